@@ -1,0 +1,29 @@
+// Package dag is one container for directed acyclic graphs: build it by
+// appending, freeze it to arrays, ask the arrays.
+//
+// A [Graph] holds values of any type under dense ids and edges of user-defined
+// kinds; it is written by one goroutine. [Graph.Freeze] turns it, or the part
+// of its edges that a filter keeps, into a [Frozen]: sorted adjacency arrays
+// without kinds, duplicates or cycles, which nobody writes again and any number
+// of goroutines may read. Every answer is a function of the graph alone, so the
+// same graph always gives the same order, path and picture.
+//
+// The package runs nothing, prints nothing, and knows nothing of what its nodes
+// stand for.
+//
+//	var g dag.Graph[string]
+//	a, b, c := g.Add("a"), g.Add("b"), g.Add("c")
+//	g.Connect(a, b, 0)
+//	g.Connect(b, c, 0)
+//	f, err := g.Freeze(nil)
+//	if err != nil {
+//		return err // wraps ErrCycle and names the cycle
+//	}
+//	for _, id := range f.Order() {
+//		fmt.Println(*g.Node(id), f.Succ(id))
+//	}
+//
+// Algorithms that are not here can be borrowed from
+// github.com/dominikbraun/graph through [Frozen.Store]. They work on maps and
+// some take time in O(V²): good for checks and pictures, not for running.
+package dag

@@ -1,0 +1,122 @@
+package levels
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Hierarchy is the groups and leaders on every level for one root. It is immutable
+// and safe for concurrent use. Its levels are those of its topology, or the
+// outermost alone if it is flat.
+//
+// Methods that take a rank or a level index panic, as a slice does, when it is
+// out of range.
+type Hierarchy struct {
+	topology *Topology
+	root     Rank
+	base     int        // the topology's level that is level 0 here
+	groups   [][]*Group // groups[k][d]: every domain has exactly one group
+	ordered  bool
+}
+
+// Group is the ranks that talk to each other in one domain: all of its ranks at
+// level 0, above that the leaders of the groups below. Treat it as read-only.
+type Group struct {
+	Level  int    // of the hierarchy
+	Index  int    // among the groups of its level
+	Ranks  []Rank // ascending, never empty
+	Leader int    // index into Ranks: the root if it is in, else 0
+}
+
+// Lead is the rank that speaks for the group one level up.
+func (g *Group) Lead() Rank { return g.Ranks[g.Leader] }
+
+// Pos is the index of r in Ranks, or -1.
+func (g *Group) Pos(r Rank) int {
+	if i, ok := slices.BinarySearch(g.Ranks, r); ok {
+		return i
+	}
+	return -1
+}
+
+// Hierarchy returns the groups of all levels for root, in O(ranks × depth). It
+// panics when t has no rank root; requests are checked before they come here.
+func (t *Topology) Hierarchy(root Rank) *Hierarchy { return t.hierarchy(root, 0) }
+
+// Flat returns one group of all ranks at the outermost level and no other level:
+// Depth is 1, Level(0) is the topology's outermost. It panics when t has no
+// rank root.
+func (t *Topology) Flat(root Rank) *Hierarchy { return t.hierarchy(root, t.Depth()-1) }
+
+func (t *Topology) hierarchy(root Rank, base int) *Hierarchy {
+	if root < 0 || int(root) >= t.Size() {
+		panic(fmt.Sprintf("levels: root %d of a topology with ranks 0 to %d", root, t.Size()-1))
+	}
+	h := &Hierarchy{
+		topology: t, root: root, base: base,
+		groups:  make([][]*Group, t.Depth()-base),
+		ordered: !slices.Contains(t.runs[base:], false),
+	}
+	members := make([]Rank, t.Size())
+	for r := range members {
+		members[r] = Rank(r)
+	}
+	for k := range h.groups {
+		h.groups[k] = h.split(k, members)
+		members = slices.DeleteFunc(members, func(r Rank) bool { return h.Group(r, k).Lead() != r })
+	}
+	return h
+}
+
+// split groups members, which are ascending, by their level-k domain.
+func (h *Hierarchy) split(k int, members []Rank) []*Group {
+	domain, count := h.topology.domain[h.base+k], h.topology.count[h.base+k]
+	size := make([]int32, count)
+	for _, r := range members {
+		size[domain[r]]++
+	}
+	ranks := make([]Rank, len(members)) // one array, cut into the groups' Ranks
+	store, groups := make([]Group, count), make([]*Group, count)
+	for d, n := range size {
+		store[d] = Group{Level: k, Index: d, Ranks: ranks[:0:n]}
+		groups[d], ranks = &store[d], ranks[n:]
+	}
+	for _, r := range members {
+		g := groups[domain[r]]
+		if r == h.root {
+			g.Leader = len(g.Ranks)
+		}
+		g.Ranks = append(g.Ranks, r)
+	}
+	return groups
+}
+
+// Topology is where the ranks live.
+func (h *Hierarchy) Topology() *Topology { return h.topology }
+
+// Root is the rank that leads on its own path.
+func (h *Hierarchy) Root() Rank { return h.root }
+
+// Depth is the number of levels: the topology's, or 1 if flat.
+func (h *Hierarchy) Depth() int { return len(h.groups) }
+
+// Level returns level k, counted from the inside.
+func (h *Hierarchy) Level(k int) Level { return h.topology.levels[h.base+k] }
+
+// Group is the group that r is in at level k, or nil: above level 0 only the leaders
+// of the groups below are in one.
+func (h *Hierarchy) Group(r Rank, k int) *Group {
+	if k > 0 && h.groups[k-1][h.topology.domain[h.base+k-1][r]].Lead() != r {
+		return nil
+	}
+	return h.groups[k][h.topology.domain[h.base+k][r]]
+}
+
+// Groups lists the groups of level k: one per domain, in the domains' order. Treat it
+// as read-only.
+func (h *Hierarchy) Groups(k int) []*Group { return h.groups[k] }
+
+// Ordered reports whether combining groups from the inside out, each in the order
+// of its ranks, combines all ranks in order: every domain is a contiguous run of
+// ranks. Reductions that do not commute need it.
+func (h *Hierarchy) Ordered() bool { return h.ordered }

@@ -1,0 +1,233 @@
+package join
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// filter is one item of an interface list.
+type filter struct {
+	exclude bool
+	subnet  netip.Prefix // valid for a CIDR
+	name    string       // else an interface name,
+	prefix  bool         // or the beginning of one
+}
+
+// parseFilters reads an interface list: names (eth0), beginnings of names (eth*),
+// subnets (10.0.0.0/8), each with ! in front to exclude. The error lists every
+// item that is none of these.
+func parseFilters(items []string) ([]filter, error) {
+	var filters []filter
+	var errs []error
+	for _, item := range items {
+		f, err := parseFilter(item)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		filters = append(filters, f)
+	}
+	return filters, errors.Join(errs...)
+}
+
+func parseFilter(item string) (f filter, err error) {
+	f.name, f.exclude = strings.CutPrefix(strings.TrimSpace(item), "!")
+	if strings.Contains(f.name, "/") {
+		if f.subnet, err = netip.ParsePrefix(f.name); err != nil {
+			return f, fmt.Errorf("interface filter %q: not a subnet such as 10.0.0.0/8", item)
+		}
+		return f, nil
+	}
+	f.name, f.prefix = strings.CutSuffix(f.name, "*")
+	if f.name == "" && !f.prefix || strings.ContainsAny(f.name, "*! ,") {
+		return f, fmt.Errorf("interface filter %q; allowed are a name, name*, a subnet, and ! in front of these", item)
+	}
+	return f, nil
+}
+
+func (f *filter) matches(name string, a netip.Addr) bool {
+	switch {
+	case f.subnet.IsValid():
+		return f.subnet.Contains(a)
+	case f.prefix:
+		return strings.HasPrefix(name, f.name)
+	default:
+		return name == f.name
+	}
+}
+
+// admits says whether an address passes: no exclusion names it, and if there are
+// inclusions one does.
+func admits(filters []filter, name string, a netip.Addr) bool {
+	included, chosen := true, false
+	for i := range filters {
+		f := &filters[i]
+		hit := f.matches(name, a)
+		if f.exclude && hit {
+			return false
+		}
+		if !f.exclude {
+			included = false
+			chosen = chosen || hit
+		}
+	}
+	return included || chosen
+}
+
+// maxAddresses bounds what one rank offers.
+const maxAddresses = 64
+
+// ownAddresses returns this host's addresses that pass the filters, with their
+// subnets, in the order to be tried: IPv4 first, link-local IPv4 and loopback
+// last. IPv6 link-local addresses are left out: they mean nothing on a peer
+// without its name of the interface.
+func ownAddresses(filters []filter) ([]netip.Prefix, error) {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return nil, fmt.Errorf("interfaces: %w", err)
+	}
+	var own []netip.Prefix
+	var passedOver []string
+	for _, nic := range interfaces {
+		if nic.Flags&net.FlagUp == 0 {
+			continue
+		}
+		addrs, err := nic.Addrs()
+		if err != nil {
+			continue // the interface has gone since
+		}
+		for _, addr := range addrs {
+			p, ok := usable(addr)
+			switch {
+			case !ok:
+			case admits(filters, nic.Name, p.Addr()):
+				own = append(own, p)
+			default:
+				passedOver = append(passedOver, nic.Name+" "+p.Addr().String())
+			}
+		}
+	}
+	if len(own) == 0 {
+		return nil, fmt.Errorf("no address passes the interface filters; this host has %s", strings.Join(passedOver, ", "))
+	}
+	slices.SortStableFunc(own, func(a, b netip.Prefix) int { return distance(a.Addr()) - distance(b.Addr()) })
+	return own[:min(len(own), maxAddresses)], nil
+}
+
+func usable(addr net.Addr) (netip.Prefix, bool) {
+	p, err := netip.ParsePrefix(addr.String())
+	if err != nil {
+		return p, false
+	}
+	p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits())
+	return p, p.Addr().Is4() || !p.Addr().IsLinkLocalUnicast()
+}
+
+// distance orders kinds of addresses.
+func distance(a netip.Addr) int {
+	switch {
+	case a.IsLoopback():
+		return 3
+	case a.IsLinkLocalUnicast():
+		return 2
+	case a.Is6():
+		return 1
+	}
+	return 0
+}
+
+// openListeners listens for peers: on the wildcard address when any interface will
+// do, else on each address that passed, so that the others stay shut. It returns
+// what to offer, in own's order.
+func openListeners(own []netip.Prefix, filtered bool) ([]net.Listener, []netip.AddrPort, error) {
+	if !filtered {
+		l, err := net.Listen("tcp", ":0")
+		if err != nil {
+			return nil, nil, fmt.Errorf("listen for peers: %w", err)
+		}
+		port := uint16(l.Addr().(*net.TCPAddr).Port)
+		var offered []netip.AddrPort
+		for _, p := range own {
+			offered = append(offered, netip.AddrPortFrom(p.Addr(), port))
+		}
+		return []net.Listener{l}, offered, nil
+	}
+	var listeners []net.Listener
+	var offered []netip.AddrPort
+	var errs []error
+	for _, p := range own {
+		l, err := net.Listen("tcp", netip.AddrPortFrom(p.Addr(), 0).String())
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		listeners = append(listeners, l)
+		offered = append(offered, l.Addr().(*net.TCPAddr).AddrPort())
+	}
+	if len(listeners) == 0 {
+		return nil, nil, fmt.Errorf("listen for peers: %w", errors.Join(errs...))
+	}
+	return listeners, offered, nil
+}
+
+// candidates orders the addresses at which a peer may be reached from own: loopback
+// first where both are on one host, then those that share a subnet with an
+// address of ours, then the others. skipped says why the rest is out of question.
+func candidates(own []netip.Prefix, filtered, sameHost bool, offered []netip.AddrPort) (targets []target, skipped []error) {
+	var tiers [3][]target
+	for _, a := range offered {
+		if a.Addr().IsLoopback() && !sameHost {
+			continue
+		}
+		if err := hopeless(own, sameHost, a.Addr()); err != nil {
+			skipped = append(skipped, fmt.Errorf("%s: %w", a, err))
+			continue
+		}
+		source, near := sourceFor(own, filtered, a.Addr())
+		tier := 2
+		switch {
+		case a.Addr().IsLoopback():
+			tier = 0
+		case near:
+			tier = 1
+		}
+		tiers[tier] = append(tiers[tier], target{"tcp", a.String(), source})
+	}
+	return slices.Concat(tiers[:]...), skipped
+}
+
+// hopeless says why a needn't be tried, if so.
+func hopeless(own []netip.Prefix, sameHost bool, a netip.Addr) error {
+	if !sameHost && slices.ContainsFunc(own, func(p netip.Prefix) bool { return p.Addr() == a }) {
+		return errors.New("is an address of this rank's own host too")
+	}
+	if !slices.ContainsFunc(own, func(p netip.Prefix) bool { return p.Addr().Is4() == a.Is4() }) {
+		return fmt.Errorf("this rank has no %s address", family(a))
+	}
+	return nil
+}
+
+// sourceFor chooses the address to dial a from: ours in the same subnet (near);
+// else, with filters, the first that passed them; else the kernel's choice, which
+// is the zero address.
+func sourceFor(own []netip.Prefix, filtered bool, a netip.Addr) (source netip.Addr, near bool) {
+	for _, p := range own {
+		if p.Contains(a) {
+			return p.Addr(), true
+		}
+		if filtered && !source.IsValid() && p.Addr().Is4() == a.Is4() && p.Addr().IsLoopback() == a.IsLoopback() {
+			source = p.Addr()
+		}
+	}
+	return source, false
+}
+
+func family(a netip.Addr) string {
+	if a.Is4() {
+		return "IPv4"
+	}
+	return "IPv6"
+}

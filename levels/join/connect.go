@@ -1,0 +1,142 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Accept sets the handler of incoming connections of any purpose, over TCP and
+// unix sockets; those that came before are handed to it now. It owns the
+// connection, runs on a goroutine per connection and should return soon: Close
+// waits for it. A later call replaces the handler.
+func (j *Job) Accept(handler func(peer levels.Rank, purpose uint8, c net.Conn)) {
+	j.mu.Lock()
+	j.accept = handler
+	unclaimed := j.unclaimed
+	j.unclaimed = nil
+	j.mu.Unlock()
+	for _, a := range unclaimed {
+		handler(a.peer, a.purpose, a.conn)
+	}
+}
+
+// admit takes an authenticated connection from the gate.
+func (j *Job) admit(g greeting, c net.Conn) {
+	j.mu.Lock()
+	handler := j.accept
+	switch {
+	case j.closing:
+		c.Close()
+		handler = nil
+	case g.purpose >= reserved:
+		j.admitChild(g, c)
+		handler = nil
+	case handler == nil && len(j.unclaimed) < maxUnclaimed:
+		j.unclaimed = append(j.unclaimed, arrival{g.from, g.purpose, c})
+	case handler == nil:
+		c.Close()
+	}
+	j.mu.Unlock()
+	if handler != nil {
+		handler(g.from, g.purpose, c)
+	}
+}
+
+// admitChild keeps a connection of the tree while Join waits for it. The caller
+// holds j.mu.
+func (j *Job) admitChild(g greeting, c net.Conn) {
+	if g.purpose == purposeTree {
+		select {
+		case j.building <- arrival{g.from, g.purpose, c}:
+			return
+		default: // more than there are ranks, or the tree stands
+		}
+	}
+	c.Close()
+}
+
+// Dial connects to another rank over TCP, authenticated; its Accept handler gets
+// the other end with this purpose, 0 to 239. It tries all addresses of the peer,
+// each after a short lead of those before: loopback on the same host, then shared
+// subnets, then the rest; with an Interfaces filter always from an address that
+// passed. Without a deadline in ctx it gives up after 30 s, with a [ReachError]. The
+// connection has Go's default keepalive and no limit on unacknowledged data: a
+// silent host shows in OnLost.
+func (j *Job) Dial(ctx context.Context, peer levels.Rank, purpose uint8) (net.Conn, error) {
+	if err := j.dialable(peer, purpose); err != nil {
+		return nil, err
+	}
+	return j.dial(ctx, peer, purpose, false)
+}
+
+// DialUnix is Dial over a unix socket, to ranks of the same node. Besides the secret
+// it wants both ends to belong to one user.
+func (j *Job) DialUnix(ctx context.Context, peer levels.Rank, purpose uint8) (*net.UnixConn, error) {
+	if err := j.dialable(peer, purpose); err != nil {
+		return nil, err
+	}
+	me, it := j.Peers[j.Rank], j.Peers[peer]
+	if me.nodeKey() != it.nodeKey() {
+		return nil, &ReachError{From: j.Rank, To: peer, Err: errors.New("a unix socket needs both on one node")}
+	}
+	if me.Host != it.Host {
+		return nil, &ReachError{From: j.Rank, To: peer, Err: fmt.Errorf(
+			"both were told to be on node %q, but one is on host %s, the other on %s", it.Node, me.Host.Name, it.Host.Name)}
+	}
+	c, err := j.dial(ctx, peer, purpose, true)
+	if err != nil {
+		return nil, err
+	}
+	return c.(*net.UnixConn), nil
+}
+
+func (j *Job) dialable(peer levels.Rank, purpose uint8) error {
+	switch {
+	case peer < 0 || int(peer) >= j.Size || peer == j.Rank:
+		return fmt.Errorf("rank %d dials rank %d; allowed are the others of 0 to %d", j.Rank, peer, j.Size-1)
+	case purpose >= reserved:
+		return fmt.Errorf("dial rank %d: purpose %d; allowed are 0 to %d", peer, purpose, reserved-1)
+	}
+	j.mu.Lock()
+	closing := j.closing
+	j.mu.Unlock()
+	if closing {
+		return fmt.Errorf("dial rank %d: %w", peer, ErrClosed)
+	}
+	return j.gone(peer)
+}
+
+// sameNode reports whether a unix socket leads to r.
+func (j *Job) sameNode(r levels.Rank) bool {
+	me, it := j.Peers[j.Rank], j.Peers[r]
+	return me.Host == it.Host && me.nodeKey() == it.nodeKey()
+}
+
+func (j *Job) dial(ctx context.Context, peer levels.Rank, purpose uint8, local bool) (net.Conn, error) {
+	ctx, cancel := withDefault(ctx, dialTime)
+	defer cancel()
+	it := j.Peers[peer]
+	failed := &ReachError{From: j.Rank, To: peer}
+	targets, skipped := []target{{network: "unix", address: it.Unix}}, []error(nil)
+	if !local {
+		targets, skipped = candidates(j.own, j.filtered, j.Peers[j.Rank].Host == it.Host, it.Addrs)
+	}
+	if len(targets) == 0 {
+		failed.Err = reasons(append(skipped, errors.New("it offers no other address that isn't loopback")))
+		return nil, failed
+	}
+	hello := func() greeting { return newGreeting(purpose, j.Rank, peer) }
+	c, err := race(ctx, targets, j.key, hello, dropped)
+	if err != nil {
+		for _, t := range targets {
+			failed.At = append(failed.At, t.address)
+		}
+		failed.Err = reasons(append(skipped, err))
+		return nil, failed
+	}
+	return c, nil
+}

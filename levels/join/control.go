@@ -1,0 +1,242 @@
+package join
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// inboxSize bounds the messages that wait for the OnControl handler.
+const inboxSize = 1024
+
+// delivery is a message, or a loss if err is set.
+type delivery struct {
+	from    levels.Rank
+	kind    uint8
+	payload []byte
+	err     error
+}
+
+// OnControl sets the handler of messages from Broadcast and Send. Messages that came
+// before are kept for it, 1024 at most. Handlers run one at a time, those of one
+// sender in the order of sending, and own the payload. A handler must not wait
+// for the control plane (Exchange, Close) and should return soon: while 1024
+// messages wait for it, nothing else is taken from the tree. A later call
+// replaces the handler.
+func (j *Job) OnControl(handler func(from levels.Rank, kind uint8, payload []byte)) {
+	j.onControl.Store(&handler)
+	j.inbox.wake()
+}
+
+// OnLost sets the handler for ranks that ended without goodbye, or whose host went
+// silent for 10 s. It is called once per lost rank, on every surviving rank; the
+// error wraps [ErrLost]. Losses that came before are kept for it. It runs as
+// OnControl's handler does, never beside it.
+//
+// When the lost rank was an inner node of the tree, the ranks below it are cut
+// off from the others: control messages no longer pass between the two sides,
+// but each learns of the loss.
+func (j *Job) OnLost(handler func(levels.Rank, error)) {
+	j.onLost.Store(&handler)
+	j.inbox.wake()
+}
+
+// dispatch calls the handlers until the inbox closes.
+func (j *Job) dispatch() {
+	for {
+		d, ok := j.inbox.takeFirst(func(d delivery) bool {
+			return d.err != nil && j.onLost.Load() != nil || d.err == nil && j.onControl.Load() != nil
+		})
+		switch {
+		case !ok:
+			return
+		case d.err != nil:
+			(*j.onLost.Load())(d.from, d.err)
+		default:
+			(*j.onControl.Load())(d.from, d.kind, d.payload)
+		}
+	}
+}
+
+// Broadcast sends a message to every other rank, of at most [MaxPayload] bytes. It
+// doesn't wait: when a queue is full it fails with [ErrBusy] and sends nothing.
+// Ranks that are lost, or cut off by a loss, are passed over.
+func (j *Job) Broadcast(kind uint8, payload []byte) error {
+	f := frame{kind: frameMessage, user: kind, from: j.Rank, to: everyone, payload: payload}
+	return j.originate(&f, j.edges)
+}
+
+// Send sends a message to one rank, which may be this one. Limits are Broadcast's;
+// a rank that is gone or cut off is a [PeerError].
+func (j *Job) Send(to levels.Rank, kind uint8, payload []byte) error {
+	if to < 0 || int(to) >= j.Size {
+		return fmt.Errorf("send control message: rank %d; allowed are 0 to %d", to, j.Size-1)
+	}
+	f := frame{kind: frameMessage, user: kind, from: j.Rank, to: to, payload: payload}
+	if to == j.Rank {
+		return j.sendSelf(&f)
+	}
+	if err := j.gone(to); err != nil {
+		return err
+	}
+	hop := j.tree.next(j.Rank, to)
+	if err := j.gone(hop); err != nil {
+		return &PeerError{to, fmt.Errorf("cut off: %w", err)}
+	}
+	return j.originate(&f, []*edge{j.edgeTo(hop)})
+}
+
+func (j *Job) sendSelf(f *frame) error {
+	if err := j.sendable(f); err != nil {
+		return err
+	}
+	j.sending.Lock()
+	defer j.sending.Unlock()
+	if j.inbox.full() {
+		return fmt.Errorf("rank %d to itself: %w", j.Rank, ErrBusy)
+	}
+	j.inbox.force(delivery{from: f.from, kind: f.user, payload: append([]byte{}, f.payload...)})
+	return nil
+}
+
+func (j *Job) sendable(f *frame) error {
+	if len(f.payload) > MaxPayload {
+		return fmt.Errorf("control message of %d bytes; allowed are %d", len(f.payload), MaxPayload)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closing {
+		return ErrClosed
+	}
+	return nil
+}
+
+// originate queues this rank's own message on all edges or none. Forwarders don't
+// take the lock, so a queue may end one above its limit.
+func (j *Job) originate(f *frame, edges []*edge) error {
+	if err := j.sendable(f); err != nil {
+		return err
+	}
+	b := f.encode()
+	j.sending.Lock()
+	defer j.sending.Unlock()
+	for _, e := range edges {
+		if e.out.full() {
+			return &PeerError{e.peer, ErrBusy}
+		}
+	}
+	for _, e := range edges {
+		e.out.force(b)
+	}
+	return nil
+}
+
+// gone is a PeerError if r is lost or has left.
+func (j *Job) gone(r levels.Rank) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.absent[r]; err != nil {
+		return &PeerError{r, err}
+	}
+	return nil
+}
+
+func (j *Job) edgeTo(r levels.Rank) *edge {
+	for _, e := range j.edges {
+		if e.peer == r {
+			return e
+		}
+	}
+	panic(fmt.Sprintf("join: rank %d has no edge to its neighbour %d", j.Rank, r))
+}
+
+// handle takes one frame from a neighbour; an error ends that edge.
+//
+// Forwarding a message may wait for room in the next queue. That can't deadlock:
+// a message never goes back over the edge it came from, so in a tree the queues
+// that wait for each other form no circle.
+func (j *Job) handle(e *edge, f *frame) error {
+	switch f.kind {
+	case frameMessage:
+		j.pass(e, f)
+	case frameBlob:
+		j.flood(e, f)
+		return j.receivePart(f)
+	case frameLost:
+		if f.from != j.Rank {
+			j.lose(e, f.from, fmt.Errorf("%w: %s", ErrLost, f.payload))
+		}
+	case frameGoodbye:
+		j.takeLeave(e, f)
+	default:
+		return fmt.Errorf("frame of kind %d on a control connection", f.kind)
+	}
+	return nil
+}
+
+// pass delivers a message, or passes it on, or both.
+func (j *Job) pass(e *edge, f *frame) {
+	switch f.to {
+	case everyone:
+		b := f.encode()
+		for _, other := range j.edges {
+			if other != e {
+				other.out.put(b)
+			}
+		}
+	case j.Rank:
+	default:
+		if hop := j.edgeTo(j.tree.next(j.Rank, f.to)); hop != e {
+			hop.out.put(f.encode())
+		}
+		return
+	}
+	j.inbox.put(delivery{from: f.from, kind: f.user, payload: f.payload})
+}
+
+// flood sends f on over all edges but the one it came from, beyond the queues'
+// limit: for frames of which a rank has a bounded number under way.
+func (j *Job) flood(except *edge, f *frame) {
+	b := f.encode()
+	for _, e := range j.edges {
+		if e != except {
+			e.out.force(b)
+		}
+	}
+}
+
+// lose takes in that r was lost, as its neighbour saw or e said.
+func (j *Job) lose(e *edge, r levels.Rank, err error) {
+	j.mu.Lock()
+	known := j.absent[r] != nil || j.stopped
+	if !known {
+		j.absent[r] = err
+		for _, x := range j.exchanges {
+			j.settle(x)
+		}
+	}
+	j.mu.Unlock()
+	if known {
+		return
+	}
+	f := frame{kind: frameLost, from: r, to: everyone, payload: []byte(strings.TrimPrefix(err.Error(), ErrLost.Error()+": "))}
+	j.flood(e, &f)
+	j.inbox.force(delivery{from: r, err: err})
+}
+
+// takeLeave takes in that a rank said goodbye.
+func (j *Job) takeLeave(e *edge, f *frame) {
+	j.mu.Lock()
+	if j.absent[f.from] == nil {
+		j.absent[f.from] = ErrLeft
+		for _, x := range j.exchanges {
+			j.settle(x)
+		}
+	}
+	j.mu.Unlock()
+	j.flood(e, f)
+	if f.from == e.peer {
+		e.depart(true)
+	}
+}

@@ -1,0 +1,348 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// mailbox collects what handlers get.
+type mailbox struct {
+	mu   sync.Mutex
+	got  []string
+	lost map[levels.Rank]error
+}
+
+func watch(j *Job) *mailbox {
+	m := &mailbox{lost: map[levels.Rank]error{}}
+	j.OnControl(func(from levels.Rank, kind uint8, payload []byte) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.got = append(m.got, fmt.Sprintf("%d/%d %s", from, kind, payload))
+	})
+	j.OnLost(func(r levels.Rank, err error) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.lost[r] != nil {
+			panic(fmt.Sprint("lost twice: ", r))
+		}
+		m.lost[r] = err
+	})
+	return m
+}
+
+// eventually waits for ok under m's lock.
+func (m *mailbox) eventually(limit time.Duration, ok func() bool) bool {
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		m.mu.Lock()
+		done := ok()
+		m.mu.Unlock()
+		if done {
+			return true
+		}
+	}
+	return false
+}
+
+func TestBroadcastAndSend(t *testing.T) {
+	const n = 9
+	cs := configs(t, n)
+	for r := range cs {
+		cs[r].Node = fmt.Sprint(r % 4)
+	}
+	jobs := mustJoin(t, cs)
+	boxes := make([]*mailbox, n)
+	for r, j := range jobs {
+		boxes[r] = watch(j)
+	}
+	onAll(t, jobs, func(j *Job) error {
+		errs := []error{j.Broadcast(1, fmt.Appendf(nil, "to all"))}
+		for to := range levels.Rank(n) {
+			errs = append(errs, j.Send(to, 2, fmt.Appendf(nil, "to %d", to)))
+		}
+		return errors.Join(errs...)
+	})
+	for r, m := range boxes {
+		var want []string
+		for from := range n {
+			if from != r {
+				want = append(want, fmt.Sprintf("%d/1 to all", from))
+			}
+			want = append(want, fmt.Sprintf("%d/2 to %d", from, r))
+		}
+		if !m.eventually(5*time.Second, func() bool { return len(m.got) >= len(want) }) {
+			t.Errorf("rank %d got only %v", r, m.got)
+		}
+		slices.Sort(m.got)
+		slices.Sort(want)
+		if !slices.Equal(m.got, want) {
+			t.Errorf("rank %d got %v, want %v", r, m.got, want)
+		}
+	}
+	if err := jobs[0].Send(n, 1, nil); err == nil {
+		t.Error("sent to a rank that doesn't exist")
+	}
+	if err := jobs[0].Broadcast(1, make([]byte, MaxPayload+1)); err == nil {
+		t.Error("sent too long a payload")
+	}
+}
+
+// TestBusy: a handler that hangs fills the queues, and the sender is told.
+func TestBusy(t *testing.T) {
+	jobs := mustJoin(t, configs(t, 2))
+	release := make(chan struct{})
+	jobs[1].OnControl(func(levels.Rank, uint8, []byte) { <-release })
+	defer close(release)
+	payload := make([]byte, MaxPayload)
+	for i := 0; ; i++ {
+		err := jobs[0].Broadcast(1, payload)
+		if errors.Is(err, ErrBusy) {
+			break
+		}
+		if err != nil || i > 10*(edgeQueue+inboxSize) {
+			t.Fatalf("after %d messages: %v", i, err)
+		}
+	}
+}
+
+func TestDialAndAccept(t *testing.T) {
+	cs := configs(t, 3)
+	cs[2].Node = "elsewhere"
+	jobs := mustJoin(t, cs)
+	early, err := jobs[0].Dial(t.Context(), 1, 5) // before the handler is set
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer early.Close()
+	type end struct {
+		peer    levels.Rank
+		purpose uint8
+		conn    net.Conn
+	}
+	ends := make(chan end, 3)
+	jobs[1].Accept(func(r levels.Rank, p uint8, c net.Conn) { ends <- end{r, p, c} })
+	local, err := jobs[0].DialUnix(t.Context(), 1, 6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer local.Close()
+	for range 2 {
+		e := <-ends
+		mine := map[uint8]net.Conn{5: early, 6: local}[e.purpose]
+		if _, isUnix := e.conn.(*net.UnixConn); isUnix != (e.purpose == 6) || e.peer != 0 {
+			t.Errorf("got %T from rank %d for purpose %d", e.conn, e.peer, e.purpose)
+		}
+		go e.conn.Write([]byte("hi"))
+		buf := make([]byte, 2)
+		if _, err := mine.Read(buf); err != nil || string(buf) != "hi" {
+			t.Errorf("%q, %v", buf, err)
+		}
+		e.conn.Close()
+	}
+	_, err = jobs[0].DialUnix(t.Context(), 2, 6)
+	var p *PeerError
+	if !errors.As(err, &p) || p.Rank != 2 || !strings.Contains(err.Error(), "rank 0 can't reach rank 2: ") {
+		t.Errorf("unix socket to another node: %v", err)
+	}
+	for _, bad := range []struct {
+		peer    levels.Rank
+		purpose uint8
+	}{{0, 1}, {3, 1}, {-1, 1}, {1, reserved}} {
+		if _, err := jobs[0].Dial(t.Context(), bad.peer, bad.purpose); err == nil {
+			t.Errorf("dial %v went through", bad)
+		}
+	}
+}
+
+func TestDialNamesWhatItTried(t *testing.T) {
+	jobs := mustJoin(t, configs(t, 2))
+	jobs[1].door.close()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_, err := jobs[0].Dial(ctx, 1, 1)
+	var r *ReachError
+	if !errors.As(err, &r) || len(r.At) == 0 ||
+		!strings.HasPrefix(err.Error(), "rank 0 can't reach rank 1 at 127.0.0.1:") || !strings.Contains(err.Error(), "refused") {
+		t.Error(err)
+	}
+}
+
+const asRank = "JOIN_TEST_AS_RANK"
+
+// TestMain is a rank when told so: it joins, says so on stdout and waits.
+func TestMain(m *testing.M) {
+	if os.Getenv(asRank) == "" {
+		os.Exit(m.Run())
+	}
+	cfg, err := FromEnv(os.Getenv)
+	if err == nil {
+		var j *Job
+		if j, err = Join(context.Background(), cfg); err == nil {
+			fmt.Println("joined")
+			j.OnLost(func(r levels.Rank, err error) { fmt.Println("lost", r) })
+			select {}
+		}
+	}
+	fmt.Println(err)
+	os.Exit(1)
+}
+
+// TestKilledProcess runs ranks as processes and kills one: a leaf of the tree, then
+// an inner node (rank 2 leads a node and is the way to rank 3).
+func TestKilledProcess(t *testing.T) {
+	for _, victim := range []levels.Rank{3, 2, 0} {
+		t.Run(fmt.Sprint("rank ", victim), func(t *testing.T) {
+			inProcess := []levels.Rank{0, 1}
+			if victim == 0 {
+				inProcess = []levels.Rank{1, 3} // they see it from two branches
+			}
+			jobs, kill := mixedJob(t, 4, inProcess, victim)
+			boxes := []*mailbox{}
+			for _, j := range jobs {
+				boxes = append(boxes, watch(j))
+			}
+			waiting := make(chan error, 1)
+			go func() {
+				_, err := jobs[0].Exchange(t.Context(), nil)
+				waiting <- err
+			}()
+			began := time.Now()
+			kill()
+			for i, m := range boxes {
+				if !m.eventually(time.Second, func() bool { return m.lost[victim] != nil }) {
+					t.Errorf("rank %d learned of %v", jobs[i].Rank, m.lost)
+				} else if !errors.Is(m.lost[victim], ErrLost) {
+					t.Error(m.lost[victim])
+				}
+			}
+			t.Logf("all knew after %v", time.Since(began))
+			var p *PeerError
+			if err := <-waiting; !errors.As(err, &p) || p.Rank != victim {
+				t.Errorf("exchange: %v", err)
+			}
+			if err := jobs[0].Send(victim, 1, nil); !errors.As(err, &p) || p.Rank != victim {
+				t.Errorf("send: %v", err)
+			}
+			if _, err := jobs[0].Dial(t.Context(), victim, 1); !errors.As(err, &p) || p.Rank != victim {
+				t.Errorf("dial: %v", err)
+			}
+		})
+	}
+}
+
+// mixedJob runs some ranks here and the others as processes, two on each node; kill
+// ends the victim's with SIGKILL.
+func mixedJob(t *testing.T, n int, here []levels.Rank, victim levels.Rank) (jobs []*Job, kill func()) {
+	cs := configs(t, n)
+	var local []Config
+	for r, c := range cs {
+		c.Node = fmt.Sprint(r / 2)
+		if slices.Contains(here, levels.Rank(r)) {
+			local = append(local, c)
+			continue
+		}
+		cmd := process(t, c)
+		if levels.Rank(r) == victim {
+			kill = func() { cmd.Process.Signal(syscall.SIGKILL) }
+		}
+	}
+	jobs, errs := joinAll(t, local, 20*time.Second)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, j := range jobs {
+			ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+			j.Close(ctx) // the killed ranks' neighbours say no goodbye
+			cancel()
+		}
+	})
+	return jobs, kill
+}
+
+// process starts this test binary as a rank; it is killed at the test's end.
+func process(t *testing.T, c Config) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), asRank+"=1",
+		fmt.Sprintf("%s=%d", envRank, c.Rank), fmt.Sprintf("%s=%d", envSize, c.Size),
+		envRendezvous+"="+c.Rendezvous[0], envSecret+"="+c.Secret, envNode+"="+c.Node, envInterfaces+"=lo*")
+	if c.Listener != nil {
+		f, err := c.Listener.(*net.TCPListener).File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		cmd.ExtraFiles = []*os.File{f}
+		cmd.Env = append(cmd.Env, envRendezvousFD+"=3")
+	}
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		if t.Failed() {
+			t.Logf("rank %d printed: %s", c.Rank, &out)
+		}
+	})
+	return cmd
+}
+
+// TestLossCutsOff: after an inner node's death the others can't send below it.
+func TestLossCutsOff(t *testing.T) {
+	jobs, kill := mixedJob(t, 4, []levels.Rank{0, 1}, 2)
+	m := watch(jobs[1])
+	watch(jobs[0])
+	kill()
+	if !m.eventually(time.Second, func() bool { return m.lost[2] != nil }) {
+		t.Fatal("no loss")
+	}
+	var p *PeerError
+	if err := jobs[0].Send(3, 1, nil); !errors.As(err, &p) || p.Rank != 3 || !strings.Contains(err.Error(), "cut off: rank 2") {
+		t.Error(err)
+	}
+	if err := jobs[0].Broadcast(4, []byte("still here")); err != nil {
+		t.Error(err)
+	}
+	if !m.eventually(time.Second, func() bool { return slices.Contains(m.got, "0/4 still here") }) {
+		t.Errorf("got %v", m.got)
+	}
+}
+
+// TestFreshJoin: the same process joins again through the inherited descriptor.
+func TestFreshJoin(t *testing.T) {
+	cs := configs(t, 2)
+	f, err := cs[0].Listener.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	env := map[string]string{
+		envRank: "0", envSize: "2", envRendezvous: cs[0].Rendezvous[0], envSecret: testSecret,
+		envRendezvousFD: fmt.Sprint(f.Fd()), envInterfaces: "lo*",
+	}
+	for range 3 {
+		if cs[0], err = FromEnv(func(k string) string { return env[k] }); err != nil {
+			t.Fatal(err)
+		}
+		jobs, errs := joinAll(t, cs, 10*time.Second)
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		closeAll(t, jobs)
+	}
+}

@@ -1,0 +1,143 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// stagger is how long an attempt has the field for itself before the next address
+// is tried beside it.
+const stagger = 100 * time.Millisecond
+
+// target is one address to dial, and the local one to dial from if valid.
+type target struct {
+	network string // tcp, unix
+	address string
+	source  netip.Addr
+}
+
+func (t target) connect(ctx context.Context) (net.Conn, error) {
+	d := net.Dialer{FallbackDelay: stagger}
+	if t.source.IsValid() {
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(t.source, 0))
+	}
+	c, err := d.DialContext(ctx, t.network, t.address)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkOwner(c); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// greetAt connects and authenticates, up to but without the confirmation.
+func (t target) greetAt(ctx context.Context, key []byte, g greeting) (net.Conn, error) {
+	c, err := t.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := within(ctx, c, func() error { return greet(c, key, g) }); err != nil {
+		return nil, fmt.Errorf("%s: %w", t.address, err)
+	}
+	return c, nil
+}
+
+// within runs do, which works on c, under ctx. On failure c is closed.
+func within(ctx context.Context, c net.Conn, do func() error) error {
+	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
+	err := do()
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		c.Close()
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+	return err
+}
+
+// persist is greetAt, repeated after failures that again says may pass.
+func (t target) persist(ctx context.Context, key []byte, hello func() greeting, again func(error) bool) (net.Conn, error) {
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		c, err := t.greetAt(ctx, key, hello())
+		if err == nil || !again(err) {
+			return c, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
+// dropped: a listener ended the handshake, as it does when strangers keep it busy.
+func dropped(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
+}
+
+// race tries the targets in order, each beside those before it that haven't
+// answered yet, and returns the first authenticated connection, confirmed. It
+// returns when all attempts have ended.
+func race(ctx context.Context, targets []target, key []byte, hello func() greeting, again func(error) bool) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	results := make(chan result)
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	var winner net.Conn
+	var errs []error
+	for next, running := 0, 0; next < len(targets) || running > 0; {
+		more := pause.C
+		if next == len(targets) {
+			more = nil
+		}
+		select {
+		case <-more:
+			t := targets[next]
+			next++
+			running++
+			go func() { // ends with its result, which is waited for below
+				c, err := t.persist(ctx, key, hello, again)
+				results <- result{c, err}
+			}()
+			pause.Reset(stagger)
+		case r := <-results:
+			running--
+			switch {
+			case r.err != nil:
+				errs = append(errs, r.err)
+				pause.Reset(0)
+			case winner == nil:
+				winner = r.conn
+				next = len(targets)
+				cancel()
+			default:
+				r.conn.Close()
+			}
+		}
+	}
+	if winner == nil {
+		return nil, reasons(errs)
+	}
+	if err := confirm(winner); err != nil {
+		winner.Close()
+		return nil, err
+	}
+	return winner, nil
+}

@@ -1,0 +1,123 @@
+package join
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Causes that errors of this package wrap.
+var (
+	// ErrClosed: this rank has called Close.
+	ErrClosed = errors.New("job is closed")
+	// ErrLeft: the rank said goodbye, so it will not answer any more.
+	ErrLeft = errors.New("has left the job")
+	// ErrLost: the rank's control connection ended without goodbye.
+	ErrLost = errors.New("was lost")
+	// ErrBusy: the control queue towards a neighbour is full; nothing was sent.
+	ErrBusy = errors.New("control queue is full")
+	// ErrSecret: the other side of a connection doesn't hold the same job secret,
+	// or belongs to another job.
+	ErrSecret = errors.New("job secrets differ")
+	// ErrVersion: the other side speaks another version of this protocol.
+	ErrVersion = errors.New("protocol versions differ")
+)
+
+// PeerError is a failure that one rank is the cause or the other side of.
+type PeerError struct {
+	Rank levels.Rank
+	Err  error
+}
+
+// Error is "rank 5: " and the cause.
+func (e *PeerError) Error() string { return fmt.Sprintf("rank %d: %v", e.Rank, e.Err) }
+
+// Unwrap returns the cause.
+func (e *PeerError) Unwrap() error { return e.Err }
+
+// ReachError says where one rank looked for another in vain. It unwraps to a
+// [PeerError] of To.
+type ReachError struct {
+	From, To levels.Rank
+	At       []string // addresses tried
+	Err      error    // what each attempt came to
+}
+
+// Error is on one line.
+func (e *ReachError) Error() string {
+	at := ""
+	if len(e.At) > 0 {
+		at = " at " + strings.Join(e.At, ", ")
+	}
+	return fmt.Sprintf("rank %d can't reach rank %d%s: %v", e.From, e.To, at, e.Err)
+}
+
+// Unwrap returns a PeerError.
+func (e *ReachError) Unwrap() error { return &PeerError{e.To, e.Err} }
+
+// JoinError says why a job didn't come together. Rank 0 finds out; every rank that
+// had registered by then gets the same error.
+type JoinError struct {
+	Ranks  []levels.Rank // at fault: absent, duplicate or started with another size
+	Reason string        // names them
+}
+
+// Error is the reason.
+func (e *JoinError) Error() string { return e.Reason }
+
+// absent is the error for ranks that did not come in time. hints are what is known
+// about failed attempts in their name.
+func absent(missing []levels.Rank, size int, waited time.Duration, hints []string) *JoinError {
+	reason := fmt.Sprintf("%s did not join within %s (have %d of %d)",
+		ranksText(missing), roundText(waited), size-len(missing), size)
+	if len(hints) > 0 {
+		reason += ": " + strings.Join(hints, "; ")
+	}
+	return &JoinError{Ranks: missing, Reason: reason}
+}
+
+// ranksText prints sorted ranks as "rank 5" or "ranks 1, 3-7".
+func ranksText(ranks []levels.Rank) string {
+	if len(ranks) == 1 {
+		return fmt.Sprintf("rank %d", ranks[0])
+	}
+	var runs []string
+	for len(ranks) > 0 {
+		n := 1
+		for n < len(ranks) && ranks[n] == ranks[n-1]+1 {
+			n++
+		}
+		switch n {
+		case 1:
+			runs = append(runs, fmt.Sprint(ranks[0]))
+		default:
+			runs = append(runs, fmt.Sprintf("%d-%d", ranks[0], ranks[n-1]))
+		}
+		ranks = ranks[n:]
+	}
+	return "ranks " + strings.Join(runs, ", ")
+}
+
+// roundText prints a duration for people: 30 s, 1.5 s, 250 ms.
+func roundText(d time.Duration) string {
+	if d < time.Second {
+		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
+	}
+	return fmt.Sprintf("%.3g s", d.Round(100*time.Millisecond).Seconds())
+}
+
+// reasons is several errors on one line.
+type reasons []error
+
+func (r reasons) Error() string {
+	var texts []string
+	for _, err := range r {
+		texts = append(texts, err.Error())
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (r reasons) Unwrap() []error { return r }

@@ -1,0 +1,210 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+const (
+	handshakeTime = 5 * time.Second        // for the whole handshake, once accepted
+	gateSlots     = 64                     // handshakes at a time
+	gateYield     = 250 * time.Millisecond // an older one gives way when all slots are taken
+)
+
+// gate lets authenticated connections in through its listeners, once opened.
+//
+// A stranger costs at most one slot: a goroutine, a descriptor and a buffer of
+// some hundred bytes. When all slots are taken the oldest handshake is dropped
+// once it has had gateYield, so that connections that only sit there delay an
+// honest rank by a fraction of a second; the kernel's backlog holds the others.
+type gate struct {
+	key       []byte
+	self      levels.Rank
+	size      int
+	listeners []net.Listener // closed by close
+	// admit gets each proven connection, deadlines cleared, on a goroutine of its
+	// own that close waits for.
+	admit func(greeting, net.Conn)
+	// refused, if any, gets failed handshakes; the greeting is only a claim.
+	refused func(greeting, net.Conn, error)
+	log     *complaints
+
+	mu      sync.Mutex
+	closed  bool
+	waiting []*visitor    // in the handshake, oldest first
+	freed   chan struct{} // one token when waiting got shorter
+	running sync.WaitGroup
+}
+
+// visitor is a connection in its handshake.
+type visitor struct {
+	conn  net.Conn
+	since time.Time
+}
+
+// open starts accepting; close waits for what it starts.
+func (g *gate) open() {
+	g.freed = make(chan struct{}, 1)
+	for _, l := range g.listeners {
+		g.running.Go(func() { g.accept(l) })
+	}
+}
+
+func (g *gate) accept(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // out of descriptors: others may close some
+			g.log.add("listener "+l.Addr().String(), err)
+			time.Sleep(50 * time.Millisecond)
+			continue
+		}
+		v := g.enter(c)
+		if v == nil {
+			c.Close()
+			return
+		}
+		g.running.Go(func() { g.receive(v) })
+	}
+}
+
+// enter waits for a slot; nil when the gate was closed.
+func (g *gate) enter(c net.Conn) *visitor {
+	for {
+		g.mu.Lock()
+		if g.closed {
+			g.mu.Unlock()
+			return nil
+		}
+		if len(g.waiting) < gateSlots {
+			v := &visitor{c, time.Now()}
+			g.waiting = append(g.waiting, v)
+			g.mu.Unlock()
+			return v
+		}
+		oldest := g.waiting[0]
+		wait := gateYield - time.Since(oldest.since)
+		if wait <= 0 {
+			g.waiting = slices.Delete(g.waiting, 0, 1)
+			oldest.conn.Close()
+		}
+		g.mu.Unlock()
+		if wait > 0 {
+			select {
+			case <-g.freed:
+			case <-time.After(wait):
+			}
+		}
+	}
+}
+
+// leave gives the slot back.
+func (g *gate) leave(v *visitor) {
+	g.mu.Lock()
+	if i := slices.Index(g.waiting, v); i >= 0 {
+		g.waiting = slices.Delete(g.waiting, i, i+1)
+	}
+	g.mu.Unlock()
+	select {
+	case g.freed <- struct{}{}:
+	default:
+	}
+}
+
+func (g *gate) receive(v *visitor) {
+	err := checkOwner(v.conn)
+	var hello greeting
+	if err == nil {
+		v.conn.SetDeadline(v.since.Add(handshakeTime))
+		hello, err = welcome(v.conn, g.key, g.self, g.size)
+	}
+	g.leave(v)
+	if err == nil {
+		v.conn.SetDeadline(time.Time{})
+		g.admit(hello, v.conn)
+		return
+	}
+	v.conn.Close()
+	if errors.Is(err, errUnused) || g.isClosed() {
+		return
+	}
+	g.log.add(source(v.conn), err)
+	if g.refused != nil {
+		g.refused(hello, v.conn, err)
+	}
+}
+
+func (g *gate) isClosed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.closed
+}
+
+// close stops listening, drops handshakes and waits for all goroutines.
+func (g *gate) close() {
+	g.mu.Lock()
+	g.closed = true
+	for _, l := range g.listeners {
+		l.Close()
+	}
+	for _, v := range g.waiting {
+		v.conn.Close()
+	}
+	g.mu.Unlock()
+	g.running.Wait()
+}
+
+// source names where a connection comes from, without the port: that differs for
+// each attempt.
+func source(c net.Conn) string {
+	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		return a.IP.String()
+	}
+	return "unix socket"
+}
+
+const (
+	complaintSources = 64          // sources told apart
+	complaintPause   = time.Minute // between two lines on one source
+)
+
+// complaints logs refused connections: one line per source and minute, and a
+// bounded number of sources, so that an attacker can't fill a disk.
+type complaints struct {
+	log *slog.Logger
+
+	mu   sync.Mutex
+	seen map[string]time.Time
+}
+
+func (c *complaints) add(source string, err error) {
+	now := time.Now()
+	c.mu.Lock()
+	if c.seen == nil {
+		c.seen = map[string]time.Time{}
+	}
+	last, known := c.seen[source]
+	quiet := known && now.Sub(last) < complaintPause
+	if !known && len(c.seen) >= complaintSources {
+		source = "other sources"
+		last, known = c.seen[source]
+		quiet = known && now.Sub(last) < complaintPause
+	}
+	if !quiet {
+		c.seen[source] = now
+	}
+	c.mu.Unlock()
+	if !quiet {
+		c.log.LogAttrs(context.Background(), slog.LevelWarn, "connection refused",
+			slog.String("source", source), slog.Any("error", err))
+	}
+}

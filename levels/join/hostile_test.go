@@ -1,0 +1,300 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// lines counts log lines.
+type lines struct {
+	slog.Handler
+	mu sync.Mutex
+	n  int
+}
+
+func (l *lines) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l *lines) Handle(context.Context, slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.n++
+	return nil
+}
+
+// TestHostileConnections besets rank 0's rendezvous while the ranks join, then a
+// rank's own listener while the job works, with 200 connections each: silent,
+// garbage, half a greeting, a greeting without proof.
+func TestHostileConnections(t *testing.T) {
+	cs := configs(t, 3)
+	log := &lines{}
+	for r := range cs {
+		cs[r].Log = slog.New(log)
+	}
+	defer beset(t, cs[0].Rendezvous[0])()
+	began := time.Now()
+	jobs := mustJoin(t, cs)
+	t.Logf("joined after %v", time.Since(began))
+
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	goroutines := runtime.NumGoroutine()
+	defer beset(t, jobs[1].Peers[1].Addrs[0].String())()
+	time.Sleep(100 * time.Millisecond)
+	if n := runtime.NumGoroutine() - goroutines; n > gateSlots+10 {
+		t.Errorf("%d goroutines for strangers; allowed are %d", n, gateSlots)
+	}
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 4<<20 {
+		t.Errorf("heap grew by %d bytes", grown)
+	}
+	got := make(chan net.Conn, 1)
+	jobs[1].Accept(func(_ levels.Rank, _ uint8, c net.Conn) { got <- c })
+	began = time.Now()
+	c, err := jobs[0].Dial(t.Context(), 1, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("dialed after %v", time.Since(began))
+	c.Close()
+	(<-got).Close()
+	onAll(t, jobs, func(j *Job) error {
+		_, err := j.Exchange(t.Context(), nil)
+		return err
+	})
+	if log.n > 4 { // one per listener and source
+		t.Errorf("%d log lines for one source", log.n)
+	}
+}
+
+// beset opens 200 hostile connections and returns their end.
+func beset(t *testing.T, address string) func() {
+	g := newGreeting(3, 2, 0)
+	hello := g.append(nil)
+	openings := [][]byte{nil, []byte("GET / HTTP/1.1\r\nHost: example\r\n\r\n" + strings.Repeat("x", 4000)), hello[:20], hello}
+	var conns []net.Conn
+	for i := range 200 {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Write(openings[i%len(openings)])
+		conns = append(conns, c)
+	}
+	return func() {
+		for _, c := range conns {
+			c.Close()
+		}
+	}
+}
+
+// TestSlowLoris sends a greeting byte by byte; the handshake's deadline counts from
+// its beginning, not from the last byte.
+func TestSlowLoris(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for the handshake's deadline of 5 s")
+	}
+	t.Parallel()
+	jobs := mustJoin(t, configs(t, 2))
+	c, err := net.Dial("tcp", jobs[1].Peers[1].Addrs[0].String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	g := newGreeting(3, 0, 1)
+	hello := g.append(nil)
+	began := time.Now()
+	for i := 0; ; i++ {
+		if _, err := c.Write(hello[i%20 : i%20+1]); err != nil {
+			break
+		}
+		if time.Since(began) > handshakeTime+2*time.Second || i == greetingLen-1 {
+			t.Fatalf("still open after %v", time.Since(began))
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// recorder keeps what a connection sends.
+type recorder struct {
+	net.Conn
+	sent []byte
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	r.sent = append(r.sent, b...)
+	return r.Conn.Write(b)
+}
+
+// TestReplay plays a dialer's side of a successful handshake back.
+func TestReplay(t *testing.T) {
+	jobs := mustJoin(t, configs(t, 2))
+	admitted := make(chan uint8, 2)
+	jobs[1].Accept(func(_ levels.Rank, purpose uint8, c net.Conn) { c.Close(); admitted <- purpose })
+	address := jobs[1].Peers[1].Addrs[0].String()
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	rec := &recorder{Conn: c}
+	if err := errors.Join(greet(rec, jobs[0].key, newGreeting(9, 0, 1)), confirm(rec)); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-admitted; got != 9 {
+		t.Fatalf("purpose %d", got)
+	}
+
+	replay, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer replay.Close()
+	replay.Write(rec.sent)
+	replay.SetReadDeadline(time.Now().Add(5 * time.Second))
+	answer, err := io.ReadAll(replay)
+	if len(answer) < replyLen+1 || verdict(answer[replyLen]) != wrongSecret {
+		t.Errorf("listener answered %x (%v), want a refusal", answer, err)
+	}
+	select {
+	case <-admitted:
+		t.Error("the replayed handshake was let in")
+	default:
+	}
+}
+
+// TestHandshakeRefusals runs both sides over a pipe.
+func TestHandshakeRefusals(t *testing.T) {
+	key, other := jobKey("a", nil), jobKey("b", nil)
+	old := newGreeting(1, 2, 0)
+	old.version = 7
+	for _, c := range []struct {
+		name   string
+		g      greeting
+		key    []byte
+		dialer error
+		want   string // at the listener
+	}{
+		{"good", newGreeting(1, 2, 0), key, nil, ""},
+		{"secret", newGreeting(1, 2, 0), other, ErrSecret, "job secrets differ: it claims to be rank 2"},
+		{"version", old, key, ErrVersion, "it claims to be rank 2 and speaks version 7"},
+		{"other rank", newGreeting(1, 2, 5), key, nil, "asks for rank 5; this is rank 0"},
+		{"rank range", newGreeting(1, 9, 0), key, nil, "rank 9"},
+		{"self", newGreeting(1, 0, 0), key, nil, "rank 0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, b := net.Pipe()
+			defer a.Close()
+			dialed := make(chan error, 1)
+			go func() {
+				err := greet(a, c.key, c.g)
+				if err == nil {
+					err = confirm(a)
+				}
+				dialed <- err
+			}()
+			g, err := welcome(b, key, 0, 8)
+			b.Close()
+			if c.want == "" && (err != nil || g != c.g) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("listener: %v, %+v", err, g)
+			}
+			if err := <-dialed; (err == nil) != (c.want == "") || c.dialer != nil && !errors.Is(err, c.dialer) {
+				t.Errorf("dialer: %v", err)
+			}
+		})
+	}
+}
+
+// TestImpostorListener has no secret: the dialer must not believe it.
+func TestImpostorListener(t *testing.T) {
+	a, b := net.Pipe()
+	defer a.Close()
+	go func() {
+		io.ReadFull(b, make([]byte, greetingLen))
+		r := reply{version: protocolVersion, verdict: welcomed}
+		b.Write(r.append(nil))
+		proof := make([]byte, proofLen)
+		io.ReadFull(b, proof)
+		b.Write(append([]byte{byte(welcomed)}, proof...)) // reflects the dialer's own proof
+	}()
+	if err := greet(a, jobKey("a", nil), newGreeting(1, 2, 0)); !errors.Is(err, ErrSecret) {
+		t.Error(err)
+	}
+}
+
+func TestComplaintsAreBounded(t *testing.T) {
+	log := &lines{}
+	c := complaints{log: slog.New(log)}
+	for i := range 10_000 {
+		c.add(fmt.Sprint("source ", i), io.EOF)
+		c.add("source 0", io.EOF)
+	}
+	if log.n != complaintSources+1 || len(c.seen) != complaintSources+1 {
+		t.Errorf("%d lines, %d sources kept", log.n, len(c.seen))
+	}
+}
+
+func FuzzParseGreeting(f *testing.F) {
+	g := newGreeting(3, 1, 2)
+	f.Add(g.append(nil))
+	f.Add([]byte(magic))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if g, err := parseGreeting(b); err == nil && string(g.append(nil)) != string(b) {
+			t.Errorf("%x became %+v", b, g)
+		}
+	})
+}
+
+func FuzzParseReply(f *testing.F) {
+	r := reply{version: 1, verdict: welcomed}
+	f.Add(r.append(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if r, err := parseReply(b); err == nil && string(r.append(nil)) != string(b) {
+			t.Errorf("%x became %+v", b, r)
+		}
+	})
+}
+
+func FuzzParseHeader(f *testing.F) {
+	whole := frame{kind: frameBlob, from: 3, to: everyone, seq: 9, payload: []byte("abc")}
+	f.Add(whole.encode()[:headerLen])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, n, err := parseHeader(b, 8, MaxPayload)
+		if err != nil {
+			return
+		}
+		if n > MaxPayload || h.from < 0 || h.from > 7 || h.to < -1 || h.to > 7 {
+			t.Fatalf("let through %+v, %d bytes", h, n)
+		}
+		h.payload = make([]byte, n)
+		if string(h.encode()[:headerLen]) != string(b) {
+			t.Errorf("%x became %+v", b, h)
+		}
+	})
+}
+
+func FuzzParseTable(f *testing.F) {
+	f.Add([]byte(`{"Job":"AAAAAAAAAAAAAAAAAAAAAA==","Peers":[{"Rank":0,"Size":1,"Addrs":["127.0.0.1:80"]}]}`))
+	f.Add([]byte(`{"Rank":3,"Size":9,"Hello":"aGk="}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if p, err := parsePeer(b); err == nil && (p.Rank < 0 || int(p.Rank) >= p.Size) {
+			t.Errorf("let through %+v", p)
+		}
+		if tab, err := parseTable(b, 1); err == nil {
+			if _, err := topologyOf(tab.Peers); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

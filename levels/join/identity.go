@@ -1,0 +1,28 @@
+package join
+
+import (
+	"fmt"
+	"os"
+)
+
+// Host identifies the operating system and network namespace that a rank runs in.
+// Ranks with equal hosts can reach each other over loopback and unix sockets.
+type Host struct {
+	Boot string // boot id of the kernel
+	Name string // host name
+	Net  string // network namespace, empty where the system has none
+}
+
+// thisHost asks the system. Without a boot id two hosts of one name would look
+// the same, so that is an error.
+func thisHost() (Host, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return Host{}, fmt.Errorf("host identity: %w", err)
+	}
+	boot, net, err := kernelIdentity()
+	if err != nil {
+		return Host{}, fmt.Errorf("host identity: %w", err)
+	}
+	return Host{Boot: boot, Name: name, Net: net}, nil
+}

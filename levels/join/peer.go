@@ -1,0 +1,145 @@
+package join
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// MaxHello is the longest Hello, in bytes.
+const MaxHello = 4 << 10
+
+// maxRecord bounds the encoded form of one Peer: Hello in base 64, 64 addresses,
+// names.
+const maxRecord = 16 << 10
+
+// Peer is what a rank told about itself when it joined.
+type Peer struct {
+	Rank    levels.Rank
+	Size    int // of the job, as this rank was told
+	Version int // of this package's protocol
+	Host    Host
+	Node    string           // override of the node's identity, if any
+	Addrs   []netip.AddrPort // where it listens, in the order to try
+	Unix    string           // its unix listener, for ranks of the same host
+	PID     int
+	UID     int
+	Hello   []byte // the caller's
+}
+
+// nodeKey is equal for ranks of one node.
+func (p *Peer) nodeKey() string {
+	if p.Node != "" {
+		return "as told " + p.Node
+	}
+	return strings.Join([]string{p.Host.Boot, p.Host.Name, p.Host.Net}, " ")
+}
+
+// where names a peer for people.
+func (p *Peer) where() string { return fmt.Sprintf("pid %d on %s", p.PID, p.Host.Name) }
+
+// parsePeer reads one record. Its rank and size are checked by rank 0, who can
+// say more about them.
+func parsePeer(b []byte) (*Peer, error) {
+	var p Peer
+	if len(b) > maxRecord {
+		return nil, fmt.Errorf("record of %d bytes; allowed are %d", len(b), maxRecord)
+	}
+	if err := json.Unmarshal(b, &p); err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	if err := p.check(); err != nil {
+		return nil, fmt.Errorf("record of rank %d: %w", p.Rank, err)
+	}
+	return &p, nil
+}
+
+func (p *Peer) check() error {
+	switch {
+	case p.Rank < 0 || p.Rank >= levels.MaxRanks:
+		return fmt.Errorf("allowed are ranks 0 to %d", levels.MaxRanks-1)
+	case int(p.Rank) >= p.Size:
+		return fmt.Errorf("a job of %d ranks has no such rank", p.Size)
+	case len(p.Addrs) > maxAddresses:
+		return fmt.Errorf("%d addresses; allowed are %d", len(p.Addrs), maxAddresses)
+	case len(p.Hello) > MaxHello:
+		return fmt.Errorf("hello of %d bytes; allowed are %d", len(p.Hello), MaxHello)
+	case slices.ContainsFunc(p.Addrs, func(a netip.AddrPort) bool { return !a.IsValid() || a.Port() == 0 }):
+		return errors.New("an address without host or port")
+	}
+	return nil
+}
+
+// jobIDLen is the length of the random number of a job, in bytes.
+const jobIDLen = 16
+
+// table is what rank 0 sends to all when the job is complete.
+type table struct {
+	Job   []byte
+	Peers []*Peer // by rank
+}
+
+// parseTable reads the table of a job of the given size.
+func parseTable(b []byte, size int) (*table, error) {
+	var t table
+	if err := json.Unmarshal(b, &t); err != nil {
+		return nil, fmt.Errorf("table of ranks: %w", err)
+	}
+	if len(t.Job) != jobIDLen || len(t.Peers) != size {
+		return nil, fmt.Errorf("table of ranks: job number of %d bytes, %d ranks; allowed are %d and %d",
+			len(t.Job), len(t.Peers), jobIDLen, size)
+	}
+	for r, p := range t.Peers {
+		if p == nil || int(p.Rank) != r {
+			return nil, fmt.Errorf("table of ranks: place %d holds another rank", r)
+		}
+		if err := p.check(); err != nil {
+			return nil, fmt.Errorf("table of ranks: rank %d: %w", r, err)
+		}
+	}
+	return &t, nil
+}
+
+// topologyOf places the ranks on nodes. A node has the name it was told to have or
+// its host's, with a number behind where several nodes share one.
+func topologyOf(peers []*Peer) (*levels.Topology, error) {
+	names, taken := map[string]string{}, map[string]int{}
+	paths := make([][]string, len(peers))
+	for r, p := range peers {
+		key := p.nodeKey()
+		if names[key] == "" {
+			name := nodeName(p)
+			taken[name]++
+			if n := taken[name]; n > 1 {
+				name = fmt.Sprintf("%s:%d", name, n)
+			}
+			names[key] = name
+		}
+		paths[r] = []string{names[key]}
+	}
+	return levels.Named(levels.Standard(2), paths)
+}
+
+// nodeName keeps to the characters a topology allows. A colon is ours, see above.
+func nodeName(p *Peer) string {
+	name := p.Node
+	if name == "" {
+		name = p.Host.Name
+	}
+	name = strings.Map(func(r rune) rune {
+		switch {
+		case strings.ContainsRune("._-", r), '0' <= r && r <= '9', 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z':
+			return r
+		}
+		return '-'
+	}, name)
+	if name == "" {
+		name = "node"
+	}
+	return name[:min(len(name), 200)]
+}

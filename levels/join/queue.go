@@ -1,0 +1,100 @@
+package join
+
+import (
+	"slices"
+	"sync"
+)
+
+// queue is a bounded first-in first-out buffer between goroutines.
+type queue[T any] struct {
+	limit int
+
+	mu     sync.Mutex
+	change sync.Cond
+	items  []T
+	closed bool
+}
+
+func newQueue[T any](limit int) *queue[T] {
+	q := &queue[T]{limit: limit}
+	q.change.L = &q.mu
+	return q
+}
+
+// put waits while the queue is full; false when it is closed.
+func (q *queue[T]) put(item T) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.items) >= q.limit && !q.closed {
+		q.change.Wait()
+	}
+	return q.add(item)
+}
+
+// force goes beyond the limit, for items whose number is bounded elsewhere.
+func (q *queue[T]) force(item T) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.add(item)
+}
+
+func (q *queue[T]) add(item T) bool {
+	if q.closed {
+		return false
+	}
+	q.items = append(q.items, item)
+	q.change.Broadcast()
+	return true
+}
+
+func (q *queue[T]) full() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.items) >= q.limit
+}
+
+// takeAll waits for items and returns them; nothing when closed and empty.
+func (q *queue[T]) takeAll() []T {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.items) == 0 && !q.closed {
+		q.change.Wait()
+	}
+	items := q.items
+	q.items = nil
+	q.change.Broadcast()
+	return items
+}
+
+// takeFirst waits for the first item that ready accepts; false when closed,
+// whatever is left. ready runs under the queue's lock; call [queue.wake] when it
+// may have changed.
+func (q *queue[T]) takeFirst(ready func(T) bool) (item T, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for !q.closed {
+		for i, item := range q.items {
+			if ready(item) {
+				q.items = slices.Delete(q.items, i, i+1)
+				q.change.Broadcast()
+				return item, true
+			}
+		}
+		q.change.Wait()
+	}
+	return item, false
+}
+
+func (q *queue[T]) wake() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.change.Broadcast()
+}
+
+// close ends all waiting; items put before can still be taken with takeAll.
+func (q *queue[T]) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.change.Broadcast()
+}

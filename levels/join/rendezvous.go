@@ -1,0 +1,418 @@
+package join
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// progressEvery is how often rank 0 tells those who wait whom they wait for.
+const progressEvery = 500 * time.Millisecond
+
+// stragglers is how long a join that has failed already takes more ranks in, only
+// to tell them why.
+const stragglers = 500 * time.Millisecond
+
+// host is rank 0's side of the rendezvous: it collects all records and sends
+// everyone the table.
+type host struct {
+	self  *Peer
+	size  int
+	began time.Time
+
+	events chan event
+	done   chan struct{} // closed when nobody takes events any more
+
+	mu   sync.Mutex
+	over bool
+	open map[net.Conn]bool // whatever admit works on
+
+	peers []*Peer                // by rank; nil: not here yet
+	conns []net.Conn             // by rank
+	hints map[levels.Rank]string // failed attempts in a rank's name, at most one each
+	other string                 // the last failed attempt in nobody's name
+}
+
+// event is what happened on one connection.
+type event struct {
+	conn net.Conn
+	peer *Peer       // arrived, if not nil
+	gone *Peer       // closed its connection, if not nil
+	bad  error       // failed, if not nil,
+	from levels.Rank // in the name of this rank (a claim); -1: nobody's
+}
+
+// runHost collects until all are here or ctx ends. A part of the time left is
+// kept for telling the others when it fails.
+func runHost(ctx context.Context, cfg *Config, self *Peer, log *complaints) (*table, error) {
+	listeners, err := rendezvousListeners(cfg)
+	if err != nil {
+		return nil, err
+	}
+	h := &host{
+		self: self, size: cfg.Size, began: time.Now(),
+		events: make(chan event), done: make(chan struct{}), open: map[net.Conn]bool{},
+		peers: make([]*Peer, cfg.Size), conns: make([]net.Conn, cfg.Size),
+		hints: map[levels.Rank]string{},
+	}
+	h.peers[0] = self
+	door := &gate{
+		key: rendezvousKey(cfg.Secret), self: 0, size: cfg.Size, listeners: listeners,
+		admit: h.admit, refused: h.refused, log: log,
+	}
+	door.open()
+	t, err := h.collect(ctx)
+	h.answer(ctx, t, err)
+	h.dismiss()
+	door.close()
+	return t, err
+}
+
+// rendezvousListeners returns the inherited listener or opens each alternative
+// that can be opened; one is enough.
+func rendezvousListeners(cfg *Config) ([]net.Listener, error) {
+	if cfg.Listener != nil {
+		return []net.Listener{cfg.Listener}, nil
+	}
+	var listeners []net.Listener
+	var errs reasons
+	for _, a := range cfg.Rendezvous {
+		l, err := listenAt(a)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		listeners = append(listeners, l)
+	}
+	if len(listeners) == 0 {
+		return nil, fmt.Errorf("rank 0 can't listen for the job: %w", errs)
+	}
+	return listeners, nil
+}
+
+// listenAt listens on exactly the address if it is one of this host's. A name may
+// mean loopback here and something else to the others, and an address may be
+// translated on the way: then any interface will do.
+func listenAt(address string) (net.Listener, error) {
+	name, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := netip.ParseAddr(name); err == nil || name == "localhost" {
+		l, err := net.Listen("tcp", address)
+		if !errors.Is(err, unix.EADDRNOTAVAIL) {
+			return l, err
+		}
+	}
+	return net.Listen("tcp", net.JoinHostPort("", port))
+}
+
+// admit reads the record of an authenticated rank, then stays to see it leave.
+func (h *host) admit(g greeting, c net.Conn) {
+	defer h.release(c)
+	if !h.hold(c) || g.purpose != purposeRendezvous {
+		return
+	}
+	c.SetReadDeadline(time.Now().Add(handshakeTime))
+	p, err := readRecord(c, g.from)
+	if err != nil {
+		h.tell(event{bad: err, from: g.from})
+		return
+	}
+	c.SetReadDeadline(time.Time{})
+	h.tell(event{conn: c, peer: p})
+	var one [1]byte
+	c.Read(one[:]) // returns when the rank leaves or we close c
+	h.tell(event{conn: c, gone: p})
+}
+
+func readRecord(c net.Conn, from levels.Rank) (*Peer, error) {
+	f, err := readFrame(c, levels.MaxRanks, maxRecord)
+	if err != nil {
+		return nil, err
+	}
+	p, err := parsePeer(f.payload)
+	if err == nil && p.Rank != from {
+		err = fmt.Errorf("its record is rank %d's", p.Rank)
+	}
+	return p, err
+}
+
+// hold and release bracket the work on a connection; dismiss ends all of it.
+func (h *host) hold(c net.Conn) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open[c] = true
+	return !h.over
+}
+
+func (h *host) release(c net.Conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.open, c)
+	c.Close()
+}
+
+func (h *host) dismiss() {
+	close(h.done)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.over = true
+	for c := range h.open {
+		c.Close()
+	}
+}
+
+// refused notes the claim of who couldn't prove it.
+func (h *host) refused(g greeting, c net.Conn, err error) {
+	e := event{bad: fmt.Errorf("%s: %w", source(c), err), from: -1}
+	if g.version != 0 && g.from > 0 && int(g.from) < h.size {
+		e.from = g.from
+	}
+	h.tell(e)
+}
+
+func (h *host) tell(e event) {
+	select {
+	case h.events <- e:
+	case <-h.done:
+	}
+}
+
+func (h *host) collect(ctx context.Context) (*table, error) {
+	deadline, _ := ctx.Deadline()
+	spare := min(time.Until(deadline)/10, time.Second)
+	end := time.NewTimer(time.Until(deadline) - spare)
+	defer end.Stop()
+	progress := time.NewTicker(progressEvery)
+	defer progress.Stop()
+	var contradiction error
+	for len(h.missing()) > 0 {
+		select {
+		case e := <-h.events:
+			err := h.note(e)
+			if err != nil && contradiction == nil {
+				contradiction = err
+				end.Reset(min(time.Until(deadline)-spare, stragglers))
+			}
+		case <-progress.C:
+			h.report()
+		case <-end.C:
+			if contradiction != nil {
+				return nil, contradiction
+			}
+			return nil, absent(h.missing(), h.size, time.Since(h.began), h.known())
+		case <-ctx.Done():
+			return nil, fmt.Errorf("rank 0 gave up: %w", context.Cause(ctx))
+		}
+	}
+	if contradiction != nil {
+		return nil, contradiction
+	}
+	t := &table{Job: make([]byte, jobIDLen), Peers: h.peers}
+	rand.Read(t.Job)
+	return t, nil
+}
+
+// note takes one event in; with an error the join has failed.
+func (h *host) note(e event) error {
+	switch {
+	case e.bad != nil && e.from >= 0:
+		h.hints[e.from] = fmt.Sprintf("rank %d: %v", e.from, e.bad)
+	case e.bad != nil:
+		h.other = e.bad.Error()
+	case e.gone != nil && h.conns[e.gone.Rank] == e.conn:
+		h.peers[e.gone.Rank], h.conns[e.gone.Rank] = nil, nil
+		h.hints[e.gone.Rank] = fmt.Sprintf("rank %d: came and left again (%s)", e.gone.Rank, e.gone.where())
+	case e.peer != nil:
+		return h.enter(e.peer, e.conn)
+	}
+	return nil
+}
+
+// enter adds a rank unless it contradicts what is known.
+func (h *host) enter(p *Peer, c net.Conn) error {
+	var reason string
+	switch {
+	case p.Size != h.size:
+		reason = fmt.Sprintf("rank %d (%s) was started for %d ranks, rank 0 (%s) for %d",
+			p.Rank, p.where(), p.Size, h.self.where(), h.size)
+	case h.peers[p.Rank] != nil:
+		reason = fmt.Sprintf("rank %d joined twice: %s and %s", p.Rank, h.peers[p.Rank].where(), p.where())
+	default:
+		h.peers[p.Rank], h.conns[p.Rank] = p, c
+		delete(h.hints, p.Rank)
+		return nil
+	}
+	err := &JoinError{Ranks: []levels.Rank{p.Rank}, Reason: reason}
+	deliver(c, failureFrame(err), time.Now().Add(time.Second))
+	c.Close()
+	return err
+}
+
+func (h *host) missing() []levels.Rank {
+	var missing []levels.Rank
+	for r, p := range h.peers {
+		if p == nil {
+			missing = append(missing, levels.Rank(r))
+		}
+	}
+	return missing
+}
+
+// known lists a few hints on failed attempts, in rank order.
+func (h *host) known() []string {
+	var hints []string
+	for _, r := range h.missing() {
+		if hint := h.hints[r]; hint != "" && len(hints) < 8 {
+			hints = append(hints, hint)
+		}
+	}
+	if h.other != "" {
+		hints = append(hints, "a connection was refused: "+h.other)
+	}
+	return hints
+}
+
+// report tells the waiting ranks whom they wait for, so that one that gives up
+// first can name them. It doesn't wait for a rank that isn't listening.
+func (h *host) report() {
+	missing := h.missing()
+	text := fmt.Sprintf("rank 0 still waits for %s (have %d of %d)", ranksText(missing), h.size-len(missing), h.size)
+	f := frame{kind: frameWaiting, to: everyone, payload: []byte(text)}
+	b := f.encode()
+	for _, c := range h.conns {
+		if c != nil {
+			deliver(c, b, time.Now().Add(10*time.Millisecond))
+		}
+	}
+}
+
+// answer sends the outcome to all who are here.
+func (h *host) answer(ctx context.Context, t *table, err error) {
+	var b []byte
+	if err == nil {
+		payload, _ := json.Marshal(t) // of plain fields: can't fail
+		f := frame{kind: frameTable, to: everyone, payload: payload}
+		b = f.encode()
+	} else {
+		b = failureFrame(err)
+	}
+	deadline, _ := ctx.Deadline()
+	if ctx.Err() != nil {
+		deadline = time.Now().Add(time.Second)
+	}
+	var sent sync.WaitGroup
+	for _, c := range h.conns {
+		if c != nil {
+			sent.Go(func() { deliver(c, b, deadline) })
+		}
+	}
+	sent.Wait()
+}
+
+// deliver writes b; a rank that can't be told will find out by itself.
+func deliver(c net.Conn, b []byte, deadline time.Time) {
+	c.SetWriteDeadline(deadline)
+	c.Write(b)
+}
+
+func failureFrame(err error) []byte {
+	var j *JoinError
+	if !errors.As(err, &j) {
+		j = &JoinError{Reason: err.Error()}
+	}
+	payload, _ := json.Marshal(j) // of plain fields: can't fail
+	f := frame{kind: frameFailure, to: everyone, payload: payload}
+	return f.encode()
+}
+
+// register is the other ranks' side: it finds rank 0, hands in the record and
+// waits for the table. It tries again while rank 0 isn't there yet.
+func register(ctx context.Context, cfg *Config, self *Peer) (*table, error) {
+	var targets []target
+	for _, a := range cfg.Rendezvous {
+		targets = append(targets, target{network: "tcp", address: a})
+	}
+	record, err := json.Marshal(self)
+	if err != nil {
+		return nil, err
+	}
+	if len(record) > maxRecord {
+		return nil, fmt.Errorf("this rank's record has %d bytes; allowed are %d", len(record), maxRecord)
+	}
+	began := time.Now()
+	for {
+		t, err := registerOnce(ctx, cfg, targets, record)
+		var failed *JoinError
+		switch {
+		case err == nil:
+			return t, nil
+		case errors.As(err, &failed):
+			return nil, err
+		case final(err):
+			return nil, &PeerError{0, fmt.Errorf("rank %d can't join at its rendezvous: %w", cfg.Rank, err)}
+		case ctx.Err() != nil:
+			return nil, &PeerError{0, fmt.Errorf("rank %d gave up joining after %s: %w",
+				cfg.Rank, roundText(time.Since(began)), err)}
+		}
+		time.Sleep(20 * time.Millisecond) // rank 0 ended an earlier attempt of its own
+	}
+}
+
+// final: no later attempt at the rendezvous can do better.
+func final(err error) bool { return errors.Is(err, ErrSecret) || errors.Is(err, ErrVersion) }
+
+func registerOnce(ctx context.Context, cfg *Config, targets []target, record []byte) (*table, error) {
+	hello := func() greeting { return newGreeting(purposeRendezvous, cfg.Rank, 0) }
+	again := func(err error) bool { return !final(err) }
+	c, err := race(ctx, targets, rendezvousKey(cfg.Secret), hello, again)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	var t *table
+	err = within(ctx, c, func() (err error) {
+		f := frame{kind: frameRecord, from: cfg.Rank, payload: record}
+		if _, err = c.Write(f.encode()); err == nil {
+			t, err = awaitTable(c, cfg.Size)
+		}
+		return err
+	})
+	return t, err
+}
+
+// awaitTable reads until the outcome.
+func awaitTable(c net.Conn, size int) (*table, error) {
+	waiting := errors.New("rank 0 has not answered")
+	for {
+		f, err := readFrame(c, levels.MaxRanks, max(size*maxRecord, MaxPayload))
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", waiting, err)
+		}
+		switch f.kind {
+		case frameWaiting:
+			waiting = errors.New(string(f.payload))
+		case frameTable:
+			return parseTable(f.payload, size)
+		case frameFailure:
+			j := new(JoinError)
+			if err := json.Unmarshal(f.payload, j); err != nil {
+				return nil, fmt.Errorf("rank 0 ended the join: %w", err)
+			}
+			return nil, j
+		default:
+			return nil, fmt.Errorf("frame of kind %d at the rendezvous", f.kind)
+		}
+	}
+}

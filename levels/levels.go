@@ -1,0 +1,117 @@
+// Package levels says where ranks live: the tiers of a machine, and for a given
+// root the groups and leaders on every tier.
+//
+// It never starts a goroutine, reads a clock or file, or looks at the machine it
+// runs on: equal input gives equal output.
+//
+//	t, err := levels.Parse("4x2")        // 4 nodes of 2 ranks
+//	h := t.Hierarchy(0)                  // groups and leaders for root 0
+//	for k := range h.Depth() {           // from the inside out
+//		if g := h.Group(me, k); g != nil {
+//			fmt.Println(h.Level(k).Name, g.Ranks, "led by", g.Lead())
+//		}
+//	}
+package levels
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Limits of a topology.
+const (
+	MaxRanks = 1 << 20
+	MaxDepth = 8
+)
+
+// Rank numbers one participant, from 0 to [Topology.Size]-1.
+type Rank int32
+
+// Level is one tier of the machine.
+type Level struct {
+	Name   string // scope that ranks share at this level: "node"
+	Symbol byte   // one lower-case letter, distinct in a topology: 's'
+}
+
+// String is symbol/name: s/node.
+func (l Level) String() string { return string(rune(l.Symbol)) + "/" + l.Name }
+
+// Standard returns the usual levels of a machine with the given depth, from the
+// inside out: s; s i; m s i; m s i w. Deeper machines have no usual names: nil.
+func Standard(depth int) []Level {
+	all := []Level{{"numa", 'm'}, {"node", 's'}, {"network", 'i'}, {"site", 'w'}}
+	switch depth {
+	case 1, 2:
+		return all[1 : 1+depth]
+	case 3, 4:
+		return all[:depth]
+	}
+	return nil
+}
+
+// checkLevels reports what is wrong with levels; at says where level k was given.
+func checkLevels(c *complaints, levels []Level, at func(k int) string) {
+	if n := len(levels); n < 1 || n > MaxDepth {
+		c.add("%s%d levels; allowed are 1 to %d", at(-1), n, MaxDepth)
+	}
+	for k, l := range levels {
+		if err := checkName(l.Name); err != nil {
+			c.add("%slevel %d: %w", at(k), k, err)
+		}
+		if l.Symbol < 'a' || l.Symbol > 'z' {
+			c.add("%slevel %d: symbol %q; allowed is one letter a to z", at(k), k, string(rune(l.Symbol)))
+		}
+		for j, m := range levels[:k] {
+			if l.Symbol == m.Symbol {
+				c.add("%slevel %d: symbol %q is level %d's already", at(k), k, string(rune(l.Symbol)), j)
+			}
+			if l.Name == m.Name {
+				c.add("%slevel %d: name %q is level %d's already", at(k), k, clip(l.Name), j)
+			}
+		}
+	}
+}
+
+// checkName keeps to what host names and addresses need, so that specs and
+// printed trees stay unambiguous.
+func checkName(s string) error {
+	for _, r := range s {
+		if !strings.ContainsRune("._-:", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
+			return fmt.Errorf("name %q has %q; allowed are ASCII letters, digits and . _ - :", clip(s), r)
+		}
+	}
+	if s == "" || len(s) > 255 {
+		return fmt.Errorf("name %q has %d characters; allowed are 1 to 255", clip(s), len(s))
+	}
+	return nil
+}
+
+// clip keeps an error readable whatever was given.
+func clip(s string) string {
+	if len(s) > 60 {
+		return s[:60] + "…"
+	}
+	return s
+}
+
+// complaints collects what is wrong with one input, a readable number of them.
+type complaints struct {
+	errs []error
+	more int
+}
+
+func (c *complaints) add(format string, args ...any) {
+	if len(c.errs) == 10 {
+		c.more++
+		return
+	}
+	c.errs = append(c.errs, fmt.Errorf(format, args...))
+}
+
+func (c *complaints) err() error {
+	if c.more > 0 {
+		return errors.Join(append(c.errs[:len(c.errs):len(c.errs)], fmt.Errorf("and %d more", c.more))...)
+	}
+	return errors.Join(c.errs...)
+}

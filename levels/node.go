@@ -1,0 +1,44 @@
+package levels
+
+// NodeSymbol is the symbol of the level inside which ranks share memory.
+const NodeSymbol = 's'
+
+// node is the index of the level with [NodeSymbol], or of the innermost when a
+// topology names none.
+func (t *Topology) node() int {
+	for k, l := range t.levels {
+		if l.Symbol == NodeSymbol {
+			return k
+		}
+	}
+	return 0
+}
+
+// Node is the index of the node that r lives on: its domain at the level with
+// [NodeSymbol].
+func (t *Topology) Node(r Rank) int32 { return t.Domain(r, t.node()) }
+
+// Nodes is the number of nodes.
+func (t *Topology) Nodes() int { return t.Domains(t.node()) }
+
+// WithinNodes reports whether no group of a level spans two nodes.
+func (h *Hierarchy) WithinNodes(level int) bool {
+	for _, g := range h.Groups(level) {
+		for _, r := range g.Ranks[1:] {
+			if h.topology.Node(r) != h.topology.Node(g.Ranks[0]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// LowestLead reports whether every group of a level is led by its lowest rank.
+func (h *Hierarchy) LowestLead(level int) bool {
+	for _, g := range h.Groups(level) {
+		if g.Leader != 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,95 @@
+package levels
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// String is the spec that [Parse] reads back to an equal topology if there is one,
+// else levels and domains as a tree: "s/node i/network tree: a{0-2,5} b{3-4}". Topologies
+// that differ have strings that differ.
+func (t *Topology) String() string {
+	if slices.Equal(t.levels, Standard(t.Depth())) {
+		for _, shape := range t.shapes() {
+			for _, spec := range []string{shape, shape + "/rr"} {
+				if back, err := Parse(spec); err == nil && back.Equal(t) {
+					return spec
+				}
+			}
+		}
+	}
+	return t.tree()
+}
+
+// shapes lists specs that may be t's.
+func (t *Topology) shapes() []string {
+	dims, outer := "", 1
+	for k := t.Depth() - 2; k >= 0; k-- {
+		dims += strconv.Itoa(t.count[k]/outer) + "x"
+		outer = t.count[k]
+	}
+	shapes := []string{dims + strconv.Itoa(t.Size()/outer)}
+	if t.Depth() == 2 {
+		var nodes []string
+		for d, ranks := range t.members() {
+			nodes = append(nodes, fmt.Sprintf("%s:%d", t.name(0, int32(d)), len(ranks)))
+		}
+		shapes = append(shapes, strings.Join(nodes, ","))
+	}
+	return shapes
+}
+
+// members lists the ranks of each level-0 domain.
+func (t *Topology) members() [][]Rank {
+	all := make([][]Rank, t.count[0])
+	for r, d := range t.domain[0] {
+		all[d] = append(all[d], Rank(r))
+	}
+	return all
+}
+
+func (t *Topology) tree() string {
+	var b strings.Builder
+	for _, l := range t.levels {
+		b.WriteString(l.String() + " ")
+	}
+	b.WriteString("tree:")
+	top := t.Depth() - 1
+	open := make([]int32, top) // the domain that is being written, per level
+	for d, ranks := range t.members() {
+		outer := top - 1 // outermost level on which a new domain begins
+		for d > 0 && t.domain[outer][ranks[0]] == open[outer] {
+			outer--
+		}
+		if d > 0 {
+			b.WriteString(strings.Repeat("}", outer+1))
+		}
+		b.WriteString(" ")
+		for k := outer; k >= 0; k-- {
+			open[k] = t.domain[k][ranks[0]]
+			b.WriteString(t.name(k, open[k]) + "{")
+		}
+		writeRanges(&b, ranks)
+	}
+	return b.String() + strings.Repeat("}", top)
+}
+
+// writeRanges writes ascending ranks as 0-2,5.
+func writeRanges(b *strings.Builder, ranks []Rank) {
+	for i := 0; i < len(ranks); {
+		j := i
+		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
+			j++
+		}
+		if i > 0 {
+			b.WriteString(",")
+		}
+		fmt.Fprint(b, ranks[i])
+		if j > i {
+			fmt.Fprintf(b, "-%d", ranks[j])
+		}
+		i = j + 1
+	}
+}
