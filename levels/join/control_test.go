@@ -213,8 +213,10 @@ func TestKilledProcess(t *testing.T) {
 				boxes = append(boxes, watch(j))
 			}
 			waiting := make(chan error, 1)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
 			go func() {
-				_, err := jobs[0].Exchange(t.Context(), nil)
+				_, err := jobs[0].Exchange(ctx, nil)
 				waiting <- err
 			}()
 			began := time.Now()

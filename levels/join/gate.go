@@ -1,9 +1,7 @@
 package join
 
 import (
-	"context"
 	"errors"
-	"log/slog"
 	"net"
 	"slices"
 	"sync"
@@ -34,7 +32,7 @@ type gate struct {
 	admit func(greeting, net.Conn)
 	// refused, if any, gets failed handshakes; the greeting is only a claim.
 	refused func(greeting, net.Conn, error)
-	log     *complaints
+	log     *refusals
 
 	mu      sync.Mutex
 	closed  bool
@@ -170,41 +168,4 @@ func source(c net.Conn) string {
 		return a.IP.String()
 	}
 	return "unix socket"
-}
-
-const (
-	complaintSources = 64          // sources told apart
-	complaintPause   = time.Minute // between two lines on one source
-)
-
-// complaints logs refused connections: one line per source and minute, and a
-// bounded number of sources, so that an attacker can't fill a disk.
-type complaints struct {
-	log *slog.Logger
-
-	mu   sync.Mutex
-	seen map[string]time.Time
-}
-
-func (c *complaints) add(source string, err error) {
-	now := time.Now()
-	c.mu.Lock()
-	if c.seen == nil {
-		c.seen = map[string]time.Time{}
-	}
-	last, known := c.seen[source]
-	quiet := known && now.Sub(last) < complaintPause
-	if !known && len(c.seen) >= complaintSources {
-		source = "other sources"
-		last, known = c.seen[source]
-		quiet = known && now.Sub(last) < complaintPause
-	}
-	if !quiet {
-		c.seen[source] = now
-	}
-	c.mu.Unlock()
-	if !quiet {
-		c.log.LogAttrs(context.Background(), slog.LevelWarn, "connection refused",
-			slog.String("source", source), slog.Any("error", err))
-	}
 }

@@ -32,6 +32,12 @@ func (l *lines) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
+func (l *lines) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.n
+}
+
 // TestHostileConnections besets rank 0's rendezvous while the ranks join, then a
 // rank's own listener while the job works, with 200 connections each: silent,
 // garbage, half a greeting, a greeting without proof.
@@ -66,15 +72,17 @@ func TestHostileConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("dialed after %v", time.Since(began))
+	if took := time.Since(began); took > handshakeTime*3/4 {
+		t.Errorf("dialed after %v: no stranger gave way", took)
+	}
 	c.Close()
 	(<-got).Close()
 	onAll(t, jobs, func(j *Job) error {
 		_, err := j.Exchange(t.Context(), nil)
 		return err
 	})
-	if log.n > 4 { // one per listener and source
-		t.Errorf("%d log lines for one source", log.n)
+	if n := log.count(); n > 4 { // one per listener and source
+		t.Errorf("%d log lines for one source", n)
 	}
 }
 
@@ -233,14 +241,14 @@ func TestImpostorListener(t *testing.T) {
 	}
 }
 
-func TestComplaintsAreBounded(t *testing.T) {
+func TestRefusalsAreBounded(t *testing.T) {
 	log := &lines{}
-	c := complaints{log: slog.New(log)}
+	c := refusals{log: slog.New(log)}
 	for i := range 10_000 {
 		c.add(fmt.Sprint("source ", i), io.EOF)
 		c.add("source 0", io.EOF)
 	}
-	if log.n != complaintSources+1 || len(c.seen) != complaintSources+1 {
+	if log.n != refusalSources+1 || len(c.seen) != refusalSources+1 {
 		t.Errorf("%d lines, %d sources kept", log.n, len(c.seen))
 	}
 }

@@ -3,10 +3,8 @@ package join
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +19,8 @@ const (
 	// linger is how long Close waits for neighbours that said goodbye to end their
 	// connections too.
 	linger = time.Second
+	// lastWords is what a Close whose ctx has ended still takes to let the goodbye out.
+	lastWords = 50 * time.Millisecond
 	// maxUnclaimed bounds the connections that wait for an Accept handler.
 	maxUnclaimed = 1024
 )
@@ -109,155 +109,6 @@ func withDefault(ctx context.Context, d time.Duration) (context.Context, context
 	return context.WithTimeout(ctx, d)
 }
 
-// enter does what Join says; the caller stops what was started.
-func (j *Job) enter(ctx context.Context, cfg *Config) error {
-	log := &complaints{log: cfg.Log}
-	if log.log == nil {
-		log.log = slog.Default()
-	}
-	self, listeners, err := j.introduce(cfg)
-	if err != nil {
-		return err
-	}
-	// Connections wait in the kernel until the table with the job's key is here.
-	j.door = &gate{self: j.Rank, size: j.Size, log: log, admit: j.admit, listeners: listeners}
-	t, err := j.meet(ctx, cfg, self, log)
-	if err != nil {
-		return err
-	}
-	j.Peers = t.Peers
-	if j.Topology, err = topologyOf(j.Peers); err != nil {
-		return err
-	}
-	j.tree = newTree(j.Topology)
-	j.key = jobKey(cfg.Secret, t.Job)
-	j.building = make(chan arrival, j.Size)
-	j.door.key = j.key
-	j.door.open()
-	if err := j.growTree(ctx); err != nil {
-		return err
-	}
-	j.running.Go(j.dispatch) // waited for by stop, as are readers and writers
-	for _, e := range j.edges {
-		j.running.Go(e.write)
-		j.running.Go(func() { j.listenTo(e) })
-	}
-	_, err = j.Exchange(ctx, nil) // all are in, or none returns
-	return err
-}
-
-// introduce opens the listeners and writes this rank's record.
-func (j *Job) introduce(cfg *Config) (*Peer, []net.Listener, error) {
-	self := &Peer{
-		Rank: j.Rank, Size: j.Size, Version: protocolVersion, Node: cfg.Node,
-		PID: os.Getpid(), UID: os.Geteuid(), Hello: cfg.Hello,
-	}
-	var err error
-	if self.Host, err = thisHost(); err != nil || j.Size == 1 {
-		return self, nil, err
-	}
-	filters, err := parseFilters(cfg.Interfaces)
-	if err != nil {
-		return nil, nil, err
-	}
-	if j.own, err = ownAddresses(filters); err != nil {
-		return nil, nil, err
-	}
-	listeners, offered, err := openListeners(j.own, j.filtered)
-	if err != nil {
-		return nil, nil, err
-	}
-	self.Addrs = offered
-	local, path, err := listenUnix()
-	if err != nil {
-		for _, l := range listeners {
-			l.Close()
-		}
-		return nil, nil, fmt.Errorf("listen for peers on this node: %w", err)
-	}
-	self.Unix = path
-	return self, append(listeners, local), nil
-}
-
-// meet exchanges records through rank 0.
-func (j *Job) meet(ctx context.Context, cfg *Config, self *Peer, log *complaints) (*table, error) {
-	switch {
-	case j.Size == 1:
-		return &table{Job: make([]byte, jobIDLen), Peers: []*Peer{self}}, nil
-	case j.Rank == 0:
-		return runHost(ctx, cfg, self, log)
-	}
-	return register(ctx, cfg, self)
-}
-
-// growTree connects to the parent and waits for the children.
-func (j *Job) growTree(ctx context.Context) error {
-	found := make(map[levels.Rank]net.Conn)
-	err := j.neighbours(ctx, found)
-	j.endBuilding()
-	for r, c := range found {
-		if err == nil {
-			err = watchSilence(c)
-		}
-		if err == nil {
-			j.edges = append(j.edges, newEdge(r, c))
-		}
-	}
-	if err != nil {
-		for _, c := range found {
-			c.Close()
-		}
-		j.edges = nil
-	}
-	return err
-}
-
-func (j *Job) neighbours(ctx context.Context, found map[levels.Rank]net.Conn) error {
-	if up := j.tree.parent[j.Rank]; up >= 0 {
-		c, err := j.dial(ctx, up, purposeTree, j.sameNode(up))
-		if err != nil {
-			return err
-		}
-		found[up] = c
-	}
-	expected := map[levels.Rank]bool{}
-	for _, r := range j.tree.children(j.Rank) {
-		expected[r] = true
-	}
-	for len(expected) > 0 {
-		select {
-		case a := <-j.building:
-			if !expected[a.peer] {
-				a.conn.Close()
-				continue
-			}
-			delete(expected, a.peer)
-			found[a.peer] = a.conn
-		case <-ctx.Done():
-			var late []levels.Rank
-			for _, r := range j.tree.children(j.Rank) {
-				if expected[r] {
-					late = append(late, r)
-				}
-			}
-			return &PeerError{late[0], fmt.Errorf("%s joined but did not connect to rank %d: %w",
-				ranksText(late), j.Rank, context.Cause(ctx))}
-		}
-	}
-	return nil
-}
-
-// endBuilding turns late connections of the tree away.
-func (j *Job) endBuilding() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for len(j.building) > 0 {
-		a := <-j.building
-		a.conn.Close()
-	}
-	j.building = nil
-}
-
 // listenTo reads an edge to its end and says if that means a loss.
 func (j *Job) listenTo(e *edge) {
 	e.read(j.Size, j.handle)
@@ -301,8 +152,8 @@ func (j *Job) Close(ctx context.Context) error {
 		}
 	}
 	end := time.Now().Add(linger)
-	if deadline, _ := ctx.Deadline(); deadline.Before(end) {
-		end = deadline
+	if ctx.Err() != nil {
+		end = time.Now().Add(lastWords)
 	}
 	j.stop(end)
 	if len(errs) > 0 {

@@ -241,6 +241,43 @@ func TestExchangeWithOneThatLeft(t *testing.T) {
 	}
 }
 
+// TestCloseInAHurry: even with an ended context the goodbye goes out.
+func TestCloseInAHurry(t *testing.T) {
+	jobs := mustJoin(t, configs(t, 2))
+	m := watch(jobs[0])
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := jobs[1].Close(ctx); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	jobs[1].closeErr = nil // mustJoin closes again and takes an error for a failure
+	if m.eventually(200*time.Millisecond, func() bool { return len(m.lost) > 0 }) {
+		t.Errorf("lost: %v", m.lost)
+	}
+	if err := jobs[0].Send(1, 1, nil); !errors.Is(err, ErrLeft) {
+		t.Errorf("send: %v", err)
+	}
+}
+
+func TestJoinCancelled(t *testing.T) {
+	cs := configs(t, 3)[:2]
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	time.AfterFunc(50*time.Millisecond, cancel)
+	began := time.Now()
+	var all sync.WaitGroup
+	for _, c := range cs {
+		all.Go(func() {
+			if _, err := Join(ctx, c); !errors.Is(err, context.Canceled) && !strings.Contains(fmt.Sprint(err), "rank 0 gave up") {
+				t.Errorf("rank %d: %v", c.Rank, err)
+			}
+		})
+	}
+	all.Wait()
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
 func TestCloseIsIdempotentAndNamesWhoStays(t *testing.T) {
 	jobs := mustJoin(t, configs(t, 3))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

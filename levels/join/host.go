@@ -54,7 +54,7 @@ type event struct {
 
 // runHost collects until all are here or ctx ends. A part of the time left is
 // kept for telling the others when it fails.
-func runHost(ctx context.Context, cfg *Config, self *Peer, log *complaints) (*table, error) {
+func runHost(ctx context.Context, cfg *Config, self *Peer, log *refusals) (*table, error) {
 	listeners, err := rendezvousListeners(cfg)
 	if err != nil {
 		return nil, err
@@ -335,84 +335,4 @@ func failureFrame(err error) []byte {
 	payload, _ := json.Marshal(j) // of plain fields: can't fail
 	f := frame{kind: frameFailure, to: everyone, payload: payload}
 	return f.encode()
-}
-
-// register is the other ranks' side: it finds rank 0, hands in the record and
-// waits for the table. It tries again while rank 0 isn't there yet.
-func register(ctx context.Context, cfg *Config, self *Peer) (*table, error) {
-	var targets []target
-	for _, a := range cfg.Rendezvous {
-		targets = append(targets, target{network: "tcp", address: a})
-	}
-	record, err := json.Marshal(self)
-	if err != nil {
-		return nil, err
-	}
-	if len(record) > maxRecord {
-		return nil, fmt.Errorf("this rank's record has %d bytes; allowed are %d", len(record), maxRecord)
-	}
-	began := time.Now()
-	for {
-		t, err := registerOnce(ctx, cfg, targets, record)
-		var failed *JoinError
-		switch {
-		case err == nil:
-			return t, nil
-		case errors.As(err, &failed):
-			return nil, err
-		case final(err):
-			return nil, &PeerError{0, fmt.Errorf("rank %d can't join at its rendezvous: %w", cfg.Rank, err)}
-		case ctx.Err() != nil:
-			return nil, &PeerError{0, fmt.Errorf("rank %d gave up joining after %s: %w",
-				cfg.Rank, roundText(time.Since(began)), err)}
-		}
-		time.Sleep(20 * time.Millisecond) // rank 0 ended an earlier attempt of its own
-	}
-}
-
-// final: no later attempt at the rendezvous can do better.
-func final(err error) bool { return errors.Is(err, ErrSecret) || errors.Is(err, ErrVersion) }
-
-func registerOnce(ctx context.Context, cfg *Config, targets []target, record []byte) (*table, error) {
-	hello := func() greeting { return newGreeting(purposeRendezvous, cfg.Rank, 0) }
-	again := func(err error) bool { return !final(err) }
-	c, err := race(ctx, targets, rendezvousKey(cfg.Secret), hello, again)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	var t *table
-	err = within(ctx, c, func() (err error) {
-		f := frame{kind: frameRecord, from: cfg.Rank, payload: record}
-		if _, err = c.Write(f.encode()); err == nil {
-			t, err = awaitTable(c, cfg.Size)
-		}
-		return err
-	})
-	return t, err
-}
-
-// awaitTable reads until the outcome.
-func awaitTable(c net.Conn, size int) (*table, error) {
-	waiting := errors.New("rank 0 has not answered")
-	for {
-		f, err := readFrame(c, levels.MaxRanks, max(size*maxRecord, MaxPayload))
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", waiting, err)
-		}
-		switch f.kind {
-		case frameWaiting:
-			waiting = errors.New(string(f.payload))
-		case frameTable:
-			return parseTable(f.payload, size)
-		case frameFailure:
-			j := new(JoinError)
-			if err := json.Unmarshal(f.payload, j); err != nil {
-				return nil, fmt.Errorf("rank 0 ended the join: %w", err)
-			}
-			return nil, j
-		default:
-			return nil, fmt.Errorf("frame of kind %d at the rendezvous", f.kind)
-		}
-	}
 }

@@ -1,0 +1,162 @@
+package join
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+func TestFilters(t *testing.T) {
+	for _, c := range []struct {
+		list, name, addr string
+		want             bool
+	}{
+		{"", "eth0", "10.0.0.1", true},
+		{"eth0", "eth0", "10.0.0.1", true},
+		{"eth0", "eth01", "10.0.0.1", false},
+		{"eth*", "eth01", "10.0.0.1", true},
+		{"!docker0", "eth0", "10.0.0.1", true},
+		{"!docker0", "docker0", "172.17.0.1", false},
+		{"eth*,!eth1", "eth1", "10.0.0.1", false},
+		{"!eth1,eth*", "eth2", "10.0.0.1", true},
+		{"10.0.0.0/8", "ib0", "10.1.0.1", true},
+		{"10.0.0.0/8", "ib0", "11.1.0.1", false},
+		{"*,!10.0.0.0/8", "ib0", "10.1.0.1", false},
+		{"fd00::/8", "ib0", "fd00::1", true},
+	} {
+		filters, err := parseFilters(split(c.list))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := admits(filters, c.name, netip.MustParseAddr(c.addr)); got != c.want {
+			t.Errorf("%q, %s %s: %v, want %v", c.list, c.name, c.addr, got, c.want)
+		}
+	}
+	_, err := parseFilters([]string{"eth0", "10.0.0.0/99", "!", "a*b"})
+	for _, bad := range []string{`"10.0.0.0/99"`, `"!"`, `"a*b"`} {
+		if err == nil || !strings.Contains(err.Error(), bad) {
+			t.Errorf("%s was let through: %v", bad, err)
+		}
+	}
+}
+
+func FuzzParseFilter(f *testing.F) {
+	for _, s := range []string{"eth0", "!docker*", "10.0.0.0/8", "!fd00::/8", "*"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if fl, err := parseFilter(s); err == nil && fl.name == "" && !fl.prefix {
+			t.Errorf("%q became %+v", s, fl)
+		}
+	})
+}
+
+func TestNoAddressLeft(t *testing.T) {
+	filters, _ := parseFilters([]string{"nosuch0"})
+	if _, err := ownAddresses(filters); err == nil || !strings.Contains(err.Error(), "127.0.0.1") {
+		t.Errorf("%v, want the addresses there are", err)
+	}
+}
+
+func prefixes(list ...string) (ps []netip.Prefix) {
+	for _, s := range list {
+		ps = append(ps, netip.MustParsePrefix(s))
+	}
+	return ps
+}
+
+func TestCandidates(t *testing.T) {
+	own := prefixes("192.168.1.5/24", "172.17.0.1/16", "127.0.0.1/8")
+	var offered []netip.AddrPort
+	for _, s := range []string{"10.9.9.9:1", "192.168.1.6:1", "172.17.0.1:1", "[fd00::6]:1", "127.0.0.1:1"} {
+		offered = append(offered, netip.MustParseAddrPort(s))
+	}
+	print := func(own []netip.Prefix, filtered, sameHost bool) string {
+		targets, skipped := candidates(own, filtered, sameHost, offered)
+		var b strings.Builder
+		for _, t := range targets {
+			fmt.Fprintf(&b, "%s", t.address)
+			if t.source.IsValid() {
+				fmt.Fprintf(&b, " from %s", t.source)
+			}
+			b.WriteString(", ")
+		}
+		return fmt.Sprintf("%s%v", &b, skipped)
+	}
+	const noV6 = "[fd00::6]:1: this rank has no IPv6 address"
+	const ours = "172.17.0.1:1: is an address of this rank's own host too"
+	for _, c := range []struct{ got, want string }{
+		{print(own, false, false), "192.168.1.6:1 from 192.168.1.5, 10.9.9.9:1, [" + ours + " " + noV6 + "]"},
+		{print(own[:1], true, false), "192.168.1.6:1 from 192.168.1.5, 10.9.9.9:1 from 192.168.1.5, 172.17.0.1:1 from 192.168.1.5, [" + noV6 + "]"},
+		{print(own, false, true), "127.0.0.1:1 from 127.0.0.1, 192.168.1.6:1 from 192.168.1.5, 172.17.0.1:1 from 172.17.0.1, 10.9.9.9:1, [" + noV6 + "]"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got  %s\nwant %s", c.got, c.want)
+		}
+	}
+}
+
+// TestTree: every rank reaches every other by next, leaders have at most 32 leaders
+// below them, and only leaders talk between nodes.
+func TestTree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 200).Draw(t, "ranks")
+		paths := make([][]int32, n)
+		for r := range paths {
+			paths[r] = []int32{rapid.Int32Range(0, 80).Draw(t, "node")}
+		}
+		topo, err := levels.New(levels.Standard(2), paths)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr := newTree(topo)
+		for r := range levels.Rank(n) {
+			abroad := 0
+			for _, c := range tr.children(r) {
+				if topo.Node(c) != topo.Node(r) {
+					abroad++
+				}
+			}
+			if abroad > fanOut {
+				t.Fatalf("rank %d has %d leaders below it", r, abroad)
+			}
+			at, hops := levels.Rank(0), 0
+			for ; at != r && hops <= n; hops++ {
+				at = tr.next(at, r)
+			}
+			for ; at != 0 && hops <= 2*n; hops++ {
+				at = tr.next(at, 0)
+			}
+			if at != 0 || hops > 8 {
+				t.Fatalf("rank %d: at %d after %d hops to it and back", r, at, hops)
+			}
+		}
+	})
+}
+
+func TestNodeNames(t *testing.T) {
+	var peers []*Peer
+	for r, p := range []Peer{
+		{Host: Host{"b1", "my host", "n1"}}, {Host: Host{"b1", "my host", "n2"}}, {Host: Host{"b2", "my host", "n1"}},
+		{Host: Host{"b1", "my host", "n1"}}, {Node: "my host"}, {Node: "ü:"},
+	} {
+		p.Rank = levels.Rank(r)
+		peers = append(peers, &p)
+	}
+	topo, err := topologyOf(peers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for r := range peers {
+		got = append(got, topo.DomainName(levels.Rank(r), 0))
+	}
+	if want := "my-host my-host:2 my-host:3 my-host my-host:4 --"; strings.Join(got, " ") != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}

@@ -1,0 +1,115 @@
+package join
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// NoSecret as a Config's Secret means, explicitly, that anyone who can reach the
+// job may join it.
+const NoSecret = "none"
+
+// Config is what a rank needs to enter its job. [FromEnv] makes one.
+type Config struct {
+	Rank levels.Rank
+	Size int // ranks in the job; 0 means 1
+
+	// Rendezvous holds host:port alternatives of rank 0's rendezvous listener.
+	Rendezvous []string
+	// Listener is rank 0's rendezvous listener. Join closes it. nil: rank 0 listens
+	// at the Rendezvous addresses itself.
+	Listener net.Listener
+
+	// Secret of the job, or [NoSecret]. Needed unless Size is 1.
+	Secret string
+	// Node overrides the identity of the node that this rank lives on, to emulate
+	// several nodes on one host. Empty: boot id, host name and network namespace.
+	Node string
+	// Interfaces to use: names, name*, subnets; ! in front excludes. Empty: all.
+	Interfaces []string
+	// Hello is the caller's, told to all ranks; at most [MaxHello] bytes.
+	Hello []byte
+
+	// Origin says where the configuration was found.
+	Origin string
+	// Log gets one line per source of refused connections. nil: slog.Default().
+	Log *slog.Logger
+}
+
+// String is one line without the secret.
+func (c Config) String() string {
+	secret := "secret set"
+	switch c.Secret {
+	case "":
+		secret = "no secret"
+	case NoSecret:
+		secret = "secret none"
+	}
+	line := fmt.Sprintf("rank %d of %d", c.Rank, max(c.Size, 1))
+	if c.Origin != "" {
+		line += " from " + c.Origin
+	}
+	if len(c.Rendezvous) > 0 {
+		line += ", rendezvous " + strings.Join(c.Rendezvous, ",") + ", " + secret
+	}
+	if c.Node != "" {
+		line += ", node " + c.Node
+	}
+	if len(c.Interfaces) > 0 {
+		line += ", interfaces " + strings.Join(c.Interfaces, ",")
+	}
+	return line
+}
+
+// GoString keeps the secret out of %#v too.
+func (c Config) GoString() string { return "join.Config{" + c.String() + "}" }
+
+// check lists everything wrong with a Config.
+func (c *Config) check() error {
+	var errs []error
+	if c.Size < 1 || c.Size > levels.MaxRanks {
+		errs = append(errs, fmt.Errorf("size %d; allowed are 1 to %d", c.Size, levels.MaxRanks))
+	}
+	if c.Rank < 0 || int(c.Rank) >= c.Size {
+		errs = append(errs, fmt.Errorf("rank %d; allowed are 0 to %d", c.Rank, c.Size-1))
+	}
+	if _, err := parseFilters(c.Interfaces); err != nil {
+		errs = append(errs, err)
+	}
+	if len(c.Hello) > MaxHello {
+		errs = append(errs, fmt.Errorf("hello of %d bytes; allowed are %d", len(c.Hello), MaxHello))
+	}
+	if len(c.Node) > 255 {
+		errs = append(errs, fmt.Errorf("node name of %d bytes; allowed are 255", len(c.Node)))
+	}
+	if c.Size == 1 {
+		return errors.Join(errs...)
+	}
+	if c.Secret == "" {
+		errs = append(errs, fmt.Errorf("no secret; allowed are the job's, or %q to go without", NoSecret))
+	}
+	if len(c.Rendezvous) == 0 && (c.Rank != 0 || c.Listener == nil) {
+		errs = append(errs, errors.New("no rendezvous address; each rank needs rank 0's host:port"))
+	}
+	for _, a := range c.Rendezvous {
+		if err := checkHostPort(a); err != nil {
+			errs = append(errs, fmt.Errorf("rendezvous: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func checkHostPort(a string) error {
+	host, port, err := net.SplitHostPort(a)
+	n, convErr := strconv.Atoi(port)
+	if err != nil || convErr != nil || host == "" || n < 1 || n > 65535 {
+		return fmt.Errorf("%q; allowed is host:port, such as 10.0.0.1:4000 or [fd00::1]:4000", a)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package join
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestFromEnv(t *testing.T) {
+	for _, c := range []struct{ env, want string }{
+		{"", "rank 0 of 1 from an environment without job variables"},
+		{
+			"TIERFLOW_RANK=3 TIERFLOW_SIZE=8 TIERFLOW_RENDEZVOUS=10.0.0.1:4000,[fd00::1]:4000 TIERFLOW_SECRET=xyzzy TIERFLOW_NODE=a TIERFLOW_INTERFACES=eth*,!eth1",
+			"rank 3 of 8 from TIERFLOW_ variables, rendezvous 10.0.0.1:4000,[fd00::1]:4000, secret set, node a, interfaces eth*,!eth1",
+		},
+		{
+			"RANK=1 WORLD_SIZE=2 MASTER_ADDR=fd00::1 MASTER_PORT=29500 TIERFLOW_SECRET=none",
+			"rank 1 of 2 from RANK and WORLD_SIZE, rendezvous [fd00::1]:29500, secret none",
+		},
+		{
+			"RANK=1 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=29500 TIERFLOW_SECRET=s TIERFLOW_RENDEZVOUS=h:4000",
+			"rank 1 of 2 from RANK and WORLD_SIZE, rendezvous h:4000, secret set",
+		},
+		{"RANK=0 WORLD_SIZE=1", "rank 0 of 1 from RANK and WORLD_SIZE"},
+	} {
+		cfg, err := FromEnv(lookup(c.env))
+		if err != nil || cfg.String() != c.want {
+			t.Errorf("%s\ngot  %v, %v\nwant %s", c.env, cfg, err, c.want)
+		}
+		if all := fmt.Sprintf("%v %+v %#v %s", cfg, cfg, cfg, &cfg); strings.Contains(all, "xyzzy") {
+			t.Errorf("the secret is printed: %s", all)
+		}
+	}
+}
+
+func TestFromEnvErrors(t *testing.T) {
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, c := range []struct {
+		env  string
+		want []string // one line each, in order
+	}{
+		{"TIERFLOW_RANK=8 TIERFLOW_SIZE=8", []string{
+			`TIERFLOW_RANK="8"; allowed are 0 to 7`, "TIERFLOW_RENDEZVOUS is missing", "TIERFLOW_SECRET is missing",
+		}},
+		{"TIERFLOW_SIZE=many TIERFLOW_INTERFACES=10.0.0.0/64,a*b", []string{
+			`TIERFLOW_SIZE="many"; allowed are 1 to`, "TIERFLOW_RANK is missing",
+			`TIERFLOW_INTERFACES: interface filter "10.0.0.0/64"`, `interface filter "a*b"`,
+		}},
+		{"WORLD_SIZE=4", []string{"RANK is missing", "MASTER_ADDR is missing", "MASTER_PORT is missing", "TIERFLOW_SECRET is missing"}},
+		{"RANK=0 WORLD_SIZE=4 MASTER_ADDR=h MASTER_PORT=99999 TIERFLOW_SECRET=s", []string{`MASTER_PORT="99999"`}},
+		{"TIERFLOW_RANK=0 TIERFLOW_SIZE=2 TIERFLOW_RENDEZVOUS=h:x,h TIERFLOW_SECRET=s", []string{`TIERFLOW_RENDEZVOUS: "h:x"`, `TIERFLOW_RENDEZVOUS: "h"`}},
+		{"TIERFLOW_RANK=1 TIERFLOW_SIZE=2 TIERFLOW_RENDEZVOUS=h:1 TIERFLOW_SECRET=s TIERFLOW_RENDEZVOUS_FD=3", []string{"only rank 0 has one"}},
+		{
+			fmt.Sprintf("TIERFLOW_RANK=0 TIERFLOW_SIZE=2 TIERFLOW_RENDEZVOUS=h:1 TIERFLOW_SECRET=s TIERFLOW_RENDEZVOUS_FD=%d", f.Fd()),
+			[]string{"not a listening socket"},
+		},
+	} {
+		_, err := FromEnv(lookup(c.env))
+		if err == nil {
+			t.Errorf("%s: no error", c.env)
+			continue
+		}
+		lines := strings.Split(err.Error(), "\n")
+		if !slices.EqualFunc(lines, c.want, strings.Contains) {
+			t.Errorf("%s\ngot  %q\nwant %q", c.env, lines, c.want)
+		}
+	}
+}
+
+func lookup(env string) func(string) string {
+	return func(name string) string {
+		for _, item := range strings.Fields(env) {
+			if value, ok := strings.CutPrefix(item, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	}
+}
+
+func FuzzFromEnv(f *testing.F) {
+	f.Add("3", "8", "h:1,[::1]:2", "eth*,!lo")
+	f.Fuzz(func(t *testing.T, rank, size, rendezvous, interfaces string) {
+		env := map[string]string{envRank: rank, envSize: size, envRendezvous: rendezvous, envInterfaces: interfaces, envSecret: "s"}
+		cfg, err := FromEnv(func(name string) string { return env[name] })
+		if err == nil && cfg.check() != nil {
+			t.Errorf("%v passes but %v", cfg, cfg.check())
+		}
+	})
+}

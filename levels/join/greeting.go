@@ -1,0 +1,103 @@
+package join
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// verdict is what a listener thinks of a greeting or proof.
+type verdict uint8
+
+const (
+	welcomed verdict = iota + 1
+	wrongVersion
+	wrongRank
+	wrongSecret
+)
+
+// err is nil for welcomed.
+func (v verdict) err(theirs uint16) error {
+	switch v {
+	case welcomed:
+		return nil
+	case wrongVersion:
+		return fmt.Errorf("%w: it speaks version %d, this rank version %d", ErrVersion, theirs, protocolVersion)
+	case wrongRank:
+		return fmt.Errorf("another rank listens there")
+	case wrongSecret:
+		return fmt.Errorf("%w: it refused this rank's proof", ErrSecret)
+	default:
+		return fmt.Errorf("unknown verdict %d", uint8(v))
+	}
+}
+
+// greeting opens a connection. Until the proof it is only a claim.
+type greeting struct {
+	version  uint16
+	purpose  uint8
+	from, to levels.Rank
+	nonce    [nonceLen]byte
+}
+
+func newGreeting(purpose uint8, from, to levels.Rank) greeting {
+	g := greeting{version: protocolVersion, purpose: purpose, from: from, to: to}
+	rand.Read(g.nonce[:]) // never fails: it ends the process instead
+	return g
+}
+
+func (g *greeting) append(b []byte) []byte {
+	b = append(b, magic...)
+	b = binary.BigEndian.AppendUint16(b, g.version)
+	b = append(b, g.purpose)
+	b = binary.BigEndian.AppendUint32(b, uint32(g.from))
+	b = binary.BigEndian.AppendUint32(b, uint32(g.to))
+	return append(b, g.nonce[:]...)
+}
+
+// parseGreeting accepts any version: telling the dialer is the listener's job.
+func parseGreeting(b []byte) (greeting, error) {
+	var g greeting
+	if len(b) != greetingLen {
+		return g, fmt.Errorf("greeting has %d bytes; allowed is %d", len(b), greetingLen)
+	}
+	if string(b[:4]) != magic {
+		return g, fmt.Errorf("greeting starts with %q; allowed is %q", b[:4], magic)
+	}
+	g.version = binary.BigEndian.Uint16(b[4:])
+	g.purpose = b[6]
+	g.from = levels.Rank(binary.BigEndian.Uint32(b[7:]))
+	g.to = levels.Rank(binary.BigEndian.Uint32(b[11:]))
+	copy(g.nonce[:], b[15:])
+	return g, nil
+}
+
+// reply is the listener's challenge, or its refusal.
+type reply struct {
+	version uint16
+	verdict verdict
+	nonce   [nonceLen]byte
+}
+
+func (r *reply) append(b []byte) []byte {
+	b = append(b, magic...)
+	b = binary.BigEndian.AppendUint16(b, r.version)
+	b = append(b, byte(r.verdict))
+	return append(b, r.nonce[:]...)
+}
+
+func parseReply(b []byte) (reply, error) {
+	var r reply
+	if len(b) != replyLen {
+		return r, fmt.Errorf("reply has %d bytes; allowed is %d", len(b), replyLen)
+	}
+	if string(b[:4]) != magic {
+		return r, fmt.Errorf("reply starts with %q; allowed is %q", b[:4], magic)
+	}
+	r.version = binary.BigEndian.Uint16(b[4:])
+	r.verdict = verdict(b[6])
+	copy(r.nonce[:], b[7:])
+	return r, nil
+}
