@@ -1,0 +1,20 @@
+//go:build race
+
+package kernel
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+// announced tells the race detector what assembly touches.
+func announced(f Func) Func {
+	return func(dst, a, b []byte) {
+		if len(dst) > 0 {
+			runtime.RaceReadRange(unsafe.Pointer(&a[0]), len(dst))
+			runtime.RaceReadRange(unsafe.Pointer(&b[0]), len(dst))
+			runtime.RaceWriteRange(unsafe.Pointer(&dst[0]), len(dst))
+		}
+		f(dst, a, b)
+	}
+}

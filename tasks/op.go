@@ -1,0 +1,167 @@
+package tasks
+
+import (
+	"fmt"
+	"strings"
+	"unsafe"
+)
+
+// OpID names a built-in reduction; OpUser stands for a function of the caller.
+type OpID uint8
+
+// The built-in reductions. Zero is invalid.
+const (
+	_ OpID = iota
+	OpSum
+	OpProd
+	OpMin
+	OpMax
+	OpMinLoc
+	OpMaxLoc
+	OpBand
+	OpBor
+	OpBxor
+	OpLand
+	OpLor
+	OpLxor
+	OpAverage
+	OpUser
+	maxOp
+)
+
+var opNames = [maxOp]string{
+	OpSum: "sum", OpProd: "prod", OpMin: "min", OpMax: "max", OpMinLoc: "minloc", OpMaxLoc: "maxloc",
+	OpBand: "band", OpBor: "bor", OpBxor: "bxor", OpLand: "land", OpLor: "lor", OpLxor: "lxor",
+	OpAverage: "average", OpUser: "user",
+}
+
+// Op is a reduction operation. The built-in ones are the variables below; a
+// caller's own comes from [UserOp]. All of them are associative as far as
+// rounding goes; only user operations may be non-commutative. Ops compare with
+// ==; each call of [UserOp] makes a new one.
+type Op struct {
+	id   OpID
+	user *userOp
+}
+
+// userOp is what UserOp knows of the caller's T.
+type userOp struct {
+	name        string
+	commutative bool
+	slices      any                    // func(dst, a, b []T)
+	bytes       func(dst, a, b []byte) // the same on the bytes of elements
+	element     Datatype
+	err         error // why T can't be an element
+}
+
+// The built-in operations. Semantics are those of package kernel: NaN
+// propagates through Min and Max, −0 orders below +0, integers wrap, Average
+// divides once at the end.
+var (
+	Sum     = Op{id: OpSum}
+	Prod    = Op{id: OpProd}
+	Min     = Op{id: OpMin}
+	Max     = Op{id: OpMax}
+	MinLoc  = Op{id: OpMinLoc}
+	MaxLoc  = Op{id: OpMaxLoc}
+	Band    = Op{id: OpBand}
+	Bor     = Op{id: OpBor}
+	Bxor    = Op{id: OpBxor}
+	Land    = Op{id: OpLand}
+	Lor     = Op{id: OpLor}
+	Lxor    = Op{id: OpLxor}
+	Average = Op{id: OpAverage}
+)
+
+// UserOp is a caller's operation: combine(a, b) for two elements, a from the
+// lower ranks. It must be associative. All ranks must use the same name for the
+// same operation: the name is what they compare. A non-commutative operation
+// restricts the plan to those that keep rank order. T may be a named type; that
+// it fits the buffers' element type is checked by [Op.Kernel].
+func UserOp[T any](name string, commutative bool, combine func(a, b T) T) Op {
+	u := &userOp{name: name, commutative: commutative}
+	if combine == nil {
+		return Op{id: OpUser}
+	}
+	slices := func(dst, a, b []T) {
+		a, b = a[:len(dst)], b[:len(dst)]
+		for i := range dst {
+			dst[i] = combine(a[i], b[i])
+		}
+	}
+	u.slices = slices
+	if u.element, u.err = DatatypeOf[T](); u.err == nil {
+		u.bytes = func(dst, a, b []byte) { slices(elements[T](dst), elements[T](a), elements[T](b)) }
+	}
+	return Op{id: OpUser, user: u}
+}
+
+// elements views bytes as the elements they hold.
+func elements[T any](b []byte) []T {
+	var zero T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(zero)))
+}
+
+// ID tells which operation o is.
+func (o Op) ID() OpID { return o.id }
+
+// Valid reports whether o is an operation.
+func (o Op) Valid() bool { return o.id > 0 && o.id < maxOp && (o.id != OpUser || o.user != nil) }
+
+// Commutative reports whether operands may change places.
+func (o Op) Commutative() bool { return o.user == nil || o.user.commutative }
+
+// Func is the slice form of a user operation, a func(dst, a, b []T), else nil.
+func (o Op) Func() any {
+	if o.user == nil {
+		return nil
+	}
+	return o.user.slices
+}
+
+// Kernel is a user operation on the bytes of elements of type t, for slices of
+// equal length aligned to t; dst may be a or b. It is an error if the
+// operation's T is something else than t, or o isn't a user operation.
+func (o Op) Kernel(t Datatype) (func(dst, a, b []byte), error) {
+	switch {
+	case o.user == nil:
+		return nil, fmt.Errorf("operation %v has no function of the caller", o)
+	case o.user.err != nil:
+		return nil, fmt.Errorf("operation %v: %w", o, o.user.err)
+	case o.user.element != t:
+		return nil, fmt.Errorf("operation %v combines %v, the buffer holds %v", o, o.user.element, t)
+	}
+	return o.user.bytes, nil
+}
+
+// String is the operation's name; a user operation's own.
+func (o Op) String() string {
+	switch {
+	case o.user != nil:
+		return o.user.name
+	case o.id > 0 && o.id < maxOp:
+		return opNames[o.id]
+	}
+	return fmt.Sprintf("Op(%d)", o.id)
+}
+
+// Ops lists the built-in operations.
+func Ops() []Op {
+	all := make([]Op, 0, OpUser-1)
+	for id := OpSum; id < OpUser; id++ {
+		all = append(all, Op{id: id})
+	}
+	return all
+}
+
+// ParseOp finds a built-in operation by its name.
+func ParseOp(s string) (Op, error) {
+	known := make([]string, 0, maxOp)
+	for _, o := range Ops() {
+		if o.String() == s {
+			return o, nil
+		}
+		known = append(known, o.String())
+	}
+	return Op{}, fmt.Errorf("unknown operation %q; known are %s", s, strings.Join(known, ", "))
+}
