@@ -1,0 +1,196 @@
+package launch
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+)
+
+// Agent runs the ranks of one node for the launcher at the other end of stdin and stdout, and returns when stdin ends;
+// ranks that still run then are killed first, as they are when ctx ends. It writes nothing but frames to stdout, and to
+// stderr what people should know. The error says why ranks were killed or what the launcher sent that made no sense; a
+// program that can't run is no error here, the launcher hears of it.
+func Agent(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
+	// A write to a launcher that is gone must be an error, not the end of this process: the ranks' groups have to be killed.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
+
+	a := newAgent(stdout)
+	defer a.close()
+	stop := context.AfterFunc(ctx, func() { a.ranks.signal(syscall.SIGKILL) })
+	defer stop()
+
+	in := bufio.NewReader(stdin)
+	for {
+		f, err := readFrame(in)
+		if err == nil {
+			err = a.handle(f)
+		}
+		if errors.Is(err, io.EOF) {
+			return a.ended(stderr)
+		}
+		if err != nil {
+			return fmt.Errorf("agent: %w", err)
+		}
+	}
+}
+
+// agent is the state of Agent; only the goroutine that reads stdin writes the fields below wg, before it starts run.
+type agent struct {
+	out   frameWriter
+	ranks ranks
+	wg    sync.WaitGroup // run
+
+	start    *start
+	program  string   // resolved path
+	listener *os.File // rank 0's; closed twice, by run and by close
+	released bool
+}
+
+func newAgent(stdout io.Writer) *agent {
+	a := &agent{out: frameWriter{w: stdout}}
+	a.ranks = ranks{send: a.send, live: map[int]*os.Process{}}
+	return a
+}
+
+// send kills the ranks when nobody listens any more.
+func (a *agent) send(f frame) {
+	if err := a.out.write(f); err != nil {
+		a.ranks.signal(syscall.SIGKILL)
+	}
+}
+
+// close kills what still runs and returns when all goroutines have ended.
+func (a *agent) close() {
+	a.ranks.signal(syscall.SIGKILL)
+	a.wg.Wait()
+	if a.listener != nil {
+		a.listener.Close()
+	}
+}
+
+// ended handles the end of stdin: a launcher ends it when the job is over, or is gone.
+func (a *agent) ended(stderr io.Writer) error {
+	a.ranks.mu.Lock()
+	left := len(a.ranks.live)
+	a.ranks.mu.Unlock()
+	if left == 0 {
+		return nil
+	}
+	fmt.Fprintf(stderr, "agent: the launcher is gone, killing %d ranks\n", left)
+	return errors.New("agent: the launcher is gone")
+}
+
+func (a *agent) handle(f frame) error {
+	switch {
+	case f.Start != nil && a.start == nil:
+		return a.prepare(f.Start)
+	case f.Release != nil && a.program != "" && !a.released:
+		a.released = true
+		a.wg.Go(func() { a.run(f.Release.Rendezvous) })
+		return nil
+	case f.Signal != "":
+		sig, err := signalNamed(f.Signal)
+		if err == nil {
+			a.ranks.signal(sig)
+		}
+		return err
+	}
+	return errors.New("the launcher sent a frame out of turn")
+}
+
+// prepare checks everything that can be checked before a rank starts, so that no rank starts if one host can't.
+func (a *agent) prepare(s *start) error {
+	a.start = s
+	if s.Version != protocolVersion {
+		a.refuse(statusLauncher, fmt.Errorf("the launcher speaks protocol %d, this agent %d", s.Version, protocolVersion))
+		return nil
+	}
+	if len(s.Ranks) == 0 || len(s.Program) == 0 {
+		return fmt.Errorf("start without ranks or program: %d, %q", len(s.Ranks), s.Program)
+	}
+	program, status, err := findProgram(s.Program[0], s.Dir)
+	if err != nil {
+		a.refuse(status, err)
+		return nil
+	}
+	r := ready{Version: protocolVersion}
+	if s.Listen {
+		if a.listener, r.Rendezvous, err = listenRendezvous(s.Loopback); err != nil {
+			a.refuse(statusLauncher, err)
+			return nil
+		}
+	}
+	a.program = program
+	a.send(frame{Ready: &r})
+	return nil
+}
+
+func (a *agent) refuse(status int, err error) {
+	a.send(frame{Refused: &refused{Reason: err.Error(), Status: status}})
+}
+
+// findProgram returns the path to run, or the exit status that says why not.
+func findProgram(program, dir string) (path string, status int, err error) {
+	if _, err := os.Stat(dir); err != nil {
+		return "", statusLauncher, fmt.Errorf("working directory: %w", err)
+	}
+	path = program
+	if filepath.Base(program) != program && !filepath.IsAbs(program) {
+		path = filepath.Join(dir, program)
+	}
+	path, err = exec.LookPath(path)
+	if e, ok := errors.AsType[*exec.Error](err); ok {
+		err = e.Err // without a second mention of the name
+	}
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return "", statusNotRunning, fmt.Errorf("program %q (working directory %s): not executable", program, dir)
+	case err != nil:
+		return "", statusNotFound, fmt.Errorf("program %q (working directory %s): %w", program, dir, err)
+	}
+	return path, 0, nil
+}
+
+// run starts the ranks and returns when they have ended. It keeps the thread: the kernel kills ranks when the thread
+// that started them ends.
+func (a *agent) run(rendezvous string) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for i, rank := range a.start.Ranks {
+		if err := a.ranks.start(rank, a.command(i, rendezvous)); err != nil {
+			a.refuse(statusNotRunning, fmt.Errorf("start rank %d: %w", rank, err))
+			break
+		}
+	}
+	if a.listener != nil {
+		a.listener.Close() // it is rank 0's alone: when that ends, dialers must not find it open
+	}
+	a.ranks.wg.Wait()
+	a.send(frame{Done: true})
+}
+
+// command returns the i-th rank's process; with no Stdin set it reads /dev/null.
+func (a *agent) command(i int, rendezvous string) *exec.Cmd {
+	s := a.start
+	base := s.Env
+	if s.Inherit {
+		base = append(passedEnv(os.Environ(), true), s.Env...)
+	}
+	cmd := &exec.Cmd{Path: a.program, Args: s.Program, Dir: s.Dir, Env: rankEnv(base, s, i, rendezvous)}
+	if s.Ranks[i] == 0 && a.listener != nil {
+		cmd.ExtraFiles = []*os.File{a.listener}
+	}
+	return cmd
+}

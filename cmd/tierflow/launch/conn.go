@@ -1,0 +1,198 @@
+package launch
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const queuedFrames = 64
+
+// conn is the launcher's end of one agent.
+type conn struct {
+	host    string
+	ranks   []int
+	sources map[int]*source // by rank
+
+	// Owned by the job's loop.
+	ready bool
+	done  bool        // the agent has said so
+	pids  map[int]int // of ranks that run, by rank
+
+	cmd    *exec.Cmd
+	queue  chan frame // closed by hangUp
+	closed bool
+	stderr agentStderr
+}
+
+// event is what the job's loop hears of a conn. The last event of each has gone set; err then is nil after a Done.
+type event struct {
+	conn  *conn
+	frame frame
+	err   error
+	gone  bool
+}
+
+// sshOptions: nobody is there to answer questions, and a host that falls silent has to be noticed.
+var sshOptions = []string{"-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2"}
+
+// agentCommand returns the command line that starts the agent of host.
+func agentCommand(o *Options, host string) []string {
+	if o.local() {
+		return o.Agent
+	}
+	remote := strings.Fields(o.Launcher)
+	if o.Launcher == launcherSSH {
+		remote = append(remote, sshOptions...)
+	}
+	remote = append(remote, strings.NewReplacer("[", "", "]", "").Replace(host))
+	for _, word := range o.Agent {
+		remote = append(remote, shellQuote(word))
+	}
+	return remote
+}
+
+// shellQuote protects a word from the shell that a remote shell command hands its arguments to; plain words stay as they
+// are, for launchers without a shell.
+func shellQuote(word string) string {
+	plain := func(c rune) bool { return isHostRune(c) && c != '[' && c != ']' || strings.ContainsRune("/+=,", c) }
+	if word != "" && strings.IndexFunc(word, func(c rune) bool { return !plain(c) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// dial starts the agent of host and the goroutines that serve it, which wg counts; they end after the agent has.
+func dial(o *Options, host string, ranks []int, out *printer, events chan<- event, wg *sync.WaitGroup) (*conn, error) {
+	line := agentCommand(o, host)
+	c := &conn{
+		host: host, ranks: ranks, sources: map[int]*source{}, pids: map[int]int{},
+		cmd: exec.Command(line[0], line[1:]...), queue: make(chan frame, queuedFrames),
+	}
+	for _, rank := range ranks {
+		c.sources[rank] = &source{label: fmt.Sprintf("[%d] ", rank), raw: o.NoPrefix}
+	}
+	c.stderr = agentStderr{out: out, source: source{label: "[" + host + "] "}}
+	stdin, err := c.cmd.StdinPipe()
+	if err != nil {
+		return nil, c.errorf("%w", err)
+	}
+	fromAgent, toLauncher := io.Pipe()
+	c.cmd.Env = o.Env
+	c.cmd.Stdout, c.cmd.Stderr = toLauncher, &c.stderr
+	c.cmd.WaitDelay = time.Second                           // a remote shell may leave a process with our pipes
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's ^C is for the launcher alone
+	if err := c.cmd.Start(); err != nil {
+		return nil, c.errorf("%w", err)
+	}
+	exit := make(chan error, 1)
+	wg.Go(func() {
+		exit <- c.cmd.Wait()
+		toLauncher.Close()
+	})
+	wg.Go(func() { c.write(stdin) })
+	wg.Go(func() {
+		if err := c.read(bufio.NewReader(fromAgent), out, events); err != nil {
+			c.kill() // it does not speak our language
+			events <- event{conn: c, err: c.errorf("%w", err)}
+		}
+		fromAgent.Close()
+		events <- event{conn: c, gone: true, err: c.farewell(<-exit)}
+	})
+	return c, nil
+}
+
+// read prints output and hands every other frame to the job's loop, until the agent's stdout ends.
+func (c *conn) read(in *bufio.Reader, out *printer, events chan<- event) error {
+	for {
+		f, err := readFrame(in)
+		if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if f.Output == nil {
+			events <- event{conn: c, frame: f}
+			continue
+		}
+		src := c.sources[f.Output.Rank]
+		if src == nil || f.Output.Stream < 0 || f.Output.Stream >= streams {
+			return fmt.Errorf("output of rank %d, stream %d, which is not here", f.Output.Rank, f.Output.Stream)
+		}
+		if err := out.print(src, f.Output.Stream, f.Output.Bytes); err != nil {
+			events <- event{conn: c, err: err}
+		}
+	}
+}
+
+// write sends what is queued and then closes the agent's stdin. Errors show as the agent's end.
+func (c *conn) write(stdin io.WriteCloser) {
+	defer stdin.Close()
+	w := frameWriter{w: stdin}
+	for f := range c.queue {
+		w.write(f)
+	}
+}
+
+// send queues f. An agent that has stopped reading loses frames: the job's loop never waits for one host.
+func (c *conn) send(f frame) {
+	if c.closed {
+		return
+	}
+	select {
+	case c.queue <- f:
+	default:
+	}
+}
+
+// hangUp ends the agent's stdin after what is queued; the agent then kills what it still runs, and ends.
+func (c *conn) hangUp() {
+	if !c.closed {
+		c.closed = true
+		close(c.queue)
+	}
+}
+
+// kill ends the agent's process, or the remote shell's, with what that has started.
+func (c *conn) kill() {
+	if c.cmd.Process.Kill() == nil { // so it has not been waited for
+		syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
+	}
+}
+
+// farewell describes the agent's end, should it come too early.
+func (c *conn) farewell(exit error) error {
+	c.stderr.flush()
+	cause := errors.New("the agent ended early")
+	if exit != nil {
+		cause = fmt.Errorf("%w: %w", cause, exit)
+	}
+	tail := ""
+	if lines := c.stderr.source.tail; len(lines) > 0 {
+		tail = "; its last lines on stderr:\n  " + strings.Join(lines, "\n  ")
+	}
+	return c.errorf("%w%s", cause, tail)
+}
+
+// errorf names the host and the command line that reaches it.
+func (c *conn) errorf(format string, args ...any) error {
+	return fmt.Errorf("host %s: agent (%s): %w", c.host, strings.Join(c.cmd.Args, " "), fmt.Errorf(format, args...))
+}
+
+// agentStderr shows the agent's stderr, and with it what a remote shell has to say, and keeps its last lines.
+type agentStderr struct {
+	out    *printer
+	source source
+}
+
+func (a *agentStderr) Write(b []byte) (int, error) {
+	return len(b), a.out.print(&a.source, streamErr, b)
+}
+func (a *agentStderr) flush() { a.out.print(&a.source, streamErr, nil) }

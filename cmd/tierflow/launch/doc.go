@@ -1,0 +1,33 @@
+// Package launch starts the processes of one job: it is what the subcommand "run" does. One agent per node starts and
+// watches that node's ranks; the launcher talks with each agent over the agent's stdin and stdout, so a remote shell is
+// all it needs. It never takes part in the job's communication, never restarts a rank, and never puts the job's secret
+// on a command line.
+//
+//	status, err := launch.Run(ctx, launch.Options{
+//		Ranks:   8,
+//		Hosts:   "a:4,b:4",
+//		Program: []string{"./train", "-epochs", "3"},
+//	}, os.Stdin, os.Stdout, os.Stderr)
+//	if err != nil {
+//		fmt.Fprintln(os.Stderr, "tierflow run:", err)
+//	}
+//	os.Exit(status)
+//
+// # What a rank finds
+//
+// Its standard input is /dev/null, its working directory is the launcher's (which has to exist on every host), and its
+// environment says:
+//
+//	TIERFLOW_RANK, TIERFLOW_SIZE              its rank and the number of ranks
+//	TIERFLOW_LOCAL_RANK, TIERFLOW_LOCAL_SIZE  the same counted on its node
+//	TIERFLOW_RENDEZVOUS                       addr:port,addr:port… where rank 0 listens
+//	TIERFLOW_RENDEZVOUS_FD                    rank 0 only: the descriptor of that listener
+//	TIERFLOW_SECRET                           64 hex digits, new for every job
+//	TIERFLOW_NODE                             only when one machine plays several nodes, or when asked: its node
+//
+// # How a job ends
+//
+// The first rank that fails ends the job: the others get SIGTERM and, half a second later, SIGKILL. What a rank leaves
+// in its process group is killed when it ends. Every loss of contact kills too: an agent whose stdin ends kills its
+// ranks, and on Linux ranks die with their agent. A process that has left its rank's process group is not followed.
+package launch

@@ -1,0 +1,121 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	termGrace = 500 * time.Millisecond // from SIGTERM to SIGKILL
+	killGrace = time.Second            // from SIGKILL to giving an agent up
+)
+
+// fail keeps the first failure and begins to end the job: SIGTERM for ranks that run, the end of stdin for agents that
+// have started none.
+func (j *job) fail(status int, err error) {
+	if j.failure != nil || j.finished {
+		return
+	}
+	if status <= 0 || status > 255 {
+		status = statusLauncher // an agent made it up
+	}
+	j.failure, j.status = err, status
+	if j.released {
+		j.toAll(frame{Signal: nameOf(syscall.SIGTERM)})
+		j.force = time.After(termGrace)
+		return
+	}
+	j.hangUpAll()
+}
+
+// harder takes the next step of ending a job that does not end: SIGKILL, then giving the agents up.
+func (j *job) harder() {
+	if j.killed {
+		for _, c := range j.conns {
+			c.kill()
+		}
+		j.force = nil
+		return
+	}
+	j.toAll(frame{Signal: nameOf(syscall.SIGKILL)})
+	j.hangUpAll()
+}
+
+// hangUpAll ends all agents' stdin, on which they kill their ranks.
+func (j *job) hangUpAll() {
+	j.killed = true
+	j.force = time.After(killGrace)
+	for _, c := range j.conns {
+		c.hangUp()
+	}
+}
+
+// forward hands a signal to the ranks. Before there are any, and at a second SIGINT, it ends the job; after that one the
+// next SIGINT has its usual effect on the launcher.
+func (j *job) forward(s os.Signal) {
+	sig := s.(syscall.Signal)
+	if sig == syscall.SIGINT {
+		j.interrupts++
+	}
+	switch {
+	case !j.released:
+		j.fail(statusSignal+int(sig), fmt.Errorf("%v before the ranks were started", sig))
+	case j.interrupts >= 2 && sig == syscall.SIGINT:
+		signal.Reset(syscall.SIGINT)
+		j.fail(statusSignal+int(sig), fmt.Errorf("killed by a second %v: %s", sig, j.progress()))
+		if !j.killed {
+			j.harder()
+		}
+	default:
+		j.toAll(frame{Signal: nameOf(sig)})
+	}
+}
+
+// checkAgents ends the job when an agent has not answered in time.
+func (j *job) checkAgents() {
+	var silent []string
+	for _, c := range j.conns {
+		if !c.ready {
+			silent = append(silent, c.errorf("no answer within %v", j.opts.AgentTimeout).Error())
+		}
+	}
+	if len(silent) > 0 {
+		j.fail(statusLauncher, errors.New(strings.Join(silent, "\n")))
+	}
+}
+
+// progress says who has not ended.
+func (j *job) progress() string {
+	var running []int
+	var silent []string
+	for _, c := range j.conns {
+		for rank := range c.pids {
+			running = append(running, rank)
+		}
+		if !c.ready {
+			silent = append(silent, c.host)
+		}
+	}
+	if len(silent) > 0 {
+		return "still waiting for the agents of " + strings.Join(silent, ", ")
+	}
+	if len(running) == 0 {
+		return "no rank was running"
+	}
+	slices.Sort(running)
+	return fmt.Sprintf("ranks %s of %d were running", rankList(running), j.size)
+}
+
+// result completes the report of a failed rank with its last lines, all of which have arrived by now.
+func (j *job) result() (int, error) {
+	if j.failed != nil {
+		j.failed.Tail = j.failedConn.sources[j.failed.Rank].tail
+	}
+	return j.status, j.failure
+}

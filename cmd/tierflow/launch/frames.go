@@ -1,0 +1,140 @@
+package launch
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+const (
+	protocolVersion = 1
+	maxFrame        = 8 << 20 // a start frame carries a whole environment, which systems bound near 2 MiB
+)
+
+// frame is one message between launcher and agent; exactly one field is set. On the wire it is a big-endian uint32
+// length and that many bytes of JSON.
+//
+//	launcher: Start                    Release          Signal …                         (closes stdin)
+//	agent:            Ready | Refused           Started …        Output … Exited … Done
+type frame struct {
+	Start   *start   `json:"start,omitempty"`
+	Release *release `json:"release,omitempty"`
+	Signal  string   `json:"signal,omitempty"` // a name of the table in signals.go
+
+	Ready   *ready   `json:"ready,omitempty"`
+	Refused *refused `json:"refused,omitempty"`
+	Started *started `json:"started,omitempty"`
+	Output  *output  `json:"output,omitempty"`
+	Exited  *exited  `json:"exited,omitempty"`
+	Done    bool     `json:"done,omitempty"` // all ranks have exited and all output is sent
+}
+
+// start tells an agent its part of the job.
+type start struct {
+	Version  int      `json:"version"`
+	Secret   string   `json:"secret"`
+	Node     string   `json:"node,omitempty"` // the ranks' TIERFLOW_NODE
+	Ranks    []int    `json:"ranks"`
+	Size     int      `json:"size"`
+	Dir      string   `json:"dir"`
+	Program  []string `json:"program"`
+	Env      []string `json:"env"`
+	Inherit  bool     `json:"inherit"`  // Env comes on top of the agent's own environment
+	Listen   bool     `json:"listen"`   // rank 0 is here
+	Loopback bool     `json:"loopback"` // no rank is on another machine
+}
+
+// release lets an agent start its ranks: every agent is ready.
+type release struct {
+	Rendezvous string `json:"rendezvous"`
+}
+
+// ready says that an agent can start its ranks; Rendezvous is set where rank 0 is.
+type ready struct {
+	Version    int    `json:"version"`
+	Rendezvous string `json:"rendezvous,omitempty"`
+}
+
+// refused says why an agent can't start its ranks, and the exit status that means so.
+type refused struct {
+	Reason string `json:"reason"`
+	Status int    `json:"status"`
+}
+
+type started struct {
+	Rank int `json:"rank"`
+	PID  int `json:"pid"`
+}
+
+// output is a piece of one stream of a rank; without bytes it is the stream's end.
+type output struct {
+	Rank   int    `json:"rank"`
+	Stream int    `json:"stream"` // streamOut or streamErr
+	Bytes  []byte `json:"bytes,omitempty"`
+}
+
+const (
+	streamOut = iota
+	streamErr
+	streams
+)
+
+// exited is the end of a rank: by a signal when Signal is not 0.
+type exited struct {
+	Rank   int    `json:"rank"`
+	Status int    `json:"status"`
+	Signal int    `json:"signal,omitempty"`
+	Text   string `json:"text,omitempty"` // the signal in words of the agent's system
+}
+
+// frameWriter writes frames of several goroutines one after the other.
+type frameWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (fw *frameWriter) write(f frame) error {
+	body, err := json.Marshal(f)
+	if err != nil {
+		return fmt.Errorf("frame: %w", err)
+	}
+	if len(body) > maxFrame {
+		return fmt.Errorf("frame of %d bytes, at most %d are allowed: a smaller environment or command line helps", len(body), maxFrame)
+	}
+	fw.mu.Lock()
+	defer fw.mu.Unlock()
+	_, err = fw.w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...))
+	return err
+}
+
+// readFrame returns the next frame; io.EOF only at a frame's border. Memory grows with the bytes that came, not with
+// the length that was claimed.
+func readFrame(r *bufio.Reader) (frame, error) {
+	var f frame
+	var header [4]byte
+	if n, err := io.ReadFull(r, header[:]); err != nil {
+		if n > 0 {
+			err = fmt.Errorf("frame cut short: got %q, then %w", header[:n], err)
+		}
+		return f, err
+	}
+	length := binary.BigEndian.Uint32(header[:])
+	if length > maxFrame {
+		// Most likely a start-up file of the remote shell prints something: show it.
+		rest, _ := r.Peek(min(r.Buffered(), 60))
+		return f, fmt.Errorf("not a frame (a start-up file must not print here): %q", append(header[:], rest...))
+	}
+	var body bytes.Buffer
+	if n, err := io.CopyN(&body, r, int64(length)); err != nil {
+		return f, fmt.Errorf("frame of %d bytes cut short after %d: %w", length, n, errors.Join(io.ErrUnexpectedEOF, err))
+	}
+	if err := json.Unmarshal(body.Bytes(), &f); err != nil {
+		return f, fmt.Errorf("frame of %d bytes: %w", length, err)
+	}
+	return f, nil
+}

@@ -1,0 +1,196 @@
+package launch
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os/signal"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// job is the state of one Run. Only its loop touches it; readers of agents' output share out and events.
+type job struct {
+	opts   Options
+	secret string
+	size   int
+	out    *printer
+
+	conns  []*conn
+	events chan event
+	wg     sync.WaitGroup // the goroutines of conns
+	alive  int            // conns that have not gone
+
+	rendezvous string
+	released   bool // ranks may run
+	finished   bool // all ranks have ended and all output is here
+
+	failure    error // the first
+	status     int
+	failed     *RankError // failure, when it is a rank's: gets its last lines at the end
+	failedConn *conn
+	force      <-chan time.Time // the next, harder step of ending the job
+	killed     bool
+	interrupts int
+}
+
+func newJob(opts Options, stdout, stderr io.Writer) *job {
+	secret := make([]byte, 32)
+	rand.Read(secret) // never fails
+	return &job{
+		opts:   opts,
+		secret: hex.EncodeToString(secret),
+		out:    &printer{dest: [streams]io.Writer{streamOut: stdout, streamErr: stderr}},
+		events: make(chan event),
+	}
+}
+
+// dialAll starts an agent on every node that has ranks.
+func (j *job) dialAll(nodes []node, placed [][]int) {
+	used := 0
+	for _, ranks := range placed {
+		j.size += len(ranks)
+		if len(ranks) > 0 {
+			used++
+		}
+	}
+	for i, ranks := range placed {
+		if len(ranks) == 0 {
+			continue
+		}
+		c, err := dial(&j.opts, nodes[i].host, ranks, j.out, j.events, &j.wg)
+		if err != nil {
+			j.fail(statusLauncher, err)
+			return
+		}
+		j.conns = append(j.conns, c)
+		j.alive++
+		s := &start{
+			Version: protocolVersion, Secret: j.secret, Ranks: ranks, Size: j.size,
+			Dir: j.opts.Dir, Program: j.opts.Program,
+			Env: passedEnv(j.opts.Env, j.opts.local()), Inherit: !j.opts.local(),
+			Listen: ranks[0] == 0, Loopback: j.opts.local() || used == 1,
+		}
+		if j.opts.NodeNames || j.opts.local() && used > 1 {
+			s.Node = c.host
+		}
+		c.send(frame{Start: s})
+	}
+}
+
+// loop serves the job until every agent is gone. It never waits for anything else.
+func (j *job) loop(ctx context.Context) {
+	signals := notifyForwarded()
+	defer signal.Stop(signals)
+	agents := time.NewTimer(j.opts.AgentTimeout)
+	defer agents.Stop()
+	var timeout <-chan time.Time
+	if j.opts.Timeout > 0 {
+		timer := time.NewTimer(j.opts.Timeout)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	done := ctx.Done()
+	for j.alive > 0 {
+		select {
+		case e := <-j.events:
+			j.handle(e)
+		case s := <-signals:
+			j.forward(s)
+		case <-j.force:
+			j.harder()
+		case <-agents.C:
+			j.checkAgents()
+		case <-timeout:
+			j.fail(statusTimeout, fmt.Errorf("the job was ended after %v: %s", j.opts.Timeout, j.progress()))
+		case <-done:
+			done = nil
+			j.fail(statusLauncher, fmt.Errorf("the job was ended: %w: %s", context.Cause(ctx), j.progress()))
+		}
+	}
+	j.wg.Wait()
+}
+
+func (j *job) handle(e event) {
+	f := e.frame
+	switch {
+	case e.gone:
+		j.gone(e)
+	case e.err != nil:
+		j.fail(statusLauncher, e.err)
+	case f.Ready != nil:
+		j.ready(e.conn, f.Ready)
+	case f.Refused != nil:
+		j.fail(f.Refused.Status, fmt.Errorf("host %s: %s", e.conn.host, f.Refused.Reason))
+	case f.Started != nil:
+		e.conn.pids[f.Started.Rank] = f.Started.PID
+	case f.Exited != nil:
+		j.exited(e.conn, f.Exited)
+	case f.Done:
+		j.done(e.conn)
+	default:
+		j.fail(statusLauncher, e.conn.errorf("a frame out of turn"))
+	}
+}
+
+// ready releases all agents once the last one is ready.
+func (j *job) ready(c *conn, r *ready) {
+	if r.Version != protocolVersion {
+		j.fail(statusLauncher, c.errorf("speaks protocol %d, this launcher %d", r.Version, protocolVersion))
+		return
+	}
+	c.ready = true
+	if r.Rendezvous != "" {
+		j.rendezvous = r.Rendezvous
+	}
+	if j.failure != nil || slices.ContainsFunc(j.conns, func(c *conn) bool { return !c.ready }) {
+		return
+	}
+	j.released = true
+	j.toAll(frame{Release: &release{Rendezvous: j.rendezvous}})
+}
+
+func (j *job) exited(c *conn, e *exited) {
+	delete(c.pids, e.Rank)
+	if e.Status == 0 || j.failure != nil {
+		return
+	}
+	j.failed = &RankError{Rank: e.Rank, Host: c.host, Status: e.Status, Signal: e.Text}
+	j.failedConn = c
+	j.fail(e.Status, j.failed)
+}
+
+// done lets an agent end. After the last one's ranks nothing can fail any more, and no agent may keep the launcher.
+func (j *job) done(c *conn) {
+	c.done = true
+	c.hangUp()
+	if !slices.ContainsFunc(j.conns, func(c *conn) bool { return !c.done }) {
+		j.finished = true
+		j.hangUpAll()
+	}
+}
+
+// gone strikes an agent off. One that ended before its ranks may have left them: what can be reached of them is killed.
+func (j *job) gone(e event) {
+	j.alive--
+	e.conn.hangUp()
+	if e.conn.done {
+		return
+	}
+	if j.opts.local() {
+		for _, pid := range e.conn.pids {
+			syscall.Kill(-pid, syscall.SIGKILL)
+		}
+	}
+	j.fail(statusLauncher, e.err)
+}
+
+func (j *job) toAll(f frame) {
+	for _, c := range j.conns {
+		c.send(f)
+	}
+}

@@ -1,0 +1,183 @@
+package launch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// optionsKey holds the Options of a launcher that is started as a process of its own.
+const optionsKey = "LAUNCH_TEST_OPTIONS"
+
+// TestMain lets the test binary play the other parts too: "agent" as Options.Agent's default asks for, "rank NAME args",
+// and "launcher".
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "agent":
+			if err := Agent(context.Background(), os.Stdin, os.Stdout, os.Stderr); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
+		case "rank":
+			rankPrograms[os.Args[2]](os.Args[3:])
+			os.Exit(0)
+		case "launcher":
+			var opts Options
+			if err := json.Unmarshal([]byte(os.Getenv(optionsKey)), &opts); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			status, err := Run(context.Background(), opts, os.Stdin, os.Stdout, os.Stderr)
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+			}
+			os.Exit(status)
+		}
+	}
+	// A process under the race detector sleeps for a second when it exits, unless told not to.
+	os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
+	os.Exit(m.Run())
+}
+
+func self(t testing.TB) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// rankLine is the command line of a rank program of this binary.
+func rankLine(t testing.TB, name string, args ...string) []string {
+	return append([]string{self(t), "rank", name}, args...)
+}
+
+// result is what came of a Run.
+type result struct {
+	status         int
+	err            error
+	stdout, stderr bytes.Buffer
+	took           time.Duration
+}
+
+// run runs a job here, checks what holds for every job, and that no goroutine is left.
+func run(t *testing.T, opts Options) *result {
+	t.Helper()
+	return runContext(t, t.Context(), opts)
+}
+
+func runContext(t *testing.T, ctx context.Context, opts Options) *result {
+	t.Helper()
+	if opts.Timeout == 0 {
+		opts.Timeout = 20 * time.Second
+	}
+	before := runtime.NumGoroutine()
+	r := &result{}
+	began := time.Now()
+	r.status, r.err = Run(ctx, opts, strings.NewReader(""), &r.stdout, &r.stderr)
+	r.took = time.Since(began)
+	if (r.status == 0) != (r.err == nil) {
+		t.Errorf("status %d with error %v", r.status, r.err)
+	}
+	eventually(t, time.Second, func() error {
+		if now := runtime.NumGoroutine(); now > before+1 { // os/signal keeps one
+			stacks := make([]byte, 1<<16)
+			return fmt.Errorf("%d goroutines before, %d after:\n%s", before, now, stacks[:runtime.Stack(stacks, true)])
+		}
+		return nil
+	})
+	return r
+}
+
+// want checks status and that the error's text has every part.
+func (r *result) want(t *testing.T, status int, parts ...string) {
+	t.Helper()
+	if r.status != status {
+		t.Errorf("status %d, want %d; error: %v\nstdout: %s\nstderr: %s", r.status, status, r.err, r.stdout.String(), r.stderr.String())
+	}
+	for _, part := range parts {
+		if r.err == nil || !strings.Contains(r.err.Error(), part) {
+			t.Errorf("error %q lacks %q", r.err, part)
+		}
+	}
+}
+
+// eventually polls check until it returns nil.
+func eventually(t *testing.T, within time.Duration, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(within)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("after %v: %v", within, err)
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// marked returns a word for command lines that no other process has.
+func marked(t *testing.T) string {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("processes are found through /proc, which only Linux has")
+	}
+	return fmt.Sprintf("mark-%d-%d", os.Getpid(), time.Now().UnixNano())
+}
+
+// processes returns the ids of processes whose command line has mark; the dead have no command line.
+func processes(mark string) (pids []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		line, err := os.ReadFile(file)
+		if err == nil && bytes.Contains(line, []byte(mark)) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// wantProcesses waits until n processes carry mark.
+func wantProcesses(t *testing.T, mark string, n int, within time.Duration) {
+	t.Helper()
+	eventually(t, within, func() error {
+		if pids := processes(mark); len(pids) != n {
+			return fmt.Errorf("processes %v, want %d", pids, n)
+		}
+		return nil
+	})
+}
+
+// launcher starts a launcher as a process of its own.
+func launcher(t *testing.T, opts Options) (*exec.Cmd, *buffer) {
+	t.Helper()
+	asJSON, err := json.Marshal(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self(t), "launcher")
+	cmd.Env = append(os.Environ(), optionsKey+"="+string(asJSON))
+	var out buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill() })
+	return cmd, &out
+}

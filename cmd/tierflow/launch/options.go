@@ -1,0 +1,124 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Options describes one job. The zero value of every field but Program is usable.
+type Options struct {
+	// Ranks is the number of ranks. Default: the sum of all slots, or without hosts the number of CPUs.
+	Ranks int
+
+	// Hosts lists nodes as host[:slots],host[:slots]…; slots default to 1, an IPv6 address stands in brackets, a host
+	// named twice has the slots of both. Hosts and Hostfile exclude each other; without either the job runs on one node
+	// of this machine with as many slots as it has ranks.
+	Hosts string
+
+	// Hostfile names a file with one "host[:slots]" or "host slots=N" per line and # comments; "-" is the launcher's
+	// standard input.
+	Hostfile string
+
+	// Launcher says how an agent is started: "local" (a child process; with several hosts this machine plays them all),
+	// "ssh" (no questions asked: keys and known hosts have to be there), or another command with arguments that is
+	// followed by the host and the agent's command line, as in rsh. Default: local without hosts, else ssh.
+	Launcher string
+
+	// Agent is the command line that starts an agent. Default: the path of this executable, and "agent".
+	Agent []string
+
+	// Map places ranks: "block" fills the nodes in order, "rr" deals ranks round robin. Default: block.
+	Map string
+
+	// Oversubscribe allows more ranks than slots.
+	Oversubscribe bool
+
+	// NodeNames sets TIERFLOW_NODE to the host's name on every rank; it is always set when the launcher is local and
+	// there are several hosts.
+	NodeNames bool
+
+	// Timeout ends the job this long after Run was called. Default: none.
+	Timeout time.Duration
+
+	// AgentTimeout bounds how long an agent may take to answer. Default: 30 s.
+	AgentTimeout time.Duration
+
+	// NoPrefix passes the ranks' output byte by byte, as it comes. Default: whole lines, "[rank] " in front; a line is
+	// cut every 64 KiB.
+	NoPrefix bool
+
+	// Program is what every rank runs, and its arguments. It is looked up on each host.
+	Program []string
+
+	// Dir is the ranks' working directory. Default: the current one.
+	Dir string
+
+	// Env is the launcher's environment, key=value. Local ranks get all of it, others TIERFLOW_* on top of what their
+	// host gives them. Default: os.Environ().
+	Env []string
+}
+
+const (
+	launcherLocal = "local"
+	launcherSSH   = "ssh"
+	mapBlock      = "block"
+	mapRoundRobin = "rr"
+)
+
+// withDefaults fills every field whose default needs no hosts, after checking what was given; all complaints come at once.
+func (o Options) withDefaults() (Options, error) {
+	var errs []error
+	complain := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if len(o.Program) == 0 || o.Program[0] == "" {
+		complain("no program: give it after --")
+	}
+	if o.Ranks < 0 || o.Ranks > maxRanks {
+		complain("%d ranks: give 1 to %d", o.Ranks, maxRanks)
+	}
+	if o.Hosts != "" && o.Hostfile != "" {
+		complain("both a host list %q and a host file %q: give one", o.Hosts, o.Hostfile)
+	}
+	if o.Map == "" {
+		o.Map = mapBlock
+	}
+	if o.Map != mapBlock && o.Map != mapRoundRobin {
+		complain("map %q: allowed are %s and %s", o.Map, mapBlock, mapRoundRobin)
+	}
+	if o.Timeout < 0 || o.AgentTimeout < 0 {
+		complain("timeouts %v, %v: not negative, please", o.Timeout, o.AgentTimeout)
+	}
+	if o.AgentTimeout == 0 {
+		o.AgentTimeout = 30 * time.Second
+	}
+	if strings.TrimSpace(o.Launcher) == "" {
+		o.Launcher = launcherSSH
+		if o.Hosts == "" && o.Hostfile == "" {
+			o.Launcher = launcherLocal
+		}
+	}
+	return o, errors.Join(append(errs, o.fromProcess())...)
+}
+
+// fromProcess fills what defaults to a property of this process.
+func (o *Options) fromProcess() (err error) {
+	if o.Env == nil {
+		o.Env = os.Environ()
+	}
+	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
+		return fmt.Errorf("working directory: %w", err)
+	}
+	if len(o.Agent) == 0 {
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("path of this executable: %w", err)
+		}
+		o.Agent = []string{self, "agent"}
+	}
+	return nil
+}
+
+func (o *Options) local() bool { return o.Launcher == launcherLocal }

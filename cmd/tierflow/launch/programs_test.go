@@ -1,0 +1,190 @@
+package launch
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// forever is longer than any test waits, and an end for processes that a failing test leaves.
+const forever = 30 * time.Second
+
+// rankPrograms are what ranks of tests run; args may end in words that only mark the process.
+var rankPrograms = map[string]func(args []string){
+	"env":        printEnv,
+	"fail":       fail,
+	"sleep":      func([]string) { time.Sleep(forever) },
+	"stubborn":   stubborn,
+	"parent":     parent,
+	"fork":       fork,
+	"suicide":    suicide,
+	"partial":    func([]string) { fmt.Print("no newline"); fmt.Fprint(os.Stderr, "nor here") },
+	"long":       func([]string) { fmt.Println(strings.Repeat("x", maxLine+5)) },
+	"chatty":     chatty,
+	"signals":    signals,
+	"rendezvous": rendezvous,
+	"late":       late,
+	"secret":     secret,
+	"daemon":     daemon,
+}
+
+func rank() int {
+	r, err := strconv.Atoi(os.Getenv(envRank))
+	check(err)
+	return r
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(99)
+	}
+}
+
+// printEnv prints what the rank was given, the secret only by its length.
+func printEnv([]string) {
+	var vars []string
+	for _, kv := range os.Environ() {
+		if key, value, _ := strings.Cut(kv, "="); key == envSecret {
+			vars = append(vars, fmt.Sprintf("%s:%d", key, len(value)))
+		} else if strings.HasPrefix(key, envPrefix) && key != envRendezvous {
+			vars = append(vars, kv)
+		}
+	}
+	slices.Sort(vars)
+	in, err := io.ReadAll(os.Stdin)
+	check(err)
+	dir, err := os.Getwd()
+	check(err)
+	fmt.Printf("%s stdin=%d dir=%s\n", strings.ReplaceAll(strings.Join(vars, " "), envPrefix, ""), len(in), dir)
+}
+
+// fail exits as rank args[0] with status args[1] after 12 lines; other ranks ignore SIGTERM.
+func fail(args []string) {
+	if strconv.Itoa(rank()) != args[0] {
+		stubborn(nil)
+	}
+	time.Sleep(50 * time.Millisecond)
+	for i := range 12 {
+		fmt.Fprintf(os.Stderr, "line %d\n", i)
+	}
+	status, err := strconv.Atoi(args[1])
+	check(err)
+	os.Exit(status)
+}
+
+func stubborn([]string) {
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	fmt.Println("stubborn")
+	time.Sleep(forever)
+}
+
+// parent starts a child with its marks and waits for ever.
+func parent(args []string) {
+	fork(args)
+	time.Sleep(forever)
+}
+
+// fork starts a child that ignores SIGTERM and has this rank's output open, and leaves it.
+func fork(args []string) {
+	cmd := exec.Command(os.Args[0], append([]string{"rank", "stubborn"}, args...)...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	check(cmd.Start())
+}
+
+// daemon is fork with a child that leaves the process group.
+func daemon(args []string) {
+	cmd := exec.Command(os.Args[0], append([]string{"rank", "sleep"}, args...)...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	check(cmd.Start())
+}
+
+func suicide([]string) {
+	if rank() == 1 {
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
+	time.Sleep(forever)
+}
+
+func chatty([]string) {
+	for i := range 2000 {
+		fmt.Printf("%d:%s\n", i, strings.Repeat(strconv.Itoa(rank()), 60))
+	}
+}
+
+// signals prints the signals it gets, and ends with the first SIGTERM.
+func signals([]string) {
+	ch := make(chan os.Signal, 8)
+	signal.Notify(ch, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTERM)
+	fmt.Println("listening")
+	for s := range ch {
+		fmt.Println("got", nameOf(s))
+		if s == syscall.SIGTERM {
+			return
+		}
+	}
+}
+
+// rendezvous lets every rank greet rank 0 over the addresses and the descriptor it was given.
+func rendezvous([]string) {
+	addrs := os.Getenv(envRendezvous)
+	if rank() != 0 {
+		c, err := net.DialTimeout("tcp", strings.Split(addrs, ",")[0], 5*time.Second)
+		check(err)
+		_, err = c.Write([]byte{byte(rank())})
+		check(err)
+		check(c.Close())
+		return
+	}
+	fd, err := strconv.Atoi(os.Getenv(envRendezvousFD))
+	check(err)
+	l, err := net.FileListener(os.NewFile(uintptr(fd), "rendezvous"))
+	check(err)
+	size, err := strconv.Atoi(os.Getenv(envSize))
+	check(err)
+	var ranks []int
+	for range size - 1 {
+		c, err := l.Accept()
+		check(err)
+		b, err := io.ReadAll(c)
+		check(err)
+		ranks = append(ranks, int(b[0]))
+	}
+	slices.Sort(ranks)
+	fmt.Println("at", addrs, "met", ranks)
+}
+
+// late dials rank 0 after that has ended, which nobody may answer.
+func late([]string) {
+	if rank() == 0 {
+		return
+	}
+	time.Sleep(300 * time.Millisecond)
+	if c, err := net.Dial("tcp", os.Getenv(envRendezvous)); err == nil {
+		check(fmt.Errorf("connected to %v", c.RemoteAddr()))
+	}
+}
+
+// secret fails when any command line shows the job's secret.
+func secret([]string) {
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	check(err)
+	key := []byte(os.Getenv(envSecret))
+	for _, file := range files {
+		if line, err := os.ReadFile(file); err == nil && bytes.Contains(line, key) {
+			check(fmt.Errorf("the secret is in %s", file))
+		}
+	}
+	fmt.Println("looked at", len(files) > 0)
+}

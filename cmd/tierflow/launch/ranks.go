@@ -1,0 +1,150 @@
+package launch
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	pieceSize = 32 << 10
+	drainIdle = 200 * time.Millisecond
+	drainMax  = 1 << 20 // the most that a pipe holds
+)
+
+// ranks are the processes of one node, each the leader of its own process group.
+type ranks struct {
+	send func(frame)
+
+	mu     sync.Mutex
+	live   map[int]*os.Process // by rank; the process ids are valid under mu
+	killed bool                // no rank starts any more
+
+	wg sync.WaitGroup // the goroutines of the ranks
+}
+
+var errKilled = errors.New("killed before it started")
+
+// signal sends sig to every process group. After SIGKILL no rank starts any more.
+func (r *ranks) signal(sig syscall.Signal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.killed = r.killed || sig == syscall.SIGKILL
+	for _, p := range r.live {
+		syscall.Kill(-p.Pid, sig) // fails only when the group is gone
+	}
+}
+
+// start runs cmd as rank and returns when it runs; goroutines counted in wg carry on. The calling thread has to live as
+// long as the rank, see rankAttr.
+func (r *ranks) start(rank int, cmd *exec.Cmd) error {
+	var pipes [streams]*os.File
+	var inherited [streams]*os.File
+	defer func() { closeAll(inherited[:]) }()
+	for i := range pipes {
+		var err error
+		if pipes[i], inherited[i], err = os.Pipe(); err != nil {
+			closeAll(pipes[:])
+			return err
+		}
+	}
+	cmd.Stdout, cmd.Stderr = inherited[streamOut], inherited[streamErr]
+	cmd.SysProcAttr = rankAttr()
+	if err := r.fork(rank, cmd); err != nil {
+		closeAll(pipes[:])
+		return err
+	}
+	r.send(frame{Started: &started{Rank: rank, PID: cmd.Process.Pid}})
+	ended := make(chan struct{})
+	for i, pipe := range pipes {
+		r.wg.Go(func() { r.read(rank, i, pipe, ended) })
+	}
+	r.wg.Go(func() {
+		r.wait(rank, cmd)
+		close(ended)
+		for _, pipe := range pipes {
+			pipe.SetReadDeadline(time.Now()) // wakes the reader, see drain
+		}
+	})
+	return nil
+}
+
+// fork starts cmd unless a kill came first; a kill that comes later finds it in live.
+func (r *ranks) fork(rank int, cmd *exec.Cmd) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.killed {
+		return errKilled
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	r.live[rank] = cmd.Process
+	return nil
+}
+
+// wait reports the end of a rank at once, before its output is drained: the order of these reports is the order in which
+// ranks fail. Whatever the rank leaves behind in its group is killed.
+func (r *ranks) wait(rank int, cmd *exec.Cmd) {
+	reap(cmd, &r.mu, func() {
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		delete(r.live, rank)
+	})
+	e := exited{Rank: rank, Status: cmd.ProcessState.ExitCode()}
+	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		e.Signal = int(ws.Signal())
+		e.Text = ws.Signal().String()
+		e.Status = statusSignal + e.Signal
+	}
+	r.send(frame{Exited: &e})
+}
+
+// read passes on a stream until its end.
+func (r *ranks) read(rank, stream int, pipe *os.File, ended <-chan struct{}) {
+	defer pipe.Close()
+	buf := make([]byte, pieceSize)
+	for {
+		n, err := pipe.Read(buf)
+		r.output(rank, stream, buf[:n])
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			<-ended
+			r.drain(rank, stream, pipe, buf)
+			break
+		}
+		if err != nil {
+			break
+		}
+	}
+	r.send(frame{Output: &output{Rank: rank, Stream: stream}})
+}
+
+// drain reads what an ended rank left in the pipe. The end of the stream may never come, if a process that left the
+// group still has the pipe open; so silence, or more bytes than a pipe holds, are an end too.
+func (r *ranks) drain(rank, stream int, pipe *os.File, buf []byte) {
+	for total := 0; total < drainMax; {
+		pipe.SetReadDeadline(time.Now().Add(drainIdle))
+		n, err := pipe.Read(buf)
+		r.output(rank, stream, buf[:n])
+		if err != nil {
+			return
+		}
+		total += n
+	}
+}
+
+func (r *ranks) output(rank, stream int, b []byte) {
+	if len(b) > 0 {
+		r.send(frame{Output: &output{Rank: rank, Stream: stream, Bytes: b}})
+	}
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		if f != nil {
+			f.Close()
+		}
+	}
+}

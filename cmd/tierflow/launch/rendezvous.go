@@ -1,0 +1,88 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// listenRendezvous opens rank 0's listener and returns it as a file to inherit, with every address where others may
+// reach it. With loopback no rank is on another machine: then nothing outside can even connect.
+func listenRendezvous(loopback bool) (*os.File, string, error) {
+	listen, addrs := listenAll, interfaceAddrs
+	if loopback {
+		listen, addrs = listenLoopback, loopbackAddrs
+	}
+	l, err := listen()
+	if err != nil {
+		return nil, "", fmt.Errorf("rendezvous: %w", err)
+	}
+	defer l.Close() // the file is a duplicate
+	at := l.Addr().(*net.TCPAddr)
+	ips, err := addrs(at)
+	if err != nil {
+		return nil, "", fmt.Errorf("rendezvous: %w", err)
+	}
+	file, err := l.File()
+	if err != nil {
+		return nil, "", fmt.Errorf("rendezvous: %w", err)
+	}
+	var list []string
+	for _, ip := range ips {
+		list = append(list, net.JoinHostPort(ip.String(), strconv.Itoa(at.Port)))
+	}
+	return file, strings.Join(list, ","), nil
+}
+
+// listenAll listens on all interfaces, IPv6 and IPv4 where the system has both.
+func listenAll() (*net.TCPListener, error) { return net.ListenTCP("tcp", nil) }
+
+func listenLoopback() (*net.TCPListener, error) {
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv6loopback})
+	}
+	return l, nil
+}
+
+func loopbackAddrs(at *net.TCPAddr) ([]net.IP, error) { return []net.IP{at.IP}, nil }
+
+// interfaceAddrs returns this machine's addresses that another may reach, in the order of its interfaces.
+func interfaceAddrs(at *net.TCPAddr) ([]net.IP, error) {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	var usable []net.IP
+	for _, i := range interfaces {
+		if i.Flags&net.FlagUp == 0 || i.Flags&net.FlagRunning == 0 || i.Flags&net.FlagLoopback != 0 {
+			continue
+		}
+		addrs, err := i.Addrs()
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range addrs {
+			if n, ok := a.(*net.IPNet); ok && reachable(n.IP, at) {
+				usable = append(usable, n.IP)
+			}
+		}
+	}
+	if len(usable) == 0 {
+		return nil, errors.New("no network interface that other hosts may reach is up")
+	}
+	return usable, nil
+}
+
+// reachable says whether ip means this machine to another one. Link-local IPv6 addresses don't: they need a zone that
+// only the dialer knows. Nor does loopback, wherever it is configured.
+func reachable(ip net.IP, at *net.TCPAddr) bool {
+	if ip.To4() != nil {
+		return !ip.IsLoopback() && !ip.IsMulticast()
+	}
+	v6 := at.IP.To4() == nil
+	return v6 && ip.IsGlobalUnicast() && !ip.IsLinkLocalUnicast()
+}

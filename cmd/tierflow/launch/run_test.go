@@ -1,0 +1,315 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestEnvironment: four emulated nodes of two ranks; each line is one rank's whole contract.
+func TestEnvironment(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TIERFLOW_PLAN", "shape=flat")
+	t.Setenv("TIERFLOW_RANK", "99") // a launcher that is a rank itself
+	r := run(t, Options{Hosts: "a:2,b:2,c:2,d:2", Launcher: launcherLocal, Dir: dir, Map: mapRoundRobin, Program: rankLine(t, "env")})
+	r.want(t, 0)
+	got := strings.Split(strings.TrimSpace(r.stdout.String()), "\n")
+	slices.Sort(got)
+	for rank := range 8 {
+		fd := ""
+		if rank == 0 {
+			fd = " RENDEZVOUS_FD=3"
+		}
+		want := fmt.Sprintf("[%d] LOCAL_RANK=%d LOCAL_SIZE=2 NODE=%c PLAN=shape=flat RANK=%d%s SECRET:64 SIZE=8 stdin=0 dir=%s",
+			rank, rank/4, 'a'+rank%4, rank, fd, dir)
+		if len(got) != 8 || got[rank] != want {
+			t.Fatalf("got\n%s\nwant for rank %d\n%s", strings.Join(got, "\n"), rank, want)
+		}
+	}
+}
+
+func TestNodeNames(t *testing.T) {
+	for _, test := range []struct {
+		opts Options
+		want bool
+	}{
+		{Options{Ranks: 1}, false},
+		{Options{Ranks: 1, NodeNames: true}, true},
+		{Options{Hosts: "a:2,b:2", Ranks: 2, Launcher: launcherLocal}, false}, // b has no rank
+	} {
+		test.opts.Program = rankLine(t, "env")
+		r := run(t, test.opts)
+		r.want(t, 0)
+		if got := strings.Contains(r.stdout.String(), " NODE="); got != test.want {
+			t.Errorf("%+v: node named %v\n%s", test.opts, got, r.stdout.String())
+		}
+	}
+}
+
+func TestRendezvous(t *testing.T) {
+	r := run(t, Options{Hosts: "a:1,b:2", Launcher: launcherLocal, Program: rankLine(t, "rendezvous")})
+	r.want(t, 0)
+	out := r.stdout.String()
+	if !strings.HasPrefix(out, "[0] at 127.0.0.1:") || !strings.HasSuffix(out, " met [1 2]\n") {
+		t.Errorf("%q", out)
+	}
+}
+
+// TestRendezvousEndsWithRank0: nobody but rank 0 keeps its listener open.
+func TestRendezvousEndsWithRank0(t *testing.T) {
+	run(t, Options{Ranks: 2, Program: rankLine(t, "late")}).want(t, 0)
+}
+
+// TestRendezvousRemote: with ranks on other machines loopback must not be among the addresses.
+func TestRendezvousRemote(t *testing.T) {
+	file, addrs, err := listenRendezvous(false)
+	if err != nil {
+		t.Skip("this machine has no address for others:", err)
+	}
+	defer file.Close()
+	for _, a := range strings.Split(addrs, ",") {
+		if strings.HasPrefix(a, "127.") || strings.HasPrefix(a, "[::1]") || strings.HasPrefix(a, "[fe80") {
+			t.Errorf("address %s in %s", a, addrs)
+		}
+	}
+}
+
+func TestSecretIsOnNoCommandLine(t *testing.T) {
+	marked(t)
+	r := run(t, Options{Ranks: 1, Program: rankLine(t, "secret")})
+	r.want(t, 0)
+	if r.stdout.String() != "[0] looked at true\n" {
+		t.Error(r.stdout.String())
+	}
+}
+
+// TestFirstFailure: the other ranks ignore SIGTERM and still are gone within a second.
+func TestFirstFailure(t *testing.T) {
+	mark := marked(t)
+	r := run(t, Options{Hosts: "a:2,b:2", Launcher: launcherLocal, Program: rankLine(t, "fail", "2", "7", mark)})
+	r.want(t, 7, "rank 2 on b: exit status 7; its last lines:\n  line 2\n", "  line 11")
+	var failed *RankError
+	if !errors.As(r.err, &failed) || failed.Rank != 2 || failed.Status != 7 || len(failed.Tail) != tailLines {
+		t.Errorf("%+v", failed)
+	}
+	if !strings.Contains(r.stderr.String(), "[2] line 0\n") {
+		t.Errorf("stderr lacks the first line: %q", r.stderr.String())
+	}
+	if r.took > 1500*time.Millisecond {
+		t.Errorf("took %v", r.took)
+	}
+	wantProcesses(t, mark, 0, 0)
+}
+
+func TestKilledRank(t *testing.T) {
+	r := run(t, Options{Ranks: 3, Program: rankLine(t, "suicide")})
+	r.want(t, 137, "rank 1 on localhost: ended by signal: killed (status 137)")
+	if r.took > time.Second {
+		t.Errorf("ranks that obey SIGTERM took %v", r.took)
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	r := run(t, Options{Ranks: 4, Timeout: 300 * time.Millisecond, Program: rankLine(t, "sleep")})
+	r.want(t, statusTimeout, "ended after 300ms: ranks 0-3 of 4 were running")
+}
+
+func TestContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(200*time.Millisecond, func() { cancel(errors.New("enough")) })
+	runContext(t, ctx, Options{Ranks: 1, Program: rankLine(t, "sleep")}).want(t, statusLauncher, "enough", "ranks 0 of 1")
+}
+
+func TestProgramErrors(t *testing.T) {
+	dir := t.TempDir()
+	plain := filepath.Join(dir, "plain")
+	if err := os.WriteFile(plain, []byte("not a program"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	garbage := filepath.Join(dir, "garbage")
+	if err := os.WriteFile(garbage, []byte("\x00\x01"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		program, dir string
+		status       int
+		want         string
+	}{
+		{"no-such-program", dir, statusNotFound, `host a: program "no-such-program" (working directory ` + dir + "): executable file not found"},
+		{"./no-such", dir, statusNotFound, dir + "/no-such: no such file"},
+		{"./plain", dir, statusNotRunning, `program "./plain"`},
+		{"./garbage", dir, statusNotRunning, "host a: start rank 0"},
+		{"true", dir + "/none", statusLauncher, "working directory: stat " + dir + "/none"},
+	} {
+		r := run(t, Options{Ranks: 2, Hosts: "a:2", Launcher: launcherLocal, Dir: test.dir, Program: []string{test.program}})
+		r.want(t, test.status, test.want)
+		if strings.Count(r.err.Error(), "\n") != 0 || r.stderr.Len() != 0 {
+			t.Errorf("more than one line: %v\n%s", r.err, r.stderr.String())
+		}
+	}
+}
+
+// TestProgramIsRelativeToDir: a relative path counts from the ranks' directory, a bare name from PATH.
+func TestProgramIsRelativeToDir(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "hello"), []byte("#!/bin/sh\necho $0 $1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, Options{Ranks: 1, Dir: dir, Program: []string{"./hello", "a b"}})
+	r.want(t, 0)
+	if got := r.stdout.String(); !strings.HasSuffix(got, "hello a b\n") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestAgentErrors(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		agent []string
+		wants []string
+	}{
+		{"missing", []string{"/no/such/agent"}, []string{"host a: agent (/no/such/agent)", "no such file"}},
+		{"dies", []string{"/bin/sh", "-c", "echo boom >&2; exit 3"}, []string{"host a: agent (/bin/sh", "ended early: exit status 3; its last lines on stderr:\n  boom"}},
+		{"quits", []string{"/bin/sh", "-c", "exit 0"}, []string{"ended early"}},
+		{"babbles", []string{"/bin/sh", "-c", "echo Welcome to host a; cat >/dev/null"}, []string{"a start-up file must not print", "Welcome to host"}},
+		{"silent", []string{"/bin/sh", "-c", "exec sleep 30"}, []string{"no answer within 200ms"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := run(t, Options{Hosts: "a", Launcher: launcherLocal, Agent: test.agent, AgentTimeout: 200 * time.Millisecond, Program: []string{"true"}})
+			r.want(t, statusLauncher, test.wants...)
+			if r.took > 3*time.Second {
+				t.Errorf("took %v", r.took)
+			}
+		})
+	}
+}
+
+// TestOneBrokenHostStartsNoRank: the agent of one host works, the other's does not.
+func TestOneBrokenHostStartsNoRank(t *testing.T) {
+	rsh := script(t, `host=$1; shift; test "$host" = b && { echo "connect to host b: refused" >&2; exit 255; }; exec "$@"`)
+	r := run(t, Options{Hosts: "a,b", Launcher: rsh, Program: []string{"echo", "ran"}})
+	r.want(t, statusLauncher, "host b: agent ("+rsh+" b ", "exit status 255", "connect to host b: refused")
+	if r.stdout.Len() != 0 || !strings.Contains(r.stderr.String(), "[b] connect to host b: refused\n") {
+		t.Errorf("stdout %q, stderr %q", r.stdout.String(), r.stderr.String())
+	}
+}
+
+// TestRemoteShell: a launcher that gives its words to a shell, as ssh does, and an agent path that needs quoting.
+func TestRemoteShell(t *testing.T) {
+	rsh := script(t, `shift; exec env -i sh -c "$*"`)
+	agent := filepath.Join(t.TempDir(), "an agent's path")
+	if err := os.Symlink(self(t), agent); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TIERFLOW_PLAN", "p")
+	t.Setenv("NOT_PASSED", "x")
+	r := run(t, Options{Hosts: "a:2", Launcher: rsh, Agent: []string{agent, "agent"}, Program: []string{"/bin/sh", "-c", `echo "$1 $TIERFLOW_RANK $TIERFLOW_PLAN $NOT_PASSED"`, "x", "it's"}})
+	r.want(t, 0)
+	got := slices.Sorted(strings.Lines(r.stdout.String()))
+	if strings.Join(got, "") != "[0] it's 0 p \n[1] it's 1 p \n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// script writes an executable shell script and returns its path.
+func script(t *testing.T, body string) string {
+	path := filepath.Join(t.TempDir(), "rsh")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+body+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestPartialLines(t *testing.T) {
+	r := run(t, Options{Ranks: 1, Program: rankLine(t, "partial")})
+	r.want(t, 0)
+	if r.stdout.String() != "[0] no newline\n" || r.stderr.String() != "[0] nor here\n" {
+		t.Errorf("%q, %q", r.stdout.String(), r.stderr.String())
+	}
+	r = run(t, Options{Ranks: 1, NoPrefix: true, Program: rankLine(t, "partial")})
+	if r.stdout.String() != "no newline" || r.stderr.String() != "nor here" {
+		t.Errorf("%q, %q", r.stdout.String(), r.stderr.String())
+	}
+}
+
+func TestLongLine(t *testing.T) {
+	r := run(t, Options{Ranks: 1, Program: rankLine(t, "long")})
+	if want := "[0] " + strings.Repeat("x", maxLine) + "\n[0] xxxxx\n"; r.stdout.String() != want {
+		t.Errorf("%d bytes, want %d", r.stdout.Len(), len(want))
+	}
+}
+
+// TestLinesNeverMix: every line of three ranks that write at full speed arrives whole, in its rank's order.
+func TestLinesNeverMix(t *testing.T) {
+	r := run(t, Options{Ranks: 3, Program: rankLine(t, "chatty")})
+	r.want(t, 0)
+	next := map[byte]int{}
+	for line := range strings.Lines(r.stdout.String()) {
+		rank := line[1]
+		want := fmt.Sprintf("[%c] %d:%s\n", rank, next[rank], strings.Repeat(string(rank), 60))
+		if line != want {
+			t.Fatalf("got %q, want %q", line, want)
+		}
+		next[rank]++
+	}
+	if fmt.Sprint(next) != "map[48:2000 49:2000 50:2000]" {
+		t.Error(next)
+	}
+}
+
+func TestBrokenOutputEndsTheJob(t *testing.T) {
+	status, err := Run(t.Context(), Options{Ranks: 2, Program: rankLine(t, "stubborn")}, nil, brokenWriter{}, brokenWriter{})
+	if status != statusLauncher || err == nil || !strings.Contains(err.Error(), "disk full") {
+		t.Errorf("status %d, %v", status, err)
+	}
+}
+
+// TestLeftovers: a child that a rank leaves in its group ends with it, one that has left the group keeps nobody waiting.
+func TestLeftovers(t *testing.T) {
+	mark := marked(t)
+	r := run(t, Options{Ranks: 2, Program: rankLine(t, "fork", mark)})
+	r.want(t, 0)
+	wantProcesses(t, mark, 0, time.Second)
+	r = run(t, Options{Ranks: 1, Program: rankLine(t, "daemon", mark)})
+	r.want(t, 0)
+	if r.took > 2*time.Second {
+		t.Errorf("waited %v for a daemon", r.took)
+	}
+	for _, pid := range processes(mark) {
+		kill(t, pid)
+	}
+}
+
+// TestKilledAgent: kill -9 of an agent ends its ranks, and the job. Without a launcher on the same machine only the kernel
+// can do it, so it is the ranks alone.
+func TestKilledAgent(t *testing.T) {
+	for _, test := range []struct {
+		launcher, program string
+		processes         int
+	}{
+		{launcherLocal, "parent", 8},
+		{script(t, `shift; exec "$@"`), "stubborn", 4},
+	} {
+		mark := marked(t)
+		ended := make(chan *result)
+		go func() {
+			r := &result{}
+			opts := Options{Hosts: "a:2,b:2", Launcher: test.launcher, Program: rankLine(t, test.program, mark)}
+			r.status, r.err = Run(t.Context(), opts, nil, &r.stdout, &r.stderr)
+			ended <- r
+		}()
+		wantProcesses(t, mark, test.processes, 5*time.Second)
+		kill(t, parentOf(t, processes(mark)[0]))
+		(<-ended).want(t, statusLauncher, "the agent ended early: signal: killed")
+		wantProcesses(t, mark, 0, time.Second)
+	}
+}
