@@ -1,0 +1,14 @@
+// Package all lists the submodules that come with tierflow.
+package all
+
+import (
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/adapt"
+	"github.com/tierflow/tierflow/submodules/sm"
+	"github.com/tierflow/tierflow/submodules/solo"
+)
+
+// Submodules is the catalogue, in the order in which it is printed.
+func Submodules() submodules.Registry {
+	return submodules.Registry{adapt.Adapt{}, sm.SM{}, solo.Solo{}}
+}

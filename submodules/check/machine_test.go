@@ -1,0 +1,245 @@
+package check_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// machine is the slow twin of the checker: it runs the programs of all ranks in
+// one random order, on bytes that say where they come from. Steps take time:
+// each has a first and a second moment, between which others do theirs. What
+// nobody wrote, what a posted recv may write at any time, and all private memory
+// of a rank that has left is garbage.
+type machine struct {
+	progs   []*submodules.Program
+	steps   []*running
+	at      []map[dag.ID]*running // by rank and step id
+	memory  [][tasks.Peer][]string
+	results [][]string // by rank, its receive buffer when it left
+	sync    bool       // sends end only when their recvs have begun
+}
+
+// running is a step with its state. done counts its moments.
+type running struct {
+	*submodules.Step
+	rank     int
+	waits    int
+	done     int
+	priority [2]int
+	payload  []string // a send's
+	mate     *running
+	next     []*running
+}
+
+const garbage = "?"
+
+func newMachine(progs []*submodules.Program, random *rand.Rand) *machine {
+	m := &machine{progs: progs, at: make([]map[dag.ID]*running, len(progs)), results: make([][]string, len(progs)), sync: random.IntN(2) == 0}
+	m.memory = make([][tasks.Peer][]string, len(progs))
+	for rank, p := range progs {
+		m.fill(rank)
+		m.at[rank] = map[dag.ID]*running{}
+		for id := range dag.ID(p.Len()) {
+			s := &running{Step: p.Step(id), rank: rank, waits: len(p.Pred(id)), priority: [2]int{random.Int(), random.Int()}}
+			m.at[rank][id] = s
+			m.steps = append(m.steps, s)
+		}
+	}
+	for rank, p := range progs {
+		for id := range dag.ID(p.Len()) {
+			for _, next := range p.Succ(id) {
+				m.at[rank][id].next = append(m.at[rank][id].next, m.at[rank][next])
+			}
+		}
+		for _, peer := range p.Peers {
+			other := progs[peer.Rank]
+			for n, id := range peer.Out {
+				out, in := m.at[rank][id], m.at[peer.Rank][other.Peers[other.PeerIndex(p.Rank)].In[n]]
+				out.mate, in.mate = in, out
+			}
+		}
+	}
+	return m
+}
+
+// fill writes the caller's data: byte 7 of rank 2 is "2@7".
+func (m *machine) fill(rank int) {
+	p := m.progs[rank]
+	r := p.Request
+	sizes := map[tasks.Region]int64{tasks.Send: r.Bytes(), tasks.Recv: r.Bytes(), tasks.Scratch: p.Scratch, tasks.Slot: p.Slots}
+	for region, n := range sizes {
+		m.memory[rank][region] = slices.Repeat([]string{garbage}, int(n))
+	}
+	input := tasks.Send
+	if r.InPlace || r.Coll == tasks.Bcast {
+		input = tasks.Recv
+	}
+	if r.Coll == tasks.Bcast && int(r.Root) != rank {
+		return
+	}
+	for i := range m.memory[rank][input] {
+		m.memory[rank][input][i] = fmt.Sprintf("%d@%d", rank, i)
+	}
+}
+
+// run takes the enabled moment of highest priority until all is done, and
+// returns what is wrong in the end.
+func (m *machine) run() error {
+	for rank := range m.progs {
+		m.leave(rank) // those without steps
+	}
+	for {
+		var best *running
+		for _, s := range m.steps {
+			if m.enabled(s) && (best == nil || s.priority[s.done] > best.priority[best.done]) {
+				best = s
+			}
+		}
+		if best == nil {
+			return m.judge()
+		}
+		m.moment(best)
+	}
+}
+
+func (m *machine) enabled(s *running) bool {
+	if s.waits > 0 || s.done == 2 {
+		return false
+	}
+	switch {
+	case s.done == 0:
+		return true
+	case s.Kind.Incoming():
+		return s.mate.done == 2
+	case s.Kind == submodules.SendStep && m.sync:
+		return s.mate.done > 0
+	}
+	return true
+}
+
+// moment does one half of a step's work.
+func (m *machine) moment(s *running) {
+	half := func(span tasks.Span) tasks.Span {
+		cut := span.Len / 2
+		if s.done == 0 {
+			return span.Cut(0, cut)
+		}
+		return span.Cut(cut, span.Len-cut)
+	}
+	switch s.Kind {
+	case submodules.SendStep:
+		s.payload = append(s.payload, m.bytes(s.rank, half(s.A))...)
+	case submodules.RecvStep:
+		dst := m.bytes(s.rank, s.Dst)
+		if s.done == 0 {
+			fillGarbage(dst)
+		} else {
+			copy(dst, s.mate.payload)
+		}
+	case submodules.CopyStep:
+		copy(m.bytes(s.rank, half(s.Dst)), m.bytes(s.rank, half(s.A)))
+	case submodules.ReduceStep:
+		a, b := m.bytes(s.rank, half(s.A)), m.bytes(s.rank, half(s.B))
+		dst := m.bytes(s.rank, half(s.Dst))
+		for i := range dst {
+			dst[i] = combine(a[i], b[i])
+		}
+	}
+	if s.done++; s.done == 2 {
+		for _, next := range s.next {
+			next.waits--
+		}
+		m.leave(s.rank)
+	}
+}
+
+// combine joins ranks of one offset: "0@7" and "2@7" are "0,2@7".
+func combine(a, b string) string {
+	x, at, ok := strings.Cut(a, "@")
+	y, same, ok2 := strings.Cut(b, "@")
+	if !ok || !ok2 || at != same {
+		return garbage
+	}
+	return x + "," + y + "@" + at
+}
+
+func fillGarbage(b []string) {
+	for i := range b {
+		b[i] = garbage
+	}
+}
+
+// bytes is where a span is; exposed memory nobody was told of is garbage.
+func (m *machine) bytes(rank int, s tasks.Span) []string {
+	if s.Region == tasks.Peer {
+		await := m.at[rank][dag.ID(s.Ref)]
+		if await.done < 2 {
+			return slices.Repeat([]string{garbage}, int(s.Len))
+		}
+		exposed := await.mate.A
+		rank, s = await.mate.rank, exposed.Cut(s.Off, s.Len)
+	}
+	return m.memory[rank][s.Region][s.Off : s.Off+s.Len]
+}
+
+// leave ends a rank's run after its last step: the caller has its result, and
+// the next run may write to all memory that this one had.
+func (m *machine) leave(rank int) {
+	for _, s := range m.at[rank] {
+		if s.done < 2 {
+			return
+		}
+	}
+	m.results[rank] = slices.Clone(m.memory[rank][tasks.Recv])
+	for _, region := range m.memory[rank] {
+		fillGarbage(region)
+	}
+}
+
+// judge compares with what the collective promises.
+func (m *machine) judge() error {
+	r := m.progs[0].Request
+	for rank, got := range m.results {
+		for _, s := range m.at[rank] {
+			if s.done < 2 {
+				return fmt.Errorf("stuck: %s", m.progs[rank].Label(s.Step))
+			}
+		}
+		for i := range got {
+			if want := promised(r, len(m.progs), i); sorted(got[i], r) != want {
+				return fmt.Errorf("rank %d, byte %d: got %s, want %s", rank, i, got[i], want)
+			}
+		}
+	}
+	return nil
+}
+
+func promised(r tasks.Request, size, i int) string {
+	if r.Coll == tasks.Bcast {
+		return fmt.Sprintf("%d@%d", r.Root, i)
+	}
+	all := make([]string, size)
+	for rank := range levels.Rank(size) {
+		all[rank] = fmt.Sprint(rank)
+	}
+	return fmt.Sprintf("%s@%d", strings.Join(all, ","), i)
+}
+
+// sorted puts ranks in order where the operation doesn't ask for it.
+func sorted(got string, r tasks.Request) string {
+	ranks, at, ok := strings.Cut(got, "@")
+	if !ok || !r.Reduces() || !r.Op.Commutative() {
+		return got
+	}
+	list := strings.Split(ranks, ",")
+	slices.SortFunc(list, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) })
+	return strings.Join(list, ",") + "@" + at
+}

@@ -1,0 +1,184 @@
+package submodules
+
+import (
+	"fmt"
+
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Compile lowers the tasks of one rank to its program. size is the number of
+// ranks of the communicator. A choice in the plan that the registry doesn't
+// know or can't do is an error that lists what it can.
+func Compile(g *tasks.Graph, size int, reg Registry) (*Program, error) {
+	p := &Program{
+		Rank: g.Rank, Size: size, Request: g.Request, Plan: g.Plan, Tasks: g,
+		peerOf: make([]int32, size),
+	}
+	for i := range p.peerOf {
+		p.peerOf[i] = -1
+	}
+	c := compiler{prog: p, reg: reg, ends: make([]ends, g.Len())}
+	c.emitter = Emitter{prog: p, scratch: newArea(len(g.Phases)), slots: newArea(len(g.Phases)), backup: newArea(len(g.Phases))}
+	c.emitter.graph.Grow(4*g.Len(), 8*g.Len())
+	err := c.resolveAll(g)
+	if err == nil {
+		err = c.lowerAll(g)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.Frozen, err = c.emitter.graph.Freeze(nil); err != nil {
+		return nil, fmt.Errorf("%v with plan %q: %w", g.Request, g.Plan, err)
+	}
+	p.steps = c.emitter.graph.Nodes()
+	p.Scratch, p.Slots, p.Backup = c.emitter.scratch.size, c.emitter.slots.size, c.emitter.backup.size
+	return p, nil
+}
+
+type ends struct{ ready, done []dag.ID }
+
+type compiler struct {
+	prog    *Program
+	reg     Registry
+	emitter Emitter
+	ends    []ends     // by task
+	phases  []resolved // by phase
+	call    Call       // the open task's
+	segment segmentMark
+}
+
+// segmentMark is how large the program was when the current segment began.
+type segmentMark struct {
+	index        int32
+	steps, edges int
+}
+
+// resolved is who lowers the tasks of a phase.
+type resolved struct {
+	sub  Submodule
+	call Call
+}
+
+func (c *compiler) lowerAll(g *tasks.Graph) error {
+	edges := g.Edges() // sorted by their later end: a task's edges come right after it
+	window := min(g.Plan.Window, g.Segments)
+	var data, slots []dag.ID
+	for id := range dag.ID(g.Len()) {
+		data, slots = data[:0], slots[:0]
+		for ; len(edges) > 0 && edges[0].To == id; edges = edges[1:] {
+			switch e := edges[0]; e.Kind {
+			case tasks.DataEdge:
+				data = append(data, c.ends[e.From].ready...)
+			case tasks.SlotEdge:
+				slots = append(slots, c.ends[e.From].done...)
+			}
+		}
+		c.reserve(g.Node(id).Segment, window, g.Segments)
+		c.emitter.begin(id, append(data, slots...), len(data))
+		if err := c.lower(g, id, window); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reserve makes room for all further segments once a typical one has been
+// lowered, the first that waits for its slot: growing bit by bit would copy every
+// step several times.
+func (c *compiler) reserve(segment int32, window, segments int) {
+	if segment == c.segment.index {
+		return
+	}
+	graph := &c.emitter.graph
+	now := segmentMark{segment, graph.Len(), len(graph.Edges())}
+	if int(segment) == window+1 {
+		left := segments - int(segment)
+		graph.Grow(left*(now.steps-c.segment.steps), left*(now.edges-c.segment.edges))
+	}
+	c.segment = now
+}
+
+func (c *compiler) lower(g *tasks.Graph, id dag.ID, window int) error {
+	t := g.Node(id)
+	e, phase, turn := &c.emitter, int(t.Phase), int(t.Segment)%window
+	k := &c.phases[phase]
+	c.call = k.call
+	c.call.Task = *t
+	e.scratch.begin(phase, turn)
+	e.slots.begin(phase, turn)
+	e.backup.begin(phase, turn)
+	if err := k.sub.Lower(e, &c.call); err != nil {
+		return fmt.Errorf("lower %v with %s/%s: %w", t, k.sub.Name(), c.call.Algorithm, err)
+	}
+	e.scratch.end(phase, window)
+	e.slots.end(phase, window)
+	e.backup.end(phase, window)
+	c.ends[id].ready, c.ends[id].done = e.end()
+	return nil
+}
+
+// resolveAll checks the choices for all phases, those that this rank has no part
+// in too, so that a plan is refused by all ranks or by none.
+func (c *compiler) resolveAll(g *tasks.Graph) error {
+	c.phases = make([]resolved, len(g.Phases))
+	for i, ph := range g.Phases {
+		var err error
+		if c.phases[i], err = c.resolve(g, ph); err != nil {
+			return fmt.Errorf("%v: %w", g.Request, err)
+		}
+	}
+	return nil
+}
+
+// resolve finds who lowers the tasks of a phase, and checks the choice.
+func (c *compiler) resolve(g *tasks.Graph, ph tasks.Phase) (k resolved, err error) {
+	sub, algo, choice, err := c.reg.resolve(g.Plan, ph.Kind)
+	if err != nil {
+		return k, err
+	}
+	if sub.Reach() == SharedNode && !g.On.WithinNodes(ph.Level) {
+		return k, fmt.Errorf("%v=%v: %s works between ranks that share memory: %w on level %q; for %v between nodes there is %s",
+			ph.Kind, choice, sub.Name(), ErrUnsupported, g.On.Level(ph.Level).Name, ph.Kind.Op, c.reg.offers(ph.Kind.Op, Anywhere))
+	}
+	for _, r := range algo.Needs {
+		if !holds(r, g, ph.Level) {
+			return k, fmt.Errorf("%v=%v: %s/%s does %v: %w", ph.Kind, choice, sub.Name(), algo.Name, r, ErrUnsupported)
+		}
+	}
+	k.sub = sub
+	k.call = Call{Algorithm: algo.Name, Elem: 1}
+	if g.Request.Coll != tasks.Barrier {
+		k.call.Elem = int64(g.Request.Type.Size())
+	}
+	if choice.Inner > 0 {
+		k.call.Inner = max(1, choice.Inner/k.call.Elem) * k.call.Elem
+	}
+	if group := g.On.Group(g.Rank, ph.Level); group != nil {
+		k.call.Me = group.Pos(g.Rank)
+	}
+	return k, nil
+}
+
+// holds tells whether a restriction is met by all groups of a level, so that all
+// ranks come to the same answer.
+func holds(r Restriction, g *tasks.Graph, level int) bool {
+	switch r {
+	case NeedsCommutative:
+		return !g.Request.Reduces() || g.Request.Op.Commutative()
+	case NeedsRootFirst:
+		return !g.Request.Reduces() || g.Request.Op.Commutative() || g.On.LowestLead(level)
+	}
+	return false
+}
+
+// CompileFor expands a request of at most [tasks.MaxSegments] segments and
+// compiles it for one rank.
+func CompileFor(r tasks.Request, h *levels.Hierarchy, p tasks.Plan, rank levels.Rank, reg Registry) (*Program, error) {
+	g, err := tasks.ExpandOn(r, h, p, rank)
+	if err != nil {
+		return nil, err
+	}
+	return Compile(g, h.Topology().Size(), reg)
+}

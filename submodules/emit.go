@@ -1,0 +1,239 @@
+package submodules
+
+import (
+	"fmt"
+
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// slotAlign keeps slots and scratch pieces on cache lines of their own.
+const slotAlign = 64
+
+// None in place of a step to run after is no step at all.
+const None dag.ID = -1
+
+// Emitter takes the steps of one task. Each method adds a step that runs after
+// the named steps of the same task; without any but [None] it runs as soon as
+// the tasks before allow. What a submodule emits must come in the same order on
+// both ends of a pair of ranks: the n-th step that speaks to a peer meets that
+// peer's n-th step that hears this rank. Naming a step of another task panics.
+type Emitter struct {
+	graph dag.Graph[Step]
+	prog  *Program
+
+	task    dag.ID
+	entry   []dag.ID // what steps without predecessors in the task wait for
+	data    []dag.ID // after which the task's input is there: part of what entry waits for
+	first   dag.ID   // of the task's steps
+	ready   []dag.ID
+	early   bool     // ready holds all of it, even if it is empty
+	inner   []bool   // by step of the task, from first: has a successor in it
+	kept    []dag.ID // where end puts its results, for all tasks of the program
+	scratch area
+	slots   area
+	backup  area
+}
+
+// Send adds sending src to a rank's matching Recv.
+func (e *Emitter) Send(to levels.Rank, src tasks.Span, after ...dag.ID) dag.ID {
+	return e.add(Step{Kind: SendStep, A: src}, to, after)
+}
+
+// Recv adds receiving dst from a rank's matching Send of equal length.
+func (e *Emitter) Recv(from levels.Rank, dst tasks.Span, after ...dag.ID) dag.ID {
+	return e.add(Step{Kind: RecvStep, Dst: dst}, from, after)
+}
+
+// Copy adds dst = src.
+func (e *Emitter) Copy(dst, src tasks.Span, after ...dag.ID) dag.ID {
+	return e.add(Step{Kind: CopyStep, Dst: dst, A: src}, -1, after)
+}
+
+// Reduce adds dst = a ⊕ b, a from the lower ranks. dst may be a or b.
+func (e *Emitter) Reduce(dst, a, b tasks.Span, after ...dag.ID) dag.ID {
+	return e.add(Step{Kind: ReduceStep, Dst: dst, A: a, B: b}, -1, after)
+}
+
+// Notify adds telling a rank's matching Await that it may go on. Exposed, if
+// not zero, is this rank's memory that the peer may touch from then on.
+func (e *Emitter) Notify(to levels.Rank, exposed tasks.Span, after ...dag.ID) dag.ID {
+	return e.add(Step{Kind: NotifyStep, A: exposed}, to, after)
+}
+
+// Share adds making src, wherever it lies, readable for the ranks of the node.
+// Where their processes can't read it, it is copied to the backup span returned,
+// which belongs to the task. What it returns goes to [Emitter.Expose].
+func (e *Emitter) Share(src tasks.Span, after ...dag.ID) (dag.ID, tasks.Span) {
+	backup := e.backup.take(tasks.Backup, src.Len)
+	return e.add(Step{Kind: ShareStep, Dst: backup, A: src}, -1, after), backup
+}
+
+// Expose is Notify for memory that was shared: src, or its backup where src can't
+// be read.
+func (e *Emitter) Expose(to levels.Rank, src, backup tasks.Span, after ...dag.ID) dag.ID {
+	return e.add(Step{Kind: NotifyStep, A: src, B: backup}, to, after)
+}
+
+// Await adds waiting for a rank's matching Notify.
+func (e *Emitter) Await(from levels.Rank, after ...dag.ID) dag.ID {
+	return e.add(Step{Kind: AwaitStep}, from, after)
+}
+
+// Exposed is n bytes from off of what the notify matching an await exposes.
+func Exposed(await dag.ID, off, n int64) tasks.Span {
+	return tasks.Span{Region: tasks.Peer, Ref: int32(await), Off: off, Len: n}
+}
+
+// Scratch is n bytes of private memory, the task's own until it ends.
+func (e *Emitter) Scratch(n int64) tasks.Span { return e.scratch.take(tasks.Scratch, n) }
+
+// Slot is n bytes of this rank's shared memory, the task's own until it ends.
+func (e *Emitter) Slot(n int64) tasks.Span { return e.slots.take(tasks.Slot, n) }
+
+// Ready names steps after which the task's result is in Dst on this rank. The
+// tasks that use the result wait for these only, not for the task's other steps.
+// A task that names none, or only [None], is ready when it ends.
+func (e *Emitter) Ready(steps ...dag.ID) {
+	for _, s := range steps {
+		if s != None {
+			e.ready = append(e.ready, s)
+		}
+	}
+}
+
+// ReadyAtStart says that this rank has the result already, as the root of a
+// bcast does: what uses it need not wait for this task at all, nor for the slots
+// that this task waits for.
+func (e *Emitter) ReadyAtStart() { e.ready = append(e.ready, e.data...); e.early = true }
+
+func (e *Emitter) add(s Step, peer levels.Rank, after []dag.ID) dag.ID {
+	s.Task, s.Peer = e.task, -1
+	id := dag.ID(e.graph.Len())
+	if peer >= 0 {
+		s.Peer = e.prog.peer(peer)
+		p := &e.prog.Peers[s.Peer]
+		if s.Kind.Outgoing() {
+			s.Edge = int32(len(p.Out))
+			p.Out = append(p.Out, id)
+		} else {
+			s.Edge = int32(len(p.In))
+			p.In = append(p.In, id)
+		}
+	}
+	e.graph.Add(s)
+	e.inner = append(e.inner, false)
+	e.follow(id, after)
+	return id
+}
+
+// follow makes a step run after others of its task, or else after the entry.
+func (e *Emitter) follow(id dag.ID, after []dag.ID) {
+	entry := true
+	for _, a := range after {
+		if a == None {
+			continue
+		}
+		if a < e.first || a >= id {
+			panic(fmt.Sprintf("submodules: step %d of %v runs after step %d, which is none of the task's earlier steps",
+				id-e.first, e.prog.Tasks.Node(e.task), a-e.first))
+		}
+		e.graph.Connect(a, id, 0)
+		e.inner[a-e.first] = true
+		entry = false
+	}
+	if !entry {
+		return
+	}
+	for _, a := range e.entry {
+		e.graph.Connect(a, id, 0)
+	}
+}
+
+// begin opens a task that waits for the given steps, the first ones for its data.
+func (e *Emitter) begin(task dag.ID, entry []dag.ID, data int) {
+	e.task, e.entry, e.data = task, append(e.entry[:0], entry...), append(e.data[:0], entry[:data]...)
+	e.ready, e.early, e.inner = e.ready[:0], false, e.inner[:0]
+	if len(entry) > 2 {
+		// One join keeps the edges from growing as ends × beginnings.
+		join := e.graph.Add(Step{Kind: JoinStep, Task: task, Peer: -1})
+		for _, a := range entry {
+			e.graph.Connect(a, join, 0)
+		}
+		e.entry = append(e.entry[:0], join)
+	}
+	e.first = dag.ID(e.graph.Len())
+}
+
+// end closes the task and returns the steps after which its result is ready and
+// those after which it is done.
+func (e *Emitter) end() (ready, done []dag.ID) {
+	from := len(e.kept)
+	for i, inner := range e.inner {
+		if !inner {
+			e.kept = append(e.kept, e.first+dag.ID(i))
+		}
+	}
+	if len(e.inner) == 0 {
+		e.kept = append(e.kept, e.entry...) // a task without steps passes on what it waits for
+	}
+	done = e.kept[from:len(e.kept):len(e.kept)]
+	if len(e.ready) == 0 && !e.early {
+		return done, done
+	}
+	from = len(e.kept)
+	e.kept = append(e.kept, e.ready...)
+	return e.kept[from:len(e.kept):len(e.kept)], done
+}
+
+// peer finds or adds a rank's index among the program's peers.
+func (p *Program) peer(r levels.Rank) int32 {
+	if p.peerOf[r] < 0 {
+		p.peerOf[r] = int32(len(p.Peers))
+		p.Peers = append(p.Peers, Peer{Rank: r})
+	}
+	return p.peerOf[r]
+}
+
+// area hands out the memory of one region: per phase of the pipeline a window
+// of equal pieces, which segments take in turn.
+type area struct {
+	size  int64   // of the whole region so far
+	base  []int64 // per phase; -1 until its first task has ended
+	piece []int64 // per phase, bytes of one segment's piece
+	at    int64   // next free byte of the open task
+	from  int64   // where the open task's piece begins
+}
+
+func newArea(phases int) area {
+	a := area{base: make([]int64, phases), piece: make([]int64, phases)}
+	for i := range a.base {
+		a.base[i] = -1
+	}
+	return a
+}
+
+func (a *area) begin(phase, turn int) {
+	if a.base[phase] < 0 {
+		a.from = a.size
+	} else {
+		a.from = a.base[phase] + int64(turn)*a.piece[phase]
+	}
+	a.at = a.from
+}
+
+func (a *area) take(r tasks.Region, n int64) tasks.Span {
+	s := tasks.Span{Region: r, Off: a.at, Len: n}
+	a.at += (n + slotAlign - 1) / slotAlign * slotAlign
+	return s
+}
+
+// end closes the open task. The first segment is the largest: it fixes the
+// pieces of its phase.
+func (a *area) end(phase, window int) {
+	if a.base[phase] < 0 {
+		a.base[phase], a.piece[phase] = a.from, a.at-a.from
+		a.size = a.from + int64(window)*a.piece[phase]
+	}
+}

@@ -1,0 +1,48 @@
+package submodules_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tierflow/tierflow/dag/dagtest"
+	"github.com/tierflow/tierflow/submodules/check"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// TestGolden holds whole programs to be read by eye: ranks in order, each step a
+// line. Every one of them is proved, too.
+func TestGolden(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		r    tasks.Request
+		topo string
+		plan string
+	}{
+		{"bcast_4_chain", bcast(96, 0), "4", "shape=flat,fs=48,w=1,s=adapt/chain/32"},
+		{"bcast_5_binomial", bcast(64, 2), "5", "shape=flat,fs=all,w=1,s=adapt/binomial"},
+		{"bcast_2x3_binomial_slots", bcast(200, 4), "2x3", "shape=han,fs=128,w=2,i=adapt/binomial,s=sm"},
+		{"bcast_3_slots", bcast(160, 0), "3", "shape=han,fs=64,w=2,s=sm//32"},
+		{"allreduce_4_binomial", allreduce(64), "4", "shape=flat,fs=all,w=1,s=adapt/binomial"},
+		{"allreduce_2x2_chain_slots", allreduce(160), "2x2", "shape=han,fs=64,w=1,i=adapt/chain,s=sm"},
+		{"allreduce_4x2_binomial_slots", allreduce(128), "4x2", "shape=han,fs=64,w=2,i=adapt/binomial,s=sm"},
+		{"allreduce_a3b1c2_binomial_slots", allreduce(64), "a:3,b:1,c:2", "shape=han,fs=64,w=1,i=adapt/binomial,s=sm"},
+		{"allreduce_2x2x2_binomial_slots", allreduce(64), "2x2x2", "shape=han,fs=64,w=1,i=adapt,s=adapt,m=sm"},
+		{"allreduce_1", allreduce(64), "1", "shape=han,fs=all,w=1,s=sm"},
+		{"barrier_2x3_binomial_slots", tasks.Request{Coll: tasks.Barrier}, "2x3", "shape=han,fs=all,w=1,i=adapt,s=sm"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			progs := compile(t, tc.r, tc.topo, tc.plan)
+			text := tc.r.String() + " on " + tc.topo + " with " + tc.plan + "\n"
+			for _, p := range progs {
+				text += "\n" + p.String()
+			}
+			if _, err := check.Programs(progs); err != nil {
+				t.Error(err)
+			}
+			if strings.Count(text, "\n") > 200 {
+				t.Errorf("%d lines are too many to read", strings.Count(text, "\n"))
+			}
+			dagtest.Golden(t, "../testdata/steps/"+tc.name+".txt", text)
+		})
+	}
+}

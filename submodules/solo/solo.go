@@ -1,0 +1,62 @@
+// Package solo lowers tasks to one-sided single copies: who has the data lets it
+// be read where it lies, and who needs it reads it, once. It is HAN's SOLO
+// submodule (HAN, section III), best for large segments.
+//
+// Memory that the ranks share is read in place; other memory of another process
+// is copied by the kernel, or, where that is forbidden, passes through a slot.
+package solo
+
+import (
+	"fmt"
+
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/star"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Solo is the submodule.
+type Solo struct{}
+
+var _ submodules.Submodule = Solo{}
+
+// Name is the word in plans.
+func (Solo) Name() string { return "solo" }
+
+// Doc says what it is.
+func (Solo) Doc() string { return "one-sided single copy, reduce on read (HAN, III)" }
+
+// Reach says that all ranks must share memory.
+func (Solo) Reach() submodules.Reach { return submodules.SharedNode }
+
+// Algorithms lists them.
+func (Solo) Algorithms() []submodules.Algorithm {
+	return []submodules.Algorithm{
+		{
+			Name: "linear", Inner: true, Source: "HAN, III",
+			Doc:   "members read from the leader; the leader reduces from the members",
+			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce},
+			Needs: []submodules.Restriction{submodules.NeedsRootFirst},
+		},
+		{
+			Name: "slices", Source: "Rabenseifner's reduce-scatter and gather, on reads",
+			Doc:   "every rank reduces its slice from all, the leader collects the slices",
+			Ops:   []tasks.Collective{tasks.Reduce},
+			Needs: []submodules.Restriction{submodules.NeedsCommutative},
+		},
+	}
+}
+
+// Lower emits a bcast or a reduction by reads.
+func (Solo) Lower(e *submodules.Emitter, c *submodules.Call) error {
+	switch {
+	case c.Kind.Op == tasks.Bcast && c.Algorithm == "linear":
+		star.Bcast(e, c, star.InPlace)
+	case c.Kind.Op == tasks.Reduce && c.Algorithm == "slices":
+		star.Slices(e, c, star.InPlace)
+	case c.Kind.Op == tasks.Reduce && c.Algorithm == "linear":
+		star.Reduce(e, c, star.InPlace)
+	default:
+		return fmt.Errorf("%v: %w", c.Kind.Op, submodules.ErrUnsupported)
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+// Package star lowers tasks in which every rank of a node speaks with the leader,
+// or with all others, through memory that they read from each other. How a rank
+// lets others read its data, by a copy into a slot or where it lies, is what the
+// submodules that use it differ in.
+package star
+
+import (
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Offer makes a rank's data readable and returns how to tell a peer about it and
+// the step that has to come before.
+type Offer func(e *submodules.Emitter, src tasks.Span, after ...dag.ID) Offered
+
+// Offered is data that a rank has made readable.
+type Offered struct {
+	Span, Backup tasks.Span
+	Step         dag.ID
+}
+
+// Tell adds telling a peer where the data is.
+func (o Offered) Tell(e *submodules.Emitter, to levels.Rank) dag.ID {
+	return e.Expose(to, o.Span, o.Backup, o.Step)
+}
+
+// InSlot offers data by a copy into a slot of the rank's own.
+func InSlot(e *submodules.Emitter, src tasks.Span, after ...dag.ID) Offered {
+	slot := e.Slot(src.Len)
+	return Offered{Span: slot, Step: e.Copy(slot, src, after...)}
+}
+
+// InPlace offers data where it lies, for as long as the task runs.
+func InPlace(e *submodules.Emitter, src tasks.Span, after ...dag.ID) Offered {
+	step, backup := e.Share(src, after...)
+	return Offered{Span: src, Backup: backup, Step: step}
+}
+
+// Bcast: the leader offers each piece, the members copy it.
+//
+//	leader   offer tell…          await…
+//	member         await copy notify
+func Bcast(e *submodules.Emitter, c *submodules.Call, offer Offer) {
+	lead := c.Group.Lead()
+	if c.Me == c.Group.Leader {
+		bcastLeader(e, c, offer)
+		return
+	}
+	for off, n := range c.Pieces() {
+		told := e.Await(lead)
+		if n == 0 {
+			return // nothing to copy: the word itself is the message
+		}
+		out := e.Copy(c.Dst.Cut(off, n), submodules.Exposed(told, 0, n), told)
+		e.Notify(lead, tasks.Span{}, out)
+		e.Ready(out)
+	}
+}
+
+func bcastLeader(e *submodules.Emitter, c *submodules.Call, offer Offer) {
+	for off, n := range c.Pieces() {
+		if n == 0 {
+			for _, r := range c.Others() {
+				e.Notify(r, tasks.Span{})
+			}
+			break
+		}
+		out := offer(e, c.Dst.Cut(off, n))
+		for _, r := range c.Others() {
+			out.Tell(e, r)
+		}
+		for _, r := range c.Others() {
+			e.Await(r, out.Step)
+		}
+	}
+	e.ReadyAtStart()
+}
+
+// Reduce: each member offers its piece, the leader combines them in the order of
+// ranks, straight from where they are.
+//
+//	member   offer tell             await
+//	leader         await reduce notify
+func Reduce(e *submodules.Emitter, c *submodules.Call, offer Offer) {
+	lead := c.Group.Lead()
+	if c.Me == c.Group.Leader {
+		reduceLeader(e, c)
+		return
+	}
+	for off, n := range c.Pieces() {
+		if n == 0 {
+			e.Notify(lead, tasks.Span{})
+			return
+		}
+		e.Await(lead, offer(e, c.Src.Cut(off, n)).Tell(e, lead))
+	}
+}
+
+func reduceLeader(e *submodules.Emitter, c *submodules.Call) {
+	if len(c.Group.Ranks) == 1 {
+		if c.Src != c.Dst {
+			e.Copy(c.Dst, c.Src)
+		}
+		return
+	}
+	for off, n := range c.Pieces() {
+		sum, dst := c.Src.Cut(off, n), c.Dst.Cut(off, n)
+		last := submodules.None
+		for _, r := range c.Others() {
+			told := e.Await(r)
+			if n == 0 {
+				continue
+			}
+			last = e.Reduce(dst, sum, submodules.Exposed(told, 0, n), last, told)
+			e.Notify(r, tasks.Span{}, last)
+			sum = dst
+		}
+		e.Ready(last)
+	}
+}
+
+// Slices: every rank combines one slice of all ranks' data in its own Dst; the
+// leader then collects the slices. All ranks share the work of the reduction; the
+// order of operands starts with each slice's owner.
+//
+//	rank j   offer tell…  await… reduce slice j  notify…   await…
+//	leader                                 …     copy slices notify
+func Slices(e *submodules.Emitter, c *submodules.Call, offer Offer) {
+	if len(c.Group.Ranks) == 1 || c.Src.Len < int64(len(c.Group.Ranks))*c.Elem {
+		Reduce(e, c, offer)
+		return
+	}
+	lead, atLead := c.Group.Lead(), c.Me == c.Group.Leader
+	mine := offer(e, c.Src)
+	for _, r := range c.Others() {
+		mine.Tell(e, r)
+	}
+	told := make([]dag.ID, len(c.Group.Ranks))
+	for i, r := range c.Others() {
+		told[i] = e.Await(r)
+	}
+	off, n := slice(c, c.Me)
+	sum, dst, last := c.Src.Cut(off, n), c.Dst.Cut(off, n), mine.Step
+	for i, _ := range c.Others() {
+		last = e.Reduce(dst, sum, submodules.Exposed(told[i], off, n), last, told[i])
+		sum = dst
+	}
+	// The second word to each: I have read yours; to the leader: here is my slice.
+	for _, r := range c.Others() {
+		if r == lead {
+			offer(e, dst, last).Tell(e, r)
+		} else {
+			e.Notify(r, tasks.Span{}, last)
+		}
+	}
+	for i, r := range c.Others() {
+		read := e.Await(r, mine.Step)
+		if atLead {
+			off, n := slice(c, i)
+			got := e.Copy(c.Dst.Cut(off, n), submodules.Exposed(read, 0, n), read)
+			e.Notify(r, tasks.Span{}, got)
+			e.Ready(got)
+		}
+	}
+	if atLead {
+		e.Ready(last)
+	} else {
+		e.Await(lead, last)
+	}
+}
+
+// slice is the part of the segment that the i-th rank of the group combines.
+func slice(c *submodules.Call, i int) (off, n int64) {
+	ranks, elems := int64(len(c.Group.Ranks)), c.Src.Len/c.Elem
+	off = elems * int64(i) / ranks * c.Elem
+	return off, elems*int64(i+1)/ranks*c.Elem - off
+}

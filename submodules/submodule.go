@@ -1,0 +1,226 @@
+package submodules
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// ErrUnsupported is what a choice that can't be lowered wraps. The error's text
+// lists what can.
+var ErrUnsupported = errors.New("not supported")
+
+// Reach says between which ranks a submodule works.
+type Reach uint8
+
+// The reaches.
+const (
+	Anywhere   Reach = iota // over links of any kind
+	SharedNode              // only between ranks that share memory
+)
+
+// Algorithm is one way of a submodule to do operations, with what it needs.
+type Algorithm struct {
+	Name   string
+	Ops    []tasks.Collective // the task operations it does
+	Inner  bool               // takes an inner segment size
+	Needs  []Restriction
+	Source string // paper and section, or the system it is known from
+	Doc    string // one line
+}
+
+// Restriction is a condition on a task that an algorithm may have.
+type Restriction uint8
+
+// The restrictions.
+const (
+	_                Restriction = iota
+	NeedsRootFirst               // with a non-commutative operation, the group's leader must be its lowest rank
+	NeedsCommutative             // combines operands in another order than that of ranks
+	maxRestriction
+)
+
+var restrictionTexts = [maxRestriction]string{
+	NeedsRootFirst:   "a non-commutative operation only when the leader is the group's lowest rank",
+	NeedsCommutative: "a commutative operation only",
+}
+
+// String says the restriction in words.
+func (r Restriction) String() string {
+	if r == 0 || r >= maxRestriction {
+		return fmt.Sprintf("Restriction(%d)", uint8(r))
+	}
+	return restrictionTexts[r]
+}
+
+// Submodule lowers tasks. Its methods are pure and safe for concurrent use.
+type Submodule interface {
+	// Name is the word for it in plans.
+	Name() string
+	// Doc says in one line what it is and where it comes from.
+	Doc() string
+	// Reach says between which ranks it works.
+	Reach() Reach
+	// Algorithms lists what it can do, the default for each operation first.
+	Algorithms() []Algorithm
+	// Lower emits the steps of c's rank for c's task. The choice has been
+	// resolved and checked against Algorithms; group and spans are not empty
+	// of ranks, but may be of bytes.
+	Lower(e *Emitter, c *Call) error
+}
+
+// Call is one task to be lowered on one rank.
+type Call struct {
+	tasks.Task
+	Me        int // this rank's index in Group.Ranks
+	Algorithm string
+	Inner     int64 // bytes, a multiple of Elem; 0: the segment in one piece
+	Elem      int64 // bytes of an element; 1 when there is no data
+}
+
+// Registry is a set of submodules to choose from.
+type Registry []Submodule
+
+// Find looks a submodule up by name.
+func (r Registry) Find(name string) (Submodule, error) {
+	names := make([]string, len(r))
+	for i, s := range r {
+		if s.Name() == name {
+			return s, nil
+		}
+		names[i] = s.Name()
+	}
+	return nil, fmt.Errorf("unknown submodule %q; known are %s", name, strings.Join(names, ", "))
+}
+
+// Check reports the first word of a plan that names no submodule or algorithm,
+// or a parameter that the algorithm doesn't take.
+func (r Registry) Check(p tasks.Plan) error {
+	for _, key := range p.Keys() {
+		c, _ := p.Choice(key)
+		s, err := r.Find(c.Submodule)
+		if err != nil {
+			return fmt.Errorf("%s=%v: %w", key, c, err)
+		}
+		if c.Algorithm == "" && c.Inner == 0 {
+			continue
+		}
+		a, ok := find(s, c.Algorithm, 0)
+		if !ok {
+			return fmt.Errorf("%s=%v: unknown algorithm %q; %s has %s", key, c, c.Algorithm, s.Name(), algorithmNames(s, 0))
+		}
+		if c.Inner != 0 && !a.Inner {
+			return fmt.Errorf("%s=%v: %s/%s takes no inner segment", key, c, s.Name(), a.Name)
+		}
+	}
+	return nil
+}
+
+// find is the submodule's algorithm of that name (any, if empty) that does op
+// (whatever, if 0).
+func find(s Submodule, name string, op tasks.Collective) (Algorithm, bool) {
+	for _, a := range s.Algorithms() {
+		if (name == "" || a.Name == name) && (op == 0 || a.Does(op)) {
+			return a, true
+		}
+	}
+	return Algorithm{}, false
+}
+
+// Does reports whether the algorithm does an operation.
+func (a Algorithm) Does(op tasks.Collective) bool {
+	for _, o := range a.Ops {
+		if o == op {
+			return true
+		}
+	}
+	return false
+}
+
+func algorithmNames(s Submodule, op tasks.Collective) string {
+	var names []string
+	for _, a := range s.Algorithms() {
+		if op == 0 || a.Does(op) {
+			names = append(names, a.Name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// resolve finds who does a task kind under a plan, and how.
+func (r Registry) resolve(p tasks.Plan, k tasks.Kind) (Submodule, Algorithm, tasks.Choice, error) {
+	c, ok := p.For(k)
+	if !ok {
+		return nil, Algorithm{}, c, fmt.Errorf("%v: plan %q chooses no submodule for level %c", k, p, k.Symbol)
+	}
+	s, err := r.Find(c.Submodule)
+	if err != nil {
+		return nil, Algorithm{}, c, fmt.Errorf("%v=%v: %w", k, c, err)
+	}
+	a, ok := find(s, c.Algorithm, k.Op)
+	if !ok {
+		return nil, a, c, fmt.Errorf("%v=%v: %v by %s: %w; for %v there is %s",
+			k, c, k.Op, c, ErrUnsupported, k.Op, r.offers(k.Op, SharedNode))
+	}
+	if c.Inner != 0 && !a.Inner {
+		return nil, a, c, fmt.Errorf("%v=%v: an inner segment for %s/%s: %w", k, c, s.Name(), a.Name, ErrUnsupported)
+	}
+	return s, a, c, nil
+}
+
+// Offers lists submodule/algorithm for an operation, those of one node included
+// if all ranks share memory.
+func (r Registry) Offers(op tasks.Collective, shared bool) string {
+	if shared {
+		return r.offers(op, SharedNode)
+	}
+	return r.offers(op, Anywhere)
+}
+
+// offers lists submodule/algorithm for an operation over the given reach.
+func (r Registry) offers(op tasks.Collective, reach Reach) string {
+	var all []string
+	for _, s := range r {
+		if s.Reach() > reach {
+			continue
+		}
+		for _, a := range s.Algorithms() {
+			if a.Does(op) {
+				all = append(all, s.Name()+"/"+a.Name)
+			}
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// Pieces yields offset and length of the inner segments in order; a message
+// without bytes is one empty piece.
+func (c *Call) Pieces() iter.Seq2[int64, int64] {
+	return func(yield func(off, n int64) bool) {
+		step := c.Inner
+		if step <= 0 {
+			step = c.Dst.Len
+		}
+		for off := int64(0); ; off += step {
+			n := min(step, c.Dst.Len-off)
+			if !yield(off, n) || off+step >= c.Dst.Len {
+				return
+			}
+		}
+	}
+}
+
+// Others yields the ranks of the group but this one, ascending.
+func (c *Call) Others() iter.Seq2[int, levels.Rank] {
+	return func(yield func(int, levels.Rank) bool) {
+		for i, r := range c.Group.Ranks {
+			if i != c.Me && !yield(i, r) {
+				return
+			}
+		}
+	}
+}

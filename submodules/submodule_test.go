@@ -1,0 +1,116 @@
+package submodules_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// TestCatalogue: names are unique; what each submodule says of itself is the
+// conformance suite's matter.
+func TestCatalogue(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range all.Submodules() {
+		if seen[s.Name()] {
+			t.Errorf("two submodules are called %q", s.Name())
+		}
+		seen[s.Name()] = true
+		if found, err := all.Submodules().Find(s.Name()); err != nil || found.Name() != s.Name() {
+			t.Errorf("Find(%q) = %v, %v", s.Name(), found, err)
+		}
+	}
+	_, err := all.Submodules().Find("libnbc")
+	if want := `unknown submodule "libnbc"; known are adapt, sm, solo`; err == nil || err.Error() != want {
+		t.Errorf("got error %v, want %s", err, want)
+	}
+}
+
+func TestRestrictionTexts(t *testing.T) {
+	if got := submodules.NeedsRootFirst.String(); got == "" || strings.HasPrefix(got, "Restriction(") {
+		t.Errorf("NeedsRootFirst has no words: %q", got)
+	}
+	if next := (submodules.NeedsCommutative + 1).String(); next != "Restriction(3)" {
+		t.Errorf("a restriction that this test doesn't know: %q", next)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	reg := append(all.Submodules(), plain(nil))
+	for _, tc := range []struct{ plan, want string }{
+		{"", ""},
+		{"shape=han,fs=1,w=2,i=adapt/chain/32KiB,s=sm,ib=scripted", ""},
+		{"i=adapt//32KiB", ""},
+		{"i=adapt,sb=xhc", `sb=xhc: unknown submodule "xhc"; known are adapt, sm, solo, scripted`},
+		{"i=adapt/ring", `i=adapt/ring: unknown algorithm "ring"; adapt has binomial, chain`},
+		{"i=scripted/plain/1K", "i=scripted/plain/1KiB: scripted/plain takes no inner segment"},
+		{"i=scripted//1K", "i=scripted//1KiB: scripted/plain takes no inner segment"},
+	} {
+		p, err := tasks.ParsePlan(tc.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := reg.Check(p); err != nil {
+			got = err.Error()
+		}
+		if got != tc.want {
+			t.Errorf("plan %q: got %q, want %q", tc.plan, got, tc.want)
+		}
+	}
+}
+
+func TestPieces(t *testing.T) {
+	for _, tc := range []struct {
+		inner, n int64
+		want     string
+	}{
+		{0, 10, "0+10"},
+		{4, 10, "0+4 4+4 8+2"},
+		{5, 10, "0+5 5+5"},
+		{10, 10, "0+10"},
+		{tasks.Whole, 10, "0+10"},
+		{0, 0, "0+0"},
+		{4, 0, "0+0"},
+	} {
+		c := submodules.Call{Inner: tc.inner, Task: tasks.Task{Dst: tasks.Span{Region: tasks.Recv, Off: 100, Len: tc.n}}}
+		var got []string
+		for off, n := range c.Pieces() {
+			got = append(got, fmt.Sprintf("%d+%d", off, n))
+		}
+		if strings.Join(got, " ") != tc.want {
+			t.Errorf("%d bytes in pieces of %d: got %v, want %s", tc.n, tc.inner, got, tc.want)
+		}
+	}
+}
+
+func TestOthers(t *testing.T) {
+	c := submodules.Call{Me: 1, Task: tasks.Task{Group: &levels.Group{Ranks: []levels.Rank{3, 5, 8, 9}}}}
+	var got []string
+	for i, r := range c.Others() {
+		if got = append(got, fmt.Sprintf("%d:r%d", i, r)); r == 8 {
+			break // the iterator must stop here
+		}
+	}
+	if want := "0:r3 2:r8"; strings.Join(got, " ") != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}
+
+func TestOffers(t *testing.T) {
+	for shared, want := range map[bool]string{
+		false: "adapt/binomial, adapt/chain",
+		true:  "adapt/binomial, adapt/chain, sm/slots, solo/linear, solo/slices",
+	} {
+		if got := all.Submodules().Offers(tasks.Reduce, shared); got != want {
+			t.Errorf("shared %v: got %s, want %s", shared, got, want)
+		}
+	}
+	if got := all.Submodules().Offers(tasks.Barrier, true); got != "" {
+		t.Errorf("a barrier is never a task, got %s", got)
+	}
+}

@@ -1,0 +1,185 @@
+package submoduletest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/check"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// maxGroup is the largest group: past a power of two, with an odd one over.
+const maxGroup = 9
+
+// underTest is one operation by one algorithm.
+type underTest struct {
+	sub  submodules.Submodule
+	algo submodules.Algorithm
+	op   tasks.Collective
+}
+
+// cut is how a message is divided; bytes, elements being of four.
+type cut struct {
+	segment int64
+	window  int
+	inner   int64
+}
+
+// cuts are few because they multiply: whole; in inner segments that don't
+// divide it; several segments through fewer slots, with and without inner ones.
+func (u underTest) cuts() []cut {
+	all := []cut{{tasks.Whole, 1, 0}, {4, 2, 0}, {tasks.Whole, 1, 8}, {12, 1, 4}}
+	if !u.algo.Inner {
+		return all[:2]
+	}
+	return all
+}
+
+// first shows every change of order.
+var first = tasks.UserOp("first", false, func(a, _ int32) int32 { return a })
+
+// requests are those that have tasks of the operation, of some elements each.
+func (u underTest) requests() []tasks.Request {
+	switch u.op {
+	case tasks.Bcast:
+		return []tasks.Request{{Coll: tasks.Bcast, Type: tasks.Int32}}
+	case tasks.Reduce:
+		r := tasks.Request{Coll: tasks.Allreduce, Type: tasks.Int32, Op: tasks.Sum}
+		inPlace, ordered := r, r
+		inPlace.InPlace, ordered.Op = true, first
+		return []tasks.Request{r, inPlace, ordered}
+	}
+	return nil
+}
+
+// groups checks single groups of every size with every leader.
+func (u underTest) groups() error {
+	requests := u.requests()
+	if requests == nil {
+		return fmt.Errorf("%v: submoduletest knows no request with tasks of this operation", u.op)
+	}
+	for n := 1; n <= maxGroup; n++ {
+		topo, err := levels.Parse(strconv.Itoa(n))
+		if err != nil {
+			return err
+		}
+		for leader := range levels.Rank(n) {
+			h := topo.Flat(leader)
+			for _, r := range requests {
+				if r.Coll == tasks.Bcast {
+					r.Root = leader
+				}
+				if err := u.counts(r, h); err != nil {
+					return fmt.Errorf("led by %d: %w", leader, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (u underTest) counts(r tasks.Request, h *levels.Hierarchy) error {
+	for _, c := range u.cuts() {
+		for _, r.Count = range []int64{0, 1, 7} {
+			if err := u.check(r, h, u.plan(h, c)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// levels checks machines in which groups of several sizes and levels meet.
+func (u underTest) levels() error {
+	requests := append(u.requests(), tasks.Request{Coll: tasks.Barrier})
+	for _, spec := range []string{"3", "1x4", "3x1", "3x2", "2x3/rr", "a:3,b:1,c:2", "2x2x2", "2x3x2/rr"} {
+		topo, err := levels.Parse(spec)
+		if err != nil {
+			return err
+		}
+		for _, r := range requests {
+			r.Root = levels.Rank(topo.Size() / 2)
+			if r.Coll != tasks.Barrier {
+				r.Count = 5
+			}
+			for _, c := range u.cuts() {
+				if err := u.onTopology(r, topo, c); err != nil {
+					return fmt.Errorf("on %s: %w", spec, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (u underTest) onTopology(r tasks.Request, topo *levels.Topology, c cut) error {
+	h, err := tasks.Hierarchy(r, topo, tasks.Plan{Shape: tasks.Han})
+	if errors.Is(err, tasks.ErrPlan) {
+		return nil // rank order over interleaved nodes: no submodule can help
+	}
+	if err != nil {
+		return err
+	}
+	return u.check(r, h, u.plan(h, c))
+}
+
+// plan gives the tasks under test to the submodule, wherever it reaches, and all
+// others to the star.
+func (u underTest) plan(h *levels.Hierarchy, c cut) tasks.Plan {
+	p := tasks.Plan{Shape: tasks.Han, Segment: c.segment, Window: c.window}
+	for k := range h.Depth() {
+		sym := h.Level(k).Symbol
+		p = p.Set(string(sym), tasks.Choice{Submodule: star{}.Name()})
+		if u.sub.Reach() == submodules.Anywhere || h.WithinNodes(k) {
+			kind := tasks.Kind{Symbol: sym, Op: u.op}
+			p = p.Set(kind.String(), tasks.Choice{Submodule: u.sub.Name(), Algorithm: u.algo.Name, Inner: c.inner})
+		}
+	}
+	return p
+}
+
+// check compiles for all ranks, twice, and proves the programs; or makes sure
+// that what the algorithm restricts is refused on all ranks.
+func (u underTest) check(r tasks.Request, h *levels.Hierarchy, p tasks.Plan) error {
+	reg := submodules.Registry{u.sub, star{}}
+	refused := u.restricted(r, h)
+	progs := make([]*submodules.Program, h.Topology().Size())
+	for rank := range progs {
+		var again *submodules.Program
+		var err error
+		for _, prog := range []**submodules.Program{&progs[rank], &again} {
+			*prog, err = submodules.CompileFor(r, h, p, levels.Rank(rank), reg)
+			if err != nil && !(refused && errors.Is(err, submodules.ErrUnsupported)) {
+				return err
+			}
+		}
+		if refused {
+			if err == nil && progs[rank].Len() > 0 {
+				return fmt.Errorf("%v with plan %q: compiled, against the algorithm's own restriction", r, p)
+			}
+			continue
+		}
+		if err := same(progs[rank], again); err != nil {
+			return fmt.Errorf("%v with plan %q: %w", r, p, err)
+		}
+	}
+	if refused {
+		return nil
+	}
+	_, err := check.Programs(progs)
+	return err
+}
+
+// restricted tells whether the algorithm declares that it can't do a request.
+func (u underTest) restricted(r tasks.Request, h *levels.Hierarchy) bool {
+	alone := !slices.ContainsFunc(h.Groups(0), func(g *levels.Group) bool { return len(g.Ranks) > 1 })
+	if u.op == tasks.Bcast || !r.Reduces() || r.Op.Commutative() || alone && h.Depth() > 1 {
+		return false
+	}
+	return slices.Contains(u.algo.Needs, submodules.NeedsCommutative) ||
+		slices.Contains(u.algo.Needs, submodules.NeedsRootFirst) && !h.LowestLead(0)
+}

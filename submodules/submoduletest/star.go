@@ -1,0 +1,73 @@
+package submoduletest
+
+import (
+	"fmt"
+
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// star does the tasks that the submodule under test doesn't do: everybody talks
+// to the leader. It is the simplest submodule that is right for any group,
+// leader and operation.
+type star struct{}
+
+var _ submodules.Submodule = star{}
+
+func (star) Name() string            { return "star" }
+func (star) Doc() string             { return "everybody talks to the leader" }
+func (star) Reach() submodules.Reach { return submodules.Anywhere }
+
+func (star) Algorithms() []submodules.Algorithm {
+	return []submodules.Algorithm{{
+		Name: "star", Doc: "one round", Source: "none",
+		Ops: []tasks.Collective{tasks.Bcast, tasks.Reduce},
+	}}
+}
+
+func (s star) Lower(e *submodules.Emitter, c *submodules.Call) error {
+	switch leads := c.Me == c.Group.Leader; {
+	case c.Kind.Op == tasks.Bcast && leads:
+		for _, r := range c.Others() {
+			e.Send(r, c.Dst)
+		}
+	case c.Kind.Op == tasks.Bcast:
+		e.Recv(c.Group.Lead(), c.Dst)
+	case c.Kind.Op == tasks.Reduce && leads:
+		s.gather(e, c)
+	case c.Kind.Op == tasks.Reduce:
+		e.Send(c.Group.Lead(), c.Src)
+	default:
+		return fmt.Errorf("%v: %w", c.Kind.Op, submodules.ErrUnsupported)
+	}
+	return nil
+}
+
+// gather receives all inputs and combines them in the order of ranks. In between
+// it works in scratch: Dst may be Src, which ranks below the leader come before.
+func (star) gather(e *submodules.Emitter, c *submodules.Call) {
+	n := len(c.Group.Ranks)
+	if n == 1 {
+		if c.Src != c.Dst {
+			e.Copy(c.Dst, c.Src)
+		}
+		return
+	}
+	in := make([]tasks.Span, n)
+	got := make([]dag.ID, n)
+	in[c.Me], got[c.Me] = c.Src, submodules.None
+	for i, r := range c.Others() {
+		in[i] = e.Scratch(c.Src.Len)
+		got[i] = e.Recv(r, in[i])
+	}
+	sum, last, between := in[0], got[0], e.Scratch(c.Src.Len)
+	for i := 1; i < n; i++ {
+		to := between
+		if i == n-1 {
+			to = c.Dst
+		}
+		last = e.Reduce(to, sum, in[i], last, got[i])
+		sum = to
+	}
+}

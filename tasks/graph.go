@@ -1,0 +1,228 @@
+package tasks
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/levels"
+)
+
+// MaxSegments bounds the segments of one task graph. A longer message runs in
+// passes over the same graph, see [Passes].
+const MaxSegments = 1024
+
+// The kinds of edges between tasks of one rank.
+const (
+	// DataEdge: the later task uses what the earlier one left on this rank.
+	DataEdge dag.EdgeKind = iota + 1
+	// SlotEdge: the later task reuses memory of the earlier one, a window apart.
+	SlotEdge
+	// OrderEdge: the next segment of the same kind. It serves stages, models and
+	// lockstep; dataflow shapes don't wait for it.
+	OrderEdge
+)
+
+// ErrPlan is what a plan that can't be expanded for a request wraps.
+var ErrPlan = errors.New("plan doesn't fit the request")
+
+// Task is one sub-collective on one segment in one group, as one rank takes
+// part in it.
+type Task struct {
+	Kind    Kind
+	Level   int8
+	Phase   int8 // place of the kind in the collective's pipeline, from 0
+	Segment int32
+	Group   *levels.Group
+	Src     Span // what this rank puts in
+	Dst     Span // where this rank's result goes
+}
+
+// String is the task's label: ib#3.
+func (t Task) String() string { return fmt.Sprintf("%v#%d", t.Kind, t.Segment) }
+
+// Graph is the tasks of one rank, in canonical order: by segment, then by
+// phase. All ranks that share a task meet it at the same place in that order.
+type Graph struct {
+	dag.Graph[Task]
+	Request  Request
+	Plan     Plan
+	On       *levels.Hierarchy
+	Rank     levels.Rank
+	Segments int
+	Phases   []Phase    // of all ranks, in the order of the pipeline
+	last     [][]dag.ID // per phase, the tasks by segment
+}
+
+// Phase is one stop of a segment on its way: all tasks of one kind.
+type Phase struct {
+	Kind  Kind
+	Level int // of the hierarchy
+}
+
+// Expand makes the task graph of one rank for a request of at most
+// [MaxSegments] segments. Plan must name shape, segment and window; choices
+// don't matter here. A rank that has nothing to do gets an empty graph.
+func Expand(r Request, t *levels.Topology, p Plan, rank levels.Rank) (*Graph, error) {
+	h, err := Hierarchy(r, t, p)
+	if err != nil {
+		return nil, err
+	}
+	return ExpandOn(r, h, p, rank)
+}
+
+// Hierarchy is the one that p's shape uses for r. It depends on the request's
+// root and operation only, so callers may keep it.
+func Hierarchy(r Request, t *levels.Topology, p Plan) (*levels.Hierarchy, error) {
+	if err := r.Validate(t.Size()); err != nil {
+		return nil, fmt.Errorf("%v: %w", r, err)
+	}
+	root := r.Root
+	if r.Coll != Bcast {
+		root = 0
+	}
+	switch p.Shape {
+	case Flat:
+		return t.Flat(root), nil
+	case Han:
+		h := t.Hierarchy(root)
+		if r.Reduces() && !r.Op.Commutative() && !h.Ordered() {
+			return nil, fmt.Errorf("%v: %w: shape=%v needs a commutative operation or ranks that are numbered node by node; shape=flat keeps rank order on any layout", r, ErrPlan, p.Shape)
+		}
+		return h, nil
+	}
+	return nil, fmt.Errorf("%v: %w: %q names no known shape; known are %v", r, ErrPlan, p, Shapes())
+}
+
+// ExpandOn is [Expand] on a hierarchy that [Hierarchy] returned.
+func ExpandOn(r Request, h *levels.Hierarchy, p Plan, rank levels.Rank) (*Graph, error) {
+	segElems, n, err := segments(r, p)
+	if err != nil {
+		return nil, err
+	}
+	if n > MaxSegments {
+		return nil, fmt.Errorf("%v: %w: %q makes %d segments, one graph holds %d: cut the request with Passes", r, ErrPlan, p, n, MaxSegments)
+	}
+	g := &Graph{Request: r, Plan: p, On: h, Rank: rank, Segments: int(n), Phases: pipeline(r, h)}
+	g.Grow(g.Segments*len(g.Phases), 3*g.Segments*len(g.Phases))
+	g.last = make([][]dag.ID, len(g.Phases))
+	for at := range g.last {
+		g.last[at] = make([]dag.ID, 0, g.Segments)
+	}
+	for i := range g.Segments {
+		g.addSegment(i, segElems)
+	}
+	return g, nil
+}
+
+// segments is the elements of a segment (of all but the last) and how many
+// segments the message has.
+func segments(r Request, p Plan) (elems, n int64, err error) {
+	if p.Segment < 1 || p.Window < 1 {
+		return 0, 0, fmt.Errorf("%v: %w: %q lacks a segment size (fs) or a window (w)", r, ErrPlan, p)
+	}
+	if r.Coll == Barrier {
+		return 0, 1, nil
+	}
+	elems = max(1, min(p.Segment/int64(r.Type.Size()), max(r.Count, 1)))
+	n = r.Count / elems
+	if n*elems < r.Count {
+		n++
+	}
+	return elems, n, nil
+}
+
+// Passes cuts a request of more than [MaxSegments] segments: n equal requests
+// one after the other, each offset by whole.Count elements from the one before,
+// and a last one for the rest, which may have Count 0.
+func Passes(r Request, p Plan) (whole Request, n int64, rest Request, err error) {
+	elems, segs, err := segments(r, p)
+	if err != nil {
+		return r, 0, r, err
+	}
+	if segs <= MaxSegments {
+		return Request{}, 0, r, nil
+	}
+	whole, rest = r, r
+	whole.Count = elems * MaxSegments
+	n = r.Count / whole.Count
+	rest.Count = r.Count - n*whole.Count
+	return whole, n, rest, nil
+}
+
+// pipeline lists the kinds that r's segments pass through on h, in order.
+//
+//	Bcast       ib sb        Allreduce, Barrier   sr ir ib sb
+//
+// Levels at which all groups have one rank drop out; a single rank that reduces
+// keeps one kind for its own copy.
+func pipeline(r Request, h *levels.Hierarchy) []Phase {
+	var up, down []Phase
+	for k := range h.Depth() {
+		if widest(h, k) > 1 {
+			sym := h.Level(k).Symbol
+			up = append(up, Phase{Kind{sym, Reduce}, k})
+			down = append([]Phase{{Kind{sym, Bcast}, k}}, down...)
+		}
+	}
+	if r.Coll == Bcast {
+		return down
+	}
+	if len(up) == 0 && r.Coll == Allreduce {
+		top := h.Depth() - 1
+		return []Phase{{Kind{h.Level(top).Symbol, Reduce}, top}}
+	}
+	return append(up, down...)
+}
+
+func widest(h *levels.Hierarchy, k int) int {
+	n := 0
+	for _, g := range h.Groups(k) {
+		n = max(n, len(g.Ranks))
+	}
+	return n
+}
+
+// addSegment adds the rank's tasks of one segment. On a leader of an Allreduce
+// (rows: segments, columns: stages):
+//
+//	stage   0    1    2    3    4    5
+//	seg 0   sr   ir   ib   sb
+//	seg 1        sr   ir   ib   sb
+//	seg 2             sr   ir   ib   sb
+//
+// The first reduction reads the caller's input, all others work in the receive
+// buffer, where each rank keeps its partial result until the bcast overwrites it.
+func (g *Graph) addSegment(i int, elems int64) {
+	size := int64(g.Request.Type.Size())
+	from := int64(i) * elems
+	n := min(elems, g.Request.Count-from)
+	data := Span{Region: Recv, Off: from * size, Len: n * size}
+	src := data
+	if g.Request.Reduces() && !g.Request.InPlace {
+		src.Region = Send
+	}
+	before := dag.ID(-1)
+	for at, ph := range g.Phases {
+		group := g.On.Group(g.Rank, ph.Level)
+		if group == nil || len(group.Ranks) == 1 && len(g.Phases) > 1 {
+			continue
+		}
+		id := g.Add(Task{
+			Kind: ph.Kind, Level: int8(ph.Level), Phase: int8(at), Segment: int32(i),
+			Group: group, Src: src, Dst: data,
+		})
+		src = data
+		if before >= 0 {
+			g.Connect(before, id, DataEdge)
+		}
+		if i >= g.Plan.Window {
+			g.Connect(g.last[at][i-g.Plan.Window], id, SlotEdge)
+		}
+		if i > 0 {
+			g.Connect(g.last[at][i-1], id, OrderEdge)
+		}
+		g.last[at] = append(g.last[at], id)
+		before = id
+	}
+}

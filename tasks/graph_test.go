@@ -1,0 +1,336 @@
+package tasks_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+var edgeNames = map[dag.EdgeKind]string{tasks.DataEdge: "data", tasks.SlotEdge: "slot", tasks.OrderEdge: "order"}
+
+// lines writes a graph as one line per task: label, group, spans, and from
+// which tasks which edges come.
+func lines(g *tasks.Graph) []string {
+	var all []string
+	for id := range dag.ID(g.Len()) {
+		t := g.Node(id)
+		line := fmt.Sprintf("%v %v %v>%v", t, t.Group.Ranks, t.Src, t.Dst)
+		for _, e := range g.Edges() {
+			if e.To == id {
+				line += fmt.Sprintf(" %s:%v", edgeNames[e.Kind], g.Node(e.From))
+			}
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+func TestExpand(t *testing.T) {
+	sum := tasks.Request{Coll: tasks.Allreduce, Count: 10, Type: tasks.Uint8, Op: tasks.Sum}
+	for _, tc := range []struct {
+		name    string
+		r       tasks.Request
+		topo    string
+		plan    string
+		rank    levels.Rank
+		inPlace bool
+		want    []string
+	}{
+		{
+			name: "a leader, window 2, a short last segment",
+			r:    sum, topo: "2x2", plan: "shape=han,fs=4,w=2", rank: 2,
+			want: []string{
+				"sr#0 [2 3] send[0:4]>recv[0:4]",
+				"ir#0 [0 2] recv[0:4]>recv[0:4] data:sr#0",
+				"ib#0 [0 2] recv[0:4]>recv[0:4] data:ir#0",
+				"sb#0 [2 3] recv[0:4]>recv[0:4] data:ib#0",
+				"sr#1 [2 3] send[4:8]>recv[4:8] order:sr#0",
+				"ir#1 [0 2] recv[4:8]>recv[4:8] data:sr#1 order:ir#0",
+				"ib#1 [0 2] recv[4:8]>recv[4:8] data:ir#1 order:ib#0",
+				"sb#1 [2 3] recv[4:8]>recv[4:8] data:ib#1 order:sb#0",
+				"sr#2 [2 3] send[8:10]>recv[8:10] slot:sr#0 order:sr#1",
+				"ir#2 [0 2] recv[8:10]>recv[8:10] data:sr#2 slot:ir#0 order:ir#1",
+				"ib#2 [0 2] recv[8:10]>recv[8:10] data:ir#2 slot:ib#0 order:ib#1",
+				"sb#2 [2 3] recv[8:10]>recv[8:10] data:ib#2 slot:sb#0 order:sb#1",
+			},
+		},
+		{
+			name: "a member, window 1",
+			r:    sum, topo: "2x2", plan: "shape=han,fs=5,w=1", rank: 3,
+			want: []string{
+				"sr#0 [2 3] send[0:5]>recv[0:5]",
+				"sb#0 [2 3] recv[0:5]>recv[0:5] data:sr#0",
+				"sr#1 [2 3] send[5:10]>recv[5:10] slot:sr#0 order:sr#0",
+				"sb#1 [2 3] recv[5:10]>recv[5:10] data:sr#1 slot:sb#0 order:sb#0",
+			},
+		},
+		{
+			name: "in place, alone on its node",
+			r:    sum, topo: "a:1,b:2", plan: "shape=han,fs=all,w=1", rank: 0, inPlace: true,
+			want: []string{
+				"ir#0 [0 1] recv[0:10]>recv[0:10]",
+				"ib#0 [0 1] recv[0:10]>recv[0:10] data:ir#0",
+			},
+		},
+		{
+			name: "alone on its node it reads its input between nodes",
+			r:    sum, topo: "a:1,b:2", plan: "shape=han,fs=all,w=1", rank: 0,
+			want: []string{
+				"ir#0 [0 1] send[0:10]>recv[0:10]",
+				"ib#0 [0 1] recv[0:10]>recv[0:10] data:ir#0",
+			},
+		},
+		{
+			name: "a segment is of whole elements",
+			r:    tasks.Request{Coll: tasks.Bcast, Count: 3, Type: tasks.Float64, Root: 1}, topo: "2", plan: "shape=han,fs=15,w=1", rank: 0,
+			want: []string{
+				"sb#0 [0 1] recv[0:8]>recv[0:8]",
+				"sb#1 [0 1] recv[8:16]>recv[8:16] slot:sb#0 order:sb#0",
+				"sb#2 [0 1] recv[16:24]>recv[16:24] slot:sb#1 order:sb#1",
+			},
+		},
+		{
+			name: "a segment is at least one element",
+			r:    tasks.Request{Coll: tasks.Bcast, Count: 2, Type: tasks.Complex128}, topo: "2", plan: "shape=flat,fs=1,w=2", rank: 0,
+			want: []string{"sb#0 [0 1] recv[0:16]>recv[0:16]", "sb#1 [0 1] recv[16:32]>recv[16:32] order:sb#0"},
+		},
+		{
+			name: "one rank copies",
+			r:    sum, topo: "1", plan: "shape=han,fs=all,w=1", rank: 0,
+			want: []string{"sr#0 [0] send[0:10]>recv[0:10]"},
+		},
+		{
+			name: "a barrier has one segment of no bytes",
+			r:    tasks.Request{Coll: tasks.Barrier}, topo: "2", plan: "shape=han,fs=1,w=4", rank: 1,
+			want: []string{"sr#0 [0 1] recv[0:0]>recv[0:0]", "sb#0 [0 1] recv[0:0]>recv[0:0] data:sr#0"},
+		},
+		{name: "no elements, no tasks", r: tasks.Request{Coll: tasks.Allreduce, Type: tasks.Int8, Op: tasks.Sum}, topo: "2x2", plan: "shape=han,fs=1,w=1"},
+		{name: "nobody to send to", r: request(tasks.Bcast, 3), topo: "1", plan: "shape=han,fs=4,w=1"},
+		{name: "nobody to wait for", r: request(tasks.Barrier, 1), topo: "1", plan: "shape=flat,fs=4,w=1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tc.r.InPlace = tc.inPlace
+			got := lines(expand(t, tc.r, tc.topo, tc.plan, tc.rank))
+			if diff := gocmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("tasks (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestExpandErrors(t *testing.T) {
+	first := tasks.UserOp("first", false, func(a, _ uint8) uint8 { return a })
+	for _, tc := range []struct {
+		name string
+		r    tasks.Request
+		topo string
+		plan string
+		want string // part of the text
+		is   error
+	}{
+		{"no shape", request(tasks.Bcast, 1), "2", "fs=1,w=1", "known are [flat han]", tasks.ErrPlan},
+		{"no segment", request(tasks.Bcast, 1), "2", "shape=han,w=1", "lacks a segment size (fs) or a window (w)", tasks.ErrPlan},
+		{"no window", request(tasks.Bcast, 1), "2", "shape=han,fs=1", "lacks a segment size (fs) or a window (w)", tasks.ErrPlan},
+		{"too many segments", request(tasks.Bcast, 1025), "2", "shape=han,fs=4,w=1", "makes 1025 segments, one graph holds 1024", tasks.ErrPlan},
+		{"no such root", tasks.Request{Coll: tasks.Bcast, Type: tasks.Int8, Root: 2}, "2", "shape=han,fs=4,w=1", "root 2 is not one of the ranks 0…1", nil},
+		{
+			"rank order over interleaved nodes",
+			tasks.Request{Coll: tasks.Allreduce, Count: 1, Type: tasks.Uint8, Op: first},
+			"2x2/rr", "shape=han,fs=4,w=1", "shape=flat keeps rank order", tasks.ErrPlan,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p, err := tasks.ParsePlan(tc.plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = tasks.Expand(tc.r, topology(t, tc.topo), p, 0)
+			if err == nil || !strings.Contains(err.Error(), tc.want) || tc.is != nil && !errors.Is(err, tc.is) {
+				t.Errorf("got error %v, want one with %q that wraps %v", err, tc.want, tc.is)
+			}
+		})
+	}
+}
+
+// edge is an edge by labels, which are unique in a graph.
+type edge struct {
+	from, to string
+	kind     dag.EdgeKind
+}
+
+func compareEdges(a, b edge) int {
+	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.to, b.to), cmp.Compare(a.from, b.from))
+}
+
+// expectedEdges finds the edges from the documented rules alone, pair by pair.
+func expectedEdges(g *tasks.Graph) []edge {
+	var want []edge
+	for i := range dag.ID(g.Len()) {
+		a := g.Node(i)
+		for j := range dag.ID(g.Len()) {
+			b := g.Node(j)
+			gap := b.Segment - a.Segment
+			if gap == 0 && j == i+1 {
+				want = append(want, edge{a.String(), b.String(), tasks.DataEdge})
+			}
+			if a.Kind == b.Kind && gap == 1 {
+				want = append(want, edge{a.String(), b.String(), tasks.OrderEdge})
+			}
+			if a.Kind == b.Kind && int(gap) == g.Plan.Window {
+				want = append(want, edge{a.String(), b.String(), tasks.SlotEdge})
+			}
+		}
+	}
+	slices.SortFunc(want, compareEdges)
+	return want
+}
+
+// TestExpandKeepsItsPromises: on any layout the tasks of a kind tile the message,
+// stand in canonical order, have the documented edges, and all ranks of a group
+// have the task.
+func TestExpandKeepsItsPromises(t *testing.T) {
+	layouts := []string{"1", "5", "3x1", "4x2", "4x2/rr", "a:3,b:1,c:2", "2x2x2", "2x3x2/rr"}
+	rapid.Check(t, func(t *rapid.T) {
+		topo, err := levels.Parse(rapid.SampledFrom(layouts).Draw(t, "layout"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := tasks.Request{
+			Coll: rapid.SampledFrom([]tasks.Collective{tasks.Bcast, tasks.Allreduce}).Draw(t, "coll"),
+			Type: rapid.SampledFrom(tasks.Datatypes()).Draw(t, "type"),
+			Op:   tasks.Sum, Count: rapid.Int64Range(0, 60).Draw(t, "count"),
+			InPlace: rapid.Bool().Draw(t, "in place"),
+		}
+		if r.Coll == tasks.Bcast {
+			r.Root = levels.Rank(rapid.IntRange(0, topo.Size()-1).Draw(t, "root"))
+		}
+		p := tasks.Plan{
+			Shape:   rapid.SampledFrom(tasks.Shapes()).Draw(t, "shape"),
+			Segment: rapid.Int64Range(1, 200).Draw(t, "fs"), Window: rapid.IntRange(1, 5).Draw(t, "w"),
+		}
+		graphs := make([]*tasks.Graph, topo.Size())
+		for rank := range graphs {
+			if graphs[rank], err = tasks.Expand(r, topo, p, levels.Rank(rank)); err != nil {
+				t.Fatal(err)
+			}
+			checkTiles(t, graphs[rank])
+			checkEdges(t, graphs[rank])
+		}
+		checkGroups(t, graphs)
+	})
+}
+
+func checkTiles(t *rapid.T, g *tasks.Graph) {
+	at := map[tasks.Kind]int64{}
+	for i, n := range g.Nodes() {
+		if n.Dst.Off != at[n.Kind] || n.Src.Off != n.Dst.Off || n.Src.Len != n.Dst.Len {
+			t.Fatalf("rank %d: %v works on %v>%v, want byte %d on", g.Rank, n, n.Src, n.Dst, at[n.Kind])
+		}
+		at[n.Kind] += n.Dst.Len
+		if i > 0 {
+			before := g.Nodes()[i-1]
+			if cmp.Or(cmp.Compare(before.Segment, n.Segment), cmp.Compare(before.Phase, n.Phase)) >= 0 {
+				t.Fatalf("rank %d: %v stands before %v", g.Rank, before, n)
+			}
+		}
+	}
+	for kind, end := range at {
+		if end != g.Request.Bytes() {
+			t.Fatalf("rank %d: the tasks %v end at byte %d of %d", g.Rank, kind, end, g.Request.Bytes())
+		}
+	}
+}
+
+func checkEdges(t *rapid.T, g *tasks.Graph) {
+	var got []edge
+	for _, e := range g.Edges() {
+		got = append(got, edge{g.Node(e.From).String(), g.Node(e.To).String(), e.Kind})
+	}
+	slices.SortFunc(got, compareEdges)
+	if diff := gocmp.Diff(expectedEdges(g), got, gocmp.AllowUnexported(edge{})); diff != "" {
+		t.Fatalf("rank %d: edges (-want +got):\n%s", g.Rank, diff)
+	}
+}
+
+// checkGroups: whoever is in a task's group has that task with that group.
+func checkGroups(t *rapid.T, graphs []*tasks.Graph) {
+	for rank, g := range graphs {
+		for _, n := range g.Nodes() {
+			for _, r := range n.Group.Ranks {
+				found := slices.ContainsFunc(graphs[r].Nodes(), func(o tasks.Task) bool {
+					return o.String() == n.String() && slices.Equal(o.Group.Ranks, n.Group.Ranks) && o.Group.Leader == n.Group.Leader
+				})
+				if !found {
+					t.Fatalf("%v of rank %d is not a task of rank %d", n, rank, r)
+				}
+			}
+		}
+	}
+}
+
+func TestPasses(t *testing.T) {
+	const gib = 1 << 30
+	for _, tc := range []struct {
+		name          string
+		count         int64
+		typ           tasks.Datatype
+		fs            int64
+		n, each, rest int64
+	}{
+		{"empty", 0, tasks.Uint8, 4, 0, 0, 0},
+		{"exactly one graph", 1024 * 4, tasks.Uint8, 4, 0, 0, 4096},
+		{"one element more", 1024*4 + 1, tasks.Uint8, 4, 1, 4096, 1},
+		{"a multiple", 3 * 1024 * 4, tasks.Uint8, 4, 3, 4096, 0},
+		{"segments of whole elements", 2048, tasks.Float64, 15, 2, 1024, 0},
+		{"over 4 GiB", 5*gib/4 + 3, tasks.Float32, 1 << 20, 5, 1024 << 18, 3},
+		{"one segment however long", 1 << 60, tasks.Float32, tasks.Whole, 0, 0, 1 << 60},
+		{"as long as it gets", math.MaxInt64, tasks.Uint8, 1 << 52, 1, 1 << 62, 1<<62 - 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := tasks.Request{Coll: tasks.Bcast, Count: tc.count, Type: tc.typ}
+			whole, n, rest, err := tasks.Passes(r, tasks.Plan{Segment: tc.fs, Window: 1})
+			if err != nil || n != tc.n || whole.Count != tc.each || rest.Count != tc.rest {
+				t.Errorf("got %d passes of %d elements, rest %d, error %v; want %d of %d, rest %d",
+					n, whole.Count, rest.Count, err, tc.n, tc.each, tc.rest)
+			}
+		})
+	}
+	if _, _, _, err := tasks.Passes(request(tasks.Bcast, 1), tasks.Plan{}); !errors.Is(err, tasks.ErrPlan) {
+		t.Errorf("an empty plan: got error %v, want %v", err, tasks.ErrPlan)
+	}
+}
+
+// TestPassesCoverTheMessage: n × whole + rest is the message, and each is a
+// request that Expand takes.
+func TestPassesCoverTheMessage(t *testing.T) {
+	topo := topology(t, "2")
+	rapid.Check(t, func(t *rapid.T) {
+		r := tasks.Request{Coll: tasks.Bcast, Type: rapid.SampledFrom(tasks.Datatypes()).Draw(t, "type")}
+		r.Count = rapid.Int64Range(0, math.MaxInt64/int64(r.Type.Size())).Draw(t, "count")
+		p := tasks.Plan{Shape: tasks.Flat, Segment: rapid.Int64Range(1, tasks.Whole).Draw(t, "fs"), Window: 1}
+		whole, n, rest, err := tasks.Passes(r, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n*whole.Count+rest.Count != r.Count || n > 0 && rest.Count >= whole.Count {
+			t.Fatalf("%d passes of %d and a rest of %d for %d elements", n, whole.Count, rest.Count, r.Count)
+		}
+		if g, err := tasks.Expand(whole, topo, p, 0); n > 0 && (err != nil || g.Segments != tasks.MaxSegments) {
+			t.Fatalf("a whole pass: %v, error %v", g, err)
+		}
+		if _, err := tasks.Expand(rest, topo, p, 0); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

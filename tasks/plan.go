@@ -1,0 +1,168 @@
+package tasks
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Shape chooses how a request is expanded into tasks.
+type Shape uint8
+
+// The shapes.
+const (
+	_    Shape = iota
+	Flat       // one group of all ranks, no hierarchy
+	Han        // reduce and bcast between nodes, dataflow inside a bounded window
+	maxShape
+)
+
+var shapeNames = [maxShape]string{Flat: "flat", Han: "han"}
+
+// String is the shape's name in plans.
+func (s Shape) String() string {
+	if s == 0 || s >= maxShape {
+		return fmt.Sprintf("Shape(%d)", uint8(s))
+	}
+	return shapeNames[s]
+}
+
+// Shapes lists the shapes.
+func Shapes() []Shape { return []Shape{Flat, Han} }
+
+// Choice is who does the tasks of a level or a kind, and how.
+type Choice struct {
+	Submodule string
+	Algorithm string // empty: the submodule's only or first one
+	Inner     int64  // the algorithm's own segment, bytes; 0: none
+}
+
+// String prints submodule/algorithm/inner, leaving out what is not set at the
+// end: an inner segment without an algorithm is adapt//32KiB.
+func (c Choice) String() string {
+	s := c.Submodule
+	if c.Algorithm != "" || c.Inner != 0 {
+		s += "/" + c.Algorithm
+	}
+	if c.Inner != 0 {
+		s += "/" + FormatBytes(c.Inner)
+	}
+	return s
+}
+
+// Whole is the segment size that leaves a message in one piece.
+const Whole = math.MaxInt64
+
+// Plan holds the chosen parameters of a collective. The zero value chooses
+// nothing: each zero field is left to whoever completes the plan.
+type Plan struct {
+	Shape   Shape
+	Segment int64 // fs, bytes; [Whole] for one segment
+	Window  int   // segments in flight per task kind and rank
+	choices []keyed
+}
+
+// keyed is a choice for a level (key "i") or a task kind (key "ib").
+type keyed struct {
+	key string
+	Choice
+}
+
+// Set chooses for a level, named by its symbol, or for one task kind: key is i,
+// or ib. It returns a changed copy.
+func (p Plan) Set(key string, c Choice) Plan {
+	p.choices = slices.Clone(p.choices)
+	at, found := slices.BinarySearchFunc(p.choices, key, func(k keyed, key string) int { return cmp.Compare(k.key, key) })
+	if found {
+		p.choices[at].Choice = c
+	} else {
+		p.choices = slices.Insert(p.choices, at, keyed{key, c})
+	}
+	return p
+}
+
+// For is the choice for a task kind: its own, or else its level's.
+func (p Plan) For(k Kind) (Choice, bool) {
+	var level *Choice
+	for i := range p.choices {
+		c := &p.choices[i]
+		if c.key[0] != k.Symbol {
+			continue
+		}
+		if len(c.key) == 1 {
+			level = &c.Choice
+		} else if c.key[1:] == collectives[k.Op].suffix {
+			return c.Choice, true
+		}
+	}
+	if level != nil {
+		return *level, true
+	}
+	return Choice{}, false
+}
+
+// Keys lists the levels and kinds that have a choice, sorted.
+func (p Plan) Keys() []string {
+	keys := make([]string, len(p.choices))
+	for i, c := range p.choices {
+		keys[i] = c.key
+	}
+	return keys
+}
+
+// Choice is what was chosen under exactly this key.
+func (p Plan) Choice(key string) (Choice, bool) {
+	for _, c := range p.choices {
+		if c.key == key {
+			return c.Choice, true
+		}
+	}
+	return Choice{}, false
+}
+
+// Over returns p with everything it leaves open taken from base. A level's
+// choice in p hides base's choices for kinds of that level.
+func (p Plan) Over(base Plan) Plan {
+	if p.Shape == 0 {
+		p.Shape = base.Shape
+	}
+	if p.Segment == 0 {
+		p.Segment = base.Segment
+	}
+	if p.Window == 0 {
+		p.Window = base.Window
+	}
+	own := p
+	for _, c := range base.choices {
+		_, level := own.Choice(c.key[:1])
+		_, same := own.Choice(c.key)
+		if !level && !same {
+			p = p.Set(c.key, c.Choice)
+		}
+	}
+	return p
+}
+
+// Equal reports whether two plans choose the same.
+func (p Plan) Equal(q Plan) bool { return p.String() == q.String() }
+
+// String prints the plan in the grammar that [ParsePlan] reads:
+// shape=han,fs=256KiB,w=4,i=adapt/chain/32KiB,s=sm.
+func (p Plan) String() string {
+	var parts []string
+	if p.Shape != 0 {
+		parts = append(parts, "shape="+p.Shape.String())
+	}
+	if p.Segment != 0 {
+		parts = append(parts, "fs="+FormatBytes(p.Segment))
+	}
+	if p.Window != 0 {
+		parts = append(parts, fmt.Sprintf("w=%d", p.Window))
+	}
+	for _, c := range p.choices {
+		parts = append(parts, c.key+"="+c.Choice.String())
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,67 @@
+package tasks
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Request is one collective call, as every rank of the communicator makes it.
+// It is canonical: two ranks that mean the same thing have equal requests,
+// apart from InPlace, which each rank decides for itself.
+type Request struct {
+	Coll    Collective
+	Count   int64    // elements in a rank's buffer; 0 is allowed
+	Type    Datatype // ignored by Barrier
+	Op      Op       // reductions only
+	Root    levels.Rank
+	InPlace bool // the input is in the receive buffer
+}
+
+// Bytes is the size of a rank's buffer.
+func (r Request) Bytes() int64 { return r.Count * int64(r.Type.Size()) }
+
+// Reduces reports whether the request combines data.
+func (r Request) Reduces() bool { return r.Coll == Allreduce || r.Coll == Reduce }
+
+// Validate checks r for a communicator of the given size and returns all
+// complaints at once.
+func (r Request) Validate(size int) error {
+	var errs []error
+	switch r.Coll {
+	case Barrier:
+		if r.Count != 0 {
+			errs = append(errs, fmt.Errorf("count %d: a barrier moves no data", r.Count))
+		}
+		return errors.Join(errs...)
+	case Bcast, Allreduce:
+	default:
+		return fmt.Errorf("collective %v can't be requested; known are %v", r.Coll, Requestable())
+	}
+	if !r.Type.Valid() {
+		errs = append(errs, fmt.Errorf("datatype %v is not an element type", r.Type))
+	}
+	if r.Count < 0 || r.Type.Valid() && r.Count > math.MaxInt64/int64(r.Type.Size()) {
+		errs = append(errs, fmt.Errorf("count %d is not between 0 and 2^63 bytes", r.Count))
+	}
+	if r.Reduces() && !r.Op.Valid() {
+		errs = append(errs, fmt.Errorf("operation %v is not a reduction", r.Op))
+	}
+	if r.Coll == Bcast && (r.Root < 0 || int(r.Root) >= size) {
+		errs = append(errs, fmt.Errorf("root %d is not one of the ranks 0…%d", r.Root, size-1))
+	}
+	return errors.Join(errs...)
+}
+
+// String is the request as errors print it: allreduce 1024 f32 sum.
+func (r Request) String() string {
+	switch {
+	case r.Coll == Barrier:
+		return "barrier"
+	case r.Reduces():
+		return fmt.Sprintf("%v %d %v %v", r.Coll, r.Count, r.Type, r.Op)
+	}
+	return fmt.Sprintf("%v %d %v root %d", r.Coll, r.Count, r.Type, r.Root)
+}

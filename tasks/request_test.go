@@ -1,0 +1,66 @@
+package tasks_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// TestValidate gives all complaints at once, one a line.
+func TestValidate(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		r    tasks.Request
+		want string
+	}{
+		{"bcast", tasks.Request{Coll: tasks.Bcast, Count: 1, Type: tasks.Int8, Root: 3}, ""},
+		{"bcast of nothing", tasks.Request{Coll: tasks.Bcast, Type: tasks.Int8}, ""},
+		{"allreduce ignores root", tasks.Request{Coll: tasks.Allreduce, Type: tasks.Float32, Op: tasks.Max, Root: 99}, ""},
+		{"barrier ignores the type", tasks.Request{Coll: tasks.Barrier}, ""},
+		{"the largest count", tasks.Request{Coll: tasks.Bcast, Count: math.MaxInt64 / 8, Type: tasks.Float64}, ""},
+
+		{"barrier with data", tasks.Request{Coll: tasks.Barrier, Count: 1}, "count 1: a barrier moves no data"},
+		{"zero value", tasks.Request{}, "collective Collective(0) can't be requested; known are [bcast allreduce barrier]"},
+		{"a task's operation", tasks.Request{Coll: tasks.Reduce}, "collective reduce can't be requested; known are [bcast allreduce barrier]"},
+		{"too many bytes", tasks.Request{Coll: tasks.Bcast, Count: math.MaxInt64/8 + 1, Type: tasks.Float64}, "count 1152921504606846976 is not between 0 and 2^63 bytes"},
+		{
+			"all wrong",
+			tasks.Request{Coll: tasks.Bcast, Count: -1, Root: 4},
+			"datatype Datatype(0) is not an element type\ncount -1 is not between 0 and 2^63 bytes\nroot 4 is not one of the ranks 0…3",
+		},
+		{
+			"all wrong but the root",
+			tasks.Request{Coll: tasks.Allreduce, Count: -5, Type: 99, Root: -1},
+			"datatype Datatype(99) is not an element type\ncount -5 is not between 0 and 2^63 bytes\noperation Op(0) is not a reduction",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := ""
+			if err := tc.r.Validate(4); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("complaints (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRequestText(t *testing.T) {
+	for _, tc := range []struct {
+		r     tasks.Request
+		want  string
+		bytes int64
+	}{
+		{tasks.Request{Coll: tasks.Bcast, Count: 3, Type: tasks.Float64, Root: 2}, "bcast 3 f64 root 2", 24},
+		{tasks.Request{Coll: tasks.Allreduce, Count: 5 << 30, Type: tasks.BFloat16, Op: tasks.Sum}, "allreduce 5368709120 bf16 sum", 10 << 30},
+		{tasks.Request{Coll: tasks.Barrier}, "barrier", 0},
+	} {
+		if got := tc.r.String(); got != tc.want || tc.r.Bytes() != tc.bytes {
+			t.Errorf("got %q of %d bytes, want %q of %d", got, tc.r.Bytes(), tc.want, tc.bytes)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package tasks
+
+import "fmt"
+
+// Region names a piece of memory that steps work on, without its address. The
+// zero value is no memory.
+type Region uint8
+
+// The regions.
+const (
+	_       Region = iota
+	Send           // the caller's send buffer
+	Recv           // the caller's receive buffer; Bcast's only one
+	Scratch        // private to the rank, belongs to the request
+	Slot           // this rank's slots in its node's shared memory
+	Backup         // shared memory for what can't be read where it is; see submodules.ShareStep
+	Peer           // memory a peer exposed; Span.Ref is the await step that delivered it
+	maxRegion
+)
+
+var regionNames = [maxRegion]string{Send: "send", Recv: "recv", Scratch: "scratch", Slot: "slot", Backup: "backup", Peer: "peer"}
+
+// String is the region's name.
+func (r Region) String() string {
+	if r == 0 || r >= maxRegion {
+		return fmt.Sprintf("Region(%d)", uint8(r))
+	}
+	return regionNames[r]
+}
+
+// Span is a contiguous part of a region, in bytes. Offsets into Send and Recv
+// count from the base of the running pass.
+type Span struct {
+	Region Region
+	Ref    int32
+	Off    int64
+	Len    int64
+}
+
+// Cut returns the n bytes of s from off.
+func (s Span) Cut(off, n int64) Span {
+	s.Off += off
+	s.Len = n
+	return s
+}
+
+// String prints region[from:to].
+func (s Span) String() string {
+	if s.Region == Peer {
+		return fmt.Sprintf("peer(%d)[%d:%d]", s.Ref, s.Off, s.Off+s.Len)
+	}
+	return fmt.Sprintf("%v[%d:%d]", s.Region, s.Off, s.Off+s.Len)
+}
