@@ -71,7 +71,7 @@ func (c *compiler) lowerAll(g *tasks.Graph) error {
 			switch e := edges[0]; e.Kind {
 			case tasks.DataEdge:
 				data = append(data, c.ends[e.From].ready...)
-			case tasks.SlotEdge:
+			case tasks.SlotEdge, tasks.StageEdge:
 				slots = append(slots, c.ends[e.From].done...)
 			}
 		}
@@ -143,7 +143,7 @@ func (c *compiler) resolve(g *tasks.Graph, ph tasks.Phase) (k resolved, err erro
 			ph.Kind, choice, sub.Name(), ErrUnsupported, g.On.Level(ph.Level).Name, ph.Kind.Op, c.reg.offers(ph.Kind.Op, Anywhere))
 	}
 	for _, r := range algo.Needs {
-		if !holds(r, g, ph.Level) {
+		if !holds(r, g, ph) {
 			return k, fmt.Errorf("%v=%v: %s/%s does %v: %w", ph.Kind, choice, sub.Name(), algo.Name, r, ErrUnsupported)
 		}
 	}
@@ -161,14 +161,16 @@ func (c *compiler) resolve(g *tasks.Graph, ph tasks.Phase) (k resolved, err erro
 	return k, nil
 }
 
-// holds tells whether a restriction is met by all groups of a level, so that all
-// ranks come to the same answer.
-func holds(r Restriction, g *tasks.Graph, level int) bool {
-	switch r {
-	case NeedsCommutative:
-		return !g.Request.Reduces() || g.Request.Op.Commutative()
-	case NeedsRootFirst:
-		return !g.Request.Reduces() || g.Request.Op.Commutative() || g.On.LowestLead(level)
+// holds tells whether a restriction is met by all groups of a phase's level, so
+// that all ranks come to the same answer. Tasks that don't combine data, or none
+// whose order matters, meet all of them.
+func holds(r Restriction, g *tasks.Graph, ph tasks.Phase) bool {
+	combines := ph.Kind.Op != tasks.Bcast && g.Request.Reduces()
+	switch {
+	case !combines || g.Request.Op.Commutative():
+		return true
+	case r == NeedsRootFirst:
+		return g.On.LowestLead(ph.Level)
 	}
 	return false
 }

@@ -44,16 +44,16 @@ func TestCompileErrors(t *testing.T) {
 	}{
 		{
 			"slots between nodes", "i=sm,s=sm", bcast(4, 0), 0,
-			`ib=sm: sm works between ranks that share memory: not supported on level "network"; for bcast between nodes there is adapt/binomial, adapt/chain, scripted/plain`, true,
+			`ib=sm: sm works between ranks that share memory: not supported on level "network"; for bcast between nodes there is ` + reg.Offers(tasks.Bcast, false), true,
 		},
-		{"unknown submodule", "i=libnbc,s=sm", bcast(4, 0), 0, `ib=libnbc: unknown submodule "libnbc"; known are adapt, sm, solo, scripted`, false},
+		{"unknown submodule", "i=libnbc,s=sm", bcast(4, 0), 0, `ib=libnbc: unknown submodule "libnbc"; known are adapt, nbc, sm, solo, scripted`, false},
 		{
 			"unknown algorithm", "i=adapt,s=adapt/ring", bcast(4, 0), 0,
-			"sb=adapt/ring: bcast by adapt/ring: not supported; for bcast there is adapt/binomial, adapt/chain, sm/slots, solo/linear, scripted/plain", true,
+			"sb=adapt/ring: bcast by adapt/ring: not supported; for bcast there is " + reg.Offers(tasks.Bcast, true), true,
 		},
 		{
 			"an operation that the algorithm doesn't do", "i=adapt,sr=scripted,sb=sm", allreduce(4), 0,
-			"sr=scripted: reduce by scripted: not supported; for reduce there is adapt/binomial, adapt/chain, sm/slots", true,
+			"sr=scripted: reduce by scripted: not supported; for reduce there is " + reg.Offers(tasks.Reduce, true), true,
 		},
 		{"an inner segment for one without", "i=scripted/plain/2,s=sm", bcast(4, 0), 0, "ib=scripted/plain/2B: an inner segment for scripted/plain: not supported", true},
 		{"no choice for a level", "s=sm", bcast(4, 0), 0, `ib: plan "shape=han,fs=4B,w=1,s=sm" chooses no submodule for level i`, false},
@@ -85,6 +85,24 @@ func TestCompileErrors(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRestrictionsAreOnReductions: what an algorithm can't do when it combines
+// doesn't keep it from passing the result on.
+func TestRestrictionsAreOnReductions(t *testing.T) {
+	topo, err := levels.Parse("4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := tasks.ParsePlan("shape=flat,fs=all,w=1,sr=adapt/inorderbinary,sb=adapt/binomial")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := allreduce(4)
+	r.Op = tasks.UserOp("first", false, func(a, _ uint8) uint8 { return a })
+	if _, err := submodules.CompileFor(r, topo.Flat(2), p, 0, all.Submodules()); err != nil {
+		t.Error(err)
 	}
 }
 

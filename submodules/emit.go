@@ -81,6 +81,23 @@ func (e *Emitter) Await(from levels.Rank, after ...dag.ID) dag.ID {
 	return e.add(Step{Kind: AwaitStep}, from, after)
 }
 
+// Join adds a step that does nothing, after all of those named: where many steps
+// end before many begin. Joining one step is that step, joining none is [None].
+func (e *Emitter) Join(after ...dag.ID) dag.ID {
+	var only dag.ID = None
+	steps := 0
+	for _, a := range after {
+		if a != None {
+			only = a
+			steps++
+		}
+	}
+	if steps < 2 {
+		return only
+	}
+	return e.add(Step{Kind: JoinStep}, -1, after)
+}
+
 // Exposed is n bytes from off of what the notify matching an await exposes.
 func Exposed(await dag.ID, off, n int64) tasks.Span {
 	return tasks.Span{Region: tasks.Peer, Ref: int32(await), Off: off, Len: n}
@@ -106,7 +123,12 @@ func (e *Emitter) Ready(steps ...dag.ID) {
 // ReadyAtStart says that this rank has the result already, as the root of a
 // bcast does: what uses it need not wait for this task at all, nor for the slots
 // that this task waits for.
-func (e *Emitter) ReadyAtStart() { e.ready = append(e.ready, e.data...); e.early = true }
+func (e *Emitter) ReadyAtStart() {
+	if !e.early {
+		e.ready = append(e.ready, e.data...)
+	}
+	e.early = true
+}
 
 func (e *Emitter) add(s Step, peer levels.Rank, after []dag.ID) dag.ID {
 	s.Task, s.Peer = e.task, -1

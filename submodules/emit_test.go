@@ -2,6 +2,7 @@ package submodules_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,6 +48,27 @@ func TestNoneIsNoStep(t *testing.T) {
 		e.Send(1, c.Src, submodules.None, a)
 	})
 	if got, want := waits(p), "0[] 1[0] 2[1] 3[2]"; got != want {
+		t.Errorf("got %s, want %s:\n%v", got, want, p)
+	}
+}
+
+// TestEmitterJoin: one step stands for many; where there is nothing to join, there is no
+// step for it.
+func TestEmitterJoin(t *testing.T) {
+	var joined []dag.ID
+	p := emit(t, func(e *submodules.Emitter, c *submodules.Call) {
+		if c.Segment > 0 {
+			return
+		}
+		a, b := e.Send(1, c.Src), e.Send(1, c.Src)
+		both := e.Join(a, submodules.None, b)
+		e.Send(1, c.Src, both)
+		joined = []dag.ID{e.Join(), e.Join(submodules.None), e.Join(b, submodules.None), both}
+	})
+	if want := []dag.ID{submodules.None, submodules.None, 1, 2}; !slices.Equal(joined, want) {
+		t.Errorf("joins are %v, want %v", joined, want)
+	}
+	if got, want := waits(p), "0[] 1[] 2[0 1] 3[2]"; got != want {
 		t.Errorf("got %s, want %s:\n%v", got, want, p)
 	}
 }

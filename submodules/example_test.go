@@ -58,5 +58,5 @@ func ExampleProgram_String() {
 func ExampleRegistry_Check() {
 	plan, _ := tasks.ParsePlan("i=adapt/ring")
 	fmt.Println(all.Submodules().Check(plan))
-	// Output: i=adapt/ring: unknown algorithm "ring"; adapt has binomial, chain
+	// Output: i=adapt/ring: unknown algorithm "ring"; adapt has binomial, chain, kchain, binary, linear, inorderbinary, splitbinary
 }

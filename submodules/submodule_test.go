@@ -25,7 +25,7 @@ func TestCatalogue(t *testing.T) {
 		}
 	}
 	_, err := all.Submodules().Find("libnbc")
-	if want := `unknown submodule "libnbc"; known are adapt, sm, solo`; err == nil || err.Error() != want {
+	if want := `unknown submodule "libnbc"; known are adapt, nbc, sm, solo`; err == nil || err.Error() != want {
 		t.Errorf("got error %v, want %s", err, want)
 	}
 }
@@ -45,8 +45,8 @@ func TestCheck(t *testing.T) {
 		{"", ""},
 		{"shape=han,fs=1,w=2,i=adapt/chain/32KiB,s=sm,ib=scripted", ""},
 		{"i=adapt//32KiB", ""},
-		{"i=adapt,sb=xhc", `sb=xhc: unknown submodule "xhc"; known are adapt, sm, solo, scripted`},
-		{"i=adapt/ring", `i=adapt/ring: unknown algorithm "ring"; adapt has binomial, chain`},
+		{"i=adapt,sb=xhc", `sb=xhc: unknown submodule "xhc"; known are adapt, nbc, sm, solo, scripted`},
+		{"i=adapt/ring", `i=adapt/ring: unknown algorithm "ring"; adapt has binomial, chain, kchain, binary, linear, inorderbinary, splitbinary`},
 		{"i=scripted/plain/1K", "i=scripted/plain/1KiB: scripted/plain takes no inner segment"},
 		{"i=scripted//1K", "i=scripted//1KiB: scripted/plain takes no inner segment"},
 	} {
@@ -102,9 +102,11 @@ func TestOthers(t *testing.T) {
 }
 
 func TestOffers(t *testing.T) {
+	const links = "adapt/binomial, adapt/chain, adapt/kchain, adapt/binary, adapt/linear, adapt/inorderbinary, " +
+		"nbc/binomial, nbc/linear, nbc/chain, nbc/rabenseifner"
 	for shared, want := range map[bool]string{
-		false: "adapt/binomial, adapt/chain",
-		true:  "adapt/binomial, adapt/chain, sm/slots, solo/linear, solo/slices",
+		false: links,
+		true:  links + ", sm/slots, solo/linear, solo/slices",
 	} {
 		if got := all.Submodules().Offers(tasks.Reduce, shared); got != want {
 			t.Errorf("shared %v: got %s, want %s", shared, got, want)

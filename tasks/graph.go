@@ -18,6 +18,9 @@ const (
 	DataEdge dag.EdgeKind = iota + 1
 	// SlotEdge: the later task reuses memory of the earlier one, a window apart.
 	SlotEdge
+	// StageEdge: the task belongs to the next stage of a lockstep shape, which
+	// begins when all tasks of the stage before have ended on this rank.
+	StageEdge
 	// OrderEdge: the next segment of the same kind. It serves stages, models and
 	// lockstep; dataflow shapes don't wait for it.
 	OrderEdge
@@ -84,7 +87,7 @@ func Hierarchy(r Request, t *levels.Topology, p Plan) (*levels.Hierarchy, error)
 	switch p.Shape {
 	case Flat:
 		return t.Flat(root), nil
-	case Han:
+	case Han, HanLockstep:
 		h := t.Hierarchy(root)
 		if r.Reduces() && !r.Op.Commutative() && !h.Ordered() {
 			return nil, fmt.Errorf("%v: %w: shape=%v needs a commutative operation or ranks that are numbered node by node; shape=flat keeps rank order on any layout", r, ErrPlan, p.Shape)
@@ -109,9 +112,7 @@ func ExpandOn(r Request, h *levels.Hierarchy, p Plan, rank levels.Rank) (*Graph,
 	for at := range g.last {
 		g.last[at] = make([]dag.ID, 0, g.Segments)
 	}
-	for i := range g.Segments {
-		g.addSegment(i, segElems)
-	}
+	g.expand(segElems)
 	return g, nil
 }
 
@@ -183,46 +184,82 @@ func widest(h *levels.Hierarchy, k int) int {
 	return n
 }
 
-// addSegment adds the rank's tasks of one segment. On a leader of an Allreduce
-// (rows: segments, columns: stages):
+// expand adds the rank's tasks in canonical order. Dataflow shapes take one
+// segment after the other; lockstep takes one stage after the other, the latest
+// phase of a stage first. On a leader of an Allreduce (rows: segments, columns:
+// stages):
 //
 //	stage   0    1    2    3    4    5
 //	seg 0   sr   ir   ib   sb
 //	seg 1        sr   ir   ib   sb
 //	seg 2             sr   ir   ib   sb
-//
-// The first reduction reads the caller's input, all others work in the receive
+func (g *Graph) expand(elems int64) {
+	if g.Plan.Shape != HanLockstep {
+		for i := range g.Segments {
+			for at := range g.Phases {
+				g.addTask(i, at, elems)
+			}
+		}
+		return
+	}
+	last := len(g.Phases) - 1
+	var before dag.ID // the first task of the stage before
+	for stage := range g.Segments + last {
+		first := dag.ID(g.Len())
+		for at := min(stage, last); at >= 0 && stage-at < g.Segments; at-- {
+			id := dag.ID(g.Len())
+			g.addTask(stage-at, at, elems)
+			for b := before; b < first && id < dag.ID(g.Len()); b++ {
+				g.Connect(b, id, StageEdge)
+			}
+		}
+		if first < dag.ID(g.Len()) {
+			before = first
+		}
+	}
+}
+
+// addTask adds the rank's task of a segment in a phase, if it has one. The first
+// reduction of a segment reads the caller's input, all others work in the receive
 // buffer, where each rank keeps its partial result until the bcast overwrites it.
-func (g *Graph) addSegment(i int, elems int64) {
+func (g *Graph) addTask(i, at int, elems int64) {
+	ph := g.Phases[at]
+	group := g.On.Group(g.Rank, ph.Level)
+	if group == nil || len(group.Ranks) == 1 && len(g.Phases) > 1 {
+		return
+	}
 	size := int64(g.Request.Type.Size())
 	from := int64(i) * elems
 	n := min(elems, g.Request.Count-from)
 	data := Span{Region: Recv, Off: from * size, Len: n * size}
+	before := g.before(i, at)
 	src := data
-	if g.Request.Reduces() && !g.Request.InPlace {
+	if before < 0 && g.Request.Reduces() && !g.Request.InPlace {
 		src.Region = Send
 	}
-	before := dag.ID(-1)
-	for at, ph := range g.Phases {
-		group := g.On.Group(g.Rank, ph.Level)
-		if group == nil || len(group.Ranks) == 1 && len(g.Phases) > 1 {
-			continue
-		}
-		id := g.Add(Task{
-			Kind: ph.Kind, Level: int8(ph.Level), Phase: int8(at), Segment: int32(i),
-			Group: group, Src: src, Dst: data,
-		})
-		src = data
-		if before >= 0 {
-			g.Connect(before, id, DataEdge)
-		}
-		if i >= g.Plan.Window {
-			g.Connect(g.last[at][i-g.Plan.Window], id, SlotEdge)
-		}
-		if i > 0 {
-			g.Connect(g.last[at][i-1], id, OrderEdge)
-		}
-		g.last[at] = append(g.last[at], id)
-		before = id
+	id := g.Add(Task{
+		Kind: ph.Kind, Level: int8(ph.Level), Phase: int8(at), Segment: int32(i),
+		Group: group, Src: src, Dst: data,
+	})
+	if before >= 0 {
+		g.Connect(before, id, DataEdge)
 	}
+	if i >= g.Plan.Window {
+		g.Connect(g.last[at][i-g.Plan.Window], id, SlotEdge)
+	}
+	if i > 0 {
+		g.Connect(g.last[at][i-1], id, OrderEdge)
+	}
+	g.last[at] = append(g.last[at], id)
+}
+
+// before is the rank's task that a segment passes through before a phase, -1 if
+// it is the first.
+func (g *Graph) before(i, at int) dag.ID {
+	for at--; at >= 0; at-- {
+		if i < len(g.last[at]) {
+			return g.last[at][i]
+		}
+	}
+	return -1
 }

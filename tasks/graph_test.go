@@ -139,7 +139,7 @@ func TestExpandErrors(t *testing.T) {
 		want string // part of the text
 		is   error
 	}{
-		{"no shape", request(tasks.Bcast, 1), "2", "fs=1,w=1", "known are [flat han]", tasks.ErrPlan},
+		{"no shape", request(tasks.Bcast, 1), "2", "fs=1,w=1", "known are [flat han han-lockstep]", tasks.ErrPlan},
 		{"no segment", request(tasks.Bcast, 1), "2", "shape=han,w=1", "lacks a segment size (fs) or a window (w)", tasks.ErrPlan},
 		{"no window", request(tasks.Bcast, 1), "2", "shape=han,fs=1", "lacks a segment size (fs) or a window (w)", tasks.ErrPlan},
 		{"too many segments", request(tasks.Bcast, 1025), "2", "shape=han,fs=4,w=1", "makes 1025 segments, one graph holds 1024", tasks.ErrPlan},
@@ -176,10 +176,11 @@ func compareEdges(a, b edge) int {
 // expectedEdges finds the edges from the documented rules alone, pair by pair.
 func expectedEdges(g *tasks.Graph) []edge {
 	var want []edge
-	for i := range dag.ID(g.Len()) {
-		a := g.Node(i)
-		for j := range dag.ID(g.Len()) {
-			b := g.Node(j)
+	nodes := slices.SortedFunc(slices.Values(g.Nodes()), func(a, b tasks.Task) int {
+		return cmp.Or(cmp.Compare(a.Segment, b.Segment), cmp.Compare(a.Phase, b.Phase))
+	})
+	for i, a := range nodes {
+		for j, b := range nodes {
 			gap := b.Segment - a.Segment
 			if gap == 0 && j == i+1 {
 				want = append(want, edge{a.String(), b.String(), tasks.DataEdge})
@@ -192,7 +193,28 @@ func expectedEdges(g *tasks.Graph) []edge {
 			}
 		}
 	}
+	if g.Plan.Shape == tasks.HanLockstep {
+		want = append(want, stageEdges(g)...)
+	}
 	slices.SortFunc(want, compareEdges)
+	return want
+}
+
+// stageEdges go from each task of a stage to each of the rank's next stage.
+func stageEdges(g *tasks.Graph) (want []edge) {
+	for _, a := range g.Nodes() {
+		next := math.MaxInt
+		for _, b := range g.Nodes() {
+			if stage(b) > stage(a) {
+				next = min(next, stage(b))
+			}
+		}
+		for _, b := range g.Nodes() {
+			if stage(b) == next {
+				want = append(want, edge{a.String(), b.String(), tasks.StageEdge})
+			}
+		}
+	}
 	return want
 }
 
@@ -240,7 +262,11 @@ func checkTiles(t *rapid.T, g *tasks.Graph) {
 		at[n.Kind] += n.Dst.Len
 		if i > 0 {
 			before := g.Nodes()[i-1]
-			if cmp.Or(cmp.Compare(before.Segment, n.Segment), cmp.Compare(before.Phase, n.Phase)) >= 0 {
+			order := cmp.Or(cmp.Compare(before.Segment, n.Segment), cmp.Compare(before.Phase, n.Phase))
+			if g.Plan.Shape == tasks.HanLockstep {
+				order = cmp.Or(cmp.Compare(stage(before), stage(n)), cmp.Compare(n.Phase, before.Phase))
+			}
+			if order >= 0 {
 				t.Fatalf("rank %d: %v stands before %v", g.Rank, before, n)
 			}
 		}
@@ -251,6 +277,9 @@ func checkTiles(t *rapid.T, g *tasks.Graph) {
 		}
 	}
 }
+
+// stage is the pipeline's stage that a task belongs to.
+func stage(t tasks.Task) int { return int(t.Segment) + int(t.Phase) }
 
 func checkEdges(t *rapid.T, g *tasks.Graph) {
 	var got []edge

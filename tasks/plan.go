@@ -13,13 +13,14 @@ type Shape uint8
 
 // The shapes.
 const (
-	_    Shape = iota
-	Flat       // one group of all ranks, no hierarchy
-	Han        // reduce and bcast between nodes, dataflow inside a bounded window
+	_           Shape = iota
+	Flat              // one group of all ranks, no hierarchy
+	Han               // reduce and bcast between nodes, dataflow inside a bounded window
+	HanLockstep       // han with the paper's stages: one ends on a rank before its next begins
 	maxShape
 )
 
-var shapeNames = [maxShape]string{Flat: "flat", Han: "han"}
+var shapeNames = [maxShape]string{Flat: "flat", Han: "han", HanLockstep: "han-lockstep"}
 
 // String is the shape's name in plans.
 func (s Shape) String() string {
@@ -30,7 +31,7 @@ func (s Shape) String() string {
 }
 
 // Shapes lists the shapes.
-func Shapes() []Shape { return []Shape{Flat, Han} }
+func Shapes() []Shape { return []Shape{Flat, Han, HanLockstep} }
 
 // Choice is who does the tasks of a level or a kind, and how.
 type Choice struct {

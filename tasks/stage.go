@@ -20,7 +20,7 @@ type Stage struct {
 // phases it spans (a member's sr→sb waits for ir and ib elsewhere) and an order
 // edge counts one.
 func (g *Graph) Stages() ([]Stage, error) {
-	frozen, err := g.Freeze(func(e dag.Edge) bool { return e.Kind != SlotEdge })
+	frozen, err := g.Freeze(func(e dag.Edge) bool { return e.Kind == DataEdge || e.Kind == OrderEdge })
 	if err != nil {
 		return nil, err
 	}

@@ -2,15 +2,16 @@
 // inner segment moves on as soon as it is there, whatever its siblings do. It is
 // the design of ADAPT (Luo et al., HPDC 2018), HAN's submodule between nodes.
 //
-// It emits steps only; trees are index arithmetic on the group.
+// Requests in flight are bounded as there, by steps that wait for earlier ones of
+// the same task: memory and posted receives don't grow with the message. It emits
+// steps only; who talks to whom is package trees' matter.
 package adapt
 
 import (
 	"fmt"
-	"slices"
 
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/trees"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -28,104 +29,77 @@ func (Adapt) Doc() string { return "event-driven trees over links (ADAPT, HPDC 2
 // Reach says that it works over links of any kind.
 func (Adapt) Reach() submodules.Reach { return submodules.Anywhere }
 
-// trees are the algorithms in the order of the catalogue.
-var trees = []struct {
-	name, doc string
-	make      func(v, n int) tree
-}{
-	{"binomial", "log2(n) rounds deep, the root sends log2(n) times", binomial},
-	{"chain", "each rank feeds the next; best when many segments fill it", chain},
+// algorithm is a catalogue entry with its lowerings, nil for what it doesn't do.
+type algorithm struct {
+	name, doc, source string
+	needs             []submodules.Restriction
+	bcast, reduce     func(e *submodules.Emitter, c *submodules.Call)
 }
 
-// Algorithms lists the trees.
+// algorithms in the order of the catalogue.
+var algorithms = []algorithm{
+	rooted("binomial", trees.Binomial, "log2(n) rounds deep, the root sends log2(n) times", "ADAPT, HPDC 2018; coll/adapt binomial"),
+	rooted("chain", trees.Chain, "each rank feeds the next; best when many segments fill it", "ADAPT, HPDC 2018; coll/adapt pipeline"),
+	rooted("kchain", trees.KChain, "four parallel chains below the root, a quarter as long", "coll/adapt chain, coll/tuned chain"),
+	rooted("binary", trees.Binary, "each rank feeds two, whatever the size of the group", "coll/adapt binary, coll/tuned binary_tree"),
+	rooted("linear", trees.Linear, "the root feeds all, up to 32 of them directly", "coll/adapt linear"),
+	{
+		name: "inorderbinary", doc: "binary tree over the ranks as they are numbered: keeps their order under any leader",
+		source: "coll/tuned in-order_binary",
+		bcast:  inOrderBcast, reduce: inOrderReduce,
+	},
+	{
+		name: "splitbinary", doc: "half of the message down each side of a binary tree, then pairs exchange halves",
+		source: "coll/tuned split_binary_tree; Pjesivac-Grbovic et al., Cluster Computing 2007",
+		bcast:  splitBcast,
+	},
+}
+
+// rooted is the algorithm that goes along a tree rooted at the leader.
+func rooted(name string, shape trees.Shape, doc, source string) algorithm {
+	return algorithm{
+		name: name, doc: doc, source: source,
+		needs: []submodules.Restriction{submodules.NeedsRootFirst},
+		bcast: func(e *submodules.Emitter, c *submodules.Call) {
+			at := seatsFrom(c.Group.Leader, c)
+			place := shape(at.me, at.n)
+			bcast(e, c, at.neighbours(place.Parent, place.LargestFirst()))
+		},
+		reduce: func(e *submodules.Emitter, c *submodules.Call) {
+			at := seatsFrom(c.Group.Leader, c)
+			place := shape(at.me, at.n)
+			reduce(e, c, at.neighbours(place.Parent, place.Children))
+		},
+	}
+}
+
+// Algorithms lists them.
 func (Adapt) Algorithms() []submodules.Algorithm {
-	all := make([]submodules.Algorithm, len(trees))
-	for i, t := range trees {
-		all[i] = submodules.Algorithm{
-			Name: t.name, Doc: t.doc, Inner: true,
-			Ops:    []tasks.Collective{tasks.Bcast, tasks.Reduce},
-			Needs:  []submodules.Restriction{submodules.NeedsRootFirst},
-			Source: "ADAPT, HPDC 2018",
+	all := make([]submodules.Algorithm, len(algorithms))
+	for i, a := range algorithms {
+		all[i] = submodules.Algorithm{Name: a.name, Doc: a.doc, Source: a.source, Needs: a.needs, Inner: true}
+		if a.bcast != nil {
+			all[i].Ops = append(all[i].Ops, tasks.Bcast)
+		}
+		if a.reduce != nil {
+			all[i].Ops = append(all[i].Ops, tasks.Reduce)
 		}
 	}
 	return all
 }
 
-// Lower emits a bcast or a reduction along the tree.
+// Lower emits a bcast or a reduction.
 func (Adapt) Lower(e *submodules.Emitter, c *submodules.Call) error {
-	n := len(c.Group.Ranks)
-	at := relative{group: c.Group, n: n}
-	var t tree
-	for _, algo := range trees {
-		if algo.name == c.Algorithm {
-			t = algo.make(at.of(c.Me), n)
-		}
-	}
-	switch c.Kind.Op {
-	case tasks.Bcast:
-		bcast(e, c, at, t)
-	case tasks.Reduce:
-		reduce(e, c, at, t)
-	default:
-		return fmt.Errorf("%v: %w", c.Kind.Op, submodules.ErrUnsupported)
-	}
-	return nil
-}
-
-// relative numbers a group's ranks from its leader on, who becomes 0.
-type relative struct {
-	group *levels.Group
-	n     int
-}
-
-func (r relative) of(index int) int              { return (index - r.group.Leader + r.n) % r.n }
-func (r relative) rank(relative int) levels.Rank { return r.group.Ranks[(relative+r.group.Leader)%r.n] }
-
-// bcast: each inner segment comes from the parent and goes to all children.
-//
-//	time →   0    1    2    3
-//	inner 0  recv send
-//	inner 1       recv send
-//	inner 2            recv send
-func bcast(e *submodules.Emitter, c *submodules.Call, at relative, t tree) {
-	for off, n := range c.Pieces() {
-		got := submodules.None
-		if t.parent >= 0 {
-			got = e.Recv(at.rank(t.parent), c.Dst.Cut(off, n))
-			e.Ready(got)
-		}
-		for _, child := range slices.Backward(t.children) { // the deepest subtree first
-			e.Send(at.rank(child), c.Dst.Cut(off, n), got)
-		}
-	}
-	if t.parent < 0 {
-		e.ReadyAtStart()
-	}
-}
-
-// reduce: each inner segment is received from the children in turn, combined in
-// the order of their ranks, and sent to the parent. A piece of scratch per child
-// and segment lets all children send at once.
-func reduce(e *submodules.Emitter, c *submodules.Call, at relative, t tree) {
-	in := make([]tasks.Span, len(t.children))
-	for i := range in {
-		in[i] = e.Scratch(c.Dst.Len)
-	}
-	for off, n := range c.Pieces() {
-		sum := c.Src.Cut(off, n)
-		dst := c.Dst.Cut(off, n)
-		last := submodules.None
-		for i, child := range t.children {
-			from := in[i].Cut(off, n)
-			got := e.Recv(at.rank(child), from)
-			last = e.Reduce(dst, sum, from, last, got)
-			sum = dst
-		}
+	for _, a := range algorithms {
 		switch {
-		case t.parent >= 0:
-			e.Send(at.rank(t.parent), sum, last)
-		case len(t.children) == 0 && sum != dst:
-			e.Copy(dst, sum)
+		case a.name != c.Algorithm:
+		case c.Kind.Op == tasks.Bcast && a.bcast != nil:
+			a.bcast(e, c)
+			return nil
+		case c.Kind.Op == tasks.Reduce && a.reduce != nil:
+			a.reduce(e, c)
+			return nil
 		}
 	}
+	return fmt.Errorf("%v by %s: %w", c.Kind.Op, c.Algorithm, submodules.ErrUnsupported)
 }

@@ -1,34 +1,102 @@
 package adapt
 
-// tree is one rank's place in a tree over relative ranks 0…n−1 with root 0.
-// Each child's subtree is a run of ranks right behind what the parent has
-// combined so far, so that reducing over children in order keeps rank order.
-type tree struct {
-	parent   int // -1 at the root
-	children []int
+import (
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+)
+
+// nobody stands for a rank that isn't there.
+const nobody levels.Rank = -1
+
+// seats give a group's ranks their places in a tree, in a circle from first on.
+type seats struct {
+	ranks []levels.Rank
+	first int // index of the rank at place 0
+	me, n int // place of this rank, number of places
 }
 
-// chain is 0 → 1 → 2 → ….
-func chain(v, n int) tree {
-	t := tree{parent: v - 1}
-	if v+1 < n {
-		t.children = []int{v + 1}
-	}
-	return t
+func seatsFrom(first int, c *submodules.Call) seats {
+	n := len(c.Group.Ranks)
+	return seats{c.Group.Ranks, first, (c.Me - first + n) % n, n}
 }
 
-// binomial: v's children are v+1, v+2, v+4, … below v's lowest set bit; the
-// subtree of v+2^k is the 2^k ranks from it on.
-func binomial(v, n int) tree {
-	t := tree{parent: -1}
-	for bit := 1; bit < n; bit <<= 1 {
-		if v&bit != 0 {
-			t.parent = v - bit
-			break
+func (s seats) rank(place int) levels.Rank {
+	if place < 0 {
+		return nobody
+	}
+	return s.ranks[(place+s.first)%s.n]
+}
+
+// neighbours are the ranks that one rank of a tree talks to.
+type neighbours struct {
+	parent   levels.Rank
+	children []levels.Rank // in the order in which they are served
+	back     levels.Rank   // who returns a reduction's result to a leader that isn't the root
+}
+
+func (s seats) neighbours(parent int, children []int) neighbours {
+	near := neighbours{parent: s.rank(parent), back: nobody}
+	for _, child := range children {
+		near.children = append(near.children, s.rank(child))
+	}
+	return near
+}
+
+// bcast: each inner segment comes from the parent and goes to all children, in
+// the order given.
+//
+//	time →   0    1    2    3    4
+//	inner 0  recv send
+//	inner 1       recv send
+//	inner 2            recv send
+func bcast(e *submodules.Emitter, c *submodules.Call, near neighbours) {
+	in, out := inlet{from: near.parent}, outlets(near.children)
+	for off, n := range c.Pieces() {
+		data, got := c.Dst.Cut(off, n), submodules.None
+		if near.parent != nobody {
+			got = in.recv(e, data, submodules.None)
+			in.used(got)
+			e.Ready(got)
 		}
-		if v+bit < n {
-			t.children = append(t.children, v+bit)
+		for i := range out {
+			out[i].send(e, data, got)
 		}
 	}
-	return t
+	if near.parent == nobody {
+		e.ReadyAtStart()
+	}
+}
+
+// reduce: each inner segment is received from all children at once, combined in
+// the order given, and sent to the parent. Those of lower ranks come in on the
+// left of what is there.
+//
+//	time →   0     1       2       3
+//	inner 0  recv… reduce… send
+//	inner 1  recv…         reduce… send
+func reduce(e *submodules.Emitter, c *submodules.Call, near neighbours) {
+	in := inlets(near.children)
+	up, back := outlet{to: near.parent}, inlet{from: near.back}
+	for off, n := range c.Pieces() {
+		sum, dst, last := c.Src.Cut(off, n), c.Dst.Cut(off, n), submodules.None
+		for i := range in {
+			from := in[i].scratch(e, n)
+			got := in[i].recv(e, from, submodules.None)
+			a, b := sum, from
+			if in[i].from < c.Group.Ranks[c.Me] {
+				a, b = from, sum
+			}
+			last = e.Reduce(dst, a, b, last, got)
+			in[i].used(last)
+			sum = dst
+		}
+		if near.parent != nobody {
+			last = up.send(e, sum, last)
+		} else if sum != dst {
+			e.Copy(dst, sum)
+		}
+		if near.back != nobody {
+			back.used(back.recv(e, dst, last))
+		}
+	}
 }

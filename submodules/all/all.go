@@ -4,11 +4,12 @@ package all
 import (
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/adapt"
+	"github.com/tierflow/tierflow/submodules/nbc"
 	"github.com/tierflow/tierflow/submodules/sm"
 	"github.com/tierflow/tierflow/submodules/solo"
 )
 
 // Submodules is the catalogue, in the order in which it is printed.
 func Submodules() submodules.Registry {
-	return submodules.Registry{adapt.Adapt{}, sm.SM{}, solo.Solo{}}
+	return submodules.Registry{adapt.Adapt{}, nbc.NBC{}, sm.SM{}, solo.Solo{}}
 }

@@ -29,6 +29,9 @@ type memory struct{ pieces []piece }
 
 // read returns the content of [lo, hi), or an error if some was never written.
 func (m *memory) read(lo, hi int64) ([]piece, error) {
+	if lo == hi {
+		return nil, nil
+	}
 	var out []piece
 	at := lo
 	i, _ := slices.BinarySearchFunc(m.pieces, lo, func(p piece, lo int64) int {

@@ -52,6 +52,9 @@ func (u underTest) requests() []tasks.Request {
 		inPlace, ordered := r, r
 		inPlace.InPlace, ordered.Op = true, first
 		return []tasks.Request{r, inPlace, ordered}
+	case tasks.Allreduce:
+		u.op = tasks.Reduce
+		return append(u.requests(), tasks.Request{Coll: tasks.Barrier})
 	}
 	return nil
 }
@@ -84,7 +87,10 @@ func (u underTest) groups() error {
 
 func (u underTest) counts(r tasks.Request, h *levels.Hierarchy) error {
 	for _, c := range u.cuts() {
-		for _, r.Count = range []int64{0, 1, 7} {
+		for _, r.Count = range []int64{0, 1, 7, 11} {
+			if r.Coll == tasks.Barrier && r.Count > 0 {
+				break
+			}
 			if err := u.check(r, h, u.plan(h, c)); err != nil {
 				return err
 			}
@@ -152,7 +158,7 @@ func (u underTest) check(r tasks.Request, h *levels.Hierarchy, p tasks.Plan) err
 		var again *submodules.Program
 		var err error
 		for _, prog := range []**submodules.Program{&progs[rank], &again} {
-			*prog, err = submodules.CompileFor(r, h, p, levels.Rank(rank), reg)
+			*prog, err = u.compile(r, h, p, levels.Rank(rank), reg)
 			if err != nil && !(refused && errors.Is(err, submodules.ErrUnsupported)) {
 				return err
 			}

@@ -1,0 +1,131 @@
+// Package nbc lowers tasks to rounds, as Libnbc does (Hoefler, Lumsdaine, Rehm,
+// SC 2007), which HAN calls its submodule Libnbc: the steps of a rank's round run
+// side by side, and the next round begins when all of them have ended. Nothing
+// overlaps across rounds, and a task's result is there when its last round ends.
+//
+// It emits steps only. Vectors are divided by whole elements, groups of any size
+// fold to a power of two where an algorithm needs one, and an allreduce without
+// bytes is a barrier, which all algorithms do by dissemination.
+package nbc
+
+import (
+	"fmt"
+
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/trees"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// NBC is the submodule.
+type NBC struct{}
+
+var _ submodules.Submodule = NBC{}
+
+// Name is the word in plans.
+func (NBC) Name() string { return "nbc" }
+
+// Doc says what it is.
+func (NBC) Doc() string { return "schedules of rounds over links (Libnbc, SC 2007; HAN, III)" }
+
+// Reach says that it works over links of any kind.
+func (NBC) Reach() submodules.Reach { return submodules.Anywhere }
+
+// lowering emits one task.
+type lowering func(r *rounds, c *submodules.Call)
+
+// algorithms are the catalogue with a lowering for each operation they do. The
+// first for an operation is its default, which Libnbc takes for few bytes.
+var algorithms = []struct {
+	submodules.Algorithm
+	lower map[tasks.Collective]lowering
+}{
+	{
+		submodules.Algorithm{
+			Name: "binomial", Source: "Libnbc, SC 2007; coll/libnbc",
+			Doc:   "binomial tree: log2(n) rounds deep, all bytes in every round",
+			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce},
+			Needs: []submodules.Restriction{submodules.NeedsRootFirst},
+		},
+		map[tasks.Collective]lowering{tasks.Bcast: down(trees.Binomial), tasks.Reduce: binomialReduce},
+	},
+	{
+		submodules.Algorithm{
+			Name: "linear", Source: "coll/libnbc; coll/basic",
+			Doc: "the root sends to all in one round, or combines one rank after the other",
+			Ops: []tasks.Collective{tasks.Bcast, tasks.Reduce},
+		},
+		map[tasks.Collective]lowering{tasks.Bcast: linearBcast, tasks.Reduce: linearReduce},
+	},
+	{
+		submodules.Algorithm{
+			Name: "knomial", Source: "coll/libnbc",
+			Doc: "binomial tree in digits of four: half as deep, up to three sends in a round",
+			Ops: []tasks.Collective{tasks.Bcast},
+		},
+		map[tasks.Collective]lowering{tasks.Bcast: down(trees.Knomial)},
+	},
+	{
+		submodules.Algorithm{
+			Name: "chain", Source: "Libnbc, SC 2007; coll/libnbc", Inner: true,
+			Doc:   "each rank feeds the next, an inner segment a round",
+			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce},
+			Needs: []submodules.Restriction{submodules.NeedsRootFirst},
+		},
+		map[tasks.Collective]lowering{tasks.Bcast: chainBcast, tasks.Reduce: chainReduce},
+	},
+	{
+		submodules.Algorithm{
+			Name: "recdoubling", Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; coll/libnbc",
+			Doc: "recursive doubling: log2(n) exchanges of all bytes",
+			Ops: []tasks.Collective{tasks.Allreduce},
+		},
+		map[tasks.Collective]lowering{tasks.Allreduce: recursiveDoubling},
+	},
+	{
+		submodules.Algorithm{
+			Name: "rabenseifner", Source: "Rabenseifner, ICCS 2004; Thakur, Rabenseifner, Gropp, IJHPCA 2005; coll/libnbc",
+			Doc: "reduce-scatter by recursive halving, then gather or allgather: about twice the bytes, whatever n",
+			Ops: []tasks.Collective{tasks.Reduce, tasks.Allreduce},
+		},
+		map[tasks.Collective]lowering{tasks.Reduce: rabenseifnerReduce, tasks.Allreduce: rabenseifnerAllreduce},
+	},
+	{
+		submodules.Algorithm{
+			Name: "ring", Source: "Patarasuk, Yuan, JPDC 2009; coll/libnbc",
+			Doc:   "reduce-scatter and allgather around a ring: fewest bytes, 2(n-1) rounds",
+			Ops:   []tasks.Collective{tasks.Allreduce},
+			Needs: []submodules.Restriction{submodules.NeedsCommutative},
+		},
+		map[tasks.Collective]lowering{tasks.Allreduce: ring},
+	},
+}
+
+// Algorithms lists them.
+func (NBC) Algorithms() []submodules.Algorithm {
+	all := make([]submodules.Algorithm, len(algorithms))
+	for i, a := range algorithms {
+		all[i] = a.Algorithm
+	}
+	return all
+}
+
+// Lower emits the rounds of one rank.
+func (NBC) Lower(e *submodules.Emitter, c *submodules.Call) error {
+	for _, a := range algorithms {
+		lower, ok := a.lower[c.Kind.Op]
+		if a.Name != c.Algorithm || !ok {
+			continue
+		}
+		r := &rounds{e: e, gate: submodules.None}
+		switch {
+		case len(c.Group.Ranks) == 1:
+			r.keep(c)
+		case c.Kind.Op == tasks.Allreduce && c.Dst.Len == 0:
+			dissemination(r, c)
+		default:
+			lower(r, c)
+		}
+		return nil
+	}
+	return fmt.Errorf("%v by %s: %w", c.Kind.Op, c.Algorithm, submodules.ErrUnsupported)
+}

@@ -1,0 +1,69 @@
+package nbc
+
+import (
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// rounds emits the schedule of one rank: what is added goes into the open round,
+// end closes it. An empty round is none.
+type rounds struct {
+	e    *submodules.Emitter
+	gate dag.ID   // after which the open round begins
+	open []dag.ID // its steps
+}
+
+func (r *rounds) send(to levels.Rank, src tasks.Span) {
+	r.open = append(r.open, r.e.Send(to, src, r.gate))
+}
+
+func (r *rounds) recv(from levels.Rank, dst tasks.Span) {
+	r.open = append(r.open, r.e.Recv(from, dst, r.gate))
+}
+
+// reduce adds dst = a ⊕ b.
+func (r *rounds) reduce(dst, a, b tasks.Span) {
+	r.open = append(r.open, r.e.Reduce(dst, a, b, r.gate))
+}
+
+// end closes the round.
+func (r *rounds) end() {
+	if len(r.open) > 0 {
+		r.gate, r.open = r.e.Join(r.open...), r.open[:0]
+	}
+}
+
+// keep is all that a rank alone has to do.
+func (r *rounds) keep(c *submodules.Call) {
+	if c.Src != c.Dst {
+		r.e.Copy(c.Dst, c.Src, r.gate)
+	}
+}
+
+// seat is a rank's place in trees, in a circle from the leader on.
+func seat(c *submodules.Call) int {
+	n := len(c.Group.Ranks)
+	return (c.Me - c.Group.Leader + n) % n
+}
+
+// at is the rank at a place.
+func at(c *submodules.Call, place int) levels.Rank {
+	return c.Group.Ranks[(place+c.Group.Leader)%len(c.Group.Ranks)]
+}
+
+// part is some bytes of the vector.
+type part struct{ off, n int64 }
+
+func (p part) of(s tasks.Span) tasks.Span { return s.Cut(p.off, p.n) }
+
+// halves divides a part by whole elements; the first half has one more if they
+// are odd.
+func (p part) halves(elem int64) (first, second part) {
+	n := (p.n/elem + 1) / 2 * elem
+	return part{p.off, n}, part{p.off + n, p.n - n}
+}
+
+// join is the part made of two neighbours, in any order.
+func (p part) join(q part) part { return part{min(p.off, q.off), p.n + q.n} }

@@ -1,0 +1,172 @@
+package nbc_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/check"
+	"github.com/tierflow/tierflow/submodules/nbc"
+	"github.com/tierflow/tierflow/submodules/submoduletest"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// programs compiles one task of n ranks led by rank 0, over a message of count
+// elements of four bytes.
+func programs(t *testing.T, op tasks.Collective, choice string, n int, count int64) []*submodules.Program {
+	t.Helper()
+	topo, err := levels.Parse(strconv.Itoa(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := tasks.ParsePlan("shape=flat,fs=all,w=1,s=" + choice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := tasks.Request{Coll: op, Type: tasks.Int32, Count: count, Op: tasks.Sum}
+	switch {
+	case op == tasks.Reduce:
+		r.Coll = tasks.Allreduce // its first half
+	case count == 0:
+		r = tasks.Request{Coll: tasks.Barrier}
+	}
+	progs := make([]*submodules.Program, n)
+	for rank := range progs {
+		g := submoduletest.Alone(op, r, topo.Flat(0), p, levels.Rank(rank))
+		if progs[rank], err = submodules.Compile(g, n, submodules.Registry{nbc.NBC{}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return progs
+}
+
+// roundsOf numbers the rounds of a program's steps, and returns how many there are.
+func roundsOf(p *submodules.Program) (round []int, n int) {
+	round = p.Levels(func(from, _ dag.ID) int {
+		if p.Step(from).Kind == submodules.JoinStep {
+			return 0
+		}
+		return 1
+	})
+	for id := range dag.ID(p.Len()) {
+		if p.Step(id).Kind != submodules.JoinStep {
+			n = max(n, round[id]+1)
+		}
+	}
+	return round, n
+}
+
+// TestRounds counts rounds, on the rank that has most, and the bytes all ranks
+// send: what the literature says of the algorithms, in units of the message.
+func TestRounds(t *testing.T) {
+	const count = 48
+	for _, tc := range []struct {
+		op     tasks.Collective
+		choice string
+		n      int
+		rounds int
+		sent   float64 // messages' worth
+	}{
+		{tasks.Bcast, "nbc/linear", 8, 1, 7},
+		{tasks.Bcast, "nbc/binomial", 8, 2, 7}, // to receive, to send
+		{tasks.Bcast, "nbc/knomial", 16, 2, 15},
+		{tasks.Bcast, "nbc/chain/16", 4, 12 + 1, 3}, // twelve inner segments, held for one round
+		{tasks.Reduce, "nbc/linear", 8, 8, 7},
+		{tasks.Reduce, "nbc/binomial", 8, 4, 7},      // the leader's three children
+		{tasks.Reduce, "nbc/chain/16", 4, 12 + 2, 3}, // receive, reduce, send
+		{tasks.Reduce, "nbc/rabenseifner", 8, 3*2 + 3, 7 + 12./8},
+		{tasks.Reduce, "nbc/rabenseifner", 6, 2 + 2*2 + 2, 2 + 3 + 1}, // gather: two quarters, then a half
+		{tasks.Allreduce, "nbc/recdoubling", 8, 3 * 2, 3 * 8},
+		{tasks.Allreduce, "nbc/recdoubling", 6, 2 + 2*2 + 1, 2 + 2*4 + 2},
+		{tasks.Allreduce, "nbc/rabenseifner", 8, 3*2 + 3, 2 * 7},
+		{tasks.Allreduce, "nbc/rabenseifner", 6, 2 + 2*2 + 2 + 1, 2 + 2*3 + 2},
+		{tasks.Allreduce, "nbc/ring", 6, 5*2 + 5, 2 * 5},
+	} {
+		t.Run(fmt.Sprintf("%v/%s/n=%d", tc.op, tc.choice, tc.n), func(t *testing.T) {
+			most, sent := 0, int64(0)
+			for _, p := range programs(t, tc.op, tc.choice, tc.n, count) {
+				_, n := roundsOf(p)
+				most = max(most, n)
+				for _, s := range p.Steps() {
+					if s.Kind == submodules.SendStep {
+						sent += s.Len()
+					}
+				}
+			}
+			if most != tc.rounds || float64(sent) != tc.sent*4*count {
+				t.Errorf("%d rounds and %g messages' worth of bytes, want %d and %g", most, float64(sent)/4/count, tc.rounds, tc.sent)
+			}
+		})
+	}
+}
+
+// TestRoundBarrier: all steps of a round come after all of the round before.
+func TestRoundBarrier(t *testing.T) {
+	for _, a := range (nbc.NBC{}).Algorithms() {
+		for _, op := range a.Ops {
+			choice := "nbc/" + a.Name
+			if a.Inner {
+				choice += "/16"
+			}
+			for _, p := range programs(t, op, choice, 7, 23) {
+				checkBarrier(t, p)
+			}
+		}
+	}
+}
+
+func checkBarrier(t *testing.T, p *submodules.Program) {
+	t.Helper()
+	round, _ := roundsOf(p)
+	var pairs [][2]dag.ID
+	for a := range dag.ID(p.Len()) {
+		for b := range dag.ID(p.Len()) {
+			joins := p.Step(a).Kind == submodules.JoinStep || p.Step(b).Kind == submodules.JoinStep
+			if !joins && round[b] == round[a]+1 {
+				pairs = append(pairs, [2]dag.ID{a, b})
+			}
+		}
+	}
+	for i, ok := range p.Reaches(pairs) {
+		if !ok {
+			t.Fatalf("plan %v, rank %d: %s doesn't wait for %s of the round before\n%v", p.Plan, p.Rank,
+				p.Label(p.Step(pairs[i][1])), p.Label(p.Step(pairs[i][0])), p)
+		}
+	}
+}
+
+// TestBarrier: an allreduce without bytes takes log2(n) rounds, rounded up, by
+// any algorithm.
+func TestBarrier(t *testing.T) {
+	for _, a := range (nbc.NBC{}).Algorithms() {
+		if !a.Does(tasks.Allreduce) {
+			continue
+		}
+		for n, want := range map[int]int{2: 1, 3: 2, 4: 2, 5: 3, 8: 3, 9: 4} {
+			progs := programs(t, tasks.Allreduce, "nbc/"+a.Name, n, 0)
+			if _, err := check.Programs(progs); err != nil {
+				t.Error(err)
+			}
+			if _, got := roundsOf(progs[0]); got != want {
+				t.Errorf("%s, n=%d: %d rounds, want %d", a.Name, n, got, want)
+			}
+		}
+	}
+}
+
+// TestManyRanks goes beyond the conformance suite: all remainders between two
+// powers of two, and counts around the number of ranks.
+func TestManyRanks(t *testing.T) {
+	for _, choice := range []string{"nbc/recdoubling", "nbc/rabenseifner", "nbc/ring"} {
+		for n := 10; n <= 33; n++ {
+			for _, count := range []int64{int64(n) - 1, 100} {
+				if _, err := check.Programs(programs(t, tasks.Allreduce, choice, n, count)); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,17 @@
+package trees
+
+// Binary halves what is below each place. Places are numbered in preorder, not
+// row by row as in a heap, so that a child's tree is a run.
+//
+//	     0
+//	  ┌──┴──┐
+//	  1     5
+//	┌─┴─┐  ┌┴┐
+//	2   4  6 7
+//	│
+//	3
+func Binary(v, n int) Place { return spread(v, n, 2, 2) }
+
+// Left is how many places are below the root's first child in a [Binary] tree of
+// n, that child included: 1…Left are on the left, the others on the right.
+func Left(n int) int { return n / 2 }

@@ -1,0 +1,85 @@
+package viz
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// Text lists the drawing: under each rank one line a node with its name, its
+// label where that says more, its level, what it works on and what it waits for.
+// Predecessors stand without their kind if that is the usual one (data, after),
+// those of other ranks with their rank.
+func (d *Drawing) Text() []byte {
+	var b bytes.Buffer
+	for _, line := range d.Title {
+		b.WriteString(line + "\n")
+	}
+	edges := d.Edges // sorted by To, as nodes are
+	for _, p := range d.Ranks {
+		nodes, first := d.of(p.Rank)
+		b.WriteString("\n" + p.String())
+		if len(nodes) == 0 {
+			b.WriteString(": nothing")
+		}
+		b.WriteByte('\n')
+		rows := make([][]string, len(nodes))
+		for i := range nodes {
+			n := &nodes[i]
+			label := n.Label
+			if label == n.Name {
+				label = ""
+			}
+			var after []string
+			for len(edges) > 0 && edges[0].To == first+i {
+				after = append(after, d.predecessor(edges[0]))
+				edges = edges[1:]
+			}
+			rows[i] = []string{" ", n.Name, label, string(rune(n.Level)), n.Detail, waitsFor(after)}
+		}
+		b.Write(align(dropEmpty(rows)))
+	}
+	return b.Bytes()
+}
+
+func waitsFor(after []string) string {
+	if after == nil {
+		return ""
+	}
+	return "after " + strings.Join(after, ", ")
+}
+
+func (d *Drawing) predecessor(e Edge) string {
+	from := &d.Nodes[e.From]
+	switch {
+	case e.Kind == Data || e.Kind == After:
+		return from.Name
+	case from.Rank == d.Nodes[e.To].Rank:
+		return fmt.Sprintf("%s (%v)", from.Name, e.Kind)
+	}
+	return from.ID()
+}
+
+// dropEmpty removes the columns in which no row has anything.
+func dropEmpty(rows [][]string) [][]string {
+	if len(rows) == 0 {
+		return rows
+	}
+	var used []int
+	for i := range rows[0] {
+		for _, row := range rows {
+			if row[i] != "" {
+				used = append(used, i)
+				break
+			}
+		}
+	}
+	for n, row := range rows {
+		kept := make([]string, len(used))
+		for i, at := range used {
+			kept[i] = row[at]
+		}
+		rows[n] = kept
+	}
+	return rows
+}
