@@ -1,0 +1,59 @@
+package check_test
+
+import (
+	"testing"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/submodules/check"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// TestCopiesPerByte counts, for a message of n bytes on the p ranks of one node,
+// how many times n bytes are copied, sent and combined.
+func TestCopiesPerByte(t *testing.T) {
+	const p = 4
+	type times struct{ copied, sent, reduced, shared int64 }
+	for _, tc := range []struct {
+		name    string
+		coll    tasks.Collective
+		inPlace bool
+		plan    string
+		want    times
+	}{
+		{"bcast by single copies: one for each receiver", tasks.Bcast, false, "s=solo", times{copied: p - 1, shared: 1}},
+		{"bcast through slots: one in, one out for each receiver", tasks.Bcast, false, "s=sm", times{copied: 1 + p - 1}},
+		{"bcast over links", tasks.Bcast, false, "s=adapt/binomial", times{sent: p - 1}},
+		{"allreduce, reduced on read: no copy before the bcast's", tasks.Allreduce, false, "s=solo", times{copied: p - 1, reduced: p - 1, shared: p - 1 + 1}},
+		{"the same in place", tasks.Allreduce, true, "s=solo", times{copied: p - 1, reduced: p - 1, shared: p - 1 + 1}},
+		// Each rank combines a p-th of the message p−1 times; the leader copies what
+		// the p−1 others combined.
+		{"allreduce, slices reduced on read", tasks.Allreduce, false, "sb=solo,sr=solo/slices", times{copied: p, reduced: p - 1, shared: p + 2}},
+		{"allreduce through slots: into them for both tasks, out for the bcast", tasks.Allreduce, false, "s=sm", times{copied: p - 1 + 1 + p - 1, reduced: p - 1}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			topo, err := levels.Parse("1x4")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := tasks.Request{Coll: tc.coll, Count: 1 << 16, Type: tasks.Float32, InPlace: tc.inPlace}
+			if r.Reduces() {
+				r.Op = tasks.Sum
+			}
+			plan, err := tasks.ParsePlan("shape=han,fs=64KiB,w=2," + tc.plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := check.Request(r, topo, plan, all.Submodules(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := r.Bytes()
+			// What slices collect are fractions of the message: rounded up here.
+			up := func(b int64) int64 { return (b + n - 1) / n }
+			if have := (times{up(got.Copied), up(got.Sent), up(got.Reduced), up(got.Shared)}); have != tc.want {
+				t.Errorf("got %+v times the message, want %+v", have, tc.want)
+			}
+		})
+	}
+}
