@@ -1,0 +1,230 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+func (a app) benchCommand() *cobra.Command {
+	return group("bench", "Measure collectives", a.benchCollCommand(), a.benchAlgorithmsCommand())
+}
+
+// benchColl is bench coll.
+type benchColl struct {
+	problem
+	link    string
+	effort  effort
+	json    bool
+	reg     submodules.Registry
+	job     job
+	plans   []string
+	work    []tasks.Request
+	rotate  bool
+	results results
+}
+
+func (a app) benchCollCommand() *cobra.Command {
+	b := &benchColl{reg: a.registry}
+	c := &cobra.Command{
+		Use:   "coll OP[,OP…]",
+		Short: "Measure collectives and check their results",
+		Long: `Measures collectives (bcast, allreduce, barrier) and checks what they leave in
+every rank's buffer.
+
+A sample is the slowest rank's time per call; all ranks begin it together, after
+a barrier. An operation of less than 20 ms is called as often as fills 20 ms in
+one sample, one of less than 200 µs so more than 100 times; the root of a bcast
+then changes from call to call, unless --root is given. Buffers are spoilt before
+each sample and checked after it; "wrong" counts wrong elements on all ranks.
+
+Columns: iters is the number of samples; min, p50 and p99 are microseconds per
+call; algbw is bytes / p50, busbw that times 2(n-1)/n for allreduce and 1 for
+bcast, as in NCCL's tests; both in GB/s (1e9 bytes per second).
+
+Without --plan the flat shape, which ignores nodes, is measured beside han, in
+turns. Both use the same emulated link between nodes: goroutines have none, and
+without one a hierarchy could not gain anything. Where ranks are numbered node by
+node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them across.`,
+		Example: `  tierflow bench coll allreduce
+  tierflow bench coll bcast,allreduce --topo 4x2 --bytes 4:4MiB:x4 --json
+  tierflow bench coll allreduce --link i=10gbit,20us --plan shape=han,fs=128KiB
+  tierflow bench coll allreduce --topo 4x2/rr
+  tierflow bench coll barrier --topo 8 --iters 50`,
+		Args: operand("collectives such as bcast,allreduce"),
+		RunE: interruptible(func(c *cobra.Command, args []string) error {
+			if !isLaunched() {
+				if err := b.read(args[0]); err != nil {
+					return err
+				}
+				return b.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
+			}
+			return b.runLaunched(c.Context(), args[0], c.OutOrStdout(), c.ErrOrStderr())
+		}),
+	}
+	b.topoFlag(c, "4x2")
+	b.requestFlags(c, "8,1KiB,64KiB,1MiB,4MiB", "sizes of a rank's buffer: 4,64KiB or 4:4MiB:x4")
+	b.planFlag(c, planText+" (default $"+planner.PlanVariable+", else flat beside han)")
+	c.Flags().StringVar(&b.link, "link", "", linkText+" (default "+defaultLink+" if there are nodes)")
+	c.Flags().IntVar(&b.effort.samples, "iters", 0, "samples of each size and plan (default as many as fit into --time)")
+	c.Flags().DurationVar(&b.effort.time, "time", 500*time.Millisecond, "time for each size and plan")
+	c.Flags().BoolVar(&b.json, "json", false, "print JSON")
+	return c
+}
+
+// maxBuffers bounds what all ranks' buffers take together: a mistyped size must
+// be an error, not the end of the process.
+const maxBuffers = 64 << 30
+
+// runLaunched measures on the processes of the job that this one belongs to.
+func (b *benchColl) runLaunched(ctx context.Context, operand string, stdout, stderr io.Writer) error {
+	for _, flag := range []string{"topo", "link"} {
+		if b.command.Flags().Changed(flag) {
+			return usagef("--%s: this process is a rank of a launched job, whose topology and links are real", flag)
+		}
+	}
+	j, stdout, stderr, err := joinJob(ctx, stdout, stderr)
+	if err != nil {
+		return err
+	}
+	b.job = j
+	if err = b.readRest(operand); err == nil {
+		err = b.run(ctx, stdout, stderr)
+	}
+	return errors.Join(err, j.world.Close())
+}
+
+// read checks all arguments.
+func (b *benchColl) read(operand string) error {
+	t, err := b.topology()
+	if err != nil {
+		return err
+	}
+	l, err := parseLink(b.link, t)
+	if err != nil {
+		return usagef("--link: %w", err)
+	}
+	b.job = goroutines{topology: t, link: l}
+	return b.readRest(operand)
+}
+
+// readRest checks what doesn't depend on where the ranks are.
+func (b *benchColl) readRest(operand string) error {
+	colls, err := parseCollectives(operand)
+	if err != nil {
+		return err
+	}
+	if err := cmp.Or(b.applies(colls...), exclusive(b.command, "iters", "time")); err != nil {
+		return err
+	}
+	if err := b.readPlans(); err != nil {
+		return err
+	}
+	sizes, err := parseSizes(b.bytes)
+	if err != nil {
+		return usagef("--bytes: %w", err)
+	}
+	if b.effort.samples < 0 || b.effort.samples > maxSamples || b.effort.time <= 0 {
+		return usagef("--iters %d, --time %v: at most %d samples, and a time above 0", b.effort.samples, b.effort.time, maxSamples)
+	}
+	b.rotate = !b.command.Flags().Changed("root")
+	return b.readWork(colls, sizes)
+}
+
+// readPlans chooses what to compare: what is forced, else flat with han.
+func (b *benchColl) readPlans() error {
+	if _, err := b.forced(b.reg); err != nil {
+		return err
+	}
+	switch {
+	case b.plan != "" || os.Getenv(planner.PlanVariable) != "":
+		b.plans = []string{b.plan}
+	case b.job.Topology().Nodes() == 1:
+		b.plans = []string{""} // flat differs from han between nodes only
+	default:
+		b.plans = []string{"shape=flat", "shape=han"}
+	}
+	return nil
+}
+
+func (b *benchColl) readWork(colls []tasks.Collective, sizes []int64) error {
+	t := b.job.Topology()
+	for _, coll := range colls {
+		if coll == tasks.Barrier {
+			b.work = append(b.work, tasks.Request{Coll: coll})
+			continue
+		}
+		for _, n := range sizes {
+			if most := maxBuffers / int64(2*t.Size()*len(b.plans)); n > most {
+				return usagef("--bytes %s: buffers of %d ranks would take over %s together; at most %s each",
+					tasks.FormatBytes(n), t.Size(), tasks.FormatBytes(maxBuffers), tasks.FormatBytes(most))
+			}
+			r, err := b.request(coll, n, t)
+			if err != nil {
+				return err
+			}
+			if _, err := makerFor(r.Type); err != nil {
+				return usagef("--dtype: %w", err)
+			}
+			b.work = append(b.work, r)
+		}
+	}
+	return nil
+}
+
+// run measures. Rank 0 prints.
+func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
+	b.results = results{out: stdout, json: b.json}
+	notes := stdout
+	if b.json {
+		notes = stderr
+	}
+	fmt.Fprintf(notes, "# %v; %d CPUs\n", b.job, runtime.NumCPU())
+	if len(b.plans) > 1 {
+		fmt.Fprintln(notes, "# flat ignores nodes, han doesn't; both in turns over the same links; plan as the built-in rule has it")
+	}
+	fmt.Fprintln(notes, "# times: slowest rank's per call; algbw, busbw: GB/s (1e9 bytes/s) at p50")
+	if err := b.results.head(); err != nil {
+		return err
+	}
+	if err := runRanks(ctx, b.job, b.plans, b.rank); err != nil {
+		return err
+	}
+	return b.results.end()
+}
+
+// rank is what one rank does.
+func (b *benchColl) rank(ctx context.Context, comms []*planner.Comm) error {
+	for _, r := range b.work {
+		subjects := make([]*subject, len(comms))
+		for i, c := range comms {
+			var err error
+			if subjects[i], err = newSubject(c, r, b.rotate && r.Coll == tasks.Bcast); err != nil {
+				return err
+			}
+		}
+		if err := measure(ctx, subjects, b.effort); err != nil {
+			return err
+		}
+		for _, s := range subjects {
+			if s.comm.Rank() > 0 {
+				continue
+			}
+			if err := b.results.add(newResult(s)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// quick measures little.
+const quick = "--iters 2 --link none"
+
+// The schema that other programs read: exactly these fields.
+func TestBenchJSON(t *testing.T) {
+	s := tierflow(t, strings.Fields("bench coll bcast,allreduce,barrier --topo 2x2 --bytes 4,4000 --json --iters 3 --link i=10gbit,1us")...)
+	if s.status != 0 || !strings.Contains(s.errors, "emulated: i=10gbit,1us") {
+		t.Fatalf("status %d, notes %q; want to be told of the emulation", s.status, s.errors)
+	}
+	type row struct {
+		Collective string  `json:"collective"`
+		Shape      string  `json:"shape"`
+		Plan       string  `json:"plan"`
+		Bytes      int64   `json:"bytes"`
+		Ranks      int     `json:"ranks"`
+		Nodes      int     `json:"nodes"`
+		Iters      int     `json:"iters"`
+		Min        float64 `json:"min_us"`
+		P50        float64 `json:"p50_us"`
+		P99        float64 `json:"p99_us"`
+		Algorithm  float64 `json:"algbw_gbps"`
+		Bus        float64 `json:"busbw_gbps"`
+		Wrong      int64   `json:"wrong"`
+	}
+	all := decode[struct {
+		Results []row `json:"results"`
+	}](t, s.out).Results
+	if len(all) != 2*(2+2+1) {
+		t.Fatalf("%d rows, want flat and han of five operations", len(all))
+	}
+	for i, r := range all {
+		if r.Ranks != 4 || r.Nodes != 2 || r.Iters != 3 || r.Wrong != 0 || r.Min <= 0 || r.Min > r.P50 || r.P50 > r.P99 {
+			t.Errorf("row %d: %+v", i, r)
+		}
+		if want := []string{"flat", "han"}[i%2]; r.Shape != want || !strings.HasPrefix(r.Plan, "shape="+want) {
+			t.Errorf("row %d: shape %s, plan %s; want %s", i, r.Shape, r.Plan, want)
+		}
+		if r.Collective == "allreduce" && r.Bytes > 4 && (r.Bus < 1.4*r.Algorithm || r.Bus > 1.6*r.Algorithm) {
+			t.Errorf("row %d: busbw %v, algbw %v; want a factor of 2·3/4", i, r.Bus, r.Algorithm)
+		}
+	}
+	for _, field := range strings.Fields("collective shape plan bytes ranks nodes iters min_us p50_us p99_us algbw_gbps busbw_gbps wrong") {
+		if strings.Count(s.out, `"`+field+`":`) != len(all) {
+			t.Errorf("field %s is missing", field)
+		}
+	}
+}
+
+// Every type and operation comes out as expected, on a machine where the ranks
+// are no power of two.
+func TestBenchChecksAllTypes(t *testing.T) {
+	for _, k := range kernels() {
+		for _, op := range tasks.Ops() {
+			dtype, err := tasks.ParseDatatype(k.Datatype)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := makerFor(dtype); err != nil || k.By[op.String()] == "" {
+				continue // no Go program can ask for it
+			}
+			s := tierflow(t, append(strings.Fields("bench coll allreduce --topo 3x1 --iters 1 --json --link none --plan w=2 --bytes 3200"),
+				"--dtype", k.Datatype, "--reduce-op", op.String())...)
+			if s.status != 0 {
+				t.Fatalf("%s of %s: %s", op, k.Datatype, s.errors)
+			}
+		}
+	}
+}
+
+func TestBenchTable(t *testing.T) {
+	out := succeeds(t, strings.Fields("bench coll allreduce --topo 2x2 --bytes 1KiB --plan shape=han "+quick)...)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	last := strings.Fields(lines[len(lines)-1])
+	if len(last) != len(columns) || last[0] != "allreduce" || last[1] != "han" || last[2] != "1KiB" || last[3] != "2" || last[9] != "0" {
+		t.Errorf("last row %q", last)
+	}
+	if !strings.Contains(out, "no link is emulated") || !strings.Contains(out, "4 goroutine ranks on 2 nodes") {
+		t.Errorf("the header of\n%s\ndoesn't say what was measured", out)
+	}
+}
+
+// Elements that are not what they should be are counted, and the run fails.
+func TestBenchCountsWrongElements(t *testing.T) {
+	r := tasks.Request{Coll: tasks.Allreduce, Count: 1000, Type: tasks.Float32, Op: tasks.Sum}
+	err := planner.Run(t.Context(), "2", nil, func(ctx context.Context, c *planner.Comm) error {
+		s, err := newSubject(c, r, false)
+		if err != nil {
+			return err
+		}
+		if c.Rank() == 1 {
+			encode(s.send[7*4:], r.Type, 1000, 0) // not what others expect of it
+		}
+		if err := measure(ctx, []*subject{s}, effort{samples: 1}); err != nil {
+			return err
+		}
+		if c.Rank() == 0 {
+			row := newResult(s)
+			if samples := int64(3 + 1); row.Wrong != 2*samples { // both ranks, warm-up too
+				t.Errorf("%d elements are wrong, want %d", row.Wrong, 2*samples)
+			}
+			var out strings.Builder
+			table := results{out: &out}
+			if err := table.add(row); err != nil {
+				return err
+			}
+			if err := table.end(); err == nil || !strings.Contains(err.Error(), "8 elements are wrong, in 1 of 1 rows") {
+				t.Errorf("the end is %v", err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A part of a message in the wrong place shows, and so does what was there before.
+func TestWrongElements(t *testing.T) {
+	r := tasks.Request{Coll: tasks.Allreduce, Type: tasks.Int8, Op: tasks.Sum}
+	want, err := output(r, 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 8192)
+	tile(buf, want)
+	if n := wrongElements(buf, want, r.Type); n != 0 {
+		t.Errorf("%d of the right elements are wrong", n)
+	}
+	for shift := 1; shift < len(buf)/2; shift *= 2 {
+		moved := append(buf[shift:], buf[:shift]...)
+		if n := wrongElements(moved[:64], want, r.Type); n < 8 {
+			t.Errorf("moved by %d: %d of 64 elements are wrong", shift, n)
+		}
+	}
+	tile(buf, poison)
+	if n := wrongElements(buf, want, r.Type); n < int64(len(buf)*9/10) {
+		t.Errorf("%d of %d stale elements are wrong", n, len(buf))
+	}
+}
+
+// A short operation is called often in a sample, and by turns from each root.
+func TestShortOperationsRotate(t *testing.T) {
+	r := tasks.Request{Coll: tasks.Bcast, Count: 4, Type: tasks.Float32}
+	err := planner.Run(t.Context(), "2", nil, func(ctx context.Context, c *planner.Comm) error {
+		s, err := newSubject(c, r, true)
+		if err != nil {
+			return err
+		}
+		estimate, err := s.warm(ctx)
+		if err != nil {
+			return err
+		}
+		if calls := int(sampleTime / estimate); s.perCall < min(calls, maxCalls) || len(s.calls) != 2 || s.wrong[0] != 0 {
+			t.Errorf("%d calls of %v in a sample, %d roots, %d wrong", s.perCall, estimate, len(s.calls), s.wrong[0])
+		}
+		before := s.turn
+		if _, err := s.sample(ctx); err != nil {
+			return err
+		}
+		if s.turn != (before+s.perCall)%2 {
+			t.Errorf("after %d calls the turn went from %d to %d", s.perCall, before, s.turn)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An interrupt ends a measurement at once, with an error.
+func TestBenchEndsWhenCancelled(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	var out, errors strings.Builder
+	status := run(ctx, strings.Fields("bench coll allreduce --topo 2x2 --time 1h --bytes 64KiB"), strings.NewReader(""), &out, &errors)
+	if took := time.Since(begin); status != 1 || took > 10*time.Second || !strings.Contains(errors.String(), "context deadline exceeded") {
+		t.Errorf("status %d after %v: %s", status, took, errors.String())
+	}
+}
+
+func TestParseSizes(t *testing.T) {
+	for text, want := range map[string]string{
+		"4":                              "[4]",
+		"0,64KiB":                        "[0 65536]",
+		"4:4KiB:x4,1MiB":                 "[4 16 64 256 1024 4096 1048576]",
+		"4:100:x5":                       "[4 20 100]",
+		"1:1:x2":                         "[1]",
+		"4611686018427387904:8191PiB:x2": "",
+		"4:4":                            "",
+		"0:4:x2":                         "",
+		"4:8:2":                          "",
+		"4,,8":                           "",
+		"":                               "",
+		"1:1TiB:x2,1:1TiB:x2,1:1TiB:x2":  "",
+	} {
+		got, err := parseSizes(text)
+		if text := sprint(got); (err != nil) != (want == "") || err == nil && text != want {
+			t.Errorf("parseSizes(%q) = %s, %v; want %q", text, text, err, want)
+		}
+	}
+}
+
+func FuzzParseSizes(f *testing.F) {
+	f.Add("4:4MiB:x4,1")
+	f.Fuzz(func(t *testing.T, s string) {
+		all, err := parseSizes(s)
+		if err == nil && (len(all) == 0 || len(all) > maxSizes) {
+			t.Errorf("%d sizes", len(all))
+		}
+		for _, n := range all {
+			if n < 0 {
+				t.Errorf("size %d", n)
+			}
+		}
+	})
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules/check/casegen"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// keepsOrder is an operation that shows when operands change places.
+var keepsOrder = tasks.UserOp("first", false, func(a, _ int32) int32 { return a })
+
+// draw makes the i-th random case. It depends on nothing but the seed and i, so
+// that cases may be checked in any order.
+func (v *verifying) draw(i int) casegen.Case {
+	rng := rand.New(rand.NewPCG(v.seed, uint64(i)))
+	coll := v.colls[rng.IntN(len(v.colls))]
+	return casegen.Options{
+		MaxRanks: v.maxRanks, Coll: coll, Topology: v.on, Plan: v.forced.For(coll), Registry: v.reg,
+	}.Draw(rng)
+}
+
+// enumerate lists all requests and plans on the one machine.
+func (v *verifying) enumerate() ([]casegen.Case, error) {
+	var all []casegen.Case
+	for _, coll := range v.colls {
+		requests, err := v.requests(coll)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range requests {
+			for _, p := range v.plansFor(r) {
+				all = append(all, casegen.Case{Request: r, Topology: v.on, Plan: p})
+			}
+		}
+	}
+	return all, nil
+}
+
+// requests lists what a collective may be asked for: sizes, and roots or ways to
+// reduce where they aren't given.
+func (v *verifying) requests(coll tasks.Collective) ([]tasks.Request, error) {
+	if coll == tasks.Barrier {
+		return []tasks.Request{{Coll: coll}}, nil
+	}
+	sizes, err := parseSizes(v.bytes)
+	if err != nil {
+		return nil, usagef("--bytes: %w", err)
+	}
+	given := v.command.Flags().Changed
+	var all []tasks.Request
+	for _, n := range sizes {
+		v.op = tasks.Sum.String()
+		r, err := v.request(coll, n, v.on)
+		if err != nil {
+			return nil, err
+		}
+		if coll == tasks.Bcast {
+			all = append(all, r)
+			if last := levels.Rank(v.on.Size() - 1); !given("root") && last > 0 {
+				r.Root = last
+				all = append(all, r)
+			}
+			continue
+		}
+		for _, inPlace := range either(given("in-place"), v.inPlace) {
+			for _, ordered := range either(given("non-commutative"), v.ordered) {
+				if r.InPlace, r.Op = inPlace, tasks.Sum; ordered {
+					r.Op = keepsOrder
+				}
+				all = append(all, r)
+			}
+		}
+	}
+	return all, nil
+}
+
+// either is what was given, or both.
+func either(given, value bool) []bool {
+	if given {
+		return []bool{value}
+	}
+	return []bool{false, true}
+}
+
+// topologyJSON is t as a topology file holds it.
+func topologyJSON(t *levels.Topology) string {
+	type level struct {
+		Name   string `json:"name"`
+		Symbol string `json:"symbol"`
+	}
+	var file struct {
+		Levels []level    `json:"levels"`
+		Ranks  [][]string `json:"ranks"`
+	}
+	for k := range t.Depth() {
+		l := t.Level(k)
+		file.Levels = append(file.Levels, level{l.Name, string(rune(l.Symbol))})
+	}
+	for r := range levels.Rank(t.Size()) {
+		row := []string{}
+		for k := range t.Depth() - 1 {
+			row = append(row, t.DomainName(r, k))
+		}
+		file.Ranks = append(file.Ranks, row)
+	}
+	text, err := json.Marshal(file)
+	if err != nil {
+		panic(fmt.Sprintf("topology %v can't be JSON: %v", t, err))
+	}
+	return string(text)
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/tierflow/tierflow/executor/kernel"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/half"
+)
+
+// period is after how many elements buffers repeat. It is odd, so that a part of
+// a message that lands in the wrong place shows: those are powers of two apart.
+const period = 251
+
+// input is one period of what a rank puts in: small whole numbers, so that sums
+// and products come out exactly in every type and in every order.
+func input(r tasks.Request, rank, ranks int) []byte {
+	size := r.Type.Size()
+	all := make([]byte, period*size)
+	for i := range period {
+		encode(all[i*size:], r.Type, number(r, rank, ranks, i), rank)
+	}
+	return all
+}
+
+// number is element i of a rank's input. Where sums and products could grow
+// beyond the exact, only every so many ranks count.
+func number(r tasks.Request, rank, ranks, i int) int {
+	turn := rank + i
+	switch {
+	case !r.Reduces():
+		return 1 + scatter(turn)%113
+	case r.Op == tasks.Prod:
+		return 1 + b2i(turn%(1+ranks/8) == 0)
+	case turn%(1+ranks/64) == 0: // at most 64 ranks give at most 3: bf16 is exact up to 256
+		return scatter(turn) % 4
+	}
+	return 0
+}
+
+// scatter is a number without a pattern for each n.
+func scatter(n int) int { return int(uint32(n) * 2654435761 >> 16) }
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// encode writes a number as an element; index is a Loc's.
+func encode(dst []byte, t tasks.Datatype, n, index int) {
+	order := binary.NativeEndian
+	if value, ok := t.Loc(); ok {
+		encode(dst, value, n, 0)
+		order.PutUint64(dst[8:], uint64(index))
+		return
+	}
+	switch t {
+	case tasks.Float16:
+		order.PutUint16(dst, uint16(half.NewFloat16(float32(n))))
+	case tasks.BFloat16:
+		order.PutUint16(dst, uint16(half.NewBFloat16(float32(n))))
+	case tasks.Float32, tasks.Complex64:
+		order.PutUint32(dst, math.Float32bits(float32(n)))
+	case tasks.Float64, tasks.Complex128:
+		order.PutUint64(dst, math.Float64bits(float64(n)))
+	case tasks.Int8, tasks.Uint8:
+		dst[0] = byte(n)
+	case tasks.Int16, tasks.Uint16:
+		order.PutUint16(dst, uint16(n))
+	case tasks.Int32, tasks.Uint32:
+		order.PutUint32(dst, uint32(n))
+	default:
+		order.PutUint64(dst, uint64(n))
+	}
+}
+
+// output is one period of what every rank must get: root's input, or all inputs
+// combined rank after rank.
+func output(r tasks.Request, root, ranks int) ([]byte, error) {
+	if !r.Reduces() {
+		return input(r, root, ranks), nil
+	}
+	combine, err := kernel.For(r.Op, r.Type)
+	if err != nil {
+		return nil, err
+	}
+	all := buffer(int64(period * r.Type.Size())) // aligned, as kernels need it
+	next := buffer(int64(len(all)))
+	for rank := range ranks {
+		copy(next, input(r, rank, ranks))
+		if rank == 0 {
+			copy(all, next)
+			continue
+		}
+		combine(all, all, next)
+	}
+	if finish := kernel.Finish(r.Op, r.Type, ranks); finish != nil {
+		finish(all)
+	}
+	return all, nil
+}
+
+// tile fills a buffer with repetitions of a pattern.
+func tile(buf, pattern []byte) {
+	for done := 0; done < len(buf); {
+		done += copy(buf[done:], pattern)
+	}
+}
+
+// wrongElements counts the elements of a buffer that are not the pattern's.
+func wrongElements(buf, pattern []byte, t tasks.Datatype) (wrong int64) {
+	size := t.Size()
+	for len(buf) > 0 {
+		n := min(len(buf), len(pattern))
+		if !bytes.Equal(buf[:n], pattern[:n]) {
+			for i := 0; i < n; i += size {
+				wrong += int64(b2i(!equal(buf[i:i+size], pattern[i:i+size], t)))
+			}
+		}
+		buf = buf[n:]
+	}
+	return wrong
+}
+
+// equal compares two elements; what lies between the value and the index of a Loc
+// doesn't count.
+func equal(a, b []byte, t tasks.Datatype) bool {
+	if value, ok := t.Loc(); ok {
+		n := value.Size()
+		return bytes.Equal(a[:n], b[:n]) && bytes.Equal(a[8:], b[8:])
+	}
+	return bytes.Equal(a, b)
+}
+
+// buffer is memory aligned to any element.
+func buffer(n int64) []byte {
+	words := make([]uint64, (n+7)/8)
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n)
+}
+
+// maker prepares a collective on buffers of one element type.
+type maker func(c *planner.Comm, r tasks.Request, send, recv []byte) (*planner.Collective, error)
+
+// prepare is planner's collectives for buffers whose element type is known when
+// running only.
+func prepare(c *planner.Comm, r tasks.Request, send, recv []byte) (*planner.Collective, error) {
+	if r.Coll == tasks.Barrier {
+		return planner.Barrier(c)
+	}
+	make, err := makerFor(r.Type)
+	if err != nil {
+		return nil, err
+	}
+	return make(c, r, send, recv)
+}
+
+// makerFor is the maker of a type; there is none for a Loc of a half type, which
+// isn't a Go type.
+func makerFor(t tasks.Datatype) (maker, error) {
+	makers, of := scalarMakers, t
+	if value, ok := t.Loc(); ok {
+		makers, of = locMakers, value
+	}
+	if m, ok := makers[of]; ok {
+		return m, nil
+	}
+	return nil, fmt.Errorf("there are no buffers of %v: no Go type is made of it", t)
+}
+
+func makerOf[T any](c *planner.Comm, r tasks.Request, send, recv []byte) (*planner.Collective, error) {
+	if r.Coll == tasks.Bcast {
+		return planner.Bcast(c, view[T](recv), int(r.Root))
+	}
+	return planner.Allreduce(c, view[T](send), view[T](recv), r.Op)
+}
+
+func view[T any](b []byte) []T {
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(*new(T))))
+}
+
+var scalarMakers = map[tasks.Datatype]maker{
+	tasks.Int8: makerOf[int8], tasks.Int16: makerOf[int16], tasks.Int32: makerOf[int32], tasks.Int64: makerOf[int64],
+	tasks.Uint8: makerOf[uint8], tasks.Uint16: makerOf[uint16], tasks.Uint32: makerOf[uint32], tasks.Uint64: makerOf[uint64],
+	tasks.Float16: makerOf[half.Float16], tasks.BFloat16: makerOf[half.BFloat16],
+	tasks.Float32: makerOf[float32], tasks.Float64: makerOf[float64],
+	tasks.Complex64: makerOf[complex64], tasks.Complex128: makerOf[complex128],
+}
+
+var locMakers = map[tasks.Datatype]maker{
+	tasks.Int8: makerOf[tasks.Loc[int8]], tasks.Int16: makerOf[tasks.Loc[int16]],
+	tasks.Int32: makerOf[tasks.Loc[int32]], tasks.Int64: makerOf[tasks.Loc[int64]],
+	tasks.Uint8: makerOf[tasks.Loc[uint8]], tasks.Uint16: makerOf[tasks.Loc[uint16]],
+	tasks.Uint32: makerOf[tasks.Loc[uint32]], tasks.Uint64: makerOf[tasks.Loc[uint64]],
+	tasks.Float32: makerOf[tasks.Loc[float32]], tasks.Float64: makerOf[tasks.Loc[float64]],
+}
+
+// agree combines numbers of all ranks in place.
+func agree[T any](ctx context.Context, c *planner.Comm, numbers []T, op tasks.Op) error {
+	return planner.AllreduceNow(ctx, c, numbers, numbers, op)
+}

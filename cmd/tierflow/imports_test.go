@@ -1,0 +1,310 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/tierflow/tierflow/"
+
+// arrows says what each package of the module stands on: it may import these and
+// whatever they stand on, nothing else of the module. Do not relax it to make a
+// build pass; a new arrow needs a sentence of reason beside it.
+var arrows = map[string][]string{
+	"levels": {},
+	"dag":    {},
+
+	"tasks/half": {},
+	"tasks":      {"levels", "dag", "tasks/half"},
+
+	"submodules":       {"tasks"},
+	"submodules/trees": {"submodules"},
+	"submodules/star":  {"submodules"},
+	"submodules/adapt": {"submodules/trees"},
+	"submodules/nbc":   {"submodules/trees"},
+	"submodules/sm":    {"submodules/star"},
+	"submodules/solo":  {"submodules/star"},
+	"submodules/all":   {"submodules/adapt", "submodules/nbc", "submodules/sm", "submodules/solo"},
+
+	"submodules/check":         {"submodules"},
+	"submodules/check/casegen": {"submodules"},
+
+	// Only tests import these: nothing stands on them.
+	"dag/dagtest":              {},
+	"submodules/submoduletest": {"submodules/check"},
+
+	"levels/join":     {"levels"},
+	"executor/trace":  {"levels"},
+	"executor/kernel": {"tasks"},
+	"executor":        {"submodules", "executor/kernel", "executor/trace"},
+
+	"costs":         {"tasks"},
+	"costs/measure": {"costs", "executor"},
+	"viz":           {"submodules", "costs", "executor/trace"},
+	"planner":       {"costs/measure", "submodules/all", "levels/join"},
+
+	"cmd/tierflow/launch": {},
+	"cmd/tierflow":        {"planner", "viz", "submodules/check", "submodules/check/casegen", "cmd/tierflow/launch"},
+}
+
+// libraries says which packages may import which other modules.
+var libraries = map[string][]string{
+	"github.com/dominikbraun/graph": {"dag"},
+	"github.com/google/go-cmp":      {"dag/dagtest"},
+	"github.com/spf13/cobra":        {"cmd/tierflow"},
+	"golang.org/x/sync":             {"executor", "planner", "costs/measure", "cmd/tierflow"},
+	"golang.org/x/sys":              {"levels/join", "executor", "executor/kernel", "cmd/tierflow/launch"},
+	"gonum.org/v1/gonum":            {"costs", "cmd/tierflow"},
+}
+
+// concurrent are the packages that may have go statements.
+var concurrent = []string{"executor", "levels/join", "costs/measure", "cmd/tierflow", "cmd/tierflow/launch"}
+
+// pure are the folders whose packages give the same bytes for the same input: they
+// know no goroutine, clock, global random number or operating system.
+var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz"}
+
+// impureBelow are packages in these folders that are not.
+var impureBelow = []string{"levels/join", "costs/measure", "dag/dagtest", "submodules/submoduletest"}
+
+// impurePackages are those of the standard library that pure packages may not import.
+var impurePackages = []string{"os", "os/exec", "os/signal", "net", "net/http", "log", "log/slog", "syscall", "crypto/rand"}
+
+// impureNames are what pure packages may not use of others. A star ends a prefix,
+// a minus makes exceptions.
+var impureNames = map[string]string{
+	"time":         "Now Since Until Sleep After AfterFunc Tick NewTimer NewTicker",
+	"sync":         "WaitGroup",
+	"math/rand":    "* -New* -Rand -Source -Zipf",
+	"math/rand/v2": "* -New* -Rand -Source -Zipf -PCG -ChaCha8",
+}
+
+func TestImportArrows(t *testing.T) {
+	for _, f := range sources(t) {
+		for _, complaint := range f.complaints() {
+			t.Error(complaint)
+		}
+	}
+}
+
+// source is a parsed file.
+type source struct {
+	pkg  string // below the module
+	file *ast.File
+	set  *token.FileSet
+}
+
+// sources are the module's files but tests, for all systems.
+func sources(t *testing.T) []source {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	var all []source
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if name != root && foreign(name) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		short, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		src, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		f, err := parse(filepath.ToSlash(short), src)
+		all = append(all, f)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// foreign folders hold no packages of the module: the go command's rules.
+func foreign(dir string) bool {
+	base := filepath.Base(dir)
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil || base == "testdata" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")
+}
+
+// parse calls the file short, its path below the module.
+func parse(short string, src []byte) (source, error) {
+	set := token.NewFileSet()
+	f, err := parser.ParseFile(set, short, src, parser.SkipObjectResolution)
+	return source{path.Dir(short), f, set}, err
+}
+
+// complaints are the rules that the file breaks.
+func (f source) complaints() []string {
+	if _, ok := arrows[f.pkg]; !ok {
+		return []string{fmt.Sprintf("%v: package %s has no line in the table of arrows in cmd/tierflow/imports_test.go; say there what it stands on",
+			f.set.Position(f.file.Package), f.pkg)}
+	}
+	var all []string
+	complain := func(n ast.Node, format string, args ...any) {
+		all = append(all, fmt.Sprintf("%v: ", f.set.Position(n.Pos()))+fmt.Sprintf(format, args...))
+	}
+	imported := map[string]string{} // local name: path
+	for _, spec := range f.file.Imports {
+		target, _ := strconv.Unquote(spec.Path.Value) // the parser has checked it
+		imported[localName(spec, target)] = target
+		if why := refusal(f.pkg, target); why != "" {
+			complain(spec, "%s", why)
+		}
+	}
+	ast.Inspect(f.file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			if !slices.Contains(concurrent, f.pkg) {
+				complain(n, "go statement in %s; goroutines are started only in %s", f.pkg, strings.Join(concurrent, ", "))
+			}
+		case *ast.SelectorExpr:
+			x, ok := n.X.(*ast.Ident)
+			if ok && isPure(f.pkg) && matches(impureNames[imported[x.Name]], n.Sel.Name) {
+				complain(n, "%s.%s in %s, which is pure: same input, same bytes", imported[x.Name], n.Sel.Name, f.pkg)
+			}
+		}
+		return true
+	})
+	return all
+}
+
+func localName(spec *ast.ImportSpec, target string) string {
+	switch base := path.Base(target); {
+	case spec.Name != nil:
+		return spec.Name.Name
+	case base == "v2":
+		return path.Base(path.Dir(target))
+	default:
+		return base
+	}
+}
+
+// refusal says why pkg must not import target; empty if it may.
+func refusal(pkg, target string) string {
+	if short, ok := strings.CutPrefix(target, module); ok {
+		if slices.Contains(below(pkg), short) {
+			return ""
+		}
+		return fmt.Sprintf("%s imports %s, against the arrows: it stands on [%s]; to relax that, write a sentence of reason in the table in cmd/tierflow/imports_test.go",
+			pkg, short, strings.Join(below(pkg), " "))
+	}
+	if isPure(pkg) && slices.Contains(impurePackages, target) {
+		return fmt.Sprintf("%s imports %s, but is pure: same input, same bytes", pkg, target)
+	}
+	if first, _, _ := strings.Cut(target, "/"); !strings.Contains(first, ".") {
+		return "" // standard library
+	}
+	for library, users := range libraries {
+		if target == library || strings.HasPrefix(target, library+"/") {
+			if slices.Contains(users, pkg) {
+				return ""
+			}
+			return fmt.Sprintf("%s imports %s, which is for %s only; to relax that, write a sentence of reason in cmd/tierflow/imports_test.go",
+				pkg, target, strings.Join(users, ", "))
+		}
+	}
+	return fmt.Sprintf("%s imports %s, a library that the table in cmd/tierflow/imports_test.go does not have", pkg, target)
+}
+
+// below is everything that pkg stands on.
+func below(pkg string) []string {
+	var all []string
+	for _, next := range arrows[pkg] {
+		all = append(append(all, next), below(next)...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func isPure(pkg string) bool {
+	top, _, _ := strings.Cut(pkg, "/")
+	return slices.Contains(pure, top) && !slices.Contains(impureBelow, pkg)
+}
+
+// matches says if a line of impureNames has name.
+func matches(line, name string) bool {
+	yes := false
+	for word := range strings.FieldsSeq(line) {
+		word, except := strings.CutPrefix(word, "-")
+		prefix, star := strings.CutSuffix(word, "*")
+		if word == name || star && strings.HasPrefix(name, prefix) {
+			yes = !except
+		}
+	}
+	return yes
+}
+
+// The arrows must form a graph without circles, or "below" means nothing, and must
+// not name packages that nothing says anything about.
+func TestArrowsAreAnOrder(t *testing.T) {
+	var visit func(pkg string, above []string)
+	visit = func(pkg string, above []string) {
+		if slices.Contains(above, pkg) {
+			t.Fatalf("%s stands on itself: %s", pkg, strings.Join(append(above, pkg), " > "))
+		}
+		next, ok := arrows[pkg]
+		if !ok {
+			t.Fatalf("%s, which has no line: %s", pkg, strings.Join(append(above, pkg), " > "))
+		}
+		for _, p := range next {
+			visit(p, append(slices.Clone(above), pkg))
+		}
+	}
+	for pkg := range arrows {
+		visit(pkg, nil)
+	}
+}
+
+func TestArrowsAreChecked(t *testing.T) {
+	for _, test := range []struct{ file, src, want string }{
+		{"tasks/a.go", `import _ "github.com/tierflow/tierflow/executor"`, "tasks/a.go:2:8: tasks imports executor, against the arrows"},
+		{"levels/join/a.go", `import _ "github.com/tierflow/tierflow/tasks"`, "levels/join imports tasks"},
+		{"planner/a.go", `import _ "github.com/tierflow/tierflow/dag"`, ""},
+		{"executor/a.go", `import _ "github.com/tierflow/tierflow/levels/join"`, "executor imports levels/join"},
+		{"dag/a.go", `import _ "github.com/dominikbraun/graph/draw"`, ""},
+		{"viz/a.go", `import _ "github.com/dominikbraun/graph"`, "which is for dag only"},
+		{"viz/a.go", `import _ "example.org/x"`, "a library that the table"},
+		{"viz/a.go", `import _ "os"`, "viz imports os, but is pure"},
+		{"cmd/tierflow/a.go", `import _ "os"`, ""},
+		{"extra/a.go", ``, "extra has no line"},
+		{"submodules/sm/a.go", `func f() { go f() }`, "go statement in submodules/sm"},
+		{"executor/trace/a.go", `func f() { go f() }`, "go statement in executor/trace"},
+		{"executor/a.go", `func f() { go f() }`, ""},
+		{"viz/a.go", `import "time"; var x = time.Now`, "time.Now in viz"},
+		{"viz/a.go", `import c "time"; var x = c.Now`, "time.Now in viz"},
+		{"viz/a.go", `import "time"; var x time.Duration`, ""},
+		{"executor/a.go", `import "time"; var x = time.Now`, ""},
+		{"dag/a.go", `import "math/rand/v2"; var x = rand.IntN`, "math/rand/v2.IntN in dag"},
+		{"dag/a.go", `import "math/rand/v2"; var x = rand.New(rand.NewPCG(1, 2))`, ""},
+	} {
+		f, err := parse(test.file, []byte("package a\n"+test.src))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(f.complaints(), "\n")
+		if !strings.Contains(got, test.want) || test.want == "" && got != "" {
+			t.Errorf("%s: %s: complaints %q, want %q", test.file, test.src, got, test.want)
+		}
+	}
+}

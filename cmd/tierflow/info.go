@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/executor/kernel"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// information is info --json.
+type information struct {
+	Version     string          `json:"version"`
+	Go          string          `json:"go"`
+	OS          string          `json:"os"`
+	Arch        string          `json:"arch"`
+	CPUs        int             `json:"cpus"`
+	Collectives []string        `json:"collectives"`
+	Shapes      []string        `json:"shapes"`
+	Submodules  []submoduleInfo `json:"submodules"`
+	Kernels     []kernelInfo    `json:"kernels"`
+}
+
+type submoduleInfo struct {
+	Name       string          `json:"name"`
+	Doc        string          `json:"doc"`
+	Between    string          `json:"between"`
+	Algorithms []algorithmInfo `json:"algorithms"`
+}
+
+type algorithmInfo struct {
+	Name         string   `json:"name"`
+	Doc          string   `json:"doc"`
+	Tasks        []string `json:"tasks"`
+	InnerSegment bool     `json:"inner_segment"`
+	Restrictions []string `json:"restrictions"`
+	Source       string   `json:"source"`
+}
+
+// kernelInfo says by operation what combines elements of a type.
+type kernelInfo struct {
+	Datatype string            `json:"datatype"`
+	Bytes    int               `json:"bytes"`
+	By       map[string]string `json:"by"`
+}
+
+func (a app) infoCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "info",
+		Short: "Say what there is to choose from, and what this host offers",
+		Long: `Lists the submodules with their algorithms, what these need and where they come
+from; the shapes; and for each element type and operation which kernel combines
+elements on this CPU.`,
+		Example: `  tierflow info
+  tierflow info --json`,
+		Args: noOperands,
+		RunE: func(c *cobra.Command, _ []string) error {
+			i := a.information()
+			if asJSON {
+				return writeJSON(c.OutOrStdout(), i)
+			}
+			_, err := c.OutOrStdout().Write(i.text())
+			return err
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func (a app) information() information {
+	i := information{
+		Version: version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
+		Collectives: names(tasks.Requestable()), Shapes: names(tasks.Shapes()), Kernels: kernels(),
+	}
+	for _, s := range a.registry {
+		info := submoduleInfo{Name: s.Name(), Doc: s.Doc(), Between: "any ranks"}
+		if s.Reach() == submodules.SharedNode {
+			info.Between = "ranks that share memory"
+		}
+		for _, a := range s.Algorithms() {
+			info.Algorithms = append(info.Algorithms, algorithmInfo{
+				Name: a.Name, Doc: a.Doc, Tasks: names(a.Ops), InnerSegment: a.Inner,
+				Restrictions: names(a.Needs), Source: a.Source,
+			})
+		}
+		i.Submodules = append(i.Submodules, info)
+	}
+	return i
+}
+
+func kernels() []kernelInfo {
+	var all []kernelInfo
+	types := tasks.Datatypes()
+	for _, t := range tasks.Datatypes() {
+		types = append(types, tasks.LocOf(t))
+	}
+	for _, t := range types {
+		k := kernelInfo{Datatype: t.String(), Bytes: t.Size(), By: map[string]string{}}
+		for _, op := range tasks.Ops() {
+			if by := kernel.Impl(op, t); t.Valid() && by != "" {
+				k.By[op.String()] = by
+			}
+		}
+		if len(k.By) > 0 {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+func names[T fmt.Stringer](all []T) []string {
+	text := make([]string, len(all))
+	for i, v := range all {
+		text[i] = v.String()
+	}
+	return text
+}
+
+func (i *information) text() []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "tierflow %s, %s, %s/%s, %d CPUs\n\n", i.Version, i.Go, i.OS, i.Arch, i.CPUs)
+	b.WriteString(i.catalogue())
+	b.WriteString("\nkernels: what combines elements on this CPU (- is not defined)\n")
+	b.WriteString(kernel.Describe())
+	return b.Bytes()
+}
+
+// catalogue is the part that is equal on all hosts.
+func (i *information) catalogue() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "collectives: %s\n", strings.Join(i.Collectives, ", "))
+	fmt.Fprintf(&b, "shapes:      %s\n", strings.Join(i.Shapes, ", "))
+	for _, s := range i.Submodules {
+		fmt.Fprintf(&b, "\n%s: %s; between %s\n", s.Name, s.Doc, s.Between)
+		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		for _, a := range s.Algorithms {
+			inner := "no inner segment"
+			if a.InnerSegment {
+				inner = "inner segment"
+			}
+			fmt.Fprintf(w, "  %s/%s\t%s\t%s\t%s\n", s.Name, a.Name, strings.Join(a.Tasks, ", "), inner, a.Doc)
+		}
+		w.Flush() // into memory
+		for _, a := range s.Algorithms {
+			for _, r := range a.Restrictions {
+				fmt.Fprintf(&b, "  %s/%s does %s\n", s.Name, a.Name, r)
+			}
+			fmt.Fprintf(&b, "  %s/%s is from %s\n", s.Name, a.Name, a.Source)
+		}
+	}
+	return b.String()
+}
+
+// version is the module's, with the revision it was built from if that is known.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	if v == "" {
+		v = "(devel)"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && !strings.Contains(v, s.Value[:min(12, len(s.Value))]) {
+			v += " " + s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return v
+}

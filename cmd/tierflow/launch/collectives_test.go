@@ -1,0 +1,402 @@
+//go:build linux
+
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+func init() {
+	rankPrograms["conform"] = conform
+	rankPrograms["sum"] = sums
+	rankPrograms["victim"] = victim
+	rankPrograms["lazy"] = lazy
+	rankPrograms["busy"] = busy
+}
+
+// plans forces every algorithm of every submodule at each level, under every
+// shape, with few and many segments.
+func plans() (texts []string) {
+	for _, shape := range tasks.Shapes() {
+		inside, between := choices(submodules.SharedNode), choices(0)
+		for i := range max(len(inside), len(between)) {
+			p := tasks.Plan{Shape: shape, Segment: 16 << 10, Window: 1 + i%3}
+			if i%2 == 1 {
+				p.Segment = tasks.Whole
+			}
+			for kind, c := range inside[i%len(inside)] {
+				p = p.Set("s"+kind, c)
+			}
+			for kind, c := range between[i%len(between)] {
+				p = p.Set("i"+kind, c)
+			}
+			texts = append(texts, p.String())
+		}
+	}
+	return texts
+}
+
+// choices lists algorithms with the kinds of tasks they do; those that need shared
+// memory only for reach submodules.SharedNode.
+func choices(reach submodules.Reach) (list []map[string]tasks.Choice) {
+	for _, sub := range all.Submodules() {
+		if sub.Reach() == submodules.SharedNode && reach != submodules.SharedNode {
+			continue
+		}
+		for _, a := range sub.Algorithms() {
+			does := map[string]tasks.Choice{}
+			for _, op := range []tasks.Collective{tasks.Bcast, tasks.Reduce} {
+				if a.Does(op) {
+					does[tasks.Kind{Symbol: 'x', Op: op}.String()[1:]] = tasks.Choice{Submodule: sub.Name(), Algorithm: a.Name}
+				}
+			}
+			if len(does) > 0 {
+				list = append(list, does)
+			}
+		}
+	}
+	return list
+}
+
+// conform enters a job for each plan, args[0] of them at most, and checks all
+// collectives; args[1] is the largest number of elements.
+func conform(args []string) {
+	list := plans()
+	most, err := strconv.Atoi(args[0])
+	check(err)
+	count, err := strconv.Atoi(args[1])
+	check(err)
+	list = list[:min(len(list), most)]
+	for _, plan := range list {
+		if err := conformTo(plan, count); err != nil {
+			check(fmt.Errorf("plan %s: %w", plan, err))
+		}
+	}
+	fmt.Println("conforms to", len(list) > 0)
+}
+
+func conformTo(plan string, count int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), forever)
+	defer cancel()
+	c, err := planner.Join(ctx, &planner.Options{Plan: plan})
+	if err != nil {
+		return err
+	}
+	for _, n := range []int{1, 700, count} {
+		if err := collectives(ctx, c, n); err != nil {
+			return fmt.Errorf("rank %d, %d elements: %w", c.Rank(), n, err)
+		}
+	}
+	return c.Close()
+}
+
+// collectives runs and checks each of them on n elements.
+func collectives(ctx context.Context, c *planner.Comm, n int) error {
+	send, recv := make([]int32, n), make([]int32, n)
+	for i := range send {
+		send[i] = int32(i + c.Rank())
+	}
+	p, root := int32(c.Size()), c.Size()-1
+	if err := planner.AllreduceNow(ctx, c, send, recv, tasks.Sum); err != nil {
+		return err
+	}
+	for i, got := range recv {
+		if want := p*int32(i) + p*(p-1)/2; got != want {
+			return fmt.Errorf("allreduce: element %d is %d, want %d", i, got, want)
+		}
+	}
+	if err := planner.BcastNow(ctx, c, send, root); err != nil {
+		return err
+	}
+	for i, got := range send {
+		if want := int32(i + root); got != want {
+			return fmt.Errorf("bcast: element %d is %d, want %d", i, got, want)
+		}
+	}
+	return planner.BarrierNow(ctx, c)
+}
+
+// sums runs the collectives under the built-in plan and says so.
+func sums([]string) {
+	ctx, cancel := context.WithTimeout(context.Background(), forever)
+	defer cancel()
+	c, err := planner.Join(ctx, nil)
+	check(err)
+	check(collectives(ctx, c, 100_000))
+	fmt.Printf("rank %d of %d on %d nodes is content\n", c.Rank(), c.Size(), c.Topology().Nodes())
+	check(c.Close())
+}
+
+// victim runs allreduces until one fails, and says when and how. Rank args[0]
+// kills itself in the middle.
+func victim(args []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), forever)
+	defer cancel()
+	c, err := planner.Join(ctx, nil)
+	check(err)
+	buf := make([]int32, 300_000)
+	col, err := planner.Allreduce(c, buf, buf, tasks.Max)
+	check(err)
+	if strconv.Itoa(c.Rank()) == args[0] {
+		time.AfterFunc(200*time.Millisecond, func() {
+			fmt.Println("dies at", time.Now().UnixNano())
+			check(syscall.Kill(os.Getpid(), syscall.SIGKILL))
+		})
+	}
+	for err == nil {
+		err = col.Run(ctx)
+	}
+	seen := time.Now()
+	var peer *planner.PeerError
+	if !errors.As(err, &peer) {
+		check(fmt.Errorf("rank %d: %w", c.Rank(), err))
+	}
+	again := col.Run(ctx)
+	if !errors.Is(again, planner.ErrBroken) || time.Since(seen) > 10*time.Millisecond {
+		check(fmt.Errorf("the next call took %v: %w", time.Since(seen), again))
+	}
+	began := time.Now()
+	_ = c.Close() // a neighbour in the control tree may be gone
+	fmt.Printf("rank %d blames %d at %d, closed in %v\n", c.Rank(), peer.Rank, seen.UnixNano(), time.Since(began) < 6*time.Second)
+}
+
+// lazy says what processor time a rank takes that is in no call, and one that
+// waits in a call for a rank that comes a second later.
+func lazy([]string) {
+	ctx, cancel := context.WithTimeout(context.Background(), forever)
+	defer cancel()
+	c, err := planner.Join(ctx, nil)
+	check(err)
+	check(planner.BarrierNow(ctx, c))
+	before := cpuTime()
+	time.Sleep(time.Second)
+	idle := cpuTime() - before
+	check(planner.BarrierNow(ctx, c))
+	if c.Rank() == c.Size()-1 {
+		time.Sleep(time.Second)
+	}
+	before = cpuTime()
+	check(planner.BarrierNow(ctx, c))
+	fmt.Printf("rank %d: idle %d us, waiting %d us\n", c.Rank(), idle.Microseconds(), (cpuTime() - before).Microseconds())
+	check(c.Close())
+}
+
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	check(syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// busy runs args[0] allreduces and says how long one takes.
+func busy(args []string) {
+	n, err := strconv.Atoi(args[0])
+	check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), forever)
+	defer cancel()
+	c, err := planner.Join(ctx, nil)
+	check(err)
+	buf := make([]int32, 1000)
+	col, err := planner.Allreduce(c, buf, buf, tasks.Max)
+	check(err)
+	began := time.Now()
+	for range n {
+		check(col.Run(ctx))
+	}
+	fmt.Printf("rank %d: %v each\n", c.Rank(), time.Since(began)/time.Duration(n))
+	check(c.Close())
+}
+
+// count is how often a pattern occurs.
+func count(text, pattern string) int {
+	return len(regexp.MustCompile(pattern).FindAllString(text, -1))
+}
+
+// Every algorithm under every shape, between processes of one node and of two.
+func TestCollectivesConform(t *testing.T) {
+	for name, o := range map[string]Options{
+		"one node":  {Ranks: 4},
+		"two nodes": {Hosts: "a:2,b:2", Launcher: "local"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			most := "1000"
+			if testing.Short() {
+				most = "4"
+			}
+			o.Program = rankLine(t, "conform", most, "30000")
+			r := run(t, o)
+			r.want(t, 0)
+			if got := count(r.stdout.String(), "conforms to true"); got != 4 {
+				t.Errorf("%d ranks conform:\n%s%s", got, r.stdout.String(), r.stderr.String())
+			}
+		})
+	}
+}
+
+// More ranks than cores: nobody starves.
+func TestCollectivesOversubscribed(t *testing.T) {
+	r := run(t, Options{Ranks: 8, Program: rankLine(t, "busy", "300")})
+	r.want(t, 0)
+	if got := count(r.stdout.String(), " each"); got != 8 {
+		t.Errorf("%d ranks ended:\n%s", got, r.stdout.String())
+	}
+	if r.took > 15*time.Second {
+		t.Errorf("took %v", r.took)
+	}
+	t.Log(strings.SplitN(r.stdout.String(), "\n", 2)[0])
+}
+
+// Ranks in no call take no processor time; those that wait long, little.
+func TestCollectivesIdle(t *testing.T) {
+	for name, o := range map[string]Options{"shared memory": {Ranks: 3}, "TCP": {Hosts: "a:1,b:1,c:1", Launcher: "local"}} {
+		o.Program = rankLine(t, "lazy")
+		r := run(t, o)
+		r.want(t, 0)
+		lines := regexp.MustCompile(`rank (\d): idle (\d+) us, waiting (\d+) us`).FindAllStringSubmatch(r.stdout.String(), -1)
+		if len(lines) != 3 {
+			t.Fatalf("%s: %s", name, r.stdout.String())
+		}
+		for _, l := range lines {
+			idle, _ := strconv.Atoi(l[2])
+			waiting, _ := strconv.Atoi(l[3])
+			t.Logf("%s: %s", name, l[0])
+			if idle > 20_000 || waiting > 150_000 {
+				t.Errorf("%s: rank %s took %d us of a second idle and %d us waiting", name, l[1], idle, waiting)
+			}
+		}
+	}
+}
+
+// byHand starts a rank program once for each environment, without a launcher, and
+// returns what they print when all have ended.
+func byHand(t *testing.T, environments [][]string, program ...string) (out string, errs []error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), forever)
+	defer cancel()
+	var outs []*buffer
+	var cmds []*exec.Cmd
+	for _, env := range environments {
+		line := rankLine(t, program[0], program[1:]...)
+		cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+		cmd.Env = append(os.Environ(), env...)
+		b := &buffer{}
+		cmd.Stdout, cmd.Stderr = b, b
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		outs, cmds = append(outs, b), append(cmds, cmd)
+	}
+	for i, cmd := range cmds {
+		errs = append(errs, cmd.Wait())
+		out += outs[i].String()
+	}
+	return out, errs
+}
+
+// freePort is one that nobody listens on for now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// tierflowVariables is the environment of each of n ranks, perNode on each node.
+func tierflowVariables(t *testing.T, n, perNode int) (environments [][]string) {
+	at := "127.0.0.1:" + freePort(t)
+	for r := range n {
+		environments = append(environments, []string{
+			fmt.Sprint("TIERFLOW_RANK=", r), fmt.Sprint("TIERFLOW_SIZE=", n), "TIERFLOW_RENDEZVOUS=" + at,
+			"TIERFLOW_SECRET=by hand", fmt.Sprint("TIERFLOW_NODE=node", r/perNode),
+		})
+	}
+	return environments
+}
+
+// Two commands typed by hand, and two that torchrun would start, are a job too.
+func TestCollectivesByHand(t *testing.T) {
+	port := freePort(t)
+	var torch [][]string
+	for r := range 2 {
+		torch = append(torch, []string{
+			fmt.Sprint("RANK=", r), "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port, "TIERFLOW_SECRET=none",
+		})
+	}
+	for name, env := range map[string][][]string{"tierflow": tierflowVariables(t, 2, 2), "torchrun": torch} {
+		out, errs := byHand(t, env, "sum")
+		if err := errors.Join(errs...); err != nil || count(out, "is content") != 2 {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+// A rank that is killed is named by all others within a second.
+func TestCollectivesKilledRank(t *testing.T) {
+	for _, perNode := range []int{4, 2, 1} {
+		for _, victim := range []int{3, 0} {
+			t.Run(fmt.Sprintf("%d of %d per node", victim, perNode), func(t *testing.T) {
+				out, errs := byHand(t, tierflowVariables(t, 4, perNode), "victim", strconv.Itoa(victim))
+				dead := regexp.MustCompile(`dies at (\d+)`).FindStringSubmatch(out)
+				blames := regexp.MustCompile(fmt.Sprintf(`rank \d blames %d at (\d+), closed in true`, victim)).FindAllStringSubmatch(out, -1)
+				if dead == nil || len(blames) != 3 || errs[victim] == nil {
+					t.Fatalf("%v\n%s", errs, out)
+				}
+				at, _ := strconv.ParseInt(dead[1], 10, 64)
+				for _, b := range blames {
+					seen, _ := strconv.ParseInt(b[1], 10, 64)
+					if took := time.Duration(seen - at); took > time.Second {
+						t.Errorf("known after %v", took)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A launcher that is killed leaves no rank, and no file of shared memory.
+func TestCollectivesKilledLauncher(t *testing.T) {
+	before := sharedFiles(t)
+	mark := marked(t)
+	cmd, out := launcher(t, Options{Ranks: 4, Program: append(rankLine(t, "busy"), "100000000", mark)})
+	wantProcesses(t, mark, 4, 5*time.Second)
+	time.Sleep(300 * time.Millisecond) // in the middle of it
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	wantProcesses(t, mark, 0, 5*time.Second)
+	if after := sharedFiles(t); after != before {
+		t.Errorf("%d files of shared memory before, %d after\n%s", before, after, out.String())
+	}
+}
+
+func sharedFiles(t *testing.T) int {
+	t.Helper()
+	files, err := os.ReadDir("/dev/shm")
+	if err != nil {
+		t.Skip("no /dev/shm to look at: ", err)
+	}
+	return len(files)
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+)
+
+// launched is the job of processes that this one is a rank of.
+type launched struct{ world *planner.Comm }
+
+var _ job = launched{}
+
+// isLaunched reports whether a launcher started this process as a rank.
+func isLaunched() bool { return os.Getenv("TIERFLOW_RANK") != "" || os.Getenv("RANK") != "" }
+
+// joinJob enters the job of this process. Only rank 0 is to print: the other
+// ranks' writers are dropped.
+func joinJob(ctx context.Context, stdout, stderr io.Writer) (j launched, out, notes io.Writer, err error) {
+	world, err := planner.Join(ctx, nil)
+	if err != nil {
+		return j, nil, nil, err
+	}
+	if world.Rank() > 0 {
+		stdout, stderr = io.Discard, io.Discard
+	}
+	return launched{world}, stdout, stderr, nil
+}
+
+// Topology is where the job's processes are.
+func (l launched) Topology() *levels.Topology { return l.world.Topology() }
+
+// dupTime bounds the wait for ranks that don't come to make a communicator.
+const dupTime = 30 * time.Second
+
+// Local makes a communicator of all processes; all must ask for the same ones in
+// the same order.
+func (l launched) Local(plan string) ([]*planner.Comm, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), dupTime)
+	defer cancel()
+	c, err := l.world.DupWith(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
+	return []*planner.Comm{c}, nil
+}
+
+// String is for headers.
+func (l launched) String() string {
+	t := l.Topology()
+	return fmt.Sprintf("%v: %d process%s on %d node%s; real links", t, t.Size(), es(t.Size()), t.Nodes(), plural(t.Nodes()))
+}
+
+func es(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "es"
+}

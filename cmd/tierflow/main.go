@@ -1,0 +1,22 @@
+// Command tierflow runs, measures, draws, traces and checks collectives, and
+// launches jobs that use them. It holds no algorithm of its own: each subcommand
+// is a file that reads flags, calls the library and prints.
+//
+//	tierflow bench coll allreduce            # measure, on goroutine ranks
+//	tierflow dag allreduce --topo 2x2 -o a.svg
+//	tierflow verify all --random 1000        # prove programs right, no bytes moved
+//	tierflow trace allreduce -o trace.json   # open in Perfetto
+//	tierflow run -n 8 -- ./prog              # launch processes
+//
+// The exit status is 0, 1 when something failed or was found wrong, 2 for wrong
+// arguments; tierflow run ends with its program's.
+package main
+
+import (
+	"context"
+	"os"
+)
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tierflow/tierflow/dag/dagtest"
+	"github.com/tierflow/tierflow/planner"
+)
+
+// said is what a run of the command left behind.
+type said struct {
+	status      int
+	out, errors string
+}
+
+// tierflow runs the command as a user does, without a forced plan.
+func tierflow(t *testing.T, args ...string) said {
+	t.Helper()
+	t.Setenv(planner.PlanVariable, "")
+	var out, errors bytes.Buffer
+	status := run(t.Context(), args, strings.NewReader(""), &out, &errors)
+	return said{status, out.String(), errors.String()}
+}
+
+// succeeds runs the command and wants nothing but output.
+func succeeds(t *testing.T, args ...string) string {
+	t.Helper()
+	s := tierflow(t, args...)
+	if s.status != 0 || s.errors != "" {
+		t.Fatalf("tierflow %s: status %d, errors %q", strings.Join(args, " "), s.status, s.errors)
+	}
+	return s.out
+}
+
+// decode reads JSON that must have exactly the fields of T.
+func decode[T any](t *testing.T, text string) (v T) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return v
+}
+
+func golden(name string) string { return "../../testdata/cli/" + name }
+
+func TestHelp(t *testing.T) {
+	for _, command := range []string{"", "bench", "bench coll", "plan", "dag", "trace", "verify", "info", "run"} {
+		name := strings.ReplaceAll("help "+command, " ", "_")
+		t.Run(name, func(t *testing.T) {
+			args := append(strings.Fields(command), "--help")
+			help := succeeds(t, args...)
+			dagtest.Golden(t, golden(strings.TrimSuffix(name, "_")+".txt"), help)
+			if again := succeeds(t, append([]string{"help"}, strings.Fields(command)...)...); again != help {
+				t.Errorf("tierflow help %s prints something else than --help", command)
+			}
+		})
+	}
+}
+
+// Each wrong call ends with status 2 and one complaint, and prints nothing else.
+func TestWrongArguments(t *testing.T) {
+	folder := t.TempDir()
+	broken := filepath.Join(folder, "broken.json")
+	if err := os.WriteFile(broken, []byte(`{"spec": "4y2"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, line := range []string{
+		"",
+		"nosuch",
+		"help nosuch",
+		"--nosuch",
+		"bench",
+		"bench col allreduce",
+		"bench coll",
+		"bench coll allreduce bcast",
+		"bench coll gossip",
+		"bench coll bcast,bcast",
+		"bench coll allreduce --topo 4y2",
+		"bench coll allreduce --topo missing.json",
+		"bench coll allreduce --topo " + broken,
+		"bench coll allreduce --bytes 4x",
+		"bench coll allreduce --bytes all",
+		"bench coll allreduce --bytes 5",
+		"bench coll allreduce --bytes -4",
+		"bench coll allreduce --bytes 4:1MiB",
+		"bench coll allreduce --bytes 4:1MiB:x1",
+		"bench coll allreduce --bytes 1MiB:4:x4",
+		"bench coll allreduce --bytes 1PiB",
+		"bench coll allreduce --bytes 1TiB",
+		"bench coll allreduce --dtype f33 --reduce-op summ",
+		"bench coll allreduce --reduce-op band",
+		"bench coll allreduce --root 1",
+		"bench coll bcast --root 8",
+		"bench coll bcast --reduce-op sum",
+		"bench coll barrier --bytes 4",
+		"bench coll allreduce --link 1gbit",
+		"bench coll allreduce --link i=1gbit,2gbit",
+		"bench coll allreduce --link i=fast",
+		"bench coll allreduce --link i=-1gbit",
+		"bench coll allreduce --topo 8 --link i=1gbit",
+		"bench coll allreduce --plan shape=star",
+		"bench coll allreduce --plan i=nosuch",
+		"bench coll allreduce --plan s=sm/slots/x",
+		"bench coll allreduce --iters -1",
+		"bench coll allreduce --time 0s",
+		"bench coll allreduce --iters 3 --time 1s",
+		"bench coll allreduce --iters many",
+		"plan",
+		"plan allreduce --bytes 4,8",
+		"dag allreduce --format png",
+		"dag allreduce --format json --stages",
+		"dag allreduce --stages --all",
+		"dag allreduce --stages --reduce",
+		"dag allreduce --stages --steps",
+		"dag allreduce --role boss",
+		"dag allreduce --role member --topo 4x1",
+		"dag allreduce --rank 8",
+		"dag allreduce --rank 1 --all",
+		"dag allreduce --segments 3..1",
+		"dag allreduce --segments x",
+		"dag allreduce --segments 99",
+		"dag allreduce --steps --plan i=sm",
+		"trace allreduce",
+		"trace allreduce -o x --format svg",
+		"trace allreduce --format text --width 0",
+		"verify",
+		"verify scan",
+		"verify all --random 0",
+		"verify all --seed 3",
+		"verify all --random 3 --bytes 4",
+		"verify bcast --max-ranks 0",
+		"verify bcast --root 8",
+		"info now",
+		"run",
+		"run ./prog",
+		"run -n 2 ./prog -- x",
+		"run -n two -- ./prog",
+	} {
+		s := tierflow(t, strings.Fields(line)...)
+		if s.status != 2 || s.out != "" || strings.Count(s.errors, "tierflow") == 0 {
+			t.Errorf("tierflow %s: status %d, output %q, errors %q; want status 2 and a complaint", line, s.status, s.out, s.errors)
+		}
+		all.WriteString(strings.ReplaceAll("$ tierflow "+line+"\n"+s.errors, folder, "FOLDER"))
+	}
+	dagtest.Golden(t, golden("wrong.txt"), all.String())
+}
+
+func TestBareHelpFlagOnEveryCommand(t *testing.T) {
+	if v := succeeds(t, "--version"); !strings.HasPrefix(v, "tierflow version ") {
+		t.Errorf("--version prints %q", v)
+	}
+}

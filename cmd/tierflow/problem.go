@@ -1,0 +1,210 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/executor/kernel"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// problem is the flags that say what to do, and on what machine.
+type problem struct {
+	command *cobra.Command
+	topo    string
+	bytes   string
+	dtype   string
+	op      string
+	root    int
+	plan    string
+}
+
+// The collectives in help texts and complaints.
+const whichCollective = "a collective: bcast, allreduce or barrier"
+
+// Texts of flags that several commands have.
+const (
+	topoText = "machine: 4x2 is 4 nodes of 2 ranks; or a file of JSON"
+	planText = "plan, such as shape=han,fs=256KiB,i=adapt/chain,s=sm"
+)
+
+func (p *problem) topoFlag(c *cobra.Command, value string) {
+	p.command = c
+	c.Flags().StringVar(&p.topo, "topo", value, topoText)
+}
+
+func (p *problem) requestFlags(c *cobra.Command, bytes, bytesText string) {
+	p.command = c
+	c.Flags().StringVar(&p.bytes, "bytes", bytes, bytesText)
+	c.Flags().StringVar(&p.dtype, "dtype", "f32", "element type")
+	c.Flags().StringVar(&p.op, "reduce-op", "sum", "operation of reductions")
+	c.Flags().IntVar(&p.root, "root", 0, "root of bcast")
+}
+
+func (p *problem) planFlag(c *cobra.Command, text string) {
+	p.command = c
+	c.Flags().StringVar(&p.plan, "plan", "", text)
+}
+
+// topology reads --topo: a spec, the name of a file of JSON, or JSON itself.
+func (p *problem) topology() (t *levels.Topology, err error) {
+	switch {
+	case strings.HasPrefix(p.topo, "{"):
+		t, err = levels.ParseJSON("", []byte(p.topo))
+	case strings.HasSuffix(p.topo, ".json"):
+		var data []byte
+		if data, err = os.ReadFile(p.topo); err == nil {
+			t, err = levels.ParseJSON(p.topo, data)
+		}
+	default:
+		t, err = levels.Parse(p.topo)
+	}
+	if err != nil {
+		return nil, usagef("--topo: %w", err)
+	}
+	return t, nil
+}
+
+// collective reads an operand.
+func collective(name string) (tasks.Collective, error) {
+	c, err := tasks.ParseCollective(name)
+	return c, usage(err)
+}
+
+// request makes the request for one size; all that is wrong comes at once.
+func (p *problem) request(coll tasks.Collective, bytes int64, t *levels.Topology) (tasks.Request, error) {
+	r := tasks.Request{Coll: coll}
+	if coll == tasks.Barrier {
+		return r, nil
+	}
+	var errs []error
+	var err error
+	if r.Type, err = tasks.ParseDatatype(p.dtype); err != nil {
+		errs = append(errs, fmt.Errorf("--dtype: %w", err))
+	} else if size := int64(r.Type.Size()); bytes%size != 0 {
+		errs = append(errs, fmt.Errorf("--bytes %s: not a multiple of %d bytes, the size of %v", tasks.FormatBytes(bytes), size, r.Type))
+	} else {
+		r.Count = bytes / size
+	}
+	if r.Reduces() {
+		r.Op, err = p.operation(r.Type)
+		errs = append(errs, err)
+	} else {
+		r.Root = levels.Rank(p.root)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return r, usage(err)
+	}
+	return r, usage(r.Validate(t.Size()))
+}
+
+// operation reads --reduce-op, which must be defined on t.
+func (p *problem) operation(t tasks.Datatype) (tasks.Op, error) {
+	op, err := tasks.ParseOp(p.op)
+	if err == nil && t.Valid() {
+		_, err = kernel.For(op, t)
+	}
+	if err != nil {
+		return op, fmt.Errorf("--reduce-op: %w", err)
+	}
+	return op, nil
+}
+
+// applies complains of flags that were given though none of the collectives has
+// what they say.
+func (p *problem) applies(colls ...tasks.Collective) error {
+	has := map[string]bool{}
+	for _, c := range colls {
+		has["root"] = has["root"] || c == tasks.Bcast
+		has["reduce-op"] = has["reduce-op"] || c == tasks.Allreduce
+		has["dtype"] = has["dtype"] || c != tasks.Barrier
+		has["bytes"] = has["bytes"] || c != tasks.Barrier
+	}
+	var errs []error
+	for _, name := range []string{"root", "reduce-op", "dtype", "bytes"} {
+		if p.command.Flags().Changed(name) && !has[name] {
+			errs = append(errs, fmt.Errorf("--%s: %v has no such thing", name, colls[0]))
+		}
+	}
+	return usage(errors.Join(errs...))
+}
+
+// size reads --bytes where it is one size.
+func (p *problem) size() (int64, error) {
+	all, err := parseSizes(p.bytes)
+	if err != nil {
+		return 0, usagef("--bytes: %w", err)
+	}
+	if len(all) != 1 {
+		return 0, usagef("--bytes %s: %d sizes; give one", p.bytes, len(all))
+	}
+	return all[0], nil
+}
+
+// one reads all that makes one request.
+func (p *problem) one(operand string) (r tasks.Request, t *levels.Topology, err error) {
+	coll, err := collective(operand)
+	if err != nil {
+		return r, nil, err
+	}
+	if err := p.applies(coll); err != nil {
+		return r, nil, err
+	}
+	if t, err = p.topology(); err != nil {
+		return r, nil, err
+	}
+	n, err := p.size()
+	if err != nil {
+		return r, nil, err
+	}
+	r, err = p.request(coll, n, t)
+	return r, t, err
+}
+
+// forced reads --plan, or the environment if it isn't given.
+func (p *problem) forced(reg submodules.Registry) (tasks.Forced, error) {
+	text, origin := p.plan, "--plan"
+	if text == "" {
+		text, origin = os.Getenv(planner.PlanVariable), planner.PlanVariable
+	}
+	f, err := tasks.ParseForced(text)
+	if err != nil {
+		return nil, usagef("%s: %w", origin, err)
+	}
+	for _, item := range f {
+		if err := reg.Check(item.Plan); err != nil {
+			return nil, usagef("%s: %w", origin, err)
+		}
+	}
+	return f, nil
+}
+
+// decided is the plan for a request: what is forced over the built-in rule.
+func decided(f tasks.Forced, r tasks.Request, t *levels.Topology) tasks.Plan {
+	base, _ := planner.Rule(r, t)
+	return f.For(r.Coll).Over(base)
+}
+
+// parseCollectives reads bcast,allreduce.
+func parseCollectives(list string) ([]tasks.Collective, error) {
+	var all []tasks.Collective
+	for _, name := range strings.Split(list, ",") {
+		c, err := collective(name)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(all, c) {
+			return nil, usagef("collective %v is given twice", c)
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}

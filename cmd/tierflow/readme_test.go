@@ -1,0 +1,103 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tierflow/tierflow/submodules/all"
+)
+
+func readme(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// between is the text from after one mark to before the next.
+func between(t *testing.T, text, from, to string) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(text, from)
+	inner, _, ended := strings.Cut(rest, to)
+	if !ok || !ended {
+		t.Fatalf("README.md has nothing between %q and %q", from, to)
+	}
+	return inner
+}
+
+// The README's program must compile, and print what the README says under the
+// launcher.
+func TestReadmeProgram(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("ranks as processes need Linux")
+	}
+	text := readme(t)
+	dir := t.TempDir()
+	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "prog")
+	if err := os.WriteFile(source, []byte(between(t, text, "```go\n", "```")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, source).CombinedOutput(); err != nil {
+		t.Fatalf("the README's program does not compile: %v\n%s", err, out)
+	}
+	const command = "$ tierflow run -n 2 -- ./prog\n"
+	want := sortedLines(between(t, text, command, "```"))
+	t.Setenv("TIERFLOW_TEST_AGENT", "1") // see TestMain
+	got := sortedLines(succeeds(t, "run", "-n", "2", "--oversubscribe", "--agent", os.Args[0], "--", program))
+	if !slices.Equal(got, want) {
+		t.Errorf("%sprints %q, the README says %q", command, got, want)
+	}
+}
+
+func sortedLines(s string) []string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	slices.Sort(lines)
+	return lines
+}
+
+// What the README's command table calls must parse, and leave no command out.
+func TestReadmeCommands(t *testing.T) {
+	table := between(t, readme(t), "| command | what it does |", "\n\n")
+	root := app{all.Submodules()}.root()
+	for _, sub := range root.Commands() {
+		if !sub.Hidden && !strings.Contains(table, "`tierflow "+sub.Name()) {
+			t.Errorf("the README's table has no tierflow %s", sub.Name())
+		}
+	}
+	for row := range strings.Lines(table) {
+		_, rest, ok := strings.Cut(row, "`tierflow ")
+		if !ok {
+			continue
+		}
+		line, _, _ := strings.Cut(rest, "`")
+		sub, args, err := root.Find(strings.Fields(line))
+		if err != nil || !sub.Runnable() || sub.ParseFlags(args) != nil {
+			t.Errorf("tierflow %s: no such command, or flags", line)
+		}
+	}
+}
+
+// Files and folders that the README points at must exist.
+func TestReadmePaths(t *testing.T) {
+	root := os.DirFS(filepath.Join("..", ".."))
+	paths := []string{"LICENSE", "testdata/readme/allreduce.svg", "cmd/tierflow/imports_test.go"}
+	for row := range strings.Lines(between(t, readme(t), "| folder | what is in it |\n|---|---|\n", "\n\n")) {
+		paths = append(paths, between(t, row, "| `", "` |"))
+	}
+	for _, p := range paths {
+		if !strings.Contains(readme(t), p) {
+			t.Errorf("README.md no longer mentions %s", p)
+		}
+		if _, err := fs.Stat(root, p); err != nil {
+			t.Errorf("README.md mentions what is not there: %v", err)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// result is one row: an operation, a size, a plan. Times are those of the slowest
+// rank, bandwidths are 1e9 bytes per second at the median time.
+type result struct {
+	Collective string  `json:"collective"`
+	Shape      string  `json:"shape"`
+	Plan       string  `json:"plan"`
+	Bytes      int64   `json:"bytes"`
+	Ranks      int     `json:"ranks"`
+	Nodes      int     `json:"nodes"`
+	Iters      int     `json:"iters"` // samples
+	Min        float64 `json:"min_us"`
+	P50        float64 `json:"p50_us"`
+	P99        float64 `json:"p99_us"`
+	AlgBW      float64 `json:"algbw_gbps"`
+	BusBW      float64 `json:"busbw_gbps"`
+	Wrong      int64   `json:"wrong"` // elements
+}
+
+// newResult sums up a measured subject.
+func newResult(s *subject) result {
+	quantile := func(p float64) float64 { return round(stat.Quantile(p, stat.Empirical, s.times, nil), 1e3) }
+	p, t := s.calls[0].Plan(), s.comm.Topology()
+	r := result{
+		Collective: s.request.Coll.String(), Shape: p.Shape.String(), Plan: p.String(),
+		Bytes: s.request.Bytes(), Ranks: t.Size(), Nodes: t.Nodes(), Iters: len(s.times),
+		Min: round(s.times[0], 1e3), P50: quantile(0.5), P99: quantile(0.99), Wrong: s.wrong[0],
+	}
+	if r.P50 > 0 {
+		r.AlgBW = round(float64(r.Bytes)/1e3/r.P50, 1e6)
+		r.BusBW = round(r.AlgBW*busFactor(s.request.Coll, r.Ranks), 1e6)
+	}
+	return r
+}
+
+// round keeps what a measurement can tell: 1e3 parts of a microsecond, 1e6 of a
+// GB/s.
+func round(v, parts float64) float64 { return math.Round(v*parts) / parts }
+
+// busFactor turns the bandwidth of an algorithm into that of its busiest link,
+// as NCCL's tests define it.
+func busFactor(c tasks.Collective, ranks int) float64 {
+	if c == tasks.Allreduce {
+		return 2 * float64(ranks-1) / float64(ranks)
+	}
+	return 1
+}
+
+// results prints rows as they come, or all at once as JSON.
+type results struct {
+	out  io.Writer
+	json bool
+	all  []result
+}
+
+var columns = []string{"collective", "shape", "bytes", "iters", "min µs", "p50 µs", "p99 µs", "algbw", "busbw", "wrong"}
+
+func (r *results) head() error {
+	if r.json {
+		return nil
+	}
+	return r.line(columns)
+}
+
+func (r *results) add(row result) error {
+	r.all = append(r.all, row)
+	if r.json {
+		return nil
+	}
+	us := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
+	return r.line([]string{
+		row.Collective, row.Shape, tasks.FormatBytes(row.Bytes), strconv.Itoa(row.Iters),
+		us(row.Min), us(row.P50), us(row.P99), us(row.AlgBW), us(row.BusBW), strconv.FormatInt(row.Wrong, 10),
+	})
+}
+
+// line prints one row at once: its columns are wide enough for all, so that they
+// line up though rows come seconds apart.
+func (r *results) line(cells []string) error {
+	w := tabwriter.NewWriter(r.out, 11, 0, 1, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, strings.Join(cells, "\t")+"\t")
+	return w.Flush()
+}
+
+// end prints what is to be printed at the end, and returns an error if a result
+// was wrong.
+func (r *results) end() error {
+	if r.json {
+		if err := writeJSON(r.out, map[string]any{"results": r.all}); err != nil {
+			return err
+		}
+	}
+	wrong, rows := int64(0), 0
+	for _, row := range r.all {
+		wrong += row.Wrong
+		rows += b2i(row.Wrong > 0)
+	}
+	if wrong > 0 {
+		return fmt.Errorf("%d elements are wrong, in %d of %d rows", wrong, rows, len(r.all))
+	}
+	return nil
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}

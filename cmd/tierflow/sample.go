@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+const (
+	// sampleTime is how long a sample is at least, in calls: an operation of less
+	// than 200 µs is called over 100 times, so that clock and barrier don't count.
+	sampleTime = 20 * time.Millisecond
+	maxCalls   = 10_000
+	minSamples = 5
+	maxSamples = 10_000
+	// maxRoots bounds the programs that a bcast with rotating root needs.
+	maxRoots = 16
+)
+
+// poison is what a buffer holds before it gets its result.
+var poison = bytes.Repeat([]byte{0xA5}, 4<<10)
+
+// effort says how long to measure.
+type effort struct {
+	samples int           // 0: as many as fit into time
+	time    time.Duration // of one size and plan
+}
+
+// subject is one rank's part of an operation under one plan.
+type subject struct {
+	comm    *planner.Comm
+	request tasks.Request
+	rotate  bool // the root of a bcast
+	send    []byte
+	recv    []byte
+	calls   []*planner.Collective // the same operation, of one root after the other
+	turn    int                   // index into calls of the next one
+	results [][]byte              // by call: one period of what recv must hold
+	perCall int                   // calls in a sample
+	times   []float64             // µs per call, by sample
+	wrong   []int64               // one number: elements, in all results so far
+}
+
+// newSubject prepares the operation on new buffers.
+func newSubject(c *planner.Comm, r tasks.Request, rotate bool) (*subject, error) {
+	s := &subject{comm: c, request: r, rotate: rotate, perCall: 1, wrong: make([]int64, 1), recv: buffer(r.Bytes())}
+	if r.Reduces() {
+		s.send = buffer(r.Bytes())
+		tile(s.send, input(r, c.Rank(), c.Size()))
+	}
+	return s, s.addCall(r.Root)
+}
+
+func (s *subject) addCall(root levels.Rank) error {
+	r := s.request
+	r.Root = root
+	call, err := prepare(s.comm, r, s.send, s.recv)
+	if err != nil {
+		return err
+	}
+	result := []byte{}
+	if r.Coll != tasks.Barrier {
+		if result, err = output(r, int(root), s.comm.Size()); err != nil {
+			return err
+		}
+	}
+	s.calls, s.results = append(s.calls, call), append(s.results, result)
+	return nil
+}
+
+// warm finds out how long a call takes, on the slowest rank, and how many make a
+// sample. It is the same on all ranks.
+func (s *subject) warm(ctx context.Context) (estimate time.Duration, err error) {
+	best := []float64{math.Inf(1)}
+	for range 3 {
+		d, err := s.sample(ctx)
+		if err != nil {
+			return 0, err
+		}
+		best[0] = min(best[0], d.Seconds())
+	}
+	if err := agree(ctx, s.comm, best, tasks.Max); err != nil {
+		return 0, err
+	}
+	estimate = max(time.Duration(best[0]*1e9), 1)
+	s.perCall = int(min((sampleTime+estimate-1)/estimate, maxCalls))
+	return estimate, s.addRoots(ctx)
+}
+
+// addRoots lets the root of a bcast rotate in samples of several calls: else a
+// root would be calls ahead of the others, and calls would overlap. Each new call
+// runs once, so that its result is looked at.
+func (s *subject) addRoots(ctx context.Context) error {
+	if !s.rotate || s.perCall == 1 {
+		return nil
+	}
+	calls := s.perCall
+	s.perCall = 1
+	defer func() { s.perCall = calls }()
+	for _, root := range roots(s.comm.Topology())[1:] {
+		if err := s.addCall(root); err != nil {
+			return err
+		}
+		s.turn = len(s.calls) - 1
+		if _, err := s.sample(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// roots lists ranks so that neighbours are on different nodes: each call must wait
+// for the one before to have come there.
+func roots(t *levels.Topology) []levels.Rank {
+	byNode := make([][]levels.Rank, t.Nodes())
+	for r := range levels.Rank(t.Size()) {
+		node := t.Node(r)
+		byNode[node] = append(byNode[node], r)
+	}
+	var all []levels.Rank
+	for round := 0; len(all) < min(t.Size(), maxRoots); round++ {
+		for _, ranks := range byNode {
+			if round < len(ranks) {
+				all = append(all, ranks[round])
+			}
+		}
+	}
+	return all[:min(len(all), maxRoots)]
+}
+
+// sample runs the operation perCall times, all ranks beginning together, and
+// returns this rank's time. The result of the last call is checked.
+func (s *subject) sample(ctx context.Context) (time.Duration, error) {
+	first := s.calls[s.turn]
+	want := s.results[s.turn]
+	if s.request.Coll == tasks.Bcast && first.Request().Root == levels.Rank(s.comm.Rank()) {
+		tile(s.recv, want)
+	} else {
+		tile(s.recv, poison)
+	}
+	if err := planner.BarrierNow(ctx, s.comm); err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	for range s.perCall {
+		if err := s.calls[s.turn].Run(ctx); err != nil {
+			return 0, err
+		}
+		s.turn = (s.turn + 1) % len(s.calls)
+	}
+	took := time.Since(begin)
+	// Checking must not take time from ranks that are still measured.
+	if err := planner.BarrierNow(ctx, s.comm); err != nil {
+		return 0, err
+	}
+	if s.request.Coll != tasks.Barrier {
+		s.wrong[0] += wrongElements(s.recv, want, s.request.Type)
+	}
+	return took, nil
+}
+
+// measure takes samples of all subjects in turn, so that what disturbs the
+// machine disturbs all of them.
+func measure(ctx context.Context, subjects []*subject, e effort) error {
+	var round time.Duration
+	for _, s := range subjects {
+		estimate, err := s.warm(ctx)
+		if err != nil {
+			return err
+		}
+		round += estimate * time.Duration(s.perCall)
+	}
+	n := e.samples
+	if n == 0 {
+		n = int(min(max(e.time*time.Duration(len(subjects))/round, minSamples), maxSamples))
+	}
+	for range n {
+		for _, s := range subjects {
+			d, err := s.sample(ctx)
+			if err != nil {
+				return err
+			}
+			s.times = append(s.times, float64(d.Nanoseconds())/1e3/float64(s.perCall))
+		}
+	}
+	for _, s := range subjects {
+		if err := s.agree(ctx); err != nil {
+			return err
+		}
+		slices.Sort(s.times)
+	}
+	return nil
+}
+
+// agree makes times those of the slowest rank, and wrong the sum of all.
+func (s *subject) agree(ctx context.Context) error {
+	if err := agree(ctx, s.comm, s.times, tasks.Max); err != nil {
+		return fmt.Errorf("collect times: %w", err)
+	}
+	return agree(ctx, s.comm, s.wrong, tasks.Sum)
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/executor/trace"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/viz"
+)
+
+// tracing is trace.
+type tracing struct {
+	problem
+	link   string
+	format string
+	out    string
+	width  int
+
+	reg      submodules.Registry
+	request  tasks.Request
+	recorder *trace.Recorder
+	job      job
+}
+
+func (a app) traceCommand() *cobra.Command {
+	r := &tracing{reg: a.registry}
+	c := &cobra.Command{
+		Use:   "trace OP",
+		Short: "Run a collective once and show when each step ran",
+		Long: `Runs a collective (bcast, allreduce or barrier) twice on goroutine ranks and
+records every step of the second run, on all ranks. perfetto writes a file for
+ui.perfetto.dev: a process per rank, a thread per level. text draws a line per
+rank and level: b while a bcast was in progress, r a reduction, * both.
+
+It also says how much of the work inside nodes (sb) went on while the link between
+nodes was busy (ib): what the pipeline of segments is for. Waiting for a peer in
+shared memory does not count as work.`,
+		Example: `  tierflow trace allreduce --topo 4x2 --bytes 1MiB -o trace.json
+  tierflow trace bcast --link i=10gbit,20us --plan fs=64KiB --format text
+  tierflow trace allreduce --bytes 64KiB -o -`,
+		Args: operand(whichCollective),
+		RunE: interruptible(func(c *cobra.Command, args []string) error {
+			if err := r.read(args[0]); err != nil {
+				return err
+			}
+			return r.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
+		}),
+	}
+	r.topoFlag(c, "4x2")
+	r.requestFlags(c, "1MiB", "size of a rank's buffer")
+	r.planFlag(c, planText)
+	f := c.Flags()
+	f.StringVar(&r.link, "link", "", linkText+" (default "+defaultLink+" if there are nodes)")
+	f.StringVar(&r.format, "format", "perfetto", "perfetto or text")
+	f.IntVar(&r.width, "width", 100, "columns of a text timeline")
+	f.StringVarP(&r.out, "output", "o", "", "file to write, - for standard output (text needs none)")
+	return c
+}
+
+func (r *tracing) read(operand string) error {
+	if isLaunched() {
+		return usagef("this process is a rank of a launched job; trace runs on goroutine ranks of one process")
+	}
+	request, t, err := r.one(operand)
+	if err != nil {
+		return err
+	}
+	if _, err := r.forced(r.reg); err != nil {
+		return err
+	}
+	if _, err := makerFor(request.Type); err != nil && request.Coll != tasks.Barrier {
+		return usagef("--dtype: %w", err)
+	}
+	l, err := parseLink(r.link, t)
+	if err != nil {
+		return usagef("--link: %w", err)
+	}
+	switch {
+	case r.format != "perfetto" && r.format != "text":
+		return usagef("--format %q: known are perfetto and text", r.format)
+	case r.format == "perfetto" && r.out == "":
+		return usagef("no file to write the trace to: give -o FILE, or -o - for standard output")
+	case r.width < 1 || r.width > 10_000:
+		return usagef("--width %d: allowed are 1 to 10000 columns", r.width)
+	case request.Bytes() > maxBuffers/int64(2*t.Size()):
+		return usagef("--bytes %s: buffers of %d ranks would take over %s together", r.bytes, t.Size(), tasks.FormatBytes(maxBuffers))
+	}
+	r.request, r.recorder = request, trace.NewRecorder()
+	r.job = goroutines{topology: t, link: l, hooks: r.recorder.Hooks()}
+	return nil
+}
+
+func (r *tracing) run(ctx context.Context, stdout, stderr io.Writer) error {
+	if err := runRanks(ctx, r.job, []string{r.plan}, r.rank); err != nil {
+		return err
+	}
+	events := secondRun(r.recorder.Events())
+	summary := fmt.Sprintf("%v on %v\n", r.request, r.job) + overlap(events, r.job.Topology().Size())
+	if r.format == "perfetto" {
+		if err := writeOutput(stdout, r.out, viz.Perfetto(events)); err != nil {
+			return err
+		}
+		_, err := io.WriteString(stderr, summary)
+		return err
+	}
+	return writeOutput(stdout, r.out, append([]byte(summary), viz.Timeline(events, r.width)...))
+}
+
+// rank runs the collective twice: the first run pays for what only comes once.
+func (r *tracing) rank(ctx context.Context, comms []*planner.Comm) error {
+	s, err := newSubject(comms[0], r.request, false)
+	if err != nil {
+		return err
+	}
+	for range 2 {
+		if err := s.calls[0].Run(ctx); err != nil {
+			return err
+		}
+		if err := planner.BarrierNow(ctx, comms[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// secondRun keeps the events of the third call, the collective after a barrier,
+// and counts time from the first of them.
+func secondRun(events []trace.Event) []trace.Event {
+	const call = 2
+	var kept []trace.Event
+	for _, e := range events { // sorted by begin
+		if e.Run == call {
+			kept = append(kept, e)
+		}
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	first := kept[0].Begin
+	for i := range kept {
+		kept[i].Begin -= first
+		kept[i].End -= first
+	}
+	return kept
+}
+
+// overlap says how much of sb went on during ib, over all ranks that do both.
+func overlap(events []trace.Event, ranks int) string {
+	var work []trace.Event
+	for _, e := range events {
+		task, _, primitive, _, _ := e.Source.Describe(e.Step)
+		if strings.HasPrefix(task, "ib#") || strings.HasPrefix(task, "sb#") && primitive != submodules.AwaitStep.String() {
+			work = append(work, e)
+		}
+	}
+	var both, inside time.Duration
+	for rank := range levels.Rank(ranks) {
+		b, between, s := viz.Overlap(work, rank, 'i', 's')
+		if between > 0 {
+			both, inside = both+b, inside+s
+		}
+	}
+	if inside == 0 {
+		return ""
+	}
+	return fmt.Sprintf("ib and sb overlap: %.0f%% of sb (%v of %v on the leaders)\n", 100*float64(both)/float64(inside), both, inside)
+}

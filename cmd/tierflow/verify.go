@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/check/casegen"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// verifying is verify.
+type verifying struct {
+	problem
+	random   int
+	seed     uint64
+	maxRanks int
+	inPlace  bool
+	ordered  bool
+	json     bool
+
+	reg    submodules.Registry
+	colls  []tasks.Collective
+	on     *levels.Topology // nil: drawn
+	forced tasks.Forced
+}
+
+func (a app) verifyCommand() *cobra.Command {
+	v := &verifying{reg: a.registry}
+	c := &cobra.Command{
+		Use:   "verify OP|all",
+		Short: "Prove compiled collectives right without running them",
+		Long: `Compiles a collective (bcast, allreduce, barrier or all of them) for all ranks and
+checks the programs symbolically: every send meets its recv, nothing can deadlock
+even without buffering, no two steps touch the same bytes in no order, and in the
+end every rank holds what the collective says. No bytes are moved.
+
+By default it checks every combination of the algorithms there are, for each level,
+with some segment sizes, windows and shapes, on one machine (--plan all): some ten
+thousand cases for two levels, minutes for three. --random draws machines, requests
+and plans; the same seed draws the same cases. What a plan or an algorithm doesn't
+allow is skipped and counted.
+
+When a case fails the smallest one found is printed as a command that repeats it,
+and the exit status is 1.`,
+		Example: `  tierflow verify allreduce --topo 4x2
+  tierflow verify all --random 2000
+  tierflow verify all --random 2000 --seed 7 --max-ranks 16
+  tierflow verify bcast --topo 3x2/rr --bytes 4000 --root 3 --plan i=adapt/chain,s=sm,fs=1000`,
+		Args: operand("a collective (bcast, allreduce, barrier) or all"),
+		RunE: interruptible(func(c *cobra.Command, args []string) error {
+			if err := v.read(args[0]); err != nil {
+				return err
+			}
+			return v.run(c.Context(), c.OutOrStdout())
+		}),
+	}
+	v.topoFlag(c, "4x2")
+	f := c.Flags()
+	f.StringVar(&v.bytes, "bytes", "0,4,400", "sizes of a rank's buffer")
+	f.StringVar(&v.dtype, "dtype", "i32", "element type")
+	f.IntVar(&v.root, "root", 0, "root of bcast (default the first and the last rank)")
+	f.BoolVar(&v.inPlace, "in-place", false, "reduce in place (default both)")
+	f.BoolVar(&v.ordered, "non-commutative", false, "reduce with an operation that keeps the order of ranks (default both)")
+	v.planFlag(c, planText+", or all")
+	f.IntVar(&v.random, "random", 0, "check this many random cases")
+	f.Uint64Var(&v.seed, "seed", 1, "seed of the random cases")
+	f.IntVar(&v.maxRanks, "max-ranks", 64, "most ranks of a case")
+	f.BoolVar(&v.json, "json", false, "print JSON")
+	return c
+}
+
+// read checks all arguments.
+func (v *verifying) read(operand string) (err error) {
+	given := v.command.Flags().Changed
+	if v.colls = tasks.Requestable(); operand != "all" {
+		c, err := collective(operand)
+		if err != nil {
+			return usagef("%w, or all", err)
+		}
+		v.colls = []tasks.Collective{c}
+	}
+	if v.maxRanks < 1 || v.maxRanks > levels.MaxRanks {
+		return usagef("--max-ranks %d: allowed are 1 to %d", v.maxRanks, levels.MaxRanks)
+	}
+	if v.plan != "all" {
+		if v.forced, err = v.problem.forced(v.reg); err != nil {
+			return err
+		}
+	}
+	if given("random") {
+		return v.readRandom()
+	}
+	if given("seed") {
+		return usagef("--seed: only --random draws cases")
+	}
+	v.on, err = v.topology()
+	return err
+}
+
+// readRandom checks the flags that go with --random.
+func (v *verifying) readRandom() (err error) {
+	if v.random < 1 {
+		return usagef("--random %d: check at least one case", v.random)
+	}
+	for _, name := range []string{"bytes", "dtype", "root", "in-place", "non-commutative"} {
+		if v.command.Flags().Changed(name) {
+			return usagef("--%s: with --random it is drawn", name)
+		}
+	}
+	if v.command.Flags().Changed("topo") {
+		v.on, err = v.topology()
+	}
+	return err
+}
+
+// cases is what to check: how many, and the i-th.
+func (v *verifying) cases() (n int, at func(i int) casegen.Case, err error) {
+	if v.random > 0 {
+		return v.random, v.draw, nil
+	}
+	all, err := v.enumerate()
+	return len(all), func(i int) casegen.Case { return all[i] }, err
+}
+
+func (v *verifying) run(ctx context.Context, stdout io.Writer) error {
+	n, at, err := v.cases()
+	if err != nil {
+		return err
+	}
+	checker := checker{reg: v.reg, maxRanks: v.maxRanks}
+	report, failure, err := checker.all(ctx, n, at)
+	if err != nil {
+		return err
+	}
+	if v.random > 0 {
+		report.Seed = &v.seed
+	}
+	if v.json {
+		err = writeJSON(stdout, report)
+	} else {
+		_, err = io.WriteString(stdout, report.text())
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case failure != nil:
+		return fmt.Errorf("%d of %d cases fail; the smallest found:\n  %s\n%w", report.Failed, report.Cases, report.Failure.Command, failure)
+	case report.Checked == 0:
+		return fmt.Errorf("nothing was checked: %w", checker.firstSkip(n, at))
+	}
+	return nil
+}
+
+// verification is what verify prints.
+type verification struct {
+	Cases   int            `json:"cases"`
+	Checked int            `json:"checked"`
+	Skipped map[string]int `json:"skipped"` // by reason
+	Failed  int            `json:"failed"`
+	Steps   int64          `json:"steps"`
+	Seconds float64        `json:"seconds"`
+	Seed    *uint64        `json:"seed,omitempty"`
+	Failure *failureReport `json:"failure,omitempty"`
+}
+
+type failureReport struct {
+	Command string `json:"command"` // repeats it
+	Error   string `json:"error"`
+}
+
+func (r *verification) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d cases", r.Cases)
+	if r.Seed != nil {
+		fmt.Fprintf(&b, " (seed %d)", *r.Seed)
+	}
+	fmt.Fprintf(&b, ": %d checked, %d failed", r.Checked, r.Failed)
+	var skipped []string
+	sum := 0
+	for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {
+		skipped = append(skipped, fmt.Sprintf("%d %s", r.Skipped[reason], reason))
+		sum += r.Skipped[reason]
+	}
+	if sum > 0 {
+		fmt.Fprintf(&b, ", %d skipped (%s)", sum, strings.Join(skipped, ", "))
+	}
+	fmt.Fprintf(&b, "; %d steps in %.1f s\n", r.Steps, r.Seconds)
+	return b.String()
+}
+
+// command is a case as arguments that repeat it.
+func command(c casegen.Case) string {
+	args := []string{"tierflow", "verify", c.Request.Coll.String(), "--topo", topoArgument(c.Topology)}
+	if r := c.Request; r.Coll != tasks.Barrier {
+		args = append(args, "--bytes", tasks.FormatBytes(r.Bytes()), "--dtype", r.Type.String())
+		switch {
+		case r.Coll == tasks.Bcast:
+			args = append(args, "--root", fmt.Sprint(r.Root))
+		default:
+			args = append(args, fmt.Sprintf("--in-place=%v", r.InPlace), fmt.Sprintf("--non-commutative=%v", !r.Op.Commutative()))
+		}
+	}
+	args = append(args, "--plan", c.Plan.String(), "--max-ranks", fmt.Sprint(c.Topology.Size()))
+	for i, a := range args {
+		args[i] = quoteArgument(a)
+	}
+	return strings.Join(args, " ")
+}
+
+// quoteArgument protects what a shell would change.
+func quoteArgument(s string) string {
+	if !strings.ContainsAny(s, " {}[]\"'$*?;&|<>()") {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// topoArgument is what --topo reads back to t: a spec if there is one, else JSON.
+func topoArgument(t *levels.Topology) string {
+	if spec := t.String(); !strings.Contains(spec, " ") {
+		return spec
+	}
+	return topologyJSON(t)
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/submodules/sm"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+func TestVerifyCatalogue(t *testing.T) {
+	r := decode[verification](t, succeeds(t, "verify", "all", "--topo", "2x2", "--bytes", "0,12", "--json"))
+	if r.Checked < 100 || r.Failed > 0 || r.Steps == 0 || r.Skipped["unsupported"] == 0 {
+		t.Errorf("%+v: want many cases, and sm between nodes to be skipped", r)
+	}
+	if sum := r.Checked + r.Skipped["unsupported"] + r.Skipped["too large"] + r.Skipped["not for this request"]; sum != r.Cases {
+		t.Errorf("%+v: checked and skipped are %d", r, sum)
+	}
+}
+
+// The same seed draws the same cases, whoever checks them first; another draws
+// others.
+func TestVerifySeeds(t *testing.T) {
+	report := func(seed string) verification {
+		r := decode[verification](t, succeeds(t, "verify", "all", "--random", "60", "--max-ranks", "12", "--seed", seed, "--json"))
+		r.Seconds = 0
+		return r
+	}
+	first := report("5")
+	if diff := cmp.Diff(first, report("5")); diff != "" || *first.Seed != 5 {
+		t.Errorf("seed %d twice: %s", *first.Seed, diff)
+	}
+	if first.Steps == report("6").Steps {
+		t.Error("another seed draws the same cases")
+	}
+}
+
+// A fixed machine, plan or collective is what random cases have.
+func TestVerifyNarrowedDraws(t *testing.T) {
+	v := &verifying{reg: all.Submodules(), maxRanks: 64, colls: []tasks.Collective{tasks.Allreduce}}
+	var err error
+	if v.forced, err = tasks.ParseForced("bcast:w=7;allreduce:shape=han,w=3"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 50 {
+		if c := v.draw(i); c.Request.Coll != tasks.Allreduce || c.Plan.Shape != tasks.Han || c.Plan.Window != 3 {
+			t.Fatalf("drew %v", c)
+		}
+	}
+}
+
+// forgetful is sm with members that never copy what is broadcast.
+type forgetful struct{ sm.SM }
+
+func (forgetful) Lower(e *submodules.Emitter, c *submodules.Call) error {
+	if c.Kind.Op != tasks.Bcast || c.Me == c.Group.Leader {
+		return sm.SM{}.Lower(e, c)
+	}
+	for _, n := range c.Pieces() {
+		told := e.Await(c.Group.Lead())
+		if n == 0 {
+			return nil
+		}
+		e.Notify(c.Group.Lead(), tasks.Span{}, told)
+	}
+	return nil
+}
+
+// panicking is sm with a bug of another kind.
+type panicking struct{ sm.SM }
+
+func (panicking) Lower(*submodules.Emitter, *submodules.Call) error { panic("index out of range") }
+
+func withSM(s submodules.Submodule) app {
+	reg := submodules.Registry{s}
+	for _, other := range all.Submodules() {
+		if other.Name() != s.Name() {
+			reg = append(reg, other)
+		}
+	}
+	return app{reg}
+}
+
+// A broken submodule is found, and the command that is printed finds it again.
+func TestVerifyFindsBrokenSubmodule(t *testing.T) {
+	for _, line := range []string{
+		"verify bcast --topo 2x3 --bytes 400",
+		"verify all --random 100",
+		"verify allreduce --topo 2x3 --plan s=sm --bytes 4000",
+	} {
+		first := broken(t, withSM(forgetful{}), strings.Fields(line))
+		again := broken(t, withSM(forgetful{}), first)
+		if !slices.Equal(withoutPlan(first), withoutPlan(again)) { // a plan is completed
+			t.Errorf("%s: found %q, and with that %q", line, first, again)
+		}
+		if topo := first[slices.Index(first, "--topo")+1]; topo != "1x2" && topo != "2" {
+			t.Errorf("%s: smallest case is on %s; two ranks would do", line, topo)
+		}
+	}
+	broken(t, withSM(panicking{}), []string{"verify", "barrier", "--topo", "2x2"})
+}
+
+func withoutPlan(args []string) []string {
+	at := slices.Index(args, "--plan")
+	return slices.Delete(slices.Clone(args), at, at+2)
+}
+
+// broken runs a verification that fails and returns the printed command's
+// arguments.
+func broken(t *testing.T, a app, args []string) []string {
+	t.Helper()
+	var out, errors bytes.Buffer
+	status := a.run(t.Context(), args, strings.NewReader(""), &out, &errors)
+	command := regexp.MustCompile(`(?m)^  tierflow (verify .*)$`).FindStringSubmatch(errors.String())
+	if status != 1 || command == nil || !strings.Contains(out.String(), "failed") {
+		t.Fatalf("%v: status %d, output %q, errors %q; want status 1 and a command", args, status, out.String(), errors.String())
+	}
+	return strings.Fields(strings.ReplaceAll(command[1], "'", ""))
+}
+
+// What can't be written as a spec is written as JSON.
+func TestVerifyCommandKeepsTopology(t *testing.T) {
+	v := &verifying{reg: all.Submodules(), maxRanks: 40, colls: tasks.Requestable()}
+	specs := 0
+	for i := range 100 {
+		c := v.draw(i)
+		p := problem{topo: topoArgument(c.Topology)}
+		back, err := p.topology()
+		if err != nil || !back.Equal(c.Topology) {
+			t.Fatalf("%s: %v, %v, want %v", p.topo, back, err, c.Topology)
+		}
+		specs += b2i(p.topo[0] != '{')
+	}
+	if specs == 0 || specs == 100 {
+		t.Errorf("%d of 100 topologies have a spec; both kinds should occur", specs)
+	}
+}
+
+func TestVerifyOfNothingFails(t *testing.T) {
+	s := tierflow(t, "verify", "bcast", "--plan", "i=sm")
+	if s.status != 1 || !strings.Contains(s.errors, "nothing was checked") || !strings.Contains(s.errors, "not supported") {
+		t.Errorf("%+v, want status 1 and the reason", s)
+	}
+	if s := tierflow(t, "verify", "bcast", "--topo", "40x2"); s.status != 1 || !strings.Contains(s.errors, "at most 64") {
+		t.Errorf("%+v, want status 1 and the limit", s)
+	}
+}
