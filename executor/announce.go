@@ -1,0 +1,7 @@
+//go:build !race
+
+package executor
+
+func announceRead([]byte) {}
+
+func announceWrite([]byte) {}

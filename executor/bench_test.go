@@ -1,0 +1,135 @@
+package executor_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// grid lowers its task to a wavefront of joins: each waits for the one to its
+// left and the one above.
+type grid struct{ side int }
+
+func (grid) Name() string            { return "grid" }
+func (grid) Doc() string             { return "joins that do nothing, for measuring the walk" }
+func (grid) Reach() submodules.Reach { return submodules.Anywhere }
+func (grid) Algorithms() []submodules.Algorithm {
+	return []submodules.Algorithm{{Name: "grid", Ops: []tasks.Collective{tasks.Reduce}}}
+}
+
+func (g grid) Lower(e *submodules.Emitter, _ *submodules.Call) error {
+	above := make([]dag.ID, g.side)
+	for row := range g.side {
+		left := submodules.None
+		for col := range above {
+			up := submodules.None
+			if row > 0 {
+				up = above[col]
+			}
+			left = e.Copy(tasks.Span{Region: tasks.Recv}, tasks.Span{Region: tasks.Recv}, left, up)
+			above[col] = left
+		}
+	}
+	return nil
+}
+
+// BenchmarkWalk is what a step costs beside its work: the engine's walk of a
+// graph of a million steps without bytes, and the bare walk of the same graph,
+// last in, first out, with counters and nothing else.
+func BenchmarkWalk(b *testing.B) {
+	const side = 1000
+	h, p := parse(b, "1", "shape=han,fs=all,w=1,i=grid,s=grid")
+	r := tasks.Request{Coll: tasks.Allreduce, Count: 1, Type: tasks.Int32, Op: tasks.Sum, InPlace: true}
+	on, err := tasks.Hierarchy(r, h, p)
+	if err != nil {
+		b.Fatal(err)
+	}
+	prog, err := submodules.CompileFor(r, on, p, 0, submodules.Registry{grid{side}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	perStep := func(b *testing.B) {
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(prog.Len()), "ns/step")
+	}
+	b.Run("by=engine", func(b *testing.B) {
+		w := newWorld(b, 1, executor.Config{})
+		run, err := w.Endpoint(0).Comm(0).Bind(executor.Binding{
+			Rest: prog, Recv: make([]byte, 4), Kernel: func(_, _, _ []byte) {}, Request: "grid",
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := run.Do(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+		}
+		perStep(b)
+	})
+	b.Run("by=loop", func(b *testing.B) {
+		pending, ready := make([]int32, prog.Len()), make([]dag.ID, 0, prog.Len())
+		for b.Loop() {
+			walk(prog.Frozen, pending, ready)
+		}
+		perStep(b)
+	})
+}
+
+func walk(f *dag.Frozen, pending []int32, ready []dag.ID) {
+	copy(pending, f.InDegree())
+	for id, n := range pending {
+		if n == 0 {
+			ready = append(ready, dag.ID(id))
+		}
+	}
+	for len(ready) > 0 {
+		id := ready[len(ready)-1]
+		ready = ready[:len(ready)-1]
+		for _, n := range f.Succ(id) {
+			pending[n]--
+			if pending[n] == 0 {
+				ready = append(ready, n)
+			}
+		}
+	}
+}
+
+// BenchmarkRun is a whole collective on goroutine ranks, from the call on the
+// first to the return on the last.
+func BenchmarkRun(b *testing.B) {
+	for _, topo := range []string{"1x2", "2x1", "2x2", "4x2"} {
+		for _, size := range []int64{4, 1 << 10, 64 << 10, 1 << 20, 16 << 20} {
+			plan := "shape=han,fs=all,w=1,s=sm,i=adapt/binomial"
+			if size > 64<<10 {
+				plan = "shape=han,fs=128KiB,w=4,s=sm,i=adapt/chain"
+			}
+			for _, r := range []tasks.Request{
+				{Coll: tasks.Bcast, Count: size / 4, Type: tasks.Float32},
+				{Coll: tasks.Allreduce, Count: size / 4, Type: tasks.Float32, Op: tasks.Sum, InPlace: true},
+			} {
+				b.Run(fmt.Sprintf("coll=%v/topo=%s/size=%s", r.Coll, topo, tasks.FormatBytes(size)), func(b *testing.B) {
+					h, p := parse(b, topo, plan)
+					w := newWorld(b, h.Size(), executor.Config{})
+					bufs := make([][]byte, h.Size())
+					for i := range bufs {
+						bufs[i] = make([]byte, size)
+					}
+					runs := job{w, h, r, p}.bind(b, nil, bufs)
+					m := newTeam(h.Size(), func(r int) error { return runs[r].Do(context.Background()) })
+					b.SetBytes(size)
+					b.ReportAllocs()
+					for b.Loop() {
+						m.once()
+					}
+					m.dismiss(b)
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,392 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Comm is one rank's end of a communicator: the order of its runs, and what has
+// arrived for runs that haven't begun. Runs on one communicator are started in
+// the same order on all its ranks.
+type Comm struct {
+	e        *Endpoint
+	id       uint32
+	ranks    []levels.Rank // of the world, by rank of the communicator
+	local    []int32       // rank of the communicator, by rank of the world; -1
+	me       levels.Rank   // of the communicator
+	seq      uint32        // runs started
+	early    []earlyMessage
+	past     [64]record // the last runs, by seq
+	broken   error
+	foretold []failure // of a communicator that this rank hasn't made yet
+	gone     []departure
+	counters Counters
+	starting atomic.Bool
+	sends    []*Transfer    // offered, waiting to be accepted or told to go
+	recvs    []*Transfer    // posted
+	came     []earlyMessage // what no recv has asked for yet
+}
+
+// departure is a rank that has closed its end, after some number of runs.
+type departure struct {
+	rank   levels.Rank // of the world
+	seq    uint32
+	silent bool // nothing that it sent is still on its way
+}
+
+// Counters count what one rank has done on a communicator.
+type Counters struct {
+	Runs     int64 // started
+	Eager    int64 // small messages sent
+	Direct   int64 // large messages sent, or small ones against credit
+	Bytes    int64 // of both
+	Copied   int64 // bytes by copy steps
+	Reduced  int64 // bytes by reduce steps
+	Notifies int64
+}
+
+// Counters returns a snapshot.
+func (c *Comm) Counters() Counters {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	return c.counters
+}
+
+// earlyMessage came before its run, or before its pass.
+type earlyMessage struct {
+	message
+	from  levels.Rank
+	block int32
+}
+
+// record is what a run was, for those who come late to disagree.
+type record struct {
+	seq     uint32
+	digest  uint32
+	request string
+}
+
+// define tells who is in the communicator; e.rank must be.
+func (c *Comm) define(ranks []levels.Rank) {
+	c.ranks = slices.Clone(ranks)
+	c.local = make([]int32, len(c.e.peers))
+	for i := range c.local {
+		c.local[i] = -1
+	}
+	for i, r := range ranks {
+		c.local[r] = int32(i)
+	}
+	c.me = levels.Rank(c.local[c.e.rank])
+	for _, f := range slices.Concat(c.foretold, c.e.lost) {
+		c.breakUp(f.peer, f.err)
+	}
+	c.foretold = nil
+	if c.e.stopped {
+		c.broken = ErrClosed
+	}
+}
+
+// Make makes a further communicator of this rank with some ranks of the world, of
+// which this rank is one. All of them must give the same number and ranks; a
+// number must be new to all of them, see [Endpoint.NextID].
+func (e *Endpoint) Make(id uint32, ranks []levels.Rank) *Comm {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.nextID = max(e.nextID, id)
+	c := e.comm(id)
+	c.define(ranks)
+	return c
+}
+
+// NextID is the smallest number of a communicator that this rank hasn't used.
+func (e *Endpoint) NextID() uint32 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.nextID + 1
+}
+
+// Ranks are the members, by rank of the communicator, as ranks of the world.
+func (c *Comm) Ranks() []levels.Rank { return slices.Clone(c.ranks) }
+
+// Endpoint is the engine of this rank.
+func (c *Comm) Endpoint() *Endpoint { return c.e }
+
+// number is a rank of the world as the communicator counts it, -1 if it is none
+// of its ranks.
+func (c *Comm) number(r levels.Rank) levels.Rank {
+	if int(r) >= len(c.local) {
+		return -1
+	}
+	return levels.Rank(c.local[r])
+}
+
+// Rank is this rank's number in the communicator.
+func (c *Comm) Rank() levels.Rank { return c.me }
+
+// Size is the number of ranks.
+func (c *Comm) Size() int { return len(c.ranks) }
+
+// find is the active run with a sequence number, nil if none.
+func (c *Comm) find(seq uint32) *Run {
+	for _, r := range c.e.runs {
+		if r.comm == c && r.seq == seq {
+			return r
+		}
+	}
+	return nil
+}
+
+// deliver takes a message for this communicator.
+func (c *Comm) deliver(from levels.Rank, m *message, payload []byte) {
+	if c.broken != nil {
+		c.e.waste(from, m.kind, len(payload))
+		return
+	}
+	switch {
+	case m.kind >= taggedKind:
+		c.deliverTransfer(from, m, payload)
+		return
+	case m.kind == byeKind:
+		c.departed(departure{from, m.seq, true})
+		return
+	}
+	switch r := c.find(m.seq); {
+	case r != nil && r.digest != m.digest, r == nil && c.differed(m):
+		c.mismatch(from, m.seq)
+	case r != nil && m.kind == probeKind, r == nil && c.over(m.seq):
+	case r != nil && r.pass == m.pass:
+		r.deliver(from, m, payload, -1)
+	default:
+		c.early = append(c.early, earlyMessage{*m, from, c.e.store.keep(payload)})
+	}
+}
+
+// departed notes that a rank has left.
+func (c *Comm) departed(d departure) {
+	c.gone = append(c.gone, d)
+	for _, r := range c.e.runs {
+		c.missing(r)
+	}
+	c.abandon(d)
+}
+
+// differed tells whether m is for another request than the one that has ended
+// here under its number, as far as that is still known.
+func (c *Comm) differed(m *message) bool {
+	p := &c.past[m.seq%64]
+	return c.over(m.seq) && p.seq == m.seq && p.digest != m.digest
+}
+
+// missing fails a run that a rank which has left will never take part in.
+func (c *Comm) missing(r *Run) {
+	for _, d := range c.gone {
+		if r.comm == c && int32(r.seq-d.seq) >= 0 {
+			c.blame(d.rank, fmt.Errorf("left before call %d: %w", r.seq, ErrClosed))
+			return
+		}
+	}
+}
+
+// Close leaves the communicator: calls on it return [ErrClosed]. Runs that this
+// rank took part in end well on the other ranks; when one of them starts a
+// further run, that fails, and with it what is on its way on any rank. It must not be called while a run
+// is on its way; then it is a failure on all ranks.
+func (c *Comm) Close() error {
+	e := c.e
+	e.mu.Lock()
+	var err error
+	if c.broken == nil && c.busy() {
+		err = fmt.Errorf("closed during a call: %w", ErrClosed)
+		e.mu.Unlock()
+		e.world.fail(c.id, e.rank, err)
+		e.mu.Lock()
+	}
+	var told []levels.Rank
+	others := false
+	if c.broken == nil {
+		told, others = c.sayBye()
+	}
+	c.broken = ErrClosed
+	c.dropEarly()
+	e.handOver() // what found no room
+	e.mu.Unlock()
+	if others {
+		e.world.control.bye(c.id, c.seq, told)
+	}
+	return err
+}
+
+// busy tells whether a run or a transfer is on its way.
+func (c *Comm) busy() bool {
+	return len(c.sends)+len(c.recvs) > 0 || c.e.puts.some(c) ||
+		slices.ContainsFunc(c.e.runs, func(r *Run) bool { return r.comm == c })
+}
+
+// dropEarly lets go of the messages that nobody will take any more.
+func (c *Comm) dropEarly() {
+	for _, m := range slices.Concat(c.early, c.came) {
+		c.e.waste(m.from, m.kind, len(c.e.store.get(m.block)))
+		c.e.store.drop(m.block)
+	}
+	c.early, c.came = nil, nil
+}
+
+// includes tells whether a rank of the world is in the communicator and has not
+// left it.
+func (c *Comm) includes(rank levels.Rank) bool {
+	return c.local != nil && c.local[rank] >= 0 &&
+		!slices.ContainsFunc(c.gone, func(d departure) bool { return d.rank == rank })
+}
+
+// sayBye tells the other ranks: over the links, behind all that was sent before,
+// and those to which there is none by the control tree. It returns whom it told
+// over a link, if others are left.
+func (c *Comm) sayBye() (told []levels.Rank, others bool) {
+	e := c.e
+	for _, r := range c.ranks {
+		switch {
+		case r == e.rank:
+		case e.transport.open(r):
+			e.out = message{kind: byeKind, comm: c.id, seq: c.seq}
+			e.post(r, nil)
+			told = append(told, r)
+		default:
+			others = true
+		}
+	}
+	e.transport.flush(e)
+	return told, others
+}
+
+// over tells whether the run with that number has ended here.
+func (c *Comm) over(seq uint32) bool { return int32(seq-c.seq) < 0 }
+
+// catchUp hands the run's pass what came before it.
+func (c *Comm) catchUp(r *Run) {
+	kept := c.early[:0]
+	for _, m := range c.early {
+		switch {
+		case m.seq != r.seq:
+			kept = append(kept, m)
+		case m.digest != r.digest:
+			c.mismatch(m.from, m.seq)
+		case m.kind == probeKind:
+		case m.pass != r.pass:
+			kept = append(kept, m)
+		default:
+			r.deliver(m.from, &m.message, c.e.store.get(m.block), m.block)
+		}
+	}
+	clear(c.early[len(kept):])
+	c.early = kept
+}
+
+// blame notes that a rank of the world has failed. The driver carries it out
+// without the engine's lock, see [Endpoint.carryOut].
+func (c *Comm) blame(rank levels.Rank, err error) {
+	c.e.failing = append(c.e.failing, failure{comm: c, peer: rank, err: err})
+}
+
+// mismatch notes that two ranks run different requests under one number.
+func (c *Comm) mismatch(peer levels.Rank, seq uint32) {
+	if c.broken == nil {
+		c.e.failing = append(c.e.failing, failure{comm: c, peer: peer, seq: seq})
+	}
+}
+
+// mismatchError asks the peer what it runs. The lock must not be held.
+func (c *Comm) mismatchError(peer levels.Rank, seq uint32) error {
+	return &MismatchError{
+		Rank: c.me, Peer: c.number(peer), Seq: seq,
+		Request: c.e.recorded(c.id, seq), PeerWants: c.e.world.recorded(peer, c.id, seq),
+	}
+}
+
+// recorded is what this rank runs or ran under a number.
+func (e *Endpoint) recorded(comm, seq uint32) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.comm(comm).past[seq%64].request
+}
+
+// mark breaks the communicator here; nothing is written into a peer's memory
+// from then on.
+func (e *Endpoint) mark(comm uint32, by levels.Rank, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := e.comm(comm)
+	if c.local == nil {
+		c.foretold = append(c.foretold, failure{peer: by, err: err})
+		return
+	}
+	c.breakUp(by, err)
+}
+
+// breakUp breaks the communicator because of what happened on a rank of the
+// world. Communicators of other ranks may have the same number.
+func (c *Comm) breakUp(by levels.Rank, err error) {
+	at := c.number(by)
+	if c.broken != nil || at < 0 {
+		return
+	}
+	c.broken = err
+	c.e.transport.leave(c.id)
+	if err == ErrClosed {
+		return
+	}
+	if by != c.e.rank {
+		c.broken = &PeerError{Rank: at, Err: err}
+	}
+	if log := c.e.world.config.Log; log != nil {
+		log.Error("communicator broken", "rank", c.me, "comm", c.id, "err", c.broken)
+	}
+}
+
+// settle ends the runs of a broken communicator, once all ranks are marked.
+func (e *Endpoint) settle(comm uint32) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := e.comm(comm)
+	if c.broken == nil {
+		return
+	}
+	e.puts.forget(c)
+	e.transport.forget(c.id, e)
+	for i := len(e.runs) - 1; i >= 0; i-- {
+		if r := e.runs[i]; r.comm == c {
+			r.finish(c.broken)
+		}
+	}
+	c.dropEarly()
+	c.endTransfers(c.broken)
+	e.transport.wake()
+}
+
+// admit is why a call can't begin, nil if it can. A context that is done already
+// ends the communicator like one that is done later: the other ranks would wait
+// in vain for this call.
+func (c *Comm) admit(ctx context.Context) error {
+	c.e.mu.Lock()
+	err := c.usable()
+	c.e.mu.Unlock()
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+		c.e.world.fail(c.id, c.e.rank, err)
+	}
+	return err
+}
+
+// usable is why the communicator can't be used, nil if it can.
+func (c *Comm) usable() error {
+	switch {
+	case c.broken == ErrClosed:
+		return ErrClosed
+	case c.broken != nil:
+		return fmt.Errorf("%w: %w", ErrBroken, c.broken)
+	}
+	return nil
+}

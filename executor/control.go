@@ -1,0 +1,189 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// control is what engines of different processes tell each other beside the data:
+// that a communicator is broken, that a rank has left one, and who runs what.
+type control struct {
+	world *World
+	job   Job
+	me    levels.Rank
+	stop  func(ctx context.Context) // ends the transport
+
+	onLost func(levels.Rank, error) // also called for a lost rank
+
+	mu      sync.Mutex
+	waiting map[uint32]chan string // questions by number
+	asked   uint32
+}
+
+// The kinds of control messages.
+const (
+	abortControl uint8 = iota + 1
+	byeControl
+	askControl
+	tellControl
+)
+
+// note is the payload of all of them.
+type note struct {
+	Comm     uint32
+	Seq      uint32         `json:",omitempty"`
+	Question uint32         `json:",omitempty"`
+	By       levels.Rank    `json:",omitempty"`
+	Told     []levels.Rank  `json:",omitempty"` // who hears the bye over a link
+	Text     string         `json:",omitempty"`
+	Mismatch *MismatchError `json:",omitempty"`
+}
+
+// maxNote keeps a message within what the control plane carries.
+const maxNote = 32 << 10
+
+func newControl(w *World, job Job, me levels.Rank, stop func(ctx context.Context)) *control {
+	return &control{
+		world: w, job: job, me: me, stop: stop, waiting: map[uint32]chan string{},
+	}
+}
+
+// begin starts listening.
+func (c *control) begin() {
+	c.job.OnControl(c.hear)
+	c.job.OnLost(c.lose)
+}
+
+func (n note) bytes() []byte {
+	if len(n.Text) > maxNote {
+		n.Text = n.Text[:maxNote]
+	}
+	b, err := json.Marshal(n)
+	if err != nil {
+		panic(fmt.Sprintf("executor: a control note can't be encoded: %v", err))
+	}
+	return b
+}
+
+func (c *control) abort(comm uint32, by levels.Rank, err error) {
+	n := note{Comm: comm, By: by, Text: err.Error()}
+	var m *MismatchError
+	if errors.As(err, &m) {
+		n.Mismatch = m
+	}
+	c.broadcast(abortControl, n)
+}
+
+func (c *control) bye(comm, seq uint32, told []levels.Rank) {
+	c.broadcast(byeControl, note{Comm: comm, Seq: seq, Told: told})
+}
+
+// busyTime bounds how long a broadcast waits for room in the control plane.
+const busyTime = time.Second
+
+// broadcast tells all ranks; those that can't be reached learn of the loss by
+// themselves. Queues of the control plane can be full: then it tries again.
+func (c *control) broadcast(kind uint8, n note) {
+	b := n.bytes()
+	for end := time.Now().Add(busyTime); c.job.Broadcast(kind, b) != nil && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// askTime bounds the wait for an answer that only makes an error clearer.
+const askTime = 500 * time.Millisecond
+
+// ask is what a rank runs as call seq on a communicator.
+func (c *control) ask(rank levels.Rank, comm, seq uint32) string {
+	answer := make(chan string, 1)
+	c.mu.Lock()
+	c.asked++
+	q := c.asked
+	c.waiting[q] = answer
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.waiting, q)
+		c.mu.Unlock()
+	}()
+	if c.job.Send(rank, askControl, note{Comm: comm, Seq: seq, Question: q}.bytes()) == nil {
+		select {
+		case text := <-answer:
+			return text
+		case <-time.After(askTime):
+		}
+	}
+	return "something else"
+}
+
+// hear takes a control message. It runs on the control plane's goroutine.
+func (c *control) hear(from levels.Rank, kind uint8, payload []byte) {
+	var n note
+	if err := json.Unmarshal(payload, &n); err != nil {
+		return // an authenticated peer of another version; join has compared versions
+	}
+	switch kind {
+	case abortControl:
+		var err error = errors.New(n.Text)
+		if n.Mismatch != nil {
+			err = n.Mismatch
+		}
+		c.world.failHere(n.Comm, n.By, err)
+	case byeControl:
+		if slices.Contains(n.Told, c.me) {
+			return
+		}
+		c.world.local(func(e *Endpoint) {
+			e.mu.Lock()
+			e.comm(n.Comm).departed(departure{rank: from, seq: n.Seq, silent: true})
+			e.release()
+		})
+	case askControl:
+		text := c.world.endpoints[c.me].recorded(n.Comm, n.Seq)
+		_ = c.job.Send(from, tellControl, note{Question: n.Question, Text: text}.bytes()) // it asks no more if it is gone
+	case tellControl:
+		c.mu.Lock()
+		if answer := c.waiting[n.Question]; answer != nil {
+			answer <- n.Text
+			delete(c.waiting, n.Question)
+		}
+		c.mu.Unlock()
+	}
+}
+
+// lose breaks every communicator that a lost rank is in.
+func (c *control) lose(rank levels.Rank, err error) {
+	if c.onLost != nil {
+		c.onLost(rank, err)
+	}
+	c.world.local(func(e *Endpoint) {
+		e.mu.Lock()
+		e.lost = append(e.lost, failure{peer: rank, err: err})
+		e.mu.Unlock()
+		for _, id := range e.commIDs() {
+			e.mu.Lock()
+			in := e.comm(id).includes(rank)
+			e.mu.Unlock()
+			if in {
+				c.world.failHere(id, rank, err)
+			}
+		}
+	})
+}
+
+// closeTime bounds how long Close waits for what is still on its way.
+const closeTime = 5 * time.Second
+
+func (c *control) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	c.stop(ctx)
+	return c.job.Close(ctx)
+}

@@ -1,0 +1,30 @@
+// Package executor runs programs: one progress engine per rank walks the step
+// graphs of all that the rank has started, and moves messages over links to the
+// engines of the other ranks.
+//
+// It chooses nothing: plans come from above, programs from submodules.Compile.
+// Users call package planner; this package is for those who build on programs.
+//
+//	world := executor.NewWorld(2, executor.Config{})
+//	defer world.Close()
+//	run, err := world.Endpoint(0).World().Bind(executor.Binding{…})
+//	err = run.Start(ctx)
+//	err = run.Wait(ctx)
+//
+// # How a run goes
+//
+// Whoever waits drives: one goroutine at a time polls the rank's links and
+// executes ready steps for all its runs; others wait for their own run to end. A
+// background goroutine drives only while started runs have no waiter. A driver
+// with nothing to do spins briefly, always yielding, and then sleeps until a
+// message, a cancelled context or the 100 ms tick that looks for stalls.
+//
+// # Flow control
+//
+// Both ends know the schedule. A large message moves only against the credit
+// that its recv gives when it is ready, straight to its destination. A small one
+// is sent at once, charged to a budget per ordered pair of ranks that the
+// receiver gives back as it consumes; without budget the sender asks, and the
+// recv answers with a credit when it is ready. So nothing waits for memory, and
+// what arrives early is bounded by the budget.
+package executor

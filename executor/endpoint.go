@@ -1,0 +1,319 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"math/bits"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Endpoint is one rank's progress engine, for all its communicators and runs.
+// Its methods may be called by any goroutine.
+type Endpoint struct {
+	world     *World
+	rank      levels.Rank
+	transport transport
+	tickets   atomic.Uint32 // of transfers
+
+	mu      sync.Mutex // guards all below, and the runs' state
+	peers   []peerState
+	comms   map[uint32]*Comm
+	nextID  uint32 // the largest number of a communicator so far
+	runs    []*Run // started and not finished
+	out     message
+	store   blocks
+	puts    puts
+	bounce  []byte    // for operands of another process
+	failing []failure // found under mu, carried out by the driver without it
+
+	stopped    bool      // the world closes: nobody drives any more
+	lost       []failure // ranks that died, for communicators made later
+	driving    bool
+	driver     driver    // while driving
+	waiters    []*ending // waited for while another goroutine drives
+	transfers  int       // point-to-point on its way
+	background sync.WaitGroup
+	suspects   []suspect
+	inBack     bool // a background driver exists
+	backDrives bool // and drives
+}
+
+// peerState is the flow control with one other rank.
+type peerState struct {
+	budget int64 // eager bytes we may still send
+	owed   int64 // eager bytes consumed and not yet given back
+}
+
+// driver is for whom somebody drives; no ending in the background. The context is
+// here only as long as the call that it was given to lasts.
+type driver struct {
+	ctx context.Context
+	n   *ending
+}
+
+// failure is a reason to break a communicator: err on peer, or a mismatch with it.
+type failure struct {
+	comm *Comm
+	err  error
+	peer levels.Rank
+	seq  uint32
+}
+
+// suspect is a rank whose link broke. The control plane mostly knows more: that it
+// said goodbye, or died.
+type suspect struct {
+	rank  levels.Rank
+	err   error
+	since time.Time
+}
+
+func newEndpoint(w *World, rank levels.Rank, size int, t transport) *Endpoint {
+	e := &Endpoint{world: w, rank: rank, transport: t, comms: map[uint32]*Comm{}}
+	e.peers = make([]peerState, size)
+	for i := range e.peers {
+		e.peers[i].budget = w.config.EagerBudget
+	}
+	return e
+}
+
+// comm finds a communicator, or makes room for what arrives for one that this
+// rank doesn't know yet.
+func (e *Endpoint) comm(id uint32) *Comm {
+	c := e.comms[id]
+	if c == nil {
+		c = &Comm{e: e, id: id}
+		e.comms[id] = c
+	}
+	return c
+}
+
+// Alloc takes n zero bytes that the ranks of the node can read in place, until
+// free is called. They stay mapped after the world is closed.
+func (e *Endpoint) Alloc(n int64) (b []byte, free func(), err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b, free, err = e.transport.shared(n)
+	if err == nil {
+		clear(b)
+		e.transport.lend()
+	}
+	return b, free, err
+}
+
+func (e *Endpoint) commIDs() []uint32 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var ids []uint32
+	for id := range e.comms {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// Comm is the rank's end of a communicator.
+func (e *Endpoint) Comm(id uint32) *Comm {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.comm(id)
+}
+
+// Close leaves all communicators, see [Comm.Close].
+func (e *Endpoint) Close() error {
+	var errs []error
+	for _, id := range e.commIDs() {
+		errs = append(errs, e.Comm(id).Close())
+	}
+	return errors.Join(errs...)
+}
+
+// post sends e.out, with what is owed to the peer.
+func (e *Endpoint) post(to levels.Rank, payload []byte) {
+	e.refund(to)
+	e.transport.post(to, &e.out, payload)
+}
+
+// put sends src against credit, with e.out. If it takes its time, the owner is
+// told when src has left.
+func (e *Endpoint) put(to levels.Rank, src []byte, by putter) (done bool) {
+	e.refund(to)
+	token := e.puts.add(by)
+	if done = e.transport.put(to, &e.out, src, token); done {
+		e.puts.take(token)
+	}
+	return done
+}
+
+// sent ends the send whose bytes have left.
+func (e *Endpoint) sent(token int32) {
+	switch by := e.puts.take(token); {
+	case by.run != nil:
+		by.run.end(by.step)
+	case by.transfer != nil:
+		by.transfer.comm.endTransfer(by.transfer, nil)
+	}
+}
+
+func (e *Endpoint) refund(to levels.Rank) {
+	p := &e.peers[to]
+	e.out.refund = int32(p.owed)
+	p.owed = 0
+}
+
+// consumed gives eager budget back: with the next message to that rank, or with
+// one of its own when half of the budget is out.
+func (e *Endpoint) consumed(from levels.Rank, payload int) {
+	p := &e.peers[from]
+	p.owed += int64(payload) + eagerOverhead
+	if p.owed >= e.world.config.EagerBudget/2 {
+		e.out = message{kind: returnKind}
+		e.post(from, nil)
+	}
+}
+
+// waste gives back the budget of a message that nobody will take.
+func (e *Endpoint) waste(from levels.Rank, k kind, payload int) {
+	if k == eagerKind || k == taggedKind {
+		e.consumed(from, payload)
+	}
+}
+
+// deliver takes one message from the link.
+func (e *Endpoint) deliver(from levels.Rank, m *message, payload []byte) {
+	e.peers[from].budget += int64(m.refund)
+	if m.kind != returnKind {
+		e.comm(m.comm).deliver(from, m, payload)
+	}
+}
+
+// progress polls the link and executes what is ready. It reports whether there
+// was anything to do.
+func (e *Endpoint) progress() bool {
+	did := e.transport.poll(e)
+	for i := len(e.runs) - 1; i >= 0; i-- {
+		if i >= len(e.runs) {
+			continue // runs ended meanwhile
+		}
+		r := e.runs[i]
+		if len(r.ready) > 0 || r.left == 0 {
+			did = true
+			r.advance()
+		}
+	}
+	return did
+}
+
+// place is where a large payload goes.
+func (e *Endpoint) place(from levels.Rank, m *message) []byte {
+	c := e.comm(m.comm)
+	if c.broken != nil {
+		return nil
+	}
+	if m.kind == arrivedKind {
+		return c.placeTransfer(from, m)
+	}
+	r := c.find(m.seq)
+	if r == nil || r.pass != m.pass || r.digest != m.digest {
+		return nil
+	}
+	id, err := r.hears(from, m)
+	if err != nil {
+		return nil
+	}
+	return r.span(r.steps[id].Dst)[m.offset:]
+}
+
+// putter is whose bytes a put moves: a step's, or a transfer's.
+type putter struct {
+	run      *Run
+	step     dag.ID
+	transfer *Transfer
+}
+
+// puts numbers what is on its way out.
+type puts struct {
+	all  []putter
+	free []int32
+}
+
+func (p *puts) add(by putter) int32 {
+	if len(p.free) == 0 {
+		p.all = append(p.all, by)
+		return int32(len(p.all) - 1)
+	}
+	n := p.free[len(p.free)-1]
+	p.free = p.free[:len(p.free)-1]
+	p.all[n] = by
+	return n
+}
+
+func (p *puts) take(n int32) putter {
+	by := p.all[n]
+	p.all[n] = putter{}
+	p.free = append(p.free, n)
+	return by
+}
+
+// forget makes the puts of a broken communicator nobody's.
+func (p *puts) forget(c *Comm) {
+	for i, by := range p.all {
+		if by.run != nil && by.run.comm == c || by.transfer != nil && by.transfer.comm == c {
+			p.all[i] = putter{}
+		}
+	}
+}
+
+// some tells whether bytes of a communicator are on their way.
+func (p *puts) some(c *Comm) bool {
+	return slices.ContainsFunc(p.all, func(by putter) bool {
+		return by.run != nil && by.run.comm == c || by.transfer != nil && by.transfer.comm == c
+	})
+}
+
+// blocks keeps payloads that came before their recv was ready. A block has the
+// power of two above its payload: together they take at most twice what the
+// peers' eager budgets allow.
+type blocks struct {
+	all  [][]byte
+	free [64][]int32 // by class
+}
+
+const smallestBlock = 6 // as a power of two: about what a message is charged
+
+func class(size int) int { return max(smallestBlock, bits.Len(uint(size-1))) }
+
+// keep copies a payload and returns its block, -1 for an empty one.
+func (b *blocks) keep(payload []byte) int32 {
+	if len(payload) == 0 {
+		return -1
+	}
+	at := class(len(payload))
+	free := &b.free[at]
+	if len(*free) == 0 {
+		*free = append(*free, int32(len(b.all)))
+		b.all = append(b.all, make([]byte, 1<<at))
+	}
+	n := (*free)[len(*free)-1]
+	*free = (*free)[:len(*free)-1]
+	b.all[n] = append(b.all[n][:0], payload...)
+	return n
+}
+
+func (b *blocks) get(n int32) []byte {
+	if n < 0 {
+		return nil
+	}
+	return b.all[n]
+}
+
+func (b *blocks) drop(n int32) {
+	if n >= 0 {
+		at := class(cap(b.all[n]))
+		b.free[at] = append(b.free[at], n)
+	}
+}

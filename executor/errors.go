@@ -1,0 +1,68 @@
+package executor
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Sentinels. Errors that a run returns wrap one of these, or a [PeerError], or
+// the cause of a cancelled context.
+var (
+	// ErrClosed: the world or the communicator was closed.
+	ErrClosed = errors.New("closed")
+	// ErrBroken: an earlier failure ended this communicator on all ranks.
+	ErrBroken = errors.New("communicator is broken")
+	// ErrMismatch: ranks called different operations at the same place in their
+	// sequence of calls.
+	ErrMismatch = errors.New("ranks disagree on the operation")
+	// ErrProtocol: a peer sent something that can't be.
+	ErrProtocol = errors.New("protocol error")
+	// ErrBusy: the same run, or the same communicator, was started again before
+	// the start before had returned or the run had ended.
+	ErrBusy = errors.New("already started")
+)
+
+// PeerError says on which rank the failure was that ended a run here.
+type PeerError struct {
+	Rank levels.Rank // of the communicator
+	Err  error
+}
+
+// Error names the rank and its error.
+func (e *PeerError) Error() string { return fmt.Sprintf("rank %d failed: %v", e.Rank, e.Err) }
+
+// Unwrap is the failed rank's error.
+func (e *PeerError) Unwrap() error { return e.Err }
+
+// MismatchError is what differs between two ranks; it wraps [ErrMismatch].
+type MismatchError struct {
+	Rank, Peer         levels.Rank
+	Request, PeerWants string
+	Seq                uint32 // how many collectives both had called on the communicator before
+}
+
+// Error prints both requests.
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("%v: as call %d rank %d runs %s, rank %d runs %s", ErrMismatch, e.Seq, e.Rank, e.Request, e.Peer, e.PeerWants)
+}
+
+// Unwrap is [ErrMismatch].
+func (e *MismatchError) Unwrap() error { return ErrMismatch }
+
+// StepError is a step that failed; the steps that depend on it never ran.
+type StepError struct {
+	Rank    levels.Rank
+	Request string
+	Step    string // label
+	Err     error
+}
+
+// Error names rank, request and step.
+func (e *StepError) Error() string {
+	return fmt.Sprintf("rank %d, %s, step %q: %v", e.Rank, e.Request, e.Step, e.Err)
+}
+
+// Unwrap is why.
+func (e *StepError) Unwrap() error { return e.Err }

@@ -1,0 +1,37 @@
+package executor
+
+import "slices"
+
+// fifo is a queue that keeps its memory: in a steady state it allocates nothing.
+type fifo[T any] struct {
+	items []T
+	next  int // of items: the first that is still here
+}
+
+func (q *fifo[T]) push(item T) { q.items = append(q.items, item) }
+
+func (q *fifo[T]) len() int { return len(q.items) - q.next }
+
+// first is the oldest; there must be one.
+func (q *fifo[T]) first() *T { return &q.items[q.next] }
+
+// pop removes the oldest.
+func (q *fifo[T]) pop() {
+	var none T
+	q.items[q.next] = none
+	if q.next++; q.next == len(q.items) {
+		q.items, q.next = q.items[:0], 0
+	} else if q.next >= 64 && q.next > len(q.items)/2 {
+		q.items = slices.Delete(q.items, 0, q.next)
+		q.next = 0
+	}
+}
+
+// drop removes those that f picks.
+func (q *fifo[T]) drop(f func(T) bool) {
+	rest := slices.DeleteFunc(q.items[q.next:], f)
+	q.items = q.items[:q.next+len(rest)]
+	if len(rest) == 0 {
+		q.items, q.next = q.items[:0], 0
+	}
+}

@@ -1,0 +1,195 @@
+package executor_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"go.uber.org/goleak"
+
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/kernel"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+func TestMain(m *testing.M) {
+	// A failing random case is printed with its seed; files of them are in the way.
+	if err := flag.Set("rapid.nofailfile", "true"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// patience is after how long a test that waits is a test that hangs.
+const patience = 10 * time.Second
+
+// failer is what *testing.T and *rapid.T have in common.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// job is a request and a plan on the ranks of a world.
+type job struct {
+	world    *executor.World
+	topology *levels.Topology
+	request  tasks.Request
+	plan     tasks.Plan
+}
+
+// reverse makes communicator 1, whose ranks are numbered from the world's end.
+func reverse(w *executor.World) {
+	all := make([]levels.Rank, w.Size())
+	for r := range all {
+		all[r] = levels.Rank(w.Size() - 1 - r)
+	}
+	for _, r := range all {
+		w.Endpoint(r).Make(1, all)
+	}
+}
+
+func parse(t failer, topo, plan string) (*levels.Topology, tasks.Plan) {
+	t.Helper()
+	h, err := levels.Parse(topo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := tasks.ParsePlan(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, p
+}
+
+// compile makes one rank's binding, without buffers.
+func (j job) compile(rank levels.Rank) (executor.Binding, error) {
+	h, err := tasks.Hierarchy(j.request, j.topology, j.plan)
+	if err != nil {
+		return executor.Binding{}, err
+	}
+	whole, n, rest, err := tasks.Passes(j.request, j.plan)
+	if err != nil {
+		return executor.Binding{}, err
+	}
+	digest := fnv.New32a()
+	fmt.Fprintf(digest, "%v|%v|%v", j.request, j.plan, j.topology)
+	b := executor.Binding{Passes: n, Stride: whole.Bytes(), Request: j.request.String(), Digest: digest.Sum32()}
+	if n > 0 {
+		if b.Whole, err = submodules.CompileFor(whole, h, j.plan, rank, all.Submodules()); err != nil {
+			return b, err
+		}
+	}
+	if b.Rest, err = submodules.CompileFor(rest, h, j.plan, rank, all.Submodules()); err != nil {
+		return b, err
+	}
+	if j.request.Reduces() {
+		b.Kernel, err = kernel.For(j.request.Op, j.request.Type)
+		b.User = j.request.Op.ID() == tasks.OpUser
+	}
+	return b, err
+}
+
+// bind compiles for all ranks and binds buffers by rank; send may be nil.
+func (j job) bind(t failer, send, recv [][]byte) []*executor.Run {
+	t.Helper()
+	return j.bindOn(t, 0, send, recv)
+}
+
+// bindOn is bind on another communicator. Buffers are numbered by its ranks, the
+// runs by those of the world.
+func (j job) bindOn(t failer, comm uint32, send, recv [][]byte) []*executor.Run {
+	t.Helper()
+	runs := make([]*executor.Run, j.topology.Size())
+	for r := range runs {
+		c := j.world.Endpoint(levels.Rank(r)).Comm(comm)
+		b, err := j.compile(c.Rank())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if send != nil {
+			b.Send = send[c.Rank()]
+		}
+		b.Recv = recv[c.Rank()]
+		if runs[r], err = c.Bind(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return runs
+}
+
+// ranks calls f for each rank on a goroutine of its own and returns their errors.
+// If they don't end, it says what they wait for.
+func ranks(t failer, w *executor.World, f func(ctx context.Context, rank int) error) []error {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	var waiting []string
+	timer := time.AfterFunc(patience, func() {
+		for r := range w.Size() {
+			waiting = append(waiting, w.Endpoint(levels.Rank(r)).Waiting()...)
+		}
+		cancel(fmt.Errorf("hangs: %s", strings.Join(waiting, "; ")))
+	})
+	defer timer.Stop()
+	errs := make([]error, w.Size())
+	var all sync.WaitGroup
+	for r := range errs {
+		all.Go(func() { errs[r] = f(ctx, r) })
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		t.Fatal(context.Cause(ctx))
+	}
+	return errs
+}
+
+// succeed is ranks, none of which may fail.
+func succeed(t failer, w *executor.World, f func(ctx context.Context, rank int) error) {
+	t.Helper()
+	for r, err := range ranks(t, w, f) {
+		if err != nil {
+			t.Fatalf("rank %d: %v", r, err)
+		}
+	}
+}
+
+// do runs bound runs once on all ranks.
+func do(t failer, w *executor.World, runs []*executor.Run) {
+	t.Helper()
+	succeed(t, w, func(ctx context.Context, r int) error { return runs[r].Do(ctx) })
+}
+
+// newWorld is closed at the end of the test.
+func newWorld(t testing.TB, n int, c executor.Config) *executor.World {
+	w := executor.NewWorld(n, c)
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// raw is the bytes of a slice.
+func raw[T any](s []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
+}
+
+// raws is raw for each rank.
+func raws[T any](s [][]T) [][]byte {
+	b := make([][]byte, len(s))
+	for r := range s {
+		b[r] = raw(s[r])
+	}
+	return b
+}

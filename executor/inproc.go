@@ -1,0 +1,162 @@
+package executor
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// inbox is the link of goroutine ranks: what others have said to one rank. A
+// large payload does not pass through it: the sender copies it to the address
+// that the receiver's credit carries.
+type inbox struct {
+	mu       sync.Mutex
+	box      batch // filled by senders, under mu
+	taken    batch // being read by the owner; swapped with box
+	some     atomic.Bool
+	sleeping atomic.Bool
+	bell     chan struct{} // capacity 1
+}
+
+// batch is messages with their payloads, kept for reuse.
+type batch struct {
+	items   []item
+	payload []byte // of all items, one behind the other
+}
+
+type item struct {
+	message
+	from levels.Rank
+	size int // of its payload
+}
+
+func newInbox() *inbox { return &inbox{bell: make(chan struct{}, 1)} }
+
+// push adds a message; it may be called by any goroutine.
+func (b *inbox) push(from levels.Rank, m *message, payload []byte) {
+	b.mu.Lock()
+	b.box.items = append(b.box.items, item{*m, from, len(payload)})
+	b.box.payload = append(b.box.payload, payload...)
+	b.some.Store(true)
+	b.mu.Unlock()
+	if b.sleeping.Load() {
+		b.ring()
+	}
+}
+
+func (b *inbox) ring() {
+	select {
+	case b.bell <- struct{}{}:
+	default:
+	}
+}
+
+// local is the transport of one goroutine rank.
+type local struct {
+	*inbox
+	world  *World
+	rank   levels.Rank
+	ticker ticker
+}
+
+func (l *local) post(to levels.Rank, m *message, payload []byte) {
+	l.world.carry(l.rank, to, m, payload)
+}
+
+// put copies straight to the receiver's buffer, whose address the credit has.
+func (l *local) put(to levels.Rank, m *message, src []byte, _ int32) bool {
+	copy(bytesAt(m.addr, 0, int64(len(src))), src)
+	l.world.carry(l.rank, to, m, nil)
+	return true
+}
+
+func (l *local) poll(s sink) bool {
+	if !l.some.Load() {
+		return false
+	}
+	l.mu.Lock()
+	l.box, l.taken = l.taken, l.box
+	l.some.Store(false)
+	l.mu.Unlock()
+	payload := l.taken.payload
+	for i := range l.taken.items {
+		it := &l.taken.items[i]
+		s.deliver(it.from, &it.message, payload[:it.size])
+		payload = payload[it.size:]
+	}
+	clear(l.taken.items) // drops the addresses
+	l.taken.items, l.taken.payload = l.taken.items[:0], l.taken.payload[:0]
+	return true
+}
+
+// flush has nothing to do: what is posted has arrived.
+func (l *local) flush(sink) bool { return false }
+
+func (l *local) yield(int) { runtime.Gosched() }
+
+func (l *local) arm() bool {
+	l.sleeping.Store(true)
+	if l.some.Load() {
+		l.sleeping.Store(false)
+		return false
+	}
+	return true
+}
+
+func (l *local) park(done <-chan struct{}) (ticked bool) {
+	select {
+	case <-l.bell:
+	case <-done:
+	case <-l.ticker.armed():
+		l.ticker.on = false
+		ticked = true
+	}
+	l.sleeping.Store(false)
+	return ticked
+}
+
+// shared is plain memory: all goroutines can read it.
+func (l *local) shared(n int64) ([]byte, func(), error) { return aligned(n), func() {}, nil }
+
+// Goroutine ranks read each other's memory as their own; that a rank may not leave
+// a run while it is read is seen to by [World.fail].
+
+func (l *local) readable(unsafe.Pointer) bool { return true }
+
+func (l *local) read(levels.Rank, uint64, []byte) error { return errors.ErrUnsupported }
+
+func (l *local) intact(levels.Rank, uint32, uint64) bool { return true }
+
+func (l *local) lend() {}
+
+// forget has nothing to do: a put is over when it returns.
+func (l *local) forget(uint32, sink) {}
+
+func (l *local) open(levels.Rank) bool { return true }
+
+func (l *local) leave(uint32) {}
+
+// ticker is a timer that is armed again only after it has fired, so that parking
+// costs nothing.
+type ticker struct {
+	timer *time.Timer
+	on    bool
+}
+
+func (t *ticker) armed() <-chan time.Time {
+	switch {
+	case t.timer == nil:
+		t.timer = time.NewTimer(tick)
+	case !t.on:
+		t.timer.Reset(tick)
+	}
+	t.on = true
+	return t.timer.C
+}
+
+func (l *local) wake() { l.ring() }

@@ -1,0 +1,28 @@
+package executor
+
+import "unsafe"
+
+// bytesAt is n bytes from off of the memory at p. The caller has it from the
+// owner, who keeps it alive and in place while the run lasts.
+func bytesAt(p unsafe.Pointer, off, n int64) []byte {
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Add(p, off)), n)
+}
+
+// pointer is where b begins.
+func pointer(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
+
+// cacheLine is the alignment of scratch and slots.
+const cacheLine = 64
+
+// aligned allocates n bytes on a cache line.
+func aligned(n int64) []byte {
+	if n == 0 {
+		return nil
+	}
+	b := make([]byte, n+cacheLine-1)
+	skip := -uintptr(unsafe.Pointer(&b[0])) & (cacheLine - 1)
+	return b[skip : int64(skip)+n : int64(skip)+n]
+}

@@ -1,0 +1,209 @@
+package executor_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules/check/casegen"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// guarded is a buffer between bytes that must stay as they are.
+type guarded struct{ whole, buf []byte }
+
+const guard = 4096
+
+func newGuarded(n int64) guarded {
+	whole := bytes.Repeat([]byte{0xcc}, int(n)+2*guard)
+	return guarded{whole, whole[guard : guard+n : guard+n]}
+}
+
+func (g guarded) check(t failer) {
+	t.Helper()
+	mark := bytes.Repeat([]byte{0xcc}, guard)
+	if !bytes.Equal(g.whole[:guard], mark) || !bytes.Equal(g.whole[guard+len(g.buf):], mark) {
+		t.Fatal("bytes around a buffer were written")
+	}
+}
+
+// disagree lets each rank run the job that pick says, and then barriers. Each rank
+// must hear of the mismatch in one of these calls: the first barrier may still end
+// well if it ends together with the message that shows the mismatch.
+func disagree(t failer, jobs []job, pick func(rank int) int) []error {
+	t.Helper()
+	w := jobs[0].world
+	bars := job{w, jobs[0].topology, tasks.Request{Coll: tasks.Barrier}, barrierPlan(t)}.bind(t, nil, make([][]byte, w.Size()))
+	runs := make([]*executor.Run, w.Size())
+	var guards []guarded
+	for r := range runs {
+		j := jobs[pick(r)]
+		b, err := j.compile(levels.Rank(r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		send, recv := newGuarded(j.request.Bytes()), newGuarded(j.request.Bytes())
+		guards = append(guards, send, recv)
+		b.Send, b.Recv = send.buf, recv.buf
+		if runs[r], err = w.Endpoint(levels.Rank(r)).Comm(0).Bind(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	errs := ranks(t, w, func(ctx context.Context, r int) error {
+		err := runs[r].Do(ctx)
+		for i := 0; i < 2 && err == nil; i++ {
+			err = bars[r].Do(ctx)
+		}
+		return err
+	})
+	for r, err := range errs {
+		if !errors.Is(err, executor.ErrMismatch) {
+			t.Fatalf("rank %d, %v %v or %v %v on %v: %v, want %v", r, jobs[0].request, jobs[0].plan,
+				jobs[1].request, jobs[1].plan, jobs[0].topology, err, executor.ErrMismatch)
+		}
+	}
+	for _, g := range guards {
+		g.check(t)
+	}
+	return errs
+}
+
+func barrierPlan(t failer) tasks.Plan {
+	t.Helper()
+	_, p := parse(t, "1", "shape=han,fs=all,w=1,m=sm,s=sm,i=adapt/chain")
+	return p
+}
+
+// Every way to disagree ends on all ranks with an error that prints both requests.
+func TestMismatch(t *testing.T) {
+	t.Parallel() // it mostly waits
+	sum := func(n int64) tasks.Request {
+		return tasks.Request{Coll: tasks.Allreduce, Count: n, Type: tasks.Int32, Op: tasks.Sum}
+	}
+	bcast := func(root levels.Rank) tasks.Request {
+		return tasks.Request{Coll: tasks.Bcast, Count: 3, Type: tasks.Int32, Root: root}
+	}
+	prod, floats := sum(3), sum(3)
+	prod.Op, floats.Type = tasks.Prod, tasks.Float32
+	const sm, chain = "shape=han,fs=8B,w=2,s=sm,i=adapt/chain", "shape=han,fs=8B,w=2,s=adapt/chain,i=adapt/chain"
+	for _, test := range []struct {
+		what         string
+		a, b         tasks.Request
+		planA, planB string
+	}{
+		{"count", sum(3), sum(4), sm, sm},
+		{"count in more segments", sum(3), sum(3000), sm, sm},
+		{"count in passes", sum(3), sum(5000), chain, chain},
+		{"operation", sum(3), prod, sm, sm},
+		{"type", sum(3), floats, sm, sm},
+		{"collective", sum(3), bcast(0), sm, sm},
+		{"collective", bcast(0), tasks.Request{Coll: tasks.Barrier}, chain, chain},
+		{"plan", sum(3000), sum(3000), sm, chain},
+		{"shape", sum(3), sum(3), sm, "shape=flat,fs=8B,w=1,i=adapt/binomial"},
+		{"root, each waits for the other", bcast(1), bcast(0), chain, chain},
+		{"root, each waits for the other", bcast(1), bcast(0), sm, sm},
+	} {
+		for _, topo := range []string{"1x2", "2x1", "2x2"} {
+			t.Run(test.what+"/"+topo, func(t *testing.T) {
+				h, planA := parse(t, topo, test.planA)
+				_, planB := parse(t, topo, test.planB)
+				if planA.Shape == tasks.Han && planB.Shape == tasks.Flat && topo == "1x2" {
+					planB = planB.Set("s", tasks.Choice{Submodule: "adapt"})
+				}
+				w := newWorld(t, h.Size(), executor.Config{})
+				errs := disagree(t, []job{{w, h, test.a, planA}, {w, h, test.b, planB}}, func(r int) int { return r % 2 })
+				for r, err := range errs {
+					if !strings.Contains(err.Error(), test.a.String()) || !strings.Contains(err.Error(), test.b.String()) {
+						t.Errorf("rank %d: %q should print %q and %q", r, err, test.a, test.b)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Whatever two ranks' programs are, their meeting is an error, and nothing but
+// the buffers is written.
+func TestRandomMismatch(t *testing.T) {
+	t.Parallel() // it mostly waits
+	rapid.Check(t, func(t *rapid.T) {
+		a := draw(t, casegen.Options{})
+		b := draw(t, casegen.Options{Topology: a.Topology})
+		size := a.Topology.Size()
+		if size == 1 || a.Request.String() == b.Request.String() && a.Plan.Equal(b.Plan) {
+			t.Skip("nothing to disagree on")
+		}
+		if steps(t, a)+steps(t, b) == 0 {
+			t.Skip("requests without elements are over before anybody could disagree")
+		}
+		odd := rapid.IntRange(0, size-1).Draw(t, "odd")
+		w := executor.NewWorld(size, drawConfig(t))
+		defer w.Close()
+		disagree(t, []job{{w, a.Topology, a.Request, a.Plan}, {w, b.Topology, b.Request, b.Plan}}, func(r int) int {
+			if r == odd {
+				return 1
+			}
+			return 0
+		})
+	})
+}
+
+// The same calls in another order are a mismatch too.
+func TestOrderOfCalls(t *testing.T) {
+	h, p := parse(t, "2x1", "shape=han,fs=all,w=1,i=adapt/chain")
+	w := newWorld(t, 2, executor.Config{})
+	bar := barriers(t, w, "2x1")
+	bc := job{w, h, tasks.Request{Coll: tasks.Bcast, Count: 3, Type: tasks.Int32}, p}.bind(t, nil, raws(numbers(2, 3)))
+	errs := ranks(t, w, func(ctx context.Context, r int) error {
+		calls := []*executor.Run{bar[r], bc[r]}
+		if r == 1 {
+			calls = []*executor.Run{bc[r], bar[r]}
+		}
+		for _, run := range calls {
+			if err := run.Do(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for r, err := range errs {
+		var m *executor.MismatchError
+		if !errors.As(err, &m) || m.Seq != 0 || m.Request == m.PeerWants {
+			t.Errorf("rank %d: %v, want a MismatchError of call 0 with both requests", r, err)
+		}
+	}
+}
+
+// A rank may be hundreds of calls behind one that doesn't wait for it.
+func TestFarAhead(t *testing.T) {
+	h, p := parse(t, "2x1", "shape=han,fs=all,w=1,i=adapt/chain")
+	w := newWorld(t, 2, executor.Config{})
+	const calls = 500
+	one := job{w, h, tasks.Request{Coll: tasks.Bcast, Count: 3, Type: tasks.Int32}, p}.bind(t, nil, raws(numbers(2, 3)))
+	two := job{w, h, tasks.Request{Coll: tasks.Bcast, Count: 2, Type: tasks.Int32}, p}.bind(t, nil, raws(numbers(2, 3)))
+	ahead := make(chan bool)
+	succeed(t, w, func(ctx context.Context, r int) error {
+		if r == 1 {
+			<-ahead
+		}
+		for i := range calls {
+			run := one[r]
+			if i%3 == 0 {
+				run = two[r]
+			}
+			if err := run.Do(ctx); err != nil {
+				return err
+			}
+		}
+		if r == 0 {
+			close(ahead)
+		}
+		return nil
+	})
+}

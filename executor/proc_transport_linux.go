@@ -1,0 +1,423 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// process is the transport of a rank that is a process of its own: shared memory
+// to the ranks of its node, TCP to the others. It sleeps in one epoll over its
+// sockets and a doorbell.
+type process struct {
+	own   *segment // nil if the rank is alone on its node
+	near  []*shmLink
+	links []link // by rank, nil for this one
+	far   []*tcpLink
+	dial  func(peer levels.Rank) // starts connecting; attach is called later
+	dead  func(peer levels.Rank, err error)
+
+	memory int      // descriptor of own
+	maps   [][]byte // the peers' segments
+	bells  []int    // and doorbells
+
+	lent    bool // own's memory is in the caller's hands
+	noReads bool // never read another process's memory directly
+
+	epoll    int
+	doorbell int
+	last     time.Time // tick
+
+	some atomic.Bool // something arrived
+
+	mu      sync.Mutex // guards what any goroutine may touch: the rest, and doorbell
+	arrived []connection
+	closed  bool
+}
+
+// link is what both kinds of links do.
+type link interface {
+	post(m *message, payload []byte)
+	put(m *message, src []byte, token int32) bool
+	flush(s sink) bool
+	busy() bool
+	forget(comm uint32, s sink)
+}
+
+var (
+	_ link      = (*tcpLink)(nil)
+	_ link      = (*shmLink)(nil)
+	_ transport = (*process)(nil)
+)
+
+type connection struct {
+	peer levels.Rank
+	fd   int
+	err  error
+}
+
+func newProcess(size int) (*process, error) {
+	p := &process{links: make([]link, size), last: time.Now(), memory: -1}
+	var err error
+	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("epoll: %w", err)
+	}
+	if p.doorbell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		unix.Close(p.epoll)
+		return nil, fmt.Errorf("eventfd: %w", err)
+	}
+	return p, p.listen(p.doorbell, unix.EPOLLIN)
+}
+
+func (p *process) listen(fd int, events uint32) error {
+	ev := unix.EpollEvent{Events: events, Fd: int32(fd)}
+	if err := unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
+		return fmt.Errorf("epoll: %w", err)
+	}
+	return nil
+}
+
+func (p *process) post(to levels.Rank, m *message, payload []byte) {
+	p.connect(to)
+	p.links[to].post(m, payload)
+}
+
+func (p *process) put(to levels.Rank, m *message, src []byte, token int32) bool {
+	p.connect(to)
+	return p.links[to].put(m, src, token)
+}
+
+// connect starts a TCP connection when something is to be sent for the first time.
+func (p *process) connect(to levels.Rank) {
+	l, ok := p.links[to].(*tcpLink)
+	if ok && l.send < 0 && !l.dialled {
+		l.dialled = true
+		p.dial(to)
+	}
+}
+
+// attach takes a connected descriptor, or the reason why there is none; any
+// goroutine may call it.
+func (p *process) attach(c connection) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		c.drop()
+		return
+	}
+	p.arrived = append(p.arrived, c)
+	p.some.Store(true)
+	ring(p.doorbell)
+}
+
+// drop closes the descriptor, if there is one.
+func (c connection) drop() {
+	if c.fd >= 0 {
+		unix.Close(c.fd)
+	}
+}
+
+func (p *process) takeArrived() {
+	p.mu.Lock()
+	list := p.arrived
+	p.arrived = nil
+	p.some.Store(false)
+	p.mu.Unlock()
+	for _, c := range list {
+		l, ok := p.links[c.peer].(*tcpLink)
+		if !ok || len(l.fds) == maxConnections {
+			c.drop() // a peer that connects where, or more often than, any rank does
+			continue
+		}
+		if c.err == nil {
+			c.err = p.listen(c.fd, unix.EPOLLIN)
+		}
+		switch {
+		case c.err == nil:
+			l.attach(c.fd)
+		case l.send < 0:
+			l.fail(c.err)
+			fallthrough
+		default: // the other one will do
+			c.drop()
+		}
+	}
+}
+
+func (p *process) poll(s sink) bool {
+	did := false
+	if p.some.Load() {
+		p.takeArrived()
+		did = true
+	}
+	for _, l := range p.near {
+		if l.poll(s) {
+			did = true
+		}
+		if l.busy() && l.flush(s) {
+			did = true
+		}
+		p.report(l.peer, l.dead, &l.told)
+	}
+	for _, l := range p.far {
+		if l.poll(s) {
+			did = true
+		}
+		if l.busy() && l.flush(s) {
+			did = true
+		}
+		p.report(l.peer, l.dead, &l.told)
+	}
+	return did
+}
+
+// report tells the engine once that a link is dead.
+func (p *process) report(peer levels.Rank, dead error, told *bool) {
+	if dead != nil && !*told {
+		*told = true
+		p.dead(peer, dead)
+	}
+}
+
+// forget lets go of a failed communicator's buffers.
+func (p *process) forget(comm uint32, s sink) {
+	for _, l := range p.near {
+		l.forget(comm, s)
+	}
+	for _, l := range p.far {
+		l.forget(comm, s)
+	}
+}
+
+// open reports whether a message to a rank needs no new connection.
+func (p *process) open(to levels.Rank) bool {
+	l, ok := p.links[to].(*tcpLink)
+	return !ok || l.send >= 0 || l.dialled
+}
+
+// flush writes what was posted since the last poll; it reports whether something
+// is left.
+func (p *process) flush(s sink) (left bool) {
+	for _, l := range p.near {
+		if l.busy() {
+			l.flush(s)
+			left = left || l.busy()
+		}
+	}
+	for _, l := range p.far {
+		if l.busy() {
+			l.flush(s)
+			left = left || l.busy()
+		}
+	}
+	return left
+}
+
+// yield lets others run between two polls; other processes first, for they may be
+// the ones that are waited for.
+func (p *process) yield(n int) {
+	if n%16 == 15 {
+		runtime.Gosched()
+		return
+	}
+	_, _, _ = syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+}
+
+func (p *process) arm() bool {
+	for _, l := range p.far {
+		l.want(p.epoll)
+	}
+	if p.own == nil {
+		return !p.some.Load()
+	}
+	p.own.sleeping().Store(1)
+	quiet := !p.some.Load()
+	for _, l := range p.near {
+		quiet = quiet && (l.dead != nil || !l.in.some() && l.stuck())
+	}
+	if !quiet {
+		p.own.sleeping().Store(0)
+	}
+	return quiet
+}
+
+// cancelLatency is how often a sleeping rank looks at its context.
+const cancelLatency = 10 * time.Millisecond
+
+func (p *process) park(done <-chan struct{}) (ticked bool) {
+	wait := time.Until(p.last.Add(tick))
+	if done != nil {
+		wait = min(wait, cancelLatency)
+	}
+	var events [16]unix.EpollEvent
+	ms := max(0, int((wait+time.Millisecond-1)/time.Millisecond))
+	if n, err := unix.EpollWait(p.epoll, events[:], ms); err == nil {
+		for _, ev := range events[:n] {
+			if int(ev.Fd) == p.doorbell {
+				var b [8]byte
+				_, _ = unix.Read(p.doorbell, b[:])
+			}
+		}
+	}
+	if p.own != nil {
+		p.own.sleeping().Store(0)
+	}
+	if now := time.Now(); now.Sub(p.last) >= tick {
+		p.last = now
+		return true
+	}
+	return false
+}
+
+func (p *process) wake() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		ring(p.doorbell)
+	}
+}
+
+func ring(fd int) {
+	one := [8]byte{1}
+	_, _ = unix.Write(fd, one[:])
+}
+
+func (p *process) shared(n int64) ([]byte, func(), error) {
+	switch {
+	case p.closed: // written with the engine's lock too
+		return nil, nil, ErrClosed
+	case n == 0 || p.own == nil:
+		return aligned(n), func() {}, nil
+	}
+	return p.own.arena.alloc(n)
+}
+
+func (p *process) lend() { p.lent = true }
+
+func (p *process) readable(at unsafe.Pointer) bool {
+	if p.own != nil && at != nil && p.own.offset(at) != 0 {
+		return true
+	}
+	for _, l := range p.near {
+		if !l.readable {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *process) read(from levels.Rank, address uint64, dst []byte) error {
+	l, ok := p.links[from].(*shmLink)
+	if !ok || l.pid == 0 {
+		return fmt.Errorf("%w: memory of a rank that can't be read", ErrProtocol)
+	}
+	return readProcess(l.pid, address, dst)
+}
+
+// readProcess copies memory of another process; the kernel does it, once.
+func readProcess(pid int, address uint64, dst []byte) error {
+	for len(dst) > 0 {
+		here := unix.Iovec{Base: &dst[0]}
+		here.SetLen(len(dst))
+		there := unix.RemoteIovec{Base: uintptr(address), Len: len(dst)}
+		announceWrite(dst)
+		n, _, errno := syscall.RawSyscall6(unix.SYS_PROCESS_VM_READV, uintptr(pid),
+			uintptr(unsafe.Pointer(&here)), 1, uintptr(unsafe.Pointer(&there)), 1, 0)
+		if errno != 0 {
+			return errno
+		}
+		dst, address = dst[n:], address+uint64(n)
+	}
+	return nil
+}
+
+func (p *process) intact(from levels.Rank, comm uint32, age uint64) bool {
+	l, ok := p.links[from].(*shmLink)
+	return !ok || l.theirs.age(comm).Load() == age
+}
+
+func (p *process) leave(comm uint32) {
+	if p.own != nil {
+		p.own.age(comm).Add(1)
+	}
+}
+
+// drain closes the connections: what is left is written, then this side is shut,
+// and what the peers still send is read until they shut theirs too: closing a
+// socket with unread bytes would reset it, and the peer lose what it hasn't read.
+// Nobody drives any more; the engine's lock is held, but not while waiting.
+func (p *process) drain(ctx context.Context, e *Endpoint) {
+	wait := func() {
+		if p.arm() {
+			e.mu.Unlock()
+			p.park(ctx.Done())
+			e.mu.Lock()
+		}
+		p.poll(e)
+	}
+	for p.flush(e) && ctx.Err() == nil {
+		wait()
+	}
+	for !p.shut() && ctx.Err() == nil {
+		wait()
+	}
+}
+
+// shut ends this side of all connections, also of those that have come since it
+// was last called, and reports whether the peers have ended theirs.
+func (p *process) shut() bool {
+	all := true
+	for _, l := range p.far {
+		for _, r := range l.fds {
+			if !r.shut {
+				r.shut = true
+				_ = unix.Shutdown(r.fd, unix.SHUT_WR) // a peer that is gone needs none
+			}
+			all = all && r.eof
+		}
+	}
+	return all
+}
+
+// close frees descriptors and mappings. Slots of requests lie in this memory:
+// nobody may drive any more. The engine's lock is held; what is called later
+// finds no links.
+func (p *process) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for _, c := range p.arrived {
+		c.drop()
+	}
+	p.arrived = nil
+	for _, l := range p.far {
+		for _, r := range l.fds {
+			unix.Close(r.fd)
+		}
+	}
+	unix.Close(p.epoll)
+	unix.Close(p.doorbell)
+	for _, fd := range p.bells {
+		unix.Close(fd)
+	}
+	for _, mem := range p.maps {
+		_ = unix.Munmap(mem)
+	}
+	if p.own != nil {
+		unix.Close(p.memory)
+		if !p.lent {
+			_ = unix.Munmap(p.own.mem)
+		}
+	}
+	clear(p.links)
+	p.near, p.far, p.own = nil, nil, nil
+}

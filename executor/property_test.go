@@ -1,0 +1,251 @@
+package executor_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/kernel"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/submodules/check/casegen"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// drawn lets rapid choose, and shrink, the numbers of a case.
+type drawn struct{ t *rapid.T }
+
+func (d drawn) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.t, "n") }
+
+// drawConfig draws limits under which small messages go at once, ask for credit
+// or are refunded all the time.
+func drawConfig(t *rapid.T) executor.Config {
+	return executor.Config{
+		EagerMax:    rapid.SampledFrom([]int64{0, -1, 1, 64, 4096}).Draw(t, "EagerMax"),
+		EagerBudget: rapid.SampledFrom([]int64{0, 1, 100, 300}).Draw(t, "EagerBudget"),
+	}
+}
+
+// maxSteps bounds a case, over all ranks.
+const maxSteps = 20_000
+
+// draw draws a case that the catalogue supports and that is small enough.
+func draw(t *rapid.T, o casegen.Options) casegen.Case {
+	o.Registry, o.MaxRanks = all.Submodules(), 12
+	c := o.Draw(drawn{t})
+	if steps(t, c) > maxSteps {
+		t.Skip("more steps than a quick case may have")
+	}
+	return c
+}
+
+// steps counts a case's steps, and skips one that can't be.
+func steps(t *rapid.T, c casegen.Case) (n int) {
+	for r := range c.Topology.Size() {
+		b, err := job{nil, c.Topology, c.Request, c.Plan}.compile(levels.Rank(r))
+		if errors.Is(err, submodules.ErrUnsupported) || errors.Is(err, tasks.ErrPlan) {
+			t.Skip(err)
+		}
+		if err != nil {
+			t.Fatalf("%v: %v", c, err)
+		}
+		if b.Whole != nil {
+			n += b.Whole.Len() * int(b.Passes)
+		}
+		n += b.Rest.Len()
+	}
+	return n
+}
+
+// round is one use of a run: what the ranks put in, and what must come out.
+type round struct{ send, recv, want [][]byte }
+
+// newRound draws inputs that are small whole numbers in every type, so that sums
+// of floats are exact and results compare bit for bit.
+func newRound(t *rapid.T, r tasks.Request, size int) round {
+	seed := rapid.IntRange(0, 200).Draw(t, "seed")
+	var d round
+	for rank := range size {
+		in := make([]byte, r.Bytes())
+		for i := range int(r.Count) {
+			v := (seed + 31*rank + 7*i) % 256
+			switch r.Type {
+			case tasks.Int32:
+				copy(in[4*i:], raw([]int32{int32(v)}))
+			case tasks.Uint8:
+				in[i] = byte(v)
+			case tasks.Float64:
+				copy(in[8*i:], raw([]float64{float64(v)}))
+			}
+		}
+		d.recv = append(d.recv, in)
+	}
+	if r.Reduces() && !r.InPlace {
+		d.send = d.recv
+		d.recv = make([][]byte, size)
+		for rank := range d.recv {
+			d.recv[rank] = bytes.Repeat([]byte{0xa5}, int(r.Bytes()))
+		}
+	}
+	d.want = reference(t, r, d)
+	return d
+}
+
+// reference is what the collective says: the root's data, or a fold in the order
+// of ranks.
+func reference(t failer, r tasks.Request, d round) [][]byte {
+	size := len(d.recv)
+	if !r.Reduces() {
+		return slices.Repeat([][]byte{slices.Clone(d.recv[r.Root])}, size)
+	}
+	f, err := kernel.For(r.Op, r.Type)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := d.send
+	if in == nil {
+		in = d.recv
+	}
+	sum := slices.Clone(in[0])
+	for _, next := range in[1:] {
+		f(sum, sum, next)
+	}
+	return slices.Repeat([][]byte{sum}, size)
+}
+
+func (d round) check(t failer, c casegen.Case) {
+	t.Helper()
+	for r := range d.want {
+		if !bytes.Equal(d.recv[r], d.want[r]) {
+			t.Fatalf("%v: rank %d has\n%x, want\n%x", c, r, d.recv[r], d.want[r])
+		}
+	}
+}
+
+// Random cases give what their collective says, run after run on changing
+// buffers, under all limits of flow control.
+func TestRandomCasesRunRight(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := draw(t, casegen.Options{})
+		w := executor.NewWorld(c.Topology.Size(), drawConfig(t))
+		defer w.Close()
+		var runs []*executor.Run
+		for i := range 3 {
+			d := newRound(t, c.Request, w.Size())
+			if i == 0 {
+				runs = job{w, c.Topology, c.Request, c.Plan}.bind(t, d.send, d.recv)
+			}
+			for r, run := range runs {
+				var send []byte
+				if d.send != nil {
+					send = d.send[r]
+				}
+				if err := run.Rebind(send, d.recv[r]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			do(t, w, runs)
+			d.check(t, c)
+		}
+	})
+}
+
+// Several runs on two communicators are on their way at once, and each rank waits
+// for them in an order of its own.
+func TestRandomCasesInFlight(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := draw(t, casegen.Options{})
+		w := executor.NewWorld(c.Topology.Size(), drawConfig(t))
+		defer w.Close()
+		reverse(w)
+		const flights = 5
+		var rounds []round
+		var runs [][]*executor.Run
+		for i := range flights {
+			d := newRound(t, c.Request, w.Size())
+			rounds = append(rounds, d)
+			runs = append(runs, job{w, c.Topology, c.Request, c.Plan}.bindOn(t, uint32(i%2), d.send, d.recv))
+		}
+		orders := make([][]int, w.Size())
+		for r := range orders {
+			orders[r] = rapid.Permutation([]int{0, 1, 2, 3, 4}).Draw(t, "order")
+		}
+		succeed(t, w, func(ctx context.Context, r int) error {
+			for i := range runs {
+				if err := runs[i][r].Start(ctx); err != nil {
+					return fmt.Errorf("start %d: %w", i, err)
+				}
+			}
+			for _, i := range orders[r] {
+				if err := runs[i][r].Wait(ctx); err != nil {
+					return fmt.Errorf("wait for %d: %w", i, err)
+				}
+			}
+			return nil
+		})
+		for _, d := range rounds {
+			d.check(t, c)
+		}
+	})
+}
+
+// One request gives the same integers under all plans.
+func TestPlansAgree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		first := draw(t, casegen.Options{})
+		d := newRound(t, first.Request, first.Topology.Size())
+		in := make([][]byte, len(d.recv))
+		for r := range in {
+			in[r] = slices.Clone(d.recv[r])
+		}
+		for range 4 {
+			// Only layout and plan are drawn anew.
+			c := casegen.Case{Request: first.Request, Topology: first.Topology}
+			c.Plan = casegen.Options{Registry: all.Submodules(), Topology: first.Topology, Coll: first.Request.Coll}.Draw(drawn{t}).Plan
+			if steps(t, c) > maxSteps {
+				t.Skip("more steps than a quick case may have")
+			}
+			for r := range in {
+				copy(d.recv[r], in[r])
+			}
+			w := executor.NewWorld(c.Topology.Size(), executor.Config{})
+			do(t, w, job{w, c.Topology, c.Request, c.Plan}.bind(t, d.send, d.recv))
+			w.Close()
+			d.check(t, c)
+		}
+	})
+}
+
+// No rank leaves a barrier before all have come.
+func TestBarrierHolds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := draw(t, casegen.Options{Coll: tasks.Barrier})
+		w := executor.NewWorld(c.Topology.Size(), drawConfig(t))
+		defer w.Close()
+		late := rapid.IntRange(0, w.Size()-1).Draw(t, "late")
+		runs := job{w, c.Topology, c.Request, c.Plan}.bind(t, nil, make([][]byte, w.Size()))
+		left := make(chan int, w.Size())
+		succeed(t, w, func(ctx context.Context, r int) error {
+			if r == late {
+				for range 100 {
+					_ = w.Endpoint(levels.Rank(r)).Waiting() // gives the others time
+				}
+				if n := len(left); n > 0 {
+					return fmt.Errorf("rank %d has left before rank %d came, and %d more", <-left, r, n-1)
+				}
+			}
+			if err := runs[r].Do(ctx); err != nil {
+				return err
+			}
+			left <- r
+			return nil
+		})
+	})
+}

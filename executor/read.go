@@ -1,0 +1,120 @@
+package executor
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// exposure is what a notify says about memory that lies in another process.
+type exposure struct {
+	remote uint64 // its address there; 0 if this process can address it
+	age    uint64 // of the owner when it said so
+}
+
+// errLeft is the reason when memory was read whose owner may have reused it.
+var errLeft = errors.New("left the call while its memory was read")
+
+// shared reports whether a span is where the node's other ranks can read it.
+func (r *Run) shared(s tasks.Span) bool {
+	return r.comm.e.transport.readable(r.address(s))
+}
+
+// share makes a span readable, by a copy if need be.
+func (r *Run) share(id dag.ID, s *submodules.Step) {
+	if r.shared(s.A) {
+		r.end(id)
+		return
+	}
+	r.comm.counters.Copied += s.Len()
+	r.chunks(id, s, copyBytes)
+}
+
+// notify tells a peer, and where the exposed memory is.
+func (r *Run) notify(id dag.ID, s *submodules.Step) {
+	exposed := s.A
+	if s.B.Region != 0 && !r.shared(s.A) {
+		exposed = s.B
+	}
+	e := r.comm.e
+	r.say(notifyKind, s)
+	e.out.size = 0
+	e.out.addr = r.address(exposed)
+	e.post(r.peer(s), nil)
+	r.comm.counters.Notifies++
+	r.end(id)
+}
+
+// operand is a part of a span; bytes of another process are read into a bounce
+// buffer first, or straight into dst if there is one.
+func (r *Run) operand(s tasks.Span, off, n int64, dst []byte) ([]byte, error) {
+	if s.Len == 0 {
+		return nil, nil
+	}
+	if s.Region != tasks.Peer || r.exposed[s.Ref].remote == 0 {
+		return r.span(s)[off : off+n], nil
+	}
+	e := r.comm.e
+	if dst == nil {
+		if e.bounce == nil {
+			e.bounce = make([]byte, chunk)
+		}
+		dst = e.bounce[:n]
+	}
+	from := r.peer(&r.steps[s.Ref])
+	if err := e.transport.read(from, r.exposed[s.Ref].remote+uint64(s.Off+off), dst); err != nil {
+		return nil, fmt.Errorf("read %d bytes of rank %d: %w", n, r.comm.local[from], err)
+	}
+	return dst, nil
+}
+
+// intact checks after reading a peer's memory that the peer was still in the run.
+func (r *Run) intact(s tasks.Span) (peer levels.Rank, ok bool) {
+	if s.Region != tasks.Peer {
+		return 0, true
+	}
+	from := r.peer(&r.steps[s.Ref])
+	return levels.Rank(r.comm.local[from]), r.comm.e.transport.intact(from, r.comm.id, r.exposed[s.Ref].age)
+}
+
+// chunks does a copy or a reduction piece by piece. In between it looks at the
+// link and lets others break the communicator.
+func (r *Run) chunks(id dag.ID, s *submodules.Step, do func(dst, a, b []byte)) {
+	e, total := r.comm.e, s.A.Len
+	for off := int64(0); off < total; {
+		n := min(total-off, chunk)
+		dst := r.span(s.Dst)[off : off+n]
+		var into []byte
+		if s.B.Len == 0 {
+			into = dst // a copy needs no bounce
+		}
+		a, err := r.operand(s.A, off, n, into)
+		if err == nil {
+			var b []byte
+			if b, err = r.operand(s.B, off, n, nil); err == nil && (into == nil || &a[0] != &dst[0]) {
+				do(dst, a, b)
+			}
+		}
+		if err != nil {
+			r.fail(s, err)
+			return
+		}
+		if off += n; off < total {
+			e.transport.poll(e)
+			if e.pause(); r.comm.broken != nil {
+				return
+			}
+		}
+	}
+	for _, operand := range [2]tasks.Span{s.A, s.B} {
+		if peer, ok := r.intact(operand); !ok {
+			r.comm.blame(r.comm.ranks[peer], errLeft)
+			return
+		}
+	}
+	r.end(id)
+}

@@ -1,0 +1,337 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+	"unsafe"
+
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/executor/kernel"
+	"github.com/tierflow/tierflow/executor/trace"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Binding is what a run is made of: programs and the memory they work on.
+type Binding struct {
+	// Whole runs Passes times, each Stride bytes further into the buffers; then
+	// Rest runs once, if it is not nil. Programs are those of this rank.
+	Whole, Rest *submodules.Program
+	Passes      int64
+	Stride      int64
+	// Send and Recv are the caller's buffers. They must stay where they are and
+	// must not be touched between Start and the end of the run.
+	Send, Recv []byte
+	// Kernel combines elements; nil if the programs don't reduce.
+	Kernel kernel.Func
+	// User says that Kernel calls a caller's function, which may panic.
+	User bool
+	// Digest is equal on ranks that agree on request, plan and topology.
+	Digest uint32
+	// Request is for errors.
+	Request string
+}
+
+// Run is a bound program that can be started any number of times, one after the
+// other. Its memory is its own from Bind on; running allocates nothing.
+type Run struct {
+	ending
+	b Binding
+
+	// The running pass. All of it is guarded by the engine's lock.
+	prog      *submodules.Program
+	steps     []submodules.Step
+	seq       uint32
+	pass      uint32
+	left      int // steps that have not ended
+	pending   []int32
+	flags     []flag
+	addr      []unsafe.Pointer // by step: a send's credit, an await's exposed memory
+	exposed   []exposure       // by await
+	kept      []int32          // by recv: block of the payload that came early
+	begun     []int64          // by step, ns; only if traced
+	ready     []dag.ID         // last in, first out
+	memory    [tasks.Peer][]byte
+	digest    uint32
+	moved     bool      // a step ended since the last tick
+	probed    bool      // the peers have been told since then
+	since     time.Time // of the last tick that saw a step end
+	reported  time.Duration
+	startedAt int64 // ns, if traced
+
+	started bool
+}
+
+// flag is what has happened to a step in this pass.
+type flag uint8
+
+const (
+	reached  flag = 1 << iota // its predecessors have ended
+	arrived                   // its message is here
+	credited                  // its recv is ready
+	wanted                    // the sender of its message asks for credit
+	ended
+)
+
+// Bind makes a run on a communicator. Scratch and slots are allocated here.
+func (c *Comm) Bind(b Binding) (*Run, error) {
+	r := &Run{ending: newEnding(c), b: b, digest: b.Digest}
+	var steps int
+	var scratch, slots, backup int64
+	for _, p := range []*submodules.Program{b.Whole, b.Rest} {
+		if p == nil {
+			continue
+		}
+		if p.Size != c.Size() || p.Rank != c.me {
+			return nil, fmt.Errorf("bind %s: a program of rank %d of %d on rank %d of %d", b.Request, p.Rank, p.Size, c.me, c.Size())
+		}
+		if p.Request.Reduces() && b.Kernel == nil {
+			return nil, fmt.Errorf("bind %s: no kernel to reduce with", b.Request)
+		}
+		steps, scratch, slots = max(steps, p.Len()), max(scratch, p.Scratch), max(slots, p.Slots)
+		if !c.e.transport.readable(nil) {
+			backup = max(backup, p.Backup)
+		}
+	}
+	r.pending = make([]int32, steps)
+	r.flags = make([]flag, steps)
+	r.addr = make([]unsafe.Pointer, steps)
+	r.exposed = make([]exposure, steps)
+	r.kept = make([]int32, steps)
+	r.ready = make([]dag.ID, 0, steps)
+	if c.e.world.config.Hooks.Step != nil {
+		r.begun = make([]int64, steps)
+	}
+	r.memory[tasks.Scratch] = aligned(scratch)
+	shared, err := r.allocate(backup + slots)
+	if err != nil {
+		return nil, err
+	}
+	r.memory[tasks.Backup], r.memory[tasks.Slot] = shared[:backup:backup], shared[backup:]
+	return r, r.Rebind(b.Send, b.Recv)
+}
+
+// allocate takes shared memory that belongs to the run as long as it is in use.
+func (r *Run) allocate(n int64) ([]byte, error) {
+	e := r.comm.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	shared, free, err := e.transport.shared(n)
+	if err != nil {
+		return nil, fmt.Errorf("bind %s: %d bytes of shared slots: %w", r.b.Request, n, err)
+	}
+	runtime.AddCleanup(r, func(free func()) { free() }, free)
+	return shared, nil
+}
+
+// Rebind changes the caller's buffers between runs. They must be large enough
+// for the programs, or nil to let go of them until the next Rebind.
+func (r *Run) Rebind(send, recv []byte) error {
+	need := r.need()
+	if recv != nil && int64(len(recv)) < need || send != nil && int64(len(send)) < need {
+		return fmt.Errorf("bind %s: buffers of %d and %d bytes, %d needed", r.b.Request, len(send), len(recv), need)
+	}
+	e := r.comm.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if r.started && !r.finished {
+		return fmt.Errorf("bind %s: %w", r.b.Request, ErrBusy)
+	}
+	r.b.Send, r.b.Recv = send, recv
+	r.memory[tasks.Send], r.memory[tasks.Recv] = nil, nil
+	clear(r.addr) // the peers' buffers
+	return nil
+}
+
+// need is the size of the caller's buffers, bytes.
+func (r *Run) need() int64 {
+	n := r.b.Passes * r.b.Stride
+	if r.b.Rest != nil {
+		n += r.b.Rest.Request.Bytes()
+	}
+	return n
+}
+
+// reads tells whether the programs use the send buffer.
+func (b *Binding) reads() bool {
+	return b.Rest != nil && b.Rest.Request.Reduces() && !b.Rest.Request.InPlace ||
+		b.Whole != nil && b.Whole.Request.Reduces() && !b.Whole.Request.InPlace
+}
+
+// Start begins the run and returns at once; the run goes on by itself. All ranks
+// of the communicator must start the same runs in the same order. When ctx is
+// cancelled before the run has ended, the communicator breaks on all ranks.
+func (r *Run) Start(ctx context.Context) error {
+	if err := r.start(ctx); err != nil {
+		return err
+	}
+	r.watch(ctx)
+	return nil
+}
+
+func (r *Run) start(ctx context.Context) error {
+	c, e := r.comm, r.comm.e
+	if err := c.admit(ctx); err != nil {
+		return fmt.Errorf("start %s: %w", r.b.Request, err)
+	}
+	if !c.starting.CompareAndSwap(false, true) {
+		return fmt.Errorf("start %s: another start on this communicator: %w", r.b.Request, ErrBusy)
+	}
+	defer c.starting.Store(false)
+	e.mu.Lock()
+	defer e.release()
+	if err := r.startable(); err != nil {
+		return err
+	}
+	r.seq = c.seq
+	c.seq++
+	c.past[r.seq%64] = record{r.seq, r.digest, r.b.Request}
+	r.started = true
+	r.reopen()
+	r.pass, r.moved, r.since, r.reported = 0, true, time.Time{}, 0
+	r.startedAt = 0
+	if e.world.config.Hooks.Run != nil {
+		r.startedAt = e.now()
+	}
+	e.runs = append(e.runs, r)
+	c.counters.Runs++
+	c.missing(r)
+	r.beginPass()
+	if !r.finished && !e.driving {
+		e.takeWheel(ctx, &r.ending)
+		r.advance()
+		e.driving = false
+	}
+	return nil
+}
+
+func (r *Run) startable() error {
+	if err := r.comm.usable(); err != nil {
+		return fmt.Errorf("start %s: %w", r.b.Request, err)
+	}
+	if r.started && !r.finished {
+		return fmt.Errorf("start %s: the run before has not ended: %w", r.b.Request, ErrBusy)
+	}
+	if r.need() > 0 && (r.b.Recv == nil || r.b.Send == nil && r.b.reads()) {
+		return fmt.Errorf("start %s: no buffers are bound", r.b.Request)
+	}
+	return nil
+}
+
+// beginPass loads the next program and makes its first steps ready.
+func (r *Run) beginPass() {
+	for {
+		switch n := int64(r.pass); {
+		case n < r.b.Passes:
+			r.prog = r.b.Whole
+		case n == r.b.Passes && r.b.Rest != nil:
+			r.prog = r.b.Rest
+		default:
+			r.finish(nil)
+			return
+		}
+		if r.prog.Len() > 0 {
+			break
+		}
+		r.pass++
+	}
+	base := int64(r.pass) * r.b.Stride
+	r.memory[tasks.Recv] = r.b.Recv[base:]
+	if r.b.Send != nil {
+		r.memory[tasks.Send] = r.b.Send[base:]
+	}
+	r.steps = r.prog.Steps()
+	r.left = len(r.steps)
+	clear(r.flags[:r.left])
+	copy(r.pending, r.prog.InDegree())
+	r.ready = r.ready[:0]
+	order := r.prog.Order()
+	for i := len(order) - 1; i >= 0; i-- {
+		if id := order[i]; r.pending[id] == 0 {
+			r.ready = append(r.ready, id)
+		}
+	}
+	r.comm.catchUp(r)
+}
+
+// end completes a step and makes ready what waited for it only.
+func (r *Run) end(id dag.ID) {
+	if r.begun != nil {
+		r.trace(id)
+	}
+	r.flags[id] |= ended
+	r.moved = true
+	next := r.prog.Succ(id)
+	for i := len(next) - 1; i >= 0; i-- {
+		n := next[i]
+		r.pending[n]--
+		if r.pending[n] == 0 {
+			r.ready = append(r.ready, n)
+		}
+	}
+	r.left--
+}
+
+// finish ends the run and tells who waits.
+func (r *Run) finish(err error) {
+	e := r.comm.e
+	for i, other := range e.runs {
+		if other == r {
+			last := len(e.runs) - 1
+			e.runs[i], e.runs[last] = e.runs[last], nil
+			e.runs = e.runs[:last]
+			break
+		}
+	}
+	r.ready = r.ready[:0]
+	if err != nil {
+		r.discard()
+	}
+	if hook := e.world.config.Hooks.Run; hook != nil && err == nil {
+		hook(trace.Event{Rank: r.comm.me, Run: r.seq, Step: trace.WholeRun, Begin: r.startedAt, End: e.now()})
+	}
+	r.close(err)
+}
+
+// discard lets go of what came for steps that will never run.
+func (r *Run) discard() {
+	for i := range r.steps {
+		s := &r.steps[i]
+		if s.Kind == submodules.RecvStep && r.flags[i]&(arrived|ended) == arrived {
+			r.comm.e.waste(r.peer(s), eagerKind, len(r.comm.e.store.get(r.kept[i])))
+			r.comm.e.store.drop(r.kept[i])
+		}
+	}
+}
+
+// span is the memory a step's operand names.
+func (r *Run) span(s tasks.Span) []byte {
+	if s.Region == tasks.Peer {
+		return bytesAt(r.addr[s.Ref], s.Off, s.Len)
+	}
+	return r.memory[s.Region][s.Off : s.Off+s.Len]
+}
+
+// address is where a span begins, nil for an empty one.
+func (r *Run) address(s tasks.Span) unsafe.Pointer {
+	if s.Len == 0 {
+		return nil
+	}
+	return unsafe.Pointer(&r.span(s)[0])
+}
+
+// peer is the rank of the world at the other end of a step's message.
+func (r *Run) peer(s *submodules.Step) levels.Rank {
+	return r.comm.ranks[r.prog.Peers[s.Peer].Rank]
+}
+
+// Do is Start and Wait in one, without a goroutine in between.
+func (r *Run) Do(ctx context.Context) error {
+	if err := r.start(ctx); err != nil {
+		return err
+	}
+	return r.Wait(ctx)
+}

@@ -1,0 +1,161 @@
+package executor
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+	"unsafe"
+)
+
+// A ring carries messages from one rank to another of its node. It lies in
+// memory that both map; each word in it has one writer. The sender fills cells of
+// one cache line, the first of a message last: its stamp, the message's position
+// plus one, is what the receiver watches, so a small message costs one line.
+//
+//	cell     word 0   1             2         3            4              5     6     7
+//	header   stamp    kind,len,comm seq,pass  edge,digest  refund,ticket  size  addr  payload ≤ 8 bytes
+//	payload  64 bytes of it, in the cells behind
+//
+// A message never wraps: what is left of the ring is skipped. The stamp of the
+// cell behind a message is cleared before the message is published, because a
+// payload of the lap before may look like a stamp.
+const (
+	cellSize  = 64
+	ringCells = 1024
+	ringBytes = ringCells * cellSize
+	inlineMax = 8
+	skipKind  = kind(0xff)
+
+	// ringMax bounds a payload, so that a message takes at most half of the ring.
+	ringMax = ringBytes/2 - 2*cellSize
+)
+
+// ringWriter is the sender's end.
+type ringWriter struct {
+	mem      []byte         // ringBytes
+	consumed *atomic.Uint64 // cells, written by the receiver in its own memory
+	at       uint64         // next cell to write, counted from the beginning of time
+	seen     uint64         // consumed, when last looked at
+}
+
+// ringReader is the receiver's end.
+type ringReader struct {
+	mem      []byte
+	consumed *atomic.Uint64 // ours
+	at       uint64
+	told     uint64 // at, when the sender was last woken
+}
+
+func word(mem []byte, cell uint64, w int) *uint64 {
+	return (*uint64)(unsafe.Pointer(&mem[cell%ringCells*cellSize+uint64(8*w)]))
+}
+
+func stamp(mem []byte, cell uint64) *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Pointer(&mem[cell%ringCells*cellSize]))
+}
+
+// cells is how many a message with n bytes of payload takes.
+func cells(n int) uint64 {
+	if n <= inlineMax {
+		return 1
+	}
+	return 1 + uint64(n+cellSize-1)/cellSize
+}
+
+// fits reports whether push would find room for n bytes of payload.
+func (w *ringWriter) fits(payload int) bool {
+	n := cells(payload)
+	if left := ringCells - w.at%ringCells; left < n {
+		n += left
+	}
+	return w.room(n)
+}
+
+// room reports whether n cells, and the one behind, are free.
+func (w *ringWriter) room(n uint64) bool {
+	if w.at+n+1-w.seen <= ringCells {
+		return true
+	}
+	w.seen = w.consumed.Load()
+	return w.at+n+1-w.seen <= ringCells
+}
+
+// push sends a message; addr is m.addr as the receiver understands it. It returns
+// false if there is no room.
+func (w *ringWriter) push(m *message, addr uint64, payload []byte) bool {
+	if !w.fits(len(payload)) {
+		return false
+	}
+	n := cells(len(payload))
+	if left := ringCells - w.at%ringCells; left < n {
+		*word(w.mem, w.at, 1) = uint64(skipKind)
+		w.publish(left)
+	}
+	*word(w.mem, w.at, 1) = uint64(m.kind) | uint64(len(payload))<<8 | uint64(m.comm)<<32
+	*word(w.mem, w.at, 2) = uint64(m.seq) | uint64(m.pass)<<32
+	*word(w.mem, w.at, 3) = uint64(uint32(m.edge)) | uint64(m.digest)<<32
+	*word(w.mem, w.at, 4) = uint64(uint32(m.refund)) | uint64(m.ticket)<<32
+	*word(w.mem, w.at, 5) = uint64(m.size)
+	*word(w.mem, w.at, 6) = addr
+	if len(payload) <= inlineMax {
+		var last [8]byte
+		copy(last[:], payload)
+		*word(w.mem, w.at, 7) = binary.NativeEndian.Uint64(last[:])
+	} else {
+		from := (w.at%ringCells + 1) * cellSize
+		copy(w.mem[from:], payload)
+	}
+	w.publish(n)
+	return true
+}
+
+func (w *ringWriter) publish(n uint64) {
+	stamp(w.mem, w.at+n).Store(0)
+	stamp(w.mem, w.at).Store(w.at + 1)
+	w.at += n
+}
+
+// pop returns the next message, its address and its payload, which stays good
+// until done is called. ok is false if there is none.
+func (r *ringReader) pop(m *message) (addr uint64, payload []byte, ok bool) {
+	for {
+		if stamp(r.mem, r.at).Load() != r.at+1 {
+			return 0, nil, false
+		}
+		w1 := *word(r.mem, r.at, 1)
+		if kind(w1) != skipKind {
+			break
+		}
+		r.at += ringCells - r.at%ringCells
+	}
+	w1, w2, w3, w4 := *word(r.mem, r.at, 1), *word(r.mem, r.at, 2), *word(r.mem, r.at, 3), *word(r.mem, r.at, 4)
+	*m = message{
+		kind: kind(w1), comm: uint32(w1 >> 32), seq: uint32(w2), pass: uint32(w2 >> 32),
+		edge: int32(uint32(w3)), digest: uint32(w3 >> 32), refund: int32(uint32(w4)), ticket: uint32(w4 >> 32),
+		size: int64(*word(r.mem, r.at, 5)),
+	}
+	addr = *word(r.mem, r.at, 6)
+	n := uint64(w1>>8) & (1<<24 - 1)
+	from := r.at%ringCells*cellSize + 7*8
+	if n > inlineMax {
+		from += 8
+	}
+	n = min(n, ringBytes-from) // a broken peer can't lead us out of the ring
+	payload = r.mem[from : from+n]
+	r.at += cells(int(n))
+	return addr, payload, true
+}
+
+// done gives the cells of all popped messages back. It reports whether a sender
+// that sleeps for want of room should be woken: a message takes at most half of
+// the ring, so one that finds no room has more than that still unread.
+func (r *ringReader) done() (wake bool) {
+	r.consumed.Store(r.at)
+	if r.at-r.told < ringCells/2 {
+		return false
+	}
+	r.told = r.at
+	return true
+}
+
+// some reports whether there is a message.
+func (r *ringReader) some() bool { return stamp(r.mem, r.at).Load() == r.at+1 }

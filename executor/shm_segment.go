@@ -1,0 +1,147 @@
+package executor
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// A segment is the memory that one rank shares with its node. The rank alone
+// writes it and alone allocates in it; the others read.
+//
+//	0                sleeping flag
+//	64               ages: how often the rank has left runs early
+//	4 KiB            per peer of the node, in node order:
+//	                   what this rank has consumed of that peer's ring and stream
+//	                   the ring of messages to that peer
+//	                   the stream of large payloads to that peer
+//	then             the arena: slots of requests
+type segment struct {
+	mem   []byte
+	peers int
+	arena arena
+}
+
+const (
+	pageSize    = 4096
+	streamParts = 4
+	ages        = 64
+	partBytes   = 128 << 10
+	laneBytes   = pageSize + ringBytes + streamParts*partBytes
+)
+
+// segmentOverhead is what a segment needs beside its arena.
+func segmentOverhead(peers int) int64 { return pageSize + int64(peers)*laneBytes }
+
+// newSegment lays a segment out in mem. commit makes a range of it usable, or
+// says why it can't be.
+func newSegment(mem []byte, peers int, commit func(off, n int64) error) *segment {
+	s := &segment{mem: mem, peers: peers}
+	from := segmentOverhead(peers)
+	s.arena = arena{mem: mem[from:], commit: func(off, n int64) error { return commit(from+off, n) }}
+	return s
+}
+
+func (s *segment) sleeping() *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Pointer(&s.mem[0])) }
+
+// age counts how often the rank has left runs on a communicator early. A few
+// communicators share a word: then one that breaks makes the other's readers
+// suspicious, no worse.
+func (s *segment) age(comm uint32) *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Pointer(&s.mem[cacheLine+8*(comm%ages)]))
+}
+
+func (s *segment) lane(peer int) []byte { return s.mem[pageSize+peer*laneBytes:][:laneBytes] }
+
+// consumedRing and consumedParts are what this rank has taken of a peer's lane.
+func (s *segment) consumedRing(peer int) *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Pointer(&s.lane(peer)[0]))
+}
+
+func (s *segment) consumedParts(peer int) *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Pointer(&s.lane(peer)[cacheLine]))
+}
+
+func (s *segment) ring(peer int) []byte { return s.lane(peer)[pageSize:][:ringBytes] }
+
+func (s *segment) part(peer int, n uint64) []byte {
+	return s.lane(peer)[pageSize+ringBytes+n%streamParts*partBytes:][:partBytes]
+}
+
+// offset is where p lies in the segment, plus one; 0 if it doesn't.
+func (s *segment) offset(p unsafe.Pointer) uint64 {
+	off := uintptr(p) - uintptr(unsafe.Pointer(&s.mem[0]))
+	if p == nil || off >= uintptr(len(s.mem)) {
+		return 0
+	}
+	return uint64(off) + 1
+}
+
+// at is the inverse of offset, in this process's mapping.
+func (s *segment) at(offset uint64) unsafe.Pointer {
+	if offset == 0 || offset > uint64(len(s.mem)) {
+		return nil
+	}
+	return unsafe.Pointer(&s.mem[offset-1])
+}
+
+// arena hands out pieces of memory, first fit. It is safe for concurrent use.
+type arena struct {
+	mem    []byte
+	commit func(off, n int64) error
+	mu     sync.Mutex
+	free   []extent // sorted, never adjacent
+	top    int64    // behind this nothing was ever used
+}
+
+type extent struct{ off, n int64 }
+
+// arenaAlign keeps pieces on pages of their own, so that freeing one and reusing it
+// never touches a neighbour's.
+const arenaAlign = pageSize
+
+func (h *arena) alloc(n int64) ([]byte, func(), error) {
+	size := (n + arenaAlign - 1) / arenaAlign * arenaAlign
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, f := range h.free {
+		if f.n >= size {
+			if f.n == size {
+				h.free = slices.Delete(h.free, i, i+1)
+			} else {
+				h.free[i] = extent{f.off + size, f.n - size}
+			}
+			return h.piece(f.off, n, size)
+		}
+	}
+	if h.top+size > int64(len(h.mem)) {
+		return nil, nil, fmt.Errorf("shared memory of this rank is full: %d of %d bytes in use", h.top, len(h.mem))
+	}
+	if err := h.commit(h.top, size); err != nil {
+		return nil, nil, err
+	}
+	off := h.top
+	h.top += size
+	return h.piece(off, n, size)
+}
+
+func (h *arena) piece(off, n, size int64) ([]byte, func(), error) {
+	return h.mem[off : off+n : off+size], func() { h.release(extent{off, size}) }, nil
+}
+
+func (h *arena) release(e extent) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	i, _ := slices.BinarySearchFunc(h.free, e.off, func(f extent, off int64) int { return int(f.off - off) })
+	h.free = slices.Insert(h.free, i, e)
+	if i+1 < len(h.free) && h.free[i].off+h.free[i].n == h.free[i+1].off {
+		h.free[i].n += h.free[i+1].n
+		h.free = slices.Delete(h.free, i+1, i+2)
+	}
+	if i > 0 && h.free[i-1].off+h.free[i-1].n == h.free[i].off {
+		h.free[i-1].n += h.free[i].n
+		h.free = slices.Delete(h.free, i, i+1)
+	}
+}

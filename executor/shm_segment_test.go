@@ -1,0 +1,133 @@
+package executor
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"pgregory.net/rapid"
+)
+
+// The arena against a list: pieces never overlap, what is freed can be used again
+// as one, and only what is committed is handed out.
+func TestArenaProperty(t *testing.T) {
+	mem := aligned(64 * arenaAlign)
+	rapid.Check(t, func(t *rapid.T) {
+		committed := int64(0)
+		a := arena{mem: mem, commit: func(off, n int64) error {
+			if off != committed {
+				t.Fatalf("commits from %d, had up to %d", off, committed)
+			}
+			committed = off + n
+			return nil
+		}}
+		type piece struct {
+			b    []byte
+			mark byte
+			free func()
+		}
+		var live []piece
+		for i := range rapid.IntRange(1, 200).Draw(t, "steps") {
+			if len(live) > 0 && rapid.Bool().Draw(t, "free") {
+				at := rapid.IntRange(0, len(live)-1).Draw(t, "which")
+				for _, x := range live[at].b {
+					if x != live[at].mark {
+						t.Fatalf("piece %d was overwritten by %d", live[at].mark, x)
+					}
+				}
+				live[at].free()
+				live = append(live[:at], live[at+1:]...)
+				continue
+			}
+			n := rapid.Int64Range(1, 12*arenaAlign).Draw(t, "n")
+			b, free, err := a.alloc(n)
+			if err != nil {
+				if !strings.Contains(err.Error(), "full") {
+					t.Fatal(err)
+				}
+				continue
+			}
+			if int64(len(b)) != n || uintptr(unsafe.Pointer(&b[0]))%cacheLine != 0 {
+				t.Fatalf("%d bytes at %p, want %d", len(b), &b[0], n)
+			}
+			for j := range b {
+				b[j] = byte(i)
+			}
+			live = append(live, piece{b, byte(i), free})
+		}
+		for _, p := range live {
+			p.free()
+		}
+		if len(a.free) > 1 || len(a.free) == 1 && a.free[0] != (extent{0, a.top}) {
+			t.Fatalf("all is free, but in pieces %v of %d", a.free, a.top)
+		}
+	})
+}
+
+func TestArenaErrors(t *testing.T) {
+	no := errors.New("no memory")
+	a := arena{mem: aligned(8 * arenaAlign), commit: func(int64, int64) error { return nil }}
+	if _, _, err := a.alloc(9 * arenaAlign); err == nil || !strings.Contains(err.Error(), "full") {
+		t.Errorf("more than there is: %v", err)
+	}
+	if _, _, err := a.alloc(8 * arenaAlign); err != nil {
+		t.Errorf("all there is: %v", err)
+	}
+	a = arena{mem: a.mem, commit: func(int64, int64) error { return no }}
+	if _, _, err := a.alloc(1); !errors.Is(err, no) {
+		t.Errorf("the commit's error is %v", err)
+	}
+	if a.top != 0 {
+		t.Error("what can't be committed was taken")
+	}
+}
+
+// Lanes of different peers, and the arena behind them, never overlap.
+func TestSegmentLayout(t *testing.T) {
+	const peers = 5
+	mem := aligned(segmentOverhead(peers) + 4*arenaAlign)
+	s := newSegment(mem, peers, func(int64, int64) error { return nil })
+	owner := make([]byte, len(mem))
+	claim := func(b []byte, who byte) {
+		t.Helper()
+		from := uintptr(unsafe.Pointer(&b[0])) - uintptr(unsafe.Pointer(&mem[0]))
+		for i := range b {
+			if owner[int(from)+i] != 0 {
+				t.Fatalf("byte %d belongs to %d and %d", int(from)+i, owner[int(from)+i], who)
+			}
+			owner[int(from)+i] = who
+		}
+	}
+	word := func(p unsafe.Pointer) []byte { return unsafe.Slice((*byte)(p), 8) }
+	who := byte(1)
+	for i := range peers {
+		claim(s.ring(i), who)
+		claim(word(unsafe.Pointer(s.consumedRing(i))), who+1)
+		claim(word(unsafe.Pointer(s.consumedParts(i))), who+2)
+		for n := range uint64(streamParts) {
+			claim(s.part(i, n), who+3)
+		}
+		who += 4
+	}
+	claim(unsafe.Slice((*byte)(unsafe.Pointer(s.sleeping())), 4), who)
+	b, _, err := s.arena.alloc(4 * arenaAlign)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim(b, who+1)
+	for _, p := range []unsafe.Pointer{pointer(mem), pointer(b), unsafe.Pointer(&mem[len(mem)-1])} {
+		if got := s.at(s.offset(p)); got != p {
+			t.Errorf("address %p comes back as %p", p, got)
+		}
+	}
+	outside := aligned(64)
+	if got := s.offset(pointer(outside)); got != 0 {
+		t.Errorf("memory outside has offset %d", got)
+	}
+	for _, off := range []uint64{0, uint64(len(mem)) + 1, 1 << 62} {
+		if got := s.at(off); got != nil {
+			t.Errorf("offset %d is at %p", off, got)
+		}
+	}
+}

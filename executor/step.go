@@ -1,0 +1,237 @@
+package executor
+
+import (
+	"fmt"
+
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+)
+
+// chunk is how much is copied or reduced before the link is looked at again:
+// tens of microseconds.
+const chunk = 256 << 10
+
+// burst is how many steps run between two looks at the link.
+const burst = 32
+
+// advance executes a burst of ready steps, fewer if there are no more or the run
+// ends. Only the one who drives calls it.
+func (r *Run) advance() {
+	for n := 0; n < burst && r.comm.broken == nil; n++ {
+		if r.left == 0 {
+			r.pass++
+			r.beginPass()
+			if r.finished {
+				return
+			}
+		}
+		if len(r.ready) == 0 {
+			return
+		}
+		id := r.ready[len(r.ready)-1]
+		r.ready = r.ready[:len(r.ready)-1]
+		r.execute(id)
+	}
+}
+
+// execute does a step whose predecessors have ended, or as much of it as can be
+// done now.
+func (r *Run) execute(id dag.ID) {
+	s := &r.steps[id]
+	if r.begun != nil && r.flags[id]&reached == 0 {
+		r.begun[id] = r.comm.e.now()
+	}
+	switch s.Kind {
+	case submodules.SendStep:
+		r.send(id, s)
+	case submodules.RecvStep:
+		r.recv(id, s)
+	case submodules.CopyStep:
+		r.comm.counters.Copied += s.Len()
+		r.chunks(id, s, copyBytes)
+	case submodules.ReduceStep:
+		r.reduce(id, s)
+	case submodules.ShareStep:
+		r.share(id, s)
+	case submodules.NotifyStep:
+		r.notify(id, s)
+	case submodules.AwaitStep:
+		r.flags[id] |= reached
+		if r.flags[id]&arrived != 0 {
+			r.end(id)
+		}
+	case submodules.JoinStep:
+		r.end(id)
+	default:
+		r.fail(s, fmt.Errorf("unknown kind of step %v", s.Kind))
+	}
+}
+
+func copyBytes(dst, a, _ []byte) { copy(dst, a) }
+
+// say prepares the engine's outgoing message for a step.
+func (r *Run) say(k kind, s *submodules.Step) {
+	r.comm.e.out = message{
+		kind: k, comm: r.comm.id, seq: r.seq, pass: r.pass, edge: s.Edge, digest: r.digest, size: s.Len(),
+	}
+}
+
+// send: against credit if the recv is ready, at once if small and within the
+// budget, else it waits.
+func (r *Run) send(id dag.ID, s *submodules.Step) {
+	e, to, n, count := r.comm.e, r.peer(s), s.Len(), &r.comm.counters
+	small := n <= e.world.config.EagerMax
+	switch {
+	case r.flags[id]&credited != 0:
+		r.say(dataKind, s)
+		e.out.addr = r.addr[id]
+		count.Direct++
+		count.Bytes += n
+		if e.put(to, r.span(s.A), putter{run: r, step: id}) {
+			r.end(id)
+		}
+	case small && e.peers[to].budget >= n+eagerOverhead:
+		e.peers[to].budget -= n + eagerOverhead
+		r.say(eagerKind, s)
+		e.post(to, r.span(s.A))
+		count.Eager++
+		count.Bytes += n
+		r.end(id)
+	default:
+		if small && r.flags[id]&reached == 0 {
+			r.say(wantKind, s)
+			e.post(to, nil)
+		}
+		r.flags[id] |= reached
+	}
+}
+
+// recv: takes what came early, else gives credit where the sender needs it.
+func (r *Run) recv(id dag.ID, s *submodules.Step) {
+	e := r.comm.e
+	r.flags[id] |= reached
+	switch {
+	case r.flags[id]&arrived != 0:
+		block := r.kept[id]
+		r.take(id, s, e.store.get(block))
+		e.store.drop(block)
+	case r.flags[id]&wanted != 0 || s.Len() > e.world.config.EagerMax:
+		r.credit(s)
+	}
+}
+
+func (r *Run) credit(s *submodules.Step) {
+	r.say(creditKind, s)
+	r.comm.e.out.addr = r.address(s.Dst)
+	r.comm.e.post(r.peer(s), nil)
+}
+
+// take ends a recv with the payload of an eager message.
+func (r *Run) take(id dag.ID, s *submodules.Step, payload []byte) {
+	copy(r.span(s.Dst), payload)
+	r.comm.e.consumed(r.peer(s), len(payload))
+	r.end(id)
+}
+
+// reduce combines; a caller's function that panics fails the step, not the
+// process.
+func (r *Run) reduce(id dag.ID, s *submodules.Step) {
+	if r.b.User {
+		defer func() {
+			if p := recover(); p != nil {
+				r.fail(s, fmt.Errorf("the operation panicked: %v", p))
+			}
+		}()
+	}
+	r.comm.counters.Reduced += s.Len()
+	r.chunks(id, s, r.b.Kernel)
+}
+
+// fail notes that a step can't be done; it and what depends on it never end.
+func (r *Run) fail(s *submodules.Step, err error) {
+	c := r.comm
+	c.blame(c.e.rank, &StepError{c.me, r.b.Request, r.prog.Label(s), err})
+}
+
+// expects reports whether a step can be told this now: nothing comes twice, and no
+// data without credit.
+func (r *Run) expects(id dag.ID, k kind) bool {
+	f := r.flags[id]
+	switch k {
+	case dataKind:
+		return f&reached != 0 && f&arrived == 0
+	case creditKind:
+		return f&credited == 0
+	case eagerKind, notifyKind:
+		return f&arrived == 0
+	}
+	return true
+}
+
+// hears finds the step of the running pass that a message is for. The digest has
+// been compared, so a message that fits no step is a broken peer.
+func (r *Run) hears(from levels.Rank, m *message) (dag.ID, error) {
+	at := r.prog.PeerIndex(levels.Rank(r.comm.local[from]))
+	if at >= 0 {
+		edges, want := r.prog.Peers[at].In, submodules.RecvStep
+		switch m.kind {
+		case creditKind:
+			edges, want = r.prog.Peers[at].Out, submodules.SendStep
+		case notifyKind:
+			want = submodules.AwaitStep
+		}
+		if m.edge >= 0 && int(m.edge) < len(edges) {
+			id := edges[m.edge]
+			s := &r.steps[id]
+			if s.Kind == want && r.flags[id]&ended == 0 && (want == submodules.AwaitStep || s.Len() == m.size) && r.expects(id, m.kind) {
+				return id, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("%w: %v message for edge %d of call %d fits no step", ErrProtocol, m.kind, m.edge, m.seq)
+}
+
+// deliver takes a message for a step of the running pass. block is where the
+// payload is kept already, -1 if it is not.
+func (r *Run) deliver(from levels.Rank, m *message, payload []byte, block int32) {
+	id, err := r.hears(from, m)
+	if err != nil {
+		r.comm.blame(from, err)
+		return
+	}
+	s := &r.steps[id]
+	switch m.kind {
+	case eagerKind:
+		if r.flags[id]&reached != 0 {
+			r.take(id, s, payload)
+			r.comm.e.store.drop(block)
+			return
+		}
+		if block < 0 {
+			block = r.comm.e.store.keep(payload)
+		}
+		r.kept[id] = block
+		r.flags[id] |= arrived
+	case dataKind:
+		r.end(id)
+	case wantKind:
+		if r.flags[id]&reached != 0 {
+			r.credit(s)
+		}
+		r.flags[id] |= wanted
+	case creditKind:
+		r.addr[id] = m.addr
+		r.flags[id] |= credited
+		if r.flags[id]&reached != 0 {
+			r.ready = append(r.ready, id)
+		}
+	case notifyKind:
+		r.addr[id] = m.addr
+		r.exposed[id] = exposure{m.remote, m.age}
+		r.flags[id] |= arrived
+		if r.flags[id]&reached != 0 {
+			r.end(id)
+		}
+	}
+}

@@ -1,0 +1,351 @@
+//go:build linux
+
+package executor
+
+import (
+	"fmt"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// tcpLink is the connection to one rank on another node. It reads and writes its
+// own descriptor without blocking and without the runtime's poller.
+type tcpLink struct {
+	peer  levels.Rank
+	small int64
+	fds   []*tcpReader // usually one; two if both ranks dialled at once
+	send  int          // descriptor that this rank writes to, -1 before there is one
+	dead  error        // why the link is of no use any more
+	told  bool         // the engine has been told so
+
+	dialled bool
+	m       message // the one being read: a field, so that reading allocates nothing
+
+	ctl   []byte         // whole frames to be written at the next frame boundary
+	bulk  fifo[outgoing] // large payloads on their way, in order
+	head  []byte         // of the frame being written: control frames and its header
+	wrote int            // of head
+	body  []byte         // of the frame being written: what is left
+	about uint32         // the body's communicator
+	token int32          // to be told when body has left; -1 if it isn't the payload's last
+	open  bool           // a frame is being written
+}
+
+// tcpReader takes frames from one descriptor.
+type tcpReader struct {
+	fd   int
+	buf  []byte // read ahead: [from:to] is not yet taken
+	from int
+	to   int
+	m    message // the frame being read
+	rest int     // bytes of its payload still to come; 0 between frames
+	dst  []byte  // where they go; nil to drop them
+	eof  bool    // the peer has ended its side
+	shut bool    // this rank has
+
+	events uint32 // what epoll watches
+}
+
+const readAhead = 64 << 10
+
+func newTCPLink(peer levels.Rank, small int64) *tcpLink {
+	return &tcpLink{peer: peer, small: small, send: -1}
+}
+
+// maxConnections is one from each side.
+const maxConnections = 2
+
+// attach gives the link a connected, non-blocking descriptor, which it owns.
+func (l *tcpLink) attach(fd int) {
+	l.fds = append(l.fds, &tcpReader{fd: fd, buf: make([]byte, readAhead), events: unix.EPOLLIN})
+	if l.send < 0 {
+		l.send = fd
+	}
+}
+
+func (l *tcpLink) post(m *message, payload []byte) {
+	l.ctl = append(putFrame(l.ctl, m, len(payload)), payload...)
+}
+
+func (l *tcpLink) put(m *message, src []byte, token int32) bool {
+	l.bulk.push(outgoing{m: *m, src: src, token: token})
+	return false
+}
+
+func (l *tcpLink) busy() bool {
+	return l.dead == nil && (l.open || len(l.ctl)+l.bulk.len() > 0)
+}
+
+// flush writes what it can: at each frame boundary first the control frames, then
+// the next part of the first large payload. It reports whether it wrote anything.
+func (l *tcpLink) flush(s sink) bool {
+	wrote := false
+	for l.send >= 0 && l.busy() {
+		if !l.open {
+			l.begin()
+		}
+		n, err := sendParts(l.send, l.head[l.wrote:], l.body)
+		switch {
+		case err == unix.EAGAIN || err == unix.EINTR:
+			return wrote
+		case err != nil:
+			l.fail(fmt.Errorf("write: %w", err))
+			return wrote
+		}
+		wrote = true
+		l.advance(n, s)
+	}
+	return wrote
+}
+
+// fail keeps the first reason why the link is of no use.
+func (l *tcpLink) fail(err error) {
+	if l.dead == nil {
+		l.dead = err
+	}
+}
+
+// forget makes the link let go of the buffers of a communicator that has failed:
+// they are the caller's again. What is left of a frame is sent from a copy.
+func (l *tcpLink) forget(comm uint32, s sink) {
+	for _, r := range l.fds {
+		if r.m.comm == comm {
+			r.dst = nil
+		}
+	}
+	if l.open && l.about == comm && len(l.body) > 0 {
+		l.body = append([]byte(nil), l.body...)
+	}
+	dropBulk(&l.bulk, comm, s)
+}
+
+// begin makes the next frame.
+func (l *tcpLink) begin() {
+	l.head, l.ctl, l.wrote = l.ctl, l.head[:0], 0
+	l.body, l.token, l.open = nil, -1, true
+	if l.bulk.len() == 0 {
+		return
+	}
+	b := l.bulk.first()
+	n := min(len(b.src)-b.sent, maxFrame)
+	m := b.m
+	m.offset = int64(b.sent)
+	if b.sent > 0 {
+		m.refund = 0
+	}
+	l.head = putFrame(l.head, &m, n)
+	l.body, l.about = b.src[b.sent:][:n], m.comm
+	if b.sent += n; b.sent == len(b.src) {
+		l.token = b.token
+		l.bulk.pop()
+	}
+}
+
+// advance counts n bytes as written.
+func (l *tcpLink) advance(n int, s sink) {
+	k := min(n, len(l.head)-l.wrote)
+	l.wrote, n = l.wrote+k, n-k
+	l.body = l.body[n:]
+	if l.wrote == len(l.head) && len(l.body) == 0 {
+		l.open, l.body = false, nil
+		if l.token >= 0 {
+			s.sent(l.token)
+		}
+	}
+}
+
+// sendParts writes two pieces with one system call. It never blocks, so it keeps
+// the processor.
+func sendParts(fd int, a, b []byte) (int, error) {
+	var iov [2]unix.Iovec
+	var msg unix.Msghdr
+	k := 0
+	for _, p := range [2][]byte{a, b} {
+		if len(p) > 0 {
+			iov[k].Base = &p[0]
+			iov[k].SetLen(len(p))
+			k++
+		}
+	}
+	msg.Iov = &iov[0]
+	msg.SetIovlen(k)
+	announceRead(a)
+	announceRead(b)
+	n, _, errno := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
+
+func receive(fd int, p []byte) (int, error) {
+	announceWrite(p)
+	n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
+
+// poll reads what has come, up to a bound, and hands it over. An error is the
+// link's end.
+func (l *tcpLink) poll(s sink) bool {
+	some := false
+	for _, r := range l.fds {
+		if r.eof {
+			continue
+		}
+		did, err := l.read(r, s)
+		some = some || did
+		if err != nil {
+			r.eof = true
+			l.fail(err)
+		}
+	}
+	return some
+}
+
+// readsPerPoll bounds how long one link keeps the engine from the others.
+const readsPerPoll = 4
+
+func (l *tcpLink) read(r *tcpReader, s sink) (some bool, err error) {
+	for range readsPerPoll {
+		r.to = copy(r.buf, r.buf[r.from:r.to]) // what is left of a frame's beginning
+		r.from = 0
+		direct := r.rest >= readAhead && r.dst != nil
+		p := r.buf[r.to:]
+		if direct {
+			p = r.dst[:r.rest]
+		}
+		n, err := receive(r.fd, p)
+		switch {
+		case err == unix.EAGAIN || err == unix.EINTR:
+			return some, nil
+		case err != nil:
+			return some, fmt.Errorf("read: %w", err)
+		case n == 0:
+			r.eof = true
+			return some, nil
+		}
+		some = true
+		if direct {
+			r.took(n)
+			l.arrived(r, s)
+			continue
+		}
+		r.to += n
+		if err := l.parse(r, s); err != nil {
+			return some, err
+		}
+		if n < len(p) {
+			return some, nil
+		}
+	}
+	return some, nil
+}
+
+func (r *tcpReader) took(n int) {
+	r.rest -= n
+	if r.dst != nil {
+		r.dst = r.dst[n:]
+	}
+}
+
+// arrived tells the engine when a frame's payload is complete and was the
+// message's last.
+func (l *tcpLink) arrived(r *tcpReader, s sink) {
+	if r.rest > 0 || r.m.kind == 0 {
+		return
+	}
+	l.m = r.m
+	r.m, r.dst = message{}, nil
+	if l.m.offset == l.m.size {
+		l.m.offset = 0
+		s.deliver(l.peer, &l.m, nil)
+	}
+}
+
+// parse takes frames out of what was read ahead.
+func (l *tcpLink) parse(r *tcpReader, s sink) error {
+	for {
+		if r.rest > 0 {
+			n := min(r.rest, r.to-r.from)
+			if r.dst != nil {
+				copy(r.dst, r.buf[r.from:r.from+n])
+			}
+			r.from += n
+			r.took(n)
+			l.arrived(r, s)
+			if r.rest > 0 {
+				return nil
+			}
+		}
+		if r.to-r.from < frameHeader {
+			return nil
+		}
+		m, n := &l.m, 0
+		var err error
+		if *m, n, err = parseFrame(r.buf[r.from:r.to], l.small); err != nil {
+			return err
+		}
+		if !m.kind.large() {
+			payload, ok := r.whole(n)
+			if !ok {
+				return nil
+			}
+			s.deliver(l.peer, m, payload)
+			continue
+		}
+		r.from += frameHeader
+		r.rest, r.dst = n, s.place(l.peer, m)
+		if len(r.dst) < n {
+			r.dst = nil // nobody wants it any more
+		} else {
+			r.dst = r.dst[:n]
+		}
+		giveBack(s, l.peer, m)
+		m.offset += int64(n)
+		r.m = *m
+		l.arrived(r, s)
+	}
+}
+
+// whole takes a small frame if all of it is there.
+func (r *tcpReader) whole(n int) (payload []byte, ok bool) {
+	if r.to-r.from < frameHeader+n {
+		return nil, false
+	}
+	payload = r.buf[r.from+frameHeader:][:n]
+	r.from += frameHeader + n
+	return payload, true
+}
+
+// want tells epoll whether the link waits for room to write, and forgets
+// descriptors that have ended.
+func (l *tcpLink) want(epoll int) {
+	for _, r := range l.fds {
+		events := uint32(unix.EPOLLIN)
+		if r.eof {
+			events = 0
+		}
+		if r.fd == l.send && l.busy() {
+			events |= unix.EPOLLOUT
+		}
+		if events != r.events {
+			ev := unix.EpollEvent{Events: events, Fd: int32(r.fd)}
+			op := unix.EPOLL_CTL_MOD
+			switch {
+			case events == 0:
+				op = unix.EPOLL_CTL_DEL
+			case r.events == 0:
+				op = unix.EPOLL_CTL_ADD
+			}
+			r.events = events
+			_ = unix.EpollCtl(epoll, op, r.fd, &ev) // it can only be gone
+		}
+	}
+}

@@ -1,0 +1,315 @@
+//go:build linux
+
+package executor
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// sockets is a connected pair with buffers so small that frames are cut anywhere.
+func sockets(t testing.TB, buffer int) (a, b int) {
+	t.Helper()
+	a, b = openSockets(t, buffer)
+	t.Cleanup(func() {
+		unix.Close(a)
+		unix.Close(b)
+	})
+	return a, b
+}
+
+// openSockets is sockets, left to the caller to close.
+func openSockets(t testing.TB, buffer int) (a, b int) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range fds {
+		if buffer > 0 {
+			if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, buffer); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return fds[0], fds[1]
+}
+
+func TestTCPLink(t *testing.T) {
+	for _, parallel := range []bool{false, true} {
+		for i := range 4 {
+			seed := rand.Uint64()
+			draw := rand.New(rand.NewPCG(seed, 0))
+			a, b := newTCPLink(1, 4096), newTCPLink(0, 4096)
+			mine, theirs := sockets(t, []int{0, 5000, 30_000}[draw.IntN(3)])
+			a.attach(mine)
+			if i%2 == 0 { // both dialled at once: each writes to its own
+				crossed, other := sockets(t, 5000)
+				b.attach(other)
+				a.attach(crossed)
+			}
+			b.attach(theirs)
+			exchange(t, &side{link: a, sends: drawLetters(draw, 60, 3*maxFrame)}, &side{link: b, sends: drawLetters(draw, 60, 3*maxFrame)}, seed, parallel)
+			if a.dead != nil || b.dead != nil {
+				t.Fatalf("seed %d: links died: %v, %v", seed, a.dead, b.dead)
+			}
+		}
+	}
+}
+
+// Letters posted before there is a connection leave when there is one.
+func TestTCPLinkLateConnection(t *testing.T) {
+	a, b := newTCPLink(1, 4096), newTCPLink(0, 4096)
+	m := message{kind: eagerKind, size: 3}
+	a.post(&m, []byte("abc"))
+	if a.flush(&reader{}) || !a.busy() {
+		t.Fatal("sent without a connection")
+	}
+	mine, theirs := sockets(t, 0)
+	a.attach(mine)
+	b.attach(theirs)
+	a.flush(&reader{})
+	got := &reader{want: []letter{{m: m, payload: []byte("abc")}}}
+	if b.poll(got); got.err != nil || got.small != 1 {
+		t.Fatalf("%d letters came, %v", got.small, got.err)
+	}
+}
+
+// stream is letters as bytes on the wire.
+func stream(letters []letter) []byte {
+	var b []byte
+	for i := range letters {
+		l := &letters[i]
+		for off := 0; ; {
+			n := min(len(l.payload)-off, maxFrame)
+			m := l.m
+			m.offset = 0
+			if l.large() {
+				m.offset = int64(off)
+			}
+			if off > 0 {
+				m.refund = 0
+			}
+			b = append(putFrame(b, &m, n), l.payload[off:off+n]...)
+			if off += n; off == len(l.payload) {
+				break
+			}
+		}
+	}
+	return b
+}
+
+// The same bytes mean the same however they are cut: at one place each, and in
+// pieces of every small size.
+func TestTCPLinkCuts(t *testing.T) {
+	letters := drawLetters(rand.New(rand.NewPCG(1, 2)), 8, 200)
+	for i := range letters {
+		if !letters[i].large() && len(letters[i].payload) > 0 {
+			letters[i].payload = letters[i].payload[:min(len(letters[i].payload), 150)]
+			letters[i].m.size = int64(len(letters[i].payload))
+		}
+	}
+	wire := stream(letters)
+	check := func(cut string, n int, pieces ...[]byte) {
+		t.Helper()
+		mine, theirs := openSockets(t, 0)
+		l := newTCPLink(0, 4096)
+		l.attach(theirs)
+		got := &reader{want: letters, places: map[int32][]byte{}}
+		for _, p := range pieces {
+			if _, err := unix.Write(mine, p); err != nil {
+				t.Fatal(err)
+			}
+			l.poll(got)
+		}
+		if got.err != nil || l.dead != nil || !got.done() {
+			t.Fatalf("cut %s %d: %v, link %v, %d and %d letters", cut, n, got.err, l.dead, got.small, got.large)
+		}
+		unix.Close(mine)
+		unix.Close(theirs)
+	}
+	for at := range wire {
+		check("at", at, wire[:at], wire[at:])
+	}
+	for n := 1; n < 2*frameHeader; n++ {
+		var pieces [][]byte
+		for at := 0; at < len(wire); at += n {
+			pieces = append(pieces, wire[at:min(at+n, len(wire))])
+		}
+		check("every", n, pieces...)
+	}
+}
+
+// What can't be is the link's end: one error, of the kind that says so.
+func TestTCPLinkProtocol(t *testing.T) {
+	frame := func(n int, m message) []byte { return putFrame(nil, &m, n) }
+	for name, wire := range map[string][]byte{
+		"garbage":     bytes.Repeat([]byte("x"), 100),
+		"kind 0":      make([]byte, frameHeader),
+		"reserved":    append([]byte{byte(creditKind), 0, 1, 0}, make([]byte, frameHeader-4)...),
+		"long":        frame(4097, message{kind: eagerKind, size: 4097}),
+		"huge":        frame(1<<31, message{kind: dataKind, size: 1 << 40}),
+		"size":        frame(5, message{kind: eagerKind, size: 6}),
+		"payload":     frame(5, message{kind: creditKind, size: 5}),
+		"offset":      frame(0, message{kind: dataKind, size: 5, offset: 6}),
+		"overrun":     frame(3, message{kind: arrivedKind, size: 5, offset: 3}),
+		"negative":    frame(0, message{kind: dataKind, size: -5}),
+		"refund":      frame(0, message{kind: returnKind, refund: -5}),
+		"offset sent": frame(0, message{kind: creditKind, offset: 8}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			mine, theirs := sockets(t, 0)
+			l := newTCPLink(0, 4096)
+			l.attach(theirs)
+			ok := message{kind: wantKind, edge: 0}
+			if _, err := unix.Write(mine, append(putFrame(nil, &ok, 0), wire...)); err != nil {
+				t.Fatal(err)
+			}
+			got := &reader{want: []letter{{m: ok}}}
+			l.poll(got)
+			if !errors.Is(l.dead, ErrProtocol) {
+				t.Errorf("the link ended with %v", l.dead)
+			}
+			if got.err != nil || got.small != 1 {
+				t.Errorf("%d letters before it, %v", got.small, got.err)
+			}
+			if l.poll(got) || l.busy() {
+				t.Error("a dead link is read, or wants to be written to")
+			}
+		})
+	}
+}
+
+// A connection that the peer resets is the link's end, seen by reading or writing.
+func TestTCPLinkBroken(t *testing.T) {
+	mine, theirs := openSockets(t, 0)
+	defer unix.Close(mine)
+	unix.Close(theirs)
+	l := newTCPLink(0, 4096)
+	l.attach(mine)
+	l.post(&message{kind: creditKind}, nil)
+	l.flush(&reader{})
+	if !errors.Is(l.dead, unix.EPIPE) {
+		t.Errorf("writing ended with %v", l.dead)
+	}
+	if l.busy() {
+		t.Error("a dead link wants to be written to")
+	}
+}
+
+// After forget nothing is written to, or read from, the buffers of a communicator
+// that failed, even in the middle of a frame; the frames behind still come.
+func TestTCPLinkForget(t *testing.T) {
+	mine, theirs := sockets(t, 20_000)
+	a, b := newTCPLink(1, 4096), newTCPLink(0, 4096)
+	a.attach(mine)
+	b.attach(theirs)
+	const large = 3 * maxFrame
+	failed, other := bytes.Repeat([]byte{1}, large), bytes.Repeat([]byte{2}, large)
+	sender := &reader{left: 2}
+	want := []letter{{m: message{kind: dataKind, comm: 1, edge: 0, size: large}, payload: failed}, {m: message{kind: dataKind, comm: 2, edge: 1, size: large}, payload: other}}
+	a.put(&want[0].m, failed, 0)
+	a.put(&want[1].m, other, 1)
+	a.flush(sender)
+	got := &reader{want: want, places: map[int32][]byte{}}
+	b.poll(got)
+	place := got.places[0]
+	if len(place) == 0 || place[0] != 1 || place[maxFrame-1] != 0 {
+		t.Fatal("the first frame should have come in part")
+	}
+	a.forget(1, sender)
+	b.forget(1, got)
+	got.large = 1 // letter 0 won't come
+	clear(failed)
+	clear(place)
+	for range 1000 {
+		a.flush(sender)
+		b.poll(got)
+	}
+	if got.err != nil || got.large != 2 || sender.left != 0 || a.busy() {
+		t.Errorf("the other's letter: %v, %d came, %d puts left", got.err, got.large, sender.left)
+	}
+	if !bytes.Equal(place, make([]byte, large)) {
+		t.Error("the failed communicator's buffer was written to")
+	}
+}
+
+// A link in use allocates nothing.
+func TestTCPLinkAllocatesNothing(t *testing.T) {
+	mine, theirs := sockets(t, 0)
+	a, b := newTCPLink(1, 4096), newTCPLink(0, 4096)
+	a.attach(mine)
+	b.attach(theirs)
+	src, dst := make([]byte, 50_000), make([]byte, 50_000)
+	got := &quiet{dst: dst}
+	round := func() {
+		a.post(&message{kind: eagerKind, size: 100}, src[:100])
+		a.put(&message{kind: dataKind, size: int64(len(src))}, src, 0)
+		for got.n = 0; got.n < 2; {
+			a.flush(got)
+			b.poll(got)
+		}
+	}
+	round()
+	if n := testing.AllocsPerRun(100, round); n != 0 {
+		t.Errorf("%v allocations a round", n)
+	}
+}
+
+// quiet counts what comes.
+type quiet struct {
+	dst []byte
+	n   int
+}
+
+func (q *quiet) deliver(levels.Rank, *message, []byte)  { q.n++ }
+func (q *quiet) place(_ levels.Rank, m *message) []byte { return q.dst[m.offset:] }
+func (q *quiet) sent(int32)                             {}
+
+// Any bytes are a frame or an error, and a frame is written as it was read.
+func FuzzParseFrame(f *testing.F) {
+	f.Add(putFrame(nil, &message{kind: eagerKind, comm: 1, seq: 2, pass: 3, edge: 4, digest: 5, refund: 6, ticket: 7, size: 8}, 8))
+	f.Add(putFrame(nil, &message{kind: dataKind, size: 1 << 40, offset: 1 << 20}, maxFrame))
+	f.Add([]byte("short"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, n, err := parseFrame(b, 4096)
+		if err != nil {
+			if !errors.Is(err, ErrProtocol) {
+				t.Fatalf("error %v", err)
+			}
+			return
+		}
+		if n < 0 || n > maxFrame || m.size < 0 || m.offset < 0 || m.offset+int64(n) > max(m.size, 0) && m.kind.large() {
+			t.Fatalf("%d bytes at %d of %d", n, m.offset, m.size)
+		}
+		if again := putFrame(nil, &m, n); !bytes.Equal(again, b[:frameHeader]) {
+			t.Fatalf("frame %x reads as %x", b[:frameHeader], again)
+		}
+	})
+}
+
+// Any bytes from the network, in two pieces.
+func FuzzTCPLink(f *testing.F) {
+	f.Add(stream(drawLetters(rand.New(rand.NewPCG(1, 2)), 5, 300)), 60)
+	f.Add(putFrame(nil, &message{kind: dataKind, size: 1 << 40}, maxFrame), 3)
+	f.Fuzz(func(t *testing.T, wire []byte, cut int) {
+		mine, theirs := openSockets(t, 0)
+		defer unix.Close(theirs)
+		defer unix.Close(mine)
+		l := newTCPLink(0, 4096)
+		l.attach(theirs)
+		at := min(max(cut, 0), len(wire), 100_000)
+		for _, p := range [][]byte{wire[:at], wire[at:]} {
+			if _, err := unix.Write(mine, p); err != nil {
+				t.Skip("more than the socket takes")
+			}
+			l.poll(&reader{places: map[int32][]byte{}})
+		}
+	})
+}

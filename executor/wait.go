@@ -1,0 +1,265 @@
+package executor
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// tick is how often a rank that waits looks for disagreement and stalls.
+const tick = 100 * time.Millisecond
+
+// ending is the end of something that was started: a run or a transfer. Its
+// fields are guarded by the engine's lock.
+type ending struct {
+	comm     *Comm
+	finished bool
+	err      error
+	signal   chan struct{} // capacity 1: it has ended, or you are asked to drive
+	unwatch  func() bool
+	life     uint32 // how often it was reopened
+}
+
+func newEnding(c *Comm) ending { return ending{comm: c, signal: make(chan struct{}, 1)} }
+
+// reopen makes it unfinished again.
+func (n *ending) reopen() {
+	n.finished, n.err = false, nil
+	n.life++
+	select {
+	case <-n.signal:
+	default:
+	}
+}
+
+// close ends it and tells one who waits.
+func (n *ending) close(err error) {
+	n.finished, n.err = true, err
+	if n.unwatch != nil {
+		n.unwatch()
+		n.unwatch = nil
+	}
+	n.tell()
+}
+
+func (n *ending) tell() {
+	select {
+	case n.signal <- struct{}{}:
+	default:
+	}
+}
+
+// Wait blocks until it has ended and returns its error. When ctx is cancelled
+// first, the communicator breaks on all ranks and the error is the context's
+// cause. Waiting again returns the same error.
+func (n *ending) Wait(ctx context.Context) error {
+	e := n.comm.e
+	e.mu.Lock()
+	defer e.unlock()
+	for !n.finished {
+		if e.driving {
+			e.attend(ctx, n)
+			continue
+		}
+		e.takeWheel(ctx, n)
+		e.drive(n)
+		e.driving = false
+	}
+	n.tell() // if several goroutines wait
+	e.handOver()
+	return n.err
+}
+
+func (e *Endpoint) takeWheel(ctx context.Context, n *ending) {
+	e.driving, e.driver = true, driver{ctx, n}
+}
+
+// cancel breaks the communicator because ctx is done, unless what n was in that
+// life has ended meanwhile.
+func (n *ending) cancel(ctx context.Context, life uint32) {
+	e := n.comm.e
+	e.mu.Lock()
+	over := n.finished || n.life != life
+	e.mu.Unlock()
+	if !over {
+		e.world.fail(n.comm.id, e.rank, context.Cause(ctx))
+	}
+}
+
+// watch lets it go on by itself, and break when ctx is cancelled.
+func (n *ending) watch(ctx context.Context) {
+	e := n.comm.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !n.finished && ctx.Done() != nil {
+		life := n.life
+		n.unwatch = context.AfterFunc(ctx, func() { n.cancel(ctx, life) })
+	}
+	e.handOver()
+}
+
+// release unlocks the engine after something was started, and wakes or does what
+// that may have left behind.
+func (e *Endpoint) release() {
+	e.transport.flush(e)
+	if e.driving {
+		e.transport.wake()
+	}
+	e.unlock()
+}
+
+// unlock also carries out what was found failing: nobody may drive after this.
+func (e *Endpoint) unlock() {
+	failed := len(e.failing) > 0
+	e.mu.Unlock()
+	if failed {
+		e.carryOut()
+	}
+}
+
+// pause is a moment between two pieces of work in which other goroutines get the
+// lock, and in which the driver sees that its context is done.
+func (e *Endpoint) pause() {
+	d, life := e.driver, uint32(0)
+	if d.n != nil {
+		life = d.n.life
+	}
+	e.mu.Unlock()
+	if d.n != nil && d.ctx.Err() != nil {
+		d.n.cancel(d.ctx, life)
+	}
+	e.mu.Lock()
+}
+
+// attend waits while another goroutine drives, until n has ended or it is asked
+// to drive. The lock is held before and after.
+func (e *Endpoint) attend(ctx context.Context, n *ending) {
+	e.waiters = append(e.waiters, n)
+	life := n.life
+	if e.backDrives {
+		e.transport.wake() // whoever waits is a better driver
+	}
+	e.mu.Unlock()
+	select {
+	case <-n.signal:
+	case <-ctx.Done():
+		n.cancel(ctx, life)
+	}
+	e.mu.Lock()
+	if i := slices.Index(e.waiters, n); i >= 0 {
+		e.waiters = slices.Delete(e.waiters, i, i+1)
+	}
+}
+
+// handOver finds a new driver for what is on its way: one who waits, or the
+// background.
+func (e *Endpoint) handOver() {
+	if e.driving || e.stopped || e.nothing() {
+		return
+	}
+	if len(e.waiters) > 0 {
+		e.waiters[0].tell()
+		return
+	}
+	if !e.inBack {
+		e.inBack = true
+		e.background.Add(1)
+		go e.driveInBackground() // World.Close waits for it
+	}
+}
+
+// driveInBackground drives while something is on its way and nobody waits.
+func (e *Endpoint) driveInBackground() {
+	defer e.background.Done()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.driving {
+		e.takeWheel(context.Background(), nil)
+		e.backDrives = true
+		e.drive(nil)
+		e.driving, e.backDrives = false, false
+	}
+	e.inBack = false
+	e.handOver()
+}
+
+// enough tells the driver to stop: what it waits for has ended, or, in the
+// background, there is nothing left or somebody better.
+func (e *Endpoint) enough(n *ending) bool {
+	if n != nil {
+		return n.finished
+	}
+	return e.stopped || e.nothing() || len(e.waiters) > 0
+}
+
+// stop ends driving for good; what was started has ended. It returns when the
+// last driver has let go of the transport.
+func (e *Endpoint) stop() {
+	e.mu.Lock()
+	e.stopped = true
+	for e.driving {
+		e.transport.wake()
+		e.mu.Unlock()
+		time.Sleep(50 * time.Microsecond)
+		e.mu.Lock()
+	}
+	e.mu.Unlock()
+	e.background.Wait()
+}
+
+// nothing is on its way, not even bytes that a link had no room for.
+func (e *Endpoint) nothing() bool {
+	return len(e.runs)+e.transfers == 0 && !e.transport.flush(e)
+}
+
+// drive makes progress for all that is on its way on this rank. The lock is held
+// before and after, but not all the time between. n is what the driver waits for,
+// nil in the background.
+func (e *Endpoint) drive(n *ending) {
+	idle := 0
+	for !e.enough(n) {
+		switch {
+		case len(e.failing) > 0:
+			e.mu.Unlock()
+			e.carryOut()
+			e.mu.Lock()
+		case e.progress():
+			idle = 0
+			e.pause()
+		case idle < e.world.spin:
+			idle++
+			e.mu.Unlock()
+			e.transport.yield(idle)
+			e.mu.Lock()
+		case e.transport.arm():
+			e.sleep() // and again, without a spin, if it was for nothing
+		}
+	}
+}
+
+// sleep parks the driver without the lock.
+func (e *Endpoint) sleep() {
+	done := e.driver.ctx.Done()
+	e.mu.Unlock()
+	ticked := e.transport.park(done)
+	e.mu.Lock()
+	e.pause()
+	if ticked {
+		e.lookAround()
+	}
+}
+
+// carryOut breaks the communicators that were found failing. The lock must not
+// be held.
+func (e *Endpoint) carryOut() {
+	e.mu.Lock()
+	list := e.failing
+	e.failing = nil
+	e.mu.Unlock()
+	for _, f := range list {
+		if f.err == nil {
+			f.err, f.peer = f.comm.mismatchError(f.peer, f.seq), e.rank
+		}
+		e.world.fail(f.comm.id, f.peer, f.err)
+	}
+}

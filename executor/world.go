@@ -1,0 +1,197 @@
+package executor
+
+import (
+	"log/slog"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tierflow/tierflow/executor/trace"
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Config is what a world may be told. The zero value is ready to use.
+type Config struct {
+	// EagerMax is the largest payload, in bytes, sent without credit. 0: 4 KiB;
+	// negative: none.
+	EagerMax int64
+	// EagerBudget is how many bytes a rank may have sent to another without
+	// credit and without their having been consumed. 0: 64 KiB; at most 1 GiB.
+	EagerBudget int64
+	// StallAfter is how long a run waits before it is reported to Log, with what
+	// it waits for; doubled after each report. 0: 10 s; negative: never.
+	StallAfter time.Duration
+	// Log gets stall reports and failures. nil: none.
+	Log *slog.Logger
+	// Hooks are called by the engines. Zero: none.
+	Hooks trace.Hooks
+	// NoPeerReads keeps processes from reading each other's memory by
+	// process_vm_readv, as if the kernel forbade it.
+	NoPeerReads bool
+	// Link, if not nil, makes messages take their time between ranks.
+	Link Shaper
+}
+
+// eagerOverhead is charged for each eager message beside its payload, so that
+// empty ones are bounded too.
+const eagerOverhead = 64
+
+func (c Config) withDefaults() Config {
+	if c.EagerMax == 0 {
+		c.EagerMax = 4 << 10
+	}
+	if c.EagerBudget == 0 {
+		c.EagerBudget = 64 << 10
+	}
+	c.EagerBudget = min(c.EagerBudget, 1<<30)
+	if c.Hooks.Epoch.IsZero() {
+		c.Hooks.Epoch = time.Now()
+	}
+	if c.StallAfter == 0 {
+		c.StallAfter = 10 * time.Second
+	}
+	return c
+}
+
+// Shaper delays messages to emulate a network between goroutine ranks.
+type Shaper interface {
+	// Due says when a message of n bytes that is sent now will have arrived; zero
+	// for at once. It is called by many goroutines. For one pair of ranks the
+	// answers never decrease, and either all are zero or none is.
+	Due(from, to levels.Rank, n int64, now time.Time) time.Time
+}
+
+// World is all ranks of a job: those of this process, goroutine ranks or a single
+// one, and what is needed to reach the others.
+type World struct {
+	config    Config
+	endpoints []*Endpoint // by rank; nil for a rank of another process
+	inboxes   []*inbox
+	clock     *clock   // nil unless shaped
+	spin      int      // yields before a driver sleeps
+	control   *control // nil for goroutine ranks
+
+	mu     sync.Mutex
+	closed bool
+}
+
+// NewWorld makes a world of n ranks, which exists until Close.
+func NewWorld(n int, config Config) *World {
+	w := &World{config: config.withDefaults()}
+	// With a core for every rank a short spin saves two switches; with less, a
+	// waiting rank holds up the one it waits for.
+	w.spin = 1
+	if n <= runtime.GOMAXPROCS(0) {
+		w.spin = 50
+	}
+	all := make([]levels.Rank, n)
+	for r := range all {
+		all[r] = levels.Rank(r)
+		box := newInbox()
+		w.inboxes = append(w.inboxes, box)
+		w.endpoints = append(w.endpoints, newEndpoint(w, all[r], n, &local{inbox: box, world: w, rank: all[r]}))
+	}
+	for _, e := range w.endpoints {
+		e.comm(0).define(all)
+	}
+	if config.Link != nil {
+		w.clock = newClock(w)
+	}
+	return w
+}
+
+// Size is the number of ranks.
+func (w *World) Size() int { return len(w.endpoints) }
+
+// Endpoint is the engine of a rank.
+func (w *World) Endpoint(r levels.Rank) *Endpoint { return w.endpoints[r] }
+
+// carry takes a message to a rank's inbox, at once or when it is due.
+func (w *World) carry(from, to levels.Rank, m *message, payload []byte) {
+	if w.clock != nil {
+		n := int64(len(payload))
+		if m.kind == dataKind || m.kind == arrivedKind {
+			n = m.size
+		}
+		now := time.Now()
+		if due := w.config.Link.Due(from, to, n, now); due.After(now) {
+			w.clock.hold(due, from, to, m, payload)
+			return
+		}
+	}
+	w.inboxes[to].push(from, m, payload)
+}
+
+// local calls f for each rank of this process.
+func (w *World) local(f func(e *Endpoint)) {
+	for _, e := range w.endpoints {
+		if e != nil {
+			f(e)
+		}
+	}
+}
+
+// fail ends a communicator on all ranks, because of what happened on one of this
+// process.
+func (w *World) fail(comm uint32, by levels.Rank, err error) {
+	w.failHere(comm, by, err)
+	if w.control != nil {
+		w.control.abort(comm, by, err)
+	}
+}
+
+// failHere ends a communicator on the ranks of this process. First every rank is
+// marked, so that no one writes into a buffer of another any more; only then do
+// runs return.
+func (w *World) failHere(comm uint32, by levels.Rank, err error) {
+	w.local(func(e *Endpoint) { e.mark(comm, by, err) })
+	w.local(func(e *Endpoint) { e.settle(comm) })
+}
+
+// Fail ends all communicators on all ranks because of what happened on one: a
+// panic, for example.
+func (w *World) Fail(by levels.Rank, err error) {
+	ids := map[uint32]bool{}
+	w.local(func(e *Endpoint) {
+		for _, id := range e.commIDs() {
+			ids[id] = true
+		}
+	})
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		w.fail(id, by, err)
+	}
+}
+
+// recorded is what a rank runs or ran as call seq on a communicator.
+func (w *World) recorded(rank levels.Rank, comm, seq uint32) string {
+	if e := w.endpoints[rank]; e != nil {
+		return e.recorded(comm, seq)
+	}
+	return w.control.ask(rank, comm, seq)
+}
+
+// Close ends the world: runs that are still on their way return [ErrClosed]. It
+// returns when all its goroutines have ended; calling it again does nothing.
+func (w *World) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil
+	}
+	w.closed = true
+	w.local(func(e *Endpoint) {
+		for _, id := range e.commIDs() {
+			w.failHere(id, e.rank, ErrClosed)
+		}
+	})
+	w.local((*Endpoint).stop)
+	if w.clock != nil {
+		w.clock.stop()
+	}
+	if w.control != nil {
+		return w.control.close()
+	}
+	return nil
+}
