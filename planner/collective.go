@@ -1,0 +1,266 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"unsafe"
+
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/kernel"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Collective is a compiled collective on fixed buffers, this rank's part of it.
+// It can run any number of times, one run after the other. Creating one is local:
+// no message is sent.
+type Collective struct {
+	comm     *Comm
+	request  tasks.Request
+	decision decision
+	run      *executor.Run
+	finish   func(dst []byte) // divides an average; nil otherwise
+	recv     []byte
+	busy     bool    // of a one-shot call
+	pending  Pending // of the last Start
+}
+
+// Pending is a started collective.
+type Pending struct {
+	c        *Collective
+	finished bool // Wait has divided what this run has summed up
+}
+
+// Bcast prepares copying buf of root to buf of all other ranks. Every rank gives
+// a buffer of the same length, which must stay where it is.
+func Bcast[T any](c *Comm, buf []T, root int) (*Collective, error) {
+	return typed(c, tasks.Request{Coll: tasks.Bcast, Root: levels.Rank(root)}, nil, buf)
+}
+
+// Allreduce prepares combining send of all ranks, element by element, into recv of
+// all ranks. Every rank gives the same count. send and recv may be the same slice
+// (in place) but must not overlap otherwise. A function of [tasks.UserOp] must not
+// call the communicator.
+func Allreduce[T any](c *Comm, send, recv []T, op tasks.Op) (*Collective, error) {
+	return typed(c, tasks.Request{Coll: tasks.Allreduce, Op: op}, send, recv)
+}
+
+// Barrier prepares waiting until all ranks have come.
+func Barrier(c *Comm) (*Collective, error) {
+	return c.collective(tasks.Request{Coll: tasks.Barrier}, nil, nil)
+}
+
+// BcastNow is [Bcast] and a run in one call. What it compiles is kept for the
+// next call of the same size.
+func BcastNow[T any](ctx context.Context, c *Comm, buf []T, root int) error {
+	return now(ctx, c, tasks.Request{Coll: tasks.Bcast, Root: levels.Rank(root)}, nil, buf)
+}
+
+// AllreduceNow is [Allreduce] and a run in one call.
+func AllreduceNow[T any](ctx context.Context, c *Comm, send, recv []T, op tasks.Op) error {
+	return now(ctx, c, tasks.Request{Coll: tasks.Allreduce, Op: op}, send, recv)
+}
+
+// BarrierNow is [Barrier] and a run in one call.
+func BarrierNow(ctx context.Context, c *Comm) error {
+	return c.now(ctx, tasks.Request{Coll: tasks.Barrier}, nil, nil)
+}
+
+// typed fills in the element type and looks at the buffers as bytes.
+func typed[T any](c *Comm, r tasks.Request, send, recv []T) (*Collective, error) {
+	r, from, to, err := untype(r, send, recv)
+	if err != nil {
+		return nil, err
+	}
+	return c.collective(r, from, to)
+}
+
+func now[T any](ctx context.Context, c *Comm, r tasks.Request, send, recv []T) error {
+	r, from, to, err := untype(r, send, recv)
+	if err != nil {
+		return err
+	}
+	return c.now(ctx, r, from, to)
+}
+
+func untype[T any](r tasks.Request, send, recv []T) (_ tasks.Request, from, to []byte, err error) {
+	if r.Type, err = tasks.DatatypeOf[T](); err != nil {
+		return r, nil, nil, fmt.Errorf("%v: %w", r.Coll, err)
+	}
+	r.Count = int64(len(recv))
+	from, to = asBytes(send), asBytes(recv)
+	if !r.Reduces() {
+		return r, nil, to, nil
+	}
+	if len(send) != len(recv) {
+		return r, nil, nil, fmt.Errorf("%v: %d elements to send, %d to receive; they must be equal", r.Coll, len(send), len(recv))
+	}
+	if r.InPlace = unsafe.SliceData(from) == unsafe.SliceData(to); r.InPlace {
+		return r, nil, to, nil
+	}
+	if overlap(from, to) {
+		return r, nil, nil, fmt.Errorf("%v: send and receive buffers overlap in part; they must be the same or apart", r.Coll)
+	}
+	return r, from, to, nil
+}
+
+func asBytes[T any](s []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
+}
+
+func overlap(a, b []byte) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return false
+	}
+	x, y := uintptr(unsafe.Pointer(&a[0])), uintptr(unsafe.Pointer(&b[0]))
+	return x < y+uintptr(len(b)) && y < x+uintptr(len(a))
+}
+
+// collective decides, compiles and binds.
+func (c *Comm) collective(r tasks.Request, send, recv []byte) (*Collective, error) {
+	d, err := c.decide(r)
+	if err != nil {
+		return nil, err
+	}
+	b := executor.Binding{Send: send, Recv: recv, Request: r.String(), Digest: c.digest(r, d.plan)}
+	if err := c.compile(&b, r, d.plan); err != nil {
+		return nil, err
+	}
+	col := &Collective{comm: c, request: r, decision: d, recv: recv}
+	if r.Reduces() {
+		if b.Kernel, err = kernel.For(r.Op, r.Type); err != nil {
+			return nil, fmt.Errorf("%v: %w", r, err)
+		}
+		b.User = r.Op.ID() == tasks.OpUser
+		col.finish = kernel.Finish(r.Op, r.Type, c.Size())
+	}
+	if col.run, err = c.comm.Bind(b); err != nil {
+		return nil, err
+	}
+	col.pending.c = col
+	return col, nil
+}
+
+// compile makes the rank's programs.
+func (c *Comm) compile(b *executor.Binding, r tasks.Request, p tasks.Plan) error {
+	h, err := tasks.Hierarchy(r, c.topology, p)
+	if err != nil {
+		return err
+	}
+	whole, n, rest, err := tasks.Passes(r, p)
+	if err != nil {
+		return err
+	}
+	rank := c.comm.Rank()
+	if n > 0 {
+		b.Passes, b.Stride = n, whole.Bytes()
+		if b.Whole, err = submodules.CompileFor(whole, h, p, rank, c.registry); err != nil {
+			return err
+		}
+	}
+	b.Rest, err = submodules.CompileFor(rest, h, p, rank, c.registry)
+	return err
+}
+
+// digest is what ranks compare with the first message of a run.
+func (c *Comm) digest(r tasks.Request, p tasks.Plan) uint32 {
+	h := fnv.New32a()
+	fmt.Fprintf(h, "%v|%v|%v", r, p, c.topology)
+	return h.Sum32()
+}
+
+// Run runs the collective and returns when this rank's part is done: its buffers
+// are its own again. From the second run on it allocates nothing. When ctx is
+// cancelled first, the communicator breaks on all ranks.
+func (c *Collective) Run(ctx context.Context) error {
+	if err := c.run.Do(ctx); err != nil {
+		return err
+	}
+	if c.finish != nil {
+		c.finish(c.recv)
+	}
+	return nil
+}
+
+// Start starts the collective and returns at once; an error shows in Wait. The
+// buffers must not be touched until then. Other collectives may be started and
+// run meanwhile.
+func (c *Collective) Start(ctx context.Context) (*Pending, error) {
+	if err := c.run.Start(ctx); err != nil {
+		return nil, err
+	}
+	c.pending.finished = false
+	return &c.pending, nil
+}
+
+// Wait blocks until the collective has ended on this rank. It must be called for
+// each Start, by one goroutine.
+func (p *Pending) Wait() error {
+	if err := p.c.run.Wait(context.Background()); err != nil {
+		return err
+	}
+	if p.c.finish != nil && !p.finished {
+		p.c.finish(p.c.recv)
+	}
+	p.finished = true
+	return nil
+}
+
+// Plan is the plan that was chosen.
+func (c *Collective) Plan() tasks.Plan { return c.decision.plan }
+
+// Request is what was asked for.
+func (c *Collective) Request() tasks.Request { return c.request }
+
+// maxKept bounds the one-shot calls whose programs and memory are kept.
+const maxKept = 64
+
+// keep remembers a one-shot call's collective in place of the oldest. c.mu is held.
+func (c *Comm) keep(r tasks.Request, col *Collective) {
+	if c.cache[r] == nil {
+		c.kept = append(c.kept, r)
+	}
+	c.cache[r] = col
+	if len(c.kept) > maxKept {
+		delete(c.cache, c.kept[0])
+		c.kept = slices.Delete(c.kept, 0, 1)
+	}
+}
+
+// now runs a one-shot call on a kept collective, or on a new one if there is none
+// that is free.
+func (c *Comm) now(ctx context.Context, r tasks.Request, send, recv []byte) error {
+	c.mu.Lock()
+	col := c.cache[r]
+	if c.cache == nil {
+		c.mu.Unlock()
+		return fmt.Errorf("%v: %w", r, ErrClosed)
+	}
+	if col == nil || col.busy {
+		var err error
+		if col, err = c.collective(r, send, recv); err != nil {
+			c.mu.Unlock()
+			return err
+		}
+		c.keep(r, col)
+	}
+	col.busy = true
+	c.mu.Unlock()
+	err := col.rebind(send, recv)
+	if err == nil {
+		err = col.Run(ctx)
+	}
+	c.mu.Lock()
+	_ = col.rebind(nil, nil) // lets the caller's buffers go
+	col.busy = false
+	c.mu.Unlock()
+	return err
+}
+
+func (c *Collective) rebind(send, recv []byte) error {
+	c.recv = recv
+	return c.run.Rebind(send, recv)
+}

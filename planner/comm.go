@@ -1,0 +1,229 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/trace"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// The errors of this package's calls, see package executor.
+var (
+	ErrClosed    = executor.ErrClosed
+	ErrBroken    = executor.ErrBroken
+	ErrMismatch  = executor.ErrMismatch
+	ErrBusy      = executor.ErrBusy
+	ErrTruncated = executor.ErrTruncated
+)
+
+// Errors with details.
+type (
+	PeerError     = executor.PeerError
+	MismatchError = executor.MismatchError
+	StepError     = executor.StepError
+)
+
+// PlanVariable is the environment variable that forces plans.
+const PlanVariable = "TIERFLOW_PLAN"
+
+// Options are what a communicator may be told. The zero value and nil are ready
+// to use.
+type Options struct {
+	// Plan forces plans, in the grammar of [tasks.ParseForced]; what it leaves
+	// open is decided as always. Empty: the environment's TIERFLOW_PLAN.
+	Plan string
+	// Log gets failures and stall reports. nil: none.
+	Log *slog.Logger
+	// StallAfter is how long a collective waits before Log hears what for.
+	// 0: 10 s; negative: never.
+	StallAfter time.Duration
+	// Hooks watch every step, see package trace. Zero: none.
+	Hooks trace.Hooks
+	// NoPeerReads keeps processes of a node from copying straight from each other's
+	// memory, as if the kernel forbade it; shared memory serves instead.
+	NoPeerReads bool
+	// Link makes messages between goroutine ranks take their time, see
+	// [executor.NewNetwork]. nil: they don't.
+	Link executor.Shaper
+}
+
+// Comm is one rank's end of a communicator: the world's, or one that Split or Dup
+// made. Calls that create collectives may be
+// made by any goroutine; collectives of one communicator are started one after
+// the other, in the same order on all ranks.
+type Comm struct {
+	comm     *executor.Comm
+	world    *world
+	topology *levels.Topology
+	registry submodules.Registry
+	forced   tasks.Forced
+	origin   string // where forced comes from
+	derived  bool   // made by Split or Dup: the world is another Comm's to close
+
+	mu    sync.Mutex
+	cache map[tasks.Request]*Collective // of the one-shot calls; nil when closed
+	kept  []tasks.Request               // its keys, the oldest first
+}
+
+// world counts the ranks of this process that have not closed yet.
+type world struct {
+	*executor.World
+	open atomic.Int32
+	lent sync.Map // unsafe.Pointer of what Alloc returned → func() that frees it
+}
+
+// Local makes a communicator of goroutine ranks, one Comm for each rank of the
+// topology, which [levels.Parse] reads: 4x2 is four nodes of two ranks. Each Comm
+// must be closed.
+func Local(topology string, o *Options) ([]*Comm, error) {
+	t, err := levels.Parse(topology)
+	if err != nil {
+		return nil, err
+	}
+	return LocalOn(t, o)
+}
+
+// LocalOn is [Local] on a topology.
+func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	registry := all.Submodules()
+	forced, origin, err := o.forced(registry)
+	if err != nil {
+		return nil, err
+	}
+	w := &world{World: executor.NewWorld(t.Size(), o.config())}
+	w.open.Store(int32(t.Size()))
+	comms := make([]*Comm, t.Size())
+	for r := range comms {
+		comms[r] = &Comm{
+			comm: w.Endpoint(levels.Rank(r)).Comm(0), world: w, topology: t,
+			registry: registry, forced: forced, origin: origin,
+			cache: map[tasks.Request]*Collective{},
+		}
+	}
+	return comms, nil
+}
+
+func (o *Options) config() executor.Config {
+	return executor.Config{StallAfter: o.StallAfter, Log: o.Log, Hooks: o.Hooks, Link: o.Link, NoPeerReads: o.NoPeerReads}
+}
+
+// forced reads the plans that the options or the environment force.
+func (o *Options) forced(reg submodules.Registry) (f tasks.Forced, origin string, err error) {
+	text, origin := o.planText()
+	return parseForced(text, origin, reg)
+}
+
+func (o *Options) planText() (text, origin string) {
+	if o.Plan != "" {
+		return o.Plan, "Options.Plan"
+	}
+	return os.Getenv(PlanVariable), PlanVariable
+}
+
+func parseForced(text, origin string, reg submodules.Registry) (f tasks.Forced, _ string, err error) {
+	if f, err = tasks.ParseForced(text); err != nil {
+		return nil, "", fmt.Errorf("%s: %w", origin, err)
+	}
+	for _, item := range f {
+		if err := reg.Check(item.Plan); err != nil {
+			return nil, "", fmt.Errorf("%s: %w", origin, err)
+		}
+	}
+	return f, origin, nil
+}
+
+// Run makes a communicator of goroutine ranks, calls f once per rank, each on a
+// goroutine of its own, closes the communicator and returns the first error. When
+// f fails or panics on one rank, the others' calls return a [PeerError]; so do
+// those that wait for a rank on which f has returned.
+func Run(ctx context.Context, topology string, o *Options, f func(ctx context.Context, c *Comm) error) error {
+	comms, err := Local(topology, o)
+	if err != nil {
+		return err
+	}
+	return Each(ctx, comms, f)
+}
+
+// Each is [Run] on communicators that exist. It closes them.
+func Each(ctx context.Context, comms []*Comm, f func(ctx context.Context, c *Comm) error) error {
+	var first atomic.Pointer[error]
+	var all sync.WaitGroup
+	for _, c := range comms {
+		all.Go(func() {
+			c.guard(ctx, f, func(err error) { first.CompareAndSwap(nil, &err) })
+		})
+	}
+	all.Wait()
+	if p := first.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// guard calls f and closes the communicator. It reports an error before others
+// can see its consequences. A panic is an error, and so is runtime.Goexit, as
+// testing's FailNow calls it.
+func (c *Comm) guard(ctx context.Context, f func(ctx context.Context, c *Comm) error, report func(error)) {
+	err := fmt.Errorf("rank %d ended its goroutine", c.Rank())
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("rank %d panicked: %v\n%s", c.Rank(), p, debug.Stack())
+		}
+		if err != nil {
+			report(err)
+			c.world.Fail(c.worldRank(), err)
+		}
+		if err := c.Close(); err != nil {
+			report(err)
+		}
+	}()
+	err = f(ctx, c)
+}
+
+// Rank is this rank's number, from 0.
+func (c *Comm) Rank() int { return int(c.comm.Rank()) }
+
+// Size is the number of ranks.
+func (c *Comm) Size() int { return c.topology.Size() }
+
+// Topology is where the ranks are.
+func (c *Comm) Topology() *levels.Topology { return c.topology }
+
+// Counters counts what this rank has done on the communicator.
+func (c *Comm) Counters() executor.Counters { return c.comm.Counters() }
+
+// Close leaves the communicator, and with the one of all ranks those that were
+// made from it. Calls of the other ranks that would need this one fail from then
+// on. Closing again does nothing; it is an error, on all ranks, while a call is on
+// its way.
+func (c *Comm) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cache == nil {
+		return nil
+	}
+	c.cache = nil
+	if c.derived {
+		return c.comm.Close()
+	}
+	err := c.comm.Endpoint().Close()
+	if c.world.open.Add(-1) == 0 {
+		err = errors.Join(err, c.world.Close())
+	}
+	return err
+}

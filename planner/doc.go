@@ -1,0 +1,17 @@
+// Package planner is what programs import: communicators, collectives on slices,
+// and the plans behind them.
+//
+// A collective is compiled once and run any number of times:
+//
+//	err := planner.Run(ctx, "4x2", nil, func(ctx context.Context, comm *planner.Comm) error {
+//		sum, err := planner.Allreduce(comm, grads, grads, tasks.Sum) // in place
+//		if err != nil {
+//			return err
+//		}
+//		return sum.Run(ctx) // allocation-free from the second call on
+//	})
+//
+// All ranks of a communicator must call the same collectives in the same order;
+// ranks that don't get [ErrMismatch]. After a failure a communicator is broken:
+// every call on it, on every rank, returns an error that says who failed.
+package planner

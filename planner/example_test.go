@@ -1,0 +1,370 @@
+package planner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Four goroutine ranks on two nodes sum their gradients, again and again.
+func Example() {
+	err := planner.Run(context.Background(), "2x2", nil, func(ctx context.Context, comm *planner.Comm) error {
+		grads := []float32{1, 2, float32(comm.Rank())}
+		sum, err := planner.Allreduce(comm, grads, grads, tasks.Sum) // in place
+		if err != nil {
+			return err
+		}
+		for range 2 {
+			if err := sum.Run(ctx); err != nil {
+				return err
+			}
+		}
+		if comm.Rank() == 3 {
+			fmt.Println(grads)
+		}
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// [16 32 24]
+	// <nil>
+}
+
+func ExampleRun() {
+	err := planner.Run(context.Background(), "2x4", nil, func(ctx context.Context, comm *planner.Comm) error {
+		if comm.Rank() == 5 {
+			return errors.New("out of luck")
+		}
+		return planner.BarrierNow(ctx, comm) // ends, because rank 5 does
+	})
+	fmt.Println(err)
+	// Output: out of luck
+}
+
+// Local is for programs that start their ranks themselves.
+func ExampleLocal() {
+	comms, err := planner.Local("1x2", nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	done := make(chan error)
+	for _, c := range comms {
+		go func() {
+			defer c.Close()
+			done <- planner.BarrierNow(context.Background(), c)
+		}()
+	}
+	fmt.Println(<-done, <-done)
+	// Output: <nil> <nil>
+}
+
+func ExampleEach() {
+	comms, err := planner.Local("1x3", nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ranks := make([]int, len(comms))
+	err = planner.Each(context.Background(), comms, func(_ context.Context, c *planner.Comm) error {
+		ranks[c.Rank()] = c.Rank() + 10*c.Size()
+		return nil
+	})
+	fmt.Println(ranks, err)
+	// Output: [30 31 32] <nil>
+}
+
+// everywhere runs f on four ranks of two nodes, for the examples.
+func everywhere(f func(ctx context.Context, c *planner.Comm) error) {
+	if err := planner.Run(context.Background(), "2x2", nil, f); err != nil {
+		fmt.Println(err)
+	}
+}
+
+func ExampleBcast() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		buf := make([]string, 0) // strings can't be moved as bytes
+		if _, err := planner.Bcast(c, buf, 0); c.Rank() == 0 {
+			fmt.Println(err)
+		}
+		numbers := []int{c.Rank(), 100 * c.Rank()}
+		share, err := planner.Bcast(c, numbers, 3)
+		if err != nil {
+			return err
+		}
+		if err := share.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 0 {
+			fmt.Println(numbers)
+		}
+		return nil
+	})
+	// Output:
+	// bcast: type string can't be an element: allowed are integers, floats, complex numbers, half.Float16, half.BFloat16 and tasks.Loc of a real type
+	// [3 300]
+}
+
+func ExampleAllreduce() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		in, out := []int64{int64(c.Rank()), 1}, make([]int64, 2)
+		largest, err := planner.Allreduce(c, in, out, tasks.Max)
+		if err != nil {
+			return err
+		}
+		if err := largest.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 2 {
+			fmt.Println(in, out)
+		}
+		return nil
+	})
+	// Output: [2 1] [3 1]
+}
+
+func ExampleBarrier() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		all, err := planner.Barrier(c)
+		if err != nil {
+			return err
+		}
+		for range 3 {
+			if err := all.Run(ctx); err != nil {
+				return err
+			}
+		}
+		if c.Rank() == 0 {
+			fmt.Println(all.Request(), "run", c.Counters().Runs, "times")
+		}
+		return nil
+	})
+	// Output: barrier run 3 times
+}
+
+func ExampleBcastNow() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		word := []byte("____")
+		if c.Rank() == 0 {
+			copy(word, "same")
+		}
+		if err := planner.BcastNow(ctx, c, word, 0); err != nil {
+			return err
+		}
+		if c.Rank() == 3 {
+			fmt.Printf("%s\n", word)
+		}
+		return nil
+	})
+	// Output: same
+}
+
+func ExampleAllreduceNow() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		at := []tasks.Loc[float64]{{Value: float64((c.Rank() + 2) % 4), Index: int64(c.Rank())}}
+		if err := planner.AllreduceNow(ctx, c, at, at, tasks.MinLoc); err != nil {
+			return err
+		}
+		if c.Rank() == 1 {
+			fmt.Printf("the smallest is %g, on rank %d\n", at[0].Value, at[0].Index)
+		}
+		return nil
+	})
+	// Output: the smallest is 0, on rank 2
+}
+
+func ExampleBarrierNow() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		if c.Rank() == 1 {
+			fmt.Println("before")
+		}
+		if err := planner.BarrierNow(ctx, c); err != nil {
+			return err
+		}
+		if c.Rank() == 2 {
+			fmt.Println("after")
+		}
+		return nil
+	})
+	// Output:
+	// before
+	// after
+}
+
+// A started collective goes on while its rank computes.
+func ExampleCollective_Start() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		grads := []float64{1, 2, 3, 4}
+		mean, err := planner.Allreduce(c, grads, grads, tasks.Average)
+		if err != nil {
+			return err
+		}
+		pending, err := mean.Start(ctx)
+		if err != nil {
+			return err
+		}
+		other := c.Rank() * c.Rank() // anything but grads may be touched
+		if err := pending.Wait(); err != nil {
+			return err
+		}
+		if c.Rank() == 3 {
+			fmt.Println(other, grads)
+		}
+		return nil
+	})
+	// Output: 9 [1 2 3 4]
+}
+
+func ExampleSend() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		const tag = 7
+		switch c.Rank() {
+		case 0:
+			return planner.Send(ctx, c, 3, tag, []int32{3, 1, 4})
+		case 3:
+			buf := make([]int32, 10)
+			n, err := planner.Recv(ctx, c, 0, tag, buf)
+			if err != nil {
+				return err
+			}
+			fmt.Println(n, buf[:n])
+		}
+		return nil
+	})
+	// Output: 3 [3 1 4]
+}
+
+// Every rank gives its number to the next: nobody waits before having posted both.
+func ExampleStartSend() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		next, before := (c.Rank()+1)%c.Size(), (c.Rank()+c.Size()-1)%c.Size()
+		mine, got := []int{c.Rank()}, make([]int, 1)
+		out, err := planner.StartSend(ctx, c, next, 0, mine)
+		if err != nil {
+			return err
+		}
+		in, err := planner.StartRecv(ctx, c, before, 0, got)
+		if err != nil {
+			return err
+		}
+		if _, err := out.Wait(); err != nil {
+			return err
+		}
+		n, err := in.Wait()
+		if c.Rank() == 0 {
+			fmt.Println(n, got)
+		}
+		return err
+	})
+	// Output: 1 [3]
+}
+
+func ExampleCollective_Explain() {
+	o := &planner.Options{Plan: "allreduce:fs=256KiB,i=adapt/binomial"}
+	err := planner.Run(context.Background(), "4x2", o, func(_ context.Context, c *planner.Comm) error {
+		if c.Rank() != 0 {
+			return nil
+		}
+		sum, err := planner.Allreduce(c, make([]float32, 1<<20), make([]float32, 1<<20), tasks.Sum)
+		if err != nil {
+			return err
+		}
+		what, why, _ := strings.Cut(sum.Explain(), "\n") // what it is for; plan, reasons, alternatives
+		fmt.Println(what, strings.Contains(why, "forced by Options.Plan"))
+		fmt.Println("plan:", sum.Plan())
+		share, err := planner.Bcast(c, make([]float32, 1<<20), 0)
+		if err != nil {
+			return err
+		}
+		fmt.Println("plan:", share.Plan())
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// allreduce 1048576 f32 sum on 4x2 true
+	// plan: shape=han,fs=256KiB,w=4,i=adapt/binomial,s=sm
+	// plan: shape=han,fs=512KiB,w=4,i=adapt/chain,s=sm
+}
+
+func ExampleOptions() {
+	o := &planner.Options{Plan: "shape=flat;allreduce:i=adapt/chain;bcast:i=adapt/binomial"}
+	err := planner.Run(context.Background(), "2x1", o, func(ctx context.Context, c *planner.Comm) error {
+		all, err := planner.Bcast(c, make([]byte, 100), 0)
+		if err == nil && c.Rank() == 0 {
+			fmt.Println(all.Plan())
+		}
+		return err
+	})
+	fmt.Println(err)
+	_, err = planner.Local("2x1", &planner.Options{Plan: "i=adapt/bush"})
+	why, known, _ := strings.Cut(err.Error(), "; ")
+	fmt.Println(why, known != "")
+	// Output:
+	// shape=flat,fs=all,w=4,i=adapt/binomial,s=sm
+	// <nil>
+	// Options.Plan: i=adapt/bush: unknown algorithm "bush" true
+}
+
+// A failure on one rank is an error on all, and says where it was.
+func ExamplePeerError() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		if c.Rank() == 2 {
+			return errors.New("the disk is full")
+		}
+		err := planner.BarrierNow(ctx, c)
+		var peer *planner.PeerError
+		if errors.As(err, &peer) && c.Rank() == 0 {
+			fmt.Printf("rank %d: %v\n", peer.Rank, peer.Err)
+		}
+		return nil
+	})
+	// Unordered output:
+	// rank 2: the disk is full
+	// the disk is full
+}
+
+// Split makes communicators of some ranks; here one per node.
+func ExampleComm_Split() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		node := c.Rank() / 2
+		mine, err := c.Split(ctx, node, c.Rank())
+		if err != nil {
+			return err
+		}
+		defer mine.Close()
+		sum := []int{c.Rank()}
+		if err := planner.AllreduceNow(ctx, mine, sum, sum, tasks.Sum); err != nil {
+			return err
+		}
+		if c.Rank() == 3 {
+			fmt.Printf("rank %d of %d: %d\n", mine.Rank(), mine.Size(), sum[0])
+		}
+		return nil
+	})
+	// Output: rank 1 of 2: 5
+}
+
+func ExampleAlloc() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		grads, err := planner.Alloc[float64](c, 3)
+		if err != nil {
+			return err
+		}
+		defer planner.Free(c, grads)
+		grads[c.Rank()%3] = 1
+		if err := planner.AllreduceNow(ctx, c, grads, grads, tasks.Sum); err != nil {
+			return err
+		}
+		if c.Rank() == 0 {
+			fmt.Println(grads)
+		}
+		return nil
+	})
+	// Output: [2 1 1]
+}

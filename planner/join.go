@@ -1,0 +1,85 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Join enters the job that this process was started in and returns its
+// communicator of all ranks: a job of tierflow's launcher, of one that sets RANK,
+// WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun does, or, without any of
+// these, a job of one rank. See [join.FromEnv] for the variables. It returns when
+// all ranks have come, after 30 s at the latest unless ctx says otherwise.
+//
+// Plans forced on rank 0, by its options or environment, hold for all ranks.
+func Join(ctx context.Context, o *Options) (*Comm, error) {
+	cfg, err := join.FromEnv(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	return JoinAs(ctx, cfg, o)
+}
+
+// JoinAs is [Join] with a configuration from elsewhere.
+func JoinAs(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	if cfg.Size <= 1 {
+		alone, err := Local("1", o)
+		if err != nil {
+			return nil, err
+		}
+		return alone[0], nil
+	}
+	if cfg.Log == nil {
+		cfg.Log = o.Log
+	}
+	job, err := join.Join(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	c, err := enter(ctx, job, o)
+	if err != nil {
+		return nil, errors.Join(err, job.Close(ctx))
+	}
+	return c, nil
+}
+
+// enter agrees on what rank 0 forces and opens the data plane.
+func enter(ctx context.Context, job *join.Job, o *Options) (*Comm, error) {
+	mine, origin := o.planText()
+	texts, err := job.Exchange(ctx, []byte(mine))
+	if err != nil {
+		return nil, fmt.Errorf("agree on plans: %w", err)
+	}
+	registry := all.Submodules()
+	forced, origin, err := parseForced(string(texts[0]), origin+" of rank 0", registry)
+	if err != nil {
+		return nil, err
+	}
+	w, err := executor.NewProcess(ctx, job, job.Rank, job.Topology, o.config())
+	if err != nil {
+		return nil, err
+	}
+	c := &Comm{
+		comm: w.Endpoint(job.Rank).Comm(0), world: &world{World: w}, topology: job.Topology,
+		registry: registry, forced: forced, origin: origin,
+		cache: map[tasks.Request]*Collective{},
+	}
+	c.world.open.Store(1)
+	return c, nil
+}
+
+var _ executor.Job = (*join.Job)(nil)
+
+// worldRank is a rank's number in the world.
+func (c *Comm) worldRank() levels.Rank { return c.comm.Ranks()[c.comm.Rank()] }

@@ -1,0 +1,417 @@
+package planner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// sum is a small allreduce that checks itself: ranks contribute their numbers.
+func sum(ctx context.Context, c *planner.Comm) error {
+	got := []int64{int64(c.Rank())}
+	if err := planner.AllreduceNow(ctx, c, got, got, tasks.Sum); err != nil {
+		return err
+	}
+	if want := int64(c.Size() * (c.Size() - 1) / 2); got[0] != want {
+		return fmt.Errorf("sum %d, want %d", got[0], want)
+	}
+	return nil
+}
+
+// blames checks that an error is a PeerError of a rank.
+func blames(err error, rank int) error {
+	var peer *planner.PeerError
+	if !errors.As(err, &peer) || int(peer.Rank) != rank {
+		return fmt.Errorf("error %v, want one that blames rank %d", err, rank)
+	}
+	return nil
+}
+
+func noErrors(t testing.TB, errs []error) {
+	t.Helper()
+	for r, err := range errs {
+		if err != nil {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}
+
+// A cancelled rank breaks the communicator everywhere, soon, for ever; closing
+// works as always.
+func TestProcessesCancel(t *testing.T) {
+	comms := joinProcesses(t, 5, 2, nil)
+	const culprit = 3
+	why := errors.New("enough of it")
+	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+		if err := sum(ctx, c); err != nil {
+			return err
+		}
+		if c.Rank() == culprit-1 { // it never comes
+			<-time.After(300 * time.Millisecond)
+			return blames(sum(ctx, c), culprit)
+		}
+		began := time.Now()
+		if c.Rank() != culprit {
+			if err := blames(sum(ctx, c), culprit); err != nil {
+				return err
+			}
+			if took := time.Since(began); took > time.Second {
+				return fmt.Errorf("known after %v", took)
+			}
+			if err := sum(ctx, c); !errors.Is(err, planner.ErrBroken) {
+				return fmt.Errorf("a later call: %v", err)
+			}
+			return nil
+		}
+		ctx, cancel := context.WithCancelCause(ctx)
+		time.AfterFunc(50*time.Millisecond, func() { cancel(why) })
+		if err := sum(ctx, c); !errors.Is(err, why) {
+			return fmt.Errorf("the cancelled rank's error is %v", err)
+		}
+		return nil
+	}))
+	closeAll(t, comms)
+}
+
+// Ranks that disagree hear of both requests, each of them.
+func TestProcessesMismatch(t *testing.T) {
+	comms := joinProcesses(t, 4, 2, nil)
+	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+		buf := make([]int32, 1000)
+		var err error
+		if c.Rank() == 2 {
+			err = planner.BcastNow(ctx, c, buf, 1)
+		} else {
+			err = planner.AllreduceNow(ctx, c, buf, buf, tasks.Max)
+		}
+		if !errors.Is(err, planner.ErrMismatch) {
+			return fmt.Errorf("error %v", err)
+		}
+		for _, part := range []string{"bcast", "allreduce"} {
+			if !strings.Contains(err.Error(), part) {
+				return fmt.Errorf("error %q lacks %q", err, part)
+			}
+		}
+		return nil
+	}))
+	closeAll(t, comms)
+}
+
+// A rank that leaves: what needs it fails with its name, what doesn't goes on.
+// Nobody hangs, whether there was a connection to it or not.
+func TestProcessesLeaveEarly(t *testing.T) {
+	comms := joinProcesses(t, 5, 2, nil)
+	const leaver = 4
+	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+		others, err := c.Split(ctx, c.Rank()/leaver, 0)
+		if err != nil {
+			return err
+		}
+		if c.Rank() == leaver {
+			began := time.Now()
+			if err := c.Close(); err != nil {
+				return err
+			}
+			if took := time.Since(began); took > 3*time.Second {
+				return fmt.Errorf("close took %v", took)
+			}
+			return nil
+		}
+		for range 100 {
+			if err := sum(ctx, others); err != nil {
+				return err
+			}
+		}
+		buf := make([]byte, 10)
+		if _, err := planner.Recv(ctx, c, leaver, 1, buf); blames(err, leaver) != nil {
+			return fmt.Errorf("receive: %w", blames(err, leaver))
+		}
+		if err := sum(ctx, others); err != nil {
+			return err
+		}
+		if err := blames(sum(ctx, c), leaver); err != nil {
+			return err
+		}
+		if err := sum(ctx, others); err != nil {
+			return fmt.Errorf("the others' communicator: %w", err)
+		}
+		return c.Close()
+	}))
+}
+
+// Ranks close in every order, some while others still run; what was sent before
+// arrives.
+func TestProcessesCloseOrders(t *testing.T) {
+	for range 6 {
+		comms := joinProcesses(t, 4, 2, nil)
+		delays := rand.Perm(4)
+		noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+			big := make([]int64, 100_000)
+			for range 3 {
+				if err := planner.BcastNow(ctx, c, big, 2); err != nil {
+					return err
+				}
+			}
+			right, left := (c.Rank()+1)%4, (c.Rank()+3)%4
+			if err := planner.Send(ctx, c, right, 5, []int{c.Rank()}); err != nil {
+				return err
+			}
+			time.Sleep(time.Duration(delays[c.Rank()]) * 10 * time.Millisecond)
+			got := make([]int, 1)
+			if _, err := planner.Recv(ctx, c, left, 5, got); err != nil || got[0] != left {
+				return fmt.Errorf("from %d: %v, %v", left, got, err)
+			}
+			if err := c.Close(); err != nil {
+				return err
+			}
+			if err := sum(ctx, c); !errors.Is(err, planner.ErrClosed) {
+				return fmt.Errorf("a call after Close: %v", err)
+			}
+			return c.Close()
+		}))
+	}
+}
+
+// What was made before Close can be called after it: it says so.
+func TestProcessesUseAfterClose(t *testing.T) {
+	comms := joinProcesses(t, 4, 2, nil)
+	cols := make([]*planner.Collective, 4)
+	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) (err error) {
+		buf := make([]int64, 100_000)
+		if cols[c.Rank()], err = planner.Allreduce(c, buf, buf, tasks.Sum); err != nil {
+			return err
+		}
+		return cols[c.Rank()].Run(ctx)
+	}))
+	closeAll(t, comms)
+	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+		_, started := cols[c.Rank()].Start(ctx)
+		_, split := c.Split(ctx, 0, 0)
+		for what, err := range map[string]error{
+			"run": cols[c.Rank()].Run(ctx), "start": started, "split": split,
+			"send": planner.Send(ctx, c, (c.Rank()+1)%4, 0, []int{1}),
+		} {
+			if !errors.Is(err, planner.ErrClosed) {
+				return fmt.Errorf("%s: %v", what, err)
+			}
+		}
+		return nil
+	}))
+	clear(cols)
+	for range 3 {
+		runtime.GC() // the cleanups of slots that are no longer mapped
+	}
+}
+
+// Close in the middle of a call is an error on all ranks, and it ends.
+func TestProcessesCloseDuringCall(t *testing.T) {
+	for _, size := range []int{1, 3_000_000} {
+		comms := joinProcesses(t, 4, 2, nil)
+		noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+			buf := make([]int32, size)
+			if c.Rank() == 1 {
+				time.Sleep(500 * time.Millisecond)
+				return c.Close()
+			}
+			col, err := planner.Allreduce(c, buf, buf, tasks.Sum)
+			if err != nil {
+				return err
+			}
+			p, err := col.Start(ctx)
+			if err != nil {
+				return err
+			}
+			if c.Rank() == 0 {
+				time.Sleep(10 * time.Millisecond)
+				if err := c.Close(); !errors.Is(err, planner.ErrClosed) {
+					return fmt.Errorf("close during a call: %v", err)
+				}
+				if err := p.Wait(); !errors.Is(err, planner.ErrClosed) {
+					return fmt.Errorf("the call on the rank that closes: %v", err)
+				}
+				return nil
+			}
+			return errors.Join(blames(p.Wait(), 0), c.Close())
+		}))
+	}
+}
+
+// Disjoint, overlapping and reordered communicators, all in use at once.
+func TestProcessesSplit(t *testing.T) {
+	const n = 6
+	comms := joinProcesses(t, n, 2, nil)
+	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+		odd, err := c.Split(ctx, c.Rank()%2, -c.Rank())
+		if err != nil {
+			return err
+		}
+		if odd.Size() != n/2 || odd.Rank() != (n-1-c.Rank())/2 {
+			return fmt.Errorf("rank %d of %d among the odd or even", odd.Rank(), odd.Size())
+		}
+		color := planner.NoColor
+		if c.Rank() >= 2 {
+			color = 7
+		}
+		most, err := c.Split(ctx, color, 0)
+		if err != nil || (most == nil) != (c.Rank() < 2) {
+			return fmt.Errorf("without color: %v, %w", most, err)
+		}
+		dup, err := odd.Dup(ctx)
+		if err != nil {
+			return err
+		}
+		all := []*planner.Comm{c, odd, dup}
+		if most != nil {
+			all = append(all, most)
+		}
+		var pending []*planner.Pending
+		var bufs [][]int64
+		for i, on := range all {
+			buf := make([]int64, 2000)
+			for j := range buf {
+				buf[j] = int64(i + 1)
+			}
+			col, err := planner.Allreduce(on, buf, buf, tasks.Sum)
+			if err != nil {
+				return err
+			}
+			p, err := col.Start(ctx)
+			if err != nil {
+				return err
+			}
+			pending, bufs = append(pending, p), append(bufs, buf)
+		}
+		for i := range slices.Backward(all) {
+			if err := pending[i].Wait(); err != nil {
+				return err
+			}
+			if want := int64((i + 1) * all[i].Size()); bufs[i][1999] != want {
+				return fmt.Errorf("communicator %d: %d, want %d", i, bufs[i][1999], want)
+			}
+		}
+		return nil
+	}))
+	closeAll(t, comms)
+}
+
+// A failure breaks the communicators that the failed rank is in, and no other.
+func TestProcessesSplitFailure(t *testing.T) {
+	comms := joinProcesses(t, 6, 2, nil)
+	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+		half, err := c.Split(ctx, c.Rank()/3, 0)
+		if err != nil {
+			return err
+		}
+		why := errors.New("enough")
+		if c.Rank() == 1 {
+			col, err := planner.Barrier(half)
+			if err != nil {
+				return err
+			}
+			short, stop := context.WithTimeoutCause(ctx, 20*time.Millisecond, why)
+			defer stop()
+			if err := col.Run(short); !errors.Is(err, why) {
+				return fmt.Errorf("the failing rank: %w", err)
+			}
+		}
+		if c.Rank() == 0 {
+			return blames(planner.BarrierNow(ctx, half), 1)
+		}
+		if c.Rank() >= 3 {
+			for range 50 {
+				if err := sum(ctx, half); err != nil {
+					return fmt.Errorf("the other half: %w", err)
+				}
+			}
+		}
+		return nil
+	}))
+	noErrors(t, each(comms, sum)) // the world is whole
+	closeAll(t, comms)
+}
+
+// What rank 0 forces holds for all; a plan that can't be is an error on all.
+func TestProcessesForcedPlan(t *testing.T) {
+	t.Setenv(planner.PlanVariable, "allreduce:shape=flat,fs=4KiB,w=2,s=adapt/chain,i=adapt/chain")
+	processes(t, 3, 2, nil, func(_ context.Context, c *planner.Comm) error {
+		col, err := planner.Allreduce(c, make([]int, 10), make([]int, 10), tasks.Sum)
+		if err != nil {
+			return err
+		}
+		if got := col.Plan().String(); !strings.Contains(got, "shape=flat") || !strings.Contains(got, "4KiB") {
+			return fmt.Errorf("plan %s", got)
+		}
+		return nil
+	})
+}
+
+func TestJoinErrors(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = planner.JoinAs(ctx, join.Config{Rank: 0, Size: 2, Rendezvous: []string{l.Addr().String()}, Listener: l, Secret: "s"}, nil)
+	if err == nil || !strings.Contains(err.Error(), "rank 1") {
+		t.Errorf("alone of two: %v", err)
+	}
+	if _, err = planner.JoinAs(t.Context(), join.Config{Rank: 5, Size: 2}, nil); err == nil || !strings.Contains(err.Error(), "rank 5") {
+		t.Errorf("rank 5 of 2: %v", err)
+	}
+	t.Setenv("TIERFLOW_RANK", "x")
+	if _, err = planner.Join(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "TIERFLOW_RANK") {
+		t.Errorf("a rank that is no number: %v", err)
+	}
+}
+
+// Joining and closing again and again leaves nothing: no goroutine, descriptor or
+// mapping.
+func TestProcessesLeaveNothing(t *testing.T) {
+	cycle := func() {
+		processes(t, 3, 2, nil, func(ctx context.Context, c *planner.Comm) error {
+			buf := make([]int64, 50_000)
+			return planner.AllreduceNow(ctx, c, buf, buf, tasks.Sum)
+		})
+	}
+	cycle()
+	before := leftovers(t)
+	for range 30 {
+		cycle()
+	}
+	var after [3]int
+	for range 100 {
+		runtime.GC()
+		if after = leftovers(t); after == before {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("goroutines, descriptors, mappings: %v before, %v after 30 cycles", before, after)
+}
+
+// leftovers counts goroutines, descriptors and mappings of shared memory.
+func leftovers(t testing.TB) [3]int {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("counting descriptors needs Linux's /proc: ", err)
+	}
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return [3]int{runtime.NumGoroutine(), len(fds), strings.Count(string(maps), "memfd:tierflow")}
+}

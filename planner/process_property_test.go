@@ -1,0 +1,213 @@
+package planner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/submodules/check/casegen"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// source lets rapid draw casegen's cases.
+type source struct{ t *rapid.T }
+
+func (s source) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(s.t, "n") }
+
+// runCase runs a request with values that tell ranks and elements apart, and
+// checks what it leaves behind.
+func runCase[T int32 | uint8 | float64](ctx context.Context, c *planner.Comm, r tasks.Request) error {
+	value := func(rank, i int) T { return T((i*7 + rank*13) % 11) }
+	send, recv := make([]T, r.Count), make([]T, r.Count)
+	for i := range send {
+		send[i] = value(c.Rank(), i)
+	}
+	var col *planner.Collective
+	var err error
+	switch {
+	case r.Coll == tasks.Barrier:
+		col, err = planner.Barrier(c)
+	case r.Coll == tasks.Bcast:
+		copy(recv, send)
+		col, err = planner.Bcast(c, recv, int(r.Root))
+	case r.InPlace:
+		copy(recv, send)
+		col, err = planner.Allreduce(c, recv, recv, r.Op)
+	default:
+		col, err = planner.Allreduce(c, send, recv, r.Op)
+	}
+	if err != nil {
+		return err
+	}
+	for range 2 {
+		if r.Coll == tasks.Bcast || r.InPlace {
+			copy(recv, send)
+		}
+		if err := col.Run(ctx); err != nil {
+			return err
+		}
+		for i, got := range recv {
+			want := value(int(r.Root), i) // also of rank 0, which a user's operation of casegen keeps
+			if r.Reduces() && r.Op.ID() != tasks.OpUser {
+				for rank := 1; rank < c.Size(); rank++ {
+					want += value(rank, i)
+				}
+			}
+			if got != want {
+				return fmt.Errorf("%v, plan %v: element %d is %v, want %v", r, col.Plan(), i, got, want)
+			}
+		}
+	}
+	return nil
+}
+
+func runAny(ctx context.Context, c *planner.Comm, r tasks.Request) error {
+	switch r.Type {
+	case tasks.Uint8:
+		return runCase[uint8](ctx, c, r)
+	case tasks.Float64:
+		return runCase[float64](ctx, c, r)
+	}
+	return runCase[int32](ctx, c, r)
+}
+
+// Random requests under random plans, over shared memory and TCP.
+func TestProcessesProperty(t *testing.T) {
+	registry := all.Submodules()
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 6).Draw(t, "ranks")
+		perNode := rapid.IntRange(1, n).Draw(t, "per node")
+		var nodes []string
+		for r := 0; r < n; r += perNode {
+			nodes = append(nodes, fmt.Sprintf("n%d:%d", r/perNode, min(perNode, n-r)))
+		}
+		topology, err := levels.Parse(strings.Join(nodes, ","))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var cases []tasks.Request
+		plans := ""
+		for _, coll := range tasks.Requestable() {
+			one := casegen.Options{Coll: coll, Topology: topology, Registry: registry}.Draw(source{t})
+			one.Plan.Segment = max(one.Plan.Segment, one.Request.Bytes()/64) // tiny ones take long between processes
+			cases = append(cases, one.Request)
+			plans += fmt.Sprintf("%v:%v;", coll, one.Plan)
+		}
+		t.Logf("%v under %s", cases, plans)
+		o := &planner.Options{Plan: plans, NoPeerReads: rapid.Bool().Draw(t, "no peer reads")}
+		processes(t, n, perNode, o, func(ctx context.Context, c *planner.Comm) error {
+			for _, r := range cases {
+				err := runAny(ctx, c, r)
+				if err != nil && !errors.Is(err, submodules.ErrUnsupported) { // which all ranks find alike
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// Several collectives in flight on communicators of their own, started and waited
+// for in different orders, beside point-to-point messages.
+func TestProcessesInFlight(t *testing.T) {
+	const streams, n = 4, 50_000
+	processes(t, 4, 2, nil, func(ctx context.Context, c *planner.Comm) error {
+		var sums [streams]*planner.Collective
+		var bufs [streams][]int64
+		for i := range sums {
+			on, err := c.Dup(ctx)
+			if err != nil {
+				return err
+			}
+			bufs[i] = make([]int64, n*(i+1)/streams)
+			if sums[i], err = planner.Allreduce(on, bufs[i], bufs[i], tasks.Sum); err != nil {
+				return err
+			}
+		}
+		draw := rand.New(rand.NewPCG(1, uint64(c.Rank())))
+		for round := range 10 {
+			var pending [streams]*planner.Pending
+			for _, i := range draw.Perm(streams) {
+				for j := range bufs[i] {
+					bufs[i][j] = int64(round * (c.Rank() + i))
+				}
+				var err error
+				if pending[i], err = sums[i].Start(ctx); err != nil {
+					return err
+				}
+			}
+			for _, i := range draw.Perm(streams) {
+				if err := pending[i].Wait(); err != nil {
+					return err
+				}
+				for j, got := range bufs[i] {
+					if want := int64(round * (6 + 4*i)); got != want {
+						return fmt.Errorf("stream %d, element %d: %d, want %d", i, j, got, want)
+					}
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// Point-to-point messages of all sizes between all pairs, both ways at once.
+func TestProcessesSendRecv(t *testing.T) {
+	sizes := []int{0, 1, 8, 100, 4096, 4097, 70_000, 300_000, 1 << 20}
+	processes(t, 4, 2, nil, func(ctx context.Context, c *planner.Comm) error {
+		fill := func(from, to, tag, i int) byte { return byte(from*31 + to*17 + tag*7 + i) }
+		var sends, recvs []*planner.Transfer
+		var into [][]byte
+		for peer := range c.Size() {
+			if peer == c.Rank() {
+				continue
+			}
+			for tag, n := range sizes {
+				buf, dst := make([]byte, n), make([]byte, n+3)
+				for i := range buf {
+					buf[i] = fill(c.Rank(), peer, tag, i)
+				}
+				s, err := planner.StartSend(ctx, c, peer, tag, buf)
+				if err != nil {
+					return err
+				}
+				r, err := planner.StartRecv(ctx, c, peer, tag, dst)
+				if err != nil {
+					return err
+				}
+				sends, recvs, into = append(sends, s), append(recvs, r), append(into, dst)
+			}
+		}
+		at := 0
+		for peer := range c.Size() {
+			if peer == c.Rank() {
+				continue
+			}
+			for tag, n := range sizes {
+				got, err := recvs[at].Wait()
+				if err != nil || got != n {
+					return fmt.Errorf("from %d, tag %d: %d bytes, want %d: %v", peer, tag, got, n, err)
+				}
+				for i, b := range into[at][:n] {
+					if b != fill(peer, c.Rank(), tag, i) {
+						return fmt.Errorf("from %d, tag %d: byte %d is wrong", peer, tag, i)
+					}
+				}
+				if _, err := sends[at].Wait(); err != nil {
+					return err
+				}
+				at++
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,128 @@
+package planner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// joinProcesses makes n ranks that have the transports of processes, shared memory
+// and TCP, although they are goroutines of this one: rank r lives on node
+// r/perNode.
+func joinProcesses(t failer, n, perNode int, o *planner.Options) []*planner.Comm {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	comms := make([]*planner.Comm, n)
+	var g errgroup.Group
+	for r := range n {
+		g.Go(func() (err error) {
+			cfg := join.Config{
+				Rank: levels.Rank(r), Size: n, Rendezvous: []string{l.Addr().String()},
+				Secret: "a test", Node: fmt.Sprintf("node%d", r/perNode),
+			}
+			if r == 0 {
+				cfg.Listener = l
+			}
+			comms[r], err = planner.JoinAs(ctx, cfg, o)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return comms
+}
+
+// failer is what *testing.T and *rapid.T have in common.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// each runs f for every rank at once and returns their errors.
+func each(comms []*planner.Comm, f func(ctx context.Context, c *planner.Comm) error) []error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), 20*time.Second, errHangs)
+	defer cancel()
+	errs := make([]error, len(comms))
+	var all sync.WaitGroup
+	for i, c := range comms {
+		all.Go(func() { errs[i] = f(ctx, c) })
+	}
+	all.Wait()
+	return errs
+}
+
+var errHangs = errors.New("a rank hangs")
+
+// closeAll closes all ranks at once; nothing may have gone wrong.
+func closeAll(t failer, comms []*planner.Comm) {
+	t.Helper()
+	for r, err := range each(comms, func(_ context.Context, c *planner.Comm) error { return c.Close() }) {
+		if err != nil {
+			t.Fatalf("close rank %d: %v", r, err)
+		}
+	}
+}
+
+// processes runs f on joinProcesses' ranks; none may fail.
+func processes(t failer, n, perNode int, o *planner.Options, f func(ctx context.Context, c *planner.Comm) error) {
+	t.Helper()
+	comms := joinProcesses(t, n, perNode, o)
+	for r, err := range each(comms, f) {
+		if err != nil {
+			t.Fatalf("rank %d: %v", r, err)
+		}
+	}
+	closeAll(t, comms)
+}
+
+func TestProcessesAllreduce(t *testing.T) {
+	for _, shape := range [][2]int{{2, 1}, {2, 2}, {4, 2}, {8, 2}, {4, 4}, {5, 2}} {
+		for _, plan := range []string{"", "s=adapt/chain", "shape=flat,fs=64KiB,i=adapt/binomial,s=adapt/binomial"} {
+			t.Run(fmt.Sprintf("%dx%d/%s", shape[0], shape[1], plan), func(t *testing.T) {
+				processes(t, shape[0], shape[1], &planner.Options{Plan: plan}, func(ctx context.Context, c *planner.Comm) error {
+					for _, n := range []int{1, 1000, 300_001} {
+						send, recv := make([]int64, n), make([]int64, n)
+						for i := range send {
+							send[i] = int64(i + c.Rank())
+						}
+						sum, err := planner.Allreduce(c, send, recv, tasks.Sum)
+						if err != nil {
+							return err
+						}
+						for range 3 {
+							clear(recv)
+							if err := sum.Run(ctx); err != nil {
+								return err
+							}
+							p := int64(c.Size())
+							for i, got := range recv {
+								if want := p*int64(i) + p*(p-1)/2; got != want {
+									return fmt.Errorf("element %d of %d: %d, want %d", i, n, got, want)
+								}
+							}
+						}
+					}
+					return nil
+				})
+			})
+		}
+	}
+}
