@@ -55,10 +55,16 @@ func (r *Run) operand(s tasks.Span, off, n int64, dst []byte) ([]byte, error) {
 	if s.Len == 0 {
 		return nil, nil
 	}
-	if s.Region != tasks.Peer || r.exposed[s.Ref].remote == 0 {
+	if s.Region != tasks.Peer {
 		return r.span(s)[off : off+n], nil
 	}
 	e := r.comm.e
+	if r.exposed[s.Ref].remote == 0 {
+		if from := r.peer(&r.steps[s.Ref]); !e.transport.holds(from, r.addr[s.Ref], s.Off+s.Len) {
+			return nil, &PeerError{levels.Rank(r.comm.local[from]), fmt.Errorf("%w: exposed less than is read", ErrProtocol)}
+		}
+		return r.span(s)[off : off+n], nil
+	}
 	if dst == nil {
 		if e.bounce == nil {
 			e.bounce = make([]byte, chunk)
