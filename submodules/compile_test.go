@@ -18,7 +18,7 @@ type scripted struct {
 }
 
 func (scripted) Name() string { return "scripted" }
-func (scripted) Doc() string { return "what a test says" }
+func (scripted) Doc() string  { return "what a test says" }
 
 func (scripted) Reach() submodules.Reach                                 { return submodules.Anywhere }
 func (s scripted) Algorithms() []submodules.Algorithm                    { return s.algorithms }
