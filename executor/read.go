@@ -118,7 +118,7 @@ func (r *Run) chunks(id dag.ID, s *submodules.Step, do func(dst, a, b []byte)) {
 	}
 	for _, operand := range [2]tasks.Span{s.A, s.B} {
 		if peer, ok := r.intact(operand); !ok {
-			r.comm.blame(r.comm.ranks[peer], errLeft)
+			e.suspect(r.comm, r.comm.ranks[peer], errLeft) // and the step never ends
 			return
 		}
 	}
