@@ -173,7 +173,7 @@ func victim(args []string) {
 		check(fmt.Errorf("rank %d: %w", c.Rank(), err))
 	}
 	again := col.Run(ctx)
-	if !errors.Is(again, planner.ErrBroken) || time.Since(seen) > 10*time.Millisecond {
+	if !errors.Is(again, planner.ErrBroken) || time.Since(seen) > time.Second {
 		check(fmt.Errorf("the next call took %v: %w", time.Since(seen), again))
 	}
 	began := time.Now()
@@ -371,7 +371,7 @@ func TestCollectivesKilledRank(t *testing.T) {
 				at, _ := strconv.ParseInt(dead[1], 10, 64)
 				for _, b := range blames {
 					seen, _ := strconv.ParseInt(b[1], 10, 64)
-					if took := time.Duration(seen - at); took > time.Second {
+					if took := time.Duration(seen - at); took > 3*time.Second {
 						t.Errorf("known after %v", took)
 					}
 				}
