@@ -46,6 +46,7 @@ nodes was busy (ib): what the pipeline of segments is for. Waiting for a peer in
 shared memory does not count as work.`,
 		Example: `  tierflow trace allreduce --topo 4x2 --bytes 1MiB -o trace.json
   tierflow trace bcast --link i=10gbit,20us --plan fs=64KiB --format text
+  tierflow trace allreduce --format text --plan shape=han-lockstep,fs=128KiB
   tierflow trace allreduce --bytes 64KiB -o -`,
 		Args: operand(whichCollective),
 		RunE: interruptible(func(c *cobra.Command, args []string) error {
