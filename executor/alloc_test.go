@@ -80,7 +80,13 @@ func TestRunAllocatesNothing(t *testing.T) {
 		for range 10 {
 			m.once()
 		}
-		if got := testing.AllocsPerRun(20, m.once); got > 0 {
+		// What an inbox grows to depends on how far ranks drift apart, which on a busy
+		// machine happens late: what every run allocates shows in each attempt.
+		got := testing.AllocsPerRun(20, m.once)
+		for attempt := 0; got > 0 && attempt < 5; attempt++ {
+			got = testing.AllocsPerRun(20, m.once)
+		}
+		if got > 0 {
 			t.Errorf("%s with %s: %v allocations per run", test.topo, test.plan, got)
 		}
 		m.dismiss(t)
