@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -20,6 +21,7 @@ type Endpoint struct {
 	rank      levels.Rank
 	transport transport
 	tickets   atomic.Uint32 // of transfers
+	flight    *flight.Ring  // what happened last; guarded by mu
 
 	mu      sync.Mutex // guards all below, and the runs' state
 	peers   []peerState
@@ -75,6 +77,7 @@ type suspect struct {
 
 func newEndpoint(w *World, rank levels.Rank, size int, t transport) *Endpoint {
 	e := &Endpoint{world: w, rank: rank, transport: t, comms: map[uint32]*Comm{}}
+	e.flight = flight.New(int(rank), size, w.config.RecorderEvents)
 	e.peers = make([]peerState, size)
 	for i := range e.peers {
 		e.peers[i].budget = w.config.EagerBudget
@@ -135,6 +138,7 @@ func (e *Endpoint) Close() error {
 // post sends e.out, with what is owed to the peer.
 func (e *Endpoint) post(to levels.Rank, payload []byte) {
 	e.refund(to)
+	e.note(flight.Sent, to, &e.out)
 	e.transport.post(to, &e.out, payload)
 }
 
@@ -142,6 +146,7 @@ func (e *Endpoint) post(to levels.Rank, payload []byte) {
 // told when src has left.
 func (e *Endpoint) put(to levels.Rank, src []byte, by putter) (done bool) {
 	e.refund(to)
+	e.note(flight.Sent, to, &e.out)
 	token := e.puts.add(by)
 	if done = e.transport.put(to, &e.out, src, token); done {
 		e.puts.take(token)
@@ -185,6 +190,7 @@ func (e *Endpoint) waste(from levels.Rank, k kind, payload int) {
 
 // deliver takes one message from the link.
 func (e *Endpoint) deliver(from levels.Rank, m *message, payload []byte) {
+	e.note(flight.Received, from, m)
 	e.peers[from].budget += int64(m.refund)
 	if m.kind != returnKind {
 		e.comm(m.comm).deliver(from, m, payload)

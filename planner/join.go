@@ -66,12 +66,16 @@ func enter(ctx context.Context, job *join.Job, o *Options) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := executor.NewProcess(ctx, job, job.Rank, job.Topology, o.config())
+	w, err := executor.NewProcess(ctx, job, job.Rank, job.Topology, o.processConfig())
 	if err != nil {
 		return nil, err
 	}
+	entered := &world{World: w}
+	if err := o.observe(entered); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
 	c := &Comm{
-		comm: w.Endpoint(job.Rank).Comm(0), world: &world{World: w}, topology: job.Topology,
+		comm: w.Endpoint(job.Rank).Comm(0), world: entered, topology: job.Topology,
 		registry: registry, forced: forced, origin: origin,
 		cache: map[tasks.Request]*Collective{},
 	}
