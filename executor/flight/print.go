@@ -50,11 +50,20 @@ func PrintEvents(w io.Writer, recs []*Recording, last int) error {
 		}
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.at, b.at) })
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var b bytes.Buffer
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, l := range lines {
 		fmt.Fprintf(table, "%s\trank %d\t%s\n", seconds(l.at), l.rec.Rank, l.text())
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for l := range bytes.Lines(b.Bytes()) {
+		if _, err := fmt.Fprintf(w, "%s\n", bytes.TrimRight(l, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // line is an event of a recording.
@@ -133,7 +142,7 @@ func (r *Recording) state(w io.Writer, end time.Time) {
 	}
 	switch {
 	case r.Closed:
-		fmt.Fprintf(w, "rank %d: left in good order at %s\n", r.Rank, ago(r.Seen))
+		fmt.Fprintf(w, "rank %d: closed at %s\n", r.Rank, ago(r.Seen))
 	case len(open) == 0:
 		fmt.Fprintf(w, "rank %d: in no call, last seen at %s\n", r.Rank, ago(r.Seen))
 	default:
