@@ -43,6 +43,9 @@ func JoinAs(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
 	if cfg.Log == nil {
 		cfg.Log = o.Log
 	}
+	if err := executor.EnoughDescriptors(joinDescriptors(cfg), fmt.Sprintf("joining a job of %d ranks as rank %d", cfg.Size, cfg.Rank)); err != nil {
+		return nil, err
+	}
 	job, err := join.Join(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -52,6 +55,16 @@ func JoinAs(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
 		return nil, errors.Join(err, job.Close(ctx))
 	}
 	return c, nil
+}
+
+// joinDescriptors is about what entering a job opens: listeners, the edges of the
+// control tree, and on rank 0 a connection to everyone.
+func joinDescriptors(cfg join.Config) int {
+	const edges = 16
+	if cfg.Rank == 0 {
+		return edges + cfg.Size
+	}
+	return edges
 }
 
 // enter agrees on what rank 0 forces and opens the data plane.
