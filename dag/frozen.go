@@ -1,5 +1,11 @@
 package dag
 
+import (
+	"fmt"
+
+	"github.com/tierflow/tierflow/dag/invariants"
+)
+
 // Frozen is an acyclic graph as arrays: ids and edges of the [Graph] it was
 // made from, without values and kinds. Nothing writes to it after Freeze, so it
 // is safe for concurrent use; the slices its methods return by reference
@@ -46,7 +52,30 @@ func freeze(n int, edges []Edge) (*Frozen, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Frozen{succ: succ, pred: pred, indegree: indegree, order: order}, nil
+	f := &Frozen{succ: succ, pred: pred, indegree: indegree, order: order}
+	if invariants.On {
+		f.verify()
+	}
+	return f, nil
+}
+
+// verify panics unless Order has every node once, each after its predecessors.
+func (f *Frozen) verify() {
+	seen := make([]bool, f.Len())
+	for _, id := range f.order {
+		for _, p := range f.Pred(id) {
+			if !seen[p] {
+				panic(fmt.Sprintf("dag: order has %d before its predecessor %d", id, p))
+			}
+		}
+		if seen[id] {
+			panic(fmt.Sprintf("dag: order has %d twice", id))
+		}
+		seen[id] = true
+	}
+	if len(f.order) != f.Len() {
+		panic(fmt.Sprintf("dag: order has %d of %d nodes", len(f.order), f.Len()))
+	}
 }
 
 // Len returns the number of nodes.

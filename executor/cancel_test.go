@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"testing"
@@ -225,7 +224,7 @@ func TestNothingIsWrittenAfterReturn(t *testing.T) {
 					t.Fatalf("rank %d: %v", r, err)
 				}
 				if !bytes.Equal(bufs[r], pattern) {
-					t.Fatal(fmt.Sprintf("%s: rank %d's buffer was written after its return", plan, r))
+					t.Fatalf("%s: rank %d's buffer was written after its return", plan, r)
 				}
 			}
 			w.Close()

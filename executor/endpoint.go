@@ -67,12 +67,19 @@ type failure struct {
 	seq  uint32
 }
 
-// suspect is a rank whose link broke. The control plane mostly knows more: that it
-// said goodbye, or died.
+// suspect is a rank whose link broke, or that left a run while its memory was
+// read. The control plane mostly knows more: that it said goodbye, or died, or
+// left because another one failed.
 type suspect struct {
+	comm  *Comm // nil: all that the rank is in
 	rank  levels.Rank
 	err   error
 	since time.Time
+}
+
+// suspect waits for the control plane to say more. The lock is held.
+func (e *Endpoint) suspect(c *Comm, rank levels.Rank, err error) {
+	e.suspects = append(e.suspects, suspect{c, rank, err, time.Now()})
 }
 
 func newEndpoint(w *World, rank levels.Rank, size int, t transport) *Endpoint {

@@ -99,6 +99,9 @@ type transport interface {
 	// readable reports whether the ranks of the node can read memory at p where it
 	// lies; at nil, whether they can wherever it lies.
 	readable(p unsafe.Pointer) bool
+	// holds reports whether n bytes at p, where a rank has exposed memory that this
+	// one can address, are all there.
+	holds(from levels.Rank, p unsafe.Pointer, n int64) bool
 	// read copies memory of another process, at an address there, into dst.
 	read(from levels.Rank, address uint64, dst []byte) error
 	// intact reports whether a rank has not left a run on comm since it was of that

@@ -69,7 +69,7 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 		p.close()
 		e.mu.Unlock()
 	})
-	p.dead = e.suspect
+	p.dead = func(peer levels.Rank, err error) { e.suspect(nil, peer, err) }
 	p.dial = func(peer levels.Rank) {
 		dials.Go(func() { p.attach(connect(dialling, job, peer)) })
 	}
@@ -137,11 +137,6 @@ func joining(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	return ctx, func(err error) { cancel(err); stop() }
-}
-
-// suspect notes that a link broke. The lock is held.
-func (e *Endpoint) suspect(peer levels.Rank, err error) {
-	e.suspects = append(e.suspects, suspect{peer, err, time.Now()})
 }
 
 // neighbours lists the ranks of the node, ascending.

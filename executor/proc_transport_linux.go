@@ -18,6 +18,20 @@ import (
 // process is the transport of a rank that is a process of its own: shared memory
 // to the ranks of its node, TCP to the others. It sleeps in one epoll over its
 // sockets and a doorbell.
+//
+// A rank with nothing on its way polls nothing, and no peer needs it to:
+//   - What it has posted or put and found no room for keeps a driver, in the
+//     background if need be, until it has left ([Endpoint.nothing]).
+//   - What a peer streams to it goes to a recv of a run that has not ended, so it
+//     drives; or the communicator failed, and then the peer drops the rest.
+//   - A peer's small sends end when they are posted: unread ones stay in the ring,
+//     the socket or the peer's queue, bounded by its budget. Budget that is not
+//     given back makes the next send ask for credit, which only a recv can give.
+//   - Credits and wants are for steps of runs that have not ended or not begun.
+//   - A peer that reads this rank's memory has been waited for before the run
+//     ended, as every program does.
+//   - Failures, losses and questions come by the control plane, which has
+//     goroutines of its own; a bye is looked at by the next call.
 type process struct {
 	own   *segment // nil if the rank is alone on its node
 	near  []*shmLink
@@ -321,6 +335,11 @@ func (p *process) read(from levels.Rank, address uint64, dst []byte) error {
 		return fmt.Errorf("%w: memory of a rank that can't be read", ErrProtocol)
 	}
 	return readProcess(l.pid, address, dst)
+}
+
+func (p *process) holds(from levels.Rank, at unsafe.Pointer, n int64) bool {
+	l, ok := p.links[from].(*shmLink)
+	return ok && l.theirs.holds(at, n)
 }
 
 // readProcess copies memory of another process; the kernel does it, once.

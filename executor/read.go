@@ -55,10 +55,16 @@ func (r *Run) operand(s tasks.Span, off, n int64, dst []byte) ([]byte, error) {
 	if s.Len == 0 {
 		return nil, nil
 	}
-	if s.Region != tasks.Peer || r.exposed[s.Ref].remote == 0 {
+	if s.Region != tasks.Peer {
 		return r.span(s)[off : off+n], nil
 	}
 	e := r.comm.e
+	if r.exposed[s.Ref].remote == 0 {
+		if from := r.peer(&r.steps[s.Ref]); !e.transport.holds(from, r.addr[s.Ref], s.Off+s.Len) {
+			return nil, &PeerError{levels.Rank(r.comm.local[from]), fmt.Errorf("%w: exposed less than is read", ErrProtocol)}
+		}
+		return r.span(s)[off : off+n], nil
+	}
 	if dst == nil {
 		if e.bounce == nil {
 			e.bounce = make([]byte, chunk)
@@ -112,7 +118,7 @@ func (r *Run) chunks(id dag.ID, s *submodules.Step, do func(dst, a, b []byte)) {
 	}
 	for _, operand := range [2]tasks.Span{s.A, s.B} {
 		if peer, ok := r.intact(operand); !ok {
-			r.comm.blame(r.comm.ranks[peer], errLeft)
+			e.suspect(r.comm, r.comm.ranks[peer], errLeft) // and the step never ends
 			return
 		}
 	}

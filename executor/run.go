@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/dag/invariants"
 	"github.com/tierflow/tierflow/executor/kernel"
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels"
@@ -267,6 +268,9 @@ func (r *Run) beginPass() {
 func (r *Run) end(id dag.ID) {
 	if r.begun != nil {
 		r.trace(id)
+	}
+	if invariants.On && (r.flags[id]&ended != 0 || r.left <= 0 || r.pending[id] != 0) {
+		panic(fmt.Sprintf("executor: %s ends twice or before what it waits for", r.prog.Label(&r.steps[id])))
 	}
 	r.flags[id] |= ended
 	r.moved = true

@@ -87,6 +87,12 @@ func (s *segment) at(offset uint64) unsafe.Pointer {
 	return unsafe.Pointer(&s.mem[offset-1])
 }
 
+// holds reports whether n bytes from p on lie in the segment.
+func (s *segment) holds(p unsafe.Pointer, n int64) bool {
+	off := s.offset(p)
+	return off != 0 && n <= int64(len(s.mem))-int64(off-1)
+}
+
 // arena hands out pieces of memory, first fit. It is safe for concurrent use.
 type arena struct {
 	mem    []byte
@@ -117,7 +123,7 @@ func (h *arena) alloc(n int64) ([]byte, func(), error) {
 		}
 	}
 	if h.top+size > int64(len(h.mem)) {
-		return nil, nil, fmt.Errorf("shared memory of this rank is full: %d of %d bytes in use", h.top, len(h.mem))
+		return nil, nil, fmt.Errorf("shared memory of this rank is full: no %d bytes in one piece, %d of %d were taken", n, h.top, len(h.mem))
 	}
 	if err := h.commit(h.top, size); err != nil {
 		return nil, nil, err

@@ -121,6 +121,21 @@ func TestSegmentLayout(t *testing.T) {
 			t.Errorf("address %p comes back as %p", p, got)
 		}
 	}
+	for _, c := range []struct {
+		at   unsafe.Pointer
+		n    int64
+		want bool
+	}{
+		{pointer(mem), int64(len(mem)), true},
+		{pointer(mem), int64(len(mem)) + 1, false},
+		{unsafe.Pointer(&mem[len(mem)-1]), 1, true},
+		{unsafe.Pointer(&mem[len(mem)-1]), 2, false},
+		{nil, 1, false},
+	} {
+		if got := s.holds(c.at, c.n); got != c.want {
+			t.Errorf("%d bytes from %p on: %v, want %v", c.n, c.at, got, c.want)
+		}
+	}
 	outside := aligned(64)
 	if got := s.offset(pointer(outside)); got != 0 {
 		t.Errorf("memory outside has offset %d", got)

@@ -40,17 +40,17 @@ func (e *Endpoint) lookAround() {
 	}
 }
 
-// grace is how long the control plane has to explain a broken link.
+// grace is how long the control plane has to explain what made a rank suspect.
 const grace = time.Second
 
-// judge breaks the communicators of a rank whose link broke without a reason that
+// judge breaks the communicators of a rank that is suspect without a reason that
 // the control plane knows.
 func (e *Endpoint) judge(now time.Time) {
 	for len(e.suspects) > 0 && now.Sub(e.suspects[0].since) >= grace {
 		s := e.suspects[0]
 		e.suspects = e.suspects[1:]
 		for _, c := range e.comms {
-			if c.broken == nil && c.includes(s.rank) {
+			if (s.comm == nil || s.comm == c) && c.broken == nil && c.includes(s.rank) {
 				c.blame(s.rank, s.err)
 			}
 		}

@@ -2,8 +2,10 @@ package executor
 
 import (
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/dag/invariants"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 )
@@ -29,10 +31,20 @@ func (r *Run) advance() {
 		if len(r.ready) == 0 {
 			return
 		}
+		if invariants.On {
+			r.shuffle()
+		}
 		id := r.ready[len(r.ready)-1]
 		r.ready = r.ready[:len(r.ready)-1]
 		r.execute(id)
 	}
+}
+
+// shuffle puts any ready step on top, so that nothing comes to depend on the order
+// of those that could all run.
+func (r *Run) shuffle() {
+	i, last := rand.IntN(len(r.ready)), len(r.ready)-1
+	r.ready[i], r.ready[last] = r.ready[last], r.ready[i]
 }
 
 // execute does a step whose predecessors have ended, or as much of it as can be

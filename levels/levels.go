@@ -78,7 +78,7 @@ func checkLevels(c *complaints, levels []Level, at func(k int) string) {
 func checkName(s string) error {
 	for _, r := range s {
 		if !strings.ContainsRune("._-:", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
-			return fmt.Errorf("name %q has %q; allowed are ASCII letters, digits and . _ - :", clip(s), r)
+			return fmt.Errorf("name %q has %q; allowed are ASCII letters, digits and any of . _ : -, no others", clip(s), r)
 		}
 	}
 	if s == "" || len(s) > 255 {

@@ -2,15 +2,18 @@ package planner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
 	"unsafe"
 
+	"github.com/tierflow/tierflow/dag/invariants"
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/kernel"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/check"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -129,6 +132,9 @@ func (c *Comm) collective(r tasks.Request, send, recv []byte) (*Collective, erro
 	if err := c.compile(&b, r, d.plan); err != nil {
 		return nil, err
 	}
+	if invariants.On {
+		c.verify(r, d.plan)
+	}
 	col := &Collective{comm: c, request: r, decision: d, recv: recv}
 	if r.Reduces() {
 		if b.Kernel, err = kernel.For(r.Op, r.Type); err != nil {
@@ -163,6 +169,17 @@ func (c *Comm) compile(b *executor.Binding, r tasks.Request, p tasks.Plan) error
 	}
 	b.Rest, err = submodules.CompileFor(rest, h, p, rank, c.registry)
 	return err
+}
+
+// verifySteps bounds what verify takes on.
+const verifySteps = 5000
+
+// verify panics unless the programs of all ranks are right.
+func (c *Comm) verify(r tasks.Request, p tasks.Plan) {
+	_, err := check.Request(r, c.topology, p, c.registry, verifySteps)
+	if err != nil && !errors.Is(err, check.ErrTooLarge) {
+		panic(fmt.Sprintf("planner: compiled wrong: %v", err))
+	}
 }
 
 // digest is what ranks compare with the first message of a run.

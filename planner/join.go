@@ -34,6 +34,9 @@ func JoinAs(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
 		o = &Options{}
 	}
 	if cfg.Size <= 1 {
+		if cfg.Listener != nil {
+			cfg.Listener.Close() // as join.Join does
+		}
 		alone, err := Local("1", o)
 		if err != nil {
 			return nil, err

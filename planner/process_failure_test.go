@@ -54,27 +54,25 @@ func TestProcessesCancel(t *testing.T) {
 	comms := joinProcesses(t, 5, 2, nil)
 	const culprit = 3
 	why := errors.New("enough of it")
+	gaveUp := make(chan struct{})
 	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
 		if err := sum(ctx, c); err != nil {
 			return err
 		}
 		if c.Rank() == culprit-1 { // it never comes
-			<-time.After(300 * time.Millisecond)
+			<-gaveUp
 			return blames(sum(ctx, c), culprit)
 		}
-		began := time.Now()
 		if c.Rank() != culprit {
 			if err := blames(sum(ctx, c), culprit); err != nil {
 				return err
-			}
-			if took := time.Since(began); took > time.Second {
-				return fmt.Errorf("known after %v", took)
 			}
 			if err := sum(ctx, c); !errors.Is(err, planner.ErrBroken) {
 				return fmt.Errorf("a later call: %v", err)
 			}
 			return nil
 		}
+		defer close(gaveUp)
 		ctx, cancel := context.WithCancelCause(ctx)
 		time.AfterFunc(50*time.Millisecond, func() { cancel(why) })
 		if err := sum(ctx, c); !errors.Is(err, why) {
@@ -124,7 +122,7 @@ func TestProcessesLeaveEarly(t *testing.T) {
 			if err := c.Close(); err != nil {
 				return err
 			}
-			if took := time.Since(began); took > 3*time.Second {
+			if took := time.Since(began); took > 4*time.Second {
 				return fmt.Errorf("close took %v", took)
 			}
 			return nil

@@ -211,3 +211,33 @@ func TestProcessesSendRecv(t *testing.T) {
 		return nil
 	})
 }
+
+// More segments than a program has: it runs in passes.
+func TestProcessesPasses(t *testing.T) {
+	for _, perNode := range []int{1, 2, 4} {
+		o := &planner.Options{Plan: "shape=han,fs=64B,w=3,s=sm,i=adapt/chain"}
+		processes(t, 4, perNode, o, func(ctx context.Context, c *planner.Comm) error {
+			for _, coll := range []tasks.Collective{tasks.Allreduce, tasks.Bcast} {
+				r := tasks.Request{Coll: coll, Count: 40_001, Type: tasks.Int32, Root: 3}
+				if coll == tasks.Allreduce {
+					r.Op, r.Root = tasks.Sum, 0
+				}
+				if _, n, _, err := tasks.Passes(r, mustPlan(o.Plan)); err != nil || n < 2 {
+					return fmt.Errorf("%d passes, want some: %w", n, err)
+				}
+				if err := runCase[int32](ctx, c, r); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+}
+
+func mustPlan(text string) tasks.Plan {
+	p, err := tasks.ParsePlan(text)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}

@@ -17,8 +17,9 @@ type scripted struct {
 	lower      func(e *submodules.Emitter, c *submodules.Call) error
 }
 
-func (scripted) Name() string                                            { return "scripted" }
-func (scripted) Doc() string                                             { return "what a test says" }
+func (scripted) Name() string { return "scripted" }
+func (scripted) Doc() string  { return "what a test says" }
+
 func (scripted) Reach() submodules.Reach                                 { return submodules.Anywhere }
 func (s scripted) Algorithms() []submodules.Algorithm                    { return s.algorithms }
 func (s scripted) Lower(e *submodules.Emitter, c *submodules.Call) error { return s.lower(e, c) }

@@ -29,8 +29,10 @@ func TestStepKinds(t *testing.T) {
 func TestStepLen(t *testing.T) {
 	span := tasks.Span{Region: tasks.Recv, Len: 3}
 	for _, s := range []submodules.Step{
-		{Kind: submodules.SendStep, A: span}, {Kind: submodules.RecvStep, Dst: span},
-		{Kind: submodules.CopyStep, Dst: span, A: span}, {Kind: submodules.ReduceStep, Dst: span, A: span, B: span},
+		{Kind: submodules.SendStep, A: span},
+		{Kind: submodules.RecvStep, Dst: span},
+		{Kind: submodules.CopyStep, Dst: span, A: span},
+		{Kind: submodules.ReduceStep, Dst: span, A: span, B: span},
 	} {
 		if s.Len() != 3 {
 			t.Errorf("%v works on %d bytes, want 3", s.Kind, s.Len())

@@ -84,9 +84,11 @@ func TestStagesOfThePaper(t *testing.T) {
 		{tasks.Allreduce, 2, "sr irsr ibir sbib sb", "sr sr . sb sb"},
 		{tasks.Allreduce, 3, "sr irsr ibirsr sbibir sbib sb", "sr sr sr sb sb sb"},
 		{tasks.Allreduce, 4, "sr irsr ibirsr sbibirsr sbibir sbib sb", "sr sr sr sbsr sb sb sb"},
-		{tasks.Allreduce, 8,
+		{
+			tasks.Allreduce, 8,
 			"sr irsr ibirsr sbibirsr sbibirsr sbibirsr sbibirsr sbibirsr sbibir sbib sb",
-			"sr sr sr sbsr sbsr sbsr sbsr sbsr sb sb sb"},
+			"sr sr sr sbsr sbsr sbsr sbsr sbsr sb sb sb",
+		},
 	} {
 		t.Run(fmt.Sprintf("%v/u=%d", tc.coll, tc.u), func(t *testing.T) {
 			for rank := range levels.Rank(8) {

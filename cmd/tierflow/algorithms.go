@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -22,12 +26,14 @@ import (
 // benchAlgorithms is bench algorithms.
 type benchAlgorithms struct {
 	benchColl
-	ranks int
-	args  []string // as given, for the ranks that are launched
+	ranks  int
+	asJSON bool
+	args   []string // as given, for the ranks that are launched
+	rows   []row
 }
 
 func (a app) benchAlgorithmsCommand() *cobra.Command {
-	b := &benchAlgorithms{benchColl: benchColl{reg: a.registry, json: true}}
+	b := &benchAlgorithms{benchColl: benchColl{reg: a.registry}}
 	c := &cobra.Command{
 		Use:   "algorithms [OP,OP]",
 		Short: "Measure each submodule's algorithms side by side",
@@ -45,7 +51,7 @@ coll measures it.`,
 			if len(args) == 1 {
 				operand = args[0]
 			}
-			b.args = append([]string{operand}, "--bytes", b.bytes, "--time", b.effort.time.String())
+			b.args = append([]string{operand}, "--bytes", b.bytes, "--time", b.effort.time.String(), "--json="+strconv.FormatBool(b.asJSON))
 			return b.runBoth(c.Context(), operand, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
 		}),
 	}
@@ -53,13 +59,25 @@ coll measures it.`,
 	b.requestFlags(c, "4KiB,64KiB,1MiB,16MiB", "sizes of a rank's buffer")
 	c.Flags().StringVar(&b.link, "link", "", linkText+" (default "+defaultLink+" if there are nodes)")
 	c.Flags().DurationVar(&b.effort.time, "time", 100*time.Millisecond, "time for each size and algorithm")
+	c.Flags().BoolVar(&b.asJSON, "json", false, "print JSON")
 	c.Flags().IntVar(&b.ranks, "ranks", 4, "processes of the node")
 	return c
+}
+
+// row is what one algorithm took.
+type row struct {
+	Level     string `json:"level"`
+	Algorithm string `json:"algorithm"` // submodule/algorithm
+	Task      string `json:"task"`      // the kind it did
+	result           // of one size
 }
 
 // runBoth measures between emulated nodes here, and inside a node on launched
 // processes, each of which comes here again.
 func (b *benchAlgorithms) runBoth(ctx context.Context, operand string, stdin io.Reader, stdout, stderr io.Writer) error {
+	if slices.Contains(strings.Split(operand, ","), tasks.Barrier.String()) {
+		return usagef("barrier: only bcast and allreduce have algorithms to compare")
+	}
 	if isLaunched() {
 		return b.inNode(ctx, operand, stdout, stderr)
 	}
@@ -74,15 +92,28 @@ func (b *benchAlgorithms) runBoth(ctx context.Context, operand string, stdin io.
 	if err != nil {
 		return fmt.Errorf("find this program, to launch it: %w", err)
 	}
-	fmt.Fprintln(stdout)
+	var theirs bytes.Buffer
+	out := stdout
+	if b.asJSON {
+		out = &theirs
+	} else {
+		fmt.Fprintln(stdout)
+	}
 	status, err := launch.Run(ctx, launch.Options{
 		Ranks: b.ranks, Launcher: "local", Oversubscribe: true, NoPrefix: true,
 		Program: append([]string{self, "bench", "algorithms"}, b.args...),
-	}, stdin, stdout, stderr)
+	}, stdin, out, stderr)
 	if err != nil {
 		return &statusError{err, status}
 	}
-	return nil
+	if !b.asJSON {
+		return nil
+	}
+	var more struct{ Results []row }
+	if err := json.Unmarshal(theirs.Bytes(), &more); err != nil {
+		return fmt.Errorf("results of the launched ranks: %w", err)
+	}
+	return writeJSON(stdout, map[string]any{"results": append(b.rows, more.Results...)})
 }
 
 // inNode is what each launched process does.
@@ -95,10 +126,10 @@ func (b *benchAlgorithms) inNode(ctx context.Context, operand string, stdout, st
 	if err = b.readRest(operand); err == nil {
 		err = b.table(ctx, operand, j.Topology().Level(0), stdout)
 	}
-	if cerr := j.world.Close(); err == nil {
-		err = cerr
+	if err == nil && b.asJSON {
+		err = writeJSON(stdout, map[string]any{"results": b.rows})
 	}
-	return err
+	return errors.Join(err, j.world.Close())
 }
 
 // table measures all algorithms of a level and prints a line for each.
@@ -107,33 +138,44 @@ func (b *benchAlgorithms) table(ctx context.Context, operand string, level level
 	if err != nil {
 		return err
 	}
+	if b.asJSON {
+		stdout = io.Discard
+	}
 	fmt.Fprintf(stdout, "# level %v of %v; %d CPUs; p50 in µs\n", level, b.job, runtime.NumCPU())
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	head := []string{"collective", "task", "algorithm"}
 	work := b.work
-	for _, r := range work {
-		if r.Coll == colls[0] {
-			head = append(head, tasks.FormatBytes(r.Bytes()))
-		}
-	}
-	fmt.Fprintln(w, strings.Join(head, "\t")+"\t")
-	for _, coll := range colls {
-		op := tasks.Bcast
-		if coll == tasks.Allreduce {
-			op = tasks.Reduce
-		}
+	defer func() { b.work = work }()
+	for i, coll := range colls {
 		b.work = slices.DeleteFunc(slices.Clone(work), func(r tasks.Request) bool { return r.Coll != coll })
-		for _, choice := range b.choices(op, level) {
-			kind := tasks.Kind{Symbol: level.Symbol, Op: op}
-			cells, err := b.measureOne(ctx, kind, choice)
-			if err != nil {
+		if i == 0 {
+			fmt.Fprintln(w, strings.Join(b.head(), "\t")+"\t")
+		}
+		kind := tasks.Kind{Symbol: level.Symbol, Op: tasks.Bcast}
+		if coll == tasks.Allreduce {
+			kind.Op = tasks.Reduce
+		}
+		for _, choice := range b.choices(kind.Op, level) {
+			if err := b.measureOne(ctx, kind, choice); err != nil {
 				return fmt.Errorf("%v=%v: %w", kind, choice, err)
 			}
-			fmt.Fprintln(w, strings.Join(append([]string{coll.String(), kind.String(), choice.String()}, cells...), "\t")+"\t")
+			cells := []string{coll.String(), kind.String(), choice.String()}
+			for _, r := range b.results.all {
+				cells = append(cells, fmt.Sprintf("%.1f", r.P50))
+				b.rows = append(b.rows, row{level.String(), choice.String(), kind.String(), r})
+			}
+			fmt.Fprintln(w, strings.Join(cells, "\t")+"\t")
 		}
 	}
-	b.work = work
 	return w.Flush()
+}
+
+// head is the first line of a table.
+func (b *benchAlgorithms) head() []string {
+	cells := []string{"collective", "task", "algorithm"}
+	for _, r := range b.work {
+		cells = append(cells, tasks.FormatBytes(r.Bytes()))
+	}
+	return cells
 }
 
 // choices lists the algorithms for an operation that can work on a level.
@@ -153,18 +195,16 @@ func (b *benchAlgorithms) choices(op tasks.Collective, level levels.Level) []tas
 }
 
 // measureOne measures all sizes with one algorithm.
-func (b *benchAlgorithms) measureOne(ctx context.Context, kind tasks.Kind, c tasks.Choice) ([]string, error) {
+func (b *benchAlgorithms) measureOne(ctx context.Context, kind tasks.Kind, c tasks.Choice) error {
 	plan := tasks.Plan{Shape: tasks.Han}.Set(kind.String(), c)
 	b.results = results{out: io.Discard, json: true}
 	if err := runRanks(ctx, b.job, []string{plan.String()}, b.rank); err != nil {
-		return nil, err
+		return err
 	}
-	var cells []string
 	for _, r := range b.results.all {
 		if r.Wrong > 0 {
-			return nil, fmt.Errorf("%d wrong elements of %s", r.Wrong, tasks.FormatBytes(r.Bytes))
+			return fmt.Errorf("%d wrong elements of %s", r.Wrong, tasks.FormatBytes(r.Bytes))
 		}
-		cells = append(cells, fmt.Sprintf("%.1f", r.P50))
 	}
-	return cells, nil
+	return nil
 }

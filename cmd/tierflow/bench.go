@@ -29,6 +29,7 @@ type benchColl struct {
 	json    bool
 	reg     submodules.Registry
 	job     job
+	given   []string // --plan, as often as it was given
 	plans   []string
 	work    []tasks.Request
 	rotate  bool
@@ -53,14 +54,16 @@ Columns: iters is the number of samples; min, p50 and p99 are microseconds per
 call; algbw is bytes / p50, busbw that times 2(n-1)/n for allreduce and 1 for
 bcast, as in NCCL's tests; both in GB/s (1e9 bytes per second).
 
-Without --plan the flat shape, which ignores nodes, is measured beside han, in
-turns. Both use the same emulated link between nodes: goroutines have none, and
+Plans are measured in turns, so that what disturbs the machine disturbs all of them;
+with several a column says which. Without --plan the flat shape, which ignores nodes,
+is measured beside han. Both use the same emulated link between nodes: goroutines have none, and
 without one a hierarchy could not gain anything. Where ranks are numbered node by
 node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them across.`,
 		Example: `  tierflow bench coll allreduce
   tierflow bench coll bcast,allreduce --topo 4x2 --bytes 4:4MiB:x4 --json
   tierflow bench coll allreduce --link i=10gbit,20us --plan shape=han,fs=128KiB
   tierflow bench coll allreduce --topo 4x2/rr
+  tierflow bench coll allreduce --plan shape=han --plan shape=han-lockstep
   tierflow bench coll barrier --topo 8 --iters 50`,
 		Args: operand("collectives such as bcast,allreduce"),
 		RunE: interruptible(func(c *cobra.Command, args []string) error {
@@ -75,7 +78,7 @@ node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them acros
 	}
 	b.topoFlag(c, "4x2")
 	b.requestFlags(c, "8,1KiB,64KiB,1MiB,4MiB", "sizes of a rank's buffer: 4,64KiB or 4:4MiB:x4")
-	b.planFlag(c, planText+" (default $"+planner.PlanVariable+", else flat beside han)")
+	c.Flags().StringArrayVar(&b.given, "plan", nil, planText+"; several are measured in turns (default $"+planner.PlanVariable+", else flat beside han)")
 	c.Flags().StringVar(&b.link, "link", "", linkText+" (default "+defaultLink+" if there are nodes)")
 	c.Flags().IntVar(&b.effort.samples, "iters", 0, "samples of each size and plan (default as many as fit into --time)")
 	c.Flags().DurationVar(&b.effort.time, "time", 500*time.Millisecond, "time for each size and plan")
@@ -142,14 +145,28 @@ func (b *benchColl) readRest(operand string) error {
 	return b.readWork(colls, sizes)
 }
 
+// maxPlans bounds the communicators, each with buffers of its own.
+const maxPlans = 16
+
 // readPlans chooses what to compare: what is forced, else flat with han.
 func (b *benchColl) readPlans() error {
-	if _, err := b.forced(b.reg); err != nil {
-		return err
+	if len(b.given) > maxPlans {
+		return usagef("--plan: %d plans; at most %d", len(b.given), maxPlans)
+	}
+	plans := b.given
+	if len(plans) == 0 {
+		plans = []string{""} // the environment's
+	}
+	for _, b.plan = range plans {
+		if _, err := b.forced(b.reg); err != nil {
+			return err
+		}
 	}
 	switch {
-	case b.plan != "" || os.Getenv(planner.PlanVariable) != "":
-		b.plans = []string{b.plan}
+	case len(b.given) > 0:
+		b.plans = b.given
+	case os.Getenv(planner.PlanVariable) != "":
+		b.plans = []string{""}
 	case b.job.Topology().Nodes() == 1:
 		b.plans = []string{""} // flat differs from han between nodes only
 	default:
@@ -191,7 +208,11 @@ func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
 		notes = stderr
 	}
 	fmt.Fprintf(notes, "# %v; %d CPUs\n", b.job, runtime.NumCPU())
-	if len(b.plans) > 1 {
+	switch {
+	case len(b.given) > 1:
+		b.results.named = true
+		fmt.Fprintln(notes, "# plans in turns over the same links; what they leave open is as the built-in rule has it")
+	case len(b.plans) > 1:
 		fmt.Fprintln(notes, "# flat ignores nodes, han doesn't; both in turns over the same links; plan as the built-in rule has it")
 	}
 	fmt.Fprintln(notes, "# times: slowest rank's per call; algbw, busbw: GB/s (1e9 bytes/s) at p50")
@@ -217,11 +238,13 @@ func (b *benchColl) rank(ctx context.Context, comms []*planner.Comm) error {
 		if err := measure(ctx, subjects, b.effort); err != nil {
 			return err
 		}
-		for _, s := range subjects {
+		for i, s := range subjects {
 			if s.comm.Rank() > 0 {
 				continue
 			}
-			if err := b.results.add(newResult(s)); err != nil {
+			row := newResult(s)
+			row.asked = b.plans[i]
+			if err := b.results.add(row); err != nil {
 				return err
 			}
 		}

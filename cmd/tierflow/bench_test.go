@@ -91,6 +91,26 @@ func TestBenchTable(t *testing.T) {
 	}
 }
 
+// Several plans make rows in turn, which say whose they are.
+func TestBenchPlans(t *testing.T) {
+	out := succeeds(t, strings.Fields("bench coll allreduce --topo 2x2 --bytes 1KiB --plan shape=han --plan shape=han-lockstep,fs=256 "+quick)...)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	for i, want := range []string{"shape=han", "shape=han-lockstep,fs=256"} {
+		row := strings.Fields(lines[len(lines)-2+i])
+		if len(row) != len(columns)+1 || row[len(columns)] != want || !strings.HasPrefix(want, "shape="+row[1]) || row[9] != "0" {
+			t.Errorf("row %d: %q, want one of %s", i, row, want)
+		}
+	}
+	for flags, want := range map[string]string{
+		"--plan shape=han --plan shape=round":     "--plan: ",
+		strings.Repeat("--plan w=1 ", maxPlans+1): "at most 16",
+	} {
+		if r := tierflow(t, append(strings.Fields("bench coll allreduce "+flags), strings.Fields(quick)...)...); !strings.Contains(r.errors, want) {
+			t.Errorf("%s: %q has no %q", flags, r.errors, want)
+		}
+	}
+}
+
 // Elements that are not what they should be are counted, and the run fails.
 func TestBenchCountsWrongElements(t *testing.T) {
 	r := tasks.Request{Coll: tasks.Allreduce, Count: 1000, Type: tasks.Float32, Op: tasks.Sum}

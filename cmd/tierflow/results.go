@@ -30,6 +30,7 @@ type result struct {
 	AlgBW      float64 `json:"algbw_gbps"`
 	BusBW      float64 `json:"busbw_gbps"`
 	Wrong      int64   `json:"wrong"` // elements
+	asked      string  // the plan as it was given
 }
 
 // newResult sums up a measured subject.
@@ -63,9 +64,10 @@ func busFactor(c tasks.Collective, ranks int) float64 {
 
 // results prints rows as they come, or all at once as JSON.
 type results struct {
-	out  io.Writer
-	json bool
-	all  []result
+	out   io.Writer
+	json  bool
+	named bool // rows end with the plan as it was given
+	all   []result
 }
 
 var columns = []string{"collective", "shape", "bytes", "iters", "min µs", "p50 µs", "p99 µs", "algbw", "busbw", "wrong"}
@@ -74,7 +76,7 @@ func (r *results) head() error {
 	if r.json {
 		return nil
 	}
-	return r.line(columns)
+	return r.line(columns, "plan")
 }
 
 func (r *results) add(row result) error {
@@ -86,14 +88,18 @@ func (r *results) add(row result) error {
 	return r.line([]string{
 		row.Collective, row.Shape, tasks.FormatBytes(row.Bytes), strconv.Itoa(row.Iters),
 		us(row.Min), us(row.P50), us(row.P99), us(row.AlgBW), us(row.BusBW), strconv.FormatInt(row.Wrong, 10),
-	})
+	}, row.asked)
 }
 
 // line prints one row at once: its columns are wide enough for all, so that they
 // line up though rows come seconds apart.
-func (r *results) line(cells []string) error {
+func (r *results) line(cells []string, plan string) error {
 	w := tabwriter.NewWriter(r.out, 11, 0, 1, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, strings.Join(cells, "\t")+"\t")
+	text := strings.Join(cells, "\t") + "\t"
+	if r.named { // last and not aligned: its width is anybody's guess
+		text += " " + plan
+	}
+	fmt.Fprintln(w, text)
 	return w.Flush()
 }
 

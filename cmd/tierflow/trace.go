@@ -53,6 +53,7 @@ TIERFLOW_RECORDER, and prints each rank's last events, oldest first, and what it
 in when the file ends: also of ranks that are stuck, or were killed.`,
 		Example: `  tierflow trace allreduce --topo 4x2 --bytes 1MiB -o trace.json
   tierflow trace bcast --link i=10gbit,20us --plan fs=64KiB --format text
+  tierflow trace allreduce --format text --plan shape=han-lockstep,fs=128KiB
   tierflow trace allreduce --bytes 64KiB -o -
   tierflow trace --recorder job.0.rec job.1.rec`,
 		Args: func(c *cobra.Command, args []string) error {

@@ -51,7 +51,7 @@ allow is skipped and counted.
 When a case fails the smallest one found is printed as a command that repeats it,
 and the exit status is 1.`,
 		Example: `  tierflow verify allreduce --topo 4x2
-  tierflow verify all --random 2000
+  tierflow verify all --plan all --random 5000
   tierflow verify all --random 2000 --seed 7 --max-ranks 16
   tierflow verify bcast --topo 3x2/rr --bytes 4000 --root 3 --plan i=adapt/chain,s=sm,fs=1000`,
 		Args: operand("a collective (bcast, allreduce, barrier) or all"),

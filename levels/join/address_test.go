@@ -142,8 +142,12 @@ func TestTree(t *testing.T) {
 func TestNodeNames(t *testing.T) {
 	var peers []*Peer
 	for r, p := range []Peer{
-		{Host: Host{"b1", "my host", "n1"}}, {Host: Host{"b1", "my host", "n2"}}, {Host: Host{"b2", "my host", "n1"}},
-		{Host: Host{"b1", "my host", "n1"}}, {Node: "my host"}, {Node: "ü:"},
+		{Host: Host{"b1", "my host", "n1"}},
+		{Host: Host{"b1", "my host", "n2"}},
+		{Host: Host{"b2", "my host", "n1"}},
+		{Host: Host{"b1", "my host", "n1"}},
+		{Node: "my host"},
+		{Node: "ü:"},
 	} {
 		p.Rank = levels.Rank(r)
 		peers = append(peers, &p)

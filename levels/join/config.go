@@ -31,6 +31,9 @@ type Config struct {
 	// Node overrides the identity of the node that this rank lives on, to emulate
 	// several nodes on one host. Empty: boot id, host name and network namespace.
 	Node string
+	// NUMA overrides the NUMA domain of the node that this rank is bound to, to
+	// emulate several. Empty: the one that holds all CPUs of the process's affinity.
+	NUMA string
 	// Interfaces to use: names, name*, subnets; ! in front excludes. Empty: all.
 	Interfaces []string
 	// Hello is the caller's, told to all ranks; at most [MaxHello] bytes.
@@ -38,7 +41,8 @@ type Config struct {
 
 	// Origin says where the configuration was found.
 	Origin string
-	// Log gets one line per source of refused connections. nil: slog.Default().
+	// Log gets one line per source of refused connections, and one if the NUMA
+	// domain can't be found out. nil: slog.Default().
 	Log *slog.Logger
 }
 
@@ -60,6 +64,9 @@ func (c Config) String() string {
 	}
 	if c.Node != "" {
 		line += ", node " + c.Node
+	}
+	if c.NUMA != "" {
+		line += ", NUMA domain " + c.NUMA
 	}
 	if len(c.Interfaces) > 0 {
 		line += ", interfaces " + strings.Join(c.Interfaces, ",")
@@ -88,6 +95,9 @@ func (c *Config) check() error {
 	if len(c.Node) > 255 {
 		errs = append(errs, fmt.Errorf("node name of %d bytes; allowed are 255", len(c.Node)))
 	}
+	if err := checkDomain(c.NUMA); err != nil {
+		errs = append(errs, err)
+	}
 	if c.Size == 1 {
 		return errors.Join(errs...)
 	}
@@ -103,6 +113,13 @@ func (c *Config) check() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func (c *Config) logger() *slog.Logger {
+	if c.Log == nil {
+		return slog.Default()
+	}
+	return c.Log
 }
 
 func checkHostPort(a string) error {

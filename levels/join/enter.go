@@ -3,7 +3,6 @@ package join
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 
@@ -12,10 +11,7 @@ import (
 
 // enter does what Join says; the caller stops what was started.
 func (j *Job) enter(ctx context.Context, cfg *Config) error {
-	log := &refusals{log: cfg.Log}
-	if log.log == nil {
-		log.log = slog.Default()
-	}
+	log := &refusals{log: cfg.logger()}
 	self, listeners, err := j.introduce(cfg)
 	if err != nil {
 		return err
@@ -69,6 +65,7 @@ func (j *Job) introduce(cfg *Config) (*Peer, []net.Listener, error) {
 		return nil, nil, err
 	}
 	self.Addrs = offered
+	self.NUMA = cfg.domain(systemDomain)
 	local, path, err := listenUnix()
 	if err != nil {
 		for _, l := range listeners {

@@ -21,15 +21,18 @@ const (
 	envRendezvousFD = "TIERFLOW_RENDEZVOUS_FD"
 	envSecret       = "TIERFLOW_SECRET"
 	envNode         = "TIERFLOW_NODE"
+	envNUMA         = "TIERFLOW_NUMA"
 	envInterfaces   = "TIERFLOW_INTERFACES"
 )
 
 // FromEnv reads the job's variables with getenv, usually [os.Getenv]: those of
 // tierflow's launcher (TIERFLOW_RANK, _SIZE, _RENDEZVOUS, and _RENDEZVOUS_FD on
 // rank 0), else those torchrun sets (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT),
-// else a job of one rank. TIERFLOW_SECRET, _NODE and _INTERFACES serve all, and
-// TIERFLOW_RENDEZVOUS replaces MASTER_ADDR and MASTER_PORT. The error has one
-// line for each variable that is missing or malformed.
+// else a job of one rank. TIERFLOW_SECRET, _NODE, _NUMA and _INTERFACES serve all,
+// and TIERFLOW_RENDEZVOUS replaces MASTER_ADDR and MASTER_PORT. _NODE and _NUMA
+// name the node and the NUMA domain in it that this rank shall be on, whatever it
+// really is on: with them one host plays several. The error has one line for each
+// variable that is missing or malformed.
 //
 // On rank 0 Listener duplicates the inherited descriptor, which stays open: a
 // later FromEnv and Join in the same process find it again.
@@ -38,6 +41,7 @@ func FromEnv(getenv func(string) string) (Config, error) {
 	c := Config{
 		Secret:     getenv(envSecret),
 		Node:       getenv(envNode),
+		NUMA:       getenv(envNUMA),
 		Interfaces: split(getenv(envInterfaces)),
 		Rendezvous: split(getenv(envRendezvous)),
 	}
@@ -168,6 +172,9 @@ func inherit(fd int) (net.Listener, error) {
 func (e *environment) checkRest(c *Config) {
 	if _, err := parseFilters(c.Interfaces); err != nil {
 		e.add("%s: %w", envInterfaces, err)
+	}
+	if err := checkDomain(c.NUMA); err != nil {
+		e.add("%s: %w", envNUMA, err)
 	}
 	if c.Size <= 1 {
 		return

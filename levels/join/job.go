@@ -31,7 +31,7 @@ const (
 type Job struct {
 	Rank     levels.Rank
 	Size     int
-	Topology *levels.Topology // levels node and network
+	Topology *levels.Topology // levels node and network; numa below them where [Join] says
 	Peers    []*Peer          // by rank, this one included
 
 	own      []netip.Prefix
@@ -74,6 +74,9 @@ type arrival struct {
 // stands, or with an error that names the ranks at fault ([JoinError],
 // [PeerError], [ErrSecret], [ErrVersion]). Without a deadline in ctx it gives the
 // ranks 30 s to come. It closes cfg.Listener in any case.
+//
+// The topology has a level of NUMA domains if on some node ranks are bound to
+// different ones, and every rank of the job is bound to one.
 func Join(ctx context.Context, cfg Config) (*Job, error) {
 	if cfg.Listener != nil {
 		defer cfg.Listener.Close()

@@ -25,6 +25,7 @@ type Peer struct {
 	Version int // of this package's protocol
 	Host    Host
 	Node    string           // override of the node's identity, if any
+	NUMA    string           // NUMA domain of the node; empty: unknown, or several
 	Addrs   []netip.AddrPort // where it listens, in the order to try
 	Unix    string           // its unix listener, for ranks of the same host
 	PID     int
@@ -72,7 +73,7 @@ func (p *Peer) check() error {
 	case slices.ContainsFunc(p.Addrs, func(a netip.AddrPort) bool { return !a.IsValid() || a.Port() == 0 }):
 		return errors.New("an address without host or port")
 	}
-	return nil
+	return checkDomain(p.NUMA)
 }
 
 // jobIDLen is the length of the random number of a job, in bytes.
@@ -106,7 +107,9 @@ func parseTable(b []byte, size int) (*table, error) {
 }
 
 // topologyOf places the ranks on nodes. A node has the name it was told to have or
-// its host's, with a number behind where several nodes share one.
+// its host's, with a number behind where several nodes share one. All ranks decide
+// from the same records, so a rank that tells no NUMA domain, as those of older
+// versions do, keeps all at two levels.
 func topologyOf(peers []*Peer) (*levels.Topology, error) {
 	names, taken := map[string]string{}, map[string]int{}
 	paths := make([][]string, len(peers))
@@ -120,9 +123,33 @@ func topologyOf(peers []*Peer) (*levels.Topology, error) {
 			}
 			names[key] = name
 		}
-		paths[r] = []string{names[key]}
+		paths[r] = []string{p.NUMA, names[key]}
+	}
+	if bound(peers) {
+		return levels.Named(levels.Standard(3), paths)
+	}
+	for r := range paths {
+		paths[r] = paths[r][1:]
 	}
 	return levels.Named(levels.Standard(2), paths)
+}
+
+// bound reports whether all ranks know their NUMA domain, and two of one node
+// live in different ones: else that level would tell nothing.
+func bound(peers []*Peer) bool {
+	domain := map[string]string{} // by node: its first rank's
+	several := false
+	for _, p := range peers {
+		if p.NUMA == "" {
+			return false
+		}
+		first, ok := domain[p.nodeKey()]
+		if !ok {
+			domain[p.nodeKey()] = p.NUMA
+		}
+		several = several || ok && first != p.NUMA
+	}
+	return several
 }
 
 // nodeName keeps to the characters a topology allows. A colon is ours, see above.

@@ -154,41 +154,54 @@ func TestDefects(t *testing.T) {
 	}{
 		// Messages.
 		{
-			"a recv without a send", script{bcast: on(nothing, sendAll)}, bcast, "2", 1,
+			"a recv without a send",
+			script{bcast: on(nothing, sendAll)},
+			bcast, "2", 1,
 			"sb#0 recv r0>r1 4B: rank 0 never says it",
 		},
 		{
-			"a send without a recv", script{bcast: on(sendAll, nothing)}, bcast, "2", 1,
+			"a send without a recv",
+			script{bcast: on(sendAll, nothing)},
+			bcast, "2", 1,
 			"sb#0 send r0>r1 4B: rank 1 never hears it",
 		},
 		{
-			"a dropped notify", script{bcast: on(slots, func(e *submodules.Emitter, c *submodules.Call) {
+			"a dropped notify",
+			script{bcast: on(slots, func(e *submodules.Emitter, c *submodules.Call) {
 				told := e.Await(c.Group.Lead())
 				e.Copy(c.Dst, submodules.Exposed(told, 0, 4), told)
-			})}, bcast, "2", 1,
+			})},
+			bcast, "2", 1,
 			"sb#0 await r1>r0: rank 1 never says it",
 		},
 		{
-			"a recv too many", script{bcast: on(sendAll, func(e *submodules.Emitter, c *submodules.Call) {
+			"a recv too many",
+			script{bcast: on(sendAll, func(e *submodules.Emitter, c *submodules.Call) {
 				sendAll(e, c)
 				sendAll(e, c)
-			})}, bcast, "2", 1,
+			})},
+			bcast, "2", 1,
 			"sb#0 recv r0>r1 4B: rank 0 never says it",
 		},
 		{
-			"a shortened recv", script{bcast: on(sendAll, func(e *submodules.Emitter, c *submodules.Call) {
+			"a shortened recv",
+			script{bcast: on(sendAll, func(e *submodules.Emitter, c *submodules.Call) {
 				e.Recv(0, c.Dst.Cut(0, 3))
-			})}, bcast, "2", 1,
+			})},
+			bcast, "2", 1,
 			"sb#0 send r0>r1 4B meets sb#0 recv r0>r1 3B",
 		},
 		{
-			"a send that meets an await", script{bcast: on(sendAll, func(e *submodules.Emitter, c *submodules.Call) {
+			"a send that meets an await",
+			script{bcast: on(sendAll, func(e *submodules.Emitter, c *submodules.Call) {
 				e.Await(0)
-			})}, bcast, "2", 1,
+			})},
+			bcast, "2", 1,
 			"sb#0 send r0>r1 4B meets sb#0 await r0>r1",
 		},
 		{
-			"a step that meets another task's", script{
+			"a step that meets another task's",
+			script{
 				reduce: func(e *submodules.Emitter, c *submodules.Call) {
 					gatherAll(e, c)
 					if c.Me == 0 {
@@ -196,268 +209,337 @@ func TestDefects(t *testing.T) {
 					}
 				},
 				bcast: on(nothing, sendAll),
-			}, allreduce, "2", 1,
+			},
+			allreduce, "2", 1,
 			"sr#0 send r0>r1 4B meets sb#0 recv r0>r1 4B",
 		},
 		{
-			"a send to oneself", script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
+			"a send to oneself",
+			script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
 				e.Send(0, c.Dst)
-			}, nothing)}, bcast, "2", 1,
+			}, nothing)},
+			bcast, "2", 1,
 			"rank 0 talks to rank 0",
 		},
 		{
-			"exchanged edge ordinals", script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
+			"exchanged edge ordinals",
+			script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
 				e.Send(1, c.Dst.Cut(0, 2))
 				e.Send(1, c.Dst.Cut(2, 2))
 			}, func(e *submodules.Emitter, c *submodules.Call) {
 				e.Recv(0, c.Dst.Cut(2, 2))
 				e.Recv(0, c.Dst.Cut(0, 2))
-			})}, bcast, "2", 1,
+			})},
+			bcast, "2", 1,
 			"rank 1's receive buffer: bytes 0 to 2 hold [0] from offset 2 by sb#0 recv r0>r1 2B, want [0]",
 		},
 
 		// Order.
 		{
-			"sends before recvs on both sides", script{bcast: nothing, reduce: func(e *submodules.Emitter, c *submodules.Call) {
+			"sends before recvs on both sides",
+			script{bcast: nothing, reduce: func(e *submodules.Emitter, c *submodules.Call) {
 				for _, r := range c.Others() {
 					e.Recv(r, e.Scratch(4), e.Send(r, c.Src))
 				}
-			}}, allreduce, "2", 1,
+			}},
+			allreduce, "2", 1,
 			"deadlock: these wait for each other; sr#0 send r0>r1 4B; sr#0 recv r1>r0 4B; sr#0 send r1>r0 4B; sr#0 recv r0>r1 4B",
 		},
 		{
-			"awaits before notifies on both sides", script{bcast: nothing, reduce: func(e *submodules.Emitter, c *submodules.Call) {
+			"awaits before notifies on both sides",
+			script{bcast: nothing, reduce: func(e *submodules.Emitter, c *submodules.Call) {
 				for _, r := range c.Others() {
 					e.Notify(r, tasks.Span{}, e.Await(r))
 				}
-			}}, allreduce, "2", 1,
+			}},
+			allreduce, "2", 1,
 			"deadlock: these wait for each other; sr#0 ",
 		},
 		{
-			"a dropped dependency between copy and notify", script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
+			"a dropped dependency between copy and notify",
+			script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
 				slot := e.Slot(4)
 				e.Copy(slot, c.Dst)
 				e.Notify(1, slot)
 				e.Await(1)
-			}, slots)}, bcast, "2", 1,
+			}, slots)},
+			bcast, "2", 1,
 			"sb#0 copy r0 4B and sb#0 copy r1 4B touch the same bytes in no order",
 		},
 		{
-			"a dropped dependency between await and copy", script{bcast: on(slots, func(e *submodules.Emitter, c *submodules.Call) {
+			"a dropped dependency between await and copy",
+			script{bcast: on(slots, func(e *submodules.Emitter, c *submodules.Call) {
 				told := e.Await(0)
 				e.Notify(0, tasks.Span{}, e.Copy(c.Dst, submodules.Exposed(told, 0, 4)))
-			})}, bcast, "2", 1,
+			})},
+			bcast, "2", 1,
 			"sb#0 copy r1 4B",
 		},
 		{
 			// Nobody ever writes what is exposed, but before the await has ended
 			// nobody knows where it is either.
-			"exposed memory touched before the await", script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
+			"exposed memory touched before the await",
+			script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
 				e.Notify(1, c.Dst)
 				e.Await(1)
 			}, func(e *submodules.Emitter, c *submodules.Call) {
 				told := e.Await(0)
 				e.Notify(0, tasks.Span{}, e.Copy(c.Dst, submodules.Exposed(told, 0, 4)))
-			})}, bcast, "2", 1,
+			})},
+			bcast, "2", 1,
 			"sb#0 copy r1 4B may touch peer(0)[0:4] before sb#0 await r0>r1",
 		},
 		{
-			"a dropped dependency between recv and reduce", script{bcast: sendAll, reduce: on(func(e *submodules.Emitter, c *submodules.Call) {
+			"a dropped dependency between recv and reduce",
+			script{bcast: sendAll, reduce: on(func(e *submodules.Emitter, c *submodules.Call) {
 				in := e.Scratch(4)
 				e.Recv(1, in)
 				e.Reduce(c.Dst, c.Src, in)
-			}, gatherAll)}, allreduce, "2", 1,
+			}, gatherAll)},
+			allreduce, "2", 1,
 			"sr#0 reduce r0 4B: reads bytes 0 to 4, of which byte 0 holds nothing of scratch[0:4]",
 		},
 		{
-			"two writes in no order", script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
+			"two writes in no order",
+			script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
 				e.Send(1, c.Dst)
 				e.Send(1, c.Dst)
 			}, func(e *submodules.Emitter, c *submodules.Call) {
 				e.Recv(0, c.Dst)
 				e.Recv(0, c.Dst)
-			})}, bcast, "2", 1,
+			})},
+			bcast, "2", 1,
 			"sb#0 recv r0>r1 4B and sb#0 recv r0>r1 4B touch the same bytes in no order",
 		},
 		{
-			"a slot used again by a task that doesn't wait", script{bcast: func(e *submodules.Emitter, c *submodules.Call) {
+			"a slot used again by a task that doesn't wait",
+			script{bcast: func(e *submodules.Emitter, c *submodules.Call) {
 				if c.Me == c.Group.Leader && c.Segment == 1 {
 					e.Slot(1) // past its own piece of the window, into segment 2's
 				}
 				slots(e, c)
-			}}, longer(bcast, 4), "2", 3,
+			}},
+			longer(bcast, 4), "2", 3,
 			"touch the same bytes in no order",
 		},
 		{
-			"a run that ends while a peer reads its slot", script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
+			"a run that ends while a peer reads its slot",
+			script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
 				slot := e.Slot(4)
 				e.Notify(1, slot, e.Copy(slot, c.Dst))
 			}, func(e *submodules.Emitter, c *submodules.Call) {
 				told := e.Await(0)
 				e.Copy(c.Dst, submodules.Exposed(told, 0, 4), told)
-			})}, bcast, "2", 1,
+			})},
+			bcast, "2", 1,
 			"sb#0 copy r1 4B touches memory of rank 0, whose run may have ended",
 		},
 		{
-			"a barrier that waits for nobody", script{bcast: nothing, reduce: nothing}, barrier, "2", 1,
+			"a barrier that waits for nobody",
+			script{bcast: nothing, reduce: nothing},
+			barrier, "2", 1,
 			"rank 1 may leave the barrier before rank 0 has come",
 		},
 		{
-			"half a barrier", script{bcast: nothing, reduce: gatherAll}, barrier, "2", 1,
+			"half a barrier",
+			script{bcast: nothing, reduce: gatherAll},
+			barrier, "2", 1,
 			"rank 1 may leave the barrier before rank 0 has come",
 		},
 
 		// Data.
 		{
-			"a swapped span", script{bcast: sendAll, reduce: on(func(e *submodules.Emitter, c *submodules.Call) {
+			"a swapped span",
+			script{bcast: sendAll, reduce: on(func(e *submodules.Emitter, c *submodules.Call) {
 				in := e.Scratch(4)
 				e.Reduce(c.Dst, c.Src.Cut(0, 2), in.Cut(2, 2), e.Recv(1, in))
-			}, gatherAll)}, allreduce, "2", 1,
+			}, gatherAll)},
+			allreduce, "2", 1,
 			"sr#0 reduce r0 2B: operands recv[0:4], send[0:2], scratch[2:4] differ in length",
 		},
 		{
-			"bytes of different offsets", script{bcast: sendAll, reduce: on(func(e *submodules.Emitter, c *submodules.Call) {
+			"bytes of different offsets",
+			script{bcast: sendAll, reduce: on(func(e *submodules.Emitter, c *submodules.Call) {
 				in := e.Scratch(4)
 				e.Reduce(c.Dst.Cut(0, 2), c.Src.Cut(0, 2), in.Cut(2, 2), e.Recv(1, in))
-			}, gatherAll)}, allreduce, "2", 1,
+			}, gatherAll)},
+			allreduce, "2", 1,
 			"sr#0 reduce r0 2B: combines bytes from offset 0 with bytes from offset 2",
 		},
 		{
-			"reduced twice", script{bcast: sendAll, reduce: on(func(e *submodules.Emitter, c *submodules.Call) {
+			"reduced twice",
+			script{bcast: sendAll, reduce: on(func(e *submodules.Emitter, c *submodules.Call) {
 				in := e.Scratch(4)
 				once := e.Reduce(c.Dst, c.Src, in, e.Recv(1, in))
 				e.Reduce(c.Dst, c.Dst, in, once)
-			}, gatherAll)}, allreduce, "2", 1,
+			}, gatherAll)},
+			allreduce, "2", 1,
 			"sr#0 reduce r0 4B: combines the data of rank 1 twice",
 		},
 		{
-			"the wrong order for a non-commutative operation", script{bcast: sendAll, reduce: on(func(e *submodules.Emitter, c *submodules.Call) {
+			"the wrong order for a non-commutative operation",
+			script{bcast: sendAll, reduce: on(func(e *submodules.Emitter, c *submodules.Call) {
 				in := e.Scratch(4)
 				e.Reduce(c.Dst, in, c.Src, e.Recv(1, in))
-			}, gatherAll)}, first, "2", 1,
+			}, gatherAll)},
+			first, "2", 1,
 			"bytes 0 to 4 hold [1 0] from offset 0 by sr#0 reduce r0 4B, want [0 1]",
 		},
 		{
-			"one rank's data left out", script{bcast: sendAll, reduce: func(e *submodules.Emitter, c *submodules.Call) {
+			"one rank's data left out",
+			script{bcast: sendAll, reduce: func(e *submodules.Emitter, c *submodules.Call) {
 				if c.Me == 2 {
 					return
 				}
 				c.Group = &levels.Group{Ranks: []levels.Rank{0, 1}}
 				gatherAll(e, c)
-			}}, allreduce, "3", 1,
+			}},
+			allreduce, "3", 1,
 			"bytes 0 to 4 hold [0 1] from offset 0 by sr#0 reduce r0 4B, want [0 1 2]",
 		},
 		{
-			"an uninitialised read", script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
+			"an uninitialised read",
+			script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
 				e.Send(1, e.Scratch(4))
-			}, sendAll)}, bcast, "2", 1,
+			}, sendAll)},
+			bcast, "2", 1,
 			"sb#0 send r0>r1 4B: reads bytes 0 to 4, of which byte 0 holds nothing of scratch[0:4]",
 		},
 		{
-			"a read of the output in place of the input", script{bcast: sendAll, reduce: on(gatherAll, func(e *submodules.Emitter, c *submodules.Call) {
+			"a read of the output in place of the input",
+			script{bcast: sendAll, reduce: on(gatherAll, func(e *submodules.Emitter, c *submodules.Call) {
 				e.Send(0, c.Dst)
-			})}, allreduce, "2", 1,
+			})},
+			allreduce, "2", 1,
 			"sr#0 send r1>r0 4B: reads bytes 0 to 4, of which byte 0 holds nothing of recv[0:4]",
 		},
 		{
-			"a read of the send buffer in place", script{bcast: sendAll, reduce: on(gatherAll, func(e *submodules.Emitter, c *submodules.Call) {
+			"a read of the send buffer in place",
+			script{bcast: sendAll, reduce: on(gatherAll, func(e *submodules.Emitter, c *submodules.Call) {
 				e.Send(0, tasks.Span{Region: tasks.Send, Len: 4})
-			})}, inPlace, "2", 1,
+			})},
+			inPlace, "2", 1,
 			"sr#0 send r1>r0 4B: reads bytes 0 to 4, of which byte 0 holds nothing of send[0:4]",
 		},
 		{
-			"a write into the send buffer", script{bcast: sendAll, reduce: on(func(e *submodules.Emitter, c *submodules.Call) {
+			"a write into the send buffer",
+			script{bcast: sendAll, reduce: on(func(e *submodules.Emitter, c *submodules.Call) {
 				in := e.Scratch(4)
 				e.Copy(c.Dst, c.Src, e.Reduce(c.Src, c.Src, in, e.Recv(1, in)))
-			}, gatherAll)}, allreduce, "2", 1,
+			}, gatherAll)},
+			allreduce, "2", 1,
 			"sr#0 reduce r0 4B: writes send[0:4]",
 		},
 		{
-			"a write into a peer's memory", script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
+			"a write into a peer's memory",
+			script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
 				told := e.Await(1)
 				e.Notify(1, tasks.Span{}, e.Copy(submodules.Exposed(told, 0, 4), c.Dst, told))
 			}, func(e *submodules.Emitter, c *submodules.Call) {
 				e.Notify(0, c.Dst)
 				e.Await(0)
-			})}, bcast, "2", 1,
+			})},
+			bcast, "2", 1,
 			"sb#0 copy r0 4B: writes peer(0)[0:4]",
 		},
 		{
-			"a result that isn't there", script{bcast: nothing}, bcast, "2", 1,
+			"a result that isn't there",
+			script{bcast: nothing},
+			bcast, "2", 1,
 			"in the end rank 1's receive buffer: reads bytes 0 to 4, of which byte 0 holds nothing",
 		},
 		{
-			"a result that is half there", script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
+			"a result that is half there",
+			script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
 				e.Send(1, c.Dst.Cut(0, 3))
 			}, func(e *submodules.Emitter, c *submodules.Call) {
 				e.Recv(0, c.Dst.Cut(0, 3))
-			})}, bcast, "2", 1,
+			})},
+			bcast, "2", 1,
 			"in the end rank 1's receive buffer: reads bytes 0 to 4, of which byte 3 holds nothing",
 		},
 		{
-			"the input given back", script{bcast: nothing, reduce: func(e *submodules.Emitter, c *submodules.Call) {
+			"the input given back",
+			script{bcast: nothing, reduce: func(e *submodules.Emitter, c *submodules.Call) {
 				e.Copy(c.Dst, c.Src)
-			}}, allreduce, "2", 1,
+			}},
+			allreduce, "2", 1,
 			"in the end rank 0's receive buffer: bytes 0 to 4 hold [0] from offset 0 by sr#0 copy r0 4B, want [0 1]",
 		},
 
 		// Spans.
 		{
-			"beyond a buffer", script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
+			"beyond a buffer",
+			script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
 				e.Send(1, c.Dst.Cut(1, 4))
-			}, sendAll)}, bcast, "2", 1,
+			}, sendAll)},
+			bcast, "2", 1,
 			"sb#0 send r0>r1 4B: touches bytes 1 to 5 of rank 0's recv, which has 4",
 		},
 		{
-			"before a buffer", script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
+			"before a buffer",
+			script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
 				e.Send(1, c.Dst.Cut(-1, 4))
-			}, sendAll)}, bcast, "2", 1,
+			}, sendAll)},
+			bcast, "2", 1,
 			"sb#0 send r0>r1 4B: touches bytes -1 to 3 of rank 0's recv, which has 4",
 		},
 		{
-			"memory that is none", script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
+			"memory that is none",
+			script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
 				e.Send(1, tasks.Span{Len: 4})
-			}, sendAll)}, bcast, "2", 1,
+			}, sendAll)},
+			bcast, "2", 1,
 			"sb#0 send r0>r1 4B: touches bytes 0 to 4 of rank 0's Region(0), which has 0",
 		},
 		{
-			"beyond what a peer exposes", script{bcast: on(slots, func(e *submodules.Emitter, c *submodules.Call) {
+			"beyond what a peer exposes",
+			script{bcast: on(slots, func(e *submodules.Emitter, c *submodules.Call) {
 				told := e.Await(0)
 				e.Notify(0, tasks.Span{}, e.Copy(c.Dst, submodules.Exposed(told, 1, 4), told))
-			})}, bcast, "2", 1,
+			})},
+			bcast, "2", 1,
 			"sb#0 copy r1 4B: touches peer(0)[1:5], but sb#0 notify r0>r1 exposes slot[0:4]",
 		},
 		{
-			"before what a peer exposes", script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
+			"before what a peer exposes",
+			script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
 				slot := e.Slot(8)
 				e.Notify(1, slot.Cut(4, 4), e.Copy(slot.Cut(0, 4), c.Dst))
 				e.Await(1)
 			}, func(e *submodules.Emitter, c *submodules.Call) {
 				told := e.Await(0)
 				e.Notify(0, tasks.Span{}, e.Copy(c.Dst, submodules.Exposed(told, -4, 4), told))
-			})}, bcast, "2", 1,
+			})},
+			bcast, "2", 1,
 			"sb#0 copy r1 4B: touches peer(0)[-4:0], but sb#0 notify r0>r1 exposes slot[4:8]",
 		},
 		{
-			"what a peer doesn't expose", script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
+			"what a peer doesn't expose",
+			script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
 				e.Notify(1, tasks.Span{})
 				e.Await(1)
-			}, slots)}, bcast, "2", 1,
+			}, slots)},
+			bcast, "2", 1,
 			"sb#0 copy r1 4B: touches peer(0)[0:4], but sb#0 notify r0>r1 exposes Region(0)[0:0]",
 		},
 		{
-			"a peer's memory behind a recv", script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
+			"a peer's memory behind a recv",
+			script{bcast: on(func(e *submodules.Emitter, c *submodules.Call) {
 				e.Send(1, c.Dst)
 			}, func(e *submodules.Emitter, c *submodules.Call) {
 				got := e.Recv(0, e.Scratch(4))
 				e.Copy(c.Dst, submodules.Exposed(got, 0, 4), got)
-			})}, bcast, "2", 1,
+			})},
+			bcast, "2", 1,
 			"sb#0 copy r1 4B: peer(0)[0:4] is not behind an await",
 		},
 		{
-			"a peer's memory behind a step that isn't there", script{bcast: on(nothing, func(e *submodules.Emitter, c *submodules.Call) {
+			"a peer's memory behind a step that isn't there",
+			script{bcast: on(nothing, func(e *submodules.Emitter, c *submodules.Call) {
 				e.Copy(c.Dst, submodules.Exposed(dag.ID(99), 0, 4))
-			})}, bcast, "2", 1,
+			})},
+			bcast, "2", 1,
 			"sb#0 copy r1 4B: peer(99)[0:4] is not behind an await",
 		},
 	} {

@@ -143,7 +143,7 @@ func Slices(e *submodules.Emitter, c *submodules.Call, offer Offer) {
 	}
 	off, n := slice(c, c.Me)
 	sum, dst, last := c.Src.Cut(off, n), c.Dst.Cut(off, n), mine.Step
-	for i, _ := range c.Others() {
+	for i := range c.Others() {
 		last = e.Reduce(dst, sum, submodules.Exposed(told[i], off, n), last, told[i])
 		sum = dst
 	}

@@ -13,8 +13,12 @@ var shapes = []struct {
 	name  string
 	shape trees.Shape
 }{
-	{"linear", trees.Linear}, {"chain", trees.Chain}, {"kchain", trees.KChain},
-	{"binary", trees.Binary}, {"binomial", trees.Binomial}, {"knomial", trees.Knomial},
+	{"linear", trees.Linear},
+	{"chain", trees.Chain},
+	{"kchain", trees.KChain},
+	{"binary", trees.Binary},
+	{"binomial", trees.Binomial},
+	{"knomial", trees.Knomial},
 }
 
 // sizes are all small ones, and some around what the trees count in.

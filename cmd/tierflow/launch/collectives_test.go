@@ -24,7 +24,8 @@ import (
 
 func init() {
 	rankPrograms["conform"] = conform
-	rankPrograms["sum"] = sums
+	rankPrograms["sum"] = func([]string) { sums(100_000) }
+	rankPrograms["large"] = func([]string) { sums(1 << 20) }
 	rankPrograms["victim"] = victim
 	rankPrograms["lazy"] = lazy
 	rankPrograms["busy"] = busy
@@ -132,14 +133,16 @@ func collectives(ctx context.Context, c *planner.Comm, n int) error {
 	return planner.BarrierNow(ctx, c)
 }
 
-// sums runs the collectives under the built-in plan and says so.
-func sums([]string) {
+// sums runs the collectives on n elements of 4 bytes under the built-in plan and
+// says so.
+func sums(n int) {
 	ctx, cancel := context.WithTimeout(context.Background(), forever)
 	defer cancel()
 	c, err := planner.Join(ctx, nil)
 	check(err)
-	check(collectives(ctx, c, 100_000))
-	fmt.Printf("rank %d of %d on %d nodes is content\n", c.Rank(), c.Size(), c.Topology().Nodes())
+	began := time.Now()
+	check(collectives(ctx, c, n))
+	fmt.Printf("rank %d of %d on %d nodes is content after %v\n", c.Rank(), c.Size(), c.Topology().Nodes(), time.Since(began))
 	check(c.Close())
 }
 
@@ -159,6 +162,8 @@ func victim(args []string) {
 			check(syscall.Kill(os.Getpid(), syscall.SIGKILL))
 		})
 	}
+	check(col.Run(ctx))
+	fmt.Println("has begun")
 	for err == nil {
 		err = col.Run(ctx)
 	}
@@ -168,7 +173,7 @@ func victim(args []string) {
 		check(fmt.Errorf("rank %d: %w", c.Rank(), err))
 	}
 	again := col.Run(ctx)
-	if !errors.Is(again, planner.ErrBroken) || time.Since(seen) > 10*time.Millisecond {
+	if !errors.Is(again, planner.ErrBroken) || time.Since(seen) > time.Second {
 		check(fmt.Errorf("the next call took %v: %w", time.Since(seen), again))
 	}
 	began := time.Now()
@@ -366,7 +371,7 @@ func TestCollectivesKilledRank(t *testing.T) {
 				at, _ := strconv.ParseInt(dead[1], 10, 64)
 				for _, b := range blames {
 					seen, _ := strconv.ParseInt(b[1], 10, 64)
-					if took := time.Duration(seen - at); took > time.Second {
+					if took := time.Duration(seen - at); took > 3*time.Second {
 						t.Errorf("known after %v", took)
 					}
 				}

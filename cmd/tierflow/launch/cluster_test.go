@@ -1,0 +1,115 @@
+//go:build linux
+
+package launch
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// cluster is an emulated one of four nodes, joined by links of 1 Gbit/s.
+type cluster struct {
+	name   string
+	script string
+}
+
+// newCluster brings it up until the test ends, or skips where that can't be.
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("network namespaces are made by root only")
+	}
+	script, err := filepath.Abs("../../../testdata/cluster/cluster")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{fmt.Sprintf("l%xc", os.Getpid()), script}
+	t.Cleanup(func() {
+		if out, err := exec.Command(script, "down", "--name", c.name).CombinedOutput(); err != nil {
+			t.Errorf("cluster down: %v\n%s", err, out)
+		}
+	})
+	out, err := exec.CommandContext(t.Context(), script, "up", "4", "--rate", "1gbit", "--name", c.name).CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 3 {
+		t.Skip(strings.TrimSpace(string(out)))
+	}
+	if err != nil {
+		t.Fatalf("cluster up: %v\n%s", err, out)
+	}
+	return c
+}
+
+// launch starts a job of two ranks on each node from node 0, as a user would.
+func (c *cluster) launch(t *testing.T, program ...string) (*exec.Cmd, *buffer) {
+	t.Helper()
+	options, err := json.Marshal(Options{
+		Hosts:    "node0:2,node1:2,node2:2,node3:2",
+		Launcher: c.script + " rsh --name " + c.name,
+		Program:  rankLine(t, program[0], program[1:]...),
+		Dir:      "/",
+		Timeout:  50 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), c.script, "exec", "--name", c.name, "0", self(t), "launcher")
+	cmd.Env = append(os.Environ(), optionsKey+"="+string(options))
+	out := &buffer{}
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, out
+}
+
+func TestCluster(t *testing.T) {
+	c := newCluster(t)
+	t.Run("conform", func(t *testing.T) {
+		cmd, out := c.launch(t, "conform", "12", "30000")
+		if err := cmd.Wait(); err != nil || count(out.String(), "conforms to true") != 8 {
+			t.Errorf("%v\n%s", err, out.String())
+		}
+	})
+	t.Run("large", func(t *testing.T) {
+		cmd, out := c.launch(t, "large")
+		if err := cmd.Wait(); err != nil || count(out.String(), "on 4 nodes is content") != 8 {
+			t.Errorf("%v\n%s", err, out.String())
+		}
+		t.Log(strings.TrimSpace(string(regexp.MustCompile(`(?m)^.*rank 0 .*$`).Find(bytes.TrimSpace([]byte(out.String()))))))
+	})
+	t.Run("link down", func(t *testing.T) {
+		cmd, out := c.launch(t, "victim", "none")
+		eventually(t, 10*time.Second, func() error {
+			if count(out.String(), "has begun") < 8 {
+				return errors.New("not all ranks have begun")
+			}
+			return nil
+		})
+		time.Sleep(300 * time.Millisecond)
+		down := time.Now()
+		if text, err := exec.Command("ip", "-n", c.name+"3", "link", "set", "eth0", "down").CombinedOutput(); err != nil {
+			t.Fatalf("link down: %v\n%s", err, text)
+		}
+		_ = cmd.Wait() // ranks that are cut off can't say goodbye
+		for _, b := range regexp.MustCompile(`rank ([0-5]) blames (\d) at (\d+)`).FindAllStringSubmatch(out.String(), -1) {
+			at, _ := strconv.ParseInt(b[3], 10, 64)
+			if took := time.Unix(0, at).Sub(down); took > 10*time.Second || b[2] < "6" {
+				t.Errorf("rank %s blames rank %s after %v", b[1], b[2], took)
+			}
+		}
+		if got := count(out.String(), `rank [0-5] blames`); got != 6 {
+			t.Errorf("%d of the other nodes' 6 ranks know:\n%s", got, out.String())
+		}
+	})
+}

@@ -1,0 +1,193 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/tierflow/tierflow/executor/kernel"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+const hostileDigest = 77
+
+// startAlone starts an allreduce on rank 0 of a world of two.
+func startAlone(t *testing.T, w *World, plan string) *Run {
+	t.Helper()
+	topology, err := levels.Parse("2x1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := tasks.ParsePlan(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := tasks.Request{Coll: tasks.Allreduce, Count: 30_000, Type: tasks.Int32, Op: tasks.Sum, InPlace: true}
+	h, err := tasks.Hierarchy(r, topology, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := Binding{Recv: make([]byte, r.Bytes()), Request: r.String(), Digest: hostileDigest}
+	if b.Rest, err = submodules.CompileFor(r, h, p, 0, all.Submodules()); err != nil {
+		t.Fatal(err)
+	}
+	if b.Kernel, err = kernel.For(r.Op, r.Type); err != nil {
+		t.Fatal(err)
+	}
+	run, err := w.Endpoint(0).Comm(0).Bind(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// hostileMessage draws one that a link would let pass: mostly one that the run
+// expects at some time, so that it comes twice, or too early.
+func hostileMessage(r *rand.Rand, size int64) (m message, payload []byte) {
+	pick := func(some ...int64) int64 { return some[r.IntN(len(some))] }
+	if r.IntN(25) > 0 {
+		m = message{
+			kind: kind(pick(int64(creditKind), int64(dataKind), int64(eagerKind), int64(wantKind))),
+			edge: int32(r.IntN(1 + r.IntN(3))), digest: hostileDigest, size: size,
+		}
+		if m.kind == eagerKind && size <= 4096 || m.kind == dataKind {
+			payload = make([]byte, size)
+		}
+		if m.check(int64(len(payload)), 4096) == nil {
+			return m, payload
+		}
+	}
+	for {
+		m = message{
+			kind: kind(1 + r.IntN(int(maxKind)-1)), comm: uint32(pick(0, 0, 0, 0, 1, 9)), seq: uint32(pick(0, 0, 0, 1, 2, 1<<31)),
+			pass: uint32(pick(0, 0, 0, 1)), edge: int32(pick(0, 0, 1, 2, 3, 7, -1, 1<<30)), digest: uint32(pick(hostileDigest, hostileDigest, hostileDigest, 1)),
+			refund: int32(pick(0, 1, 1<<30)), ticket: uint32(pick(0, 1, 2)), size: pick(0, 4, 4000, 4096, 8192, 65536, 120_000, 1<<40), offset: pick(0, 0, 4, 65536),
+		}
+		n := pick(0, m.size, m.size-m.offset, 4096)
+		if n >= 0 && n <= maxFrame && m.check(n, 4096) == nil {
+			return m, make([]byte, n)
+		}
+	}
+}
+
+// A peer that says anything at any time makes a run fail, at worst: nothing
+// panics, and nothing is written outside what it was given.
+func TestHostilePeer(t *testing.T) {
+	failed := 0
+	for round := range 400 {
+		seed := rand.Uint64()
+		draw := rand.New(rand.NewPCG(seed, 0))
+		w := NewWorld(2, Config{})
+		e := w.Endpoint(0)
+		size := []int64{4096, 65536}[round%2]
+		plan := []string{"shape=flat,fs=4KiB,w=4,i=adapt/chain,s=adapt/chain", "shape=flat,fs=64KiB,w=2,i=adapt/binomial,s=adapt/binomial"}[round%2]
+		run := startAlone(t, w, plan)
+		buf := make([]byte, 65536)
+		if _, err := e.Comm(0).Recv(t.Context(), 1, 1, buf); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Comm(0).Send(t.Context(), 1, 2, buf); err != nil {
+			t.Fatal(err)
+		}
+		for range 60 {
+			m, payload := hostileMessage(draw, size)
+			e.mu.Lock()
+			if m.kind.large() {
+				if dst := e.place(1, &m); len(dst) >= len(payload) {
+					copy(dst, payload)
+				}
+				if m.offset+int64(len(payload)) == m.size {
+					m.offset = 0
+					e.deliver(1, &m, nil)
+				}
+			} else {
+				if m.kind == creditKind || m.kind == acceptKind { // of goroutine ranks, which give an address
+					m.addr = unsafe.Pointer(&make([]byte, max(1, min(m.size, 1<<17)))[0])
+				}
+				if m.size <= 1<<17 {
+					e.deliver(1, &m, payload)
+				}
+			}
+			if !run.finished && draw.IntN(3) == 0 {
+				run.advance()
+			}
+			left := 0
+			for i := range run.steps {
+				if run.flags[i]&ended == 0 {
+					left++
+				}
+			}
+			if left != run.left {
+				t.Fatalf("seed %d: %d steps have not ended, the run counts %d", seed, left, run.left)
+			}
+			e.unlock()
+		}
+		e.mu.Lock()
+		if run.finished && run.err != nil {
+			failed++
+			var peer *PeerError
+			if !errors.As(run.err, &peer) && !errors.Is(run.err, ErrMismatch) && !errors.Is(run.err, ErrClosed) {
+				t.Errorf("seed %d: the run ended with %v", seed, run.err)
+			}
+		}
+		e.mu.Unlock()
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if failed == 0 {
+		t.Error("no run has failed: the messages are too harmless")
+	}
+}
+
+// What a step was told already, or can't be told yet, is a broken peer's.
+func TestHostilePeerRepeats(t *testing.T) {
+	const small, large = "shape=flat,fs=4KiB,w=4,i=adapt/chain,s=adapt/chain", "shape=flat,fs=64KiB,w=2,i=adapt/binomial,s=adapt/binomial"
+	for name, test := range map[string]struct {
+		plan string
+		size int64
+		edge int32
+		says []kind
+	}{
+		"data twice":          {large, 65536, 0, []kind{dataKind, dataKind}},
+		"credit twice":        {large, 65536, 0, []kind{dataKind, creditKind, creditKind}},
+		"eager twice":         {small, 4096, 20, []kind{eagerKind, eagerKind}},
+		"data without credit": {small, 4096, 20, []kind{dataKind}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := NewWorld(2, Config{})
+			defer w.Close()
+			e, run := w.Endpoint(0), startAlone(t, w, test.plan)
+			e.mu.Lock()
+			for i, k := range test.says {
+				if len(e.failing) > 0 {
+					t.Fatalf("failed before message %d", i)
+				}
+				m := message{kind: k, edge: test.edge, digest: hostileDigest, size: test.size}
+				if k == creditKind {
+					m.addr = pointer(make([]byte, test.size))
+				}
+				var payload []byte
+				if k == eagerKind {
+					payload = make([]byte, test.size)
+				}
+				e.deliver(1, &m, payload)
+				if i == 0 {
+					run.advance()
+				}
+			}
+			e.unlock()
+			if !errors.Is(run.err, ErrProtocol) {
+				t.Errorf("the run's error is %v", run.err)
+			}
+		})
+	}
+}

@@ -1,0 +1,109 @@
+package join
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// maxDomain is the longest name of a NUMA domain, in bytes.
+const maxDomain = 63
+
+// maxCPUs bounds what a list of CPUs may name; kernels know fewer.
+const maxCPUs = 1 << 16
+
+// affinity is the CPUs that a process may run on.
+type affinity struct {
+	count int
+	has   func(cpu int) bool
+}
+
+// numaDomain names the one NUMA domain that holds all CPUs of mine, "" if they lie
+// in several or the system (rooted at /sys) tells of none.
+func numaDomain(sys fs.FS, mine affinity) (string, error) {
+	lists, err := fs.Glob(sys, "devices/system/node/node[0-9]*/cpulist")
+	if err != nil {
+		return "", err
+	}
+	for _, name := range lists {
+		text, err := fs.ReadFile(sys, name)
+		if err != nil {
+			return "", err
+		}
+		cpus, err := parseCPUs(strings.TrimSpace(string(text)))
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
+		inside := 0
+		for _, cpu := range cpus {
+			if mine.has(cpu) {
+				inside++
+			}
+		}
+		switch {
+		case inside == 0:
+			continue
+		case inside < mine.count:
+			return "", nil
+		}
+		domain := "numa" + strings.TrimPrefix(path.Base(path.Dir(name)), "node")
+		return domain, checkDomain(domain)
+	}
+	return "", nil
+}
+
+// parseCPUs reads a kernel's list of CPUs, ascending: 0-3,8; empty for a domain of
+// memory only.
+func parseCPUs(list string) ([]int, error) {
+	var cpus []int
+	if list == "" {
+		return nil, nil
+	}
+	for _, item := range strings.Split(list, ",") {
+		low, high, isRange := strings.Cut(item, "-")
+		if !isRange {
+			high = low
+		}
+		first, err := strconv.ParseUint(low, 10, 32)
+		last, errLast := strconv.ParseUint(high, 10, 32)
+		previous := -1
+		if len(cpus) > 0 {
+			previous = cpus[len(cpus)-1]
+		}
+		if errors.Join(err, errLast) != nil || last >= maxCPUs || first > last || int(first) <= previous {
+			return nil, fmt.Errorf("CPUs %.60q; allowed are ascending numbers and ranges below %d, such as 0-3,8", list, maxCPUs)
+		}
+		for cpu := int(first); cpu <= int(last); cpu++ {
+			cpus = append(cpus, cpu)
+		}
+	}
+	return cpus, nil
+}
+
+// checkDomain keeps to what a topology allows in names; "" is an unknown domain.
+func checkDomain(name string) error {
+	bad := func(r rune) bool {
+		return !strings.ContainsRune("._-", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}
+	if len(name) > maxDomain || strings.ContainsFunc(name, bad) {
+		return fmt.Errorf("NUMA domain %.70q; allowed are up to %d ASCII letters, digits and . _ -", name, maxDomain)
+	}
+	return nil
+}
+
+// domain is what the configuration says, else the system. A system that can't be
+// understood is worth a line, not a failed join.
+func (c *Config) domain(system func() (string, error)) string {
+	if c.NUMA != "" {
+		return c.NUMA
+	}
+	domain, err := system()
+	if err != nil {
+		c.logger().Warn("NUMA domain unknown", "rank", c.Rank, "error", err)
+		return ""
+	}
+	return domain
+}
