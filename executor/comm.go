@@ -154,7 +154,9 @@ func (c *Comm) deliver(from levels.Rank, m *message, payload []byte) {
 		c.departed(departure{from, m.seq, true})
 		return
 	}
-	switch r := c.find(m.seq); {
+	r := c.find(m.seq)
+	c.hasCome(from, r, m)
+	switch {
 	case r != nil && r.digest != m.digest, r == nil && c.differed(m):
 		c.mismatch(from, m.seq)
 	case r != nil && m.kind == probeKind, r == nil && c.over(m.seq):
@@ -269,6 +271,9 @@ func (c *Comm) over(seq uint32) bool { return int32(seq-c.seq) < 0 }
 func (c *Comm) catchUp(r *Run) {
 	kept := c.early[:0]
 	for _, m := range c.early {
+		if m.seq == r.seq {
+			r.came.set(c.local[m.from])
+		}
 		switch {
 		case m.seq != r.seq:
 			kept = append(kept, m)
@@ -341,6 +346,7 @@ func (c *Comm) breakUp(by levels.Rank, err error) {
 	if by != c.e.rank {
 		c.broken = &PeerError{Rank: at, Err: err}
 	}
+	c.e.flight.Break(c.id, int32(by), c.broken)
 	if log := c.e.world.config.Log; log != nil {
 		log.Error("communicator broken", "rank", c.me, "comm", c.id, "err", c.broken)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -20,6 +21,7 @@ type Endpoint struct {
 	rank      levels.Rank
 	transport transport
 	tickets   atomic.Uint32 // of transfers
+	flight    *flight.Ring  // what happened last; guarded by mu
 
 	mu      sync.Mutex // guards all below, and the runs' state
 	peers   []peerState
@@ -82,6 +84,7 @@ func (e *Endpoint) suspect(c *Comm, rank levels.Rank, err error) {
 
 func newEndpoint(w *World, rank levels.Rank, size int, t transport) *Endpoint {
 	e := &Endpoint{world: w, rank: rank, transport: t, comms: map[uint32]*Comm{}}
+	e.flight = flight.New(int(rank), size, w.config.RecorderEvents)
 	e.peers = make([]peerState, size)
 	for i := range e.peers {
 		e.peers[i].budget = w.config.EagerBudget
@@ -142,6 +145,7 @@ func (e *Endpoint) Close() error {
 // post sends e.out, with what is owed to the peer.
 func (e *Endpoint) post(to levels.Rank, payload []byte) {
 	e.refund(to)
+	e.note(flight.Sent, to, &e.out)
 	e.transport.post(to, &e.out, payload)
 }
 
@@ -149,6 +153,7 @@ func (e *Endpoint) post(to levels.Rank, payload []byte) {
 // told when src has left.
 func (e *Endpoint) put(to levels.Rank, src []byte, by putter) (done bool) {
 	e.refund(to)
+	e.note(flight.Sent, to, &e.out)
 	token := e.puts.add(by)
 	if done = e.transport.put(to, &e.out, src, token); done {
 		e.puts.take(token)
@@ -192,6 +197,7 @@ func (e *Endpoint) waste(from levels.Rank, k kind, payload int) {
 
 // deliver takes one message from the link.
 func (e *Endpoint) deliver(from levels.Rank, m *message, payload []byte) {
+	e.note(flight.Received, from, m)
 	e.peers[from].budget += int64(m.refund)
 	if m.kind != returnKind {
 		e.comm(m.comm).deliver(from, m, payload)

@@ -43,6 +43,10 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 	if config.EagerMax > processEagerMax {
 		return nil, fmt.Errorf("EagerMax of %d bytes; between processes at most %d", config.EagerMax, processEagerMax)
 	}
+	sharing := len(neighbours(t, rank))
+	if err := EnoughDescriptors(sharingDescriptors(sharing), fmt.Sprintf("rank %d, one of %d on its node,", rank, sharing)); err != nil {
+		return nil, err
+	}
 	p, err := newProcess(t.Size())
 	if err != nil {
 		return nil, err
@@ -198,6 +202,9 @@ func (p *process) share(ctx context.Context, eagerMax int64, job Job, rank level
 	if len(node) == 1 {
 		return nil
 	}
+	if err := enoughMemory(len(node)); err != nil {
+		return err
+	}
 	fd, mem, err := newMemory()
 	if err != nil {
 		return err
@@ -262,6 +269,11 @@ func newMemory() (fd int, mem []byte, err error) {
 	}
 	if err == nil {
 		mem, err = unix.Mmap(fd, 0, segmentBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	}
+	if err == nil {
+		if err = commit(fd, 0, pageSize); err != nil {
+			_ = unix.Munmap(mem)
+		}
 	}
 	if err != nil {
 		unix.Close(fd)

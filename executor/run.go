@@ -64,6 +64,8 @@ type Run struct {
 	startedAt int64 // ns, if traced
 
 	started bool
+	came    rankSet // ranks of the communicator that are, or were, in this run too
+	told    rankSet // those that were told that this one is
 }
 
 // flag is what has happened to a step in this pass.
@@ -106,6 +108,7 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 	if c.e.world.config.Hooks.Step != nil {
 		r.begun = make([]int64, steps)
 	}
+	r.came, r.told = newRankSet(c.Size()), newRankSet(c.Size())
 	r.memory[tasks.Scratch] = aligned(scratch)
 	shared, err := r.allocate(backup + slots)
 	if err != nil {
@@ -194,10 +197,13 @@ func (r *Run) start(ctx context.Context) error {
 	r.reopen()
 	r.pass, r.moved, r.since, r.reported = 0, true, time.Time{}, 0
 	r.startedAt = 0
+	clear(r.came)
+	clear(r.told)
 	if e.world.config.Hooks.Run != nil {
 		r.startedAt = e.now()
 	}
 	e.runs = append(e.runs, r)
+	e.flight.Begin(c.id, r.seq, r.b.Request, r.need())
 	c.counters.Runs++
 	c.missing(r)
 	r.beginPass()
@@ -291,6 +297,7 @@ func (r *Run) finish(err error) {
 		}
 	}
 	r.ready = r.ready[:0]
+	e.flight.End(r.comm.id, r.seq, r.pass, err != nil)
 	if err != nil {
 		r.discard()
 	}

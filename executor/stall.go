@@ -20,17 +20,21 @@ func (e *Endpoint) lookAround() {
 	e.judge(now)
 	for _, r := range e.runs {
 		if r.moved || r.since.IsZero() {
+			if r.probed {
+				e.flight.Move(r.comm.id, r.seq)
+			}
 			r.moved, r.probed, r.since, r.reported = false, false, now, e.world.config.StallAfter
 			continue
 		}
 		if !r.probed {
 			r.probed = true // once: a probe that comes early is kept
 			r.probe()
+			r.noteWait(now.Sub(r.since))
 		}
 		if limit := r.reported; limit > 0 && now.Sub(r.since) >= limit {
 			r.reported *= 2
-			if log := e.world.config.Log; log != nil {
-				log.Warn("stalled", "rank", r.comm.me, "request", r.b.Request, "waits", r.waits(), "for", now.Sub(r.since).Round(tick))
+			if log := e.world.config.Stalls; log != nil {
+				log.Warn("stalled", "rank", r.comm.me, "request", r.b.Request, "waits", r.waits(), "for", now.Sub(r.since).Round(tick), "missing", r.absent())
 			}
 		}
 	}
@@ -65,12 +69,11 @@ func (r *Run) stuck(f func(s *submodules.Step, peer levels.Rank)) {
 
 // probe tells each rank that is waited for where this one is.
 func (r *Run) probe() {
-	told := make(map[levels.Rank]bool)
-	r.stuck(func(s *submodules.Step, peer levels.Rank) {
-		if !told[peer] {
-			told[peer] = true
-			r.say(probeKind, s)
-			r.comm.e.post(peer, nil)
+	clear(r.told)
+	r.stuck(func(_ *submodules.Step, peer levels.Rank) {
+		if n := r.comm.local[peer]; !r.told.has(n) {
+			r.told.set(n)
+			r.comm.present(peer, r.seq, r.digest)
 		}
 	})
 }
@@ -78,18 +81,20 @@ func (r *Run) probe() {
 // maxWaits bounds the steps that a stall report names.
 const maxWaits = 8
 
-// waits says what the run waits for: ib#3 recv r4>r5 64KiB, ….
+// waits says what the run waits for, from ranks that have not come first: ib#3
+// recv r4>r5 64KiB, ….
 func (r *Run) waits() string {
-	var labels []string
-	more := 0
-	r.stuck(func(s *submodules.Step, _ levels.Rank) {
-		if len(labels) < maxWaits {
-			labels = append(labels, r.prog.Label(s))
+	var labels, others []string
+	r.stuck(func(s *submodules.Step, peer levels.Rank) {
+		if r.came.has(r.comm.local[peer]) {
+			others = append(others, r.prog.Label(s))
 		} else {
-			more++
+			labels = append(labels, r.prog.Label(s))
 		}
 	})
-	text := strings.Join(labels, ", ")
+	labels = append(labels, others...)
+	more := max(0, len(labels)-maxWaits)
+	text := strings.Join(labels[:len(labels)-more], ", ")
 	if more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
@@ -101,9 +106,13 @@ func (r *Run) waits() string {
 func (e *Endpoint) Waiting() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	return e.waiting()
+}
+
+func (e *Endpoint) waiting() []string {
 	var all []string
 	for _, r := range e.runs {
-		all = append(all, fmt.Sprintf("rank %d, %s: %s", r.comm.me, r.b.Request, r.waits()))
+		all = append(all, fmt.Sprintf("rank %d, %s: %s", r.comm.me, r.b.Request, r.waitsFor()))
 	}
 	for _, c := range e.comms {
 		for _, t := range c.sends {

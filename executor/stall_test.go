@@ -56,7 +56,7 @@ func TestStall(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- runs[1].Do(t.Context()) }()
 		synctest.Wait()
-		if got, want := fmt.Sprint(w.Endpoint(1).Waiting()), "[rank 1, bcast 3 i32 root 0: ib#0 recv r0>r1 12B]"; got != want {
+		if got, want := fmt.Sprint(w.Endpoint(1).Waiting()), "[rank 1, bcast 3 i32 root 0: waits for r0: ib#0 recv r0>r1 12B]"; got != want {
 			t.Errorf("waiting: %s, want %s", got, want)
 		}
 		time.Sleep(5 * time.Second)
@@ -67,9 +67,9 @@ func TestStall(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []string{
-			`level=WARN msg=stalled rank=1 request="bcast 3 i32 root 0" waits="ib#0 recv r0>r1 12B" for=1s`,
-			`level=WARN msg=stalled rank=1 request="bcast 3 i32 root 0" waits="ib#0 recv r0>r1 12B" for=2s`,
-			`level=WARN msg=stalled rank=1 request="bcast 3 i32 root 0" waits="ib#0 recv r0>r1 12B" for=4s`,
+			`level=WARN msg=stalled rank=1 request="bcast 3 i32 root 0" waits="ib#0 recv r0>r1 12B" for=1s missing=r0`,
+			`level=WARN msg=stalled rank=1 request="bcast 3 i32 root 0" waits="ib#0 recv r0>r1 12B" for=2s missing=r0`,
+			`level=WARN msg=stalled rank=1 request="bcast 3 i32 root 0" waits="ib#0 recv r0>r1 12B" for=4s missing=r0`,
 		}
 		if got := strings.Join(log.all, "\n"); got != strings.Join(want, "\n") {
 			t.Errorf("logged\n%s\nwant\n%s", got, strings.Join(want, "\n"))

@@ -228,6 +228,9 @@ func (e *Endpoint) drive(n *ending) {
 			e.pause()
 		case idle < e.world.spin:
 			idle++
+			if idle%16 == 0 {
+				e.flight.Tick()
+			}
 			e.mu.Unlock()
 			e.transport.yield(idle)
 			e.mu.Lock()
@@ -243,6 +246,7 @@ func (e *Endpoint) sleep() {
 	e.mu.Unlock()
 	ticked := e.transport.park(done)
 	e.mu.Lock()
+	e.flight.Tick()
 	e.pause()
 	if ticked {
 		e.lookAround()

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"errors"
 	"log/slog"
 	"maps"
 	"runtime"
@@ -30,6 +31,11 @@ type Config struct {
 	// NoPeerReads keeps processes from reading each other's memory by
 	// process_vm_readv, as if the kernel forbade it.
 	NoPeerReads bool
+	// RecorderEvents is how many of the last events each rank keeps, see package
+	// flight. 0: 1024; negative: none, and no recording.
+	RecorderEvents int
+	// Stalls gets stall reports in place of Log. nil: Log.
+	Stalls *slog.Logger
 	// Link, if not nil, makes messages take their time between ranks.
 	Link Shaper
 }
@@ -48,6 +54,9 @@ func (c Config) withDefaults() Config {
 	c.EagerBudget = min(c.EagerBudget, 1<<30)
 	if c.Hooks.Epoch.IsZero() {
 		c.Hooks.Epoch = time.Now()
+	}
+	if c.Stalls == nil {
+		c.Stalls = c.Log
 	}
 	if c.StallAfter == 0 {
 		c.StallAfter = 10 * time.Second
@@ -190,8 +199,9 @@ func (w *World) Close() error {
 	if w.clock != nil {
 		w.clock.stop()
 	}
+	var err error
 	if w.control != nil {
-		return w.control.close()
+		err = w.control.close()
 	}
-	return nil
+	return errors.Join(err, w.endRecordings())
 }

@@ -44,11 +44,21 @@ type Options struct {
 	// Plan forces plans, in the grammar of [tasks.ParseForced]; what it leaves
 	// open is decided as always. Empty: the environment's TIERFLOW_PLAN.
 	Plan string
-	// Log gets failures and stall reports. nil: none.
+	// Log gets failures and stall reports. nil: none; but ranks that are processes
+	// then report stalls to [slog.Default], which is standard error unless the
+	// program says otherwise: nobody else could say why a job stands still.
 	Log *slog.Logger
 	// StallAfter is how long a collective waits before Log hears what for.
 	// 0: 10 s; negative: never.
 	StallAfter time.Duration
+	// Recorder is a file in which each rank keeps its last events, for tierflow trace
+	// --recorder to read even after a kill -9; %r stands for the rank. Empty: the
+	// environment's TIERFLOW_RECORDER; if that is empty too, no file.
+	Recorder string
+	// DumpOnQuit makes SIGQUIT print what each rank waits for to standard error, see
+	// [executor.World.Dump]; so does TIERFLOW_DUMP=1 in the environment. The process
+	// goes on, unless it gets a second SIGQUIT within a second.
+	DumpOnQuit bool
 	// Hooks watch every step, see package trace. Zero: none.
 	Hooks trace.Hooks
 	// NoPeerReads keeps processes of a node from copying straight from each other's
@@ -80,8 +90,9 @@ type Comm struct {
 // world counts the ranks of this process that have not closed yet.
 type world struct {
 	*executor.World
-	open atomic.Int32
-	lent sync.Map // unsafe.Pointer of what Alloc returned → func() that frees it
+	open  atomic.Int32
+	quiet func()   // ends dumps on SIGQUIT; nil without
+	lent  sync.Map // unsafe.Pointer of what Alloc returned → func() that frees it
 }
 
 // Local makes a communicator of goroutine ranks, one Comm for each rank of the
@@ -106,6 +117,9 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 		return nil, err
 	}
 	w := &world{World: executor.NewWorld(t.Size(), o.config())}
+	if err := o.observe(w); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
 	w.open.Store(int32(t.Size()))
 	comms := make([]*Comm, t.Size())
 	for r := range comms {
@@ -224,6 +238,9 @@ func (c *Comm) Close() error {
 	err := c.comm.Endpoint().Close()
 	if c.world.open.Add(-1) == 0 {
 		err = errors.Join(err, c.world.Close())
+		if c.world.quiet != nil {
+			c.world.quiet()
+		}
 	}
 	return err
 }

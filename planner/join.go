@@ -46,6 +46,9 @@ func JoinAs(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
 	if cfg.Log == nil {
 		cfg.Log = o.Log
 	}
+	if err := executor.EnoughDescriptors(joinDescriptors(cfg), fmt.Sprintf("joining a job of %d ranks as rank %d", cfg.Size, cfg.Rank)); err != nil {
+		return nil, err
+	}
 	job, err := join.Join(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -55,6 +58,16 @@ func JoinAs(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
 		return nil, errors.Join(err, job.Close(ctx))
 	}
 	return c, nil
+}
+
+// joinDescriptors is about what entering a job opens: listeners, the edges of the
+// control tree, and on rank 0 a connection to everyone.
+func joinDescriptors(cfg join.Config) int {
+	const edges = 16
+	if cfg.Rank == 0 {
+		return edges + cfg.Size
+	}
+	return edges
 }
 
 // enter agrees on what rank 0 forces and opens the data plane.
@@ -69,12 +82,16 @@ func enter(ctx context.Context, job *join.Job, o *Options) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := executor.NewProcess(ctx, job, job.Rank, job.Topology, o.config())
+	w, err := executor.NewProcess(ctx, job, job.Rank, job.Topology, o.processConfig())
 	if err != nil {
 		return nil, err
 	}
+	entered := &world{World: w}
+	if err := o.observe(entered); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
 	c := &Comm{
-		comm: w.Endpoint(job.Rank).Comm(0), world: &world{World: w}, topology: job.Topology,
+		comm: w.Endpoint(job.Rank).Comm(0), world: entered, topology: job.Topology,
 		registry: registry, forced: forced, origin: origin,
 		cache: map[tasks.Request]*Collective{},
 	}

@@ -49,7 +49,8 @@ var arrows = map[string][]string{
 	"levels/join":     {"levels"},
 	"executor/trace":  {"levels"},
 	"executor/kernel": {"tasks"},
-	"executor":        {"submodules", "executor/kernel", "executor/trace"},
+	"executor/flight": {},
+	"executor":        {"submodules", "executor/kernel", "executor/trace", "executor/flight"},
 
 	"costs":         {"tasks"},
 	"costs/measure": {"costs", "executor"},
@@ -67,7 +68,7 @@ var libraries = map[string][]string{
 	"github.com/google/go-cmp":      {"dag/dagtest"},
 	"github.com/spf13/cobra":        {"cmd/tierflow"},
 	"golang.org/x/sync":             {"executor", "planner", "costs/measure", "cmd/tierflow"},
-	"golang.org/x/sys":              {"levels/join", "executor", "executor/kernel", "cmd/tierflow/launch"},
+	"golang.org/x/sys":              {"levels/join", "executor", "executor/kernel", "executor/flight", "cmd/tierflow/launch"},
 	"gonum.org/v1/gonum":            {"costs", "cmd/tierflow"},
 }
 

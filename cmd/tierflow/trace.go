@@ -24,6 +24,9 @@ type tracing struct {
 	format string
 	out    string
 	width  int
+	last   int
+
+	recorded []string // files to read in place of a run
 
 	reg      submodules.Registry
 	request  tasks.Request
@@ -34,7 +37,7 @@ type tracing struct {
 func (a app) traceCommand() *cobra.Command {
 	r := &tracing{reg: a.registry}
 	c := &cobra.Command{
-		Use:   "trace OP",
+		Use:   "trace OP | trace --recorder FILE [FILE...]",
 		Short: "Run a collective once and show when each step ran",
 		Long: `Runs a collective (bcast, allreduce or barrier) twice on goroutine ranks and
 records every step of the second run, on all ranks. perfetto writes a file for
@@ -43,13 +46,30 @@ rank and level: b while a bcast was in progress, r a reduction, * both.
 
 It also says how much of the work inside nodes (sb) went on while the link between
 nodes was busy (ib): what the pipeline of segments is for. Waiting for a peer in
-shared memory does not count as work.`,
+shared memory does not count as work.
+
+--recorder runs nothing: it reads what the ranks of a job recorded to files, see
+TIERFLOW_RECORDER, and prints each rank's last events, oldest first, and what it was
+in when the file ends: also of ranks that are stuck, or were killed.`,
 		Example: `  tierflow trace allreduce --topo 4x2 --bytes 1MiB -o trace.json
   tierflow trace bcast --link i=10gbit,20us --plan fs=64KiB --format text
   tierflow trace allreduce --format text --plan shape=han-lockstep,fs=128KiB
-  tierflow trace allreduce --bytes 64KiB -o -`,
-		Args: operand(whichCollective),
+  tierflow trace allreduce --bytes 64KiB -o -
+  tierflow trace --recorder job.0.rec job.1.rec`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(r.recorded) > 0 {
+				return nil
+			}
+			return operand(whichCollective)(c, args)
+		},
 		RunE: interruptible(func(c *cobra.Command, args []string) error {
+			if len(r.recorded) > 0 {
+				s, err := readRecordings(c, r, args)
+				if err != nil {
+					return err
+				}
+				return s.run(c.OutOrStdout())
+			}
 			if err := r.read(args[0]); err != nil {
 				return err
 			}
@@ -62,6 +82,8 @@ shared memory does not count as work.`,
 	f := c.Flags()
 	f.StringVar(&r.link, "link", "", linkText+" (default "+defaultLink+" if there are nodes)")
 	f.StringVar(&r.format, "format", "perfetto", "perfetto or text")
+	f.StringArrayVar(&r.recorded, "recorder", nil, "read recordings from this file, and those named after it, and run nothing")
+	f.IntVar(&r.last, "last", 20, "how many of the last events of each recording to print, 0 for all")
 	f.IntVar(&r.width, "width", 100, "columns of a text timeline")
 	f.StringVarP(&r.out, "output", "o", "", "file to write, - for standard output (text needs none)")
 	return c

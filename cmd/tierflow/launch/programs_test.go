@@ -126,7 +126,7 @@ func chatty([]string) {
 // signals prints the signals it gets, and ends with the first SIGTERM.
 func signals([]string) {
 	ch := make(chan os.Signal, 8)
-	signal.Notify(ch, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTERM)
+	signal.Notify(ch, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTERM)
 	fmt.Println("listening")
 	for s := range ch {
 		fmt.Println("got", nameOf(s))

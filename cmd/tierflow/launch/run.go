@@ -12,9 +12,9 @@ import (
 // The status is the first failing rank's (128 + number for a signal); 124 for Options.Timeout; 127 and 126 when the
 // program is missing or can't be run on a host; 125 for everything else.
 //
-// While it runs, SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 go to all ranks and a second SIGINT kills them; so ctx must
-// not be tied to these signals. When ctx ends, so does the job. Of stdin only a host file named "-" is read. One Run at a
-// time per process.
+// While it runs, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 go to all ranks and a second SIGINT kills them; so
+// ctx must not be tied to these signals. When ctx ends, so does the job. Of stdin only a host file named "-" is read. One
+// Run at a time per process.
 func Run(ctx context.Context, opts Options, stdin io.Reader, stdout, stderr io.Writer) (exitStatus int, err error) {
 	opts, err = opts.withDefaults()
 	if err != nil {

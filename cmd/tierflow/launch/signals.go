@@ -18,6 +18,7 @@ var signalNames = []struct {
 	{syscall.SIGHUP, "HUP"},
 	{syscall.SIGUSR1, "USR1"},
 	{syscall.SIGUSR2, "USR2"},
+	{syscall.SIGQUIT, "QUIT"},
 	{syscall.SIGKILL, "KILL"},
 }
 

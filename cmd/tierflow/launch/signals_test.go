@@ -72,7 +72,7 @@ func parentOf(t *testing.T, pid int) int {
 func TestSignalsAreForwarded(t *testing.T) {
 	cmd, out := launcher(t, Options{Hosts: "a,b", Launcher: launcherLocal, Program: rankLine(t, "signals")})
 	out.await(t, 2, "listening")
-	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGHUP} {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGHUP, syscall.SIGQUIT} {
 		cmd.Process.Signal(s)
 		out.await(t, 2, "got "+nameOf(s))
 	}

@@ -1,0 +1,71 @@
+package executor_test
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// A dump names for each rank what it waits for, or that it is in no call, and the
+// last events; and the job goes on.
+func TestDump(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := executor.NewWorld(2, executor.Config{StallAfter: -1})
+		defer w.Close()
+		runs := crossed(t, w, 0)
+		done := make(chan error)
+		go func() { done <- runs[1].Do(t.Context()) }()
+		time.Sleep(2050 * time.Millisecond)
+		var b bytes.Buffer
+		w.Dump(&b)
+		want := regexp.MustCompile(`^rank 0: in no call
+rank 1, bcast 3 i32 root 0: waits for r0 since 1\.9 s: ib#0 recv r0>r1 12B
+-2\.\d{6}s  rank 1  begin +bcast 3 i32 root 0 #0
+-1\.\d{6}s  rank 1  sent +to rank 0 +probe edge 0, 0 bytes +bcast 3 i32 root 0 #0
+-1\.\d{6}s  rank 1  wait +for rank 0  edge 0, 12 bytes +bcast 3 i32 root 0 #0
+`)
+		if !want.Match(b.Bytes()) {
+			t.Errorf("dumped\n%s\nwant %s", &b, want)
+		}
+		if err := runs[0].Do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A rank whose operation takes for ever doesn't keep the others from being dumped.
+func TestDumpWhileComputing(t *testing.T) {
+	h, p := parse(t, "2", "shape=flat,fs=all,w=1,s=adapt/binomial")
+	w := newWorld(t, 2, executor.Config{})
+	entered, leave := make(chan bool, 2), make(chan bool)
+	op := tasks.UserOp("slow", true, func(a, b int32) int32 {
+		entered <- true
+		<-leave
+		return a + b
+	})
+	request := tasks.Request{Coll: tasks.Allreduce, Count: 1, Type: tasks.Int32, Op: op, InPlace: true}
+	runs := job{w, h, request, p}.bind(t, nil, raws(numbers(2, 1)))
+	succeed(t, w, func(ctx context.Context, r int) error {
+		if r == 0 {
+			go func() {
+				<-entered
+				defer close(leave)
+				var b bytes.Buffer
+				w.Dump(&b)
+				if !regexp.MustCompile(`(?m)^rank 0: computes$`).Match(b.Bytes()) || !bytes.Contains(b.Bytes(), []byte("rank 1, allreduce")) {
+					t.Errorf("dumped\n%s", &b)
+				}
+			}()
+		}
+		return runs[r].Do(ctx)
+	})
+}

@@ -1,0 +1,58 @@
+package flight
+
+import "fmt"
+
+// Kind is what an event tells. The zero value is invalid.
+type Kind uint8
+
+// The kinds of events.
+const (
+	_        Kind = iota
+	RunBegin      // a call was started; Bytes is the size of its buffer
+	RunEnd        // it ended well
+	RunFail       // it ended with an error
+	Waiting       // it has stood still for a while; Peer and Edge are one of those that it waits for
+	Sent          // a message was handed to the link
+	Received      // a message came
+	Broken        // the communicator broke; Peer is the rank that is blamed
+	maxKind
+)
+
+var kindNames = [maxKind]string{
+	RunBegin: "begin", RunEnd: "end", RunFail: "fail", Waiting: "wait", Sent: "sent", Received: "received", Broken: "broken",
+}
+
+// String is the kind's name.
+func (k Kind) String() string {
+	if k == 0 || k >= maxKind {
+		return fmt.Sprintf("kind(%d)", uint8(k))
+	}
+	return kindNames[k]
+}
+
+// Messages are the names of the executor's kinds of messages, by number.
+var Messages = []string{
+	1: "eager", 2: "data", 3: "credit", 4: "want", 5: "notify", 6: "return", 7: "probe",
+	8: "bye", 9: "tagged", 10: "offer", 11: "accept", 12: "arrived",
+}
+
+func messageName(m uint8) string {
+	if m == 0 || int(m) >= len(Messages) {
+		return fmt.Sprintf("message(%d)", m)
+	}
+	return Messages[m]
+}
+
+// Event is one thing that happened on a rank. Ranks are those of the world.
+type Event struct {
+	Time    int64  // nanoseconds since the recording's start, see [Ring.Tick]
+	Comm    uint32 // communicator
+	Seq     uint32 // of the call on it
+	Pass    uint32 // of the call's program
+	Kind    Kind
+	Message uint8  // of Sent and Received, see [Messages]
+	stamp   uint16 // the low bits of the event's number: a slot that is half overwritten has another
+	Peer    int32  // -1: none
+	Edge    int32  // of the program; a point-to-point message's tag
+	Bytes   int64
+}

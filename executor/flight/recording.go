@@ -1,0 +1,156 @@
+package flight
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Recording is a ring as it was read.
+type Recording struct {
+	Name        string // of the file
+	Rank, Ranks int
+	PID         int
+	Start       time.Time
+	Seen        time.Duration // the last sign of life, since Start
+	Closed      bool          // the rank left in good order
+	Total       uint64        // events that there were
+	Events      []Event       // those that are left, the oldest first
+	Calls       []Call        // the last ones, the oldest first
+	Failure     string        // the last failure of a communicator; empty: none
+	FailedAt    time.Duration // since Start
+}
+
+// Call is one run of a program on a rank.
+type Call struct {
+	Comm, Seq uint32
+	Request   string
+	Begun     time.Duration // since the recording's start
+	Ended     time.Duration // 0: not yet
+	Waits     string        // what it stands still for; empty: it moves, or has ended
+	Since     time.Duration // from when on
+}
+
+// ReadRecording reads the bytes of a file, which is called name in errors. A
+// recording that goes on meanwhile can be read too: events that were being
+// overwritten are left out.
+func ReadRecording(name string, data []byte) (*Recording, error) {
+	bad := func(offset int, format string, args ...any) (*Recording, error) {
+		return nil, fmt.Errorf("recording %s: offset %d: %s", name, offset, fmt.Sprintf(format, args...))
+	}
+	var h header
+	if len(data) < headerBytes {
+		return bad(len(data), "the file ends in the header of %d bytes", headerBytes)
+	}
+	if _, err := binary.Decode(data, binary.LittleEndian, &h); err != nil {
+		return bad(0, "%v", err)
+	}
+	switch {
+	case h.Magic != magic:
+		return bad(0, "begins with %q, want %q: this is no recording", h.Magic[:], magic[:])
+	case h.Version != version:
+		return bad(8, "version %d; this program reads version %d", h.Version, version)
+	case h.Ranks < 1 || h.Rank < 0 || h.Rank >= h.Ranks:
+		return bad(12, "rank %d of %d", h.Rank, h.Ranks)
+	case h.Events < 1 || h.Events > MaxEvents || h.Events&(h.Events-1) != 0:
+		return bad(32, "a ring of %d events; allowed are powers of two up to %d", h.Events, MaxEvents)
+	case h.Calls != calls:
+		return bad(36, "%d calls, want %d", h.Calls, calls)
+	case int(h.FailLen) > len(h.Fail):
+		return bad(60, "a failure of %d bytes; there is room for %d", h.FailLen, len(h.Fail))
+	case len(data) != fileBytes(int(h.Events)):
+		return bad(len(data), "the file has %d bytes; with %d events it has %d", len(data), h.Events, fileBytes(int(h.Events)))
+	}
+	r := &Recording{
+		Name: name, Rank: int(h.Rank), Ranks: int(h.Ranks), PID: int(h.PID), Start: time.Unix(0, h.Start),
+		Seen: time.Duration(h.Seen), Closed: h.Closed != 0, Total: h.Count,
+		Failure: clean(h.Fail[:h.FailLen]), FailedAt: time.Duration(h.FailAt),
+	}
+	if err := r.readCalls(data); err != nil {
+		return nil, err
+	}
+	r.readEvents(data[headerBytes+calls*callBytes:], uint64(h.Events))
+	return r, nil
+}
+
+func (r *Recording) readCalls(data []byte) error {
+	for i := range calls {
+		at := headerBytes + i*callBytes
+		var c call
+		if _, err := binary.Decode(data[at:], binary.LittleEndian, &c); err != nil {
+			return fmt.Errorf("recording %s: offset %d: %w", r.Name, at, err)
+		}
+		if int(c.TextLen) > len(c.Text) || int(c.WaitLen) > len(c.Wait) {
+			return fmt.Errorf("recording %s: offset %d: texts of %d and %d bytes; there is room for %d and %d",
+				r.Name, at+32, c.TextLen, c.WaitLen, len(c.Text), len(c.Wait))
+		}
+		if c.Begun == 0 {
+			continue
+		}
+		k := Call{Comm: c.Comm, Seq: c.Seq, Request: clean(c.Text[:c.TextLen]), Begun: time.Duration(c.Begun), Ended: time.Duration(c.Ended)}
+		if c.Waits != 0 && c.Ended == 0 {
+			k.Waits, k.Since = clean(c.Wait[:c.WaitLen]), time.Duration(c.Waits)
+		}
+		r.Calls = append(r.Calls, k)
+	}
+	slices.SortStableFunc(r.Calls, func(a, b Call) int { return int(min(1, max(-1, a.Begun-b.Begun))) })
+	return nil
+}
+
+// readEvents takes the events in the order of their numbers.
+func (r *Recording) readEvents(ring []byte, size uint64) {
+	for n := r.Total - min(r.Total, size); n < r.Total; n++ {
+		var e Event
+		at := ring[n%size*eventBytes:]
+		e.Time = int64(binary.LittleEndian.Uint64(at))
+		e.Comm = binary.LittleEndian.Uint32(at[8:])
+		e.Seq = binary.LittleEndian.Uint32(at[12:])
+		e.Pass = binary.LittleEndian.Uint32(at[16:])
+		e.Kind, e.Message = Kind(at[20]), at[21]
+		e.stamp = binary.LittleEndian.Uint16(at[22:])
+		e.Peer = int32(binary.LittleEndian.Uint32(at[24:]))
+		e.Edge = int32(binary.LittleEndian.Uint32(at[28:]))
+		e.Bytes = int64(binary.LittleEndian.Uint64(at[32:]))
+		if e.stamp == uint16(n) {
+			r.Events = append(r.Events, e)
+		}
+	}
+}
+
+// clean makes bytes of a file printable on one line.
+func clean(b []byte) string {
+	for len(b) > 0 && !utf8.Valid(b) && !utf8.RuneStart(b[len(b)-1]) {
+		b = b[:len(b)-1] // a rune that was cut
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}, string(bytes.TrimRight(b, "\x00")))
+}
+
+// Unfinished are the calls that have not ended.
+func (r *Recording) Unfinished() []Call {
+	var open []Call
+	for _, c := range r.Calls {
+		if c.Ended == 0 {
+			open = append(open, c)
+		}
+	}
+	return open
+}
+
+// request is the text of a call, as far as it is known.
+func (r *Recording) request(comm, seq uint32) string {
+	for i := range r.Calls {
+		if c := &r.Calls[i]; c.Comm == comm && c.Seq == seq {
+			return c.Request
+		}
+	}
+	return "call"
+}

@@ -1,0 +1,234 @@
+package flight
+
+import (
+	"fmt"
+	"math/bits"
+	"os"
+	"time"
+	"unsafe"
+)
+
+// Ring records. A nil one does nothing. It is not safe for concurrent use: the
+// lock of the engine that it belongs to guards it.
+type Ring struct {
+	mem    []byte // all of the below; nil when it was unmapped
+	head   *header
+	calls  []call
+	events []Event
+	count  uint64
+	now    int64 // the last reading of the clock
+	epoch  time.Time
+	unmap  func() error // nil without a file
+	path   string
+}
+
+// New makes a ring of a rank's last n events in memory, rounded up to a power of
+// two. 0: 1024; negative: a nil Ring.
+func New(rank, ranks, n int) *Ring {
+	if n < 0 {
+		return nil
+	}
+	return lay(make([]byte, fileBytes(size(n))), rank, ranks, size(n))
+}
+
+// Create is [New] in a file, which replaces an older recording of that name and
+// nothing else.
+func Create(path string, rank, ranks, n int) (*Ring, error) {
+	if n < 0 {
+		return nil, nil
+	}
+	if err := replaceable(path); err != nil {
+		return nil, err
+	}
+	mem, unmap, err := mapFile(path, fileBytes(size(n)))
+	if err != nil {
+		return nil, fmt.Errorf("recorder file %s: %w", path, err)
+	}
+	r := lay(mem, rank, ranks, size(n))
+	r.unmap, r.path = unmap, path
+	return r, nil
+}
+
+func size(n int) int {
+	if n == 0 {
+		return DefaultEvents
+	}
+	return min(MaxEvents, 1<<bits.Len(uint(n-1)))
+}
+
+// replaceable complains about a file that is no recording. The old file is
+// removed, not written over: another process may have it mapped.
+func replaceable(path string) error {
+	info, err := os.Lstat(path)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("recorder file: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("recorder file %s exists and is no regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("recorder file: %w", err)
+	}
+	defer f.Close()
+	var got [len(magic)]byte
+	if n, _ := f.Read(got[:]); n > 0 && got != magic {
+		return fmt.Errorf("recorder file %s exists and is no recording; it is left alone", path)
+	}
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("recorder file: %w", err)
+	}
+	return nil
+}
+
+// lay begins a recording in zeroed memory.
+func lay(mem []byte, rank, ranks, n int) *Ring {
+	r := &Ring{mem: mem, epoch: time.Now(), now: 1}
+	r.head = (*header)(unsafe.Pointer(&mem[0]))
+	r.calls = unsafe.Slice((*call)(unsafe.Pointer(&mem[headerBytes])), calls)
+	r.events = unsafe.Slice((*Event)(unsafe.Pointer(&mem[headerBytes+calls*callBytes])), n)
+	*r.head = header{
+		Magic: magic, Version: version, Rank: int32(rank), Ranks: int32(ranks), PID: int32(os.Getpid()),
+		Start: r.epoch.UnixNano(), Events: uint32(n), Calls: calls, Seen: 1,
+	}
+	return r
+}
+
+// off tells whether nothing is to be recorded.
+func (r *Ring) off() bool { return r == nil || r.head == nil }
+
+// Path is the file; empty without one.
+func (r *Ring) Path() string {
+	if r == nil {
+		return ""
+	}
+	return r.path
+}
+
+// Tick reads the clock. Events have the time of its last reading: that costs more
+// than all else here.
+func (r *Ring) Tick() {
+	if !r.off() {
+		r.now = max(1, int64(time.Since(r.epoch)))
+		r.head.Seen = r.now
+	}
+}
+
+// Add records an event. Its Time is filled in.
+func (r *Ring) Add(e Event) {
+	if r.off() {
+		return
+	}
+	e.Time, e.stamp = r.now, uint16(r.count)
+	r.events[r.count&uint64(len(r.events)-1)] = e // a power of two
+	// Last, so that a process that dies here has counted only what is whole. That
+	// needs no atomic store, which would cost more than the event: the dead write
+	// no further, and readers of the living look at stamps.
+	r.count++
+	r.head.Count = r.count
+}
+
+// Begin records that a call was started, with the text of its request, and reads
+// the clock.
+func (r *Ring) Begin(comm, seq uint32, request string, bytes int64) {
+	if r.off() {
+		return
+	}
+	r.Tick()
+	c := &r.calls[seq%calls]
+	c.Begun = 0 // nothing is here while the rest changes
+	c.Comm, c.Seq, c.Ended, c.Waits = comm, seq, 0, 0
+	c.TextLen = uint32(copy(c.Text[:], request))
+	c.Begun = r.now
+	r.Add(Event{Kind: RunBegin, Comm: comm, Seq: seq, Peer: -1, Edge: -1, Bytes: bytes})
+}
+
+// call is what is known of a call, nil if a later one has its place.
+func (r *Ring) call(comm, seq uint32) *call {
+	if c := &r.calls[seq%calls]; c.Comm == comm && c.Seq == seq && c.Begun != 0 {
+		return c
+	}
+	return nil
+}
+
+// End records that a call has ended.
+func (r *Ring) End(comm, seq, pass uint32, failed bool) {
+	if r.off() {
+		return
+	}
+	if c := r.call(comm, seq); c != nil {
+		c.Ended = r.now
+	}
+	k := RunEnd
+	if failed {
+		k = RunFail
+	}
+	r.Add(Event{Kind: k, Comm: comm, Seq: seq, Pass: pass, Peer: -1, Edge: -1})
+}
+
+// Wait notes that a call has stood still for that long and what it waits for, of
+// which e.Peer and e.Edge are the first.
+func (r *Ring) Wait(e Event, long time.Duration, what string) {
+	if r.off() {
+		return
+	}
+	if c := r.call(e.Comm, e.Seq); c != nil {
+		c.Waits = max(1, r.now-int64(long))
+		c.WaitLen = uint32(copy(c.Wait[:], what))
+	}
+	e.Kind = Waiting
+	r.Add(e)
+}
+
+// Move notes that a call waits no more.
+func (r *Ring) Move(comm, seq uint32) {
+	if !r.off() {
+		if c := r.call(comm, seq); c != nil {
+			c.Waits = 0
+		}
+	}
+}
+
+// Break records that a communicator broke because of a rank.
+func (r *Ring) Break(comm uint32, by int32, why error) {
+	if r.off() {
+		return
+	}
+	r.Tick()
+	r.head.FailAt = r.now
+	r.head.FailLen = uint32(copy(r.head.Fail[:], why.Error()))
+	r.Add(Event{Kind: Broken, Comm: comm, Peer: by, Edge: -1})
+}
+
+// Recording is a copy of what was recorded so far, named name; nil if nothing is.
+func (r *Ring) Recording(name string) *Recording {
+	if r.off() {
+		return nil
+	}
+	rec, err := ReadRecording(name, r.mem[:fileBytes(len(r.events))])
+	if err != nil {
+		panic(fmt.Sprintf("flight: the ring can't be read: %v", err))
+	}
+	return rec
+}
+
+// Close says that the rank left in good order and unmaps the file, which stays.
+// From then on nothing is recorded.
+func (r *Ring) Close() error {
+	if r.off() {
+		return nil
+	}
+	r.Tick()
+	r.head.Closed = 1
+	if r.unmap == nil {
+		return nil
+	}
+	r.mem, r.head, r.calls, r.events = nil, nil, nil, nil
+	if err := r.unmap(); err != nil {
+		return fmt.Errorf("recorder file %s: %w", r.path, err)
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package planner_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tierflow/tierflow/planner"
+)
+
+// held is what a process holds.
+type held struct{ descriptors, goroutines, mappings int }
+
+func holds(t *testing.T) held {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return held{len(fds), runtime.NumGoroutine(), strings.Count(string(maps), "memfd:tierflow") + strings.Count(string(maps), "/job.")}
+}
+
+// over tells whether h is more than before anywhere.
+func (h held) over(before held) bool {
+	return h.descriptors > before.descriptors || h.goroutines > before.goroutines || h.mappings > before.mappings
+}
+
+// Joining and closing again and again leaves nothing behind: no descriptor, no
+// goroutine, no mapping. Under TIERFLOW_TEST_LONG=1 it is a thousand times.
+func TestJoinCloseLeavesNothing(t *testing.T) {
+	cycles := map[string]int{"goroutines": 200, "processes": 30}
+	if os.Getenv("TIERFLOW_TEST_LONG") == "1" {
+		cycles = map[string]int{"goroutines": 1000, "processes": 1000}
+	}
+	o := &planner.Options{Recorder: filepath.Join(t.TempDir(), "job.%r"), DumpOnQuit: true}
+	once := map[string]func(){
+		"goroutines": func() {
+			comms, err := planner.Local("2x2", o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			noErrors(t, each(comms, sum))
+			closeAll(t, comms)
+		},
+		"processes": func() { processes(t, 4, 2, o, sum) },
+	}
+	for _, kind := range []string{"goroutines", "processes"} {
+		t.Run(fmt.Sprintf("%d %s", cycles[kind], kind), func(t *testing.T) {
+			once[kind]() // what is made once, such as the runtime's poller
+			before := holds(t)
+			for range cycles[kind] {
+				once[kind]()
+			}
+			after := holds(t)
+			for wait := 0; after.over(before) && wait < 100; wait++ { // those that end by themselves
+				time.Sleep(20 * time.Millisecond)
+				after = holds(t)
+			}
+			if after.over(before) {
+				t.Errorf("before %+v, after %+v", before, after)
+			}
+		})
+	}
+}
