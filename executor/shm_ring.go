@@ -25,8 +25,9 @@ const (
 	inlineMax = 8
 	skipKind  = kind(0xff)
 
-	// ringMax bounds a payload, so that a message takes at most half of the ring.
-	ringMax = ringBytes/2 - 2*cellSize
+	// ringMax bounds a payload, so that a message and what is left of the ring in
+	// front of it, which is less than the message, take at most half of the ring.
+	ringMax = ringBytes/4 - cellSize
 )
 
 // ringWriter is the sender's end.
@@ -146,8 +147,9 @@ func (r *ringReader) pop(m *message) (addr uint64, payload []byte, ok bool) {
 }
 
 // done gives the cells of all popped messages back. It reports whether a sender
-// that sleeps for want of room should be woken: a message takes at most half of
-// the ring, so one that finds no room has more than that still unread.
+// that sleeps for want of room should be woken: a message and the rest of the ring
+// that it may have to skip take at most half of it (see ringMax), so that one which
+// finds no room has as much still unread.
 func (r *ringReader) done() (wake bool) {
 	r.consumed.Store(r.at)
 	if r.at-r.told < ringCells/2 {
