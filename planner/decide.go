@@ -60,7 +60,7 @@ func Rule(r tasks.Request, t *levels.Topology) (tasks.Plan, []string) {
 		p.Shape = tasks.Flat
 		why = []string{"shape=flat: " + r.Op.String() + " is not commutative and ranks are not numbered node by node"}
 	}
-	between := tasks.Choice{Submodule: "adapt", Algorithm: "binomial"}
+	between, inside := tasks.Choice{Submodule: "adapt", Algorithm: "binomial"}, tasks.Choice{Submodule: "sm"}
 	switch nodes := t.Nodes(); {
 	case bytes <= smallMessage:
 		why = append(why, fmt.Sprintf("fs=all, binomial: up to %s latency counts", tasks.FormatBytes(smallMessage)))
@@ -72,10 +72,15 @@ func Rule(r tasks.Request, t *levels.Topology) (tasks.Plan, []string) {
 		between.Algorithm = "chain"
 		why = append(why, fmt.Sprintf("fs=%s, chain: an eighth of the message, so that %d nodes form a pipeline", tasks.FormatBytes(p.Segment), nodes))
 	}
+	if r.Coll == tasks.Reduce && !r.Op.Commutative() && r.Root != 0 {
+		between.Algorithm = "inorderbinary"
+		inside = between
+		why = append(why, fmt.Sprintf("inorderbinary: it keeps the order of ranks for %v, whichever rank leads", r.Op))
+	}
 	for k := range t.Depth() {
 		choice := between
 		if t.Hierarchy(0).WithinNodes(k) && p.Shape == tasks.Han {
-			choice = tasks.Choice{Submodule: "sm"}
+			choice = inside
 		}
 		p = p.Set(string(t.Level(k).Symbol), choice)
 	}
@@ -133,6 +138,9 @@ func (d *decision) explain(r tasks.Request, t *levels.Topology, reg submodules.R
 	}
 	for k := range t.Depth() {
 		kind := tasks.Kind{Symbol: t.Level(k).Symbol, Op: tasks.Bcast}
+		if r.Coll == tasks.Reduce {
+			kind.Op = tasks.Reduce
+		}
 		reach := t.Hierarchy(0).WithinNodes(k)
 		fmt.Fprintf(&b, "  alternative: %c= %s\n", kind.Symbol, reg.Offers(kind.Op, reach))
 	}

@@ -109,6 +109,41 @@ func ExampleBcast() {
 	// [3 300]
 }
 
+func ExampleReduce() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		in := []int64{int64(c.Rank()), 1}
+		var out []int64 // only the root has a result
+		if c.Rank() == 2 {
+			out = make([]int64, 2)
+		}
+		sum, err := planner.Reduce(c, in, out, tasks.Sum, 2)
+		if err != nil {
+			return err
+		}
+		if err := sum.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 2 {
+			fmt.Println(out)
+		}
+		return nil
+	})
+	// Output: [6 4]
+}
+
+func ExampleReduceNow() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		votes := []int{c.Rank() % 2}
+		if c.Rank() > 0 {
+			return planner.ReduceNow(ctx, c, votes, nil, tasks.Sum, 0)
+		}
+		err := planner.ReduceNow(ctx, c, votes, votes, tasks.Sum, 0) // the root's in place
+		fmt.Println(votes)
+		return err
+	})
+	// Output: [2]
+}
+
 func ExampleAllreduce() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		in, out := []int64{int64(c.Rank()), 1}, make([]int64, 2)

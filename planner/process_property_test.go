@@ -39,6 +39,14 @@ func runCase[T int32 | uint8 | float64](ctx context.Context, c *planner.Comm, r 
 	case r.Coll == tasks.Bcast:
 		copy(recv, send)
 		col, err = planner.Bcast(c, recv, int(r.Root))
+	case r.Coll == tasks.Reduce && !r.Receives(levels.Rank(c.Rank())):
+		col, err = planner.Reduce(c, send, nil, r.Op, int(r.Root))
+		recv = nil
+	case r.Coll == tasks.Reduce && r.InPlace:
+		copy(recv, send)
+		col, err = planner.Reduce(c, recv, recv, r.Op, int(r.Root))
+	case r.Coll == tasks.Reduce:
+		col, err = planner.Reduce(c, send, recv, r.Op, int(r.Root))
 	case r.InPlace:
 		copy(recv, send)
 		col, err = planner.Allreduce(c, recv, recv, r.Op)
@@ -56,7 +64,10 @@ func runCase[T int32 | uint8 | float64](ctx context.Context, c *planner.Comm, r 
 			return err
 		}
 		for i, got := range recv {
-			want := value(int(r.Root), i) // also of rank 0, which a user's operation of casegen keeps
+			want := value(int(r.Root), i)
+			if r.Reduces() {
+				want = value(0, i) // which a user's operation of casegen keeps
+			}
 			if r.Reduces() && r.Op.ID() != tasks.OpUser {
 				for rank := 1; rank < c.Size(); rank++ {
 					want += value(rank, i)

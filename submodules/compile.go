@@ -21,6 +21,7 @@ func Compile(g *tasks.Graph, size int, reg Registry) (*Program, error) {
 	}
 	c := compiler{prog: p, reg: reg, ends: make([]ends, g.Len())}
 	c.emitter = Emitter{prog: p, scratch: newArea(len(g.Phases)), slots: newArea(len(g.Phases)), backup: newArea(len(g.Phases))}
+	c.emitter.scratch.size = g.Partial
 	c.emitter.graph.Grow(4*g.Len(), 8*g.Len())
 	err := c.resolveAll(g)
 	if err == nil {
@@ -34,7 +35,27 @@ func Compile(g *tasks.Graph, size int, reg Registry) (*Program, error) {
 	}
 	p.steps = c.emitter.graph.Nodes()
 	p.Scratch, p.Slots, p.Backup = c.emitter.scratch.size, c.emitter.slots.size, c.emitter.backup.size
+	p.trim(g.Partial)
 	return p, nil
+}
+
+// trim gives back the n bytes for partial results if no step uses them: the
+// leaves of a tree only send.
+func (p *Program) trim(n int64) {
+	for i := range p.steps {
+		if s := &p.steps[i]; s.Dst.Region == tasks.Scratch && s.Dst.Off < n {
+			return
+		}
+	}
+	for i := range p.steps {
+		s := &p.steps[i]
+		for _, span := range []*tasks.Span{&s.Dst, &s.A, &s.B} {
+			if span.Region == tasks.Scratch {
+				span.Off -= n
+			}
+		}
+	}
+	p.Scratch -= n
 }
 
 type ends struct{ ready, done []dag.ID }

@@ -29,7 +29,7 @@ var collectives = [maxCollective]struct{ name, suffix string }{
 }
 
 // Requestable lists the collectives that [Expand] can expand.
-func Requestable() []Collective { return []Collective{Bcast, Allreduce, Barrier} }
+func Requestable() []Collective { return []Collective{Bcast, Reduce, Allreduce, Barrier} }
 
 // Collectives lists all of them, those that are only tasks too.
 func Collectives() []Collective {

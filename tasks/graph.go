@@ -54,6 +54,7 @@ type Graph struct {
 	Rank     levels.Rank
 	Segments int
 	Phases   []Phase    // of all ranks, in the order of the pipeline
+	Partial  int64      // bytes at the beginning of scratch that are the tasks'
 	last     [][]dag.ID // per phase, the tasks by segment
 }
 
@@ -80,9 +81,9 @@ func Hierarchy(r Request, t *levels.Topology, p Plan) (*levels.Hierarchy, error)
 	if err := r.Validate(t.Size()); err != nil {
 		return nil, fmt.Errorf("%v: %w", r, err)
 	}
-	root := r.Root
-	if r.Coll != Bcast {
-		root = 0
+	root := levels.Rank(0)
+	if r.Rooted() {
+		root = r.Root
 	}
 	switch p.Shape {
 	case Flat:
@@ -111,6 +112,9 @@ func ExpandOn(r Request, h *levels.Hierarchy, p Plan, rank levels.Rank) (*Graph,
 	g.last = make([][]dag.ID, len(g.Phases))
 	for at := range g.last {
 		g.last[at] = make([]dag.ID, 0, g.Segments)
+	}
+	if !r.Receives(rank) {
+		g.Partial = g.place(g.slots()-1, 0, segElems*int64(r.Type.Size())).Off + segElems*int64(r.Type.Size())
 	}
 	g.expand(segElems)
 	return g, nil
@@ -153,7 +157,8 @@ func Passes(r Request, p Plan) (whole Request, n int64, rest Request, err error)
 
 // pipeline lists the kinds that r's segments pass through on h, in order.
 //
-//	Bcast       ib sb        Allreduce, Barrier   sr ir ib sb
+//	Bcast    ib sb        Allreduce, Barrier   sr ir ib sb
+//	Reduce   sr ir
 //
 // Levels at which all groups have one rank drop out; a single rank that reduces
 // keeps one kind for its own copy.
@@ -169,9 +174,12 @@ func pipeline(r Request, h *levels.Hierarchy) []Phase {
 	if r.Coll == Bcast {
 		return down
 	}
-	if len(up) == 0 && r.Coll == Allreduce {
+	if len(up) == 0 && r.Reduces() {
 		top := h.Depth() - 1
 		return []Phase{{Kind{h.Level(top).Symbol, Reduce}, top}}
+	}
+	if r.Coll == Reduce {
+		return up
 	}
 	return append(up, down...)
 }
@@ -220,8 +228,9 @@ func (g *Graph) expand(elems int64) {
 }
 
 // addTask adds the rank's task of a segment in a phase, if it has one. The first
-// reduction of a segment reads the caller's input, all others work in the receive
-// buffer, where each rank keeps its partial result until the bcast overwrites it.
+// reduction of a segment reads the caller's input, all others work where the rank
+// keeps its partial result: in the receive buffer until the bcast overwrites it,
+// or, without one, in scratch.
 func (g *Graph) addTask(i, at int, elems int64) {
 	ph := g.Phases[at]
 	group := g.On.Group(g.Rank, ph.Level)
@@ -233,13 +242,18 @@ func (g *Graph) addTask(i, at int, elems int64) {
 	n := min(elems, g.Request.Count-from)
 	data := Span{Region: Recv, Off: from * size, Len: n * size}
 	before := g.before(i, at)
-	src := data
-	if before < 0 && g.Request.Reduces() && !g.Request.InPlace {
+	dst := data
+	if g.Partial > 0 {
+		dst = g.place(i%g.slots(), n*size, elems*size)
+	}
+	src := dst
+	if before < 0 && g.Request.Input(g.Rank) == Send {
+		src = data
 		src.Region = Send
 	}
 	id := g.Add(Task{
 		Kind: ph.Kind, Level: int8(ph.Level), Phase: int8(at), Segment: int32(i),
-		Group: group, Src: src, Dst: data,
+		Group: group, Src: src, Dst: dst,
 	})
 	if before >= 0 {
 		g.Connect(before, id, DataEdge)
@@ -247,10 +261,41 @@ func (g *Graph) addTask(i, at int, elems int64) {
 	if i >= g.Plan.Window {
 		g.Connect(g.last[at][i-g.Plan.Window], id, SlotEdge)
 	}
+	if before < 0 && g.Partial > 0 {
+		g.reuse(i, at, id)
+	}
 	if i > 0 {
 		g.Connect(g.last[at][i-1], id, OrderEdge)
 	}
 	g.last[at] = append(g.last[at], id)
+}
+
+// slots is how many segments' partial results a rank holds in scratch. As each
+// kind may be a window ahead of the next, one slot more per further kind keeps
+// them from waiting for each other, and lockstep stages from waiting in a circle.
+func (g *Graph) slots() int {
+	return max(1, min(g.Plan.Window+len(g.Phases)-1, g.Segments))
+}
+
+// place is the scratch for n bytes of partial result in a slot of so many bytes.
+func (g *Graph) place(slot int, n, bytes int64) Span {
+	const align = 64 // a cache line, and any element
+	return Span{Region: Scratch, Off: int64(slot) * ((bytes + align - 1) / align * align), Len: n}
+}
+
+// reuse lets segment i's first task, in phase at, wait for all that used its slot
+// before: the same phase is behind by a window at most, later ones consume it.
+func (g *Graph) reuse(i, at int, id dag.ID) {
+	old := i - g.slots()
+	if old < 0 {
+		return
+	}
+	for later := at; later < len(g.Phases); later++ {
+		windowed := later == at && g.slots() == g.Plan.Window // by the edge of the phase itself
+		if old < len(g.last[later]) && !windowed {
+			g.Connect(g.last[later][old], id, SlotEdge)
+		}
+	}
 }
 
 // before is the rank's task that a segment passes through before a phase, -1 if

@@ -10,7 +10,7 @@ import (
 
 // Request is one collective call, as every rank of the communicator makes it.
 // It is canonical: two ranks that mean the same thing have equal requests,
-// apart from InPlace, which each rank decides for itself.
+// apart from InPlace, which each rank with a receive buffer decides for itself.
 type Request struct {
 	Coll    Collective
 	Count   int64    // elements in a rank's buffer; 0 is allowed
@@ -26,6 +26,36 @@ func (r Request) Bytes() int64 { return r.Count * int64(r.Type.Size()) }
 // Reduces reports whether the request combines data.
 func (r Request) Reduces() bool { return r.Coll == Allreduce || r.Coll == Reduce }
 
+// Rooted reports whether one rank, [Request.Root], has another part than the others.
+func (r Request) Rooted() bool { return r.Coll == Bcast || r.Coll == Reduce }
+
+// Input is the region in which a rank has what it puts in. In place counts where
+// there is a receive buffer: of a Reduce, at the root.
+func (r Request) Input(rank levels.Rank) Region {
+	switch {
+	case r.Coll == Bcast, r.Coll == Barrier, r.InPlace && r.Receives(rank):
+		return Recv
+	}
+	return Send
+}
+
+// Receives reports whether a rank has a receive buffer.
+func (r Request) Receives(rank levels.Rank) bool { return r.Coll != Reduce || rank == r.Root }
+
+// Buffers is the bytes of a rank's send and receive buffers.
+func (r Request) Buffers(rank levels.Rank) (send, recv int64) {
+	if r.Coll == Barrier {
+		return 0, 0
+	}
+	if r.Input(rank) == Send {
+		send = r.Bytes()
+	}
+	if r.Receives(rank) {
+		recv = r.Bytes()
+	}
+	return send, recv
+}
+
 // Validate checks r for a communicator of the given size and returns all
 // complaints at once.
 func (r Request) Validate(size int) error {
@@ -36,7 +66,7 @@ func (r Request) Validate(size int) error {
 			errs = append(errs, fmt.Errorf("count %d: a barrier moves no data", r.Count))
 		}
 		return errors.Join(errs...)
-	case Bcast, Allreduce:
+	case Bcast, Reduce, Allreduce:
 	default:
 		return fmt.Errorf("collective %v can't be requested; known are %v", r.Coll, Requestable())
 	}
@@ -49,7 +79,7 @@ func (r Request) Validate(size int) error {
 	if r.Reduces() && !r.Op.Valid() {
 		errs = append(errs, fmt.Errorf("operation %v is not a reduction", r.Op))
 	}
-	if r.Coll == Bcast && (r.Root < 0 || int(r.Root) >= size) {
+	if r.Rooted() && (r.Root < 0 || int(r.Root) >= size) {
 		errs = append(errs, fmt.Errorf("root %d is not one of the ranks 0…%d", r.Root, size-1))
 	}
 	return errors.Join(errs...)
@@ -60,8 +90,10 @@ func (r Request) String() string {
 	switch {
 	case r.Coll == Barrier:
 		return "barrier"
-	case r.Reduces():
+	case r.Coll == Allreduce:
 		return fmt.Sprintf("%v %d %v %v", r.Coll, r.Count, r.Type, r.Op)
+	case r.Coll == Reduce:
+		return fmt.Sprintf("%v %d %v %v root %d", r.Coll, r.Count, r.Type, r.Op, r.Root)
 	}
 	return fmt.Sprintf("%v %d %v root %d", r.Coll, r.Count, r.Type, r.Root)
 }

@@ -31,10 +31,10 @@ func (a app) benchAlgorithmsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "algorithms [OP,OP]",
 		Short: "Measure each submodule's algorithms side by side",
-		Long: `Measures bcast and allreduce with each algorithm of each submodule in turn: between
+		Long: `Measures bcast and reductions with each algorithm of each submodule in turn: between
 nodes on goroutine ranks over an emulated link, and inside a node on processes
 that it launches. For bcast the algorithm does the bcast of that level, for
-allreduce the reduction; everything else is as the built-in rule has it. Cells
+allreduce and reduce the reduction; everything else is as the built-in rule has it. Cells
 are the median over samples of the slowest rank's time per call, in µs, as bench
 coll measures it.`,
 		Example: `  tierflow bench algorithms
@@ -119,7 +119,7 @@ func (b *benchAlgorithms) table(ctx context.Context, operand string, level level
 	fmt.Fprintln(w, strings.Join(head, "\t")+"\t")
 	for _, coll := range colls {
 		op := tasks.Bcast
-		if coll == tasks.Allreduce {
+		if (tasks.Request{Coll: coll}).Reduces() {
 			op = tasks.Reduce
 		}
 		b.work = slices.DeleteFunc(slices.Clone(work), func(r tasks.Request) bool { return r.Coll != coll })

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,18 +41,18 @@ func (a app) benchCollCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "coll OP[,OP…]",
 		Short: "Measure collectives and check their results",
-		Long: `Measures collectives (bcast, allreduce, barrier) and checks what they leave in
-every rank's buffer.
+		Long: `Measures collectives (` + strings.Join(names(tasks.Requestable()), ", ") + `) and checks
+what they leave in the buffers.
 
 A sample is the slowest rank's time per call; all ranks begin it together, after
 a barrier. An operation of less than 20 ms is called as often as fills 20 ms in
-one sample, one of less than 200 µs so more than 100 times; the root of a bcast
-then changes from call to call, unless --root is given. Buffers are spoilt before
+one sample, one of less than 200 µs so more than 100 times; the root, where there is
+one, then changes from call to call, unless --root is given. Buffers are spoilt before
 each sample and checked after it; "wrong" counts wrong elements on all ranks.
 
 Columns: iters is the number of samples; min, p50 and p99 are microseconds per
 call; algbw is bytes / p50, busbw that times 2(n-1)/n for allreduce and 1 for
-bcast, as in NCCL's tests; both in GB/s (1e9 bytes per second).
+bcast and reduce, as in NCCL's tests; both in GB/s (1e9 bytes per second).
 
 Without --plan the flat shape, which ignores nodes, is measured beside han, in
 turns. Both use the same emulated link between nodes: goroutines have none, and
@@ -210,7 +211,7 @@ func (b *benchColl) rank(ctx context.Context, comms []*planner.Comm) error {
 		subjects := make([]*subject, len(comms))
 		for i, c := range comms {
 			var err error
-			if subjects[i], err = newSubject(c, r, b.rotate && r.Coll == tasks.Bcast); err != nil {
+			if subjects[i], err = newSubject(c, r, b.rotate && r.Rooted()); err != nil {
 				return err
 			}
 		}

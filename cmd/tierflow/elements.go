@@ -82,7 +82,7 @@ func encode(dst []byte, t tasks.Datatype, n, index int) {
 	}
 }
 
-// output is one period of what every rank must get: root's input, or all inputs
+// output is one period of what every rank that receives must get: root's input, or all inputs
 // combined rank after rank.
 func output(r tasks.Request, root, ranks int) ([]byte, error) {
 	if !r.Reduces() {
@@ -176,10 +176,15 @@ func makerFor(t tasks.Datatype) (maker, error) {
 }
 
 func makerOf[T any](c *planner.Comm, r tasks.Request, send, recv []byte) (*planner.Collective, error) {
-	if r.Coll == tasks.Bcast {
+	switch r.Coll {
+	case tasks.Bcast:
 		return planner.Bcast(c, view[T](recv), int(r.Root))
+	case tasks.Reduce:
+		return planner.Reduce(c, view[T](send), view[T](recv), r.Op, int(r.Root))
+	case tasks.Allreduce:
+		return planner.Allreduce(c, view[T](send), view[T](recv), r.Op)
 	}
-	return planner.Allreduce(c, view[T](send), view[T](recv), r.Op)
+	return nil, fmt.Errorf("%v: no buffers are known for it", r.Coll)
 }
 
 func view[T any](b []byte) []T {

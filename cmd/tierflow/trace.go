@@ -36,8 +36,8 @@ func (a app) traceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace OP",
 		Short: "Run a collective once and show when each step ran",
-		Long: `Runs a collective (bcast, allreduce or barrier) twice on goroutine ranks and
-records every step of the second run, on all ranks. perfetto writes a file for
+		Long: `Runs a collective (` + anyOf(tasks.Requestable()) + `)
+twice on goroutine ranks and records every step of the second run, on all ranks. perfetto writes a file for
 ui.perfetto.dev: a process per rank, a thread per level. text draws a line per
 rank and level: b while a bcast was in progress, r a reduction, * both.
 

@@ -74,14 +74,12 @@ func newMachine(progs []*submodules.Program, random *rand.Rand) *machine {
 func (m *machine) fill(rank int) {
 	p := m.progs[rank]
 	r := p.Request
-	sizes := map[tasks.Region]int64{tasks.Send: r.Bytes(), tasks.Recv: r.Bytes(), tasks.Scratch: p.Scratch, tasks.Slot: p.Slots}
+	send, recv := r.Buffers(p.Rank)
+	sizes := map[tasks.Region]int64{tasks.Send: send, tasks.Recv: recv, tasks.Scratch: p.Scratch, tasks.Slot: p.Slots}
 	for region, n := range sizes {
 		m.memory[rank][region] = slices.Repeat([]string{garbage}, int(n))
 	}
-	input := tasks.Send
-	if r.InPlace || r.Coll == tasks.Bcast {
-		input = tasks.Recv
-	}
+	input := r.Input(p.Rank)
 	if r.Coll == tasks.Bcast && int(r.Root) != rank {
 		return
 	}

@@ -15,13 +15,16 @@ func (w *world) post() error {
 		return w.together()
 	}
 	want := []levels.Rank{r.Root}
-	if r.Coll == tasks.Allreduce {
+	if r.Reduces() {
 		want = want[:0]
 		for rank := range w.progs {
 			want = append(want, levels.Rank(rank))
 		}
 	}
 	for rank := range w.progs {
+		if !r.Receives(levels.Rank(rank)) {
+			continue
+		}
 		if err := w.holds(rank, r, want); err != nil {
 			return fmt.Errorf("in the end rank %d's receive buffer: %w", rank, err)
 		}

@@ -51,10 +51,15 @@ func (u underTest) requests() []tasks.Request {
 		r := tasks.Request{Coll: tasks.Allreduce, Type: tasks.Int32, Op: tasks.Sum}
 		inPlace, ordered := r, r
 		inPlace.InPlace, ordered.Op = true, first
-		return []tasks.Request{r, inPlace, ordered}
+		all := []tasks.Request{r, inPlace, ordered}
+		for _, r := range all {
+			r.Coll = tasks.Reduce
+			all = append(all, r)
+		}
+		return all
 	case tasks.Allreduce:
 		u.op = tasks.Reduce
-		return append(u.requests(), tasks.Request{Coll: tasks.Barrier})
+		return append(u.requests()[:3], tasks.Request{Coll: tasks.Barrier})
 	}
 	return nil
 }
@@ -73,7 +78,7 @@ func (u underTest) groups() error {
 		for leader := range levels.Rank(n) {
 			h := topo.Flat(leader)
 			for _, r := range requests {
-				if r.Coll == tasks.Bcast {
+				if r.Rooted() {
 					r.Root = leader
 				}
 				if err := u.counts(r, h); err != nil {
@@ -180,12 +185,21 @@ func (u underTest) check(r tasks.Request, h *levels.Hierarchy, p tasks.Plan) err
 	return err
 }
 
-// restricted tells whether the algorithm declares that it can't do a request.
+// restricted tells whether the algorithm declares that it can't do a request on
+// one of the levels that it is chosen for.
 func (u underTest) restricted(r tasks.Request, h *levels.Hierarchy) bool {
-	alone := !slices.ContainsFunc(h.Groups(0), func(g *levels.Group) bool { return len(g.Ranks) > 1 })
-	if u.op == tasks.Bcast || !r.Reduces() || r.Op.Commutative() || alone && h.Depth() > 1 {
+	if u.op == tasks.Bcast || !r.Reduces() || r.Op.Commutative() {
 		return false
 	}
-	return slices.Contains(u.algo.Needs, submodules.NeedsCommutative) ||
-		slices.Contains(u.algo.Needs, submodules.NeedsRootFirst) && !h.LowestLead(0)
+	for k := range h.Depth() {
+		alone := !slices.ContainsFunc(h.Groups(k), func(g *levels.Group) bool { return len(g.Ranks) > 1 })
+		if alone && h.Depth() > 1 || u.sub.Reach() == submodules.SharedNode && !h.WithinNodes(k) {
+			continue
+		}
+		if slices.Contains(u.algo.Needs, submodules.NeedsCommutative) ||
+			slices.Contains(u.algo.Needs, submodules.NeedsRootFirst) && !h.LowestLead(k) {
+			return true
+		}
+	}
+	return false
 }

@@ -101,8 +101,10 @@ func (o Options) request(s Source, size int) tasks.Request {
 	}
 	r.Type = pick(s, tasks.Int32, tasks.Uint8, tasks.Float64)
 	r.Count = int64(s.IntN(pick(s, 3, 40, 3000)))
-	if r.Coll == tasks.Bcast {
+	if r.Rooted() {
 		r.Root = levels.Rank(s.IntN(size))
+	}
+	if !r.Reduces() {
 		return r
 	}
 	r.Op = tasks.Sum
