@@ -87,9 +87,14 @@ func newRound(t *rapid.T, r tasks.Request, size int) round {
 		}
 		d.recv = append(d.recv, in)
 	}
-	inputs := slices.Clone(d.recv)
-	for rank := range d.recv {
+	inputs := make([][]byte, size)
+	for rank, in := range d.recv {
+		inputs[rank] = slices.Clone(in)
 		if r.Input(levels.Rank(rank)) == tasks.Recv {
+			if r.Blocks() {
+				d.recv[rank] = bytes.Repeat([]byte{0xa5}, size*int(r.Bytes()))
+				copy(d.recv[rank][rank*int(r.Bytes()):], in)
+			}
 			continue
 		}
 		if d.send == nil {
@@ -97,19 +102,25 @@ func newRound(t *rapid.T, r tasks.Request, size int) round {
 		}
 		d.send[rank], d.recv[rank] = inputs[rank], nil
 		if r.Receives(levels.Rank(rank)) {
-			d.recv[rank] = bytes.Repeat([]byte{0xa5}, int(r.Bytes()))
+			_, n := r.Buffers(levels.Rank(rank), size)
+			d.recv[rank] = bytes.Repeat([]byte{0xa5}, int(n))
 		}
 	}
 	d.want = reference(t, r, inputs)
 	return d
 }
 
-// reference is what the collective says: the root's data, or a fold in the order
-// of ranks; nothing where there is no receive buffer.
+// reference is what the collective says: the root's data, a fold in the order of
+// ranks or their data one after the other; nothing where there is no receive buffer.
 func reference(t failer, r tasks.Request, in [][]byte) [][]byte {
 	size := len(in)
-	if !r.Reduces() {
-		return slices.Repeat([][]byte{slices.Clone(in[r.Root])}, size)
+	switch {
+	case r.Coll == tasks.Bcast:
+		return slices.Repeat([][]byte{in[r.Root]}, size)
+	case r.Coll == tasks.Barrier:
+		return make([][]byte, size)
+	case r.Blocks():
+		return received(r, bytes.Join(in, nil), size)
 	}
 	f, err := kernel.For(r.Op, r.Type)
 	if err != nil {
@@ -119,7 +130,12 @@ func reference(t failer, r tasks.Request, in [][]byte) [][]byte {
 	for _, next := range in[1:] {
 		f(sum, sum, next)
 	}
-	want := slices.Repeat([][]byte{sum}, size)
+	return received(r, sum, size)
+}
+
+// received is the same on all ranks that have a receive buffer.
+func received(r tasks.Request, all []byte, size int) [][]byte {
+	want := slices.Repeat([][]byte{all}, size)
 	for rank := range want {
 		if !r.Receives(levels.Rank(rank)) {
 			want[rank] = nil

@@ -153,7 +153,7 @@ func (r *Run) need() (send, recv int64) {
 		if p == nil {
 			return
 		}
-		s, v := p.Request.Buffers(p.Rank)
+		s, v := p.Request.Buffers(p.Rank, p.Size)
 		if s > 0 {
 			send = max(send, base+s)
 		}

@@ -56,6 +56,20 @@ func Reduce[T any](c *Comm, send, recv []T, op tasks.Op, root int) (*Collective,
 	return typed(c, tasks.Request{Coll: tasks.Reduce, Op: op, Root: levels.Rank(root)}, send, recv)
 }
 
+// Allgather prepares collecting send of all ranks, one after the other in the order
+// of ranks, in recv of all ranks. Every rank gives the same count; recv has that
+// many elements for each rank. send may be this rank's own block of recv (in place)
+// but must not overlap with recv otherwise.
+func Allgather[T any](c *Comm, send, recv []T) (*Collective, error) {
+	return typed(c, tasks.Request{Coll: tasks.Allgather}, send, recv)
+}
+
+// Gather is [Allgather] to recv of root only. Other ranks' recv is ignored and
+// should be nil; in place is for the root.
+func Gather[T any](c *Comm, send, recv []T, root int) (*Collective, error) {
+	return typed(c, tasks.Request{Coll: tasks.Gather, Root: levels.Rank(root)}, send, recv)
+}
+
 // Barrier prepares waiting until all ranks have come.
 func Barrier(c *Comm) (*Collective, error) {
 	return c.collective(tasks.Request{Coll: tasks.Barrier}, nil, nil)
@@ -75,6 +89,16 @@ func AllreduceNow[T any](ctx context.Context, c *Comm, send, recv []T, op tasks.
 // ReduceNow is [Reduce] and a run in one call.
 func ReduceNow[T any](ctx context.Context, c *Comm, send, recv []T, op tasks.Op, root int) error {
 	return now(ctx, c, tasks.Request{Coll: tasks.Reduce, Op: op, Root: levels.Rank(root)}, send, recv)
+}
+
+// AllgatherNow is [Allgather] and a run in one call.
+func AllgatherNow[T any](ctx context.Context, c *Comm, send, recv []T) error {
+	return now(ctx, c, tasks.Request{Coll: tasks.Allgather}, send, recv)
+}
+
+// GatherNow is [Gather] and a run in one call.
+func GatherNow[T any](ctx context.Context, c *Comm, send, recv []T, root int) error {
+	return now(ctx, c, tasks.Request{Coll: tasks.Gather, Root: levels.Rank(root)}, send, recv)
 }
 
 // BarrierNow is [Barrier] and a run in one call.
@@ -114,11 +138,16 @@ func untype[T any](c *Comm, r tasks.Request, send, recv []T) (_ tasks.Request, f
 		r.Count = int64(len(send))
 		return r, from, nil, nil
 	}
-	r.Count = int64(len(recv))
-	if len(send) != len(recv) {
+	own := to
+	if r.Count = int64(len(send)); r.Blocks() {
+		if len(recv) != c.Size()*len(send) {
+			return r, nil, nil, fmt.Errorf("%v: %d elements to send, %d to receive; it must be %d, a block for each of %d ranks", r.Coll, len(send), len(recv), c.Size()*len(send), c.Size())
+		}
+		own = to[c.Rank()*len(from):][:len(from)]
+	} else if len(send) != len(recv) {
 		return r, nil, nil, fmt.Errorf("%v: %d elements to send, %d to receive; they must be equal", r.Coll, len(send), len(recv))
 	}
-	if r.InPlace = unsafe.SliceData(from) == unsafe.SliceData(to); r.InPlace {
+	if r.InPlace = unsafe.SliceData(from) == unsafe.SliceData(own); r.InPlace {
 		return r, nil, to, nil
 	}
 	if overlap(from, to) {

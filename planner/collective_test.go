@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/half"
@@ -151,6 +152,28 @@ func TestReduceAverageInPasses(t *testing.T) {
 	})
 }
 
+// Blocks come to their places on all layouts, apart and in place, in one pass and
+// in several, flat and through levels.
+func TestBlocks(t *testing.T) {
+	for _, topo := range []string{"1", "5", "3x2", "4x2/rr", "a:3,b:1,c:2", "2x2x2"} {
+		for _, plan := range []string{"", "shape=flat", "fs=8,w=2", "shape=han-lockstep,fs=64"} {
+			succeed(t, topo, &planner.Options{Plan: plan}, func(ctx context.Context, c *planner.Comm) error {
+				for _, n := range []int{0, 1, 7, 2100} {
+					for _, coll := range []tasks.Collective{tasks.Allgather, tasks.Gather} {
+						for _, inPlace := range []bool{false, true} {
+							r := tasks.Request{Coll: coll, Count: int64(n), Type: tasks.Float64, InPlace: inPlace, Root: levels.Rank(c.Size() / 2)}
+							if err := runCase[float64](ctx, c, r); err != nil {
+								return fmt.Errorf("%s under %q: %w", topo, plan, err)
+							}
+						}
+					}
+				}
+				return nil
+			})
+		}
+	}
+}
+
 func TestRequestsThatCantBe(t *testing.T) {
 	succeed(t, "1x2", nil, func(_ context.Context, c *planner.Comm) error {
 		buf := make([]int32, 10)
@@ -161,6 +184,7 @@ func TestRequestsThatCantBe(t *testing.T) {
 			"10 elements to send, 3 to receive":                       second(planner.Allreduce(c, buf, buf[:3], tasks.Sum)),
 			"send and receive buffers overlap in part":                second(planner.Allreduce(c, buf[:6], buf[4:], tasks.Sum)),
 			"root 7 is not one of the ranks":                          second(planner.Reduce(c, buf, buf, tasks.Sum, 7)),
+			"10 elements to send, 10 to receive; it must be 20":       second(planner.Allgather(c, buf, buf)),
 			"is not a reduction":                                      second(planner.Allreduce(c, buf, buf, tasks.Op{})),
 			"minloc is not defined on i32":                            second(planner.Allreduce(c, buf, buf, tasks.MinLoc)),
 			"operation wide combines i64, the buffer holds i32":       second(planner.Allreduce(c, buf, buf, tasks.UserOp("wide", true, func(a, _ int64) int64 { return a }))),

@@ -54,6 +54,9 @@ func Rule(r tasks.Request, t *levels.Topology) (tasks.Plan, []string) {
 	if r.Coll != tasks.Barrier {
 		bytes = r.Bytes()
 	}
+	if r.Blocks() {
+		return blocksRule(r, t)
+	}
 	p := tasks.Plan{Shape: tasks.Han, Window: 4, Segment: tasks.Whole}
 	why := []string{"shape=han: shared memory inside nodes, messages only between leaders"}
 	if r.Reduces() && !r.Op.Commutative() && !t.Hierarchy(0).Ordered() {
@@ -83,6 +86,34 @@ func Rule(r tasks.Request, t *levels.Topology) (tasks.Plan, []string) {
 			choice = inside
 		}
 		p = p.Set(string(t.Level(k).Symbol), choice)
+	}
+	return p, why
+}
+
+// blocksRule is [Rule] for collectives of blocks. Segments cut through all blocks,
+// so that they count times the ranks.
+func blocksRule(r tasks.Request, t *levels.Topology) (tasks.Plan, []string) {
+	ranks := int64(t.Size())
+	p := tasks.Plan{Shape: tasks.Han, Window: 4, Segment: tasks.Whole}
+	why := []string{"shape=han: blocks are collected in shared memory, and nodes exchange them between leaders"}
+	exchange := tasks.Choice{Submodule: "nbc", Algorithm: "bruck"}
+	between := tasks.Choice{Submodule: "adapt", Algorithm: "binomial"}
+	if all := r.Bytes() * ranks; all <= smallMessage {
+		why = append(why, fmt.Sprintf("fs=all, bruck: up to %s in all blocks latency counts", tasks.FormatBytes(smallMessage)))
+	} else {
+		exchange = tasks.Choice{Submodule: "adapt", Algorithm: "ring"}
+		if t.Nodes() > 1 {
+			p.Segment = max(betweenSegment(all)/ranks, 1<<10)
+		}
+		why = append(why, fmt.Sprintf("fs=%s of each block, ring: each link carries every block once", tasks.FormatBytes(p.Segment)))
+	}
+	for k := range t.Depth() {
+		symbol := string(t.Level(k).Symbol)
+		if t.Hierarchy(0).WithinNodes(k) {
+			p = p.Set(symbol, tasks.Choice{Submodule: "sm"})
+			continue
+		}
+		p = p.Set(symbol, between).Set(symbol+"g", tasks.Choice{Submodule: "adapt", Algorithm: "linear"}).Set(symbol+"ag", exchange)
 	}
 	return p, why
 }
@@ -138,8 +169,9 @@ func (d *decision) explain(r tasks.Request, t *levels.Topology, reg submodules.R
 	}
 	for k := range t.Depth() {
 		kind := tasks.Kind{Symbol: t.Level(k).Symbol, Op: tasks.Bcast}
-		if r.Coll == tasks.Reduce {
-			kind.Op = tasks.Reduce
+		switch r.Coll {
+		case tasks.Reduce, tasks.Allgather, tasks.Gather:
+			kind.Op = r.Coll
 		}
 		reach := t.Hierarchy(0).WithinNodes(k)
 		fmt.Fprintf(&b, "  alternative: %c= %s\n", kind.Symbol, reg.Offers(kind.Op, reach))

@@ -162,6 +162,73 @@ func ExampleAllreduce() {
 	// Output: [2 1] [3 1]
 }
 
+func ExampleAllgather() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		mine, all := []int{c.Rank(), 10 * c.Rank()}, make([]int, 2*c.Size())
+		share, err := planner.Allgather(c, mine, all)
+		if err != nil {
+			return err
+		}
+		if err := share.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 3 {
+			fmt.Println(all)
+		}
+		return nil
+	})
+	// Output: [0 0 1 10 2 20 3 30]
+}
+
+func ExampleAllgatherNow() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		all := make([]int, c.Size())
+		mine := all[c.Rank():][:1] // in place
+		mine[0] = 100 + c.Rank()
+		err := planner.AllgatherNow(ctx, c, mine, all)
+		if c.Rank() == 1 {
+			fmt.Println(all)
+		}
+		return err
+	})
+	// Output: [100 101 102 103]
+}
+
+func ExampleGather() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		mine := []int{c.Rank() * c.Rank()}
+		var all []int // only the root has a result
+		if c.Rank() == 2 {
+			all = make([]int, c.Size())
+		}
+		squares, err := planner.Gather(c, mine, all, 2)
+		if err != nil {
+			return err
+		}
+		if err := squares.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 2 {
+			fmt.Println(all)
+		}
+		return nil
+	})
+	// Output: [0 1 4 9]
+}
+
+func ExampleGatherNow() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		if c.Rank() > 0 {
+			return planner.GatherNow(ctx, c, []int{c.Rank()}, nil, 0)
+		}
+		all := []int{7, 0, 0, 0}
+		err := planner.GatherNow(ctx, c, all[:1], all, 0) // the root's in place
+		fmt.Println(all)
+		return err
+	})
+	// Output: [7 1 2 3]
+}
+
 func ExampleBarrier() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		all, err := planner.Barrier(c)

@@ -135,6 +135,31 @@ func TestExpand(t *testing.T) {
 				"ir#0 [0 3] recv[0:2]>recv[0:2] data:sr#0",
 			},
 		},
+		{
+			name: "allgather: the part of the first block stands for all",
+			r:    tasks.Request{Coll: tasks.Allgather, Count: 3, Type: tasks.Uint8}, topo: "2x2", plan: "shape=han,fs=2,w=1", rank: 2,
+			want: []string{
+				"sg#0 [2 3] send[0:2]>recv[0:2]",
+				"iag#0 [0 2] recv[0:2]>recv[0:2] data:sg#0",
+				"sb#0 [2 3] recv[0:2]>recv[0:2] data:iag#0",
+				"sg#1 [2 3] send[2:3]>recv[2:3] slot:sg#0 order:sg#0",
+				"iag#1 [0 2] recv[2:3]>recv[2:3] data:sg#1 slot:iag#0 order:iag#0",
+				"sb#1 [2 3] recv[2:3]>recv[2:3] data:iag#1 slot:sb#0 order:sb#0",
+			},
+		},
+		{
+			name: "gather: a leader that isn't the root keeps its group's blocks in scratch",
+			r:    tasks.Request{Coll: tasks.Gather, Count: 3, Type: tasks.Uint8}, topo: "2x2", plan: "shape=han,fs=all,w=1", rank: 2,
+			want: []string{
+				"sg#0 [2 3] send[0:3]>scratch[0:3]",
+				"ig#0 [0 2] scratch[0:3]>scratch[0:3] data:sg#0",
+			},
+		},
+		{
+			name: "gather: a member only sends",
+			r:    tasks.Request{Coll: tasks.Gather, Count: 3, Type: tasks.Uint8}, topo: "2x2", plan: "shape=han,fs=all,w=1", rank: 3,
+			want: []string{"sg#0 [2 3] send[0:3]>send[0:3]"},
+		},
 		{name: "no elements, no tasks", r: tasks.Request{Coll: tasks.Allreduce, Type: tasks.Int8, Op: tasks.Sum}, topo: "2x2", plan: "shape=han,fs=1,w=1"},
 		{name: "nobody to send to", r: request(tasks.Bcast, 3), topo: "1", plan: "shape=han,fs=4,w=1"},
 		{name: "nobody to wait for", r: request(tasks.Barrier, 1), topo: "1", plan: "shape=flat,fs=4,w=1"},

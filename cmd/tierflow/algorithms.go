@@ -34,7 +34,8 @@ func (a app) benchAlgorithmsCommand() *cobra.Command {
 		Long: `Measures bcast and reductions with each algorithm of each submodule in turn: between
 nodes on goroutine ranks over an emulated link, and inside a node on processes
 that it launches. For bcast the algorithm does the bcast of that level, for
-allreduce and reduce the reduction; everything else is as the built-in rule has it. Cells
+allreduce and reduce the reduction, for gather and allgather the same between its
+groups; everything else is as the built-in rule has it. Cells
 are the median over samples of the slowest rank's time per call, in µs, as bench
 coll measures it.`,
 		Example: `  tierflow bench algorithms
@@ -119,8 +120,11 @@ func (b *benchAlgorithms) table(ctx context.Context, operand string, level level
 	fmt.Fprintln(w, strings.Join(head, "\t")+"\t")
 	for _, coll := range colls {
 		op := tasks.Bcast
-		if (tasks.Request{Coll: coll}).Reduces() {
+		switch r := (tasks.Request{Coll: coll}); {
+		case r.Reduces():
 			op = tasks.Reduce
+		case r.Blocks():
+			op = coll
 		}
 		b.work = slices.DeleteFunc(slices.Clone(work), func(r tasks.Request) bool { return r.Coll != coll })
 		for _, choice := range b.choices(op, level) {

@@ -51,7 +51,8 @@ one, then changes from call to call, unless --root is given. Buffers are spoilt 
 each sample and checked after it; "wrong" counts wrong elements on all ranks.
 
 Columns: iters is the number of samples; min, p50 and p99 are microseconds per
-call; algbw is bytes / p50, busbw that times 2(n-1)/n for allreduce and 1 for
+call; algbw is bytes / p50, for allgather and gather the bytes of all ranks; busbw
+is that times 2(n-1)/n for allreduce, (n-1)/n for allgather and gather and 1 for
 bcast and reduce, as in NCCL's tests; both in GB/s (1e9 bytes per second).
 
 Without --plan the flat shape, which ignores nodes, is measured beside han, in
@@ -167,7 +168,11 @@ func (b *benchColl) readWork(colls []tasks.Collective, sizes []int64) error {
 			continue
 		}
 		for _, n := range sizes {
-			if most := maxBuffers / int64(2*t.Size()*len(b.plans)); n > most {
+			most := maxBuffers / int64(2*t.Size()*len(b.plans))
+			if (tasks.Request{Coll: coll}).Blocks() {
+				most /= int64(t.Size())
+			}
+			if n > most {
 				return usagef("--bytes %s: buffers of %d ranks would take over %s together; at most %s each",
 					tasks.FormatBytes(n), t.Size(), tasks.FormatBytes(maxBuffers), tasks.FormatBytes(most))
 			}

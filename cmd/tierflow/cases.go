@@ -58,24 +58,29 @@ func (v *verifying) requests(coll tasks.Collective) ([]tasks.Request, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, v.reductions(r)...)
+		all = append(all, v.variants(r)...)
 		if last := levels.Rank(v.on.Size() - 1); r.Rooted() && !given("root") && last > 0 {
 			r.Root = last
-			all = append(all, v.reductions(r)...)
+			all = append(all, v.variants(r)...)
 		}
 	}
 	return all, nil
 }
 
-// reductions lists the ways to reduce; without a reduction there is r only.
-func (v *verifying) reductions(r tasks.Request) (all []tasks.Request) {
-	if !r.Reduces() {
+// variants lists r with buffers apart and in place, and with the ways to reduce.
+func (v *verifying) variants(r tasks.Request) (all []tasks.Request) {
+	if !r.Reduces() && !r.Blocks() {
 		return []tasks.Request{r}
 	}
 	given := v.command.Flags().Changed
 	for _, inPlace := range either(given("in-place"), v.inPlace) {
+		r.InPlace = inPlace
+		if !r.Reduces() {
+			all = append(all, r)
+			continue
+		}
 		for _, ordered := range either(given("non-commutative"), v.ordered) {
-			if r.InPlace, r.Op = inPlace, tasks.Sum; ordered {
+			if r.Op = tasks.Sum; ordered {
 				r.Op = keepsOrder
 			}
 			all = append(all, r)

@@ -53,7 +53,7 @@ func (p *problem) requestFlags(c *cobra.Command, bytes, bytesText string) {
 	c.Flags().StringVar(&p.bytes, "bytes", bytes, bytesText)
 	c.Flags().StringVar(&p.dtype, "dtype", "f32", "element type")
 	c.Flags().StringVar(&p.op, "reduce-op", "sum", "operation of reductions")
-	c.Flags().IntVar(&p.root, "root", 0, "root of bcast and reduce")
+	c.Flags().IntVar(&p.root, "root", 0, "root of bcast, reduce and gather")
 }
 
 func (p *problem) planFlag(c *cobra.Command, text string) {

@@ -42,7 +42,7 @@ type subject struct {
 	recv    []byte
 	calls   []*planner.Collective // the same operation, of one root after the other
 	turn    int                   // index into calls of the next one
-	results [][]byte              // by call: one period of what recv must hold
+	results [][][]byte            // by call: one period of what each block of recv must hold
 	perCall int                   // calls in a sample
 	times   []float64             // µs per call, by sample
 	wrong   []int64               // one number: elements, in all results so far
@@ -50,8 +50,12 @@ type subject struct {
 
 // newSubject prepares the operation on new buffers.
 func newSubject(c *planner.Comm, r tasks.Request, rotate bool) (*subject, error) {
-	s := &subject{comm: c, request: r, rotate: rotate, perCall: 1, wrong: make([]int64, 1), recv: buffer(r.Bytes())}
-	if r.Reduces() {
+	n := r.Bytes()
+	if r.Blocks() {
+		n *= int64(c.Size())
+	}
+	s := &subject{comm: c, request: r, rotate: rotate, perCall: 1, wrong: make([]int64, 1), recv: buffer(n)}
+	if r.Reduces() || r.Blocks() {
 		s.send = buffer(r.Bytes())
 		tile(s.send, input(r, c.Rank(), c.Size()))
 	}
@@ -65,9 +69,9 @@ func (s *subject) addCall(root levels.Rank) error {
 	if err != nil {
 		return err
 	}
-	result := []byte{}
+	var result [][]byte
 	if r.Coll != tasks.Barrier {
-		if result, err = output(r, int(root), s.comm.Size()); err != nil {
+		if result, err = outputs(r, int(root), s.comm.Size()); err != nil {
 			return err
 		}
 	}
@@ -142,7 +146,7 @@ func (s *subject) sample(ctx context.Context) (time.Duration, error) {
 	first := s.calls[s.turn]
 	want := s.results[s.turn]
 	if s.request.Coll == tasks.Bcast && first.Request().Root == levels.Rank(s.comm.Rank()) {
-		tile(s.recv, want)
+		tile(s.recv, want[0])
 	} else {
 		tile(s.recv, poison)
 	}
@@ -164,7 +168,7 @@ func (s *subject) sample(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	if s.request.Coll != tasks.Barrier && received {
-		s.wrong[0] += wrongElements(s.recv, want, s.request.Type)
+		s.wrong[0] += wrongBlocks(s.recv, want, s.request.Type)
 	}
 	return took, nil
 }

@@ -38,9 +38,10 @@ func (a app) verifyCommand() *cobra.Command {
 		Use:   "verify OP|all",
 		Short: "Prove compiled collectives right without running them",
 		Long: `Compiles a collective (` + anyOf(tasks.Requestable()) + `), or
-all of them, for all ranks and checks the programs symbolically: every send meets its recv, nothing can deadlock
-even without buffering, no two steps touch the same bytes in no order, and in the
-end every rank holds what the collective says. No bytes are moved.
+all of them, for all ranks and checks the programs symbolically: every send meets
+its recv, nothing can deadlock even without buffering, no two steps touch the same
+bytes in no order, and in the end every rank holds what the collective says. No
+bytes are moved.
 
 By default it checks every combination of the algorithms there are, for each level,
 with some segment sizes, windows and shapes, on one machine (--plan all): some ten
@@ -66,8 +67,8 @@ and the exit status is 1.`,
 	f := c.Flags()
 	f.StringVar(&v.bytes, "bytes", "0,4,400", "sizes of a rank's buffer")
 	f.StringVar(&v.dtype, "dtype", "i32", "element type")
-	f.IntVar(&v.root, "root", 0, "root of bcast and reduce (default the first and the last rank)")
-	f.BoolVar(&v.inPlace, "in-place", false, "reduce in place (default both)")
+	f.IntVar(&v.root, "root", 0, "root of bcast, reduce and gather (default the first and the last rank)")
+	f.BoolVar(&v.inPlace, "in-place", false, "send from the receive buffer (default both)")
 	f.BoolVar(&v.ordered, "non-commutative", false, "reduce with an operation that keeps the order of ranks (default both)")
 	v.planFlag(c, planText+", or all")
 	f.IntVar(&v.random, "random", 0, "check this many random cases")
@@ -205,8 +206,11 @@ func command(c casegen.Case) string {
 		if r.Rooted() {
 			args = append(args, "--root", fmt.Sprint(r.Root))
 		}
+		if r.Reduces() || r.Blocks() {
+			args = append(args, fmt.Sprintf("--in-place=%v", r.InPlace))
+		}
 		if r.Reduces() {
-			args = append(args, fmt.Sprintf("--in-place=%v", r.InPlace), fmt.Sprintf("--non-commutative=%v", !r.Op.Commutative()))
+			args = append(args, fmt.Sprintf("--non-commutative=%v", !r.Op.Commutative()))
 		}
 	}
 	args = append(args, "--plan", c.Plan.String(), "--max-ranks", fmt.Sprint(c.Topology.Size()))

@@ -74,7 +74,7 @@ func newMachine(progs []*submodules.Program, random *rand.Rand) *machine {
 func (m *machine) fill(rank int) {
 	p := m.progs[rank]
 	r := p.Request
-	send, recv := r.Buffers(p.Rank)
+	send, recv := r.Buffers(p.Rank, p.Size)
 	sizes := map[tasks.Region]int64{tasks.Send: send, tasks.Recv: recv, tasks.Scratch: p.Scratch, tasks.Slot: p.Slots}
 	for region, n := range sizes {
 		m.memory[rank][region] = slices.Repeat([]string{garbage}, int(n))
@@ -83,8 +83,12 @@ func (m *machine) fill(rank int) {
 	if r.Coll == tasks.Bcast && int(r.Root) != rank {
 		return
 	}
-	for i := range m.memory[rank][input] {
-		m.memory[rank][input][i] = fmt.Sprintf("%d@%d", rank, i)
+	at := 0
+	if r.Blocks() && input == tasks.Recv {
+		at = rank * int(r.Stride())
+	}
+	for i := range int(r.Bytes()) {
+		m.memory[rank][input][at+i] = fmt.Sprintf("%d@%d", rank, i)
 	}
 }
 
@@ -223,6 +227,9 @@ func (m *machine) judge() error {
 func promised(r tasks.Request, size, i int) string {
 	if r.Coll == tasks.Bcast {
 		return fmt.Sprintf("%d@%d", r.Root, i)
+	}
+	if r.Blocks() {
+		return fmt.Sprintf("%d@%d", i/int(r.Bytes()), i%int(r.Bytes()))
 	}
 	all := make([]string, size)
 	for rank := range levels.Rank(size) {

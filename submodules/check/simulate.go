@@ -79,10 +79,10 @@ func (w *world) size(rank int, r tasks.Region) int64 {
 	p := w.progs[rank]
 	switch r {
 	case tasks.Send:
-		send, _ := p.Request.Buffers(p.Rank)
+		send, _ := p.Request.Buffers(p.Rank, p.Size)
 		return send
 	case tasks.Recv:
-		_, recv := p.Request.Buffers(p.Rank)
+		_, recv := p.Request.Buffers(p.Rank, p.Size)
 		return recv
 	case tasks.Scratch:
 		return p.Scratch
@@ -199,6 +199,10 @@ func (w *world) pre() {
 			continue
 		}
 		own := value{ranks: []levels.Rank{levels.Rank(rank)}, by: caller}
-		w.memory[w.index(rank, region)].write(0, []piece{{0, r.Bytes(), own}})
+		at := int64(0)
+		if r.Blocks() && region == tasks.Recv {
+			at = int64(rank) * r.Stride() // its own block
+		}
+		w.memory[w.index(rank, region)].write(at, []piece{{0, r.Bytes(), own}})
 	}
 }

@@ -104,6 +104,10 @@ func (o Options) request(s Source, size int) tasks.Request {
 	if r.Rooted() {
 		r.Root = levels.Rank(s.IntN(size))
 	}
+	if r.Blocks() {
+		r.Count = int64(s.IntN(int(r.Count)/size + 2)) // of each rank
+		r.InPlace = s.IntN(2) == 1
+	}
 	if !r.Reduces() {
 		return r
 	}
@@ -126,7 +130,7 @@ func (o Options) plan(s Source, r tasks.Request, t *levels.Topology) tasks.Plan 
 	}
 	for k := range t.Depth() {
 		level := t.Level(k).Symbol
-		for _, op := range []tasks.Collective{tasks.Reduce, tasks.Bcast} {
+		for _, op := range operations(r) {
 			kind := tasks.Kind{Symbol: level, Op: op}
 			if can := o.choices(s, op, level == levels.NodeSymbol || k == 0, p); len(can) > 0 {
 				p = p.Set(kind.String(), pick(s, can...))
@@ -134,6 +138,14 @@ func (o Options) plan(s Source, r tasks.Request, t *levels.Topology) tasks.Plan 
 		}
 	}
 	return p
+}
+
+// operations lists the tasks that shapes make of a request.
+func operations(r tasks.Request) []tasks.Collective {
+	if r.Blocks() {
+		return []tasks.Collective{tasks.Gather, tasks.Allgather, tasks.Bcast}
+	}
+	return []tasks.Collective{tasks.Reduce, tasks.Bcast}
 }
 
 // choices lists who does an operation inside nodes or between them, each with
