@@ -13,6 +13,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/half"
 )
@@ -171,6 +172,31 @@ func TestBlocks(t *testing.T) {
 				return nil
 			})
 		}
+	}
+}
+
+// What a forced plan can't do is an error on every rank that lists what can: never
+// another algorithm in its place.
+func TestForcedPlansThatCantBe(t *testing.T) {
+	first := tasks.UserOp("first", false, func(a, _ int32) int32 { return a })
+	for plan, want := range map[string]string{
+		"iag=adapt/chain":          "for allgather there is adapt/linear, adapt/ring, nbc/linear, nbc/recdoubling, nbc/ring, nbc/bruck",
+		"iag=nbc/recdoubling":      "an allgather only in groups of 1, 2, 4, 8, … ranks",
+		"iag=sm":                   "sm works between ranks that share memory",
+		"reduce:i=adapt/binomial":  "a non-commutative operation only when the leader is the group's lowest rank",
+		"reduce:shape=flat,i=solo": "solo works between ranks that share memory",
+	} {
+		succeed(t, "3x2", &planner.Options{Plan: plan}, func(_ context.Context, c *planner.Comm) error {
+			buf, all := make([]int32, 1), make([]int32, c.Size())
+			err := second(planner.Allgather(c, buf, all))
+			if strings.HasPrefix(plan, "reduce:") {
+				err = second(planner.Reduce(c, buf, make([]int32, 1), first, 3))
+			}
+			if !errors.Is(err, submodules.ErrUnsupported) || !strings.Contains(err.Error(), want) {
+				t.Errorf("plan %s, rank %d: got error %v, want %q in it", plan, c.Rank(), err, want)
+			}
+			return nil
+		})
 	}
 }
 

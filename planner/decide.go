@@ -43,6 +43,7 @@ const (
 	insideSegment = 128 << 10 // inside a node: a segment stays in a core's cache
 	betweenMost   = 512 << 10 // between nodes: larger segments only delay the pipeline
 	betweenLeast  = 64 << 10
+	leastPart     = 1 << 10 // of a block: smaller ones are all overhead
 )
 
 // Rule is the plan while there are no measurements, and why. It follows HAN's
@@ -102,10 +103,14 @@ func blocksRule(r tasks.Request, t *levels.Topology) (tasks.Plan, []string) {
 		why = append(why, fmt.Sprintf("fs=all, bruck: up to %s in all blocks latency counts", tasks.FormatBytes(smallMessage)))
 	} else {
 		exchange = tasks.Choice{Submodule: "adapt", Algorithm: "ring"}
-		if t.Nodes() > 1 {
-			p.Segment = max(betweenSegment(all)/ranks, 1<<10)
+		if p.Segment = insideSegment; t.Nodes() > 1 {
+			p.Segment = max(betweenSegment(all)/ranks, leastPart)
 		}
 		why = append(why, fmt.Sprintf("fs=%s of each block, ring: each link carries every block once", tasks.FormatBytes(p.Segment)))
+	}
+	if r.Coll == tasks.Gather {
+		why[0] = "shape=han: blocks are collected in shared memory, and leaders send those of their nodes to the root"
+		why[1] = fmt.Sprintf("fs=%s of each block, linear: a block crosses each level once", tasks.FormatBytes(p.Segment))
 	}
 	for k := range t.Depth() {
 		symbol := string(t.Level(k).Symbol)

@@ -4,7 +4,7 @@
 //
 // Requests in flight are bounded as there, by steps that wait for earlier ones of
 // the same task: memory and posted receives don't grow with the message. It emits
-// steps only; who talks to whom is package trees' matter.
+// steps only; who talks to whom along trees is package trees' matter.
 package adapt
 
 import (
