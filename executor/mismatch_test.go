@@ -48,7 +48,8 @@ func disagree(t failer, jobs []job, pick func(rank int) int) []error {
 		if err != nil {
 			t.Fatal(err)
 		}
-		send, recv := newGuarded(j.request.Bytes()), newGuarded(j.request.Bytes())
+		needSend, needRecv := j.request.Buffers(levels.Rank(r), w.Size())
+		send, recv := newGuarded(needSend), newGuarded(needRecv)
 		guards = append(guards, send, recv)
 		b.Send, b.Recv = send.buf, recv.buf
 		if runs[r], err = w.Endpoint(levels.Rank(r)).Comm(0).Bind(b); err != nil {

@@ -87,37 +87,61 @@ func newRound(t *rapid.T, r tasks.Request, size int) round {
 		}
 		d.recv = append(d.recv, in)
 	}
-	if r.Reduces() && !r.InPlace {
-		d.send = d.recv
-		d.recv = make([][]byte, size)
-		for rank := range d.recv {
-			d.recv[rank] = bytes.Repeat([]byte{0xa5}, int(r.Bytes()))
+	inputs := make([][]byte, size)
+	for rank, in := range d.recv {
+		inputs[rank] = slices.Clone(in)
+		if r.Input(levels.Rank(rank)) == tasks.Recv {
+			if r.Blocks() {
+				d.recv[rank] = bytes.Repeat([]byte{0xa5}, size*int(r.Bytes()))
+				copy(d.recv[rank][rank*int(r.Bytes()):], in)
+			}
+			continue
+		}
+		if d.send == nil {
+			d.send = make([][]byte, size)
+		}
+		d.send[rank], d.recv[rank] = inputs[rank], nil
+		if r.Receives(levels.Rank(rank)) {
+			_, n := r.Buffers(levels.Rank(rank), size)
+			d.recv[rank] = bytes.Repeat([]byte{0xa5}, int(n))
 		}
 	}
-	d.want = reference(t, r, d)
+	d.want = reference(t, r, inputs)
 	return d
 }
 
-// reference is what the collective says: the root's data, or a fold in the order
-// of ranks.
-func reference(t failer, r tasks.Request, d round) [][]byte {
-	size := len(d.recv)
-	if !r.Reduces() {
-		return slices.Repeat([][]byte{slices.Clone(d.recv[r.Root])}, size)
+// reference is what the collective says: the root's data, a fold in the order of
+// ranks or their data one after the other; nothing where there is no receive buffer.
+func reference(t failer, r tasks.Request, in [][]byte) [][]byte {
+	size := len(in)
+	switch {
+	case r.Coll == tasks.Bcast:
+		return slices.Repeat([][]byte{in[r.Root]}, size)
+	case r.Coll == tasks.Barrier:
+		return make([][]byte, size)
+	case r.Blocks():
+		return received(r, bytes.Join(in, nil), size)
 	}
 	f, err := kernel.For(r.Op, r.Type)
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := d.send
-	if in == nil {
-		in = d.recv
-	}
 	sum := slices.Clone(in[0])
 	for _, next := range in[1:] {
 		f(sum, sum, next)
 	}
-	return slices.Repeat([][]byte{sum}, size)
+	return received(r, sum, size)
+}
+
+// received is the same on all ranks that have a receive buffer.
+func received(r tasks.Request, all []byte, size int) [][]byte {
+	want := slices.Repeat([][]byte{all}, size)
+	for rank := range want {
+		if !r.Receives(levels.Rank(rank)) {
+			want[rank] = nil
+		}
+	}
+	return want
 }
 
 func (d round) check(t failer, c casegen.Case) {

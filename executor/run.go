@@ -134,9 +134,9 @@ func (r *Run) allocate(n int64) ([]byte, error) {
 // Rebind changes the caller's buffers between runs. They must be large enough
 // for the programs, or nil to let go of them until the next Rebind.
 func (r *Run) Rebind(send, recv []byte) error {
-	need := r.need()
-	if recv != nil && int64(len(recv)) < need || send != nil && int64(len(send)) < need {
-		return fmt.Errorf("bind %s: buffers of %d and %d bytes, %d needed", r.b.Request, len(send), len(recv), need)
+	needSend, needRecv := r.need()
+	if recv != nil && int64(len(recv)) < needRecv || send != nil && int64(len(send)) < needSend {
+		return fmt.Errorf("bind %s: buffers of %d and %d bytes, %d and %d needed", r.b.Request, len(send), len(recv), needSend, needRecv)
 	}
 	e := r.comm.e
 	e.mu.Lock()
@@ -150,19 +150,26 @@ func (r *Run) Rebind(send, recv []byte) error {
 	return nil
 }
 
-// need is the size of the caller's buffers, bytes.
-func (r *Run) need() int64 {
-	n := r.b.Passes * r.b.Stride
-	if r.b.Rest != nil {
-		n += r.b.Rest.Request.Bytes()
+// need is the size of the caller's buffers, bytes: as far as the last pass that
+// uses them reaches.
+func (r *Run) need() (send, recv int64) {
+	reach := func(p *submodules.Program, base int64) {
+		if p == nil {
+			return
+		}
+		s, v := p.Request.Buffers(p.Rank, p.Size)
+		if s > 0 {
+			send = max(send, base+s)
+		}
+		if v > 0 {
+			recv = max(recv, base+v)
+		}
 	}
-	return n
-}
-
-// reads tells whether the programs use the send buffer.
-func (b *Binding) reads() bool {
-	return b.Rest != nil && b.Rest.Request.Reduces() && !b.Rest.Request.InPlace ||
-		b.Whole != nil && b.Whole.Request.Reduces() && !b.Whole.Request.InPlace
+	if r.b.Passes > 0 {
+		reach(r.b.Whole, (r.b.Passes-1)*r.b.Stride)
+	}
+	reach(r.b.Rest, r.b.Passes*r.b.Stride)
+	return send, recv
 }
 
 // Start begins the run and returns at once; the run goes on by itself. All ranks
@@ -203,7 +210,8 @@ func (r *Run) start(ctx context.Context) error {
 		r.startedAt = e.now()
 	}
 	e.runs = append(e.runs, r)
-	e.flight.Begin(c.id, r.seq, r.b.Request, r.need())
+	send, recv := r.need()
+	e.flight.Begin(c.id, r.seq, r.b.Request, max(send, recv))
 	c.counters.Runs++
 	c.missing(r)
 	r.beginPass()
@@ -222,7 +230,7 @@ func (r *Run) startable() error {
 	if r.started && !r.finished {
 		return fmt.Errorf("start %s: the run before has not ended: %w", r.b.Request, ErrBusy)
 	}
-	if r.need() > 0 && (r.b.Recv == nil || r.b.Send == nil && r.b.reads()) {
+	if send, recv := r.need(); send > 0 && r.b.Send == nil || recv > 0 && r.b.Recv == nil {
 		return fmt.Errorf("start %s: no buffers are bound", r.b.Request)
 	}
 	return nil
@@ -246,7 +254,9 @@ func (r *Run) beginPass() {
 		r.pass++
 	}
 	base := int64(r.pass) * r.b.Stride
-	r.memory[tasks.Recv] = r.b.Recv[base:]
+	if r.b.Recv != nil {
+		r.memory[tasks.Recv] = r.b.Recv[base:]
+	}
 	if r.b.Send != nil {
 		r.memory[tasks.Send] = r.b.Send[base:]
 	}

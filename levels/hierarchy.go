@@ -112,6 +112,22 @@ func (h *Hierarchy) Group(r Rank, k int) *Group {
 	return h.groups[k][h.topology.domain[h.base+k][r]]
 }
 
+// Under lists the ranks that r speaks for in its group at level k, ascending: those
+// of its domain one level down, at level 0 itself.
+func (h *Hierarchy) Under(r Rank, k int) []Rank {
+	if k == 0 {
+		return []Rank{r}
+	}
+	domain := h.topology.domain[h.base+k-1]
+	var all []Rank
+	for o, d := range domain {
+		if d == domain[r] {
+			all = append(all, Rank(o))
+		}
+	}
+	return all
+}
+
 // Groups lists the groups of level k: one per domain, in the domains' order. Treat it
 // as read-only.
 func (h *Hierarchy) Groups(k int) []*Group { return h.groups[k] }

@@ -83,6 +83,39 @@ func TestFlat(t *testing.T) {
 	checkHierarchy(t, h)
 }
 
+// TestUnder: at each level the ranks that a group's members speak for are all ranks
+// of its domain, each once.
+func TestUnder(t *testing.T) {
+	for _, spec := range []string{"1", "4", "4x2/rr", "a:3,b:1,c:2", "2x3x2"} {
+		topo, err := levels.Parse(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range []*levels.Hierarchy{topo.Hierarchy(0), topo.Flat(0)} {
+			for k := range h.Depth() {
+				seen := map[levels.Rank]bool{}
+				for _, g := range h.Groups(k) {
+					for _, r := range g.Ranks {
+						under := h.Under(r, k)
+						if !slices.Contains(under, r) || !slices.IsSorted(under) {
+							t.Errorf("%s, level %d: rank %d speaks for %v", spec, k, r, under)
+						}
+						for _, u := range under {
+							if seen[u] {
+								t.Errorf("%s, level %d: rank %d is spoken for twice", spec, k, u)
+							}
+							seen[u] = true
+						}
+					}
+				}
+				if len(seen) != topo.Size() {
+					t.Errorf("%s, level %d: %d of %d ranks are spoken for", spec, k, len(seen), topo.Size())
+				}
+			}
+		}
+	}
+}
+
 func TestHierarchyRootOutOfRange(t *testing.T) {
 	for _, root := range []levels.Rank{-1, 8} {
 		func() {

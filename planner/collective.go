@@ -51,6 +51,28 @@ func Allreduce[T any](c *Comm, send, recv []T, op tasks.Op) (*Collective, error)
 	return typed(c, tasks.Request{Coll: tasks.Allreduce, Op: op}, send, recv)
 }
 
+// Reduce prepares combining send of all ranks, element by element, into recv of
+// root. Every rank gives the same count. Other ranks' recv is ignored and should
+// be nil. At the root send and recv may be the same slice (in place) but must not
+// overlap otherwise. A function of [tasks.UserOp] must not call the communicator.
+func Reduce[T any](c *Comm, send, recv []T, op tasks.Op, root int) (*Collective, error) {
+	return typed(c, tasks.Request{Coll: tasks.Reduce, Op: op, Root: levels.Rank(root)}, send, recv)
+}
+
+// Allgather prepares collecting send of all ranks, one after the other in the order
+// of ranks, in recv of all ranks. Every rank gives the same count; recv has that
+// many elements for each rank. send may be this rank's own block of recv (in place)
+// but must not overlap with recv otherwise.
+func Allgather[T any](c *Comm, send, recv []T) (*Collective, error) {
+	return typed(c, tasks.Request{Coll: tasks.Allgather}, send, recv)
+}
+
+// Gather is [Allgather] to recv of root only. Other ranks' recv is ignored and
+// should be nil; in place is for the root.
+func Gather[T any](c *Comm, send, recv []T, root int) (*Collective, error) {
+	return typed(c, tasks.Request{Coll: tasks.Gather, Root: levels.Rank(root)}, send, recv)
+}
+
 // Barrier prepares waiting until all ranks have come.
 func Barrier(c *Comm) (*Collective, error) {
 	return c.collective(tasks.Request{Coll: tasks.Barrier}, nil, nil)
@@ -67,6 +89,21 @@ func AllreduceNow[T any](ctx context.Context, c *Comm, send, recv []T, op tasks.
 	return now(ctx, c, tasks.Request{Coll: tasks.Allreduce, Op: op}, send, recv)
 }
 
+// ReduceNow is [Reduce] and a run in one call.
+func ReduceNow[T any](ctx context.Context, c *Comm, send, recv []T, op tasks.Op, root int) error {
+	return now(ctx, c, tasks.Request{Coll: tasks.Reduce, Op: op, Root: levels.Rank(root)}, send, recv)
+}
+
+// AllgatherNow is [Allgather] and a run in one call.
+func AllgatherNow[T any](ctx context.Context, c *Comm, send, recv []T) error {
+	return now(ctx, c, tasks.Request{Coll: tasks.Allgather}, send, recv)
+}
+
+// GatherNow is [Gather] and a run in one call.
+func GatherNow[T any](ctx context.Context, c *Comm, send, recv []T, root int) error {
+	return now(ctx, c, tasks.Request{Coll: tasks.Gather, Root: levels.Rank(root)}, send, recv)
+}
+
 // BarrierNow is [Barrier] and a run in one call.
 func BarrierNow(ctx context.Context, c *Comm) error {
 	return c.now(ctx, tasks.Request{Coll: tasks.Barrier}, nil, nil)
@@ -74,7 +111,7 @@ func BarrierNow(ctx context.Context, c *Comm) error {
 
 // typed fills in the element type and looks at the buffers as bytes.
 func typed[T any](c *Comm, r tasks.Request, send, recv []T) (*Collective, error) {
-	r, from, to, err := untype(r, send, recv)
+	r, from, to, err := untype(c, r, send, recv)
 	if err != nil {
 		return nil, err
 	}
@@ -82,26 +119,38 @@ func typed[T any](c *Comm, r tasks.Request, send, recv []T) (*Collective, error)
 }
 
 func now[T any](ctx context.Context, c *Comm, r tasks.Request, send, recv []T) error {
-	r, from, to, err := untype(r, send, recv)
+	r, from, to, err := untype(c, r, send, recv)
 	if err != nil {
 		return err
 	}
 	return c.now(ctx, r, from, to)
 }
 
-func untype[T any](r tasks.Request, send, recv []T) (_ tasks.Request, from, to []byte, err error) {
+// untype fills in what the buffers say: element type, count, and whether this
+// rank works in place.
+func untype[T any](c *Comm, r tasks.Request, send, recv []T) (_ tasks.Request, from, to []byte, err error) {
 	if r.Type, err = tasks.DatatypeOf[T](); err != nil {
 		return r, nil, nil, fmt.Errorf("%v: %w", r.Coll, err)
 	}
-	r.Count = int64(len(recv))
 	from, to = asBytes(send), asBytes(recv)
-	if !r.Reduces() {
+	switch {
+	case r.Coll == tasks.Bcast:
+		r.Count = int64(len(recv))
 		return r, nil, to, nil
+	case !r.Receives(levels.Rank(c.Rank())):
+		r.Count = int64(len(send))
+		return r, from, nil, nil
 	}
-	if len(send) != len(recv) {
+	own := to
+	if r.Count = int64(len(send)); r.Blocks() {
+		if len(recv) != c.Size()*len(send) {
+			return r, nil, nil, fmt.Errorf("%v: %d elements to send, %d to receive; it must be %d, a block for each of %d ranks", r.Coll, len(send), len(recv), c.Size()*len(send), c.Size())
+		}
+		own = to[c.Rank()*len(from):][:len(from)]
+	} else if len(send) != len(recv) {
 		return r, nil, nil, fmt.Errorf("%v: %d elements to send, %d to receive; they must be equal", r.Coll, len(send), len(recv))
 	}
-	if r.InPlace = unsafe.SliceData(from) == unsafe.SliceData(to); r.InPlace {
+	if r.InPlace = unsafe.SliceData(from) == unsafe.SliceData(own); r.InPlace {
 		return r, nil, to, nil
 	}
 	if overlap(from, to) {
@@ -141,7 +190,9 @@ func (c *Comm) collective(r tasks.Request, send, recv []byte) (*Collective, erro
 			return nil, fmt.Errorf("%v: %w", r, err)
 		}
 		b.User = r.Op.ID() == tasks.OpUser
-		col.finish = kernel.Finish(r.Op, r.Type, c.Size())
+		if r.Receives(c.comm.Rank()) {
+			col.finish = kernel.Finish(r.Op, r.Type, c.Size())
+		}
 	}
 	if col.run, err = c.comm.Bind(b); err != nil {
 		return nil, err

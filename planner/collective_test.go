@@ -11,7 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/half"
 )
@@ -81,6 +83,123 @@ func TestOrderIsKeptOnAnyLayout(t *testing.T) {
 	})
 }
 
+// Whichever rank is the root, the built-in rule finds a plan that keeps order, in
+// one segment and in several.
+func TestReduceKeepsOrderForEveryRoot(t *testing.T) {
+	first := tasks.UserOp("first", false, func(a, _ int32) int32 { return a })
+	for _, topo := range []string{"1", "5", "3x2", "2x3/rr", "a:3,b:1,c:2", "2x2x2"} {
+		succeed(t, topo, nil, func(ctx context.Context, c *planner.Comm) error {
+			for _, n := range []int{0, 3, 50_000} {
+				send, recv := make([]int32, n), make([]int32, n)
+				for root := range c.Size() {
+					for i := range send {
+						send[i], recv[i] = int32(100*i+c.Rank()), -1
+					}
+					to := recv
+					switch {
+					case c.Rank() != root:
+						to = nil
+					case root%2 == 1: // in place
+						copy(recv, send)
+						if err := planner.ReduceNow(ctx, c, recv, recv, first, root); err != nil {
+							return err
+						}
+						to = nil
+					}
+					if c.Rank() != root || root%2 == 0 {
+						if err := planner.ReduceNow(ctx, c, send, to, first, root); err != nil {
+							return err
+						}
+					}
+					for i, got := range recv {
+						if want := int32(100 * i); c.Rank() == root && got != want || c.Rank() != root && got != -1 {
+							return fmt.Errorf("%s: root %d, rank %d: element %d of %d is %d", topo, root, c.Rank(), i, n, got)
+						}
+					}
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// An average is divided where the result is, and more passes than one graph holds
+// keep partial results apart.
+func TestReduceAverageInPasses(t *testing.T) {
+	succeed(t, "2x2", &planner.Options{Plan: "fs=8,w=2"}, func(ctx context.Context, c *planner.Comm) error {
+		send := make([]float64, 2500)
+		for i := range send {
+			send[i] = float64(i + 2*c.Rank())
+		}
+		var recv []float64
+		if c.Rank() == 3 {
+			recv = make([]float64, len(send))
+		}
+		mean, err := planner.Reduce(c, send, recv, tasks.Average, 3)
+		if err != nil {
+			return err
+		}
+		for range 2 {
+			if err := mean.Run(ctx); err != nil {
+				return err
+			}
+			for i, got := range recv {
+				if got != float64(i+3) {
+					return fmt.Errorf("element %d is %v", i, got)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// Blocks come to their places on all layouts, apart and in place, in one pass and
+// in several, flat and through levels.
+func TestBlocks(t *testing.T) {
+	for _, topo := range []string{"1", "5", "3x2", "4x2/rr", "a:3,b:1,c:2", "2x2x2"} {
+		for _, plan := range []string{"", "shape=flat", "fs=8,w=2", "shape=han-lockstep,fs=64"} {
+			succeed(t, topo, &planner.Options{Plan: plan}, func(ctx context.Context, c *planner.Comm) error {
+				for _, n := range []int{0, 1, 7, 2100} {
+					for _, coll := range []tasks.Collective{tasks.Allgather, tasks.Gather} {
+						for _, inPlace := range []bool{false, true} {
+							r := tasks.Request{Coll: coll, Count: int64(n), Type: tasks.Float64, InPlace: inPlace, Root: levels.Rank(c.Size() / 2)}
+							if err := runCase[float64](ctx, c, r); err != nil {
+								return fmt.Errorf("%s under %q: %w", topo, plan, err)
+							}
+						}
+					}
+				}
+				return nil
+			})
+		}
+	}
+}
+
+// What a forced plan can't do is an error on every rank that lists what can: never
+// another algorithm in its place.
+func TestForcedPlansThatCantBe(t *testing.T) {
+	first := tasks.UserOp("first", false, func(a, _ int32) int32 { return a })
+	for plan, want := range map[string]string{
+		"iag=adapt/chain":          "for allgather there is adapt/linear, adapt/ring, nbc/linear, nbc/recdoubling, nbc/ring, nbc/bruck",
+		"iag=nbc/recdoubling":      "an allgather only in groups of 1, 2, 4, 8, … ranks",
+		"iag=sm":                   "sm works between ranks that share memory",
+		"reduce:i=adapt/binomial":  "a non-commutative operation only when the leader is the group's lowest rank",
+		"reduce:shape=flat,i=solo": "solo works between ranks that share memory",
+	} {
+		succeed(t, "3x2", &planner.Options{Plan: plan}, func(_ context.Context, c *planner.Comm) error {
+			buf, all := make([]int32, 1), make([]int32, c.Size())
+			err := second(planner.Allgather(c, buf, all))
+			if strings.HasPrefix(plan, "reduce:") {
+				err = second(planner.Reduce(c, buf, make([]int32, 1), first, 3))
+			}
+			if !errors.Is(err, submodules.ErrUnsupported) || !strings.Contains(err.Error(), want) {
+				t.Errorf("plan %s, rank %d: got error %v, want %q in it", plan, c.Rank(), err, want)
+			}
+			return nil
+		})
+	}
+}
+
 func TestRequestsThatCantBe(t *testing.T) {
 	succeed(t, "1x2", nil, func(_ context.Context, c *planner.Comm) error {
 		buf := make([]int32, 10)
@@ -90,6 +209,8 @@ func TestRequestsThatCantBe(t *testing.T) {
 			"root -1 is not one of the ranks":                         second(planner.Bcast(c, buf, -1)),
 			"10 elements to send, 3 to receive":                       second(planner.Allreduce(c, buf, buf[:3], tasks.Sum)),
 			"send and receive buffers overlap in part":                second(planner.Allreduce(c, buf[:6], buf[4:], tasks.Sum)),
+			"root 7 is not one of the ranks":                          second(planner.Reduce(c, buf, buf, tasks.Sum, 7)),
+			"10 elements to send, 10 to receive; it must be 20":       second(planner.Allgather(c, buf, buf)),
 			"is not a reduction":                                      second(planner.Allreduce(c, buf, buf, tasks.Op{})),
 			"minloc is not defined on i32":                            second(planner.Allreduce(c, buf, buf, tasks.MinLoc)),
 			"operation wide combines i64, the buffer holds i32":       second(planner.Allreduce(c, buf, buf, tasks.UserOp("wide", true, func(a, _ int64) int64 { return a }))),

@@ -43,6 +43,7 @@ const (
 	insideSegment = 128 << 10 // inside a node: a segment stays in a core's cache
 	betweenMost   = 512 << 10 // between nodes: larger segments only delay the pipeline
 	betweenLeast  = 64 << 10
+	leastPart     = 1 << 10 // of a block: smaller ones are all overhead
 )
 
 // Rule is the plan while there are no measurements, and why. It follows HAN's
@@ -54,13 +55,16 @@ func Rule(r tasks.Request, t *levels.Topology) (tasks.Plan, []string) {
 	if r.Coll != tasks.Barrier {
 		bytes = r.Bytes()
 	}
+	if r.Blocks() {
+		return blocksRule(r, t)
+	}
 	p := tasks.Plan{Shape: tasks.Han, Window: 4, Segment: tasks.Whole}
 	why := []string{"shape=han: shared memory inside nodes, messages only between leaders"}
 	if r.Reduces() && !r.Op.Commutative() && !t.Hierarchy(0).Ordered() {
 		p.Shape = tasks.Flat
 		why = []string{"shape=flat: " + r.Op.String() + " is not commutative and ranks are not numbered node by node"}
 	}
-	between := tasks.Choice{Submodule: "adapt", Algorithm: "binomial"}
+	between, inside := tasks.Choice{Submodule: "adapt", Algorithm: "binomial"}, tasks.Choice{Submodule: "sm"}
 	switch nodes := t.Nodes(); {
 	case bytes <= smallMessage:
 		why = append(why, fmt.Sprintf("fs=all, binomial: up to %s latency counts", tasks.FormatBytes(smallMessage)))
@@ -72,12 +76,49 @@ func Rule(r tasks.Request, t *levels.Topology) (tasks.Plan, []string) {
 		between.Algorithm = "chain"
 		why = append(why, fmt.Sprintf("fs=%s, chain: an eighth of the message, so that %d nodes form a pipeline", tasks.FormatBytes(p.Segment), nodes))
 	}
+	if r.Coll == tasks.Reduce && !r.Op.Commutative() && r.Root != 0 {
+		between.Algorithm = "inorderbinary"
+		inside = between
+		why = append(why, fmt.Sprintf("inorderbinary: it keeps the order of ranks for %v, whichever rank leads", r.Op))
+	}
 	for k := range t.Depth() {
 		choice := between
 		if t.Hierarchy(0).WithinNodes(k) && p.Shape == tasks.Han {
-			choice = tasks.Choice{Submodule: "sm"}
+			choice = inside
 		}
 		p = p.Set(string(t.Level(k).Symbol), choice)
+	}
+	return p, why
+}
+
+// blocksRule is [Rule] for collectives of blocks. Segments cut through all blocks,
+// so that they count times the ranks.
+func blocksRule(r tasks.Request, t *levels.Topology) (tasks.Plan, []string) {
+	ranks := int64(t.Size())
+	p := tasks.Plan{Shape: tasks.Han, Window: 4, Segment: tasks.Whole}
+	why := []string{"shape=han: blocks are collected in shared memory, and nodes exchange them between leaders"}
+	exchange := tasks.Choice{Submodule: "nbc", Algorithm: "bruck"}
+	between := tasks.Choice{Submodule: "adapt", Algorithm: "binomial"}
+	if all := r.Bytes() * ranks; all <= smallMessage {
+		why = append(why, fmt.Sprintf("fs=all, bruck: up to %s in all blocks latency counts", tasks.FormatBytes(smallMessage)))
+	} else {
+		exchange = tasks.Choice{Submodule: "adapt", Algorithm: "ring"}
+		if p.Segment = insideSegment; t.Nodes() > 1 {
+			p.Segment = max(betweenSegment(all)/ranks, leastPart)
+		}
+		why = append(why, fmt.Sprintf("fs=%s of each block, ring: each link carries every block once", tasks.FormatBytes(p.Segment)))
+	}
+	if r.Coll == tasks.Gather {
+		why[0] = "shape=han: blocks are collected in shared memory, and leaders send those of their nodes to the root"
+		why[1] = fmt.Sprintf("fs=%s of each block, linear: a block crosses each level once", tasks.FormatBytes(p.Segment))
+	}
+	for k := range t.Depth() {
+		symbol := string(t.Level(k).Symbol)
+		if t.Hierarchy(0).WithinNodes(k) {
+			p = p.Set(symbol, tasks.Choice{Submodule: "sm"})
+			continue
+		}
+		p = p.Set(symbol, between).Set(symbol+"g", tasks.Choice{Submodule: "adapt", Algorithm: "linear"}).Set(symbol+"ag", exchange)
 	}
 	return p, why
 }
@@ -133,6 +174,10 @@ func (d *decision) explain(r tasks.Request, t *levels.Topology, reg submodules.R
 	}
 	for k := range t.Depth() {
 		kind := tasks.Kind{Symbol: t.Level(k).Symbol, Op: tasks.Bcast}
+		switch r.Coll {
+		case tasks.Reduce, tasks.Allgather, tasks.Gather:
+			kind.Op = r.Coll
+		}
 		reach := t.Hierarchy(0).WithinNodes(k)
 		fmt.Fprintf(&b, "  alternative: %c= %s\n", kind.Symbol, reg.Offers(kind.Op, reach))
 	}

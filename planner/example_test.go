@@ -109,6 +109,41 @@ func ExampleBcast() {
 	// [3 300]
 }
 
+func ExampleReduce() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		in := []int64{int64(c.Rank()), 1}
+		var out []int64 // only the root has a result
+		if c.Rank() == 2 {
+			out = make([]int64, 2)
+		}
+		sum, err := planner.Reduce(c, in, out, tasks.Sum, 2)
+		if err != nil {
+			return err
+		}
+		if err := sum.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 2 {
+			fmt.Println(out)
+		}
+		return nil
+	})
+	// Output: [6 4]
+}
+
+func ExampleReduceNow() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		votes := []int{c.Rank() % 2}
+		if c.Rank() > 0 {
+			return planner.ReduceNow(ctx, c, votes, nil, tasks.Sum, 0)
+		}
+		err := planner.ReduceNow(ctx, c, votes, votes, tasks.Sum, 0) // the root's in place
+		fmt.Println(votes)
+		return err
+	})
+	// Output: [2]
+}
+
 func ExampleAllreduce() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		in, out := []int64{int64(c.Rank()), 1}, make([]int64, 2)
@@ -125,6 +160,73 @@ func ExampleAllreduce() {
 		return nil
 	})
 	// Output: [2 1] [3 1]
+}
+
+func ExampleAllgather() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		mine, all := []int{c.Rank(), 10 * c.Rank()}, make([]int, 2*c.Size())
+		share, err := planner.Allgather(c, mine, all)
+		if err != nil {
+			return err
+		}
+		if err := share.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 3 {
+			fmt.Println(all)
+		}
+		return nil
+	})
+	// Output: [0 0 1 10 2 20 3 30]
+}
+
+func ExampleAllgatherNow() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		all := make([]int, c.Size())
+		mine := all[c.Rank():][:1] // in place
+		mine[0] = 100 + c.Rank()
+		err := planner.AllgatherNow(ctx, c, mine, all)
+		if c.Rank() == 1 {
+			fmt.Println(all)
+		}
+		return err
+	})
+	// Output: [100 101 102 103]
+}
+
+func ExampleGather() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		mine := []int{c.Rank() * c.Rank()}
+		var all []int // only the root has a result
+		if c.Rank() == 2 {
+			all = make([]int, c.Size())
+		}
+		squares, err := planner.Gather(c, mine, all, 2)
+		if err != nil {
+			return err
+		}
+		if err := squares.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 2 {
+			fmt.Println(all)
+		}
+		return nil
+	})
+	// Output: [0 1 4 9]
+}
+
+func ExampleGatherNow() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		if c.Rank() > 0 {
+			return planner.GatherNow(ctx, c, []int{c.Rank()}, nil, 0)
+		}
+		all := []int{7, 0, 0, 0}
+		err := planner.GatherNow(ctx, c, all[:1], all, 0) // the root's in place
+		fmt.Println(all)
+		return err
+	})
+	// Output: [7 1 2 3]
 }
 
 func ExampleBarrier() {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"pgregory.net/rapid"
 
@@ -23,25 +24,63 @@ type source struct{ t *rapid.T }
 
 func (s source) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(s.t, "n") }
 
-// runCase runs a request with values that tell ranks and elements apart, and
-// checks what it leaves behind.
-func runCase[T int32 | uint8 | float64](ctx context.Context, c *planner.Comm, r tasks.Request) error {
-	value := func(rank, i int) T { return T((i*7 + rank*13) % 11) }
-	send, recv := make([]T, r.Count), make([]T, r.Count)
-	for i := range send {
-		send[i] = value(c.Rank(), i)
+// value is element i of a rank's input; values tell ranks and elements apart.
+func value[T int32 | uint8 | float64](rank, i int) T { return T((i*7 + rank*13) % 11) }
+
+// expected is what a rank that receives must find in its buffer.
+func expected[T int32 | uint8 | float64](r tasks.Request, size int) []T {
+	n := int(r.Count)
+	if r.Blocks() {
+		all := make([]T, 0, n*size)
+		for i := range n * size {
+			all = append(all, value[T](i/n, i%n))
+		}
+		return all
 	}
+	all := make([]T, n)
+	for i := range all {
+		if !r.Reduces() {
+			all[i] = value[T](int(r.Root), i)
+			continue
+		}
+		all[i] = value[T](0, i) // which a user's operation of casegen keeps
+		for rank := 1; rank < size && r.Op.ID() != tasks.OpUser; rank++ {
+			all[i] += value[T](rank, i)
+		}
+	}
+	return all
+}
+
+// buffers makes a rank's buffers for a request; in place, send is part of recv.
+func buffers[T int32 | uint8 | float64](c *planner.Comm, r tasks.Request) (send, recv []T) {
+	rank, n := levels.Rank(c.Rank()), int(r.Count)
+	_, bytes := r.Buffers(rank, c.Size())
+	recv = make([]T, bytes/int64(unsafe.Sizeof(*new(T))))
+	switch {
+	case r.Input(rank) == tasks.Send:
+		return make([]T, n), recv
+	case r.Blocks():
+		return recv[c.Rank()*n:][:n], recv
+	}
+	return recv, recv
+}
+
+// runCase runs a request and checks what it leaves behind.
+func runCase[T int32 | uint8 | float64](ctx context.Context, c *planner.Comm, r tasks.Request) error {
+	send, recv := buffers[T](c, r)
 	var col *planner.Collective
 	var err error
-	switch {
-	case r.Coll == tasks.Barrier:
+	switch r.Coll {
+	case tasks.Barrier:
 		col, err = planner.Barrier(c)
-	case r.Coll == tasks.Bcast:
-		copy(recv, send)
+	case tasks.Bcast:
 		col, err = planner.Bcast(c, recv, int(r.Root))
-	case r.InPlace:
-		copy(recv, send)
-		col, err = planner.Allreduce(c, recv, recv, r.Op)
+	case tasks.Reduce:
+		col, err = planner.Reduce(c, send, recv, r.Op, int(r.Root))
+	case tasks.Allgather:
+		col, err = planner.Allgather(c, send, recv)
+	case tasks.Gather:
+		col, err = planner.Gather(c, send, recv, int(r.Root))
 	default:
 		col, err = planner.Allreduce(c, send, recv, r.Op)
 	}
@@ -49,21 +88,16 @@ func runCase[T int32 | uint8 | float64](ctx context.Context, c *planner.Comm, r 
 		return err
 	}
 	for range 2 {
-		if r.Coll == tasks.Bcast || r.InPlace {
-			copy(recv, send)
+		for i := range send {
+			send[i] = value[T](c.Rank(), i)
 		}
 		if err := col.Run(ctx); err != nil {
 			return err
 		}
+		want := expected[T](r, c.Size())
 		for i, got := range recv {
-			want := value(int(r.Root), i) // also of rank 0, which a user's operation of casegen keeps
-			if r.Reduces() && r.Op.ID() != tasks.OpUser {
-				for rank := 1; rank < c.Size(); rank++ {
-					want += value(rank, i)
-				}
-			}
-			if got != want {
-				return fmt.Errorf("%v, plan %v: element %d is %v, want %v", r, col.Plan(), i, got, want)
+			if got != want[i] {
+				return fmt.Errorf("%v, plan %v: element %d is %v, want %v", r, col.Plan(), i, got, want[i])
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package submodules
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/levels"
@@ -21,6 +22,7 @@ func Compile(g *tasks.Graph, size int, reg Registry) (*Program, error) {
 	}
 	c := compiler{prog: p, reg: reg, ends: make([]ends, g.Len())}
 	c.emitter = Emitter{prog: p, scratch: newArea(len(g.Phases)), slots: newArea(len(g.Phases)), backup: newArea(len(g.Phases))}
+	c.emitter.scratch.size = g.Partial
 	c.emitter.graph.Grow(4*g.Len(), 8*g.Len())
 	err := c.resolveAll(g)
 	if err == nil {
@@ -34,7 +36,27 @@ func Compile(g *tasks.Graph, size int, reg Registry) (*Program, error) {
 	}
 	p.steps = c.emitter.graph.Nodes()
 	p.Scratch, p.Slots, p.Backup = c.emitter.scratch.size, c.emitter.slots.size, c.emitter.backup.size
+	p.trim(g.Partial)
 	return p, nil
+}
+
+// trim gives back the n bytes for partial results if no step uses them: the
+// leaves of a tree only send.
+func (p *Program) trim(n int64) {
+	for i := range p.steps {
+		if s := &p.steps[i]; s.Dst.Region == tasks.Scratch && s.Dst.Off < n {
+			return
+		}
+	}
+	for i := range p.steps {
+		s := &p.steps[i]
+		for _, span := range []*tasks.Span{&s.Dst, &s.A, &s.B} {
+			if span.Region == tasks.Scratch {
+				span.Off -= n
+			}
+		}
+	}
+	p.Scratch -= n
 }
 
 type ends struct{ ready, done []dag.ID }
@@ -109,7 +131,7 @@ func (c *compiler) lower(g *tasks.Graph, id dag.ID, window int) error {
 	e.scratch.begin(phase, turn)
 	e.slots.begin(phase, turn)
 	e.backup.begin(phase, turn)
-	if err := k.sub.Lower(e, &c.call); err != nil {
+	if err := c.lowerBlocks(g, t, k.sub); err != nil {
 		return fmt.Errorf("lower %v with %s/%s: %w", t, k.sub.Name(), c.call.Algorithm, err)
 	}
 	e.scratch.end(phase, window)
@@ -117,6 +139,31 @@ func (c *compiler) lower(g *tasks.Graph, id dag.ID, window int) error {
 	e.backup.end(phase, window)
 	c.ends[id].ready, c.ends[id].done = e.end()
 	return nil
+}
+
+// lowerBlocks is Lower, told where blocks are. A bcast of parts that don't lie
+// together is one bcast after the other, in one task.
+func (c *compiler) lowerBlocks(g *tasks.Graph, t *tasks.Task, sub Submodule) error {
+	if !g.Request.Blocks() {
+		return sub.Lower(&c.emitter, &c.call)
+	}
+	if t.Kind.Op == tasks.Bcast {
+		for _, run := range g.Runs(t) {
+			c.call.Src, c.call.Dst = run, run
+			if err := sub.Lower(&c.emitter, &c.call); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	c.call.Parts = g.Parts(t)
+	for i, part := range c.call.Parts {
+		c.call.Parts[i] = c.call.cut(part)
+	}
+	if c.call.Held = c.call.cut([]tasks.Span{t.Src}); t.Src.Region != tasks.Send {
+		c.call.Held = c.call.Parts[c.call.Me]
+	}
+	return sub.Lower(&c.emitter, &c.call)
 }
 
 // resolveAll checks the choices for all phases, those that this rank has no part
@@ -165,6 +212,12 @@ func (c *compiler) resolve(g *tasks.Graph, ph tasks.Phase) (k resolved, err erro
 // that all ranks come to the same answer. Tasks that don't combine data, or none
 // whose order matters, meet all of them.
 func holds(r Restriction, g *tasks.Graph, ph tasks.Phase) bool {
+	if r == NeedsPowerOfTwo {
+		return ph.Kind.Op != tasks.Allgather || !slices.ContainsFunc(g.On.Groups(ph.Level), func(g *levels.Group) bool {
+			n := len(g.Ranks)
+			return n&(n-1) != 0
+		})
+	}
 	combines := ph.Kind.Op != tasks.Bcast && g.Request.Reduces()
 	switch {
 	case !combines || g.Request.Op.Commutative():

@@ -56,7 +56,7 @@ func ExampleProgram_String() {
 }
 
 func ExampleRegistry_Check() {
-	plan, _ := tasks.ParsePlan("i=adapt/ring")
+	plan, _ := tasks.ParsePlan("i=adapt/star")
 	fmt.Println(all.Submodules().Check(plan))
-	// Output: i=adapt/ring: unknown algorithm "ring"; adapt has binomial, chain, kchain, binary, linear, inorderbinary, splitbinary
+	// Output: i=adapt/star: unknown algorithm "star"; adapt has binomial, chain, kchain, binary, linear, ring, inorderbinary, splitbinary
 }

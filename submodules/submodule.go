@@ -6,6 +6,7 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -41,12 +42,14 @@ const (
 	_                Restriction = iota
 	NeedsRootFirst               // with a non-commutative operation, the group's leader must be its lowest rank
 	NeedsCommutative             // combines operands in another order than that of ranks
+	NeedsPowerOfTwo              // an allgather only in groups of a power of two of ranks
 	maxRestriction
 )
 
 var restrictionTexts = [maxRestriction]string{
 	NeedsRootFirst:   "a non-commutative operation only when the leader is the group's lowest rank",
 	NeedsCommutative: "a commutative operation only",
+	NeedsPowerOfTwo:  "an allgather only in groups of 1, 2, 4, 8, … ranks",
 }
 
 // String says the restriction in words.
@@ -80,6 +83,44 @@ type Call struct {
 	Algorithm string
 	Inner     int64 // bytes, a multiple of Elem; 0: the segment in one piece
 	Elem      int64 // bytes of an element; 1 when there is no data
+
+	// Of a Gather or Allgather, by index in the group: where the member's part is
+	// to lie on this rank, as spans of equal lengths on all ranks and cut by Inner
+	// already. Held is where this rank's own part lies when the task begins.
+	Parts [][]tasks.Span
+	Held  []tasks.Span
+}
+
+// cut divides spans by the inner segment.
+func (c *Call) cut(all []tasks.Span) []tasks.Span {
+	if c.Inner <= 0 {
+		return all
+	}
+	var pieces []tasks.Span
+	for _, s := range all {
+		for off := int64(0); off < s.Len; off += c.Inner {
+			pieces = append(pieces, s.Cut(off, min(c.Inner, s.Len-off)))
+		}
+	}
+	return pieces
+}
+
+// Keep adds copying this rank's own part to its place, unless it is there.
+func (c *Call) Keep(e *Emitter, after ...dag.ID) (steps []dag.ID) {
+	for i, s := range c.Held {
+		if s != c.Parts[c.Me][i] {
+			steps = append(steps, e.Copy(c.Parts[c.Me][i], s, after...))
+		}
+	}
+	return steps
+}
+
+// Part is where a member's part lies, this rank's own as it came.
+func (c *Call) Part(i int) []tasks.Span {
+	if i == c.Me {
+		return c.Held
+	}
+	return c.Parts[i]
 }
 
 // Registry is a set of submodules to choose from.

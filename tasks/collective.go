@@ -15,6 +15,8 @@ const (
 	Bcast
 	Reduce
 	Allreduce
+	Allgather
+	Gather
 	Barrier
 	maxCollective
 )
@@ -25,11 +27,15 @@ var collectives = [maxCollective]struct{ name, suffix string }{
 	Bcast:     {"bcast", "b"},
 	Reduce:    {"reduce", "r"},
 	Allreduce: {"allreduce", "ar"},
+	Allgather: {"allgather", "ag"},
+	Gather:    {"gather", "g"},
 	Barrier:   {"barrier", ""},
 }
 
 // Requestable lists the collectives that [Expand] can expand.
-func Requestable() []Collective { return []Collective{Bcast, Allreduce, Barrier} }
+func Requestable() []Collective {
+	return []Collective{Bcast, Reduce, Allreduce, Allgather, Gather, Barrier}
+}
 
 // Collectives lists all of them, those that are only tasks too.
 func Collectives() []Collective {

@@ -53,8 +53,10 @@ type Graph struct {
 	On       *levels.Hierarchy
 	Rank     levels.Rank
 	Segments int
-	Phases   []Phase    // of all ranks, in the order of the pipeline
-	last     [][]dag.ID // per phase, the tasks by segment
+	Phases   []Phase       // of all ranks, in the order of the pipeline
+	Partial  int64         // bytes at the beginning of scratch that are the tasks'
+	last     [][]dag.ID    // per phase, the tasks by segment
+	stored   []levels.Rank // whose blocks a Gather's rank that isn't the root keeps
 }
 
 // Phase is one stop of a segment on its way: all tasks of one kind.
@@ -80,9 +82,9 @@ func Hierarchy(r Request, t *levels.Topology, p Plan) (*levels.Hierarchy, error)
 	if err := r.Validate(t.Size()); err != nil {
 		return nil, fmt.Errorf("%v: %w", r, err)
 	}
-	root := r.Root
-	if r.Coll != Bcast {
-		root = 0
+	root := levels.Rank(0)
+	if r.Rooted() {
+		root = r.Root
 	}
 	switch p.Shape {
 	case Flat:
@@ -111,6 +113,12 @@ func ExpandOn(r Request, h *levels.Hierarchy, p Plan, rank levels.Rank) (*Graph,
 	g.last = make([][]dag.ID, len(g.Phases))
 	for at := range g.last {
 		g.last[at] = make([]dag.ID, 0, g.Segments)
+	}
+	if r.Coll == Gather && !r.Receives(rank) {
+		g.stored = g.stores()
+	}
+	if n := g.held(segElems * int64(r.Type.Size())); n > 0 {
+		g.Partial = g.place(g.slots()-1, 0, n).Off + n
 	}
 	g.expand(segElems)
 	return g, nil
@@ -146,6 +154,9 @@ func Passes(r Request, p Plan) (whole Request, n int64, rest Request, err error)
 	}
 	whole, rest = r, r
 	whole.Count = elems * MaxSegments
+	if r.Blocks() {
+		whole.Pitch, rest.Pitch = max(r.Pitch, r.Count), max(r.Pitch, r.Count)
+	}
 	n = r.Count / whole.Count
 	rest.Count = r.Count - n*whole.Count
 	return whole, n, rest, nil
@@ -153,25 +164,40 @@ func Passes(r Request, p Plan) (whole Request, n int64, rest Request, err error)
 
 // pipeline lists the kinds that r's segments pass through on h, in order.
 //
-//	Bcast       ib sb        Allreduce, Barrier   sr ir ib sb
+//	Bcast    ib sb        Allreduce, Barrier   sr ir ib sb
+//	Reduce   sr ir        Allgather            sg iag sb
+//	Gather   sg ig
 //
 // Levels at which all groups have one rank drop out; a single rank that reduces
 // keeps one kind for its own copy.
 func pipeline(r Request, h *levels.Hierarchy) []Phase {
 	var up, down []Phase
+	upwards := Reduce
+	if r.Blocks() {
+		upwards = Gather
+	}
 	for k := range h.Depth() {
 		if widest(h, k) > 1 {
 			sym := h.Level(k).Symbol
-			up = append(up, Phase{Kind{sym, Reduce}, k})
+			up = append(up, Phase{Kind{sym, upwards}, k})
 			down = append([]Phase{{Kind{sym, Bcast}, k}}, down...)
 		}
 	}
-	if r.Coll == Bcast {
-		return down
+	if top := h.Depth() - 1; len(up) == 0 && (r.Reduces() || r.Blocks()) {
+		up = []Phase{{Kind{h.Level(top).Symbol, upwards}, top}}
+		down = nil
+		if r.Coll == Allgather {
+			down = up
+		}
 	}
-	if len(up) == 0 && r.Coll == Allreduce {
-		top := h.Depth() - 1
-		return []Phase{{Kind{h.Level(top).Symbol, Reduce}, top}}
+	switch last := len(up) - 1; r.Coll {
+	case Bcast:
+		return down
+	case Reduce, Gather:
+		return up
+	case Allgather:
+		up[last].Kind.Op = Allgather // in place of a gather to the top and a bcast from it
+		down = down[1:]
 	}
 	return append(up, down...)
 }
@@ -220,8 +246,9 @@ func (g *Graph) expand(elems int64) {
 }
 
 // addTask adds the rank's task of a segment in a phase, if it has one. The first
-// reduction of a segment reads the caller's input, all others work in the receive
-// buffer, where each rank keeps its partial result until the bcast overwrites it.
+// reduction of a segment reads the caller's input, all others work where the rank
+// keeps its partial result: in the receive buffer until the bcast overwrites it,
+// or, without one, in scratch.
 func (g *Graph) addTask(i, at int, elems int64) {
 	ph := g.Phases[at]
 	group := g.On.Group(g.Rank, ph.Level)
@@ -231,15 +258,14 @@ func (g *Graph) addTask(i, at int, elems int64) {
 	size := int64(g.Request.Type.Size())
 	from := int64(i) * elems
 	n := min(elems, g.Request.Count-from)
-	data := Span{Region: Recv, Off: from * size, Len: n * size}
 	before := g.before(i, at)
-	src := data
-	if before < 0 && g.Request.Reduces() && !g.Request.InPlace {
-		src.Region = Send
+	src, dst := g.spans(i, Span{Off: from * size, Len: n * size}, elems*size)
+	if before >= 0 {
+		src = dst
 	}
 	id := g.Add(Task{
 		Kind: ph.Kind, Level: int8(ph.Level), Phase: int8(at), Segment: int32(i),
-		Group: group, Src: src, Dst: data,
+		Group: group, Src: src, Dst: dst,
 	})
 	if before >= 0 {
 		g.Connect(before, id, DataEdge)
@@ -247,10 +273,70 @@ func (g *Graph) addTask(i, at int, elems int64) {
 	if i >= g.Plan.Window {
 		g.Connect(g.last[at][i-g.Plan.Window], id, SlotEdge)
 	}
+	if before < 0 && g.Partial > 0 {
+		g.reuse(i, at, id)
+	}
 	if i > 0 {
 		g.Connect(g.last[at][i-1], id, OrderEdge)
 	}
 	g.last[at] = append(g.last[at], id)
+}
+
+// spans is what a segment's first task on the rank reads and where all of them
+// work: of a request with blocks, the part of the first block. part is the segment
+// in a buffer, bytes the length of the longest.
+func (g *Graph) spans(i int, part Span, bytes int64) (src, dst Span) {
+	in, out := part, part
+	in.Region, out.Region = g.Request.Input(g.Rank), Recv
+	switch {
+	case g.Partial > 0:
+		out = g.place(i%g.slots(), part.Len, g.held(bytes))
+	case !g.Request.Receives(g.Rank):
+		out = in // it only sends
+	}
+	return in, out
+}
+
+// held is the bytes of a segment that a rank without a receive buffer keeps for
+// others, for segments of so many bytes.
+func (g *Graph) held(bytes int64) int64 {
+	switch {
+	case g.Request.Receives(g.Rank):
+		return 0
+	case g.Request.Coll == Gather && len(g.stored) == 1: // it only sends
+		return 0
+	case g.Request.Coll == Gather:
+		return int64(len(g.stored)) * bytes
+	}
+	return bytes
+}
+
+// slots is how many segments' partial results a rank holds in scratch. As each
+// kind may be a window ahead of the next, one slot more per further kind keeps
+// them from waiting for each other, and lockstep stages from waiting in a circle.
+func (g *Graph) slots() int {
+	return max(1, min(g.Plan.Window+len(g.Phases)-1, g.Segments))
+}
+
+// place is the scratch for n bytes of partial result in a slot of so many bytes.
+func (g *Graph) place(slot int, n, bytes int64) Span {
+	const align = 64 // a cache line, and any element
+	return Span{Region: Scratch, Off: int64(slot) * ((bytes + align - 1) / align * align), Len: n}
+}
+
+// reuse lets segment i's first task, in phase at, wait for all that used its slot
+// before: the same phase is behind by a window at most, later ones consume it.
+func (g *Graph) reuse(i, at int, id dag.ID) {
+	old := i - g.slots()
+	if old < 0 {
+		return
+	}
+	for later := at; later < len(g.Phases); later++ {
+		windowed := later == at && g.slots() == g.Plan.Window // by the edge of the phase itself
+		if old < len(g.last[later]) && !windowed {
+			g.Connect(g.last[later][old], id, SlotEdge)
+		}
+	}
 }
 
 // before is the rank's task that a segment passes through before a phase, -1 if

@@ -115,6 +115,51 @@ func TestExpand(t *testing.T) {
 			r:    tasks.Request{Coll: tasks.Barrier}, topo: "2", plan: "shape=han,fs=1,w=4", rank: 1,
 			want: []string{"sr#0 [0 1] recv[0:0]>recv[0:0]", "sb#0 [0 1] recv[0:0]>recv[0:0] data:sr#0"},
 		},
+		{
+			name: "reduce keeps partial results in scratch",
+			r:    tasks.Request{Coll: tasks.Reduce, Count: 10, Type: tasks.Uint8, Op: tasks.Sum, Root: 3}, topo: "2x2", plan: "shape=han,fs=4,w=1", rank: 0,
+			want: []string{
+				"sr#0 [0 1] send[0:4]>scratch[0:4]",
+				"ir#0 [0 3] scratch[0:4]>scratch[0:4] data:sr#0",
+				"sr#1 [0 1] send[4:8]>scratch[64:68] slot:sr#0 order:sr#0",
+				"ir#1 [0 3] scratch[64:68]>scratch[64:68] data:sr#1 slot:ir#0 order:ir#0",
+				"sr#2 [0 1] send[8:10]>scratch[0:2] slot:sr#1 slot:sr#0 slot:ir#0 order:sr#1",
+				"ir#2 [0 3] scratch[0:2]>scratch[0:2] data:sr#2 slot:ir#1 order:ir#1",
+			},
+		},
+		{
+			name: "reduce at the root",
+			r:    tasks.Request{Coll: tasks.Reduce, Count: 2, Type: tasks.Uint8, Op: tasks.Sum, Root: 3}, topo: "2x2", plan: "shape=han,fs=4,w=1", rank: 3,
+			want: []string{
+				"sr#0 [2 3] send[0:2]>recv[0:2]",
+				"ir#0 [0 3] recv[0:2]>recv[0:2] data:sr#0",
+			},
+		},
+		{
+			name: "allgather: the part of the first block stands for all",
+			r:    tasks.Request{Coll: tasks.Allgather, Count: 3, Type: tasks.Uint8}, topo: "2x2", plan: "shape=han,fs=2,w=1", rank: 2,
+			want: []string{
+				"sg#0 [2 3] send[0:2]>recv[0:2]",
+				"iag#0 [0 2] recv[0:2]>recv[0:2] data:sg#0",
+				"sb#0 [2 3] recv[0:2]>recv[0:2] data:iag#0",
+				"sg#1 [2 3] send[2:3]>recv[2:3] slot:sg#0 order:sg#0",
+				"iag#1 [0 2] recv[2:3]>recv[2:3] data:sg#1 slot:iag#0 order:iag#0",
+				"sb#1 [2 3] recv[2:3]>recv[2:3] data:iag#1 slot:sb#0 order:sb#0",
+			},
+		},
+		{
+			name: "gather: a leader that isn't the root keeps its group's blocks in scratch",
+			r:    tasks.Request{Coll: tasks.Gather, Count: 3, Type: tasks.Uint8}, topo: "2x2", plan: "shape=han,fs=all,w=1", rank: 2,
+			want: []string{
+				"sg#0 [2 3] send[0:3]>scratch[0:3]",
+				"ig#0 [0 2] scratch[0:3]>scratch[0:3] data:sg#0",
+			},
+		},
+		{
+			name: "gather: a member only sends",
+			r:    tasks.Request{Coll: tasks.Gather, Count: 3, Type: tasks.Uint8}, topo: "2x2", plan: "shape=han,fs=all,w=1", rank: 3,
+			want: []string{"sg#0 [2 3] send[0:3]>send[0:3]"},
+		},
 		{name: "no elements, no tasks", r: tasks.Request{Coll: tasks.Allreduce, Type: tasks.Int8, Op: tasks.Sum}, topo: "2x2", plan: "shape=han,fs=1,w=1"},
 		{name: "nobody to send to", r: request(tasks.Bcast, 3), topo: "1", plan: "shape=han,fs=4,w=1"},
 		{name: "nobody to wait for", r: request(tasks.Barrier, 1), topo: "1", plan: "shape=flat,fs=4,w=1"},
@@ -191,6 +236,13 @@ func expectedEdges(g *tasks.Graph) []edge {
 			if a.Kind == b.Kind && int(gap) == g.Plan.Window {
 				want = append(want, edge{a.String(), b.String(), tasks.SlotEdge})
 			}
+			// Partial results in scratch: the segment's first task waits for all of
+			// the one whose place it takes.
+			slots := g.Plan.Window + len(g.Phases) - 1
+			first := !slices.ContainsFunc(nodes, func(n tasks.Task) bool { return n.Segment == b.Segment && n.Phase < b.Phase })
+			if !g.Request.Receives(g.Rank) && int(gap) == slots && first && (a.Kind != b.Kind || slots != g.Plan.Window) {
+				want = append(want, edge{a.String(), b.String(), tasks.SlotEdge})
+			}
 		}
 	}
 	if g.Plan.Shape == tasks.HanLockstep {
@@ -229,12 +281,12 @@ func TestExpandKeepsItsPromises(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := tasks.Request{
-			Coll: rapid.SampledFrom([]tasks.Collective{tasks.Bcast, tasks.Allreduce}).Draw(t, "coll"),
+			Coll: rapid.SampledFrom([]tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allreduce}).Draw(t, "coll"),
 			Type: rapid.SampledFrom(tasks.Datatypes()).Draw(t, "type"),
 			Op:   tasks.Sum, Count: rapid.Int64Range(0, 60).Draw(t, "count"),
 			InPlace: rapid.Bool().Draw(t, "in place"),
 		}
-		if r.Coll == tasks.Bcast {
+		if r.Rooted() {
 			r.Root = levels.Rank(rapid.IntRange(0, topo.Size()-1).Draw(t, "root"))
 		}
 		p := tasks.Plan{
@@ -256,7 +308,12 @@ func TestExpandKeepsItsPromises(t *testing.T) {
 func checkTiles(t *rapid.T, g *tasks.Graph) {
 	at := map[tasks.Kind]int64{}
 	for i, n := range g.Nodes() {
-		if n.Dst.Off != at[n.Kind] || n.Src.Off != n.Dst.Off || n.Src.Len != n.Dst.Len {
+		tiled := n.Dst
+		if n.Dst.Region == tasks.Scratch {
+			checkPartial(t, g, n)
+			tiled.Off = at[n.Kind]
+		}
+		if tiled.Off != at[n.Kind] || n.Src.Region != tasks.Scratch && n.Src.Off != tiled.Off || n.Src.Len != n.Dst.Len {
 			t.Fatalf("rank %d: %v works on %v>%v, want byte %d on", g.Rank, n, n.Src, n.Dst, at[n.Kind])
 		}
 		at[n.Kind] += n.Dst.Len
@@ -274,6 +331,36 @@ func checkTiles(t *rapid.T, g *tasks.Graph) {
 	for kind, end := range at {
 		if end != g.Request.Bytes() {
 			t.Fatalf("rank %d: the tasks %v end at byte %d of %d", g.Rank, kind, end, g.Request.Bytes())
+		}
+	}
+}
+
+// checkPartial: a partial result is in scratch of the tasks' own, all tasks of a
+// segment have it in one place, and no other segment of which a task could run
+// before they have ended.
+func checkPartial(t *rapid.T, g *tasks.Graph, n tasks.Task) {
+	if g.Request.Receives(g.Rank) || n.Dst.Off < 0 || n.Dst.Off+n.Dst.Len > g.Partial {
+		t.Fatalf("rank %d: %v works in %v, %d bytes are for partial results", g.Rank, n, n.Dst, g.Partial)
+	}
+	frozen, err := g.Freeze(func(e dag.Edge) bool { return e.Kind != tasks.OrderEdge })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pairs [][2]dag.ID
+	for a, first := range g.Nodes() {
+		for b, then := range g.Nodes() {
+			overlap := first.Dst.Off < then.Dst.Off+then.Dst.Len && then.Dst.Off < first.Dst.Off+first.Dst.Len
+			switch {
+			case first.Segment == then.Segment && first.Dst != then.Dst:
+				t.Fatalf("rank %d: %v is in %v, %v in %v", g.Rank, first, first.Dst, then, then.Dst)
+			case first.Segment < then.Segment && overlap:
+				pairs = append(pairs, [2]dag.ID{dag.ID(a), dag.ID(b)})
+			}
+		}
+	}
+	for i, ordered := range frozen.Reaches(pairs) {
+		if !ordered {
+			t.Fatalf("rank %d: %v may run before %v has ended", g.Rank, g.Node(pairs[i][1]), g.Node(pairs[i][0]))
 		}
 	}
 }

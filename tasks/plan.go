@@ -60,7 +60,7 @@ const Whole = math.MaxInt64
 // nothing: each zero field is left to whoever completes the plan.
 type Plan struct {
 	Shape   Shape
-	Segment int64 // fs, bytes; [Whole] for one segment
+	Segment int64 // fs, bytes, of each block if there are blocks; [Whole] for one segment
 	Window  int   // segments in flight per task kind and rank
 	choices []keyed
 }

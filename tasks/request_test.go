@@ -19,12 +19,14 @@ func TestValidate(t *testing.T) {
 		{"bcast", tasks.Request{Coll: tasks.Bcast, Count: 1, Type: tasks.Int8, Root: 3}, ""},
 		{"bcast of nothing", tasks.Request{Coll: tasks.Bcast, Type: tasks.Int8}, ""},
 		{"allreduce ignores root", tasks.Request{Coll: tasks.Allreduce, Type: tasks.Float32, Op: tasks.Max, Root: 99}, ""},
+		{"allgather", tasks.Request{Coll: tasks.Allgather, Count: 1, Type: tasks.Int8}, ""},
+		{"too many blocks", tasks.Request{Coll: tasks.Allgather, Count: math.MaxInt64 / 8, Type: tasks.Float64}, "count 1152921504606846975: 4 blocks are more than 2^63 bytes"},
 		{"barrier ignores the type", tasks.Request{Coll: tasks.Barrier}, ""},
 		{"the largest count", tasks.Request{Coll: tasks.Bcast, Count: math.MaxInt64 / 8, Type: tasks.Float64}, ""},
 
 		{"barrier with data", tasks.Request{Coll: tasks.Barrier, Count: 1}, "count 1: a barrier moves no data"},
-		{"zero value", tasks.Request{}, "collective Collective(0) can't be requested; known are [bcast allreduce barrier]"},
-		{"a task's operation", tasks.Request{Coll: tasks.Reduce}, "collective reduce can't be requested; known are [bcast allreduce barrier]"},
+		{"zero value", tasks.Request{}, "collective Collective(0) can't be requested; known are [bcast reduce allreduce allgather gather barrier]"},
+		{"reduce", tasks.Request{Coll: tasks.Reduce, Count: 1, Type: tasks.Int8, Op: tasks.Sum, Root: 3}, ""},
 		{"too many bytes", tasks.Request{Coll: tasks.Bcast, Count: math.MaxInt64/8 + 1, Type: tasks.Float64}, "count 1152921504606846976 is not between 0 and 2^63 bytes"},
 		{
 			"all wrong",
@@ -58,6 +60,9 @@ func TestRequestText(t *testing.T) {
 		{tasks.Request{Coll: tasks.Bcast, Count: 3, Type: tasks.Float64, Root: 2}, "bcast 3 f64 root 2", 24},
 		{tasks.Request{Coll: tasks.Allreduce, Count: 5 << 30, Type: tasks.BFloat16, Op: tasks.Sum}, "allreduce 5368709120 bf16 sum", 10 << 30},
 		{tasks.Request{Coll: tasks.Barrier}, "barrier", 0},
+		{tasks.Request{Coll: tasks.Reduce, Count: 3, Type: tasks.Float64, Op: tasks.Sum, Root: 2}, "reduce 3 f64 sum root 2", 24},
+		{tasks.Request{Coll: tasks.Allgather, Count: 3, Type: tasks.Float64}, "allgather 3 f64", 24},
+		{tasks.Request{Coll: tasks.Gather, Count: 3, Type: tasks.Float64, Root: 1}, "gather 3 f64 root 1", 24},
 	} {
 		if got := tc.r.String(); got != tc.want || tc.r.Bytes() != tc.bytes {
 			t.Errorf("got %q of %d bytes, want %q of %d", got, tc.r.Bytes(), tc.want, tc.bytes)

@@ -37,10 +37,11 @@ func (a app) benchAlgorithmsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "algorithms [OP,OP]",
 		Short: "Measure each submodule's algorithms side by side",
-		Long: `Measures bcast and allreduce with each algorithm of each submodule in turn: between
+		Long: `Measures bcast and reductions with each algorithm of each submodule in turn: between
 nodes on goroutine ranks over an emulated link, and inside a node on processes
 that it launches. For bcast the algorithm does the bcast of that level, for
-allreduce the reduction; everything else is as the built-in rule has it. Cells
+allreduce and reduce the reduction, for gather and allgather the same between its
+groups; everything else is as the built-in rule has it. Cells
 are the median over samples of the slowest rank's time per call, in µs, as bench
 coll measures it.`,
 		Example: `  tierflow bench algorithms
@@ -151,8 +152,11 @@ func (b *benchAlgorithms) table(ctx context.Context, operand string, level level
 			fmt.Fprintln(w, strings.Join(b.head(), "\t")+"\t")
 		}
 		kind := tasks.Kind{Symbol: level.Symbol, Op: tasks.Bcast}
-		if coll == tasks.Allreduce {
+		switch r := (tasks.Request{Coll: coll}); {
+		case r.Reduces():
 			kind.Op = tasks.Reduce
+		case r.Blocks():
+			kind.Op = coll
 		}
 		for _, choice := range b.choices(kind.Op, level) {
 			if err := b.measureOne(ctx, kind, choice); err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,18 +42,19 @@ func (a app) benchCollCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "coll OP[,OP…]",
 		Short: "Measure collectives and check their results",
-		Long: `Measures collectives (bcast, allreduce, barrier) and checks what they leave in
-every rank's buffer.
+		Long: `Measures collectives (` + strings.Join(names(tasks.Requestable()), ", ") + `) and checks
+what they leave in the buffers.
 
 A sample is the slowest rank's time per call; all ranks begin it together, after
 a barrier. An operation of less than 20 ms is called as often as fills 20 ms in
-one sample, one of less than 200 µs so more than 100 times; the root of a bcast
-then changes from call to call, unless --root is given. Buffers are spoilt before
+one sample, one of less than 200 µs so more than 100 times; the root, where there is
+one, then changes from call to call, unless --root is given. Buffers are spoilt before
 each sample and checked after it; "wrong" counts wrong elements on all ranks.
 
 Columns: iters is the number of samples; min, p50 and p99 are microseconds per
-call; algbw is bytes / p50, busbw that times 2(n-1)/n for allreduce and 1 for
-bcast, as in NCCL's tests; both in GB/s (1e9 bytes per second).
+call; algbw is bytes / p50, for allgather and gather the bytes of all ranks; busbw
+is that times 2(n-1)/n for allreduce, (n-1)/n for allgather and gather and 1 for
+bcast and reduce, as in NCCL's tests; both in GB/s (1e9 bytes per second).
 
 Plans are measured in turns, so that what disturbs the machine disturbs all of them;
 with several a column says which. Without --plan the flat shape, which ignores nodes,
@@ -183,7 +185,11 @@ func (b *benchColl) readWork(colls []tasks.Collective, sizes []int64) error {
 			continue
 		}
 		for _, n := range sizes {
-			if most := maxBuffers / int64(2*t.Size()*len(b.plans)); n > most {
+			most := maxBuffers / int64(2*t.Size()*len(b.plans))
+			if (tasks.Request{Coll: coll}).Blocks() {
+				most /= int64(t.Size())
+			}
+			if n > most {
 				return usagef("--bytes %s: buffers of %d ranks would take over %s together; at most %s each",
 					tasks.FormatBytes(n), t.Size(), tasks.FormatBytes(maxBuffers), tasks.FormatBytes(most))
 			}
@@ -231,7 +237,7 @@ func (b *benchColl) rank(ctx context.Context, comms []*planner.Comm) error {
 		subjects := make([]*subject, len(comms))
 		for i, c := range comms {
 			var err error
-			if subjects[i], err = newSubject(c, r, b.rotate && r.Coll == tasks.Bcast); err != nil {
+			if subjects[i], err = newSubject(c, r, b.rotate && r.Rooted()); err != nil {
 				return err
 			}
 		}

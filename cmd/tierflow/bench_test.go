@@ -146,13 +146,34 @@ func TestBenchCountsWrongElements(t *testing.T) {
 	}
 }
 
-// A part of a message in the wrong place shows, and so does what was there before.
-func TestWrongElements(t *testing.T) {
-	r := tasks.Request{Coll: tasks.Allreduce, Type: tasks.Int8, Op: tasks.Sum}
-	want, err := output(r, 0, 100)
+// A block in the place of another shows.
+func TestWrongBlocks(t *testing.T) {
+	r := tasks.Request{Coll: tasks.Allgather, Type: tasks.Int32}
+	blocks, err := outputs(r, 0, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
+	buf := make([]byte, 3*400)
+	for i, b := range blocks {
+		tile(buf[i*400:][:400], b)
+	}
+	if n := wrongBlocks(buf, blocks, r.Type); n != 0 {
+		t.Errorf("%d of the right elements are wrong", n)
+	}
+	copy(buf[400:], buf[800:])
+	if n := wrongBlocks(buf, blocks, r.Type); n < 80 {
+		t.Errorf("%d of 100 elements of the wrong block are wrong", n)
+	}
+}
+
+// A part of a message in the wrong place shows, and so does what was there before.
+func TestWrongElements(t *testing.T) {
+	r := tasks.Request{Coll: tasks.Allreduce, Type: tasks.Int8, Op: tasks.Sum}
+	all, err := outputs(r, 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := all[0]
 	buf := make([]byte, 8192)
 	tile(buf, want)
 	if n := wrongElements(buf, want, r.Type); n != 0 {

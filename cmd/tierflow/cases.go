@@ -58,24 +58,35 @@ func (v *verifying) requests(coll tasks.Collective) ([]tasks.Request, error) {
 		if err != nil {
 			return nil, err
 		}
-		if coll == tasks.Bcast {
-			all = append(all, r)
-			if last := levels.Rank(v.on.Size() - 1); !given("root") && last > 0 {
-				r.Root = last
-				all = append(all, r)
-			}
-			continue
-		}
-		for _, inPlace := range either(given("in-place"), v.inPlace) {
-			for _, ordered := range either(given("non-commutative"), v.ordered) {
-				if r.InPlace, r.Op = inPlace, tasks.Sum; ordered {
-					r.Op = keepsOrder
-				}
-				all = append(all, r)
-			}
+		all = append(all, v.variants(r)...)
+		if last := levels.Rank(v.on.Size() - 1); r.Rooted() && !given("root") && last > 0 {
+			r.Root = last
+			all = append(all, v.variants(r)...)
 		}
 	}
 	return all, nil
+}
+
+// variants lists r with buffers apart and in place, and with the ways to reduce.
+func (v *verifying) variants(r tasks.Request) (all []tasks.Request) {
+	if !r.Reduces() && !r.Blocks() {
+		return []tasks.Request{r}
+	}
+	given := v.command.Flags().Changed
+	for _, inPlace := range either(given("in-place"), v.inPlace) {
+		r.InPlace = inPlace
+		if !r.Reduces() {
+			all = append(all, r)
+			continue
+		}
+		for _, ordered := range either(given("non-commutative"), v.ordered) {
+			if r.Op = tasks.Sum; ordered {
+				r.Op = keepsOrder
+			}
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // either is what was given, or both.

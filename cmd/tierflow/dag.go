@@ -47,11 +47,12 @@ func (a app) dagCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dag OP",
 		Short: "Draw the task graph, the step graph or the pipeline stages of a collective",
-		Long: `Draws what a collective (bcast, allreduce or barrier) is compiled to: the task
-graph of one rank or all, with --steps the steps that tasks are lowered to, with
---stages the pipeline as a table of segments and stages (figures 1 and 5 of the
-HAN paper). Task sr is a reduction inside the node, ir between nodes, ib and sb
-are broadcasts; #3 is segment 3's.
+		Long: `Draws what a collective (` + anyOf(tasks.Requestable()) + `)
+is compiled to: the task graph of one rank or all, with --steps the steps that
+tasks are lowered to, with --stages the pipeline as a table of segments and stages
+(figures 1 and 5 of the HAN paper). Task sr is a reduction inside the node, ir
+between nodes, ib and sb are broadcasts, sg and ig gather, iag is an allgather; #3
+is segment 3's.
 
 Without --role, --rank or --all it draws the root's graph: a leader on all levels.
 A format that isn't given follows from the name of the file: .svg, .dot, .json,

@@ -82,12 +82,26 @@ func encode(dst []byte, t tasks.Datatype, n, index int) {
 	}
 }
 
-// output is one period of what every rank must get: root's input, or all inputs
-// combined rank after rank.
-func output(r tasks.Request, root, ranks int) ([]byte, error) {
-	if !r.Reduces() {
-		return input(r, root, ranks), nil
+// outputs is one period of what every rank that receives must get, for each of the
+// equal blocks of its buffer: root's input, all inputs combined rank after rank, or
+// the inputs one after the other.
+func outputs(r tasks.Request, root, ranks int) ([][]byte, error) {
+	if r.Blocks() {
+		all := make([][]byte, ranks)
+		for rank := range all {
+			all[rank] = input(r, rank, ranks)
+		}
+		return all, nil
 	}
+	if !r.Reduces() {
+		return [][]byte{input(r, root, ranks)}, nil
+	}
+	one, err := combined(r, ranks)
+	return [][]byte{one}, err
+}
+
+// combined is all ranks' input, combined in their order.
+func combined(r tasks.Request, ranks int) ([]byte, error) {
 	combine, err := kernel.For(r.Op, r.Type)
 	if err != nil {
 		return nil, err
@@ -126,6 +140,15 @@ func wrongElements(buf, pattern []byte, t tasks.Datatype) (wrong int64) {
 			}
 		}
 		buf = buf[n:]
+	}
+	return wrong
+}
+
+// wrongBlocks counts the wrong elements of a buffer of equal blocks.
+func wrongBlocks(buf []byte, blocks [][]byte, t tasks.Datatype) (wrong int64) {
+	n := len(buf) / len(blocks)
+	for i, pattern := range blocks {
+		wrong += wrongElements(buf[i*n:][:n], pattern, t)
 	}
 	return wrong
 }
@@ -176,10 +199,19 @@ func makerFor(t tasks.Datatype) (maker, error) {
 }
 
 func makerOf[T any](c *planner.Comm, r tasks.Request, send, recv []byte) (*planner.Collective, error) {
-	if r.Coll == tasks.Bcast {
+	switch r.Coll {
+	case tasks.Bcast:
 		return planner.Bcast(c, view[T](recv), int(r.Root))
+	case tasks.Reduce:
+		return planner.Reduce(c, view[T](send), view[T](recv), r.Op, int(r.Root))
+	case tasks.Allgather:
+		return planner.Allgather(c, view[T](send), view[T](recv))
+	case tasks.Gather:
+		return planner.Gather(c, view[T](send), view[T](recv), int(r.Root))
+	case tasks.Allreduce:
+		return planner.Allreduce(c, view[T](send), view[T](recv), r.Op)
 	}
-	return planner.Allreduce(c, view[T](send), view[T](recv), r.Op)
+	return nil, fmt.Errorf("%v: no buffers are known for it", r.Coll)
 }
 
 func view[T any](b []byte) []T {

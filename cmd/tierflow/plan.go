@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
 )
 
 func (a app) planCommand() *cobra.Command {
@@ -11,9 +12,9 @@ func (a app) planCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan OP --bytes SIZE",
 		Short: "Explain which plan is chosen for a collective, and why",
-		Long: `Prints the plan for a collective (bcast, allreduce or barrier) of a size on a
-machine: what was forced and by whom, what was decided and why, and what else there
-is. Nothing is run.`,
+		Long: `Prints the plan for a collective (` + anyOf(tasks.Requestable()) + `)
+of a size on a machine: what was forced and by whom, what was decided and why, and
+what else there is. Nothing is run.`,
 		Example: `  tierflow plan allreduce --bytes 4MiB --topo 4x2
   tierflow plan bcast --bytes 64KiB --root 3 --plan i=adapt/binomial`,
 		Args: operand(whichCollective),

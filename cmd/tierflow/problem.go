@@ -28,7 +28,14 @@ type problem struct {
 }
 
 // The collectives in help texts and complaints.
-const whichCollective = "a collective: bcast, allreduce or barrier"
+var whichCollective = "a collective: " + anyOf(tasks.Requestable())
+
+// anyOf is bcast, allreduce or barrier.
+func anyOf(all []tasks.Collective) string {
+	text := names(all)
+	last := len(text) - 1
+	return strings.Join(text[:last], ", ") + " or " + text[last]
+}
 
 // Texts of flags that several commands have.
 const (
@@ -46,7 +53,7 @@ func (p *problem) requestFlags(c *cobra.Command, bytes, bytesText string) {
 	c.Flags().StringVar(&p.bytes, "bytes", bytes, bytesText)
 	c.Flags().StringVar(&p.dtype, "dtype", "f32", "element type")
 	c.Flags().StringVar(&p.op, "reduce-op", "sum", "operation of reductions")
-	c.Flags().IntVar(&p.root, "root", 0, "root of bcast")
+	c.Flags().IntVar(&p.root, "root", 0, "root of bcast, reduce and gather")
 }
 
 func (p *problem) planFlag(c *cobra.Command, text string) {
@@ -97,7 +104,8 @@ func (p *problem) request(coll tasks.Collective, bytes int64, t *levels.Topology
 	if r.Reduces() {
 		r.Op, err = p.operation(r.Type)
 		errs = append(errs, err)
-	} else {
+	}
+	if r.Rooted() {
 		r.Root = levels.Rank(p.root)
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -123,8 +131,8 @@ func (p *problem) operation(t tasks.Datatype) (tasks.Op, error) {
 func (p *problem) applies(colls ...tasks.Collective) error {
 	has := map[string]bool{}
 	for _, c := range colls {
-		has["root"] = has["root"] || c == tasks.Bcast
-		has["reduce-op"] = has["reduce-op"] || c == tasks.Allreduce
+		has["root"] = has["root"] || tasks.Request{Coll: c}.Rooted()
+		has["reduce-op"] = has["reduce-op"] || tasks.Request{Coll: c}.Reduces()
 		has["dtype"] = has["dtype"] || c != tasks.Barrier
 		has["bytes"] = has["bytes"] || c != tasks.Barrier
 	}

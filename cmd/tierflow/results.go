@@ -43,7 +43,11 @@ func newResult(s *subject) result {
 		Min: round(s.times[0], 1e3), P50: quantile(0.5), P99: quantile(0.99), Wrong: s.wrong[0],
 	}
 	if r.P50 > 0 {
-		r.AlgBW = round(float64(r.Bytes)/1e3/r.P50, 1e6)
+		all := r.Bytes
+		if s.request.Blocks() {
+			all *= int64(r.Ranks)
+		}
+		r.AlgBW = round(float64(all)/1e3/r.P50, 1e6)
 		r.BusBW = round(r.AlgBW*busFactor(s.request.Coll, r.Ranks), 1e6)
 	}
 	return r
@@ -56,8 +60,11 @@ func round(v, parts float64) float64 { return math.Round(v*parts) / parts }
 // busFactor turns the bandwidth of an algorithm into that of its busiest link,
 // as NCCL's tests define it.
 func busFactor(c tasks.Collective, ranks int) float64 {
-	if c == tasks.Allreduce {
+	switch c {
+	case tasks.Allreduce:
 		return 2 * float64(ranks-1) / float64(ranks)
+	case tasks.Allgather, tasks.Gather:
+		return float64(ranks-1) / float64(ranks)
 	}
 	return 1
 }

@@ -20,7 +20,7 @@ const (
 	maxCalls   = 10_000
 	minSamples = 5
 	maxSamples = 10_000
-	// maxRoots bounds the programs that a bcast with rotating root needs.
+	// maxRoots bounds the programs that a rotating root needs.
 	maxRoots = 16
 )
 
@@ -37,12 +37,12 @@ type effort struct {
 type subject struct {
 	comm    *planner.Comm
 	request tasks.Request
-	rotate  bool // the root of a bcast
+	rotate  bool // the root
 	send    []byte
 	recv    []byte
 	calls   []*planner.Collective // the same operation, of one root after the other
 	turn    int                   // index into calls of the next one
-	results [][]byte              // by call: one period of what recv must hold
+	results [][][]byte            // by call: one period of what each block of recv must hold
 	perCall int                   // calls in a sample
 	times   []float64             // µs per call, by sample
 	wrong   []int64               // one number: elements, in all results so far
@@ -50,8 +50,12 @@ type subject struct {
 
 // newSubject prepares the operation on new buffers.
 func newSubject(c *planner.Comm, r tasks.Request, rotate bool) (*subject, error) {
-	s := &subject{comm: c, request: r, rotate: rotate, perCall: 1, wrong: make([]int64, 1), recv: buffer(r.Bytes())}
-	if r.Reduces() {
+	n := r.Bytes()
+	if r.Blocks() {
+		n *= int64(c.Size())
+	}
+	s := &subject{comm: c, request: r, rotate: rotate, perCall: 1, wrong: make([]int64, 1), recv: buffer(n)}
+	if r.Reduces() || r.Blocks() {
 		s.send = buffer(r.Bytes())
 		tile(s.send, input(r, c.Rank(), c.Size()))
 	}
@@ -65,9 +69,9 @@ func (s *subject) addCall(root levels.Rank) error {
 	if err != nil {
 		return err
 	}
-	result := []byte{}
+	var result [][]byte
 	if r.Coll != tasks.Barrier {
-		if result, err = output(r, int(root), s.comm.Size()); err != nil {
+		if result, err = outputs(r, int(root), s.comm.Size()); err != nil {
 			return err
 		}
 	}
@@ -94,8 +98,9 @@ func (s *subject) warm(ctx context.Context) (estimate time.Duration, err error) 
 	return estimate, s.addRoots(ctx)
 }
 
-// addRoots lets the root of a bcast rotate in samples of several calls: else a
-// root would be calls ahead of the others, and calls would overlap. Each new call
+// addRoots lets the root rotate in samples of several calls: else the root of a
+// bcast, or the leaves of a reduce, would be calls ahead of the others, and calls
+// would overlap. Each new call
 // runs once, so that its result is looked at.
 func (s *subject) addRoots(ctx context.Context) error {
 	if !s.rotate || s.perCall == 1 {
@@ -141,15 +146,17 @@ func (s *subject) sample(ctx context.Context) (time.Duration, error) {
 	first := s.calls[s.turn]
 	want := s.results[s.turn]
 	if s.request.Coll == tasks.Bcast && first.Request().Root == levels.Rank(s.comm.Rank()) {
-		tile(s.recv, want)
+		tile(s.recv, want[0])
 	} else {
 		tile(s.recv, poison)
 	}
 	if err := planner.BarrierNow(ctx, s.comm); err != nil {
 		return 0, err
 	}
+	received := false
 	begin := time.Now()
 	for range s.perCall {
+		received = received || s.calls[s.turn].Request().Receives(levels.Rank(s.comm.Rank()))
 		if err := s.calls[s.turn].Run(ctx); err != nil {
 			return 0, err
 		}
@@ -160,8 +167,8 @@ func (s *subject) sample(ctx context.Context) (time.Duration, error) {
 	if err := planner.BarrierNow(ctx, s.comm); err != nil {
 		return 0, err
 	}
-	if s.request.Coll != tasks.Barrier {
-		s.wrong[0] += wrongElements(s.recv, want, s.request.Type)
+	if s.request.Coll != tasks.Barrier && received {
+		s.wrong[0] += wrongBlocks(s.recv, want, s.request.Type)
 	}
 	return took, nil
 }

@@ -39,10 +39,11 @@ func (a app) traceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace OP | trace --recorder FILE [FILE...]",
 		Short: "Run a collective once and show when each step ran",
-		Long: `Runs a collective (bcast, allreduce or barrier) twice on goroutine ranks and
-records every step of the second run, on all ranks. perfetto writes a file for
-ui.perfetto.dev: a process per rank, a thread per level. text draws a line per
-rank and level: b while a bcast was in progress, r a reduction, * both.
+		Long: `Runs a collective (` + anyOf(tasks.Requestable()) + `)
+twice on goroutine ranks and records every step of the second run, on all ranks.
+perfetto writes a file for ui.perfetto.dev: a process per rank, a thread per level.
+text draws a line per rank and level: b while a bcast was in progress, r a
+reduction, g a gather, G an allgather, * several.
 
 It also says how much of the work inside nodes (sb) went on while the link between
 nodes was busy (ib): what the pipeline of segments is for. Waiting for a peer in
@@ -114,7 +115,7 @@ func (r *tracing) read(operand string) error {
 		return usagef("no file to write the trace to: give -o FILE, or -o - for standard output")
 	case r.width < 1 || r.width > 10_000:
 		return usagef("--width %d: allowed are 1 to 10000 columns", r.width)
-	case request.Bytes() > maxBuffers/int64(2*t.Size()):
+	case request.Bytes() > maxBuffers/int64(2*t.Size()), request.Blocks() && request.Bytes() > maxBuffers/int64(2*t.Size()*t.Size()):
 		return usagef("--bytes %s: buffers of %d ranks would take over %s together", r.bytes, t.Size(), tasks.FormatBytes(maxBuffers))
 	}
 	r.request, r.recorder = request, trace.NewRecorder()

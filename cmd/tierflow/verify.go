@@ -37,10 +37,11 @@ func (a app) verifyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify OP|all",
 		Short: "Prove compiled collectives right without running them",
-		Long: `Compiles a collective (bcast, allreduce, barrier or all of them) for all ranks and
-checks the programs symbolically: every send meets its recv, nothing can deadlock
-even without buffering, no two steps touch the same bytes in no order, and in the
-end every rank holds what the collective says. No bytes are moved.
+		Long: `Compiles a collective (` + anyOf(tasks.Requestable()) + `), or
+all of them, for all ranks and checks the programs symbolically: every send meets
+its recv, nothing can deadlock even without buffering, no two steps touch the same
+bytes in no order, and in the end every rank holds what the collective says. No
+bytes are moved.
 
 By default it checks every combination of the algorithms there are, for each level,
 with some segment sizes, windows and shapes, on one machine (--plan all): some ten
@@ -54,7 +55,7 @@ and the exit status is 1.`,
   tierflow verify all --plan all --random 5000
   tierflow verify all --random 2000 --seed 7 --max-ranks 16
   tierflow verify bcast --topo 3x2/rr --bytes 4000 --root 3 --plan i=adapt/chain,s=sm,fs=1000`,
-		Args: operand("a collective (bcast, allreduce, barrier) or all"),
+		Args: operand(whichCollective + "; or all"),
 		RunE: interruptible(func(c *cobra.Command, args []string) error {
 			if err := v.read(args[0]); err != nil {
 				return err
@@ -66,8 +67,8 @@ and the exit status is 1.`,
 	f := c.Flags()
 	f.StringVar(&v.bytes, "bytes", "0,4,400", "sizes of a rank's buffer")
 	f.StringVar(&v.dtype, "dtype", "i32", "element type")
-	f.IntVar(&v.root, "root", 0, "root of bcast (default the first and the last rank)")
-	f.BoolVar(&v.inPlace, "in-place", false, "reduce in place (default both)")
+	f.IntVar(&v.root, "root", 0, "root of bcast, reduce and gather (default the first and the last rank)")
+	f.BoolVar(&v.inPlace, "in-place", false, "send from the receive buffer (default both)")
 	f.BoolVar(&v.ordered, "non-commutative", false, "reduce with an operation that keeps the order of ranks (default both)")
 	v.planFlag(c, planText+", or all")
 	f.IntVar(&v.random, "random", 0, "check this many random cases")
@@ -202,11 +203,14 @@ func command(c casegen.Case) string {
 	args := []string{"tierflow", "verify", c.Request.Coll.String(), "--topo", topoArgument(c.Topology)}
 	if r := c.Request; r.Coll != tasks.Barrier {
 		args = append(args, "--bytes", tasks.FormatBytes(r.Bytes()), "--dtype", r.Type.String())
-		switch {
-		case r.Coll == tasks.Bcast:
+		if r.Rooted() {
 			args = append(args, "--root", fmt.Sprint(r.Root))
-		default:
-			args = append(args, fmt.Sprintf("--in-place=%v", r.InPlace), fmt.Sprintf("--non-commutative=%v", !r.Op.Commutative()))
+		}
+		if r.Reduces() || r.Blocks() {
+			args = append(args, fmt.Sprintf("--in-place=%v", r.InPlace))
+		}
+		if r.Reduces() {
+			args = append(args, fmt.Sprintf("--non-commutative=%v", !r.Op.Commutative()))
 		}
 	}
 	args = append(args, "--plan", c.Plan.String(), "--max-ranks", fmt.Sprint(c.Topology.Size()))

@@ -4,7 +4,7 @@
 //
 // Requests in flight are bounded as there, by steps that wait for earlier ones of
 // the same task: memory and posted receives don't grow with the message. It emits
-// steps only; who talks to whom is package trees' matter.
+// steps only; who talks to whom along trees is package trees' matter.
 package adapt
 
 import (
@@ -34,6 +34,7 @@ type algorithm struct {
 	name, doc, source string
 	needs             []submodules.Restriction
 	bcast, reduce     func(e *submodules.Emitter, c *submodules.Call)
+	gather, allgather func(e *submodules.Emitter, c *submodules.Call)
 }
 
 // algorithms in the order of the catalogue.
@@ -42,7 +43,12 @@ var algorithms = []algorithm{
 	rooted("chain", trees.Chain, "each rank feeds the next; best when many segments fill it", "ADAPT, HPDC 2018; coll/adapt pipeline"),
 	rooted("kchain", trees.KChain, "four parallel chains below the root, a quarter as long", "coll/adapt chain, coll/tuned chain"),
 	rooted("binary", trees.Binary, "each rank feeds two, whatever the size of the group", "coll/adapt binary, coll/tuned binary_tree"),
-	rooted("linear", trees.Linear, "the root feeds all, up to 32 of them directly", "coll/adapt linear"),
+	linear(),
+	{
+		name: "ring", doc: "each passes on to the next what it gets, piece by piece",
+		source:    "Thakur, Rabenseifner, Gropp, IJHPCA 2005, without rounds",
+		allgather: ringAllgather,
+	},
 	{
 		name: "inorderbinary", doc: "binary tree over the ranks as they are numbered: keeps their order under any leader",
 		source: "coll/tuned in-order_binary",
@@ -73,31 +79,47 @@ func rooted(name string, shape trees.Shape, doc, source string) algorithm {
 	}
 }
 
+// linear is the flattest tree.
+func linear() algorithm {
+	a := rooted("linear", trees.Linear, "the root feeds all, up to 32 of them directly", "coll/adapt linear")
+	a.gather, a.allgather = linearGather, linearAllgather
+	return a
+}
+
+// lowering is how the algorithm does an operation, nil if it doesn't.
+func (a *algorithm) lowering(op tasks.Collective) func(e *submodules.Emitter, c *submodules.Call) {
+	switch op {
+	case tasks.Bcast:
+		return a.bcast
+	case tasks.Reduce:
+		return a.reduce
+	case tasks.Gather:
+		return a.gather
+	case tasks.Allgather:
+		return a.allgather
+	}
+	return nil
+}
+
 // Algorithms lists them.
 func (Adapt) Algorithms() []submodules.Algorithm {
 	all := make([]submodules.Algorithm, len(algorithms))
 	for i, a := range algorithms {
 		all[i] = submodules.Algorithm{Name: a.name, Doc: a.doc, Source: a.source, Needs: a.needs, Inner: true}
-		if a.bcast != nil {
-			all[i].Ops = append(all[i].Ops, tasks.Bcast)
-		}
-		if a.reduce != nil {
-			all[i].Ops = append(all[i].Ops, tasks.Reduce)
+		for _, op := range tasks.Collectives() {
+			if a.lowering(op) != nil {
+				all[i].Ops = append(all[i].Ops, op)
+			}
 		}
 	}
 	return all
 }
 
-// Lower emits a bcast or a reduction.
+// Lower emits one task.
 func (Adapt) Lower(e *submodules.Emitter, c *submodules.Call) error {
 	for _, a := range algorithms {
-		switch {
-		case a.name != c.Algorithm:
-		case c.Kind.Op == tasks.Bcast && a.bcast != nil:
-			a.bcast(e, c)
-			return nil
-		case c.Kind.Op == tasks.Reduce && a.reduce != nil:
-			a.reduce(e, c)
+		if lower := a.lowering(c.Kind.Op); a.name == c.Algorithm && lower != nil {
+			lower(e, c)
 			return nil
 		}
 	}

@@ -419,7 +419,7 @@ func TestDefects(t *testing.T) {
 				e.Send(0, tasks.Span{Region: tasks.Send, Len: 4})
 			})},
 			inPlace, "2", 1,
-			"sr#0 send r1>r0 4B: reads bytes 0 to 4, of which byte 0 holds nothing of send[0:4]",
+			"sr#0 send r1>r0 4B: touches bytes 0 to 4 of rank 1's send, which has 0",
 		},
 		{
 			"a write into the send buffer",

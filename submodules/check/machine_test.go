@@ -74,19 +74,21 @@ func newMachine(progs []*submodules.Program, random *rand.Rand) *machine {
 func (m *machine) fill(rank int) {
 	p := m.progs[rank]
 	r := p.Request
-	sizes := map[tasks.Region]int64{tasks.Send: r.Bytes(), tasks.Recv: r.Bytes(), tasks.Scratch: p.Scratch, tasks.Slot: p.Slots}
+	send, recv := r.Buffers(p.Rank, p.Size)
+	sizes := map[tasks.Region]int64{tasks.Send: send, tasks.Recv: recv, tasks.Scratch: p.Scratch, tasks.Slot: p.Slots}
 	for region, n := range sizes {
 		m.memory[rank][region] = slices.Repeat([]string{garbage}, int(n))
 	}
-	input := tasks.Send
-	if r.InPlace || r.Coll == tasks.Bcast {
-		input = tasks.Recv
-	}
+	input := r.Input(p.Rank)
 	if r.Coll == tasks.Bcast && int(r.Root) != rank {
 		return
 	}
-	for i := range m.memory[rank][input] {
-		m.memory[rank][input][i] = fmt.Sprintf("%d@%d", rank, i)
+	at := 0
+	if r.Blocks() && input == tasks.Recv {
+		at = rank * int(r.Stride())
+	}
+	for i := range int(r.Bytes()) {
+		m.memory[rank][input][at+i] = fmt.Sprintf("%d@%d", rank, i)
 	}
 }
 
@@ -225,6 +227,9 @@ func (m *machine) judge() error {
 func promised(r tasks.Request, size, i int) string {
 	if r.Coll == tasks.Bcast {
 		return fmt.Sprintf("%d@%d", r.Root, i)
+	}
+	if r.Blocks() {
+		return fmt.Sprintf("%d@%d", i/int(r.Bytes()), i%int(r.Bytes()))
 	}
 	all := make([]string, size)
 	for rank := range levels.Rank(size) {

@@ -14,25 +14,48 @@ func (w *world) post() error {
 	if r.Coll == tasks.Barrier {
 		return w.together()
 	}
-	want := []levels.Rank{r.Root}
-	if r.Coll == tasks.Allreduce {
-		want = want[:0]
-		for rank := range w.progs {
-			want = append(want, levels.Rank(rank))
+	for rank, p := range w.progs {
+		if !r.Receives(levels.Rank(rank)) || r.Bytes() == 0 {
+			continue
 		}
-	}
-	for rank := range w.progs {
-		if err := w.holds(rank, r, want); err != nil {
-			return fmt.Errorf("in the end rank %d's receive buffer: %w", rank, err)
+		for _, b := range promised(r, p.Size) {
+			if err := w.holds(rank, r, b); err != nil {
+				return fmt.Errorf("in the end rank %d's receive buffer: %w", rank, err)
+			}
 		}
 	}
 	return nil
 }
 
-// holds checks that a rank's receive buffer has all data of the wanted ranks,
-// combined in their order if the operation asks for it.
-func (w *world) holds(rank int, r tasks.Request, want []levels.Rank) error {
-	content, err := w.memory[w.index(rank, tasks.Recv)].read(0, r.Bytes())
+// block is a part of a receive buffer, from an offset on, and whose data it must
+// hold.
+type block struct {
+	at   int64
+	from []levels.Rank
+}
+
+// promised is what a receive buffer holds in the end: the root's data, that of all
+// ranks combined in order, or a block of each.
+func promised(r tasks.Request, size int) []block {
+	if r.Coll == tasks.Bcast {
+		return []block{{0, []levels.Rank{r.Root}}}
+	}
+	var all []levels.Rank
+	var blocks []block
+	for rank := range levels.Rank(size) {
+		all = append(all, rank)
+		blocks = append(blocks, block{int64(rank) * r.Stride(), []levels.Rank{rank}})
+	}
+	if r.Blocks() {
+		return blocks
+	}
+	return []block{{0, all}}
+}
+
+// holds checks that a block of a rank's receive buffer has all data of the wanted
+// ranks, combined in their order if the operation asks for it.
+func (w *world) holds(rank int, r tasks.Request, want block) error {
+	content, err := w.memory[w.index(rank, tasks.Recv)].read(want.at, want.at+r.Bytes())
 	if err != nil {
 		return err
 	}
@@ -41,12 +64,12 @@ func (w *world) holds(rank int, r tasks.Request, want []levels.Rank) error {
 		if r.Reduces() && r.Op.Commutative() {
 			got = slices.Sorted(slices.Values(got))
 		}
-		if p.off != p.lo || !slices.Equal(got, want) {
+		if p.off != p.lo-want.at || !slices.Equal(got, want.from) {
 			from := "the caller"
 			if p.by != caller {
 				from = w.label(p.by)
 			}
-			return fmt.Errorf("bytes %d to %d hold %v from offset %d by %s, want %v", p.lo, p.hi, p.ranks, p.off, from, want)
+			return fmt.Errorf("bytes %d to %d hold %v from offset %d by %s, want %v", p.lo, p.hi, p.ranks, p.off, from, want.from)
 		}
 	}
 	return nil

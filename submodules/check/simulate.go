@@ -78,8 +78,12 @@ func (w *world) exposed(told int) tasks.Span {
 func (w *world) size(rank int, r tasks.Region) int64 {
 	p := w.progs[rank]
 	switch r {
-	case tasks.Send, tasks.Recv:
-		return p.Request.Bytes()
+	case tasks.Send:
+		send, _ := p.Request.Buffers(p.Rank, p.Size)
+		return send
+	case tasks.Recv:
+		_, recv := p.Request.Buffers(p.Rank, p.Size)
+		return recv
 	case tasks.Scratch:
 		return p.Scratch
 	case tasks.Slot:
@@ -190,14 +194,15 @@ func (w *world) touch(n int, s tasks.Span, write bool) (place, error) {
 func (w *world) pre() {
 	for rank, p := range w.progs {
 		r := p.Request
-		region := tasks.Send
-		if r.InPlace || r.Coll == tasks.Bcast {
-			region = tasks.Recv
-		}
+		region := r.Input(p.Rank)
 		if r.Coll == tasks.Bcast && levels.Rank(rank) != r.Root || r.Bytes() == 0 {
 			continue
 		}
 		own := value{ranks: []levels.Rank{levels.Rank(rank)}, by: caller}
-		w.memory[w.index(rank, region)].write(0, []piece{{0, r.Bytes(), own}})
+		at := int64(0)
+		if r.Blocks() && region == tasks.Recv {
+			at = int64(rank) * r.Stride() // its own block
+		}
+		w.memory[w.index(rank, region)].write(at, []piece{{0, r.Bytes(), own}})
 	}
 }

@@ -52,9 +52,12 @@ var algorithms = []struct {
 		submodules.Algorithm{
 			Name: "linear", Source: "coll/libnbc; coll/basic",
 			Doc: "the root sends to all in one round, or combines one rank after the other",
-			Ops: []tasks.Collective{tasks.Bcast, tasks.Reduce},
+			Ops: []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Allgather},
 		},
-		map[tasks.Collective]lowering{tasks.Bcast: linearBcast, tasks.Reduce: linearReduce},
+		map[tasks.Collective]lowering{
+			tasks.Bcast: linearBcast, tasks.Reduce: linearReduce,
+			tasks.Gather: linearGather, tasks.Allgather: linearAllgather,
+		},
 	},
 	{
 		submodules.Algorithm{
@@ -76,10 +79,11 @@ var algorithms = []struct {
 	{
 		submodules.Algorithm{
 			Name: "recdoubling", Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; coll/libnbc",
-			Doc: "recursive doubling: log2(n) exchanges of all bytes",
-			Ops: []tasks.Collective{tasks.Allreduce},
+			Doc:   "recursive doubling: log2(n) exchanges of all that two ranks have",
+			Ops:   []tasks.Collective{tasks.Allreduce, tasks.Allgather},
+			Needs: []submodules.Restriction{submodules.NeedsPowerOfTwo},
 		},
-		map[tasks.Collective]lowering{tasks.Allreduce: recursiveDoubling},
+		map[tasks.Collective]lowering{tasks.Allreduce: recursiveDoubling, tasks.Allgather: recursiveDoublingAllgather},
 	},
 	{
 		submodules.Algorithm{
@@ -92,11 +96,19 @@ var algorithms = []struct {
 	{
 		submodules.Algorithm{
 			Name: "ring", Source: "Patarasuk, Yuan, JPDC 2009; coll/libnbc",
-			Doc:   "reduce-scatter and allgather around a ring: fewest bytes, 2(n-1) rounds",
-			Ops:   []tasks.Collective{tasks.Allreduce},
+			Doc:   "reduce-scatter and allgather around a ring: fewest bytes, n-1 rounds each",
+			Ops:   []tasks.Collective{tasks.Allreduce, tasks.Allgather},
 			Needs: []submodules.Restriction{submodules.NeedsCommutative},
 		},
-		map[tasks.Collective]lowering{tasks.Allreduce: ring},
+		map[tasks.Collective]lowering{tasks.Allreduce: ring, tasks.Allgather: ringAllgather},
+	},
+	{
+		submodules.Algorithm{
+			Name: "bruck", Source: "Bruck et al., IEEE TPDS 1997; coll/tuned bruck",
+			Doc: "log2(n) rounds, any number of ranks: each gets as many parts as it has",
+			Ops: []tasks.Collective{tasks.Allgather},
+		},
+		map[tasks.Collective]lowering{tasks.Allgather: bruckAllgather},
 	},
 }
 
@@ -118,7 +130,7 @@ func (NBC) Lower(e *submodules.Emitter, c *submodules.Call) error {
 		}
 		r := &rounds{e: e, gate: submodules.None}
 		switch {
-		case len(c.Group.Ranks) == 1:
+		case len(c.Group.Ranks) == 1 && c.Parts == nil:
 			r.keep(c)
 		case c.Kind.Op == tasks.Allreduce && c.Dst.Len == 0:
 			dissemination(r, c)

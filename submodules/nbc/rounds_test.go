@@ -2,6 +2,7 @@ package nbc_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -35,6 +36,13 @@ func programs(t *testing.T, op tasks.Collective, choice string, n int, count int
 	}
 	progs := make([]*submodules.Program, n)
 	for rank := range progs {
+		if op == tasks.Gather || op == tasks.Allgather {
+			r.Coll = op
+			if progs[rank], err = submodules.CompileFor(r, topo.Flat(0), p, levels.Rank(rank), submodules.Registry{nbc.NBC{}}); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
 		g := submoduletest.Alone(op, r, topo.Flat(0), p, levels.Rank(rank))
 		if progs[rank], err = submodules.Compile(g, n, submodules.Registry{nbc.NBC{}}); err != nil {
 			t.Fatal(err)
@@ -84,6 +92,11 @@ func TestRounds(t *testing.T) {
 		{tasks.Allreduce, "nbc/rabenseifner", 8, 3*2 + 3, 2 * 7},
 		{tasks.Allreduce, "nbc/rabenseifner", 6, 2 + 2*2 + 2 + 1, 2 + 2*3 + 2},
 		{tasks.Allreduce, "nbc/ring", 6, 5*2 + 5, 2 * 5},
+		{tasks.Gather, "nbc/linear", 6, 1, 5},
+		{tasks.Allgather, "nbc/linear", 6, 1, 6 * 5},
+		{tasks.Allgather, "nbc/ring", 6, 5, 6 * 5},
+		{tasks.Allgather, "nbc/bruck", 6, 3, 6 * 5},
+		{tasks.Allgather, "nbc/recdoubling", 8, 3, 8 * 7},
 	} {
 		t.Run(fmt.Sprintf("%v/%s/n=%d", tc.op, tc.choice, tc.n), func(t *testing.T) {
 			most, sent := 0, int64(0)
@@ -111,7 +124,11 @@ func TestRoundBarrier(t *testing.T) {
 			if a.Inner {
 				choice += "/16"
 			}
-			for _, p := range programs(t, op, choice, 7, 23) {
+			n := 7
+			if op == tasks.Allgather && slices.Contains(a.Needs, submodules.NeedsPowerOfTwo) {
+				n = 8
+			}
+			for _, p := range programs(t, op, choice, n, 23) {
 				checkBarrier(t, p)
 			}
 		}

@@ -33,19 +33,23 @@ func (SM) Algorithms() []submodules.Algorithm {
 	return []submodules.Algorithm{{
 		Name: "slots", Inner: true,
 		Doc:    "every rank speaks with the leader through slots; an inner segment overlaps in and out",
-		Ops:    []tasks.Collective{tasks.Bcast, tasks.Reduce},
+		Ops:    []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Allgather},
 		Needs:  []submodules.Restriction{submodules.NeedsRootFirst},
 		Source: "HAN, III",
 	}}
 }
 
-// Lower emits a bcast or a reduction over slots.
+// Lower emits one task over slots.
 func (SM) Lower(e *submodules.Emitter, c *submodules.Call) error {
 	switch c.Kind.Op {
 	case tasks.Bcast:
 		star.Bcast(e, c, star.InSlot)
 	case tasks.Reduce:
 		star.Reduce(e, c, star.InSlot)
+	case tasks.Gather:
+		star.Gather(e, c, star.InSlot)
+	case tasks.Allgather:
+		star.Allgather(e, c, star.InSlot)
 	default:
 		return fmt.Errorf("%v: %w", c.Kind.Op, submodules.ErrUnsupported)
 	}

@@ -33,8 +33,8 @@ func (Solo) Algorithms() []submodules.Algorithm {
 	return []submodules.Algorithm{
 		{
 			Name: "linear", Inner: true, Source: "HAN, III",
-			Doc:   "members read from the leader; the leader reduces from the members",
-			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce},
+			Doc:   "members read from the leader; the leader reduces or reads from the members",
+			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Allgather},
 			Needs: []submodules.Restriction{submodules.NeedsRootFirst},
 		},
 		{
@@ -46,7 +46,7 @@ func (Solo) Algorithms() []submodules.Algorithm {
 	}
 }
 
-// Lower emits a bcast or a reduction by reads.
+// Lower emits one task by reads.
 func (Solo) Lower(e *submodules.Emitter, c *submodules.Call) error {
 	switch {
 	case c.Kind.Op == tasks.Bcast && c.Algorithm == "linear":
@@ -55,6 +55,10 @@ func (Solo) Lower(e *submodules.Emitter, c *submodules.Call) error {
 		star.Slices(e, c, star.InPlace)
 	case c.Kind.Op == tasks.Reduce && c.Algorithm == "linear":
 		star.Reduce(e, c, star.InPlace)
+	case c.Kind.Op == tasks.Gather && c.Algorithm == "linear":
+		star.Gather(e, c, star.InPlace)
+	case c.Kind.Op == tasks.Allgather && c.Algorithm == "linear":
+		star.Allgather(e, c, star.InPlace)
 	default:
 		return fmt.Errorf("%v: %w", c.Kind.Op, submodules.ErrUnsupported)
 	}

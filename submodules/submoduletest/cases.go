@@ -51,10 +51,20 @@ func (u underTest) requests() []tasks.Request {
 		r := tasks.Request{Coll: tasks.Allreduce, Type: tasks.Int32, Op: tasks.Sum}
 		inPlace, ordered := r, r
 		inPlace.InPlace, ordered.Op = true, first
-		return []tasks.Request{r, inPlace, ordered}
+		all := []tasks.Request{r, inPlace, ordered}
+		for _, r := range all {
+			r.Coll = tasks.Reduce
+			all = append(all, r)
+		}
+		return all
+	case tasks.Gather, tasks.Allgather:
+		r := tasks.Request{Coll: u.op, Type: tasks.Int32}
+		inPlace := r
+		inPlace.InPlace = true
+		return []tasks.Request{r, inPlace, {Coll: tasks.Allgather, Type: tasks.Int32}}
 	case tasks.Allreduce:
 		u.op = tasks.Reduce
-		return append(u.requests(), tasks.Request{Coll: tasks.Barrier})
+		return append(u.requests()[:3], tasks.Request{Coll: tasks.Barrier})
 	}
 	return nil
 }
@@ -73,7 +83,7 @@ func (u underTest) groups() error {
 		for leader := range levels.Rank(n) {
 			h := topo.Flat(leader)
 			for _, r := range requests {
-				if r.Coll == tasks.Bcast {
+				if r.Rooted() {
 					r.Root = leader
 				}
 				if err := u.counts(r, h); err != nil {
@@ -180,12 +190,27 @@ func (u underTest) check(r tasks.Request, h *levels.Hierarchy, p tasks.Plan) err
 	return err
 }
 
-// restricted tells whether the algorithm declares that it can't do a request.
+// restricted tells whether the algorithm declares that it can't do a request on
+// one of the levels that it is chosen for.
 func (u underTest) restricted(r tasks.Request, h *levels.Hierarchy) bool {
-	alone := !slices.ContainsFunc(h.Groups(0), func(g *levels.Group) bool { return len(g.Ranks) > 1 })
-	if u.op == tasks.Bcast || !r.Reduces() || r.Op.Commutative() || alone && h.Depth() > 1 {
-		return false
+	ordered := u.op != tasks.Bcast && r.Reduces() && !r.Op.Commutative()
+	for k := range h.Depth() {
+		alone := !slices.ContainsFunc(h.Groups(k), func(g *levels.Group) bool { return len(g.Ranks) > 1 })
+		if alone && h.Depth() > 1 || u.sub.Reach() == submodules.SharedNode && !h.WithinNodes(k) {
+			continue
+		}
+		needs := func(r submodules.Restriction) bool { return slices.Contains(u.algo.Needs, r) }
+		odd := slices.ContainsFunc(h.Groups(k), func(g *levels.Group) bool { return len(g.Ranks)&(len(g.Ranks)-1) != 0 })
+		if ordered && (needs(submodules.NeedsCommutative) || needs(submodules.NeedsRootFirst) && !h.LowestLead(k)) ||
+			odd && u.op == tasks.Allgather && needs(submodules.NeedsPowerOfTwo) && u.makes(r, h, k) {
+			return true
+		}
 	}
-	return slices.Contains(u.algo.Needs, submodules.NeedsCommutative) ||
-		slices.Contains(u.algo.Needs, submodules.NeedsRootFirst) && !h.LowestLead(0)
+	return false
+}
+
+// makes tells whether a request has tasks of the operation on a level.
+func (u underTest) makes(r tasks.Request, h *levels.Hierarchy, level int) bool {
+	g, err := tasks.ExpandOn(r, h, tasks.Plan{Shape: tasks.Han, Segment: tasks.Whole, Window: 1}, 0)
+	return err == nil && slices.ContainsFunc(g.Phases, func(p tasks.Phase) bool { return p.Level == level && p.Kind.Op == u.op })
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -22,7 +23,7 @@ func (star) Reach() submodules.Reach { return submodules.Anywhere }
 func (star) Algorithms() []submodules.Algorithm {
 	return []submodules.Algorithm{{
 		Name: "star", Doc: "one round", Source: "none",
-		Ops: []tasks.Collective{tasks.Bcast, tasks.Reduce},
+		Ops: []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Allgather},
 	}}
 }
 
@@ -35,18 +36,37 @@ func (s star) Lower(e *submodules.Emitter, c *submodules.Call) error {
 	case c.Kind.Op == tasks.Bcast:
 		e.Recv(c.Group.Lead(), c.Dst)
 	case c.Kind.Op == tasks.Reduce && leads:
-		s.gather(e, c)
+		s.combine(e, c)
 	case c.Kind.Op == tasks.Reduce:
 		e.Send(c.Group.Lead(), c.Src)
+	case c.Kind.Op == tasks.Gather && !leads:
+		s.give(e, c, c.Group.Lead())
+	case c.Kind.Op == tasks.Gather, c.Kind.Op == tasks.Allgather:
+		c.Keep(e)
+		for i, r := range c.Others() {
+			for _, part := range c.Parts[i] {
+				e.Recv(r, part)
+			}
+			if c.Kind.Op == tasks.Allgather {
+				s.give(e, c, r)
+			}
+		}
 	default:
 		return fmt.Errorf("%v: %w", c.Kind.Op, submodules.ErrUnsupported)
 	}
 	return nil
 }
 
-// gather receives all inputs and combines them in the order of ranks. In between
+// give sends this rank's part.
+func (star) give(e *submodules.Emitter, c *submodules.Call, to levels.Rank) {
+	for _, part := range c.Held {
+		e.Send(to, part)
+	}
+}
+
+// combine receives all inputs and combines them in the order of ranks. In between
 // it works in scratch: Dst may be Src, which ranks below the leader come before.
-func (star) gather(e *submodules.Emitter, c *submodules.Call) {
+func (star) combine(e *submodules.Emitter, c *submodules.Call) {
 	n := len(c.Group.Ranks)
 	if n == 1 {
 		if c.Src != c.Dst {

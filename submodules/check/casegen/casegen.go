@@ -101,8 +101,14 @@ func (o Options) request(s Source, size int) tasks.Request {
 	}
 	r.Type = pick(s, tasks.Int32, tasks.Uint8, tasks.Float64)
 	r.Count = int64(s.IntN(pick(s, 3, 40, 3000)))
-	if r.Coll == tasks.Bcast {
+	if r.Rooted() {
 		r.Root = levels.Rank(s.IntN(size))
+	}
+	if r.Blocks() {
+		r.Count = int64(s.IntN(int(r.Count)/size + 2)) // of each rank
+		r.InPlace = s.IntN(2) == 1
+	}
+	if !r.Reduces() {
 		return r
 	}
 	r.Op = tasks.Sum
@@ -124,7 +130,7 @@ func (o Options) plan(s Source, r tasks.Request, t *levels.Topology) tasks.Plan 
 	}
 	for k := range t.Depth() {
 		level := t.Level(k).Symbol
-		for _, op := range []tasks.Collective{tasks.Reduce, tasks.Bcast} {
+		for _, op := range operations(r) {
 			kind := tasks.Kind{Symbol: level, Op: op}
 			if can := o.choices(s, op, level == levels.NodeSymbol || k == 0, p); len(can) > 0 {
 				p = p.Set(kind.String(), pick(s, can...))
@@ -132,6 +138,14 @@ func (o Options) plan(s Source, r tasks.Request, t *levels.Topology) tasks.Plan 
 		}
 	}
 	return p
+}
+
+// operations lists the tasks that shapes make of a request.
+func operations(r tasks.Request) []tasks.Collective {
+	if r.Blocks() {
+		return []tasks.Collective{tasks.Gather, tasks.Allgather, tasks.Bcast}
+	}
+	return []tasks.Collective{tasks.Reduce, tasks.Bcast}
 }
 
 // choices lists who does an operation inside nodes or between them, each with

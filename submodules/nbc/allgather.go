@@ -1,0 +1,106 @@
+package nbc
+
+import (
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+)
+
+// keepOwn copies this rank's part to its place.
+func (r *rounds) keepOwn(c *submodules.Call) {
+	r.open = append(r.open, c.Keep(r.e, r.gate)...)
+}
+
+// sendPart and recvPart move all of a member's part.
+func (r *rounds) sendPart(to levels.Rank, c *submodules.Call, i int) {
+	for _, s := range c.Part(i) {
+		r.send(to, s)
+	}
+}
+
+func (r *rounds) recvPart(from levels.Rank, c *submodules.Call, i int) {
+	for _, s := range c.Parts[i] {
+		r.recv(from, s)
+	}
+}
+
+// circular is the index of a rank of the group, counted in a circle.
+func circular(c *submodules.Call, i int) int {
+	n := len(c.Group.Ranks)
+	return (i%n + n) % n
+}
+
+// linearGather: all send to the leader in one round.
+func linearGather(r *rounds, c *submodules.Call) {
+	if c.Me != c.Group.Leader {
+		r.sendPart(c.Group.Lead(), c, c.Me)
+		return
+	}
+	r.keepOwn(c)
+	for i, from := range c.Others() {
+		r.recvPart(from, c, i)
+	}
+}
+
+// linearAllgather: all send to all in one round.
+func linearAllgather(r *rounds, c *submodules.Call) {
+	r.keepOwn(c)
+	for i, other := range c.Others() {
+		r.sendPart(other, c, c.Me)
+		r.recvPart(other, c, i)
+	}
+}
+
+// ringAllgather: each passes on what it got in the round before.
+//
+//	n = 4     rank 0        rank 1        rank 2        rank 3
+//	round 0   sends part 0  sends part 1  sends part 2  sends part 3
+//	round 1   sends part 3  sends part 0  sends part 1  sends part 2
+//	round 2   sends part 2  sends part 3  sends part 0  sends part 1
+func ringAllgather(r *rounds, c *submodules.Call) {
+	r.keepOwn(c)
+	next, last := c.Group.Ranks[circular(c, c.Me+1)], c.Group.Ranks[circular(c, c.Me-1)]
+	for i := range len(c.Group.Ranks) - 1 {
+		r.sendPart(next, c, circular(c, c.Me-i))
+		r.recvPart(last, c, circular(c, c.Me-i-1))
+		r.end()
+	}
+}
+
+// recursiveDoublingAllgather: pairs at twice the distance of before exchange all
+// they have. It needs a power of two of ranks.
+//
+//	round 0   0↔1  2↔3    a part each
+//	round 1   0↔2  1↔3    two parts each
+func recursiveDoublingAllgather(r *rounds, c *submodules.Call) {
+	r.keepOwn(c)
+	for distance := 1; distance < len(c.Group.Ranks); distance *= 2 {
+		peer := c.Me ^ distance
+		mine, its := c.Me&^(distance-1), peer&^(distance-1)
+		for i := range distance {
+			r.sendPart(c.Group.Ranks[peer], c, mine+i)
+			r.recvPart(c.Group.Ranks[peer], c, its+i)
+		}
+		r.end()
+	}
+}
+
+// bruckAllgather: in each round a rank gets as many parts as it has from the rank
+// as far ahead, the last time those it lacks. Parts go to their places at once:
+// there is nothing to rotate in the end.
+//
+//	n = 5     rank 0 gets
+//	round 0   part 1 from 1
+//	round 1   parts 2, 3 from 2
+//	round 2   part 4 from 4
+func bruckAllgather(r *rounds, c *submodules.Call) {
+	r.keepOwn(c)
+	n := len(c.Group.Ranks)
+	for distance := 1; distance < n; distance *= 2 {
+		to, from := circular(c, c.Me-distance), circular(c, c.Me+distance)
+		for i := range min(distance, n-distance) {
+			r.sendPart(c.Group.Ranks[to], c, circular(c, c.Me+i))
+			r.recvPart(c.Group.Ranks[from], c, circular(c, from+i))
+		}
+		r.end()
+	}
+}
