@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels"
 )
@@ -32,7 +33,8 @@ type Config struct {
 	// process_vm_readv, as if the kernel forbade it.
 	NoPeerReads bool
 	// RecorderEvents is how many of the last events each rank keeps, see package
-	// flight. 0: 1024; negative: none, and no recording.
+	// flight. 0: 1024 if the rank is a process, 256 for goroutine ranks, whose rings
+	// share a cache; negative: none, and no recording.
 	RecorderEvents int
 	// Stalls gets stall reports in place of Log. nil: Log.
 	Stalls *slog.Logger
@@ -89,6 +91,9 @@ type World struct {
 // NewWorld makes a world of n ranks, which exists until Close.
 func NewWorld(n int, config Config) *World {
 	w := &World{config: config.withDefaults()}
+	if w.config.RecorderEvents == 0 {
+		w.config.RecorderEvents = flight.DefaultEvents / 4
+	}
 	// With a core for every rank a short spin saves two switches; with less, a
 	// waiting rank holds up the one it waits for.
 	w.spin = 1
