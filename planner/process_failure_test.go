@@ -392,7 +392,9 @@ func TestProcessesLeaveNothing(t *testing.T) {
 	var after [3]int
 	for range 100 {
 		runtime.GC()
-		if after = leftovers(t); after == before {
+		after = leftovers(t)
+		// What others left before may have ended meanwhile: fewer is fine.
+		if after[0] <= before[0] && after[1] <= before[1] && after[2] <= before[2] {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
