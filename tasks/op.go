@@ -96,6 +96,19 @@ func UserOp[T any](name string, commutative bool, combine func(a, b T) T) Op {
 	return Op{id: OpUser, user: u}
 }
 
+// UserOpWithIdentity is [UserOp] for an operation with a neutral element. The
+// claim is tried: an identity that combined with itself gives something else is an
+// error of [Op.Kernel], before any data is combined.
+func UserOpWithIdentity[T comparable](name string, commutative bool, identity T, combine func(a, b T) T) Op {
+	o := UserOp(name, commutative, combine)
+	if o.user != nil && o.user.err == nil {
+		if got := combine(identity, identity); got != identity {
+			o.user.err = fmt.Errorf("%v is no identity: combined with itself it gives %v", identity, got)
+		}
+	}
+	return o
+}
+
 // elements views bytes as the elements they hold.
 func elements[T any](b []byte) []T {
 	var zero T

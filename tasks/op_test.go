@@ -69,3 +69,17 @@ func TestUserOpMismatch(t *testing.T) {
 		t.Error("Sum has a function of the caller")
 	}
 }
+
+func TestUserOpWithIdentity(t *testing.T) {
+	times := func(a, b int32) int32 { return a * b }
+	if _, err := UserOpWithIdentity("times", true, 1, times).Kernel(Int32); err != nil {
+		t.Error(err)
+	}
+	const want = "operation times: 2 is no identity: combined with itself it gives 4"
+	if _, err := UserOpWithIdentity("times", true, 2, times).Kernel(Int32); err == nil || err.Error() != want {
+		t.Errorf("got error %v, want %s", err, want)
+	}
+	if UserOpWithIdentity[int32]("nothing", true, 0, nil).Valid() {
+		t.Error("an operation without a function is valid")
+	}
+}
