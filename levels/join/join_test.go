@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -118,6 +119,9 @@ func TestSameHostIsOneNode(t *testing.T) {
 	}
 }
 
+// missing5 allows for a busy machine, on which rank 0 hears of the deadline late.
+var missing5 = regexp.MustCompile(`^join: rank 5 did not join within [0-9.]+ s \(have 7 of 8\)$`)
+
 func TestMissingRank(t *testing.T) {
 	cs := configs(t, 8)
 	cs = append(cs[:5], cs[6:]...)
@@ -125,7 +129,7 @@ func TestMissingRank(t *testing.T) {
 	for i, err := range errs {
 		var j *JoinError
 		if !errors.As(err, &j) || len(j.Ranks) != 1 || j.Ranks[0] != 5 ||
-			err.Error() != "join: rank 5 did not join within 1.8 s (have 7 of 8)" {
+			!missing5.MatchString(err.Error()) {
 			t.Errorf("config %d: %v", i, err)
 		}
 	}
