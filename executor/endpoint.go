@@ -31,7 +31,7 @@ type Endpoint struct {
 	out     message
 	store   blocks
 	puts    puts
-	bounce  []byte    // for operands of another process
+	bounces [2][]byte // for operands of another process, see Endpoint.bounce
 	failing []failure // found under mu, carried out by the driver without it
 
 	stopped    bool      // the world closes: nobody drives any more

@@ -65,63 +65,57 @@ func steps(t *rapid.T, c casegen.Case) (n int) {
 }
 
 // round is one use of a run: what the ranks put in, and what must come out.
-type round struct{ send, recv, want [][]byte }
+type round struct {
+	request tasks.Request
+	send    [][]byte // by rank; nil if none has any
+	recv    [][]byte
+	inputs  [][]byte // what the ranks put in, without what lies between
+	sum     []byte   // of all inputs, if the request reduces
+}
 
 // newRound draws inputs that are small whole numbers in every type, so that sums
 // of floats are exact and results compare bit for bit.
 func newRound(t *rapid.T, r tasks.Request, size int) round {
 	seed := rapid.IntRange(0, 200).Draw(t, "seed")
-	var d round
-	for rank := range size {
-		in := make([]byte, r.Bytes())
-		for i := range int(r.Count) {
-			v := (seed + 31*rank + 7*i) % 256
-			switch r.Type {
-			case tasks.Int32:
-				copy(in[4*i:], raw([]int32{int32(v)}))
-			case tasks.Uint8:
-				in[i] = byte(v)
-			case tasks.Float64:
-				copy(in[8*i:], raw([]float64{float64(v)}))
-			}
+	d := round{request: r}
+	for rank := range levels.Rank(size) {
+		send, recv := r.Buffers(rank, size)
+		buffers := map[tasks.Region][]byte{
+			tasks.Send: bytes.Repeat([]byte{0xa5}, int(send)), tasks.Recv: bytes.Repeat([]byte{0xa5}, int(recv)),
 		}
-		d.recv = append(d.recv, in)
+		var in []byte
+		for _, p := range r.Given(rank, size) {
+			in = append(in, make([]byte, p.Off+p.Len-int64(len(in)))...)
+			fill(in[p.Off:], r.Type, seed+31*int(rank)+7*int(p.Off))
+			copy(buffers[r.Input(rank)][p.At:], in[p.Off:])
+		}
+		d.inputs = append(d.inputs, in)
+		d.recv = append(d.recv, buffers[tasks.Recv])
+		d.send = append(d.send, buffers[tasks.Send])
 	}
-	inputs := make([][]byte, size)
-	for rank, in := range d.recv {
-		inputs[rank] = slices.Clone(in)
-		if r.Input(levels.Rank(rank)) == tasks.Recv {
-			if r.Blocks() {
-				d.recv[rank] = bytes.Repeat([]byte{0xa5}, size*int(r.Bytes()))
-				copy(d.recv[rank][rank*int(r.Bytes()):], in)
-			}
-			continue
-		}
-		if d.send == nil {
-			d.send = make([][]byte, size)
-		}
-		d.send[rank], d.recv[rank] = inputs[rank], nil
-		if r.Receives(levels.Rank(rank)) {
-			_, n := r.Buffers(levels.Rank(rank), size)
-			d.recv[rank] = bytes.Repeat([]byte{0xa5}, int(n))
-		}
+	if r.Reduces() {
+		d.sum = fold(t, r, d.inputs)
 	}
-	d.want = reference(t, r, inputs)
 	return d
 }
 
-// reference is what the collective says: the root's data, a fold in the order of
-// ranks or their data one after the other; nothing where there is no receive buffer.
-func reference(t failer, r tasks.Request, in [][]byte) [][]byte {
-	size := len(in)
-	switch {
-	case r.Coll == tasks.Bcast:
-		return slices.Repeat([][]byte{in[r.Root]}, size)
-	case r.Coll == tasks.Barrier:
-		return make([][]byte, size)
-	case r.Blocks():
-		return received(r, bytes.Join(in, nil), size)
+// fill writes numbers of a type, from a first one on.
+func fill(b []byte, of tasks.Datatype, first int) {
+	for i := range len(b) / of.Size() {
+		v := (first + 7*i) % 256
+		switch of {
+		case tasks.Int32:
+			copy(b[4*i:], raw([]int32{int32(v)}))
+		case tasks.Uint8:
+			b[i] = byte(v)
+		case tasks.Float64:
+			copy(b[8*i:], raw([]float64{float64(v)}))
+		}
 	}
+}
+
+// fold combines inputs in the order of ranks.
+func fold(t failer, r tasks.Request, in [][]byte) []byte {
 	f, err := kernel.For(r.Op, r.Type)
 	if err != nil {
 		t.Fatal(err)
@@ -130,25 +124,21 @@ func reference(t failer, r tasks.Request, in [][]byte) [][]byte {
 	for _, next := range in[1:] {
 		f(sum, sum, next)
 	}
-	return received(r, sum, size)
+	return sum
 }
 
-// received is the same on all ranks that have a receive buffer.
-func received(r tasks.Request, all []byte, size int) [][]byte {
-	want := slices.Repeat([][]byte{all}, size)
-	for rank := range want {
-		if !r.Receives(levels.Rank(rank)) {
-			want[rank] = nil
-		}
-	}
-	return want
-}
-
+// check compares receive buffers with what the collective promises.
 func (d round) check(t failer, c casegen.Case) {
 	t.Helper()
-	for r := range d.want {
-		if !bytes.Equal(d.recv[r], d.want[r]) {
-			t.Fatalf("%v: rank %d has\n%x, want\n%x", c, r, d.recv[r], d.want[r])
+	for rank := range levels.Rank(len(d.recv)) {
+		for _, p := range d.request.Promised(rank, len(d.recv)) {
+			from := d.sum
+			if p.From != tasks.Everyone {
+				from = d.inputs[p.From]
+			}
+			if got, want := d.recv[rank][p.At:][:p.Len], from[p.Off:][:p.Len]; !bytes.Equal(got, want) {
+				t.Fatalf("%v: rank %d has from byte %d on\n%x, want\n%x", c, rank, p.At, got, want)
+			}
 		}
 	}
 }
@@ -167,11 +157,7 @@ func TestRandomCasesRunRight(t *testing.T) {
 				runs = job{w, c.Topology, c.Request, c.Plan}.bind(t, d.send, d.recv)
 			}
 			for r, run := range runs {
-				var send []byte
-				if d.send != nil {
-					send = d.send[r]
-				}
-				if err := run.Rebind(send, d.recv[r]); err != nil {
+				if err := run.Rebind(d.send[r], d.recv[r]); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -49,9 +49,18 @@ func (r *Run) notify(id dag.ID, s *submodules.Step) {
 	r.end(id)
 }
 
-// operand is a part of a span; bytes of another process are read into a bounce
-// buffer first, or straight into dst if there is one.
-func (r *Run) operand(s tasks.Span, off, n int64, dst []byte) ([]byte, error) {
+// bounce is where the first or the second operand of a reduction passes through
+// if it lies in another process.
+func (e *Endpoint) bounce(i int) []byte {
+	if e.bounces[i] == nil {
+		e.bounces[i] = make([]byte, chunk)
+	}
+	return e.bounces[i]
+}
+
+// operand is a part of a span, the i-th of a step; bytes of another process are
+// read into a bounce buffer first, or straight into dst if there is one.
+func (r *Run) operand(i int, s tasks.Span, off, n int64, dst []byte) ([]byte, error) {
 	if s.Len == 0 {
 		return nil, nil
 	}
@@ -66,10 +75,7 @@ func (r *Run) operand(s tasks.Span, off, n int64, dst []byte) ([]byte, error) {
 		return r.span(s)[off : off+n], nil
 	}
 	if dst == nil {
-		if e.bounce == nil {
-			e.bounce = make([]byte, chunk)
-		}
-		dst = e.bounce[:n]
+		dst = e.bounce(i)[:n]
 	}
 	from := r.peer(&r.steps[s.Ref])
 	if err := e.transport.read(from, r.exposed[s.Ref].remote+uint64(s.Off+off), dst); err != nil {
@@ -98,10 +104,10 @@ func (r *Run) chunks(id dag.ID, s *submodules.Step, do func(dst, a, b []byte)) {
 		if s.B.Len == 0 {
 			into = dst // a copy needs no bounce
 		}
-		a, err := r.operand(s.A, off, n, into)
+		a, err := r.operand(0, s.A, off, n, into)
 		if err == nil {
 			var b []byte
-			if b, err = r.operand(s.B, off, n, nil); err == nil && (into == nil || &a[0] != &dst[0]) {
+			if b, err = r.operand(1, s.B, off, n, nil); err == nil && (into == nil || &a[0] != &dst[0]) {
 				do(dst, a, b)
 			}
 		}

@@ -254,12 +254,9 @@ func (r *Run) beginPass() {
 		r.pass++
 	}
 	base := int64(r.pass) * r.b.Stride
-	if r.b.Recv != nil {
-		r.memory[tasks.Recv] = r.b.Recv[base:]
-	}
-	if r.b.Send != nil {
-		r.memory[tasks.Send] = r.b.Send[base:]
-	}
+	// A rank that has no part of a buffer may have bound one of no bytes.
+	r.memory[tasks.Recv] = r.b.Recv[min(base, int64(len(r.b.Recv))):]
+	r.memory[tasks.Send] = r.b.Send[min(base, int64(len(r.b.Send))):]
 	r.steps = r.prog.Steps()
 	r.left = len(r.steps)
 	clear(r.flags[:r.left])

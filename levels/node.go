@@ -1,5 +1,7 @@
 package levels
 
+import "slices"
+
 // NodeSymbol is the symbol of the level inside which ranks share memory.
 const NodeSymbol = 's'
 
@@ -41,4 +43,24 @@ func (h *Hierarchy) LowestLead(level int) bool {
 		}
 	}
 	return true
+}
+
+// Lanes are groups across the groups of level k: lane l is the l-th rank of each of
+// them. There are as many as the smallest of those groups has ranks. Their Level is
+// the one given as across, their Leader the lowest rank.
+func (h *Hierarchy) Lanes(k, across int) []*Group {
+	groups := h.Groups(k)
+	n := len(groups[0].Ranks)
+	for _, g := range groups {
+		n = min(n, len(g.Ranks))
+	}
+	lanes := make([]*Group, n)
+	for l := range lanes {
+		lanes[l] = &Group{Level: across, Index: l}
+		for _, g := range groups {
+			lanes[l].Ranks = append(lanes[l].Ranks, g.Ranks[l])
+		}
+		slices.Sort(lanes[l].Ranks)
+	}
+	return lanes
 }

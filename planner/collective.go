@@ -73,6 +73,36 @@ func Gather[T any](c *Comm, send, recv []T, root int) (*Collective, error) {
 	return typed(c, tasks.Request{Coll: tasks.Gather, Root: levels.Rank(root)}, send, recv)
 }
 
+// Scatter prepares copying one block after the other of send of root to recv of
+// each rank, in the order of ranks. Every rank gives a recv of the same length; send
+// of root has that many elements for each rank, other ranks' send is ignored and
+// should be nil. At the root recv may be its own block of send (in place) but must
+// not overlap with send otherwise.
+func Scatter[T any](c *Comm, send, recv []T, root int) (*Collective, error) {
+	return typed(c, tasks.Request{Coll: tasks.Scatter, Root: levels.Rank(root)}, send, recv)
+}
+
+// ReduceScatter prepares combining send of all ranks, element by element, and
+// leaving one block after the other of the result in recv of each rank, in the order
+// of ranks. Every rank gives a recv of the same length, and a send of that many
+// elements for each rank. recv may be the beginning of send (in place): the rest of
+// send then holds anything. It must not overlap with send otherwise.
+func ReduceScatter[T any](c *Comm, send, recv []T, op tasks.Op) (*Collective, error) {
+	return typed(c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, send, recv)
+}
+
+// Allgatherv is [Allgather] of blocks that differ: rank i gives counts[i] elements.
+// All ranks give the same counts.
+func Allgatherv[T any](c *Comm, send, recv []T, counts []int) (*Collective, error) {
+	return counted(c, tasks.Request{Coll: tasks.Allgather}, send, recv, counts)
+}
+
+// ReduceScatterv is [ReduceScatter] to blocks that differ: rank i gets counts[i]
+// elements. All ranks give the same counts.
+func ReduceScatterv[T any](c *Comm, send, recv []T, counts []int, op tasks.Op) (*Collective, error) {
+	return counted(c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, send, recv, counts)
+}
+
 // Barrier prepares waiting until all ranks have come.
 func Barrier(c *Comm) (*Collective, error) {
 	return c.collective(tasks.Request{Coll: tasks.Barrier}, nil, nil)
@@ -104,6 +134,16 @@ func GatherNow[T any](ctx context.Context, c *Comm, send, recv []T, root int) er
 	return now(ctx, c, tasks.Request{Coll: tasks.Gather, Root: levels.Rank(root)}, send, recv)
 }
 
+// ScatterNow is [Scatter] and a run in one call.
+func ScatterNow[T any](ctx context.Context, c *Comm, send, recv []T, root int) error {
+	return now(ctx, c, tasks.Request{Coll: tasks.Scatter, Root: levels.Rank(root)}, send, recv)
+}
+
+// ReduceScatterNow is [ReduceScatter] and a run in one call.
+func ReduceScatterNow[T any](ctx context.Context, c *Comm, send, recv []T, op tasks.Op) error {
+	return now(ctx, c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, send, recv)
+}
+
 // BarrierNow is [Barrier] and a run in one call.
 func BarrierNow(ctx context.Context, c *Comm) error {
 	return c.now(ctx, tasks.Request{Coll: tasks.Barrier}, nil, nil)
@@ -126,6 +166,21 @@ func now[T any](ctx context.Context, c *Comm, r tasks.Request, send, recv []T) e
 	return c.now(ctx, r, from, to)
 }
 
+// counted is typed for blocks that differ.
+func counted[T any](c *Comm, r tasks.Request, send, recv []T, counts []int) (*Collective, error) {
+	var err error
+	if r.Counts, err = tasks.NewCounts(counts); err != nil {
+		return nil, fmt.Errorf("%v: %w", r.Coll, err)
+	}
+	if len(counts) != c.Size() {
+		return nil, fmt.Errorf("%v: %d counts for %d ranks", r.Coll, len(counts), c.Size())
+	}
+	if r.Count = r.Counts.Max(); r.Count == 0 {
+		r.Counts = tasks.Counts{} // nobody has anything: the same as blocks of none
+	}
+	return typed(c, r, send, recv)
+}
+
 // untype fills in what the buffers say: element type, count, and whether this
 // rank works in place.
 func untype[T any](c *Comm, r tasks.Request, send, recv []T) (_ tasks.Request, from, to []byte, err error) {
@@ -133,30 +188,77 @@ func untype[T any](c *Comm, r tasks.Request, send, recv []T) (_ tasks.Request, f
 		return r, nil, nil, fmt.Errorf("%v: %w", r.Coll, err)
 	}
 	from, to = asBytes(send), asBytes(recv)
-	switch {
+	switch me := levels.Rank(c.Rank()); {
 	case r.Coll == tasks.Bcast:
 		r.Count = int64(len(recv))
 		return r, nil, to, nil
-	case !r.Receives(levels.Rank(c.Rank())):
+	case r.Coll == tasks.Scatter && me != r.Root:
+		r.Count = int64(len(recv))
+		return r, nil, to, nil
+	case !r.Receives(me):
 		r.Count = int64(len(send))
 		return r, from, nil, nil
 	}
-	own := to
-	if r.Count = int64(len(send)); r.Blocks() {
-		if len(recv) != c.Size()*len(send) {
-			return r, nil, nil, fmt.Errorf("%v: %d elements to send, %d to receive; it must be %d, a block for each of %d ranks", r.Coll, len(send), len(recv), c.Size()*len(send), c.Size())
-		}
-		own = to[c.Rank()*len(from):][:len(from)]
-	} else if len(send) != len(recv) {
-		return r, nil, nil, fmt.Errorf("%v: %d elements to send, %d to receive; they must be equal", r.Coll, len(send), len(recv))
+	if r, err = sized(c, r, len(send), len(recv)); err != nil {
+		return r, nil, nil, err
 	}
-	if r.InPlace = unsafe.SliceData(from) == unsafe.SliceData(own); r.InPlace {
+	in, out := from, to // the parts that are the same in place
+	off, n := r.Block(levels.Rank(c.Rank()))
+	switch {
+	case r.GivesBlocks():
+		out = to[off:][:n]
+	case r.Coll == tasks.Scatter:
+		in = from[off:][:n]
+	}
+	r.InPlace = unsafe.SliceData(in) == unsafe.SliceData(out)
+	switch {
+	case r.InPlace && r.Coll == tasks.Scatter:
+		return r, from, nil, nil
+	case r.InPlace && r.TakesBlocks():
+		return r, nil, from, nil
+	case r.InPlace:
 		return r, nil, to, nil
-	}
-	if overlap(from, to) {
+	case overlap(from, to):
 		return r, nil, nil, fmt.Errorf("%v: send and receive buffers overlap in part; they must be the same or apart", r.Coll)
 	}
 	return r, from, to, nil
+}
+
+// sized fills in the count and checks the buffers' lengths.
+func sized(c *Comm, r tasks.Request, send, recv int) (tasks.Request, error) {
+	size := int64(c.Size())
+	if r.Counts.Len() == 0 {
+		if r.Count = int64(send); r.TakesBlocks() {
+			r.Count = int64(recv)
+		}
+	}
+	_, own := r.Block(levels.Rank(c.Rank()))
+	own /= int64(r.Type.Size())
+	all := r.Count * size
+	if r.Counts.Len() > 0 {
+		all = r.Counts.Sum()
+	}
+	wantSend, wantRecv := own, own
+	switch {
+	case r.TakesBlocks():
+		wantSend = all
+	case r.GivesBlocks():
+		wantRecv = all
+	}
+	if int64(send) == wantSend && int64(recv) == wantRecv {
+		return r, nil
+	}
+	if !r.Blocks() {
+		return r, fmt.Errorf("%v: %d elements to send, %d to receive; they must be equal", r.Coll, send, recv)
+	}
+	blocks := fmt.Sprintf("a block for each of %d ranks", size)
+	switch {
+	case r.Counts.Len() > 0:
+		return r, fmt.Errorf("%v: %d elements to send, %d to receive; with counts %v it must be %d and %d", r.Coll, send, recv, r.Counts, wantSend, wantRecv)
+	case r.TakesBlocks():
+		return r, fmt.Errorf("%v: %d elements to send, %d to receive; it must be %d to send, %s", r.Coll, send, recv, wantSend, blocks)
+	}
+	return r, fmt.Errorf("%v: %d elements to send, %d to receive; it must be %d, %s", r.Coll, send, recv, wantRecv, blocks)
 }
 
 func asBytes[T any](s []T) []byte {
@@ -248,9 +350,18 @@ func (c *Collective) Run(ctx context.Context) error {
 		return err
 	}
 	if c.finish != nil {
-		c.finish(c.recv)
+		c.finish(c.result())
 	}
 	return nil
+}
+
+// result is the part of the receive buffer that holds the result of a reduction.
+func (c *Collective) result() []byte {
+	if !c.request.TakesBlocks() {
+		return c.recv
+	}
+	_, n := c.request.Block(c.comm.comm.Rank())
+	return c.recv[:n]
 }
 
 // Start starts the collective and returns at once; an error shows in Wait. The
@@ -271,7 +382,7 @@ func (p *Pending) Wait() error {
 		return err
 	}
 	if p.c.finish != nil && !p.finished {
-		p.c.finish(p.c.recv)
+		p.c.finish(p.c.result())
 	}
 	p.finished = true
 	return nil

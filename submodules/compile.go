@@ -21,7 +21,8 @@ func Compile(g *tasks.Graph, size int, reg Registry) (*Program, error) {
 		p.peerOf[i] = -1
 	}
 	c := compiler{prog: p, reg: reg, ends: make([]ends, g.Len())}
-	c.emitter = Emitter{prog: p, scratch: newArea(len(g.Phases)), slots: newArea(len(g.Phases)), backup: newArea(len(g.Phases))}
+	phases, window := len(g.Phases), min(g.Plan.Window, g.Segments)
+	c.emitter = Emitter{prog: p, scratch: newArea(phases, window), slots: newArea(phases, window), backup: newArea(phases, window)}
 	c.emitter.scratch.size = g.Partial
 	c.emitter.graph.Grow(4*g.Len(), 8*g.Len())
 	err := c.resolveAll(g)
@@ -124,46 +125,72 @@ func (c *compiler) reserve(segment int32, window, segments int) {
 
 func (c *compiler) lower(g *tasks.Graph, id dag.ID, window int) error {
 	t := g.Node(id)
-	e, phase, turn := &c.emitter, int(t.Phase), int(t.Segment)%window
-	k := &c.phases[phase]
+	e, slot := &c.emitter, int(t.Phase)*window+int(t.Segment)%window
+	k := &c.phases[t.Phase]
 	c.call = k.call
 	c.call.Task = *t
-	e.scratch.begin(phase, turn)
-	e.slots.begin(phase, turn)
-	e.backup.begin(phase, turn)
+	e.scratch.begin(slot)
+	e.slots.begin(slot)
+	e.backup.begin(slot)
 	if err := c.lowerBlocks(g, t, k.sub); err != nil {
 		return fmt.Errorf("lower %v with %s/%s: %w", t, k.sub.Name(), c.call.Algorithm, err)
 	}
-	e.scratch.end(phase, window)
-	e.slots.end(phase, window)
-	e.backup.end(phase, window)
 	c.ends[id].ready, c.ends[id].done = e.end()
 	return nil
 }
 
-// lowerBlocks is Lower, told where blocks are. A bcast of parts that don't lie
-// together is one bcast after the other, in one task.
+// lowerBlocks is Lower, told where data is that doesn't lie together. A bcast or
+// reduce of blocks is one after the other, in one task.
 func (c *compiler) lowerBlocks(g *tasks.Graph, t *tasks.Task, sub Submodule) error {
-	if !g.Request.Blocks() {
+	switch {
+	case g.Divided(t):
+		return c.lowerParts(g, t, sub)
+	case !g.Request.Blocks():
 		return sub.Lower(&c.emitter, &c.call)
 	}
-	if t.Kind.Op == tasks.Bcast {
-		for _, run := range g.Runs(t) {
-			c.call.Src, c.call.Dst = run, run
-			if err := sub.Lower(&c.emitter, &c.call); err != nil {
-				return err
-			}
+	src, dst := g.Runs(t)
+	for i := range src {
+		c.call.Src, c.call.Dst = src[i], dst[i]
+		if err := sub.Lower(&c.emitter, &c.call); err != nil {
+			return err
 		}
-		return nil
 	}
-	c.call.Parts = g.Parts(t)
-	for i, part := range c.call.Parts {
-		c.call.Parts[i] = c.call.cut(part)
+	return nil
+}
+
+func (c *compiler) lowerParts(g *tasks.Graph, t *tasks.Task, sub Submodule) error {
+	parts, held := g.Parts(t)
+	for i, part := range parts {
+		parts[i] = c.call.cut(part)
 	}
-	if c.call.Held = c.call.cut([]tasks.Span{t.Src}); t.Src.Region != tasks.Send {
-		c.call.Held = c.call.Parts[c.call.Me]
+	c.call.Parts, c.call.Held = parts, c.call.cut(held)
+	if t.Kind.Op == tasks.ReduceScatter && g.Request.Blocks() && t.Src.Region == t.Dst.Region {
+		return c.lowerOver(sub)
 	}
-	return sub.Lower(&c.emitter, &c.call)
+	err := sub.Lower(&c.emitter, &c.call)
+	if t.Kind.Op == tasks.ReduceScatter && t.Src.Region == t.Dst.Region {
+		c.emitter.ready = c.emitter.ready[:0] // the next task writes over all parts
+	}
+	return err
+}
+
+// lowerOver lowers a reduce-scatter whose result lies over other ranks' parts of
+// the input: it comes together in scratch and is copied when all else is done.
+func (c *compiler) lowerOver(sub Submodule) error {
+	e, final := &c.emitter, c.call.Held
+	c.call.Held = make([]tasks.Span, len(final))
+	for i, s := range final {
+		c.call.Held[i] = e.Scratch(s.Len)
+	}
+	if err := sub.Lower(e, &c.call); err != nil {
+		return err
+	}
+	all := e.Join(e.sinks()...)
+	e.ready = e.ready[:0]
+	for i, s := range final {
+		e.Ready(e.Copy(s, c.call.Held[i], all))
+	}
+	return nil
 }
 
 // resolveAll checks the choices for all phases, those that this rank has no part
@@ -194,6 +221,10 @@ func (c *compiler) resolve(g *tasks.Graph, ph tasks.Phase) (k resolved, err erro
 			return k, fmt.Errorf("%v=%v: %s/%s does %v: %w", ph.Kind, choice, sub.Name(), algo.Name, r, ErrUnsupported)
 		}
 	}
+	if g.Plan.Order == tasks.TreeOrder && !algo.Tree && combines(g, ph) {
+		return k, fmt.Errorf("%v=%v: %s/%s doesn't keep order=tree: %w; for %v there is %s",
+			ph.Kind, choice, sub.Name(), algo.Name, ErrUnsupported, ph.Kind.Op, c.reg.keepTree(ph.Kind.Op))
+	}
 	k.sub = sub
 	k.call = Call{Algorithm: algo.Name, Elem: 1}
 	if g.Request.Coll != tasks.Barrier {
@@ -202,28 +233,38 @@ func (c *compiler) resolve(g *tasks.Graph, ph tasks.Phase) (k resolved, err erro
 	if choice.Inner > 0 {
 		k.call.Inner = max(1, choice.Inner/k.call.Elem) * k.call.Elem
 	}
-	if group := g.On.Group(g.Rank, ph.Level); group != nil {
-		k.call.Me = group.Pos(g.Rank)
+	for _, group := range g.Groups(ph) {
+		if at := group.Pos(g.Rank); at >= 0 {
+			k.call.Me = at
+		}
 	}
 	return k, nil
 }
 
-// holds tells whether a restriction is met by all groups of a phase's level, so
-// that all ranks come to the same answer. Tasks that don't combine data, or none
-// whose order matters, meet all of them.
+// holds tells whether a restriction is met by all groups of a phase, so that all
+// ranks come to the same answer. Tasks that don't combine data, or none whose order
+// matters, meet those about order.
 func holds(r Restriction, g *tasks.Graph, ph tasks.Phase) bool {
-	if r == NeedsPowerOfTwo {
-		return ph.Kind.Op != tasks.Allgather || !slices.ContainsFunc(g.On.Groups(ph.Level), func(g *levels.Group) bool {
-			n := len(g.Ranks)
-			return n&(n-1) != 0
-		})
+	groups := g.Groups(ph)
+	none := func(is func(g *levels.Group) bool) bool { return !slices.ContainsFunc(groups, is) }
+	switch op := ph.Kind.Op; r {
+	case NeedsPowerOfTwo:
+		return op != tasks.Allgather && op != tasks.ReduceScatter ||
+			none(func(g *levels.Group) bool { return len(g.Ranks)&(len(g.Ranks)-1) != 0 })
+	case NeedsEven:
+		return op != tasks.Allgather || none(func(g *levels.Group) bool { return len(g.Ranks) > 1 && len(g.Ranks)%2 != 0 })
 	}
-	combines := ph.Kind.Op != tasks.Bcast && g.Request.Reduces()
-	switch {
-	case !combines || g.Request.Op.Commutative():
+	if !combines(g, ph) || g.Request.Op.Commutative() {
 		return true
-	case r == NeedsRootFirst:
-		return g.On.LowestLead(ph.Level)
+	}
+	return r == NeedsRootFirst && none(func(g *levels.Group) bool { return g.Leader != 0 })
+}
+
+// combines reports whether tasks of a phase combine data.
+func combines(g *tasks.Graph, ph tasks.Phase) bool {
+	switch ph.Kind.Op {
+	case tasks.Reduce, tasks.Allreduce, tasks.ReduceScatter:
+		return g.Request.Reduces()
 	}
 	return false
 }

@@ -188,6 +188,16 @@ func (e *Emitter) begin(task dag.ID, entry []dag.ID, data int) {
 	e.first = dag.ID(e.graph.Len())
 }
 
+// sinks are the task's steps so far that nothing in it waits for.
+func (e *Emitter) sinks() (all []dag.ID) {
+	for i, inner := range e.inner {
+		if !inner {
+			all = append(all, e.first+dag.ID(i))
+		}
+	}
+	return all
+}
+
 // end closes the task and returns the steps after which its result is ready and
 // those after which it is done.
 func (e *Emitter) end() (ready, done []dag.ID) {
@@ -218,44 +228,31 @@ func (p *Program) peer(r levels.Rank) int32 {
 	return p.peerOf[r]
 }
 
-// area hands out the memory of one region: per phase of the pipeline a window
-// of equal pieces, which segments take in turn.
+// area hands out the memory of one region. Each phase of the pipeline has a window
+// of slots, which segments take in turn: a task takes again what the one before it
+// in its slot took, and more if it needs more, as where roots move on it may.
 type area struct {
-	size  int64   // of the whole region so far
-	base  []int64 // per phase; -1 until its first task has ended
-	piece []int64 // per phase, bytes of one segment's piece
-	at    int64   // next free byte of the open task
-	from  int64   // where the open task's piece begins
+	size  int64          // of the whole region so far
+	slots [][]tasks.Span // what each slot has, by phase and turn
+	open  int            // the open task's slot
+	next  int            // which of its pieces comes next
 }
 
-func newArea(phases int) area {
-	a := area{base: make([]int64, phases), piece: make([]int64, phases)}
-	for i := range a.base {
-		a.base[i] = -1
-	}
-	return a
-}
+func newArea(phases, window int) area { return area{slots: make([][]tasks.Span, phases*window)} }
 
-func (a *area) begin(phase, turn int) {
-	if a.base[phase] < 0 {
-		a.from = a.size
-	} else {
-		a.from = a.base[phase] + int64(turn)*a.piece[phase]
-	}
-	a.at = a.from
-}
+func (a *area) begin(slot int) { a.open, a.next = slot, 0 }
 
 func (a *area) take(r tasks.Region, n int64) tasks.Span {
-	s := tasks.Span{Region: r, Off: a.at, Len: n}
-	a.at += (n + slotAlign - 1) / slotAlign * slotAlign
-	return s
-}
-
-// end closes the open task. The first segment is the largest: it fixes the
-// pieces of its phase.
-func (a *area) end(phase, window int) {
-	if a.base[phase] < 0 {
-		a.base[phase], a.piece[phase] = a.from, a.at-a.from
-		a.size = a.from + int64(window)*a.piece[phase]
+	pieces := &a.slots[a.open]
+	for a.next < len(*pieces) {
+		s := (*pieces)[a.next]
+		if a.next++; s.Len >= n {
+			return s.Cut(0, n)
+		}
 	}
+	s := tasks.Span{Region: r, Off: a.size, Len: (n + slotAlign - 1) / slotAlign * slotAlign}
+	a.size += s.Len
+	*pieces = append(*pieces, s)
+	a.next++
+	return s.Cut(0, n)
 }

@@ -29,6 +29,7 @@ type Algorithm struct {
 	Name   string
 	Ops    []tasks.Collective // the task operations it does
 	Inner  bool               // takes an inner segment size
+	Tree   bool               // reduces along the tree over the group's ranks, whoever leads; see [tasks.Split]
 	Needs  []Restriction
 	Source string // paper and section, or the system it is known from
 	Doc    string // one line
@@ -42,14 +43,16 @@ const (
 	_                Restriction = iota
 	NeedsRootFirst               // with a non-commutative operation, the group's leader must be its lowest rank
 	NeedsCommutative             // combines operands in another order than that of ranks
-	NeedsPowerOfTwo              // an allgather only in groups of a power of two of ranks
+	NeedsPowerOfTwo              // an allgather or reduce-scatter only in groups of a power of two of ranks
+	NeedsEven                    // an allgather only in groups of an even number of ranks, or of one
 	maxRestriction
 )
 
 var restrictionTexts = [maxRestriction]string{
 	NeedsRootFirst:   "a non-commutative operation only when the leader is the group's lowest rank",
 	NeedsCommutative: "a commutative operation only",
-	NeedsPowerOfTwo:  "an allgather only in groups of 1, 2, 4, 8, … ranks",
+	NeedsPowerOfTwo:  "an allgather or reducescatter only in groups of 1, 2, 4, 8, … ranks",
+	NeedsEven:        "an allgather only in groups of 1, 2, 4, 6, … ranks",
 }
 
 // String says the restriction in words.
@@ -84,11 +87,37 @@ type Call struct {
 	Inner     int64 // bytes, a multiple of Elem; 0: the segment in one piece
 	Elem      int64 // bytes of an element; 1 when there is no data
 
-	// Of a Gather or Allgather, by index in the group: where the member's part is
-	// to lie on this rank, as spans of equal lengths on all ranks and cut by Inner
-	// already. Held is where this rank's own part lies when the task begins.
+	// Of a task that gathers or scatters, by index in the group: where the members'
+	// parts lie on this rank, as spans of equal lengths on all ranks and cut by Inner
+	// already. A Gather puts them there at the leader, an Allgather everywhere; a
+	// Scatter takes them from there at the leader, a ReduceScatter everywhere. What a
+	// rank doesn't store has lengths and no region.
 	Parts [][]tasks.Span
-	Held  []tasks.Span
+	// Held is where this rank's own part lies when the task begins, of a Scatter or
+	// ReduceScatter where it is to lie when it ends: at its place in Parts, or apart
+	// from all of them.
+	Held []tasks.Span
+}
+
+// Shards divides a span by whole elements into as many parts as the group has
+// ranks, each cut by Inner. The first ones have an element more if they don't
+// divide; empty ones have no piece.
+func (c *Call) Shards(s tasks.Span) [][]tasks.Span {
+	n := int64(len(c.Group.Ranks))
+	short, long := s.Len/c.Elem/n, s.Len/c.Elem%n
+	all := make([][]tasks.Span, n)
+	at := int64(0)
+	for i := range all {
+		elems := short
+		if int64(i) < long {
+			elems++
+		}
+		if elems > 0 {
+			all[i] = c.cut([]tasks.Span{s.Cut(at, elems*c.Elem)})
+		}
+		at += elems * c.Elem
+	}
+	return all
 }
 
 // cut divides spans by the inner segment.
@@ -110,6 +139,16 @@ func (c *Call) Keep(e *Emitter, after ...dag.ID) (steps []dag.ID) {
 	for i, s := range c.Held {
 		if s != c.Parts[c.Me][i] {
 			steps = append(steps, e.Copy(c.Parts[c.Me][i], s, after...))
+		}
+	}
+	return steps
+}
+
+// Take is [Call.Keep] the other way round: of a Scatter, at the leader.
+func (c *Call) Take(e *Emitter, after ...dag.ID) (steps []dag.ID) {
+	for i, s := range c.Held {
+		if s != c.Parts[c.Me][i] {
+			steps = append(steps, e.Copy(s, c.Parts[c.Me][i], after...))
 		}
 	}
 	return steps
@@ -224,16 +263,25 @@ func (r Registry) Offers(op tasks.Collective, shared bool) string {
 
 // offers lists submodule/algorithm for an operation over the given reach.
 func (r Registry) offers(op tasks.Collective, reach Reach) string {
+	return r.list(op, func(s Submodule, _ *Algorithm) bool { return s.Reach() <= reach })
+}
+
+// keepTree lists submodule/algorithm that do an operation with order=tree.
+func (r Registry) keepTree(op tasks.Collective) string {
+	return r.list(op, func(_ Submodule, a *Algorithm) bool { return a.Tree })
+}
+
+func (r Registry) list(op tasks.Collective, is func(s Submodule, a *Algorithm) bool) string {
 	var all []string
 	for _, s := range r {
-		if s.Reach() > reach {
-			continue
-		}
 		for _, a := range s.Algorithms() {
-			if a.Does(op) {
+			if a.Does(op) && is(s, &a) {
 				all = append(all, s.Name()+"/"+a.Name)
 			}
 		}
+	}
+	if len(all) == 0 {
+		return "none"
 	}
 	return strings.Join(all, ", ")
 }

@@ -34,7 +34,7 @@ func TestRestrictionTexts(t *testing.T) {
 	if got := submodules.NeedsRootFirst.String(); got == "" || strings.HasPrefix(got, "Restriction(") {
 		t.Errorf("NeedsRootFirst has no words: %q", got)
 	}
-	if next := (submodules.NeedsPowerOfTwo + 1).String(); next != "Restriction(4)" {
+	if next := (submodules.NeedsEven + 1).String(); next != "Restriction(5)" {
 		t.Errorf("a restriction that this test doesn't know: %q", next)
 	}
 }
@@ -46,7 +46,7 @@ func TestCheck(t *testing.T) {
 		{"shape=han,fs=1,w=2,i=adapt/chain/32KiB,s=sm,ib=scripted", ""},
 		{"i=adapt//32KiB", ""},
 		{"i=adapt,sb=xhc", `sb=xhc: unknown submodule "xhc"; known are adapt, nbc, sm, solo, scripted`},
-		{"i=adapt/star", `i=adapt/star: unknown algorithm "star"; adapt has binomial, chain, kchain, binary, linear, ring, inorderbinary, splitbinary`},
+		{"i=adapt/star", `i=adapt/star: unknown algorithm "star"; adapt has binomial, chain, kchain, binary, linear, ring, inorderbinary, inorderbinomial, splitbinary`},
 		{"i=scripted/plain/1K", "i=scripted/plain/1KiB: scripted/plain takes no inner segment"},
 		{"i=scripted//1K", "i=scripted//1KiB: scripted/plain takes no inner segment"},
 	} {
@@ -102,7 +102,7 @@ func TestOthers(t *testing.T) {
 }
 
 func TestOffers(t *testing.T) {
-	const links = "adapt/binomial, adapt/chain, adapt/kchain, adapt/binary, adapt/linear, adapt/inorderbinary, " +
+	const links = "adapt/binomial, adapt/chain, adapt/kchain, adapt/binary, adapt/linear, adapt/inorderbinary, adapt/inorderbinomial, " +
 		"nbc/binomial, nbc/linear, nbc/chain, nbc/rabenseifner"
 	for shared, want := range map[bool]string{
 		false: links,
@@ -112,7 +112,7 @@ func TestOffers(t *testing.T) {
 			t.Errorf("shared %v: got %s, want %s", shared, got, want)
 		}
 	}
-	if got := all.Submodules().Offers(tasks.Barrier, true); got != "" {
+	if got := all.Submodules().Offers(tasks.Barrier, true); got != "none" {
 		t.Errorf("a barrier is never a task, got %s", got)
 	}
 }

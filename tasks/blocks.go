@@ -6,72 +6,248 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// Parts is where, on this rank, the parts of a Gather or Allgather task lie, by
-// index in the task's group: those of the ranks that a member speaks for. Each is
-// a list of runs, as segments cut through all blocks; runs have equal lengths on
-// all ranks. It is nil on a rank that stores none.
-//
-//	blocks       0     1     2     3         member 0 speaks for ranks 0, 1
-//	segment 1   -xx-  -xx-  -yy-  -yy-       member 1 speaks for ranks 2, 3
-func (g *Graph) Parts(t *Task) [][]Span {
-	if t.Dst.Region == Send {
-		return nil
-	}
-	all := make([][]Span, len(t.Group.Ranks))
-	for i, r := range t.Group.Ranks {
-		all[i] = g.runs(t, g.On.Under(r, int(t.Level)))
-	}
-	return all
+// store is where a segment's data lies on a rank.
+type store struct {
+	region Region
+	off    int64 // bytes, of the segment of the first block, of the only one or of the vector
+	holds  holding
 }
 
-// Runs is where all blocks' parts of a Bcast task lie, of a request that leaves
-// blocks on all ranks.
-func (g *Graph) Runs(t *Task) []Span {
+// holding is what a store holds of a request with blocks.
+type holding uint8
+
+const (
+	oneBlock  holding = iota // this rank's own, or the vector
+	allBlocks                // at their places
+	some                     // those of Graph.stored, one after the other
+)
+
+// keep plans what this rank keeps in scratch on a segment's way, where it has no
+// buffer of the caller's for it:
+//
+//	Reduce         partial results, but at the root
+//	Gather         the blocks of those it leads, but at the root
+//	Scatter        the same
+//	ReduceScatter  partial results of all blocks; if it has none, the blocks of those it leads
+func (g *Graph) keep() {
+	bytes := int64(0)
+	switch r := g.Request; {
+	case r.Coll == Reduce && g.Rank != r.Root:
+		bytes = g.elems * int64(r.Type.Size())
+	case r.Blocks():
+		g.stored = g.stores()
+		g.starts = []int64{0}
+		for _, rank := range g.stored {
+			_, n := r.Block(rank)
+			bytes += min(n, g.elems*int64(r.Type.Size()))
+			g.starts = append(g.starts, bytes)
+		}
+	}
+	if bytes > 0 {
+		g.Partial = g.slot(g.slots()-1, bytes) + bytes
+	}
+}
+
+// stores lists the ranks whose blocks this rank keeps in scratch.
+func (g *Graph) stores() []levels.Rank {
+	tasks := make([]int, 0, len(g.Phases)) // phases in which it has one
+	reduces := false
+	for at, ph := range g.Phases {
+		if g.roles[at].group != nil {
+			tasks = append(tasks, at)
+			reduces = reduces || ph.Kind.Op == Reduce
+		}
+	}
+	r := g.Request
+	switch {
+	case len(tasks) < 2 && !reduces, r.Coll == Allgather, r.Rooted() && g.Rank == r.Root:
+		return nil
+	case reduces:
+		return g.everyone()
+	case r.Coll == Gather:
+		return g.On.Under(g.Rank, g.Phases[tasks[len(tasks)-1]].Level)
+	}
+	return g.On.Under(g.Rank, g.Phases[tasks[0]].Level)
+}
+
+func (g *Graph) everyone() []levels.Rank {
 	all := make([]levels.Rank, g.On.Topology().Size())
 	for r := range all {
 		all[r] = levels.Rank(r)
 	}
-	return g.runs(t, all)
+	return all
 }
 
-// runs is where the blocks of some ranks lie: in the receive buffer at their
-// places, in scratch one after the other. Whole blocks of neighbours are one run.
-func (g *Graph) runs(t *Task, ranks []levels.Rank) []Span {
-	var all []Span
-	whole := t.Dst.Len == g.Request.Stride()
-	for i, r := range ranks {
-		if whole && i > 0 && ranks[i-1] == r-1 {
-			all[len(all)-1].Len += t.Dst.Len
-			continue
+// slot is where a segment's place in scratch begins, for places of so many bytes.
+func (g *Graph) slot(i int, bytes int64) int64 {
+	const align = 64 // a cache line, and any element
+	return int64(i) * ((bytes + align - 1) / align * align)
+}
+
+// locate says where a task finds its data and where it leaves it. The first task
+// of a segment on a rank reads the caller's input, all others work where the rank
+// keeps what is on its way: in the receive buffer, or in scratch where there is
+// none. The last task of a scatter fills the receive buffer.
+func (g *Graph) locate(t *Task, first bool) {
+	r, at := g.Request, int(t.Phase)
+	from := int64(t.Segment) * g.elems
+	size := int64(r.Type.Size())
+	input := store{region: r.Input(g.Rank), off: from * size}
+	if r.TakesBlocks() || r.GivesBlocks() && input.region == Recv {
+		input.holds = allBlocks
+	}
+	work := input
+	switch {
+	case g.Partial > 0:
+		work = store{Scratch, g.slot(int(t.Segment)%g.slots(), g.held()), oneBlock}
+		if r.Blocks() {
+			work.holds = some
 		}
-		all = append(all, g.blockOf(t.Dst, r))
+	case r.GivesBlocks() && r.Receives(g.Rank):
+		work = store{Recv, input.off, allBlocks}
+	case !r.Blocks() && r.Receives(g.Rank):
+		work.region = Recv
+	}
+	t.in, t.out = work, work
+	if first {
+		t.in = input
+	}
+	if r.TakesBlocks() && scatters(t.Kind.Op) && g.final(at) && r.Receives(g.Rank) {
+		t.out = store{Recv, input.off, oneBlock}
+	}
+	n := min(g.elems, r.Count-from) * size
+	t.Src = Span{Region: t.in.region, Off: t.in.off, Len: n}
+	t.Dst = Span{Region: t.out.region, Off: t.out.off, Len: n}
+	if g.acrossLanes(g.Phases[at]) { // a lane's shard
+		lane, lanes := t.Group.Index, g.roles[at].shards
+		t.Src, t.Dst = g.shard(t.Src, lane, lanes), g.shard(t.Dst, lane, lanes)
+	}
+}
+
+// held is the bytes of a segment's place in scratch.
+func (g *Graph) held() int64 {
+	if g.Request.Blocks() {
+		return g.starts[len(g.stored)]
+	}
+	return g.elems * int64(g.Request.Type.Size())
+}
+
+// final reports whether the rank has no task in a later phase.
+func (g *Graph) final(at int) bool {
+	for _, later := range g.roles[at+1:] {
+		if later.group != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Parts is how the data of a task that gathers or scatters is divided on this
+// rank. By index in the task's group, parts is where the members' parts lie, and
+// held is where this rank's own does that it puts in or gets, as spans of equal
+// lengths on all ranks. Where only the leader stores the parts, those of others
+// have a length and no region.
+//
+// Of a request with blocks, a part is the blocks of the ranks that a member speaks
+// for, as segments cut through all blocks; otherwise it is a shard of the segment.
+//
+//	blocks       0     1     2     3         member 0 speaks for ranks 0, 1
+//	segment 1   -xx-  -xx-  -yy-  -yy-       member 1 speaks for ranks 2, 3
+func (g *Graph) Parts(t *Task) (parts [][]Span, held []Span) {
+	all, own := t.out, t.in
+	if scatters(t.Kind.Op) {
+		all, own = t.in, t.out
+	}
+	me := t.Group.Pos(g.Rank)
+	if (t.Kind.Op == Gather || t.Kind.Op == Scatter) && me != t.Group.Leader {
+		all = store{}
+	}
+	parts = make([][]Span, len(t.Group.Ranks))
+	for i := range parts {
+		parts[i] = g.part(t, all, i)
+	}
+	if all == own {
+		return parts, parts[me]
+	}
+	return parts, g.part(t, own, me)
+}
+
+// Divided reports whether a task's data is divided: [Graph.Parts] tells how.
+func (g *Graph) Divided(t *Task) bool { return scatters(t.Kind.Op) || gathers(t.Kind.Op) }
+
+// part is where a member's part lies in a store.
+func (g *Graph) part(t *Task, st store, member int) []Span {
+	role := &g.roles[t.Phase]
+	if role.speaks != nil {
+		return g.runs(t, st, role.speaks[member])
+	}
+	s := g.shard(Span{Region: st.region, Off: st.off, Len: t.Dst.Len}, member, role.shards)
+	if s.Len == 0 {
+		return nil
+	}
+	return []Span{s}
+}
+
+// shard is the i-th of n parts of a segment, by whole elements; the first ones have
+// one more if they don't divide. There are none beyond n.
+func (g *Graph) shard(s Span, i, n int) Span {
+	size := int64(g.Request.Type.Size())
+	elems := s.Len / size
+	short, long := elems/int64(n), elems%int64(n)
+	if i >= n {
+		return s.Cut(s.Len, 0)
+	}
+	k := int64(i)
+	from := k*short + min(k, long)
+	if k < long {
+		short++
+	}
+	return s.Cut(from*size, short*size)
+}
+
+// Runs is where all blocks' parts of a Bcast or Reduce task lie, before and after
+// it, of a request with blocks: spans of equal lengths on all ranks.
+func (g *Graph) Runs(t *Task) (src, dst []Span) {
+	all := g.everyone()
+	src = g.runs(t, t.in, all)
+	if t.in == t.out {
+		return src, src
+	}
+	return src, g.runs(t, t.out, all)
+}
+
+// runs is where the blocks of some ranks lie. Whole blocks of neighbours are one run.
+func (g *Graph) runs(t *Task, st store, ranks []levels.Rank) []Span {
+	var all []Span
+	whole := g.Segments == 1 && g.Request.Pitch <= g.Request.Count
+	before := levels.Rank(-2)
+	for _, r := range ranks {
+		s := g.blockIn(t, st, r)
+		switch {
+		case s.Len == 0:
+		case whole && before == r-1:
+			all[len(all)-1].Len += s.Len
+			before = r
+		default:
+			all = append(all, s)
+			before = r
+		}
 	}
 	return all
 }
 
-// blockOf is a rank's part where the parts begin at the given place.
-func (g *Graph) blockOf(first Span, r levels.Rank) Span {
-	if first.Region == Scratch {
-		first.Off += int64(g.position(r)) * first.Len
-	} else {
-		first.Off += int64(r) * g.Request.Stride()
+// blockIn is where a segment's part of a rank's block lies in a store.
+func (g *Graph) blockIn(t *Task, st store, r levels.Rank) Span {
+	size := int64(g.Request.Type.Size())
+	off, n := g.Request.Block(r)
+	begin := int64(t.Segment) * g.elems * size
+	s := Span{Region: st.region, Off: st.off, Len: max(0, min(g.elems*size, n-begin))}
+	switch st.holds {
+	case allBlocks:
+		s.Off += off
+	case some:
+		i, _ := slices.BinarySearch(g.stored, r)
+		s.Off += g.starts[i]
 	}
-	return first
-}
-
-// position is a rank's place among those that this rank stores blocks of.
-func (g *Graph) position(r levels.Rank) int {
-	i, _ := slices.BinarySearch(g.stored, r)
-	return i
-}
-
-// stores lists the ranks that one rank of a Gather keeps blocks of on their way to
-// the root: those of all groups that it leads.
-func (g *Graph) stores() []levels.Rank {
-	for k := g.On.Depth() - 1; k >= 0; k-- {
-		if g.On.Group(g.Rank, k) != nil {
-			return g.On.Under(g.Rank, k)
-		}
-	}
-	return nil
+	return s
 }

@@ -17,6 +17,8 @@ const (
 	Allreduce
 	Allgather
 	Gather
+	Scatter
+	ReduceScatter
 	Barrier
 	maxCollective
 )
@@ -24,17 +26,19 @@ const (
 // collectives holds each one's name and its suffix in a task's name: the b of
 // ib. A collective without a suffix is never a task.
 var collectives = [maxCollective]struct{ name, suffix string }{
-	Bcast:     {"bcast", "b"},
-	Reduce:    {"reduce", "r"},
-	Allreduce: {"allreduce", "ar"},
-	Allgather: {"allgather", "ag"},
-	Gather:    {"gather", "g"},
-	Barrier:   {"barrier", ""},
+	Bcast:         {"bcast", "b"},
+	Reduce:        {"reduce", "r"},
+	Allreduce:     {"allreduce", "ar"},
+	Allgather:     {"allgather", "ag"},
+	Gather:        {"gather", "g"},
+	Scatter:       {"scatter", "s"},
+	ReduceScatter: {"reducescatter", "rs"},
+	Barrier:       {"barrier", ""},
 }
 
 // Requestable lists the collectives that [Expand] can expand.
 func Requestable() []Collective {
-	return []Collective{Bcast, Reduce, Allreduce, Allgather, Gather, Barrier}
+	return []Collective{Bcast, Reduce, Allreduce, Allgather, Gather, Scatter, ReduceScatter, Barrier}
 }
 
 // Collectives lists all of them, those that are only tasks too.

@@ -37,8 +37,9 @@ type Task struct {
 	Phase   int8 // place of the kind in the collective's pipeline, from 0
 	Segment int32
 	Group   *levels.Group
-	Src     Span // what this rank puts in
+	Src     Span // what this rank puts in: of blocks, the first or only one's part
 	Dst     Span // where this rank's result goes
+	in, out store
 }
 
 // String is the task's label: ib#3.
@@ -55,8 +56,11 @@ type Graph struct {
 	Segments int
 	Phases   []Phase       // of all ranks, in the order of the pipeline
 	Partial  int64         // bytes at the beginning of scratch that are the tasks'
+	elems    int64         // of a segment, of all but the last
 	last     [][]dag.ID    // per phase, the tasks by segment
-	stored   []levels.Rank // whose blocks a Gather's rank that isn't the root keeps
+	roles    []role        // by phase, this rank's
+	stored   []levels.Rank // whose blocks this rank keeps in scratch
+	starts   []int64       // where they begin in a slot, bytes, and where the last ends
 }
 
 // Phase is one stop of a segment on its way: all tasks of one kind.
@@ -86,17 +90,33 @@ func Hierarchy(r Request, t *levels.Topology, p Plan) (*levels.Hierarchy, error)
 	if r.Rooted() {
 		root = r.Root
 	}
-	switch p.Shape {
-	case Flat:
-		return t.Flat(root), nil
-	case Han, HanLockstep:
-		h := t.Hierarchy(root)
-		if r.Reduces() && !r.Op.Commutative() && !h.Ordered() {
-			return nil, fmt.Errorf("%v: %w: shape=%v needs a commutative operation or ranks that are numbered node by node; shape=flat keeps rank order on any layout", r, ErrPlan, p.Shape)
-		}
-		return h, nil
+	if !p.Shape.Fits(r.Coll) {
+		return nil, fmt.Errorf("%v: %w: %q: a %v has the shapes %v", r, ErrPlan, p, r.Coll, ShapesOf(r.Coll))
 	}
-	return nil, fmt.Errorf("%v: %w: %q names no known shape; known are %v", r, ErrPlan, p, Shapes())
+	if p.Shape == Flat {
+		return t.Flat(root), nil
+	}
+	h := t.Hierarchy(root)
+	if err := fits(r, h, p); err != nil {
+		return nil, fmt.Errorf("%v: %w: %q: %w", r, ErrPlan, p, err)
+	}
+	return h, nil
+}
+
+// fits says why a shape with levels can't do a request, nil if it can.
+func fits(r Request, h *levels.Hierarchy, p Plan) error {
+	ordered := r.Reduces() && !r.Op.Commutative()
+	switch wide := wideLevels(h); {
+	case ordered && !h.Ordered():
+		return fmt.Errorf("shape=%v needs a commutative operation or ranks that are numbered node by node; shape=flat keeps rank order on any layout", p.Shape)
+	case ordered && p.Shape == Rotate:
+		return fmt.Errorf("shape=rotate needs a commutative operation: no rank leads all segments")
+	case p.Shape == Lanes && len(wide) > 2:
+		return fmt.Errorf("shape=lanes works on two levels, and here %d have groups of several ranks; shape=rsag works on any", len(wide))
+	case p.Order == TreeOrder && r.Reduces() && !wholeSubtrees(h):
+		return fmt.Errorf("order=tree with shape=%v needs groups that are whole subtrees of the tree over ranks; shape=flat keeps it on any layout", p.Shape)
+	}
+	return nil
 }
 
 // ExpandOn is [Expand] on a hierarchy that [Hierarchy] returned.
@@ -108,20 +128,26 @@ func ExpandOn(r Request, h *levels.Hierarchy, p Plan, rank levels.Rank) (*Graph,
 	if n > MaxSegments {
 		return nil, fmt.Errorf("%v: %w: %q makes %d segments, one graph holds %d: cut the request with Passes", r, ErrPlan, p, n, MaxSegments)
 	}
-	g := &Graph{Request: r, Plan: p, On: h, Rank: rank, Segments: int(n), Phases: pipeline(r, h)}
+	g := &Graph{Request: r, Plan: p, On: h, Rank: rank, Segments: int(n), elems: segElems, Phases: pipeline(r, h, p.Shape)}
+	g.Plan.Window = g.window()
 	g.Grow(g.Segments*len(g.Phases), 3*g.Segments*len(g.Phases))
 	g.last = make([][]dag.ID, len(g.Phases))
 	for at := range g.last {
 		g.last[at] = make([]dag.ID, 0, g.Segments)
 	}
-	if r.Coll == Gather && !r.Receives(rank) {
-		g.stored = g.stores()
-	}
-	if n := g.held(segElems * int64(r.Type.Size())); n > 0 {
-		g.Partial = g.place(g.slots()-1, 0, n).Off + n
-	}
-	g.expand(segElems)
+	g.cast()
+	g.keep()
+	g.expand()
 	return g, nil
+}
+
+// window is how many segments may be in flight. A ReduceScatter in place of blocks
+// that differ has one: the result of a segment lies over inputs of earlier ones.
+func (g *Graph) window() int {
+	if g.Request.Coll == ReduceScatter && g.Request.InPlace && g.Request.Counts.Len() > 0 {
+		return 1
+	}
+	return g.Plan.Window
 }
 
 // segments is the elements of a segment (of all but the last) and how many
@@ -134,6 +160,9 @@ func segments(r Request, p Plan) (elems, n int64, err error) {
 		return 0, 1, nil
 	}
 	elems = max(1, min(p.Segment/int64(r.Type.Size()), max(r.Count, 1)))
+	if r.Counts.Len() > 0 { // passes are alike, blocks that differ are not
+		elems = max(elems, (r.Count+MaxSegments-1)/MaxSegments)
+	}
 	n = r.Count / elems
 	if n*elems < r.Count {
 		n++
@@ -162,54 +191,6 @@ func Passes(r Request, p Plan) (whole Request, n int64, rest Request, err error)
 	return whole, n, rest, nil
 }
 
-// pipeline lists the kinds that r's segments pass through on h, in order.
-//
-//	Bcast    ib sb        Allreduce, Barrier   sr ir ib sb
-//	Reduce   sr ir        Allgather            sg iag sb
-//	Gather   sg ig
-//
-// Levels at which all groups have one rank drop out; a single rank that reduces
-// keeps one kind for its own copy.
-func pipeline(r Request, h *levels.Hierarchy) []Phase {
-	var up, down []Phase
-	upwards := Reduce
-	if r.Blocks() {
-		upwards = Gather
-	}
-	for k := range h.Depth() {
-		if widest(h, k) > 1 {
-			sym := h.Level(k).Symbol
-			up = append(up, Phase{Kind{sym, upwards}, k})
-			down = append([]Phase{{Kind{sym, Bcast}, k}}, down...)
-		}
-	}
-	if top := h.Depth() - 1; len(up) == 0 && (r.Reduces() || r.Blocks()) {
-		up = []Phase{{Kind{h.Level(top).Symbol, upwards}, top}}
-		down = nil
-		if r.Coll == Allgather {
-			down = up
-		}
-	}
-	switch last := len(up) - 1; r.Coll {
-	case Bcast:
-		return down
-	case Reduce, Gather:
-		return up
-	case Allgather:
-		up[last].Kind.Op = Allgather // in place of a gather to the top and a bcast from it
-		down = down[1:]
-	}
-	return append(up, down...)
-}
-
-func widest(h *levels.Hierarchy, k int) int {
-	n := 0
-	for _, g := range h.Groups(k) {
-		n = max(n, len(g.Ranks))
-	}
-	return n
-}
-
 // expand adds the rank's tasks in canonical order. Dataflow shapes take one
 // segment after the other; lockstep takes one stage after the other, the latest
 // phase of a stage first. On a leader of an Allreduce (rows: segments, columns:
@@ -219,11 +200,11 @@ func widest(h *levels.Hierarchy, k int) int {
 //	seg 0   sr   ir   ib   sb
 //	seg 1        sr   ir   ib   sb
 //	seg 2             sr   ir   ib   sb
-func (g *Graph) expand(elems int64) {
+func (g *Graph) expand() {
 	if g.Plan.Shape != HanLockstep {
 		for i := range g.Segments {
 			for at := range g.Phases {
-				g.addTask(i, at, elems)
+				g.addTask(i, at)
 			}
 		}
 		return
@@ -234,7 +215,7 @@ func (g *Graph) expand(elems int64) {
 		first := dag.ID(g.Len())
 		for at := min(stage, last); at >= 0 && stage-at < g.Segments; at-- {
 			id := dag.ID(g.Len())
-			g.addTask(stage-at, at, elems)
+			g.addTask(stage-at, at)
 			for b := before; b < first && id < dag.ID(g.Len()); b++ {
 				g.Connect(b, id, StageEdge)
 			}
@@ -245,28 +226,17 @@ func (g *Graph) expand(elems int64) {
 	}
 }
 
-// addTask adds the rank's task of a segment in a phase, if it has one. The first
-// reduction of a segment reads the caller's input, all others work where the rank
-// keeps its partial result: in the receive buffer until the bcast overwrites it,
-// or, without one, in scratch.
-func (g *Graph) addTask(i, at int, elems int64) {
-	ph := g.Phases[at]
-	group := g.On.Group(g.Rank, ph.Level)
-	if group == nil || len(group.Ranks) == 1 && len(g.Phases) > 1 {
+// addTask adds the rank's task of a segment in a phase, if it has one.
+func (g *Graph) addTask(i, at int) {
+	group := g.group(i, at)
+	if group == nil {
 		return
 	}
-	size := int64(g.Request.Type.Size())
-	from := int64(i) * elems
-	n := min(elems, g.Request.Count-from)
 	before := g.before(i, at)
-	src, dst := g.spans(i, Span{Off: from * size, Len: n * size}, elems*size)
-	if before >= 0 {
-		src = dst
-	}
-	id := g.Add(Task{
-		Kind: ph.Kind, Level: int8(ph.Level), Phase: int8(at), Segment: int32(i),
-		Group: group, Src: src, Dst: dst,
-	})
+	ph := g.Phases[at]
+	t := Task{Kind: ph.Kind, Level: int8(ph.Level), Phase: int8(at), Segment: int32(i), Group: group}
+	g.locate(&t, before < 0)
+	id := g.Add(t)
 	if before >= 0 {
 		g.Connect(before, id, DataEdge)
 	}
@@ -282,46 +252,11 @@ func (g *Graph) addTask(i, at int, elems int64) {
 	g.last[at] = append(g.last[at], id)
 }
 
-// spans is what a segment's first task on the rank reads and where all of them
-// work: of a request with blocks, the part of the first block. part is the segment
-// in a buffer, bytes the length of the longest.
-func (g *Graph) spans(i int, part Span, bytes int64) (src, dst Span) {
-	in, out := part, part
-	in.Region, out.Region = g.Request.Input(g.Rank), Recv
-	switch {
-	case g.Partial > 0:
-		out = g.place(i%g.slots(), part.Len, g.held(bytes))
-	case !g.Request.Receives(g.Rank):
-		out = in // it only sends
-	}
-	return in, out
-}
-
-// held is the bytes of a segment that a rank without a receive buffer keeps for
-// others, for segments of so many bytes.
-func (g *Graph) held(bytes int64) int64 {
-	switch {
-	case g.Request.Receives(g.Rank):
-		return 0
-	case g.Request.Coll == Gather && len(g.stored) == 1: // it only sends
-		return 0
-	case g.Request.Coll == Gather:
-		return int64(len(g.stored)) * bytes
-	}
-	return bytes
-}
-
 // slots is how many segments' partial results a rank holds in scratch. As each
 // kind may be a window ahead of the next, one slot more per further kind keeps
 // them from waiting for each other, and lockstep stages from waiting in a circle.
 func (g *Graph) slots() int {
 	return max(1, min(g.Plan.Window+len(g.Phases)-1, g.Segments))
-}
-
-// place is the scratch for n bytes of partial result in a slot of so many bytes.
-func (g *Graph) place(slot int, n, bytes int64) Span {
-	const align = 64 // a cache line, and any element
-	return Span{Region: Scratch, Off: int64(slot) * ((bytes + align - 1) / align * align), Len: n}
 }
 
 // reuse lets segment i's first task, in phase at, wait for all that used its slot

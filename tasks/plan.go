@@ -17,21 +17,53 @@ const (
 	Flat              // one group of all ranks, no hierarchy
 	Han               // reduce and bcast between nodes, dataflow inside a bounded window
 	HanLockstep       // han with the paper's stages: one ends on a rank before its next begins
+	Rotate            // han whose root between nodes moves on with each segment
+	AR                // one allreduce between nodes in place of reduce and bcast
+	RSAG              // reduce-scatter and allgather between nodes in place of reduce and bcast
+	Lanes             // reduce-scatter inside nodes, every local rank an allreduce of its shard between nodes, allgather inside
+	SAG               // scatter and allgather between nodes in place of a bcast
 	maxShape
 )
 
-var shapeNames = [maxShape]string{Flat: "flat", Han: "han", HanLockstep: "han-lockstep"}
+// shapes holds each one's name in plans and the collectives that have it, nil for all.
+var shapes = [maxShape]struct {
+	name string
+	only []Collective
+}{
+	Flat: {"flat", nil}, Han: {"han", nil}, HanLockstep: {"han-lockstep", nil},
+	Rotate: {"rotate", []Collective{Allreduce}},
+	AR:     {"ar", []Collective{Allreduce, Barrier}},
+	RSAG:   {"rsag", []Collective{Allreduce}},
+	Lanes:  {"lanes", []Collective{Allreduce}},
+	SAG:    {"sag", []Collective{Bcast}},
+}
 
 // String is the shape's name in plans.
 func (s Shape) String() string {
 	if s == 0 || s >= maxShape {
 		return fmt.Sprintf("Shape(%d)", uint8(s))
 	}
-	return shapeNames[s]
+	return shapes[s].name
 }
 
 // Shapes lists the shapes.
-func Shapes() []Shape { return []Shape{Flat, Han, HanLockstep} }
+func Shapes() []Shape {
+	all := make([]Shape, 0, maxShape-1)
+	for s := Flat; s < maxShape; s++ {
+		all = append(all, s)
+	}
+	return all
+}
+
+// ShapesOf lists the shapes that a collective has.
+func ShapesOf(c Collective) []Shape {
+	return slices.DeleteFunc(Shapes(), func(s Shape) bool { return !s.Fits(c) })
+}
+
+// Fits reports whether a collective has the shape.
+func (s Shape) Fits(c Collective) bool {
+	return s > 0 && s < maxShape && (shapes[s].only == nil || slices.Contains(shapes[s].only, c))
+}
 
 // Choice is who does the tasks of a level or a kind, and how.
 type Choice struct {
@@ -62,8 +94,18 @@ type Plan struct {
 	Shape   Shape
 	Segment int64 // fs, bytes, of each block if there are blocks; [Whole] for one segment
 	Window  int   // segments in flight per task kind and rank
+	Order   Order // in which data is combined
 	choices []keyed
 }
+
+// Order is what a plan asks of the order in which data is combined.
+type Order uint8
+
+// The orders.
+const (
+	AnyOrder  Order = iota // as algorithms do it: the same bits whenever the plan and the layout are the same
+	TreeOrder              // along the in-order binary tree over ranks, see [Tree]: the same bits for every layout
+)
 
 // keyed is a choice for a level (key "i") or a task kind (key "ib").
 type keyed struct {
@@ -135,6 +177,9 @@ func (p Plan) Over(base Plan) Plan {
 	if p.Window == 0 {
 		p.Window = base.Window
 	}
+	if p.Order == 0 {
+		p.Order = base.Order
+	}
 	own := p
 	for _, c := range base.choices {
 		_, level := own.Choice(c.key[:1])
@@ -161,6 +206,9 @@ func (p Plan) String() string {
 	}
 	if p.Window != 0 {
 		parts = append(parts, fmt.Sprintf("w=%d", p.Window))
+	}
+	if p.Order == TreeOrder {
+		parts = append(parts, "order=tree")
 	}
 	for _, c := range p.choices {
 		parts = append(parts, c.key+"="+c.Choice.String())

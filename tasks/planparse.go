@@ -7,7 +7,7 @@ import (
 )
 
 // ParsePlan reads one plan: words separated by commas, each key=value. Keys are
-// shape, fs, w, a level's symbol or a task kind; values of levels and kinds are
+// shape, fs, w, order, a level's symbol or a task kind; values of levels and kinds are
 // submodule[/algorithm][/inner segment]. What is left out stays zero.
 func ParsePlan(s string) (Plan, error) {
 	var p Plan
@@ -18,7 +18,7 @@ func ParsePlan(s string) (Plan, error) {
 		}
 		key, value, ok := strings.Cut(word, "=")
 		if !ok {
-			return Plan{}, fmt.Errorf("plan %q: %q is not key=value; keys are shape, fs, w, a level (i, s, …) or a task kind (ib, sr, …)", s, word)
+			return Plan{}, fmt.Errorf("plan %q: %q is not key=value; keys are shape, fs, w, order, a level (i, s, …) or a task kind (ib, sr, …)", s, word)
 		}
 		if err := p.parseWord(key, value); err != nil {
 			return Plan{}, fmt.Errorf("plan %q: %w", s, err)
@@ -38,6 +38,12 @@ func (p *Plan) parseWord(key, value string) (err error) {
 			err = fmt.Errorf("fs=%s: a segment has at least one byte", value)
 		}
 		return err
+	case "order":
+		if value != "tree" {
+			return fmt.Errorf("order=%s: the only order is tree", value)
+		}
+		p.Order = TreeOrder
+		return nil
 	case "w": // also the symbol of the site level, whose choice begins with a letter
 		if value == "" || !isLetter(value[0]) {
 			p.Window, err = strconv.Atoi(value)
@@ -49,7 +55,7 @@ func (p *Plan) parseWord(key, value string) (err error) {
 	}
 	_, isKind := parseKind(key)
 	if !isKind && (len(key) != 1 || !isLetter(key[0])) {
-		return fmt.Errorf("unknown key %q; keys are shape, fs, w, a level (i, s, …) or a task kind (ib, sr, …)", key)
+		return fmt.Errorf("unknown key %q; keys are shape, fs, w, order, a level (i, s, …) or a task kind (ib, sr, …)", key)
 	}
 	c, err := parseChoice(value)
 	if err != nil {

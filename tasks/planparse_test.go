@@ -9,7 +9,7 @@ import (
 
 // TestParsePlanErrors: each error has the whole plan, the word and what is allowed.
 func TestParsePlanErrors(t *testing.T) {
-	const keys = "keys are shape, fs, w, a level (i, s, …) or a task kind (ib, sr, …)"
+	const keys = "keys are shape, fs, w, order, a level (i, s, …) or a task kind (ib, sr, …)"
 	const form = "write submodule[/algorithm][/inner segment]"
 	for _, tc := range []struct{ plan, want string }{
 		{"han", `"han" is not key=value; ` + keys},

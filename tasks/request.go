@@ -17,31 +17,47 @@ type Request struct {
 	Type    Datatype // ignored by Barrier
 	Op      Op       // reductions only
 	Root    levels.Rank
-	InPlace bool  // the input is in the receive buffer
-	Pitch   int64 // elements from one block to the next in a buffer of blocks; 0: Count
+	InPlace bool   // the input is in the receive buffer; of a Scatter, the root's block stays in the send buffer
+	Pitch   int64  // elements from one block to the next in a buffer of blocks; 0: Count
+	Counts  Counts // of Allgather and ReduceScatter: blocks that differ; Count is the largest
 }
 
-// Bytes is the size of a rank's buffer, or of its block.
+// Bytes is the size of a rank's buffer, or of its block, the largest if they differ.
 func (r Request) Bytes() int64 { return r.Count * int64(r.Type.Size()) }
 
 // Reduces reports whether the request combines data.
-func (r Request) Reduces() bool { return r.Coll == Allreduce || r.Coll == Reduce }
+func (r Request) Reduces() bool {
+	return r.Coll == Allreduce || r.Coll == Reduce || r.Coll == ReduceScatter
+}
 
 // Rooted reports whether one rank, [Request.Root], has another part than the others.
-func (r Request) Rooted() bool { return r.Coll == Bcast || r.Coll == Reduce || r.Coll == Gather }
+func (r Request) Rooted() bool {
+	return r.Coll == Bcast || r.Coll == Reduce || r.Coll == Gather || r.Coll == Scatter
+}
 
-// Blocks reports whether receive buffers hold a block of each rank, in the order
-// of ranks.
-func (r Request) Blocks() bool { return r.Coll == Allgather || r.Coll == Gather }
+// Blocks reports whether a buffer holds a block of each rank, in the order of ranks.
+func (r Request) Blocks() bool { return r.TakesBlocks() || r.GivesBlocks() }
 
-// Stride is the bytes from one block to the next.
-func (r Request) Stride() int64 { return max(r.Pitch, r.Count) * int64(r.Type.Size()) }
+// TakesBlocks reports whether what goes in is a block for each rank.
+func (r Request) TakesBlocks() bool { return r.Coll == Scatter || r.Coll == ReduceScatter }
+
+// GivesBlocks reports whether what comes out is a block of each rank.
+func (r Request) GivesBlocks() bool { return r.Coll == Allgather || r.Coll == Gather }
+
+// Block is where a rank's block lies in a buffer of blocks, bytes.
+func (r Request) Block(rank levels.Rank) (off, n int64) {
+	size := int64(r.Type.Size())
+	if r.Counts != (Counts{}) {
+		return r.Counts.Before(int(rank)) * size, r.Counts.At(int(rank)) * size
+	}
+	return int64(rank) * max(r.Pitch, r.Count) * size, r.Bytes()
+}
 
 // Input is the region in which a rank has what it puts in. In place counts where
 // there is a receive buffer: of a Reduce or Gather, at the root.
 func (r Request) Input(rank levels.Rank) Region {
 	switch {
-	case r.Coll == Bcast, r.Coll == Barrier, r.InPlace && r.Receives(rank):
+	case r.Coll == Bcast, r.Coll == Barrier, r.InPlace && r.Coll != Scatter && r.Receives(rank):
 		return Recv
 	}
 	return Send
@@ -49,7 +65,13 @@ func (r Request) Input(rank levels.Rank) Region {
 
 // Receives reports whether a rank has a receive buffer.
 func (r Request) Receives(rank levels.Rank) bool {
-	return r.Coll != Reduce && r.Coll != Gather || rank == r.Root
+	switch r.Coll {
+	case Reduce, Gather:
+		return rank == r.Root
+	case Scatter:
+		return rank != r.Root || !r.InPlace
+	}
+	return true
 }
 
 // Buffers is the bytes of a rank's send and receive buffers, for a communicator of
@@ -58,14 +80,30 @@ func (r Request) Buffers(rank levels.Rank, size int) (send, recv int64) {
 	if r.Coll == Barrier {
 		return 0, 0
 	}
+	off, last := r.Block(levels.Rank(size - 1))
+	blocks := off + last
+	if r.Count == 0 {
+		blocks = 0
+	}
+	_, own := r.Block(rank)
+	in, out := own, own
+	switch {
+	case r.Coll == Scatter && rank != r.Root:
+		in = 0
+	case r.TakesBlocks():
+		in = blocks
+	case r.GivesBlocks():
+		out = blocks
+	default:
+		in, out = r.Bytes(), r.Bytes()
+	}
 	if r.Input(rank) == Send {
-		send = r.Bytes()
+		send = in
+	} else {
+		out = max(in, out)
 	}
 	if r.Receives(rank) {
-		recv = r.Bytes()
-		if r.Blocks() && recv > 0 {
-			recv += int64(size-1) * r.Stride()
-		}
+		recv = out
 	}
 	return send, recv
 }
@@ -80,7 +118,7 @@ func (r Request) Validate(size int) error {
 			errs = append(errs, fmt.Errorf("count %d: a barrier moves no data", r.Count))
 		}
 		return errors.Join(errs...)
-	case Bcast, Reduce, Allreduce, Allgather, Gather:
+	case Bcast, Reduce, Allreduce, Allgather, Gather, Scatter, ReduceScatter:
 	default:
 		return fmt.Errorf("collective %v can't be requested; known are %v", r.Coll, Requestable())
 	}
@@ -89,7 +127,7 @@ func (r Request) Validate(size int) error {
 	}
 	if r.Count < 0 || r.Type.Valid() && r.Count > math.MaxInt64/int64(r.Type.Size()) {
 		errs = append(errs, fmt.Errorf("count %d is not between 0 and 2^63 bytes", r.Count))
-	} else if r.Blocks() && r.Type.Valid() && r.Stride() > math.MaxInt64/int64(size) {
+	} else if r.Blocks() && r.Type.Valid() && max(r.Pitch, r.Count) > math.MaxInt64/int64(size)/int64(r.Type.Size()) {
 		errs = append(errs, fmt.Errorf("count %d: %d blocks are more than 2^63 bytes", r.Count, size))
 	}
 	if r.Reduces() && !r.Op.Valid() {
@@ -98,20 +136,40 @@ func (r Request) Validate(size int) error {
 	if r.Rooted() && (r.Root < 0 || int(r.Root) >= size) {
 		errs = append(errs, fmt.Errorf("root %d is not one of the ranks 0…%d", r.Root, size-1))
 	}
+	if err := r.validateCounts(size); err != nil {
+		errs = append(errs, err)
+	}
 	return errors.Join(errs...)
+}
+
+func (r Request) validateCounts(size int) error {
+	switch n := r.Counts.Len(); {
+	case n == 0:
+		return nil
+	case r.Coll != Allgather && r.Coll != ReduceScatter:
+		return fmt.Errorf("counts %v: only allgather and reducescatter have blocks that differ", r.Counts)
+	case n != size:
+		return fmt.Errorf("counts %v: %d blocks for %d ranks", r.Counts, n, size)
+	case r.Count != r.Counts.Max():
+		return fmt.Errorf("count %d is not the largest of %v", r.Count, r.Counts)
+	}
+	return nil
 }
 
 // String is the request as errors print it: allreduce 1024 f32 sum.
 func (r Request) String() string {
-	switch {
-	case r.Coll == Barrier:
+	if r.Coll == Barrier {
 		return "barrier"
-	case r.Coll == Allgather:
-		return fmt.Sprintf("%v %d %v", r.Coll, r.Count, r.Type)
-	case r.Coll == Allreduce:
-		return fmt.Sprintf("%v %d %v %v", r.Coll, r.Count, r.Type, r.Op)
-	case r.Coll == Reduce:
-		return fmt.Sprintf("%v %d %v %v root %d", r.Coll, r.Count, r.Type, r.Op, r.Root)
 	}
-	return fmt.Sprintf("%v %d %v root %d", r.Coll, r.Count, r.Type, r.Root)
+	text := fmt.Sprintf("%v %d %v", r.Coll, r.Count, r.Type)
+	if r.Counts.Len() > 0 {
+		text = fmt.Sprintf("%v %v %v", r.Coll, r.Counts, r.Type)
+	}
+	if r.Reduces() {
+		text += fmt.Sprintf(" %v", r.Op)
+	}
+	if r.Rooted() {
+		text += fmt.Sprintf(" root %d", r.Root)
+	}
+	return text
 }

@@ -33,9 +33,12 @@ func (Adapt) Reach() submodules.Reach { return submodules.Anywhere }
 type algorithm struct {
 	name, doc, source string
 	needs             []submodules.Restriction
-	bcast, reduce     func(e *submodules.Emitter, c *submodules.Call)
-	gather, allgather func(e *submodules.Emitter, c *submodules.Call)
+	tree              bool // keeps tasks.TreeOrder
+	lower             map[tasks.Collective]lowering
 }
+
+// lowering emits one task.
+type lowering func(e *submodules.Emitter, c *submodules.Call)
 
 // algorithms in the order of the catalogue.
 var algorithms = []algorithm{
@@ -46,18 +49,26 @@ var algorithms = []algorithm{
 	linear(),
 	{
 		name: "ring", doc: "each passes on to the next what it gets, piece by piece",
-		source:    "Thakur, Rabenseifner, Gropp, IJHPCA 2005, without rounds",
-		allgather: ringAllgather,
+		source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; Patarasuk, Yuan, JPDC 2009, without rounds",
+		needs:  []submodules.Restriction{submodules.NeedsCommutative},
+		lower: map[tasks.Collective]lowering{
+			tasks.Allgather: ringAllgather, tasks.ReduceScatter: ringReduceScatter, tasks.Allreduce: ringAllreduce,
+		},
 	},
 	{
 		name: "inorderbinary", doc: "binary tree over the ranks as they are numbered: keeps their order under any leader",
 		source: "coll/tuned in-order_binary",
-		bcast:  inOrderBcast, reduce: inOrderReduce,
+		lower:  map[tasks.Collective]lowering{tasks.Bcast: inOrderBcast, tasks.Reduce: inOrderReduce},
+	},
+	{
+		name: "inorderbinomial", doc: "binomial tree over the ranks as they are numbered: for order=tree, under any leader",
+		source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005, rooted at the lowest rank", tree: true,
+		lower: map[tasks.Collective]lowering{tasks.Reduce: inOrderBinomialReduce},
 	},
 	{
 		name: "splitbinary", doc: "half of the message down each side of a binary tree, then pairs exchange halves",
 		source: "coll/tuned split_binary_tree; Pjesivac-Grbovic et al., Cluster Computing 2007",
-		bcast:  splitBcast,
+		lower:  map[tasks.Collective]lowering{tasks.Bcast: splitBcast},
 	},
 }
 
@@ -66,15 +77,17 @@ func rooted(name string, shape trees.Shape, doc, source string) algorithm {
 	return algorithm{
 		name: name, doc: doc, source: source,
 		needs: []submodules.Restriction{submodules.NeedsRootFirst},
-		bcast: func(e *submodules.Emitter, c *submodules.Call) {
-			at := seatsFrom(c.Group.Leader, c)
-			place := shape(at.me, at.n)
-			bcast(e, c, at.neighbours(place.Parent, place.LargestFirst()))
-		},
-		reduce: func(e *submodules.Emitter, c *submodules.Call) {
-			at := seatsFrom(c.Group.Leader, c)
-			place := shape(at.me, at.n)
-			reduce(e, c, at.neighbours(place.Parent, place.Children))
+		lower: map[tasks.Collective]lowering{
+			tasks.Bcast: func(e *submodules.Emitter, c *submodules.Call) {
+				at := seatsFrom(c.Group.Leader, c)
+				place := shape(at.me, at.n)
+				bcast(e, c, at.neighbours(place.Parent, place.LargestFirst()))
+			},
+			tasks.Reduce: func(e *submodules.Emitter, c *submodules.Call) {
+				at := seatsFrom(c.Group.Leader, c)
+				place := shape(at.me, at.n)
+				reduce(e, c, at.neighbours(place.Parent, place.Children))
+			},
 		},
 	}
 }
@@ -82,32 +95,17 @@ func rooted(name string, shape trees.Shape, doc, source string) algorithm {
 // linear is the flattest tree.
 func linear() algorithm {
 	a := rooted("linear", trees.Linear, "the root feeds all, up to 32 of them directly", "coll/adapt linear")
-	a.gather, a.allgather = linearGather, linearAllgather
+	a.lower[tasks.Gather], a.lower[tasks.Scatter], a.lower[tasks.Allgather] = linearGather, linearScatter, linearAllgather
 	return a
-}
-
-// lowering is how the algorithm does an operation, nil if it doesn't.
-func (a *algorithm) lowering(op tasks.Collective) func(e *submodules.Emitter, c *submodules.Call) {
-	switch op {
-	case tasks.Bcast:
-		return a.bcast
-	case tasks.Reduce:
-		return a.reduce
-	case tasks.Gather:
-		return a.gather
-	case tasks.Allgather:
-		return a.allgather
-	}
-	return nil
 }
 
 // Algorithms lists them.
 func (Adapt) Algorithms() []submodules.Algorithm {
 	all := make([]submodules.Algorithm, len(algorithms))
 	for i, a := range algorithms {
-		all[i] = submodules.Algorithm{Name: a.name, Doc: a.doc, Source: a.source, Needs: a.needs, Inner: true}
+		all[i] = submodules.Algorithm{Name: a.name, Doc: a.doc, Source: a.source, Needs: a.needs, Tree: a.tree, Inner: true}
 		for _, op := range tasks.Collectives() {
-			if a.lowering(op) != nil {
+			if a.lower[op] != nil {
 				all[i].Ops = append(all[i].Ops, op)
 			}
 		}
@@ -118,7 +116,7 @@ func (Adapt) Algorithms() []submodules.Algorithm {
 // Lower emits one task.
 func (Adapt) Lower(e *submodules.Emitter, c *submodules.Call) error {
 	for _, a := range algorithms {
-		if lower := a.lowering(c.Kind.Op); a.name == c.Algorithm && lower != nil {
+		if lower := a.lower[c.Kind.Op]; a.name == c.Algorithm && lower != nil {
 			lower(e, c)
 			return nil
 		}

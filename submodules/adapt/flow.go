@@ -82,6 +82,15 @@ func (in *inlet) scratch(e *submodules.Emitter, n int64) tasks.Span {
 	return buf.Cut(0, n)
 }
 
+// room is [inlet.scratch] where segments come in any order of size up to most.
+func (in *inlet) room(e *submodules.Emitter, most int64) tasks.Span {
+	buf := &in.buf[in.done.n%MaxReceives]
+	if buf.Region == 0 {
+		*buf = e.Scratch(most)
+	}
+	return *buf
+}
+
 func inlets(from []levels.Rank) []inlet {
 	all := make([]inlet, len(from))
 	for i, r := range from {

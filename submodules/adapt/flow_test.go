@@ -8,7 +8,6 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/adapt"
-	"github.com/tierflow/tierflow/submodules/submoduletest"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -19,20 +18,17 @@ func program(t *testing.T, op tasks.Collective, algorithm string, rank levels.Ra
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := tasks.ParsePlan("shape=flat,fs=all,w=1,s=adapt/" + algorithm + "/64")
+	shape := "flat"
+	r := tasks.Request{Coll: op, Root: 2, Type: tasks.Uint8, Count: 64 * pieces, Op: tasks.Sum}
+	if op == tasks.Allreduce {
+		shape = "ar"
+		r.Count *= 8 // each rank's shard has as many pieces
+	}
+	p, err := tasks.ParsePlan("shape=" + shape + ",fs=all,w=1,s=adapt/" + algorithm + "/64")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := tasks.Request{Coll: tasks.Allreduce, Type: tasks.Uint8, Count: 64 * pieces, Op: tasks.Sum}
-	if op == tasks.Gather || op == tasks.Allgather {
-		r.Coll, r.Root = op, 2
-		prog, err := submodules.CompileFor(r, topo.Flat(2), p, rank, submodules.Registry{adapt.Adapt{}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return prog
-	}
-	prog, err := submodules.Compile(submoduletest.Alone(op, r, topo.Flat(2), p, rank), 8, submodules.Registry{adapt.Adapt{}})
+	prog, err := submodules.CompileFor(r, topo.Flat(2), p, rank, submodules.Registry{adapt.Adapt{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,8 +58,8 @@ func TestInFlight(t *testing.T) {
 				most  int
 			}{{peer.In, adapt.MaxReceives}, {peer.Out, adapt.MaxSends}} {
 				// A half of the message, split in two, has half of the pieces; a ring
-				// takes seven ranks' parts from one of them.
-				if n := len(flow.steps); n != 12 && n != 6 && n != 7*12 && n != 0 {
+				// takes seven ranks' parts from one of them, an allreduce twice.
+				if n := len(flow.steps); n != 12 && n != 6 && n != 7*12 && n != 14*12 && n != 0 {
 					t.Fatalf("%d messages between %d and %d", len(flow.steps), p.Rank, peer.Rank)
 				}
 				for i := flow.most; i < len(flow.steps); i++ {
@@ -77,7 +73,7 @@ func TestInFlight(t *testing.T) {
 }
 
 // TestScratch: a reduction needs MaxReceives pieces per child, however many there
-// are; a bcast needs none.
+// are, and room for its partial result where it isn't the root; a bcast needs none.
 func TestScratch(t *testing.T) {
 	for _, pieces := range []int64{1, 3, 40} {
 		each(t, pieces, func(t *testing.T, op tasks.Collective, p *submodules.Program) {
@@ -89,7 +85,14 @@ func TestScratch(t *testing.T) {
 					}
 				}
 			}
-			if want := children * 64 * min(pieces, adapt.MaxReceives); p.Scratch != want {
+			want := children * 64 * min(pieces, adapt.MaxReceives)
+			if op == tasks.Reduce && p.Rank != 2 && children > 0 {
+				want += 64 * pieces
+			}
+			if op == tasks.ReduceScatter || op == tasks.Allreduce { // six others' sums and its own pass through
+				want = children * 64 * min(7*pieces, adapt.MaxReceives)
+			}
+			if p.Scratch != want {
 				t.Errorf("%d bytes of scratch for %d children, want %d", p.Scratch, children, want)
 			}
 			if op == tasks.Bcast && children > 0 {

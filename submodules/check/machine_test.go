@@ -80,14 +80,20 @@ func (m *machine) fill(rank int) {
 		m.memory[rank][region] = slices.Repeat([]string{garbage}, int(n))
 	}
 	input := r.Input(p.Rank)
-	if r.Coll == tasks.Bcast && int(r.Root) != rank {
+	if (r.Coll == tasks.Bcast || r.Coll == tasks.Scatter) && int(r.Root) != rank || r.Bytes() == 0 {
 		return
 	}
-	at := 0
-	if r.Blocks() && input == tasks.Recv {
-		at = rank * int(r.Stride())
+	at, n := int64(0), r.Bytes()
+	switch {
+	case r.TakesBlocks():
+		last, size := r.Block(levels.Rank(p.Size - 1))
+		n = last + size
+	case r.Blocks():
+		if at, n = r.Block(p.Rank); input == tasks.Send {
+			at = 0
+		}
 	}
-	for i := range int(r.Bytes()) {
+	for i := range n {
 		m.memory[rank][input][at+i] = fmt.Sprintf("%d@%d", rank, i)
 	}
 }
@@ -215,8 +221,13 @@ func (m *machine) judge() error {
 				return fmt.Errorf("stuck: %s", m.progs[rank].Label(s.Step))
 			}
 		}
-		for i := range got {
-			if want := promised(r, len(m.progs), i); sorted(got[i], r) != want {
+		n := int64(len(got))
+		if r.TakesBlocks() { // in place the rest of the buffer holds anything
+			_, own := r.Block(levels.Rank(rank))
+			n = min(n, own)
+		}
+		for i := range int(n) {
+			if want := promised(r, rank, len(m.progs), i); sorted(got[i], r) != want {
 				return fmt.Errorf("rank %d, byte %d: got %s, want %s", rank, i, got[i], want)
 			}
 		}
@@ -224,12 +235,21 @@ func (m *machine) judge() error {
 	return nil
 }
 
-func promised(r tasks.Request, size, i int) string {
-	if r.Coll == tasks.Bcast {
-		return fmt.Sprintf("%d@%d", r.Root, i)
+func promised(r tasks.Request, rank, size, i int) string {
+	if r.GivesBlocks() {
+		for other := range levels.Rank(size) {
+			if at, n := r.Block(other); int64(i) >= at && int64(i) < at+n {
+				return fmt.Sprintf("%d@%d", other, int64(i)-at)
+			}
+		}
+		return garbage
 	}
-	if r.Blocks() {
-		return fmt.Sprintf("%d@%d", i/int(r.Bytes()), i%int(r.Bytes()))
+	if r.TakesBlocks() {
+		off, _ := r.Block(levels.Rank(rank))
+		i += int(off)
+	}
+	if !r.Reduces() {
+		return fmt.Sprintf("%d@%d", r.Root, i)
 	}
 	all := make([]string, size)
 	for rank := range levels.Rank(size) {

@@ -15,11 +15,8 @@ func (w *world) post() error {
 		return w.together()
 	}
 	for rank, p := range w.progs {
-		if !r.Receives(levels.Rank(rank)) || r.Bytes() == 0 {
-			continue
-		}
-		for _, b := range promised(r, p.Size) {
-			if err := w.holds(rank, r, b); err != nil {
+		for _, want := range r.Promised(levels.Rank(rank), p.Size) {
+			if err := w.holds(rank, r, want); err != nil {
 				return fmt.Errorf("in the end rank %d's receive buffer: %w", rank, err)
 			}
 		}
@@ -27,49 +24,31 @@ func (w *world) post() error {
 	return nil
 }
 
-// block is a part of a receive buffer, from an offset on, and whose data it must
-// hold.
-type block struct {
-	at   int64
-	from []levels.Rank
-}
-
-// promised is what a receive buffer holds in the end: the root's data, that of all
-// ranks combined in order, or a block of each.
-func promised(r tasks.Request, size int) []block {
-	if r.Coll == tasks.Bcast {
-		return []block{{0, []levels.Rank{r.Root}}}
-	}
-	var all []levels.Rank
-	var blocks []block
-	for rank := range levels.Rank(size) {
-		all = append(all, rank)
-		blocks = append(blocks, block{int64(rank) * r.Stride(), []levels.Rank{rank}})
-	}
-	if r.Blocks() {
-		return blocks
-	}
-	return []block{{0, all}}
-}
-
-// holds checks that a block of a rank's receive buffer has all data of the wanted
-// ranks, combined in their order if the operation asks for it.
-func (w *world) holds(rank int, r tasks.Request, want block) error {
-	content, err := w.memory[w.index(rank, tasks.Recv)].read(want.at, want.at+r.Bytes())
+// holds checks that a piece of a rank's receive buffer is what it must be, combined
+// in the order of ranks if the operation asks for it.
+func (w *world) holds(rank int, r tasks.Request, want tasks.Piece) error {
+	content, err := w.memory[w.index(rank, tasks.Recv)].read(want.At, want.At+want.Len)
 	if err != nil {
 		return err
+	}
+	from := []levels.Rank{want.From}
+	if want.From == tasks.Everyone {
+		from = from[:0]
+		for other := range w.progs {
+			from = append(from, levels.Rank(other))
+		}
 	}
 	for _, p := range content {
 		got := p.ranks
 		if r.Reduces() && r.Op.Commutative() {
 			got = slices.Sorted(slices.Values(got))
 		}
-		if p.off != p.lo-want.at || !slices.Equal(got, want.from) {
-			from := "the caller"
+		if p.off != p.lo-want.At+want.Off || !slices.Equal(got, from) {
+			by := "the caller"
 			if p.by != caller {
-				from = w.label(p.by)
+				by = w.label(p.by)
 			}
-			return fmt.Errorf("bytes %d to %d hold %v from offset %d by %s, want %v", p.lo, p.hi, p.ranks, p.off, from, want.from)
+			return fmt.Errorf("bytes %d to %d hold %v from offset %d by %s, want %v", p.lo, p.hi, p.ranks, p.off, by, from)
 		}
 	}
 	return nil

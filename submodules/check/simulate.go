@@ -194,15 +194,9 @@ func (w *world) touch(n int, s tasks.Span, write bool) (place, error) {
 func (w *world) pre() {
 	for rank, p := range w.progs {
 		r := p.Request
-		region := r.Input(p.Rank)
-		if r.Coll == tasks.Bcast && levels.Rank(rank) != r.Root || r.Bytes() == 0 {
-			continue
+		for _, in := range r.Given(levels.Rank(rank), p.Size) {
+			own := value{ranks: []levels.Rank{in.From}, off: in.Off, by: caller}
+			w.memory[w.index(rank, r.Input(p.Rank))].write(in.At, []piece{{0, in.Len, own}})
 		}
-		own := value{ranks: []levels.Rank{levels.Rank(rank)}, by: caller}
-		at := int64(0)
-		if r.Blocks() && region == tasks.Recv {
-			at = int64(rank) * r.Stride() // its own block
-		}
-		w.memory[w.index(rank, region)].write(at, []piece{{0, r.Bytes(), own}})
 	}
 }

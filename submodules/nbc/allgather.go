@@ -104,3 +104,51 @@ func bruckAllgather(r *rounds, c *submodules.Call) {
 		r.end()
 	}
 }
+
+// neighborAllgather: an even number of ranks exchange with the neighbour on one
+// side, then with the one on the other, and so on: first their own part, then the
+// pair of parts that came last.
+//
+//	n = 6     rank 0            rank 1
+//	round 0   ↔1: part 0 | 1    ↔0: part 1 | 0
+//	round 1   ↔5: 0 1 | 4 5     ↔2: 0 1 | 2 3
+//	round 2   ↔1: 4 5 | 2 3     ↔0: 2 3 | 4 5
+func neighborAllgather(r *rounds, c *submodules.Call) {
+	r.keepOwn(c)
+	n := len(c.Group.Ranks)
+	if n == 1 {
+		return
+	}
+	peer := neighbor(c.Me, 0, n)
+	r.sendPart(c.Group.Ranks[peer], c, c.Me)
+	r.recvPart(c.Group.Ranks[peer], c, peer)
+	r.end()
+	for i := 1; i < n/2; i++ {
+		peer := neighbor(c.Me, i, n)
+		give, get := lastPair(c.Me, i-1, n), lastPair(peer, i-1, n)
+		for j := range 2 {
+			r.sendPart(c.Group.Ranks[peer], c, give+j)
+		}
+		for j := range 2 {
+			r.recvPart(c.Group.Ranks[peer], c, get+j)
+		}
+		r.end()
+	}
+}
+
+// neighbor is whom a rank exchanges with in a round: even ranks begin upwards.
+func neighbor(rank, round, n int) int {
+	if rank%2 == round%2 {
+		return (rank + 1) % n
+	}
+	return (rank + n - 1) % n
+}
+
+// lastPair is the pair of parts that a rank got in a round: the one that its
+// neighbour got in the round before.
+func lastPair(rank, round, n int) int {
+	for ; round > 0; round-- {
+		rank = neighbor(rank, round, n)
+	}
+	return rank &^ 1
+}

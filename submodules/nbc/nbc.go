@@ -43,20 +43,23 @@ var algorithms = []struct {
 		submodules.Algorithm{
 			Name: "binomial", Source: "Libnbc, SC 2007; coll/libnbc",
 			Doc:   "binomial tree: log2(n) rounds deep, all bytes in every round",
-			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce},
+			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter},
 			Needs: []submodules.Restriction{submodules.NeedsRootFirst},
 		},
-		map[tasks.Collective]lowering{tasks.Bcast: down(trees.Binomial), tasks.Reduce: binomialReduce},
+		map[tasks.Collective]lowering{
+			tasks.Bcast: down(trees.Binomial), tasks.Reduce: binomialReduce,
+			tasks.Gather: binomialGather, tasks.Scatter: binomialScatter,
+		},
 	},
 	{
 		submodules.Algorithm{
 			Name: "linear", Source: "coll/libnbc; coll/basic",
 			Doc: "the root sends to all in one round, or combines one rank after the other",
-			Ops: []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Allgather},
+			Ops: []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather},
 		},
 		map[tasks.Collective]lowering{
 			tasks.Bcast: linearBcast, tasks.Reduce: linearReduce,
-			tasks.Gather: linearGather, tasks.Allgather: linearAllgather,
+			tasks.Gather: linearGather, tasks.Scatter: linearScatter, tasks.Allgather: linearAllgather,
 		},
 	},
 	{
@@ -97,10 +100,44 @@ var algorithms = []struct {
 		submodules.Algorithm{
 			Name: "ring", Source: "Patarasuk, Yuan, JPDC 2009; coll/libnbc",
 			Doc:   "reduce-scatter and allgather around a ring: fewest bytes, n-1 rounds each",
-			Ops:   []tasks.Collective{tasks.Allreduce, tasks.Allgather},
+			Ops:   []tasks.Collective{tasks.Allreduce, tasks.Allgather, tasks.ReduceScatter},
 			Needs: []submodules.Restriction{submodules.NeedsCommutative},
 		},
-		map[tasks.Collective]lowering{tasks.Allreduce: ring, tasks.Allgather: ringAllgather},
+		map[tasks.Collective]lowering{tasks.Allreduce: ring, tasks.Allgather: ringAllgather, tasks.ReduceScatter: ringReduceScatter},
+	},
+	{
+		submodules.Algorithm{
+			Name: "halving", Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; coll/tuned recursive_halving",
+			Doc:   "recursive halving: log2(n) exchanges, each of half the bytes of the one before",
+			Ops:   []tasks.Collective{tasks.ReduceScatter},
+			Needs: []submodules.Restriction{submodules.NeedsCommutative, submodules.NeedsPowerOfTwo},
+		},
+		map[tasks.Collective]lowering{tasks.ReduceScatter: halvingReduceScatter},
+	},
+	{
+		submodules.Algorithm{
+			Name: "pairwise", Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; MPICH",
+			Doc: "all exchange parts with all in one round and combine them in the order of ranks",
+			Ops: []tasks.Collective{tasks.ReduceScatter},
+		},
+		map[tasks.Collective]lowering{tasks.ReduceScatter: pairwiseReduceScatter},
+	},
+	{
+		submodules.Algorithm{
+			Name: "nonoverlapping", Source: "coll/tuned non-overlapping", Tree: true,
+			Doc: "reduce to the lowest rank along the in-order binomial tree, then scatter",
+			Ops: []tasks.Collective{tasks.ReduceScatter},
+		},
+		map[tasks.Collective]lowering{tasks.ReduceScatter: nonOverlapping},
+	},
+	{
+		submodules.Algorithm{
+			Name: "neighbor", Source: "Chen, Sun, Zhang, IPDPS 2005; coll/tuned neighbor exchange",
+			Doc:   "n/2 rounds, each with the neighbour on the other side, two parts at a time",
+			Ops:   []tasks.Collective{tasks.Allgather},
+			Needs: []submodules.Restriction{submodules.NeedsEven},
+		},
+		map[tasks.Collective]lowering{tasks.Allgather: neighborAllgather},
 	},
 	{
 		submodules.Algorithm{

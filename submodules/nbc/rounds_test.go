@@ -11,7 +11,6 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/check"
 	"github.com/tierflow/tierflow/submodules/nbc"
-	"github.com/tierflow/tierflow/submodules/submoduletest"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -23,28 +22,21 @@ func programs(t *testing.T, op tasks.Collective, choice string, n int, count int
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := tasks.ParsePlan("shape=flat,fs=all,w=1,s=" + choice)
+	shape := "flat"
+	if op == tasks.Allreduce {
+		shape = "ar"
+	}
+	p, err := tasks.ParsePlan("shape=" + shape + ",fs=all,w=1,s=" + choice)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := tasks.Request{Coll: op, Type: tasks.Int32, Count: count, Op: tasks.Sum}
-	switch {
-	case op == tasks.Reduce:
-		r.Coll = tasks.Allreduce // its first half
-	case count == 0:
+	if count == 0 {
 		r = tasks.Request{Coll: tasks.Barrier}
 	}
 	progs := make([]*submodules.Program, n)
 	for rank := range progs {
-		if op == tasks.Gather || op == tasks.Allgather {
-			r.Coll = op
-			if progs[rank], err = submodules.CompileFor(r, topo.Flat(0), p, levels.Rank(rank), submodules.Registry{nbc.NBC{}}); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		g := submoduletest.Alone(op, r, topo.Flat(0), p, levels.Rank(rank))
-		if progs[rank], err = submodules.Compile(g, n, submodules.Registry{nbc.NBC{}}); err != nil {
+		if progs[rank], err = submodules.CompileFor(r, topo.Flat(0), p, levels.Rank(rank), submodules.Registry{nbc.NBC{}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -125,7 +117,7 @@ func TestRoundBarrier(t *testing.T) {
 				choice += "/16"
 			}
 			n := 7
-			if op == tasks.Allgather && slices.Contains(a.Needs, submodules.NeedsPowerOfTwo) {
+			if slices.Contains(a.Needs, submodules.NeedsPowerOfTwo) || slices.Contains(a.Needs, submodules.NeedsEven) {
 				n = 8
 			}
 			for _, p := range programs(t, op, choice, n, 23) {

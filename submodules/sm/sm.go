@@ -33,7 +33,7 @@ func (SM) Algorithms() []submodules.Algorithm {
 	return []submodules.Algorithm{{
 		Name: "slots", Inner: true,
 		Doc:    "every rank speaks with the leader through slots; an inner segment overlaps in and out",
-		Ops:    []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Allgather},
+		Ops:    []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter},
 		Needs:  []submodules.Restriction{submodules.NeedsRootFirst},
 		Source: "HAN, III",
 	}}
@@ -50,6 +50,10 @@ func (SM) Lower(e *submodules.Emitter, c *submodules.Call) error {
 		star.Gather(e, c, star.InSlot)
 	case tasks.Allgather:
 		star.Allgather(e, c, star.InSlot)
+	case tasks.Scatter:
+		star.Scatter(e, c, star.InSlot)
+	case tasks.ReduceScatter:
+		star.ReduceScatter(e, c, star.InSlot)
 	default:
 		return fmt.Errorf("%v: %w", c.Kind.Op, submodules.ErrUnsupported)
 	}

@@ -34,7 +34,7 @@ func (Solo) Algorithms() []submodules.Algorithm {
 		{
 			Name: "linear", Inner: true, Source: "HAN, III",
 			Doc:   "members read from the leader; the leader reduces or reads from the members",
-			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Allgather},
+			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter},
 			Needs: []submodules.Restriction{submodules.NeedsRootFirst},
 		},
 		{
@@ -59,6 +59,10 @@ func (Solo) Lower(e *submodules.Emitter, c *submodules.Call) error {
 		star.Gather(e, c, star.InPlace)
 	case c.Kind.Op == tasks.Allgather && c.Algorithm == "linear":
 		star.Allgather(e, c, star.InPlace)
+	case c.Kind.Op == tasks.Scatter && c.Algorithm == "linear":
+		star.Scatter(e, c, star.InPlace)
+	case c.Kind.Op == tasks.ReduceScatter && c.Algorithm == "linear":
+		star.ReduceScatter(e, c, star.InPlace)
 	default:
 		return fmt.Errorf("%v: %w", c.Kind.Op, submodules.ErrUnsupported)
 	}

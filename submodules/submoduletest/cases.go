@@ -57,16 +57,46 @@ func (u underTest) requests() []tasks.Request {
 			all = append(all, r)
 		}
 		return all
-	case tasks.Gather, tasks.Allgather:
+	case tasks.Gather, tasks.Allgather, tasks.Scatter:
 		r := tasks.Request{Coll: u.op, Type: tasks.Int32}
 		inPlace := r
 		inPlace.InPlace = true
-		return []tasks.Request{r, inPlace, {Coll: tasks.Allgather, Type: tasks.Int32}}
+		return append(u.shaped(), r, inPlace, tasks.Request{Coll: tasks.Allgather, Type: tasks.Int32})
+	case tasks.ReduceScatter:
+		r := tasks.Request{Coll: u.op, Type: tasks.Int32, Op: tasks.Sum}
+		inPlace, ordered := r, r
+		inPlace.InPlace, ordered.Op = true, first
+		return append(u.shaped(), r, inPlace, ordered)
 	case tasks.Allreduce:
-		u.op = tasks.Reduce
-		return append(u.requests()[:3], tasks.Request{Coll: tasks.Barrier})
+		return append(u.shaped(), tasks.Request{Coll: tasks.Barrier})
 	}
 	return nil
+}
+
+// shaped are the requests of which only some shapes make tasks of the operation.
+func (u underTest) shaped() []tasks.Request {
+	r := tasks.Request{Coll: tasks.Allreduce, Type: tasks.Int32, Op: tasks.Sum}
+	inPlace, ordered := r, r
+	inPlace.InPlace, ordered.Op = true, first
+	switch u.op {
+	case tasks.Scatter:
+		return []tasks.Request{{Coll: tasks.Bcast, Type: tasks.Int32}}
+	case tasks.Allreduce:
+		return []tasks.Request{r, inPlace, ordered}
+	case tasks.ReduceScatter, tasks.Allgather:
+		return []tasks.Request{r, inPlace}
+	}
+	return nil
+}
+
+// shape is one that makes tasks of the operation.
+func (u underTest) shape(r tasks.Request) tasks.Shape {
+	for _, s := range []tasks.Shape{tasks.Han, tasks.AR, tasks.RSAG, tasks.SAG} {
+		if s.Fits(r.Coll) && slices.Contains(tasks.Operations(r.Coll, s), u.op) {
+			return s
+		}
+	}
+	return tasks.Han
 }
 
 // groups checks single groups of every size with every leader.
@@ -80,7 +110,7 @@ func (u underTest) groups() error {
 		if err != nil {
 			return err
 		}
-		for leader := range levels.Rank(n) {
+		for _, leader := range slices.Compact([]levels.Rank{0, levels.Rank(n / 2), levels.Rank(n - 1)}) {
 			h := topo.Flat(leader)
 			for _, r := range requests {
 				if r.Rooted() {
@@ -101,7 +131,7 @@ func (u underTest) counts(r tasks.Request, h *levels.Hierarchy) error {
 			if r.Coll == tasks.Barrier && r.Count > 0 {
 				break
 			}
-			if err := u.check(r, h, u.plan(h, c)); err != nil {
+			if err := u.check(r, h, u.plan(r, h, c)); err != nil {
 				return err
 			}
 		}
@@ -133,20 +163,20 @@ func (u underTest) levels() error {
 }
 
 func (u underTest) onTopology(r tasks.Request, topo *levels.Topology, c cut) error {
-	h, err := tasks.Hierarchy(r, topo, tasks.Plan{Shape: tasks.Han})
+	h, err := tasks.Hierarchy(r, topo, tasks.Plan{Shape: u.shape(r)})
 	if errors.Is(err, tasks.ErrPlan) {
 		return nil // rank order over interleaved nodes: no submodule can help
 	}
 	if err != nil {
 		return err
 	}
-	return u.check(r, h, u.plan(h, c))
+	return u.check(r, h, u.plan(r, h, c))
 }
 
 // plan gives the tasks under test to the submodule, wherever it reaches, and all
 // others to the star.
-func (u underTest) plan(h *levels.Hierarchy, c cut) tasks.Plan {
-	p := tasks.Plan{Shape: tasks.Han, Segment: c.segment, Window: c.window}
+func (u underTest) plan(r tasks.Request, h *levels.Hierarchy, c cut) tasks.Plan {
+	p := tasks.Plan{Shape: u.shape(r), Segment: c.segment, Window: c.window}
 	for k := range h.Depth() {
 		sym := h.Level(k).Symbol
 		p = p.Set(string(sym), tasks.Choice{Submodule: star{}.Name()})
@@ -168,7 +198,7 @@ func (u underTest) check(r tasks.Request, h *levels.Hierarchy, p tasks.Plan) err
 		var again *submodules.Program
 		var err error
 		for _, prog := range []**submodules.Program{&progs[rank], &again} {
-			*prog, err = u.compile(r, h, p, levels.Rank(rank), reg)
+			*prog, err = submodules.CompileFor(r, h, p, levels.Rank(rank), reg)
 			if err != nil && !(refused && errors.Is(err, submodules.ErrUnsupported)) {
 				return err
 			}
@@ -193,16 +223,20 @@ func (u underTest) check(r tasks.Request, h *levels.Hierarchy, p tasks.Plan) err
 // restricted tells whether the algorithm declares that it can't do a request on
 // one of the levels that it is chosen for.
 func (u underTest) restricted(r tasks.Request, h *levels.Hierarchy) bool {
-	ordered := u.op != tasks.Bcast && r.Reduces() && !r.Op.Commutative()
+	ordered := r.Reduces() && !r.Op.Commutative() && (u.op == tasks.Reduce || u.op == tasks.Allreduce || u.op == tasks.ReduceScatter)
 	for k := range h.Depth() {
 		alone := !slices.ContainsFunc(h.Groups(k), func(g *levels.Group) bool { return len(g.Ranks) > 1 })
 		if alone && h.Depth() > 1 || u.sub.Reach() == submodules.SharedNode && !h.WithinNodes(k) {
 			continue
 		}
 		needs := func(r submodules.Restriction) bool { return slices.Contains(u.algo.Needs, r) }
-		odd := slices.ContainsFunc(h.Groups(k), func(g *levels.Group) bool { return len(g.Ranks)&(len(g.Ranks)-1) != 0 })
-		if ordered && (needs(submodules.NeedsCommutative) || needs(submodules.NeedsRootFirst) && !h.LowestLead(k)) ||
-			odd && u.op == tasks.Allgather && needs(submodules.NeedsPowerOfTwo) && u.makes(r, h, k) {
+		sizes := func(wrong func(n int) bool) bool {
+			return slices.ContainsFunc(h.Groups(k), func(g *levels.Group) bool { return wrong(len(g.Ranks)) }) && u.makes(r, h, k)
+		}
+		switch {
+		case ordered && (needs(submodules.NeedsCommutative) || needs(submodules.NeedsRootFirst) && !h.LowestLead(k)) && u.makes(r, h, k),
+			needs(submodules.NeedsPowerOfTwo) && (u.op == tasks.Allgather || u.op == tasks.ReduceScatter) && sizes(func(n int) bool { return n&(n-1) != 0 }),
+			needs(submodules.NeedsEven) && u.op == tasks.Allgather && sizes(func(n int) bool { return n > 1 && n%2 != 0 }):
 			return true
 		}
 	}
@@ -211,6 +245,6 @@ func (u underTest) restricted(r tasks.Request, h *levels.Hierarchy) bool {
 
 // makes tells whether a request has tasks of the operation on a level.
 func (u underTest) makes(r tasks.Request, h *levels.Hierarchy, level int) bool {
-	g, err := tasks.ExpandOn(r, h, tasks.Plan{Shape: tasks.Han, Segment: tasks.Whole, Window: 1}, 0)
+	g, err := tasks.ExpandOn(r, h, tasks.Plan{Shape: u.shape(r), Segment: tasks.Whole, Window: 1}, 0)
 	return err == nil && slices.ContainsFunc(g.Phases, func(p tasks.Phase) bool { return p.Level == level && p.Kind.Op == u.op })
 }

@@ -6,7 +6,7 @@
 //	}
 //
 // For all its algorithms and operations the suite compiles groups of one to nine
-// ranks with every leader, counts, segments and inner segments, in place or not,
-// and machines of one to three levels where a shape makes such tasks, and proves the programs with package
+// ranks with leaders at both ends and between, counts, segments and inner segments, in place or not,
+// and machines of one to three levels, and proves the programs with package
 // check. It moves no bytes: what it accepts is right on any executor.
 package submoduletest

@@ -29,9 +29,7 @@ func Run(t *testing.T, s submodules.Submodule) {
 		for _, op := range a.Ops {
 			u := underTest{s, a, op}
 			report(a.Name+"/"+op.String()+"/groups", u.groups)
-			if fromShapes(op) {
-				report(a.Name+"/"+op.String()+"/levels", u.levels)
-			}
+			report(a.Name+"/"+op.String()+"/levels", u.levels)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func (star) Reach() submodules.Reach { return submodules.Anywhere }
 func (star) Algorithms() []submodules.Algorithm {
 	return []submodules.Algorithm{{
 		Name: "star", Doc: "one round", Source: "none",
-		Ops: []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Allgather},
+		Ops: []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter},
 	}}
 }
 
@@ -51,10 +51,39 @@ func (s star) Lower(e *submodules.Emitter, c *submodules.Call) error {
 				s.give(e, c, r)
 			}
 		}
+	case c.Kind.Op == tasks.Scatter && !leads:
+		for _, part := range c.Held {
+			e.Recv(c.Group.Lead(), part)
+		}
+	case c.Kind.Op == tasks.Scatter:
+		c.Take(e)
+		for i, r := range c.Others() {
+			s.giveAll(e, r, c.Parts[i])
+		}
+	case c.Kind.Op == tasks.ReduceScatter:
+		s.combineParts(e, c)
 	default:
 		return fmt.Errorf("%v: %w", c.Kind.Op, submodules.ErrUnsupported)
 	}
 	return nil
+}
+
+func (star) giveAll(e *submodules.Emitter, to levels.Rank, parts []tasks.Span) {
+	for _, part := range parts {
+		e.Send(to, part)
+	}
+}
+
+// combineParts is a reduction of each member's part to that member.
+func (s star) combineParts(e *submodules.Emitter, c *submodules.Call) {
+	for i, r := range c.Others() {
+		s.giveAll(e, r, c.Parts[i])
+	}
+	for j, held := range c.Held {
+		one := *c
+		one.Src, one.Dst = c.Parts[c.Me][j], held
+		s.combine(e, &one)
+	}
 }
 
 // give sends this rank's part.

@@ -139,9 +139,7 @@ func problems(s submodules.Submodule) string {
 		for _, op := range a.Ops {
 			u := underTest{s, a, op}
 			add(u.groups())
-			if fromShapes(op) {
-				add(u.levels())
-			}
+			add(u.levels())
 		}
 	}
 	return strings.Join(all, "\n")

@@ -108,6 +108,9 @@ func (o Options) request(s Source, size int) tasks.Request {
 		r.Count = int64(s.IntN(int(r.Count)/size + 2)) // of each rank
 		r.InPlace = s.IntN(2) == 1
 	}
+	if (r.Coll == tasks.Allgather || r.Coll == tasks.ReduceScatter) && s.IntN(2) == 1 {
+		r.Counts, r.Count = differ(s, size, int(r.Count))
+	}
 	if !r.Reduces() {
 		return r
 	}
@@ -119,10 +122,23 @@ func (o Options) request(s Source, size int) tasks.Request {
 	return r
 }
 
+// differ draws counts of up to most elements for each rank, many of them 0.
+func differ(s Source, size, most int) (tasks.Counts, int64) {
+	counts := make([]int, size)
+	for i := range counts {
+		counts[i] = max(0, s.IntN(most+2)-1)
+	}
+	all, err := tasks.NewCounts(counts)
+	if err != nil {
+		panic(fmt.Sprintf("casegen: drew impossible counts: %v", err))
+	}
+	return all, all.Max()
+}
+
 // plan draws parameters, and for every kind of task an algorithm that does it; a
 // registry that has none leaves the kind without a choice.
 func (o Options) plan(s Source, r tasks.Request, t *levels.Topology) tasks.Plan {
-	p := tasks.Plan{Shape: pick(s, tasks.Shapes()...), Window: 1 + s.IntN(5)}
+	p := tasks.Plan{Shape: pick(s, tasks.ShapesOf(r.Coll)...), Window: 1 + s.IntN(5)}
 	bytes := int(max(1, r.Bytes()))
 	p.Segment = int64(1 + s.IntN(pick(s, bytes, max(1, bytes/4), 64)))
 	if s.IntN(4) == 0 {
@@ -130,7 +146,7 @@ func (o Options) plan(s Source, r tasks.Request, t *levels.Topology) tasks.Plan 
 	}
 	for k := range t.Depth() {
 		level := t.Level(k).Symbol
-		for _, op := range operations(r) {
+		for _, op := range tasks.Operations(r.Coll, p.Shape) {
 			kind := tasks.Kind{Symbol: level, Op: op}
 			if can := o.choices(s, op, level == levels.NodeSymbol || k == 0, p); len(can) > 0 {
 				p = p.Set(kind.String(), pick(s, can...))
@@ -138,14 +154,6 @@ func (o Options) plan(s Source, r tasks.Request, t *levels.Topology) tasks.Plan 
 		}
 	}
 	return p
-}
-
-// operations lists the tasks that shapes make of a request.
-func operations(r tasks.Request) []tasks.Collective {
-	if r.Blocks() {
-		return []tasks.Collective{tasks.Gather, tasks.Allgather, tasks.Bcast}
-	}
-	return []tasks.Collective{tasks.Reduce, tasks.Bcast}
 }
 
 // choices lists who does an operation inside nodes or between them, each with

@@ -1,0 +1,189 @@
+package adapt
+
+import (
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// circle is one rank's place in a ring: it hears the rank before it and speaks to
+// the one behind it. Rings go piece by piece: the same piece of all parts goes all
+// the way round before the next one starts, so that what a rank sends and what it
+// waits for never form a circle.
+type circle struct {
+	e   *submodules.Emitter
+	c   *submodules.Call
+	in  inlet
+	out outlet
+}
+
+func newCircle(e *submodules.Emitter, c *submodules.Call) *circle {
+	o := &circle{e: e, c: c}
+	o.in.from, o.out.to = c.Group.Ranks[o.member(-1)], c.Group.Ranks[o.member(1)]
+	return o
+}
+
+// member is the index of the rank so many places behind this one.
+func (o *circle) member(behind int) int {
+	n := len(o.c.Group.Ranks)
+	return ((o.c.Me+behind)%n + n) % n
+}
+
+// ringAllgather: what comes from the rank before goes on to the next as soon as it
+// is there, piece by piece.
+//
+//	time →   0     1     2     3
+//	part me  send
+//	me-1     recv  send
+//	me-2           recv  send
+//	me-3                 recv
+func ringAllgather(e *submodules.Emitter, c *submodules.Call) {
+	c.Keep(e)
+	if len(c.Group.Ranks) == 1 {
+		return
+	}
+	o := newCircle(e, c)
+	for p := range pieces(c.Parts) {
+		if p < len(c.Held) {
+			o.out.send(e, c.Held[p], submodules.None)
+		}
+		o.pass(c.Parts, p, nil)
+	}
+}
+
+// pass gives everyone piece p of all parts: this rank's own has been sent. Before a
+// part is overwritten here, the step in read has to be over.
+func (o *circle) pass(parts [][]tasks.Span, p int, read []dag.ID) {
+	n := len(o.c.Group.Ranks)
+	for i := 1; i < n; i++ {
+		from := o.member(-i)
+		if p >= len(parts[from]) {
+			continue
+		}
+		after := submodules.None
+		if read != nil {
+			after = read[from]
+		}
+		got := o.in.recv(o.e, parts[from][p], after)
+		o.in.used(got)
+		o.e.Ready(got)
+		if i < n-1 {
+			o.out.send(o.e, parts[from][p], got)
+		}
+	}
+}
+
+// ringReduceScatter: each part goes once around, from the rank behind its own to
+// its own, and all add to it.
+//
+//	n = 3    rank 0         rank 1         rank 2
+//	time 0   sends part 2   sends part 0   sends part 1
+//	     1   adds to 1      adds to 2      adds to 0     and sends it on
+//	     2   adds to 0      adds to 1      adds to 2     its own, which is complete
+func ringReduceScatter(e *submodules.Emitter, c *submodules.Call) {
+	if len(c.Group.Ranks) == 1 {
+		c.Take(e)
+		return
+	}
+	o := newCircle(e, c)
+	room := largest(c.Parts)
+	for p := range pieces(c.Parts) {
+		sum, _ := o.sum(c.Parts, c.Held, p, room)
+		e.Ready(sum)
+	}
+}
+
+// sum sends piece p of all parts around and returns the step after which this
+// rank's own is complete in held, and those after which its other parts have been
+// read.
+func (o *circle) sum(parts [][]tasks.Span, held []tasks.Span, p int, room int64) (done dag.ID, read []dag.ID) {
+	n := len(o.c.Group.Ranks)
+	read = make([]dag.ID, n)
+	done = submodules.None
+	for i := 1; i <= n; i++ {
+		from := o.member(-i)
+		if p >= len(parts[from]) {
+			read[from] = submodules.None
+			continue
+		}
+		own := parts[from][p]
+		if i == 1 {
+			read[from] = o.out.send(o.e, own, submodules.None)
+			continue
+		}
+		buf := o.in.room(o.e, room).Cut(0, own.Len)
+		got := o.in.recv(o.e, buf, submodules.None)
+		if i == n {
+			done = o.e.Reduce(held[p], buf, own, got)
+			o.in.used(done)
+			read[from] = done
+			continue
+		}
+		read[from] = o.e.Reduce(buf, buf, own, got)
+		o.in.used(o.out.send(o.e, buf, read[from]))
+	}
+	return done, read
+}
+
+// ringAllreduce is a reduce-scatter and an allgather around the ring, of as many
+// shards as there are ranks; a piece goes on to the second part without waiting
+// for others.
+func ringAllreduce(e *submodules.Emitter, c *submodules.Call) {
+	n := len(c.Group.Ranks)
+	if n == 1 || c.Dst.Len == 0 {
+		treeAllreduce(e, c)
+		return
+	}
+	o := newCircle(e, c)
+	src, dst := c.Shards(c.Src), c.Shards(c.Dst)
+	room := largest(src)
+	for p := range pieces(src) {
+		sum, read := o.sum(src, dst[c.Me], p, room)
+		if sum != submodules.None {
+			o.out.send(e, dst[c.Me][p], sum)
+			e.Ready(sum)
+		}
+		o.pass(dst, p, read)
+	}
+}
+
+// treeAllreduce is a reduce to the first rank and a bcast from it: all there is to
+// do for one rank, and a barrier for no bytes.
+func treeAllreduce(e *submodules.Emitter, c *submodules.Call) {
+	if n := len(c.Group.Ranks); n == 1 {
+		if c.Src != c.Dst {
+			e.Copy(c.Dst, c.Src)
+		}
+		return
+	}
+	up := submodules.None
+	first := c.Group.Ranks[0]
+	if c.Me != 0 {
+		e.Recv(first, c.Dst, e.Send(first, c.Src))
+		return
+	}
+	for _, r := range c.Others() {
+		up = e.Recv(r, c.Dst, up)
+	}
+	for _, r := range c.Others() {
+		e.Send(r, c.Dst, up)
+	}
+}
+
+// pieces is how many the longest part has.
+func pieces(parts [][]tasks.Span) (n int) {
+	for _, part := range parts {
+		n = max(n, len(part))
+	}
+	return n
+}
+
+// largest is the bytes of the longest piece.
+func largest(parts [][]tasks.Span) (n int64) {
+	for _, part := range parts {
+		for _, s := range part {
+			n = max(n, s.Len)
+		}
+	}
+	return n
+}

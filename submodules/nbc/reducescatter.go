@@ -1,0 +1,215 @@
+package nbc
+
+import (
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/trees"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// packed is all members' parts in scratch, one after the other.
+type packed struct {
+	spans [][]tasks.Span // by member, like Call.Parts
+	all   tasks.Span
+	ends  []int64
+}
+
+func newPacked(r *rounds, c *submodules.Call) *packed {
+	p := &packed{ends: []int64{0}}
+	total := int64(0)
+	for _, part := range c.Parts {
+		for _, s := range part {
+			total += s.Len
+		}
+		p.ends = append(p.ends, total)
+	}
+	p.all = r.e.Scratch(total)
+	for i, part := range c.Parts {
+		at, spans := p.ends[i], []tasks.Span(nil)
+		for _, s := range part {
+			spans = append(spans, p.all.Cut(at, s.Len))
+			at += s.Len
+		}
+		p.spans = append(p.spans, spans)
+	}
+	return p
+}
+
+// of is the parts of members lo to hi−1.
+func (p *packed) of(lo, hi int) tasks.Span { return p.all.Cut(p.ends[lo], p.ends[hi]-p.ends[lo]) }
+
+// combineParts adds dst = mine ⊕ other's for the spans of some members, the other
+// way round if the other is the lower rank.
+func (r *rounds) combineParts(dst, mine, other [][]tasks.Span, lower bool) {
+	for i := range dst {
+		for j, d := range dst[i] {
+			a, b := mine[i][j], other[i][j]
+			if lower {
+				a, b = b, a
+			}
+			r.reduce(d, a, b)
+		}
+	}
+}
+
+// ringReduceScatter: each part goes once around the ring, from the rank behind its
+// own on, and all add to it.
+//
+//	n = 3     rank 0        rank 1        rank 2
+//	round 0   sends part 2  sends part 0  sends part 1   and adds its own to the one it gets
+//	round 2   sends part 1  sends part 2  sends part 0   in between
+func ringReduceScatter(r *rounds, c *submodules.Call) {
+	n := len(c.Group.Ranks)
+	if n == 1 {
+		r.open = append(r.open, c.Take(r.e, r.gate)...)
+		return
+	}
+	next, last := c.Group.Ranks[circular(c, c.Me+1)], c.Group.Ranks[circular(c, c.Me-1)]
+	sum := newPacked(r, c)
+	from := c.Parts
+	for i := 1; i < n; i++ {
+		out, in := circular(c, c.Me-i), circular(c, c.Me-i-1)
+		for _, s := range from[out] {
+			r.send(next, s)
+		}
+		for _, s := range sum.spans[in] {
+			r.recv(last, s)
+		}
+		r.end()
+		dst := sum.spans[in]
+		if in == c.Me {
+			dst = c.Held
+		}
+		r.combineParts([][]tasks.Span{dst}, c.Parts[in:in+1], sum.spans[in:in+1], true)
+		r.end()
+		from = sum.spans
+	}
+}
+
+// pairwiseReduceScatter: each sends every other rank its part in one round, the
+// ranks behind it first, and combines what it gets in the order of ranks.
+func pairwiseReduceScatter(r *rounds, c *submodules.Call) {
+	n := len(c.Group.Ranks)
+	if n == 1 {
+		r.open = append(r.open, c.Take(r.e, r.gate)...)
+		return
+	}
+	in := make([][]tasks.Span, n)
+	in[c.Me] = c.Parts[c.Me]
+	for i := 1; i < n; i++ {
+		to, from := circular(c, c.Me+i), circular(c, c.Me-i)
+		for _, s := range c.Parts[to] {
+			r.send(c.Group.Ranks[to], s)
+		}
+		for _, s := range c.Held {
+			buf := r.e.Scratch(s.Len)
+			in[from] = append(in[from], buf)
+			r.recv(c.Group.Ranks[from], buf)
+		}
+	}
+	r.end()
+	sum := in[0]
+	for i := 1; i < n; i++ {
+		dst := in[i] // scratch, but for this rank's own input
+		if i == c.Me && i < n-1 {
+			dst = in[0]
+		}
+		if i == n-1 {
+			dst = c.Held
+		}
+		r.combineParts([][]tasks.Span{dst}, [][]tasks.Span{sum}, in[i:i+1], false)
+		r.end()
+		sum = dst
+	}
+}
+
+// halvingReduceScatter: pairs at half the distance of before exchange the parts of
+// each other's half and add them. It needs a power of two of ranks.
+//
+//	round 0   0↔4  1↔5  2↔6  3↔7    four parts each
+//	round 2   0↔2  1↔3  4↔6  5↔7    two
+//	round 4   0↔1  2↔3  4↔5  6↔7    one
+func halvingReduceScatter(r *rounds, c *submodules.Call) {
+	n := len(c.Group.Ranks)
+	if n == 1 {
+		r.open = append(r.open, c.Take(r.e, r.gate)...)
+		return
+	}
+	sum, in := newPacked(r, c), newPacked(r, c)
+	from := c.Parts
+	for distance := n / 2; distance > 0; distance /= 2 {
+		peer := c.Me ^ distance
+		mine, its := c.Me&^(distance-1), peer&^(distance-1)
+		for i := its; i < its+distance; i++ {
+			for _, s := range from[i] {
+				r.send(c.Group.Ranks[peer], s)
+			}
+		}
+		for i := mine; i < mine+distance; i++ {
+			for _, s := range in.spans[i] {
+				r.recv(c.Group.Ranks[peer], s)
+			}
+		}
+		r.end()
+		dst := sum.spans[mine : mine+distance]
+		if distance == 1 {
+			dst = [][]tasks.Span{c.Held}
+		}
+		r.combineParts(dst, from[mine:mine+distance], in.spans[mine:mine+distance], peer < c.Me)
+		r.end()
+		from = sum.spans
+	}
+}
+
+// nonOverlapping is a reduce of all parts to the lowest rank, along the binomial
+// tree over the ranks as they are numbered, and a scatter from there.
+func nonOverlapping(r *rounds, c *submodules.Call) {
+	n := len(c.Group.Ranks)
+	if n == 1 {
+		r.open = append(r.open, c.Take(r.e, r.gate)...)
+		return
+	}
+	place := trees.Binomial(c.Me, n)
+	sum := c.Parts
+	if len(place.Children) > 0 {
+		acc, in := newPacked(r, c), newPacked(r, c)
+		for _, child := range place.Children {
+			r.recvAll(c, child, in.spans)
+			r.end()
+			r.combineParts(acc.spans, sum, in.spans, false)
+			r.end()
+			sum = acc.spans
+		}
+	}
+	if place.Parent >= 0 {
+		r.sendAll(c, place.Parent, sum)
+		r.end()
+		for _, s := range c.Held {
+			r.recv(c.Group.Ranks[0], s)
+		}
+		return
+	}
+	for i, to := range c.Group.Ranks[1:] {
+		for _, s := range sum[i+1] {
+			r.send(to, s)
+		}
+	}
+	for j, s := range c.Held {
+		r.unpack(sum[0][j], s)
+	}
+}
+
+func (r *rounds) sendAll(c *submodules.Call, to int, parts [][]tasks.Span) {
+	for _, part := range parts {
+		for _, s := range part {
+			r.send(c.Group.Ranks[to], s)
+		}
+	}
+}
+
+func (r *rounds) recvAll(c *submodules.Call, from int, parts [][]tasks.Span) {
+	for _, part := range parts {
+		for _, s := range part {
+			r.recv(c.Group.Ranks[from], s)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package tasks
+
+import (
+	"slices"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// recipe is what a shape makes of a collective: the operations on the way up, at
+// the outermost level and on the way down; 0 for none.
+type recipe struct {
+	up   Collective
+	top  []Collective
+	down Collective
+}
+
+// recipeFor lists the operations of a segment's way through the levels.
+//
+//	Bcast, sag          ib sb, is iag sb
+//	Reduce              sr ir
+//	Allreduce, Barrier  sr ir ib sb
+//	  ar, rsag, lanes   sr iar sb, sr irs iag sb, srs iar sag
+//	Gather, Scatter     sg ig, is ss
+//	Allgather           sg iag sb
+//	ReduceScatter       sr irs ss
+func recipeFor(c Collective, s Shape) recipe {
+	switch c {
+	case Bcast:
+		if s == SAG {
+			return recipe{0, []Collective{Scatter, Allgather}, Bcast}
+		}
+		return recipe{0, []Collective{Bcast}, Bcast}
+	case Reduce:
+		return recipe{Reduce, []Collective{Reduce}, 0}
+	case Gather:
+		return recipe{Gather, []Collective{Gather}, 0}
+	case Allgather:
+		return recipe{Gather, []Collective{Allgather}, Bcast}
+	case Scatter:
+		return recipe{0, []Collective{Scatter}, Scatter}
+	case ReduceScatter:
+		return recipe{Reduce, []Collective{ReduceScatter}, Scatter}
+	}
+	switch s {
+	case AR:
+		return recipe{Reduce, []Collective{Allreduce}, Bcast}
+	case RSAG:
+		return recipe{Reduce, []Collective{ReduceScatter, Allgather}, Bcast}
+	case Lanes:
+		return recipe{ReduceScatter, []Collective{Allreduce}, Allgather}
+	}
+	return recipe{Reduce, []Collective{Reduce, Bcast}, Bcast}
+}
+
+// Operations lists the operations of the tasks that a shape makes of a collective.
+func Operations(c Collective, s Shape) []Collective {
+	do := recipeFor(c, s)
+	all := slices.Concat([]Collective{do.up}, do.top, []Collective{do.down})
+	if s == Lanes {
+		all = append(all, ReduceScatter, Allgather)
+	}
+	if c == Allreduce {
+		all = append(all, Reduce) // of a single rank
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(op Collective) bool { return op == 0 })
+}
+
+// pipeline lists the kinds that r's segments pass through on h, in order. Levels
+// at which all groups have one rank drop out; a single rank that has data to copy
+// keeps one kind for it.
+func pipeline(r Request, h *levels.Hierarchy, s Shape) []Phase {
+	wide := wideLevels(h)
+	do := recipeFor(r.Coll, s)
+	if len(wide) == 0 {
+		top := h.Depth() - 1
+		if r.Coll == Bcast || r.Coll == Barrier {
+			return nil
+		}
+		if r.Coll == Allreduce {
+			do.top = []Collective{Reduce}
+		}
+		return []Phase{{Kind{h.Level(top).Symbol, do.top[0]}, top}}
+	}
+	last := len(wide) - 1
+	if s == Lanes && last == 0 {
+		do.top = []Collective{ReduceScatter, Allgather} // the ranks of one node are all lanes
+	}
+	var all []Phase
+	add := func(op Collective, level int) {
+		if op != 0 {
+			all = append(all, Phase{Kind{h.Level(level).Symbol, op}, level})
+		}
+	}
+	for _, k := range wide[:last] {
+		add(do.up, k)
+	}
+	for _, op := range do.top {
+		add(op, wide[last])
+	}
+	for i := last - 1; i >= 0; i-- {
+		add(do.down, wide[i])
+	}
+	return all
+}
+
+// wideLevels lists the levels at which some group has several ranks.
+func wideLevels(h *levels.Hierarchy) (wide []int) {
+	for k := range h.Depth() {
+		for _, g := range h.Groups(k) {
+			if len(g.Ranks) > 1 {
+				wide = append(wide, k)
+				break
+			}
+		}
+	}
+	return wide
+}
+
+// role is a rank's part in the tasks of a phase.
+type role struct {
+	group  *levels.Group   // nil: it has none
+	turns  []*levels.Group // group led by each member in turn, by segment; nil: it isn't
+	speaks [][]levels.Rank // by member, whose blocks are its part; nil where parts are shards, or there are none
+	shards int             // that a segment has; members beyond have none
+}
+
+// cast finds the rank's part in all phases.
+func (g *Graph) cast() {
+	g.roles = make([]role, len(g.Phases))
+	for at, ph := range g.Phases {
+		group := g.On.Group(g.Rank, ph.Level)
+		if g.acrossLanes(ph) {
+			group = g.lane(ph)
+		}
+		if group == nil || len(group.Ranks) == 1 && len(g.Phases) > 1 {
+			continue
+		}
+		p := &g.roles[at]
+		p.group, p.shards = group, len(group.Ranks)
+		switch {
+		case g.acrossLanes(ph):
+			p.shards = len(g.Groups(ph))
+		case !scatters(ph.Kind.Op) && !gathers(ph.Kind.Op):
+		case g.Request.Blocks():
+			for _, r := range group.Ranks {
+				p.speaks = append(p.speaks, g.On.Under(r, ph.Level))
+			}
+		case g.Plan.Shape == Lanes:
+			p.shards = len(g.On.Lanes(ph.Level, ph.Level))
+		}
+		if g.Plan.Shape == Rotate && ph.Level == g.top() {
+			p.turns = turns(group)
+		}
+	}
+}
+
+// top is the outermost level that has tasks.
+func (g *Graph) top() int {
+	top := 0
+	for _, ph := range g.Phases {
+		top = max(top, ph.Level)
+	}
+	return top
+}
+
+// turns is a group led by each of its ranks.
+func turns(group *levels.Group) []*levels.Group {
+	all := make([]*levels.Group, len(group.Ranks))
+	for i := range all {
+		led := *group
+		led.Leader = i
+		all[i] = &led
+	}
+	return all
+}
+
+func scatters(op Collective) bool { return op == Scatter || op == ReduceScatter }
+func gathers(op Collective) bool  { return op == Gather || op == Allgather }
+
+// acrossLanes reports whether a phase's groups are lanes.
+func (g *Graph) acrossLanes(ph Phase) bool {
+	return g.Plan.Shape == Lanes && ph.Kind.Op == Allreduce
+}
+
+// Groups lists the groups that a phase's tasks are done in, whoever leads them.
+func (g *Graph) Groups(ph Phase) []*levels.Group {
+	if g.acrossLanes(ph) {
+		return g.On.Lanes(g.Phases[0].Level, ph.Level)
+	}
+	return g.On.Groups(ph.Level)
+}
+
+// lane is the rank's group across lanes, nil if it is in none.
+func (g *Graph) lane(ph Phase) *levels.Group {
+	for _, group := range g.Groups(ph) {
+		if group.Pos(g.Rank) >= 0 {
+			return group
+		}
+	}
+	return nil
+}
+
+// group is the one in which the rank does a segment's task of a phase, nil if it
+// has none.
+func (g *Graph) group(i, at int) *levels.Group {
+	if turns := g.roles[at].turns; turns != nil {
+		return turns[i%len(turns)]
+	}
+	return g.roles[at].group
+}
