@@ -153,10 +153,10 @@ func (b *benchAlgorithms) table(ctx context.Context, operand string, level level
 		}
 		kind := tasks.Kind{Symbol: level.Symbol, Op: tasks.Bcast}
 		switch r := (tasks.Request{Coll: coll}); {
-		case r.Reduces():
-			kind.Op = tasks.Reduce
 		case r.Blocks():
 			kind.Op = coll
+		case r.Reduces():
+			kind.Op = tasks.Reduce
 		}
 		for _, choice := range b.choices(kind.Op, level) {
 			if err := b.measureOne(ctx, kind, choice); err != nil {

@@ -12,7 +12,7 @@ func (v *verifying) plansFor(r tasks.Request) []tasks.Plan {
 		return []tasks.Plan{decided(v.forced, r, v.on)}
 	}
 	var all []tasks.Plan
-	for _, shape := range tasks.Shapes() {
+	for _, shape := range tasks.ShapesOf(r.Coll) {
 		for _, cut := range cuts(r) {
 			p := tasks.Plan{Shape: shape, Segment: cut.segment, Window: cut.window}
 			all = append(all, combinations{v.reg, cut.inner}.of(r, v.on, p)...)

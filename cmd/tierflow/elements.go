@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/tierflow/tierflow/executor/kernel"
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/half"
@@ -82,22 +83,29 @@ func encode(dst []byte, t tasks.Datatype, n, index int) {
 	}
 }
 
-// outputs is one period of what every rank that receives must get, for each of the
+// outputs is one period of what a rank that receives must get, for each of the
 // equal blocks of its buffer: root's input, all inputs combined rank after rank, or
-// the inputs one after the other.
-func outputs(r tasks.Request, root, ranks int) ([][]byte, error) {
-	if r.Blocks() {
+// the inputs one after the other; or its own block of one of these.
+func outputs(r tasks.Request, rank, ranks int) ([][]byte, error) {
+	if r.GivesBlocks() {
 		all := make([][]byte, ranks)
 		for rank := range all {
 			all[rank] = input(r, rank, ranks)
 		}
 		return all, nil
 	}
-	if !r.Reduces() {
-		return [][]byte{input(r, root, ranks)}, nil
+	one := input(r, int(r.Root), ranks)
+	if r.Reduces() {
+		var err error
+		if one, err = combined(r, ranks); err != nil {
+			return nil, err
+		}
 	}
-	one, err := combined(r, ranks)
-	return [][]byte{one}, err
+	if off, _ := r.Block(levels.Rank(rank)); r.TakesBlocks() {
+		at := int(off) % len(one)
+		one = append(one[at:len(one):len(one)], one[:at]...)
+	}
+	return [][]byte{one}, nil
 }
 
 // combined is all ranks' input, combined in their order.
@@ -208,6 +216,10 @@ func makerOf[T any](c *planner.Comm, r tasks.Request, send, recv []byte) (*plann
 		return planner.Allgather(c, view[T](send), view[T](recv))
 	case tasks.Gather:
 		return planner.Gather(c, view[T](send), view[T](recv), int(r.Root))
+	case tasks.Scatter:
+		return planner.Scatter(c, view[T](send), view[T](recv), int(r.Root))
+	case tasks.ReduceScatter:
+		return planner.ReduceScatter(c, view[T](send), view[T](recv), r.Op)
 	case tasks.Allreduce:
 		return planner.Allreduce(c, view[T](send), view[T](recv), r.Op)
 	}

@@ -53,7 +53,7 @@ func (p *problem) requestFlags(c *cobra.Command, bytes, bytesText string) {
 	c.Flags().StringVar(&p.bytes, "bytes", bytes, bytesText)
 	c.Flags().StringVar(&p.dtype, "dtype", "f32", "element type")
 	c.Flags().StringVar(&p.op, "reduce-op", "sum", "operation of reductions")
-	c.Flags().IntVar(&p.root, "root", 0, "root of bcast, reduce and gather")
+	c.Flags().IntVar(&p.root, "root", 0, "root of bcast, reduce, gather and scatter")
 }
 
 func (p *problem) planFlag(c *cobra.Command, text string) {
@@ -197,7 +197,7 @@ func (p *problem) forced(reg submodules.Registry) (tasks.Forced, error) {
 
 // decided is the plan for a request: what is forced over the built-in rule.
 func decided(f tasks.Forced, r tasks.Request, t *levels.Topology) tasks.Plan {
-	base, _ := planner.Rule(r, t)
+	base, _ := planner.Rule(r, t, f.For(r.Coll))
 	return f.For(r.Coll).Over(base)
 }
 

@@ -63,7 +63,7 @@ func busFactor(c tasks.Collective, ranks int) float64 {
 	switch c {
 	case tasks.Allreduce:
 		return 2 * float64(ranks-1) / float64(ranks)
-	case tasks.Allgather, tasks.Gather:
+	case tasks.Allgather, tasks.Gather, tasks.Scatter, tasks.ReduceScatter:
 		return float64(ranks-1) / float64(ranks)
 	}
 	return 1

@@ -50,13 +50,16 @@ type subject struct {
 
 // newSubject prepares the operation on new buffers.
 func newSubject(c *planner.Comm, r tasks.Request, rotate bool) (*subject, error) {
-	n := r.Bytes()
-	if r.Blocks() {
-		n *= int64(c.Size())
+	in, out := r.Bytes(), r.Bytes()
+	switch all := r.Bytes() * int64(c.Size()); {
+	case r.TakesBlocks():
+		in = all
+	case r.GivesBlocks():
+		out = all
 	}
-	s := &subject{comm: c, request: r, rotate: rotate, perCall: 1, wrong: make([]int64, 1), recv: buffer(n)}
+	s := &subject{comm: c, request: r, rotate: rotate, perCall: 1, wrong: make([]int64, 1), recv: buffer(out)}
 	if r.Reduces() || r.Blocks() {
-		s.send = buffer(r.Bytes())
+		s.send = buffer(in)
 		tile(s.send, input(r, c.Rank(), c.Size()))
 	}
 	return s, s.addCall(r.Root)
@@ -71,7 +74,7 @@ func (s *subject) addCall(root levels.Rank) error {
 	}
 	var result [][]byte
 	if r.Coll != tasks.Barrier {
-		if result, err = outputs(r, int(root), s.comm.Size()); err != nil {
+		if result, err = outputs(r, s.comm.Rank(), s.comm.Size()); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,160 @@
+package planner
+
+import (
+	"fmt"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Sizes of the built-in rule, bytes.
+const (
+	smallMessage  = 16 << 10  // up to here latency counts: one segment, shallow trees
+	insideSegment = 128 << 10 // inside a node: a segment stays in a core's cache
+	betweenMost   = 512 << 10 // between nodes: larger segments only delay the pipeline
+	betweenLeast  = 64 << 10
+	leastPart     = 1 << 10 // of a block: smaller ones are all overhead
+)
+
+// Rule is the plan while there are no measurements, and why. It follows HAN's
+// reasoning (section III): shared memory inside nodes, event-driven trees between
+// them, a chain or a ring once there are enough segments to fill it, and no
+// hierarchy where it would break the order of a non-commutative operation. It fits
+// the shape and the order that forced asks for.
+func Rule(r tasks.Request, t *levels.Topology, forced tasks.Plan) (tasks.Plan, []string) {
+	u := rule{request: r, on: t, order: forced.Order, ordered: r.Reduces() && !r.Op.Commutative()}
+	if r.Coll != tasks.Barrier {
+		u.bytes = r.Bytes()
+	}
+	if r.Blocks() {
+		u.bytes *= int64(t.Size())
+	}
+	p := tasks.Plan{Shape: u.shape(forced.Shape), Window: 4, Order: forced.Order}
+	p.Segment = u.segment()
+	for k := range t.Depth() {
+		inside := t.Hierarchy(0).WithinNodes(k) && p.Shape != tasks.Flat
+		p = u.level(p, t.Level(k).Symbol, inside)
+	}
+	return p, u.why
+}
+
+// rule gathers what the choices depend on, and the reasons given for them.
+type rule struct {
+	request tasks.Request
+	on      *levels.Topology
+	bytes   int64 // of all blocks
+	order   tasks.Order
+	ordered bool // the operation doesn't commute
+	why     []string
+}
+
+func (u *rule) because(format string, args ...any) { u.why = append(u.why, fmt.Sprintf(format, args...)) }
+
+func (u *rule) small() bool { return u.bytes <= smallMessage }
+
+// shape is the forced one, or the one that the rule prefers.
+func (u *rule) shape(forced tasks.Shape) tasks.Shape {
+	if forced != 0 {
+		return forced
+	}
+	fits := func(s tasks.Shape) bool {
+		_, err := tasks.Hierarchy(u.request, u.on, tasks.Plan{Shape: s, Order: u.order})
+		return err == nil
+	}
+	large := u.request.Coll == tasks.Allreduce && !u.small() && !u.ordered && u.order == tasks.AnyOrder
+	switch {
+	case large && u.on.Nodes() > 2 && fits(tasks.RSAG):
+		u.because("shape=rsag: a ring between nodes carries 2(n-1)/n of the message, a reduce and a bcast twice the message")
+		return tasks.RSAG
+	case !fits(tasks.Han) && u.order == tasks.TreeOrder:
+		u.because("shape=flat: groups here are not whole subtrees of the tree over ranks")
+		return tasks.Flat
+	case !fits(tasks.Han):
+		u.because("shape=flat: %v is not commutative and ranks are not numbered node by node", u.request.Op)
+		return tasks.Flat
+	}
+	u.because("shape=han: shared memory inside nodes, messages only between leaders")
+	return tasks.Han
+}
+
+// segment is the size of a segment, of each block if there are blocks.
+func (u *rule) segment() int64 {
+	n := int64(1)
+	if u.request.Blocks() {
+		n = int64(u.on.Size())
+	}
+	size := int64(insideSegment)
+	switch nodes := u.on.Nodes(); {
+	case u.small():
+		u.because("fs=all: up to %s latency counts", tasks.FormatBytes(smallMessage))
+		return tasks.Whole
+	case nodes == 1 && n == 1:
+		u.because("fs=%s: one node, segments stay in cache", tasks.FormatBytes(size))
+	case nodes == 1:
+		u.because("fs=%s of each block: one node, segments stay in cache", tasks.FormatBytes(size))
+		return size
+	default:
+		size = max(betweenSegment(u.bytes)/n, min(leastPart, betweenSegment(u.bytes)))
+		u.because("fs=%s: about an eighth of the message, so that %d nodes form a pipeline", tasks.FormatBytes(size), nodes)
+	}
+	return size
+}
+
+// betweenSegment is the power of two near an eighth of the message.
+func betweenSegment(bytes int64) int64 {
+	s := int64(betweenLeast)
+	for s < betweenMost && s*16 <= bytes {
+		s *= 2
+	}
+	return s
+}
+
+// level chooses for all operations of a level: in one word where they are done
+// alike.
+func (u *rule) level(p tasks.Plan, symbol byte, inside bool) tasks.Plan {
+	var first tasks.Choice
+	for i, op := range tasks.Operations(u.request.Coll, p.Shape) {
+		c := u.choice(op, inside)
+		if i == 0 {
+			first = c
+			p = p.Set(string(symbol), c)
+		} else if c != first {
+			p = p.Set(tasks.Kind{Symbol: symbol, Op: op}.String(), c)
+		}
+	}
+	return p
+}
+
+// choice is who does an operation, and how.
+func (u *rule) choice(op tasks.Collective, inside bool) tasks.Choice {
+	adapt := func(name string) tasks.Choice { return tasks.Choice{Submodule: "adapt", Algorithm: name} }
+	nbc := func(name string) tasks.Choice { return tasks.Choice{Submodule: "nbc", Algorithm: name} }
+	tree := u.order == tasks.TreeOrder && u.request.Reduces()
+	switch {
+	case tree && op == tasks.Reduce:
+		return adapt("inorderbinomial")
+	case tree && op == tasks.ReduceScatter:
+		return nbc("nonoverlapping")
+	case op == tasks.Reduce && u.ordered && u.request.Root != 0:
+		return adapt("inorderbinary") // it keeps the order of ranks, whichever leads
+	case op == tasks.Allreduce && u.small():
+		return nbc("recdoubling")
+	case op == tasks.Allreduce && u.ordered:
+		return nbc("rabenseifner")
+	case op == tasks.Allreduce:
+		return adapt("ring")
+	case inside:
+		return tasks.Choice{Submodule: "sm"}
+	case op == tasks.Gather, op == tasks.Scatter:
+		return adapt("linear") // a block crosses each level once
+	case op == tasks.Allgather && u.small():
+		return nbc("bruck")
+	case op == tasks.ReduceScatter && (u.small() || u.ordered):
+		return nbc("pairwise")
+	case op == tasks.Allgather, op == tasks.ReduceScatter:
+		return adapt("ring")
+	case u.small() || u.on.Nodes() == 1:
+		return adapt("binomial")
+	}
+	return adapt("chain")
+}
