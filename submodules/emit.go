@@ -2,6 +2,7 @@ package submodules
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/levels"
@@ -226,6 +227,7 @@ type area struct {
 	piece []int64 // per phase, bytes of one segment's piece
 	at    int64   // next free byte of the open task
 	from  int64   // where the open task's piece begins
+	to    int64   // and ends
 }
 
 func newArea(phases int) area {
@@ -238,21 +240,28 @@ func newArea(phases int) area {
 
 func (a *area) begin(phase, turn int) {
 	if a.base[phase] < 0 {
-		a.from = a.size
+		a.from, a.to = a.size, math.MaxInt64
 	} else {
 		a.from = a.base[phase] + int64(turn)*a.piece[phase]
+		a.to = a.from + a.piece[phase]
 	}
 	a.at = a.from
 }
 
+// take finds place in the open task's piece. A last segment that is so short that
+// it goes another way may need more than that, and gets it behind all others.
 func (a *area) take(r tasks.Region, n int64) tasks.Span {
-	s := tasks.Span{Region: r, Off: a.at, Len: n}
-	a.at += (n + slotAlign - 1) / slotAlign * slotAlign
+	size := (n + slotAlign - 1) / slotAlign * slotAlign
+	at := &a.at
+	if a.at+size > a.to {
+		at = &a.size
+	}
+	s := tasks.Span{Region: r, Off: *at, Len: n}
+	*at += size
 	return s
 }
 
-// end closes the open task. The first segment is the largest: it fixes the
-// pieces of its phase.
+// end closes the open task. The first segment fixes the pieces of its phase.
 func (a *area) end(phase, window int) {
 	if a.base[phase] < 0 {
 		a.base[phase], a.piece[phase] = a.from, a.at-a.from
