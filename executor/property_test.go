@@ -70,7 +70,10 @@ type round struct{ send, recv, want [][]byte }
 // newRound draws inputs that are small whole numbers in every type, so that sums
 // of floats are exact and results compare bit for bit.
 func newRound(t *rapid.T, r tasks.Request, size int) round {
-	seed := rapid.IntRange(0, 200).Draw(t, "seed")
+	return roundFrom(t, rapid.IntRange(0, 200).Draw(t, "seed"), r, size)
+}
+
+func roundFrom(t failer, seed int, r tasks.Request, size int) round {
 	var d round
 	for rank := range size {
 		in := make([]byte, r.Bytes())
