@@ -114,7 +114,7 @@ func (u underTest) counts(r tasks.Request, h *levels.Hierarchy) error {
 // levels checks machines in which groups of several sizes and levels meet.
 func (u underTest) levels() error {
 	requests := append(u.requests(), tasks.Request{Coll: tasks.Barrier})
-	for _, spec := range []string{"3", "1x4", "3x1", "3x2", "2x3/rr", "a:3,b:1,c:2", "2x2x2", "2x3x2/rr"} {
+	for _, spec := range []string{"3", "1x4", "3x1", "3x2", "2x3/rr", "a:3,b:1,c:2", "2x2x2", "2x3x2/rr", "2x2x1x2"} {
 		topo, err := levels.Parse(spec)
 		if err != nil {
 			return err
