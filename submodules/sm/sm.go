@@ -27,7 +27,9 @@ var _ submodules.Submodule = SM{}
 func (SM) Name() string { return "sm" }
 
 // Doc says what it is.
-func (SM) Doc() string { return "slots and rings in the node's shared memory, copy in and copy out (HAN, III)" }
+func (SM) Doc() string {
+	return "slots and rings in the node's shared memory, copy in and copy out (HAN, III)"
+}
 
 // Reach says that all ranks must share memory.
 func (SM) Reach() submodules.Reach { return submodules.SharedNode }
