@@ -77,7 +77,7 @@ func disagree(t failer, jobs []job, pick func(rank int) int) []error {
 
 func barrierPlan(t failer) tasks.Plan {
 	t.Helper()
-	_, p := parse(t, "1", "shape=han,fs=all,w=1,m=sm,s=sm,i=adapt/chain")
+	_, p := parse(t, "1", "shape=han,fs=all,w=1,m=sm,s=sm,i=adapt/chain,w=adapt")
 	return p
 }
 

@@ -76,7 +76,10 @@ type round struct {
 // newRound draws inputs that are small whole numbers in every type, so that sums
 // of floats are exact and results compare bit for bit.
 func newRound(t *rapid.T, r tasks.Request, size int) round {
-	seed := rapid.IntRange(0, 200).Draw(t, "seed")
+	return roundFrom(t, rapid.IntRange(0, 200).Draw(t, "seed"), r, size)
+}
+
+func roundFrom(t failer, seed int, r tasks.Request, size int) round {
 	d := round{request: r}
 	for rank := range levels.Rank(size) {
 		send, recv := r.Buffers(rank, size)

@@ -74,7 +74,7 @@ func TestShmLinkProtocol(t *testing.T) {
 		"refund":        {message: message{kind: creditKind, refund: -1}},
 		"payload":       {message: message{kind: creditKind}, payload: 100},
 		"long":          {message: message{kind: eagerKind, size: processEagerMax + 8}, payload: processEagerMax + 8},
-		"short":         {message: message{kind: eagerKind, size: 9}, payload: 8},
+		"short":         {message: message{kind: eagerKind, size: 9}},
 		"part":          {message: message{kind: partKind, size: 10}, addr: uint64(creditKind)},
 		"part offset":   {message: message{kind: partKind, size: 10}, addr: 11<<8 | uint64(dataKind)},
 		"part negative": {message: message{kind: partKind, size: -10}, addr: uint64(dataKind)},

@@ -1,9 +1,10 @@
 package executor
 
 import (
-	"encoding/binary"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/tierflow/tierflow/submodules"
 )
 
 // A ring carries messages from one rank to another of its node. It lies in
@@ -12,9 +13,11 @@ import (
 // plus one, is what the receiver watches, so a small message costs one line.
 //
 //	cell     word 0   1             2         3            4              5     6     7
-//	header   stamp    kind,len,comm seq,pass  edge,digest  refund,ticket  size  addr  payload ≤ 8 bytes
+//	header   stamp    kind,len,comm seq,pass  edge,digest  refund,ticket  size  addr
+//	small    stamp    kind,len,comm seq,pass  edge,digest  refund,ticket  payload ≤ 24 bytes
 //	payload  64 bytes of it, in the cells behind
 //
+// A message with a payload has no address, and its size is the payload's.
 // A message never wraps: what is left of the ring is skipped. The stamp of the
 // cell behind a message is cleared before the message is published, because a
 // payload of the lap before may look like a stamp.
@@ -22,7 +25,8 @@ const (
 	cellSize  = 64
 	ringCells = 1024
 	ringBytes = ringCells * cellSize
-	inlineMax = 8
+	inlineAt  = 5 * 8 // of a small payload, in its message's cell
+	inlineMax = submodules.InlineMax
 	skipKind  = kind(0xff)
 
 	// ringMax bounds a payload, so that a message and what is left of the ring in
@@ -62,6 +66,15 @@ func cells(n int) uint64 {
 	return 1 + uint64(n+cellSize-1)/cellSize
 }
 
+// payloadAt is where n bytes of payload lie whose message begins with that cell.
+func payloadAt(cell uint64, n int) uint64 {
+	at := cell % ringCells * cellSize
+	if n <= inlineMax {
+		return at + inlineAt
+	}
+	return at + cellSize
+}
+
 // fits reports whether push would find room for n bytes of payload.
 func (w *ringWriter) fits(payload int) bool {
 	n := cells(payload)
@@ -95,15 +108,11 @@ func (w *ringWriter) push(m *message, addr uint64, payload []byte) bool {
 	*word(w.mem, w.at, 2) = uint64(m.seq) | uint64(m.pass)<<32
 	*word(w.mem, w.at, 3) = uint64(uint32(m.edge)) | uint64(m.digest)<<32
 	*word(w.mem, w.at, 4) = uint64(uint32(m.refund)) | uint64(m.ticket)<<32
-	*word(w.mem, w.at, 5) = uint64(m.size)
-	*word(w.mem, w.at, 6) = addr
-	if len(payload) <= inlineMax {
-		var last [8]byte
-		copy(last[:], payload)
-		*word(w.mem, w.at, 7) = binary.NativeEndian.Uint64(last[:])
+	if len(payload) == 0 {
+		*word(w.mem, w.at, 5) = uint64(m.size)
+		*word(w.mem, w.at, 6) = addr
 	} else {
-		from := (w.at%ringCells + 1) * cellSize
-		copy(w.mem[from:], payload)
+		copy(w.mem[payloadAt(w.at, len(payload)):], payload)
 	}
 	w.publish(n)
 	return true
@@ -132,18 +141,19 @@ func (r *ringReader) pop(m *message) (addr uint64, payload []byte, ok bool) {
 	*m = message{
 		kind: kind(w1), comm: uint32(w1 >> 32), seq: uint32(w2), pass: uint32(w2 >> 32),
 		edge: int32(uint32(w3)), digest: uint32(w3 >> 32), refund: int32(uint32(w4)), ticket: uint32(w4 >> 32),
-		size: int64(*word(r.mem, r.at, 5)),
 	}
-	addr = *word(r.mem, r.at, 6)
 	n := uint64(w1>>8) & (1<<24 - 1)
-	from := r.at%ringCells*cellSize + 7*8
-	if n > inlineMax {
-		from += 8
+	if n == 0 {
+		m.size, addr = int64(*word(r.mem, r.at, 5)), *word(r.mem, r.at, 6)
+		r.at++
+		return addr, nil, true
 	}
+	m.size = int64(n)
+	from := payloadAt(r.at, int(n))
 	n = min(n, ringBytes-from) // a broken peer can't lead us out of the ring
 	payload = r.mem[from : from+n]
 	r.at += cells(int(n))
-	return addr, payload, true
+	return 0, payload, true
 }
 
 // done gives the cells of all popped messages back. It reports whether a sender

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/tierflow/tierflow/submodules"
 )
 
 // ringPair is both ends of a ring on the heap, where the race detector sees it.
@@ -31,7 +33,33 @@ func randomMessage(r *rand.Rand, at uint64, most int) (m message, addr uint64, p
 	for i := 0; i+8 <= len(payload); i += 8 {
 		binary.NativeEndian.PutUint64(payload[i:], at+uint64(r.IntN(3*ringCells)))
 	}
+	if len(payload) > 0 {
+		m.size = int64(len(payload))
+		return m, 0, payload
+	}
 	return m, r.Uint64(), payload
+}
+
+// A payload up to the bound that submodules count on rides in its message's line.
+func TestRingInline(t *testing.T) {
+	for n := range submodules.InlineMax + 2 {
+		w, r := ringPair()
+		want := bytes.Repeat([]byte{0xa7}, n)
+		m := message{kind: eagerKind, comm: 1, seq: 2, pass: 3, edge: 4, digest: 5, refund: 6, ticket: 7, size: int64(n)}
+		if !w.push(&m, 0, want) {
+			t.Fatalf("no room for %d bytes", n)
+		}
+		clear(w.mem[cellSize:]) // all but the line
+		wantLines := uint64(1)
+		if n > submodules.InlineMax {
+			want, wantLines = make([]byte, n), 2
+		}
+		var got message
+		_, payload, ok := r.pop(&got)
+		if !ok || got != m || !bytes.Equal(payload, want) || r.at != wantLines {
+			t.Errorf("%d bytes: got %+v with %x in %d lines, want %+v with %x in %d", n, got, payload, r.at, m, want, wantLines)
+		}
+	}
 }
 
 // One goroutine pushes and another pops; every message arrives once, in order,

@@ -21,6 +21,8 @@ func TestParseJSONSamples(t *testing.T) {
 		"gpus.json": "g/gpu m/numa s/node r/rack i/network tree: " +
 			"rack0{a{numa0{gpu0{0-1} gpu1{2}} numa1{gpu0{3}}} b{numa0{gpu0{4}} numa1{gpu0{5}}}} " +
 			"rack1{c{numa0{gpu0{6} gpu1{7}}}}",
+		"numa-unequal.json":  "m/numa s/node i/network tree: a{0{0-1,3} 1{2}} b{0{4}} c{0{5} 1{6-7}}",
+		"sites-unequal.json": "m/numa s/node i/network w/site tree: east{a{0{0-1,6} 1{2}} b{0{3}}} west{c{0{4} 1{5,7-8}} d{0{9}}}",
 	}
 	files, err := filepath.Glob(samples + "*.json")
 	if err != nil || len(files) != len(want) {

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,13 +55,17 @@ func TestProcessesCancel(t *testing.T) {
 	comms := joinProcesses(t, 5, 2, nil)
 	const culprit = 3
 	why := errors.New("enough of it")
-	gaveUp := make(chan struct{})
+	var others sync.WaitGroup
+	others.Add(len(comms) - 1)
 	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+		if c.Rank() != culprit-1 {
+			defer others.Done()
+		}
 		if err := sum(ctx, c); err != nil {
 			return err
 		}
-		if c.Rank() == culprit-1 { // it never comes
-			<-gaveUp
+		if c.Rank() == culprit-1 { // it comes too late: with what the culprit has sent it all could end well
+			others.Wait()
 			return blames(sum(ctx, c), culprit)
 		}
 		if c.Rank() != culprit {
@@ -72,7 +77,6 @@ func TestProcessesCancel(t *testing.T) {
 			}
 			return nil
 		}
-		defer close(gaveUp)
 		ctx, cancel := context.WithCancelCause(ctx)
 		time.AfterFunc(50*time.Millisecond, func() { cancel(why) })
 		if err := sum(ctx, c); !errors.Is(err, why) {

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"unsafe"
 
 	"pgregory.net/rapid"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -135,11 +135,25 @@ func TestProcessesProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "ranks")
 		perNode := rapid.IntRange(1, n).Draw(t, "per node")
-		var nodes []string
-		for r := 0; r < n; r += perNode {
-			nodes = append(nodes, fmt.Sprintf("n%d:%d", r/perNode, min(perNode, n-r)))
+		depth := rapid.IntRange(2, 4).Draw(t, "levels")
+		// The last node may be smaller, and so may its domains and the last site.
+		place := func(r int, cfg *join.Config) {
+			cfg.Node = fmt.Sprint("n", r/perNode)
+			if depth > 2 {
+				cfg.NUMA = fmt.Sprint(r % perNode * 2 / perNode)
+			}
+			if depth > 3 {
+				cfg.Site = fmt.Sprint("site", r/perNode/2)
+			}
 		}
-		topology, err := levels.Parse(strings.Join(nodes, ","))
+		paths := make([][]string, n)
+		for r := range paths {
+			var at join.Config
+			place(r, &at)
+			paths[r] = [][]string{2: {at.Node}, 3: {at.NUMA, at.Node}, 4: {at.NUMA, at.Node, at.Site}}[depth]
+		}
+		// Of its levels the job leaves out those that tell nothing.
+		topology, err := levels.Named(levels.Standard(depth), paths)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,9 +165,10 @@ func TestProcessesProperty(t *testing.T) {
 			cases = append(cases, one.Request)
 			plans += fmt.Sprintf("%v:%v;", coll, one.Plan)
 		}
-		t.Logf("%v under %s", cases, plans)
+		t.Logf("%v on %v under %s", cases, topology, plans)
 		o := &planner.Options{Plan: plans, NoPeerReads: rapid.Bool().Draw(t, "no peer reads")}
-		processes(t, n, perNode, o, func(ctx context.Context, c *planner.Comm) error {
+		comms := joinPlaced(t, n, o, place)
+		for rank, err := range each(comms, func(ctx context.Context, c *planner.Comm) error {
 			for _, r := range cases {
 				err := runAny(ctx, c, r)
 				if err != nil && !errors.Is(err, submodules.ErrUnsupported) && !errors.Is(err, tasks.ErrPlan) { // which all ranks find alike
@@ -161,7 +176,12 @@ func TestProcessesProperty(t *testing.T) {
 				}
 			}
 			return nil
-		})
+		}) {
+			if err != nil {
+				t.Fatalf("rank %d: %v", rank, err)
+			}
+		}
+		closeAll(t, comms)
 	})
 }
 

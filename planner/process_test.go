@@ -22,6 +22,12 @@ import (
 // r/perNode.
 func joinProcesses(t failer, n, perNode int, o *planner.Options) []*planner.Comm {
 	t.Helper()
+	return joinPlaced(t, n, o, func(r int, cfg *join.Config) { cfg.Node = fmt.Sprintf("node%d", r/perNode) })
+}
+
+// joinPlaced is joinProcesses with ranks wherever place says.
+func joinPlaced(t failer, n int, o *planner.Options, place func(r int, cfg *join.Config)) []*planner.Comm {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -34,8 +40,9 @@ func joinProcesses(t failer, n, perNode int, o *planner.Options) []*planner.Comm
 		g.Go(func() (err error) {
 			cfg := join.Config{
 				Rank: levels.Rank(r), Size: n, Rendezvous: []string{l.Addr().String()},
-				Secret: "a test", Node: fmt.Sprintf("node%d", r/perNode),
+				Secret: "a test",
 			}
+			place(r, &cfg)
 			if r == 0 {
 				cfg.Listener = l
 			}

@@ -48,7 +48,9 @@ type rule struct {
 	why     []string
 }
 
-func (u *rule) because(format string, args ...any) { u.why = append(u.why, fmt.Sprintf(format, args...)) }
+func (u *rule) because(format string, args ...any) {
+	u.why = append(u.why, fmt.Sprintf(format, args...))
+}
 
 func (u *rule) small() bool { return u.bytes <= smallMessage }
 

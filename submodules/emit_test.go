@@ -119,3 +119,17 @@ func TestMemoryIsAligned(t *testing.T) {
 		t.Errorf("%d bytes of scratch and %d of slots, want 192 and 128", p.Scratch, p.Slots)
 	}
 }
+
+// TestLaterSegmentTakesMore: memory beyond what the first segment took is nobody
+// else's.
+func TestLaterSegmentTakesMore(t *testing.T) {
+	var at []int64
+	p := emit(t, func(e *submodules.Emitter, c *submodules.Call) {
+		for range 1 + c.Segment {
+			at = append(at, e.Scratch(10).Off)
+		}
+	})
+	if want := []int64{0, 0, 64}; !slices.Equal(at, want) || p.Scratch < 74 {
+		t.Errorf("got offsets %v in %d bytes, want %v", at, p.Scratch, want)
+	}
+}

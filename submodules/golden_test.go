@@ -29,7 +29,7 @@ func TestGolden(t *testing.T) {
 		{"allreduce_2x2x2_binomial_slots", allreduce(64), "2x2x2", "shape=han,fs=64,w=1,i=adapt,s=adapt,m=sm"},
 		{"reduce_2x2_root3_binomial_slots", tasks.Request{Coll: tasks.Reduce, Count: 40, Type: tasks.Float32, Op: tasks.Sum, Root: 3}, "2x2", "shape=han,fs=64,w=1,i=adapt,s=sm"},
 		{"allgather_2x2_segments", tasks.Request{Coll: tasks.Allgather, Count: 4, Type: tasks.Float32}, "2x2", "shape=han,fs=8,w=2,iag=nbc/ring,s=sm"},
-		{"gather_2x2rr_root1", tasks.Request{Coll: tasks.Gather, Count: 4, Type: tasks.Float32, Root: 1}, "2x2/rr", "shape=han,fs=8,w=1,i=adapt/linear,s=sm"},
+		{"gather_2x2rr_root1", tasks.Request{Coll: tasks.Gather, Count: 16, Type: tasks.Float32, Root: 1}, "2x2/rr", "shape=han,fs=32,w=1,i=adapt/linear,s=sm"},
 		{"allreduce_1", allreduce(64), "1", "shape=han,fs=all,w=1,s=sm"},
 		{"barrier_2x3_binomial_slots", tasks.Request{Coll: tasks.Barrier}, "2x3", "shape=han,fs=all,w=1,i=adapt,s=sm"},
 	} {

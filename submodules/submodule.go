@@ -24,6 +24,11 @@ const (
 	SharedNode              // only between ranks that share memory
 )
 
+// InlineMax is how many bytes of payload a send between ranks that share memory
+// carries in the cache line of its message. What fits there costs less sent than
+// in a slot, which takes a line of its own and a word back.
+const InlineMax = 24
+
 // Algorithm is one way of a submodule to do operations, with what it needs.
 type Algorithm struct {
 	Name   string

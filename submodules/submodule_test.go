@@ -106,7 +106,7 @@ func TestOffers(t *testing.T) {
 		"nbc/binomial, nbc/linear, nbc/chain, nbc/rabenseifner"
 	for shared, want := range map[bool]string{
 		false: links,
-		true:  links + ", sm/slots, solo/linear, solo/slices",
+		true:  links + ", sm/slots, sm/rings, solo/linear, solo/slices",
 	} {
 		if got := all.Submodules().Offers(tasks.Reduce, shared); got != want {
 			t.Errorf("shared %v: got %s, want %s", shared, got, want)

@@ -92,7 +92,7 @@ func withSM(s submodules.Submodule) app {
 func TestVerifyFindsBrokenSubmodule(t *testing.T) {
 	for _, line := range []string{
 		"verify bcast --topo 2x3 --bytes 400",
-		"verify all --random 100",
+		"verify bcast --random 100",
 		"verify allreduce --topo 2x3 --plan s=sm --bytes 4000",
 	} {
 		first := broken(t, withSM(forgetful{}), strings.Fields(line))

@@ -34,6 +34,9 @@ type Config struct {
 	// NUMA overrides the NUMA domain of the node that this rank is bound to, to
 	// emulate several. Empty: the one that holds all CPUs of the process's affinity.
 	NUMA string
+	// Site names the site that the node is at, one of several with links between
+	// them that are slower than inside. Empty: unknown.
+	Site string
 	// Interfaces to use: names, name*, subnets; ! in front excludes. Empty: all.
 	Interfaces []string
 	// Hello is the caller's, told to all ranks; at most [MaxHello] bytes.
@@ -68,6 +71,9 @@ func (c Config) String() string {
 	if c.NUMA != "" {
 		line += ", NUMA domain " + c.NUMA
 	}
+	if c.Site != "" {
+		line += ", site " + c.Site
+	}
 	if len(c.Interfaces) > 0 {
 		line += ", interfaces " + strings.Join(c.Interfaces, ",")
 	}
@@ -95,7 +101,10 @@ func (c *Config) check() error {
 	if len(c.Node) > 255 {
 		errs = append(errs, fmt.Errorf("node name of %d bytes; allowed are 255", len(c.Node)))
 	}
-	if err := checkDomain(c.NUMA); err != nil {
+	if err := checkDomain("NUMA domain", c.NUMA); err != nil {
+		errs = append(errs, err)
+	}
+	if err := checkDomain("site", c.Site); err != nil {
 		errs = append(errs, err)
 	}
 	if c.Size == 1 {

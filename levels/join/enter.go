@@ -65,7 +65,7 @@ func (j *Job) introduce(cfg *Config) (*Peer, []net.Listener, error) {
 		return nil, nil, err
 	}
 	self.Addrs = offered
-	self.NUMA = cfg.domain(systemDomain)
+	self.NUMA, self.Site = cfg.domain(systemDomain), cfg.Site
 	local, path, err := listenUnix()
 	if err != nil {
 		for _, l := range listeners {

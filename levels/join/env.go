@@ -22,17 +22,19 @@ const (
 	envSecret       = "TIERFLOW_SECRET"
 	envNode         = "TIERFLOW_NODE"
 	envNUMA         = "TIERFLOW_NUMA"
+	envSite         = "TIERFLOW_SITE"
 	envInterfaces   = "TIERFLOW_INTERFACES"
 )
 
 // FromEnv reads the job's variables with getenv, usually [os.Getenv]: those of
 // tierflow's launcher (TIERFLOW_RANK, _SIZE, _RENDEZVOUS, and _RENDEZVOUS_FD on
 // rank 0), else those torchrun sets (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT),
-// else a job of one rank. TIERFLOW_SECRET, _NODE, _NUMA and _INTERFACES serve all,
-// and TIERFLOW_RENDEZVOUS replaces MASTER_ADDR and MASTER_PORT. _NODE and _NUMA
+// else a job of one rank. TIERFLOW_SECRET, _NODE, _NUMA, _SITE and _INTERFACES serve
+// all, and TIERFLOW_RENDEZVOUS replaces MASTER_ADDR and MASTER_PORT. _NODE and _NUMA
 // name the node and the NUMA domain in it that this rank shall be on, whatever it
-// really is on: with them one host plays several. The error has one line for each
-// variable that is missing or malformed.
+// really is on: with them one host plays several; _SITE names the site that the node
+// is at, which nothing else tells. The error has one line for each variable that is
+// missing or malformed.
 //
 // On rank 0 Listener duplicates the inherited descriptor, which stays open: a
 // later FromEnv and Join in the same process find it again.
@@ -42,6 +44,7 @@ func FromEnv(getenv func(string) string) (Config, error) {
 		Secret:     getenv(envSecret),
 		Node:       getenv(envNode),
 		NUMA:       getenv(envNUMA),
+		Site:       getenv(envSite),
 		Interfaces: split(getenv(envInterfaces)),
 		Rendezvous: split(getenv(envRendezvous)),
 	}
@@ -173,8 +176,11 @@ func (e *environment) checkRest(c *Config) {
 	if _, err := parseFilters(c.Interfaces); err != nil {
 		e.add("%s: %w", envInterfaces, err)
 	}
-	if err := checkDomain(c.NUMA); err != nil {
+	if err := checkDomain("NUMA domain", c.NUMA); err != nil {
 		e.add("%s: %w", envNUMA, err)
+	}
+	if err := checkDomain("site", c.Site); err != nil {
+		e.add("%s: %w", envSite, err)
 	}
 	if c.Size <= 1 {
 		return

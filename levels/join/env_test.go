@@ -12,8 +12,8 @@ func TestFromEnv(t *testing.T) {
 	for _, c := range []struct{ env, want string }{
 		{"", "rank 0 of 1 from an environment without job variables"},
 		{
-			"TIERFLOW_RANK=3 TIERFLOW_SIZE=8 TIERFLOW_RENDEZVOUS=10.0.0.1:4000,[fd00::1]:4000 TIERFLOW_SECRET=xyzzy TIERFLOW_NODE=a TIERFLOW_NUMA=left TIERFLOW_INTERFACES=eth*,!eth1",
-			"rank 3 of 8 from TIERFLOW_ variables, rendezvous 10.0.0.1:4000,[fd00::1]:4000, secret set, node a, NUMA domain left, interfaces eth*,!eth1",
+			"TIERFLOW_RANK=3 TIERFLOW_SIZE=8 TIERFLOW_RENDEZVOUS=10.0.0.1:4000,[fd00::1]:4000 TIERFLOW_SECRET=xyzzy TIERFLOW_NODE=a TIERFLOW_NUMA=left TIERFLOW_SITE=east TIERFLOW_INTERFACES=eth*,!eth1",
+			"rank 3 of 8 from TIERFLOW_ variables, rendezvous 10.0.0.1:4000,[fd00::1]:4000, secret set, node a, NUMA domain left, site east, interfaces eth*,!eth1",
 		},
 		{
 			"RANK=1 WORLD_SIZE=2 MASTER_ADDR=fd00::1 MASTER_PORT=29500 TIERFLOW_SECRET=none",
@@ -48,10 +48,10 @@ func TestFromEnvErrors(t *testing.T) {
 		{"TIERFLOW_RANK=8 TIERFLOW_SIZE=8", []string{
 			`TIERFLOW_RANK="8"; allowed are 0 to 7`, "TIERFLOW_RENDEZVOUS is missing", "TIERFLOW_SECRET is missing",
 		}},
-		{"TIERFLOW_SIZE=many TIERFLOW_INTERFACES=10.0.0.0/64,a*b TIERFLOW_NUMA=a/b", []string{
+		{"TIERFLOW_SIZE=many TIERFLOW_INTERFACES=10.0.0.0/64,a*b TIERFLOW_NUMA=a/b TIERFLOW_SITE=a:b", []string{
 			`TIERFLOW_SIZE="many"; allowed are 1 to`, "TIERFLOW_RANK is missing",
 			`TIERFLOW_INTERFACES: interface filter "10.0.0.0/64"`, `interface filter "a*b"`,
-			`TIERFLOW_NUMA: NUMA domain "a/b"; allowed are`,
+			`TIERFLOW_NUMA: NUMA domain "a/b"; allowed are`, `TIERFLOW_SITE: site "a:b"; allowed are`,
 		}},
 		{"WORLD_SIZE=4", []string{"RANK is missing", "MASTER_ADDR is missing", "MASTER_PORT is missing", "TIERFLOW_SECRET is missing"}},
 		{"RANK=0 WORLD_SIZE=4 MASTER_ADDR=h MASTER_PORT=99999 TIERFLOW_SECRET=s", []string{`MASTER_PORT="99999"`}},

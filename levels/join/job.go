@@ -31,7 +31,7 @@ const (
 type Job struct {
 	Rank     levels.Rank
 	Size     int
-	Topology *levels.Topology // levels node and network; numa below them where [Join] says
+	Topology *levels.Topology // levels node and network; numa and site around them where [Join] says
 	Peers    []*Peer          // by rank, this one included
 
 	own      []netip.Prefix
@@ -76,7 +76,8 @@ type arrival struct {
 // ranks 30 s to come. It closes cfg.Listener in any case.
 //
 // The topology has a level of NUMA domains if on some node ranks are bound to
-// different ones, and every rank of the job is bound to one.
+// different ones, and every rank of the job is bound to one; and one of sites if
+// every rank names its site, and there are several.
 func Join(ctx context.Context, cfg Config) (*Job, error) {
 	if cfg.Listener != nil {
 		defer cfg.Listener.Close()

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// maxDomain is the longest name of a NUMA domain, in bytes.
+// maxDomain is the longest name of a NUMA domain or a site, in bytes.
 const maxDomain = 63
 
 // maxCPUs bounds what a list of CPUs may name; kernels know fewer.
@@ -50,7 +50,7 @@ func numaDomain(sys fs.FS, mine affinity) (string, error) {
 			return "", nil
 		}
 		domain := "numa" + strings.TrimPrefix(path.Base(path.Dir(name)), "node")
-		return domain, checkDomain(domain)
+		return domain, checkDomain("NUMA domain", domain)
 	}
 	return "", nil
 }
@@ -84,12 +84,12 @@ func parseCPUs(list string) ([]int, error) {
 }
 
 // checkDomain keeps to what a topology allows in names; "" is an unknown domain.
-func checkDomain(name string) error {
+func checkDomain(what, name string) error {
 	bad := func(r rune) bool {
 		return !strings.ContainsRune("._-", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 	}
 	if len(name) > maxDomain || strings.ContainsFunc(name, bad) {
-		return fmt.Errorf("NUMA domain %.70q; allowed are up to %d ASCII letters, digits and . _ -", name, maxDomain)
+		return fmt.Errorf("%s %.70q; allowed are up to %d ASCII letters, digits and . _ -", what, name, maxDomain)
 	}
 	return nil
 }

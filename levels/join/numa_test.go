@@ -120,10 +120,45 @@ func TestNUMATopology(t *testing.T) {
 	}
 }
 
+// TestSiteTopology: a level of sites only where that says something and all know.
+func TestSiteTopology(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		sites []string // of ranks two to a node
+		numa  []string
+		want  string // symbols of levels
+	}{
+		{"two sites", []string{"a", "a", "b", "b"}, make([]string, 4), "siw"},
+		{"two sites and domains", []string{"a", "a", "b", "b"}, []string{"0", "1", "0", "1"}, "msiw"},
+		{"one site", []string{"a", "a", "a", "a"}, make([]string, 4), "si"},
+		{"a node doesn't know", []string{"a", "a", "", ""}, make([]string, 4), "si"},
+		{"none knows", make([]string, 4), make([]string, 4), "si"},
+		{"a node at two sites", []string{"a", "a", "a", "b"}, make([]string, 4), `ranks 2 and 3 are on one node, but name the sites "a" and "b"; allowed is one site for a node`},
+	} {
+		peers := make([]*Peer, len(c.sites))
+		for r := range peers {
+			peers[r] = &Peer{Rank: levels.Rank(r), Node: fmt.Sprintf("n%d", r/2), Site: c.sites[r], NUMA: c.numa[r]}
+		}
+		got := ""
+		if top, err := topologyOf(peers); err != nil {
+			got = err.Error()
+		} else {
+			for k := range top.Depth() {
+				got += string(top.Level(k).Symbol)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 func TestRecordOfALongDomain(t *testing.T) {
 	for _, bad := range []string{strings.Repeat("x", maxDomain+1), "a/b", "a:1", "ü"} {
-		if err := (&Peer{Size: 1, NUMA: bad}).check(); err == nil || !strings.Contains(err.Error(), "NUMA domain") {
-			t.Errorf("%.20q: %v", bad, err)
+		for what, p := range map[string]*Peer{"NUMA domain": {Size: 1, NUMA: bad}, "site": {Size: 1, Site: bad}} {
+			if err := p.check(); err == nil || !strings.Contains(err.Error(), what) {
+				t.Errorf("%s %.20q: %v", what, bad, err)
+			}
 		}
 	}
 }

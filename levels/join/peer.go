@@ -26,6 +26,7 @@ type Peer struct {
 	Host    Host
 	Node    string           // override of the node's identity, if any
 	NUMA    string           // NUMA domain of the node; empty: unknown, or several
+	Site    string           // site of the node; empty: unknown
 	Addrs   []netip.AddrPort // where it listens, in the order to try
 	Unix    string           // its unix listener, for ranks of the same host
 	PID     int
@@ -73,7 +74,7 @@ func (p *Peer) check() error {
 	case slices.ContainsFunc(p.Addrs, func(a netip.AddrPort) bool { return !a.IsValid() || a.Port() == 0 }):
 		return errors.New("an address without host or port")
 	}
-	return checkDomain(p.NUMA)
+	return errors.Join(checkDomain("NUMA domain", p.NUMA), checkDomain("site", p.Site))
 }
 
 // jobIDLen is the length of the random number of a job, in bytes.
@@ -108,8 +109,8 @@ func parseTable(b []byte, size int) (*table, error) {
 
 // topologyOf places the ranks on nodes. A node has the name it was told to have or
 // its host's, with a number behind where several nodes share one. All ranks decide
-// from the same records, so a rank that tells no NUMA domain, as those of older
-// versions do, keeps all at two levels.
+// from the same records, so a rank that tells no NUMA domain or site, as those of
+// older versions do, keeps all without that level.
 func topologyOf(peers []*Peer) (*levels.Topology, error) {
 	names, taken := map[string]string{}, map[string]int{}
 	paths := make([][]string, len(peers))
@@ -123,15 +124,42 @@ func topologyOf(peers []*Peer) (*levels.Topology, error) {
 			}
 			names[key] = name
 		}
-		paths[r] = []string{p.NUMA, names[key]}
+		paths[r] = []string{p.NUMA, names[key], p.Site}
 	}
+	several, err := sited(peers)
+	if err != nil {
+		return nil, err
+	}
+	from, to := 1, 2
 	if bound(peers) {
-		return levels.Named(levels.Standard(3), paths)
+		from = 0
+	}
+	if several {
+		to = 3
 	}
 	for r := range paths {
-		paths[r] = paths[r][1:]
+		paths[r] = paths[r][from:to]
 	}
-	return levels.Named(levels.Standard(2), paths)
+	return levels.Named(levels.Standard(4)[from:to+1], paths)
+}
+
+// sited reports whether all ranks know their site, and there are several. A node at
+// two sites is an error.
+func sited(peers []*Peer) (bool, error) {
+	at := map[string]*Peer{} // by node: its first rank
+	several := false
+	for _, p := range peers {
+		first, ok := at[p.nodeKey()]
+		if !ok {
+			at[p.nodeKey()] = p
+		} else if first.Site != p.Site {
+			return false, fmt.Errorf("ranks %d and %d are on one node, but name the sites %q and %q; allowed is one site for a node",
+				first.Rank, p.Rank, first.Site, p.Site)
+		}
+		several = several || p.Site != peers[0].Site
+	}
+	known := !slices.ContainsFunc(peers, func(p *Peer) bool { return p.Site == "" })
+	return several && known, nil
 }
 
 // bound reports whether all ranks know their NUMA domain, and two of one node

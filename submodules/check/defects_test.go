@@ -65,7 +65,11 @@ func slots(e *submodules.Emitter, c *submodules.Call) {
 		e.Notify(c.Group.Lead(), tasks.Span{}, e.Copy(c.Dst, submodules.Exposed(told, 0, c.Dst.Len), told))
 		return
 	}
-	slot := e.Slot(c.Dst.Len)
+	through(e, c, e.Slot(c.Dst.Len))
+}
+
+// through is a bcast's leader, with a slot.
+func through(e *submodules.Emitter, c *submodules.Call, slot tasks.Span) {
 	in := e.Copy(slot, c.Dst)
 	for _, r := range c.Others() {
 		e.Notify(r, slot, in)
@@ -314,8 +318,11 @@ func TestDefects(t *testing.T) {
 		{
 			"a slot used again by a task that doesn't wait",
 			script{bcast: func(e *submodules.Emitter, c *submodules.Call) {
-				if c.Me == c.Group.Leader && c.Segment == 1 { // in segment 0's slot, which is the region's first
-					e.Copy(tasks.Span{Region: tasks.Slot, Len: c.Dst.Len}, c.Dst)
+				if c.Me == c.Group.Leader && c.Segment == 1 {
+					slot := e.Slot(c.Dst.Len)
+					slot.Off += 64 // past its own piece of the window, into segment 2's
+					through(e, c, slot)
+					return
 				}
 				slots(e, c)
 			}},

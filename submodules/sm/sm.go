@@ -3,11 +3,15 @@
 // submodule (HAN, section III), best for small segments.
 //
 // A slot belongs to one rank, who alone writes it; the others read it between
-// the owner's notify and their own.
+// the owner's notify and their own. What fits in the line of a message is sent in
+// it instead, with neither slot nor word back. And rings send everything: the
+// fragments of Open MPI's former coll/sm, which copy in and out as slots do, but
+// once for each receiver, and the link paces them.
 package sm
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/star"
@@ -23,37 +27,51 @@ var _ submodules.Submodule = SM{}
 func (SM) Name() string { return "sm" }
 
 // Doc says what it is.
-func (SM) Doc() string { return "slots in the node's shared memory, copy in and copy out (HAN, III)" }
+func (SM) Doc() string {
+	return "slots and rings in the node's shared memory, copy in and copy out (HAN, III)"
+}
 
 // Reach says that all ranks must share memory.
 func (SM) Reach() submodules.Reach { return submodules.SharedNode }
 
-// Algorithms lists the only one.
+// Algorithms lists them.
 func (SM) Algorithms() []submodules.Algorithm {
-	return []submodules.Algorithm{{
-		Name: "slots", Inner: true,
-		Doc:    "every rank speaks with the leader through slots; an inner segment overlaps in and out",
-		Ops:    []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter},
-		Needs:  []submodules.Restriction{submodules.NeedsRootFirst},
-		Source: "HAN, III",
-	}}
+	ops := []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter}
+	return []submodules.Algorithm{
+		{
+			Name: "slots", Inner: true, Ops: ops, Source: "HAN, III",
+			Doc:   "every rank speaks with the leader through slots; an inner segment overlaps in and out",
+			Needs: []submodules.Restriction{submodules.NeedsRootFirst},
+		},
+		{
+			Name: "rings", Inner: true, Ops: ops, Source: "coll/sm's fragments; HAN, III",
+			Doc: "inner segments stream between the leader and every rank through a ring of each pair; keeps the order of ranks under any leader",
+		},
+	}
 }
 
-// Lower emits one task over slots.
+// media are the ways of the algorithms.
+var media = map[string]star.Medium{
+	"slots": {Offer: star.InSlot, Inline: submodules.InlineMax},
+	"rings": {Inline: math.MaxInt64},
+}
+
+// Lower emits one task.
 func (SM) Lower(e *submodules.Emitter, c *submodules.Call) error {
+	m := media[c.Algorithm]
 	switch c.Kind.Op {
 	case tasks.Bcast:
-		star.Bcast(e, c, star.InSlot)
+		star.Bcast(e, c, m)
 	case tasks.Reduce:
-		star.Reduce(e, c, star.InSlot)
+		star.Reduce(e, c, m)
 	case tasks.Gather:
-		star.Gather(e, c, star.InSlot)
+		star.Gather(e, c, m)
 	case tasks.Allgather:
-		star.Allgather(e, c, star.InSlot)
+		star.Allgather(e, c, m)
 	case tasks.Scatter:
-		star.Scatter(e, c, star.InSlot)
+		star.Scatter(e, c, m)
 	case tasks.ReduceScatter:
-		star.ReduceScatter(e, c, star.InSlot)
+		star.ReduceScatter(e, c, m)
 	default:
 		return fmt.Errorf("%v: %w", c.Kind.Op, submodules.ErrUnsupported)
 	}

@@ -50,19 +50,19 @@ func (Solo) Algorithms() []submodules.Algorithm {
 func (Solo) Lower(e *submodules.Emitter, c *submodules.Call) error {
 	switch {
 	case c.Kind.Op == tasks.Bcast && c.Algorithm == "linear":
-		star.Bcast(e, c, star.InPlace)
+		star.Bcast(e, c, star.Medium{Offer: star.InPlace})
 	case c.Kind.Op == tasks.Reduce && c.Algorithm == "slices":
 		star.Slices(e, c, star.InPlace)
 	case c.Kind.Op == tasks.Reduce && c.Algorithm == "linear":
-		star.Reduce(e, c, star.InPlace)
+		star.Reduce(e, c, star.Medium{Offer: star.InPlace})
 	case c.Kind.Op == tasks.Gather && c.Algorithm == "linear":
-		star.Gather(e, c, star.InPlace)
+		star.Gather(e, c, star.Medium{Offer: star.InPlace})
 	case c.Kind.Op == tasks.Allgather && c.Algorithm == "linear":
-		star.Allgather(e, c, star.InPlace)
+		star.Allgather(e, c, star.Medium{Offer: star.InPlace})
 	case c.Kind.Op == tasks.Scatter && c.Algorithm == "linear":
-		star.Scatter(e, c, star.InPlace)
+		star.Scatter(e, c, star.Medium{Offer: star.InPlace})
 	case c.Kind.Op == tasks.ReduceScatter && c.Algorithm == "linear":
-		star.ReduceScatter(e, c, star.InPlace)
+		star.ReduceScatter(e, c, star.Medium{Offer: star.InPlace})
 	default:
 		return fmt.Errorf("%v: %w", c.Kind.Op, submodules.ErrUnsupported)
 	}

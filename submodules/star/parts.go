@@ -7,42 +7,54 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Gather: each member offers its part, the leader copies it to its place.
+// Gather: each member offers its part, the leader copies it to its place; or the
+// member sends it there.
 //
-//	member   offer tell           await
-//	leader         await copy notify
-func Gather(e *submodules.Emitter, c *submodules.Call, offer Offer) {
+//	member   offer tell           await    or   send
+//	leader         await copy notify            recv
+func Gather(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	lead := c.Group.Lead()
 	if c.Me == c.Group.Leader {
 		c.Keep(e)
 		for i, r := range c.Others() {
-			take(e, r, c.Parts[i])
+			take(e, r, c.Parts[i], m)
 		}
 		return
 	}
+	out := stream{peer: lead}
 	for _, s := range c.Held {
-		e.Await(lead, offer(e, s).Tell(e, lead))
+		if m.sends(s.Len) {
+			out.send(e, s, submodules.None)
+		} else {
+			e.Await(lead, m.Offer(e, s).Tell(e, lead))
+		}
 	}
 }
 
-// Allgather: all offer their parts to all, who copy them.
+// Allgather: all offer their parts to all, who copy them; or they send them.
 //
-//	each   keep  offer tell…  await… copy… notify…  await…
-func Allgather(e *submodules.Emitter, c *submodules.Call, offer Offer) {
+//	each   keep  offer tell…  await… copy… notify…  await…    or   send… recv…
+func Allgather(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	c.Keep(e)
 	if len(c.Group.Ranks) == 1 {
 		return
 	}
-	told := make([]dag.ID, 0, len(c.Held))
+	to, told := streams(c), make([]dag.ID, 0, len(c.Held))
 	for _, s := range c.Held {
-		mine := offer(e, s)
+		if m.sends(s.Len) {
+			for i := range c.Others() {
+				to[i].send(e, s, submodules.None)
+			}
+			continue
+		}
+		mine := m.Offer(e, s)
 		for _, r := range c.Others() {
 			mine.Tell(e, r)
 		}
 		told = append(told, mine.Step)
 	}
 	for i, r := range c.Others() {
-		take(e, r, c.Parts[i])
+		take(e, r, c.Parts[i], m)
 	}
 	for _, r := range c.Others() {
 		for _, step := range told {
@@ -51,85 +63,121 @@ func Allgather(e *submodules.Emitter, c *submodules.Call, offer Offer) {
 	}
 }
 
-// Scatter: the leader offers each member its part, which copies it.
+// Scatter: the leader offers each member its part, which copies it; or it sends the
+// part.
 //
-//	leader   offer tell…          await…
-//	member         await copy notify
-func Scatter(e *submodules.Emitter, c *submodules.Call, offer Offer) {
+//	leader   offer tell…          await…    or   send…
+//	member         await copy notify             recv…
+func Scatter(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	lead := c.Group.Lead()
 	if c.Me != c.Group.Leader {
-		take(e, lead, c.Held)
+		take(e, lead, c.Held, m)
 		return
 	}
 	c.Take(e)
 	for i, r := range c.Others() {
+		out := stream{peer: r}
 		for _, s := range c.Parts[i] {
-			e.Await(r, offer(e, s).Tell(e, r))
+			if m.sends(s.Len) {
+				out.send(e, s, submodules.None)
+				continue
+			}
+			e.Await(r, m.Offer(e, s).Tell(e, r))
 		}
 	}
 }
 
-// ReduceScatter: all offer all parts to their owners, who combine them in the order
-// of ranks, straight from where they are.
+// ReduceScatter: all offer all parts to their owners, or send them, who combine them
+// in the order of ranks, straight from where they are.
 //
-//	each   offer tell…  await… reduce… notify…  await…
-func ReduceScatter(e *submodules.Emitter, c *submodules.Call, offer Offer) {
+//	each   offer tell…  await… reduce… notify…  await…    or   send… recv… reduce…
+func ReduceScatter(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	n := len(c.Group.Ranks)
 	if n == 1 {
 		c.Take(e)
 		return
 	}
 	for i, r := range c.Others() {
+		out := stream{peer: r}
 		for _, s := range c.Parts[i] {
-			offer(e, s).Tell(e, r)
+			if m.sends(s.Len) {
+				out.send(e, s, submodules.None)
+			} else {
+				m.Offer(e, s).Tell(e, r)
+			}
 		}
 	}
-	told := make([][]dag.ID, n)
+	in := make([][]operand, n) // by member and piece
 	for i, r := range c.Others() {
-		for range c.Held {
-			told[i] = append(told[i], e.Await(r))
+		from := stream{peer: r}
+		for _, s := range c.Held {
+			in[i] = append(in[i], from.operand(e, s.Len, m))
 		}
 	}
 	for j, dst := range c.Held {
-		e.Ready(combine(e, c, j, dst, told))
+		e.Ready(combine(e, c, j, dst, in, m))
 	}
 	for i, r := range c.Others() {
-		for range c.Parts[i] {
-			e.Await(r)
+		for _, s := range c.Parts[i] {
+			if !m.sends(s.Len) {
+				e.Await(r)
+			}
 		}
 	}
 }
 
-// combine adds reducing the j-th span of this rank's part from all ranks.
-func combine(e *submodules.Emitter, c *submodules.Call, j int, dst tasks.Span, told [][]dag.ID) dag.ID {
-	operand := func(i int) (tasks.Span, dag.ID) {
-		if i == c.Me {
-			return c.Parts[i][j], submodules.None
-		}
-		return submodules.Exposed(told[i][j], 0, dst.Len), told[i][j]
+// operand is one rank's piece of what is combined, and the step after which it is
+// there.
+type operand struct {
+	at    tasks.Span
+	ready dag.ID
+}
+
+// operand is the next piece of a rank: where that offers it, or in scratch.
+func (s *stream) operand(e *submodules.Emitter, n int64, m Medium) operand {
+	if m.sends(n) {
+		at := e.Scratch(n)
+		return operand{at, s.recv(e, at)}
 	}
-	sum, last := operand(0)
-	to := dst
+	told := e.Await(s.peer)
+	return operand{submodules.Exposed(told, 0, n), told}
+}
+
+// combine adds reducing the j-th piece of this rank's part from all ranks.
+func combine(e *submodules.Emitter, c *submodules.Call, j int, dst tasks.Span, in [][]operand, m Medium) dag.ID {
+	piece := func(i int) operand {
+		if i == c.Me {
+			return operand{c.Parts[i][j], submodules.None}
+		}
+		return in[i][j]
+	}
+	sum, last, to := piece(0).at, piece(0).ready, dst
 	if c.Me > 1 && dst == c.Parts[c.Me][j] {
 		to = e.Scratch(dst.Len) // this rank's own data is there, and its turn comes later
 	}
 	for i := 1; i < len(c.Group.Ranks); i++ {
-		next, ready := operand(i)
 		if i >= c.Me {
 			to = dst
 		}
-		last = e.Reduce(to, sum, next, last, ready)
+		last = e.Reduce(to, sum, piece(i).at, last, piece(i).ready)
 		sum = to
 	}
 	for i, r := range c.Others() {
-		e.Notify(r, tasks.Span{}, last, told[i][j])
+		if !m.sends(dst.Len) {
+			e.Notify(r, tasks.Span{}, last, piece(i).ready)
+		}
 	}
 	return last
 }
 
-// take copies what a rank offers, span by span, and tells it so.
-func take(e *submodules.Emitter, from levels.Rank, to []tasks.Span) {
+// take copies what a rank offers, span by span, and tells it so, or receives it.
+func take(e *submodules.Emitter, from levels.Rank, to []tasks.Span, m Medium) {
+	in := stream{peer: from}
 	for _, s := range to {
+		if m.sends(s.Len) {
+			in.recv(e, s)
+			continue
+		}
 		told := e.Await(from)
 		got := e.Copy(s, submodules.Exposed(told, 0, s.Len), told)
 		e.Notify(from, tasks.Span{}, got)

@@ -1,7 +1,7 @@
 // Package star lowers tasks in which every rank of a node speaks with the leader,
-// or with all others, through memory that they read from each other. How a rank
-// lets others read its data, by a copy into a slot or where it lies, is what the
-// submodules that use it differ in.
+// or with all others. How a rank lets others have its data is what the submodules
+// that use it differ in: they read it from a slot or where it lies, or get it in
+// messages.
 package star
 
 import (
@@ -26,6 +26,15 @@ func (o Offered) Tell(e *submodules.Emitter, to levels.Rank) dag.ID {
 	return e.Expose(to, o.Span, o.Backup, o.Step)
 }
 
+// Medium is how a rank lets others have its data.
+type Medium struct {
+	Offer  Offer // for them to read
+	Inline int64 // what has at most so many bytes, and at least one, is sent instead
+}
+
+// sends tells whether a piece of n bytes goes in a message.
+func (m Medium) sends(n int64) bool { return 0 < n && n <= m.Inline }
+
 // InSlot offers data by a copy into a slot of the rank's own.
 func InSlot(e *submodules.Emitter, src tasks.Span, after ...dag.ID) Offered {
 	slot := e.Slot(src.Len)
@@ -38,17 +47,22 @@ func InPlace(e *submodules.Emitter, src tasks.Span, after ...dag.ID) Offered {
 	return Offered{Span: src, Backup: backup, Step: step}
 }
 
-// Bcast: the leader offers each piece, the members copy it.
+// Bcast: the leader offers each piece, the members copy it; or it sends the piece.
 //
-//	leader   offer tell…          await…
-//	member         await copy notify
-func Bcast(e *submodules.Emitter, c *submodules.Call, offer Offer) {
+//	leader   offer tell…          await…    or   send…
+//	member         await copy notify             recv
+func Bcast(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	lead := c.Group.Lead()
 	if c.Me == c.Group.Leader {
-		bcastLeader(e, c, offer)
+		bcastLeader(e, c, m)
 		return
 	}
+	in := stream{peer: lead}
 	for off, n := range c.Pieces() {
+		if m.sends(n) {
+			e.Ready(in.recv(e, c.Dst.Cut(off, n)))
+			continue
+		}
 		told := e.Await(lead)
 		if n == 0 {
 			return // nothing to copy: the word itself is the message
@@ -59,15 +73,22 @@ func Bcast(e *submodules.Emitter, c *submodules.Call, offer Offer) {
 	}
 }
 
-func bcastLeader(e *submodules.Emitter, c *submodules.Call, offer Offer) {
+func bcastLeader(e *submodules.Emitter, c *submodules.Call, m Medium) {
+	to := streams(c)
 	for off, n := range c.Pieces() {
+		if m.sends(n) {
+			for i := range c.Others() {
+				to[i].send(e, c.Dst.Cut(off, n), submodules.None)
+			}
+			continue
+		}
 		if n == 0 {
 			for _, r := range c.Others() {
 				e.Notify(r, tasks.Span{})
 			}
 			break
 		}
-		out := offer(e, c.Dst.Cut(off, n))
+		out := m.Offer(e, c.Dst.Cut(off, n))
 		for _, r := range c.Others() {
 			out.Tell(e, r)
 		}
@@ -78,34 +99,45 @@ func bcastLeader(e *submodules.Emitter, c *submodules.Call, offer Offer) {
 	e.ReadyAtStart()
 }
 
-// Reduce: each member offers its piece, the leader combines them in the order of
-// ranks, straight from where they are.
+// Reduce: each member offers its piece, the leader combines its own with them,
+// straight from where they are; or they send theirs, and the leader combines all
+// in the order of ranks.
 //
-//	member   offer tell             await
-//	leader         await reduce notify
-func Reduce(e *submodules.Emitter, c *submodules.Call, offer Offer) {
+//	member   offer tell             await    or   send
+//	leader         await reduce notify            recv… reduce…
+func Reduce(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	lead := c.Group.Lead()
 	if c.Me == c.Group.Leader {
-		reduceLeader(e, c)
+		reduceLeader(e, c, m)
 		return
 	}
+	out := stream{peer: lead}
 	for off, n := range c.Pieces() {
+		if m.sends(n) {
+			out.send(e, c.Src.Cut(off, n), submodules.None)
+			continue
+		}
 		if n == 0 {
 			e.Notify(lead, tasks.Span{})
 			return
 		}
-		e.Await(lead, offer(e, c.Src.Cut(off, n)).Tell(e, lead))
+		e.Await(lead, m.Offer(e, c.Src.Cut(off, n)).Tell(e, lead))
 	}
 }
 
-func reduceLeader(e *submodules.Emitter, c *submodules.Call) {
+func reduceLeader(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	if len(c.Group.Ranks) == 1 {
 		if c.Src != c.Dst {
 			e.Copy(c.Dst, c.Src)
 		}
 		return
 	}
+	from := streams(c)
 	for off, n := range c.Pieces() {
+		if m.sends(n) {
+			fold(e, c, from, off, n)
+			continue
+		}
 		sum, dst := c.Src.Cut(off, n), c.Dst.Cut(off, n)
 		last := submodules.None
 		for _, r := range c.Others() {
@@ -129,7 +161,7 @@ func reduceLeader(e *submodules.Emitter, c *submodules.Call) {
 //	leader                                 …     copy slices notify
 func Slices(e *submodules.Emitter, c *submodules.Call, offer Offer) {
 	if len(c.Group.Ranks) == 1 || c.Src.Len < int64(len(c.Group.Ranks))*c.Elem {
-		Reduce(e, c, offer)
+		Reduce(e, c, Medium{Offer: offer})
 		return
 	}
 	lead, atLead := c.Group.Lead(), c.Me == c.Group.Leader

@@ -30,9 +30,11 @@ type cut struct {
 }
 
 // cuts are few because they multiply: whole; in inner segments that don't
-// divide it; several segments through fewer slots, with and without inner ones.
+// divide it; several segments through fewer slots, with and without inner ones;
+// pieces and segments that travel inline behind one that doesn't.
 func (u underTest) cuts() []cut {
-	all := []cut{{tasks.Whole, 1, 0}, {4, 2, 0}, {tasks.Whole, 1, 8}, {12, 1, 4}}
+	const large = submodules.InlineMax + 4
+	all := []cut{{tasks.Whole, 1, 0}, {4, 2, 0}, {tasks.Whole, 1, 8}, {12, 1, 4}, {tasks.Whole, 1, large}, {large, 2, 0}}
 	if !u.algo.Inner {
 		return all[:2]
 	}
@@ -142,7 +144,7 @@ func (u underTest) counts(r tasks.Request, h *levels.Hierarchy) error {
 // levels checks machines in which groups of several sizes and levels meet.
 func (u underTest) levels() error {
 	requests := append(u.requests(), tasks.Request{Coll: tasks.Barrier})
-	for _, spec := range []string{"3", "1x4", "3x1", "3x2", "2x3/rr", "a:3,b:1,c:2", "2x2x2", "2x3x2/rr"} {
+	for _, spec := range []string{"3", "1x4", "3x1", "3x2", "2x3/rr", "a:3,b:1,c:2", "2x2x2", "2x3x2/rr", "2x2x1x2"} {
 		topo, err := levels.Parse(spec)
 		if err != nil {
 			return err
@@ -150,7 +152,7 @@ func (u underTest) levels() error {
 		for _, r := range requests {
 			r.Root = levels.Rank(topo.Size() / 2)
 			if r.Coll != tasks.Barrier {
-				r.Count = 5
+				r.Count = submodules.InlineMax/4 + 3
 			}
 			for _, c := range u.cuts() {
 				if err := u.onTopology(r, topo, c); err != nil {

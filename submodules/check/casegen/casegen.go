@@ -56,7 +56,7 @@ func (o Options) Draw(s Source) Case {
 
 func pick[T any](s Source, all ...T) T { return all[s.IntN(len(all))] }
 
-// topology draws one to three levels, domains of unequal size, and ranks dealt
+// topology draws one to four levels, domains of unequal size, and ranks dealt
 // out in blocks or at random.
 func (o Options) topology(s Source) *levels.Topology {
 	most := o.MaxRanks
@@ -64,7 +64,7 @@ func (o Options) topology(s Source) *levels.Topology {
 		most = 64
 	}
 	size := 1 + s.IntN(pick(s, 4, 9, most))
-	depth := 1 + s.IntN(3)
+	depth := 1 + s.IntN(4)
 	domains := make([]int, depth-1)
 	for k := range domains {
 		domains[k] = 1 + s.IntN(5)

@@ -24,7 +24,8 @@ func TestDrawReachesEverything(t *testing.T) {
 	missing := map[string]bool{
 		"bcast": true, "allreduce": true, "reduce ": true, "allgather": true, "gather ": true, "nbc/bruck": true, "barrier": true, "first": true, "in place": true,
 		"shape=flat": true, "shape=han": true, "fs=all": true, "w=1": true, "w=5": true,
-		"adapt/binomial": true, "adapt/chain": true, "sm/slots": true,
+		"adapt/binomial": true, "adapt/chain": true, "sm/slots": true, "sm/rings": true,
+		"mb=": true, "sb=": true, "ib=": true, "wb=": true, "wr=": true,
 		"tree:": true, "/rr": true, "root 7": true, " 0 ": true,
 	}
 	for seed := range uint64(800) {
