@@ -84,8 +84,9 @@ type World struct {
 	spin      int      // yields before a driver sleeps
 	control   *control // nil for goroutine ranks
 
-	mu     sync.Mutex
-	closed bool
+	mu        sync.Mutex
+	closed    bool
+	recordsTo recorderPath
 }
 
 // NewWorld makes a world of n ranks, which exists until Close.
