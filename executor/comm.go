@@ -290,6 +290,21 @@ func (c *Comm) catchUp(r *Run) {
 	c.early = kept
 }
 
+// disagreed looks for a question about the run that came before it from a rank
+// that calls something else. Messages meet the digest of a run with steps when
+// they are delivered; this is for one that ends without any.
+func (c *Comm) disagreed(r *Run) bool {
+	i := slices.IndexFunc(c.early, func(m earlyMessage) bool {
+		return m.kind == probeKind && m.seq == r.seq && m.digest != r.digest
+	})
+	if i < 0 {
+		return false
+	}
+	c.mismatch(c.early[i].from, r.seq)
+	c.early = slices.Delete(c.early, i, i+1)
+	return true
+}
+
 // blame notes that a rank of the world has failed. The driver carries it out
 // without the engine's lock, see [Endpoint.carryOut].
 func (c *Comm) blame(rank levels.Rank, err error) {

@@ -33,6 +33,7 @@ type Endpoint struct {
 	puts    puts
 	bounce  []byte    // for operands of another process
 	failing []failure // found under mu, carried out by the driver without it
+	asking  []inquiry // likewise
 
 	stopped    bool      // the world closes: nobody drives any more
 	lost       []failure // ranks that died, for communicators made later

@@ -59,6 +59,7 @@ type Run struct {
 	digest    uint32
 	moved     bool      // a step ended since the last tick
 	probed    bool      // the peers have been told since then
+	asked     bool      // and those that have not come were asked besides the links
 	since     time.Time // of the last tick that saw a step end
 	reported  time.Duration
 	startedAt int64 // ns, if traced
@@ -215,7 +216,7 @@ func (r *Run) start(ctx context.Context) error {
 	c.counters.Runs++
 	c.missing(r)
 	r.beginPass()
-	if !r.finished && !e.driving {
+	if r.left > 0 && !r.finished && !e.driving {
 		e.takeWheel(ctx, &r.ending)
 		r.advance()
 		e.driving = false
@@ -245,7 +246,9 @@ func (r *Run) beginPass() {
 		case n == r.b.Passes && r.b.Rest != nil:
 			r.prog = r.b.Rest
 		default:
-			r.finish(nil)
+			if !r.comm.disagreed(r) {
+				r.finish(nil)
+			}
 			return
 		}
 		if r.prog.Len() > 0 {

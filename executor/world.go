@@ -187,6 +187,16 @@ func (w *World) recorded(rank levels.Rank, comm, seq uint32) string {
 	return w.control.ask(rank, comm, seq)
 }
 
+// inquire takes a question to a rank; a mismatch that it shows ends the
+// communicator.
+func (w *World) inquire(q inquiry) {
+	if e := w.endpoints[q.to]; e != nil {
+		e.answer(q)
+		return
+	}
+	w.control.inquire(q)
+}
+
 // Close ends the world: runs that are still on their way return [ErrClosed]. It
 // returns when all its goroutines have ended; calling it again does nothing.
 func (w *World) Close() error {

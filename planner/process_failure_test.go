@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -105,6 +106,37 @@ func TestProcessesMismatch(t *testing.T) {
 		return nil
 	}))
 	closeAll(t, comms)
+}
+
+// A call without elements is over at once; the others, who gave some, and the rank
+// that is in no call any more hear of the mismatch.
+func TestProcessesMismatchWithoutElements(t *testing.T) {
+	for _, perNode := range []int{1, 3} {
+		comms := joinProcesses(t, 3, perNode, nil)
+		var others sync.WaitGroup
+		others.Add(2)
+		noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+			buf := make([]int32, 10)
+			if c.Rank() == 0 {
+				buf = nil
+			} else {
+				defer others.Done()
+			}
+			err := planner.AllreduceNow(ctx, c, buf, buf, tasks.Max)
+			if c.Rank() == 0 {
+				if err != nil {
+					return fmt.Errorf("without anybody else: %w", err)
+				}
+				others.Wait() // in no call meanwhile
+				err = planner.BarrierNow(ctx, c)
+			}
+			if !errors.Is(err, planner.ErrMismatch) || !strings.Contains(err.Error(), " 0 i32") || !strings.Contains(err.Error(), " 10 i32") {
+				return fmt.Errorf("error %v, want a mismatch with both requests", err)
+			}
+			return nil
+		}))
+		closeAll(t, comms)
+	}
 }
 
 // A rank that leaves: what needs it fails with its name, what doesn't goes on.
