@@ -228,6 +228,9 @@ func (r *Run) startable() error {
 	if err := r.comm.usable(); err != nil {
 		return fmt.Errorf("start %s: %w", r.b.Request, err)
 	}
+	if c := r.comm; c.late(c.seq) {
+		return fmt.Errorf("start %s: %w: %w", r.b.Request, ErrBroken, c.limit.err)
+	}
 	if r.started && !r.finished {
 		return fmt.Errorf("start %s: the run before has not ended: %w", r.b.Request, ErrBusy)
 	}
@@ -318,6 +321,9 @@ func (r *Run) finish(err error) {
 		hook(trace.Event{Rank: r.comm.me, Run: r.seq, Step: trace.WholeRun, Begin: r.startedAt, End: e.now()})
 	}
 	r.close(err)
+	if r.comm.limit != nil && r.comm.broken == nil {
+		r.comm.endLate()
+	}
 }
 
 // discard lets go of what came for steps that will never run.

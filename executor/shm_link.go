@@ -145,14 +145,14 @@ func (l *shmLink) stream(s sink) {
 
 // forget makes the link let go of the buffers of a communicator that has failed:
 // they are the caller's again.
-func (l *shmLink) forget(comm uint32, s sink) { dropBulk(&l.bulk, comm, s) }
+func (l *shmLink) forget(what scope, s sink) { dropBulk(&l.bulk, what, s) }
 
-func dropBulk(bulk *fifo[outgoing], comm uint32, s sink) {
+func dropBulk(bulk *fifo[outgoing], what scope, s sink) {
 	bulk.drop(func(b outgoing) bool {
-		if b.m.comm == comm {
+		if what.has(&b.m) {
 			s.sent(b.token)
 		}
-		return b.m.comm == comm
+		return what.has(&b.m)
 	})
 }
 

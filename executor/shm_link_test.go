@@ -132,7 +132,7 @@ func TestShmLinkForget(t *testing.T) {
 	a.put(&message{kind: dataKind, comm: 1, size: int64(large)}, make([]byte, large), 0)
 	a.put(&message{kind: dataKind, comm: 2, size: 3}, []byte("abc"), 1)
 	a.flush(got)
-	a.forget(1, got)
+	a.forget(scope{comm: 1}, got)
 	if got.left != 1 {
 		t.Errorf("%d puts are left, want the other communicator's", got.left)
 	}

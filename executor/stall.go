@@ -26,6 +26,7 @@ func (e *Endpoint) lookAround() {
 			r.moved, r.probed, r.asked, r.since, r.reported = false, false, false, now, e.world.config.StallAfter
 			continue
 		}
+		r.comm.deserted(r, now)
 		if r.probed && !r.asked {
 			r.asked = true
 			r.inquire()

@@ -267,6 +267,10 @@ func (e *Endpoint) carryOut() {
 		if f.err == nil {
 			f.err, f.peer = f.comm.mismatchError(f.peer, f.seq), e.rank
 		}
+		if f.later {
+			e.world.failLater(f)
+			continue
+		}
 		e.world.fail(f.comm.id, f.peer, f.err)
 	}
 }

@@ -165,6 +165,14 @@ func (w *World) failHere(comm uint32, by levels.Rank, err error) {
 	w.local(func(e *Endpoint) { e.settle(comm) })
 }
 
+// failLater ends the runs of a communicator from one on, because of a rank that has
+// left. Each process hears of that by itself; here all ranks are marked before one
+// returns, as in failHere.
+func (w *World) failLater(f failure) {
+	w.local(func(e *Endpoint) { e.restrict(f.comm.id, f.peer, f.seq, f.err) })
+	w.local(func(e *Endpoint) { e.settle(f.comm.id) })
+}
+
 // Fail ends all communicators on all ranks because of what happened on one: a
 // panic, for example.
 func (w *World) Fail(by levels.Rank, err error) {

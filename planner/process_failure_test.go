@@ -139,6 +139,52 @@ func TestProcessesMismatchWithoutElements(t *testing.T) {
 	}
 }
 
+// A rank that has done its part leaves while another one has not come yet, and the
+// third is even in the next call: only that one fails.
+func TestProcessesLeaveBetweenCallsOfOthers(t *testing.T) {
+	const leaver = 2
+	for _, perNode := range []int{1, 3} {
+		comms := joinProcesses(t, 3, perNode, &planner.Options{Plan: "shape=flat,fs=64KiB,i=adapt/chain,s=adapt/chain"})
+		noErrors(t, each(comms, func(ctx context.Context, world *planner.Comm) error {
+			c, err := world.Split(ctx, 0, 0)
+			if err != nil {
+				return err
+			}
+			buf := make([]int32, 30_000)
+			for i := range buf {
+				buf[i] = int32(c.Rank())
+			}
+			if c.Rank() == 1 {
+				time.Sleep(300 * time.Millisecond) // the order in which they come matters, not when
+			}
+			first, err := planner.Bcast(c, buf, leaver)
+			if err != nil {
+				return err
+			}
+			pending, err := first.Start(ctx)
+			if err != nil {
+				return err
+			}
+			if c.Rank() == leaver {
+				return errors.Join(pending.Wait(), c.Close())
+			}
+			time.Sleep(100 * time.Millisecond)
+			next := make(chan error, 1)
+			other := make([]int64, 10_000)
+			go func() { next <- planner.AllreduceNow(ctx, c, other, other, tasks.Sum) }() // received from below
+			err = pending.Wait()
+			if err := blames(<-next, leaver); err != nil {
+				return fmt.Errorf("the next call: %w", err)
+			}
+			if i := slices.IndexFunc(buf, func(v int32) bool { return v != leaver }); err == nil && i >= 0 {
+				err = fmt.Errorf("element %d is %d", i, buf[i])
+			}
+			return err
+		}))
+		closeAll(t, comms)
+	}
+}
+
 // A rank that leaves: what needs it fails with its name, what doesn't goes on.
 // Nobody hangs, whether there was a connection to it or not.
 func TestProcessesLeaveEarly(t *testing.T) {
