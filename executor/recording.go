@@ -13,10 +13,7 @@ import (
 
 // note records a message.
 func (e *Endpoint) note(k flight.Kind, peer levels.Rank, m *message) {
-	e.flight.Add(flight.Event{
-		Kind: k, Message: uint8(m.kind), Comm: m.comm, Seq: m.seq, Pass: m.pass,
-		Peer: int32(peer), Edge: m.edge, Bytes: m.size,
-	})
+	e.flight.Message(k, uint8(m.kind), m.comm, m.seq, m.pass, int32(peer), m.edge, m.size)
 }
 
 // Recording is a copy of what the rank did last, nil if nothing is recorded.
