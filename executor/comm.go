@@ -24,18 +24,12 @@ type Comm struct {
 	broken   error
 	foretold []failure // of a communicator that this rank hasn't made yet
 	gone     []departure
+	limit    *limit // nil: no call has failed because of those
 	counters Counters
 	starting atomic.Bool
 	sends    []*Transfer    // offered, waiting to be accepted or told to go
 	recvs    []*Transfer    // posted
 	came     []earlyMessage // what no recv has asked for yet
-}
-
-// departure is a rank that has closed its end, after some number of runs.
-type departure struct {
-	rank   levels.Rank // of the world
-	seq    uint32
-	silent bool // nothing that it sent is still on its way
 }
 
 // Counters count what one rank has done on a communicator.
@@ -153,6 +147,9 @@ func (c *Comm) deliver(from levels.Rank, m *message, payload []byte) {
 	case m.kind == byeKind:
 		c.departed(departure{from, m.seq, true})
 		return
+	case c.late(m.seq):
+		c.e.waste(from, m.kind, len(payload))
+		return
 	}
 	r := c.find(m.seq)
 	c.hasCome(from, r, m)
@@ -167,15 +164,6 @@ func (c *Comm) deliver(from levels.Rank, m *message, payload []byte) {
 	}
 }
 
-// departed notes that a rank has left.
-func (c *Comm) departed(d departure) {
-	c.gone = append(c.gone, d)
-	for _, r := range c.e.runs {
-		c.missing(r)
-	}
-	c.abandon(d)
-}
-
 // differed tells whether m is for another request than the one that has ended
 // here under its number, as far as that is still known.
 func (c *Comm) differed(m *message) bool {
@@ -183,20 +171,10 @@ func (c *Comm) differed(m *message) bool {
 	return c.over(m.seq) && p.seq == m.seq && p.digest != m.digest
 }
 
-// missing fails a run that a rank which has left will never take part in.
-func (c *Comm) missing(r *Run) {
-	for _, d := range c.gone {
-		if r.comm == c && int32(r.seq-d.seq) >= 0 {
-			c.blame(d.rank, fmt.Errorf("left before call %d: %w", r.seq, ErrClosed))
-			return
-		}
-	}
-}
-
 // Close leaves the communicator: calls on it return [ErrClosed]. Runs that this
-// rank took part in end well on the other ranks; when one of them starts a
-// further run, that fails, and with it what is on its way on any rank. It must not be called while a run
-// is on its way; then it is a failure on all ranks.
+// rank took part in end well on the other ranks, and transfers between them; a
+// further run fails on each rank that starts one. It must not be called while a
+// run is on its way here; then it is a failure on all ranks.
 func (c *Comm) Close() error {
 	e := c.e
 	e.mu.Lock()
@@ -290,6 +268,21 @@ func (c *Comm) catchUp(r *Run) {
 	c.early = kept
 }
 
+// disagreed looks for a question about the run that came before it from a rank
+// that calls something else. Messages meet the digest of a run with steps when
+// they are delivered; this is for one that ends without any.
+func (c *Comm) disagreed(r *Run) bool {
+	i := slices.IndexFunc(c.early, func(m earlyMessage) bool {
+		return m.kind == probeKind && m.seq == r.seq && m.digest != r.digest
+	})
+	if i < 0 {
+		return false
+	}
+	c.mismatch(c.early[i].from, r.seq)
+	c.early = slices.Delete(c.early, i, i+1)
+	return true
+}
+
 // blame notes that a rank of the world has failed. The driver carries it out
 // without the engine's lock, see [Endpoint.carryOut].
 func (c *Comm) blame(rank levels.Rank, err error) {
@@ -358,10 +351,11 @@ func (e *Endpoint) settle(comm uint32) {
 	defer e.mu.Unlock()
 	c := e.comm(comm)
 	if c.broken == nil {
+		c.endLate()
 		return
 	}
-	e.puts.forget(c)
-	e.transport.forget(c.id, e)
+	e.puts.forget(scope{comm: c.id})
+	e.transport.forget(scope{comm: c.id}, e)
 	for i := len(e.runs) - 1; i >= 0; i-- {
 		if r := e.runs[i]; r.comm == c {
 			r.finish(c.broken)

@@ -33,6 +33,7 @@ const (
 	byeControl
 	askControl
 	tellControl
+	inquireControl
 )
 
 // note is the payload of all of them.
@@ -40,6 +41,7 @@ type note struct {
 	Comm     uint32
 	Seq      uint32         `json:",omitempty"`
 	Question uint32         `json:",omitempty"`
+	Digest   uint32         `json:",omitempty"`
 	By       levels.Rank    `json:",omitempty"`
 	Told     []levels.Rank  `json:",omitempty"` // who hears the bye over a link
 	Text     string         `json:",omitempty"`
@@ -123,6 +125,12 @@ func (c *control) ask(rank levels.Rank, comm, seq uint32) string {
 	return "something else"
 }
 
+// inquire asks a rank of another process. Without room in the control plane nobody
+// is asked; the stall report is left then.
+func (c *control) inquire(q inquiry) {
+	_ = c.job.Send(q.to, inquireControl, note{Comm: q.comm, Seq: q.seq, Digest: q.digest, Text: q.request}.bytes())
+}
+
 // hear takes a control message. It runs on the control plane's goroutine.
 func (c *control) hear(from levels.Rank, kind uint8, payload []byte) {
 	var n note
@@ -148,6 +156,8 @@ func (c *control) hear(from levels.Rank, kind uint8, payload []byte) {
 	case askControl:
 		text := c.world.endpoints[c.me].recorded(n.Comm, n.Seq)
 		_ = c.job.Send(from, tellControl, note{Question: n.Question, Text: text}.bytes()) // it asks no more if it is gone
+	case inquireControl:
+		c.world.inquire(inquiry{from: from, to: c.me, comm: n.Comm, seq: n.Seq, digest: n.Digest, request: n.Text})
 	case tellControl:
 		c.mu.Lock()
 		if answer := c.waiting[n.Question]; answer != nil {

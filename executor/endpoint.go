@@ -33,6 +33,7 @@ type Endpoint struct {
 	puts    puts
 	bounces [2][]byte // for operands of another process, see Endpoint.bounce
 	failing []failure // found under mu, carried out by the driver without it
+	asking  []inquiry // likewise
 
 	stopped    bool      // the world closes: nobody drives any more
 	lost       []failure // ranks that died, for communicators made later
@@ -65,6 +66,8 @@ type failure struct {
 	err  error
 	peer levels.Rank
 	seq  uint32
+	// later limits it to the runs from seq on.
+	later bool
 }
 
 // suspect is a rank whose link broke, or that left a run while its memory was
@@ -213,7 +216,7 @@ func (e *Endpoint) progress() bool {
 			continue // runs ended meanwhile
 		}
 		r := e.runs[i]
-		if len(r.ready) > 0 || r.left == 0 {
+		if (len(r.ready) > 0 || r.left == 0) && !r.stopped() {
 			did = true
 			r.advance()
 		}
@@ -231,7 +234,7 @@ func (e *Endpoint) place(from levels.Rank, m *message) []byte {
 		return c.placeTransfer(from, m)
 	}
 	r := c.find(m.seq)
-	if r == nil || r.pass != m.pass || r.digest != m.digest {
+	if r == nil || r.pass != m.pass || r.digest != m.digest || r.stopped() {
 		return nil
 	}
 	id, err := r.hears(from, m)
@@ -272,10 +275,10 @@ func (p *puts) take(n int32) putter {
 	return by
 }
 
-// forget makes the puts of a broken communicator nobody's.
-func (p *puts) forget(c *Comm) {
+// forget makes the puts of what has failed nobody's.
+func (p *puts) forget(s scope) {
 	for i, by := range p.all {
-		if by.run != nil && by.run.comm == c || by.transfer != nil && by.transfer.comm == c {
+		if s.holds(by) {
 			p.all[i] = putter{}
 		}
 	}
@@ -283,9 +286,7 @@ func (p *puts) forget(c *Comm) {
 
 // some tells whether bytes of a communicator are on their way.
 func (p *puts) some(c *Comm) bool {
-	return slices.ContainsFunc(p.all, func(by putter) bool {
-		return by.run != nil && by.run.comm == c || by.transfer != nil && by.transfer.comm == c
-	})
+	return slices.ContainsFunc(p.all, scope{comm: c.id}.holds)
 }
 
 // blocks keeps payloads that came before their recv was ready. A block has the

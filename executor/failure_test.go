@@ -3,8 +3,11 @@ package executor_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
@@ -122,6 +125,116 @@ func TestCloseEarly(t *testing.T) {
 			t.Errorf("%s after Close: %v, want %v", what, err, executor.ErrClosed)
 		}
 	}
+}
+
+// A rank that has done its part may leave while the others are still in that run,
+// and one of them even in the next: the first ends well, the next fails on each
+// rank that comes to it, and what the others send each other goes on.
+func TestCloseBetweenRunsOfOthers(t *testing.T) {
+	for _, plan := range []string{"shape=flat,fs=all,w=1,s=adapt/chain,i=adapt", "shape=flat,fs=1KiB,w=4,s=adapt/chain,i=adapt", "shape=han,fs=1KiB,w=2,s=solo"} {
+		t.Run(plan, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, p := parse(t, "1x3", plan)
+				w := executor.NewWorld(3, executor.Config{})
+				defer w.Close()
+				const leaver, count = 2, 50_000
+				bufs := numbers(3, count)
+				want := slices.Clone(bufs[leaver])
+				first := job{w, h, tasks.Request{Coll: tasks.Bcast, Count: count, Type: tasks.Int32, Root: leaver}, p}.bind(t, nil, raws(bufs))
+				next := job{w, h, tasks.Request{Coll: tasks.Allreduce, Count: count, Type: tasks.Int32, Op: tasks.Sum, InPlace: true}, p}.bind(t, nil, raws(numbers(3, count)))
+				errs := ranks(t, w, func(ctx context.Context, r int) error {
+					if r != 1 {
+						if err := first[r].Start(ctx); err != nil {
+							return err
+						}
+					}
+					switch r {
+					case leaver:
+						if err := first[r].Wait(ctx); err != nil {
+							return err
+						}
+						return w.Endpoint(leaver).Close()
+					case 0:
+						if err := next[r].Start(ctx); err != nil {
+							return err
+						}
+					case 1:
+						time.Sleep(300 * time.Millisecond)
+						if err := first[r].Start(ctx); err != nil {
+							return err
+						}
+					}
+					if err := first[r].Wait(ctx); err != nil {
+						return fmt.Errorf("the run that all took part in: %w", err)
+					}
+					wait := next[r].Wait
+					if r == 1 {
+						wait = next[r].Do
+					}
+					err := wait(ctx)
+					var peer *executor.PeerError
+					if !errors.As(err, &peer) || peer.Rank != leaver || !errors.Is(err, executor.ErrClosed) {
+						return fmt.Errorf("the next run: %v, want that rank %d has left", err, leaver)
+					}
+					if err := next[r].Do(ctx); !errors.Is(err, executor.ErrBroken) || !errors.As(err, &peer) {
+						return fmt.Errorf("and again: %v", err)
+					}
+					if r == 0 {
+						return send(ctx, w, 0, 1, 5, []byte("still there"))
+					}
+					_, err = recv(ctx, w, 1, 0, 5, make([]byte, 100))
+					return err
+				})
+				for r, err := range errs {
+					if err != nil {
+						t.Errorf("rank %d: %v", r, err)
+					}
+					check(t, r, bufs[r], want)
+				}
+			})
+		})
+	}
+}
+
+// A rank that has left is not waited for in a run that it thought it had ended.
+func TestLeftThinkingItWasDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, p := parse(t, "2x1", "shape=flat,fs=all,w=1,i=adapt/chain")
+		w := executor.NewWorld(2, executor.Config{})
+		defer w.Close()
+		j := job{w, h, tasks.Request{Coll: tasks.Bcast, Type: tasks.Int32}, p}
+		b, err := j.compile(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		digest := b.Digest
+		b, err = job{w, h, tasks.Request{Coll: tasks.Bcast, Count: 3, Type: tasks.Int32}, p}.compile(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Digest, b.Recv = digest, make([]byte, 12) // a hash that collides: no mismatch shows
+		waiting, err := w.Endpoint(1).Comm(0).Bind(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		errs := ranks(t, w, func(ctx context.Context, r int) error {
+			if r == 1 {
+				return waiting.Do(ctx)
+			}
+			none := j.bind(t, nil, make([][]byte, 2))
+			if err := none[0].Do(ctx); err != nil {
+				return err
+			}
+			return w.Endpoint(0).Close()
+		})
+		if errs[0] != nil {
+			t.Error(errs[0])
+		}
+		var peer *executor.PeerError
+		if !errors.As(errs[1], &peer) || peer.Rank != 0 || !errors.Is(errs[1], executor.ErrClosed) {
+			t.Errorf("%v, want that rank 0 has left", errs[1])
+		}
+	})
 }
 
 func TestCloseDuringARun(t *testing.T) {

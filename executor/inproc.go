@@ -137,7 +137,7 @@ func (l *local) intact(levels.Rank, uint32, uint64) bool { return true }
 func (l *local) lend() {}
 
 // forget has nothing to do: a put is over when it returns.
-func (l *local) forget(uint32, sink) {}
+func (l *local) forget(scope, sink) {}
 
 func (l *local) open(levels.Rank) bool { return true }
 

@@ -86,9 +86,9 @@ type transport interface {
 	park(done <-chan struct{}) (ticked bool)
 	// wake ends a park, now or the next one. Any goroutine may call it.
 	wake()
-	// forget lets go of the buffers of a communicator that has failed: what has not
-	// left is dropped, and what comes is not written anywhere.
-	forget(comm uint32, s sink)
+	// forget lets go of the buffers of what has failed: what has not left is dropped,
+	// and what comes is not written anywhere.
+	forget(what scope, s sink)
 	// open reports whether a message to a rank needs no connection that isn't there.
 	open(to levels.Rank) bool
 	// shared allocates n bytes that the ranks of the node can read when they are

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -153,6 +156,47 @@ func TestRandomMismatch(t *testing.T) {
 			return 0
 		})
 	})
+}
+
+// A call without elements has no step in which a rank could hear that the others
+// call something else: they find out when it is long through with it and in no
+// call, or when it comes last.
+func TestMismatchWithoutSteps(t *testing.T) {
+	h, p := parse(t, "3x1", "shape=flat,fs=all,w=1,i=adapt/chain")
+	sum := func(n int64) tasks.Request {
+		return tasks.Request{Coll: tasks.Allreduce, Count: n, Type: tasks.Int32, Op: tasks.Sum, InPlace: true}
+	}
+	for _, comesLast := range []bool{false, true} {
+		for odd := range 3 {
+			t.Run(fmt.Sprintf("rank=%d/last=%v", odd, comesLast), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := executor.NewWorld(3, executor.Config{})
+					defer w.Close()
+					none := job{w, h, sum(0), p}.bind(t, nil, make([][]byte, 3))
+					ten := job{w, h, sum(10), p}.bind(t, nil, raws(numbers(3, 10)))
+					errs := ranks(t, w, func(ctx context.Context, r int) error {
+						if r != odd {
+							return ten[r].Do(ctx)
+						}
+						if comesLast {
+							time.Sleep(2 * time.Second)
+							return none[r].Do(ctx)
+						}
+						if err := none[r].Do(ctx); err != nil {
+							return fmt.Errorf("without anybody else: %v", err)
+						}
+						time.Sleep(2 * time.Second)
+						return none[r].Do(ctx)
+					})
+					for r, err := range errs {
+						if !errors.Is(err, executor.ErrMismatch) || !strings.Contains(err.Error(), " 0 i32") || !strings.Contains(err.Error(), " 10 i32") {
+							t.Errorf("rank %d: %v, want a mismatch with both requests", r, err)
+						}
+					}
+				})
+			})
+		}
+	}
 }
 
 // The same calls in another order are a mismatch too.

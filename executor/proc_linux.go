@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
 )
 
 // Purposes of data connections.
@@ -211,6 +212,9 @@ func (p *process) share(ctx context.Context, eagerMax int64, job Job, rank level
 	}
 	p.own = newSegment(mem, len(node), func(off, n int64) error { return commit(fd, off, n) })
 	p.memory = fd
+	if err := p.own.reserve(); err != nil {
+		return err
+	}
 	me := slices.Index(node, rank)
 	var mu sync.Mutex
 	var g errgroup.Group
@@ -270,11 +274,6 @@ func newMemory() (fd int, mem []byte, err error) {
 	if err == nil {
 		mem, err = unix.Mmap(fd, 0, segmentBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
 	}
-	if err == nil {
-		if err = commit(fd, 0, pageSize); err != nil {
-			_ = unix.Munmap(mem)
-		}
-	}
 	if err != nil {
 		unix.Close(fd)
 		return -1, nil, fmt.Errorf("shared memory of %d bytes of address space: %w", segmentBytes, err)
@@ -283,12 +282,17 @@ func newMemory() (fd int, mem []byte, err error) {
 }
 
 // commit takes the pages of a range, so that a lack of memory is an error here and
-// not a fault later.
+// not a fault later. They are the machine's: the size of /dev/shm doesn't count.
 func commit(fd int, off, n int64) error {
-	if err := unix.Fallocate(fd, 0, off, n); err != nil {
-		return fmt.Errorf("no memory for %d shared bytes: %w", n, err)
+	for {
+		err := unix.Fallocate(fd, 0, off, n)
+		switch {
+		case err == nil:
+			return nil
+		case err != unix.EINTR:
+			return fmt.Errorf("the machine, or the process's limit of memory, has no room for %s more of shared memory: %w", tasks.FormatBytes(n), err)
+		}
 	}
-	return nil
 }
 
 // swap sends this rank's memory and doorbell and maps the peer's.

@@ -64,7 +64,7 @@ type link interface {
 	put(m *message, src []byte, token int32) bool
 	flush(s sink) bool
 	busy() bool
-	forget(comm uint32, s sink)
+	forget(what scope, s sink)
 }
 
 var (
@@ -202,13 +202,13 @@ func (p *process) report(peer levels.Rank, dead error, told *bool) {
 	}
 }
 
-// forget lets go of a failed communicator's buffers.
-func (p *process) forget(comm uint32, s sink) {
+// forget lets go of the buffers of what has failed.
+func (p *process) forget(what scope, s sink) {
 	for _, l := range p.near {
-		l.forget(comm, s)
+		l.forget(what, s)
 	}
 	for _, l := range p.far {
-		l.forget(comm, s)
+		l.forget(what, s)
 	}
 }
 

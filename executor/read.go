@@ -117,7 +117,7 @@ func (r *Run) chunks(id dag.ID, s *submodules.Step, do func(dst, a, b []byte)) {
 		}
 		if off += n; off < total {
 			e.transport.poll(e)
-			if e.pause(); r.comm.broken != nil {
+			if e.pause(); r.stopped() {
 				return
 			}
 		}

@@ -3,13 +3,64 @@ package executor_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/tasks"
 )
+
+// Worlds of one process that record to the same path keep to files of their own;
+// the name of a closed one is free again.
+func TestRecordSeveralWorlds(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "job.%r")
+	var worlds []*executor.World
+	for range 3 {
+		w := newWorld(t, 2, executor.Config{})
+		if err := w.Record(path); err != nil {
+			t.Fatal(err)
+		}
+		worlds = append(worlds, w)
+	}
+	for i, w := range worlds {
+		for range i + 1 {
+			do(t, w, barriers(t, w, "1x2"))
+		}
+	}
+	for i, suffix := range []string{"", ".w2", ".w3"} {
+		for r := range 2 {
+			name := filepath.Join(dir, fmt.Sprintf("job.%d%s", r, suffix))
+			data, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rec, err := flight.ReadRecording(name, data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rec.Rank != r || len(rec.Calls) != i+1 {
+				t.Errorf("%s is of rank %d with %d calls, want rank %d and %d", name, rec.Rank, len(rec.Calls), r, i+1)
+			}
+		}
+	}
+	if err := worlds[1].Close(); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, 2, executor.Config{})
+	for range 2 { // again is not another
+		if err := w.Record(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := w.Endpoint(1).Recording().Name, filepath.Join(dir, "job.1.w2"); got != want {
+		t.Errorf("a world after the second was closed records to %s, want %s", got, want)
+	}
+}
 
 // BenchmarkRecorder is what recording costs: an allreduce without and with it, in
 // turns, so that what else goes on on the machine meets both. It reports the

@@ -59,6 +59,7 @@ type Run struct {
 	digest    uint32
 	moved     bool      // a step ended since the last tick
 	probed    bool      // the peers have been told since then
+	asked     bool      // and those that have not come were asked besides the links
 	since     time.Time // of the last tick that saw a step end
 	reported  time.Duration
 	startedAt int64 // ns, if traced
@@ -215,7 +216,7 @@ func (r *Run) start(ctx context.Context) error {
 	c.counters.Runs++
 	c.missing(r)
 	r.beginPass()
-	if !r.finished && !e.driving {
+	if r.left > 0 && !r.finished && !e.driving {
 		e.takeWheel(ctx, &r.ending)
 		r.advance()
 		e.driving = false
@@ -226,6 +227,9 @@ func (r *Run) start(ctx context.Context) error {
 func (r *Run) startable() error {
 	if err := r.comm.usable(); err != nil {
 		return fmt.Errorf("start %s: %w", r.b.Request, err)
+	}
+	if c := r.comm; c.late(c.seq) {
+		return fmt.Errorf("start %s: %w: %w", r.b.Request, ErrBroken, c.limit.err)
 	}
 	if r.started && !r.finished {
 		return fmt.Errorf("start %s: the run before has not ended: %w", r.b.Request, ErrBusy)
@@ -245,7 +249,9 @@ func (r *Run) beginPass() {
 		case n == r.b.Passes && r.b.Rest != nil:
 			r.prog = r.b.Rest
 		default:
-			r.finish(nil)
+			if !r.comm.disagreed(r) {
+				r.finish(nil)
+			}
 			return
 		}
 		if r.prog.Len() > 0 {
@@ -312,6 +318,9 @@ func (r *Run) finish(err error) {
 		hook(trace.Event{Rank: r.comm.me, Run: r.seq, Step: trace.WholeRun, Begin: r.startedAt, End: e.now()})
 	}
 	r.close(err)
+	if r.comm.limit != nil && r.comm.broken == nil {
+		r.comm.endLate()
+	}
 }
 
 // discard lets go of what came for steps that will never run.

@@ -28,6 +28,9 @@ type shmLink struct {
 	taken    uint64         // parts of the peer's stream consumed here
 	bulk     fifo[outgoing] // large payloads on their way, in order
 
+	ringReserved   bool // our lane's memory is there
+	streamReserved bool
+
 	small int64 // bounds the payload of a message
 	dead  error // why the link is of no use any more
 	told  bool  // the engine has been told so
@@ -60,7 +63,28 @@ func newShmLink(peer levels.Rank, own, theirs *segment, me, it int, small int64,
 	}
 }
 
+// reserve takes the memory of our lane, of the stream too if it is to be used. If
+// there is none the link is dead.
+func (l *shmLink) reserve(stream bool) bool {
+	var err error
+	if !l.ringReserved {
+		err = l.own.reserveRing(l.toPeer)
+		l.ringReserved = err == nil
+	}
+	if stream && !l.streamReserved && err == nil {
+		err = l.own.reserveStream(l.toPeer)
+		l.streamReserved = err == nil
+	}
+	if err != nil && l.dead == nil {
+		l.dead = fmt.Errorf("shared memory towards it: %w", err)
+	}
+	return err == nil
+}
+
 func (l *shmLink) post(m *message, payload []byte) {
+	if !l.ringReserved && !l.reserve(false) {
+		return
+	}
 	addr := l.own.offset(m.addr)
 	if m.kind == notifyKind {
 		m.size = int64(l.own.age(m.comm).Load())
@@ -84,6 +108,9 @@ func (l *shmLink) ring() {
 }
 
 func (l *shmLink) put(m *message, src []byte, token int32) bool {
+	if !l.streamReserved && !l.reserve(true) {
+		return false
+	}
 	l.bulk.push(outgoing{m: *m, src: src, token: token})
 	return false
 }
@@ -145,14 +172,14 @@ func (l *shmLink) stream(s sink) {
 
 // forget makes the link let go of the buffers of a communicator that has failed:
 // they are the caller's again.
-func (l *shmLink) forget(comm uint32, s sink) { dropBulk(&l.bulk, comm, s) }
+func (l *shmLink) forget(what scope, s sink) { dropBulk(&l.bulk, what, s) }
 
-func dropBulk(bulk *fifo[outgoing], comm uint32, s sink) {
+func dropBulk(bulk *fifo[outgoing], what scope, s sink) {
 	bulk.drop(func(b outgoing) bool {
-		if b.m.comm == comm {
+		if what.has(&b.m) {
 			s.sent(b.token)
 		}
-		return b.m.comm == comm
+		return what.has(&b.m)
 	})
 }
 

@@ -3,6 +3,7 @@
 package executor
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
@@ -29,6 +30,45 @@ func TestShmLink(t *testing.T) {
 			draw := rand.New(rand.NewPCG(seed, 0))
 			a, b, _ := shmPair()
 			exchange(t, &side{link: a, sends: drawLetters(draw, 100, 5*partBytes)}, &side{link: b, sends: drawLetters(draw, 100, 5*partBytes)}, seed, parallel)
+		}
+	}
+}
+
+// Memory that isn't there when the first message, or the first large payload, is
+// sent ends the link with what it was for; nothing is written.
+func TestShmLinkWithoutMemory(t *testing.T) {
+	full := errors.New("full")
+	for _, test := range []struct {
+		allowed int // commits before memory ends
+		send    func(a *shmLink)
+		want    string
+	}{
+		{0, func(a *shmLink) { a.post(&message{kind: eagerKind, edge: -1}, nil) }, "shared memory towards it: a ring of messages: full"},
+		{1, func(a *shmLink) { a.put(&message{kind: dataKind, edge: -1, size: 1 << 20}, make([]byte, 1<<20), 0) }, "shared memory towards it: a stream of large payloads: full"},
+	} {
+		a, b, _ := shmPair()
+		lane := a.own.lane(a.toPeer)
+		before := append([]byte(nil), lane...)
+		a.own.commit = func(off, n int64) error {
+			if test.allowed--; test.allowed < 0 {
+				return full
+			}
+			from := int64(a.toPeer*laneBytes + pageSize)
+			if off < from || off+n > from+laneBytes {
+				t.Errorf("memory from %d to %d was asked for, the lane is from %d to %d", off, off+n, from, from+laneBytes)
+			}
+			return nil
+		}
+		test.send(a)
+		a.flush(&reader{})
+		if a.dead == nil || a.dead.Error() != test.want || a.busy() {
+			t.Errorf("the link's error is %v, busy %v; want %s", a.dead, a.busy(), test.want)
+		}
+		if b.poll(&reader{}) || !bytes.Equal(lane, before) {
+			t.Error("something was written all the same")
+		}
+		if err := a.own.reserve(); err == nil || err.Error() != "lanes to the 3 ranks of the node: full" {
+			t.Errorf("joining: %v", err)
 		}
 	}
 }
@@ -132,7 +172,7 @@ func TestShmLinkForget(t *testing.T) {
 	a.put(&message{kind: dataKind, comm: 1, size: int64(large)}, make([]byte, large), 0)
 	a.put(&message{kind: dataKind, comm: 2, size: 3}, []byte("abc"), 1)
 	a.flush(got)
-	a.forget(1, got)
+	a.forget(scope{comm: 1}, got)
 	if got.left != 1 {
 		t.Errorf("%d puts are left, want the other communicator's", got.left)
 	}

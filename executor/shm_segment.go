@@ -19,9 +19,10 @@ import (
 //	                   the stream of large payloads to that peer
 //	then             the arena: slots of requests
 type segment struct {
-	mem   []byte
-	peers int
-	arena arena
+	mem    []byte
+	peers  int
+	commit func(off, n int64) error // takes pages; nil in a peer's
+	arena  arena
 }
 
 const (
@@ -35,10 +36,41 @@ const (
 // segmentOverhead is what a segment needs beside its arena.
 func segmentOverhead(peers int) int64 { return pageSize + int64(peers)*laneBytes }
 
+// Pages are taken before they are touched: one that can't be had when a process
+// first reads or writes it is a signal that kills. A node of n ranks has n² lanes,
+// most of which see little use; so joining takes of each lane what its reader
+// looks at, and the first message, or large payload, to a peer takes the rest.
+
+// reserve takes the pages that peers may touch at any time.
+func (s *segment) reserve() error {
+	err := s.commit(0, pageSize)
+	for i := 0; i < s.peers && err == nil; i++ {
+		err = s.commit(int64(pageSize+i*laneBytes), 2*pageSize) // up to the ring's first cells
+	}
+	if err != nil {
+		return fmt.Errorf("lanes to the %d ranks of the node: %w", s.peers, err)
+	}
+	return nil
+}
+
+func (s *segment) reserveRing(peer int) error {
+	if err := s.commit(int64(2*pageSize+peer*laneBytes), ringBytes); err != nil {
+		return fmt.Errorf("a ring of messages: %w", err)
+	}
+	return nil
+}
+
+func (s *segment) reserveStream(peer int) error {
+	if err := s.commit(int64(2*pageSize+ringBytes+peer*laneBytes), streamParts*partBytes); err != nil {
+		return fmt.Errorf("a stream of large payloads: %w", err)
+	}
+	return nil
+}
+
 // newSegment lays a segment out in mem. commit makes a range of it usable, or
 // says why it can't be.
 func newSegment(mem []byte, peers int, commit func(off, n int64) error) *segment {
-	s := &segment{mem: mem, peers: peers}
+	s := &segment{mem: mem, peers: peers, commit: commit}
 	from := segmentOverhead(peers)
 	s.arena = arena{mem: mem[from:], commit: func(off, n int64) error { return commit(from+off, n) }}
 	return s

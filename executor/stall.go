@@ -23,8 +23,13 @@ func (e *Endpoint) lookAround() {
 			if r.probed {
 				e.flight.Move(r.comm.id, r.seq)
 			}
-			r.moved, r.probed, r.since, r.reported = false, false, now, e.world.config.StallAfter
+			r.moved, r.probed, r.asked, r.since, r.reported = false, false, false, now, e.world.config.StallAfter
 			continue
+		}
+		r.comm.deserted(r, now)
+		if r.probed && !r.asked {
+			r.asked = true
+			r.inquire()
 		}
 		if !r.probed {
 			r.probed = true // once: a probe that comes early is kept

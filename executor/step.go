@@ -20,7 +20,7 @@ const burst = 32
 // advance executes a burst of ready steps, fewer if there are no more or the run
 // ends. Only the one who drives calls it.
 func (r *Run) advance() {
-	for n := 0; n < burst && r.comm.broken == nil; n++ {
+	for n := 0; n < burst && !r.stopped(); n++ {
 		if r.left == 0 {
 			r.pass++
 			r.beginPass()

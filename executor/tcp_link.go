@@ -111,16 +111,16 @@ func (l *tcpLink) fail(err error) {
 
 // forget makes the link let go of the buffers of a communicator that has failed:
 // they are the caller's again. What is left of a frame is sent from a copy.
-func (l *tcpLink) forget(comm uint32, s sink) {
+func (l *tcpLink) forget(what scope, s sink) {
 	for _, r := range l.fds {
-		if r.m.comm == comm {
+		if what.has(&r.m) {
 			r.dst = nil
 		}
 	}
-	if l.open && l.about == comm && len(l.body) > 0 {
+	if l.open && l.about == what.comm && len(l.body) > 0 {
 		l.body = append([]byte(nil), l.body...)
 	}
-	dropBulk(&l.bulk, comm, s)
+	dropBulk(&l.bulk, what, s)
 }
 
 // begin makes the next frame.

@@ -223,8 +223,8 @@ func TestTCPLinkForget(t *testing.T) {
 	if len(place) == 0 || place[0] != 1 || place[maxFrame-1] != 0 {
 		t.Fatal("the first frame should have come in part")
 	}
-	a.forget(1, sender)
-	b.forget(1, got)
+	a.forget(scope{comm: 1}, sender)
+	b.forget(scope{comm: 1}, got)
 	got.large = 1 // letter 0 won't come
 	clear(failed)
 	clear(place)

@@ -110,9 +110,9 @@ func (e *Endpoint) release() {
 
 // unlock also carries out what was found failing: nobody may drive after this.
 func (e *Endpoint) unlock() {
-	failed := len(e.failing) > 0
+	errands := len(e.failing)+len(e.asking) > 0
 	e.mu.Unlock()
-	if failed {
+	if errands {
 		e.carryOut()
 	}
 }
@@ -219,7 +219,7 @@ func (e *Endpoint) drive(n *ending) {
 	idle := 0
 	for !e.enough(n) {
 		switch {
-		case len(e.failing) > 0:
+		case len(e.failing)+len(e.asking) > 0:
 			e.mu.Unlock()
 			e.carryOut()
 			e.mu.Lock()
@@ -253,16 +253,23 @@ func (e *Endpoint) sleep() {
 	}
 }
 
-// carryOut breaks the communicators that were found failing. The lock must not
-// be held.
+// carryOut breaks the communicators that were found failing, and asks what is to
+// be asked. The lock must not be held.
 func (e *Endpoint) carryOut() {
 	e.mu.Lock()
-	list := e.failing
-	e.failing = nil
+	list, questions := e.failing, e.asking
+	e.failing, e.asking = nil, nil
 	e.mu.Unlock()
+	for _, q := range questions {
+		e.world.inquire(q)
+	}
 	for _, f := range list {
 		if f.err == nil {
 			f.err, f.peer = f.comm.mismatchError(f.peer, f.seq), e.rank
+		}
+		if f.later {
+			e.world.failLater(f)
+			continue
 		}
 		e.world.fail(f.comm.id, f.peer, f.err)
 	}

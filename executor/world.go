@@ -84,8 +84,9 @@ type World struct {
 	spin      int      // yields before a driver sleeps
 	control   *control // nil for goroutine ranks
 
-	mu     sync.Mutex
-	closed bool
+	mu        sync.Mutex
+	closed    bool
+	recordsTo recorderPath
 }
 
 // NewWorld makes a world of n ranks, which exists until Close.
@@ -164,6 +165,14 @@ func (w *World) failHere(comm uint32, by levels.Rank, err error) {
 	w.local(func(e *Endpoint) { e.settle(comm) })
 }
 
+// failLater ends the runs of a communicator from one on, because of a rank that has
+// left. Each process hears of that by itself; here all ranks are marked before one
+// returns, as in failHere.
+func (w *World) failLater(f failure) {
+	w.local(func(e *Endpoint) { e.restrict(f.comm.id, f.peer, f.seq, f.err) })
+	w.local(func(e *Endpoint) { e.settle(f.comm.id) })
+}
+
 // Fail ends all communicators on all ranks because of what happened on one: a
 // panic, for example.
 func (w *World) Fail(by levels.Rank, err error) {
@@ -184,6 +193,16 @@ func (w *World) recorded(rank levels.Rank, comm, seq uint32) string {
 		return e.recorded(comm, seq)
 	}
 	return w.control.ask(rank, comm, seq)
+}
+
+// inquire takes a question to a rank; a mismatch that it shows ends the
+// communicator.
+func (w *World) inquire(q inquiry) {
+	if e := w.endpoints[q.to]; e != nil {
+		e.answer(q)
+		return
+	}
+	w.control.inquire(q)
 }
 
 // Close ends the world: runs that are still on their way return [ErrClosed]. It

@@ -305,7 +305,11 @@ func (c *Comm) collective(r tasks.Request, send, recv []byte) (*Collective, erro
 
 // compile makes the rank's programs.
 func (c *Comm) compile(b *executor.Binding, r tasks.Request, p tasks.Plan) error {
-	h, err := tasks.Hierarchy(r, c.topology, p)
+	return compile(b, r, c.topology, p, c.comm.Rank(), c.registry)
+}
+
+func compile(b *executor.Binding, r tasks.Request, t *levels.Topology, p tasks.Plan, rank levels.Rank, reg submodules.Registry) error {
+	h, err := tasks.Hierarchy(r, t, p)
 	if err != nil {
 		return err
 	}
@@ -313,14 +317,13 @@ func (c *Comm) compile(b *executor.Binding, r tasks.Request, p tasks.Plan) error
 	if err != nil {
 		return err
 	}
-	rank := c.comm.Rank()
 	if n > 0 {
 		b.Passes, b.Stride = n, whole.Bytes()
-		if b.Whole, err = submodules.CompileFor(whole, h, p, rank, c.registry); err != nil {
+		if b.Whole, err = submodules.CompileFor(whole, h, p, rank, reg); err != nil {
 			return err
 		}
 	}
-	b.Rest, err = submodules.CompileFor(rest, h, p, rank, c.registry)
+	b.Rest, err = submodules.CompileFor(rest, h, p, rank, reg)
 	return err
 }
 

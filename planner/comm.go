@@ -53,7 +53,9 @@ type Options struct {
 	StallAfter time.Duration
 	// Recorder is a file in which each rank keeps its last events, for tierflow trace
 	// --recorder to read even after a kill -9; %r stands for the rank. Empty: the
-	// environment's TIERFLOW_RECORDER; if that is empty too, no file.
+	// environment's TIERFLOW_RECORDER; if that is empty too, no file. A further job
+	// of the process while the first is open has .w2 at the end of its files, and so
+	// on, see [executor.World.Record].
 	Recorder string
 	// DumpOnQuit makes SIGQUIT print what each rank waits for to standard error, see
 	// [executor.World.Dump]; so does TIERFLOW_DUMP=1 in the environment. The process

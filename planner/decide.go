@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -44,7 +45,8 @@ func (c *Collective) Explain() string {
 }
 
 // Explain says what [Collective.Explain] would for a request on a topology,
-// without ranks or buffers.
+// without ranks or buffers. A plan that no rank could compile is the error that
+// creating the collective would return.
 func Explain(r tasks.Request, t *levels.Topology, o *Options) (string, error) {
 	if o == nil {
 		o = &Options{}
@@ -56,6 +58,12 @@ func Explain(r tasks.Request, t *levels.Topology, o *Options) (string, error) {
 	}
 	d, err := decide(r, t, forced, origin, registry)
 	if err != nil {
+		return "", err
+	}
+	// Compiling one rank's part will do, since all ranks refuse a plan or none; the
+	// last one's is the smallest in most plans.
+	last := levels.Rank(t.Size() - 1)
+	if err := compile(new(executor.Binding), r, t, d.plan, last, registry); err != nil {
 		return "", err
 	}
 	return d.explain(r, t, registry), nil

@@ -111,6 +111,83 @@ func TestProcessesMismatch(t *testing.T) {
 	closeAll(t, comms)
 }
 
+// A call without elements is over at once; the others, who gave some, and the rank
+// that is in no call any more hear of the mismatch.
+func TestProcessesMismatchWithoutElements(t *testing.T) {
+	for _, perNode := range []int{1, 3} {
+		comms := joinProcesses(t, 3, perNode, nil)
+		var others sync.WaitGroup
+		others.Add(2)
+		noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+			buf := make([]int32, 10)
+			if c.Rank() == 0 {
+				buf = nil
+			} else {
+				defer others.Done()
+			}
+			err := planner.AllreduceNow(ctx, c, buf, buf, tasks.Max)
+			if c.Rank() == 0 {
+				if err != nil {
+					return fmt.Errorf("without anybody else: %w", err)
+				}
+				others.Wait() // in no call meanwhile
+				err = planner.BarrierNow(ctx, c)
+			}
+			if !errors.Is(err, planner.ErrMismatch) || !strings.Contains(err.Error(), " 0 i32") || !strings.Contains(err.Error(), " 10 i32") {
+				return fmt.Errorf("error %v, want a mismatch with both requests", err)
+			}
+			return nil
+		}))
+		closeAll(t, comms)
+	}
+}
+
+// A rank that has done its part leaves while another one has not come yet, and the
+// third is even in the next call: only that one fails.
+func TestProcessesLeaveBetweenCallsOfOthers(t *testing.T) {
+	const leaver = 2
+	for _, perNode := range []int{1, 3} {
+		comms := joinProcesses(t, 3, perNode, &planner.Options{Plan: "shape=flat,fs=64KiB,i=adapt/chain,s=adapt/chain"})
+		noErrors(t, each(comms, func(ctx context.Context, world *planner.Comm) error {
+			c, err := world.Split(ctx, 0, 0)
+			if err != nil {
+				return err
+			}
+			buf := make([]int32, 30_000)
+			for i := range buf {
+				buf[i] = int32(c.Rank())
+			}
+			if c.Rank() == 1 {
+				time.Sleep(300 * time.Millisecond) // the order in which they come matters, not when
+			}
+			first, err := planner.Bcast(c, buf, leaver)
+			if err != nil {
+				return err
+			}
+			pending, err := first.Start(ctx)
+			if err != nil {
+				return err
+			}
+			if c.Rank() == leaver {
+				return errors.Join(pending.Wait(), c.Close())
+			}
+			time.Sleep(100 * time.Millisecond)
+			next := make(chan error, 1)
+			other := make([]int64, 10_000)
+			go func() { next <- planner.AllreduceNow(ctx, c, other, other, tasks.Sum) }() // received from below
+			err = pending.Wait()
+			if err := blames(<-next, leaver); err != nil {
+				return fmt.Errorf("the next call: %w", err)
+			}
+			if i := slices.IndexFunc(buf, func(v int32) bool { return v != leaver }); err == nil && i >= 0 {
+				err = fmt.Errorf("element %d is %d", i, buf[i])
+			}
+			return err
+		}))
+		closeAll(t, comms)
+	}
+}
+
 // A rank that leaves: what needs it fails with its name, what doesn't goes on.
 // Nobody hangs, whether there was a connection to it or not.
 func TestProcessesLeaveEarly(t *testing.T) {

@@ -39,6 +39,10 @@ func TestPlan(t *testing.T) {
 	if !strings.Contains(forced, "i=adapt/binomial") || !strings.Contains(forced, "forced by") {
 		t.Errorf("a forced plan is explained as\n%s", forced)
 	}
+	s := tierflow(t, "plan", "allreduce", "--bytes", "1MiB", "--topo", "2x2", "--plan", "i=sm")
+	if s.status == 0 || s.out != "" || !strings.Contains(s.errors, "ir=sm: sm works between ranks that share memory") {
+		t.Errorf("a plan that can't be compiled: status %d, output %q, errors %q", s.status, s.out, s.errors)
+	}
 }
 
 // The environment forces plans where --plan doesn't.

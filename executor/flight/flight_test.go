@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -183,6 +184,44 @@ func TestReadErrors(t *testing.T) {
 			t.Errorf("%d: error %v, want %s", i, err, test.want)
 		}
 	}
+}
+
+// Calls in a row share a reading of the clock; one that waits gets the time of the
+// next, with its events, so that it doesn't seem to have begun before the caller
+// computed.
+func TestClockIsSharedByCallsInARow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := flight.New(0, 1, 0)
+		for seq := range uint32(40) {
+			time.Sleep(time.Millisecond)
+			r.Begin(0, seq, "barrier", 0)
+			r.End(0, seq, 0, false)
+		}
+		times := map[time.Duration]bool{}
+		for _, c := range r.Recording("calls").Calls {
+			times[c.Begun] = true
+		}
+		if len(times) < 3 || len(times) > 4 {
+			t.Errorf("40 calls in a row have %d different times, want about one for each 16", len(times))
+		}
+		time.Sleep(time.Second) // the caller computes
+		r.Begin(0, 40, "barrier", 0)
+		r.Add(flight.Event{Kind: flight.Sent, Message: 1, Seq: 40})
+		r.Tick() // it waits
+		rec := r.Recording("wait")
+		want := 1040 * time.Millisecond
+		if got := rec.Calls[len(rec.Calls)-1].Begun; got != want {
+			t.Errorf("the call that waits began at %v, want %v", got, want)
+		}
+		for _, e := range rec.Events[len(rec.Events)-2:] {
+			if time.Duration(e.Time) != want {
+				t.Errorf("%v of the call that waits is at %v, want %v", e.Kind, time.Duration(e.Time), want)
+			}
+		}
+		if e := rec.Events[len(rec.Events)-3]; time.Duration(e.Time) >= time.Second {
+			t.Errorf("%v of the call before moved to %v", e.Kind, time.Duration(e.Time))
+		}
+	})
 }
 
 func FuzzReadRecording(f *testing.F) {

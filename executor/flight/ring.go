@@ -16,7 +16,10 @@ type Ring struct {
 	calls  []call
 	events []Event
 	count  uint64
-	now    int64 // the last reading of the clock
+	now    int64  // the last reading of the clock
+	unread uint32 // calls begun since then
+	late   *call  // begun since then and not ended; nil: none
+	from   uint64 // the number of its first event
 	epoch  time.Time
 	unmap  func() error // nil without a file
 	path   string
@@ -108,22 +111,44 @@ func (r *Ring) Path() string {
 	return r.path
 }
 
+// clockEvery is how many calls, one after the other and without a wait, share a
+// reading of the clock.
+const clockEvery = 16
+
 // Tick reads the clock. Events have the time of its last reading: that costs more
-// than all else here.
+// than all else here. A call that began since then, and waits, and its events get
+// the time of this one: it is nearer than that of a reading before the caller
+// computed.
 func (r *Ring) Tick() {
-	if !r.off() {
-		r.now = max(1, int64(time.Since(r.epoch)))
-		r.head.Seen = r.now
+	if r.off() {
+		return
+	}
+	r.now = max(1, int64(time.Since(r.epoch)))
+	r.head.Seen, r.unread = r.now, 0
+	if r.late != nil {
+		r.late.Begun = r.now
+		r.late = nil
+		for n := max(r.from, r.count-min(r.count, uint64(len(r.events)))); n < r.count; n++ {
+			r.events[n&uint64(len(r.events)-1)].Time = r.now
+		}
 	}
 }
 
 // Add records an event. Its Time is filled in.
 func (r *Ring) Add(e Event) {
+	r.Message(e.Kind, e.Message, e.Comm, e.Seq, e.Pass, e.Peer, e.Edge, e.Bytes)
+}
+
+// Message is [Add] with the fields of an event one by one: so they travel in
+// registers.
+func (r *Ring) Message(k Kind, message uint8, comm, seq, pass uint32, peer, edge int32, bytes int64) {
 	if r.off() {
 		return
 	}
-	e.Time, e.stamp = r.now, uint16(r.count)
-	r.events[r.count&uint64(len(r.events)-1)] = e // a power of two
+	e := &r.events[r.count&uint64(len(r.events)-1)] // a power of two
+	e.Time, e.Comm, e.Seq, e.Pass = r.now, comm, seq, pass
+	e.Kind, e.Message, e.stamp = k, message, uint16(r.count)
+	e.Peer, e.Edge, e.Bytes = peer, edge, bytes
 	// Last, so that a process that dies here has counted only what is whole. That
 	// needs no atomic store, which would cost more than the event: the dead write
 	// no further, and readers of the living look at stamps.
@@ -131,19 +156,23 @@ func (r *Ring) Add(e Event) {
 	r.head.Count = r.count
 }
 
-// Begin records that a call was started, with the text of its request, and reads
-// the clock.
+// Begin records that a call was started, with the text of its request. It reads
+// the clock for one call of several, see [Ring.Tick].
 func (r *Ring) Begin(comm, seq uint32, request string, bytes int64) {
 	if r.off() {
 		return
 	}
-	r.Tick()
 	c := &r.calls[seq%calls]
+	if r.unread++; r.late != nil || r.unread >= clockEvery || r.count == 0 {
+		r.Tick()
+	} else {
+		r.late, r.from = c, r.count
+	}
 	c.Begun = 0 // nothing is here while the rest changes
 	c.Comm, c.Seq, c.Ended, c.Waits = comm, seq, 0, 0
 	c.TextLen = uint32(copy(c.Text[:], request))
 	c.Begun = r.now
-	r.Add(Event{Kind: RunBegin, Comm: comm, Seq: seq, Peer: -1, Edge: -1, Bytes: bytes})
+	r.Message(RunBegin, 0, comm, seq, 0, -1, -1, bytes)
 }
 
 // call is what is known of a call, nil if a later one has its place.
@@ -161,12 +190,15 @@ func (r *Ring) End(comm, seq, pass uint32, failed bool) {
 	}
 	if c := r.call(comm, seq); c != nil {
 		c.Ended = r.now
+		if c == r.late {
+			r.late = nil
+		}
 	}
 	k := RunEnd
 	if failed {
 		k = RunFail
 	}
-	r.Add(Event{Kind: k, Comm: comm, Seq: seq, Pass: pass, Peer: -1, Edge: -1})
+	r.Message(k, 0, comm, seq, pass, -1, -1, 0)
 }
 
 // Wait notes that a call has stood still for that long and what it waits for, of

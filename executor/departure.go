@@ -1,0 +1,138 @@
+package executor
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+)
+
+// departure is a rank that has closed its end, after some number of runs.
+type departure struct {
+	rank   levels.Rank // of the world
+	seq    uint32
+	silent bool // nothing that it sent is still on its way
+}
+
+// limit is where the runs of a communicator end, because a rank has left it and
+// another one has started a run without it: those from seq on fail. The ones
+// before, in which that rank took part, and transfers go on.
+type limit struct {
+	seq uint32
+	err error
+}
+
+// scope is a communicator, or its runs from seq on.
+type scope struct {
+	comm  uint32
+	seq   uint32
+	later bool // only those
+}
+
+// has tells whether a message belongs to the scope.
+func (s scope) has(m *message) bool {
+	return m.comm == s.comm && (!s.later || m.kind == dataKind && int32(m.seq-s.seq) >= 0)
+}
+
+// holds tells the same of what is put.
+func (s scope) holds(by putter) bool {
+	if by.run != nil {
+		return by.run.comm.id == s.comm && (!s.later || int32(by.run.seq-s.seq) >= 0)
+	}
+	return by.transfer != nil && by.transfer.comm.id == s.comm && !s.later
+}
+
+// departed notes that a rank has left.
+func (c *Comm) departed(d departure) {
+	c.gone = append(c.gone, d)
+	for _, r := range c.e.runs {
+		c.missing(r)
+	}
+	c.abandon(d)
+}
+
+// missing fails a run that a rank which has left will never take part in.
+func (c *Comm) missing(r *Run) {
+	for _, d := range c.gone {
+		if r.comm == c && int32(r.seq-d.seq) >= 0 {
+			err := fmt.Errorf("left before call %d: %w", r.seq, ErrClosed)
+			c.e.failing = append(c.e.failing, failure{comm: c, peer: d.rank, err: err, seq: d.seq, later: true})
+			return
+		}
+	}
+}
+
+// deserted fails a run that has stood still for some time and waits for a rank
+// which has left after it: all that this one sent is here. The ranks didn't call
+// the same.
+func (c *Comm) deserted(r *Run, now time.Time) {
+	if len(c.gone) == 0 || now.Sub(r.since) < grace {
+		return
+	}
+	told := false
+	r.stuck(func(s *submodules.Step, peer levels.Rank) {
+		for _, d := range c.gone {
+			if !told && d.rank == peer && d.silent && int32(r.seq-d.seq) < 0 {
+				told = true
+				c.blame(peer, fmt.Errorf("left after call %d and is waited for in it, %s: %w", r.seq, r.prog.Label(s), ErrClosed))
+			}
+		}
+	})
+}
+
+// late tells whether a run is beyond the limit.
+func (c *Comm) late(seq uint32) bool { return c.limit != nil && int32(seq-c.limit.seq) >= 0 }
+
+// stopped tells whether the run must not go on: nothing of it is executed, and
+// nothing written into its memory.
+func (r *Run) stopped() bool { return r.comm.broken != nil || r.comm.late(r.seq) }
+
+// restrict sets the limit, because of a rank of the world; runs beyond it stop.
+func (e *Endpoint) restrict(comm uint32, by levels.Rank, seq uint32, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := e.comm(comm)
+	at := c.number(by)
+	if c.broken != nil || at < 0 || c.late(seq) {
+		return // a rank that doesn't know the communicator yet will see for itself
+	}
+	c.limit = &limit{seq, &PeerError{Rank: at, Err: err}}
+	e.flight.Break(comm, int32(by), c.limit.err)
+	kept := c.early[:0]
+	for _, m := range c.early {
+		if c.late(m.seq) {
+			e.waste(m.from, m.kind, len(e.store.get(m.block)))
+			e.store.drop(m.block)
+			continue
+		}
+		kept = append(kept, m)
+	}
+	clear(c.early[len(kept):])
+	c.early = kept
+}
+
+// endLate ends the runs beyond the limit, one after the other, once those before it
+// have ended here: peers may read what these have exposed, and can't tell it from
+// what those have.
+func (c *Comm) endLate() {
+	e := c.e
+	var last *Run
+	for _, r := range e.runs {
+		if r.comm == c {
+			if !c.late(r.seq) {
+				return
+			}
+			last = r
+		}
+	}
+	if last == nil {
+		return
+	}
+	beyond := scope{comm: c.id, seq: c.limit.seq, later: true}
+	e.transport.leave(c.id)
+	e.puts.forget(beyond)
+	e.transport.forget(beyond, e)
+	last.finish(c.limit.err) // and so the next
+	e.transport.wake()
+}

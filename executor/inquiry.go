@@ -1,0 +1,57 @@
+package executor
+
+import (
+	"slices"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+)
+
+// inquiry asks a rank that is waited for, and has not come, whether it is through
+// with that call already, and it was another one. A probe over the link doesn't
+// reach a rank that is in no call: nobody there polls. So this takes the control
+// plane, or the engine's lock in the same process.
+type inquiry struct {
+	from, to          levels.Rank // of the world
+	comm, seq, digest uint32
+	request           string
+}
+
+// inquire asks the ranks that the run waits for and that have not come.
+func (r *Run) inquire() {
+	e, c := r.comm.e, r.comm
+	asked := newRankSet(c.Size())
+	r.stuck(func(_ *submodules.Step, peer levels.Rank) {
+		n := c.local[peer]
+		if r.came.has(n) || asked.has(n) {
+			return
+		}
+		asked.set(n)
+		e.asking = append(e.asking, inquiry{e.rank, peer, c.id, r.seq, r.digest, r.b.Request})
+	})
+}
+
+// answer compares a question with what this rank has called; one about a call that
+// it hasn't come to yet is kept for then, once. The lock must not be held.
+func (e *Endpoint) answer(q inquiry) {
+	e.mu.Lock()
+	c := e.comm(q.comm)
+	m := message{kind: probeKind, comm: q.comm, seq: q.seq, digest: q.digest}
+	var err error
+	switch p := &c.past[q.seq%64]; {
+	case c.broken != nil && c.broken != ErrClosed:
+	case c.over(q.seq) && c.number(q.from) >= 0:
+		if p.seq == q.seq && p.digest != q.digest {
+			err = &MismatchError{
+				Rank: c.me, Peer: c.number(q.from), Seq: q.seq,
+				Request: p.request, PeerWants: q.request,
+			}
+		}
+	case c.broken == nil && !slices.Contains(c.early, earlyMessage{m, q.from, -1}):
+		c.early = append(c.early, earlyMessage{m, q.from, -1})
+	}
+	e.mu.Unlock()
+	if err != nil {
+		e.world.fail(q.comm, e.rank, err)
+	}
+}
