@@ -20,7 +20,7 @@ type Endpoint struct {
 	world     *World
 	rank      levels.Rank
 	transport transport
-	flight    *flight.Ring  // what happened last; guarded by mu
+	flight    *flight.Ring // what happened last; guarded by mu
 
 	mu      sync.Mutex // guards all below, and the runs' state
 	peers   []peerState
@@ -296,10 +296,15 @@ func (p *puts) take(n int32) putter {
 	return by
 }
 
-// forget makes the puts of a broken communicator nobody's.
+// forget makes the puts of a broken communicator nobody's, and ends the transfers
+// among them: no list has those whose bytes are on their way.
 func (p *puts) forget(c *Comm) {
 	for i, by := range p.all {
-		if by.run != nil && by.run.comm == c || by.transfer != nil && by.transfer.comm == c {
+		switch {
+		case by.transfer != nil && by.transfer.comm == c:
+			c.endTransfer(by.transfer, c.broken)
+			p.all[i] = putter{}
+		case by.run != nil && by.run.comm == c:
 			p.all[i] = putter{}
 		}
 	}

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -23,30 +25,55 @@ import (
 // long asks for many more rounds.
 var long = os.Getenv("TIERFLOW_TEST_LONG") != ""
 
-// seeds runs rounds of a test that draws from a seed, in parallel: most of the time
+// seeds runs rounds of a test that draws from a seed, all at once: most of the time
 // they wait. TIERFLOW_TEST_SEED in the environment repeats the one that failed.
-func seeds(t *testing.T, rounds int, f func(t *testing.T, seed uint64)) {
+func seeds(t *testing.T, rounds int, f func(t testing.TB, seed uint64)) {
 	t.Helper()
+	many := 1
 	if long {
-		rounds *= 50
+		many = 50
 	}
-	var given []uint64
+	var again []uint64
 	if text := os.Getenv("TIERFLOW_TEST_SEED"); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
 			t.Fatalf("TIERFLOW_TEST_SEED: %v", err)
 		}
-		given = append(given, seed)
+		again, rounds = slices.Repeat([]uint64{seed}, rounds), 0
 	}
-	for range rounds - len(given)*rounds {
-		given = append(given, rand.Uint64())
+	for range many {
+		var all sync.WaitGroup
+		seeds := slices.Clone(again)
+		for range rounds {
+			seeds = append(seeds, rand.Uint64())
+		}
+		for _, seed := range seeds {
+			all.Go(func() { f(seeded{t, seed}, seed) })
+		}
+		all.Wait()
 	}
-	for _, seed := range given {
-		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			t.Parallel()
-			f(t, seed)
-		})
-	}
+}
+
+// seeded is one round of a test, on a goroutine of its own.
+type seeded struct {
+	*testing.T
+	seed uint64
+}
+
+func (s seeded) Errorf(format string, args ...any) {
+	s.Helper()
+	s.T.Errorf("TIERFLOW_TEST_SEED=%d: %s", s.seed, fmt.Sprintf(format, args...))
+}
+
+func (s seeded) Fatalf(format string, args ...any) {
+	s.Helper()
+	s.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+func (s seeded) Fatal(args ...any) {
+	s.Helper()
+	s.Fatalf("%s", fmt.Sprint(args...))
 }
 
 // stormCases are layouts and plans that between them use all kinds of messages.
@@ -138,9 +165,18 @@ func (s *storm) round(ctx context.Context, r, i int) error {
 	return nil
 }
 
-// check lets errors pass that are one of the documented ones, and checks that
-// nothing was written behind the ranks' backs.
-func (s *storm) check(t *testing.T, errs []error) (failed int) {
+// untouched checks that nothing was written behind the backs of ranks that failed.
+func (s *storm) untouched(t testing.TB, errs []error) {
+	t.Helper()
+	for r, err := range errs {
+		if i := slices.IndexFunc(s.bufs[r], func(v int32) bool { return v != spoiled }); err != nil && i >= 0 {
+			t.Errorf("rank %d: element %d was written after its call had returned", r, i)
+		}
+	}
+}
+
+// check is untouched, and lets only errors pass that are one of the documented ones.
+func (s *storm) check(t testing.TB, errs []error) (failed int) {
 	t.Helper()
 	for r, err := range errs {
 		if err == nil {
@@ -151,10 +187,8 @@ func (s *storm) check(t *testing.T, errs []error) (failed int) {
 		if !errors.As(err, &peer) && !errors.Is(err, executor.ErrProtocol) || errors.Is(err, errWrong) {
 			t.Errorf("rank %d: %v, want a PeerError or %v", r, err, executor.ErrProtocol)
 		}
-		if i := slices.IndexFunc(s.bufs[r], func(v int32) bool { return v != spoiled }); i >= 0 {
-			t.Errorf("rank %d: element %d was written after its call had returned", r, i)
-		}
 	}
+	s.untouched(t, errs)
 	return failed
 }
 
@@ -213,7 +247,7 @@ func TestFaultsDelay(t *testing.T) {
 
 // A message that is heard again is found out, or does no harm.
 func TestFaultsRepeat(t *testing.T) {
-	seeds(t, 12, func(t *testing.T, seed uint64) {
+	seeds(t, 12, func(t testing.TB, seed uint64) {
 		draw := rand.New(rand.NewPCG(seed, 1))
 		of := stormCases[draw.IntN(len(stormCases))]
 		h, p := parse(t, of.topo, of.plan)
@@ -223,8 +257,5 @@ func TestFaultsRepeat(t *testing.T) {
 		errs := s.rage(t, 6, nil)
 		d.Wait()
 		s.check(t, errs)
-		if d.Repeated() == 0 {
-			t.Log("nothing was repeated")
-		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"sync"
+	"unsafe"
 
 	"github.com/tierflow/tierflow/levels"
 )
@@ -24,32 +25,19 @@ type Faults struct {
 	After int
 }
 
-// Disturbance is what Disturb has started.
-type Disturbance struct {
-	sync.WaitGroup
-	mu       sync.Mutex
-	repeated int
-}
-
-// Repeated is how many messages were heard twice.
-func (d *Disturbance) Repeated() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.repeated
-}
-
 // Disturb puts a faulty link under every engine of a world. No run may have begun.
-func Disturb(w *World, f Faults) *Disturbance {
-	d := &Disturbance{}
+// What At was called for has ended when started has.
+func Disturb(w *World, f Faults) (started *sync.WaitGroup) {
+	started = &sync.WaitGroup{}
 	for r, e := range w.endpoints {
 		e.mu.Lock()
 		e.transport = &faulty{
-			transport: e.transport, rank: levels.Rank(r), size: len(w.endpoints), faults: f, started: d,
+			transport: e.transport, rank: levels.Rank(r), size: len(w.endpoints), faults: f, started: started,
 			draw: rand.New(rand.NewPCG(f.Seed, uint64(r))), held: make([][]heard, len(w.endpoints)),
 		}
 		e.mu.Unlock()
 	}
-	return d
+	return started
 }
 
 // faulty is a transport whose messages come late, or more than once. Like the one
@@ -59,13 +47,17 @@ type faulty struct {
 	rank    levels.Rank
 	size    int
 	faults  Faults
-	started *Disturbance
+	started *sync.WaitGroup
 	draw    *rand.Rand
 	held    [][]heard // by sender
 	waiting int       // of all
 	old     []heard   // some that were handed over
 	count   int       // handed over
 	dead    bool      // neither says nor hears anything more
+	// say, if not nil, may send a message in another way.
+	say func(to levels.Rank, m *message, payload []byte) bool
+	// touch, if not nil, is called before a peer's memory is read.
+	touch func(from levels.Rank)
 }
 
 // heard is a message with its payload.
@@ -118,19 +110,16 @@ func (f *faulty) hand(s sink, h heard) {
 		f.old[f.draw.IntN(maxOld)] = h
 	}
 	if f.count%f.faults.Repeat == 0 {
-		f.started.mu.Lock()
-		f.started.repeated++
-		f.started.mu.Unlock()
 		again := f.old[f.draw.IntN(len(f.old))]
 		s.deliver(again.from, &again.m, again.payload)
 	}
 }
 
 // arm sees to it that the engine doesn't sleep over what waits here.
-func (f *faulty) arm() bool { return f.waiting == 0 && f.transport.arm() }
+func (f *faulty) arm() bool { return f.dead || f.waiting == 0 && f.transport.arm() }
 
 func (f *faulty) post(to levels.Rank, m *message, payload []byte) {
-	if !f.dead {
+	if !f.dead && (f.say == nil || !f.say(to, m, payload)) {
 		f.transport.post(to, m, payload)
 	}
 }
@@ -141,6 +130,20 @@ func (f *faulty) put(to levels.Rank, m *message, src []byte, token int32) bool {
 
 func (f *faulty) flush(s sink) bool { return !f.dead && f.transport.flush(s) }
 
+func (f *faulty) holds(from levels.Rank, p unsafe.Pointer, n int64) bool {
+	if f.touch != nil {
+		f.touch(from)
+	}
+	return f.transport.holds(from, p, n)
+}
+
+func (f *faulty) read(from levels.Rank, address uint64, dst []byte) error {
+	if f.touch != nil {
+		f.touch(from)
+	}
+	return f.transport.read(from, address, dst)
+}
+
 // late is the engine as the transport below sees it.
 type late struct {
 	sink
@@ -150,4 +153,28 @@ type late struct {
 func (l late) deliver(from levels.Rank, m *message, payload []byte) {
 	l.f.held[from] = append(l.f.held[from], heard{from, *m, bytes.Clone(payload)})
 	l.f.waiting++
+}
+
+// Touched calls f before each look of a disturbed rank into a peer's memory.
+func Touched(w *World, rank levels.Rank, f func(from levels.Rank)) {
+	e := w.endpoints[rank]
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	under, _ := e.transport.(*faulty)
+	under.touch = f
+}
+
+// Advance lets all ranks have made that many calls on communicator 0, and sent each
+// other as many messages, before anything begins.
+func Advance(w *World, by uint32) {
+	for _, e := range w.endpoints {
+		e.mu.Lock()
+		e.comm(0).seq += by
+		e.tickets += by
+		for i := range e.peers {
+			e.peers[i].said += by
+			e.peers[i].heard += by
+		}
+		e.mu.Unlock()
+	}
 }

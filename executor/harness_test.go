@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is after how long a test that waits is a test that hangs.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // failer is what *testing.T and *rapid.T have in common.
 type failer interface {

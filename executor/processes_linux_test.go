@@ -3,11 +3,13 @@
 package executor
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -95,6 +97,32 @@ func (p *Processes) Kill(rank levels.Rank) {
 			_ = j.put(func() { j.onLost(rank, ErrKilled) })
 		}
 	}
+}
+
+// Shorten lets each rank of a disturbed world cut one payload short on its way
+// through shared memory, after so many. It returns how often that has happened.
+func (p *Processes) Shorten(after int) *atomic.Int64 {
+	var cut atomic.Int64
+	for _, e := range p.endpoints {
+		e.mu.Lock()
+		f, _ := e.transport.(*faulty)
+		t, _ := f.transport.(*process)
+		n := 0
+		f.say = func(to levels.Rank, m *message, payload []byte) bool {
+			l, ok := t.links[to].(*shmLink)
+			if !ok || len(payload) == 0 {
+				return false
+			}
+			if n++; n != after+1 {
+				return false
+			}
+			cut.Add(1)
+			l.queue.push(queued{*m, l.own.offset(m.addr), bytes.Clone(payload[:f.draw.IntN(len(payload))])})
+			return true
+		}
+		e.mu.Unlock()
+	}
+	return &cut
 }
 
 // paperJob is the control plane of one of several Processes: queues instead of a

@@ -21,7 +21,7 @@ type Transfer struct {
 	buf    []byte
 	n      int
 	ticket uint32 // a send's: how many went to the peer; a receive's: how many this rank posted
-	given  bool // a receive has its message, whose bytes are on their way
+	given  bool   // a receive has its message, whose bytes are on their way
 }
 
 // Len is the bytes received, after Wait.
