@@ -204,3 +204,24 @@ func TestHostilePeerRepeats(t *testing.T) {
 		})
 	}
 }
+
+// A large send whose bytes are on their way ends when its communicator breaks.
+func TestBreakDuringLargeSend(t *testing.T) {
+	w := NewWorld(2, Config{})
+	defer w.Close()
+	e := w.Endpoint(0)
+	c := e.Comm(0)
+	sent, err := c.Send(t.Context(), 1, 0, make([]byte, 1<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.mu.Lock()
+	e.puts.add(putter{transfer: take(&c.sends, 1, sent.ticket)}) // as when it was accepted
+	e.mu.Unlock()
+	w.Fail(1, ErrProtocol)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !sent.finished || !errors.Is(sent.err, ErrProtocol) || e.transfers != 0 {
+		t.Errorf("finished: %v, error %v, %d transfers left", sent.finished, sent.err, e.transfers)
+	}
+}

@@ -24,13 +24,13 @@ import (
 //	budget invented                 the bound in Endpoint.deliver          TestHostilePeerRepeats
 //	slots reused too early          the program's last awaits              TestSlotsAreReused
 //	sequence numbers wrap           differences in Comm.over, missing      TestSequenceWraps
-//	cancelled in the middle         mark before settle in World.failHere   TestNothingIsWrittenAfterReturn
+//	cancelled in the middle         mark before settle in World.failHere   TestNothingIsWrittenAfterReturn, by chance
 //	                                link.forget                            TestTCPLinkForget, TestShmLinkForget
-//	large send when it breaks       puts.forget                            TestFaultsCancel
+//	large send when it breaks       puts.forget                            TestBreakDuringLargeSend
 //	communicators in other orders   comm in Comm.find                      TestOppositeOrders
 //	message told twice              Run.expects, heard in Endpoint.deliver TestHostilePeerRepeats, TestFaultsRepeat
-//	payload cut short               message.check, parts.follow            TestTCPLinkProtocol, TestFaultsWire
-//	connection that just ends       tcpReader.ended                        TestFaultsWire
+//	payload cut short               message.check, parts.follow            TestTCPLinkProtocol, TestPartsFollow
+//	connection that just ends       tcpReader.ended                        TestTCPLinkEnds
 
 // sumsOn binds an allreduce of n numbers on a communicator.
 func sumsOn(t failer, w *executor.World, topo, plan string, comm uint32, n int) (runs []*executor.Run, bufs [][]int32) {
