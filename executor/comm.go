@@ -156,7 +156,10 @@ func (c *Comm) deliver(from levels.Rank, m *message, payload []byte) {
 	switch {
 	case r != nil && r.digest != m.digest, r == nil && c.differed(m):
 		c.mismatch(from, m.seq)
+		c.e.waste(from, m.kind, len(payload))
 	case r != nil && m.kind == probeKind, r == nil && c.over(m.seq):
+	case r != nil && int32(m.pass-r.pass) < 0:
+		c.blame(from, fmt.Errorf("%w: %v message for pass %d of call %d, which is in pass %d", ErrProtocol, m.kind, m.pass, m.seq, r.pass))
 	case r != nil && r.pass == m.pass:
 		r.deliver(from, m, payload, -1)
 	default:
@@ -257,6 +260,7 @@ func (c *Comm) catchUp(r *Run) {
 			kept = append(kept, m)
 		case m.digest != r.digest:
 			c.mismatch(m.from, m.seq)
+			kept = append(kept, m) // for dropEarly
 		case m.kind == probeKind:
 		case m.pass != r.pass:
 			kept = append(kept, m)

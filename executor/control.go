@@ -143,6 +143,9 @@ func (c *control) hear(from levels.Rank, kind uint8, payload []byte) {
 		if n.Mismatch != nil {
 			err = n.Mismatch
 		}
+		if n.By == c.me { // it has no other name for what only it has seen
+			n.By, err = from, fmt.Errorf("it has given up on rank %d: %w", c.me, err)
+		}
 		c.world.failHere(n.Comm, n.By, err)
 	case byeControl:
 		if slices.Contains(n.Told, c.me) {

@@ -3,10 +3,10 @@ package executor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/bits"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tierflow/tierflow/dag"
@@ -20,8 +20,7 @@ type Endpoint struct {
 	world     *World
 	rank      levels.Rank
 	transport transport
-	tickets   atomic.Uint32 // of transfers
-	flight    *flight.Ring  // what happened last; guarded by mu
+	flight    *flight.Ring // what happened last; guarded by mu
 
 	mu      sync.Mutex // guards all below, and the runs' state
 	peers   []peerState
@@ -41,6 +40,7 @@ type Endpoint struct {
 	driver     driver    // while driving
 	waiters    []*ending // waited for while another goroutine drives
 	transfers  int       // point-to-point on its way
+	tickets    uint32    // receives posted
 	background sync.WaitGroup
 	suspects   []suspect
 	inBack     bool // a background driver exists
@@ -49,8 +49,10 @@ type Endpoint struct {
 
 // peerState is the flow control with one other rank.
 type peerState struct {
-	budget int64 // eager bytes we may still send
-	owed   int64 // eager bytes consumed and not yet given back
+	budget int64  // eager bytes we may still send
+	owed   int64  // eager bytes consumed and not yet given back
+	said   uint32 // point-to-point messages sent
+	heard  uint32 // and received
 }
 
 // driver is for whom somebody drives; no ending in the background. The context is
@@ -201,9 +203,31 @@ func (e *Endpoint) waste(from levels.Rank, k kind, payload int) {
 // deliver takes one message from the link.
 func (e *Endpoint) deliver(from levels.Rank, m *message, payload []byte) {
 	e.note(flight.Received, from, m)
-	e.peers[from].budget += int64(m.refund)
-	if m.kind != returnKind {
-		e.comm(m.comm).deliver(from, m, payload)
+	p := &e.peers[from]
+	if p.budget += int64(m.refund); p.budget > e.world.config.EagerBudget {
+		p.budget = e.world.config.EagerBudget
+		e.accuse(nil, from, fmt.Errorf("%w: %v message gives back %d bytes that were not sent", ErrProtocol, m.kind, m.refund))
+	}
+	switch m.kind {
+	case returnKind:
+		return
+	case taggedKind, offerKind:
+		// Nothing else tells a message from one that came before.
+		if m.ticket != p.heard+1 {
+			e.comm(m.comm).blame(from, fmt.Errorf("%w: %v message %d came after %d", ErrProtocol, m.kind, m.ticket, p.heard))
+			return
+		}
+		p.heard++
+	}
+	e.comm(m.comm).deliver(from, m, payload)
+}
+
+// accuse breaks the communicators that a rank is in, or only one.
+func (e *Endpoint) accuse(only *Comm, rank levels.Rank, err error) {
+	for _, c := range e.comms {
+		if (only == nil || only == c) && c.broken == nil && c.includes(rank) {
+			c.blame(rank, err)
+		}
 	}
 }
 
@@ -275,10 +299,14 @@ func (p *puts) take(n int32) putter {
 	return by
 }
 
-// forget makes the puts of what has failed nobody's.
+// forget makes the puts of what has failed nobody's, and ends the transfers among
+// them: no list has those whose bytes are on their way.
 func (p *puts) forget(s scope) {
 	for i, by := range p.all {
 		if s.holds(by) {
+			if t := by.transfer; t != nil {
+				t.comm.endTransfer(t, t.comm.broken)
+			}
 			p.all[i] = putter{}
 		}
 	}

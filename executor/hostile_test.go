@@ -161,6 +161,10 @@ func TestHostilePeerRepeats(t *testing.T) {
 		"credit twice":        {large, 65536, 0, []kind{dataKind, creditKind, creditKind}},
 		"eager twice":         {small, 4096, 20, []kind{eagerKind, eagerKind}},
 		"data without credit": {small, 4096, 20, []kind{dataKind}},
+		"want twice":          {small, 4096, 20, []kind{wantKind, wantKind}},
+		"budget not sent":     {small, 4096, 0, []kind{returnKind}},
+		"message twice":       {small, 4096, 0, []kind{taggedKind, taggedKind}},
+		"an earlier pass":     {small, 4096, 20, []kind{wantKind}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := NewWorld(2, Config{})
@@ -175,8 +179,17 @@ func TestHostilePeerRepeats(t *testing.T) {
 				if k == creditKind {
 					m.addr = pointer(make([]byte, test.size))
 				}
+				switch k {
+				case returnKind:
+					m.refund = 1
+				case taggedKind:
+					m.ticket = 1
+				}
+				if name == "an earlier pass" {
+					run.pass = 1
+				}
 				var payload []byte
-				if k == eagerKind {
+				if k == eagerKind || k == taggedKind {
 					payload = make([]byte, test.size)
 				}
 				e.deliver(1, &m, payload)
@@ -189,5 +202,26 @@ func TestHostilePeerRepeats(t *testing.T) {
 				t.Errorf("the run's error is %v", run.err)
 			}
 		})
+	}
+}
+
+// A large send whose bytes are on their way ends when its communicator breaks.
+func TestBreakDuringLargeSend(t *testing.T) {
+	w := NewWorld(2, Config{})
+	defer w.Close()
+	e := w.Endpoint(0)
+	c := e.Comm(0)
+	sent, err := c.Send(t.Context(), 1, 0, make([]byte, 1<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.mu.Lock()
+	e.puts.add(putter{transfer: take(&c.sends, 1, sent.ticket)}) // as when it was accepted
+	e.mu.Unlock()
+	w.Fail(1, ErrProtocol)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !sent.finished || !errors.Is(sent.err, ErrProtocol) || e.transfers != 0 {
+		t.Errorf("finished: %v, error %v, %d transfers left", sent.finished, sent.err, e.transfers)
 	}
 }

@@ -56,7 +56,7 @@ type message struct {
 	offset int64          // of a part of a large payload, in transports that cut it
 	remote uint64         // addr as an address of the sender's process, if it is out of reach here
 	age    uint64         // of the sender's memory, see exposure
-	ticket uint32         // point-to-point: which of the transfers of the one who hears this
+	ticket uint32         // point-to-point: which of the transfers of the one who hears this; in tagged and offer: of the one who says it
 }
 
 // transport carries messages between the engine of one rank and those of the

@@ -70,7 +70,13 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 		p.close()
 		e.mu.Unlock()
 	})
-	p.dead = func(peer levels.Rank, err error) { e.suspect(nil, peer, err) }
+	p.dead = func(peer levels.Rank, err error) {
+		if errors.Is(err, ErrProtocol) {
+			e.accuse(nil, peer, err) // the control plane knows no better
+			return
+		}
+		e.suspect(nil, peer, err)
+	}
 	p.dial = func(peer levels.Rank) {
 		dials.Go(func() { p.attach(connect(dialling, job, peer)) })
 	}

@@ -26,6 +26,7 @@ type shmLink struct {
 	parts    uint64         // of our stream, sent
 	partsEnd *atomic.Uint64 // consumed, in the peer's memory
 	taken    uint64         // parts of the peer's stream consumed here
+	cut      parts          // of the large payload being read
 	bulk     fifo[outgoing] // large payloads on their way, in order
 
 	ringReserved   bool // our lane's memory is there
@@ -231,6 +232,9 @@ func (l *shmLink) takePart(s sink, m *message, word uint64) error {
 		return fmt.Errorf("%w: a part of a message of kind %d", ErrProtocol, uint8(m.kind))
 	}
 	if err := m.check(n, l.small); err != nil {
+		return err
+	}
+	if err := l.cut.follow(m, n, partBytes); err != nil {
 		return err
 	}
 	giveBack(s, l.peer, m)

@@ -54,10 +54,9 @@ func (e *Endpoint) judge(now time.Time) {
 	for len(e.suspects) > 0 && now.Sub(e.suspects[0].since) >= grace {
 		s := e.suspects[0]
 		e.suspects = e.suspects[1:]
-		for _, c := range e.comms {
-			if (s.comm == nil || s.comm == c) && c.broken == nil && c.includes(s.rank) {
-				c.blame(s.rank, s.err)
-			}
+		e.accuse(s.comm, s.rank, s.err)
+		if s.comm == nil { // its link is told of once
+			e.lost = append(e.lost, failure{peer: s.rank, err: s.err})
 		}
 	}
 }

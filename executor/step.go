@@ -177,6 +177,8 @@ func (r *Run) expects(id dag.ID, k kind) bool {
 		return f&credited == 0
 	case eagerKind, notifyKind:
 		return f&arrived == 0
+	case wantKind:
+		return f&(arrived|wanted) == 0
 	}
 	return true
 }

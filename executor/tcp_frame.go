@@ -81,3 +81,25 @@ func (m *message) check(n, small int64) error {
 	}
 	return nil
 }
+
+// parts is how far a large payload has come that a link cuts. Its parts come one
+// after the other, none of them shorter than it could be; one that a failed
+// communicator let go of is followed by the beginning of another.
+type parts struct {
+	of   message // without what differs between them
+	next int64   // where the next one begins; 0: there is none
+}
+
+// follow takes a part of n bytes in, of most bytes at most, or refuses it.
+func (p *parts) follow(m *message, n, most int64) error {
+	of := *m
+	of.offset, of.refund = 0, 0
+	if n != min(most, m.size-m.offset) || m.offset > 0 && (m.offset != p.next || of != p.of) {
+		return fmt.Errorf("%w: %v message with %d bytes at %d of %d where %d follow", ErrProtocol, m.kind, n, m.offset, m.size, p.next)
+	}
+	p.of, p.next = of, m.offset+n
+	if p.next == m.size {
+		p.next = 0
+	}
+	return nil
+}

@@ -4,6 +4,7 @@ package executor
 
 import (
 	"fmt"
+	"io"
 	"syscall"
 	"unsafe"
 
@@ -46,6 +47,7 @@ type tcpReader struct {
 	dst  []byte  // where they go; nil to drop them
 	eof  bool    // the peer has ended its side
 	shut bool    // this rank has
+	cut  parts   // of the large payload being read
 
 	events uint32 // what epoll watches
 }
@@ -229,7 +231,7 @@ func (l *tcpLink) read(r *tcpReader, s sink) (some bool, err error) {
 			return some, fmt.Errorf("read: %w", err)
 		case n == 0:
 			r.eof = true
-			return some, nil
+			return some, r.ended()
 		}
 		some = true
 		if direct {
@@ -246,6 +248,18 @@ func (l *tcpLink) read(r *tcpReader, s sink) (some bool, err error) {
 		}
 	}
 	return some, nil
+}
+
+// ended is why the link is of no use after the peer has ended its side. A peer that
+// leaves has said so before, which the engine knows.
+func (r *tcpReader) ended() error {
+	switch {
+	case r.rest > 0 || r.to > r.from:
+		return fmt.Errorf("read: %w in the middle of a frame", io.ErrUnexpectedEOF)
+	case r.shut:
+		return nil
+	}
+	return fmt.Errorf("read: the connection ended: %w", io.EOF)
 }
 
 func (r *tcpReader) took(n int) {
@@ -299,6 +313,9 @@ func (l *tcpLink) parse(r *tcpReader, s sink) error {
 			}
 			s.deliver(l.peer, m, payload)
 			continue
+		}
+		if err := r.cut.follow(m, int64(n), maxFrame); err != nil {
+			return err
 		}
 		r.from += frameHeader
 		r.rest, r.dst = n, s.place(l.peer, m)

@@ -5,6 +5,7 @@ package executor
 import (
 	"bytes"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"testing"
 
@@ -312,4 +313,69 @@ func FuzzTCPLink(f *testing.F) {
 			l.poll(&reader{places: map[int32][]byte{}})
 		}
 	})
+}
+
+// The end of a connection is the link's end: a peer that leaves has said so before.
+// After this side has ended too it means nothing.
+func TestTCPLinkEnds(t *testing.T) {
+	frame := putFrame(nil, &message{kind: eagerKind, size: 3}, 3)
+	for _, test := range []struct {
+		wire []byte
+		shut bool
+		want error
+	}{
+		{append(frame, "abc"...), false, io.EOF},
+		{append(frame, "ab"...), false, io.ErrUnexpectedEOF},
+		{append(frame, "abc"...), true, nil},
+		{putFrame(nil, &message{kind: dataKind, size: 100_000}, 100_000), false, io.ErrUnexpectedEOF},
+	} {
+		mine, theirs := openSockets(t, 0)
+		l := newTCPLink(0, 4096)
+		l.attach(theirs)
+		l.fds[0].shut = test.shut
+		if _, err := unix.Write(mine, test.wire); err != nil {
+			t.Fatal(err)
+		}
+		unix.Close(mine)
+		for !l.fds[0].eof {
+			l.poll(&quiet{dst: make([]byte, 100_000)})
+		}
+		if !errors.Is(l.dead, test.want) {
+			t.Errorf("%d bytes, then the end: %v, want %v", len(test.wire), l.dead, test.want)
+		}
+		unix.Close(theirs)
+	}
+}
+
+// Parts of large payloads that don't follow each other, or are shorter than they
+// could be, are no rank's.
+func TestPartsFollow(t *testing.T) {
+	const most = 10
+	part := func(edge int32, offset int64) message {
+		return message{kind: dataKind, edge: edge, size: 25, offset: offset}
+	}
+	for name, test := range map[string]struct {
+		parts []message
+		n     []int64
+		ok    bool
+	}{
+		"in order":         {[]message{part(1, 0), part(1, 10), part(1, 20), part(2, 0)}, []int64{10, 10, 5, 10}, true},
+		"let go of":        {[]message{part(1, 0), part(2, 0)}, []int64{10, 10}, true},
+		"one is missing":   {[]message{part(1, 0), part(1, 20)}, []int64{10, 5}, false},
+		"one is short":     {[]message{part(1, 0)}, []int64{9}, false},
+		"the last again":   {[]message{part(1, 0), part(1, 10), part(1, 20), part(1, 20)}, []int64{10, 10, 5, 5}, false},
+		"another's middle": {[]message{part(1, 0), part(2, 10)}, []int64{10, 10}, false},
+	} {
+		var p parts
+		var err error
+		for i := range test.parts {
+			if err != nil {
+				t.Errorf("%s: part %d: %v", name, i-1, err)
+			}
+			err = p.follow(&test.parts[i], test.n[i], most)
+		}
+		if (err == nil) != test.ok || err != nil && !errors.Is(err, ErrProtocol) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

@@ -20,8 +20,8 @@ type Transfer struct {
 	tag    int32
 	buf    []byte
 	n      int
-	ticket uint32
-	given  bool // a receive has its message, whose bytes are on their way
+	ticket uint32 // a send's: how many went to the peer; a receive's: how many this rank posted
+	given  bool   // a receive has its message, whose bytes are on their way
 }
 
 // Len is the bytes received, after Wait.
@@ -41,9 +41,12 @@ func (c *Comm) Send(ctx context.Context, to levels.Rank, tag int32, buf []byte) 
 		return nil, fmt.Errorf("send to rank %d: %w", to, err)
 	}
 	n := int64(len(buf))
-	if p := &e.peers[t.peer]; n <= e.world.config.EagerMax && p.budget >= n+eagerOverhead {
+	p := &e.peers[t.peer]
+	p.said++
+	t.ticket = p.said
+	if n <= e.world.config.EagerMax && p.budget >= n+eagerOverhead {
 		p.budget -= n + eagerOverhead
-		e.out = message{kind: taggedKind, comm: c.id, edge: tag, size: n}
+		e.out = message{kind: taggedKind, comm: c.id, edge: tag, size: n, ticket: t.ticket}
 		e.post(t.peer, buf)
 		t.close(nil)
 	} else {
@@ -74,6 +77,8 @@ func (c *Comm) Recv(ctx context.Context, from levels.Rank, tag int32, buf []byte
 		e.mu.Unlock()
 		return nil, fmt.Errorf("receive from rank %d: %w", from, err)
 	}
+	e.tickets++
+	t.ticket = e.tickets
 	c.recvs = append(c.recvs, t)
 	e.transfers++
 	if i >= 0 {
@@ -96,9 +101,7 @@ func (c *Comm) transfer(ctx context.Context, what string, peer levels.Rank, tag 
 	if err := c.admit(ctx); err != nil {
 		return nil, fmt.Errorf("%s rank %d: %w", what, peer, err)
 	}
-	t := &Transfer{ending: newEnding(c), peer: c.ranks[peer], tag: tag, buf: buf}
-	t.ticket = c.e.tickets.Add(1)
-	return t, nil
+	return &Transfer{ending: newEnding(c), peer: c.ranks[peer], tag: tag, buf: buf}, nil
 }
 
 // Watch lets the transfer go on without a goroutine in Wait.

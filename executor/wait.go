@@ -236,6 +236,8 @@ func (e *Endpoint) drive(n *ending) {
 			e.mu.Lock()
 		case e.transport.arm():
 			e.sleep() // and again, without a spin, if it was for nothing
+		default: // something has come meanwhile
+			e.pause()
 		}
 	}
 }

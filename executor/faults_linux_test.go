@@ -1,0 +1,206 @@
+//go:build linux
+
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules/check/casegen"
+)
+
+// openProcesses is closed by closeProcesses.
+func openProcesses(t failer, h *levels.Topology, c executor.Config, tamper executor.Tamper) *executor.Processes {
+	t.Helper()
+	p, err := executor.NewProcesses(h, c, tamper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func closeProcesses(t failer, p *executor.Processes) {
+	t.Helper()
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Late messages change no result on shared memory and TCP either.
+func TestFaultsDelayProcesses(t *testing.T) {
+	few(t, 40, func(t *rapid.T) {
+		c := draw(t, casegen.Options{})
+		p := openProcesses(t, c.Topology, drawConfig(t), nil)
+		defer closeProcesses(t, p)
+		disturbedCase(t, c, p.World)
+	})
+}
+
+// drawStorm draws a case, a configuration and how many rounds it rages for.
+func drawStorm(t failer, draw *rand.Rand, tcp bool, tamper executor.Tamper) (*storm, *executor.Processes) {
+	t.Helper()
+	of := stormCases[draw.IntN(len(stormCases))]
+	if tcp {
+		of = stormCases[draw.IntN(4)]
+	}
+	h, plan := parse(t, of.topo, of.plan)
+	p := openProcesses(t, h, executor.Config{EagerBudget: []int64{0, 300}[draw.IntN(2)], NoPeerReads: draw.IntN(2) == 0}, tamper)
+	return newStorm(t, p.World, h, plan, of.n), p
+}
+
+// fresh checks that a world made after a failed one works.
+func fresh(t testing.TB, draw *rand.Rand) {
+	t.Helper()
+	s, p := drawStorm(t, draw, false, nil)
+	defer closeProcesses(t, p)
+	for r, err := range s.rage(t, 2, nil) {
+		if err != nil {
+			t.Errorf("a fresh world, rank %d: %v", r, err)
+		}
+	}
+}
+
+// names tells whether an error is a PeerError of one of some ranks.
+func names(err error, some ...levels.Rank) bool {
+	var peer *executor.PeerError
+	if !errors.As(err, &peer) {
+		return false
+	}
+	for _, r := range some {
+		if peer.Rank == r {
+			return true
+		}
+	}
+	return false
+}
+
+// A message that is heard again over shared memory or TCP is found out, or does no
+// harm; so is one of shared memory that is shorter than it says.
+func TestFaultsRepeatProcesses(t *testing.T) {
+	seeds(t, 16, func(t testing.TB, seed uint64) {
+		draw := rand.New(rand.NewPCG(seed, 1))
+		s, p := drawStorm(t, draw, false, nil)
+		short := draw.IntN(2) == 0
+		f := executor.Faults{Seed: seed, Hold: draw.IntN(2) == 0, Repeat: 1 + draw.IntN(100)}
+		if short {
+			f.Repeat = 0
+		}
+		d := executor.Disturb(p.World, f)
+		var cut *atomic.Int64
+		if short {
+			cut = p.Shorten(draw.IntN(20))
+		}
+		failed := s.check(t, s.rage(t, 8, nil))
+		d.Wait()
+		closeProcesses(t, p)
+		if short && cut.Load() > 0 && failed == 0 {
+			t.Errorf("%d messages were cut short and nobody noticed", cut.Load())
+		}
+		fresh(t, draw)
+	})
+}
+
+// When a rank gives up at any message, the others hear who it was; all buffers are
+// their callers' again.
+func TestFaultsCancel(t *testing.T) {
+	seeds(t, 8, func(t testing.TB, seed uint64) {
+		draw := rand.New(rand.NewPCG(seed, 1))
+		s, p := drawStorm(t, draw, false, nil)
+		canceller := draw.IntN(p.Size())
+		gaveUp, giveUp := context.WithCancelCause(t.Context())
+		defer giveUp(nil)
+		d := executor.Disturb(p.World, executor.Faults{
+			Seed: seed, Hold: true, After: 1 + draw.IntN(60),
+			At: func(r levels.Rank) {
+				if int(r) == canceller {
+					giveUp(errEnough)
+				}
+			},
+		})
+		errs := s.rage(t, 10, under(canceller, gaveUp))
+		d.Wait()
+		for r, err := range errs {
+			if err != nil && (r == canceller) != errors.Is(err, errEnough) || r != canceller && err != nil && !names(err, levels.Rank(canceller)) {
+				t.Errorf("rank %d: %v, want the cause on rank %d and a PeerError of it elsewhere", r, err, canceller)
+			}
+		}
+		s.untouched(t, errs)
+		closeProcesses(t, p)
+		fresh(t, draw)
+	})
+}
+
+// under gives one rank a context that ends with another.
+func under(rank int, other context.Context) func(context.Context, int) context.Context {
+	return func(ctx context.Context, r int) context.Context {
+		if r != rank {
+			return ctx
+		}
+		ctx, cancel := context.WithCancelCause(ctx)
+		context.AfterFunc(other, func() { cancel(context.Cause(other)) })
+		return ctx
+	}
+}
+
+// When a rank dies at any message, the others hear who it was, and nothing is written
+// to their buffers any more.
+func TestFaultsKill(t *testing.T) {
+	seeds(t, 10, func(t testing.TB, seed uint64) {
+		draw := rand.New(rand.NewPCG(seed, 1))
+		s, p := drawStorm(t, draw, false, nil)
+		victim := draw.IntN(p.Size())
+		died, die := context.WithCancelCause(t.Context())
+		defer die(nil)
+		d := executor.Disturb(p.World, executor.Faults{
+			Seed: seed, Hold: true, After: 1 + draw.IntN(60),
+			At: func(r levels.Rank) {
+				if int(r) == victim {
+					p.Kill(r)
+					die(executor.ErrKilled)
+				}
+			},
+		})
+		errs := s.rage(t, 10, under(victim, died))
+		d.Wait()
+		for r, err := range errs {
+			if err != nil && r != victim && !names(err, levels.Rank(victim)) {
+				t.Errorf("rank %d: %v, want a PeerError of rank %d", r, err, victim)
+			}
+		}
+		if errs[victim] != nil && !errors.Is(errs[victim], executor.ErrKilled) {
+			t.Errorf("the victim: %v", errs[victim])
+		}
+		s.untouched(t, errs)
+		closeProcesses(t, p)
+		fresh(t, draw)
+	})
+}
+
+// Whatever happens to a frame, each rank gets right results or an error that names a
+// rank.
+func TestFaultsWire(t *testing.T) {
+	for fault := range executor.WireFaults {
+		t.Run(fmt.Sprint(fault), func(t *testing.T) {
+			t.Parallel()
+			seeds(t, 6, func(t testing.TB, seed uint64) {
+				draw := rand.New(rand.NewPCG(seed, 1))
+				wire := &executor.Wire{Seed: seed, Fault: fault, Within: 1 + draw.IntN(60)}
+				s, p := drawStorm(t, draw, true, wire.Tamper)
+				failed := s.check(t, s.rage(t, 8, nil))
+				closeProcesses(t, p)
+				if fault != executor.RepeatFrame && wire.Hit.Load() > 0 && failed == 0 {
+					t.Errorf("%d connections were hit and nobody noticed", wire.Hit.Load())
+				}
+				fresh(t, draw)
+			})
+		})
+	}
+}

@@ -1,0 +1,285 @@
+//go:build linux
+
+package executor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Processes are ranks that have the transports of processes, shared memory and TCP,
+// although they are goroutines of this one. World shows all their engines to what
+// wants to see them at once; each is in a world of its own.
+type Processes struct {
+	*World
+	worlds []*World
+	jobs   []*paperJob
+	wires  sync.WaitGroup // goroutines of what tampers with connections
+}
+
+// Tamper is what happens on the way from one rank to another: it moves bytes from
+// one connection to the other until either ends.
+type Tamper func(from, to levels.Rank, in, out *net.TCPConn)
+
+// NewProcesses makes one for each rank of a topology. Its connections go through
+// tamper, unless it is nil.
+func NewProcesses(topology *levels.Topology, config Config, tamper Tamper) (*Processes, error) {
+	n := topology.Size()
+	p := &Processes{World: &World{config: config.withDefaults(), endpoints: make([]*Endpoint, n)}}
+	p.worlds, p.jobs = make([]*World, n), make([]*paperJob, n)
+	for r := range p.jobs {
+		p.jobs[r] = &paperJob{
+			all: p, rank: levels.Rank(r), tamper: tamper, open: make(chan struct{}),
+			queue: make(chan func(), 4096), end: make(chan struct{}),
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), joinTime)
+	defer cancel()
+	var g errgroup.Group
+	for r, j := range p.jobs {
+		g.Go(func() (err error) {
+			if p.worlds[r], err = NewProcess(ctx, j, levels.Rank(r), topology, config); err == nil {
+				p.endpoints[r] = p.worlds[r].endpoints[r]
+			}
+			return err
+		})
+	}
+	return p, g.Wait()
+}
+
+// Close leaves as programs do.
+func (p *Processes) Close() error {
+	var g errgroup.Group
+	for r, w := range p.worlds {
+		g.Go(func() error { return errors.Join(p.endpoints[r].Close(), w.Close()) })
+	}
+	err := g.Wait()
+	p.wires.Wait()
+	return err
+}
+
+// ErrKilled is how the control plane explains a rank that was killed.
+var ErrKilled = errors.New("killed")
+
+// Kill is the death of a rank of a disturbed world as the others see it: it says
+// nothing more, its connections end, and the control plane tells them. Its own calls
+// wait until their context ends.
+func (p *Processes) Kill(rank levels.Rank) {
+	e := p.endpoints[rank]
+	e.mu.Lock()
+	f, _ := e.transport.(*faulty)
+	t, _ := f.transport.(*process)
+	f.dead = true
+	p.jobs[rank].left.Do(func() { close(p.jobs[rank].end) })
+	for _, l := range t.near {
+		l.dead = ErrKilled
+	}
+	for _, l := range t.far {
+		l.fail(ErrKilled)
+		for _, r := range l.fds {
+			r.shut = true
+			_ = unix.Shutdown(r.fd, unix.SHUT_RDWR)
+		}
+	}
+	e.mu.Unlock()
+	for _, j := range p.jobs {
+		if j.rank != rank {
+			_ = j.put(func() { j.onLost(rank, ErrKilled) })
+		}
+	}
+}
+
+// Shorten lets each rank of a disturbed world cut one payload of a collective short
+// on its way through shared memory, after so many. It returns how often that has
+// happened. A point-to-point message may have any length: if what is left fits in its
+// line it says no other.
+func (p *Processes) Shorten(after int) *atomic.Int64 {
+	var cut atomic.Int64
+	for _, e := range p.endpoints {
+		e.mu.Lock()
+		f, _ := e.transport.(*faulty)
+		t, _ := f.transport.(*process)
+		n := 0
+		f.say = func(to levels.Rank, m *message, payload []byte) bool {
+			l, ok := t.links[to].(*shmLink)
+			if !ok || len(payload) == 0 || m.kind == taggedKind {
+				return false
+			}
+			if n++; n != after+1 {
+				return false
+			}
+			cut.Add(1)
+			l.queue.push(queued{*m, l.own.offset(m.addr), bytes.Clone(payload[:f.draw.IntN(len(payload))])})
+			return true
+		}
+		e.mu.Unlock()
+	}
+	return &cut
+}
+
+// paperJob is the control plane of one of several Processes: queues instead of a
+// tree.
+type paperJob struct {
+	all       *Processes
+	rank      levels.Rank
+	tamper    Tamper
+	accept    func(levels.Rank, uint8, net.Conn)
+	onControl func(levels.Rank, uint8, []byte)
+	onLost    func(levels.Rank, error)
+	open      chan struct{} // closed when accept is set
+	queue     chan func()
+	end       chan struct{} // closed when the rank has left or died
+	left      sync.Once
+	running   sync.WaitGroup
+}
+
+var _ Job = (*paperJob)(nil)
+
+// Dial connects over TCP, through tamper if there is one.
+func (j *paperJob) Dial(ctx context.Context, peer levels.Rank, purpose uint8) (net.Conn, error) {
+	near, far, err := tcpPair()
+	if err != nil {
+		return nil, err
+	}
+	if j.tamper != nil {
+		out, in := far, (*net.TCPConn)(nil)
+		if in, far, err = tcpPair(); err != nil {
+			return nil, err
+		}
+		var both sync.WaitGroup
+		both.Go(func() { j.tamper(j.rank, peer, out, in) })
+		both.Go(func() { j.tamper(peer, j.rank, in, out) })
+		j.all.wires.Go(func() {
+			both.Wait()
+			in.Close()
+			out.Close()
+		})
+	}
+	return near, j.hand(ctx, peer, purpose, far)
+}
+
+// DialUnix connects over a pair of sockets.
+func (j *paperJob) DialUnix(ctx context.Context, peer levels.Rank, purpose uint8) (*net.UnixConn, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	var ends [2]*net.UnixConn
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "pair")
+		c, err := net.FileConn(f)
+		f.Close()
+		if err != nil {
+			return nil, err
+		}
+		ends[i], _ = c.(*net.UnixConn)
+	}
+	return ends[0], j.hand(ctx, peer, purpose, ends[1])
+}
+
+// hand gives the peer its end of a connection.
+func (j *paperJob) hand(ctx context.Context, peer levels.Rank, purpose uint8, c net.Conn) error {
+	other := j.all.jobs[peer]
+	select {
+	case <-other.open:
+		other.accept(j.rank, purpose, c)
+		return nil
+	case <-ctx.Done():
+		c.Close()
+		return context.Cause(ctx)
+	}
+}
+
+func tcpPair() (a, b *net.TCPConn, err error) {
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer l.Close()
+	addr, _ := l.Addr().(*net.TCPAddr)
+	if a, err = net.DialTCP("tcp", nil, addr); err != nil {
+		return nil, nil, err
+	}
+	if b, err = l.AcceptTCP(); err != nil {
+		a.Close()
+	}
+	return a, b, err
+}
+
+func (j *paperJob) Accept(f func(levels.Rank, uint8, net.Conn)) {
+	j.accept = f
+	close(j.open)
+}
+
+func (j *paperJob) OnControl(f func(levels.Rank, uint8, []byte)) { j.onControl = f }
+
+// OnLost is the last handler to be set: what was queued is handled from then on.
+func (j *paperJob) OnLost(f func(levels.Rank, error)) {
+	j.onLost = f
+	j.running.Go(func() {
+		for {
+			select {
+			case f := <-j.queue:
+				f()
+			case <-j.end:
+				return
+			}
+		}
+	})
+}
+
+// put queues what is to be heard. A rank that has left hears nothing.
+func (j *paperJob) put(f func()) error {
+	select {
+	case <-j.end:
+		return nil
+	default:
+	}
+	select {
+	case j.queue <- f:
+		return nil
+	default:
+		return errors.New("the queue is full")
+	}
+}
+
+func (j *paperJob) Broadcast(kind uint8, payload []byte) error {
+	for _, other := range j.all.jobs {
+		if other != j {
+			if err := j.Send(other.rank, kind, payload); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (j *paperJob) Send(to levels.Rank, kind uint8, payload []byte) error {
+	select {
+	case <-j.end:
+		return nil // the dead say nothing
+	default:
+	}
+	other := j.all.jobs[to]
+	return other.put(func() { other.onControl(j.rank, kind, payload) })
+}
+
+func (j *paperJob) Exchange(context.Context, []byte) ([][]byte, error) {
+	return nil, errors.ErrUnsupported
+}
+
+func (j *paperJob) Close(context.Context) error {
+	j.left.Do(func() { close(j.end) })
+	j.running.Wait()
+	return nil
+}

@@ -1,0 +1,61 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// A rank reads the memory of one that has left the call and uses it for something
+// else: it must not take what it has read for a result.
+func TestTornCopy(t *testing.T) {
+	const n = 100_000
+	for _, where := range []string{"shared memory", "the process"} {
+		t.Run(where, func(t *testing.T) {
+			h, plan := parse(t, "1x2", "shape=han,fs=all,w=1,s=solo")
+			p := openProcesses(t, h, executor.Config{}, nil)
+			defer executor.Disturb(p.World, executor.Faults{}).Wait()
+			bufs := [][]byte{message(4*n, 1), make([]byte, 4*n)}
+			if where == "shared memory" {
+				shared, free, err := p.Endpoint(0).Alloc(4 * n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer free()
+				copy(shared, bufs[0])
+				bufs[0] = shared
+			}
+			runs := job{p.World, h, tasks.Request{Coll: tasks.Bcast, Count: n, Type: tasks.Int32}, plan}.bind(t, nil, bufs)
+			owner, giveUp := context.WithCancelCause(t.Context())
+			left := make(chan bool)
+			var once sync.Once
+			executor.Touched(p.World, 1, func(levels.Rank) {
+				once.Do(func() {
+					giveUp(errEnough)
+					<-left
+				})
+			})
+			errs := ranks(t, p.World, func(ctx context.Context, r int) error {
+				if r == 1 {
+					return runs[1].Do(ctx)
+				}
+				defer close(left)
+				err := runs[0].Do(owner)
+				clear(bufs[0])
+				return err
+			})
+			if !errors.Is(errs[0], errEnough) {
+				t.Errorf("the owner: %v, want %v", errs[0], errEnough)
+			}
+			if !names(errs[1], 0) {
+				t.Errorf("the reader: %v, want a PeerError of rank 0", errs[1])
+			}
+			closeProcesses(t, p)
+		})
+	}
+}
