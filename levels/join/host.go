@@ -37,6 +37,7 @@ type host struct {
 	over bool
 	open map[net.Conn]bool // whatever admit works on
 
+	door  *gate
 	peers []*Peer                // by rank; nil: not here yet
 	conns []net.Conn             // by rank
 	hints map[levels.Rank]string // failed attempts in a rank's name, at most one each
@@ -48,16 +49,19 @@ type event struct {
 	conn net.Conn
 	peer *Peer       // arrived, if not nil
 	gone *Peer       // closed its connection, if not nil
+	left bool        // said goodbye before: it has joined
+	why  *JoinError  // says why it failed, if not nil
 	bad  error       // failed, if not nil,
 	from levels.Rank // in the name of this rank (a claim); -1: nobody's
 }
 
 // runHost collects until all are here or ctx ends. A part of the time left is
-// kept for telling the others when it fails.
-func runHost(ctx context.Context, cfg *Config, self *Peer, log *refusals) (*table, error) {
+// kept for telling the others when it fails. The connections stay open, for the
+// vigil.
+func runHost(ctx context.Context, cfg *Config, self *Peer, log *refusals) (*table, *host, error) {
 	listeners, err := rendezvousListeners(cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	h := &host{
 		self: self, size: cfg.Size, began: time.Now(),
@@ -66,16 +70,19 @@ func runHost(ctx context.Context, cfg *Config, self *Peer, log *refusals) (*tabl
 		hints: map[levels.Rank]string{},
 	}
 	h.peers[0] = self
-	door := &gate{
+	h.door = &gate{
 		key: rendezvousKey(cfg.Secret), self: 0, size: cfg.Size, listeners: listeners,
 		admit: h.admit, refused: h.refused, log: log,
 	}
-	door.open()
+	h.door.open()
 	t, err := h.collect(ctx)
 	h.answer(ctx, t, err)
-	h.dismiss()
-	door.close()
-	return t, err
+	if err != nil {
+		h.dismiss()
+		return nil, nil, err
+	}
+	h.door.shut()
+	return t, h, nil
 }
 
 // rendezvousListeners returns the inherited listener or opens each alternative
@@ -131,9 +138,20 @@ func (h *host) admit(g greeting, c net.Conn) {
 	}
 	c.SetReadDeadline(time.Time{})
 	h.tell(event{conn: c, peer: p})
-	var one [1]byte
-	c.Read(one[:]) // returns when the rank leaves or we close c
-	h.tell(event{conn: c, gone: p})
+	e := event{conn: c, gone: p}
+	for {
+		f, err := readFrame(c, levels.MaxRanks, MaxPayload)
+		switch {
+		case err != nil: // the rank has left, or we have closed c
+			h.tell(e)
+			return
+		case f.kind == frameGoodbye:
+			e.left = true
+		case f.kind == frameFailure:
+			why, _ := errors.AsType[*JoinError](parseFailure(&f))
+			h.tell(event{conn: c, why: why})
+		}
+	}
 }
 
 func readRecord(c net.Conn, from levels.Rank) (*Peer, error) {
@@ -163,14 +181,16 @@ func (h *host) release(c net.Conn) {
 	c.Close()
 }
 
+// dismiss ends all goroutines and connections.
 func (h *host) dismiss() {
 	close(h.done)
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.over = true
 	for c := range h.open {
 		c.Close()
 	}
+	h.mu.Unlock()
+	h.door.close()
 }
 
 // refused notes the claim of who couldn't prove it.
@@ -189,9 +209,12 @@ func (h *host) tell(e event) {
 	}
 }
 
+// spareTime is the part of the time left that is kept for telling the others.
+func spareTime(deadline time.Time) time.Duration { return min(time.Until(deadline)/10, time.Second) }
+
 func (h *host) collect(ctx context.Context) (*table, error) {
 	deadline, _ := ctx.Deadline()
-	spare := min(time.Until(deadline)/10, time.Second)
+	spare := spareTime(deadline)
 	end := time.NewTimer(time.Until(deadline) - spare)
 	defer end.Stop()
 	progress := time.NewTicker(progressEvery)
@@ -300,18 +323,20 @@ func (h *host) report() {
 
 // answer sends the outcome to all who are here.
 func (h *host) answer(ctx context.Context, t *table, err error) {
-	var b []byte
-	if err == nil {
-		payload, _ := json.Marshal(t) // of plain fields: can't fail
-		f := frame{kind: frameTable, to: everyone, payload: payload}
-		b = f.encode()
-	} else {
-		b = failureFrame(err)
-	}
 	deadline, _ := ctx.Deadline()
 	if ctx.Err() != nil {
 		deadline = time.Now().Add(time.Second)
 	}
+	if err != nil {
+		h.toAll(failureFrame(err), deadline)
+		return
+	}
+	payload, _ := json.Marshal(t) // of plain fields: can't fail
+	f := frame{kind: frameTable, to: everyone, payload: payload}
+	h.toAll(f.encode(), deadline)
+}
+
+func (h *host) toAll(b []byte, deadline time.Time) {
 	var sent sync.WaitGroup
 	for _, c := range h.conns {
 		if c != nil {
@@ -328,11 +353,23 @@ func deliver(c net.Conn, b []byte, deadline time.Time) {
 }
 
 func failureFrame(err error) []byte {
-	var j *JoinError
-	if !errors.As(err, &j) {
+	j, ok := errors.AsType[*JoinError](err)
+	if !ok {
 		j = &JoinError{Reason: err.Error()}
+		if p, ok := errors.AsType[*PeerError](err); ok {
+			j.Ranks = []levels.Rank{p.Rank}
+		}
 	}
 	payload, _ := json.Marshal(j) // of plain fields: can't fail
 	f := frame{kind: frameFailure, to: everyone, payload: payload}
 	return f.encode()
+}
+
+// parseFailure reads the JoinError that failureFrame wrote.
+func parseFailure(f *frame) error {
+	j := new(JoinError)
+	if err := json.Unmarshal(f.payload, j); err != nil {
+		return fmt.Errorf("the join was ended: %w", err)
+	}
+	return j
 }
