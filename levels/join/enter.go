@@ -106,20 +106,19 @@ func (j *Job) meet(ctx context.Context, cfg *Config, self *Peer, log *refusals) 
 func (j *Job) growTree(ctx context.Context) error {
 	found := make(map[levels.Rank]net.Conn)
 	err := j.neighbours(ctx, found)
-	j.endBuilding()
+	for _, a := range j.endBuilding() {
+		if err == nil {
+			a.conn.Close()
+		} else {
+			j.edges = append(j.edges, newEdge(a.peer, a.conn))
+		}
+	}
 	for r, c := range found {
 		if err == nil {
 			err = watchSilence(c)
 		}
-		if err == nil {
-			j.edges = append(j.edges, newEdge(r, c))
-		}
-	}
-	if err != nil {
-		for _, c := range found {
-			c.Close()
-		}
-		j.edges = nil
+		// After a failure too: stop closes them, not before the vigil has said why.
+		j.edges = append(j.edges, newEdge(r, c))
 	}
 	return err
 }
@@ -159,13 +158,14 @@ func (j *Job) neighbours(ctx context.Context, found map[levels.Rank]net.Conn) er
 	return nil
 }
 
-// endBuilding turns late connections of the tree away.
-func (j *Job) endBuilding() {
+// endBuilding ends the time for connections of the tree, and returns those that
+// nobody has taken.
+func (j *Job) endBuilding() (late []arrival) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for len(j.building) > 0 {
-		a := <-j.building
-		a.conn.Close()
+		late = append(late, <-j.building)
 	}
 	j.building = nil
+	return late
 }

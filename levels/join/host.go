@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,6 +41,7 @@ type host struct {
 	door  *gate
 	peers []*Peer                // by rank; nil: not here yet
 	conns []net.Conn             // by rank
+	gave  map[levels.Rank]bool   // those that came, and gave up waiting for others
 	hints map[levels.Rank]string // failed attempts in a rank's name, at most one each
 	other string                 // the last failed attempt in nobody's name
 }
@@ -67,7 +69,7 @@ func runHost(ctx context.Context, cfg *Config, self *Peer, log *refusals) (*tabl
 		self: self, size: cfg.Size, began: time.Now(),
 		events: make(chan event), done: make(chan struct{}), open: map[net.Conn]bool{},
 		peers: make([]*Peer, cfg.Size), conns: make([]net.Conn, cfg.Size),
-		hints: map[levels.Rank]string{},
+		gave: map[levels.Rank]bool{}, hints: map[levels.Rank]string{},
 	}
 	h.peers[0] = self
 	h.door = &gate{
@@ -234,7 +236,11 @@ func (h *host) collect(ctx context.Context) (*table, error) {
 			if contradiction != nil {
 				return nil, contradiction
 			}
-			return nil, absent(h.missing(), h.size, time.Since(h.began), h.known())
+			err := absent(h.missing(), h.size, time.Since(h.began), h.known())
+			if never := slices.DeleteFunc(h.missing(), func(r levels.Rank) bool { return h.gave[r] }); len(never) > 0 {
+				err.Ranks = never
+			}
+			return nil, err
 		case <-ctx.Done():
 			return nil, fmt.Errorf("rank 0 gave up: %w", context.Cause(ctx))
 		}
@@ -257,6 +263,7 @@ func (h *host) note(e event) error {
 	case e.gone != nil && h.conns[e.gone.Rank] == e.conn:
 		h.peers[e.gone.Rank], h.conns[e.gone.Rank] = nil, nil
 		h.hints[e.gone.Rank] = fmt.Sprintf("rank %d: came and left again (%s)", e.gone.Rank, e.gone.where())
+		h.gave[e.gone.Rank] = e.left
 	case e.peer != nil:
 		return h.enter(e.peer, e.conn)
 	}
@@ -275,10 +282,11 @@ func (h *host) enter(p *Peer, c net.Conn) error {
 	default:
 		h.peers[p.Rank], h.conns[p.Rank] = p, c
 		delete(h.hints, p.Rank)
+		delete(h.gave, p.Rank)
 		return nil
 	}
 	err := &JoinError{Ranks: []levels.Rank{p.Rank}, Reason: reason}
-	deliver(c, failureFrame(err), time.Now().Add(time.Second))
+	deliver(c, failureFrame(frameFailure, err), time.Now().Add(time.Second))
 	c.Close()
 	return err
 }
@@ -311,9 +319,10 @@ func (h *host) known() []string {
 // first can name them. It doesn't wait for a rank that isn't listening.
 func (h *host) report() {
 	missing := h.missing()
-	text := fmt.Sprintf("rank 0 still waits for %s (have %d of %d)", ranksText(missing), h.size-len(missing), h.size)
-	f := frame{kind: frameWaiting, to: everyone, payload: []byte(text)}
-	b := f.encode()
+	b := failureFrame(frameWaiting, &JoinError{
+		Ranks:  missing,
+		Reason: fmt.Sprintf("rank 0 still waits for %s (have %d of %d)", ranksText(missing), h.size-len(missing), h.size),
+	})
 	for _, c := range h.conns {
 		if c != nil {
 			deliver(c, b, time.Now().Add(10*time.Millisecond))
@@ -328,7 +337,7 @@ func (h *host) answer(ctx context.Context, t *table, err error) {
 		deadline = time.Now().Add(time.Second)
 	}
 	if err != nil {
-		h.toAll(failureFrame(err), deadline)
+		h.toAll(failureFrame(frameFailure, err), deadline)
 		return
 	}
 	payload, _ := json.Marshal(t) // of plain fields: can't fail
@@ -352,7 +361,8 @@ func deliver(c net.Conn, b []byte, deadline time.Time) {
 	c.Write(b)
 }
 
-func failureFrame(err error) []byte {
+// failureFrame carries a JoinError, or what can be made one.
+func failureFrame(kind frameKind, err error) []byte {
 	j, ok := errors.AsType[*JoinError](err)
 	if !ok {
 		j = &JoinError{Reason: err.Error()}
@@ -361,7 +371,7 @@ func failureFrame(err error) []byte {
 		}
 	}
 	payload, _ := json.Marshal(j) // of plain fields: can't fail
-	f := frame{kind: frameFailure, to: everyone, payload: payload}
+	f := frame{kind: kind, to: everyone, payload: payload}
 	return f.encode()
 }
 

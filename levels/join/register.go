@@ -30,6 +30,7 @@ func register(ctx context.Context, cfg *Config, self *Peer) (*table, net.Conn, e
 	for {
 		t, c, err := registerOnce(ctx, cfg, targets, record)
 		var failed *JoinError
+		var unanswered *waitError
 		switch {
 		case err == nil:
 			return t, c, nil
@@ -37,6 +38,9 @@ func register(ctx context.Context, cfg *Config, self *Peer) (*table, net.Conn, e
 			return nil, nil, err
 		case final(err):
 			return nil, nil, &PeerError{0, fmt.Errorf("rank %d can't join at its rendezvous: %w", cfg.Rank, err)}
+		case ctx.Err() != nil && errors.As(err, &unanswered) && unanswered.missing != nil:
+			return nil, nil, fmt.Errorf("rank %d gave up joining after %s: %w: %w",
+				cfg.Rank, roundText(time.Since(began)), context.Cause(ctx), unanswered.missing)
 		case ctx.Err() != nil:
 			return nil, nil, &PeerError{0, fmt.Errorf("rank %d gave up joining after %s: %w",
 				cfg.Rank, roundText(time.Since(began)), err)}
@@ -61,6 +65,10 @@ func registerOnce(ctx context.Context, cfg *Config, targets []target, record []b
 		if _, err = c.Write(f.encode()); err == nil {
 			t, err = awaitTable(c, cfg.Size)
 		}
+		if err != nil && ctx.Err() != nil { // gave up, and is not at fault
+			f := frame{kind: frameGoodbye, from: cfg.Rank}
+			deliver(c, f.encode(), time.Now().Add(lastWords))
+		}
 		return err
 	})
 	if err != nil {
@@ -69,17 +77,33 @@ func registerOnce(ctx context.Context, cfg *Config, targets []target, record []b
 	return t, c, err
 }
 
+// waitError is the end of a connection over which an answer was to come.
+type waitError struct {
+	missing *JoinError // whom rank 0 waited for, when it last said so; nil: it didn't
+	err     error
+}
+
+func (e *waitError) Error() string {
+	if e.missing == nil {
+		return fmt.Sprintf("rank 0 has not answered: %v", e.err)
+	}
+	return fmt.Sprintf("%v: %v", e.missing, e.err)
+}
+
+// Unwrap leaves out who is missing: that is no failure yet.
+func (e *waitError) Unwrap() error { return e.err }
+
 // awaitTable reads until the outcome.
 func awaitTable(c net.Conn, size int) (*table, error) {
-	waiting := errors.New("rank 0 has not answered")
+	var missing *JoinError
 	for {
 		f, err := readFrame(c, levels.MaxRanks, max(size*maxRecord, MaxPayload))
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", waiting, err)
+			return nil, &waitError{missing, err}
 		}
 		switch f.kind {
 		case frameWaiting:
-			waiting = errors.New(string(f.payload))
+			missing, _ = errors.AsType[*JoinError](parseFailure(&f))
 		case frameTable:
 			return parseTable(f.payload, size)
 		case frameFailure:

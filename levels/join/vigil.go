@@ -75,12 +75,16 @@ func (g *guestVigil) end(ctx context.Context, err error) error {
 		<-g.over
 		return nil
 	}
-	deliver(g.conn, failureFrame(signed(err, g.self)), time.Now().Add(sayingWhy))
+	deliver(g.conn, failureFrame(frameFailure, signed(err, g.self)), time.Now().Add(sayingWhy))
+	patience := verdictTime
+	if errors.Is(ctx.Err(), context.Canceled) {
+		patience = 0 // the caller's reason is the one
+	}
 	var verdict error
 	select {
 	case <-g.over:
 		verdict = g.verdict
-	case <-time.After(verdictTime):
+	case <-time.After(patience):
 	}
 	g.conn.Close()
 	<-g.over
@@ -107,7 +111,7 @@ func (v *hostVigil) watch(fail context.CancelCauseFunc) {
 			case e := <-v.events:
 				if err := v.judge(e); err != nil && v.verdict == nil {
 					v.verdict = err
-					v.toAll(failureFrame(err), time.Now().Add(sayingWhy))
+					v.toAll(failureFrame(frameFailure, err), time.Now().Add(sayingWhy))
 					close(v.over)
 					fail(err)
 				}
@@ -136,7 +140,7 @@ func (v *hostVigil) judge(e event) error {
 }
 
 func (v *hostVigil) end(ctx context.Context, err error) error {
-	if err != nil {
+	if errors.Is(err, ErrLost) {
 		select {
 		case <-v.over:
 		case <-time.After(verdictTime / 5): // the others wait for rank 0
@@ -149,7 +153,7 @@ func (v *hostVigil) end(ctx context.Context, err error) error {
 		f := frame{kind: frameGoodbye, to: everyone}
 		v.toAll(f.encode(), time.Now().Add(sayingWhy))
 	case v.verdict == nil:
-		v.toAll(failureFrame(signed(err, 0)), time.Now().Add(sayingWhy))
+		v.toAll(failureFrame(frameFailure, signed(err, 0)), time.Now().Add(sayingWhy))
 	default:
 		err = reached(ctx, v.verdict, err)
 	}
