@@ -49,23 +49,50 @@ func TestChaos(t *testing.T) {
 		}
 		first = n
 	}
-	var all tally
+	var seeds []uint64
+	for i := range cases {
+		seeds = append(seeds, first+uint64(i))
+	}
+	all := playAll(t, seeds)
+	t.Logf("%d deaths, %d survivors named them, %d jobs ended well", all.deaths, all.blames, all.well)
+	t.Logf("%v, seed %d", all, first)
+}
+
+// TestDeathTimes kills a rank in each phase of its life, in cases picked from TestChaos's.
+func TestDeathTimes(t *testing.T) {
+	var seeds []uint64
+	for _, phase := range []string{inJoin, inRun, betweenIt, inClose} {
+		seed := uint64(1)
+		for c := drawCase(seed, false); !(c.patient && c.rounds == 1 && c.fates[0] == fate{
+			rank: c.fates[0].rank, call: c.fates[0].call, within: c.fates[0].within, phase: phase, kill: true,
+		}); c = drawCase(seed, false) {
+			seed++
+		}
+		seeds = append(seeds, seed)
+	}
+	if all := playAll(t, seeds); all.deaths < len(seeds) {
+		t.Errorf("%d deaths in %d cases", all.deaths, len(seeds))
+	}
+}
+
+// playAll plays cases, a few at a time: they mostly wait.
+func playAll(t *testing.T, seeds []uint64) *tally {
+	all := &tally{}
 	var workers sync.WaitGroup
-	seeds := make(chan uint64)
+	next := make(chan uint64)
 	for range 2 * runtime.NumCPU() {
 		workers.Go(func() {
-			for seed := range seeds {
+			for seed := range next {
 				all.add(t, playCase(t, drawCase(seed, os.Getenv(chaosVariable) != "")))
 			}
 		})
 	}
-	for i := range cases {
-		seeds <- first + uint64(i)
+	for _, seed := range seeds {
+		next <- seed
 	}
-	close(seeds)
+	close(next)
 	workers.Wait()
-	t.Logf("%v, seed %d", &all, first)
-	t.Logf("%d deaths, %d survivors named them, %d jobs ended well", all.deaths, all.blames, all.well)
+	return all
 }
 
 // verdicts are what a case can be found guilty of.
@@ -245,61 +272,80 @@ var (
 	launcherSay = regexp.MustCompile(`(?m)^rank (\d+) on \S+: (.*)$`)
 )
 
-// judge reads what the ranks and the launcher said.
-func (o *outcome) judge() {
-	words := chaosWord.FindAllStringSubmatch(o.out.String(), -1)
-	here, failed := map[int]bool{}, map[int]int{} // the round in which a rank failed
-	for _, w := range words {
-		rank, _ := strconv.Atoi(w[1])
-		switch w[2] {
-		case sayHere:
-			here[rank] = true
-		case sayDeath:
-			o.dead = append(o.dead, rank)
-		case sayBlame:
-			failed[rank], _ = strconv.Atoi(w[3])
-		}
-	}
-	spoke := map[int]bool{}
-	for _, w := range words {
-		rank, _ := strconv.Atoi(w[1])
-		switch w[2] {
-		case sayWrong:
-			o.fault(isWrong, "rank %d: %s", rank, w[5])
-		case sayOther:
-			o.fault(isUnnamed, "rank %d names nobody: %s", rank, w[5])
-		case sayBlame:
-			o.blames++
-			for _, name := range strings.Fields(w[4]) {
-				guilty, _ := strconv.Atoi(name)
-				// Without a death at hand: the launcher ended a rank before it was here, or one that had failed in an earlier
-				// round is not in this one.
-				round, has := failed[guilty]
-				if !slices.Contains(o.dead, guilty) && here[guilty] && !(has && round < failed[rank]) {
-					o.fault(isUnnamed, "rank %d blames rank %d, which was not killed: %s", rank, guilty, w[5])
-				}
-			}
-		case sayWell:
-		default:
-			continue
-		}
-		spoke[rank] = true
-	}
-	for rank := range o.c.ranks {
-		if o.c.patient && here[rank] && !spoke[rank] && !slices.Contains(o.dead, rank) {
-			o.fault(isHang, "rank %d said nothing", rank)
-		}
-	}
-	o.verdictOfLauncher(len(spoke))
+// word is one line of a rank.
+type word struct {
+	rank  int
+	what  string
+	round int   // of sayBlame
+	names []int // of sayBlame
+	text  string
 }
 
-func (o *outcome) verdictOfLauncher(spoke int) {
+// words are what the ranks said, each in its order.
+func (o *outcome) words() (all []word) {
+	for _, m := range chaosWord.FindAllStringSubmatch(o.out.String(), -1) {
+		w := word{what: m[2], text: m[5]}
+		w.rank, _ = strconv.Atoi(m[1])
+		w.round, _ = strconv.Atoi(m[3])
+		for _, name := range strings.Fields(m[4]) {
+			rank, _ := strconv.Atoi(name)
+			w.names = append(w.names, rank)
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// judge weighs what the ranks and the launcher said.
+func (o *outcome) judge() {
+	last := map[int]word{} // what became of each rank
+	for _, w := range o.words() {
+		last[w.rank] = w
+		if w.what == sayDeath {
+			o.dead = append(o.dead, w.rank)
+		}
+	}
+	wells := 0
+	for rank, w := range last {
+		switch w.what {
+		case sayWell:
+			wells++
+		case sayWrong:
+			o.fault(isWrong, "rank %d: %s", rank, w.text)
+		case sayOther:
+			o.fault(isUnnamed, "rank %d names nobody: %s", rank, w.text)
+		case sayBlame:
+			o.blames++
+			o.weigh(w, last)
+		case sayHere:
+			if o.c.patient {
+				o.fault(isHang, "rank %d said nothing more", rank)
+			}
+		}
+	}
+	o.verdictOfLauncher(wells)
+}
+
+// weigh judges an error that names ranks. Besides the dead it may name a rank that the launcher ended before it was here,
+// and one that had failed in an earlier round and so is not in this one.
+func (o *outcome) weigh(w word, last map[int]word) {
+	for _, guilty := range w.names {
+		its, here := last[guilty]
+		earlier := its.what == sayBlame && its.round < w.round
+		if here && !earlier && !slices.Contains(o.dead, guilty) {
+			o.fault(isUnnamed, "rank %d blames rank %d, which was not killed: %s", w.rank, guilty, w.text)
+		}
+	}
+}
+
+// verdictOfLauncher checks that it names a dead rank, or none when all said that they are well.
+func (o *outcome) verdictOfLauncher(wells int) {
 	m := launcherSay.FindStringSubmatch(o.out.String())
 	switch {
-	case m == nil && len(o.dead) == 0 && spoke == o.c.ranks:
+	case m == nil && len(o.dead) == 0 && wells == o.c.ranks:
 		o.well = true
 	case m == nil:
-		o.fault(isUnnamed, "the launcher names no rank; dead are %v", o.dead)
+		o.fault(isUnnamed, "the launcher names no rank; dead are %v, %d are well", o.dead, wells)
 	default:
 		if rank, _ := strconv.Atoi(m[1]); !slices.Contains(o.dead, rank) || !strings.HasPrefix(m[2], "ended by signal: killed") {
 			o.fault(isUnnamed, "the launcher names rank %s: %s; dead are %v", m[1], m[2], o.dead)
