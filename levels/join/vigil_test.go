@@ -70,7 +70,7 @@ func meetOnly(ctx context.Context, cfg Config, dies bool, end <-chan struct{}) e
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	leave := func() {}
+	var leave func()
 	if cfg.Rank == 0 {
 		var h *host
 		_, h, err = runHost(ctx, &cfg, self, &refusals{log: slog.New(slog.DiscardHandler)})
