@@ -179,7 +179,8 @@ func (c *control) lose(rank levels.Rank, err error) {
 	c.world.local(func(e *Endpoint) {
 		e.mu.Lock()
 		e.lost = append(e.lost, failure{peer: rank, err: err})
-		e.mu.Unlock()
+		e.hearLast()
+		e.release()
 		for _, id := range e.commIDs() {
 			e.mu.Lock()
 			in := e.comm(id).includes(rank)
@@ -190,6 +191,19 @@ func (c *control) lose(rank levels.Rank, err error) {
 		}
 	})
 }
+
+// hearLast takes what a rank sent before it died, above all that it left: who dies
+// after that harms nobody. The lock is held.
+func (e *Endpoint) hearLast() {
+	for range lastPolls {
+		if e.stopped || !e.transport.poll(e) {
+			return
+		}
+	}
+}
+
+// lastPolls bounds hearLast, for links on which others never stop sending.
+const lastPolls = 100
 
 // closeTime bounds how long Close waits for what is still on its way.
 const closeTime = 5 * time.Second

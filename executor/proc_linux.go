@@ -120,6 +120,7 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 	}
 	w.control.begin()
 	if err := p.share(ctx, w.config.EagerMax, job, rank, node, incoming); err != nil {
+		err = explained(ctx, err)
 		cancel()
 		w.local((*Endpoint).stop)
 		e.mu.Lock()
@@ -144,6 +145,22 @@ func joining(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	return ctx, func(err error) { cancel(err); stop() }
+}
+
+// explained is the loss that the control plane knows of, if it soon says so: a peer
+// whose connection ended may have left because another rank died.
+func explained(ctx context.Context, err error) error {
+	if _, ok := errors.AsType[*PeerError](err); !ok {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(grace):
+	}
+	if lost, ok := errors.AsType[*PeerError](context.Cause(ctx)); ok {
+		return lost
+	}
+	return err
 }
 
 // neighbours lists the ranks of the node, ascending.
@@ -229,7 +246,7 @@ func (p *process) share(ctx context.Context, eagerMax int64, job Job, rank level
 		defer context.AfterFunc(ctx, func() { c.Close() })()
 		theirs, bell, err := swap(c, fd, p.doorbell)
 		if err != nil {
-			return fmt.Errorf("rank %d: %w", peer, err)
+			return &PeerError{peer, err}
 		}
 		l := newShmLink(peer, p.own, &segment{mem: theirs, peers: len(node)}, me, slices.Index(node, peer), eagerMax, func() { ring(bell) })
 		mu.Lock()
@@ -238,7 +255,7 @@ func (p *process) share(ctx context.Context, eagerMax int64, job Job, rank level
 		p.maps = append(p.maps, theirs)
 		mu.Unlock()
 		if l.pid, l.readable, err = tryReads(c, !p.noReads); err != nil {
-			return fmt.Errorf("rank %d: %w", peer, err)
+			return &PeerError{peer, err}
 		}
 		return nil
 	}

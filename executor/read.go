@@ -19,6 +19,10 @@ type exposure struct {
 // errLeft is the reason when memory was read whose owner may have reused it.
 var errLeft = errors.New("left the call while its memory was read")
 
+// errUnread: the owner of an operand is suspect because its memory can't be read;
+// mostly it has died, which the control plane will say.
+var errUnread = errors.New("operand could not be read")
+
 // shared reports whether a span is where the node's other ranks can read it.
 func (r *Run) shared(s tasks.Span) bool {
 	return r.comm.e.transport.readable(r.address(s))
@@ -79,7 +83,8 @@ func (r *Run) operand(i int, s tasks.Span, off, n int64, dst []byte) ([]byte, er
 	}
 	from := r.peer(&r.steps[s.Ref])
 	if err := e.transport.read(from, r.exposed[s.Ref].remote+uint64(s.Off+off), dst); err != nil {
-		return nil, fmt.Errorf("read %d bytes of rank %d: %w", n, r.comm.local[from], err)
+		e.suspect(r.comm, from, fmt.Errorf("its memory can't be read: %w", err))
+		return nil, errUnread
 	}
 	return dst, nil
 }
@@ -110,6 +115,9 @@ func (r *Run) chunks(id dag.ID, s *submodules.Step, do func(dst, a, b []byte)) {
 			if b, err = r.operand(1, s.B, off, n, nil); err == nil && (into == nil || &a[0] != &dst[0]) {
 				do(dst, a, b)
 			}
+		}
+		if err == errUnread {
+			return // and the step never ends
 		}
 		if err != nil {
 			r.fail(s, err)

@@ -2,7 +2,9 @@ package join
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/tierflow/tierflow/levels"
 )
@@ -52,9 +54,25 @@ func (j *Job) dispatch() {
 		case !ok:
 			return
 		case d.err != nil:
+			j.letOut()
 			(*j.onLost.Load())(d.from, d.err)
 		default:
 			(*j.onControl.Load())(d.from, d.kind, d.payload)
+		}
+	}
+}
+
+// passingOn bounds how long the news of a loss is kept from this rank's handler
+// until it is on its way to the others.
+const passingOn = 100 * time.Millisecond
+
+// letOut waits until the writers have nothing to do. A program may end itself as
+// soon as it hears of a loss; the others, who then lose this rank too, must have
+// heard of the first one before.
+func (j *Job) letOut() {
+	for end := time.Now().Add(passingOn); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
+		if !slices.ContainsFunc(j.edges, func(e *edge) bool { return !e.out.done() }) {
+			return
 		}
 	}
 }

@@ -23,5 +23,7 @@
 // keys of all later connections are derived: ranks of an earlier join with the
 // same secret can't stray into this one. Each rank dials its parent in the tree
 // (node peers their leader, leaders each other towards rank 0 with at most 32
-// below one), and Join returns after a first exchange over the tree.
+// below one), and Join returns after a first exchange over the tree. Until then the
+// connections to rank 0 stay open: a rank that dies before it has all its
+// neighbours is missed there, and rank 0 tells all why the join failed.
 package join

@@ -115,6 +115,16 @@ func (e *edge) depart(goodbye bool) {
 	}
 }
 
+// absentee adds an error unless the peer has departed.
+func (e *edge) absentee(errs []error, cause error) []error {
+	select {
+	case <-e.departed:
+		return errs
+	default:
+		return append(errs, &PeerError{e.peer, fmt.Errorf("has not said goodbye: %w", cause)})
+	}
+}
+
 // loss is why the neighbour counts as lost after its connection ended; nil if it
 // said goodbye.
 func (e *edge) loss() error {

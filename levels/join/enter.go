@@ -18,10 +18,18 @@ func (j *Job) enter(ctx context.Context, cfg *Config) error {
 	}
 	// Connections wait in the kernel until the table with the job's key is here.
 	j.door = &gate{self: j.Rank, size: j.Size, log: log, admit: j.admit, listeners: listeners}
-	t, err := j.meet(ctx, cfg, self, log)
+	t, v, err := j.meet(ctx, cfg, self, log)
 	if err != nil {
 		return err
 	}
+	watched, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	v.watch(fail)
+	return v.end(ctx, j.connect(watched, cfg, t))
+}
+
+// connect makes the control tree of the ranks that have met.
+func (j *Job) connect(ctx context.Context, cfg *Config, t *table) (err error) {
 	j.Peers = t.Peers
 	if j.Topology, err = topologyOf(j.Peers); err != nil {
 		return err
@@ -31,7 +39,11 @@ func (j *Job) enter(ctx context.Context, cfg *Config) error {
 	j.building = make(chan arrival, j.Size)
 	j.door.key = j.key
 	j.door.open()
-	if err := j.growTree(ctx); err != nil {
+	// Who waits in vain for a neighbour must still be able to tell the others.
+	deadline, _ := ctx.Deadline()
+	growing, stop := context.WithDeadline(ctx, deadline.Add(-spareTime(deadline)))
+	defer stop()
+	if err := j.growTree(growing); err != nil {
 		return err
 	}
 	j.running.Go(j.dispatch) // waited for by stop, as are readers and writers
@@ -78,34 +90,35 @@ func (j *Job) introduce(cfg *Config) (*Peer, []net.Listener, error) {
 }
 
 // meet exchanges records through rank 0.
-func (j *Job) meet(ctx context.Context, cfg *Config, self *Peer, log *refusals) (*table, error) {
+func (j *Job) meet(ctx context.Context, cfg *Config, self *Peer, log *refusals) (*table, vigil, error) {
 	switch {
 	case j.Size == 1:
-		return &table{Job: make([]byte, jobIDLen), Peers: []*Peer{self}}, nil
+		return &table{Job: make([]byte, jobIDLen), Peers: []*Peer{self}}, alone{}, nil
 	case j.Rank == 0:
-		return runHost(ctx, cfg, self, log)
+		t, h, err := runHost(ctx, cfg, self, log)
+		return t, &hostVigil{host: h}, err
 	}
-	return register(ctx, cfg, self)
+	t, c, err := register(ctx, cfg, self)
+	return t, &guestVigil{conn: c, self: j.Rank}, err
 }
 
 // growTree connects to the parent and waits for the children.
 func (j *Job) growTree(ctx context.Context) error {
 	found := make(map[levels.Rank]net.Conn)
 	err := j.neighbours(ctx, found)
-	j.endBuilding()
+	for _, a := range j.endBuilding() {
+		if err == nil {
+			a.conn.Close()
+		} else {
+			j.edges = append(j.edges, newEdge(a.peer, a.conn))
+		}
+	}
 	for r, c := range found {
 		if err == nil {
 			err = watchSilence(c)
 		}
-		if err == nil {
-			j.edges = append(j.edges, newEdge(r, c))
-		}
-	}
-	if err != nil {
-		for _, c := range found {
-			c.Close()
-		}
-		j.edges = nil
+		// After a failure too: stop closes them, not before the vigil has said why.
+		j.edges = append(j.edges, newEdge(r, c))
 	}
 	return err
 }
@@ -145,13 +158,14 @@ func (j *Job) neighbours(ctx context.Context, found map[levels.Rank]net.Conn) er
 	return nil
 }
 
-// endBuilding turns late connections of the tree away.
-func (j *Job) endBuilding() {
+// endBuilding ends the time for connections of the tree, and returns those that
+// nobody has taken.
+func (j *Job) endBuilding() (late []arrival) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for len(j.building) > 0 {
-		a := <-j.building
-		a.conn.Close()
+		late = append(late, <-j.building)
 	}
 	j.building = nil
+	return late
 }

@@ -32,8 +32,8 @@ func (x *exchange) end(err error) {
 // same number of times; the nth calls belong together. Blobs have at most
 // [MaxPayload] bytes. Concurrent calls on one rank are served one after the other.
 //
-// It fails with a [PeerError] when a rank is lost or has left, and with the cause
-// of ctx when that ends first; after a failure the ranks no longer agree which
+// It fails with a [PeerError] when a rank is lost, has left, or did not come before
+// the deadline of ctx, and with the cause of ctx when that ends first for another reason; after a failure the ranks no longer agree which
 // call belongs to which, so all later calls on this rank fail with it too.
 func (j *Job) Exchange(ctx context.Context, blob []byte) ([][]byte, error) {
 	if len(blob) > MaxPayload {
@@ -55,10 +55,26 @@ func (j *Job) Exchange(ctx context.Context, blob []byte) ([][]byte, error) {
 	case <-x.done:
 	case <-ctx.Done():
 		j.mu.Lock()
-		x.end(context.Cause(ctx))
+		x.end(x.overdue(ctx))
 		j.mu.Unlock()
 	}
 	return j.finish(x, seq)
+}
+
+// overdue is why x is given up when ctx ends. A deadline is the fault of those
+// whose parts are not here.
+func (x *exchange) overdue(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	var late []levels.Rank
+	for r, part := range x.parts {
+		if part == nil {
+			late = append(late, levels.Rank(r))
+		}
+	}
+	if len(late) == 0 || !errors.Is(cause, context.DeadlineExceeded) {
+		return cause
+	}
+	return &PeerError{late[0], fmt.Errorf("%s did not take part: %w", ranksText(late), cause)}
 }
 
 // begin takes the next number and adds this rank's part.

@@ -20,7 +20,7 @@ const (
 	frameLost                         // from was lost; payload says how
 	frameGoodbye                      // from leaves on purpose
 	frameRecord                       // rendezvous: a rank's record
-	frameWaiting                      // rendezvous: payload says who is missing
+	frameWaiting                      // rendezvous: payload is a JoinError, of those who are missing
 	frameTable                        // rendezvous: the job and all records
 	frameFailure                      // rendezvous: the join failed; payload is a JoinError
 )

@@ -147,9 +147,16 @@ func (g *gate) isClosed() bool {
 	return g.closed
 }
 
-// close stops listening, drops handshakes and waits for all goroutines.
+// close shuts the gate and waits for all goroutines.
 func (g *gate) close() {
+	g.shut()
+	g.running.Wait()
+}
+
+// shut stops listening and drops handshakes.
+func (g *gate) shut() {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.closed = true
 	for _, l := range g.listeners {
 		l.Close()
@@ -157,8 +164,6 @@ func (g *gate) close() {
 	for _, v := range g.waiting {
 		v.conn.Close()
 	}
-	g.mu.Unlock()
-	g.running.Wait()
 }
 
 // source names where a connection comes from, without the port: that differs for

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,8 +38,10 @@ type host struct {
 	over bool
 	open map[net.Conn]bool // whatever admit works on
 
+	door  *gate
 	peers []*Peer                // by rank; nil: not here yet
 	conns []net.Conn             // by rank
+	gave  map[levels.Rank]bool   // those that came, and gave up waiting for others
 	hints map[levels.Rank]string // failed attempts in a rank's name, at most one each
 	other string                 // the last failed attempt in nobody's name
 }
@@ -48,34 +51,40 @@ type event struct {
 	conn net.Conn
 	peer *Peer       // arrived, if not nil
 	gone *Peer       // closed its connection, if not nil
+	left bool        // said goodbye before: it has joined
+	why  *JoinError  // says why it failed, if not nil
 	bad  error       // failed, if not nil,
 	from levels.Rank // in the name of this rank (a claim); -1: nobody's
 }
 
 // runHost collects until all are here or ctx ends. A part of the time left is
-// kept for telling the others when it fails.
-func runHost(ctx context.Context, cfg *Config, self *Peer, log *refusals) (*table, error) {
+// kept for telling the others when it fails. The connections stay open, for the
+// vigil.
+func runHost(ctx context.Context, cfg *Config, self *Peer, log *refusals) (*table, *host, error) {
 	listeners, err := rendezvousListeners(cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	h := &host{
 		self: self, size: cfg.Size, began: time.Now(),
 		events: make(chan event), done: make(chan struct{}), open: map[net.Conn]bool{},
 		peers: make([]*Peer, cfg.Size), conns: make([]net.Conn, cfg.Size),
-		hints: map[levels.Rank]string{},
+		gave: map[levels.Rank]bool{}, hints: map[levels.Rank]string{},
 	}
 	h.peers[0] = self
-	door := &gate{
+	h.door = &gate{
 		key: rendezvousKey(cfg.Secret), self: 0, size: cfg.Size, listeners: listeners,
 		admit: h.admit, refused: h.refused, log: log,
 	}
-	door.open()
+	h.door.open()
 	t, err := h.collect(ctx)
 	h.answer(ctx, t, err)
-	h.dismiss()
-	door.close()
-	return t, err
+	if err != nil {
+		h.dismiss()
+		return nil, nil, err
+	}
+	h.door.shut()
+	return t, h, nil
 }
 
 // rendezvousListeners returns the inherited listener or opens each alternative
@@ -131,9 +140,20 @@ func (h *host) admit(g greeting, c net.Conn) {
 	}
 	c.SetReadDeadline(time.Time{})
 	h.tell(event{conn: c, peer: p})
-	var one [1]byte
-	c.Read(one[:]) // returns when the rank leaves or we close c
-	h.tell(event{conn: c, gone: p})
+	e := event{conn: c, gone: p}
+	for {
+		f, err := readFrame(c, levels.MaxRanks, MaxPayload)
+		switch {
+		case err != nil: // the rank has left, or we have closed c
+			h.tell(e)
+			return
+		case f.kind == frameGoodbye:
+			e.left = true
+		case f.kind == frameFailure:
+			why, _ := errors.AsType[*JoinError](parseFailure(&f))
+			h.tell(event{conn: c, why: why})
+		}
+	}
 }
 
 func readRecord(c net.Conn, from levels.Rank) (*Peer, error) {
@@ -163,14 +183,16 @@ func (h *host) release(c net.Conn) {
 	c.Close()
 }
 
+// dismiss ends all goroutines and connections.
 func (h *host) dismiss() {
 	close(h.done)
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.over = true
 	for c := range h.open {
 		c.Close()
 	}
+	h.mu.Unlock()
+	h.door.close()
 }
 
 // refused notes the claim of who couldn't prove it.
@@ -189,9 +211,12 @@ func (h *host) tell(e event) {
 	}
 }
 
+// spareTime is the part of the time left that is kept for telling the others.
+func spareTime(deadline time.Time) time.Duration { return min(time.Until(deadline)/10, time.Second) }
+
 func (h *host) collect(ctx context.Context) (*table, error) {
 	deadline, _ := ctx.Deadline()
-	spare := min(time.Until(deadline)/10, time.Second)
+	spare := spareTime(deadline)
 	end := time.NewTimer(time.Until(deadline) - spare)
 	defer end.Stop()
 	progress := time.NewTicker(progressEvery)
@@ -211,7 +236,11 @@ func (h *host) collect(ctx context.Context) (*table, error) {
 			if contradiction != nil {
 				return nil, contradiction
 			}
-			return nil, absent(h.missing(), h.size, time.Since(h.began), h.known())
+			err := absent(h.missing(), h.size, time.Since(h.began), h.known())
+			if never := slices.DeleteFunc(h.missing(), func(r levels.Rank) bool { return h.gave[r] }); len(never) > 0 {
+				err.Ranks = never
+			}
+			return nil, err
 		case <-ctx.Done():
 			return nil, fmt.Errorf("rank 0 gave up: %w", context.Cause(ctx))
 		}
@@ -234,6 +263,7 @@ func (h *host) note(e event) error {
 	case e.gone != nil && h.conns[e.gone.Rank] == e.conn:
 		h.peers[e.gone.Rank], h.conns[e.gone.Rank] = nil, nil
 		h.hints[e.gone.Rank] = fmt.Sprintf("rank %d: came and left again (%s)", e.gone.Rank, e.gone.where())
+		h.gave[e.gone.Rank] = e.left
 	case e.peer != nil:
 		return h.enter(e.peer, e.conn)
 	}
@@ -252,10 +282,11 @@ func (h *host) enter(p *Peer, c net.Conn) error {
 	default:
 		h.peers[p.Rank], h.conns[p.Rank] = p, c
 		delete(h.hints, p.Rank)
+		delete(h.gave, p.Rank)
 		return nil
 	}
 	err := &JoinError{Ranks: []levels.Rank{p.Rank}, Reason: reason}
-	deliver(c, failureFrame(err), time.Now().Add(time.Second))
+	deliver(c, failureFrame(frameFailure, err), time.Now().Add(time.Second))
 	c.Close()
 	return err
 }
@@ -288,9 +319,10 @@ func (h *host) known() []string {
 // first can name them. It doesn't wait for a rank that isn't listening.
 func (h *host) report() {
 	missing := h.missing()
-	text := fmt.Sprintf("rank 0 still waits for %s (have %d of %d)", ranksText(missing), h.size-len(missing), h.size)
-	f := frame{kind: frameWaiting, to: everyone, payload: []byte(text)}
-	b := f.encode()
+	b := failureFrame(frameWaiting, &JoinError{
+		Ranks:  missing,
+		Reason: fmt.Sprintf("rank 0 still waits for %s (have %d of %d)", ranksText(missing), h.size-len(missing), h.size),
+	})
 	for _, c := range h.conns {
 		if c != nil {
 			deliver(c, b, time.Now().Add(10*time.Millisecond))
@@ -300,18 +332,20 @@ func (h *host) report() {
 
 // answer sends the outcome to all who are here.
 func (h *host) answer(ctx context.Context, t *table, err error) {
-	var b []byte
-	if err == nil {
-		payload, _ := json.Marshal(t) // of plain fields: can't fail
-		f := frame{kind: frameTable, to: everyone, payload: payload}
-		b = f.encode()
-	} else {
-		b = failureFrame(err)
-	}
 	deadline, _ := ctx.Deadline()
 	if ctx.Err() != nil {
 		deadline = time.Now().Add(time.Second)
 	}
+	if err != nil {
+		h.toAll(failureFrame(frameFailure, err), deadline)
+		return
+	}
+	payload, _ := json.Marshal(t) // of plain fields: can't fail
+	f := frame{kind: frameTable, to: everyone, payload: payload}
+	h.toAll(f.encode(), deadline)
+}
+
+func (h *host) toAll(b []byte, deadline time.Time) {
 	var sent sync.WaitGroup
 	for _, c := range h.conns {
 		if c != nil {
@@ -327,12 +361,25 @@ func deliver(c net.Conn, b []byte, deadline time.Time) {
 	c.Write(b)
 }
 
-func failureFrame(err error) []byte {
-	var j *JoinError
-	if !errors.As(err, &j) {
+// failureFrame carries a JoinError, or what can be made one.
+func failureFrame(kind frameKind, err error) []byte {
+	j, ok := errors.AsType[*JoinError](err)
+	if !ok {
 		j = &JoinError{Reason: err.Error()}
+		if p, ok := errors.AsType[*PeerError](err); ok {
+			j.Ranks = []levels.Rank{p.Rank}
+		}
 	}
 	payload, _ := json.Marshal(j) // of plain fields: can't fail
-	f := frame{kind: frameFailure, to: everyone, payload: payload}
+	f := frame{kind: kind, to: everyone, payload: payload}
 	return f.encode()
+}
+
+// parseFailure reads the JoinError that failureFrame wrote.
+func parseFailure(f *frame) error {
+	j := new(JoinError)
+	if err := json.Unmarshal(f.payload, j); err != nil {
+		return fmt.Errorf("the join was ended: %w", err)
+	}
+	return j
 }

@@ -19,7 +19,9 @@ const (
 	// linger is how long Close waits for neighbours that said goodbye to end their
 	// connections too.
 	linger = time.Second
-	// lastWords is what a Close whose ctx has ended still takes to let the goodbye out.
+	// lastWords is what a Close whose ctx has ended still takes to let the goodbye out,
+	// and before that to hear those of others: when the process was stopped until
+	// after the deadline, they have been here all the time.
 	lastWords = 50 * time.Millisecond
 	// maxUnclaimed bounds the connections that wait for an Accept handler.
 	maxUnclaimed = 1024
@@ -100,7 +102,7 @@ func Join(ctx context.Context, cfg Config) (*Job, error) {
 		exchanges:  map[uint32]*exchange{},
 	}
 	if err := j.enter(ctx, &cfg); err != nil {
-		j.stop(time.Now())
+		j.stop(time.Now().Add(lastWords)) // with what this rank knows of losses
 		return nil, fmt.Errorf("join: %w", err)
 	}
 	return j, nil
@@ -144,15 +146,13 @@ func (j *Job) Close(ctx context.Context) error {
 	defer cancel()
 	j.flood(nil, &frame{kind: frameGoodbye, from: j.Rank, to: everyone})
 	var errs []error
+	late := make(chan struct{})
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, func() { close(late) }) })()
 	for _, e := range j.edges {
 		select {
 		case <-e.departed:
-		case <-ctx.Done():
-			select {
-			case <-e.departed:
-			default:
-				errs = append(errs, &PeerError{e.peer, fmt.Errorf("has not said goodbye: %w", context.Cause(ctx))})
-			}
+		case <-late:
+			errs = e.absentee(errs, context.Cause(ctx))
 		}
 	}
 	end := time.Now().Add(linger)

@@ -141,7 +141,7 @@ func TestOwnDeadlineNamesTheMissing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 	defer cancel()
 	_, err := Join(ctx, cs[1])
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "rank 0 still waits for rank 2 (have 2 of 3)") {
+	if !errors.Is(err, context.DeadlineExceeded) || namedBy(err) != 2 || !strings.Contains(err.Error(), "rank 0 still waits for rank 2 (have 2 of 3)") {
 		t.Error(err)
 	}
 }

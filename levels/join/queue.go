@@ -13,6 +13,7 @@ type queue[T any] struct {
 	change sync.Cond
 	items  []T
 	closed bool
+	idle   bool // takeAll waits: what it returned before is done
 }
 
 func newQueue[T any](limit int) *queue[T] {
@@ -58,8 +59,10 @@ func (q *queue[T]) takeAll() []T {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.items) == 0 && !q.closed {
+		q.idle = true
 		q.change.Wait()
 	}
+	q.idle = false
 	items := q.items
 	q.items = nil
 	q.change.Broadcast()
@@ -83,6 +86,13 @@ func (q *queue[T]) takeFirst(ready func(T) bool) (item T, ok bool) {
 		q.change.Wait()
 	}
 	return item, false
+}
+
+// done reports whether all items were taken and dealt with, or never will be.
+func (q *queue[T]) done() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed || q.idle && len(q.items) == 0
 }
 
 func (q *queue[T]) wake() {

@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-const (
-	termGrace = 500 * time.Millisecond // from SIGTERM to SIGKILL
-	killGrace = time.Second            // from SIGKILL to giving an agent up
-)
+// termGrace is how long ranks have from SIGTERM to SIGKILL. A variable for tests that want every rank's last word.
+var termGrace = 500 * time.Millisecond
+
+// killGrace is how long an agent has from SIGKILL to being given up.
+const killGrace = time.Second
 
 // fail keeps the first failure and begins to end the job: SIGTERM for ranks that run, the end of stdin for agents that
 // have started none.

@@ -156,12 +156,25 @@ func (j *job) ready(c *conn, r *ready) {
 
 func (j *job) exited(c *conn, e *exited) {
 	delete(c.pids, e.Rank)
-	if e.Status == 0 || j.failure != nil {
+	if e.Status == 0 || j.failure != nil && !j.explains(e) {
 		return
 	}
 	j.failed = &RankError{Rank: e.Rank, Host: c.host, Status: e.Status, Signal: e.Text}
 	j.failedConn = c
+	if j.failure != nil {
+		j.failure, j.status = j.failed, e.Status
+		return
+	}
 	j.fail(e.Status, j.failed)
+}
+
+// explains tells whether a rank that died is why another one failed before it, as it seems: that one may have exited
+// because it had lost this one, and the news of two processes cross. Signals that the launcher may have sent explain
+// nothing.
+func (j *job) explains(e *exited) bool {
+	sig := syscall.Signal(e.Signal)
+	ours := nameOf(sig) != "" && sig != syscall.SIGKILL || j.killed
+	return e.Signal != 0 && !ours && j.failed != nil && j.failed.Signal == ""
 }
 
 // done lets an agent end. After the last one's ranks nothing can fail any more, and no agent may keep the launcher.

@@ -15,8 +15,12 @@ import (
 	"time"
 )
 
-// optionsKey holds the Options of a launcher that is started as a process of its own.
-const optionsKey = "LAUNCH_TEST_OPTIONS"
+// optionsKey holds the Options of a launcher that is started as a process of its own, graceKey its termGrace if that
+// is not to be the usual one.
+const (
+	optionsKey = "LAUNCH_TEST_OPTIONS"
+	graceKey   = "LAUNCH_TEST_GRACE"
+)
 
 // TestMain lets the test binary play the other parts too: "agent" as Options.Agent's default asks for, "rank NAME args",
 // and "launcher".
@@ -37,6 +41,13 @@ func TestMain(m *testing.M) {
 			if err := json.Unmarshal([]byte(os.Getenv(optionsKey)), &opts); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
+			}
+			if grace := os.Getenv(graceKey); grace != "" {
+				var err error
+				if termGrace, err = time.ParseDuration(grace); err != nil {
+					fmt.Fprintln(os.Stderr, err)
+					os.Exit(1)
+				}
 			}
 			status, err := Run(context.Background(), opts, os.Stdin, os.Stdout, os.Stderr)
 			if err != nil {

@@ -28,6 +28,7 @@ var rankPrograms = map[string]func(args []string){
 	"parent":     parent,
 	"fork":       fork,
 	"suicide":    suicide,
+	"bereft":     bereft,
 	"partial":    func([]string) { fmt.Print("no newline"); fmt.Fprint(os.Stderr, "nor here") },
 	"long":       func([]string) { fmt.Println(strings.Repeat("x", maxLine+5)) },
 	"chatty":     chatty,
@@ -115,6 +116,16 @@ func suicide([]string) {
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}
 	time.Sleep(forever)
+}
+
+// bereft exits as rank 0 before rank 1, which it would have lost, is seen to die.
+func bereft([]string) {
+	signal.Ignore(syscall.SIGTERM)
+	if rank() == 0 {
+		os.Exit(1)
+	}
+	time.Sleep(100 * time.Millisecond)
+	suicide(nil)
 }
 
 func chatty([]string) {

@@ -118,6 +118,12 @@ func TestKilledRank(t *testing.T) {
 	}
 }
 
+// TestKilledRankExplains: the news that a rank was killed comes after that of another's exit, whose cause it is.
+func TestKilledRankExplains(t *testing.T) {
+	r := run(t, Options{Hosts: "a,b", Launcher: launcherLocal, Program: rankLine(t, "bereft")})
+	r.want(t, 137, "rank 1 on b: ended by signal: killed (status 137)")
+}
+
 func TestTimeout(t *testing.T) {
 	r := run(t, Options{Ranks: 4, Timeout: 300 * time.Millisecond, Program: rankLine(t, "sleep")})
 	r.want(t, statusTimeout, "ended after 300ms: ranks 0-3 of 4 were running")

@@ -1,0 +1,396 @@
+//go:build linux
+
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+func init() { rankPrograms["chaos"] = chaos }
+
+// What a rank says of itself, as the only word of a line or the first one.
+const (
+	sayHere  = "chaos-here"  // before that a SIGTERM would have ended it
+	sayWell  = "chaos-well"  // all its results were right
+	sayWrong = "chaos-wrong" // and what was
+	sayBlame = "chaos-blame" // and the round, the ranks that its error names, and the error
+	sayOther = "chaos-other" // and an error that names none
+	sayStop  = "chaos-stop"  // and its process id: somebody has to continue it, or end it
+	sayDeath = "chaos-death" // its last word
+)
+
+// errWrong is a result that isn't what it must be.
+var errWrong = errors.New("wrong result")
+
+// chaosRank is one rank of a chaosCase.
+type chaosRank struct {
+	chaosCase
+	rank int
+	fate *fate // nil for most
+	met  chan struct{}
+	own  *rand.Rand // what differs between ranks
+}
+
+// chaos plays a rank of the case with seed args[0].
+func chaos(args []string) {
+	seed, err := strconv.ParseUint(args[0], 10, 64)
+	check(err)
+	c := &chaosRank{chaosCase: drawCase(seed, os.Getenv(chaosVariable) != ""), rank: rank(), met: make(chan struct{})}
+	c.fate = c.fateOf(c.rank)
+	c.own = rand.New(rand.NewPCG(seed, uint64(1+c.rank)))
+	if c.patient {
+		signal.Ignore(syscall.SIGTERM)
+	}
+	fmt.Println(sayHere)
+	for round := range c.rounds {
+		if err := c.round(round); err != nil {
+			c.lastWord(round, err)
+			os.Exit(1)
+		}
+	}
+	if c.fate != nil && c.fate.phase != atStart {
+		<-c.met
+		time.Sleep(10 * time.Millisecond) // to be stopped
+	}
+	fmt.Println(sayWell)
+}
+
+// lastWord prints what an error says.
+func (c *chaosRank) lastWord(round int, err error) {
+	switch guilty, known := culprits(err); {
+	case errors.Is(err, errWrong):
+		fmt.Println(sayWrong, err)
+	case known:
+		fmt.Println(sayBlame, round, guilty, err)
+	default:
+		fmt.Println(sayOther, err)
+	}
+}
+
+// culprits are the ranks that an error names. With a join more than one can be missing.
+func culprits(err error) ([]levels.Rank, bool) {
+	if e, ok := errors.AsType[*planner.PeerError](err); ok {
+		return []levels.Rank{e.Rank}, true
+	}
+	if e, ok := errors.AsType[*join.PeerError](err); ok {
+		return []levels.Rank{e.Rank}, true
+	}
+	if e, ok := errors.AsType[*join.JoinError](err); ok {
+		return e.Ranks, len(e.Ranks) > 0
+	}
+	return nil, false
+}
+
+// meet begins a phase: the rank's fate comes true in it, now or soon.
+func (c *chaosRank) meet(phase string, round, call int) {
+	f := c.fate
+	if f == nil || f.phase != phase || f.round != round {
+		return
+	}
+	if (phase == inRun || phase == betweenIt) && f.call != call {
+		return
+	}
+	happen := func() {
+		defer close(c.met)
+		if f.stop > 0 {
+			fmt.Println(sayStop, os.Getpid())
+			check(syscall.Kill(os.Getpid(), syscall.SIGSTOP))
+		} else {
+			fmt.Println(sayDeath)
+			check(syscall.Kill(os.Getpid(), syscall.SIGKILL))
+		}
+	}
+	if phase == betweenIt {
+		time.Sleep(f.within)
+		happen()
+		return
+	}
+	time.AfterFunc(f.within, happen)
+}
+
+// round joins, calls and closes.
+func (c *chaosRank) round(round int) error {
+	ctx, cancel := context.Background(), context.CancelFunc(func() {})
+	if c.deadly() {
+		// Long enough for all who live, and short because those who wait for one who died before it came wait as long.
+		ctx, cancel = context.WithTimeout(ctx, 8*time.Second)
+	}
+	defer cancel()
+	c.meet(inJoin, round, 0)
+	comm, err := planner.Join(ctx, &planner.Options{Plan: c.plans[round], NoPeerReads: c.seed%4 == 0})
+	if err != nil {
+		return fmt.Errorf("join %d: %w", round, err)
+	}
+	if err := c.callAll(comm, round); err != nil {
+		return c.leave(comm, fmt.Errorf("round %d: %w", round, err))
+	}
+	if f := c.fates[0]; f.long() && f.round == round {
+		if c.fate != nil {
+			<-c.met
+			time.Sleep(10 * time.Millisecond) // to be stopped
+		}
+		if err := planner.BarrierNow(context.Background(), comm); err != nil { // Close would not wait as long
+			return c.leave(comm, fmt.Errorf("round %d: %w", round, err))
+		}
+	}
+	c.meet(inClose, round, 0)
+	if err := comm.Close(); err != nil {
+		return fmt.Errorf("close %d: %w", round, err)
+	}
+	return nil
+}
+
+// leave does one of the things that programs do after an error.
+func (c *chaosRank) leave(comm *planner.Comm, err error) error {
+	if errors.Is(err, errWrong) {
+		return err
+	}
+	switch c.own.IntN(3) {
+	case 0:
+	case 1:
+		time.Sleep(time.Duration(c.own.IntN(200)) * time.Millisecond)
+	case 2:
+		if again := planner.BarrierNow(context.Background(), comm); !errors.Is(again, planner.ErrBroken) {
+			return fmt.Errorf("the call after %w is no better than: %w", err, again)
+		}
+		if close := comm.Close(); close != nil {
+			if _, known := culprits(close); !known {
+				return fmt.Errorf("close: %w", close)
+			}
+		}
+	}
+	return err
+}
+
+// callAll does the round's calls; all ranks draw the same ones.
+func (c *chaosRank) callAll(comm *planner.Comm, round int) error {
+	draw := rand.New(rand.NewPCG(c.seed, uint64(1000+round)))
+	ctx := context.Background()
+	comms := []*planner.Comm{comm}
+	if draw.IntN(3) == 0 {
+		dup, err := comm.Dup(ctx)
+		if err != nil {
+			return err
+		}
+		comms = append(comms, dup)
+	}
+	for n := range c.calls {
+		c.meet(betweenIt, round, n)
+		c.meet(inRun, round, n)
+		if err := oneCall(ctx, comms, draw, n); err != nil && !errors.Is(err, submodules.ErrUnsupported) { // which all ranks find alike
+			return fmt.Errorf("call %d: %w", n, err)
+		}
+	}
+	return nil
+}
+
+// oneCall draws a request and how to make it.
+func oneCall(ctx context.Context, comms []*planner.Comm, draw *rand.Rand, n int) error {
+	size := comms[0].Size()
+	r := tasks.Request{Coll: chaosCollectives[draw.IntN(len(chaosCollectives))]}
+	if r.Coll == tasks.Barrier {
+		return planner.BarrierNow(ctx, comms[draw.IntN(len(comms))])
+	}
+	r.Count = int64(draw.IntN([]int{4, 300, 20_000, 120_000}[draw.IntN(4)]))
+	if r.Rooted() {
+		r.Root = levels.Rank(draw.IntN(size))
+	}
+	if r.Blocks() {
+		r.Count /= int64(size)
+	}
+	r.InPlace = r.Coll != tasks.Bcast && draw.IntN(2) == 0
+	if r.Reduces() {
+		r.Op = []tasks.Op{tasks.Sum, tasks.Max, tasks.Min}[draw.IntN(3)]
+	}
+	way := draw.IntN(4)
+	switch draw.IntN(3) {
+	case 0:
+		r.Type = tasks.Uint8
+		return callOf[uint8](ctx, comms, r, n, way)
+	case 1:
+		r.Type = tasks.Float64
+		return callOf[float64](ctx, comms, r, n, way)
+	}
+	r.Type = tasks.Int32
+	return callOf[int32](ctx, comms, r, n, way)
+}
+
+type chaosElement interface{ uint8 | int32 | float64 }
+
+// call is one collective with its buffers.
+type call[T chaosElement] struct {
+	comm       *planner.Comm
+	r          tasks.Request
+	send, recv []T
+	col        *planner.Collective
+}
+
+// callOf makes a request once, several times, or on all communicators at once.
+func callOf[T chaosElement](ctx context.Context, comms []*planner.Comm, r tasks.Request, n, way int) error {
+	one := newCall[T](comms[n%len(comms)], r)
+	switch way {
+	case 0:
+		one.fill(n)
+		if err := one.now(ctx); err != nil {
+			return err
+		}
+		return one.check(n)
+	case 1:
+		if err := one.prepare(); err != nil {
+			return err
+		}
+		for range 3 {
+			n++
+			one.fill(n)
+			if err := one.col.Run(ctx); err != nil {
+				return err
+			}
+			if err := one.check(n); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var pending []*planner.Pending
+	var calls []*call[T]
+	for _, comm := range comms {
+		k := newCall[T](comm, r)
+		if err := k.prepare(); err != nil {
+			return err
+		}
+		k.fill(n)
+		p, err := k.col.Start(ctx)
+		if err != nil {
+			return err
+		}
+		pending, calls = append(pending, p), append(calls, k)
+	}
+	if way == 3 {
+		slices.Reverse(pending)
+		slices.Reverse(calls)
+	}
+	for i, p := range pending {
+		if err := p.Wait(); err != nil {
+			return err
+		}
+		if err := calls[i].check(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newCall[T chaosElement](comm *planner.Comm, r tasks.Request) *call[T] {
+	c := &call[T]{comm: comm, r: r}
+	n, all := int(r.Count), int(r.Count)
+	if r.Blocks() {
+		all *= comm.Size()
+	}
+	switch {
+	case r.Coll == tasks.Bcast:
+		c.recv = make([]T, n)
+		c.send = c.recv
+	case !r.Receives(levels.Rank(comm.Rank())):
+		c.send = make([]T, n)
+	case r.InPlace && r.Blocks():
+		c.recv = make([]T, all)
+		c.send = c.recv[comm.Rank()*n:][:n]
+	case r.InPlace:
+		c.recv = make([]T, n)
+		c.send = c.recv
+	default:
+		c.send, c.recv = make([]T, n), make([]T, all)
+	}
+	return c
+}
+
+// chaosValue is element i of a rank's input for a call.
+func chaosValue[T chaosElement](rank, i, n int) T { return T((i*7 + rank*13 + n*5) % 11) }
+
+// fill writes the input, and elsewhere what no result is.
+func (c *call[T]) fill(n int) {
+	for i := range c.recv {
+		c.recv[i] = 99
+	}
+	for i := range c.send {
+		c.send[i] = chaosValue[T](c.comm.Rank(), i, n)
+	}
+}
+
+func (c *call[T]) prepare() (err error) {
+	root := int(c.r.Root)
+	switch c.r.Coll {
+	case tasks.Bcast:
+		c.col, err = planner.Bcast(c.comm, c.recv, root)
+	case tasks.Reduce:
+		c.col, err = planner.Reduce(c.comm, c.send, c.recv, c.r.Op, root)
+	case tasks.Allreduce:
+		c.col, err = planner.Allreduce(c.comm, c.send, c.recv, c.r.Op)
+	case tasks.Allgather:
+		c.col, err = planner.Allgather(c.comm, c.send, c.recv)
+	default:
+		c.col, err = planner.Gather(c.comm, c.send, c.recv, root)
+	}
+	return err
+}
+
+func (c *call[T]) now(ctx context.Context) error {
+	root := int(c.r.Root)
+	switch c.r.Coll {
+	case tasks.Bcast:
+		return planner.BcastNow(ctx, c.comm, c.recv, root)
+	case tasks.Reduce:
+		return planner.ReduceNow(ctx, c.comm, c.send, c.recv, c.r.Op, root)
+	case tasks.Allreduce:
+		return planner.AllreduceNow(ctx, c.comm, c.send, c.recv, c.r.Op)
+	case tasks.Allgather:
+		return planner.AllgatherNow(ctx, c.comm, c.send, c.recv)
+	}
+	return planner.GatherNow(ctx, c.comm, c.send, c.recv, root)
+}
+
+// check compares every element with what it must be.
+func (c *call[T]) check(n int) error {
+	for i, got := range c.recv {
+		if want := c.want(i, n); got != want {
+			return fmt.Errorf("%w: %v (in place: %v): element %d is %v, want %v", errWrong, c.r, c.r.InPlace, i, got, want)
+		}
+	}
+	return nil
+}
+
+func (c *call[T]) want(i, n int) T {
+	switch {
+	case c.r.Blocks():
+		return chaosValue[T](i/int(c.r.Count), i%int(c.r.Count), n)
+	case !c.r.Reduces():
+		return chaosValue[T](int(c.r.Root), i, n)
+	}
+	all := chaosValue[T](0, i, n)
+	for rank := 1; rank < c.comm.Size(); rank++ {
+		switch v := chaosValue[T](rank, i, n); c.r.Op.ID() {
+		case tasks.OpMax:
+			all = max(all, v)
+		case tasks.OpMin:
+			all = min(all, v)
+		default:
+			all += v
+		}
+	}
+	return all
+}
