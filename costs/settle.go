@@ -17,13 +17,14 @@ const (
 	leastSettled  = 3
 )
 
-// Settle says from which occurrence on the cost of a stage is stable: the median
-// of any three neighbours from there on, at least one such, is within a tenth of
-// the median of all of them. So one disturbed occurrence doesn't count. Without
+// Settle says from which occurrence on the cost of a stage is stable: it, and the
+// median of any three neighbours from there on, at least one such, are within a
+// tenth of the median of all of them. So one that is disturbed later doesn't count. Without
 // such a place the second half is as good as any.
 func Settle(ns []float64) (from int, settled bool) {
 	for from = 0; from+leastSettled <= len(ns); from++ {
-		middle, far := Median(ns[from:]), 0.0
+		middle := Median(ns[from:])
+		far := math.Abs(ns[from] - middle)
 		for i := from; i+leastSettled <= len(ns); i++ {
 			far = max(far, math.Abs(Median(ns[i:i+leastSettled])-middle))
 		}

@@ -34,7 +34,7 @@ sbib, in a pipeline in lockstep, where ranks begin as skewed as they do there.`,
   tierflow bench overlap ib+sb --plan i=adapt/chain --bytes 128KiB`,
 		Args: cobra.ArbitraryArgs,
 		RunE: interruptible(func(c *cobra.Command, args []string) error {
-			return b.on(c, func(ctx context.Context, stdout, _ io.Writer) error { return b.run(ctx, args, stdout) })
+			return b.on(c, func(ctx context.Context, stdout, stderr io.Writer) error { return b.run(ctx, args, stdout, stderr) })
 		}),
 	}
 	b.flags(c)
@@ -60,11 +60,12 @@ type overlapResult struct {
 	InTurn      costs.Cost    `json:"in_turn"`
 }
 
-func (b *benchOverlap) run(ctx context.Context, names []string, stdout io.Writer) error {
+func (b *benchOverlap) run(ctx context.Context, names []string, stdout, stderr io.Writer) error {
 	pairs, err := b.pairs(names)
 	if err != nil {
 		return err
 	}
+	b.header(stdout, stderr)
 	var results []overlapResult
 	err = b.onBench(ctx, func(ctx context.Context, m *meter.Bench) error {
 		for _, p := range pairs {

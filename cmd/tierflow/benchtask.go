@@ -44,7 +44,7 @@ func (b *benchTasks) flags(c *cobra.Command) {
 }
 
 // on reads the flags, prepares ranks, and calls f, whose writers are for rank 0.
-func (b *benchTasks) on(c *cobra.Command, f func(ctx context.Context, stdout, notes io.Writer) error) error {
+func (b *benchTasks) on(c *cobra.Command, f func(ctx context.Context, stdout, stderr io.Writer) error) error {
 	ctx, stdout, stderr := c.Context(), c.OutOrStdout(), c.ErrOrStderr()
 	if err := b.read(); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (b *benchTasks) on(c *cobra.Command, f func(ctx context.Context, stdout, no
 			return err
 		}
 		b.job = j
-		return errors.Join(b.head(ctx, stdout, stderr, f), j.world.Close())
+		return errors.Join(f(ctx, stdout, stderr), j.world.Close())
 	}
 	t, err := b.topology()
 	if err != nil {
@@ -71,7 +71,7 @@ func (b *benchTasks) on(c *cobra.Command, f func(ctx context.Context, stdout, no
 		return usagef("--link: %w", err)
 	}
 	b.job = goroutines{topology: t, link: l}
-	return b.head(ctx, stdout, stderr, f)
+	return f(ctx, stdout, stderr)
 }
 
 func (b *benchTasks) read() (err error) {
@@ -91,20 +91,21 @@ func (b *benchTasks) read() (err error) {
 // maxSegment bounds the buffers, of a few dozen segments.
 const maxSegment = 256 << 20
 
-func (b *benchTasks) head(ctx context.Context, stdout, notes io.Writer, f func(ctx context.Context, stdout, notes io.Writer) error) error {
-	if !b.json {
-		notes = stdout
+// header says on what is measured, once arguments are known to be right.
+func (b *benchTasks) header(stdout, stderr io.Writer) {
+	if b.json {
+		stdout = stderr
 	}
-	fmt.Fprintf(notes, "# %v; %d CPUs\n", b.job, runtime.NumCPU())
-	return f(ctx, stdout, notes)
+	fmt.Fprintf(stdout, "# %v; %d CPUs\n", b.job, runtime.NumCPU())
 }
 
 // work is a request of n segments and its plan in lockstep.
 func (b *benchTasks) work(coll tasks.Collective, n int64) (tasks.Request, tasks.Plan, error) {
-	r, err := b.request(coll, n*b.segment, b.job.Topology())
+	r, err := b.request(coll, b.segment, b.job.Topology())
 	if err != nil {
 		return r, tasks.Plan{}, err
 	}
+	r.Count *= n
 	p := decided(b.forced, r, b.job.Topology())
 	p.Shape, p.Segment = tasks.HanLockstep, b.segment
 	return r, p, nil
@@ -156,20 +157,21 @@ neighbours stay within 10%. The mean from there on is the cost. A plan's shape a
 
 // taskResult is what is printed of one stage task.
 type taskResult struct {
-	Task        string `json:"task"`
-	Collective  string `json:"collective"`
-	Plan        string `json:"plan"`
-	Key         costs.Key
+	Task        string        `json:"task"`
+	Collective  string        `json:"collective"`
+	Plan        string        `json:"plan"`
+	Key         costs.Key     `json:"key"`
 	LeaderRanks []levels.Rank `json:"leader_ranks"`
 	costs.Cost
 	Series []costs.Series `json:"series"`
 }
 
-func (b *benchTask) run(ctx context.Context, stdout, notes io.Writer) error {
+func (b *benchTask) run(ctx context.Context, stdout, stderr io.Writer) error {
 	r, p, key, err := b.find()
 	if err != nil {
 		return err
 	}
+	b.header(stdout, stderr)
 	var result taskResult
 	err = b.onBench(ctx, func(ctx context.Context, m *meter.Bench) error {
 		book := &costs.Book{}
