@@ -97,11 +97,8 @@ func (b *Bench) newLine(r tasks.Request, p tasks.Plan, n int64) (*line, error) {
 			return nil, err
 		}
 		lead := leader{rank: group.Lead()}
-		if lead.stages, err = g.Stages(); err != nil {
+		if lead.stages, lead.keys, err = costs.StageKeys(g); err != nil {
 			return nil, err
-		}
-		for _, s := range lead.stages {
-			lead.keys = append(lead.keys, costs.StageKey(g, s))
 		}
 		l.leaders = append(l.leaders, lead)
 	}
