@@ -230,7 +230,11 @@ func cost(byLeader [][]float64) costs.Cost {
 	var c costs.Cost
 	var slowest []float64
 	for _, times := range byLeader {
-		c.Leaders = append(c.Leaders, costs.Median(times))
+		if times == nil {
+			c.Leaders = append(c.Leaders, 0)
+			continue
+		}
+		c.Leaders = append(c.Leaders, max(1, costs.Median(times))) // 0 would be none
 		if slowest == nil {
 			slowest = make([]float64, len(times))
 		}
