@@ -16,7 +16,8 @@ func (a app) planCommand() *cobra.Command {
 of a size on a machine: what was forced and by whom, what was decided and why, and
 what else there is. Nothing is run.`,
 		Example: `  tierflow plan allreduce --bytes 4MiB --topo 4x2
-  tierflow plan bcast --bytes 64KiB --root 3 --plan i=adapt/binomial`,
+  tierflow plan bcast --bytes 64KiB --root 3 --plan i=adapt/binomial
+  tierflow plan allgather --topo 2x2 --counts 1000,0,1000,3000`,
 		Args: operand(whichCollective),
 		RunE: func(c *cobra.Command, args []string) error {
 			r, t, err := p.one(args[0])
@@ -35,6 +36,7 @@ what else there is. Nothing is run.`,
 	}
 	p.topoFlag(c, "4x2")
 	p.requestFlags(c, "1MiB", "size of a rank's buffer")
+	p.countsFlag(c)
 	p.planFlag(c, planText)
 	return c
 }
