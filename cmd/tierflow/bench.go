@@ -48,8 +48,7 @@ func (a app) benchCollCommand() *cobra.Command {
 		Use:   "coll OP[,OP…]",
 		Short: "Measure collectives and check their results",
 		Long: `Measures collectives (` + strings.Join(names(tasks.Requestable()), ", ") + `)
-and checks
-what they leave in the buffers.
+and checks what they leave in the buffers.
 
 A sample is the slowest rank's time per call; all ranks begin it together, after
 a barrier. An operation of less than 20 ms is called as often as fills 20 ms in

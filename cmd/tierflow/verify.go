@@ -37,15 +37,15 @@ func (a app) verifyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify OP|all",
 		Short: "Prove compiled collectives right without running them",
-		Long: `Compiles a collective (` + anyOf(tasks.Requestable()) + `), or
-all of them, for all ranks and checks the programs symbolically: every send meets
-its recv, nothing can deadlock even without buffering, no two steps touch the same
+		Long: `Compiles a collective (` + anyOf(tasks.Requestable()) + `),
+or all of them, for all ranks and checks the programs symbolically: every send
+meets its recv, nothing can deadlock even without buffering, no two steps touch the same
 bytes in no order, and in the end every rank holds what the collective says. No
 bytes are moved.
 
 By default it checks every combination of the algorithms there are, for each level,
-with some segment sizes, windows and shapes, on one machine (--plan all): some ten
-thousand cases for two levels, minutes for three. --random draws machines, requests
+with some segment sizes, windows and shapes, on one machine (--plan all): tens of
+thousands of cases and a minute for two levels. --random draws machines, requests
 and plans; the same seed draws the same cases. What a plan or an algorithm doesn't
 allow is skipped and counted.
 
