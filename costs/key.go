@@ -1,0 +1,190 @@
+package costs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Key is all that a measured cost depends on. Keys compare with ==, and print and
+// parse as words:
+//
+//	shape=han-lockstep task=sbib levels=i4,s2 fs=64KiB by=ib:adapt/chain,sb:sm
+//
+// A stage task's key doesn't name the collective: the sbib of a bcast is the
+// sbib of an allreduce. A pipeline's does.
+type Key struct {
+	Shape   tasks.Shape
+	Task    string // a stage or task kind: ib, sbib; of a pipeline, the collective: bcast
+	Levels  string // ranks per group, from the outermost level: i4,s2 or, unequal, i4,s1-3; a flat shape's whole topology
+	By      string // who does the kinds involved: ib:adapt/chain/32KiB,sb:sm, sorted
+	Segment int64  // bytes, of each block if there are blocks
+	Window  int    // of a pipeline; stages don't depend on it: 0
+	Type    string // of what is reduced: f32; empty where nothing is
+	Op      string // sum
+}
+
+// stageKey is the key of tasks that are in flight together.
+func stageKey(r tasks.Request, h *levels.Hierarchy, p tasks.Plan, name string, kinds []tasks.Kind) Key {
+	k := Key{Shape: p.Shape, Task: name, Levels: levelsText(h, p.Shape), Segment: segmentBytes(r, p), By: byText(p, kinds)}
+	if reduces(kinds) && r.Reduces() {
+		k.Type, k.Op = r.Type.String(), r.Op.String()
+	}
+	return k
+}
+
+// PipelineKey is under which a [Book] has the pipeline of a request with a plan:
+// all message sizes that the plan cuts into segments of the same size share it.
+// The error is that of [tasks.Hierarchy].
+func PipelineKey(r tasks.Request, t *levels.Topology, p tasks.Plan) (Key, error) {
+	g, err := small(r, t, p, 1)
+	if err != nil {
+		return Key{}, err
+	}
+	kinds := make([]tasks.Kind, len(g.Phases))
+	for i, ph := range g.Phases {
+		kinds[i] = ph.Kind
+	}
+	k := stageKey(r, g.On, p, r.Coll.String(), kinds)
+	k.Window = p.Window
+	return k, nil
+}
+
+func reduces(kinds []tasks.Kind) bool {
+	return slices.ContainsFunc(kinds, func(k tasks.Kind) bool { return k.Op == tasks.Reduce || k.Op == tasks.Allreduce })
+}
+
+// segmentBytes is the size of a full segment: that of the plan in whole elements,
+// or the message.
+func segmentBytes(r tasks.Request, p tasks.Plan) int64 {
+	if r.Coll == tasks.Barrier {
+		return 0
+	}
+	size := int64(r.Type.Size())
+	return min(max(p.Segment/size, 1)*size, r.Bytes())
+}
+
+func byText(p tasks.Plan, kinds []tasks.Kind) string {
+	words := make([]string, 0, len(kinds))
+	for _, kind := range kinds {
+		c, _ := p.For(kind)
+		words = append(words, kind.String()+":"+c.String())
+	}
+	slices.Sort(words)
+	return strings.Join(slices.Compact(words), ",")
+}
+
+// levelsText says how large groups are. Trees of a flat shape cross nodes as the
+// numbering of ranks has it, so that its costs hold for one layout only.
+func levelsText(h *levels.Hierarchy, s tasks.Shape) string {
+	if s == tasks.Flat {
+		return strings.ReplaceAll(h.Topology().String(), " ", "_")
+	}
+	var words []string
+	for k := h.Depth() - 1; k >= 0; k-- {
+		least, most := h.Topology().Size(), 0
+		for _, g := range h.Groups(k) {
+			least, most = min(least, len(g.Ranks)), max(most, len(g.Ranks))
+		}
+		word := fmt.Sprintf("%c%d", h.Level(k).Symbol, most)
+		if least < most {
+			word = fmt.Sprintf("%c%d-%d", h.Level(k).Symbol, least, most)
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, ",")
+}
+
+// String prints the key as [ParseKey] reads it; what doesn't matter is left out.
+func (k Key) String() string {
+	words := []string{"shape=" + k.Shape.String(), "task=" + k.Task, "levels=" + k.Levels, "fs=" + tasks.FormatBytes(k.Segment)}
+	if k.Window != 0 {
+		words = append(words, fmt.Sprintf("w=%d", k.Window))
+	}
+	for _, w := range [][2]string{{"by", k.By}, {"type", k.Type}, {"op", k.Op}} {
+		if w[1] != "" {
+			words = append(words, w[0]+"="+w[1])
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// ParseKey reads what [Key.String] prints.
+func ParseKey(s string) (Key, error) {
+	var k Key
+	seen := map[string]bool{}
+	for _, word := range strings.Fields(s) {
+		name, value, _ := strings.Cut(word, "=")
+		if seen[name] {
+			return Key{}, fmt.Errorf("key %q: %s is given twice", s, name)
+		}
+		seen[name] = true
+		if err := k.parseWord(name, value); err != nil {
+			return Key{}, fmt.Errorf("key %q: %w", s, err)
+		}
+	}
+	var errs []error
+	for _, name := range []string{"shape", "task", "levels", "fs"} {
+		if !seen[name] {
+			errs = append(errs, fmt.Errorf("%s= is missing", name))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return Key{}, fmt.Errorf("key %q: %w", s, err)
+	}
+	return k, nil
+}
+
+func (k *Key) parseWord(name, value string) (err error) {
+	if value == "" {
+		return fmt.Errorf("%q is not name=value", name)
+	}
+	switch name {
+	case "shape", "w":
+		var p tasks.Plan
+		if p, err = tasks.ParsePlan(name + "=" + value); err != nil {
+			return err
+		}
+		k.Shape, k.Window = cmp.Or(p.Shape, k.Shape), cmp.Or(p.Window, k.Window)
+		if name == "w" && p.Window == 0 {
+			return fmt.Errorf("w=%s: a window is a number", value)
+		}
+	case "fs":
+		k.Segment, err = tasks.ParseBytes(value)
+	case "task":
+		k.Task = value
+	case "levels":
+		k.Levels = value
+	case "by":
+		k.By = value
+	case "type":
+		k.Type = value
+	case "op":
+		k.Op = value
+	default:
+		return fmt.Errorf("unknown word %q; known are shape, task, levels, fs, w, by, type and op", name)
+	}
+	return err
+}
+
+// Compare orders keys as tables list them.
+func (k Key) Compare(o Key) int {
+	return cmp.Or(
+		cmp.Compare(k.Shape, o.Shape), cmp.Compare(k.Levels, o.Levels), cmp.Compare(k.By, o.By),
+		cmp.Compare(k.Segment, o.Segment), cmp.Compare(k.Window, o.Window), cmp.Compare(k.Type, o.Type),
+		cmp.Compare(k.Op, o.Op), cmp.Compare(len(k.Task), len(o.Task)), cmp.Compare(k.Task, o.Task))
+}
+
+// MarshalText is String.
+func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText is ParseKey.
+func (k *Key) UnmarshalText(text []byte) (err error) {
+	*k, err = ParseKey(string(text))
+	return err
+}
