@@ -29,20 +29,27 @@ type Key struct {
 	Op      string // sum
 }
 
-// stageKey is the key of tasks that are in flight together.
-func stageKey(r tasks.Request, h *levels.Hierarchy, p tasks.Plan, name string, kinds []tasks.Kind) Key {
-	k := Key{Shape: p.Shape, Task: name, Levels: levelsText(h, p.Shape), Segment: segmentBytes(r, p), By: byText(p, kinds)}
-	if reduces(kinds) && r.Reduces() {
-		k.Type, k.Op = r.Type.String(), r.Op.String()
+// StageKey is under which a [Book] has the cost of a stage of g, or of any tasks
+// of g that are in flight together. g's request must have a full segment. What
+// shapes with stages measured holds for dataflow shapes of one segment too, so
+// that they share keys.
+func StageKey(g *tasks.Graph, s tasks.Stage) Key {
+	kinds := make([]tasks.Kind, len(s.Tasks))
+	for i, id := range s.Tasks {
+		kinds[i] = g.Node(id).Kind
+	}
+	k := newKey(g, s.Name, kinds)
+	if k.Shape != tasks.Flat {
+		k.Shape = tasks.HanLockstep
 	}
 	return k
 }
 
 // PipelineKey is under which a [Book] has the pipeline of a request with a plan:
 // all message sizes that the plan cuts into segments of the same size share it.
-// The error is that of [tasks.Hierarchy].
+// The error is that of [tasks.Expand].
 func PipelineKey(r tasks.Request, t *levels.Topology, p tasks.Plan) (Key, error) {
-	g, err := small(r, t, p, 1)
+	g, err := tasks.Expand(First(r, p, 1), t, p, 0)
 	if err != nil {
 		return Key{}, err
 	}
@@ -50,23 +57,52 @@ func PipelineKey(r tasks.Request, t *levels.Topology, p tasks.Plan) (Key, error)
 	for i, ph := range g.Phases {
 		kinds[i] = ph.Kind
 	}
-	k := stageKey(r, g.On, p, r.Coll.String(), kinds)
+	k := newKey(g, r.Coll.String(), kinds)
 	k.Window = p.Window
 	return k, nil
 }
 
-func reduces(kinds []tasks.Kind) bool {
-	return slices.ContainsFunc(kinds, func(k tasks.Kind) bool { return k.Op == tasks.Reduce || k.Op == tasks.Allreduce })
+func newKey(g *tasks.Graph, name string, kinds []tasks.Kind) Key {
+	r, p := g.Request, g.Plan
+	k := Key{
+		Shape: p.Shape, Task: name, Levels: levelsText(g.On, p.Shape),
+		Segment: min(segment(r, p), r.Bytes()), By: byText(p, kinds),
+	}
+	if r.Reduces() && slices.ContainsFunc(kinds, func(k tasks.Kind) bool { return k.Op == tasks.Reduce || k.Op == tasks.Allreduce }) {
+		k.Type, k.Op = r.Type.String(), r.Op.String()
+	}
+	return k
 }
 
-// segmentBytes is the size of a full segment: that of the plan in whole elements,
-// or the message.
-func segmentBytes(r tasks.Request, p tasks.Plan) int64 {
-	if r.Coll == tasks.Barrier {
+// segment is the bytes of the plan's segment in whole elements of r; 0 for a
+// request without data.
+func segment(r tasks.Request, p tasks.Plan) int64 {
+	size := int64(r.Type.Size())
+	if r.Coll == tasks.Barrier || size == 0 {
 		return 0
 	}
-	size := int64(r.Type.Size())
-	return min(max(p.Segment/size, 1)*size, r.Bytes())
+	return max(p.Segment/size, 1) * size
+}
+
+// Segments is how many segments p cuts r into, however many passes they take.
+func Segments(r tasks.Request, p tasks.Plan) int64 {
+	n := segment(r, p)
+	if n == 0 {
+		return 1
+	}
+	u := r.Bytes() / n
+	if u*n < r.Bytes() {
+		u++
+	}
+	return u
+}
+
+// First is the request for the first n segments of r, or for r if it has no more.
+func First(r tasks.Request, p tasks.Plan, n int64) tasks.Request {
+	if s := segment(r, p); s > 0 && Segments(r, p) > n {
+		r.Count = n * (s / int64(r.Type.Size()))
+	}
+	return r
 }
 
 func byText(p tasks.Plan, kinds []tasks.Kind) string {

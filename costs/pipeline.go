@@ -57,23 +57,17 @@ func slope(done []float64) float64 {
 // fewer, when the last of them was complete, plus drain; of more, with the stable
 // time for each further one; the maximum over leaders.
 func (p Pipeline) NS(u int64) (float64, error) {
-	ns, _, err := p.slowest(u)
-	return ns, err
-}
-
-func (p Pipeline) slowest(u int64) (ns float64, leader int, err error) {
 	if u < 1 {
-		return 0, 0, fmt.Errorf("pipeline: %d segments; at least one is needed", u)
+		return 0, fmt.Errorf("pipeline: %d segments; at least one is needed", u)
 	}
 	if u > int64(p.Segments) && p.Segments < 2 {
-		return 0, 0, fmt.Errorf("pipeline: %d segments from a measurement of %d: at least two are needed to see what a further one costs", u, p.Segments)
+		return 0, fmt.Errorf("pipeline: %d segments from a measurement of %d: at least two are needed to see what a further one costs", u, p.Segments)
 	}
-	for i, l := range p.Leaders {
-		if t := l.ns(u); t > ns {
-			ns, leader = t, i
-		}
+	ns := 0.0
+	for _, l := range p.Leaders {
+		ns = max(ns, l.ns(u))
 	}
-	return ns, leader, nil
+	return ns, nil
 }
 
 func (c Completion) ns(u int64) float64 {

@@ -59,18 +59,222 @@ func plural(n int64) string {
 	return "s"
 }
 
-// Predict prices a request with a plan, from what the book has. Lockstep shapes
-// of several phases are priced by stage tasks, dataflow shapes by their pipeline;
-// where the book has no pipeline and stages don't overlap (a flat shape, or one
-// segment), along the critical path of single tasks. A cost that is missing is
+// Predict prices a request with a plan from what the book has, and counts what it
+// used there. Lockstep is priced by stage tasks, dataflow shapes by their
+// pipeline; of these a flat shape, or one segment, along the critical path of
+// single tasks if the book has no pipeline. A cost that is missing is
 // [ErrUnmeasured], and names its key.
 func Predict(r tasks.Request, t *levels.Topology, p tasks.Plan, b *Book) (Prediction, error) {
-	return Prediction{}, errors.New("predict")
+	x := pricing{book: b, Prediction: Prediction{Request: r, Plan: p, Segments: Segments(r, p)}}
+	key, err := PipelineKey(r, t, p)
+	if err != nil {
+		return x.Prediction, err
+	}
+	switch _, known := b.Pipeline(key); {
+	case x.Segments == 0:
+		return x.Prediction, nil
+	case p.Shape == tasks.HanLockstep:
+		x.Model = StageModel
+		err = x.leaders(t, x.stages)
+	case known:
+		x.Model = PipelineModel
+		err = x.pipeline(key)
+	case p.Shape == tasks.Flat || x.Segments == 1:
+		x.Model = CriticalModel
+		err = x.leaders(t, x.critical)
+	default:
+		err = fmt.Errorf("%w: pipeline %v", ErrUnmeasured, key)
+	}
+	if err != nil {
+		return x.Prediction, fmt.Errorf("predict %v: %w", r, err)
+	}
+	x.count()
+	return x.Prediction, nil
 }
 
-// small is the graph of rank 0 for at most n segments of r.
-func small(r tasks.Request, t *levels.Topology, p tasks.Plan, n int64) (*tasks.Graph, error) {
-	return nil, errors.New("small")
+// count notes in the book what the prediction rests on.
+func (x *pricing) count() {
+	seen := map[Key]bool{}
+	for _, t := range x.Terms {
+		if !seen[t.Key] {
+			x.book.use(t.Key, x.Request)
+		}
+		seen[t.Key] = true
+	}
 }
 
-var _ dag.ID
+// pricing is a prediction in the making.
+type pricing struct {
+	Prediction
+	book *Book
+}
+
+// passes calls price for a whole pass and for the rest, and joins their terms: a
+// pass ends before the next one begins.
+func (x *pricing) passes(price func(u int64) ([]Term, error)) ([]Term, error) {
+	n, rest := x.Segments/tasks.MaxSegments, x.Segments%tasks.MaxSegments
+	var all []Term
+	if n > 0 {
+		terms, err := price(tasks.MaxSegments)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range terms {
+			t.Count *= n
+			all = append(all, t)
+		}
+	}
+	if rest == 0 {
+		return all, nil
+	}
+	terms, err := price(rest)
+	return append(all, terms...), err
+}
+
+// leaders takes the terms of the slowest leader.
+func (x *pricing) leaders(t *levels.Topology, price func(t *levels.Topology, group int, lead levels.Rank, u int64) ([]Term, error)) error {
+	h, err := tasks.Hierarchy(x.Request, t, x.Plan)
+	if err != nil {
+		return err
+	}
+	for i, g := range h.Groups(0) {
+		terms, err := x.passes(func(u int64) ([]Term, error) { return price(t, i, g.Lead(), u) })
+		if err != nil {
+			return err
+		}
+		x.keep(i, terms)
+	}
+	return nil
+}
+
+// keep makes a leader's terms the prediction's if they take longer.
+func (x *pricing) keep(leader int, terms []Term) {
+	ns := 0.0
+	for _, t := range terms {
+		ns += float64(t.Count) * t.NS
+	}
+	if ns > x.NS || x.Terms == nil {
+		x.NS, x.Leader, x.Terms = ns, leader, terms
+	}
+}
+
+// stages prices u segments on one leader: as many segments as there are phases k
+// have each stage of the pipeline once, and each further segment adds one of
+// those in which all phases are in flight (HAN, equations 3 and 4).
+//
+//	k = 2    ib  sbib × (1 + u−k)  sb
+func (x *pricing) stages(t *levels.Topology, group int, lead levels.Rank, u int64) ([]Term, error) {
+	g, err := tasks.Expand(First(x.Request, x.Plan, min(u, tasks.MaxSegments)), t, x.Plan, lead)
+	if err != nil {
+		return nil, err
+	}
+	k := int64(len(g.Phases))
+	if u > k {
+		if g, err = tasks.Expand(First(x.Request, x.Plan, k), t, x.Plan, lead); err != nil {
+			return nil, err
+		}
+	}
+	stages, err := g.Stages()
+	if err != nil {
+		return nil, err
+	}
+	var terms []Term
+	for _, s := range stages {
+		count := int64(1)
+		if int64(s.Index) == k-1 && u > k {
+			count += u - k
+		}
+		term, err := x.term(g, s, group, count)
+		if err != nil {
+			return nil, err
+		}
+		if last := len(terms) - 1; last >= 0 && terms[last].Key == term.Key {
+			terms[last].Count += count
+		} else {
+			terms = append(terms, term)
+		}
+	}
+	return terms, nil
+}
+
+// critical prices u segments on one leader along the longest path through its
+// tasks: those of one kind use the same links, so that they come one after the other.
+func (x *pricing) critical(t *levels.Topology, group int, lead levels.Rank, u int64) ([]Term, error) {
+	g, err := tasks.Expand(First(x.Request, x.Plan, u), t, x.Plan, lead)
+	if err != nil {
+		return nil, err
+	}
+	frozen, err := g.Freeze(func(e dag.Edge) bool { return e.Kind == tasks.DataEdge || e.Kind == tasks.OrderEdge })
+	if err != nil {
+		return nil, err
+	}
+	single := make([]Term, g.Len())
+	for id := range single {
+		kind := g.Node(dag.ID(id)).Kind.String()
+		if single[id], err = x.term(g, tasks.Stage{Tasks: []dag.ID{dag.ID(id)}, Name: kind}, group, 1); err != nil {
+			return nil, err
+		}
+	}
+	var terms []Term
+	_, path := frozen.Critical(func(id dag.ID) float64 { return single[id].NS })
+	for _, id := range path {
+		if last := len(terms) - 1; last >= 0 && terms[last].Key == single[id].Key {
+			terms[last].Count++
+		} else {
+			terms = append(terms, single[id])
+		}
+	}
+	return terms, nil
+}
+
+// term looks a stage's cost up.
+func (x *pricing) term(g *tasks.Graph, s tasks.Stage, group int, count int64) (Term, error) {
+	key := StageKey(g, s)
+	c, ok := x.book.Cost(key)
+	if !ok {
+		return Term{}, fmt.Errorf("%w: %v", ErrUnmeasured, key)
+	}
+	return Term{Name: s.Name, Count: count, NS: c.leader(group), Key: key}, nil
+}
+
+// leader is what the leader of a group needs; where it was not seen to have the
+// task, under another root, what the slowest one did.
+func (c Cost) leader(group int) float64 {
+	if group < len(c.Leaders) && c.Leaders[group] > 0 {
+		return c.Leaders[group]
+	}
+	return c.P50
+}
+
+// pipeline prices by segment completions.
+func (x *pricing) pipeline(key Key) error {
+	p, _ := x.book.Pipeline(key)
+	for i, c := range p.Leaders {
+		terms, err := x.passes(func(u int64) ([]Term, error) {
+			if _, err := p.NS(u); err != nil {
+				return nil, err
+			}
+			return c.terms(u, key), nil
+		})
+		if err != nil {
+			return err
+		}
+		x.keep(i, terms)
+	}
+	return nil
+}
+
+// terms are the summands of [Completion.ns].
+func (c Completion) terms(u int64, key Key) []Term {
+	if len(c.Done) == 0 {
+		return []Term{{"end", 1, c.Drain, key}}
+	}
+	terms := []Term{{"fill", 1, c.Fill, key}}
+	if n := min(u, int64(len(c.Done))) - 1; n > 0 {
+		terms = append(terms, Term{"as measured", n, (c.ns(n+1) - c.Drain - c.Fill) / float64(n), key})
+	}
+	if n := u - int64(len(c.Done)); n > 0 {
+		terms = append(terms, Term{"stable", n, c.Stable, key})
+	}
+	return append(terms, Term{"drain", 1, c.Drain, key})
+}

@@ -33,7 +33,7 @@ func Summarize(samples []float64) Summary {
 	sorted := slices.Sorted(slices.Values(samples))
 	quantile := func(p float64) float64 { return stat.Quantile(p, stat.Empirical, sorted, nil) }
 	s := Summary{
-		N: len(sorted), Mean: stat.Mean(sorted, nil), Half: half(sorted),
+		N: len(sorted), Mean: mean(sorted), Half: half(sorted),
 		Min: sorted[0], P50: Median(sorted), P95: quantile(0.95), Max: sorted[len(sorted)-1],
 	}
 	low, high := quantile(0.25), quantile(0.75)
@@ -44,6 +44,11 @@ func Summarize(samples []float64) Summary {
 		}
 	}
 	return s
+}
+
+// mean is not outside of the samples, however it is rounded.
+func mean(sorted []float64) float64 {
+	return min(max(stat.Mean(sorted, nil), sorted[0]), sorted[len(sorted)-1])
 }
 
 // half is half the width of the confidence interval of the mean, after Student.
