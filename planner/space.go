@@ -50,7 +50,7 @@ func (s Space) Configurations(r tasks.Request, t *levels.Topology) []Configurati
 	for _, p := range s.cuts(r) {
 		for _, inner := range or(s.Inners, DefaultInners) {
 			for _, q := range (Combinations{Registry: s.registry(), Inner: inner}).Of(r, t, p) {
-				q = s.Plan.Over(q)
+				q = canonical(s.Plan.Over(q), messageBytes(r))
 				if key := q.String(); !seen[key] {
 					seen[key] = true
 					all = append(all, Configuration{q, s.reject(r, t, q)})
@@ -93,25 +93,28 @@ func RejectionText(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// cuts lists shapes, segments and windows, each way to cut r once: what is not cut
-// has no window.
+// cuts lists shapes, segments and windows.
 func (s Space) cuts(r tasks.Request) (plans []tasks.Plan) {
 	for _, shape := range or(s.Shapes, tasks.Shapes()) {
-		whole := false
 		for _, segment := range or(s.Segments, DefaultSegments) {
-			if r.Coll == tasks.Barrier || segment >= r.Bytes() {
-				if !whole {
-					plans = append(plans, tasks.Plan{Shape: shape, Segment: tasks.Whole, Window: 1})
-				}
-				whole = true
-				continue
-			}
 			for _, w := range or(s.Windows, DefaultWindows) {
-				plans = append(plans, tasks.Plan{Shape: shape, Segment: segment, Window: w})
+				p := canonical(tasks.Plan{Shape: shape, Segment: segment, Window: w}, messageBytes(r))
+				if !slices.ContainsFunc(plans, p.Equal) {
+					plans = append(plans, p)
+				}
 			}
 		}
 	}
 	return plans
+}
+
+// messageBytes is the size that tables know a request by: of a rank's buffer, or of
+// its block.
+func messageBytes(r tasks.Request) int64 {
+	if r.Coll == tasks.Barrier {
+		return 0
+	}
+	return r.Bytes()
 }
 
 // registry is the one to choose from, less what Submodules leaves out.
@@ -129,11 +132,6 @@ func (s Space) reject(r tasks.Request, t *levels.Topology, p tasks.Plan) string 
 	g, err := fits(r, t, p, s.Registry)
 	if err != nil {
 		return "not supported: " + err.Error()
-	}
-	for _, k := range p.Keys() {
-		if c, _ := p.Choice(k); c.Inner > 0 && c.Inner >= min(p.Segment, max(r.Bytes(), 1)) {
-			return "inner segment holds all: " + k + "=" + c.String() + " cuts nothing of this size"
-		}
 	}
 	if s.Heuristics {
 		return prune(g, r, p)
@@ -163,17 +161,13 @@ const (
 //   - solo only for segments of at least 512 KiB;
 //   - a chain only if there are at least as many pieces as ranks in it;
 //   - no cut through a message of at most 16 KiB;
-//   - lockstep only if there is more than one segment: else it is han;
 //   - no linear exchange among more than 16 ranks.
 func prune(g *tasks.Graph, r tasks.Request, p tasks.Plan) string {
-	bytes := max(r.Bytes(), 1)
+	bytes := max(messageBytes(r), 1)
 	segment := min(p.Segment, bytes)
 	segments := (bytes + segment - 1) / segment
-	switch {
-	case segments > 1 && bytes <= cutFrom:
+	if segments > 1 && bytes <= cutFrom {
 		return "pruned, message too small to cut: at most " + tasks.FormatBytes(cutFrom) + " is latency"
-	case segments == 1 && p.Shape == tasks.HanLockstep:
-		return "pruned, lockstep of one segment: it is han"
 	}
 	for _, ph := range g.Phases {
 		c, _ := p.For(ph.Kind)

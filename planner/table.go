@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -26,27 +27,29 @@ type Table struct {
 	// Measured is everything the table was made from. A search resumes from it and
 	// tierflow plan --explain shows it; decisions don't need it.
 	Measured []Measurement `json:"measured,omitempty"`
+	// Costs are those of tasks, from which the tasks methods predict. As Measured.
+	Costs *costs.Book `json:"costs,omitempty"`
 }
 
 // Provenance says where a table's numbers are from.
 type Provenance struct {
-	Method            string    `json:"method"`
-	Date              string    `json:"date"` // RFC 3339
-	Tierflow          string    `json:"tierflow,omitempty"`
-	Hosts             []string  `json:"hosts,omitempty"`
-	CPUs              int       `json:"cpus,omitempty"` // of the host of rank 0
-	Kernel            string    `json:"kernel,omitempty"`
-	Machine           string    `json:"machine,omitempty"` // what rank 0 says of the ranks
-	Links             string    `json:"links,omitempty"`
-	CongestionControl string    `json:"congestion_control,omitempty"`
-	Stop              string    `json:"stop,omitempty"`      // rule that ended each measurement
-	Intervals         string    `json:"intervals,omitempty"` // what low_ns and high_ns are
-	Budget            string    `json:"budget,omitempty"`    // time that the search could take
-	Seconds           float64   `json:"seconds"`             // that it took
-	Configurations    int       `json:"configurations"`      // measured, of each size if the method does so
-	Planned           int       `json:"planned"`             // that the search would measure without a budget
-	Rejected          Counts    `json:"rejected,omitempty"`
-	Warnings          []string  `json:"warnings,omitempty"`
+	Method            string   `json:"method"`
+	Date              string   `json:"date"` // RFC 3339
+	Tierflow          string   `json:"tierflow,omitempty"`
+	Hosts             []string `json:"hosts,omitempty"`
+	CPUs              int      `json:"cpus,omitempty"` // of the host of rank 0
+	Kernel            string   `json:"kernel,omitempty"`
+	Machine           string   `json:"machine,omitempty"` // what rank 0 says of the ranks
+	Links             string   `json:"links,omitempty"`
+	CongestionControl string   `json:"congestion_control,omitempty"`
+	Stop              string   `json:"stop,omitempty"`      // rule that ended each measurement
+	Intervals         string   `json:"intervals,omitempty"` // what low_ns and high_ns are
+	Budget            string   `json:"budget,omitempty"`    // time that the search could take
+	Seconds           float64  `json:"seconds"`             // that it took
+	Configurations    int      `json:"configurations"`      // measured, of each size if the method does so
+	Planned           int      `json:"planned"`             // that the search would measure without a budget
+	Rejected          Counts   `json:"rejected,omitempty"`
+	Warnings          []string `json:"warnings,omitempty"`
 }
 
 // Counts are numbers by reason.
@@ -146,6 +149,13 @@ func (t *Table) Encode() ([]byte, error) {
 			return nil, err
 		}
 	}
+	if t.Costs != nil && len(t.Costs.Keys())+len(t.Costs.PipelineKeys()) > 0 {
+		book, err := t.Costs.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&b, ",\n  \"costs\": %s", bytes.TrimSpace(book))
+	}
 	b.WriteString("\n}\n")
 	return b.Bytes(), nil
 }
@@ -170,6 +180,6 @@ func encodeLines[T any](b *bytes.Buffer, all []T) error {
 // decisions is the part of the table that decisions need.
 func (t *Table) decisions() *Table {
 	short := *t
-	short.Measured = nil
+	short.Measured, short.Costs = nil, nil
 	return &short
 }

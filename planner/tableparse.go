@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -50,7 +51,6 @@ type tableReader struct {
 	dec  *json.Decoder
 	seen map[string]int // line of each entry's key
 	errs []error
-	more int // complaints that are not listed
 }
 
 // line is that of an offset, from 1.
@@ -140,11 +140,28 @@ func (p *tableReader) value(t *Table, key string, at int64) bool {
 				t.Measured = append(t.Measured, m)
 			}
 		})
+	case "costs":
+		p.costs(t)
 	default:
-		p.add(at, "unknown key %q; known are tierflow_table, provenance, entries, measured", key)
+		p.add(at, "unknown key %q; known are tierflow_table, provenance, entries, measured, costs", key)
 		p.decode(new(any), "it")
 	}
 	return true
+}
+
+// costs reads the costs of tasks, whose package says where in them something is
+// wrong.
+func (p *tableReader) costs(t *Table) {
+	at := p.here()
+	var raw json.RawMessage
+	if err := p.dec.Decode(&raw); err != nil {
+		p.add(at, "costs: %w", err)
+		return
+	}
+	var err error
+	if t.Costs, err = costs.Load(fmt.Sprintf("%s, costs from line %d", p.name, p.line(at)), raw); err != nil {
+		p.errs = append(p.errs, err)
+	}
 }
 
 // each calls f for each value of an array, with its offset.

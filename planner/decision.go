@@ -1,0 +1,101 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// memo keeps decisions, so that asking again for the same collective costs a look
+// into a map. It may be used by several goroutines.
+type memo struct {
+	mu  sync.Mutex
+	all map[tasks.Request]*decision
+}
+
+// maxMemo bounds the decisions that are kept: beyond it all are forgotten.
+const maxMemo = 1024
+
+// put remembers a decision.
+func (m *memo) put(r tasks.Request, d *decision) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.all == nil || len(m.all) >= maxMemo {
+		m.all = map[tasks.Request]*decision{}
+	}
+	m.all[r] = d
+}
+
+// find is the decision for r; nil if there is none.
+func (m *memo) find(r tasks.Request) *decision {
+	m.mu.Lock()
+	d := m.all[r]
+	m.mu.Unlock()
+	return d
+}
+
+// advice is what a decision table said of a request.
+type advice struct {
+	answer
+	origin string   // where the table is from
+	chosen int      // index into estimates; -1: none
+	unfit  []string // why faster ones were not taken
+}
+
+// consult lets a table decide: its fastest plan that the request and topology
+// allow, where nothing is forced. The built-in rule, base, fills in levels that
+// the table's machines don't have.
+func (d *decision) consult(t *loadedTable, r tasks.Request, on *levels.Topology, base tasks.Plan, reg submodules.Registry) {
+	a := &advice{answer: t.find(r, on), origin: t.origin, chosen: -1}
+	d.advice = a
+	for i, e := range a.estimates {
+		for _, p := range []tasks.Plan{d.forced.Over(e.plan), d.forced.Over(e.plan.Over(base))} {
+			_, err := fits(r, on, p, reg)
+			if err == nil {
+				d.plan, d.why, a.chosen = p, nil, i
+				return
+			}
+			if p.Equal(d.forced.Over(e.plan.Over(base))) {
+				a.unfit = append(a.unfit, fmt.Sprintf("%v: %v", e.plan, err))
+			}
+		}
+	}
+	if a.why == "" {
+		a.why = "none of its plans fits the request"
+	}
+}
+
+// maxRunnersUp bounds the plans that Explain lists beside the chosen one.
+const maxRunnersUp = 3
+
+// explain adds what a table said, and on what grounds.
+func (a *advice) explain(b *strings.Builder) {
+	if a == nil {
+		fmt.Fprintf(b, "  predicted: nothing, there is no decision table\n")
+		return
+	}
+	if a.chosen < 0 {
+		fmt.Fprintf(b, "  table: %s, but the built-in rule decides: %s\n", a.origin, a.why)
+		fmt.Fprintf(b, "  predicted: nothing\n")
+		return
+	}
+	fmt.Fprintf(b, "  table: %s\n", a.origin)
+	for _, n := range a.neighbours {
+		fmt.Fprintf(b, "  entry: %s of %s on %v, weight %.2f\n", n.entry.Collective, tasks.FormatBytes(n.entry.Bytes), n.entry.Levels, n.weight)
+	}
+	best := a.estimates[a.chosen]
+	fmt.Fprintf(b, "  predicted: %.1f µs, %s\n", best.ns/1e3, best.from)
+	for _, why := range a.unfit {
+		fmt.Fprintf(b, "  faster but unfit: %s\n", why)
+	}
+	for i, e := range a.estimates[a.chosen+1:] {
+		if i == maxRunnersUp {
+			break
+		}
+		fmt.Fprintf(b, "  runner-up: %v: %.1f µs, %s\n", e.plan, e.ns/1e3, e.from)
+	}
+}
