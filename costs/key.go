@@ -66,7 +66,7 @@ func newKey(g *tasks.Graph, name string, kinds []tasks.Kind) Key {
 	r, p := g.Request, g.Plan
 	k := Key{
 		Shape: p.Shape, Task: name, Levels: levelsText(g.On, p.Shape),
-		Segment: min(segment(r, p), r.Bytes()), By: byText(p, kinds),
+		Segment: SegmentBytes(r, p), By: byText(p, kinds),
 	}
 	if r.Reduces() && slices.ContainsFunc(kinds, func(k tasks.Kind) bool { return k.Op == tasks.Reduce || k.Op == tasks.Allreduce }) {
 		k.Type, k.Op = r.Type.String(), r.Op.String()
@@ -82,6 +82,15 @@ func segment(r tasks.Request, p tasks.Plan) int64 {
 		return 0
 	}
 	return max(p.Segment/size, 1) * size
+}
+
+// SegmentBytes is the size of a full segment of r: the plan's, in whole elements,
+// or the message if that is less.
+func SegmentBytes(r tasks.Request, p tasks.Plan) int64 {
+	if r.Coll == tasks.Barrier {
+		return 0
+	}
+	return min(segment(r, p), r.Bytes())
 }
 
 // Segments is how many segments p cuts r into, however many passes they take.
