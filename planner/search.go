@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/measure"
@@ -125,9 +124,8 @@ type Search struct {
 	Space    Space
 	Method   Method
 	Stop     costs.Stop // the same for every measurement
-	Budget   time.Duration
-	Table    *Table // what is known already, of other machines or of an interrupted search; it is added to
-	Keep     int    // candidates of each point besides the best flat one; 0: 5
+	Table    *Table     // what is known already, of other machines or of an interrupted search; it is added to
+	Keep     int        // candidates of each point besides the best flat one; 0: 5
 
 	// Interrupted is asked before each measurement if the search shall end with
 	// what it has. All ranks must get the same answer.

@@ -134,7 +134,7 @@ func (s Space) reject(r tasks.Request, t *levels.Topology, p tasks.Plan) string 
 		return "not supported: " + err.Error()
 	}
 	if s.Heuristics {
-		return prune(g, r, p)
+		return s.prune(g, r, p)
 	}
 	return ""
 }
@@ -161,8 +161,10 @@ const (
 //   - solo only for segments of at least 512 KiB;
 //   - a chain only if there are at least as many pieces as ranks in it;
 //   - no cut through a message of at most 16 KiB;
-//   - no linear exchange among more than 16 ranks.
-func prune(g *tasks.Graph, r tasks.Request, p tasks.Plan) string {
+//   - no linear exchange among more than 16 ranks;
+//   - no messages inside a node where ranks can share memory (HAN's table II has
+//     only such submodules there).
+func (s Space) prune(g *tasks.Graph, r tasks.Request, p tasks.Plan) string {
 	bytes := max(messageBytes(r), 1)
 	segment := min(p.Segment, bytes)
 	segments := (bytes + segment - 1) / segment
@@ -171,11 +173,27 @@ func prune(g *tasks.Graph, r tasks.Request, p tasks.Plan) string {
 	}
 	for _, ph := range g.Phases {
 		c, _ := p.For(ph.Kind)
+		if p.Shape != tasks.Flat && g.On.WithinNodes(ph.Level) && !s.shares(c.Submodule) && s.canShare(ph.Kind.Op) {
+			return "pruned, messages inside a node: " + ph.Kind.String() + "=" + c.String()
+		}
 		if why := pruneChoice(c, segment, segments, widestGroup(g.On, ph.Level)); why != "" {
 			return why + " in " + ph.Kind.String() + "=" + c.String()
 		}
 	}
 	return ""
+}
+
+// shares reports whether a submodule works through shared memory only.
+func (s Space) shares(name string) bool {
+	m, err := s.Registry.Find(name)
+	return err == nil && m.Reach() == submodules.SharedNode
+}
+
+// canShare reports whether there is a submodule to do an operation in shared memory.
+func (s Space) canShare(op tasks.Collective) bool {
+	return slices.ContainsFunc(s.registry(), func(m submodules.Submodule) bool {
+		return m.Reach() == submodules.SharedNode && slices.ContainsFunc(m.Algorithms(), func(a submodules.Algorithm) bool { return a.Does(op) })
+	})
 }
 
 // pruneChoice is prune for one level whose largest group has so many ranks.

@@ -39,7 +39,8 @@ type Provenance struct {
 	Hosts             []string `json:"hosts,omitempty"`
 	CPUs              int      `json:"cpus,omitempty"` // of the host of rank 0
 	Kernel            string   `json:"kernel,omitempty"`
-	Machine           string   `json:"machine,omitempty"` // what rank 0 says of the ranks
+	Machines          []string `json:"machines,omitempty"` // topologies of the ranks
+	Types             string   `json:"types,omitempty"`    // element type and operation that were used
 	Links             string   `json:"links,omitempty"`
 	CongestionControl string   `json:"congestion_control,omitempty"`
 	Stop              string   `json:"stop,omitempty"`      // rule that ended each measurement
@@ -49,7 +50,6 @@ type Provenance struct {
 	Configurations    int      `json:"configurations"`      // measured, of each size if the method does so
 	Planned           int      `json:"planned"`             // that the search would measure without a budget
 	Rejected          Counts   `json:"rejected,omitempty"`
-	Warnings          []string `json:"warnings,omitempty"`
 }
 
 // Counts are numbers by reason.
