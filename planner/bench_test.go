@@ -9,7 +9,7 @@ import (
 
 // BenchmarkDecideCached asks for a plan that was decided before, by a table.
 func BenchmarkDecideCached(b *testing.B) {
-	comms, err := planner.Local("4x2", &planner.Options{Table: "testdata/tables/recorded.json"})
+	comms, err := planner.Local("4x2", &planner.Options{Table: recordedFile})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func BenchmarkDecideCached(b *testing.B) {
 
 // BenchmarkDecideNew decides by a table what was never asked before.
 func BenchmarkDecideNew(b *testing.B) {
-	comms, err := planner.Local("4x2", &planner.Options{Table: "testdata/tables/recorded.json"})
+	comms, err := planner.Local("4x2", &planner.Options{Table: recordedFile})
 	if err != nil {
 		b.Fatal(err)
 	}
