@@ -301,8 +301,12 @@ func (u *tuning) readSpace() error {
 	if err == nil {
 		err = u.reg.Check(p)
 	}
-	s.Plan, u.space = p, s
-	return usage(err)
+	if err != nil {
+		return usagef("--plan: %w", err)
+	}
+	s.Plan = p
+	u.space = s
+	return nil
 }
 
 func words(list string) []string {
@@ -395,8 +399,12 @@ func (u *tuning) begin(ctx context.Context, r *tuneRank) (*planner.Table, error)
 			}
 		}
 	}
-	if stop, err := r.comm.Any(ctx, failed != nil); err != nil || stop {
-		return nil, cmp.Or(failed, err, errors.New("rank 0 can't resume"))
+	reason := ""
+	if failed != nil {
+		reason = failed.Error()
+	}
+	if why, err := shareBytes(ctx, r.comm, []byte(reason)); err != nil || len(why) > 0 {
+		return nil, cmp.Or(err, errors.New(string(why)))
 	}
 	data, err := shareBytes(ctx, r.comm, data)
 	if err != nil || len(data) == 0 {
