@@ -209,10 +209,10 @@ func (p Pipeline) check() error {
 		errs = append(errs, fmt.Errorf("segments %d, phases %d, %d leaders: there must be at least one of each", p.Segments, p.Phases, len(p.Leaders)))
 	}
 	for i, c := range p.Leaders {
-		if n := len(c.Done); n != 0 && n != p.Segments {
+		if n := len(c.Done); n != p.Segments {
 			errs = append(errs, fmt.Errorf("leader %d: %d times for %d segments", i, n, p.Segments))
 		}
-		errs = append(errs, checkTimes("done_ns", c.Done), checkTimes("fill_ns, stable_ns, drain_ns", []float64{c.Fill, c.Stable, c.Drain}))
+		errs = append(errs, checkTimes("done_ns", c.Done), checkTimes("alone_ns, fill_ns, stable_ns, drain_ns", []float64{c.Alone, c.Fill, c.Stable, c.Drain}))
 	}
 	return errors.Join(errs...)
 }

@@ -33,7 +33,7 @@ type Prediction struct {
 
 // Term is one summand: Count times NS.
 type Term struct {
-	Name  string // a stage or task kind: sbib; of a pipeline: fill, stable, …
+	Name  string // a stage or task kind: sbib; of a pipeline: one by itself, each stable, …
 	Count int64
 	NS    float64 // once
 	Key   Key     // of the entry it was taken from
@@ -266,15 +266,13 @@ func (x *pricing) pipeline(key Key) error {
 
 // terms are the summands of [Completion.ns].
 func (c Completion) terms(u int64, key Key) []Term {
-	if len(c.Done) == 0 {
-		return []Term{{"end", 1, c.Drain, key}}
+	terms := []Term{{"one by itself", 1, c.Alone, key}}
+	n := int64(len(c.Done))
+	if few := min(u, n) - 1; few > 0 {
+		terms = append(terms, Term{"each as measured", few, c.each(), key})
 	}
-	terms := []Term{{"fill", 1, c.Fill, key}}
-	if n := min(u, int64(len(c.Done))) - 1; n > 0 {
-		terms = append(terms, Term{"as measured", n, (c.ns(n+1) - c.Drain - c.Fill) / float64(n), key})
+	if more := u - n; more > 0 {
+		terms = append(terms, Term{"each stable", more, c.Stable, key})
 	}
-	if n := u - int64(len(c.Done)); n > 0 {
-		terms = append(terms, Term{"stable", n, c.Stable, key})
-	}
-	return append(terms, Term{"drain", 1, c.Drain, key})
+	return terms
 }

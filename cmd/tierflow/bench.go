@@ -19,7 +19,8 @@ import (
 )
 
 func (a app) benchCommand() *cobra.Command {
-	return group("bench", "Measure collectives", a.benchCollCommand(), a.benchAlgorithmsCommand())
+	return group("bench", "Measure collectives and their tasks",
+		a.benchCollCommand(), a.benchTaskCommand(), a.benchOverlapCommand(), a.benchAlgorithmsCommand())
 }
 
 // benchColl is bench coll.

@@ -17,16 +17,10 @@ type Overlapped struct {
 	Together costs.Cost
 }
 
-// Hidden is how much of the shorter task the longer one hides on a leader, in
-// parts of it: 1 is perfect overlap, 0 none, less than 0 worse than one after the
-// other. Without two tasks on that leader it is 0.
-func (o Overlapped) Hidden(leader int) float64 {
-	a, b := o.Alone[0].Leaders[leader], o.Alone[1].Leaders[leader]
-	if min(a, b) == 0 {
-		return 0
-	}
-	return (a + b - o.Together.Leaders[leader]) / min(a, b)
-}
+// Hidden is how much of the shorter of two tasks the longer one hides, from what
+// they take alone and together, in parts of it: 1 is perfect overlap, 0 one after
+// the other, less than 0 even worse.
+func Hidden(a, b, together float64) float64 { return (a + b - together) / min(a, b) }
 
 // Overlap times the tasks of two kinds of a request, each on a segment of its own:
 // alone, and begun at the same time (HAN, figures 2 and 6), in turns. Collectives

@@ -10,9 +10,9 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Pipeline times when segments complete in a request with a dataflow shape: in
-// its first segments, [costs.Extra] more than there are phases, or all if it has
-// fewer.
+// Pipeline times when segments complete in a request with a dataflow shape: one
+// by itself, and its first ones, [costs.Extra] more than there are phases, or all
+// if it has fewer.
 func (b *Bench) Pipeline(ctx context.Context, r tasks.Request, p tasks.Plan, stop costs.Stop) (pipe costs.Pipeline, err error) {
 	if p.Shape == tasks.HanLockstep {
 		return pipe, fmt.Errorf("measure %v: plan %v has stages, not segments that flow: that is for Stages", r, p)
@@ -21,21 +21,24 @@ func (b *Bench) Pipeline(ctx context.Context, r tasks.Request, p tasks.Plan, sto
 	if err != nil {
 		return pipe, fmt.Errorf("measure: %w", err)
 	}
-	phases := len(one.Phases)
-	g, err := tasks.Expand(costs.First(r, p, int64(phases+costs.Extra)), b.topology, p, b.Rank())
+	many, err := tasks.Expand(costs.First(r, p, int64(len(one.Phases)+costs.Extra)), b.topology, p, b.Rank())
 	if err != nil {
 		return pipe, fmt.Errorf("measure: %w", err)
 	}
-	x, err := b.bindGraph(g, "")
-	if err != nil {
-		return pipe, fmt.Errorf("measure: %w", err)
+	var subjects []subject
+	for _, g := range []*tasks.Graph{one, many} {
+		x, err := b.bindGraph(g, "")
+		if err != nil {
+			return pipe, fmt.Errorf("measure: %w", err)
+		}
+		subjects = append(subjects, func(ctx context.Context) ([]float64, error) { return x.completions(ctx, g) })
 	}
-	all, err := b.repeat(ctx, stop, func(ctx context.Context) ([]float64, error) { return x.completions(ctx, g) })
+	all, err := b.repeat(ctx, stop, subjects...)
 	if err != nil {
 		return pipe, fmt.Errorf("measure %v: %w", r, err)
 	}
 	if b.Rank() == 0 {
-		pipe = pipeline(all[0], g, phases)
+		pipe = pipeline(all[0], all[1], many)
 	}
 	return pipe, b.share(ctx, &pipe)
 }
@@ -56,24 +59,28 @@ func (x *bound) completions(ctx context.Context, g *tasks.Graph) ([]float64, err
 	return values, err
 }
 
-// pipeline derives each leader's part from medians over repetitions.
-func pipeline(s samples, g *tasks.Graph, phases int) costs.Pipeline {
-	p := costs.Pipeline{Whole: costs.Summarize(s.totals()), Segments: g.Segments, Phases: phases}
+// pipeline derives each group's part. A segment is complete in a group when its
+// slowest rank has it: a leader that only sends is done early, and says little
+// about the pipeline behind it. Times are medians over repetitions.
+func pipeline(one, many samples, g *tasks.Graph) costs.Pipeline {
+	p := costs.Pipeline{Whole: costs.Summarize(many.totals()), Segments: g.Segments, Phases: len(g.Phases)}
 	for _, group := range g.On.Groups(0) {
 		done := make([]float64, g.Segments)
 		for i := range done {
-			done[i] = costs.Median(s.column(int(group.Lead()), 1+i))
+			done[i] = many.last(group, 1+i)
 		}
-		p.Leaders = append(p.Leaders, costs.NewCompletion(done, s.end(group)))
+		p.Leaders = append(p.Leaders, costs.NewCompletion(one.last(group, 0), done, many.last(group, 0)))
 	}
 	return p
 }
 
-// end is when the last rank of a group ends.
-func (s samples) end(g *levels.Group) float64 {
-	ns := 0.0
-	for _, r := range g.Ranks {
-		ns = max(ns, costs.Median(s.column(int(r), 0)))
+// last is the largest of a group's ranks in one column.
+func (s samples) last(g *levels.Group, column int) float64 {
+	all := make([]float64, len(s))
+	for rep := range s {
+		for _, r := range g.Ranks {
+			all[rep] = max(all[rep], s[rep][r][column])
+		}
 	}
-	return ns
+	return costs.Median(all)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // mostExtra bounds how long a pipeline is made until its stages settle.
-const mostExtra = 4 * costs.Extra
+const mostExtra = 2 * costs.Extra
 
 // Stages puts into book what [costs.Predict] needs to price a request by its
 // stage or single tasks. All tasks before one are really run before it, so that
@@ -216,15 +216,14 @@ func (s samples) series(name string, leader int, rank levels.Rank, at []int) cos
 	return series
 }
 
-// over is, by repetition, the median time of some stages of a rank.
+// over is, by repetition, the mean time of some stages of a rank: what so many of
+// them take together counts, not the usual one.
 func (s samples) over(rank levels.Rank, stages []int) []float64 {
 	all := make([]float64, len(s))
 	for rep := range s {
-		var times []float64
 		for _, index := range stages {
-			times = append(times, s[rep][rank][1+index])
+			all[rep] += s[rep][rank][1+index] / float64(len(stages))
 		}
-		all[rep] = costs.Median(times)
 	}
 	return all
 }
