@@ -87,7 +87,7 @@ func (f *fakeMeter) Pipeline(_ context.Context, r tasks.Request, p tasks.Plan, _
 	end := done[len(done)-1]
 	return costs.Pipeline{
 		Whole: costs.Summarize([]float64{end, end * 1.02}), Segments: len(done), Phases: phases,
-		Leaders: []costs.Completion{costs.NewCompletion(done, end)},
+		Leaders: []costs.Completion{costs.NewCompletion(fill, done, end)},
 	}, nil
 }
 
