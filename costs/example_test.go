@@ -13,9 +13,9 @@ func ExamplePredict() {
 	book, err := costs.Load("costs.json", []byte(`{"provenance": {"links": "10 Gbit/s"}, "pipelines": [], "costs": [
 		{"key": "shape=han-lockstep task=ib levels=i2,s2 fs=64KiB by=ib:adapt/chain",
 		 "n": 9, "min_ns": 70000, "mean_ns": 80000, "p50_ns": 80000, "p95_ns": 90000, "max_ns": 90000, "leaders_ns": [60000, 80000]},
-		{"key": "shape=han-lockstep task=sb levels=i2,s2 fs=64KiB by=sb:sm",
+		{"key": "shape=han-lockstep task=sb after=sbib levels=i2,s2 fs=64KiB by=sb:sm",
 		 "n": 9, "min_ns": 20000, "mean_ns": 20000, "p50_ns": 20000, "p95_ns": 20000, "max_ns": 20000, "leaders_ns": [20000, 20000]},
-		{"key": "shape=han-lockstep task=sbib levels=i2,s2 fs=64KiB by=ib:adapt/chain,sb:sm",
+		{"key": "shape=han-lockstep task=sbib after=ib levels=i2,s2 fs=64KiB by=ib:adapt/chain,sb:sm",
 		 "n": 9, "min_ns": 80000, "mean_ns": 85000, "p50_ns": 85000, "p95_ns": 90000, "max_ns": 90000, "leaders_ns": [85000, 85000]}]}`))
 	if err != nil {
 		fmt.Println(err)

@@ -14,13 +14,16 @@ import (
 // Key is all that a measured cost depends on. Keys compare with ==, and print and
 // parse as words:
 //
-//	shape=han-lockstep task=sbib levels=i4,s2 fs=64KiB by=ib:adapt/chain,sb:sm
+//	shape=han-lockstep task=sbib after=ib levels=i4,s2 fs=64KiB by=ib:adapt/chain,sb:sm
 //
-// A stage task's key doesn't name the collective: the sbib of a bcast is the
-// sbib of an allreduce. A pipeline's does.
+// A stage task's key doesn't name the collective but the stage before: ranks leave
+// that one as skewed as they begin this one (HAN, section III-A). So the irsr of a
+// reduce is the irsr of an allreduce, both after sr; but the first ib of a bcast, which
+// all begin together, is not the ib after ir. A pipeline's key names the collective.
 type Key struct {
 	Shape   tasks.Shape
 	Task    string // a stage or task kind: ib, sbib; of a pipeline, the collective: bcast
+	After   string // the last other stage of the leader before; empty for its first one, and of a pipeline
 	Levels  string // ranks per group, from the outermost level: i4,s2 or, unequal, i4,s1-3; a flat shape's whole topology
 	By      string // who does the kinds involved: ib:adapt/chain/32KiB,sb:sm, sorted
 	Segment int64  // bytes, of each block if there are blocks
@@ -29,20 +32,32 @@ type Key struct {
 	Op      string // sum
 }
 
-// StageKey is under which a [Book] has the cost of a stage of g, or of any tasks
-// of g that are in flight together. g's request must have a full segment. What
-// shapes with stages measured holds for dataflow shapes of one segment too, so
-// that they share keys.
-func StageKey(g *tasks.Graph, s tasks.Stage) Key {
-	kinds := make([]tasks.Kind, len(s.Tasks))
-	for i, id := range s.Tasks {
-		kinds[i] = g.Node(id).Kind
+// StageKeys are the stages of g and under which keys a [Book] has their costs. g's
+// request must have a full segment. Costs of stages hold for dataflow shapes of one
+// segment too, whose tasks come one after the other anyway: they have equal keys.
+func StageKeys(g *tasks.Graph) ([]tasks.Stage, []Key, error) {
+	stages, err := g.Stages()
+	if err != nil {
+		return nil, nil, err
 	}
-	k := newKey(g, s.Name, kinds)
-	if k.Shape != tasks.Flat {
-		k.Shape = tasks.HanLockstep
+	keys := make([]Key, len(stages))
+	for i, s := range stages {
+		kinds := make([]tasks.Kind, len(s.Tasks))
+		for j, id := range s.Tasks {
+			kinds[j] = g.Node(id).Kind
+		}
+		keys[i] = newKey(g, s.Name, kinds)
+		if g.Plan.Shape != tasks.Flat {
+			keys[i].Shape = tasks.HanLockstep
+		}
+		switch {
+		case i > 0 && keys[i-1].Task == s.Name:
+			keys[i].After = keys[i-1].After
+		case i > 0:
+			keys[i].After = keys[i-1].Task
+		}
 	}
-	return k
+	return stages, keys, nil
 }
 
 // PipelineKey is under which a [Book] has the pipeline of a request with a plan:
@@ -147,7 +162,11 @@ func levelsText(h *levels.Hierarchy, s tasks.Shape) string {
 
 // String prints the key as [ParseKey] reads it; what doesn't matter is left out.
 func (k Key) String() string {
-	words := []string{"shape=" + k.Shape.String(), "task=" + k.Task, "levels=" + k.Levels, "fs=" + tasks.FormatBytes(k.Segment)}
+	words := []string{"shape=" + k.Shape.String(), "task=" + k.Task}
+	if k.After != "" {
+		words = append(words, "after="+k.After)
+	}
+	words = append(words, "levels="+k.Levels, "fs="+tasks.FormatBytes(k.Segment))
 	if k.Window != 0 {
 		words = append(words, fmt.Sprintf("w=%d", k.Window))
 	}
@@ -203,6 +222,8 @@ func (k *Key) parseWord(name, value string) (err error) {
 		k.Segment, err = tasks.ParseBytes(value)
 	case "task":
 		k.Task = value
+	case "after":
+		k.After = value
 	case "levels":
 		k.Levels = value
 	case "by":
@@ -212,7 +233,7 @@ func (k *Key) parseWord(name, value string) (err error) {
 	case "op":
 		k.Op = value
 	default:
-		return fmt.Errorf("unknown word %q; known are shape, task, levels, fs, w, by, type and op", name)
+		return fmt.Errorf("unknown word %q; known are shape, task, after, levels, fs, w, by, type and op", name)
 	}
 	return err
 }
@@ -222,7 +243,7 @@ func (k Key) Compare(o Key) int {
 	return cmp.Or(
 		cmp.Compare(k.Shape, o.Shape), cmp.Compare(k.Levels, o.Levels), cmp.Compare(k.By, o.By),
 		cmp.Compare(k.Segment, o.Segment), cmp.Compare(k.Window, o.Window), cmp.Compare(k.Type, o.Type),
-		cmp.Compare(k.Op, o.Op), cmp.Compare(len(k.Task), len(o.Task)), cmp.Compare(k.Task, o.Task))
+		cmp.Compare(k.Op, o.Op), cmp.Compare(len(k.Task), len(o.Task)), cmp.Compare(k.Task, o.Task), cmp.Compare(k.After, o.After))
 }
 
 // MarshalText is String.

@@ -31,27 +31,25 @@ const Extra = 8
 
 // NewCompletion derives a leader's part from how long a segment took by itself, when
 // each of many was complete on all the ranks that it leads, and when the last of
-// these ended.
-func NewCompletion(alone float64, done []float64, end float64) Completion {
+// these ended. window is how many were in flight.
+func NewCompletion(alone float64, done []float64, end float64, window int) Completion {
 	c := Completion{Alone: alone, Done: slices.Clone(done)}
 	if len(done) == 0 {
 		return c
 	}
 	c.Fill = done[0]
-	c.Stable = slope(done)
+	c.Stable = stable(done, min(max(window, 1), len(done)-1))
 	c.Drain = max(0, end-slices.Max(done))
 	return c
 }
 
-// slope is the median, over all pairs of segments, of the time per segment between
-// them (Theil and Sen). Segments often complete a window at a time, so that the
-// median of neighbours' differences would be about nothing.
-func slope(done []float64) float64 {
+// stable is the median time in which a window of segments completes, per segment:
+// they do so a window at a time, so that the median of neighbours' differences
+// would be about nothing.
+func stable(done []float64, window int) float64 {
 	var all []float64
-	for i := range done {
-		for j := range i {
-			all = append(all, (done[i]-done[j])/float64(i-j))
-		}
+	for i := window; i < len(done) && window > 0; i++ {
+		all = append(all, (done[i]-done[i-window])/float64(window))
 	}
 	return max(0, Median(all))
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -80,8 +79,9 @@ func Predict(r tasks.Request, t *levels.Topology, p tasks.Plan, b *Book) (Predic
 		x.Model = PipelineModel
 		err = x.pipeline(key)
 	case p.Shape == tasks.Flat || x.Segments == 1:
+		// Without other phases to overlap with, a leader's tasks are a chain.
 		x.Model = CriticalModel
-		err = x.leaders(t, x.critical)
+		err = x.leaders(t, x.stages)
 	default:
 		err = fmt.Errorf("%w: pipeline %v", ErrUnmeasured, key)
 	}
@@ -174,67 +174,27 @@ func (x *pricing) stages(t *levels.Topology, group int, lead levels.Rank, u int6
 			return nil, err
 		}
 	}
-	stages, err := g.Stages()
+	stages, keys, err := StageKeys(g)
 	if err != nil {
 		return nil, err
 	}
 	var terms []Term
-	for _, s := range stages {
+	for i, s := range stages {
 		count := int64(1)
 		if int64(s.Index) == k-1 && u > k {
 			count += u - k
 		}
-		term, err := x.term(g, s, group, count)
-		if err != nil {
-			return nil, err
-		}
-		if last := len(terms) - 1; last >= 0 && terms[last].Key == term.Key {
+		if last := len(terms) - 1; last >= 0 && terms[last].Key == keys[i] {
 			terms[last].Count += count
-		} else {
-			terms = append(terms, term)
+			continue
 		}
+		c, ok := x.book.Cost(keys[i])
+		if !ok {
+			return nil, fmt.Errorf("%w: %v", ErrUnmeasured, keys[i])
+		}
+		terms = append(terms, Term{Name: s.Name, Count: count, NS: c.leader(group), Key: keys[i]})
 	}
 	return terms, nil
-}
-
-// critical prices u segments on one leader along the longest path through its
-// tasks: those of one kind use the same links, so that they come one after the other.
-func (x *pricing) critical(t *levels.Topology, group int, lead levels.Rank, u int64) ([]Term, error) {
-	g, err := tasks.Expand(First(x.Request, x.Plan, u), t, x.Plan, lead)
-	if err != nil {
-		return nil, err
-	}
-	frozen, err := g.Freeze(func(e dag.Edge) bool { return e.Kind == tasks.DataEdge || e.Kind == tasks.OrderEdge })
-	if err != nil {
-		return nil, err
-	}
-	single := make([]Term, g.Len())
-	for id := range single {
-		kind := g.Node(dag.ID(id)).Kind.String()
-		if single[id], err = x.term(g, tasks.Stage{Tasks: []dag.ID{dag.ID(id)}, Name: kind}, group, 1); err != nil {
-			return nil, err
-		}
-	}
-	var terms []Term
-	_, path := frozen.Critical(func(id dag.ID) float64 { return single[id].NS })
-	for _, id := range path {
-		if last := len(terms) - 1; last >= 0 && terms[last].Key == single[id].Key {
-			terms[last].Count++
-		} else {
-			terms = append(terms, single[id])
-		}
-	}
-	return terms, nil
-}
-
-// term looks a stage's cost up.
-func (x *pricing) term(g *tasks.Graph, s tasks.Stage, group int, count int64) (Term, error) {
-	key := StageKey(g, s)
-	c, ok := x.book.Cost(key)
-	if !ok {
-		return Term{}, fmt.Errorf("%w: %v", ErrUnmeasured, key)
-	}
-	return Term{Name: s.Name, Count: count, NS: c.leader(group), Key: key}, nil
 }
 
 // leader is what the leader of a group needs; where it was not seen to have the

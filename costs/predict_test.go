@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tierflow/tierflow/costs"
-	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -53,17 +52,16 @@ func price(t testing.TB, b *costs.Book, r tasks.Request, topo *levels.Topology, 
 		if err != nil {
 			t.Fatal(err)
 		}
-		stages, err := g.Stages()
+		stages, keys, err := costs.StageKeys(g)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range stages {
+		for i, s := range stages {
 			c := costs.Cost{Summary: costs.Summary{N: 1}}
-			for i := range groups {
-				ns := float64(len(s.Name)) * []float64{1, 10}[i%2]
-				c.Leaders = append(c.Leaders, ns)
+			for group := range groups {
+				c.Leaders = append(c.Leaders, float64(len(s.Name))*[]float64{1, 10}[group%2])
 			}
-			b.Add(costs.StageKey(g, s), c)
+			b.Add(keys[i], c)
 		}
 	}
 }
@@ -186,8 +184,11 @@ func TestFlatAlongTheCriticalPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := costs.StageKey(g, tasks.Stage{Tasks: []dag.ID{0}, Name: "ib"})
-	book.Add(key, costs.Cost{Summary: costs.Summarize([]float64{7, 7, 7})})
+	_, keys, err := costs.StageKeys(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	book.Add(keys[0], costs.Cost{Summary: costs.Summarize([]float64{7, 7, 7})})
 	got, err := costs.Predict(r, topo, p, book)
 	if err != nil || formula(got) != "5·ib" || got.NS != 35 {
 		t.Errorf("%s = %v, error %v", formula(got), got.NS, err)
@@ -212,11 +213,12 @@ func TestReuse(t *testing.T) {
 	}
 	got := map[string]string{}
 	for _, u := range book.Uses() {
-		got[u.Key.Task] = fmt.Sprint(u.Predictions, u.Sizes, u.Collectives)
+		got[u.Key.Task+" "+u.Key.After] = fmt.Sprint(u.Predictions, u.Sizes, u.Collectives)
 	}
 	want := map[string]string{
-		"ib": "4 3 1", "sbib": "8 3 2", "sb": "8 3 2",
-		"sr": "4 3 1", "irsr": "4 3 1", "ibirsr": "4 3 1", "sbibirsr": "4 3 1", "sbibir": "4 3 1",
+		"ib ": "4 3 1", "sbib ib": "4 3 1", "sb sbib": "8 3 2",
+		"sr ": "4 3 1", "irsr sr": "4 3 1", "ibirsr irsr": "4 3 1", "sbibirsr ibirsr": "4 3 1",
+		"sbibir sbibirsr": "4 3 1", "sbib sbibir": "4 3 1",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("predictions, sizes, collectives by entry (-want +got):\n%s", diff)

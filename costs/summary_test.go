@@ -80,8 +80,8 @@ func TestPipeline(t *testing.T) {
 	// Segments complete in pairs, 20 ns for both.
 	done := []float64{50, 50, 70, 70, 90, 90, 110, 110, 130, 130}
 	p := costs.Pipeline{Segments: 10, Phases: 2, Leaders: []costs.Completion{
-		costs.NewCompletion(55, done, 145),
-		costs.NewCompletion(10, []float64{10, 20, 30, 40, 50, 60, 70, 80, 90, 100}, 90),
+		costs.NewCompletion(55, done, 145, 2),
+		costs.NewCompletion(10, []float64{10, 20, 30, 40, 50, 60, 70, 80, 90, 100}, 90, 2),
 	}}
 	want := costs.Completion{Alone: 55, Fill: 50, Stable: 10, Drain: 15, Done: done}
 	if diff := cmp.Diff(want, p.Leaders[0]); diff != "" {

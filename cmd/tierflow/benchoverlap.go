@@ -114,7 +114,7 @@ func (b *benchOverlap) pairs(names []string) (all []pair, err error) {
 func (b *benchOverlap) pair(name string) (p pair, err error) {
 	first, second, _ := strings.Cut(name, "+")
 	var known []string
-	for _, coll := range []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allreduce} {
+	for _, coll := range []tasks.Collective{tasks.Bcast, tasks.Allreduce} {
 		if p.request, p.plan, err = b.work(coll, 2); err != nil {
 			return p, err
 		}
@@ -138,7 +138,7 @@ func (b *benchOverlap) pair(name string) (p pair, err error) {
 			return p, nil
 		}
 	}
-	return p, usagef("%q: write two kinds that one collective has, such as ib+sb; bcast, reduce and allreduce on %v have %s",
+	return p, usagef("%q: write two kinds that one collective has, such as ib+sb; bcast and allreduce on %v have %s",
 		name, b.job.Topology(), strings.Join(known, ", "))
 }
 

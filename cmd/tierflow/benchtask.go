@@ -233,13 +233,11 @@ func stageKeys(r tasks.Request, t *levels.Topology, p tasks.Plan) (keys []costs.
 		if err != nil {
 			return nil, err
 		}
-		stages, err := g.Stages()
+		_, of, err := costs.StageKeys(g)
 		if err != nil {
 			return nil, err
 		}
-		for _, s := range stages {
-			keys = append(keys, costs.StageKey(g, s))
-		}
+		keys = append(keys, of...)
 	}
 	return keys, nil
 }

@@ -83,7 +83,7 @@ func TestBenchOverlap(t *testing.T) {
 		}
 	}
 	out := succeeds(t, strings.Fields("bench overlap sr+ir --topo 2x2"+short)...)
-	if !strings.Contains(out, "# sr with ir, of reduce") || !strings.Contains(out, "irsr in turn") || !strings.Contains(out, "slowest") {
+	if !strings.Contains(out, "# sr with ir, of allreduce") || !strings.Contains(out, "irsr in turn") || !strings.Contains(out, "slowest") {
 		t.Errorf("output\n%s", out)
 	}
 }

@@ -23,11 +23,11 @@ type Overlapped struct {
 func Hidden(a, b, together float64) float64 { return (a + b - together) / min(a, b) }
 
 // Overlap times the tasks of two kinds of a request, each on a segment of its own:
-// alone, and begun at the same time (HAN, figures 2 and 6), in turns. Collectives
-// of blocks, and kinds that the request has no tasks of, are errors.
+// alone, and begun at the same time (HAN, figures 2 and 6), in turns. The request is
+// a bcast or an allreduce; kinds that it has no tasks of are errors.
 func (b *Bench) Overlap(ctx context.Context, r tasks.Request, p tasks.Plan, kinds [2]tasks.Kind, stop costs.Stop) (o Overlapped, err error) {
-	if r.Blocks() || r.Coll == tasks.Barrier {
-		return o, fmt.Errorf("measure %v: overlap is for bcast, reduce and allreduce", r)
+	if r.Coll != tasks.Bcast && r.Coll != tasks.Allreduce {
+		return o, fmt.Errorf("measure %v: tasks run by themselves only of bcast and allreduce, where all ranks have a buffer for results", r)
 	}
 	r, p = exactly(r, p, 2)
 	p.Window = 2

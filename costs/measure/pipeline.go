@@ -69,7 +69,7 @@ func pipeline(one, many samples, g *tasks.Graph) costs.Pipeline {
 		for i := range done {
 			done[i] = many.last(group, 1+i)
 		}
-		p.Leaders = append(p.Leaders, costs.NewCompletion(one.last(group, 0), done, many.last(group, 0)))
+		p.Leaders = append(p.Leaders, costs.NewCompletion(one.last(group, 0), done, many.last(group, 0), g.Plan.Window))
 	}
 	return p
 }

@@ -97,11 +97,8 @@ func (b *Bench) newLine(r tasks.Request, p tasks.Plan, n int64) (*line, error) {
 			return nil, err
 		}
 		lead := leader{rank: group.Lead()}
-		if lead.stages, err = g.Stages(); err != nil {
+		if lead.stages, lead.keys, err = costs.StageKeys(g); err != nil {
 			return nil, err
-		}
-		for _, s := range lead.stages {
-			lead.keys = append(lead.keys, costs.StageKey(g, s))
 		}
 		l.leaders = append(l.leaders, lead)
 	}
@@ -233,7 +230,11 @@ func cost(byLeader [][]float64) costs.Cost {
 	var c costs.Cost
 	var slowest []float64
 	for _, times := range byLeader {
-		c.Leaders = append(c.Leaders, costs.Median(times))
+		if times == nil {
+			c.Leaders = append(c.Leaders, 0)
+			continue
+		}
+		c.Leaders = append(c.Leaders, max(1, costs.Median(times))) // 0 would be none
 		if slowest == nil {
 			slowest = make([]float64, len(times))
 		}
