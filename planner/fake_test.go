@@ -87,7 +87,7 @@ func (f *fakeMeter) Pipeline(_ context.Context, r tasks.Request, p tasks.Plan, _
 	end := done[len(done)-1]
 	return costs.Pipeline{
 		Whole: costs.Summarize([]float64{end, end * 1.02}), Segments: len(done), Phases: phases,
-		Leaders: []costs.Completion{costs.NewCompletion(fill, done, end)},
+		Leaders: []costs.Completion{costs.NewCompletion(fill, done, end, p.Window)},
 	}, nil
 }
 
@@ -102,11 +102,11 @@ func (f *fakeMeter) Stages(_ context.Context, r tasks.Request, p tasks.Plan, _ c
 			if err != nil {
 				return nil, err
 			}
-			stages, err := g.Stages()
+			stages, keys, err := costs.StageKeys(g)
 			if err != nil {
 				return nil, err
 			}
-			for _, s := range stages {
+			for i, s := range stages {
 				ns := 0.0
 				for _, id := range s.Tasks {
 					ns = max(ns, 1.1*f.task(g, g.Phases[g.Node(id).Phase], p.Segment))
@@ -115,7 +115,7 @@ func (f *fakeMeter) Stages(_ context.Context, r tasks.Request, p tasks.Plan, _ c
 				for range g.On.Groups(0) {
 					leaders = append(leaders, ns)
 				}
-				book.Add(costs.StageKey(g, s), costs.Cost{Summary: costs.Summarize([]float64{ns}), Leaders: leaders})
+				book.Add(keys[i], costs.Cost{Summary: costs.Summarize([]float64{ns}), Leaders: leaders})
 			}
 		}
 	}
