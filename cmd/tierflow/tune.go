@@ -1,15 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -99,33 +94,6 @@ that, because not all messages are powers of two.`,
 	return c
 }
 
-// flags are those that all tune commands have.
-func (u *tuning) flags(c *cobra.Command, least, most string) {
-	u.topoFlag(c, "4x2")
-	f := c.Flags()
-	f.StringVar(&u.link, "link", "", linkText+" (default "+defaultLink+" if there are nodes)")
-	f.StringVar(&u.ops, "ops", strings.Join(names(tasks.Requestable()), ","), "collectives")
-	f.StringVar(&u.min, "min", least, "smallest size of a rank's buffer")
-	f.StringVar(&u.max, "max", most, "largest size")
-	f.StringVar(&u.dtype, "dtype", "f32", "element type")
-	f.StringVar(&u.op, "reduce-op", "sum", "operation of reductions")
-	f.DurationVar(&u.time, "time", 50*time.Millisecond, "most time for one measurement, beyond five samples")
-	f.StringVar(&u.shapes, "shapes", "", "shapes to search (default all)")
-	f.StringVar(&u.submodules, "submodules", "", "submodules to search (default all)")
-	f.StringVar(&u.segments, "segments", "", "segment sizes to search (default "+sizesText(planner.DefaultSegments)+")")
-	f.StringVar(&u.inners, "inner", "", "inner segments to search, 0 for none (default "+sizesText(planner.DefaultInners)+")")
-	f.IntSliceVar(&u.windows, "windows", planner.DefaultWindows, "windows to search")
-	u.planFlag(c, planText+"; what it says is not searched")
-}
-
-func sizesText(all []int64) string {
-	texts := make([]string, len(all))
-	for i, n := range all {
-		texts[i] = tasks.FormatBytes(n)
-	}
-	return strings.Join(texts, ",")
-}
-
 // each reads the flags, makes or joins the job, and calls f for each of its ranks
 // that are here. Ranks go on when ctx ends: it is for f to ask.
 func (u *tuning) each(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *tuneRank) error) error {
@@ -184,133 +152,6 @@ func (u *tuning) run(ctx context.Context, stdout, stderr io.Writer, f func(ctx c
 		}
 		return f(inner, r)
 	})
-}
-
-// read checks the flags that don't depend on ranks.
-func (u *tuning) read() error {
-	colls, err := parseCollectives(u.ops)
-	if err != nil {
-		return err
-	}
-	sizes, err := u.sizes()
-	if err != nil {
-		return err
-	}
-	if u.time <= 0 || u.budget < 0 {
-		return usagef("--time %v, --budget %v: a time is above 0", u.time, u.budget)
-	}
-	u.stop = costs.Stop{Budget: u.time}
-	if err := u.readSpace(); err != nil {
-		return err
-	}
-	t := u.job.Topology()
-	for _, coll := range colls {
-		for _, n := range sizes {
-			r, err := u.request(coll, n, t)
-			if err != nil {
-				return err
-			}
-			if !slices.Contains(u.requests, r) && fitsMemory(r, t.Size()) {
-				u.requests = append(u.requests, r)
-			}
-		}
-	}
-	return nil
-}
-
-// fitsMemory leaves out sizes of which all ranks' blocks would be too much.
-func fitsMemory(r tasks.Request, ranks int) bool {
-	n := r.Bytes() * int64(ranks)
-	if r.Blocks() {
-		n *= int64(ranks)
-	}
-	return n <= maxTuned
-}
-
-// maxTuned bounds the buffers of a measurement, those of all ranks together.
-const maxTuned = 4 << 30
-
-// oddEvery is which of the sizes is none of the powers of four times the first.
-const oddEvery = 5
-
-// sizes lists the sizes to tune.
-func (u *tuning) sizes() ([]int64, error) {
-	least, err := parseSize(u.min)
-	if err != nil {
-		return nil, usagef("--min: %w", err)
-	}
-	most, err := parseSize(u.max)
-	if err != nil {
-		return nil, usagef("--max: %w", err)
-	}
-	if least < 1 || most < least {
-		return nil, usagef("--min %s, --max %s: from 1 byte on, and max not below min", u.min, u.max)
-	}
-	var all []int64
-	for n, i := least, 1; n < most; n, i = n*4, i+1 {
-		size := n
-		if odd := n + n/2; i%oddEvery == 0 && odd < most && odd%16 == 0 {
-			size = odd
-		}
-		all = append(all, size)
-		if n > most/4 {
-			break
-		}
-	}
-	return append(all, most), nil
-}
-
-// readSpace reads what narrows the search.
-func (u *tuning) readSpace() error {
-	s := planner.Space{Registry: u.reg, Windows: u.windows}
-	for _, name := range words(u.shapes) {
-		p, err := tasks.ParsePlan("shape=" + name)
-		if err != nil {
-			return usagef("--shapes: %w", err)
-		}
-		s.Shapes = append(s.Shapes, p.Shape)
-	}
-	for _, name := range words(u.submodules) {
-		if _, err := u.reg.Find(name); err != nil {
-			return usagef("--submodules: %w", err)
-		}
-		s.Submodules = append(s.Submodules, name)
-	}
-	for _, list := range []struct {
-		flag, text string
-		least      int64
-		into       *[]int64
-	}{{"segments", u.segments, 1, &s.Segments}, {"inner", u.inners, 0, &s.Inners}} {
-		for _, word := range words(list.text) {
-			n, err := tasks.ParseBytes(word)
-			if err == nil && n < list.least {
-				err = fmt.Errorf("%s: at least %d bytes", word, list.least)
-			}
-			if err != nil {
-				return usagef("--%s: %w", list.flag, err)
-			}
-			*list.into = append(*list.into, n)
-		}
-	}
-	for _, w := range s.Windows {
-		if _, err := tasks.ParsePlan("w=" + strconv.Itoa(w)); err != nil {
-			return usagef("--windows: %w", err)
-		}
-	}
-	p, err := tasks.ParsePlan(u.plan)
-	if err == nil {
-		err = u.reg.Check(p)
-	}
-	if err != nil {
-		return usagef("--plan: %w", err)
-	}
-	s.Plan = p
-	u.space = s
-	return nil
-}
-
-func words(list string) []string {
-	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // search is one search by one rank; the budget counts from now.
@@ -376,65 +217,6 @@ func (u *tuning) tune(ctx context.Context, r *tuneRank) error {
 		return fmt.Errorf("%w; --resume goes on", err)
 	}
 	return nil
-}
-
-// begin is the table to add to. Rank 0's file counts: all ranks must agree on
-// what there is to measure.
-func (u *tuning) begin(ctx context.Context, r *tuneRank) (*planner.Table, error) {
-	table := &planner.Table{Version: planner.TableVersion}
-	if !u.resume {
-		return table, nil
-	}
-	var data []byte
-	var failed error
-	if r.first() {
-		var t *planner.Table
-		t, failed = planner.LoadTable(u.output, u.reg)
-		switch {
-		case errors.Is(failed, fs.ErrNotExist):
-			failed = nil
-		case failed == nil:
-			if failed = u.continues(t); failed == nil {
-				data, failed = t.Encode()
-			}
-		}
-	}
-	reason := ""
-	if failed != nil {
-		reason = failed.Error()
-	}
-	if why, err := shareBytes(ctx, r.comm, []byte(reason)); err != nil || len(why) > 0 {
-		return nil, cmp.Or(err, errors.New(string(why)))
-	}
-	data, err := shareBytes(ctx, r.comm, data)
-	if err != nil || len(data) == 0 {
-		return table, err
-	}
-	return planner.ParseTable(u.output, data, u.reg)
-}
-
-// continues complains about a table that was measured on other links: its numbers
-// can't be compared with new ones.
-func (u *tuning) continues(t *planner.Table) error {
-	if have, now := t.Provenance.Links, linksText(u.job); have != "" && have != now {
-		return fmt.Errorf("--resume: %s was measured over links %q, these are %q", u.output, have, now)
-	}
-	return nil
-}
-
-// shareBytes gives all ranks rank 0's bytes.
-func shareBytes(ctx context.Context, c *planner.Comm, data []byte) ([]byte, error) {
-	n := []int64{int64(len(data))}
-	if err := planner.BcastNow(ctx, c, n, 0); err != nil {
-		return nil, err
-	}
-	if n[0] == 0 {
-		return nil, nil
-	}
-	if c.Rank() > 0 {
-		data = make([]byte, n[0])
-	}
-	return data, planner.BcastNow(ctx, c, data, 0)
 }
 
 // tuneSummary is what tune prints.
