@@ -2,6 +2,7 @@ package planner_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/tierflow/tierflow/costs"
@@ -15,7 +16,7 @@ import (
 type fakeMeter struct {
 	on                           *levels.Topology
 	collectives, pipelines, runs int
-	factor                       func(r tasks.Request) float64 // nil: 1
+	err                          error // of plans with a chain; nil: none
 }
 
 var _ planner.Meter = (*fakeMeter)(nil)
@@ -63,15 +64,14 @@ func (f *fakeMeter) parts(r tasks.Request, p tasks.Plan) (fill, slowest float64,
 
 func (f *fakeMeter) time(r tasks.Request, p tasks.Plan) float64 {
 	fill, stable, _ := f.parts(r, p)
-	ns := fill + float64(costs.Segments(r, p)-1)*stable
-	if f.factor != nil {
-		ns *= f.factor(r)
-	}
-	return ns
+	return fill + float64(costs.Segments(r, p)-1)*stable
 }
 
 func (f *fakeMeter) Collective(_ context.Context, r tasks.Request, p tasks.Plan, _ costs.Stop) (measure.Timing, error) {
 	f.collectives++
+	if f.err != nil && strings.Contains(p.String(), "chain") {
+		return measure.Timing{}, fmt.Errorf("lower: %w", f.err)
+	}
 	ns := f.time(r, p)
 	series := []float64{ns * 1.01, ns * 0.99, ns, ns, ns * 1.5}
 	return measure.Timing{Series: series, Slowest: costs.Summarize(series)}, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/measure"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -125,7 +126,7 @@ type Search struct {
 	Method   Method
 	Stop     costs.Stop // the same for every measurement
 	Table    *Table     // what is known already, of other machines or of an interrupted search; it is added to
-	Keep     int        // candidates of each point besides the best flat one; 0: 5
+	Keep     int        // candidates of each point besides the best flat one; 0: 3
 
 	// Interrupted is asked before each measurement if the search shall end with
 	// what it has. All ranks must get the same answer.
@@ -176,7 +177,9 @@ func (s *Search) Run(ctx context.Context, m Meter) (*Table, error) {
 			}
 		}
 		w := &s.job[i]
-		if err := w.run(ctx, m, w); err != nil {
+		err := w.run(ctx, m, w)
+		// What a lowering refuses, it refuses on all ranks before anything runs.
+		if err != nil && !errors.Is(err, submodules.ErrUnsupported) {
 			return s.Table, fmt.Errorf("measure %v with %v: %w", w.request, w.plan, err)
 		}
 		s.done++

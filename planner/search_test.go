@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -133,6 +135,22 @@ func TestResume(t *testing.T) {
 		if diff := cmp.Diff(choices(want), choices(got)); diff != "" {
 			t.Errorf("%v: the resumed search chooses otherwise: %s", m, diff)
 		}
+	}
+}
+
+// A plan that a submodule won't lower is passed over; any other failure ends the
+// search.
+func TestSearchErrors(t *testing.T) {
+	s, f := newSearch(t, "2x2", planner.Exhaustive, "bcast")
+	f.err = submodules.ErrUnsupported
+	table, err := s.Run(t.Context(), f)
+	if err != nil || len(table.Entries) != len(someSizes) || len(table.Measured) == f.collectives {
+		t.Errorf("%v: %d entries, %d measurements of %d tried", err, len(table.Entries), len(table.Measured), f.collectives)
+	}
+	s, f = newSearch(t, "2x2", planner.Exhaustive, "bcast")
+	f.err = planner.ErrBroken
+	if _, err := s.Run(t.Context(), f); !errors.Is(err, planner.ErrBroken) || !strings.Contains(err.Error(), "chain") {
+		t.Errorf("a broken communicator gives %v", err)
 	}
 }
 
