@@ -146,6 +146,7 @@ func TestStagesFillTheBook(t *testing.T) {
 	for _, coll := range tasks.Requestable() {
 		for _, segments := range []int64{1, 2, 3, 20} {
 			p, r := plan(t, "shape=han-lockstep"+choices), request(coll, segments<<12)
+			var filled *costs.Book
 			got := onRanks(t, "2x2", func(ctx context.Context, b *measure.Bench) (found, error) {
 				mine := &costs.Book{}
 				for _, k := range book.Keys() {
@@ -154,10 +155,11 @@ func TestStagesFillTheBook(t *testing.T) {
 				}
 				series, err := b.Stages(ctx, r, p, brief, mine)
 				if b.Rank() == 0 {
-					defer func() { *book = *mine }()
+					filled = mine
 				}
 				return found{mine.Keys(), series}, err
 			})
+			book = filled
 			x, err := costs.Predict(r, topo, p, book)
 			if err != nil || x.NS <= 0 || x.Model != costs.StageModel {
 				t.Errorf("%v: prediction %+v, error %v\nbook %v", r, x, err, got.Keys)
