@@ -153,3 +153,26 @@ func tableFile(t *testing.T) []byte {
 	}
 	return data
 }
+
+// A decision that was made before costs no memory.
+func TestDecideAllocatesNothing(t *testing.T) {
+	comms, err := planner.Local("2x2", &planner.Options{Table: recordedFile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeComms(comms)
+	all := requests("bcast,allreduce", 64, 5000)
+	i := 0
+	decide := func() {
+		if _, err := comms[0].Decide(all[i%len(all)]); err != nil {
+			t.Fatal(err)
+		}
+		i++
+	}
+	for range all {
+		decide()
+	}
+	if n := testing.AllocsPerRun(100, decide); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -17,8 +17,14 @@ import (
 // new decision makes a new one. Looking needs no lock, then, and that is half of
 // what it would cost.
 type memo struct {
-	all atomic.Pointer[map[tasks.Request]*decision]
-	mu  sync.Mutex // held to put
+	last atomic.Pointer[remembered] // that was found: most programs ask for the same again
+	all  atomic.Pointer[map[tasks.Request]*remembered]
+	mu   sync.Mutex // held to put
+}
+
+type remembered struct {
+	request  tasks.Request
+	decision *decision
 }
 
 // maxMemo bounds the decisions that are kept: beyond it all are forgotten.
@@ -28,7 +34,7 @@ const maxMemo = 256
 func (m *memo) put(r tasks.Request, d *decision) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	next := map[tasks.Request]*decision{r: d}
+	next := map[tasks.Request]*remembered{r: {r, d}}
 	if old := m.all.Load(); old != nil && len(*old) < maxMemo {
 		maps.Copy(next, *old)
 	}
@@ -37,10 +43,19 @@ func (m *memo) put(r tasks.Request, d *decision) {
 
 // find is the decision for r; nil if there is none.
 func (m *memo) find(r tasks.Request) *decision {
-	if all := m.all.Load(); all != nil {
-		return (*all)[r]
+	if last := m.last.Load(); last != nil && last.request == r {
+		return last.decision
 	}
-	return nil
+	all := m.all.Load()
+	if all == nil {
+		return nil
+	}
+	found := (*all)[r]
+	if found == nil {
+		return nil
+	}
+	m.last.Store(found)
+	return found.decision
 }
 
 // advice is what a decision table said of a request.
