@@ -95,7 +95,7 @@ func (c *Comm) derive(id uint32, members []choice) (*Comm, error) {
 	}
 	return &Comm{
 		comm: c.comm.Endpoint().Make(id, world), world: c.world, topology: t,
-		registry: c.registry, forced: c.forced, origin: c.origin, derived: true,
+		registry: c.registry, forced: c.forced, origin: c.origin, table: c.table, memo: &memo{}, derived: true,
 		cache: map[tasks.Request]*Collective{},
 	}, nil
 }
