@@ -220,6 +220,7 @@ func (r *Run) start(ctx context.Context) error {
 	c.missing(r)
 	r.beginPass()
 	if r.left > 0 && !r.finished && !e.driving {
+		defer crash()
 		e.takeWheel(ctx, &r.ending)
 		r.advance()
 		e.driving = false

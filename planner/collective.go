@@ -312,7 +312,7 @@ func (c *Comm) collective(r tasks.Request, send, recv []byte) (*Collective, erro
 	if invariants.On {
 		c.verify(r, d.plan)
 	}
-	col := &Collective{comm: c, request: r, decision: d, recv: recv}
+	col := &Collective{comm: c, request: r, decision: *d, recv: recv}
 	if r.Reduces() {
 		if b.Kernel, err = kernel.For(r.Op, r.Type); err != nil {
 			return nil, fmt.Errorf("%v: %w", r, err)

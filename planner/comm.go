@@ -49,6 +49,13 @@ type Options struct {
 	// environment. What these force still holds; where it can't keep that order,
 	// creating the collective is an error that says what can.
 	Deterministic bool
+	// Table names a file with a decision table, as tierflow tune writes it, which
+	// decides what Plan leaves open; where it has no answer the built-in rule does.
+	// In a job of processes that of rank 0 counts, for all ranks. Empty: the
+	// environment's TIERFLOW_TABLE; if that is empty too, no table.
+	Table string
+	// TableData is the content of such a file, in place of Table.
+	TableData []byte
 	// Log gets failures and stall reports. nil: none; but ranks that are processes
 	// then report stalls to [slog.Default], which is standard error unless the
 	// program says otherwise: nobody else could say why a job stands still.
@@ -86,8 +93,10 @@ type Comm struct {
 	topology *levels.Topology
 	registry submodules.Registry
 	forced   tasks.Forced
-	origin   string // where forced comes from
-	derived  bool   // made by Split or Dup: the world is another Comm's to close
+	origin   string       // where forced comes from
+	table    *loadedTable // nil: none
+	memo     *memo
+	derived  bool // made by Split or Dup: the world is another Comm's to close
 
 	mu    sync.Mutex
 	cache map[tasks.Request]*Collective // of the one-shot calls; nil when closed
@@ -123,6 +132,10 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
+	table, err := o.table(registry)
+	if err != nil {
+		return nil, err
+	}
 	w := &world{World: executor.NewWorld(t.Size(), o.config())}
 	if err := o.observe(w); err != nil {
 		return nil, errors.Join(err, w.Close())
@@ -132,7 +145,7 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 	for r := range comms {
 		comms[r] = &Comm{
 			comm: w.Endpoint(levels.Rank(r)).Comm(0), world: w, topology: t,
-			registry: registry, forced: forced, origin: origin,
+			registry: registry, forced: forced, origin: origin, table: table, memo: &memo{},
 			cache: map[tasks.Request]*Collective{},
 		}
 	}

@@ -17,21 +17,33 @@ type decision struct {
 	forced tasks.Plan // the part that was forced
 	origin string     // by whom
 	why    []string   // of the rest
+	advice *advice    // of a table; nil without one
 }
 
-// decide chooses the plan for a request: what is forced, completed by the
-// built-in rule.
-func (c *Comm) decide(r tasks.Request) (decision, error) {
-	return decide(r, c.topology, c.forced, c.origin, c.registry)
+// decide chooses the plan for a request: what is forced, completed by the table,
+// or else by the built-in rule.
+func (c *Comm) decide(r tasks.Request) (*decision, error) {
+	if d := c.memo.find(r); d != nil {
+		return d, nil
+	}
+	d, err := decide(r, c.topology, c.forced, c.origin, c.registry, c.table)
+	if err != nil {
+		return nil, err
+	}
+	c.memo.put(r, &d)
+	return &d, nil
 }
 
-func decide(r tasks.Request, t *levels.Topology, f tasks.Forced, origin string, reg submodules.Registry) (decision, error) {
+func decide(r tasks.Request, t *levels.Topology, f tasks.Forced, origin string, reg submodules.Registry, table *loadedTable) (decision, error) {
 	if err := r.Validate(t.Size()); err != nil {
 		return decision{}, fmt.Errorf("%v: %w", r, err)
 	}
 	forced := f.For(r.Coll)
 	base, why := Rule(r, t, forced)
 	d := decision{plan: forced.Over(base), forced: forced, origin: origin, why: why}
+	if table != nil {
+		d.consult(table, r, t, base, reg)
+	}
 	if err := reg.Check(d.plan); err != nil {
 		return d, fmt.Errorf("%v: %w", r, err)
 	}
@@ -56,17 +68,26 @@ func Explain(r tasks.Request, t *levels.Topology, o *Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	d, err := decide(r, t, forced, origin, registry)
+	table, err := o.table(registry)
 	if err != nil {
 		return "", err
 	}
-	// Compiling one rank's part will do, since all ranks refuse a plan or none; the
-	// last one's is the smallest in most plans.
-	last := levels.Rank(t.Size() - 1)
-	if err := compile(new(executor.Binding), r, t, d.plan, last, registry); err != nil {
+	d, err := decide(r, t, forced, origin, registry, table)
+	if err != nil {
+		return "", err
+	}
+	if err := d.compiles(r, t, registry); err != nil {
 		return "", err
 	}
 	return d.explain(r, t, registry), nil
+}
+
+// compiles is the error that creating the collective would return. One rank's part
+// will do, since all ranks refuse a plan or none; the last one's is the smallest in
+// most plans.
+func (d *decision) compiles(r tasks.Request, t *levels.Topology, reg submodules.Registry) error {
+	last := levels.Rank(t.Size() - 1)
+	return compile(new(executor.Binding), r, t, d.plan, last, reg)
 }
 
 func (d *decision) explain(r tasks.Request, t *levels.Topology, reg submodules.Registry) string {
@@ -79,7 +100,7 @@ func (d *decision) explain(r tasks.Request, t *levels.Topology, reg submodules.R
 	for _, w := range d.why {
 		fmt.Fprintf(&b, "  rule: %s\n", w)
 	}
-	fmt.Fprintf(&b, "  predicted: nothing, no costs have been measured\n")
+	d.advice.explain(&b)
 	for _, s := range tasks.ShapesOf(r.Coll) {
 		if s != d.plan.Shape {
 			fmt.Fprintf(&b, "  alternative: shape=%v\n", s)

@@ -14,4 +14,8 @@
 // All ranks of a communicator must call the same collectives in the same order;
 // ranks that don't get [ErrMismatch]. After a failure a communicator is broken:
 // every call on it, on every rank, returns an error that says who failed.
+//
+// Plans are chosen by what is forced, then by a decision table ([Table]) that a
+// [Search] has measured on the machine, then by the built-in [Rule]; Explain says
+// by which.
 package planner

@@ -19,7 +19,8 @@ import (
 // these, a job of one rank. See [join.FromEnv] for the variables. It returns when
 // all ranks have come, after 30 s at the latest unless ctx says otherwise.
 //
-// Plans forced on rank 0, by its options or environment, hold for all ranks.
+// Plans forced on rank 0 and its decision table, by its options or environment,
+// hold for all ranks.
 func Join(ctx context.Context, o *Options) (*Comm, error) {
 	cfg, err := join.FromEnv(os.Getenv)
 	if err != nil {
@@ -72,13 +73,12 @@ func joinDescriptors(cfg join.Config) int {
 
 // enter agrees on what rank 0 forces and opens the data plane.
 func enter(ctx context.Context, job *join.Job, o *Options) (*Comm, error) {
-	mine, origin := o.planText()
-	texts, err := job.Exchange(ctx, []byte(mine))
-	if err != nil {
-		return nil, fmt.Errorf("agree on plans: %w", err)
-	}
 	registry := all.Submodules()
-	forced, origin, err := parseForced(string(texts[0]), origin+" of rank 0", registry)
+	agreed, table, err := o.agree(ctx, job, registry)
+	if err != nil {
+		return nil, err
+	}
+	forced, origin, err := parseForced(agreed.Plan, agreed.PlanOrigin+" of rank 0", registry)
 	if err != nil {
 		return nil, err
 	}
@@ -92,10 +92,13 @@ func enter(ctx context.Context, job *join.Job, o *Options) (*Comm, error) {
 	}
 	c := &Comm{
 		comm: w.Endpoint(job.Rank).Comm(0), world: entered, topology: job.Topology,
-		registry: registry, forced: forced, origin: origin,
+		registry: registry, forced: forced, origin: origin, memo: &memo{},
 		cache: map[tasks.Request]*Collective{},
 	}
 	c.world.open.Store(1)
+	if err := c.share(ctx, agreed, table); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
 	return c, nil
 }
 

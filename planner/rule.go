@@ -9,6 +9,7 @@ import (
 
 // Sizes of the built-in rule, bytes.
 const (
+	tinyMessage   = 4 << 10   // up to here one exchange is worth its bytes
 	smallMessage  = 16 << 10  // up to here latency counts: one segment, shallow trees
 	insideSegment = 128 << 10 // inside a node: a segment stays in a core's cache
 	chainMost     = 256 << 10 // between nodes: larger segments only delay the pipeline
@@ -17,6 +18,9 @@ const (
 	ringLeast     = 64 << 10
 	leastPart     = 1 << 10 // of a block: smaller ones are all overhead
 )
+
+// mostPeers is up to how many ranks of a node all exchange with all.
+const mostPeers = 8
 
 // Rule is the plan while there are no measurements, and why. It follows HAN's
 // reasoning (section III): shared memory inside nodes, event-driven trees between
@@ -57,6 +61,9 @@ func (u *rule) because(format string, args ...any) {
 
 func (u *rule) small() bool { return u.bytes <= smallMessage }
 
+// crowded tells whether a node may have too many ranks for all to exchange with all.
+func (u *rule) crowded() bool { return u.on.Size() > mostPeers*u.on.Nodes() }
+
 // shape is the forced one, or the one that the rule prefers: han where algorithms
 // are forced, which may not do what other shapes ask for.
 func (u *rule) shape(forced tasks.Plan) tasks.Shape {
@@ -67,8 +74,13 @@ func (u *rule) shape(forced tasks.Plan) tasks.Shape {
 		_, err := tasks.Hierarchy(u.request, u.on, tasks.Plan{Shape: s, Order: u.order})
 		return err == nil
 	}
-	large := u.request.Coll == tasks.Allreduce && len(forced.Keys()) == 0 && !u.small() && !u.ordered && u.order == tasks.AnyOrder
+	free := len(forced.Keys()) == 0 && u.order == tasks.AnyOrder
+	large := u.request.Coll == tasks.Allreduce && free && !u.small() && !u.ordered
+	exchange := u.bytes <= tinyMessage && (u.on.Nodes() > 1 || !u.crowded())
 	switch {
+	case free && exchange && tasks.AR.Fits(u.request.Coll) && fits(tasks.AR):
+		u.because("shape=ar: up to %s one exchange is faster than a reduce and a bcast", tasks.FormatBytes(tinyMessage))
+		return tasks.AR
 	case large && u.on.Nodes() > 2 && fits(tasks.RSAG):
 		u.because("shape=rsag: a ring between nodes carries 2(n-1)/n of the message, a reduce and a bcast twice the message")
 		return tasks.RSAG
@@ -145,6 +157,8 @@ func (u *rule) choice(op tasks.Collective, inside bool) tasks.Choice {
 		return nbc("nonoverlapping")
 	case op == tasks.Reduce && u.ordered && u.request.Root != 0:
 		return adapt("inorderbinary") // it keeps the order of ranks, whichever leads
+	case op == tasks.Allreduce && inside && u.bytes <= tinyMessage && !u.crowded():
+		return tasks.Choice{Submodule: "sm", Algorithm: "rings"}
 	case op == tasks.Allreduce && u.small():
 		return nbc("recdoubling")
 	case op == tasks.Allreduce && u.ordered:

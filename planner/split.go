@@ -74,7 +74,7 @@ func (c *Comm) tell(ctx context.Context, color, key int) ([]choice, error) {
 	copy(table[fields*c.Rank():], []int64{int64(color), int64(key), int64(c.comm.Endpoint().NextID())})
 	// Not under forced plans: they are meant for the program's calls, and may fit
 	// none of this size.
-	free := &Comm{comm: c.comm, world: c.world, topology: c.topology, registry: c.registry}
+	free := &Comm{comm: c.comm, world: c.world, topology: c.topology, registry: c.registry, memo: &memo{}}
 	sum, err := Allreduce(free, table, table, tasks.Sum)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (c *Comm) derive(id uint32, members []choice) (*Comm, error) {
 	}
 	return &Comm{
 		comm: c.comm.Endpoint().Make(id, world), world: c.world, topology: t,
-		registry: c.registry, forced: c.forced, origin: c.origin, derived: true,
+		registry: c.registry, forced: c.forced, origin: c.origin, table: c.table, memo: &memo{}, derived: true,
 		cache: map[tasks.Request]*Collective{},
 	}, nil
 }

@@ -64,12 +64,15 @@ var arrows = map[string][]string{
 
 // libraries says which packages may import which other modules.
 var libraries = map[string][]string{
-	"github.com/dominikbraun/graph": {"dag"},
-	"github.com/google/go-cmp":      {"dag/dagtest"},
-	"github.com/spf13/cobra":        {"cmd/tierflow"},
-	"golang.org/x/sync":             {"executor", "planner", "costs/measure", "cmd/tierflow"},
-	"golang.org/x/sys":              {"levels/join", "executor", "executor/kernel", "executor/flight", "cmd/tierflow/launch"},
-	"gonum.org/v1/gonum":            {"costs", "cmd/tierflow"},
+	"github.com/dominikbraun/graph":  {"dag"},
+	"github.com/google/go-cmp":       {"dag/dagtest"},
+	"github.com/schollz/progressbar": {"cmd/tierflow"},
+	"github.com/spf13/cobra":         {"cmd/tierflow"},
+	"golang.org/x/sync":              {"executor", "planner", "costs/measure", "cmd/tierflow"},
+	"golang.org/x/sys":               {"levels/join", "executor", "executor/kernel", "executor/flight", "cmd/tierflow/launch"},
+	"golang.org/x/term":              {"cmd/tierflow"},
+	"gonum.org/v1/gonum":             {"costs", "cmd/tierflow"},
+	"gonum.org/v1/plot":              {"viz"},
 }
 
 // concurrent are the packages that may have go statements.

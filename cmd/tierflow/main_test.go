@@ -51,7 +51,7 @@ func decode[T any](t *testing.T, text string) (v T) {
 func golden(name string) string { return "../../testdata/cli/" + name }
 
 func TestHelp(t *testing.T) {
-	for _, command := range []string{"", "bench", "bench coll", "bench task", "bench overlap", "plan", "dag", "trace", "verify", "info", "run"} {
+	for _, command := range []string{"", "bench", "bench coll", "bench task", "bench overlap", "plan", "dag", "trace", "verify", "info", "run", "tune", "tune compare", "tune validate", "tune check"} {
 		name := strings.ReplaceAll("help "+command, " ", "_")
 		t.Run(name, func(t *testing.T) {
 			args := append(strings.Fields(command), "--help")

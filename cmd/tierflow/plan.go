@@ -1,23 +1,40 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 )
 
+// planning is plan.
+type planning struct {
+	problem
+	table   string
+	explain bool
+	pruned  bool
+	json    bool
+}
+
 func (a app) planCommand() *cobra.Command {
-	var p problem
+	p := &planning{}
 	c := &cobra.Command{
 		Use:   "plan OP --bytes SIZE",
 		Short: "Explain which plan is chosen for a collective, and why",
 		Long: `Prints the plan for a collective (` + anyOf(tasks.Requestable()) + `)
 of a size on a machine: what was forced and by whom, what was decided and why, and
-what else there is. Nothing is run.`,
+what else there is. Nothing is run.
+
+With a decision table, of --table or ` + planner.TableVariable + `, it says which entries of it
+the decision is from, what it predicts, and the runners-up. --explain lists every
+plan that could be chosen: what the table knows of its time, by prediction and by
+measurement, or why tierflow tune does not measure it.`,
 		Example: `  tierflow plan allreduce --bytes 4MiB --topo 4x2
   tierflow plan bcast --bytes 64KiB --root 3 --plan i=adapt/binomial
-  tierflow plan allgather --topo 2x2 --counts 1000,0,1000,3000`,
+  tierflow plan allgather --topo 2x2 --counts 1000,0,1000,3000
+  tierflow plan bcast --bytes 100000 --topo 3x2 --table table.json --explain`,
 		Args: operand(whichCollective),
 		RunE: func(c *cobra.Command, args []string) error {
 			r, t, err := p.one(args[0])
@@ -27,16 +44,32 @@ what else there is. Nothing is run.`,
 			if _, err := p.forced(a.registry); err != nil {
 				return err
 			}
-			text, err := planner.Explain(r, t, &planner.Options{Plan: p.plan})
+			e, err := planner.Consider(r, t, &planner.Options{Plan: p.plan, Table: p.table}, planner.Space{Heuristics: p.pruned})
 			if err != nil {
 				return err
 			}
-			return writeOutput(c.OutOrStdout(), "", []byte(text))
+			if p.json {
+				if !p.explain {
+					e.Candidates = e.Candidates[:0]
+				}
+				return writeJSON(c.OutOrStdout(), e)
+			}
+			text := e.Text
+			if p.explain {
+				text = e.String()
+			}
+			_, err = fmt.Fprint(c.OutOrStdout(), text)
+			return err
 		},
 	}
 	p.topoFlag(c, "4x2")
 	p.requestFlags(c, "1MiB", "size of a rank's buffer")
 	p.countsFlag(c)
 	p.planFlag(c, planText)
+	f := c.Flags()
+	f.StringVar(&p.table, "table", "", "file of a decision table (default $"+planner.TableVariable+")")
+	f.BoolVar(&p.explain, "explain", false, "list every plan that could be chosen")
+	f.BoolVar(&p.pruned, "heuristics", false, "with --explain, reject what tuning with heuristics leaves out")
+	f.BoolVar(&p.json, "json", false, "print JSON")
 	return c
 }

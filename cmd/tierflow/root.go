@@ -71,7 +71,7 @@ func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, 
 
 func (a app) root() *cobra.Command {
 	root := group("tierflow", "Hierarchical collective communication: measure, draw, trace, check and launch it",
-		a.benchCommand(), a.planCommand(), a.dagCommand(), a.traceCommand(), a.verifyCommand(), a.infoCommand(),
+		a.benchCommand(), a.planCommand(), a.dagCommand(), a.traceCommand(), a.verifyCommand(), a.infoCommand(), a.tuneCommand(),
 		runCommand(), agentCommand())
 	root.Long = `tierflow compiles MPI-style collectives for hierarchical machines and runs them
 between Go processes or goroutines. This command measures, draws, traces and

@@ -36,7 +36,7 @@ func (SM) Reach() submodules.Reach { return submodules.SharedNode }
 
 // Algorithms lists them.
 func (SM) Algorithms() []submodules.Algorithm {
-	ops := []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter}
+	ops := []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter, tasks.Allreduce}
 	return []submodules.Algorithm{
 		{
 			Name: "slots", Inner: true, Ops: ops, Source: "HAN, III",
@@ -70,6 +70,8 @@ func (SM) Lower(e *submodules.Emitter, c *submodules.Call) error {
 		star.Allgather(e, c, m)
 	case tasks.Scatter:
 		star.Scatter(e, c, m)
+	case tasks.Allreduce:
+		star.Allreduce(e, c, m)
 	case tasks.ReduceScatter:
 		star.ReduceScatter(e, c, m)
 	default:

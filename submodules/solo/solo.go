@@ -34,7 +34,7 @@ func (Solo) Algorithms() []submodules.Algorithm {
 		{
 			Name: "linear", Inner: true, Source: "HAN, III",
 			Doc:   "members read from the leader; the leader reduces or reads from the members",
-			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter},
+			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter, tasks.Allreduce},
 			Needs: []submodules.Restriction{submodules.NeedsRootFirst},
 		},
 		{
@@ -61,6 +61,8 @@ func (Solo) Lower(e *submodules.Emitter, c *submodules.Call) error {
 		star.Allgather(e, c, star.Medium{Offer: star.InPlace})
 	case c.Kind.Op == tasks.Scatter && c.Algorithm == "linear":
 		star.Scatter(e, c, star.Medium{Offer: star.InPlace})
+	case c.Kind.Op == tasks.Allreduce && c.Algorithm == "linear":
+		star.Allreduce(e, c, star.Medium{Offer: star.InPlace})
 	case c.Kind.Op == tasks.ReduceScatter && c.Algorithm == "linear":
 		star.ReduceScatter(e, c, star.Medium{Offer: star.InPlace})
 	default:

@@ -20,6 +20,7 @@ type underTest struct {
 	sub  submodules.Submodule
 	algo submodules.Algorithm
 	op   tasks.Collective
+	most int // ranks of a group
 }
 
 // cut is how a message is divided; bytes, elements being of four.
@@ -107,7 +108,7 @@ func (u underTest) groups() error {
 	if requests == nil {
 		return fmt.Errorf("%v: submoduletest knows no request with tasks of this operation", u.op)
 	}
-	for n := 1; n <= maxGroup; n++ {
+	for n := 1; n <= u.most; n++ {
 		topo, err := levels.Parse(strconv.Itoa(n))
 		if err != nil {
 			return err

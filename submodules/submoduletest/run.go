@@ -27,7 +27,7 @@ func Run(t *testing.T, s submodules.Submodule) {
 	report("refuses", func() error { return refuses(s) })
 	for _, a := range s.Algorithms() {
 		for _, op := range a.Ops {
-			u := underTest{s, a, op}
+			u := underTest{s, a, op, maxGroup}
 			report(a.Name+"/"+op.String()+"/groups", u.groups)
 			report(a.Name+"/"+op.String()+"/levels", u.levels)
 		}

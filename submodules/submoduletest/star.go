@@ -23,7 +23,7 @@ func (star) Reach() submodules.Reach { return submodules.Anywhere }
 func (star) Algorithms() []submodules.Algorithm {
 	return []submodules.Algorithm{{
 		Name: "star", Doc: "one round", Source: "none",
-		Ops: []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter},
+		Ops: []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter, tasks.Allreduce},
 	}}
 }
 
@@ -60,6 +60,12 @@ func (s star) Lower(e *submodules.Emitter, c *submodules.Call) error {
 		for i, r := range c.Others() {
 			s.giveAll(e, r, c.Parts[i])
 		}
+	case c.Kind.Op == tasks.Allreduce:
+		var sent []dag.ID
+		for _, r := range c.Others() {
+			sent = append(sent, e.Send(r, c.Src))
+		}
+		s.combine(e, c, sent...)
 	case c.Kind.Op == tasks.ReduceScatter:
 		s.combineParts(e, c)
 	default:
@@ -93,9 +99,10 @@ func (star) give(e *submodules.Emitter, c *submodules.Call, to levels.Rank) {
 	}
 }
 
-// combine receives all inputs and combines them in the order of ranks. In between
-// it works in scratch: Dst may be Src, which ranks below the leader come before.
-func (star) combine(e *submodules.Emitter, c *submodules.Call) {
+// combine receives all inputs and combines them in the order of ranks; the last
+// step comes after those given. In between it works in scratch: Dst may be Src, which
+// ranks below the leader come before.
+func (star) combine(e *submodules.Emitter, c *submodules.Call, before ...dag.ID) {
 	n := len(c.Group.Ranks)
 	if n == 1 {
 		if c.Src != c.Dst {
@@ -112,11 +119,11 @@ func (star) combine(e *submodules.Emitter, c *submodules.Call) {
 	}
 	sum, last, between := in[0], got[0], e.Scratch(c.Src.Len)
 	for i := 1; i < n; i++ {
-		to := between
+		to, after := between, []dag.ID{last, got[i]}
 		if i == n-1 {
-			to = c.Dst
+			to, after = c.Dst, append(after, before...)
 		}
-		last = e.Reduce(to, sum, in[i], last, got[i])
+		last = e.Reduce(to, sum, in[i], after...)
 		sum = to
 	}
 }

@@ -1,6 +1,7 @@
 package submoduletest
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -58,7 +59,12 @@ func TestBrokenSubmodules(t *testing.T) {
 		},
 		{
 			"does less than it says",
-			broken{algorithms: func(a *submodules.Algorithm) { a.Ops = append(a.Ops, tasks.Allreduce) }},
+			broken{lower: func(_ *submodules.Emitter, c *submodules.Call) (bool, error) {
+				if c.Kind.Op != tasks.Allreduce {
+					return false, nil
+				}
+				return true, fmt.Errorf("%v: %w", c.Kind.Op, submodules.ErrUnsupported)
+			}},
 			"lower sar#0 with broken/star: allreduce: not supported",
 		},
 		{
@@ -137,7 +143,7 @@ func problems(s submodules.Submodule) string {
 	add(refuses(s))
 	for _, a := range s.Algorithms() {
 		for _, op := range a.Ops {
-			u := underTest{s, a, op}
+			u := underTest{s, a, op, 4}
 			add(u.groups())
 			add(u.levels())
 		}

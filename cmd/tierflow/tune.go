@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// tuning is the flags of the tune commands.
+type tuning struct {
+	problem
+	reg    submodules.Registry
+	job    job
+	link   string
+	ops    string
+	min    string
+	max    string
+	method string
+	budget time.Duration
+	time   time.Duration
+	json   bool
+	svg    string
+
+	output string
+	resume bool
+
+	shapes, submodules, segments, inners string
+	windows                              []int
+
+	requests []tasks.Request
+	space    planner.Space
+	stop     costs.Stop
+}
+
+func (a app) tuneCommand() *cobra.Command {
+	u := &tuning{reg: a.registry}
+	c := &cobra.Command{
+		Use:   "tune -o FILE",
+		Short: "Measure, search and write a decision table",
+		Long: `Looks for the fastest plan of each collective and size on this machine and writes
+a decision table, which planner.Options.Table or TIERFLOW_TABLE then name.
+
+Methods (--method), as in HAN, section III-C:
+  exhaustive             runs every configuration with every size
+  exhaustive+heuristics  leaves out what rarely wins: solo below segments of 512 KiB,
+                         chains with fewer pieces than ranks, cuts through messages of
+                         at most 16 KiB, linear exchanges of over 16 ranks, messages
+                         inside a node
+  tasks                  runs each configuration once, for some segments, and predicts
+                         all sizes from that; plans of one segment are run with every
+                         third size
+  tasks+heuristics       both
+
+A measurement ends when the 95% interval of the mean is within 2.5% of it, or after
+--time, the same for all methods. --budget bounds the whole search: what is not
+measured by then is left out, in an order that leaves no kind of plan out.
+Interrupted (Ctrl-C), it writes what it has; --resume goes on from there, and also
+adds another machine to a table. All ranks tune together: those of a launched job,
+or goroutines on --topo.
+
+Sizes go from --min to --max by factors of four; every fifth is one and a half times
+that, because not all messages are powers of two.`,
+		Example: `  tierflow tune -o table.json --topo 4x2
+  tierflow tune -o table.json --topo 2x2 --ops bcast --method exhaustive --budget 2m
+  tierflow run -n 8 -- tierflow tune -o table.json --resume
+  TIERFLOW_TABLE=table.json tierflow plan allreduce --bytes 100000 --topo 3x2`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("unknown command %q; known are compare, validate, check; to tune give -o FILE and no argument", args[0])
+			}
+			return nil
+		},
+		RunE: interruptible(func(c *cobra.Command, _ []string) error {
+			return u.each(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.tune)
+		}),
+	}
+	u.flags(c, "4B", "16MiB")
+	f := c.Flags()
+	f.StringVarP(&u.output, "output", "o", "", "file to write the table to")
+	f.StringVar(&u.method, "method", planner.TasksPruned.String(), "how to search")
+	f.DurationVar(&u.budget, "budget", 0, "time for the whole search (default no limit)")
+	f.BoolVar(&u.resume, "resume", false, "keep what the file has, and add to it")
+	f.BoolVar(&u.json, "json", false, "print a summary as JSON")
+	c.AddCommand(a.tuneCompareCommand(), a.tuneValidateCommand(), a.tuneCheckCommand())
+	return c
+}
+
+// each reads the flags, makes or joins the job, and calls f for each of its ranks
+// that are here. Ranks go on when ctx ends: it is for f to ask.
+func (u *tuning) each(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *tuneRank) error) error {
+	if isLaunched() {
+		for _, flag := range []string{"topo", "link"} {
+			if u.command.Flags().Changed(flag) {
+				return usagef("--%s: this process is a rank of a launched job, whose topology and links are real", flag)
+			}
+		}
+		j, out, notes, err := joinJob(ctx, stdout, stderr)
+		if err != nil {
+			return err
+		}
+		u.job = j
+		if err = u.read(); err == nil {
+			err = u.run(ctx, out, notes, f)
+		}
+		return errors.Join(err, j.world.Close())
+	}
+	t, err := u.topology()
+	if err != nil {
+		return err
+	}
+	l, err := parseLink(u.link, t)
+	if err != nil {
+		return usagef("--link: %w", err)
+	}
+	u.job = goroutines{topology: t, link: l}
+	if err := u.read(); err != nil {
+		return err
+	}
+	return u.run(ctx, stdout, stderr, f)
+}
+
+// tuneRank is one rank at work.
+type tuneRank struct {
+	comm   *planner.Comm
+	meter  planner.Meter
+	asked  context.Context // ends when the user wants an end
+	stdout io.Writer
+	stderr io.Writer
+}
+
+// first reports whether this is rank 0, which prints and writes.
+func (r *tuneRank) first() bool { return r.comm.Rank() == 0 }
+
+func (u *tuning) run(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *tuneRank) error) error {
+	return runRanks(context.WithoutCancel(ctx), u.job, []string{""}, func(inner context.Context, comms []*planner.Comm) error {
+		r := &tuneRank{comm: comms[0], asked: ctx, stdout: stdout, stderr: stderr}
+		if !r.first() {
+			r.stdout, r.stderr = io.Discard, io.Discard
+		}
+		var err error
+		if r.meter, err = planner.NewMeter(inner, r.comm); err != nil {
+			return err
+		}
+		return f(inner, r)
+	})
+}
+
+// search is one search by one rank; the budget counts from now.
+func (u *tuning) search(ctx context.Context, r *tuneRank, m planner.Method, table *planner.Table, save func(*planner.Table) error) (*planner.Table, error) {
+	bar := newProgress(r.stderr, m.String())
+	begin := time.Now()
+	s := &planner.Search{
+		Topology: r.comm.Topology(), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop, Table: table,
+		Progress: bar.show,
+		Interrupted: func(ctx context.Context) (bool, error) {
+			over := u.budget > 0 && time.Since(begin) > u.budget
+			return r.comm.Any(ctx, r.first() && over || r.asked.Err() != nil)
+		},
+	}
+	if r.first() {
+		s.Save = save
+	}
+	table, err := s.Run(ctx, r.meter)
+	bar.end()
+	if table != nil {
+		table.Provenance.Seconds = time.Since(begin).Seconds()
+	}
+	return table, err
+}
+
+// tune is what one rank does for tune.
+func (u *tuning) tune(ctx context.Context, r *tuneRank) error {
+	m, err := planner.ParseMethod(u.method)
+	if err != nil {
+		return usagef("--method: %w", err)
+	}
+	if u.output == "" {
+		return usagef("no file for the table; give -o FILE")
+	}
+	table, err := u.begin(ctx, r)
+	if err != nil {
+		return err
+	}
+	u.describe(table, r, m)
+	before := table.Provenance.Seconds
+	save := func(t *planner.Table) error {
+		data, err := t.Encode()
+		if err != nil {
+			return err
+		}
+		return writeOutput(r.stdout, u.output, data)
+	}
+	table, err = u.search(ctx, r, m, table, save)
+	if err != nil && !errors.Is(err, planner.ErrInterrupted) {
+		return err
+	}
+	table.Provenance.Seconds += before
+	if !r.first() {
+		return nil
+	}
+	if err := save(table); err != nil {
+		return err
+	}
+	if err := u.summary(r, table); err != nil {
+		return err
+	}
+	if err != nil && r.asked.Err() != nil {
+		return fmt.Errorf("%w; --resume goes on", err)
+	}
+	return nil
+}
+
+// tuneSummary is what tune prints.
+type tuneSummary struct {
+	File         string         `json:"file"`
+	Method       string         `json:"method"`
+	Measurements int            `json:"measurements"`
+	Planned      int            `json:"planned"`
+	Rejected     planner.Counts `json:"rejected"`
+	Seconds      float64        `json:"seconds"`
+	Entries      int            `json:"entries"`
+	Violations   []string       `json:"violations"`
+}
+
+func (u *tuning) summary(r *tuneRank, t *planner.Table) error {
+	p := t.Provenance
+	s := tuneSummary{u.output, p.Method, p.Configurations, p.Planned, p.Rejected, p.Seconds, len(t.Entries), []string{}}
+	for _, v := range t.Violations() {
+		s.Violations = append(s.Violations, v.String())
+	}
+	if u.json {
+		return writeJSON(r.stdout, s)
+	}
+	out := r.stdout
+	if u.output == "-" {
+		out = r.stderr
+	}
+	fmt.Fprintf(out, "%s: %d entries by %s, %d of %d measurements in %.1f s\n", s.File, s.Entries, s.Method, s.Measurements, s.Planned, s.Seconds)
+	if len(s.Rejected) > 0 {
+		fmt.Fprintf(out, "not measured: %s\n", planner.RejectionText(s.Rejected))
+	}
+	for _, v := range s.Violations {
+		fmt.Fprintf(out, "guideline: %s\n", v)
+	}
+	return nil
+}

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/viz"
+)
+
+func (a app) tuneCompareCommand() *cobra.Command {
+	u := &tuning{reg: a.registry}
+	c := &cobra.Command{
+		Use:   "compare",
+		Short: "Compare the methods of tuning: how long they take and how well they choose",
+		Long: `Tunes with all four methods on the same links and with the same rule to end a
+measurement, then measures what they chose in turns, and says how much slower it is
+than what exhaustive search chose (HAN, figures 8 and 9). Where intervals overlap it
+is a tie, and the slowdown is 1. --budget is for each method: where it cuts a search
+short, the planned measurements say by how much.
+
+best, median and mean are those of all configurations that exhaustive search measured
+with a size: what there is to gain by tuning.`,
+		Example: `  tierflow tune compare --topo 2x2 --ops bcast,allreduce --budget 1m
+  tierflow tune compare --topo 4x2 --ops bcast --max 1MiB --json --svg compare.svg`,
+		Args: noOperands,
+		RunE: interruptible(func(c *cobra.Command, _ []string) error {
+			return u.each(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.compare)
+		}),
+	}
+	u.flags(c, "1KiB", "4MiB")
+	f := c.Flags()
+	f.DurationVar(&u.budget, "budget", 0, "time for each method's search (default no limit)")
+	f.BoolVar(&u.json, "json", false, "print JSON")
+	f.StringVar(&u.svg, "svg", "", "draw the comparison to a file")
+	return c
+}
+
+// comparison is what compare prints.
+type comparison struct {
+	Topology string           `json:"topology"`
+	Links    string           `json:"links"`
+	Stop     string           `json:"stop"`
+	Methods  []comparedMethod `json:"methods"`
+	Points   []comparedPoint  `json:"points"`
+}
+
+type comparedMethod struct {
+	Method         string           `json:"method"`
+	Configurations int              `json:"configurations"` // of all sizes together, that it chose from
+	Measurements   int              `json:"measurements"`   // that it made
+	Planned        int              `json:"planned"`        // that it would have made without a budget
+	Rejected       planner.Counts   `json:"rejected"`
+	TuningS        float64          `json:"tuning_s"`
+	MeanSlowdown   float64          `json:"mean_slowdown"` // geometric
+	MaxSlowdown    float64          `json:"max_slowdown"`
+	Choices        []comparedChoice `json:"choices"`
+}
+
+// comparedChoice is a method's choice for one point, measured again.
+type comparedChoice struct {
+	Collective string  `json:"collective"`
+	Bytes      int64   `json:"bytes"`
+	Plan       string  `json:"plan"`
+	NS         float64 `json:"ns"`
+	Low        float64 `json:"low_ns"`
+	High       float64 `json:"high_ns"`
+	Expected   float64 `json:"expected_ns"` // by the table
+	Slowdown   float64 `json:"slowdown"`    // against exhaustive search's choice; 1 for a tie
+	Tie        bool    `json:"tie"`
+}
+
+// comparedPoint is what exhaustive search saw of one point.
+type comparedPoint struct {
+	Collective string  `json:"collective"`
+	Bytes      int64   `json:"bytes"`
+	Measured   int     `json:"measured"` // configurations
+	Best       float64 `json:"best_ns"`
+	Median     float64 `json:"median_ns"`
+	Mean       float64 `json:"mean_ns"`
+}
+
+// compare is what one rank does.
+func (u *tuning) compare(ctx context.Context, r *tuneRank) error {
+	all := comparison{Topology: r.comm.Topology().String(), Links: linksText(u.job), Stop: stopText(u.stop.WithDefaults())}
+	var tables []*planner.Table
+	for _, m := range planner.Methods() {
+		count := &planner.Search{Topology: r.comm.Topology(), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop}
+		_, configurations := count.Planned()
+		begin := time.Now()
+		t, err := u.search(ctx, r, m, nil, nil)
+		if err != nil && (!errors.Is(err, planner.ErrInterrupted) || r.asked.Err() != nil) {
+			return err
+		}
+		p := t.Provenance
+		tables = append(tables, t)
+		all.Methods = append(all.Methods, comparedMethod{
+			Method: m.String(), Configurations: configurations, Measurements: p.Configurations, Planned: p.Planned,
+			Rejected: p.Rejected, TuningS: time.Since(begin).Seconds(),
+		})
+	}
+	for _, request := range u.requests {
+		if err := u.confront(ctx, r, request, tables, &all); err != nil {
+			return err
+		}
+	}
+	all.sum()
+	if !r.first() {
+		return nil
+	}
+	if u.svg != "" {
+		drawing, err := all.plot().SVG()
+		if err != nil {
+			return err
+		}
+		if err := writeOutput(r.stdout, u.svg, drawing); err != nil {
+			return err
+		}
+	}
+	if u.json {
+		return writeJSON(r.stdout, all)
+	}
+	return all.print(r)
+}
+
+// confront measures the methods' choices for one point in turns.
+func (u *tuning) confront(ctx context.Context, r *tuneRank, request tasks.Request, tables []*planner.Table, all *comparison) error {
+	coll, bytes := request.Coll.String(), request.Bytes()
+	if request.Coll == tasks.Barrier {
+		bytes = 0
+	}
+	choices := make([]planner.Candidate, len(tables))
+	plans := map[string]tasks.Plan{}
+	for i, t := range tables {
+		for _, e := range t.Entries {
+			if e.Collective == coll && e.Bytes == bytes {
+				choices[i] = e.Candidates[0]
+			}
+		}
+		if choices[i].Plan == "" {
+			continue // the budget left nothing for this point
+		}
+		p, err := tasks.ParsePlan(choices[i].Plan)
+		if err != nil {
+			return err
+		}
+		plans[choices[i].Plan] = p
+	}
+	again, err := u.again(ctx, r, request, plans)
+	if err != nil {
+		return err
+	}
+	all.Points = append(all.Points, pointOf(tables[0], coll, bytes))
+	best, known := again[choices[0].Plan]
+	for i, c := range choices {
+		m, ok := again[c.Plan]
+		if !ok {
+			continue
+		}
+		one := comparedChoice{Collective: coll, Bytes: bytes, Plan: c.Plan, NS: m.NS, Low: m.Low, High: m.High, Expected: c.NS, Slowdown: 1}
+		one.Tie = !known || m.Low <= best.High && best.Low <= m.High
+		if !one.Tie {
+			one.Slowdown = m.NS / best.NS
+		}
+		all.Methods[i].Choices = append(all.Methods[i].Choices, one)
+	}
+	return nil
+}
+
+// confrontRounds is how often each choice is measured again, a part of the time
+// each.
+const confrontRounds = 5
+
+// again measures plans in turns, so that what disturbs the machine disturbs all.
+func (u *tuning) again(ctx context.Context, r *tuneRank, request tasks.Request, plans map[string]tasks.Plan) (map[string]planner.Measurement, error) {
+	all := map[string]planner.Measurement{}
+	series := map[string][]float64{}
+	stop := costs.Stop{Budget: u.time, Rel: u.stop.Rel}
+	for range confrontRounds {
+		for _, text := range sortedNames(plans) {
+			timing, err := r.meter.Collective(ctx, request, plans[text], stop)
+			if err != nil {
+				return nil, err
+			}
+			series[text] = append(series[text], timing.Series...)
+			timing.Series = series[text]
+			all[text] = planner.NewMeasurement(request, r.comm.Topology(), plans[text], timing)
+		}
+	}
+	return all, nil
+}
+
+// pointOf sums up what a table measured of a point.
+func pointOf(t *planner.Table, coll string, bytes int64) comparedPoint {
+	p := comparedPoint{Collective: coll, Bytes: bytes, Best: math.Inf(1)}
+	var times []float64
+	for _, m := range t.Measured {
+		if m.Collective == coll && m.Bytes == bytes {
+			times = append(times, m.NS)
+			p.Best = min(p.Best, m.NS)
+		}
+	}
+	if p.Measured = len(times); p.Measured == 0 {
+		p.Best = 0
+		return p
+	}
+	p.Median, p.Mean = costs.Median(times), stat.Mean(times, nil)
+	return p
+}
+
+// sum fills in the means over all points.
+func (c *comparison) sum() {
+	for i := range c.Methods {
+		m := &c.Methods[i]
+		logs := 0.0
+		for _, choice := range m.Choices {
+			logs += math.Log(choice.Slowdown)
+			m.MaxSlowdown = max(m.MaxSlowdown, choice.Slowdown)
+		}
+		if len(m.Choices) > 0 {
+			m.MeanSlowdown = math.Exp(logs / float64(len(m.Choices)))
+		}
+	}
+}
+
+func (c *comparison) print(r *tuneRank) error {
+	fmt.Fprintf(r.stdout, "# %s; %s\n# ends: %s\n", c.Topology, c.Links, c.Stop)
+	w := tabwriter.NewWriter(r.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "method\tconfigurations\tmeasured\tof\tseconds\tmean slowdown\tmax\tties\t")
+	for _, m := range c.Methods {
+		ties := 0
+		for _, choice := range m.Choices {
+			ties += b2i(choice.Tie)
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.1f\t%.3f\t%.3f\t%d/%d\t\n", m.Method, m.Configurations, m.Measurements, m.Planned, m.TuningS, m.MeanSlowdown, m.MaxSlowdown, ties, len(m.Choices))
+	}
+	fmt.Fprintln(w, "\ncollective\tbytes\tmedian/best\tmean/best\tslowdowns\tchoice of exhaustive\t")
+	for at, p := range c.Points {
+		var slow []string
+		plan := ""
+		for i, m := range c.Methods {
+			for _, choice := range m.Choices {
+				if choice.Collective == p.Collective && choice.Bytes == p.Bytes {
+					slow = append(slow, fmt.Sprintf("%.2f", choice.Slowdown))
+					if i == 0 {
+						plan = choice.Plan
+					}
+				}
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%.2f\t%.2f\t%s\t%s\t\n", p.Collective, tasks.FormatBytes(p.Bytes), c.Points[at].Median/p.Best, p.Mean/p.Best, strings.Join(slow, " "), plan)
+	}
+	return w.Flush()
+}
+
+// plot draws figure 9: what the methods' choices take beside the median and the
+// mean of all configurations.
+func (c *comparison) plot() viz.Plot {
+	p := viz.Plot{Title: "what tuning methods choose", X: "point", Y: "µs", LogY: true}
+	for _, point := range c.Points {
+		p.Names = append(p.Names, point.Collective+" "+tasks.FormatBytes(point.Bytes))
+	}
+	median, mean := viz.Series{Name: "median of all"}, viz.Series{Name: "mean of all"}
+	for _, point := range c.Points {
+		median.Values, mean.Values = append(median.Values, point.Median/1e3), append(mean.Values, point.Mean/1e3)
+	}
+	for _, m := range c.Methods {
+		s := viz.Series{Name: m.Method}
+		for _, point := range c.Points {
+			ns := math.NaN()
+			for _, choice := range m.Choices {
+				if choice.Collective == point.Collective && choice.Bytes == point.Bytes {
+					ns = choice.NS
+				}
+			}
+			s.Values = append(s.Values, ns/1e3)
+		}
+		p.Series = append(p.Series, s)
+	}
+	p.Series = append(p.Series, median, mean)
+	return p
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// flags are those that all tune commands have.
+func (u *tuning) flags(c *cobra.Command, least, most string) {
+	u.topoFlag(c, "4x2")
+	f := c.Flags()
+	f.StringVar(&u.link, "link", "", linkText+" (default "+defaultLink+" if there are nodes)")
+	f.StringVar(&u.ops, "ops", strings.Join(names(tasks.Requestable()), ","), "collectives")
+	f.StringVar(&u.min, "min", least, "smallest size of a rank's buffer")
+	f.StringVar(&u.max, "max", most, "largest size")
+	f.StringVar(&u.dtype, "dtype", "f32", "element type")
+	f.StringVar(&u.op, "reduce-op", "sum", "operation of reductions")
+	f.DurationVar(&u.time, "time", 50*time.Millisecond, "most time for one measurement, beyond five samples")
+	f.StringVar(&u.shapes, "shapes", "", "shapes to search (default all)")
+	f.StringVar(&u.submodules, "submodules", "", "submodules to search (default all)")
+	f.StringVar(&u.segments, "segments", "", "segment sizes to search (default "+sizesText(planner.DefaultSegments)+")")
+	f.StringVar(&u.inners, "inner", "", "inner segments to search, 0 for none (default "+sizesText(planner.DefaultInners)+")")
+	f.IntSliceVar(&u.windows, "windows", planner.DefaultWindows, "windows to search")
+	u.planFlag(c, planText+"; what it says is not searched")
+}
+
+func sizesText(all []int64) string {
+	texts := make([]string, len(all))
+	for i, n := range all {
+		texts[i] = tasks.FormatBytes(n)
+	}
+	return strings.Join(texts, ",")
+}
+
+// read checks the flags that don't depend on ranks.
+func (u *tuning) read() error {
+	colls, err := parseCollectives(u.ops)
+	if err != nil {
+		return err
+	}
+	sizes, err := u.sizes()
+	if err != nil {
+		return err
+	}
+	if u.time <= 0 || u.budget < 0 {
+		return usagef("--time %v, --budget %v: a time is above 0", u.time, u.budget)
+	}
+	u.stop = costs.Stop{Budget: u.time}
+	if err := u.readSpace(); err != nil {
+		return err
+	}
+	t := u.job.Topology()
+	for _, coll := range colls {
+		for _, n := range sizes {
+			r, err := u.request(coll, n, t)
+			if err != nil {
+				return err
+			}
+			if !slices.Contains(u.requests, r) && fitsMemory(r, t.Size()) {
+				u.requests = append(u.requests, r)
+			}
+		}
+	}
+	return nil
+}
+
+// fitsMemory leaves out sizes of which all ranks' blocks would be too much.
+func fitsMemory(r tasks.Request, ranks int) bool {
+	n := r.Bytes() * int64(ranks)
+	if r.Blocks() {
+		n *= int64(ranks)
+	}
+	return n <= maxTuned
+}
+
+// maxTuned bounds the buffers of a measurement, those of all ranks together.
+const maxTuned = 4 << 30
+
+// oddEvery is which of the sizes is none of the powers of four times the first.
+const oddEvery = 5
+
+// sizes lists the sizes to tune.
+func (u *tuning) sizes() ([]int64, error) {
+	least, err := parseSize(u.min)
+	if err != nil {
+		return nil, usagef("--min: %w", err)
+	}
+	most, err := parseSize(u.max)
+	if err != nil {
+		return nil, usagef("--max: %w", err)
+	}
+	if least < 1 || most < least {
+		return nil, usagef("--min %s, --max %s: from 1 byte on, and max not below min", u.min, u.max)
+	}
+	var all []int64
+	for n, i := least, 1; n < most; n, i = n*4, i+1 {
+		size := n
+		if odd := n + n/2; i%oddEvery == 0 && odd < most && odd%16 == 0 {
+			size = odd
+		}
+		all = append(all, size)
+		if n > most/4 {
+			break
+		}
+	}
+	return append(all, most), nil
+}
+
+// readSpace reads what narrows the search.
+func (u *tuning) readSpace() error {
+	s := planner.Space{Registry: u.reg, Windows: u.windows}
+	for _, name := range words(u.shapes) {
+		p, err := tasks.ParsePlan("shape=" + name)
+		if err != nil {
+			return usagef("--shapes: %w", err)
+		}
+		s.Shapes = append(s.Shapes, p.Shape)
+	}
+	for _, name := range words(u.submodules) {
+		if _, err := u.reg.Find(name); err != nil {
+			return usagef("--submodules: %w", err)
+		}
+		s.Submodules = append(s.Submodules, name)
+	}
+	for _, list := range []struct {
+		flag, text string
+		least      int64
+		into       *[]int64
+	}{{"segments", u.segments, 1, &s.Segments}, {"inner", u.inners, 0, &s.Inners}} {
+		for _, word := range words(list.text) {
+			n, err := tasks.ParseBytes(word)
+			if err == nil && n < list.least {
+				err = fmt.Errorf("%s: at least %d bytes", word, list.least)
+			}
+			if err != nil {
+				return usagef("--%s: %w", list.flag, err)
+			}
+			*list.into = append(*list.into, n)
+		}
+	}
+	for _, w := range s.Windows {
+		if _, err := tasks.ParsePlan("w=" + strconv.Itoa(w)); err != nil {
+			return usagef("--windows: %w", err)
+		}
+	}
+	p, err := tasks.ParsePlan(u.plan)
+	if err == nil {
+		err = u.reg.Check(p)
+	}
+	if err != nil {
+		return usagef("--plan: %w", err)
+	}
+	s.Plan = p
+	u.space = s
+	return nil
+}
+
+func words(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+}

@@ -1,0 +1,178 @@
+package planner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// joinWith is joinProcesses with options for each rank. It returns each rank's
+// error.
+func joinWith(t *testing.T, perNode int, options ...*planner.Options) ([]*planner.Comm, []error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	comms, errs := make([]*planner.Comm, len(options)), make([]error, len(options))
+	var g errgroup.Group
+	for r, o := range options {
+		g.Go(func() error {
+			cfg := join.Config{
+				Rank: levels.Rank(r), Size: len(options), Rendezvous: []string{l.Addr().String()},
+				Secret: "a test", Node: fmt.Sprintf("node%d", r/perNode),
+			}
+			if r == 0 {
+				cfg.Listener = l
+			}
+			comms[r], errs[r] = planner.JoinAs(ctx, cfg, o)
+			return nil
+		})
+	}
+	return comms, append(errs, g.Wait())[:len(options)]
+}
+
+// Rank 0's table holds for all ranks; theirs are not even read.
+func TestTableIsAgreed(t *testing.T) {
+	other := []byte(strings.ReplaceAll(string(tableFile(t)), "shape=han,", "shape=flat,"))
+	comms, errs := joinWith(t, 2,
+		&planner.Options{Table: recordedFile}, &planner.Options{TableData: []byte("no table")},
+		&planner.Options{TableData: other}, &planner.Options{Table: "/no/such/file"})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	local, err := planner.Local("2x2", &planner.Options{Table: recordedFile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeComms(local)
+	for _, r := range requests("bcast,allreduce,gather", 64, 5000, 1<<20) {
+		want, err := local[0].Decide(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rank, c := range comms {
+			if got, err := c.Decide(r); err != nil || !got.Equal(want) {
+				t.Errorf("rank %d decides %v for %v (%v), want %v", rank, got, r, err, want)
+			}
+		}
+	}
+	errs = each(comms, func(ctx context.Context, c *planner.Comm) error {
+		sum := []float32{1}
+		if err := planner.AllreduceNow(ctx, c, sum, sum, tasks.Sum); err != nil || sum[0] != 4 {
+			return fmt.Errorf("sum %v, %w", sum, err)
+		}
+		col, err := planner.Bcast(c, make([]float32, 5000), 0)
+		if err != nil {
+			return err
+		}
+		if text := col.Explain(); !strings.Contains(text, "recorded.json of rank 0") || !strings.Contains(text, "entry: bcast of") {
+			return fmt.Errorf("Explain:\n%s", text)
+		}
+		return col.Run(ctx)
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Error(err)
+	}
+	closeAll(t, comms)
+}
+
+// What is wrong with rank 0's table ends the join of all ranks with that reason.
+func TestTableRefusedByAll(t *testing.T) {
+	comms, errs := joinWith(t, 2, &planner.Options{TableData: []byte("{\n]")}, nil, nil)
+	for rank, err := range errs {
+		if err == nil || !strings.Contains(err.Error(), "Options.TableData:2: ") {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+		if comms[rank] != nil {
+			t.Errorf("rank %d has joined", rank)
+		}
+	}
+}
+
+// The environment names a table, and communicators made from others keep it.
+func TestTableFromEnvironment(t *testing.T) {
+	t.Setenv(planner.TableVariable, recordedFile)
+	r := requests("allreduce", 1<<20)[0]
+	var plans []tasks.Plan
+	err := planner.Run(t.Context(), "2x2", nil, func(ctx context.Context, c *planner.Comm) error {
+		d, err := c.Dup(ctx)
+		if err != nil {
+			return err
+		}
+		for _, c := range []*planner.Comm{c, d} {
+			p, err := c.Decide(r)
+			if err != nil {
+				return err
+			}
+			if c.Rank() == 0 {
+				plans = append(plans, p)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	on, err := levels.Parse("2x2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, byTable, err := recorded(t).Decide(r, on)
+	if err != nil || !byTable || len(plans) != 2 || !plans[0].Equal(want) || !plans[1].Equal(want) {
+		t.Errorf("decided %v, the table says %v (%v, %v)", plans, want, byTable, err)
+	}
+	t.Setenv(planner.TableVariable, "/no/such/file")
+	if _, err := planner.Local("2", nil); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), planner.TableVariable) {
+		t.Errorf("a file that isn't there gives %v", err)
+	}
+	if _, err := planner.Local("2", &planner.Options{Table: "x", TableData: []byte("x")}); err == nil {
+		t.Error("two tables are accepted")
+	}
+}
+
+func tableFile(t *testing.T) []byte {
+	t.Helper()
+	data, err := os.ReadFile(recordedFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// A decision that was made before costs no memory.
+func TestDecideAllocatesNothing(t *testing.T) {
+	comms, err := planner.Local("2x2", &planner.Options{Table: recordedFile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeComms(comms)
+	all := requests("bcast,allreduce", 64, 5000)
+	i := 0
+	decide := func() {
+		if _, err := comms[0].Decide(all[i%len(all)]); err != nil {
+			t.Fatal(err)
+		}
+		i++
+	}
+	for range all {
+		decide()
+	}
+	if n := testing.AllocsPerRun(100, decide); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

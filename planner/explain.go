@@ -1,0 +1,164 @@
+package planner
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Considered is what is known of one plan that could serve a request.
+type Considered struct {
+	Plan      string  `json:"plan"`
+	Chosen    bool    `json:"chosen,omitempty"`
+	NS        float64 `json:"ns,omitempty"`        // by which plans are compared; 0: unknown
+	From      string  `json:"from,omitempty"`      // NS: measured, predicted, interpolated or extrapolated
+	Predicted float64 `json:"predicted,omitempty"` // ns, from the table's costs of tasks; 0: they don't tell
+	Measured  float64 `json:"measured,omitempty"`  // ns, of exactly this request; 0: not measured
+	Rejected  string  `json:"rejected,omitempty"`  // why it is not searched
+}
+
+// Explanation is all there is to say about a decision.
+type Explanation struct {
+	Request    string       `json:"request"`
+	Topology   string       `json:"topology"`
+	Plan       string       `json:"plan"`
+	Text       string       `json:"-"` // as [Explain]
+	Table      string       `json:"table,omitempty"`
+	Fallback   string       `json:"fallback,omitempty"` // why the table did not decide
+	Rejected   Counts       `json:"rejected,omitempty"`
+	Candidates []Considered `json:"candidates"`
+}
+
+// Consider is [Explain] with every plan of a space, the fastest first, then those
+// that nothing is known of, then those that are not searched.
+func Consider(r tasks.Request, t *levels.Topology, o *Options, s Space) (*Explanation, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	registry := all.Submodules()
+	forced, origin, err := o.forced(registry)
+	if err != nil {
+		return nil, err
+	}
+	table, err := o.table(registry)
+	if err != nil {
+		return nil, err
+	}
+	d, err := decide(r, t, forced, origin, registry, table)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.compiles(r, t, registry); err != nil {
+		return nil, err
+	}
+	s.Registry, s.Plan = registry, forced.For(r.Coll)
+	configurations := s.Configurations(r, t)
+	e := &Explanation{
+		Request: r.String(), Topology: t.String(), Plan: d.plan.String(), Text: d.explain(r, t, registry),
+		Rejected: Rejections(configurations),
+	}
+	if a := d.advice; a != nil {
+		e.Table = a.origin
+		if a.chosen < 0 {
+			e.Fallback = a.why
+		}
+	}
+	e.Candidates = consider(r, t, table, d, configurations)
+	return e, nil
+}
+
+func consider(r tasks.Request, t *levels.Topology, table *loadedTable, d decision, configurations []Configuration) []Considered {
+	known := map[string]estimate{}
+	if d.advice != nil {
+		for _, e := range d.advice.estimates {
+			known[canonical(e.plan, messageBytes(r)).String()] = e
+		}
+	}
+	var search Search
+	if table != nil {
+		search = Search{Topology: t, Table: table.Table, sizes: SizesOf(t)}
+		search.recall()
+	}
+	chosen := canonical(d.plan, messageBytes(r)).String()
+	found := false
+	all := make([]Considered, 0, len(configurations)+1)
+	one := func(p tasks.Plan, rejected string) Considered {
+		c := Considered{Plan: p.String(), Chosen: p.String() == chosen, Rejected: rejected}
+		if m, ok := search.known[pointKey(r, p)]; ok {
+			c.Measured = m.NS
+		}
+		if table != nil && table.Costs != nil && rejected == "" {
+			if predicted, err := costs.Predict(r, t, p, table.Costs); err == nil {
+				c.Predicted = predicted.NS
+			}
+		}
+		switch e, ok := known[c.Plan]; {
+		case ok:
+			c.NS, c.From = e.ns, e.from
+		case c.Measured > 0:
+			c.NS, c.From = c.Measured, FromMeasured
+		case c.Predicted > 0:
+			c.NS, c.From = c.Predicted, FromPredicted
+		}
+		delete(known, c.Plan)
+		found = found || c.Chosen
+		return c
+	}
+	for _, c := range configurations {
+		all = append(all, one(c.Plan, c.Rejected))
+	}
+	for _, text := range sortedKeys(known) { // of another space, the one that was searched
+		all = append(all, one(known[text].plan, ""))
+	}
+	if !found {
+		all = append(all, one(canonical(d.plan, messageBytes(r)), ""))
+	}
+	slices.SortStableFunc(all, func(a, b Considered) int { return compare(a.rank(), b.rank()) })
+	return all
+}
+
+func (c Considered) rank() float64 {
+	switch {
+	case c.Rejected != "":
+		return math.Inf(1)
+	case c.NS == 0:
+		return math.MaxFloat64
+	}
+	return c.NS
+}
+
+// String is the explanation as a text, a line for each plan.
+func (e *Explanation) String() string {
+	var b strings.Builder
+	b.WriteString(e.Text)
+	fmt.Fprintf(&b, "  candidates: %d", len(e.Candidates))
+	if len(e.Rejected) > 0 {
+		fmt.Fprintf(&b, " (%s)", RejectionText(e.Rejected))
+	}
+	b.WriteString("\n    µs, origin          predicted   measured  plan\n")
+	for _, c := range e.Candidates {
+		mark := " "
+		if c.Chosen {
+			mark = "*"
+		}
+		if c.Rejected != "" {
+			fmt.Fprintf(&b, "  %s %-43s %s: %s\n", mark, "rejected", c.Plan, c.Rejected)
+			continue
+		}
+		fmt.Fprintf(&b, "  %s %10s %-13s %9s  %9s  %s\n", mark, micros(c.NS), c.From, micros(c.Predicted), micros(c.Measured), c.Plan)
+	}
+	return b.String()
+}
+
+func micros(ns float64) string {
+	if ns == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", ns/1e3)
+}

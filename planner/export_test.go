@@ -1,0 +1,35 @@
+package planner
+
+import (
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Decide is the plan that a communicator would choose.
+func (c *Comm) Decide(r tasks.Request) (tasks.Plan, error) {
+	d, err := c.decide(r)
+	if err != nil {
+		return tasks.Plan{}, err
+	}
+	return d.plan, nil
+}
+
+// Decide is the plan that a table leads to, and whether it is the table's.
+func (t *Table) Decide(r tasks.Request, on *levels.Topology) (p tasks.Plan, byTable bool, err error) {
+	d, err := decide(r, on, nil, "", all.Submodules(), &loadedTable{t, "a table"})
+	if err != nil {
+		return p, false, err
+	}
+	return d.plan, d.advice.chosen >= 0, nil
+}
+
+// Estimate is what a table says a plan takes, in ns; 0 if it doesn't.
+func (t *Table) Estimate(r tasks.Request, on *levels.Topology, p tasks.Plan) float64 {
+	for _, e := range t.find(r, on).estimates {
+		if e.plan.Equal(p) {
+			return e.ns
+		}
+	}
+	return 0
+}

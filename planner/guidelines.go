@@ -1,0 +1,181 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Violation is a guideline that an entry of a table breaks: a sign that something
+// was measured while the machine was disturbed, or predicted wrong.
+type Violation struct {
+	Guideline  string `json:"guideline"`
+	Collective string `json:"collective"`
+	Levels     Sizes  `json:"levels"`
+	Bytes      int64  `json:"bytes"`
+	Text       string `json:"text"`
+	entries    []*Entry
+}
+
+// String names the point and what is wrong there.
+func (v Violation) String() string {
+	return fmt.Sprintf("%s: %s of %s on %v: %s", v.Guideline, v.Collective, tasks.FormatBytes(v.Bytes), v.Levels, v.Text)
+}
+
+// specializations are collectives that must not take longer than others that do
+// their work one after the other (Träff, Gropp, Thakur: self-consistent MPI
+// performance guidelines).
+var specializations = []struct {
+	special tasks.Collective
+	general []tasks.Collective
+}{
+	{tasks.Allreduce, []tasks.Collective{tasks.Reduce, tasks.Bcast}},
+	{tasks.Reduce, []tasks.Collective{tasks.Allreduce}},
+	{tasks.Gather, []tasks.Collective{tasks.Allgather}},
+}
+
+// muchFaster is the part of the time of a smaller message that a larger one must
+// not get below: protocols change with the size, and may gain a little by that.
+const muchFaster = 0.8
+
+// Violations checks a table against what must hold on any machine: a collective is
+// not slower than others that do the same, more bytes are not much faster, and the
+// choice does not lose to the shape that ignores nodes. What the intervals of
+// measurements allow is no violation.
+func (t *Table) Violations() (all []Violation) {
+	for i := range t.Entries {
+		e := &t.Entries[i]
+		all = append(all, t.slowerThanOthers(e)...)
+		if i > 0 {
+			all = append(all, muchFasterThan(&t.Entries[i-1], e)...)
+		}
+		all = append(all, losesToFlat(e)...)
+	}
+	return all
+}
+
+func violation(guideline string, e *Entry, text string, entries ...*Entry) []Violation {
+	return []Violation{{guideline, e.Collective, e.Levels, e.Bytes, text, append(entries, e)}}
+}
+
+// interval is where a candidate's time lies: the time itself if there is no interval.
+func (c Candidate) interval() (low, high float64) {
+	if c.Low == 0 && c.High == 0 {
+		return c.NS, c.NS
+	}
+	return c.Low, c.High
+}
+
+func (t *Table) slowerThanOthers(e *Entry) (all []Violation) {
+	for _, s := range specializations {
+		if s.special.String() != e.Collective {
+			continue
+		}
+		sum, names := 0.0, ""
+		var parts []*Entry
+		for i, c := range s.general {
+			other := t.entry(c, e.Levels, e.Bytes)
+			if other == nil {
+				break
+			}
+			_, high := other.Candidates[0].interval()
+			sum += high
+			if i > 0 {
+				names += " and "
+			}
+			names += c.String()
+			parts = append(parts, other)
+		}
+		if low, _ := e.Candidates[0].interval(); len(parts) == len(s.general) && low > sum {
+			all = append(all, violation("slower than "+names, e,
+				fmt.Sprintf("%.1f µs against %.1f µs", e.Candidates[0].NS/1e3, sum/1e3), parts...)...)
+		}
+	}
+	return all
+}
+
+// entry finds the entry of a point.
+func (t *Table) entry(c tasks.Collective, sizes Sizes, bytes int64) *Entry {
+	for i := range t.Entries {
+		e := &t.Entries[i]
+		if e.Bytes == bytes && e.Collective == c.String() && compareSizes(e.Levels, sizes) == 0 {
+			return e
+		}
+	}
+	return nil
+}
+
+func muchFasterThan(small, large *Entry) []Violation {
+	if small.Collective != large.Collective || compareSizes(small.Levels, large.Levels) != 0 {
+		return nil
+	}
+	low, _ := small.Candidates[0].interval()
+	_, high := large.Candidates[0].interval()
+	if high >= muchFaster*low {
+		return nil
+	}
+	return violation("more bytes are much faster", large, fmt.Sprintf("%.1f µs, but %s take %.1f µs",
+		large.Candidates[0].NS/1e3, tasks.FormatBytes(small.Bytes), small.Candidates[0].NS/1e3), small)
+}
+
+// losesToFlat also finds choices that only a prediction puts before flat, by less
+// than its error.
+func losesToFlat(e *Entry) []Violation {
+	best := e.Candidates[0]
+	for _, c := range e.Candidates {
+		if c.plan.Shape != tasks.Flat {
+			continue
+		}
+		low, _ := best.interval()
+		_, high := best.interval()
+		flatLow, flatHigh := c.interval()
+		switch {
+		case low > flatHigh:
+			return violation("loses to flat", e, fmt.Sprintf("%.1f µs, flat %.1f µs", best.NS/1e3, c.NS/1e3))
+		case best.From == FromPredicted && c.From == FromMeasured && high > flatLow:
+			return violation("may lose to flat", e, fmt.Sprintf("predicted %.1f µs (up to %.1f µs), flat measured %.1f µs", best.NS/1e3, high/1e3, c.NS/1e3))
+		}
+		return nil
+	}
+	return nil
+}
+
+// Remeasure measures all candidates of the entries that break guidelines again, in
+// place of what the table had. All ranks of topology on must call it; entries of
+// other machines stay. like makes the request for a point. It returns how many
+// entries were measured.
+func (t *Table) Remeasure(ctx context.Context, m Meter, on *levels.Topology, stop costs.Stop, like func(coll tasks.Collective, bytes int64) (tasks.Request, error)) (n int, err error) {
+	done := map[string]bool{}
+	for _, v := range t.Violations() {
+		for _, e := range v.entries {
+			if done[e.key()] || compareSizes(e.Levels, SizesOf(on)) != 0 {
+				continue
+			}
+			done[e.key()] = true
+			coll, err := tasks.ParseCollective(e.Collective)
+			if err != nil {
+				return n, err
+			}
+			r, err := like(coll, e.Bytes)
+			if err != nil {
+				return n, err
+			}
+			for i := range e.Candidates {
+				c := &e.Candidates[i]
+				timing, err := m.Collective(ctx, r, c.plan, stop)
+				if err != nil {
+					return n, fmt.Errorf("measure %v with %v: %w", r, c.plan, err)
+				}
+				one := NewMeasurement(r, on, c.plan, timing)
+				c.NS, c.Low, c.High, c.From = one.NS, one.Low, one.High, FromMeasured
+				t.Measured = append(t.Measured, one)
+			}
+			n++
+		}
+	}
+	t.Sort()
+	return n, nil
+}

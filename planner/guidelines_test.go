@@ -1,0 +1,104 @@
+package planner_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+const suspicious = `{"tierflow_table":1,"provenance":{},"entries":[
+{"collective":"bcast","levels":{"i":2,"s":2},"bytes":64,"candidates":[{"plan":"shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots","ns":100,"low_ns":90,"high_ns":110,"from":"measured"}]},
+{"collective":"bcast","levels":{"i":2,"s":2},"bytes":128,"candidates":[{"plan":"shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots","ns":%d,"low_ns":40,"high_ns":%d,"from":"measured"}]},
+{"collective":"bcast","levels":{"i":3,"s":2},"bytes":128,"candidates":[{"plan":"shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots","ns":2,"from":"measured"}]},
+{"collective":"reduce","levels":{"i":2,"s":2},"bytes":128,"candidates":[{"plan":"shape=han,fs=all,w=1,ir=adapt/chain,sr=sm/slots","ns":50,"low_ns":40,"high_ns":60,"from":"measured"}]},
+{"collective":"allreduce","levels":{"i":2,"s":2},"bytes":128,"candidates":[
+  {"plan":"shape=han,fs=all,w=1,ib=adapt/chain,ir=adapt/chain,sb=sm/slots,sr=sm/slots","ns":200,"low_ns":%d,"high_ns":210,"from":"predicted"},
+  {"plan":"shape=flat,fs=all,w=1,ib=adapt/chain,ir=adapt/chain","ns":%d,"from":"measured"}]}
+]}`
+
+func TestViolations(t *testing.T) {
+	for _, test := range []struct {
+		bcast, bcastHigh, low, flat int
+		want                        []string
+	}{
+		{50, 60, 190, 205, []string{"more bytes are much faster: bcast of 128B on i=2,s=2", "slower than reduce and bcast: allreduce of 128B on i=2,s=2", "may lose to flat: allreduce of 128B on i=2,s=2"}},
+		{50, 80, 190, 250, []string{"slower than reduce and bcast"}},
+		{50, 80, 135, 230, nil}, // the intervals touch
+	} {
+		table := parse(t, fmt.Sprintf(suspicious, test.bcast, test.bcastHigh, test.low, test.flat))
+		all := table.Violations()
+		for i, v := range all {
+			if i >= len(test.want) || !strings.HasPrefix(v.String(), test.want[i]) {
+				t.Errorf("%+v: %v", test, v)
+			}
+		}
+		if len(all) != len(test.want) {
+			t.Errorf("%+v: %d violations", test, len(all))
+		}
+	}
+}
+
+// Measuring again replaces what was disturbed, on the machine that there is only.
+func TestRemeasure(t *testing.T) {
+	table := parse(t, fmt.Sprintf(suspicious, 50, 60, 190, 205))
+	on, err := levels.Parse("2x2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	like := func(coll tasks.Collective, bytes int64) (tasks.Request, error) {
+		return requests(coll.String(), bytes)[0], nil
+	}
+	f := &fakeMeter{on: on}
+	n, err := table.Remeasure(t.Context(), f, on, costs.Stop{}, like)
+	if err != nil || n != 4 || f.collectives != 5 {
+		t.Errorf("%d entries, %d measurements, %v; want 4 and 5", n, f.collectives, err)
+	}
+	if all := table.Violations(); len(all) > 0 {
+		t.Errorf("still %v", all)
+	}
+	three, err := levels.Parse("3x2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := parse(t, fmt.Sprintf(suspicious, 50, 60, 190, 205)).Remeasure(t.Context(), f, three, costs.Stop{}, like); n != 0 || err != nil {
+		t.Errorf("on another machine %d entries were measured, %v", n, err)
+	}
+}
+
+// Consider lists every plan of the space once, with what is known of it.
+func TestConsider(t *testing.T) {
+	on, err := levels.Parse("2x2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := requests("allreduce", 5000)[0]
+	e, err := planner.Consider(r, on, &planner.Options{Table: recordedFile}, planner.Space{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen, known, rejected := 0, 0, 0
+	seen := map[string]bool{}
+	for i, c := range e.Candidates {
+		if seen[c.Plan] {
+			t.Errorf("%s is listed twice", c.Plan)
+		}
+		seen[c.Plan] = true
+		chosen += b2i(c.Chosen)
+		known += b2i(c.NS > 0)
+		rejected += b2i(c.Rejected != "")
+		if i < known && c.Rejected != "" {
+			t.Errorf("%s is rejected and has a time", c.Plan)
+		}
+	}
+	if chosen != 1 || !e.Candidates[0].Chosen || known < 3 || known+rejected == len(e.Candidates) {
+		t.Errorf("%d candidates, %d chosen, %d with times, %d rejected", len(e.Candidates), chosen, known, rejected)
+	}
+	if text := e.String(); !strings.Contains(text, "\n  * ") || !strings.Contains(text, "entry: allreduce of 4KiB on i=2,s=2") || !strings.Contains(text, "runner-up: ") {
+		t.Errorf("text:\n%.2000s", text)
+	}
+}

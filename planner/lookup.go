@@ -1,0 +1,294 @@
+package planner
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// How far from what was measured a table is believed.
+const (
+	farLevel = 4  // times as many ranks in a level, or as few
+	farBytes = 16 // times as many bytes; fewer are always near: latency stays
+)
+
+// estimate is a plan and what a table says it takes.
+type estimate struct {
+	plan tasks.Plan
+	ns   float64
+	from string // measured, predicted, interpolated or extrapolated
+}
+
+// neighbour is an entry that an answer is made of.
+type neighbour struct {
+	entry  *Entry
+	weight float64 // of 1 in all
+}
+
+// answer is what a table says of a request.
+type answer struct {
+	estimates  []estimate // the fastest first
+	neighbours []neighbour
+	why        string // why there are no estimates
+}
+
+// find looks a request up. Between measured points times are interpolated, those
+// of each plan for itself: linearly in the bytes, then linearly in the ranks of a
+// level between the nearest machines on both sides. Sums of products are written
+// so that no processor may fuse them: all ranks must come to the same answer.
+func (t *Table) find(r tasks.Request, on *levels.Topology) (a answer) {
+	bytes := messageBytes(r)
+	want := SizesOf(on)
+	machines, why := t.near(r.Coll, want)
+	if why != "" {
+		return answer{why: why}
+	}
+	type weighed struct {
+		sum   float64
+		count int
+		one   estimate
+	}
+	plans := map[string]*weighed{}
+	weights := weigh(machines, want)
+	for i, m := range machines {
+		here, neighbours, why := m.at(bytes)
+		if why != "" {
+			return answer{why: why}
+		}
+		for _, n := range neighbours {
+			a.neighbours = append(a.neighbours, neighbour{n.entry, n.weight * weights[i]})
+		}
+		for text, e := range here {
+			w := plans[text]
+			if w == nil {
+				w = &weighed{one: e}
+				plans[text] = w
+			}
+			w.sum += float64(weights[i] * e.ns)
+			w.count++
+		}
+	}
+	for _, text := range sortedKeys(plans) {
+		w := plans[text]
+		if w.count < len(machines) {
+			continue // unknown on one side
+		}
+		if w.count > 1 {
+			w.one.from = "interpolated"
+		}
+		w.one.ns = w.sum
+		a.estimates = append(a.estimates, w.one)
+	}
+	if len(a.estimates) == 0 { // the machines have no plan in common: the nearest one's serve
+		nearest, _, _ := machines[0].at(bytes)
+		for _, text := range sortedKeys(nearest) {
+			e := nearest[text]
+			e.from = "extrapolated"
+			a.estimates = append(a.estimates, e)
+		}
+	}
+	slices.SortStableFunc(a.estimates, func(a, b estimate) int { return compare(a.ns, b.ns) })
+	return a
+}
+
+// machine is the entries of a collective for one machine, by bytes.
+type machine struct {
+	sizes   Sizes
+	entries []*Entry
+}
+
+// machines lists those of a collective. Entries are in the order of Sort.
+func (t *Table) machines(coll tasks.Collective) (all []machine) {
+	for i := range t.Entries {
+		e := &t.Entries[i]
+		if e.Collective != coll.String() {
+			continue
+		}
+		if len(all) == 0 || compareSizes(all[len(all)-1].sizes, e.Levels) != 0 {
+			all = append(all, machine{sizes: e.Levels})
+		}
+		last := &all[len(all)-1]
+		last.entries = append(last.entries, e)
+	}
+	return all
+}
+
+// near finds the machines that lie around want, the nearest first: itself, or the
+// nearest in each direction.
+func (t *Table) near(coll tasks.Collective, want Sizes) (around []machine, why string) {
+	all := t.machines(coll)
+	if len(all) == 0 {
+		return nil, fmt.Sprintf("it has no entry for %v", coll)
+	}
+	same := slices.DeleteFunc(slices.Clone(all), func(m machine) bool {
+		return !slices.Equal(sortedKeys(m.sizes), sortedKeys(want))
+	})
+	if len(same) == 0 {
+		return nil, fmt.Sprintf("its machines for %v have other levels than %v", coll, want)
+	}
+	best := map[string]machine{} // by direction
+	for _, m := range same {
+		if ratio(m.sizes, want) > farLevel {
+			continue
+		}
+		d := direction(m.sizes, want)
+		if old, ok := best[d]; !ok || distance(m.sizes, want) < distance(old.sizes, want) {
+			best[d] = m
+		}
+	}
+	if len(best) == 0 {
+		return nil, fmt.Sprintf("%v is over %d times larger or smaller than its machines for %v", want, farLevel, coll)
+	}
+	if exact, ok := best[direction(want, want)]; ok {
+		return []machine{exact}, ""
+	}
+	for _, d := range sortedKeys(best) {
+		around = append(around, best[d])
+	}
+	slices.SortStableFunc(around, func(a, b machine) int {
+		return compare(distance(a.sizes, want), distance(b.sizes, want))
+	})
+	return around, ""
+}
+
+// direction tells on which side of want a machine lies, level by level.
+func direction(have, want Sizes) string {
+	d := make([]byte, 0, len(want))
+	for _, k := range sortedKeys(want) {
+		d = append(d, byte('1'+compare(have[k], want[k])))
+	}
+	return string(d)
+}
+
+// ratio is the largest factor between two machines in one level.
+func ratio(a, b Sizes) float64 {
+	most := 1.0
+	for k := range b {
+		x, y := float64(a[k]), float64(b[k])
+		most = max(most, x/y, y/x)
+	}
+	return most
+}
+
+// distance adds up how far a machine is from want, level by level in parts of
+// want's size.
+func distance(have, want Sizes) float64 {
+	sum := 0.0
+	for _, k := range sortedKeys(want) {
+		sum += math.Abs(float64(have[k]-want[k])) / float64(want[k])
+	}
+	return sum
+}
+
+// weigh gives machines weights of 1 in all: linear interpolation between two, and
+// less for those further away of more.
+func weigh(machines []machine, want Sizes) []float64 {
+	weights := make([]float64, len(machines))
+	if len(machines) == 1 {
+		weights[0] = 1
+		return weights
+	}
+	sum := 0.0
+	for i, m := range machines {
+		weights[i] = 1 / distance(m.sizes, want)
+		sum += weights[i]
+	}
+	for i := range weights {
+		weights[i] /= sum
+	}
+	return weights
+}
+
+// at is what each plan takes at a size, by the plan's text.
+func (m machine) at(bytes int64) (all map[string]estimate, from []neighbour, why string) {
+	i, exact := slices.BinarySearchFunc(m.entries, bytes, func(e *Entry, n int64) int { return compare(e.Bytes, n) })
+	last := m.entries[len(m.entries)-1]
+	all = map[string]estimate{}
+	switch {
+	case exact || i == 0:
+		e := m.entries[min(i, len(m.entries)-1)]
+		for _, c := range e.Candidates {
+			all[c.Plan] = estimate{c.plan, c.NS, origin(c.From, exact)}
+		}
+		return all, []neighbour{{e, 1}}, ""
+	case i == len(m.entries):
+		if last.Bytes == 0 || bytes/farBytes > last.Bytes {
+			return nil, nil, fmt.Sprintf("%s is over %d times more than the %s it was measured up to",
+				tasks.FormatBytes(bytes), farBytes, tasks.FormatBytes(last.Bytes))
+		}
+		for _, c := range last.Candidates {
+			all[c.Plan] = estimate{c.plan, c.NS * float64(bytes) / float64(last.Bytes), origin(c.From, false)}
+		}
+		return all, []neighbour{{last, 1}}, ""
+	}
+	return between(m.entries[i-1], m.entries[i], bytes)
+}
+
+func origin(from string, exact bool) string {
+	if exact {
+		return from
+	}
+	return "extrapolated"
+}
+
+// between interpolates linearly: latency plus bytes by bandwidth is a line.
+func between(low, high *Entry, bytes int64) (map[string]estimate, []neighbour, string) {
+	part := float64(bytes-low.Bytes) / float64(high.Bytes-low.Bytes)
+	all := map[string]estimate{}
+	for _, e := range []*Entry{low, high} {
+		for _, c := range e.Candidates {
+			p := canonical(c.plan, bytes)
+			a, ok := low.time(p)
+			b, also := high.time(p)
+			if ok && also {
+				all[p.String()] = estimate{p, float64((1-part)*a) + float64(part*b), "interpolated"}
+			}
+		}
+	}
+	from := []neighbour{{low, 1 - part}, {high, part}}
+	if len(all) > 0 {
+		return all, from, ""
+	}
+	nearest := low
+	if part > 0.5 {
+		nearest = high
+	}
+	for _, c := range nearest.Candidates { // the sizes have no plan in common
+		all[c.Plan] = estimate{c.plan, c.NS, "extrapolated"}
+	}
+	return all, from, ""
+}
+
+// time is what a plan takes at an entry's size, where it may be the same as
+// another plan.
+func (e *Entry) time(p tasks.Plan) (ns float64, ok bool) {
+	text := canonical(p, e.Bytes).String()
+	for _, c := range e.Candidates {
+		if c.Plan == text {
+			return c.NS, true
+		}
+	}
+	return 0, false
+}
+
+// canonical is the one of all plans that do the same with a message of so many
+// bytes: one segment has no window and no stages to wait for, and an inner segment
+// as large as the segment cuts nothing.
+func canonical(p tasks.Plan, bytes int64) tasks.Plan {
+	if p.Segment >= bytes {
+		p.Segment, p.Window = tasks.Whole, 1
+		if p.Shape == tasks.HanLockstep {
+			p.Shape = tasks.Han
+		}
+	}
+	for _, key := range p.Keys() {
+		if c, _ := p.Choice(key); c.Inner > 0 && c.Inner >= min(p.Segment, bytes) {
+			c.Inner = 0
+			p = p.Set(key, c)
+		}
+	}
+	return p
+}

@@ -1,0 +1,227 @@
+package planner_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+var someSizes = []int64{64, 4 << 10, 48 << 10, 256 << 10, 1 << 20, 4 << 20}
+
+// newSearch is one over a small space on a topology.
+func newSearch(t testing.TB, topo string, m planner.Method, colls string) (*planner.Search, *fakeMeter) {
+	t.Helper()
+	on, err := levels.Parse(topo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &planner.Search{
+		Topology: on, Requests: requests(colls, someSizes...), Method: m,
+		Space: planner.Space{
+			Registry: all.Submodules(), Submodules: []string{"adapt", "sm"},
+			Segments: []int64{64 << 10, 256 << 10, tasks.Whole}, Windows: []int{2}, Inners: []int64{0},
+		},
+	}, &fakeMeter{on: on}
+}
+
+// All methods find plans as good as exhaustive search does where the costs of tasks
+// tell all there is, and the cheaper ones measure less.
+func TestMethods(t *testing.T) {
+	made := map[planner.Method]int{}
+	for _, m := range planner.Methods() {
+		s, f := newSearch(t, "4x2", m, "bcast,allreduce,barrier")
+		table, err := s.Run(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made[m] = f.collectives + f.pipelines + f.runs
+		if m == planner.Tasks && (f.pipelines == 0 || f.runs == 0) {
+			t.Errorf("%v: %d pipelines, %d runs of stages", m, f.pipelines, f.runs)
+		}
+		if len(table.Entries) != len(s.Requests) {
+			t.Errorf("%v: %d entries for %d requests", m, len(table.Entries), len(s.Requests))
+		}
+		for i := range table.Entries {
+			checkChoice(t, m, s, f, &table.Entries[i])
+		}
+		data, err := table.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := planner.ParseTable("table", data, all.Submodules())
+		if err != nil {
+			t.Fatalf("%v: what was written can't be read: %v", m, err)
+		}
+		if twice, err := again.Encode(); err != nil || !bytes.Equal(data, twice) {
+			t.Errorf("%v: read and written again, the table differs (%v): %s", m, err, cmp.Diff(string(data), string(twice)))
+		}
+	}
+	if !(made[planner.TasksPruned] < made[planner.Tasks] && made[planner.Tasks] < made[planner.Exhaustive] &&
+		made[planner.ExhaustivePruned] < made[planner.Exhaustive] && made[planner.TasksPruned] < made[planner.ExhaustivePruned]) {
+		t.Errorf("measurements by method: %v", made)
+	}
+}
+
+// checkChoice compares an entry's choice with the best plan of the whole space.
+func checkChoice(t *testing.T, m planner.Method, s *planner.Search, f *fakeMeter, e *planner.Entry) {
+	t.Helper()
+	var r tasks.Request
+	for _, r = range s.Requests {
+		if r.Coll.String() == e.Collective && (r.Coll == tasks.Barrier || r.Bytes() == e.Bytes) {
+			break
+		}
+	}
+	space := s.Space
+	space.Heuristics = m == planner.ExhaustivePruned || m == planner.TasksPruned
+	best := ""
+	for _, p := range space.Plans(r, s.Topology) {
+		if b, err := tasks.ParsePlan(best); err != nil || best == "" || f.time(r, p) < f.time(r, b) {
+			best = p.String()
+		}
+	}
+	chosen, err := tasks.ParsePlan(e.Candidates[0].Plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ := tasks.ParsePlan(best)
+	if took, least := f.time(r, chosen), f.time(r, b); took > 1.02*least {
+		t.Errorf("%v chooses %v for %v, which takes %.0f ns; %v takes %.0f", m, chosen, r, took, b, least)
+	}
+}
+
+// An interrupted search goes on where it was, and comes to the same table.
+func TestResume(t *testing.T) {
+	for _, m := range planner.Methods() {
+		whole, f := newSearch(t, "2x2", m, "bcast,reduce")
+		want, err := whole.Run(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, f := newSearch(t, "2x2", m, "bcast,reduce")
+		asked, saved := 0, 0
+		s.Interrupted = func(context.Context) (bool, error) { asked++; return asked > 40, nil }
+		s.Save = func(*planner.Table) error { saved++; return nil }
+		part, err := s.Run(t.Context(), f)
+		if !errors.Is(err, planner.ErrInterrupted) || len(part.Entries) == 0 {
+			t.Fatalf("%v: %v with %d entries", m, err, len(part.Entries))
+		}
+		data, err := part.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		more, f := newSearch(t, "2x2", m, "bcast,reduce")
+		if more.Table, err = planner.ParseTable("part", data, all.Submodules()); err != nil {
+			t.Fatal(err)
+		}
+		planned, _ := more.Planned()
+		got, err := more.Run(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done := f.collectives + f.pipelines + f.runs; done != planned || m == planner.Exhaustive && done+40 != want.Provenance.Configurations {
+			t.Errorf("%v: %d measurements after 40 of %d, planned were %d", m, done, want.Provenance.Configurations, planned)
+		}
+		if diff := cmp.Diff(choices(want), choices(got)); diff != "" {
+			t.Errorf("%v: the resumed search chooses otherwise: %s", m, diff)
+		}
+	}
+}
+
+// A plan that a submodule won't lower is passed over; any other failure ends the
+// search.
+func TestSearchErrors(t *testing.T) {
+	s, f := newSearch(t, "2x2", planner.Exhaustive, "bcast")
+	f.err = submodules.ErrUnsupported
+	table, err := s.Run(t.Context(), f)
+	if err != nil || len(table.Entries) != len(someSizes) || len(table.Measured) == f.collectives {
+		t.Errorf("%v: %d entries, %d measurements of %d tried", err, len(table.Entries), len(table.Measured), f.collectives)
+	}
+	s, f = newSearch(t, "2x2", planner.Exhaustive, "bcast")
+	f.err = planner.ErrBroken
+	if _, err := s.Run(t.Context(), f); !errors.Is(err, planner.ErrBroken) || !strings.Contains(err.Error(), "chain") {
+		t.Errorf("a broken communicator gives %v", err)
+	}
+}
+
+func choices(t *planner.Table) (all []string) {
+	for _, e := range t.Entries {
+		all = append(all, fmt.Sprintf("%s %v %d: %s %.3f", e.Collective, e.Levels, e.Bytes, e.Candidates[0].Plan, e.Candidates[0].NS))
+	}
+	return all
+}
+
+// The space holds only what can be compiled, and says what it leaves out.
+func TestSpace(t *testing.T) {
+	s, _ := newSearch(t, "3x2", planner.Exhaustive, "allgather")
+	for _, coll := range tasks.Requestable() {
+		r := requests(coll.String(), 128<<10)[0]
+		space := s.Space
+		space.Submodules = nil
+		configurations := space.Configurations(r, s.Topology)
+		seen := map[string]bool{}
+		for _, c := range configurations {
+			if seen[c.Plan.String()] {
+				t.Errorf("%v: %v is there twice", coll, c.Plan)
+			}
+			seen[c.Plan.String()] = true
+		}
+		if coll == tasks.Allgather && planner.Rejections(configurations)["not supported"] == 0 {
+			t.Error("allgather: recursive doubling among 3 nodes is not rejected")
+		}
+		plans := space.Plans(r, s.Topology)
+		space.Heuristics = true
+		if pruned := space.Plans(r, s.Topology); len(pruned) == 0 || len(pruned) >= len(plans) {
+			t.Errorf("%v: %d plans, %d with heuristics", coll, len(plans), len(pruned))
+		}
+		for i := 0; i < len(plans); i += 17 {
+			compileAll(t, r, s.Topology, plans[i])
+		}
+	}
+	space := planner.Space{Registry: all.Submodules(), Plan: tasks.Plan{Shape: tasks.Flat}.Set("i", tasks.Choice{Submodule: "adapt", Algorithm: "chain"})}
+	for _, p := range space.Plans(requests("bcast", 1<<20)[0], s.Topology) {
+		if c, _ := p.Choice("i"); p.Shape != tasks.Flat || c.Algorithm != "chain" {
+			t.Errorf("a forced flat chain leaves %v", p)
+		}
+	}
+}
+
+// What is pruned, and why, is counted.
+func TestHeuristics(t *testing.T) {
+	on, err := levels.Parse("6x20")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := planner.Space{Registry: all.Submodules(), Segments: []int64{4 << 10, 1 << 20, tasks.Whole}, Heuristics: true}
+	for bytes, reasons := range map[int64][]string{
+		8 << 10:  {"message too small to cut", "segment too small for solo", "too few pieces to fill a chain", "messages inside a node"},
+		4 << 20:  {"group too large for linear", "too few pieces to fill a chain"},
+		16 << 20: {"segment too small for solo"},
+	} {
+		r := requests("allreduce", bytes)[0]
+		configurations := s.Configurations(r, on)
+		counts := planner.Rejections(configurations)
+		sum := len(s.Plans(r, on))
+		for _, n := range counts {
+			sum += n
+		}
+		if sum != len(configurations) {
+			t.Errorf("%v: %d configurations, but with the rejected ones %d", r, len(configurations), sum)
+		}
+		for _, reason := range reasons {
+			if counts["pruned, "+reason] == 0 {
+				t.Errorf("%v: none is pruned as %q: %s", r, reason, planner.RejectionText(counts))
+			}
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package planner
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Space is the plans that a search looks at: every shape, cut into every segment
+// size with every window, under every combination of submodules, algorithms and
+// inner segments for the levels, less what the restrictions of algorithms and
+// shapes forbid. The zero value of a list is its default.
+type Space struct {
+	Registry   submodules.Registry // to choose from
+	Shapes     []tasks.Shape       // nil: all
+	Submodules []string            // nil: all of Registry
+	Segments   []int64             // bytes, of each block if there are blocks; nil: [DefaultSegments]
+	Windows    []int               // nil: [DefaultWindows]
+	Inners     []int64             // bytes, 0 is none; nil: [DefaultInners]
+	Plan       tasks.Plan          // what it chooses is not searched
+	Heuristics bool                // leave out what rarely wins, see [Space.Prune]
+}
+
+// The default lists of a [Space]. A small segment costs messages, a large one
+// fills the pipeline late; between these lie the optima that HAN reports (figures
+// 4 and 7).
+var (
+	DefaultSegments = []int64{64 << 10, 256 << 10, 1 << 20, tasks.Whole}
+	DefaultWindows  = []int{2, 8}
+	DefaultInners   = []int64{0, 32 << 10}
+)
+
+// Configuration is one point of a [Space] for messages of one size.
+type Configuration struct {
+	Plan     tasks.Plan
+	Rejected string // why it is not measured; empty: it is
+}
+
+// Configurations lists the space for a request on a topology: each plan once,
+// though several words may say it, such as windows of a single segment. Plans
+// that the request, the topology or the heuristics rule out come with the reason.
+func (s Space) Configurations(r tasks.Request, t *levels.Topology) []Configuration {
+	var all []Configuration
+	seen := map[string]bool{}
+	for _, p := range s.cuts(r) {
+		for _, inner := range or(s.Inners, DefaultInners) {
+			for _, q := range (Combinations{Registry: s.registry(), Inner: inner}).Of(r, t, p) {
+				q = canonical(s.Plan.Over(q), messageBytes(r))
+				if key := q.String(); !seen[key] {
+					seen[key] = true
+					all = append(all, Configuration{q, s.reject(r, t, q)})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Plans lists the configurations that are to be measured.
+func (s Space) Plans(r tasks.Request, t *levels.Topology) []tasks.Plan {
+	var plans []tasks.Plan
+	for _, c := range s.Configurations(r, t) {
+		if c.Rejected == "" {
+			plans = append(plans, c.Plan)
+		}
+	}
+	return plans
+}
+
+// Rejections counts configurations that are not measured, by reason.
+func Rejections(all []Configuration) map[string]int {
+	counts := map[string]int{}
+	for _, c := range all {
+		if c.Rejected != "" {
+			reason, _, _ := strings.Cut(c.Rejected, ": ")
+			counts[reason]++
+		}
+	}
+	return counts
+}
+
+// RejectionText lists the counts of [Rejections] in a fixed order.
+func RejectionText(counts map[string]int) string {
+	var parts []string
+	for _, reason := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[reason], reason))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// cuts lists shapes, segments and windows.
+func (s Space) cuts(r tasks.Request) (plans []tasks.Plan) {
+	for _, shape := range or(s.Shapes, tasks.Shapes()) {
+		for _, segment := range or(s.Segments, DefaultSegments) {
+			for _, w := range or(s.Windows, DefaultWindows) {
+				p := canonical(tasks.Plan{Shape: shape, Segment: segment, Window: w}, messageBytes(r))
+				if !slices.ContainsFunc(plans, p.Equal) {
+					plans = append(plans, p)
+				}
+			}
+		}
+	}
+	return plans
+}
+
+// messageBytes is the size that tables know a request by: of a rank's buffer, or of
+// its block.
+func messageBytes(r tasks.Request) int64 {
+	if r.Coll == tasks.Barrier {
+		return 0
+	}
+	return r.Bytes()
+}
+
+// registry is the one to choose from, less what Submodules leaves out.
+func (s Space) registry() submodules.Registry {
+	if s.Submodules == nil {
+		return s.Registry
+	}
+	return slices.DeleteFunc(slices.Clone(s.Registry), func(m submodules.Submodule) bool {
+		return !slices.Contains(s.Submodules, m.Name())
+	})
+}
+
+// reject says why a plan is not measured; empty if it is.
+func (s Space) reject(r tasks.Request, t *levels.Topology, p tasks.Plan) string {
+	g, err := fits(r, t, p, s.Registry)
+	if err != nil {
+		return "not supported: " + err.Error()
+	}
+	if s.Heuristics {
+		return s.prune(g, r, p)
+	}
+	return ""
+}
+
+// fits is r's outline if p can be compiled for it.
+func fits(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry) (*tasks.Graph, error) {
+	g, err := outline(r, t, p)
+	if err != nil {
+		return nil, err
+	}
+	return g, reg.Supports(g)
+}
+
+// Limits of the heuristics.
+const (
+	soloFrom    = 512 << 10 // HAN, III-C: below, sm's copies cost less than solo's setup
+	cutFrom     = 16 << 10  // smaller messages are latency: cutting them adds some
+	linearRanks = 16        // a root that feeds more one by one is the bottleneck
+)
+
+// prune is the heuristics, HAN's two (section III-C) and those that follow the
+// same reasoning: what is known of algorithms beforehand need not be measured.
+//
+//   - solo only for segments of at least 512 KiB;
+//   - a chain only if there are at least as many pieces as ranks in it;
+//   - no cut through a message of at most 16 KiB;
+//   - no linear exchange among more than 16 ranks;
+//   - no messages inside a node where ranks can share memory (HAN's table II has
+//     only such submodules there).
+func (s Space) prune(g *tasks.Graph, r tasks.Request, p tasks.Plan) string {
+	bytes := max(messageBytes(r), 1)
+	segment := min(p.Segment, bytes)
+	segments := (bytes + segment - 1) / segment
+	if segments > 1 && bytes <= cutFrom {
+		return "pruned, message too small to cut: at most " + tasks.FormatBytes(cutFrom) + " is latency"
+	}
+	for _, ph := range g.Phases {
+		c, _ := p.For(ph.Kind)
+		if p.Shape != tasks.Flat && g.On.WithinNodes(ph.Level) && !s.shares(c.Submodule) && s.canShare(ph.Kind.Op) {
+			return "pruned, messages inside a node: " + ph.Kind.String() + "=" + c.String()
+		}
+		if why := pruneChoice(c, segment, segments, widestGroup(g.On, ph.Level)); why != "" {
+			return why + " in " + ph.Kind.String() + "=" + c.String()
+		}
+	}
+	return ""
+}
+
+// shares reports whether a submodule works through shared memory only.
+func (s Space) shares(name string) bool {
+	m, err := s.Registry.Find(name)
+	return err == nil && m.Reach() == submodules.SharedNode
+}
+
+// canShare reports whether there is a submodule to do an operation in shared memory.
+func (s Space) canShare(op tasks.Collective) bool {
+	return slices.ContainsFunc(s.registry(), func(m submodules.Submodule) bool {
+		return m.Reach() == submodules.SharedNode && slices.ContainsFunc(m.Algorithms(), func(a submodules.Algorithm) bool { return a.Does(op) })
+	})
+}
+
+// pruneChoice is prune for one level whose largest group has so many ranks.
+func pruneChoice(c tasks.Choice, segment, segments int64, ranks int) string {
+	pieces := segments
+	if c.Inner > 0 {
+		pieces *= (segment + c.Inner - 1) / c.Inner
+	}
+	switch {
+	case c.Submodule == "solo" && segment < soloFrom:
+		return "pruned, segment too small for solo: less than " + tasks.FormatBytes(soloFrom)
+	case c.Algorithm == "chain" && ranks > 2 && pieces < int64(ranks):
+		return fmt.Sprintf("pruned, too few pieces to fill a chain: %d for %d ranks", pieces, ranks)
+	case c.Algorithm == "linear" && c.Submodule != "solo" && ranks > linearRanks:
+		return fmt.Sprintf("pruned, group too large for linear: %d ranks", ranks)
+	}
+	return ""
+}
+
+// widestGroup is the ranks of the largest group of a level.
+func widestGroup(h *levels.Hierarchy, k int) int {
+	n := 0
+	for _, g := range h.Groups(k) {
+		n = max(n, len(g.Ranks))
+	}
+	return n
+}
+
+func or[T any](given, fallback []T) []T {
+	if given == nil {
+		return fallback
+	}
+	return given
+}

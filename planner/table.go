@@ -1,0 +1,185 @@
+package planner
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// TableVersion is the version of decision tables that this package reads and
+// writes.
+const TableVersion = 1
+
+// Table is a decision table: which plans are fast for which collective, machine
+// and size, as tierflow tune measured or predicted it. A table is total: for what
+// it says nothing about, or nothing near, the built-in rule decides, and Explain
+// says so. It is not changed once it is in use.
+type Table struct {
+	Version    int        `json:"tierflow_table"`
+	Provenance Provenance `json:"provenance"`
+	// Entries are the measured points, in the order of [Table.Sort].
+	Entries []Entry `json:"entries"`
+	// Measured is everything the table was made from. A search resumes from it and
+	// tierflow plan --explain shows it; decisions don't need it.
+	Measured []Measurement `json:"measured,omitempty"`
+	// Costs are those of tasks, from which the tasks methods predict. As Measured.
+	Costs *costs.Book `json:"costs,omitempty"`
+}
+
+// Provenance says where a table's numbers are from.
+type Provenance struct {
+	Method            string   `json:"method"`
+	Date              string   `json:"date"` // RFC 3339
+	Tierflow          string   `json:"tierflow,omitempty"`
+	Hosts             []string `json:"hosts,omitempty"`
+	CPUs              int      `json:"cpus,omitempty"` // of the host of rank 0
+	Kernel            string   `json:"kernel,omitempty"`
+	Machines          []string `json:"machines,omitempty"` // topologies of the ranks
+	Types             string   `json:"types,omitempty"`    // element type and operation that were used
+	Links             string   `json:"links,omitempty"`
+	CongestionControl string   `json:"congestion_control,omitempty"`
+	Stop              string   `json:"stop,omitempty"`      // rule that ended each measurement
+	Intervals         string   `json:"intervals,omitempty"` // what low_ns and high_ns are
+	Budget            string   `json:"budget,omitempty"`    // time that the search could take
+	Seconds           float64  `json:"seconds"`             // that it took
+	Configurations    int      `json:"configurations"`      // measured, of each size if the method does so
+	Planned           int      `json:"planned"`             // that the search would measure without a budget
+	Rejected          Counts   `json:"rejected,omitempty"`
+}
+
+// Counts are numbers by reason.
+type Counts map[string]int
+
+// Entry is what is known of one point.
+type Entry struct {
+	Collective string `json:"collective"`
+	// Levels are the ranks of the largest group of each level, by its symbol: i is
+	// the nodes and s the ranks per node of a machine of two levels.
+	Levels Sizes `json:"levels"`
+	// Bytes is the size of a rank's buffer, or of its block if there are blocks.
+	Bytes      int64       `json:"bytes"`
+	Candidates []Candidate `json:"candidates"` // the fastest first
+}
+
+// Sizes are numbers of ranks by the symbol of a level.
+type Sizes map[string]int
+
+// SizesOf are the sizes of a topology's levels.
+func SizesOf(t *levels.Topology) Sizes {
+	h := t.Hierarchy(0)
+	sizes := make(Sizes, h.Depth())
+	for k := range h.Depth() {
+		sizes[string(rune(h.Level(k).Symbol))] = widestGroup(h, k)
+	}
+	return sizes
+}
+
+// String is i=4,s=2: the keys sorted.
+func (s Sizes) String() string {
+	var b bytes.Buffer
+	for i, k := range sortedKeys(s) {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%s=%d", k, s[k])
+	}
+	return b.String()
+}
+
+// The origins of a candidate's time.
+const (
+	FromMeasured  = "measured"
+	FromPredicted = "predicted"
+)
+
+// Candidate is a plan and how long it takes.
+type Candidate struct {
+	Plan string  `json:"plan"`
+	NS   float64 `json:"ns"`
+	// Low and High are the ends of the interval of confidence that Provenance
+	// names; of a prediction they are those of the measurements it is from. 0: none.
+	Low  float64 `json:"low_ns,omitempty"`
+	High float64 `json:"high_ns,omitempty"`
+	From string  `json:"from"` // [FromMeasured] or [FromPredicted]
+
+	plan tasks.Plan // Plan, parsed
+}
+
+// key says which point an entry is about.
+func (e *Entry) key() string { return fmt.Sprintf("%s %v %d", e.Collective, e.Levels, e.Bytes) }
+
+// Sort brings entries and candidates in order: by collective, levels and bytes,
+// and by time.
+func (t *Table) Sort() {
+	order := func(c string) int {
+		for i, known := range tasks.Requestable() {
+			if known.String() == c {
+				return i
+			}
+		}
+		return -1
+	}
+	slices.SortStableFunc(t.Entries, func(a, b Entry) int {
+		return firstNonZero(order(a.Collective)-order(b.Collective), compareSizes(a.Levels, b.Levels), compare(a.Bytes, b.Bytes))
+	})
+	for i := range t.Entries {
+		slices.SortStableFunc(t.Entries[i].Candidates, func(a, b Candidate) int { return compare(a.NS, b.NS) })
+	}
+}
+
+// Encode is the table as a file: entries and measurements a line each.
+func (t *Table) Encode() ([]byte, error) {
+	var b bytes.Buffer
+	head, err := json.MarshalIndent(t.Provenance, "  ", "  ")
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(&b, "{\n  \"tierflow_table\": %d,\n  \"provenance\": %s,\n  \"entries\": ", t.Version, head)
+	if err := encodeLines(&b, t.Entries); err != nil {
+		return nil, err
+	}
+	if len(t.Measured) > 0 {
+		b.WriteString(",\n  \"measured\": ")
+		if err := encodeLines(&b, t.Measured); err != nil {
+			return nil, err
+		}
+	}
+	if t.Costs != nil && len(t.Costs.Keys())+len(t.Costs.PipelineKeys()) > 0 {
+		book, err := t.Costs.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&b, ",\n  \"costs\": %s", bytes.TrimSpace(book))
+	}
+	b.WriteString("\n}\n")
+	return b.Bytes(), nil
+}
+
+func encodeLines[T any](b *bytes.Buffer, all []T) error {
+	b.WriteByte('[')
+	for i := range all {
+		line, err := json.Marshal(&all[i])
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString("\n    ")
+		b.Write(line)
+	}
+	b.WriteString("\n  ]")
+	return nil
+}
+
+// decisions is the part of the table that decisions need.
+func (t *Table) decisions() *Table {
+	short := *t
+	short.Measured, short.Costs = nil, nil
+	return &short
+}

@@ -1,0 +1,24 @@
+package planner
+
+import (
+	"context"
+
+	"github.com/tierflow/tierflow/costs/measure"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// NewMeter makes this rank's end of a bench that measures on c's links. All ranks
+// of c must call it, and make nothing else run on c while a measurement does.
+func NewMeter(ctx context.Context, c *Comm) (Meter, error) {
+	return measure.New(ctx, c.comm, c.topology, c.registry)
+}
+
+// Any reports on all ranks whether yes was true on one of them. All ranks must call
+// it; a search asks so whether to end.
+func (c *Comm) Any(ctx context.Context, yes bool) (bool, error) {
+	votes := []int32{int32(b2i(yes))}
+	if err := AllreduceNow(ctx, c, votes, votes, tasks.Max); err != nil {
+		return false, err
+	}
+	return votes[0] > 0, nil
+}

@@ -1,0 +1,118 @@
+package star
+
+import (
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Allreduce: all offer their data to all, or send it, and each combines all of it
+// in the order of ranks. That is one exchange, where a reduce and a bcast are two,
+// for as many times the bytes as there are other ranks.
+//
+//	each   offer tell…  await… reduce… notify…  await…    or   send… recv… reduce…
+func Allreduce(e *submodules.Emitter, c *submodules.Call, m Medium) {
+	if len(c.Group.Ranks) == 1 {
+		if c.Src != c.Dst {
+			e.Copy(c.Dst, c.Src)
+		}
+		return
+	}
+	x := exchange{e, c, m, streams(c), streams(c)}
+	for off, n := range c.Pieces() {
+		if n == 0 {
+			x.meet()
+			return
+		}
+		x.piece(c.Src.Cut(off, n), c.Dst.Cut(off, n))
+	}
+}
+
+// exchange is one rank's part in an allreduce.
+type exchange struct {
+	e       *submodules.Emitter
+	c       *submodules.Call
+	m       Medium
+	out, in []stream
+}
+
+// meet waits until all have come.
+func (x *exchange) meet() {
+	for _, r := range x.c.Others() {
+		x.e.Notify(r, tasks.Span{})
+	}
+	for _, r := range x.c.Others() {
+		x.e.Await(r)
+	}
+}
+
+// piece combines all ranks' src in dst.
+func (x *exchange) piece(src, dst tasks.Span) {
+	own, direct := x.give(src)
+	sends, inPlace := x.m.sends(src.Len), src == dst
+	all := make([]operand, len(x.c.Group.Ranks))
+	all[x.c.Me] = operand{src, submodules.None}
+	for i := range x.c.Others() {
+		if sends {
+			all[i].at, all[i].ready = x.in[i].take(x.e, src.Len)
+		} else {
+			all[i] = x.in[i].operand(x.e, src.Len, x.m)
+		}
+	}
+	sum, last := all[0].at, all[0].ready
+	for i := 1; i < len(all); i++ {
+		to, after := dst, []dag.ID{last, all[i].ready}
+		switch final := i == len(all)-1; {
+		case inPlace && (direct || !final):
+			to = sum
+			if i == 1 {
+				to = x.e.Scratch(src.Len) // what is in dst is still needed
+			}
+		case inPlace:
+			after = append(after, own...)
+		}
+		last = x.e.Reduce(to, sum, all[i].at, after...)
+		sum = to
+	}
+	x.taken(last, sends, func(read []dag.ID) {
+		if sum != dst {
+			last = x.e.Copy(dst, sum, append(read, last)...)
+		}
+	})
+	x.e.Ready(last)
+}
+
+// give lets the others have src, and returns the steps after which that may be
+// written over, unless they read it where it lies.
+func (x *exchange) give(src tasks.Span) (done []dag.ID, direct bool) {
+	if x.m.sends(src.Len) {
+		for i := range x.c.Others() {
+			done = append(done, x.out[i].send(x.e, src, submodules.None))
+		}
+		return done, false
+	}
+	offered := x.m.Offer(x.e, src)
+	for _, r := range x.c.Others() {
+		offered.Tell(x.e, r)
+	}
+	return []dag.ID{offered.Step}, offered.Span == src
+}
+
+// taken tells the others that their data has been used after a step, and calls
+// then with the steps after which they have used this rank's.
+func (x *exchange) taken(last dag.ID, sends bool, then func(read []dag.ID)) {
+	var read []dag.ID
+	for i, r := range x.c.Others() {
+		if sends {
+			x.in[i].used(last)
+		} else {
+			x.e.Notify(r, tasks.Span{}, last)
+		}
+	}
+	for _, r := range x.c.Others() {
+		if !sends {
+			read = append(read, x.e.Await(r))
+		}
+	}
+	then(read)
+}
