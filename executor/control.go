@@ -205,11 +205,10 @@ func (e *Endpoint) hearLast() {
 // lastPolls bounds hearLast, for links on which others never stop sending.
 const lastPolls = 100
 
-// closeTime bounds how long Close waits for what is still on its way.
-const closeTime = 5 * time.Second
-
 func (c *control) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	limit := c.world.config.CloseTimeout
+	cause := fmt.Errorf("waited for %v: %w", limit, context.DeadlineExceeded)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, cause)
 	defer cancel()
 	c.stop(ctx)
 	return c.job.Close(ctx)
