@@ -332,13 +332,14 @@ func (o *outcome) judge() {
 }
 
 // weigh judges an error that names ranks. Besides the dead it may name a rank that the launcher ended before it was here,
-// one that had failed in an earlier round and so is not in this one, and one that ended because of a dead one which had
-// told this rank, but not yet that one, that it left.
+// or before it could pass on who died, unless ranks outlive that; one that had failed in an earlier round and so is not in
+// this one; and one that ended because of a dead one which had told this rank, but not yet that one, that it left.
 func (o *outcome) weigh(w word, last map[int]word) {
 	for _, guilty := range w.names {
 		its, here := last[guilty]
 		failed := its.what == sayBlame && (its.round < w.round || its.round == w.round && o.diedLeaving(its.names, w.round))
-		if here && !failed && !slices.Contains(o.dead, guilty) {
+		ended := !o.c.patient && (its.what == sayHere || its.what == sayStop)
+		if here && !failed && !ended && !slices.Contains(o.dead, guilty) {
 			o.fault(isUnnamed, "rank %d blames rank %d, which was not killed: %s", w.rank, guilty, w.text)
 		}
 	}
