@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -60,13 +59,31 @@ func Explain(r tasks.Request, t *levels.Topology, o *Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// Compiling one rank's part will do, since all ranks refuse a plan or none; the
-	// last one's is the smallest in most plans.
-	last := levels.Rank(t.Size() - 1)
-	if err := compile(new(executor.Binding), r, t, d.plan, last, registry); err != nil {
+	if err := compilable(r, t, d.plan, registry); err != nil {
 		return "", err
 	}
 	return d.explain(r, t, registry), nil
+}
+
+// compilable is the error that compiling would be. One rank's part will do, since
+// all ranks refuse a plan or none.
+func compilable(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry) error {
+	h, err := tasks.Hierarchy(r, t, p)
+	if err != nil {
+		return err
+	}
+	part, n, rest, err := tasks.Passes(r, p)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		part = rest
+	}
+	g, err := tasks.ExpandOn(part, h, p, 0)
+	if err != nil {
+		return err
+	}
+	return submodules.Check(g, reg)
 }
 
 func (d *decision) explain(r tasks.Request, t *levels.Topology, reg submodules.Registry) string {

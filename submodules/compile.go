@@ -41,6 +41,10 @@ func Compile(g *tasks.Graph, size int, reg Registry) (*Program, error) {
 	return p, nil
 }
 
+// Check returns the error that [Compile] would, without compiling: all ranks find
+// the same.
+func Check(g *tasks.Graph, reg Registry) error { return new(compiler{reg: reg}).resolveAll(g) }
+
 // trim gives back the n bytes for partial results if no step uses them: the
 // leaves of a tree only send.
 func (p *Program) trim(n int64) {
