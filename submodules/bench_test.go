@@ -43,7 +43,7 @@ func benchmarkCompile(b *testing.B, coll tasks.Collective, topo, how string, ran
 	if err != nil {
 		b.Fatal(err)
 	}
-	p, err := tasks.ParsePlan("shape=han,fs=64KiB,w=4,"+how)
+	p, err := tasks.ParsePlan("shape=han,fs=64KiB,w=4," + how)
 	if err != nil {
 		b.Fatal(err)
 	}
