@@ -34,6 +34,9 @@ type Binding struct {
 	Digest uint32
 	// Request is for errors.
 	Request string
+	// Ended, if not nil, is called at the end of each step, by the goroutine that
+	// drives the rank: it must be short and must not call back.
+	Ended func(step dag.ID)
 }
 
 // Run is a bound program that can be started any number of times, one after the
@@ -218,6 +221,7 @@ func (r *Run) start(ctx context.Context) error {
 	c.missing(r)
 	r.beginPass()
 	if r.left > 0 && !r.finished && !e.driving {
+		defer crash()
 		e.takeWheel(ctx, &r.ending)
 		r.advance()
 		e.driving = false
@@ -285,6 +289,9 @@ func (r *Run) end(id dag.ID) {
 	}
 	if invariants.On && (r.flags[id]&ended != 0 || r.left <= 0 || r.pending[id] != 0) {
 		panic(fmt.Sprintf("executor: %s ends twice or before what it waits for", r.prog.Label(&r.steps[id])))
+	}
+	if r.b.Ended != nil {
+		r.b.Ended(id)
 	}
 	r.flags[id] |= ended
 	r.moved = true

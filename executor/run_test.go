@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
@@ -196,4 +197,38 @@ func TestBusy(t *testing.T) {
 		return runs[0].Wait(ctx)
 	})
 	check(t, 0, recv[0], sums(2, 4))
+}
+
+// Ended hears of each step once, never before the steps that it waits for.
+func TestEnded(t *testing.T) {
+	h, p := parse(t, "2x2", "shape=han,fs=4KiB,w=2,s=sm,i=adapt/chain")
+	w := newWorld(t, h.Size(), executor.Config{})
+	const n = 5000
+	j := job{w, h, tasks.Request{Coll: tasks.Allreduce, Count: n, Type: tasks.Int32, Op: tasks.Sum}, p}
+	send, recv := raws(numbers(h.Size(), n)), raws(numbers(h.Size(), n))
+	runs, ended := make([]*executor.Run, h.Size()), make([]map[dag.ID]bool, h.Size())
+	for r := range runs {
+		b, err := j.compile(levels.Rank(r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Send, b.Recv, ended[r] = send[r], recv[r], map[dag.ID]bool{}
+		b.Ended = func(step dag.ID) {
+			for _, before := range b.Rest.Pred(step) {
+				if !ended[r][before] {
+					t.Errorf("rank %d: step %d ended before step %d", r, step, before)
+				}
+			}
+			ended[r][step] = true
+		}
+		if runs[r], err = w.Endpoint(levels.Rank(r)).Comm(0).Bind(b); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if len(ended[r]) != b.Rest.Len() {
+				t.Errorf("rank %d: heard of %d of %d steps", r, len(ended[r]), b.Rest.Len())
+			}
+		}()
+	}
+	do(t, w, runs)
 }

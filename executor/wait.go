@@ -2,6 +2,8 @@ package executor
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 )
@@ -216,6 +218,7 @@ func (e *Endpoint) nothing() bool {
 // before and after, but not all the time between. n is what the driver waits for,
 // nil in the background.
 func (e *Endpoint) drive(n *ending) {
+	defer crash()
 	idle := 0
 	for !e.enough(n) {
 		switch {
@@ -239,6 +242,17 @@ func (e *Endpoint) drive(n *ending) {
 		default: // something has come meanwhile
 			e.pause()
 		}
+	}
+}
+
+// crash ends the process when a driver panics, which is a defect of this package or
+// of a hook. The lock may be held and nobody could drive from then on: if the panic
+// were recovered further up, everything would wait for ever and say nothing.
+func crash() {
+	if p := recover(); p != nil {
+		stack := debug.Stack()
+		go func() { panic(fmt.Sprintf("executor: a driver panicked: %v\n%s", p, stack)) }()
+		select {}
 	}
 }
 

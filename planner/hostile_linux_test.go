@@ -52,7 +52,7 @@ func TestHostileConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	tap := tapped(t, l.Addr().String())
-	costs := sample()
+	usage := sample()
 	before := attack{ports: []string{l.Addr().String()}, tap: tap}
 	var early sync.WaitGroup
 	early.Go(func() { before.wave() })
@@ -121,7 +121,7 @@ func TestHostileConnections(t *testing.T) {
 		}
 	}))
 	late.Wait()
-	heap, files := costs.most()
+	heap, files := usage.most()
 	closeAll(t, comms)
 
 	listeners := int64(len(during.ports))
@@ -259,15 +259,15 @@ func tapped(t *testing.T, to string) *tap {
 	return p
 }
 
-// costs samples what the process uses.
-type costs struct {
+// usage samples what the process uses.
+type usage struct {
 	done        chan bool
 	ended       sync.WaitGroup
 	heap, files int64
 }
 
-func sample() *costs {
-	s := &costs{done: make(chan bool)}
+func sample() *usage {
+	s := &usage{done: make(chan bool)}
 	heap, files := used()
 	s.ended.Go(func() {
 		for {
@@ -284,7 +284,7 @@ func sample() *costs {
 }
 
 // most is how much more it was than at the beginning.
-func (s *costs) most() (heap, files int64) {
+func (s *usage) most() (heap, files int64) {
 	close(s.done)
 	s.ended.Wait()
 	return s.heap, s.files

@@ -11,8 +11,10 @@ import (
 const (
 	smallMessage  = 16 << 10  // up to here latency counts: one segment, shallow trees
 	insideSegment = 128 << 10 // inside a node: a segment stays in a core's cache
-	betweenMost   = 512 << 10 // between nodes: larger segments only delay the pipeline
-	betweenLeast  = 64 << 10
+	chainMost     = 256 << 10 // between nodes: larger segments only delay the pipeline
+	chainLeast    = 16 << 10
+	ringMost      = 1 << 20 // of which each rank sends a part at a time
+	ringLeast     = 64 << 10
 	leastPart     = 1 << 10 // of a block: smaller ones are all overhead
 )
 
@@ -29,11 +31,12 @@ func Rule(r tasks.Request, t *levels.Topology, forced tasks.Plan) (tasks.Plan, [
 	if r.Blocks() {
 		u.bytes *= int64(t.Size())
 	}
-	p := tasks.Plan{Shape: u.shape(forced.Shape), Window: 4, Order: forced.Order}
-	p.Segment = u.segment()
+	p := tasks.Plan{Shape: u.shape(forced), Window: 4, Order: forced.Order}
+	if p.Segment = u.segment(p.Shape); t.Nodes() > 1 && p.Segment < tasks.Whole {
+		p.Window = 8 // enough on their way to keep a link busy
+	}
 	for k := range t.Depth() {
-		inside := t.Hierarchy(0).WithinNodes(k) && p.Shape != tasks.Flat
-		p = u.level(p, t.Level(k).Symbol, inside)
+		p = u.level(p, t.Level(k).Symbol, t.Hierarchy(0).WithinNodes(k))
 	}
 	return p, u.why
 }
@@ -54,16 +57,17 @@ func (u *rule) because(format string, args ...any) {
 
 func (u *rule) small() bool { return u.bytes <= smallMessage }
 
-// shape is the forced one, or the one that the rule prefers.
-func (u *rule) shape(forced tasks.Shape) tasks.Shape {
-	if forced != 0 {
-		return forced
+// shape is the forced one, or the one that the rule prefers: han where algorithms
+// are forced, which may not do what other shapes ask for.
+func (u *rule) shape(forced tasks.Plan) tasks.Shape {
+	if forced.Shape != 0 {
+		return forced.Shape
 	}
 	fits := func(s tasks.Shape) bool {
 		_, err := tasks.Hierarchy(u.request, u.on, tasks.Plan{Shape: s, Order: u.order})
 		return err == nil
 	}
-	large := u.request.Coll == tasks.Allreduce && !u.small() && !u.ordered && u.order == tasks.AnyOrder
+	large := u.request.Coll == tasks.Allreduce && len(forced.Keys()) == 0 && !u.small() && !u.ordered && u.order == tasks.AnyOrder
 	switch {
 	case large && u.on.Nodes() > 2 && fits(tasks.RSAG):
 		u.because("shape=rsag: a ring between nodes carries 2(n-1)/n of the message, a reduce and a bcast twice the message")
@@ -80,7 +84,7 @@ func (u *rule) shape(forced tasks.Shape) tasks.Shape {
 }
 
 // segment is the size of a segment, of each block if there are blocks.
-func (u *rule) segment() int64 {
+func (u *rule) segment(s tasks.Shape) int64 {
 	n := int64(1)
 	if u.request.Blocks() {
 		n = int64(u.on.Size())
@@ -95,20 +99,22 @@ func (u *rule) segment() int64 {
 	case nodes == 1:
 		u.because("fs=%s of each block: one node, segments stay in cache", tasks.FormatBytes(size))
 		return size
+	case n > 1 || s == tasks.RSAG || s == tasks.Lanes || s == tasks.AR:
+		size = max(near(u.bytes/8, ringLeast, ringMost)/n, leastPart)
+		u.because("fs=%s: about an eighth of the message, of which each of %d nodes sends a part at a time", tasks.FormatBytes(size), nodes)
 	default:
-		size = max(betweenSegment(u.bytes)/n, min(leastPart, betweenSegment(u.bytes)))
-		u.because("fs=%s: about an eighth of the message, so that %d nodes form a pipeline", tasks.FormatBytes(size), nodes)
+		size = near(u.bytes/64, chainLeast, chainMost)
+		u.because("fs=%s: a 64th of the message or near, so that filling a pipeline of %d nodes takes little", tasks.FormatBytes(size), nodes)
 	}
 	return size
 }
 
-// betweenSegment is the power of two near an eighth of the message.
-func betweenSegment(bytes int64) int64 {
-	s := int64(betweenLeast)
-	for s < betweenMost && s*16 <= bytes {
-		s *= 2
+// near is the power of two up to n, between two of them.
+func near(n, least, most int64) int64 {
+	for least < most && 2*least <= n {
+		least *= 2
 	}
-	return s
+	return least
 }
 
 // level chooses for all operations of a level: in one word where they are done

@@ -39,11 +39,12 @@ func ParseForced(s string) (Forced, error) {
 	return forced, nil
 }
 
-// For joins what is forced for a collective; later words win over earlier ones.
+// For joins what is forced for a collective; later words win over earlier ones. A
+// plan for all that asks for a shape is for those that have it.
 func (f Forced) For(c Collective) Plan {
 	var p Plan
 	for _, item := range f {
-		if item.Coll == 0 || item.Coll == c {
+		if item.Coll == c || item.Coll == 0 && (item.Plan.Shape == 0 || item.Plan.Shape.Fits(c)) {
 			p = item.Plan.Over(p)
 		}
 	}

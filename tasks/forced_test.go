@@ -20,6 +20,7 @@ func TestForced(t *testing.T) {
 		{"w=1;bcast:w=2;w=3,fs=1;allreduce:w=4", "fs=1B,w=3", "fs=1B,w=4"}, // later wins
 		{"ib=adapt;allreduce:i=sm", "ib=adapt", "i=sm"},
 		{"barrier:w=2;bcast:", "", ""},
+		{"shape=rsag,fs=1;w=2", "w=2", "shape=rsag,fs=1B,w=2"}, // no bcast has that shape
 	} {
 		f, err := tasks.ParseForced(tc.forced)
 		if err != nil {

@@ -19,7 +19,8 @@ import (
 )
 
 func (a app) benchCommand() *cobra.Command {
-	return group("bench", "Measure collectives", a.benchCollCommand(), a.benchAlgorithmsCommand())
+	return group("bench", "Measure collectives and their tasks",
+		a.benchCollCommand(), a.benchTaskCommand(), a.benchOverlapCommand(), a.benchAlgorithmsCommand())
 }
 
 // benchColl is bench coll.
@@ -28,6 +29,7 @@ type benchColl struct {
 	link    string
 	effort  effort
 	json    bool
+	wire    bool // a plain stream beside
 	reg     submodules.Registry
 	job     job
 	given   []string // --plan, as often as it was given
@@ -58,7 +60,7 @@ bcast and reduce, as in NCCL's tests; both in GB/s (1e9 bytes per second).
 
 Plans are measured in turns, so that what disturbs the machine disturbs all of them;
 with several a column says which. Without --plan the flat shape, which ignores nodes,
-is measured beside han. Both use the same emulated link between nodes: goroutines have none, and
+is measured beside what the built-in rule chooses. Both use the same emulated link between nodes: goroutines have none, and
 without one a hierarchy could not gain anything. Where ranks are numbered node by
 node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them across.`,
 		Example: `  tierflow bench coll allreduce
@@ -80,11 +82,12 @@ node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them acros
 	}
 	b.topoFlag(c, "4x2")
 	b.requestFlags(c, "8,1KiB,64KiB,1MiB,4MiB", "sizes of a rank's buffer: 4,64KiB or 4:4MiB:x4")
-	c.Flags().StringArrayVar(&b.given, "plan", nil, planText+"; several are measured in turns (default $"+planner.PlanVariable+", else flat beside han)")
+	c.Flags().StringArrayVar(&b.given, "plan", nil, planText+"; several are measured in turns (default $"+planner.PlanVariable+", else flat beside the built-in rule)")
 	c.Flags().StringVar(&b.link, "link", "", linkText+" (default "+defaultLink+" if there are nodes)")
 	c.Flags().IntVar(&b.effort.samples, "iters", 0, "samples of each size and plan (default as many as fit into --time)")
 	c.Flags().DurationVar(&b.effort.time, "time", 500*time.Millisecond, "time for each size and plan")
 	c.Flags().BoolVar(&b.json, "json", false, "print JSON")
+	c.Flags().BoolVar(&b.wire, "wire", false, "on launched processes of several nodes: a plain one-way TCP stream of as many bytes first, and ratios to it")
 	return c
 }
 
@@ -120,6 +123,9 @@ func (b *benchColl) read(operand string) error {
 	if err != nil {
 		return usagef("--link: %w", err)
 	}
+	if b.wire {
+		return usagef("--wire: goroutine ranks have no wire between them; start processes with tierflow run")
+	}
 	b.job = goroutines{topology: t, link: l}
 	return b.readRest(operand)
 }
@@ -150,7 +156,7 @@ func (b *benchColl) readRest(operand string) error {
 // maxPlans bounds the communicators, each with buffers of its own.
 const maxPlans = 16
 
-// readPlans chooses what to compare: what is forced, else flat with han.
+// readPlans chooses what to compare: what is forced, else flat beside what the rule chooses.
 func (b *benchColl) readPlans() error {
 	if len(b.given) > maxPlans {
 		return usagef("--plan: %d plans; at most %d", len(b.given), maxPlans)
@@ -172,7 +178,7 @@ func (b *benchColl) readPlans() error {
 	case b.job.Topology().Nodes() == 1:
 		b.plans = []string{""} // flat differs from han between nodes only
 	default:
-		b.plans = []string{"shape=flat", "shape=han"}
+		b.plans = []string{"shape=flat", ""}
 	}
 	return nil
 }
@@ -208,7 +214,7 @@ func (b *benchColl) readWork(colls []tasks.Collective, sizes []int64) error {
 
 // run measures. Rank 0 prints.
 func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
-	b.results = results{out: stdout, json: b.json}
+	b.results = results{out: stdout, json: b.json, wired: b.wire}
 	notes := stdout
 	if b.json {
 		notes = stderr
@@ -219,7 +225,7 @@ func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
 		b.results.named = true
 		fmt.Fprintln(notes, "# plans in turns over the same links; what they leave open is as the built-in rule has it")
 	case len(b.plans) > 1:
-		fmt.Fprintln(notes, "# flat ignores nodes, han doesn't; both in turns over the same links; plan as the built-in rule has it")
+		fmt.Fprintln(notes, "# flat ignores nodes; beside it what the built-in rule chooses, in turns over the same links")
 	}
 	fmt.Fprintln(notes, "# times: slowest rank's per call; algbw, busbw: GB/s (1e9 bytes/s) at p50")
 	if err := b.results.head(); err != nil {
@@ -233,23 +239,44 @@ func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
 
 // rank is what one rank does.
 func (b *benchColl) rank(ctx context.Context, comms []*planner.Comm) error {
+	var stream *wire
+	if b.wire {
+		var err error
+		if stream, err = openWire(ctx, comms[0]); err != nil {
+			return err
+		}
+		defer stream.close()
+	}
 	for _, r := range b.work {
-		subjects := make([]*subject, len(comms))
-		for i, c := range comms {
-			var err error
-			if subjects[i], err = newSubject(c, r, b.rotate && r.Rooted()); err != nil {
+		var subjects []*subject
+		if stream != nil && r.Bytes() > 0 {
+			subjects = append(subjects, newWireSubject(comms[0], stream, r))
+		}
+		streams := len(subjects)
+		for _, c := range comms {
+			s, err := newSubject(c, r, b.rotate && r.Rooted())
+			if err != nil {
 				return err
 			}
+			subjects = append(subjects, s)
 		}
 		if err := measure(ctx, subjects, b.effort); err != nil {
 			return err
 		}
+		first := 0.0
 		for i, s := range subjects {
 			if s.comm.Rank() > 0 {
 				continue
 			}
 			row := newResult(s)
-			row.asked = b.plans[i]
+			if i >= streams {
+				row.asked = b.plans[i-streams]
+			} else {
+				first = row.P50
+			}
+			if first > 0 {
+				row.ToWire = round(row.P50/first, 1e3)
+			}
 			if err := b.results.add(row); err != nil {
 				return err
 			}

@@ -51,7 +51,7 @@ func decode[T any](t *testing.T, text string) (v T) {
 func golden(name string) string { return "../../testdata/cli/" + name }
 
 func TestHelp(t *testing.T) {
-	for _, command := range []string{"", "bench", "bench coll", "plan", "dag", "trace", "verify", "info", "run"} {
+	for _, command := range []string{"", "bench", "bench coll", "bench task", "bench overlap", "plan", "dag", "trace", "verify", "info", "run"} {
 		name := strings.ReplaceAll("help "+command, " ", "_")
 		t.Run(name, func(t *testing.T) {
 			args := append(strings.Fields(command), "--help")
@@ -113,6 +113,18 @@ func TestWrongArguments(t *testing.T) {
 		"bench coll allreduce --time 0s",
 		"bench coll allreduce --iters 3 --time 1s",
 		"bench coll allreduce --iters many",
+		"bench task",
+		"bench task ib sb",
+		"bench task zz",
+		"bench task ib --topo 8",
+		"bench task ib --bytes 4,8",
+		"bench task ib --bytes 1TiB",
+		"bench task ib --bytes 5",
+		"bench task ib --time 0s",
+		"bench task ib --plan i=nosuch",
+		"bench overlap ib+ib",
+		"bench overlap ib+iag",
+		"bench overlap --topo 8",
 		"plan",
 		"plan allreduce --bytes 4,8",
 		"dag allreduce --format png",

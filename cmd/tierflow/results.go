@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -29,18 +30,23 @@ type result struct {
 	P99        float64 `json:"p99_us"`
 	AlgBW      float64 `json:"algbw_gbps"`
 	BusBW      float64 `json:"busbw_gbps"`
-	Wrong      int64   `json:"wrong"` // elements
+	Wrong      int64   `json:"wrong"`                   // elements
+	ToWire     float64 `json:"ratio_to_wire,omitempty"` // of p50, to that of a one-way stream of as many bytes
 	asked      string  // the plan as it was given
 }
 
 // newResult sums up a measured subject.
 func newResult(s *subject) result {
 	quantile := func(p float64) float64 { return round(stat.Quantile(p, stat.Empirical, s.times, nil), 1e3) }
-	p, t := s.calls[0].Plan(), s.comm.Topology()
+	t := s.comm.Topology()
 	r := result{
-		Collective: s.request.Coll.String(), Shape: p.Shape.String(), Plan: p.String(),
+		Collective: "wire", Shape: "tcp",
 		Bytes: s.request.Bytes(), Ranks: t.Size(), Nodes: t.Nodes(), Iters: len(s.times),
 		Min: round(s.times[0], 1e3), P50: quantile(0.5), P99: quantile(0.99), Wrong: s.wrong[0],
+	}
+	if s.wire == nil {
+		p := s.calls[0].Plan()
+		r.Collective, r.Shape, r.Plan = s.request.Coll.String(), p.Shape.String(), p.String()
 	}
 	if r.P50 > 0 {
 		all := r.Bytes
@@ -74,6 +80,7 @@ type results struct {
 	out   io.Writer
 	json  bool
 	named bool // rows end with the plan as it was given
+	wired bool // rows have a ratio to the wire's
 	all   []result
 }
 
@@ -83,7 +90,11 @@ func (r *results) head() error {
 	if r.json {
 		return nil
 	}
-	return r.line(columns, "plan")
+	cells := columns
+	if r.wired {
+		cells = append(slices.Clone(cells), "x wire")
+	}
+	return r.line(cells, "plan")
 }
 
 func (r *results) add(row result) error {
@@ -92,10 +103,14 @@ func (r *results) add(row result) error {
 		return nil
 	}
 	us := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
-	return r.line([]string{
+	cells := []string{
 		row.Collective, row.Shape, tasks.FormatBytes(row.Bytes), strconv.Itoa(row.Iters),
 		us(row.Min), us(row.P50), us(row.P99), us(row.AlgBW), us(row.BusBW), strconv.FormatInt(row.Wrong, 10),
-	}, row.asked)
+	}
+	if r.wired {
+		cells = append(cells, us(row.ToWire))
+	}
+	return r.line(cells, row.asked)
 }
 
 // line prints one row at once: its columns are wide enough for all, so that they

@@ -37,7 +37,8 @@ type effort struct {
 type subject struct {
 	comm    *planner.Comm
 	request tasks.Request
-	rotate  bool // the root
+	rotate  bool  // the root
+	wire    *wire // what is measured in place of the operation, if there is one
 	send    []byte
 	recv    []byte
 	calls   []*planner.Collective // the same operation, of one root after the other
@@ -146,6 +147,9 @@ func roots(t *levels.Topology) []levels.Rank {
 // sample runs the operation perCall times, all ranks beginning together, and
 // returns this rank's time. The result of the last call is checked.
 func (s *subject) sample(ctx context.Context) (time.Duration, error) {
+	if s.wire != nil {
+		return s.sampleWire(ctx)
+	}
 	first := s.calls[s.turn]
 	want := s.results[s.turn]
 	if s.request.Coll == tasks.Bcast && first.Request().Root == levels.Rank(s.comm.Rank()) {

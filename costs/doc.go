@@ -1,0 +1,16 @@
+// Package costs holds what tasks were measured to take and predicts from it what
+// whole collectives will take, as HAN's autotuner does (HAN, sections III-A to
+// III-C): costs of tasks serve every message size, and every collective that has
+// the task.
+//
+// It never measures, reads a clock or starts a goroutine; package measure fills
+// its tables. All costs are measured ones, in nanoseconds.
+//
+//	book, err := costs.Load("costs.json", data)
+//	prediction, err := costs.Predict(request, topology, plan, book)
+//	fmt.Print(prediction.Explain())
+//
+// There are two models. Lockstep shapes are priced by stage tasks: fill, then the
+// stable stage as often as segments need it, then drain ([Cost]). Dataflow shapes
+// have no stages to time; they are priced by when segments complete ([Pipeline]).
+package costs

@@ -1,0 +1,52 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Timing is how long repetitions took, in nanoseconds.
+type Timing struct {
+	Slowest costs.Summary // of the slowest rank in each repetition
+	Ranks   []float64     // median of each rank
+	Series  []float64     // the slowest rank's time, by repetition
+}
+
+// Collective times a request with a plan that leaves nothing open, on buffers of
+// its own.
+func (b *Bench) Collective(ctx context.Context, r tasks.Request, p tasks.Plan, stop costs.Stop) (t Timing, err error) {
+	x, err := b.compile(r, p)
+	if err != nil {
+		return t, fmt.Errorf("measure: %w", err)
+	}
+	bound, err := b.bind(r, x)
+	if err != nil {
+		return t, fmt.Errorf("measure: %w", err)
+	}
+	all, err := b.repeat(ctx, stop, bound.total)
+	if err != nil {
+		return t, fmt.Errorf("measure %v: %w", r, err)
+	}
+	if b.Rank() == 0 {
+		t = timing(all[0], b.comm.Size())
+	}
+	return t, b.share(ctx, &t)
+}
+
+func timing(s samples, ranks int) Timing {
+	t := Timing{Series: s.totals(), Ranks: make([]float64, ranks)}
+	t.Slowest = costs.Summarize(t.Series)
+	for r := range t.Ranks {
+		t.Ranks[r] = costs.Median(s.column(r, 0))
+	}
+	return t
+}
+
+// total is the subject that is only the rank's time.
+func (x *bound) total(ctx context.Context) ([]float64, error) {
+	d, err := x.do(ctx)
+	return []float64{float64(d)}, err
+}

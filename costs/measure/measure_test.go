@@ -1,0 +1,210 @@
+package measure_test
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/measure"
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// brief is few repetitions: tests look at what is measured, not at how long it takes.
+var brief = costs.Stop{Least: 3, Most: 3}
+
+// onRanks calls f on goroutine ranks and returns what each got; all must get the same.
+func onRanks[T any](t *testing.T, topology string, f func(ctx context.Context, b *measure.Bench) (T, error)) T {
+	t.Helper()
+	topo, err := levels.Parse(topology)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := executor.NewWorld(topo.Size(), executor.Config{Link: executor.NewNetwork(topo, 1e9, 10*time.Microsecond)})
+	defer w.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	got := make([]T, topo.Size())
+	var ranks errgroup.Group
+	for r := range got {
+		ranks.Go(func() error {
+			b, err := measure.New(ctx, w.Endpoint(levels.Rank(r)).Comm(0), topo, all.Submodules())
+			if err == nil {
+				got[r], err = f(ctx, b)
+			}
+			if err != nil {
+				w.Fail(levels.Rank(r), err)
+			}
+			return err
+		})
+	}
+	if err := ranks.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for r := range got {
+		if !reflect.DeepEqual(got[r], got[0]) {
+			t.Fatalf("rank %d got\n%+v\nrank 0\n%+v", r, got[r], got[0])
+		}
+	}
+	return got[0]
+}
+
+func plan(t *testing.T, text string) tasks.Plan {
+	t.Helper()
+	p, err := tasks.ParsePlan(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func request(coll tasks.Collective, bytes int64) tasks.Request {
+	if coll == tasks.Barrier {
+		return tasks.Request{Coll: coll}
+	}
+	r := tasks.Request{Coll: coll, Type: tasks.Float32, Count: bytes / 4}
+	if r.Reduces() {
+		r.Op = tasks.Sum
+	}
+	return r
+}
+
+const choices = ",fs=4KiB,w=4,i=adapt/binomial,s=sm,ig=adapt/linear,is=adapt/linear,iag=adapt/ring,irs=adapt/ring"
+
+func TestCollective(t *testing.T) {
+	for _, shape := range []string{"flat", "han", "han-lockstep"} {
+		for _, coll := range tasks.Requestable() {
+			p := plan(t, "shape="+shape+choices)
+			got := onRanks(t, "2x2", func(ctx context.Context, b *measure.Bench) (measure.Timing, error) {
+				return b.Collective(ctx, request(coll, 20<<10), p, brief)
+			})
+			if got.Slowest.N != 3 || len(got.Series) != 3 || len(got.Ranks) != 4 || got.Slowest.Min <= 0 {
+				t.Errorf("%v with %v: %+v; want 3 samples on 4 ranks", coll, p, got)
+			}
+		}
+	}
+}
+
+// More than a thousand segments run in passes.
+func TestCollectiveInPasses(t *testing.T) {
+	got := onRanks(t, "2x1", func(ctx context.Context, b *measure.Bench) (measure.Timing, error) {
+		return b.Collective(ctx, request(tasks.Bcast, 4*3000), plan(t, "shape=han,fs=4,w=4,i=adapt"), brief)
+	})
+	if got.Slowest.N != 3 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestPipeline(t *testing.T) {
+	for _, shape := range []string{"flat", "han"} {
+		for _, coll := range tasks.Requestable() {
+			p, r := plan(t, "shape="+shape+choices), request(coll, 1<<20)
+			got := onRanks(t, "a:3,b:1", func(ctx context.Context, b *measure.Bench) (costs.Pipeline, error) {
+				return b.Pipeline(ctx, r, p, brief)
+			})
+			want := got.Phases + costs.Extra
+			if coll == tasks.Barrier {
+				want = 1
+			}
+			leaders := 2
+			if shape == "flat" {
+				leaders = 1
+			}
+			if got.Segments != want || len(got.Leaders) != leaders || got.Whole.N != 3 {
+				t.Errorf("%v with %v: %d segments, %d leaders, %d samples; want %d, %d, 3", r, p, got.Segments, len(got.Leaders), got.Whole.N, want, leaders)
+			}
+			book := &costs.Book{}
+			topo, _ := levels.Parse("a:3,b:1")
+			key, err := costs.PipelineKey(r, topo, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			book.AddPipeline(key, got)
+			if x, err := costs.Predict(r, topo, p, book); err != nil || x.NS <= 0 || x.Model != costs.PipelineModel {
+				t.Errorf("prediction %+v, error %v", x, err)
+			}
+		}
+	}
+}
+
+// What Stages finds is what Predict needs, whatever the number of segments, and
+// nothing is measured twice.
+func TestStagesFillTheBook(t *testing.T) {
+	topo, _ := levels.Parse("2x2")
+	book := &costs.Book{}
+	type found struct {
+		Keys   []costs.Key
+		Series []costs.Series
+	}
+	for _, coll := range tasks.Requestable() {
+		for _, segments := range []int64{1, 2, 3, 20} {
+			p, r := plan(t, "shape=han-lockstep"+choices), request(coll, segments<<12)
+			var filled *costs.Book
+			got := onRanks(t, "2x2", func(ctx context.Context, b *measure.Bench) (found, error) {
+				mine := &costs.Book{}
+				for _, k := range book.Keys() {
+					c, _ := book.Cost(k)
+					mine.Add(k, c)
+				}
+				series, err := b.Stages(ctx, r, p, brief, mine)
+				if b.Rank() == 0 {
+					filled = mine
+				}
+				return found{mine.Keys(), series}, err
+			})
+			book = filled
+			x, err := costs.Predict(r, topo, p, book)
+			if err != nil || x.NS <= 0 || x.Model != costs.StageModel {
+				t.Errorf("%v: prediction %+v, error %v\nbook %v", r, x, err, got.Keys)
+			}
+		}
+	}
+	for _, name := range strings.Fields("sr ir ib sb irsr ibir sbib ibirsr sbibir sbibirsr sg iag") {
+		found := false
+		for _, k := range book.Keys() {
+			found = found || k.Task == name
+		}
+		if !found {
+			t.Errorf("the book has no %s", name)
+		}
+	}
+	series := onRanks(t, "2x2", func(ctx context.Context, b *measure.Bench) ([]costs.Series, error) {
+		return b.Stages(ctx, request(tasks.Bcast, 80<<10), plan(t, "shape=han-lockstep"+choices), brief, book)
+	})
+	if series != nil {
+		t.Errorf("measured again: %v", series)
+	}
+}
+
+func TestStagesSettle(t *testing.T) {
+	got := onRanks(t, "3x2", func(ctx context.Context, b *measure.Bench) ([]costs.Series, error) {
+		return b.Stages(ctx, request(tasks.Bcast, 80<<10), plan(t, "shape=han-lockstep"+choices), brief, &costs.Book{})
+	})
+	if len(got) != 3 {
+		t.Fatalf("%d series, want one of sbib on each of 3 leaders", len(got))
+	}
+	for i, s := range got {
+		if s.Name != "sbib" || s.Leader != i || len(s.NS) <= costs.Extra {
+			t.Errorf("series %d: %+v", i, s)
+		}
+	}
+}
+
+func TestOverlap(t *testing.T) {
+	kinds := [2]tasks.Kind{{Symbol: 'i', Op: tasks.Bcast}, {Symbol: 's', Op: tasks.Bcast}}
+	got := onRanks(t, "3x2", func(ctx context.Context, b *measure.Bench) (measure.Overlapped, error) {
+		return b.Overlap(ctx, request(tasks.Bcast, 64<<10), plan(t, "shape=han"+choices), kinds, brief)
+	})
+	for _, c := range []costs.Cost{got.Alone[0], got.Alone[1], got.Together} {
+		if c.N != 3 || len(c.Leaders) != 3 || c.Min <= 0 {
+			t.Errorf("%+v", c)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Pipeline times when segments complete in a request with a dataflow shape: one
+// by itself, and its first ones, [costs.Extra] more than there are phases, or all
+// if it has fewer.
+func (b *Bench) Pipeline(ctx context.Context, r tasks.Request, p tasks.Plan, stop costs.Stop) (pipe costs.Pipeline, err error) {
+	if p.Shape == tasks.HanLockstep {
+		return pipe, fmt.Errorf("measure %v: plan %v has stages, not segments that flow: that is for Stages", r, p)
+	}
+	one, err := tasks.Expand(costs.First(r, p, 1), b.topology, p, b.Rank())
+	if err != nil {
+		return pipe, fmt.Errorf("measure: %w", err)
+	}
+	many, err := tasks.Expand(costs.First(r, p, int64(len(one.Phases)+costs.Extra)), b.topology, p, b.Rank())
+	if err != nil {
+		return pipe, fmt.Errorf("measure: %w", err)
+	}
+	var subjects []subject
+	for _, g := range []*tasks.Graph{one, many} {
+		x, err := b.bindGraph(g, "")
+		if err != nil {
+			return pipe, fmt.Errorf("measure: %w", err)
+		}
+		subjects = append(subjects, func(ctx context.Context) ([]float64, error) { return x.completions(ctx, g) })
+	}
+	all, err := b.repeat(ctx, stop, subjects...)
+	if err != nil {
+		return pipe, fmt.Errorf("measure %v: %w", r, err)
+	}
+	if b.Rank() == 0 {
+		pipe = pipeline(all[0], all[1], many)
+	}
+	return pipe, b.share(ctx, &pipe)
+}
+
+// completions runs once and says when each segment was complete on this rank: by
+// the last of its tasks, and not before the segments before it.
+func (x *bound) completions(ctx context.Context, g *tasks.Graph) ([]float64, error) {
+	total, err := x.do(ctx)
+	values := make([]float64, 1+g.Segments)
+	values[0] = float64(total)
+	for id, end := range x.ends {
+		at := 1 + int(g.Node(dag.ID(id)).Segment)
+		values[at] = max(values[at], float64(end))
+	}
+	for i := 2; i < len(values); i++ {
+		values[i] = max(values[i], values[i-1])
+	}
+	return values, err
+}
+
+// pipeline derives each group's part. A segment is complete in a group when its
+// slowest rank has it: a leader that only sends is done early, and says little
+// about the pipeline behind it. Times are medians over repetitions.
+func pipeline(one, many samples, g *tasks.Graph) costs.Pipeline {
+	p := costs.Pipeline{Whole: costs.Summarize(many.totals()), Segments: g.Segments, Phases: len(g.Phases)}
+	for _, group := range g.On.Groups(0) {
+		done := make([]float64, g.Segments)
+		for i := range done {
+			done[i] = many.last(group, 1+i)
+		}
+		p.Leaders = append(p.Leaders, costs.NewCompletion(one.last(group, 0), done, many.last(group, 0), g.Plan.Window))
+	}
+	return p
+}
+
+// last is the largest of a group's ranks in one column.
+func (s samples) last(g *levels.Group, column int) float64 {
+	all := make([]float64, len(s))
+	for rep := range s {
+		for _, r := range g.Ranks {
+			all[rep] = max(all[rep], s[rep][r][column])
+		}
+	}
+	return costs.Median(all)
+}

@@ -1,0 +1,247 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// mostExtra bounds how long a pipeline is made until its stages settle.
+const mostExtra = 2 * costs.Extra
+
+// Stages puts into book what [costs.Predict] needs to price a request by its
+// stage or single tasks. All tasks before one are really run before it, so that
+// ranks begin it as skewed as they do in the collective (HAN, section III-A): one
+// run of [costs.Extra] segments more than phases shows each stage in its place, and
+// the stable one often; it is repeated with more until the stable stages settle.
+//
+// A request of fewer segments than phases has stages of its own. What the book has
+// on rank 0 isn't measured again; if it has all, nothing runs. It returns how the
+// stages that occur often settled.
+func (b *Bench) Stages(ctx context.Context, r tasks.Request, p tasks.Plan, stop costs.Stop, book *costs.Book) ([]costs.Series, error) {
+	if p.Shape == tasks.Han { // one segment of which is as in lockstep
+		p.Shape = tasks.HanLockstep
+	}
+	one, err := tasks.Expand(costs.First(r, p, 1), b.topology, p, b.Rank())
+	if err != nil {
+		return nil, fmt.Errorf("measure: %w", err)
+	}
+	u, k := costs.Segments(r, p), int64(len(one.Phases))
+	for extra := int64(costs.Extra); ; extra *= 2 {
+		n := k + extra
+		switch {
+		case p.Shape == tasks.Flat:
+			n = 1 // there are no stages
+		case u < k:
+			n = u
+		}
+		l, err := b.newLine(r, p, max(n, 1))
+		if err != nil {
+			return nil, fmt.Errorf("measure: %w", err)
+		}
+		missing, err := b.tell(ctx, l.missing(book))
+		if err != nil || missing == 0 {
+			return nil, err
+		}
+		found, err := b.run(ctx, l, stop)
+		if err != nil {
+			return nil, fmt.Errorf("measure the stages of %v: %w", l.request, err)
+		}
+		if found.Settled || n != k+extra || extra >= mostExtra {
+			for _, e := range found.Entries {
+				book.Add(e.Key, e.Cost)
+			}
+			return found.Series, nil
+		}
+	}
+}
+
+// line is a pipeline in lockstep, as all leaders take part in it.
+type line struct {
+	request tasks.Request
+	plan    tasks.Plan
+	leaders []leader
+}
+
+// leader is the stages of the rank that leads a group of level 0.
+type leader struct {
+	rank   levels.Rank
+	stages []tasks.Stage
+	keys   []costs.Key // by stage
+}
+
+// exactly is a request and plan of n full segments, as large as those of r.
+func exactly(r tasks.Request, p tasks.Plan, n int64) (tasks.Request, tasks.Plan) {
+	if bytes := costs.SegmentBytes(r, p); bytes > 0 {
+		r.Count, p.Segment = n*(bytes/int64(r.Type.Size())), bytes
+	}
+	r.Pitch = 0
+	return r, p
+}
+
+func (b *Bench) newLine(r tasks.Request, p tasks.Plan, n int64) (*line, error) {
+	l := &line{}
+	l.request, l.plan = exactly(r, p, n)
+	h, err := tasks.Hierarchy(l.request, b.topology, l.plan)
+	if err != nil {
+		return nil, err
+	}
+	for _, group := range h.Groups(0) {
+		g, err := tasks.ExpandOn(l.request, h, l.plan, group.Lead())
+		if err != nil {
+			return nil, err
+		}
+		lead := leader{rank: group.Lead()}
+		if lead.stages, lead.keys, err = costs.StageKeys(g); err != nil {
+			return nil, err
+		}
+		l.leaders = append(l.leaders, lead)
+	}
+	return l, nil
+}
+
+// missing is how many stages the book doesn't have.
+func (l *line) missing(book *costs.Book) (n int64) {
+	for _, lead := range l.leaders {
+		for _, k := range lead.keys {
+			if _, ok := book.Cost(k); !ok {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// findings are what rank 0 makes of its samples.
+type findings struct {
+	Entries []entry
+	Series  []costs.Series
+	Settled bool // all series are
+}
+
+type entry struct {
+	Key  costs.Key
+	Cost costs.Cost
+}
+
+// run measures a line.
+func (b *Bench) run(ctx context.Context, l *line, stop costs.Stop) (f findings, err error) {
+	g, err := tasks.Expand(l.request, b.topology, l.plan, b.Rank())
+	if err != nil {
+		return f, err
+	}
+	stages, err := g.Stages()
+	if err != nil {
+		return f, err
+	}
+	x, err := b.bindGraph(g, " in stages")
+	if err != nil {
+		return f, err
+	}
+	columns := 1 + g.Segments + max(len(g.Phases)-1, 0)
+	all, err := b.repeat(ctx, stop, func(ctx context.Context) ([]float64, error) {
+		total, err := x.do(ctx)
+		return stageTimes(float64(total), x, stages, columns), err
+	})
+	if err != nil {
+		return f, err
+	}
+	if b.Rank() == 0 {
+		f = l.findings(all[0])
+	}
+	return f, b.share(ctx, &f)
+}
+
+// stageTimes is this rank's time and that of each of its stages, by index: from
+// the end of its stage before to that of its last task.
+func stageTimes(total float64, x *bound, stages []tasks.Stage, columns int) []float64 {
+	values := make([]float64, columns)
+	values[0] = total
+	before := 0.0
+	for _, s := range stages {
+		end := before
+		for _, id := range s.Tasks {
+			end = max(end, float64(x.ends[id]))
+		}
+		values[1+s.Index] = end - before
+		before = end
+	}
+	return values
+}
+
+// findings derives the cost of each key on each leader.
+func (l *line) findings(s samples) findings {
+	f := findings{Settled: true}
+	times := map[costs.Key][][]float64{} // by leader, by repetition
+	for i, lead := range l.leaders {
+		at := map[costs.Key][]int{} // the stages of a key
+		for j, k := range lead.keys {
+			at[k] = append(at[k], lead.stages[j].Index)
+		}
+		for _, k := range slices.SortedFunc(maps.Keys(at), costs.Key.Compare) {
+			if times[k] == nil {
+				times[k] = make([][]float64, len(l.leaders))
+			}
+			from := 0
+			if len(at[k]) > 1 {
+				series := s.series(k.Task, i, lead.rank, at[k])
+				f.Series = append(f.Series, series)
+				f.Settled = f.Settled && series.Settled
+				from = series.From
+			}
+			times[k][i] = s.over(lead.rank, at[k][from:])
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(times), costs.Key.Compare) {
+		f.Entries = append(f.Entries, entry{k, cost(times[k])})
+	}
+	return f
+}
+
+// series is a stage's median time at each of its occurrences.
+func (s samples) series(name string, leader int, rank levels.Rank, at []int) costs.Series {
+	series := costs.Series{Name: name, Leader: leader}
+	for _, index := range at {
+		series.NS = append(series.NS, costs.Median(s.column(int(rank), 1+index)))
+	}
+	series.From, series.Settled = costs.Settle(series.NS)
+	return series
+}
+
+// over is, by repetition, the mean time of some stages of a rank: what so many of
+// them take together counts, not the usual one.
+func (s samples) over(rank levels.Rank, stages []int) []float64 {
+	all := make([]float64, len(s))
+	for rep := range s {
+		for _, index := range stages {
+			all[rep] += s[rep][rank][1+index] / float64(len(stages))
+		}
+	}
+	return all
+}
+
+// cost sums up times by leader and repetition; nil for a leader without the task.
+func cost(byLeader [][]float64) costs.Cost {
+	var c costs.Cost
+	var slowest []float64
+	for _, times := range byLeader {
+		if times == nil {
+			c.Leaders = append(c.Leaders, 0)
+			continue
+		}
+		c.Leaders = append(c.Leaders, max(1, costs.Median(times))) // 0 would be none
+		if slowest == nil {
+			slowest = make([]float64, len(times))
+		}
+		for rep, ns := range times {
+			slowest[rep] = max(slowest[rep], ns)
+		}
+	}
+	c.Summary = costs.Summarize(slowest)
+	return c
+}

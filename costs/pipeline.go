@@ -1,0 +1,90 @@
+package costs
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Pipeline is what runs of a dataflow shape showed: how long one segment takes by
+// itself, and when each of many was complete. One measurement of a configuration
+// (shape, choices, segment size, window) serves all message sizes.
+type Pipeline struct {
+	Whole    Summary      `json:"whole"`    // the slowest rank's time for all segments
+	Segments int          `json:"segments"` // that were measured
+	Phases   int          `json:"phases"`   // a segment passes through
+	Leaders  []Completion `json:"leaders"`  // by group of level 0
+}
+
+// Completion is what a leader, with the ranks that it leads, saw of a pipeline, in
+// nanoseconds from the start.
+type Completion struct {
+	Alone  float64   `json:"alone_ns"`  // a run of one segment, until all of them had ended
+	Fill   float64   `json:"fill_ns"`   // of many: until the first segment was complete on all of them
+	Stable float64   `json:"stable_ns"` // from one segment to the next
+	Drain  float64   `json:"drain_ns"`  // from the last one until all of them had ended
+	Done   []float64 `json:"done_ns"`   // by segment: until it was complete on all of them
+}
+
+// Extra is how many segments more than phases are measured, to see a pipeline in
+// full: HAN's figure 3 shows the cost of stages settled after a few of 8.
+const Extra = 8
+
+// NewCompletion derives a leader's part from how long a segment took by itself, when
+// each of many was complete on all the ranks that it leads, and when the last of
+// these ended. window is how many were in flight.
+func NewCompletion(alone float64, done []float64, end float64, window int) Completion {
+	c := Completion{Alone: alone, Done: slices.Clone(done)}
+	if len(done) == 0 {
+		return c
+	}
+	c.Fill = done[0]
+	c.Stable = stable(done, min(max(window, 1), len(done)-1))
+	c.Drain = max(0, end-slices.Max(done))
+	return c
+}
+
+// stable is the median time in which a window of segments completes, per segment:
+// they do so a window at a time, so that the median of neighbours' differences
+// would be about nothing.
+func stable(done []float64, window int) float64 {
+	var all []float64
+	for i := window; i < len(done) && window > 0; i++ {
+		all = append(all, (done[i]-done[i-window])/float64(window))
+	}
+	return max(0, Median(all))
+}
+
+// NS predicts the nanoseconds that u segments take, the maximum over leaders: of
+// more segments than were measured, the stable time for each further one; of
+// fewer, the straight line between one by itself and all that were measured. (The
+// first completions of many are no measure of few: later segments take their share
+// of the links before the first is complete. Of allreduces over 4x2 with a window of
+// 4 the first of 12 segments took 2 to 3 times as long as one by itself.)
+func (p Pipeline) NS(u int64) (float64, error) {
+	if u < 1 {
+		return 0, fmt.Errorf("pipeline: %d segments; at least one is needed", u)
+	}
+	if u > int64(p.Segments) && p.Segments < 2 {
+		return 0, fmt.Errorf("%w: %d segments from a measurement of %d: at least two are needed to see what a further one costs", ErrUnmeasured, u, p.Segments)
+	}
+	ns := 0.0
+	for _, l := range p.Leaders {
+		ns = max(ns, l.ns(u))
+	}
+	return ns, nil
+}
+
+// all is until the last of the measured segments.
+func (c Completion) all() float64 { return slices.Max(append([]float64{0}, c.Done...)) + c.Drain }
+
+// each is what a segment adds between one and all that were measured.
+func (c Completion) each() float64 {
+	return max(0, c.all()-c.Alone) / float64(max(len(c.Done)-1, 1))
+}
+
+func (c Completion) ns(u int64) float64 {
+	if n := int64(len(c.Done)); u > n {
+		return c.Alone + float64(n-1)*c.each() + float64(u-n)*c.Stable
+	}
+	return c.Alone + float64(u-1)*c.each()
+}
