@@ -30,8 +30,8 @@ const (
 	chaosDefaultSeed  = 1
 )
 
-// chaosDeadline is when a case counts as hanging; the machine may be busy.
-const chaosDeadline = 90 * time.Second
+// chaosDeadline is when a case counts as hanging; the machine may be busy, and the slowest cases take 20 s on one that is.
+const chaosDeadline = 4 * time.Minute
 
 // TestChaos kills and stops ranks of jobs that run random collectives, and checks that every job ends, with right results
 // or with errors that name the dead, and leaves nothing behind.
