@@ -180,8 +180,8 @@ func TestBlocks(t *testing.T) {
 func TestForcedPlansThatCantBe(t *testing.T) {
 	first := tasks.UserOp("first", false, func(a, _ int32) int32 { return a })
 	for plan, want := range map[string]string{
-		"iag=adapt/chain":          "for allgather there is adapt/linear, adapt/ring, nbc/linear, nbc/recdoubling, nbc/ring, nbc/bruck",
-		"iag=nbc/recdoubling":      "an allgather only in groups of 1, 2, 4, 8, … ranks",
+		"iag=adapt/chain":          "for allgather there is adapt/linear, adapt/ring, nbc/linear, nbc/recdoubling, nbc/ring, nbc/neighbor, nbc/bruck",
+		"iag=nbc/recdoubling":      "an allgather or reducescatter only in groups of 1, 2, 4, 8, … ranks",
 		"iag=sm":                   "sm works between ranks that share memory",
 		"reduce:i=adapt/binomial":  "a non-commutative operation only when the leader is the group's lowest rank",
 		"reduce:shape=flat,i=solo": "solo works between ranks that share memory",
@@ -198,6 +198,26 @@ func TestForcedPlansThatCantBe(t *testing.T) {
 			return nil
 		})
 	}
+}
+
+// A plan that is forced on allreduce, and can't do the one that Split exchanges colors with, is none of Split's business.
+func TestSplitDespiteForcedPlan(t *testing.T) {
+	o := &planner.Options{Plan: "allreduce:shape=rsag,iag=nbc/recdoubling"}
+	succeed(t, "3x2", o, func(ctx context.Context, c *planner.Comm) error {
+		one := []int32{1}
+		if err := planner.AllreduceNow(ctx, c, one, one, tasks.Sum); !errors.Is(err, submodules.ErrUnsupported) {
+			t.Errorf("rank %d: got error %v from the allreduce itself, want %v", c.Rank(), err, submodules.ErrUnsupported)
+		}
+		d, err := c.Split(ctx, c.Rank()/4, 0)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		if want := 4 - 2*(c.Rank()/4); d.Size() != want {
+			t.Errorf("rank %d: split has %d ranks, want %d", c.Rank(), d.Size(), want)
+		}
+		return nil
+	})
 }
 
 func TestRequestsThatCantBe(t *testing.T) {

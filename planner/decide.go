@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -76,10 +75,7 @@ func Explain(r tasks.Request, t *levels.Topology, o *Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// Compiling one rank's part will do, since all ranks refuse a plan or none; the
-	// last one's is the smallest in most plans.
-	last := levels.Rank(t.Size() - 1)
-	if err := compile(new(executor.Binding), r, t, d.plan, last, registry); err != nil {
+	if _, err := fits(r, t, d.plan, registry); err != nil {
 		return "", err
 	}
 	return d.explain(r, t, registry), nil
