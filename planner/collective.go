@@ -94,13 +94,21 @@ func ReduceScatter[T any](c *Comm, send, recv []T, op tasks.Op) (*Collective, er
 // Allgatherv is [Allgather] of blocks that differ: rank i gives counts[i] elements.
 // All ranks give the same counts.
 func Allgatherv[T any](c *Comm, send, recv []T, counts []int) (*Collective, error) {
-	return counted(c, tasks.Request{Coll: tasks.Allgather}, send, recv, counts)
+	r, err := counted(c, tasks.Request{Coll: tasks.Allgather}, counts)
+	if err != nil {
+		return nil, err
+	}
+	return typed(c, r, send, recv)
 }
 
 // ReduceScatterv is [ReduceScatter] to blocks that differ: rank i gets counts[i]
 // elements. All ranks give the same counts.
 func ReduceScatterv[T any](c *Comm, send, recv []T, counts []int, op tasks.Op) (*Collective, error) {
-	return counted(c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, send, recv, counts)
+	r, err := counted(c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, counts)
+	if err != nil {
+		return nil, err
+	}
+	return typed(c, r, send, recv)
 }
 
 // Barrier prepares waiting until all ranks have come.
@@ -144,6 +152,24 @@ func ReduceScatterNow[T any](ctx context.Context, c *Comm, send, recv []T, op ta
 	return now(ctx, c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, send, recv)
 }
 
+// AllgathervNow is [Allgatherv] and a run in one call.
+func AllgathervNow[T any](ctx context.Context, c *Comm, send, recv []T, counts []int) error {
+	r, err := counted(c, tasks.Request{Coll: tasks.Allgather}, counts)
+	if err != nil {
+		return err
+	}
+	return now(ctx, c, r, send, recv)
+}
+
+// ReduceScattervNow is [ReduceScatterv] and a run in one call.
+func ReduceScattervNow[T any](ctx context.Context, c *Comm, send, recv []T, counts []int, op tasks.Op) error {
+	r, err := counted(c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, counts)
+	if err != nil {
+		return err
+	}
+	return now(ctx, c, r, send, recv)
+}
+
 // BarrierNow is [Barrier] and a run in one call.
 func BarrierNow(ctx context.Context, c *Comm) error {
 	return c.now(ctx, tasks.Request{Coll: tasks.Barrier}, nil, nil)
@@ -166,19 +192,19 @@ func now[T any](ctx context.Context, c *Comm, r tasks.Request, send, recv []T) e
 	return c.now(ctx, r, from, to)
 }
 
-// counted is typed for blocks that differ.
-func counted[T any](c *Comm, r tasks.Request, send, recv []T, counts []int) (*Collective, error) {
+// counted fills in blocks that differ.
+func counted(c *Comm, r tasks.Request, counts []int) (tasks.Request, error) {
 	var err error
 	if r.Counts, err = tasks.NewCounts(counts); err != nil {
-		return nil, fmt.Errorf("%v: %w", r.Coll, err)
+		return r, fmt.Errorf("%v: %w", r.Coll, err)
 	}
 	if len(counts) != c.Size() {
-		return nil, fmt.Errorf("%v: %d counts for %d ranks", r.Coll, len(counts), c.Size())
+		return r, fmt.Errorf("%v: %d counts for %d ranks", r.Coll, len(counts), c.Size())
 	}
 	if r.Count = r.Counts.Max(); r.Count == 0 {
 		r.Counts = tasks.Counts{} // nobody has anything: the same as blocks of none
 	}
-	return typed(c, r, send, recv)
+	return r, nil
 }
 
 // untype fills in what the buffers say: element type, count, and whether this

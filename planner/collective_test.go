@@ -153,26 +153,115 @@ func TestReduceAverageInPasses(t *testing.T) {
 	})
 }
 
-// Blocks come to their places on all layouts, apart and in place, in one pass and
-// in several, flat and through levels.
+// Blocks come to their places on all layouts, apart and in place, equal and not, in
+// one pass and in several, flat and through levels.
 func TestBlocks(t *testing.T) {
 	for _, topo := range []string{"1", "5", "3x2", "4x2/rr", "a:3,b:1,c:2", "2x2x2"} {
 		for _, plan := range []string{"", "shape=flat", "fs=8,w=2", "shape=han-lockstep,fs=64"} {
 			succeed(t, topo, &planner.Options{Plan: plan}, func(ctx context.Context, c *planner.Comm) error {
-				for _, n := range []int{0, 1, 7, 2100} {
-					for _, coll := range []tasks.Collective{tasks.Allgather, tasks.Gather} {
-						for _, inPlace := range []bool{false, true} {
-							r := tasks.Request{Coll: coll, Count: int64(n), Type: tasks.Float64, InPlace: inPlace, Root: levels.Rank(c.Size() / 2)}
-							if err := runCase[float64](ctx, c, r); err != nil {
-								return fmt.Errorf("%s under %q: %w", topo, plan, err)
-							}
-						}
+				for _, r := range blockRequests(c.Size()) {
+					if err := runCase[float64](ctx, c, r); err != nil {
+						return fmt.Errorf("%s under %q: %w", topo, plan, err)
 					}
 				}
 				return nil
 			})
 		}
 	}
+}
+
+// blockRequests lists requests of all collectives with blocks.
+func blockRequests(size int) (all []tasks.Request) {
+	for _, n := range []int{0, 1, 7, 1030} {
+		for _, coll := range tasks.Requestable() {
+			r := tasks.Request{Coll: coll, Count: int64(n), Type: tasks.Float64, Root: levels.Rank(size / 2)}
+			if !r.Blocks() {
+				continue
+			}
+			if r.Reduces() {
+				r.Op = tasks.Sum
+			}
+			for _, r.InPlace = range []bool{false, true} {
+				all = append(all, r)
+				if n == 7 && (coll == tasks.Allgather || coll == tasks.ReduceScatter) { // never in passes
+					all = append(all, differing(r, size))
+				}
+			}
+		}
+	}
+	return all
+}
+
+// differing gives every third rank none of r's count, the next half of it and the
+// next all.
+func differing(r tasks.Request, size int) tasks.Request {
+	counts := make([]int, size)
+	for i := range counts {
+		counts[i] = (i + 1) % 3 * int(r.Count) / 2
+	}
+	all, err := tasks.NewCounts(counts)
+	if err != nil {
+		panic(err)
+	}
+	if r.Count = all.Max(); r.Count > 0 {
+		r.Counts = all
+	}
+	return r
+}
+
+// One-shot calls of blocks that differ are kept apart by their counts, and each rank
+// may work in place or not as it likes.
+func TestOneShotCounts(t *testing.T) {
+	succeed(t, "2x2", nil, func(ctx context.Context, c *planner.Comm) error {
+		for round := range 4 {
+			for _, counts := range [][]int{{3, 0, 1, 2}, {0, 3, 1, 2}, {0, 0, 0, 0}, {2, 2, 2, 2}} {
+				if err := oneShots(ctx, c, counts, (c.Rank()+round)%2 == 0); err != nil {
+					return fmt.Errorf("counts %v: %w", counts, err)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// oneShots gathers and reduces blocks in which each element is its place.
+func oneShots(ctx context.Context, c *planner.Comm, counts []int, inPlace bool) error {
+	before, n, sum := 0, counts[c.Rank()], 0
+	for rank, k := range counts {
+		if sum += k; rank < c.Rank() {
+			before += k
+		}
+	}
+	places := make([]int, sum)
+	for i := range places {
+		places[i] = i
+	}
+	all := make([]int, sum)
+	mine := all[before:][:n]
+	if !inPlace {
+		mine = make([]int, n)
+	}
+	copy(mine, places[before:])
+	if err := planner.AllgathervNow(ctx, c, mine, all, counts); err != nil {
+		return err
+	}
+	if diff := cmp.Diff(places, all); diff != "" {
+		return fmt.Errorf("rank %d: allgather: %s", c.Rank(), diff)
+	}
+	send := slices.Clone(places)
+	mine = send[:n]
+	if !inPlace {
+		mine = make([]int, n)
+	}
+	if err := planner.ReduceScattervNow(ctx, c, send, mine, counts, tasks.Sum); err != nil {
+		return err
+	}
+	for i, got := range mine {
+		if want := c.Size() * (before + i); got != want {
+			return fmt.Errorf("rank %d: reducescatter: element %d is %d, want %d", c.Rank(), i, got, want)
+		}
+	}
+	return nil
 }
 
 // What a forced plan can't do is an error on every rank that lists what can: never
@@ -224,19 +313,28 @@ func TestRequestsThatCantBe(t *testing.T) {
 	succeed(t, "1x2", nil, func(_ context.Context, c *planner.Comm) error {
 		buf := make([]int32, 10)
 		for want, err := range map[string]error{
-			"bcast: type struct {} can't be an element":               second(planner.Bcast(c, []struct{}{{}}, 0)),
-			"root 2 is not one of the ranks 0…1":                      second(planner.Bcast(c, buf, 2)),
-			"root -1 is not one of the ranks":                         second(planner.Bcast(c, buf, -1)),
-			"10 elements to send, 3 to receive":                       second(planner.Allreduce(c, buf, buf[:3], tasks.Sum)),
-			"send and receive buffers overlap in part":                second(planner.Allreduce(c, buf[:6], buf[4:], tasks.Sum)),
-			"root 7 is not one of the ranks":                          second(planner.Reduce(c, buf, buf, tasks.Sum, 7)),
-			"10 elements to send, 10 to receive; it must be 20":       second(planner.Allgather(c, buf, buf)),
-			"is not a reduction":                                      second(planner.Allreduce(c, buf, buf, tasks.Op{})),
-			"minloc is not defined on i32":                            second(planner.Allreduce(c, buf, buf, tasks.MinLoc)),
-			"operation wide combines i64, the buffer holds i32":       second(planner.Allreduce(c, buf, buf, tasks.UserOp("wide", true, func(a, _ int64) int64 { return a }))),
-			"tag -1 is not between 0 and":                             second(planner.StartSend(t.Context(), c, 1, -1, buf)),
-			"rank 5: ranks are 0 to 1":                                second(planner.StartRecv(t.Context(), c, 5, 0, buf)),
-			"type string can't be an element: allowed are integers, ": second(planner.Recv(t.Context(), c, 1, 0, []string{""})),
+			"bcast: type struct {} can't be an element":                             second(planner.Bcast(c, []struct{}{{}}, 0)),
+			"root 2 is not one of the ranks 0…1":                                    second(planner.Bcast(c, buf, 2)),
+			"root -1 is not one of the ranks":                                       second(planner.Bcast(c, buf, -1)),
+			"10 elements to send, 3 to receive":                                     second(planner.Allreduce(c, buf, buf[:3], tasks.Sum)),
+			"send and receive buffers overlap in part":                              second(planner.Allreduce(c, buf[:6], buf[4:], tasks.Sum)),
+			"root 7 is not one of the ranks":                                        second(planner.Reduce(c, buf, buf, tasks.Sum, 7)),
+			"10 elements to send, 10 to receive; it must be 20":                     second(planner.Allgather(c, buf, buf)),
+			"10 elements to send, 4 to receive; it must be 8 to send":               second(planner.ReduceScatter(c, buf, buf[:4], tasks.Sum)),
+			"allgather: count -1 of rank 1: counts are not negative":                second(planner.Allgatherv(c, buf[:5], buf, []int{5, -1})),
+			"reducescatter: 3 counts for 2 ranks":                                   second(planner.ReduceScatterv(c, buf, buf[:5], []int{5, 5, 0}, tasks.Sum)),
+			"allgather: 0 counts for 2 ranks":                                       second(planner.Allgatherv(c, buf[:5], buf, nil)),
+			"1 elements to send, 10 to receive; with counts 4+4 it must be 4 and 8": second(planner.Allgatherv(c, buf[:1], buf, []int{4, 4})),
+			"with counts 5+5 it must be 10 and 5":                                   second(planner.ReduceScatterv(c, buf, buf, []int{5, 5}, tasks.Sum)),
+			"allgather: send and receive buffers overlap in part":                   second(planner.Allgatherv(c, buf[2:6], buf[:8], []int{4, 4})),
+			"reducescatter: send and receive buffers overlap in part":               second(planner.ReduceScatter(c, buf, buf[5-c.Rank():][:5], tasks.Sum)),
+			"scatter 10 i32 root 2: root 2 is not one of the ranks":                 second(planner.Scatter(c, nil, buf, 2)),
+			"is not a reduction":                                                    second(planner.Allreduce(c, buf, buf, tasks.Op{})),
+			"minloc is not defined on i32":                                          second(planner.Allreduce(c, buf, buf, tasks.MinLoc)),
+			"operation wide combines i64, the buffer holds i32":                     second(planner.Allreduce(c, buf, buf, tasks.UserOp("wide", true, func(a, _ int64) int64 { return a }))),
+			"tag -1 is not between 0 and":                                           second(planner.StartSend(t.Context(), c, 1, -1, buf)),
+			"rank 5: ranks are 0 to 1":                                              second(planner.StartRecv(t.Context(), c, 5, 0, buf)),
+			"type string can't be an element: allowed are integers, ":               second(planner.Recv(t.Context(), c, 1, 0, []string{""})),
 		} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %q", err, want)
@@ -247,6 +345,28 @@ func TestRequestsThatCantBe(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// Only the root of a scatter has something to say about what it sends.
+func TestScattersThatCantBe(t *testing.T) {
+	succeed(t, "1x2", nil, func(ctx context.Context, c *planner.Comm) error {
+		buf := make([]int32, 10)
+		for want, err := range map[string]error{
+			"10 elements to send, 4 to receive; it must be 8 to send, a block for each of 2 ranks": second(planner.Scatter(c, buf, buf[:4], 0)),
+			"scatter: send and receive buffers overlap in part":                                    second(planner.Scatter(c, buf, buf[2:][:5], 0)),
+		} {
+			if c.Rank() == 0 && (err == nil || !strings.Contains(err.Error(), want)) || c.Rank() == 1 && err != nil {
+				t.Errorf("rank %d: %v, want %q on rank 0", c.Rank(), err, want)
+			}
+		}
+		if err := planner.AllgathervNow(ctx, c, buf, buf, []int{3}); err == nil || !strings.Contains(err.Error(), "1 counts for 2 ranks") {
+			t.Errorf("one-shot: %v", err)
+		}
+		if err := planner.ReduceScattervNow(ctx, c, buf, buf, []int{-3, 3}, tasks.Sum); err == nil || !strings.Contains(err.Error(), "not negative") {
+			t.Errorf("one-shot: %v", err)
+		}
+		return nil
+	})
+}
 
 // An average is divided once per run, however often one waits for it.
 func TestAverageAgain(t *testing.T) {

@@ -44,6 +44,11 @@ type Options struct {
 	// Plan forces plans, in the grammar of [tasks.ParseForced]; what it leaves
 	// open is decided as always. Empty: the environment's TIERFLOW_PLAN.
 	Plan string
+	// Deterministic makes reductions give the same bits whatever the layout of the
+	// ranks and the plan are: it puts order=tree before the plans of Plan or the
+	// environment. What these force still holds; where it can't keep that order,
+	// creating the collective is an error that says what can.
+	Deterministic bool
 	// Table names a file with a decision table, as tierflow tune writes it, which
 	// decides what Plan leaves open; where it has no answer the built-in rule does.
 	// In a job of processes that of rank 0 counts, for all ranks. Empty: the
@@ -162,10 +167,17 @@ func (o *Options) forced(reg submodules.Registry) (f tasks.Forced, origin string
 }
 
 func (o *Options) planText() (text, origin string) {
-	if o.Plan != "" {
-		return o.Plan, "Options.Plan"
+	if text, origin = o.Plan, "Options.Plan"; text == "" {
+		text, origin = os.Getenv(PlanVariable), PlanVariable
 	}
-	return os.Getenv(PlanVariable), PlanVariable
+	switch order := (tasks.Plan{Order: tasks.TreeOrder}).String(); {
+	case !o.Deterministic:
+		return text, origin
+	case text == "":
+		return order, "Options.Deterministic"
+	default:
+		return order + ";" + text, "Options.Deterministic and " + origin
+	}
 }
 
 func parseForced(text, origin string, reg submodules.Registry) (f tasks.Forced, _ string, err error) {

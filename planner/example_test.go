@@ -229,6 +229,88 @@ func ExampleGatherNow() {
 	// Output: [7 1 2 3]
 }
 
+func ExampleScatter() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		var all []int // only the root has something to give
+		if c.Rank() == 1 {
+			all = []int{0, 10, 1, 11, 2, 12, 3, 13}
+		}
+		mine := make([]int, 2)
+		share, err := planner.Scatter(c, all, mine, 1)
+		if err != nil {
+			return err
+		}
+		if err := share.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 3 {
+			fmt.Println(mine)
+		}
+		return nil
+	})
+	// Output: [3 13]
+}
+
+func ExampleReduceScatter() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		votes := []int{1, c.Rank(), 10, 100 * c.Rank()} // an element for each rank
+		mine := make([]int, 1)
+		sum, err := planner.ReduceScatter(c, votes, mine, tasks.Sum)
+		if err != nil {
+			return err
+		}
+		if err := sum.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 3 {
+			fmt.Println(mine)
+		}
+		return nil
+	})
+	// Output: [600]
+}
+
+// Rank 0 keeps nothing of the sums, rank 2 most.
+func ExampleReduceScatterv() {
+	counts := []int{0, 1, 3, 1}
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		buf := []float64{1, 2, 3, 4, 5}
+		mine := buf[:counts[c.Rank()]] // in place: the rest of buf is lost
+		sum, err := planner.ReduceScatterv(c, buf, mine, counts, tasks.Sum)
+		if err != nil {
+			return err
+		}
+		if err := sum.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 2 {
+			fmt.Println(mine)
+		}
+		return nil
+	})
+	// Output: [8 12 16]
+}
+
+// Each rank gives as many elements as its number says.
+func ExampleAllgatherv() {
+	counts := []int{0, 1, 2, 3}
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		mine, all := []int{7, 8, 9}[:c.Rank()], make([]int, 0+1+2+3)
+		share, err := planner.Allgatherv(c, mine, all, counts)
+		if err != nil {
+			return err
+		}
+		if err := share.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 0 {
+			fmt.Println(all)
+		}
+		return nil
+	})
+	// Output: [7 7 8 7 8 9]
+}
+
 func ExampleBarrier() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		all, err := planner.Barrier(c)
@@ -411,6 +493,32 @@ func ExampleOptions() {
 	// shape=flat,fs=all,w=4,i=adapt/binomial,s=sm
 	// <nil>
 	// Options.Plan: i=adapt/bush: unknown algorithm "bush" true
+}
+
+// However ranks are placed, deterministic sums have the same bits.
+func ExampleOptions_deterministic() {
+	numbers := []float32{1e8, 1, -1e8, 1}
+	for _, topo := range []string{"4x1", "1x4", "2x2/rr"} {
+		o := &planner.Options{Deterministic: true}
+		err := planner.Run(context.Background(), topo, o, func(ctx context.Context, c *planner.Comm) error {
+			sum := numbers[c.Rank():][:1:1]
+			result := make([]float32, 1)
+			if err := planner.AllreduceNow(ctx, c, sum, result, tasks.Sum); err != nil {
+				return err
+			}
+			if c.Rank() == 3 {
+				fmt.Println(result[0])
+			}
+			return nil
+		})
+		if err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// 0
+	// 0
+	// 0
 }
 
 // A failure on one rank is an error on all, and says where it was.

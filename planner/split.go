@@ -46,7 +46,8 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 // those of c. Every rank of c must call it.
 func (c *Comm) Dup(ctx context.Context) (*Comm, error) { return c.Split(ctx, 0, c.Rank()) }
 
-// DupWith is [Comm.Dup] with other forced plans, which every rank must give alike.
+// DupWith is [Comm.Dup] with other forced plans in place of all that the options say,
+// of the order of reductions too. Every rank must give the same.
 func (c *Comm) DupWith(ctx context.Context, plan string) (*Comm, error) {
 	forced, origin, err := parseForced(plan, "DupWith", c.registry)
 	if err != nil {

@@ -25,17 +25,21 @@ const (
 	maxShape
 )
 
-// shapes holds each one's name in plans and the collectives that have it, nil for all.
+// shapes holds each one's name in plans, the collectives that have it, nil for all,
+// what it is in a line, and where it comes from.
 var shapes = [maxShape]struct {
-	name string
-	only []Collective
+	name        string
+	only        []Collective
+	doc, source string
 }{
-	Flat: {"flat", nil}, Han: {"han", nil}, HanLockstep: {"han-lockstep", nil},
-	Rotate: {"rotate", []Collective{Allreduce}},
-	AR:     {"ar", []Collective{Allreduce, Barrier}},
-	RSAG:   {"rsag", []Collective{Allreduce}},
-	Lanes:  {"lanes", []Collective{Allreduce}},
-	SAG:    {"sag", []Collective{Bcast}},
+	Flat:        {"flat", nil, "one group of all ranks, which knows no nodes", "coll/tuned, which has no hierarchy"},
+	Han:         {"han", nil, "segments flow through the levels, each as soon as it can", "HAN, III, without its stages"},
+	HanLockstep: {"han-lockstep", nil, "segments go through the levels in stages: one ends on a rank before its next begins", "HAN, III"},
+	Rotate:      {"rotate", []Collective{Allreduce}, "han whose root between nodes moves on with each segment", "this project"},
+	AR:          {"ar", []Collective{Allreduce, Barrier}, "one allreduce between nodes in place of reduce and bcast", "MPICH2's hierarchical collectives, EuroPVM/MPI 2009"},
+	RSAG:        {"rsag", []Collective{Allreduce}, "reduce-scatter and allgather between nodes in place of reduce and bcast", "Rabenseifner, ICCS 2004; Thakur, Rabenseifner, Gropp, IJHPCA 2005"},
+	Lanes:       {"lanes", []Collective{Allreduce}, "reduce-scatter inside nodes, every local rank an allreduce of its shard between nodes, allgather inside", "Träff, Hunold, full-lane collectives, CLUSTER 2020; NCCL works alike"},
+	SAG:         {"sag", []Collective{Bcast}, "scatter and allgather between nodes in place of a bcast", "van de Geijn et al., SHPCC 1994; Thakur, Rabenseifner, Gropp, IJHPCA 2005"},
 }
 
 // String is the shape's name in plans.
@@ -44,6 +48,22 @@ func (s Shape) String() string {
 		return fmt.Sprintf("Shape(%d)", uint8(s))
 	}
 	return shapes[s].name
+}
+
+// Doc says in one line what it is.
+func (s Shape) Doc() string {
+	if s >= maxShape {
+		return ""
+	}
+	return shapes[s].doc
+}
+
+// Source is the paper or the system that it is from.
+func (s Shape) Source() string {
+	if s >= maxShape {
+		return ""
+	}
+	return shapes[s].source
 }
 
 // Shapes lists the shapes.

@@ -96,15 +96,19 @@ func must[T any](v T, err error) func(testing.TB) T {
 
 func TestGoldenDrawings(t *testing.T) {
 	for name, d := range map[string]*Drawing{
-		"allreduce_2x2_han_tasks":  problem{"2x2", segments(tasks.Allreduce, 3), han}.tasks(t, Options{}),
-		"bcast_2x2_steps":          problem{"2x2", segments(tasks.Bcast, 2), han}.steps(t, Options{}),
-		"allreduce_2x2x2_tasks":    problem{"2x2x2", segments(tasks.Allreduce, 2), han + ",m=sm"}.tasks(t, Options{Reduce: true}),
-		"allreduce_a3b1c2_tasks":   problem{"a:3,b:1,c:2", segments(tasks.Allreduce, 2), han}.tasks(t, Options{Reduce: true}),
-		"allreduce_a3b1c2_steps":   problem{"a:3,b:1,c:2", segments(tasks.Allreduce, 1), han}.steps(t, Options{Reduce: true}),
-		"allreduce_2x2_window_mid": problem{"2x2", segments(tasks.Allreduce, 8), strings.Replace(han, "w=4", "w=2", 1)}.tasks(t, Options{From: 3, To: 6}),
-		"bcast_4_flat_inner_steps": problem{"4", segments(tasks.Bcast, 1), "shape=flat,fs=64KiB,w=1,s=adapt/binomial/32KiB"}.steps(t, Options{}),
-		"barrier_2x1_steps":        problem{"2x1", tasks.Request{Coll: tasks.Barrier}, han}.steps(t, Options{}),
-		"bcast_2x2_no_bytes":       problem{"2x2", segments(tasks.Bcast, 0), han}.tasks(t, Options{}),
+		"allreduce_2x2_han_tasks":   problem{"2x2", segments(tasks.Allreduce, 3), han}.tasks(t, Options{}),
+		"bcast_2x2_steps":           problem{"2x2", segments(tasks.Bcast, 2), han}.steps(t, Options{}),
+		"allreduce_2x2_rsag_steps":  problem{"2x2", segments(tasks.Allreduce, 1), "shape=rsag,fs=64KiB,w=1,i=adapt/ring,s=sm"}.steps(t, Options{Reduce: true}),
+		"allreduce_2x2_lanes_steps": problem{"2x2", segments(tasks.Allreduce, 1), "shape=lanes,fs=64KiB,w=1,i=adapt/ring,s=sm"}.steps(t, Options{Reduce: true}),
+		"bcast_2x2_sag_steps":       problem{"2x2", segments(tasks.Bcast, 1), "shape=sag,fs=64KiB,w=1,i=adapt/linear,s=sm"}.steps(t, Options{Reduce: true}),
+		"reducescatter_2x2_steps":   problem{"2x2", segments(tasks.ReduceScatter, 1), "shape=han,fs=64KiB,w=1,i=adapt/ring,s=sm"}.steps(t, Options{Reduce: true}),
+		"allreduce_2x2x2_tasks":     problem{"2x2x2", segments(tasks.Allreduce, 2), han + ",m=sm"}.tasks(t, Options{Reduce: true}),
+		"allreduce_a3b1c2_tasks":    problem{"a:3,b:1,c:2", segments(tasks.Allreduce, 2), han}.tasks(t, Options{Reduce: true}),
+		"allreduce_a3b1c2_steps":    problem{"a:3,b:1,c:2", segments(tasks.Allreduce, 1), han}.steps(t, Options{Reduce: true}),
+		"allreduce_2x2_window_mid":  problem{"2x2", segments(tasks.Allreduce, 8), strings.Replace(han, "w=4", "w=2", 1)}.tasks(t, Options{From: 3, To: 6}),
+		"bcast_4_flat_inner_steps":  problem{"4", segments(tasks.Bcast, 1), "shape=flat,fs=64KiB,w=1,s=adapt/binomial/32KiB"}.steps(t, Options{}),
+		"barrier_2x1_steps":         problem{"2x1", tasks.Request{Coll: tasks.Barrier}, han}.steps(t, Options{}),
+		"bcast_2x2_no_bytes":        problem{"2x2", segments(tasks.Bcast, 0), han}.tasks(t, Options{}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			dagtest.Golden(t, goldens+name+".dot", d.DOT())

@@ -37,12 +37,11 @@ func (a app) benchAlgorithmsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "algorithms [OP,OP]",
 		Short: "Measure each submodule's algorithms side by side",
-		Long: `Measures bcast and reductions with each algorithm of each submodule in turn: between
+		Long: `Measures collectives with each algorithm of each submodule in turn: between
 nodes on goroutine ranks over an emulated link, and inside a node on processes
 that it launches. For bcast the algorithm does the bcast of that level, for
-allreduce and reduce the reduction, for gather and allgather the same between its
-groups; everything else is as the built-in rule has it. Cells
-are the median over samples of the slowest rank's time per call, in µs, as bench
+allreduce and reduce the reduction, for those with blocks the same between its
+groups; everything else is as the built-in rule has it. Cells are the median over samples of the slowest rank's time per call, in µs, as bench
 coll measures it.`,
 		Example: `  tierflow bench algorithms
   tierflow bench algorithms bcast --bytes 64KiB,4MiB --time 1s`,
@@ -53,11 +52,17 @@ coll measures it.`,
 				operand = args[0]
 			}
 			b.args = append([]string{operand}, "--bytes", b.bytes, "--time", b.effort.time.String(), "--json="+strconv.FormatBool(b.asJSON))
+			for _, name := range []string{"dtype", "reduce-op", "root"} {
+				if f := c.Flags().Lookup(name); f.Changed {
+					b.args = append(b.args, "--"+name, f.Value.String())
+				}
+			}
 			return b.runBoth(c.Context(), operand, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
 		}),
 	}
 	b.topoFlag(c, "4x2")
-	b.requestFlags(c, "4KiB,64KiB,1MiB,16MiB", "sizes of a rank's buffer")
+	b.dataFlags(c, "4KiB,64KiB,1MiB,16MiB", "sizes of a rank's buffer")
+	b.rootFlag(c)
 	c.Flags().StringVar(&b.link, "link", "", linkText+" (default "+defaultLink+" if there are nodes)")
 	c.Flags().DurationVar(&b.effort.time, "time", 100*time.Millisecond, "time for each size and algorithm")
 	c.Flags().BoolVar(&b.asJSON, "json", false, "print JSON")
@@ -77,7 +82,7 @@ type row struct {
 // processes, each of which comes here again.
 func (b *benchAlgorithms) runBoth(ctx context.Context, operand string, stdin io.Reader, stdout, stderr io.Writer) error {
 	if slices.Contains(strings.Split(operand, ","), tasks.Barrier.String()) {
-		return usagef("barrier: only bcast and allreduce have algorithms to compare")
+		return usagef("barrier: it has no algorithms to compare")
 	}
 	if isLaunched() {
 		return b.inNode(ctx, operand, stdout, stderr)

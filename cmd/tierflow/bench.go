@@ -8,11 +8,13 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -35,6 +37,7 @@ type benchColl struct {
 	given   []string // --plan, as often as it was given
 	plans   []string
 	work    []tasks.Request
+	from    string // --root: a rank, or all
 	rotate  bool
 	results results
 }
@@ -44,19 +47,21 @@ func (a app) benchCollCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "coll OP[,OP…]",
 		Short: "Measure collectives and check their results",
-		Long: `Measures collectives (` + strings.Join(names(tasks.Requestable()), ", ") + `) and checks
-what they leave in the buffers.
+		Long: `Measures collectives (` + strings.Join(names(tasks.Requestable()), ", ") + `)
+and checks what they leave in the buffers.
 
 A sample is the slowest rank's time per call; all ranks begin it together, after
 a barrier. An operation of less than 20 ms is called as often as fills 20 ms in
 one sample, one of less than 200 µs so more than 100 times; the root, where there is
-one, then changes from call to call, unless --root is given. Buffers are spoilt before
+one, then changes from call to call, unless --root is given; --root all measures every
+root by itself, in turns, and adds the least, the median and the largest of the roots'
+p50, and the ratio of the last to the first. Buffers are spoilt before
 each sample and checked after it; "wrong" counts wrong elements on all ranks.
 
 Columns: iters is the number of samples; min, p50 and p99 are microseconds per
-call; algbw is bytes / p50, for allgather and gather the bytes of all ranks; busbw
-is that times 2(n-1)/n for allreduce, (n-1)/n for allgather and gather and 1 for
-bcast and reduce, as in NCCL's tests; both in GB/s (1e9 bytes per second).
+call; algbw is bytes / p50, where ranks have blocks those of all; busbw is that times
+2(n-1)/n for allreduce, (n-1)/n for those with blocks and 1 for bcast and reduce, as
+in NCCL's tests; both in GB/s (1e9 bytes per second).
 
 Plans are measured in turns, so that what disturbs the machine disturbs all of them;
 with several a column says which. Without --plan the flat shape, which ignores nodes,
@@ -68,6 +73,8 @@ node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them acros
   tierflow bench coll allreduce --link i=10gbit,20us --plan shape=han,fs=128KiB
   tierflow bench coll allreduce --topo 4x2/rr
   tierflow bench coll allreduce --plan shape=han --plan shape=han-lockstep
+  tierflow bench coll bcast --topo 4x2/rr --bytes 64KiB --root all
+  tierflow bench coll allgather --topo 2x2 --counts 1000,0,1000,3000
   tierflow bench coll barrier --topo 8 --iters 50`,
 		Args: operand("collectives such as bcast,allreduce"),
 		RunE: interruptible(func(c *cobra.Command, args []string) error {
@@ -81,7 +88,9 @@ node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them acros
 		}),
 	}
 	b.topoFlag(c, "4x2")
-	b.requestFlags(c, "8,1KiB,64KiB,1MiB,4MiB", "sizes of a rank's buffer: 4,64KiB or 4:4MiB:x4")
+	b.dataFlags(c, "8,1KiB,64KiB,1MiB,4MiB", "sizes of a rank's buffer: 4,64KiB or 4:4MiB:x4")
+	b.rootFlag(c)
+	b.countsFlag(c)
 	c.Flags().StringArrayVar(&b.given, "plan", nil, planText+"; several are measured in turns (default $"+planner.PlanVariable+", else flat beside the built-in rule)")
 	c.Flags().StringVar(&b.link, "link", "", linkText+" (default "+defaultLink+" if there are nodes)")
 	c.Flags().IntVar(&b.effort.samples, "iters", 0, "samples of each size and plan (default as many as fit into --time)")
@@ -149,8 +158,48 @@ func (b *benchColl) readRest(operand string) error {
 	if b.effort.samples < 0 || b.effort.samples > maxSamples || b.effort.time <= 0 {
 		return usagef("--iters %d, --time %v: at most %d samples, and a time above 0", b.effort.samples, b.effort.time, maxSamples)
 	}
-	b.rotate = !b.command.Flags().Changed("root")
+	if err := b.readRoot(); err != nil {
+		return err
+	}
+	if b.counts != "" {
+		sizes = sizes[:1] // which doesn't matter
+	}
 	return b.readWork(colls, sizes)
+}
+
+const (
+	allRoots = "all"
+	// mostRoots bounds the programs that --root all needs.
+	mostRoots = 256
+)
+
+func (b *benchColl) rootFlag(c *cobra.Command) {
+	c.Flags().StringVar(&b.from, "root", "", rootText+", or all (default 0, in short operations all by turns)")
+}
+
+func (b *benchColl) readRoot() (err error) {
+	switch size := b.job.Topology().Size(); {
+	case !b.command.Flags().Changed("root"):
+		b.rotate = true
+	case b.from == allRoots && size > mostRoots:
+		return usagef("--root all: %d ranks; at most %d, or give one root", size, mostRoots)
+	case b.from != allRoots:
+		if b.root, err = strconv.Atoi(b.from); err != nil {
+			return usagef("--root %s: give a rank, or all", b.from)
+		}
+	}
+	return nil
+}
+
+// rootsOf lists the roots that a request is measured from, one by one.
+func (b *benchColl) rootsOf(r tasks.Request) []levels.Rank {
+	all := []levels.Rank{r.Root}
+	if r.Rooted() && b.from == allRoots {
+		for rank := 1; rank < b.job.Topology().Size(); rank++ {
+			all = append(all, levels.Rank(rank))
+		}
+	}
+	return all
 }
 
 // maxPlans bounds the communicators, each with buffers of its own.
@@ -191,17 +240,19 @@ func (b *benchColl) readWork(colls []tasks.Collective, sizes []int64) error {
 			continue
 		}
 		for _, n := range sizes {
-			most := maxBuffers / int64(2*t.Size()*len(b.plans))
-			if (tasks.Request{Coll: coll}).Blocks() {
-				most /= int64(t.Size())
-			}
-			if n > most {
-				return usagef("--bytes %s: buffers of %d ranks would take over %s together; at most %s each",
-					tasks.FormatBytes(n), t.Size(), tasks.FormatBytes(maxBuffers), tasks.FormatBytes(most))
-			}
 			r, err := b.request(coll, n, t)
 			if err != nil {
 				return err
+			}
+			// A send and a receive buffer, and for each root partial results.
+			buffers := int64(1+len(b.rootsOf(r))) * int64(t.Size()*len(b.plans))
+			if most := maxBuffers / buffers; allBytes(r, t.Size()) > most {
+				each := most
+				if r.Blocks() {
+					each /= int64(t.Size())
+				}
+				return usagef("%v of %s: buffers of %d ranks would take over %s together; at most %s each",
+					r.Coll, tasks.FormatBytes(r.Bytes()), t.Size(), tasks.FormatBytes(maxBuffers), tasks.FormatBytes(each))
 			}
 			if _, err := makerFor(r.Type); err != nil {
 				return usagef("--dtype: %w", err)
@@ -214,7 +265,7 @@ func (b *benchColl) readWork(colls []tasks.Collective, sizes []int64) error {
 
 // run measures. Rank 0 prints.
 func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
-	b.results = results{out: stdout, json: b.json, wired: b.wire}
+	b.results = results{out: stdout, json: b.json, wired: b.wire, roots: b.from == allRoots}
 	notes := stdout
 	if b.json {
 		notes = stderr
@@ -226,6 +277,12 @@ func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
 		fmt.Fprintln(notes, "# plans in turns over the same links; what they leave open is as the built-in rule has it")
 	case len(b.plans) > 1:
 		fmt.Fprintln(notes, "# flat ignores nodes; beside it what the built-in rule chooses, in turns over the same links")
+	}
+	if b.counts != "" {
+		fmt.Fprintf(notes, "# counts %s: bytes is the largest block\n", b.counts)
+	}
+	if b.from == allRoots {
+		fmt.Fprintln(notes, "# every root in turn: root min, p50 and max are of the roots' p50; the rest is of all samples")
 	}
 	fmt.Fprintln(notes, "# times: slowest rank's per call; algbw, busbw: GB/s (1e9 bytes/s) at p50")
 	if err := b.results.head(); err != nil {
@@ -252,27 +309,40 @@ func (b *benchColl) rank(ctx context.Context, comms []*planner.Comm) error {
 		if stream != nil && r.Bytes() > 0 {
 			subjects = append(subjects, newWireSubject(comms[0], stream, r))
 		}
-		streams := len(subjects)
+		streams, roots := len(subjects), b.rootsOf(r)
 		for _, c := range comms {
 			s, err := newSubject(c, r, b.rotate && r.Rooted())
 			if err != nil {
 				return err
 			}
 			subjects = append(subjects, s)
+			for _, root := range roots[1:] {
+				other, err := s.from(root)
+				if err != nil {
+					return err
+				}
+				subjects = append(subjects, other)
+			}
 		}
-		if err := measure(ctx, subjects, b.effort); err != nil {
+		effort := b.effort
+		effort.time /= time.Duration(len(roots))
+		if err := measure(ctx, subjects, effort); err != nil {
 			return err
 		}
+		if comms[0].Rank() > 0 {
+			continue
+		}
 		first := 0.0
-		for i, s := range subjects {
-			if s.comm.Rank() > 0 {
-				continue
-			}
-			row := newResult(s)
-			if i >= streams {
-				row.asked = b.plans[i-streams]
-			} else {
+		for i := 0; i < len(subjects); {
+			var row result
+			if i < streams {
+				row = newResult(subjects[i])
 				first = row.P50
+				i++
+			} else {
+				row = newRootsResult(subjects[i:][:len(roots)])
+				row.asked = b.plans[(i-streams)/len(roots)]
+				i += len(roots)
 			}
 			if first > 0 {
 				row.ToWire = round(row.P50/first, 1e3)

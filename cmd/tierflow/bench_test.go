@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,13 +39,21 @@ func TestBenchJSON(t *testing.T) {
 		Results []row `json:"results"`
 	}](t, s.out).Results
 	if len(all) != 2*(2+2+1) {
-		t.Fatalf("%d rows, want flat and han of five operations", len(all))
+		t.Fatalf("%d rows, want flat and the rule's of five operations", len(all))
 	}
 	for i, r := range all {
 		if r.Ranks != 4 || r.Nodes != 2 || r.Iters != 3 || r.Wrong != 0 || r.Min <= 0 || r.Min > r.P50 || r.P50 > r.P99 {
 			t.Errorf("row %d: %+v", i, r)
 		}
-		if want := []string{"flat", "han"}[i%2]; r.Shape != want || !strings.HasPrefix(r.Plan, "shape="+want) {
+		want := "flat"
+		switch { // what the built-in rule takes
+		case i%2 == 0:
+		case r.Collective == "bcast":
+			want = "han"
+		default:
+			want = "ar"
+		}
+		if r.Shape != want || !strings.HasPrefix(r.Plan, "shape="+want) {
 			t.Errorf("row %d: shape %s, plan %s; want %s", i, r.Shape, r.Plan, want)
 		}
 		if r.Collective == "allreduce" && r.Bytes > 4 && (r.Bus < 1.4*r.Algorithm || r.Bus > 1.6*r.Algorithm) {
@@ -111,6 +120,40 @@ func TestBenchPlans(t *testing.T) {
 	}
 }
 
+// Each root is measured by itself, and how much roots differ is told.
+func TestBenchAllRoots(t *testing.T) {
+	line := "bench coll scatter,allreduce --topo 2x2 --bytes 400 --plan shape=han --root all " + quick
+	rows := decode[struct{ Results []result }](t, tierflow(t, strings.Fields(line+" --json")...).out).Results
+	if len(rows) != 2 || rows[0].Roots == nil || rows[1].Roots != nil || rows[0].Iters != 4*2 || rows[1].Iters != 2 {
+		t.Fatalf("rows %+v, want the roots of a scatter", rows)
+	}
+	s := rows[0].Roots
+	if len(s.P50) != 4 || s.Min != slices.Min(s.P50) || s.Max != slices.Max(s.P50) || s.Median < s.Min || s.Median > s.Max || s.Ratio < 1 {
+		t.Errorf("roots %+v", s)
+	}
+	lines := strings.Split(strings.TrimSpace(succeeds(t, strings.Fields(line)...)), "\n")
+	for i, want := range []string{"scatter", "allreduce"} {
+		cells := strings.Fields(lines[len(lines)-2+i])
+		if len(cells) != len(columns)+4 || cells[0] != want || cells[9] != "0" || (cells[len(columns)] == "-") != (want == "allreduce") {
+			t.Errorf("row %q", cells)
+		}
+	}
+}
+
+// Blocks that differ come out right, and their bandwidth counts all of them.
+func TestBenchCounts(t *testing.T) {
+	line := "bench coll allgather,reducescatter --topo 2x2 --counts 300,0,1000,7 --json " + quick
+	rows := decode[struct{ Results []result }](t, tierflow(t, strings.Fields(line)...).out).Results
+	if len(rows) != 4 {
+		t.Fatalf("%d rows, want flat and the rule's of two collectives", len(rows))
+	}
+	for _, r := range rows {
+		if r.Wrong != 0 || r.Bytes != 4000 || !slices.Equal(r.Counts, []int64{300, 0, 1000, 7}) || r.AlgBW != round(4*1307/1e3/r.P50, 1e6) {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
 // Elements that are not what they should be are counted, and the run fails.
 func TestBenchCountsWrongElements(t *testing.T) {
 	r := tasks.Request{Coll: tasks.Allreduce, Count: 1000, Type: tasks.Float32, Op: tasks.Sum}
@@ -148,7 +191,7 @@ func TestBenchCountsWrongElements(t *testing.T) {
 
 // A block in the place of another shows.
 func TestWrongBlocks(t *testing.T) {
-	r := tasks.Request{Coll: tasks.Allgather, Type: tasks.Int32}
+	r := tasks.Request{Coll: tasks.Allgather, Count: 100, Type: tasks.Int32}
 	blocks, err := outputs(r, 0, 3)
 	if err != nil {
 		t.Fatal(err)
@@ -157,11 +200,11 @@ func TestWrongBlocks(t *testing.T) {
 	for i, b := range blocks {
 		tile(buf[i*400:][:400], b)
 	}
-	if n := wrongBlocks(buf, blocks, r.Type); n != 0 {
+	if n := wrongBlocks(r, buf, blocks); n != 0 {
 		t.Errorf("%d of the right elements are wrong", n)
 	}
 	copy(buf[400:], buf[800:])
-	if n := wrongBlocks(buf, blocks, r.Type); n < 80 {
+	if n := wrongBlocks(r, buf, blocks); n < 80 {
 		t.Errorf("%d of 100 elements of the wrong block are wrong", n)
 	}
 }

@@ -75,6 +75,7 @@ else text. svg needs Graphviz.`,
 	}
 	d.topoFlag(c, "4x2")
 	d.requestFlags(c, "1MiB", "size of a rank's buffer")
+	d.countsFlag(c)
 	d.planFlag(c, planText)
 	f := c.Flags()
 	f.StringVar(&d.role, "role", "", "draw a leader or a member")

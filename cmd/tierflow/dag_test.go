@@ -14,13 +14,17 @@ import (
 
 func TestDag(t *testing.T) {
 	for name, line := range map[string]string{
-		"dag_leader.txt":  "dag allreduce --topo 2x2 --bytes 128KiB --plan fs=64KiB",
-		"dag_member.txt":  "dag allreduce --topo 2x2 --bytes 128KiB --plan fs=64KiB --role member",
-		"dag_steps.txt":   "dag bcast --topo 2x2 --bytes 4KiB --steps --all --root 3",
-		"dag_stages.txt":  "dag allreduce --topo 2x2 --bytes 256KiB --plan fs=64KiB --stages",
-		"dag_all.dot":     "dag allreduce --topo 2x2 --bytes 192KiB --plan fs=64KiB,w=2 --all --reduce --segments 1..2 --format dot",
-		"dag_passes.txt":  "dag bcast --topo 2x1 --bytes 1GiB --plan fs=64KiB --segments 1023",
-		"dag_barrier.txt": "dag barrier --topo 2x2 --steps --rank 2",
+		"dag_leader.txt":   "dag allreduce --topo 2x2 --bytes 128KiB --plan fs=64KiB",
+		"dag_member.txt":   "dag allreduce --topo 2x2 --bytes 128KiB --plan fs=64KiB --role member",
+		"dag_steps.txt":    "dag bcast --topo 2x2 --bytes 4KiB --steps --all --root 3",
+		"dag_stages.txt":   "dag allreduce --topo 2x2 --bytes 256KiB --plan fs=64KiB --stages",
+		"dag_all.dot":      "dag allreduce --topo 2x2 --bytes 192KiB --plan fs=64KiB,w=2 --all --reduce --segments 1..2 --format dot",
+		"dag_passes.txt":   "dag bcast --topo 2x1 --bytes 1GiB --plan fs=64KiB --segments 1023",
+		"dag_rsag.txt":     "dag allreduce --topo 2x2 --bytes 128KiB --plan shape=rsag,fs=64KiB",
+		"dag_lanes.txt":    "dag allreduce --topo 2x2 --bytes 128KiB --plan shape=lanes,fs=64KiB --rank 3",
+		"dag_sag.txt":      "dag bcast --topo 2x2 --bytes 128KiB --plan shape=sag,fs=64KiB",
+		"dag_scatters.txt": "dag reducescatter --topo 2x2 --counts 1000,0,3000,1000 --plan shape=han,fs=8KiB",
+		"dag_barrier.txt":  "dag barrier --topo 2x2 --steps --rank 2",
 	} {
 		t.Run(name, func(t *testing.T) {
 			dagtest.Golden(t, golden(name), succeeds(t, strings.Fields(line)...))

@@ -84,7 +84,7 @@ func encode(dst []byte, t tasks.Datatype, n, index int) {
 }
 
 // outputs is one period of what a rank that receives must get, for each of the
-// equal blocks of its buffer: root's input, all inputs combined rank after rank, or
+// blocks of its buffer: root's input, all inputs combined rank after rank, or
 // the inputs one after the other; or its own block of one of these.
 func outputs(r tasks.Request, rank, ranks int) ([][]byte, error) {
 	if r.GivesBlocks() {
@@ -152,11 +152,14 @@ func wrongElements(buf, pattern []byte, t tasks.Datatype) (wrong int64) {
 	return wrong
 }
 
-// wrongBlocks counts the wrong elements of a buffer of equal blocks.
-func wrongBlocks(buf []byte, blocks [][]byte, t tasks.Datatype) (wrong int64) {
-	n := len(buf) / len(blocks)
+// wrongBlocks counts the wrong elements of the buffer that a request has filled.
+func wrongBlocks(r tasks.Request, buf []byte, blocks [][]byte) (wrong int64) {
 	for i, pattern := range blocks {
-		wrong += wrongElements(buf[i*n:][:n], pattern, t)
+		off, n := int64(0), int64(len(buf))
+		if r.GivesBlocks() {
+			off, n = r.Block(levels.Rank(i))
+		}
+		wrong += wrongElements(buf[off:][:n], pattern, r.Type)
 	}
 	return wrong
 }
@@ -207,18 +210,28 @@ func makerFor(t tasks.Datatype) (maker, error) {
 }
 
 func makerOf[T any](c *planner.Comm, r tasks.Request, send, recv []byte) (*planner.Collective, error) {
+	var counts []int
+	for i := range r.Counts.Len() {
+		counts = append(counts, int(r.Counts.At(i)))
+	}
 	switch r.Coll {
 	case tasks.Bcast:
 		return planner.Bcast(c, view[T](recv), int(r.Root))
 	case tasks.Reduce:
 		return planner.Reduce(c, view[T](send), view[T](recv), r.Op, int(r.Root))
 	case tasks.Allgather:
+		if counts != nil {
+			return planner.Allgatherv(c, view[T](send), view[T](recv), counts)
+		}
 		return planner.Allgather(c, view[T](send), view[T](recv))
 	case tasks.Gather:
 		return planner.Gather(c, view[T](send), view[T](recv), int(r.Root))
 	case tasks.Scatter:
 		return planner.Scatter(c, view[T](send), view[T](recv), int(r.Root))
 	case tasks.ReduceScatter:
+		if counts != nil {
+			return planner.ReduceScatterv(c, view[T](send), view[T](recv), counts, r.Op)
+		}
 		return planner.ReduceScatter(c, view[T](send), view[T](recv), r.Op)
 	case tasks.Allreduce:
 		return planner.Allreduce(c, view[T](send), view[T](recv), r.Op)

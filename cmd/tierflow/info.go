@@ -23,9 +23,16 @@ type information struct {
 	Arch        string          `json:"arch"`
 	CPUs        int             `json:"cpus"`
 	Collectives []string        `json:"collectives"`
-	Shapes      []string        `json:"shapes"`
+	Shapes      []shapeInfo     `json:"shapes"`
 	Submodules  []submoduleInfo `json:"submodules"`
 	Kernels     []kernelInfo    `json:"kernels"`
+}
+
+type shapeInfo struct {
+	Name        string   `json:"name"`
+	Doc         string   `json:"doc"`
+	Collectives []string `json:"collectives"`
+	Source      string   `json:"source"`
 }
 
 type submoduleInfo struct {
@@ -57,7 +64,7 @@ func (a app) infoCommand() *cobra.Command {
 		Use:   "info",
 		Short: "Say what there is to choose from, and what this host offers",
 		Long: `Lists the submodules with their algorithms, what these need and where they come
-from; the shapes; and for each element type and operation which kernel combines
+from; the shapes in the same way; and for each element type and operation which kernel combines
 elements on this CPU.`,
 		Example: `  tierflow info
   tierflow info --json`,
@@ -78,7 +85,16 @@ elements on this CPU.`,
 func (a app) information() information {
 	i := information{
 		Version: version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
-		Collectives: names(tasks.Requestable()), Shapes: names(tasks.Shapes()), Kernels: kernels(),
+		Collectives: names(tasks.Requestable()), Kernels: kernels(),
+	}
+	for _, s := range tasks.Shapes() {
+		info := shapeInfo{Name: s.String(), Doc: s.Doc(), Source: s.Source()}
+		for _, c := range tasks.Requestable() {
+			if s.Fits(c) {
+				info.Collectives = append(info.Collectives, c.String())
+			}
+		}
+		i.Shapes = append(i.Shapes, info)
 	}
 	for _, s := range a.registry {
 		info := submoduleInfo{Name: s.Name(), Doc: s.Doc(), Between: "any ranks"}
@@ -137,7 +153,19 @@ func (i *information) text() []byte {
 func (i *information) catalogue() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "collectives: %s\n", strings.Join(i.Collectives, ", "))
-	fmt.Fprintf(&b, "shapes:      %s\n", strings.Join(i.Shapes, ", "))
+	b.WriteString("\nshapes: how a collective becomes tasks\n")
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, s := range i.Shapes {
+		of := strings.Join(s.Collectives, ", ")
+		if len(s.Collectives) == len(i.Collectives) {
+			of = "all"
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", s.Name, of, s.Doc)
+	}
+	w.Flush() // into memory
+	for _, s := range i.Shapes {
+		fmt.Fprintf(&b, "  %s is from %s\n", s.Name, s.Source)
+	}
 	for _, s := range i.Submodules {
 		fmt.Fprintf(&b, "\n%s: %s; between %s\n", s.Name, s.Doc, s.Between)
 		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

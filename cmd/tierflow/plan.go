@@ -33,6 +33,7 @@ plan that could be chosen: what the table knows of its time, by prediction and b
 measurement, or why tierflow tune does not measure it.`,
 		Example: `  tierflow plan allreduce --bytes 4MiB --topo 4x2
   tierflow plan bcast --bytes 64KiB --root 3 --plan i=adapt/binomial
+  tierflow plan allgather --topo 2x2 --counts 1000,0,1000,3000
   tierflow plan bcast --bytes 100000 --topo 3x2 --table table.json --explain`,
 		Args: operand(whichCollective),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -63,6 +64,7 @@ measurement, or why tierflow tune does not measure it.`,
 	}
 	p.topoFlag(c, "4x2")
 	p.requestFlags(c, "1MiB", "size of a rank's buffer")
+	p.countsFlag(c)
 	p.planFlag(c, planText)
 	f := c.Flags()
 	f.StringVar(&p.table, "table", "", "file of a decision table (default $"+planner.TableVariable+")")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,7 @@ type problem struct {
 	command *cobra.Command
 	topo    string
 	bytes   string
+	counts  string // elements of each rank in place of bytes; empty: none
 	dtype   string
 	op      string
 	root    int
@@ -40,6 +42,7 @@ func anyOf(all []tasks.Collective) string {
 // Texts of flags that several commands have.
 const (
 	topoText = "machine: 4x2 is 4 nodes of 2 ranks; or a file of JSON"
+	rootText = "root of bcast, reduce, gather and scatter"
 	planText = "plan, such as shape=han,fs=256KiB,i=adapt/chain,s=sm"
 )
 
@@ -49,11 +52,20 @@ func (p *problem) topoFlag(c *cobra.Command, value string) {
 }
 
 func (p *problem) requestFlags(c *cobra.Command, bytes, bytesText string) {
+	p.dataFlags(c, bytes, bytesText)
+	c.Flags().IntVar(&p.root, "root", 0, rootText)
+}
+
+// dataFlags are requestFlags without the root.
+func (p *problem) dataFlags(c *cobra.Command, bytes, bytesText string) {
 	p.command = c
 	c.Flags().StringVar(&p.bytes, "bytes", bytes, bytesText)
 	c.Flags().StringVar(&p.dtype, "dtype", "f32", "element type")
 	c.Flags().StringVar(&p.op, "reduce-op", "sum", "operation of reductions")
-	c.Flags().IntVar(&p.root, "root", 0, "root of bcast, reduce, gather and scatter")
+}
+
+func (p *problem) countsFlag(c *cobra.Command) {
+	c.Flags().StringVar(&p.counts, "counts", "", "elements of each rank's block, such as 1,0,3, in place of --bytes: "+anyOf(withCounts())+" of blocks that differ")
 }
 
 func (p *problem) planFlag(c *cobra.Command, text string) {
@@ -96,6 +108,13 @@ func (p *problem) request(coll tasks.Collective, bytes int64, t *levels.Topology
 	var err error
 	if r.Type, err = tasks.ParseDatatype(p.dtype); err != nil {
 		errs = append(errs, fmt.Errorf("--dtype: %w", err))
+	} else if p.counts != "" {
+		if r.Counts, err = parseCounts(p.counts, t.Size()); err != nil {
+			errs = append(errs, fmt.Errorf("--counts: %w", err))
+		}
+		if r.Count = r.Counts.Max(); r.Count == 0 { // as the planner does it
+			r.Counts = tasks.Counts{}
+		}
 	} else if size := int64(r.Type.Size()); bytes%size != 0 {
 		errs = append(errs, fmt.Errorf("--bytes %s: not a multiple of %d bytes, the size of %v", tasks.FormatBytes(bytes), size, r.Type))
 	} else {
@@ -126,9 +145,38 @@ func (p *problem) operation(t tasks.Datatype) (tasks.Op, error) {
 	return op, nil
 }
 
+// withCounts lists the collectives whose blocks may differ.
+func withCounts() []tasks.Collective { return []tasks.Collective{tasks.Allgather, tasks.ReduceScatter} }
+
+// parseCounts reads 1,0,3: the elements of each rank.
+func parseCounts(text string, ranks int) (tasks.Counts, error) {
+	var counts []int
+	for item := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(item)
+		if err != nil {
+			return tasks.Counts{}, fmt.Errorf("%q: write the elements of each rank's block, such as 1,0,3", text)
+		}
+		counts = append(counts, n)
+	}
+	if len(counts) != ranks {
+		return tasks.Counts{}, fmt.Errorf("%q: %d blocks for %d ranks", text, len(counts), ranks)
+	}
+	return tasks.NewCounts(counts)
+}
+
 // applies complains of flags that were given though none of the collectives has
-// what they say.
+// what they say, and of counts where one of them can't have any.
 func (p *problem) applies(colls ...tasks.Collective) error {
+	if p.counts != "" {
+		for _, c := range colls {
+			if !slices.Contains(withCounts(), c) {
+				return usagef("--counts: %v has no blocks that differ; %s has", c, anyOf(withCounts()))
+			}
+		}
+		if err := exclusive(p.command, "bytes", "counts"); err != nil {
+			return err
+		}
+	}
 	has := map[string]bool{}
 	for _, c := range colls {
 		has["root"] = has["root"] || tasks.Request{Coll: c}.Rooted()

@@ -18,21 +18,59 @@ import (
 // result is one row: an operation, a size, a plan. Times are those of the slowest
 // rank, bandwidths are 1e9 bytes per second at the median time.
 type result struct {
-	Collective string  `json:"collective"`
-	Shape      string  `json:"shape"`
-	Plan       string  `json:"plan"`
-	Bytes      int64   `json:"bytes"`
-	Ranks      int     `json:"ranks"`
-	Nodes      int     `json:"nodes"`
-	Iters      int     `json:"iters"` // samples
-	Min        float64 `json:"min_us"`
-	P50        float64 `json:"p50_us"`
-	P99        float64 `json:"p99_us"`
-	AlgBW      float64 `json:"algbw_gbps"`
-	BusBW      float64 `json:"busbw_gbps"`
-	Wrong      int64   `json:"wrong"`                   // elements
-	ToWire     float64 `json:"ratio_to_wire,omitempty"` // of p50, to that of a one-way stream of as many bytes
-	asked      string  // the plan as it was given
+	Collective string      `json:"collective"`
+	Shape      string      `json:"shape"`
+	Plan       string      `json:"plan"`
+	Bytes      int64       `json:"bytes"`
+	Ranks      int         `json:"ranks"`
+	Nodes      int         `json:"nodes"`
+	Iters      int         `json:"iters"` // samples
+	Min        float64     `json:"min_us"`
+	P50        float64     `json:"p50_us"`
+	P99        float64     `json:"p99_us"`
+	AlgBW      float64     `json:"algbw_gbps"`
+	BusBW      float64     `json:"busbw_gbps"`
+	Wrong      int64       `json:"wrong"`                   // elements
+	ToWire     float64     `json:"ratio_to_wire,omitempty"` // of p50, to that of a one-way stream of as many bytes
+	Counts     []int64     `json:"counts,omitempty"`        // of blocks that differ, elements; Bytes is the largest's
+	Roots      *rootSpread `json:"roots,omitempty"`         // of --root all; the other numbers are those of all roots' samples
+	asked      string      // the plan as it was given
+}
+
+// rootSpread is how much it matters which rank is the root.
+type rootSpread struct {
+	Min    float64   `json:"min_p50_us"`
+	Median float64   `json:"median_p50_us"`
+	Max    float64   `json:"max_p50_us"`
+	Ratio  float64   `json:"max_to_min"`
+	P50    []float64 `json:"p50_us"` // by root
+}
+
+func newSpread(p50 []float64) *rootSpread {
+	sorted := slices.Sorted(slices.Values(p50))
+	s := &rootSpread{Min: sorted[0], Median: stat.Quantile(0.5, stat.Empirical, sorted, nil), Max: sorted[len(sorted)-1], P50: p50}
+	if s.Min > 0 {
+		s.Ratio = round(s.Max/s.Min, 1e3)
+	}
+	return s
+}
+
+// newRootsResult sums up the same operation measured from each root.
+func newRootsResult(byRoot []*subject) result {
+	all := *byRoot[0]
+	all.times, all.wrong = nil, make([]int64, 1)
+	var p50 []float64
+	for _, s := range byRoot {
+		p50 = append(p50, newResult(s).P50)
+		all.times = append(all.times, s.times...)
+		all.wrong[0] += s.wrong[0]
+	}
+	slices.Sort(all.times)
+	r := newResult(&all)
+	if len(byRoot) > 1 {
+		r.Roots = newSpread(p50)
+	}
+	return r
 }
 
 // newResult sums up a measured subject.
@@ -46,14 +84,13 @@ func newResult(s *subject) result {
 	}
 	if s.wire == nil {
 		p := s.calls[0].Plan()
+		for i := range s.request.Counts.Len() {
+			r.Counts = append(r.Counts, s.request.Counts.At(i))
+		}
 		r.Collective, r.Shape, r.Plan = s.request.Coll.String(), p.Shape.String(), p.String()
 	}
 	if r.P50 > 0 {
-		all := r.Bytes
-		if s.request.Blocks() {
-			all *= int64(r.Ranks)
-		}
-		r.AlgBW = round(float64(all)/1e3/r.P50, 1e6)
+		r.AlgBW = round(float64(allBytes(s.request, r.Ranks))/1e3/r.P50, 1e6)
 		r.BusBW = round(r.AlgBW*busFactor(s.request.Coll, r.Ranks), 1e6)
 	}
 	return r
@@ -81,6 +118,7 @@ type results struct {
 	json  bool
 	named bool // rows end with the plan as it was given
 	wired bool // rows have a ratio to the wire's
+	roots bool // rows have a spread over roots
 	all   []result
 }
 
@@ -90,9 +128,12 @@ func (r *results) head() error {
 	if r.json {
 		return nil
 	}
-	cells := columns
+	cells := slices.Clone(columns)
 	if r.wired {
-		cells = append(slices.Clone(cells), "x wire")
+		cells = append(cells, "x wire")
+	}
+	if r.roots {
+		cells = append(cells, "root min", "root p50", "root max", "max/min")
 	}
 	return r.line(cells, "plan")
 }
@@ -109,6 +150,12 @@ func (r *results) add(row result) error {
 	}
 	if r.wired {
 		cells = append(cells, us(row.ToWire))
+	}
+	switch s := row.Roots; {
+	case r.roots && s != nil:
+		cells = append(cells, us(s.Min), us(s.Median), us(s.Max), us(s.Ratio))
+	case r.roots:
+		cells = append(cells, "-", "-", "-", "-")
 	}
 	return r.line(cells, row.asked)
 }

@@ -51,12 +51,16 @@ type subject struct {
 
 // newSubject prepares the operation on new buffers.
 func newSubject(c *planner.Comm, r tasks.Request, rotate bool) (*subject, error) {
-	in, out := r.Bytes(), r.Bytes()
-	switch all := r.Bytes() * int64(c.Size()); {
+	in, out := r.Bytes(), r.Bytes() // any rank's, whose turn as root may come
+	if r.Blocks() {
+		_, in = r.Block(levels.Rank(c.Rank()))
+		out = in
+	}
+	switch {
 	case r.TakesBlocks():
-		in = all
+		in = allBytes(r, c.Size())
 	case r.GivesBlocks():
-		out = all
+		out = allBytes(r, c.Size())
 	}
 	s := &subject{comm: c, request: r, rotate: rotate, perCall: 1, wrong: make([]int64, 1), recv: buffer(out)}
 	if r.Reduces() || r.Blocks() {
@@ -64,6 +68,22 @@ func newSubject(c *planner.Comm, r tasks.Request, rotate bool) (*subject, error)
 		tile(s.send, input(r, c.Rank(), c.Size()))
 	}
 	return s, s.addCall(r.Root)
+}
+
+// allBytes is those of all blocks, or of the only one.
+func allBytes(r tasks.Request, ranks int) int64 {
+	if !r.Blocks() {
+		return r.Bytes()
+	}
+	off, n := r.Block(levels.Rank(ranks - 1))
+	return off + n
+}
+
+// from is the same operation from another root, on the same buffers.
+func (s *subject) from(root levels.Rank) (*subject, error) {
+	other := &subject{comm: s.comm, request: s.request, perCall: 1, wrong: make([]int64, 1), send: s.send, recv: s.recv}
+	other.request.Root = root
+	return other, other.addCall(root)
 }
 
 func (s *subject) addCall(root levels.Rank) error {
@@ -175,7 +195,7 @@ func (s *subject) sample(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	if s.request.Coll != tasks.Barrier && received {
-		s.wrong[0] += wrongBlocks(s.recv, want, s.request.Type)
+		s.wrong[0] += wrongBlocks(s.request, s.recv, want)
 	}
 	return took, nil
 }

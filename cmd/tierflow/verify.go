@@ -37,15 +37,15 @@ func (a app) verifyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify OP|all",
 		Short: "Prove compiled collectives right without running them",
-		Long: `Compiles a collective (` + anyOf(tasks.Requestable()) + `), or
-all of them, for all ranks and checks the programs symbolically: every send meets
-its recv, nothing can deadlock even without buffering, no two steps touch the same
+		Long: `Compiles a collective (` + anyOf(tasks.Requestable()) + `),
+or all of them, for all ranks and checks the programs symbolically: every send
+meets its recv, nothing can deadlock even without buffering, no two steps touch the same
 bytes in no order, and in the end every rank holds what the collective says. No
 bytes are moved.
 
 By default it checks every combination of the algorithms there are, for each level,
-with some segment sizes, windows and shapes, on one machine (--plan all): some ten
-thousand cases for two levels, minutes for three. --random draws machines, requests
+with some segment sizes, windows and shapes, on one machine (--plan all): tens of
+thousands of cases and a minute for two levels. --random draws machines, requests
 and plans; the same seed draws the same cases. What a plan or an algorithm doesn't
 allow is skipped and counted.
 
@@ -54,6 +54,7 @@ and the exit status is 1.`,
 		Example: `  tierflow verify allreduce --topo 4x2
   tierflow verify all --plan all --random 5000
   tierflow verify all --random 2000 --seed 7 --max-ranks 16
+  tierflow verify allgather --topo 2x2 --counts 1,0,3,100
   tierflow verify bcast --topo 3x2/rr --bytes 4000 --root 3 --plan i=adapt/chain,s=sm,fs=1000`,
 		Args: operand(whichCollective + "; or all"),
 		RunE: interruptible(func(c *cobra.Command, args []string) error {
@@ -66,8 +67,9 @@ and the exit status is 1.`,
 	v.topoFlag(c, "4x2")
 	f := c.Flags()
 	f.StringVar(&v.bytes, "bytes", "0,4,400", "sizes of a rank's buffer")
+	v.countsFlag(c)
 	f.StringVar(&v.dtype, "dtype", "i32", "element type")
-	f.IntVar(&v.root, "root", 0, "root of bcast, reduce and gather (default the first and the last rank)")
+	f.IntVar(&v.root, "root", 0, ""+rootText+" (default the first and the last rank)")
 	f.BoolVar(&v.inPlace, "in-place", false, "send from the receive buffer (default both)")
 	f.BoolVar(&v.ordered, "non-commutative", false, "reduce with an operation that keeps the order of ranks (default both)")
 	v.planFlag(c, planText+", or all")
@@ -102,6 +104,11 @@ func (v *verifying) read(operand string) (err error) {
 	if given("seed") {
 		return usagef("--seed: only --random draws cases")
 	}
+	if v.counts != "" {
+		if err := v.applies(v.colls...); err != nil {
+			return err
+		}
+	}
 	v.on, err = v.topology()
 	return err
 }
@@ -111,7 +118,7 @@ func (v *verifying) readRandom() (err error) {
 	if v.random < 1 {
 		return usagef("--random %d: check at least one case", v.random)
 	}
-	for _, name := range []string{"bytes", "dtype", "root", "in-place", "non-commutative"} {
+	for _, name := range []string{"bytes", "counts", "dtype", "root", "in-place", "non-commutative"} {
 		if v.command.Flags().Changed(name) {
 			return usagef("--%s: with --random it is drawn", name)
 		}
@@ -202,7 +209,12 @@ func (r *verification) text() string {
 func command(c casegen.Case) string {
 	args := []string{"tierflow", "verify", c.Request.Coll.String(), "--topo", topoArgument(c.Topology)}
 	if r := c.Request; r.Coll != tasks.Barrier {
-		args = append(args, "--bytes", tasks.FormatBytes(r.Bytes()), "--dtype", r.Type.String())
+		if r.Counts.Len() == 0 {
+			args = append(args, "--bytes", tasks.FormatBytes(r.Bytes()))
+		} else {
+			args = append(args, "--counts", countsArgument(r.Counts))
+		}
+		args = append(args, "--dtype", r.Type.String())
 		if r.Rooted() {
 			args = append(args, "--root", fmt.Sprint(r.Root))
 		}
@@ -218,6 +230,15 @@ func command(c casegen.Case) string {
 		args[i] = quoteArgument(a)
 	}
 	return strings.Join(args, " ")
+}
+
+// countsArgument is what --counts reads back.
+func countsArgument(c tasks.Counts) string {
+	list := make([]string, c.Len())
+	for i := range list {
+		list[i] = fmt.Sprint(c.At(i))
+	}
+	return strings.Join(list, ",")
 }
 
 // quoteArgument protects what a shell would change.

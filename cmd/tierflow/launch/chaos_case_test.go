@@ -111,7 +111,7 @@ func drawPlans(draw *rand.Rand, topology *levels.Topology) string {
 		return ""
 	}
 	text := ""
-	for _, coll := range chaosCollectives {
+	for _, coll := range tasks.Requestable() {
 		p := casegen.Options{Coll: coll, Topology: topology, Registry: all.Submodules()}.Draw(draw).Plan
 		p.Segment = max(p.Segment, 8<<10) // tiny ones take long between processes
 		if draw.IntN(6) > 0 {
@@ -176,6 +176,3 @@ func (c *chaosCase) String() string {
 	}
 	return text
 }
-
-// chaosCollectives are those that the ranks check.
-var chaosCollectives = []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allreduce, tasks.Allgather, tasks.Gather, tasks.Barrier}

@@ -183,7 +183,7 @@ func (c *chaosRank) callAll(comm *planner.Comm, round int) error {
 	for n := range c.calls {
 		c.meet(betweenIt, round, n)
 		c.meet(inRun, round, n)
-		if err := oneCall(ctx, comms, draw, n); err != nil && !errors.Is(err, submodules.ErrUnsupported) { // which all ranks find alike
+		if err := oneCall(ctx, comms, draw, n); err != nil && !errors.Is(err, submodules.ErrUnsupported) && !errors.Is(err, tasks.ErrPlan) { // which all ranks find alike
 			return fmt.Errorf("call %d: %w", n, err)
 		}
 	}
@@ -193,7 +193,7 @@ func (c *chaosRank) callAll(comm *planner.Comm, round int) error {
 // oneCall draws a request and how to make it.
 func oneCall(ctx context.Context, comms []*planner.Comm, draw *rand.Rand, n int) error {
 	size := comms[0].Size()
-	r := tasks.Request{Coll: chaosCollectives[draw.IntN(len(chaosCollectives))]}
+	r := tasks.Request{Coll: tasks.Requestable()[draw.IntN(len(tasks.Requestable()))]}
 	if r.Coll == tasks.Barrier {
 		return planner.BarrierNow(ctx, comms[draw.IntN(len(comms))])
 	}
@@ -203,6 +203,9 @@ func oneCall(ctx context.Context, comms []*planner.Comm, draw *rand.Rand, n int)
 	}
 	if r.Blocks() {
 		r.Count /= int64(size)
+	}
+	if (r.Coll == tasks.Allgather || r.Coll == tasks.ReduceScatter) && draw.IntN(2) == 0 {
+		r = differing(r, size)
 	}
 	r.InPlace = r.Coll != tasks.Bcast && draw.IntN(2) == 0
 	if r.Reduces() {
@@ -225,10 +228,10 @@ type chaosElement interface{ uint8 | int32 | float64 }
 
 // call is one collective with its buffers.
 type call[T chaosElement] struct {
-	comm       *planner.Comm
-	r          tasks.Request
-	send, recv []T
-	col        *planner.Collective
+	comm              *planner.Comm
+	r                 tasks.Request
+	send, recv, input []T // input is one of the others
+	col               *planner.Collective
 }
 
 // callOf makes a request once, several times, or on all communicators at once.
@@ -286,26 +289,24 @@ func callOf[T chaosElement](ctx context.Context, comms []*planner.Comm, r tasks.
 	return nil
 }
 
+// newCall makes a rank's buffers; in place, one is part of the other.
 func newCall[T chaosElement](comm *planner.Comm, r tasks.Request) *call[T] {
-	c := &call[T]{comm: comm, r: r}
-	n, all := int(r.Count), int(r.Count)
-	if r.Blocks() {
-		all *= comm.Size()
-	}
+	rank, size := levels.Rank(comm.Rank()), int64(r.Type.Size())
+	in, out := r.Buffers(rank, comm.Size())
+	c := &call[T]{comm: comm, r: r, send: make([]T, in/size), recv: make([]T, out/size)}
+	off, n := r.Block(rank)
+	off, n = off/size, n/size
 	switch {
-	case r.Coll == tasks.Bcast:
-		c.recv = make([]T, n)
-		c.send = c.recv
-	case !r.Receives(levels.Rank(comm.Rank())):
-		c.send = make([]T, n)
-	case r.InPlace && r.Blocks():
-		c.recv = make([]T, all)
-		c.send = c.recv[comm.Rank()*n:][:n]
-	case r.InPlace:
-		c.recv = make([]T, n)
-		c.send = c.recv
+	case r.Coll == tasks.Scatter && !r.Receives(rank):
+		c.input, c.recv = c.send, c.send[off:][:n]
+	case r.Input(rank) == tasks.Send:
+		c.input = c.send
+	case r.GivesBlocks():
+		c.input, c.send = c.recv, c.recv[off:][:n]
+	case r.TakesBlocks():
+		c.input, c.send, c.recv = c.recv, c.recv, c.recv[:n]
 	default:
-		c.send, c.recv = make([]T, n), make([]T, all)
+		c.input, c.send = c.recv, c.recv
 	}
 	return c
 }
@@ -318,59 +319,93 @@ func (c *call[T]) fill(n int) {
 	for i := range c.recv {
 		c.recv[i] = 99
 	}
-	for i := range c.send {
-		c.send[i] = chaosValue[T](c.comm.Rank(), i, n)
+	rank := levels.Rank(c.comm.Rank())
+	for _, p := range c.r.Given(rank, c.comm.Size()) {
+		dst, off := c.piece(c.input, p)
+		for i := range dst {
+			dst[i] = chaosValue[T](int(rank), off+i, n)
+		}
 	}
 }
 
+// piece is one of a buffer, and where its source's input has it.
+func (c *call[T]) piece(buf []T, p tasks.Piece) (elements []T, off int) {
+	size := int64(c.r.Type.Size())
+	return buf[p.At/size:][:p.Len/size], int(p.Off / size)
+}
+
+// counts is nil for blocks that are equal.
+func (c *call[T]) counts() (counts []int) {
+	for i := range c.r.Counts.Len() {
+		counts = append(counts, int(c.r.Counts.At(i)))
+	}
+	return counts
+}
+
 func (c *call[T]) prepare() (err error) {
-	root := int(c.r.Root)
-	switch c.r.Coll {
-	case tasks.Bcast:
+	root, counts := int(c.r.Root), c.counts()
+	switch {
+	case c.r.Coll == tasks.Bcast:
 		c.col, err = planner.Bcast(c.comm, c.recv, root)
-	case tasks.Reduce:
+	case c.r.Coll == tasks.Reduce:
 		c.col, err = planner.Reduce(c.comm, c.send, c.recv, c.r.Op, root)
-	case tasks.Allreduce:
+	case c.r.Coll == tasks.Allreduce:
 		c.col, err = planner.Allreduce(c.comm, c.send, c.recv, c.r.Op)
-	case tasks.Allgather:
+	case c.r.Coll == tasks.Allgather && counts != nil:
+		c.col, err = planner.Allgatherv(c.comm, c.send, c.recv, counts)
+	case c.r.Coll == tasks.Allgather:
 		c.col, err = planner.Allgather(c.comm, c.send, c.recv)
-	default:
+	case c.r.Coll == tasks.Gather:
 		c.col, err = planner.Gather(c.comm, c.send, c.recv, root)
+	case c.r.Coll == tasks.Scatter:
+		c.col, err = planner.Scatter(c.comm, c.send, c.recv, root)
+	case counts != nil:
+		c.col, err = planner.ReduceScatterv(c.comm, c.send, c.recv, counts, c.r.Op)
+	default:
+		c.col, err = planner.ReduceScatter(c.comm, c.send, c.recv, c.r.Op)
 	}
 	return err
 }
 
 func (c *call[T]) now(ctx context.Context) error {
-	root := int(c.r.Root)
-	switch c.r.Coll {
-	case tasks.Bcast:
+	root, counts := int(c.r.Root), c.counts()
+	switch {
+	case c.r.Coll == tasks.Bcast:
 		return planner.BcastNow(ctx, c.comm, c.recv, root)
-	case tasks.Reduce:
+	case c.r.Coll == tasks.Reduce:
 		return planner.ReduceNow(ctx, c.comm, c.send, c.recv, c.r.Op, root)
-	case tasks.Allreduce:
+	case c.r.Coll == tasks.Allreduce:
 		return planner.AllreduceNow(ctx, c.comm, c.send, c.recv, c.r.Op)
-	case tasks.Allgather:
+	case c.r.Coll == tasks.Allgather && counts != nil:
+		return planner.AllgathervNow(ctx, c.comm, c.send, c.recv, counts)
+	case c.r.Coll == tasks.Allgather:
 		return planner.AllgatherNow(ctx, c.comm, c.send, c.recv)
+	case c.r.Coll == tasks.Gather:
+		return planner.GatherNow(ctx, c.comm, c.send, c.recv, root)
+	case c.r.Coll == tasks.Scatter:
+		return planner.ScatterNow(ctx, c.comm, c.send, c.recv, root)
+	case counts != nil:
+		return planner.ReduceScattervNow(ctx, c.comm, c.send, c.recv, counts, c.r.Op)
 	}
-	return planner.GatherNow(ctx, c.comm, c.send, c.recv, root)
+	return planner.ReduceScatterNow(ctx, c.comm, c.send, c.recv, c.r.Op)
 }
 
 // check compares every element with what it must be.
 func (c *call[T]) check(n int) error {
-	for i, got := range c.recv {
-		if want := c.want(i, n); got != want {
-			return fmt.Errorf("%w: %v (in place: %v): element %d is %v, want %v", errWrong, c.r, c.r.InPlace, i, got, want)
+	for _, p := range c.r.Promised(levels.Rank(c.comm.Rank()), c.comm.Size()) {
+		got, off := c.piece(c.recv, p)
+		for i, v := range got {
+			if want := c.want(p.From, off+i, n); v != want {
+				return fmt.Errorf("%w: %v (in place: %v): element %d is %v, want %v", errWrong, c.r, c.r.InPlace, off+i, v, want)
+			}
 		}
 	}
 	return nil
 }
 
-func (c *call[T]) want(i, n int) T {
-	switch {
-	case c.r.Blocks():
-		return chaosValue[T](i/int(c.r.Count), i%int(c.r.Count), n)
-	case !c.r.Reduces():
-		return chaosValue[T](int(c.r.Root), i, n)
+func (c *call[T]) want(from levels.Rank, i, n int) T {
+	if from != tasks.Everyone {
+		return chaosValue[T](int(from), i, n)
 	}
 	all := chaosValue[T](0, i, n)
 	for rank := 1; rank < c.comm.Size(); rank++ {

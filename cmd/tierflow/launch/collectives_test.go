@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -32,43 +33,39 @@ func init() {
 }
 
 // plans forces every algorithm of every submodule at each level, under every
-// shape, with few and many segments.
+// shape, with few and many segments, on all collectives at once.
 func plans() (texts []string) {
-	for _, shape := range tasks.Shapes() {
-		inside, between := choices(submodules.SharedNode), choices(0)
-		for i := range max(len(inside), len(between)) {
-			p := tasks.Plan{Shape: shape, Segment: 16 << 10, Window: 1 + i%3}
+	for i := 0; ; i++ {
+		text, fresh := "", false
+		for _, coll := range tasks.Requestable() {
+			shapes := tasks.ShapesOf(coll)
+			p := tasks.Plan{Shape: shapes[i%len(shapes)], Segment: 16 << 10, Window: 1 + i%3}
 			if i%2 == 1 {
 				p.Segment = tasks.Whole
 			}
-			for kind, c := range inside[i%len(inside)] {
-				p = p.Set("s"+kind, c)
-			}
-			for kind, c := range between[i%len(between)] {
-				p = p.Set("i"+kind, c)
-			}
-			texts = append(texts, p.String())
-		}
-	}
-	return texts
-}
-
-// choices lists algorithms with the kinds of tasks they do; those that need shared
-// memory only for reach submodules.SharedNode.
-func choices(reach submodules.Reach) (list []map[string]tasks.Choice) {
-	for _, sub := range all.Submodules() {
-		if sub.Reach() == submodules.SharedNode && reach != submodules.SharedNode {
-			continue
-		}
-		for _, a := range sub.Algorithms() {
-			does := map[string]tasks.Choice{}
-			for _, op := range []tasks.Collective{tasks.Bcast, tasks.Reduce} {
-				if a.Does(op) {
-					does[tasks.Kind{Symbol: 'x', Op: op}.String()[1:]] = tasks.Choice{Submodule: sub.Name(), Algorithm: a.Name}
+			turn := i/len(shapes) + i%len(shapes) // a few plans have many algorithms, all of them all pairs
+			for _, op := range tasks.Operations(coll, p.Shape) {
+				for symbol, all := range map[byte][]tasks.Choice{'s': choices(op, submodules.SharedNode), 'i': choices(op, submodules.Anywhere)} {
+					p = p.Set(tasks.Kind{Symbol: symbol, Op: op}.String(), all[turn%len(all)])
+					fresh = fresh || i/len(shapes) < len(all)
 				}
 			}
-			if len(does) > 0 {
-				list = append(list, does)
+			text += fmt.Sprintf("%v:%v;", coll, p)
+		}
+		if !fresh {
+			return texts
+		}
+		texts = append(texts, text)
+	}
+}
+
+// choices lists the algorithms for an operation; those that need shared memory only
+// for reach submodules.SharedNode.
+func choices(op tasks.Collective, reach submodules.Reach) (list []tasks.Choice) {
+	for _, sub := range all.Submodules() {
+		for _, a := range sub.Algorithms() {
+			if a.Does(op) && sub.Reach() <= reach {
+				list = append(list, tasks.Choice{Submodule: sub.Name(), Algorithm: a.Name})
 			}
 		}
 	}
@@ -107,30 +104,51 @@ func conformTo(plan string, count int) error {
 	return c.Close()
 }
 
-// collectives runs and checks each of them on n elements.
+// collectives runs and checks each of them on buffers of about n elements, apart
+// and in place, with blocks that are equal and that differ.
 func collectives(ctx context.Context, c *planner.Comm, n int) error {
-	send, recv := make([]int32, n), make([]int32, n)
-	for i := range send {
-		send[i] = int32(i + c.Rank())
-	}
-	p, root := int32(c.Size()), c.Size()-1
-	if err := planner.AllreduceNow(ctx, c, send, recv, tasks.Sum); err != nil {
-		return err
-	}
-	for i, got := range recv {
-		if want := p*int32(i) + p*(p-1)/2; got != want {
-			return fmt.Errorf("allreduce: element %d is %d, want %d", i, got, want)
+	for _, coll := range tasks.Requestable() {
+		if coll == tasks.Barrier {
+			if err := planner.BarrierNow(ctx, c); err != nil {
+				return err
+			}
+			continue
+		}
+		r := tasks.Request{Coll: coll, Count: int64(n), Type: tasks.Int32, Root: levels.Rank(c.Size() - 1)}
+		if r.Blocks() {
+			r.Count = int64(1 + n/c.Size())
+		}
+		if r.Reduces() {
+			r.Op = tasks.Sum
+		}
+		all := []tasks.Request{r}
+		if coll == tasks.Allgather || coll == tasks.ReduceScatter {
+			all = append(all, differing(r, c.Size()))
+		}
+		for _, r := range all {
+			for _, r.InPlace = range []bool{false, true} {
+				if err := callOf[int32](ctx, []*planner.Comm{c}, r, n, 0); err != nil {
+					return fmt.Errorf("%v: %w", r, err)
+				}
+			}
 		}
 	}
-	if err := planner.BcastNow(ctx, c, send, root); err != nil {
-		return err
+	return nil
+}
+
+// differing is a request of blocks whose counts differ; every third rank has none.
+func differing(r tasks.Request, size int) tasks.Request {
+	counts := make([]int, size)
+	for i := range counts {
+		counts[i] = (i + 2) % 3 * int(r.Count) / 2
 	}
-	for i, got := range send {
-		if want := int32(i + root); got != want {
-			return fmt.Errorf("bcast: element %d is %d, want %d", i, got, want)
-		}
+	var err error
+	r.Counts, err = tasks.NewCounts(counts)
+	check(err)
+	if r.Count = r.Counts.Max(); r.Count == 0 {
+		r.Counts = tasks.Counts{}
 	}
-	return planner.BarrierNow(ctx, c)
+	return r
 }
 
 // sums runs the collectives on n elements of 4 bytes under the built-in plan and
@@ -232,16 +250,20 @@ func count(text, pattern string) int {
 	return len(regexp.MustCompile(pattern).FindAllString(text, -1))
 }
 
-// Every algorithm under every shape, between processes of one node and of two.
+// Algorithms under every shape, between processes of one node and of two; with
+// TIERFLOW_TEST_LONG every algorithm under every shape.
 func TestCollectivesConform(t *testing.T) {
 	for name, o := range map[string]Options{
 		"one node":  {Ranks: 4},
 		"two nodes": {Hosts: "a:2,b:2", Launcher: "local"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			most := "1000"
-			if testing.Short() {
+			most := "24"
+			switch {
+			case testing.Short():
 				most = "4"
+			case os.Getenv("TIERFLOW_TEST_LONG") != "":
+				most = "1000"
 			}
 			o.Program = rankLine(t, "conform", most, "30000")
 			r := run(t, o)
