@@ -54,6 +54,9 @@ func Consider(r tasks.Request, t *levels.Topology, o *Options, s Space) (*Explan
 	if err != nil {
 		return nil, err
 	}
+	if _, err := fits(r, t, d.plan, registry); err != nil {
+		return nil, err
+	}
 	s.Registry, s.Plan = registry, forced.For(r.Coll)
 	configurations := s.Configurations(r, t)
 	e := &Explanation{
