@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"text/tabwriter"
 
-	"gonum.org/v1/gonum/stat"
-
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -122,7 +120,8 @@ func (t *peerTable) finish() {
 		slices.Sort(r.rounds)
 		r.Rounds = len(r.rounds)
 		r.Least, r.Largest = r.rounds[0], r.rounds[r.Rounds-1]
-		r.P50 = stat.Quantile(0.5, stat.Empirical, r.rounds, nil)
+		// With an even number of rounds none of them is the median: the lower one would be the best of two.
+		r.P50 = round((r.rounds[(r.Rounds-1)/2]+r.rounds[r.Rounds/2])/2, 1e3)
 		switch {
 		case r.Collective == wireOp:
 			t.Wire[strconv.FormatInt(r.Bytes, 10)] = r.P50
