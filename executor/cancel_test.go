@@ -132,6 +132,25 @@ func TestCancelledBeforeStart(t *testing.T) {
 	}
 }
 
+func TestWaitBeforeStart(t *testing.T) {
+	h, p := parse(t, "1x2", "shape=han,fs=64KiB,w=2,s=sm")
+	w := newWorld(t, 2, executor.Config{})
+	bufs := numbers(2, 4)
+	runs := job{w, h, tasks.Request{Coll: tasks.Allreduce, Count: 4, Type: tasks.Int32, Op: tasks.Sum, InPlace: true}, p}.bind(t, nil, raws(bufs))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, ctx := range []context.Context{ctx, t.Context()} {
+		if err := runs[0].Wait(ctx); !errors.Is(err, executor.ErrNotStarted) {
+			t.Errorf("got error %v, want %v", err, executor.ErrNotStarted)
+		}
+	}
+	do(t, w, runs)
+	check(t, 0, bufs[0], sums(2, 4))
+	if err := runs[0].Wait(t.Context()); err != nil {
+		t.Errorf("after a run: %v", err)
+	}
+}
+
 // A context that ends after its run is of no concern to later ones.
 func TestCancelledAfterTheEnd(t *testing.T) {
 	h, p := parse(t, "1x2", "shape=han,fs=64KiB,w=2,s=sm")

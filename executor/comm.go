@@ -218,10 +218,13 @@ func (c *Comm) dropEarly() {
 	c.early, c.came = nil, nil
 }
 
+// member tells whether a rank of the world is, or was, in the communicator.
+func (c *Comm) member(rank levels.Rank) bool { return c.local != nil && c.local[rank] >= 0 }
+
 // includes tells whether a rank of the world is in the communicator and has not
 // left it.
 func (c *Comm) includes(rank levels.Rank) bool {
-	return c.local != nil && c.local[rank] >= 0 &&
+	return c.member(rank) &&
 		!slices.ContainsFunc(c.gone, func(d departure) bool { return d.rank == rank })
 }
 

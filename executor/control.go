@@ -171,7 +171,9 @@ func (c *control) hear(from levels.Rank, kind uint8, payload []byte) {
 	}
 }
 
-// lose breaks every communicator that a lost rank is in.
+// lose breaks every communicator that a lost rank is in, also one that it had left
+// before it died. Not all ranks may have heard that it left: those who haven't break
+// theirs, say so to nobody, and leave the others, who would wait for them.
 func (c *control) lose(rank levels.Rank, err error) {
 	if c.onLost != nil {
 		c.onLost(rank, err)
@@ -183,7 +185,7 @@ func (c *control) lose(rank levels.Rank, err error) {
 		e.release()
 		for _, id := range e.commIDs() {
 			e.mu.Lock()
-			in := e.comm(id).includes(rank)
+			in := e.comm(id).member(rank)
 			e.mu.Unlock()
 			if in {
 				c.world.failHere(id, rank, err)
@@ -192,8 +194,8 @@ func (c *control) lose(rank levels.Rank, err error) {
 	})
 }
 
-// hearLast takes what a rank sent before it died, above all that it left: who dies
-// after that harms nobody. The lock is held.
+// hearLast takes what a rank sent before it died: a run that needs no more of it
+// ends well. The lock is held.
 func (e *Endpoint) hearLast() {
 	for range lastPolls {
 		if e.stopped || !e.transport.poll(e) {
@@ -205,11 +207,10 @@ func (e *Endpoint) hearLast() {
 // lastPolls bounds hearLast, for links on which others never stop sending.
 const lastPolls = 100
 
-// closeTime bounds how long Close waits for what is still on its way.
-const closeTime = 5 * time.Second
-
 func (c *control) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	limit := c.world.config.CloseTimeout
+	cause := fmt.Errorf("waited for %v: %w", limit, context.DeadlineExceeded)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, cause)
 	defer cancel()
 	c.stop(ctx)
 	return c.job.Close(ctx)

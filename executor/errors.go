@@ -22,6 +22,8 @@ var (
 	// ErrBusy: the same run, or the same communicator, was started again before
 	// the start before had returned or the run had ended.
 	ErrBusy = errors.New("already started")
+	// ErrNotStarted: somebody waited for a run that was never started.
+	ErrNotStarted = errors.New("never started")
 )
 
 // PeerError says on which rank the failure was that ended a run here.

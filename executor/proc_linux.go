@@ -114,9 +114,8 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 		}
 	})
 	w.control.onLost = func(r levels.Rank, err error) {
-		if t.Node(r) == t.Node(rank) {
-			failed(&PeerError{r, err}) // nobody will dial
-		}
+		// Another node's loss too: the ranks here who have entered leave because of it.
+		failed(&PeerError{r, err})
 	}
 	w.control.begin()
 	if err := p.share(ctx, w.config.EagerMax, job, rank, node, incoming); err != nil {

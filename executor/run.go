@@ -86,6 +86,7 @@ const (
 // Bind makes a run on a communicator. Scratch and slots are allocated here.
 func (c *Comm) Bind(b Binding) (*Run, error) {
 	r := &Run{ending: newEnding(c), b: b, digest: b.Digest}
+	r.finished, r.err = true, fmt.Errorf("wait for %s: %w", b.Request, ErrNotStarted)
 	var steps int
 	var scratch, slots, backup int64
 	for _, p := range []*submodules.Program{b.Whole, b.Rest} {

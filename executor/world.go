@@ -25,6 +25,9 @@ type Config struct {
 	// StallAfter is how long a run waits before it is reported to Log, with what
 	// it waits for; doubled after each report. 0: 10 s; negative: never.
 	StallAfter time.Duration
+	// CloseTimeout bounds how long Close waits for ranks of other processes that live
+	// and have not closed yet, see [World.Close]. 0: 30 s.
+	CloseTimeout time.Duration
 	// Log gets stall reports and failures. nil: none.
 	Log *slog.Logger
 	// Hooks are called by the engines. Zero: none.
@@ -59,6 +62,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Stalls == nil {
 		c.Stalls = c.Log
+	}
+	if c.CloseTimeout <= 0 {
+		c.CloseTimeout = 30 * time.Second
 	}
 	if c.StallAfter == 0 {
 		c.StallAfter = 10 * time.Second
@@ -207,6 +213,11 @@ func (w *World) inquire(q inquiry) {
 
 // Close ends the world: runs that are still on their way return [ErrClosed]. It
 // returns when all its goroutines have ended; calling it again does nothing.
+//
+// A process waits for those it has exchanged data with, and for its neighbours in
+// the job's control tree, to close too: what it sent may still be on its way, and
+// its neighbours speak with others through it. Those that die meanwhile are waited
+// for no longer; those that still live after [Config.CloseTimeout] are the error.
 func (w *World) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -113,19 +113,13 @@ func (h *Hierarchy) Group(r Rank, k int) *Group {
 }
 
 // Under lists the ranks that r speaks for in its group at level k, ascending: those
-// of its domain one level down, at level 0 itself.
+// of its domain one level down, at level 0 itself. Treat it as read-only.
 func (h *Hierarchy) Under(r Rank, k int) []Rank {
 	if k == 0 {
 		return []Rank{r}
 	}
-	domain := h.topology.domain[h.base+k-1]
-	var all []Rank
-	for o, d := range domain {
-		if d == domain[r] {
-			all = append(all, Rank(o))
-		}
-	}
-	return all
+	below := h.base + k - 1
+	return h.topology.ranks[below][h.topology.domain[below][r]]
 }
 
 // Groups lists the groups of level k: one per domain, in the domains' order. Treat it

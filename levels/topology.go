@@ -15,6 +15,7 @@ type Topology struct {
 	domain [][]int32  // domain[k][r]; the children of a domain are numbered consecutively
 	count  []int      // domains per level
 	names  [][]string // names[k][d]; a nil names[k] is level name + d
+	ranks  [][][]Rank // ranks[k][d]: those of a domain, ascending; of all levels but the outermost
 	runs   []bool     // every domain of level k is a contiguous run of ranks
 }
 
@@ -112,6 +113,7 @@ func assemble(levels []Level, size int, ids [][]int32, name func(k int, id int32
 		domain: make([][]int32, depth),
 		count:  make([]int, depth),
 		names:  make([][]string, depth),
+		ranks:  make([][][]Rank, depth-1),
 		runs:   make([]bool, depth),
 	}
 	top := depth - 1
@@ -120,12 +122,29 @@ func assemble(levels []Level, size int, ids [][]int32, name func(k int, id int32
 		var order []int32
 		t.domain[k], order = renumber(ids[k], t.domain[k+1], t.count[k+1])
 		t.count[k] = len(order)
+		t.ranks[k] = members(t.domain[k], t.count[k])
 		t.runs[k] = changes(t.domain[k]) == t.count[k]-1
 		if name != nil {
 			t.names[k] = t.rename(k, order, name)
 		}
 	}
 	return t
+}
+
+// members lists the ranks of each domain.
+func members(domain []int32, count int) [][]Rank {
+	size := make([]int, count)
+	for _, d := range domain {
+		size[d]++
+	}
+	store, all := make([]Rank, len(domain)), make([][]Rank, count)
+	for d, n := range size {
+		all[d], store = store[:0:n], store[n:]
+	}
+	for r, d := range domain {
+		all[d] = append(all[d], Rank(r))
+	}
+	return all
 }
 
 // renumber makes ids dense: in the order of their parents, inside a parent in the

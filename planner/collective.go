@@ -305,6 +305,11 @@ func (c *Comm) collective(r tasks.Request, send, recv []byte) (*Collective, erro
 	if err != nil {
 		return nil, err
 	}
+	return c.decided(d, r, send, recv)
+}
+
+// decided is collective with a plan that was chosen.
+func (c *Comm) decided(d *decision, r tasks.Request, send, recv []byte) (col *Collective, err error) {
 	b := executor.Binding{Send: send, Recv: recv, Request: r.String(), Digest: c.digest(r, d.plan)}
 	if err := c.compile(&b, r, d.plan); err != nil {
 		return nil, err
@@ -312,7 +317,7 @@ func (c *Comm) collective(r tasks.Request, send, recv []byte) (*Collective, erro
 	if invariants.On {
 		c.verify(r, d.plan)
 	}
-	col := &Collective{comm: c, request: r, decision: *d, recv: recv}
+	col = &Collective{comm: c, request: r, decision: *d, recv: recv}
 	if r.Reduces() {
 		if b.Kernel, err = kernel.For(r.Op, r.Type); err != nil {
 			return nil, fmt.Errorf("%v: %w", r, err)

@@ -289,6 +289,26 @@ func TestForcedPlansThatCantBe(t *testing.T) {
 	}
 }
 
+// A plan that is forced on allreduce, and can't do the one that Split exchanges colors with, is none of Split's business.
+func TestSplitDespiteForcedPlan(t *testing.T) {
+	o := &planner.Options{Plan: "allreduce:shape=rsag,iag=nbc/recdoubling"}
+	succeed(t, "3x2", o, func(ctx context.Context, c *planner.Comm) error {
+		one := []int32{1}
+		if err := planner.AllreduceNow(ctx, c, one, one, tasks.Sum); !errors.Is(err, submodules.ErrUnsupported) {
+			t.Errorf("rank %d: got error %v from the allreduce itself, want %v", c.Rank(), err, submodules.ErrUnsupported)
+		}
+		d, err := c.Split(ctx, c.Rank()/4, 0)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		if want := 4 - 2*(c.Rank()/4); d.Size() != want {
+			t.Errorf("rank %d: split has %d ranks, want %d", c.Rank(), d.Size(), want)
+		}
+		return nil
+	})
+}
+
 func TestRequestsThatCantBe(t *testing.T) {
 	succeed(t, "1x2", nil, func(_ context.Context, c *planner.Comm) error {
 		buf := make([]int32, 10)

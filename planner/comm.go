@@ -63,6 +63,10 @@ type Options struct {
 	// StallAfter is how long a collective waits before Log hears what for.
 	// 0: 10 s; negative: never.
 	StallAfter time.Duration
+	// CloseTimeout is how long Close of a rank that is a process waits for others that
+	// live and have not closed yet; then it leaves, with an error that names them.
+	// Give more if ranks have much to do after their last collective. 0: 30 s.
+	CloseTimeout time.Duration
 	// Recorder is a file in which each rank keeps its last events, for tierflow trace
 	// --recorder to read even after a kill -9; %r stands for the rank. Empty: the
 	// environment's TIERFLOW_RECORDER; if that is empty too, no file. A further job
@@ -153,7 +157,7 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 }
 
 func (o *Options) config() executor.Config {
-	return executor.Config{StallAfter: o.StallAfter, Log: o.Log, Hooks: o.Hooks, Link: o.Link, NoPeerReads: o.NoPeerReads}
+	return executor.Config{StallAfter: o.StallAfter, CloseTimeout: o.CloseTimeout, Log: o.Log, Hooks: o.Hooks, Link: o.Link, NoPeerReads: o.NoPeerReads}
 }
 
 // forced reads the plans that the options or the environment force.
@@ -251,7 +255,8 @@ func (c *Comm) Counters() executor.Counters { return c.comm.Counters() }
 // Close leaves the communicator, and with the one of all ranks those that were
 // made from it. Calls of the other ranks that would need this one fail from then
 // on. Closing again does nothing; it is an error, on all ranks, while a call is on
-// its way.
+// its way. Ranks that are processes wait for each other, for as long as
+// [Options.CloseTimeout] says.
 func (c *Comm) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -76,18 +75,10 @@ func Explain(r tasks.Request, t *levels.Topology, o *Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := d.compiles(r, t, registry); err != nil {
+	if _, err := fits(r, t, d.plan, registry); err != nil {
 		return "", err
 	}
 	return d.explain(r, t, registry), nil
-}
-
-// compiles is the error that creating the collective would return. One rank's part
-// will do, since all ranks refuse a plan or none; the last one's is the smallest in
-// most plans.
-func (d *decision) compiles(r tasks.Request, t *levels.Topology, reg submodules.Registry) error {
-	last := levels.Rank(t.Size() - 1)
-	return compile(new(executor.Binding), r, t, d.plan, last, reg)
 }
 
 func (d *decision) explain(r tasks.Request, t *levels.Topology, reg submodules.Registry) string {

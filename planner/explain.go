@@ -54,7 +54,7 @@ func Consider(r tasks.Request, t *levels.Topology, o *Options, s Space) (*Explan
 	if err != nil {
 		return nil, err
 	}
-	if err := d.compiles(r, t, registry); err != nil {
+	if _, err := fits(r, t, d.plan, registry); err != nil {
 		return nil, err
 	}
 	s.Registry, s.Plan = registry, forced.For(r.Coll)

@@ -436,6 +436,26 @@ func TestProcessesForcedPlan(t *testing.T) {
 	})
 }
 
+// Close waits for a rank that is late, and for no longer than it was told.
+func TestCloseTimeout(t *testing.T) {
+	for _, perNode := range []int{1, 2} {
+		comms := joinProcesses(t, 2, perNode, &planner.Options{CloseTimeout: 200 * time.Millisecond})
+		for r, err := range each(comms, planner.BarrierNow) {
+			if err != nil {
+				t.Fatalf("rank %d: %v", r, err)
+			}
+		}
+		err := comms[0].Close()
+		e, ok := errors.AsType[*join.PeerError](err)
+		if !ok || e.Rank != 1 || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "waited for 200ms") {
+			t.Errorf("%d per node: got error %v, want one that names rank 1 and the limit", perNode, err)
+		}
+		if err := comms[1].Close(); err != nil {
+			t.Errorf("%d per node: rank 0 had said goodbye: %v", perNode, err)
+		}
+	}
+}
+
 func TestJoinErrors(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()

@@ -67,19 +67,22 @@ type choice struct {
 	color, key, nextID int64
 }
 
-// tell gathers the choices of all ranks.
+// tell gathers the choices of all ranks. Forced plans are for the caller's
+// collectives: one that can't do this request must not keep it from splitting.
 func (c *Comm) tell(ctx context.Context, color, key int) ([]choice, error) {
 	const fields = 3
 	table := make([]int64, fields*c.Size())
 	copy(table[fields*c.Rank():], []int64{int64(color), int64(key), int64(c.comm.Endpoint().NextID())})
-	// Not under forced plans: they are meant for the program's calls, and may fit
-	// none of this size.
-	free := &Comm{comm: c.comm, world: c.world, topology: c.topology, registry: c.registry, memo: &memo{}}
-	sum, err := Allreduce(free, table, table, tasks.Sum)
+	r := tasks.Request{Coll: tasks.Allreduce, Count: int64(len(table)), Type: tasks.Int64, Op: tasks.Sum, InPlace: true}
+	d, err := decide(r, c.topology, nil, "", c.registry, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := sum.Run(ctx); err != nil {
+	col, err := c.decided(&d, r, nil, asBytes(table))
+	if err != nil {
+		return nil, err
+	}
+	if err := col.Run(ctx); err != nil {
 		return nil, err
 	}
 	all := make([]choice, c.Size())

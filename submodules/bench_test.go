@@ -1,6 +1,7 @@
 package submodules_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/tierflow/tierflow/levels"
@@ -9,35 +10,56 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// BenchmarkCompile compiles one rank, the one with most to do. The hierarchy is
-// common to all ranks and requests of a communicator, so it is made outside.
+// BenchmarkCompile compiles one rank, the one with most to do and, where data is
+// divided, the last one too. The hierarchy is common to all ranks and requests of a
+// communicator, so it is made outside.
 func BenchmarkCompile(b *testing.B) {
-	const fs = 64 << 10
-	for _, topo := range []string{"4x2", "128x32"} {
-		b.Run("coll=allreduce/topo="+topo+"/segments=64", func(b *testing.B) {
-			t, err := levels.Parse(topo)
-			if err != nil {
-				b.Fatal(err)
-			}
-			p, err := tasks.ParsePlan("shape=han,fs=64KiB,w=4,i=adapt/binomial,s=sm")
-			if err != nil {
-				b.Fatal(err)
-			}
-			r := tasks.Request{Coll: tasks.Allreduce, Count: 64 * fs / 4, Type: tasks.Float32, Op: tasks.Sum}
-			h, err := tasks.Hierarchy(r, t, p)
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.ReportAllocs()
-			steps := 0
-			for b.Loop() {
-				prog, err := submodules.CompileFor(r, h, p, 0, all.Submodules())
-				if err != nil {
-					b.Fatal(err)
-				}
-				steps = prog.Len()
-			}
-			b.ReportMetric(float64(steps), "steps")
+	for _, c := range []struct {
+		coll tasks.Collective
+		topo string
+		rank levels.Rank
+		how  string
+	}{
+		{tasks.Allreduce, "4x2", 0, "i=adapt/binomial,s=sm"},
+		{tasks.Allreduce, "128x32", 0, "i=adapt/binomial,s=sm"},
+		{tasks.Allgather, "128x32", 0, "i=adapt/ring,s=sm"},
+		{tasks.Allgather, "128x32", 4095, "i=adapt/ring,s=sm"},
+		{tasks.Gather, "128x32", 0, "i=adapt/linear,s=sm"},
+		{tasks.Gather, "128x32", 4095, "i=adapt/linear,s=sm"},
+		{tasks.ReduceScatter, "128x32", 0, "i=adapt/ring,s=sm"},
+		{tasks.ReduceScatter, "128x32", 4095, "i=adapt/ring,s=sm"},
+		{tasks.Scatter, "128x32", 0, "i=adapt/linear,s=sm"},
+		{tasks.Scatter, "128x32", 4095, "i=adapt/linear,s=sm"},
+	} {
+		b.Run(fmt.Sprintf("coll=%v/topo=%s/rank=%d/segments=64", c.coll, c.topo, c.rank), func(b *testing.B) {
+			benchmarkCompile(b, c.coll, c.topo, c.how, c.rank)
 		})
 	}
+}
+
+func benchmarkCompile(b *testing.B, coll tasks.Collective, topo, how string, rank levels.Rank) {
+	const fs = 64 << 10
+	t, err := levels.Parse(topo)
+	if err != nil {
+		b.Fatal(err)
+	}
+	p, err := tasks.ParsePlan("shape=han,fs=64KiB,w=4," + how)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := tasks.Request{Coll: coll, Count: 64 * fs / 4, Type: tasks.Float32, Op: tasks.Sum}
+	h, err := tasks.Hierarchy(r, t, p)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	steps := 0
+	for b.Loop() {
+		prog, err := submodules.CompileFor(r, h, p, rank, all.Submodules())
+		if err != nil {
+			b.Fatal(err)
+		}
+		steps = prog.Len()
+	}
+	b.ReportMetric(float64(steps), "steps")
 }

@@ -84,6 +84,13 @@ func TestCompileErrors(t *testing.T) {
 				if errors.Is(err, submodules.ErrUnsupported) != tc.unsupported {
 					t.Errorf("rank %d: %v wraps ErrUnsupported: %v, want %v", rank, err, !tc.unsupported, tc.unsupported)
 				}
+				g, other := tasks.ExpandOn(tc.r, h, p, rank)
+				if other == nil {
+					other = reg.Supports(g)
+				}
+				if err == nil || other == nil || other.Error() != err.Error() {
+					t.Errorf("rank %d: checked: got error %v, want %v", rank, other, err)
+				}
 			}
 		})
 	}

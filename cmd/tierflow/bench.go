@@ -22,7 +22,8 @@ import (
 
 func (a app) benchCommand() *cobra.Command {
 	return group("bench", "Measure collectives and their tasks",
-		a.benchCollCommand(), a.benchTaskCommand(), a.benchOverlapCommand(), a.benchAlgorithmsCommand())
+		a.benchCollCommand(), a.benchTaskCommand(), a.benchOverlapCommand(), a.benchAlgorithmsCommand(),
+		benchPeersCommand())
 }
 
 // benchColl is bench coll.

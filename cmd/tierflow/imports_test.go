@@ -59,7 +59,13 @@ var arrows = map[string][]string{
 	"planner": {"costs/measure", "submodules/all", "submodules/check", "levels/join"},
 
 	"cmd/tierflow/launch": {},
-	"cmd/tierflow":        {"planner", "viz", "submodules/check", "submodules/check/casegen", "cmd/tierflow/launch"},
+	// bench peers carries along what it builds and the cluster it runs on: embedded files, no code.
+	"testdata/cluster": {},
+	"testdata/peers":   {},
+	"cmd/tierflow": {
+		"planner", "viz", "submodules/check", "submodules/check/casegen", "cmd/tierflow/launch",
+		"testdata/cluster", "testdata/peers",
+	},
 }
 
 // libraries says which packages may import which other modules.

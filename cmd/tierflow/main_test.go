@@ -51,7 +51,7 @@ func decode[T any](t *testing.T, text string) (v T) {
 func golden(name string) string { return "../../testdata/cli/" + name }
 
 func TestHelp(t *testing.T) {
-	for _, command := range []string{"", "bench", "bench coll", "bench task", "bench overlap", "plan", "dag", "trace", "verify", "info", "run", "tune", "tune compare", "tune validate", "tune check"} {
+	for _, command := range []string{"", "bench", "bench coll", "bench task", "bench overlap", "bench peers", "plan", "dag", "trace", "verify", "info", "run", "tune", "tune compare", "tune validate", "tune check"} {
 		name := strings.ReplaceAll("help "+command, " ", "_")
 		t.Run(name, func(t *testing.T) {
 			args := append(strings.Fields(command), "--help")
@@ -131,6 +131,18 @@ func TestWrongArguments(t *testing.T) {
 		"bench overlap ib+ib",
 		"bench overlap ib+iag",
 		"bench overlap --topo 8",
+		"bench peers 4x2",
+		"bench peers --topo 4y2",
+		"bench peers --topo 4x2/rr",
+		"bench peers --topo a:3,b:1",
+		"bench peers --topo 1x1",
+		"bench peers --rate fast",
+		"bench peers --ops gather",
+		"bench peers --ops bcast,bcast",
+		"bench peers --bytes 5",
+		"bench peers --bytes 1GiB",
+		"bench peers --rounds 0",
+		"bench peers --sweep -1s",
 		"plan",
 		"plan allreduce --bytes 4,8",
 		"plan bcast --counts 1",

@@ -62,18 +62,24 @@ func (j *Job) dispatch() {
 	}
 }
 
-// passingOn bounds how long the news of a loss is kept from this rank's handler
-// until it is on its way to the others.
-const passingOn = 100 * time.Millisecond
+// The news of a loss is kept from this rank's handler until it is on its way to the
+// others, for so long, and looked for so often: on a busy machine the time alone may
+// pass before a writer has had its turn.
+const (
+	passingOn    = 100 * time.Millisecond
+	passingLooks = 500
+)
 
 // letOut waits until the writers have nothing to do. A program may end itself as
 // soon as it hears of a loss; the others, who then lose this rank too, must have
 // heard of the first one before.
 func (j *Job) letOut() {
-	for end := time.Now().Add(passingOn); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
+	end := time.Now().Add(passingOn)
+	for looks := 0; looks < passingLooks || time.Now().Before(end); looks++ {
 		if !slices.ContainsFunc(j.edges, func(e *edge) bool { return !e.out.done() }) {
 			return
 		}
+		time.Sleep(100 * time.Microsecond)
 	}
 }
 

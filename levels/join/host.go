@@ -237,9 +237,7 @@ func (h *host) collect(ctx context.Context) (*table, error) {
 				return nil, contradiction
 			}
 			err := absent(h.missing(), h.size, time.Since(h.began), h.known())
-			if never := slices.DeleteFunc(h.missing(), func(r levels.Rank) bool { return h.gave[r] }); len(never) > 0 {
-				err.Ranks = never
-			}
+			err.Ranks = h.culprits()
 			return nil, err
 		case <-ctx.Done():
 			return nil, fmt.Errorf("rank 0 gave up: %w", context.Cause(ctx))
@@ -301,6 +299,15 @@ func (h *host) missing() []levels.Rank {
 	return missing
 }
 
+// culprits are the missing ranks at fault: those that never came, before those that
+// came and gave up waiting for them.
+func (h *host) culprits() []levels.Rank {
+	if never := slices.DeleteFunc(h.missing(), func(r levels.Rank) bool { return h.gave[r] }); len(never) > 0 {
+		return never
+	}
+	return h.missing()
+}
+
 // known lists a few hints on failed attempts, in rank order.
 func (h *host) known() []string {
 	var hints []string
@@ -320,7 +327,7 @@ func (h *host) known() []string {
 func (h *host) report() {
 	missing := h.missing()
 	b := failureFrame(frameWaiting, &JoinError{
-		Ranks:  missing,
+		Ranks:  h.culprits(),
 		Reason: fmt.Sprintf("rank 0 still waits for %s (have %d of %d)", ranksText(missing), h.size-len(missing), h.size),
 	})
 	for _, c := range h.conns {

@@ -6,36 +6,26 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// packed is all members' parts in scratch, one after the other.
-type packed struct {
-	spans [][]tasks.Span // by member, like Call.Parts
-	all   tasks.Span
-	ends  []int64
-}
-
-func newPacked(r *rounds, c *submodules.Call) *packed {
-	p := &packed{ends: []int64{0}}
+// packed is scratch for all members' parts, one after the other; by member, like
+// Call.Parts.
+func packed(r *rounds, c *submodules.Call) (spans [][]tasks.Span) {
 	total := int64(0)
 	for _, part := range c.Parts {
 		for _, s := range part {
 			total += s.Len
 		}
-		p.ends = append(p.ends, total)
 	}
-	p.all = r.e.Scratch(total)
-	for i, part := range c.Parts {
-		at, spans := p.ends[i], []tasks.Span(nil)
+	all, at := r.e.Scratch(total), int64(0)
+	for _, part := range c.Parts {
+		var own []tasks.Span
 		for _, s := range part {
-			spans = append(spans, p.all.Cut(at, s.Len))
+			own = append(own, all.Cut(at, s.Len))
 			at += s.Len
 		}
-		p.spans = append(p.spans, spans)
+		spans = append(spans, own)
 	}
-	return p
+	return spans
 }
-
-// of is the parts of members lo to hi−1.
-func (p *packed) of(lo, hi int) tasks.Span { return p.all.Cut(p.ends[lo], p.ends[hi]-p.ends[lo]) }
 
 // combineParts adds dst = mine ⊕ other's for the spans of some members, the other
 // way round if the other is the lower rank.
@@ -64,24 +54,24 @@ func ringReduceScatter(r *rounds, c *submodules.Call) {
 		return
 	}
 	next, last := c.Group.Ranks[circular(c, c.Me+1)], c.Group.Ranks[circular(c, c.Me-1)]
-	sum := newPacked(r, c)
+	sum := packed(r, c)
 	from := c.Parts
 	for i := 1; i < n; i++ {
 		out, in := circular(c, c.Me-i), circular(c, c.Me-i-1)
 		for _, s := range from[out] {
 			r.send(next, s)
 		}
-		for _, s := range sum.spans[in] {
+		for _, s := range sum[in] {
 			r.recv(last, s)
 		}
 		r.end()
-		dst := sum.spans[in]
+		dst := sum[in]
 		if in == c.Me {
 			dst = c.Held
 		}
-		r.combineParts([][]tasks.Span{dst}, c.Parts[in:in+1], sum.spans[in:in+1], true)
+		r.combineParts([][]tasks.Span{dst}, c.Parts[in:in+1], sum[in:in+1], true)
 		r.end()
-		from = sum.spans
+		from = sum
 	}
 }
 
@@ -134,7 +124,7 @@ func halvingReduceScatter(r *rounds, c *submodules.Call) {
 		r.open = append(r.open, c.Take(r.e, r.gate)...)
 		return
 	}
-	sum, in := newPacked(r, c), newPacked(r, c)
+	sum, in := packed(r, c), packed(r, c)
 	from := c.Parts
 	for distance := n / 2; distance > 0; distance /= 2 {
 		peer := c.Me ^ distance
@@ -145,18 +135,18 @@ func halvingReduceScatter(r *rounds, c *submodules.Call) {
 			}
 		}
 		for i := mine; i < mine+distance; i++ {
-			for _, s := range in.spans[i] {
+			for _, s := range in[i] {
 				r.recv(c.Group.Ranks[peer], s)
 			}
 		}
 		r.end()
-		dst := sum.spans[mine : mine+distance]
+		dst := sum[mine : mine+distance]
 		if distance == 1 {
 			dst = [][]tasks.Span{c.Held}
 		}
-		r.combineParts(dst, from[mine:mine+distance], in.spans[mine:mine+distance], peer < c.Me)
+		r.combineParts(dst, from[mine:mine+distance], in[mine:mine+distance], peer < c.Me)
 		r.end()
-		from = sum.spans
+		from = sum
 	}
 }
 
@@ -171,13 +161,13 @@ func nonOverlapping(r *rounds, c *submodules.Call) {
 	place := trees.Binomial(c.Me, n)
 	sum := c.Parts
 	if len(place.Children) > 0 {
-		acc, in := newPacked(r, c), newPacked(r, c)
+		acc, in := packed(r, c), packed(r, c)
 		for _, child := range place.Children {
-			r.recvAll(c, child, in.spans)
+			r.recvAll(c, child, in)
 			r.end()
-			r.combineParts(acc.spans, sum, in.spans, false)
+			r.combineParts(acc, sum, in, false)
 			r.end()
-			sum = acc.spans
+			sum = acc
 		}
 	}
 	if place.Parent >= 0 {

@@ -51,9 +51,6 @@ const (
 // be given up, a process that is stopped must not.
 const longestStop = 800 * time.Millisecond
 
-// long tells whether other ranks that wait for this one at a place that has a limit, Close, would give it up.
-func (f *fate) long() bool { return f.stop > 4*time.Second }
-
 // drawCase makes the case of a seed.
 func drawCase(seed uint64, long bool) chaosCase {
 	draw := rand.New(rand.NewPCG(seed, 0))

@@ -139,15 +139,6 @@ func (c *chaosRank) round(round int) error {
 	if err := c.callAll(comm, round); err != nil {
 		return c.leave(comm, fmt.Errorf("round %d: %w", round, err))
 	}
-	if f := c.fates[0]; f.long() && f.round == round {
-		if c.fate != nil {
-			<-c.met
-			time.Sleep(10 * time.Millisecond) // to be stopped
-		}
-		if err := planner.BarrierNow(context.Background(), comm); err != nil { // Close would not wait as long
-			return c.leave(comm, fmt.Errorf("round %d: %w", round, err))
-		}
-	}
 	c.meet(inClose, round, 0)
 	if err := comm.Close(); err != nil {
 		return fmt.Errorf("close %d: %w", round, err)

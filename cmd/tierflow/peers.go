@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// benchPeers is bench peers.
+type benchPeers struct {
+	topo   string
+	rate   string
+	ops    string
+	bytes  string
+	time   time.Duration
+	sweep  time.Duration
+	rounds int
+	json   bool
+
+	nodes, perNode int
+	cells          cells
+}
+
+func benchPeersCommand() *cobra.Command {
+	b := &benchPeers{}
+	c := &cobra.Command{
+		Use:   "peers",
+		Short: "Measure collectives beside other libraries",
+		Long: `Measures the same collectives with tierflow, Open MPI, MPICH and Gloo, whichever of
+them are installed, between processes on emulated nodes: network namespaces of this
+machine, whose links have a rate. That takes root; one node (--topo 1x4) takes
+neither root nor a link.
+
+Drivers for the other libraries are built from sources that this command carries.
+All measure as tierflow bench coll does: samples begin together, the slowest rank
+counts, results are checked. Libraries take turns in rounds, so that what disturbs
+the machine disturbs all of them; a cell is the median of its rounds' p50, with
+the least and the largest, and how it compares with tierflow's: 2 is twice as long.
+
+Of Open MPI there are the defaults of coll/tuned and coll/han, each with waiting
+ranks that yield the processor and that spin, and "forced", the best for each cell
+of a sweep over algorithms, segment sizes and HAN's modules, with its command line.
+The row "wire" is a plain one-way TCP stream of as many bytes.`,
+		Example: `  tierflow bench peers
+  tierflow bench peers --topo 4x1 --ops bcast --bytes 4MiB --rate 10gbit
+  tierflow bench peers --topo 1x4 --bytes 8,64KiB --sweep 0`,
+		Args: noOperands,
+		RunE: interruptible(func(c *cobra.Command, _ []string) error {
+			if isLaunched() {
+				return usagef("this process is a rank of a launched job; bench peers launches jobs itself")
+			}
+			if err := b.read(); err != nil {
+				return err
+			}
+			return b.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
+		}),
+	}
+	f := c.Flags()
+	f.StringVar(&b.topo, "topo", "4x2", "nodes and ranks on each, such as 4x2")
+	f.StringVar(&b.rate, "rate", "1gbit", "rate of each node's link: 100mbit, 1gbit, … or none")
+	f.StringVar(&b.ops, "ops", "bcast,allreduce", "collectives: "+strings.Join(names(peerOps), ", "))
+	f.StringVar(&b.bytes, "bytes", "1KiB,64KiB,4MiB", "sizes of a rank's buffer")
+	f.DurationVar(&b.time, "time", 500*time.Millisecond, "time for each size, library and round")
+	f.DurationVar(&b.sweep, "sweep", 200*time.Millisecond, "time for each size and setting in the sweep; 0 for no sweep")
+	f.IntVar(&b.rounds, "rounds", 3, "how often each library has its turn")
+	f.BoolVar(&b.json, "json", false, "print JSON")
+	return c
+}
+
+// peerOps are what all drivers can do.
+var peerOps = []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allreduce, tasks.Allgather, tasks.Barrier}
+
+// Most that --rounds and --topo may ask for: mistyped numbers must not make a run of days.
+const (
+	maxPeerRounds = 100
+	maxPeerRanks  = 1024
+)
+
+// linkRate is what the cluster's script takes.
+var linkRate = regexp.MustCompile(`^([1-9][0-9]*[kmg]?bit|none)$`)
+
+// read checks all arguments.
+func (b *benchPeers) read() error {
+	t, err := levels.Parse(b.topo)
+	if err != nil {
+		return usagef("--topo: %w", err)
+	}
+	b.nodes = t.Nodes()
+	b.perNode = t.Size() / b.nodes
+	if b.topo != fmt.Sprintf("%dx%d", b.nodes, b.perNode) || t.Size() < 2 || t.Size() > maxPeerRanks {
+		return usagef("--topo %s: other libraries' launchers are given nodes of equal size: such as 4x2 or 1x4, of 2 to %d ranks", b.topo, maxPeerRanks)
+	}
+	colls, err := parseCollectives(b.ops)
+	if err != nil {
+		return usagef("--ops: %w", err)
+	}
+	for _, c := range colls {
+		if !slices.Contains(peerOps, c) {
+			return usagef("--ops: %v is not measured beside other libraries; %s are", c, strings.Join(names(peerOps), ", "))
+		}
+	}
+	sizes, err := parseSizes(b.bytes)
+	if err != nil {
+		return usagef("--bytes: %w", err)
+	}
+	for _, n := range sizes {
+		// Ints in the drivers' interfaces, and what all ranks may take together.
+		if most := int64(1<<30) / int64(t.Size()); n < 4 || n%4 != 0 || n > most {
+			return usagef("--bytes %s: want a multiple of 4, the bytes of a float, and at most %s for %d ranks",
+				tasks.FormatBytes(n), tasks.FormatBytes(most), t.Size())
+		}
+	}
+	if !linkRate.MatchString(b.rate) {
+		return usagef("--rate %s: want such as 100mbit, 1gbit or none", b.rate)
+	}
+	if b.time <= 0 || b.sweep < 0 || b.rounds < 1 || b.rounds > maxPeerRounds {
+		return usagef("--time %v, --sweep %v, --rounds %d: a time above 0, a sweep of 0 or more, and 1 to %d rounds",
+			b.time, b.sweep, b.rounds, maxPeerRounds)
+	}
+	b.cells = cells{names(colls), sizes}
+	return nil
+}
+
+// run sets up, finds out what there is, sweeps, and then measures in rounds.
+func (b *benchPeers) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	notes := stdout
+	if b.json {
+		notes = stderr
+	}
+	p, err := b.enter(ctx, notes)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.leave()) }()
+	t := &peerTable{Topology: b.topo, Rate: b.rate, Congestion: p.congestion, Missing: []missingPeer{}, Failures: []string{}}
+	if b.nodes == 1 {
+		t.Rate = "none"
+	}
+	fmt.Fprintf(notes, "# %s: %d processes on %d node%s, rate %s, congestion control %s; %d CPUs\n",
+		b.topo, p.ranks(), b.nodes, plural(b.nodes), t.Rate, p.congestion, runtime.NumCPU())
+	found, missing, err := p.findPeers(ctx, otherLibraries)
+	if err != nil {
+		return err
+	}
+	for _, m := range missing {
+		t.Missing = append(t.Missing, m)
+		fmt.Fprintln(notes, "#", m)
+	}
+	run := func(s setting, c cells, each time.Duration) ([]peerRow, error) {
+		rows, err := p.run(ctx, s, c, each)
+		if err != nil && ctx.Err() == nil {
+			t.failed(notes, s, err)
+		}
+		return rows, context.Cause(ctx)
+	}
+	settings := p.defaults(found)
+	if b.sweep > 0 && slices.Contains(found, openMPI) {
+		forced, err := p.bestForced(b.cells, b.sweep, notes, run)
+		if err != nil {
+			return err
+		}
+		settings = append(settings, forced...)
+	}
+	if err := b.inRounds(settings, p, t, notes, run); err != nil {
+		return err
+	}
+	return t.print(stdout, b.cells, b.json)
+}
+
+// inRounds gives each setting its turn in each round. What failed in one is not tried again.
+func (b *benchPeers) inRounds(settings []setting, p *place, t *peerTable, notes io.Writer, run measurer) error {
+	for round := range b.rounds {
+		fmt.Fprintf(notes, "# round %d of %d\n", round+1, b.rounds)
+		var next []setting
+		for _, s := range settings {
+			c, before := s.of(b.cells), len(t.Failures)
+			rows, err := run(s, c, b.time)
+			if err != nil {
+				return err
+			}
+			t.add(s, p.line(s, c, b.time), rows)
+			if len(t.Failures) == before {
+				next = append(next, s)
+			}
+		}
+		settings = next
+	}
+	return nil
+}

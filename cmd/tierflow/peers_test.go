@@ -1,0 +1,291 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	oneNode  = site{nodes: 1, perNode: 4, self: "/bin/tierflow", folder: "/d"}
+	fourNode = site{nodes: 4, perNode: 2, self: "/bin/tierflow", folder: "/d", rsh: "/d/cluster rsh --name x"}
+)
+
+func TestPeerCommands(t *testing.T) {
+	c := cells{[]string{"bcast", "allreduce"}, []int64{8, 65536}}
+	han := setting{library: openMPI, variant: "han", mca: []string{"coll_han_priority", "100"}}
+	for _, test := range []struct {
+		at   site
+		of   setting
+		want string // words in this order, among others
+	}{
+		{oneNode, setting{library: ourselves}, "/bin/tierflow run -n 4 -- /bin/tierflow bench coll bcast,allreduce --bytes 8,65536"},
+		{fourNode, setting{library: ourselves}, "run --hosts node0:2,node1:2,node2:2,node3:2 --launcher /d/cluster rsh --name x -- /bin/tierflow bench coll --wire"},
+		{oneNode, han, "mpirun.openmpi -n 4 self,vader coll_han_priority 100 /d/openmpi bcast,allreduce 8,65536 0.5 1 4 /d/s"},
+		{fourNode, han, "--allow-run-as-root --oversubscribe --bind-to none -n 8 plm_rsh_agent /d/cluster rsh --name x btl tcp,self,vader"},
+		{oneNode, setting{library: mpich}, "mpiexec.mpich -launcher fork -n 4 /d/mpich"},
+		{fourNode, setting{library: mpich}, "unshare --ipc mpiexec.mpich -launcher-exec /d/rsh-ipc -ppn 2 /d/mpich bcast,allreduce 8,65536 0.5 4 2"},
+		{fourNode, setting{library: gloo}, "/bin/tierflow run --hosts -- /d/gloo bcast,allreduce 8,65536 0.5 4 2 /d/s"},
+	} {
+		words := strings.Fields(strings.Join(test.at.command(test.of, c, 500*time.Millisecond, "/d/s"), " "))
+		rest := words
+		for want := range strings.FieldsSeq(test.want) {
+			i := slices.Index(rest, want)
+			if i < 0 {
+				t.Errorf("%d nodes, %v: %q has no %q where it should be", test.at.nodes, test.of, words, want)
+				break
+			}
+			rest = rest[i+1:]
+		}
+	}
+	barrier := oneNode.command(setting{library: ourselves}, cells{[]string{"barrier"}, []int64{8}}, time.Second, "/d/s")
+	if slices.Contains(barrier, "--bytes") || slices.Contains(barrier, "--wire") {
+		t.Errorf("a barrier on one node is measured with %q", barrier)
+	}
+}
+
+// HAN is there only where nodes have several ranks: elsewhere it would be tuned under another name.
+func TestPeerDefaults(t *testing.T) {
+	found := []string{openMPI, gloo}
+	var names []string
+	for _, s := range fourNode.defaults(found) {
+		names = append(names, s.String())
+	}
+	want := []string{
+		"tierflow built-in rule", "Open MPI tuned, yield", "Open MPI han, yield", "Open MPI tuned, spin", "Open MPI han, spin", "Gloo default",
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("settings %q, want %q", names, want)
+	}
+	for _, s := range append(oneNode.defaults(found), oneNode.candidates("bcast")...) {
+		if slices.Contains(s.mca, "coll_han_priority") {
+			t.Errorf("on one node there is %v", s)
+		}
+	}
+}
+
+// The sweep keeps the fastest setting of each size, and tries it spinning and yielding.
+func TestPeerSweep(t *testing.T) {
+	tried := map[string]bool{}
+	run := func(s setting, c cells, _ time.Duration) ([]peerRow, error) {
+		var rows []peerRow
+		for _, n := range c.bytes {
+			row := peerRow{Collective: c.ops[0], Bytes: n, P50: 10}
+			switch {
+			case n == 8 && strings.HasPrefix(s.variant, "tuned binomial, "):
+				row.P50 = 5
+			case n == 65536 && strings.HasPrefix(s.variant, "han adapt+tuned/64KiB, "):
+				row.P50 = 4
+			}
+			if strings.HasSuffix(s.variant, ", spin") {
+				row.P50--
+			}
+			rows = append(rows, row)
+		}
+		tried[s.variant] = true
+		return rows, nil
+	}
+	won, err := fourNode.bestForced(cells{[]string{"bcast"}, []int64{8, 65536}}, time.Second, io.Discard, run)
+	if err != nil || len(won) != 2 {
+		t.Fatalf("%v, %v", won, err)
+	}
+	for i, want := range []struct {
+		name string
+		size int64
+	}{{"forced: tuned binomial, spin", 8}, {"forced: han adapt+tuned/64KiB, spin", 65536}} {
+		if w := won[i]; w.variant != want.name || !slices.Equal(w.only.bytes, []int64{want.size}) || !slices.Contains(w.mca, "mpi_yield_when_idle") {
+			t.Errorf("%+v won %v, want %v", w, w.only, want)
+		}
+	}
+	if !tried["tuned binomial, yield"] || !tried["tuned binomial, spin"] {
+		t.Errorf("tried only %v", tried)
+	}
+	stop := errors.New("interrupted")
+	fails := func(setting, cells, time.Duration) ([]peerRow, error) { return nil, stop }
+	if _, err := fourNode.bestForced(cells{[]string{"bcast"}, []int64{8}}, time.Second, io.Discard, fails); !errors.Is(err, stop) {
+		t.Errorf("an interrupted sweep ends with %v", err)
+	}
+}
+
+func TestParsePeerRows(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		rows int
+		err  string
+	}{
+		{`{"collective":"bcast","bytes":8,"iters":5,"min_us":1,"p50_us":2,"wrong":0}` + "\n" + `{"collective":"barrier","p50_us":2}`, 2, ""},
+		{`{"results": [{"collective":"wire","bytes":8,"p50_us":2}, {"collective":"bcast","bytes":8,"p50_us":2,"plan":"x"}]}`, 2, ""},
+		{"A launcher's warning\n" + `{"collective":"bcast","bytes":8,"p50_us":2}` + "\nand its last words", 1, ""},
+		{"", 0, "no results"},
+		{"segmentation fault", 0, "no results"},
+		{"{", 0, "unexpected EOF"},
+		{"{}", 0, "EOF"},
+		{`{"collective":"bcast","bytes":8,"p50_us":0}`, 0, "no measurement"},
+		{`{"collective":"bcast","bytes":"8","p50_us":1}`, 0, "cannot unmarshal"},
+		{`{"collective":"bcast","bytes":8,"p50_us":1}{"collective":"bcast","bytes":16,"p50_us":1,"wrong":3}`, 1, "3 elements are wrong"},
+	} {
+		rows, err := parsePeerRows([]byte(test.text))
+		if len(rows) != test.rows || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+			t.Errorf("%s: %v, %v; want %d rows and %q", test.text, rows, err, test.rows, test.err)
+		}
+	}
+}
+
+func FuzzParsePeerRows(f *testing.F) {
+	f.Add([]byte(`{"collective":"bcast","bytes":8,"p50_us":1}`))
+	f.Add([]byte(`x {"results":[{"collective":"bcast","bytes":8,"p50_us":1}]} y`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		rows, err := parsePeerRows(text)
+		if len(rows) == 0 && err == nil {
+			t.Error("no rows and no error")
+		}
+		for _, r := range rows {
+			if r.P50 <= 0 || r.Bytes < 0 || r.Wrong > 0 {
+				t.Errorf("%+v", r)
+			}
+		}
+	})
+}
+
+func TestPeerTable(t *testing.T) {
+	all := cells{[]string{"bcast"}, []int64{8, 16}}
+	table := &peerTable{Missing: []missingPeer{{gloo, "libgloo-dev", "no compiler"}}, Failures: []string{}}
+	ours, theirs := setting{library: ourselves, variant: "x"}, setting{library: openMPI, variant: "y"}
+	row := func(op string, n int64, p50 float64) peerRow { return peerRow{Collective: op, Bytes: n, P50: p50} }
+	for _, p50 := range []float64{12, 10, 11} {
+		table.add(ours, "tierflow", []peerRow{row(wireOp, 16, p50/2), row("bcast", 16, p50), row("bcast", 8, 1)})
+		table.add(theirs, "mpirun", []peerRow{row("bcast", 16, 2*p50)})
+	}
+	var text, asJSON bytes.Buffer
+	if err := table.print(&text, all, false); err != nil {
+		t.Fatal(err)
+	}
+	want := `collective  bytes  library   setting         p50 µs  least–largest  x tierflow
+wire        16B    -         one TCP stream  5.5     5.0–6.0        -
+bcast       8B     tierflow  x               1.0     1.0–1.0        1.00
+bcast       16B    tierflow  x               11.0    10.0–12.0      1.00
+bcast       16B    Open MPI  y               22.0    20.0–24.0      2.00
+# tierflow x: tierflow
+# Open MPI y: mpirun
+`
+	if text.String() != want {
+		t.Errorf("printed\n%swant\n%s", &text, want)
+	}
+	if err := table.print(&asJSON, all, true); err != nil {
+		t.Fatal(err)
+	}
+	got := decode[peerTable](t, asJSON.String())
+	if last := got.Results[2]; got.Wire["16"] != 5.5 || len(got.Results) != 3 || last.Ratio != 2 || last.Rounds != 3 || last.Command != "mpirun" {
+		t.Errorf("printed\n%s", &asJSON)
+	}
+	if err := new(peerTable).print(io.Discard, all, false); err == nil {
+		t.Error("an empty table is no error")
+	}
+}
+
+// script writes an executable that stands in for another library's tool.
+func script(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A fake MPI: its compiler makes a driver out of a script, its launcher starts that.
+func TestPeerWithFakeDriver(t *testing.T) {
+	tools := t.TempDir()
+	script(t, filepath.Join(tools, "mpicc.fake"), `printf '#!/bin/sh\necho "{\\"collective\\":\\"$1\\",\\"bytes\\":$2,\\"p50_us\\":7}"\n' >"$3" && chmod +x "$3"`)
+	script(t, filepath.Join(tools, "mpicc.broken"), "echo no such header >&2; exit 1")
+	script(t, filepath.Join(tools, "mpirun.openmpi"), `echo warning; while [ "${1%/openmpi}" = "$1" ]; do shift; done; exec "$@"`)
+	t.Setenv("PATH", tools+":"+os.Getenv("PATH"))
+	p := &place{site: site{nodes: 1, perNode: 2, folder: t.TempDir()}}
+	found, missing, err := p.findPeers(t.Context(), []peer{
+		{openMPI, "openmpi", []string{"mpicc.fake"}, "mpi.c", nil},
+		{mpich, "mpich", []string{"mpicc.broken"}, "mpi.c", nil},
+		{gloo, "libgloo-dev", []string{"no-such-compiler"}, "gloo.cc", nil},
+	})
+	if err != nil || !slices.Equal(found, []string{openMPI}) || len(missing) != 2 {
+		t.Fatalf("found %v, missing %v, %v", found, missing, err)
+	}
+	for i, want := range []string{"mpich would bring: exit status 1: no such header", "libgloo-dev would bring"} {
+		if !strings.Contains(missing[i].String(), want) {
+			t.Errorf("%v; want %q in it", missing[i], want)
+		}
+	}
+	rows, err := p.run(t.Context(), setting{library: openMPI}, cells{[]string{"bcast"}, []int64{64}}, time.Second)
+	if err != nil || len(rows) != 1 || rows[0] != (peerRow{Collective: "bcast", Bytes: 64, P50: 7}) {
+		t.Errorf("rows %+v, %v", rows, err)
+	}
+	script(t, p.driver(openMPI), "echo lost contact >&2; exit 3")
+	if _, err = p.run(t.Context(), setting{library: openMPI}, cells{[]string{"bcast"}, []int64{64}}, time.Second); err == nil || !strings.Contains(err.Error(), "exit status 3: lost contact") {
+		t.Errorf("a failing driver is %v", err)
+	}
+}
+
+// An interrupt ends the whole group of processes, not its leader alone.
+func TestPeerInterrupted(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "begun")
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { // ends with the wait below
+		for range 3000 {
+			if _, err := os.Stat(file); err == nil {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		cancel()
+	}()
+	// The sleeper keeps the output open: output would wait for it.
+	_, err := output(ctx, time.Minute, "/bin/sh", "-c", "sleep 600 & touch "+file+"; wait")
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted with %v", err)
+	}
+	if _, err := output(t.Context(), 50*time.Millisecond, "sleep", "600"); err == nil || !strings.Contains(err.Error(), "takes over 50ms") {
+		t.Errorf("too long a command ends with %v", err)
+	}
+}
+
+func TestPeersReal(t *testing.T) {
+	if os.Getenv("TIERFLOW_TEST_LONG") == "" {
+		t.Skip("launches other libraries; TIERFLOW_TEST_LONG=1 runs it")
+	}
+	if os.Getuid() != 0 {
+		t.Skip("network namespaces are made by root only")
+	}
+	if _, err := exec.LookPath("mpirun.openmpi"); err != nil {
+		t.Skipf("Debian's openmpi-bin is not installed: %v", err)
+	}
+	self := filepath.Join(t.TempDir(), "tierflow")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", self, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "bench", "peers", "--topo", "2x2", "--bytes", "64KiB",
+		"--time", "20ms", "--sweep", "0", "--rounds", "1", "--json")
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &complaints)
+	}
+	var got peerTable
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, library := range []string{ourselves, openMPI} {
+		if !slices.ContainsFunc(got.Results, func(r *peerResult) bool { return r.Library == library && r.Ratio > 0 }) {
+			t.Errorf("nothing of %s in\n%s\n%s", library, out, &complaints)
+		}
+	}
+	if got.Wire["65536"] <= 0 {
+		t.Errorf("no stream in\n%s", out)
+	}
+}

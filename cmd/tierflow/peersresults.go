@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// peerRow is what a job says of one cell: bench coll's columns that drivers have too.
+type peerRow struct {
+	Collective string  `json:"collective"`
+	Bytes      int64   `json:"bytes"`
+	Iters      int     `json:"iters"`
+	Min        float64 `json:"min_us"`
+	P50        float64 `json:"p50_us"`
+	Wrong      int64   `json:"wrong"` // elements
+}
+
+// parsePeerRows reads the rows of a job, one by one from a driver and in one object from bench coll. Launchers may say
+// something before and after. With an error come the rows up to it.
+func parsePeerRows(text []byte) ([]peerRow, error) {
+	at := bytes.IndexByte(text, '{')
+	if at < 0 {
+		return nil, fmt.Errorf("no results in %.80q", text)
+	}
+	var rows []peerRow
+	for d := json.NewDecoder(bytes.NewReader(text[at:])); ; {
+		var next struct {
+			peerRow
+			Results []peerRow `json:"results"`
+		}
+		// What isn't JSON any more is a launcher's last words, unless there was nothing before.
+		if err := d.Decode(&next); err != nil {
+			if len(rows) == 0 {
+				return nil, fmt.Errorf("results: %w", err)
+			}
+			return rows, nil
+		}
+		if next.Collective != "" {
+			next.Results = append(next.Results, next.peerRow)
+		}
+		for _, row := range next.Results {
+			if row.P50 <= 0 || row.Bytes < 0 {
+				return rows, fmt.Errorf("results: %+v is no measurement", row)
+			}
+			if row.Wrong > 0 {
+				return rows, fmt.Errorf("%s of %d bytes: %d elements are wrong", row.Collective, row.Bytes, row.Wrong)
+			}
+			rows = append(rows, row)
+		}
+	}
+}
+
+// peerResult is a cell of one setting over all rounds.
+type peerResult struct {
+	Library    string  `json:"library"`
+	Variant    string  `json:"variant"`
+	Collective string  `json:"collective"`
+	Bytes      int64   `json:"bytes"`
+	P50        float64 `json:"p50_us"` // median over rounds
+	Least      float64 `json:"least_p50_us"`
+	Largest    float64 `json:"largest_p50_us"`
+	Rounds     int     `json:"rounds"`
+	Ratio      float64 `json:"ratio,omitempty"` // of p50, to tierflow's
+	Command    string  `json:"command"`         // in which DIR is a temporary folder
+	rounds     []float64
+}
+
+// peerTable collects rows.
+type peerTable struct {
+	Topology   string             `json:"topology"`
+	Rate       string             `json:"rate"`
+	Congestion string             `json:"congestion_control"`
+	Wire       map[string]float64 `json:"wire_us"` // by bytes
+	Results    []*peerResult      `json:"results"`
+	Missing    []missingPeer      `json:"missing"`
+	Failures   []string           `json:"failures"`
+}
+
+// wireOp is how the rows of a plain stream are called.
+const wireOp = "wire"
+
+// add takes the rows of one setting's turn.
+func (t *peerTable) add(s setting, command string, rows []peerRow) {
+	for _, row := range rows {
+		same := func(r *peerResult) bool {
+			return r.Library == s.library && r.Variant == s.variant && r.Collective == row.Collective && r.Bytes == row.Bytes
+		}
+		i := slices.IndexFunc(t.Results, same)
+		if i < 0 {
+			i = len(t.Results)
+			t.Results = append(t.Results, &peerResult{
+				Library: s.library, Variant: s.variant, Collective: row.Collective, Bytes: row.Bytes, Command: command,
+			})
+		}
+		t.Results[i].rounds = append(t.Results[i].rounds, row.P50)
+	}
+}
+
+// failed notes a job that failed.
+func (t *peerTable) failed(notes io.Writer, s setting, err error) {
+	text := fmt.Sprintf("%v failed: %v", s, err)
+	fmt.Fprintln(notes, "#", text)
+	t.Failures = append(t.Failures, text)
+}
+
+// finish computes what is printed. The stream's rows leave the results.
+func (t *peerTable) finish() {
+	ours := map[string]float64{}
+	cell := func(r *peerResult) string { return r.Collective + " " + strconv.FormatInt(r.Bytes, 10) }
+	t.Wire = map[string]float64{}
+	for _, r := range t.Results {
+		slices.Sort(r.rounds)
+		r.Rounds = len(r.rounds)
+		r.Least, r.Largest = r.rounds[0], r.rounds[r.Rounds-1]
+		// With an even number of rounds none of them is the median: the lower one would be the best of two.
+		r.P50 = round((r.rounds[(r.Rounds-1)/2]+r.rounds[r.Rounds/2])/2, 1e3)
+		switch {
+		case r.Collective == wireOp:
+			t.Wire[strconv.FormatInt(r.Bytes, 10)] = r.P50
+		case r.Library == ourselves:
+			ours[cell(r)] = r.P50
+		}
+	}
+	for _, r := range t.Results {
+		if p50, ok := ours[cell(r)]; ok {
+			r.Ratio = round(r.P50/p50, 1e3)
+		}
+	}
+}
+
+// print writes the table cell by cell, or JSON. Without a single row it is an error.
+func (t *peerTable) print(w io.Writer, order cells, asJSON bool) error {
+	t.finish()
+	t.sort(order)
+	var err error
+	if asJSON {
+		wire := func(r *peerResult) bool { return r.Collective == wireOp }
+		t.Results = slices.DeleteFunc(t.Results, wire)
+		err = writeJSON(w, t)
+	} else {
+		err = t.text(w)
+	}
+	if len(t.Results) == 0 {
+		err = errors.Join(err, errors.New("nothing was measured"))
+	}
+	return err
+}
+
+// sort puts the stream first and each collective's sizes together, settings in the order of their turns.
+func (t *peerTable) sort(order cells) {
+	place := func(r *peerResult) int {
+		return slices.Index(order.ops, r.Collective)*(len(order.bytes)+1) + slices.Index(order.bytes, r.Bytes)
+	}
+	slices.SortStableFunc(t.Results, func(a, b *peerResult) int { return place(a) - place(b) })
+}
+
+func (t *peerTable) text(w io.Writer) error {
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tab, "collective\tbytes\tlibrary\tsetting\tp50 µs\tleast–largest\tx tierflow")
+	for _, r := range t.Results {
+		library, ratio := r.Library, "-"
+		variant := r.Variant
+		if r.Collective == wireOp {
+			library, variant = "-", "one TCP stream"
+		} else if r.Ratio > 0 {
+			ratio = fmt.Sprintf("%.2f", r.Ratio)
+		}
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%.1f\t%.1f–%.1f\t%s\n",
+			r.Collective, tasks.FormatBytes(r.Bytes), library, variant, r.P50, r.Least, r.Largest, ratio)
+	}
+	if err := tab.Flush(); err != nil {
+		return err
+	}
+	var printed []string
+	for _, r := range t.Results {
+		if !slices.Contains(printed, r.Command) {
+			printed = append(printed, r.Command)
+			fmt.Fprintf(w, "# %s %s: %s\n", r.Library, r.Variant, r.Command)
+		}
+	}
+	return nil
+}

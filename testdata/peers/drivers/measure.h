@@ -1,0 +1,166 @@
+/* How collectives are measured, the same for every library and as tierflow bench coll does it: all ranks begin a
+ * sample together after a barrier; what is short is called as often as fills 20 ms; the root then rotates, so that
+ * calls don't overlap; a sample counts as long as its slowest rank took; buffers are spoilt before and checked after. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct call {
+	const char *collective;
+	size_t bytes; /* of a rank's buffer, or block in an allgather */
+	int root;
+	float *send, *recv;
+};
+
+/* What a driver says of its library. Whatever fails there ends the process. */
+struct library {
+	int rank, size;
+	void (*barrier)(void);
+	void (*maximum)(double *values, int n); /* over all ranks, in place */
+	void (*run)(const struct call *c);
+};
+
+struct series {
+	const struct library *lib;
+	struct call call;
+	int nodes, per_node, calls, turn;
+	double wrong; /* elements, of this rank */
+};
+
+static const double sample_seconds = 0.02;
+enum { max_calls = 10000, min_samples = 5, max_samples = 10000, max_roots = 16 };
+
+static double now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+static int is(const struct call *c, const char *name) { return strcmp(c->collective, name) == 0; }
+
+/* Sums of these over ranks are exact in a float. */
+static float element(int rank, size_t i) { return (float)(i % 509 + rank); }
+
+/* Neighbours are on different nodes: each call must wait for the one before to have come there. */
+static int root_of(const struct series *s, int turn) {
+	int roots = s->lib->size < max_roots ? s->lib->size : max_roots;
+	turn %= roots;
+	return turn % s->nodes * s->per_node + turn / s->nodes;
+}
+
+static size_t received(const struct series *s) {
+	size_t n = s->call.bytes / sizeof(float);
+	return is(&s->call, "allgather") ? n * s->lib->size : n;
+}
+
+static void fill(struct series *s, int first_root) {
+	size_t n = s->call.bytes / sizeof(float);
+	memset(s->call.recv, 0xA5, received(s) * sizeof(float));
+	if (is(&s->call, "bcast") && s->lib->rank == first_root)
+		for (size_t i = 0; i < n; i++)
+			s->call.recv[i] = element(first_root, i);
+}
+
+static void check(struct series *s, int first_root) {
+	int size = s->lib->size;
+	size_t n = s->call.bytes / sizeof(float);
+	if (is(&s->call, "barrier") || (is(&s->call, "reduce") && s->lib->rank != s->call.root))
+		return;
+	for (size_t i = 0; i < received(s); i++) {
+		float want = size * (float)(i % 509) + size * (size - 1) / 2;
+		if (is(&s->call, "bcast"))
+			want = element(first_root, i);
+		if (is(&s->call, "allgather"))
+			want = element(i / n, i % n);
+		s->wrong += s->call.recv[i] != want;
+	}
+}
+
+/* sample returns this rank's seconds for s->calls calls. */
+static double sample(struct series *s) {
+	int first_root = root_of(s, s->turn);
+	fill(s, first_root);
+	s->lib->barrier();
+	double begin = now();
+	for (int i = 0; i < s->calls; i++) {
+		s->call.root = root_of(s, s->turn);
+		s->lib->run(&s->call);
+		s->turn += s->calls > 1;
+	}
+	double took = now() - begin;
+	s->lib->barrier(); /* checking must not take time from ranks that are still measured */
+	check(s, first_root);
+	return took;
+}
+
+static int ascending(const void *a, const void *b) {
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+/* measure prints a row, on rank 0. */
+static void measure(struct series *s, double seconds) {
+	double best = 1e9;
+	s->calls = 1;
+	for (int i = 0; i < 3; i++) {
+		double took = sample(s);
+		best = took < best ? took : best;
+	}
+	s->lib->maximum(&best, 1);
+	best = best > 1e-9 ? best : 1e-9;
+	double calls = sample_seconds / best + 1;
+	s->calls = calls < max_calls ? (int)calls : max_calls;
+	double fit = seconds / (best * s->calls);
+	int n = fit < min_samples ? min_samples : fit > max_samples ? max_samples : (int)fit;
+	double *times = (double *)malloc(n * sizeof *times);
+	for (int i = 0; i < n; i++)
+		times[i] = sample(s) / s->calls * 1e6;
+	s->lib->maximum(times, n);
+	s->lib->maximum(&s->wrong, 1);
+	qsort(times, n, sizeof *times, ascending);
+	if (s->lib->rank == 0) {
+		printf("{\"collective\":\"%s\",\"bytes\":%zu,\"iters\":%d,\"min_us\":%.3f,\"p50_us\":%.3f,\"wrong\":%.0f}\n",
+			s->call.collective, s->call.bytes, n, times[0], times[(n - 1) / 2], s->wrong);
+		fflush(stdout); /* a later cell may never end */
+	}
+	free(times);
+}
+
+static float *buffer(size_t bytes) {
+	float *b = (float *)malloc(bytes + 1);
+	if (!b) {
+		fprintf(stderr, "no memory for %zu bytes\n", bytes);
+		exit(1);
+	}
+	memset(b, 0, bytes + 1); /* touched before anything is timed */
+	return b;
+}
+
+/* measure_all is the program behind main, once the library is up. */
+static void measure_all(const struct library *lib, char **argv) {
+	char *ops, *sizes, *op, *size;
+	for (op = strtok_r(argv[1], ",", &ops); op; op = strtok_r(NULL, ",", &ops)) {
+		int barrier = strcmp(op, "barrier") == 0;
+		char *list = strdup(argv[2]);
+		for (size = strtok_r(list, ",", &sizes); size; size = barrier ? NULL : strtok_r(NULL, ",", &sizes)) {
+			struct series s = {lib, {op, barrier ? 0 : strtoul(size, NULL, 10), 0, NULL, NULL},
+				atoi(argv[4]), atoi(argv[5]), 1, 0, 0};
+			s.call.send = buffer(s.call.bytes);
+			s.call.recv = buffer(received(&s) * sizeof(float));
+			for (size_t i = 0; i < s.call.bytes / sizeof(float); i++)
+				s.call.send[i] = element(lib->rank, i);
+			measure(&s, atof(argv[3]));
+			free(s.call.send);
+			free(s.call.recv);
+		}
+		free(list);
+	}
+}
+
+static void want_arguments(int argc) {
+	if (argc == 7)
+		return;
+	fprintf(stderr, "usage: driver OP,OP BYTES,BYTES SECONDS NODES RANKS_PER_NODE STORE\n");
+	exit(2);
+}

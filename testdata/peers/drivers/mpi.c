@@ -1,0 +1,40 @@
+/* Measures an MPI library. Errors are fatal in MPI unless asked otherwise. */
+#define _GNU_SOURCE
+#include <mpi.h>
+
+#include "measure.h"
+
+static void barrier(void) { MPI_Barrier(MPI_COMM_WORLD); }
+
+static void maximum(double *values, int n) {
+	MPI_Allreduce(MPI_IN_PLACE, values, n, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+}
+
+static void run(const struct call *c) {
+	int n = (int)(c->bytes / sizeof(float));
+	if (is(c, "barrier"))
+		MPI_Barrier(MPI_COMM_WORLD);
+	else if (is(c, "bcast"))
+		MPI_Bcast(c->recv, n, MPI_FLOAT, c->root, MPI_COMM_WORLD);
+	else if (is(c, "reduce"))
+		MPI_Reduce(c->send, c->recv, n, MPI_FLOAT, MPI_SUM, c->root, MPI_COMM_WORLD);
+	else if (is(c, "allreduce"))
+		MPI_Allreduce(c->send, c->recv, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+	else if (is(c, "allgather"))
+		MPI_Allgather(c->send, n, MPI_FLOAT, c->recv, n, MPI_FLOAT, MPI_COMM_WORLD);
+	else {
+		fprintf(stderr, "no collective %s here\n", c->collective);
+		MPI_Abort(MPI_COMM_WORLD, 2);
+	}
+}
+
+int main(int argc, char **argv) {
+	struct library lib = {0, 0, barrier, maximum, run};
+	want_arguments(argc);
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &lib.rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &lib.size);
+	measure_all(&lib, argv);
+	MPI_Finalize();
+	return 0;
+}
