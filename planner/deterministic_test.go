@@ -25,7 +25,7 @@ type sums map[tasks.Collective][]float32
 func sumOn(t *testing.T, topo string, o *planner.Options) sums {
 	t.Helper()
 	const n = 8 * 200
-	all := sums{tasks.Reduce: make([]float32, n), tasks.Allreduce: nil, tasks.ReduceScatter: make([]float32, n)}
+	all := sums{tasks.Reduce: make([]float32, n), tasks.Allreduce: make([]float32, n), tasks.ReduceScatter: make([]float32, n)}
 	succeed(t, topo, o, func(ctx context.Context, c *planner.Comm) error {
 		draw := rand.New(rand.NewPCG(1, uint64(c.Rank())))
 		in, out := make([]float32, n), make([]float32, n)
@@ -36,7 +36,7 @@ func sumOn(t *testing.T, topo string, o *planner.Options) sums {
 			return err
 		}
 		if c.Rank() == 6 {
-			all[tasks.Allreduce] = out
+			copy(all[tasks.Allreduce], out)
 		}
 		var result []float32
 		if c.Rank() == 5 {
