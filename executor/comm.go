@@ -344,7 +344,7 @@ func (c *Comm) breakUp(by levels.Rank, err error) {
 		return
 	}
 	if by != c.e.rank {
-		c.broken = &PeerError{Rank: at, Err: err}
+		c.broken = c.failure(by, err)
 	}
 	c.e.flight.Break(c.id, int32(by), c.broken)
 	if log := c.e.world.config.Log; log != nil {

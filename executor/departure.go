@@ -97,7 +97,7 @@ func (e *Endpoint) restrict(comm uint32, by levels.Rank, seq uint32, err error) 
 	if c.broken != nil || at < 0 || c.late(seq) {
 		return // a rank that doesn't know the communicator yet will see for itself
 	}
-	c.limit = &limit{seq, &PeerError{Rank: at, Err: err}}
+	c.limit = &limit{seq, c.failure(by, err)}
 	e.flight.Break(comm, int32(by), c.limit.err)
 	kept := c.early[:0]
 	for _, m := range c.early {

@@ -28,8 +28,14 @@ var (
 
 // PeerError says on which rank the failure was that ended a run here.
 type PeerError struct {
-	Rank levels.Rank // of the communicator
-	Err  error
+	Rank  levels.Rank // of the communicator
+	Err   error
+	world levels.Rank // its number in the world plus 1; 0: unknown
+}
+
+// failure is the error on this rank for a failure on another one of the world.
+func (c *Comm) failure(of levels.Rank, err error) *PeerError {
+	return &PeerError{Rank: c.number(of), Err: err, world: of + 1}
 }
 
 // Error names the rank and its error.

@@ -115,7 +115,7 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 	})
 	w.control.onLost = func(r levels.Rank, err error) {
 		// Another node's loss too: the ranks here who have entered leave because of it.
-		failed(&PeerError{r, err})
+		failed(&PeerError{Rank: r, Err: err, world: r + 1})
 	}
 	w.control.begin()
 	if err := p.share(ctx, w.config.EagerMax, job, rank, node, incoming); err != nil {
@@ -245,7 +245,7 @@ func (p *process) share(ctx context.Context, eagerMax int64, job Job, rank level
 		defer context.AfterFunc(ctx, func() { c.Close() })()
 		theirs, bell, err := swap(c, fd, p.doorbell)
 		if err != nil {
-			return &PeerError{peer, err}
+			return &PeerError{Rank: peer, Err: err, world: peer + 1}
 		}
 		l := newShmLink(peer, p.own, &segment{mem: theirs, peers: len(node)}, me, slices.Index(node, peer), eagerMax, func() { ring(bell) })
 		mu.Lock()
@@ -254,7 +254,7 @@ func (p *process) share(ctx context.Context, eagerMax int64, job Job, rank level
 		p.maps = append(p.maps, theirs)
 		mu.Unlock()
 		if l.pid, l.readable, err = tryReads(c, !p.noReads); err != nil {
-			return &PeerError{peer, err}
+			return &PeerError{Rank: peer, Err: err, world: peer + 1}
 		}
 		return nil
 	}

@@ -74,7 +74,7 @@ func (r *Run) operand(i int, s tasks.Span, off, n int64, dst []byte) ([]byte, er
 	e := r.comm.e
 	if r.exposed[s.Ref].remote == 0 {
 		if from := r.peer(&r.steps[s.Ref]); !e.transport.holds(from, r.addr[s.Ref], s.Off+s.Len) {
-			return nil, &PeerError{levels.Rank(r.comm.local[from]), fmt.Errorf("%w: exposed less than is read", ErrProtocol)}
+			return nil, r.comm.failure(from, fmt.Errorf("%w: exposed less than is read", ErrProtocol))
 		}
 		return r.span(s)[off : off+n], nil
 	}

@@ -213,7 +213,7 @@ func (c *Comm) reachable(peer levels.Rank, hear bool) error {
 		return err
 	}
 	if slices.ContainsFunc(c.gone, func(d departure) bool { return d.rank == peer && (d.silent || !hear) }) {
-		return &PeerError{c.number(peer), ErrClosed}
+		return c.failure(peer, ErrClosed)
 	}
 	return nil
 }
@@ -224,7 +224,7 @@ func (c *Comm) abandon(d departure) {
 		if t.peer != d.rank || t.given {
 			return false
 		}
-		c.endTransfer(t, &PeerError{c.number(d.rank), ErrClosed})
+		c.endTransfer(t, c.failure(d.rank, ErrClosed))
 		return true
 	}
 	c.sends = slices.DeleteFunc(c.sends, lost)

@@ -182,6 +182,11 @@ func (w *World) failLater(f failure) {
 // Fail ends all communicators on all ranks because of what happened on one: a
 // panic, for example.
 func (w *World) Fail(by levels.Rank, err error) {
+	// A rank that another one's failure has ended is not the culprit, and its word
+	// may come before that of who is.
+	if peer := (*PeerError)(nil); errors.As(err, &peer) && peer.world > 0 {
+		by, err = peer.world-1, peer.Err
+	}
 	ids := map[uint32]bool{}
 	w.local(func(e *Endpoint) {
 		for _, id := range e.commIDs() {

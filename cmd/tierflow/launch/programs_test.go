@@ -119,12 +119,20 @@ func suicide([]string) {
 }
 
 // bereft exits as rank 0 before rank 1, which it would have lost, is seen to die.
-func bereft([]string) {
-	signal.Ignore(syscall.SIGTERM)
+// They meet at a file.
+func bereft(args []string) {
 	if rank() == 0 {
-		os.Exit(1)
+		for {
+			if _, err := os.Stat(args[0]); err == nil {
+				os.Exit(1)
+			}
+			time.Sleep(time.Millisecond)
+		}
 	}
-	time.Sleep(100 * time.Millisecond)
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, syscall.SIGTERM)
+	check(os.WriteFile(args[0], nil, 0o600))
+	<-terminated // the launcher knows of rank 0's end
 	suicide(nil)
 }
 

@@ -120,7 +120,10 @@ func TestKilledRank(t *testing.T) {
 
 // TestKilledRankExplains: the news that a rank was killed comes after that of another's exit, whose cause it is.
 func TestKilledRankExplains(t *testing.T) {
-	r := run(t, Options{Hosts: "a,b", Launcher: launcherLocal, Program: rankLine(t, "bereft")})
+	grace := termGrace
+	termGrace = time.Minute // rank 1 needs some time
+	defer func() { termGrace = grace }()
+	r := run(t, Options{Hosts: "a,b", Launcher: launcherLocal, Program: rankLine(t, "bereft", filepath.Join(t.TempDir(), "ready"))})
 	r.want(t, 137, "rank 1 on b: ended by signal: killed (status 137)")
 }
 
