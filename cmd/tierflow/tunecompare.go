@@ -26,7 +26,8 @@ func (a app) tuneCompareCommand() *cobra.Command {
 		Long: `Tunes with all four methods on the same links and with the same rule to end a
 measurement, then measures what they chose in turns, and says how much slower it is
 than what exhaustive search chose (HAN, figures 8 and 9). Where intervals overlap it
-is a tie, and the slowdown is 1. --budget is for each method: where it cuts a search
+is a tie, and the slowdown is 1. Beside the methods stands what the built-in rule
+chooses without any measurement. --budget is for each method: where it cuts a search
 short, the planned measurements say by how much.
 
 best, median and mean are those of all configurations that exhaustive search measured
@@ -109,6 +110,7 @@ func (u *tuning) compare(ctx context.Context, r *tuneRank) error {
 			Rejected: p.Rejected, TuningS: time.Since(begin).Seconds(),
 		})
 	}
+	all.Methods = append(all.Methods, comparedMethod{Method: "rule"})
 	for _, request := range u.requests {
 		if err := u.confront(ctx, r, request, tables, &all); err != nil {
 			return err
@@ -156,6 +158,10 @@ func (u *tuning) confront(ctx context.Context, r *tuneRank, request tasks.Reques
 		}
 		plans[choices[i].Plan] = p
 	}
+	rule, _ := planner.Rule(request, r.comm.Topology(), u.space.Plan)
+	rule = u.space.Plan.Over(rule)
+	plans[rule.String()] = rule
+	choices = append(choices, planner.Candidate{Plan: rule.String()})
 	again, err := u.again(ctx, r, request, plans)
 	if err != nil {
 		return err
