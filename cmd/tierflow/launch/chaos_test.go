@@ -155,7 +155,7 @@ func (o *outcome) fault(verdict int, format string, args ...any) {
 // playCase runs the case and judges it.
 func playCase(t *testing.T, c chaosCase) *outcome {
 	o := &outcome{c: c, out: &buffer{}}
-	mark := fmt.Sprintf("chaos-%d-%d", os.Getpid(), c.seed)
+	mark := fmt.Sprintf("chaos-%d-%d-", os.Getpid(), c.seed) // no other case's mark begins with it
 	dir := t.TempDir()
 	cmd := o.launch(t, mark, dir)
 	ended := make(chan struct{})
