@@ -12,9 +12,6 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// maxGroup is the largest group: past a power of two, with an odd one over.
-const maxGroup = 9
-
 // underTest is one operation by one algorithm.
 type underTest struct {
 	sub  submodules.Submodule

@@ -1,0 +1,7 @@
+//go:build race
+
+package submoduletest
+
+// maxGroup is small with the race detector, which slows the suite down and has
+// nothing to find in code of one goroutine.
+const maxGroup = 4
