@@ -10,12 +10,10 @@
 package sm
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/star"
-	"github.com/tierflow/tierflow/tasks"
 )
 
 // SM is the submodule.
@@ -36,7 +34,7 @@ func (SM) Reach() submodules.Reach { return submodules.SharedNode }
 
 // Algorithms lists them.
 func (SM) Algorithms() []submodules.Algorithm {
-	ops := []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter, tasks.Allreduce}
+	ops := star.Operations()
 	return []submodules.Algorithm{
 		{
 			Name: "slots", Inner: true, Ops: ops, Source: "HAN, III",
@@ -58,24 +56,5 @@ var media = map[string]star.Medium{
 
 // Lower emits one task.
 func (SM) Lower(e *submodules.Emitter, c *submodules.Call) error {
-	m := media[c.Algorithm]
-	switch c.Kind.Op {
-	case tasks.Bcast:
-		star.Bcast(e, c, m)
-	case tasks.Reduce:
-		star.Reduce(e, c, m)
-	case tasks.Gather:
-		star.Gather(e, c, m)
-	case tasks.Allgather:
-		star.Allgather(e, c, m)
-	case tasks.Scatter:
-		star.Scatter(e, c, m)
-	case tasks.Allreduce:
-		star.Allreduce(e, c, m)
-	case tasks.ReduceScatter:
-		star.ReduceScatter(e, c, m)
-	default:
-		return fmt.Errorf("%v: %w", c.Kind.Op, submodules.ErrUnsupported)
-	}
-	return nil
+	return star.Lower(e, c, media[c.Algorithm])
 }

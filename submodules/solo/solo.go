@@ -34,7 +34,7 @@ func (Solo) Algorithms() []submodules.Algorithm {
 		{
 			Name: "linear", Inner: true, Source: "HAN, III",
 			Doc:   "members read from the leader; the leader reduces or reads from the members",
-			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter, tasks.Allreduce},
+			Ops:   star.Operations(),
 			Needs: []submodules.Restriction{submodules.NeedsRootFirst},
 		},
 		{
@@ -49,24 +49,11 @@ func (Solo) Algorithms() []submodules.Algorithm {
 // Lower emits one task by reads.
 func (Solo) Lower(e *submodules.Emitter, c *submodules.Call) error {
 	switch {
-	case c.Kind.Op == tasks.Bcast && c.Algorithm == "linear":
-		star.Bcast(e, c, star.Medium{Offer: star.InPlace})
-	case c.Kind.Op == tasks.Reduce && c.Algorithm == "slices":
-		star.Slices(e, c, star.InPlace)
-	case c.Kind.Op == tasks.Reduce && c.Algorithm == "linear":
-		star.Reduce(e, c, star.Medium{Offer: star.InPlace})
-	case c.Kind.Op == tasks.Gather && c.Algorithm == "linear":
-		star.Gather(e, c, star.Medium{Offer: star.InPlace})
-	case c.Kind.Op == tasks.Allgather && c.Algorithm == "linear":
-		star.Allgather(e, c, star.Medium{Offer: star.InPlace})
-	case c.Kind.Op == tasks.Scatter && c.Algorithm == "linear":
-		star.Scatter(e, c, star.Medium{Offer: star.InPlace})
-	case c.Kind.Op == tasks.Allreduce && c.Algorithm == "linear":
-		star.Allreduce(e, c, star.Medium{Offer: star.InPlace})
-	case c.Kind.Op == tasks.ReduceScatter && c.Algorithm == "linear":
-		star.ReduceScatter(e, c, star.Medium{Offer: star.InPlace})
-	default:
-		return fmt.Errorf("%v: %w", c.Kind.Op, submodules.ErrUnsupported)
+	case c.Algorithm != "slices":
+		return star.Lower(e, c, star.Medium{Offer: star.InPlace})
+	case c.Kind.Op != tasks.Reduce:
+		return fmt.Errorf("%v by slices: %w", c.Kind.Op, submodules.ErrUnsupported)
 	}
+	star.Slices(e, c, star.InPlace)
 	return nil
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Allreduce: all offer their data to all, or send it, and each combines all of it
+// allreduce: all offer their data to all, or send it, and each combines all of it
 // in the order of ranks. That is one exchange, where a reduce and a bcast are two,
 // for as many times the bytes as there are other ranks.
 //
 //	each   offer tell…  await… reduce… notify…  await…    or   send… recv… reduce…
-func Allreduce(e *submodules.Emitter, c *submodules.Call, m Medium) {
+func allreduce(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	if len(c.Group.Ranks) == 1 {
 		if c.Src != c.Dst {
 			e.Copy(c.Dst, c.Src)

@@ -7,12 +7,12 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Gather: each member offers its part, the leader copies it to its place; or the
+// gather: each member offers its part, the leader copies it to its place; or the
 // member sends it there.
 //
 //	member   offer tell           await    or   send
 //	leader         await copy notify            recv
-func Gather(e *submodules.Emitter, c *submodules.Call, m Medium) {
+func gather(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	lead := c.Group.Lead()
 	if c.Me == c.Group.Leader {
 		c.Keep(e)
@@ -31,10 +31,10 @@ func Gather(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	}
 }
 
-// Allgather: all offer their parts to all, who copy them; or they send them.
+// allgather: all offer their parts to all, who copy them; or they send them.
 //
 //	each   keep  offer tell…  await… copy… notify…  await…    or   send… recv…
-func Allgather(e *submodules.Emitter, c *submodules.Call, m Medium) {
+func allgather(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	c.Keep(e)
 	if len(c.Group.Ranks) == 1 {
 		return
@@ -63,12 +63,12 @@ func Allgather(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	}
 }
 
-// Scatter: the leader offers each member its part, which copies it; or it sends the
+// scatter: the leader offers each member its part, which copies it; or it sends the
 // part.
 //
 //	leader   offer tell…          await…    or   send…
 //	member         await copy notify             recv…
-func Scatter(e *submodules.Emitter, c *submodules.Call, m Medium) {
+func scatter(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	lead := c.Group.Lead()
 	if c.Me != c.Group.Leader {
 		take(e, lead, c.Held, m)
@@ -87,11 +87,11 @@ func Scatter(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	}
 }
 
-// ReduceScatter: all offer all parts to their owners, or send them, who combine them
+// reduceScatter: all offer all parts to their owners, or send them, who combine them
 // in the order of ranks, straight from where they are.
 //
 //	each   offer tell…  await… reduce… notify…  await…    or   send… recv… reduce…
-func ReduceScatter(e *submodules.Emitter, c *submodules.Call, m Medium) {
+func reduceScatter(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	n := len(c.Group.Ranks)
 	if n == 1 {
 		c.Take(e)

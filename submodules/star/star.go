@@ -5,11 +5,48 @@
 package star
 
 import (
+	"fmt"
+
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
+
+// lowerings are what it does, of one task each.
+var lowerings = []struct {
+	op    tasks.Collective
+	lower func(e *submodules.Emitter, c *submodules.Call, m Medium)
+}{
+	{tasks.Bcast, bcast},
+	{tasks.Reduce, reduce},
+	{tasks.Gather, gather},
+	{tasks.Scatter, scatter},
+	{tasks.Allgather, allgather},
+	{tasks.ReduceScatter, reduceScatter},
+	{tasks.Allreduce, allreduce},
+}
+
+// Operations lists the tasks that [Lower] does.
+func Operations() []tasks.Collective {
+	all := make([]tasks.Collective, len(lowerings))
+	for i, l := range lowerings {
+		all[i] = l.op
+	}
+	return all
+}
+
+// Lower emits one task by a medium. Of other operations than [Operations] the error
+// wraps [submodules.ErrUnsupported].
+func Lower(e *submodules.Emitter, c *submodules.Call, m Medium) error {
+	for _, l := range lowerings {
+		if l.op == c.Kind.Op {
+			l.lower(e, c, m)
+			return nil
+		}
+	}
+	return fmt.Errorf("%v: %w", c.Kind.Op, submodules.ErrUnsupported)
+}
 
 // Offer makes a rank's data readable and returns how to tell a peer about it and
 // the step that has to come before.
@@ -47,11 +84,11 @@ func InPlace(e *submodules.Emitter, src tasks.Span, after ...dag.ID) Offered {
 	return Offered{Span: src, Backup: backup, Step: step}
 }
 
-// Bcast: the leader offers each piece, the members copy it; or it sends the piece.
+// bcast: the leader offers each piece, the members copy it; or it sends the piece.
 //
 //	leader   offer tell…          await…    or   send…
 //	member         await copy notify             recv
-func Bcast(e *submodules.Emitter, c *submodules.Call, m Medium) {
+func bcast(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	lead := c.Group.Lead()
 	if c.Me == c.Group.Leader {
 		bcastLeader(e, c, m)
@@ -99,13 +136,13 @@ func bcastLeader(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	e.ReadyAtStart()
 }
 
-// Reduce: each member offers its piece, the leader combines its own with them,
+// reduce: each member offers its piece, the leader combines its own with them,
 // straight from where they are; or they send theirs, and the leader combines all
 // in the order of ranks.
 //
 //	member   offer tell             await    or   send
 //	leader         await reduce notify            recv… reduce…
-func Reduce(e *submodules.Emitter, c *submodules.Call, m Medium) {
+func reduce(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	lead := c.Group.Lead()
 	if c.Me == c.Group.Leader {
 		reduceLeader(e, c, m)
@@ -161,7 +198,7 @@ func reduceLeader(e *submodules.Emitter, c *submodules.Call, m Medium) {
 //	leader                                 …     copy slices notify
 func Slices(e *submodules.Emitter, c *submodules.Call, offer Offer) {
 	if len(c.Group.Ranks) == 1 || c.Src.Len < int64(len(c.Group.Ranks))*c.Elem {
-		Reduce(e, c, Medium{Offer: offer})
+		reduce(e, c, Medium{Offer: offer})
 		return
 	}
 	lead, atLead := c.Group.Lead(), c.Me == c.Group.Leader
