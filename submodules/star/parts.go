@@ -21,14 +21,7 @@ func gather(e *submodules.Emitter, c *submodules.Call, m Medium) {
 		}
 		return
 	}
-	out := stream{peer: lead}
-	for _, s := range c.Held {
-		if m.sends(s.Len) {
-			out.send(e, s, submodules.None)
-		} else {
-			e.Await(lead, m.Offer(e, s).Tell(e, lead))
-		}
-	}
+	give(e, lead, c.Held, m)
 }
 
 // allgather: all offer their parts to all, who copy them; or they send them.
@@ -76,14 +69,7 @@ func scatter(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	}
 	c.Take(e)
 	for i, r := range c.Others() {
-		out := stream{peer: r}
-		for _, s := range c.Parts[i] {
-			if m.sends(s.Len) {
-				out.send(e, s, submodules.None)
-				continue
-			}
-			e.Await(r, m.Offer(e, s).Tell(e, r))
-		}
+		give(e, r, c.Parts[i], m)
 	}
 }
 
@@ -168,6 +154,18 @@ func combine(e *submodules.Emitter, c *submodules.Call, j int, dst tasks.Span, i
 		}
 	}
 	return last
+}
+
+// give offers a rank spans, each until that has copied it, or sends them.
+func give(e *submodules.Emitter, to levels.Rank, spans []tasks.Span, m Medium) {
+	out := stream{peer: to}
+	for _, s := range spans {
+		if m.sends(s.Len) {
+			out.send(e, s, submodules.None)
+		} else {
+			e.Await(to, m.Offer(e, s).Tell(e, to))
+		}
+	}
 }
 
 // take copies what a rank offers, span by span, and tells it so, or receives it.
