@@ -74,11 +74,10 @@ func (x *exchange) piece(src, dst tasks.Span) {
 		last = x.e.Reduce(to, sum, all[i].at, after...)
 		sum = to
 	}
-	x.taken(last, sends, func(read []dag.ID) {
-		if sum != dst {
-			last = x.e.Copy(dst, sum, append(read, last)...)
-		}
-	})
+	read := x.taken(last, sends)
+	if sum != dst {
+		last = x.e.Copy(dst, sum, append(read, last)...)
+	}
 	x.e.Ready(last)
 }
 
@@ -98,10 +97,9 @@ func (x *exchange) give(src tasks.Span) (done []dag.ID, direct bool) {
 	return []dag.ID{offered.Step}, offered.Span == src
 }
 
-// taken tells the others that their data has been used after a step, and calls
-// then with the steps after which they have used this rank's.
-func (x *exchange) taken(last dag.ID, sends bool, then func(read []dag.ID)) {
-	var read []dag.ID
+// taken tells the others that their data has been used after a step, and returns
+// the steps after which they have read this rank's.
+func (x *exchange) taken(last dag.ID, sends bool) (read []dag.ID) {
 	for i, r := range x.c.Others() {
 		if sends {
 			x.in[i].used(last)
@@ -114,5 +112,5 @@ func (x *exchange) taken(last dag.ID, sends bool, then func(read []dag.ID)) {
 			read = append(read, x.e.Await(r))
 		}
 	}
-	then(read)
+	return read
 }
