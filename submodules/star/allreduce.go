@@ -49,7 +49,7 @@ func (x *exchange) meet() {
 // piece combines all ranks' src in dst.
 func (x *exchange) piece(src, dst tasks.Span) {
 	own, direct := x.give(src)
-	sends, inPlace := x.m.sends(src.Len), src == dst
+	sends := x.m.sends(src.Len)
 	all := make([]operand, len(x.c.Group.Ranks))
 	all[x.c.Me] = operand{src, submodules.None}
 	for i := range x.c.Others() {
@@ -59,26 +59,18 @@ func (x *exchange) piece(src, dst tasks.Span) {
 			all[i] = x.in[i].operand(x.e, src.Len, x.m)
 		}
 	}
-	sum, last := all[0].at, all[0].ready
-	for i := 1; i < len(all); i++ {
-		to, after := dst, []dag.ID{last, all[i].ready}
-		switch final := i == len(all)-1; {
-		case inPlace && (direct || !final):
-			to = sum
-			if i == 1 {
-				to = x.e.Scratch(src.Len) // what is in dst is still needed
-			}
-		case inPlace:
-			after = append(after, own...)
-		}
-		last = x.e.Reduce(to, sum, all[i].at, after...)
-		sum = to
+	from := 0
+	switch { // in place, what is in dst is needed
+	case src == dst && direct:
+		from = len(all)
+	case src == dst:
+		from = len(all) - 1
 	}
-	read := x.taken(last, sends)
-	if sum != dst {
-		last = x.e.Copy(dst, sum, append(read, last)...)
+	sum := combine(x.e, all, dst, from, own...)
+	if read := x.taken(sum.ready, sends); sum.at != dst {
+		sum.ready = x.e.Copy(dst, sum.at, append(read, sum.ready)...)
 	}
-	x.e.Ready(last)
+	x.e.Ready(sum.ready)
 }
 
 // give lets the others have src, and returns the steps after which that may be

@@ -78,8 +78,7 @@ func scatter(e *submodules.Emitter, c *submodules.Call, m Medium) {
 //
 //	each   offer tell…  await… reduce… notify…  await…    or   send… recv… reduce…
 func reduceScatter(e *submodules.Emitter, c *submodules.Call, m Medium) {
-	n := len(c.Group.Ranks)
-	if n == 1 {
+	if len(c.Group.Ranks) == 1 {
 		c.Take(e)
 		return
 	}
@@ -93,15 +92,19 @@ func reduceScatter(e *submodules.Emitter, c *submodules.Call, m Medium) {
 			}
 		}
 	}
-	in := make([][]operand, n) // by member and piece
-	for i, r := range c.Others() {
-		from := stream{peer: r}
-		for _, s := range c.Held {
-			in[i] = append(in[i], from.operand(e, s.Len, m))
-		}
-	}
+	in := operands(e, c, m)
 	for j, dst := range c.Held {
-		e.Ready(combine(e, c, j, dst, in, m))
+		from := 0
+		if dst == c.Parts[c.Me][j] {
+			from = c.Me // this rank's own data is there until its turn comes
+		}
+		sum := combine(e, in[j], dst, from)
+		for i, r := range c.Others() {
+			if !m.sends(dst.Len) {
+				e.Notify(r, tasks.Span{}, sum.ready, in[j][i].ready)
+			}
+		}
+		e.Ready(sum.ready)
 	}
 	for i, r := range c.Others() {
 		for _, s := range c.Parts[i] {
@@ -129,31 +132,38 @@ func (s *stream) operand(e *submodules.Emitter, n int64, m Medium) operand {
 	return operand{submodules.Exposed(told, 0, n), told}
 }
 
-// combine adds reducing the j-th piece of this rank's part from all ranks.
-func combine(e *submodules.Emitter, c *submodules.Call, j int, dst tasks.Span, in [][]operand, m Medium) dag.ID {
-	piece := func(i int) operand {
-		if i == c.Me {
-			return operand{c.Parts[i][j], submodules.None}
-		}
-		return in[i][j]
-	}
-	sum, last, to := piece(0).at, piece(0).ready, dst
-	if c.Me > 1 && dst == c.Parts[c.Me][j] {
-		to = e.Scratch(dst.Len) // this rank's own data is there, and its turn comes later
-	}
-	for i := 1; i < len(c.Group.Ranks); i++ {
-		if i >= c.Me {
-			to = dst
-		}
-		last = e.Reduce(to, sum, piece(i).at, last, piece(i).ready)
-		sum = to
+// operands are all ranks' pieces of this rank's part, by piece and member.
+func operands(e *submodules.Emitter, c *submodules.Call, m Medium) [][]operand {
+	in := make([][]operand, len(c.Held))
+	for j := range in {
+		in[j] = make([]operand, len(c.Group.Ranks))
+		in[j][c.Me] = operand{c.Parts[c.Me][j], submodules.None}
 	}
 	for i, r := range c.Others() {
-		if !m.sends(dst.Len) {
-			e.Notify(r, tasks.Span{}, last, piece(i).ready)
+		from := stream{peer: r}
+		for j, s := range c.Held {
+			in[j][i] = from.operand(e, s.Len, m)
 		}
 	}
-	return last
+	return in
+}
+
+// combine reduces operands in their order and returns the result. Partial results
+// go to scratch until the operand at from is in, and from then on to dst, which is
+// free after the steps named.
+func combine(e *submodules.Emitter, all []operand, dst tasks.Span, from int, free ...dag.ID) operand {
+	sum, to := all[0], dst
+	if from > 1 {
+		to = e.Scratch(dst.Len)
+	}
+	for i := 1; i < len(all); i++ {
+		after := []dag.ID{sum.ready, all[i].ready}
+		if i == from {
+			to, after = dst, append(after, free...)
+		}
+		sum = operand{to, e.Reduce(to, sum.at, all[i].at, after...)}
+	}
+	return sum
 }
 
 // give offers a rank spans, each until that has copied it, or sends them.
