@@ -58,12 +58,12 @@ var algorithms = []algorithm{
 	{
 		name: "inorderbinary", doc: "binary tree over the ranks as they are numbered: keeps their order under any leader",
 		source: "coll/tuned in-order_binary",
-		lower:  map[tasks.Collective]lowering{tasks.Bcast: inOrderBcast, tasks.Reduce: inOrderReduce},
+		lower:  map[tasks.Collective]lowering{tasks.Bcast: inOrderBcast, tasks.Reduce: inOrderReduce(trees.InOrder, trees.Top)},
 	},
 	{
 		name: "inorderbinomial", doc: "binomial tree over the ranks as they are numbered: for order=tree, under any leader",
 		source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005, rooted at the lowest rank", tree: true,
-		lower: map[tasks.Collective]lowering{tasks.Reduce: inOrderBinomialReduce},
+		lower: map[tasks.Collective]lowering{tasks.Reduce: inOrderReduce(trees.Binomial, func(int) int { return 0 })},
 	},
 	{
 		name: "splitbinary", doc: "half of the message down each side of a binary tree, then pairs exchange halves",
