@@ -72,17 +72,8 @@ func (in *inlet) recv(e *submodules.Emitter, dst tasks.Span, after dag.ID) dag.I
 
 func (in *inlet) used(step dag.ID) { in.done.put(MaxReceives, step) }
 
-// scratch is where the next segment of n bytes goes. The first ones, which are
-// the largest, make the places for all.
-func (in *inlet) scratch(e *submodules.Emitter, n int64) tasks.Span {
-	buf := &in.buf[in.done.n%MaxReceives]
-	if in.done.n < MaxReceives {
-		*buf = e.Scratch(n)
-	}
-	return buf.Cut(0, n)
-}
-
-// room is [inlet.scratch] where segments come in any order of size up to most.
+// room is where the next segment goes, of up to most bytes: the first ones make the
+// places for all.
 func (in *inlet) room(e *submodules.Emitter, most int64) tasks.Span {
 	buf := &in.buf[in.done.n%MaxReceives]
 	if buf.Region == 0 {

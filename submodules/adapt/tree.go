@@ -80,7 +80,7 @@ func reduce(e *submodules.Emitter, c *submodules.Call, near neighbours) {
 	for off, n := range c.Pieces() {
 		sum, dst, last := c.Src.Cut(off, n), c.Dst.Cut(off, n), submodules.None
 		for i := range in {
-			from := in[i].scratch(e, n)
+			from := in[i].room(e, n).Cut(0, n) // the first pieces are the largest
 			got := in[i].recv(e, from, submodules.None)
 			a, b := sum, from
 			if in[i].from < c.Group.Ranks[c.Me] {
