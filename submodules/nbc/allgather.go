@@ -1,26 +1,10 @@
 package nbc
 
-import (
-	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/submodules"
-)
+import "github.com/tierflow/tierflow/submodules"
 
 // keepOwn copies this rank's part to its place.
 func (r *rounds) keepOwn(c *submodules.Call) {
 	r.open = append(r.open, c.Keep(r.e, r.gate)...)
-}
-
-// sendPart and recvPart move all of a member's part.
-func (r *rounds) sendPart(to levels.Rank, c *submodules.Call, i int) {
-	for _, s := range c.Part(i) {
-		r.send(to, s)
-	}
-}
-
-func (r *rounds) recvPart(from levels.Rank, c *submodules.Call, i int) {
-	for _, s := range c.Parts[i] {
-		r.recv(from, s)
-	}
 }
 
 // circular is the index of a rank of the group, counted in a circle.
@@ -32,12 +16,12 @@ func circular(c *submodules.Call, i int) int {
 // linearGather: all send to the leader in one round.
 func linearGather(r *rounds, c *submodules.Call) {
 	if c.Me != c.Group.Leader {
-		r.sendPart(c.Group.Lead(), c, c.Me)
+		r.send(c.Group.Lead(), c.Held...)
 		return
 	}
 	r.keepOwn(c)
 	for i, from := range c.Others() {
-		r.recvPart(from, c, i)
+		r.recv(from, c.Parts[i]...)
 	}
 }
 
@@ -45,8 +29,8 @@ func linearGather(r *rounds, c *submodules.Call) {
 func linearAllgather(r *rounds, c *submodules.Call) {
 	r.keepOwn(c)
 	for i, other := range c.Others() {
-		r.sendPart(other, c, c.Me)
-		r.recvPart(other, c, i)
+		r.send(other, c.Held...)
+		r.recv(other, c.Parts[i]...)
 	}
 }
 
@@ -60,8 +44,8 @@ func ringAllgather(r *rounds, c *submodules.Call) {
 	r.keepOwn(c)
 	next, last := c.Group.Ranks[circular(c, c.Me+1)], c.Group.Ranks[circular(c, c.Me-1)]
 	for i := range len(c.Group.Ranks) - 1 {
-		r.sendPart(next, c, circular(c, c.Me-i))
-		r.recvPart(last, c, circular(c, c.Me-i-1))
+		r.send(next, c.Part(circular(c, c.Me-i))...)
+		r.recv(last, c.Parts[circular(c, c.Me-i-1)]...)
 		r.end()
 	}
 }
@@ -77,8 +61,8 @@ func recursiveDoublingAllgather(r *rounds, c *submodules.Call) {
 		peer := c.Me ^ distance
 		mine, its := c.Me&^(distance-1), peer&^(distance-1)
 		for i := range distance {
-			r.sendPart(c.Group.Ranks[peer], c, mine+i)
-			r.recvPart(c.Group.Ranks[peer], c, its+i)
+			r.send(c.Group.Ranks[peer], c.Part(mine+i)...)
+			r.recv(c.Group.Ranks[peer], c.Parts[its+i]...)
 		}
 		r.end()
 	}
@@ -98,8 +82,8 @@ func bruckAllgather(r *rounds, c *submodules.Call) {
 	for distance := 1; distance < n; distance *= 2 {
 		to, from := circular(c, c.Me-distance), circular(c, c.Me+distance)
 		for i := range min(distance, n-distance) {
-			r.sendPart(c.Group.Ranks[to], c, circular(c, c.Me+i))
-			r.recvPart(c.Group.Ranks[from], c, circular(c, from+i))
+			r.send(c.Group.Ranks[to], c.Part(circular(c, c.Me+i))...)
+			r.recv(c.Group.Ranks[from], c.Parts[circular(c, from+i)]...)
 		}
 		r.end()
 	}
@@ -120,17 +104,17 @@ func neighborAllgather(r *rounds, c *submodules.Call) {
 		return
 	}
 	peer := neighbor(c.Me, 0, n)
-	r.sendPart(c.Group.Ranks[peer], c, c.Me)
-	r.recvPart(c.Group.Ranks[peer], c, peer)
+	r.send(c.Group.Ranks[peer], c.Held...)
+	r.recv(c.Group.Ranks[peer], c.Parts[peer]...)
 	r.end()
 	for i := 1; i < n/2; i++ {
 		peer := neighbor(c.Me, i, n)
 		give, get := lastPair(c.Me, i-1, n), lastPair(peer, i-1, n)
 		for j := range 2 {
-			r.sendPart(c.Group.Ranks[peer], c, give+j)
+			r.send(c.Group.Ranks[peer], c.Part(give+j)...)
 		}
 		for j := range 2 {
-			r.recvPart(c.Group.Ranks[peer], c, get+j)
+			r.recv(c.Group.Ranks[peer], c.Parts[get+j]...)
 		}
 		r.end()
 	}

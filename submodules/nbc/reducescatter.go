@@ -1,6 +1,8 @@
 package nbc
 
 import (
+	"slices"
+
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/trees"
 	"github.com/tierflow/tierflow/tasks"
@@ -58,12 +60,8 @@ func ringReduceScatter(r *rounds, c *submodules.Call) {
 	from := c.Parts
 	for i := 1; i < n; i++ {
 		out, in := circular(c, c.Me-i), circular(c, c.Me-i-1)
-		for _, s := range from[out] {
-			r.send(next, s)
-		}
-		for _, s := range sum[in] {
-			r.recv(last, s)
-		}
+		r.send(next, from[out]...)
+		r.recv(last, sum[in]...)
 		r.end()
 		dst := sum[in]
 		if in == c.Me {
@@ -87,9 +85,7 @@ func pairwiseReduceScatter(r *rounds, c *submodules.Call) {
 	in[c.Me] = c.Parts[c.Me]
 	for i := 1; i < n; i++ {
 		to, from := circular(c, c.Me+i), circular(c, c.Me-i)
-		for _, s := range c.Parts[to] {
-			r.send(c.Group.Ranks[to], s)
-		}
+		r.send(c.Group.Ranks[to], c.Parts[to]...)
 		for _, s := range c.Held {
 			buf := r.e.Scratch(s.Len)
 			in[from] = append(in[from], buf)
@@ -129,16 +125,8 @@ func halvingReduceScatter(r *rounds, c *submodules.Call) {
 	for distance := n / 2; distance > 0; distance /= 2 {
 		peer := c.Me ^ distance
 		mine, its := c.Me&^(distance-1), peer&^(distance-1)
-		for i := its; i < its+distance; i++ {
-			for _, s := range from[i] {
-				r.send(c.Group.Ranks[peer], s)
-			}
-		}
-		for i := mine; i < mine+distance; i++ {
-			for _, s := range in[i] {
-				r.recv(c.Group.Ranks[peer], s)
-			}
-		}
+		r.send(c.Group.Ranks[peer], slices.Concat(from[its:its+distance]...)...)
+		r.recv(c.Group.Ranks[peer], slices.Concat(in[mine:mine+distance]...)...)
 		r.end()
 		dst := sum[mine : mine+distance]
 		if distance == 1 {
@@ -163,7 +151,7 @@ func nonOverlapping(r *rounds, c *submodules.Call) {
 	if len(place.Children) > 0 {
 		acc, in := packed(r, c), packed(r, c)
 		for _, child := range place.Children {
-			r.recvAll(c, child, in)
+			r.recv(c.Group.Ranks[child], slices.Concat(in...)...)
 			r.end()
 			r.combineParts(acc, sum, in, false)
 			r.end()
@@ -171,35 +159,15 @@ func nonOverlapping(r *rounds, c *submodules.Call) {
 		}
 	}
 	if place.Parent >= 0 {
-		r.sendAll(c, place.Parent, sum)
+		r.send(c.Group.Ranks[place.Parent], slices.Concat(sum...)...)
 		r.end()
-		for _, s := range c.Held {
-			r.recv(c.Group.Ranks[0], s)
-		}
+		r.recv(c.Group.Ranks[0], c.Held...)
 		return
 	}
 	for i, to := range c.Group.Ranks[1:] {
-		for _, s := range sum[i+1] {
-			r.send(to, s)
-		}
+		r.send(to, sum[i+1]...)
 	}
 	for j, s := range c.Held {
 		r.unpack(sum[0][j], s)
-	}
-}
-
-func (r *rounds) sendAll(c *submodules.Call, to int, parts [][]tasks.Span) {
-	for _, part := range parts {
-		for _, s := range part {
-			r.send(c.Group.Ranks[to], s)
-		}
-	}
-}
-
-func (r *rounds) recvAll(c *submodules.Call, from int, parts [][]tasks.Span) {
-	for _, part := range parts {
-		for _, s := range part {
-			r.recv(c.Group.Ranks[from], s)
-		}
 	}
 }

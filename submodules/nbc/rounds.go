@@ -15,12 +15,17 @@ type rounds struct {
 	open []dag.ID // its steps
 }
 
-func (r *rounds) send(to levels.Rank, src tasks.Span) {
-	r.open = append(r.open, r.e.Send(to, src, r.gate))
+// send and recv add moving spans, each in a message.
+func (r *rounds) send(to levels.Rank, src ...tasks.Span) {
+	for _, s := range src {
+		r.open = append(r.open, r.e.Send(to, s, r.gate))
+	}
 }
 
-func (r *rounds) recv(from levels.Rank, dst tasks.Span) {
-	r.open = append(r.open, r.e.Recv(from, dst, r.gate))
+func (r *rounds) recv(from levels.Rank, dst ...tasks.Span) {
+	for _, s := range dst {
+		r.open = append(r.open, r.e.Recv(from, s, r.gate))
+	}
 }
 
 // reduce adds dst = a ⊕ b.

@@ -9,16 +9,12 @@ import (
 // linearScatter: the leader sends to all in one round.
 func linearScatter(r *rounds, c *submodules.Call) {
 	if c.Me != c.Group.Leader {
-		for _, s := range c.Held {
-			r.recv(c.Group.Lead(), s)
-		}
+		r.recv(c.Group.Lead(), c.Held...)
 		return
 	}
 	r.open = append(r.open, c.Take(r.e, r.gate)...)
 	for i, to := range c.Others() {
-		for _, s := range c.Parts[i] {
-			r.send(to, s)
-		}
+		r.send(to, c.Parts[i]...)
 	}
 }
 
