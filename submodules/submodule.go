@@ -139,24 +139,34 @@ func (c *Call) cut(all []tasks.Span) []tasks.Span {
 	return pieces
 }
 
-// Keep adds copying this rank's own part to its place, unless it is there.
+// Keep adds copying this rank's own part to its place in Parts, or what a Scatter or
+// ReduceScatter has there to Held, unless they are the same.
 func (c *Call) Keep(e *Emitter, after ...dag.ID) (steps []dag.ID) {
-	for i, s := range c.Held {
-		if s != c.Parts[c.Me][i] {
-			steps = append(steps, e.Copy(c.Parts[c.Me][i], s, after...))
+	for i, held := range c.Held {
+		dst, src := c.Parts[c.Me][i], held
+		if c.Kind.Op == tasks.Scatter || c.Kind.Op == tasks.ReduceScatter {
+			dst, src = src, dst
+		}
+		if dst != src {
+			steps = append(steps, e.Copy(dst, src, after...))
 		}
 	}
 	return steps
 }
 
-// Take is [Call.Keep] the other way round: of a Scatter, at the leader.
-func (c *Call) Take(e *Emitter, after ...dag.ID) (steps []dag.ID) {
-	for i, s := range c.Held {
-		if s != c.Parts[c.Me][i] {
-			steps = append(steps, e.Copy(s, c.Parts[c.Me][i], after...))
-		}
+// Alone reports whether this rank is the only one of its group, and then adds all
+// there is to do: copying what it has to where it belongs.
+func (c *Call) Alone(e *Emitter) bool {
+	if len(c.Group.Ranks) > 1 {
+		return false
 	}
-	return steps
+	switch {
+	case c.Parts != nil:
+		c.Keep(e)
+	case c.Src != c.Dst:
+		e.Copy(c.Dst, c.Src)
+	}
+	return true
 }
 
 // Part is where a member's part lies, this rank's own as it came.

@@ -31,7 +31,7 @@ func linearScatter(e *submodules.Emitter, c *submodules.Call) {
 		}
 		return
 	}
-	c.Take(e)
+	c.Keep(e)
 	for i, r := range c.Others() {
 		out := outlet{to: r}
 		for _, s := range c.Parts[i] {

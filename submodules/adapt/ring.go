@@ -81,8 +81,7 @@ func (o *circle) pass(parts [][]tasks.Span, p int, read []dag.ID) {
 //	     1   adds to 1      adds to 2      adds to 0     and sends it on
 //	     2   adds to 0      adds to 1      adds to 2     its own, which is complete
 func ringReduceScatter(e *submodules.Emitter, c *submodules.Call) {
-	if len(c.Group.Ranks) == 1 {
-		c.Take(e)
+	if c.Alone(e) {
 		return
 	}
 	o := newCircle(e, c)
@@ -129,9 +128,11 @@ func (o *circle) sum(parts [][]tasks.Span, held []tasks.Span, p int, room int64)
 // shards as there are ranks; a piece goes on to the second part without waiting
 // for others.
 func ringAllreduce(e *submodules.Emitter, c *submodules.Call) {
-	n := len(c.Group.Ranks)
-	if n == 1 || c.Dst.Len == 0 {
-		treeAllreduce(e, c)
+	if c.Alone(e) {
+		return
+	}
+	if c.Dst.Len == 0 {
+		barrier(e, c)
 		return
 	}
 	o := newCircle(e, c)
@@ -147,15 +148,8 @@ func ringAllreduce(e *submodules.Emitter, c *submodules.Call) {
 	}
 }
 
-// treeAllreduce is a reduce to the first rank and a bcast from it: all there is to
-// do for one rank, and a barrier for no bytes.
-func treeAllreduce(e *submodules.Emitter, c *submodules.Call) {
-	if n := len(c.Group.Ranks); n == 1 {
-		if c.Src != c.Dst {
-			e.Copy(c.Dst, c.Src)
-		}
-		return
-	}
+// barrier is a reduce of no bytes to the first rank and a bcast from it.
+func barrier(e *submodules.Emitter, c *submodules.Call) {
 	up := submodules.None
 	first := c.Group.Ranks[0]
 	if c.Me != 0 {

@@ -2,7 +2,7 @@ package nbc
 
 import "github.com/tierflow/tierflow/submodules"
 
-// keepOwn copies this rank's part to its place.
+// keepOwn adds [submodules.Call.Keep].
 func (r *rounds) keepOwn(c *submodules.Call) {
 	r.open = append(r.open, c.Keep(r.e, r.gate)...)
 }
@@ -100,9 +100,6 @@ func bruckAllgather(r *rounds, c *submodules.Call) {
 func neighborAllgather(r *rounds, c *submodules.Call) {
 	r.keepOwn(c)
 	n := len(c.Group.Ranks)
-	if n == 1 {
-		return
-	}
 	peer := neighbor(c.Me, 0, n)
 	r.send(c.Group.Ranks[peer], c.Held...)
 	r.recv(c.Group.Ranks[peer], c.Parts[peer]...)

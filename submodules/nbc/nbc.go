@@ -167,8 +167,7 @@ func (NBC) Lower(e *submodules.Emitter, c *submodules.Call) error {
 		}
 		r := &rounds{e: e, gate: submodules.None}
 		switch {
-		case len(c.Group.Ranks) == 1 && c.Parts == nil:
-			r.keep(c)
+		case c.Alone(e):
 		case c.Kind.Op == tasks.Allreduce && c.Dst.Len == 0:
 			dissemination(r, c)
 		default:

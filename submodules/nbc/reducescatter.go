@@ -51,10 +51,6 @@ func (r *rounds) combineParts(dst, mine, other [][]tasks.Span, lower bool) {
 //	round 2   sends part 1  sends part 2  sends part 0   in between
 func ringReduceScatter(r *rounds, c *submodules.Call) {
 	n := len(c.Group.Ranks)
-	if n == 1 {
-		r.open = append(r.open, c.Take(r.e, r.gate)...)
-		return
-	}
 	next, last := c.Group.Ranks[circular(c, c.Me+1)], c.Group.Ranks[circular(c, c.Me-1)]
 	sum := packed(r, c)
 	from := c.Parts
@@ -77,10 +73,6 @@ func ringReduceScatter(r *rounds, c *submodules.Call) {
 // ranks behind it first, and combines what it gets in the order of ranks.
 func pairwiseReduceScatter(r *rounds, c *submodules.Call) {
 	n := len(c.Group.Ranks)
-	if n == 1 {
-		r.open = append(r.open, c.Take(r.e, r.gate)...)
-		return
-	}
 	in := make([][]tasks.Span, n)
 	in[c.Me] = c.Parts[c.Me]
 	for i := 1; i < n; i++ {
@@ -116,10 +108,6 @@ func pairwiseReduceScatter(r *rounds, c *submodules.Call) {
 //	round 4   0↔1  2↔3  4↔5  6↔7    one
 func halvingReduceScatter(r *rounds, c *submodules.Call) {
 	n := len(c.Group.Ranks)
-	if n == 1 {
-		r.open = append(r.open, c.Take(r.e, r.gate)...)
-		return
-	}
 	sum, in := packed(r, c), packed(r, c)
 	from := c.Parts
 	for distance := n / 2; distance > 0; distance /= 2 {
@@ -141,12 +129,7 @@ func halvingReduceScatter(r *rounds, c *submodules.Call) {
 // nonOverlapping is a reduce of all parts to the lowest rank, along the binomial
 // tree over the ranks as they are numbered, and a scatter from there.
 func nonOverlapping(r *rounds, c *submodules.Call) {
-	n := len(c.Group.Ranks)
-	if n == 1 {
-		r.open = append(r.open, c.Take(r.e, r.gate)...)
-		return
-	}
-	place := trees.Binomial(c.Me, n)
+	place := trees.Binomial(c.Me, len(c.Group.Ranks))
 	sum := c.Parts
 	if len(place.Children) > 0 {
 		acc, in := packed(r, c), packed(r, c)

@@ -40,13 +40,6 @@ func (r *rounds) end() {
 	}
 }
 
-// keep is all that a rank alone has to do.
-func (r *rounds) keep(c *submodules.Call) {
-	if c.Src != c.Dst {
-		r.e.Copy(c.Dst, c.Src, r.gate)
-	}
-}
-
 // seat is a rank's place in trees, in a circle from the leader on.
 func seat(c *submodules.Call) int {
 	n := len(c.Group.Ranks)

@@ -12,7 +12,7 @@ func linearScatter(r *rounds, c *submodules.Call) {
 		r.recv(c.Group.Lead(), c.Held...)
 		return
 	}
-	r.open = append(r.open, c.Take(r.e, r.gate)...)
+	r.keepOwn(c)
 	for i, to := range c.Others() {
 		r.send(to, c.Parts[i]...)
 	}
@@ -110,7 +110,7 @@ func binomialScatter(r *rounds, c *submodules.Call) {
 	place := trees.Binomial(me, len(c.Group.Ranks))
 	var b *branch
 	if me == 0 {
-		r.open = append(r.open, c.Take(r.e, r.gate)...)
+		r.keepOwn(c)
 		b = newBranch(r, c, 1, max(1, place.End))
 		for v := 1; v < place.End; v++ {
 			b.each(v, c.Parts[(v+c.Group.Leader)%len(c.Group.Ranks)], func(packed, span tasks.Span) { r.unpack(span, packed) })

@@ -12,10 +12,7 @@ import (
 //
 //	each   offer tell…  await… reduce… notify…  await…    or   send… recv… reduce…
 func allreduce(e *submodules.Emitter, c *submodules.Call, m Medium) {
-	if len(c.Group.Ranks) == 1 {
-		if c.Src != c.Dst {
-			e.Copy(c.Dst, c.Src)
-		}
+	if c.Alone(e) {
 		return
 	}
 	x := exchange{e, c, m, streams(c), streams(c)}

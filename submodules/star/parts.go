@@ -67,7 +67,7 @@ func scatter(e *submodules.Emitter, c *submodules.Call, m Medium) {
 		take(e, lead, c.Held, m)
 		return
 	}
-	c.Take(e)
+	c.Keep(e)
 	for i, r := range c.Others() {
 		give(e, r, c.Parts[i], m)
 	}
@@ -78,8 +78,7 @@ func scatter(e *submodules.Emitter, c *submodules.Call, m Medium) {
 //
 //	each   offer tell…  await… reduce… notify…  await…    or   send… recv… reduce…
 func reduceScatter(e *submodules.Emitter, c *submodules.Call, m Medium) {
-	if len(c.Group.Ranks) == 1 {
-		c.Take(e)
+	if c.Alone(e) {
 		return
 	}
 	for i, r := range c.Others() {

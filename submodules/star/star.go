@@ -163,10 +163,7 @@ func reduce(e *submodules.Emitter, c *submodules.Call, m Medium) {
 }
 
 func reduceLeader(e *submodules.Emitter, c *submodules.Call, m Medium) {
-	if len(c.Group.Ranks) == 1 {
-		if c.Src != c.Dst {
-			e.Copy(c.Dst, c.Src)
-		}
+	if c.Alone(e) {
 		return
 	}
 	from := streams(c)

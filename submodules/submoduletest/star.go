@@ -28,6 +28,9 @@ func (star) Algorithms() []submodules.Algorithm {
 }
 
 func (s star) Lower(e *submodules.Emitter, c *submodules.Call) error {
+	if c.Alone(e) {
+		return nil
+	}
 	switch leads := c.Me == c.Group.Leader; {
 	case c.Kind.Op == tasks.Bcast && leads:
 		for _, r := range c.Others() {
@@ -56,7 +59,7 @@ func (s star) Lower(e *submodules.Emitter, c *submodules.Call) error {
 			e.Recv(c.Group.Lead(), part)
 		}
 	case c.Kind.Op == tasks.Scatter:
-		c.Take(e)
+		c.Keep(e)
 		for i, r := range c.Others() {
 			s.giveAll(e, r, c.Parts[i])
 		}
@@ -104,12 +107,6 @@ func (star) give(e *submodules.Emitter, c *submodules.Call, to levels.Rank) {
 // ranks below the leader come before.
 func (star) combine(e *submodules.Emitter, c *submodules.Call, before ...dag.ID) {
 	n := len(c.Group.Ranks)
-	if n == 1 {
-		if c.Src != c.Dst {
-			e.Copy(c.Dst, c.Src)
-		}
-		return
-	}
 	in := make([]tasks.Span, n)
 	got := make([]dag.ID, n)
 	in[c.Me], got[c.Me] = c.Src, submodules.None
