@@ -104,23 +104,14 @@ type Call struct {
 	Held []tasks.Span
 }
 
-// Shards divides a span by whole elements into as many parts as the group has
-// ranks, each cut by Inner. The first ones have an element more if they don't
-// divide; empty ones have no piece.
+// Shards divides a span into as many shards as the group has ranks, each cut by
+// Inner; empty ones have no piece.
 func (c *Call) Shards(s tasks.Span) [][]tasks.Span {
-	n := int64(len(c.Group.Ranks))
-	short, long := s.Len/c.Elem/n, s.Len/c.Elem%n
-	all := make([][]tasks.Span, n)
-	at := int64(0)
+	all := make([][]tasks.Span, len(c.Group.Ranks))
 	for i := range all {
-		elems := short
-		if int64(i) < long {
-			elems++
+		if shard := s.Shard(i, len(all), c.Elem); shard.Len > 0 {
+			all[i] = c.cut([]tasks.Span{shard})
 		}
-		if elems > 0 {
-			all[i] = c.cut([]tasks.Span{s.Cut(at, elems*c.Elem)})
-		}
-		at += elems * c.Elem
 	}
 	return all
 }

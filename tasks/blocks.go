@@ -120,7 +120,7 @@ func (g *Graph) locate(t *Task, first bool) {
 	t.Dst = Span{Region: t.out.region, Off: t.out.off, Len: n}
 	if g.acrossLanes(g.Phases[at]) { // a lane's shard
 		lane, lanes := t.Group.Index, g.roles[at].shards
-		t.Src, t.Dst = g.shard(t.Src, lane, lanes), g.shard(t.Dst, lane, lanes)
+		t.Src, t.Dst = t.Src.Shard(lane, lanes, size), t.Dst.Shard(lane, lanes, size)
 	}
 }
 
@@ -181,28 +181,11 @@ func (g *Graph) part(t *Task, st store, member int) []Span {
 	if role.speaks != nil {
 		return g.runs(t, st, role.speaks[member])
 	}
-	s := g.shard(Span{Region: st.region, Off: st.off, Len: t.Dst.Len}, member, role.shards)
+	s := Span{Region: st.region, Off: st.off, Len: t.Dst.Len}.Shard(member, role.shards, int64(g.Request.Type.Size()))
 	if s.Len == 0 {
 		return nil
 	}
 	return []Span{s}
-}
-
-// shard is the i-th of n parts of a segment, by whole elements; the first ones have
-// one more if they don't divide. There are none beyond n.
-func (g *Graph) shard(s Span, i, n int) Span {
-	size := int64(g.Request.Type.Size())
-	elems := s.Len / size
-	short, long := elems/int64(n), elems%int64(n)
-	if i >= n {
-		return s.Cut(s.Len, 0)
-	}
-	k := int64(i)
-	from := k*short + min(k, long)
-	if k < long {
-		short++
-	}
-	return s.Cut(from*size, short*size)
 }
 
 // Runs is where all blocks' parts of a Bcast or Reduce task lie, before and after

@@ -44,6 +44,18 @@ func (s Span) Cut(off, n int64) Span {
 	return s
 }
 
+// Shard is the i-th of n parts of s, by whole elements of so many bytes; the first
+// ones have an element more if they don't divide, and there is none beyond n.
+func (s Span) Shard(i, n int, elem int64) Span {
+	elems := s.Len / elem
+	short, long := elems/int64(n), elems%int64(n)
+	begin := func(i int) int64 {
+		k := int64(min(i, n))
+		return (k*short + min(k, long)) * elem
+	}
+	return s.Cut(begin(i), begin(i+1)-begin(i))
+}
+
 // String prints region[from:to].
 func (s Span) String() string {
 	if s.Region == Peer {

@@ -33,3 +33,25 @@ func TestSpan(t *testing.T) {
 		t.Errorf("a peer's memory: got %s, want %s", got, want)
 	}
 }
+
+// TestShard: shards follow one another and fill the span, whole elements each, none
+// larger than one before; beyond the last there are empty ones at the end.
+func TestShard(t *testing.T) {
+	const elem = 4
+	for _, n := range []int{1, 2, 3, 7, 16} {
+		for _, elems := range []int64{0, 1, 2, 6, 7, 8, 100} {
+			s := tasks.Span{Region: tasks.Send, Off: 12, Len: elems * elem}
+			end, before := s.Off, s.Len
+			for i := range n + 2 {
+				shard := s.Shard(i, n, elem)
+				if shard.Region != s.Region || shard.Off != end || shard.Len%elem != 0 || shard.Len > before || i >= n && shard.Len > 0 {
+					t.Errorf("%d elements, shard %d of %d: %v, want it at %d", elems, i, n, shard, end)
+				}
+				end, before = end+shard.Len, shard.Len
+			}
+			if first, last := s.Shard(0, n, elem).Len, s.Shard(n-1, n, elem).Len; first-last > elem || end != s.Off+s.Len {
+				t.Errorf("%d elements in %d: from %d to %d bytes, the last ends at %d", elems, n, last, first, end)
+			}
+		}
+	}
+}

@@ -45,28 +45,6 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestBlocks: the blocks of a ring follow one another and fill the vector, whole
-// elements each, none larger than the first.
-func TestBlocks(t *testing.T) {
-	for _, n := range []int{1, 2, 3, 7, 16} {
-		for _, elems := range []int64{0, 1, 2, 6, 7, 8, 100} {
-			c := groupOf(n)
-			c.Dst.Len = elems * c.Elem
-			at := int64(0)
-			for i := range n {
-				b := block(c, i)
-				if b.off != at || b.n%c.Elem != 0 || b.n > block(c, 0).n || b != block(c, i-n) || b != block(c, i+n) {
-					t.Errorf("n=%d, %d elements: block %d is %+v, want it at %d", n, elems, i, b, at)
-				}
-				at += b.n
-			}
-			if at != c.Dst.Len {
-				t.Errorf("n=%d, %d elements: the blocks end at byte %d", n, elems, at)
-			}
-		}
-	}
-}
-
 func TestHalves(t *testing.T) {
 	for _, tc := range []struct{ n, first int64 }{{0, 0}, {4, 4}, {8, 4}, {12, 8}, {28, 16}} {
 		a, b := (part{100, tc.n}).halves(4)

@@ -1,6 +1,9 @@
 package nbc
 
-import "github.com/tierflow/tierflow/submodules"
+import (
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
 
 // ring: the vector has a block per rank. Each block goes once around while all
 // add to it, and once more, complete, to all.
@@ -12,35 +15,23 @@ import "github.com/tierflow/tierflow/submodules"
 //	round 5   sends block 0  sends block 1  sends block 2
 func ring(r *rounds, c *submodules.Call) {
 	n := len(c.Group.Ranks)
-	next, last := c.Group.Ranks[(c.Me+1)%n], c.Group.Ranks[(c.Me+n-1)%n]
-	in := r.e.Scratch(block(c, 0).n)
+	next, last := c.Group.Ranks[circular(c, c.Me+1)], c.Group.Ranks[circular(c, c.Me-1)]
+	block := func(s tasks.Span, i int) tasks.Span { return s.Shard(circular(c, i), n, c.Elem) }
+	room := r.e.Scratch(block(c.Dst, 0).Len)
 	src := c.Src
 	for i := range n - 1 {
-		get := block(c, c.Me-i-1)
-		r.send(next, block(c, c.Me-i).of(src))
-		r.recv(last, in.Cut(0, get.n))
+		own, sum := block(c.Src, c.Me-i-1), block(c.Dst, c.Me-i-1)
+		in := room.Cut(0, sum.Len)
+		r.send(next, block(src, c.Me-i))
+		r.recv(last, in)
 		r.end()
-		combine(r, c, get.of(c.Src), in.Cut(0, get.n), get.of(c.Dst), last)
+		combine(r, c, own, in, sum, last)
 		r.end()
 		src = c.Dst
 	}
 	for i := range n - 1 {
-		r.send(next, block(c, c.Me+1-i).of(c.Dst))
-		r.recv(last, block(c, c.Me-i).of(c.Dst))
+		r.send(next, block(c.Dst, c.Me+1-i))
+		r.recv(last, block(c.Dst, c.Me-i))
 		r.end()
 	}
-}
-
-// block is the i-th of as many as there are ranks, in a circle. The first ones
-// have one element more if they don't divide.
-func block(c *submodules.Call, i int) part {
-	n := int64(len(c.Group.Ranks))
-	k := (int64(i)%n + n) % n
-	elems := c.Dst.Len / c.Elem
-	short, long := elems/n, elems%n
-	p := part{(k*short + min(k, long)) * c.Elem, short * c.Elem}
-	if k < long {
-		p.n += c.Elem
-	}
-	return p
 }
