@@ -128,7 +128,7 @@ func (c *compiler) lower(g *tasks.Graph, id dag.ID, window int) error {
 	e, slot := &c.emitter, int(t.Phase)*window+int(t.Segment)%window
 	k := &c.phases[t.Phase]
 	c.call = k.call
-	c.call.Task = *t
+	c.call.Task, c.call.Me = *t, t.Group.Pos(g.Rank)
 	e.scratch.begin(slot)
 	e.slots.begin(slot)
 	e.backup.begin(slot)
@@ -232,11 +232,6 @@ func (c *compiler) resolve(g *tasks.Graph, ph tasks.Phase) (k resolved, err erro
 	}
 	if choice.Inner > 0 {
 		k.call.Inner = max(1, choice.Inner/k.call.Elem) * k.call.Elem
-	}
-	for _, group := range g.Groups(ph) {
-		if at := group.Pos(g.Rank); at >= 0 {
-			k.call.Me = at
-		}
 	}
 	return k, nil
 }
