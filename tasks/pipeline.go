@@ -56,9 +56,6 @@ func recipeFor(c Collective, s Shape) recipe {
 func Operations(c Collective, s Shape) []Collective {
 	do := recipeFor(c, s)
 	all := slices.Concat([]Collective{do.up}, do.top, []Collective{do.down})
-	if s == Lanes {
-		all = append(all, ReduceScatter, Allgather)
-	}
 	if c == Allreduce {
 		all = append(all, Reduce) // of a single rank
 	}
