@@ -126,6 +126,14 @@ func (h *Hierarchy) Under(r Rank, k int) []Rank {
 // as read-only.
 func (h *Hierarchy) Groups(k int) []*Group { return h.groups[k] }
 
+// Widest is the ranks of the largest group of level k.
+func (h *Hierarchy) Widest(k int) (n int) {
+	for _, g := range h.groups[k] {
+		n = max(n, len(g.Ranks))
+	}
+	return n
+}
+
 // Ordered reports whether combining groups from the inside out, each in the order
 // of its ranks, combines all ranks in order: every domain is a contiguous run of
 // ranks. Reductions that do not commute need it.

@@ -153,6 +153,7 @@ func checkHierarchy(t failer, h *levels.Hierarchy) {
 			t.Fatalf("level %d is %v", k, h.Level(k))
 		}
 		var leaders []levels.Rank
+		widest := 0
 		for d, g := range h.Groups(k) {
 			var ranks []levels.Rank
 			for _, r := range members {
@@ -168,6 +169,10 @@ func checkHierarchy(t failer, h *levels.Hierarchy) {
 				t.Fatalf("%v root %d: level %d group %d is %+v, lead %d want %d; ranks (-want +got) %s", topo, h.Root(), k, d, *g, g.Lead(), lead, diff)
 			}
 			leaders = append(leaders, lead)
+			widest = max(widest, len(ranks))
+		}
+		if h.Widest(k) != widest {
+			t.Fatalf("%v: Widest(%d) = %d, want %d", topo, k, h.Widest(k), widest)
 		}
 		if len(h.Groups(k)) != topo.Domains(base+k) {
 			t.Fatalf("%d groups for %d domains", len(h.Groups(k)), topo.Domains(base+k))

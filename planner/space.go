@@ -176,7 +176,7 @@ func (s Space) prune(g *tasks.Graph, r tasks.Request, p tasks.Plan) string {
 		if p.Shape != tasks.Flat && g.On.WithinNodes(ph.Level) && !s.shares(c.Submodule) && s.canShare(ph.Kind.Op) {
 			return "pruned, messages inside a node: " + ph.Kind.String() + "=" + c.String()
 		}
-		if why := pruneChoice(c, segment, segments, widestGroup(g.On, ph.Level)); why != "" {
+		if why := pruneChoice(c, segment, segments, g.On.Widest(ph.Level)); why != "" {
 			return why + " in " + ph.Kind.String() + "=" + c.String()
 		}
 	}
@@ -211,15 +211,6 @@ func pruneChoice(c tasks.Choice, segment, segments int64, ranks int) string {
 		return fmt.Sprintf("pruned, group too large for linear: %d ranks", ranks)
 	}
 	return ""
-}
-
-// widestGroup is the ranks of the largest group of a level.
-func widestGroup(h *levels.Hierarchy, k int) int {
-	n := 0
-	for _, g := range h.Groups(k) {
-		n = max(n, len(g.Ranks))
-	}
-	return n
 }
 
 func or[T any](given, fallback []T) []T {

@@ -74,7 +74,7 @@ func SizesOf(t *levels.Topology) Sizes {
 	h := t.Hierarchy(0)
 	sizes := make(Sizes, h.Depth())
 	for k := range h.Depth() {
-		sizes[string(rune(h.Level(k).Symbol))] = widestGroup(h, k)
+		sizes[string(rune(h.Level(k).Symbol))] = h.Widest(k)
 	}
 	return sizes
 }

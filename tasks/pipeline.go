@@ -104,11 +104,8 @@ func pipeline(r Request, h *levels.Hierarchy, s Shape) []Phase {
 // wideLevels lists the levels at which some group has several ranks.
 func wideLevels(h *levels.Hierarchy) (wide []int) {
 	for k := range h.Depth() {
-		for _, g := range h.Groups(k) {
-			if len(g.Ranks) > 1 {
-				wide = append(wide, k)
-				break
-			}
+		if h.Widest(k) > 1 {
+			wide = append(wide, k)
 		}
 	}
 	return wide

@@ -225,8 +225,7 @@ func (u underTest) check(r tasks.Request, h *levels.Hierarchy, p tasks.Plan) err
 func (u underTest) restricted(r tasks.Request, h *levels.Hierarchy) bool {
 	ordered := r.Reduces() && !r.Op.Commutative() && (u.op == tasks.Reduce || u.op == tasks.Allreduce || u.op == tasks.ReduceScatter)
 	for k := range h.Depth() {
-		alone := !slices.ContainsFunc(h.Groups(k), func(g *levels.Group) bool { return len(g.Ranks) > 1 })
-		if alone && h.Depth() > 1 || u.sub.Reach() == submodules.SharedNode && !h.WithinNodes(k) {
+		if h.Widest(k) == 1 && h.Depth() > 1 || u.sub.Reach() == submodules.SharedNode && !h.WithinNodes(k) {
 			continue
 		}
 		needs := func(r submodules.Restriction) bool { return slices.Contains(u.algo.Needs, r) }
