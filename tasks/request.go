@@ -53,6 +53,16 @@ func (r Request) Block(rank levels.Rank) (off, n int64) {
 	return int64(rank) * max(r.Pitch, r.Count) * size, r.Bytes()
 }
 
+// AllBytes is the size of a buffer of all blocks, for a communicator of the given
+// size; of a request without blocks, [Request.Bytes].
+func (r Request) AllBytes(size int) int64 {
+	if !r.Blocks() || r.Count == 0 {
+		return r.Bytes()
+	}
+	off, n := r.Block(levels.Rank(size - 1))
+	return off + n
+}
+
 // Input is the region in which a rank has what it puts in. In place counts where
 // there is a receive buffer: of a Reduce or Gather, at the root.
 func (r Request) Input(rank levels.Rank) Region {
@@ -80,20 +90,15 @@ func (r Request) Buffers(rank levels.Rank, size int) (send, recv int64) {
 	if r.Coll == Barrier {
 		return 0, 0
 	}
-	off, last := r.Block(levels.Rank(size - 1))
-	blocks := off + last
-	if r.Count == 0 {
-		blocks = 0
-	}
 	_, own := r.Block(rank)
 	in, out := own, own
 	switch {
 	case r.Coll == Scatter && rank != r.Root:
 		in = 0
 	case r.TakesBlocks():
-		in = blocks
+		in = r.AllBytes(size)
 	case r.GivesBlocks():
-		out = blocks
+		out = r.AllBytes(size)
 	default:
 		in, out = r.Bytes(), r.Bytes()
 	}

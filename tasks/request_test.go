@@ -69,3 +69,26 @@ func TestRequestText(t *testing.T) {
 		}
 	}
 }
+
+// TestAllBytes: a buffer of blocks ends with the last rank's.
+func TestAllBytes(t *testing.T) {
+	differ, err := tasks.NewCounts([]int{2, 0, 5, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		r    tasks.Request
+		want int64
+	}{
+		{tasks.Request{Coll: tasks.Bcast, Count: 3, Type: tasks.Int16}, 3 * 2},
+		{tasks.Request{Coll: tasks.Gather, Count: 3, Type: tasks.Int16}, 4 * 3 * 2},
+		{tasks.Request{Coll: tasks.Scatter, Count: 3, Pitch: 10, Type: tasks.Int16}, (3*10 + 3) * 2},
+		{tasks.Request{Coll: tasks.Scatter, Pitch: 10, Type: tasks.Int16}, 0},
+		{tasks.Request{Coll: tasks.Allgather, Count: 5, Counts: differ, Type: tasks.Int16}, 8 * 2},
+		{tasks.Request{Coll: tasks.Barrier}, 0},
+	} {
+		if got := tc.r.AllBytes(4); got != tc.want {
+			t.Errorf("%v: %d bytes, want %d", tc.r, got, tc.want)
+		}
+	}
+}

@@ -247,7 +247,7 @@ func (b *benchColl) readWork(colls []tasks.Collective, sizes []int64) error {
 			}
 			// A send and a receive buffer, and for each root partial results.
 			buffers := int64(1+len(b.rootsOf(r))) * int64(t.Size()*len(b.plans))
-			if most := maxBuffers / buffers; allBytes(r, t.Size()) > most {
+			if most := maxBuffers / buffers; r.AllBytes(t.Size()) > most {
 				each := most
 				if r.Blocks() {
 					each /= int64(t.Size())

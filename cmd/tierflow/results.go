@@ -90,7 +90,7 @@ func newResult(s *subject) result {
 		r.Collective, r.Shape, r.Plan = s.request.Coll.String(), p.Shape.String(), p.String()
 	}
 	if r.P50 > 0 {
-		r.AlgBW = round(float64(allBytes(s.request, r.Ranks))/1e3/r.P50, 1e6)
+		r.AlgBW = round(float64(s.request.AllBytes(r.Ranks))/1e3/r.P50, 1e6)
 		r.BusBW = round(r.AlgBW*busFactor(s.request.Coll, r.Ranks), 1e6)
 	}
 	return r

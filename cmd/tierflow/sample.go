@@ -58,9 +58,9 @@ func newSubject(c *planner.Comm, r tasks.Request, rotate bool) (*subject, error)
 	}
 	switch {
 	case r.TakesBlocks():
-		in = allBytes(r, c.Size())
+		in = r.AllBytes(c.Size())
 	case r.GivesBlocks():
-		out = allBytes(r, c.Size())
+		out = r.AllBytes(c.Size())
 	}
 	s := &subject{comm: c, request: r, rotate: rotate, perCall: 1, wrong: make([]int64, 1), recv: buffer(out)}
 	if r.Reduces() || r.Blocks() {
@@ -68,15 +68,6 @@ func newSubject(c *planner.Comm, r tasks.Request, rotate bool) (*subject, error)
 		tile(s.send, input(r, c.Rank(), c.Size()))
 	}
 	return s, s.addCall(r.Root)
-}
-
-// allBytes is those of all blocks, or of the only one.
-func allBytes(r tasks.Request, ranks int) int64 {
-	if !r.Blocks() {
-		return r.Bytes()
-	}
-	off, n := r.Block(levels.Rank(ranks - 1))
-	return off + n
 }
 
 // from is the same operation from another root, on the same buffers.
