@@ -58,7 +58,7 @@ func BenchmarkFreeze(b *testing.B) {
 func BenchmarkWalk(b *testing.B) {
 	for _, side := range []int{32, 1000} {
 		f := mustFreeze(b, wavefront(side, side))
-		b.Run(fmt.Sprintf("wavefront=%dx%d", side, side), func(b *testing.B) {
+		b.Run(fmt.Sprintf("grid=%dx%d", side, side), func(b *testing.B) {
 			left := make([]int32, f.Len())
 			ready := make([]ID, 0, f.Len())
 			for b.Loop() {
@@ -117,8 +117,12 @@ func BenchmarkReaches(b *testing.B) {
 }
 
 func BenchmarkReduction(b *testing.B) {
-	f := mustFreeze(b, scattered(40_000, 120_000, false))
-	for b.Loop() {
-		f.Reduction()
-	}
+	const nodes, edges = 40_000, 120_000
+	f := mustFreeze(b, scattered(nodes, edges, false))
+	b.Run(fmt.Sprintf("nodes=%d/edges=%d", nodes, edges), func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			f.Reduction()
+		}
+	})
 }

@@ -2,7 +2,6 @@ package executor_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"github.com/tierflow/tierflow/dag"
@@ -56,7 +55,7 @@ func BenchmarkWalk(b *testing.B) {
 	perStep := func(b *testing.B) {
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(prog.Len()), "ns/step")
 	}
-	b.Run("by=engine", func(b *testing.B) {
+	b.Run("by=engine/steps=1000000", func(b *testing.B) {
 		w := newWorld(b, 1, executor.Config{})
 		run, err := w.Endpoint(0).Comm(0).Bind(executor.Binding{
 			Rest: prog, Recv: make([]byte, 4), Kernel: func(_, _, _ []byte) {}, Request: "grid",
@@ -72,7 +71,7 @@ func BenchmarkWalk(b *testing.B) {
 		}
 		perStep(b)
 	})
-	b.Run("by=loop", func(b *testing.B) {
+	b.Run("by=loop/steps=1000000", func(b *testing.B) {
 		pending, ready := make([]int32, prog.Len()), make([]dag.ID, 0, prog.Len())
 		for b.Loop() {
 			walk(prog.Frozen, pending, ready)
@@ -95,40 +94,6 @@ func walk(f *dag.Frozen, pending []int32, ready []dag.ID) {
 			pending[n]--
 			if pending[n] == 0 {
 				ready = append(ready, n)
-			}
-		}
-	}
-}
-
-// BenchmarkRun is a whole collective on goroutine ranks, from the call on the
-// first to the return on the last.
-func BenchmarkRun(b *testing.B) {
-	for _, topo := range []string{"1x2", "2x1", "2x2", "4x2"} {
-		for _, size := range []int64{4, 1 << 10, 64 << 10, 1 << 20, 16 << 20} {
-			plan := "shape=han,fs=all,w=1,s=sm,i=adapt/binomial"
-			if size > 64<<10 {
-				plan = "shape=han,fs=128KiB,w=4,s=sm,i=adapt/chain"
-			}
-			for _, r := range []tasks.Request{
-				{Coll: tasks.Bcast, Count: size / 4, Type: tasks.Float32},
-				{Coll: tasks.Allreduce, Count: size / 4, Type: tasks.Float32, Op: tasks.Sum, InPlace: true},
-			} {
-				b.Run(fmt.Sprintf("coll=%v/topo=%s/size=%s", r.Coll, topo, tasks.FormatBytes(size)), func(b *testing.B) {
-					h, p := parse(b, topo, plan)
-					w := newWorld(b, h.Size(), executor.Config{})
-					bufs := make([][]byte, h.Size())
-					for i := range bufs {
-						bufs[i] = make([]byte, size)
-					}
-					runs := job{w, h, r, p}.bind(b, nil, bufs)
-					m := newTeam(h.Size(), func(r int) error { return runs[r].Do(context.Background()) })
-					b.SetBytes(size)
-					b.ReportAllocs()
-					for b.Loop() {
-						m.once()
-					}
-					m.dismiss(b)
-				})
 			}
 		}
 	}

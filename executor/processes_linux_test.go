@@ -68,6 +68,27 @@ func (p *Processes) Close() error {
 	return err
 }
 
+// Opened counts what ranks have opened to each other so far: pairs of ranks of
+// different nodes with a connection, the connections, and rings from one rank of a
+// node to another.
+func (p *Processes) Opened() (pairs, connections, rings int) {
+	for _, e := range p.endpoints {
+		e.mu.Lock()
+		t, _ := e.transport.(*process)
+		for _, l := range t.far {
+			pairs += min(len(l.fds), 1)
+			connections += len(l.fds)
+		}
+		for _, l := range t.near {
+			if l.ringReserved {
+				rings++
+			}
+		}
+		e.mu.Unlock()
+	}
+	return pairs / 2, connections / 2, rings // each connection has two ends
+}
+
 // ErrKilled is how the control plane explains a rank that was killed.
 var ErrKilled = errors.New("killed")
 

@@ -68,7 +68,7 @@ func TestRecordSeveralWorlds(t *testing.T) {
 func BenchmarkRecorder(b *testing.B) {
 	for _, topo := range []string{"1x2", "4x2"} {
 		for _, size := range []int64{1 << 10, 64 << 10} {
-			b.Run(fmt.Sprintf("topo=%s/size=%s", topo, tasks.FormatBytes(size)), func(b *testing.B) {
+			b.Run(fmt.Sprintf("op=allreduce/topo=%s/bytes=%s", topo, tasks.FormatBytes(size)), func(b *testing.B) {
 				var once [2]func()
 				for on, events := range []int{-1, 0} {
 					h, p := parse(b, topo, "shape=han,fs=all,w=1,i=adapt/binomial,s=adapt/binomial")

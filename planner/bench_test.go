@@ -8,12 +8,13 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// BenchmarkDecideCached asks for plans that were decided before, by a table: for one
-// again and again, or for several in turns.
-func BenchmarkDecideCached(b *testing.B) {
+// BenchmarkDecide asks for plans by a table: such as were decided before, for one
+// again and again or for several in turns, and such as never were.
+func BenchmarkDecide(b *testing.B) {
 	for _, sizes := range [][]int64{{1 << 16}, {1 << 8, 1 << 12, 1 << 16, 1 << 20}} {
-		b.Run(fmt.Sprintf("requests=%d", len(sizes)), func(b *testing.B) { decideCached(b, sizes) })
+		b.Run(fmt.Sprintf("known=true/requests=%d", len(sizes)), func(b *testing.B) { decideCached(b, sizes) })
 	}
+	b.Run("known=false", decideNew)
 }
 
 func decideCached(b *testing.B, sizes []int64) {
@@ -36,14 +37,14 @@ func decideCached(b *testing.B, sizes []int64) {
 	}
 }
 
-// BenchmarkDecideNew decides by a table what was never asked before.
-func BenchmarkDecideNew(b *testing.B) {
+func decideNew(b *testing.B) {
 	comms, err := planner.Local("4x2", &planner.Options{Table: recordedFile})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer closeComms(comms)
 	r := tasks.Request{Coll: tasks.Allreduce, Type: tasks.Float32, Op: tasks.Sum}
+	b.ReportAllocs()
 	for b.Loop() {
 		r.Count++
 		if _, err := comms[0].Decide(r); err != nil {

@@ -33,6 +33,7 @@ type benchColl struct {
 	effort  effort
 	json    bool
 	wire    bool // a plain stream beside
+	alloc   bool // buffers of planner.Alloc
 	reg     submodules.Registry
 	job     job
 	given   []string // --plan, as often as it was given
@@ -98,6 +99,7 @@ node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them acros
 	c.Flags().DurationVar(&b.effort.time, "time", 500*time.Millisecond, "time for each size and plan")
 	c.Flags().BoolVar(&b.json, "json", false, "print JSON")
 	c.Flags().BoolVar(&b.wire, "wire", false, "on launched processes of several nodes: a plain one-way TCP stream of as many bytes first, and ratios to it")
+	c.Flags().BoolVar(&b.alloc, "alloc", false, "buffers from planner.Alloc, which ranks of a node read in place, not ordinary slices")
 	return c
 }
 
@@ -279,6 +281,9 @@ func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
 	case len(b.plans) > 1:
 		fmt.Fprintln(notes, "# flat ignores nodes; beside it what the built-in rule chooses, in turns over the same links")
 	}
+	if b.alloc {
+		fmt.Fprintln(notes, "# buffers are planner.Alloc's")
+	}
 	if b.counts != "" {
 		fmt.Fprintf(notes, "# counts %s: bytes is the largest block\n", b.counts)
 	}
@@ -312,7 +317,11 @@ func (b *benchColl) rank(ctx context.Context, comms []*planner.Comm) error {
 		}
 		streams, roots := len(subjects), b.rootsOf(r)
 		for _, c := range comms {
-			s, err := newSubject(c, r, b.rotate && r.Rooted())
+			take := ordinary
+			if b.alloc {
+				take = func(n int64) ([]byte, error) { return planner.Alloc[byte](c, int(n)) }
+			}
+			s, err := newSubject(c, r, b.rotate && r.Rooted(), take)
 			if err != nil {
 				return err
 			}
@@ -329,6 +338,12 @@ func (b *benchColl) rank(ctx context.Context, comms []*planner.Comm) error {
 		effort.time /= time.Duration(len(roots))
 		if err := measure(ctx, subjects, effort); err != nil {
 			return err
+		}
+		if b.alloc {
+			for _, s := range subjects {
+				planner.Free(s.comm, s.send) // where there is nothing to free it does nothing
+				planner.Free(s.comm, s.recv)
+			}
 		}
 		if comms[0].Rank() > 0 {
 			continue

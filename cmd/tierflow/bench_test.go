@@ -100,6 +100,14 @@ func TestBenchTable(t *testing.T) {
 	}
 }
 
+// Buffers of planner.Alloc are measured as others are, and given back.
+func TestBenchAlloc(t *testing.T) {
+	out := succeeds(t, strings.Fields("bench coll bcast,allreduce,allgather,barrier --topo 1x3 --bytes 8,64KiB --alloc "+quick)...)
+	if rows := strings.Count(out, " han ") + strings.Count(out, " ar "); rows != 7 || !strings.Contains(out, "# buffers are planner.Alloc's") {
+		t.Errorf("%d rows of 7 in\n%s", rows, out)
+	}
+}
+
 // Several plans make rows in turn, which say whose they are.
 func TestBenchPlans(t *testing.T) {
 	out := succeeds(t, strings.Fields("bench coll allreduce --topo 2x2 --bytes 1KiB --plan shape=han --plan shape=han-lockstep,fs=256 "+quick)...)
@@ -158,7 +166,7 @@ func TestBenchCounts(t *testing.T) {
 func TestBenchCountsWrongElements(t *testing.T) {
 	r := tasks.Request{Coll: tasks.Allreduce, Count: 1000, Type: tasks.Float32, Op: tasks.Sum}
 	err := planner.Run(t.Context(), "2", nil, func(ctx context.Context, c *planner.Comm) error {
-		s, err := newSubject(c, r, false)
+		s, err := newSubject(c, r, false, ordinary)
 		if err != nil {
 			return err
 		}
@@ -238,7 +246,7 @@ func TestWrongElements(t *testing.T) {
 func TestShortOperationsRotate(t *testing.T) {
 	r := tasks.Request{Coll: tasks.Bcast, Count: 4, Type: tasks.Float32}
 	err := planner.Run(t.Context(), "2", nil, func(ctx context.Context, c *planner.Comm) error {
-		s, err := newSubject(c, r, true)
+		s, err := newSubject(c, r, true, ordinary)
 		if err != nil {
 			return err
 		}

@@ -28,6 +28,7 @@ type benchPeers struct {
 	rounds int
 	json   bool
 
+	command        string // as it was called
 	nodes, perNode int
 	cells          cells
 }
@@ -46,12 +47,18 @@ Drivers for the other libraries are built from sources that this command carries
 All measure as tierflow bench coll does: samples begin together, the slowest rank
 counts, results are checked. Libraries take turns in rounds, so that what disturbs
 the machine disturbs all of them; a cell is the median of its rounds' p50, with
-the least and the largest, and how it compares with tierflow's: 2 is twice as long.
+the least and the largest, and how it compares with tierflow's of the same round: 2
+is twice as long. What fails or takes too long is not tried again in later rounds.
 
 Of Open MPI there are the defaults of coll/tuned and coll/han, each with waiting
 ranks that yield the processor and that spin, and "forced", the best for each cell
 of a sweep over algorithms, segment sizes and HAN's modules, with its command line.
-The row "wire" is a plain one-way TCP stream of as many bytes.`,
+The row "wire" is a plain one-way TCP stream of as many bytes. On one node tierflow
+is measured with buffers of planner.Alloc too, from 4 KiB on, and on goroutine ranks.
+
+With --json the output has all that the numbers depend on. Kept as
+testdata/peers/results/NAME.json in tierflow's source tree it becomes a table of
+README.md with make update.`,
 		Example: `  tierflow bench peers
   tierflow bench peers --topo 4x1 --ops bcast --bytes 4MiB --rate 10gbit
   tierflow bench peers --topo 1x4 --bytes 8,64KiB --sweep 0`,
@@ -62,6 +69,12 @@ The row "wire" is a plain one-way TCP stream of as many bytes.`,
 			}
 			if err := b.read(); err != nil {
 				return err
+			}
+			b.command = c.CommandPath()
+			for _, name := range []string{"topo", "rate", "ops", "bytes", "time", "sweep", "rounds"} {
+				if f := c.Flags().Lookup(name); f.Changed {
+					b.command += " --" + name + " " + f.Value.String()
+				}
 			}
 			return b.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
 		}),
@@ -143,15 +156,17 @@ func (b *benchPeers) run(ctx context.Context, stdout, stderr io.Writer) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, p.leave()) }()
-	t := &peerTable{Topology: b.topo, Rate: b.rate, Congestion: p.congestion, Missing: []missingPeer{}, Failures: []string{}}
-	if b.nodes == 1 {
-		t.Rate = "none"
-	}
+	t := b.table(p)
 	fmt.Fprintf(notes, "# %s: %d processes on %d node%s, rate %s, congestion control %s; %d CPUs\n",
 		b.topo, p.ranks(), b.nodes, plural(b.nodes), t.Rate, p.congestion, runtime.NumCPU())
 	found, missing, err := p.findPeers(ctx, otherLibraries)
 	if err != nil {
 		return err
+	}
+	for _, l := range otherLibraries {
+		if slices.Contains(found, l.name) {
+			t.Versions[l.name] = versionOf(ctx, l)
+		}
 	}
 	for _, m := range missing {
 		t.Missing = append(t.Missing, m)
@@ -164,7 +179,7 @@ func (b *benchPeers) run(ctx context.Context, stdout, stderr io.Writer) (err err
 		}
 		return rows, context.Cause(ctx)
 	}
-	settings := p.defaults(found)
+	settings := p.defaults(found, b.cells)
 	if b.sweep > 0 && slices.Contains(found, openMPI) {
 		forced, err := p.bestForced(b.cells, b.sweep, notes, run)
 		if err != nil {
@@ -176,6 +191,19 @@ func (b *benchPeers) run(ctx context.Context, stdout, stderr io.Writer) (err err
 		return err
 	}
 	return t.print(stdout, b.cells, b.json)
+}
+
+// table is an empty one, with what its numbers depend on.
+func (b *benchPeers) table(p *place) *peerTable {
+	t := &peerTable{
+		Command: b.command, Date: time.Now().UTC().Format(time.RFC3339), Topology: b.topo, Rate: b.rate, Congestion: p.congestion,
+		CPUs: runtime.NumCPU(), Processor: processorModel(), Kernel: kernelFile("/proc/sys/kernel/osrelease"),
+		Versions: map[string]string{ourselves: version(), "Go": runtime.Version()}, Missing: []missingPeer{}, Failures: []string{},
+	}
+	if b.nodes == 1 {
+		t.Rate = "none"
+	}
+	return t
 }
 
 // inRounds gives each setting its turn in each round. What failed in one is not tried again.

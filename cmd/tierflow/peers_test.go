@@ -47,6 +47,10 @@ func TestPeerCommands(t *testing.T) {
 			rest = rest[i+1:]
 		}
 	}
+	local := oneNode.command(setting{library: ourselves, local: true, alloc: true}, c, time.Second, "/d/s")
+	if got, want := strings.Join(local, " "), "/bin/tierflow bench coll bcast,allreduce --time 1s --plan= --json --topo 1x4 --alloc --bytes 8,65536"; got != want {
+		t.Errorf("goroutine ranks are measured with %q, want %q", got, want)
+	}
 	barrier := oneNode.command(setting{library: ourselves}, cells{[]string{"barrier"}, []int64{8}}, time.Second, "/d/s")
 	if slices.Contains(barrier, "--bytes") || slices.Contains(barrier, "--wire") {
 		t.Errorf("a barrier on one node is measured with %q", barrier)
@@ -57,7 +61,7 @@ func TestPeerCommands(t *testing.T) {
 func TestPeerDefaults(t *testing.T) {
 	found := []string{openMPI, gloo}
 	var names []string
-	for _, s := range fourNode.defaults(found) {
+	for _, s := range fourNode.defaults(found, cells{[]string{"bcast"}, []int64{8, 65536}}) {
 		names = append(names, s.String())
 	}
 	want := []string{
@@ -66,7 +70,18 @@ func TestPeerDefaults(t *testing.T) {
 	if !slices.Equal(names, want) {
 		t.Errorf("settings %q, want %q", names, want)
 	}
-	for _, s := range append(oneNode.defaults(found), oneNode.candidates("bcast")...) {
+	names = nil
+	for _, s := range oneNode.defaults([]string{mpich}, cells{[]string{"bcast", "barrier"}, []int64{8, 65536}}) {
+		names = append(names, s.String())
+		if of := s.of(cells{}); s.alloc && (!slices.Equal(of.ops, []string{"bcast"}) || !slices.Equal(of.bytes, []int64{65536})) {
+			t.Errorf("%v is measured on %v", s, of)
+		}
+	}
+	want = []string{"tierflow built-in rule", "tierflow built-in rule, Alloc", "tierflow goroutine ranks", "MPICH default"}
+	if !slices.Equal(names, want) {
+		t.Errorf("on one node settings %q, want %q", names, want)
+	}
+	for _, s := range append(oneNode.defaults(found, cells{[]string{"bcast"}, []int64{8}}), oneNode.candidates("bcast")...) {
 		if slices.Contains(s.mca, "coll_han_priority") {
 			t.Errorf("on one node there is %v", s)
 		}
@@ -159,7 +174,7 @@ func FuzzParsePeerRows(f *testing.F) {
 func TestPeerTable(t *testing.T) {
 	all := cells{[]string{"bcast"}, []int64{8, 16}}
 	table := &peerTable{Missing: []missingPeer{{gloo, "libgloo-dev", "no compiler"}}, Failures: []string{}}
-	ours, theirs := setting{library: ourselves, variant: "x"}, setting{library: openMPI, variant: "y"}
+	ours, theirs := setting{library: ourselves, variant: asItIs}, setting{library: openMPI, variant: "y"}
 	row := func(op string, n int64, p50 float64) peerRow { return peerRow{Collective: op, Bytes: n, P50: p50} }
 	for _, p50 := range []float64{12, 10, 11} {
 		table.add(ours, "tierflow", []peerRow{row(wireOp, 16, p50/2), row("bcast", 16, p50), row("bcast", 8, 1)})
@@ -171,10 +186,10 @@ func TestPeerTable(t *testing.T) {
 	}
 	want := `collective  bytes  library   setting         p50 µs  least–largest  x tierflow
 wire        16B    -         one TCP stream  5.5     5.0–6.0        -
-bcast       8B     tierflow  x               1.0     1.0–1.0        1.00
-bcast       16B    tierflow  x               11.0    10.0–12.0      1.00
+bcast       8B     tierflow  built-in rule   1.0     1.0–1.0        1.00
+bcast       16B    tierflow  built-in rule   11.0    10.0–12.0      1.00
 bcast       16B    Open MPI  y               22.0    20.0–24.0      2.00
-# tierflow x: tierflow
+# tierflow built-in rule: tierflow
 # Open MPI y: mpirun
 `
 	if text.String() != want {
@@ -189,6 +204,52 @@ bcast       16B    Open MPI  y               22.0    20.0–24.0      2.00
 	}
 	if err := new(peerTable).print(io.Discard, all, false); err == nil {
 		t.Error("an empty table is no error")
+	}
+}
+
+// What fails keeps the rows that it had, and is not tried again.
+func TestPeerRoundsGoOnWithout(t *testing.T) {
+	good, slow := setting{library: ourselves, variant: asItIs}, setting{library: mpich, variant: "default"}
+	table, turns := &peerTable{}, map[string]int{}
+	b := &benchPeers{rounds: 3, cells: cells{[]string{"bcast"}, []int64{8, 65536}}}
+	run := func(s setting, _ cells, _ time.Duration) ([]peerRow, error) {
+		turns[s.library]++
+		rows := []peerRow{{Collective: "bcast", Bytes: 8, P50: 4}, {Collective: "bcast", Bytes: 65536, P50: 8}}
+		if s.library == mpich {
+			table.failed(io.Discard, s, errors.New("takes over 20s"))
+			rows = rows[:1]
+		}
+		return rows, nil
+	}
+	if err := b.inRounds([]setting{slow, good}, &place{site: oneNode}, table, io.Discard, run); err != nil {
+		t.Fatal(err)
+	}
+	table.finish()
+	if turns[mpich] != 1 || turns[ourselves] != 3 || len(table.Results) != 3 || table.Results[0].Rounds != 1 || table.Results[1].Rounds != 3 {
+		t.Errorf("turns %v, %d rows", turns, len(table.Results))
+	}
+	if one, large := jobTime(cells{[]string{"bcast"}, []int64{8}}, time.Second), jobTime(cells{[]string{"bcast"}, []int64{64 << 20}}, time.Second); one > 20*time.Second || large < one+time.Minute {
+		t.Errorf("a job may take %v for 8 bytes and %v for 64 MiB", one, large)
+	}
+}
+
+// Ratios are those of rounds, and to what tierflow does as it is; what failed has
+// fewer rounds.
+func TestPeerRatios(t *testing.T) {
+	table := &peerTable{}
+	row := func(p50 float64) []peerRow { return []peerRow{{Collective: "bcast", Bytes: 16, P50: p50}} }
+	for round, p50 := range []float64{10, 20, 40} {
+		table.add(setting{library: ourselves, variant: asItIs}, "", row(p50))
+		table.add(setting{library: ourselves, variant: withAlloc}, "", row(p50/2))
+		if round < 2 {
+			table.add(setting{library: mpich, variant: "default"}, "", row([]float64{50, 20}[round]))
+		}
+	}
+	table.finish()
+	for i, want := range [][3]float64{{1, 1, 1}, {.5, .5, .5}, {1, 3, 5}} {
+		if r := table.Results[i]; [3]float64{r.LeastRatio, r.Ratio, r.LargestRatio} != want {
+			t.Errorf("%s %s: ratios %v, %v, %v; want %v", r.Library, r.Variant, r.LeastRatio, r.Ratio, r.LargestRatio, want)
+		}
 	}
 }
 

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
+	"strings"
 	"time"
 )
 
@@ -32,6 +34,13 @@ type missingPeer struct {
 // String is the note about it.
 func (m missingPeer) String() string {
 	return fmt.Sprintf("without %s, which Debian's packages %s would bring: %s", m.Library, m.Packages, m.Why)
+}
+
+// versionOf is that of the Debian package that a library comes in, or unknown.
+func versionOf(ctx context.Context, l peer) string {
+	name, _, _ := strings.Cut(l.packages, " ")
+	text, _ := output(ctx, 10*time.Second, "dpkg-query", "-W", "-f", "${Version}", name)
+	return cmp.Or(strings.TrimSpace(string(text)), "unknown")
 }
 
 // findPeers builds the driver of each library that is installed.

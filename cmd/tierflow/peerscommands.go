@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tierflow/tierflow/tasks"
 )
 
 // Names of what is compared, as the table has them.
@@ -36,7 +38,16 @@ type setting struct {
 	variant string
 	mca     []string // Open MPI's parameters: name, value, name, value …
 	only    *cells   // nil: all
+	alloc   bool     // tierflow's: buffers from planner.Alloc
+	local   bool     // tierflow's: goroutine ranks of one process
 }
+
+// Our own settings.
+const (
+	asItIs      = "built-in rule"
+	withAlloc   = "built-in rule, Alloc"
+	asGoroutine = "goroutine ranks"
+)
 
 func (s setting) String() string { return s.library + " " + s.variant }
 
@@ -89,7 +100,15 @@ func (s site) command(of setting, c cells, each time.Duration, store string) []s
 	case gloo:
 		return append(s.tierflowRun(), driver...)
 	}
-	words := append(s.tierflowRun(), s.self, "bench", "coll", ops, "--time", each.String(), "--plan=", "--json")
+	words := []string{s.self, "bench", "coll", ops, "--time", each.String(), "--plan=", "--json"}
+	if of.local {
+		words = append(words, "--topo", fmt.Sprintf("1x%d", s.perNode))
+	} else {
+		words = append(s.tierflowRun(), words...)
+	}
+	if of.alloc {
+		words = append(words, "--alloc")
+	}
 	if ops != "barrier" { // which has no bytes, and would take the flag as a mistake
 		words = append(words, "--bytes", bytes)
 	}
@@ -152,9 +171,23 @@ func yieldName(yields bool) string {
 	return "spin"
 }
 
-// defaults are the settings of libraries as they are, ourselves first.
-func (s site) defaults(found []string) []setting {
-	all := []setting{{library: ourselves, variant: "built-in rule"}}
+// allocLeast is from which size on it is worth a look where buffers lie: shorter messages carry their bytes along.
+const allocLeast = 4 << 10
+
+// defaults are the settings of libraries as they are, ourselves first. What is to be measured decides which of our own
+// are beside.
+func (s site) defaults(found []string, c cells) []setting {
+	all := []setting{{library: ourselves, variant: asItIs}}
+	if s.nodes == 1 {
+		of := cells{
+			slices.DeleteFunc(slices.Clone(c.ops), func(op string) bool { return op == tasks.Barrier.String() }),
+			slices.DeleteFunc(slices.Clone(c.bytes), func(n int64) bool { return n < allocLeast }),
+		}
+		if len(of.ops)*len(of.bytes) > 0 {
+			all = append(all, setting{library: ourselves, variant: withAlloc, alloc: true, only: &of})
+		}
+		all = append(all, setting{library: ourselves, variant: asGoroutine, local: true})
+	}
 	for _, library := range found {
 		if library != openMPI {
 			all = append(all, setting{library: library, variant: "default"})

@@ -107,11 +107,25 @@ func (p *place) run(ctx context.Context, s setting, c cells, each time.Duration)
 		return nil, err
 	}
 	defer os.RemoveAll(store)
-	// Beyond --time, starting and finding out how long calls take; a job that hangs must end sometime.
-	limit := 30*time.Second + time.Duration(len(c.ops)*len(c.bytes))*(20*each+5*time.Second)
-	text, err := p.output(ctx, limit, p.command(s, c, each, store)...)
+	text, err := p.output(ctx, jobTime(c, each), p.command(s, c, each, store)...)
 	rows, malformed := parsePeerRows(text)
 	return rows, cmp.Or(err, malformed)
+}
+
+// jobTime is after how long a job is given up: beyond the time to measure there are starting it and finding out how long
+// calls take, which for large messages is longer. A job that hangs, or whose ranks keep each other from the processor, must
+// not hold up the others for long.
+func jobTime(c cells, each time.Duration) time.Duration {
+	const (
+		start = 10 * time.Second
+		cell  = time.Second
+		slow  = 20e6 // bytes/s in some twenty calls
+	)
+	limit := start + time.Duration(len(c.ops)*len(c.bytes))*(3*each+cell)
+	for _, n := range c.bytes {
+		limit += time.Duration(len(c.ops)) * time.Duration(float64(20*n)/slow*float64(time.Second))
+	}
+	return limit
 }
 
 // line is the command for people to read; DIR is the temporary folder.

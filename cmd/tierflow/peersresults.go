@@ -68,13 +68,22 @@ type peerResult struct {
 	Least      float64 `json:"least_p50_us"`
 	Largest    float64 `json:"largest_p50_us"`
 	Rounds     int     `json:"rounds"`
-	Ratio      float64 `json:"ratio,omitempty"` // of p50, to tierflow's
-	Command    string  `json:"command"`         // in which DIR is a temporary folder
-	rounds     []float64
+	// Of p50 to tierflow's in the same round: median, least and largest. 0: tierflow has none.
+	Ratio        float64   `json:"ratio,omitempty"`
+	LeastRatio   float64   `json:"least_ratio,omitempty"`
+	LargestRatio float64   `json:"largest_ratio,omitempty"`
+	Command      string    `json:"command"` // in which DIR is a temporary folder
+	rounds       []float64 // in order: what fails in one round is in none after it
 }
 
 // peerTable collects rows.
 type peerTable struct {
+	Command    string             `json:"command"`
+	Date       string             `json:"date"`
+	CPUs       int                `json:"cpus"`
+	Processor  string             `json:"processor"`
+	Kernel     string             `json:"kernel"`
+	Versions   map[string]string  `json:"versions"` // of libraries
 	Topology   string             `json:"topology"`
 	Rate       string             `json:"rate"`
 	Congestion string             `json:"congestion_control"`
@@ -111,29 +120,40 @@ func (t *peerTable) failed(notes io.Writer, s setting, err error) {
 	t.Failures = append(t.Failures, text)
 }
 
-// finish computes what is printed. The stream's rows leave the results.
+// finish computes what is printed.
 func (t *peerTable) finish() {
-	ours := map[string]float64{}
+	ours := map[string][]float64{}
 	cell := func(r *peerResult) string { return r.Collective + " " + strconv.FormatInt(r.Bytes, 10) }
 	t.Wire = map[string]float64{}
 	for _, r := range t.Results {
-		slices.Sort(r.rounds)
 		r.Rounds = len(r.rounds)
-		r.Least, r.Largest = r.rounds[0], r.rounds[r.Rounds-1]
-		// With an even number of rounds none of them is the median: the lower one would be the best of two.
-		r.P50 = round((r.rounds[(r.Rounds-1)/2]+r.rounds[r.Rounds/2])/2, 1e3)
+		r.Least, r.P50, r.Largest = spread(r.rounds)
 		switch {
 		case r.Collective == wireOp:
 			t.Wire[strconv.FormatInt(r.Bytes, 10)] = r.P50
-		case r.Library == ourselves:
-			ours[cell(r)] = r.P50
+		case r.Library == ourselves && r.Variant == asItIs:
+			ours[cell(r)] = r.rounds
 		}
 	}
 	for _, r := range t.Results {
-		if p50, ok := ours[cell(r)]; ok {
-			r.Ratio = round(r.P50/p50, 1e3)
+		var ratios []float64
+		for i, p50 := range ours[cell(r)] {
+			if i < r.Rounds {
+				ratios = append(ratios, r.rounds[i]/p50)
+			}
+		}
+		if len(ratios) > 0 {
+			r.LeastRatio, r.Ratio, r.LargestRatio = spread(ratios)
 		}
 	}
+}
+
+// spread is the least, the median and the largest of some values. Of an even number none is the median: the lower one
+// would be the best of two.
+func spread(values []float64) (least, median, largest float64) {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return round(sorted[0], 1e3), round((sorted[(n-1)/2]+sorted[n/2])/2, 1e3), round(sorted[n-1], 1e3)
 }
 
 // print writes the table cell by cell, or JSON. Without a single row it is an error.

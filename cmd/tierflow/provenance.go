@@ -77,6 +77,17 @@ func kernelFile(name string) string {
 	return strings.TrimSpace(line)
 }
 
+// processorModel is the name of the first processor, or nothing where the kernel doesn't tell.
+func processorModel() string {
+	data, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	_, rest, _ := strings.Cut(string(data), "model name")
+	line, _, _ := strings.Cut(rest, "\n")
+	return strings.TrimLeft(line, "\t :")
+}
+
 func stopText(s costs.Stop) string {
 	return fmt.Sprintf("95%% interval of the mean within %.1f%%, or %v, or %d samples; at least %d", 100*s.Rel, s.Budget, s.Most, s.Least)
 }

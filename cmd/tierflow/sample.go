@@ -49,8 +49,11 @@ type subject struct {
 	wrong   []int64               // one number: elements, in all results so far
 }
 
-// newSubject prepares the operation on new buffers.
-func newSubject(c *planner.Comm, r tasks.Request, rotate bool) (*subject, error) {
+// ordinary is a new slice, see buffer.
+func ordinary(n int64) ([]byte, error) { return buffer(n), nil }
+
+// newSubject prepares the operation on new buffers, which take makes.
+func newSubject(c *planner.Comm, r tasks.Request, rotate bool, take func(bytes int64) ([]byte, error)) (*subject, error) {
 	in, out := r.Bytes(), r.Bytes() // any rank's, whose turn as root may come
 	if r.Blocks() {
 		_, in = r.Block(levels.Rank(c.Rank()))
@@ -62,9 +65,15 @@ func newSubject(c *planner.Comm, r tasks.Request, rotate bool) (*subject, error)
 	case r.GivesBlocks():
 		out = r.AllBytes(c.Size())
 	}
-	s := &subject{comm: c, request: r, rotate: rotate, perCall: 1, wrong: make([]int64, 1), recv: buffer(out)}
+	s := &subject{comm: c, request: r, rotate: rotate, perCall: 1, wrong: make([]int64, 1)}
+	var err error
+	if s.recv, err = take(out); err != nil {
+		return nil, err
+	}
 	if r.Reduces() || r.Blocks() {
-		s.send = buffer(in)
+		if s.send, err = take(in); err != nil {
+			return nil, err
+		}
 		tile(s.send, input(r, c.Rank(), c.Size()))
 	}
 	return s, s.addCall(r.Root)

@@ -141,7 +141,7 @@ func (r *tracing) run(ctx context.Context, stdout, stderr io.Writer) error {
 
 // rank runs the collective twice: the first run pays for what only comes once.
 func (r *tracing) rank(ctx context.Context, comms []*planner.Comm) error {
-	s, err := newSubject(comms[0], r.request, false)
+	s, err := newSubject(comms[0], r.request, false, ordinary)
 	if err != nil {
 		return err
 	}

@@ -99,19 +99,29 @@ static int ascending(const void *a, const void *b) {
 	return (x > y) - (x < y);
 }
 
-/* measure prints a row, on rank 0. */
-static void measure(struct series *s, double seconds) {
+/* fastest is the slowest rank's best of a few samples. */
+static double fastest(struct series *s, int samples) {
 	double best = 1e9;
-	s->calls = 1;
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < samples; i++) {
 		double took = sample(s);
 		best = took < best ? took : best;
 	}
 	s->lib->maximum(&best, 1);
-	best = best > 1e-9 ? best : 1e-9;
-	double calls = sample_seconds / best + 1;
-	s->calls = calls < max_calls ? (int)calls : max_calls;
-	double fit = seconds / (best * s->calls);
+	return best > 1e-9 ? best : 1e-9;
+}
+
+/* measure prints a row, on rank 0. The number of calls grows step by step: where ranks that spin keep each other from
+ * the processor, a single call may take microseconds and most others milliseconds, and a sample must not take minutes. */
+static void measure(struct series *s, double seconds) {
+	s->calls = 1;
+	double best = fastest(s, 3);
+	while (best < sample_seconds && s->calls < max_calls) {
+		double grow = sample_seconds / best + 0.1;
+		double calls = s->calls * (grow < 8 ? grow : 8) + 1;
+		s->calls = calls < max_calls ? (int)calls : max_calls;
+		best = fastest(s, 2);
+	}
+	double fit = seconds / best;
 	int n = fit < min_samples ? min_samples : fit > max_samples ? max_samples : (int)fit;
 	double *times = (double *)malloc(n * sizeof *times);
 	for (int i = 0; i < n; i++)

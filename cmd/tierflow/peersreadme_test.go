@@ -1,0 +1,132 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tierflow/tierflow/dag/dagtest"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Between these the README has what bench peers measured.
+const (
+	beginPeers = "<!-- begin bench peers: written by make update -->\n"
+	endPeers   = "<!-- end bench peers -->\n"
+)
+
+// The README's tables of other libraries are those of testdata/peers/results.
+func TestReadmePeers(t *testing.T) {
+	files, err := filepath.Glob("../../testdata/peers/results/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recordings: %v", err)
+	}
+	var tables strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writePeers(&tables, filepath.Base(file), decode[peerTable](t, string(text)))
+	}
+	text := readme(t)
+	old := beginPeers + between(t, text, beginPeers, endPeers) + endPeers
+	dagtest.Golden(t, "../../README.md", strings.Replace(text, old, beginPeers+tables.String()+endPeers, 1))
+}
+
+// peerColumns are what tierflow's p50 is compared with: of several settings the
+// fastest.
+var peerColumns = []struct {
+	head string
+	is   func(r *peerResult) bool
+}{
+	{"Alloc", func(r *peerResult) bool { return r.Library == ourselves && r.Variant == withAlloc }},
+	{"goroutines", func(r *peerResult) bool { return r.Library == ourselves && r.Variant == asGoroutine }},
+	{"Open MPI", func(r *peerResult) bool { return r.Library == openMPI && !isForced(r) }},
+	{"Open MPI forced", func(r *peerResult) bool { return r.Library == openMPI && isForced(r) }},
+	{mpich, func(r *peerResult) bool { return r.Library == mpich }},
+	{gloo, func(r *peerResult) bool { return r.Library == gloo }},
+}
+
+func isForced(r *peerResult) bool { return strings.HasPrefix(r.Variant, "forced") }
+
+// writePeers renders a recording: where its numbers are from, and a row for each
+// collective and size.
+func writePeers(w *strings.Builder, name string, t peerTable) {
+	day, _, _ := strings.Cut(t.Date, "T")
+	fmt.Fprintf(w, "`%s` on %s: %d CPUs (%s), Linux %s,\n", t.Command, day, t.CPUs, t.Processor, t.Kernel)
+	if len(t.Wire) > 0 {
+		fmt.Fprintf(w, "links of %s with congestion control %s,\n", t.Rate, t.Congestion)
+	}
+	fmt.Fprintf(w, "Open MPI %s, MPICH %s, Gloo %s, %s; recorded in `testdata/peers/results/%s`.\n", t.Versions[openMPI], t.Versions[mpich], t.Versions[gloo], t.Versions["Go"], name)
+	head := []string{"collective", "bytes", "tierflow p50 µs"}
+	for _, c := range peerColumns {
+		if slices.ContainsFunc(t.Results, c.is) {
+			head = append(head, c.head)
+		}
+	}
+	if len(t.Wire) > 0 {
+		head = append(head, wireOp)
+	}
+	fmt.Fprintf(w, "\n| %s |\n|%s\n", strings.Join(head, " | "), strings.Repeat("---|", len(head)))
+	for _, ours := range t.Results {
+		if ours.Library == ourselves && ours.Variant == asItIs {
+			fmt.Fprintf(w, "| %s |\n", strings.Join(peerCells(t, head, ours), " | "))
+		}
+	}
+	for _, failure := range t.Failures {
+		fmt.Fprintf(w, "\n%s\n", failure)
+	}
+	fmt.Fprintln(w)
+}
+
+// peerCells are the cells of one row.
+func peerCells(t peerTable, head []string, ours *peerResult) []string {
+	size := tasks.FormatBytes(ours.Bytes)
+	if ours.Collective == tasks.Barrier.String() {
+		size = ""
+	}
+	row := []string{ours.Collective, size, withSpread(ours.Least, ours.P50, ours.Largest)}
+	for _, c := range peerColumns {
+		if !slices.Contains(head, c.head) {
+			continue
+		}
+		var best *peerResult
+		for _, r := range t.Results {
+			if c.is(r) && r.Collective == ours.Collective && r.Bytes == ours.Bytes && (best == nil || r.P50 < best.P50) {
+				best = r
+			}
+		}
+		cell := "-"
+		if best != nil {
+			cell = withSpread(best.LeastRatio, best.Ratio, best.LargestRatio)
+		}
+		row = append(row, cell)
+	}
+	if us, ok := t.Wire[strconv.FormatInt(ours.Bytes, 10)]; ok {
+		row = append(row, figures(us/ours.P50))
+	} else if len(t.Wire) > 0 {
+		row = append(row, "-")
+	}
+	return row
+}
+
+func withSpread(least, median, largest float64) string {
+	return fmt.Sprintf("%s (%s–%s)", figures(median), figures(least), figures(largest))
+}
+
+// figures is a number with about three of them.
+func figures(v float64) string {
+	decimals := 2
+	if v >= 10 {
+		decimals = 1
+	}
+	if v >= 100 {
+		decimals = 0
+	}
+	return strconv.FormatFloat(v, 'f', decimals, 64)
+}

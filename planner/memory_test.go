@@ -1,0 +1,69 @@
+package planner_test
+
+import (
+	"testing"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// memoryOf is what a rank's programs for a request need beside the caller's buffers.
+func memoryOf(t *testing.T, r tasks.Request, on *levels.Topology, p tasks.Plan, rank levels.Rank) (bytes int64) {
+	t.Helper()
+	h, err := tasks.Hierarchy(r, on, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, n, rest, err := tasks.Passes(r, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, part := range []tasks.Request{whole, rest} {
+		if i == 0 && n == 0 {
+			continue
+		}
+		prog, err := submodules.CompileFor(part, h, p, rank, all.Submodules())
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes = max(bytes, prog.Scratch+prog.Slots+prog.Backup)
+	}
+	return bytes
+}
+
+// What a rank needs beside the caller's buffers does not grow with the message: it
+// is at most three windows of segments, one for each level that a leader works on
+// and one for what it reduces into.
+func TestMemoryWithinWindow(t *testing.T) {
+	for _, spec := range []string{"1x4", "4x1", "4x2"} {
+		on, err := levels.Parse(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range []tasks.Request{
+			{Coll: tasks.Bcast, Type: tasks.Float32},
+			{Coll: tasks.Reduce, Type: tasks.Float32, Op: tasks.Sum},
+			{Coll: tasks.Allreduce, Type: tasks.Float32, Op: tasks.Sum, InPlace: true},
+		} {
+			for _, shape := range []tasks.Shape{0, tasks.Han, tasks.Flat} { // 0: the rule's own
+				for rank := range levels.Rank(on.Size()) {
+					var needs [2]int64
+					for i, mib := range []int64{64, 256} {
+						r.Count = mib << 20 / 4
+						p, _ := planner.Rule(r, on, tasks.Plan{Shape: shape})
+						needs[i] = memoryOf(t, r, on, p, rank)
+						if most := 3 * int64(p.Window) * p.Segment; needs[i] > most {
+							t.Errorf("%s, %v of %d MiB, %v: rank %d needs %d bytes, over 3 windows, which are %d", spec, r.Coll, mib, p, rank, needs[i], most)
+						}
+					}
+					if needs[0] != needs[1] {
+						t.Errorf("%s, %v, shape %v: rank %d needs %d bytes for 64 MiB, %d for 256 MiB", spec, r.Coll, shape, rank, needs[0], needs[1])
+					}
+				}
+			}
+		}
+	}
+}
