@@ -77,7 +77,7 @@ func consider(r tasks.Request, t *levels.Topology, table *loadedTable, d decisio
 	known := map[string]estimate{}
 	if d.advice != nil {
 		for _, e := range d.advice.estimates {
-			known[canonical(e.plan, messageBytes(r)).String()] = e
+			known[canonical(e.plan, r.Bytes()).String()] = e
 		}
 	}
 	var search Search
@@ -85,7 +85,7 @@ func consider(r tasks.Request, t *levels.Topology, table *loadedTable, d decisio
 		search = Search{Topology: t, Table: table.Table, sizes: SizesOf(t)}
 		search.recall()
 	}
-	chosen := canonical(d.plan, messageBytes(r)).String()
+	chosen := canonical(d.plan, r.Bytes()).String()
 	found := false
 	all := make([]Considered, 0, len(configurations)+1)
 	one := func(p tasks.Plan, rejected string) Considered {
@@ -117,7 +117,7 @@ func consider(r tasks.Request, t *levels.Topology, table *loadedTable, d decisio
 		all = append(all, one(known[text].plan, ""))
 	}
 	if !found {
-		all = append(all, one(canonical(d.plan, messageBytes(r)), ""))
+		all = append(all, one(canonical(d.plan, r.Bytes()), ""))
 	}
 	slices.SortStableFunc(all, func(a, b Considered) int { return compare(a.rank(), b.rank()) })
 	return all

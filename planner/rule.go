@@ -28,10 +28,7 @@ const mostPeers = 8
 // hierarchy where it would break the order of a non-commutative operation. It fits
 // the shape and the order that forced asks for.
 func Rule(r tasks.Request, t *levels.Topology, forced tasks.Plan) (tasks.Plan, []string) {
-	u := rule{request: r, on: t, order: forced.Order, ordered: r.Reduces() && !r.Op.Commutative()}
-	if r.Coll != tasks.Barrier {
-		u.bytes = r.Bytes()
-	}
+	u := rule{request: r, on: t, order: forced.Order, bytes: r.Bytes(), ordered: r.Reduces() && !r.Op.Commutative()}
 	if r.Blocks() {
 		u.bytes *= int64(t.Size())
 	}
