@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels"
@@ -41,6 +43,41 @@ func (g goroutines) Local(plan string) ([]*planner.Comm, error) {
 // String is for headers.
 func (g goroutines) String() string {
 	return fmt.Sprintf("%v: %s; %v", g.topology, ranksOn(g.topology), g.link)
+}
+
+// goroutines is the job that --topo and --link ask for.
+func (p *problem) goroutines() (g goroutines, err error) {
+	if g.topology, err = p.topology(); err != nil {
+		return g, err
+	}
+	if g.link, err = parseLink(p.link, g.topology); err != nil {
+		return g, usagef("--link: %w", err)
+	}
+	return g, nil
+}
+
+// onJob makes the job of goroutines, or joins the launched one, and calls f, whose
+// writers are for rank 0.
+func (p *problem) onJob(ctx context.Context, stdout, stderr io.Writer, f func(stdout, stderr io.Writer) error) error {
+	if !isLaunched() {
+		g, err := p.goroutines()
+		if err != nil {
+			return err
+		}
+		p.job = g
+		return f(stdout, stderr)
+	}
+	for _, flag := range []string{"topo", "link"} {
+		if p.command.Flags().Changed(flag) {
+			return usagef("--%s: this process is a rank of a launched job, whose topology and links are real", flag)
+		}
+	}
+	j, stdout, stderr, err := joinJob(ctx, stdout, stderr)
+	if err != nil {
+		return err
+	}
+	p.job = j
+	return errors.Join(f(stdout, stderr), j.world.Close())
 }
 
 func ranksOn(t *levels.Topology) string {

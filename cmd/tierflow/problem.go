@@ -27,6 +27,8 @@ type problem struct {
 	op      string
 	root    int
 	plan    string
+	link    string
+	job     job // once onJob has it
 }
 
 // The collectives in help texts and complaints.
@@ -49,6 +51,12 @@ const (
 func (p *problem) topoFlag(c *cobra.Command, value string) {
 	p.command = c
 	c.Flags().StringVar(&p.topo, "topo", value, topoText)
+}
+
+// jobFlags are --topo and --link.
+func (p *problem) jobFlags(c *cobra.Command) {
+	p.topoFlag(c, "4x2")
+	c.Flags().StringVar(&p.link, "link", "", linkText)
 }
 
 func (p *problem) requestFlags(c *cobra.Command, bytes, bytesText string) {

@@ -51,17 +51,9 @@ type subject struct {
 
 // newSubject prepares the operation on new buffers.
 func newSubject(c *planner.Comm, r tasks.Request, rotate bool) (*subject, error) {
-	in, out := r.Bytes(), r.Bytes() // any rank's, whose turn as root may come
-	if r.Blocks() {
-		_, in = r.Block(levels.Rank(c.Rank()))
-		out = in
-	}
-	switch {
-	case r.TakesBlocks():
-		in = allBytes(r, c.Size())
-	case r.GivesBlocks():
-		out = allBytes(r, c.Size())
-	}
+	turn := r
+	turn.Root = levels.Rank(c.Rank()) // every rank's turn may come
+	in, out := turn.Buffers(turn.Root, c.Size())
 	s := &subject{comm: c, request: r, rotate: rotate, perCall: 1, wrong: make([]int64, 1), recv: buffer(out)}
 	if r.Reduces() || r.Blocks() {
 		s.send = buffer(in)
