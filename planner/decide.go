@@ -59,7 +59,7 @@ func (p policy) choose(r tasks.Request, t *levels.Topology) (decision, error) {
 	base, why := Rule(r, t, forced)
 	d := decision{plan: forced.Over(base), forced: forced, origin: p.origin, why: why}
 	if p.table != nil {
-		d.consult(p.table, r, t, base, p.registry)
+		d.consult(p.table, r, t, p.registry)
 	}
 	if err := p.registry.Check(d.plan); err != nil {
 		return d, fmt.Errorf("%v: %w", r, err)
@@ -116,11 +116,13 @@ func (d *decision) explain(r tasks.Request, t *levels.Topology, reg submodules.R
 			fmt.Fprintf(&b, "  alternative: shape=%v\n", s)
 		}
 	}
-	for k := range t.Depth() {
-		shared := t.Hierarchy(0).WithinNodes(k)
-		for _, op := range tasks.Operations(r.Coll, d.plan.Shape) {
-			kind := tasks.Kind{Symbol: t.Level(k).Symbol, Op: op}
-			fmt.Fprintf(&b, "  alternative: %v= %s\n", kind, reg.Offers(op, shared))
+	g, err := outline(r, t, d.plan)
+	if err != nil {
+		return b.String() // nobody could have compiled it
+	}
+	for k := range g.On.Depth() {
+		for _, kind := range kindsAt(g, k) {
+			fmt.Fprintf(&b, "  alternative: %v= %s\n", kind, reg.Offers(kind.Op, g.On.WithinNodes(k)))
 		}
 	}
 	return b.String()

@@ -81,9 +81,10 @@ func (b *benchTasks) work(coll tasks.Collective, n int64) (tasks.Request, tasks.
 		return r, tasks.Plan{}, err
 	}
 	r.Count *= n
-	p := decided(b.forced, r, b.job.Topology())
+	p := b.forced.For(coll)
 	p.Shape, p.Segment = tasks.HanLockstep, b.segment
-	return r, p, nil
+	base, _ := planner.Rule(r, b.job.Topology(), p)
+	return r, p.Over(base), nil
 }
 
 // onBench calls f on each rank's bench.
