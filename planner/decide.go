@@ -68,7 +68,7 @@ func (p policy) choose(r tasks.Request, t *levels.Topology) (decision, error) {
 }
 
 // planned is what a communicator of topology t with options o would choose, and by
-// what. It is an error if no rank could compile that.
+// what.
 func planned(r tasks.Request, t *levels.Topology, o *Options) (p policy, d decision, err error) {
 	if o == nil {
 		o = &Options{}
@@ -76,11 +76,16 @@ func planned(r tasks.Request, t *levels.Topology, o *Options) (p policy, d decis
 	if p, err = o.policy(); err != nil {
 		return p, d, err
 	}
-	if d, err = p.choose(r, t); err != nil {
-		return p, d, err
-	}
-	_, err = fits(r, t, d.plan, p.registry)
+	d, err = p.choose(r, t)
 	return p, d, err
+}
+
+// Decide is the plan that creating a collective would choose for a request on a
+// topology, without ranks or buffers. A forced plan may be one that no rank could
+// compile: [Explain] is an error then.
+func Decide(r tasks.Request, t *levels.Topology, o *Options) (tasks.Plan, error) {
+	_, d, err := planned(r, t, o)
+	return d.plan, err
 }
 
 // Explain says what was chosen for this collective, by whom and why, and what the
@@ -95,6 +100,9 @@ func (c *Collective) Explain() string {
 func Explain(r tasks.Request, t *levels.Topology, o *Options) (string, error) {
 	p, d, err := planned(r, t, o)
 	if err != nil {
+		return "", err
+	}
+	if _, err := fits(r, t, d.plan, p.registry); err != nil {
 		return "", err
 	}
 	return d.explain(r, t, p.registry), nil

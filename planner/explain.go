@@ -41,6 +41,9 @@ func Consider(r tasks.Request, t *levels.Topology, o *Options, s Space) (*Explan
 	if err != nil {
 		return nil, err
 	}
+	if _, err := fits(r, t, d.plan, by.registry); err != nil {
+		return nil, err
+	}
 	s.Registry, s.Plan = by.registry, d.forced
 	configurations := s.Configurations(r, t)
 	e := &Explanation{

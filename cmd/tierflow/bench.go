@@ -63,7 +63,7 @@ in NCCL's tests; both in GB/s (1e9 bytes per second).
 
 Plans are measured in turns, so that what disturbs the machine disturbs all of them;
 with several a column says which. Without --plan the flat shape, which ignores nodes,
-is measured beside what the built-in rule chooses. Both use the same emulated link between nodes: goroutines have none, and
+is measured beside what the built-in rule chooses, or a decision table. Both use the same emulated link between nodes: goroutines have none, and
 without one a hierarchy could not gain anything. Where ranks are numbered node by
 node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them across.`,
 		Example: `  tierflow bench coll allreduce
@@ -88,7 +88,8 @@ node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them acros
 	b.dataFlags(c, "8,1KiB,64KiB,1MiB,4MiB", "sizes of a rank's buffer: 4,64KiB or 4:4MiB:x4")
 	b.rootFlag(c)
 	b.countsFlag(c)
-	c.Flags().StringArrayVar(&b.given, "plan", nil, planText+"; several are measured in turns (default $"+planner.PlanVariable+", else flat beside the built-in rule)")
+	c.Flags().StringArrayVar(&b.given, "plan", nil, planText+"; several are measured in turns (default $"+planner.PlanVariable+", else flat beside what is chosen)")
+	b.tableFlag(c)
 	c.Flags().IntVar(&b.effort.samples, "iters", 0, "samples of each size and plan (default as many as fit into --time)")
 	c.Flags().DurationVar(&b.effort.time, "time", 500*time.Millisecond, "time for each size and plan")
 	c.Flags().BoolVar(&b.json, "json", false, "print JSON")
@@ -235,12 +236,16 @@ func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
 		notes = stderr
 	}
 	fmt.Fprintf(notes, "# %v; %d CPUs\n", b.job, runtime.NumCPU())
+	chooser := "the built-in rule"
+	if b.table != "" || os.Getenv(planner.TableVariable) != "" {
+		chooser = "the decision table"
+	}
 	switch {
 	case len(b.given) > 1:
 		b.results.named = true
-		fmt.Fprintln(notes, "# plans in turns over the same links; what they leave open is as the built-in rule has it")
+		fmt.Fprintf(notes, "# plans in turns over the same links; what they leave open is as %s has it\n", chooser)
 	case len(b.plans) > 1:
-		fmt.Fprintln(notes, "# flat ignores nodes; beside it what the built-in rule chooses, in turns over the same links")
+		fmt.Fprintf(notes, "# flat ignores nodes; beside it what %s chooses, in turns over the same links\n", chooser)
 	}
 	if b.counts != "" {
 		fmt.Fprintf(notes, "# counts %s: bytes is the largest block\n", b.counts)

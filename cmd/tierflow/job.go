@@ -27,6 +27,7 @@ type job interface {
 type goroutines struct {
 	topology *levels.Topology
 	link     *link
+	table    string // of decisions; empty: the environment's
 	hooks    trace.Hooks
 }
 
@@ -37,7 +38,7 @@ func (g goroutines) Topology() *levels.Topology { return g.topology }
 
 // Local makes a world of its own for each communicator.
 func (g goroutines) Local(plan string) ([]*planner.Comm, error) {
-	return planner.LocalOn(g.topology, &planner.Options{Plan: plan, Hooks: g.hooks, Link: g.link.shaper(g.topology)})
+	return planner.LocalOn(g.topology, &planner.Options{Plan: plan, Table: g.table, Hooks: g.hooks, Link: g.link.shaper(g.topology)})
 }
 
 // String is for headers.
@@ -45,7 +46,7 @@ func (g goroutines) String() string {
 	return fmt.Sprintf("%v: %s; %v", g.topology, ranksOn(g.topology), g.link)
 }
 
-// goroutines is the job that --topo and --link ask for.
+// goroutines is the job that --topo, --link and --table ask for.
 func (p *problem) goroutines() (g goroutines, err error) {
 	if g.topology, err = p.topology(); err != nil {
 		return g, err
@@ -53,7 +54,8 @@ func (p *problem) goroutines() (g goroutines, err error) {
 	if g.link, err = parseLink(p.link, g.topology); err != nil {
 		return g, usagef("--link: %w", err)
 	}
-	return g, nil
+	g.table = p.table
+	return g, p.checkTable()
 }
 
 // onJob makes the job of goroutines, or joins the launched one, and calls f, whose
@@ -72,7 +74,7 @@ func (p *problem) onJob(ctx context.Context, stdout, stderr io.Writer, f func(st
 			return usagef("--%s: this process is a rank of a launched job, whose topology and links are real", flag)
 		}
 	}
-	j, stdout, stderr, err := joinJob(ctx, stdout, stderr)
+	j, stdout, stderr, err := joinJob(ctx, &planner.Options{Table: p.table}, stdout, stderr)
 	if err != nil {
 		return err
 	}

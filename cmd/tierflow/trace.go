@@ -78,6 +78,7 @@ in when the file ends: also of ranks that are stuck, or were killed.`,
 	r.jobFlags(c)
 	r.requestFlags(c, "1MiB", "size of a rank's buffer")
 	r.planFlag(c, planText)
+	r.tableFlag(c)
 	f := c.Flags()
 	f.StringVar(&r.format, "format", "perfetto", "perfetto or text")
 	f.StringArrayVar(&r.recorded, "recorder", nil, "read recordings from this file, and those named after it, and run nothing")
