@@ -14,6 +14,7 @@ import (
 type decision struct {
 	plan   tasks.Plan
 	forced tasks.Plan // the part that was forced
+	others []string   // choices that were forced, but for other collectives
 	origin string     // by whom
 	why    []string   // of the rest
 	advice *advice    // of a table; nil without one
@@ -55,9 +56,9 @@ func (p policy) choose(r tasks.Request, t *levels.Topology) (decision, error) {
 	if err := r.Validate(t.Size()); err != nil {
 		return decision{}, fmt.Errorf("%v: %w", r, err)
 	}
-	forced := p.forced.For(r.Coll)
+	forced, others := p.forcedFor(r, t)
 	base, why := Rule(r, t, forced)
-	d := decision{plan: forced.Over(base), forced: forced, origin: p.origin, why: why}
+	d := decision{plan: forced.Over(base), forced: forced, others: others, origin: p.origin, why: why}
 	if p.table != nil {
 		d.consult(p.table, r, t, p.registry)
 	}
@@ -114,6 +115,9 @@ func (d *decision) explain(r tasks.Request, t *levels.Topology, reg submodules.R
 	fmt.Fprintf(&b, "  plan: %v\n", d.plan)
 	if f := d.forced.String(); f != "" {
 		fmt.Fprintf(&b, "  forced by %s: %s\n", d.origin, f)
+	}
+	for _, choice := range d.others {
+		fmt.Fprintf(&b, "  forced by %s: %s, but for other collectives: it does no task of %v\n", d.origin, choice, r.Coll)
 	}
 	for _, w := range d.why {
 		fmt.Fprintf(&b, "  rule: %s\n", w)
