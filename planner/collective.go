@@ -252,32 +252,20 @@ func untype[T any](c *Comm, r tasks.Request, send, recv []T) (_ tasks.Request, f
 
 // sized fills in the count and checks the buffers' lengths.
 func sized(c *Comm, r tasks.Request, send, recv int) (tasks.Request, error) {
-	size := int64(c.Size())
 	if r.Counts.Len() == 0 {
 		if r.Count = int64(send); r.TakesBlocks() {
 			r.Count = int64(recv)
 		}
 	}
-	_, own := r.Block(levels.Rank(c.Rank()))
-	own /= int64(r.Type.Size())
-	all := r.Count * size
-	if r.Counts.Len() > 0 {
-		all = r.Counts.Sum()
-	}
-	wantSend, wantRecv := own, own
-	switch {
-	case r.TakesBlocks():
-		wantSend = all
-	case r.GivesBlocks():
-		wantRecv = all
-	}
+	wantSend, wantRecv := r.Buffers(c.comm.Rank(), c.Size()) // bytes
+	wantSend, wantRecv = wantSend/int64(r.Type.Size()), wantRecv/int64(r.Type.Size())
 	if int64(send) == wantSend && int64(recv) == wantRecv {
 		return r, nil
 	}
 	if !r.Blocks() {
 		return r, fmt.Errorf("%v: %d elements to send, %d to receive; they must be equal", r.Coll, send, recv)
 	}
-	blocks := fmt.Sprintf("a block for each of %d ranks", size)
+	blocks := fmt.Sprintf("a block for each of %d ranks", c.Size())
 	switch {
 	case r.Counts.Len() > 0:
 		return r, fmt.Errorf("%v: %d elements to send, %d to receive; with counts %v it must be %d and %d", r.Coll, send, recv, r.Counts, wantSend, wantRecv)
@@ -336,11 +324,7 @@ func (c *Comm) decided(d *decision, r tasks.Request, send, recv []byte) (col *Co
 
 // compile makes the rank's programs.
 func (c *Comm) compile(b *executor.Binding, r tasks.Request, p tasks.Plan) error {
-	return compile(b, r, c.topology, p, c.comm.Rank(), c.registry)
-}
-
-func compile(b *executor.Binding, r tasks.Request, t *levels.Topology, p tasks.Plan, rank levels.Rank, reg submodules.Registry) error {
-	h, err := tasks.Hierarchy(r, t, p)
+	h, err := tasks.Hierarchy(r, c.topology, p)
 	if err != nil {
 		return err
 	}
@@ -350,11 +334,11 @@ func compile(b *executor.Binding, r tasks.Request, t *levels.Topology, p tasks.P
 	}
 	if n > 0 {
 		b.Passes, b.Stride = n, whole.Bytes()
-		if b.Whole, err = submodules.CompileFor(whole, h, p, rank, reg); err != nil {
+		if b.Whole, err = submodules.CompileFor(whole, h, p, c.comm.Rank(), c.registry); err != nil {
 			return err
 		}
 	}
-	b.Rest, err = submodules.CompileFor(rest, h, p, rank, reg)
+	b.Rest, err = submodules.CompileFor(rest, h, p, c.comm.Rank(), c.registry)
 	return err
 }
 

@@ -24,12 +24,7 @@ func (c Combinations) Of(r tasks.Request, t *levels.Topology, p tasks.Plan) []ta
 	}
 	plans := []tasks.Plan{p}
 	for k := range g.On.Depth() {
-		var kinds []tasks.Kind
-		for _, ph := range g.Phases { // those of all ranks, whatever the count
-			if ph.Level == k {
-				kinds = append(kinds, ph.Kind)
-			}
-		}
+		kinds := kindsAt(g, k)
 		if len(kinds) == 0 {
 			continue
 		}
@@ -50,6 +45,16 @@ func outline(r tasks.Request, t *levels.Topology, p tasks.Plan) (*tasks.Graph, e
 	}
 	r.Count, r.Pitch, r.Counts = 0, 0, tasks.Counts{}
 	return tasks.ExpandOn(r, h, p, 0)
+}
+
+// kindsAt lists a level's kinds of tasks: those of all ranks, whatever the count.
+func kindsAt(g *tasks.Graph, level int) (kinds []tasks.Kind) {
+	for _, ph := range g.Phases {
+		if ph.Level == level {
+			kinds = append(kinds, ph.Kind)
+		}
+	}
+	return kinds
 }
 
 // level completes p for one level's kinds, once for each algorithm: those kinds

@@ -15,7 +15,6 @@ import (
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
-	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -95,12 +94,9 @@ type Comm struct {
 	comm     *executor.Comm
 	world    *world
 	topology *levels.Topology
-	registry submodules.Registry
-	forced   tasks.Forced
-	origin   string       // where forced comes from
-	table    *loadedTable // nil: none
-	memo     *memo
-	derived  bool // made by Split or Dup: the world is another Comm's to close
+	policy
+	memo    *memo
+	derived bool // made by Split or Dup: the world is another Comm's to close
 
 	mu    sync.Mutex
 	cache map[tasks.Request]*Collective // of the one-shot calls; nil when closed
@@ -131,12 +127,7 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	registry := all.Submodules()
-	forced, origin, err := o.forced(registry)
-	if err != nil {
-		return nil, err
-	}
-	table, err := o.table(registry)
+	p, err := o.policy()
 	if err != nil {
 		return nil, err
 	}
@@ -149,8 +140,7 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 	for r := range comms {
 		comms[r] = &Comm{
 			comm: w.Endpoint(levels.Rank(r)).Comm(0), world: w, topology: t,
-			registry: registry, forced: forced, origin: origin, table: table, memo: &memo{},
-			cache: map[tasks.Request]*Collective{},
+			policy: p, memo: &memo{}, cache: map[tasks.Request]*Collective{},
 		}
 	}
 	return comms, nil

@@ -14,18 +14,35 @@ import (
 type decision struct {
 	plan   tasks.Plan
 	forced tasks.Plan // the part that was forced
+	others []string   // choices that were forced, but for other collectives
 	origin string     // by whom
 	why    []string   // of the rest
 	advice *advice    // of a table; nil without one
 }
 
-// decide chooses the plan for a request: what is forced, completed by the table,
-// or else by the built-in rule.
+// policy is what plans are chosen by.
+type policy struct {
+	registry submodules.Registry
+	forced   tasks.Forced
+	origin   string       // where forced comes from
+	table    *loadedTable // nil: none
+}
+
+// policy reads what the options and the environment say.
+func (o *Options) policy() (p policy, err error) {
+	p.registry = all.Submodules()
+	if p.forced, p.origin, err = o.forced(p.registry); err == nil {
+		p.table, err = o.table(p.registry)
+	}
+	return p, err
+}
+
+// decide is choose, asked once for equal requests.
 func (c *Comm) decide(r tasks.Request) (*decision, error) {
 	if d := c.memo.find(r); d != nil {
 		return d, nil
 	}
-	d, err := decide(r, c.topology, c.forced, c.origin, c.registry, c.table)
+	d, err := c.choose(r, c.topology)
 	if err != nil {
 		return nil, err
 	}
@@ -33,20 +50,43 @@ func (c *Comm) decide(r tasks.Request) (*decision, error) {
 	return &d, nil
 }
 
-func decide(r tasks.Request, t *levels.Topology, f tasks.Forced, origin string, reg submodules.Registry, table *loadedTable) (decision, error) {
+// choose chooses the plan for a request: what is forced, completed by the table,
+// or else by the built-in rule.
+func (p policy) choose(r tasks.Request, t *levels.Topology) (decision, error) {
 	if err := r.Validate(t.Size()); err != nil {
 		return decision{}, fmt.Errorf("%v: %w", r, err)
 	}
-	forced := f.For(r.Coll)
+	forced, others := p.forcedFor(r, t)
 	base, why := Rule(r, t, forced)
-	d := decision{plan: forced.Over(base), forced: forced, origin: origin, why: why}
-	if table != nil {
-		d.consult(table, r, t, base, reg)
+	d := decision{plan: forced.Over(base), forced: forced, others: others, origin: p.origin, why: why}
+	if p.table != nil {
+		d.consult(p.table, r, t, p.registry)
 	}
-	if err := reg.Check(d.plan); err != nil {
+	if err := p.registry.Check(d.plan); err != nil {
 		return d, fmt.Errorf("%v: %w", r, err)
 	}
 	return d, nil
+}
+
+// planned is what a communicator of topology t with options o would choose, and by
+// what.
+func planned(r tasks.Request, t *levels.Topology, o *Options) (p policy, d decision, err error) {
+	if o == nil {
+		o = &Options{}
+	}
+	if p, err = o.policy(); err != nil {
+		return p, d, err
+	}
+	d, err = p.choose(r, t)
+	return p, d, err
+}
+
+// Decide is the plan that creating a collective would choose for a request on a
+// topology, without ranks or buffers. A forced plan may be one that no rank could
+// compile: [Explain] is an error then.
+func Decide(r tasks.Request, t *levels.Topology, o *Options) (tasks.Plan, error) {
+	_, d, err := planned(r, t, o)
+	return d.plan, err
 }
 
 // Explain says what was chosen for this collective, by whom and why, and what the
@@ -59,26 +99,14 @@ func (c *Collective) Explain() string {
 // without ranks or buffers. A plan that no rank could compile is the error that
 // creating the collective would return.
 func Explain(r tasks.Request, t *levels.Topology, o *Options) (string, error) {
-	if o == nil {
-		o = &Options{}
-	}
-	registry := all.Submodules()
-	forced, origin, err := o.forced(registry)
+	p, d, err := planned(r, t, o)
 	if err != nil {
 		return "", err
 	}
-	table, err := o.table(registry)
-	if err != nil {
+	if _, err := fits(r, t, d.plan, p.registry); err != nil {
 		return "", err
 	}
-	d, err := decide(r, t, forced, origin, registry, table)
-	if err != nil {
-		return "", err
-	}
-	if _, err := fits(r, t, d.plan, registry); err != nil {
-		return "", err
-	}
-	return d.explain(r, t, registry), nil
+	return d.explain(r, t, p.registry), nil
 }
 
 func (d *decision) explain(r tasks.Request, t *levels.Topology, reg submodules.Registry) string {
@@ -87,6 +115,9 @@ func (d *decision) explain(r tasks.Request, t *levels.Topology, reg submodules.R
 	fmt.Fprintf(&b, "  plan: %v\n", d.plan)
 	if f := d.forced.String(); f != "" {
 		fmt.Fprintf(&b, "  forced by %s: %s\n", d.origin, f)
+	}
+	for _, choice := range d.others {
+		fmt.Fprintf(&b, "  forced by %s: %s, but for other collectives: it does no task of %v\n", d.origin, choice, r.Coll)
 	}
 	for _, w := range d.why {
 		fmt.Fprintf(&b, "  rule: %s\n", w)
@@ -97,11 +128,13 @@ func (d *decision) explain(r tasks.Request, t *levels.Topology, reg submodules.R
 			fmt.Fprintf(&b, "  alternative: shape=%v\n", s)
 		}
 	}
-	for k := range t.Depth() {
-		shared := t.Hierarchy(0).WithinNodes(k)
-		for _, op := range tasks.Operations(r.Coll, d.plan.Shape) {
-			kind := tasks.Kind{Symbol: t.Level(k).Symbol, Op: op}
-			fmt.Fprintf(&b, "  alternative: %v= %s\n", kind, reg.Offers(op, shared))
+	g, err := outline(r, t, d.plan)
+	if err != nil {
+		return b.String() // nobody could have compiled it
+	}
+	for k := range g.On.Depth() {
+		for _, kind := range kindsAt(g, k) {
+			fmt.Fprintf(&b, "  alternative: %v= %s\n", kind, reg.Offers(kind.Op, g.On.WithinNodes(k)))
 		}
 	}
 	return b.String()

@@ -67,22 +67,24 @@ type advice struct {
 }
 
 // consult lets a table decide: its fastest plan that the request and topology
-// allow, where nothing is forced. The built-in rule, base, fills in levels that
-// the table's machines don't have.
-func (d *decision) consult(t *loadedTable, r tasks.Request, on *levels.Topology, base tasks.Plan, reg submodules.Registry) {
+// allow, where nothing is forced. The built-in rule fills in levels that the
+// table's machines don't have.
+func (d *decision) consult(t *loadedTable, r tasks.Request, on *levels.Topology, reg submodules.Registry) {
 	a := &advice{answer: t.find(r, on), origin: t.origin, chosen: -1}
 	d.advice = a
 	for i, e := range a.estimates {
-		for _, p := range []tasks.Plan{d.forced.Over(e.plan), d.forced.Over(e.plan.Over(base))} {
-			_, err := fits(r, on, p, reg)
-			if err == nil {
-				d.plan, d.why, a.chosen = p, nil, i
-				return
-			}
-			if p.Equal(d.forced.Over(e.plan.Over(base))) {
-				a.unfit = append(a.unfit, fmt.Sprintf("%v: %v", e.plan, err))
-			}
+		p := d.forced.Over(e.plan)
+		_, err := fits(r, on, p, reg)
+		if err != nil {
+			base, _ := Rule(r, on, p)
+			p = p.Over(base)
+			_, err = fits(r, on, p, reg)
 		}
+		if err == nil {
+			d.plan, d.why, a.chosen = p, nil, i
+			return
+		}
+		a.unfit = append(a.unfit, fmt.Sprintf("%v: %v", e.plan, err))
 	}
 	if a.why == "" {
 		a.why = "none of its plans fits the request"

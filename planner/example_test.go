@@ -490,7 +490,7 @@ func ExampleOptions() {
 	why, known, _ := strings.Cut(err.Error(), "; ")
 	fmt.Println(why, known != "")
 	// Output:
-	// shape=flat,fs=all,w=4,i=adapt/binomial,s=sm
+	// shape=flat,fs=all,w=4,i=adapt/binomial
 	// <nil>
 	// Options.Plan: i=adapt/bush: unknown algorithm "bush" true
 }

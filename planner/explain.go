@@ -8,7 +8,6 @@ import (
 
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -38,29 +37,17 @@ type Explanation struct {
 // Consider is [Explain] with every plan of a space, the fastest first, then those
 // that nothing is known of, then those that are not searched.
 func Consider(r tasks.Request, t *levels.Topology, o *Options, s Space) (*Explanation, error) {
-	if o == nil {
-		o = &Options{}
-	}
-	registry := all.Submodules()
-	forced, origin, err := o.forced(registry)
+	by, d, err := planned(r, t, o)
 	if err != nil {
 		return nil, err
 	}
-	table, err := o.table(registry)
-	if err != nil {
+	if _, err := fits(r, t, d.plan, by.registry); err != nil {
 		return nil, err
 	}
-	d, err := decide(r, t, forced, origin, registry, table)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := fits(r, t, d.plan, registry); err != nil {
-		return nil, err
-	}
-	s.Registry, s.Plan = registry, forced.For(r.Coll)
+	s.Registry, s.Plan = by.registry, d.forced
 	configurations := s.Configurations(r, t)
 	e := &Explanation{
-		Request: r.String(), Topology: t.String(), Plan: d.plan.String(), Text: d.explain(r, t, registry),
+		Request: r.String(), Topology: t.String(), Plan: d.plan.String(), Text: d.explain(r, t, by.registry),
 		Rejected: Rejections(configurations),
 	}
 	if a := d.advice; a != nil {
@@ -69,7 +56,7 @@ func Consider(r tasks.Request, t *levels.Topology, o *Options, s Space) (*Explan
 			e.Fallback = a.why
 		}
 	}
-	e.Candidates = consider(r, t, table, d, configurations)
+	e.Candidates = consider(r, t, by.table, d, configurations)
 	return e, nil
 }
 
@@ -77,7 +64,7 @@ func consider(r tasks.Request, t *levels.Topology, table *loadedTable, d decisio
 	known := map[string]estimate{}
 	if d.advice != nil {
 		for _, e := range d.advice.estimates {
-			known[canonical(e.plan, messageBytes(r)).String()] = e
+			known[canonical(e.plan, r.Bytes()).String()] = e
 		}
 	}
 	var search Search
@@ -85,7 +72,7 @@ func consider(r tasks.Request, t *levels.Topology, table *loadedTable, d decisio
 		search = Search{Topology: t, Table: table.Table, sizes: SizesOf(t)}
 		search.recall()
 	}
-	chosen := canonical(d.plan, messageBytes(r)).String()
+	chosen := canonical(d.plan, r.Bytes()).String()
 	found := false
 	all := make([]Considered, 0, len(configurations)+1)
 	one := func(p tasks.Plan, rejected string) Considered {
@@ -117,7 +104,7 @@ func consider(r tasks.Request, t *levels.Topology, table *loadedTable, d decisio
 		all = append(all, one(known[text].plan, ""))
 	}
 	if !found {
-		all = append(all, one(canonical(d.plan, messageBytes(r)), ""))
+		all = append(all, one(canonical(d.plan, r.Bytes()), ""))
 	}
 	slices.SortStableFunc(all, func(a, b Considered) int { return compare(a.rank(), b.rank()) })
 	return all

@@ -17,7 +17,7 @@ func (c *Comm) Decide(r tasks.Request) (tasks.Plan, error) {
 
 // Decide is the plan that a table leads to, and whether it is the table's.
 func (t *Table) Decide(r tasks.Request, on *levels.Topology) (p tasks.Plan, byTable bool, err error) {
-	d, err := decide(r, on, nil, "", all.Submodules(), &loadedTable{t, "a table"})
+	d, err := policy{registry: all.Submodules(), table: &loadedTable{t, "a table"}}.choose(r, on)
 	if err != nil {
 		return p, false, err
 	}

@@ -92,7 +92,7 @@ func enter(ctx context.Context, job *join.Job, o *Options) (*Comm, error) {
 	}
 	c := &Comm{
 		comm: w.Endpoint(job.Rank).Comm(0), world: entered, topology: job.Topology,
-		registry: registry, forced: forced, origin: origin, memo: &memo{},
+		policy: policy{registry: registry, forced: forced, origin: origin}, memo: &memo{},
 		cache: map[tasks.Request]*Collective{},
 	}
 	c.world.open.Store(1)

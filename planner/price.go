@@ -26,7 +26,7 @@ func (s *Search) decide() {
 	p.Rejected, p.Configurations, p.Planned = rejected, s.done, len(s.job)
 	for i, r := range s.Requests {
 		keep := s.kept(points, i)
-		e := Entry{Collective: r.Coll.String(), Levels: s.sizes, Bytes: messageBytes(r)}
+		e := Entry{Collective: r.Coll.String(), Levels: s.sizes, Bytes: r.Bytes()}
 		for _, c := range points[i] {
 			if keep[c.Plan] {
 				e.Candidates = append(e.Candidates, c)
@@ -63,7 +63,7 @@ func (s *Search) candidate(i int, p tasks.Plan) (c Candidate, ok bool) {
 		return c, false
 	}
 	c.From = FromPredicted
-	if p.Segment >= messageBytes(r) {
+	if p.Segment >= r.Bytes() {
 		return s.whole(i, c)
 	}
 	predicted, err := costs.Predict(r, s.Topology, p, s.Table.book())
@@ -83,7 +83,7 @@ func (s *Search) candidate(i int, p tasks.Plan) (c Candidate, ok bool) {
 // whole predicts a plan of one segment from the sizes it was measured with: on the
 // line between the next smaller and the next larger one.
 func (s *Search) whole(i int, c Candidate) (Candidate, bool) {
-	bytes := messageBytes(s.Requests[i])
+	bytes := s.Requests[i].Bytes()
 	var low, high *Measurement
 	for _, j := range s.where[planKey(s.Requests[i], c.plan)] {
 		m, ok := s.known[pointKey(s.Requests[j], c.plan)]
@@ -118,7 +118,7 @@ func (s *Search) kept(points [][]Candidate, i int) map[string]bool {
 		flat := slices.IndexFunc(all, func(c Candidate) bool { return c.plan.Shape == tasks.Flat })
 		for at, c := range all {
 			if at < best || at == flat {
-				keep[canonical(c.plan, messageBytes(s.Requests[i])).String()] = true
+				keep[canonical(c.plan, s.Requests[i].Bytes()).String()] = true
 			}
 		}
 	}

@@ -36,29 +36,7 @@ func sumsOverThreeLevels(ctx context.Context, c *planner.Comm) error {
 	if top := c.Topology(); top.Depth() != 3 || top.Nodes() != 2 || top.Domains(0) != 4 || top.Level(0).Symbol != 'm' {
 		return fmt.Errorf("topology %v, want 2x2x2", top)
 	}
-	for _, n := range []int{1, 300_001} {
-		send, recv := make([]int64, n), make([]int64, n)
-		for i := range send {
-			send[i] = int64(i + c.Rank())
-		}
-		sum, err := planner.Allreduce(c, send, recv, tasks.Sum)
-		if err != nil {
-			return err
-		}
-		for range 2 {
-			clear(recv)
-			if err := sum.Run(ctx); err != nil {
-				return err
-			}
-			p := int64(c.Size())
-			for i, got := range recv {
-				if want := p*int64(i) + p*(p-1)/2; got != want {
-					return fmt.Errorf("element %d of %d: %d, want %d", i, n, got, want)
-				}
-			}
-		}
-	}
-	return nil
+	return allreduces(ctx, c)
 }
 
 // Processes on machines of three and four levels, with groups of unequal size, run

@@ -104,32 +104,35 @@ func TestProcessesAllreduce(t *testing.T) {
 	for _, shape := range [][2]int{{2, 1}, {2, 2}, {4, 2}, {8, 2}, {4, 4}, {5, 2}} {
 		for _, plan := range []string{"", "s=adapt/chain", "shape=flat,fs=64KiB,i=adapt/binomial,s=adapt/binomial"} {
 			t.Run(fmt.Sprintf("%dx%d/%s", shape[0], shape[1], plan), func(t *testing.T) {
-				processes(t, shape[0], shape[1], &planner.Options{Plan: plan}, func(ctx context.Context, c *planner.Comm) error {
-					for _, n := range []int{1, 1000, 300_001} {
-						send, recv := make([]int64, n), make([]int64, n)
-						for i := range send {
-							send[i] = int64(i + c.Rank())
-						}
-						sum, err := planner.Allreduce(c, send, recv, tasks.Sum)
-						if err != nil {
-							return err
-						}
-						for range 3 {
-							clear(recv)
-							if err := sum.Run(ctx); err != nil {
-								return err
-							}
-							p := int64(c.Size())
-							for i, got := range recv {
-								if want := p*int64(i) + p*(p-1)/2; got != want {
-									return fmt.Errorf("element %d of %d: %d, want %d", i, n, got, want)
-								}
-							}
-						}
-					}
-					return nil
-				})
+				processes(t, shape[0], shape[1], &planner.Options{Plan: plan}, allreduces)
 			})
 		}
 	}
+}
+
+// allreduces runs allreduces of several sizes, each some times, and checks every element.
+func allreduces(ctx context.Context, c *planner.Comm) error {
+	for _, n := range []int{1, 1000, 300_001} {
+		send, recv := make([]int64, n), make([]int64, n)
+		for i := range send {
+			send[i] = int64(i + c.Rank())
+		}
+		sum, err := planner.Allreduce(c, send, recv, tasks.Sum)
+		if err != nil {
+			return err
+		}
+		for range 3 {
+			clear(recv)
+			if err := sum.Run(ctx); err != nil {
+				return err
+			}
+			p := int64(c.Size())
+			for i, got := range recv {
+				if want := p*int64(i) + p*(p-1)/2; got != want {
+					return fmt.Errorf("element %d of %d: %d, want %d", i, n, got, want)
+				}
+			}
+		}
+	}
+	return nil
 }

@@ -26,12 +26,10 @@ const mostPeers = 8
 // reasoning (section III): shared memory inside nodes, event-driven trees between
 // them, a chain or a ring once there are enough segments to fill it, and no
 // hierarchy where it would break the order of a non-commutative operation. It fits
-// the shape and the order that forced asks for.
+// the shape and the order that forced asks for, and chooses for the tasks that the
+// shape has.
 func Rule(r tasks.Request, t *levels.Topology, forced tasks.Plan) (tasks.Plan, []string) {
-	u := rule{request: r, on: t, order: forced.Order, ordered: r.Reduces() && !r.Op.Commutative()}
-	if r.Coll != tasks.Barrier {
-		u.bytes = r.Bytes()
-	}
+	u := rule{request: r, on: t, order: forced.Order, bytes: r.Bytes(), ordered: r.Reduces() && !r.Op.Commutative()}
 	if r.Blocks() {
 		u.bytes *= int64(t.Size())
 	}
@@ -39,8 +37,12 @@ func Rule(r tasks.Request, t *levels.Topology, forced tasks.Plan) (tasks.Plan, [
 	if p.Segment = u.segment(p.Shape); t.Nodes() > 1 && p.Segment < tasks.Whole {
 		p.Window = 8 // enough on their way to keep a link busy
 	}
-	for k := range t.Depth() {
-		p = u.level(p, t.Level(k).Symbol, t.Hierarchy(0).WithinNodes(k))
+	g, err := outline(r, t, p)
+	if err != nil {
+		return p, u.why // a forced shape that doesn't fit; compiling says so
+	}
+	for k := range g.On.Depth() {
+		p = u.level(p, kindsAt(g, k), g.On.WithinNodes(k))
 	}
 	return p, u.why
 }
@@ -129,17 +131,16 @@ func near(n, least, most int64) int64 {
 	return least
 }
 
-// level chooses for all operations of a level: in one word where they are done
-// alike.
-func (u *rule) level(p tasks.Plan, symbol byte, inside bool) tasks.Plan {
+// level chooses for the tasks of a level: in one word where they are done alike.
+func (u *rule) level(p tasks.Plan, kinds []tasks.Kind, inside bool) tasks.Plan {
 	var first tasks.Choice
-	for i, op := range tasks.Operations(u.request.Coll, p.Shape) {
-		c := u.choice(op, inside)
+	for i, kind := range kinds {
+		c := u.choice(kind.Op, inside)
 		if i == 0 {
 			first = c
-			p = p.Set(string(symbol), c)
+			p = p.Set(string(kind.Symbol), c)
 		} else if c != first {
-			p = p.Set(tasks.Kind{Symbol: symbol, Op: op}.String(), c)
+			p = p.Set(kind.String(), c)
 		}
 	}
 	return p

@@ -94,7 +94,7 @@ func (p *tableReader) measurement(m *Measurement, at int64) bool {
 // NewMeasurement sums up what a meter returned.
 func NewMeasurement(r tasks.Request, t *levels.Topology, p tasks.Plan, timing measure.Timing) Measurement {
 	m := Measurement{
-		Collective: r.Coll.String(), Levels: SizesOf(t), Bytes: messageBytes(r), Plan: p.String(),
+		Collective: r.Coll.String(), Levels: SizesOf(t), Bytes: r.Bytes(), Plan: p.String(),
 		Samples: len(timing.Series),
 	}
 	m.NS, m.Low, m.High = medianInterval(timing.Series)
@@ -246,7 +246,7 @@ func (s *Search) plan() {
 func planKey(r tasks.Request, p tasks.Plan) string { return r.Coll.String() + " " + p.String() }
 
 func pointKey(r tasks.Request, p tasks.Plan) string {
-	return fmt.Sprintf("%v %d %v", r.Coll, messageBytes(r), p)
+	return fmt.Sprintf("%v %d %v", r.Coll, r.Bytes(), p)
 }
 
 // recall indexes what the table has measured on this machine.
@@ -285,7 +285,7 @@ func (s *Search) work(i int, p tasks.Plan) (w work, ok bool) {
 		return work{r, p, s.collective}, true
 	}
 	all := s.where[planKey(r, p)]
-	if p.Segment >= messageBytes(r) {
+	if p.Segment >= r.Bytes() {
 		at := slices.Index(all, i)
 		return work{r, p, s.collective}, at%wholeStep == 0 || at == len(all)-1
 	}
@@ -337,7 +337,7 @@ func (s *Search) stages(ctx context.Context, m Meter, w *work) error {
 
 // has reports whether the table knows already what w would measure.
 func (s *Search) has(w work) bool {
-	if !s.Method.tasks() || w.plan.Segment >= messageBytes(w.request) {
+	if !s.Method.tasks() || w.plan.Segment >= w.request.Bytes() {
 		_, ok := s.known[pointKey(w.request, w.plan)]
 		return ok
 	}

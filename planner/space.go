@@ -50,7 +50,7 @@ func (s Space) Configurations(r tasks.Request, t *levels.Topology) []Configurati
 	for _, p := range s.cuts(r) {
 		for _, inner := range or(s.Inners, DefaultInners) {
 			for _, q := range (Combinations{Registry: s.registry(), Inner: inner}).Of(r, t, p) {
-				q = canonical(s.Plan.Over(q), messageBytes(r))
+				q = canonical(s.Plan.Over(q), r.Bytes())
 				if key := q.String(); !seen[key] {
 					seen[key] = true
 					all = append(all, Configuration{q, s.reject(r, t, q)})
@@ -98,7 +98,7 @@ func (s Space) cuts(r tasks.Request) (plans []tasks.Plan) {
 	for _, shape := range or(s.Shapes, tasks.Shapes()) {
 		for _, segment := range or(s.Segments, DefaultSegments) {
 			for _, w := range or(s.Windows, DefaultWindows) {
-				p := canonical(tasks.Plan{Shape: shape, Segment: segment, Window: w}, messageBytes(r))
+				p := canonical(tasks.Plan{Shape: shape, Segment: segment, Window: w}, r.Bytes())
 				if !slices.ContainsFunc(plans, p.Equal) {
 					plans = append(plans, p)
 				}
@@ -106,15 +106,6 @@ func (s Space) cuts(r tasks.Request) (plans []tasks.Plan) {
 		}
 	}
 	return plans
-}
-
-// messageBytes is the size that tables know a request by: of a rank's buffer, or of
-// its block.
-func messageBytes(r tasks.Request) int64 {
-	if r.Coll == tasks.Barrier {
-		return 0
-	}
-	return r.Bytes()
 }
 
 // registry is the one to choose from, less what Submodules leaves out.
@@ -165,7 +156,7 @@ const (
 //   - no messages inside a node where ranks can share memory (HAN's table II has
 //     only such submodules there).
 func (s Space) prune(g *tasks.Graph, r tasks.Request, p tasks.Plan) string {
-	bytes := max(messageBytes(r), 1)
+	bytes := max(r.Bytes(), 1)
 	segment := min(p.Segment, bytes)
 	segments := (bytes + segment - 1) / segment
 	if segments > 1 && bytes <= cutFrom {

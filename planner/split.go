@@ -74,7 +74,7 @@ func (c *Comm) tell(ctx context.Context, color, key int) ([]choice, error) {
 	table := make([]int64, fields*c.Size())
 	copy(table[fields*c.Rank():], []int64{int64(color), int64(key), int64(c.comm.Endpoint().NextID())})
 	r := tasks.Request{Coll: tasks.Allreduce, Count: int64(len(table)), Type: tasks.Int64, Op: tasks.Sum, InPlace: true}
-	d, err := decide(r, c.topology, nil, "", c.registry, nil)
+	d, err := policy{registry: c.registry}.choose(r, c.topology)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (c *Comm) derive(id uint32, members []choice) (*Comm, error) {
 	}
 	return &Comm{
 		comm: c.comm.Endpoint().Make(id, world), world: c.world, topology: t,
-		registry: c.registry, forced: c.forced, origin: c.origin, table: c.table, memo: &memo{}, derived: true,
+		policy: c.policy, memo: &memo{}, derived: true,
 		cache: map[tasks.Request]*Collective{},
 	}, nil
 }

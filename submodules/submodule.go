@@ -206,6 +206,17 @@ func (r Registry) Check(p tasks.Plan) error {
 	return nil
 }
 
+// Does reports whether a choice that Check has nothing against can do an operation,
+// somewhere.
+func (r Registry) Does(c tasks.Choice, op tasks.Collective) bool {
+	s, err := r.Find(c.Submodule)
+	if err != nil {
+		return false
+	}
+	_, ok := find(s, c.Algorithm, op)
+	return ok
+}
+
 // find is the submodule's algorithm of that name (any, if empty) that does op
 // (whatever, if 0).
 func find(s Submodule, name string, op tasks.Collective) (Algorithm, bool) {

@@ -146,6 +146,13 @@ func (p Plan) Set(key string, c Choice) Plan {
 	return p
 }
 
+// Without takes back what was chosen under exactly this key. It returns a changed
+// copy.
+func (p Plan) Without(key string) Plan {
+	p.choices = slices.DeleteFunc(slices.Clone(p.choices), func(k keyed) bool { return k.key == key })
+	return p
+}
+
 // For is the choice for a task kind: its own, or else its level's.
 func (p Plan) For(k Kind) (Choice, bool) {
 	var level *Choice

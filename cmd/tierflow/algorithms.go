@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -60,10 +59,9 @@ coll measures it.`,
 			return b.runBoth(c.Context(), operand, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
 		}),
 	}
-	b.topoFlag(c, "4x2")
+	b.jobFlags(c)
 	b.dataFlags(c, "4KiB,64KiB,1MiB,16MiB", "sizes of a rank's buffer")
 	b.rootFlag(c)
-	c.Flags().StringVar(&b.link, "link", "", linkText+" (default "+defaultLink+" if there are nodes)")
 	c.Flags().DurationVar(&b.effort.time, "time", 100*time.Millisecond, "time for each size and algorithm")
 	c.Flags().BoolVar(&b.asJSON, "json", false, "print JSON")
 	c.Flags().IntVar(&b.ranks, "ranks", 4, "processes of the node")
@@ -84,14 +82,8 @@ func (b *benchAlgorithms) runBoth(ctx context.Context, operand string, stdin io.
 	if slices.Contains(strings.Split(operand, ","), tasks.Barrier.String()) {
 		return usagef("barrier: it has no algorithms to compare")
 	}
-	if isLaunched() {
-		return b.inNode(ctx, operand, stdout, stderr)
-	}
-	if err := b.read(operand); err != nil {
-		return err
-	}
-	t := b.job.Topology()
-	if err := b.table(ctx, operand, t.Level(t.Depth()-1), stdout); err != nil {
+	here := func(stdout, _ io.Writer) error { return b.level(ctx, operand, stdout) }
+	if err := b.onJob(ctx, stdout, stderr, here); err != nil || isLaunched() {
 		return err
 	}
 	self, err := os.Executable()
@@ -122,20 +114,20 @@ func (b *benchAlgorithms) runBoth(ctx context.Context, operand string, stdin io.
 	return writeJSON(stdout, map[string]any{"results": append(b.rows, more.Results...)})
 }
 
-// inNode is what each launched process does.
-func (b *benchAlgorithms) inNode(ctx context.Context, operand string, stdout, stderr io.Writer) error {
-	j, stdout, _, err := joinJob(ctx, stdout, stderr)
-	if err != nil {
+// level measures between emulated nodes, or, on launched processes, inside the node.
+func (b *benchAlgorithms) level(ctx context.Context, operand string, stdout io.Writer) error {
+	if err := b.read(operand); err != nil {
 		return err
 	}
-	b.job = j
-	if err = b.readRest(operand); err == nil {
-		err = b.table(ctx, operand, j.Topology().Level(0), stdout)
+	t := b.job.Topology()
+	if !isLaunched() {
+		return b.table(ctx, operand, t.Level(t.Depth()-1), stdout)
 	}
+	err := b.table(ctx, operand, t.Level(0), stdout)
 	if err == nil && b.asJSON {
 		err = writeJSON(stdout, map[string]any{"results": b.rows})
 	}
-	return errors.Join(err, j.world.Close())
+	return err
 }
 
 // table measures all algorithms of a level and prints a line for each.

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -29,13 +28,11 @@ func (a app) benchCommand() *cobra.Command {
 // benchColl is bench coll.
 type benchColl struct {
 	problem
-	link    string
 	effort  effort
 	json    bool
 	wire    bool // a plain stream beside
 	alloc   bool // buffers of planner.Alloc
 	reg     submodules.Registry
-	job     job
 	given   []string // --plan, as often as it was given
 	plans   []string
 	work    []tasks.Request
@@ -67,7 +64,7 @@ in NCCL's tests; both in GB/s (1e9 bytes per second).
 
 Plans are measured in turns, so that what disturbs the machine disturbs all of them;
 with several a column says which. Without --plan the flat shape, which ignores nodes,
-is measured beside what the built-in rule chooses. Both use the same emulated link between nodes: goroutines have none, and
+is measured beside what the built-in rule chooses, or a decision table. Both use the same emulated link between nodes: goroutines have none, and
 without one a hierarchy could not gain anything. Where ranks are numbered node by
 node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them across.`,
 		Example: `  tierflow bench coll allreduce
@@ -80,21 +77,20 @@ node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them acros
   tierflow bench coll barrier --topo 8 --iters 50`,
 		Args: operand("collectives such as bcast,allreduce"),
 		RunE: interruptible(func(c *cobra.Command, args []string) error {
-			if !isLaunched() {
+			return b.onJob(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), func(stdout, stderr io.Writer) error {
 				if err := b.read(args[0]); err != nil {
 					return err
 				}
-				return b.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
-			}
-			return b.runLaunched(c.Context(), args[0], c.OutOrStdout(), c.ErrOrStderr())
+				return b.run(c.Context(), stdout, stderr)
+			})
 		}),
 	}
-	b.topoFlag(c, "4x2")
+	b.jobFlags(c)
 	b.dataFlags(c, "8,1KiB,64KiB,1MiB,4MiB", "sizes of a rank's buffer: 4,64KiB or 4:4MiB:x4")
 	b.rootFlag(c)
 	b.countsFlag(c)
-	c.Flags().StringArrayVar(&b.given, "plan", nil, planText+"; several are measured in turns (default $"+planner.PlanVariable+", else flat beside the built-in rule)")
-	c.Flags().StringVar(&b.link, "link", "", linkText+" (default "+defaultLink+" if there are nodes)")
+	c.Flags().StringArrayVar(&b.given, "plan", nil, planText+"; several are measured in turns (default $"+planner.PlanVariable+", else flat beside what is chosen)")
+	b.tableFlag(c)
 	c.Flags().IntVar(&b.effort.samples, "iters", 0, "samples of each size and plan (default as many as fit into --time)")
 	c.Flags().DurationVar(&b.effort.time, "time", 500*time.Millisecond, "time for each size and plan")
 	c.Flags().BoolVar(&b.json, "json", false, "print JSON")
@@ -107,43 +103,11 @@ node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them acros
 // be an error, not the end of the process.
 const maxBuffers = 64 << 30
 
-// runLaunched measures on the processes of the job that this one belongs to.
-func (b *benchColl) runLaunched(ctx context.Context, operand string, stdout, stderr io.Writer) error {
-	for _, flag := range []string{"topo", "link"} {
-		if b.command.Flags().Changed(flag) {
-			return usagef("--%s: this process is a rank of a launched job, whose topology and links are real", flag)
-		}
-	}
-	j, stdout, stderr, err := joinJob(ctx, stdout, stderr)
-	if err != nil {
-		return err
-	}
-	b.job = j
-	if err = b.readRest(operand); err == nil {
-		err = b.run(ctx, stdout, stderr)
-	}
-	return errors.Join(err, j.world.Close())
-}
-
 // read checks all arguments.
 func (b *benchColl) read(operand string) error {
-	t, err := b.topology()
-	if err != nil {
-		return err
-	}
-	l, err := parseLink(b.link, t)
-	if err != nil {
-		return usagef("--link: %w", err)
-	}
-	if b.wire {
+	if b.wire && !isLaunched() {
 		return usagef("--wire: goroutine ranks have no wire between them; start processes with tierflow run")
 	}
-	b.job = goroutines{topology: t, link: l}
-	return b.readRest(operand)
-}
-
-// readRest checks what doesn't depend on where the ranks are.
-func (b *benchColl) readRest(operand string) error {
 	colls, err := parseCollectives(operand)
 	if err != nil {
 		return err
@@ -274,12 +238,16 @@ func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
 		notes = stderr
 	}
 	fmt.Fprintf(notes, "# %v; %d CPUs\n", b.job, runtime.NumCPU())
+	chooser := "the built-in rule"
+	if b.table != "" || os.Getenv(planner.TableVariable) != "" {
+		chooser = "the decision table"
+	}
 	switch {
 	case len(b.given) > 1:
 		b.results.named = true
-		fmt.Fprintln(notes, "# plans in turns over the same links; what they leave open is as the built-in rule has it")
+		fmt.Fprintf(notes, "# plans in turns over the same links; what they leave open is as %s has it\n", chooser)
 	case len(b.plans) > 1:
-		fmt.Fprintln(notes, "# flat ignores nodes; beside it what the built-in rule chooses, in turns over the same links")
+		fmt.Fprintf(notes, "# flat ignores nodes; beside it what %s chooses, in turns over the same links\n", chooser)
 	}
 	if b.alloc {
 		fmt.Fprintln(notes, "# buffers are planner.Alloc's")

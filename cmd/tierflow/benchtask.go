@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -24,54 +23,30 @@ import (
 // benchTasks is what bench task and bench overlap share: segments on a machine.
 type benchTasks struct {
 	problem
-	link string
 	json bool
 	stop costs.Stop
 	reg  submodules.Registry
 
-	job     job
 	segment int64
 	forced  tasks.Forced
 }
 
 func (b *benchTasks) flags(c *cobra.Command) {
-	b.topoFlag(c, "4x2")
+	b.jobFlags(c)
 	b.requestFlags(c, "64KiB", "size of a segment")
 	b.planFlag(c, planText)
-	c.Flags().StringVar(&b.link, "link", "", linkText+" (default "+defaultLink+" if there are nodes)")
 	c.Flags().DurationVar(&b.stop.Budget, "time", time.Second, "time for the repetitions, if 95% confidence of the mean within 2.5% doesn't come first")
 	c.Flags().BoolVar(&b.json, "json", false, "print JSON")
 }
 
 // on reads the flags, prepares ranks, and calls f, whose writers are for rank 0.
 func (b *benchTasks) on(c *cobra.Command, f func(ctx context.Context, stdout, stderr io.Writer) error) error {
-	ctx, stdout, stderr := c.Context(), c.OutOrStdout(), c.ErrOrStderr()
 	if err := b.read(); err != nil {
 		return err
 	}
-	if isLaunched() {
-		for _, flag := range []string{"topo", "link"} {
-			if c.Flags().Changed(flag) {
-				return usagef("--%s: this process is a rank of a launched job, whose topology and links are real", flag)
-			}
-		}
-		j, stdout, stderr, err := joinJob(ctx, stdout, stderr)
-		if err != nil {
-			return err
-		}
-		b.job = j
-		return errors.Join(f(ctx, stdout, stderr), j.world.Close())
-	}
-	t, err := b.topology()
-	if err != nil {
-		return err
-	}
-	l, err := parseLink(b.link, t)
-	if err != nil {
-		return usagef("--link: %w", err)
-	}
-	b.job = goroutines{topology: t, link: l}
-	return f(ctx, stdout, stderr)
+	return b.onJob(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), func(stdout, stderr io.Writer) error {
+		return f(c.Context(), stdout, stderr)
+	})
 }
 
 func (b *benchTasks) read() (err error) {
@@ -106,9 +81,10 @@ func (b *benchTasks) work(coll tasks.Collective, n int64) (tasks.Request, tasks.
 		return r, tasks.Plan{}, err
 	}
 	r.Count *= n
-	p := decided(b.forced, r, b.job.Topology())
+	p := b.forced.For(coll)
 	p.Shape, p.Segment = tasks.HanLockstep, b.segment
-	return r, p, nil
+	base, _ := planner.Rule(r, b.job.Topology(), p)
+	return r, p.Over(base), nil
 }
 
 // onBench calls f on each rank's bench.

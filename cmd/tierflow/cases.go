@@ -32,7 +32,11 @@ func (v *verifying) enumerate() ([]casegen.Case, error) {
 			return nil, err
 		}
 		for _, r := range requests {
-			for _, p := range v.plansFor(r) {
+			plans, err := v.plansFor(r)
+			if err != nil {
+				return nil, err
+			}
+			for _, p := range plans {
 				all = append(all, casegen.Case{Request: r, Topology: v.on, Plan: p})
 			}
 		}

@@ -6,9 +6,10 @@ import (
 )
 
 // plansFor is the given plan, completed as always, or all of them.
-func (v *verifying) plansFor(r tasks.Request) []tasks.Plan {
-	if v.command.Flags().Changed("plan") && v.plan != "all" {
-		return []tasks.Plan{decided(v.forced, r, v.on)}
+func (v *verifying) plansFor(r tasks.Request) ([]tasks.Plan, error) {
+	if given := v.command.Flags().Changed; given("table") || given("plan") && v.plan != "all" {
+		p, err := v.decided(r, v.on)
+		return []tasks.Plan{p}, err
 	}
 	var all []tasks.Plan
 	for _, shape := range tasks.ShapesOf(r.Coll) {
@@ -17,7 +18,7 @@ func (v *verifying) plansFor(r tasks.Request) []tasks.Plan {
 			all = append(all, planner.Combinations{Registry: v.reg, Inner: cut.inner}.Of(r, v.on, p)...)
 		}
 	}
-	return all
+	return all, nil
 }
 
 // cut is how a message is cut: into segments, and these by algorithms that take

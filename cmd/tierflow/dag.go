@@ -77,6 +77,7 @@ else text. svg needs Graphviz.`,
 	d.requestFlags(c, "1MiB", "size of a rank's buffer")
 	d.countsFlag(c)
 	d.planFlag(c, planText)
+	d.tableFlag(c)
 	f := c.Flags()
 	f.StringVar(&d.role, "role", "", "draw a leader or a member")
 	f.IntVar(&d.rank, "rank", 0, "draw this rank")
@@ -99,11 +100,15 @@ func (d *drawing) read(operand string) error {
 	if err != nil {
 		return err
 	}
-	forced, err := d.forced(d.reg)
-	if err != nil {
+	if _, err := d.forced(d.reg); err != nil {
 		return err
 	}
-	d.chosen = decided(forced, r, t)
+	if err := d.checkTable(); err != nil {
+		return err
+	}
+	if d.chosen, err = d.decided(r, t); err != nil {
+		return err
+	}
 	if d.on, err = tasks.Hierarchy(r, t, d.chosen); err != nil {
 		return usage(err)
 	}

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels"
@@ -25,6 +27,7 @@ type job interface {
 type goroutines struct {
 	topology *levels.Topology
 	link     *link
+	table    string // of decisions; empty: the environment's
 	hooks    trace.Hooks
 }
 
@@ -35,12 +38,48 @@ func (g goroutines) Topology() *levels.Topology { return g.topology }
 
 // Local makes a world of its own for each communicator.
 func (g goroutines) Local(plan string) ([]*planner.Comm, error) {
-	return planner.LocalOn(g.topology, &planner.Options{Plan: plan, Hooks: g.hooks, Link: g.link.shaper(g.topology)})
+	return planner.LocalOn(g.topology, &planner.Options{Plan: plan, Table: g.table, Hooks: g.hooks, Link: g.link.shaper(g.topology)})
 }
 
 // String is for headers.
 func (g goroutines) String() string {
 	return fmt.Sprintf("%v: %s; %v", g.topology, ranksOn(g.topology), g.link)
+}
+
+// goroutines is the job that --topo, --link and --table ask for.
+func (p *problem) goroutines() (g goroutines, err error) {
+	if g.topology, err = p.topology(); err != nil {
+		return g, err
+	}
+	if g.link, err = parseLink(p.link, g.topology); err != nil {
+		return g, usagef("--link: %w", err)
+	}
+	g.table = p.table
+	return g, p.checkTable()
+}
+
+// onJob makes the job of goroutines, or joins the launched one, and calls f, whose
+// writers are for rank 0.
+func (p *problem) onJob(ctx context.Context, stdout, stderr io.Writer, f func(stdout, stderr io.Writer) error) error {
+	if !isLaunched() {
+		g, err := p.goroutines()
+		if err != nil {
+			return err
+		}
+		p.job = g
+		return f(stdout, stderr)
+	}
+	for _, flag := range []string{"topo", "link"} {
+		if p.command.Flags().Changed(flag) {
+			return usagef("--%s: this process is a rank of a launched job, whose topology and links are real", flag)
+		}
+	}
+	j, stdout, stderr, err := joinJob(ctx, &planner.Options{Table: p.table}, stdout, stderr)
+	if err != nil {
+		return err
+	}
+	p.job = j
+	return errors.Join(f(stdout, stderr), j.world.Close())
 }
 
 func ranksOn(t *levels.Topology) string {

@@ -21,8 +21,8 @@ func isLaunched() bool { return os.Getenv("TIERFLOW_RANK") != "" || os.Getenv("R
 
 // joinJob enters the job of this process. Only rank 0 is to print: the other
 // ranks' writers are dropped.
-func joinJob(ctx context.Context, stdout, stderr io.Writer) (j launched, out, notes io.Writer, err error) {
-	world, err := planner.Join(ctx, nil)
+func joinJob(ctx context.Context, o *planner.Options, stdout, stderr io.Writer) (j launched, out, notes io.Writer, err error) {
+	world, err := planner.Join(ctx, o)
 	if err != nil {
 		return j, nil, nil, err
 	}

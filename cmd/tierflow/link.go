@@ -15,7 +15,7 @@ import (
 // without any delay between nodes a hierarchy could gain nothing.
 const defaultLink = "i=1gbit,50us"
 
-const linkText = "emulated link between nodes: rate and delay as in " + defaultLink + ", or none"
+const linkText = "emulated link between nodes: rate and delay as in " + defaultLink + ", or none (default " + defaultLink + " if there are nodes)"
 
 // link is an emulated link between nodes. nil is none.
 type link struct {

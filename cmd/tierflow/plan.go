@@ -12,7 +12,6 @@ import (
 // planning is plan.
 type planning struct {
 	problem
-	table   string
 	explain bool
 	pruned  bool
 	json    bool
@@ -44,7 +43,10 @@ measurement, or why tierflow tune does not measure it.`,
 			if _, err := p.forced(a.registry); err != nil {
 				return err
 			}
-			e, err := planner.Consider(r, t, &planner.Options{Plan: p.plan, Table: p.table}, planner.Space{Heuristics: p.pruned})
+			if err := p.checkTable(); err != nil {
+				return err
+			}
+			e, err := planner.Consider(r, t, p.options(), planner.Space{Heuristics: p.pruned})
 			if err != nil {
 				return err
 			}
@@ -66,8 +68,8 @@ measurement, or why tierflow tune does not measure it.`,
 	p.requestFlags(c, "1MiB", "size of a rank's buffer")
 	p.countsFlag(c)
 	p.planFlag(c, planText)
+	p.tableFlag(c)
 	f := c.Flags()
-	f.StringVar(&p.table, "table", "", "file of a decision table (default $"+planner.TableVariable+")")
 	f.BoolVar(&p.explain, "explain", false, "list every plan that could be chosen")
 	f.BoolVar(&p.pruned, "heuristics", false, "with --explain, reject what tuning with heuristics leaves out")
 	f.BoolVar(&p.json, "json", false, "print JSON")

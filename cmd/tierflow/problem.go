@@ -14,6 +14,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -27,6 +28,9 @@ type problem struct {
 	op      string
 	root    int
 	plan    string
+	table   string
+	link    string
+	job     job // once onJob has it
 }
 
 // The collectives in help texts and complaints.
@@ -51,6 +55,12 @@ func (p *problem) topoFlag(c *cobra.Command, value string) {
 	c.Flags().StringVar(&p.topo, "topo", value, topoText)
 }
 
+// jobFlags are --topo and --link.
+func (p *problem) jobFlags(c *cobra.Command) {
+	p.topoFlag(c, "4x2")
+	c.Flags().StringVar(&p.link, "link", "", linkText)
+}
+
 func (p *problem) requestFlags(c *cobra.Command, bytes, bytesText string) {
 	p.dataFlags(c, bytes, bytesText)
 	c.Flags().IntVar(&p.root, "root", 0, rootText)
@@ -71,6 +81,10 @@ func (p *problem) countsFlag(c *cobra.Command) {
 func (p *problem) planFlag(c *cobra.Command, text string) {
 	p.command = c
 	c.Flags().StringVar(&p.plan, "plan", "", text)
+}
+
+func (p *problem) tableFlag(c *cobra.Command) {
+	c.Flags().StringVar(&p.table, "table", "", "file of a decision table (default $"+planner.TableVariable+")")
 }
 
 // topology reads --topo: a spec, the name of a file of JSON, or JSON itself.
@@ -243,10 +257,24 @@ func (p *problem) forced(reg submodules.Registry) (tasks.Forced, error) {
 	return f, nil
 }
 
-// decided is the plan for a request: what is forced over the built-in rule.
-func decided(f tasks.Forced, r tasks.Request, t *levels.Topology) tasks.Plan {
-	base, _ := planner.Rule(r, t, f.For(r.Coll))
-	return f.For(r.Coll).Over(base)
+// checkTable reads the file of --table.
+func (p *problem) checkTable() error {
+	if p.table == "" {
+		return nil
+	}
+	if _, err := planner.LoadTable(p.table, all.Submodules()); err != nil {
+		return usagef("--table: %w", err)
+	}
+	return nil
+}
+
+// options are those of --plan and --table.
+func (p *problem) options() *planner.Options { return &planner.Options{Plan: p.plan, Table: p.table} }
+
+// decided is the plan for a request, as a communicator chooses it.
+func (p *problem) decided(r tasks.Request, t *levels.Topology) (tasks.Plan, error) {
+	plan, err := planner.Decide(r, t, p.options())
+	return plan, usage(err)
 }
 
 // parseCollectives reads bcast,allreduce.

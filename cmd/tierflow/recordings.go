@@ -25,7 +25,7 @@ type recordings struct {
 }
 
 // runFlags are the flags of trace that don't go with --recorder.
-var runFlags = []string{"topo", "bytes", "dtype", "reduce-op", "root", "plan", "link", "width"}
+var runFlags = []string{"topo", "bytes", "dtype", "reduce-op", "root", "plan", "table", "link", "width"}
 
 // readRecordings takes the flags of trace and the files after the first.
 func readRecordings(c *cobra.Command, r *tracing, more []string) (*recordings, error) {

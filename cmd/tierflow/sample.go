@@ -54,17 +54,9 @@ func ordinary(n int64) ([]byte, error) { return buffer(n), nil }
 
 // newSubject prepares the operation on new buffers, which take makes.
 func newSubject(c *planner.Comm, r tasks.Request, rotate bool, take func(bytes int64) ([]byte, error)) (*subject, error) {
-	in, out := r.Bytes(), r.Bytes() // any rank's, whose turn as root may come
-	if r.Blocks() {
-		_, in = r.Block(levels.Rank(c.Rank()))
-		out = in
-	}
-	switch {
-	case r.TakesBlocks():
-		in = r.AllBytes(c.Size())
-	case r.GivesBlocks():
-		out = r.AllBytes(c.Size())
-	}
+	turn := r
+	turn.Root = levels.Rank(c.Rank()) // every rank's turn may come
+	in, out := turn.Buffers(turn.Root, c.Size())
 	s := &subject{comm: c, request: r, rotate: rotate, perCall: 1, wrong: make([]int64, 1)}
 	var err error
 	if s.recv, err = take(out); err != nil {

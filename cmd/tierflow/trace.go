@@ -20,7 +20,6 @@ import (
 // tracing is trace.
 type tracing struct {
 	problem
-	link   string
 	format string
 	out    string
 	width  int
@@ -31,7 +30,6 @@ type tracing struct {
 	reg      submodules.Registry
 	request  tasks.Request
 	recorder *trace.Recorder
-	job      job
 }
 
 func (a app) traceCommand() *cobra.Command {
@@ -77,11 +75,11 @@ in when the file ends: also of ranks that are stuck, or were killed.`,
 			return r.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
 		}),
 	}
-	r.topoFlag(c, "4x2")
+	r.jobFlags(c)
 	r.requestFlags(c, "1MiB", "size of a rank's buffer")
 	r.planFlag(c, planText)
+	r.tableFlag(c)
 	f := c.Flags()
-	f.StringVar(&r.link, "link", "", linkText+" (default "+defaultLink+" if there are nodes)")
 	f.StringVar(&r.format, "format", "perfetto", "perfetto or text")
 	f.StringArrayVar(&r.recorded, "recorder", nil, "read recordings from this file, and those named after it, and run nothing")
 	f.IntVar(&r.last, "last", 20, "how many of the last events of each recording to print, 0 for all")
@@ -104,9 +102,9 @@ func (r *tracing) read(operand string) error {
 	if _, err := makerFor(request.Type); err != nil && request.Coll != tasks.Barrier {
 		return usagef("--dtype: %w", err)
 	}
-	l, err := parseLink(r.link, t)
+	g, err := r.goroutines()
 	if err != nil {
-		return usagef("--link: %w", err)
+		return err
 	}
 	switch {
 	case r.format != "perfetto" && r.format != "text":
@@ -119,7 +117,8 @@ func (r *tracing) read(operand string) error {
 		return usagef("--bytes %s: buffers of %d ranks would take over %s together", r.bytes, t.Size(), tasks.FormatBytes(maxBuffers))
 	}
 	r.request, r.recorder = request, trace.NewRecorder()
-	r.job = goroutines{topology: t, link: l, hooks: r.recorder.Hooks()}
+	g.hooks = r.recorder.Hooks()
+	r.job = g
 	return nil
 }
 

@@ -19,8 +19,6 @@ import (
 type tuning struct {
 	problem
 	reg    submodules.Registry
-	job    job
-	link   string
 	ops    string
 	min    string
 	max    string
@@ -97,35 +95,12 @@ that, because not all messages are powers of two.`,
 // each reads the flags, makes or joins the job, and calls f for each of its ranks
 // that are here. Ranks go on when ctx ends: it is for f to ask.
 func (u *tuning) each(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *tuneRank) error) error {
-	if isLaunched() {
-		for _, flag := range []string{"topo", "link"} {
-			if u.command.Flags().Changed(flag) {
-				return usagef("--%s: this process is a rank of a launched job, whose topology and links are real", flag)
-			}
-		}
-		j, out, notes, err := joinJob(ctx, stdout, stderr)
-		if err != nil {
+	return u.onJob(ctx, stdout, stderr, func(stdout, stderr io.Writer) error {
+		if err := u.read(); err != nil {
 			return err
 		}
-		u.job = j
-		if err = u.read(); err == nil {
-			err = u.run(ctx, out, notes, f)
-		}
-		return errors.Join(err, j.world.Close())
-	}
-	t, err := u.topology()
-	if err != nil {
-		return err
-	}
-	l, err := parseLink(u.link, t)
-	if err != nil {
-		return usagef("--link: %w", err)
-	}
-	u.job = goroutines{topology: t, link: l}
-	if err := u.read(); err != nil {
-		return err
-	}
-	return u.run(ctx, stdout, stderr, f)
+		return u.run(ctx, stdout, stderr, f)
+	})
 }
 
 // tuneRank is one rank at work.

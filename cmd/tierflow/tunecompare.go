@@ -138,9 +138,6 @@ func (u *tuning) compare(ctx context.Context, r *tuneRank) error {
 // confront measures the methods' choices for one point in turns.
 func (u *tuning) confront(ctx context.Context, r *tuneRank, request tasks.Request, tables []*planner.Table, all *comparison) error {
 	coll, bytes := request.Coll.String(), request.Bytes()
-	if request.Coll == tasks.Barrier {
-		bytes = 0
-	}
 	choices := make([]planner.Candidate, len(tables))
 	plans := map[string]tasks.Plan{}
 	for i, t := range tables {

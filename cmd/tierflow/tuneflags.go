@@ -16,9 +16,8 @@ import (
 
 // flags are those that all tune commands have.
 func (u *tuning) flags(c *cobra.Command, least, most string) {
-	u.topoFlag(c, "4x2")
+	u.jobFlags(c)
 	f := c.Flags()
-	f.StringVar(&u.link, "link", "", linkText+" (default "+defaultLink+" if there are nodes)")
 	f.StringVar(&u.ops, "ops", strings.Join(names(tasks.Requestable()), ","), "collectives")
 	f.StringVar(&u.min, "min", least, "smallest size of a rank's buffer")
 	f.StringVar(&u.max, "max", most, "largest size")

@@ -45,7 +45,8 @@ bytes are moved.
 
 By default it checks every combination of the algorithms there are, for each level,
 with some segment sizes, windows and shapes, on one machine (--plan all): tens of
-thousands of cases and a minute for two levels. --random draws machines, requests
+thousands of cases and a minute for two levels. With another --plan, or --table, it
+checks what is chosen with that. --random draws machines, requests
 and plans; the same seed draws the same cases. What a plan or an algorithm doesn't
 allow is skipped and counted.
 
@@ -73,6 +74,7 @@ and the exit status is 1.`,
 	f.BoolVar(&v.inPlace, "in-place", false, "send from the receive buffer (default both)")
 	f.BoolVar(&v.ordered, "non-commutative", false, "reduce with an operation that keeps the order of ranks (default both)")
 	v.planFlag(c, planText+", or all")
+	v.tableFlag(c)
 	f.IntVar(&v.random, "random", 0, "check this many random cases")
 	f.Uint64Var(&v.seed, "seed", 1, "seed of the random cases")
 	f.IntVar(&v.maxRanks, "max-ranks", 64, "most ranks of a case")
@@ -93,8 +95,15 @@ func (v *verifying) read(operand string) (err error) {
 	if v.maxRanks < 1 || v.maxRanks > levels.MaxRanks {
 		return usagef("--max-ranks %d: allowed are 1 to %d", v.maxRanks, levels.MaxRanks)
 	}
-	if v.plan != "all" {
+	if v.plan == "all" {
+		if err := exclusive(v.command, "plan", "table"); err != nil {
+			return err
+		}
+	} else {
 		if v.forced, err = v.problem.forced(v.reg); err != nil {
+			return err
+		}
+		if err := v.checkTable(); err != nil {
 			return err
 		}
 	}
@@ -118,7 +127,7 @@ func (v *verifying) readRandom() (err error) {
 	if v.random < 1 {
 		return usagef("--random %d: check at least one case", v.random)
 	}
-	for _, name := range []string{"bytes", "counts", "dtype", "root", "in-place", "non-commutative"} {
+	for _, name := range []string{"bytes", "counts", "dtype", "root", "in-place", "non-commutative", "table"} {
 		if v.command.Flags().Changed(name) {
 			return usagef("--%s: with --random it is drawn", name)
 		}

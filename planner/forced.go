@@ -1,0 +1,47 @@
+package planner
+
+import (
+	"slices"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// forcedFor is what is forced for a request. What is chosen for a level and all
+// collectives is for those that it can do anything of there, as a shape is for those
+// that have it: others lists what is not for this one. In a shape that was forced beside
+// a choice it does do something of, it stays: the two contradict each other, and
+// compiling says so.
+func (p policy) forcedFor(r tasks.Request, t *levels.Topology) (forced tasks.Plan, others []string) {
+	forced = p.forced.For(r.Coll)
+	if len(forced.Keys()) == 0 {
+		return forced, nil
+	}
+	base, _ := Rule(r, t, forced)
+	var phases []tasks.Phase
+	for _, shape := range []tasks.Shape{base.Shape, tasks.Han} {
+		if g, err := outline(r, t, tasks.Plan{Shape: shape, Segment: tasks.Whole, Window: 1, Order: forced.Order}); err == nil {
+			phases = append(phases, g.Phases...)
+		}
+	}
+	mine := slices.Clone(p.forced)
+	for i := range mine {
+		if mine[i].Coll != 0 {
+			continue
+		}
+		for _, key := range mine[i].Plan.Keys() {
+			if c, _ := mine[i].Plan.Choice(key); len(key) == 1 && p.idle(c, key[0], phases) {
+				mine[i].Plan = mine[i].Plan.Without(key)
+				others = append(others, key+"="+c.String())
+			}
+		}
+	}
+	return mine.For(r.Coll), others
+}
+
+// idle reports whether a choice for a level does none of the tasks there.
+func (p policy) idle(c tasks.Choice, symbol byte, phases []tasks.Phase) bool {
+	there := func(ph tasks.Phase) bool { return ph.Kind.Symbol == symbol }
+	does := func(ph tasks.Phase) bool { return there(ph) && p.registry.Does(c, ph.Kind.Op) }
+	return slices.ContainsFunc(phases, there) && !slices.ContainsFunc(phases, does)
+}
