@@ -1,0 +1,347 @@
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// probes decides what the tasks methods measure, from what is known so far: first
+// pipelines, then plans of one segment, then in turns what looks best ([probes.races]). All
+// of these rules are here, in [frame] and in [probes.races]:
+//
+//   - Of plans that differ in several levels' algorithms, only those that differ from
+//     a base in one are measured, and times of the others put together ([frame]).
+//   - A pipeline is measured once for all sizes; what it shows of one segment by
+//     itself is a point of the plan of one segment.
+//   - Of segment sizes, and of message sizes for plans of one segment, the ends come
+//     first, then the middle between two that are known ([bisect]). Where a plan
+//     takes far times as long as the best at both, nothing between is measured.
+//   - Where the middle of a plan of one segment lies on the line between its
+//     neighbours, within its interval or a tenth, nothing else between is measured:
+//     latency plus bytes by bandwidth is a line.
+//
+// All ranks decide alike, as a meter gives them the same results.
+type probes struct {
+	*Search
+	thrift
+	frames []*frame
+	of     map[string]*frame    // by planKey
+	alone  map[string][]segment // that a plan of one segment is, by planKey
+	best   []float64            // what is known to be possible, by request; 0: nothing
+}
+
+// thrift is how much is left out.
+type thrift struct {
+	far    float64 // times the best: not worth looking around
+	racers int     // of each request, the rule's plan among them
+	near   float64 // times the best predicted: races along
+}
+
+// The heuristic method believes what it has seen sooner.
+var thrifts = map[Method]thrift{
+	Tasks:       {far: 2, racers: 4, near: 1.1},
+	TasksPruned: {far: 1.25, racers: 3, near: 1.02},
+}
+
+// onLine is how far from the line between its neighbours a time may be, as a part
+// of it, whatever its interval.
+const onLine = 0.1
+
+// segment is one of a pipeline, which all messages of its size are.
+type segment struct {
+	bytes int64
+	key   costs.Key // of the pipeline
+}
+
+func newProbes(s *Search) *probes {
+	p := &probes{Search: s, thrift: thrifts[s.Method], of: map[string]*frame{}, alone: map[string][]segment{}}
+	p.frames = newFrames(s, p.of)
+	for _, f := range p.frames {
+		for _, q := range f.members {
+			p.single(f, q)
+		}
+	}
+	return p
+}
+
+// single notes which plan of one segment a pipeline tells about.
+func (p *probes) single(f *frame, q tasks.Plan) {
+	if f.segment == tasks.Whole || f.shape == tasks.HanLockstep {
+		return
+	}
+	r := p.largest(f.coll, q)
+	key, err := costs.PipelineKey(r, p.Topology, q)
+	if err != nil {
+		return
+	}
+	one := segment{costs.SegmentBytes(r, q), key}
+	whole := planKey(r, canonical(q, one.bytes))
+	p.alone[whole] = append(p.alone[whole], one)
+}
+
+// largest is the largest request that a plan is a candidate for.
+func (p *probes) largest(coll tasks.Collective, q tasks.Plan) tasks.Request {
+	all := p.where[planKey(tasks.Request{Coll: coll}, q)]
+	return p.Requests[all[len(all)-1]]
+}
+
+// next lists what to measure next; nothing is the end.
+func (p *probes) next() []work {
+	p.best = make([]float64, len(p.Requests))
+	for i := range p.Requests {
+		for _, c := range p.candidates[i] {
+			if one, ok := p.candidate(i, c.Plan); ok && c.Rejected == "" && (p.best[i] == 0 || one.NS < p.best[i]) {
+				p.best[i] = one.NS
+			}
+		}
+	}
+	for _, stage := range []func() []work{p.pipelines, p.wholes, p.races} {
+		all := slices.DeleteFunc(stage(), func(w work) bool { return p.tried[w.key()] })
+		if len(all) > 0 {
+			return all
+		}
+	}
+	return nil
+}
+
+// ladder is pipelines that differ only in the size of segments, the smallest first.
+type ladder struct {
+	coll  tasks.Collective
+	rungs []tasks.Plan
+}
+
+// ladders lists the pipelines that frames measure.
+func (p *probes) ladders() (all []*ladder) {
+	by := map[string]*ladder{}
+	for _, f := range p.frames { // the smallest segments first
+		if f.segment == tasks.Whole {
+			continue
+		}
+		for _, q := range f.members {
+			key := fmt.Sprint(f.coll, f.shape, q.Order, factors(q))
+			if by[key] == nil {
+				by[key] = &ladder{coll: f.coll}
+				all = append(all, by[key])
+			}
+			by[key].rungs = append(by[key].rungs, q)
+		}
+	}
+	return all
+}
+
+// pipelines lists those to measure next.
+func (p *probes) pipelines() (all []work) {
+	for _, l := range p.ladders() {
+		last := len(l.rungs) - 1
+		known := func(k int) bool {
+			w := p.pipelineWork(l.coll, l.rungs[k])
+			_, err := costs.Predict(w.request, p.Topology, w.plan, p.Table.book())
+			return err == nil || p.tried[w.key()]
+		}
+		between := func(lo, hi int) int {
+			if p.farPipeline(l.coll, l.rungs[lo]) && p.farPipeline(l.coll, l.rungs[hi]) {
+				return -1
+			}
+			return (lo + hi) / 2
+		}
+		for _, k := range slices.Compact([]int{0, last}) {
+			if !known(k) {
+				all = append(all, p.pipelineWork(l.coll, l.rungs[k]))
+			}
+		}
+		if !known(0) || !known(last) {
+			continue
+		}
+		for _, k := range bisect(0, last, known, between) {
+			all = append(all, p.pipelineWork(l.coll, l.rungs[k]))
+		}
+	}
+	return all
+}
+
+// pipelineWork measures a plan that cuts, for the largest message that it may serve.
+func (p *probes) pipelineWork(coll tasks.Collective, q tasks.Plan) work {
+	w := work{request: p.largest(coll, q), plan: q, run: p.pipeline}
+	if q.Shape == tasks.HanLockstep {
+		w.run = p.stages
+	}
+	return w
+}
+
+// farPipeline reports whether a pipeline is far from the best with every size.
+func (p *probes) farPipeline(coll tasks.Collective, q tasks.Plan) bool {
+	for _, i := range p.where[planKey(tasks.Request{Coll: coll}, q)] {
+		if !p.isFar(i, q) {
+			return false
+		}
+	}
+	return true
+}
+
+// isFar reports whether it is known that a plan takes far longer than the best.
+func (p *probes) isFar(i int, q tasks.Plan) bool {
+	c, ok := p.candidate(i, q)
+	return ok && c.NS > p.far*p.best[i]
+}
+
+// wholes lists the plans of one segment, and the sizes, to measure next.
+func (p *probes) wholes() (all []work) {
+	for _, f := range p.frames {
+		if f.segment != tasks.Whole {
+			continue
+		}
+		for _, q := range f.members {
+			at := p.where[planKey(tasks.Request{Coll: f.coll}, q)]
+			for _, k := range p.sizes(at, q) {
+				all = append(all, work{request: p.Requests[at[k]], plan: q, run: p.collective})
+			}
+		}
+	}
+	return all
+}
+
+// sizes picks from the requests that a plan of one segment is a candidate for. One
+// that lies beyond those that are known is only measured if the line through them
+// doesn't say that it is far from the best.
+func (p *probes) sizes(at []int, q tasks.Plan) []int {
+	last := len(at) - 1
+	known := func(k int) bool {
+		w := work{request: p.Requests[at[k]], plan: q}
+		return p.tried[w.key()] || p.measured(at[k], q)
+	}
+	for _, k := range []int{0, last} {
+		if !known(k) && !p.isFar(at[k], q) {
+			return []int{k}
+		}
+	}
+	return bisect(0, last, known, func(lo, hi int) int {
+		if p.isFar(at[lo], q) && p.isFar(at[hi], q) {
+			return -1
+		}
+		a, aOK := p.candidate(at[lo], q)
+		b, bOK := p.candidate(at[hi], q)
+		if !aOK || !bOK {
+			return (lo + hi) / 2
+		}
+		from, to := point{messageBytes(p.Requests[at[lo]]), a}, point{messageBytes(p.Requests[at[hi]]), b}
+		mid := p.middle(at, lo, hi, from, to)
+		if c, ok := p.candidate(at[mid], q); ok && known(mid) && agrees(c, line(from, to, messageBytes(p.Requests[at[mid]])).NS) {
+			return -1
+		}
+		return mid
+	})
+}
+
+// measured reports whether the time of a plan of one segment is known other than
+// by interpolation: by itself, or as a segment of a pipeline.
+func (p *probes) measured(i int, q tasks.Plan) bool {
+	r := p.Requests[i]
+	if _, ok := p.known[pointKey(r, q)]; ok {
+		return true
+	}
+	for _, one := range p.alone[planKey(r, q)] {
+		if _, ok := p.Table.book().Pipeline(one.key); ok && one.bytes == messageBytes(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// middle is the size at which a line between two is halfway in time, by factors:
+// there it is most likely to be wrong.
+func (p *probes) middle(at []int, lo, hi int, from, to point) int {
+	half := math.Sqrt(from.NS * to.NS)
+	off := func(k int) float64 {
+		return math.Abs(math.Log(line(from, to, messageBytes(p.Requests[at[k]])).NS / half))
+	}
+	best := lo + 1
+	for k := lo + 2; k < hi; k++ {
+		if off(k) < off(best) {
+			best = k
+		}
+	}
+	return best
+}
+
+// agrees reports whether a measured time is what a line says.
+func agrees(c Candidate, ns float64) bool {
+	low, high := c.interval()
+	return math.Abs(ns-c.NS) <= onLine*c.NS || low <= ns && ns <= high
+}
+
+// bisect lists what to measure between two rungs of a ladder, lo and hi: what
+// between picks, and once that is known, what it picks on both sides; -1 is enough.
+func bisect(lo, hi int, known func(k int) bool, between func(lo, hi int) int) []int {
+	if hi-lo < 2 {
+		return nil
+	}
+	switch mid := between(lo, hi); {
+	case mid < 0:
+		return nil
+	case !known(mid):
+		return []int{mid}
+	default:
+		return append(bisect(lo, mid, known, between), bisect(mid, hi, known, between)...)
+	}
+}
+
+// point is a candidate's time for messages of some bytes.
+type point struct {
+	bytes int64
+	Candidate
+}
+
+// line is the time at some bytes on the straight line through two points.
+func line(a, b point, bytes int64) (c Candidate) {
+	part := float64(bytes-a.bytes) / float64(b.bytes-a.bytes)
+	on := func(a, b float64) float64 { return float64((1-part)*a) + float64(part*b) }
+	c.NS, c.Low, c.High = on(a.NS, b.NS), on(a.Low, b.Low), on(a.High, b.High)
+	return c
+}
+
+// curve predicts a plan of one segment from what is known of other sizes: on the
+// line between the next smaller and the next larger one, or through the last two.
+func (p *probes) curve(i int, c Candidate) (Candidate, bool) {
+	bytes := messageBytes(p.Requests[i])
+	all := p.points(p.Requests[i], c.plan)
+	at, exact := slices.BinarySearchFunc(all, bytes, func(a point, n int64) int { return cmp.Compare(a.bytes, n) })
+	var on Candidate
+	switch {
+	case exact:
+		on = all[at].Candidate
+	case at == 0 || len(all) < 2:
+		return c, false
+	default:
+		at = min(at, len(all)-1)
+		on = line(all[at-1], all[at], bytes)
+	}
+	c.NS, c.Low, c.High = on.NS, max(on.Low, 0), on.High
+	return c, c.NS > 0
+}
+
+// points is what is known of a plan of one segment, by bytes.
+func (p *probes) points(r tasks.Request, q tasks.Plan) (all []point) {
+	for _, i := range p.where[planKey(r, q)] {
+		if m, ok := p.known[pointKey(p.Requests[i], q)]; ok {
+			all = append(all, point{m.Bytes, Candidate{NS: m.NS, Low: m.Low, High: m.High}})
+		}
+	}
+	for _, one := range p.alone[planKey(r, q)] {
+		run, ok := p.Table.book().Pipeline(one.key)
+		if !ok {
+			continue
+		}
+		ns := 0.0
+		for _, l := range run.Leaders {
+			ns = max(ns, l.Alone)
+		}
+		all = append(all, point{one.bytes, Candidate{NS: ns, Low: ns, High: ns}})
+	}
+	slices.SortStableFunc(all, func(a, b point) int { return cmp.Compare(a.bytes, b.bytes) })
+	return slices.CompactFunc(all, func(a, b point) bool { return a.bytes == b.bytes })
+}
