@@ -18,9 +18,10 @@ import (
 //     a base in one are measured, and times of the others put together ([frame]).
 //   - A pipeline is measured once for all sizes; what it shows of one segment by
 //     itself is a point of the plan of one segment.
-//   - Of segment sizes, and of message sizes for plans of one segment, the ends come
-//     first, then the middle between two that are known ([bisect]). Where a plan
-//     takes far times as long as the best at both, nothing between is measured.
+//   - Of segment sizes the middle one comes first, and for plans that are not far
+//     from the best with it those at the ends; of message sizes, for plans of one
+//     segment, the ends; then the middle between two that are known ([bisect]).
+//     Where a plan is far from the best at both, nothing between is measured.
 //   - Where the middle of a plan of one segment lies on the line between its
 //     neighbours, within its interval or a tenth, nothing else between is measured:
 //     latency plus bytes by bandwidth is a line.
@@ -32,12 +33,13 @@ type probes struct {
 	frames []*frame
 	of     map[string]*frame    // by planKey
 	alone  map[string][]segment // that a plan of one segment is, by planKey
-	best   []float64            // what is known to be possible, by request; 0: nothing
+	limit  []float64            // what takes longer is far from the best, by request
 }
 
 // thrift is how much is left out.
 type thrift struct {
-	far    float64 // times the best: not worth looking around
+	far    float64 // times the best is not worth looking around
+	few    int     // of the best are; 0: any number
 	racers int     // of each request, the rule's plan among them
 	near   float64 // times the best predicted: races along
 }
@@ -45,7 +47,7 @@ type thrift struct {
 // The heuristic method believes what it has seen sooner.
 var thrifts = map[Method]thrift{
 	Tasks:       {far: 2, racers: 4, near: 1.1},
-	TasksPruned: {far: 1.25, racers: 3, near: 1.02},
+	TasksPruned: {far: 1.25, few: 4, racers: 2, near: 1},
 }
 
 // onLine is how far from the line between its neighbours a time may be, as a part
@@ -92,13 +94,9 @@ func (p *probes) largest(coll tasks.Collective, q tasks.Plan) tasks.Request {
 
 // next lists what to measure next; nothing is the end.
 func (p *probes) next() []work {
-	p.best = make([]float64, len(p.Requests))
+	p.limit = make([]float64, len(p.Requests))
 	for i := range p.Requests {
-		for _, c := range p.candidates[i] {
-			if one, ok := p.candidate(i, c.Plan); ok && c.Rejected == "" && (p.best[i] == 0 || one.NS < p.best[i]) {
-				p.best[i] = one.NS
-			}
-		}
+		p.limit[i] = p.far(i)
 	}
 	for _, stage := range []func() []work{p.pipelines, p.wholes, p.races} {
 		all := slices.DeleteFunc(stage(), func(w work) bool { return p.tried[w.key()] })
@@ -107,6 +105,25 @@ func (p *probes) next() []work {
 		}
 	}
 	return nil
+}
+
+// far is the time from which on a plan for request i isn't worth looking around.
+func (p *probes) far(i int) float64 {
+	var times []float64
+	for _, c := range p.candidates[i] {
+		if one, ok := p.candidate(i, c.Plan); ok && c.Rejected == "" {
+			times = append(times, one.NS)
+		}
+	}
+	if len(times) == 0 {
+		return math.Inf(1)
+	}
+	slices.Sort(times)
+	limit := p.thrift.far * times[0]
+	if p.few > 0 {
+		limit = min(limit, times[min(p.few, len(times))-1])
+	}
+	return limit
 }
 
 // ladder is pipelines that differ only in the size of segments, the smallest first.
@@ -137,38 +154,51 @@ func (p *probes) ladders() (all []*ladder) {
 // pipelines lists those to measure next.
 func (p *probes) pipelines() (all []work) {
 	for _, l := range p.ladders() {
-		last := len(l.rungs) - 1
 		known := func(k int) bool {
 			w := p.pipelineWork(l.coll, l.rungs[k])
 			_, err := costs.Predict(w.request, p.Topology, w.plan, p.Table.book())
 			return err == nil || p.tried[w.key()]
 		}
-		between := func(lo, hi int) int {
-			if p.farPipeline(l.coll, l.rungs[lo]) && p.farPipeline(l.coll, l.rungs[hi]) {
-				return -1
-			}
-			return (lo + hi) / 2
-		}
-		for _, k := range slices.Compact([]int{0, last}) {
-			if !known(k) {
-				all = append(all, p.pipelineWork(l.coll, l.rungs[k]))
-			}
-		}
-		if !known(0) || !known(last) {
-			continue
-		}
-		for _, k := range bisect(0, last, known, between) {
+		far := func(k int) bool { return p.farPipeline(l.coll, l.rungs[k]) }
+		for _, k := range climb(len(l.rungs), known, far) {
 			all = append(all, p.pipelineWork(l.coll, l.rungs[k]))
 		}
 	}
 	return all
 }
 
+// climb picks the rungs of a ladder to measure next: the middle, the ends, and what
+// is between.
+func climb(rungs int, known, far func(k int) bool) (all []int) {
+	mid, last := rungs/2, rungs-1
+	if !known(mid) {
+		return []int{mid}
+	}
+	if far(mid) {
+		return nil
+	}
+	for _, k := range slices.Compact([]int{0, last}) {
+		if !known(k) {
+			all = append(all, k)
+		}
+	}
+	if len(all) > 0 {
+		return all
+	}
+	between := func(lo, hi int) int {
+		if far(lo) && far(hi) {
+			return -1
+		}
+		return (lo + hi) / 2
+	}
+	return append(bisect(0, mid, known, between), bisect(mid, last, known, between)...)
+}
+
 // pipelineWork measures a plan that cuts, for the largest message that it may serve.
 func (p *probes) pipelineWork(coll tasks.Collective, q tasks.Plan) work {
-	w := work{request: p.largest(coll, q), plan: q, run: p.pipeline}
+	w := work{request: p.largest(coll, q), plan: q, run: p.pipeline, kind: Pipelines}
 	if q.Shape == tasks.HanLockstep {
-		w.run = p.stages
+		w.run, w.kind = p.stages, Stages
 	}
 	return w
 }
@@ -183,10 +213,10 @@ func (p *probes) farPipeline(coll tasks.Collective, q tasks.Plan) bool {
 	return true
 }
 
-// isFar reports whether it is known that a plan takes far longer than the best.
+// isFar reports whether it is known that a plan is far from the best.
 func (p *probes) isFar(i int, q tasks.Plan) bool {
 	c, ok := p.candidate(i, q)
-	return ok && c.NS > p.far*p.best[i]
+	return ok && c.NS > p.limit[i]
 }
 
 // wholes lists the plans of one segment, and the sizes, to measure next.
@@ -198,7 +228,7 @@ func (p *probes) wholes() (all []work) {
 		for _, q := range f.members {
 			at := p.where[planKey(tasks.Request{Coll: f.coll}, q)]
 			for _, k := range p.sizes(at, q) {
-				all = append(all, work{request: p.Requests[at[k]], plan: q, run: p.collective})
+				all = append(all, work{request: p.Requests[at[k]], plan: q, run: p.collective, kind: Collectives})
 			}
 		}
 	}

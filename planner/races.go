@@ -23,7 +23,7 @@ func (p *probes) races() (all []work) {
 	for i, r := range p.Requests {
 		rivals := p.rivalsOf(i)
 		if len(rivals) > 1 {
-			all = append(all, work{request: r, plan: rivals[0], rivals: rivals[1:], run: p.race})
+			all = append(all, work{request: r, plan: rivals[0], rivals: rivals[1:], run: p.race, kind: Races})
 		}
 	}
 	return all
@@ -50,7 +50,7 @@ func (p *probes) rivalsOf(i int) (rivals []tasks.Plan) {
 	}
 	rule := p.Space.Rule(p.Requests[i], p.Topology)
 	for _, c := range all {
-		if c.NS <= p.near*all[0].NS && len(rivals) < p.racers-1 {
+		if c.NS <= p.near*all[0].NS && len(rivals) < max(p.racers-1, 1) {
 			rivals = append(rivals, c.plan)
 		}
 	}

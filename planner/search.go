@@ -135,6 +135,8 @@ type Search struct {
 	// Progress hears before each measurement, and at the end, how many are done
 	// of how many.
 	Progress func(done, planned int)
+	// Doing hears before measurements of what kind they are, and how many.
+	Doing func(kind string, n int)
 	// Save gets the table from time to time.
 	Save func(*Table) error
 
@@ -154,8 +156,17 @@ type work struct {
 	request tasks.Request
 	plan    tasks.Plan
 	rivals  []tasks.Plan // that take turns with plan
+	kind    string
 	run     func(ctx context.Context, m Meter, w *work) error
 }
+
+// The kinds of measurements, as [Search.Doing] hears of them.
+const (
+	Collectives = "whole collectives"
+	Pipelines   = "pipelines"
+	Stages      = "stages"
+	Races       = "races"
+)
 
 // key names w among all work.
 func (w *work) key() string { return fmt.Sprint(pointKey(w.request, w.plan), w.rivals) }
@@ -184,6 +195,9 @@ func (s *Search) Run(ctx context.Context, m Meter) (*Table, error) {
 			}
 		}
 		w := &s.job[0]
+		if s.Doing != nil {
+			s.Doing(w.kind, w.count())
+		}
 		err := w.run(ctx, m, w)
 		// What a lowering refuses, it refuses on all ranks before anything runs.
 		if err != nil && !errors.Is(err, submodules.ErrUnsupported) {
@@ -280,7 +294,7 @@ func (s *Search) everything() (all []work) {
 	for i, r := range s.Requests {
 		for _, c := range s.candidates[i] {
 			if _, ok := s.known[pointKey(r, c.Plan)]; !ok && c.Rejected == "" {
-				all = append(all, work{request: r, plan: c.Plan, run: s.collective})
+				all = append(all, work{request: r, plan: c.Plan, run: s.collective, kind: Collectives})
 			}
 		}
 	}

@@ -133,6 +133,7 @@ type tuneRank struct {
 	comm   *planner.Comm
 	meter  planner.Meter
 	asked  context.Context // ends when the user wants an end
+	spent  spending        // by the last search
 	stdout io.Writer
 	stderr io.Writer
 }
@@ -158,9 +159,11 @@ func (u *tuning) run(ctx context.Context, stdout, stderr io.Writer, f func(ctx c
 func (u *tuning) search(ctx context.Context, r *tuneRank, m planner.Method, table *planner.Table, save func(*planner.Table) error) (*planner.Table, error) {
 	bar := newProgress(r.stderr, m.String())
 	begin := time.Now()
+	r.spent = spending{}
+	defer r.spent.end()
 	s := &planner.Search{
 		Topology: r.comm.Topology(), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop, Table: table,
-		Progress: bar.show,
+		Progress: bar.show, Doing: r.spent.begin,
 		Interrupted: func(ctx context.Context) (bool, error) {
 			over := u.budget > 0 && time.Since(begin) > u.budget
 			return r.comm.Any(ctx, r.first() && over || r.asked.Err() != nil)
@@ -245,6 +248,9 @@ func (u *tuning) summary(r *tuneRank, t *planner.Table) error {
 		out = r.stderr
 	}
 	fmt.Fprintf(out, "%s: %d entries by %s, %d of %d measurements in %.1f s\n", s.File, s.Entries, s.Method, s.Measurements, s.Planned, s.Seconds)
+	if text := spentText(r.spent.all); text != "" {
+		fmt.Fprintf(out, "measured: %s\n", text)
+	}
 	if len(s.Rejected) > 0 {
 		fmt.Fprintf(out, "not measured: %s\n", planner.RejectionText(s.Rejected))
 	}

@@ -63,6 +63,7 @@ type comparedMethod struct {
 	Planned        int              `json:"planned"`        // that it would have made without a budget
 	Rejected       planner.Counts   `json:"rejected"`
 	TuningS        float64          `json:"tuning_s"`
+	Spent          []spent          `json:"spent"`
 	MeanSlowdown   float64          `json:"mean_slowdown"` // geometric
 	MaxSlowdown    float64          `json:"max_slowdown"`
 	Choices        []comparedChoice `json:"choices"`
@@ -107,7 +108,7 @@ func (u *tuning) compare(ctx context.Context, r *tuneRank) error {
 		tables = append(tables, t)
 		all.Methods = append(all.Methods, comparedMethod{
 			Method: m.String(), Configurations: configurations, Measurements: p.Configurations, Planned: p.Planned,
-			Rejected: p.Rejected, TuningS: time.Since(begin).Seconds(),
+			Rejected: p.Rejected, TuningS: time.Since(begin).Seconds(), Spent: r.spent.all,
 		})
 	}
 	all.Methods = append(all.Methods, comparedMethod{Method: "rule"})
@@ -249,6 +250,14 @@ func (c *comparison) print(r *tuneRank) error {
 			ties += b2i(choice.Tie)
 		}
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.1f\t%.3f\t%.3f\t%d/%d\t\n", m.Method, m.Configurations, m.Measurements, m.Planned, m.TuningS, m.MeanSlowdown, m.MaxSlowdown, ties, len(m.Choices))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, m := range c.Methods {
+		if len(m.Spent) > 0 {
+			fmt.Fprintf(r.stdout, "%s: %s\n", m.Method, spentText(m.Spent))
+		}
 	}
 	fmt.Fprintln(w, "\ncollective\tbytes\tmedian/best\tmean/best\tslowdowns\tchoice of exhaustive\t")
 	for at, p := range c.Points {
