@@ -46,8 +46,8 @@ type thrift struct {
 
 // The heuristic method believes what it has seen sooner.
 var thrifts = map[Method]thrift{
-	Tasks:       {far: 2, racers: 4, near: 1.1},
-	TasksPruned: {far: 1.25, few: 4, racers: 2, near: 1},
+	Tasks:       {far: 1.5, racers: 4, near: 1.1},
+	TasksPruned: {far: 1.25, few: 2, racers: 2, near: 1},
 }
 
 // onLine is how far from the line between its neighbours a time may be, as a part
@@ -235,17 +235,20 @@ func (p *probes) wholes() (all []work) {
 	return all
 }
 
-// sizes picks from the requests that a plan of one segment is a candidate for. One
-// that lies beyond those that are known is only measured if the line through them
-// doesn't say that it is far from the best.
+// sizes picks from the requests that a plan of one segment is a candidate for.
+// From the smallest segment on that a pipeline has told about none is needed.
 func (p *probes) sizes(at []int, q tasks.Plan) []int {
 	last := len(at) - 1
+	told := p.told(p.Requests[at[0]], q)
 	known := func(k int) bool {
 		w := work{request: p.Requests[at[k]], plan: q}
-		return p.tried[w.key()] || p.measured(at[k], q)
+		if _, ok := p.known[pointKey(w.request, q)]; ok {
+			return true
+		}
+		return p.tried[w.key()] || messageBytes(w.request) >= told
 	}
 	for _, k := range []int{0, last} {
-		if !known(k) && !p.isFar(at[k], q) {
+		if !known(k) {
 			return []int{k}
 		}
 	}
@@ -267,19 +270,16 @@ func (p *probes) sizes(at []int, q tasks.Plan) []int {
 	})
 }
 
-// measured reports whether the time of a plan of one segment is known other than
-// by interpolation: by itself, or as a segment of a pipeline.
-func (p *probes) measured(i int, q tasks.Plan) bool {
-	r := p.Requests[i]
-	if _, ok := p.known[pointKey(r, q)]; ok {
-		return true
-	}
+// told is the bytes of the smallest message that a pipeline has shown what it takes
+// as a plan of one segment.
+func (p *probes) told(r tasks.Request, q tasks.Plan) int64 {
+	least := int64(math.MaxInt64)
 	for _, one := range p.alone[planKey(r, q)] {
-		if _, ok := p.Table.book().Pipeline(one.key); ok && one.bytes == messageBytes(r) {
-			return true
+		if _, ok := p.Table.book().Pipeline(one.key); ok {
+			least = min(least, one.bytes)
 		}
 	}
-	return false
+	return least
 }
 
 // middle is the size at which a line between two is halfway in time, by factors:
