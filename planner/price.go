@@ -81,16 +81,7 @@ func (s *Search) candidate(i int, p tasks.Plan) (c Candidate, ok bool) {
 	if p.Segment >= messageBytes(r) {
 		return s.probes.curve(i, c)
 	}
-	predicted, err := costs.Predict(r, s.Topology, p, s.Table.book())
-	if err != nil || !(predicted.NS > 0) {
-		return c, false
-	}
-	c.NS = predicted.NS
-	if run, ok := s.Table.book().Pipeline(predicted.Terms[0].Key); ok && run.Whole.Mean > 0 {
-		part := min(run.Whole.Half/run.Whole.Mean, 1)
-		c.Low, c.High = c.NS*(1-part), c.NS*(1+part)
-	}
-	return c, true
+	return s.probes.predict(r, c)
 }
 
 // kept lists the plans that the entry of request i holds: those that are among the

@@ -24,7 +24,8 @@ import (
 //     Where a plan is far from the best at both, nothing between is measured.
 //   - Where the middle of a plan of one segment lies on the line between its
 //     neighbours, within its interval or a tenth, nothing else between is measured:
-//     latency plus bytes by bandwidth is a line.
+//     latency plus bytes by bandwidth is a line. Where a race shows that it isn't,
+//     all that are not far are measured.
 //
 // All ranks decide alike, as a meter gives them the same results.
 type probes struct {
@@ -32,8 +33,11 @@ type probes struct {
 	thrift
 	frames []*frame
 	of     map[string]*frame    // by planKey
+	keys   map[string]costs.Key // of pipelines, by planKey
+	priced map[string]Candidate // by pipelines, by pointKey
 	alone  map[string][]segment // that a plan of one segment is, by planKey
 	limit  []float64            // what takes longer is far from the best, by request
+	rough  []bool               // where lines are not believed, by request
 }
 
 // thrift is how much is left out.
@@ -54,6 +58,9 @@ var thrifts = map[Method]thrift{
 // of it, whatever its interval.
 const onLine = 0.1
 
+// offLine is how far off it shows that lines say nothing about a size.
+const offLine = 0.3
+
 // segment is one of a pipeline, which all messages of its size are.
 type segment struct {
 	bytes int64
@@ -61,7 +68,10 @@ type segment struct {
 }
 
 func newProbes(s *Search) *probes {
-	p := &probes{Search: s, thrift: thrifts[s.Method], of: map[string]*frame{}, alone: map[string][]segment{}}
+	p := &probes{
+		Search: s, thrift: thrifts[s.Method], of: map[string]*frame{}, alone: map[string][]segment{},
+		keys: map[string]costs.Key{}, priced: map[string]Candidate{},
+	}
 	p.frames = newFrames(s, p.of)
 	for _, f := range p.frames {
 		for _, q := range f.members {
@@ -81,6 +91,7 @@ func (p *probes) single(f *frame, q tasks.Plan) {
 	if err != nil {
 		return
 	}
+	p.keys[planKey(r, q)] = key
 	one := segment{costs.SegmentBytes(r, q), key}
 	whole := planKey(r, canonical(q, one.bytes))
 	p.alone[whole] = append(p.alone[whole], one)
@@ -94,9 +105,9 @@ func (p *probes) largest(coll tasks.Collective, q tasks.Plan) tasks.Request {
 
 // next lists what to measure next; nothing is the end.
 func (p *probes) next() []work {
-	p.limit = make([]float64, len(p.Requests))
+	p.limit, p.rough = make([]float64, len(p.Requests)), make([]bool, len(p.Requests))
 	for i := range p.Requests {
-		p.limit[i] = p.far(i)
+		p.limit[i], p.rough[i] = p.far(i), p.isRough(i)
 	}
 	for _, stage := range []func() []work{p.pipelines, p.wholes, p.races} {
 		all := slices.DeleteFunc(stage(), func(w work) bool { return p.tried[w.key()] })
@@ -152,30 +163,46 @@ func (p *probes) ladders() (all []*ladder) {
 }
 
 // pipelines lists those to measure next.
-func (p *probes) pipelines() (all []work) {
+func (p *probes) pipelines() []work {
+	var rounds [climbRounds][]work
 	for _, l := range p.ladders() {
 		known := func(k int) bool {
 			w := p.pipelineWork(l.coll, l.rungs[k])
-			_, err := costs.Predict(w.request, p.Topology, w.plan, p.Table.book())
-			return err == nil || p.tried[w.key()]
+			_, ok := p.predict(w.request, Candidate{Plan: w.plan.String(), From: FromPredicted, plan: w.plan})
+			return ok || p.tried[w.key()]
 		}
 		far := func(k int) bool { return p.farPipeline(l.coll, l.rungs[k]) }
-		for _, k := range climb(len(l.rungs), known, far) {
-			all = append(all, p.pipelineWork(l.coll, l.rungs[k]))
+		wanted, round := climb(len(l.rungs), known, far)
+		for _, k := range wanted {
+			rounds[round] = append(rounds[round], p.pipelineWork(l.coll, l.rungs[k]))
 		}
 	}
-	return all
+	return firstOf(rounds[:])
 }
 
-// climb picks the rungs of a ladder to measure next: the middle, the ends, and what
-// is between.
-func climb(rungs int, known, far func(k int) bool) (all []int) {
+// firstOf is the first round in which there is something to do: what is far from the
+// best is known when all ladders have come as far.
+func firstOf(rounds [][]work) []work {
+	for _, all := range rounds {
+		if len(all) > 0 {
+			return all
+		}
+	}
+	return nil
+}
+
+// climbRounds is how many there are.
+const climbRounds = 3
+
+// climb picks the rungs of a ladder to measure next, and in which round: the
+// middle, the ends, and what is between.
+func climb(rungs int, known, far func(k int) bool) (all []int, round int) {
 	mid, last := rungs/2, rungs-1
 	if !known(mid) {
-		return []int{mid}
+		return []int{mid}, 0
 	}
 	if far(mid) {
-		return nil
+		return nil, 0
 	}
 	for _, k := range slices.Compact([]int{0, last}) {
 		if !known(k) {
@@ -183,7 +210,7 @@ func climb(rungs int, known, far func(k int) bool) (all []int) {
 		}
 	}
 	if len(all) > 0 {
-		return all
+		return all, 1
 	}
 	between := func(lo, hi int) int {
 		if far(lo) && far(hi) {
@@ -191,7 +218,7 @@ func climb(rungs int, known, far func(k int) bool) (all []int) {
 		}
 		return (lo + hi) / 2
 	}
-	return append(bisect(0, mid, known, between), bisect(mid, last, known, between)...)
+	return append(bisect(0, mid, known, between), bisect(mid, last, known, between)...), 2
 }
 
 // pipelineWork measures a plan that cuts, for the largest message that it may serve.
@@ -220,24 +247,27 @@ func (p *probes) isFar(i int, q tasks.Plan) bool {
 }
 
 // wholes lists the plans of one segment, and the sizes, to measure next.
-func (p *probes) wholes() (all []work) {
+func (p *probes) wholes() []work {
+	var rounds [climbRounds][]work
 	for _, f := range p.frames {
 		if f.segment != tasks.Whole {
 			continue
 		}
 		for _, q := range f.members {
 			at := p.where[planKey(tasks.Request{Coll: f.coll}, q)]
-			for _, k := range p.sizes(at, q) {
-				all = append(all, work{request: p.Requests[at[k]], plan: q, run: p.collective, kind: Collectives})
+			wanted, round := p.sizes(at, q)
+			for _, k := range wanted {
+				rounds[round] = append(rounds[round], work{request: p.Requests[at[k]], plan: q, run: p.collective, kind: Collectives})
 			}
 		}
 	}
-	return all
+	return firstOf(rounds[:])
 }
 
-// sizes picks from the requests that a plan of one segment is a candidate for.
+// sizes picks from the requests that a plan of one segment is a candidate for, and
+// says in which round: the smallest, the largest, and what is between.
 // From the smallest segment on that a pipeline has told about none is needed.
-func (p *probes) sizes(at []int, q tasks.Plan) []int {
+func (p *probes) sizes(at []int, q tasks.Plan) (all []int, round int) {
 	last := len(at) - 1
 	told := p.told(p.Requests[at[0]], q)
 	known := func(k int) bool {
@@ -247,14 +277,19 @@ func (p *probes) sizes(at []int, q tasks.Plan) []int {
 		}
 		return p.tried[w.key()] || messageBytes(w.request) >= told
 	}
-	for _, k := range []int{0, last} {
+	for round, k := range []int{0, last} {
 		if !known(k) {
-			return []int{k}
+			return []int{k}, round
 		}
 	}
 	return bisect(0, last, known, func(lo, hi int) int {
 		if p.isFar(at[lo], q) && p.isFar(at[hi], q) {
 			return -1
+		}
+		for k := lo + 1; k < hi; k++ {
+			if p.rough[at[k]] {
+				return k
+			}
 		}
 		a, aOK := p.candidate(at[lo], q)
 		b, bOK := p.candidate(at[hi], q)
@@ -263,11 +298,31 @@ func (p *probes) sizes(at []int, q tasks.Plan) []int {
 		}
 		from, to := point{messageBytes(p.Requests[at[lo]]), a}, point{messageBytes(p.Requests[at[hi]]), b}
 		mid := p.middle(at, lo, hi, from, to)
-		if c, ok := p.candidate(at[mid], q); ok && known(mid) && agrees(c, line(from, to, messageBytes(p.Requests[at[mid]])).NS) {
+		if c, ok := p.candidate(at[mid], q); ok && known(mid) && agrees(c, line(from, to, messageBytes(p.Requests[at[mid]])).NS, onLine) {
 			return -1
 		}
 		return mid
-	})
+	}), 2
+}
+
+// isRough reports whether what won at request i took another time than its line
+// had said: then no line is believed there. Machines change protocols with the size.
+func (p *probes) isRough(i int) bool {
+	bytes := messageBytes(p.Requests[i])
+	for _, c := range p.candidates[i] {
+		if !p.raced(i, c.Plan) || c.Plan.Segment < bytes {
+			continue
+		}
+		others := slices.DeleteFunc(p.points(p.Requests[i], c.Plan), func(a point) bool { return a.bytes == bytes })
+		at, _ := slices.BinarySearchFunc(others, bytes, func(a point, n int64) int { return cmp.Compare(a.bytes, n) })
+		if at == 0 || at == len(others) {
+			continue
+		}
+		if one, ok := p.candidate(i, c.Plan); ok && !agrees(one, line(others[at-1], others[at], bytes).NS, offLine) {
+			return true
+		}
+	}
+	return false
 }
 
 // told is the bytes of the smallest message that a pipeline has shown what it takes
@@ -299,9 +354,9 @@ func (p *probes) middle(at []int, lo, hi int, from, to point) int {
 }
 
 // agrees reports whether a measured time is what a line says.
-func agrees(c Candidate, ns float64) bool {
+func agrees(c Candidate, ns, tolerance float64) bool {
 	low, high := c.interval()
-	return math.Abs(ns-c.NS) <= onLine*c.NS || low <= ns && ns <= high
+	return math.Abs(ns-c.NS) <= tolerance*c.NS || low <= ns && ns <= high
 }
 
 // bisect lists what to measure between two rungs of a ladder, lo and hi: what
@@ -334,6 +389,30 @@ func line(a, b point, bytes int64) (c Candidate) {
 	return c
 }
 
+// predict prices a plan that cuts by its pipeline or its stages.
+func (p *probes) predict(r tasks.Request, c Candidate) (Candidate, bool) {
+	at := pointKey(r, c.plan)
+	if old, ok := p.priced[at]; ok {
+		return old, true
+	}
+	key, flows := p.keys[planKey(r, c.plan)]
+	run, ok := p.Table.book().Pipeline(key)
+	if !ok && (flows || c.plan.Shape != tasks.HanLockstep) {
+		return c, false
+	}
+	predicted, err := costs.Predict(r, p.Topology, c.plan, p.Table.book())
+	if err != nil || !(predicted.NS > 0) {
+		return c, false
+	}
+	c.NS = predicted.NS
+	if ok && run.Whole.Mean > 0 {
+		part := min(run.Whole.Half/run.Whole.Mean, 1)
+		c.Low, c.High = c.NS*(1-part), c.NS*(1+part)
+		p.priced[at] = c
+	}
+	return c, true
+}
+
 // curve predicts a plan of one segment from what is known of other sizes: on the
 // line between the next smaller and the next larger one, or through the last two.
 func (p *probes) curve(i int, c Candidate) (Candidate, bool) {
@@ -350,7 +429,7 @@ func (p *probes) curve(i int, c Candidate) (Candidate, bool) {
 		at = min(at, len(all)-1)
 		on = line(all[at-1], all[at], bytes)
 	}
-	c.NS, c.Low, c.High = on.NS, max(on.Low, 0), on.High
+	c.NS, c.Low, c.High = on.NS, max(0, min(on.Low, on.NS)), max(on.High, on.NS) // beyond the last point they may cross
 	return c, c.NS > 0
 }
 

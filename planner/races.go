@@ -43,7 +43,11 @@ func (p *probes) rivalsOf(i int) (rivals []tasks.Plan) {
 		}
 	}
 	if raced > 0 {
-		if raced < p.racers && all[0].plan.String() != fastest.Plan {
+		most := p.racers
+		if p.rough[i] {
+			most += 2 // what won was chosen by a line
+		}
+		if raced < most && all[0].plan.String() != fastest.Plan {
 			return []tasks.Plan{fastest.plan, all[0].plan}
 		}
 		return nil

@@ -49,11 +49,12 @@ with a size: what there is to gain by tuning.`,
 
 // comparison is what compare prints.
 type comparison struct {
-	Topology string           `json:"topology"`
-	Links    string           `json:"links"`
-	Stop     string           `json:"stop"`
-	Methods  []comparedMethod `json:"methods"`
-	Points   []comparedPoint  `json:"points"`
+	Topology    string           `json:"topology"`
+	Links       string           `json:"links"`
+	Stop        string           `json:"stop"`
+	Interrupted bool             `json:"interrupted,omitempty"` // what follows is what was done until then
+	Methods     []comparedMethod `json:"methods"`
+	Points      []comparedPoint  `json:"points"`
 }
 
 type comparedMethod struct {
@@ -95,28 +96,26 @@ type comparedPoint struct {
 // compare is what one rank does.
 func (u *tuning) compare(ctx context.Context, r *tuneRank) error {
 	all := comparison{Topology: r.comm.Topology().String(), Links: linksText(u.job), Stop: stopText(u.stop.WithDefaults())}
-	var tables []*planner.Table
-	for _, m := range planner.Methods() {
-		count := &planner.Search{Topology: r.comm.Topology(), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop}
-		_, configurations := count.Planned()
-		begin := time.Now()
-		t, err := u.search(ctx, r, m, nil, nil)
-		if err != nil && (!errors.Is(err, planner.ErrInterrupted) || r.asked.Err() != nil) {
+	tables, err := u.compareMethods(ctx, r, &all)
+	if err != nil {
+		return err
+	}
+	all.Methods = append(all.Methods, comparedMethod{Method: "rule", Choices: []comparedChoice{}})
+	bar := newProgress(r.stderr, "choices")
+	for i, request := range u.requests {
+		over, err := r.wantsEnd(ctx)
+		if err != nil {
 			return err
 		}
-		p := t.Provenance
-		tables = append(tables, t)
-		all.Methods = append(all.Methods, comparedMethod{
-			Method: m.String(), Configurations: configurations, Measurements: p.Configurations, Planned: p.Planned,
-			Rejected: p.Rejected, TuningS: time.Since(begin).Seconds(), Spent: r.spent.all,
-		})
-	}
-	all.Methods = append(all.Methods, comparedMethod{Method: "rule"})
-	for _, request := range u.requests {
+		if all.Interrupted = all.Interrupted || over; all.Interrupted {
+			break
+		}
+		bar.show(i, len(u.requests))
 		if err := u.confront(ctx, r, request, tables, &all); err != nil {
 			return err
 		}
 	}
+	bar.end()
 	all.sum()
 	if !r.first() {
 		return nil
@@ -131,9 +130,42 @@ func (u *tuning) compare(ctx context.Context, r *tuneRank) error {
 		}
 	}
 	if u.json {
-		return writeJSON(r.stdout, all)
+		err = writeJSON(r.stdout, all)
+	} else {
+		err = all.print(r)
 	}
-	return all.print(r)
+	if err == nil && all.Interrupted {
+		err = fmt.Errorf("interrupted: of %d points %d are compared", len(u.requests), len(all.Points))
+	}
+	return err
+}
+
+// compareMethods tunes with one method after the other, until the user wants an end.
+func (u *tuning) compareMethods(ctx context.Context, r *tuneRank, all *comparison) (tables []*planner.Table, err error) {
+	for _, m := range planner.Methods() {
+		count := &planner.Search{Topology: r.comm.Topology(), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop}
+		_, configurations := count.Planned()
+		begin := time.Now()
+		t, err := u.search(ctx, r, m, nil, nil)
+		if err != nil && !errors.Is(err, planner.ErrInterrupted) {
+			return nil, err
+		}
+		p := t.Provenance
+		tables = append(tables, t)
+		all.Methods = append(all.Methods, comparedMethod{
+			Method: m.String(), Configurations: configurations, Measurements: p.Configurations, Planned: p.Planned,
+			Rejected: p.Rejected, TuningS: time.Since(begin).Seconds(), Spent: r.spent.all, Choices: []comparedChoice{},
+		})
+		if all.Interrupted, err = r.wantsEnd(ctx); all.Interrupted || err != nil {
+			return tables, err
+		}
+	}
+	return tables, nil
+}
+
+// wantsEnd reports on all ranks whether the user of one of them wants an end.
+func (r *tuneRank) wantsEnd(ctx context.Context) (bool, error) {
+	return r.comm.Any(ctx, r.asked.Err() != nil)
 }
 
 // confront measures the methods' choices for one point in turns.
@@ -159,8 +191,7 @@ func (u *tuning) confront(ctx context.Context, r *tuneRank, request tasks.Reques
 		}
 		plans[choices[i].Plan] = p
 	}
-	rule, _ := planner.Rule(request, r.comm.Topology(), u.space.Plan)
-	rule = u.space.Plan.Over(rule)
+	rule := u.space.Rule(request, r.comm.Topology())
 	plans[rule.String()] = rule
 	choices = append(choices, planner.Candidate{Plan: rule.String()})
 	again, err := u.again(ctx, r, request, plans)
