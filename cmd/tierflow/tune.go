@@ -55,10 +55,16 @@ Methods (--method), as in HAN, section III-C:
                          chains with fewer pieces than ranks, cuts through messages of
                          at most 16 KiB, linear exchanges of over 16 ranks, messages
                          inside a node
-  tasks                  runs each configuration once, for some segments, and predicts
-                         all sizes from that; plans of one segment are run with every
-                         third size
-  tasks+heuristics       both
+  tasks                  of plans that differ in several levels' algorithms, runs those
+                         that differ from a base in one, and adds up the differences;
+                         of sizes, runs some segments of a plan that cuts, once for all
+                         of them, and of a plan of one segment those sizes that no line
+                         through others tells; runs nothing near what is twice as slow
+                         as the best; then runs what looks best in turns
+  tasks+heuristics       both, and follows only what is near the best
+
+The built-in rule's plan always competes: the tasks methods run it in turns with what
+looks best, and take the faster one.
 
 A measurement ends when the 95% interval of the mean is within 2.5% of it, or after
 --time, the same for all methods. --budget bounds the whole search: what is not
