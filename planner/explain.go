@@ -34,8 +34,10 @@ type Explanation struct {
 	Candidates []Considered `json:"candidates"`
 }
 
-// Consider is [Explain] with every plan of a space, the fastest first, then those
-// that nothing is known of, then those that are not searched.
+// Consider is [Explain] with every plan of a space: the chosen one if there is a time
+// for it, the others by their times, then those that nothing is known of, then
+// those that are not searched. Some may have a better time than the chosen one: it
+// was measured beside its rivals, they were not.
 func Consider(r tasks.Request, t *levels.Topology, o *Options, s Space) (*Explanation, error) {
 	by, d, err := planned(r, t, o)
 	if err != nil {
@@ -114,6 +116,8 @@ func (c Considered) rank() float64 {
 	switch {
 	case c.Rejected != "":
 		return math.Inf(1)
+	case c.Chosen && c.NS > 0:
+		return 0
 	case c.NS == 0:
 		return math.MaxFloat64
 	}

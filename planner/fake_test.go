@@ -3,6 +3,7 @@ package planner_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 
 	"github.com/tierflow/tierflow/costs"
@@ -17,6 +18,22 @@ type fakeMeter struct {
 	on                           *levels.Topology
 	collectives, pipelines, runs int
 	err                          error // of plans with a chain; nil: none
+
+	bend  func(c tasks.Choice, segment int64) float64 // times what the formula gives for a task; nil: 1
+	rules map[tasks.Request]string                    // plans that take half the time
+	lie   float64                                     // times that for pipelines; 0: 1
+	noise *rand.Rand                                  // of a tenth in each sample; nil: none
+}
+
+// samples are five of a time.
+func (f *fakeMeter) samples(ns float64) []float64 {
+	series := []float64{ns * 1.01, ns * 0.99, ns, ns, ns * 1.5}
+	for i := range series {
+		if f.noise != nil {
+			series[i] = ns * (1 + f.noise.NormFloat64()/10)
+		}
+	}
+	return series
 }
 
 var _ planner.Meter = (*fakeMeter)(nil)
@@ -43,7 +60,11 @@ func (f *fakeMeter) task(g *tasks.Graph, ph tasks.Phase, segment int64) float64 
 	if c.Algorithm == "chain" && c.Inner > 0 {
 		perByte /= 2
 	}
-	return rounds*latency + (1+rounds/2)*perByte*float64(segment) + 100*float64(len(c.Submodule)+len(c.Algorithm))
+	factor := 1.0
+	if f.bend != nil {
+		factor = f.bend(c, segment)
+	}
+	return factor * (rounds*latency + (1+rounds/2)*perByte*float64(segment) + 100*float64(len(c.Submodule)+len(c.Algorithm)))
 }
 
 // parts are the times of the phases of one segment, and the longest of them.
@@ -64,7 +85,11 @@ func (f *fakeMeter) parts(r tasks.Request, p tasks.Plan) (fill, slowest float64,
 
 func (f *fakeMeter) time(r tasks.Request, p tasks.Plan) float64 {
 	fill, stable, _ := f.parts(r, p)
-	return fill + float64(costs.Segments(r, p)-1)*stable
+	ns := fill + float64(costs.Segments(r, p)-1)*stable
+	if f.rules[r] == p.String() {
+		ns /= 2
+	}
+	return ns
 }
 
 func (f *fakeMeter) Collective(_ context.Context, r tasks.Request, p tasks.Plan, _ costs.Stop) (measure.Timing, error) {
@@ -72,14 +97,18 @@ func (f *fakeMeter) Collective(_ context.Context, r tasks.Request, p tasks.Plan,
 	if f.err != nil && strings.Contains(p.String(), "chain") {
 		return measure.Timing{}, fmt.Errorf("lower: %w", f.err)
 	}
-	ns := f.time(r, p)
-	series := []float64{ns * 1.01, ns * 0.99, ns, ns, ns * 1.5}
+	series := f.samples(f.time(r, p))
 	return measure.Timing{Series: series, Slowest: costs.Summarize(series)}, nil
 }
 
 func (f *fakeMeter) Pipeline(_ context.Context, r tasks.Request, p tasks.Plan, _ costs.Stop) (costs.Pipeline, error) {
 	f.pipelines++
 	fill, stable, phases := f.parts(r, p)
+	factor := costs.Median(f.samples(1))
+	if f.lie > 0 {
+		factor *= f.lie
+	}
+	fill, stable = fill*factor, stable*factor
 	done := make([]float64, min(costs.Segments(r, p), int64(phases+costs.Extra)))
 	for i := range done {
 		done[i] = fill + float64(i)*stable

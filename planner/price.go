@@ -23,7 +23,7 @@ func (s *Search) decide() {
 		}
 	}
 	p := &s.Table.Provenance
-	p.Rejected, p.Configurations, p.Planned = rejected, s.done, len(s.job)
+	p.Rejected, p.Configurations, p.Planned = rejected, s.done, s.done+s.left()
 	for i, r := range s.Requests {
 		keep := s.kept(points, i)
 		e := Entry{Collective: r.Coll.String(), Levels: s.sizes, Bytes: r.Bytes()}
@@ -38,13 +38,26 @@ func (s *Search) decide() {
 }
 
 // price is what each configuration of request i takes, as far as that is known,
-// the fastest first.
-func (s *Search) price(i int) (all []Candidate) {
+// the fastest first. Once the best were measured beside each other, those that
+// were only thought to be faster are left out: the table must not choose them.
+func (s *Search) price(i int) []Candidate {
+	all := s.estimates(i)
+	fastest := slices.IndexFunc(all, func(c Candidate) bool { return s.raced(i, c.plan) })
+	return all[max(fastest, 0):]
+}
+
+// estimates is what each configuration of request i takes, or is thought to, the
+// fastest first.
+func (s *Search) estimates(i int) (all []Candidate) {
 	for _, c := range s.candidates[i] {
-		if c.Rejected != "" {
+		if c.Rejected != "" || s.refused[pointKey(s.Requests[i], c.Plan)] {
 			continue
 		}
-		if one, ok := s.candidate(i, c.Plan); ok {
+		one, ok := s.candidate(i, c.Plan)
+		if !ok && s.probes != nil {
+			one, ok = s.probes.compose(i, c.Plan)
+		}
+		if ok {
 			all = append(all, one)
 		}
 	}
@@ -52,6 +65,8 @@ func (s *Search) price(i int) (all []Candidate) {
 	return all
 }
 
+// candidate is what is known of a plan by measuring it, or by its pipeline or
+// stages, or with sizes around.
 func (s *Search) candidate(i int, p tasks.Plan) (c Candidate, ok bool) {
 	r := s.Requests[i]
 	c = Candidate{Plan: p.String(), plan: p, From: FromMeasured}
@@ -59,48 +74,14 @@ func (s *Search) candidate(i int, p tasks.Plan) (c Candidate, ok bool) {
 		c.NS, c.Low, c.High = m.NS, m.Low, m.High
 		return c, true
 	}
-	if !s.Method.tasks() {
+	if s.probes == nil {
 		return c, false
 	}
 	c.From = FromPredicted
 	if p.Segment >= r.Bytes() {
-		return s.whole(i, c)
+		return s.probes.curve(i, c)
 	}
-	predicted, err := costs.Predict(r, s.Topology, p, s.Table.book())
-	if err != nil || !(predicted.NS > 0) {
-		return c, false
-	}
-	c.NS = predicted.NS
-	if key, err := costs.PipelineKey(r, s.Topology, p); err == nil {
-		if run, ok := s.Table.book().Pipeline(key); ok && run.Whole.Mean > 0 {
-			part := min(run.Whole.Half/run.Whole.Mean, 1)
-			c.Low, c.High = c.NS*(1-part), c.NS*(1+part)
-		}
-	}
-	return c, true
-}
-
-// whole predicts a plan of one segment from the sizes it was measured with: on the
-// line between the next smaller and the next larger one.
-func (s *Search) whole(i int, c Candidate) (Candidate, bool) {
-	bytes := s.Requests[i].Bytes()
-	var low, high *Measurement
-	for _, j := range s.where[planKey(s.Requests[i], c.plan)] {
-		m, ok := s.known[pointKey(s.Requests[j], c.plan)]
-		switch {
-		case ok && m.Bytes < bytes:
-			low = &m
-		case ok && high == nil:
-			high = &m
-		}
-	}
-	if low == nil || high == nil {
-		return c, false
-	}
-	part := float64(bytes-low.Bytes) / float64(high.Bytes-low.Bytes)
-	on := func(a, b float64) float64 { return float64((1-part)*a) + float64(part*b) }
-	c.NS, c.Low, c.High = on(low.NS, high.NS), on(low.Low, high.Low), on(low.High, high.High)
-	return c, true
+	return s.probes.predict(r, c)
 }
 
 // kept lists the plans that the entry of request i holds: those that are among the

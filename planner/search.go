@@ -25,7 +25,7 @@ const (
 	_                Method = iota
 	Exhaustive              // every configuration is run with every size
 	ExhaustivePruned        // the same, less what heuristics leave out
-	Tasks                   // each configuration is run once, and all sizes are predicted from that
+	Tasks                   // some are run once, the others and all sizes are predicted from that, and the best run again
 	TasksPruned             // the same, less what heuristics leave out
 	maxMethod
 )
@@ -78,6 +78,7 @@ type Measurement struct {
 	Low        float64 `json:"low_ns"`
 	High       float64 `json:"high_ns"`
 	Samples    int     `json:"samples"`
+	Turns      int     `json:"turns,omitempty"` // that it took with its rivals; 0: it was measured by itself
 }
 
 // measurement checks a measurement that was read.
@@ -134,23 +135,44 @@ type Search struct {
 	// Progress hears before each measurement, and at the end, how many are done
 	// of how many.
 	Progress func(done, planned int)
+	// Doing hears before measurements of what kind they are, and how many.
+	Doing func(kind string, n int)
 	// Save gets the table from time to time.
 	Save func(*Table) error
 
 	sizes      Sizes
-	job        []work
+	job        []work // what is to be measured next
 	done       int
+	tried      map[string]bool        // work, by key
 	candidates [][]Configuration      // by request
 	where      map[string][]int       // requests that have a plan, by planKey, the smallest first
 	known      map[string]Measurement // of this machine, by pointKey
+	refused    map[string]bool        // what can't be lowered, by pointKey
+	probes     *probes                // of the tasks methods
 }
 
-// work is one measurement to make.
+// work is measurements to make together.
 type work struct {
 	request tasks.Request
 	plan    tasks.Plan
+	rivals  []tasks.Plan // that take turns with plan
+	kind    string
 	run     func(ctx context.Context, m Meter, w *work) error
 }
+
+// The kinds of measurements, as [Search.Doing] hears of them.
+const (
+	Collectives = "whole collectives"
+	Pipelines   = "pipelines"
+	Stages      = "stages"
+	Races       = "races"
+)
+
+// key names w among all work.
+func (w *work) key() string { return fmt.Sprint(pointKey(w.request, w.plan), w.rivals) }
+
+// count is how many measurements w makes.
+func (w *work) count() int { return 1 + len(w.rivals) }
 
 // ErrInterrupted is what Run returns, besides the table, when it ended early.
 var ErrInterrupted = errors.New("interrupted: the table has what was measured until then")
@@ -160,41 +182,59 @@ var ErrInterrupted = errors.New("interrupted: the table has what was measured un
 // reason to end, and then the table is good.
 func (s *Search) Run(ctx context.Context, m Meter) (*Table, error) {
 	s.plan()
-	s.done = 0
-	var ended error
-	for i := range s.job {
-		if s.Progress != nil {
-			s.Progress(i, len(s.job))
-		}
+	for saved := 0; len(s.job) > 0; {
+		s.tell()
 		if s.Interrupted != nil {
 			stop, err := s.Interrupted(ctx)
 			if err != nil {
 				return s.Table, err
 			}
 			if stop {
-				ended = fmt.Errorf("%d of %d measurements: %w", i, len(s.job), ErrInterrupted)
-				break
+				s.decide()
+				return s.Table, fmt.Errorf("%d of %d measurements: %w", s.done, s.done+s.left(), ErrInterrupted)
 			}
 		}
-		w := &s.job[i]
+		w := &s.job[0]
+		if s.Doing != nil {
+			s.Doing(w.kind, w.count())
+		}
 		err := w.run(ctx, m, w)
 		// What a lowering refuses, it refuses on all ranks before anything runs.
 		if err != nil && !errors.Is(err, submodules.ErrUnsupported) {
 			return s.Table, fmt.Errorf("measure %v with %v: %w", w.request, w.plan, err)
 		}
-		s.done++
-		if s.Save != nil && s.done%saveEvery == 0 {
+		s.done += w.count()
+		if s.job = s.job[1:]; len(s.job) == 0 {
+			s.job = s.next()
+		}
+		if s.Save != nil && s.done >= saved+saveEvery {
+			saved = s.done
 			s.decide()
 			if err := s.Save(s.Table); err != nil {
 				return s.Table, err
 			}
 		}
 	}
-	if s.Progress != nil {
-		s.Progress(s.done, len(s.job))
-	}
+	s.tell()
 	s.decide()
-	return s.Table, ended
+	return s.Table, nil
+}
+
+func (s *Search) tell() {
+	if s.Progress != nil {
+		s.Progress(s.done, s.done+s.left())
+	}
+}
+
+// left is how many measurements are still to make, as far as that is known.
+func (s *Search) left() (n int) {
+	for i := range s.job {
+		n += s.job[i].count()
+	}
+	if s.probes != nil && n > 0 && s.job[0].rivals == nil {
+		n += 2 * len(s.Requests) // a choice and the rule's plan
+	}
+	return n
 }
 
 // saveEvery is after how many measurements the table is saved: what is lost by a
@@ -202,7 +242,8 @@ func (s *Search) Run(ctx context.Context, m Meter) (*Table, error) {
 const saveEvery = 100
 
 // Planned is how many measurements are left to make, and how many configurations
-// the method compares, each size for itself.
+// the method compares, each size for itself. What the tasks methods measure depends
+// on what they see: of their measurements it is those that come first.
 func (s *Search) Planned() (measurements, configurations int) {
 	s.plan()
 	for _, all := range s.candidates {
@@ -210,37 +251,54 @@ func (s *Search) Planned() (measurements, configurations int) {
 			configurations += b2i(c.Rejected == "")
 		}
 	}
-	return len(s.job), configurations
+	return s.left(), configurations
 }
 
-// plan lists what is to be measured, in an order that leaves any beginning a fair
-// sample of the whole: what a budget cuts off should not be one kind of plan.
+// plan finds out what there is to measure first.
 func (s *Search) plan() {
 	if s.Table == nil {
 		s.Table = &Table{Version: TableVersion}
 	}
 	s.sizes = SizesOf(s.Topology)
 	s.Space.Heuristics = s.Method.heuristics()
+	s.done, s.tried, s.refused = 0, map[string]bool{}, map[string]bool{}
 	s.recall()
 	s.survey()
-	s.job = nil
-	seen := map[string]bool{}
-	for i, all := range s.candidates {
-		for _, c := range all {
-			if c.Rejected != "" {
-				continue
-			}
-			w, ok := s.work(i, c.Plan)
-			key := pointKey(w.request, w.plan)
-			if !ok || seen[key] || s.has(w) {
-				continue
-			}
-			seen[key] = true
-			s.job = append(s.job, w)
+	if s.probes = nil; s.Method.tasks() {
+		s.probes = newProbes(s)
+	}
+	s.job = s.next()
+}
+
+// next lists what is to be measured next, in an order that leaves any beginning a
+// fair sample of the whole: what a budget cuts off should not be one kind of plan.
+// Nothing is tried twice.
+func (s *Search) next() (job []work) {
+	all := s.everything
+	if s.probes != nil {
+		all = s.probes.next
+	}
+	for _, w := range all() {
+		if key := w.key(); !s.tried[key] {
+			s.tried[key] = true
+			job = append(job, w)
 		}
 	}
-	rng := rand.New(rand.NewPCG(1, uint64(len(s.job))))
-	rng.Shuffle(len(s.job), func(i, j int) { s.job[i], s.job[j] = s.job[j], s.job[i] })
+	rng := rand.New(rand.NewPCG(1, uint64(len(job))))
+	rng.Shuffle(len(job), func(i, j int) { job[i], job[j] = job[j], job[i] })
+	return job
+}
+
+// everything is each configuration with each size.
+func (s *Search) everything() (all []work) {
+	for i, r := range s.Requests {
+		for _, c := range s.candidates[i] {
+			if _, ok := s.known[pointKey(r, c.Plan)]; !ok && c.Rejected == "" {
+				all = append(all, work{request: r, plan: c.Plan, run: s.collective, kind: Collectives})
+			}
+		}
+	}
+	return all
 }
 
 func planKey(r tasks.Request, p tasks.Plan) string { return r.Coll.String() + " " + p.String() }
@@ -276,29 +334,6 @@ func (s *Search) survey() {
 	}
 }
 
-// work says what must be measured to know a plan's time for request i; ok is false
-// if nothing must. The tasks methods measure what is cut into segments once, for
-// the largest message, and what isn't with every third size.
-func (s *Search) work(i int, p tasks.Plan) (w work, ok bool) {
-	r := s.Requests[i]
-	if !s.Method.tasks() {
-		return work{r, p, s.collective}, true
-	}
-	all := s.where[planKey(r, p)]
-	if p.Segment >= r.Bytes() {
-		at := slices.Index(all, i)
-		return work{r, p, s.collective}, at%wholeStep == 0 || at == len(all)-1
-	}
-	run := s.pipeline
-	if p.Shape == tasks.HanLockstep {
-		run = s.stages
-	}
-	return work{s.Requests[all[len(all)-1]], p, run}, true
-}
-
-// wholeStep is how many sizes further a plan of one segment is measured again.
-const wholeStep = 3
-
 func b2i(b bool) int {
 	if b {
 		return 1
@@ -311,10 +346,16 @@ func (s *Search) collective(ctx context.Context, m Meter, w *work) error {
 	if err != nil {
 		return err
 	}
-	one := NewMeasurement(w.request, s.Topology, w.plan, timing)
-	s.Table.Measured = append(s.Table.Measured, one)
-	s.known[pointKey(w.request, w.plan)] = one
+	s.note(w.request, w.plan, timing.Series, 0)
 	return nil
+}
+
+// note keeps a measurement, in place of one that is there of the same.
+func (s *Search) note(r tasks.Request, p tasks.Plan, series []float64, turns int) {
+	one := NewMeasurement(r, s.Topology, p, measure.Timing{Series: series})
+	one.Turns = turns
+	s.Table.Measured = append(s.Table.Measured, one)
+	s.known[pointKey(r, p)] = one
 }
 
 func (s *Search) pipeline(ctx context.Context, m Meter, w *work) error {
@@ -333,14 +374,4 @@ func (s *Search) pipeline(ctx context.Context, m Meter, w *work) error {
 func (s *Search) stages(ctx context.Context, m Meter, w *work) error {
 	_, err := m.Stages(ctx, w.request, w.plan, s.Stop, s.Table.book())
 	return err
-}
-
-// has reports whether the table knows already what w would measure.
-func (s *Search) has(w work) bool {
-	if !s.Method.tasks() || w.plan.Segment >= w.request.Bytes() {
-		_, ok := s.known[pointKey(w.request, w.plan)]
-		return ok
-	}
-	_, err := costs.Predict(w.request, s.Topology, w.plan, s.Table.book())
-	return err == nil
 }

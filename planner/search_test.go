@@ -67,8 +67,8 @@ func TestMethods(t *testing.T) {
 			t.Errorf("%v: read and written again, the table differs (%v): %s", m, err, cmp.Diff(string(data), string(twice)))
 		}
 	}
-	if !(made[planner.TasksPruned] < made[planner.Tasks] && made[planner.Tasks] < made[planner.Exhaustive] &&
-		made[planner.ExhaustivePruned] < made[planner.Exhaustive] && made[planner.TasksPruned] < made[planner.ExhaustivePruned]) {
+	if !(made[planner.TasksPruned] < made[planner.Tasks] && 4*made[planner.Tasks] < made[planner.Exhaustive] &&
+		made[planner.ExhaustivePruned] < made[planner.Exhaustive] && 8*made[planner.TasksPruned] < made[planner.Exhaustive]) {
 		t.Errorf("measurements by method: %v", made)
 	}
 }
@@ -129,8 +129,9 @@ func TestResume(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if done := f.collectives + f.pipelines + f.runs; done != planned || m == planner.Exhaustive && done+40 != want.Provenance.Configurations {
-			t.Errorf("%v: %d measurements after 40 of %d, planned were %d", m, done, want.Provenance.Configurations, planned)
+		done, made := got.Provenance.Configurations, want.Provenance.Configurations
+		if planned == 0 || planned > done || m == planner.Exhaustive && planned != done || done+40 != made {
+			t.Errorf("%v: %d measurements after 40 of %d, planned were %d", m, done, made, planned)
 		}
 		if diff := cmp.Diff(choices(want), choices(got)); diff != "" {
 			t.Errorf("%v: the resumed search chooses otherwise: %s", m, diff)

@@ -28,9 +28,9 @@ type Space struct {
 
 // The default lists of a [Space]. A small segment costs messages, a large one
 // fills the pipeline late; between these lie the optima that HAN reports (figures
-// 4 and 7).
+// 4 and 7), and the sizes that the built-in rule cuts into.
 var (
-	DefaultSegments = []int64{64 << 10, 256 << 10, 1 << 20, tasks.Whole}
+	DefaultSegments = []int64{chainLeast, 32 << 10, 64 << 10, insideSegment, chainMost, 512 << 10, ringMost, tasks.Whole}
 	DefaultWindows  = []int{2, 8}
 	DefaultInners   = []int64{0, 32 << 10}
 )
@@ -39,11 +39,13 @@ var (
 type Configuration struct {
 	Plan     tasks.Plan
 	Rejected string // why it is not measured; empty: it is
+	Added    bool   // the lists of the space don't have it: it is the built-in rule's
 }
 
 // Configurations lists the space for a request on a topology: each plan once,
 // though several words may say it, such as windows of a single segment. Plans
 // that the request, the topology or the heuristics rule out come with the reason.
+// The built-in rule's plan always competes, so that no table needs to be worse.
 func (s Space) Configurations(r tasks.Request, t *levels.Topology) []Configuration {
 	var all []Configuration
 	seen := map[string]bool{}
@@ -53,12 +55,50 @@ func (s Space) Configurations(r tasks.Request, t *levels.Topology) []Configurati
 				q = canonical(s.Plan.Over(q), r.Bytes())
 				if key := q.String(); !seen[key] {
 					seen[key] = true
-					all = append(all, Configuration{q, s.reject(r, t, q)})
+					all = append(all, Configuration{Plan: q, Rejected: s.reject(r, t, q)})
 				}
 			}
 		}
 	}
+	return s.withRule(all, r, t)
+}
+
+// withRule lets the rule's plan compete.
+func (s Space) withRule(all []Configuration, r tasks.Request, t *levels.Topology) []Configuration {
+	p := s.Rule(r, t)
+	if _, err := fits(r, t, p, s.Registry); err != nil {
+		return all
+	}
+	i := slices.IndexFunc(all, func(c Configuration) bool { return c.Plan.Equal(p) })
+	if i < 0 {
+		return append(all, Configuration{Plan: p, Added: true})
+	}
+	all[i].Rejected = ""
 	return all
+}
+
+// Rule is the plan of the built-in [Rule] for a request, in the words of the
+// space's configurations: an algorithm for each kind of task.
+func (s Space) Rule(r tasks.Request, t *levels.Topology) tasks.Plan {
+	p, _ := Rule(r, t, s.Plan)
+	p = s.Plan.Over(p)
+	g, err := outline(r, t, p)
+	if err != nil {
+		return p
+	}
+	q := tasks.Plan{Shape: p.Shape, Segment: p.Segment, Window: p.Window, Order: p.Order}
+	for _, ph := range g.Phases {
+		c, ok := p.For(ph.Kind)
+		if m, err := s.Registry.Find(c.Submodule); ok && err == nil && c.Algorithm == "" {
+			if i := slices.IndexFunc(m.Algorithms(), func(a submodules.Algorithm) bool { return a.Does(ph.Kind.Op) }); i >= 0 {
+				c.Algorithm = m.Algorithms()[i].Name
+			}
+		}
+		if ok {
+			q = q.Set(ph.Kind.String(), c)
+		}
+	}
+	return canonical(s.Plan.Over(q), r.Bytes())
 }
 
 // Plans lists the configurations that are to be measured.

@@ -53,10 +53,16 @@ Methods (--method), as in HAN, section III-C:
                          chains with fewer pieces than ranks, cuts through messages of
                          at most 16 KiB, linear exchanges of over 16 ranks, messages
                          inside a node
-  tasks                  runs each configuration once, for some segments, and predicts
-                         all sizes from that; plans of one segment are run with every
-                         third size
-  tasks+heuristics       both
+  tasks                  of plans that differ in several levels' algorithms, runs those
+                         that differ from a base in one, and adds up the differences;
+                         of sizes, runs some segments of a plan that cuts, once for all
+                         of them, and of a plan of one segment those sizes that no line
+                         through others tells; runs nothing near what is twice as slow
+                         as the best; then runs what looks best in turns
+  tasks+heuristics       both, and follows only what is near the best
+
+The built-in rule's plan always competes: the tasks methods run it in turns with what
+looks best, and take the faster one.
 
 A measurement ends when the 95% interval of the mean is within 2.5% of it, or after
 --time, the same for all methods. --budget bounds the whole search: what is not
@@ -108,6 +114,7 @@ type tuneRank struct {
 	comm   *planner.Comm
 	meter  planner.Meter
 	asked  context.Context // ends when the user wants an end
+	spent  spending        // by the last search
 	stdout io.Writer
 	stderr io.Writer
 }
@@ -133,9 +140,11 @@ func (u *tuning) run(ctx context.Context, stdout, stderr io.Writer, f func(ctx c
 func (u *tuning) search(ctx context.Context, r *tuneRank, m planner.Method, table *planner.Table, save func(*planner.Table) error) (*planner.Table, error) {
 	bar := newProgress(r.stderr, m.String())
 	begin := time.Now()
+	r.spent = spending{}
+	defer r.spent.end()
 	s := &planner.Search{
 		Topology: r.comm.Topology(), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop, Table: table,
-		Progress: bar.show,
+		Progress: bar.show, Doing: r.spent.begin,
 		Interrupted: func(ctx context.Context) (bool, error) {
 			over := u.budget > 0 && time.Since(begin) > u.budget
 			return r.comm.Any(ctx, r.first() && over || r.asked.Err() != nil)
@@ -220,6 +229,9 @@ func (u *tuning) summary(r *tuneRank, t *planner.Table) error {
 		out = r.stderr
 	}
 	fmt.Fprintf(out, "%s: %d entries by %s, %d of %d measurements in %.1f s\n", s.File, s.Entries, s.Method, s.Measurements, s.Planned, s.Seconds)
+	if text := spentText(r.spent.all); text != "" {
+		fmt.Fprintf(out, "measured: %s\n", text)
+	}
 	if len(s.Rejected) > 0 {
 		fmt.Fprintf(out, "not measured: %s\n", planner.RejectionText(s.Rejected))
 	}

@@ -92,6 +92,13 @@ func TestTuneCompare(t *testing.T) {
 		t.Fatalf("%+v", c)
 	}
 	for i, m := range c.Methods {
+		made := 0
+		for _, on := range m.Spent {
+			made += on.Measurements
+		}
+		if made != m.Measurements || (i == last) != (len(m.Spent) == 0) {
+			t.Errorf("%s: spent on %+v, of %d measurements", m.Method, m.Spent, m.Measurements)
+		}
 		if i < last && (m.Method != planner.Methods()[i].String() || m.Configurations == 0) || m.Measurements != m.Planned || len(m.Choices) != 3 || m.MeanSlowdown <= 0 || m.MaxSlowdown < m.MeanSlowdown {
 			t.Errorf("%+v", m)
 		}
@@ -107,6 +114,20 @@ func TestTuneCompare(t *testing.T) {
 	text := succeeds(t, smallSpace("tune", "compare", "--ops", "bcast", "--min", "64KiB", "--budget", "1ns")...)
 	if !strings.Contains(text, "mean slowdown") {
 		t.Errorf("without a budget to speak of:\n%s", text)
+	}
+}
+
+// Whoever interrupts a comparison sees what was done until then.
+func TestTuneCompareInterrupted(t *testing.T) {
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs bytes.Buffer
+	status := run(interrupted, smallSpace("tune", "compare", "--ops", "bcast", "--min", "64KiB", "--json"), nil, &out, &errs)
+	if status != 1 || !strings.Contains(errs.String(), "interrupted: of 1 points 0 are compared") {
+		t.Fatalf("status %d, %s", status, errs.String())
+	}
+	if c := decode[comparison](t, out.String()); !c.Interrupted || len(c.Methods) != 2 || c.Methods[0].Planned == 0 || c.Methods[0].Measurements != 0 {
+		t.Errorf("%+v", c)
 	}
 }
 

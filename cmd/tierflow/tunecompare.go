@@ -49,11 +49,12 @@ with a size: what there is to gain by tuning.`,
 
 // comparison is what compare prints.
 type comparison struct {
-	Topology string           `json:"topology"`
-	Links    string           `json:"links"`
-	Stop     string           `json:"stop"`
-	Methods  []comparedMethod `json:"methods"`
-	Points   []comparedPoint  `json:"points"`
+	Topology    string           `json:"topology"`
+	Links       string           `json:"links"`
+	Stop        string           `json:"stop"`
+	Interrupted bool             `json:"interrupted,omitempty"` // what follows is what was done until then
+	Methods     []comparedMethod `json:"methods"`
+	Points      []comparedPoint  `json:"points"`
 }
 
 type comparedMethod struct {
@@ -63,6 +64,7 @@ type comparedMethod struct {
 	Planned        int              `json:"planned"`        // that it would have made without a budget
 	Rejected       planner.Counts   `json:"rejected"`
 	TuningS        float64          `json:"tuning_s"`
+	Spent          []spent          `json:"spent"`
 	MeanSlowdown   float64          `json:"mean_slowdown"` // geometric
 	MaxSlowdown    float64          `json:"max_slowdown"`
 	Choices        []comparedChoice `json:"choices"`
@@ -94,28 +96,26 @@ type comparedPoint struct {
 // compare is what one rank does.
 func (u *tuning) compare(ctx context.Context, r *tuneRank) error {
 	all := comparison{Topology: r.comm.Topology().String(), Links: linksText(u.job), Stop: stopText(u.stop.WithDefaults())}
-	var tables []*planner.Table
-	for _, m := range planner.Methods() {
-		count := &planner.Search{Topology: r.comm.Topology(), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop}
-		_, configurations := count.Planned()
-		begin := time.Now()
-		t, err := u.search(ctx, r, m, nil, nil)
-		if err != nil && (!errors.Is(err, planner.ErrInterrupted) || r.asked.Err() != nil) {
+	tables, err := u.compareMethods(ctx, r, &all)
+	if err != nil {
+		return err
+	}
+	all.Methods = append(all.Methods, comparedMethod{Method: "rule", Choices: []comparedChoice{}})
+	bar := newProgress(r.stderr, "choices")
+	for i, request := range u.requests {
+		over, err := r.wantsEnd(ctx)
+		if err != nil {
 			return err
 		}
-		p := t.Provenance
-		tables = append(tables, t)
-		all.Methods = append(all.Methods, comparedMethod{
-			Method: m.String(), Configurations: configurations, Measurements: p.Configurations, Planned: p.Planned,
-			Rejected: p.Rejected, TuningS: time.Since(begin).Seconds(),
-		})
-	}
-	all.Methods = append(all.Methods, comparedMethod{Method: "rule"})
-	for _, request := range u.requests {
+		if all.Interrupted = all.Interrupted || over; all.Interrupted {
+			break
+		}
+		bar.show(i, len(u.requests))
 		if err := u.confront(ctx, r, request, tables, &all); err != nil {
 			return err
 		}
 	}
+	bar.end()
 	all.sum()
 	if !r.first() {
 		return nil
@@ -130,9 +130,42 @@ func (u *tuning) compare(ctx context.Context, r *tuneRank) error {
 		}
 	}
 	if u.json {
-		return writeJSON(r.stdout, all)
+		err = writeJSON(r.stdout, all)
+	} else {
+		err = all.print(r)
 	}
-	return all.print(r)
+	if err == nil && all.Interrupted {
+		err = fmt.Errorf("interrupted: of %d points %d are compared", len(u.requests), len(all.Points))
+	}
+	return err
+}
+
+// compareMethods tunes with one method after the other, until the user wants an end.
+func (u *tuning) compareMethods(ctx context.Context, r *tuneRank, all *comparison) (tables []*planner.Table, err error) {
+	for _, m := range planner.Methods() {
+		count := &planner.Search{Topology: r.comm.Topology(), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop}
+		_, configurations := count.Planned()
+		begin := time.Now()
+		t, err := u.search(ctx, r, m, nil, nil)
+		if err != nil && !errors.Is(err, planner.ErrInterrupted) {
+			return nil, err
+		}
+		p := t.Provenance
+		tables = append(tables, t)
+		all.Methods = append(all.Methods, comparedMethod{
+			Method: m.String(), Configurations: configurations, Measurements: p.Configurations, Planned: p.Planned,
+			Rejected: p.Rejected, TuningS: time.Since(begin).Seconds(), Spent: r.spent.all, Choices: []comparedChoice{},
+		})
+		if all.Interrupted, err = r.wantsEnd(ctx); all.Interrupted || err != nil {
+			return tables, err
+		}
+	}
+	return tables, nil
+}
+
+// wantsEnd reports on all ranks whether the user of one of them wants an end.
+func (r *tuneRank) wantsEnd(ctx context.Context) (bool, error) {
+	return r.comm.Any(ctx, r.asked.Err() != nil)
 }
 
 // confront measures the methods' choices for one point in turns.
@@ -155,8 +188,7 @@ func (u *tuning) confront(ctx context.Context, r *tuneRank, request tasks.Reques
 		}
 		plans[choices[i].Plan] = p
 	}
-	rule, _ := planner.Rule(request, r.comm.Topology(), u.space.Plan)
-	rule = u.space.Plan.Over(rule)
+	rule := u.space.Rule(request, r.comm.Topology())
 	plans[rule.String()] = rule
 	choices = append(choices, planner.Candidate{Plan: rule.String()})
 	again, err := u.again(ctx, r, request, plans)
@@ -246,6 +278,14 @@ func (c *comparison) print(r *tuneRank) error {
 			ties += b2i(choice.Tie)
 		}
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.1f\t%.3f\t%.3f\t%d/%d\t\n", m.Method, m.Configurations, m.Measurements, m.Planned, m.TuningS, m.MeanSlowdown, m.MaxSlowdown, ties, len(m.Choices))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, m := range c.Methods {
+		if len(m.Spent) > 0 {
+			fmt.Fprintf(r.stdout, "%s: %s\n", m.Method, spentText(m.Spent))
+		}
 	}
 	fmt.Fprintln(w, "\ncollective\tbytes\tmedian/best\tmean/best\tslowdowns\tchoice of exhaustive\t")
 	for at, p := range c.Points {

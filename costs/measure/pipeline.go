@@ -3,6 +3,7 @@ package measure
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/dag"
@@ -12,7 +13,7 @@ import (
 
 // Pipeline times when segments complete in a request with a dataflow shape: one
 // by itself, and its first ones, [costs.Extra] more than there are phases, or all
-// if it has fewer.
+// if it has fewer. stop's budget is for both.
 func (b *Bench) Pipeline(ctx context.Context, r tasks.Request, p tasks.Plan, stop costs.Stop) (pipe costs.Pipeline, err error) {
 	if p.Shape == tasks.HanLockstep {
 		return pipe, fmt.Errorf("measure %v: plan %v has stages, not segments that flow: that is for Stages", r, p)
@@ -33,6 +34,8 @@ func (b *Bench) Pipeline(ctx context.Context, r tasks.Request, p tasks.Plan, sto
 		}
 		subjects = append(subjects, func(ctx context.Context) ([]float64, error) { return x.completions(ctx, g) })
 	}
+	stop = stop.WithDefaults()
+	stop.Budget /= time.Duration(len(subjects)) // for both together
 	all, err := b.repeat(ctx, stop, subjects...)
 	if err != nil {
 		return pipe, fmt.Errorf("measure %v: %w", r, err)

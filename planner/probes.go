@@ -1,0 +1,135 @@
+package planner
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// probes decides what the tasks methods measure, from what is known so far: first
+// pipelines, then plans of one segment, then in turns what looks best
+// ([probes.races]). The rules:
+//
+//   - Of plans that differ in several levels' algorithms, only those that differ from
+//     a base in one are measured, and times of the others put together ([frame]).
+//   - A pipeline is measured once for all sizes; what it shows of one segment by
+//     itself is a point of the plan of one segment.
+//   - Of segment sizes the middle one comes first, and for plans that are not far
+//     from the best with it those at the ends; of message sizes, for plans of one
+//     segment, the ends; then the middle between two that are known ([bisect]).
+//     Where a plan is far from the best at both, nothing between is measured.
+//   - Where the middle of a plan of one segment lies on the line between its
+//     neighbours, within its interval or a tenth, nothing else between is measured:
+//     latency plus bytes by bandwidth is a line. Where a race shows that it isn't,
+//     all that are not far are measured.
+//
+// All ranks decide alike, as a meter gives them the same results.
+type probes struct {
+	*Search
+	thrift
+	frames []*frame
+	of     map[string]*frame    // by planKey
+	keys   map[string]costs.Key // of pipelines, by planKey
+	priced map[string]Candidate // by pipelines, by pointKey
+	alone  map[string][]segment // that a plan of one segment is, by planKey
+	limit  []float64            // what takes longer is far from the best, by request
+	rough  []bool               // where lines are not believed, by request
+}
+
+// thrift is how much is left out.
+type thrift struct {
+	far    float64 // times the best is not worth looking around
+	few    int     // of the best are; 0: any number
+	racers int     // of each request, the rule's plan among them
+	near   float64 // times the best predicted: races along
+}
+
+// The heuristic method believes what it has seen sooner.
+var thrifts = map[Method]thrift{
+	Tasks:       {far: 2, racers: 6, near: 1.15},
+	TasksPruned: {far: 1.25, few: 2, racers: 2, near: 1},
+}
+
+// segment is one of a pipeline, which all messages of its size are.
+type segment struct {
+	bytes int64
+	key   costs.Key // of the pipeline
+}
+
+func newProbes(s *Search) *probes {
+	p := &probes{
+		Search: s, thrift: thrifts[s.Method], of: map[string]*frame{}, alone: map[string][]segment{},
+		keys: map[string]costs.Key{}, priced: map[string]Candidate{},
+	}
+	p.frames = newFrames(s, p.of)
+	for _, f := range p.frames {
+		for _, q := range f.members {
+			p.single(f, q)
+		}
+	}
+	return p
+}
+
+// single notes which plan of one segment a pipeline tells about.
+func (p *probes) single(f *frame, q tasks.Plan) {
+	if f.segment == tasks.Whole || f.shape == tasks.HanLockstep {
+		return
+	}
+	r := p.largest(f.coll, q)
+	key, err := costs.PipelineKey(r, p.Topology, q)
+	if err != nil {
+		return
+	}
+	p.keys[planKey(r, q)] = key
+	one := segment{costs.SegmentBytes(r, q), key}
+	whole := planKey(r, canonical(q, one.bytes))
+	p.alone[whole] = append(p.alone[whole], one)
+}
+
+// largest is the largest request that a plan is a candidate for.
+func (p *probes) largest(coll tasks.Collective, q tasks.Plan) tasks.Request {
+	all := p.where[planKey(tasks.Request{Coll: coll}, q)]
+	return p.Requests[all[len(all)-1]]
+}
+
+// next lists what to measure next; nothing is the end.
+func (p *probes) next() []work {
+	p.limit, p.rough = make([]float64, len(p.Requests)), make([]bool, len(p.Requests))
+	for i := range p.Requests {
+		p.limit[i], p.rough[i] = p.far(i), p.isRough(i)
+	}
+	for _, stage := range []func() []work{p.pipelines, p.wholes, p.races} {
+		all := slices.DeleteFunc(stage(), func(w work) bool { return p.tried[w.key()] })
+		if len(all) > 0 {
+			return all
+		}
+	}
+	return nil
+}
+
+// far is the time from which on a plan for request i isn't worth looking around.
+func (p *probes) far(i int) float64 {
+	var times []float64
+	for _, c := range p.candidates[i] {
+		if one, ok := p.candidate(i, c.Plan); ok && c.Rejected == "" {
+			times = append(times, one.NS)
+		}
+	}
+	if len(times) == 0 {
+		return math.Inf(1)
+	}
+	slices.Sort(times)
+	limit := p.thrift.far * times[0]
+	if p.few > 0 {
+		limit = min(limit, times[min(p.few, len(times))-1])
+	}
+	return limit
+}
+
+// isFar reports whether it is known that a plan is far from the best.
+func (p *probes) isFar(i int, q tasks.Plan) bool {
+	c, ok := p.candidate(i, q)
+	return ok && c.NS > p.limit[i]
+}

@@ -1,0 +1,163 @@
+package planner_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// manySizes are those that tierflow tune takes.
+var manySizes = []int64{4, 16, 64, 256, 1536, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1536 << 10, 4 << 20, 16 << 20}
+
+// protocols is a model whose times jump: some sizes take longer, which no line
+// foretells, and one algorithm is a choice from a certain size on only.
+func protocols(c tasks.Choice, segment int64) float64 {
+	factor := 1.0
+	if segment > 256 && segment <= 4<<10 {
+		factor = 3
+	}
+	if c.Algorithm == "binary" && segment > 1<<10 {
+		factor /= 4
+	}
+	return factor
+}
+
+// newTuneSearch is one over a space that compiles fast.
+func newTuneSearch(t *testing.T, m planner.Method) (*planner.Search, *fakeMeter) {
+	s, f := newSearch(t, "4x2", m, "bcast")
+	s.Requests = requests("bcast,allreduce", manySizes...)
+	s.Space.Shapes = []tasks.Shape{tasks.Flat, tasks.Han, tasks.RSAG}
+	return s, f
+}
+
+// The tasks methods find plans near the best of the space with few measurements, where
+// times follow the model, where they are noisy, and where they jump.
+func TestTasksMethods(t *testing.T) {
+	all, _ := newTuneSearch(t, planner.Exhaustive)
+	whole, _ := all.Planned()
+	for _, test := range []struct {
+		name  string
+		bend  func(c tasks.Choice, segment int64) float64
+		noise bool
+		far   float64 // slowdown that is allowed with any size
+		mean  float64
+	}{
+		{"smooth", nil, false, 1.02, 1.01},
+		{"noisy", nil, true, 1.15, 1.04},
+		{"jumping", protocols, false, 1.5, 1.05},
+		{"jumping and noisy", protocols, true, 2.5, 1.2},
+	} {
+		for _, m := range []planner.Method{planner.Tasks, planner.TasksPruned} {
+			s, f := newTuneSearch(t, m)
+			f.bend = test.bend
+			if test.noise {
+				f.noise = rand.New(rand.NewPCG(7, 7))
+			}
+			table, err := s.Run(t.Context(), f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum := 0.0
+			for _, r := range s.Requests {
+				chosen, err := tasks.ParsePlan(entry(t, table, r).Candidates[0].Plan)
+				if err != nil {
+					t.Fatal(err)
+				}
+				slow := f.time(r, chosen) / least(f, s, r)
+				if sum += slow; slow > test.far {
+					t.Errorf("%s, %v: %v for %v takes %.2f times the best", test.name, m, chosen, r, slow)
+				}
+			}
+			if mean := sum / float64(len(s.Requests)); mean > test.mean {
+				t.Errorf("%s, %v: mean slowdown %.3f", test.name, m, mean)
+			}
+			made := f.collectives + f.pipelines + f.runs
+			t.Logf("%s, %v: %d measurements; mean slowdown %.3f", test.name, m, made, sum/float64(len(s.Requests)))
+			if most := map[planner.Method]int{planner.Tasks: whole / 5, planner.TasksPruned: whole / 15}[m]; made > most {
+				t.Errorf("%s, %v: %d measurements, exhaustive search makes %d", test.name, m, made, whole)
+			}
+		}
+	}
+}
+
+// least is the time of the best plan of the method's space.
+func least(f *fakeMeter, s *planner.Search, r tasks.Request) float64 {
+	best := math.Inf(1)
+	for _, p := range s.Space.Plans(r, s.Topology) {
+		best = min(best, f.time(r, p))
+	}
+	return best
+}
+
+func entry(t *testing.T, table *planner.Table, r tasks.Request) planner.Entry {
+	t.Helper()
+	for _, e := range table.Entries {
+		if e.Collective == r.Coll.String() && e.Bytes == r.Bytes() {
+			return e
+		}
+	}
+	t.Fatalf("no entry for %v", r)
+	return planner.Entry{}
+}
+
+// The built-in rule's plan competes whatever the space is, once.
+func TestRuleCompetes(t *testing.T) {
+	for _, topo := range []string{"1x4", "2x2", "3x2"} {
+		on, err := levels.Parse(topo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, coll := range tasks.Requestable() {
+			for _, r := range requests(coll.String(), 64, 64<<10, 4<<20) {
+				for _, s := range []planner.Space{
+					{Segments: []int64{tasks.Whole}, Shapes: []tasks.Shape{tasks.Flat}, Submodules: []string{"nbc"}, Heuristics: true},
+					{Windows: []int{4, 8}, Inners: []int64{0}, Heuristics: true},
+				} {
+					s.Registry = all.Submodules()
+					rule, n := s.Rule(r, on), 0
+					for _, c := range s.Configurations(r, on) {
+						if c.Plan.Equal(rule) && c.Rejected == "" {
+							n++
+						}
+					}
+					if n != 1 {
+						t.Errorf("%v on %s: the rule's plan %v is there %d times", r, topo, rule, n)
+					}
+				}
+			}
+		}
+	}
+}
+
+// However wrong predictions are, a table doesn't choose what was slower than the
+// rule's plan when both were measured.
+func TestRuleIsNotWorse(t *testing.T) {
+	for _, m := range []planner.Method{planner.Tasks, planner.TasksPruned} {
+		for _, lie := range []float64{0.1, 10} {
+			s, f := newTuneSearch(t, m)
+			f.lie, f.rules = lie, map[tasks.Request]string{} // the rule knows best
+			for _, r := range s.Requests {
+				f.rules[r] = s.Space.Rule(r, s.Topology).String()
+			}
+			table, err := s.Run(t.Context(), f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range s.Requests {
+				chosen, err := tasks.ParsePlan(entry(t, table, r).Candidates[0].Plan)
+				if err != nil {
+					t.Fatal(err)
+				}
+				rule := s.Space.Rule(r, s.Topology)
+				if took, rules := f.time(r, chosen), f.time(r, rule); took > rules {
+					t.Errorf("%v, lie %v: %v for %v takes %.0f ns, the rule's %v %.0f", m, lie, chosen, r, took, rule, rules)
+				}
+			}
+		}
+	}
+}
