@@ -136,6 +136,9 @@ func (r *Run) through(ctx context.Context) int {
 			count.Copied += one.len
 			copy(r.span(step.Dst), r.span(step.A))
 		case submodules.ReduceStep:
+			if one.len == 0 { // a barrier's, which has no kernel
+				continue
+			}
 			count.Reduced += one.len
 			r.b.Kernel(r.span(step.Dst), r.span(step.A), r.span(step.B))
 		}
