@@ -375,14 +375,14 @@ func (e *Endpoint) settle(comm uint32) {
 
 // admit is why a call can't begin, nil if it can. A context that is done already
 // ends the communicator like one that is done later: the other ranks would wait
-// in vain for this call.
+// in vain for this call. The lock is held, but not while that is told.
 func (c *Comm) admit(ctx context.Context) error {
-	c.e.mu.Lock()
 	err := c.usable()
-	c.e.mu.Unlock()
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
+		c.e.mu.Unlock()
 		c.e.world.fail(c.id, c.e.rank, err)
+		c.e.mu.Lock()
 	}
 	return err
 }

@@ -43,9 +43,10 @@ func startAlone(t *testing.T, w *World, plan string) *Run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := run.start(context.Background()); err != nil {
+	if err := run.start(context.Background(), false); err != nil {
 		t.Fatal(err)
 	}
+	run.comm.e.release()
 	return run
 }
 

@@ -82,7 +82,7 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 	}
 	node := neighbours(t, rank)
 	if len(node) > runtime.NumCPU() {
-		w.spin = procSpinCrowded
+		w.spin, p.polls = procSpinCrowded, fewestPolls
 	}
 	all := make([]levels.Rank, t.Size())
 	for r := range all {

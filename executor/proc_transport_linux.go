@@ -47,6 +47,8 @@ type process struct {
 	lent    bool // own's memory is in the caller's hands
 	noReads bool // never read another process's memory directly
 
+	polls    int // without giving up the processor, see relax
+	began    time.Time
 	epoll    int
 	doorbell int
 	last     time.Time // tick
@@ -80,7 +82,7 @@ type connection struct {
 }
 
 func newProcess(size int) (*process, error) {
-	p := &process{links: make([]link, size), last: time.Now(), memory: -1}
+	p := &process{links: make([]link, size), last: time.Now(), began: time.Now(), memory: -1, polls: mostPolls}
 	var err error
 	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("epoll: %w", err)
@@ -239,11 +241,33 @@ func (p *process) flush(s sink) (left bool) {
 // yield lets others run between two polls; other processes first, for they may be
 // the ones that are waited for.
 func (p *process) yield(n int) {
-	if n%16 == 15 {
+	switch {
+	case n < p.polls:
+	case n%16 == 15:
 		runtime.Gosched()
-		return
+	default:
+		p.relax()
 	}
+}
+
+// Polls without a yield, of which a process makes more the less it is disturbed: a
+// yield is a system call, which costs more than a message. Where others wait for the
+// processor it takes longer, and is what they wait for.
+const (
+	mostPolls   = 100
+	fewestPolls = 5
+	quickYield  = time.Microsecond
+)
+
+// relax gives up the processor, and learns whether somebody wanted it.
+func (p *process) relax() {
+	begin := time.Since(p.began)
 	_, _, _ = syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+	if time.Since(p.began)-begin > quickYield {
+		p.polls = max(fewestPolls, p.polls/2)
+	} else if p.polls < mostPolls {
+		p.polls++
+	}
 }
 
 func (p *process) arm() bool {

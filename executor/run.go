@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -67,6 +68,9 @@ type Run struct {
 	reported  time.Duration
 	startedAt int64 // ns, if traced
 
+	needed   [2]int64  // bytes of the caller's buffers
+	straight *straight // nil if it always takes the engine
+
 	started bool
 	came    rankSet // ranks of the communicator that are, or were, in this run too
 	told    rankSet // those that were told that this one is
@@ -113,8 +117,10 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 	if c.e.world.config.Hooks.Step != nil {
 		r.begun = make([]int64, steps)
 	}
+	r.needed[0], r.needed[1] = r.measure()
 	r.came, r.told = newRankSet(c.Size()), newRankSet(c.Size())
 	r.memory[tasks.Scratch] = aligned(scratch)
+	r.straight = r.straighten()
 	shared, err := r.allocate(backup + slots)
 	if err != nil {
 		return nil, err
@@ -157,7 +163,9 @@ func (r *Run) Rebind(send, recv []byte) error {
 
 // need is the size of the caller's buffers, bytes: as far as the last pass that
 // uses them reaches.
-func (r *Run) need() (send, recv int64) {
+func (r *Run) need() (send, recv int64) { return r.needed[0], r.needed[1] }
+
+func (r *Run) measure() (send, recv int64) {
 	reach := func(p *submodules.Program, base int64) {
 		if p == nil {
 			return
@@ -181,31 +189,65 @@ func (r *Run) need() (send, recv int64) {
 // of the communicator must start the same runs in the same order. When ctx is
 // cancelled before the run has ended, the communicator breaks on all ranks.
 func (r *Run) Start(ctx context.Context) error {
-	if err := r.start(ctx); err != nil {
+	if err := r.start(ctx, false); err != nil {
 		return err
 	}
+	r.comm.e.release()
 	r.watch(ctx)
 	return nil
 }
 
-func (r *Run) start(ctx context.Context) error {
-	c, e := r.comm, r.comm.e
-	if err := c.admit(ctx); err != nil {
-		return fmt.Errorf("start %s: %w", r.b.Request, err)
+// Do is Start and Wait in one, without a goroutine in between.
+func (r *Run) Do(ctx context.Context) error {
+	if err := r.start(ctx, true); err != nil {
+		return err
 	}
+	e := r.comm.e
+	e.transport.flush(e)
+	if e.driving {
+		e.transport.wake()
+	}
+	return r.await(ctx)
+}
+
+// start leaves the engine's lock held, unless it returns an error. If the caller waits
+// anyway, it may take its time.
+func (r *Run) start(ctx context.Context, waits bool) error {
+	c, e := r.comm, r.comm.e
 	if !c.starting.CompareAndSwap(false, true) {
 		return fmt.Errorf("start %s: another start on this communicator: %w", r.b.Request, ErrBusy)
 	}
 	defer c.starting.Store(false)
 	e.mu.Lock()
-	defer e.release()
-	if err := r.startable(); err != nil {
-		return err
+	err := c.admit(ctx)
+	if err == nil {
+		err = r.startable()
 	}
+	if err != nil {
+		e.unlock()
+		return fmt.Errorf("start %s: %w", r.b.Request, err)
+	}
+	r.begin(ctx, waits)
+	return nil
+}
+
+func (r *Run) begin(ctx context.Context, waits bool) {
+	c, e := r.comm, r.comm.e
 	r.seq = c.seq
 	c.seq++
 	c.past[r.seq%64] = record{r.seq, r.digest, r.b.Request}
 	r.started = true
+	send, recv := r.need()
+	e.flight.Begin(c.id, r.seq, r.b.Request, max(send, recv))
+	c.counters.Runs++
+	done := 0
+	if waits && r.straight != nil && r.straight.free(c) {
+		if done = r.through(ctx); done == len(r.straight.steps) {
+			r.finished, r.err = true, nil
+			e.flight.End(c.id, r.seq, 0, false)
+			return
+		}
+	}
 	r.reopen()
 	r.pass, r.moved, r.since, r.reported = 0, true, time.Time{}, 0
 	r.startedAt = 0
@@ -215,32 +257,28 @@ func (r *Run) start(ctx context.Context) error {
 		r.startedAt = e.now()
 	}
 	e.runs = append(e.runs, r)
-	send, recv := r.need()
-	e.flight.Begin(c.id, r.seq, r.b.Request, max(send, recv))
-	c.counters.Runs++
 	c.missing(r)
 	r.beginPass()
+	if done > 0 {
+		r.takeOver(done)
+	}
 	if r.left > 0 && !r.finished && !e.driving {
 		defer crash()
 		e.takeWheel(ctx, &r.ending)
 		r.advance()
 		e.driving = false
 	}
-	return nil
 }
 
 func (r *Run) startable() error {
-	if err := r.comm.usable(); err != nil {
-		return fmt.Errorf("start %s: %w", r.b.Request, err)
-	}
 	if c := r.comm; c.late(c.seq) {
-		return fmt.Errorf("start %s: %w: %w", r.b.Request, ErrBroken, c.limit.err)
+		return fmt.Errorf("%w: %w", ErrBroken, c.limit.err)
 	}
 	if r.started && !r.finished {
-		return fmt.Errorf("start %s: the run before has not ended: %w", r.b.Request, ErrBusy)
+		return fmt.Errorf("the run before has not ended: %w", ErrBusy)
 	}
 	if send, recv := r.need(); send > 0 && r.b.Send == nil || recv > 0 && r.b.Recv == nil {
-		return fmt.Errorf("start %s: no buffers are bound", r.b.Request)
+		return errors.New("no buffers are bound")
 	}
 	return nil
 }
@@ -264,11 +302,7 @@ func (r *Run) beginPass() {
 		}
 		r.pass++
 	}
-	base := int64(r.pass) * r.b.Stride
-	// A rank that has no part of a buffer may have bound one of no bytes.
-	r.memory[tasks.Recv] = r.b.Recv[min(base, int64(len(r.b.Recv))):]
-	r.memory[tasks.Send] = r.b.Send[min(base, int64(len(r.b.Send))):]
-	r.steps = r.prog.Steps()
+	r.load(r.prog, int64(r.pass)*r.b.Stride)
 	r.left = len(r.steps)
 	clear(r.flags[:r.left])
 	copy(r.pending, r.prog.InDegree())
@@ -280,6 +314,14 @@ func (r *Run) beginPass() {
 		}
 	}
 	r.comm.catchUp(r)
+}
+
+// load makes a program the one that runs, base bytes into the buffers.
+func (r *Run) load(prog *submodules.Program, base int64) {
+	r.prog, r.steps = prog, prog.Steps()
+	// A rank that has no part of a buffer may have bound one of no bytes.
+	r.memory[tasks.Recv] = r.b.Recv[min(base, int64(len(r.b.Recv))):]
+	r.memory[tasks.Send] = r.b.Send[min(base, int64(len(r.b.Send))):]
 }
 
 // end completes a step and makes ready what waited for it only.
@@ -361,12 +403,4 @@ func (r *Run) address(s tasks.Span) unsafe.Pointer {
 // peer is the rank of the world at the other end of a step's message.
 func (r *Run) peer(s *submodules.Step) levels.Rank {
 	return r.comm.ranks[r.prog.Peers[s.Peer].Rank]
-}
-
-// Do is Start and Wait in one, without a goroutine in between.
-func (r *Run) Do(ctx context.Context) error {
-	if err := r.start(ctx); err != nil {
-		return err
-	}
-	return r.Wait(ctx)
 }

@@ -119,7 +119,7 @@ func (w *ringWriter) push(m *message, addr uint64, payload []byte) bool {
 }
 
 func (w *ringWriter) publish(n uint64) {
-	stamp(w.mem, w.at+n).Store(0)
+	*word(w.mem, w.at+n, 0) = 0 // a plain store: the atomic one behind it orders both
 	stamp(w.mem, w.at).Store(w.at + 1)
 	w.at += n
 }
@@ -154,6 +154,24 @@ func (r *ringReader) pop(m *message) (addr uint64, payload []byte, ok bool) {
 	payload = r.mem[from : from+n]
 	r.at += cells(int(n))
 	return 0, payload, true
+}
+
+// expected returns the next message's payload and what it gives back, if it is that
+// small one; some has said that there is a message. Nothing else is taken: the ring is
+// as it was.
+func (r *ringReader) expected(m *message) (payload []byte, refund int64, ok bool) {
+	w1 := uint64(m.kind) | uint64(m.size)<<8 | uint64(m.comm)<<32
+	w2 := uint64(m.seq) | uint64(m.pass)<<32
+	w3 := uint64(uint32(m.edge)) | uint64(m.digest)<<32
+	if *word(r.mem, r.at, 1) != w1 || *word(r.mem, r.at, 2) != w2 || *word(r.mem, r.at, 3) != w3 {
+		return nil, 0, false
+	}
+	n := uint64(m.size)
+	from := payloadAt(r.at, int(n))
+	if from+n > ringBytes { // a broken peer
+		return nil, 0, false
+	}
+	return r.mem[from : from+n], int64(int32(uint32(*word(r.mem, r.at, 4)))), true
 }
 
 // done gives the cells of all popped messages back. It reports whether a sender

@@ -98,7 +98,10 @@ func (c *Comm) transfer(ctx context.Context, what string, peer levels.Rank, tag 
 	case tag < 0:
 		return nil, fmt.Errorf("%s rank %d: tag %d is negative", what, peer, tag)
 	}
-	if err := c.admit(ctx); err != nil {
+	c.e.mu.Lock()
+	err := c.admit(ctx)
+	c.e.mu.Unlock()
+	if err != nil {
 		return nil, fmt.Errorf("%s rank %d: %w", what, peer, err)
 	}
 	return &Transfer{ending: newEnding(c), peer: c.ranks[peer], tag: tag, buf: buf}, nil

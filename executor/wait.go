@@ -28,9 +28,8 @@ func newEnding(c *Comm) ending { return ending{comm: c, signal: make(chan struct
 func (n *ending) reopen() {
 	n.finished, n.err = false, nil
 	n.life++
-	select {
-	case <-n.signal:
-	default:
+	if len(n.signal) > 0 {
+		<-n.signal
 	}
 }
 
@@ -41,7 +40,15 @@ func (n *ending) close(err error) {
 		n.unwatch()
 		n.unwatch = nil
 	}
-	n.tell()
+	n.tellWaiters()
+}
+
+// tellWaiters tells one who attends, of those that wait for this ending. Mostly
+// nobody does: who waits drives.
+func (n *ending) tellWaiters() {
+	if slices.Contains(n.comm.e.waiters, n) {
+		n.tell()
+	}
 }
 
 func (n *ending) tell() {
@@ -55,9 +62,13 @@ func (n *ending) tell() {
 // first, the communicator breaks on all ranks and the error is the context's
 // cause. Waiting again returns the same error.
 func (n *ending) Wait(ctx context.Context) error {
+	n.comm.e.mu.Lock()
+	return n.await(ctx)
+}
+
+// await is Wait with the lock held, which it lets go of.
+func (n *ending) await(ctx context.Context) error {
 	e := n.comm.e
-	e.mu.Lock()
-	defer e.unlock()
 	for !n.finished {
 		if e.driving {
 			e.attend(ctx, n)
@@ -67,9 +78,11 @@ func (n *ending) Wait(ctx context.Context) error {
 		e.drive(n)
 		e.driving = false
 	}
-	n.tell() // if several goroutines wait
+	n.tellWaiters()
 	e.handOver()
-	return n.err
+	err := n.err
+	e.unlock()
+	return err
 }
 
 func (e *Endpoint) takeWheel(ctx context.Context, n *ending) {

@@ -1,0 +1,224 @@
+package executor
+
+import (
+	"context"
+
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// straight is a program of small messages between ranks of one node as a list: its
+// steps one after the other, each recv as late as can be. A call that finds its
+// messages in time runs through it without the walk over the graph, and reads the
+// rings of those whose messages it needs and no others. A call that has to wait
+// longer, or meets anything else than the message it needs, goes on in the engine
+// from where it is.
+type straight struct {
+	prog  *submodules.Program
+	p     *process
+	steps []straightStep
+}
+
+// straightStep is a step with what is the same in all its runs.
+type straightStep struct {
+	id   dag.ID
+	kind submodules.StepKind
+	len  int64
+	peer levels.Rank // of the world
+	link *shmLink
+	m    message // of a send; what a recv waits for
+}
+
+// straightMax bounds such a program: it is run in one go, with the engine's lock.
+const straightMax = 64
+
+// straighten makes the list, nil if the binding is no such program.
+func (r *Run) straighten() *straight {
+	c, e := r.comm, r.comm.e
+	prog := r.b.Rest
+	if r.b.Passes == 1 && prog == nil {
+		prog = r.b.Whole
+	} else if r.b.Passes != 0 {
+		return nil
+	}
+	hooks := e.world.config.Hooks
+	p, ok := e.transport.(*process)
+	if !ok || prog == nil || prog.Len() > straightMax || r.b.User || r.b.Ended != nil || hooks.Step != nil || hooks.Run != nil {
+		return nil
+	}
+	s := &straight{prog: prog, p: p, steps: make([]straightStep, 0, prog.Len())}
+	for _, id := range recvsLast(prog) {
+		step := prog.Step(id)
+		one := straightStep{id: id, kind: step.Kind, len: step.Len()}
+		switch step.Kind {
+		case submodules.SendStep, submodules.RecvStep:
+			one.peer = c.ranks[prog.Peers[step.Peer].Rank]
+			if one.link, ok = p.links[one.peer].(*shmLink); !ok || one.len > e.world.config.EagerMax {
+				return nil
+			}
+			one.m = message{kind: eagerKind, comm: c.id, pass: 0, edge: step.Edge, digest: r.digest, size: one.len}
+		case submodules.CopyStep, submodules.ReduceStep:
+			if step.A.Region == tasks.Peer || step.B.Region == tasks.Peer || one.len > chunk {
+				return nil
+			}
+		case submodules.JoinStep:
+		default:
+			return nil
+		}
+		s.steps = append(s.steps, one)
+	}
+	return s
+}
+
+// recvsLast is an order of a program's steps in which nothing that needs no message
+// waits behind a recv that it doesn't depend on.
+func recvsLast(prog *submodules.Program) []dag.ID {
+	pending := append([]int32(nil), prog.InDegree()...)
+	var order, ready, recvs []dag.ID
+	add := func(id dag.ID) {
+		if prog.Step(id).Kind == submodules.RecvStep {
+			recvs = append(recvs, id)
+		} else {
+			ready = append(ready, id)
+		}
+	}
+	for _, id := range prog.Order() {
+		if pending[id] == 0 {
+			add(id)
+		}
+	}
+	for len(ready)+len(recvs) > 0 {
+		from := &ready
+		if len(ready) == 0 {
+			from = &recvs
+		}
+		id := (*from)[0]
+		*from = (*from)[1:]
+		order = append(order, id)
+		for _, next := range prog.Succ(id) {
+			if pending[next]--; pending[next] == 0 {
+				add(next)
+			}
+		}
+	}
+	return order
+}
+
+// free reports whether nothing else is on its way on this rank that the engine would
+// see to.
+func (s *straight) free(c *Comm) bool {
+	e := c.e
+	return !e.driving && len(e.runs)+e.transfers+len(e.failing)+len(e.asking)+len(c.early)+len(c.gone) == 0 && c.limit == nil
+}
+
+// through runs the steps and returns how many have ended: all of them, or the next one
+// is the engine's. The lock is held all the time.
+func (r *Run) through(ctx context.Context) int {
+	s := r.straight
+	r.load(s.prog, 0)
+	for i := range s.steps {
+		one := &s.steps[i]
+		step := &r.steps[one.id]
+		count := &r.comm.counters
+		switch one.kind {
+		case submodules.SendStep:
+			if !r.sendStraight(one, step) {
+				return i
+			}
+		case submodules.RecvStep:
+			if !s.await(ctx, one.link) || !r.recvStraight(one, step) {
+				return i
+			}
+		case submodules.CopyStep:
+			count.Copied += one.len
+			copy(r.span(step.Dst), r.span(step.A))
+		case submodules.ReduceStep:
+			if one.len == 0 { // a barrier's, which has no kernel
+				continue
+			}
+			count.Reduced += one.len
+			r.b.Kernel(r.span(step.Dst), r.span(step.A), r.span(step.B))
+		}
+	}
+	return len(s.steps)
+}
+
+func (r *Run) sendStraight(one *straightStep, step *submodules.Step) bool {
+	e, count := r.comm.e, &r.comm.counters
+	p := &e.peers[one.peer]
+	if one.link.dead != nil || p.budget < one.len+eagerOverhead {
+		return false
+	}
+	p.budget -= one.len + eagerOverhead
+	e.out = one.m
+	e.out.seq = r.seq
+	e.refund(one.peer)
+	e.note(flight.Sent, one.peer, &e.out)
+	one.link.post(&e.out, r.span(step.A))
+	count.Eager++
+	count.Bytes += one.len
+	return true
+}
+
+// recvStraight takes the message that has come, if it is the right one.
+func (r *Run) recvStraight(one *straightStep, step *submodules.Step) bool {
+	e, l := r.comm.e, one.link
+	one.m.seq = r.seq
+	payload, refund, ok := l.in.expected(&one.m)
+	p := &e.peers[one.peer]
+	if !ok || l.dead != nil || refund < 0 || p.budget+refund > e.world.config.EagerBudget {
+		return false
+	}
+	p.budget += refund
+	e.note(flight.Received, one.peer, &one.m)
+	copy(r.span(step.Dst), payload)
+	l.in.at += cells(len(payload))
+	if l.in.done() {
+		l.ring()
+	}
+	e.consumed(one.peer, len(payload))
+	return true
+}
+
+// await waits a little for a message from a peer.
+func (s *straight) await(ctx context.Context, l *shmLink) bool {
+	for yields := 0; yields < straightYields; yields++ {
+		for range tightPolls * s.p.polls {
+			if l.in.some() {
+				return true
+			}
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		s.p.relax()
+	}
+	return l.in.some()
+}
+
+// straightYields is how often a call on a crowded node lets others run before it goes
+// on in the engine: with the lock held, so not for long.
+const straightYields = 4
+
+// tightPolls is how many looks at one ring take as long as the engine's at all links.
+const tightPolls = 8
+
+// takeOver lets the engine go on with a run of which n steps have ended.
+func (r *Run) takeOver(n int) {
+	for _, one := range r.straight.steps[:n] {
+		if one.kind == submodules.RecvStep {
+			r.came.set(r.comm.local[one.peer])
+		}
+		r.end(one.id)
+	}
+	left := r.ready[:0]
+	for _, id := range r.ready {
+		if r.flags[id]&ended == 0 {
+			left = append(left, id)
+		}
+	}
+	r.ready = left
+}
