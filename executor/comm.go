@@ -35,6 +35,7 @@ type Comm struct {
 // Counters count what one rank has done on a communicator.
 type Counters struct {
 	Runs     int64 // started
+	Straight int64 // of them, ended without the engine: all their small messages came in time
 	Eager    int64 // small messages sent
 	Direct   int64 // large messages sent, or small ones against credit
 	Bytes    int64 // of both

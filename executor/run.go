@@ -244,6 +244,7 @@ func (r *Run) begin(ctx context.Context, waits bool) {
 	if waits && r.straight != nil && r.straight.free(c) {
 		if done = r.through(ctx); done == len(r.straight.steps) {
 			r.finished, r.err = true, nil
+			c.counters.Straight++
 			e.flight.End(c.id, r.seq, 0, false)
 			return
 		}
