@@ -58,7 +58,8 @@ type Run struct {
 	exposed   []exposure       // by await
 	kept      []int32          // by recv: block of the payload that came early
 	begun     []int64          // by step, ns; only if traced
-	ready     []dag.ID         // last in, first out
+	ready     []dag.ID         // last in, first out, but see fresh
+	fresh     int              // sends on top of ready whose credit came since the last advance: first in, first out
 	memory    [tasks.Peer][]byte
 	digest    uint32
 	moved     bool      // a step ended since the last tick
@@ -307,7 +308,7 @@ func (r *Run) beginPass() {
 	r.left = len(r.steps)
 	clear(r.flags[:r.left])
 	copy(r.pending, r.prog.InDegree())
-	r.ready = r.ready[:0]
+	r.ready, r.fresh = r.ready[:0], 0
 	order := r.prog.Order()
 	for i := len(order) - 1; i >= 0; i-- {
 		if id := order[i]; r.pending[id] == 0 {
@@ -327,6 +328,7 @@ func (r *Run) load(prog *submodules.Program, base int64) {
 
 // end completes a step and makes ready what waited for it only.
 func (r *Run) end(id dag.ID) {
+	r.fresh = 0
 	if r.begun != nil {
 		r.trace(id)
 	}
@@ -360,7 +362,7 @@ func (r *Run) finish(err error) {
 			break
 		}
 	}
-	r.ready = r.ready[:0]
+	r.ready, r.fresh = r.ready[:0], 0
 	e.flight.End(r.comm.id, r.seq, r.pass, err != nil)
 	if err != nil {
 		r.discard()

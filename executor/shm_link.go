@@ -251,11 +251,14 @@ func (l *shmLink) takePart(s sink, m *message, word uint64) error {
 	return nil
 }
 
-// giveBack passes on the budget that came with a large payload's first part.
+// giveBack passes on the budget that came with a large payload's first part, in the
+// memory of its message: a new one would be an allocation.
 func giveBack(s sink, from levels.Rank, m *message) {
 	if m.refund > 0 {
-		s.deliver(from, &message{kind: returnKind, refund: m.refund}, nil)
-		m.refund = 0
+		whole := *m
+		*m = message{kind: returnKind, refund: m.refund}
+		s.deliver(from, m, nil)
+		*m, m.refund = whole, 0
 	}
 }
 

@@ -20,6 +20,7 @@ const burst = 32
 // advance executes a burst of ready steps, fewer if there are no more or the run
 // ends. Only the one who drives calls it.
 func (r *Run) advance() {
+	r.fresh = 0
 	for n := 0; n < burst && !r.stopped(); n++ {
 		if r.left == 0 {
 			r.pass++
@@ -238,7 +239,13 @@ func (r *Run) deliver(from levels.Rank, m *message, payload []byte, block int32)
 		r.addr[id] = m.addr
 		r.flags[id] |= credited
 		if r.flags[id]&reached != 0 {
+			// Credits come in bunches, in the order in which their recvs are wanted: served
+			// backwards, the first segment of a pipeline would leave last.
+			at := len(r.ready) - r.fresh
 			r.ready = append(r.ready, id)
+			copy(r.ready[at+1:], r.ready[at:])
+			r.ready[at] = id
+			r.fresh++
 		}
 	case notifyKind:
 		r.addr[id] = m.addr

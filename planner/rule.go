@@ -12,7 +12,7 @@ const (
 	tinyMessage   = 4 << 10   // up to here one exchange is worth its bytes
 	smallMessage  = 16 << 10  // up to here latency counts: one segment, shallow trees
 	insideSegment = 128 << 10 // inside a node: a segment stays in a core's cache
-	chainMost     = 256 << 10 // between nodes: larger segments only delay the pipeline
+	chainMost     = 64 << 10  // between nodes: larger segments only delay the pipeline
 	chainLeast    = 16 << 10
 	ringMost      = 1 << 20 // of which each rank sends a part at a time
 	ringLeast     = 64 << 10
@@ -117,8 +117,8 @@ func (u *rule) segment(s tasks.Shape) int64 {
 		size = max(near(u.bytes/8, ringLeast, ringMost)/n, leastPart)
 		u.because("fs=%s: about an eighth of the message, of which each of %d nodes sends a part at a time", tasks.FormatBytes(size), nodes)
 	default:
-		size = near(u.bytes/64, chainLeast, chainMost)
-		u.because("fs=%s: a 64th of the message or near, so that filling a pipeline of %d nodes takes little", tasks.FormatBytes(size), nodes)
+		size = packed(near(u.bytes/128, chainLeast, chainMost))
+		u.because("fs=%s: a 128th of the message or near, so that filling a pipeline of %d nodes takes little", tasks.FormatBytes(size), nodes)
 	}
 	return size
 }
@@ -130,6 +130,11 @@ func near(n, least, most int64) int64 {
 	}
 	return least
 }
+
+// packed is a sixteenth less, so that a segment and the header of its frame fill
+// whole packets: devices take up to 64 KiB at once, or a power of two that divides
+// it. A full power of two leaves a rest that costs as much as a packet.
+func packed(n int64) int64 { return n - n/16 }
 
 // level chooses for the tasks of a level: in one word where they are done alike.
 func (u *rule) level(p tasks.Plan, kinds []tasks.Kind, inside bool) tasks.Plan {
