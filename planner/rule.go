@@ -63,6 +63,10 @@ func (u *rule) because(format string, args ...any) {
 
 func (u *rule) small() bool { return u.bytes <= smallMessage }
 
+// pair tells whether there are two nodes: then one exchange carries no byte more than
+// a ring does, and a chain has no inner nodes.
+func (u *rule) pair() bool { return u.on.Nodes() == 2 }
+
 // crowded tells whether a node may have too many ranks for all to exchange with all.
 func (u *rule) crowded() bool { return u.on.Size() > mostPeers*u.on.Nodes() }
 
@@ -80,6 +84,9 @@ func (u *rule) shape(forced tasks.Plan) tasks.Shape {
 	large := u.request.Coll == tasks.Allreduce && free && !u.small() && !u.ordered
 	exchange := u.bytes <= tinyMessage && (u.on.Nodes() > 1 || !u.crowded())
 	switch {
+	case large && u.pair() && fits(tasks.AR):
+		u.because("shape=ar: two nodes exchange what each has, both ways at once")
+		return tasks.AR
 	case free && exchange && tasks.AR.Fits(u.request.Coll) && fits(tasks.AR):
 		u.because("shape=ar: up to %s one exchange is faster than a reduce and a bcast", tasks.FormatBytes(tinyMessage))
 		return tasks.AR
@@ -113,9 +120,15 @@ func (u *rule) segment(s tasks.Shape) int64 {
 	case nodes == 1:
 		u.because("fs=%s of each block: one node, segments stay in cache", tasks.FormatBytes(size))
 		return size
+	case u.pair() && s == tasks.AR:
+		size = packed(size)
+		u.because("fs=%s: two nodes, no pipeline to fill between them", tasks.FormatBytes(size))
 	case n > 1 || s == tasks.RSAG || s == tasks.Lanes || s == tasks.AR:
 		size = max(near(u.bytes/8, ringLeast, ringMost)/n, leastPart)
 		u.because("fs=%s: about an eighth of the message, of which each of %d nodes sends a part at a time", tasks.FormatBytes(size), nodes)
+	case u.pair():
+		size = packed(chainMost)
+		u.because("fs=%s: two nodes, no pipeline to fill between them", tasks.FormatBytes(size))
 	default:
 		size = packed(near(u.bytes/128, chainLeast, chainMost))
 		u.because("fs=%s: a 128th of the message or near, so that filling a pipeline of %d nodes takes little", tasks.FormatBytes(size), nodes)
@@ -165,7 +178,7 @@ func (u *rule) choice(op tasks.Collective, inside bool) tasks.Choice {
 		return adapt("inorderbinary") // it keeps the order of ranks, whichever leads
 	case op == tasks.Allreduce && inside && u.bytes <= tinyMessage && !u.crowded():
 		return tasks.Choice{Submodule: "sm", Algorithm: "rings"}
-	case op == tasks.Allreduce && u.small():
+	case op == tasks.Allreduce && (u.small() || u.pair() && !u.ordered):
 		return nbc("recdoubling")
 	case op == tasks.Allreduce && u.ordered:
 		return nbc("rabenseifner")

@@ -73,7 +73,7 @@ var overlapLine = regexp.MustCompile(`(?m)^ib and sb overlap: \d+% of sb \(.*\)$
 
 func TestTrace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "trace.json")
-	args := strings.Fields("trace allreduce --topo 2x2 --bytes 256KiB --plan fs=64KiB --link i=10gbit,1us")
+	args := strings.Fields("trace allreduce --topo 2x2 --bytes 256KiB --plan shape=han,fs=64KiB --link i=10gbit,1us")
 	s := tierflow(t, append(args, "-o", file)...)
 	if s.status != 0 || s.out != "" || !overlapLine.MatchString(s.errors) || !strings.Contains(s.errors, "emulated") {
 		t.Errorf("%+v, want the overlap beside the file", s)
