@@ -48,6 +48,7 @@ type process struct {
 	noReads bool // never read another process's memory directly
 
 	polls    int // without giving up the processor, see relax
+	most     int // of them
 	began    time.Time
 	epoll    int
 	doorbell int
@@ -82,7 +83,7 @@ type connection struct {
 }
 
 func newProcess(size int) (*process, error) {
-	p := &process{links: make([]link, size), last: time.Now(), began: time.Now(), memory: -1, polls: mostPolls}
+	p := &process{links: make([]link, size), last: time.Now(), began: time.Now(), memory: -1, polls: mostPolls, most: mostPolls}
 	var err error
 	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("epoll: %w", err)
@@ -255,7 +256,7 @@ func (p *process) yield(n int) {
 // processor it takes longer, and is what they wait for.
 const (
 	mostPolls   = 100
-	fewestPolls = 5
+	fewestPolls = 1
 	quickYield  = time.Microsecond
 )
 
@@ -265,7 +266,7 @@ func (p *process) relax() {
 	_, _, _ = syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 	if time.Since(p.began)-begin > quickYield {
 		p.polls = max(fewestPolls, p.polls/2)
-	} else if p.polls < mostPolls {
+	} else if p.polls < p.most {
 		p.polls++
 	}
 }

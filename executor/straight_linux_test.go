@@ -45,7 +45,7 @@ func (s *small) call(ctx context.Context, rank, number int) error {
 		sum += int64(number * (r + 1))
 	}
 	for i := range s.send[rank] {
-		s.send[rank][i] = int64(number*(rank+1))
+		s.send[rank][i] = int64(number * (rank + 1))
 		s.recv[rank][i] = -1
 		if rank == s.root {
 			s.recv[rank][i] = sum
