@@ -56,6 +56,10 @@ func TestHostileConnections(t *testing.T) {
 	before := attack{ports: []string{l.Addr().String()}, tap: tap}
 	var early sync.WaitGroup
 	early.Go(func() { before.wave() })
+	// They are there first: the rendezvous ends when all ranks have joined.
+	for deadline := time.Now().Add(5 * time.Second); before.opened.Load() < hostileWave && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
 
 	comms := make([]*planner.Comm, hostileRanks)
 	var g errgroup.Group
