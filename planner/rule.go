@@ -176,7 +176,7 @@ func (u *rule) choice(op tasks.Collective, inside bool) tasks.Choice {
 		return nbc("nonoverlapping")
 	case op == tasks.Reduce && u.ordered && u.request.Root != 0:
 		return adapt("inorderbinary") // it keeps the order of ranks, whichever leads
-	case op == tasks.Allreduce && inside && u.bytes <= tinyMessage && !u.crowded():
+	case inside && u.bytes <= tinyMessage && !u.crowded():
 		return tasks.Choice{Submodule: "sm", Algorithm: "rings"}
 	case op == tasks.Allreduce && (u.small() || u.pair() && !u.ordered):
 		return nbc("recdoubling")
