@@ -16,8 +16,13 @@
 // Whoever waits drives: one goroutine at a time polls the rank's links and
 // executes ready steps for all its runs; others wait for their own run to end. A
 // background goroutine drives only while started runs have no waiter. A driver
-// with nothing to do spins briefly, always yielding, and then sleeps until a
-// message, a cancelled context or the 100 ms tick that looks for stalls.
+// with nothing to do spins briefly, yielding sooner where processors are shared,
+// and then sleeps until a message, a cancelled context or the 100 ms tick that
+// looks for stalls.
+//
+// A run of small messages between processes of one node that starts while nothing
+// else is on its way goes straight through its steps, as a list; the engine takes
+// over where it is when a message is late or is not the one that is due.
 //
 // # Flow control
 //
