@@ -143,7 +143,7 @@ func (p *place) line(s setting, c cells, each time.Duration) string {
 
 // output runs a command with its children as a group of processes, and ends the group with ctx or after limit.
 func output(ctx context.Context, limit time.Duration, words ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("takes over %v", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("takes over %v", limit.Round(time.Millisecond)))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	var out, complaints bytes.Buffer

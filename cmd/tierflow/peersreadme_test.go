@@ -58,9 +58,13 @@ func isForced(r *peerResult) bool { return strings.HasPrefix(r.Variant, "forced"
 // collective and size.
 func writePeers(w *strings.Builder, name string, t peerTable) {
 	day, _, _ := strings.Cut(t.Date, "T")
-	fmt.Fprintf(w, "`%s` on %s: %d CPUs (%s), Linux %s,\n", t.Command, day, t.CPUs, t.Processor, t.Kernel)
+	fmt.Fprintf(w, "`%s`\non %s: %d CPUs (%s), Linux %s,\n", t.Command, day, t.CPUs, t.Processor, t.Kernel)
 	if len(t.Wire) > 0 {
-		fmt.Fprintf(w, "links of %s with congestion control %s,\n", t.Rate, t.Congestion)
+		rate := "a link of " + t.Rate + " for each node"
+		if t.Rate == "none" {
+			rate = "links of no set rate"
+		}
+		fmt.Fprintf(w, "%s, congestion control %s,\n", rate, t.Congestion)
 	}
 	fmt.Fprintf(w, "Open MPI %s, MPICH %s, Gloo %s, %s; recorded in `testdata/peers/results/%s`.\n", t.Versions[openMPI], t.Versions[mpich], t.Versions[gloo], t.Versions["Go"], name)
 	head := []string{"collective", "bytes", "tierflow p50 µs"}
@@ -79,7 +83,10 @@ func writePeers(w *strings.Builder, name string, t peerTable) {
 		}
 	}
 	for _, failure := range t.Failures {
-		fmt.Fprintf(w, "\n%s\n", failure)
+		// Behind the reason comes what the launcher said, which is in the recording.
+		setting, why, _ := strings.Cut(failure, ": ")
+		why, _, _ = strings.Cut(why, ": ")
+		fmt.Fprintf(w, "\n%s: %s.\n", setting, why)
 	}
 	fmt.Fprintln(w)
 }
