@@ -128,11 +128,11 @@ func jobTime(c cells, each time.Duration) time.Duration {
 	return limit
 }
 
-// line is the command for people to read; DIR is the temporary folder.
+// line is the command for people to read; DIR is the temporary folder, and this program goes by its name.
 func (p *place) line(s setting, c cells, each time.Duration) string {
 	words := p.command(s, c, each, p.folder)
 	for i, w := range words {
-		w = strings.ReplaceAll(w, p.folder, "DIR")
+		w = strings.ReplaceAll(strings.ReplaceAll(w, p.folder, "DIR"), p.self, "tierflow")
 		if strings.ContainsAny(w, " ;") {
 			w = strconv.Quote(w)
 		}
