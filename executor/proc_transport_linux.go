@@ -74,6 +74,7 @@ var (
 	_ link      = (*tcpLink)(nil)
 	_ link      = (*shmLink)(nil)
 	_ transport = (*process)(nil)
+	_ sharer    = (*process)(nil)
 )
 
 type connection struct {
@@ -259,6 +260,13 @@ const (
 	fewestPolls = 1
 	quickYield  = time.Microsecond
 )
+
+func (p *process) looks() int { return p.polls }
+
+func (p *process) ringTo(peer levels.Rank) *shmLink {
+	l, _ := p.links[peer].(*shmLink)
+	return l
+}
 
 // relax gives up the processor, and learns whether somebody wanted it.
 func (p *process) relax() {

@@ -18,8 +18,18 @@ import (
 // from where it is.
 type straight struct {
 	prog  *submodules.Program
-	p     *process
+	node  sharer
 	steps []straightStep
+}
+
+// sharer is a transport whose rank shares memory with others.
+type sharer interface {
+	// ringTo is the link to a rank of the node, nil to one of another node.
+	ringTo(peer levels.Rank) *shmLink
+	// looks is how often to look for a message before it is worth a yield.
+	looks() int
+	// relax lets other processes run.
+	relax()
 }
 
 // straightStep is a step with what is the same in all its runs.
@@ -45,18 +55,18 @@ func (r *Run) straighten() *straight {
 		return nil
 	}
 	hooks := e.world.config.Hooks
-	p, ok := e.transport.(*process)
+	node, ok := e.transport.(sharer)
 	if !ok || prog == nil || prog.Len() > straightMax || r.b.User || r.b.Ended != nil || hooks.Step != nil || hooks.Run != nil {
 		return nil
 	}
-	s := &straight{prog: prog, p: p, steps: make([]straightStep, 0, prog.Len())}
+	s := &straight{prog: prog, node: node, steps: make([]straightStep, 0, prog.Len())}
 	for _, id := range recvsLast(prog) {
 		step := prog.Step(id)
 		one := straightStep{id: id, kind: step.Kind, len: step.Len()}
 		switch step.Kind {
 		case submodules.SendStep, submodules.RecvStep:
 			one.peer = c.ranks[prog.Peers[step.Peer].Rank]
-			if one.link, ok = p.links[one.peer].(*shmLink); !ok || one.len > e.world.config.EagerMax {
+			if one.link = node.ringTo(one.peer); one.link == nil || one.len > e.world.config.EagerMax {
 				return nil
 			}
 			one.m = message{kind: eagerKind, comm: c.id, pass: 0, edge: step.Edge, digest: r.digest, size: one.len}
@@ -186,7 +196,7 @@ func (r *Run) recvStraight(one *straightStep, step *submodules.Step) bool {
 // await waits a little for a message from a peer.
 func (s *straight) await(ctx context.Context, l *shmLink) bool {
 	for yields := 0; yields < straightYields; yields++ {
-		for range tightPolls * s.p.polls {
+		for range tightPolls * s.node.looks() {
 			if l.in.some() {
 				return true
 			}
@@ -194,7 +204,7 @@ func (s *straight) await(ctx context.Context, l *shmLink) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		s.p.relax()
+		s.node.relax()
 	}
 	return l.in.some()
 }
