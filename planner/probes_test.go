@@ -38,6 +38,7 @@ func newTuneSearch(t *testing.T, m planner.Method) (*planner.Search, *fakeMeter)
 // The tasks methods find plans near the best of the space with few measurements, where
 // times follow the model, where they are noisy, and where they jump.
 func TestTasksMethods(t *testing.T) {
+	alone(t)
 	all, _ := newTuneSearch(t, planner.Exhaustive)
 	whole, _ := all.Planned()
 	for _, test := range []struct {
@@ -107,6 +108,7 @@ func entry(t *testing.T, table *planner.Table, r tasks.Request) planner.Entry {
 
 // The built-in rule's plan competes whatever the space is, once.
 func TestRuleCompetes(t *testing.T) {
+	alone(t)
 	for _, topo := range []string{"1x4", "2x2", "3x2"} {
 		on, err := levels.Parse(topo)
 		if err != nil {
@@ -137,6 +139,7 @@ func TestRuleCompetes(t *testing.T) {
 // However wrong predictions are, a table doesn't choose what was slower than the
 // rule's plan when both were measured.
 func TestRuleIsNotWorse(t *testing.T) {
+	alone(t)
 	for _, m := range []planner.Method{planner.Tasks, planner.TasksPruned} {
 		for _, lie := range []float64{0.1, 10} {
 			s, f := newTuneSearch(t, m)

@@ -38,6 +38,7 @@ func newSearch(t testing.TB, topo string, m planner.Method, colls string) (*plan
 // All methods find plans as good as exhaustive search does where the costs of tasks
 // tell all there is, and the cheaper ones measure less.
 func TestMethods(t *testing.T) {
+	alone(t)
 	made := map[planner.Method]int{}
 	for _, m := range planner.Methods() {
 		s, f := newSearch(t, "4x2", m, "bcast,allreduce,barrier")
@@ -102,6 +103,7 @@ func checkChoice(t *testing.T, m planner.Method, s *planner.Search, f *fakeMeter
 
 // An interrupted search goes on where it was, and comes to the same table.
 func TestResume(t *testing.T) {
+	alone(t)
 	for _, m := range planner.Methods() {
 		whole, f := newSearch(t, "2x2", m, "bcast,reduce")
 		want, err := whole.Run(t.Context(), f)
