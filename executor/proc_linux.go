@@ -82,7 +82,12 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 	}
 	node := neighbours(t, rank)
 	if len(node) > runtime.NumCPU() {
-		w.spin, p.polls, p.most = procSpinCrowded, fewestPolls, fewestPolls
+		w.spin = procSpinCrowded
+	}
+	if len(node) > runtime.NumCPU() || len(node) < t.Size() {
+		// Others need the processor: ranks, or the kernel, for links, of which each look is a
+		// system call.
+		p.polls, p.most = fewestPolls, fewestPolls
 	}
 	all := make([]levels.Rank, t.Size())
 	for r := range all {
@@ -90,7 +95,6 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 		if t.Node(all[r]) != t.Node(rank) {
 			l := newTCPLink(all[r], max(0, w.config.EagerMax))
 			p.links[r], p.far = l, append(p.far, l)
-			p.polls, p.most = fewestPolls, fewestPolls // each is a system call, and the kernel's part of the work needs a processor
 		}
 	}
 	e.comm(0).define(all)

@@ -162,10 +162,10 @@ func (r *Run) Rebind(send, recv []byte) error {
 	return nil
 }
 
-// need is the size of the caller's buffers, bytes: as far as the last pass that
-// uses them reaches.
+// need is the size of the caller's buffers, bytes, as measured once.
 func (r *Run) need() (send, recv int64) { return r.needed[0], r.needed[1] }
 
+// measure finds it: as far as the last pass that uses the buffers reaches.
 func (r *Run) measure() (send, recv int64) {
 	reach := func(p *submodules.Program, base int64) {
 		if p == nil {
@@ -203,11 +203,7 @@ func (r *Run) Do(ctx context.Context) error {
 	if err := r.start(ctx, true); err != nil {
 		return err
 	}
-	e := r.comm.e
-	e.transport.flush(e)
-	if e.driving {
-		e.transport.wake()
-	}
+	r.comm.e.dispatch()
 	return r.await(ctx)
 }
 

@@ -93,6 +93,13 @@ func (w *ringWriter) room(n uint64) bool {
 	return w.at+n+1-w.seen <= ringCells
 }
 
+// heading is words 1 to 3 of a message: which one it is.
+func heading(m *message, payload int) (w1, w2, w3 uint64) {
+	return uint64(m.kind) | uint64(payload)<<8 | uint64(m.comm)<<32,
+		uint64(m.seq) | uint64(m.pass)<<32,
+		uint64(uint32(m.edge)) | uint64(m.digest)<<32
+}
+
 // push sends a message; addr is m.addr as the receiver understands it. It returns
 // false if there is no room.
 func (w *ringWriter) push(m *message, addr uint64, payload []byte) bool {
@@ -104,9 +111,7 @@ func (w *ringWriter) push(m *message, addr uint64, payload []byte) bool {
 		*word(w.mem, w.at, 1) = uint64(skipKind)
 		w.publish(left)
 	}
-	*word(w.mem, w.at, 1) = uint64(m.kind) | uint64(len(payload))<<8 | uint64(m.comm)<<32
-	*word(w.mem, w.at, 2) = uint64(m.seq) | uint64(m.pass)<<32
-	*word(w.mem, w.at, 3) = uint64(uint32(m.edge)) | uint64(m.digest)<<32
+	*word(w.mem, w.at, 1), *word(w.mem, w.at, 2), *word(w.mem, w.at, 3) = heading(m, len(payload))
 	*word(w.mem, w.at, 4) = uint64(uint32(m.refund)) | uint64(m.ticket)<<32
 	if len(payload) == 0 {
 		*word(w.mem, w.at, 5) = uint64(m.size)
@@ -160,9 +165,7 @@ func (r *ringReader) pop(m *message) (addr uint64, payload []byte, ok bool) {
 // small one; some has said that there is a message. Nothing else is taken: the ring is
 // as it was.
 func (r *ringReader) expected(m *message) (payload []byte, refund int64, ok bool) {
-	w1 := uint64(m.kind) | uint64(m.size)<<8 | uint64(m.comm)<<32
-	w2 := uint64(m.seq) | uint64(m.pass)<<32
-	w3 := uint64(uint32(m.edge)) | uint64(m.digest)<<32
+	w1, w2, w3 := heading(m, int(m.size))
 	if *word(r.mem, r.at, 1) != w1 || *word(r.mem, r.at, 2) != w2 || *word(r.mem, r.at, 3) != w3 {
 		return nil, 0, false
 	}

@@ -69,7 +69,7 @@ func (r *Run) straighten() *straight {
 			if one.link = node.ringTo(one.peer); one.link == nil || one.len > e.world.config.EagerMax {
 				return nil
 			}
-			one.m = message{kind: eagerKind, comm: c.id, pass: 0, edge: step.Edge, digest: r.digest, size: one.len}
+			one.m = message{kind: eagerKind, comm: c.id, edge: step.Edge, digest: r.digest, size: one.len}
 		case submodules.CopyStep, submodules.ReduceStep:
 			if step.A.Region == tasks.Peer || step.B.Region == tasks.Peer || one.len > chunk {
 				return nil
@@ -165,9 +165,7 @@ func (r *Run) sendStraight(one *straightStep, step *submodules.Step) bool {
 	p.budget -= one.len + eagerOverhead
 	e.out = one.m
 	e.out.seq = r.seq
-	e.refund(one.peer)
-	e.note(flight.Sent, one.peer, &e.out)
-	one.link.post(&e.out, r.span(step.A))
+	e.post(one.peer, r.span(step.A))
 	count.Eager++
 	count.Bytes += one.len
 	return true

@@ -113,14 +113,18 @@ func (n *ending) watch(ctx context.Context) {
 	e.handOver()
 }
 
-// release unlocks the engine after something was started, and wakes or does what
-// that may have left behind.
+// release unlocks the engine after something was started.
 func (e *Endpoint) release() {
+	e.dispatch()
+	e.unlock()
+}
+
+// dispatch wakes or does what a start may have left behind.
+func (e *Endpoint) dispatch() {
 	e.transport.flush(e)
 	if e.driving {
 		e.transport.wake()
 	}
-	e.unlock()
 }
 
 // unlock also carries out what was found failing: nobody may drive after this.
