@@ -120,15 +120,12 @@ func (u *rule) segment(s tasks.Shape) int64 {
 	case nodes == 1:
 		u.because("fs=%s of each block: one node, segments stay in cache", tasks.FormatBytes(size))
 		return size
-	case u.pair() && s == tasks.AR:
+	case u.pair() && n == 1 && s != tasks.RSAG && s != tasks.Lanes:
 		size = packed(size)
 		u.because("fs=%s: two nodes, no pipeline to fill between them", tasks.FormatBytes(size))
 	case n > 1 || s == tasks.RSAG || s == tasks.Lanes || s == tasks.AR:
 		size = max(near(u.bytes/8, ringLeast, ringMost)/n, leastPart)
 		u.because("fs=%s: about an eighth of the message, of which each of %d nodes sends a part at a time", tasks.FormatBytes(size), nodes)
-	case u.pair():
-		size = packed(chainMost)
-		u.because("fs=%s: two nodes, no pipeline to fill between them", tasks.FormatBytes(size))
 	default:
 		size = packed(near(u.bytes/128, chainLeast, chainMost))
 		u.because("fs=%s: a 128th of the message or near, so that filling a pipeline of %d nodes takes little", tasks.FormatBytes(size), nodes)
