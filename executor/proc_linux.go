@@ -44,6 +44,9 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 	if config.EagerMax > processEagerMax {
 		return nil, fmt.Errorf("EagerMax of %d bytes; between processes at most %d", config.EagerMax, processEagerMax)
 	}
+	if err := usableCongestion(config.Congestion); err != nil {
+		return nil, err
+	}
 	sharing := len(neighbours(t, rank))
 	if err := EnoughDescriptors(sharingDescriptors(sharing), fmt.Sprintf("rank %d, one of %d on its node,", rank, sharing)); err != nil {
 		return nil, err
@@ -54,7 +57,7 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 	}
 	ctx, failed := joining(ctx)
 	defer failed(nil)
-	p.noReads = config.NoPeerReads
+	p.noReads, p.congestion = config.NoPeerReads, config.Congestion
 	w := &World{config: config.withDefaults(), endpoints: make([]*Endpoint, t.Size()), spin: procSpin}
 	e := newEndpoint(w, rank, t.Size(), p)
 	w.endpoints[rank] = e

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -46,6 +47,8 @@ type process struct {
 
 	lent    bool // own's memory is in the caller's hands
 	noReads bool // never read another process's memory directly
+
+	congestion string // control of connections; empty for the system's
 
 	polls    int // without giving up the processor, see relax
 	most     int // of them
@@ -157,7 +160,7 @@ func (p *process) takeArrived() {
 			continue
 		}
 		if c.err == nil {
-			c.err = p.listen(c.fd, unix.EPOLLIN)
+			c.err = errors.Join(setCongestion(c.fd, p.congestion), p.listen(c.fd, unix.EPOLLIN))
 		}
 		switch {
 		case c.err == nil:

@@ -304,3 +304,19 @@ func (j *paperJob) Close(context.Context) error {
 	j.running.Wait()
 	return nil
 }
+
+// Congestions are the congestion controls of all connections.
+func (p *Processes) Congestions() (all []string, err error) {
+	for _, e := range p.endpoints {
+		e.mu.Lock()
+		t, _ := e.transport.(*process)
+		for _, l := range t.far {
+			for _, r := range l.fds {
+				name, failed := unix.GetsockoptString(r.fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
+				all, err = append(all, name), errors.Join(err, failed)
+			}
+		}
+		e.mu.Unlock()
+	}
+	return all, err
+}

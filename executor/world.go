@@ -35,6 +35,9 @@ type Config struct {
 	// NoPeerReads keeps processes from reading each other's memory by
 	// process_vm_readv, as if the kernel forbade it.
 	NoPeerReads bool
+	// Congestion is the TCP congestion control of connections to other nodes, one that
+	// the kernel has and allows, such as reno. Empty: the system's choice.
+	Congestion string
 	// RecorderEvents is how many of the last events each rank keeps, see package
 	// flight. 0: 1024 if the rank is a process, 256 for goroutine ranks, whose rings
 	// share a cache; negative: none, and no recording.

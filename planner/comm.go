@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,9 @@ type (
 
 // PlanVariable is the environment variable that forces plans.
 const PlanVariable = "TIERFLOW_PLAN"
+
+// CongestionVariable is the environment variable that names a TCP congestion control.
+const CongestionVariable = "TIERFLOW_CONGESTION"
 
 // Options are what a communicator may be told. The zero value and nil are ready
 // to use.
@@ -76,6 +80,11 @@ type Options struct {
 	// [executor.World.Dump]; so does TIERFLOW_DUMP=1 in the environment. The process
 	// goes on, unless it gets a second SIGQUIT within a second.
 	DumpOnQuit bool
+	// Congestion is the TCP congestion control of this rank's connections to other
+	// nodes, one that the kernel has and allows, such as reno; creating the communicator
+	// fails otherwise. Empty: the environment's TIERFLOW_CONGESTION; if that is empty
+	// too, the system's choice.
+	Congestion string
 	// Hooks watch every step, see package trace. Zero: none.
 	Hooks trace.Hooks
 	// NoPeerReads keeps processes of a node from copying straight from each other's
@@ -147,7 +156,10 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 }
 
 func (o *Options) config() executor.Config {
-	return executor.Config{StallAfter: o.StallAfter, CloseTimeout: o.CloseTimeout, Log: o.Log, Hooks: o.Hooks, Link: o.Link, NoPeerReads: o.NoPeerReads}
+	return executor.Config{
+		StallAfter: o.StallAfter, CloseTimeout: o.CloseTimeout, Log: o.Log, Hooks: o.Hooks, Link: o.Link, NoPeerReads: o.NoPeerReads,
+		Congestion: cmp.Or(o.Congestion, os.Getenv(CongestionVariable)),
+	}
 }
 
 // forced reads the plans that the options or the environment force.

@@ -53,7 +53,11 @@ func (l launched) Local(plan string) ([]*planner.Comm, error) {
 // String is for headers.
 func (l launched) String() string {
 	t := l.Topology()
-	return fmt.Sprintf("%v: %d process%s on %d node%s; real links", t, t.Size(), es(t.Size()), t.Nodes(), plural(t.Nodes()))
+	links := "real links"
+	if name := congestion(); t.Nodes() > 1 && name != "" {
+		links += ", congestion control " + name
+	}
+	return fmt.Sprintf("%v: %d process%s on %d node%s; %s", t, t.Size(), es(t.Size()), t.Nodes(), plural(t.Nodes()), links)
 }
 
 func es(n int) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"runtime"
@@ -28,7 +29,7 @@ func (u *tuning) describe(t *planner.Table, r *tuneRank, m planner.Method) {
 	p.CPUs, p.Kernel = runtime.NumCPU(), kernelFile("/proc/sys/kernel/osrelease")
 	p.Links = linksText(u.job)
 	if isLaunched() {
-		p.CongestionControl = kernelFile("/proc/sys/net/ipv4/tcp_congestion_control")
+		p.CongestionControl = congestion()
 	}
 	p.Types = u.dtype + " " + u.op
 	stop := u.stop.WithDefaults()
@@ -37,6 +38,11 @@ func (u *tuning) describe(t *planner.Table, r *tuneRank, m planner.Method) {
 	if u.budget > 0 {
 		p.Budget = u.budget.String()
 	}
+}
+
+// congestion is the TCP congestion control of connections between nodes.
+func congestion() string {
+	return cmp.Or(os.Getenv(planner.CongestionVariable), kernelFile("/proc/sys/net/ipv4/tcp_congestion_control"))
 }
 
 // hosts are the names of the nodes that processes run on, or this one's for
