@@ -19,14 +19,15 @@ import (
 
 // benchPeers is bench peers.
 type benchPeers struct {
-	topo   string
-	rate   string
-	ops    string
-	bytes  string
-	time   time.Duration
-	sweep  time.Duration
-	rounds int
-	json   bool
+	topo       string
+	rate       string
+	congestion string
+	ops        string
+	bytes      string
+	time       time.Duration
+	sweep      time.Duration
+	rounds     int
+	json       bool
 
 	command        string // as it was called
 	nodes, perNode int
@@ -71,7 +72,7 @@ README.md with make update.`,
 				return err
 			}
 			b.command = c.CommandPath()
-			for _, name := range []string{"topo", "rate", "ops", "bytes", "time", "sweep", "rounds"} {
+			for _, name := range []string{"topo", "rate", "congestion", "ops", "bytes", "time", "sweep", "rounds"} {
 				if f := c.Flags().Lookup(name); f.Changed {
 					b.command += " --" + name + " " + f.Value.String()
 				}
@@ -82,6 +83,7 @@ README.md with make update.`,
 	f := c.Flags()
 	f.StringVar(&b.topo, "topo", "4x2", "nodes and ranks on each, such as 4x2")
 	f.StringVar(&b.rate, "rate", "1gbit", "rate of each node's link: 100mbit, 1gbit, … or none")
+	f.StringVar(&b.congestion, "congestion", "reno", "TCP congestion control of all nodes: reno, bbr, … as the kernel allows")
 	f.StringVar(&b.ops, "ops", "bcast,allreduce", "collectives: "+strings.Join(names(peerOps), ", "))
 	f.StringVar(&b.bytes, "bytes", "1KiB,64KiB,4MiB", "sizes of a rank's buffer")
 	f.DurationVar(&b.time, "time", 500*time.Millisecond, "time for each size, library and round")
@@ -102,6 +104,8 @@ const (
 
 // linkRate is what the cluster's script takes.
 var linkRate = regexp.MustCompile(`^([1-9][0-9]*[kmg]?bit|none)$`)
+
+var congestionName = regexp.MustCompile(`^[a-z0-9_]{1,15}$`)
 
 // read checks all arguments.
 func (b *benchPeers) read() error {
@@ -136,6 +140,9 @@ func (b *benchPeers) read() error {
 	}
 	if !linkRate.MatchString(b.rate) {
 		return usagef("--rate %s: want such as 100mbit, 1gbit or none", b.rate)
+	}
+	if !congestionName.MatchString(b.congestion) {
+		return usagef("--congestion %s: want such as reno, bbr or cubic", b.congestion)
 	}
 	if b.time <= 0 || b.sweep < 0 || b.rounds < 1 || b.rounds > maxPeerRounds {
 		return usagef("--time %v, --sweep %v, --rounds %d: a time above 0, a sweep of 0 or more, and 1 to %d rounds",

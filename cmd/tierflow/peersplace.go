@@ -49,7 +49,7 @@ func (b *benchPeers) enter(ctx context.Context, notes io.Writer) (_ *place, err 
 		return nil, err
 	}
 	if b.nodes > 1 {
-		if err := p.up(ctx, b.rate, notes); err != nil {
+		if err := p.up(ctx, b.rate, b.congestion, notes); err != nil {
 			return nil, err
 		}
 	}
@@ -59,7 +59,7 @@ func (b *benchPeers) enter(ctx context.Context, notes io.Writer) (_ *place, err 
 }
 
 // up makes the cluster and what other launchers call in place of ssh.
-func (p *place) up(ctx context.Context, rate string, notes io.Writer) error {
+func (p *place) up(ctx context.Context, rate, congestion string, notes io.Writer) error {
 	prefix := fmt.Sprintf("t%xp", os.Getpid())
 	p.rsh = p.script() + " rsh --name " + prefix
 	files := map[string]string{
@@ -72,7 +72,7 @@ func (p *place) up(ctx context.Context, rate string, notes io.Writer) error {
 		}
 	}
 	fmt.Fprintf(notes, "# making a cluster of %d nodes\n", p.nodes)
-	_, err := output(ctx, time.Minute, p.script(), "up", strconv.Itoa(p.nodes), "--rate", rate, "--name", prefix)
+	_, err := output(ctx, time.Minute, p.script(), "up", strconv.Itoa(p.nodes), "--rate", rate, "--congestion", congestion, "--name", prefix)
 	if err != nil {
 		return fmt.Errorf("emulated cluster (--topo 1x%d needs none): %w", p.ranks(), err)
 	}

@@ -115,9 +115,18 @@ func TestCluster(t *testing.T) {
 	t.Run("signal", signal)
 	t.Run("rsh", rsh)
 	t.Run("hosts", hosts)
+	t.Run("congestion control", func(t *testing.T) {
+		if got := want(t, 0, "exec", "1", "cat", "/proc/sys/net/ipv4/tcp_congestion_control"); got != "reno\n" {
+			t.Errorf("congestion control of node1: %q", got)
+		}
+	})
 	t.Run("check", func(t *testing.T) { t.Log(want(t, 0, "check")) })
 	t.Run("down ends processes", downEndsProcesses)
 	t.Run("down twice", func(t *testing.T) { want(t, 0, "down") })
+	t.Run("unknown congestion control", func(t *testing.T) {
+		want(t, 3, "up", "2", "--congestion", "nosuch")
+		nothingLeft(t)
+	})
 }
 
 func stdin(t *testing.T) {
@@ -329,6 +338,7 @@ func TestWrongArguments(t *testing.T) {
 		{"up", "2", "3"},
 		{"up", "2", "--rate"},
 		{"up", "2", "--rate", "fast"},
+		{"up", "2", "--congestion", "No such"},
 		{"up", "2", "--delay", "50"},
 		{"up", "2", "--name", "ends-in-1"},
 		{"up", "2", "--name", "far-too-long-a-name"},
