@@ -14,8 +14,9 @@ const (
 	insideSegment = 128 << 10 // inside a node: a segment stays in a core's cache
 	chainMost     = 64 << 10  // between nodes: larger segments only delay the pipeline
 	chainLeast    = 16 << 10
-	ringMost      = 1 << 20 // of which each rank sends a part at a time
-	ringLeast     = 64 << 10
+	ringMost      = 256 << 10 // between nodes: what each sends on at once
+	ringUsual     = 64 << 10
+	ringLeast     = 32 << 10
 	leastPart     = 1 << 10 // of a block: smaller ones are all overhead
 )
 
@@ -33,10 +34,8 @@ func Rule(r tasks.Request, t *levels.Topology, forced tasks.Plan) (tasks.Plan, [
 	if r.Blocks() {
 		u.bytes *= int64(t.Size())
 	}
-	p := tasks.Plan{Shape: u.shape(forced), Window: 4, Order: forced.Order}
-	if p.Segment = u.segment(p.Shape); t.Nodes() > 1 && p.Segment < tasks.Whole {
-		p.Window = 8 // enough on their way to keep a link busy
-	}
+	p := tasks.Plan{Shape: u.shape(forced), Order: forced.Order}
+	p.Segment, p.Window = u.segments(p.Shape)
 	g, err := outline(r, t, p)
 	if err != nil {
 		return p, u.why // a forced shape that doesn't fit; compiling says so
@@ -104,33 +103,59 @@ func (u *rule) shape(forced tasks.Plan) tasks.Shape {
 	return tasks.Han
 }
 
-// segment is the size of a segment, of each block if there are blocks.
-func (u *rule) segment(s tasks.Shape) int64 {
+// Segments on their way at once, the window: where a link is to be kept busy, and in a
+// ring, where each node both sends and receives. There a second one is enough, and more
+// would stand in the link's queue before the credits and acknowledgements of what comes
+// the other way.
+const (
+	fewSegments  = 4
+	linkSegments = 8
+	ringSegments = 2
+)
+
+// segments is the size of a segment, of each block if there are blocks, and how many
+// are on their way at once.
+func (u *rule) segments(s tasks.Shape) (size int64, window int) {
 	n := int64(1)
 	if u.request.Blocks() {
 		n = int64(u.on.Size())
 	}
-	size := int64(insideSegment)
-	switch nodes := u.on.Nodes(); {
+	size = insideSegment
+	switch nodes := int64(u.on.Nodes()); {
 	case u.small():
 		u.because("fs=all: up to %s latency counts", tasks.FormatBytes(smallMessage))
-		return tasks.Whole
+		return tasks.Whole, fewSegments
 	case nodes == 1 && n == 1:
 		u.because("fs=%s: one node, segments stay in cache", tasks.FormatBytes(size))
 	case nodes == 1:
 		u.because("fs=%s of each block: one node, segments stay in cache", tasks.FormatBytes(size))
-		return size
 	case u.pair() && n == 1 && s != tasks.RSAG && s != tasks.Lanes:
 		size = packed(size)
 		u.because("fs=%s: two nodes, no pipeline to fill between them", tasks.FormatBytes(size))
 	case n > 1 || s == tasks.RSAG || s == tasks.Lanes || s == tasks.AR:
-		size = max(near(u.bytes/8, ringLeast, ringMost)/n, leastPart)
-		u.because("fs=%s: about an eighth of the message, of which each of %d nodes sends a part at a time", tasks.FormatBytes(size), nodes)
+		piece := u.ringPiece()
+		size = max(piece*nodes/n, leastPart)
+		u.because("fs=%s: each of %d nodes sends up to %s on at once", tasks.FormatBytes(size), nodes, tasks.FormatBytes(piece))
+		if !u.pair() {
+			return size, ringSegments
+		}
 	default:
 		size = packed(near(u.bytes/128, chainLeast, chainMost))
 		u.because("fs=%s: a 128th of the message or near, so that filling a pipeline of %d nodes takes little", tasks.FormatBytes(size), nodes)
 	}
-	return size
+	if u.on.Nodes() == 1 {
+		return size, fewSegments
+	}
+	return size, linkSegments
+}
+
+// ringPiece is what a node of a ring sends on at once. Two of them should keep a link
+// busy, and the larger the message is, the less does a step that waits for one cost.
+func (u *rule) ringPiece() int64 {
+	if u.pair() {
+		return packed(insideSegment) // it waits for nothing
+	}
+	return packed(near(max(u.bytes/64, min(u.bytes/16, ringUsual)), ringLeast, ringMost))
 }
 
 // near is the power of two up to n, between two of them.

@@ -30,7 +30,7 @@ type Space struct {
 // fills the pipeline late; between these lie the optima that HAN reports (figures
 // 4 and 7), and the sizes that the built-in rule cuts into.
 var (
-	DefaultSegments = []int64{packed(chainLeast), packed(32 << 10), packed(chainMost), insideSegment, 256 << 10, 512 << 10, ringMost, tasks.Whole}
+	DefaultSegments = []int64{packed(chainLeast), packed(32 << 10), packed(chainMost), insideSegment, 256 << 10, 512 << 10, 1 << 20, tasks.Whole}
 	DefaultWindows  = []int{2, 8}
 	DefaultInners   = []int64{0, 32 << 10}
 )
