@@ -262,5 +262,9 @@ func giveBack(s sink, from levels.Rank, m *message) {
 	}
 }
 
+func (l *shmLink) reader() *ringReader { return &l.in }
+
+func (l *shmLink) usable() bool { return l.dead == nil }
+
 // busy reports whether something is still on its way out.
 func (l *shmLink) busy() bool { return l.dead == nil && l.queue.len()+l.bulk.len() > 0 }

@@ -86,6 +86,7 @@ type World struct {
 	config    Config
 	endpoints []*Endpoint // by rank; nil for a rank of another process
 	inboxes   []*inbox
+	pairs     *pairs   // nil: goroutine ranks have none but the inboxes
 	clock     *clock   // nil unless shaped
 	spin      int      // yields before a driver sleeps
 	control   *control // nil for goroutine ranks
@@ -106,6 +107,9 @@ func NewWorld(n int, config Config) *World {
 	w.spin = 1
 	if n <= runtime.GOMAXPROCS(0) {
 		w.spin = 50
+		if config.Link == nil {
+			w.pairs = newPairs(n)
+		}
 	}
 	all := make([]levels.Rank, n)
 	for r := range all {
