@@ -84,11 +84,12 @@ type local struct {
 	ticker ticker
 }
 
-func (l *local) post(to levels.Rank, m *message, payload []byte) {
-	l.say(to, m, payload)
-}
+var (
+	_ transport = (*local)(nil)
+	_ sharer    = (*local)(nil)
+)
 
-func (l *local) say(to levels.Rank, m *message, payload []byte) {
+func (l *local) post(to levels.Rank, m *message, payload []byte) {
 	if e := l.world.pairs.end(l.rank, to); e != nil && e.push(m, payload) {
 		l.world.inboxes[to].speak(l.rank)
 		return
@@ -99,7 +100,7 @@ func (l *local) say(to levels.Rank, m *message, payload []byte) {
 // put copies straight to the receiver's buffer, whose address the credit has.
 func (l *local) put(to levels.Rank, m *message, src []byte, _ int32) bool {
 	copy(bytesAt(m.addr, 0, int64(len(src))), src)
-	l.say(to, m, nil)
+	l.post(to, m, nil)
 	return true
 }
 

@@ -42,6 +42,8 @@ type end struct {
 	_        [cacheLine]byte
 }
 
+var _ neighbour = (*end)(nil)
+
 func newPairs(size int) *pairs {
 	return &pairs{size: size, all: make([]atomic.Pointer[pair], size*size)}
 }

@@ -73,6 +73,7 @@ type link interface {
 var (
 	_ link      = (*tcpLink)(nil)
 	_ link      = (*shmLink)(nil)
+	_ neighbour = (*shmLink)(nil)
 	_ transport = (*process)(nil)
 	_ sharer    = (*process)(nil)
 )

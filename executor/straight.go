@@ -75,7 +75,7 @@ func (r *Run) straighten() *straight {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := &straight{prog: prog, node: node, steps: make([]straightStep, 0, prog.Len())}
+	s := &straight{prog: prog, node: node, steps: apart[straightStep](prog.Len())[:0]}
 	for _, id := range recvsLast(prog) {
 		step := prog.Step(id)
 		one := straightStep{id: id, kind: step.Kind, len: step.Len()}

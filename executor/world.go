@@ -102,11 +102,12 @@ func NewWorld(n int, config Config) *World {
 	if w.config.RecorderEvents == 0 {
 		w.config.RecorderEvents = flight.DefaultEvents / 4
 	}
-	// With a core for every rank a short spin saves two switches; with less, a
-	// waiting rank holds up the one it waits for.
+	// With a core for every rank a spin saves two switches and is about as long as
+	// they take, tens of microseconds; with less, a waiting rank holds up the one it
+	// waits for.
 	w.spin = 1
 	if n <= runtime.GOMAXPROCS(0) {
-		w.spin = 50
+		w.spin = 400
 		if config.Link == nil {
 			w.pairs = newPairs(n)
 		}
