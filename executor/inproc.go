@@ -81,6 +81,7 @@ type local struct {
 	*inbox
 	world  *World
 	rank   levels.Rank
+	polls  int // see looks
 	ticker ticker
 }
 
@@ -158,7 +159,7 @@ func (l *local) ringTo(peer levels.Rank) neighbour {
 	return e
 }
 
-func (l *local) looks() int { return mostPolls }
+func (l *local) looks() int { return l.polls }
 
 func (l *local) relax() { runtime.Gosched() }
 

@@ -6,14 +6,17 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// pairs are the rings between goroutine ranks of which each has a processor: those
-// of two ranks are made with the first program of small messages between them. Other
-// worlds have none: there a rank that waits does better to sleep, and many ranks
-// would need much memory.
+// pairs are the rings between goroutine ranks: those of two ranks are made with the
+// first program of small messages between them.
 type pairs struct {
 	size int
 	all  []atomic.Pointer[pair] // by the lower rank, then the higher
 }
+
+// crowd is how many ranks for each processor have no rings any more: one that waits
+// does better to sleep, and the rings, which all take their turns in the same caches
+// and grow in number faster than the ranks do, cost what they gain.
+const crowd = 5
 
 // pair is two ranks with a ring in either direction, as between processes. A ring
 // takes no addresses, which the collector has to see, and may be full: then the

@@ -253,13 +253,11 @@ func (p *process) yield(n int) {
 	}
 }
 
-// Polls without a yield, of which a process makes more the less it is disturbed, up to
-// mostPolls: a yield is a system call, which costs more than a message. Where others
-// wait for the processor it takes longer, and is what they wait for.
-const (
-	fewestPolls = 1
-	quickYield  = time.Microsecond
-)
+// quickYield is how long a yield takes if nobody wants the processor. It is a system
+// call, which costs more than a message: a process polls more often without one the
+// less it is disturbed. Where others wait for the processor it takes longer, and is
+// what they wait for.
+const quickYield = time.Microsecond
 
 func (p *process) looks() int { return p.polls }
 

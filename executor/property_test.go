@@ -33,7 +33,7 @@ func drawConfig(t *rapid.T) executor.Config {
 	}
 }
 
-// drawWorld draws limits, and whether each rank has a processor.
+// drawWorld draws limits, and whether each rank has a processor or all share one.
 func drawWorld(t *rapid.T, n int) *executor.World {
 	processors := rapid.SampledFrom([]int{1, n}).Draw(t, "processors")
 	return onProcessors(processors, n, drawConfig(t))

@@ -33,8 +33,12 @@ type sharer interface {
 	relax()
 }
 
-// mostPolls is how often a rank that is not disturbed looks between two yields.
-const mostPolls = 100
+// Looks between two yields, of a rank that has a processor to itself and of one that
+// others wait for.
+const (
+	mostPolls   = 100
+	fewestPolls = 1
+)
 
 // neighbour is a link whose messages come by a ring.
 type neighbour interface {
