@@ -150,13 +150,13 @@ func (l *local) yield(int) { runtime.Gosched() }
 
 // ringTo makes the rings with a rank: a program of small messages is about to use
 // them.
-func (l *local) ringTo(peer levels.Rank) neighbour {
+func (l *local) ringTo(peer levels.Rank) *ringLink {
 	e := l.world.pairs.end(l.rank, peer)
 	if e == nil {
 		return nil
 	}
 	e.open()
-	return e
+	return &e.ringLink
 }
 
 func (l *local) looks() int { return l.polls }

@@ -30,9 +30,9 @@ type pair struct {
 
 // end is a rank's end of a pair, guarded by its engine's lock.
 type end struct {
+	ringLink
 	pair  *pair
 	at    int // of the pair's ends
-	in    ringReader
 	out   ringWriter
 	m     message // the one being read: a field, so that reading allocates nothing
 	boxed uint64  // messages that went to the other's inbox
@@ -44,8 +44,6 @@ type end struct {
 	taken    atomic.Uint64 // of this rank's inbox, of what the other put there
 	_        [cacheLine]byte
 }
-
-var _ neighbour = (*end)(nil)
 
 func newPairs(size int) *pairs {
 	return &pairs{size: size, all: make([]atomic.Pointer[pair], size*size)}
@@ -72,6 +70,7 @@ func newPair() *pair {
 	for i := range p.ends {
 		e, other := &p.ends[i], &p.ends[1-i]
 		e.pair, e.at = p, i
+		e.wake = func() {} // nobody waits for room: there is the inbox
 		e.in.consumed, e.out.consumed = &e.consumed, &other.consumed
 	}
 	return p
@@ -120,13 +119,7 @@ func (e *end) poll(from levels.Rank, s sink) bool {
 		}
 		some = true
 		s.deliver(from, &e.m, payload)
-		e.in.done() // nobody waits for room: there is the inbox
+		e.in.done()
 	}
 	return some
 }
-
-func (e *end) reader() *ringReader { return &e.in }
-
-func (e *end) usable() bool { return true }
-
-func (e *end) ring() {}

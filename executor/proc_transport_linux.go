@@ -73,7 +73,6 @@ type link interface {
 var (
 	_ link      = (*tcpLink)(nil)
 	_ link      = (*shmLink)(nil)
-	_ neighbour = (*shmLink)(nil)
 	_ transport = (*process)(nil)
 	_ sharer    = (*process)(nil)
 )
@@ -261,9 +260,9 @@ const quickYield = time.Microsecond
 
 func (p *process) looks() int { return p.polls }
 
-func (p *process) ringTo(peer levels.Rank) neighbour {
+func (p *process) ringTo(peer levels.Rank) *ringLink {
 	if l, ok := p.links[peer].(*shmLink); ok {
-		return l
+		return &l.ringLink
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ type straight struct {
 type sharer interface {
 	// ringTo is the link to a rank with a ring in either direction, nil if there are
 	// none.
-	ringTo(peer levels.Rank) neighbour
+	ringTo(peer levels.Rank) *ringLink
 	// looks is how often to look for a message before it is worth a yield.
 	looks() int
 	// relax lets others run.
@@ -40,13 +40,11 @@ const (
 	fewestPolls = 1
 )
 
-// neighbour is a link whose messages come by a ring.
-type neighbour interface {
-	reader() *ringReader
-	// usable reports whether nothing is wrong with the link.
-	usable() bool
-	// ring wakes the peer, which may wait for room.
-	ring()
+// ringLink is what straight calls need of a link whose messages come by a ring.
+type ringLink struct {
+	in   ringReader
+	dead error  // why the link is of no use any more
+	wake func() // the peer, which may wait for room
 }
 
 // straightStep is a step with what is the same in all its runs.
@@ -55,9 +53,8 @@ type straightStep struct {
 	kind submodules.StepKind
 	len  int64
 	peer levels.Rank // of the world
-	link neighbour
-	in   *ringReader // of the link
-	m    message     // of a send; what a recv waits for
+	link *ringLink
+	m    message // of a send; what a recv waits for
 }
 
 // straightMax bounds such a program: it is run in one go, with the engine's lock.
@@ -92,7 +89,6 @@ func (r *Run) straighten() *straight {
 			if one.link = node.ringTo(one.peer); one.link == nil {
 				return nil
 			}
-			one.in = one.link.reader()
 			one.m = message{kind: eagerKind, comm: c.id, edge: step.Edge, digest: r.digest, size: one.len}
 		case submodules.CopyStep, submodules.ReduceStep:
 			if step.A.Region == tasks.Peer || step.B.Region == tasks.Peer || one.len > chunk {
@@ -163,7 +159,7 @@ func (r *Run) through(ctx context.Context) int {
 				return i
 			}
 		case submodules.RecvStep:
-			if !s.await(ctx, one.in) || !r.recvStraight(one, step) {
+			if !s.await(ctx, &one.link.in) || !r.recvStraight(one, step) {
 				return i
 			}
 		case submodules.CopyStep:
@@ -183,7 +179,7 @@ func (r *Run) through(ctx context.Context) int {
 func (r *Run) sendStraight(one *straightStep, step *submodules.Step) bool {
 	e, count := r.comm.e, &r.comm.counters
 	p := &e.peers[one.peer]
-	if !one.link.usable() || p.budget < one.len+eagerOverhead {
+	if one.link.dead != nil || p.budget < one.len+eagerOverhead {
 		return false
 	}
 	p.budget -= one.len + eagerOverhead
@@ -197,11 +193,11 @@ func (r *Run) sendStraight(one *straightStep, step *submodules.Step) bool {
 
 // recvStraight takes the message that has come, if it is the right one.
 func (r *Run) recvStraight(one *straightStep, step *submodules.Step) bool {
-	e, in := r.comm.e, one.in
+	e, in := r.comm.e, &one.link.in
 	one.m.seq = r.seq
 	payload, refund, ok := in.expected(&one.m)
 	p := &e.peers[one.peer]
-	if !ok || !one.link.usable() || refund < 0 || p.budget+refund > e.world.config.EagerBudget {
+	if !ok || one.link.dead != nil || refund < 0 || p.budget+refund > e.world.config.EagerBudget {
 		return false
 	}
 	p.budget += refund
@@ -209,7 +205,7 @@ func (r *Run) recvStraight(one *straightStep, step *submodules.Step) bool {
 	copy(r.span(step.Dst), payload)
 	in.at += cells(len(payload))
 	if in.done() {
-		one.link.ring()
+		one.link.wake()
 	}
 	e.consumed(one.peer, len(payload))
 	return true
