@@ -99,14 +99,19 @@ func (e *end) opened() bool {
 // push sends a message by the ring, or reports false: then it has to go to the
 // other's inbox, and is counted as there.
 func (e *end) push(m *message, payload []byte) bool {
-	if e.seen != e.boxed {
-		e.seen = e.pair.ends[1-e.at].taken.Load()
-	}
-	if e.seen == e.boxed && m.addr == nil && e.opened() && e.out.push(m, 0, payload) {
+	if m.addr == nil && e.opened() && e.emptied() && e.out.push(m, 0, payload) {
 		return true
 	}
 	e.boxed++
 	return false
+}
+
+// emptied reports whether the other has taken all that went to its inbox.
+func (e *end) emptied() bool {
+	if e.seen != e.boxed {
+		e.seen = e.pair.ends[1-e.at].taken.Load()
+	}
+	return e.seen == e.boxed
 }
 
 // poll hands over what has come by the ring from a rank.
