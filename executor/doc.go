@@ -20,9 +20,10 @@
 // and then sleeps until a message, a cancelled context or the 100 ms tick that
 // looks for stalls.
 //
-// A run of small messages between processes of one node that starts while nothing
-// else is on its way goes straight through its steps, as a list; the engine takes
-// over where it is when a message is late or is not the one that is due.
+// A run of small messages between processes of one node, or between goroutine ranks
+// that are not many more than the processors, goes straight through its steps, as a
+// list, if it starts while nothing else is on its way; the engine takes over where it
+// is when a message is late or is not the one that is due.
 //
 // # Flow control
 //

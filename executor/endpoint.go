@@ -90,7 +90,7 @@ func (e *Endpoint) suspect(c *Comm, rank levels.Rank, err error) {
 func newEndpoint(w *World, rank levels.Rank, size int, t transport) *Endpoint {
 	e := &Endpoint{world: w, rank: rank, transport: t, comms: map[uint32]*Comm{}}
 	e.flight = flight.New(int(rank), size, w.config.RecorderEvents)
-	e.peers = make([]peerState, size)
+	e.peers = apart[peerState](size)
 	for i := range e.peers {
 		e.peers[i].budget = w.config.EagerBudget
 	}

@@ -239,7 +239,7 @@ func disturbedCase(t *rapid.T, c casegen.Case, w *executor.World) {
 func TestFaultsDelay(t *testing.T) {
 	few(t, 60, func(t *rapid.T) {
 		c := draw(t, casegen.Options{})
-		w := executor.NewWorld(c.Topology.Size(), drawConfig(t))
+		w := drawWorld(t, c.Topology.Size())
 		defer w.Close()
 		disturbedCase(t, c, w)
 	})

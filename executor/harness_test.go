@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"hash/fnv"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -178,6 +179,13 @@ func newWorld(t testing.TB, n int, c executor.Config) *executor.World {
 		}
 	})
 	return w
+}
+
+// onProcessors makes a world of n ranks as on a machine with so many processors: that
+// decides how they wait, and whether there are rings between them.
+func onProcessors(processors, n int, c executor.Config) *executor.World {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
+	return executor.NewWorld(n, c)
 }
 
 // raw is the bytes of a slice.

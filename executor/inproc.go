@@ -2,6 +2,7 @@ package executor
 
 import (
 	"errors"
+	"math/bits"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -15,12 +16,17 @@ import (
 // large payload does not pass through it: the sender copies it to the address
 // that the receiver's credit carries.
 type inbox struct {
-	mu       sync.Mutex
-	box      batch // filled by senders, under mu
-	taken    batch // being read by the owner; swapped with box
-	some     atomic.Bool
+	mu    sync.Mutex
+	box   batch         // filled by senders, under mu
+	taken batch         // being read by the owner; swapped with box
+	bell  chan struct{} // capacity 1
+	_     [cacheLine]byte
+
+	// Senders look at these with every message, and mostly leave them as they are.
+	some     atomic.Bool   // there is something in box
+	spoken   atomic.Uint64 // by rank modulo 64: something may be in the ring that comes from there
 	sleeping atomic.Bool
-	bell     chan struct{} // capacity 1
+	_        [cacheLine]byte
 }
 
 // batch is messages with their payloads, kept for reuse.
@@ -44,6 +50,20 @@ func (b *inbox) push(from levels.Rank, m *message, payload []byte) {
 	b.box.payload = append(b.box.payload, payload...)
 	b.some.Store(true)
 	b.mu.Unlock()
+	b.rouse()
+}
+
+// speak says that something has come by the ring from a rank.
+func (b *inbox) speak(from levels.Rank) {
+	if bit := uint64(1) << (from % 64); b.spoken.Load()&bit == 0 {
+		b.spoken.Or(bit)
+	}
+	b.rouse()
+}
+
+// rouse wakes the owner if it sleeps. What it will find was put there before; the
+// owner sets its flag before it looks a last time.
+func (b *inbox) rouse() {
 	if b.sleeping.Load() {
 		b.ring()
 	}
@@ -61,24 +81,48 @@ type local struct {
 	*inbox
 	world  *World
 	rank   levels.Rank
+	polls  int // see looks
 	ticker ticker
 }
 
+var (
+	_ transport = (*local)(nil)
+	_ sharer    = (*local)(nil)
+)
+
 func (l *local) post(to levels.Rank, m *message, payload []byte) {
+	if e := l.world.pairs.end(l.rank, to); e != nil && e.push(m, payload) {
+		l.world.inboxes[to].speak(l.rank)
+		return
+	}
 	l.world.carry(l.rank, to, m, payload)
 }
 
 // put copies straight to the receiver's buffer, whose address the credit has.
 func (l *local) put(to levels.Rank, m *message, src []byte, _ int32) bool {
 	copy(bytesAt(m.addr, 0, int64(len(src))), src)
-	l.world.carry(l.rank, to, m, nil)
+	l.post(to, m, nil)
 	return true
 }
 
 func (l *local) poll(s sink) bool {
-	if !l.some.Load() {
-		return false
+	did := l.spoken.Load() != 0 && l.pollRings(s)
+	return l.some.Load() && l.pollBox(s) || did
+}
+
+func (l *local) pollRings(s sink) bool {
+	did := false
+	for who := l.spoken.Swap(0); who != 0; who &= who - 1 {
+		for from := levels.Rank(bits.TrailingZeros64(who)); int(from) < l.world.Size(); from += 64 {
+			if e := l.world.pairs.end(l.rank, from); e != nil && e.poll(from, s) {
+				did = true
+			}
+		}
 	}
+	return did
+}
+
+func (l *local) pollBox(s sink) bool {
 	l.mu.Lock()
 	l.box, l.taken = l.taken, l.box
 	l.some.Store(false)
@@ -86,6 +130,11 @@ func (l *local) poll(s sink) bool {
 	payload := l.taken.payload
 	for i := range l.taken.items {
 		it := &l.taken.items[i]
+		e := l.world.pairs.end(l.rank, it.from)
+		if e != nil {
+			e.poll(it.from, s) // it is older
+			e.taken.Add(1)
+		}
 		s.deliver(it.from, &it.message, payload[:it.size])
 		payload = payload[it.size:]
 	}
@@ -99,9 +148,24 @@ func (l *local) flush(sink) bool { return false }
 
 func (l *local) yield(int) { runtime.Gosched() }
 
+// ringTo makes the rings with a rank: a program of small messages is about to use
+// them.
+func (l *local) ringTo(peer levels.Rank) *ringLink {
+	e := l.world.pairs.end(l.rank, peer)
+	if e == nil {
+		return nil
+	}
+	e.open()
+	return &e.ringLink
+}
+
+func (l *local) looks() int { return l.polls }
+
+func (l *local) relax() { runtime.Gosched() }
+
 func (l *local) arm() bool {
 	l.sleeping.Store(true)
-	if l.some.Load() {
+	if l.some.Load() || l.spoken.Load() != 0 {
 		l.sleeping.Store(false)
 		return false
 	}

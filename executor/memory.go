@@ -26,3 +26,10 @@ func aligned(n int64) []byte {
 	skip := -uintptr(unsafe.Pointer(&b[0])) & (cacheLine - 1)
 	return b[skip : int64(skip)+n : int64(skip)+n]
 }
+
+// apart is n elements that share no cache line with anything else: what goroutine
+// ranks write with every message would often lie side by side.
+func apart[T any](n int) []T {
+	around := cacheLine/int(unsafe.Sizeof(*new(T))) + 1
+	return make([]T, n+2*around)[around : around+n : around+n]
+}

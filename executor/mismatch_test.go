@@ -147,7 +147,7 @@ func TestRandomMismatch(t *testing.T) {
 			t.Skip("requests without elements are over before anybody could disagree")
 		}
 		odd := rapid.IntRange(0, size-1).Draw(t, "odd")
-		w := executor.NewWorld(size, drawConfig(t))
+		w := drawWorld(t, size)
 		defer w.Close()
 		disagree(t, []job{{w, a.Topology, a.Request, a.Plan}, {w, b.Topology, b.Request, b.Plan}}, func(r int) int {
 			if r == odd {

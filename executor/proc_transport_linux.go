@@ -255,20 +255,19 @@ func (p *process) yield(n int) {
 	}
 }
 
-// Polls without a yield, of which a process makes more the less it is disturbed: a
-// yield is a system call, which costs more than a message. Where others wait for the
-// processor it takes longer, and is what they wait for.
-const (
-	mostPolls   = 100
-	fewestPolls = 1
-	quickYield  = time.Microsecond
-)
+// quickYield is how long a yield takes if nobody wants the processor. It is a system
+// call, which costs more than a message: a process polls more often without one the
+// less it is disturbed. Where others wait for the processor it takes longer, and is
+// what they wait for.
+const quickYield = time.Microsecond
 
 func (p *process) looks() int { return p.polls }
 
-func (p *process) ringTo(peer levels.Rank) *shmLink {
-	l, _ := p.links[peer].(*shmLink)
-	return l
+func (p *process) ringTo(peer levels.Rank) *ringLink {
+	if l, ok := p.links[peer].(*shmLink); ok {
+		return &l.ringLink
+	}
+	return nil
 }
 
 // relax gives up the processor, and learns whether somebody wanted it.

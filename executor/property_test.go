@@ -33,6 +33,12 @@ func drawConfig(t *rapid.T) executor.Config {
 	}
 }
 
+// drawWorld draws limits, and whether each rank has a processor or all share one.
+func drawWorld(t *rapid.T, n int) *executor.World {
+	processors := rapid.SampledFrom([]int{1, n}).Draw(t, "processors")
+	return onProcessors(processors, n, drawConfig(t))
+}
+
 // maxSteps bounds a case, over all ranks.
 const maxSteps = 20_000
 
@@ -151,7 +157,7 @@ func (d round) check(t failer, c casegen.Case) {
 func TestRandomCasesRunRight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := draw(t, casegen.Options{})
-		w := executor.NewWorld(c.Topology.Size(), drawConfig(t))
+		w := drawWorld(t, c.Topology.Size())
 		defer w.Close()
 		var runs []*executor.Run
 		for i := range 3 {
@@ -175,7 +181,7 @@ func TestRandomCasesRunRight(t *testing.T) {
 func TestRandomCasesInFlight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := draw(t, casegen.Options{})
-		w := executor.NewWorld(c.Topology.Size(), drawConfig(t))
+		w := drawWorld(t, c.Topology.Size())
 		defer w.Close()
 		reverse(w)
 		const flights = 5
@@ -240,7 +246,7 @@ func TestPlansAgree(t *testing.T) {
 func TestBarrierHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := draw(t, casegen.Options{Coll: tasks.Barrier})
-		w := executor.NewWorld(c.Topology.Size(), drawConfig(t))
+		w := drawWorld(t, c.Topology.Size())
 		defer w.Close()
 		late := rapid.IntRange(0, w.Size()-1).Draw(t, "late")
 		runs := job{w, c.Topology, c.Request, c.Plan}.bind(t, nil, make([][]byte, w.Size()))

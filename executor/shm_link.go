@@ -9,6 +9,7 @@ import (
 
 // shmLink is the link between this rank and one peer of its node.
 type shmLink struct {
+	ringLink
 	peer     levels.Rank
 	own      *segment // ours
 	theirs   *segment // the peer's, as mapped here
@@ -19,7 +20,6 @@ type shmLink struct {
 	readable bool     // the peer may read ours
 
 	out   ringWriter
-	in    ringReader
 	m     message      // the one being read: a field, so that reading allocates nothing
 	queue fifo[queued] // what found no room in the ring, in order
 
@@ -33,8 +33,7 @@ type shmLink struct {
 	streamReserved bool
 
 	small int64 // bounds the payload of a message
-	dead  error // why the link is of no use any more
-	told  bool  // the engine has been told so
+	told  bool  // the engine has been told that it is dead
 }
 
 // queued is a message that waits for room.
@@ -56,12 +55,14 @@ type outgoing struct {
 const partKind = kind(0xfe)
 
 func newShmLink(peer levels.Rank, own, theirs *segment, me, it int, small int64, bell func()) *shmLink {
-	return &shmLink{
+	l := &shmLink{
 		peer: peer, own: own, theirs: theirs, toPeer: it, fromPeer: me, small: small, bell: bell,
 		out:      ringWriter{mem: own.ring(it), consumed: theirs.consumedRing(me)},
-		in:       ringReader{mem: theirs.ring(me), consumed: own.consumedRing(it)},
+		ringLink: ringLink{in: ringReader{mem: theirs.ring(me), consumed: own.consumedRing(it)}},
 		partsEnd: theirs.consumedParts(me),
 	}
+	l.wake = l.ring
+	return l
 }
 
 // reserve takes the memory of our lane, of the stream too if it is to be used. If

@@ -8,7 +8,7 @@ import (
 )
 
 // A ring carries messages from one rank to another of its node. It lies in
-// memory that both map; each word in it has one writer. The sender fills cells of
+// memory that both see; each word in it has one writer. The sender fills cells of
 // one cache line, the first of a message last: its stamp, the message's position
 // plus one, is what the receiver watches, so a small message costs one line.
 //

@@ -24,12 +24,27 @@ type straight struct {
 
 // sharer is a transport whose rank shares memory with others.
 type sharer interface {
-	// ringTo is the link to a rank of the node, nil to one of another node.
-	ringTo(peer levels.Rank) *shmLink
+	// ringTo is the link to a rank with a ring in either direction, nil if there are
+	// none.
+	ringTo(peer levels.Rank) *ringLink
 	// looks is how often to look for a message before it is worth a yield.
 	looks() int
-	// relax lets other processes run.
+	// relax lets others run.
 	relax()
+}
+
+// Looks between two yields, of a rank that has a processor to itself and of one that
+// others wait for.
+const (
+	mostPolls   = 100
+	fewestPolls = 1
+)
+
+// ringLink is what straight calls need of a link whose messages come by a ring.
+type ringLink struct {
+	in   ringReader
+	dead error  // why the link is of no use any more
+	wake func() // the peer, which may wait for room
 }
 
 // straightStep is a step with what is the same in all its runs.
@@ -38,7 +53,7 @@ type straightStep struct {
 	kind submodules.StepKind
 	len  int64
 	peer levels.Rank // of the world
-	link *shmLink
+	link *ringLink
 	m    message // of a send; what a recv waits for
 }
 
@@ -59,14 +74,19 @@ func (r *Run) straighten() *straight {
 	if !ok || prog == nil || prog.Len() > straightMax || r.b.User || r.b.Ended != nil || hooks.Step != nil || hooks.Run != nil {
 		return nil
 	}
-	s := &straight{prog: prog, node: node, steps: make([]straightStep, 0, prog.Len())}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := &straight{prog: prog, node: node, steps: apart[straightStep](prog.Len())[:0]}
 	for _, id := range recvsLast(prog) {
 		step := prog.Step(id)
 		one := straightStep{id: id, kind: step.Kind, len: step.Len()}
 		switch step.Kind {
 		case submodules.SendStep, submodules.RecvStep:
 			one.peer = c.ranks[prog.Peers[step.Peer].Rank]
-			if one.link = node.ringTo(one.peer); one.link == nil || one.len > e.world.config.EagerMax {
+			if one.len > min(e.world.config.EagerMax, ringMax) {
+				return nil
+			}
+			if one.link = node.ringTo(one.peer); one.link == nil {
 				return nil
 			}
 			one.m = message{kind: eagerKind, comm: c.id, edge: step.Edge, digest: r.digest, size: one.len}
@@ -139,7 +159,7 @@ func (r *Run) through(ctx context.Context) int {
 				return i
 			}
 		case submodules.RecvStep:
-			if !s.await(ctx, one.link) || !r.recvStraight(one, step) {
+			if !s.await(ctx, &one.link.in) || !r.recvStraight(one, step) {
 				return i
 			}
 		case submodules.CopyStep:
@@ -173,29 +193,29 @@ func (r *Run) sendStraight(one *straightStep, step *submodules.Step) bool {
 
 // recvStraight takes the message that has come, if it is the right one.
 func (r *Run) recvStraight(one *straightStep, step *submodules.Step) bool {
-	e, l := r.comm.e, one.link
+	e, in := r.comm.e, &one.link.in
 	one.m.seq = r.seq
-	payload, refund, ok := l.in.expected(&one.m)
+	payload, refund, ok := in.expected(&one.m)
 	p := &e.peers[one.peer]
-	if !ok || l.dead != nil || refund < 0 || p.budget+refund > e.world.config.EagerBudget {
+	if !ok || one.link.dead != nil || refund < 0 || p.budget+refund > e.world.config.EagerBudget {
 		return false
 	}
 	p.budget += refund
 	e.note(flight.Received, one.peer, &one.m)
 	copy(r.span(step.Dst), payload)
-	l.in.at += cells(len(payload))
-	if l.in.done() {
-		l.ring()
+	in.at += cells(len(payload))
+	if in.done() {
+		one.link.wake()
 	}
 	e.consumed(one.peer, len(payload))
 	return true
 }
 
 // await waits a little for a message from a peer.
-func (s *straight) await(ctx context.Context, l *shmLink) bool {
+func (s *straight) await(ctx context.Context, in *ringReader) bool {
 	for yields := 0; yields < straightYields; yields++ {
 		for range tightPolls * s.node.looks() {
-			if l.in.some() {
+			if in.some() {
 				return true
 			}
 		}
@@ -204,7 +224,7 @@ func (s *straight) await(ctx context.Context, l *shmLink) bool {
 		}
 		s.node.relax()
 	}
-	return l.in.some()
+	return in.some()
 }
 
 // straightYields is how often a call on a crowded node lets others run before it goes

@@ -1,141 +1,20 @@
 package executor_test
 
 import (
-	"context"
-	"fmt"
-	"math/rand/v2"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/tasks"
 )
 
-// small is an allreduce or a bcast of a few numbers that is run again and again.
-type small struct {
-	runs []*executor.Run
-	send [][]int64
-	recv [][]int64
-	root int // of a bcast; -1: allreduce
-}
-
-func newSmall(t failer, w *executor.World, topo string, root, count int, plan string) *small {
-	h, p := parse(t, topo, plan)
-	s := &small{root: root, send: make([][]int64, w.Size()), recv: make([][]int64, w.Size())}
-	for r := range s.recv {
-		s.send[r], s.recv[r] = make([]int64, count), make([]int64, count)
-	}
-	j := job{w, h, tasks.Request{Coll: tasks.Allreduce, Op: tasks.Sum, Type: tasks.Int64, Count: int64(count)}, p}
-	if root >= 0 {
-		j.request = tasks.Request{Coll: tasks.Bcast, Type: tasks.Int64, Count: int64(count), Root: levels.Rank(root)}
-		s.runs = j.bind(t, nil, raws(s.recv))
-		return s
-	}
-	s.runs = j.bind(t, raws(s.send), raws(s.recv))
-	return s
-}
-
-// call is one rank's part of a call that no other has the numbers of.
-func (s *small) call(ctx context.Context, rank, number int) error {
-	sum := int64(0)
-	for r := range s.send {
-		sum += int64(number * (r + 1))
-	}
-	for i := range s.send[rank] {
-		s.send[rank][i] = int64(number * (rank + 1))
-		s.recv[rank][i] = -1
-		if rank == s.root {
-			s.recv[rank][i] = sum
-		}
-	}
-	if err := s.runs[rank].Do(ctx); err != nil {
-		return err
-	}
-	for i, got := range s.recv[rank] {
-		if got != sum {
-			return fmt.Errorf("call %d, root %d, element %d is %d, want %d", number, s.root, i, got, sum)
-		}
-	}
-	return nil
-}
-
-// Small calls give the same results whether they run straight through, are taken over
-// by the engine at any step because a message is late, or meet messages of something
-// else in the ring. Which of these happens is up to the pauses.
-func TestStraightAndTakenOver(t *testing.T) {
-	var all executor.Counters
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(2, 5).Draw(t, "ranks")
-		topo := fmt.Sprintf("1x%d", n)
-		h, err := levels.Parse(topo)
+func TestStraightAndTakenOverBetweenProcesses(t *testing.T) {
+	straightAndTakenOver(t, func(t *rapid.T, h *levels.Topology, c executor.Config) (*executor.World, func() error) {
+		p, err := executor.NewProcesses(h, c, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := executor.NewProcesses(h, executor.Config{EagerBudget: 1 << rapid.IntRange(12, 16).Draw(t, "budget")}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
-		plan := rapid.SampledFrom([]string{
-			"shape=han,fs=all,w=1,i=sm/rings,s=sm/rings", "shape=flat,fs=all,w=1,i=adapt/binomial", "shape=flat,fs=all,w=1,i=nbc/binomial",
-		}).Draw(t, "plan")
-		count := rapid.SampledFrom([]int{0, 1, 3, 4, 40}).Draw(t, "count")
-		list := []*small{newSmall(t, p.World, topo, -1, count, plan)}
-		for root := range n {
-			list = append(list, newSmall(t, p.World, topo, root, count, plan))
-		}
-		order := rapid.SliceOfN(rapid.IntRange(0, len(list)-1), 60, 60).Draw(t, "order")
-		lazy := rapid.IntRange(0, 8).Draw(t, "lazy") // of 8 calls
-		messages := rapid.Bool().Draw(t, "messages")
-		succeed(t, p.World, func(ctx context.Context, r int) error {
-			c := p.Endpoint(levels.Rank(r)).Comm(0)
-			for number, which := range order {
-				if rand.IntN(8) < lazy {
-					time.Sleep(time.Duration(rand.IntN(100)) * time.Microsecond)
-				}
-				if messages && number%7 == 0 { // in the same rings
-					if err := shift(ctx, c, number); err != nil {
-						return err
-					}
-				}
-				if err := list[which].call(ctx, r, number); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		for r := range n {
-			c := p.Endpoint(levels.Rank(r)).Comm(0).Counters()
-			all.Runs += c.Runs
-			all.Straight += c.Straight
-		}
+		return p.World, p.Close
 	})
-	t.Logf("%d of %d calls went straight through", all.Straight, all.Runs)
-	if all.Straight == 0 || all.Straight == all.Runs {
-		t.Errorf("%d of %d calls went straight through, want some and not all", all.Straight, all.Runs)
-	}
-}
-
-// shift sends a number to the next rank and hears that of the one before.
-func shift(ctx context.Context, c *executor.Comm, number int) error {
-	n := c.Size()
-	out, in := []int64{int64(number)}, []int64{-1}
-	send, err := c.Send(ctx, (c.Rank()+1)%levels.Rank(n), 1, raw(out))
-	if err != nil {
-		return err
-	}
-	recv, err := c.Recv(ctx, (c.Rank()+levels.Rank(n)-1)%levels.Rank(n), 1, raw(in))
-	if err != nil {
-		return err
-	}
-	if err := recv.Wait(ctx); err != nil {
-		return err
-	}
-	if in[0] != int64(number) {
-		return fmt.Errorf("message %d is %d", number, in[0])
-	}
-	return send.Wait(ctx)
 }

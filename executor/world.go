@@ -89,6 +89,7 @@ type World struct {
 	config    Config
 	endpoints []*Endpoint // by rank; nil for a rank of another process
 	inboxes   []*inbox
+	pairs     *pairs   // nil: goroutine ranks have none but the inboxes
 	clock     *clock   // nil unless shaped
 	spin      int      // yields before a driver sleeps
 	control   *control // nil for goroutine ranks
@@ -104,18 +105,23 @@ func NewWorld(n int, config Config) *World {
 	if w.config.RecorderEvents == 0 {
 		w.config.RecorderEvents = flight.DefaultEvents / 4
 	}
-	// With a core for every rank a short spin saves two switches; with less, a
-	// waiting rank holds up the one it waits for.
+	// With a core for every rank a spin saves two switches and is about as long as
+	// they take, tens of microseconds; with less, a waiting rank holds up the one it
+	// waits for.
+	looks, processors := fewestPolls, runtime.GOMAXPROCS(0)
 	w.spin = 1
-	if n <= runtime.GOMAXPROCS(0) {
-		w.spin = 50
+	if n <= processors {
+		w.spin, looks = 400, mostPolls
+	}
+	if n < crowd*processors && config.Link == nil {
+		w.pairs = newPairs(n)
 	}
 	all := make([]levels.Rank, n)
 	for r := range all {
 		all[r] = levels.Rank(r)
 		box := newInbox()
 		w.inboxes = append(w.inboxes, box)
-		w.endpoints = append(w.endpoints, newEndpoint(w, all[r], n, &local{inbox: box, world: w, rank: all[r]}))
+		w.endpoints = append(w.endpoints, newEndpoint(w, all[r], n, &local{inbox: box, world: w, rank: all[r], polls: looks}))
 	}
 	for _, e := range w.endpoints {
 		e.comm(0).define(all)

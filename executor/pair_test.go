@@ -1,0 +1,146 @@
+package executor
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Rings counts the pairs of goroutine ranks that have rings.
+func Rings(w *World) (n int) {
+	if w.pairs == nil {
+		return 0
+	}
+	for i := range w.pairs.all {
+		if p := w.pairs.all[i].Load(); p != nil && p.rings.Load() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// numbered is a rank that checks that it hears each of the others count from zero.
+type numbered struct {
+	heard []int32 // by rank
+	put   []byte  // what addresses point at
+	err   error
+}
+
+var _ sink = (*numbered)(nil)
+
+func (n *numbered) deliver(from levels.Rank, m *message, payload []byte) {
+	if want := n.heard[from]; m.edge != want && n.err == nil {
+		n.err = fmt.Errorf("message %d of rank %d came as number %d", m.edge, from, want)
+	}
+	n.heard[from]++
+	want := bytes.Repeat(binary.NativeEndian.AppendUint32(nil, uint32(m.edge)), len(payload)/4)
+	if !bytes.Equal(payload, want) && n.err == nil {
+		n.err = fmt.Errorf("message %d of rank %d has other bytes", m.edge, from)
+	}
+	if m.kind == creditKind && (m.addr == nil || *(*byte)(m.addr) != byte(from)) && n.err == nil {
+		n.err = fmt.Errorf("message %d of rank %d has another address", m.edge, from)
+	}
+}
+
+func (n *numbered) place(levels.Rank, *message) []byte { return nil }
+
+func (n *numbered) sent(int32) {}
+
+// say sends a random message.
+func (n *numbered) say(t transport, to levels.Rank, number int32) {
+	m := message{kind: eagerKind, edge: number}
+	payload := bytes.Repeat(binary.NativeEndian.AppendUint32(nil, uint32(number)), rand.IntN(1+rand.IntN(1024)))
+	if rand.IntN(20) == 0 {
+		m.kind, m.addr, payload = creditKind, unsafe.Pointer(&n.put[0]), nil
+	}
+	m.size = int64(len(payload))
+	t.post(to, &m, payload)
+}
+
+// Whatever goes by the ring and whatever by the inbox, because it has an address, or
+// the ring is full or not made yet: a rank hears it in the order in which it was said.
+func TestRingAndInboxKeepOrder(t *testing.T) {
+	const size, messages = 3, 3000
+	for range 5 {
+		w := NewWorld(size, Config{})
+		w.pairs = newPairs(size)
+		all := make([]*numbered, size)
+		var done sync.WaitGroup
+		for r := range levels.Rank(size) {
+			n := &numbered{heard: make([]int32, size), put: []byte{byte(r)}}
+			all[r] = n
+			link, _ := w.endpoints[r].transport.(*local)
+			done.Go(func() {
+				left := func() (some bool) {
+					for from, heard := range n.heard {
+						some = some || levels.Rank(from) != r && heard < messages
+					}
+					return some
+				}
+				for said := int32(0); said < messages || left(); {
+					for burst := rand.IntN(20); burst > 0 && said < messages; burst-- {
+						for to := range levels.Rank(size) {
+							if to != r {
+								n.say(link, to, said)
+							}
+						}
+						if said++; said == 100 {
+							link.ringTo((r + 1) % size)
+						}
+					}
+					if !link.poll(n) {
+						runtime.Gosched()
+					}
+				}
+			})
+		}
+		done.Wait()
+		for r, n := range all {
+			if n.err != nil {
+				t.Fatalf("rank %d: %v", r, n.err)
+			}
+		}
+		if got := Rings(w); got != size {
+			t.Errorf("%d pairs have rings, want %d", got, size)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A rank doesn't sleep on a message that came by the ring, and is woken by one.
+func TestRingWakes(t *testing.T) {
+	w := NewWorld(2, Config{})
+	w.pairs = newPairs(2)
+	a, _ := w.endpoints[0].transport.(*local)
+	b, _ := w.endpoints[1].transport.(*local)
+	a.ringTo(1)
+	hears := &numbered{heard: make([]int32, 2)}
+	for number := range int32(3) {
+		if !b.arm() {
+			t.Fatal("with nothing on its way a rank can't sleep")
+		}
+		a.post(1, &message{kind: eagerKind, edge: number}, nil)
+		if len(b.bell) != 1 {
+			t.Fatal("a rank that sleeps is not woken")
+		}
+		b.park(nil)
+		if b.arm() {
+			t.Error("a rank sleeps with a message in the ring")
+		}
+		if !b.poll(hears) || hears.err != nil || hears.heard[0] != number+1 {
+			t.Fatalf("message %d: rank 1 has heard %d, %v", number, hears.heard[0], hears.err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
