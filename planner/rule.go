@@ -104,13 +104,13 @@ func (u *rule) shape(forced tasks.Plan) tasks.Shape {
 }
 
 // Segments on their way at once, the window: where a link is to be kept busy, and in a
-// ring, where each node both sends and receives. There a second one is enough, and more
+// ring, where each node both sends and receives. There few are enough, and more
 // would stand in the link's queue before the credits and acknowledgements of what comes
 // the other way.
 const (
 	fewSegments  = 4
 	linkSegments = 8
-	ringSegments = 2
+	ringSegments = 3
 )
 
 // segments is the size of a segment, of each block if there are blocks, and how many
@@ -149,11 +149,11 @@ func (u *rule) segments(s tasks.Shape) (size int64, window int) {
 	return size, linkSegments
 }
 
-// ringPiece is what a node of a ring sends on at once. Two of them should keep a link
+// ringPiece is what a node of a ring sends on at once. A few of them should keep a link
 // busy, and the larger the message is, the less does a step that waits for one cost.
 func (u *rule) ringPiece() int64 {
 	if u.pair() {
-		return packed(insideSegment) // it waits for nothing
+		return packed(insideSegment) // no node hands on
 	}
 	return packed(near(max(u.bytes/64, min(u.bytes/16, ringUsual)), ringLeast, ringMost))
 }

@@ -54,6 +54,9 @@ is twice as long. What fails or takes too long is not tried again in later round
 Of Open MPI there are the defaults of coll/tuned and coll/han, each with waiting
 ranks that yield the processor and that spin, and "forced", the best for each cell
 of a sweep over algorithms, segment sizes and HAN's modules, with its command line.
+Before that tierflow is tuned for the cells, by tierflow tune in the same place, and
+measured with that decision table; "built-in rule" is without it. Then it is the tuned
+one that others are compared with. --sweep 0 leaves out both: neither is told anything.
 The row "wire" is a plain one-way TCP stream of as many bytes. On one node tierflow
 is measured with buffers of planner.Alloc too, from 4 KiB on, and on goroutine ranks.
 
@@ -87,7 +90,7 @@ README.md with make update.`,
 	f.StringVar(&b.ops, "ops", "bcast,allreduce", "collectives: "+strings.Join(names(peerOps), ", "))
 	f.StringVar(&b.bytes, "bytes", "1KiB,64KiB,4MiB", "sizes of a rank's buffer")
 	f.DurationVar(&b.time, "time", 500*time.Millisecond, "time for each size, library and round")
-	f.DurationVar(&b.sweep, "sweep", 200*time.Millisecond, "time for each size and setting in the sweep; 0 for no sweep")
+	f.DurationVar(&b.sweep, "sweep", 200*time.Millisecond, "time for each size and setting in the sweep of Open MPI, and ten times that of a measurement when tierflow is tuned; 0 for neither")
 	f.IntVar(&b.rounds, "rounds", 3, "how often each library has its turn")
 	f.BoolVar(&b.json, "json", false, "print JSON")
 	return c
@@ -152,7 +155,7 @@ func (b *benchPeers) read() error {
 	return nil
 }
 
-// run sets up, finds out what there is, sweeps, and then measures in rounds.
+// run sets up and takes down what compare needs.
 func (b *benchPeers) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	notes := stdout
 	if b.json {
@@ -163,6 +166,11 @@ func (b *benchPeers) run(ctx context.Context, stdout, stderr io.Writer) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, p.leave()) }()
+	return b.compare(ctx, p, stdout, notes)
+}
+
+// compare tunes and sweeps, and then measures in rounds.
+func (b *benchPeers) compare(ctx context.Context, p *place, stdout, notes io.Writer) error {
 	t := b.table(p)
 	fmt.Fprintf(notes, "# %s: %d processes on %d node%s, rate %s, congestion control %s; %d CPUs\n",
 		b.topo, p.ranks(), b.nodes, plural(b.nodes), t.Rate, p.congestion, runtime.NumCPU())
@@ -187,6 +195,17 @@ func (b *benchPeers) run(ctx context.Context, stdout, stderr io.Writer) (err err
 		return rows, context.Cause(ctx)
 	}
 	settings := p.defaults(found, b.cells)
+	if b.sweep > 0 {
+		t.Tuning, err = p.tune(ctx, b.cells, b.sweep, notes)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			t.failed(notes, tuningItself, err)
+		default: // first, as what others are compared with
+			settings = slices.Insert(settings, 0, setting{library: ourselves, variant: tuned, table: true})
+		}
+	}
 	if b.sweep > 0 && slices.Contains(found, openMPI) {
 		forced, err := p.bestForced(b.cells, b.sweep, notes, run)
 		if err != nil {
@@ -197,6 +216,7 @@ func (b *benchPeers) run(ctx context.Context, stdout, stderr io.Writer) (err err
 	if err := b.inRounds(settings, p, t, notes, run); err != nil {
 		return err
 	}
+	t.plans(notes)
 	return t.print(stdout, b.cells, b.json)
 }
 

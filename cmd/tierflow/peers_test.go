@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -250,6 +252,139 @@ func TestPeerRatios(t *testing.T) {
 		if r := table.Results[i]; [3]float64{r.LeastRatio, r.Ratio, r.LargestRatio} != want {
 			t.Errorf("%s %s: ratios %v, %v, %v; want %v", r.Library, r.Variant, r.LeastRatio, r.Ratio, r.LargestRatio, want)
 		}
+	}
+}
+
+// Where tierflow is tuned that is what ratios refer to, the rule among them; a cell in
+// which it failed has the rule's.
+func TestPeerRatiosTuned(t *testing.T) {
+	table := &peerTable{Tuning: &peerTuning{Command: "tierflow tune"}}
+	row := func(n int64, p50 float64) peerRow {
+		return peerRow{Collective: "bcast", Bytes: n, P50: p50, Plan: "shape=flat"}
+	}
+	for range 2 {
+		table.add(setting{library: ourselves, variant: tuned}, "--table", []peerRow{{Collective: wireOp, Bytes: 16, P50: 3}, row(16, 5)})
+		table.add(setting{library: ourselves, variant: asItIs}, "", []peerRow{{Collective: wireOp, Bytes: 16, P50: 3}, row(16, 10), row(32, 20)})
+		table.add(setting{library: mpich, variant: "default"}, "", []peerRow{row(16, 20), row(32, 20)})
+	}
+	var text, notes bytes.Buffer
+	table.plans(&notes)
+	if got, want := notes.String(), "# tuned: bcast 16B shape=flat\n"; got != want {
+		t.Errorf("notes %q, want %q", got, want)
+	}
+	if err := table.print(&text, cells{[]string{"bcast"}, []int64{16, 32}}, false); err != nil {
+		t.Fatal(err)
+	}
+	const want = `# x tierflow: times what tierflow tuned takes in the same round; where that has no row, its built-in rule
+collective  bytes  library   setting         p50 µs  least–largest  x tierflow
+wire        16B    -         one TCP stream  3.0     3.0–3.0        -
+bcast       16B    tierflow  tuned           5.0     5.0–5.0        1.00
+bcast       16B    tierflow  built-in rule   10.0    10.0–10.0      2.00
+bcast       16B    MPICH     default         20.0    20.0–20.0      4.00
+bcast       32B    tierflow  built-in rule   20.0    20.0–20.0      1.00
+bcast       32B    MPICH     default         20.0    20.0–20.0      1.00
+# tierflow tuning: tierflow tune
+`
+	if !strings.HasPrefix(text.String(), want) {
+		t.Errorf("printed\n%swant first\n%s", &text, want)
+	}
+}
+
+// A fake tierflow: tuned it takes 5 µs, else 10.
+const fakeTierflow = `
+case "$*" in
+*" tune "*) echo "$@" >>"$0.tuned"; %s;;
+*" --table "*) p50=5;;
+*) p50=10;;
+esac
+echo "{\"results\": [{\"collective\": \"bcast\", \"bytes\": 8, \"p50_us\": $p50, \"plan\": \"shape=flat,fs=all\"}]}"`
+
+// compare needs tierflow alone: no other library is found.
+func TestPeersTune(t *testing.T) {
+	const summary = `echo '{"method": "tasks+heuristics", "measurements": 7, "planned": 8}'; exit`
+	for _, test := range []struct {
+		name     string
+		sweep    time.Duration
+		tunes    string             // what tuning does
+		variants map[string]float64 // with their ratios
+		failure  string
+		notes    string
+	}{
+		{
+			"tuned", 200 * time.Millisecond, summary,
+			map[string]float64{tuned: 1, asItIs: 2, asGoroutine: 2},
+			"",
+			"# tuned: bcast 8B shape=flat,fs=all\n",
+		},
+		{
+			"fails", 200 * time.Millisecond, "echo lost contact >&2; exit 3",
+			map[string]float64{asItIs: 1, asGoroutine: 1},
+			"tierflow tuning failed: exit status 3: lost contact", "# tierflow tuning failed: exit status 3: lost contact\n",
+		},
+		{
+			"says nothing", 200 * time.Millisecond, "exit 0",
+			map[string]float64{asItIs: 1, asGoroutine: 1},
+			"tierflow tuning failed: summary: EOF", "",
+		},
+		{"no sweep", 0, summary, map[string]float64{asItIs: 1, asGoroutine: 1}, "", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			tools := t.TempDir()
+			t.Setenv("PATH", tools)
+			p := &place{site: site{nodes: 1, perNode: 2, self: filepath.Join(tools, "tierflow"), folder: t.TempDir()}}
+			script(t, p.self, fmt.Sprintf(fakeTierflow, test.tunes))
+			b := &benchPeers{topo: "1x2", nodes: 1, perNode: 2, cells: cells{[]string{"bcast"}, []int64{8}}, time: time.Millisecond, sweep: test.sweep, rounds: 2, json: true}
+			var out, notes bytes.Buffer
+			if err := b.compare(t.Context(), p, &out, &notes); err != nil {
+				t.Fatal(err)
+			}
+			got := decode[peerTable](t, out.String())
+			ratios := map[string]float64{}
+			for _, r := range got.Results {
+				ratios[r.Variant] = r.Ratio
+			}
+			if !maps.Equal(ratios, test.variants) {
+				t.Errorf("ratios %v, want %v", ratios, test.variants)
+			}
+			if strings.Join(got.Failures, "\n") != test.failure && !strings.Contains(strings.Join(got.Failures, "\n"), test.failure+" in") {
+				t.Errorf("failures %q, want %q", got.Failures, test.failure)
+			}
+			if !strings.Contains(notes.String(), test.notes) {
+				t.Errorf("notes\n%swant in them %q", &notes, test.notes)
+			}
+			if _, err := os.Stat(p.self + ".tuned"); (err == nil) != (test.sweep > 0) {
+				t.Errorf("with a sweep of %v: tuned? %v", test.sweep, err)
+			}
+			if _, ok := test.variants[tuned]; !ok {
+				if got.Tuning != nil {
+					t.Errorf("not tuned, but %+v", got.Tuning)
+				}
+				return
+			}
+			first := got.Results[0]
+			if first.Variant != tuned || !strings.HasSuffix(first.Command, "--table DIR/table.json --bytes 8") || first.Plan != "shape=flat,fs=all" {
+				t.Errorf("first comes %+v", first)
+			}
+			if u := got.Tuning; u == nil || u.Measurements != 7 || u.Planned != 8 || u.Seconds <= 0 ||
+				!strings.Contains(u.Command, "-- tierflow tune -o DIR/table.json --json --ops bcast --bytes 8 --time 20ms") {
+				t.Errorf("tuned by %+v", u)
+			}
+		})
+	}
+}
+
+// What bench peers calls tune with, tune takes.
+func TestPeersTuneCommand(t *testing.T) {
+	p := &place{site: site{nodes: 1, perNode: 2, self: "tierflow", folder: t.TempDir()}}
+	words := p.tuneCommand(cells{[]string{"bcast", "barrier"}, []int64{64, 8}}, 10*time.Millisecond)
+	args := words[slices.Index(words, "--")+2:]
+	s := decode[tuneSummary](t, succeeds(t, append(args, "--topo", "1x2")...))
+	if s.Entries != 3 || s.File != p.tableFile() { // two sizes of one, and a barrier
+		t.Errorf("%+v", s)
+	}
+	text := succeeds(t, "bench", "coll", "bcast", "--topo", "1x2", "--bytes", "64", "--iters", "1", "--table", p.tableFile())
+	if !strings.Contains(text, "the decision table") && !strings.Contains(text, "bcast") {
+		t.Errorf("with the table:\n%s", text)
 	}
 }
 

@@ -38,12 +38,14 @@ type setting struct {
 	variant string
 	mca     []string // Open MPI's parameters: name, value, name, value …
 	only    *cells   // nil: all
+	table   bool     // tierflow's: plans of the decision table
 	alloc   bool     // tierflow's: buffers from planner.Alloc
 	local   bool     // tierflow's: goroutine ranks of one process
 }
 
 // Our own settings.
 const (
+	tuned       = "tuned"
 	asItIs      = "built-in rule"
 	withAlloc   = "built-in rule, Alloc"
 	asGoroutine = "goroutine ranks"
@@ -105,6 +107,9 @@ func (s site) command(of setting, c cells, each time.Duration, store string) []s
 		words = append(words, "--topo", fmt.Sprintf("1x%d", s.perNode))
 	} else {
 		words = append(s.tierflowRun(), words...)
+	}
+	if of.table {
+		words = append(words, "--table", s.tableFile())
 	}
 	if of.alloc {
 		words = append(words, "--alloc")

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -130,7 +131,11 @@ func jobTime(c cells, each time.Duration) time.Duration {
 
 // line is the command for people to read; DIR is the temporary folder, and this program goes by its name.
 func (p *place) line(s setting, c cells, each time.Duration) string {
-	words := p.command(s, c, each, p.folder)
+	return p.readable(p.command(s, c, each, p.folder))
+}
+
+func (p *place) readable(words []string) string {
+	words = slices.Clone(words)
 	for i, w := range words {
 		w = strings.ReplaceAll(strings.ReplaceAll(w, p.folder, "DIR"), p.self, "tierflow")
 		if strings.ContainsAny(w, " ;") {

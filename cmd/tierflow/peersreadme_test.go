@@ -39,11 +39,12 @@ func TestReadmePeers(t *testing.T) {
 }
 
 // peerColumns are what tierflow's p50 is compared with: of several settings the
-// fastest.
+// fastest. The rule has one beside what is tuned only.
 var peerColumns = []struct {
 	head string
 	is   func(r *peerResult) bool
 }{
+	{ruleColumn, func(r *peerResult) bool { return r.Library == ourselves && r.Variant == asItIs }},
 	{"Alloc", func(r *peerResult) bool { return r.Library == ourselves && r.Variant == withAlloc }},
 	{"goroutines", func(r *peerResult) bool { return r.Library == ourselves && r.Variant == asGoroutine }},
 	{"Open MPI", func(r *peerResult) bool { return r.Library == openMPI && !isForced(r) }},
@@ -51,6 +52,8 @@ var peerColumns = []struct {
 	{mpich, func(r *peerResult) bool { return r.Library == mpich }},
 	{gloo, func(r *peerResult) bool { return r.Library == gloo }},
 }
+
+const ruleColumn = "rule"
 
 func isForced(r *peerResult) bool { return strings.HasPrefix(r.Variant, "forced") }
 
@@ -67,9 +70,12 @@ func writePeers(w *strings.Builder, name string, t peerTable) {
 		fmt.Fprintf(w, "%s, congestion control %s,\n", rate, t.Congestion)
 	}
 	fmt.Fprintf(w, "Open MPI %s, MPICH %s, Gloo %s, %s; recorded in `testdata/peers/results/%s`.\n", t.Versions[openMPI], t.Versions[mpich], t.Versions[gloo], t.Versions["Go"], name)
+	if t.Tuning != nil {
+		fmt.Fprintf(w, "tierflow was tuned in %.0f s.\n", t.Tuning.Seconds)
+	}
 	head := []string{"collective", "bytes", "tierflow p50 µs"}
 	for _, c := range peerColumns {
-		if slices.ContainsFunc(t.Results, c.is) {
+		if slices.ContainsFunc(t.Results, c.is) && (c.head != ruleColumn || t.Tuning != nil) {
 			head = append(head, c.head)
 		}
 	}
@@ -77,9 +83,10 @@ func writePeers(w *strings.Builder, name string, t peerTable) {
 		head = append(head, wireOp)
 	}
 	fmt.Fprintf(w, "\n| %s |\n|%s\n", strings.Join(head, " | "), strings.Repeat("---|", len(head)))
-	for _, ours := range t.Results {
-		if ours.Library == ourselves && ours.Variant == asItIs {
-			fmt.Fprintf(w, "| %s |\n", strings.Join(peerCells(t, head, ours), " | "))
+	ours := t.ours()
+	for _, r := range t.Results {
+		if ours[r.cell()] == r {
+			fmt.Fprintf(w, "| %s |\n", strings.Join(peerCells(t, head, r), " | "))
 		}
 	}
 	for _, failure := range t.Failures {
@@ -89,6 +96,42 @@ func writePeers(w *strings.Builder, name string, t peerTable) {
 		fmt.Fprintf(w, "\n%s: %s.\n", setting, why)
 	}
 	fmt.Fprintln(w)
+}
+
+// A recording in which tierflow is tuned is about that, and has the rule beside;
+// where there is nothing tuned, and in others, it is about the rule.
+func TestReadmePeersTuned(t *testing.T) {
+	result := func(library, variant string, bytes int64, p50, ratio float64) *peerResult {
+		return &peerResult{
+			Library: library, Variant: variant, Collective: "bcast", Bytes: bytes,
+			P50: p50, Least: p50, Largest: p50, Ratio: ratio, LeastRatio: ratio, LargestRatio: ratio,
+		}
+	}
+	rule := []*peerResult{result(ourselves, asItIs, 8, 6, 1.5), result(ourselves, asItIs, 16, 7, 1), result(mpich, "default", 8, 8, 2)}
+	for _, test := range []struct {
+		table peerTable
+		want  string
+	}{
+		{peerTable{Results: rule}, `
+| collective | bytes | tierflow p50 µs | MPICH |
+|---|---|---|---|
+| bcast | 8B | 6.00 (6.00–6.00) | 2.00 (2.00–2.00) |
+| bcast | 16B | 7.00 (7.00–7.00) | - |
+`},
+		{peerTable{Results: append([]*peerResult{result(ourselves, tuned, 8, 4, 1)}, rule...), Tuning: &peerTuning{Seconds: 9.7}}, `tierflow was tuned in 10 s.
+
+| collective | bytes | tierflow p50 µs | rule | MPICH |
+|---|---|---|---|---|
+| bcast | 8B | 4.00 (4.00–4.00) | 1.50 (1.50–1.50) | 2.00 (2.00–2.00) |
+| bcast | 16B | 7.00 (7.00–7.00) | 1.00 (1.00–1.00) | - |
+`},
+	} {
+		var w strings.Builder
+		writePeers(&w, "x.json", test.table)
+		if !strings.Contains(w.String(), test.want) {
+			t.Errorf("got\n%swant in it\n%s", &w, test.want)
+		}
+	}
 }
 
 // peerCells are the cells of one row.

@@ -21,6 +21,7 @@ type peerRow struct {
 	Min        float64 `json:"min_us"`
 	P50        float64 `json:"p50_us"`
 	Wrong      int64   `json:"wrong"` // elements
+	Plan       string  `json:"plan"`  // tierflow's
 }
 
 // parsePeerRows reads the rows of a job, one by one from a driver and in one object from bench coll. Launchers may say
@@ -68,11 +69,12 @@ type peerResult struct {
 	Least      float64 `json:"least_p50_us"`
 	Largest    float64 `json:"largest_p50_us"`
 	Rounds     int     `json:"rounds"`
-	// Of p50 to tierflow's in the same round: median, least and largest. 0: tierflow has none.
+	// Of p50 to tierflow's in the same round, tuned if it is: median, least and largest. 0: tierflow has none.
 	Ratio        float64   `json:"ratio,omitempty"`
 	LeastRatio   float64   `json:"least_ratio,omitempty"`
 	LargestRatio float64   `json:"largest_ratio,omitempty"`
-	Command      string    `json:"command"` // in which DIR is a temporary folder
+	Plan         string    `json:"plan,omitempty"` // tierflow's
+	Command      string    `json:"command"`        // in which DIR is a temporary folder
 	rounds       []float64 // in order: what fails in one round is in none after it
 }
 
@@ -87,7 +89,8 @@ type peerTable struct {
 	Topology   string             `json:"topology"`
 	Rate       string             `json:"rate"`
 	Congestion string             `json:"congestion_control"`
-	Wire       map[string]float64 `json:"wire_us"` // by bytes
+	Wire       map[string]float64 `json:"wire_us"`          // by bytes
+	Tuning     *peerTuning        `json:"tuning,omitempty"` // missing: tierflow is not tuned
 	Results    []*peerResult      `json:"results"`
 	Missing    []missingPeer      `json:"missing"`
 	Failures   []string           `json:"failures"`
@@ -100,13 +103,14 @@ const wireOp = "wire"
 func (t *peerTable) add(s setting, command string, rows []peerRow) {
 	for _, row := range rows {
 		same := func(r *peerResult) bool {
-			return r.Library == s.library && r.Variant == s.variant && r.Collective == row.Collective && r.Bytes == row.Bytes
+			by := r.Library == s.library && r.Variant == s.variant || row.Collective == wireOp // the same for all of ours
+			return by && r.Collective == row.Collective && r.Bytes == row.Bytes
 		}
 		i := slices.IndexFunc(t.Results, same)
 		if i < 0 {
 			i = len(t.Results)
 			t.Results = append(t.Results, &peerResult{
-				Library: s.library, Variant: s.variant, Collective: row.Collective, Bytes: row.Bytes, Command: command,
+				Library: s.library, Variant: s.variant, Collective: row.Collective, Bytes: row.Bytes, Plan: row.Plan, Command: command,
 			})
 		}
 		t.Results[i].rounds = append(t.Results[i].rounds, row.P50)
@@ -122,30 +126,45 @@ func (t *peerTable) failed(notes io.Writer, s setting, err error) {
 
 // finish computes what is printed.
 func (t *peerTable) finish() {
-	ours := map[string][]float64{}
-	cell := func(r *peerResult) string { return r.Collective + " " + strconv.FormatInt(r.Bytes, 10) }
 	t.Wire = map[string]float64{}
 	for _, r := range t.Results {
 		r.Rounds = len(r.rounds)
 		r.Least, r.P50, r.Largest = spread(r.rounds)
-		switch {
-		case r.Collective == wireOp:
+		if r.Collective == wireOp {
 			t.Wire[strconv.FormatInt(r.Bytes, 10)] = r.P50
-		case r.Library == ourselves && r.Variant == asItIs:
-			ours[cell(r)] = r.rounds
 		}
 	}
+	ours := t.ours()
 	for _, r := range t.Results {
+		reference := ours[r.cell()]
+		if reference == nil {
+			continue
+		}
 		var ratios []float64
-		for i, p50 := range ours[cell(r)] {
-			if i < r.Rounds {
-				ratios = append(ratios, r.rounds[i]/p50)
-			}
+		for i := range min(r.Rounds, reference.Rounds) {
+			ratios = append(ratios, r.rounds[i]/reference.rounds[i])
 		}
 		if len(ratios) > 0 {
 			r.LeastRatio, r.Ratio, r.LargestRatio = spread(ratios)
 		}
 	}
+}
+
+// cell names what r is compared in.
+func (r *peerResult) cell() string { return r.Collective + " " + strconv.FormatInt(r.Bytes, 10) }
+
+// ours are tierflow's results that others are compared with, by cell: tuned, and where it isn't as it is.
+func (t *peerTable) ours() map[string]*peerResult {
+	all := map[string]*peerResult{}
+	for _, r := range t.Results {
+		if r.Library != ourselves || r.Collective == wireOp {
+			continue
+		}
+		if r.Variant == tuned || r.Variant == asItIs && all[r.cell()] == nil {
+			all[r.cell()] = r
+		}
+	}
+	return all
 }
 
 // spread is the least, the median and the largest of some values. Of an even number none is the median: the lower one
@@ -183,6 +202,9 @@ func (t *peerTable) sort(order cells) {
 }
 
 func (t *peerTable) text(w io.Writer) error {
+	if t.Tuning != nil {
+		fmt.Fprintln(w, "# x tierflow: times what tierflow tuned takes in the same round; where that has no row, its built-in rule")
+	}
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tab, "collective\tbytes\tlibrary\tsetting\tp50 µs\tleast–largest\tx tierflow")
 	for _, r := range t.Results {
@@ -198,6 +220,9 @@ func (t *peerTable) text(w io.Writer) error {
 	}
 	if err := tab.Flush(); err != nil {
 		return err
+	}
+	if t.Tuning != nil {
+		fmt.Fprintf(w, "# %v: %s\n", tuningItself, t.Tuning.Command)
 	}
 	var printed []string
 	for _, r := range t.Results {

@@ -72,9 +72,10 @@ adds another machine to a table. All ranks tune together: those of a launched jo
 or goroutines on --topo.
 
 Sizes go from --min to --max by factors of four; every fifth is one and a half times
-that, because not all messages are powers of two.`,
+that, because not all messages are powers of two. --bytes lists others in their place.`,
 		Example: `  tierflow tune -o table.json --topo 4x2
   tierflow tune -o table.json --topo 2x2 --ops bcast --method exhaustive --budget 2m
+  tierflow tune -o table.json --topo 4x1 --ops allreduce --bytes 16KiB,64KiB
   tierflow run -n 8 -- tierflow tune -o table.json --resume
   TIERFLOW_TABLE=table.json tierflow plan allreduce --bytes 100000 --topo 3x2`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -87,7 +88,8 @@ that, because not all messages are powers of two.`,
 			return u.each(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.tune)
 		}),
 	}
-	u.flags(c, "4B", "16MiB")
+	u.flags(c)
+	u.sizeFlags(c, "4B", "16MiB")
 	f := c.Flags()
 	f.StringVarP(&u.output, "output", "o", "", "file to write the table to")
 	f.StringVar(&u.method, "method", planner.TasksPruned.String(), "how to search")

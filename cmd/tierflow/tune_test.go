@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,9 +16,12 @@ import (
 )
 
 // smallSpace is arguments that leave few configurations, all of them fast.
-func smallSpace(args ...string) []string {
+func smallSpace(args ...string) []string { return append(fewPlans(args...), "--max", "64KiB") }
+
+// fewPlans is smallSpace of any sizes.
+func fewPlans(args ...string) []string {
 	return append(args, "--topo", "2x2", "--link", "none", "--submodules", "adapt,sm", "--segments", "16KiB,all",
-		"--windows", "2", "--inner", "0", "--time", "1ms", "--plan", "i=adapt/binomial", "--max", "64KiB")
+		"--windows", "2", "--inner", "0", "--time", "1ms", "--plan", "i=adapt/binomial")
 }
 
 func TestTune(t *testing.T) {
@@ -52,6 +56,25 @@ func TestTune(t *testing.T) {
 	e := decode[planner.Explanation](t, succeeds(t, "plan", "allreduce", "--bytes", "65536", "--topo", "2x2", "--table", file, "--explain", "--json"))
 	if e.Table != file || e.Fallback != "" || !e.Candidates[0].Chosen || e.Candidates[0].NS <= 0 {
 		t.Errorf("%.2000v", e)
+	}
+}
+
+// A list of sizes is tuned as it is, each size once.
+func TestTuneBytes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "table.json")
+	s := decode[tuneSummary](t, succeeds(t, fewPlans("tune", "-o", file, "--ops", "bcast,barrier", "--bytes", "5000,24:96:x2,48", "--json")...))
+	table, err := planner.LoadTable(file, all.Submodules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sizes []int64
+	for _, e := range table.Entries {
+		if e.Collective == "bcast" {
+			sizes = append(sizes, e.Bytes)
+		}
+	}
+	if s.Entries != 5 || !slices.Equal(sizes, []int64{24, 48, 96, 5000}) {
+		t.Errorf("%d entries, of bcast %v", s.Entries, sizes)
 	}
 }
 
@@ -134,7 +157,7 @@ func TestTuneCompareInterrupted(t *testing.T) {
 func TestTuneValidate(t *testing.T) {
 	var v struct{ Validations []validation }
 	svg := filepath.Join(t.TempDir(), "validate.svg")
-	text := succeeds(t, smallSpace("tune", "validate", "--ops", "bcast", "--bytes", "64KiB", "--json", "--svg", svg)...)
+	text := succeeds(t, fewPlans("tune", "validate", "--ops", "bcast", "--bytes", "64KiB", "--json", "--svg", svg)...)
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
 		t.Fatal(err)
 	}
@@ -196,6 +219,12 @@ func TestTuneRefuses(t *testing.T) {
 		{"tune -o x --method guess", "unknown method \"guess\"; known are [exhaustive"},
 		{"tune -o x --ops bast", "unknown collective"},
 		{"tune -o x --min 2MiB --max 1MiB", "max not below min"},
+		{"tune -o x --bytes 64KiB --min 4B", "--bytes and --min exclude each other"},
+		{"tune -o x --bytes 64KiB --max 1MiB", "--bytes and --max exclude each other"},
+		{"tune -o x --bytes 64KiB,0", "--bytes 64KiB,0: from 1 byte on"},
+		{"tune -o x --bytes=", "--bytes: "},
+		{"tune -o x --bytes 6", "not a multiple of 4 bytes"},
+		{"tune -o x --ops bcast,allgather --bytes 256MiB", "--bytes 256MiB: allgather of 8 ranks takes over 4GiB together"},
 		{"tune -o x --shapes star", "--shapes: "},
 		{"tune -o x --submodules tcp", "--submodules: unknown submodule"},
 		{"tune -o x --segments 0", "--segments: 0: at least 1"},
@@ -217,7 +246,7 @@ func TestTuneSizes(t *testing.T) {
 		{"3B", "10B", "3B,10B"},
 	} {
 		u := tuning{min: test.min, max: test.max}
-		all, err := u.sizes()
+		all, err := u.ladder()
 		if err != nil || sizesText(all) != test.want {
 			t.Errorf("%s to %s: %s, %v; want %s", test.min, test.max, sizesText(all), err, test.want)
 		}

@@ -41,10 +41,11 @@ ranks of a launched job, and writes the file anew.`,
 			return u.each(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.fix)
 		}),
 	}
-	u.flags(c, "4B", "16MiB")
+	u.flags(c)
+	u.sizeFlags(c, "4B", "16MiB")
 	c.Flags().BoolVar(&fix, "fix", false, "measure the entries again")
 	c.Flags().BoolVar(&u.json, "json", false, "print JSON")
-	for _, name := range []string{"min", "max", "ops", "shapes", "submodules", "segments", "inner", "windows", "plan"} {
+	for _, name := range []string{"min", "max", "bytes", "ops", "shapes", "submodules", "segments", "inner", "windows", "plan"} {
 		_ = c.Flags().MarkHidden(name) // the table says
 	}
 	return c

@@ -39,7 +39,8 @@ with a size: what there is to gain by tuning.`,
 			return u.each(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.compare)
 		}),
 	}
-	u.flags(c, "1KiB", "4MiB")
+	u.flags(c)
+	u.sizeFlags(c, "1KiB", "4MiB")
 	f := c.Flags()
 	f.DurationVar(&u.budget, "budget", 0, "time for each method's search (default no limit)")
 	f.BoolVar(&u.json, "json", false, "print JSON")

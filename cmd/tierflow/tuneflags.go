@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,13 +15,11 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// flags are those that all tune commands have.
-func (u *tuning) flags(c *cobra.Command, least, most string) {
+// flags are those that all tune commands have, besides those for sizes.
+func (u *tuning) flags(c *cobra.Command) {
 	u.jobFlags(c)
 	f := c.Flags()
 	f.StringVar(&u.ops, "ops", strings.Join(names(tasks.Requestable()), ","), "collectives")
-	f.StringVar(&u.min, "min", least, "smallest size of a rank's buffer")
-	f.StringVar(&u.max, "max", most, "largest size")
 	f.StringVar(&u.dtype, "dtype", "f32", "element type")
 	f.StringVar(&u.op, "reduce-op", "sum", "operation of reductions")
 	f.DurationVar(&u.time, "time", 50*time.Millisecond, "most time for one measurement, beyond five samples")
@@ -30,6 +29,14 @@ func (u *tuning) flags(c *cobra.Command, least, most string) {
 	f.StringVar(&u.inners, "inner", "", "inner segments to search, 0 for none (default "+sizesText(planner.DefaultInners)+")")
 	f.IntSliceVar(&u.windows, "windows", planner.DefaultWindows, "windows to search")
 	u.planFlag(c, planText+"; what it says is not searched")
+}
+
+// sizeFlags are those of commands that tune a ladder of sizes, or a list.
+func (u *tuning) sizeFlags(c *cobra.Command, least, most string) {
+	f := c.Flags()
+	f.StringVar(&u.min, "min", least, "smallest size of a rank's buffer")
+	f.StringVar(&u.max, "max", most, "largest size")
+	f.StringVar(&u.bytes, "bytes", "", "exactly these sizes, in place of those from --min to --max: 4,64KiB or 4:4MiB:x4")
 }
 
 func sizesText(all []int64) string {
@@ -64,15 +71,22 @@ func (u *tuning) read() error {
 			if err != nil {
 				return err
 			}
-			if !slices.Contains(u.requests, r) && fitsMemory(r, t.Size()) {
+			if slices.Contains(u.requests, r) { // barriers, which have no size
+				continue
+			}
+			switch {
+			case fitsMemory(r, t.Size()):
 				u.requests = append(u.requests, r)
+			case u.listed():
+				return usagef("--bytes %s: %v of %d ranks takes over %s together",
+					tasks.FormatBytes(n), coll, t.Size(), tasks.FormatBytes(maxTuned))
 			}
 		}
 	}
 	return nil
 }
 
-// fitsMemory leaves out sizes of which all ranks' blocks would be too much.
+// fitsMemory tells whether all ranks' blocks are not too much: larger sizes of a ladder are left out.
 func fitsMemory(r tasks.Request, ranks int) bool {
 	n := r.Bytes() * int64(ranks)
 	if r.Blocks() {
@@ -87,8 +101,30 @@ const maxTuned = 4 << 30
 // oddEvery is which of the sizes is none of the powers of four times the first.
 const oddEvery = 5
 
-// sizes lists the sizes to tune.
+// listed tells whether --bytes says which sizes to tune.
+func (u *tuning) listed() bool { return u.bytes != "" || u.command.Flags().Changed("bytes") }
+
+// sizes lists the sizes to tune, the smallest first.
 func (u *tuning) sizes() ([]int64, error) {
+	if !u.listed() {
+		return u.ladder()
+	}
+	if err := cmp.Or(exclusive(u.command, "bytes", "min"), exclusive(u.command, "bytes", "max")); err != nil {
+		return nil, err
+	}
+	all, err := parseSizes(u.bytes)
+	if err != nil {
+		return nil, usagef("--bytes: %w", err)
+	}
+	slices.Sort(all)
+	if all[0] < 1 {
+		return nil, usagef("--bytes %s: from 1 byte on", u.bytes)
+	}
+	return slices.Compact(all), nil
+}
+
+// ladder lists the sizes from --min to --max.
+func (u *tuning) ladder() ([]int64, error) {
 	least, err := parseSize(u.min)
 	if err != nil {
 		return nil, usagef("--min: %w", err)

@@ -23,7 +23,7 @@ func (a app) tuneValidateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "validate",
 		Short: "Compare predicted with measured times of every configuration",
-		Long: `Predicts each configuration that cuts a message of one size (--bytes) into segments
+		Long: `Predicts each configuration that cuts messages of some size (--bytes) into segments
 from costs of tasks, measures it, and prints both, the fastest first, with Spearman's
 rank correlation (HAN, figures 4 and 7). 1 means that the predictions bring the
 configurations in the right order.`,
@@ -31,19 +31,15 @@ configurations in the right order.`,
   tierflow tune validate --ops bcast,allreduce --topo 2x2 --shapes han --svg validate.svg`,
 		Args: noOperands,
 		RunE: interruptible(func(c *cobra.Command, _ []string) error {
-			u.min, u.max = u.bytes, u.bytes
 			return u.each(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.validate)
 		}),
 	}
-	u.flags(c, "", "")
+	u.flags(c)
 	f := c.Flags()
-	f.StringVar(&u.bytes, "bytes", "4MiB", "size of a rank's buffer")
+	f.StringVar(&u.bytes, "bytes", "4MiB", "sizes of a rank's buffer")
 	f.DurationVar(&u.budget, "budget", 0, "time for the costs of tasks (default no limit)")
 	f.BoolVar(&u.json, "json", false, "print JSON")
 	f.StringVar(&u.svg, "svg", "", "draw predicted and measured times to a file")
-	for _, name := range []string{"min", "max"} {
-		_ = f.MarkHidden(name) // one size has neither
-	}
 	return c
 }
 
