@@ -37,13 +37,25 @@ func (s *Search) decide() {
 	s.Table.Sort()
 }
 
+// hardly is how many times as long takes what the next measurement may find faster.
+const hardly = 1.03
+
 // price is what each configuration of request i takes, as far as that is known,
 // the fastest first. Once the best were measured beside each other, those that
-// were only thought to be faster are left out: the table must not choose them.
+// were only thought to be faster are left out, and those that were hardly faster than
+// the built-in rule's plan: the table must not choose them.
 func (s *Search) price(i int) []Candidate {
 	all := s.estimates(i)
-	fastest := slices.IndexFunc(all, func(c Candidate) bool { return s.raced(i, c.plan) })
-	return all[max(fastest, 0):]
+	raced := func(c Candidate) bool { return s.raced(i, c.plan) }
+	fastest := slices.IndexFunc(all, raced)
+	if fastest < 0 {
+		return all
+	}
+	rule := s.Space.Rule(s.Requests[i], s.Topology)
+	if k := slices.IndexFunc(all, func(c Candidate) bool { return raced(c) && c.plan.Equal(rule) }); k >= 0 && all[k].NS <= hardly*all[fastest].NS {
+		fastest = k
+	}
+	return all[fastest:]
 }
 
 // estimates is what each configuration of request i takes, or is thought to, the
