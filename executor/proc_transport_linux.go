@@ -273,6 +273,10 @@ func (p *process) ringTo(peer levels.Rank) *ringLink {
 // relax gives up the processor, and learns whether somebody wanted it.
 func (p *process) relax() {
 	begin := time.Since(p.began)
+	if p.own != nil {
+		p.own.away().Store(1)
+		defer p.own.away().Store(0)
+	}
 	_, _, _ = syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 	if time.Since(p.began)-begin > quickYield {
 		p.polls = max(fewestPolls, p.polls/2)

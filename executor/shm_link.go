@@ -61,7 +61,7 @@ func newShmLink(peer levels.Rank, own, theirs *segment, me, it int, small int64,
 		ringLink: ringLink{in: ringReader{mem: theirs.ring(me), consumed: own.consumedRing(it)}},
 		partsEnd: theirs.consumedParts(me),
 	}
-	l.wake = l.ring
+	l.wake, l.away = l.ring, theirs.away()
 	return l
 }
 

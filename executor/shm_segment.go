@@ -13,6 +13,7 @@ import (
 //
 //	0                sleeping flag
 //	64               ages: how often the rank has left runs early
+//	576              whether it lets others run
 //	4 KiB            per peer of the node, in node order:
 //	                   what this rank has consumed of that peer's ring and stream
 //	                   the ring of messages to that peer
@@ -77,6 +78,11 @@ func newSegment(mem []byte, peers int, commit func(off, n int64) error) *segment
 }
 
 func (s *segment) sleeping() *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Pointer(&s.mem[0])) }
+
+// away is 1 while the rank lets others run.
+func (s *segment) away() *atomic.Uint32 {
+	return (*atomic.Uint32)(unsafe.Pointer(&s.mem[cacheLine+8*ages]))
+}
 
 // age counts how often the rank has left runs on a communicator early. A few
 // communicators share a word: then one that breaks makes the other's readers

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/executor/flight"
@@ -43,8 +44,9 @@ const (
 // ringLink is what straight calls need of a link whose messages come by a ring.
 type ringLink struct {
 	in   ringReader
-	dead error  // why the link is of no use any more
-	wake func() // the peer, which may wait for room
+	dead error          // why the link is of no use any more
+	wake func()         // the peer, which may wait for room
+	away *atomic.Uint32 // 1 while the peer lets others run; nil if it doesn't say
 }
 
 // straightStep is a step with what is the same in all its runs.
@@ -159,7 +161,7 @@ func (r *Run) through(ctx context.Context) int {
 				return i
 			}
 		case submodules.RecvStep:
-			if !s.await(ctx, &one.link.in) || !r.recvStraight(one, step) {
+			if !s.await(ctx, one.link) || !r.recvStraight(one, step) {
 				return i
 			}
 		case submodules.CopyStep:
@@ -212,9 +214,15 @@ func (r *Run) recvStraight(one *straightStep, step *submodules.Step) bool {
 }
 
 // await waits a little for a message from a peer.
-func (s *straight) await(ctx context.Context, in *ringReader) bool {
+func (s *straight) await(ctx context.Context, l *ringLink) bool {
+	in := &l.in
 	for yields := 0; yields < straightYields; yields++ {
 		for range tightPolls * s.node.looks() {
+			if in.some() {
+				return true
+			}
+		}
+		for i := 0; i < presentLooks && l.away != nil && l.away.Load() == 0; i++ {
 			if in.some() {
 				return true
 			}
@@ -230,6 +238,11 @@ func (s *straight) await(ctx context.Context, in *ringReader) bool {
 // straightYields is how often a call on a crowded node lets others run before it goes
 // on in the engine: with the lock held, so not for long.
 const straightYields = 4
+
+// presentLooks bounds how often a call on a crowded node looks for the message of a peer
+// that has a processor: the message is on its way, and would come before a yield ends.
+// A peer that computes, or sleeps, has not said that it is away.
+const presentLooks = 2000
 
 // tightPolls is how many looks at one ring take as long as the engine's at all links.
 const tightPolls = 8
