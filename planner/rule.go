@@ -9,6 +9,7 @@ import (
 
 // Sizes of the built-in rule, bytes.
 const (
+	starMessage   = 1 << 10   // up to here a node can speak with all others, one after the other
 	tinyMessage   = 4 << 10   // up to here one exchange is worth its bytes
 	smallMessage  = 16 << 10  // up to here latency counts: one segment, shallow trees
 	insideSegment = 128 << 10 // inside a node: a segment stays in a core's cache
@@ -22,6 +23,9 @@ const (
 
 // mostPeers is up to how many ranks of a node all exchange with all.
 const mostPeers = 8
+
+// mostSpokes is up to how many nodes one of them speaks with all others.
+const mostSpokes = 8
 
 // Rule is the plan while there are no measurements, and why. It follows HAN's
 // reasoning (section III): shared memory inside nodes, event-driven trees between
@@ -66,6 +70,14 @@ func (u *rule) small() bool { return u.bytes <= smallMessage }
 // a ring does, and a chain has no inner nodes.
 func (u *rule) pair() bool { return u.on.Nodes() == 2 }
 
+// star tells whether one node speaks with all others: two hops there and back, where a
+// tree has a logarithm of the nodes each way and an exchange of all a logarithm in all,
+// but n log n messages to the star's 2(n-1). Each costs a processor more than the wire.
+func (u *rule) star() bool {
+	n := u.on.Nodes()
+	return 2 < n && n <= mostSpokes && u.bytes <= starMessage && !u.request.Blocks()
+}
+
 // crowded tells whether a node may have too many ranks for all to exchange with all.
 func (u *rule) crowded() bool { return u.on.Size() > mostPeers*u.on.Nodes() }
 
@@ -81,7 +93,7 @@ func (u *rule) shape(forced tasks.Plan) tasks.Shape {
 	}
 	free := len(forced.Keys()) == 0 && u.order == tasks.AnyOrder
 	large := u.request.Coll == tasks.Allreduce && free && !u.small() && !u.ordered
-	exchange := u.bytes <= tinyMessage && (u.on.Nodes() > 1 || !u.crowded())
+	exchange := u.bytes <= tinyMessage && (u.on.Nodes() > 1 || !u.crowded()) && !u.star()
 	switch {
 	case large && u.pair() && fits(tasks.AR):
 		u.because("shape=ar: two nodes exchange what each has, both ways at once")
@@ -216,6 +228,8 @@ func (u *rule) choice(op tasks.Collective, inside bool) tasks.Choice {
 		return nbc("pairwise")
 	case op == tasks.Allgather, op == tasks.ReduceScatter:
 		return adapt("ring")
+	case u.star() && !inside:
+		return nbc("linear")
 	case u.small() || u.on.Nodes() == 1:
 		return adapt("binomial")
 	}
