@@ -36,6 +36,9 @@ const (
 	procSpinCrowded = 100
 )
 
+// linkPolls is the most looks at links before a yield.
+const linkPolls = 8
+
 // NewProcess makes the world of a rank that is a process: the rank's own engine,
 // shared memory with the ranks of its node, TCP to the others. It returns when
 // the ranks of the node have exchanged their memory. The world owns the job from
@@ -87,10 +90,11 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 	if len(node) > runtime.NumCPU() {
 		w.spin = procSpinCrowded
 	}
-	if len(node) > runtime.NumCPU() || len(node) < t.Size() {
-		// Others need the processor: ranks, or the kernel, for links, of which each look is a
-		// system call.
+	switch {
+	case len(node) > runtime.NumCPU(): // other ranks need the processor
 		p.polls, p.most = fewestPolls, fewestPolls
+	case len(node) < t.Size(): // each look at a link is a system call, and the kernel may need the processor
+		p.polls, p.most = fewestPolls, linkPolls
 	}
 	all := make([]levels.Rank, t.Size())
 	for r := range all {

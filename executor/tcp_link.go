@@ -160,9 +160,17 @@ func (l *tcpLink) advance(n int, s sink) {
 	}
 }
 
-// sendParts writes two pieces with one system call. It never blocks, so it keeps
-// the processor.
+// sendParts writes two pieces, of which one may be empty, with one system call. It never
+// blocks, so it keeps the processor.
 func sendParts(fd int, a, b []byte) (int, error) {
+	if len(b) == 0 && len(a) > 0 { // the cheaper call
+		announceRead(a)
+		n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&a[0])), uintptr(len(a)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+		if errno != 0 {
+			return 0, errno
+		}
+		return int(n), nil
+	}
 	var iov [2]unix.Iovec
 	var msg unix.Msghdr
 	k := 0
