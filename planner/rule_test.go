@@ -56,3 +56,40 @@ func checkRule(t *testing.T, r tasks.Request, on *levels.Topology, forced tasks.
 		}
 	}
 }
+
+// What the rule takes by size and by number of nodes.
+func TestRuleChoices(t *testing.T) {
+	for _, test := range []struct {
+		coll  tasks.Collective
+		on    string
+		bytes int64
+		want  string
+	}{
+		{tasks.Allreduce, "4x2", 1 << 10, "shape=han,fs=all,w=4,i=nbc/linear,s=sm/rings"},
+		{tasks.Allreduce, "4x2", 2 << 10, "shape=ar,fs=all,w=4,i=nbc/recdoubling,s=sm/rings"},
+		{tasks.Allreduce, "2x2", 8, "shape=ar,fs=all,w=4,i=nbc/recdoubling,s=sm/rings"},
+		{tasks.Allreduce, "9x1", 8, "shape=ar,fs=all,w=4,i=nbc/recdoubling"},
+		{tasks.Reduce, "8x1", 8, "shape=han,fs=all,w=4,i=nbc/linear"},
+		{tasks.Bcast, "9x1", 8, "shape=han,fs=all,w=4,i=adapt/binomial"},
+		{tasks.Allreduce, "4x1", 256 << 10, "shape=rsag,fs=120KiB,w=3,i=adapt/ring"},
+		{tasks.Allreduce, "4x1", 4 << 20, "shape=rsag,fs=240KiB,w=3,i=adapt/ring"},
+		{tasks.Allreduce, "4x1", 16 << 20, "shape=rsag,fs=960KiB,w=3,i=adapt/ring"},
+		{tasks.Allgather, "4x2", 64 << 10, "shape=han,fs=15KiB,w=3,i=adapt/ring,s=sm"},
+		{tasks.Allgather, "2x1", 256 << 10, "shape=han,fs=120KiB,w=8,i=adapt/ring"},
+		{tasks.Bcast, "2x1", 1 << 20, "shape=han,fs=120KiB,w=8,i=adapt/chain"},
+		{tasks.Bcast, "4x1", 4 << 20, "shape=han,fs=30KiB,w=8,i=adapt/chain"},
+		{tasks.Bcast, "1x4", 4 << 20, "shape=han,fs=128KiB,w=4,s=sm"},
+	} {
+		on, err := levels.Parse(test.on)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := tasks.Request{Coll: test.coll, Type: tasks.Float32, Count: test.bytes / 4}
+		if r.Reduces() {
+			r.Op = tasks.Sum
+		}
+		if p, why := planner.Rule(r, on, tasks.Plan{}); p.String() != test.want {
+			t.Errorf("%v on %s: %v because %q; want %s", r, test.on, p, why, test.want)
+		}
+	}
+}
