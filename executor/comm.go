@@ -159,6 +159,7 @@ func (c *Comm) deliver(from levels.Rank, m *message, payload []byte) {
 		c.mismatch(from, m.seq)
 		c.e.waste(from, m.kind, len(payload))
 	case r != nil && m.kind == probeKind, r == nil && c.over(m.seq):
+	case r != nil && int32(m.pass-r.pass) < 0 && m.kind == creditKind: // late, see Run.resume
 	case r != nil && int32(m.pass-r.pass) < 0:
 		c.blame(from, fmt.Errorf("%w: %v message for pass %d of call %d, which is in pass %d", ErrProtocol, m.kind, m.pass, m.seq, r.pass))
 	case r != nil && r.pass == m.pass:

@@ -50,6 +50,7 @@ type Endpoint struct {
 // peerState is the flow control with one other rank.
 type peerState struct {
 	budget int64  // eager bytes we may still send
+	limit  int64  // the most that can be
 	owed   int64  // eager bytes consumed and not yet given back
 	said   uint32 // point-to-point messages sent
 	heard  uint32 // and received
@@ -92,7 +93,7 @@ func newEndpoint(w *World, rank levels.Rank, size int, t transport) *Endpoint {
 	e.flight = flight.New(int(rank), size, w.config.RecorderEvents)
 	e.peers = apart[peerState](size)
 	for i := range e.peers {
-		e.peers[i].budget = w.config.EagerBudget
+		e.peers[i].budget, e.peers[i].limit = w.config.EagerBudget, w.config.EagerBudget
 	}
 	return e
 }
@@ -187,7 +188,7 @@ func (e *Endpoint) refund(to levels.Rank) {
 func (e *Endpoint) consumed(from levels.Rank, payload int) {
 	p := &e.peers[from]
 	p.owed += int64(payload) + eagerOverhead
-	if p.owed >= e.world.config.EagerBudget/2 {
+	if p.owed >= p.limit/2 {
 		e.out = message{kind: returnKind}
 		e.post(from, nil)
 	}
@@ -204,9 +205,14 @@ func (e *Endpoint) waste(from levels.Rank, k kind, payload int) {
 func (e *Endpoint) deliver(from levels.Rank, m *message, payload []byte) {
 	e.note(flight.Received, from, m)
 	p := &e.peers[from]
-	if p.budget += int64(m.refund); p.budget > e.world.config.EagerBudget {
-		p.budget = e.world.config.EagerBudget
+	if p.budget += int64(m.refund); p.budget > p.limit {
+		p.budget = p.limit
 		e.accuse(nil, from, fmt.Errorf("%w: %v message gives back %d bytes that were not sent", ErrProtocol, m.kind, m.refund))
+	}
+	if m.refund > 0 {
+		for _, r := range e.runs {
+			r.resume(from)
+		}
 	}
 	switch m.kind {
 	case returnKind:

@@ -130,6 +130,8 @@ func (f *faulty) put(to levels.Rank, m *message, src []byte, token int32) bool {
 
 func (f *faulty) flush(s sink) bool { return !f.dead && f.transport.flush(s) }
 
+func (f *faulty) remote(to levels.Rank) bool { return f.transport.remote(to) }
+
 func (f *faulty) holds(from levels.Rank, p unsafe.Pointer, n int64) bool {
 	if f.touch != nil {
 		f.touch(from)

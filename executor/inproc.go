@@ -194,6 +194,8 @@ func (l *local) readable(unsafe.Pointer) bool { return true }
 
 func (l *local) read(levels.Rank, uint64, []byte) error { return errors.ErrUnsupported }
 
+func (l *local) remote(levels.Rank) bool { return false }
+
 func (l *local) holds(levels.Rank, unsafe.Pointer, int64) bool { return true }
 
 func (l *local) intact(levels.Rank, uint32, uint64) bool { return true }

@@ -12,10 +12,10 @@ type kind uint8
 
 const (
 	_           kind = iota
-	eagerKind        // payload of a small send
+	eagerKind        // payload of a send without credit
 	dataKind         // a large payload is in its place
 	creditKind       // a recv is ready: addr is where its bytes go
-	wantKind         // a small send has no budget left and asks for credit
+	wantKind         // an eager send has no budget left and asks for credit
 	notifyKind       // a notify; addr is what it exposes
 	returnKind       // gives back eager budget, nothing else
 	probeKind        // "I am at this request": finds ranks that disagree
@@ -66,7 +66,8 @@ type transport interface {
 	// post sends m; the payload, at most EagerMax bytes, has been copied when it
 	// returns.
 	post(to levels.Rank, m *message, payload []byte)
-	// put moves src to the recv that gave the credit in m.addr, and then m itself.
+	// put moves src to the recv that gave the credit in m.addr, and then m itself; to a
+	// remote rank it may be eager.
 	// It reports whether src may be reused already; if not, a later poll calls
 	// sent with the token.
 	put(to levels.Rank, m *message, src []byte, token int32) bool
@@ -89,6 +90,8 @@ type transport interface {
 	// forget lets go of the buffers of what has failed: what has not left is dropped,
 	// and what comes is not written anywhere.
 	forget(what scope, s sink)
+	// remote reports whether a rank is on another node.
+	remote(to levels.Rank) bool
 	// open reports whether a message to a rank needs no connection that isn't there.
 	open(to levels.Rank) bool
 	// shared allocates n bytes that the ranks of the node can read when they are

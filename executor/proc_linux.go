@@ -100,8 +100,9 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 	for r := range all {
 		all[r] = levels.Rank(r)
 		if t.Node(all[r]) != t.Node(rank) {
-			l := newTCPLink(all[r], max(0, w.config.EagerMax))
+			l := newTCPLink(all[r], max(0, w.config.EagerMax, w.config.lead))
 			p.links[r], p.far = l, append(p.far, l)
+			e.peers[r].budget, e.peers[r].limit = w.config.farBudget, w.config.farBudget
 		}
 	}
 	e.comm(0).define(all)
@@ -143,7 +144,7 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 }
 
 // processEagerMax keeps small messages well within rings and read-ahead.
-const processEagerMax = min(ringMax, readAhead/2)
+const processEagerMax = min(ringMax, leadMax/2)
 
 // joinTime is the default limit of NewProcess.
 const joinTime = 30 * time.Second

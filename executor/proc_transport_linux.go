@@ -219,6 +219,11 @@ func (p *process) forget(what scope, s sink) {
 	}
 }
 
+func (p *process) remote(to levels.Rank) bool {
+	_, ok := p.links[to].(*tcpLink)
+	return ok
+}
+
 // open reports whether a message to a rank needs no new connection.
 func (p *process) open(to levels.Rank) bool {
 	l, ok := p.links[to].(*tcpLink)

@@ -29,7 +29,7 @@ func (d drawn) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.t, "n") }
 func drawConfig(t *rapid.T) executor.Config {
 	return executor.Config{
 		EagerMax:    rapid.SampledFrom([]int64{0, -1, 1, 64, 4096}).Draw(t, "EagerMax"),
-		EagerBudget: rapid.SampledFrom([]int64{0, 1, 100, 300}).Draw(t, "EagerBudget"),
+		EagerBudget: rapid.SampledFrom([]int64{0, 1, 100, 300, 5000}).Draw(t, "EagerBudget"),
 	}
 }
 

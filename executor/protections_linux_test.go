@@ -59,3 +59,34 @@ func TestTornCopy(t *testing.T) {
 		})
 	}
 }
+
+// Of what a call sends to a rank of another node the first 64 KiB go without credit,
+// none of it if small messages are bounded, and of what it sends to a neighbour only
+// those.
+func TestLead(t *testing.T) {
+	for _, test := range []struct {
+		topo          string
+		bytes         int
+		segment       string
+		config        executor.Config
+		eager, direct int64
+	}{
+		{"2x1", 64 << 10, "all", executor.Config{}, 1, 0},
+		{"2x1", 64<<10 + 4, "all", executor.Config{}, 0, 1},
+		{"2x1", 120 << 10, "30KiB", executor.Config{}, 2, 2},
+		{"2x1", 120 << 10, "30KiB", executor.Config{EagerMax: 4 << 10}, 0, 4},
+		{"1x2", 120 << 10, "30KiB", executor.Config{}, 0, 4},
+	} {
+		h, plan := parse(t, test.topo, "shape=flat,i=adapt/chain,w=8,fs="+test.segment)
+		p := openProcesses(t, h, test.config, nil)
+		bufs := numbers(2, test.bytes/4)
+		want := bufs[0]
+		runs := job{p.World, h, tasks.Request{Coll: tasks.Bcast, Count: int64(test.bytes / 4), Type: tasks.Int32}, plan}.bind(t, nil, raws(bufs))
+		do(t, p.World, runs)
+		check(t, 1, bufs[1], want)
+		if c := p.Endpoint(0).Comm(0).Counters(); c.Eager != test.eager || c.Direct != test.direct {
+			t.Errorf("%+v: %d messages without credit, %d with; want %d and %d", test, c.Eager, c.Direct, test.eager, test.direct)
+		}
+		closeProcesses(t, p)
+	}
+}

@@ -22,6 +22,8 @@ import (
 //	too much sent early             budget -= in Run.send                  TestBudgetIsCharged
 //	budget lost                     Endpoint.consumed                      TestBudgetComesBack
 //	budget invented                 the bound in Endpoint.deliver          TestHostilePeerRepeats
+//	waiting for credit in vain      Run.resume                             TestBudgetLetsGo
+//	credit for what has left        late in Run.hears and Comm.deliver     TestBudgetLetsGo
 //	slots reused too early          the program's last awaits              TestSlotsAreReused
 //	sequence numbers wrap           differences in Comm.over, missing      TestSequenceWraps
 //	cancelled in the middle         mark before settle in World.failHere   TestNothingIsWrittenAfterReturn, by chance
@@ -185,5 +187,21 @@ func TestOppositeOrders(t *testing.T) {
 				check(t, r, of[r], sums(2, len(of[r])))
 			}
 		}
+	}
+}
+
+// Sends that wait for budget leave when it comes back, before their recvs give credit;
+// that comes late then, also when its sender is a pass ahead.
+func TestBudgetLetsGo(t *testing.T) {
+	h, p := parse(t, "2x1", "shape=flat,fs=8B,w=4,i=adapt/chain")
+	w := newWorld(t, 2, executor.Config{EagerBudget: 4 * (8 + 64)})
+	const n = 8 * tasks.MaxSegments
+	bufs := numbers(2, n)
+	want := numbers(2, n)[0]
+	runs := job{w, h, tasks.Request{Coll: tasks.Bcast, Count: n, Type: tasks.Int32}, p}.bind(t, nil, raws(bufs))
+	do(t, w, runs)
+	check(t, 1, bufs[1], want)
+	if c := w.Endpoint(0).Comm(0).Counters(); c.Eager < 4*c.Direct {
+		t.Errorf("%d messages without credit, %d with; want a fifth at most", c.Eager, c.Direct)
 	}
 }

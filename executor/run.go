@@ -60,6 +60,9 @@ type Run struct {
 	begun     []int64          // by step, ns; only if traced
 	ready     []dag.ID         // last in, first out, but see fresh
 	fresh     int              // sends on top of ready whose credit came since the last advance: first in, first out
+	waiting   []dag.ID         // sends without budget or credit
+	leads     [2][]lead        // of the whole passes and of the rest
+	lead      []lead           // of prog, by its peers
 	memory    [tasks.Peer][]byte
 	digest    uint32
 	moved     bool      // a step ended since the last tick
@@ -84,7 +87,8 @@ const (
 	reached  flag = 1 << iota // its predecessors have ended
 	arrived                   // its message is here
 	credited                  // its recv is ready
-	wanted                    // the sender of its message asks for credit
+	wanted                    // the sender of its message has asked for credit
+	leaving                   // its message leaves without credit
 	ended
 )
 
@@ -118,6 +122,7 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 	if c.e.world.config.Hooks.Step != nil {
 		r.begun = make([]int64, steps)
 	}
+	r.leads = [2][]lead{c.leads(b.Whole), c.leads(b.Rest)}
 	r.needed[0], r.needed[1] = r.measure()
 	r.came, r.told = newRankSet(c.Size()), newRankSet(c.Size())
 	r.memory[tasks.Scratch] = aligned(scratch)
@@ -304,7 +309,7 @@ func (r *Run) beginPass() {
 	r.left = len(r.steps)
 	clear(r.flags[:r.left])
 	copy(r.pending, r.prog.InDegree())
-	r.ready, r.fresh = r.ready[:0], 0
+	r.ready, r.fresh, r.waiting = r.ready[:0], 0, r.waiting[:0]
 	order := r.prog.Order()
 	for i := len(order) - 1; i >= 0; i-- {
 		if id := order[i]; r.pending[id] == 0 {
@@ -316,7 +321,10 @@ func (r *Run) beginPass() {
 
 // load makes a program the one that runs, base bytes into the buffers.
 func (r *Run) load(prog *submodules.Program, base int64) {
-	r.prog, r.steps = prog, prog.Steps()
+	r.prog, r.steps, r.lead = prog, prog.Steps(), r.leads[0]
+	if prog == r.b.Rest {
+		r.lead = r.leads[1]
+	}
 	// A rank that has no part of a buffer may have bound one of no bytes.
 	r.memory[tasks.Recv] = r.b.Recv[min(base, int64(len(r.b.Recv))):]
 	r.memory[tasks.Send] = r.b.Send[min(base, int64(len(r.b.Send))):]

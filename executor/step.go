@@ -90,11 +90,55 @@ func (r *Run) say(k kind, s *submodules.Step) {
 	}
 }
 
-// send: against credit if the recv is ready, at once if small and within the
+// lead is how many of the messages of each direction between this rank and a peer go
+// without credit whatever their size: those that a call sends first to a rank of another
+// node, where a credit takes a round trip. What follows them waits for credit, so that
+// no more is on its way than the program has room for.
+type lead struct{ out, in int32 }
+
+// leads finds them, by the program's peers; nil if there are none.
+func (c *Comm) leads(p *submodules.Program) []lead {
+	if p == nil || c.e.world.config.lead == 0 {
+		return nil
+	}
+	count := func(edges []dag.ID) int32 {
+		sum := int64(0)
+		for n, id := range edges {
+			if sum += p.Step(id).Len(); sum > c.e.world.config.lead {
+				return int32(n)
+			}
+		}
+		return int32(len(edges))
+	}
+	all := make([]lead, len(p.Peers))
+	for i, peer := range p.Peers {
+		if c.e.transport.remote(c.ranks[peer.Rank]) {
+			all[i] = lead{out: count(peer.Out), in: count(peer.In)}
+		}
+	}
+	return all
+}
+
+// eager reports whether the message of a step goes without credit, as long as the
+// budget allows.
+func (r *Run) eager(s *submodules.Step) bool {
+	if s.Len() <= r.comm.e.world.config.EagerMax {
+		return true
+	}
+	if r.lead == nil {
+		return false
+	}
+	if s.Kind == submodules.SendStep {
+		return s.Edge < r.lead[s.Peer].out
+	}
+	return s.Edge < r.lead[s.Peer].in
+}
+
+// send: against credit if the recv is ready, at once if eager and within the
 // budget, else it waits.
 func (r *Run) send(id dag.ID, s *submodules.Step) {
 	e, to, n, count := r.comm.e, r.peer(s), s.Len(), &r.comm.counters
-	small := n <= e.world.config.EagerMax
+	eager := r.flags[id]&credited == 0 && r.eager(s)
 	switch {
 	case r.flags[id]&credited != 0:
 		r.say(dataKind, s)
@@ -104,20 +148,46 @@ func (r *Run) send(id dag.ID, s *submodules.Step) {
 		if e.put(to, r.span(s.A), putter{run: r, step: id}) {
 			r.end(id)
 		}
-	case small && e.peers[to].budget >= n+eagerOverhead:
+	case eager && e.peers[to].budget >= n+eagerOverhead:
 		e.peers[to].budget -= n + eagerOverhead
 		r.say(eagerKind, s)
-		e.post(to, r.span(s.A))
 		count.Eager++
 		count.Bytes += n
-		r.end(id)
+		if n <= e.world.config.EagerMax {
+			e.post(to, r.span(s.A))
+			r.end(id)
+		} else if r.flags[id] |= leaving; e.put(to, r.span(s.A), putter{run: r, step: id}) {
+			r.end(id)
+		}
 	default:
-		if small && r.flags[id]&reached == 0 {
+		if eager && r.flags[id]&reached == 0 {
 			r.say(wantKind, s)
 			e.post(to, nil)
+			r.flags[id] |= wanted
+			r.waiting = append(r.waiting, id)
 		}
 		r.flags[id] |= reached
 	}
+}
+
+// resume sends what waits for budget to a peer that has given some back: its recv may
+// be far from ready to give credit. The credit comes too, then, and late.
+func (r *Run) resume(to levels.Rank) {
+	if len(r.waiting) == 0 || r.stopped() {
+		return
+	}
+	rest := r.waiting[:0]
+	for _, id := range r.waiting {
+		s := &r.steps[id]
+		switch {
+		case r.flags[id]&credited != 0:
+		case r.peer(s) == to && r.comm.e.peers[to].budget >= s.Len()+eagerOverhead:
+			r.send(id, s)
+		default:
+			rest = append(rest, id)
+		}
+	}
+	r.waiting = rest
 }
 
 // recv: takes what came early, else gives credit where the sender needs it.
@@ -129,7 +199,7 @@ func (r *Run) recv(id dag.ID, s *submodules.Step) {
 		block := r.kept[id]
 		r.take(id, s, e.store.get(block))
 		e.store.drop(block)
-	case r.flags[id]&wanted != 0 || s.Len() > e.world.config.EagerMax:
+	case r.flags[id]&wanted != 0 || !r.eager(s):
 		r.credit(s)
 	}
 }
@@ -199,7 +269,8 @@ func (r *Run) hears(from levels.Rank, m *message) (dag.ID, error) {
 		if m.edge >= 0 && int(m.edge) < len(edges) {
 			id := edges[m.edge]
 			s := &r.steps[id]
-			if s.Kind == want && r.flags[id]&ended == 0 && (want == submodules.AwaitStep || s.Len() == m.size) && r.expects(id, m.kind) {
+			late := m.kind == creditKind && r.flags[id]&wanted != 0 // see resume
+			if s.Kind == want && (r.flags[id]&ended == 0 || late) && (want == submodules.AwaitStep || s.Len() == m.size) && r.expects(id, m.kind) {
 				return id, nil
 			}
 		}
@@ -238,7 +309,7 @@ func (r *Run) deliver(from levels.Rank, m *message, payload []byte, block int32)
 	case creditKind:
 		r.addr[id] = m.addr
 		r.flags[id] |= credited
-		if r.flags[id]&reached != 0 {
+		if r.flags[id]&(reached|leaving|ended) == reached {
 			// Credits come in bunches, in the order in which their recvs are wanted: served
 			// backwards, the first segment of a pipeline would leave last.
 			at := len(r.ready) - r.fresh

@@ -199,7 +199,7 @@ func (r *Run) recvStraight(one *straightStep, step *submodules.Step) bool {
 	one.m.seq = r.seq
 	payload, refund, ok := in.expected(&one.m)
 	p := &e.peers[one.peer]
-	if !ok || one.link.dead != nil || refund < 0 || p.budget+refund > e.world.config.EagerBudget {
+	if !ok || one.link.dead != nil || refund < 0 || p.budget+refund > p.limit {
 		return false
 	}
 	p.budget += refund

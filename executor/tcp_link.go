@@ -52,7 +52,8 @@ type tcpReader struct {
 	events uint32 // what epoll watches
 }
 
-const readAhead = 64 << 10
+// readAhead has room for the largest message that goes without credit, and more.
+const readAhead = leadMax + 16<<10
 
 func newTCPLink(peer levels.Rank, small int64) *tcpLink {
 	return &tcpLink{peer: peer, small: small, send: -1}
@@ -161,7 +162,8 @@ func (l *tcpLink) advance(n int, s sink) {
 }
 
 // sendParts writes two pieces, of which one may be empty, with one system call. It never
-// blocks, so it keeps the processor.
+// blocks, so it keeps the processor. What follows a second piece begins a packet of its
+// own: else a segment would end in the middle of one, and be complete with the next only.
 func sendParts(fd int, a, b []byte) (int, error) {
 	if len(b) == 0 && len(a) > 0 { // the cheaper call
 		announceRead(a)
@@ -185,7 +187,7 @@ func sendParts(fd int, a, b []byte) (int, error) {
 	msg.SetIovlen(k)
 	announceRead(a)
 	announceRead(b)
-	n, _, errno := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	n, _, errno := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL|unix.MSG_EOR)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -224,9 +226,11 @@ const readsPerPoll = 4
 
 func (l *tcpLink) read(r *tcpReader, s sink) (some bool, err error) {
 	for range readsPerPoll {
-		r.to = copy(r.buf, r.buf[r.from:r.to]) // what is left of a frame's beginning
-		r.from = 0
-		direct := r.rest >= readAhead && r.dst != nil
+		if r.from > 0 {
+			r.to = copy(r.buf, r.buf[r.from:r.to]) // what is left of a frame's beginning
+			r.from = 0
+		}
+		direct := r.rest >= leadMax && r.dst != nil
 		p := r.buf[r.to:]
 		if direct {
 			p = r.dst[:r.rest]

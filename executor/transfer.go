@@ -40,11 +40,14 @@ func (c *Comm) Send(ctx context.Context, to levels.Rank, tag int32, buf []byte) 
 		e.mu.Unlock()
 		return nil, fmt.Errorf("send to rank %d: %w", to, err)
 	}
-	n := int64(len(buf))
+	n, small := int64(len(buf)), e.world.config.EagerMax
+	if e.transport.remote(t.peer) {
+		small = max(small, e.world.config.lead)
+	}
 	p := &e.peers[t.peer]
 	p.said++
 	t.ticket = p.said
-	if n <= e.world.config.EagerMax && p.budget >= n+eagerOverhead {
+	if n <= small && p.budget >= n+eagerOverhead {
 		p.budget -= n + eagerOverhead
 		e.out = message{kind: taggedKind, comm: c.id, edge: tag, size: n, ticket: t.ticket}
 		e.post(t.peer, buf)

@@ -16,11 +16,13 @@ import (
 
 // Config is what a world may be told. The zero value is ready to use.
 type Config struct {
-	// EagerMax is the largest payload, in bytes, sent without credit. 0: 4 KiB;
-	// negative: none.
+	// EagerMax is the largest payload, in bytes, sent without credit; negative: none.
+	// 0: 4 KiB, and between processes on different nodes, where a credit takes a round
+	// trip, also the first 64 KiB that a call sends to a rank.
 	EagerMax int64
-	// EagerBudget is how many bytes a rank may have sent to another without
-	// credit and without their having been consumed. 0: 64 KiB; at most 1 GiB.
+	// EagerBudget is how many bytes a rank may have sent to another without credit and
+	// without their having been consumed. 0: 64 KiB, and 256 KiB to another node; at
+	// most 1 GiB.
 	EagerBudget int64
 	// StallAfter is how long a run waits before it is reported to Log, with what
 	// it waits for; doubled after each report. 0: 10 s; negative: never.
@@ -46,7 +48,15 @@ type Config struct {
 	Stalls *slog.Logger
 	// Link, if not nil, makes messages take their time between ranks.
 	Link Shaper
+
+	lead      int64 // bytes that a call may send to a rank of another node without credit: leadMax, or 0
+	farBudget int64 // EagerBudget to such a rank
 }
+
+// leadMax is how many bytes a call may send to a rank of another node without credit:
+// on a fast link a credit takes as long as they do. More would fill the queues of a slow
+// one, in front of what others wait for.
+const leadMax = 64 << 10
 
 // eagerOverhead is charged for each eager message beside its payload, so that
 // empty ones are bounded too.
@@ -54,12 +64,13 @@ const eagerOverhead = 64
 
 func (c Config) withDefaults() Config {
 	if c.EagerMax == 0 {
-		c.EagerMax = 4 << 10
+		c.EagerMax, c.lead = 4<<10, leadMax
 	}
 	if c.EagerBudget == 0 {
-		c.EagerBudget = 64 << 10
+		c.EagerBudget, c.farBudget = 64<<10, 256<<10
 	}
 	c.EagerBudget = min(c.EagerBudget, 1<<30)
+	c.farBudget = max(c.farBudget, c.EagerBudget)
 	if c.Hooks.Epoch.IsZero() {
 		c.Hooks.Epoch = time.Now()
 	}
