@@ -92,16 +92,16 @@ func (u *rule) shape(forced tasks.Plan) tasks.Shape {
 		return err == nil
 	}
 	free := len(forced.Keys()) == 0 && u.order == tasks.AnyOrder
-	large := u.request.Coll == tasks.Allreduce && free && !u.small() && !u.ordered
+	sum := u.request.Coll == tasks.Allreduce && free && !u.ordered
 	exchange := u.bytes <= tinyMessage && (u.on.Nodes() > 1 || !u.crowded()) && !u.star()
 	switch {
-	case large && u.pair() && fits(tasks.AR):
+	case sum && u.pair() && fits(tasks.AR):
 		u.because("shape=ar: two nodes exchange what each has, both ways at once")
 		return tasks.AR
 	case free && exchange && tasks.AR.Fits(u.request.Coll) && fits(tasks.AR):
 		u.because("shape=ar: up to %s one exchange is faster than a reduce and a bcast", tasks.FormatBytes(tinyMessage))
 		return tasks.AR
-	case large && u.on.Nodes() > 2 && fits(tasks.RSAG):
+	case sum && !u.small() && u.on.Nodes() > 2 && fits(tasks.RSAG):
 		u.because("shape=rsag: a ring between nodes carries 2(n-1)/n of the message, a reduce and a bcast twice the message")
 		return tasks.RSAG
 	case !fits(tasks.Han) && u.order == tasks.TreeOrder:

@@ -68,6 +68,7 @@ func TestRuleChoices(t *testing.T) {
 		{tasks.Allreduce, "4x2", 1 << 10, "shape=han,fs=all,w=4,i=nbc/linear,s=sm/rings"},
 		{tasks.Allreduce, "4x2", 2 << 10, "shape=ar,fs=all,w=4,i=nbc/recdoubling,s=sm/rings"},
 		{tasks.Allreduce, "2x2", 8, "shape=ar,fs=all,w=4,i=nbc/recdoubling,s=sm/rings"},
+		{tasks.Allreduce, "2x2", 8 << 10, "shape=ar,fs=all,w=4,i=nbc/recdoubling,s=sm"},
 		{tasks.Allreduce, "9x1", 8, "shape=ar,fs=all,w=4,i=nbc/recdoubling"},
 		{tasks.Reduce, "8x1", 8, "shape=han,fs=all,w=4,i=nbc/linear"},
 		{tasks.Bcast, "9x1", 8, "shape=han,fs=all,w=4,i=adapt/binomial"},
