@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	"github.com/tierflow/tierflow/levels"
 )
@@ -26,7 +25,7 @@ type Comm struct {
 	gone     []departure
 	limit    *limit // nil: no call has failed because of those
 	counters Counters
-	starting atomic.Bool
+	starting bool           // a run, in a function that may let go of the lock
 	sends    []*Transfer    // offered, waiting to be accepted or told to go
 	recvs    []*Transfer    // posted
 	came     []earlyMessage // what no recv has asked for yet

@@ -43,7 +43,7 @@ func startAlone(t *testing.T, w *World, plan string) *Run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := run.start(context.Background(), false); err != nil {
+	if _, err := run.start(context.Background(), false); err != nil {
 		t.Fatal(err)
 	}
 	run.comm.e.release()

@@ -195,7 +195,7 @@ func (r *Run) measure() (send, recv int64) {
 // of the communicator must start the same runs in the same order. When ctx is
 // cancelled before the run has ended, the communicator breaks on all ranks.
 func (r *Run) Start(ctx context.Context) error {
-	if err := r.start(ctx, false); err != nil {
+	if _, err := r.start(ctx, false); err != nil {
 		return err
 	}
 	r.comm.e.release()
@@ -205,35 +205,45 @@ func (r *Run) Start(ctx context.Context) error {
 
 // Do is Start and Wait in one, without a goroutine in between.
 func (r *Run) Do(ctx context.Context) error {
-	if err := r.start(ctx, true); err != nil {
+	through, err := r.start(ctx, true)
+	if err != nil {
 		return err
 	}
-	r.comm.e.dispatch()
+	e := r.comm.e
+	if through && !e.transport.flush(e) {
+		e.unlock() // nobody waits, and nothing is left to be done
+		return nil
+	}
+	e.dispatch()
 	return r.await(ctx)
 }
 
 // start leaves the engine's lock held, unless it returns an error. If the caller waits
-// anyway, it may take its time.
-func (r *Run) start(ctx context.Context, waits bool) error {
+// anyway, it may take its time. It reports whether the run went straight through.
+func (r *Run) start(ctx context.Context, waits bool) (through bool, err error) {
 	c, e := r.comm, r.comm.e
-	if !c.starting.CompareAndSwap(false, true) {
-		return fmt.Errorf("start %s: another start on this communicator: %w", r.b.Request, ErrBusy)
-	}
-	defer c.starting.Store(false)
 	e.mu.Lock()
-	err := c.admit(ctx)
-	if err == nil {
+	if c.starting { // and has let go of the lock for a moment
+		e.unlock()
+		return false, fmt.Errorf("start %s: another start on this communicator: %w", r.b.Request, ErrBusy)
+	}
+	c.starting = true
+	if err = c.admit(ctx); err == nil {
 		err = r.startable()
 	}
+	if err == nil {
+		through = r.begin(ctx, waits)
+	}
+	c.starting = false
 	if err != nil {
 		e.unlock()
-		return fmt.Errorf("start %s: %w", r.b.Request, err)
+		return false, fmt.Errorf("start %s: %w", r.b.Request, err)
 	}
-	r.begin(ctx, waits)
-	return nil
+	return through, nil
 }
 
-func (r *Run) begin(ctx context.Context, waits bool) {
+// begin reports whether the run went straight through.
+func (r *Run) begin(ctx context.Context, waits bool) bool {
 	c, e := r.comm, r.comm.e
 	r.seq = c.seq
 	c.seq++
@@ -248,7 +258,7 @@ func (r *Run) begin(ctx context.Context, waits bool) {
 			r.finished, r.err = true, nil
 			c.counters.Straight++
 			e.flight.End(c.id, r.seq, 0, false)
-			return
+			return true
 		}
 	}
 	r.reopen()
@@ -271,6 +281,7 @@ func (r *Run) begin(ctx context.Context, waits bool) {
 		r.advance()
 		e.driving = false
 	}
+	return false
 }
 
 func (r *Run) startable() error {
