@@ -17,6 +17,7 @@ type Topology struct {
 	names  [][]string // names[k][d]; a nil names[k] is level name + d
 	ranks  [][][]Rank // ranks[k][d]: those of a domain, ascending; of all levels but the outermost
 	runs   []bool     // every domain of level k is a contiguous run of ranks
+	one    bool       // process
 }
 
 // New makes a topology of len(paths) ranks. levels are given from the inside out.
@@ -229,6 +230,17 @@ func (t *Topology) name(k int, d int32) string {
 	return fmt.Sprintf("%s%d", t.levels[k].Name, d)
 }
 
+// OneProcess is the topology with ranks that are goroutines of one process: those of a
+// node can read each other's memory where it lies.
+func (t *Topology) OneProcess() *Topology {
+	one := *t
+	one.one = true
+	return &one
+}
+
+// IsOneProcess reports whether the ranks are goroutines of one process, as far as is known.
+func (t *Topology) IsOneProcess() bool { return t.one }
+
 // Equal reports whether both have the same levels, domains and names.
 func (t *Topology) Equal(o *Topology) bool {
 	return slices.Equal(t.levels, o.levels) &&
@@ -249,7 +261,9 @@ func (t *Topology) Sub(ranks []Rank) (*Topology, error) {
 			ids[k][j] = t.domain[k][r]
 		}
 	}
-	return assemble(t.levels, len(ranks), ids, t.name), nil
+	sub := assemble(t.levels, len(ranks), ids, t.name)
+	sub.one = t.one
+	return sub, nil
 }
 
 func (t *Topology) checkSubset(ranks []Rank) error {

@@ -577,7 +577,7 @@ func TestExplain(t *testing.T) {
 			return err
 		}
 		for _, want := range []string{
-			"allreduce 1048576 f32 sum on ", "plan: shape=rsag,fs=240KiB,w=2,i=adapt/ring,s=sm",
+			"allreduce 1048576 f32 sum on ", "plan: shape=rsag,fs=240KiB,w=2,i=adapt/ring,s=solo",
 			"forced by Options.Plan: w=2", "rule: ", "predicted: nothing", "alternative: shape=flat",
 		} {
 			if !strings.Contains(sum.Explain(), want) {

@@ -140,6 +140,7 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
+	t = t.OneProcess()
 	w := &world{World: executor.NewWorld(t.Size(), o.config())}
 	if err := o.observe(w); err != nil {
 		return nil, errors.Join(err, w.Close())

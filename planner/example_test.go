@@ -472,8 +472,8 @@ func ExampleCollective_Explain() {
 	}
 	// Output:
 	// allreduce 1048576 f32 sum on 4x2 true
-	// plan: shape=han,fs=256KiB,w=8,i=adapt/binomial,s=sm
-	// plan: shape=han,fs=30KiB,w=8,i=adapt/chain,s=sm
+	// plan: shape=han,fs=256KiB,w=8,i=adapt/binomial,s=solo
+	// plan: shape=han,fs=30KiB,w=8,i=adapt/chain,s=solo
 }
 
 func ExampleOptions() {

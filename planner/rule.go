@@ -13,6 +13,7 @@ const (
 	tinyMessage   = 4 << 10   // up to here one exchange is worth its bytes
 	smallMessage  = 16 << 10  // up to here latency counts: one segment, shallow trees
 	insideSegment = 128 << 10 // inside a node: a segment stays in a core's cache
+	readSegment   = 256 << 10 // of what is read where it lies, which costs two meetings
 	chainMost     = 64 << 10  // between nodes: larger segments only delay the pipeline
 	chainLeast    = 16 << 10
 	ringMost      = 256 << 10 // between nodes: what each sends on at once
@@ -32,7 +33,8 @@ const mostSpokes = 8
 // them, a chain or a ring once there are enough segments to fill it, and no
 // hierarchy where it would break the order of a non-commutative operation. It fits
 // the shape and the order that forced asks for, and chooses for the tasks that the
-// shape has.
+// shape has. Inside a node large messages go through shared memory, or are read where
+// they lie if the topology says that the ranks are of one process.
 func Rule(r tasks.Request, t *levels.Topology, forced tasks.Plan) (tasks.Plan, []string) {
 	u := rule{request: r, on: t, order: forced.Order, bytes: r.Bytes(), ordered: r.Reduces() && !r.Op.Commutative()}
 	if r.Blocks() {
@@ -80,6 +82,10 @@ func (u *rule) star() bool {
 
 // crowded tells whether a node may have too many ranks for all to exchange with all.
 func (u *rule) crowded() bool { return u.on.Size() > mostPeers*u.on.Nodes() }
+
+// reads tells whether ranks of a node read large messages where they lie, with one copy
+// in place of two: they can if they are goroutines.
+func (u *rule) reads() bool { return u.on.IsOneProcess() && u.bytes > tinyMessage }
 
 // shape is the forced one, or the one that the rule prefers: han where algorithms
 // are forced, which may not do what other shapes ask for.
@@ -137,6 +143,9 @@ func (u *rule) segments(s tasks.Shape) (size int64, window int) {
 	case u.small():
 		u.because("fs=all: up to %s latency counts", tasks.FormatBytes(smallMessage))
 		return tasks.Whole, fewSegments
+	case nodes == 1 && u.reads():
+		size = readSegment
+		u.because("fs=%s: goroutines of one node read each other's memory", tasks.FormatBytes(size))
 	case nodes == 1 && n == 1:
 		u.because("fs=%s: one node, segments stay in cache", tasks.FormatBytes(size))
 	case nodes == 1:
@@ -218,6 +227,8 @@ func (u *rule) choice(op tasks.Collective, inside bool) tasks.Choice {
 		return nbc("rabenseifner")
 	case op == tasks.Allreduce:
 		return adapt("ring")
+	case inside && u.reads():
+		return tasks.Choice{Submodule: "solo"}
 	case inside:
 		return tasks.Choice{Submodule: "sm"}
 	case op == tasks.Gather, op == tasks.Scatter:

@@ -29,6 +29,7 @@ func TestRuleNamesWhatThereIs(t *testing.T) {
 						r.Op = tasks.Sum
 					}
 					checkRule(t, r, on, tasks.Plan{Shape: shape})
+					checkRule(t, r, on.OneProcess(), tasks.Plan{Shape: shape})
 				}
 			}
 		}

@@ -24,7 +24,8 @@ func (a app) planCommand() *cobra.Command {
 		Short: "Explain which plan is chosen for a collective, and why",
 		Long: `Prints the plan for a collective (` + anyOf(tasks.Requestable()) + `)
 of a size on a machine: what was forced and by whom, what was decided and why, and
-what else there is. Nothing is run.
+what else there is. Nothing is run. It is what ranks that are processes choose;
+goroutine ranks of a node have s=solo for s=sm.
 
 With a decision table, of --table or ` + planner.TableVariable + `, it says which entries of it
 the decision is from, what it predicts, and the runners-up. --explain lists every
