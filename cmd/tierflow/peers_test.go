@@ -187,8 +187,8 @@ func TestPeerTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `collective  bytes  library   setting         p50 µs  least–largest  x tierflow
-wire        16B    -         one TCP stream  5.5     5.0–6.0        -
-bcast       8B     tierflow  built-in rule   1.0     1.0–1.0        1.00
+wire        16B    -         one TCP stream  5.50    5.00–6.00      -
+bcast       8B     tierflow  built-in rule   1.00    1.00–1.00      1.00
 bcast       16B    tierflow  built-in rule   11.0    10.0–12.0      1.00
 bcast       16B    Open MPI  y               22.0    20.0–24.0      2.00
 # tierflow built-in rule: tierflow
@@ -277,8 +277,8 @@ func TestPeerRatiosTuned(t *testing.T) {
 	}
 	const want = `# x tierflow: times what tierflow tuned takes in the same round; where that has no row, its built-in rule
 collective  bytes  library   setting         p50 µs  least–largest  x tierflow
-wire        16B    -         one TCP stream  3.0     3.0–3.0        -
-bcast       16B    tierflow  tuned           5.0     5.0–5.0        1.00
+wire        16B    -         one TCP stream  3.00    3.00–3.00      -
+bcast       16B    tierflow  tuned           5.00    5.00–5.00      1.00
 bcast       16B    tierflow  built-in rule   10.0    10.0–10.0      2.00
 bcast       16B    MPICH     default         20.0    20.0–20.0      4.00
 bcast       32B    tierflow  built-in rule   20.0    20.0–20.0      1.00

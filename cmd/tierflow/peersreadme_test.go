@@ -168,15 +168,3 @@ func peerCells(t peerTable, head []string, ours *peerResult) []string {
 func withSpread(least, median, largest float64) string {
 	return fmt.Sprintf("%s (%s–%s)", figures(median), figures(least), figures(largest))
 }
-
-// figures is a number with about three of them.
-func figures(v float64) string {
-	decimals := 2
-	if v >= 10 {
-		decimals = 1
-	}
-	if v >= 100 {
-		decimals = 0
-	}
-	return strconv.FormatFloat(v, 'f', decimals, 64)
-}

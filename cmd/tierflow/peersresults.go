@@ -215,8 +215,8 @@ func (t *peerTable) text(w io.Writer) error {
 		} else if r.Ratio > 0 {
 			ratio = fmt.Sprintf("%.2f", r.Ratio)
 		}
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%.1f\t%.1f–%.1f\t%s\n",
-			r.Collective, tasks.FormatBytes(r.Bytes), library, variant, r.P50, r.Least, r.Largest, ratio)
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s–%s\t%s\n",
+			r.Collective, tasks.FormatBytes(r.Bytes), library, variant, figures(r.P50), figures(r.Least), figures(r.Largest), ratio)
 	}
 	if err := tab.Flush(); err != nil {
 		return err
@@ -232,4 +232,16 @@ func (t *peerTable) text(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// figures is a number with about three of them.
+func figures(v float64) string {
+	decimals := 2
+	if v >= 10 {
+		decimals = 1
+	}
+	if v >= 100 {
+		decimals = 0
+	}
+	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
