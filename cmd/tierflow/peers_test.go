@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tierflow/tierflow/planner"
 )
 
 var (
@@ -447,6 +449,17 @@ func TestPeerInterrupted(t *testing.T) {
 	}
 	if _, err := output(t.Context(), 50*time.Millisecond, "sleep", "600"); err == nil || !strings.Contains(err.Error(), "takes over 50ms") {
 		t.Errorf("too long a command ends with %v", err)
+	}
+}
+
+// What the environment chooses for this user's jobs must not choose for those that are compared.
+func TestPeersChooseThemselves(t *testing.T) {
+	t.Setenv(planner.TableVariable, "table.json")
+	t.Setenv(planner.PlanVariable, "fs=1KiB")
+	t.Setenv("TIERFLOW_OTHER", "kept")
+	out, err := output(t.Context(), time.Minute, "/bin/sh", "-c", "env | grep ^TIERFLOW_")
+	if want := "TIERFLOW_OTHER=kept\n"; err != nil || string(out) != want {
+		t.Errorf("%q, %v; want %q", out, err, want)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/testdata/cluster"
 	"github.com/tierflow/tierflow/testdata/peers"
 )
@@ -153,6 +154,7 @@ func output(ctx context.Context, limit time.Duration, words ...string) ([]byte, 
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
+	cmd.Env = slices.DeleteFunc(os.Environ(), choosesPlans)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
@@ -167,6 +169,12 @@ func output(ctx context.Context, limit time.Duration, words ...string) ([]byte, 
 		err = cause
 	}
 	return out.Bytes(), complaint(err, complaints.Bytes(), out.Bytes())
+}
+
+// choosesPlans tells whether a word of the environment would choose plans in place of the built-in rule.
+func choosesPlans(word string) bool {
+	name, _, _ := strings.Cut(word, "=")
+	return name == planner.TableVariable || name == planner.PlanVariable
 }
 
 // complaint adds what a command said of its failure, the first lines of it.
