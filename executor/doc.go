@@ -28,9 +28,10 @@
 // # Flow control
 //
 // Both ends know the schedule. A large message moves only against the credit
-// that its recv gives when it is ready, straight to its destination. A small one
-// is sent at once, charged to a budget per ordered pair of ranks that the
-// receiver gives back as it consumes; without budget the sender asks, and the
-// recv answers with a credit when it is ready. So nothing waits for memory, and
-// what arrives early is bounded by the budget.
+// that its recv gives when it is ready, straight to its destination. A small one,
+// and the first that a call sends to another node, where a credit takes a round
+// trip, is sent at once, charged to a budget per ordered pair of ranks that the
+// receiver gives back as it consumes. Without budget the sender asks, and the send
+// leaves when some has come back, or the recv, once it is ready, has answered with a
+// credit. So nothing waits for memory, and what arrives early is bounded by the budget.
 package executor

@@ -28,6 +28,8 @@ import (
 //   - A peer's small sends end when they are posted: unread ones stay in the ring,
 //     the socket or the peer's queue, bounded by its budget. Budget that is not
 //     given back makes the next send ask for credit, which only a recv can give.
+//     Those to another node that are not small end when they have left, if need be
+//     when the peer reads again: as if they had waited for credit.
 //   - Credits and wants are for steps of runs that have not ended or not begun.
 //   - A peer that reads this rank's memory has been waited for before the run
 //     ended, as every program does.
