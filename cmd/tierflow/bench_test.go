@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -268,6 +269,42 @@ func TestShortOperationsRotate(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What is checked is the result of the last call of a sample, from whichever root.
+func TestRotatingRootsAreChecked(t *testing.T) {
+	for _, coll := range tasks.Requestable() {
+		if coll == tasks.Barrier {
+			continue
+		}
+		r := tasks.Request{Coll: coll, Count: 4, Type: tasks.Float32}
+		if r.Reduces() {
+			r.Op = tasks.Sum
+		}
+		err := planner.Run(t.Context(), "3", nil, func(ctx context.Context, c *planner.Comm) error {
+			s, err := newSubject(c, r, true, ordinary)
+			if err != nil {
+				return err
+			}
+			for root := levels.Rank(1); root < 3; root++ {
+				if err := s.addCall(root); err != nil {
+					return err
+				}
+			}
+			for s.perCall = range 7 {
+				if _, err := s.sample(ctx); err != nil {
+					return err
+				}
+			}
+			if s.wrong[0] != 0 {
+				t.Errorf("%v: rank %d has %d wrong elements", coll, c.Rank(), s.wrong[0])
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

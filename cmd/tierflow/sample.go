@@ -162,9 +162,9 @@ func (s *subject) sample(ctx context.Context) (time.Duration, error) {
 	if s.wire != nil {
 		return s.sampleWire(ctx)
 	}
-	first := s.calls[s.turn]
-	want := s.results[s.turn]
-	if s.request.Coll == tasks.Bcast && first.Request().Root == levels.Rank(s.comm.Rank()) {
+	me, bcast := levels.Rank(s.comm.Rank()), s.request.Coll == tasks.Bcast
+	want := s.results[s.turn] // of a bcast the first root's, which the others pass on
+	if bcast && s.calls[s.turn].Request().Root == me {
 		tile(s.recv, want[0])
 	} else {
 		tile(s.recv, poison)
@@ -175,7 +175,12 @@ func (s *subject) sample(ctx context.Context) (time.Duration, error) {
 	received := false
 	begin := time.Now()
 	for range s.perCall {
-		received = received || s.calls[s.turn].Request().Receives(levels.Rank(s.comm.Rank()))
+		if s.calls[s.turn].Request().Receives(me) {
+			received = true
+			if !bcast {
+				want = s.results[s.turn]
+			}
+		}
 		if err := s.calls[s.turn].Run(ctx); err != nil {
 			return 0, err
 		}
