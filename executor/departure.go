@@ -32,7 +32,7 @@ type scope struct {
 
 // has tells whether a message belongs to the scope.
 func (s scope) has(m *message) bool {
-	return m.comm == s.comm && (!s.later || m.kind == dataKind && int32(m.seq-s.seq) >= 0)
+	return m.comm == s.comm && (!s.later || (m.kind == dataKind || m.kind == eagerKind) && int32(m.seq-s.seq) >= 0)
 }
 
 // holds tells the same of what is put.

@@ -15,6 +15,9 @@ func (q *fifo[T]) len() int { return len(q.items) - q.next }
 // first is the oldest; there must be one.
 func (q *fifo[T]) first() *T { return &q.items[q.next] }
 
+// all are those that are here, the oldest first.
+func (q *fifo[T]) all() []T { return q.items[q.next:] }
+
 // pop removes the oldest.
 func (q *fifo[T]) pop() {
 	var none T
@@ -29,7 +32,7 @@ func (q *fifo[T]) pop() {
 
 // drop removes those that f picks.
 func (q *fifo[T]) drop(f func(T) bool) {
-	rest := slices.DeleteFunc(q.items[q.next:], f)
+	rest := slices.DeleteFunc(q.all(), f)
 	q.items = q.items[:q.next+len(rest)]
 	if len(rest) == 0 {
 		q.items, q.next = q.items[:0], 0

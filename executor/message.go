@@ -63,8 +63,8 @@ type message struct {
 // others. All methods but wake are called with the engine's lock held, except
 // park, which is called without it by the one goroutine that drives.
 type transport interface {
-	// post sends m; the payload, at most EagerMax bytes, has been copied when it
-	// returns.
+	// post sends m; the payload, small or that of a point-to-point message without
+	// credit, has been copied when it returns.
 	post(to levels.Rank, m *message, payload []byte)
 	// put moves src to the recv that gave the credit in m.addr, and then m itself; to a
 	// remote rank it may be eager.
@@ -87,8 +87,8 @@ type transport interface {
 	park(done <-chan struct{}) (ticked bool)
 	// wake ends a park, now or the next one. Any goroutine may call it.
 	wake()
-	// forget lets go of the buffers of what has failed: what has not left is dropped,
-	// and what comes is not written anywhere.
+	// forget lets go of the buffers of what has failed: what has not left is dropped, or
+	// leaves from a copy if it goes without credit, and what comes is not written anywhere.
 	forget(what scope, s sink)
 	// remote reports whether a rank is on another node.
 	remote(to levels.Rank) bool

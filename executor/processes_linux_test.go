@@ -148,6 +148,13 @@ func (p *Processes) Shorten(after int) *atomic.Int64 {
 	return &cut
 }
 
+// Deafen keeps what the control plane says from a rank until hear is called.
+func (p *Processes) Deafen(rank levels.Rank) (hear func()) {
+	said := make(chan bool)
+	_ = p.jobs[rank].put(func() { <-said })
+	return sync.OnceFunc(func() { close(said) })
+}
+
 // paperJob is the control plane of one of several Processes: queues instead of a
 // tree.
 type paperJob struct {

@@ -3,6 +3,7 @@ package executor_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 
@@ -89,4 +90,45 @@ func TestLead(t *testing.T) {
 		}
 		closeProcesses(t, p)
 	}
+}
+
+// A call fails before what it sent without credit has left: its caller may use the
+// buffer for something else, which another rank must not take for the message.
+func TestFailedCallSendsWhatItMeant(t *testing.T) {
+	h, plan := parse(t, "3x1", "shape=flat,fs=all,w=1,i=adapt/chain")
+	p := openProcesses(t, h, executor.Config{}, nil)
+	hear := p.Deafen(1) // it doesn't know that rank 2 has left
+	defer hear()
+	bufs := numbers(3, 10_000)
+	want := numbers(3, 10_000)[0]
+	runs := job{p.World, h, tasks.Request{Coll: tasks.Bcast, Count: 10_000, Type: tasks.Int32}, plan}.bind(t, nil, raws(bufs))
+	reused := make(chan bool)
+	errs := ranks(t, p.World, func(ctx context.Context, r int) error {
+		switch r {
+		case 2:
+			return p.Endpoint(2).Comm(0).Close()
+		case 1:
+			<-reused
+			return runs[1].Do(ctx)
+		}
+		defer close(reused)
+		if _, err := recv(ctx, p.World, 0, 2, 0, nil); !names(err, 2) {
+			return fmt.Errorf("receive from a rank that leaves: %w", err)
+		}
+		err := runs[0].Do(ctx) // there is no connection to rank 1 yet
+		for i := range bufs[0] {
+			bufs[0][i] = spoiled
+		}
+		return err
+	})
+	if !names(errs[0], 2) || errs[2] != nil {
+		t.Errorf("rank 0: %v, want a PeerError of rank 2, which says %v", errs[0], errs[2])
+	}
+	if errs[1] == nil {
+		check(t, 1, bufs[1], want)
+	} else if !names(errs[1], 2) {
+		t.Errorf("rank 1: %v, want a PeerError of rank 2 or a right result", errs[1])
+	}
+	hear()
+	closeProcesses(t, p)
 }

@@ -29,6 +29,8 @@ import (
 //	cancelled in the middle         mark before settle in World.failHere   TestNothingIsWrittenAfterReturn, by chance
 //	                                link.forget                            TestTCPLinkForget, TestShmLinkForget
 //	large send when it breaks       puts.forget                            TestBreakDuringLargeSend
+//	buffer reused after a failure   the copy in dropBulk                   TestFailedCallSendsWhatItMeant
+//	budget dropped with a payload   the refund in dropBulk                 TestShmLinkForget, TestTCPLinkForgetKeepsBudgets
 //	communicators in other orders   comm in Comm.find                      TestOppositeOrders
 //	message told twice              Run.expects, heard in Endpoint.deliver TestHostilePeerRepeats, TestFaultsRepeat
 //	payload cut short               message.check, parts.follow            TestTCPLinkProtocol, TestPartsFollow

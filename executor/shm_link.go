@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"bytes"
 	"fmt"
 	"sync/atomic"
 
@@ -174,15 +175,31 @@ func (l *shmLink) stream(s sink) {
 
 // forget makes the link let go of the buffers of a communicator that has failed:
 // they are the caller's again.
-func (l *shmLink) forget(what scope, s sink) { dropBulk(&l.bulk, what, s) }
+func (l *shmLink) forget(what scope, s sink) { dropBulk(&l.bulk, what, s, l.post) }
 
-func dropBulk(bulk *fifo[outgoing], what scope, s sink) {
-	bulk.drop(func(b outgoing) bool {
-		if what.has(&b.m) {
-			s.sent(b.token)
+// dropBulk drops what has failed of a link's payloads, but gives back what those would
+// have that have not begun. One that goes without credit leaves all the same, from a copy:
+// it is charged, and the peer, which may not have failed, may take it.
+func dropBulk(bulk *fifo[outgoing], what scope, s sink, post func(m *message, payload []byte)) {
+	refund, all := int32(0), bulk.all()
+	for i := range all {
+		if b := &all[i]; what.has(&b.m) && !b.m.kind.large() {
+			b.src = bytes.Clone(b.src)
 		}
-		return what.has(&b.m)
+	}
+	bulk.drop(func(b outgoing) bool {
+		if !what.has(&b.m) || !b.m.kind.large() {
+			return false
+		}
+		if b.sent == 0 {
+			refund += b.m.refund
+		}
+		s.sent(b.token)
+		return true
 	})
+	if refund > 0 {
+		post(&message{kind: returnKind, refund: refund}, nil)
+	}
 }
 
 // poll hands over what has come. What no rank says is the link's end.

@@ -167,18 +167,20 @@ func FuzzShmLink(f *testing.F) {
 // A failed communicator's buffers are let go of; the others' stay.
 func TestShmLinkForget(t *testing.T) {
 	a, b, _ := shmPair()
-	got := &reader{left: 2}
+	got, other := &reader{left: 3}, &reader{places: map[int32][]byte{}}
 	large := 20 * partBytes
 	a.put(&message{kind: dataKind, comm: 1, size: int64(large)}, make([]byte, large), 0)
 	a.put(&message{kind: dataKind, comm: 2, size: 3}, []byte("abc"), 1)
+	a.put(&message{kind: dataKind, comm: 1, size: 3, refund: 9}, []byte("def"), 2)
 	a.flush(got)
 	a.forget(scope{comm: 1}, got)
 	if got.left != 1 {
 		t.Errorf("%d puts are left, want the other communicator's", got.left)
 	}
-	b.poll(&reader{places: map[int32][]byte{}})
+	b.poll(other)
 	a.flush(got)
-	if got.left != 0 || a.busy() {
-		t.Errorf("%d puts are left", got.left)
+	b.poll(other)
+	if got.left != 0 || a.busy() || other.refunds != 9 {
+		t.Errorf("%d puts are left; %d bytes were given back, want 9", got.left, other.refunds)
 	}
 }

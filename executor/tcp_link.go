@@ -113,7 +113,8 @@ func (l *tcpLink) fail(err error) {
 }
 
 // forget makes the link let go of the buffers of a communicator that has failed:
-// they are the caller's again. What is left of a frame is sent from a copy.
+// they are the caller's again. What is left of a frame is sent from a copy, and so is
+// what goes without credit.
 func (l *tcpLink) forget(what scope, s sink) {
 	for _, r := range l.fds {
 		if what.has(&r.m) {
@@ -123,7 +124,7 @@ func (l *tcpLink) forget(what scope, s sink) {
 	if l.open && l.about == what.comm && len(l.body) > 0 {
 		l.body = append([]byte(nil), l.body...)
 	}
-	dropBulk(&l.bulk, what, s)
+	dropBulk(&l.bulk, what, s, l.post)
 }
 
 // begin makes the next frame.

@@ -241,6 +241,30 @@ func TestTCPLinkForget(t *testing.T) {
 	}
 }
 
+// What was sent without credit leaves after forget too, from a copy: it is charged, and
+// only who hears it gives that back. What is dropped leaves its refund behind.
+func TestTCPLinkForgetKeepsBudgets(t *testing.T) {
+	for _, what := range []scope{{comm: 1}, {comm: 1, seq: 5, later: true}} {
+		a, b := newTCPLink(1, 4096), newTCPLink(0, 4096)
+		src := bytes.Repeat([]byte{1}, 4000)
+		eager := letter{m: message{kind: eagerKind, comm: 1, seq: 5, size: 4000, refund: 7}, payload: bytes.Clone(src)}
+		sender := &reader{left: 2}
+		a.put(&message{kind: dataKind, comm: 1, seq: 6, edge: 1, size: 4000, refund: 70}, src, 0)
+		a.put(&eager.m, src, 1)
+		a.forget(what, sender)
+		clear(src)
+		mine, theirs := sockets(t, 0)
+		a.attach(mine)
+		b.attach(theirs)
+		a.flush(sender)
+		got := &reader{want: []letter{eager}}
+		b.poll(got)
+		if got.err != nil || got.small != 1 || got.refunds != 77 || sender.left != 0 || a.busy() {
+			t.Errorf("forget %+v: %v, %d messages came and gave %d bytes back, %d puts left", what, got.err, got.small, got.refunds, sender.left)
+		}
+	}
+}
+
 // A link in use allocates nothing.
 func TestTCPLinkAllocatesNothing(t *testing.T) {
 	mine, theirs := sockets(t, 0)
