@@ -35,8 +35,8 @@ type Comm struct {
 type Counters struct {
 	Runs     int64 // started
 	Straight int64 // of them, ended without the engine: all their small messages came in time
-	Eager    int64 // small messages sent
-	Direct   int64 // large messages sent, or small ones against credit
+	Eager    int64 // messages sent without credit
+	Direct   int64 // and against credit
 	Bytes    int64 // of both
 	Copied   int64 // bytes by copy steps
 	Reduced  int64 // bytes by reduce steps

@@ -132,3 +132,31 @@ func TestFailedCallSendsWhatItMeant(t *testing.T) {
 	hear()
 	closeProcesses(t, p)
 }
+
+// A world may close while a call is bound: the race detector sees what isn't guarded.
+func TestBindDuringClose(t *testing.T) {
+	h, plan := parse(t, "2x2", "shape=han,fs=1KiB,w=2,s=sm,i=adapt/chain")
+	p := openProcesses(t, h, executor.Config{}, nil)
+	b, err := job{p.World, h, tasks.Request{Coll: tasks.Bcast, Count: 3, Type: tasks.Int32}, plan}.compile(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound, ended := make(chan bool), make(chan error)
+	go func() {
+		defer close(ended)
+		for i := 0; ; i++ {
+			if _, err := p.Endpoint(0).Comm(0).Bind(b); err != nil {
+				ended <- err
+				return
+			}
+			if i == 0 {
+				close(bound)
+			}
+		}
+	}()
+	<-bound
+	closeProcesses(t, p)
+	if err := <-ended; !errors.Is(err, executor.ErrClosed) {
+		t.Errorf("bind after Close: %v, want %v", err, executor.ErrClosed)
+	}
+}

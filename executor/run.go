@@ -108,10 +108,7 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 		if p.Request.Reduces() && b.Kernel == nil {
 			return nil, fmt.Errorf("bind %s: no kernel to reduce with", b.Request)
 		}
-		steps, scratch, slots = max(steps, p.Len()), max(scratch, p.Scratch), max(slots, p.Slots)
-		if !c.e.transport.readable(nil) {
-			backup = max(backup, p.Backup)
-		}
+		steps, scratch, slots, backup = max(steps, p.Len()), max(scratch, p.Scratch), max(slots, p.Slots), max(backup, p.Backup)
 	}
 	r.pending = make([]int32, steps)
 	r.flags = make([]flag, steps)
@@ -122,7 +119,9 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 	if c.e.world.config.Hooks.Step != nil {
 		r.begun = make([]int64, steps)
 	}
-	r.leads = [2][]lead{c.leads(b.Whole), c.leads(b.Rest)}
+	if c.askTransport(r) {
+		backup = 0
+	}
 	r.needed[0], r.needed[1] = r.measure()
 	r.came, r.told = newRankSet(c.Size()), newRankSet(c.Size())
 	r.memory[tasks.Scratch] = aligned(scratch)
@@ -133,6 +132,15 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 	}
 	r.memory[tasks.Backup], r.memory[tasks.Slot] = shared[:backup:backup], shared[backup:]
 	return r, r.Rebind(b.Send, b.Recv)
+}
+
+// askTransport finds the leads of a run's programs. It reports whether the ranks of the
+// node can read each other's memory wherever it lies.
+func (c *Comm) askTransport(r *Run) (readable bool) {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	r.leads = [2][]lead{c.leads(r.b.Whole), c.leads(r.b.Rest)}
+	return c.e.transport.readable(nil)
 }
 
 // allocate takes shared memory that belongs to the run as long as it is in use.

@@ -91,12 +91,12 @@ func (r *Run) say(k kind, s *submodules.Step) {
 }
 
 // lead is how many of the messages of each direction between this rank and a peer go
-// without credit whatever their size: those that a call sends first to a rank of another
+// without credit whatever their size: those that a pass sends first to a rank of another
 // node, where a credit takes a round trip. What follows them waits for credit, so that
 // no more is on its way than the program has room for.
 type lead struct{ out, in int32 }
 
-// leads finds them, by the program's peers; nil if there are none.
+// leads finds them, by the program's peers; nil if there are none. The lock is held.
 func (c *Comm) leads(p *submodules.Program) []lead {
 	if p == nil || c.e.world.config.lead == 0 {
 		return nil
