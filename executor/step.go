@@ -138,9 +138,7 @@ func (r *Run) eager(s *submodules.Step) bool {
 // budget, else it waits.
 func (r *Run) send(id dag.ID, s *submodules.Step) {
 	e, to, n, count := r.comm.e, r.peer(s), s.Len(), &r.comm.counters
-	eager := r.flags[id]&credited == 0 && r.eager(s)
-	switch {
-	case r.flags[id]&credited != 0:
+	if r.flags[id]&credited != 0 {
 		r.say(dataKind, s)
 		e.out.addr = r.addr[id]
 		count.Direct++
@@ -148,6 +146,9 @@ func (r *Run) send(id dag.ID, s *submodules.Step) {
 		if e.put(to, r.span(s.A), putter{run: r, step: id}) {
 			r.end(id)
 		}
+		return
+	}
+	switch eager := r.eager(s); {
 	case eager && e.peers[to].budget >= n+eagerOverhead:
 		e.peers[to].budget -= n + eagerOverhead
 		r.say(eagerKind, s)
@@ -156,7 +157,7 @@ func (r *Run) send(id dag.ID, s *submodules.Step) {
 		if n <= e.world.config.EagerMax {
 			e.post(to, r.span(s.A))
 			r.end(id)
-		} else if r.flags[id] |= leaving; e.put(to, r.span(s.A), putter{run: r, step: id}) {
+		} else if r.flags[id] |= reached | leaving; e.put(to, r.span(s.A), putter{run: r, step: id}) {
 			r.end(id)
 		}
 	default:

@@ -18,7 +18,7 @@ import (
 type Config struct {
 	// EagerMax is the largest payload, in bytes, sent without credit; negative: none.
 	// 0: 4 KiB, and between processes on different nodes, where a credit takes a round
-	// trip, also the first 64 KiB that a call sends to a rank.
+	// trip, also what a call sends first to a rank, up to 64 KiB of whole messages.
 	EagerMax int64
 	// EagerBudget is how many bytes a rank may have sent to another without credit and
 	// without their having been consumed. 0: 64 KiB, and 256 KiB to another node; at
@@ -49,7 +49,7 @@ type Config struct {
 	// Link, if not nil, makes messages take their time between ranks.
 	Link Shaper
 
-	lead      int64 // bytes that a call may send to a rank of another node without credit: leadMax, or 0
+	lead      int64 // bytes that a call may send to a rank of another node without credit, up to leadMax
 	farBudget int64 // EagerBudget to such a rank
 }
 
@@ -71,6 +71,7 @@ func (c Config) withDefaults() Config {
 	}
 	c.EagerBudget = min(c.EagerBudget, 1<<30)
 	c.farBudget = max(c.farBudget, c.EagerBudget)
+	c.lead = max(0, min(c.lead, c.farBudget-eagerOverhead)) // what can't go at once better waits for credit alone
 	if c.Hooks.Epoch.IsZero() {
 		c.Hooks.Epoch = time.Now()
 	}
