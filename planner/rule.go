@@ -12,6 +12,7 @@ const (
 	starMessage   = 1 << 10   // up to here a node can speak with all others, one after the other
 	tinyMessage   = 4 << 10   // up to here one exchange is worth its bytes
 	smallMessage  = 16 << 10  // up to here latency counts: one segment, shallow trees
+	halvedMessage = 256 << 10 // up to here fewer steps are worth more than a pipeline
 	insideSegment = 128 << 10 // inside a node: a segment stays in a core's cache
 	readSegment   = 256 << 10 // of what is read where it lies, which costs two meetings
 	chainMost     = 64 << 10  // between nodes: larger segments only delay the pipeline
@@ -80,6 +81,13 @@ func (u *rule) star() bool {
 	return 2 < n && n <= mostSpokes && u.bytes <= starMessage && !u.request.Blocks()
 }
 
+// halves tells whether an allreduce between nodes does best by halving and doubling: in
+// a logarithm of the steps of a ring, with the same bytes, if the nodes are a power of two.
+func (u *rule) halves() bool {
+	n := u.on.Nodes()
+	return n > 2 && n&(n-1) == 0 && !u.small() && u.bytes <= halvedMessage
+}
+
 // crowded tells whether a node may have too many ranks for all to exchange with all.
 func (u *rule) crowded() bool { return u.on.Size() > mostPeers*u.on.Nodes() }
 
@@ -106,6 +114,9 @@ func (u *rule) shape(forced tasks.Plan) tasks.Shape {
 		return tasks.AR
 	case free && exchange && tasks.AR.Fits(u.request.Coll) && fits(tasks.AR):
 		u.because("shape=ar: up to %s one exchange is faster than a reduce and a bcast", tasks.FormatBytes(tinyMessage))
+		return tasks.AR
+	case sum && u.halves() && fits(tasks.AR):
+		u.because("shape=ar: up to %s between %d nodes halving and doubling takes fewer steps than a ring", tasks.FormatBytes(halvedMessage), u.on.Nodes())
 		return tasks.AR
 	case sum && !u.small() && u.on.Nodes() > 2 && fits(tasks.RSAG):
 		u.because("shape=rsag: a ring between nodes carries 2(n-1)/n of the message, a reduce and a bcast twice the message")
@@ -150,6 +161,9 @@ func (u *rule) segments(s tasks.Shape) (size int64, window int) {
 		u.because("fs=%s: one node, segments stay in cache", tasks.FormatBytes(size))
 	case nodes == 1:
 		u.because("fs=%s of each block: one node, segments stay in cache", tasks.FormatBytes(size))
+	case s == tasks.AR && u.halves():
+		u.because("fs=all: halving cuts the message itself")
+		return tasks.Whole, fewSegments
 	case u.pair() && n == 1 && s != tasks.RSAG && s != tasks.Lanes:
 		size = packed(size)
 		u.because("fs=%s: two nodes, no pipeline to fill between them", tasks.FormatBytes(size))
@@ -223,7 +237,7 @@ func (u *rule) choice(op tasks.Collective, inside bool) tasks.Choice {
 		return tasks.Choice{Submodule: "sm", Algorithm: "rings"}
 	case op == tasks.Allreduce && (u.small() || u.pair() && !u.ordered):
 		return nbc("recdoubling")
-	case op == tasks.Allreduce && u.ordered:
+	case op == tasks.Allreduce && (u.ordered || u.halves() && !inside):
 		return nbc("rabenseifner")
 	case op == tasks.Allreduce:
 		return adapt("ring")
