@@ -309,7 +309,9 @@ func TestFailEndsEverything(t *testing.T) {
 	w := newWorld(t, 2, executor.Config{})
 	reverse(w)
 	runs := barriers(t, w, "1x2")
+	failed := make(chan bool)
 	go func() {
+		defer close(failed)
 		time.Sleep(time.Millisecond)
 		w.Fail(1, errEnough)
 	}()
@@ -317,6 +319,7 @@ func TestFailEndsEverything(t *testing.T) {
 	if err := runs[0].Do(t.Context()); !errors.As(err, &peer) || peer.Rank != 1 || !errors.Is(err, errEnough) {
 		t.Errorf("the waiting rank: %v", err)
 	}
+	<-failed // one communicator after the other
 	if _, err := w.Endpoint(0).Comm(1).Send(t.Context(), 0, 0, nil); !errors.Is(err, errEnough) {
 		t.Errorf("the other communicator: %v", err)
 	}
