@@ -17,7 +17,7 @@ type Topology struct {
 	names  [][]string // names[k][d]; a nil names[k] is level name + d
 	ranks  [][][]Rank // ranks[k][d]: those of a domain, ascending; of all levels but the outermost
 	runs   []bool     // every domain of level k is a contiguous run of ranks
-	one    bool       // process
+	one    bool       // the ranks are goroutines of one process
 }
 
 // New makes a topology of len(paths) ranks. levels are given from the inside out.
