@@ -276,17 +276,20 @@ func (c *Comm) catchUp(r *Run) {
 	c.early = kept
 }
 
-// disagreed looks for a question about the run that came before it from a rank
-// that calls something else. Messages meet the digest of a run with steps when
-// they are delivered; this is for one that ends without any.
+// disagreed looks for a message for the run that came before it from a rank that
+// calls something else. Messages meet the digest of a run with steps when they are
+// delivered; this is for one that ends without any.
 func (c *Comm) disagreed(r *Run) bool {
 	i := slices.IndexFunc(c.early, func(m earlyMessage) bool {
-		return m.kind == probeKind && m.seq == r.seq && m.digest != r.digest
+		return m.seq == r.seq && m.digest != r.digest
 	})
 	if i < 0 {
 		return false
 	}
-	c.mismatch(c.early[i].from, r.seq)
+	m := &c.early[i]
+	c.mismatch(m.from, r.seq)
+	c.e.waste(m.from, m.kind, len(c.e.store.get(m.block)))
+	c.e.store.drop(m.block)
 	c.early = slices.Delete(c.early, i, i+1)
 	return true
 }

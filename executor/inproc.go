@@ -110,6 +110,8 @@ func (l *local) poll(s sink) bool {
 	return l.some.Load() && l.pollBox(s) || did
 }
 
+func (l *local) pollNode(s sink) bool { return l.poll(s) }
+
 func (l *local) pollRings(s sink) bool {
 	did := false
 	for who := l.spoken.Swap(0); who != 0; who &= who - 1 {

@@ -182,7 +182,10 @@ func (p *process) poll(s sink) bool {
 		p.takeArrived()
 		did = true
 	}
-	for _, l := range p.near {
+	if p.pollNode(s) {
+		did = true
+	}
+	for _, l := range p.far {
 		if l.poll(s) {
 			did = true
 		}
@@ -191,7 +194,11 @@ func (p *process) poll(s sink) bool {
 		}
 		p.report(l.peer, l.dead, &l.told)
 	}
-	for _, l := range p.far {
+	return did
+}
+
+func (p *process) pollNode(s sink) (did bool) {
+	for _, l := range p.near {
 		if l.poll(s) {
 			did = true
 		}

@@ -253,6 +253,9 @@ func (r *Run) start(ctx context.Context, waits bool) (through bool, err error) {
 // begin reports whether the run went straight through.
 func (r *Run) begin(ctx context.Context, waits bool) bool {
 	c, e := r.comm, r.comm.e
+	if waits && r.straight != nil && c.seq%strayCalls == 0 && !e.driving {
+		r.straight.node.pollNode(e)
+	}
 	r.seq = c.seq
 	c.seq++
 	c.past[r.seq%64] = record{r.seq, r.digest, r.b.Request}

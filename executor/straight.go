@@ -32,7 +32,14 @@ type sharer interface {
 	looks() int
 	// relax lets others run.
 	relax()
+	// pollNode is poll for what comes from the ranks of the node.
+	pollNode(s sink) bool
 }
+
+// strayCalls is how often, in calls, a rank whose calls go straight through takes what
+// has come by other rings than they need: from a rank that called something else, it
+// would not be heard of otherwise. It is less than the calls that are remembered.
+const strayCalls = 16
 
 // Looks between two yields, of a rank that has a processor to itself and of one that
 // others wait for.

@@ -111,8 +111,8 @@ func TestProcessesMismatch(t *testing.T) {
 	closeAll(t, comms)
 }
 
-// A call without elements is over at once; the others, who gave some, and the rank
-// that is in no call any more hear of the mismatch.
+// A call without elements is over at once, unless the others came first; they, who gave
+// some, and the rank that is in no call any more hear of the mismatch.
 func TestProcessesMismatchWithoutElements(t *testing.T) {
 	for _, perNode := range []int{1, 3} {
 		comms := joinProcesses(t, 3, perNode, nil)
@@ -126,10 +126,7 @@ func TestProcessesMismatchWithoutElements(t *testing.T) {
 				defer others.Done()
 			}
 			err := planner.AllreduceNow(ctx, c, buf, buf, tasks.Max)
-			if c.Rank() == 0 {
-				if err != nil {
-					return fmt.Errorf("without anybody else: %w", err)
-				}
+			if c.Rank() == 0 && err == nil {
 				others.Wait() // in no call meanwhile
 				err = planner.BarrierNow(ctx, c)
 			}
