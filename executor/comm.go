@@ -213,10 +213,15 @@ func (c *Comm) busy() bool {
 // dropEarly lets go of the messages that nobody will take any more.
 func (c *Comm) dropEarly() {
 	for _, m := range slices.Concat(c.early, c.came) {
-		c.e.waste(m.from, m.kind, len(c.e.store.get(m.block)))
-		c.e.store.drop(m.block)
+		c.drop(&m)
 	}
 	c.early, c.came = nil, nil
+}
+
+// drop lets go of a message that was kept.
+func (c *Comm) drop(m *earlyMessage) {
+	c.e.waste(m.from, m.kind, len(c.e.store.get(m.block)))
+	c.e.store.drop(m.block)
 }
 
 // member tells whether a rank of the world is, or was, in the communicator.
@@ -286,10 +291,8 @@ func (c *Comm) disagreed(r *Run) bool {
 	if i < 0 {
 		return false
 	}
-	m := &c.early[i]
-	c.mismatch(m.from, r.seq)
-	c.e.waste(m.from, m.kind, len(c.e.store.get(m.block)))
-	c.e.store.drop(m.block)
+	c.mismatch(c.early[i].from, r.seq)
+	c.drop(&c.early[i])
 	c.early = slices.Delete(c.early, i, i+1)
 	return true
 }

@@ -102,8 +102,7 @@ func (e *Endpoint) restrict(comm uint32, by levels.Rank, seq uint32, err error) 
 	kept := c.early[:0]
 	for _, m := range c.early {
 		if c.late(m.seq) {
-			e.waste(m.from, m.kind, len(e.store.get(m.block)))
-			e.store.drop(m.block)
+			c.drop(&m)
 			continue
 		}
 		kept = append(kept, m)

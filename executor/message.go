@@ -67,9 +67,8 @@ type transport interface {
 	// credit, has been copied when it returns.
 	post(to levels.Rank, m *message, payload []byte)
 	// put moves src to the recv that gave the credit in m.addr, and then m itself; to a
-	// remote rank it may be eager.
-	// It reports whether src may be reused already; if not, a later poll calls
-	// sent with the token.
+	// remote rank it may be eager. It reports whether src may be reused already; if not,
+	// a later poll calls sent with the token.
 	put(to levels.Rank, m *message, src []byte, token int32) bool
 	// poll hands over what has arrived, in order per sender, and moves on what is
 	// on its way out. It reports whether there was anything.

@@ -100,7 +100,7 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 	for r := range all {
 		all[r] = levels.Rank(r)
 		if t.Node(all[r]) != t.Node(rank) {
-			l := newTCPLink(all[r], max(0, w.config.EagerMax, w.config.lead))
+			l := newTCPLink(all[r], w.config.farMax())
 			p.links[r], p.far = l, append(p.far, l)
 			e.peers[r].budget, e.peers[r].limit = w.config.farBudget, w.config.farBudget
 		}

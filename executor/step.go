@@ -110,9 +110,12 @@ func (c *Comm) leads(p *submodules.Program) []lead {
 		}
 		return int32(len(edges))
 	}
-	all := make([]lead, len(p.Peers))
+	var all []lead
 	for i, peer := range p.Peers {
 		if c.e.transport.remote(c.ranks[peer.Rank]) {
+			if all == nil {
+				all = make([]lead, len(p.Peers))
+			}
 			all[i] = lead{out: count(peer.Out), in: count(peer.In)}
 		}
 	}

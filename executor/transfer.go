@@ -42,7 +42,7 @@ func (c *Comm) Send(ctx context.Context, to levels.Rank, tag int32, buf []byte) 
 	}
 	n, small := int64(len(buf)), e.world.config.EagerMax
 	if e.transport.remote(t.peer) {
-		small = max(small, e.world.config.lead)
+		small = e.world.config.farMax()
 	}
 	p := &e.peers[t.peer]
 	p.said++

@@ -62,6 +62,9 @@ const leadMax = 64 << 10
 // empty ones are bounded too.
 const eagerOverhead = 64
 
+// farMax is the largest message to a rank of another node that may go without credit.
+func (c *Config) farMax() int64 { return max(0, c.EagerMax, c.lead) }
+
 func (c Config) withDefaults() Config {
 	if c.EagerMax == 0 {
 		c.EagerMax, c.lead = 4<<10, leadMax

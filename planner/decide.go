@@ -83,8 +83,8 @@ func planned(r tasks.Request, t *levels.Topology, o *Options) (p policy, d decis
 
 // Decide is the plan that creating a collective would choose for a request on a
 // topology, without ranks or buffers: with ranks that are processes, unless the
-// topology says that they are goroutines, see [levels.Topology.OneProcess]. A forced plan may be one that no rank could
-// compile: [Explain] is an error then.
+// topology says that they are goroutines, see [levels.Topology.OneProcess]. A forced
+// plan may be one that no rank could compile: [Explain] is an error then.
 func Decide(r tasks.Request, t *levels.Topology, o *Options) (tasks.Plan, error) {
 	_, d, err := planned(r, t, o)
 	return d.plan, err
