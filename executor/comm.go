@@ -13,22 +13,24 @@ import (
 // the same order on all its ranks.
 type Comm struct {
 	e        *Endpoint
-	id       uint32
+	id       CommID
 	ranks    []levels.Rank // of the world, by rank of the communicator
 	local    []int32       // rank of the communicator, by rank of the world; -1
 	me       levels.Rank   // of the communicator
+	parent   origin        // the call that made it
 	seq      uint32        // runs started
 	early    []earlyMessage
 	past     [64]record // the last runs, by seq
 	broken   error
+	left     bool      // this rank has closed it
 	foretold []failure // of a communicator that this rank hasn't made yet
+	disowned []disowned
 	gone     []departure
-	limit    *limit // nil: no call has failed because of those
+	away     rankSet // ranks of the communicator that have left, or died
+	limit    *limit  // nil: no call has failed because of those
 	counters Counters
-	starting bool           // a run, in a function that may let go of the lock
-	sends    []*Transfer    // offered, waiting to be accepted or told to go
-	recvs    []*Transfer    // posted
-	came     []earlyMessage // what no recv has asked for yet
+	starting bool // a run, in a function that may let go of the lock
+	mail
 }
 
 // Counters count what one rank has done on a communicator.
@@ -45,7 +47,7 @@ type Counters struct {
 
 // Counters returns a snapshot.
 func (c *Comm) Counters() Counters {
-	c.e.mu.Lock()
+	c.e.enter()
 	defer c.e.mu.Unlock()
 	return c.counters
 }
@@ -59,9 +61,9 @@ type earlyMessage struct {
 
 // record is what a run was, for those who come late to disagree.
 type record struct {
-	seq     uint32
-	digest  uint32
-	request string
+	seq    uint32
+	digest uint32
+	call   description
 }
 
 // define tells who is in the communicator; e.rank must be.
@@ -75,6 +77,7 @@ func (c *Comm) define(ranks []levels.Rank) {
 		c.local[r] = int32(i)
 	}
 	c.me = levels.Rank(c.local[c.e.rank])
+	c.away = newRankSet(len(ranks))
 	for _, f := range slices.Concat(c.foretold, c.e.lost) {
 		c.breakUp(f.peer, f.err)
 	}
@@ -82,26 +85,59 @@ func (c *Comm) define(ranks []levels.Rank) {
 	if c.e.stopped {
 		c.broken = ErrClosed
 	}
+	early := c.gone
+	c.gone = nil
+	for _, d := range early {
+		c.departed(d)
+	}
+	if c.id != 0 {
+		for _, d := range c.e.comm(0).gone {
+			c.departed(departure{rank: d.rank, fromAll: true})
+		}
+	}
+	for _, r := range c.e.dead {
+		c.miss(r)
+	}
 }
 
 // Make makes a further communicator of this rank with some ranks of the world, of
-// which this rank is one. All of them must give the same number and ranks; a
-// number must be new to all of them, see [Endpoint.NextID].
-func (e *Endpoint) Make(id uint32, ranks []levels.Rank) *Comm {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.nextID = max(e.nextID, id)
-	c := e.comm(id)
-	c.define(ranks)
-	return c
+// which this rank is one. All of them must give the same number, which one of them has
+// drawn ([Endpoint.Draw]), and the same ranks.
+func (e *Endpoint) Make(id CommID, ranks []levels.Rank) (*Comm, error) {
+	return e.make(id, ranks, origin{}, nil)
 }
 
-// NextID is the smallest number of a communicator that this rank hasn't used.
-func (e *Endpoint) NextID() uint32 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.nextID + 1
+// Derive is [Endpoint.Make] of a communicator of some ranks of c, as they have agreed in
+// call seq on c. If one of them has disowned that call, see [Comm.Disown], the
+// communicator is broken from the start.
+func (c *Comm) Derive(id CommID, ranks []levels.Rank, seq uint32) (*Comm, error) {
+	return c.e.make(id, ranks, origin{comm: c.id, seq: seq, known: true}, c)
 }
+
+func (e *Endpoint) make(id CommID, ranks []levels.Rank, from origin, parent *Comm) (*Comm, error) {
+	e.enter()
+	defer e.mu.Unlock()
+	if !slices.Contains(ranks, e.rank) {
+		return nil, fmt.Errorf("communicator %v: rank %d of the world is not among its ranks %v", id, e.rank, ranks)
+	}
+	c := e.comm(id)
+	if c.local != nil {
+		return nil, fmt.Errorf("communicator %v: rank %d has one of that number", id, e.rank)
+	}
+	c.parent = from
+	c.define(ranks)
+	if parent != nil {
+		for _, d := range parent.disowned {
+			if d.seq == from.seq {
+				c.breakUp(d.by, d.err)
+			}
+		}
+	}
+	return c, nil
+}
+
+// ID is the communicator's number.
+func (c *Comm) ID() CommID { return c.id }
 
 // Ranks are the members, by rank of the communicator, as ranks of the world.
 func (c *Comm) Ranks() []levels.Rank { return slices.Clone(c.ranks) }
@@ -136,16 +172,17 @@ func (c *Comm) find(seq uint32) *Run {
 
 // deliver takes a message for this communicator.
 func (c *Comm) deliver(from levels.Rank, m *message, payload []byte) {
-	if c.broken != nil {
+	if m.kind == byeKind {
+		c.e.hearBye(c, departure{rank: from, seq: m.seq})
+		return
+	}
+	if c.broken != nil || len(c.foretold) > 0 {
 		c.e.waste(from, m.kind, len(payload))
 		return
 	}
 	switch {
 	case m.kind >= taggedKind:
 		c.deliverTransfer(from, m, payload)
-		return
-	case m.kind == byeKind:
-		c.departed(departure{from, m.seq, true})
 		return
 	case c.late(m.seq):
 		c.e.waste(from, m.kind, len(payload))
@@ -178,44 +215,66 @@ func (c *Comm) differed(m *message) bool {
 // Close leaves the communicator: calls on it return [ErrClosed]. Runs that this
 // rank took part in end well on the other ranks, and transfers between them; a
 // further run fails on each rank that starts one. It must not be called while a
-// run is on its way here; then it is a failure on all ranks.
-func (c *Comm) Close() error {
+// run is on its way here; then it is a failure on all ranks. Once all ranks have
+// closed it, nothing is left of it.
+func (c *Comm) Close() error { return c.leave(true) }
+
+// leave closes the communicator. The others are told if tell is set, and in any case if
+// it isn't broken.
+func (c *Comm) leave(tell bool) error {
 	e := c.e
-	e.mu.Lock()
+	e.enter()
+	if c.left {
+		e.mu.Unlock()
+		return nil
+	}
 	var err error
 	if c.broken == nil && c.busy() {
 		err = fmt.Errorf("closed during a call: %w", ErrClosed)
 		e.mu.Unlock()
-		e.world.fail(c.id, e.rank, err)
+		e.world.fail(c, e.rank, err)
 		e.mu.Lock()
 	}
 	var told []levels.Rank
 	others := false
-	if c.broken == nil {
+	if (tell || c.broken == nil) && !e.stopped {
 		told, others = c.sayBye()
 	}
-	c.broken = ErrClosed
+	c.broken, c.left = ErrClosed, true
 	c.dropEarly()
+	c.retire()
 	e.handOver() // what found no room
 	e.mu.Unlock()
 	if others {
-		e.world.control.bye(c.id, c.seq, told)
+		e.world.control.bye(c, told)
 	}
 	return err
 }
 
 // busy tells whether a run or a transfer is on its way.
 func (c *Comm) busy() bool {
-	return len(c.sends)+len(c.recvs) > 0 || c.e.puts.some(c) ||
+	return c.mail.open() || c.e.puts.some(c) ||
 		slices.ContainsFunc(c.e.runs, func(r *Run) bool { return r.comm == c })
+}
+
+// retire forgets a communicator that this rank and all others have left: a rank that
+// has said goodbye sends nothing more on it.
+func (c *Comm) retire() {
+	if c.left && c.id != 0 && c.away.count()+1 == len(c.ranks) {
+		delete(c.e.comms, c.id)
+	}
 }
 
 // dropEarly lets go of the messages that nobody will take any more.
 func (c *Comm) dropEarly() {
-	for _, m := range slices.Concat(c.early, c.came) {
-		c.drop(&m)
+	for i := range c.early {
+		c.drop(&c.early[i])
 	}
-	c.early, c.came = nil, nil
+	c.early = nil
+	for m := range c.came.all() {
+		c.drop(m)
+	}
+	c.came.clear()
 }
 
 // drop lets go of a message that was kept.
@@ -230,8 +289,36 @@ func (c *Comm) member(rank levels.Rank) bool { return c.local != nil && c.local[
 // includes tells whether a rank of the world is in the communicator and has not
 // left it.
 func (c *Comm) includes(rank levels.Rank) bool {
-	return c.member(rank) &&
-		!slices.ContainsFunc(c.gone, func(d departure) bool { return d.rank == rank })
+	return c.member(rank) && !c.away.has(c.local[rank])
+}
+
+// members are its ranks, of the world; nil for all.
+func (c *Comm) members() rankSet {
+	if c.id == 0 {
+		return nil
+	}
+	set := newRankSet(len(c.local))
+	for _, r := range c.ranks {
+		set.set(int32(r))
+	}
+	return set
+}
+
+// failed tells whether the communicator is broken or closed here.
+func (c *Comm) failed() bool {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	return c.broken != nil
+}
+
+// Disown tells the members that this rank has failed in call seq, in which others may
+// have made communicators with it. It has none of these: on the others they break.
+func (c *Comm) Disown(seq uint32, err error) {
+	w := c.e.world
+	if w.control != nil {
+		w.control.disown(c, seq, err)
+	}
+	w.disown(c.id, seq, c.e.rank, err)
 }
 
 // sayBye tells the other ranks: over the links, behind all that was sent before,
@@ -312,34 +399,37 @@ func (c *Comm) mismatch(peer levels.Rank, seq uint32) {
 
 // mismatchError asks the peer what it runs. The lock must not be held.
 func (c *Comm) mismatchError(peer levels.Rank, seq uint32) error {
-	return &MismatchError{
-		Rank: c.me, Peer: c.number(peer), Seq: seq,
-		Request: c.e.recorded(c.id, seq), PeerWants: c.e.world.recorded(peer, c.id, seq),
-	}
+	mine, theirs := c.e.recorded(c.id, seq), c.e.world.recorded(peer, c.id, seq)
+	return newMismatch(c.me, c.number(peer), seq, mine, theirs)
 }
 
 // recorded is what this rank runs or ran under a number.
-func (e *Endpoint) recorded(comm, seq uint32) string {
+func (e *Endpoint) recorded(comm CommID, seq uint32) description {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.comm(comm).past[seq%64].request
+	if c := e.comms[comm]; c != nil {
+		return c.past[seq%64].call
+	}
+	return description{Request: "something else"}
 }
 
 // mark breaks the communicator here; nothing is written into a peer's memory
-// from then on.
-func (e *Endpoint) mark(comm uint32, by levels.Rank, err error) {
+// from then on. members are those of the world who are in it, nil for all.
+func (e *Endpoint) mark(comm CommID, members rankSet, by levels.Rank, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c := e.comm(comm)
-	if c.local == nil {
+	switch c := e.comms[comm]; {
+	case members != nil && !members.has(int32(e.rank)):
+	case c == nil || c.local == nil:
+		c = e.comm(comm)
 		c.foretold = append(c.foretold, failure{peer: by, err: err})
-		return
+		c.dropEarly()
+	default:
+		c.breakUp(by, err)
 	}
-	c.breakUp(by, err)
 }
 
-// breakUp breaks the communicator because of what happened on a rank of the
-// world. Communicators of other ranks may have the same number.
+// breakUp breaks the communicator because of what happened on a rank of the world.
 func (c *Comm) breakUp(by levels.Rank, err error) {
 	at := c.number(by)
 	if c.broken != nil || at < 0 {
@@ -353,17 +443,20 @@ func (c *Comm) breakUp(by levels.Rank, err error) {
 	if by != c.e.rank {
 		c.broken = c.failure(by, err)
 	}
-	c.e.flight.Break(c.id, int32(by), c.broken)
+	c.e.flight.Break(uint64(c.id), int32(by), c.broken)
 	if log := c.e.world.config.Log; log != nil {
 		log.Error("communicator broken", "rank", c.me, "comm", c.id, "err", c.broken)
 	}
 }
 
 // settle ends the runs of a broken communicator, once all ranks are marked.
-func (e *Endpoint) settle(comm uint32) {
+func (e *Endpoint) settle(comm CommID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c := e.comm(comm)
+	c := e.comms[comm]
+	if c == nil || c.local == nil {
+		return
+	}
 	if c.broken == nil {
 		c.endLate()
 		return
@@ -385,10 +478,13 @@ func (e *Endpoint) settle(comm uint32) {
 // in vain for this call. The lock is held, but not while that is told.
 func (c *Comm) admit(ctx context.Context) error {
 	err := c.usable()
+	if ctx == nil {
+		return errNoContext
+	}
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 		c.e.mu.Unlock()
-		c.e.world.fail(c.id, c.e.rank, err)
+		c.e.world.fail(c, c.e.rank, err)
 		c.e.mu.Lock()
 	}
 	return err

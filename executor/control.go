@@ -23,7 +23,7 @@ type control struct {
 	onLost func(levels.Rank, error) // also called for a lost rank
 
 	mu      sync.Mutex
-	waiting map[uint32]chan string // questions by number
+	waiting map[uint32]chan description // questions by number
 	asked   uint32
 }
 
@@ -34,26 +34,33 @@ const (
 	askControl
 	tellControl
 	inquireControl
+	failControl
+	disownControl
 )
 
 // note is the payload of all of them.
 type note struct {
-	Comm     uint32
+	Comm     CommID
 	Seq      uint32         `json:",omitempty"`
 	Question uint32         `json:",omitempty"`
 	Digest   uint32         `json:",omitempty"`
 	By       levels.Rank    `json:",omitempty"`
-	Told     []levels.Rank  `json:",omitempty"` // who hears the bye over a link
+	To       rankSet        `json:",omitempty"` // of the world, whom it concerns; empty: all
 	Text     string         `json:",omitempty"`
+	Call     *description   `json:",omitempty"`
 	Mismatch *MismatchError `json:",omitempty"`
 }
+
+// maxTo bounds the words of a note's To, so that a note fits into a message. Of a larger
+// world all ranks are told.
+const maxTo = 1024
 
 // maxNote keeps a message within what the control plane carries.
 const maxNote = 32 << 10
 
 func newControl(w *World, job Job, me levels.Rank, stop func(ctx context.Context)) *control {
 	return &control{
-		world: w, job: job, me: me, stop: stop, waiting: map[uint32]chan string{},
+		world: w, job: job, me: me, stop: stop, waiting: map[uint32]chan description{},
 	}
 }
 
@@ -67,6 +74,9 @@ func (n note) bytes() []byte {
 	if len(n.Text) > maxNote {
 		n.Text = n.Text[:maxNote]
 	}
+	if len(n.To) > maxTo {
+		n.To = nil
+	}
 	b, err := json.Marshal(n)
 	if err != nil {
 		panic(fmt.Sprintf("executor: a control note can't be encoded: %v", err))
@@ -74,17 +84,31 @@ func (n note) bytes() []byte {
 	return b
 }
 
-func (c *control) abort(comm uint32, by levels.Rank, err error) {
-	n := note{Comm: comm, By: by, Text: err.Error()}
-	var m *MismatchError
-	if errors.As(err, &m) {
+func (c *control) abort(comm *Comm, by levels.Rank, err error) {
+	n := note{Comm: comm.id, By: by, To: comm.members(), Text: err.Error()}
+	if m, ok := errors.AsType[*MismatchError](err); ok {
 		n.Mismatch = m
 	}
 	c.broadcast(abortControl, n)
 }
 
-func (c *control) bye(comm, seq uint32, told []levels.Rank) {
-	c.broadcast(byeControl, note{Comm: comm, Seq: seq, Told: told})
+func (c *control) failed(by levels.Rank, err error) {
+	c.broadcast(failControl, note{By: by, Text: err.Error()})
+}
+
+func (c *control) disown(comm *Comm, seq uint32, err error) {
+	c.broadcast(disownControl, note{Comm: comm.id, Seq: seq, To: comm.members(), Text: err.Error()})
+}
+
+// bye tells the ranks of a communicator that have not been told over a link.
+func (c *control) bye(comm *Comm, told []levels.Rank) {
+	to := newRankSet(len(comm.local))
+	for _, r := range comm.ranks {
+		if r != c.me && !slices.Contains(told, r) {
+			to.set(int32(r))
+		}
+	}
+	c.broadcast(byeControl, note{Comm: comm.id, Seq: comm.seq, To: to})
 }
 
 // busyTime bounds how long a broadcast waits for room in the control plane.
@@ -103,8 +127,8 @@ func (c *control) broadcast(kind uint8, n note) {
 const askTime = 500 * time.Millisecond
 
 // ask is what a rank runs as call seq on a communicator.
-func (c *control) ask(rank levels.Rank, comm, seq uint32) string {
-	answer := make(chan string, 1)
+func (c *control) ask(rank levels.Rank, comm CommID, seq uint32) description {
+	answer := make(chan description, 1)
 	c.mu.Lock()
 	c.asked++
 	q := c.asked
@@ -117,18 +141,18 @@ func (c *control) ask(rank levels.Rank, comm, seq uint32) string {
 	}()
 	if c.job.Send(rank, askControl, note{Comm: comm, Seq: seq, Question: q}.bytes()) == nil {
 		select {
-		case text := <-answer:
-			return text
+		case d := <-answer:
+			return d
 		case <-time.After(askTime):
 		}
 	}
-	return "something else"
+	return description{Request: "something else"}
 }
 
 // inquire asks a rank of another process. Without room in the control plane nobody
 // is asked; the stall report is left then.
 func (c *control) inquire(q inquiry) {
-	_ = c.job.Send(q.to, inquireControl, note{Comm: q.comm, Seq: q.seq, Digest: q.digest, Text: q.request}.bytes())
+	_ = c.job.Send(q.to, inquireControl, note{Comm: q.comm, Seq: q.seq, Digest: q.digest, Call: &q.call}.bytes())
 }
 
 // hear takes a control message. It runs on the control plane's goroutine.
@@ -137,6 +161,10 @@ func (c *control) hear(from levels.Rank, kind uint8, payload []byte) {
 	if err := json.Unmarshal(payload, &n); err != nil {
 		return // an authenticated peer of another version; join has compared versions
 	}
+	if len(n.To) > 0 && !n.To.has(int32(c.me)) {
+		return
+	}
+	e := c.world.endpoints[c.me]
 	switch kind {
 	case abortControl:
 		var err error = errors.New(n.Text)
@@ -146,25 +174,26 @@ func (c *control) hear(from levels.Rank, kind uint8, payload []byte) {
 		if n.By == c.me { // it has no other name for what only it has seen
 			n.By, err = from, fmt.Errorf("it has given up on rank %d: %w", c.me, err)
 		}
-		c.world.failHere(n.Comm, n.By, err)
+		c.world.failHere(n.Comm, nil, n.By, err)
+	case failControl:
+		c.world.failAll(n.By, errors.New(n.Text))
+	case disownControl:
+		c.world.disown(n.Comm, n.Seq, from, errors.New(n.Text))
 	case byeControl:
-		if slices.Contains(n.Told, c.me) {
-			return
-		}
-		c.world.local(func(e *Endpoint) {
-			e.mu.Lock()
-			e.comm(n.Comm).departed(departure{rank: from, seq: n.Seq, silent: true})
-			e.release()
-		})
+		e.mu.Lock()
+		e.hearBye(e.comm(n.Comm), departure{rank: from, seq: n.Seq})
+		e.release()
 	case askControl:
-		text := c.world.endpoints[c.me].recorded(n.Comm, n.Seq)
-		_ = c.job.Send(from, tellControl, note{Question: n.Question, Text: text}.bytes()) // it asks no more if it is gone
+		d := e.recorded(n.Comm, n.Seq)
+		_ = c.job.Send(from, tellControl, note{Question: n.Question, Call: &d}.bytes()) // it asks no more if it is gone
 	case inquireControl:
-		c.world.inquire(inquiry{from: from, to: c.me, comm: n.Comm, seq: n.Seq, digest: n.Digest, request: n.Text})
+		if n.Call != nil {
+			c.world.inquire(inquiry{from: from, to: c.me, comm: n.Comm, seq: n.Seq, digest: n.Digest, call: *n.Call})
+		}
 	case tellControl:
 		c.mu.Lock()
-		if answer := c.waiting[n.Question]; answer != nil {
-			answer <- n.Text
+		if answer := c.waiting[n.Question]; answer != nil && n.Call != nil {
+			answer <- *n.Call
 			delete(c.waiting, n.Question)
 		}
 		c.mu.Unlock()
@@ -180,16 +209,16 @@ func (c *control) lose(rank levels.Rank, err error) {
 	}
 	c.world.local(func(e *Endpoint) {
 		e.mu.Lock()
-		e.lost = append(e.lost, failure{peer: rank, err: err})
 		e.hearLast()
 		e.release()
-		for _, id := range e.commIDs() {
-			e.mu.Lock()
-			in := e.comm(id).member(rank)
-			e.mu.Unlock()
-			if in {
-				c.world.failHere(id, rank, err)
-			}
+	})
+	c.world.failAll(rank, err)
+	c.world.local(func(e *Endpoint) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.dead = append(e.dead, rank)
+		for _, one := range e.comms {
+			one.miss(rank)
 		}
 	})
 }

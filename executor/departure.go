@@ -8,11 +8,29 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// departure is a rank that has closed its end, after some number of runs.
+// departure is a rank that has closed its end, after some number of runs. Nothing that
+// it sent is still on its way.
 type departure struct {
-	rank   levels.Rank // of the world
-	seq    uint32
-	silent bool // nothing that it sent is still on its way
+	rank levels.Rank // of the world
+	seq  uint32
+	// fromAll: it has closed the communicator of all ranks. If it ever made this one, a
+	// departure of its own says after how many runs; else it took part in none.
+	fromAll bool
+}
+
+// origin is the call that made a communicator, known or not.
+type origin struct {
+	comm  CommID
+	seq   uint32
+	known bool
+}
+
+// disowned is a call in which a rank failed: it has none of the communicators that
+// others may have made in it.
+type disowned struct {
+	seq uint32
+	by  levels.Rank // of the world
+	err error
 }
 
 // limit is where the runs of a communicator end, because a rank has left it and
@@ -25,7 +43,7 @@ type limit struct {
 
 // scope is a communicator, or its runs from seq on.
 type scope struct {
-	comm  uint32
+	comm  CommID
 	seq   uint32
 	later bool // only those
 }
@@ -43,19 +61,50 @@ func (s scope) holds(by putter) bool {
 	return by.transfer != nil && by.transfer.comm.id == s.comm && !s.later
 }
 
-// departed notes that a rank has left.
+// hearBye takes a goodbye. One on the communicator of all ranks counts for all that the
+// rank is in: it may never have made some of them, and then will not say it there.
+func (e *Endpoint) hearBye(c *Comm, d departure) {
+	c.departed(d)
+	if c.id != 0 {
+		return
+	}
+	d.fromAll = true
+	for _, other := range e.comms {
+		if other != c {
+			other.departed(d)
+		}
+	}
+}
+
+// departed notes that a rank has left, if it is a member; who is, is known only when
+// this rank has made the communicator.
 func (c *Comm) departed(d departure) {
+	if c.local == nil && d.fromAll || c.local != nil && !c.member(d.rank) {
+		return
+	}
 	c.gone = append(c.gone, d)
+	if c.local == nil {
+		return
+	}
 	for _, r := range c.e.runs {
 		c.missing(r)
 	}
 	c.abandon(d)
+	c.miss(d.rank)
+}
+
+// miss notes that a rank of the world has left, or died.
+func (c *Comm) miss(rank levels.Rank) {
+	if c.member(rank) {
+		c.away.set(c.local[rank])
+		c.retire()
+	}
 }
 
 // missing fails a run that a rank which has left will never take part in.
 func (c *Comm) missing(r *Run) {
 	for _, d := range c.gone {
-		if r.comm == c && int32(r.seq-d.seq) >= 0 {
+		if r.comm == c && !d.fromAll && int32(r.seq-d.seq) >= 0 {
 			err := fmt.Errorf("left before call %d: %w", r.seq, ErrClosed)
 			c.e.failing = append(c.e.failing, failure{comm: c, peer: d.rank, err: err, seq: d.seq, later: true})
 			return
@@ -65,7 +114,7 @@ func (c *Comm) missing(r *Run) {
 
 // deserted fails a run that has stood still for some time and waits for a rank
 // which has left after it: all that this one sent is here. The ranks didn't call
-// the same.
+// the same, or that one never made the communicator.
 func (c *Comm) deserted(r *Run, now time.Time) {
 	if len(c.gone) == 0 || now.Sub(r.since) < grace {
 		return
@@ -73,9 +122,9 @@ func (c *Comm) deserted(r *Run, now time.Time) {
 	told := false
 	r.stuck(func(s *submodules.Step, peer levels.Rank) {
 		for _, d := range c.gone {
-			if !told && d.rank == peer && d.silent && int32(r.seq-d.seq) < 0 {
+			if !told && d.rank == peer && (d.fromAll || int32(r.seq-d.seq) < 0) {
 				told = true
-				c.blame(peer, fmt.Errorf("left after call %d and is waited for in it, %s: %w", r.seq, r.prog.Label(s), ErrClosed))
+				c.blame(peer, fmt.Errorf("has left and is waited for in call %d, %s: %w", r.seq, r.prog.Label(s), ErrClosed))
 			}
 		}
 	})
@@ -89,16 +138,15 @@ func (c *Comm) late(seq uint32) bool { return c.limit != nil && int32(seq-c.limi
 func (r *Run) stopped() bool { return r.comm.broken != nil || r.comm.late(r.seq) }
 
 // restrict sets the limit, because of a rank of the world; runs beyond it stop.
-func (e *Endpoint) restrict(comm uint32, by levels.Rank, seq uint32, err error) {
+func (e *Endpoint) restrict(comm CommID, by levels.Rank, seq uint32, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c := e.comm(comm)
-	at := c.number(by)
-	if c.broken != nil || at < 0 || c.late(seq) {
+	c := e.comms[comm]
+	if c == nil || c.broken != nil || !c.member(by) || c.late(seq) {
 		return // a rank that doesn't know the communicator yet will see for itself
 	}
 	c.limit = &limit{seq, c.failure(by, err)}
-	e.flight.Break(comm, int32(by), c.limit.err)
+	e.flight.Break(uint64(comm), int32(by), c.limit.err)
 	kept := c.early[:0]
 	for _, m := range c.early {
 		if c.late(m.seq) {

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tierflow/tierflow/dag"
@@ -20,12 +21,12 @@ type Endpoint struct {
 	world     *World
 	rank      levels.Rank
 	transport transport
-	flight    *flight.Ring // what happened last; guarded by mu
+	flight    *flight.Ring  // what happened last; guarded by mu
+	drawn     atomic.Uint64 // numbers of communicators
 
 	mu      sync.Mutex // guards all below, and the runs' state
 	peers   []peerState
-	comms   map[uint32]*Comm
-	nextID  uint32 // the largest number of a communicator so far
+	comms   map[CommID]*Comm
 	runs    []*Run // started and not finished
 	out     message
 	store   blocks
@@ -35,7 +36,8 @@ type Endpoint struct {
 	asking  []inquiry // likewise
 
 	stopped    bool      // the world closes: nobody drives any more
-	lost       []failure // ranks that died, for communicators made later
+	lost       []failure // ranks that failed or died, for communicators made later
+	dead       []levels.Rank
 	driving    bool
 	driver     driver    // while driving
 	waiters    []*ending // waited for while another goroutine drives
@@ -89,7 +91,7 @@ func (e *Endpoint) suspect(c *Comm, rank levels.Rank, err error) {
 }
 
 func newEndpoint(w *World, rank levels.Rank, size int, t transport) *Endpoint {
-	e := &Endpoint{world: w, rank: rank, transport: t, comms: map[uint32]*Comm{}}
+	e := &Endpoint{world: w, rank: rank, transport: t, comms: map[CommID]*Comm{}}
 	e.flight = flight.New(int(rank), size, w.config.RecorderEvents)
 	e.peers = apart[peerState](size)
 	for i := range e.peers {
@@ -100,7 +102,7 @@ func newEndpoint(w *World, rank levels.Rank, size int, t transport) *Endpoint {
 
 // comm finds a communicator, or makes room for what arrives for one that this
 // rank doesn't know yet.
-func (e *Endpoint) comm(id uint32) *Comm {
+func (e *Endpoint) comm(id CommID) *Comm {
 	c := e.comms[id]
 	if c == nil {
 		c = &Comm{e: e, id: id}
@@ -112,7 +114,7 @@ func (e *Endpoint) comm(id uint32) *Comm {
 // Alloc takes n zero bytes that the ranks of the node can read in place, until
 // free is called. They stay mapped after the world is closed.
 func (e *Endpoint) Alloc(n int64) (b []byte, free func(), err error) {
-	e.mu.Lock()
+	e.enter()
 	defer e.mu.Unlock()
 	b, free, err = e.transport.shared(n)
 	if err == nil {
@@ -122,28 +124,42 @@ func (e *Endpoint) Alloc(n int64) (b []byte, free func(), err error) {
 	return b, free, err
 }
 
-func (e *Endpoint) commIDs() []uint32 {
+// commIDs are the numbers of the communicators that pick picks, ascending.
+func (e *Endpoint) commIDs(pick func(c *Comm) bool) []CommID {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var ids []uint32
-	for id := range e.comms {
-		ids = append(ids, id)
+	var ids []CommID
+	for id, c := range e.comms {
+		if pick(c) {
+			ids = append(ids, id)
+		}
 	}
+	slices.Sort(ids)
 	return ids
 }
 
-// Comm is the rank's end of a communicator.
-func (e *Endpoint) Comm(id uint32) *Comm {
-	e.mu.Lock()
+// Comm is the rank's end of a communicator, nil if it has none of that number.
+func (e *Endpoint) Comm(id CommID) *Comm {
+	e.enter()
 	defer e.mu.Unlock()
-	return e.comm(id)
+	if c := e.comms[id]; c != nil && c.local != nil {
+		return c
+	}
+	return nil
 }
 
-// Close leaves all communicators, see [Comm.Close].
+// Close leaves all communicators, see [Comm.Close], that of all ranks last: its goodbye
+// counts for all others.
 func (e *Endpoint) Close() error {
+	e.enter()
+	e.mu.Unlock()
 	var errs []error
-	for _, id := range e.commIDs() {
-		errs = append(errs, e.Comm(id).Close())
+	ids := e.commIDs(func(c *Comm) bool { return c.local != nil })
+	slices.Reverse(ids)
+	for _, id := range ids {
+		if c := e.Comm(id); c != nil {
+			errs = append(errs, c.leave(id == 0))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -231,7 +247,7 @@ func (e *Endpoint) deliver(from levels.Rank, m *message, payload []byte) {
 // accuse breaks the communicators that a rank is in, or only one.
 func (e *Endpoint) accuse(only *Comm, rank levels.Rank, err error) {
 	for _, c := range e.comms {
-		if (only == nil || only == c) && c.broken == nil && c.includes(rank) {
+		if (only == nil || only == c) && c.broken == nil && (c.includes(rank) || e.puts.towards(c, rank)) {
 			c.blame(rank, err)
 		}
 	}
@@ -256,8 +272,8 @@ func (e *Endpoint) progress() bool {
 
 // place is where a large payload goes.
 func (e *Endpoint) place(from levels.Rank, m *message) []byte {
-	c := e.comm(m.comm)
-	if c.broken != nil {
+	c := e.comms[m.comm]
+	if c == nil || c.local == nil || c.broken != nil {
 		return nil
 	}
 	if m.kind == arrivedKind {
@@ -321,6 +337,14 @@ func (p *puts) forget(s scope) {
 // some tells whether bytes of a communicator are on their way.
 func (p *puts) some(c *Comm) bool {
 	return slices.ContainsFunc(p.all, scope{comm: c.id}.holds)
+}
+
+// towards tells whether the bytes of a transfer are on their way to a rank, which may
+// have said goodbye since.
+func (p *puts) towards(c *Comm, rank levels.Rank) bool {
+	return slices.ContainsFunc(p.all, func(by putter) bool {
+		return by.transfer != nil && by.transfer.comm == c && by.transfer.peer == rank
+	})
 }
 
 // blocks keeps payloads that came before their recv was ready. A block has the

@@ -26,6 +26,8 @@ var (
 	ErrNotStarted = errors.New("never started")
 )
 
+var errNoContext = errors.New("the context is nil")
+
 // PeerError says on which rank the failure was that ended a run here.
 type PeerError struct {
 	Rank  levels.Rank // of the communicator
@@ -43,21 +45,6 @@ func (e *PeerError) Error() string { return fmt.Sprintf("rank %d failed: %v", e.
 
 // Unwrap is the failed rank's error.
 func (e *PeerError) Unwrap() error { return e.Err }
-
-// MismatchError is what differs between two ranks; it wraps [ErrMismatch].
-type MismatchError struct {
-	Rank, Peer         levels.Rank
-	Request, PeerWants string
-	Seq                uint32 // how many collectives both had called on the communicator before
-}
-
-// Error prints both requests.
-func (e *MismatchError) Error() string {
-	return fmt.Sprintf("%v: as call %d rank %d runs %s, rank %d runs %s", ErrMismatch, e.Seq, e.Rank, e.Request, e.Peer, e.PeerWants)
-}
-
-// Unwrap is [ErrMismatch].
-func (e *MismatchError) Unwrap() error { return ErrMismatch }
 
 // StepError is a step that failed; the steps that depend on it never ran.
 type StepError struct {

@@ -108,7 +108,7 @@ func (j job) bind(t failer, send, recv [][]byte) []*executor.Run {
 
 // bindOn is bind on another communicator. Buffers are numbered by its ranks, the
 // runs by those of the world.
-func (j job) bindOn(t failer, comm uint32, send, recv [][]byte) []*executor.Run {
+func (j job) bindOn(t failer, comm executor.CommID, send, recv [][]byte) []*executor.Run {
 	t.Helper()
 	runs := make([]*executor.Run, j.topology.Size())
 	for r := range runs {

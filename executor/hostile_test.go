@@ -68,7 +68,7 @@ func hostileMessage(r *rand.Rand, size int64) (m message, payload []byte) {
 	}
 	for {
 		m = message{
-			kind: kind(1 + r.IntN(int(maxKind)-1)), comm: uint32(pick(0, 0, 0, 0, 1, 9)), seq: uint32(pick(0, 0, 0, 1, 2, 1<<31)),
+			kind: kind(1 + r.IntN(int(maxKind)-1)), comm: CommID(pick(0, 0, 0, 0, 1, 9)), seq: uint32(pick(0, 0, 0, 1, 2, 1<<31)),
 			pass: uint32(pick(0, 0, 0, 1)), edge: int32(pick(0, 0, 1, 2, 3, 7, -1, 1<<30)), digest: uint32(pick(hostileDigest, hostileDigest, hostileDigest, 1)),
 			refund: int32(pick(0, 1, 1<<30)), ticket: uint32(pick(0, 1, 2)), size: pick(0, 4, 4000, 4096, 8192, 65536, 120_000, 1<<40), offset: pick(0, 0, 4, 65536),
 		}
@@ -217,7 +217,7 @@ func TestBreakDuringLargeSend(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.mu.Lock()
-	e.puts.add(putter{transfer: take(&c.sends, 1, sent.ticket)}) // as when it was accepted
+	e.puts.add(putter{transfer: take(c.sends, 1, sent.ticket)}) // as when it was accepted
 	e.mu.Unlock()
 	w.Fail(1, ErrProtocol)
 	e.mu.Lock()

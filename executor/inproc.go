@@ -200,7 +200,7 @@ func (l *local) remote(levels.Rank) bool { return false }
 
 func (l *local) holds(levels.Rank, unsafe.Pointer, int64) bool { return true }
 
-func (l *local) intact(levels.Rank, uint32, uint64) bool { return true }
+func (l *local) intact(levels.Rank, CommID, uint64) bool { return true }
 
 func (l *local) lend() {}
 
@@ -209,7 +209,7 @@ func (l *local) forget(scope, sink) {}
 
 func (l *local) open(levels.Rank) bool { return true }
 
-func (l *local) leave(uint32) {}
+func (l *local) leave(CommID) {}
 
 // ticker is a timer that is armed again only after it has fired, so that parking
 // costs nothing.

@@ -12,9 +12,10 @@ import (
 // reach a rank that is in no call: nobody there polls. So this takes the control
 // plane, or the engine's lock in the same process.
 type inquiry struct {
-	from, to          levels.Rank // of the world
-	comm, seq, digest uint32
-	request           string
+	from, to    levels.Rank // of the world
+	comm        CommID
+	seq, digest uint32
+	call        description
 }
 
 // inquire asks the ranks that the run waits for and that have not come.
@@ -27,7 +28,7 @@ func (r *Run) inquire() {
 			return
 		}
 		asked.set(n)
-		e.asking = append(e.asking, inquiry{e.rank, peer, c.id, r.seq, r.digest, r.b.Request})
+		e.asking = append(e.asking, inquiry{e.rank, peer, c.id, r.seq, r.digest, r.b.description()})
 	})
 }
 
@@ -35,23 +36,24 @@ func (r *Run) inquire() {
 // it hasn't come to yet is kept for then, once. The lock must not be held.
 func (e *Endpoint) answer(q inquiry) {
 	e.mu.Lock()
-	c := e.comm(q.comm)
+	c := e.comms[q.comm]
+	if c == nil || c.local == nil { // it is asked again
+		e.mu.Unlock()
+		return
+	}
 	m := message{kind: probeKind, comm: q.comm, seq: q.seq, digest: q.digest}
 	var err error
 	switch p := &c.past[q.seq%64]; {
 	case c.broken != nil && c.broken != ErrClosed:
 	case c.over(q.seq) && c.number(q.from) >= 0:
 		if p.seq == q.seq && p.digest != q.digest {
-			err = &MismatchError{
-				Rank: c.me, Peer: c.number(q.from), Seq: q.seq,
-				Request: p.request, PeerWants: q.request,
-			}
+			err = newMismatch(c.me, c.number(q.from), q.seq, p.call, q.call)
 		}
 	case c.broken == nil && !slices.Contains(c.early, earlyMessage{m, q.from, -1}):
 		c.early = append(c.early, earlyMessage{m, q.from, -1})
 	}
 	e.mu.Unlock()
 	if err != nil {
-		e.world.fail(q.comm, e.rank, err)
+		e.world.fail(c, e.rank, err)
 	}
 }

@@ -27,8 +27,7 @@ func drawLetters(r *rand.Rand, n, largest int) []letter {
 	for i := range letters {
 		l := &letters[i]
 		l.m = message{
-			comm: r.Uint32(), seq: r.Uint32(), pass: r.Uint32(), edge: int32(i), digest: r.Uint32(),
-			ticket: r.Uint32(), refund: int32(r.IntN(100)),
+			comm: CommID(r.Uint64()), seq: r.Uint32(), edge: int32(i), digest: r.Uint32(), refund: int32(r.IntN(100)),
 		}
 		switch r.IntN(4) {
 		case 0:
@@ -43,6 +42,7 @@ func drawLetters(r *rand.Rand, n, largest int) []letter {
 			l.payload = make([]byte, r.IntN(1+r.IntN(4096+1)))
 			l.m.size = int64(len(l.payload))
 		}
+		l.m.setTurn(r.Uint32())
 		for j := 0; j < len(l.payload); j += 1 + j/16 {
 			l.payload[j] = byte(r.Uint32())
 		}

@@ -45,7 +45,7 @@ func (k kind) String() string {
 // steps by the edge between the two ranks.
 type message struct {
 	kind   kind
-	comm   uint32
+	comm   CommID
 	seq    uint32
 	pass   uint32
 	edge   int32          // of the program; the tag of point-to-point
@@ -108,10 +108,10 @@ type transport interface {
 	read(from levels.Rank, address uint64, dst []byte) error
 	// intact reports whether a rank has not left a run on comm since it was of that
 	// age.
-	intact(from levels.Rank, comm uint32, age uint64) bool
+	intact(from levels.Rank, comm CommID, age uint64) bool
 	// leave makes this rank's memory older: what it exposed in a run on comm before
 	// is not intact.
-	leave(comm uint32)
+	leave(comm CommID)
 }
 
 // sink is the engine as its transport sees it.

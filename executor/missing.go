@@ -2,6 +2,7 @@ package executor
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -11,7 +12,7 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// rankSet is some ranks of a communicator.
+// rankSet is some ranks of a communicator or of the world.
 type rankSet []uint64
 
 func newRankSet(n int) rankSet { return make(rankSet, (n+63)/64) }
@@ -22,7 +23,15 @@ func (s rankSet) set(r int32) {
 	}
 }
 
-func (s rankSet) has(r int32) bool { return s[r/64]>>(r%64)&1 != 0 }
+func (s rankSet) has(r int32) bool { return int(r/64) < len(s) && s[r/64]>>(r%64)&1 != 0 }
+
+// count is how many there are.
+func (s rankSet) count() (n int) {
+	for _, word := range s {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
 
 // present tells a rank of the world that this one is, or was, in a run.
 func (c *Comm) present(peer levels.Rank, seq, digest uint32) {
@@ -102,7 +111,7 @@ func (r *Run) waitsFor() string {
 
 // noteWait records that the run has stood still for that long.
 func (r *Run) noteWait(long time.Duration) {
-	e := flight.Event{Comm: r.comm.id, Seq: r.seq, Pass: r.pass, Peer: -1, Edge: -1}
+	e := flight.Event{Comm: uint64(r.comm.id), Seq: r.seq, Pass: r.pass, Peer: -1, Edge: -1}
 	r.stuck(func(s *submodules.Step, peer levels.Rank) {
 		if e.Peer < 0 {
 			e.Peer, e.Edge, e.Bytes = int32(peer), s.Edge, s.Len()

@@ -412,14 +412,14 @@ func readProcess(pid int, address uint64, dst []byte) error {
 	return nil
 }
 
-func (p *process) intact(from levels.Rank, comm uint32, age uint64) bool {
+func (p *process) intact(from levels.Rank, comm CommID, age uint64) bool {
 	l, ok := p.links[from].(*shmLink)
-	return !ok || l.theirs.age(comm).Load() == age
+	return !ok || l.theirs.intact(comm, age)
 }
 
-func (p *process) leave(comm uint32) {
+func (p *process) leave(comm CommID) {
 	if p.own != nil {
-		p.own.age(comm).Add(1)
+		p.own.leave(comm)
 	}
 }
 

@@ -190,7 +190,7 @@ func TestRandomCasesInFlight(t *testing.T) {
 		for i := range flights {
 			d := newRound(t, c.Request, w.Size())
 			rounds = append(rounds, d)
-			runs = append(runs, job{w, c.Topology, c.Request, c.Plan}.bindOn(t, uint32(i%2), d.send, d.recv))
+			runs = append(runs, job{w, c.Topology, c.Request, c.Plan}.bindOn(t, executor.CommID(i%2), d.send, d.recv))
 		}
 		orders := make([][]int, w.Size())
 		for r := range orders {

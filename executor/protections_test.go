@@ -37,7 +37,7 @@ import (
 //	connection that just ends       tcpReader.ended                        TestTCPLinkEnds
 
 // sumsOn binds an allreduce of n numbers on a communicator.
-func sumsOn(t failer, w *executor.World, topo, plan string, comm uint32, n int) (runs []*executor.Run, bufs [][]int32) {
+func sumsOn(t failer, w *executor.World, topo, plan string, comm executor.CommID, n int) (runs []*executor.Run, bufs [][]int32) {
 	t.Helper()
 	h, p := parse(t, topo, plan)
 	bufs = numbers(h.Size(), n)
@@ -166,7 +166,7 @@ func TestOppositeOrders(t *testing.T) {
 	var runs [2][]*executor.Run
 	var bufs [2][][]int32
 	for comm, n := range []int{3, 30_000} {
-		runs[comm], bufs[comm] = sumsOn(t, w, "2x1", "shape=han,fs=16KiB,w=2,i=adapt/chain", uint32(comm), n)
+		runs[comm], bufs[comm] = sumsOn(t, w, "2x1", "shape=han,fs=16KiB,w=2,i=adapt/chain", executor.CommID(comm), n)
 	}
 	for range 20 {
 		for _, of := range bufs {

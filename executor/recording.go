@@ -13,7 +13,7 @@ import (
 
 // note records a message.
 func (e *Endpoint) note(k flight.Kind, peer levels.Rank, m *message) {
-	e.flight.Message(k, uint8(m.kind), m.comm, m.seq, m.pass, int32(peer), m.edge, m.size)
+	e.flight.Message(k, uint8(m.kind), uint64(m.comm), m.seq, m.pass, int32(peer), m.edge, m.size)
 }
 
 // Recording is a copy of what the rank did last, nil if nothing is recorded.

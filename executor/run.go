@@ -33,8 +33,9 @@ type Binding struct {
 	User bool
 	// Digest is equal on ranks that agree on request, plan and topology.
 	Digest uint32
-	// Request is for errors.
-	Request string
+	// Request is for errors. Where those of two ranks read the same, the rest says what
+	// differs; all of it goes into the digest.
+	Request, Operation, Plan, Layout string
 	// Ended, if not nil, is called at the end of each step, by the goroutine that
 	// drives the rank: it must be short and must not call back.
 	Ended func(step dag.ID)
@@ -65,15 +66,16 @@ type Run struct {
 	lead      []lead           // of prog, by its peers
 	memory    [tasks.Peer][]byte
 	digest    uint32
-	moved     bool      // a step ended since the last tick
-	probed    bool      // the peers have been told since then
-	asked     bool      // and those that have not come were asked besides the links
-	since     time.Time // of the last tick that saw a step end
+	moved     bool          // a step ended since the last tick
+	probed    bool          // the peers have been told since then
+	since     time.Time     // of the last tick that saw a step end
+	asked     time.Duration // after how long those that have not come were asked besides the links; 0: not yet
 	reported  time.Duration
 	startedAt int64 // ns, if traced
 
-	needed   [2]int64  // bytes of the caller's buffers
-	straight *straight // nil if it always takes the engine
+	needed   [2]int64               // bytes of the caller's buffers
+	straight *straight              // nil if it always takes the engine
+	user     func(dst, a, b []byte) // combine, if the operation is a caller's
 
 	started bool
 	came    rankSet // ranks of the communicator that are, or were, in this run too
@@ -95,6 +97,7 @@ const (
 // Bind makes a run on a communicator. Scratch and slots are allocated here.
 func (c *Comm) Bind(b Binding) (*Run, error) {
 	r := &Run{ending: newEnding(c), b: b, digest: b.Digest}
+	r.user = r.combine
 	r.finished, r.err = true, fmt.Errorf("wait for %s: %w", b.Request, ErrNotStarted)
 	var steps int
 	var scratch, slots, backup int64
@@ -137,7 +140,7 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 // askTransport finds the leads of a run's programs. It reports whether the ranks of the
 // node can read each other's memory wherever it lies.
 func (c *Comm) askTransport(r *Run) (readable bool) {
-	c.e.mu.Lock()
+	c.e.enter()
 	defer c.e.mu.Unlock()
 	r.leads = [2][]lead{c.leads(r.b.Whole), c.leads(r.b.Rest)}
 	return c.e.transport.readable(nil)
@@ -164,7 +167,7 @@ func (r *Run) Rebind(send, recv []byte) error {
 		return fmt.Errorf("bind %s: buffers of %d and %d bytes, %d and %d needed", r.b.Request, len(send), len(recv), needSend, needRecv)
 	}
 	e := r.comm.e
-	e.mu.Lock()
+	e.enter()
 	defer e.mu.Unlock()
 	if r.started && !r.finished {
 		return fmt.Errorf("bind %s: %w", r.b.Request, ErrBusy)
@@ -199,6 +202,14 @@ func (r *Run) measure() (send, recv int64) {
 	return send, recv
 }
 
+// Seq is the number of the last start, among those on the communicator; ok is false if
+// there was none.
+func (r *Run) Seq() (seq uint32, ok bool) {
+	r.comm.e.enter()
+	defer r.comm.e.mu.Unlock()
+	return r.seq, r.started
+}
+
 // Start begins the run and returns at once; the run goes on by itself. All ranks
 // of the communicator must start the same runs in the same order. When ctx is
 // cancelled before the run has ended, the communicator breaks on all ranks.
@@ -230,7 +241,8 @@ func (r *Run) Do(ctx context.Context) error {
 // anyway, it may take its time. It reports whether the run went straight through.
 func (r *Run) start(ctx context.Context, waits bool) (through bool, err error) {
 	c, e := r.comm, r.comm.e
-	e.mu.Lock()
+	e.enter()
+	defer crash()
 	if c.starting { // and has let go of the lock for a moment
 		e.unlock()
 		return false, fmt.Errorf("start %s: another start on this communicator: %w", r.b.Request, ErrBusy)
@@ -258,17 +270,17 @@ func (r *Run) begin(ctx context.Context, waits bool) bool {
 	}
 	r.seq = c.seq
 	c.seq++
-	c.past[r.seq%64] = record{r.seq, r.digest, r.b.Request}
+	c.past[r.seq%64] = record{r.seq, r.digest, r.b.description()}
 	r.started = true
 	send, recv := r.need()
-	e.flight.Begin(c.id, r.seq, r.b.Request, max(send, recv))
+	e.flight.Begin(uint64(c.id), r.seq, r.b.Request, max(send, recv))
 	c.counters.Runs++
 	done := 0
 	if waits && r.straight != nil && r.straight.free(c) {
 		if done = r.through(ctx); done == len(r.straight.steps) {
 			r.finished, r.err = true, nil
 			c.counters.Straight++
-			e.flight.End(c.id, r.seq, 0, false)
+			e.flight.End(uint64(c.id), r.seq, 0, false)
 			return true
 		}
 	}
@@ -287,12 +299,28 @@ func (r *Run) begin(ctx context.Context, waits bool) bool {
 		r.takeOver(done)
 	}
 	if r.left > 0 && !r.finished && !e.driving {
-		defer crash()
 		e.takeWheel(ctx, &r.ending)
-		r.advance()
+		r.firstSteps()
 		e.driving = false
 	}
 	return false
+}
+
+// firstSteps does what can be done at once.
+func (r *Run) firstSteps() {
+	e, returned := r.comm.e, false
+	defer func() {
+		if p := recover(); p != nil {
+			fatal(p)
+		}
+		if e.steering(&returned) { // in a start, which doesn't return either
+			r.comm.starting = false
+			e.handOver()
+			e.mu.Unlock()
+		}
+	}()
+	r.advance()
+	returned = true
 }
 
 func (r *Run) startable() error {
@@ -389,7 +417,7 @@ func (r *Run) finish(err error) {
 		}
 	}
 	r.ready, r.fresh = r.ready[:0], 0
-	e.flight.End(r.comm.id, r.seq, r.pass, err != nil)
+	e.flight.End(uint64(r.comm.id), r.seq, r.pass, err != nil)
 	if err != nil {
 		r.discard()
 	}

@@ -90,7 +90,7 @@ func (l *shmLink) post(m *message, payload []byte) {
 	}
 	addr := l.own.offset(m.addr)
 	if m.kind == notifyKind {
-		m.size = int64(l.own.age(m.comm).Load())
+		m.size = int64(l.own.age().Load())
 		if addr == 0 && m.addr != nil {
 			addr = uint64(uintptr(m.addr)) | remoteBit
 		}
@@ -245,6 +245,9 @@ func (l *shmLink) resolve(m *message, addr uint64) {
 // the part's offset.
 func (l *shmLink) takePart(s sink, m *message, word uint64) error {
 	m.kind, m.offset = kind(word), int64(word>>8)
+	turn := m.pass
+	m.pass = 0
+	m.setTurn(turn)
 	n := min(m.size-m.offset, partBytes)
 	if !m.kind.large() {
 		return fmt.Errorf("%w: a part of a message of kind %d", ErrProtocol, uint8(m.kind))

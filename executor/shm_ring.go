@@ -12,11 +12,14 @@ import (
 // one cache line, the first of a message last: its stamp, the message's position
 // plus one, is what the receiver watches, so a small message costs one line.
 //
-//	cell     word 0   1             2         3            4              5     6     7
-//	header   stamp    kind,len,comm seq,pass  edge,digest  refund,ticket  size  addr
-//	small    stamp    kind,len,comm seq,pass  edge,digest  refund,ticket  payload ≤ 24 bytes
+//	cell     word 0   1             2         3            4            5     6     7
+//	header   stamp    kind,len,comm seq,turn  edge,digest  refund,comm  size  addr
+//	small    stamp    kind,len,comm seq,turn  edge,digest  refund,comm  payload ≤ 24 bytes
 //	payload  64 bytes of it, in the cells behind
 //
+// The low half of the communicator's number is in word 1, the high half in word 4.
+// turn is the ticket of a point-to-point message and the pass of any other: no message
+// has both.
 // A message with a payload has no address, and its size is the payload's.
 // A message never wraps: what is left of the ring is skipped. The stamp of the
 // cell behind a message is cleared before the message is published, because a
@@ -93,11 +96,21 @@ func (w *ringWriter) room(n uint64) bool {
 	return w.at+n+1-w.seen <= ringCells
 }
 
-// heading is words 1 to 3 of a message: which one it is.
-func heading(m *message, payload int) (w1, w2, w3 uint64) {
+// heading is words 1 to 4 of a message without its refund: which one it is.
+func heading(m *message, payload int) (w1, w2, w3, w4 uint64) {
 	return uint64(m.kind) | uint64(payload)<<8 | uint64(m.comm)<<32,
-		uint64(m.seq) | uint64(m.pass)<<32,
-		uint64(uint32(m.edge)) | uint64(m.digest)<<32
+		uint64(m.seq) | uint64(m.pass|m.ticket)<<32,
+		uint64(uint32(m.edge)) | uint64(m.digest)<<32,
+		uint64(m.comm) >> 32 << 32
+}
+
+// setTurn tells a message that was read its ticket or its pass.
+func (m *message) setTurn(turn uint32) {
+	if m.kind >= taggedKind && m.kind < maxKind {
+		m.ticket = turn
+	} else {
+		m.pass = turn
+	}
 }
 
 // push sends a message; addr is m.addr as the receiver understands it. It returns
@@ -111,8 +124,9 @@ func (w *ringWriter) push(m *message, addr uint64, payload []byte) bool {
 		*word(w.mem, w.at, 1) = uint64(skipKind)
 		w.publish(left)
 	}
-	*word(w.mem, w.at, 1), *word(w.mem, w.at, 2), *word(w.mem, w.at, 3) = heading(m, len(payload))
-	*word(w.mem, w.at, 4) = uint64(uint32(m.refund)) | uint64(m.ticket)<<32
+	w1, w2, w3, w4 := heading(m, len(payload))
+	*word(w.mem, w.at, 1), *word(w.mem, w.at, 2), *word(w.mem, w.at, 3) = w1, w2, w3
+	*word(w.mem, w.at, 4) = w4 | uint64(uint32(m.refund))
 	if len(payload) == 0 {
 		*word(w.mem, w.at, 5) = uint64(m.size)
 		*word(w.mem, w.at, 6) = addr
@@ -144,9 +158,10 @@ func (r *ringReader) pop(m *message) (addr uint64, payload []byte, ok bool) {
 	}
 	w1, w2, w3, w4 := *word(r.mem, r.at, 1), *word(r.mem, r.at, 2), *word(r.mem, r.at, 3), *word(r.mem, r.at, 4)
 	*m = message{
-		kind: kind(w1), comm: uint32(w1 >> 32), seq: uint32(w2), pass: uint32(w2 >> 32),
-		edge: int32(uint32(w3)), digest: uint32(w3 >> 32), refund: int32(uint32(w4)), ticket: uint32(w4 >> 32),
+		kind: kind(w1), comm: CommID(w1>>32 | w4>>32<<32), seq: uint32(w2),
+		edge: int32(uint32(w3)), digest: uint32(w3 >> 32), refund: int32(uint32(w4)),
 	}
+	m.setTurn(uint32(w2 >> 32))
 	n := uint64(w1>>8) & (1<<24 - 1)
 	if n == 0 {
 		m.size, addr = int64(*word(r.mem, r.at, 5)), *word(r.mem, r.at, 6)
@@ -165,8 +180,8 @@ func (r *ringReader) pop(m *message) (addr uint64, payload []byte, ok bool) {
 // small one; some has said that there is a message. Nothing else is taken: the ring is
 // as it was.
 func (r *ringReader) expected(m *message) (payload []byte, refund int64, ok bool) {
-	w1, w2, w3 := heading(m, int(m.size))
-	if *word(r.mem, r.at, 1) != w1 || *word(r.mem, r.at, 2) != w2 || *word(r.mem, r.at, 3) != w3 {
+	w1, w2, w3, w4 := heading(m, int(m.size))
+	if *word(r.mem, r.at, 1) != w1 || *word(r.mem, r.at, 2) != w2 || *word(r.mem, r.at, 3) != w3 || *word(r.mem, r.at, 4)>>32 != w4>>32 {
 		return nil, 0, false
 	}
 	n := uint64(m.size)

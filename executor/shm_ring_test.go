@@ -26,9 +26,10 @@ func ringPair() (*ringWriter, *ringReader) {
 // the positions of cells.
 func randomMessage(r *rand.Rand, at uint64, most int) (m message, addr uint64, payload []byte) {
 	m = message{
-		kind: kind(1 + r.IntN(int(maxKind)-1)), comm: r.Uint32(), seq: r.Uint32(), pass: r.Uint32(),
-		edge: int32(r.Uint32()), digest: r.Uint32(), refund: int32(r.Uint32()), ticket: r.Uint32(), size: int64(r.Uint64()),
+		kind: kind(1 + r.IntN(int(maxKind)-1)), comm: CommID(r.Uint64()), seq: r.Uint32(),
+		edge: int32(r.Uint32()), digest: r.Uint32(), refund: int32(r.Uint32()), size: int64(r.Uint64()),
 	}
+	m.setTurn(r.Uint32())
 	payload = make([]byte, r.IntN(1+r.IntN(most+1)))
 	for i := 0; i+8 <= len(payload); i += 8 {
 		binary.NativeEndian.PutUint64(payload[i:], at+uint64(r.IntN(3*ringCells)))
@@ -45,7 +46,7 @@ func TestRingInline(t *testing.T) {
 	for n := range submodules.InlineMax + 2 {
 		w, r := ringPair()
 		want := bytes.Repeat([]byte{0xa7}, n)
-		m := message{kind: eagerKind, comm: 1, seq: 2, pass: 3, edge: 4, digest: 5, refund: 6, ticket: 7, size: int64(n)}
+		m := message{kind: eagerKind, comm: 1<<40 + 1, seq: 2, pass: 3, edge: 4, digest: 5, refund: 6, size: int64(n)}
 		if !w.push(&m, 0, want) {
 			t.Fatalf("no room for %d bytes", n)
 		}

@@ -12,8 +12,9 @@ import (
 // writes it and alone allocates in it; the others read.
 //
 //	0                sleeping flag
-//	64               ages: how often the rank has left runs early
-//	576              whether it lets others run
+//	64               age: how many communicators have broken on the rank
+//	128              whether it lets others run
+//	192              which ones broke last
 //	4 KiB            per peer of the node, in node order:
 //	                   what this rank has consumed of that peer's ring and stream
 //	                   the ring of messages to that peer
@@ -29,7 +30,8 @@ type segment struct {
 const (
 	pageSize    = 4096
 	streamParts = 4
-	ages        = 64
+	agesAt      = 3 * cacheLine
+	ages        = (pageSize - agesAt) / 8
 	partBytes   = 128 << 10
 	laneBytes   = pageSize + ringBytes + streamParts*partBytes
 )
@@ -81,14 +83,37 @@ func (s *segment) sleeping() *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Poi
 
 // away is 1 while the rank lets others run.
 func (s *segment) away() *atomic.Uint32 {
-	return (*atomic.Uint32)(unsafe.Pointer(&s.mem[cacheLine+8*ages]))
+	return (*atomic.Uint32)(unsafe.Pointer(&s.mem[2*cacheLine]))
 }
 
-// age counts how often the rank has left runs on a communicator early. A few
-// communicators share a word: then one that breaks makes the other's readers
-// suspicious, no worse.
-func (s *segment) age(comm uint32) *atomic.Uint64 {
-	return (*atomic.Uint64)(unsafe.Pointer(&s.mem[cacheLine+8*(comm%ages)]))
+// age counts the communicators that have broken on the rank: whose runs it has left
+// early.
+func (s *segment) age() *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Pointer(&s.mem[cacheLine]))
+}
+
+// broke is the communicator that broke at an age.
+func (s *segment) broke(age uint64) *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Pointer(&s.mem[agesAt+8*(age%ages)]))
+}
+
+// leave notes that a communicator has broken.
+func (s *segment) leave(comm CommID) {
+	age := s.age().Load()
+	s.broke(age).Store(uint64(comm))
+	s.age().Store(age + 1)
+}
+
+// intact reports whether a communicator has not broken on the rank since that age. When
+// too many others have since then it is not known, and taken as broken.
+func (s *segment) intact(comm CommID, since uint64) bool {
+	now := s.age().Load()
+	for age := since; age != now && now-since < ages; age++ {
+		if s.broke(age).Load() == uint64(comm) {
+			return false
+		}
+	}
+	return s.age().Load()-since < ages // else what was read may be newer
 }
 
 func (s *segment) lane(peer int) []byte { return s.mem[pageSize+peer*laneBytes:][:laneBytes] }

@@ -21,14 +21,14 @@ func (e *Endpoint) lookAround() {
 	for _, r := range e.runs {
 		if r.moved || r.since.IsZero() {
 			if r.probed {
-				e.flight.Move(r.comm.id, r.seq)
+				e.flight.Move(uint64(r.comm.id), r.seq)
 			}
-			r.moved, r.probed, r.asked, r.since, r.reported = false, false, false, now, e.world.config.StallAfter
+			r.moved, r.probed, r.asked, r.since, r.reported = false, false, 0, now, e.world.config.StallAfter
 			continue
 		}
 		r.comm.deserted(r, now)
-		if r.probed && !r.asked {
-			r.asked = true
+		if still := now.Sub(r.since); r.probed && still >= 2*r.asked {
+			r.asked = still // again when it has waited twice as long
 			r.inquire()
 		}
 		if !r.probed {
@@ -122,8 +122,14 @@ func (e *Endpoint) waiting() []string {
 		for _, t := range c.sends {
 			all = append(all, fmt.Sprintf("rank %d, send %d bytes to rank %d, tag %d", c.me, len(t.buf), c.number(t.peer), t.tag))
 		}
-		for _, t := range c.recvs {
+		receives := func(t *Transfer) {
 			all = append(all, fmt.Sprintf("rank %d, receive from rank %d, tag %d", c.me, c.number(t.peer), t.tag))
+		}
+		for t := range c.recvs.all() {
+			receives(*t)
+		}
+		for _, t := range c.given {
+			receives(t)
 		}
 	}
 	slices.Sort(all)

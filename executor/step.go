@@ -221,20 +221,6 @@ func (r *Run) take(id dag.ID, s *submodules.Step, payload []byte) {
 	r.end(id)
 }
 
-// reduce combines; a caller's function that panics fails the step, not the
-// process.
-func (r *Run) reduce(id dag.ID, s *submodules.Step) {
-	if r.b.User {
-		defer func() {
-			if p := recover(); p != nil {
-				r.fail(s, fmt.Errorf("the operation panicked: %v", p))
-			}
-		}()
-	}
-	r.comm.counters.Reduced += s.Len()
-	r.chunks(id, s, r.b.Kernel)
-}
-
 // fail notes that a step can't be done; it and what depends on it never end.
 func (r *Run) fail(s *submodules.Step, err error) {
 	c := r.comm

@@ -10,11 +10,12 @@ import (
 //
 //	0  kind         1 byte, 3 zero
 //	4  payload      bytes that follow the header
-//	8  comm, seq, pass, edge, digest, refund, ticket   4 bytes each
-//	36 size         of the whole message, 8 bytes
-//	44 offset       of this payload in it, 8 bytes
+//	8  comm         8 bytes
+//	16 seq, pass, edge, digest, refund, ticket   4 bytes each
+//	40 size         of the whole message, 8 bytes
+//	48 offset       of this payload in it, 8 bytes
 const (
-	frameHeader = 52
+	frameHeader = 56
 	maxFrame    = 256 << 10
 )
 
@@ -24,15 +25,15 @@ func putFrame(b []byte, m *message, n int) []byte {
 	h[0] = byte(m.kind)
 	be := binary.BigEndian
 	be.PutUint32(h[4:], uint32(n))
-	be.PutUint32(h[8:], m.comm)
-	be.PutUint32(h[12:], m.seq)
-	be.PutUint32(h[16:], m.pass)
-	be.PutUint32(h[20:], uint32(m.edge))
-	be.PutUint32(h[24:], m.digest)
-	be.PutUint32(h[28:], uint32(m.refund))
-	be.PutUint32(h[32:], m.ticket)
-	be.PutUint64(h[36:], uint64(m.size))
-	be.PutUint64(h[44:], uint64(m.offset))
+	be.PutUint64(h[8:], uint64(m.comm))
+	be.PutUint32(h[16:], m.seq)
+	be.PutUint32(h[20:], m.pass)
+	be.PutUint32(h[24:], uint32(m.edge))
+	be.PutUint32(h[28:], m.digest)
+	be.PutUint32(h[32:], uint32(m.refund))
+	be.PutUint32(h[36:], m.ticket)
+	be.PutUint64(h[40:], uint64(m.size))
+	be.PutUint64(h[48:], uint64(m.offset))
 	return append(b, h[:]...)
 }
 
@@ -43,9 +44,9 @@ func parseFrame(h []byte, small int64) (m message, n int, err error) {
 	}
 	be := binary.BigEndian
 	m = message{
-		kind: kind(h[0]), comm: be.Uint32(h[8:]), seq: be.Uint32(h[12:]), pass: be.Uint32(h[16:]),
-		edge: int32(be.Uint32(h[20:])), digest: be.Uint32(h[24:]), refund: int32(be.Uint32(h[28:])),
-		ticket: be.Uint32(h[32:]), size: int64(be.Uint64(h[36:])), offset: int64(be.Uint64(h[44:])),
+		kind: kind(h[0]), comm: CommID(be.Uint64(h[8:])), seq: be.Uint32(h[16:]), pass: be.Uint32(h[20:]),
+		edge: int32(be.Uint32(h[24:])), digest: be.Uint32(h[28:]), refund: int32(be.Uint32(h[32:])),
+		ticket: be.Uint32(h[36:]), size: int64(be.Uint64(h[40:])), offset: int64(be.Uint64(h[48:])),
 	}
 	length := int64(be.Uint32(h[4:]))
 	switch {

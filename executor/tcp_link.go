@@ -31,7 +31,7 @@ type tcpLink struct {
 	head  []byte         // of the frame being written: control frames and its header
 	wrote int            // of head
 	body  []byte         // of the frame being written: what is left
-	about uint32         // the body's communicator
+	about CommID         // the body's communicator
 	token int32          // to be told when body has left; -1 if it isn't the payload's last
 	open  bool           // a frame is being written
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"maps"
 
 	"github.com/tierflow/tierflow/levels"
 )
@@ -21,7 +21,6 @@ type Transfer struct {
 	buf    []byte
 	n      int
 	ticket uint32 // a send's: how many went to the peer; a receive's: how many this rank posted
-	given  bool   // a receive has its message, whose bytes are on their way
 }
 
 // Len is the bytes received, after Wait.
@@ -36,7 +35,8 @@ func (c *Comm) Send(ctx context.Context, to levels.Rank, tag int32, buf []byte) 
 	}
 	e := c.e
 	e.mu.Lock()
-	if err := c.reachable(t.peer, false); err != nil {
+	defer crash()
+	if err := c.reachable(t.peer); err != nil {
 		e.mu.Unlock()
 		return nil, fmt.Errorf("send to rank %d: %w", to, err)
 	}
@@ -53,7 +53,7 @@ func (c *Comm) Send(ctx context.Context, to levels.Rank, tag int32, buf []byte) 
 		e.post(t.peer, buf)
 		t.close(nil)
 	} else {
-		c.sends = append(c.sends, t)
+		enter(&c.sends, t)
 		e.transfers++
 		e.out = message{kind: offerKind, comm: c.id, edge: tag, size: n, ticket: t.ticket}
 		e.post(t.peer, nil)
@@ -71,10 +71,11 @@ func (c *Comm) Recv(ctx context.Context, from levels.Rank, tag int32, buf []byte
 	}
 	e := c.e
 	e.mu.Lock()
-	i := slices.IndexFunc(c.came, func(m earlyMessage) bool { return m.from == t.peer && m.edge == tag })
+	defer crash()
+	at := address{t.peer, tag}
 	err = c.usable()
-	if err == nil && i < 0 {
-		err = c.reachable(t.peer, true)
+	if err == nil && !c.came.has(at) {
+		err = c.reachable(t.peer)
 	}
 	if err != nil {
 		e.mu.Unlock()
@@ -82,13 +83,12 @@ func (c *Comm) Recv(ctx context.Context, from levels.Rank, tag int32, buf []byte
 	}
 	e.tickets++
 	t.ticket = e.tickets
-	c.recvs = append(c.recvs, t)
 	e.transfers++
-	if i >= 0 {
-		m := c.came[i]
-		c.came = slices.Delete(c.came, i, i+1)
+	if m, ok := c.came.pop(at); ok {
 		c.match(t, &m.message, e.store.get(m.block))
 		e.store.drop(m.block)
+	} else {
+		c.recvs.push(at, t)
 	}
 	e.release()
 	return t, nil
@@ -101,7 +101,7 @@ func (c *Comm) transfer(ctx context.Context, what string, peer levels.Rank, tag 
 	case tag < 0:
 		return nil, fmt.Errorf("%s rank %d: tag %d is negative", what, peer, tag)
 	}
-	c.e.mu.Lock()
+	c.e.enter()
 	err := c.admit(ctx)
 	c.e.mu.Unlock()
 	if err != nil {
@@ -117,47 +117,54 @@ func (t *Transfer) Watch(ctx context.Context) { t.watch(ctx) }
 func (c *Comm) deliverTransfer(from levels.Rank, m *message, payload []byte) {
 	switch m.kind {
 	case taggedKind, offerKind:
-		i := slices.IndexFunc(c.recvs, func(t *Transfer) bool { return t.peer == from && t.tag == m.edge && !t.given })
-		if i < 0 {
-			c.came = append(c.came, earlyMessage{*m, from, c.e.store.keep(payload)})
+		at := address{from, m.edge}
+		if t, ok := c.recvs.pop(at); ok {
+			c.match(t, m, payload)
 			return
 		}
-		c.match(c.recvs[i], m, payload)
+		c.came.push(at, earlyMessage{*m, from, c.e.store.keep(payload)})
 	case acceptKind:
-		t := take(&c.sends, from, m.ticket)
-		c.e.out = message{kind: arrivedKind, comm: c.id, ticket: m.seq, size: m.size, addr: m.addr}
-		if t != nil && m.size > int64(len(t.buf)) {
-			err := fmt.Errorf("%w: rank accepts %d bytes of a message of %d", ErrProtocol, m.size, len(t.buf))
-			c.blame(from, err)
-			c.endTransfer(t, err)
-			return
-		}
-		if t != nil && c.e.put(from, t.buf[:m.size], putter{transfer: t}) {
-			c.endTransfer(t, nil)
+		if t := take(c.sends, from, m.ticket); t != nil {
+			c.accepted(t, m)
 		}
 	case arrivedKind:
-		c.endTransfer(take(&c.recvs, from, m.ticket), nil)
+		c.endTransfer(take(c.given, from, m.ticket), nil)
+	}
+}
+
+// accepted sends the bytes of an offer. Of a message that doesn't fit none are wanted,
+// and its receive is over: nothing is sent, for the receiver may be on its way out.
+func (c *Comm) accepted(t *Transfer, m *message) {
+	switch n := int64(len(t.buf)); {
+	case m.size == 0 && n > 0:
+		c.endTransfer(t, nil)
+	case m.size != n:
+		err := fmt.Errorf("%w: rank accepts %d bytes of a message of %d", ErrProtocol, m.size, n)
+		c.blame(t.peer, err)
+		c.endTransfer(t, err)
+	default:
+		c.e.out = message{kind: arrivedKind, comm: c.id, ticket: m.seq, size: m.size, addr: m.addr}
+		if c.e.put(t.peer, t.buf, putter{transfer: t}) {
+			c.endTransfer(t, nil)
+		}
 	}
 }
 
 // placeTransfer is where the bytes of a large message go.
 func (c *Comm) placeTransfer(from levels.Rank, m *message) []byte {
-	for _, t := range c.recvs {
-		if t.peer == from && t.ticket == m.ticket && t.given && int64(t.n) == m.size {
-			return t.buf[m.offset:]
-		}
+	if t := c.given[ticket{from, m.ticket}]; t != nil && int64(t.n) == m.size {
+		return t.buf[m.offset:]
 	}
 	return nil
 }
 
-// match gives a posted receive the message it asked for.
+// match gives a receive, which is in no list, the message it asked for.
 func (c *Comm) match(t *Transfer, m *message, payload []byte) {
 	e := c.e
 	short := m.size > int64(len(t.buf))
 	if m.kind == taggedKind {
 		t.n = copy(t.buf, payload)
 		e.consumed(t.peer, len(payload))
-		take(&c.recvs, t.peer, t.ticket)
 		c.endTransfer(t, truncated(short, m.size, len(t.buf)))
 		return
 	}
@@ -167,14 +174,14 @@ func (c *Comm) match(t *Transfer, m *message, payload []byte) {
 	if short {
 		e.out.size = 0
 	} else {
-		t.n, t.given = int(m.size), true
+		t.n = int(m.size)
+		enter(&c.given, t)
 		if m.size > 0 {
 			e.out.addr = pointer(t.buf)
 		}
 	}
 	e.post(t.peer, nil)
 	if short {
-		take(&c.recvs, t.peer, t.ticket)
 		c.endTransfer(t, truncated(short, m.size, len(t.buf)))
 	}
 }
@@ -186,17 +193,6 @@ func truncated(short bool, size int64, buf int) error {
 	return fmt.Errorf("%w: %d bytes into %d", ErrTruncated, size, buf)
 }
 
-// take removes the transfer with a rank that has a ticket, nil if it is gone.
-func take(list *[]*Transfer, peer levels.Rank, ticket uint32) *Transfer {
-	i := slices.IndexFunc(*list, func(t *Transfer) bool { return t.peer == peer && t.ticket == ticket })
-	if i < 0 {
-		return nil
-	}
-	t := (*list)[i]
-	*list = slices.Delete(*list, i, i+1)
-	return t
-}
-
 func (c *Comm) endTransfer(t *Transfer, err error) {
 	if t != nil {
 		c.e.transfers--
@@ -206,19 +202,26 @@ func (c *Comm) endTransfer(t *Transfer, err error) {
 
 // endTransfers ends all of them when the communicator breaks.
 func (c *Comm) endTransfers(err error) {
-	for _, t := range slices.Concat(c.sends, c.recvs) {
+	for _, t := range c.sends {
 		c.endTransfer(t, err)
 	}
-	c.sends, c.recvs = nil, nil
+	for _, t := range c.given {
+		c.endTransfer(t, err)
+	}
+	for t := range c.recvs.all() {
+		c.endTransfer(*t, err)
+	}
+	c.sends, c.given = nil, nil
+	c.recvs.clear()
 }
 
-// reachable is why nothing can be sent to a rank, or nothing will come from it;
+// reachable is why nothing can be sent to a rank, or nothing more will come from it;
 // nil if it can.
-func (c *Comm) reachable(peer levels.Rank, hear bool) error {
+func (c *Comm) reachable(peer levels.Rank) error {
 	if err := c.usable(); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(c.gone, func(d departure) bool { return d.rank == peer && (d.silent || !hear) }) {
+	if !c.includes(peer) {
 		return c.failure(peer, ErrClosed)
 	}
 	return nil
@@ -227,14 +230,12 @@ func (c *Comm) reachable(peer levels.Rank, hear bool) error {
 // abandon ends the transfers that a rank which has left will not answer.
 func (c *Comm) abandon(d departure) {
 	lost := func(t *Transfer) bool {
-		if t.peer != d.rank || t.given {
+		if t.peer != d.rank {
 			return false
 		}
 		c.endTransfer(t, c.failure(d.rank, ErrClosed))
 		return true
 	}
-	c.sends = slices.DeleteFunc(c.sends, lost)
-	if d.silent {
-		c.recvs = slices.DeleteFunc(c.recvs, lost)
-	}
+	maps.DeleteFunc(c.sends, func(_ ticket, t *Transfer) bool { return lost(t) })
+	c.recvs.drop(lost)
 }

@@ -2,8 +2,6 @@ package executor
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 )
@@ -62,7 +60,7 @@ func (n *ending) tell() {
 // first, the communicator breaks on all ranks and the error is the context's
 // cause. Waiting again returns the same error.
 func (n *ending) Wait(ctx context.Context) error {
-	n.comm.e.mu.Lock()
+	n.comm.e.enter()
 	return n.await(ctx)
 }
 
@@ -97,7 +95,7 @@ func (n *ending) cancel(ctx context.Context, life uint32) {
 	over := n.finished || n.life != life
 	e.mu.Unlock()
 	if !over {
-		e.world.fail(n.comm.id, e.rank, context.Cause(ctx))
+		e.world.fail(n.comm, e.rank, context.Cause(ctx))
 	}
 }
 
@@ -192,14 +190,16 @@ func (e *Endpoint) driveInBackground() {
 	defer e.background.Done()
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	defer func() { // also when an operation ends this goroutine
+		e.inBack = false
+		e.handOver()
+	}()
 	if !e.driving {
 		e.takeWheel(context.Background(), nil)
 		e.backDrives = true
 		e.drive(nil)
 		e.driving, e.backDrives = false, false
 	}
-	e.inBack = false
-	e.handOver()
 }
 
 // enough tells the driver to stop: what it waits for has ended, or, in the
@@ -235,7 +235,16 @@ func (e *Endpoint) nothing() bool {
 // before and after, but not all the time between. n is what the driver waits for,
 // nil in the background.
 func (e *Endpoint) drive(n *ending) {
-	defer crash()
+	returned := false
+	defer func() {
+		if p := recover(); p != nil {
+			fatal(p)
+		}
+		if e.steering(&returned) && n != nil {
+			e.handOver()
+			e.mu.Unlock()
+		}
+	}()
 	idle := 0
 	for !e.enough(n) {
 		switch {
@@ -260,17 +269,7 @@ func (e *Endpoint) drive(n *ending) {
 			e.pause()
 		}
 	}
-}
-
-// crash ends the process when a driver panics, which is a defect of this package or
-// of a hook. The lock may be held and nobody could drive from then on: if the panic
-// were recovered further up, everything would wait for ever and say nothing.
-func crash() {
-	if p := recover(); p != nil {
-		stack := debug.Stack()
-		go func() { panic(fmt.Sprintf("executor: a driver panicked: %v\n%s", p, stack)) }()
-		select {}
-	}
+	returned = true
 }
 
 // sleep parks the driver without the lock.
@@ -304,6 +303,6 @@ func (e *Endpoint) carryOut() {
 			e.world.failLater(f)
 			continue
 		}
-		e.world.fail(f.comm.id, f.peer, f.err)
+		e.world.fail(f.comm, f.peer, f.err)
 	}
 }

@@ -3,10 +3,9 @@ package executor
 import (
 	"errors"
 	"log/slog"
-	"maps"
 	"runtime"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tierflow/tierflow/executor/flight"
@@ -104,10 +103,11 @@ type World struct {
 	config    Config
 	endpoints []*Endpoint // by rank; nil for a rank of another process
 	inboxes   []*inbox
-	pairs     *pairs   // nil: goroutine ranks have none but the inboxes
-	clock     *clock   // nil unless shaped
-	spin      int      // yields before a driver sleeps
-	control   *control // nil for goroutine ranks
+	pairs     *pairs       // nil: goroutine ranks have none but the inboxes
+	clock     *clock       // nil unless shaped
+	spin      int          // yields before a driver sleeps
+	control   *control     // nil for goroutine ranks
+	combining atomic.Int32 // operations of callers that are running
 
 	mu        sync.Mutex
 	closed    bool
@@ -179,19 +179,23 @@ func (w *World) local(f func(e *Endpoint)) {
 }
 
 // fail ends a communicator on all ranks, because of what happened on one of this
-// process.
-func (w *World) fail(comm uint32, by levels.Rank, err error) {
-	w.failHere(comm, by, err)
-	if w.control != nil {
-		w.control.abort(comm, by, err)
+// process. The other processes are told first: once the communicator is broken here, a
+// rank may close it and end the job, and nothing could be told any more.
+func (w *World) fail(c *Comm, by levels.Rank, err error) {
+	if c.failed() {
+		return
 	}
+	if w.control != nil {
+		w.control.abort(c, by, err)
+	}
+	w.failHere(c.id, c.members(), by, err)
 }
 
-// failHere ends a communicator on the ranks of this process. First every rank is
-// marked, so that no one writes into a buffer of another any more; only then do
-// runs return.
-func (w *World) failHere(comm uint32, by levels.Rank, err error) {
-	w.local(func(e *Endpoint) { e.mark(comm, by, err) })
+// failHere ends a communicator on the ranks of this process, if they are among its
+// members of the world, nil for all. First every rank is marked, so that no one writes
+// into a buffer of another any more; only then do runs return.
+func (w *World) failHere(comm CommID, members rankSet, by levels.Rank, err error) {
+	w.local(func(e *Endpoint) { e.mark(comm, members, by, err) })
 	w.local(func(e *Endpoint) { e.settle(comm) })
 }
 
@@ -211,19 +215,55 @@ func (w *World) Fail(by levels.Rank, err error) {
 	if peer := (*PeerError)(nil); errors.As(err, &peer) && peer.world > 0 {
 		by, err = peer.world-1, peer.Err
 	}
-	ids := map[uint32]bool{}
+	if w.control != nil {
+		w.control.failed(by, err)
+	}
+	w.failAll(by, err)
+}
+
+// failAll ends what a rank is in on the ranks of this process, now and later.
+func (w *World) failAll(by levels.Rank, err error) {
 	w.local(func(e *Endpoint) {
-		for _, id := range e.commIDs() {
-			ids[id] = true
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.lost = append(e.lost, failure{peer: by, err: err})
+	})
+	w.failSome(by, err, func(c *Comm) bool { return c.member(by) })
+}
+
+// failSome ends the communicators that pick picks on the ranks of this process.
+func (w *World) failSome(by levels.Rank, err error, pick func(c *Comm) bool) {
+	w.local(func(e *Endpoint) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for _, c := range e.comms {
+			if c.local != nil && pick(c) {
+				c.breakUp(by, err)
+			}
 		}
 	})
-	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		w.fail(id, by, err)
-	}
+	w.local(func(e *Endpoint) {
+		for _, id := range e.commIDs(func(c *Comm) bool { return c.broken != nil }) {
+			e.settle(id)
+		}
+	})
+}
+
+// disown ends the communicators that ranks of this process have made, or will make, in
+// call seq on another one, and that a rank is in who failed in that call.
+func (w *World) disown(comm CommID, seq uint32, by levels.Rank, err error) {
+	w.local(func(e *Endpoint) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if c := e.comms[comm]; c != nil {
+			c.disowned = append(c.disowned, disowned{seq, by, err})
+		}
+	})
+	w.failSome(by, err, func(c *Comm) bool { return c.parent == origin{comm, seq, true} && c.member(by) })
 }
 
 // recorded is what a rank runs or ran as call seq on a communicator.
-func (w *World) recorded(rank levels.Rank, comm, seq uint32) string {
+func (w *World) recorded(rank levels.Rank, comm CommID, seq uint32) description {
 	if e := w.endpoints[rank]; e != nil {
 		return e.recorded(comm, seq)
 	}
@@ -248,6 +288,7 @@ func (w *World) inquire(q inquiry) {
 // its neighbours speak with others through it. Those that die meanwhile are waited
 // for no longer; those that still live after [Config.CloseTimeout] are the error.
 func (w *World) Close() error {
+	w.RefuseOperations()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -255,9 +296,7 @@ func (w *World) Close() error {
 	}
 	w.closed = true
 	w.local(func(e *Endpoint) {
-		for _, id := range e.commIDs() {
-			w.failHere(id, e.rank, ErrClosed)
-		}
+		w.failSome(e.rank, ErrClosed, func(c *Comm) bool { return c.member(e.rank) })
 	})
 	w.local((*Endpoint).stop)
 	if w.clock != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
 )
 
 // TableVariable is the environment variable that names a file with a decision
@@ -117,8 +118,7 @@ func (c *Comm) share(ctx context.Context, s said, table []byte) error {
 	if c.Rank() != 0 {
 		table = make([]byte, s.Table)
 	}
-	// Not BcastNow, which would keep the table for another call.
-	col, err := Bcast(c, table, 0)
+	col, err := c.internal(tasks.Request{Coll: tasks.Bcast, Count: int64(len(table)), Type: tasks.Uint8}, tableCall, table)
 	if err == nil {
 		err = col.Run(ctx)
 	}

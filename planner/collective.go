@@ -293,12 +293,24 @@ func (c *Comm) collective(r tasks.Request, send, recv []byte) (*Collective, erro
 	if err != nil {
 		return nil, err
 	}
-	return c.decided(d, r, send, recv)
+	return c.decided(d, r, userCall, send, recv)
 }
 
+// purpose says what a collective is for: those of different purposes never match.
+type purpose string
+
+const (
+	userCall  purpose = ""
+	splitCall purpose = "split"
+	dupCall   purpose = "dup"
+	anyCall   purpose = "any"
+	tableCall purpose = "the table of decisions"
+)
+
 // decided is collective with a plan that was chosen.
-func (c *Comm) decided(d *decision, r tasks.Request, send, recv []byte) (col *Collective, err error) {
-	b := executor.Binding{Send: send, Recv: recv, Request: r.String(), Digest: c.digest(r, d.plan)}
+func (c *Comm) decided(d *decision, r tasks.Request, why purpose, send, recv []byte) (col *Collective, err error) {
+	b := c.binding(r, d.plan, why)
+	b.Send, b.Recv = send, recv
 	if err := c.compile(&b, r, d.plan); err != nil {
 		return nil, err
 	}
@@ -353,11 +365,20 @@ func (c *Comm) verify(r tasks.Request, p tasks.Plan) {
 	}
 }
 
-// digest is what ranks compare with the first message of a run.
-func (c *Comm) digest(r tasks.Request, p tasks.Plan) uint32 {
+// binding says what a call is, and has the digest of that: what ranks compare with the
+// first message of a run.
+func (c *Comm) binding(r tasks.Request, p tasks.Plan, why purpose) executor.Binding {
+	b := executor.Binding{Request: r.String(), Plan: p.String(), Layout: c.topology.String()}
+	if why != userCall {
+		b.Request = string(why)
+	}
+	if r.Reduces() {
+		b.Operation = r.Op.Signature()
+	}
 	h := fnv.New32a()
-	fmt.Fprintf(h, "%v|%v|%v", r, p, c.topology)
-	return h.Sum32()
+	fmt.Fprintf(h, "%q|%v|%s|%s|%s", why, r, b.Operation, b.Plan, b.Layout)
+	b.Digest = h.Sum32()
+	return b
 }
 
 // Run runs the collective and returns when this rank's part is done: its buffers
@@ -430,24 +451,11 @@ func (c *Comm) keep(r tasks.Request, col *Collective) {
 // now runs a one-shot call on a kept collective, or on a new one if there is none
 // that is free.
 func (c *Comm) now(ctx context.Context, r tasks.Request, send, recv []byte) error {
-	c.mu.Lock()
-	col := c.cache[r]
-	if c.cache == nil {
-		c.mu.Unlock()
-		return fmt.Errorf("%v: %w", r, ErrClosed)
+	col, err := c.borrow(r, send, recv)
+	if err != nil {
+		return err
 	}
-	if col == nil || col.busy {
-		var err error
-		if col, err = c.collective(r, send, recv); err != nil {
-			c.mu.Unlock()
-			return err
-		}
-		c.keep(r, col)
-	}
-	col.busy = true
-	c.mu.Unlock()
-	err := col.rebind(send, recv)
-	if err == nil {
+	if err = col.rebind(send, recv); err == nil {
 		err = col.Run(ctx)
 	}
 	c.mu.Lock()
@@ -455,6 +463,25 @@ func (c *Comm) now(ctx context.Context, r tasks.Request, send, recv []byte) erro
 	col.busy = false
 	c.mu.Unlock()
 	return err
+}
+
+// borrow finds or makes a collective for a one-shot call, and marks it as busy.
+func (c *Comm) borrow(r tasks.Request, send, recv []byte) (*Collective, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock() // an operation that comes here panics
+	col := c.cache[r]
+	if c.cache == nil {
+		return nil, fmt.Errorf("%v: %w", r, ErrClosed)
+	}
+	if col == nil || col.busy {
+		var err error
+		if col, err = c.collective(r, send, recv); err != nil {
+			return nil, err
+		}
+		c.keep(r, col)
+	}
+	col.busy = true
+	return col, nil
 }
 
 func (c *Collective) rebind(send, recv []byte) error {

@@ -266,6 +266,7 @@ func (c *Comm) Close() error {
 	if c.cache == nil {
 		return nil
 	}
+	c.world.RefuseOperations() // before anything is done
 	c.cache = nil
 	if c.derived {
 		return c.comm.Close()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -22,29 +23,33 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	if color < NoColor {
 		return nil, fmt.Errorf("split: color %d is neither NoColor nor from 0 on", color)
 	}
-	all, err := c.tell(ctx, color, key)
+	return c.split(ctx, splitCall, color, key)
+}
+
+// split makes the communicator that Split and Dup return. The first of its ranks leads
+// it, and its number is the one that this rank has drawn.
+func (c *Comm) split(ctx context.Context, why purpose, color, key int) (*Comm, error) {
+	all, seq, err := c.tell(ctx, why, color, key)
 	if err != nil {
-		return nil, fmt.Errorf("split: %w", err)
+		return nil, fmt.Errorf("%s: %w", why, err)
 	}
-	first := slices.MaxFunc(all, func(a, b choice) int { return cmp.Compare(a.nextID, b.nextID) }).nextID
-	colors := make([]int64, 0, len(all))
-	for _, ch := range all {
-		colors = append(colors, ch.color)
-	}
-	slices.Sort(colors)
-	colors = slices.Compact(colors)
 	if color == NoColor {
 		return nil, nil
 	}
-	place, _ := slices.BinarySearch(colors, int64(color))
-	mine := slices.DeleteFunc(slices.Clone(all), func(ch choice) bool { return ch.color != int64(color) })
+	mine := slices.DeleteFunc(all, func(ch choice) bool { return ch.color != int64(color) })
 	slices.SortStableFunc(mine, func(a, b choice) int { return cmp.Compare(a.key, b.key) })
-	return c.derive(uint32(first)+uint32(place), mine)
+	d, err := c.derive(executor.CommID(mine[0].id), mine, seq)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", why, err)
+		c.comm.Disown(seq, err)
+		return nil, err
+	}
+	return d, nil
 }
 
 // Dup makes a communicator of the same ranks, on which messages never mix with
 // those of c. Every rank of c must call it.
-func (c *Comm) Dup(ctx context.Context) (*Comm, error) { return c.Split(ctx, 0, c.Rank()) }
+func (c *Comm) Dup(ctx context.Context) (*Comm, error) { return c.split(ctx, dupCall, 0, c.Rank()) }
 
 // DupWith is [Comm.Dup] with other forced plans in place of all that the options say,
 // of the order of reductions too. Every rank must give the same.
@@ -63,38 +68,54 @@ func (c *Comm) DupWith(ctx context.Context, plan string) (*Comm, error) {
 
 // choice is what one rank says in Split.
 type choice struct {
-	rank               levels.Rank // of c
-	color, key, nextID int64
+	rank           levels.Rank // of c
+	color, key, id int64       // id: the number that the rank has drawn
 }
 
-// tell gathers the choices of all ranks. Forced plans are for the caller's
-// collectives: one that can't do this request must not keep it from splitting.
-func (c *Comm) tell(ctx context.Context, color, key int) ([]choice, error) {
+// tell gathers the choices of all ranks, in call seq of the communicator. When that
+// call fails here it may have ended well on others, who then have communicators with this
+// rank in them.
+func (c *Comm) tell(ctx context.Context, why purpose, color, key int) (all []choice, seq uint32, err error) {
+	id, err := c.comm.Endpoint().Draw()
+	if err != nil {
+		return nil, 0, err
+	}
 	const fields = 3
 	table := make([]int64, fields*c.Size())
-	copy(table[fields*c.Rank():], []int64{int64(color), int64(key), int64(c.comm.Endpoint().NextID())})
+	copy(table[fields*c.Rank():], []int64{int64(color), int64(key), int64(id)})
 	r := tasks.Request{Coll: tasks.Allreduce, Count: int64(len(table)), Type: tasks.Int64, Op: tasks.Sum, InPlace: true}
-	d, err := policy{registry: c.registry}.choose(r, c.topology)
+	col, err := c.internal(r, why, asBytes(table))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	col, err := c.decided(&d, r, nil, asBytes(table))
+	err = col.Run(ctx)
+	seq, started := col.run.Seq()
 	if err != nil {
-		return nil, err
+		if started {
+			c.comm.Disown(seq, err)
+		}
+		return nil, 0, err
 	}
-	if err := col.Run(ctx); err != nil {
-		return nil, err
-	}
-	all := make([]choice, c.Size())
+	all = make([]choice, c.Size())
 	for r := range all {
 		row := table[fields*r:]
 		all[r] = choice{levels.Rank(r), row[0], row[1], row[2]}
 	}
-	return all, nil
+	return all, seq, nil
+}
+
+// internal prepares a collective that is none of the caller's. Forced plans are not for
+// it: one that can't do this request must not keep it from running.
+func (c *Comm) internal(r tasks.Request, why purpose, buf []byte) (*Collective, error) {
+	d, err := policy{registry: c.registry}.choose(r, c.topology)
+	if err != nil {
+		return nil, err
+	}
+	return c.decided(&d, r, why, nil, buf)
 }
 
 // derive makes this rank's end of a communicator.
-func (c *Comm) derive(id uint32, members []choice) (*Comm, error) {
+func (c *Comm) derive(id executor.CommID, members []choice, seq uint32) (*Comm, error) {
 	ranks, world := make([]levels.Rank, len(members)), make([]levels.Rank, len(members))
 	mine := c.comm.Ranks()
 	for i, m := range members {
@@ -102,10 +123,14 @@ func (c *Comm) derive(id uint32, members []choice) (*Comm, error) {
 	}
 	t, err := c.topology.Sub(ranks)
 	if err != nil {
-		return nil, fmt.Errorf("split: %w", err)
+		return nil, err
+	}
+	made, err := c.comm.Derive(id, world, seq)
+	if err != nil {
+		return nil, err
 	}
 	return &Comm{
-		comm: c.comm.Endpoint().Make(id, world), world: c.world, topology: t,
+		comm: made, world: c.world, topology: t,
 		policy: c.policy, memo: &memo{}, derived: true,
 		cache: map[tasks.Request]*Collective{},
 	}, nil

@@ -17,8 +17,10 @@ func NewMeter(ctx context.Context, c *Comm) (Meter, error) {
 // it; a search asks so whether to end.
 func (c *Comm) Any(ctx context.Context, yes bool) (bool, error) {
 	votes := []int32{int32(b2i(yes))}
-	if err := AllreduceNow(ctx, c, votes, votes, tasks.Max); err != nil {
-		return false, err
+	r := tasks.Request{Coll: tasks.Allreduce, Count: 1, Type: tasks.Int32, Op: tasks.Max, InPlace: true}
+	col, err := c.internal(r, anyCall, asBytes(votes))
+	if err == nil {
+		err = col.Run(ctx)
 	}
-	return votes[0] > 0, nil
+	return err == nil && votes[0] > 0, err
 }

@@ -46,13 +46,14 @@ func messageName(m uint8) string {
 // Event is one thing that happened on a rank. Ranks are those of the world.
 type Event struct {
 	Time    int64  // nanoseconds since the recording's start, see [Ring.Tick]
-	Comm    uint32 // communicator
+	Comm    uint64 // communicator's number
+	Bytes   int64
 	Seq     uint32 // of the call on it
 	Pass    uint32 // of the call's program
+	Peer    int32  // -1: none
+	Edge    int32  // of the program; a point-to-point message's tag
 	Kind    Kind
 	Message uint8  // of Sent and Received, see [Messages]
 	stamp   uint16 // the low bits of the event's number: a slot that is half overwritten has another
-	Peer    int32  // -1: none
-	Edge    int32  // of the program; a point-to-point message's tag
-	Bytes   int64
+	_       uint32
 }

@@ -171,13 +171,13 @@ func TestReadErrors(t *testing.T) {
 		{nil, "offset 0: the file ends"},
 		{good[:100], "offset 100: the file ends in the header of 512 bytes"},
 		{[]byte(strings.Repeat("text ", 200)), `offset 0: begins with "text tex"`},
-		{change(8, 9), "offset 8: version 9; this program reads version 1"},
+		{change(8, 9), "offset 8: version 9; this program reads version 2"},
 		{change(12, 8), "offset 12: rank 8 of 8"},
 		{change(32, 7), "offset 32: a ring of 7 events"},
 		{change(36, 7), "offset 36: 7 calls"},
 		{change(61, 7), "offset 60: a failure of 1792 bytes"},
 		{good[:len(good)-1], fmt.Sprintf("offset %d: the file has %d bytes", len(good)-1, len(good)-1)},
-		{change(512+33, 7), "offset 544: texts of"},
+		{change(512+37, 7), "offset 548: texts of"},
 	} {
 		_, err := flight.ReadRecording("a.rec", test.data)
 		if err == nil || !strings.Contains(err.Error(), "recording a.rec: "+test.want) {

@@ -23,24 +23,25 @@ type header struct {
 
 // call is what is known of a run.
 type call struct {
-	Comm, Seq uint32
-	Begun     int64 // ns since Start; 0: nothing is here
-	Ended     int64 // 0: not yet
-	Waits     int64 // since when it waits; 0: it doesn't
-	TextLen   uint32
-	WaitLen   uint32
-	Text      [88]byte
-	Wait      [128]byte
+	Comm    uint64
+	Begun   int64 // ns since Start; 0: nothing is here
+	Ended   int64 // 0: not yet
+	Waits   int64 // since when it waits; 0: it doesn't
+	Seq     uint32
+	TextLen uint32
+	WaitLen uint32
+	Text    [88]byte
+	Wait    [124]byte
 }
 
 var magic = [8]byte{'t', 'f', 'l', 'i', 'g', 'h', 't', '\n'}
 
 const (
-	version     = 1
+	version     = 2
 	headerBytes = 512
 	callBytes   = 256
 	calls       = 64
-	eventBytes  = 40
+	eventBytes  = 48
 
 	// DefaultEvents is how many events a ring keeps unless told.
 	DefaultEvents = 1024

@@ -78,7 +78,7 @@ func (l line) text() string {
 	e := l.e
 	of := fmt.Sprintf("%s #%d", l.rec.request(e.Comm, e.Seq), e.Seq)
 	if e.Comm != 0 {
-		of += fmt.Sprintf(" on comm %d", e.Comm)
+		of += " on comm " + CommName(e.Comm)
 	}
 	switch e.Kind {
 	case RunBegin, RunEnd, RunFail:
@@ -86,7 +86,7 @@ func (l line) text() string {
 	case Waiting:
 		return fmt.Sprintf("%v\tfor rank %d\tedge %d, %d bytes\t%s", e.Kind, e.Peer, e.Edge, e.Bytes, of)
 	case Broken:
-		return fmt.Sprintf("%v\tby rank %d\t\tcomm %d", e.Kind, e.Peer, e.Comm)
+		return fmt.Sprintf("%v\tby rank %d\t\tcomm %s", e.Kind, e.Peer, CommName(e.Comm))
 	case Sent, Received:
 		to := "to"
 		if e.Kind == Received {
@@ -95,6 +95,20 @@ func (l line) text() string {
 		return fmt.Sprintf("%v\t%s rank %d\t%s\t%s", e.Kind, to, e.Peer, e.message(), e.owner(of))
 	}
 	return e.Kind.String()
+}
+
+// CommName is a communicator's number for people: r3.17 is the 17th that rank 3 of the
+// world drew; world is that of all ranks. A number that no rank drew is printed as it is.
+func CommName(comm uint64) string {
+	const rankAt, rankBits = 42, 21
+	leader := comm >> rankAt
+	switch {
+	case comm == 0:
+		return "world"
+	case leader == 0 || leader >= 1<<rankBits:
+		return fmt.Sprint(comm)
+	}
+	return fmt.Sprintf("r%d.%d", leader-1, comm&(1<<rankAt-1))
 }
 
 // message is what was sent.

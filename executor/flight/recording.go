@@ -27,12 +27,13 @@ type Recording struct {
 
 // Call is one run of a program on a rank.
 type Call struct {
-	Comm, Seq uint32
-	Request   string
-	Begun     time.Duration // since the recording's start
-	Ended     time.Duration // 0: not yet
-	Waits     string        // what it stands still for; empty: it moves, or has ended
-	Since     time.Duration // from when on
+	Comm    uint64
+	Seq     uint32
+	Request string
+	Begun   time.Duration // since the recording's start
+	Ended   time.Duration // 0: not yet
+	Waits   string        // what it stands still for; empty: it moves, or has ended
+	Since   time.Duration // from when on
 }
 
 // ReadRecording reads the bytes of a file, which is called name in errors. A
@@ -86,7 +87,7 @@ func (r *Recording) readCalls(data []byte) error {
 		}
 		if int(c.TextLen) > len(c.Text) || int(c.WaitLen) > len(c.Wait) {
 			return fmt.Errorf("recording %s: offset %d: texts of %d and %d bytes; there is room for %d and %d",
-				r.Name, at+32, c.TextLen, c.WaitLen, len(c.Text), len(c.Wait))
+				r.Name, at+36, c.TextLen, c.WaitLen, len(c.Text), len(c.Wait))
 		}
 		if c.Begun == 0 {
 			continue
@@ -107,14 +108,14 @@ func (r *Recording) readEvents(ring []byte, size uint64) {
 		var e Event
 		at := ring[n%size*eventBytes:]
 		e.Time = int64(binary.LittleEndian.Uint64(at))
-		e.Comm = binary.LittleEndian.Uint32(at[8:])
-		e.Seq = binary.LittleEndian.Uint32(at[12:])
-		e.Pass = binary.LittleEndian.Uint32(at[16:])
-		e.Kind, e.Message = Kind(at[20]), at[21]
-		e.stamp = binary.LittleEndian.Uint16(at[22:])
-		e.Peer = int32(binary.LittleEndian.Uint32(at[24:]))
-		e.Edge = int32(binary.LittleEndian.Uint32(at[28:]))
-		e.Bytes = int64(binary.LittleEndian.Uint64(at[32:]))
+		e.Comm = binary.LittleEndian.Uint64(at[8:])
+		e.Bytes = int64(binary.LittleEndian.Uint64(at[16:]))
+		e.Seq = binary.LittleEndian.Uint32(at[24:])
+		e.Pass = binary.LittleEndian.Uint32(at[28:])
+		e.Peer = int32(binary.LittleEndian.Uint32(at[32:]))
+		e.Edge = int32(binary.LittleEndian.Uint32(at[36:]))
+		e.Kind, e.Message = Kind(at[40]), at[41]
+		e.stamp = binary.LittleEndian.Uint16(at[42:])
 		if e.stamp == uint16(n) {
 			r.Events = append(r.Events, e)
 		}
@@ -146,7 +147,7 @@ func (r *Recording) Unfinished() []Call {
 }
 
 // request is the text of a call, as far as it is known.
-func (r *Recording) request(comm, seq uint32) string {
+func (r *Recording) request(comm uint64, seq uint32) string {
 	for i := range r.Calls {
 		if c := &r.Calls[i]; c.Comm == comm && c.Seq == seq {
 			return c.Request

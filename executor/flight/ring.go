@@ -141,7 +141,7 @@ func (r *Ring) Add(e Event) {
 
 // Message is [Add] with the fields of an event one by one: so they travel in
 // registers.
-func (r *Ring) Message(k Kind, message uint8, comm, seq, pass uint32, peer, edge int32, bytes int64) {
+func (r *Ring) Message(k Kind, message uint8, comm uint64, seq, pass uint32, peer, edge int32, bytes int64) {
 	if r.off() {
 		return
 	}
@@ -158,7 +158,7 @@ func (r *Ring) Message(k Kind, message uint8, comm, seq, pass uint32, peer, edge
 
 // Begin records that a call was started, with the text of its request. It reads
 // the clock for one call of several, see [Ring.Tick].
-func (r *Ring) Begin(comm, seq uint32, request string, bytes int64) {
+func (r *Ring) Begin(comm uint64, seq uint32, request string, bytes int64) {
 	if r.off() {
 		return
 	}
@@ -176,7 +176,7 @@ func (r *Ring) Begin(comm, seq uint32, request string, bytes int64) {
 }
 
 // call is what is known of a call, nil if a later one has its place.
-func (r *Ring) call(comm, seq uint32) *call {
+func (r *Ring) call(comm uint64, seq uint32) *call {
 	if c := &r.calls[seq%calls]; c.Comm == comm && c.Seq == seq && c.Begun != 0 {
 		return c
 	}
@@ -184,7 +184,7 @@ func (r *Ring) call(comm, seq uint32) *call {
 }
 
 // End records that a call has ended.
-func (r *Ring) End(comm, seq, pass uint32, failed bool) {
+func (r *Ring) End(comm uint64, seq, pass uint32, failed bool) {
 	if r.off() {
 		return
 	}
@@ -216,7 +216,7 @@ func (r *Ring) Wait(e Event, long time.Duration, what string) {
 }
 
 // Move notes that a call waits no more.
-func (r *Ring) Move(comm, seq uint32) {
+func (r *Ring) Move(comm uint64, seq uint32) {
 	if !r.off() {
 		if c := r.call(comm, seq); c != nil {
 			c.Waits = 0
@@ -225,7 +225,7 @@ func (r *Ring) Move(comm, seq uint32) {
 }
 
 // Break records that a communicator broke because of a rank.
-func (r *Ring) Break(comm uint32, by int32, why error) {
+func (r *Ring) Break(comm uint64, by int32, why error) {
 	if r.off() {
 		return
 	}

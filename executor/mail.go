@@ -1,0 +1,123 @@
+package executor
+
+import (
+	"iter"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// mail is the point-to-point transfers of a rank on a communicator that have not ended,
+// and the messages that no receive has asked for yet. A transfer is in one of its
+// fields, or among the engine's puts.
+type mail struct {
+	came  queues[address, earlyMessage] // what no receive has asked for yet
+	recvs queues[address, *Transfer]    // posted, without a message
+	given map[ticket]*Transfer          // receives whose bytes are on their way
+	sends map[ticket]*Transfer          // offered, waiting to be accepted
+}
+
+// address is what a receive asks for, and what a message says.
+type address struct {
+	peer levels.Rank // of the world
+	tag  int32
+}
+
+// ticket is a transfer as its peer names it.
+type ticket struct {
+	peer levels.Rank // of the world
+	n    uint32
+}
+
+// open tells whether a transfer is on its way.
+func (m *mail) open() bool { return len(m.sends)+len(m.given)+m.recvs.n > 0 }
+
+// enter adds a transfer to a map of them, which may be nil.
+func enter(in *map[ticket]*Transfer, t *Transfer) {
+	if *in == nil {
+		*in = map[ticket]*Transfer{}
+	}
+	(*in)[ticket{t.peer, t.ticket}] = t
+}
+
+// take removes the transfer with a rank that has a ticket, nil if it is gone.
+func take(from map[ticket]*Transfer, peer levels.Rank, n uint32) *Transfer {
+	t := from[ticket{peer, n}]
+	delete(from, ticket{peer, n})
+	return t
+}
+
+// queues are first-in first-out queues by key. The zero value is empty.
+type queues[K comparable, T any] struct {
+	by    map[K]*fifo[T] // none is empty
+	spare []*fifo[T]     // that have been
+	n     int            // in all of them
+}
+
+// maxSpare bounds the empty queues that are kept, and the room in each.
+const maxSpare = 16
+
+func (q *queues[K, T]) push(k K, item T) {
+	f := q.by[k]
+	if f == nil {
+		if q.by == nil {
+			q.by = map[K]*fifo[T]{}
+		}
+		if last := len(q.spare) - 1; last >= 0 {
+			f, q.spare = q.spare[last], q.spare[:last]
+		} else {
+			f = &fifo[T]{}
+		}
+		q.by[k] = f
+	}
+	f.push(item)
+	q.n++
+}
+
+// has tells whether there is one with that key.
+func (q *queues[K, T]) has(k K) bool { return q.by[k] != nil }
+
+// pop removes the oldest with a key; ok is false if there is none.
+func (q *queues[K, T]) pop(k K) (item T, ok bool) {
+	f := q.by[k]
+	if f == nil {
+		return item, false
+	}
+	item = *f.first()
+	f.pop()
+	q.n--
+	if f.len() == 0 {
+		delete(q.by, k)
+		if len(q.spare) < maxSpare && cap(f.items) <= maxSpare {
+			q.spare = append(q.spare, f)
+		}
+	}
+	return item, true
+}
+
+// all are those of all queues, each in its order. Nothing may be added or removed
+// meanwhile.
+func (q *queues[K, T]) all() iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for _, f := range q.by {
+			for i := range f.all() {
+				if !yield(&f.all()[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// drop removes those that f picks.
+func (q *queues[K, T]) drop(f func(T) bool) {
+	for k, one := range q.by {
+		before := one.len()
+		one.drop(f)
+		q.n -= before - one.len()
+		if one.len() == 0 {
+			delete(q.by, k)
+		}
+	}
+}
+
+func (q *queues[K, T]) clear() { *q = queues[K, T]{} }

@@ -1,0 +1,54 @@
+package executor
+
+import (
+	"fmt"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// description says what a run is: all that its digest covers.
+type description struct {
+	Request   string
+	Operation string `json:",omitempty"`
+	Plan      string `json:",omitempty"`
+	Layout    string `json:",omitempty"`
+}
+
+// description is what the binding says of itself.
+func (b *Binding) description() description {
+	return description{Request: b.Request, Operation: b.Operation, Plan: b.Plan, Layout: b.Layout}
+}
+
+// MismatchError is what differs between two ranks; it wraps [ErrMismatch].
+type MismatchError struct {
+	Rank, Peer         levels.Rank
+	Request, PeerWants string // with what else differs, if the requests read the same
+	Seq                uint32 // how many collectives both had called on the communicator before
+}
+
+// newMismatch compares what two ranks run.
+func newMismatch(rank, peer levels.Rank, seq uint32, mine, theirs description) *MismatchError {
+	m := &MismatchError{Rank: rank, Peer: peer, Seq: seq, Request: mine.Request, PeerWants: theirs.Request}
+	if m.Request != m.PeerWants {
+		return m
+	}
+	for _, d := range []struct{ what, mine, theirs string }{
+		{"operation", mine.Operation, theirs.Operation},
+		{"plan", mine.Plan, theirs.Plan},
+		{"ranks", mine.Layout, theirs.Layout},
+	} {
+		if d.mine != d.theirs {
+			m.Request += fmt.Sprintf(" with %s %s", d.what, d.mine)
+			m.PeerWants += fmt.Sprintf(" with %s %s", d.what, d.theirs)
+		}
+	}
+	return m
+}
+
+// Error prints both requests.
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("%v: as call %d rank %d runs %s, rank %d runs %s", ErrMismatch, e.Seq, e.Rank, e.Request, e.Peer, e.PeerWants)
+}
+
+// Unwrap is [ErrMismatch].
+func (e *MismatchError) Unwrap() error { return ErrMismatch }
