@@ -38,7 +38,8 @@ import (
 type process struct {
 	own   *segment // nil if the rank is alone on its node
 	near  []*shmLink
-	links []link // by rank, nil for this one
+	links []link // by rank
+	loop  *loopLink
 	far   []*tcpLink
 	dial  func(peer levels.Rank) // starts connecting; attach is called later
 	dead  func(peer levels.Rank, err error)
@@ -66,7 +67,7 @@ type process struct {
 	closed  bool
 }
 
-// link is what both kinds of links do.
+// link is what all kinds of links do.
 type link interface {
 	post(m *message, payload []byte)
 	put(m *message, src []byte, token int32) bool
@@ -88,8 +89,9 @@ type connection struct {
 	err  error
 }
 
-func newProcess(size int) (*process, error) {
-	p := &process{links: make([]link, size), last: time.Now(), began: time.Now(), memory: -1, polls: mostPolls, most: mostPolls}
+func newProcess(rank levels.Rank, size int) (*process, error) {
+	p := &process{links: make([]link, size), loop: &loopLink{me: rank}, last: time.Now(), began: time.Now(), memory: -1, polls: mostPolls, most: mostPolls}
+	p.links[rank] = p.loop
 	var err error
 	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("epoll: %w", err)
@@ -198,6 +200,7 @@ func (p *process) poll(s sink) bool {
 }
 
 func (p *process) pollNode(s sink) (did bool) {
+	did = p.loop.poll(s)
 	for _, l := range p.near {
 		if l.poll(s) {
 			did = true
@@ -302,6 +305,9 @@ func (p *process) relax() {
 func (p *process) arm() bool {
 	for _, l := range p.far {
 		l.want(p.epoll)
+	}
+	if p.loop.some() {
+		return false
 	}
 	if p.own == nil {
 		return !p.some.Load()
