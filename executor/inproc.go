@@ -196,7 +196,9 @@ func (l *local) park(done <-chan struct{}) (ticked bool) {
 }
 
 // shared is plain memory: all goroutines can read it.
-func (l *local) shared(n int64) ([]byte, func(), error) { return aligned(n), func() {}, nil }
+func (l *local) shared(n int64) ([]byte, func(), error) { return ordinary(n) }
+
+func (l *local) lend(n int64) ([]byte, func(), error) { return ordinary(n) }
 
 // Goroutine ranks read each other's memory as their own; that a rank may not leave
 // a run while it is read is seen to by [World.fail].
@@ -210,8 +212,6 @@ func (l *local) remote(levels.Rank) bool { return false }
 func (l *local) holds(levels.Rank, unsafe.Pointer, int64) bool { return true }
 
 func (l *local) intact(levels.Rank, uint32, uint64) bool { return true }
-
-func (l *local) lend() {}
 
 // forget has nothing to do: a put is over when it returns.
 func (l *local) forget(scope, sink) {}

@@ -48,7 +48,6 @@ type process struct {
 	maps   [][]byte // the peers' segments
 	bells  []int    // and doorbells
 
-	lent    bool // own's memory is in the caller's hands
 	noReads bool // never read another process's memory directly
 
 	congestion string // control of connections; empty for the system's
@@ -369,12 +368,17 @@ func (p *process) shared(n int64) ([]byte, func(), error) {
 	case p.closed: // written with the engine's lock too
 		return nil, nil, ErrClosed
 	case n == 0 || p.own == nil:
-		return aligned(n), func() {}, nil
+		return ordinary(n)
 	}
 	return p.own.arena.alloc(n)
 }
 
-func (p *process) lend() { p.lent = true }
+func (p *process) lend(n int64) ([]byte, func(), error) {
+	if p.closed || n == 0 || p.own == nil {
+		return p.shared(n)
+	}
+	return p.own.lend(n)
+}
 
 func (p *process) readable(at unsafe.Pointer) bool {
 	if p.own != nil && at != nil && p.own.offset(at) != 0 {
@@ -492,9 +496,8 @@ func (p *process) close() {
 	}
 	if p.own != nil {
 		unix.Close(p.memory)
-		if !p.lent {
-			_ = unix.Munmap(p.own.mem)
-		}
+		mem := p.own.mem
+		p.own.close(func() { _ = unix.Munmap(mem) })
 	}
 	clear(p.links)
 	p.near, p.far, p.own = nil, nil, nil

@@ -224,8 +224,8 @@ func TestSelfNeverReceived(t *testing.T) {
 	})
 }
 
-// A cancelled receive from itself breaks the communicator, and nothing is written to
-// its buffer any more.
+// A cancelled receive from itself breaks the communicator: a send ends that is on its
+// way, and nothing is written to the buffer any more.
 func TestSelfCancel(t *testing.T) {
 	selfWorlds(t, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
 		g := newGuarded(1 << 20)
@@ -235,8 +235,16 @@ func TestSelfCancel(t *testing.T) {
 				return err
 			}
 			ctx, cancel := context.WithCancelCause(long)
+			defer cancel(nil)
+			offered, err := w.Endpoint(0).Comm(0).Send(long, 0, 8, message(1<<20, 1))
+			if err != nil {
+				return err
+			}
 			time.AfterFunc(10*time.Millisecond, func() { cancel(errEnough) })
-			_, err := recv(ctx, w, 0, 0, 7, g.buf)
+			_, err = recv(ctx, w, 0, 0, 7, g.buf)
+			if ended := offered.Wait(long); !errors.Is(ended, errEnough) {
+				return fmt.Errorf("a send that nobody accepted: %w", ended)
+			}
 			if later := send(long, w, 0, 0, 7, message(1<<20, 1)); !errors.Is(later, executor.ErrBroken) {
 				return fmt.Errorf("a send afterwards: %w", later)
 			}
