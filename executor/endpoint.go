@@ -112,15 +112,12 @@ func (e *Endpoint) comm(id CommID) *Comm {
 }
 
 // Alloc takes n zero bytes that the ranks of the node can read in place, until
-// free is called. They stay mapped after the world is closed.
+// free is called, once. They stay mapped after the world is closed.
 func (e *Endpoint) Alloc(n int64) (b []byte, free func(), err error) {
 	e.enter()
 	defer e.mu.Unlock()
-	b, free, err = e.transport.shared(n)
-	if err == nil {
-		clear(b)
-		e.transport.lend()
-	}
+	b, free, err = e.transport.lend(n)
+	clear(b)
 	return b, free, err
 }
 

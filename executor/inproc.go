@@ -41,13 +41,23 @@ type item struct {
 	size int // of its payload
 }
 
+func (b *batch) add(from levels.Rank, m *message, payload []byte) {
+	b.items = append(b.items, item{*m, from, len(payload)})
+	b.payload = append(b.payload, payload...)
+}
+
+// reset empties it, and drops the addresses.
+func (b *batch) reset() {
+	clear(b.items)
+	b.items, b.payload = b.items[:0], b.payload[:0]
+}
+
 func newInbox() *inbox { return &inbox{bell: make(chan struct{}, 1)} }
 
 // push adds a message; it may be called by any goroutine.
 func (b *inbox) push(from levels.Rank, m *message, payload []byte) {
 	b.mu.Lock()
-	b.box.items = append(b.box.items, item{*m, from, len(payload)})
-	b.box.payload = append(b.box.payload, payload...)
+	b.box.add(from, m, payload)
 	b.some.Store(true)
 	b.mu.Unlock()
 	b.rouse()
@@ -140,8 +150,7 @@ func (l *local) pollBox(s sink) bool {
 		s.deliver(it.from, &it.message, payload[:it.size])
 		payload = payload[it.size:]
 	}
-	clear(l.taken.items) // drops the addresses
-	l.taken.items, l.taken.payload = l.taken.items[:0], l.taken.payload[:0]
+	l.taken.reset()
 	return true
 }
 
@@ -187,7 +196,9 @@ func (l *local) park(done <-chan struct{}) (ticked bool) {
 }
 
 // shared is plain memory: all goroutines can read it.
-func (l *local) shared(n int64) ([]byte, func(), error) { return aligned(n), func() {}, nil }
+func (l *local) shared(n int64) ([]byte, func(), error) { return ordinary(n) }
+
+func (l *local) lend(n int64) ([]byte, func(), error) { return ordinary(n) }
 
 // Goroutine ranks read each other's memory as their own; that a rank may not leave
 // a run while it is read is seen to by [World.fail].
@@ -201,8 +212,6 @@ func (l *local) remote(levels.Rank) bool { return false }
 func (l *local) holds(levels.Rank, unsafe.Pointer, int64) bool { return true }
 
 func (l *local) intact(levels.Rank, CommID, uint64) bool { return true }
-
-func (l *local) lend() {}
 
 // forget has nothing to do: a put is over when it returns.
 func (l *local) forget(scope, sink) {}

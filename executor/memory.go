@@ -17,6 +17,15 @@ func pointer(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b
 // cacheLine is the alignment of scratch and slots.
 const cacheLine = 64
 
+// ordinary is n bytes of the Go heap, with nothing to free, or an error if they can't be
+// had: the runtime would end the process.
+func ordinary(n int64) (b []byte, free func(), err error) {
+	if err := enoughHeap(n); err != nil {
+		return nil, nil, err
+	}
+	return aligned(n), func() {}, nil
+}
+
 // aligned allocates n bytes on a cache line.
 func aligned(n int64) []byte {
 	if n == 0 {

@@ -96,8 +96,9 @@ type transport interface {
 	// shared allocates n bytes that the ranks of the node can read when they are
 	// exposed, and what frees them.
 	shared(n int64) (b []byte, free func(), err error)
-	// lend keeps shared memory mapped for as long as the process lives.
-	lend()
+	// lend is shared for the caller: what it returns stays until it is freed, even when
+	// the world is closed.
+	lend(n int64) (b []byte, free func(), err error)
 	// readable reports whether the ranks of the node can read memory at p where it
 	// lies; at nil, whether they can wherever it lies.
 	readable(p unsafe.Pointer) bool

@@ -54,7 +54,7 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 	if err := EnoughDescriptors(sharingDescriptors(sharing), fmt.Sprintf("rank %d, one of %d on its node,", rank, sharing)); err != nil {
 		return nil, err
 	}
-	p, err := newProcess(t.Size())
+	p, err := newProcess(rank, t.Size())
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,8 @@ import (
 type process struct {
 	own   *segment // nil if the rank is alone on its node
 	near  []*shmLink
-	links []link // by rank, nil for this one
+	links []link // by rank
+	loop  *loopLink
 	far   []*tcpLink
 	dial  func(peer levels.Rank) // starts connecting; attach is called later
 	dead  func(peer levels.Rank, err error)
@@ -47,7 +48,6 @@ type process struct {
 	maps   [][]byte // the peers' segments
 	bells  []int    // and doorbells
 
-	lent    bool // own's memory is in the caller's hands
 	noReads bool // never read another process's memory directly
 
 	congestion string // control of connections; empty for the system's
@@ -66,7 +66,7 @@ type process struct {
 	closed  bool
 }
 
-// link is what both kinds of links do.
+// link is what all kinds of links do.
 type link interface {
 	post(m *message, payload []byte)
 	put(m *message, src []byte, token int32) bool
@@ -88,8 +88,9 @@ type connection struct {
 	err  error
 }
 
-func newProcess(size int) (*process, error) {
-	p := &process{links: make([]link, size), last: time.Now(), began: time.Now(), memory: -1, polls: mostPolls, most: mostPolls}
+func newProcess(rank levels.Rank, size int) (*process, error) {
+	p := &process{links: make([]link, size), loop: &loopLink{me: rank}, last: time.Now(), began: time.Now(), memory: -1, polls: mostPolls, most: mostPolls}
+	p.links[rank] = p.loop
 	var err error
 	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("epoll: %w", err)
@@ -198,6 +199,7 @@ func (p *process) poll(s sink) bool {
 }
 
 func (p *process) pollNode(s sink) (did bool) {
+	did = p.loop.poll(s)
 	for _, l := range p.near {
 		if l.poll(s) {
 			did = true
@@ -303,6 +305,9 @@ func (p *process) arm() bool {
 	for _, l := range p.far {
 		l.want(p.epoll)
 	}
+	if p.loop.some() {
+		return false
+	}
 	if p.own == nil {
 		return !p.some.Load()
 	}
@@ -363,12 +368,17 @@ func (p *process) shared(n int64) ([]byte, func(), error) {
 	case p.closed: // written with the engine's lock too
 		return nil, nil, ErrClosed
 	case n == 0 || p.own == nil:
-		return aligned(n), func() {}, nil
+		return ordinary(n)
 	}
 	return p.own.arena.alloc(n)
 }
 
-func (p *process) lend() { p.lent = true }
+func (p *process) lend(n int64) ([]byte, func(), error) {
+	if p.closed || n == 0 || p.own == nil {
+		return p.shared(n)
+	}
+	return p.own.lend(n)
+}
 
 func (p *process) readable(at unsafe.Pointer) bool {
 	if p.own != nil && at != nil && p.own.offset(at) != 0 {
@@ -486,9 +496,8 @@ func (p *process) close() {
 	}
 	if p.own != nil {
 		unix.Close(p.memory)
-		if !p.lent {
-			_ = unix.Munmap(p.own.mem)
-		}
+		mem := p.own.mem
+		p.own.close(func() { _ = unix.Munmap(mem) })
 	}
 	clear(p.links)
 	p.near, p.far, p.own = nil, nil, nil

@@ -25,6 +25,10 @@ type segment struct {
 	peers  int
 	commit func(off, n int64) error // takes pages; nil in a peer's
 	arena  arena
+
+	mu    sync.Mutex
+	lent  int    // pieces in the caller's hands, see lend
+	unmap func() // set by close if something was lent then
 }
 
 const (
@@ -156,6 +160,39 @@ func (s *segment) holds(p unsafe.Pointer, n int64) bool {
 	return off != 0 && n <= int64(len(s.mem))-int64(off-1)
 }
 
+// lend takes a piece out of the arena that keeps the segment mapped until it is freed.
+func (s *segment) lend(n int64) ([]byte, func(), error) {
+	b, free, err := s.arena.alloc(n)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lent++
+	return b, func() { free(); s.takeBack() }, nil
+}
+
+func (s *segment) takeBack() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lent--
+	if s.lent == 0 && s.unmap != nil {
+		s.unmap()
+	}
+}
+
+// close unmaps the segment, now or when nothing of it is lent any more. Pieces that are
+// not lent must not be touched from then on; freeing them does no harm.
+func (s *segment) close(unmap func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lent == 0 {
+		unmap()
+		return
+	}
+	s.unmap = unmap
+}
+
 // arena hands out pieces of memory, first fit. It is safe for concurrent use.
 type arena struct {
 	mem    []byte
@@ -172,9 +209,12 @@ type extent struct{ off, n int64 }
 const arenaAlign = pageSize
 
 func (h *arena) alloc(n int64) ([]byte, func(), error) {
-	size := (n + arenaAlign - 1) / arenaAlign * arenaAlign
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if n > int64(len(h.mem)) {
+		return nil, nil, h.full(n) // and to align it might overflow
+	}
+	size := (n + arenaAlign - 1) / arenaAlign * arenaAlign
 	for i, f := range h.free {
 		if f.n >= size {
 			if f.n == size {
@@ -186,7 +226,7 @@ func (h *arena) alloc(n int64) ([]byte, func(), error) {
 		}
 	}
 	if h.top+size > int64(len(h.mem)) {
-		return nil, nil, fmt.Errorf("shared memory of this rank is full: no %d bytes in one piece, %d of %d were taken", n, h.top, len(h.mem))
+		return nil, nil, h.full(n)
 	}
 	if err := h.commit(h.top, size); err != nil {
 		return nil, nil, err
@@ -194,6 +234,10 @@ func (h *arena) alloc(n int64) ([]byte, func(), error) {
 	off := h.top
 	h.top += size
 	return h.piece(off, n, size)
+}
+
+func (h *arena) full(n int64) error {
+	return fmt.Errorf("shared memory of this rank is full: no %d bytes in one piece, %d of %d were taken", n, h.top, len(h.mem))
 }
 
 func (h *arena) piece(off, n, size int64) ([]byte, func(), error) {

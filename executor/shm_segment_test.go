@@ -2,6 +2,8 @@ package executor
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"unsafe"
@@ -74,6 +76,15 @@ func TestArenaErrors(t *testing.T) {
 	if _, _, err := a.alloc(8 * arenaAlign); err != nil {
 		t.Errorf("all there is: %v", err)
 	}
+	a = arena{mem: a.mem, top: 8 * arenaAlign, free: []extent{{arenaAlign, 2 * arenaAlign}}, commit: a.commit}
+	for _, n := range []int64{2*arenaAlign + 1, 1 << 40, math.MaxInt64 - arenaAlign + 1, math.MaxInt64 - arenaAlign + 2, math.MaxInt64} {
+		if _, _, err := a.alloc(n); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("no %d bytes in one piece", n)) {
+			t.Errorf("%d bytes, more than is free: %v", n, err)
+		}
+	}
+	if _, _, err := a.alloc(2 * arenaAlign); err != nil {
+		t.Errorf("what is free after errors: %v", err)
+	}
 	a = arena{mem: a.mem, commit: func(int64, int64) error { return no }}
 	if _, _, err := a.alloc(1); !errors.Is(err, no) {
 		t.Errorf("the commit's error is %v", err)
@@ -143,6 +154,48 @@ func TestSegmentLayout(t *testing.T) {
 	for _, off := range []uint64{0, uint64(len(mem)) + 1, 1 << 62} {
 		if got := s.at(off); got != nil {
 			t.Errorf("offset %d is at %p", off, got)
+		}
+	}
+}
+
+// What is lent keeps the segment, and nothing else does: a piece that is not lent may be
+// freed before or after.
+func TestSegmentUnmapsWhenNothingIsLent(t *testing.T) {
+	for _, test := range []struct {
+		lent, before, after int // pieces; freed before close, and after
+		want                bool
+	}{
+		{0, 0, 0, true},
+		{2, 2, 0, true},
+		{2, 1, 0, false},
+		{2, 1, 1, true},
+		{2, 0, 1, false},
+		{2, 0, 2, true},
+	} {
+		s := newSegment(aligned(segmentOverhead(1)+8*arenaAlign), 1, func(int64, int64) error { return nil })
+		_, other, err := s.arena.alloc(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var frees []func()
+		for range test.lent {
+			_, free, err := s.lend(1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			frees = append(frees, free)
+		}
+		for _, free := range frees[:test.before] {
+			free()
+		}
+		unmapped := 0
+		s.close(func() { unmapped++ })
+		for _, free := range frees[test.before : test.before+test.after] {
+			free()
+		}
+		other()
+		if (unmapped == 1) != test.want || unmapped > 1 {
+			t.Errorf("%+v: unmapped %d times", test, unmapped)
 		}
 	}
 }

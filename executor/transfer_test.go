@@ -112,30 +112,6 @@ func TestManyInFlight(t *testing.T) {
 	})
 }
 
-// A rank may write to itself; a large message waits for its receive.
-func TestSelf(t *testing.T) {
-	w := newWorld(t, 1, executor.Config{})
-	succeed(t, w, func(ctx context.Context, r int) error {
-		for id, n := range messageSizes {
-			s, err := w.Endpoint(0).Comm(0).Send(ctx, 0, 1, message(n, id))
-			if err != nil {
-				return err
-			}
-			buf := make([]byte, n)
-			if _, err := recv(ctx, w, 0, 0, 1, buf); err != nil {
-				return err
-			}
-			if err := s.Wait(ctx); err != nil {
-				return err
-			}
-			if !bytes.Equal(buf, message(n, id)) {
-				return fmt.Errorf("%d bytes came wrong", n)
-			}
-		}
-		return nil
-	})
-}
-
 // A message that is too long for its receive is an error there only, and doesn't
 // touch what is behind the buffer.
 func TestTruncated(t *testing.T) {

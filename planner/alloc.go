@@ -16,6 +16,9 @@ import (
 // The slice belongs to the caller until [Free]; it stays valid after the
 // communicator is closed. It is not the garbage collector's: without Free the
 // memory lasts as long as the process. Other ranks never write to it.
+//
+// What can't be had is an error: more than the machine's memory and swap, or, for a
+// process that shares its node, more in all than 16 GiB.
 func Alloc[T any](c *Comm, n int) ([]T, error) {
 	if _, err := tasks.DatatypeOf[T](); err != nil {
 		return nil, fmt.Errorf("alloc: %w", err)
@@ -25,7 +28,9 @@ func Alloc[T any](c *Comm, n int) ([]T, error) {
 		return nil, fmt.Errorf("alloc: %d elements of %d bytes; allowed are 0 to %d", n, size, math.MaxInt/size)
 	}
 	if n == 0 {
-		return []T{}, nil
+		none := make([]T, 1)[:0:0] // it has an address of its own, by which Free knows it
+		c.world.lent.Store(unsafe.Pointer(unsafe.SliceData(none)), func() {})
+		return none, nil
 	}
 	b, free, err := c.comm.Endpoint().Alloc(int64(n * size))
 	if err != nil {
@@ -37,8 +42,8 @@ func Alloc[T any](c *Comm, n int) ([]T, error) {
 }
 
 // Free gives back a slice that [Alloc] returned on c, or on a communicator of the
-// same world. It must not be used afterwards, nor by a collective bound to it. It
-// reports whether the slice was one.
+// same world, which may be closed. It must not be used afterwards, nor by a collective
+// bound to it. It reports whether the slice was one that had not been freed.
 func Free[T any](c *Comm, s []T) bool {
 	free, ok := c.world.lent.LoadAndDelete(unsafe.Pointer(unsafe.SliceData(s)))
 	if ok {

@@ -33,6 +33,17 @@ var limited = map[string]func(t *testing.T){
 		limit(t, syscall.RLIMIT_AS, 8<<30, 8<<30)
 		joinProcesses(t, 2, 2, nil)
 	},
+	"heap": func(t *testing.T) {
+		comms, err := planner.Local("1", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeAll(t, comms)
+		limit(t, syscall.RLIMIT_AS, 8<<30, 8<<30)
+		if _, err := planner.Alloc[byte](comms[0], 8<<30); err != nil {
+			t.Fatal(err)
+		}
+	},
 	"file size": func(t *testing.T) {
 		limit(t, syscall.RLIMIT_FSIZE, 1<<30, 1<<30)
 		joinProcesses(t, 2, 2, nil)
@@ -56,13 +67,14 @@ func TestLimited(t *testing.T) {
 	f(t)
 }
 
-// A limit that is too low is one clear line at Join, with what is needed and what
-// is allowed; a soft one is raised.
+// A limit that is too low is one clear line at Join, or at Alloc, with what is needed and
+// what is allowed; a soft one is raised.
 func TestLimits(t *testing.T) {
 	for name, want := range map[string]string{
 		"descriptors":   "joining a job of 200 ranks as rank 0 needs 216 file descriptors and ",
 		"soft limit":    "raised",
 		"address space": "sharing memory with the 2 ranks of a node takes 32GiB of address space, of which few pages are used; it is limited to 8GiB (ulimit -v)",
+		"heap":          "has no room for 8589934592 bytes more: ",
 		"file size":     "sharing memory with the 2 ranks of a node takes a file of 16GiB in memory; files are limited to 1GiB (ulimit -f)",
 	} {
 		t.Run(name, func(t *testing.T) {
