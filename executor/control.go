@@ -47,6 +47,7 @@ type note struct {
 	By       levels.Rank    `json:",omitempty"`
 	To       rankSet        `json:",omitempty"` // of the world, whom it concerns; empty: all
 	Text     string         `json:",omitempty"`
+	Wraps    []string       `json:",omitempty"` // names of sentinels
 	Call     *description   `json:",omitempty"`
 	Mismatch *MismatchError `json:",omitempty"`
 }
@@ -85,7 +86,7 @@ func (n note) bytes() []byte {
 }
 
 func (c *control) abort(comm *Comm, by levels.Rank, err error) {
-	n := note{Comm: comm.id, By: by, To: comm.members(), Text: err.Error()}
+	n := note{Comm: comm.id, By: by, To: comm.members(), Text: err.Error(), Wraps: wraps(err)}
 	if m, ok := errors.AsType[*MismatchError](err); ok {
 		n.Mismatch = m
 	}
@@ -93,11 +94,11 @@ func (c *control) abort(comm *Comm, by levels.Rank, err error) {
 }
 
 func (c *control) failed(by levels.Rank, err error) {
-	c.broadcast(failControl, note{By: by, Text: err.Error()})
+	c.broadcast(failControl, note{By: by, Text: err.Error(), Wraps: wraps(err)})
 }
 
 func (c *control) disown(comm *Comm, seq uint32, err error) {
-	c.broadcast(disownControl, note{Comm: comm.id, Seq: seq, To: comm.members(), Text: err.Error()})
+	c.broadcast(disownControl, note{Comm: comm.id, Seq: seq, To: comm.members(), Text: err.Error(), Wraps: wraps(err)})
 }
 
 // bye tells the ranks of a communicator that have not been told over a link.
@@ -167,7 +168,7 @@ func (c *control) hear(from levels.Rank, kind uint8, payload []byte) {
 	e := c.world.endpoints[c.me]
 	switch kind {
 	case abortControl:
-		var err error = errors.New(n.Text)
+		err := n.err()
 		if n.Mismatch != nil {
 			err = n.Mismatch
 		}
@@ -176,9 +177,9 @@ func (c *control) hear(from levels.Rank, kind uint8, payload []byte) {
 		}
 		c.world.failHere(n.Comm, nil, n.By, err)
 	case failControl:
-		c.world.failAll(n.By, errors.New(n.Text))
+		c.world.failAll(n.By, n.err())
 	case disownControl:
-		c.world.disown(n.Comm, n.Seq, from, errors.New(n.Text))
+		c.world.disown(n.Comm, n.Seq, from, n.err())
 	case byeControl:
 		e.mu.Lock()
 		e.hearBye(e.comm(n.Comm), departure{rank: from, seq: n.Seq})

@@ -1,8 +1,10 @@
 package executor
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tierflow/tierflow/levels"
 )
@@ -27,6 +29,52 @@ var (
 )
 
 var errNoContext = errors.New("the context is nil")
+
+// sentinels are the errors that others can be told of by name, so that errors.Is finds
+// them on all ranks.
+var sentinels = []struct {
+	name string
+	err  error
+}{
+	{"closed", ErrClosed},
+	{"protocol", ErrProtocol},
+	{"operation", ErrOperation},
+	{"cancelled", context.Canceled},
+	{"deadline", context.DeadlineExceeded},
+}
+
+// wraps names the sentinels that err wraps.
+func wraps(err error) (names []string) {
+	for _, s := range sentinels {
+		if errors.Is(err, s.err) {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
+
+// toldError is an error of another process.
+type toldError struct {
+	text  string
+	wraps []error
+}
+
+// err is the error that a note tells of.
+func (n *note) err() error {
+	e := &toldError{text: n.Text}
+	for _, s := range sentinels {
+		if slices.Contains(n.Wraps, s.name) {
+			e.wraps = append(e.wraps, s.err)
+		}
+	}
+	return e
+}
+
+// Error is the other process's text.
+func (e *toldError) Error() string { return e.text }
+
+// Unwrap is the sentinels that the error wraps there.
+func (e *toldError) Unwrap() []error { return e.wraps }
 
 // PeerError says on which rank the failure was that ended a run here.
 type PeerError struct {

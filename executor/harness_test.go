@@ -55,8 +55,20 @@ func reverse(w *executor.World) {
 		all[r] = levels.Rank(w.Size() - 1 - r)
 	}
 	for _, r := range all {
-		w.Endpoint(r).Make(1, all)
+		if _, err := w.Endpoint(r).Make(1, all); err != nil {
+			panic(err)
+		}
 	}
+}
+
+// makeComm makes a rank's end of a communicator.
+func makeComm(t failer, e *executor.Endpoint, id executor.CommID, ranks []levels.Rank) *executor.Comm {
+	t.Helper()
+	c, err := e.Make(id, ranks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 func parse(t failer, topo, plan string) (*levels.Topology, tasks.Plan) {

@@ -327,3 +327,10 @@ func (p *Processes) Congestions() (all []string, err error) {
 	}
 	return all, err
 }
+
+// Comms counts the communicators that a rank knows of.
+func (e *Endpoint) Comms() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.comms)
+}

@@ -13,9 +13,14 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// selfWorlds calls f with worlds whose ranks can all write to themselves.
+// selfWorlds calls f with worlds of goroutine ranks and of processes.
 func selfWorlds(t *testing.T, config executor.Config, f func(t *testing.T, w *executor.World, h *levels.Topology)) {
-	for _, topo := range []string{"1x2", "2x1", "2x2"} {
+	onBoth(t, []string{"1x2", "2x1", "2x2"}, config, f)
+}
+
+// onBoth calls f with worlds of these topologies, of goroutine ranks and of processes.
+func onBoth(t *testing.T, topos []string, config executor.Config, f func(t *testing.T, w *executor.World, h *levels.Topology)) {
+	for _, topo := range topos {
 		h, err := levels.Parse(topo)
 		if err != nil {
 			t.Fatal(err)
@@ -199,7 +204,7 @@ func TestSelfNeverReceived(t *testing.T) {
 	selfWorlds(t, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
 		succeed(t, w, func(ctx context.Context, r int) error {
 			alone := []levels.Rank{levels.Rank(r)}
-			c := w.Endpoint(alone[0]).Make(1, alone)
+			c := makeComm(t, w.Endpoint(alone[0]), 1, alone)
 			for range 10 { // more than half of the budget
 				if _, err := c.Send(ctx, 0, 3, make([]byte, 4000)); err != nil {
 					return err
@@ -208,7 +213,7 @@ func TestSelfNeverReceived(t *testing.T) {
 			if err := c.Close(); err != nil {
 				return err
 			}
-			c = w.Endpoint(alone[0]).Make(2, alone)
+			c = makeComm(t, w.Endpoint(alone[0]), 2, alone)
 			offered, err := c.Send(ctx, 0, 0, make([]byte, 1<<20))
 			if err != nil {
 				return err

@@ -1,0 +1,256 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// everyone is the ranks of a world.
+func everyone(w *executor.World) []levels.Rank {
+	all := make([]levels.Rank, w.Size())
+	for r := range all {
+		all[r] = levels.Rank(r)
+	}
+	return all
+}
+
+// barrierOn binds a rank's barrier on one of its communicators.
+func barrierOn(t failer, c *executor.Comm) *executor.Run {
+	t.Helper()
+	h, p := parse(t, fmt.Sprintf("1x%d", c.Size()), "shape=han,fs=all,w=1,s=adapt/binomial,i=adapt/chain")
+	b, err := job{topology: h, request: tasks.Request{Coll: tasks.Barrier}, plan: p}.compile(c.Rank())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := c.Bind(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// Numbers that ranks draw at the same time, in any number of goroutines, all differ.
+func TestDrawnNumbersDiffer(t *testing.T) {
+	w := newWorld(t, 3, executor.Config{})
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	seen := map[executor.CommID]bool{0: true}
+	for r := range w.Size() {
+		for range 4 {
+			all.Go(func() {
+				for range 500 {
+					id, err := w.Endpoint(levels.Rank(r)).Draw()
+					mu.Lock()
+					if err != nil || seen[id] {
+						t.Errorf("rank %d drew %v again, or error %v", r, id, err)
+					}
+					seen[id] = true
+					mu.Unlock()
+				}
+			})
+		}
+	}
+	all.Wait()
+}
+
+// A communicator of another number, or none, is what a rank gets that makes one twice or
+// is not in it.
+func TestMakeErrors(t *testing.T) {
+	w := newWorld(t, 3, executor.Config{})
+	e := w.Endpoint(1)
+	makeComm(t, e, 7, []levels.Rank{2, 1})
+	for want, ranks := range map[string][]levels.Rank{"has one of that number": {1, 2}, "is not among its ranks [0 2]": {0, 2}} {
+		id := executor.CommID(7)
+		if len(ranks) == 2 && !slices.Contains(ranks, 1) {
+			id = 8
+		}
+		if _, err := e.Make(id, ranks); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("make %v of %v: error %v, want %q", id, ranks, err, want)
+		}
+	}
+}
+
+// Communicators that all their ranks have closed leave nothing behind, whatever was
+// done with them, and in whatever order they were closed.
+func TestClosedCommunicatorsAreForgotten(t *testing.T) {
+	onBoth(t, []string{"1x3", "3x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
+		const rounds = 40
+		bars := make([]*executor.Run, w.Size())
+		for r := range bars {
+			bars[r] = barrierOn(t, w.Endpoint(levels.Rank(r)).Comm(0))
+		}
+		succeed(t, w, func(ctx context.Context, r int) error {
+			e := w.Endpoint(levels.Rank(r))
+			var open []*executor.Comm
+			for i := range rounds {
+				c := makeComm(t, e, executor.CommID(1+i), everyone(w))
+				if i%2 == 0 {
+					if err := shift(ctx, c, i); err != nil {
+						return err
+					}
+				}
+				if i%3 == 0 {
+					if err := barrierOn(t, c).Do(ctx); err != nil {
+						return err
+					}
+				}
+				if i%5 == 0 { // nobody receives it
+					if _, err := c.Send(ctx, levels.Rank((r+1)%w.Size()), 9, make([]byte, 100)); err != nil {
+						return err
+					}
+				}
+				open = append(open, c)
+			}
+			for _, i := range shuffled(r, len(open)) {
+				if err := open[i].Close(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		for until := time.Now().Add(patience); ; time.Sleep(time.Millisecond) { // goodbyes by the control plane are on their way
+			do(t, w, bars)
+			left := 0
+			for r := range w.Size() {
+				left += w.Endpoint(levels.Rank(r)).Comms() - 1
+			}
+			if left == 0 {
+				break
+			}
+			if time.Now().After(until) {
+				t.Fatalf("%d communicators are left on %d ranks", left, w.Size())
+			}
+		}
+	})
+}
+
+// shuffled is 0 to n-1 in an order of a rank's own.
+func shuffled(rank, n int) []int { return rand.New(rand.NewPCG(uint64(rank), 1)).Perm(n) }
+
+// A goodbye that ranks say to each other on one communicator changes nothing for those
+// that are not in it: their small calls go straight through as before.
+func TestGoodbyeOfOthersKeepsCallsStraight(t *testing.T) {
+	onBoth(t, []string{"1x4"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
+		runs := make([]*executor.Run, w.Size())
+		comms := make([]*executor.Comm, w.Size())
+		for r := range runs {
+			e, id := w.Endpoint(levels.Rank(r)), executor.CommID(1+r/2)
+			comms[r] = makeComm(t, e, id, []levels.Rank{levels.Rank(r / 2 * 2), levels.Rank(r/2*2 + 1)})
+			runs[r] = barrierOn(t, comms[r])
+		}
+		succeed(t, w, func(ctx context.Context, r int) error {
+			if r < 2 {
+				return errors.Join(runs[r].Do(ctx), comms[r].Close())
+			}
+			return nil
+		})
+		before := comms[2].Counters()
+		succeed(t, w, func(ctx context.Context, r int) error {
+			for i := 0; i < 2000 && r >= 2; i++ {
+				if err := runs[r].Do(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if after := comms[2].Counters(); after.Straight == before.Straight {
+			t.Errorf("none of %d calls went straight through", after.Runs-before.Runs)
+		}
+	})
+}
+
+// A rank that never made a communicator, and leaves, is not waited for in it.
+func TestCommunicatorThatOneRankNeverMade(t *testing.T) {
+	onBoth(t, []string{"1x3", "3x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
+		succeed(t, w, func(ctx context.Context, r int) error {
+			if r == 2 {
+				return w.Endpoint(2).Close()
+			}
+			c := makeComm(t, w.Endpoint(levels.Rank(r)), 5, everyone(w))
+			err := barrierOn(t, c).Do(ctx)
+			if peer, ok := errors.AsType[*executor.PeerError](err); !ok || peer.Rank != 2 || !errors.Is(err, executor.ErrClosed) {
+				return fmt.Errorf("barrier: %w", err)
+			}
+			return nil
+		})
+	})
+}
+
+// A rank that failed in the call which made a communicator breaks it on the others, also
+// where it isn't made yet, and nothing else.
+func TestDisown(t *testing.T) {
+	onBoth(t, []string{"1x3", "3x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
+		derive := func(r int, id executor.CommID, seq uint32) (*executor.Comm, error) {
+			return w.Endpoint(levels.Rank(r)).Comm(0).Derive(id, everyone(w), seq)
+		}
+		var disowned sync.WaitGroup
+		disowned.Add(1)
+		succeed(t, w, func(ctx context.Context, r int) error {
+			other, err := derive(r, 4, 3)
+			if err != nil {
+				return err
+			}
+			switch r {
+			case 2:
+				time.Sleep(10 * time.Millisecond)
+				w.Endpoint(2).Comm(0).Disown(4, errEnough)
+				disowned.Done()
+			case 1: // it makes its end late
+				disowned.Wait()
+				fallthrough
+			case 0:
+				c, err := derive(r, 5, 4)
+				if err != nil {
+					return err
+				}
+				if err := barrierOn(t, c).Do(ctx); err == nil || !strings.Contains(err.Error(), errEnough.Error()) {
+					return fmt.Errorf("barrier on what rank 2 doesn't have: %w", err)
+				}
+			}
+			return barrierOn(t, other).Do(ctx)
+		})
+	})
+}
+
+// A large send whose receive is too short ends although the receiver is gone when the
+// sender comes to look.
+func TestShortReceiveThenClose(t *testing.T) {
+	onBoth(t, []string{"1x2", "2x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
+		c := w.Endpoint(0).Comm(0)
+		bars := make([]*executor.Run, w.Size())
+		for r := range bars {
+			bars[r] = barrierOn(t, w.Endpoint(levels.Rank(r)).Comm(0))
+		}
+		do(t, w, bars) // now there is a connection
+		sent, err := c.Send(t.Context(), 1, 0, make([]byte, 1<<20)) // nobody drives rank 0 from here on
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if _, err := recv(ctx, w, 1, 0, 0, make([]byte, 10)); !errors.Is(err, executor.ErrTruncated) {
+			t.Errorf("receive: %v", err)
+		}
+		if err := w.Endpoint(1).Close(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(20 * time.Millisecond) // all that rank 1 has said is here
+		succeed(t, w, func(ctx context.Context, r int) error {
+			if r == 0 {
+				return sent.Wait(ctx)
+			}
+			return nil
+		})
+	})
+}
