@@ -97,7 +97,7 @@ func ExampleRequest_Validate() {
 	// Output:
 	// datatype Datatype(0) is not an element type
 	// count -1 is not between 0 and 2^63 bytes
-	// root 8 is not one of the ranks 0…7
+	// root 8: ranks are 0 to 7
 }
 
 func ExamplePasses() {

@@ -188,7 +188,7 @@ func TestExpandErrors(t *testing.T) {
 		{"no segment", request(tasks.Bcast, 1), "2", "shape=han,w=1", "lacks a segment size (fs) or a window (w)", tasks.ErrPlan},
 		{"no window", request(tasks.Bcast, 1), "2", "shape=han,fs=1", "lacks a segment size (fs) or a window (w)", tasks.ErrPlan},
 		{"too many segments", request(tasks.Bcast, 1025), "2", "shape=han,fs=4,w=1", "makes 1025 segments, one graph holds 1024", tasks.ErrPlan},
-		{"no such root", tasks.Request{Coll: tasks.Bcast, Type: tasks.Int8, Root: 2}, "2", "shape=han,fs=4,w=1", "root 2 is not one of the ranks 0…1", nil},
+		{"no such root", tasks.Request{Coll: tasks.Bcast, Type: tasks.Int8, Root: 2}, "2", "shape=han,fs=4,w=1", "root 2: ranks are 0 to 1", nil},
 		{
 			"rank order over interleaved nodes",
 			tasks.Request{Coll: tasks.Allreduce, Count: 1, Type: tasks.Uint8, Op: first},

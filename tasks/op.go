@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unsafe"
@@ -74,14 +75,17 @@ var (
 )
 
 // UserOp is a caller's operation: combine(a, b) for two elements, a from the
-// lower ranks. It must be associative. All ranks must use the same name for the
-// same operation: the name is what they compare. A non-commutative operation
-// restricts the plan to those that keep rank order. T may be a named type; that
-// it fits the buffers' element type is checked by [Op.Kernel].
+// lower ranks. It must be associative. All ranks must give the same operation the
+// same name: what they compare is its [Op.Signature], as functions can't be
+// compared. A name of a built-in operation is allowed, and another operation. A
+// non-commutative operation restricts the plan to those that keep rank order. T may
+// be a named type; that it fits the buffers' element type is checked by [Op.Kernel].
+// Without a function the operation is not [Op.Valid].
 func UserOp[T any](name string, commutative bool, combine func(a, b T) T) Op {
 	u := &userOp{name: name, commutative: commutative}
 	if combine == nil {
-		return Op{id: OpUser}
+		u.err = errors.New("its function is nil")
+		return Op{id: OpUser, user: u}
 	}
 	slices := func(dst, a, b []T) {
 		a, b = a[:len(dst)], b[:len(dst)]
@@ -101,7 +105,7 @@ func UserOp[T any](name string, commutative bool, combine func(a, b T) T) Op {
 // error of [Op.Kernel], before any data is combined.
 func UserOpWithIdentity[T comparable](name string, commutative bool, identity T, combine func(a, b T) T) Op {
 	o := UserOp(name, commutative, combine)
-	if o.user != nil && o.user.err == nil {
+	if o.user.err == nil {
 		if got := combine(identity, identity); got != identity {
 			o.user.err = fmt.Errorf("%v is no identity: combined with itself it gives %v", identity, got)
 		}
@@ -119,7 +123,32 @@ func elements[T any](b []byte) []T {
 func (o Op) ID() OpID { return o.id }
 
 // Valid reports whether o is an operation.
-func (o Op) Valid() bool { return o.id > 0 && o.id < maxOp && (o.id != OpUser || o.user != nil) }
+func (o Op) Valid() bool {
+	return o.id > 0 && o.id < maxOp && (o.id != OpUser || o.user != nil && o.user.slices != nil)
+}
+
+// Signature tells apart operations that differ: ranks that reduce with operations of
+// one signature do the same, as far as names tell. A built-in operation's is its
+// name; a user operation's is its name in quotes, the element type, and whether
+// operands may change places.
+func (o Op) Signature() string {
+	if o.user == nil {
+		return o.String()
+	}
+	order := "commutative"
+	if !o.user.commutative {
+		order = "non-commutative"
+	}
+	return fmt.Sprintf("%q %v %s", o.user.name, o.user.element, order)
+}
+
+// complaint is why o is not [Op.Valid].
+func (o Op) complaint() error {
+	if o.user != nil {
+		return fmt.Errorf("operation %v: %w", o, o.user.err)
+	}
+	return fmt.Errorf("operation %v is not a reduction; allowed are those such as tasks.Sum, and what tasks.UserOp makes", o)
+}
 
 // Commutative reports whether operands may change places.
 func (o Op) Commutative() bool { return o.user == nil || o.user.commutative }

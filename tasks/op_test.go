@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unsafe"
@@ -59,6 +60,7 @@ func TestUserOpMismatch(t *testing.T) {
 	}{
 		{UserOp("add", true, func(a, b int32) int32 { return a + b }), Uint32, "operation add combines i32, the buffer holds u32"},
 		{UserOp("join", true, func(a, b string) string { return a + b }), Int8, "operation join: type string"},
+		{UserOp[int8]("none", true, nil), Int8, "operation none: its function is nil"},
 		{Sum, Int8, "sum"},
 	} {
 		if f, err := c.op.Kernel(c.d); f != nil || err == nil || !strings.Contains(err.Error(), c.want) {
@@ -81,5 +83,37 @@ func TestUserOpWithIdentity(t *testing.T) {
 	}
 	if UserOpWithIdentity[int32]("nothing", true, 0, nil).Valid() {
 		t.Error("an operation without a function is valid")
+	}
+}
+
+// Operations that differ have signatures that differ, whatever names do to fake
+// another's.
+func TestOpSignatures(t *testing.T) {
+	first := func(a, _ float64) float64 { return a }
+	named := []string{
+		"", " ", "sum", `"sum"`, `\"sum\"`, `sum" f64 commutative`, `"sum" f64 commutative`, `sum\`, "sum\n", `sum\n`,
+		"sum\x00", `sum\x00`, "\xff", "\ufffd", `\xff`, "Op(0)", "user", "sum|", "súm", "su\u0301m",
+	}
+	seen := map[string]string{}
+	add := func(what string, o Op) {
+		if before, ok := seen[o.Signature()]; ok {
+			t.Errorf("%s and %s have the same signature, %s", before, what, o.Signature())
+		}
+		seen[o.Signature()] = what
+	}
+	for _, o := range Ops() {
+		add("built-in "+o.String(), o)
+	}
+	for _, name := range named {
+		add(fmt.Sprintf("commutative %q", name), UserOp(name, true, first))
+		add(fmt.Sprintf("non-commutative %q", name), UserOp(name, false, first))
+		add(fmt.Sprintf("%q of int32", name), UserOp(name, true, func(a, _ int32) int32 { return a }))
+	}
+	same, want := UserOp("mean", true, first), `"mean" f64 commutative`
+	if got := same.Signature(); got != want || got != UserOpWithIdentity("mean", true, celsius(0), func(a, b celsius) celsius { return a + b }).Signature() {
+		t.Errorf("the signature is %s; want %s, for each operation of that name on such elements", got, want)
+	}
+	if got := same.String(); got != "mean" {
+		t.Errorf("the name is %q", got)
 	}
 }

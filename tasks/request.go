@@ -136,10 +136,10 @@ func (r Request) Validate(size int) error {
 		errs = append(errs, fmt.Errorf("count %d: %d blocks are more than 2^63 bytes", r.Count, size))
 	}
 	if r.Reduces() && !r.Op.Valid() {
-		errs = append(errs, fmt.Errorf("operation %v is not a reduction", r.Op))
+		errs = append(errs, r.Op.complaint())
 	}
 	if r.Rooted() && (r.Root < 0 || int(r.Root) >= size) {
-		errs = append(errs, fmt.Errorf("root %d is not one of the ranks 0…%d", r.Root, size-1))
+		errs = append(errs, fmt.Errorf("root %d: ranks are 0 to %d", r.Root, size-1))
 	}
 	if err := r.validateCounts(size); err != nil {
 		errs = append(errs, err)

@@ -31,12 +31,12 @@ func TestValidate(t *testing.T) {
 		{
 			"all wrong",
 			tasks.Request{Coll: tasks.Bcast, Count: -1, Root: 4},
-			"datatype Datatype(0) is not an element type\ncount -1 is not between 0 and 2^63 bytes\nroot 4 is not one of the ranks 0…3",
+			"datatype Datatype(0) is not an element type\ncount -1 is not between 0 and 2^63 bytes\nroot 4: ranks are 0 to 3",
 		},
 		{
 			"all wrong but the root",
 			tasks.Request{Coll: tasks.Allreduce, Count: -5, Type: 99, Root: -1},
-			"datatype Datatype(99) is not an element type\ncount -5 is not between 0 and 2^63 bytes\noperation Op(0) is not a reduction",
+			"datatype Datatype(99) is not an element type\ncount -5 is not between 0 and 2^63 bytes\noperation Op(0) is not a reduction; allowed are those such as tasks.Sum, and what tasks.UserOp makes",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
