@@ -17,6 +17,9 @@ import (
 // communicator is closed. It is not the garbage collector's: without Free the
 // memory lasts as long as the process. Other ranks never write to it.
 func Alloc[T any](c *Comm, n int) ([]T, error) {
+	if err := c.made(); err != nil {
+		return nil, fmt.Errorf("alloc: %w", err)
+	}
 	if _, err := tasks.DatatypeOf[T](); err != nil {
 		return nil, fmt.Errorf("alloc: %w", err)
 	}
@@ -40,6 +43,7 @@ func Alloc[T any](c *Comm, n int) ([]T, error) {
 // same world. It must not be used afterwards, nor by a collective bound to it. It
 // reports whether the slice was one.
 func Free[T any](c *Comm, s []T) bool {
+	c.mustBeMade()
 	free, ok := c.world.lent.LoadAndDelete(unsafe.Pointer(unsafe.SliceData(s)))
 	if ok {
 		free.(func())()
