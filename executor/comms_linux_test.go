@@ -232,7 +232,7 @@ func TestShortReceiveThenClose(t *testing.T) {
 		for r := range bars {
 			bars[r] = barrierOn(t, w.Endpoint(levels.Rank(r)).Comm(0))
 		}
-		do(t, w, bars) // now there is a connection
+		do(t, w, bars)                                              // now there is a connection
 		sent, err := c.Send(t.Context(), 1, 0, make([]byte, 1<<20)) // nobody drives rank 0 from here on
 		if err != nil {
 			t.Fatal(err)

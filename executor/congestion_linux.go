@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// usableCongestion complains of a TCP congestion control that the kernel doesn't have,
+// UsableCongestion complains of a TCP congestion control that the kernel doesn't have,
 // or doesn't let this process use.
-func usableCongestion(name string) error {
+func UsableCongestion(name string) error {
 	if name == "" {
 		return nil
 	}

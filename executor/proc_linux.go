@@ -47,7 +47,7 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 	if config.EagerMax > processEagerMax {
 		return nil, fmt.Errorf("EagerMax of %d bytes; between processes at most %d", config.EagerMax, processEagerMax)
 	}
-	if err := usableCongestion(config.Congestion); err != nil {
+	if err := UsableCongestion(config.Congestion); err != nil {
 		return nil, err
 	}
 	sharing := len(neighbours(t, rank))

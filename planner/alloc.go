@@ -20,6 +20,9 @@ import (
 // What can't be had is an error: more than the machine's memory and swap, or, for a
 // process that shares its node, more in all than 16 GiB.
 func Alloc[T any](c *Comm, n int) ([]T, error) {
+	if err := c.made(); err != nil {
+		return nil, fmt.Errorf("alloc: %w", err)
+	}
 	if _, err := tasks.DatatypeOf[T](); err != nil {
 		return nil, fmt.Errorf("alloc: %w", err)
 	}
@@ -45,6 +48,7 @@ func Alloc[T any](c *Comm, n int) ([]T, error) {
 // same world, which may be closed. It must not be used afterwards, nor by a collective
 // bound to it. It reports whether the slice was one that had not been freed.
 func Free[T any](c *Comm, s []T) bool {
+	c.mustBeMade()
 	free, ok := c.world.lent.LoadAndDelete(unsafe.Pointer(unsafe.SliceData(s)))
 	if ok {
 		free.(func())()

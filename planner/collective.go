@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
-	"unsafe"
 
 	"github.com/tierflow/tierflow/dag/invariants"
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/kernel"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/check"
 	"github.com/tierflow/tierflow/tasks"
@@ -40,7 +38,7 @@ type Pending struct {
 // Bcast prepares copying buf of root to buf of all other ranks. Every rank gives
 // a buffer of the same length, which must stay where it is.
 func Bcast[T any](c *Comm, buf []T, root int) (*Collective, error) {
-	return typed(c, tasks.Request{Coll: tasks.Bcast, Root: levels.Rank(root)}, nil, buf)
+	return typed(c, tasks.Request{Coll: tasks.Bcast}, root, nil, buf)
 }
 
 // Allreduce prepares combining send of all ranks, element by element, into recv of
@@ -48,7 +46,7 @@ func Bcast[T any](c *Comm, buf []T, root int) (*Collective, error) {
 // (in place) but must not overlap otherwise. A function of [tasks.UserOp] must not
 // call the communicator.
 func Allreduce[T any](c *Comm, send, recv []T, op tasks.Op) (*Collective, error) {
-	return typed(c, tasks.Request{Coll: tasks.Allreduce, Op: op}, send, recv)
+	return typed(c, tasks.Request{Coll: tasks.Allreduce, Op: op}, noRoot, send, recv)
 }
 
 // Reduce prepares combining send of all ranks, element by element, into recv of
@@ -56,7 +54,7 @@ func Allreduce[T any](c *Comm, send, recv []T, op tasks.Op) (*Collective, error)
 // be nil. At the root send and recv may be the same slice (in place) but must not
 // overlap otherwise. A function of [tasks.UserOp] must not call the communicator.
 func Reduce[T any](c *Comm, send, recv []T, op tasks.Op, root int) (*Collective, error) {
-	return typed(c, tasks.Request{Coll: tasks.Reduce, Op: op, Root: levels.Rank(root)}, send, recv)
+	return typed(c, tasks.Request{Coll: tasks.Reduce, Op: op}, root, send, recv)
 }
 
 // Allgather prepares collecting send of all ranks, one after the other in the order
@@ -64,13 +62,13 @@ func Reduce[T any](c *Comm, send, recv []T, op tasks.Op, root int) (*Collective,
 // many elements for each rank. send may be this rank's own block of recv (in place)
 // but must not overlap with recv otherwise.
 func Allgather[T any](c *Comm, send, recv []T) (*Collective, error) {
-	return typed(c, tasks.Request{Coll: tasks.Allgather}, send, recv)
+	return typed(c, tasks.Request{Coll: tasks.Allgather}, noRoot, send, recv)
 }
 
 // Gather is [Allgather] to recv of root only. Other ranks' recv is ignored and
 // should be nil; in place is for the root.
 func Gather[T any](c *Comm, send, recv []T, root int) (*Collective, error) {
-	return typed(c, tasks.Request{Coll: tasks.Gather, Root: levels.Rank(root)}, send, recv)
+	return typed(c, tasks.Request{Coll: tasks.Gather}, root, send, recv)
 }
 
 // Scatter prepares copying one block after the other of send of root to recv of
@@ -79,7 +77,7 @@ func Gather[T any](c *Comm, send, recv []T, root int) (*Collective, error) {
 // should be nil. At the root recv may be its own block of send (in place) but must
 // not overlap with send otherwise.
 func Scatter[T any](c *Comm, send, recv []T, root int) (*Collective, error) {
-	return typed(c, tasks.Request{Coll: tasks.Scatter, Root: levels.Rank(root)}, send, recv)
+	return typed(c, tasks.Request{Coll: tasks.Scatter}, root, send, recv)
 }
 
 // ReduceScatter prepares combining send of all ranks, element by element, and
@@ -88,7 +86,7 @@ func Scatter[T any](c *Comm, send, recv []T, root int) (*Collective, error) {
 // elements for each rank. recv may be the beginning of send (in place): the rest of
 // send then holds anything. It must not overlap with send otherwise.
 func ReduceScatter[T any](c *Comm, send, recv []T, op tasks.Op) (*Collective, error) {
-	return typed(c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, send, recv)
+	return typed(c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, noRoot, send, recv)
 }
 
 // Allgatherv is [Allgather] of blocks that differ: rank i gives counts[i] elements.
@@ -98,7 +96,7 @@ func Allgatherv[T any](c *Comm, send, recv []T, counts []int) (*Collective, erro
 	if err != nil {
 		return nil, err
 	}
-	return typed(c, r, send, recv)
+	return typed(c, r, noRoot, send, recv)
 }
 
 // ReduceScatterv is [ReduceScatter] to blocks that differ: rank i gets counts[i]
@@ -108,48 +106,51 @@ func ReduceScatterv[T any](c *Comm, send, recv []T, counts []int, op tasks.Op) (
 	if err != nil {
 		return nil, err
 	}
-	return typed(c, r, send, recv)
+	return typed(c, r, noRoot, send, recv)
 }
 
 // Barrier prepares waiting until all ranks have come.
 func Barrier(c *Comm) (*Collective, error) {
+	if err := c.made(); err != nil {
+		return nil, fmt.Errorf("barrier: %w", err)
+	}
 	return c.collective(tasks.Request{Coll: tasks.Barrier}, nil, nil)
 }
 
 // BcastNow is [Bcast] and a run in one call. What it compiles is kept for the
 // next call of the same size.
 func BcastNow[T any](ctx context.Context, c *Comm, buf []T, root int) error {
-	return now(ctx, c, tasks.Request{Coll: tasks.Bcast, Root: levels.Rank(root)}, nil, buf)
+	return now(ctx, c, tasks.Request{Coll: tasks.Bcast}, root, nil, buf)
 }
 
 // AllreduceNow is [Allreduce] and a run in one call.
 func AllreduceNow[T any](ctx context.Context, c *Comm, send, recv []T, op tasks.Op) error {
-	return now(ctx, c, tasks.Request{Coll: tasks.Allreduce, Op: op}, send, recv)
+	return now(ctx, c, tasks.Request{Coll: tasks.Allreduce, Op: op}, noRoot, send, recv)
 }
 
 // ReduceNow is [Reduce] and a run in one call.
 func ReduceNow[T any](ctx context.Context, c *Comm, send, recv []T, op tasks.Op, root int) error {
-	return now(ctx, c, tasks.Request{Coll: tasks.Reduce, Op: op, Root: levels.Rank(root)}, send, recv)
+	return now(ctx, c, tasks.Request{Coll: tasks.Reduce, Op: op}, root, send, recv)
 }
 
 // AllgatherNow is [Allgather] and a run in one call.
 func AllgatherNow[T any](ctx context.Context, c *Comm, send, recv []T) error {
-	return now(ctx, c, tasks.Request{Coll: tasks.Allgather}, send, recv)
+	return now(ctx, c, tasks.Request{Coll: tasks.Allgather}, noRoot, send, recv)
 }
 
 // GatherNow is [Gather] and a run in one call.
 func GatherNow[T any](ctx context.Context, c *Comm, send, recv []T, root int) error {
-	return now(ctx, c, tasks.Request{Coll: tasks.Gather, Root: levels.Rank(root)}, send, recv)
+	return now(ctx, c, tasks.Request{Coll: tasks.Gather}, root, send, recv)
 }
 
 // ScatterNow is [Scatter] and a run in one call.
 func ScatterNow[T any](ctx context.Context, c *Comm, send, recv []T, root int) error {
-	return now(ctx, c, tasks.Request{Coll: tasks.Scatter, Root: levels.Rank(root)}, send, recv)
+	return now(ctx, c, tasks.Request{Coll: tasks.Scatter}, root, send, recv)
 }
 
 // ReduceScatterNow is [ReduceScatter] and a run in one call.
 func ReduceScatterNow[T any](ctx context.Context, c *Comm, send, recv []T, op tasks.Op) error {
-	return now(ctx, c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, send, recv)
+	return now(ctx, c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, noRoot, send, recv)
 }
 
 // AllgathervNow is [Allgatherv] and a run in one call.
@@ -158,7 +159,7 @@ func AllgathervNow[T any](ctx context.Context, c *Comm, send, recv []T, counts [
 	if err != nil {
 		return err
 	}
-	return now(ctx, c, r, send, recv)
+	return now(ctx, c, r, noRoot, send, recv)
 }
 
 // ReduceScattervNow is [ReduceScatterv] and a run in one call.
@@ -167,7 +168,7 @@ func ReduceScattervNow[T any](ctx context.Context, c *Comm, send, recv []T, coun
 	if err != nil {
 		return err
 	}
-	return now(ctx, c, r, send, recv)
+	return now(ctx, c, r, noRoot, send, recv)
 }
 
 // BarrierNow is [Barrier] and a run in one call.
@@ -175,116 +176,24 @@ func BarrierNow(ctx context.Context, c *Comm) error {
 	return c.now(ctx, tasks.Request{Coll: tasks.Barrier}, nil, nil)
 }
 
-// typed fills in the element type and looks at the buffers as bytes.
-func typed[T any](c *Comm, r tasks.Request, send, recv []T) (*Collective, error) {
-	r, from, to, err := untype(c, r, send, recv)
+// noRoot is what typed and now take for a root where no rank is one.
+const noRoot = 0
+
+// typed fills in the root and the element type and looks at the buffers as bytes.
+func typed[T any](c *Comm, r tasks.Request, root int, send, recv []T) (*Collective, error) {
+	r, from, to, err := untype(c, r, root, send, recv)
 	if err != nil {
 		return nil, err
 	}
 	return c.collective(r, from, to)
 }
 
-func now[T any](ctx context.Context, c *Comm, r tasks.Request, send, recv []T) error {
-	r, from, to, err := untype(c, r, send, recv)
+func now[T any](ctx context.Context, c *Comm, r tasks.Request, root int, send, recv []T) error {
+	r, from, to, err := untype(c, r, root, send, recv)
 	if err != nil {
 		return err
 	}
 	return c.now(ctx, r, from, to)
-}
-
-// counted fills in blocks that differ.
-func counted(c *Comm, r tasks.Request, counts []int) (tasks.Request, error) {
-	var err error
-	if r.Counts, err = tasks.NewCounts(counts); err != nil {
-		return r, fmt.Errorf("%v: %w", r.Coll, err)
-	}
-	if len(counts) != c.Size() {
-		return r, fmt.Errorf("%v: %d counts for %d ranks", r.Coll, len(counts), c.Size())
-	}
-	if r.Count = r.Counts.Max(); r.Count == 0 {
-		r.Counts = tasks.Counts{} // nobody has anything: the same as blocks of none
-	}
-	return r, nil
-}
-
-// untype fills in what the buffers say: element type, count, and whether this
-// rank works in place.
-func untype[T any](c *Comm, r tasks.Request, send, recv []T) (_ tasks.Request, from, to []byte, err error) {
-	if r.Type, err = tasks.DatatypeOf[T](); err != nil {
-		return r, nil, nil, fmt.Errorf("%v: %w", r.Coll, err)
-	}
-	from, to = asBytes(send), asBytes(recv)
-	switch me := levels.Rank(c.Rank()); {
-	case r.Coll == tasks.Bcast:
-		r.Count = int64(len(recv))
-		return r, nil, to, nil
-	case r.Coll == tasks.Scatter && me != r.Root:
-		r.Count = int64(len(recv))
-		return r, nil, to, nil
-	case !r.Receives(me):
-		r.Count = int64(len(send))
-		return r, from, nil, nil
-	}
-	if r, err = sized(c, r, len(send), len(recv)); err != nil {
-		return r, nil, nil, err
-	}
-	in, out := from, to // the parts that are the same in place
-	off, n := r.Block(levels.Rank(c.Rank()))
-	switch {
-	case r.GivesBlocks():
-		out = to[off:][:n]
-	case r.Coll == tasks.Scatter:
-		in = from[off:][:n]
-	}
-	r.InPlace = unsafe.SliceData(in) == unsafe.SliceData(out)
-	switch {
-	case r.InPlace && r.Coll == tasks.Scatter:
-		return r, from, nil, nil
-	case r.InPlace && r.TakesBlocks():
-		return r, nil, from, nil
-	case r.InPlace:
-		return r, nil, to, nil
-	case overlap(from, to):
-		return r, nil, nil, fmt.Errorf("%v: send and receive buffers overlap in part; they must be the same or apart", r.Coll)
-	}
-	return r, from, to, nil
-}
-
-// sized fills in the count and checks the buffers' lengths.
-func sized(c *Comm, r tasks.Request, send, recv int) (tasks.Request, error) {
-	if r.Counts.Len() == 0 {
-		if r.Count = int64(send); r.TakesBlocks() {
-			r.Count = int64(recv)
-		}
-	}
-	wantSend, wantRecv := r.Buffers(c.comm.Rank(), c.Size()) // bytes
-	wantSend, wantRecv = wantSend/int64(r.Type.Size()), wantRecv/int64(r.Type.Size())
-	if int64(send) == wantSend && int64(recv) == wantRecv {
-		return r, nil
-	}
-	if !r.Blocks() {
-		return r, fmt.Errorf("%v: %d elements to send, %d to receive; they must be equal", r.Coll, send, recv)
-	}
-	blocks := fmt.Sprintf("a block for each of %d ranks", c.Size())
-	switch {
-	case r.Counts.Len() > 0:
-		return r, fmt.Errorf("%v: %d elements to send, %d to receive; with counts %v it must be %d and %d", r.Coll, send, recv, r.Counts, wantSend, wantRecv)
-	case r.TakesBlocks():
-		return r, fmt.Errorf("%v: %d elements to send, %d to receive; it must be %d to send, %s", r.Coll, send, recv, wantSend, blocks)
-	}
-	return r, fmt.Errorf("%v: %d elements to send, %d to receive; it must be %d, %s", r.Coll, send, recv, wantRecv, blocks)
-}
-
-func asBytes[T any](s []T) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
-}
-
-func overlap(a, b []byte) bool {
-	if len(a) == 0 || len(b) == 0 {
-		return false
-	}
-	x, y := uintptr(unsafe.Pointer(&a[0])), uintptr(unsafe.Pointer(&b[0]))
-	return x < y+uintptr(len(b)) && y < x+uintptr(len(a))
 }
 
 // collective decides, compiles and binds.
@@ -385,6 +294,9 @@ func (c *Comm) binding(r tasks.Request, p tasks.Plan, why purpose) executor.Bind
 // are its own again. From the second run on it allocates nothing. When ctx is
 // cancelled first, the communicator breaks on all ranks.
 func (c *Collective) Run(ctx context.Context) error {
+	if c == nil || c.run == nil || ctx == nil {
+		return c.unusable("run")
+	}
 	if err := c.run.Do(ctx); err != nil {
 		return err
 	}
@@ -407,6 +319,9 @@ func (c *Collective) result() []byte {
 // buffers must not be touched until then. Other collectives may be started and
 // run meanwhile.
 func (c *Collective) Start(ctx context.Context) (*Pending, error) {
+	if c == nil || c.run == nil || ctx == nil {
+		return nil, c.unusable("start")
+	}
 	if err := c.run.Start(ctx); err != nil {
 		return nil, err
 	}
@@ -417,6 +332,9 @@ func (c *Collective) Start(ctx context.Context) (*Pending, error) {
 // Wait blocks until the collective has ended on this rank. It must be called for
 // each Start, by one goroutine.
 func (p *Pending) Wait() error {
+	if p == nil || p.c == nil {
+		return errNoPending
+	}
 	if err := p.c.run.Wait(context.Background()); err != nil {
 		return err
 	}
@@ -428,10 +346,16 @@ func (p *Pending) Wait() error {
 }
 
 // Plan is the plan that was chosen.
-func (c *Collective) Plan() tasks.Plan { return c.decision.plan }
+func (c *Collective) Plan() tasks.Plan {
+	c.mustBeMade()
+	return c.decision.plan
+}
 
 // Request is what was asked for.
-func (c *Collective) Request() tasks.Request { return c.request }
+func (c *Collective) Request() tasks.Request {
+	c.mustBeMade()
+	return c.request
+}
 
 // maxKept bounds the one-shot calls whose programs and memory are kept.
 const maxKept = 64
@@ -451,6 +375,9 @@ func (c *Comm) keep(r tasks.Request, col *Collective) {
 // now runs a one-shot call on a kept collective, or on a new one if there is none
 // that is free.
 func (c *Comm) now(ctx context.Context, r tasks.Request, send, recv []byte) error {
+	if err := c.usable(ctx); err != nil {
+		return fmt.Errorf("%v: %w", r, err)
+	}
 	col, err := c.borrow(r, send, recv)
 	if err != nil {
 		return err

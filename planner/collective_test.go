@@ -314,11 +314,11 @@ func TestRequestsThatCantBe(t *testing.T) {
 		buf := make([]int32, 10)
 		for want, err := range map[string]error{
 			"bcast: type struct {} can't be an element":                             second(planner.Bcast(c, []struct{}{{}}, 0)),
-			"root 2 is not one of the ranks 0…1":                                    second(planner.Bcast(c, buf, 2)),
-			"root -1 is not one of the ranks":                                       second(planner.Bcast(c, buf, -1)),
+			"bcast: root 2: ranks are 0 to 1":                                       second(planner.Bcast(c, buf, 2)),
+			"root -1: ranks are 0 to 1":                                             second(planner.Bcast(c, buf, -1)),
 			"10 elements to send, 3 to receive":                                     second(planner.Allreduce(c, buf, buf[:3], tasks.Sum)),
 			"send and receive buffers overlap in part":                              second(planner.Allreduce(c, buf[:6], buf[4:], tasks.Sum)),
-			"root 7 is not one of the ranks":                                        second(planner.Reduce(c, buf, buf, tasks.Sum, 7)),
+			"reduce: root 7: ranks are 0 to 1":                                      second(planner.Reduce(c, buf, buf, tasks.Sum, 7)),
 			"10 elements to send, 10 to receive; it must be 20":                     second(planner.Allgather(c, buf, buf)),
 			"10 elements to send, 4 to receive; it must be 8 to send":               second(planner.ReduceScatter(c, buf, buf[:4], tasks.Sum)),
 			"allgather: count -1 of rank 1: counts are not negative":                second(planner.Allgatherv(c, buf[:5], buf, []int{5, -1})),
@@ -328,7 +328,7 @@ func TestRequestsThatCantBe(t *testing.T) {
 			"with counts 5+5 it must be 10 and 5":                                   second(planner.ReduceScatterv(c, buf, buf, []int{5, 5}, tasks.Sum)),
 			"allgather: send and receive buffers overlap in part":                   second(planner.Allgatherv(c, buf[2:6], buf[:8], []int{4, 4})),
 			"reducescatter: send and receive buffers overlap in part":               second(planner.ReduceScatter(c, buf, buf[5-c.Rank():][:5], tasks.Sum)),
-			"scatter 10 i32 root 2: root 2 is not one of the ranks":                 second(planner.Scatter(c, nil, buf, 2)),
+			"scatter: root 2: ranks are 0 to 1":                                     second(planner.Scatter(c, nil, buf, 2)),
 			"is not a reduction":                                                    second(planner.Allreduce(c, buf, buf, tasks.Op{})),
 			"minloc is not defined on i32":                                          second(planner.Allreduce(c, buf, buf, tasks.MinLoc)),
 			"operation wide combines i64, the buffer holds i32":                     second(planner.Allreduce(c, buf, buf, tasks.UserOp("wide", true, func(a, _ int64) int64 { return a }))),

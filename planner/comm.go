@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -133,6 +134,9 @@ func Local(topology string, o *Options) ([]*Comm, error) {
 
 // LocalOn is [Local] on a topology.
 func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
+	if t == nil || t.Depth() == 0 {
+		return nil, errNoTopology
+	}
 	if o == nil {
 		o = &Options{}
 	}
@@ -140,8 +144,12 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
+	config := o.config()
+	if err := executor.UsableCongestion(config.Congestion); err != nil {
+		return nil, err // as between processes, which would use it
+	}
 	t = t.OneProcess()
-	w := &world{World: executor.NewWorld(t.Size(), o.config())}
+	w := &world{World: executor.NewWorld(t.Size(), config)}
 	if err := o.observe(w); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
@@ -207,8 +215,23 @@ func Run(ctx context.Context, topology string, o *Options, f func(ctx context.Co
 	return Each(ctx, comms, f)
 }
 
-// Each is [Run] on communicators that exist. It closes them.
+// Each is [Run] on communicators that exist. It closes them, also when it can't call f.
 func Each(ctx context.Context, comms []*Comm, f func(ctx context.Context, c *Comm) error) error {
+	if len(comms) == 0 {
+		return errors.New("there are no communicators; give one for each rank")
+	}
+	err := callable(ctx, f)
+	for i, c := range comms {
+		if c.made() != nil {
+			err = errors.Join(err, fmt.Errorf("communicator %d of %d: %w", i, len(comms), errNoComm))
+		} else if slices.Contains(comms[:i], c) {
+			err = errors.Join(err, fmt.Errorf("communicator %d of %d is given twice", i, len(comms)))
+		}
+	}
+	if err != nil { // the ranks that there are end with it
+		f = func(context.Context, *Comm) error { return err }
+		comms = slices.DeleteFunc(slices.Clone(comms), func(c *Comm) bool { return c.made() != nil })
+	}
 	var first atomic.Pointer[error]
 	var all sync.WaitGroup
 	for _, c := range comms {
@@ -220,7 +243,18 @@ func Each(ctx context.Context, comms []*Comm, f func(ctx context.Context, c *Com
 	if p := first.Load(); p != nil {
 		return *p
 	}
-	return nil
+	return err
+}
+
+// callable is an error if there is no context to call a function with, or no function.
+func callable(ctx context.Context, f func(ctx context.Context, c *Comm) error) (err error) {
+	if ctx == nil {
+		err = errNoContext
+	}
+	if f == nil {
+		err = errors.Join(err, errNoFunction)
+	}
+	return err
 }
 
 // guard calls f and closes the communicator. It reports an error before others
@@ -244,16 +278,28 @@ func (c *Comm) guard(ctx context.Context, f func(ctx context.Context, c *Comm) e
 }
 
 // Rank is this rank's number, from 0.
-func (c *Comm) Rank() int { return int(c.comm.Rank()) }
+func (c *Comm) Rank() int {
+	c.mustBeMade()
+	return int(c.comm.Rank())
+}
 
 // Size is the number of ranks.
-func (c *Comm) Size() int { return c.topology.Size() }
+func (c *Comm) Size() int {
+	c.mustBeMade()
+	return c.topology.Size()
+}
 
 // Topology is where the ranks are.
-func (c *Comm) Topology() *levels.Topology { return c.topology }
+func (c *Comm) Topology() *levels.Topology {
+	c.mustBeMade()
+	return c.topology
+}
 
 // Counters counts what this rank has done on the communicator.
-func (c *Comm) Counters() executor.Counters { return c.comm.Counters() }
+func (c *Comm) Counters() executor.Counters {
+	c.mustBeMade()
+	return c.comm.Counters()
+}
 
 // Close leaves the communicator, and with the one of all ranks those that were
 // made from it. Calls of the other ranks that would need this one fail from then
@@ -261,6 +307,9 @@ func (c *Comm) Counters() executor.Counters { return c.comm.Counters() }
 // its way. Ranks that are processes wait for each other, for as long as
 // [Options.CloseTimeout] says.
 func (c *Comm) Close() error {
+	if err := c.made(); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cache == nil {

@@ -71,6 +71,9 @@ func (p policy) choose(r tasks.Request, t *levels.Topology) (decision, error) {
 // planned is what a communicator of topology t with options o would choose, and by
 // what.
 func planned(r tasks.Request, t *levels.Topology, o *Options) (p policy, d decision, err error) {
+	if t == nil || t.Depth() == 0 {
+		return p, d, errNoTopology
+	}
 	if o == nil {
 		o = &Options{}
 	}
@@ -93,6 +96,7 @@ func Decide(r tasks.Request, t *levels.Topology, o *Options) (tasks.Plan, error)
 // Explain says what was chosen for this collective, by whom and why, and what the
 // alternatives are.
 func (c *Collective) Explain() string {
+	c.mustBeMade()
 	return c.decision.explain(c.request, c.comm.topology, c.comm.registry)
 }
 

@@ -15,6 +15,11 @@
 // ranks that don't get [ErrMismatch]. After a failure a communicator is broken:
 // every call on it, on every rank, returns an error that says who failed.
 //
+// Arguments that can't be are an error of the call, which nobody else hears of: the
+// other ranks wait for this one until it calls again, or closes. That counts a nil
+// context, and what no function of this package has made. Methods without an error to
+// return panic then.
+//
 // Plans are chosen by what is forced, then by a decision table ([Table]) that a
 // [Search] has measured on the machine, then by the built-in [Rule]; Explain says
 // by which.

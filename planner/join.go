@@ -31,8 +31,14 @@ func Join(ctx context.Context, o *Options) (*Comm, error) {
 
 // JoinAs is [Join] with a configuration from elsewhere.
 func JoinAs(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
+	if ctx == nil {
+		return nil, fmt.Errorf("join: %w", errNoContext)
+	}
 	if o == nil {
 		o = &Options{}
+	}
+	if cfg.Size < 0 || cfg.Size <= 1 && cfg.Rank != 0 {
+		return nil, fmt.Errorf("join as rank %d of %d: allowed are sizes from 1, and ranks from 0 to one less", cfg.Rank, cfg.Size)
 	}
 	if cfg.Size <= 1 {
 		if cfg.Listener != nil {

@@ -181,6 +181,14 @@ var ErrInterrupted = errors.New("interrupted: the table has what was measured un
 // follow. All ranks call it. Its error wraps [ErrInterrupted] if that was the
 // reason to end, and then the table is good.
 func (s *Search) Run(ctx context.Context, m Meter) (*Table, error) {
+	switch {
+	case ctx == nil:
+		return s.Table, fmt.Errorf("search: %w", errNoContext)
+	case m == nil:
+		return s.Table, fmt.Errorf("search: %w", errNoMeter)
+	case s.Topology == nil || s.Topology.Depth() == 0:
+		return s.Table, fmt.Errorf("search: %w", errNoTopology)
+	}
 	s.plan()
 	for saved := 0; len(s.job) > 0; {
 		s.tell()

@@ -20,6 +20,9 @@ const NoColor = -1
 // communicators that the failed rank is in. The new one ends with the
 // communicator of all ranks, or by its own Close.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
+	if err := c.usable(ctx); err != nil {
+		return nil, fmt.Errorf("split: %w", err)
+	}
 	if color < NoColor {
 		return nil, fmt.Errorf("split: color %d is neither NoColor nor from 0 on", color)
 	}
@@ -49,11 +52,19 @@ func (c *Comm) split(ctx context.Context, why purpose, color, key int) (*Comm, e
 
 // Dup makes a communicator of the same ranks, on which messages never mix with
 // those of c. Every rank of c must call it.
-func (c *Comm) Dup(ctx context.Context) (*Comm, error) { return c.split(ctx, dupCall, 0, c.Rank()) }
+func (c *Comm) Dup(ctx context.Context) (*Comm, error) {
+	if err := c.usable(ctx); err != nil {
+		return nil, fmt.Errorf("dup: %w", err)
+	}
+	return c.split(ctx, dupCall, 0, c.Rank())
+}
 
 // DupWith is [Comm.Dup] with other forced plans in place of all that the options say,
 // of the order of reductions too. Every rank must give the same.
 func (c *Comm) DupWith(ctx context.Context, plan string) (*Comm, error) {
+	if err := c.usable(ctx); err != nil {
+		return nil, fmt.Errorf("dup: %w", err)
+	}
 	forced, origin, err := parseForced(plan, "DupWith", c.registry)
 	if err != nil {
 		return nil, err

@@ -7,7 +7,6 @@ import (
 	"unsafe"
 
 	"github.com/tierflow/tierflow/executor"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -20,7 +19,7 @@ type Transfer struct {
 // Send sends buf to rank to and returns when buf may be reused. tag, from 0, tells
 // messages between the same ranks apart; equal ones arrive in order.
 func Send[T any](ctx context.Context, c *Comm, to, tag int, buf []T) error {
-	t, err := begin(ctx, c.comm.Send, to, tag, buf)
+	t, err := begin(ctx, c, sends, to, tag, buf)
 	if err != nil {
 		return err
 	}
@@ -28,34 +27,45 @@ func Send[T any](ctx context.Context, c *Comm, to, tag int, buf []T) error {
 }
 
 // Recv receives a message with a tag from rank from into buf and returns how many
-// elements it had. A message longer than buf is [ErrTruncated].
+// elements it had. A message longer than buf is [ErrTruncated]; so is an error, with
+// buf changed, one that ends within an element.
 func Recv[T any](ctx context.Context, c *Comm, from, tag int, buf []T) (int, error) {
-	t, err := begin(ctx, c.comm.Recv, from, tag, buf)
+	t, err := begin(ctx, c, receives, from, tag, buf)
 	if err != nil {
 		return 0, err
 	}
 	if err := t.Wait(ctx); err != nil {
 		return 0, err
 	}
-	return t.Len() / sizeOf[T](), nil
+	n, err := received(t, sizeOf[T]())
+	if err != nil {
+		return 0, fmt.Errorf("%s rank %d, tag %d: %w", receives, from, tag, err)
+	}
+	return n, nil
 }
 
 // StartSend is [Send] without waiting. buf must not be changed until Wait has
 // returned.
 func StartSend[T any](ctx context.Context, c *Comm, to, tag int, buf []T) (*Transfer, error) {
-	return started[T](ctx, c.comm.Send, to, tag, buf)
+	return started(ctx, c, sends, to, tag, buf)
 }
 
 // StartRecv is [Recv] without waiting. buf must not be touched until Wait has
 // returned.
 func StartRecv[T any](ctx context.Context, c *Comm, from, tag int, buf []T) (*Transfer, error) {
-	return started[T](ctx, c.comm.Recv, from, tag, buf)
+	return started(ctx, c, receives, from, tag, buf)
 }
 
-type starter func(ctx context.Context, peer levels.Rank, tag int32, buf []byte) (*executor.Transfer, error)
+// way is what a transfer does, as errors say it.
+type way string
 
-func started[T any](ctx context.Context, start starter, peer, tag int, buf []T) (*Transfer, error) {
-	t, err := begin(ctx, start, peer, tag, buf)
+const (
+	sends    way = "send to"
+	receives way = "receive from"
+)
+
+func started[T any](ctx context.Context, c *Comm, w way, peer, tag int, buf []T) (*Transfer, error) {
+	t, err := begin(ctx, c, w, peer, tag, buf)
 	if err != nil {
 		return nil, err
 	}
@@ -64,23 +74,49 @@ func started[T any](ctx context.Context, start starter, peer, tag int, buf []T) 
 }
 
 // begin starts a transfer of elements that may be moved as bytes.
-func begin[T any](ctx context.Context, start starter, peer, tag int, buf []T) (*executor.Transfer, error) {
+func begin[T any](ctx context.Context, c *Comm, w way, peer, tag int, buf []T) (*executor.Transfer, error) {
+	if err := c.usable(ctx); err != nil {
+		return nil, fmt.Errorf("%s rank %d: %w", w, peer, err)
+	}
+	rank, err := c.rank("rank", peer)
+	if err != nil {
+		return nil, fmt.Errorf("%s %w", w, err)
+	}
 	if _, err := tasks.DatatypeOf[T](); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s rank %d: %w", w, peer, err)
 	}
 	if tag < 0 || tag > math.MaxInt32 {
-		return nil, fmt.Errorf("tag %d is not between 0 and %d", tag, math.MaxInt32)
+		return nil, fmt.Errorf("%s rank %d: tag %d is not between 0 and %d", w, peer, tag, math.MaxInt32)
 	}
-	return start(ctx, levels.Rank(peer), int32(tag), asBytes(buf))
+	if w == sends {
+		return c.comm.Send(ctx, rank, int32(tag), asBytes(buf))
+	}
+	return c.comm.Recv(ctx, rank, int32(tag), asBytes(buf))
 }
 
 // Wait blocks until the transfer has ended; a receive tells how many elements
-// came.
+// came. Waiting again returns the same.
 func (t *Transfer) Wait() (int, error) {
-	if err := t.t.Wait(context.Background()); err != nil {
+	if t == nil || t.t == nil {
+		return 0, errNoTransfer
+	}
+	err := t.t.Wait(context.Background())
+	n := 0
+	if err == nil {
+		n, err = received(t.t, t.size)
+	}
+	if err != nil {
 		return 0, fmt.Errorf("point to point: %w", err)
 	}
-	return t.t.Len() / t.size, nil
+	return n, nil
+}
+
+// received is how many elements of size bytes have come.
+func received(t *executor.Transfer, size int) (int, error) {
+	if t.Len()%size != 0 {
+		return 0, fmt.Errorf("a message of %d bytes is no whole number of elements of %d bytes", t.Len(), size)
+	}
+	return t.Len() / size, nil
 }
 
 func sizeOf[T any]() int { return max(1, int(unsafe.Sizeof(*new(T)))) }

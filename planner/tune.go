@@ -2,6 +2,7 @@ package planner
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/tierflow/tierflow/costs/measure"
 	"github.com/tierflow/tierflow/tasks"
@@ -10,6 +11,9 @@ import (
 // NewMeter makes this rank's end of a bench that measures on c's links. All ranks
 // of c must call it, and make nothing else run on c while a measurement does.
 func NewMeter(ctx context.Context, c *Comm) (Meter, error) {
+	if err := c.usable(ctx); err != nil {
+		return nil, fmt.Errorf("measure: %w", err)
+	}
 	return measure.New(ctx, c.comm, c.topology, c.registry)
 }
 

@@ -139,6 +139,9 @@ func (p *problem) request(coll tasks.Collective, bytes int64, t *levels.Topology
 		errs = append(errs, err)
 	}
 	if r.Rooted() {
+		if p.root < 0 || p.root >= t.Size() { // before it is cut to the bits of a rank
+			errs = append(errs, fmt.Errorf("--root %d: ranks are 0 to %d", p.root, t.Size()-1))
+		}
 		r.Root = levels.Rank(p.root)
 	}
 	if err := errors.Join(errs...); err != nil {

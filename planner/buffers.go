@@ -1,0 +1,117 @@
+package planner
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// counted fills in blocks that differ.
+func counted(c *Comm, r tasks.Request, counts []int) (tasks.Request, error) {
+	err := c.made()
+	if err != nil {
+		return r, fmt.Errorf("%v: %w", r.Coll, err)
+	}
+	if r.Counts, err = tasks.NewCounts(counts); err != nil {
+		return r, fmt.Errorf("%v: %w", r.Coll, err)
+	}
+	if len(counts) != c.Size() {
+		return r, fmt.Errorf("%v: %d counts for %d ranks", r.Coll, len(counts), c.Size())
+	}
+	if r.Count = r.Counts.Max(); r.Count == 0 {
+		r.Counts = tasks.Counts{} // nobody has anything: the same as blocks of none
+	}
+	return r, nil
+}
+
+// untype fills in the root and what the buffers say: element type, count, and whether
+// this rank works in place.
+func untype[T any](c *Comm, r tasks.Request, root int, send, recv []T) (_ tasks.Request, from, to []byte, err error) {
+	if err = c.made(); err != nil {
+		return r, nil, nil, fmt.Errorf("%v: %w", r.Coll, err)
+	}
+	if r.Root, err = c.rank("root", root); err != nil {
+		return r, nil, nil, fmt.Errorf("%v: %w", r.Coll, err)
+	}
+	if r.Type, err = tasks.DatatypeOf[T](); err != nil {
+		return r, nil, nil, fmt.Errorf("%v: %w", r.Coll, err)
+	}
+	from, to = asBytes(send), asBytes(recv)
+	switch me := levels.Rank(c.Rank()); {
+	case r.Coll == tasks.Bcast:
+		r.Count = int64(len(recv))
+		return r, nil, to, nil
+	case r.Coll == tasks.Scatter && me != r.Root:
+		r.Count = int64(len(recv))
+		return r, nil, to, nil
+	case !r.Receives(me):
+		r.Count = int64(len(send))
+		return r, from, nil, nil
+	}
+	if r, err = sized(c, r, len(send), len(recv)); err != nil {
+		return r, nil, nil, err
+	}
+	in, out := from, to // the parts that are the same in place
+	off, n := r.Block(levels.Rank(c.Rank()))
+	switch {
+	case r.GivesBlocks():
+		out = to[off:][:n]
+	case r.Coll == tasks.Scatter:
+		in = from[off:][:n]
+	}
+	r.InPlace = unsafe.SliceData(in) == unsafe.SliceData(out)
+	switch {
+	case r.InPlace && r.Coll == tasks.Scatter:
+		return r, from, nil, nil
+	case r.InPlace && r.TakesBlocks():
+		return r, nil, from, nil
+	case r.InPlace:
+		return r, nil, to, nil
+	case overlap(from, to):
+		return r, nil, nil, fmt.Errorf("%v: send and receive buffers overlap in part; they must be the same or apart", r.Coll)
+	}
+	return r, from, to, nil
+}
+
+// sized fills in the count and checks the buffers' lengths.
+func sized(c *Comm, r tasks.Request, send, recv int) (tasks.Request, error) {
+	if most := math.MaxInt64 / int64(r.Type.Size()); r.Counts.Sum() > most {
+		return r, fmt.Errorf("%v: counts %v: %d elements of %d bytes; allowed are %d", r.Coll, r.Counts, r.Counts.Sum(), r.Type.Size(), most)
+	}
+	if r.Counts.Len() == 0 {
+		if r.Count = int64(send); r.TakesBlocks() {
+			r.Count = int64(recv)
+		}
+	}
+	wantSend, wantRecv := r.Buffers(c.comm.Rank(), c.Size()) // bytes
+	wantSend, wantRecv = wantSend/int64(r.Type.Size()), wantRecv/int64(r.Type.Size())
+	if int64(send) == wantSend && int64(recv) == wantRecv {
+		return r, nil
+	}
+	if !r.Blocks() {
+		return r, fmt.Errorf("%v: %d elements to send, %d to receive; they must be equal", r.Coll, send, recv)
+	}
+	blocks := fmt.Sprintf("a block for each of %d ranks", c.Size())
+	switch {
+	case r.Counts.Len() > 0:
+		return r, fmt.Errorf("%v: %d elements to send, %d to receive; with counts %v it must be %d and %d", r.Coll, send, recv, r.Counts, wantSend, wantRecv)
+	case r.TakesBlocks():
+		return r, fmt.Errorf("%v: %d elements to send, %d to receive; it must be %d to send, %s", r.Coll, send, recv, wantSend, blocks)
+	}
+	return r, fmt.Errorf("%v: %d elements to send, %d to receive; it must be %d, %s", r.Coll, send, recv, wantRecv, blocks)
+}
+
+func asBytes[T any](s []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
+}
+
+func overlap(a, b []byte) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return false
+	}
+	x, y := uintptr(unsafe.Pointer(&a[0])), uintptr(unsafe.Pointer(&b[0]))
+	return x < y+uintptr(len(b)) && y < x+uintptr(len(a))
+}

@@ -1,0 +1,272 @@
+package planner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// After Close every call is an error that says so, on all communicators that end with
+// it, and closing those again is none.
+func TestCallsAfterClose(t *testing.T) {
+	onBoth(t, func(t *testing.T, comms []*planner.Comm) {
+		children := make([]*planner.Comm, len(comms))
+		noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) (err error) {
+			children[c.Rank()], err = c.Split(ctx, 0, -c.Rank())
+			return err
+		}))
+		grandchildren := make([]*planner.Comm, len(comms))
+		noErrors(t, each(children, func(ctx context.Context, c *planner.Comm) (err error) {
+			grandchildren[c.Rank()], err = c.Dup(ctx)
+			return err
+		}))
+		closed := func(what string, comms []*planner.Comm) {
+			for _, f := range slices.Concat(making, running) {
+				w := wrongUse{what + ": " + f.name, f.do, []string{"closed"}}
+				w.check(t, comms)
+			}
+			closeAll(t, comms)
+		}
+		closeAll(t, children)
+		closed("closed", children)
+		noErrors(t, each(grandchildren, sum))
+		closeAll(t, comms)
+		closed("the world, closed", comms)
+		closed("of a closed world", grandchildren)
+		closed("closed before its world", children)
+	})
+}
+
+// What is started twice says so; the one that was started first goes on.
+func TestStartTwice(t *testing.T) {
+	onBoth(t, func(t *testing.T, comms []*planner.Comm) {
+		tried := make(chan struct{})
+		noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+			b, err := planner.Barrier(c)
+			if err != nil {
+				return err
+			}
+			if c.Rank() != 0 {
+				<-tried // else the first may be over
+				return b.Run(ctx)
+			}
+			p, err := b.Start(ctx)
+			if err != nil {
+				return err
+			}
+			for what, f := range map[string]func(context.Context) error{
+				"start": func(ctx context.Context) error { return second(b.Start(ctx)) }, "run": b.Run,
+			} {
+				w := wrongUse{what: what, want: []string{"start barrier: the run before has not ended: already started"}}
+				w.judge(t, 0, f(ctx))
+			}
+			close(tried)
+			return errors.Join(p.Wait(), p.Wait())
+		}))
+		noErrors(t, each(comms, sum))
+		closeAll(t, comms)
+	})
+}
+
+// A message that ends within an element of the receiver's is an error with both sizes,
+// however it came; the elements before it are there, and the next message is fine.
+func TestMessageOfPartsOfElements(t *testing.T) {
+	onBoth(t, func(t *testing.T, comms []*planner.Comm) {
+		for _, n := range []int{1, 5, 100_001} {
+			want := []string{fmt.Sprintf("a message of %d bytes is no whole number of elements of 4 bytes", n)}
+			noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+				const tag = 7
+				from := c.Size() - 1
+				if c.Rank() == from {
+					for range 2 {
+						if err := planner.Send(ctx, c, 0, tag, make([]byte, n)); err != nil {
+							return err
+						}
+					}
+					return planner.Send(ctx, c, 0, tag, []int32{17})
+				}
+				if c.Rank() != 0 {
+					return nil
+				}
+				buf := make([]int32, n/4+1)
+				w := wrongUse{what: fmt.Sprintf("%d bytes", n), want: append(want, fmt.Sprintf("receive from rank %d, tag 7: ", from))}
+				w.judge(t, 0, second(planner.Recv(ctx, c, from, tag, buf)))
+				p, err := planner.StartRecv(ctx, c, from, tag, buf)
+				if err != nil {
+					return err
+				}
+				for range 2 {
+					w := wrongUse{what: fmt.Sprintf("%d bytes, started", n), want: want}
+					w.judge(t, 0, second(p.Wait()))
+				}
+				if got, err := planner.Recv(ctx, c, from, tag, buf); got != 1 || err != nil || buf[0] != 17 {
+					return fmt.Errorf("the next message: %d elements, %d first, error %v", got, buf[0], err)
+				}
+				return nil
+			}))
+		}
+		closeAll(t, comms)
+	})
+}
+
+// Each and Run end in an error where they can't call the function, and what there is
+// of communicators is closed.
+func TestWrongEach(t *testing.T) {
+	fine := func(context.Context, *planner.Comm) error { return nil }
+	onBoth(t, func(t *testing.T, comms []*planner.Comm) {
+		with := func(c *planner.Comm) []*planner.Comm { return append(slices.Clone(comms), c) }
+		for _, test := range []struct {
+			what  string
+			ctx   context.Context
+			comms []*planner.Comm
+			f     func(context.Context, *planner.Comm) error
+			want  []string
+		}{
+			{"no communicators", t.Context(), nil, fine, []string{"there are no communicators"}},
+			{"only a nil one", t.Context(), []*planner.Comm{nil}, fine, []string{"communicator 0 of 1: the communicator is nil or zero"}},
+			{"all wrong", nobody, with(&planner.Comm{}), nil, []string{"the context is nil", "the function is nil", "communicator 4 of 5: the communicator is nil or zero"}},
+			{"one twice", t.Context(), with(comms[1]), fine, []string{"communicator 4 of 5 is given twice"}}, // closed by now
+		} {
+			w := wrongUse{test.what, func(context.Context, *planner.Comm) error {
+				return planner.Each(test.ctx, test.comms, test.f)
+			}, test.want}
+			w.check(t, comms[:1])
+		}
+		for r, err := range each(comms, sum) {
+			if !errors.Is(err, planner.ErrClosed) {
+				t.Errorf("rank %d after Each: %v", r, err)
+			}
+		}
+		closeAll(t, comms)
+	})
+	for _, test := range []struct {
+		what, want string
+		err        error
+	}{
+		{"Run without a context", "the context is nil", planner.Run(nobody, "2", nil, fine)},
+		{"Run without a function", "the function is nil", planner.Run(t.Context(), "2", nil, nil)},
+	} {
+		w := wrongUse{what: test.what, want: []string{test.want}}
+		w.judge(t, 0, test.err)
+	}
+}
+
+// Topologies that are none.
+func TestWrongTopologies(t *testing.T) {
+	barrier := tasks.Request{Coll: tasks.Barrier}
+	for spec, want := range map[string]string{
+		"": `dimension ""; allowed are numbers from 1`, "0x2": `dimension "0"`, "2x": `dimension ""`, "-1": `dimension "-1"`,
+		"1x1x1x1x1": "5 dimensions; allowed are 1 to 4", "4294967297": `dimension "4294967297"; allowed are numbers from 1 to 1048576`,
+		"1048576x2": "allowed are at most 1048576", "2x2/round": "allowed are /block and /rr", "a:1,a:1": `node "a" is given twice`,
+	} {
+		err := planner.Run(t.Context(), spec, nil, func(context.Context, *planner.Comm) error { return nil })
+		w := wrongUse{what: fmt.Sprintf("topology %q", spec), want: []string{fmt.Sprintf("topology %q", spec), want}}
+		w.judge(t, 0, err)
+	}
+	for what, none := range map[string]*levels.Topology{"nil": nil, "zero": {}} {
+		for name, f := range map[string]func() error{
+			"LocalOn":  func() error { return second(planner.LocalOn(none, nil)) },
+			"Decide":   func() error { return second(planner.Decide(barrier, none, nil)) },
+			"Explain":  func() error { return second(planner.Explain(barrier, none, nil)) },
+			"Consider": func() error { return second(planner.Consider(barrier, none, nil, planner.Space{})) },
+		} {
+			w := wrongUse{what: what + " topology of " + name, want: []string{"the topology is nil or zero", "package levels"}}
+			w.judge(t, 0, caught(f))
+		}
+	}
+	two, err := levels.Parse("2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, f := range map[string]func() error{
+		"the context is nil":  func() error { return second((&planner.Search{Topology: two}).Run(nobody, nil)) },
+		"the meter is nil":    func() error { return second((&planner.Search{Topology: two}).Run(t.Context(), nil)) },
+		"rank 0 of -1":        func() error { return second(planner.JoinAs(t.Context(), join.Config{Size: -1}, nil)) },
+		"rank 3 of 1":         func() error { return second(planner.JoinAs(t.Context(), join.Config{Size: 1, Rank: 3}, nil)) },
+		"rank 2; allowed are": func() error { return second(planner.JoinAs(t.Context(), join.Config{Size: 2, Rank: 2}, nil)) },
+		"no secret; allowed":  func() error { return second(planner.JoinAs(t.Context(), join.Config{Size: 2}, nil)) },
+		"join: the context":   func() error { return second(planner.JoinAs(nobody, join.Config{Size: 2}, nil)) },
+		"join: the context ":  func() error { return second(planner.Join(nobody, nil)) },
+	} {
+		w := wrongUse{what: what, want: []string{what}}
+		w.judge(t, 0, caught(f))
+	}
+}
+
+// Options that can't be are the same error on goroutine ranks, in a job of one and
+// between processes, whether they are the program's or the environment's.
+func TestWrongOptions(t *testing.T) {
+	nowhere := filepath.Join(t.TempDir(), "no", "where")
+	for _, test := range []struct {
+		what  string
+		o     planner.Options
+		name  string // of an environment variable
+		value string
+		want  []string
+	}{
+		{what: "congestion", o: planner.Options{Congestion: "nosuch"}, want: []string{`TCP congestion control "nosuch"`, "this kernel has ", "reno"}},
+		{what: "congestion of the environment", name: planner.CongestionVariable, value: "nosuch", want: []string{`TCP congestion control "nosuch"`, "this kernel has "}},
+		{what: "plan", o: planner.Options{Plan: "s=shm"}, want: []string{`Options.Plan`, `unknown submodule "shm"; known are `}},
+		{what: "plan of the environment", name: planner.PlanVariable, value: "fs=0", want: []string{"TIERFLOW_PLAN", "fs=0: a segment has at least one byte"}},
+		{what: "two tables", o: planner.Options{Table: nowhere, TableData: []byte("{}")}, want: []string{"Table and TableData are both given; give one"}},
+		{what: "no such table", o: planner.Options{Table: nowhere}, want: []string{"Options.Table: ", nowhere}},
+		{what: "no such table of the environment", name: planner.TableVariable, value: nowhere, want: []string{"TIERFLOW_TABLE: ", nowhere}},
+		{what: "a table that is none", o: planner.Options{TableData: []byte("[]")}, want: []string{"Options.TableData"}},
+		{what: "a recorder nowhere", o: planner.Options{Recorder: nowhere}, want: []string{"Options.Recorder: ", nowhere}},
+		{what: "a dump of 2", name: planner.DumpVariable, value: "2", want: []string{`TIERFLOW_DUMP="2"; allowed are 0 and 1`}},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			if test.name != "" {
+				t.Setenv(test.name, test.value)
+			}
+			w := wrongUse{what: "goroutine ranks", want: test.want}
+			w.judge(t, 0, second(planner.Local("2x2", &test.o)))
+			w.what = "a job of one"
+			w.judge(t, 0, second(planner.JoinAs(t.Context(), join.Config{Size: 1}, &test.o)))
+			w.what = "processes"
+			for r, err := range joinErrors(t, 2, &test.o) {
+				w.judge(t, r, err)
+			}
+		})
+	}
+}
+
+// joinErrors joins ranks that are processes, on nodes of their own, and returns their
+// errors. No rank may need longer than patience.
+func joinErrors(t *testing.T, n int, o *planner.Options) []error {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, errHangs)
+	defer cancel()
+	errs := make([]error, n)
+	ended := make(chan int)
+	for r := range n {
+		cfg := join.Config{Rank: levels.Rank(r), Size: n, Rendezvous: []string{l.Addr().String()}, Secret: "a test", Node: fmt.Sprint("node", r)}
+		if r == 0 {
+			cfg.Listener = l
+		}
+		go func() { // waited for below
+			var c *planner.Comm
+			if c, errs[r] = planner.JoinAs(ctx, cfg, o); errs[r] == nil {
+				_ = c.Close()
+			}
+			ended <- r
+		}()
+	}
+	for range n {
+		<-ended
+	}
+	return errs
+}
