@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -67,22 +68,33 @@ func within(ctx context.Context, c net.Conn, do func() error) error {
 	return err
 }
 
-// persist is greetAt, repeated after failures that again says may pass.
+// persist is greetAt, repeated after failures that again says may pass. When ctx ends
+// the error tells what came of the last attempt that had its time.
 func (t target) persist(ctx context.Context, key []byte, hello func() greeting, again func(error) bool) (net.Conn, error) {
+	var why error
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		c, err := t.greetAt(ctx, key, hello())
 		if err == nil || !again(err) {
 			return c, err
 		}
+		if why == nil || ctx.Err() == nil && !timedOut(err) {
+			why = err
+		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), why)
 		}
 	}
 }
 
-// dropped: a listener ended the handshake, as it does when strangers keep it busy.
+// timedOut: a deadline ended the attempt, which may be that of ctx before ctx knows.
+func timedOut(err error) bool {
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// dropped: the other side ended the handshake. A listener does so when strangers keep
+// it busy, a dialer when another of its attempts was faster.
 func dropped(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
 }

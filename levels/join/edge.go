@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tierflow/tierflow/levels"
 )
@@ -25,6 +29,9 @@ const (
 	silence    = 8 * time.Second
 
 	readOut = 500 * time.Millisecond // for what a neighbour sent before writing to it failed
+
+	// lateBytes bounds what a reader takes whose time is up: more than a socket holds.
+	lateBytes = 16 << 20
 )
 
 // edge is the connection to a neighbour in the tree. A reader goroutine hands
@@ -33,6 +40,7 @@ type edge struct {
 	peer levels.Rank
 	conn net.Conn
 	out  *queue[[]byte] // encoded frames
+	late int            // bytes read when the time was up; the reader's
 
 	mu       sync.Mutex
 	cause    error         // the first failure
@@ -63,7 +71,7 @@ func (e *edge) write() {
 		if len(batch) == 0 {
 			break
 		}
-		if _, err := (*net.Buffers)(&batch).WriteTo(e.conn); err != nil {
+		if err := e.send(batch); err != nil {
 			// The neighbour may have left with goodbye, still to be read.
 			e.note(err)
 			e.conn.SetReadDeadline(time.Now().Add(readOut))
@@ -76,9 +84,60 @@ func (e *edge) write() {
 	}
 }
 
+// send writes frames. If the time is up it tries once more: on a busy machine that
+// may have been so before the writer had its turn.
+func (e *edge) send(batch net.Buffers) error {
+	_, err := batch.WriteTo(e.conn) // takes away what it has written
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		e.conn.SetWriteDeadline(time.Now().Add(lastWords))
+		_, err = batch.WriteTo(e.conn)
+	}
+	return err
+}
+
+// Read reads from the connection. If the time is up it still takes what is here: a
+// reader that was kept busy would miss the goodbye otherwise.
+func (e *edge) Read(p []byte) (int, error) {
+	n, err := e.conn.Read(p)
+	if !errors.Is(err, os.ErrDeadlineExceeded) || e.late > lateBytes {
+		return n, err
+	}
+	n, err = readNow(e.conn, p, err)
+	e.late += n
+	return n, err
+}
+
+// readNow reads what is here whatever the deadline; none is the error if nothing is.
+func readNow(c net.Conn, p []byte, none error) (n int, err error) {
+	s, ok := c.(syscall.Conn)
+	if !ok || len(p) == 0 {
+		return 0, none
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return 0, none
+	}
+	if closed := raw.Control(func(fd uintptr) {
+		for err = unix.EINTR; err == unix.EINTR; {
+			n, err = unix.Read(int(fd), p)
+		}
+	}); closed != nil {
+		return 0, none
+	}
+	switch {
+	case err == unix.EAGAIN:
+		return 0, none
+	case err != nil:
+		return 0, os.NewSyscallError("read", err)
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
 // read hands frames to handle until the connection ends.
 func (e *edge) read(size int, handle func(*edge, *frame) error) {
-	r := bufio.NewReader(e.conn)
+	r := bufio.NewReader(e)
 	for {
 		f, err := readFrame(r, size, MaxPayload)
 		if err == nil {
@@ -115,14 +174,21 @@ func (e *edge) depart(goodbye bool) {
 	}
 }
 
-// absentee adds an error unless the peer has departed.
-func (e *edge) absentee(errs []error, cause error) []error {
+// ended reports whether nothing more is to be waited for.
+func (e *edge) ended() bool {
 	select {
 	case <-e.departed:
-		return errs
+		return true
 	default:
-		return append(errs, &PeerError{e.peer, fmt.Errorf("has not said goodbye: %w", cause)})
+		return false
 	}
+}
+
+// silent reports whether the neighbour never said goodbye.
+func (e *edge) silent() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.goodbye
 }
 
 // loss is why the neighbour counts as lost after its connection ended; nil if it

@@ -48,7 +48,7 @@ func (j *Job) connect(ctx context.Context, cfg *Config, t *table) (err error) {
 	}
 	j.running.Go(j.dispatch) // waited for by stop, as are readers and writers
 	for _, e := range j.edges {
-		j.running.Go(e.write)
+		j.writing.Go(e.write)
 		j.running.Go(func() { j.listenTo(e) })
 	}
 	_, err = j.Exchange(ctx, nil) // all are in, or none returns

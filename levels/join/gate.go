@@ -21,7 +21,8 @@ const (
 // A stranger costs at most one slot: a goroutine, a descriptor and a buffer of
 // some hundred bytes. When all slots are taken the oldest handshake is dropped
 // once it has had gateYield, so that connections that only sit there delay an
-// honest rank by a fraction of a second; the kernel's backlog holds the others.
+// honest rank by a fraction of a second; the kernel's backlog holds the others. Who
+// has proved to hold the secret is not dropped: it may use the connection already.
 type gate struct {
 	key       []byte
 	self      levels.Rank
@@ -43,8 +44,9 @@ type gate struct {
 
 // visitor is a connection in its handshake.
 type visitor struct {
-	conn  net.Conn
-	since time.Time
+	conn   net.Conn
+	since  time.Time
+	proven bool // it holds the secret
 }
 
 // open starts accepting; close waits for what it starts.
@@ -84,16 +86,18 @@ func (g *gate) enter(c net.Conn) *visitor {
 			return nil
 		}
 		if len(g.waiting) < gateSlots {
-			v := &visitor{c, time.Now()}
+			v := &visitor{conn: c, since: time.Now()}
 			g.waiting = append(g.waiting, v)
 			g.mu.Unlock()
 			return v
 		}
-		oldest := g.waiting[0]
-		wait := gateYield - time.Since(oldest.since)
-		if wait <= 0 {
-			g.waiting = slices.Delete(g.waiting, 0, 1)
-			oldest.conn.Close()
+		wait := gateYield
+		if i := slices.IndexFunc(g.waiting, func(v *visitor) bool { return !v.proven }); i >= 0 {
+			oldest := g.waiting[i]
+			if wait -= time.Since(oldest.since); wait <= 0 {
+				g.waiting = slices.Delete(g.waiting, i, i+1)
+				oldest.conn.Close()
+			}
 		}
 		g.mu.Unlock()
 		if wait > 0 {
@@ -105,10 +109,11 @@ func (g *gate) enter(c net.Conn) *visitor {
 	}
 }
 
-// leave gives the slot back.
-func (g *gate) leave(v *visitor) {
+// leave gives the slot back; false if another visitor has it already.
+func (g *gate) leave(v *visitor) bool {
 	g.mu.Lock()
-	if i := slices.Index(g.waiting, v); i >= 0 {
+	i := slices.Index(g.waiting, v)
+	if i >= 0 {
 		g.waiting = slices.Delete(g.waiting, i, i+1)
 	}
 	g.mu.Unlock()
@@ -116,6 +121,14 @@ func (g *gate) leave(v *visitor) {
 	case g.freed <- struct{}{}:
 	default:
 	}
+	return i >= 0
+}
+
+// trust keeps the visitor's slot for it.
+func (g *gate) trust(v *visitor) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	v.proven = true
 }
 
 func (g *gate) receive(v *visitor) {
@@ -123,20 +136,25 @@ func (g *gate) receive(v *visitor) {
 	var hello greeting
 	if err == nil {
 		v.conn.SetDeadline(v.since.Add(handshakeTime))
-		hello, err = welcome(v.conn, g.key, g.self, g.size)
+		hello, err = welcome(v.conn, g.key, g.self, g.size, func() { g.trust(v) })
 	}
-	g.leave(v)
+	kept := g.leave(v)
 	if err == nil {
 		v.conn.SetDeadline(time.Time{})
 		g.admit(hello, v.conn)
 		return
 	}
 	v.conn.Close()
-	if errors.Is(err, errUnused) || g.isClosed() {
+	if !kept || errors.Is(err, errUnused) || g.isClosed() {
 		return
 	}
-	g.log.add(source(v.conn), err)
-	if g.refused != nil {
+	// Who leaves without a wrong word is no news: a rank that tries several addresses
+	// drops all connections but one.
+	left := dropped(err)
+	if !left {
+		g.log.add(source(v.conn), err)
+	}
+	if g.refused != nil && (!left || hello.version != 0) {
 		g.refused(hello, v.conn, err)
 	}
 }

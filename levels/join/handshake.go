@@ -109,8 +109,9 @@ func confirm(c net.Conn) error {
 }
 
 // welcome is the listener's side. The greeting it returns with an error is an
-// unproved claim, zero if there was none. The caller sets deadlines on c.
-func welcome(c net.Conn, key []byte, self levels.Rank, size int) (greeting, error) {
+// unproved claim, zero if there was none. It calls proven before the dialer knows that
+// its proof was right. The caller sets deadlines on c.
+func welcome(c net.Conn, key []byte, self levels.Rank, size int, proven func()) (greeting, error) {
 	var buf [max(greetingLen, proofLen)]byte
 	if _, err := io.ReadFull(c, buf[:greetingLen]); err != nil {
 		return greeting{}, fmt.Errorf("no greeting: %w", err)
@@ -136,6 +137,7 @@ func welcome(c net.Conn, key []byte, self levels.Rank, size int) (greeting, erro
 		c.Write(none[:]) // the proof was wrong whether or not this arrives
 		return g, fmt.Errorf("%w: it claims to be rank %d", ErrSecret, g.from)
 	}
+	proven()
 	if _, err := c.Write(append([]byte{byte(welcomed)}, proof(key, "listen", &g, &r)...)); err != nil {
 		return g, err
 	}

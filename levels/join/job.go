@@ -20,8 +20,7 @@ const (
 	// connections too.
 	linger = time.Second
 	// lastWords is what a Close whose ctx has ended still takes to let the goodbye out,
-	// and before that to hear those of others: when the process was stopped until
-	// after the deadline, they have been here all the time.
+	// and before that to hear those of others.
 	lastWords = 50 * time.Millisecond
 	// maxUnclaimed bounds the connections that wait for an Accept handler.
 	maxUnclaimed = 1024
@@ -43,7 +42,8 @@ type Job struct {
 	tree     *tree
 	edges    []*edge // to the parent, then to the children
 	inbox    *queue[delivery]
-	running  sync.WaitGroup // readers, writers, the dispatcher
+	writing  sync.WaitGroup // writers
+	running  sync.WaitGroup // readers, the dispatcher
 
 	onControl atomic.Pointer[func(levels.Rank, uint8, []byte)]
 	onLost    atomic.Pointer[func(levels.Rank, error)]
@@ -102,7 +102,8 @@ func Join(ctx context.Context, cfg Config) (*Job, error) {
 		exchanges:  map[uint32]*exchange{},
 	}
 	if err := j.enter(ctx, &cfg); err != nil {
-		j.stop(time.Now().Add(lastWords)) // with what this rank knows of losses
+		cancel()
+		j.stop(ctx) // with what this rank knows of losses
 		return nil, fmt.Errorf("join: %w", err)
 	}
 	return j, nil
@@ -145,30 +146,36 @@ func (j *Job) Close(ctx context.Context) error {
 	ctx, cancel := withDefault(ctx, closeTime)
 	defer cancel()
 	j.flood(nil, &frame{kind: frameGoodbye, from: j.Rank, to: everyone})
-	var errs []error
 	late := make(chan struct{})
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, func() { close(late) }) })()
+	var waited []*edge // in vain
 	for _, e := range j.edges {
 		select {
 		case <-e.departed:
 		case <-late:
-			errs = e.absentee(errs, context.Cause(ctx))
+			if !e.ended() {
+				waited = append(waited, e)
+			}
 		}
 	}
-	end := time.Now().Add(linger)
-	if ctx.Err() != nil {
-		end = time.Now().Add(lastWords)
+	j.stop(ctx)
+	var errs []error
+	for _, e := range waited {
+		if e.silent() {
+			errs = append(errs, &PeerError{e.peer, fmt.Errorf("has not said goodbye: %w", context.Cause(ctx))})
+		}
 	}
-	j.stop(end)
 	if len(errs) > 0 {
 		j.closeErr = fmt.Errorf("close: %w", reasons(errs))
 	}
 	return j.closeErr
 }
 
-// stop ends all goroutines and descriptors. Until end it lets queued frames out and
-// waits for the neighbours to end their connections, so that nothing sent is lost.
-func (j *Job) stop(end time.Time) {
+// stop ends all goroutines and descriptors. Until ctx ends it lets queued frames out;
+// then it waits a little for the neighbours to end their connections, so that nothing
+// sent is lost. What is here is read in any case, even if ctx had ended before a
+// reader had its turn.
+func (j *Job) stop(ctx context.Context) {
 	j.mu.Lock()
 	j.closing, j.stopped = true, true
 	unclaimed := j.unclaimed
@@ -181,12 +188,30 @@ func (j *Job) stop(end time.Time) {
 		a.conn.Close()
 	}
 	for _, e := range j.edges {
-		e.conn.SetDeadline(end)
 		e.out.close()
 	}
 	j.inbox.close()
+	j.letWrite(ctx)
+	end := time.Now().Add(linger)
+	if ctx.Err() != nil {
+		end = time.Now().Add(lastWords)
+	}
+	for _, e := range j.edges {
+		e.conn.SetReadDeadline(end)
+	}
 	j.running.Wait()
 	for _, e := range j.edges {
 		e.conn.Close()
 	}
+}
+
+// letWrite waits for the writers, a little longer than ctx.
+func (j *Job) letWrite(ctx context.Context) {
+	defer context.AfterFunc(ctx, func() {
+		end := time.Now().Add(lastWords)
+		for _, e := range j.edges {
+			e.conn.SetWriteDeadline(end)
+		}
+	})()
+	j.writing.Wait()
 }

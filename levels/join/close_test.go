@@ -1,0 +1,192 @@
+package join
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// busyPair is a job of two ranks of which rank 0 is kept busy: its handler waits for
+// release, its inbox is full, and its reader waits for room. Rank 1 has sent that many
+// messages; got counts those that reached the handler, lost the ranks it is told lost.
+type busyPair struct {
+	jobs      []*Job
+	sent      int64
+	got, lost atomic.Int64
+	release   chan struct{}
+}
+
+func newBusyPair(t *testing.T, nodes ...string) *busyPair {
+	cs := configs(t, 2)
+	for r := range nodes {
+		cs[r].Node = nodes[r]
+	}
+	jobs, errs := joinAll(t, cs, 20*time.Second)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	b := &busyPair{jobs: jobs, release: make(chan struct{})}
+	jobs[0].OnControl(func(levels.Rank, uint8, []byte) {
+		<-b.release
+		b.got.Add(1)
+	})
+	jobs[0].OnLost(func(r levels.Rank, err error) {
+		t.Logf("rank 0 was told that rank %d %v", r, err)
+		b.lost.Add(1)
+	})
+	b.send(inboxSize+100, nil)
+	eventually(t, "the inbox is full", jobs[0].inbox.full)
+	return b
+}
+
+// send sends messages from rank 1 to rank 0.
+func (b *busyPair) send(n int, payload []byte) {
+	for range n {
+		for errors.Is(b.jobs[1].Broadcast(1, payload), ErrBusy) {
+			time.Sleep(time.Millisecond)
+		}
+		b.sent++
+	}
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not so after 20 s: %s", what)
+		}
+	}
+}
+
+// closeIn closes a job within d, in the background.
+func closeIn(j *Job, d time.Duration) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), d)
+		defer cancel()
+		done <- j.Close(ctx)
+	}()
+	return done
+}
+
+// TestCloseHearsWhatIsHere: a goodbye that came before the deadline counts, though the
+// reader was too busy to take it.
+func TestCloseHearsWhatIsHere(t *testing.T) {
+	b := newBusyPair(t)
+	other := closeIn(b.jobs[1], 20*time.Second)
+	left := b.jobs[1].edges[0].out
+	eventually(t, "rank 1's goodbye is out", func() bool { return b.jobs[1].isClosing() && left.done() })
+	busy := closeIn(b.jobs[0], 50*time.Millisecond)
+	time.Sleep(300 * time.Millisecond)
+	close(b.release)
+	if err := <-busy; err != nil {
+		t.Errorf("rank 0: %v", err)
+	}
+	if err := <-other; err != nil {
+		t.Errorf("rank 1: %v", err)
+	}
+}
+
+func (j *Job) isClosing() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.closing
+}
+
+// TestGoodbyeOfOneThatIsGone: writing to a rank that has left fails, but what it said
+// before is heard to the end, however long that takes.
+func TestGoodbyeOfOneThatIsGone(t *testing.T) {
+	for name, nodes := range map[string][]string{"unix": nil, "tcp": {"a", "b"}} {
+		t.Run(name, func(t *testing.T) {
+			b := newBusyPair(t, nodes...)
+			if err := <-closeIn(b.jobs[1], time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("rank 1: %v", err)
+			}
+			out := b.jobs[0].edges[0].out
+			eventually(t, "writing to rank 1 has failed", func() bool {
+				b.jobs[0].Broadcast(1, nil)
+				out.mu.Lock()
+				defer out.mu.Unlock()
+				return out.closed
+			})
+			time.Sleep(readOut + 100*time.Millisecond)
+			close(b.release)
+			eventually(t, "rank 0 knows that rank 1 has left", func() bool { return b.jobs[0].gone(1) != nil })
+			if err := b.jobs[0].gone(1); !errors.Is(err, ErrLeft) {
+				t.Error(err)
+			}
+			eventually(t, "all messages have come", func() bool { return b.got.Load()+b.lost.Load() >= b.sent })
+			if err := <-closeIn(b.jobs[0], 20*time.Second); err != nil {
+				t.Errorf("rank 0: %v", err)
+			}
+			if b.lost.Load() > 0 || b.got.Load() != b.sent {
+				t.Errorf("%d ranks lost, %d of %d messages", b.lost.Load(), b.got.Load(), b.sent)
+			}
+		})
+	}
+}
+
+// TestCloseLetsAllOut: a neighbour that is slower than Close lingers still gets
+// everything, the goodbye behind it too.
+func TestCloseLetsAllOut(t *testing.T) {
+	b := newBusyPair(t)
+	b.send(100, make([]byte, MaxPayload)) // more than a socket holds
+	other := closeIn(b.jobs[1], 20*time.Second)
+	busy := closeIn(b.jobs[0], 20*time.Second)
+	eventually(t, "rank 1 knows that rank 0 has left", func() bool { return b.jobs[1].gone(0) != nil })
+	time.Sleep(linger + 300*time.Millisecond)
+	close(b.release)
+	if err := <-busy; err != nil {
+		t.Errorf("rank 0: %v", err)
+	}
+	if err := <-other; err != nil {
+		t.Errorf("rank 1: %v", err)
+	}
+	if err := b.jobs[0].gone(1); !errors.Is(err, ErrLeft) || b.lost.Load() > 0 {
+		t.Errorf("rank 1 at rank 0: %v", err)
+	}
+}
+
+// TestWriterThatComesLate: a frame goes out though the deadline had passed before the
+// writer had its turn.
+func TestWriterThatComesLate(t *testing.T) {
+	ours, theirs := socketPair(t)
+	e := newEdge(1, ours)
+	f := frame{kind: frameGoodbye, to: everyone}
+	e.out.force(f.encode())
+	e.out.close()
+	ours.SetDeadline(time.Unix(1, 0))
+	e.write()
+	ours.Close()
+	if got, err := io.ReadAll(theirs); err != nil || !bytes.Equal(got, f.encode()) {
+		t.Errorf("%x, %v; want %x", got, err, f.encode())
+	}
+}
+
+// socketPair is two ends of a TCP connection, closed at the test's end.
+func socketPair(t *testing.T) (a, b net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if a, err = net.Dial("tcp", l.Addr().String()); err == nil {
+		b, err = l.Accept()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		a.Close()
+		b.Close()
+	})
+	return a, b
+}
