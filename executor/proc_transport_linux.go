@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -436,8 +437,12 @@ func (p *process) leave(comm CommID) {
 // drain closes the connections: what is left is written, then this side is shut,
 // and what the peers still send is read until they shut theirs too: closing a
 // socket with unread bytes would reset it, and the peer lose what it hasn't read.
+// What a rank of this node has no room for, and will never read, is left: it may have
+// closed without taking all that was sent to it.
 // Nobody drives any more; the engine's lock is held, but not while waiting.
 func (p *process) drain(ctx context.Context, e *Endpoint) {
+	defer p.sayLeft()
+	p.forsake(e)
 	wait := func() {
 		if p.arm() {
 			e.mu.Unlock()
@@ -445,12 +450,33 @@ func (p *process) drain(ctx context.Context, e *Endpoint) {
 			e.mu.Lock()
 		}
 		p.poll(e)
+		p.forsake(e)
 	}
 	for p.flush(e) && ctx.Err() == nil {
 		wait()
 	}
 	for !p.shut() && ctx.Err() == nil {
 		wait()
+	}
+}
+
+// forsake ends the links to ranks of this node that read no more.
+func (p *process) forsake(e *Endpoint) {
+	for _, l := range p.near {
+		if l.dead == nil && (slices.Contains(e.dead, l.peer) || l.theirs.left().Load() != 0) {
+			l.dead, l.told = ErrClosed, true
+		}
+	}
+}
+
+// sayLeft tells the ranks of this node that this one reads no more.
+func (p *process) sayLeft() {
+	if p.own == nil {
+		return
+	}
+	p.own.left().Store(1)
+	for _, l := range p.near {
+		l.bell()
 	}
 }
 

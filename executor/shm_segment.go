@@ -11,7 +11,7 @@ import (
 // A segment is the memory that one rank shares with its node. The rank alone
 // writes it and alone allocates in it; the others read.
 //
-//	0                sleeping flag
+//	0                sleeping flag, and whether the rank reads no more
 //	64               age: how many communicators have broken on the rank
 //	128              whether it lets others run
 //	192              which ones broke last
@@ -88,6 +88,11 @@ func (s *segment) sleeping() *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Poi
 // away is 1 while the rank lets others run.
 func (s *segment) away() *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Pointer(&s.mem[2*cacheLine]))
+}
+
+// left is 1 when the rank reads no more.
+func (s *segment) left() *atomic.Uint32 {
+	return (*atomic.Uint32)(unsafe.Pointer(&s.mem[4]))
 }
 
 // age counts the communicators that have broken on the rank: whose runs it has left

@@ -122,6 +122,7 @@ func TestSegmentLayout(t *testing.T) {
 		who += 4
 	}
 	claim(unsafe.Slice((*byte)(unsafe.Pointer(s.sleeping())), 4), who)
+	claim(unsafe.Slice((*byte)(unsafe.Pointer(s.left())), 4), who+2)
 	b, _, err := s.arena.alloc(4 * arenaAlign)
 	if err != nil {
 		t.Fatal(err)

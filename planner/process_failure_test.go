@@ -453,6 +453,41 @@ func TestCloseTimeout(t *testing.T) {
 	}
 }
 
+// Close doesn't wait for room towards a rank that closes without having received: the
+// ring to it is full, and nobody reads it any more.
+func TestCloseUnreceived(t *testing.T) {
+	for _, perNode := range []int{1, 2} {
+		for _, size := range []int{0, 1000, 4000} {
+			t.Run(fmt.Sprintf("%d a node, %d bytes", perNode, size), func(t *testing.T) {
+				comms := joinProcesses(t, 2, perNode, &planner.Options{CloseTimeout: 20 * time.Second})
+				began := time.Now()
+				var sent sync.WaitGroup
+				sent.Add(1)
+				for r, err := range each(comms, func(ctx context.Context, c *planner.Comm) error {
+					if c.Rank() == 1 {
+						sent.Wait()
+						return c.Close()
+					}
+					for n := size + 64; n <= 64<<10; n += size + 64 { // all that goes without credit
+						if err := planner.Send(ctx, c, 1, 1, make([]byte, size)); err != nil {
+							return err
+						}
+					}
+					sent.Done()
+					return c.Close()
+				}) {
+					if err != nil {
+						t.Errorf("rank %d: %v", r, err)
+					}
+				}
+				if took := time.Since(began); took > 15*time.Second {
+					t.Errorf("closed after %v", took)
+				}
+			})
+		}
+	}
+}
+
 func TestJoinErrors(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()

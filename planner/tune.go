@@ -20,6 +20,9 @@ func NewMeter(ctx context.Context, c *Comm) (Meter, error) {
 // Any reports on all ranks whether yes was true on one of them. All ranks must call
 // it; a search asks so whether to end.
 func (c *Comm) Any(ctx context.Context, yes bool) (bool, error) {
+	if err := c.usable(ctx); err != nil {
+		return false, fmt.Errorf("any: %w", err)
+	}
 	votes := []int32{int32(b2i(yes))}
 	r := tasks.Request{Coll: tasks.Allreduce, Count: 1, Type: tasks.Int32, Op: tasks.Max, InPlace: true}
 	col, err := c.internal(r, anyCall, asBytes(votes))
