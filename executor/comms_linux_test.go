@@ -254,3 +254,28 @@ func TestShortReceiveThenClose(t *testing.T) {
 		})
 	})
 }
+
+// The others are told of a failure before it shows here: a rank that hears of it may
+// close everything at once, and then nobody could be told any more.
+func TestOthersAreToldFirst(t *testing.T) {
+	h, err := levels.Parse("1x2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := openProcesses(t, h, executor.Config{}, nil)
+	defer closeProcesses(t, p)
+	broken, told := p.BrokenBeforeTold(0)
+	ctx, cancel := context.WithCancel(t.Context())
+	never, err := p.Endpoint(0).Comm(0).Recv(ctx, 1, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	never.Watch(ctx)
+	cancel()
+	if err := never.Wait(t.Context()); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	if told.Load() != 1 || broken.Load() != 0 {
+		t.Errorf("the communicator was broken in %d of the %d times that the others were told", broken.Load(), told.Load())
+	}
+}

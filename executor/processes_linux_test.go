@@ -334,3 +334,28 @@ func (e *Endpoint) Comms() int {
 	defer e.mu.Unlock()
 	return len(e.comms)
 }
+
+// firstTold is a control plane that looks at an engine whenever something is broadcast.
+type firstTold struct {
+	Job
+	look func()
+}
+
+func (f firstTold) Broadcast(kind uint8, payload []byte) error {
+	f.look()
+	return f.Job.Broadcast(kind, payload)
+}
+
+// BrokenBeforeTold counts, from now on, what rank broadcasts about its communicator of
+// all ranks when that is already broken on the rank itself.
+func (p *Processes) BrokenBeforeTold(rank levels.Rank) (broken, told *atomic.Int64) {
+	broken, told = new(atomic.Int64), new(atomic.Int64)
+	e := p.endpoints[rank]
+	p.worlds[rank].control.job = firstTold{p.jobs[rank], func() {
+		told.Add(1)
+		if e.Comm(0).failed() {
+			broken.Add(1)
+		}
+	}}
+	return broken, told
+}

@@ -94,6 +94,37 @@ func TestArenaErrors(t *testing.T) {
 	}
 }
 
+// A communicator's exposed memory is good until the communicator breaks on its owner, however
+// many others do; when very many have it is not known.
+func TestSegmentKnowsWhatBroke(t *testing.T) {
+	s := newSegment(aligned(segmentOverhead(1)), 1, func(int64, int64) error { return nil })
+	const mine, other = CommID(7), CommID(7 + 64*512)
+	s.leave(mine) // in a life before
+	for round := range 3 * ages {
+		since := s.age().Load()
+		for range round % ages {
+			s.leave(other)
+		}
+		if !s.intact(mine, since) {
+			t.Fatalf("after %d others have broken the communicator counts as broken", round%ages)
+		}
+		s.leave(mine)
+		if s.intact(mine, since) {
+			t.Fatalf("a communicator that broke after %d others counts as whole", round%ages)
+		}
+		if !s.intact(mine, s.age().Load()) {
+			t.Fatal("a communicator counts as broken that broke before")
+		}
+	}
+	since := s.age().Load()
+	for range ages {
+		s.leave(other)
+	}
+	if s.intact(mine, since) {
+		t.Fatal("more have broken than are known, and the communicator counts as whole")
+	}
+}
+
 // Lanes of different peers, and the arena behind them, never overlap.
 func TestSegmentLayout(t *testing.T) {
 	const peers = 5
@@ -123,6 +154,11 @@ func TestSegmentLayout(t *testing.T) {
 	}
 	claim(unsafe.Slice((*byte)(unsafe.Pointer(s.sleeping())), 4), who)
 	claim(unsafe.Slice((*byte)(unsafe.Pointer(s.left())), 4), who+2)
+	claim(unsafe.Slice((*byte)(unsafe.Pointer(s.away())), 4), who+3)
+	claim(word(unsafe.Pointer(s.age())), who+4)
+	for n := range uint64(ages) {
+		claim(word(unsafe.Pointer(s.broke(n))), who+5)
+	}
 	b, _, err := s.arena.alloc(4 * arenaAlign)
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ import (
 // connection: one that tries several addresses drops the others before it.
 
 const (
-	protocolVersion = 2
+	protocolVersion = 3
 
 	nonceLen    = 32
 	proofLen    = sha256.Size
