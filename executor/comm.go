@@ -63,7 +63,7 @@ type earlyMessage struct {
 type record struct {
 	seq    uint32
 	digest uint32
-	call   description
+	call   *description // nil: there was none
 }
 
 // define tells who is in the communicator; e.rank must be.
@@ -404,13 +404,13 @@ func (c *Comm) mismatchError(peer levels.Rank, seq uint32) error {
 }
 
 // recorded is what this rank runs or ran under a number.
-func (e *Endpoint) recorded(comm CommID, seq uint32) description {
+func (e *Endpoint) recorded(comm CommID, seq uint32) *description {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if c := e.comms[comm]; c != nil {
+	if c := e.comms[comm]; c != nil && c.past[seq%64].call != nil {
 		return c.past[seq%64].call
 	}
-	return description{Request: "something else"}
+	return unknownCall
 }
 
 // mark breaks the communicator here; nothing is written into a peer's memory

@@ -23,7 +23,7 @@ type control struct {
 	onLost func(levels.Rank, error) // also called for a lost rank
 
 	mu      sync.Mutex
-	waiting map[uint32]chan description // questions by number
+	waiting map[uint32]chan *description // questions by number
 	asked   uint32
 }
 
@@ -61,7 +61,7 @@ const maxNote = 32 << 10
 
 func newControl(w *World, job Job, me levels.Rank, stop func(ctx context.Context)) *control {
 	return &control{
-		world: w, job: job, me: me, stop: stop, waiting: map[uint32]chan description{},
+		world: w, job: job, me: me, stop: stop, waiting: map[uint32]chan *description{},
 	}
 }
 
@@ -128,8 +128,8 @@ func (c *control) broadcast(kind uint8, n note) {
 const askTime = 500 * time.Millisecond
 
 // ask is what a rank runs as call seq on a communicator.
-func (c *control) ask(rank levels.Rank, comm CommID, seq uint32) description {
-	answer := make(chan description, 1)
+func (c *control) ask(rank levels.Rank, comm CommID, seq uint32) *description {
+	answer := make(chan *description, 1)
 	c.mu.Lock()
 	c.asked++
 	q := c.asked
@@ -147,13 +147,13 @@ func (c *control) ask(rank levels.Rank, comm CommID, seq uint32) description {
 		case <-time.After(askTime):
 		}
 	}
-	return description{Request: "something else"}
+	return unknownCall
 }
 
 // inquire asks a rank of another process. Without room in the control plane nobody
 // is asked; the stall report is left then.
 func (c *control) inquire(q inquiry) {
-	_ = c.job.Send(q.to, inquireControl, note{Comm: q.comm, Seq: q.seq, Digest: q.digest, Call: &q.call}.bytes())
+	_ = c.job.Send(q.to, inquireControl, note{Comm: q.comm, Seq: q.seq, Digest: q.digest, Call: q.call}.bytes())
 }
 
 // hear takes a control message. It runs on the control plane's goroutine.
@@ -185,16 +185,15 @@ func (c *control) hear(from levels.Rank, kind uint8, payload []byte) {
 		e.hearBye(e.comm(n.Comm), departure{rank: from, seq: n.Seq})
 		e.release()
 	case askControl:
-		d := e.recorded(n.Comm, n.Seq)
-		_ = c.job.Send(from, tellControl, note{Question: n.Question, Call: &d}.bytes()) // it asks no more if it is gone
+		_ = c.job.Send(from, tellControl, note{Question: n.Question, Call: e.recorded(n.Comm, n.Seq)}.bytes()) // it asks no more if it is gone
 	case inquireControl:
 		if n.Call != nil {
-			c.world.inquire(inquiry{from: from, to: c.me, comm: n.Comm, seq: n.Seq, digest: n.Digest, call: *n.Call})
+			c.world.inquire(inquiry{from: from, to: c.me, comm: n.Comm, seq: n.Seq, digest: n.Digest, call: n.Call})
 		}
 	case tellControl:
 		c.mu.Lock()
 		if answer := c.waiting[n.Question]; answer != nil && n.Call != nil {
-			answer <- *n.Call
+			answer <- n.Call
 			delete(c.waiting, n.Question)
 		}
 		c.mu.Unlock()

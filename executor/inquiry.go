@@ -15,7 +15,7 @@ type inquiry struct {
 	from, to    levels.Rank // of the world
 	comm        CommID
 	seq, digest uint32
-	call        description
+	call        *description
 }
 
 // inquire asks the ranks that the run waits for and that have not come.
@@ -28,7 +28,7 @@ func (r *Run) inquire() {
 			return
 		}
 		asked.set(n)
-		e.asking = append(e.asking, inquiry{e.rank, peer, c.id, r.seq, r.digest, r.b.description()})
+		e.asking = append(e.asking, inquiry{e.rank, peer, c.id, r.seq, r.digest, r.call})
 	})
 }
 

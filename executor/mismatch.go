@@ -14,9 +14,12 @@ type description struct {
 	Layout    string `json:",omitempty"`
 }
 
+// unknownCall is one that nobody remembers.
+var unknownCall = &description{Request: "something else"}
+
 // description is what the binding says of itself.
-func (b *Binding) description() description {
-	return description{Request: b.Request, Operation: b.Operation, Plan: b.Plan, Layout: b.Layout}
+func (b *Binding) description() *description {
+	return &description{Request: b.Request, Operation: b.Operation, Plan: b.Plan, Layout: b.Layout}
 }
 
 // MismatchError is what differs between two ranks; it wraps [ErrMismatch].
@@ -27,7 +30,7 @@ type MismatchError struct {
 }
 
 // newMismatch compares what two ranks run.
-func newMismatch(rank, peer levels.Rank, seq uint32, mine, theirs description) *MismatchError {
+func newMismatch(rank, peer levels.Rank, seq uint32, mine, theirs *description) *MismatchError {
 	m := &MismatchError{Rank: rank, Peer: peer, Seq: seq, Request: mine.Request, PeerWants: theirs.Request}
 	if m.Request != m.PeerWants {
 		return m

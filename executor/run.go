@@ -73,6 +73,7 @@ type Run struct {
 	reported  time.Duration
 	startedAt int64 // ns, if traced
 
+	call     *description
 	needed   [2]int64               // bytes of the caller's buffers
 	straight *straight              // nil if it always takes the engine
 	user     func(dst, a, b []byte) // combine, if the operation is a caller's
@@ -97,7 +98,7 @@ const (
 // Bind makes a run on a communicator. Scratch and slots are allocated here.
 func (c *Comm) Bind(b Binding) (*Run, error) {
 	r := &Run{ending: newEnding(c), b: b, digest: b.Digest}
-	r.user = r.combine
+	r.call, r.user = b.description(), r.combine
 	r.finished, r.err = true, fmt.Errorf("wait for %s: %w", b.Request, ErrNotStarted)
 	var steps int
 	var scratch, slots, backup int64
@@ -270,7 +271,7 @@ func (r *Run) begin(ctx context.Context, waits bool) bool {
 	}
 	r.seq = c.seq
 	c.seq++
-	c.past[r.seq%64] = record{r.seq, r.digest, r.b.description()}
+	c.past[r.seq%64] = record{r.seq, r.digest, r.call}
 	r.started = true
 	send, recv := r.need()
 	e.flight.Begin(uint64(c.id), r.seq, r.b.Request, max(send, recv))

@@ -263,7 +263,7 @@ func (w *World) disown(comm CommID, seq uint32, by levels.Rank, err error) {
 }
 
 // recorded is what a rank runs or ran as call seq on a communicator.
-func (w *World) recorded(rank levels.Rank, comm CommID, seq uint32) description {
+func (w *World) recorded(rank levels.Rank, comm CommID, seq uint32) *description {
 	if e := w.endpoints[rank]; e != nil {
 		return e.recorded(comm, seq)
 	}
