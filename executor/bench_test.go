@@ -2,6 +2,7 @@ package executor_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/tierflow/tierflow/dag"
@@ -96,5 +97,33 @@ func walk(f *dag.Frozen, pending []int32, ready []dag.ID) {
 				ready = append(ready, n)
 			}
 		}
+	}
+}
+
+// Messages that nobody has received yet don't slow down those who look for another one:
+// the last sent is received first.
+func BenchmarkUnreceived(b *testing.B) {
+	for _, n := range []int{100, 10_000} {
+		b.Run(fmt.Sprintf("messages=%d", n), func(b *testing.B) {
+			w := newWorld(b, 1, executor.Config{})
+			c := w.Endpoint(0).Comm(0)
+			for b.Loop() {
+				for tag := range n {
+					if _, err := c.Send(b.Context(), 0, int32(tag), nil); err != nil {
+						b.Fatal(err)
+					}
+				}
+				for tag := n - 1; tag >= 0; tag-- {
+					t, err := c.Recv(b.Context(), 0, int32(tag), nil)
+					if err != nil {
+						b.Fatal(err)
+					}
+					if err := t.Wait(b.Context()); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/message")
+		})
 	}
 }

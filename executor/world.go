@@ -233,20 +233,8 @@ func (w *World) failAll(by levels.Rank, err error) {
 
 // failSome ends the communicators that pick picks on the ranks of this process.
 func (w *World) failSome(by levels.Rank, err error, pick func(c *Comm) bool) {
-	w.local(func(e *Endpoint) {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		for _, c := range e.comms {
-			if c.local != nil && pick(c) {
-				c.breakUp(by, err)
-			}
-		}
-	})
-	w.local(func(e *Endpoint) {
-		for _, id := range e.commIDs(func(c *Comm) bool { return c.broken != nil }) {
-			e.settle(id)
-		}
-	})
+	w.local(func(e *Endpoint) { e.markSome(by, err, pick) })
+	w.local((*Endpoint).settleAll)
 }
 
 // disown ends the communicators that ranks of this process have made, or will make, in
@@ -296,8 +284,9 @@ func (w *World) Close() error {
 	}
 	w.closed = true
 	w.local(func(e *Endpoint) {
-		w.failSome(e.rank, ErrClosed, func(c *Comm) bool { return c.member(e.rank) })
+		e.markSome(e.rank, ErrClosed, func(*Comm) bool { return true })
 	})
+	w.local((*Endpoint).settleAll)
 	w.local((*Endpoint).stop)
 	if w.clock != nil {
 		w.clock.stop()

@@ -1,0 +1,191 @@
+package executor
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// define tells who is in the communicator; e.rank must be.
+func (c *Comm) define(ranks []levels.Rank) {
+	c.ranks = slices.Clone(ranks)
+	c.local = make([]int32, len(c.e.peers))
+	for i := range c.local {
+		c.local[i] = -1
+	}
+	for i, r := range ranks {
+		c.local[r] = int32(i)
+	}
+	c.me = levels.Rank(c.local[c.e.rank])
+	c.away = newRankSet(len(ranks))
+	for _, f := range slices.Concat(c.foretold, c.e.lost) {
+		c.breakUp(f.peer, f.err)
+	}
+	c.foretold = nil
+	if c.e.stopped {
+		c.broken = ErrClosed
+	}
+	early := c.gone
+	c.gone = nil
+	for _, d := range early {
+		c.departed(d)
+	}
+	if c.id != 0 {
+		for _, d := range c.e.comm(0).gone {
+			c.departed(departure{rank: d.rank, fromAll: true})
+		}
+	}
+	for _, r := range c.e.dead {
+		c.miss(r)
+	}
+}
+
+// Make makes a further communicator of this rank with some ranks of the world, of
+// which this rank is one. All of them must give the same number, which one of them has
+// drawn ([Endpoint.Draw]), and the same ranks.
+func (e *Endpoint) Make(id CommID, ranks []levels.Rank) (*Comm, error) {
+	return e.make(id, ranks, origin{}, nil)
+}
+
+// Derive is [Endpoint.Make] of a communicator of some ranks of c, as they have agreed in
+// call seq on c. If one of them has disowned that call, see [Comm.Disown], the
+// communicator is broken from the start.
+func (c *Comm) Derive(id CommID, ranks []levels.Rank, seq uint32) (*Comm, error) {
+	return c.e.make(id, ranks, origin{comm: c.id, seq: seq, known: true}, c)
+}
+
+func (e *Endpoint) make(id CommID, ranks []levels.Rank, from origin, parent *Comm) (*Comm, error) {
+	e.enter()
+	defer e.mu.Unlock()
+	if !slices.Contains(ranks, e.rank) {
+		return nil, fmt.Errorf("communicator %v: rank %d of the world is not among its ranks %v", id, e.rank, ranks)
+	}
+	c := e.comm(id)
+	if c.local != nil {
+		return nil, fmt.Errorf("communicator %v: rank %d has one of that number", id, e.rank)
+	}
+	c.parent = from
+	c.define(ranks)
+	if parent != nil {
+		for _, d := range parent.disowned {
+			if d.seq == from.seq {
+				c.breakUp(d.by, d.err)
+			}
+		}
+	}
+	return c, nil
+}
+
+// Close leaves the communicator: calls on it return [ErrClosed]. Runs that this
+// rank took part in end well on the other ranks, and transfers between them; a
+// further run fails on each rank that starts one. It must not be called while a
+// run is on its way here; then it is a failure on all ranks. Once all ranks have
+// closed it, nothing is left of it.
+func (c *Comm) Close() error { return c.leave(true) }
+
+// leave closes the communicator. The others are told if tell is set, and in any case if
+// it isn't broken.
+func (c *Comm) leave(tell bool) error {
+	e := c.e
+	e.enter()
+	if c.left {
+		e.mu.Unlock()
+		return nil
+	}
+	var err error
+	if c.broken == nil && c.busy() {
+		err = fmt.Errorf("closed during a call: %w", ErrClosed)
+		e.mu.Unlock()
+		e.world.fail(c, e.rank, err)
+		e.mu.Lock()
+	}
+	var told []levels.Rank
+	others := false
+	if (tell || c.broken == nil) && !e.stopped {
+		told, others = c.sayBye()
+	}
+	c.broken, c.left = ErrClosed, true
+	c.dropEarly()
+	c.retire()
+	e.handOver() // what found no room
+	e.mu.Unlock()
+	if others {
+		e.world.control.bye(c, told)
+	}
+	return err
+}
+
+// busy tells whether a run or a transfer is on its way.
+func (c *Comm) busy() bool {
+	return c.mail.open() || c.e.puts.some(c) ||
+		slices.ContainsFunc(c.e.runs, func(r *Run) bool { return r.comm == c })
+}
+
+// retire forgets a communicator that this rank and all others have left: a rank that
+// has said goodbye sends nothing more on it.
+func (c *Comm) retire() {
+	if c.left && c.id != 0 && c.away.count()+1 == len(c.ranks) {
+		delete(c.e.comms, c.id)
+	}
+}
+
+// dropEarly lets go of the messages that nobody will take any more.
+func (c *Comm) dropEarly() {
+	for i := range c.early {
+		c.drop(&c.early[i])
+	}
+	c.early = nil
+	for m := range c.came.all() {
+		c.drop(m)
+	}
+	c.came.clear()
+}
+
+// drop lets go of a message that was kept.
+func (c *Comm) drop(m *earlyMessage) {
+	c.e.waste(m.from, m.kind, len(c.e.store.get(m.block)))
+	c.e.store.drop(m.block)
+}
+
+// members are its ranks, of the world; nil for all.
+func (c *Comm) members() rankSet {
+	if c.id == 0 {
+		return nil
+	}
+	set := newRankSet(len(c.local))
+	for _, r := range c.ranks {
+		set.set(int32(r))
+	}
+	return set
+}
+
+// Disown tells the members that this rank has failed in call seq, in which others may
+// have made communicators with it. It has none of these: on the others they break.
+func (c *Comm) Disown(seq uint32, err error) {
+	w := c.e.world
+	if w.control != nil {
+		w.control.disown(c, seq, err)
+	}
+	w.disown(c.id, seq, c.e.rank, err)
+}
+
+// sayBye tells the other ranks: over the links, behind all that was sent before,
+// and those to which there is none by the control tree. It returns whom it told
+// over a link, if others are left.
+func (c *Comm) sayBye() (told []levels.Rank, others bool) {
+	e := c.e
+	for _, r := range c.ranks {
+		switch {
+		case r == e.rank:
+		case e.transport.open(r):
+			e.out = message{kind: byeKind, comm: c.id, seq: c.seq}
+			e.post(r, nil)
+			told = append(told, r)
+		default:
+			others = true
+		}
+	}
+	e.transport.flush(e)
+	return told, others
+}
