@@ -1,0 +1,294 @@
+package planner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// activeCall is one rank's part of a collective.
+type activeCall[T comparable] struct {
+	p        *randomPlayer
+	o        *randomOp
+	r        randomRequest // of this rank: a fault may have twisted it
+	e        *elements[T]
+	op       reduction[T]
+	salt     uint64   // of a twisted one, whose input is nobody's business
+	runs     uint64   // so far
+	seeds    []uint64 // of the run's input, by rank
+	in, out  *guarded[T]
+	send     []T
+	recv     []T
+	input    []T // part of one of the two
+	inPlace  bool
+	receives bool
+	col      *planner.Collective
+}
+
+func (e *elements[T]) call(p *randomPlayer, o *randomOp, twist randomTwist) randomCall {
+	a := &activeCall[T]{p: p, o: o, r: *o.call, e: e}
+	if o.call.op != "" {
+		a.op = *e.reduction(o.call.op)
+	}
+	twistCall(a, twist)
+	if p.faultIs(o, userFaults) {
+		a.op.op = tasks.UserOp(a.r.op, a.op.op.Commutative(), evil(p, a.op.fold))
+	}
+	return a
+}
+
+// lengths are those of the rank's buffers, -1 for one that it doesn't have.
+func (a *activeCall[T]) lengths() (send, recv int) {
+	n, all, root := a.r.block(a.p.me), a.r.sum(a.p.size()), a.p.me == a.r.root
+	only := func(n int) int {
+		if root {
+			return n
+		}
+		return -1
+	}
+	switch a.r.coll {
+	case tasks.Bcast:
+		return -1, n
+	case tasks.Allreduce:
+		return n, n
+	case tasks.Reduce:
+		return n, only(n)
+	case tasks.Allgather:
+		return n, all
+	case tasks.Gather:
+		return n, only(all)
+	case tasks.Scatter:
+		return only(all), n
+	case tasks.ReduceScatter:
+		return all, n
+	}
+	return -1, -1
+}
+
+// create makes the buffers and, unless the call is made in one go, the collective.
+func (a *activeCall[T]) create() (err error) {
+	if err = a.buffers(); err != nil || a.r.way == wayNow {
+		return err
+	}
+	c, root := a.p.comm, a.r.root
+	switch {
+	case a.r.coll == tasks.Barrier:
+		a.col, err = planner.Barrier(c)
+	case a.r.coll == tasks.Bcast:
+		a.col, err = planner.Bcast(c, a.recv, root)
+	case a.r.coll == tasks.Allreduce:
+		a.col, err = planner.Allreduce(c, a.send, a.recv, a.op.op)
+	case a.r.coll == tasks.Reduce:
+		a.col, err = planner.Reduce(c, a.send, a.recv, a.op.op, root)
+	case a.r.coll == tasks.Allgather && a.r.counts != nil:
+		a.col, err = planner.Allgatherv(c, a.send, a.recv, a.r.counts)
+	case a.r.coll == tasks.Allgather:
+		a.col, err = planner.Allgather(c, a.send, a.recv)
+	case a.r.coll == tasks.Gather:
+		a.col, err = planner.Gather(c, a.send, a.recv, root)
+	case a.r.coll == tasks.Scatter:
+		a.col, err = planner.Scatter(c, a.send, a.recv, root)
+	case a.r.counts != nil:
+		a.col, err = planner.ReduceScatterv(c, a.send, a.recv, a.r.counts, a.op.op)
+	default:
+		a.col, err = planner.ReduceScatter(c, a.send, a.recv, a.op.op)
+	}
+	return err
+}
+
+func (a *activeCall[T]) now(ctx context.Context) error {
+	a.fill()
+	c, root := a.p.comm, a.r.root
+	switch {
+	case a.r.coll == tasks.Barrier:
+		return planner.BarrierNow(ctx, c)
+	case a.r.coll == tasks.Bcast:
+		return planner.BcastNow(ctx, c, a.recv, root)
+	case a.r.coll == tasks.Allreduce:
+		return planner.AllreduceNow(ctx, c, a.send, a.recv, a.op.op)
+	case a.r.coll == tasks.Reduce:
+		return planner.ReduceNow(ctx, c, a.send, a.recv, a.op.op, root)
+	case a.r.coll == tasks.Allgather && a.r.counts != nil:
+		return planner.AllgathervNow(ctx, c, a.send, a.recv, a.r.counts)
+	case a.r.coll == tasks.Allgather:
+		return planner.AllgatherNow(ctx, c, a.send, a.recv)
+	case a.r.coll == tasks.Gather:
+		return planner.GatherNow(ctx, c, a.send, a.recv, root)
+	case a.r.coll == tasks.Scatter:
+		return planner.ScatterNow(ctx, c, a.send, a.recv, root)
+	case a.r.counts != nil:
+		return planner.ReduceScattervNow(ctx, c, a.send, a.recv, a.r.counts, a.op.op)
+	}
+	return planner.ReduceScatterNow(ctx, c, a.send, a.recv, a.op.op)
+}
+
+func (a *activeCall[T]) run(ctx context.Context) error {
+	a.fill()
+	return a.col.Run(ctx)
+}
+
+func (a *activeCall[T]) start(ctx context.Context) (func() error, error) {
+	a.fill()
+	pending, err := a.col.Start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		first := pending.Wait()
+		if again := pending.Wait(); !errors.Is(again, first) { // the same, and nothing is divided twice
+			a.p.wrong("%v: Wait returned %v and then %v", a.o, first, again)
+		}
+		return first
+	}, nil
+}
+
+// buffers makes those of this rank, and finds where its input goes.
+func (a *activeCall[T]) buffers() (err error) {
+	sends, gets := a.lengths()
+	a.receives = gets >= 0
+	shared := a.r.shared>>a.p.me&1 != 0
+	a.inPlace = a.r.inPlace>>a.p.me&1 != 0 && a.receives && sends >= 0
+	in, out := sends, gets
+	if a.inPlace {
+		in, out = max(in, out), -1
+	}
+	if in >= 0 {
+		if a.in, err = a.e.newGuarded(a.p, in, shared, a.mark(1)); err != nil {
+			return err
+		}
+		a.send = a.in.data
+	}
+	if out < 0 && !a.inPlace && a.r.junk && a.r.coll != tasks.Barrier {
+		out = 3 // of no use: it is ignored
+	}
+	if out >= 0 {
+		if a.out, err = a.e.newGuarded(a.p, out, shared, a.mark(2)); err != nil {
+			return err
+		}
+		a.recv = a.out.data
+	}
+	a.input = a.send
+	if a.r.coll == tasks.Bcast {
+		a.input = a.recv
+	}
+	if !a.inPlace {
+		return nil
+	}
+	off, n := a.r.before(a.p.me), a.r.block(a.p.me)
+	switch a.r.coll {
+	case tasks.Allgather, tasks.Gather:
+		a.recv, a.send = a.in.data, a.in.data[off:][:n]
+		a.input = a.send
+	case tasks.Scatter:
+		a.recv = a.send[off:][:n]
+	case tasks.ReduceScatter:
+		a.recv = a.send[:n]
+	default:
+		a.recv = a.send
+	}
+	return nil
+}
+
+func (a *activeCall[T]) mark(which uint64) uint64 {
+	return mix(a.p.p.seed, uint64(a.o.id), uint64(a.p.me), which, 99)
+}
+
+// fill begins a run with fresh input, and rubbish elsewhere.
+func (a *activeCall[T]) fill() {
+	a.runs++
+	a.seeds = a.seeds[:0]
+	for rank := range a.p.size() {
+		a.seeds = append(a.seeds, mix(a.p.p.seed, uint64(a.o.id), a.runs, uint64(rank), a.salt))
+	}
+	if a.p.shared != nil {
+		a.p.shared.entered[a.o.id].Add(1)
+	}
+	for _, g := range []*guarded[T]{a.in, a.out} {
+		if g != nil {
+			g.scribble()
+		}
+	}
+	if a.r.coll == tasks.Bcast && a.p.me != a.r.root {
+		return
+	}
+	for i := range a.input {
+		a.input[i] = a.given(a.p.me, i)
+	}
+}
+
+// given is what a rank puts in.
+func (a *activeCall[T]) given(rank, i int) T {
+	value := a.e.value
+	if a.op.value != nil {
+		value = a.op.value
+	}
+	return value(mix(a.seeds[rank] + uint64(i)))
+}
+
+func (a *activeCall[T]) drop() {
+	for _, g := range []*guarded[T]{a.in, a.out} {
+		if g != nil {
+			g.free()
+		}
+	}
+}
+
+// over checks what a call has left in the buffers.
+func (a *activeCall[T]) over(err error, final bool) {
+	if verdict := a.verdict(err); verdict != nil {
+		a.p.wrong("%v, run %d on rank %d of %d, error %v: %w", a.o, a.runs, a.p.me, a.p.size(), err, verdict)
+	}
+	if !final {
+		return
+	}
+	for _, g := range []*guarded[T]{a.in, a.out} {
+		if g != nil {
+			g.let(a.p, fmt.Sprint(a.o), err != nil)
+		}
+	}
+}
+
+func (a *activeCall[T]) verdict(err error) error {
+	from, to := 0, 0 // of a receive buffer nothing is promised, but of what is none all
+	for _, g := range []*guarded[T]{a.in, a.out} {
+		if g == nil {
+			continue
+		}
+		if from, to = 0, 0; g == a.out && !a.receives {
+			to = len(g.data)
+		}
+		if err := g.touched(from, to); err != nil {
+			return err
+		}
+	}
+	if keeps := !a.inPlace && a.r.coll != tasks.Bcast || a.r.coll == tasks.Scatter || a.r.coll == tasks.Bcast && a.p.me == a.r.root; keeps {
+		for i, got := range a.input {
+			if want := a.given(a.p.me, i); got != want {
+				return fmt.Errorf("input %d was changed: %v, was %v", i, got, want)
+			}
+		}
+	}
+	if err != nil || !a.receives || a.salt != 0 {
+		return a.arrived(err)
+	}
+	for i, got := range a.recv {
+		if want := a.want(i); got != want {
+			return fmt.Errorf("element %d of %d is %v, want %v", i, len(a.recv), got, want)
+		}
+	}
+	return a.arrived(err)
+}
+
+// arrived checks that a barrier has let nobody through before all have come.
+func (a *activeCall[T]) arrived(err error) error {
+	if err != nil || a.salt != 0 || a.p.shared == nil || !a.o.synchronizes() {
+		return nil
+	}
+	if n := int(a.p.shared.entered[a.o.id].Load()); n < int(a.runs)*a.p.size() {
+		return fmt.Errorf("returned when %d ranks had come, want %d", n, int(a.runs)*a.p.size())
+	}
+	return nil
+}

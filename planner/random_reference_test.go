@@ -1,0 +1,56 @@
+package planner_test
+
+import "github.com/tierflow/tierflow/tasks"
+
+// What collectives give, in plain Go, from the input of all ranks.
+
+// block is the count of a rank's block, or of its buffer.
+func (r *randomRequest) block(rank int) int {
+	if r.counts != nil {
+		return r.counts[rank]
+	}
+	return r.count
+}
+
+// before is where a rank's block begins in a buffer of blocks.
+func (r *randomRequest) before(rank int) (n int) {
+	for i := range rank {
+		n += r.block(i)
+	}
+	return n
+}
+
+// sum is the length of a buffer of all blocks.
+func (r *randomRequest) sum(size int) int { return r.before(size) }
+
+// want is element i of what this rank receives.
+func (a *activeCall[T]) want(i int) T {
+	switch a.r.coll {
+	case tasks.Bcast:
+		return a.given(a.r.root, i)
+	case tasks.Allreduce, tasks.Reduce:
+		return a.combined(i)
+	case tasks.ReduceScatter:
+		return a.combined(a.r.before(a.p.me) + i)
+	case tasks.Scatter:
+		return a.given(a.r.root, a.r.before(a.p.me)+i)
+	}
+	from := 0 // of a gather or an allgather
+	for i >= a.r.block(from) {
+		i -= a.r.block(from)
+		from++
+	}
+	return a.given(from, i)
+}
+
+// combined is element i of all ranks' input, in the order of ranks.
+func (a *activeCall[T]) combined(i int) T {
+	sum, size := a.given(0, i), a.p.size()
+	for rank := 1; rank < size; rank++ {
+		sum = a.op.fold(sum, a.given(rank, i))
+	}
+	if a.op.finish != nil {
+		sum = a.op.finish(sum, size)
+	}
+	return sum
+}
