@@ -59,22 +59,18 @@ func (e *Endpoint) mark(comm CommID, members rankSet, by levels.Rank, err error)
 	}
 }
 
-// markSome breaks those of the rank's communicators that pick picks.
-func (e *Endpoint) markSome(by levels.Rank, err error, pick func(c *Comm) bool) {
+// markSome breaks those of the rank's communicators that pick picks, and says which
+// were whole.
+func (e *Endpoint) markSome(by levels.Rank, err error, pick func(c *Comm) bool) (ids []CommID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, c := range e.comms {
-		if c.local != nil && pick(c) {
+	for id, c := range e.comms {
+		if c.local != nil && c.broken == nil && pick(c) {
 			c.breakUp(by, err)
+			ids = append(ids, id)
 		}
 	}
-}
-
-// settleAll settles the communicators that are broken.
-func (e *Endpoint) settleAll() {
-	for _, id := range e.commIDs(func(c *Comm) bool { return c.broken != nil }) {
-		e.settle(id)
-	}
+	return ids
 }
 
 // breakUp breaks the communicator because of what happened on a rank of the world.

@@ -3,6 +3,7 @@ package executor
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tierflow/tierflow/levels"
 )
@@ -23,7 +24,7 @@ func (c *Comm) define(ranks []levels.Rank) {
 		c.breakUp(f.peer, f.err)
 	}
 	c.foretold = nil
-	if c.e.stopped {
+	if c.e.stopped || c.id != 0 && c.e.comm(0).left {
 		c.broken = ErrClosed
 	}
 	early := c.gone
@@ -33,7 +34,7 @@ func (c *Comm) define(ranks []levels.Rank) {
 	}
 	if c.id != 0 {
 		for _, d := range c.e.comm(0).gone {
-			c.departed(departure{rank: d.rank, fromAll: true})
+			c.departed(departure{rank: d.rank, fromAll: true, since: time.Now()})
 		}
 	}
 	for _, r := range c.e.dead {

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
@@ -16,6 +17,7 @@ type departure struct {
 	// fromAll: it has closed the communicator of all ranks. If it ever made this one, a
 	// departure of its own says after how many runs; else it took part in none.
 	fromAll bool
+	since   time.Time // when this rank heard of it; only of one fromAll
 }
 
 // origin is the call that made a communicator, known or not.
@@ -68,7 +70,7 @@ func (e *Endpoint) hearBye(c *Comm, d departure) {
 	if c.id != 0 {
 		return
 	}
-	d.fromAll = true
+	d.fromAll, d.since = true, time.Now()
 	for _, other := range e.comms {
 		if other != c {
 			other.departed(d)
@@ -113,16 +115,26 @@ func (c *Comm) missing(r *Run) {
 }
 
 // deserted fails a run that has stood still for some time and waits for a rank
-// which has left after it: all that this one sent is here. The ranks didn't call
-// the same, or that one never made the communicator.
+// which has left after it: all that this one sent is here, so the ranks didn't call
+// the same. It also fails one on a communicator that a rank which has left everything
+// never made: whoever waits for that rank, it may be somebody else.
 func (c *Comm) deserted(r *Run, now time.Time) {
 	if len(c.gone) == 0 || now.Sub(r.since) < grace {
 		return
 	}
+	for _, d := range c.gone {
+		if d.fromAll && !slices.ContainsFunc(c.gone, func(o departure) bool { return o.rank == d.rank && !o.fromAll }) {
+			if now.Sub(d.since) < grace {
+				continue // its goodbye here may be on its way
+			}
+			c.blame(d.rank, fmt.Errorf("has left without ever making the communicator: %w", ErrClosed))
+			return
+		}
+	}
 	told := false
 	r.stuck(func(s *submodules.Step, peer levels.Rank) {
 		for _, d := range c.gone {
-			if !told && d.rank == peer && (d.fromAll || int32(r.seq-d.seq) < 0) {
+			if !told && d.rank == peer && !d.fromAll && int32(r.seq-d.seq) < 0 {
 				told = true
 				c.blame(peer, fmt.Errorf("has left and is waited for in call %d, %s: %w", r.seq, r.prog.Label(s), ErrClosed))
 			}

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -38,6 +39,7 @@ func (r *Run) reduceByUser(id dag.ID, s *submodules.Step) {
 		case p != nil:
 			r.fail(s, fmt.Errorf("the operation panicked: %v", p))
 		case !returned:
+			r.comm.e.world.exited.Store(goroutine(), true)
 			r.fail(s, errExited)
 		}
 	}()
@@ -77,6 +79,14 @@ func insideOperation() bool {
 	}
 }
 
+// goroutine is the number of this one, as text.
+func goroutine() string {
+	var head [64]byte
+	n := runtime.Stack(head[:], false) // goroutine 17 [running]: …
+	number, _, _ := bytes.Cut(bytes.TrimPrefix(head[:n], []byte("goroutine ")), []byte(" "))
+	return string(number)
+}
+
 // enter takes the engine's lock for a call of the program's. In an operation it panics.
 func (e *Endpoint) enter() {
 	e.world.RefuseOperations()
@@ -86,7 +96,11 @@ func (e *Endpoint) enter() {
 // RefuseOperations panics with [ErrOperation] if an operation calls, which runs with the
 // lock of an engine held: that ends the operation and fails its step.
 func (w *World) RefuseOperations() {
-	if w.combining.Load() != 0 && insideOperation() {
+	if w.combining.Load() == 0 || !insideOperation() {
+		return
+	}
+	// The functions that an ended goroutine has deferred run on top of its stack.
+	if _, exited := w.exited.Load(goroutine()); !exited {
 		panic(ErrOperation)
 	}
 }

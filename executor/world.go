@@ -3,7 +3,9 @@ package executor
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -108,6 +110,7 @@ type World struct {
 	spin      int          // yields before a driver sleeps
 	control   *control     // nil for goroutine ranks
 	combining atomic.Int32 // operations of callers that are running
+	exited    sync.Map     // numbers of goroutines, as text, that an operation has ended
 
 	mu        sync.Mutex
 	closed    bool
@@ -233,8 +236,17 @@ func (w *World) failAll(by levels.Rank, err error) {
 
 // failSome ends the communicators that pick picks on the ranks of this process.
 func (w *World) failSome(by levels.Rank, err error, pick func(c *Comm) bool) {
-	w.local(func(e *Endpoint) { e.markSome(by, err, pick) })
-	w.local((*Endpoint).settleAll)
+	ids := map[CommID]bool{}
+	w.local(func(e *Endpoint) {
+		for _, id := range e.markSome(by, err, pick) {
+			ids[id] = true
+		}
+	})
+	w.local(func(e *Endpoint) {
+		for _, id := range slices.Sorted(maps.Keys(ids)) {
+			e.settle(id)
+		}
+	})
 }
 
 // disown ends the communicators that ranks of this process have made, or will make, in
@@ -286,7 +298,11 @@ func (w *World) Close() error {
 	w.local(func(e *Endpoint) {
 		e.markSome(e.rank, ErrClosed, func(*Comm) bool { return true })
 	})
-	w.local((*Endpoint).settleAll)
+	w.local(func(e *Endpoint) {
+		for _, id := range e.commIDs(func(*Comm) bool { return true }) {
+			e.settle(id)
+		}
+	})
 	w.local((*Endpoint).stop)
 	if w.clock != nil {
 		w.clock.stop()
