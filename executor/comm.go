@@ -19,14 +19,15 @@ type Comm struct {
 	parent   origin        // the call that made it
 	seq      uint32        // runs started
 	early    []earlyMessage
-	past     [64]record // the last runs, by seq
+	past     []record // the last pastRuns runs, by seq; nil until it is made here
 	broken   error
 	left     bool      // this rank has closed it
 	foretold []failure // of a communicator that this rank hasn't made yet
 	disowned []disowned
 	gone     []departure
-	away     rankSet // ranks of the communicator that have left, or died
-	limit    *limit  // nil: no call has failed because of those
+	halves   map[levels.Rank]byeHalf // of goodbyes that come twice
+	away     rankSet                 // ranks of the communicator that have left, or died
+	limit    *limit                  // nil: no call has failed because of those
 	counters Counters
 	starting bool // a run, in a function that may let go of the lock
 	mail
@@ -56,6 +57,17 @@ type earlyMessage struct {
 	message
 	from  levels.Rank
 	block int32
+}
+
+// pastRuns is how many runs are remembered.
+const pastRuns = 64
+
+// remembered is the run that had this number, or another one.
+func (c *Comm) remembered(seq uint32) *record {
+	if c.past == nil {
+		return &record{}
+	}
+	return &c.past[seq%pastRuns]
 }
 
 // record is what a run was, for those who come late to disagree.
@@ -102,7 +114,9 @@ func (c *Comm) find(seq uint32) *Run {
 // deliver takes a message for this communicator.
 func (c *Comm) deliver(from levels.Rank, m *message, payload []byte) {
 	if m.kind == byeKind {
-		c.e.hearBye(c, departure{rank: from, seq: m.seq})
+		if d := (departure{rank: from, seq: m.seq}); m.size != brokenBye || c.wholeBye(from, byLink) {
+			c.e.hearBye(c, d)
+		}
 		return
 	}
 	if c.broken != nil || len(c.foretold) > 0 {
@@ -137,7 +151,7 @@ func (c *Comm) deliver(from levels.Rank, m *message, payload []byte) {
 // differed tells whether m is for another request than the one that has ended
 // here under its number, as far as that is still known.
 func (c *Comm) differed(m *message) bool {
-	p := &c.past[m.seq%64]
+	p := c.remembered(m.seq)
 	return c.over(m.seq) && p.seq == m.seq && p.digest != m.digest
 }
 

@@ -37,8 +37,8 @@ func (c *Comm) mismatchError(peer levels.Rank, seq uint32) error {
 func (e *Endpoint) recorded(comm CommID, seq uint32) *description {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if c := e.comms[comm]; c != nil && c.past[seq%64].call != nil {
-		return c.past[seq%64].call
+	if c := e.comms[comm]; c != nil && c.remembered(seq).call != nil {
+		return c.remembered(seq).call
 	}
 	return unknownCall
 }
@@ -114,6 +114,7 @@ func (e *Endpoint) settle(comm CommID) {
 	}
 	c.dropEarly()
 	c.endTransfers(c.broken)
+	c.retire()
 	e.transport.wake()
 }
 
@@ -137,7 +138,7 @@ func (c *Comm) admit(ctx context.Context) error {
 // usable is why the communicator can't be used, nil if it can.
 func (c *Comm) usable() error {
 	switch {
-	case c.broken == ErrClosed:
+	case c.left, c.broken == ErrClosed:
 		return ErrClosed
 	case c.broken != nil:
 		return fmt.Errorf("%w: %w", ErrBroken, c.broken)

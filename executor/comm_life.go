@@ -19,6 +19,7 @@ func (c *Comm) define(ranks []levels.Rank) {
 		c.local[r] = int32(i)
 	}
 	c.me = levels.Rank(c.local[c.e.rank])
+	c.past = make([]record, pastRuns)
 	c.away = newRankSet(len(ranks))
 	for _, f := range slices.Concat(c.foretold, c.e.lost) {
 		c.breakUp(f.peer, f.err)
@@ -46,25 +47,30 @@ func (c *Comm) define(ranks []levels.Rank) {
 // which this rank is one. All of them must give the same number, which one of them has
 // drawn ([Endpoint.Draw]), and the same ranks.
 func (e *Endpoint) Make(id CommID, ranks []levels.Rank) (*Comm, error) {
-	return e.make(id, ranks, origin{}, nil)
+	c, _, err := e.make(id, ranks, origin{}, nil)
+	return c, err
 }
 
 // Derive is [Endpoint.Make] of a communicator of some ranks of c, as they have agreed in
 // call seq on c. If one of them has disowned that call, see [Comm.Disown], the
 // communicator is broken from the start.
 func (c *Comm) Derive(id CommID, ranks []levels.Rank, seq uint32) (*Comm, error) {
-	return c.e.make(id, ranks, origin{comm: c.id, seq: seq, known: true}, c)
+	d, without, err := c.e.make(id, ranks, origin{comm: c.id, seq: seq, known: true}, c)
+	for _, f := range without {
+		c.e.world.tellDisowner(id, f.by, f.err)
+	}
+	return d, err
 }
 
-func (e *Endpoint) make(id CommID, ranks []levels.Rank, from origin, parent *Comm) (*Comm, error) {
+// make also returns who has disowned the call that the communicator is from.
+func (e *Endpoint) make(id CommID, ranks []levels.Rank, from origin, parent *Comm) (c *Comm, without []disowned, err error) {
 	e.enter()
 	defer e.mu.Unlock()
 	if !slices.Contains(ranks, e.rank) {
-		return nil, fmt.Errorf("communicator %v: rank %d of the world is not among its ranks %v", id, e.rank, ranks)
+		return nil, nil, fmt.Errorf("communicator %v: rank %d of the world is not among its ranks %v", id, e.rank, ranks)
 	}
-	c := e.comm(id)
-	if c.local != nil {
-		return nil, fmt.Errorf("communicator %v: rank %d has one of that number", id, e.rank)
+	if c = e.comm(id); c.local != nil {
+		return nil, nil, fmt.Errorf("communicator %v: rank %d has one of that number", id, e.rank)
 	}
 	c.parent = from
 	c.define(ranks)
@@ -72,10 +78,17 @@ func (e *Endpoint) make(id CommID, ranks []levels.Rank, from origin, parent *Com
 		for _, d := range parent.disowned {
 			if d.seq == from.seq {
 				c.breakUp(d.by, d.err)
+				c.miss(d.by)
+				if c.member(d.by) {
+					without = append(without, d)
+				}
 			}
 		}
 	}
-	return c, nil
+	if c.broken != nil && !e.stopped {
+		c.dropEarly()
+	}
+	return c, without, nil
 }
 
 // Close leaves the communicator: calls on it return [ErrClosed]. Runs that this
@@ -100,19 +113,29 @@ func (c *Comm) leave(tell bool) error {
 		e.mu.Unlock()
 		e.world.fail(c, e.rank, err)
 		e.mu.Lock()
+		if c.left { // another goroutine has closed it meanwhile
+			e.mu.Unlock()
+			return err
+		}
 	}
+	c.left = true
+	say, broken := (tell || c.broken == nil) && !e.stopped, c.broken != nil
 	var told []levels.Rank
 	others := false
-	if (tell || c.broken == nil) && !e.stopped {
-		told, others = c.sayBye()
+	if say {
+		told, others = c.sayBye(broken)
 	}
-	c.broken, c.left = ErrClosed, true
-	c.dropEarly()
+	if !broken {
+		c.broken = ErrClosed
+	}
+	if !e.stopped {
+		c.dropEarly()
+	}
 	c.retire()
 	e.handOver() // what found no room
 	e.mu.Unlock()
-	if others {
-		e.world.control.bye(c, told)
+	if say && e.world.control != nil && (others || broken) {
+		e.world.control.bye(c, told, broken)
 	}
 	return err
 }
@@ -123,10 +146,10 @@ func (c *Comm) busy() bool {
 		slices.ContainsFunc(c.e.runs, func(r *Run) bool { return r.comm == c })
 }
 
-// retire forgets a communicator that this rank and all others have left: a rank that
-// has said goodbye sends nothing more on it.
+// retire forgets a communicator that this rank and all others have left. Nothing comes
+// for it any more but what this rank has sent to itself.
 func (c *Comm) retire() {
-	if c.left && c.id != 0 && c.away.count()+1 == len(c.ranks) {
+	if c.left && c.id != 0 && c.away.count()+1 == len(c.ranks) && !c.busy() {
 		delete(c.e.comms, c.id)
 	}
 }
@@ -151,7 +174,7 @@ func (c *Comm) drop(m *earlyMessage) {
 
 // members are its ranks, of the world; nil for all.
 func (c *Comm) members() rankSet {
-	if c.id == 0 {
+	if c.id == 0 || c.local == nil {
 		return nil
 	}
 	set := newRankSet(len(c.local))
@@ -171,16 +194,19 @@ func (c *Comm) Disown(seq uint32, err error) {
 	w.disown(c.id, seq, c.e.rank, err)
 }
 
-// sayBye tells the other ranks: over the links, behind all that was sent before,
-// and those to which there is none by the control tree. It returns whom it told
-// over a link, if others are left.
-func (c *Comm) sayBye() (told []levels.Rank, others bool) {
+// sayBye tells the other ranks over the links, behind all that was sent before. It
+// returns whom it told, and whether there are others, to whom there is no link. Of a
+// broken communicator all are told by the control tree too, behind the failure.
+func (c *Comm) sayBye(broken bool) (told []levels.Rank, others bool) {
 	e := c.e
 	for _, r := range c.ranks {
 		switch {
 		case r == e.rank:
 		case e.transport.open(r):
 			e.out = message{kind: byeKind, comm: c.id, seq: c.seq}
+			if broken && e.world.control != nil {
+				e.out.size = brokenBye
+			}
 			e.post(r, nil)
 			told = append(told, r)
 		default:

@@ -43,6 +43,14 @@ func barrierOn(t failer, c *executor.Comm) *executor.Run {
 // Numbers that ranks draw at the same time, in any number of goroutines, all differ.
 func TestDrawnNumbersDiffer(t *testing.T) {
 	w := newWorld(t, 3, executor.Config{})
+	for range 16 {
+		if _, err := w.Endpoint(2).Draw(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if id, err := w.Endpoint(2).Draw(); err != nil || id.String() != "r2.17" {
+		t.Errorf("rank 2's 17th number is %v, error %v", id, err)
+	}
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	seen := map[executor.CommID]bool{0: true}
@@ -86,10 +94,7 @@ func TestMakeErrors(t *testing.T) {
 func TestClosedCommunicatorsAreForgotten(t *testing.T) {
 	onBoth(t, []string{"1x3", "3x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
 		const rounds = 40
-		bars := make([]*executor.Run, w.Size())
-		for r := range bars {
-			bars[r] = barrierOn(t, w.Endpoint(levels.Rank(r)).Comm(0))
-		}
+		bars := worldBarriers(t, w)
 		succeed(t, w, func(ctx context.Context, r int) error {
 			e := w.Endpoint(levels.Rank(r))
 			var open []*executor.Comm
@@ -119,27 +124,15 @@ func TestClosedCommunicatorsAreForgotten(t *testing.T) {
 			}
 			return nil
 		})
-		for until := time.Now().Add(patience); ; time.Sleep(time.Millisecond) { // goodbyes by the control plane are on their way
-			do(t, w, bars)
-			left := 0
-			for r := range w.Size() {
-				left += w.Endpoint(levels.Rank(r)).Comms() - 1
-			}
-			if left == 0 {
-				break
-			}
-			if time.Now().After(until) {
-				t.Fatalf("%d communicators are left on %d ranks", left, w.Size())
-			}
-		}
+		nothingLeft(t, w, bars)
 	})
 }
 
 // shuffled is 0 to n-1 in an order of a rank's own.
 func shuffled(rank, n int) []int { return rand.New(rand.NewPCG(uint64(rank), 1)).Perm(n) }
 
-// A goodbye that ranks say to each other on one communicator changes nothing for those
-// that are not in it: their small calls go straight through as before.
+// A goodbye on the communicator of all ranks changes nothing for those that have others
+// without the ranks that leave: their small calls go straight through as before.
 func TestGoodbyeOfOthersKeepsCallsStraight(t *testing.T) {
 	onBoth(t, []string{"1x4"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
 		runs := make([]*executor.Run, w.Size())
@@ -151,7 +144,7 @@ func TestGoodbyeOfOthersKeepsCallsStraight(t *testing.T) {
 		}
 		succeed(t, w, func(ctx context.Context, r int) error {
 			if r < 2 {
-				return errors.Join(runs[r].Do(ctx), comms[r].Close())
+				return errors.Join(runs[r].Do(ctx), w.Endpoint(levels.Rank(r)).Close())
 			}
 			return nil
 		})
@@ -228,10 +221,7 @@ func TestDisown(t *testing.T) {
 func TestShortReceiveThenClose(t *testing.T) {
 	onBoth(t, []string{"1x2", "2x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
 		c := w.Endpoint(0).Comm(0)
-		bars := make([]*executor.Run, w.Size())
-		for r := range bars {
-			bars[r] = barrierOn(t, w.Endpoint(levels.Rank(r)).Comm(0))
-		}
+		bars := worldBarriers(t, w)
 		do(t, w, bars)                                              // now there is a connection
 		sent, err := c.Send(t.Context(), 1, 0, make([]byte, 1<<20)) // nobody drives rank 0 from here on
 		if err != nil {

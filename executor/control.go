@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
@@ -22,6 +23,8 @@ type control struct {
 
 	onLost func(levels.Rank, error) // also called for a lost rank
 
+	ended atomic.Bool // the job is being left: nothing goes any more
+
 	mu      sync.Mutex
 	waiting map[uint32]chan *description // questions by number
 	asked   uint32
@@ -36,6 +39,7 @@ const (
 	inquireControl
 	failControl
 	disownControl
+	disownerControl
 )
 
 // note is the payload of all of them.
@@ -46,6 +50,7 @@ type note struct {
 	Digest   uint32         `json:",omitempty"`
 	By       levels.Rank    `json:",omitempty"`
 	To       rankSet        `json:",omitempty"` // of the world, whom it concerns; empty: all
+	Twice    rankSet        `json:",omitempty"` // who is told over a link too
 	Text     string         `json:",omitempty"`
 	Wraps    []string       `json:",omitempty"` // names of sentinels
 	Call     *description   `json:",omitempty"`
@@ -86,30 +91,52 @@ func (n note) bytes() []byte {
 }
 
 func (c *control) abort(comm *Comm, by levels.Rank, err error) {
-	n := note{Comm: comm.id, By: by, To: comm.members(), Text: err.Error(), Wraps: wraps(err)}
-	if m, ok := errors.AsType[*MismatchError](err); ok {
-		n.Mismatch = m
-	}
+	n := failureNote(by, err)
+	n.Comm, n.To = comm.id, comm.members()
 	c.broadcast(abortControl, n)
 }
 
+// failureNote says that something failed because of a rank.
+func failureNote(by levels.Rank, err error) note {
+	n := note{By: by, Text: err.Error(), Wraps: wraps(err)}
+	if m, ok := errors.AsType[*MismatchError](err); ok {
+		n.Mismatch = m
+	}
+	return n
+}
+
 func (c *control) failed(by levels.Rank, err error) {
-	c.broadcast(failControl, note{By: by, Text: err.Error(), Wraps: wraps(err)})
+	c.broadcast(failControl, failureNote(by, err))
 }
 
 func (c *control) disown(comm *Comm, seq uint32, err error) {
-	c.broadcast(disownControl, note{Comm: comm.id, Seq: seq, To: comm.members(), Text: err.Error(), Wraps: wraps(err)})
+	n := failureNote(c.me, err)
+	n.Comm, n.Seq, n.To = comm.id, seq, comm.members()
+	c.broadcast(disownControl, n)
 }
 
-// bye tells the ranks of a communicator that have not been told over a link.
-func (c *control) bye(comm *Comm, told []levels.Rank) {
-	to := newRankSet(len(comm.local))
+func (c *control) tellDisowner(id CommID, by levels.Rank, err error) {
+	n := failureNote(by, err)
+	n.Comm = id
+	c.retry(func(b []byte) error { return c.job.Send(by, disownerControl, b) }, n)
+}
+
+// bye tells the ranks of a communicator that have not been told over a link; if it is
+// broken, all of them.
+func (c *control) bye(comm *Comm, told []levels.Rank, broken bool) {
+	n := note{Comm: comm.id, Seq: comm.seq, To: newRankSet(len(comm.local))}
 	for _, r := range comm.ranks {
-		if r != c.me && !slices.Contains(told, r) {
-			to.set(int32(r))
+		if is := slices.Contains(told, r); r != c.me && (broken || !is) {
+			n.To.set(int32(r))
+			if is {
+				if n.Twice == nil {
+					n.Twice = newRankSet(len(comm.local))
+				}
+				n.Twice.set(int32(r))
+			}
 		}
 	}
-	c.broadcast(byeControl, note{Comm: comm.id, Seq: comm.seq, To: to})
+	c.broadcast(byeControl, n)
 }
 
 // busyTime bounds how long a broadcast waits for room in the control plane.
@@ -118,8 +145,13 @@ const busyTime = time.Second
 // broadcast tells all ranks; those that can't be reached learn of the loss by
 // themselves. Queues of the control plane can be full: then it tries again.
 func (c *control) broadcast(kind uint8, n note) {
+	c.retry(func(b []byte) error { return c.job.Broadcast(kind, b) }, n)
+}
+
+// retry sends a note until it goes, for a while, unless the job ends.
+func (c *control) retry(send func(b []byte) error, n note) {
 	b := n.bytes()
-	for end := time.Now().Add(busyTime); c.job.Broadcast(kind, b) != nil && time.Now().Before(end); {
+	for end := time.Now().Add(busyTime); !c.ended.Load() && send(b) != nil && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -169,9 +201,6 @@ func (c *control) hear(from levels.Rank, kind uint8, payload []byte) {
 	switch kind {
 	case abortControl:
 		err := n.err()
-		if n.Mismatch != nil {
-			err = n.Mismatch
-		}
 		if n.By == c.me { // it has no other name for what only it has seen
 			n.By, err = from, fmt.Errorf("it has given up on rank %d: %w", c.me, err)
 		}
@@ -180,9 +209,15 @@ func (c *control) hear(from levels.Rank, kind uint8, payload []byte) {
 		c.world.failAll(n.By, n.err())
 	case disownControl:
 		c.world.disown(n.Comm, n.Seq, from, n.err())
+	case disownerControl:
+		e.mark(n.Comm, nil, n.By, n.err())
 	case byeControl:
 		e.mu.Lock()
-		e.hearBye(e.comm(n.Comm), departure{rank: from, seq: n.Seq})
+		if e.comms[n.Comm] != nil || !e.comm(0).away.has(int32(from)) { // else it came too late for a communicator that is forgotten
+			if one := e.comm(n.Comm); !n.Twice.has(int32(c.me)) || one.wholeBye(from, byControl) {
+				e.hearBye(one, departure{rank: from, seq: n.Seq})
+			}
+		}
 		e.release()
 	case askControl:
 		_ = c.job.Send(from, tellControl, note{Question: n.Question, Call: e.recorded(n.Comm, n.Seq)}.bytes()) // it asks no more if it is gone
@@ -242,5 +277,6 @@ func (c *control) close() error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, cause)
 	defer cancel()
 	c.stop(ctx)
+	c.ended.Store(true)
 	return c.job.Close(ctx)
 }

@@ -78,6 +78,32 @@ func (e *Endpoint) hearBye(c *Comm, d departure) {
 	}
 }
 
+// brokenBye is the size of a goodbye, over a link, on a communicator that is broken: it
+// doesn't count until the control tree has said goodbye too. That may be later, and so
+// may be the failure, which goes the same way.
+const brokenBye = 1
+
+// byeHalf is which half of a goodbye has come.
+type byeHalf uint8
+
+const (
+	byLink byeHalf = 1 + iota
+	byControl
+)
+
+// wholeBye notes one half of a goodbye and reports whether the other one has come.
+func (c *Comm) wholeBye(from levels.Rank, half byeHalf) bool {
+	if c.halves[from] == byLink+byControl-half {
+		delete(c.halves, from)
+		return true
+	}
+	if c.halves == nil {
+		c.halves = map[levels.Rank]byeHalf{}
+	}
+	c.halves[from] = half
+	return false
+}
+
 // departed notes that a rank has left, if it is a member; who is, is known only when
 // this rank has made the communicator.
 func (c *Comm) departed(d departure) {
@@ -88,10 +114,12 @@ func (c *Comm) departed(d departure) {
 	if c.local == nil {
 		return
 	}
-	for _, r := range c.e.runs {
-		c.missing(r)
+	if c.broken == nil { // else what is on its way ends because of that
+		for _, r := range c.e.runs {
+			c.missing(r)
+		}
+		c.abandon(d)
 	}
-	c.abandon(d)
 	c.miss(d.rank)
 }
 

@@ -22,7 +22,7 @@ type Endpoint struct {
 	rank      levels.Rank
 	transport transport
 	flight    *flight.Ring  // what happened last; guarded by mu
-	drawn     atomic.Uint64 // numbers of communicators
+	drawn     atomic.Uint64 // how many numbers of communicators this rank has drawn
 
 	mu      sync.Mutex // guards all below, and the runs' state
 	peers   []peerState
@@ -237,6 +237,10 @@ func (e *Endpoint) deliver(from levels.Rank, m *message, payload []byte) {
 			return
 		}
 		p.heard++
+	}
+	if from == e.rank && e.comms[m.comm] == nil {
+		e.waste(from, m.kind, len(payload)) // it was closed before this was looked at
+		return
 	}
 	e.comm(m.comm).deliver(from, m, payload)
 }

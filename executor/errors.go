@@ -61,6 +61,9 @@ type toldError struct {
 
 // err is the error that a note tells of.
 func (n *note) err() error {
+	if n.Mismatch != nil {
+		return n.Mismatch
+	}
 	e := &toldError{text: n.Text}
 	for _, s := range sentinels {
 		if slices.Contains(n.Wraps, s.name) {

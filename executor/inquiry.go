@@ -43,7 +43,7 @@ func (e *Endpoint) answer(q inquiry) {
 	}
 	m := message{kind: probeKind, comm: q.comm, seq: q.seq, digest: q.digest}
 	var err error
-	switch p := &c.past[q.seq%64]; {
+	switch p := c.remembered(q.seq); {
 	case c.broken != nil && c.broken != ErrClosed:
 	case c.over(q.seq) && c.number(q.from) >= 0:
 		if p.seq == q.seq && p.digest != q.digest {

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"fmt"
+	"hash/fnv"
 
 	"github.com/tierflow/tierflow/levels"
 )
@@ -19,7 +20,20 @@ var unknownCall = &description{Request: "something else"}
 
 // description is what the binding says of itself.
 func (b *Binding) description() *description {
-	return &description{Request: b.Request, Operation: b.Operation, Plan: b.Plan, Layout: b.Layout}
+	return &description{Request: cut(b.Request), Operation: cut(b.Operation), Plan: cut(b.Plan), Layout: cut(b.Layout)}
+}
+
+// mostText bounds the texts of a description, so that two fit into a note.
+const mostText = 2 << 10
+
+// cut shortens a long text so that texts which differ still do.
+func cut(text string) string {
+	if len(text) <= mostText {
+		return text
+	}
+	h := fnv.New32a()
+	h.Write([]byte(text))
+	return fmt.Sprintf("%s… (%d bytes, %08x)", text[:mostText], len(text), h.Sum32())
 }
 
 // MismatchError is what differs between two ranks; it wraps [ErrMismatch].

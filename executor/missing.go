@@ -53,7 +53,7 @@ func (c *Comm) hasCome(from levels.Rank, r *Run, m *message) {
 			c.present(from, r.seq, r.digest)
 		}
 	case m.kind == probeKind && c.over(m.seq):
-		if p := &c.past[m.seq%64]; p.seq == m.seq && p.digest == m.digest {
+		if p := c.remembered(m.seq); p.seq == m.seq && p.digest == m.digest {
 			c.present(from, m.seq, m.digest)
 		}
 	}

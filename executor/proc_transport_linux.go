@@ -113,7 +113,9 @@ func (p *process) listen(fd int, events uint32) error {
 
 func (p *process) post(to levels.Rank, m *message, payload []byte) {
 	p.connect(to)
-	p.links[to].post(m, payload)
+	if l := p.links[to]; l != nil { // else the world is closed
+		l.post(m, payload)
+	}
 }
 
 func (p *process) put(to levels.Rank, m *message, src []byte, token int32) bool {

@@ -359,3 +359,13 @@ func (p *Processes) BrokenBeforeTold(rank levels.Rank) (broken, told *atomic.Int
 	}}
 	return broken, told
 }
+
+// Fail is [World.Fail] on a rank of its own process.
+func (p *Processes) Fail(rank levels.Rank, err error) { p.worlds[rank].Fail(rank, err) }
+
+// Budget is how much a rank may send to another one without credit, bytes.
+func (e *Endpoint) Budget(to levels.Rank) int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.peers[to].budget
+}

@@ -271,7 +271,7 @@ func (r *Run) begin(ctx context.Context, waits bool) bool {
 	}
 	r.seq = c.seq
 	c.seq++
-	c.past[r.seq%64] = record{r.seq, r.digest, r.call}
+	c.past[r.seq%pastRuns] = record{r.seq, r.digest, r.call}
 	r.started = true
 	send, recv := r.need()
 	e.flight.Begin(uint64(c.id), r.seq, r.b.Request, max(send, recv))

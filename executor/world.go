@@ -210,8 +210,8 @@ func (w *World) failLater(f failure) {
 	w.local(func(e *Endpoint) { e.settle(f.comm.id) })
 }
 
-// Fail ends all communicators on all ranks because of what happened on one: a
-// panic, for example.
+// Fail ends the communicators that a rank is in, those made later too, on all ranks
+// because of what happened on it: a panic, for example.
 func (w *World) Fail(by levels.Rank, err error) {
 	// A rank that another one's failure has ended is not the culprit, and its word
 	// may come before that of who is.
@@ -234,8 +234,9 @@ func (w *World) failAll(by levels.Rank, err error) {
 	w.failSome(by, err, func(c *Comm) bool { return c.member(by) })
 }
 
-// failSome ends the communicators that pick picks on the ranks of this process.
-func (w *World) failSome(by levels.Rank, err error, pick func(c *Comm) bool) {
+// failSome ends the communicators that pick picks on the ranks of this process, and
+// returns their numbers.
+func (w *World) failSome(by levels.Rank, err error, pick func(c *Comm) bool) map[CommID]bool {
 	ids := map[CommID]bool{}
 	w.local(func(e *Endpoint) {
 		for _, id := range e.markSome(by, err, pick) {
@@ -247,6 +248,7 @@ func (w *World) failSome(by levels.Rank, err error, pick func(c *Comm) bool) {
 			e.settle(id)
 		}
 	})
+	return ids
 }
 
 // disown ends the communicators that ranks of this process have made, or will make, in
@@ -259,7 +261,29 @@ func (w *World) disown(comm CommID, seq uint32, by levels.Rank, err error) {
 			c.disowned = append(c.disowned, disowned{seq, by, err})
 		}
 	})
-	w.failSome(by, err, func(c *Comm) bool { return c.parent == origin{comm, seq, true} && c.member(by) })
+	ids := w.failSome(by, err, func(c *Comm) bool { return c.parent == origin{comm, seq, true} && c.member(by) })
+	w.local(func(e *Endpoint) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for id := range ids {
+			if c := e.comms[id]; c != nil {
+				c.miss(by) // it will never say goodbye there
+			}
+		}
+	})
+	for id := range ids {
+		w.tellDisowner(id, by, err)
+	}
+}
+
+// tellDisowner tells a rank the number of a communicator that it doesn't have, so that it
+// lets go of what has come for it.
+func (w *World) tellDisowner(id CommID, by levels.Rank, err error) {
+	if e := w.endpoints[by]; e != nil {
+		e.mark(id, nil, by, err)
+	} else {
+		w.control.tellDisowner(id, by, err)
+	}
 }
 
 // recorded is what a rank runs or ran as call seq on a communicator.
