@@ -1,0 +1,237 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/trace"
+	"github.com/tierflow/tierflow/levels"
+)
+
+// worldBarriers binds a barrier of each rank on the communicator of all ranks.
+func worldBarriers(t failer, w *executor.World) []*executor.Run {
+	bars := make([]*executor.Run, w.Size())
+	for r := range bars {
+		bars[r] = barrierOn(t, w.Endpoint(levels.Rank(r)).Comm(0))
+	}
+	return bars
+}
+
+// nothingLeft waits until the ranks know of no communicator but that of all ranks.
+func nothingLeft(t *testing.T, w *executor.World, bars []*executor.Run) {
+	t.Helper()
+	for until := time.Now().Add(patience); ; time.Sleep(time.Millisecond) { // goodbyes by the control plane are on their way
+		do(t, w, bars)
+		left := 0
+		for r := range w.Size() {
+			left += w.Endpoint(levels.Rank(r)).Comms() - 1
+		}
+		if left == 0 {
+			return
+		}
+		if time.Now().After(until) {
+			t.Fatalf("%d communicators are left on %d ranks", left, w.Size())
+		}
+	}
+}
+
+// A communicator that is closed while its failure is on its way, marked but not settled,
+// still ends what waits on it, with the cause of the failure.
+func TestCloseBetweenMarkAndSettle(t *testing.T) {
+	var armed atomic.Bool
+	entered, release := make(chan struct{}), make(chan struct{})
+	w := newWorld(t, 2, executor.Config{Hooks: trace.Hooks{Run: func(trace.Event) {
+		if armed.CompareAndSwap(true, false) {
+			close(entered)
+			<-release
+		}
+	}}})
+	c := makeComm(t, w.Endpoint(0), 1, []levels.Rank{0})
+	bar := barrierOn(t, makeComm(t, w.Endpoint(1), 2, []levels.Rank{1}))
+	armed.Store(true)
+	var held sync.WaitGroup
+	held.Go(func() { _ = bar.Do(t.Context()) }) // holds rank 1's lock, as a long operation does
+	<-entered
+	ctx, cancel := context.WithCancelCause(t.Context())
+	never, err := c.Recv(ctx, 0, 1, make([]byte, 8))
+	if err != nil {
+		t.Fatal(err)
+	}
+	never.Watch(ctx)
+	cancel(errEnough)
+	for {
+		if _, err := c.Recv(t.Context(), 0, 2, nil); errors.Is(err, executor.ErrBroken) {
+			break
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	close(release)
+	long, stop := context.WithTimeout(context.Background(), patience)
+	defer stop()
+	if err := never.Wait(long); !errors.Is(err, errEnough) {
+		t.Errorf("error %v", err)
+	}
+	held.Wait()
+}
+
+// What a rank has sent to itself, and never received, is gone with the communicator.
+func TestSelfMessagesOfClosedCommunicators(t *testing.T) {
+	onBoth(t, []string{"1x2"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
+		e, bars := w.Endpoint(0), worldBarriers(t, w)
+		for i := range 1000 { // more than the budget
+			c := makeComm(t, e, executor.CommID(1+i), []levels.Rank{0})
+			if _, err := c.Send(t.Context(), 0, 1, make([]byte, 100)); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Close(); err != nil {
+				t.Fatalf("round %d: %v", i, err)
+			}
+			if err := toSelf(t.Context(), e.Comm(0), nil, true); err != nil { // which looks at what has come
+				t.Fatal(err)
+			}
+		}
+		nothingLeft(t, w, bars)
+	})
+}
+
+// Communicators that break on all ranks at the same time, and are closed, leave nothing
+// behind; the cause isn't lost to a goodbye that is faster.
+func TestBrokenCommunicatorsAreForgotten(t *testing.T) {
+	onBoth(t, []string{"1x3", "3x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
+		bars := worldBarriers(t, w)
+		for i := range 60 {
+			succeed(t, w, func(ctx context.Context, r int) error {
+				c := makeComm(t, w.Endpoint(levels.Rank(r)), executor.CommID(1+i), everyone(w))
+				if i%2 == 0 || r == 0 { // all of them, or one
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, time.Millisecond)
+					defer cancel()
+				}
+				never, err := c.Recv(ctx, levels.Rank((r+1)%w.Size()), 1, nil)
+				if err == nil {
+					err = never.Wait(ctx)
+				}
+				if !errors.Is(err, context.DeadlineExceeded) {
+					return fmt.Errorf("round %d: %w", i, err)
+				}
+				return c.Close()
+			})
+		}
+		nothingLeft(t, w, bars)
+	})
+}
+
+// Several goroutines that close a communicator during a call say goodbye once.
+func TestTwoCloses(t *testing.T) {
+	onBoth(t, []string{"1x2"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
+		bars := worldBarriers(t, w)
+		for i := range 200 {
+			c := makeComm(t, w.Endpoint(0), executor.CommID(1+i), everyone(w))
+			other := makeComm(t, w.Endpoint(1), executor.CommID(1+i), everyone(w))
+			if _, err := c.Recv(t.Context(), 1, 1, nil); err != nil {
+				t.Fatal(err)
+			}
+			var both sync.WaitGroup
+			for range 2 {
+				both.Go(func() { _ = c.Close() })
+			}
+			_ = other.Close()
+			both.Wait()
+		}
+		nothingLeft(t, w, bars)
+	})
+}
+
+// What came early for a communicator that a rank disowns is let go of, and its budget is
+// given back.
+func TestDisownedBudget(t *testing.T) {
+	onBoth(t, []string{"1x2", "2x1"}, executor.Config{EagerBudget: 64 << 10}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
+		bars := worldBarriers(t, w)
+		c := w.Endpoint(1).Comm(0)
+		for i := range 50 {
+			d, err := w.Endpoint(0).Comm(0).Derive(executor.CommID(1+i), everyone(w), uint32(i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := d.Send(t.Context(), 1, 1, make([]byte, 4000)); err != nil {
+				t.Fatal(err)
+			}
+			do(t, w, bars)
+			c.Disown(uint32(i), errEnough)
+			for { // until it is known there
+				if _, err := d.Recv(t.Context(), 1, 1, nil); err != nil {
+					break
+				}
+			}
+			if err := d.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for until := time.Now().Add(patience); w.Endpoint(0).Budget(1) < 60<<10; time.Sleep(time.Millisecond) {
+			do(t, w, bars)
+			if time.Now().After(until) {
+				t.Fatalf("%d bytes of the budget are left", w.Endpoint(0).Budget(1))
+			}
+		}
+		if n := w.Endpoint(0).Comms(); n != 1 {
+			t.Errorf("%d communicators are left on the rank that made them", n-1)
+		}
+	})
+}
+
+// A mismatch stays one when it ends everything.
+func TestFailKeepsTheMismatch(t *testing.T) {
+	h, err := levels.Parse("1x2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := openProcesses(t, h, executor.Config{}, nil)
+	defer closeProcesses(t, p)
+	never, err := p.Endpoint(1).Comm(0).Recv(t.Context(), 0, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Fail(0, &executor.MismatchError{Rank: 0, Peer: 1, Request: "a", PeerWants: "b"})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := never.Wait(ctx); !errors.Is(err, executor.ErrMismatch) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A rank that has closed everything makes no communicator any more; those who do with it
+// are not waiting for ever, whoever waits for whom.
+func TestCommunicatorMadeAfterClose(t *testing.T) {
+	onBoth(t, []string{"1x3", "3x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
+		succeed(t, w, func(ctx context.Context, r int) error {
+			e := w.Endpoint(levels.Rank(r))
+			if r == 1 {
+				if err := e.Close(); err != nil {
+					return err
+				}
+			}
+			c := makeComm(t, e, 5, everyone(w))
+			var err error
+			if r == 0 { // nobody will send it
+				var never *executor.Transfer
+				if never, err = c.Recv(ctx, 2, 1, nil); err == nil {
+					err = never.Wait(ctx)
+				}
+			} else {
+				err = barrierOn(t, c).Do(ctx)
+			}
+			if !errors.Is(err, executor.ErrClosed) {
+				return fmt.Errorf("error %w", err)
+			}
+			return nil
+		})
+	})
+}
