@@ -164,6 +164,7 @@ func (c *compiler) lowerParts(g *tasks.Graph, t *tasks.Task, sub Submodule) erro
 		parts[i] = c.call.cut(part)
 	}
 	c.call.Parts, c.call.Held = parts, c.call.cut(held)
+	c.call.Full = g.Request.Coll == tasks.Bcast && t.Kind.Op == tasks.Allgather && g.Rank == g.Request.Root
 	if t.Kind.Op == tasks.ReduceScatter && g.Request.Blocks() && t.Src.Region == t.Dst.Region {
 		return c.lowerOver(sub)
 	}

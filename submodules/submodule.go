@@ -102,6 +102,9 @@ type Call struct {
 	// ReduceScatter where it is to lie when it ends: at its place in Parts, or apart
 	// from all of them.
 	Held []tasks.Span
+	// Full says of an Allgather that all parts lie on this rank already: it is the root
+	// of a Bcast, whose buffer must be left alone even by a call that fails.
+	Full bool
 }
 
 // Shards divides a span into as many shards as the group has ranks, each cut by

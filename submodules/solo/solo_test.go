@@ -3,8 +3,47 @@ package solo_test
 import (
 	"testing"
 
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/submodules/solo"
 	"github.com/tierflow/tierflow/submodules/submoduletest"
+	"github.com/tierflow/tierflow/tasks"
 )
 
 func TestConformance(t *testing.T) { submoduletest.Run(t, solo.Solo{}) }
+
+// The root of a bcast, whose buffer must outlive a call that fails, copies nothing into
+// it from ranks whose memory it can't trust then.
+func TestRootReadsNothingBack(t *testing.T) {
+	topo, err := levels.Parse("1x4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := tasks.ParsePlan("shape=sag,fs=4KiB,w=2,ss=solo,sag=solo,s=solo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for root := range levels.Rank(4) {
+		r := tasks.Request{Coll: tasks.Bcast, Count: 10_000, Type: tasks.Uint8, Root: root}
+		h, err := tasks.Hierarchy(r, topo, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rank := range levels.Rank(4) {
+			prog, err := submodules.CompileFor(r, h, p, rank, all.Submodules())
+			if err != nil {
+				t.Fatal(err)
+			}
+			copies := 0
+			for _, s := range prog.Steps() {
+				if s.Kind == submodules.CopyStep && s.Dst.Region == tasks.Recv {
+					copies++
+				}
+			}
+			if (copies > 0) != (rank != root) {
+				t.Errorf("root %d: rank %d copies %d times into its buffer", root, rank, copies)
+			}
+		}
+	}
+}

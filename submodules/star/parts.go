@@ -27,6 +27,8 @@ func gather(e *submodules.Emitter, c *submodules.Call, m Medium) {
 // allgather: all offer their parts to all, who copy them; or they send them.
 //
 //	each   keep  offer tell…  await… copy… notify…  await…    or   send… recv…
+//
+// A rank that is full copies nothing.
 func allgather(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	c.Keep(e)
 	if len(c.Group.Ranks) == 1 {
@@ -47,7 +49,11 @@ func allgather(e *submodules.Emitter, c *submodules.Call, m Medium) {
 		told = append(told, mine.Step)
 	}
 	for i, r := range c.Others() {
-		take(e, r, c.Parts[i], m)
+		if c.Full {
+			decline(e, r, c.Parts[i], m)
+		} else {
+			take(e, r, c.Parts[i], m)
+		}
 	}
 	for _, r := range c.Others() {
 		for _, step := range told {
@@ -188,5 +194,18 @@ func take(e *submodules.Emitter, from levels.Rank, to []tasks.Span, m Medium) {
 		told := e.Await(from)
 		got := e.Copy(s, submodules.Exposed(told, 0, s.Len), told)
 		e.Notify(from, tasks.Span{}, got)
+	}
+}
+
+// decline hears of pieces that a rank offers and leaves them where they are. What it
+// sends comes all the same.
+func decline(e *submodules.Emitter, from levels.Rank, to []tasks.Span, m Medium) {
+	in := stream{peer: from}
+	for _, s := range to {
+		if m.sends(s.Len) {
+			in.recv(e, s)
+			continue
+		}
+		e.Notify(from, tasks.Span{}, e.Await(from))
 	}
 }
