@@ -119,7 +119,7 @@ func (c *Comm) deliver(from levels.Rank, m *message, payload []byte) {
 		}
 		return
 	}
-	if c.broken != nil || len(c.foretold) > 0 {
+	if c.broken != nil || slices.ContainsFunc(c.foretold, func(f failure) bool { return !f.later }) {
 		c.e.waste(from, m.kind, len(payload))
 		return
 	}

@@ -22,7 +22,11 @@ func (c *Comm) define(ranks []levels.Rank) {
 	c.past = make([]record, pastRuns)
 	c.away = newRankSet(len(ranks))
 	for _, f := range slices.Concat(c.foretold, c.e.lost) {
-		c.breakUp(f.peer, f.err)
+		if f.later {
+			c.restrict(f.peer, f.seq, f.err)
+		} else {
+			c.breakUp(f.peer, f.err)
+		}
 	}
 	c.foretold = nil
 	if c.e.stopped || c.id != 0 && c.e.comm(0).left {

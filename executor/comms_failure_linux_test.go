@@ -1,6 +1,7 @@
 package executor_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
 )
 
 // worldBarriers binds a barrier of each rank on the communicator of all ranks.
@@ -233,5 +235,54 @@ func TestCommunicatorMadeAfterClose(t *testing.T) {
 			}
 			return nil
 		})
+	})
+}
+
+// A rank that makes a communicator late, after a run on it has ended on the others because
+// one of them left, writes nothing into their buffers.
+func TestLateRankWritesNothing(t *testing.T) {
+	onBoth(t, []string{"3x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
+		const n = 100_000
+		h, p := parse(t, "1x3", "shape=flat,fs=all,w=1,i=adapt/linear,s=adapt/linear")
+		j := job{topology: h, request: tasks.Request{Coll: tasks.Bcast, Count: n, Type: tasks.Uint8, Root: 2}, plan: p}
+		bufs := [][]byte{make([]byte, n), make([]byte, n), message(n, 2)}
+		do(t, w, worldBarriers(t, w)) // now there are connections
+		bcast := func(ctx context.Context, c *executor.Comm) error {
+			b, err := j.compile(c.Rank())
+			if err != nil {
+				return err
+			}
+			b.Recv = bufs[c.Rank()]
+			run, err := c.Bind(b)
+			if err != nil {
+				return err
+			}
+			if err := run.Do(ctx); !errors.Is(err, executor.ErrClosed) {
+				return fmt.Errorf("rank %d: %w", c.Rank(), err)
+			}
+			return nil
+		}
+		for r := range 3 { // one after the other
+			succeed(t, w, func(ctx context.Context, me int) error {
+				e := w.Endpoint(levels.Rank(me))
+				switch {
+				case me != [3]int{1, 0, 2}[r]:
+					return nil
+				case me == 1:
+					return makeComm(t, e, 5, everyone(w)).Close()
+				case me == 2:
+					if err := toSelf(ctx, e.Comm(0), nil, true); err != nil { // looks at what has come
+						return err
+					}
+				}
+				return bcast(ctx, makeComm(t, e, 5, everyone(w)))
+			})
+			if r == 1 {
+				copy(bufs[0], message(n, 0))
+			}
+		}
+		if !bytes.Equal(bufs[0], message(n, 0)) {
+			t.Error("the buffer of a run that had ended was written")
+		}
 	})
 }

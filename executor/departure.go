@@ -177,16 +177,31 @@ func (c *Comm) late(seq uint32) bool { return c.limit != nil && int32(seq-c.limi
 // nothing written into its memory.
 func (r *Run) stopped() bool { return r.comm.broken != nil || r.comm.late(r.seq) }
 
-// restrict sets the limit, because of a rank of the world; runs beyond it stop.
-func (e *Endpoint) restrict(comm CommID, by levels.Rank, seq uint32, err error) {
+// restrict sets the limit, because of a rank of the world; runs beyond it stop. A rank
+// that hasn't made the communicator yet stops them when it has: before it has heard of
+// the departure itself, it would write to ranks whose runs have ended because of that.
+func (e *Endpoint) restrict(f failure, members rankSet) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c := e.comms[comm]
-	if c == nil || c.broken != nil || !c.member(by) || c.late(seq) {
-		return // a rank that doesn't know the communicator yet will see for itself
+	if members != nil && !members.has(int32(e.rank)) {
+		return
+	}
+	c := e.comm(f.comm.id)
+	if c.local == nil {
+		f.comm = nil
+		c.foretold = append(c.foretold, f)
+		return
+	}
+	c.restrict(f.peer, f.seq, f.err)
+}
+
+func (c *Comm) restrict(by levels.Rank, seq uint32, err error) {
+	e := c.e
+	if c.broken != nil || !c.member(by) || c.late(seq) {
+		return
 	}
 	c.limit = &limit{seq, c.failure(by, err)}
-	e.flight.Break(uint64(comm), int32(by), c.limit.err)
+	e.flight.Break(uint64(c.id), int32(by), c.limit.err)
 	kept := c.early[:0]
 	for _, m := range c.early {
 		if c.late(m.seq) {

@@ -206,7 +206,8 @@ func (w *World) failHere(comm CommID, members rankSet, by levels.Rank, err error
 // left. Each process hears of that by itself; here all ranks are marked before one
 // returns, as in failHere.
 func (w *World) failLater(f failure) {
-	w.local(func(e *Endpoint) { e.restrict(f.comm.id, f.peer, f.seq, f.err) })
+	members := f.comm.members()
+	w.local(func(e *Endpoint) { e.restrict(f, members) })
 	w.local(func(e *Endpoint) { e.settle(f.comm.id) })
 }
 
