@@ -97,9 +97,9 @@ type Options struct {
 }
 
 // Comm is one rank's end of a communicator: the world's, or one that Split or Dup
-// made. Calls that create collectives may be
-// made by any goroutine; collectives of one communicator are started one after
-// the other, in the same order on all ranks.
+// made. Calls that create collectives may be made by any goroutine. Collectives of one
+// communicator, Split and Dup among them, are started one after the other, in the same
+// order on all ranks; those of different communicators are independent.
 type Comm struct {
 	comm     *executor.Comm
 	world    *world
