@@ -89,8 +89,8 @@ func TestMakeErrors(t *testing.T) {
 	}
 }
 
-// Communicators that all their ranks have closed leave nothing behind, whatever was
-// done with them, and in whatever order they were closed.
+// Communicators leave nothing behind when all their ranks have closed them, in any order
+// and after any use.
 func TestClosedCommunicatorsAreForgotten(t *testing.T) {
 	onBoth(t, []string{"1x3", "3x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
 		const rounds = 40
@@ -180,8 +180,8 @@ func TestCommunicatorThatOneRankNeverMade(t *testing.T) {
 	})
 }
 
-// A rank that failed in the call which made a communicator breaks it on the others, also
-// where it isn't made yet, and nothing else.
+// A rank disowns the call in which others made a communicator. It breaks on them, also
+// on one that makes it later; others don't.
 func TestDisown(t *testing.T) {
 	onBoth(t, []string{"1x3", "3x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
 		derive := func(r int, id executor.CommID, seq uint32) (*executor.Comm, error) {

@@ -15,8 +15,8 @@ import (
 
 // An operation that ends its goroutine, or uses a communicator, breaks the communicator
 // on all ranks with an error that names the rank; the world can be closed afterwards and
-// other communicators go on. The goroutine that executes it is the one that waits, one
-// that waits for something else, or one in the background.
+// other communicators go on. It runs in the goroutine that waits for the call, in one
+// that waits for something else, or in the background.
 func TestOperationMisbehaves(t *testing.T) {
 	for name, act := range map[string]func(w *executor.World){
 		"ends":   func(*executor.World) { runtime.Goexit() },

@@ -252,8 +252,9 @@ func (w *World) failSome(by levels.Rank, err error, pick func(c *Comm) bool) map
 	return ids
 }
 
-// disown ends the communicators that ranks of this process have made, or will make, in
-// call seq on another one, and that a rank is in who failed in that call.
+// disown ends the communicators that came of call seq on another one, because rank by
+// failed in that call and is a member. Ranks of this process that make one of them later
+// find it broken.
 func (w *World) disown(comm CommID, seq uint32, by levels.Rank, err error) {
 	w.local(func(e *Endpoint) {
 		e.mu.Lock()
@@ -277,8 +278,8 @@ func (w *World) disown(comm CommID, seq uint32, by levels.Rank, err error) {
 	}
 }
 
-// tellDisowner tells a rank the number of a communicator that it doesn't have, so that it
-// lets go of what has come for it.
+// tellDisowner tells a rank the number of a communicator that it has disowned. The rank
+// then lets go of what has come for it.
 func (w *World) tellDisowner(id CommID, by levels.Rank, err error) {
 	if e := w.endpoints[by]; e != nil {
 		e.mark(id, nil, by, err)

@@ -80,8 +80,7 @@ func sumOnChild(ctx context.Context, parent *planner.Comm, value int64, halves b
 	return d.Close()
 }
 
-// Calls that look alike but aren't the same are a mismatch on all ranks that says what
-// differs.
+// Calls that only look alike are a mismatch on all ranks. The error says what differs.
 func TestLookalikes(t *testing.T) {
 	user := func(name string, commutative bool) tasks.Op {
 		return tasks.UserOp(name, commutative, func(a, b int64) int64 { return max(a, b) })

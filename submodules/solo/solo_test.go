@@ -13,8 +13,8 @@ import (
 
 func TestConformance(t *testing.T) { submoduletest.Run(t, solo.Solo{}) }
 
-// The root of a bcast, whose buffer must outlive a call that fails, copies nothing into
-// it from ranks whose memory it can't trust then.
+// The root of a bcast copies nothing into its buffer: that must outlive a call that
+// fails, and the others may have reused their memory by then.
 func TestRootReadsNothingBack(t *testing.T) {
 	topo, err := levels.Parse("1x4")
 	if err != nil {
