@@ -295,7 +295,11 @@ func (p *randomPlayer) deriveBy(ctx context.Context, o *randomOp) (*planner.Comm
 	switch {
 	case p.twist(o) == twistSplit: // what Split is made of, as of now
 		table := make([]int64, 3*p.size())
-		return nil, planner.AllreduceNow(ctx, p.comm, table, table, tasks.Sum)
+		err := planner.AllreduceNow(ctx, p.comm, table, table, tasks.Sum)
+		if unplanned(err) { // then another call that is no Split
+			_, err = p.comm.Any(ctx, true)
+		}
+		return nil, err
 	case d.how == "split":
 		return p.comm.Split(ctx, d.colors[p.me], d.keys[p.me])
 	case d.how == "dup":
