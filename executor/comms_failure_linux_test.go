@@ -286,3 +286,49 @@ func TestLateRankWritesNothing(t *testing.T) {
 		}
 	})
 }
+
+// Ranks that the control plane doesn't reach any more hear of failures and goodbyes all
+// the same.
+func TestRanksThatAreCutOff(t *testing.T) {
+	for name, act := range map[string]func(c *executor.Comm, cancel func(error)){
+		"failure": func(_ *executor.Comm, cancel func(error)) { cancel(errEnough) },
+		"goodbye": func(c *executor.Comm, _ func(error)) { _ = c.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, err := levels.Parse("3x1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := openProcesses(t, h, executor.Config{}, nil)
+			defer closeProcesses(t, p)
+			p.Cut(0, 2)
+			succeed(t, p.World, func(ctx context.Context, r int) error {
+				mine, cancel := context.WithCancelCause(ctx)
+				defer cancel(nil)
+				c := makeComm(t, p.Endpoint(levels.Rank(r)), 4, everyone(p.World))
+				if r == 0 {
+					if name == "goodbye" {
+						act(c, cancel)
+						return nil
+					}
+					never, err := c.Recv(mine, 1, 1, nil)
+					if err != nil {
+						return err
+					}
+					never.Watch(mine)
+					act(c, cancel)
+					_ = never.Wait(ctx)
+					return nil
+				}
+				never, err := c.Recv(ctx, 0, 1, nil) // there is no link
+				if err == nil {
+					err = never.Wait(ctx)
+				}
+				if peer, ok := errors.AsType[*executor.PeerError](err); !ok || peer.Rank != 0 {
+					return fmt.Errorf("error %w", err)
+				}
+				return nil
+			})
+		})
+	}
+}

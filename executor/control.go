@@ -28,6 +28,9 @@ type control struct {
 	mu      sync.Mutex
 	waiting map[uint32]chan *description // questions by number
 	asked   uint32
+	errands []errand // for ranks that the job's control plane doesn't reach
+	takers  sync.WaitGroup
+	carried chan struct{} // closed when there are none any more; nil: nobody carries any
 }
 
 // The kinds of control messages.
@@ -118,7 +121,7 @@ func (c *control) disown(comm *Comm, seq uint32, err error) {
 func (c *control) tellDisowner(id CommID, by levels.Rank, err error) {
 	n := failureNote(by, err)
 	n.Comm = id
-	c.retry(func(b []byte) error { return c.job.Send(by, disownerControl, b) }, n)
+	c.retry(func() error { return c.send(by, disownerControl, n) })
 }
 
 // bye tells the ranks of a communicator that have not been told over a link; if it is
@@ -145,13 +148,28 @@ const busyTime = time.Second
 // broadcast tells all ranks; those that can't be reached learn of the loss by
 // themselves. Queues of the control plane can be full: then it tries again.
 func (c *control) broadcast(kind uint8, n note) {
-	c.retry(func(b []byte) error { return c.job.Broadcast(kind, b) }, n)
+	b := n.bytes()
+	c.retry(func() error { return c.job.Broadcast(kind, b) })
+	for _, r := range c.job.CutOff() {
+		if len(n.To) == 0 || n.To.has(int32(r)) {
+			c.carry(errand{r, kind, b})
+		}
+	}
 }
 
-// retry sends a note until it goes, for a while, unless the job ends.
-func (c *control) retry(send func(b []byte) error, n note) {
+// send tells one rank.
+func (c *control) send(to levels.Rank, kind uint8, n note) error {
 	b := n.bytes()
-	for end := time.Now().Add(busyTime); !c.ended.Load() && send(b) != nil && time.Now().Before(end); {
+	if slices.Contains(c.job.CutOff(), to) {
+		c.carry(errand{to, kind, b})
+		return nil
+	}
+	return c.job.Send(to, kind, b)
+}
+
+// retry sends until it goes, for a while, unless the job ends.
+func (c *control) retry(send func() error) {
+	for end := time.Now().Add(busyTime); !c.ended.Load() && send() != nil && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -172,7 +190,7 @@ func (c *control) ask(rank levels.Rank, comm CommID, seq uint32) *description {
 		delete(c.waiting, q)
 		c.mu.Unlock()
 	}()
-	if c.job.Send(rank, askControl, note{Comm: comm, Seq: seq, Question: q}.bytes()) == nil {
+	if c.send(rank, askControl, note{Comm: comm, Seq: seq, Question: q}) == nil {
 		select {
 		case d := <-answer:
 			return d
@@ -185,7 +203,7 @@ func (c *control) ask(rank levels.Rank, comm CommID, seq uint32) *description {
 // inquire asks a rank of another process. Without room in the control plane nobody
 // is asked; the stall report is left then.
 func (c *control) inquire(q inquiry) {
-	_ = c.job.Send(q.to, inquireControl, note{Comm: q.comm, Seq: q.seq, Digest: q.digest, Call: q.call}.bytes())
+	_ = c.send(q.to, inquireControl, note{Comm: q.comm, Seq: q.seq, Digest: q.digest, Call: q.call})
 }
 
 // hear takes a control message. It runs on the control plane's goroutine.
@@ -220,7 +238,7 @@ func (c *control) hear(from levels.Rank, kind uint8, payload []byte) {
 		}
 		e.release()
 	case askControl:
-		_ = c.job.Send(from, tellControl, note{Question: n.Question, Call: e.recorded(n.Comm, n.Seq)}.bytes()) // it asks no more if it is gone
+		_ = c.send(from, tellControl, note{Question: n.Question, Call: e.recorded(n.Comm, n.Seq)}) // it asks no more if it is gone
 	case inquireControl:
 		if n.Call != nil {
 			c.world.inquire(inquiry{from: from, to: c.me, comm: n.Comm, seq: n.Seq, digest: n.Digest, call: n.Call})
@@ -277,6 +295,7 @@ func (c *control) close() error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, cause)
 	defer cancel()
 	c.stop(ctx)
-	c.ended.Store(true)
+	c.deliverErrands(ctx)
+	c.end()
 	return c.job.Close(ctx)
 }

@@ -34,8 +34,8 @@ func (r *Run) reduceByUser(id dag.ID, s *submodules.Step) {
 	returned := false
 	defer func() {
 		switch p := recover(); {
-		case p == ErrOperation:
-			r.fail(s, ErrOperation)
+		case p == ErrOperation, p == errExited:
+			r.fail(s, p.(error))
 		case p != nil:
 			r.fail(s, fmt.Errorf("the operation panicked: %v", p))
 		case !returned:
@@ -43,8 +43,34 @@ func (r *Run) reduceByUser(id dag.ID, s *submodules.Step) {
 			r.fail(s, errExited)
 		}
 	}()
-	r.chunks(id, s, r.user)
+	do := r.user[0]
+	if r.comm.e.driver.n != &r.ending {
+		do = r.user[1]
+	}
+	r.chunks(id, s, do)
 	returned = true
+}
+
+// combineApart is combine on a goroutine of its own: this one waits for something else
+// than the run, and an operation may end the goroutine that it runs on.
+func (r *Run) combineApart(dst, a, b []byte) {
+	returned, over := false, make(chan any)
+	go func() { // waited for below
+		var problem any = errExited
+		defer func() {
+			if p := recover(); p != nil {
+				problem = p
+			} else if returned {
+				problem = nil
+			}
+			over <- problem
+		}()
+		r.combine(dst, a, b)
+		returned = true
+	}()
+	if problem := <-over; problem != nil {
+		panic(problem)
+	}
 }
 
 // combine calls a caller's operation, with the engine's lock held.

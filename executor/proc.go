@@ -19,6 +19,9 @@ type Job interface {
 	// Broadcast and Send carry short messages along the control tree.
 	Broadcast(kind uint8, payload []byte) error
 	Send(to levels.Rank, kind uint8, payload []byte) error
+	// CutOff lists the ranks that live and that Broadcast and Send don't reach any more;
+	// Dial does.
+	CutOff() []levels.Rank
 	OnControl(handler func(from levels.Rank, kind uint8, payload []byte))
 	OnLost(handler func(levels.Rank, error))
 	// Exchange is an allgather of short texts.

@@ -111,6 +111,8 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 		switch purpose {
 		case tcpPurpose:
 			p.attach(own(peer, c))
+		case notePurpose:
+			w.control.accept(peer, c)
 		case memoryPurpose:
 			u, ok := c.(*net.UnixConn)
 			if !ok {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -25,6 +26,7 @@ type Processes struct {
 	worlds []*World
 	jobs   []*paperJob
 	wires  sync.WaitGroup // goroutines of what tampers with connections
+	mu     sync.Mutex     // guards who is cut off
 }
 
 // Tamper is what happens on the way from one rank to another: it moves bytes from
@@ -155,11 +157,19 @@ func (p *Processes) Deafen(rank levels.Rank) (hear func()) {
 	return sync.OnceFunc(func() { close(said) })
 }
 
+// Cut cuts the control planes of two ranks off from each other.
+func (p *Processes) Cut(a, b levels.Rank) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.jobs[a].cut, p.jobs[b].cut = append(p.jobs[a].cut, b), append(p.jobs[b].cut, a)
+}
+
 // paperJob is the control plane of one of several Processes: queues instead of a
 // tree.
 type paperJob struct {
 	all       *Processes
 	rank      levels.Rank
+	cut       []levels.Rank
 	tamper    Tamper
 	accept    func(levels.Rank, uint8, net.Conn)
 	onControl func(levels.Rank, uint8, []byte)
@@ -283,7 +293,7 @@ func (j *paperJob) put(f func()) error {
 
 func (j *paperJob) Broadcast(kind uint8, payload []byte) error {
 	for _, other := range j.all.jobs {
-		if other != j {
+		if other != j && !slices.Contains(j.CutOff(), other.rank) {
 			if err := j.Send(other.rank, kind, payload); err != nil {
 				return err
 			}
@@ -298,8 +308,18 @@ func (j *paperJob) Send(to levels.Rank, kind uint8, payload []byte) error {
 		return nil // the dead say nothing
 	default:
 	}
+	if slices.Contains(j.CutOff(), to) {
+		return errors.New("cut off")
+	}
 	other := j.all.jobs[to]
 	return other.put(func() { other.onControl(j.rank, kind, payload) })
+}
+
+// CutOff are the ranks that this one was cut off from, see [Processes.Cut].
+func (j *paperJob) CutOff() []levels.Rank {
+	j.all.mu.Lock()
+	defer j.all.mu.Unlock()
+	return slices.Clone(j.cut)
 }
 
 func (j *paperJob) Exchange(context.Context, []byte) ([][]byte, error) {

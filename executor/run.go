@@ -74,9 +74,9 @@ type Run struct {
 	startedAt int64 // ns, if traced
 
 	call     *description
-	needed   [2]int64               // bytes of the caller's buffers
-	straight *straight              // nil if it always takes the engine
-	user     func(dst, a, b []byte) // combine, if the operation is a caller's
+	needed   [2]int64                  // bytes of the caller's buffers
+	straight *straight                 // nil if it always takes the engine
+	user     [2]func(dst, a, b []byte) // combine and combineApart, if the operation is a caller's
 
 	started bool
 	came    rankSet // ranks of the communicator that are, or were, in this run too
@@ -98,7 +98,10 @@ const (
 // Bind makes a run on a communicator. Scratch and slots are allocated here.
 func (c *Comm) Bind(b Binding) (*Run, error) {
 	r := &Run{ending: newEnding(c), b: b, digest: b.Digest}
-	r.call, r.user = b.description(), r.combine
+	r.call = b.description()
+	if b.User {
+		r.user = [2]func(dst, a, b []byte){r.combine, r.combineApart}
+	}
 	r.finished, r.err = true, fmt.Errorf("wait for %s: %w", b.Request, ErrNotStarted)
 	var steps int
 	var scratch, slots, backup int64

@@ -235,9 +235,8 @@ func (w *World) failAll(by levels.Rank, err error) {
 	w.failSome(by, err, func(c *Comm) bool { return c.member(by) })
 }
 
-// failSome ends the communicators that pick picks on the ranks of this process, and
-// returns their numbers.
-func (w *World) failSome(by levels.Rank, err error, pick func(c *Comm) bool) map[CommID]bool {
+// failSome ends the communicators that pick picks on the ranks of this process.
+func (w *World) failSome(by levels.Rank, err error, pick func(c *Comm) bool) {
 	ids := map[CommID]bool{}
 	w.local(func(e *Endpoint) {
 		for _, id := range e.markSome(by, err, pick) {
@@ -249,7 +248,6 @@ func (w *World) failSome(by levels.Rank, err error, pick func(c *Comm) bool) map
 			e.settle(id)
 		}
 	})
-	return ids
 }
 
 // disown ends the communicators that came of call seq on another one, because rank by
@@ -263,12 +261,15 @@ func (w *World) disown(comm CommID, seq uint32, by levels.Rank, err error) {
 			c.disowned = append(c.disowned, disowned{seq, by, err})
 		}
 	})
-	ids := w.failSome(by, err, func(c *Comm) bool { return c.parent == origin{comm, seq, true} && c.member(by) })
+	made := func(c *Comm) bool { return c.parent == origin{comm, seq, true} && c.member(by) }
+	w.failSome(by, err, made)
+	ids := map[CommID]bool{} // also of those that were broken before, by another one who disowns the call
 	w.local(func(e *Endpoint) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		for id := range ids {
-			if c := e.comms[id]; c != nil {
+		for id, c := range e.comms {
+			if made(c) {
+				ids[id] = true
 				c.miss(by) // it will never say goodbye there
 			}
 		}

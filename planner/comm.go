@@ -310,13 +310,14 @@ func (c *Comm) Close() error {
 	if err := c.made(); err != nil {
 		return fmt.Errorf("close: %w", err)
 	}
+	c.world.RefuseOperations() // before anything is done
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cache == nil {
+	closed := c.cache == nil
+	c.cache = nil
+	c.mu.Unlock() // calls needn't wait for those of other ranks
+	if closed {
 		return nil
 	}
-	c.world.RefuseOperations() // before anything is done
-	c.cache = nil
 	if c.derived {
 		return c.comm.Close()
 	}

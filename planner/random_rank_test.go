@@ -190,6 +190,13 @@ func (p *randomProgram) judge(reports []randomReport) (wrong []string) {
 	return wrong
 }
 
+// descends tells whether a communicator is one of these, or made of one.
+func (p *randomProgram) descends(c *randomComm, from []int) bool {
+	for ; c != nil && !slices.Contains(from, c.id); c = p.comm(c.parent) {
+	}
+	return c != nil
+}
+
 // unexpected says why an error can't be, "" if it can.
 func (p *randomProgram) unexpected(e randomError, made int, fired bool) string {
 	c, f := p.comm(e.Comm), p.fault
@@ -204,8 +211,8 @@ func (p *randomProgram) unexpected(e randomError, made int, fired bool) string {
 		return "it has another reason"
 	case e.Comm == f.comm, made < c.size():
 		return ""
-	case f.twist == twistPlan && slices.Contains(p.find(f.op).derive.children, e.Comm):
-		return ""
+	case f.twist == twistPlan && p.descends(c, p.find(f.op).derive.children):
+		return "" // what is made of a communicator inherits its plans
 	}
 	for _, rank := range c.members {
 		if rank == f.rank && f.closesWorld() {

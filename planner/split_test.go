@@ -176,3 +176,41 @@ func TestCancelledSplit(t *testing.T) {
 		return nil
 	})
 }
+
+// Ranks whose communicator goes on after another one has left everything, tired of waiting
+// for them, still hear of each other's failures.
+func TestFailureAfterOneHasLeft(t *testing.T) {
+	comms := joinProcesses(t, 4, 4, &planner.Options{CloseTimeout: 200 * time.Millisecond, StallAfter: -1})
+	var left sync.WaitGroup
+	left.Add(1)
+	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+		color := 0
+		if c.Rank() == 0 { // through which all others hear of each other
+			color = planner.NoColor
+		}
+		d, err := c.Split(ctx, color, 0)
+		if err != nil {
+			return err
+		}
+		switch c.Rank() {
+		case 0:
+			defer left.Done()
+			if err := c.Close(); err == nil {
+				return errors.New("it waited for nobody")
+			}
+			return nil
+		case 3:
+			left.Wait()
+			mine, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+			defer cancel()
+			if _, err := planner.Recv(mine, d, 0, 1, []int32{0}); !errors.Is(err, context.DeadlineExceeded) {
+				return fmt.Errorf("error %w", err)
+			}
+			return nil
+		}
+		return blames(planner.BarrierNow(ctx, d), 2)
+	}))
+	for _, c := range comms {
+		_ = c.Close() // ranks that are cut off wait for each other in vain
+	}
+}

@@ -111,6 +111,34 @@ func (j *Job) Send(to levels.Rank, kind uint8, payload []byte) error {
 	return j.originate(&f, []*edge{j.edgeTo(hop)})
 }
 
+// CutOff lists the ranks that are here and that no control message from this one
+// reaches: a rank on the way to them is lost, or left before them. [Job.Dial] reaches
+// them.
+func (j *Job) CutOff() []levels.Rank {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !slices.ContainsFunc(j.absent, func(err error) bool { return err != nil }) {
+		return nil
+	}
+	var cut []levels.Rank
+	for r := range levels.Rank(j.Size) {
+		if r != j.Rank && j.absent[r] == nil && !j.reaches(r) {
+			cut = append(cut, r)
+		}
+	}
+	return cut
+}
+
+// reaches reports whether all ranks on the way to another one are here. j.mu is held.
+func (j *Job) reaches(to levels.Rank) bool {
+	for at := j.tree.next(j.Rank, to); at != to; at = j.tree.next(at, to) {
+		if j.absent[at] != nil {
+			return false
+		}
+	}
+	return true
+}
+
 func (j *Job) sendSelf(f *frame) error {
 	if err := j.sendable(f); err != nil {
 		return err
