@@ -3,6 +3,7 @@ package executor
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/levels"
@@ -98,12 +99,40 @@ func (r *Run) intact(s tasks.Span) (peer levels.Rank, ok bool) {
 	return levels.Rank(r.comm.local[from]), r.comm.e.transport.intact(from, r.comm.id, r.exposed[s.Ref].age)
 }
 
+// The bounds of a run's pace, bytes: its caller's operation may be slow.
+const (
+	slowestPace = cacheLine
+	firstPace   = 1 << 10
+)
+
+// paceTime is how long a piece may keep the engine from looking at its links.
+const paceTime = 100 * time.Microsecond
+
+// keepPace changes how many bytes the caller's operation combines at a time, after n of
+// them took so long.
+func (r *Run) keepPace(n int64, took time.Duration) {
+	switch {
+	case took > 2*paceTime:
+		for ; took > paceTime && n > slowestPace; took /= 2 {
+			n /= 2
+		}
+		r.pace = max(slowestPace, n/slowestPace*slowestPace)
+	case took < paceTime/2 && n == r.pace:
+		r.pace = min(chunk, 2*n)
+	}
+}
+
 // chunks does a copy or a reduction piece by piece. In between it looks at the
 // link and lets others break the communicator.
 func (r *Run) chunks(id dag.ID, s *submodules.Step, do func(dst, a, b []byte)) {
 	e, total := r.comm.e, s.A.Len
+	user := r.b.User && s.Kind == submodules.ReduceStep
 	for off := int64(0); off < total; {
 		n := min(total-off, chunk)
+		var began time.Time
+		if user {
+			n, began = min(n, r.pace), time.Now()
+		}
 		dst := r.span(s.Dst)[off : off+n]
 		var into []byte
 		if s.B.Len == 0 {
@@ -122,6 +151,9 @@ func (r *Run) chunks(id dag.ID, s *submodules.Step, do func(dst, a, b []byte)) {
 		if err != nil {
 			r.fail(s, err)
 			return
+		}
+		if user {
+			r.keepPace(n, time.Since(began))
 		}
 		if off += n; off < total {
 			e.transport.poll(e)

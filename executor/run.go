@@ -77,6 +77,7 @@ type Run struct {
 	needed   [2]int64                  // bytes of the caller's buffers
 	straight *straight                 // nil if it always takes the engine
 	user     [2]func(dst, a, b []byte) // combine and combineApart, if the operation is a caller's
+	pace     int64                     // bytes that the operation combines at a time, in slowestPace…chunk; a multiple of an element
 
 	started bool
 	came    rankSet // ranks of the communicator that are, or were, in this run too
@@ -100,7 +101,7 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 	r := &Run{ending: newEnding(c), b: b, digest: b.Digest}
 	r.call = b.description()
 	if b.User {
-		r.user = [2]func(dst, a, b []byte){r.combine, r.combineApart}
+		r.user, r.pace = [2]func(dst, a, b []byte){r.combine, r.combineApart}, firstPace
 	}
 	r.finished, r.err = true, fmt.Errorf("wait for %s: %w", b.Request, ErrNotStarted)
 	var steps int
