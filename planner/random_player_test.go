@@ -150,6 +150,10 @@ func unplanned(err error) bool {
 
 func (p *randomPlayer) doCall(o *randomOp) error {
 	twist := p.twist(o)
+	if twist != 0 && p.impossible(o) { // then the others don't call it: theirs could be the next
+		p.fired.Store(false)
+		return nil
+	}
 	err := p.callAs(o, twist)
 	if unplanned(err) && twist != 0 { // what the others call may be possible all the same
 		p.fired.Store(false)
@@ -159,6 +163,17 @@ func (p *randomPlayer) doCall(o *randomOp) error {
 		return nil
 	}
 	return err
+}
+
+// impossible tells whether the forced plans can't do a call.
+func (p *randomPlayer) impossible(o *randomOp) bool {
+	tried, prepared := *o, *o.call
+	prepared.way = wayRuns
+	tried.call = &prepared
+	call := randomTypes[o.call.elem].call(p, &tried, 0)
+	err := call.create()
+	call.drop()
+	return unplanned(err)
 }
 
 // callAs makes a call, or another one in its place.
