@@ -310,7 +310,6 @@ func (c *Comm) Close() error {
 	if err := c.made(); err != nil {
 		return fmt.Errorf("close: %w", err)
 	}
-	c.world.RefuseOperations() // before anything is done
 	c.mu.Lock()
 	closed := c.cache == nil
 	c.cache = nil

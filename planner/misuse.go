@@ -26,6 +26,7 @@ func (c *Comm) made() error {
 	if c == nil || c.comm == nil {
 		return errNoComm
 	}
+	c.world.RefuseOperations() // before any lock is taken
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -396,4 +397,37 @@ func wrongData() []wrongUse {
 		{"a window beyond all bounds", func(ctx context.Context, c comm) error { return second(c.DupWith(ctx, "w=5000000000")) }, []string{"DupWith: ", "w=5000000000: a window is 1 to "}},
 		{"an algorithm that is none", func(ctx context.Context, c comm) error { return second(c.DupWith(ctx, "i=adapt/bush")) }, []string{`unknown algorithm "bush"; adapt has `}},
 	}
+}
+
+// An operation that uses its communicator is refused also while another goroutine makes a
+// collective on it, which waits for the operation.
+func TestOperationBesideCreation(t *testing.T) {
+	comms, err := planner.Local("2", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll(t, comms)
+	inside := make(chan bool)
+	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+		var other sync.WaitGroup
+		defer other.Wait()
+		op := tasks.UserOp("uses", true, func(a, b int32) int32 {
+			close(inside) // one rank combines
+			time.Sleep(50 * time.Millisecond)
+			_ = planner.BarrierNow(ctx, c)
+			return a + b
+		})
+		other.Go(func() {
+			select {
+			case <-inside:
+				_ = planner.BcastNow(ctx, c, []int32{1}, 0) // after the operation, on what is broken
+			case <-ctx.Done():
+			}
+		})
+		x := []int32{1}
+		if err := planner.ReduceNow(ctx, c, x, x, op, 0); c.Rank() == 0 && !strings.Contains(fmt.Sprint(err), "must not use a communicator") {
+			return fmt.Errorf("error %w", err)
+		}
+		return nil
+	}))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -305,6 +306,9 @@ func (p *randomPlayer) derive(o *randomOp) error {
 	return nil
 }
 
+// anyWindow is in most plans.
+var anyWindow = regexp.MustCompile(`w=\d+`)
+
 func (p *randomPlayer) deriveBy(ctx context.Context, o *randomOp) (*planner.Comm, error) {
 	d := o.derive
 	switch {
@@ -320,7 +324,11 @@ func (p *randomPlayer) deriveBy(ctx context.Context, o *randomOp) (*planner.Comm
 	case d.how == "dup":
 		return p.comm.Dup(ctx)
 	case p.twist(o) == twistPlan:
-		return p.comm.DupWith(ctx, "fs=3KiB")
+		plan := anyWindow.ReplaceAllString(d.plan, "w=6") // can do what the others' can
+		if plan == d.plan {
+			p.fired.Store(false)
+		}
+		return p.comm.DupWith(ctx, plan)
 	}
 	return p.comm.DupWith(ctx, d.plan)
 }

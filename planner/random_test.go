@@ -77,7 +77,7 @@ func init() {
 }
 
 // randomPatience is how long a program may take: hundreds of times as long as it does.
-const randomPatience = 20 * time.Second
+const randomPatience = slowdown * 20 * time.Second
 
 // TestRandomPrograms runs them in a process of their own: what crashes or hangs must
 // neither end nor disturb the tests, and its seed be known.
