@@ -142,6 +142,10 @@ func (c *Comm) missing(r *Run) {
 	}
 }
 
+// lateGoodbye is how long after a rank's goodbye to all its goodbye on one communicator
+// may come: by another way, on a machine that is very busy.
+const lateGoodbye = 5 * time.Second
+
 // deserted fails a run that has stood still for some time and waits for a rank
 // which has left after it: all that this one sent is here, so the ranks didn't call
 // the same. It also fails one on a communicator that a rank which has left everything
@@ -152,8 +156,8 @@ func (c *Comm) deserted(r *Run, now time.Time) {
 	}
 	for _, d := range c.gone {
 		if d.fromAll && !slices.ContainsFunc(c.gone, func(o departure) bool { return o.rank == d.rank && !o.fromAll }) {
-			if now.Sub(d.since) < grace {
-				continue // its goodbye here may be on its way
+			if now.Sub(d.since) < lateGoodbye {
+				continue
 			}
 			c.blame(d.rank, fmt.Errorf("has left without ever making the communicator: %w", ErrClosed))
 			return
@@ -162,7 +166,7 @@ func (c *Comm) deserted(r *Run, now time.Time) {
 	told := false
 	r.stuck(func(s *submodules.Step, peer levels.Rank) {
 		for _, d := range c.gone {
-			if !told && d.rank == peer && !d.fromAll && int32(r.seq-d.seq) < 0 {
+			if !told && d.rank == peer && (d.fromAll || int32(r.seq-d.seq) < 0) {
 				told = true
 				c.blame(peer, fmt.Errorf("has left and is waited for in call %d, %s: %w", r.seq, r.prog.Label(s), ErrClosed))
 			}

@@ -192,9 +192,13 @@ func (p *randomProgram) judge(reports []randomReport) (wrong []string) {
 
 // descends tells whether a communicator is one of these, or made of one.
 func (p *randomProgram) descends(c *randomComm, from []int) bool {
-	for ; c != nil && !slices.Contains(from, c.id); c = p.comm(c.parent) {
+	for !slices.Contains(from, c.id) {
+		if c.parent < 0 {
+			return false
+		}
+		c = p.comm(c.parent)
 	}
-	return c != nil
+	return true
 }
 
 // unexpected says why an error can't be, "" if it can.
