@@ -302,7 +302,9 @@ func TestCollectivesIdle(t *testing.T) {
 			idle, _ := strconv.Atoi(l[2])
 			waiting, _ := strconv.Atoi(l[3])
 			t.Logf("%s: %s", name, l[0])
-			if idle > 20_000 || waiting > 150_000 {
+			// One that spins takes all of a second, one that sleeps some milliseconds: many
+			// more with the race detector on a busy machine.
+			if idle > 20_000 || waiting > 500_000 {
 				t.Errorf("%s: rank %s took %d us of a second idle and %d us waiting", name, l[1], idle, waiting)
 			}
 		}
