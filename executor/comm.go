@@ -21,10 +21,13 @@ type Comm struct {
 	early    []earlyMessage
 	past     []record // the last pastRuns runs, by seq; nil until it is made here
 	broken   error
+	cause    failure   // why, by ranks of the world; its err is nil in one that is whole or only closed
+	telling  failure   // why it is about to break, once the others have been told; its err is nil before
 	left     bool      // this rank has closed it
 	foretold []failure // of a communicator that this rank hasn't made yet
 	disowned []disowned
 	gone     []departure
+	held     []departure             // heard just before it breaks: they count from then on
 	halves   map[levels.Rank]byeHalf // of goodbyes that come twice
 	away     rankSet                 // ranks of the communicator that have left, or died
 	limit    *limit                  // nil: no call has failed because of those
@@ -114,7 +117,8 @@ func (c *Comm) find(seq uint32) *Run {
 // deliver takes a message for this communicator.
 func (c *Comm) deliver(from levels.Rank, m *message, payload []byte) {
 	if m.kind == byeKind {
-		if d := (departure{rank: from, seq: m.seq}); m.size != brokenBye || c.wholeBye(from, byLink) {
+		d := departure{rank: from, seq: m.seq, broken: m.size == brokenBye}
+		if !d.broken || c.e.world.control == nil || c.wholeBye(from, byLink) {
 			c.e.hearBye(c, d)
 		}
 		return

@@ -3,15 +3,25 @@ package executor
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tierflow/tierflow/levels"
 )
 
-// failed tells whether the communicator is broken or closed here.
-func (c *Comm) failed() bool {
+// decide says why the communicator breaks, which the others are told next: what was
+// decided first counts. It reports whether there is anything to do.
+func (c *Comm) decide(by levels.Rank, err error) (failure, bool) {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
-	return c.broken != nil
+	switch {
+	case c.local == nil: // it breaks when it is made
+		return failure{peer: by, err: err}, true
+	case c.broken != nil || !c.member(by):
+		return failure{}, false
+	case c.telling.err == nil:
+		c.telling = failure{peer: by, err: err}
+	}
+	return c.telling, true
 }
 
 // blame notes that a rank of the world has failed. The driver carries it out
@@ -73,8 +83,26 @@ func (e *Endpoint) markSome(by levels.Rank, err error, pick func(c *Comm) bool) 
 	return ids
 }
 
+// lose notes that all that a rank of the world is in is broken, and will be. The lock
+// is held.
+func (e *Endpoint) lose(rank levels.Rank, err error) {
+	if !slices.ContainsFunc(e.lost, func(f failure) bool { return f.peer == rank }) {
+		e.lost = append(e.lost, failure{peer: rank, err: err})
+	}
+}
+
+// hasLost tells whether that is so of a rank.
+func (e *Endpoint) hasLost(rank levels.Rank) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.ContainsFunc(e.lost, func(f failure) bool { return f.peer == rank })
+}
+
 // breakUp breaks the communicator because of what happened on a rank of the world.
 func (c *Comm) breakUp(by levels.Rank, err error) {
+	if c.telling.err != nil && err != ErrClosed {
+		by, err = c.telling.peer, c.telling.err
+	}
 	at := c.number(by)
 	if c.broken != nil || at < 0 {
 		return
@@ -84,6 +112,8 @@ func (c *Comm) breakUp(by levels.Rank, err error) {
 	if err == ErrClosed {
 		return
 	}
+	c.cause = failure{peer: by, err: err}
+	defer c.countHeld()
 	if by != c.e.rank {
 		c.broken = c.failure(by, err)
 	}

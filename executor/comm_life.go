@@ -123,14 +123,15 @@ func (c *Comm) leave(tell bool) error {
 		}
 	}
 	c.left = true
-	say, broken := (tell || c.broken == nil) && !e.stopped, c.broken != nil
+	say, broken := (tell || c.broken == nil) && !e.stopped, c.cause.err != nil
 	var told []levels.Rank
 	others := false
 	if say {
 		told, others = c.sayBye(broken)
 	}
-	if !broken {
+	if c.broken == nil {
 		c.broken = ErrClosed
+		c.countHeld()
 	}
 	if !e.stopped {
 		c.dropEarly()

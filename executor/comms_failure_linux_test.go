@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -129,6 +130,76 @@ func TestBrokenCommunicatorsAreForgotten(t *testing.T) {
 		}
 		nothingLeft(t, w, bars)
 	})
+}
+
+// A goodbye that comes before a rank has told all others why it breaks the communicator
+// doesn't take the place of the reason.
+func TestGoodbyeWhileTelling(t *testing.T) {
+	h, err := levels.Parse("3x1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := openProcesses(t, h, executor.Config{}, nil)
+	defer closeProcesses(t, p)
+	comms := make([]*executor.Comm, p.Size())
+	for r := range comms {
+		comms[r] = makeComm(t, p.Endpoint(levels.Rank(r)), 1, everyone(p.World))
+	}
+	var once sync.Once
+	p.AfterTold(0, func() {
+		once.Do(func() { // rank 1 hears the reason and leaves
+			for until := time.Now().Add(patience); comms[0].Goodbyes() == 0 && time.Now().Before(until); time.Sleep(time.Millisecond) {
+				if comms[1].Failed() {
+					_ = comms[1].Close()
+				}
+			}
+		})
+	})
+	never, err := comms[0].Recv(t.Context(), 1, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	never.Watch(ctx)
+	cancel(errEnough)
+	long, stop := context.WithTimeout(context.Background(), patience)
+	defer stop()
+	if err := never.Wait(long); !errors.Is(err, errEnough) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A rank that leaves because another one is lost says so: who waits for it, and hasn't
+// heard of the loss, names the lost rank.
+func TestGoodbyeBeforeTheLoss(t *testing.T) {
+	for _, all := range []bool{false, true} { // closes all, or one communicator
+		t.Run(fmt.Sprintf("all=%t", all), func(t *testing.T) {
+			h, err := levels.Parse("3x1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := openProcesses(t, h, executor.Config{}, nil)
+			defer closeProcesses(t, p)
+			one := makeComm(t, p.Endpoint(1), 1, everyone(p.World))
+			two := makeComm(t, p.Endpoint(2), 1, everyone(p.World))
+			never, err := one.Recv(t.Context(), 2, 0, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Lose(2, 0, errEnough)
+			if all {
+				_ = p.Endpoint(2).Close()
+			} else {
+				_ = two.Close()
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			var peer *executor.PeerError
+			if err := never.Wait(ctx); !errors.As(err, &peer) || peer.Rank != 0 || !strings.Contains(err.Error(), errEnough.Error()) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
 }
 
 // Several goroutines that close a communicator during a call say goodbye once.

@@ -54,11 +54,21 @@ type note struct {
 	By       levels.Rank    `json:",omitempty"`
 	To       rankSet        `json:",omitempty"` // of the world, whom it concerns; empty: all
 	Twice    rankSet        `json:",omitempty"` // who is told over a link too
+	Why      why            `json:",omitempty"` // of a goodbye
 	Text     string         `json:",omitempty"`
 	Wraps    []string       `json:",omitempty"` // names of sentinels
 	Call     *description   `json:",omitempty"`
 	Mismatch *MismatchError `json:",omitempty"`
 }
+
+// why is what is broken where a goodbye comes from.
+type why uint8
+
+const (
+	noWhy   why = iota // nothing
+	whyComm            // the communicator
+	whyRank            // all that the rank is in which has failed
+)
 
 // maxTo bounds the words of a note's To, so that a note fits into a message. Of a larger
 // world all ranks are told.
@@ -84,7 +94,7 @@ func (n note) bytes() []byte {
 		n.Text = n.Text[:maxNote]
 	}
 	if len(n.To) > maxTo {
-		n.To = nil
+		n.To, n.Twice = nil, nil
 	}
 	b, err := json.Marshal(n)
 	if err != nil {
@@ -125,9 +135,17 @@ func (c *control) tellDisowner(id CommID, by levels.Rank, err error) {
 }
 
 // bye tells the ranks of a communicator that have not been told over a link; if it is
-// broken, all of them.
+// broken, all of them, and why it is: this may come before what else would tell them.
 func (c *control) bye(comm *Comm, told []levels.Rank, broken bool) {
-	n := note{Comm: comm.id, Seq: comm.seq, To: newRankSet(len(comm.local))}
+	var n note
+	if f := comm.cause; f.err != nil {
+		n = failureNote(f.peer, f.err)
+		n.Why = whyComm
+		if comm.e.hasLost(f.peer) {
+			n.Why = whyRank
+		}
+	}
+	n.Comm, n.Seq, n.To = comm.id, comm.seq, newRankSet(len(comm.local))
 	for _, r := range comm.ranks {
 		if is := slices.Contains(told, r); r != c.me && (broken || !is) {
 			n.To.set(int32(r))
@@ -218,11 +236,7 @@ func (c *control) hear(from levels.Rank, kind uint8, payload []byte) {
 	e := c.world.endpoints[c.me]
 	switch kind {
 	case abortControl:
-		err := n.err()
-		if n.By == c.me { // it has no other name for what only it has seen
-			n.By, err = from, fmt.Errorf("it has given up on rank %d: %w", c.me, err)
-		}
-		c.world.failHere(n.Comm, nil, n.By, err)
+		c.hearFailure(from, n)
 	case failControl:
 		c.world.failAll(n.By, n.err())
 	case disownControl:
@@ -230,13 +244,7 @@ func (c *control) hear(from levels.Rank, kind uint8, payload []byte) {
 	case disownerControl:
 		e.mark(n.Comm, nil, n.By, n.err())
 	case byeControl:
-		e.mu.Lock()
-		if e.comms[n.Comm] != nil || !e.comm(0).away.has(int32(from)) { // else it came too late for a communicator that is forgotten
-			if one := e.comm(n.Comm); !n.Twice.has(int32(c.me)) || one.wholeBye(from, byControl) {
-				e.hearBye(one, departure{rank: from, seq: n.Seq})
-			}
-		}
-		e.release()
+		c.hearBye(from, n)
 	case askControl:
 		_ = c.send(from, tellControl, note{Question: n.Question, Call: e.recorded(n.Comm, n.Seq)}) // it asks no more if it is gone
 	case inquireControl:
@@ -250,6 +258,38 @@ func (c *control) hear(from levels.Rank, kind uint8, payload []byte) {
 			delete(c.waiting, n.Question)
 		}
 		c.mu.Unlock()
+	}
+}
+
+// hearFailure breaks a communicator, or all that a rank is in, because another rank says that it is broken.
+func (c *control) hearFailure(from levels.Rank, n note) {
+	by, err := n.By, n.err()
+	if by == c.me { // it has no other name for what only it has seen
+		by, err = from, fmt.Errorf("it has given up on rank %d: %w", c.me, err)
+	}
+	if n.Why == whyRank {
+		c.world.failAll(by, err)
+		return
+	}
+	c.world.failHere(n.Comm, nil, by, err)
+}
+
+// hearBye takes a goodbye, after the reason if the communicator is broken.
+func (c *control) hearBye(from levels.Rank, n note) {
+	e := c.world.endpoints[c.me]
+	e.mu.Lock()
+	late := e.comms[n.Comm] == nil && e.comm(0).away.has(int32(from)) // the communicator is forgotten
+	e.mu.Unlock()
+	if late {
+		return
+	}
+	if n.Why != noWhy {
+		c.hearFailure(from, n)
+	}
+	e.mu.Lock()
+	defer e.release()
+	if one := e.comm(n.Comm); !n.Twice.has(int32(c.me)) || one.wholeBye(from, byControl) {
+		e.hearBye(one, departure{rank: from, seq: n.Seq, broken: n.Why != noWhy})
 	}
 }
 

@@ -17,7 +17,10 @@ type departure struct {
 	// fromAll: it has closed the communicator of all ranks. If it ever made this one, a
 	// departure of its own says after how many runs; else it took part in none.
 	fromAll bool
-	since   time.Time // when this rank heard of it; only of one fromAll
+	// broken: the communicator had broken there. Here it is about to break for the same
+	// reason; that, not the departure, ends what waits for the rank.
+	broken bool
+	since  time.Time // when this rank heard of it; only of one fromAll
 }
 
 // origin is the call that made a communicator, known or not.
@@ -70,7 +73,7 @@ func (e *Endpoint) hearBye(c *Comm, d departure) {
 	if c.id != 0 {
 		return
 	}
-	d.fromAll, d.since = true, time.Now()
+	d.fromAll, d.broken, d.since = true, false, time.Now()
 	for _, other := range e.comms {
 		if other != c {
 			other.departed(d)
@@ -78,9 +81,9 @@ func (e *Endpoint) hearBye(c *Comm, d departure) {
 	}
 }
 
-// brokenBye is the size of a goodbye, over a link, on a communicator that is broken: it
-// doesn't count until the control tree has said goodbye too. That may be later, and so
-// may be the failure, which goes the same way.
+// brokenBye is the size of a goodbye, over a link, on a communicator that is broken.
+// Between processes it doesn't count until the control tree has said goodbye too, with
+// the reason. Between goroutine ranks whoever breaks it is about to break it here too.
 const brokenBye = 1
 
 // byeHalf is which half of a goodbye has come.
@@ -110,10 +113,15 @@ func (c *Comm) departed(d departure) {
 	if c.local == nil && d.fromAll || c.local != nil && !c.member(d.rank) {
 		return
 	}
-	c.gone = append(c.gone, d)
 	if c.local == nil {
+		c.gone = append(c.gone, d)
 		return
 	}
+	if c.broken == nil && (d.broken || c.telling.err != nil) {
+		c.held = append(c.held, d)
+		return
+	}
+	c.gone = append(c.gone, d)
 	if c.broken == nil { // else what is on its way ends because of that
 		for _, r := range c.e.runs {
 			c.missing(r)
@@ -121,6 +129,15 @@ func (c *Comm) departed(d departure) {
 		c.abandon(d)
 	}
 	c.miss(d.rank)
+}
+
+// countHeld counts the goodbyes that came just before the communicator broke.
+func (c *Comm) countHeld() {
+	held := c.held
+	c.held = nil
+	for _, d := range held {
+		c.departed(d)
+	}
 }
 
 // miss notes that a rank of the world has left, or died.

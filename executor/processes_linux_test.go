@@ -373,11 +373,45 @@ func (p *Processes) BrokenBeforeTold(rank levels.Rank) (broken, told *atomic.Int
 	e := p.endpoints[rank]
 	p.worlds[rank].control.job = firstTold{p.jobs[rank], func() {
 		told.Add(1)
-		if e.Comm(0).failed() {
+		if e.Comm(0).Failed() {
 			broken.Add(1)
 		}
 	}}
 	return broken, told
+}
+
+// afterTold is a control plane that calls a function after each broadcast.
+type afterTold struct {
+	Job
+	then func()
+}
+
+func (a afterTold) Broadcast(kind uint8, payload []byte) error {
+	err := a.Job.Broadcast(kind, payload)
+	a.then()
+	return err
+}
+
+// AfterTold calls then whenever a rank has broadcast something, from now on.
+func (p *Processes) AfterTold(rank levels.Rank, then func()) {
+	p.worlds[rank].control.job = afterTold{p.jobs[rank], then}
+}
+
+// Lose tells one rank that another one is lost. No rank else hears of it.
+func (p *Processes) Lose(at, lost levels.Rank, err error) { p.worlds[at].control.lose(lost, err) }
+
+// Failed tells whether a communicator is broken or closed here.
+func (c *Comm) Failed() bool {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	return c.broken != nil
+}
+
+// Goodbyes counts those that a rank has heard on a communicator.
+func (c *Comm) Goodbyes() int {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	return len(c.gone) + len(c.held)
 }
 
 // Fail is [World.Fail] on a rank of its own process.

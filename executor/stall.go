@@ -56,7 +56,7 @@ func (e *Endpoint) judge(now time.Time) {
 		e.suspects = e.suspects[1:]
 		e.accuse(s.comm, s.rank, s.err)
 		if s.comm == nil { // its link is told of once
-			e.lost = append(e.lost, failure{peer: s.rank, err: s.err})
+			e.lose(s.rank, s.err)
 		}
 	}
 }

@@ -185,13 +185,14 @@ func (w *World) local(f func(e *Endpoint)) {
 // process. The other processes are told first: once the communicator is broken here, a
 // rank may close it and end the job, and nothing could be told any more.
 func (w *World) fail(c *Comm, by levels.Rank, err error) {
-	if c.failed() {
+	f, must := c.decide(by, err)
+	if !must {
 		return
 	}
 	if w.control != nil {
-		w.control.abort(c, by, err)
+		w.control.abort(c, f.peer, f.err)
 	}
-	w.failHere(c.id, c.members(), by, err)
+	w.failHere(c.id, c.members(), f.peer, f.err)
 }
 
 // failHere ends a communicator on the ranks of this process, if they are among its
@@ -230,7 +231,7 @@ func (w *World) failAll(by levels.Rank, err error) {
 	w.local(func(e *Endpoint) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.lost = append(e.lost, failure{peer: by, err: err})
+		e.lose(by, err)
 	})
 	w.failSome(by, err, func(c *Comm) bool { return c.member(by) })
 }

@@ -67,7 +67,7 @@ func TestLimited(t *testing.T) {
 	f(t)
 }
 
-// A limit that is too low is one clear line at Join, or at Alloc, with what is needed and
+// A limit that is too low gives one clear line, at Join or at Alloc. It says what is needed and
 // what is allowed; a soft one is raised.
 func TestLimits(t *testing.T) {
 	for name, want := range map[string]string{

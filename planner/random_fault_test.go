@@ -179,7 +179,7 @@ func twistCall[T comparable](a *activeCall[T], twist randomTwist) {
 // errRandomCancel is the cause of a cancelled context.
 var errRandomCancel = errors.New("had enough of this program")
 
-// errRandomGivesUp is that of a rank which would wait for what never comes.
+// errRandomGivesUp is the cause when a rank gives up a wait that would never end.
 var errRandomGivesUp = errors.New("gave up what was started")
 
 // context is what a call gets: on a rank that is to be cancelled one that will be, else
