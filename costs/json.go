@@ -1,13 +1,13 @@
 package costs
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"strings"
+
+	"github.com/tierflow/tierflow/levels/strictjson"
 )
 
 // costEntry and pipelineEntry are lines of a book's file.
@@ -41,121 +41,42 @@ func (b *Book) MarshalJSON() ([]byte, error) {
 // Load reads what [Book.MarshalJSON] wrote and checks all of it. The error lists
 // what is wrong, each with name:line.
 func Load(name string, data []byte) (*Book, error) {
-	// With the syntax known to be right, what follows can only meet wrong types.
-	if err := json.Unmarshal(data, new(json.RawMessage)); err != nil {
-		line := 1
-		if at, ok := errors.AsType[*json.SyntaxError](err); ok {
-			line += bytes.Count(data[:max(at.Offset-1, 0)], []byte("\n"))
-		}
-		return nil, fmt.Errorf("%s:%d: %w", name, line, err)
+	r, err := strictjson.NewReader(name, data)
+	if err != nil {
+		return nil, err
 	}
-	l := loader{name: name, data: data, dec: json.NewDecoder(bytes.NewReader(data)), book: &Book{}}
-	l.dec.DisallowUnknownFields()
+	l := loader{Reader: r, book: &Book{}}
 	l.file()
-	if err := errors.Join(l.errs...); err != nil {
+	if err := l.Err(); err != nil {
 		return nil, err
 	}
 	return l.book, nil
 }
 
-// loader walks through JSON of right syntax.
+// loader reads a book's file.
 type loader struct {
-	name string
-	data []byte
-	dec  *json.Decoder
+	*strictjson.Reader
 	book *Book
-	errs []error
-}
-
-// maxComplaints keeps an error readable.
-const maxComplaints = 10
-
-func (l *loader) complain(line int, err error) {
-	switch len(l.errs) {
-	case maxComplaints:
-		l.errs = append(l.errs, fmt.Errorf("%s:%d: and more", l.name, line))
-	case maxComplaints + 1:
-	default:
-		l.errs = append(l.errs, fmt.Errorf("%s:%d: %w", l.name, line, err))
-	}
-}
-
-// next is where the next value begins, and its line.
-func (l *loader) next() (at, line int) {
-	at = int(l.dec.InputOffset())
-	for at < len(l.data)-1 && strings.IndexByte(" \t\r\n,:", l.data[at]) >= 0 {
-		at++
-	}
-	return at, 1 + bytes.Count(l.data[:at], []byte("\n"))
 }
 
 func (l *loader) file() {
-	at, line := l.next()
-	if l.data[at] != '{' {
-		l.complain(line, errors.New("a book must be an object with the keys provenance, costs and pipelines"))
-		return
-	}
-	_, _ = l.dec.Token() // as all syntax was, checked
-	given := map[string]bool{}
-	for l.dec.More() {
-		_, line := l.next()
-		token, _ := l.dec.Token()
-		key, _ := token.(string)
-		if given[key] {
-			l.complain(line, fmt.Errorf("key %q is given twice", key))
-		}
-		given[key] = true
+	keys := []string{"provenance", "costs", "pipelines"}
+	l.Object("a book", keys, len(keys), func(key string) {
 		switch key {
 		case "provenance":
-			l.decode(&l.book.Provenance)
+			l.Decode(&l.book.Provenance, key)
 		case "costs":
-			l.array(key, l.cost)
+			l.Array(`"costs"`, l.cost)
 		case "pipelines":
-			l.array(key, l.pipeline)
-		default:
-			l.complain(line, fmt.Errorf("unknown key %q; known are provenance, costs and pipelines", key))
-			_ = l.dec.Decode(new(json.RawMessage))
+			l.Array(`"pipelines"`, l.pipeline)
 		}
-	}
-	for _, key := range []string{"provenance", "costs", "pipelines"} {
-		if !given[key] {
-			l.complain(line, fmt.Errorf("key %q is missing", key))
-		}
-	}
-}
-
-func (l *loader) array(key string, entry func()) {
-	at, line := l.next()
-	if l.data[at] != '[' {
-		l.complain(line, fmt.Errorf("%q must be an array", key))
-		_ = l.dec.Decode(new(json.RawMessage))
-		return
-	}
-	_, _ = l.dec.Token()
-	for l.dec.More() {
-		entry()
-	}
-	_, _ = l.dec.Token()
-}
-
-// decode reads one value. The decoder goes on behind it even if it doesn't fit.
-func (l *loader) decode(v any) bool {
-	_, line := l.next()
-	var raw json.RawMessage
-	_ = l.dec.Decode(&raw)
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		l.complain(line, err)
-		return false
-	}
-	return true
+	})
 }
 
 func (l *loader) cost() {
-	_, line := l.next()
+	line := l.Line()
 	var e costEntry
-	if !l.decode(&e) {
+	if !l.Decode(&e, "a cost") {
 		return
 	}
 	err := errors.Join(e.Key.check(), e.Summary.check(), checkTimes("leaders_ns", e.Leaders))
@@ -163,14 +84,14 @@ func (l *loader) cost() {
 		err = fmt.Errorf("key %q is given twice", e.Key)
 	}
 	if err != nil {
-		l.complain(line, err)
+		l.Complain(line, "%w", err)
 	}
 }
 
 func (l *loader) pipeline() {
-	_, line := l.next()
+	line := l.Line()
 	var e pipelineEntry
-	if !l.decode(&e) {
+	if !l.Decode(&e, "a pipeline") {
 		return
 	}
 	_, twice := l.book.Pipeline(e.Key)
@@ -179,7 +100,7 @@ func (l *loader) pipeline() {
 		err = fmt.Errorf("key %q is given twice", e.Key)
 	}
 	if err != nil {
-		l.complain(line, err)
+		l.Complain(line, "%w", err)
 		return
 	}
 	l.book.AddPipeline(e.Key, e.Pipeline)

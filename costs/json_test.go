@@ -16,13 +16,13 @@ var broken = []struct{ name, text, want string }{
 	{"syntax", "{\n\"costs\": [}", "book.json:2: invalid character '}'"},
 	{"nothing", "", "book.json:1: unexpected end of JSON input"},
 	{"array", "\n[]", "book.json:2: a book must be an object"},
-	{"missing", `{"costs": []}`, `book.json:1: key "provenance" is missing
-book.json:1: key "pipelines" is missing`},
-	{"unknown", "{\"provenance\": {},\n\"colour\": {}, \"costs\": [], \"pipelines\": []}", `book.json:2: unknown key "colour"; known are provenance, costs and pipelines`},
+	{"missing", `{"costs": []}`, `book.json:1: key "provenance" is missing; a book needs provenance, costs, pipelines
+book.json:1: key "pipelines" is missing; a book needs provenance, costs, pipelines`},
+	{"unknown", "{\"provenance\": {},\n\"colour\": {}, \"costs\": [], \"pipelines\": []}", `book.json:2: unknown key "colour" in a book; known are provenance, costs, pipelines`},
 	{"twice", "{\"provenance\": {}, \"costs\": [],\n \"costs\": [], \"pipelines\": []}", `book.json:2: key "costs" is given twice`},
 	{"no array", "{\"provenance\": {}, \"pipelines\": [],\n\"costs\": {\"a\": 1}}", `book.json:2: "costs" must be an array`},
-	{"field", one(`"key": "` + good + `", "n": 1, "middle_ns": 3`), `book.json:3: json: unknown field "middle_ns"`},
-	{"type", one(`"key": "` + good + `", "n": "many"`), "book.json:3: json: cannot unmarshal string"},
+	{"field", one(`"key": "` + good + `", "n": 1, "middle_ns": 3`), `book.json:3: a cost: unknown key "middle_ns"`},
+	{"type", one(`"key": "` + good + `", "n": "many"`), `book.json:3: a cost: "n" is a string`},
 	{"no key", one(`"n": 1`), "book.json:3: key is missing"},
 	{"bad key", one(`"key": "shape=han"`), `book.json:3: key "shape=han": task= is missing`},
 	{"no samples", one(`"key": "` + good + `"`), "book.json:3: n 0, outliers 0"},

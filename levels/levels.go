@@ -14,9 +14,10 @@
 package levels
 
 import (
-	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/tierflow/tierflow/levels/strictjson"
 )
 
 // Limits of a topology.
@@ -51,23 +52,23 @@ func Standard(depth int) []Level {
 }
 
 // checkLevels reports what is wrong with levels; at says where level k was given.
-func checkLevels(c *complaints, levels []Level, at func(k int) string) {
+func checkLevels(c *strictjson.Complaints, levels []Level, at func(k int) string) {
 	if n := len(levels); n < 1 || n > MaxDepth {
-		c.add("%s%d levels; allowed are 1 to %d", at(-1), n, MaxDepth)
+		c.Add("%s%d levels; allowed are 1 to %d", at(-1), n, MaxDepth)
 	}
 	for k, l := range levels {
 		if err := checkName(l.Name); err != nil {
-			c.add("%slevel %d: %w", at(k), k, err)
+			c.Add("%slevel %d: %w", at(k), k, err)
 		}
 		if l.Symbol < 'a' || l.Symbol > 'z' {
-			c.add("%slevel %d: symbol %q; allowed is one letter a to z", at(k), k, string(rune(l.Symbol)))
+			c.Add("%slevel %d: symbol %q; allowed is one letter a to z", at(k), k, string(rune(l.Symbol)))
 		}
 		for j, m := range levels[:k] {
 			if l.Symbol == m.Symbol {
-				c.add("%slevel %d: symbol %q is level %d's already", at(k), k, string(rune(l.Symbol)), j)
+				c.Add("%slevel %d: symbol %q is level %d's already", at(k), k, string(rune(l.Symbol)), j)
 			}
 			if l.Name == m.Name {
-				c.add("%slevel %d: name %q is level %d's already", at(k), k, clip(l.Name), j)
+				c.Add("%slevel %d: name %q is level %d's already", at(k), k, strictjson.Clip(l.Name), j)
 			}
 		}
 	}
@@ -78,40 +79,11 @@ func checkLevels(c *complaints, levels []Level, at func(k int) string) {
 func checkName(s string) error {
 	for _, r := range s {
 		if !strings.ContainsRune("._-:", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
-			return fmt.Errorf("name %q has %q; allowed are ASCII letters, digits and any of . _ : -, no others", clip(s), r)
+			return fmt.Errorf("name %q has %q; allowed are ASCII letters, digits and any of . _ : -, no others", strictjson.Clip(s), r)
 		}
 	}
 	if s == "" || len(s) > 255 {
-		return fmt.Errorf("name %q has %d characters; allowed are 1 to 255", clip(s), len(s))
+		return fmt.Errorf("name %q has %d characters; allowed are 1 to 255", strictjson.Clip(s), len(s))
 	}
 	return nil
-}
-
-// clip keeps an error readable whatever was given.
-func clip(s string) string {
-	if len(s) > 60 {
-		return s[:60] + "…"
-	}
-	return s
-}
-
-// complaints collects what is wrong with one input, a readable number of them.
-type complaints struct {
-	errs []error
-	more int
-}
-
-func (c *complaints) add(format string, args ...any) {
-	if len(c.errs) == 10 {
-		c.more++
-		return
-	}
-	c.errs = append(c.errs, fmt.Errorf(format, args...))
-}
-
-func (c *complaints) err() error {
-	if c.more > 0 {
-		return errors.Join(append(c.errs[:len(c.errs):len(c.errs)], fmt.Errorf("and %d more", c.more))...)
-	}
-	return errors.Join(c.errs...)
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tierflow/tierflow/levels/strictjson"
 )
 
 // Parse reads a short description of a machine:
@@ -19,10 +21,10 @@ import (
 // at the end says so, "/rr" deals them round robin, the outermost domains taking
 // turns first and full ones being passed over. The error lists all that is wrong.
 func Parse(spec string) (*Topology, error) {
-	var c complaints
+	var c strictjson.Complaints
 	shape, order, given := strings.Cut(spec, "/")
 	if given && order != "block" && order != "rr" {
-		c.add("order %q; allowed are /block and /rr", clip("/"+order))
+		c.Add("order %q; allowed are /block and /rr", strictjson.Clip("/"+order))
 	}
 	var m machine
 	if strings.ContainsAny(shape, ":,") {
@@ -30,8 +32,8 @@ func Parse(spec string) (*Topology, error) {
 	} else {
 		m = parseDims(&c, shape)
 	}
-	if err := c.err(); err != nil {
-		return nil, fmt.Errorf("topology %q: %w", clip(spec), err)
+	if err := c.Err(); err != nil {
+		return nil, fmt.Errorf("topology %q: %w", strictjson.Clip(spec), err)
 	}
 	return m.topology(order == "rr"), nil
 }
@@ -43,11 +45,11 @@ type machine struct {
 	names []string // of the level-0 domains, if given
 }
 
-func parseDims(c *complaints, shape string) (m machine) {
+func parseDims(c *strictjson.Complaints, shape string) (m machine) {
 	total := 1
 	words := strings.Split(shape, "x")
 	if len(words) > 4 {
-		c.add("%d dimensions; allowed are 1 to 4, deeper machines need a JSON file that names their levels", len(words))
+		c.Add("%d dimensions; allowed are 1 to 4, deeper machines need a JSON file that names their levels", len(words))
 		return m
 	}
 	for _, word := range words {
@@ -55,7 +57,7 @@ func parseDims(c *complaints, shape string) (m machine) {
 		m.dims = append(m.dims, n)
 		total *= max(n, 1)
 		if total > MaxRanks {
-			c.add("%d ranks or more; allowed are at most %d", total, MaxRanks)
+			c.Add("%d ranks or more; allowed are at most %d", total, MaxRanks)
 			return m
 		}
 	}
@@ -65,21 +67,21 @@ func parseDims(c *complaints, shape string) (m machine) {
 	return m
 }
 
-func parseNodes(c *complaints, shape string) (m machine) {
+func parseNodes(c *strictjson.Complaints, shape string) (m machine) {
 	seen := map[string]bool{}
 	total := 0
 	for word := range strings.SplitSeq(shape, ",") {
 		i := strings.LastIndexByte(word, ':')
 		if i < 0 {
-			c.add("%q; each node is name:ranks", clip(word))
+			c.Add("%q; each node is name:ranks", strictjson.Clip(word))
 			continue
 		}
 		name := word[:i]
 		if err := checkName(name); err != nil {
-			c.add("node %w", err)
+			c.Add("node %w", err)
 		}
 		if seen[name] {
-			c.add("node %q is given twice", clip(name))
+			c.Add("node %q is given twice", strictjson.Clip(name))
 		}
 		seen[name] = true
 		n := parseCount(c, "ranks", word[i+1:])
@@ -87,17 +89,17 @@ func parseNodes(c *complaints, shape string) (m machine) {
 		m.names, m.sizes = append(m.names, name), append(m.sizes, n)
 	}
 	if total > MaxRanks {
-		c.add("%d ranks; allowed are at most %d", total, MaxRanks)
+		c.Add("%d ranks; allowed are at most %d", total, MaxRanks)
 	}
 	m.dims = []int{len(m.sizes)}
 	return m
 }
 
 // parseCount reads a number from 1 to MaxRanks, or complains and returns 0.
-func parseCount(c *complaints, what, word string) int {
+func parseCount(c *strictjson.Complaints, what, word string) int {
 	n, err := strconv.ParseUint(word, 10, 32)
 	if err != nil || n < 1 || n > MaxRanks {
-		c.add("%s %q; allowed are numbers from 1 to %d", what, clip(word), MaxRanks)
+		c.Add("%s %q; allowed are numbers from 1 to %d", what, strictjson.Clip(word), MaxRanks)
 		return 0
 	}
 	return int(n)

@@ -3,6 +3,8 @@ package levels
 import (
 	"fmt"
 	"slices"
+
+	"github.com/tierflow/tierflow/levels/strictjson"
 )
 
 // Topology is where every rank of a job lives on every level. It is immutable and
@@ -52,23 +54,23 @@ func itself(s string) string { return s }
 
 // build checks the input and interns the labels. A nil name means default names.
 func build[T comparable](levels []Level, paths [][]T, check func(T) error, name func(T) string, pos position) (*Topology, error) {
-	var c complaints
+	var c strictjson.Complaints
 	checkLevels(&c, levels, pos.level)
 	if n := len(paths); n < 1 || n > MaxRanks {
-		c.add("%s%d ranks; allowed are 1 to %d", pos.rank(-1), n, MaxRanks)
+		c.Add("%s%d ranks; allowed are 1 to %d", pos.rank(-1), n, MaxRanks)
 	}
 	for r, path := range paths {
 		if len(path) != len(levels)-1 {
-			c.add("%srank %d: %d domains; with %d levels each rank has %d, the outermost being common to all",
+			c.Add("%srank %d: %d domains; with %d levels each rank has %d, the outermost being common to all",
 				pos.rank(r), r, len(path), len(levels), len(levels)-1)
 		}
 		for k, label := range path {
 			if err := check(label); err != nil {
-				c.add("%srank %d: level %d: %w", pos.rank(r), r, k, err)
+				c.Add("%srank %d: level %d: %w", pos.rank(r), r, k, err)
 			}
 		}
 	}
-	if err := c.err(); err != nil {
+	if err := c.Err(); err != nil {
 		return nil, err
 	}
 	ids, labels := intern(paths, len(levels)-1)
@@ -267,20 +269,20 @@ func (t *Topology) Sub(ranks []Rank) (*Topology, error) {
 }
 
 func (t *Topology) checkSubset(ranks []Rank) error {
-	var c complaints
+	var c strictjson.Complaints
 	if len(ranks) == 0 {
-		c.add("no ranks; at least one is needed")
+		c.Add("no ranks; at least one is needed")
 	}
 	seen := make([]bool, t.Size())
 	for j, r := range ranks {
 		switch {
 		case r < 0 || int(r) >= t.Size():
-			c.add("place %d: rank %d; allowed are 0 to %d", j, r, t.Size()-1)
+			c.Add("place %d: rank %d; allowed are 0 to %d", j, r, t.Size()-1)
 		case seen[r]:
-			c.add("place %d: rank %d was given before", j, r)
+			c.Add("place %d: rank %d was given before", j, r)
 		default:
 			seen[r] = true
 		}
 	}
-	return c.err()
+	return c.Err()
 }

@@ -82,14 +82,14 @@ type Measurement struct {
 }
 
 // measurement checks a measurement that was read.
-func (p *tableReader) measurement(m *Measurement, at int64) bool {
-	before := len(p.errs)
-	p.point(m.Collective, m.Levels, m.Bytes, at)
-	p.plan(m.Plan, at)
+func (p *tableReader) measurement(m *Measurement, line int) bool {
+	before := p.Len()
+	p.point(m.Collective, m.Levels, m.Bytes, line)
+	p.plan(m.Plan, line)
 	if err := checkTimes(m.NS, m.Low, m.High); err != nil {
-		p.add(at, "plan %q: %w", m.Plan, err)
+		p.Complain(line, "plan %q: %w", m.Plan, err)
 	}
-	return len(p.errs) == before
+	return p.Len() == before
 }
 
 // NewMeasurement sums up what a meter returned.

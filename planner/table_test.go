@@ -167,11 +167,11 @@ func TestTableErrors(t *testing.T) {
 		{"", "test.json:1: unexpected end of JSON input"},
 		{"[]", "test.json:1: a decision table must be an object"},
 		{"{\n\"entries\": [\n}", "test.json:3: invalid character"},
-		{"{}", "test.json:1: no key \"tierflow_table\""},
+		{"{}", "test.json:1: key \"tierflow_table\" is missing; a decision table needs tierflow_table, provenance, entries"},
 		{"{\n\"tierflow_table\": 2}", "test.json:2: tierflow_table 2; this program reads version 1"},
-		{"{\n\"tierflow_table\": \"x\"}", "test.json:2: the version: \"\" is a string"},
-		{head + "\"extra\": 1}", "test.json:4: unknown key \"extra\"; known are"},
-		{head + "\"entries\": 3}", "test.json:4: entries must be an array"},
+		{"{\n\"tierflow_table\": \"x\"}", "test.json:2: the version is a string"},
+		{head + "\"extra\": 1}", "test.json:4: unknown key \"extra\" in a decision table; known are tierflow_table, provenance, entries, measured, costs"},
+		{head + "\"entries\": 3}", "test.json:4: \"entries\" must be an array"},
 		{head + "\"provenance\": {}}", "test.json:4: key \"provenance\" is given twice"},
 		{entry("\n\"colective\": 1"), "test.json:6: an entry: unknown key \"colective\""},
 		{entry("\n\"bytes\": \"8\""), "test.json:6: an entry: \"bytes\" is a string"},
@@ -198,7 +198,7 @@ func TestTableErrors(t *testing.T) {
 		}
 	}
 	many := entry(strings.Repeat("},\n{", 30))
-	if _, err := planner.ParseTable("test.json", []byte(many), all.Submodules()); err == nil || strings.Count(err.Error(), "\n") > 11 || !strings.Contains(err.Error(), "and more") {
+	if _, err := planner.ParseTable("test.json", []byte(many), all.Submodules()); err == nil || strings.Count(err.Error(), "\n") > 11 || !strings.Contains(err.Error(), "and 113 more") {
 		t.Errorf("thirty empty entries give %v", err)
 	}
 }
