@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -188,7 +189,7 @@ func TestFlatAlongTheCriticalPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	book.Add(keys[0], costs.Cost{Summary: costs.Summarize([]float64{7, 7, 7})})
+	book.Add(keys[0], costs.Cost{Summary: stats.Summarize([]float64{7, 7, 7})})
 	got, err := costs.Predict(r, topo, p, book)
 	if err != nil || formula(got) != "5·ib" || got.NS != 35 {
 		t.Errorf("%s = %v, error %v", formula(got), got.NS, err)

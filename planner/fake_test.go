@@ -8,6 +8,7 @@ import (
 
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/measure"
+	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
@@ -92,16 +93,16 @@ func (f *fakeMeter) time(r tasks.Request, p tasks.Plan) float64 {
 	return ns
 }
 
-func (f *fakeMeter) Collective(_ context.Context, r tasks.Request, p tasks.Plan, _ costs.Stop) (measure.Timing, error) {
+func (f *fakeMeter) Collective(_ context.Context, r tasks.Request, p tasks.Plan, _ stats.Stop) (measure.Timing, error) {
 	f.collectives++
 	if f.err != nil && strings.Contains(p.String(), "chain") {
 		return measure.Timing{}, fmt.Errorf("lower: %w", f.err)
 	}
 	series := f.samples(f.time(r, p))
-	return measure.Timing{Series: series, Slowest: costs.Summarize(series)}, nil
+	return measure.Timing{Series: series, Slowest: stats.Summarize(series)}, nil
 }
 
-func (f *fakeMeter) Pipeline(_ context.Context, r tasks.Request, p tasks.Plan, _ costs.Stop) (costs.Pipeline, error) {
+func (f *fakeMeter) Pipeline(_ context.Context, r tasks.Request, p tasks.Plan, _ stats.Stop) (costs.Pipeline, error) {
 	f.pipelines++
 	fill, stable, phases := f.parts(r, p)
 	factor := costs.Median(f.samples(1))
@@ -115,14 +116,14 @@ func (f *fakeMeter) Pipeline(_ context.Context, r tasks.Request, p tasks.Plan, _
 	}
 	end := done[len(done)-1]
 	return costs.Pipeline{
-		Whole: costs.Summarize([]float64{end, end * 1.02}), Segments: len(done), Phases: phases,
+		Whole: stats.Summarize([]float64{end, end * 1.02}), Segments: len(done), Phases: phases,
 		Leaders: []costs.Completion{costs.NewCompletion(fill, done, end, p.Window)},
 	}, nil
 }
 
 // Stages fills in all stages of graphs of up to as many segments as phases, like
 // the real one.
-func (f *fakeMeter) Stages(_ context.Context, r tasks.Request, p tasks.Plan, _ costs.Stop, book *costs.Book) ([]costs.Series, error) {
+func (f *fakeMeter) Stages(_ context.Context, r tasks.Request, p tasks.Plan, _ stats.Stop, book *costs.Book) ([]costs.Series, error) {
 	f.runs++
 	_, _, phases := f.parts(r, p)
 	for u := range min(int64(phases), costs.Segments(r, p)) {
@@ -144,7 +145,7 @@ func (f *fakeMeter) Stages(_ context.Context, r tasks.Request, p tasks.Plan, _ c
 				for range g.On.Groups(0) {
 					leaders = append(leaders, ns)
 				}
-				book.Add(keys[i], costs.Cost{Summary: costs.Summarize([]float64{ns}), Leaders: leaders})
+				book.Add(keys[i], costs.Cost{Summary: stats.Summarize([]float64{ns}), Leaders: leaders})
 			}
 		}
 	}

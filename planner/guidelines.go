@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -147,7 +147,7 @@ func losesToFlat(e *Entry) []Violation {
 // place of what the table had. All ranks of topology on must call it; entries of
 // other machines stay. like makes the request for a point. It returns how many
 // entries were measured.
-func (t *Table) Remeasure(ctx context.Context, m Meter, on *levels.Topology, stop costs.Stop, like func(coll tasks.Collective, bytes int64) (tasks.Request, error)) (n int, err error) {
+func (t *Table) Remeasure(ctx context.Context, m Meter, on *levels.Topology, stop stats.Stop, like func(coll tasks.Collective, bytes int64) (tasks.Request, error)) (n int, err error) {
 	done := map[string]bool{}
 	for _, v := range t.Violations() {
 		for _, e := range v.entries {

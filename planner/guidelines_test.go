@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
@@ -54,7 +54,7 @@ func TestRemeasure(t *testing.T) {
 		return requests(coll.String(), bytes)[0], nil
 	}
 	f := &fakeMeter{on: on}
-	n, err := table.Remeasure(t.Context(), f, on, costs.Stop{}, like)
+	n, err := table.Remeasure(t.Context(), f, on, stats.Stop{}, like)
 	if err != nil || n != 4 || f.collectives != 5 {
 		t.Errorf("%d entries, %d measurements, %v; want 4 and 5", n, f.collectives, err)
 	}
@@ -65,7 +65,7 @@ func TestRemeasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := parse(t, fmt.Sprintf(suspicious, 50, 60, 190, 205)).Remeasure(t.Context(), f, three, costs.Stop{}, like); n != 0 || err != nil {
+	if n, err := parse(t, fmt.Sprintf(suspicious, 50, 60, 190, 205)).Remeasure(t.Context(), f, three, stats.Stop{}, like); n != 0 || err != nil {
 		t.Errorf("on another machine %d entries were measured, %v", n, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
@@ -22,7 +23,7 @@ func TestBenchOnProcesses(t *testing.T) {
 	}
 	flow := lockstep
 	flow.Shape = tasks.Han
-	stop := costs.Stop{Least: 2, Most: 2}
+	stop := stats.Stop{Least: 2, Most: 2}
 	for rank, err := range each(comms, func(ctx context.Context, c *planner.Comm) error {
 		b, err := c.Bench(ctx)
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -96,7 +96,7 @@ func (p *probes) race(ctx context.Context, m Meter, w *work) error {
 }
 
 // turn is a turn's part of what stops a measurement.
-func turn(s costs.Stop) costs.Stop {
+func turn(s stats.Stop) stats.Stop {
 	s = s.WithDefaults()
 	s.Least, s.Most, s.Budget = (s.Least+raceTurns-1)/raceTurns, (s.Most+raceTurns-1)/raceTurns, s.Budget/raceTurns
 	return s

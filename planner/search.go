@@ -11,6 +11,7 @@ import (
 
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/measure"
+	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -61,9 +62,9 @@ func (m Method) heuristics() bool { return m == ExhaustivePruned || m == TasksPr
 // Meter measures. Every rank calls it with the same arguments in the same order,
 // and all get the same results. *[measure.Bench] is one.
 type Meter interface {
-	Collective(ctx context.Context, r tasks.Request, p tasks.Plan, stop costs.Stop) (measure.Timing, error)
-	Pipeline(ctx context.Context, r tasks.Request, p tasks.Plan, stop costs.Stop) (costs.Pipeline, error)
-	Stages(ctx context.Context, r tasks.Request, p tasks.Plan, stop costs.Stop, book *costs.Book) ([]costs.Series, error)
+	Collective(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop) (measure.Timing, error)
+	Pipeline(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop) (costs.Pipeline, error)
+	Stages(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop, book *costs.Book) ([]costs.Series, error)
 }
 
 var _ Meter = (*measure.Bench)(nil)
@@ -125,7 +126,7 @@ type Search struct {
 	Requests []tasks.Request // each collective with each size
 	Space    Space
 	Method   Method
-	Stop     costs.Stop // the same for every measurement
+	Stop     stats.Stop // the same for every measurement
 	Table    *Table     // what is known already, of other machines or of an interrupted search; it is added to
 	Keep     int        // candidates of each point besides the best flat one; 0: 3
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tierflow/tierflow/costs"
 	meter "github.com/tierflow/tierflow/costs/measure"
+	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -143,7 +144,7 @@ func (b *benchOverlap) pair(name string) (p pair, err error) {
 }
 
 // measure is what one rank does.
-func (p pair) measure(ctx context.Context, m *meter.Bench, stop costs.Stop) (r overlapResult, err error) {
+func (p pair) measure(ctx context.Context, m *meter.Bench, stop stats.Stop) (r overlapResult, err error) {
 	o, err := m.Overlap(ctx, p.request, p.plan, p.kinds, stop)
 	if err != nil {
 		return r, err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tierflow/tierflow/costs"
 	meter "github.com/tierflow/tierflow/costs/measure"
+	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/submodules"
@@ -24,7 +25,7 @@ import (
 type benchTasks struct {
 	problem
 	json bool
-	stop costs.Stop
+	stop stats.Stop
 	reg  submodules.Registry
 
 	segment int64

@@ -55,8 +55,10 @@ var arrows = map[string][]string{
 	"executor/flight": {},
 	"executor":        {"submodules", "executor/kernel", "executor/trace", "executor/flight"},
 
-	"costs":         {"tasks"},
-	"costs/measure": {"costs", "executor"},
+	"costs": {"tasks"},
+	// Intervals of confidence need linear algebra; who only reads costs does without.
+	"costs/stats":   {"costs"},
+	"costs/measure": {"costs/stats", "executor"},
 	"viz":           {"submodules", "costs", "executor/trace"},
 	// Under the invariants tag planner checks what it compiles.
 	"planner": {"costs/measure", "submodules/all", "submodules/check", "levels/join"},
@@ -80,7 +82,7 @@ var libraries = map[string][]string{
 	"golang.org/x/sync":              {"executor", "planner", "costs/measure", "cmd/tierflow"},
 	"golang.org/x/sys":               {"levels/join", "executor", "executor/kernel", "executor/flight", "cmd/tierflow/launch"},
 	"golang.org/x/term":              {"cmd/tierflow"},
-	"gonum.org/v1/gonum":             {"costs", "cmd/tierflow"},
+	"gonum.org/v1/gonum":             {"costs/stats", "cmd/tierflow"},
 	"gonum.org/v1/plot":              {"viz"},
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 )
@@ -94,7 +94,7 @@ func processorModel() string {
 	return strings.TrimLeft(line, "\t :")
 }
 
-func stopText(s costs.Stop) string {
+func stopText(s stats.Stop) string {
 	return fmt.Sprintf("95%% interval of the mean within %.1f%%, or %v, or %d samples; at least %d", 100*s.Rel, s.Budget, s.Most, s.Least)
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -36,7 +36,7 @@ type tuning struct {
 
 	requests []tasks.Request
 	space    planner.Space
-	stop     costs.Stop
+	stop     stats.Stop
 }
 
 func (a app) tuneCommand() *cobra.Command {

@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/viz"
@@ -221,7 +222,7 @@ const confrontRounds = 5
 func (u *tuning) again(ctx context.Context, r *tuneRank, request tasks.Request, plans map[string]tasks.Plan) (map[string]planner.Measurement, error) {
 	all := map[string]planner.Measurement{}
 	series := map[string][]float64{}
-	stop := costs.Stop{Budget: u.time, Rel: u.stop.Rel}
+	stop := stats.Stop{Budget: u.time, Rel: u.stop.Rel}
 	for range confrontRounds {
 		for _, text := range sortedNames(plans) {
 			timing, err := r.meter.Collective(ctx, request, plans[text], stop)

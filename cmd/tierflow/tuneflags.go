@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -60,7 +60,7 @@ func (u *tuning) read() error {
 	if u.time <= 0 || u.budget < 0 {
 		return usagef("--time %v, --budget %v: a time is above 0", u.time, u.budget)
 	}
-	u.stop = costs.Stop{Budget: u.time}
+	u.stop = stats.Stop{Budget: u.time}
 	if err := u.readSpace(); err != nil {
 		return err
 	}

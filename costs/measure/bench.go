@@ -7,8 +7,8 @@
 // time; rank 0 decides whether there is another one.
 //
 //	bench, err := measure.New(ctx, comm, topology, registry)
-//	timing, err := bench.Collective(ctx, request, plan, costs.Stop{})
-//	series, err := bench.Stages(ctx, request, plan, costs.Stop{}, book)
+//	timing, err := bench.Collective(ctx, request, plan, stats.Stop{})
+//	series, err := bench.Stages(ctx, request, plan, stats.Stop{}, book)
 package measure
 
 import (

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -17,7 +18,7 @@ type Timing struct {
 
 // Collective times a request with a plan that leaves nothing open, on buffers of
 // its own.
-func (b *Bench) Collective(ctx context.Context, r tasks.Request, p tasks.Plan, stop costs.Stop) (t Timing, err error) {
+func (b *Bench) Collective(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop) (t Timing, err error) {
 	x, err := b.compile(r, p)
 	if err != nil {
 		return t, fmt.Errorf("measure: %w", err)
@@ -38,7 +39,7 @@ func (b *Bench) Collective(ctx context.Context, r tasks.Request, p tasks.Plan, s
 
 func timing(s samples, ranks int) Timing {
 	t := Timing{Series: s.totals(), Ranks: make([]float64, ranks)}
-	t.Slowest = costs.Summarize(t.Series)
+	t.Slowest = stats.Summarize(t.Series)
 	for r := range t.Ranks {
 		t.Ranks[r] = costs.Median(s.column(r, 0))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/measure"
+	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -18,7 +19,7 @@ import (
 )
 
 // brief is few repetitions: tests look at what is measured, not at how long it takes.
-var brief = costs.Stop{Least: 3, Most: 3}
+var brief = stats.Stop{Least: 3, Most: 3}
 
 // onRanks calls f on goroutine ranks and returns what each got; all must get the same.
 func onRanks[T any](t *testing.T, topology string, f func(ctx context.Context, b *measure.Bench) (T, error)) T {

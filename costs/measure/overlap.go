@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -25,7 +26,7 @@ func Hidden(a, b, together float64) float64 { return (a + b - together) / min(a,
 // Overlap times the tasks of two kinds of a request, each on a segment of its own:
 // alone, and begun at the same time (HAN, figures 2 and 6), in turns. The request is
 // a bcast or an allreduce; kinds that it has no tasks of are errors.
-func (b *Bench) Overlap(ctx context.Context, r tasks.Request, p tasks.Plan, kinds [2]tasks.Kind, stop costs.Stop) (o Overlapped, err error) {
+func (b *Bench) Overlap(ctx context.Context, r tasks.Request, p tasks.Plan, kinds [2]tasks.Kind, stop stats.Stop) (o Overlapped, err error) {
 	if r.Coll != tasks.Bcast && r.Coll != tasks.Allreduce {
 		return o, fmt.Errorf("measure %v: tasks run by themselves only of bcast and allreduce, where all ranks have a buffer for results", r)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
@@ -14,7 +15,7 @@ import (
 // Pipeline times when segments complete in a request with a dataflow shape: one
 // by itself, and its first ones, [costs.Extra] more than there are phases, or all
 // if it has fewer. stop's budget is for both.
-func (b *Bench) Pipeline(ctx context.Context, r tasks.Request, p tasks.Plan, stop costs.Stop) (pipe costs.Pipeline, err error) {
+func (b *Bench) Pipeline(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop) (pipe costs.Pipeline, err error) {
 	if p.Shape == tasks.HanLockstep {
 		return pipe, fmt.Errorf("measure %v: plan %v has stages, not segments that flow: that is for Stages", r, p)
 	}
@@ -66,7 +67,7 @@ func (x *bound) completions(ctx context.Context, g *tasks.Graph) ([]float64, err
 // slowest rank has it: a leader that only sends is done early, and says little
 // about the pipeline behind it. Times are medians over repetitions.
 func pipeline(one, many samples, g *tasks.Graph) costs.Pipeline {
-	p := costs.Pipeline{Whole: costs.Summarize(many.totals()), Segments: g.Segments, Phases: len(g.Phases)}
+	p := costs.Pipeline{Whole: stats.Summarize(many.totals()), Segments: g.Segments, Phases: len(g.Phases)}
 	for _, group := range g.On.Groups(0) {
 		done := make([]float64, g.Segments)
 		for i := range done {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/stats"
 )
 
 // subject is what is repeated. Its numbers, as many on all ranks, begin with this
@@ -21,7 +21,7 @@ type samples [][][]float64
 // repeat runs subjects in turns, so that what disturbs the machine disturbs all of
 // them, until the rule is satisfied for each. Each begins on all ranks at one time.
 // Rank 0 gets the samples; the others get nil.
-func (b *Bench) repeat(ctx context.Context, stop costs.Stop, subjects ...subject) ([]samples, error) {
+func (b *Bench) repeat(ctx context.Context, stop stats.Stop, subjects ...subject) ([]samples, error) {
 	all, slowest := make([]samples, len(subjects)), make([][]float64, len(subjects))
 	begin := time.Now()
 	for round := 0; ; round++ {
@@ -50,7 +50,7 @@ func (b *Bench) repeat(ctx context.Context, stop costs.Stop, subjects ...subject
 	}
 }
 
-func enough(stop costs.Stop, slowest [][]float64, spent time.Duration) bool {
+func enough(stop stats.Stop, slowest [][]float64, spent time.Duration) bool {
 	for _, s := range slowest {
 		if !stop.Done(s, spent/time.Duration(len(slowest))) {
 			return false

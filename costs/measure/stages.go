@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -23,7 +24,7 @@ const mostExtra = 2 * costs.Extra
 // A request of fewer segments than phases has stages of its own. What the book has
 // on rank 0 isn't measured again; if it has all, nothing runs. It returns how the
 // stages that occur often settled.
-func (b *Bench) Stages(ctx context.Context, r tasks.Request, p tasks.Plan, stop costs.Stop, book *costs.Book) ([]costs.Series, error) {
+func (b *Bench) Stages(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop, book *costs.Book) ([]costs.Series, error) {
 	if p.Shape == tasks.Han { // one segment of which is as in lockstep
 		p.Shape = tasks.HanLockstep
 	}
@@ -130,7 +131,7 @@ type entry struct {
 }
 
 // run measures a line.
-func (b *Bench) run(ctx context.Context, l *line, stop costs.Stop) (f findings, err error) {
+func (b *Bench) run(ctx context.Context, l *line, stop stats.Stop) (f findings, err error) {
 	g, err := tasks.Expand(l.request, b.topology, l.plan, b.Rank())
 	if err != nil {
 		return f, err
@@ -242,6 +243,6 @@ func cost(byLeader [][]float64) costs.Cost {
 			slowest[rep] = max(slowest[rep], ns)
 		}
 	}
-	c.Summary = costs.Summarize(slowest)
+	c.Summary = stats.Summarize(slowest)
 	return c
 }
