@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
@@ -57,7 +58,7 @@ func (p policy) choose(r tasks.Request, t *levels.Topology) (decision, error) {
 		return decision{}, fmt.Errorf("%v: %w", r, err)
 	}
 	forced, others := p.forcedFor(r, t)
-	base, why := Rule(r, t, forced)
+	base, why := rule.Choose(r, t, forced)
 	d := decision{plan: forced.Over(base), forced: forced, others: others, origin: p.origin, why: why}
 	if p.table != nil {
 		d.consult(p.table, r, t, p.registry)
@@ -108,7 +109,7 @@ func Explain(r tasks.Request, t *levels.Topology, o *Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := fits(r, t, d.plan, p.registry); err != nil {
+	if _, err := rule.Fits(r, t, d.plan, p.registry); err != nil {
 		return "", err
 	}
 	return d.explain(r, t, p.registry), nil
@@ -133,12 +134,12 @@ func (d *decision) explain(r tasks.Request, t *levels.Topology, reg submodules.R
 			fmt.Fprintf(&b, "  alternative: shape=%v\n", s)
 		}
 	}
-	g, err := outline(r, t, d.plan)
+	g, err := rule.Outline(r, t, d.plan)
 	if err != nil {
 		return b.String() // nobody could have compiled it
 	}
 	for k := range g.On.Depth() {
-		for _, kind := range kindsAt(g, k) {
+		for _, kind := range rule.KindsAt(g, k) {
 			fmt.Fprintf(&b, "  alternative: %v= %s\n", kind, reg.Offers(kind.Op, g.On.WithinNodes(k)))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -74,11 +75,11 @@ func (d *decision) consult(t *loadedTable, r tasks.Request, on *levels.Topology,
 	d.advice = a
 	for i, e := range a.estimates {
 		p := d.forced.Over(e.plan)
-		_, err := fits(r, on, p, reg)
+		_, err := rule.Fits(r, on, p, reg)
 		if err != nil {
-			base, _ := Rule(r, on, p)
+			base, _ := rule.Choose(r, on, p)
 			p = p.Over(base)
-			_, err = fits(r, on, p, reg)
+			_, err = rule.Fits(r, on, p, reg)
 		}
 		if err == nil {
 			d.plan, d.why, a.chosen = p, nil, i

@@ -21,6 +21,6 @@
 // return panic then.
 //
 // Plans are chosen by what is forced, then by a decision table ([Table]) that a
-// [Search] has measured on the machine, then by the built-in [Rule]; Explain says
-// by which.
+// [Search] has measured on the machine, then by the built-in rule of package rule.
+// Explain says by which.
 package planner

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -43,7 +44,7 @@ func Consider(r tasks.Request, t *levels.Topology, o *Options, s Space) (*Explan
 	if err != nil {
 		return nil, err
 	}
-	if _, err := fits(r, t, d.plan, by.registry); err != nil {
+	if _, err := rule.Fits(r, t, d.plan, by.registry); err != nil {
 		return nil, err
 	}
 	s.Registry, s.Plan = by.registry, d.forced

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -17,10 +18,10 @@ func (p policy) forcedFor(r tasks.Request, t *levels.Topology) (forced tasks.Pla
 	if len(forced.Keys()) == 0 {
 		return forced, nil
 	}
-	base, _ := Rule(r, t, forced)
+	base, _ := rule.Choose(r, t, forced)
 	var phases []tasks.Phase
 	for _, shape := range []tasks.Shape{base.Shape, tasks.Han} {
-		if g, err := outline(r, t, tasks.Plan{Shape: shape, Segment: tasks.Whole, Window: 1, Order: forced.Order}); err == nil {
+		if g, err := rule.Outline(r, t, tasks.Plan{Shape: shape, Segment: tasks.Whole, Window: 1, Order: forced.Order}); err == nil {
 			phases = append(phases, g.Phases...)
 		}
 	}

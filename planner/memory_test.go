@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
@@ -53,7 +53,7 @@ func TestMemoryWithinWindow(t *testing.T) {
 					var needs [2]int64
 					for i, mib := range []int64{64, 256} {
 						r.Count = mib << 20 / 4
-						p, _ := planner.Rule(r, on, tasks.Plan{Shape: shape})
+						p, _ := rule.Choose(r, on, tasks.Plan{Shape: shape})
 						needs[i] = memoryOf(t, r, on, p, rank)
 						if most := 3 * int64(p.Window) * p.Segment; needs[i] > most {
 							t.Errorf("%s, %v of %d MiB, %v: rank %d needs %d bytes, over 3 windows, which are %d", spec, r.Coll, mib, p, rank, needs[i], most)

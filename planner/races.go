@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -52,14 +53,14 @@ func (p *probes) rivalsOf(i int) (rivals []tasks.Plan) {
 		}
 		return nil
 	}
-	rule := p.Space.Rule(p.Requests[i], p.Topology)
+	usual := p.Space.Rule(p.Requests[i], p.Topology)
 	for _, c := range all {
 		if c.NS <= p.near*all[0].NS && len(rivals) < max(p.racers-1, 1) {
 			rivals = append(rivals, c.plan)
 		}
 	}
-	if _, err := fits(p.Requests[i], p.Topology, rule, p.Space.Registry); err == nil && !slices.ContainsFunc(rivals, rule.Equal) {
-		rivals = append(rivals, rule)
+	if _, err := rule.Fits(p.Requests[i], p.Topology, usual, p.Space.Registry); err == nil && !slices.ContainsFunc(rivals, usual.Equal) {
+		rivals = append(rivals, usual)
 	}
 	return rivals
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -30,7 +31,7 @@ type Space struct {
 // fills the pipeline late; between these lie the optima that HAN reports (figures
 // 4 and 7), and the sizes that the built-in rule cuts into.
 var (
-	DefaultSegments = []int64{packed(chainLeast), packed(32 << 10), packed(chainMost), insideSegment, 256 << 10, 512 << 10, 1 << 20, tasks.Whole}
+	DefaultSegments = []int64{rule.Packed(rule.ChainLeast), rule.Packed(32 << 10), rule.Packed(rule.ChainMost), rule.InsideSegment, 256 << 10, 512 << 10, 1 << 20, tasks.Whole}
 	DefaultWindows  = []int{2, 8}
 	DefaultInners   = []int64{0, 32 << 10}
 )
@@ -51,7 +52,7 @@ func (s Space) Configurations(r tasks.Request, t *levels.Topology) []Configurati
 	seen := map[string]bool{}
 	for _, p := range s.cuts(r) {
 		for _, inner := range or(s.Inners, DefaultInners) {
-			for _, q := range (Combinations{Registry: s.registry(), Inner: inner}).Of(r, t, p) {
+			for _, q := range (rule.Combinations{Registry: s.registry(), Inner: inner}).Of(r, t, p) {
 				q = canonical(s.Plan.Over(q), r.Bytes())
 				if key := q.String(); !seen[key] {
 					seen[key] = true
@@ -66,7 +67,7 @@ func (s Space) Configurations(r tasks.Request, t *levels.Topology) []Configurati
 // withRule lets the rule's plan compete.
 func (s Space) withRule(all []Configuration, r tasks.Request, t *levels.Topology) []Configuration {
 	p := s.Rule(r, t)
-	if _, err := fits(r, t, p, s.Registry); err != nil {
+	if _, err := rule.Fits(r, t, p, s.Registry); err != nil {
 		return all
 	}
 	i := slices.IndexFunc(all, func(c Configuration) bool { return c.Plan.Equal(p) })
@@ -77,12 +78,12 @@ func (s Space) withRule(all []Configuration, r tasks.Request, t *levels.Topology
 	return all
 }
 
-// Rule is the plan of the built-in [Rule] for a request, in the words of the
+// Rule is the plan of the built-in rule for a request, in the words of the
 // space's configurations: an algorithm for each kind of task.
 func (s Space) Rule(r tasks.Request, t *levels.Topology) tasks.Plan {
-	p, _ := Rule(r, t, s.Plan)
+	p, _ := rule.Choose(r, t, s.Plan)
 	p = s.Plan.Over(p)
-	g, err := outline(r, t, p)
+	g, err := rule.Outline(r, t, p)
 	if err != nil {
 		return p
 	}
@@ -160,7 +161,7 @@ func (s Space) registry() submodules.Registry {
 
 // reject says why a plan is not measured; empty if it is.
 func (s Space) reject(r tasks.Request, t *levels.Topology, p tasks.Plan) string {
-	g, err := fits(r, t, p, s.Registry)
+	g, err := rule.Fits(r, t, p, s.Registry)
 	if err != nil {
 		return "not supported: " + err.Error()
 	}
@@ -168,15 +169,6 @@ func (s Space) reject(r tasks.Request, t *levels.Topology, p tasks.Plan) string 
 		return s.prune(g, r, p)
 	}
 	return ""
-}
-
-// fits is r's outline if p can be compiled for it.
-func fits(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry) (*tasks.Graph, error) {
-	g, err := outline(r, t, p)
-	if err != nil {
-		return nil, err
-	}
-	return g, reg.Supports(g)
 }
 
 // Limits of the heuristics.

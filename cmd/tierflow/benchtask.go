@@ -17,6 +17,7 @@ import (
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -84,7 +85,7 @@ func (b *benchTasks) work(coll tasks.Collective, n int64) (tasks.Request, tasks.
 	r.Count *= n
 	p := b.forced.For(coll)
 	p.Shape, p.Segment = tasks.HanLockstep, b.segment
-	base, _ := planner.Rule(r, b.job.Topology(), p)
+	base, _ := rule.Choose(r, b.job.Topology(), p)
 	return r, p.Over(base), nil
 }
 

@@ -60,8 +60,9 @@ var arrows = map[string][]string{
 	"costs/stats":   {"costs"},
 	"costs/measure": {"costs/stats", "executor"},
 	"viz":           {"submodules", "costs", "executor/trace"},
+	"planner/rule":  {"submodules"},
 	// Under the invariants tag planner checks what it compiles.
-	"planner": {"costs/measure", "submodules/all", "submodules/check", "levels/join"},
+	"planner": {"planner/rule", "costs/measure", "submodules/all", "submodules/check", "levels/join"},
 
 	"cmd/tierflow/launch": {},
 	// bench peers carries along what it builds and the cluster it runs on: embedded files, no code.
@@ -91,7 +92,7 @@ var concurrent = []string{"executor", "levels/join", "costs/measure", "cmd/tierf
 
 // pure are the folders whose packages give the same bytes for the same input: they
 // know no goroutine, clock, global random number or operating system.
-var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz"}
+var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "planner/rule"}
 
 // impureBelow are packages in these folders that are not.
 var impureBelow = []string{"levels/join", "costs/measure", "dag/dagtest", "submodules/submoduletest"}
@@ -257,8 +258,8 @@ func below(pkg string) []string {
 }
 
 func isPure(pkg string) bool {
-	top, _, _ := strings.Cut(pkg, "/")
-	return slices.Contains(pure, top) && !slices.Contains(impureBelow, pkg)
+	within := func(dir string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") }
+	return slices.ContainsFunc(pure, within) && !slices.Contains(impureBelow, pkg)
 }
 
 // matches says if a line of impureNames has name.

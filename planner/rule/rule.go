@@ -1,4 +1,10 @@
-package planner
+// Package rule chooses plans without measurements: by the collective, its size and the
+// layout of the ranks. It also outlines what a plan has to choose for.
+//
+// It never measures and reads no table. Equal arguments give equal plans, on all ranks.
+//
+//	plan, why := rule.Choose(request, topology, tasks.Plan{})
+package rule
 
 import (
 	"fmt"
@@ -13,10 +19,10 @@ const (
 	tinyMessage   = 4 << 10   // up to here one exchange is worth its bytes
 	smallMessage  = 16 << 10  // up to here latency counts: one segment, shallow trees
 	halvedMessage = 256 << 10 // up to here fewer steps are worth more than a pipeline
-	insideSegment = 128 << 10 // inside a node: a segment stays in a core's cache
+	InsideSegment = 128 << 10 // inside a node: a segment stays in a core's cache
 	readSegment   = 256 << 10 // of what is read where it lies, which costs two meetings
-	chainMost     = 64 << 10  // between nodes: larger segments only delay the pipeline
-	chainLeast    = 16 << 10
+	ChainMost     = 64 << 10  // between nodes: larger segments only delay the pipeline
+	ChainLeast    = 16 << 10
 	ringMost      = 256 << 10 // between nodes: what each sends on at once
 	ringUsual     = 64 << 10
 	ringLeast     = 32 << 10
@@ -29,26 +35,26 @@ const mostPeers = 8
 // mostSpokes is up to how many nodes one of them speaks with all others.
 const mostSpokes = 8
 
-// Rule is the plan while there are no measurements, and why. It follows HAN's
+// Choose returns the plan while there are no measurements, and why. It follows HAN's
 // reasoning (section III): shared memory inside nodes, event-driven trees between
 // them, a chain or a ring once there are enough segments to fill it, and no
 // hierarchy where it would break the order of a non-commutative operation. It fits
 // the shape and the order that forced asks for, and chooses for the tasks that the
 // shape has. Inside a node large messages go through shared memory, or are read where
 // they lie if the topology says that the ranks are of one process.
-func Rule(r tasks.Request, t *levels.Topology, forced tasks.Plan) (tasks.Plan, []string) {
+func Choose(r tasks.Request, t *levels.Topology, forced tasks.Plan) (tasks.Plan, []string) {
 	u := rule{request: r, on: t, order: forced.Order, bytes: r.Bytes(), ordered: r.Reduces() && !r.Op.Commutative()}
 	if r.Blocks() {
 		u.bytes *= int64(t.Size())
 	}
 	p := tasks.Plan{Shape: u.shape(forced), Order: forced.Order}
 	p.Segment, p.Window = u.segments(p.Shape)
-	g, err := outline(r, t, p)
+	g, err := Outline(r, t, p)
 	if err != nil {
 		return p, u.why // a forced shape that doesn't fit; compiling says so
 	}
 	for k := range g.On.Depth() {
-		p = u.level(p, kindsAt(g, k), g.On.WithinNodes(k))
+		p = u.level(p, KindsAt(g, k), g.On.WithinNodes(k))
 	}
 	return p, u.why
 }
@@ -149,7 +155,7 @@ func (u *rule) segments(s tasks.Shape) (size int64, window int) {
 	if u.request.Blocks() {
 		n = int64(u.on.Size())
 	}
-	size = insideSegment
+	size = InsideSegment
 	switch nodes := int64(u.on.Nodes()); {
 	case u.small():
 		u.because("fs=all: up to %s latency counts", tasks.FormatBytes(smallMessage))
@@ -165,7 +171,7 @@ func (u *rule) segments(s tasks.Shape) (size int64, window int) {
 		u.because("fs=all: halving cuts the message itself")
 		return tasks.Whole, fewSegments
 	case u.pair() && n == 1 && s != tasks.RSAG && s != tasks.Lanes:
-		size = packed(size)
+		size = Packed(size)
 		u.because("fs=%s: two nodes, no pipeline to fill between them", tasks.FormatBytes(size))
 	case n > 1 || s == tasks.RSAG || s == tasks.Lanes || s == tasks.AR:
 		piece := u.ringPiece()
@@ -175,7 +181,7 @@ func (u *rule) segments(s tasks.Shape) (size int64, window int) {
 			return size, ringSegments
 		}
 	default:
-		size = packed(near(u.bytes/128, chainLeast, chainMost))
+		size = Packed(near(u.bytes/128, ChainLeast, ChainMost))
 		u.because("fs=%s: a 128th of the message or near, so that filling a pipeline of %d nodes takes little", tasks.FormatBytes(size), nodes)
 	}
 	if u.on.Nodes() == 1 {
@@ -188,9 +194,9 @@ func (u *rule) segments(s tasks.Shape) (size int64, window int) {
 // busy, and the larger the message is, the less does a step that waits for one cost.
 func (u *rule) ringPiece() int64 {
 	if u.pair() {
-		return packed(insideSegment) // no node hands on
+		return Packed(InsideSegment) // no node hands on
 	}
-	return packed(near(max(u.bytes/64, min(u.bytes/16, ringUsual)), ringLeast, ringMost))
+	return Packed(near(max(u.bytes/64, min(u.bytes/16, ringUsual)), ringLeast, ringMost))
 }
 
 // near is the power of two up to n, between two of them.
@@ -201,10 +207,10 @@ func near(n, least, most int64) int64 {
 	return least
 }
 
-// packed is a sixteenth less, so that a segment and the header of its frame fill
+// Packed is a sixteenth less, so that a segment and the header of its frame fill
 // whole packets: devices take up to 64 KiB at once, or a power of two that divides
 // it. A full power of two leaves a rest that costs as much as a packet.
-func packed(n int64) int64 { return n - n/16 }
+func Packed(n int64) int64 { return n - n/16 }
 
 // level chooses for the tasks of a level: in one word where they are done alike.
 func (u *rule) level(p tasks.Plan, kinds []tasks.Kind, inside bool) tasks.Plan {

@@ -1,4 +1,4 @@
-package planner
+package rule
 
 import (
 	"github.com/tierflow/tierflow/levels"
@@ -18,13 +18,13 @@ type Combinations struct {
 // algorithms for the levels that r needs on t. Where p's shape doesn't fit the
 // request p alone is returned, as it is.
 func (c Combinations) Of(r tasks.Request, t *levels.Topology, p tasks.Plan) []tasks.Plan {
-	g, err := outline(r, t, p)
+	g, err := Outline(r, t, p)
 	if err != nil {
 		return []tasks.Plan{p}
 	}
 	plans := []tasks.Plan{p}
 	for k := range g.On.Depth() {
-		kinds := kindsAt(g, k)
+		kinds := KindsAt(g, k)
 		if len(kinds) == 0 {
 			continue
 		}
@@ -35,26 +35,6 @@ func (c Combinations) Of(r tasks.Request, t *levels.Topology, p tasks.Plan) []ta
 		plans = next
 	}
 	return plans
-}
-
-// outline is the task graph of r without any elements: its phases are r's.
-func outline(r tasks.Request, t *levels.Topology, p tasks.Plan) (*tasks.Graph, error) {
-	h, err := tasks.Hierarchy(r, t, p)
-	if err != nil {
-		return nil, err
-	}
-	r.Count, r.Pitch, r.Counts = 0, 0, tasks.Counts{}
-	return tasks.ExpandOn(r, h, p, 0)
-}
-
-// kindsAt lists a level's kinds of tasks: those of all ranks, whatever the count.
-func kindsAt(g *tasks.Graph, level int) (kinds []tasks.Kind) {
-	for _, ph := range g.Phases {
-		if ph.Level == level {
-			kinds = append(kinds, ph.Kind)
-		}
-	}
-	return kinds
 }
 
 // level completes p for one level's kinds, once for each algorithm: those kinds

@@ -1,11 +1,11 @@
-package planner_test
+package rule_test
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -38,7 +38,7 @@ func TestRuleNamesWhatThereIs(t *testing.T) {
 
 func checkRule(t *testing.T, r tasks.Request, on *levels.Topology, forced tasks.Plan) {
 	t.Helper()
-	p, _ := planner.Rule(r, on, forced)
+	p, _ := rule.Choose(r, on, forced)
 	g, err := tasks.Expand(r, on, p, 0)
 	if err != nil {
 		if forced.Shape == 0 || len(p.Keys()) > 0 {
@@ -93,7 +93,7 @@ func TestRuleChoices(t *testing.T) {
 		if r.Reduces() {
 			r.Op = tasks.Sum
 		}
-		if p, why := planner.Rule(r, on, tasks.Plan{}); p.String() != test.want {
+		if p, why := rule.Choose(r, on, tasks.Plan{}); p.String() != test.want {
 			t.Errorf("%v on %s: %v because %q; want %s", r, test.on, p, why, test.want)
 		}
 	}
