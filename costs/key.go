@@ -93,7 +93,7 @@ func newKey(g *tasks.Graph, name string, kinds []tasks.Kind) Key {
 // request without data.
 func segment(r tasks.Request, p tasks.Plan) int64 {
 	size := int64(r.Type.Size())
-	if r.Coll == tasks.Barrier || size == 0 {
+	if !r.Coll.HasData() || size == 0 {
 		return 0
 	}
 	return max(p.Segment/size, 1) * size
@@ -102,7 +102,7 @@ func segment(r tasks.Request, p tasks.Plan) int64 {
 // SegmentBytes is the size of a full segment of r: the plan's, in whole elements,
 // or the message if that is less.
 func SegmentBytes(r tasks.Request, p tasks.Plan) int64 {
-	if r.Coll == tasks.Barrier {
+	if !r.Coll.HasData() {
 		return 0
 	}
 	return min(segment(r, p), r.Bytes())

@@ -39,17 +39,17 @@ func untype[T any](c *Comm, r tasks.Request, root int, send, recv []T) (_ tasks.
 	if r.Type, err = tasks.DatatypeOf[T](); err != nil {
 		return r, nil, nil, fmt.Errorf("%v: %w", r.Coll, err)
 	}
+	if most := math.MaxInt64 / int64(r.Type.Size()); r.Counts.Sum() > most {
+		return r, nil, nil, fmt.Errorf("%v: counts %v: %d elements of %d bytes; allowed are %d", r.Coll, r.Counts, r.Counts.Sum(), r.Type.Size(), most)
+	}
 	from, to = asBytes(send), asBytes(recv)
 	switch me := levels.Rank(c.Rank()); {
-	case r.Coll == tasks.Bcast:
-		r.Count = int64(len(recv))
-		return r, nil, to, nil
-	case r.Coll == tasks.Scatter && me != r.Root:
-		r.Count = int64(len(recv))
-		return r, nil, to, nil
+	case r.Coll.Row().Placement == tasks.OnlyRecv, !r.Gives(me):
+		r, err = alone(r, me, len(recv))
+		return r, nil, to, err
 	case !r.Receives(me):
-		r.Count = int64(len(send))
-		return r, from, nil, nil
+		r, err = alone(r, me, len(send))
+		return r, from, nil, err
 	}
 	if r, err = sized(c, r, len(send), len(recv)); err != nil {
 		return r, nil, nil, err
@@ -59,12 +59,12 @@ func untype[T any](c *Comm, r tasks.Request, root int, send, recv []T) (_ tasks.
 	switch {
 	case r.GivesBlocks():
 		out = to[off:][:n]
-	case r.Coll == tasks.Scatter:
+	case r.Coll.Row().Placement == tasks.InSend:
 		in = from[off:][:n]
 	}
 	r.InPlace = unsafe.SliceData(in) == unsafe.SliceData(out)
 	switch {
-	case r.InPlace && r.Coll == tasks.Scatter:
+	case r.InPlace && r.Coll.Row().Placement == tasks.InSend:
 		return r, from, nil, nil
 	case r.InPlace && r.TakesBlocks():
 		return r, nil, from, nil
@@ -76,11 +76,21 @@ func untype[T any](c *Comm, r tasks.Request, root int, send, recv []T) (_ tasks.
 	return r, from, to, nil
 }
 
+// alone fills in the count of a rank that has one buffer, of so many elements, and checks
+// it where the counts say how many those must be.
+func alone(r tasks.Request, me levels.Rank, elements int) (tasks.Request, error) {
+	if r.Counts.Len() == 0 {
+		r.Count = int64(elements)
+		return r, nil
+	}
+	if want := r.Counts.At(int(me)); int64(elements) != want {
+		return r, fmt.Errorf("%v: %d elements; with counts %v it must be %d", r.Coll, elements, r.Counts, want)
+	}
+	return r, nil
+}
+
 // sized fills in the count and checks the buffers' lengths.
 func sized(c *Comm, r tasks.Request, send, recv int) (tasks.Request, error) {
-	if most := math.MaxInt64 / int64(r.Type.Size()); r.Counts.Sum() > most {
-		return r, fmt.Errorf("%v: counts %v: %d elements of %d bytes; allowed are %d", r.Coll, r.Counts, r.Counts.Sum(), r.Type.Size(), most)
-	}
 	if r.Counts.Len() == 0 {
 		if r.Count = int64(send); r.TakesBlocks() {
 			r.Count = int64(recv)

@@ -228,7 +228,7 @@ func (c *compiler) resolve(g *tasks.Graph, ph tasks.Phase) (k resolved, err erro
 	}
 	k.sub = sub
 	k.call = Call{Algorithm: algo.Name, Elem: 1}
-	if g.Request.Coll != tasks.Barrier {
+	if g.Request.Coll.HasData() {
 		k.call.Elem = int64(g.Request.Type.Size())
 	}
 	if choice.Inner > 0 {
@@ -258,11 +258,7 @@ func holds(r Restriction, g *tasks.Graph, ph tasks.Phase) bool {
 
 // combines reports whether tasks of a phase combine data.
 func combines(g *tasks.Graph, ph tasks.Phase) bool {
-	switch ph.Kind.Op {
-	case tasks.Reduce, tasks.Allreduce, tasks.ReduceScatter:
-		return g.Request.Reduces()
-	}
-	return false
+	return ph.Kind.Op.Reduces() && g.Request.Reduces()
 }
 
 // CompileFor expands a request of at most [tasks.MaxSegments] segments and

@@ -138,7 +138,7 @@ func (c *Call) cut(all []tasks.Span) []tasks.Span {
 func (c *Call) Keep(e *Emitter, after ...dag.ID) (steps []dag.ID) {
 	for i, held := range c.Held {
 		dst, src := c.Parts[c.Me][i], held
-		if c.Kind.Op == tasks.Scatter || c.Kind.Op == tasks.ReduceScatter {
+		if c.Kind.Op.Scatters() {
 			dst, src = src, dst
 		}
 		if dst != src {

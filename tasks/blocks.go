@@ -22,18 +22,22 @@ const (
 	some                     // those of Graph.stored, one after the other
 )
 
-// keep plans what this rank keeps in scratch on a segment's way, where it has no
-// buffer of the caller's for it:
+// keep reserves scratch for what this rank holds of a segment between phases when no
+// buffer of the caller's can hold it:
 //
-//	Reduce         partial results, but at the root
-//	Gather         the blocks of those it leads, but at the root
+//	Reduce         partial results, except at the root
+//	Gather         the blocks of those it leads, except at the root
 //	Scatter        the same
 //	ReduceScatter  partial results of all blocks; if it has none, the blocks of those it leads
 func (g *Graph) keep() {
 	bytes := int64(0)
 	switch r := g.Request; {
-	case r.Coll == Reduce && g.Rank != r.Root:
-		bytes = g.elems * int64(r.Type.Size())
+	case !r.Blocks() && r.Coll.HasData():
+		vectors := r.Coll.row().Values
+		if r.Receives(g.Rank) {
+			vectors-- // which the receive buffer holds
+		}
+		bytes = int64(vectors) * g.elems * int64(r.Type.Size())
 	case r.Blocks():
 		g.stored = g.stores()
 		g.starts = []int64{0}
@@ -43,7 +47,7 @@ func (g *Graph) keep() {
 			g.starts = append(g.starts, bytes)
 		}
 	}
-	if bytes > 0 {
+	if g.kept = bytes; bytes > 0 {
 		g.Partial = g.slot(g.slots()-1, bytes) + bytes
 	}
 }
@@ -60,11 +64,11 @@ func (g *Graph) stores() []levels.Rank {
 	}
 	r := g.Request
 	switch {
-	case len(tasks) < 2 && !reduces, r.Coll == Allgather, r.Rooted() && g.Rank == r.Root:
-		return nil
+	case len(tasks) < 2 && !reduces, r.GivesBlocks() && r.Receives(g.Rank), r.Rooted() && g.Rank == r.Root:
+		return nil // a buffer of the caller's holds them
 	case reduces:
 		return g.everyone()
-	case r.Coll == Gather:
+	case r.GivesBlocks():
 		return g.On.Under(g.Rank, g.Phases[tasks[len(tasks)-1]].Level)
 	}
 	return g.On.Under(g.Rank, g.Phases[tasks[0]].Level)
@@ -98,8 +102,8 @@ func (g *Graph) locate(t *Task, first bool) {
 	}
 	work := input
 	switch {
-	case g.Partial > 0:
-		work = store{Scratch, g.slot(int(t.Segment)%g.slots(), g.held()), oneBlock}
+	case g.Partial > 0 && (r.Blocks() || !r.Receives(g.Rank)):
+		work = store{Scratch, g.slot(int(t.Segment)%g.slots(), g.kept), oneBlock}
 		if r.Blocks() {
 			work.holds = some
 		}
@@ -112,7 +116,7 @@ func (g *Graph) locate(t *Task, first bool) {
 	if first {
 		t.in = input
 	}
-	if r.TakesBlocks() && scatters(t.Kind.Op) && g.final(at) && r.Receives(g.Rank) {
+	if r.TakesBlocks() && t.Kind.Op.Scatters() && g.final(at) && r.Receives(g.Rank) {
 		t.out = store{Recv, input.off, oneBlock}
 	}
 	n := min(g.elems, r.Count-from) * size
@@ -122,14 +126,6 @@ func (g *Graph) locate(t *Task, first bool) {
 		lane, lanes := t.Group.Index, g.roles[at].shards
 		t.Src, t.Dst = t.Src.Shard(lane, lanes, size), t.Dst.Shard(lane, lanes, size)
 	}
-}
-
-// held is the bytes of a segment's place in scratch.
-func (g *Graph) held() int64 {
-	if g.Request.Blocks() {
-		return g.starts[len(g.stored)]
-	}
-	return g.elems * int64(g.Request.Type.Size())
 }
 
 // final reports whether the rank has no task in a later phase.
@@ -155,11 +151,11 @@ func (g *Graph) final(at int) bool {
 //	segment 1   -xx-  -xx-  -yy-  -yy-       member 1 speaks for ranks 2, 3
 func (g *Graph) Parts(t *Task) (parts [][]Span, held []Span) {
 	all, own := t.out, t.in
-	if scatters(t.Kind.Op) {
+	if t.Kind.Op.Scatters() {
 		all, own = t.in, t.out
 	}
 	me := t.Group.Pos(g.Rank)
-	if (t.Kind.Op == Gather || t.Kind.Op == Scatter) && me != t.Group.Leader {
+	if t.Kind.Op.IsRooted() && me != t.Group.Leader {
 		all = store{}
 	}
 	parts = make([][]Span, len(t.Group.Ranks))
@@ -173,7 +169,7 @@ func (g *Graph) Parts(t *Task) (parts [][]Span, held []Span) {
 }
 
 // Divided reports whether a task's data is divided: [Graph.Parts] tells how.
-func (g *Graph) Divided(t *Task) bool { return scatters(t.Kind.Op) || gathers(t.Kind.Op) }
+func (g *Graph) Divided(t *Task) bool { return t.Kind.Op.HasBlocks() }
 
 // part is where a member's part lies in a store.
 func (g *Graph) part(t *Task, st store, member int) []Span {

@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -20,47 +21,88 @@ const (
 	Scatter
 	ReduceScatter
 	Barrier
-	maxCollective
 )
 
-// collectives holds each one's name and its suffix in a task's name: the b of
-// ib. A collective without a suffix is never a task.
-var collectives = [maxCollective]struct{ name, suffix string }{
-	Bcast:         {"bcast", "b"},
-	Reduce:        {"reduce", "r"},
-	Allreduce:     {"allreduce", "ar"},
-	Allgather:     {"allgather", "ag"},
-	Gather:        {"gather", "g"},
-	Scatter:       {"scatter", "s"},
-	ReduceScatter: {"reducescatter", "rs"},
-	Barrier:       {"barrier", ""},
+// Row returns what tells the collective from the others; the zero row if it is none.
+func (c Collective) Row() Row { return *c.row() }
+
+// row is [Collective.Row], to be read only.
+func (c Collective) row() *Row {
+	if int(c) >= len(rows) {
+		c = 0
+	}
+	return &rows[c]
 }
 
+// Reduces reports whether the collective combines data.
+func (c Collective) Reduces() bool { return c.row().From.combines() }
+
+// IsRooted reports whether the collective has a root, whose role differs from that of
+// the other ranks.
+func (c Collective) IsRooted() bool {
+	return c.row().Input.Holders == TheRoot || c.row().Output.Holders == TheRoot
+}
+
+// HasData reports whether the collective moves elements of a type.
+func (c Collective) HasData() bool { return c.row().Output.Content != Nothing }
+
+// HasBlocks reports whether a buffer holds a block of each rank.
+func (c Collective) HasBlocks() bool { return c.row().takesBlocks() || c.row().givesBlocks() }
+
+// HasCounts reports whether blocks may differ, see [Counts].
+func (c Collective) HasCounts() bool { return c.row().Counts }
+
+// HasInPlace reports whether a rank may work in place, or with two buffers.
+func (c Collective) HasInPlace() bool {
+	return c.row().Placement == InRecv || c.row().Placement == InSend
+}
+
+// Scatters reports whether each rank gets a part of what goes in.
+func (c Collective) Scatters() bool { return c.row().takesBlocks() }
+
+// Gathers reports whether ranks get the parts that others put in.
+func (c Collective) Gathers() bool { return c.row().givesBlocks() }
+
+// BusFactor returns how often the busiest link carries the message, as NCCL's tests
+// define it.
+func (c Collective) BusFactor(ranks int) float64 {
+	if trips := c.row().BusTrips; trips > 0 {
+		return float64(trips) * float64(ranks-1) / float64(ranks)
+	}
+	return 1
+}
+
+// isRequestable reports whether [Expand] can expand requests for the collective.
+func (c Collective) isRequestable() bool { return c.row().Recipe.Top != nil }
+
 // Requestable lists the collectives that [Expand] can expand.
-func Requestable() []Collective {
-	return []Collective{Bcast, Reduce, Allreduce, Allgather, Gather, Scatter, ReduceScatter, Barrier}
+func Requestable() []Collective { return CollectivesWith(Collective.isRequestable) }
+
+// CollectivesWith lists the collectives that a predicate holds for.
+func CollectivesWith(has func(Collective) bool) []Collective {
+	return slices.DeleteFunc(Collectives(), func(c Collective) bool { return !has(c) })
 }
 
 // Collectives lists all of them, those that are only tasks too.
 func Collectives() []Collective {
-	all := make([]Collective, 0, maxCollective-1)
-	for c := Collective(1); c < maxCollective; c++ {
-		all = append(all, c)
+	all := make([]Collective, 0, len(rows)-1)
+	for c := range len(rows) - 1 {
+		all = append(all, Collective(c+1))
 	}
 	return all
 }
 
 // String is the collective's lower-case name.
 func (c Collective) String() string {
-	if c == 0 || c >= maxCollective {
-		return fmt.Sprintf("Collective(%d)", uint8(c))
+	if name := c.row().Name; name != "" {
+		return name
 	}
-	return collectives[c].name
+	return fmt.Sprintf("Collective(%d)", uint8(c))
 }
 
 // ParseCollective finds a requestable collective by its name.
 func ParseCollective(s string) (Collective, error) {
-	names := make([]string, 0, maxCollective)
+	names := make([]string, 0, len(rows))
 	for _, c := range Requestable() {
 		if c.String() == s {
 			return c, nil
@@ -79,16 +121,16 @@ type Kind struct {
 
 // String is the paper's name of the kind: sr, ir, ib, sb.
 func (k Kind) String() string {
-	if k.Op == 0 || k.Op >= maxCollective {
+	if k.Op == 0 || int(k.Op) >= len(rows) {
 		return string(k.Symbol) + "?"
 	}
-	return string(k.Symbol) + collectives[k.Op].suffix
+	return string(k.Symbol) + k.Op.row().Suffix
 }
 
 // parseKind is the inverse of [Kind.String].
 func parseKind(s string) (Kind, bool) {
-	for c := Collective(1); c < maxCollective; c++ {
-		if suffix := collectives[c].suffix; suffix != "" && len(s) == 1+len(suffix) && isLetter(s[0]) && s[1:] == suffix {
+	for c := Collective(1); int(c) < len(rows); c++ {
+		if suffix := c.row().Suffix; suffix != "" && len(s) == 1+len(suffix) && isLetter(s[0]) && s[1:] == suffix {
 			return Kind{s[0], c}, true
 		}
 	}

@@ -108,3 +108,20 @@ func ExamplePasses() {
 	fmt.Println(n, "×", whole, "and", rest, err)
 	// Output: 5 × bcast 1073741824 u8 root 0 and bcast 0 u8 root 0 <nil>
 }
+
+// The rows tell the collectives apart.
+func ExampleCollective_Row() {
+	for _, c := range tasks.Requestable() {
+		row := c.Row()
+		fmt.Printf("%-13v in: %v; out: %v, %v\n", c, row.Input, row.Output, row.From)
+	}
+	// Output:
+	// bcast         in: the root, the message; out: every rank, the message, of the root
+	// reduce        in: every rank, the message; out: the root, the message, of all, combined
+	// allreduce     in: every rank, the message; out: every rank, the message, of all, combined
+	// allgather     in: every rank, its own block; out: every rank, all blocks, of the owners
+	// gather        in: every rank, its own block; out: the root, all blocks, of the owners
+	// scatter       in: the root, all blocks; out: every rank, its own block, of the root
+	// reducescatter in: every rank, all blocks; out: every rank, its own block, of all, combined
+	// barrier       in: every rank, nothing; out: every rank, nothing, of nobody
+}

@@ -61,6 +61,7 @@ type Graph struct {
 	roles    []role        // by phase, this rank's
 	stored   []levels.Rank // whose blocks this rank keeps in scratch
 	starts   []int64       // where they begin in a slot, bytes, and where the last ends
+	kept     int64         // bytes of a slot in scratch, see keep
 }
 
 // Phase is one stop of a segment on its way: all tasks of one kind.
@@ -141,10 +142,12 @@ func ExpandOn(r Request, h *levels.Hierarchy, p Plan, rank levels.Rank) (*Graph,
 	return g, nil
 }
 
-// window is how many segments may be in flight. A ReduceScatter in place of blocks
-// that differ has one: the result of a segment lies over inputs of earlier ones.
+// window returns how many segments may be in flight. In place in a buffer that has a
+// block for each rank it is one if blocks differ: the result of a segment lies over
+// inputs of earlier ones.
 func (g *Graph) window() int {
-	if g.Request.Coll == ReduceScatter && g.Request.InPlace && g.Request.Counts.Len() > 0 {
+	row := g.Request.Coll.row()
+	if row.Placement == InRecv && row.takesBlocks() && g.Request.InPlace && g.Request.Counts.Len() > 0 {
 		return 1
 	}
 	return g.Plan.Window
@@ -156,7 +159,7 @@ func segments(r Request, p Plan) (elems, n int64, err error) {
 	if p.Segment < 1 || p.Window < 1 {
 		return 0, 0, fmt.Errorf("%v: %w: %q lacks a segment size (fs) or a window (w)", r, ErrPlan, p)
 	}
-	if r.Coll == Barrier {
+	if !r.Coll.HasData() {
 		return 0, 1, nil
 	}
 	elems = max(1, min(p.Segment/int64(r.Type.Size()), max(r.Count, 1)))

@@ -8,60 +8,76 @@ const Everyone levels.Rank = -1
 // Piece is bytes of one of a rank's buffers and what they are.
 type Piece struct {
 	At, Len int64       // in the buffer
-	From    levels.Rank // whose input it is; Everyone: of all, combined
-	Off     int64       // where that input has it
+	From    levels.Rank // whose input it is, or the first of those; Everyone: of all ranks, combined
+	More    levels.Rank // so many ranks after From are combined with it, in their order; 0: none
+	Off     int64       // where each input has it
 }
 
 // Given is what a rank puts in: where it lies in its [Request.Input], and its place
 // in the rank's input. Empty blocks are left out.
 func (r Request) Given(rank levels.Rank, size int) []Piece {
-	switch {
-	case r.Coll == Barrier, (r.Coll == Bcast || r.Coll == Scatter) && rank != r.Root:
+	if !r.Gives(rank) {
 		return nil
-	case r.TakesBlocks():
-		var all []Piece
-		for other := range levels.Rank(size) {
-			at, n := r.Block(other)
-			all = appendPiece(all, Piece{At: at, Len: n, From: rank, Off: at})
-		}
-		return all
-	case r.GivesBlocks():
-		at, n := r.Block(rank)
-		if r.Input(rank) == Send {
-			at = 0
-		}
-		return appendPiece(nil, Piece{At: at, Len: n, From: rank})
 	}
-	return appendPiece(nil, Piece{Len: r.Bytes(), From: rank})
+	row := r.Coll.row()
+	all := r.layout(row.Input.Content, rank, size)
+	for i := range all {
+		all[i].From, all[i].Off = rank, all[i].At
+	}
+	if row.Input.Content == OwnBlock && row.givesBlocks() && r.Input(rank) == Recv {
+		for i := range all {
+			all[i].At, _ = r.Block(rank)
+		}
+	}
+	return all
 }
 
 // Promised is what a rank finds in its receive buffer in the end, if it has one.
 // Other bytes of the buffer are the caller's, or hold anything if it was the input.
 func (r Request) Promised(rank levels.Rank, size int) []Piece {
-	from := r.Root
-	if r.Reduces() {
-		from = Everyone
-	}
-	switch {
-	case r.Coll == Barrier, !r.Receives(rank):
+	row := r.Coll.row()
+	if !r.Receives(rank) || row.From == PrefixBelow && rank == 0 {
 		return nil
-	case r.TakesBlocks():
-		off, n := r.Block(rank)
-		return appendPiece(nil, Piece{Len: n, From: from, Off: off})
-	case r.GivesBlocks():
-		var all []Piece
-		for other := range levels.Rank(size) {
-			at, n := r.Block(other)
-			all = appendPiece(all, Piece{At: at, Len: n, From: other})
-		}
-		return all
 	}
-	return appendPiece(nil, Piece{Len: r.Bytes(), From: from})
+	all := r.layout(row.Output.Content, rank, size)
+	for i := range all {
+		p := &all[i]
+		if row.takesBlocks() { // the receiver's block of what others put in
+			p.Off, _ = r.Block(rank)
+		}
+		switch row.From {
+		case RootsData:
+			p.From = r.Root
+		case CombinedData:
+			p.From = Everyone
+		case PrefixThrough:
+			p.More = rank
+		case PrefixBelow:
+			p.More = rank - 1
+		}
+	}
+	return all
 }
 
-func appendPiece(all []Piece, p Piece) []Piece {
-	if p.Len == 0 {
-		return all
+// layout lists where a rank's part of a side lies in a buffer: of blocks each one, From
+// its owner. Empty ones are left out.
+func (r Request) layout(c Content, rank levels.Rank, size int) (all []Piece) {
+	add := func(p Piece) {
+		if p.Len > 0 {
+			all = append(all, p)
+		}
 	}
-	return append(all, p)
+	switch c {
+	case Vector:
+		add(Piece{Len: r.Bytes()})
+	case OwnBlock:
+		_, n := r.Block(rank)
+		add(Piece{Len: n, From: rank})
+	case AllBlocks:
+		for owner := range levels.Rank(size) {
+			at, n := r.Block(owner)
+			add(Piece{At: at, Len: n, From: owner})
+		}
+	}
+	return all
 }

@@ -6,59 +6,10 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// recipe is what a shape makes of a collective: the operations on the way up, at
-// the outermost level and on the way down; 0 for none.
-type recipe struct {
-	up   Collective
-	top  []Collective
-	down Collective
-}
-
-// recipeFor lists the operations of a segment's way through the levels.
-//
-//	Bcast, sag          ib sb, is iag sb
-//	Reduce              sr ir
-//	Allreduce, Barrier  sr ir ib sb
-//	  ar, rsag, lanes   sr iar sb, sr irs iag sb, srs iar sag
-//	Gather, Scatter     sg ig, is ss
-//	Allgather           sg iag sb
-//	ReduceScatter       sr irs ss
-func recipeFor(c Collective, s Shape) recipe {
-	switch c {
-	case Bcast:
-		if s == SAG {
-			return recipe{0, []Collective{Scatter, Allgather}, Bcast}
-		}
-		return recipe{0, []Collective{Bcast}, Bcast}
-	case Reduce:
-		return recipe{Reduce, []Collective{Reduce}, 0}
-	case Gather:
-		return recipe{Gather, []Collective{Gather}, 0}
-	case Allgather:
-		return recipe{Gather, []Collective{Allgather}, Bcast}
-	case Scatter:
-		return recipe{0, []Collective{Scatter}, Scatter}
-	case ReduceScatter:
-		return recipe{Reduce, []Collective{ReduceScatter}, Scatter}
-	}
-	switch s {
-	case AR:
-		return recipe{Reduce, []Collective{Allreduce}, Bcast}
-	case RSAG:
-		return recipe{Reduce, []Collective{ReduceScatter, Allgather}, Bcast}
-	case Lanes:
-		return recipe{ReduceScatter, []Collective{Allreduce}, Allgather}
-	}
-	return recipe{Reduce, []Collective{Reduce, Bcast}, Bcast}
-}
-
 // Operations lists the operations of the tasks that a shape makes of a collective.
 func Operations(c Collective, s Shape) []Collective {
-	do := recipeFor(c, s)
-	all := slices.Concat([]Collective{do.up}, do.top, []Collective{do.down})
-	if c == Allreduce {
-		all = append(all, Reduce) // of a single rank
-	}
+	do := c.row().recipe(s)
+	all := slices.Concat([]Collective{do.First, do.Up, do.Down, c.row().Alone}, do.Top, do.Single)
 	slices.Sort(all)
 	return slices.DeleteFunc(slices.Compact(all), func(op Collective) bool { return op == 0 })
 }
@@ -68,20 +19,12 @@ func Operations(c Collective, s Shape) []Collective {
 // keeps one kind for it.
 func pipeline(r Request, h *levels.Hierarchy, s Shape) []Phase {
 	wide := wideLevels(h)
-	do := recipeFor(r.Coll, s)
 	if len(wide) == 0 {
 		top := h.Depth() - 1
-		if r.Coll == Bcast || r.Coll == Barrier {
-			return nil
+		if alone := r.Coll.row().Alone; alone != 0 {
+			return []Phase{{Kind{h.Level(top).Symbol, alone}, top}}
 		}
-		if r.Coll == Allreduce {
-			do.top = []Collective{Reduce}
-		}
-		return []Phase{{Kind{h.Level(top).Symbol, do.top[0]}, top}}
-	}
-	last := len(wide) - 1
-	if s == Lanes && last == 0 {
-		do.top = []Collective{ReduceScatter, Allgather} // the ranks of one node are all lanes
+		return nil
 	}
 	var all []Phase
 	add := func(op Collective, level int) {
@@ -89,14 +32,22 @@ func pipeline(r Request, h *levels.Hierarchy, s Shape) []Phase {
 			all = append(all, Phase{Kind{h.Level(level).Symbol, op}, level})
 		}
 	}
-	for _, k := range wide[:last] {
-		add(do.up, k)
+	do, last := r.Coll.row().recipe(s), len(wide)-1
+	if do.Single == nil || last > 0 {
+		do.Single = do.Top
 	}
-	for _, op := range do.top {
+	for i, k := range wide[:last] {
+		if i == 0 && do.First != 0 {
+			add(do.First, k)
+			continue
+		}
+		add(do.Up, k)
+	}
+	for _, op := range do.Single {
 		add(op, wide[last])
 	}
 	for i := last - 1; i >= 0; i-- {
-		add(do.down, wide[i])
+		add(do.Down, wide[i])
 	}
 	return all
 }
@@ -135,7 +86,7 @@ func (g *Graph) cast() {
 		switch {
 		case g.acrossLanes(ph):
 			p.shards = len(g.Groups(ph))
-		case !scatters(ph.Kind.Op) && !gathers(ph.Kind.Op):
+		case !ph.Kind.Op.HasBlocks():
 		case g.Request.Blocks():
 			for _, r := range group.Ranks {
 				p.speaks = append(p.speaks, g.On.Under(r, ph.Level))
@@ -168,9 +119,6 @@ func turns(group *levels.Group) []*levels.Group {
 	}
 	return all
 }
-
-func scatters(op Collective) bool { return op == Scatter || op == ReduceScatter }
-func gathers(op Collective) bool  { return op == Gather || op == Allgather }
 
 // acrossLanes reports whether a phase's groups are lanes.
 func (g *Graph) acrossLanes(ph Phase) bool {

@@ -25,21 +25,21 @@ const (
 	maxShape
 )
 
-// shapes holds each one's name in plans, the collectives that have it, nil for all,
-// what it is in a line, and where it comes from.
+// shapes holds each one's name in plans, whether all collectives have it or only those
+// whose row says so, what it is in a line, and where it comes from.
 var shapes = [maxShape]struct {
 	name        string
-	only        []Collective
+	common      bool
 	doc, source string
 }{
-	Flat:        {"flat", nil, "one group of all ranks, which knows no nodes", "coll/tuned, which has no hierarchy"},
-	Han:         {"han", nil, "segments flow through the levels, each as soon as it can", "HAN, III, without its stages"},
-	HanLockstep: {"han-lockstep", nil, "segments go through the levels in stages: one ends on a rank before its next begins", "HAN, III"},
-	Rotate:      {"rotate", []Collective{Allreduce}, "han whose root between nodes moves on with each segment", "this project"},
-	AR:          {"ar", []Collective{Allreduce, Barrier}, "one allreduce between nodes in place of reduce and bcast", "MPICH2's hierarchical collectives, EuroPVM/MPI 2009"},
-	RSAG:        {"rsag", []Collective{Allreduce}, "reduce-scatter and allgather between nodes in place of reduce and bcast", "Rabenseifner, ICCS 2004; Thakur, Rabenseifner, Gropp, IJHPCA 2005"},
-	Lanes:       {"lanes", []Collective{Allreduce}, "reduce-scatter inside nodes, every local rank an allreduce of its shard between nodes, allgather inside", "Träff, Hunold, full-lane collectives, CLUSTER 2020; NCCL works alike"},
-	SAG:         {"sag", []Collective{Bcast}, "scatter and allgather between nodes in place of a bcast", "van de Geijn et al., SHPCC 1994; Thakur, Rabenseifner, Gropp, IJHPCA 2005"},
+	Flat:        {"flat", true, "one group of all ranks, which knows no nodes", "coll/tuned, which has no hierarchy"},
+	Han:         {"han", true, "segments flow through the levels, each as soon as it can", "HAN, III, without its stages"},
+	HanLockstep: {"han-lockstep", true, "segments go through the levels in stages: one ends on a rank before its next begins", "HAN, III"},
+	Rotate:      {"rotate", false, "han whose root between nodes moves on with each segment", "this project"},
+	AR:          {"ar", false, "one allreduce between nodes in place of reduce and bcast", "MPICH2's hierarchical collectives, EuroPVM/MPI 2009"},
+	RSAG:        {"rsag", false, "reduce-scatter and allgather between nodes in place of reduce and bcast", "Rabenseifner, ICCS 2004; Thakur, Rabenseifner, Gropp, IJHPCA 2005"},
+	Lanes:       {"lanes", false, "reduce-scatter inside nodes, every local rank an allreduce of its shard between nodes, allgather inside", "Träff, Hunold, full-lane collectives, CLUSTER 2020; NCCL works alike"},
+	SAG:         {"sag", false, "scatter and allgather between nodes in place of a bcast", "van de Geijn et al., SHPCC 1994; Thakur, Rabenseifner, Gropp, IJHPCA 2005"},
 }
 
 // String is the shape's name in plans.
@@ -82,7 +82,8 @@ func ShapesOf(c Collective) []Shape {
 
 // Fits reports whether a collective has the shape.
 func (s Shape) Fits(c Collective) bool {
-	return s > 0 && s < maxShape && (shapes[s].only == nil || slices.Contains(shapes[s].only, c))
+	_, special := c.row().Shapes[s]
+	return special || s > 0 && s < maxShape && shapes[s].common
 }
 
 // Choice is who does the tasks of a level or a kind, and how.
@@ -163,7 +164,7 @@ func (p Plan) For(k Kind) (Choice, bool) {
 		}
 		if len(c.key) == 1 {
 			level = &c.Choice
-		} else if c.key[1:] == collectives[k.Op].suffix {
+		} else if c.key[1:] == k.Op.row().Suffix {
 			return c.Choice, true
 		}
 	}

@@ -14,35 +14,32 @@ import (
 type Request struct {
 	Coll    Collective
 	Count   int64    // elements in a rank's buffer, or in its block of one; 0 is allowed
-	Type    Datatype // ignored by Barrier
+	Type    Datatype // ignored by collectives without data
 	Op      Op       // reductions only
 	Root    levels.Rank
 	InPlace bool   // the input is in the receive buffer; of a Scatter, the root's block stays in the send buffer
 	Pitch   int64  // elements from one block to the next in a buffer of blocks; 0: Count
-	Counts  Counts // of Allgather and ReduceScatter: blocks that differ; Count is the largest
+	Counts  Counts // blocks that differ, of collectives with [Row.Counts]; Count is the largest
 }
 
 // Bytes is the size of a rank's buffer, or of its block, the largest if they differ.
 func (r Request) Bytes() int64 { return r.Count * int64(r.Type.Size()) }
 
 // Reduces reports whether the request combines data.
-func (r Request) Reduces() bool {
-	return r.Coll == Allreduce || r.Coll == Reduce || r.Coll == ReduceScatter
-}
+func (r Request) Reduces() bool { return r.Coll.Reduces() }
 
-// Rooted reports whether one rank, [Request.Root], has another part than the others.
-func (r Request) Rooted() bool {
-	return r.Coll == Bcast || r.Coll == Reduce || r.Coll == Gather || r.Coll == Scatter
-}
+// Rooted reports whether the collective has a root, [Request.Root], whose role differs
+// from that of the other ranks.
+func (r Request) Rooted() bool { return r.Coll.IsRooted() }
 
 // Blocks reports whether a buffer holds a block of each rank, in the order of ranks.
-func (r Request) Blocks() bool { return r.TakesBlocks() || r.GivesBlocks() }
+func (r Request) Blocks() bool { return r.Coll.HasBlocks() }
 
 // TakesBlocks reports whether what goes in is a block for each rank.
-func (r Request) TakesBlocks() bool { return r.Coll == Scatter || r.Coll == ReduceScatter }
+func (r Request) TakesBlocks() bool { return r.Coll.row().takesBlocks() }
 
 // GivesBlocks reports whether what comes out is a block of each rank.
-func (r Request) GivesBlocks() bool { return r.Coll == Allgather || r.Coll == Gather }
+func (r Request) GivesBlocks() bool { return r.Coll.row().givesBlocks() }
 
 // Block is where a rank's block lies in a buffer of blocks, bytes.
 func (r Request) Block(rank levels.Rank) (off, n int64) {
@@ -66,42 +63,31 @@ func (r Request) AllBytes(size int) int64 {
 // Input is the region in which a rank has what it puts in. In place counts where
 // there is a receive buffer: of a Reduce or Gather, at the root.
 func (r Request) Input(rank levels.Rank) Region {
-	switch {
-	case r.Coll == Bcast, r.Coll == Barrier, r.InPlace && r.Coll != Scatter && r.Receives(rank):
+	place := r.Coll.row().Placement
+	if place == OnlyRecv || place == InRecv && r.InPlace && r.Receives(rank) {
 		return Recv
 	}
 	return Send
 }
 
+// Gives reports whether a rank puts something in.
+func (r Request) Gives(rank levels.Rank) bool {
+	return r.Coll.row().Input.Holders == AllRanks || rank == r.Root
+}
+
 // Receives reports whether a rank has a receive buffer.
 func (r Request) Receives(rank levels.Rank) bool {
-	switch r.Coll {
-	case Reduce, Gather:
-		return rank == r.Root
-	case Scatter:
-		return rank != r.Root || !r.InPlace
+	row := r.Coll.row()
+	if row.Placement == InSend && r.InPlace && rank == r.Root {
+		return false // the result stays in its send buffer
 	}
-	return true
+	return row.Output.Holders == AllRanks || rank == r.Root
 }
 
 // Buffers is the bytes of a rank's send and receive buffers, for a communicator of
 // the given size.
 func (r Request) Buffers(rank levels.Rank, size int) (send, recv int64) {
-	if r.Coll == Barrier {
-		return 0, 0
-	}
-	_, own := r.Block(rank)
-	in, out := own, own
-	switch {
-	case r.Coll == Scatter && rank != r.Root:
-		in = 0
-	case r.TakesBlocks():
-		in = r.AllBytes(size)
-	case r.GivesBlocks():
-		out = r.AllBytes(size)
-	default:
-		in, out = r.Bytes(), r.Bytes()
-	}
+	in, out := r.sideBytes(r.Coll.row().Input, rank, size), r.sideBytes(r.Coll.row().Output, rank, size)
 	if r.Input(rank) == Send {
 		send = in
 	} else {
@@ -113,19 +99,34 @@ func (r Request) Buffers(rank levels.Rank, size int) (send, recv int64) {
 	return send, recv
 }
 
+// sideBytes is the bytes that a rank has of what goes in, or of what comes out.
+func (r Request) sideBytes(s Side, rank levels.Rank, size int) int64 {
+	if s.Holders == TheRoot && rank != r.Root {
+		return 0
+	}
+	switch s.Content {
+	case Vector:
+		return r.Bytes()
+	case OwnBlock:
+		_, own := r.Block(rank)
+		return own
+	case AllBlocks:
+		return r.AllBytes(size)
+	}
+	return 0
+}
+
 // Validate checks r for a communicator of the given size and returns all
 // complaints at once.
 func (r Request) Validate(size int) error {
 	var errs []error
-	switch r.Coll {
-	case Barrier:
-		if r.Count != 0 {
-			errs = append(errs, fmt.Errorf("count %d: a barrier moves no data", r.Count))
-		}
-		return errors.Join(errs...)
-	case Bcast, Reduce, Allreduce, Allgather, Gather, Scatter, ReduceScatter:
-	default:
+	switch {
+	case !r.Coll.isRequestable():
 		return fmt.Errorf("collective %v can't be requested; known are %v", r.Coll, Requestable())
+	case !r.Coll.HasData() && r.Count != 0:
+		return fmt.Errorf("count %d: a %v moves no data", r.Count, r.Coll)
+	case !r.Coll.HasData():
+		return nil
 	}
 	if !r.Type.Valid() {
 		errs = append(errs, fmt.Errorf("datatype %v is not an element type", r.Type))
@@ -151,8 +152,8 @@ func (r Request) validateCounts(size int) error {
 	switch n := r.Counts.Len(); {
 	case n == 0:
 		return nil
-	case r.Coll != Allgather && r.Coll != ReduceScatter:
-		return fmt.Errorf("counts %v: only allgather and reducescatter have blocks that differ", r.Counts)
+	case !r.Coll.HasCounts():
+		return fmt.Errorf("counts %v: only %s have blocks that differ", r.Counts, listed(CollectivesWith(Collective.HasCounts)))
 	case n != size:
 		return fmt.Errorf("counts %v: %d blocks for %d ranks", r.Counts, n, size)
 	case r.Count != r.Counts.Max():
@@ -161,10 +162,19 @@ func (r Request) validateCounts(size int) error {
 	return nil
 }
 
+// listed returns names as a sentence has them: gather, scatter and allgather.
+func listed(all []Collective) string {
+	text := fmt.Sprint(all[0])
+	for _, c := range all[1 : len(all)-1] {
+		text += fmt.Sprintf(", %v", c)
+	}
+	return text + fmt.Sprintf(" and %v", all[len(all)-1])
+}
+
 // String is the request as errors print it: allreduce 1024 f32 sum.
 func (r Request) String() string {
-	if r.Coll == Barrier {
-		return "barrier"
+	if !r.Coll.HasData() {
+		return r.Coll.String()
 	}
 	text := fmt.Sprintf("%v %d %v", r.Coll, r.Count, r.Type)
 	if r.Counts.Len() > 0 {

@@ -36,19 +36,23 @@ type problem struct {
 // The collectives in help texts and complaints.
 var whichCollective = "a collective: " + anyOf(tasks.Requestable())
 
-// anyOf is bcast, allreduce or barrier.
-func anyOf(all []tasks.Collective) string {
+// anyOf returns bcast, allreduce or barrier.
+func anyOf(all []tasks.Collective) string { return listed(all, "or") }
+
+// listed returns bcast, allreduce, last barrier.
+func listed(all []tasks.Collective, last string) string {
 	text := names(all)
-	last := len(text) - 1
-	return strings.Join(text[:last], ", ") + " or " + text[last]
+	n := len(text) - 1
+	return strings.Join(text[:n], ", ") + " " + last + " " + text[n]
 }
 
 // Texts of flags that several commands have.
 const (
 	topoText = "machine: 4x2 is 4 nodes of 2 ranks; or a file of JSON"
-	rootText = "root of bcast, reduce, gather and scatter"
 	planText = "plan, such as shape=han,fs=256KiB,i=adapt/chain,s=sm"
 )
+
+var rootText = "root of " + listed(tasks.CollectivesWith(tasks.Collective.IsRooted), "and")
 
 func (p *problem) topoFlag(c *cobra.Command, value string) {
 	p.command = c
@@ -115,7 +119,7 @@ func collective(name string) (tasks.Collective, error) {
 // request makes the request for one size; all that is wrong comes at once.
 func (p *problem) request(coll tasks.Collective, bytes int64, t *levels.Topology) (tasks.Request, error) {
 	r := tasks.Request{Coll: coll}
-	if coll == tasks.Barrier {
+	if !coll.HasData() {
 		return r, nil
 	}
 	var errs []error
@@ -163,7 +167,7 @@ func (p *problem) operation(t tasks.Datatype) (tasks.Op, error) {
 }
 
 // withCounts lists the collectives whose blocks may differ.
-func withCounts() []tasks.Collective { return []tasks.Collective{tasks.Allgather, tasks.ReduceScatter} }
+func withCounts() []tasks.Collective { return tasks.CollectivesWith(tasks.Collective.HasCounts) }
 
 // parseCounts reads 1,0,3: the elements of each rank.
 func parseCounts(text string, ranks int) (tasks.Counts, error) {
@@ -186,7 +190,7 @@ func parseCounts(text string, ranks int) (tasks.Counts, error) {
 func (p *problem) applies(colls ...tasks.Collective) error {
 	if p.counts != "" {
 		for _, c := range colls {
-			if !slices.Contains(withCounts(), c) {
+			if !c.HasCounts() {
 				return usagef("--counts: %v has no blocks that differ; %s has", c, anyOf(withCounts()))
 			}
 		}
@@ -196,10 +200,10 @@ func (p *problem) applies(colls ...tasks.Collective) error {
 	}
 	has := map[string]bool{}
 	for _, c := range colls {
-		has["root"] = has["root"] || tasks.Request{Coll: c}.Rooted()
-		has["reduce-op"] = has["reduce-op"] || tasks.Request{Coll: c}.Reduces()
-		has["dtype"] = has["dtype"] || c != tasks.Barrier
-		has["bytes"] = has["bytes"] || c != tasks.Barrier
+		has["root"] = has["root"] || c.IsRooted()
+		has["reduce-op"] = has["reduce-op"] || c.Reduces()
+		has["dtype"] = has["dtype"] || c.HasData()
+		has["bytes"] = has["bytes"] || c.HasData()
 	}
 	var errs []error
 	for _, name := range []string{"root", "reduce-op", "dtype", "bytes"} {

@@ -91,7 +91,7 @@ func newResult(s *subject) result {
 	}
 	if r.P50 > 0 {
 		r.AlgBW = round(float64(s.request.AllBytes(r.Ranks))/1e3/r.P50, 1e6)
-		r.BusBW = round(r.AlgBW*busFactor(s.request.Coll, r.Ranks), 1e6)
+		r.BusBW = round(r.AlgBW*s.request.Coll.BusFactor(r.Ranks), 1e6)
 	}
 	return r
 }
@@ -99,18 +99,6 @@ func newResult(s *subject) result {
 // round keeps what a measurement can tell: 1e3 parts of a microsecond, 1e6 of a
 // GB/s.
 func round(v, parts float64) float64 { return math.Round(v*parts) / parts }
-
-// busFactor turns the bandwidth of an algorithm into that of its busiest link,
-// as NCCL's tests define it.
-func busFactor(c tasks.Collective, ranks int) float64 {
-	switch c {
-	case tasks.Allreduce:
-		return 2 * float64(ranks-1) / float64(ranks)
-	case tasks.Allgather, tasks.Gather, tasks.Scatter, tasks.ReduceScatter:
-		return float64(ranks-1) / float64(ranks)
-	}
-	return 1
-}
 
 // results prints rows as they come, or all at once as JSON.
 type results struct {

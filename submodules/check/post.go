@@ -11,7 +11,7 @@ import (
 // post checks what the collective promises about the end.
 func (w *world) post() error {
 	r := w.progs[0].Request
-	if r.Coll == tasks.Barrier {
+	if !r.Coll.HasData() {
 		return w.together()
 	}
 	for rank, p := range w.progs {
@@ -31,12 +31,13 @@ func (w *world) holds(rank int, r tasks.Request, want tasks.Piece) error {
 	if err != nil {
 		return err
 	}
-	from := []levels.Rank{want.From}
+	first, last := want.From, want.From+want.More
 	if want.From == tasks.Everyone {
-		from = from[:0]
-		for other := range w.progs {
-			from = append(from, levels.Rank(other))
-		}
+		first, last = 0, levels.Rank(len(w.progs)-1)
+	}
+	var from []levels.Rank
+	for other := first; other <= last; other++ {
+		from = append(from, other)
 	}
 	for _, p := range content {
 		got := p.ranks

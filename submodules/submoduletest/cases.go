@@ -128,7 +128,7 @@ func (u underTest) groups() error {
 func (u underTest) counts(r tasks.Request, h *levels.Hierarchy) error {
 	for _, c := range u.cuts() {
 		for _, r.Count = range []int64{0, 1, 7, 11} {
-			if r.Coll == tasks.Barrier && r.Count > 0 {
+			if !r.Coll.HasData() && r.Count > 0 {
 				break
 			}
 			if err := u.check(r, h, u.plan(r, h, c)); err != nil {
@@ -149,7 +149,7 @@ func (u underTest) levels() error {
 		}
 		for _, r := range requests {
 			r.Root = levels.Rank(topo.Size() / 2)
-			if r.Coll != tasks.Barrier {
+			if r.Coll.HasData() {
 				r.Count = submodules.InlineMax/4 + 3
 			}
 			for _, c := range u.cuts() {
@@ -223,7 +223,7 @@ func (u underTest) check(r tasks.Request, h *levels.Hierarchy, p tasks.Plan) err
 // restricted tells whether the algorithm declares that it can't do a request on
 // one of the levels that it is chosen for.
 func (u underTest) restricted(r tasks.Request, h *levels.Hierarchy) bool {
-	ordered := r.Reduces() && !r.Op.Commutative() && (u.op == tasks.Reduce || u.op == tasks.Allreduce || u.op == tasks.ReduceScatter)
+	ordered := r.Reduces() && !r.Op.Commutative() && u.op.Reduces()
 	for k := range h.Depth() {
 		if h.Widest(k) == 1 && h.Depth() > 1 || u.sub.Reach() == submodules.SharedNode && !h.WithinNodes(k) {
 			continue

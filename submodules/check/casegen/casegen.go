@@ -96,7 +96,7 @@ func (o Options) request(s Source, size int) tasks.Request {
 	if r.Coll == 0 {
 		r.Coll = pick(s, tasks.Requestable()...)
 	}
-	if r.Coll == tasks.Barrier {
+	if !r.Coll.HasData() {
 		return r
 	}
 	r.Type = pick(s, tasks.Int32, tasks.Uint8, tasks.Float64)
@@ -108,7 +108,7 @@ func (o Options) request(s Source, size int) tasks.Request {
 		r.Count = int64(s.IntN(int(r.Count)/size + 2)) // of each rank
 		r.InPlace = s.IntN(2) == 1
 	}
-	if (r.Coll == tasks.Allgather || r.Coll == tasks.ReduceScatter) && s.IntN(2) == 1 {
+	if r.Coll.HasCounts() && s.IntN(2) == 1 {
 		r.Counts, r.Count = differ(s, size, int(r.Count))
 	}
 	if !r.Reduces() {

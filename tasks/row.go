@@ -1,0 +1,143 @@
+package tasks
+
+// Row is all that tells one collective from the others. The questions about a request
+// ([Request.Receives], [Request.Promised], …) are answered from it: a new collective
+// begins as a row.
+type Row struct {
+	Name   string // in lower case
+	Suffix string // in a task's name: the b of ib; empty: it is never a task
+	Doc    string // what it does, in one line
+
+	Input     Side      // which ranks put something in, and what
+	Output    Side      // which ranks get something, and what
+	From      Source    // whose input a result is made of
+	Placement Placement // where a rank that works in place has its input
+	Counts    bool      // blocks may differ, see [Counts]
+
+	// Values is how many vectors of a segment a rank keeps between phases: 1, or 2 of a
+	// scan, the total of a group and the prefix of a rank. 0: there is no data.
+	Values int
+
+	// BusTrips counts the times that the busiest link carries the message, except for
+	// one rank's part of it: trips × (n−1)/n times. 0: it carries the message once.
+	BusTrips int
+
+	Recipe Recipe           // of the shapes that all collectives have; zero: only a task
+	Shapes map[Shape]Recipe // of the further shapes that this collective has
+	Alone  Collective       // the task of a communicator of one rank, a copy; 0: none
+}
+
+// Side is one end of a collective: what goes in, or what comes out.
+type Side struct {
+	Holders Holders
+	Content Content
+}
+
+// Holders are the ranks that have a part in a side.
+type Holders uint8
+
+// The holders.
+const (
+	_ Holders = iota
+	TheRoot
+	AllRanks
+)
+
+// Content is what each holder has.
+type Content uint8
+
+// The contents.
+const (
+	_         Content = iota
+	Nothing           // of a barrier
+	Vector            // the whole message
+	OwnBlock          // the rank's own block
+	AllBlocks         // a block for each rank, in the order of ranks
+)
+
+// Source says whose input a result is made of.
+type Source uint8
+
+// The sources.
+const (
+	_             Source = iota
+	NoSource             // of a barrier
+	RootsData            // the root's
+	OwnersData           // of each block the data of the rank that it belongs to
+	CombinedData         // all ranks' data, combined in their order
+	PrefixThrough        // the data of ranks 0 to the receiver, combined in their order
+	PrefixBelow          // the data of the ranks before the receiver, combined in their order; rank 0 gets nothing
+)
+
+// Placement says where a rank that works in place has its input.
+type Placement uint8
+
+// The placements.
+const (
+	_        Placement = iota
+	InRecv             // in the receive buffer, a block at its place there
+	InSend             // in the send buffer, in which the result stays: the block of a scatter's root
+	OnlyRecv           // in the receive buffer, in place or not: there is no other
+)
+
+// Recipe is the operations of a segment's way through the levels at which some group
+// has several ranks; 0 for none.
+type Recipe struct {
+	First  Collective   // at the innermost level on the way up; 0: Up there too
+	Up     Collective   // below the outermost level on the way up
+	Top    []Collective // at the outermost level
+	Down   Collective   // below the outermost level on the way down
+	Single []Collective // where there is only one such level; nil: Top
+}
+
+var (
+	holdersTexts = [...]string{TheRoot: "the root", AllRanks: "every rank"}
+	contentTexts = [...]string{Nothing: "nothing", Vector: "the message", OwnBlock: "its own block", AllBlocks: "all blocks"}
+	sourceTexts  = [...]string{
+		NoSource: "of nobody", RootsData: "of the root", OwnersData: "of the owners", CombinedData: "of all, combined",
+		PrefixThrough: "of ranks through its own, combined", PrefixBelow: "of ranks below its own, combined",
+	}
+	placementTexts = [...]string{InRecv: "in recv", InSend: "in send", OnlyRecv: "only recv"}
+)
+
+// String returns the holders in words: the root.
+func (h Holders) String() string { return textOf(holdersTexts[:], int(h)) }
+
+// String returns the content in words: all blocks.
+func (c Content) String() string { return textOf(contentTexts[:], int(c)) }
+
+// String returns the source in words: of all, combined.
+func (s Source) String() string { return textOf(sourceTexts[:], int(s)) }
+
+// String returns the placement in words: in recv.
+func (p Placement) String() string { return textOf(placementTexts[:], int(p)) }
+
+// textOf returns the i-th text, or ? for a value that is none of the list's.
+func textOf(texts []string, i int) string {
+	if i == 0 || i >= len(texts) {
+		return "?"
+	}
+	return texts[i]
+}
+
+// String returns the side in words: every rank, its own block.
+func (s Side) String() string { return s.Holders.String() + ", " + s.Content.String() }
+
+// combines reports whether a result is made of the data of several ranks.
+func (s Source) combines() bool {
+	return s == CombinedData || s == PrefixThrough || s == PrefixBelow
+}
+
+// takesBlocks reports whether what goes in is a block for each rank.
+func (row *Row) takesBlocks() bool { return row.Input.Content == AllBlocks }
+
+// givesBlocks reports whether what comes out is a block of each rank.
+func (row *Row) givesBlocks() bool { return row.Output.Content == AllBlocks }
+
+// recipe returns the one of a shape.
+func (row *Row) recipe(s Shape) Recipe {
+	if special, ok := row.Shapes[s]; ok {
+		return special
+	}
+	return row.Recipe
+}

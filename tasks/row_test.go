@@ -1,0 +1,216 @@
+package tasks
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Every row says all there is to say, and nothing that contradicts itself.
+func TestRowsAreComplete(t *testing.T) {
+	words := map[string]Collective{}
+	for _, c := range Collectives() {
+		row := c.Row()
+		complaints := complaintsAbout(row)
+		for _, word := range []string{row.Name, row.Suffix} {
+			if other, seen := words[word]; seen && word != "" {
+				complaints = append(complaints, "shares a word with "+other.String())
+			}
+			words[word] = c
+		}
+		if len(complaints) > 0 {
+			t.Errorf("%v %s", c, strings.Join(complaints, "; "))
+		}
+	}
+	if got := (Row{}); !cmp.Equal(Collective(len(rows)).Row(), got) || !cmp.Equal(Collective(0).Row(), got) {
+		t.Error("what is no collective has a row")
+	}
+}
+
+// complaintsAbout lists what is missing from a row, or can't be.
+func complaintsAbout(row Row) (all []string) {
+	expect := func(holds bool, complaint string) {
+		if !holds {
+			all = append(all, complaint)
+		}
+	}
+	expect(row.Name != "" && row.Name == strings.ToLower(row.Name), "needs a name in lower case")
+	expect(row.Doc != "" && !strings.HasSuffix(row.Doc, "."), "needs a line of doc")
+	for _, text := range []string{row.Input.String(), row.Output.String(), row.From.String(), row.Placement.String()} {
+		expect(text != "" && !strings.Contains(text, "?"), "lacks or has a wrong "+text)
+	}
+	data := row.Output.Content != Nothing
+	expect(data == (row.Input.Content != Nothing), "puts in nothing, or gets nothing out")
+	expect(data == (row.From != NoSource), "has data without a source")
+	expect(data == (row.Values > 0), "has data and no values")
+	expect(!row.Counts || row.takesBlocks() || row.givesBlocks(), "has counts and no blocks")
+	expect(row.From != RootsData || row.Input.Holders == TheRoot, "copies the data of a root that is not alone to put in any")
+	expect(row.From != OwnersData || row.givesBlocks(), "says whose blocks come out, and none do")
+	expect(row.Placement != InSend || row.Input.Holders == TheRoot && row.takesBlocks(), "leaves its result in a send buffer that has no place for it")
+	expect(row.Recipe.Top != nil || row.Suffix != "", "is neither a request nor a task")
+	expect(row.Recipe.Top != nil || row.Shapes == nil, "has shapes without the common ones")
+	for s, special := range row.Shapes {
+		expect(!shapes[s].common && s != 0 && special.Top != nil, "has a wrong recipe for shape "+s.String())
+	}
+	return all
+}
+
+// The operations of all recipes have names.
+func TestRecipesNameTasks(t *testing.T) {
+	for _, c := range Requestable() {
+		for _, s := range ShapesOf(c) {
+			for _, op := range Operations(c, s) {
+				if op.Row().Suffix == "" {
+					t.Errorf("shape=%v of %v has a task %v, which has no name", s, c, op)
+				}
+			}
+		}
+	}
+	for s, about := range shapes {
+		if have := ShapesOf(Bcast); s > 0 && about.common != slices.Contains(have, Shape(s)) && Shape(s) != SAG {
+			t.Errorf("shape %v is common: %v, but bcast has the shapes %v", Shape(s), about.common, have)
+		}
+	}
+}
+
+// Collectives that aren't there yet, as rows.
+const (
+	alltoall Collective = iota + Barrier + 1
+	scan
+	exscan
+	prefix
+)
+
+// withMoreRows adds the rows of collectives that aren't there yet, until the test ends.
+func withMoreRows(t *testing.T) {
+	t.Helper()
+	before := rows
+	t.Cleanup(func() { rows = before })
+	scanRecipe := Recipe{First: scan, Up: exscan, Top: []Collective{exscan}, Down: prefix}
+	inclusive, exclusive := scanRecipe, scanRecipe
+	inclusive.Single, exclusive.Single = []Collective{scan}, []Collective{exscan}
+	everyVector := Side{AllRanks, Vector}
+	rows = append(slices.Clip(rows),
+		Row{
+			Name: "alltoall", Suffix: "a", Doc: "gives each rank a block of each",
+			Input: Side{AllRanks, AllBlocks}, Output: Side{AllRanks, AllBlocks}, From: OwnersData, Placement: InRecv,
+			Values: 1, BusTrips: 1, Recipe: Recipe{Top: []Collective{alltoall}}, Alone: alltoall,
+		},
+		Row{
+			Name: "scan", Suffix: "x", Doc: "combines the messages of each rank and those before it",
+			Input: everyVector, Output: everyVector, From: PrefixThrough, Placement: InRecv,
+			Values: 2, Recipe: inclusive, Alone: scan,
+		},
+		Row{
+			Name: "exscan", Suffix: "ex", Doc: "combines the messages of the ranks before each",
+			Input: everyVector, Output: everyVector, From: PrefixBelow, Placement: InRecv,
+			Values: 2, Recipe: exclusive,
+		},
+		Row{
+			Name: "prefix", Suffix: "p", Doc: "combines the leader's prefix with what each rank has",
+			Input: everyVector, Output: everyVector, From: PrefixThrough, Placement: InRecv, Values: 1,
+		},
+	)
+}
+
+// What an alltoall and a scan need can be said in a row: the questions about a request
+// have the right answers.
+func TestRowsOfOtherCollectives(t *testing.T) {
+	withMoreRows(t)
+	TestRowsAreComplete(t)
+	for _, c := range []Collective{alltoall, scan, exscan, prefix} {
+		if c.isRequestable() != (c != prefix) {
+			t.Errorf("%v is requestable: %v", c, c.isRequestable())
+		}
+	}
+
+	// Rank 1 of 3: block 1 of each rank's input, three elements of two bytes each.
+	r := Request{Coll: alltoall, Count: 3, Type: Int16}
+	if !r.TakesBlocks() || !r.GivesBlocks() || r.Reduces() || r.Rooted() {
+		t.Errorf("%v takes blocks %v, gives blocks %v, reduces %v, has a root %v", r, r.TakesBlocks(), r.GivesBlocks(), r.Reduces(), r.Rooted())
+	}
+	want := []Piece{{At: 0, Len: 6, From: 1, Off: 0}, {At: 6, Len: 6, From: 1, Off: 6}, {At: 12, Len: 6, From: 1, Off: 12}}
+	if diff := cmp.Diff(want, r.Given(1, 3)); diff != "" {
+		t.Errorf("%v: given (-want +got):\n%s", r, diff)
+	}
+	want = []Piece{{At: 0, Len: 6, From: 0, Off: 6}, {At: 6, Len: 6, From: 1, Off: 6}, {At: 12, Len: 6, From: 2, Off: 6}}
+	if diff := cmp.Diff(want, r.Promised(1, 3)); diff != "" {
+		t.Errorf("%v: promised (-want +got):\n%s", r, diff)
+	}
+	for inPlace, want := range map[bool][2]int64{false: {18, 18}, true: {0, 18}} {
+		r.InPlace = inPlace
+		if send, recv := r.Buffers(1, 3); send != want[0] || recv != want[1] || (r.Input(1) == Recv) != inPlace {
+			t.Errorf("%v, in place %v: buffers of %d and %d bytes, input in %v", r, inPlace, send, recv, r.Input(1))
+		}
+	}
+	if got := alltoall.BusFactor(4); got != 0.75 || !alltoall.Scatters() || !alltoall.Gathers() {
+		t.Errorf("alltoall: bus factor %v, scatters %v, gathers %v", got, alltoall.Scatters(), alltoall.Gathers())
+	}
+
+	for _, tc := range []struct {
+		coll Collective
+		rank levels.Rank
+		want []Piece
+	}{
+		{scan, 0, []Piece{{Len: 6}}},
+		{scan, 2, []Piece{{Len: 6, More: 2}}},
+		{exscan, 0, nil},
+		{exscan, 1, []Piece{{Len: 6}}},
+		{exscan, 3, []Piece{{Len: 6, More: 2}}},
+	} {
+		r := Request{Coll: tc.coll, Count: 3, Type: Int16, Op: Sum}
+		if diff := cmp.Diff(tc.want, r.Promised(tc.rank, 4)); diff != "" || !r.Reduces() || r.Blocks() || r.Rooted() {
+			t.Errorf("%v: promised to rank %d (-want +got):\n%s", r, tc.rank, diff)
+		}
+		if send, recv := r.Buffers(tc.rank, 4); send != 6 || recv != 6 {
+			t.Errorf("%v: buffers of %d and %d bytes", r, send, recv)
+		}
+	}
+}
+
+// A scan's segments go up as scans and exclusive scans and come down as prefixes, and a
+// rank keeps the total of a group beside the prefix in its receive buffer.
+func TestScanIsARecipe(t *testing.T) {
+	withMoreRows(t)
+	for _, tc := range []struct {
+		topo string
+		coll Collective
+		want string
+	}{
+		{"2x2x2", scan, "mx sex iex sp mp"},
+		{"4x2", scan, "sx iex sp"},
+		{"4x2", exscan, "sx iex sp"},
+		{"1x4", scan, "sx"},
+		{"1x4", exscan, "sex"},
+		{"1x1", scan, "ix"},
+		{"1x1", exscan, ""},
+		{"4x2", alltoall, "ia"},
+	} {
+		topo, err := levels.Parse(tc.topo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := Request{Coll: tc.coll, Count: 10, Type: Int16, Op: Sum}
+		var kinds []string
+		for _, ph := range pipeline(r, topo.Hierarchy(0), Han) {
+			kinds = append(kinds, ph.Kind.String())
+		}
+		if got := strings.Join(kinds, " "); got != tc.want {
+			t.Errorf("%v on %s: %q, want %q", tc.coll, tc.topo, got, tc.want)
+		}
+		if tc.coll != scan || tc.topo != "4x2" {
+			continue
+		}
+		g, err := Expand(r, topo, Plan{Shape: Han, Segment: 20, Window: 1}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g.Partial != 20 || g.Node(0).Dst.Region != Recv {
+			t.Errorf("%v keeps %d bytes in scratch and works in %v, want 20 beside the receive buffer", r, g.Partial, g.Node(0).Dst.Region)
+		}
+	}
+}
