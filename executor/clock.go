@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -24,7 +25,7 @@ type heldMessage struct {
 	n       uint64 // keeps the order of what is due at the same time
 	from    levels.Rank
 	to      levels.Rank
-	message message
+	message wire.Message
 	payload []byte
 }
 
@@ -41,7 +42,7 @@ func (c *clock) stop() {
 }
 
 // hold keeps a message until due.
-func (c *clock) hold(due time.Time, from, to levels.Rank, m *message, payload []byte) {
+func (c *clock) hold(due time.Time, from, to levels.Rank, m *wire.Message, payload []byte) {
 	c.mu.Lock()
 	c.count++
 	heap.Push(&c.held, &heldMessage{due, c.count, from, to, *m, append([]byte(nil), payload...)})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -57,7 +58,7 @@ func (c *Comm) Counters() Counters {
 
 // earlyMessage came before its run, or before its pass.
 type earlyMessage struct {
-	message
+	wire.Message
 	from  levels.Rank
 	block int32
 }
@@ -115,37 +116,37 @@ func (c *Comm) find(seq uint32) *Run {
 }
 
 // deliver takes a message for this communicator.
-func (c *Comm) deliver(from levels.Rank, m *message, payload []byte) {
-	if m.kind == byeKind {
-		d := departure{rank: from, seq: m.seq, broken: m.size == brokenBye}
+func (c *Comm) deliver(from levels.Rank, m *wire.Message, payload []byte) {
+	if m.Kind == wire.Bye {
+		d := departure{rank: from, seq: m.Seq, broken: m.Size == brokenBye}
 		if !d.broken || c.e.world.control == nil || c.wholeBye(from, byLink) {
 			c.e.hearBye(c, d)
 		}
 		return
 	}
 	if c.broken != nil || slices.ContainsFunc(c.foretold, func(f failure) bool { return !f.later }) {
-		c.e.waste(from, m.kind, len(payload))
+		c.e.waste(from, m.Kind, len(payload))
 		return
 	}
 	switch {
-	case m.kind >= taggedKind:
+	case m.Kind >= wire.Tagged:
 		c.deliverTransfer(from, m, payload)
 		return
-	case c.late(m.seq):
-		c.e.waste(from, m.kind, len(payload))
+	case c.late(m.Seq):
+		c.e.waste(from, m.Kind, len(payload))
 		return
 	}
-	r := c.find(m.seq)
+	r := c.find(m.Seq)
 	c.hasCome(from, r, m)
 	switch {
-	case r != nil && r.digest != m.digest, r == nil && c.differed(m):
-		c.mismatch(from, m.seq)
-		c.e.waste(from, m.kind, len(payload))
-	case r != nil && m.kind == probeKind, r == nil && c.over(m.seq):
-	case r != nil && int32(m.pass-r.pass) < 0 && m.kind == creditKind: // late, see Run.resume
-	case r != nil && int32(m.pass-r.pass) < 0:
-		c.blame(from, fmt.Errorf("%w: %v message for pass %d of call %d, which is in pass %d", ErrProtocol, m.kind, m.pass, m.seq, r.pass))
-	case r != nil && r.pass == m.pass:
+	case r != nil && r.digest != m.Digest, r == nil && c.differed(m):
+		c.mismatch(from, m.Seq)
+		c.e.waste(from, m.Kind, len(payload))
+	case r != nil && m.Kind == wire.Probe, r == nil && c.over(m.Seq):
+	case r != nil && int32(m.Pass-r.pass) < 0 && m.Kind == wire.Credit: // late, see Run.resume
+	case r != nil && int32(m.Pass-r.pass) < 0:
+		c.blame(from, fmt.Errorf("%w: %v message for pass %d of call %d, which is in pass %d", ErrProtocol, m.Kind, m.Pass, m.Seq, r.pass))
+	case r != nil && r.pass == m.Pass:
 		r.deliver(from, m, payload, -1)
 	default:
 		c.early = append(c.early, earlyMessage{*m, from, c.e.store.keep(payload)})
@@ -154,9 +155,9 @@ func (c *Comm) deliver(from levels.Rank, m *message, payload []byte) {
 
 // differed tells whether m is for another request than the one that has ended
 // here under its number, as far as that is still known.
-func (c *Comm) differed(m *message) bool {
-	p := c.remembered(m.seq)
-	return c.over(m.seq) && p.seq == m.seq && p.digest != m.digest
+func (c *Comm) differed(m *wire.Message) bool {
+	p := c.remembered(m.Seq)
+	return c.over(m.Seq) && p.seq == m.Seq && p.digest != m.Digest
 }
 
 // member tells whether a rank of the world is, or was, in the communicator.
@@ -175,20 +176,20 @@ func (c *Comm) over(seq uint32) bool { return int32(seq-c.seq) < 0 }
 func (c *Comm) catchUp(r *Run) {
 	kept := c.early[:0]
 	for _, m := range c.early {
-		if m.seq == r.seq {
+		if m.Seq == r.seq {
 			r.came.set(c.local[m.from])
 		}
 		switch {
-		case m.seq != r.seq:
+		case m.Seq != r.seq:
 			kept = append(kept, m)
-		case m.digest != r.digest:
-			c.mismatch(m.from, m.seq)
+		case m.Digest != r.digest:
+			c.mismatch(m.from, m.Seq)
 			kept = append(kept, m) // for dropEarly
-		case m.kind == probeKind:
-		case m.pass != r.pass:
+		case m.Kind == wire.Probe:
+		case m.Pass != r.pass:
 			kept = append(kept, m)
 		default:
-			r.deliver(m.from, &m.message, c.e.store.get(m.block), m.block)
+			r.deliver(m.from, &m.Message, c.e.store.get(m.block), m.block)
 		}
 	}
 	clear(c.early[len(kept):])
@@ -200,7 +201,7 @@ func (c *Comm) catchUp(r *Run) {
 // delivered; this is for one that ends without any.
 func (c *Comm) disagreed(r *Run) bool {
 	i := slices.IndexFunc(c.early, func(m earlyMessage) bool {
-		return m.seq == r.seq && m.digest != r.digest
+		return m.Seq == r.seq && m.Digest != r.digest
 	})
 	if i < 0 {
 		return false

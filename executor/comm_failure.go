@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -108,7 +109,7 @@ func (c *Comm) breakUp(by levels.Rank, err error) {
 		return
 	}
 	c.broken = err
-	c.e.transport.leave(c.id)
+	c.e.transport.Leave(c.id)
 	if err == ErrClosed {
 		return
 	}
@@ -135,8 +136,8 @@ func (e *Endpoint) settle(comm CommID) {
 		c.endLate()
 		return
 	}
-	e.puts.forget(scope{comm: c.id})
-	e.transport.forget(scope{comm: c.id}, e)
+	e.puts.forget(wire.Scope{Comm: c.id})
+	e.transport.Forget(wire.Scope{Comm: c.id}, e.ears())
 	for i := len(e.runs) - 1; i >= 0; i-- {
 		if r := e.runs[i]; r.comm == c {
 			r.finish(c.broken)
@@ -145,7 +146,7 @@ func (e *Endpoint) settle(comm CommID) {
 	c.dropEarly()
 	c.endTransfers(c.broken)
 	c.retire()
-	e.transport.wake()
+	e.transport.Wake()
 }
 
 // admit is why a call can't begin, nil if it can. A context that is done already

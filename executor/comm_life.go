@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -173,7 +174,7 @@ func (c *Comm) dropEarly() {
 
 // drop lets go of a message that was kept.
 func (c *Comm) drop(m *earlyMessage) {
-	c.e.waste(m.from, m.kind, len(c.e.store.get(m.block)))
+	c.e.waste(m.from, m.Kind, len(c.e.store.get(m.block)))
 	c.e.store.drop(m.block)
 }
 
@@ -207,10 +208,10 @@ func (c *Comm) sayBye(broken bool) (told []levels.Rank, others bool) {
 	for _, r := range c.ranks {
 		switch {
 		case r == e.rank:
-		case e.transport.open(r):
-			e.out = message{kind: byeKind, comm: c.id, seq: c.seq}
+		case e.transport.Open(r):
+			e.out = wire.Message{Kind: wire.Bye, Comm: c.id, Seq: c.seq}
 			if broken && e.world.control != nil {
-				e.out.size = brokenBye
+				e.out.Size = brokenBye
 			}
 			e.post(r, nil)
 			told = append(told, r)
@@ -218,6 +219,6 @@ func (c *Comm) sayBye(broken bool) (told []levels.Rank, others bool) {
 			others = true
 		}
 	}
-	e.transport.flush(e)
+	e.transport.Flush(e.ears())
 	return told, others
 }

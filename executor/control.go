@@ -320,7 +320,7 @@ func (c *control) lose(rank levels.Rank, err error) {
 // ends well. The lock is held.
 func (e *Endpoint) hearLast() {
 	for range lastPolls {
-		if e.stopped || !e.transport.poll(e) {
+		if e.stopped || !e.transport.Poll(e.ears()) {
 			return
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 )
@@ -46,24 +47,12 @@ type limit struct {
 	err error
 }
 
-// scope is a communicator, or its runs from seq on.
-type scope struct {
-	comm  CommID
-	seq   uint32
-	later bool // only those
-}
-
-// has tells whether a message belongs to the scope.
-func (s scope) has(m *message) bool {
-	return m.comm == s.comm && (!s.later || (m.kind == dataKind || m.kind == eagerKind) && int32(m.seq-s.seq) >= 0)
-}
-
-// holds tells the same of what is put.
-func (s scope) holds(by putter) bool {
+// within tells whether what is put belongs to a scope.
+func (by putter) within(s wire.Scope) bool {
 	if by.run != nil {
-		return by.run.comm.id == s.comm && (!s.later || int32(by.run.seq-s.seq) >= 0)
+		return by.run.comm.id == s.Comm && (!s.Later || int32(by.run.seq-s.Seq) >= 0)
 	}
-	return by.transfer != nil && by.transfer.comm.id == s.comm && !s.later
+	return by.transfer != nil && by.transfer.comm.id == s.Comm && !s.Later
 }
 
 // hearBye takes a goodbye. One on the communicator of all ranks counts for all that the
@@ -225,7 +214,7 @@ func (c *Comm) restrict(by levels.Rank, seq uint32, err error) {
 	e.flight.Break(uint64(c.id), int32(by), c.limit.err)
 	kept := c.early[:0]
 	for _, m := range c.early {
-		if c.late(m.seq) {
+		if c.late(m.Seq) {
 			c.drop(&m)
 			continue
 		}
@@ -252,10 +241,10 @@ func (c *Comm) endLate() {
 	if last == nil {
 		return
 	}
-	beyond := scope{comm: c.id, seq: c.limit.seq, later: true}
-	e.transport.leave(c.id)
+	beyond := wire.Scope{Comm: c.id, Seq: c.limit.seq, Later: true}
+	e.transport.Leave(c.id)
 	e.puts.forget(beyond)
-	e.transport.forget(beyond, e)
+	e.transport.Forget(beyond, e.ears())
 	last.finish(c.limit.err) // and so the next
-	e.transport.wake()
+	e.transport.Wake()
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -20,7 +21,7 @@ import (
 type Endpoint struct {
 	world     *World
 	rank      levels.Rank
-	transport transport
+	transport wire.Transport
 	flight    *flight.Ring  // what happened last; guarded by mu
 	drawn     atomic.Uint64 // how many numbers of communicators this rank has drawn
 
@@ -28,7 +29,7 @@ type Endpoint struct {
 	peers   []peerState
 	comms   map[CommID]*Comm
 	runs    []*Run // started and not finished
-	out     message
+	out     wire.Message
 	store   blocks
 	puts    puts
 	bounces [2][]byte // for operands of another process, see Endpoint.bounce
@@ -90,10 +91,10 @@ func (e *Endpoint) suspect(c *Comm, rank levels.Rank, err error) {
 	e.suspects = append(e.suspects, suspect{c, rank, err, time.Now()})
 }
 
-func newEndpoint(w *World, rank levels.Rank, size int, t transport) *Endpoint {
+func newEndpoint(w *World, rank levels.Rank, size int, t wire.Transport) *Endpoint {
 	e := &Endpoint{world: w, rank: rank, transport: t, comms: map[CommID]*Comm{}}
 	e.flight = flight.New(int(rank), size, w.config.RecorderEvents)
-	e.peers = apart[peerState](size)
+	e.peers = wire.Apart[peerState](size)
 	for i := range e.peers {
 		e.peers[i].budget, e.peers[i].limit = w.config.EagerBudget, w.config.EagerBudget
 	}
@@ -116,7 +117,7 @@ func (e *Endpoint) comm(id CommID) *Comm {
 func (e *Endpoint) Alloc(n int64) (b []byte, free func(), err error) {
 	e.enter()
 	defer e.mu.Unlock()
-	b, free, err = e.transport.lend(n)
+	b, free, err = e.transport.Lend(n)
 	clear(b)
 	return b, free, err
 }
@@ -165,7 +166,7 @@ func (e *Endpoint) Close() error {
 func (e *Endpoint) post(to levels.Rank, payload []byte) {
 	e.refund(to)
 	e.note(flight.Sent, to, &e.out)
-	e.transport.post(to, &e.out, payload)
+	e.transport.Post(to, &e.out, payload)
 }
 
 // put sends src against credit, with e.out. If it takes its time, the owner is
@@ -174,7 +175,7 @@ func (e *Endpoint) put(to levels.Rank, src []byte, by putter) (done bool) {
 	e.refund(to)
 	e.note(flight.Sent, to, &e.out)
 	token := e.puts.add(by)
-	if done = e.transport.put(to, &e.out, src, token); done {
+	if done = e.transport.Put(to, &e.out, src, token); done {
 		e.puts.take(token)
 	}
 	return done
@@ -192,7 +193,7 @@ func (e *Endpoint) sent(token int32) {
 
 func (e *Endpoint) refund(to levels.Rank) {
 	p := &e.peers[to]
-	e.out.refund = int32(p.owed)
+	e.out.Refund = int32(p.owed)
 	p.owed = 0
 }
 
@@ -202,47 +203,47 @@ func (e *Endpoint) consumed(from levels.Rank, payload int) {
 	p := &e.peers[from]
 	p.owed += int64(payload) + eagerOverhead
 	if p.owed >= p.limit/2 {
-		e.out = message{kind: returnKind}
+		e.out = wire.Message{Kind: wire.Return}
 		e.post(from, nil)
 	}
 }
 
 // waste gives back the budget of a message that nobody will take.
-func (e *Endpoint) waste(from levels.Rank, k kind, payload int) {
-	if k == eagerKind || k == taggedKind {
+func (e *Endpoint) waste(from levels.Rank, k wire.Kind, payload int) {
+	if k == wire.Eager || k == wire.Tagged {
 		e.consumed(from, payload)
 	}
 }
 
 // deliver takes one message from the link.
-func (e *Endpoint) deliver(from levels.Rank, m *message, payload []byte) {
+func (e *Endpoint) deliver(from levels.Rank, m *wire.Message, payload []byte) {
 	e.note(flight.Received, from, m)
 	p := &e.peers[from]
-	if p.budget += int64(m.refund); p.budget > p.limit {
+	if p.budget += int64(m.Refund); p.budget > p.limit {
 		p.budget = p.limit
-		e.accuse(nil, from, fmt.Errorf("%w: %v message gives back %d bytes that were not sent", ErrProtocol, m.kind, m.refund))
+		e.accuse(nil, from, fmt.Errorf("%w: %v message gives back %d bytes that were not sent", ErrProtocol, m.Kind, m.Refund))
 	}
-	if m.refund > 0 {
+	if m.Refund > 0 {
 		for _, r := range e.runs {
 			r.resume(from)
 		}
 	}
-	switch m.kind {
-	case returnKind:
+	switch m.Kind {
+	case wire.Return:
 		return
-	case taggedKind, offerKind:
+	case wire.Tagged, wire.Offer:
 		// Nothing else tells a message from one that came before.
-		if m.ticket != p.heard+1 {
-			e.comm(m.comm).blame(from, fmt.Errorf("%w: %v message %d came after %d", ErrProtocol, m.kind, m.ticket, p.heard))
+		if m.Ticket != p.heard+1 {
+			e.comm(m.Comm).blame(from, fmt.Errorf("%w: %v message %d came after %d", ErrProtocol, m.Kind, m.Ticket, p.heard))
 			return
 		}
 		p.heard++
 	}
-	if from == e.rank && e.comms[m.comm] == nil {
-		e.waste(from, m.kind, len(payload)) // it was closed before this was looked at
+	if from == e.rank && e.comms[m.Comm] == nil {
+		e.waste(from, m.Kind, len(payload)) // it was closed before this was looked at
 		return
 	}
-	e.comm(m.comm).deliver(from, m, payload)
+	e.comm(m.Comm).deliver(from, m, payload)
 }
 
 // accuse breaks the communicators that a rank is in, or only one.
@@ -257,7 +258,7 @@ func (e *Endpoint) accuse(only *Comm, rank levels.Rank, err error) {
 // progress polls the link and executes what is ready. It reports whether there
 // was anything to do.
 func (e *Endpoint) progress() bool {
-	did := e.transport.poll(e)
+	did := e.transport.Poll(e.ears())
 	for i := len(e.runs) - 1; i >= 0; i-- {
 		if i >= len(e.runs) {
 			continue // runs ended meanwhile
@@ -272,23 +273,23 @@ func (e *Endpoint) progress() bool {
 }
 
 // place is where a large payload goes.
-func (e *Endpoint) place(from levels.Rank, m *message) []byte {
-	c := e.comms[m.comm]
+func (e *Endpoint) place(from levels.Rank, m *wire.Message) []byte {
+	c := e.comms[m.Comm]
 	if c == nil || c.local == nil || c.broken != nil {
 		return nil
 	}
-	if m.kind == arrivedKind {
+	if m.Kind == wire.Arrived {
 		return c.placeTransfer(from, m)
 	}
-	r := c.find(m.seq)
-	if r == nil || r.pass != m.pass || r.digest != m.digest || r.stopped() {
+	r := c.find(m.Seq)
+	if r == nil || r.pass != m.Pass || r.digest != m.Digest || r.stopped() {
 		return nil
 	}
 	id, err := r.hears(from, m)
 	if err != nil {
 		return nil
 	}
-	return r.span(r.steps[id].Dst)[m.offset:]
+	return r.span(r.steps[id].Dst)[m.Offset:]
 }
 
 // putter is whose bytes a put moves: a step's, or a transfer's.
@@ -324,9 +325,9 @@ func (p *puts) take(n int32) putter {
 
 // forget makes the puts of what has failed nobody's, and ends the transfers among
 // them: no list has those whose bytes are on their way.
-func (p *puts) forget(s scope) {
+func (p *puts) forget(s wire.Scope) {
 	for i, by := range p.all {
-		if s.holds(by) {
+		if by.within(s) {
 			if t := by.transfer; t != nil {
 				t.comm.endTransfer(t, t.comm.broken)
 			}
@@ -337,7 +338,7 @@ func (p *puts) forget(s scope) {
 
 // some tells whether bytes of a communicator are on their way.
 func (p *puts) some(c *Comm) bool {
-	return slices.ContainsFunc(p.all, scope{comm: c.id}.holds)
+	return slices.ContainsFunc(p.all, func(by putter) bool { return by.within(wire.Scope{Comm: c.id}) })
 }
 
 // towards tells whether the bytes of a transfer are on their way to a rank, which may

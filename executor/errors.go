@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -20,7 +21,7 @@ var (
 	// sequence of calls.
 	ErrMismatch = errors.New("ranks disagree on the operation")
 	// ErrProtocol: a peer sent something that can't be.
-	ErrProtocol = errors.New("protocol error")
+	ErrProtocol = wire.ErrProtocol
 	// ErrBusy: the same run, or the same communicator, was started again before
 	// the start before had returned or the run had ended.
 	ErrBusy = errors.New("already started")

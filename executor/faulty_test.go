@@ -6,6 +6,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -32,7 +33,7 @@ func Disturb(w *World, f Faults) (started *sync.WaitGroup) {
 	for r, e := range w.endpoints {
 		e.mu.Lock()
 		e.transport = &faulty{
-			transport: e.transport, rank: levels.Rank(r), size: len(w.endpoints), faults: f, started: started,
+			Transport: e.transport, rank: levels.Rank(r), size: len(w.endpoints), faults: f, started: started,
 			draw: rand.New(rand.NewPCG(f.Seed, uint64(r))), held: make([][]heard, len(w.endpoints)),
 		}
 		e.mu.Unlock()
@@ -43,7 +44,7 @@ func Disturb(w *World, f Faults) (started *sync.WaitGroup) {
 // faulty is a transport whose messages come late, or more than once. Like the one
 // below it is guarded by the engine's lock.
 type faulty struct {
-	transport
+	wire.Transport
 	rank    levels.Rank
 	size    int
 	faults  Faults
@@ -55,7 +56,7 @@ type faulty struct {
 	count   int       // handed over
 	dead    bool      // neither says nor hears anything more
 	// say, if not nil, may send a message in another way.
-	say func(to levels.Rank, m *message, payload []byte) bool
+	say func(to levels.Rank, m *wire.Message, payload []byte) bool
 	// touch, if not nil, is called before a peer's memory is read.
 	touch func(from levels.Rank)
 }
@@ -63,7 +64,7 @@ type faulty struct {
 // heard is a message with its payload.
 type heard struct {
 	from    levels.Rank
-	m       message
+	m       wire.Message
 	payload []byte
 }
 
@@ -71,11 +72,11 @@ type heard struct {
 const maxOld = 100
 
 // poll takes what has come and hands over some of what waits.
-func (f *faulty) poll(s sink) bool {
+func (f *faulty) Poll(s wire.Sink) bool {
 	if f.dead {
 		return false
 	}
-	did := f.transport.poll(late{s, f})
+	did := f.Transport.Poll(late{s, f})
 	first := f.draw.IntN(f.size)
 	for i := range f.size {
 		from := (first + i) % f.size
@@ -95,8 +96,8 @@ func (f *faulty) poll(s sink) bool {
 }
 
 // hand lets the engine hear a message, and then perhaps an old one.
-func (f *faulty) hand(s sink, h heard) {
-	s.deliver(h.from, &h.m, h.payload)
+func (f *faulty) hand(s wire.Sink, h heard) {
+	s.Deliver(h.from, &h.m, h.payload)
 	f.count++
 	if f.count == f.faults.After && f.faults.At != nil {
 		f.started.Go(func() { f.faults.At(f.rank) })
@@ -111,48 +112,48 @@ func (f *faulty) hand(s sink, h heard) {
 	}
 	if f.count%f.faults.Repeat == 0 {
 		again := f.old[f.draw.IntN(len(f.old))]
-		s.deliver(again.from, &again.m, again.payload)
+		s.Deliver(again.from, &again.m, again.payload)
 	}
 }
 
 // arm sees to it that the engine doesn't sleep over what waits here.
-func (f *faulty) arm() bool { return f.dead || f.waiting == 0 && f.transport.arm() }
+func (f *faulty) Arm() bool { return f.dead || f.waiting == 0 && f.Transport.Arm() }
 
-func (f *faulty) post(to levels.Rank, m *message, payload []byte) {
+func (f *faulty) Post(to levels.Rank, m *wire.Message, payload []byte) {
 	if !f.dead && (f.say == nil || !f.say(to, m, payload)) {
-		f.transport.post(to, m, payload)
+		f.Transport.Post(to, m, payload)
 	}
 }
 
-func (f *faulty) put(to levels.Rank, m *message, src []byte, token int32) bool {
-	return !f.dead && f.transport.put(to, m, src, token)
+func (f *faulty) Put(to levels.Rank, m *wire.Message, src []byte, token int32) bool {
+	return !f.dead && f.Transport.Put(to, m, src, token)
 }
 
-func (f *faulty) flush(s sink) bool { return !f.dead && f.transport.flush(s) }
+func (f *faulty) Flush(s wire.Sink) bool { return !f.dead && f.Transport.Flush(s) }
 
-func (f *faulty) remote(to levels.Rank) bool { return f.transport.remote(to) }
+func (f *faulty) Remote(to levels.Rank) bool { return f.Transport.Remote(to) }
 
-func (f *faulty) holds(from levels.Rank, p unsafe.Pointer, n int64) bool {
+func (f *faulty) Holds(from levels.Rank, p unsafe.Pointer, n int64) bool {
 	if f.touch != nil {
 		f.touch(from)
 	}
-	return f.transport.holds(from, p, n)
+	return f.Transport.Holds(from, p, n)
 }
 
-func (f *faulty) read(from levels.Rank, address uint64, dst []byte) error {
+func (f *faulty) Read(from levels.Rank, address uint64, dst []byte) error {
 	if f.touch != nil {
 		f.touch(from)
 	}
-	return f.transport.read(from, address, dst)
+	return f.Transport.Read(from, address, dst)
 }
 
 // late is the engine as the transport below sees it.
 type late struct {
-	sink
+	wire.Sink
 	f *faulty
 }
 
-func (l late) deliver(from levels.Rank, m *message, payload []byte) {
+func (l late) Deliver(from levels.Rank, m *wire.Message, payload []byte) {
 	l.f.held[from] = append(l.f.held[from], heard{from, *m, bytes.Clone(payload)})
 	l.f.waiting++
 }

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/tierflow/tierflow/executor/kernel"
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -52,28 +53,28 @@ func startAlone(t *testing.T, w *World, plan string) *Run {
 
 // hostileMessage draws one that a link would let pass: mostly one that the run
 // expects at some time, so that it comes twice, or too early.
-func hostileMessage(r *rand.Rand, size int64) (m message, payload []byte) {
+func hostileMessage(r *rand.Rand, size int64) (m wire.Message, payload []byte) {
 	pick := func(some ...int64) int64 { return some[r.IntN(len(some))] }
 	if r.IntN(25) > 0 {
-		m = message{
-			kind: kind(pick(int64(creditKind), int64(dataKind), int64(eagerKind), int64(wantKind))),
-			edge: int32(r.IntN(1 + r.IntN(3))), digest: hostileDigest, size: size,
+		m = wire.Message{
+			Kind: wire.Kind(pick(int64(wire.Credit), int64(wire.Data), int64(wire.Eager), int64(wire.Want))),
+			Edge: int32(r.IntN(1 + r.IntN(3))), Digest: hostileDigest, Size: size,
 		}
-		if m.kind == eagerKind && size <= 4096 || m.kind == dataKind {
+		if m.Kind == wire.Eager && size <= 4096 || m.Kind == wire.Data {
 			payload = make([]byte, size)
 		}
-		if m.check(int64(len(payload)), 4096) == nil {
+		if m.Check(int64(len(payload)), 4096) == nil {
 			return m, payload
 		}
 	}
 	for {
-		m = message{
-			kind: kind(1 + r.IntN(int(maxKind)-1)), comm: CommID(pick(0, 0, 0, 0, 1, 9)), seq: uint32(pick(0, 0, 0, 1, 2, 1<<31)),
-			pass: uint32(pick(0, 0, 0, 1)), edge: int32(pick(0, 0, 1, 2, 3, 7, -1, 1<<30)), digest: uint32(pick(hostileDigest, hostileDigest, hostileDigest, 1)),
-			refund: int32(pick(0, 1, 1<<30)), ticket: uint32(pick(0, 1, 2)), size: pick(0, 4, 4000, 4096, 8192, 65536, 120_000, 1<<40), offset: pick(0, 0, 4, 65536),
+		m = wire.Message{
+			Kind: wire.Kind(1 + r.IntN(int(wire.MaxKind)-1)), Comm: wire.CommID(pick(0, 0, 0, 0, 1, 9)), Seq: uint32(pick(0, 0, 0, 1, 2, 1<<31)),
+			Pass: uint32(pick(0, 0, 0, 1)), Edge: int32(pick(0, 0, 1, 2, 3, 7, -1, 1<<30)), Digest: uint32(pick(hostileDigest, hostileDigest, hostileDigest, 1)),
+			Refund: int32(pick(0, 1, 1<<30)), Ticket: uint32(pick(0, 1, 2)), Size: pick(0, 4, 4000, 4096, 8192, 65536, 120_000, 1<<40), Offset: pick(0, 0, 4, 65536),
 		}
-		n := pick(0, m.size, m.size-m.offset, 4096)
-		if n >= 0 && n <= maxFrame && m.check(n, 4096) == nil {
+		n := pick(0, m.Size, m.Size-m.Offset, 4096)
+		if n >= 0 && n <= wire.MaxFrame && m.Check(n, 4096) == nil {
 			return m, make([]byte, n)
 		}
 	}
@@ -101,19 +102,19 @@ func TestHostilePeer(t *testing.T) {
 		for range 60 {
 			m, payload := hostileMessage(draw, size)
 			e.mu.Lock()
-			if m.kind.large() {
+			if m.Kind.IsLarge() {
 				if dst := e.place(1, &m); len(dst) >= len(payload) {
 					copy(dst, payload)
 				}
-				if m.offset+int64(len(payload)) == m.size {
-					m.offset = 0
+				if m.Offset+int64(len(payload)) == m.Size {
+					m.Offset = 0
 					e.deliver(1, &m, nil)
 				}
 			} else {
-				if m.kind == creditKind || m.kind == acceptKind { // of goroutine ranks, which give an address
-					m.addr = unsafe.Pointer(&make([]byte, max(1, min(m.size, 1<<17)))[0])
+				if m.Kind == wire.Credit || m.Kind == wire.Accept { // of goroutine ranks, which give an address
+					m.Addr = unsafe.Pointer(&make([]byte, max(1, min(m.Size, 1<<17)))[0])
 				}
-				if m.size <= 1<<17 {
+				if m.Size <= 1<<17 {
 					e.deliver(1, &m, payload)
 				}
 			}
@@ -156,16 +157,16 @@ func TestHostilePeerRepeats(t *testing.T) {
 		plan string
 		size int64
 		edge int32
-		says []kind
+		says []wire.Kind
 	}{
-		"data twice":          {large, 65536, 0, []kind{dataKind, dataKind}},
-		"credit twice":        {large, 65536, 0, []kind{dataKind, creditKind, creditKind}},
-		"eager twice":         {small, 4096, 20, []kind{eagerKind, eagerKind}},
-		"data without credit": {small, 4096, 20, []kind{dataKind}},
-		"want twice":          {small, 4096, 20, []kind{wantKind, wantKind}},
-		"budget not sent":     {small, 4096, 0, []kind{returnKind}},
-		"message twice":       {small, 4096, 0, []kind{taggedKind, taggedKind}},
-		"an earlier pass":     {small, 4096, 20, []kind{wantKind}},
+		"data twice":          {large, 65536, 0, []wire.Kind{wire.Data, wire.Data}},
+		"credit twice":        {large, 65536, 0, []wire.Kind{wire.Data, wire.Credit, wire.Credit}},
+		"eager twice":         {small, 4096, 20, []wire.Kind{wire.Eager, wire.Eager}},
+		"data without credit": {small, 4096, 20, []wire.Kind{wire.Data}},
+		"want twice":          {small, 4096, 20, []wire.Kind{wire.Want, wire.Want}},
+		"budget not sent":     {small, 4096, 0, []wire.Kind{wire.Return}},
+		"message twice":       {small, 4096, 0, []wire.Kind{wire.Tagged, wire.Tagged}},
+		"an earlier pass":     {small, 4096, 20, []wire.Kind{wire.Want}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := NewWorld(2, Config{})
@@ -176,21 +177,21 @@ func TestHostilePeerRepeats(t *testing.T) {
 				if len(e.failing) > 0 {
 					t.Fatalf("failed before message %d", i)
 				}
-				m := message{kind: k, edge: test.edge, digest: hostileDigest, size: test.size}
-				if k == creditKind {
-					m.addr = pointer(make([]byte, test.size))
+				m := wire.Message{Kind: k, Edge: test.edge, Digest: hostileDigest, Size: test.size}
+				if k == wire.Credit {
+					m.Addr = wire.Start(make([]byte, test.size))
 				}
 				switch k {
-				case returnKind:
-					m.refund = 1
-				case taggedKind:
-					m.ticket = 1
+				case wire.Return:
+					m.Refund = 1
+				case wire.Tagged:
+					m.Ticket = 1
 				}
 				if name == "an earlier pass" {
 					run.pass = 1
 				}
 				var payload []byte
-				if k == eagerKind || k == taggedKind {
+				if k == wire.Eager || k == wire.Tagged {
 					payload = make([]byte, test.size)
 				}
 				e.deliver(1, &m, payload)

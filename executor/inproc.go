@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -17,47 +18,24 @@ import (
 // that the receiver's credit carries.
 type inbox struct {
 	mu    sync.Mutex
-	box   batch         // filled by senders, under mu
-	taken batch         // being read by the owner; swapped with box
+	box   wire.Batch    // filled by senders, under mu
+	taken wire.Batch    // being read by the owner; swapped with box
 	bell  chan struct{} // capacity 1
-	_     [cacheLine]byte
+	_     [wire.CacheLine]byte
 
 	// Senders look at these with every message, and mostly leave them as they are.
 	some     atomic.Bool   // there is something in box
 	spoken   atomic.Uint64 // by rank modulo 64: something may be in the ring that comes from there
 	sleeping atomic.Bool
-	_        [cacheLine]byte
-}
-
-// batch is messages with their payloads, kept for reuse.
-type batch struct {
-	items   []item
-	payload []byte // of all items, one behind the other
-}
-
-type item struct {
-	message
-	from levels.Rank
-	size int // of its payload
-}
-
-func (b *batch) add(from levels.Rank, m *message, payload []byte) {
-	b.items = append(b.items, item{*m, from, len(payload)})
-	b.payload = append(b.payload, payload...)
-}
-
-// reset empties it, and drops the addresses.
-func (b *batch) reset() {
-	clear(b.items)
-	b.items, b.payload = b.items[:0], b.payload[:0]
+	_        [wire.CacheLine]byte
 }
 
 func newInbox() *inbox { return &inbox{bell: make(chan struct{}, 1)} }
 
 // push adds a message; it may be called by any goroutine.
-func (b *inbox) push(from levels.Rank, m *message, payload []byte) {
+func (b *inbox) push(from levels.Rank, m *wire.Message, payload []byte) {
 	b.mu.Lock()
-	b.box.add(from, m, payload)
+	b.box.Add(from, m, payload)
 	b.some.Store(true)
 	b.mu.Unlock()
 	b.rouse()
@@ -96,11 +74,11 @@ type local struct {
 }
 
 var (
-	_ transport = (*local)(nil)
-	_ sharer    = (*local)(nil)
+	_ wire.Transport = (*local)(nil)
+	_ sharer         = (*local)(nil)
 )
 
-func (l *local) post(to levels.Rank, m *message, payload []byte) {
+func (l *local) Post(to levels.Rank, m *wire.Message, payload []byte) {
 	if e := l.world.pairs.end(l.rank, to); e != nil && e.push(m, payload) {
 		l.world.inboxes[to].speak(l.rank)
 		return
@@ -109,20 +87,20 @@ func (l *local) post(to levels.Rank, m *message, payload []byte) {
 }
 
 // put copies straight to the receiver's buffer, whose address the credit has.
-func (l *local) put(to levels.Rank, m *message, src []byte, _ int32) bool {
-	copy(bytesAt(m.addr, 0, int64(len(src))), src)
-	l.post(to, m, nil)
+func (l *local) Put(to levels.Rank, m *wire.Message, src []byte, _ int32) bool {
+	copy(wire.BytesAt(m.Addr, 0, int64(len(src))), src)
+	l.Post(to, m, nil)
 	return true
 }
 
-func (l *local) poll(s sink) bool {
+func (l *local) Poll(s wire.Sink) bool {
 	did := l.spoken.Load() != 0 && l.pollRings(s)
 	return l.some.Load() && l.pollBox(s) || did
 }
 
-func (l *local) pollNode(s sink) bool { return l.poll(s) }
+func (l *local) pollNode(s wire.Sink) bool { return l.Poll(s) }
 
-func (l *local) pollRings(s sink) bool {
+func (l *local) pollRings(s wire.Sink) bool {
 	did := false
 	for who := l.spoken.Swap(0); who != 0; who &= who - 1 {
 		for from := levels.Rank(bits.TrailingZeros64(who)); int(from) < l.world.Size(); from += 64 {
@@ -134,30 +112,30 @@ func (l *local) pollRings(s sink) bool {
 	return did
 }
 
-func (l *local) pollBox(s sink) bool {
+func (l *local) pollBox(s wire.Sink) bool {
 	l.mu.Lock()
 	l.box, l.taken = l.taken, l.box
 	l.some.Store(false)
 	l.mu.Unlock()
-	payload := l.taken.payload
-	for i := range l.taken.items {
-		it := &l.taken.items[i]
-		e := l.world.pairs.end(l.rank, it.from)
+	payload := l.taken.Payload
+	for i := range l.taken.Items {
+		it := &l.taken.Items[i]
+		e := l.world.pairs.end(l.rank, it.From)
 		if e != nil {
-			e.poll(it.from, s) // it is older
+			e.poll(it.From, s) // it is older
 			e.taken.Add(1)
 		}
-		s.deliver(it.from, &it.message, payload[:it.size])
-		payload = payload[it.size:]
+		s.Deliver(it.From, &it.Message, payload[:it.Size])
+		payload = payload[it.Size:]
 	}
-	l.taken.reset()
+	l.taken.Reset()
 	return true
 }
 
 // flush has nothing to do: what is posted has arrived.
-func (l *local) flush(sink) bool { return false }
+func (l *local) Flush(wire.Sink) bool { return false }
 
-func (l *local) yield(int) { runtime.Gosched() }
+func (l *local) Yield(int) { runtime.Gosched() }
 
 // ringTo makes the rings with a rank: a program of small messages is about to use
 // them.
@@ -174,7 +152,7 @@ func (l *local) looks() int { return l.polls }
 
 func (l *local) relax() { runtime.Gosched() }
 
-func (l *local) arm() bool {
+func (l *local) Arm() bool {
 	l.sleeping.Store(true)
 	if l.some.Load() || l.spoken.Load() != 0 {
 		l.sleeping.Store(false)
@@ -183,7 +161,7 @@ func (l *local) arm() bool {
 	return true
 }
 
-func (l *local) park(done <-chan struct{}) (ticked bool) {
+func (l *local) Park(done <-chan struct{}) (ticked bool) {
 	select {
 	case <-l.bell:
 	case <-done:
@@ -196,29 +174,29 @@ func (l *local) park(done <-chan struct{}) (ticked bool) {
 }
 
 // shared is plain memory: all goroutines can read it.
-func (l *local) shared(n int64) ([]byte, func(), error) { return ordinary(n) }
+func (l *local) Shared(n int64) ([]byte, func(), error) { return wire.Heap(n) }
 
-func (l *local) lend(n int64) ([]byte, func(), error) { return ordinary(n) }
+func (l *local) Lend(n int64) ([]byte, func(), error) { return wire.Heap(n) }
 
 // Goroutine ranks read each other's memory as their own; that a rank may not leave
 // a run while it is read is seen to by [World.fail].
 
-func (l *local) readable(unsafe.Pointer) bool { return true }
+func (l *local) Readable(unsafe.Pointer) bool { return true }
 
-func (l *local) read(levels.Rank, uint64, []byte) error { return errors.ErrUnsupported }
+func (l *local) Read(levels.Rank, uint64, []byte) error { return errors.ErrUnsupported }
 
-func (l *local) remote(levels.Rank) bool { return false }
+func (l *local) Remote(levels.Rank) bool { return false }
 
-func (l *local) holds(levels.Rank, unsafe.Pointer, int64) bool { return true }
+func (l *local) Holds(levels.Rank, unsafe.Pointer, int64) bool { return true }
 
-func (l *local) intact(levels.Rank, CommID, uint64) bool { return true }
+func (l *local) Intact(levels.Rank, wire.CommID, uint64) bool { return true }
 
 // forget has nothing to do: a put is over when it returns.
-func (l *local) forget(scope, sink) {}
+func (l *local) Forget(wire.Scope, wire.Sink) {}
 
-func (l *local) open(levels.Rank) bool { return true }
+func (l *local) Open(levels.Rank) bool { return true }
 
-func (l *local) leave(CommID) {}
+func (l *local) Leave(wire.CommID) {}
 
 // ticker is a timer that is armed again only after it has fired, so that parking
 // costs nothing.
@@ -230,12 +208,12 @@ type ticker struct {
 func (t *ticker) armed() <-chan time.Time {
 	switch {
 	case t.timer == nil:
-		t.timer = time.NewTimer(tick)
+		t.timer = time.NewTimer(wire.Tick)
 	case !t.on:
-		t.timer.Reset(tick)
+		t.timer.Reset(wire.Tick)
 	}
 	t.on = true
 	return t.timer.C
 }
 
-func (l *local) wake() { l.ring() }
+func (l *local) Wake() { l.ring() }

@@ -3,6 +3,7 @@ package executor
 import (
 	"slices"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 )
@@ -41,7 +42,7 @@ func (e *Endpoint) answer(q inquiry) {
 		e.mu.Unlock()
 		return
 	}
-	m := message{kind: probeKind, comm: q.comm, seq: q.seq, digest: q.digest}
+	m := wire.Message{Kind: wire.Probe, Comm: q.comm, Seq: q.seq, Digest: q.digest}
 	var err error
 	switch p := c.remembered(q.seq); {
 	case c.broken != nil && c.broken != ErrClosed:

@@ -9,40 +9,41 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
 // letter is something sent over a link: a small message, or a large payload.
 type letter struct {
-	m       message
+	m       wire.Message
 	payload []byte
 	refused bool // the receiver has no place for it any more
 }
 
-func (l *letter) large() bool { return l.m.kind.large() }
+func (l *letter) large() bool { return l.m.Kind.IsLarge() }
 
 // drawLetters makes what one side sends: the edge is its number.
 func drawLetters(r *rand.Rand, n, largest int) []letter {
 	letters := make([]letter, n)
 	for i := range letters {
 		l := &letters[i]
-		l.m = message{
-			comm: CommID(r.Uint64()), seq: r.Uint32(), edge: int32(i), digest: r.Uint32(), refund: int32(r.IntN(100)),
+		l.m = wire.Message{
+			Comm: wire.CommID(r.Uint64()), Seq: r.Uint32(), Edge: int32(i), Digest: r.Uint32(), Refund: int32(r.IntN(100)),
 		}
 		switch r.IntN(4) {
 		case 0:
-			l.m.kind = []kind{dataKind, arrivedKind}[r.IntN(2)]
+			l.m.Kind = []wire.Kind{wire.Data, wire.Arrived}[r.IntN(2)]
 			l.payload = make([]byte, r.IntN(1+r.IntN(largest)))
 			l.refused = r.IntN(4) == 0
-			l.m.size = int64(len(l.payload))
+			l.m.Size = int64(len(l.payload))
 		case 1:
-			l.m.kind, l.m.size = []kind{creditKind, wantKind, offerKind, probeKind, byeKind}[r.IntN(5)], int64(r.IntN(1<<30))
+			l.m.Kind, l.m.Size = []wire.Kind{wire.Credit, wire.Want, wire.Offer, wire.Probe, wire.Bye}[r.IntN(5)], int64(r.IntN(1<<30))
 		default:
-			l.m.kind = []kind{eagerKind, taggedKind}[r.IntN(2)]
+			l.m.Kind = []wire.Kind{wire.Eager, wire.Tagged}[r.IntN(2)]
 			l.payload = make([]byte, r.IntN(1+r.IntN(4096+1)))
-			l.m.size = int64(len(l.payload))
+			l.m.Size = int64(len(l.payload))
 		}
-		l.m.setTurn(r.Uint32())
+		setTurn(&l.m, r.Uint32())
 		for j := 0; j < len(l.payload); j += 1 + j/16 {
 			l.payload[j] = byte(r.Uint32())
 		}
@@ -61,7 +62,7 @@ type reader struct {
 	err     error
 }
 
-var _ sink = (*reader)(nil)
+var _ wire.Sink = (*reader)(nil)
 
 func (r *reader) failf(format string, args ...any) {
 	if r.err == nil {
@@ -69,51 +70,51 @@ func (r *reader) failf(format string, args ...any) {
 	}
 }
 
-func (r *reader) deliver(_ levels.Rank, m *message, payload []byte) {
-	r.refunds += int64(m.refund)
-	if m.kind == returnKind {
+func (r *reader) Deliver(_ levels.Rank, m *wire.Message, payload []byte) {
+	r.refunds += int64(m.Refund)
+	if m.Kind == wire.Return {
 		return
 	}
-	if m.edge < 0 || int(m.edge) >= len(r.want) {
-		r.failf("a message of kind %v and edge %d, which nobody sent", m.kind, m.edge)
+	if m.Edge < 0 || int(m.Edge) >= len(r.want) {
+		r.failf("a message of kind %v and edge %d, which nobody sent", m.Kind, m.Edge)
 		return
 	}
-	want := &r.want[m.edge]
+	want := &r.want[m.Edge]
 	got, sent := *m, want.m
-	got.refund, sent.refund = 0, 0
+	got.Refund, sent.Refund = 0, 0
 	if got != sent {
 		r.failf("got %+v, want %+v", got, sent)
 	}
 	next := &r.small
 	if want.large() {
 		next = &r.large
-		payload = r.places[m.edge]
+		payload = r.places[m.Edge]
 		if want.refused {
 			payload = want.payload
 		}
 	}
-	for ; *next < int(m.edge); *next++ {
+	for ; *next < int(m.Edge); *next++ {
 		if r.want[*next].large() == want.large() {
-			r.failf("letter %d came before %d", m.edge, *next)
+			r.failf("letter %d came before %d", m.Edge, *next)
 		}
 	}
-	*next = int(m.edge) + 1
+	*next = int(m.Edge) + 1
 	if !bytes.Equal(payload, want.payload) {
-		r.failf("letter %d came with another payload of %d bytes, want %d", m.edge, len(payload), len(want.payload))
+		r.failf("letter %d came with another payload of %d bytes, want %d", m.Edge, len(payload), len(want.payload))
 	}
 }
 
-func (r *reader) place(_ levels.Rank, m *message) []byte {
-	if m.edge < 0 || int(m.edge) >= len(r.want) || r.want[m.edge].refused {
+func (r *reader) Place(_ levels.Rank, m *wire.Message) []byte {
+	if m.Edge < 0 || int(m.Edge) >= len(r.want) || r.want[m.Edge].refused {
 		return nil
 	}
-	if r.places[m.edge] == nil {
-		r.places[m.edge] = make([]byte, m.size)
+	if r.places[m.Edge] == nil {
+		r.places[m.Edge] = make([]byte, m.Size)
 	}
-	return r.places[m.edge][m.offset:]
+	return r.places[m.Edge][m.Offset:]
 }
 
-func (r *reader) sent(int32) { r.left-- }
+func (r *reader) Sent(int32) { r.left-- }
 
 // done reports whether everything has come and gone.
 func (r *reader) done() bool {
@@ -132,7 +133,7 @@ func (r *reader) done() bool {
 type side struct {
 	link interface {
 		link
-		poll(s sink) bool
+		poll(s wire.Sink) bool
 	}
 	sends []letter
 	reader
@@ -167,7 +168,7 @@ func exchange(t *testing.T, a, b *side, seed uint64, parallel bool) {
 	var refunds [2]int64
 	for i, s := range []*side{b, a} {
 		for j := range s.want {
-			refunds[i] += int64(s.want[j].m.refund)
+			refunds[i] += int64(s.want[j].m.Refund)
 		}
 	}
 	ends := make(chan error, 2)
@@ -206,4 +207,4 @@ func exchange(t *testing.T, a, b *side, seed uint64, parallel bool) {
 	}
 }
 
-func yieldThread() { (&local{}).yield(0) }
+func yieldThread() { (&local{}).Yield(0) }

@@ -1,6 +1,9 @@
 package executor
 
-import "github.com/tierflow/tierflow/levels"
+import (
+	"github.com/tierflow/tierflow/executor/wire"
+	"github.com/tierflow/tierflow/levels"
+)
 
 // loopLink is the link of a process to itself. What is posted has arrived; a poll
 // hands it over. A large payload does not pass through it: all addresses are this
@@ -10,44 +13,44 @@ import "github.com/tierflow/tierflow/levels"
 // call that posted, see [Endpoint.dispatch].
 type loopLink struct {
 	me    levels.Rank
-	box   batch // what was posted
-	taken batch // what is being handed over: that may post more
+	box   wire.Batch // what was posted
+	taken wire.Batch // what is being handed over: that may post more
 }
 
 var _ link = (*loopLink)(nil)
 
-func (l *loopLink) post(m *message, payload []byte) { l.box.add(l.me, m, payload) }
+func (l *loopLink) post(m *wire.Message, payload []byte) { l.box.Add(l.me, m, payload) }
 
 // put copies straight to the receive's buffer, whose address its acceptance has.
-func (l *loopLink) put(m *message, src []byte, _ int32) bool {
-	copy(bytesAt(m.addr, 0, int64(len(src))), src)
+func (l *loopLink) put(m *wire.Message, src []byte, _ int32) bool {
+	copy(wire.BytesAt(m.Addr, 0, int64(len(src))), src)
 	l.post(m, nil)
 	return true
 }
 
 // some reports whether there is a message.
-func (l *loopLink) some() bool { return len(l.box.items) > 0 }
+func (l *loopLink) some() bool { return len(l.box.Items) > 0 }
 
 // poll hands over what was posted before it was called.
-func (l *loopLink) poll(s sink) bool {
+func (l *loopLink) poll(s wire.Sink) bool {
 	if !l.some() {
 		return false
 	}
 	l.box, l.taken = l.taken, l.box
-	payload := l.taken.payload
-	for i := range l.taken.items {
-		it := &l.taken.items[i]
-		s.deliver(it.from, &it.message, payload[:it.size])
-		payload = payload[it.size:]
+	payload := l.taken.Payload
+	for i := range l.taken.Items {
+		it := &l.taken.Items[i]
+		s.Deliver(it.From, &it.Message, payload[:it.Size])
+		payload = payload[it.Size:]
 	}
-	l.taken.reset()
+	l.taken.Reset()
 	return true
 }
 
 // flush has nothing to do, and so the link is never busy.
-func (l *loopLink) flush(sink) bool { return false }
+func (l *loopLink) flush(wire.Sink) bool { return false }
 
 func (l *loopLink) busy() bool { return false }
 
 // forget has nothing to do: a put is over when it returns.
-func (l *loopLink) forget(scope, sink) {}
+func (l *loopLink) forget(wire.Scope, wire.Sink) {}

@@ -3,6 +3,7 @@ package executor
 import (
 	"iter"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -48,9 +49,9 @@ func take(from map[ticket]*Transfer, peer levels.Rank, n uint32) *Transfer {
 
 // queues are first-in first-out queues by key. The zero value is empty.
 type queues[K comparable, T any] struct {
-	by    map[K]*fifo[T] // none is empty
-	spare []*fifo[T]     // that have been
-	n     int            // in all of them
+	by    map[K]*wire.Fifo[T] // none is empty
+	spare []*wire.Fifo[T]     // that have been
+	n     int                 // in all of them
 }
 
 // maxSpare bounds the empty queues that are kept, and the room in each.
@@ -60,16 +61,16 @@ func (q *queues[K, T]) push(k K, item T) {
 	f := q.by[k]
 	if f == nil {
 		if q.by == nil {
-			q.by = map[K]*fifo[T]{}
+			q.by = map[K]*wire.Fifo[T]{}
 		}
 		if last := len(q.spare) - 1; last >= 0 {
 			f, q.spare = q.spare[last], q.spare[:last]
 		} else {
-			f = &fifo[T]{}
+			f = &wire.Fifo[T]{}
 		}
 		q.by[k] = f
 	}
-	f.push(item)
+	f.Push(item)
 	q.n++
 }
 
@@ -82,12 +83,12 @@ func (q *queues[K, T]) pop(k K) (item T, ok bool) {
 	if f == nil {
 		return item, false
 	}
-	item = *f.first()
-	f.pop()
+	item = *f.First()
+	f.Pop()
 	q.n--
-	if f.len() == 0 {
+	if f.Len() == 0 {
 		delete(q.by, k)
-		if len(q.spare) < maxSpare && cap(f.items) <= maxSpare {
+		if len(q.spare) < maxSpare && f.Room() <= maxSpare {
 			q.spare = append(q.spare, f)
 		}
 	}
@@ -99,8 +100,8 @@ func (q *queues[K, T]) pop(k K) (item T, ok bool) {
 func (q *queues[K, T]) all() iter.Seq[*T] {
 	return func(yield func(*T) bool) {
 		for _, f := range q.by {
-			for i := range f.all() {
-				if !yield(&f.all()[i]) {
+			for i := range f.All() {
+				if !yield(&f.All()[i]) {
 					return
 				}
 			}
@@ -111,10 +112,10 @@ func (q *queues[K, T]) all() iter.Seq[*T] {
 // drop removes those that f picks.
 func (q *queues[K, T]) drop(f func(T) bool) {
 	for k, one := range q.by {
-		before := one.len()
-		one.drop(f)
-		q.n -= before - one.len()
-		if one.len() == 0 {
+		before := one.Len()
+		one.Drop(f)
+		q.n -= before - one.Len()
+		if one.Len() == 0 {
 			delete(q.by, k)
 		}
 	}

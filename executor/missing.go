@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 )
@@ -35,26 +36,26 @@ func (s rankSet) count() (n int) {
 
 // present tells a rank of the world that this one is, or was, in a run.
 func (c *Comm) present(peer levels.Rank, seq, digest uint32) {
-	c.e.out = message{kind: probeKind, comm: c.id, seq: seq, digest: digest}
+	c.e.out = wire.Message{Kind: wire.Probe, Comm: c.id, Seq: seq, Digest: digest}
 	c.e.post(peer, nil)
 }
 
 // hasCome notes that a rank is in a run, r if this one is in it now. To the
 // question in a probe this rank answers with one, so that a rank which waits for
 // it knows that it has come and waits itself: it is not the one that is missing.
-func (c *Comm) hasCome(from levels.Rank, r *Run, m *message) {
+func (c *Comm) hasCome(from levels.Rank, r *Run, m *wire.Message) {
 	n := c.number(from)
 	switch {
 	case n < 0:
 	case r != nil:
 		r.came.set(int32(n))
-		if m.kind == probeKind && r.digest == m.digest && !r.told.has(int32(n)) {
+		if m.Kind == wire.Probe && r.digest == m.Digest && !r.told.has(int32(n)) {
 			r.told.set(int32(n))
 			c.present(from, r.seq, r.digest)
 		}
-	case m.kind == probeKind && c.over(m.seq):
-		if p := c.remembered(m.seq); p.seq == m.seq && p.digest == m.digest {
-			c.present(from, m.seq, m.digest)
+	case m.Kind == wire.Probe && c.over(m.Seq):
+		if p := c.remembered(m.Seq); p.seq == m.Seq && p.digest == m.Digest {
+			c.present(from, m.Seq, m.Digest)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package executor
 import (
 	"sync/atomic"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -34,15 +35,15 @@ type end struct {
 	pair  *pair
 	at    int // of the pair's ends
 	out   ringWriter
-	m     message // the one being read: a field, so that reading allocates nothing
-	boxed uint64  // messages that went to the other's inbox
-	seen  uint64  // of them taken, when last looked at
-	_     [cacheLine]byte
+	m     wire.Message // the one being read: a field, so that reading allocates nothing
+	boxed uint64       // messages that went to the other's inbox
+	seen  uint64       // of them taken, when last looked at
+	_     [wire.CacheLine]byte
 
 	consumed atomic.Uint64 // of the ring that comes in, for the other end
-	_        [cacheLine]byte
+	_        [wire.CacheLine]byte
 	taken    atomic.Uint64 // of this rank's inbox, of what the other put there
-	_        [cacheLine]byte
+	_        [wire.CacheLine]byte
 }
 
 func newPairs(size int) *pairs {
@@ -79,7 +80,7 @@ func newPair() *pair {
 // open makes the rings, if there are none.
 func (e *end) open() {
 	if e.pair.rings.Load() == nil {
-		e.pair.rings.CompareAndSwap(nil, &[2][]byte{aligned(ringBytes), aligned(ringBytes)})
+		e.pair.rings.CompareAndSwap(nil, &[2][]byte{wire.Aligned(ringBytes), wire.Aligned(ringBytes)})
 	}
 	e.opened()
 }
@@ -98,8 +99,8 @@ func (e *end) opened() bool {
 
 // push sends a message by the ring, or reports false: then it has to go to the
 // other's inbox, and is counted as there.
-func (e *end) push(m *message, payload []byte) bool {
-	if m.addr == nil && e.opened() && e.emptied() && e.out.push(m, 0, payload) {
+func (e *end) push(m *wire.Message, payload []byte) bool {
+	if m.Addr == nil && e.opened() && e.emptied() && e.out.push(m, 0, payload) {
 		return true
 	}
 	e.boxed++
@@ -115,7 +116,7 @@ func (e *end) emptied() bool {
 }
 
 // poll hands over what has come by the ring from a rank.
-func (e *end) poll(from levels.Rank, s sink) bool {
+func (e *end) poll(from levels.Rank, s wire.Sink) bool {
 	some := false
 	for e.opened() {
 		_, payload, ok := e.in.pop(&e.m)
@@ -123,7 +124,7 @@ func (e *end) poll(from levels.Rank, s sink) bool {
 			break
 		}
 		some = true
-		s.deliver(from, &e.m, payload)
+		s.Deliver(from, &e.m, payload)
 		e.in.done()
 	}
 	return some

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -33,35 +34,35 @@ type numbered struct {
 	err   error
 }
 
-var _ sink = (*numbered)(nil)
+var _ wire.Sink = (*numbered)(nil)
 
-func (n *numbered) deliver(from levels.Rank, m *message, payload []byte) {
-	if want := n.heard[from]; m.edge != want && n.err == nil {
-		n.err = fmt.Errorf("message %d of rank %d came as number %d", m.edge, from, want)
+func (n *numbered) Deliver(from levels.Rank, m *wire.Message, payload []byte) {
+	if want := n.heard[from]; m.Edge != want && n.err == nil {
+		n.err = fmt.Errorf("message %d of rank %d came as number %d", m.Edge, from, want)
 	}
 	n.heard[from]++
-	want := bytes.Repeat(binary.NativeEndian.AppendUint32(nil, uint32(m.edge)), len(payload)/4)
+	want := bytes.Repeat(binary.NativeEndian.AppendUint32(nil, uint32(m.Edge)), len(payload)/4)
 	if !bytes.Equal(payload, want) && n.err == nil {
-		n.err = fmt.Errorf("message %d of rank %d has other bytes", m.edge, from)
+		n.err = fmt.Errorf("message %d of rank %d has other bytes", m.Edge, from)
 	}
-	if m.kind == creditKind && (m.addr == nil || *(*byte)(m.addr) != byte(from)) && n.err == nil {
-		n.err = fmt.Errorf("message %d of rank %d has another address", m.edge, from)
+	if m.Kind == wire.Credit && (m.Addr == nil || *(*byte)(m.Addr) != byte(from)) && n.err == nil {
+		n.err = fmt.Errorf("message %d of rank %d has another address", m.Edge, from)
 	}
 }
 
-func (n *numbered) place(levels.Rank, *message) []byte { return nil }
+func (n *numbered) Place(levels.Rank, *wire.Message) []byte { return nil }
 
-func (n *numbered) sent(int32) {}
+func (n *numbered) Sent(int32) {}
 
 // say sends a random message.
-func (n *numbered) say(t transport, to levels.Rank, number int32) {
-	m := message{kind: eagerKind, edge: number}
+func (n *numbered) say(t wire.Transport, to levels.Rank, number int32) {
+	m := wire.Message{Kind: wire.Eager, Edge: number}
 	payload := bytes.Repeat(binary.NativeEndian.AppendUint32(nil, uint32(number)), rand.IntN(1+rand.IntN(1024)))
 	if rand.IntN(20) == 0 {
-		m.kind, m.addr, payload = creditKind, unsafe.Pointer(&n.put[0]), nil
+		m.Kind, m.Addr, payload = wire.Credit, unsafe.Pointer(&n.put[0]), nil
 	}
-	m.size = int64(len(payload))
-	t.post(to, &m, payload)
+	m.Size = int64(len(payload))
+	t.Post(to, &m, payload)
 }
 
 // Whatever goes by the ring and whatever by the inbox, because it has an address, or
@@ -95,7 +96,7 @@ func TestRingAndInboxKeepOrder(t *testing.T) {
 							link.ringTo((r + 1) % size)
 						}
 					}
-					if !link.poll(n) {
+					if !link.Poll(n) {
 						runtime.Gosched()
 					}
 				}
@@ -125,18 +126,18 @@ func TestRingWakes(t *testing.T) {
 	a.ringTo(1)
 	hears := &numbered{heard: make([]int32, 2)}
 	for number := range int32(3) {
-		if !b.arm() {
+		if !b.Arm() {
 			t.Fatal("with nothing on its way a rank can't sleep")
 		}
-		a.post(1, &message{kind: eagerKind, edge: number}, nil)
+		a.Post(1, &wire.Message{Kind: wire.Eager, Edge: number}, nil)
 		if len(b.bell) != 1 {
 			t.Fatal("a rank that sleeps is not woken")
 		}
-		b.park(nil)
-		if b.arm() {
+		b.Park(nil)
+		if b.Arm() {
 			t.Error("a rank sleeps with a message in the ring")
 		}
-		if !b.poll(hears) || hears.err != nil || hears.heard[0] != number+1 {
+		if !b.Poll(hears) || hears.err != nil || hears.heard[0] != number+1 {
 			t.Fatalf("message %d: rank 1 has heard %d, %v", number, hears.heard[0], hears.err)
 		}
 	}

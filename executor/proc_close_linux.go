@@ -17,15 +17,15 @@ func (p *process) drain(ctx context.Context, e *Endpoint) {
 	defer p.sayLeft()
 	p.forsake(e)
 	wait := func() {
-		if p.arm() {
+		if p.Arm() {
 			e.mu.Unlock()
-			p.park(ctx.Done())
+			p.Park(ctx.Done())
 			e.mu.Lock()
 		}
-		p.poll(e)
+		p.Poll(e.ears())
 		p.forsake(e)
 	}
-	for p.flush(e) && ctx.Err() == nil {
+	for p.Flush(e.ears()) && ctx.Err() == nil {
 		wait()
 	}
 	for !p.shut() && ctx.Err() == nil {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -67,18 +68,18 @@ type process struct {
 
 // link is what all kinds of links do.
 type link interface {
-	post(m *message, payload []byte)
-	put(m *message, src []byte, token int32) bool
-	flush(s sink) bool
+	post(m *wire.Message, payload []byte)
+	put(m *wire.Message, src []byte, token int32) bool
+	flush(s wire.Sink) bool
 	busy() bool
-	forget(what scope, s sink)
+	forget(what wire.Scope, s wire.Sink)
 }
 
 var (
-	_ link      = (*tcpLink)(nil)
-	_ link      = (*shmLink)(nil)
-	_ transport = (*process)(nil)
-	_ sharer    = (*process)(nil)
+	_ link           = (*tcpLink)(nil)
+	_ link           = (*shmLink)(nil)
+	_ wire.Transport = (*process)(nil)
+	_ sharer         = (*process)(nil)
 )
 
 type connection struct {
@@ -109,14 +110,14 @@ func (p *process) listen(fd int, events uint32) error {
 	return nil
 }
 
-func (p *process) post(to levels.Rank, m *message, payload []byte) {
+func (p *process) Post(to levels.Rank, m *wire.Message, payload []byte) {
 	p.connect(to)
 	if l := p.links[to]; l != nil { // else the world is closed
 		l.post(m, payload)
 	}
 }
 
-func (p *process) put(to levels.Rank, m *message, src []byte, token int32) bool {
+func (p *process) Put(to levels.Rank, m *wire.Message, src []byte, token int32) bool {
 	p.connect(to)
 	return p.links[to].put(m, src, token)
 }
@@ -178,7 +179,7 @@ func (p *process) takeArrived() {
 	}
 }
 
-func (p *process) poll(s sink) bool {
+func (p *process) Poll(s wire.Sink) bool {
 	did := false
 	if p.some.Load() {
 		p.takeArrived()
@@ -199,7 +200,7 @@ func (p *process) poll(s sink) bool {
 	return did
 }
 
-func (p *process) pollNode(s sink) (did bool) {
+func (p *process) pollNode(s wire.Sink) (did bool) {
 	did = p.loop.poll(s)
 	for _, l := range p.near {
 		if l.poll(s) {
@@ -222,7 +223,7 @@ func (p *process) report(peer levels.Rank, dead error, told *bool) {
 }
 
 // forget lets go of the buffers of what has failed.
-func (p *process) forget(what scope, s sink) {
+func (p *process) Forget(what wire.Scope, s wire.Sink) {
 	for _, l := range p.near {
 		l.forget(what, s)
 	}
@@ -231,20 +232,20 @@ func (p *process) forget(what scope, s sink) {
 	}
 }
 
-func (p *process) remote(to levels.Rank) bool {
+func (p *process) Remote(to levels.Rank) bool {
 	_, ok := p.links[to].(*tcpLink)
 	return ok
 }
 
 // open reports whether a message to a rank needs no new connection.
-func (p *process) open(to levels.Rank) bool {
+func (p *process) Open(to levels.Rank) bool {
 	l, ok := p.links[to].(*tcpLink)
 	return !ok || l.send >= 0 || l.dialled
 }
 
 // flush writes what was posted since the last poll; it reports whether something
 // is left.
-func (p *process) flush(s sink) (left bool) {
+func (p *process) Flush(s wire.Sink) (left bool) {
 	for _, l := range p.near {
 		if l.busy() {
 			l.flush(s)
@@ -262,7 +263,7 @@ func (p *process) flush(s sink) (left bool) {
 
 // yield lets others run between two polls; other processes first, for they may be
 // the ones that are waited for.
-func (p *process) yield(n int) {
+func (p *process) Yield(n int) {
 	switch {
 	case n < p.polls:
 	case n%16 == 15:
@@ -302,7 +303,7 @@ func (p *process) relax() {
 	}
 }
 
-func (p *process) arm() bool {
+func (p *process) Arm() bool {
 	for _, l := range p.far {
 		l.want(p.epoll)
 	}
@@ -326,8 +327,8 @@ func (p *process) arm() bool {
 // cancelLatency is how often a sleeping rank looks at its context.
 const cancelLatency = 10 * time.Millisecond
 
-func (p *process) park(done <-chan struct{}) (ticked bool) {
-	wait := time.Until(p.last.Add(tick))
+func (p *process) Park(done <-chan struct{}) (ticked bool) {
+	wait := time.Until(p.last.Add(wire.Tick))
 	if done != nil {
 		wait = min(wait, cancelLatency)
 	}
@@ -344,14 +345,14 @@ func (p *process) park(done <-chan struct{}) (ticked bool) {
 	if p.own != nil {
 		p.own.sleeping().Store(0)
 	}
-	if now := time.Now(); now.Sub(p.last) >= tick {
+	if now := time.Now(); now.Sub(p.last) >= wire.Tick {
 		p.last = now
 		return true
 	}
 	return false
 }
 
-func (p *process) wake() {
+func (p *process) Wake() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.closed {
@@ -364,24 +365,24 @@ func ring(fd int) {
 	_, _ = unix.Write(fd, one[:])
 }
 
-func (p *process) shared(n int64) ([]byte, func(), error) {
+func (p *process) Shared(n int64) ([]byte, func(), error) {
 	switch {
 	case p.closed: // written with the engine's lock too
 		return nil, nil, ErrClosed
 	case n == 0 || p.own == nil:
-		return ordinary(n)
+		return wire.Heap(n)
 	}
 	return p.own.arena.alloc(n)
 }
 
-func (p *process) lend(n int64) ([]byte, func(), error) {
+func (p *process) Lend(n int64) ([]byte, func(), error) {
 	if p.closed || n == 0 || p.own == nil {
-		return p.shared(n)
+		return p.Shared(n)
 	}
 	return p.own.lend(n)
 }
 
-func (p *process) readable(at unsafe.Pointer) bool {
+func (p *process) Readable(at unsafe.Pointer) bool {
 	if p.own != nil && at != nil && p.own.offset(at) != 0 {
 		return true
 	}
@@ -393,7 +394,7 @@ func (p *process) readable(at unsafe.Pointer) bool {
 	return true
 }
 
-func (p *process) read(from levels.Rank, address uint64, dst []byte) error {
+func (p *process) Read(from levels.Rank, address uint64, dst []byte) error {
 	l, ok := p.links[from].(*shmLink)
 	if !ok || l.pid == 0 {
 		return fmt.Errorf("%w: memory of a rank that can't be read", ErrProtocol)
@@ -401,7 +402,7 @@ func (p *process) read(from levels.Rank, address uint64, dst []byte) error {
 	return readProcess(l.pid, address, dst)
 }
 
-func (p *process) holds(from levels.Rank, at unsafe.Pointer, n int64) bool {
+func (p *process) Holds(from levels.Rank, at unsafe.Pointer, n int64) bool {
 	l, ok := p.links[from].(*shmLink)
 	return ok && l.theirs.holds(at, n)
 }
@@ -423,12 +424,12 @@ func readProcess(pid int, address uint64, dst []byte) error {
 	return nil
 }
 
-func (p *process) intact(from levels.Rank, comm CommID, age uint64) bool {
+func (p *process) Intact(from levels.Rank, comm wire.CommID, age uint64) bool {
 	l, ok := p.links[from].(*shmLink)
 	return !ok || l.theirs.intact(comm, age)
 }
 
-func (p *process) leave(comm CommID) {
+func (p *process) Leave(comm wire.CommID) {
 	if p.own != nil {
 		p.own.leave(comm)
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -101,7 +102,7 @@ func (p *Processes) Kill(rank levels.Rank) {
 	e := p.endpoints[rank]
 	e.mu.Lock()
 	f, _ := e.transport.(*faulty)
-	t, _ := f.transport.(*process)
+	t, _ := f.Transport.(*process)
 	f.dead = true
 	p.jobs[rank].left.Do(func() { close(p.jobs[rank].end) })
 	for _, l := range t.near {
@@ -131,18 +132,18 @@ func (p *Processes) Shorten(after int) *atomic.Int64 {
 	for _, e := range p.endpoints {
 		e.mu.Lock()
 		f, _ := e.transport.(*faulty)
-		t, _ := f.transport.(*process)
+		t, _ := f.Transport.(*process)
 		n := 0
-		f.say = func(to levels.Rank, m *message, payload []byte) bool {
+		f.say = func(to levels.Rank, m *wire.Message, payload []byte) bool {
 			l, ok := t.links[to].(*shmLink)
-			if !ok || len(payload) == 0 || m.kind == taggedKind {
+			if !ok || len(payload) == 0 || m.Kind == wire.Tagged {
 				return false
 			}
 			if n++; n != after+1 {
 				return false
 			}
 			cut.Add(1)
-			l.queue.push(queued{*m, l.own.offset(m.addr), bytes.Clone(payload[:f.draw.IntN(len(payload))])})
+			l.queue.Push(queued{*m, l.own.offset(m.Addr), bytes.Clone(payload[:f.draw.IntN(len(payload))])})
 			return true
 		}
 		e.mu.Unlock()

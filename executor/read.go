@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -26,7 +27,7 @@ var errUnread = errors.New("operand could not be read")
 
 // shared reports whether a span is where the node's other ranks can read it.
 func (r *Run) shared(s tasks.Span) bool {
-	return r.comm.e.transport.readable(r.address(s))
+	return r.comm.e.transport.Readable(r.address(s))
 }
 
 // share makes a span readable, by a copy if need be.
@@ -46,9 +47,9 @@ func (r *Run) notify(id dag.ID, s *submodules.Step) {
 		exposed = s.B
 	}
 	e := r.comm.e
-	r.say(notifyKind, s)
-	e.out.size = 0
-	e.out.addr = r.address(exposed)
+	r.say(wire.Notify, s)
+	e.out.Size = 0
+	e.out.Addr = r.address(exposed)
 	e.post(r.peer(s), nil)
 	r.comm.counters.Notifies++
 	r.end(id)
@@ -74,7 +75,7 @@ func (r *Run) operand(i int, s tasks.Span, off, n int64, dst []byte) ([]byte, er
 	}
 	e := r.comm.e
 	if r.exposed[s.Ref].remote == 0 {
-		if from := r.peer(&r.steps[s.Ref]); !e.transport.holds(from, r.addr[s.Ref], s.Off+s.Len) {
+		if from := r.peer(&r.steps[s.Ref]); !e.transport.Holds(from, r.addr[s.Ref], s.Off+s.Len) {
 			return nil, r.comm.failure(from, fmt.Errorf("%w: exposed less than is read", ErrProtocol))
 		}
 		return r.span(s)[off : off+n], nil
@@ -83,7 +84,7 @@ func (r *Run) operand(i int, s tasks.Span, off, n int64, dst []byte) ([]byte, er
 		dst = e.bounce(i)[:n]
 	}
 	from := r.peer(&r.steps[s.Ref])
-	if err := e.transport.read(from, r.exposed[s.Ref].remote+uint64(s.Off+off), dst); err != nil {
+	if err := e.transport.Read(from, r.exposed[s.Ref].remote+uint64(s.Off+off), dst); err != nil {
 		e.suspect(r.comm, from, fmt.Errorf("its memory can't be read: %w", err))
 		return nil, errUnread
 	}
@@ -96,12 +97,12 @@ func (r *Run) intact(s tasks.Span) (peer levels.Rank, ok bool) {
 		return 0, true
 	}
 	from := r.peer(&r.steps[s.Ref])
-	return levels.Rank(r.comm.local[from]), r.comm.e.transport.intact(from, r.comm.id, r.exposed[s.Ref].age)
+	return levels.Rank(r.comm.local[from]), r.comm.e.transport.Intact(from, r.comm.id, r.exposed[s.Ref].age)
 }
 
 // The bounds of a run's pace, bytes: its caller's operation may be slow.
 const (
-	slowestPace = cacheLine
+	slowestPace = wire.CacheLine
 	firstPace   = 1 << 10
 )
 
@@ -156,7 +157,7 @@ func (r *Run) chunks(id dag.ID, s *submodules.Step, do func(dst, a, b []byte)) {
 			r.keepPace(n, time.Since(began))
 		}
 		if off += n; off < total {
-			e.transport.poll(e)
+			e.transport.Poll(e.ears())
 			if e.pause(); r.stopped() {
 				return
 			}

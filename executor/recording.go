@@ -8,12 +8,13 @@ import (
 	"sync"
 
 	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
 // note records a message.
-func (e *Endpoint) note(k flight.Kind, peer levels.Rank, m *message) {
-	e.flight.Message(k, uint8(m.kind), uint64(m.comm), m.seq, m.pass, int32(peer), m.edge, m.size)
+func (e *Endpoint) note(k flight.Kind, peer levels.Rank, m *wire.Message) {
+	e.flight.Message(k, uint8(m.Kind), uint64(m.Comm), m.Seq, m.Pass, int32(peer), m.Edge, m.Size)
 }
 
 // Recording is a copy of what the rank did last, nil if nothing is recorded.

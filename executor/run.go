@@ -12,6 +12,7 @@ import (
 	"github.com/tierflow/tierflow/dag/invariants"
 	"github.com/tierflow/tierflow/executor/kernel"
 	"github.com/tierflow/tierflow/executor/trace"
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -132,7 +133,7 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 	}
 	r.needed[0], r.needed[1] = r.measure()
 	r.came, r.told = newRankSet(c.Size()), newRankSet(c.Size())
-	r.memory[tasks.Scratch] = aligned(scratch)
+	r.memory[tasks.Scratch] = wire.Aligned(scratch)
 	r.straight = r.straighten()
 	shared, err := r.allocate(backup + slots)
 	if err != nil {
@@ -148,7 +149,7 @@ func (c *Comm) askTransport(r *Run) (readable bool) {
 	c.e.enter()
 	defer c.e.mu.Unlock()
 	r.leads = [2][]lead{c.leads(r.b.Whole), c.leads(r.b.Rest)}
-	return c.e.transport.readable(nil)
+	return c.e.transport.Readable(nil)
 }
 
 // allocate takes shared memory that belongs to the run as long as it is in use.
@@ -156,7 +157,7 @@ func (r *Run) allocate(n int64) ([]byte, error) {
 	e := r.comm.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	shared, free, err := e.transport.shared(n)
+	shared, free, err := e.transport.Shared(n)
 	if err != nil {
 		return nil, fmt.Errorf("bind %s: %d bytes of shared slots: %w", r.b.Request, n, err)
 	}
@@ -234,7 +235,7 @@ func (r *Run) Do(ctx context.Context) error {
 		return err
 	}
 	e := r.comm.e
-	if through && !e.transport.flush(e) {
+	if through && !e.transport.Flush(e.ears()) {
 		e.unlock() // nobody waits, and nothing is left to be done
 		return nil
 	}
@@ -271,7 +272,7 @@ func (r *Run) start(ctx context.Context, waits bool) (through bool, err error) {
 func (r *Run) begin(ctx context.Context, waits bool) bool {
 	c, e := r.comm, r.comm.e
 	if waits && r.straight != nil && c.seq%strayCalls == 0 && !e.driving {
-		r.straight.node.pollNode(e)
+		r.straight.node.pollNode(e.ears())
 	}
 	r.seq = c.seq
 	c.seq++
@@ -440,7 +441,7 @@ func (r *Run) discard() {
 	for i := range r.steps {
 		s := &r.steps[i]
 		if s.Kind == submodules.RecvStep && r.flags[i]&(arrived|ended) == arrived {
-			r.comm.e.waste(r.peer(s), eagerKind, len(r.comm.e.store.get(r.kept[i])))
+			r.comm.e.waste(r.peer(s), wire.Eager, len(r.comm.e.store.get(r.kept[i])))
 			r.comm.e.store.drop(r.kept[i])
 		}
 	}
@@ -449,7 +450,7 @@ func (r *Run) discard() {
 // span is the memory a step's operand names.
 func (r *Run) span(s tasks.Span) []byte {
 	if s.Region == tasks.Peer {
-		return bytesAt(r.addr[s.Ref], s.Off, s.Len)
+		return wire.BytesAt(r.addr[s.Ref], s.Off, s.Len)
 	}
 	return r.memory[s.Region][s.Off : s.Off+s.Len]
 }

@@ -1,10 +1,10 @@
 package executor
 
 import (
-	"bytes"
 	"fmt"
 	"sync/atomic"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -21,14 +21,14 @@ type shmLink struct {
 	readable bool     // the peer may read ours
 
 	out   ringWriter
-	m     message      // the one being read: a field, so that reading allocates nothing
-	queue fifo[queued] // what found no room in the ring, in order
+	m     wire.Message      // the one being read: a field, so that reading allocates nothing
+	queue wire.Fifo[queued] // what found no room in the ring, in order
 
-	parts    uint64         // of our stream, sent
-	partsEnd *atomic.Uint64 // consumed, in the peer's memory
-	taken    uint64         // parts of the peer's stream consumed here
-	cut      parts          // of the large payload being read
-	bulk     fifo[outgoing] // large payloads on their way, in order
+	parts    uint64                   // of our stream, sent
+	partsEnd *atomic.Uint64           // consumed, in the peer's memory
+	taken    uint64                   // parts of the peer's stream consumed here
+	cut      wire.Parts               // of the large payload being read
+	bulk     wire.Fifo[wire.Outgoing] // large payloads on their way, in order
 
 	ringReserved   bool // our lane's memory is there
 	streamReserved bool
@@ -39,21 +39,13 @@ type shmLink struct {
 
 // queued is a message that waits for room.
 type queued struct {
-	m       message
+	m       wire.Message
 	addr    uint64
 	payload []byte
 }
 
-// outgoing is a large payload on its way.
-type outgoing struct {
-	m     message
-	src   []byte
-	sent  int
-	token int32
-}
-
 // partKind announces a part of a large payload in the stream.
-const partKind = kind(0xfe)
+const partKind = wire.Kind(0xfe)
 
 func newShmLink(peer levels.Rank, own, theirs *segment, me, it int, small int64, bell func()) *shmLink {
 	l := &shmLink{
@@ -84,22 +76,22 @@ func (l *shmLink) reserve(stream bool) bool {
 	return err == nil
 }
 
-func (l *shmLink) post(m *message, payload []byte) {
+func (l *shmLink) post(m *wire.Message, payload []byte) {
 	if !l.ringReserved && !l.reserve(false) {
 		return
 	}
-	addr := l.own.offset(m.addr)
-	if m.kind == notifyKind {
-		m.size = int64(l.own.age().Load())
-		if addr == 0 && m.addr != nil {
-			addr = uint64(uintptr(m.addr)) | remoteBit
+	addr := l.own.offset(m.Addr)
+	if m.Kind == wire.Notify {
+		m.Size = int64(l.own.age().Load())
+		if addr == 0 && m.Addr != nil {
+			addr = uint64(uintptr(m.Addr)) | remoteBit
 		}
 	}
-	if l.queue.len() == 0 && l.out.push(m, addr, payload) {
+	if l.queue.Len() == 0 && l.out.push(m, addr, payload) {
 		l.ring()
 		return
 	}
-	l.queue.push(queued{*m, addr, append([]byte(nil), payload...)})
+	l.queue.Push(queued{*m, addr, append([]byte(nil), payload...)})
 }
 
 // ring wakes the peer if it sleeps. The stamp was stored before; the peer sets its
@@ -110,26 +102,26 @@ func (l *shmLink) ring() {
 	}
 }
 
-func (l *shmLink) put(m *message, src []byte, token int32) bool {
+func (l *shmLink) put(m *wire.Message, src []byte, token int32) bool {
 	if !l.streamReserved && !l.reserve(true) {
 		return false
 	}
-	l.bulk.push(outgoing{m: *m, src: src, token: token})
+	l.bulk.Push(wire.Outgoing{Message: *m, Src: src, Token: token})
 	return false
 }
 
 // flush moves on what is on its way out. It reports whether it moved anything.
-func (l *shmLink) flush(s sink) bool {
+func (l *shmLink) flush(s wire.Sink) bool {
 	moved := false
-	for l.queue.len() > 0 {
-		q := l.queue.first()
+	for l.queue.Len() > 0 {
+		q := l.queue.First()
 		if !l.out.push(&q.m, q.addr, q.payload) {
 			break
 		}
-		l.queue.pop()
+		l.queue.Pop()
 		moved = true
 	}
-	for l.bulk.len() > 0 && l.queue.len() == 0 && l.room() {
+	for l.bulk.Len() > 0 && l.queue.Len() == 0 && l.room() {
 		l.stream(s)
 		moved = true
 	}
@@ -146,64 +138,39 @@ func (l *shmLink) room() bool { return l.parts-l.partsEnd.Load() < streamParts &
 // that changes.
 func (l *shmLink) stuck() bool {
 	switch {
-	case l.queue.len() > 0:
-		return !l.out.fits(len(l.queue.first().payload))
-	case l.bulk.len() > 0:
+	case l.queue.Len() > 0:
+		return !l.out.fits(len(l.queue.First().payload))
+	case l.bulk.Len() > 0:
 		return !l.room()
 	}
 	return true
 }
 
 // stream sends the next part of the first large payload; there is room.
-func (l *shmLink) stream(s sink) {
-	b := l.bulk.first()
-	m := b.m
-	m.kind = partKind
-	if b.sent > 0 {
-		m.refund = 0 // given back with the first part
+func (l *shmLink) stream(s wire.Sink) {
+	b := l.bulk.First()
+	m := b.Message
+	m.Kind = partKind
+	if b.Sent > 0 {
+		m.Refund = 0 // given back with the first part
 	}
-	n := copy(l.own.part(l.toPeer, l.parts), b.src[b.sent:])
-	l.out.push(&m, uint64(b.sent)<<8|uint64(b.m.kind), nil)
+	n := copy(l.own.part(l.toPeer, l.parts), b.Src[b.Sent:])
+	l.out.push(&m, uint64(b.Sent)<<8|uint64(b.Message.Kind), nil)
 	l.parts++
-	b.sent += n
-	if b.sent == len(b.src) {
-		token := b.token
-		l.bulk.pop()
-		s.sent(token)
+	b.Sent += n
+	if b.Sent == len(b.Src) {
+		token := b.Token
+		l.bulk.Pop()
+		s.Sent(token)
 	}
 }
 
 // forget makes the link let go of the buffers of a communicator that has failed:
 // they are the caller's again.
-func (l *shmLink) forget(what scope, s sink) { dropBulk(&l.bulk, what, s, l.post) }
-
-// dropBulk drops what has failed of a link's payloads, but gives back what those would
-// have that have not begun. One that goes without credit leaves all the same, from a copy:
-// it is charged, and the peer, which may not have failed, may take it.
-func dropBulk(bulk *fifo[outgoing], what scope, s sink, post func(m *message, payload []byte)) {
-	refund, all := int32(0), bulk.all()
-	for i := range all {
-		if b := &all[i]; what.has(&b.m) && !b.m.kind.large() {
-			b.src = bytes.Clone(b.src)
-		}
-	}
-	bulk.drop(func(b outgoing) bool {
-		if !what.has(&b.m) || !b.m.kind.large() {
-			return false
-		}
-		if b.sent == 0 {
-			refund += b.m.refund
-		}
-		s.sent(b.token)
-		return true
-	})
-	if refund > 0 {
-		post(&message{kind: returnKind, refund: refund}, nil)
-	}
-}
+func (l *shmLink) forget(what wire.Scope, s wire.Sink) { wire.DropBulk(&l.bulk, what, s, l.post) }
 
 // poll hands over what has come. What no rank says is the link's end.
-func (l *shmLink) poll(s sink) bool {
+func (l *shmLink) poll(s wire.Sink) bool {
 	some := false
 	m := &l.m
 	for l.dead == nil {
@@ -212,11 +179,11 @@ func (l *shmLink) poll(s sink) bool {
 			break
 		}
 		some = true
-		if m.kind == partKind {
+		if m.Kind == partKind {
 			l.dead = l.takePart(s, m, addr)
-		} else if l.dead = m.check(int64(len(payload)), l.small); l.dead == nil {
+		} else if l.dead = m.Check(int64(len(payload)), l.small); l.dead == nil {
 			l.resolve(m, addr)
-			s.deliver(l.peer, m, payload)
+			s.Deliver(l.peer, m, payload)
 		}
 		if l.in.done() {
 			l.ring()
@@ -230,58 +197,47 @@ func (l *shmLink) poll(s sink) bool {
 const remoteBit = 1 << 63
 
 // resolve says where the memory is that a message means.
-func (l *shmLink) resolve(m *message, addr uint64) {
-	if m.kind == notifyKind {
-		m.age, m.size = uint64(m.size), 0
+func (l *shmLink) resolve(m *wire.Message, addr uint64) {
+	if m.Kind == wire.Notify {
+		m.Age, m.Size = uint64(m.Size), 0
 	}
 	if addr&remoteBit != 0 {
-		m.remote = addr &^ remoteBit
+		m.Remote = addr &^ remoteBit
 		return
 	}
-	m.addr = l.theirs.at(addr)
+	m.Addr = l.theirs.at(addr)
 }
 
 // takePart copies a part to its place. Its address word has the payload's kind and
 // the part's offset.
-func (l *shmLink) takePart(s sink, m *message, word uint64) error {
-	m.kind, m.offset = kind(word), int64(word>>8)
-	turn := m.pass
-	m.pass = 0
-	m.setTurn(turn)
-	n := min(m.size-m.offset, partBytes)
-	if !m.kind.large() {
-		return fmt.Errorf("%w: a part of a message of kind %d", ErrProtocol, uint8(m.kind))
+func (l *shmLink) takePart(s wire.Sink, m *wire.Message, word uint64) error {
+	m.Kind, m.Offset = wire.Kind(word), int64(word>>8)
+	turn := m.Pass
+	m.Pass = 0
+	setTurn(m, turn)
+	n := min(m.Size-m.Offset, partBytes)
+	if !m.Kind.IsLarge() {
+		return fmt.Errorf("%w: a part of a message of kind %d", ErrProtocol, uint8(m.Kind))
 	}
-	if err := m.check(n, l.small); err != nil {
+	if err := m.Check(n, l.small); err != nil {
 		return err
 	}
-	if err := l.cut.follow(m, n, partBytes); err != nil {
+	if err := l.cut.Follow(m, n, partBytes); err != nil {
 		return err
 	}
-	giveBack(s, l.peer, m)
-	if dst := s.place(l.peer, m); int64(len(dst)) >= n {
+	wire.GiveBack(s, l.peer, m)
+	if dst := s.Place(l.peer, m); int64(len(dst)) >= n {
 		copy(dst, l.theirs.part(l.fromPeer, l.taken)[:n])
 	}
 	l.taken++
 	l.own.consumedParts(l.toPeer).Store(l.taken)
 	l.ring() // the peer may wait for room
-	if m.offset+n == m.size {
-		m.offset = 0
-		s.deliver(l.peer, m, nil)
+	if m.Offset+n == m.Size {
+		m.Offset = 0
+		s.Deliver(l.peer, m, nil)
 	}
 	return nil
 }
 
-// giveBack passes on the budget that came with a large payload's first part, in the
-// memory of its message: a new one would be an allocation.
-func giveBack(s sink, from levels.Rank, m *message) {
-	if m.refund > 0 {
-		whole := *m
-		*m = message{kind: returnKind, refund: m.refund}
-		s.deliver(from, m, nil)
-		*m, m.refund = whole, 0
-	}
-}
-
 // busy reports whether something is still on its way out.
-func (l *shmLink) busy() bool { return l.dead == nil && l.queue.len()+l.bulk.len() > 0 }
+func (l *shmLink) busy() bool { return l.dead == nil && l.queue.Len()+l.bulk.Len() > 0 }

@@ -9,14 +9,16 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
+
+	"github.com/tierflow/tierflow/executor/wire"
 )
 
 // shmPair is both ends of a link between the places 0 and 2 of a node of three,
 // on the heap. The bells count.
 func shmPair() (a, b *shmLink, bells *[2]atomic.Int64) {
 	const peers = 3
-	mine := newSegment(aligned(segmentOverhead(peers)), peers, func(int64, int64) error { return nil })
-	theirs := newSegment(aligned(segmentOverhead(peers)), peers, func(int64, int64) error { return nil })
+	mine := newSegment(wire.Aligned(segmentOverhead(peers)), peers, func(int64, int64) error { return nil })
+	theirs := newSegment(wire.Aligned(segmentOverhead(peers)), peers, func(int64, int64) error { return nil })
 	bells = new([2]atomic.Int64)
 	a = newShmLink(7, mine, theirs, 0, 2, processEagerMax, func() { bells[1].Add(1) })
 	b = newShmLink(5, theirs, mine, 2, 0, processEagerMax, func() { bells[0].Add(1) })
@@ -43,8 +45,10 @@ func TestShmLinkWithoutMemory(t *testing.T) {
 		send    func(a *shmLink)
 		want    string
 	}{
-		{0, func(a *shmLink) { a.post(&message{kind: eagerKind, edge: -1}, nil) }, "shared memory towards it: a ring of messages: full"},
-		{1, func(a *shmLink) { a.put(&message{kind: dataKind, edge: -1, size: 1 << 20}, make([]byte, 1<<20), 0) }, "shared memory towards it: a stream of large payloads: full"},
+		{0, func(a *shmLink) { a.post(&wire.Message{Kind: wire.Eager, Edge: -1}, nil) }, "shared memory towards it: a ring of messages: full"},
+		{1, func(a *shmLink) {
+			a.put(&wire.Message{Kind: wire.Data, Edge: -1, Size: 1 << 20}, make([]byte, 1<<20), 0)
+		}, "shared memory towards it: a stream of large payloads: full"},
 	} {
 		a, b, _ := shmPair()
 		lane := a.own.lane(a.toPeer)
@@ -77,9 +81,9 @@ func TestShmLinkWithoutMemory(t *testing.T) {
 func TestShmLinkWakesStarvedSender(t *testing.T) {
 	sink := &reader{}
 	for name, send := range map[string]func(a *shmLink){
-		"messages": func(a *shmLink) { a.post(&message{kind: eagerKind, edge: -1, size: 1000}, make([]byte, 1000)) },
+		"messages": func(a *shmLink) { a.post(&wire.Message{Kind: wire.Eager, Edge: -1, Size: 1000}, make([]byte, 1000)) },
 		"stream": func(a *shmLink) {
-			a.put(&message{kind: dataKind, edge: -1, size: 10 * partBytes}, make([]byte, 10*partBytes), 0)
+			a.put(&wire.Message{Kind: wire.Data, Edge: -1, Size: 10 * partBytes}, make([]byte, 10*partBytes), 0)
 		},
 	} {
 		a, b, bells := shmPair()
@@ -105,27 +109,27 @@ func TestShmLinkWakesStarvedSender(t *testing.T) {
 // read or written outside the memory.
 func TestShmLinkProtocol(t *testing.T) {
 	for name, m := range map[string]struct {
-		message
+		wire.Message
 		addr    uint64
 		payload int
 	}{
-		"kind":          {message: message{kind: 200}},
-		"size":          {message: message{kind: creditKind, size: -1}},
-		"refund":        {message: message{kind: creditKind, refund: -1}},
-		"payload":       {message: message{kind: creditKind}, payload: 100},
-		"long":          {message: message{kind: eagerKind, size: processEagerMax + 8}, payload: processEagerMax + 8},
-		"short":         {message: message{kind: eagerKind, size: 9}},
-		"part":          {message: message{kind: partKind, size: 10}, addr: uint64(creditKind)},
-		"part offset":   {message: message{kind: partKind, size: 10}, addr: 11<<8 | uint64(dataKind)},
-		"part negative": {message: message{kind: partKind, size: -10}, addr: uint64(dataKind)},
-		"no part kind":  {message: message{kind: partKind, size: 10}},
+		"kind":          {Message: wire.Message{Kind: 200}},
+		"size":          {Message: wire.Message{Kind: wire.Credit, Size: -1}},
+		"refund":        {Message: wire.Message{Kind: wire.Credit, Refund: -1}},
+		"payload":       {Message: wire.Message{Kind: wire.Credit}, payload: 100},
+		"long":          {Message: wire.Message{Kind: wire.Eager, Size: processEagerMax + 8}, payload: processEagerMax + 8},
+		"short":         {Message: wire.Message{Kind: wire.Eager, Size: 9}},
+		"part":          {Message: wire.Message{Kind: partKind, Size: 10}, addr: uint64(wire.Credit)},
+		"part offset":   {Message: wire.Message{Kind: partKind, Size: 10}, addr: 11<<8 | uint64(wire.Data)},
+		"part negative": {Message: wire.Message{Kind: partKind, Size: -10}, addr: uint64(wire.Data)},
+		"no part kind":  {Message: wire.Message{Kind: partKind, Size: 10}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b, _ := shmPair()
-			if !a.out.push(&m.message, m.addr, make([]byte, m.payload)) {
+			if !a.out.push(&m.Message, m.addr, make([]byte, m.payload)) {
 				t.Fatal("no room")
 			}
-			a.post(&message{kind: creditKind, edge: -5}, nil)
+			a.post(&wire.Message{Kind: wire.Credit, Edge: -5}, nil)
 			got := &reader{}
 			b.poll(got)
 			if !errors.Is(b.dead, ErrProtocol) {
@@ -134,8 +138,8 @@ func TestShmLinkProtocol(t *testing.T) {
 			if got.err != nil {
 				t.Errorf("delivered after the error: %v", got.err)
 			}
-			b.post(&message{kind: creditKind}, nil)
-			if b.put(&message{kind: dataKind}, make([]byte, 10), 0); b.busy() {
+			b.post(&wire.Message{Kind: wire.Credit}, nil)
+			if b.put(&wire.Message{Kind: wire.Data}, make([]byte, 10), 0); b.busy() {
 				t.Error("a dead link wants to send")
 			}
 		})
@@ -169,11 +173,11 @@ func TestShmLinkForget(t *testing.T) {
 	a, b, _ := shmPair()
 	got, other := &reader{left: 3}, &reader{places: map[int32][]byte{}}
 	large := 20 * partBytes
-	a.put(&message{kind: dataKind, comm: 1, size: int64(large)}, make([]byte, large), 0)
-	a.put(&message{kind: dataKind, comm: 2, size: 3}, []byte("abc"), 1)
-	a.put(&message{kind: dataKind, comm: 1, size: 3, refund: 9}, []byte("def"), 2)
+	a.put(&wire.Message{Kind: wire.Data, Comm: 1, Size: int64(large)}, make([]byte, large), 0)
+	a.put(&wire.Message{Kind: wire.Data, Comm: 2, Size: 3}, []byte("abc"), 1)
+	a.put(&wire.Message{Kind: wire.Data, Comm: 1, Size: 3, Refund: 9}, []byte("def"), 2)
 	a.flush(got)
-	a.forget(scope{comm: 1}, got)
+	a.forget(wire.Scope{Comm: 1}, got)
 	if got.left != 1 {
 		t.Errorf("%d puts are left, want the other communicator's", got.left)
 	}

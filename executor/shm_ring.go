@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/submodules"
 )
 
@@ -30,7 +31,7 @@ const (
 	ringBytes = ringCells * cellSize
 	inlineAt  = 5 * 8 // of a small payload, in its message's cell
 	inlineMax = submodules.InlineMax
-	skipKind  = kind(0xff)
+	skipKind  = wire.Kind(0xff)
 
 	// ringMax bounds a payload, so that a message and what is left of the ring in
 	// front of it, which is less than the message, take at most half of the ring.
@@ -97,25 +98,25 @@ func (w *ringWriter) room(n uint64) bool {
 }
 
 // heading is words 1 to 4 of a message without its refund: which one it is.
-func heading(m *message, payload int) (w1, w2, w3, w4 uint64) {
-	return uint64(m.kind) | uint64(payload)<<8 | uint64(m.comm)<<32,
-		uint64(m.seq) | uint64(m.pass|m.ticket)<<32,
-		uint64(uint32(m.edge)) | uint64(m.digest)<<32,
-		uint64(m.comm) >> 32 << 32
+func heading(m *wire.Message, payload int) (w1, w2, w3, w4 uint64) {
+	return uint64(m.Kind) | uint64(payload)<<8 | uint64(m.Comm)<<32,
+		uint64(m.Seq) | uint64(m.Pass|m.Ticket)<<32,
+		uint64(uint32(m.Edge)) | uint64(m.Digest)<<32,
+		uint64(m.Comm) >> 32 << 32
 }
 
 // setTurn tells a message that was read its ticket or its pass.
-func (m *message) setTurn(turn uint32) {
-	if m.kind >= taggedKind && m.kind < maxKind {
-		m.ticket = turn
+func setTurn(m *wire.Message, turn uint32) {
+	if m.Kind >= wire.Tagged && m.Kind < wire.MaxKind {
+		m.Ticket = turn
 	} else {
-		m.pass = turn
+		m.Pass = turn
 	}
 }
 
 // push sends a message; addr is m.addr as the receiver understands it. It returns
 // false if there is no room.
-func (w *ringWriter) push(m *message, addr uint64, payload []byte) bool {
+func (w *ringWriter) push(m *wire.Message, addr uint64, payload []byte) bool {
 	if !w.fits(len(payload)) {
 		return false
 	}
@@ -126,9 +127,9 @@ func (w *ringWriter) push(m *message, addr uint64, payload []byte) bool {
 	}
 	w1, w2, w3, w4 := heading(m, len(payload))
 	*word(w.mem, w.at, 1), *word(w.mem, w.at, 2), *word(w.mem, w.at, 3) = w1, w2, w3
-	*word(w.mem, w.at, 4) = w4 | uint64(uint32(m.refund))
+	*word(w.mem, w.at, 4) = w4 | uint64(uint32(m.Refund))
 	if len(payload) == 0 {
-		*word(w.mem, w.at, 5) = uint64(m.size)
+		*word(w.mem, w.at, 5) = uint64(m.Size)
 		*word(w.mem, w.at, 6) = addr
 	} else {
 		copy(w.mem[payloadAt(w.at, len(payload)):], payload)
@@ -145,30 +146,30 @@ func (w *ringWriter) publish(n uint64) {
 
 // pop returns the next message, its address and its payload, which stays good
 // until done is called. ok is false if there is none.
-func (r *ringReader) pop(m *message) (addr uint64, payload []byte, ok bool) {
+func (r *ringReader) pop(m *wire.Message) (addr uint64, payload []byte, ok bool) {
 	for {
 		if stamp(r.mem, r.at).Load() != r.at+1 {
 			return 0, nil, false
 		}
 		w1 := *word(r.mem, r.at, 1)
-		if kind(w1) != skipKind {
+		if wire.Kind(w1) != skipKind {
 			break
 		}
 		r.at += ringCells - r.at%ringCells
 	}
 	w1, w2, w3, w4 := *word(r.mem, r.at, 1), *word(r.mem, r.at, 2), *word(r.mem, r.at, 3), *word(r.mem, r.at, 4)
-	*m = message{
-		kind: kind(w1), comm: CommID(w1>>32 | w4>>32<<32), seq: uint32(w2),
-		edge: int32(uint32(w3)), digest: uint32(w3 >> 32), refund: int32(uint32(w4)),
+	*m = wire.Message{
+		Kind: wire.Kind(w1), Comm: wire.CommID(w1>>32 | w4>>32<<32), Seq: uint32(w2),
+		Edge: int32(uint32(w3)), Digest: uint32(w3 >> 32), Refund: int32(uint32(w4)),
 	}
-	m.setTurn(uint32(w2 >> 32))
+	setTurn(m, uint32(w2>>32))
 	n := uint64(w1>>8) & (1<<24 - 1)
 	if n == 0 {
-		m.size, addr = int64(*word(r.mem, r.at, 5)), *word(r.mem, r.at, 6)
+		m.Size, addr = int64(*word(r.mem, r.at, 5)), *word(r.mem, r.at, 6)
 		r.at++
 		return addr, nil, true
 	}
-	m.size = int64(n)
+	m.Size = int64(n)
 	from := payloadAt(r.at, int(n))
 	n = min(n, ringBytes-from) // a broken peer can't lead us out of the ring
 	payload = r.mem[from : from+n]
@@ -179,12 +180,12 @@ func (r *ringReader) pop(m *message) (addr uint64, payload []byte, ok bool) {
 // expected returns the next message's payload and what it gives back, if it is that
 // small one; some has said that there is a message. Nothing else is taken: the ring is
 // as it was.
-func (r *ringReader) expected(m *message) (payload []byte, refund int64, ok bool) {
-	w1, w2, w3, w4 := heading(m, int(m.size))
+func (r *ringReader) expected(m *wire.Message) (payload []byte, refund int64, ok bool) {
+	w1, w2, w3, w4 := heading(m, int(m.Size))
 	if *word(r.mem, r.at, 1) != w1 || *word(r.mem, r.at, 2) != w2 || *word(r.mem, r.at, 3) != w3 || *word(r.mem, r.at, 4)>>32 != w4>>32 {
 		return nil, 0, false
 	}
-	n := uint64(m.size)
+	n := uint64(m.Size)
 	from := payloadAt(r.at, int(n))
 	if from+n > ringBytes { // a broken peer
 		return nil, 0, false

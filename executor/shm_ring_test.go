@@ -13,29 +13,30 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/submodules"
 )
 
 // ringPair is both ends of a ring on the heap, where the race detector sees it.
 func ringPair() (*ringWriter, *ringReader) {
-	mem, consumed := aligned(ringBytes), new(atomic.Uint64)
+	mem, consumed := wire.Aligned(ringBytes), new(atomic.Uint64)
 	return &ringWriter{mem: mem, consumed: consumed}, &ringReader{mem: mem, consumed: consumed}
 }
 
 // randomMessage draws one whose payload may look like stamps: small numbers near
 // the positions of cells.
-func randomMessage(r *rand.Rand, at uint64, most int) (m message, addr uint64, payload []byte) {
-	m = message{
-		kind: kind(1 + r.IntN(int(maxKind)-1)), comm: CommID(r.Uint64()), seq: r.Uint32(),
-		edge: int32(r.Uint32()), digest: r.Uint32(), refund: int32(r.Uint32()), size: int64(r.Uint64()),
+func randomMessage(r *rand.Rand, at uint64, most int) (m wire.Message, addr uint64, payload []byte) {
+	m = wire.Message{
+		Kind: wire.Kind(1 + r.IntN(int(wire.MaxKind)-1)), Comm: wire.CommID(r.Uint64()), Seq: r.Uint32(),
+		Edge: int32(r.Uint32()), Digest: r.Uint32(), Refund: int32(r.Uint32()), Size: int64(r.Uint64()),
 	}
-	m.setTurn(r.Uint32())
+	setTurn(&m, r.Uint32())
 	payload = make([]byte, r.IntN(1+r.IntN(most+1)))
 	for i := 0; i+8 <= len(payload); i += 8 {
 		binary.NativeEndian.PutUint64(payload[i:], at+uint64(r.IntN(3*ringCells)))
 	}
 	if len(payload) > 0 {
-		m.size = int64(len(payload))
+		m.Size = int64(len(payload))
 		return m, 0, payload
 	}
 	return m, r.Uint64(), payload
@@ -46,7 +47,7 @@ func TestRingInline(t *testing.T) {
 	for n := range submodules.InlineMax + 2 {
 		w, r := ringPair()
 		want := bytes.Repeat([]byte{0xa7}, n)
-		m := message{kind: eagerKind, comm: 1<<40 + 1, seq: 2, pass: 3, edge: 4, digest: 5, refund: 6, size: int64(n)}
+		m := wire.Message{Kind: wire.Eager, Comm: 1<<40 + 1, Seq: 2, Pass: 3, Edge: 4, Digest: 5, Refund: 6, Size: int64(n)}
 		if !w.push(&m, 0, want) {
 			t.Fatalf("no room for %d bytes", n)
 		}
@@ -55,7 +56,7 @@ func TestRingInline(t *testing.T) {
 		if n > submodules.InlineMax {
 			want, wantLines = make([]byte, n), 2
 		}
-		var got message
+		var got wire.Message
 		_, payload, ok := r.pop(&got)
 		if !ok || got != m || !bytes.Equal(payload, want) || r.at != wantLines {
 			t.Errorf("%d bytes: got %+v with %x in %d lines, want %+v with %x in %d", n, got, payload, r.at, m, want, wantLines)
@@ -72,7 +73,7 @@ func TestRingConcurrent(t *testing.T) {
 	fail := make(chan error, 1)
 	go func() { // its end is waited for below
 		draw := rand.New(rand.NewPCG(seed, 0))
-		var got message
+		var got wire.Message
 		for i := range messages {
 			want, wantAddr, wantPayload := randomMessage(draw, uint64(i), processEagerMax)
 			addr, payload, ok := r.pop(&got)
@@ -111,7 +112,7 @@ func TestRingProperty(t *testing.T) {
 		draw := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		most := rapid.SampledFrom([]int{0, inlineMax, 200, processEagerMax}).Draw(t, "most")
 		type sent struct {
-			m       message
+			m       wire.Message
 			addr    uint64
 			payload []byte
 		}
@@ -140,7 +141,7 @@ func TestRingProperty(t *testing.T) {
 				}
 				continue
 			}
-			var m message
+			var m wire.Message
 			addr, payload, ok := r.pop(&m)
 			if ok != (len(queue) > 0) {
 				t.Fatalf("pop says %v with %d messages in the ring", ok, len(queue))
@@ -169,7 +170,7 @@ func FuzzRingReader(f *testing.F) {
 		_, r := ringPair()
 		r.at = at % (1 << 60)
 		copy(r.mem[r.at%ringCells*cellSize:], garbage)
-		var m message
+		var m wire.Message
 		for range 4 {
 			stamp(r.mem, r.at).Store(r.at + 1)
 			_, payload, ok := r.pop(&m)

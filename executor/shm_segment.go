@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/tierflow/tierflow/executor/wire"
 )
 
 // A segment is the memory that one rank shares with its node. The rank alone
@@ -34,7 +36,7 @@ type segment struct {
 const (
 	pageSize    = 4096
 	streamParts = 4
-	agesAt      = 3 * cacheLine
+	agesAt      = 3 * wire.CacheLine
 	ages        = (pageSize - agesAt) / 8
 	partBytes   = 128 << 10
 	laneBytes   = pageSize + ringBytes + streamParts*partBytes
@@ -87,7 +89,7 @@ func (s *segment) sleeping() *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Poi
 
 // away is 1 while the rank lets others run.
 func (s *segment) away() *atomic.Uint32 {
-	return (*atomic.Uint32)(unsafe.Pointer(&s.mem[2*cacheLine]))
+	return (*atomic.Uint32)(unsafe.Pointer(&s.mem[2*wire.CacheLine]))
 }
 
 // left is 1 when the rank reads no more.
@@ -98,7 +100,7 @@ func (s *segment) left() *atomic.Uint32 {
 // age counts the communicators that have broken on the rank: whose runs it has left
 // early.
 func (s *segment) age() *atomic.Uint64 {
-	return (*atomic.Uint64)(unsafe.Pointer(&s.mem[cacheLine]))
+	return (*atomic.Uint64)(unsafe.Pointer(&s.mem[wire.CacheLine]))
 }
 
 // broke is the communicator that broke at an age.
@@ -107,7 +109,7 @@ func (s *segment) broke(age uint64) *atomic.Uint64 {
 }
 
 // leave notes that a communicator has broken.
-func (s *segment) leave(comm CommID) {
+func (s *segment) leave(comm wire.CommID) {
 	age := s.age().Load()
 	s.broke(age).Store(uint64(comm))
 	s.age().Store(age + 1)
@@ -115,7 +117,7 @@ func (s *segment) leave(comm CommID) {
 
 // intact reports whether a communicator has not broken on the rank since that age. When
 // too many others have since then it is not known, and taken as broken.
-func (s *segment) intact(comm CommID, since uint64) bool {
+func (s *segment) intact(comm wire.CommID, since uint64) bool {
 	now := s.age().Load()
 	for age := since; age != now && now-since < ages; age++ {
 		if s.broke(age).Load() == uint64(comm) {
@@ -133,7 +135,7 @@ func (s *segment) consumedRing(peer int) *atomic.Uint64 {
 }
 
 func (s *segment) consumedParts(peer int) *atomic.Uint64 {
-	return (*atomic.Uint64)(unsafe.Pointer(&s.lane(peer)[cacheLine]))
+	return (*atomic.Uint64)(unsafe.Pointer(&s.lane(peer)[wire.CacheLine]))
 }
 
 func (s *segment) ring(peer int) []byte { return s.lane(peer)[pageSize:][:ringBytes] }

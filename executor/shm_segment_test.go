@@ -9,12 +9,14 @@ import (
 	"unsafe"
 
 	"pgregory.net/rapid"
+
+	"github.com/tierflow/tierflow/executor/wire"
 )
 
 // The arena against a list: pieces never overlap, what is freed can be used again
 // as one, and only what is committed is handed out.
 func TestArenaProperty(t *testing.T) {
-	mem := aligned(64 * arenaAlign)
+	mem := wire.Aligned(64 * arenaAlign)
 	rapid.Check(t, func(t *rapid.T) {
 		committed := int64(0)
 		a := arena{mem: mem, commit: func(off, n int64) error {
@@ -50,7 +52,7 @@ func TestArenaProperty(t *testing.T) {
 				}
 				continue
 			}
-			if int64(len(b)) != n || uintptr(unsafe.Pointer(&b[0]))%cacheLine != 0 {
+			if int64(len(b)) != n || uintptr(unsafe.Pointer(&b[0]))%wire.CacheLine != 0 {
 				t.Fatalf("%d bytes at %p, want %d", len(b), &b[0], n)
 			}
 			for j := range b {
@@ -69,7 +71,7 @@ func TestArenaProperty(t *testing.T) {
 
 func TestArenaErrors(t *testing.T) {
 	no := errors.New("no memory")
-	a := arena{mem: aligned(8 * arenaAlign), commit: func(int64, int64) error { return nil }}
+	a := arena{mem: wire.Aligned(8 * arenaAlign), commit: func(int64, int64) error { return nil }}
 	if _, _, err := a.alloc(9 * arenaAlign); err == nil || !strings.Contains(err.Error(), "full") {
 		t.Errorf("more than there is: %v", err)
 	}
@@ -97,8 +99,8 @@ func TestArenaErrors(t *testing.T) {
 // A communicator's exposed memory is good until the communicator breaks on its owner, however
 // many others do; when very many have it is not known.
 func TestSegmentKnowsWhatBroke(t *testing.T) {
-	s := newSegment(aligned(segmentOverhead(1)), 1, func(int64, int64) error { return nil })
-	const mine, other = CommID(7), CommID(7 + 64*512)
+	s := newSegment(wire.Aligned(segmentOverhead(1)), 1, func(int64, int64) error { return nil })
+	const mine, other = wire.CommID(7), wire.CommID(7 + 64*512)
 	s.leave(mine) // in a life before
 	for round := range 3 * ages {
 		since := s.age().Load()
@@ -128,7 +130,7 @@ func TestSegmentKnowsWhatBroke(t *testing.T) {
 // Lanes of different peers, and the arena behind them, never overlap.
 func TestSegmentLayout(t *testing.T) {
 	const peers = 5
-	mem := aligned(segmentOverhead(peers) + 4*arenaAlign)
+	mem := wire.Aligned(segmentOverhead(peers) + 4*arenaAlign)
 	s := newSegment(mem, peers, func(int64, int64) error { return nil })
 	owner := make([]byte, len(mem))
 	claim := func(b []byte, who byte) {
@@ -164,7 +166,7 @@ func TestSegmentLayout(t *testing.T) {
 		t.Fatal(err)
 	}
 	claim(b, who+1)
-	for _, p := range []unsafe.Pointer{pointer(mem), pointer(b), unsafe.Pointer(&mem[len(mem)-1])} {
+	for _, p := range []unsafe.Pointer{wire.Start(mem), wire.Start(b), unsafe.Pointer(&mem[len(mem)-1])} {
 		if got := s.at(s.offset(p)); got != p {
 			t.Errorf("address %p comes back as %p", p, got)
 		}
@@ -174,8 +176,8 @@ func TestSegmentLayout(t *testing.T) {
 		n    int64
 		want bool
 	}{
-		{pointer(mem), int64(len(mem)), true},
-		{pointer(mem), int64(len(mem)) + 1, false},
+		{wire.Start(mem), int64(len(mem)), true},
+		{wire.Start(mem), int64(len(mem)) + 1, false},
 		{unsafe.Pointer(&mem[len(mem)-1]), 1, true},
 		{unsafe.Pointer(&mem[len(mem)-1]), 2, false},
 		{nil, 1, false},
@@ -184,8 +186,8 @@ func TestSegmentLayout(t *testing.T) {
 			t.Errorf("%d bytes from %p on: %v, want %v", c.n, c.at, got, c.want)
 		}
 	}
-	outside := aligned(64)
-	if got := s.offset(pointer(outside)); got != 0 {
+	outside := wire.Aligned(64)
+	if got := s.offset(wire.Start(outside)); got != 0 {
 		t.Errorf("memory outside has offset %d", got)
 	}
 	for _, off := range []uint64{0, uint64(len(mem)) + 1, 1 << 62} {
@@ -209,7 +211,7 @@ func TestSegmentUnmapsWhenNothingIsLent(t *testing.T) {
 		{2, 0, 1, false},
 		{2, 0, 2, true},
 	} {
-		s := newSegment(aligned(segmentOverhead(1)+8*arenaAlign), 1, func(int64, int64) error { return nil })
+		s := newSegment(wire.Aligned(segmentOverhead(1)+8*arenaAlign), 1, func(int64, int64) error { return nil })
 		_, other, err := s.arena.alloc(1)
 		if err != nil {
 			t.Fatal(err)

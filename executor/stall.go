@@ -8,6 +8,7 @@ import (
 
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/executor/trace"
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 )
@@ -39,7 +40,7 @@ func (e *Endpoint) lookAround() {
 		if limit := r.reported; limit > 0 && now.Sub(r.since) >= limit {
 			r.reported *= 2
 			if log := e.world.config.Stalls; log != nil {
-				log.Warn("stalled", "rank", r.comm.me, "request", r.b.Request, "waits", r.waits(), "for", now.Sub(r.since).Round(tick), "missing", r.absent())
+				log.Warn("stalled", "rank", r.comm.me, "request", r.b.Request, "waits", r.waits(), "for", now.Sub(r.since).Round(wire.Tick), "missing", r.absent())
 			}
 		}
 	}

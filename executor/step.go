@@ -6,6 +6,7 @@ import (
 
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/dag/invariants"
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 )
@@ -84,9 +85,9 @@ func (r *Run) execute(id dag.ID) {
 func copyBytes(dst, a, _ []byte) { copy(dst, a) }
 
 // say prepares the engine's outgoing message for a step.
-func (r *Run) say(k kind, s *submodules.Step) {
-	r.comm.e.out = message{
-		kind: k, comm: r.comm.id, seq: r.seq, pass: r.pass, edge: s.Edge, digest: r.digest, size: s.Len(),
+func (r *Run) say(k wire.Kind, s *submodules.Step) {
+	r.comm.e.out = wire.Message{
+		Kind: k, Comm: r.comm.id, Seq: r.seq, Pass: r.pass, Edge: s.Edge, Digest: r.digest, Size: s.Len(),
 	}
 }
 
@@ -112,7 +113,7 @@ func (c *Comm) leads(p *submodules.Program) []lead {
 	}
 	var all []lead
 	for i, peer := range p.Peers {
-		if c.e.transport.remote(c.ranks[peer.Rank]) {
+		if c.e.transport.Remote(c.ranks[peer.Rank]) {
 			if all == nil {
 				all = make([]lead, len(p.Peers))
 			}
@@ -142,8 +143,8 @@ func (r *Run) eager(s *submodules.Step) bool {
 func (r *Run) send(id dag.ID, s *submodules.Step) {
 	e, to, n, count := r.comm.e, r.peer(s), s.Len(), &r.comm.counters
 	if r.flags[id]&credited != 0 {
-		r.say(dataKind, s)
-		e.out.addr = r.addr[id]
+		r.say(wire.Data, s)
+		e.out.Addr = r.addr[id]
 		count.Direct++
 		count.Bytes += n
 		if e.put(to, r.span(s.A), putter{run: r, step: id}) {
@@ -154,7 +155,7 @@ func (r *Run) send(id dag.ID, s *submodules.Step) {
 	switch eager := r.eager(s); {
 	case eager && e.peers[to].budget >= n+eagerOverhead:
 		e.peers[to].budget -= n + eagerOverhead
-		r.say(eagerKind, s)
+		r.say(wire.Eager, s)
 		count.Eager++
 		count.Bytes += n
 		if n <= e.world.config.EagerMax {
@@ -165,7 +166,7 @@ func (r *Run) send(id dag.ID, s *submodules.Step) {
 		}
 	default:
 		if eager && r.flags[id]&reached == 0 {
-			r.say(wantKind, s)
+			r.say(wire.Want, s)
 			e.post(to, nil)
 			r.flags[id] |= wanted
 			r.waiting = append(r.waiting, id)
@@ -209,8 +210,8 @@ func (r *Run) recv(id dag.ID, s *submodules.Step) {
 }
 
 func (r *Run) credit(s *submodules.Step) {
-	r.say(creditKind, s)
-	r.comm.e.out.addr = r.address(s.Dst)
+	r.say(wire.Credit, s)
+	r.comm.e.out.Addr = r.address(s.Dst)
 	r.comm.e.post(r.peer(s), nil)
 }
 
@@ -229,16 +230,16 @@ func (r *Run) fail(s *submodules.Step, err error) {
 
 // expects reports whether a step can be told this now: nothing comes twice, and no
 // data without credit.
-func (r *Run) expects(id dag.ID, k kind) bool {
+func (r *Run) expects(id dag.ID, k wire.Kind) bool {
 	f := r.flags[id]
 	switch k {
-	case dataKind:
+	case wire.Data:
 		return f&reached != 0 && f&arrived == 0
-	case creditKind:
+	case wire.Credit:
 		return f&credited == 0
-	case eagerKind, notifyKind:
+	case wire.Eager, wire.Notify:
 		return f&arrived == 0
-	case wantKind:
+	case wire.Want:
 		return f&(arrived|wanted) == 0
 	}
 	return true
@@ -246,39 +247,39 @@ func (r *Run) expects(id dag.ID, k kind) bool {
 
 // hears finds the step of the running pass that a message is for. The digest has
 // been compared, so a message that fits no step is a broken peer.
-func (r *Run) hears(from levels.Rank, m *message) (dag.ID, error) {
+func (r *Run) hears(from levels.Rank, m *wire.Message) (dag.ID, error) {
 	at := r.prog.PeerIndex(levels.Rank(r.comm.local[from]))
 	if at >= 0 {
 		edges, want := r.prog.Peers[at].In, submodules.RecvStep
-		switch m.kind {
-		case creditKind:
+		switch m.Kind {
+		case wire.Credit:
 			edges, want = r.prog.Peers[at].Out, submodules.SendStep
-		case notifyKind:
+		case wire.Notify:
 			want = submodules.AwaitStep
 		}
-		if m.edge >= 0 && int(m.edge) < len(edges) {
-			id := edges[m.edge]
+		if m.Edge >= 0 && int(m.Edge) < len(edges) {
+			id := edges[m.Edge]
 			s := &r.steps[id]
-			late := m.kind == creditKind && r.flags[id]&wanted != 0 // see resume
-			if s.Kind == want && (r.flags[id]&ended == 0 || late) && (want == submodules.AwaitStep || s.Len() == m.size) && r.expects(id, m.kind) {
+			late := m.Kind == wire.Credit && r.flags[id]&wanted != 0 // see resume
+			if s.Kind == want && (r.flags[id]&ended == 0 || late) && (want == submodules.AwaitStep || s.Len() == m.Size) && r.expects(id, m.Kind) {
 				return id, nil
 			}
 		}
 	}
-	return 0, fmt.Errorf("%w: %v message for edge %d of call %d fits no step", ErrProtocol, m.kind, m.edge, m.seq)
+	return 0, fmt.Errorf("%w: %v message for edge %d of call %d fits no step", ErrProtocol, m.Kind, m.Edge, m.Seq)
 }
 
 // deliver takes a message for a step of the running pass. block is where the
 // payload is kept already, -1 if it is not.
-func (r *Run) deliver(from levels.Rank, m *message, payload []byte, block int32) {
+func (r *Run) deliver(from levels.Rank, m *wire.Message, payload []byte, block int32) {
 	id, err := r.hears(from, m)
 	if err != nil {
 		r.comm.blame(from, err)
 		return
 	}
 	s := &r.steps[id]
-	switch m.kind {
-	case eagerKind:
+	switch m.Kind {
+	case wire.Eager:
 		if r.flags[id]&reached != 0 {
 			r.take(id, s, payload)
 			r.comm.e.store.drop(block)
@@ -289,15 +290,15 @@ func (r *Run) deliver(from levels.Rank, m *message, payload []byte, block int32)
 		}
 		r.kept[id] = block
 		r.flags[id] |= arrived
-	case dataKind:
+	case wire.Data:
 		r.end(id)
-	case wantKind:
+	case wire.Want:
 		if r.flags[id]&reached != 0 {
 			r.credit(s)
 		}
 		r.flags[id] |= wanted
-	case creditKind:
-		r.addr[id] = m.addr
+	case wire.Credit:
+		r.addr[id] = m.Addr
 		r.flags[id] |= credited
 		if r.flags[id]&(reached|leaving|ended) == reached {
 			// Credits come in bunches, in the order in which their recvs are wanted: served
@@ -308,9 +309,9 @@ func (r *Run) deliver(from levels.Rank, m *message, payload []byte, block int32)
 			r.ready[at] = id
 			r.fresh++
 		}
-	case notifyKind:
-		r.addr[id] = m.addr
-		r.exposed[id] = exposure{m.remote, m.age}
+	case wire.Notify:
+		r.addr[id] = m.Addr
+		r.exposed[id] = exposure{m.Remote, m.Age}
 		r.flags[id] |= arrived
 		if r.flags[id]&reached != 0 {
 			r.end(id)

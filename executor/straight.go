@@ -6,6 +6,7 @@ import (
 
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -33,7 +34,7 @@ type sharer interface {
 	// relax lets others run.
 	relax()
 	// pollNode is poll for what comes from the ranks of the node.
-	pollNode(s sink) bool
+	pollNode(s wire.Sink) bool
 }
 
 // strayCalls is how often, in calls, a rank whose calls go straight through takes what
@@ -63,7 +64,7 @@ type straightStep struct {
 	len  int64
 	peer levels.Rank // of the world
 	link *ringLink
-	m    message // of a send; what a recv waits for
+	m    wire.Message // of a send; what a recv waits for
 }
 
 // straightMax bounds such a program: it is run in one go, with the engine's lock.
@@ -85,7 +86,7 @@ func (r *Run) straighten() *straight {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := &straight{prog: prog, node: node, steps: apart[straightStep](prog.Len())[:0]}
+	s := &straight{prog: prog, node: node, steps: wire.Apart[straightStep](prog.Len())[:0]}
 	for _, id := range recvsLast(prog) {
 		step := prog.Step(id)
 		one := straightStep{id: id, kind: step.Kind, len: step.Len()}
@@ -98,7 +99,7 @@ func (r *Run) straighten() *straight {
 			if one.link = node.ringTo(one.peer); one.link == nil {
 				return nil
 			}
-			one.m = message{kind: eagerKind, comm: c.id, edge: step.Edge, digest: r.digest, size: one.len}
+			one.m = wire.Message{Kind: wire.Eager, Comm: c.id, Edge: step.Edge, Digest: r.digest, Size: one.len}
 		case submodules.CopyStep, submodules.ReduceStep:
 			if step.A.Region == tasks.Peer || step.B.Region == tasks.Peer || one.len > chunk {
 				return nil
@@ -193,7 +194,7 @@ func (r *Run) sendStraight(one *straightStep, step *submodules.Step) bool {
 	}
 	p.budget -= one.len + eagerOverhead
 	e.out = one.m
-	e.out.seq = r.seq
+	e.out.Seq = r.seq
 	e.post(one.peer, r.span(step.A))
 	count.Eager++
 	count.Bytes += one.len
@@ -203,7 +204,7 @@ func (r *Run) sendStraight(one *straightStep, step *submodules.Step) bool {
 // recvStraight takes the message that has come, if it is the right one.
 func (r *Run) recvStraight(one *straightStep, step *submodules.Step) bool {
 	e, in := r.comm.e, &one.link.in
-	one.m.seq = r.seq
+	one.m.Seq = r.seq
 	payload, refund, ok := in.expected(&one.m)
 	p := &e.peers[one.peer]
 	if !ok || one.link.dead != nil || refund < 0 || p.budget+refund > p.limit {

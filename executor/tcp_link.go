@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -24,16 +25,16 @@ type tcpLink struct {
 	told  bool         // the engine has been told so
 
 	dialled bool
-	m       message // the one being read: a field, so that reading allocates nothing
+	m       wire.Message // the one being read: a field, so that reading allocates nothing
 
-	ctl   []byte         // whole frames to be written at the next frame boundary
-	bulk  fifo[outgoing] // large payloads on their way, in order
-	head  []byte         // of the frame being written: control frames and its header
-	wrote int            // of head
-	body  []byte         // of the frame being written: what is left
-	about CommID         // the body's communicator
-	token int32          // to be told when body has left; -1 if it isn't the payload's last
-	open  bool           // a frame is being written
+	ctl   []byte                   // whole frames to be written at the next frame boundary
+	bulk  wire.Fifo[wire.Outgoing] // large payloads on their way, in order
+	head  []byte                   // of the frame being written: control frames and its header
+	wrote int                      // of head
+	body  []byte                   // of the frame being written: what is left
+	about wire.CommID              // the body's communicator
+	token int32                    // to be told when body has left; -1 if it isn't the payload's last
+	open  bool                     // a frame is being written
 }
 
 // tcpReader takes frames from one descriptor.
@@ -42,12 +43,12 @@ type tcpReader struct {
 	buf  []byte // read ahead: [from:to] is not yet taken
 	from int
 	to   int
-	m    message // the frame being read
-	rest int     // bytes of its payload still to come; 0 between frames
-	dst  []byte  // where they go; nil to drop them
-	eof  bool    // the peer has ended its side
-	shut bool    // this rank has
-	cut  parts   // of the large payload being read
+	m    wire.Message // the frame being read
+	rest int          // bytes of its payload still to come; 0 between frames
+	dst  []byte       // where they go; nil to drop them
+	eof  bool         // the peer has ended its side
+	shut bool         // this rank has
+	cut  wire.Parts   // of the large payload being read
 
 	events uint32 // what epoll watches
 }
@@ -70,22 +71,22 @@ func (l *tcpLink) attach(fd int) {
 	}
 }
 
-func (l *tcpLink) post(m *message, payload []byte) {
-	l.ctl = append(putFrame(l.ctl, m, len(payload)), payload...)
+func (l *tcpLink) post(m *wire.Message, payload []byte) {
+	l.ctl = append(wire.AppendFrame(l.ctl, m, len(payload)), payload...)
 }
 
-func (l *tcpLink) put(m *message, src []byte, token int32) bool {
-	l.bulk.push(outgoing{m: *m, src: src, token: token})
+func (l *tcpLink) put(m *wire.Message, src []byte, token int32) bool {
+	l.bulk.Push(wire.Outgoing{Message: *m, Src: src, Token: token})
 	return false
 }
 
 func (l *tcpLink) busy() bool {
-	return l.dead == nil && (l.open || len(l.ctl)+l.bulk.len() > 0)
+	return l.dead == nil && (l.open || len(l.ctl)+l.bulk.Len() > 0)
 }
 
 // flush writes what it can: at each frame boundary first the control frames, then
 // the next part of the first large payload. It reports whether it wrote anything.
-func (l *tcpLink) flush(s sink) bool {
+func (l *tcpLink) flush(s wire.Sink) bool {
 	wrote := false
 	for l.send >= 0 && l.busy() {
 		if !l.open {
@@ -115,49 +116,49 @@ func (l *tcpLink) fail(err error) {
 // forget makes the link let go of the buffers of a communicator that has failed:
 // they are the caller's again. What is left of a frame is sent from a copy, and so is
 // what goes without credit.
-func (l *tcpLink) forget(what scope, s sink) {
+func (l *tcpLink) forget(what wire.Scope, s wire.Sink) {
 	for _, r := range l.fds {
-		if what.has(&r.m) {
+		if what.Has(&r.m) {
 			r.dst = nil
 		}
 	}
-	if l.open && l.about == what.comm && len(l.body) > 0 {
+	if l.open && l.about == what.Comm && len(l.body) > 0 {
 		l.body = append([]byte(nil), l.body...)
 	}
-	dropBulk(&l.bulk, what, s, l.post)
+	wire.DropBulk(&l.bulk, what, s, l.post)
 }
 
 // begin makes the next frame.
 func (l *tcpLink) begin() {
 	l.head, l.ctl, l.wrote = l.ctl, l.head[:0], 0
 	l.body, l.token, l.open = nil, -1, true
-	if l.bulk.len() == 0 {
+	if l.bulk.Len() == 0 {
 		return
 	}
-	b := l.bulk.first()
-	n := min(len(b.src)-b.sent, maxFrame)
-	m := b.m
-	m.offset = int64(b.sent)
-	if b.sent > 0 {
-		m.refund = 0
+	b := l.bulk.First()
+	n := min(len(b.Src)-b.Sent, wire.MaxFrame)
+	m := b.Message
+	m.Offset = int64(b.Sent)
+	if b.Sent > 0 {
+		m.Refund = 0
 	}
-	l.head = putFrame(l.head, &m, n)
-	l.body, l.about = b.src[b.sent:][:n], m.comm
-	if b.sent += n; b.sent == len(b.src) {
-		l.token = b.token
-		l.bulk.pop()
+	l.head = wire.AppendFrame(l.head, &m, n)
+	l.body, l.about = b.Src[b.Sent:][:n], m.Comm
+	if b.Sent += n; b.Sent == len(b.Src) {
+		l.token = b.Token
+		l.bulk.Pop()
 	}
 }
 
 // advance counts n bytes as written.
-func (l *tcpLink) advance(n int, s sink) {
+func (l *tcpLink) advance(n int, s wire.Sink) {
 	k := min(n, len(l.head)-l.wrote)
 	l.wrote, n = l.wrote+k, n-k
 	l.body = l.body[n:]
 	if l.wrote == len(l.head) && len(l.body) == 0 {
 		l.open, l.body = false, nil
 		if l.token >= 0 {
-			s.sent(l.token)
+			s.Sent(l.token)
 		}
 	}
 }
@@ -206,7 +207,7 @@ func receive(fd int, p []byte) (int, error) {
 
 // poll reads what has come, up to a bound, and hands it over. An error is the
 // link's end.
-func (l *tcpLink) poll(s sink) bool {
+func (l *tcpLink) poll(s wire.Sink) bool {
 	some := false
 	for _, r := range l.fds {
 		if r.eof {
@@ -225,7 +226,7 @@ func (l *tcpLink) poll(s sink) bool {
 // readsPerPoll bounds how long one link keeps the engine from the others.
 const readsPerPoll = 4
 
-func (l *tcpLink) read(r *tcpReader, s sink) (some bool, err error) {
+func (l *tcpLink) read(r *tcpReader, s wire.Sink) (some bool, err error) {
 	for range readsPerPoll {
 		if r.from > 0 {
 			r.to = copy(r.buf, r.buf[r.from:r.to]) // what is left of a frame's beginning
@@ -284,20 +285,20 @@ func (r *tcpReader) took(n int) {
 
 // arrived tells the engine when a frame's payload is complete and was the
 // message's last.
-func (l *tcpLink) arrived(r *tcpReader, s sink) {
-	if r.rest > 0 || r.m.kind == 0 {
+func (l *tcpLink) arrived(r *tcpReader, s wire.Sink) {
+	if r.rest > 0 || r.m.Kind == 0 {
 		return
 	}
 	l.m = r.m
-	r.m, r.dst = message{}, nil
-	if l.m.offset == l.m.size {
-		l.m.offset = 0
-		s.deliver(l.peer, &l.m, nil)
+	r.m, r.dst = wire.Message{}, nil
+	if l.m.Offset == l.m.Size {
+		l.m.Offset = 0
+		s.Deliver(l.peer, &l.m, nil)
 	}
 }
 
 // parse takes frames out of what was read ahead.
-func (l *tcpLink) parse(r *tcpReader, s sink) error {
+func (l *tcpLink) parse(r *tcpReader, s wire.Sink) error {
 	for {
 		if r.rest > 0 {
 			n := min(r.rest, r.to-r.from)
@@ -311,34 +312,34 @@ func (l *tcpLink) parse(r *tcpReader, s sink) error {
 				return nil
 			}
 		}
-		if r.to-r.from < frameHeader {
+		if r.to-r.from < wire.FrameHeader {
 			return nil
 		}
 		m, n := &l.m, 0
 		var err error
-		if *m, n, err = parseFrame(r.buf[r.from:r.to], l.small); err != nil {
+		if *m, n, err = wire.ParseFrame(r.buf[r.from:r.to], l.small); err != nil {
 			return err
 		}
-		if !m.kind.large() {
+		if !m.Kind.IsLarge() {
 			payload, ok := r.whole(n)
 			if !ok {
 				return nil
 			}
-			s.deliver(l.peer, m, payload)
+			s.Deliver(l.peer, m, payload)
 			continue
 		}
-		if err := r.cut.follow(m, int64(n), maxFrame); err != nil {
+		if err := r.cut.Follow(m, int64(n), wire.MaxFrame); err != nil {
 			return err
 		}
-		r.from += frameHeader
-		r.rest, r.dst = n, s.place(l.peer, m)
+		r.from += wire.FrameHeader
+		r.rest, r.dst = n, s.Place(l.peer, m)
 		if len(r.dst) < n {
 			r.dst = nil // nobody wants it any more
 		} else {
 			r.dst = r.dst[:n]
 		}
-		giveBack(s, l.peer, m)
-		m.offset += int64(n)
+		wire.GiveBack(s, l.peer, m)
+		m.Offset += int64(n)
 		r.m = *m
 		l.arrived(r, s)
 	}
@@ -346,11 +347,11 @@ func (l *tcpLink) parse(r *tcpReader, s sink) error {
 
 // whole takes a small frame if all of it is there.
 func (r *tcpReader) whole(n int) (payload []byte, ok bool) {
-	if r.to-r.from < frameHeader+n {
+	if r.to-r.from < wire.FrameHeader+n {
 		return nil, false
 	}
-	payload = r.buf[r.from+frameHeader:][:n]
-	r.from += frameHeader + n
+	payload = r.buf[r.from+wire.FrameHeader:][:n]
+	r.from += wire.FrameHeader + n
 	return payload, true
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -56,7 +57,7 @@ func TestTCPLink(t *testing.T) {
 				a.attach(crossed)
 			}
 			b.attach(theirs)
-			exchange(t, &side{link: a, sends: drawLetters(draw, 60, 3*maxFrame)}, &side{link: b, sends: drawLetters(draw, 60, 3*maxFrame)}, seed, parallel)
+			exchange(t, &side{link: a, sends: drawLetters(draw, 60, 3*wire.MaxFrame)}, &side{link: b, sends: drawLetters(draw, 60, 3*wire.MaxFrame)}, seed, parallel)
 			if a.dead != nil || b.dead != nil {
 				t.Fatalf("seed %d: links died: %v, %v", seed, a.dead, b.dead)
 			}
@@ -67,7 +68,7 @@ func TestTCPLink(t *testing.T) {
 // Letters posted before there is a connection leave when there is one.
 func TestTCPLinkLateConnection(t *testing.T) {
 	a, b := newTCPLink(1, 4096), newTCPLink(0, 4096)
-	m := message{kind: eagerKind, size: 3}
+	m := wire.Message{Kind: wire.Eager, Size: 3}
 	a.post(&m, []byte("abc"))
 	if a.flush(&reader{}) || !a.busy() {
 		t.Fatal("sent without a connection")
@@ -88,16 +89,16 @@ func stream(letters []letter) []byte {
 	for i := range letters {
 		l := &letters[i]
 		for off := 0; ; {
-			n := min(len(l.payload)-off, maxFrame)
+			n := min(len(l.payload)-off, wire.MaxFrame)
 			m := l.m
-			m.offset = 0
+			m.Offset = 0
 			if l.large() {
-				m.offset = int64(off)
+				m.Offset = int64(off)
 			}
 			if off > 0 {
-				m.refund = 0
+				m.Refund = 0
 			}
-			b = append(putFrame(b, &m, n), l.payload[off:off+n]...)
+			b = append(wire.AppendFrame(b, &m, n), l.payload[off:off+n]...)
 			if off += n; off == len(l.payload) {
 				break
 			}
@@ -113,10 +114,10 @@ func TestTCPLinkCuts(t *testing.T) {
 	for i := range letters {
 		if !letters[i].large() && len(letters[i].payload) > 0 {
 			letters[i].payload = letters[i].payload[:min(len(letters[i].payload), 150)]
-			letters[i].m.size = int64(len(letters[i].payload))
+			letters[i].m.Size = int64(len(letters[i].payload))
 		}
 	}
-	wire := stream(letters)
+	line := stream(letters)
 	check := func(cut string, n int, pieces ...[]byte) {
 		t.Helper()
 		mine, theirs := openSockets(t, 0)
@@ -135,13 +136,13 @@ func TestTCPLinkCuts(t *testing.T) {
 		unix.Close(mine)
 		unix.Close(theirs)
 	}
-	for at := range wire {
-		check("at", at, wire[:at], wire[at:])
+	for at := range line {
+		check("at", at, line[:at], line[at:])
 	}
-	for n := 1; n < 2*frameHeader; n++ {
+	for n := 1; n < 2*wire.FrameHeader; n++ {
 		var pieces [][]byte
-		for at := 0; at < len(wire); at += n {
-			pieces = append(pieces, wire[at:min(at+n, len(wire))])
+		for at := 0; at < len(line); at += n {
+			pieces = append(pieces, line[at:min(at+n, len(line))])
 		}
 		check("every", n, pieces...)
 	}
@@ -149,27 +150,27 @@ func TestTCPLinkCuts(t *testing.T) {
 
 // What can't be is the link's end: one error, of the kind that says so.
 func TestTCPLinkProtocol(t *testing.T) {
-	frame := func(n int, m message) []byte { return putFrame(nil, &m, n) }
-	for name, wire := range map[string][]byte{
+	frame := func(n int, m wire.Message) []byte { return wire.AppendFrame(nil, &m, n) }
+	for name, bad := range map[string][]byte{
 		"garbage":     bytes.Repeat([]byte("x"), 100),
-		"kind 0":      make([]byte, frameHeader),
-		"reserved":    append([]byte{byte(creditKind), 0, 1, 0}, make([]byte, frameHeader-4)...),
-		"long":        frame(4097, message{kind: eagerKind, size: 4097}),
-		"huge":        frame(1<<31, message{kind: dataKind, size: 1 << 40}),
-		"size":        frame(5, message{kind: eagerKind, size: 6}),
-		"payload":     frame(5, message{kind: creditKind, size: 5}),
-		"offset":      frame(0, message{kind: dataKind, size: 5, offset: 6}),
-		"overrun":     frame(3, message{kind: arrivedKind, size: 5, offset: 3}),
-		"negative":    frame(0, message{kind: dataKind, size: -5}),
-		"refund":      frame(0, message{kind: returnKind, refund: -5}),
-		"offset sent": frame(0, message{kind: creditKind, offset: 8}),
+		"kind 0":      make([]byte, wire.FrameHeader),
+		"reserved":    append([]byte{byte(wire.Credit), 0, 1, 0}, make([]byte, wire.FrameHeader-4)...),
+		"long":        frame(4097, wire.Message{Kind: wire.Eager, Size: 4097}),
+		"huge":        frame(1<<31, wire.Message{Kind: wire.Data, Size: 1 << 40}),
+		"size":        frame(5, wire.Message{Kind: wire.Eager, Size: 6}),
+		"payload":     frame(5, wire.Message{Kind: wire.Credit, Size: 5}),
+		"offset":      frame(0, wire.Message{Kind: wire.Data, Size: 5, Offset: 6}),
+		"overrun":     frame(3, wire.Message{Kind: wire.Arrived, Size: 5, Offset: 3}),
+		"negative":    frame(0, wire.Message{Kind: wire.Data, Size: -5}),
+		"refund":      frame(0, wire.Message{Kind: wire.Return, Refund: -5}),
+		"offset sent": frame(0, wire.Message{Kind: wire.Credit, Offset: 8}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			mine, theirs := sockets(t, 0)
 			l := newTCPLink(0, 4096)
 			l.attach(theirs)
-			ok := message{kind: wantKind, edge: 0}
-			if _, err := unix.Write(mine, append(putFrame(nil, &ok, 0), wire...)); err != nil {
+			ok := wire.Message{Kind: wire.Want, Edge: 0}
+			if _, err := unix.Write(mine, append(wire.AppendFrame(nil, &ok, 0), bad...)); err != nil {
 				t.Fatal(err)
 			}
 			got := &reader{want: []letter{{m: ok}}}
@@ -194,7 +195,7 @@ func TestTCPLinkBroken(t *testing.T) {
 	unix.Close(theirs)
 	l := newTCPLink(0, 4096)
 	l.attach(mine)
-	l.post(&message{kind: creditKind}, nil)
+	l.post(&wire.Message{Kind: wire.Credit}, nil)
 	l.flush(&reader{})
 	if !errors.Is(l.dead, unix.EPIPE) {
 		t.Errorf("writing ended with %v", l.dead)
@@ -211,21 +212,21 @@ func TestTCPLinkForget(t *testing.T) {
 	a, b := newTCPLink(1, 4096), newTCPLink(0, 4096)
 	a.attach(mine)
 	b.attach(theirs)
-	const large = 3 * maxFrame
+	const large = 3 * wire.MaxFrame
 	failed, other := bytes.Repeat([]byte{1}, large), bytes.Repeat([]byte{2}, large)
 	sender := &reader{left: 2}
-	want := []letter{{m: message{kind: dataKind, comm: 1, edge: 0, size: large}, payload: failed}, {m: message{kind: dataKind, comm: 2, edge: 1, size: large}, payload: other}}
+	want := []letter{{m: wire.Message{Kind: wire.Data, Comm: 1, Edge: 0, Size: large}, payload: failed}, {m: wire.Message{Kind: wire.Data, Comm: 2, Edge: 1, Size: large}, payload: other}}
 	a.put(&want[0].m, failed, 0)
 	a.put(&want[1].m, other, 1)
 	a.flush(sender)
 	got := &reader{want: want, places: map[int32][]byte{}}
 	b.poll(got)
 	place := got.places[0]
-	if len(place) == 0 || place[0] != 1 || place[maxFrame-1] != 0 {
+	if len(place) == 0 || place[0] != 1 || place[wire.MaxFrame-1] != 0 {
 		t.Fatal("the first frame should have come in part")
 	}
-	a.forget(scope{comm: 1}, sender)
-	b.forget(scope{comm: 1}, got)
+	a.forget(wire.Scope{Comm: 1}, sender)
+	b.forget(wire.Scope{Comm: 1}, got)
 	got.large = 1 // letter 0 won't come
 	clear(failed)
 	clear(place)
@@ -244,12 +245,12 @@ func TestTCPLinkForget(t *testing.T) {
 // What was sent without credit leaves after forget too, from a copy: it is charged, and
 // only who hears it gives that back. What is dropped leaves its refund behind.
 func TestTCPLinkForgetKeepsBudgets(t *testing.T) {
-	for _, what := range []scope{{comm: 1}, {comm: 1, seq: 5, later: true}} {
+	for _, what := range []wire.Scope{{Comm: 1}, {Comm: 1, Seq: 5, Later: true}} {
 		a, b := newTCPLink(1, 4096), newTCPLink(0, 4096)
 		src := bytes.Repeat([]byte{1}, 4000)
-		eager := letter{m: message{kind: eagerKind, comm: 1, seq: 5, size: 4000, refund: 7}, payload: bytes.Clone(src)}
+		eager := letter{m: wire.Message{Kind: wire.Eager, Comm: 1, Seq: 5, Size: 4000, Refund: 7}, payload: bytes.Clone(src)}
 		sender := &reader{left: 2}
-		a.put(&message{kind: dataKind, comm: 1, seq: 6, edge: 1, size: 4000, refund: 70}, src, 0)
+		a.put(&wire.Message{Kind: wire.Data, Comm: 1, Seq: 6, Edge: 1, Size: 4000, Refund: 70}, src, 0)
 		a.put(&eager.m, src, 1)
 		a.forget(what, sender)
 		clear(src)
@@ -274,8 +275,8 @@ func TestTCPLinkAllocatesNothing(t *testing.T) {
 	src, dst := make([]byte, 50_000), make([]byte, 50_000)
 	got := &quiet{dst: dst}
 	round := func() {
-		a.post(&message{kind: eagerKind, size: 100}, src[:100])
-		a.put(&message{kind: dataKind, size: int64(len(src))}, src, 0)
+		a.post(&wire.Message{Kind: wire.Eager, Size: 100}, src[:100])
+		a.put(&wire.Message{Kind: wire.Data, Size: int64(len(src))}, src, 0)
 		for got.n = 0; got.n < 2; {
 			a.flush(got)
 			b.poll(got)
@@ -293,28 +294,28 @@ type quiet struct {
 	n   int
 }
 
-func (q *quiet) deliver(levels.Rank, *message, []byte)  { q.n++ }
-func (q *quiet) place(_ levels.Rank, m *message) []byte { return q.dst[m.offset:] }
-func (q *quiet) sent(int32)                             {}
+func (q *quiet) Deliver(levels.Rank, *wire.Message, []byte)  { q.n++ }
+func (q *quiet) Place(_ levels.Rank, m *wire.Message) []byte { return q.dst[m.Offset:] }
+func (q *quiet) Sent(int32)                                  {}
 
 // Any bytes are a frame or an error, and a frame is written as it was read.
 func FuzzParseFrame(f *testing.F) {
-	f.Add(putFrame(nil, &message{kind: eagerKind, comm: 1, seq: 2, pass: 3, edge: 4, digest: 5, refund: 6, ticket: 7, size: 8}, 8))
-	f.Add(putFrame(nil, &message{kind: dataKind, size: 1 << 40, offset: 1 << 20}, maxFrame))
+	f.Add(wire.AppendFrame(nil, &wire.Message{Kind: wire.Eager, Comm: 1, Seq: 2, Pass: 3, Edge: 4, Digest: 5, Refund: 6, Ticket: 7, Size: 8}, 8))
+	f.Add(wire.AppendFrame(nil, &wire.Message{Kind: wire.Data, Size: 1 << 40, Offset: 1 << 20}, wire.MaxFrame))
 	f.Add([]byte("short"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m, n, err := parseFrame(b, 4096)
+		m, n, err := wire.ParseFrame(b, 4096)
 		if err != nil {
 			if !errors.Is(err, ErrProtocol) {
 				t.Fatalf("error %v", err)
 			}
 			return
 		}
-		if n < 0 || n > maxFrame || m.size < 0 || m.offset < 0 || m.offset+int64(n) > max(m.size, 0) && m.kind.large() {
-			t.Fatalf("%d bytes at %d of %d", n, m.offset, m.size)
+		if n < 0 || n > wire.MaxFrame || m.Size < 0 || m.Offset < 0 || m.Offset+int64(n) > max(m.Size, 0) && m.Kind.IsLarge() {
+			t.Fatalf("%d bytes at %d of %d", n, m.Offset, m.Size)
 		}
-		if again := putFrame(nil, &m, n); !bytes.Equal(again, b[:frameHeader]) {
-			t.Fatalf("frame %x reads as %x", b[:frameHeader], again)
+		if again := wire.AppendFrame(nil, &m, n); !bytes.Equal(again, b[:wire.FrameHeader]) {
+			t.Fatalf("frame %x reads as %x", b[:wire.FrameHeader], again)
 		}
 	})
 }
@@ -322,7 +323,7 @@ func FuzzParseFrame(f *testing.F) {
 // Any bytes from the network, in two pieces.
 func FuzzTCPLink(f *testing.F) {
 	f.Add(stream(drawLetters(rand.New(rand.NewPCG(1, 2)), 5, 300)), 60)
-	f.Add(putFrame(nil, &message{kind: dataKind, size: 1 << 40}, maxFrame), 3)
+	f.Add(wire.AppendFrame(nil, &wire.Message{Kind: wire.Data, Size: 1 << 40}, wire.MaxFrame), 3)
 	f.Fuzz(func(t *testing.T, wire []byte, cut int) {
 		mine, theirs := openSockets(t, 0)
 		defer unix.Close(theirs)
@@ -342,7 +343,7 @@ func FuzzTCPLink(f *testing.F) {
 // The end of a connection is the link's end: a peer that leaves has said so before.
 // After this side has ended too it means nothing.
 func TestTCPLinkEnds(t *testing.T) {
-	frame := putFrame(nil, &message{kind: eagerKind, size: 3}, 3)
+	frame := wire.AppendFrame(nil, &wire.Message{Kind: wire.Eager, Size: 3}, 3)
 	for _, test := range []struct {
 		wire []byte
 		shut bool
@@ -351,7 +352,7 @@ func TestTCPLinkEnds(t *testing.T) {
 		{append(frame, "abc"...), false, io.EOF},
 		{append(frame, "ab"...), false, io.ErrUnexpectedEOF},
 		{append(frame, "abc"...), true, nil},
-		{putFrame(nil, &message{kind: dataKind, size: 100_000}, 100_000), false, io.ErrUnexpectedEOF},
+		{wire.AppendFrame(nil, &wire.Message{Kind: wire.Data, Size: 100_000}, 100_000), false, io.ErrUnexpectedEOF},
 	} {
 		mine, theirs := openSockets(t, 0)
 		l := newTCPLink(0, 4096)
@@ -375,28 +376,28 @@ func TestTCPLinkEnds(t *testing.T) {
 // could be, are no rank's.
 func TestPartsFollow(t *testing.T) {
 	const most = 10
-	part := func(edge int32, offset int64) message {
-		return message{kind: dataKind, edge: edge, size: 25, offset: offset}
+	part := func(edge int32, offset int64) wire.Message {
+		return wire.Message{Kind: wire.Data, Edge: edge, Size: 25, Offset: offset}
 	}
 	for name, test := range map[string]struct {
-		parts []message
+		parts []wire.Message
 		n     []int64
 		ok    bool
 	}{
-		"in order":         {[]message{part(1, 0), part(1, 10), part(1, 20), part(2, 0)}, []int64{10, 10, 5, 10}, true},
-		"let go of":        {[]message{part(1, 0), part(2, 0)}, []int64{10, 10}, true},
-		"one is missing":   {[]message{part(1, 0), part(1, 20)}, []int64{10, 5}, false},
-		"one is short":     {[]message{part(1, 0)}, []int64{9}, false},
-		"the last again":   {[]message{part(1, 0), part(1, 10), part(1, 20), part(1, 20)}, []int64{10, 10, 5, 5}, false},
-		"another's middle": {[]message{part(1, 0), part(2, 10)}, []int64{10, 10}, false},
+		"in order":         {[]wire.Message{part(1, 0), part(1, 10), part(1, 20), part(2, 0)}, []int64{10, 10, 5, 10}, true},
+		"let go of":        {[]wire.Message{part(1, 0), part(2, 0)}, []int64{10, 10}, true},
+		"one is missing":   {[]wire.Message{part(1, 0), part(1, 20)}, []int64{10, 5}, false},
+		"one is short":     {[]wire.Message{part(1, 0)}, []int64{9}, false},
+		"the last again":   {[]wire.Message{part(1, 0), part(1, 10), part(1, 20), part(1, 20)}, []int64{10, 10, 5, 5}, false},
+		"another's middle": {[]wire.Message{part(1, 0), part(2, 10)}, []int64{10, 10}, false},
 	} {
-		var p parts
+		var p wire.Parts
 		var err error
 		for i := range test.parts {
 			if err != nil {
 				t.Errorf("%s: part %d: %v", name, i-1, err)
 			}
-			err = p.follow(&test.parts[i], test.n[i], most)
+			err = p.Follow(&test.parts[i], test.n[i], most)
 		}
 		if (err == nil) != test.ok || err != nil && !errors.Is(err, ErrProtocol) {
 			t.Errorf("%s: %v", name, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -41,7 +42,7 @@ func (c *Comm) Send(ctx context.Context, to levels.Rank, tag int32, buf []byte) 
 		return nil, fmt.Errorf("send to rank %d: %w", to, err)
 	}
 	n, small := int64(len(buf)), e.world.config.EagerMax
-	if e.transport.remote(t.peer) {
+	if e.transport.Remote(t.peer) {
 		small = e.world.config.farMax()
 	}
 	p := &e.peers[t.peer]
@@ -49,13 +50,13 @@ func (c *Comm) Send(ctx context.Context, to levels.Rank, tag int32, buf []byte) 
 	t.ticket = p.said
 	if n <= small && p.budget >= n+eagerOverhead {
 		p.budget -= n + eagerOverhead
-		e.out = message{kind: taggedKind, comm: c.id, edge: tag, size: n, ticket: t.ticket}
+		e.out = wire.Message{Kind: wire.Tagged, Comm: c.id, Edge: tag, Size: n, Ticket: t.ticket}
 		e.post(t.peer, buf)
 		t.close(nil)
 	} else {
 		enter(&c.sends, t)
 		e.transfers++
-		e.out = message{kind: offerKind, comm: c.id, edge: tag, size: n, ticket: t.ticket}
+		e.out = wire.Message{Kind: wire.Offer, Comm: c.id, Edge: tag, Size: n, Ticket: t.ticket}
 		e.post(t.peer, nil)
 	}
 	e.release()
@@ -85,7 +86,7 @@ func (c *Comm) Recv(ctx context.Context, from levels.Rank, tag int32, buf []byte
 	t.ticket = e.tickets
 	e.transfers++
 	if m, ok := c.came.pop(at); ok {
-		c.match(t, &m.message, e.store.get(m.block))
+		c.match(t, &m.Message, e.store.get(m.block))
 		e.store.drop(m.block)
 	} else {
 		c.recvs.push(at, t)
@@ -114,36 +115,36 @@ func (c *Comm) transfer(ctx context.Context, what string, peer levels.Rank, tag 
 func (t *Transfer) Watch(ctx context.Context) { t.watch(ctx) }
 
 // deliverTransfer takes a point-to-point message.
-func (c *Comm) deliverTransfer(from levels.Rank, m *message, payload []byte) {
-	switch m.kind {
-	case taggedKind, offerKind:
-		at := address{from, m.edge}
+func (c *Comm) deliverTransfer(from levels.Rank, m *wire.Message, payload []byte) {
+	switch m.Kind {
+	case wire.Tagged, wire.Offer:
+		at := address{from, m.Edge}
 		if t, ok := c.recvs.pop(at); ok {
 			c.match(t, m, payload)
 			return
 		}
 		c.came.push(at, earlyMessage{*m, from, c.e.store.keep(payload)})
-	case acceptKind:
-		if t := take(c.sends, from, m.ticket); t != nil {
+	case wire.Accept:
+		if t := take(c.sends, from, m.Ticket); t != nil {
 			c.accepted(t, m)
 		}
-	case arrivedKind:
-		c.endTransfer(take(c.given, from, m.ticket), nil)
+	case wire.Arrived:
+		c.endTransfer(take(c.given, from, m.Ticket), nil)
 	}
 }
 
 // accepted sends the bytes of an offer. Of a message that doesn't fit none are wanted,
 // and its receive is over: nothing is sent, for the receiver may be on its way out.
-func (c *Comm) accepted(t *Transfer, m *message) {
+func (c *Comm) accepted(t *Transfer, m *wire.Message) {
 	switch n := int64(len(t.buf)); {
-	case m.size == 0 && n > 0:
+	case m.Size == 0 && n > 0:
 		c.endTransfer(t, nil)
-	case m.size != n:
-		err := fmt.Errorf("%w: rank accepts %d bytes of a message of %d", ErrProtocol, m.size, n)
+	case m.Size != n:
+		err := fmt.Errorf("%w: rank accepts %d bytes of a message of %d", ErrProtocol, m.Size, n)
 		c.blame(t.peer, err)
 		c.endTransfer(t, err)
 	default:
-		c.e.out = message{kind: arrivedKind, comm: c.id, ticket: m.seq, size: m.size, addr: m.addr}
+		c.e.out = wire.Message{Kind: wire.Arrived, Comm: c.id, Ticket: m.Seq, Size: m.Size, Addr: m.Addr}
 		if c.e.put(t.peer, t.buf, putter{transfer: t}) {
 			c.endTransfer(t, nil)
 		}
@@ -151,38 +152,38 @@ func (c *Comm) accepted(t *Transfer, m *message) {
 }
 
 // placeTransfer is where the bytes of a large message go.
-func (c *Comm) placeTransfer(from levels.Rank, m *message) []byte {
-	if t := c.given[ticket{from, m.ticket}]; t != nil && int64(t.n) == m.size {
-		return t.buf[m.offset:]
+func (c *Comm) placeTransfer(from levels.Rank, m *wire.Message) []byte {
+	if t := c.given[ticket{from, m.Ticket}]; t != nil && int64(t.n) == m.Size {
+		return t.buf[m.Offset:]
 	}
 	return nil
 }
 
 // match gives a receive, which is in no list, the message it asked for.
-func (c *Comm) match(t *Transfer, m *message, payload []byte) {
+func (c *Comm) match(t *Transfer, m *wire.Message, payload []byte) {
 	e := c.e
-	short := m.size > int64(len(t.buf))
-	if m.kind == taggedKind {
+	short := m.Size > int64(len(t.buf))
+	if m.Kind == wire.Tagged {
 		t.n = copy(t.buf, payload)
 		e.consumed(t.peer, len(payload))
-		c.endTransfer(t, truncated(short, m.size, len(t.buf)))
+		c.endTransfer(t, truncated(short, m.Size, len(t.buf)))
 		return
 	}
 	// The sender hears where to put the bytes, and by which ticket to call the
 	// receive; a message that doesn't fit is accepted and dropped.
-	e.out = message{kind: acceptKind, comm: c.id, ticket: m.ticket, seq: t.ticket, size: m.size}
+	e.out = wire.Message{Kind: wire.Accept, Comm: c.id, Ticket: m.Ticket, Seq: t.ticket, Size: m.Size}
 	if short {
-		e.out.size = 0
+		e.out.Size = 0
 	} else {
-		t.n = int(m.size)
+		t.n = int(m.Size)
 		enter(&c.given, t)
-		if m.size > 0 {
-			e.out.addr = pointer(t.buf)
+		if m.Size > 0 {
+			e.out.Addr = wire.Start(t.buf)
 		}
 	}
 	e.post(t.peer, nil)
 	if short {
-		c.endTransfer(t, truncated(short, m.size, len(t.buf)))
+		c.endTransfer(t, truncated(short, m.Size, len(t.buf)))
 	}
 }
 

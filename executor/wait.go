@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// tick is how often a rank that waits looks for disagreement and stalls.
-const tick = 100 * time.Millisecond
-
 // ending is the end of something that was started: a run or a transfer. Its
 // fields are guarded by the engine's lock.
 type ending struct {
@@ -119,9 +116,9 @@ func (e *Endpoint) release() {
 
 // dispatch wakes or does what a start may have left behind.
 func (e *Endpoint) dispatch() {
-	e.transport.flush(e)
+	e.transport.Flush(e.ears())
 	if e.driving {
-		e.transport.wake()
+		e.transport.Wake()
 	}
 }
 
@@ -154,7 +151,7 @@ func (e *Endpoint) attend(ctx context.Context, n *ending) {
 	e.waiters = append(e.waiters, n)
 	life := n.life
 	if e.backDrives {
-		e.transport.wake() // whoever waits is a better driver
+		e.transport.Wake() // whoever waits is a better driver
 	}
 	e.mu.Unlock()
 	select {
@@ -217,7 +214,7 @@ func (e *Endpoint) stop() {
 	e.mu.Lock()
 	e.stopped = true
 	for e.driving {
-		e.transport.wake()
+		e.transport.Wake()
 		e.mu.Unlock()
 		time.Sleep(50 * time.Microsecond)
 		e.mu.Lock()
@@ -228,7 +225,7 @@ func (e *Endpoint) stop() {
 
 // nothing is on its way, not even bytes that a link had no room for.
 func (e *Endpoint) nothing() bool {
-	return len(e.runs)+e.transfers == 0 && !e.transport.flush(e)
+	return len(e.runs)+e.transfers == 0 && !e.transport.Flush(e.ears())
 }
 
 // drive makes progress for all that is on its way on this rank. The lock is held
@@ -261,9 +258,9 @@ func (e *Endpoint) drive(n *ending) {
 				e.flight.Tick()
 			}
 			e.mu.Unlock()
-			e.transport.yield(idle)
+			e.transport.Yield(idle)
 			e.mu.Lock()
-		case e.transport.arm():
+		case e.transport.Arm():
 			e.sleep() // and again, without a spin, if it was for nothing
 		default: // something has come meanwhile
 			e.pause()
@@ -276,7 +273,7 @@ func (e *Endpoint) drive(n *ending) {
 func (e *Endpoint) sleep() {
 	done := e.driver.ctx.Done()
 	e.mu.Unlock()
-	ticked := e.transport.park(done)
+	ticked := e.transport.Park(done)
 	e.mu.Lock()
 	e.flight.Tick()
 	e.pause()

@@ -9,6 +9,7 @@ import (
 	"net"
 	"sync/atomic"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -46,7 +47,7 @@ func (w *Wire) Tamper(from, to levels.Rank, in, out *net.TCPConn) {
 		if len(old) < 20 {
 			old = append(old, frame)
 		}
-		if n >= at && !hit && (w.Fault != ShortFrame || len(frame) > frameHeader) {
+		if n >= at && !hit && (w.Fault != ShortFrame || len(frame) > wire.FrameHeader) {
 			hit = true
 			w.Hit.Add(1)
 			switch w.Fault {
@@ -60,9 +61,9 @@ func (w *Wire) Tamper(from, to levels.Rank, in, out *net.TCPConn) {
 				out.Close()
 				return
 			case ShortFrame:
-				less := draw.IntN(len(frame) - frameHeader)
+				less := draw.IntN(len(frame) - wire.FrameHeader)
 				binary.BigEndian.PutUint32(frame[4:], uint32(less))
-				frame = frame[:frameHeader+less]
+				frame = frame[:wire.FrameHeader+less]
 			case RepeatFrame:
 				frame = append(append([]byte(nil), frame...), old[draw.IntN(len(old))]...)
 			}
@@ -76,11 +77,11 @@ func (w *Wire) Tamper(from, to levels.Rank, in, out *net.TCPConn) {
 }
 
 func readFrame(in io.Reader) ([]byte, error) {
-	head := make([]byte, frameHeader)
+	head := make([]byte, wire.FrameHeader)
 	if _, err := io.ReadFull(in, head); err != nil {
 		return nil, err
 	}
 	frame := append(head, make([]byte, binary.BigEndian.Uint32(head[4:]))...)
-	_, err := io.ReadFull(in, frame[frameHeader:])
+	_, err := io.ReadFull(in, frame[wire.FrameHeader:])
 	return frame, err
 }

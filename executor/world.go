@@ -12,6 +12,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/trace"
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -157,11 +158,11 @@ func (w *World) Size() int { return len(w.endpoints) }
 func (w *World) Endpoint(r levels.Rank) *Endpoint { return w.endpoints[r] }
 
 // carry takes a message to a rank's inbox, at once or when it is due.
-func (w *World) carry(from, to levels.Rank, m *message, payload []byte) {
+func (w *World) carry(from, to levels.Rank, m *wire.Message, payload []byte) {
 	if w.clock != nil {
 		n := int64(len(payload))
-		if m.kind == dataKind || m.kind == arrivedKind {
-			n = m.size
+		if m.Kind == wire.Data || m.Kind == wire.Arrived {
+			n = m.Size
 		}
 		now := time.Now()
 		if due := w.config.Link.Due(from, to, n, now); due.After(now) {

@@ -1,10 +1,10 @@
-package executor
+package wire
 
 import "unsafe"
 
 // bytesAt is n bytes from off of the memory at p. The caller has it from the
 // owner, who keeps it alive and in place while the run lasts.
-func bytesAt(p unsafe.Pointer, off, n int64) []byte {
+func BytesAt(p unsafe.Pointer, off, n int64) []byte {
 	if n == 0 {
 		return nil
 	}
@@ -12,33 +12,33 @@ func bytesAt(p unsafe.Pointer, off, n int64) []byte {
 }
 
 // pointer is where b begins.
-func pointer(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
+func Start(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
 
 // cacheLine is the alignment of scratch and slots.
-const cacheLine = 64
+const CacheLine = 64
 
 // ordinary is n bytes of the Go heap, with nothing to free, or an error if they can't be
 // had: the runtime would end the process.
-func ordinary(n int64) (b []byte, free func(), err error) {
+func Heap(n int64) (b []byte, free func(), err error) {
 	if err := enoughHeap(n); err != nil {
 		return nil, nil, err
 	}
-	return aligned(n), func() {}, nil
+	return Aligned(n), func() {}, nil
 }
 
 // aligned allocates n bytes on a cache line.
-func aligned(n int64) []byte {
+func Aligned(n int64) []byte {
 	if n == 0 {
 		return nil
 	}
-	b := make([]byte, n+cacheLine-1)
-	skip := -uintptr(unsafe.Pointer(&b[0])) & (cacheLine - 1)
+	b := make([]byte, n+CacheLine-1)
+	skip := -uintptr(unsafe.Pointer(&b[0])) & (CacheLine - 1)
 	return b[skip : int64(skip)+n : int64(skip)+n]
 }
 
 // apart is n elements that share no cache line with anything else: what goroutine
 // ranks write with every message would often lie side by side.
-func apart[T any](n int) []T {
-	around := cacheLine/int(unsafe.Sizeof(*new(T))) + 1
+func Apart[T any](n int) []T {
+	around := CacheLine/int(unsafe.Sizeof(*new(T))) + 1
 	return make([]T, n+2*around)[around : around+n : around+n]
 }

@@ -1,4 +1,4 @@
-package executor
+package wire
 
 import (
 	"slices"
@@ -9,41 +9,41 @@ import (
 
 func TestFifoProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var q fifo[int]
+		var q Fifo[int]
 		var twin []int
 		for i := range 500 {
 			switch rapid.IntRange(0, 9).Draw(t, "what") {
 			case 0:
 				odd := func(n int) bool { return n%2 == 1 }
-				q.drop(odd)
+				q.Drop(odd)
 				twin = slices.DeleteFunc(twin, odd)
 			case 1, 2, 3, 4:
 				if len(twin) > 0 {
-					if got := *q.first(); got != twin[0] {
+					if got := *q.First(); got != twin[0] {
 						t.Fatalf("first is %d, want %d", got, twin[0])
 					}
-					q.pop()
+					q.Pop()
 					twin = twin[1:]
 				}
 			default:
-				q.push(i)
+				q.Push(i)
 				twin = append(twin, i)
 			}
-			if q.len() != len(twin) {
-				t.Fatalf("%d items, want %d", q.len(), len(twin))
+			if q.Len() != len(twin) {
+				t.Fatalf("%d items, want %d", q.Len(), len(twin))
 			}
 		}
 	})
 }
 
 func TestFifoAllocatesNothing(t *testing.T) {
-	var q fifo[[8]int]
+	var q Fifo[[8]int]
 	if n := testing.AllocsPerRun(100, func() {
 		for range 10 {
-			q.push([8]int{})
+			q.Push([8]int{})
 		}
-		for q.len() > 0 {
-			q.pop()
+		for q.Len() > 0 {
+			q.Pop()
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
