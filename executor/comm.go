@@ -118,7 +118,7 @@ func (c *Comm) find(seq uint32) *Run {
 // deliver takes a message for this communicator.
 func (c *Comm) deliver(from levels.Rank, m *wire.Message, payload []byte) {
 	if m.Kind == wire.Bye {
-		d := departure{rank: from, seq: m.Seq, broken: m.Size == brokenBye}
+		d := departure{rank: from, seq: m.Seq, broken: m.Broken}
 		if !d.broken || c.e.world.control == nil || c.wholeBye(from, byLink) {
 			c.e.hearBye(c, d)
 		}
@@ -129,7 +129,7 @@ func (c *Comm) deliver(from levels.Rank, m *wire.Message, payload []byte) {
 		return
 	}
 	switch {
-	case m.Kind >= wire.Tagged:
+	case m.Kind.IsPointToPoint():
 		c.deliverTransfer(from, m, payload)
 		return
 	case c.late(m.Seq):

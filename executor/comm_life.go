@@ -210,9 +210,7 @@ func (c *Comm) sayBye(broken bool) (told []levels.Rank, others bool) {
 		case r == e.rank:
 		case e.transport.Open(r):
 			e.out = wire.Message{Kind: wire.Bye, Comm: c.id, Seq: c.seq}
-			if broken && e.world.control != nil {
-				e.out.Size = brokenBye
-			}
+			e.out.Broken = broken && e.world.control != nil
 			e.post(r, nil)
 			told = append(told, r)
 		default:

@@ -70,12 +70,9 @@ func (e *Endpoint) hearBye(c *Comm, d departure) {
 	}
 }
 
-// brokenBye is the size of a goodbye, over a link, on a communicator that is broken.
-// Between processes it doesn't count until the control tree has said goodbye too, with
-// the reason. Between goroutine ranks whoever breaks it is about to break it here too.
-const brokenBye = 1
-
-// byeHalf is which half of a goodbye has come.
+// byeHalf is which half of a goodbye has come. Between processes one over a link, on a
+// communicator that is broken, doesn't count until the control tree has said goodbye too,
+// with the reason. Between goroutine ranks whoever breaks it is about to break it here too.
 type byeHalf uint8
 
 const (

@@ -233,8 +233,8 @@ func (e *Endpoint) deliver(from levels.Rank, m *wire.Message, payload []byte) {
 		return
 	case wire.Tagged, wire.Offer:
 		// Nothing else tells a message from one that came before.
-		if m.Ticket != p.heard+1 {
-			e.comm(m.Comm).blame(from, fmt.Errorf("%w: %v message %d came after %d", ErrProtocol, m.Kind, m.Ticket, p.heard))
+		if m.SendTicket != p.heard+1 {
+			e.comm(m.Comm).blame(from, fmt.Errorf("%w: %v message %d came after %d", ErrProtocol, m.Kind, m.SendTicket, p.heard))
 			return
 		}
 		p.heard++

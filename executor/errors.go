@@ -20,7 +20,8 @@ var (
 	// ErrMismatch: ranks called different operations at the same place in their
 	// sequence of calls.
 	ErrMismatch = errors.New("ranks disagree on the operation")
-	// ErrProtocol: a peer sent something that can't be.
+	// ErrProtocol: a peer sent something that can't be. The links know it as
+	// [wire.ErrProtocol].
 	ErrProtocol = wire.ErrProtocol
 	// ErrBusy: the same run, or the same communicator, was started again before
 	// the start before had returned or the run had ended.

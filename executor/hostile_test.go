@@ -69,9 +69,13 @@ func hostileMessage(r *rand.Rand, size int64) (m wire.Message, payload []byte) {
 	}
 	for {
 		m = wire.Message{
-			Kind: wire.Kind(1 + r.IntN(int(wire.MaxKind)-1)), Comm: wire.CommID(pick(0, 0, 0, 0, 1, 9)), Seq: uint32(pick(0, 0, 0, 1, 2, 1<<31)),
-			Pass: uint32(pick(0, 0, 0, 1)), Edge: int32(pick(0, 0, 1, 2, 3, 7, -1, 1<<30)), Digest: uint32(pick(hostileDigest, hostileDigest, hostileDigest, 1)),
-			Refund: int32(pick(0, 1, 1<<30)), Ticket: uint32(pick(0, 1, 2)), Size: pick(0, 4, 4000, 4096, 8192, 65536, 120_000, 1<<40), Offset: pick(0, 0, 4, 65536),
+			Kind: wire.Kind(1 + r.IntN(int(wire.MaxKind)-1)), Comm: wire.CommID(pick(0, 0, 0, 0, 1, 9)),
+			Digest: uint32(pick(hostileDigest, hostileDigest, hostileDigest, 1)),
+			Refund: int32(pick(0, 1, 1<<30)), Size: pick(0, 4, 4000, 4096, 8192, 65536, 120_000, 1<<40), Offset: pick(0, 0, 4, 65536),
+		}
+		m.SetNumbers(uint32(pick(0, 0, 0, 1, 2, 1<<31)), uint32(pick(0, 0, 0, 1, 2)), int32(pick(0, 0, 1, 2, 3, 7, -1, 1<<30)))
+		if m.Kind == wire.Bye {
+			m.SetExtent(pick(0, 0, 1))
 		}
 		n := pick(0, m.Size, m.Size-m.Offset, 4096)
 		if n >= 0 && n <= wire.MaxFrame && m.Check(n, 4096) == nil {
@@ -185,7 +189,7 @@ func TestHostilePeerRepeats(t *testing.T) {
 				case wire.Return:
 					m.Refund = 1
 				case wire.Tagged:
-					m.Ticket = 1
+					m.SendTicket = 1
 				}
 				if name == "an earlier pass" {
 					run.pass = 1

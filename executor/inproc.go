@@ -117,18 +117,13 @@ func (l *local) pollBox(s wire.Sink) bool {
 	l.box, l.taken = l.taken, l.box
 	l.some.Store(false)
 	l.mu.Unlock()
-	payload := l.taken.Payload
-	for i := range l.taken.Items {
-		it := &l.taken.Items[i]
-		e := l.world.pairs.end(l.rank, it.From)
-		if e != nil {
-			e.poll(it.From, s) // it is older
+	l.taken.Empty(func(from levels.Rank, m *wire.Message, payload []byte) {
+		if e := l.world.pairs.end(l.rank, from); e != nil {
+			e.poll(from, s) // it is older
 			e.taken.Add(1)
 		}
-		s.Deliver(it.From, &it.Message, payload[:it.Size])
-		payload = payload[it.Size:]
-	}
-	l.taken.Reset()
+		s.Deliver(from, m, payload)
+	})
 	return true
 }
 

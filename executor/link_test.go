@@ -20,6 +20,12 @@ type letter struct {
 	refused bool // the receiver has no place for it any more
 }
 
+// number is which letter a message is of.
+func number(m *wire.Message) int32 {
+	_, _, edge := m.Numbers()
+	return edge
+}
+
 func (l *letter) large() bool { return l.m.Kind.IsLarge() }
 
 // drawLetters makes what one side sends: the edge is its number.
@@ -28,7 +34,7 @@ func drawLetters(r *rand.Rand, n, largest int) []letter {
 	for i := range letters {
 		l := &letters[i]
 		l.m = wire.Message{
-			Comm: wire.CommID(r.Uint64()), Seq: r.Uint32(), Edge: int32(i), Digest: r.Uint32(), Refund: int32(r.IntN(100)),
+			Comm: wire.CommID(r.Uint64()), Digest: r.Uint32(), Refund: int32(r.IntN(100)),
 		}
 		switch r.IntN(4) {
 		case 0:
@@ -37,13 +43,18 @@ func drawLetters(r *rand.Rand, n, largest int) []letter {
 			l.refused = r.IntN(4) == 0
 			l.m.Size = int64(len(l.payload))
 		case 1:
-			l.m.Kind, l.m.Size = []wire.Kind{wire.Credit, wire.Want, wire.Offer, wire.Probe, wire.Bye}[r.IntN(5)], int64(r.IntN(1<<30))
+			l.m.Kind = []wire.Kind{wire.Credit, wire.Want, wire.Offer, wire.Probe, wire.Bye}[r.IntN(5)]
+			if l.m.Kind == wire.Bye {
+				l.m.Broken = r.IntN(2) == 0
+			} else {
+				l.m.Size = int64(r.IntN(1 << 30))
+			}
 		default:
 			l.m.Kind = []wire.Kind{wire.Eager, wire.Tagged}[r.IntN(2)]
 			l.payload = make([]byte, r.IntN(1+r.IntN(4096+1)))
 			l.m.Size = int64(len(l.payload))
 		}
-		setTurn(&l.m, r.Uint32())
+		l.m.SetNumbers(r.Uint32(), r.Uint32(), int32(i))
 		for j := 0; j < len(l.payload); j += 1 + j/16 {
 			l.payload[j] = byte(r.Uint32())
 		}
@@ -75,11 +86,11 @@ func (r *reader) Deliver(_ levels.Rank, m *wire.Message, payload []byte) {
 	if m.Kind == wire.Return {
 		return
 	}
-	if m.Edge < 0 || int(m.Edge) >= len(r.want) {
-		r.failf("a message of kind %v and edge %d, which nobody sent", m.Kind, m.Edge)
+	if number(m) < 0 || int(number(m)) >= len(r.want) {
+		r.failf("a message of kind %v and edge %d, which nobody sent", m.Kind, number(m))
 		return
 	}
-	want := &r.want[m.Edge]
+	want := &r.want[number(m)]
 	got, sent := *m, want.m
 	got.Refund, sent.Refund = 0, 0
 	if got != sent {
@@ -88,30 +99,30 @@ func (r *reader) Deliver(_ levels.Rank, m *wire.Message, payload []byte) {
 	next := &r.small
 	if want.large() {
 		next = &r.large
-		payload = r.places[m.Edge]
+		payload = r.places[number(m)]
 		if want.refused {
 			payload = want.payload
 		}
 	}
-	for ; *next < int(m.Edge); *next++ {
+	for ; *next < int(number(m)); *next++ {
 		if r.want[*next].large() == want.large() {
-			r.failf("letter %d came before %d", m.Edge, *next)
+			r.failf("letter %d came before %d", number(m), *next)
 		}
 	}
-	*next = int(m.Edge) + 1
+	*next = int(number(m)) + 1
 	if !bytes.Equal(payload, want.payload) {
-		r.failf("letter %d came with another payload of %d bytes, want %d", m.Edge, len(payload), len(want.payload))
+		r.failf("letter %d came with another payload of %d bytes, want %d", number(m), len(payload), len(want.payload))
 	}
 }
 
 func (r *reader) Place(_ levels.Rank, m *wire.Message) []byte {
-	if m.Edge < 0 || int(m.Edge) >= len(r.want) || r.want[m.Edge].refused {
+	if number(m) < 0 || int(number(m)) >= len(r.want) || r.want[number(m)].refused {
 		return nil
 	}
-	if r.places[m.Edge] == nil {
-		r.places[m.Edge] = make([]byte, m.Size)
+	if r.places[number(m)] == nil {
+		r.places[number(m)] = make([]byte, m.Size)
 	}
-	return r.places[m.Edge][m.Offset:]
+	return r.places[number(m)][m.Offset:]
 }
 
 func (r *reader) Sent(int32) { r.left-- }

@@ -29,7 +29,7 @@ func (l *loopLink) put(m *wire.Message, src []byte, _ int32) bool {
 }
 
 // some reports whether there is a message.
-func (l *loopLink) some() bool { return len(l.box.Items) > 0 }
+func (l *loopLink) some() bool { return !l.box.IsEmpty() }
 
 // poll hands over what was posted before it was called.
 func (l *loopLink) poll(s wire.Sink) bool {
@@ -37,13 +37,7 @@ func (l *loopLink) poll(s wire.Sink) bool {
 		return false
 	}
 	l.box, l.taken = l.taken, l.box
-	payload := l.taken.Payload
-	for i := range l.taken.Items {
-		it := &l.taken.Items[i]
-		s.Deliver(it.From, &it.Message, payload[:it.Size])
-		payload = payload[it.Size:]
-	}
-	l.taken.Reset()
+	l.taken.Empty(s.Deliver)
 	return true
 }
 

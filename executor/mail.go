@@ -88,7 +88,7 @@ func (q *queues[K, T]) pop(k K) (item T, ok bool) {
 	q.n--
 	if f.Len() == 0 {
 		delete(q.by, k)
-		if len(q.spare) < maxSpare && f.Room() <= maxSpare {
+		if len(q.spare) < maxSpare && f.Cap() <= maxSpare {
 			q.spare = append(q.spare, f)
 		}
 	}

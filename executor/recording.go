@@ -14,7 +14,7 @@ import (
 
 // note records a message.
 func (e *Endpoint) note(k flight.Kind, peer levels.Rank, m *wire.Message) {
-	e.flight.Message(k, uint8(m.Kind), uint64(m.Comm), m.Seq, m.Pass, int32(peer), m.Edge, m.Size)
+	e.flight.Message(k, uint8(m.Kind), uint64(m.Comm), m.Seq, m.Pass, int32(peer), m.Edge|m.Tag, m.Size)
 }
 
 // Recording is a copy of what the rank did last, nil if nothing is recorded.

@@ -82,7 +82,7 @@ func (l *shmLink) post(m *wire.Message, payload []byte) {
 	}
 	addr := l.own.offset(m.Addr)
 	if m.Kind == wire.Notify {
-		m.Size = int64(l.own.age().Load())
+		m.Age = l.own.age().Load()
 		if addr == 0 && m.Addr != nil {
 			addr = uint64(uintptr(m.Addr)) | remoteBit
 		}
@@ -151,14 +151,14 @@ func (l *shmLink) stream(s wire.Sink) {
 	b := l.bulk.First()
 	m := b.Message
 	m.Kind = partKind
-	if b.Sent > 0 {
+	if b.Gone > 0 {
 		m.Refund = 0 // given back with the first part
 	}
-	n := copy(l.own.part(l.toPeer, l.parts), b.Src[b.Sent:])
-	l.out.push(&m, uint64(b.Sent)<<8|uint64(b.Message.Kind), nil)
+	n := copy(l.own.part(l.toPeer, l.parts), b.Src[b.Gone:])
+	l.out.push(&m, uint64(b.Gone)<<8|uint64(b.Message.Kind), nil)
 	l.parts++
-	b.Sent += n
-	if b.Sent == len(b.Src) {
+	b.Gone += n
+	if b.Gone == len(b.Src) {
 		token := b.Token
 		l.bulk.Pop()
 		s.Sent(token)
@@ -198,9 +198,6 @@ const remoteBit = 1 << 63
 
 // resolve says where the memory is that a message means.
 func (l *shmLink) resolve(m *wire.Message, addr uint64) {
-	if m.Kind == wire.Notify {
-		m.Age, m.Size = uint64(m.Size), 0
-	}
 	if addr&remoteBit != 0 {
 		m.Remote = addr &^ remoteBit
 		return
@@ -211,10 +208,10 @@ func (l *shmLink) resolve(m *wire.Message, addr uint64) {
 // takePart copies a part to its place. Its address word has the payload's kind and
 // the part's offset.
 func (l *shmLink) takePart(s wire.Sink, m *wire.Message, word uint64) error {
+	seq, turn, edge := m.Numbers()
+	m.Seq, m.Pass, m.Edge = 0, 0, 0
 	m.Kind, m.Offset = wire.Kind(word), int64(word>>8)
-	turn := m.Pass
-	m.Pass = 0
-	setTurn(m, turn)
+	m.SetNumbers(seq, turn, edge)
 	n := min(m.Size-m.Offset, partBytes)
 	if !m.Kind.IsLarge() {
 		return fmt.Errorf("%w: a part of a message of kind %d", ErrProtocol, uint8(m.Kind))

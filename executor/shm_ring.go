@@ -19,8 +19,8 @@ import (
 //	payload  64 bytes of it, in the cells behind
 //
 // The low half of the communicator's number is in word 1, the high half in word 4.
-// turn is the ticket of a point-to-point message and the pass of any other: no message
-// has both.
+// seq, turn and edge are the message's numbers, see [wire.Message.Numbers]; size is its
+// extent, see [wire.Message.Extent].
 // A message with a payload has no address, and its size is the payload's.
 // A message never wraps: what is left of the ring is skipped. The stamp of the
 // cell behind a message is cleared before the message is published, because a
@@ -99,19 +99,11 @@ func (w *ringWriter) room(n uint64) bool {
 
 // heading is words 1 to 4 of a message without its refund: which one it is.
 func heading(m *wire.Message, payload int) (w1, w2, w3, w4 uint64) {
+	seq, turn, edge := m.Numbers()
 	return uint64(m.Kind) | uint64(payload)<<8 | uint64(m.Comm)<<32,
-		uint64(m.Seq) | uint64(m.Pass|m.Ticket)<<32,
-		uint64(uint32(m.Edge)) | uint64(m.Digest)<<32,
+		uint64(seq) | uint64(turn)<<32,
+		uint64(uint32(edge)) | uint64(m.Digest)<<32,
 		uint64(m.Comm) >> 32 << 32
-}
-
-// setTurn tells a message that was read its ticket or its pass.
-func setTurn(m *wire.Message, turn uint32) {
-	if m.Kind >= wire.Tagged && m.Kind < wire.MaxKind {
-		m.Ticket = turn
-	} else {
-		m.Pass = turn
-	}
 }
 
 // push sends a message; addr is m.addr as the receiver understands it. It returns
@@ -129,7 +121,7 @@ func (w *ringWriter) push(m *wire.Message, addr uint64, payload []byte) bool {
 	*word(w.mem, w.at, 1), *word(w.mem, w.at, 2), *word(w.mem, w.at, 3) = w1, w2, w3
 	*word(w.mem, w.at, 4) = w4 | uint64(uint32(m.Refund))
 	if len(payload) == 0 {
-		*word(w.mem, w.at, 5) = uint64(m.Size)
+		*word(w.mem, w.at, 5) = uint64(m.Extent())
 		*word(w.mem, w.at, 6) = addr
 	} else {
 		copy(w.mem[payloadAt(w.at, len(payload)):], payload)
@@ -159,13 +151,13 @@ func (r *ringReader) pop(m *wire.Message) (addr uint64, payload []byte, ok bool)
 	}
 	w1, w2, w3, w4 := *word(r.mem, r.at, 1), *word(r.mem, r.at, 2), *word(r.mem, r.at, 3), *word(r.mem, r.at, 4)
 	*m = wire.Message{
-		Kind: wire.Kind(w1), Comm: wire.CommID(w1>>32 | w4>>32<<32), Seq: uint32(w2),
-		Edge: int32(uint32(w3)), Digest: uint32(w3 >> 32), Refund: int32(uint32(w4)),
+		Kind: wire.Kind(w1), Comm: wire.CommID(w1>>32 | w4>>32<<32), Digest: uint32(w3 >> 32), Refund: int32(uint32(w4)),
 	}
-	setTurn(m, uint32(w2>>32))
+	m.SetNumbers(uint32(w2), uint32(w2>>32), int32(uint32(w3)))
 	n := uint64(w1>>8) & (1<<24 - 1)
 	if n == 0 {
-		m.Size, addr = int64(*word(r.mem, r.at, 5)), *word(r.mem, r.at, 6)
+		m.SetExtent(int64(*word(r.mem, r.at, 5)))
+		addr = *word(r.mem, r.at, 6)
 		r.at++
 		return addr, nil, true
 	}

@@ -27,10 +27,9 @@ func ringPair() (*ringWriter, *ringReader) {
 // the positions of cells.
 func randomMessage(r *rand.Rand, at uint64, most int) (m wire.Message, addr uint64, payload []byte) {
 	m = wire.Message{
-		Kind: wire.Kind(1 + r.IntN(int(wire.MaxKind)-1)), Comm: wire.CommID(r.Uint64()), Seq: r.Uint32(),
-		Edge: int32(r.Uint32()), Digest: r.Uint32(), Refund: int32(r.Uint32()), Size: int64(r.Uint64()),
+		Kind: wire.Kind(1 + r.IntN(int(wire.MaxKind)-1)), Comm: wire.CommID(r.Uint64()), Digest: r.Uint32(), Refund: int32(r.Uint32()),
 	}
-	setTurn(&m, r.Uint32())
+	m.SetNumbers(r.Uint32(), r.Uint32(), int32(r.Uint32()))
 	payload = make([]byte, r.IntN(1+r.IntN(most+1)))
 	for i := 0; i+8 <= len(payload); i += 8 {
 		binary.NativeEndian.PutUint64(payload[i:], at+uint64(r.IntN(3*ringCells)))
@@ -39,6 +38,7 @@ func randomMessage(r *rand.Rand, at uint64, most int) (m wire.Message, addr uint
 		m.Size = int64(len(payload))
 		return m, 0, payload
 	}
+	m.SetExtent(int64(r.Uint64()))
 	return m, r.Uint64(), payload
 }
 

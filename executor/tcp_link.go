@@ -136,15 +136,15 @@ func (l *tcpLink) begin() {
 		return
 	}
 	b := l.bulk.First()
-	n := min(len(b.Src)-b.Sent, wire.MaxFrame)
+	n := min(len(b.Src)-b.Gone, wire.MaxFrame)
 	m := b.Message
-	m.Offset = int64(b.Sent)
-	if b.Sent > 0 {
+	m.Offset = int64(b.Gone)
+	if b.Gone > 0 {
 		m.Refund = 0
 	}
 	l.head = wire.AppendFrame(l.head, &m, n)
-	l.body, l.about = b.Src[b.Sent:][:n], m.Comm
-	if b.Sent += n; b.Sent == len(b.Src) {
+	l.body, l.about = b.Src[b.Gone:][:n], m.Comm
+	if b.Gone += n; b.Gone == len(b.Src) {
 		l.token = b.Token
 		l.bulk.Pop()
 	}

@@ -50,13 +50,13 @@ func (c *Comm) Send(ctx context.Context, to levels.Rank, tag int32, buf []byte) 
 	t.ticket = p.said
 	if n <= small && p.budget >= n+eagerOverhead {
 		p.budget -= n + eagerOverhead
-		e.out = wire.Message{Kind: wire.Tagged, Comm: c.id, Edge: tag, Size: n, Ticket: t.ticket}
+		e.out = wire.Message{Kind: wire.Tagged, Comm: c.id, Tag: tag, Size: n, SendTicket: t.ticket}
 		e.post(t.peer, buf)
 		t.close(nil)
 	} else {
 		enter(&c.sends, t)
 		e.transfers++
-		e.out = wire.Message{Kind: wire.Offer, Comm: c.id, Edge: tag, Size: n, Ticket: t.ticket}
+		e.out = wire.Message{Kind: wire.Offer, Comm: c.id, Tag: tag, Size: n, SendTicket: t.ticket}
 		e.post(t.peer, nil)
 	}
 	e.release()
@@ -118,18 +118,18 @@ func (t *Transfer) Watch(ctx context.Context) { t.watch(ctx) }
 func (c *Comm) deliverTransfer(from levels.Rank, m *wire.Message, payload []byte) {
 	switch m.Kind {
 	case wire.Tagged, wire.Offer:
-		at := address{from, m.Edge}
+		at := address{from, m.Tag}
 		if t, ok := c.recvs.pop(at); ok {
 			c.match(t, m, payload)
 			return
 		}
 		c.came.push(at, earlyMessage{*m, from, c.e.store.keep(payload)})
 	case wire.Accept:
-		if t := take(c.sends, from, m.Ticket); t != nil {
+		if t := take(c.sends, from, m.SendTicket); t != nil {
 			c.accepted(t, m)
 		}
 	case wire.Arrived:
-		c.endTransfer(take(c.given, from, m.Ticket), nil)
+		c.endTransfer(take(c.given, from, m.RecvTicket), nil)
 	}
 }
 
@@ -144,7 +144,7 @@ func (c *Comm) accepted(t *Transfer, m *wire.Message) {
 		c.blame(t.peer, err)
 		c.endTransfer(t, err)
 	default:
-		c.e.out = wire.Message{Kind: wire.Arrived, Comm: c.id, Ticket: m.Seq, Size: m.Size, Addr: m.Addr}
+		c.e.out = wire.Message{Kind: wire.Arrived, Comm: c.id, RecvTicket: m.RecvTicket, Size: m.Size, Addr: m.Addr}
 		if c.e.put(t.peer, t.buf, putter{transfer: t}) {
 			c.endTransfer(t, nil)
 		}
@@ -153,7 +153,7 @@ func (c *Comm) accepted(t *Transfer, m *wire.Message) {
 
 // placeTransfer is where the bytes of a large message go.
 func (c *Comm) placeTransfer(from levels.Rank, m *wire.Message) []byte {
-	if t := c.given[ticket{from, m.Ticket}]; t != nil && int64(t.n) == m.Size {
+	if t := c.given[ticket{from, m.RecvTicket}]; t != nil && int64(t.n) == m.Size {
 		return t.buf[m.Offset:]
 	}
 	return nil
@@ -171,7 +171,7 @@ func (c *Comm) match(t *Transfer, m *wire.Message, payload []byte) {
 	}
 	// The sender hears where to put the bytes, and by which ticket to call the
 	// receive; a message that doesn't fit is accepted and dropped.
-	e.out = wire.Message{Kind: wire.Accept, Comm: c.id, Ticket: m.Ticket, Seq: t.ticket, Size: m.Size}
+	e.out = wire.Message{Kind: wire.Accept, Comm: c.id, SendTicket: m.SendTicket, RecvTicket: t.ticket, Size: m.Size}
 	if short {
 		e.out.Size = 0
 	} else {

@@ -53,7 +53,9 @@ var arrows = map[string][]string{
 	"executor/trace":  {"levels"},
 	"executor/kernel": {"tasks"},
 	"executor/flight": {},
-	"executor":        {"submodules", "executor/kernel", "executor/trace", "executor/flight"},
+	// A communicator's number is called what recordings call it.
+	"executor/wire": {"levels", "executor/flight"},
+	"executor":      {"submodules", "executor/kernel", "executor/trace", "executor/wire"},
 
 	"costs": {"tasks"},
 	// Intervals of confidence need linear algebra; who only reads costs does without.
@@ -81,7 +83,7 @@ var libraries = map[string][]string{
 	"github.com/schollz/progressbar": {"cmd/tierflow"},
 	"github.com/spf13/cobra":         {"cmd/tierflow"},
 	"golang.org/x/sync":              {"executor", "planner", "costs/measure", "cmd/tierflow"},
-	"golang.org/x/sys":               {"levels/join", "executor", "executor/kernel", "executor/flight", "cmd/tierflow/launch"},
+	"golang.org/x/sys":               {"levels/join", "executor", "executor/wire", "executor/kernel", "executor/flight", "cmd/tierflow/launch"},
 	"golang.org/x/term":              {"cmd/tierflow"},
 	"gonum.org/v1/gonum":             {"costs/stats", "cmd/tierflow"},
 	"gonum.org/v1/plot":              {"viz"},

@@ -7,17 +7,18 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// outgoing is a large payload on its way.
+// Outgoing is a large payload on its way.
 type Outgoing struct {
 	Message Message
 	Src     []byte
-	Sent    int
-	Token   int32
+	Gone    int   // bytes of Src that have left; 0 <= Gone <= len(Src)
+	Token   int32 // for [Sink.Sent], when all have
 }
 
-// dropBulk drops what has failed of a link's payloads, but gives back what those would
-// have that have not begun. One that goes without credit leaves all the same, from a copy:
-// it is charged, and the peer, which may not have failed, may take it.
+// DropBulk drops from a link's large payloads what is in scope, and posts the budget that
+// would have come with those of them that have not begun. A payload that goes without
+// credit stays, as a copy: it is charged, and the peer, which may not have failed, may
+// take it.
 func DropBulk(bulk *Fifo[Outgoing], what Scope, s Sink, post func(m *Message, payload []byte)) {
 	refund, all := int32(0), bulk.All()
 	for i := range all {
@@ -29,7 +30,7 @@ func DropBulk(bulk *Fifo[Outgoing], what Scope, s Sink, post func(m *Message, pa
 		if !what.Has(&b.Message) || !b.Message.Kind.IsLarge() {
 			return false
 		}
-		if b.Sent == 0 {
+		if b.Gone == 0 {
 			refund += b.Message.Refund
 		}
 		s.Sent(b.Token)
@@ -40,8 +41,8 @@ func DropBulk(bulk *Fifo[Outgoing], what Scope, s Sink, post func(m *Message, pa
 	}
 }
 
-// giveBack passes on the budget that came with a large payload's first part, in the
-// memory of its message: a new one would be an allocation.
+// GiveBack delivers the budget that came with the first part of a large payload, and takes
+// it out of m. It uses the memory of m: a new message would be an allocation.
 func GiveBack(s Sink, from levels.Rank, m *Message) {
 	if m.Refund > 0 {
 		whole := *m
@@ -51,15 +52,17 @@ func GiveBack(s Sink, from levels.Rank, m *Message) {
 	}
 }
 
-// parts is how far a large payload has come that a link cuts. Its parts come one
-// after the other, none of them shorter than it could be; one that a failed
-// communicator let go of is followed by the beginning of another.
+// Parts is how much has come of a large payload that a link cuts. Its parts come one after
+// the other, and none is shorter than it could be. A payload that the sender let go of,
+// because its communicator failed, is followed by the first part of another one. The zero
+// value waits for a first part.
 type Parts struct {
-	of   Message // without what differs between them
-	next int64   // where the next one begins; 0: there is none
+	of   Message // without what differs between the parts
+	next int64   // where the next one begins; 0: at the beginning of another payload
 }
 
-// follow takes a part of n bytes in, of most bytes at most, or refuses it.
+// Follow takes in a part of n bytes, where a part has at most most bytes. A part that
+// doesn't follow is an error that wraps [ErrProtocol].
 func (p *Parts) Follow(m *Message, n, most int64) error {
 	of := *m
 	of.Offset, of.Refund = 0, 0

@@ -15,10 +15,11 @@ import (
 // 0 is the communicator of all ranks.
 type CommID uint64
 
-// drawnBits is the width of the count: at one number each microsecond 50 days' worth.
+// DrawnBits is the width of the count: at one number each microsecond 50 days' worth.
 const DrawnBits = 42
 
 // String is like r3.17: the 17th number that rank 3 drew.
 func (id CommID) String() string { return flight.CommName(uint64(id)) }
 
+// DrawnBy returns the n-th number that a rank draws, from 1 on.
 func DrawnBy(rank levels.Rank, n uint64) CommID { return CommID(rank+1)<<DrawnBits | CommID(n) }

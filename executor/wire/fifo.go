@@ -2,26 +2,29 @@ package wire
 
 import "slices"
 
-// fifo is a queue that keeps its memory: in a steady state it allocates nothing.
+// Fifo is a queue that keeps its memory: in a steady state it allocates nothing. The zero
+// value is empty.
 type Fifo[T any] struct {
 	items []T
-	next  int // of items: the first that is still here
+	next  int // of items: the first that is still here; 0 <= next <= len(items)
 }
 
+// Push appends an item.
 func (q *Fifo[T]) Push(item T) { q.items = append(q.items, item) }
 
+// Len returns how many items there are.
 func (q *Fifo[T]) Len() int { return len(q.items) - q.next }
 
-// room is for how many it has memory.
-func (q *Fifo[T]) Room() int { return cap(q.items) }
+// Cap returns for how many items the queue has memory.
+func (q *Fifo[T]) Cap() int { return cap(q.items) }
 
-// first is the oldest; there must be one.
+// First returns the oldest item; there must be one. It is good until the next Push or Pop.
 func (q *Fifo[T]) First() *T { return &q.items[q.next] }
 
-// all are those that are here, the oldest first.
+// All returns the items, the oldest first. It is good until the next Push, Pop or Drop.
 func (q *Fifo[T]) All() []T { return q.items[q.next:] }
 
-// pop removes the oldest.
+// Pop removes the oldest item; there must be one.
 func (q *Fifo[T]) Pop() {
 	var none T
 	q.items[q.next] = none
@@ -33,9 +36,9 @@ func (q *Fifo[T]) Pop() {
 	}
 }
 
-// drop removes those that f picks.
-func (q *Fifo[T]) Drop(f func(T) bool) {
-	rest := slices.DeleteFunc(q.All(), f)
+// Drop removes the items that pick returns true for.
+func (q *Fifo[T]) Drop(pick func(T) bool) {
+	rest := slices.DeleteFunc(q.All(), pick)
 	q.items = q.items[:q.next+len(rest)]
 	if len(rest) == 0 {
 		q.items, q.next = q.items[:0], 0

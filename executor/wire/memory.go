@@ -2,8 +2,8 @@ package wire
 
 import "unsafe"
 
-// bytesAt is n bytes from off of the memory at p. The caller has it from the
-// owner, who keeps it alive and in place while the run lasts.
+// BytesAt returns n bytes that begin off bytes behind p. The caller has p from the owner,
+// who keeps the memory alive and in place while the run lasts.
 func BytesAt(p unsafe.Pointer, off, n int64) []byte {
 	if n == 0 {
 		return nil
@@ -11,14 +11,14 @@ func BytesAt(p unsafe.Pointer, off, n int64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(p, off)), n)
 }
 
-// pointer is where b begins.
+// Start returns where b begins.
 func Start(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
 
-// cacheLine is the alignment of scratch and slots.
+// CacheLine is the alignment of scratch and slots, bytes.
 const CacheLine = 64
 
-// ordinary is n bytes of the Go heap, with nothing to free, or an error if they can't be
-// had: the runtime would end the process.
+// Heap returns n bytes of the Go heap on a cache line, and a free that does nothing. If
+// they can't be had it is an error: the runtime would end the process.
 func Heap(n int64) (b []byte, free func(), err error) {
 	if err := enoughHeap(n); err != nil {
 		return nil, nil, err
@@ -26,7 +26,7 @@ func Heap(n int64) (b []byte, free func(), err error) {
 	return Aligned(n), func() {}, nil
 }
 
-// aligned allocates n bytes on a cache line.
+// Aligned allocates n bytes on a cache line.
 func Aligned(n int64) []byte {
 	if n == 0 {
 		return nil
@@ -36,7 +36,7 @@ func Aligned(n int64) []byte {
 	return b[skip : int64(skip)+n : int64(skip)+n]
 }
 
-// apart is n elements that share no cache line with anything else: what goroutine
+// Apart allocates n elements that share no cache line with anything else: what goroutine
 // ranks write with every message would often lie side by side.
 func Apart[T any](n int) []T {
 	around := CacheLine/int(unsafe.Sizeof(*new(T))) + 1

@@ -6,24 +6,28 @@ import (
 	"unsafe"
 )
 
-// kind is what a message means. The zero value is invalid.
+// ErrProtocol is wrapped by the errors of a link whose peer said something that can't be.
+var ErrProtocol = errors.New("protocol error")
+
+// Kind is what a message means. The zero value is invalid.
 type Kind uint8
 
+// The kinds of messages. Those from Tagged on are point-to-point, the others are a run's.
 const (
 	_       Kind = iota
 	Eager        // payload of a send without credit
 	Data         // a large payload is in its place
-	Credit       // a recv is ready: addr is where its bytes go
+	Credit       // a recv is ready: Addr is where its bytes go
 	Want         // an eager send has no budget left and asks for credit
-	Notify       // a notify; addr is what it exposes
+	Notify       // a notify; Addr is what it exposes
 	Return       // gives back eager budget, nothing else
 	Probe        // "I am at this request": finds ranks that disagree
-	Bye          // the rank has left the communicator after seq runs
+	Bye          // the rank has left the communicator after Seq runs
 	Tagged       // payload of a small point-to-point send
 	Offer        // a large point-to-point send is ready
-	Accept       // its recv: addr is where the bytes go
+	Accept       // its recv: Addr is where the bytes go
 	Arrived      // its bytes are there
-	MaxKind
+	MaxKind      // the first number that is no kind
 )
 
 var kindNames = [MaxKind]string{
@@ -32,7 +36,7 @@ var kindNames = [MaxKind]string{
 	Bye: "bye", Tagged: "tagged", Offer: "offer", Accept: "accept", Arrived: "arrived",
 }
 
-// String is the kind's name.
+// String returns the kind's name.
 func (k Kind) String() string {
 	if k == 0 || k >= MaxKind {
 		return fmt.Sprintf("kind(%d)", uint8(k))
@@ -40,30 +44,83 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// message is what engines tell each other. Runs are named by (comm, seq, pass),
-// steps by the edge between the two ranks.
-type Message struct {
-	Kind   Kind
-	Comm   CommID
-	Seq    uint32
-	Pass   uint32
-	Edge   int32          // of the program; the tag of point-to-point
-	Digest uint32         // of (request, plan, topology), compared on arrival
-	Refund int32          // eager bytes given back to the one who hears this
-	Size   int64          // bytes of the payload meant
-	Addr   unsafe.Pointer // in the memory of the one who says this
-	Offset int64          // of a part of a large payload, in transports that cut it
-	Remote uint64         // addr as an address of the sender's process, if it is out of reach here
-	Age    uint64         // of the sender's memory, see exposure
-	Ticket uint32         // point-to-point: which of the transfers of the one who hears this; in tagged and offer: of the one who says it
-}
-
-// large reports whether payloads of this kind move in parts, straight to their
-// place.
+// IsLarge reports whether payloads of this kind move in parts, straight to their place.
 func (k Kind) IsLarge() bool { return k == Data || k == Arrived }
 
-// check refuses what no rank says: n bytes of payload that don't fit the message.
-// small bounds those of messages that are not parts of large ones.
+// IsPointToPoint reports whether it is of a transfer, not of a run.
+func (k Kind) IsPointToPoint() bool { return k >= Tagged && k < MaxKind }
+
+// Message is what engines tell each other. Runs are named by (Comm, Seq, Pass), steps by
+// the edge between the two ranks; transfers by tickets, which each rank counts by itself.
+// Fields that its kind doesn't name are zero.
+type Message struct {
+	Kind   Kind
+	Broken bool   // Bye: the communicator is broken on the rank that leaves
+	Comm   CommID // zero in a Return, which is for all communicators
+
+	// Of a run.
+	Seq    uint32 // its number on the communicator
+	Pass   uint32 // of the run
+	Edge   int32  // of the program, between the two ranks
+	Digest uint32 // of (request, plan, topology), compared on arrival
+
+	Refund int32 // eager bytes given back to the one who hears this; 0 <= Refund
+
+	Tag int32 // Tagged, Offer: of the transfer; 0 <= Tag
+
+	Size   int64          // bytes of the payload meant; 0 <= Size
+	Addr   unsafe.Pointer // Credit, Accept, Notify: in the memory of the one who says this; nil: there is none
+	Offset int64          // bytes of a large payload before this part; 0 <= Offset <= Size
+	Remote uint64         // Notify: Addr as an address of the sender's process; 0: this process can use Addr
+	Age    uint64         // Notify: of the sender's memory when it said so, see [PeerMemory]
+
+	// Of a transfer.
+	SendTicket uint32 // Tagged, Offer: number of the send; Accept: of the send it answers
+	RecvTicket uint32 // Accept: number of the receive; Arrived: of the receive it completes
+}
+
+// Numbers returns what says for whom a message is, as links carry it: no message has both
+// a run and a transfer.
+func (m *Message) Numbers() (seq, turn uint32, edge int32) {
+	return m.Seq | m.RecvTicket, m.Pass | m.SendTicket, m.Edge | m.Tag
+}
+
+// SetNumbers sets what Numbers returned, for a message of m's kind.
+func (m *Message) SetNumbers(seq, turn uint32, edge int32) {
+	if m.Kind.IsPointToPoint() {
+		m.RecvTicket, m.SendTicket, m.Tag = seq, turn, edge
+	} else {
+		m.Seq, m.Pass, m.Edge = seq, turn, edge
+	}
+}
+
+// Extent returns the one number of a message that says how much, as links carry it: the
+// age of a Notify, whether a Bye is of a broken communicator, the size of any other.
+func (m *Message) Extent() int64 {
+	switch {
+	case m.Kind == Notify:
+		return int64(m.Age)
+	case m.Broken:
+		return m.Size | 1
+	}
+	return m.Size
+}
+
+// SetExtent sets what Extent returned, for a message of m's kind.
+func (m *Message) SetExtent(n int64) {
+	switch m.Kind {
+	case Notify:
+		m.Age = uint64(n)
+	case Bye:
+		m.Broken, m.Size = n&1 != 0, n&^1 // a size is refused by Check
+	default:
+		m.Size = n
+	}
+}
+
+// Check returns an error that wraps [ErrProtocol] for what no rank says: n bytes of
+// payload that don't fit the message. small bounds, in bytes, the payloads of messages
+// that are not parts of large ones.
 func (m *Message) Check(n, small int64) error {
 	payload := m.Kind == Eager || m.Kind == Tagged
 	switch {
@@ -75,11 +132,10 @@ func (m *Message) Check(n, small int64) error {
 		return fmt.Errorf("%w: %v message with %d bytes at %d of %d", ErrProtocol, m.Kind, n, m.Offset, m.Size)
 	case m.Kind.IsLarge():
 		return nil
+	case m.Kind == Bye && m.Size != 0:
+		return fmt.Errorf("%w: %v message of %d bytes", ErrProtocol, m.Kind, m.Size)
 	case payload && (n != m.Size || n > small) || !payload && n != 0 || m.Offset != 0:
 		return fmt.Errorf("%w: %v message of %d bytes with %d at %d; at most %d at once", ErrProtocol, m.Kind, m.Size, n, m.Offset, small)
 	}
 	return nil
 }
-
-// errProtocol: a peer sent something that can't be.
-var ErrProtocol = errors.New("protocol error")
