@@ -31,8 +31,8 @@ type benchAlgorithms struct {
 	rows   []row
 }
 
-func (a app) benchAlgorithmsCommand() *cobra.Command {
-	b := &benchAlgorithms{benchColl: benchColl{reg: a.registry}}
+func algorithmsCommand(reg submodules.Registry) *cobra.Command {
+	b := &benchAlgorithms{benchColl: benchColl{reg: reg}}
 	c := &cobra.Command{
 		Use:   "algorithms [OP,OP]",
 		Short: "Measure each submodule's algorithms side by side",
@@ -102,7 +102,7 @@ func (b *benchAlgorithms) runBoth(ctx context.Context, operand string, stdin io.
 		Program: append([]string{self, "bench", "algorithms"}, b.args...),
 	}, stdin, out, stderr)
 	if err != nil {
-		return &statusError{err, status}
+		return withStatus(err, status)
 	}
 	if !b.asJSON {
 		return nil

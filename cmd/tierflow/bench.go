@@ -2,11 +2,8 @@ package main
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -19,10 +16,9 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-func (a app) benchCommand() *cobra.Command {
-	return group("bench", "Measure collectives and their tasks",
-		a.benchCollCommand(), a.benchTaskCommand(), a.benchOverlapCommand(), a.benchAlgorithmsCommand(),
-		benchPeersCommand())
+// benchCommands are the commands that measure tierflow itself.
+func benchCommands(reg submodules.Registry) []*cobra.Command {
+	return []*cobra.Command{collCommand(reg), taskCommand(reg), overlapCommand(reg), algorithmsCommand(reg)}
 }
 
 // benchColl is bench coll.
@@ -41,8 +37,8 @@ type benchColl struct {
 	results results
 }
 
-func (a app) benchCollCommand() *cobra.Command {
-	b := &benchColl{reg: a.registry}
+func collCommand(reg submodules.Registry) *cobra.Command {
+	b := &benchColl{reg: reg}
 	c := &cobra.Command{
 		Use:   "coll OP[,OP…]",
 		Short: "Measure collectives and check their results",
@@ -99,10 +95,6 @@ node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them acros
 	return c
 }
 
-// maxBuffers bounds what all ranks' buffers take together: a mistyped size must
-// be an error, not the end of the process.
-const maxBuffers = 64 << 30
-
 // read checks all arguments.
 func (b *benchColl) read(operand string) error {
 	if b.wire && !isLaunched() {
@@ -112,7 +104,7 @@ func (b *benchColl) read(operand string) error {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(b.applies(colls...), exclusive(b.command, "iters", "time")); err != nil {
+	if err := cmp.Or(b.applies(colls...), b.exclusive("iters", "time")); err != nil {
 		return err
 	}
 	if err := b.readPlans(); err != nil {
@@ -146,7 +138,7 @@ func (b *benchColl) rootFlag(c *cobra.Command) {
 
 func (b *benchColl) readRoot() (err error) {
 	switch size := b.job.Topology().Size(); {
-	case !b.command.Flags().Changed("root"):
+	case !b.isGiven("root"):
 		b.rotate = true
 	case b.from == allRoots && size > mostRoots:
 		return usagef("--root all: %d ranks; at most %d, or give one root", size, mostRoots)
@@ -221,125 +213,10 @@ func (b *benchColl) readWork(colls []tasks.Collective, sizes []int64) error {
 				return usagef("%v of %s: buffers of %d ranks would take over %s together; at most %s each",
 					r.Coll, tasks.FormatBytes(r.Bytes()), t.Size(), tasks.FormatBytes(maxBuffers), tasks.FormatBytes(each))
 			}
-			if _, err := makerFor(r.Type); err != nil {
+			if err := checkType(r.Type); err != nil {
 				return usagef("--dtype: %w", err)
 			}
 			b.work = append(b.work, r)
-		}
-	}
-	return nil
-}
-
-// run measures. Rank 0 prints.
-func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
-	b.results = results{out: stdout, json: b.json, wired: b.wire, roots: b.from == allRoots}
-	notes := stdout
-	if b.json {
-		notes = stderr
-	}
-	fmt.Fprintf(notes, "# %v; %d CPUs\n", b.job, runtime.NumCPU())
-	chooser := "the built-in rule"
-	if b.table != "" || os.Getenv(planner.TableVariable) != "" {
-		chooser = "the decision table"
-	}
-	switch {
-	case len(b.given) > 1:
-		b.results.named = true
-		fmt.Fprintf(notes, "# plans in turns over the same links; what they leave open is as %s has it\n", chooser)
-	case len(b.plans) > 1:
-		fmt.Fprintf(notes, "# flat ignores nodes; beside it what %s chooses, in turns over the same links\n", chooser)
-	}
-	if b.alloc {
-		fmt.Fprintln(notes, "# buffers are planner.Alloc's")
-	}
-	if b.counts != "" {
-		fmt.Fprintf(notes, "# counts %s: bytes is the largest block\n", b.counts)
-	}
-	if b.from == allRoots {
-		fmt.Fprintln(notes, "# every root in turn: root min, p50 and max are of the roots' p50; the rest is of all samples")
-	}
-	fmt.Fprintln(notes, "# times: slowest rank's per call; algbw, busbw: GB/s (1e9 bytes/s) at p50")
-	if err := b.results.head(); err != nil {
-		return err
-	}
-	if err := runRanks(ctx, b.job, b.plans, b.rank); err != nil {
-		return err
-	}
-	return b.results.end()
-}
-
-// rank is what one rank does.
-func (b *benchColl) rank(ctx context.Context, comms []*planner.Comm) error {
-	var stream *wire
-	if b.wire {
-		var err error
-		if stream, err = openWire(ctx, comms[0]); err != nil {
-			return err
-		}
-		defer stream.close()
-	}
-	for _, r := range b.work {
-		var subjects []*subject
-		if stream != nil && r.Bytes() > 0 {
-			subjects = append(subjects, newWireSubject(comms[0], stream, r))
-		}
-		streams, roots := len(subjects), b.rootsOf(r)
-		for _, c := range comms {
-			take := ordinary
-			if b.alloc {
-				take = func(n int64) ([]byte, error) { return planner.Alloc[byte](c, int(n)) }
-			}
-			s, err := newSubject(c, r, b.rotate && r.Rooted(), take)
-			if err != nil {
-				return err
-			}
-			subjects = append(subjects, s)
-			for _, root := range roots[1:] {
-				other, err := s.from(root)
-				if err != nil {
-					return err
-				}
-				subjects = append(subjects, other)
-			}
-		}
-		effort := b.effort
-		effort.time /= time.Duration(len(roots))
-		// The stream by itself: the runtime's poller, which it goes through, moves this
-		// goroutine to another thread, and calls of a few microseconds suffer from that.
-		for _, part := range [][]*subject{subjects[:streams], subjects[streams:]} {
-			if len(part) > 0 {
-				if err := measure(ctx, part, effort); err != nil {
-					return err
-				}
-			}
-		}
-		if b.alloc {
-			for _, s := range subjects {
-				planner.Free(s.comm, s.send) // where there is nothing to free it does nothing
-				planner.Free(s.comm, s.recv)
-			}
-		}
-		if comms[0].Rank() > 0 {
-			continue
-		}
-		first := 0.0
-		for i := 0; i < len(subjects); {
-			var row result
-			if i < streams {
-				row = newResult(subjects[i])
-				first = row.P50
-				i++
-			} else {
-				row = newRootsResult(subjects[i:][:len(roots)])
-				row.asked = b.plans[(i-streams)/len(roots)]
-				i += len(roots)
-			}
-			if first > 0 {
-				row.ToWire = round(row.P50/first, 1e3)
-			}
-			if err := b.results.add(row); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

@@ -14,14 +14,15 @@ import (
 	meter "github.com/tierflow/tierflow/costs/measure"
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
 // benchOverlap is bench overlap.
 type benchOverlap struct{ benchTasks }
 
-func (a app) benchOverlapCommand() *cobra.Command {
-	b := &benchOverlap{benchTasks{reg: a.registry}}
+func overlapCommand(reg submodules.Registry) *cobra.Command {
+	b := &benchOverlap{benchTasks{reg: reg}}
 	c := &cobra.Command{
 		Use:   "overlap [KIND+KIND...]",
 		Short: "Measure how much of a task another one hides",

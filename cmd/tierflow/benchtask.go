@@ -106,8 +106,8 @@ type benchTask struct {
 	name string
 }
 
-func (a app) benchTaskCommand() *cobra.Command {
-	b := &benchTask{benchTasks: benchTasks{reg: a.registry}}
+func taskCommand(reg submodules.Registry) *cobra.Command {
+	b := &benchTask{benchTasks: benchTasks{reg: reg}}
 	c := &cobra.Command{
 		Use:   "task KIND",
 		Short: "Measure what a task of a pipeline costs each leader",

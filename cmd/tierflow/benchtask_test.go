@@ -17,7 +17,7 @@ func TestBenchTask(t *testing.T) {
 		"ib": "bcast", "sb": "bcast", "sbib": "bcast", "sr": "reduce", "irsr": "reduce", "ir": "reduce",
 		"ibirsr": "allreduce", "sbibirsr": "allreduce", "ibir": "allreduce", "sbiag": "allgather", "ig": "gather",
 	} {
-		s := tierflow(t, strings.Fields("bench task "+name+" --topo 2x2 --json"+short)...)
+		s := tierflow.run(t, strings.Fields("bench task "+name+" --topo 2x2 --json"+short)...)
 		if s.status != 0 || !strings.Contains(s.errors, "emulated: i=10gbit,1us") {
 			t.Fatalf("%s: status %d, notes %q", name, s.status, s.errors)
 		}
@@ -41,7 +41,7 @@ func TestBenchTask(t *testing.T) {
 }
 
 func TestBenchTaskTable(t *testing.T) {
-	out := succeeds(t, strings.Fields("bench task sbib --topo 3x2"+short)...)
+	out := tierflow.succeeds(t, strings.Fields("bench task sbib --topo 3x2"+short)...)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if len(lines) != 6 || !strings.Contains(lines[1], "# sbib of bcast, plan shape=han-lockstep") || !strings.Contains(lines[2], "samples") {
 		t.Fatalf("%d lines of\n%s", len(lines), out)
@@ -54,7 +54,7 @@ func TestBenchTaskTable(t *testing.T) {
 }
 
 func TestBenchOverlap(t *testing.T) {
-	s := tierflow(t, strings.Fields("bench overlap --topo 2x2 --json"+short)...)
+	s := tierflow.run(t, strings.Fields("bench overlap --topo 2x2 --json"+short)...)
 	type result struct {
 		Kinds       [2]string     `json:"kinds"`
 		Collective  string        `json:"collective"`
@@ -82,7 +82,7 @@ func TestBenchOverlap(t *testing.T) {
 			}
 		}
 	}
-	out := succeeds(t, strings.Fields("bench overlap sr+ir --topo 2x2"+short)...)
+	out := tierflow.succeeds(t, strings.Fields("bench overlap sr+ir --topo 2x2"+short)...)
 	if !strings.Contains(out, "# sr with ir, of allreduce") || !strings.Contains(out, "irsr in turn") || !strings.Contains(out, "slowest") {
 		t.Errorf("output\n%s", out)
 	}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 
 	"github.com/tierflow/tierflow/levels"
@@ -57,7 +55,7 @@ func (v *verifying) requests(coll tasks.Collective) ([]tasks.Request, error) {
 	if v.counts != "" {
 		sizes = sizes[:1] // which doesn't matter
 	}
-	given := v.command.Flags().Changed
+	given := v.isGiven
 	var all []tasks.Request
 	for _, n := range sizes {
 		v.op = tasks.Sum.String()
@@ -79,7 +77,7 @@ func (v *verifying) variants(r tasks.Request) (all []tasks.Request) {
 	if !r.Reduces() && !r.Blocks() {
 		return []tasks.Request{r}
 	}
-	given := v.command.Flags().Changed
+	given := v.isGiven
 	for _, inPlace := range either(given("in-place"), v.inPlace) {
 		r.InPlace = inPlace
 		if !r.Reduces() {
@@ -102,32 +100,4 @@ func either(given, value bool) []bool {
 		return []bool{value}
 	}
 	return []bool{false, true}
-}
-
-// topologyJSON is t as a topology file holds it.
-func topologyJSON(t *levels.Topology) string {
-	type level struct {
-		Name   string `json:"name"`
-		Symbol string `json:"symbol"`
-	}
-	var file struct {
-		Levels []level    `json:"levels"`
-		Ranks  [][]string `json:"ranks"`
-	}
-	for k := range t.Depth() {
-		l := t.Level(k)
-		file.Levels = append(file.Levels, level{l.Name, string(rune(l.Symbol))})
-	}
-	for r := range levels.Rank(t.Size()) {
-		row := []string{}
-		for k := range t.Depth() - 1 {
-			row = append(row, t.DomainName(r, k))
-		}
-		file.Ranks = append(file.Ranks, row)
-	}
-	text, err := json.Marshal(file)
-	if err != nil {
-		panic(fmt.Sprintf("topology %v can't be JSON: %v", t, err))
-	}
-	return string(text)
 }

@@ -7,7 +7,7 @@ import (
 
 // plansFor is the given plan, completed as always, or all of them.
 func (v *verifying) plansFor(r tasks.Request) ([]tasks.Plan, error) {
-	if given := v.command.Flags().Changed; given("table") || given("plan") && v.plan != "all" {
+	if given := v.isGiven; given("table") || given("plan") && v.plan != "all" {
 		p, err := v.decided(r, v.on)
 		return []tasks.Plan{p}, err
 	}

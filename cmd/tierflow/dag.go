@@ -42,8 +42,8 @@ type drawing struct {
 	options viz.Options
 }
 
-func (a app) dagCommand() *cobra.Command {
-	d := &drawing{reg: a.registry}
+func dagCommand(reg submodules.Registry) *cobra.Command {
+	d := &drawing{reg: reg}
 	c := &cobra.Command{
 		Use:   "dag OP",
 		Short: "Draw the task graph, the step graph or the pipeline stages of a collective",
@@ -93,7 +93,7 @@ else text. svg needs Graphviz.`,
 
 // read checks all arguments.
 func (d *drawing) read(operand string) error {
-	if err := cmp.Or(exclusive(d.command, "role", "rank", "all"), exclusive(d.command, "steps", "stages")); err != nil {
+	if err := cmp.Or(d.exclusive("role", "rank", "all"), d.exclusive("steps", "stages")); err != nil {
 		return err
 	}
 	r, t, err := d.one(operand)
@@ -150,7 +150,7 @@ func (d *drawing) readFormat() error {
 // readRanks finds whose graphs are drawn.
 func (d *drawing) readRanks() error {
 	size := d.on.Topology().Size()
-	if d.command.Flags().Changed("rank") {
+	if d.isGiven("rank") {
 		if d.rank < 0 || d.rank >= size {
 			return usagef("--rank %d: the ranks are 0 to %d", d.rank, size-1)
 		}

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/tierflow/tierflow/dag/dagtest"
 )
 
 func TestDag(t *testing.T) {
@@ -27,10 +25,10 @@ func TestDag(t *testing.T) {
 		"dag_barrier.txt":  "dag barrier --topo 2x2 --steps --rank 2",
 	} {
 		t.Run(name, func(t *testing.T) {
-			dagtest.Golden(t, golden(name), succeeds(t, strings.Fields(line)...))
+			checkGolden(t, name, tierflow.succeeds(t, strings.Fields(line)...))
 		})
 	}
-	if text := succeeds(t, "dag", "allreduce", "--topo", "2x2", "--format", "json"); !json.Valid([]byte(text)) {
+	if text := tierflow.succeeds(t, "dag", "allreduce", "--topo", "2x2", "--format", "json"); !json.Valid([]byte(text)) {
 		t.Errorf("--format json prints %s", text)
 	}
 }
@@ -46,7 +44,7 @@ func TestDagWritesFiles(t *testing.T) {
 	}
 	for name, begin := range begins {
 		file := filepath.Join(folder, name)
-		if out := succeeds(t, "dag", "allreduce", "--topo", "2x2", "-o", file); out != "" {
+		if out := tierflow.succeeds(t, "dag", "allreduce", "--topo", "2x2", "-o", file); out != "" {
 			t.Errorf("with -o %s there is output %q", name, out)
 		}
 		text := contents(t, file)
@@ -70,7 +68,7 @@ func TestDagWithoutGraphviz(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("PATH", folder)
 	file := filepath.Join(folder, "a.svg")
-	s := tierflow(t, "dag", "allreduce", "-o", file)
+	s := tierflow.run(t, "dag", "allreduce", "-o", file)
 	if s.status != 1 || !strings.Contains(s.errors, "install Graphviz") || s.out != "" {
 		t.Errorf("%+v, want status 1 and a word on how to get Graphviz", s)
 	}

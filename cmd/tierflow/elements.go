@@ -2,15 +2,12 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
-	"fmt"
 	"math"
 	"unsafe"
 
 	"github.com/tierflow/tierflow/executor/kernel"
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/half"
 )
@@ -38,7 +35,10 @@ func number(r tasks.Request, rank, ranks, i int) int {
 	case !r.Reduces():
 		return 1 + scatter(turn)%113
 	case r.Op == tasks.Prod:
-		return 1 + b2i(turn%(1+ranks/8) == 0)
+		if turn%(1+ranks/8) == 0 {
+			return 2
+		}
+		return 1
 	case turn%(1+ranks/64) == 0: // at most 64 ranks give at most 3: bf16 is exact up to 256
 		return scatter(turn) % 4
 	}
@@ -47,13 +47,6 @@ func number(r tasks.Request, rank, ranks, i int) int {
 
 // scatter is a number without a pattern for each n.
 func scatter(n int) int { return int(uint32(n) * 2654435761 >> 16) }
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
 
 // encode writes a number as an element; index is a Loc's.
 func encode(dst []byte, t tasks.Datatype, n, index int) {
@@ -108,6 +101,29 @@ func outputs(r tasks.Request, rank, ranks int) ([][]byte, error) {
 	return [][]byte{one}, nil
 }
 
+// take makes a buffer of some bytes.
+type take func(bytes int64) ([]byte, error)
+
+// ordinary takes a slice of Go's.
+func ordinary(n int64) ([]byte, error) { return buffer(n), nil }
+
+// buffers takes what rank gives and what it gets, large enough for every root. send
+// holds the rank's input. A collective of one buffer has no send.
+func buffers(r tasks.Request, rank, ranks int, t take) (send, recv []byte, err error) {
+	r.Root = levels.Rank(rank) // every rank's turn may come
+	in, out := r.Buffers(r.Root, ranks)
+	if recv, err = t(out); err != nil {
+		return nil, nil, err
+	}
+	if r.Reduces() || r.Blocks() {
+		if send, err = t(in); err != nil {
+			return nil, nil, err
+		}
+		tile(send, input(r, rank, ranks))
+	}
+	return send, recv, nil
+}
+
 // combined is all ranks' input, combined in their order.
 func combined(r tasks.Request, ranks int) ([]byte, error) {
 	combine, err := kernel.For(r.Op, r.Type)
@@ -144,7 +160,9 @@ func wrongElements(buf, pattern []byte, t tasks.Datatype) (wrong int64) {
 		n := min(len(buf), len(pattern))
 		if !bytes.Equal(buf[:n], pattern[:n]) {
 			for i := 0; i < n; i += size {
-				wrong += int64(b2i(!equal(buf[i:i+size], pattern[i:i+size], t)))
+				if !equal(buf[i:i+size], pattern[i:i+size], t) {
+					wrong++
+				}
 			}
 		}
 		buf = buf[n:]
@@ -180,86 +198,5 @@ func buffer(n int64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n)
 }
 
-// maker prepares a collective on buffers of one element type.
-type maker func(c *planner.Comm, r tasks.Request, send, recv []byte) (*planner.Collective, error)
-
-// prepare is planner's collectives for buffers whose element type is known when
-// running only.
-func prepare(c *planner.Comm, r tasks.Request, send, recv []byte) (*planner.Collective, error) {
-	if r.Coll == tasks.Barrier {
-		return planner.Barrier(c)
-	}
-	make, err := makerFor(r.Type)
-	if err != nil {
-		return nil, err
-	}
-	return make(c, r, send, recv)
-}
-
-// makerFor is the maker of a type; there is none for a Loc of a half type, which
-// isn't a Go type.
-func makerFor(t tasks.Datatype) (maker, error) {
-	makers, of := scalarMakers, t
-	if value, ok := t.Loc(); ok {
-		makers, of = locMakers, value
-	}
-	if m, ok := makers[of]; ok {
-		return m, nil
-	}
-	return nil, fmt.Errorf("there are no buffers of %v: no Go type is made of it", t)
-}
-
-func makerOf[T any](c *planner.Comm, r tasks.Request, send, recv []byte) (*planner.Collective, error) {
-	var counts []int
-	for i := range r.Counts.Len() {
-		counts = append(counts, int(r.Counts.At(i)))
-	}
-	switch r.Coll {
-	case tasks.Bcast:
-		return planner.Bcast(c, view[T](recv), int(r.Root))
-	case tasks.Reduce:
-		return planner.Reduce(c, view[T](send), view[T](recv), r.Op, int(r.Root))
-	case tasks.Allgather:
-		if counts != nil {
-			return planner.Allgatherv(c, view[T](send), view[T](recv), counts)
-		}
-		return planner.Allgather(c, view[T](send), view[T](recv))
-	case tasks.Gather:
-		return planner.Gather(c, view[T](send), view[T](recv), int(r.Root))
-	case tasks.Scatter:
-		return planner.Scatter(c, view[T](send), view[T](recv), int(r.Root))
-	case tasks.ReduceScatter:
-		if counts != nil {
-			return planner.ReduceScatterv(c, view[T](send), view[T](recv), counts, r.Op)
-		}
-		return planner.ReduceScatter(c, view[T](send), view[T](recv), r.Op)
-	case tasks.Allreduce:
-		return planner.Allreduce(c, view[T](send), view[T](recv), r.Op)
-	}
-	return nil, fmt.Errorf("%v: no buffers are known for it", r.Coll)
-}
-
-func view[T any](b []byte) []T {
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(*new(T))))
-}
-
-var scalarMakers = map[tasks.Datatype]maker{
-	tasks.Int8: makerOf[int8], tasks.Int16: makerOf[int16], tasks.Int32: makerOf[int32], tasks.Int64: makerOf[int64],
-	tasks.Uint8: makerOf[uint8], tasks.Uint16: makerOf[uint16], tasks.Uint32: makerOf[uint32], tasks.Uint64: makerOf[uint64],
-	tasks.Float16: makerOf[half.Float16], tasks.BFloat16: makerOf[half.BFloat16],
-	tasks.Float32: makerOf[float32], tasks.Float64: makerOf[float64],
-	tasks.Complex64: makerOf[complex64], tasks.Complex128: makerOf[complex128],
-}
-
-var locMakers = map[tasks.Datatype]maker{
-	tasks.Int8: makerOf[tasks.Loc[int8]], tasks.Int16: makerOf[tasks.Loc[int16]],
-	tasks.Int32: makerOf[tasks.Loc[int32]], tasks.Int64: makerOf[tasks.Loc[int64]],
-	tasks.Uint8: makerOf[tasks.Loc[uint8]], tasks.Uint16: makerOf[tasks.Loc[uint16]],
-	tasks.Uint32: makerOf[tasks.Loc[uint32]], tasks.Uint64: makerOf[tasks.Loc[uint64]],
-	tasks.Float32: makerOf[tasks.Loc[float32]], tasks.Float64: makerOf[tasks.Loc[float64]],
-}
-
-// agree combines numbers of all ranks in place.
-func agree[T any](ctx context.Context, c *planner.Comm, numbers []T, op tasks.Op) error {
-	return planner.AllreduceNow(ctx, c, numbers, numbers, op)
-}
+// poison is what a buffer holds before it gets its result.
+var poison = bytes.Repeat([]byte{0xA5}, 4<<10)

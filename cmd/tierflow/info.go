@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"text/tabwriter"
 
@@ -132,14 +131,6 @@ func kernels() []kernelInfo {
 	return all
 }
 
-func names[T fmt.Stringer](all []T) []string {
-	text := make([]string, len(all))
-	for i, v := range all {
-		text[i] = v.String()
-	}
-	return text
-}
-
 func (i *information) text() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "tierflow %s, %s, %s/%s, %d CPUs\n\n", i.Version, i.Go, i.OS, i.Arch, i.CPUs)
@@ -185,22 +176,4 @@ func (i *information) catalogue() string {
 		}
 	}
 	return b.String()
-}
-
-// version is the module's, with the revision it was built from if that is known.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	v := info.Main.Version
-	if v == "" {
-		v = "(devel)"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && !strings.Contains(v, s.Value[:min(12, len(s.Value))]) {
-			v += " " + s.Value[:min(12, len(s.Value))]
-		}
-	}
-	return v
 }

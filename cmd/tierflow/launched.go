@@ -60,9 +60,5 @@ func (l launched) String() string {
 	return fmt.Sprintf("%v: %d process%s on %d node%s; %s", t, t.Size(), es(t.Size()), t.Nodes(), plural(t.Nodes()), links)
 }
 
-func es(n int) string {
-	if n == 1 {
-		return ""
-	}
-	return "es"
-}
+// Links is the same for all jobs of processes.
+func (launched) Links() string { return "real links between processes" }

@@ -1,68 +1,30 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/tierflow/tierflow/dag/dagtest"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules/all"
 )
-
-// said is what a run of the command left behind.
-type said struct {
-	status      int
-	out, errors string
-}
-
-// tierflow runs the command as a user does, without a forced plan.
-func tierflow(t *testing.T, args ...string) said {
-	t.Helper()
-	t.Setenv(planner.PlanVariable, "")
-	var out, errors bytes.Buffer
-	status := run(t.Context(), args, strings.NewReader(""), &out, &errors)
-	return said{status, out.String(), errors.String()}
-}
-
-// succeeds runs the command and wants nothing but output.
-func succeeds(t *testing.T, args ...string) string {
-	t.Helper()
-	s := tierflow(t, args...)
-	if s.status != 0 || s.errors != "" {
-		t.Fatalf("tierflow %s: status %d, errors %q", strings.Join(args, " "), s.status, s.errors)
-	}
-	return s.out
-}
-
-// decode reads JSON that must have exactly the fields of T.
-func decode[T any](t *testing.T, text string) (v T) {
-	t.Helper()
-	d := json.NewDecoder(strings.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&v); err != nil {
-		t.Fatalf("%v in\n%s", err, text)
-	}
-	return v
-}
-
-func golden(name string) string { return "../../testdata/cli/" + name }
 
 func TestHelp(t *testing.T) {
 	for _, command := range []string{"", "bench", "bench coll", "bench task", "bench overlap", "bench peers", "plan", "dag", "trace", "verify", "info", "run", "tune", "tune compare", "tune validate", "tune check"} {
 		name := strings.ReplaceAll("help "+command, " ", "_")
 		t.Run(name, func(t *testing.T) {
 			args := append(strings.Fields(command), "--help")
-			help := succeeds(t, args...)
-			dagtest.Golden(t, golden(strings.TrimSuffix(name, "_")+".txt"), help)
-			if again := succeeds(t, append([]string{"help"}, strings.Fields(command)...)...); again != help {
+			help := tierflow.succeeds(t, args...)
+			checkGolden(t, strings.TrimSuffix(name, "_")+".txt", help)
+			if again := tierflow.succeeds(t, append([]string{"help"}, strings.Fields(command)...)...); again != help {
 				t.Errorf("tierflow help %s prints something else than --help", command)
 			}
 		})
 	}
 }
+
+// tierflow is the whole command.
+var tierflow runner = app{all.Submodules()}.root
 
 // Each wrong call ends with status 2 and one complaint, and prints nothing else.
 func TestWrongArguments(t *testing.T) {
@@ -197,17 +159,17 @@ func TestWrongArguments(t *testing.T) {
 		"run -n 2 ./prog -- x",
 		"run -n two -- ./prog",
 	} {
-		s := tierflow(t, strings.Fields(line)...)
+		s := tierflow.run(t, strings.Fields(line)...)
 		if s.status != 2 || s.out != "" || strings.Count(s.errors, "tierflow") == 0 {
 			t.Errorf("tierflow %s: status %d, output %q, errors %q; want status 2 and a complaint", line, s.status, s.out, s.errors)
 		}
 		all.WriteString(strings.ReplaceAll("$ tierflow "+line+"\n"+s.errors, folder, "FOLDER"))
 	}
-	dagtest.Golden(t, golden("wrong.txt"), all.String())
+	checkGolden(t, "wrong.txt", all.String())
 }
 
 func TestBareHelpFlagOnEveryCommand(t *testing.T) {
-	if v := succeeds(t, "--version"); !strings.HasPrefix(v, "tierflow version ") {
+	if v := tierflow.succeeds(t, "--version"); !strings.HasPrefix(v, "tierflow version ") {
 		t.Errorf("--version prints %q", v)
 	}
 }

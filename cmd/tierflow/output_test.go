@@ -22,7 +22,7 @@ func TestWriteOutput(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got := contents(t, file); got != link {
+	if got := textOf(t, file); got != link {
 		t.Errorf("%s holds %q, want what was written through the link", file, got)
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink {
@@ -64,7 +64,7 @@ func TestWriteOutputFails(t *testing.T) {
 	}
 }
 
-func contents(t *testing.T, name string) string {
+func textOf(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(name)
 	if err != nil {

@@ -380,11 +380,11 @@ func TestPeersTuneCommand(t *testing.T) {
 	p := &place{site: site{nodes: 1, perNode: 2, self: "tierflow", folder: t.TempDir()}}
 	words := p.tuneCommand(cells{[]string{"bcast", "barrier"}, []int64{64, 8}}, 10*time.Millisecond)
 	args := words[slices.Index(words, "--")+2:]
-	s := decode[tuneSummary](t, succeeds(t, append(args, "--topo", "1x2")...))
+	s := decode[tuneSummary](t, tierflow.succeeds(t, append(args, "--topo", "1x2")...))
 	if s.Entries != 3 || s.File != p.tableFile() { // two sizes of one, and a barrier
 		t.Errorf("%+v", s)
 	}
-	text := succeeds(t, "bench", "coll", "bcast", "--topo", "1x2", "--bytes", "64", "--iters", "1", "--table", p.tableFile())
+	text := tierflow.succeeds(t, "bench", "coll", "bcast", "--topo", "1x2", "--bytes", "64", "--iters", "1", "--table", p.tableFile())
 	if !strings.Contains(text, "the decision table") && !strings.Contains(text, "bcast") {
 		t.Errorf("with the table:\n%s", text)
 	}

@@ -21,7 +21,7 @@ const (
 
 // The README's tables of other libraries are those of testdata/peers/results.
 func TestReadmePeers(t *testing.T) {
-	files, err := filepath.Glob("../../testdata/peers/results/*.json")
+	files, err := filepath.Glob(inModule(t, "testdata", "peers", "results", "*.json"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no recordings: %v", err)
 	}
@@ -33,9 +33,9 @@ func TestReadmePeers(t *testing.T) {
 		}
 		writePeers(&tables, filepath.Base(file), decode[peerTable](t, string(text)))
 	}
-	text := readme(t)
+	text := contents(t, inModule(t, "README.md"))
 	old := beginPeers + between(t, text, beginPeers, endPeers) + endPeers
-	dagtest.Golden(t, "../../README.md", strings.Replace(text, old, beginPeers+tables.String()+endPeers, 1))
+	dagtest.Golden(t, inModule(t, "README.md"), strings.Replace(text, old, beginPeers+tables.String()+endPeers, 1))
 }
 
 // peerColumns are what tierflow's p50 is compared with: of several settings the

@@ -56,7 +56,11 @@ func (p *place) tune(ctx context.Context, c cells, each time.Duration, notes io.
 	if err != nil {
 		return nil, err
 	}
-	var s tuneSummary
+	var s struct { // of what tune says
+		Method       string `json:"method"`
+		Measurements int    `json:"measurements"`
+		Planned      int    `json:"planned"`
+	}
 	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&s); err != nil {
 		return nil, fmt.Errorf("summary: %w in %.80q", err, text)
 	}

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tierflow/tierflow/costs/stats"
@@ -27,7 +25,7 @@ func (u *tuning) describe(t *planner.Table, r *tuneRank, m planner.Method) {
 		p.Machines = append(p.Machines, on)
 	}
 	p.CPUs, p.Kernel = runtime.NumCPU(), kernelFile("/proc/sys/kernel/osrelease")
-	p.Links = linksText(u.job)
+	p.Links = u.job.Links()
 	if isLaunched() {
 		p.CongestionControl = congestion()
 	}
@@ -38,11 +36,6 @@ func (u *tuning) describe(t *planner.Table, r *tuneRank, m planner.Method) {
 	if u.budget > 0 {
 		p.Budget = u.budget.String()
 	}
-}
-
-// congestion is the TCP congestion control of connections between nodes.
-func congestion() string {
-	return cmp.Or(os.Getenv(planner.CongestionVariable), kernelFile("/proc/sys/net/ipv4/tcp_congestion_control"))
 }
 
 // hosts are the names of the nodes that processes run on, or this one's for
@@ -63,35 +56,6 @@ func hosts(c *planner.Comm) []string {
 		return nil
 	}
 	return []string{name}
-}
-
-// linksText says what links a job has, to be compared.
-func linksText(j job) string {
-	if g, ok := j.(goroutines); ok {
-		return g.link.String()
-	}
-	return "real links between processes"
-}
-
-// kernelFile is the first line of a file of the kernel's, or nothing where there is no such file.
-func kernelFile(name string) string {
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return ""
-	}
-	line, _, _ := strings.Cut(string(data), "\n")
-	return strings.TrimSpace(line)
-}
-
-// processorModel is the name of the first processor, or nothing where the kernel doesn't tell.
-func processorModel() string {
-	data, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return ""
-	}
-	_, rest, _ := strings.Cut(string(data), "model name")
-	line, _, _ := strings.Cut(rest, "\n")
-	return strings.TrimLeft(line, "\t :")
 }
 
 func stopText(s stats.Stop) string {

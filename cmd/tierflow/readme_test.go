@@ -22,17 +22,6 @@ func readme(t *testing.T) string {
 	return string(b)
 }
 
-// between is the text from after one mark to before the next.
-func between(t *testing.T, text, from, to string) string {
-	t.Helper()
-	_, rest, ok := strings.Cut(text, from)
-	inner, _, ended := strings.Cut(rest, to)
-	if !ok || !ended {
-		t.Fatalf("README.md has nothing between %q and %q", from, to)
-	}
-	return inner
-}
-
 // The README's program must compile, and print what the README says under the
 // launcher.
 func TestReadmeProgram(t *testing.T) {
@@ -51,7 +40,7 @@ func TestReadmeProgram(t *testing.T) {
 	const command = "$ tierflow run -n 2 -- ./prog\n"
 	want := sortedLines(between(t, text, command, "```"))
 	t.Setenv("TIERFLOW_TEST_AGENT", "1") // see TestMain
-	got := sortedLines(succeeds(t, "run", "-n", "2", "--oversubscribe", "--agent", os.Args[0], "--", program))
+	got := sortedLines(tierflow.succeeds(t, "run", "-n", "2", "--oversubscribe", "--agent", os.Args[0], "--", program))
 	if !slices.Equal(got, want) {
 		t.Errorf("%sprints %q, the README says %q", command, got, want)
 	}

@@ -3,10 +3,8 @@ package main
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -17,8 +15,8 @@ import (
 func TestRecorded(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv(planner.RecorderVariable, filepath.Join(dir, "job.%r"))
-	succeeds(t, "trace", "allreduce", "--topo", "2x1", "--bytes", "4KiB", "--format", "text")
-	text := succeeds(t, "trace", "--last", "0", "--recorder", filepath.Join(dir, "job.1"), filepath.Join(dir, "job.0"))
+	tierflow.succeeds(t, "trace", "allreduce", "--topo", "2x1", "--bytes", "4KiB", "--format", "text")
+	text := tierflow.succeeds(t, "trace", "--last", "0", "--recorder", filepath.Join(dir, "job.1"), filepath.Join(dir, "job.0"))
 	for _, want := range []string{
 		`(?m)^-\d\.\d{6}s +rank 0  begin +allreduce 1024 f32 sum #0$`,
 		`(?m)^-\d\.\d{6}s +rank 1  end +barrier #3$`,
@@ -29,10 +27,10 @@ func TestRecorded(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, text)
 		}
 	}
-	if n := strings.Count(succeeds(t, "trace", "--last", "3", "--recorder", filepath.Join(dir, "job.1")), "\n"); n != 4 {
+	if n := strings.Count(tierflow.succeeds(t, "trace", "--last", "3", "--recorder", filepath.Join(dir, "job.1")), "\n"); n != 4 {
 		t.Errorf("--last 3 prints %d lines", n)
 	}
-	out := succeeds(t, "trace", "--format", "perfetto", "-o", "-", "--recorder", filepath.Join(dir, "job.0"))
+	out := tierflow.succeeds(t, "trace", "--format", "perfetto", "-o", "-", "--recorder", filepath.Join(dir, "job.0"))
 	if !json.Valid([]byte(out)) || !strings.Contains(out, `"allreduce 1024 f32 sum"`) || !strings.Contains(out, `"rank 0"`) {
 		t.Errorf("perfetto writes %.500s", out)
 	}
@@ -40,81 +38,14 @@ func TestRecorded(t *testing.T) {
 	if err := os.WriteFile(short, []byte("tfl"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if s := tierflow(t, "trace", "--recorder", short); s.status != 1 || !strings.Contains(s.errors, "short: offset 3: the file ends") {
+	if s := tierflow.run(t, "trace", "--recorder", short); s.status != 1 || !strings.Contains(s.errors, "short: offset 3: the file ends") {
 		t.Errorf("%+v", s)
 	}
-	if s := tierflow(t, "trace", "--recorder", filepath.Join(dir, "nosuch")); s.status != 1 || !strings.Contains(s.errors, "nosuch") {
+	if s := tierflow.run(t, "trace", "--recorder", filepath.Join(dir, "nosuch")); s.status != 1 || !strings.Contains(s.errors, "nosuch") {
 		t.Errorf("%+v", s)
 	}
 	t.Setenv(planner.RecorderVariable, filepath.Join(dir, "all"))
-	if s := tierflow(t, "trace", "allreduce", "--format", "text"); s.status != 1 || !strings.Contains(s.errors, "TIERFLOW_RECORDER: ") || !strings.Contains(s.errors, "%r") {
+	if s := tierflow.run(t, "trace", "allreduce", "--format", "text"); s.status != 1 || !strings.Contains(s.errors, "TIERFLOW_RECORDER: ") || !strings.Contains(s.errors, "%r") {
 		t.Errorf("%+v", s)
-	}
-}
-
-// stuck is a program whose rank 1 is killed while the others wait for it; they
-// say so when they get SIGQUIT.
-const stuck = `package main
-
-import (
-	"context"
-	"fmt"
-	"log"
-	"os"
-	"syscall"
-	"time"
-
-	"github.com/tierflow/tierflow/planner"
-)
-
-func main() {
-	ctx := context.Background()
-	comm, err := planner.Join(ctx, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := planner.BarrierNow(ctx, comm); err != nil {
-		log.Fatal(err)
-	}
-	if comm.Rank() == 1 {
-		time.Sleep(2 * time.Second)
-		syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	}
-	time.AfterFunc(time.Second, func() { syscall.Kill(os.Getpid(), syscall.SIGQUIT) })
-	fmt.Println(planner.BcastNow(ctx, comm, make([]float32, 1<<20), 1))
-}
-`
-
-// Ranks that are stuck say what they wait for when they get SIGQUIT, and go on;
-// a rank that is killed leaves its recording.
-func TestPostMortem(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("ranks as processes need Linux")
-	}
-	dir := t.TempDir()
-	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "prog")
-	if err := os.WriteFile(source, []byte(stuck), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, source).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	t.Setenv("TIERFLOW_TEST_AGENT", "1") // see TestMain
-	t.Setenv(planner.RecorderVariable, filepath.Join(dir, "job.%r"))
-	t.Setenv(planner.DumpVariable, "1")
-	s := tierflow(t, "run", "-n", "3", "--oversubscribe", "--agent", os.Args[0], "--", program)
-	dump := regexp.MustCompile(`(?m)^\[(0|2)\] rank (0|2), bcast 1048576 f32 root 1: waits for .* since \d\.\d s: `)
-	if s.status != 128+9 || !dump.MatchString(s.errors) {
-		t.Errorf("status %d, said\n%s", s.status, s.errors)
-	}
-	text := succeeds(t, "trace", "--recorder", filepath.Join(dir, "job.1"), filepath.Join(dir, "job.0"), filepath.Join(dir, "job.2"))
-	for _, want := range []string{
-		`(?m)^rank 1: in no call, last seen at `,
-		`(?m)^-\d\.\d{6}s +rank (0|2) +wait +for rank \d+`,
-		`(?m)^-\d\.\d{6}s +rank 0 +begin +bcast 1048576 f32 root 1 #1`,
-	} {
-		if !regexp.MustCompile(want).MatchString(text) {
-			t.Errorf("no %s in\n%s", want, text)
-		}
 	}
 }

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,10 +94,6 @@ func newResult(s *subject) result {
 	return r
 }
 
-// round keeps what a measurement can tell: 1e3 parts of a microsecond, 1e6 of a
-// GB/s.
-func round(v, parts float64) float64 { return math.Round(v*parts) / parts }
-
 // results prints rows as they come, or all at once as JSON.
 type results struct {
 	out   io.Writer
@@ -171,17 +165,12 @@ func (r *results) end() error {
 	wrong, rows := int64(0), 0
 	for _, row := range r.all {
 		wrong += row.Wrong
-		rows += b2i(row.Wrong > 0)
+		if row.Wrong > 0 {
+			rows++
+		}
 	}
 	if wrong > 0 {
 		return fmt.Errorf("%d elements are wrong, in %d of %d rows", wrong, rows, len(r.all))
 	}
 	return nil
-}
-
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
 }

@@ -44,7 +44,7 @@ everything else.`,
 			o.Program, o.Agent = args, strings.Fields(agent)
 			status, err := launch.Run(c.Context(), o, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
 			if err != nil {
-				return &statusError{err, status}
+				return withStatus(err, status)
 			}
 			return nil
 		},

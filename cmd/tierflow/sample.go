@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -23,9 +22,6 @@ const (
 	// maxRoots bounds the programs that a rotating root needs.
 	maxRoots = 16
 )
-
-// poison is what a buffer holds before it gets its result.
-var poison = bytes.Repeat([]byte{0xA5}, 4<<10)
 
 // effort says how long to measure.
 type effort struct {
@@ -49,24 +45,12 @@ type subject struct {
 	wrong   []int64               // one number: elements, in all results so far
 }
 
-// ordinary is a new slice, see buffer.
-func ordinary(n int64) ([]byte, error) { return buffer(n), nil }
-
-// newSubject prepares the operation on new buffers, which take makes.
-func newSubject(c *planner.Comm, r tasks.Request, rotate bool, take func(bytes int64) ([]byte, error)) (*subject, error) {
-	turn := r
-	turn.Root = levels.Rank(c.Rank()) // every rank's turn may come
-	in, out := turn.Buffers(turn.Root, c.Size())
+// newSubject prepares the operation on new buffers, which t takes.
+func newSubject(c *planner.Comm, r tasks.Request, rotate bool, t take) (*subject, error) {
 	s := &subject{comm: c, request: r, rotate: rotate, perCall: 1, wrong: make([]int64, 1)}
 	var err error
-	if s.recv, err = take(out); err != nil {
+	if s.send, s.recv, err = buffers(r, c.Rank(), c.Size(), t); err != nil {
 		return nil, err
-	}
-	if r.Reduces() || r.Blocks() {
-		if s.send, err = take(in); err != nil {
-			return nil, err
-		}
-		tile(s.send, input(r, c.Rank(), c.Size()))
 	}
 	return s, s.addCall(r.Root)
 }
@@ -236,4 +220,9 @@ func (s *subject) agree(ctx context.Context) error {
 		return fmt.Errorf("collect times: %w", err)
 	}
 	return agree(ctx, s.comm, s.wrong, tasks.Sum)
+}
+
+// agree combines numbers of all ranks in place.
+func agree[T any](ctx context.Context, c *planner.Comm, numbers []T, op tasks.Op) error {
+	return planner.AllreduceNow(ctx, c, numbers, numbers, op)
 }

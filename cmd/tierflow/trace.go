@@ -32,8 +32,8 @@ type tracing struct {
 	recorder *trace.Recorder
 }
 
-func (a app) traceCommand() *cobra.Command {
-	r := &tracing{reg: a.registry}
+func traceCommand(reg submodules.Registry) *cobra.Command {
+	r := &tracing{reg: reg}
 	c := &cobra.Command{
 		Use:   "trace OP | trace --recorder FILE [FILE...]",
 		Short: "Run a collective once and show when each step ran",
@@ -99,7 +99,7 @@ func (r *tracing) read(operand string) error {
 	if _, err := r.forced(r.reg); err != nil {
 		return err
 	}
-	if _, err := makerFor(request.Type); err != nil && request.Coll != tasks.Barrier {
+	if err := checkType(request.Type); err != nil && request.Coll != tasks.Barrier {
 		return usagef("--dtype: %w", err)
 	}
 	g, err := r.goroutines()
@@ -140,15 +140,20 @@ func (r *tracing) run(ctx context.Context, stdout, stderr io.Writer) error {
 
 // rank runs the collective twice: the first run pays for what only comes once.
 func (r *tracing) rank(ctx context.Context, comms []*planner.Comm) error {
-	s, err := newSubject(comms[0], r.request, false, ordinary)
+	c := comms[0]
+	send, recv, err := buffers(r.request, c.Rank(), c.Size(), ordinary)
+	if err != nil {
+		return err
+	}
+	call, err := prepare(c, r.request, send, recv)
 	if err != nil {
 		return err
 	}
 	for range 2 {
-		if err := s.calls[0].Run(ctx); err != nil {
+		if err := call.Run(ctx); err != nil {
 			return err
 		}
-		if err := planner.BarrierNow(ctx, comms[0]); err != nil {
+		if err := planner.BarrierNow(ctx, c); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"math"
@@ -26,7 +25,7 @@ func fewPlans(args ...string) []string {
 
 func TestTune(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "table.json")
-	s := decode[tuneSummary](t, succeeds(t, smallSpace("tune", "-o", file, "--ops", "bcast,allreduce,barrier", "--min", "1KiB", "--json")...))
+	s := decode[tuneSummary](t, tierflow.succeeds(t, smallSpace("tune", "-o", file, "--ops", "bcast,allreduce,barrier", "--min", "1KiB", "--json")...))
 	// 1, 4, 16 and 64 KiB of two collectives, and a barrier
 	if s.Entries != 9 || s.Measurements == 0 || s.Measurements != s.Planned {
 		t.Errorf("%+v", s)
@@ -47,22 +46,12 @@ func TestTune(t *testing.T) {
 			}
 		}
 	}
-	text := succeeds(t, "plan", "bcast", "--bytes", "10000", "--topo", "2x2", "--table", file, "--explain", "--heuristics")
-	for _, want := range []string{"entry: bcast of 4KiB on i=2,s=2, weight 0.52", "entry: bcast of 16KiB", "runner-up: ", "candidates: ", "rejected "} {
-		if !strings.Contains(text, want) {
-			t.Errorf("plan --explain has no %q:\n%.3000s", want, text)
-		}
-	}
-	e := decode[planner.Explanation](t, succeeds(t, "plan", "allreduce", "--bytes", "65536", "--topo", "2x2", "--table", file, "--explain", "--json"))
-	if e.Table != file || e.Fallback != "" || !e.Candidates[0].Chosen || e.Candidates[0].NS <= 0 {
-		t.Errorf("%.2000v", e)
-	}
 }
 
 // A list of sizes is tuned as it is, each size once.
 func TestTuneBytes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "table.json")
-	s := decode[tuneSummary](t, succeeds(t, fewPlans("tune", "-o", file, "--ops", "bcast,barrier", "--bytes", "5000,24:96:x2,48", "--json")...))
+	s := decode[tuneSummary](t, tierflow.succeeds(t, fewPlans("tune", "-o", file, "--ops", "bcast,barrier", "--bytes", "5000,24:96:x2,48", "--json")...))
 	table, err := planner.LoadTable(file, all.Submodules())
 	if err != nil {
 		t.Fatal(err)
@@ -85,23 +74,22 @@ func TestTuneResume(t *testing.T) {
 	args := smallSpace("tune", "-o", file, "--ops", "bcast", "--min", "64KiB")
 	interrupted, cancel := context.WithCancel(t.Context())
 	cancel()
-	var out, errs bytes.Buffer
-	if status := run(interrupted, args, nil, &out, &errs); status != 1 || !strings.Contains(errs.String(), "--resume goes on") {
-		t.Fatalf("status %d, %s", status, errs.String())
+	if s := tierflow.runIn(interrupted, t, args...); s.status != 1 || !strings.Contains(s.errors, "--resume goes on") {
+		t.Fatalf("status %d, %s", s.status, s.errors)
 	}
 	if table, err := planner.LoadTable(file, all.Submodules()); err != nil || len(table.Measured) > 0 {
 		t.Fatalf("interrupted before it began, the table has %+v, %v", table, err)
 	}
-	first := decode[tuneSummary](t, succeeds(t, append(args, "--resume", "--json")...))
-	again := decode[tuneSummary](t, succeeds(t, append(args, "--resume", "--json")...))
+	first := decode[tuneSummary](t, tierflow.succeeds(t, append(args, "--resume", "--json")...))
+	again := decode[tuneSummary](t, tierflow.succeeds(t, append(args, "--resume", "--json")...))
 	if first.Measurements == 0 || again.Measurements != 0 || again.Entries != 1 {
 		t.Errorf("first %+v, again %+v", first, again)
 	}
-	other := decode[tuneSummary](t, succeeds(t, append(args, "--resume", "--json", "--topo", "3x2")...))
+	other := decode[tuneSummary](t, tierflow.succeeds(t, append(args, "--resume", "--json", "--topo", "3x2")...))
 	if other.Entries != 2 {
 		t.Errorf("another machine: %+v", other)
 	}
-	s := tierflow(t, append(args, "--resume", "--link", "i=1us")...)
+	s := tierflow.run(t, append(args, "--resume", "--link", "i=1us")...)
 	if s.status != 1 || !strings.Contains(s.errors, "was measured over links") {
 		t.Errorf("over other links: %+v", s)
 	}
@@ -109,7 +97,7 @@ func TestTuneResume(t *testing.T) {
 
 func TestTuneCompare(t *testing.T) {
 	svg := filepath.Join(t.TempDir(), "compare.svg")
-	c := decode[comparison](t, succeeds(t, smallSpace("tune", "compare", "--ops", "bcast", "--min", "4KiB", "--json", "--svg", svg)...))
+	c := decode[comparison](t, tierflow.succeeds(t, smallSpace("tune", "compare", "--ops", "bcast", "--min", "4KiB", "--json", "--svg", svg)...))
 	last := len(c.Methods) - 1
 	if last != len(planner.Methods()) || c.Methods[last].Method != "rule" || c.Methods[last].Measurements != 0 || len(c.Points) != 3 {
 		t.Fatalf("%+v", c)
@@ -134,7 +122,7 @@ func TestTuneCompare(t *testing.T) {
 	if !strings.Contains(contents(t, svg), "exhaustive+heuristics") {
 		t.Error("the drawing does not name the methods")
 	}
-	text := succeeds(t, smallSpace("tune", "compare", "--ops", "bcast", "--min", "64KiB", "--budget", "1ns")...)
+	text := tierflow.succeeds(t, smallSpace("tune", "compare", "--ops", "bcast", "--min", "64KiB", "--budget", "1ns")...)
 	if !strings.Contains(text, "mean slowdown") {
 		t.Errorf("without a budget to speak of:\n%s", text)
 	}
@@ -144,12 +132,11 @@ func TestTuneCompare(t *testing.T) {
 func TestTuneCompareInterrupted(t *testing.T) {
 	interrupted, cancel := context.WithCancel(t.Context())
 	cancel()
-	var out, errs bytes.Buffer
-	status := run(interrupted, smallSpace("tune", "compare", "--ops", "bcast", "--min", "64KiB", "--json"), nil, &out, &errs)
-	if status != 1 || !strings.Contains(errs.String(), "interrupted: of 1 points 0 are compared") {
-		t.Fatalf("status %d, %s", status, errs.String())
+	s := tierflow.runIn(interrupted, t, smallSpace("tune", "compare", "--ops", "bcast", "--min", "64KiB", "--json")...)
+	if s.status != 1 || !strings.Contains(s.errors, "interrupted: of 1 points 0 are compared") {
+		t.Fatalf("status %d, %s", s.status, s.errors)
 	}
-	if c := decode[comparison](t, out.String()); !c.Interrupted || len(c.Methods) != 2 || c.Methods[0].Planned == 0 || c.Methods[0].Measurements != 0 {
+	if c := decode[comparison](t, s.out); !c.Interrupted || len(c.Methods) != 2 || c.Methods[0].Planned == 0 || c.Methods[0].Measurements != 0 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -157,7 +144,7 @@ func TestTuneCompareInterrupted(t *testing.T) {
 func TestTuneValidate(t *testing.T) {
 	var v struct{ Validations []validation }
 	svg := filepath.Join(t.TempDir(), "validate.svg")
-	text := succeeds(t, fewPlans("tune", "validate", "--ops", "bcast", "--bytes", "64KiB", "--json", "--svg", svg)...)
+	text := tierflow.succeeds(t, fewPlans("tune", "validate", "--ops", "bcast", "--bytes", "64KiB", "--json", "--svg", svg)...)
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
 		t.Fatal(err)
 	}
@@ -198,16 +185,16 @@ func TestTuneCheck(t *testing.T) {
 	if err := os.WriteFile(file, []byte(suspicious), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := tierflow(t, "tune", "check", file)
+	s := tierflow.run(t, "tune", "check", file)
 	if s.status != 1 || !strings.Contains(s.out, "more bytes are much faster: bcast of 64KiB") || !strings.Contains(s.out, "2 entries, 1 violation\n") {
 		t.Errorf("%+v", s)
 	}
-	tierflow(t, "tune", "check", file, "--fix", "--topo", "2x2", "--link", "none", "--time", "1ms") // the machine may be disturbed again
+	tierflow.run(t, "tune", "check", file, "--fix", "--topo", "2x2", "--link", "none", "--time", "1ms") // the machine may be disturbed again
 	table, err := planner.LoadTable(file, all.Submodules())
 	if err != nil || len(table.Measured) != 2 || table.Entries[1].Candidates[0].NS == 1 {
 		t.Errorf("not measured again: %+v, %v", table, err)
 	}
-	if s := tierflow(t, "tune", "check", "/no/such/file"); s.status != 1 {
+	if s := tierflow.run(t, "tune", "check", "/no/such/file"); s.status != 1 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -233,7 +220,7 @@ func TestTuneRefuses(t *testing.T) {
 		{"tune compare x", "there are only flags"},
 		{"tune all", "known are compare, validate, check"},
 	} {
-		if s := tierflow(t, strings.Fields(test.args)...); s.status != 2 || !strings.Contains(s.errors, test.want) {
+		if s := tierflow.run(t, strings.Fields(test.args)...); s.status != 2 || !strings.Contains(s.errors, test.want) {
 			t.Errorf("tierflow %s: status %d, %q; want %q", test.args, s.status, s.errors, test.want)
 		}
 	}

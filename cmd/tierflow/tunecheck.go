@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-func (a app) tuneCheckCommand() *cobra.Command {
-	u := &tuning{reg: a.registry}
+func tuneCheckCommand(reg submodules.Registry) *cobra.Command {
+	u := &tuning{reg: reg}
 	var fix bool
 	c := &cobra.Command{
 		Use:   "check FILE",

@@ -102,14 +102,14 @@ const maxTuned = 4 << 30
 const oddEvery = 5
 
 // listed tells whether --bytes says which sizes to tune.
-func (u *tuning) listed() bool { return u.bytes != "" || u.command.Flags().Changed("bytes") }
+func (u *tuning) listed() bool { return u.bytes != "" || u.isGiven("bytes") }
 
 // sizes lists the sizes to tune, the smallest first.
 func (u *tuning) sizes() ([]int64, error) {
 	if !u.listed() {
 		return u.ladder()
 	}
-	if err := cmp.Or(exclusive(u.command, "bytes", "min"), exclusive(u.command, "bytes", "max")); err != nil {
+	if err := cmp.Or(u.exclusive("bytes", "min"), u.exclusive("bytes", "max")); err != nil {
 		return nil, err
 	}
 	all, err := parseSizes(u.bytes)

@@ -48,7 +48,7 @@ func (u *tuning) begin(ctx context.Context, r *tuneRank) (*planner.Table, error)
 // continues complains about a table that was measured on other links: its numbers
 // can't be compared with new ones.
 func (u *tuning) continues(t *planner.Table) error {
-	if have, now := t.Provenance.Links, linksText(u.job); have != "" && have != now {
+	if have, now := t.Provenance.Links, u.job.Links(); have != "" && have != now {
 		return fmt.Errorf("--resume: %s was measured over links %q, these are %q", u.output, have, now)
 	}
 	return nil

@@ -14,12 +14,13 @@ import (
 
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/viz"
 )
 
-func (a app) tuneValidateCommand() *cobra.Command {
-	u := &tuning{reg: a.registry}
+func tuneValidateCommand(reg submodules.Registry) *cobra.Command {
+	u := &tuning{reg: reg}
 	c := &cobra.Command{
 		Use:   "validate",
 		Short: "Compare predicted with measured times of every configuration",

@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -32,8 +29,8 @@ type verifying struct {
 	forced tasks.Forced
 }
 
-func (a app) verifyCommand() *cobra.Command {
-	v := &verifying{reg: a.registry}
+func verifyCommand(reg submodules.Registry) *cobra.Command {
+	v := &verifying{reg: reg}
 	c := &cobra.Command{
 		Use:   "verify OP|all",
 		Short: "Prove compiled collectives right without running them",
@@ -84,7 +81,7 @@ and the exit status is 1.`,
 
 // read checks all arguments.
 func (v *verifying) read(operand string) (err error) {
-	given := v.command.Flags().Changed
+	given := v.isGiven
 	if v.colls = tasks.Requestable(); operand != "all" {
 		c, err := collective(operand)
 		if err != nil {
@@ -96,7 +93,7 @@ func (v *verifying) read(operand string) (err error) {
 		return usagef("--max-ranks %d: allowed are 1 to %d", v.maxRanks, levels.MaxRanks)
 	}
 	if v.plan == "all" {
-		if err := exclusive(v.command, "plan", "table"); err != nil {
+		if err := v.exclusive("plan", "table"); err != nil {
 			return err
 		}
 	} else {
@@ -128,11 +125,11 @@ func (v *verifying) readRandom() (err error) {
 		return usagef("--random %d: check at least one case", v.random)
 	}
 	for _, name := range []string{"bytes", "counts", "dtype", "root", "in-place", "non-commutative", "table"} {
-		if v.command.Flags().Changed(name) {
+		if v.isGiven(name) {
 			return usagef("--%s: with --random it is drawn", name)
 		}
 	}
-	if v.command.Flags().Changed("topo") {
+	if v.isGiven("topo") {
 		v.on, err = v.topology()
 	}
 	return err
@@ -175,93 +172,4 @@ func (v *verifying) run(ctx context.Context, stdout io.Writer) error {
 		return fmt.Errorf("nothing was checked: %w", checker.firstSkip(n, at))
 	}
 	return nil
-}
-
-// verification is what verify prints.
-type verification struct {
-	Cases   int            `json:"cases"`
-	Checked int            `json:"checked"`
-	Skipped map[string]int `json:"skipped"` // by reason
-	Failed  int            `json:"failed"`
-	Steps   int64          `json:"steps"`
-	Seconds float64        `json:"seconds"`
-	Seed    *uint64        `json:"seed,omitempty"`
-	Failure *failureReport `json:"failure,omitempty"`
-}
-
-type failureReport struct {
-	Command string `json:"command"` // repeats it
-	Error   string `json:"error"`
-}
-
-func (r *verification) text() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d cases", r.Cases)
-	if r.Seed != nil {
-		fmt.Fprintf(&b, " (seed %d)", *r.Seed)
-	}
-	fmt.Fprintf(&b, ": %d checked, %d failed", r.Checked, r.Failed)
-	var skipped []string
-	sum := 0
-	for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {
-		skipped = append(skipped, fmt.Sprintf("%d %s", r.Skipped[reason], reason))
-		sum += r.Skipped[reason]
-	}
-	if sum > 0 {
-		fmt.Fprintf(&b, ", %d skipped (%s)", sum, strings.Join(skipped, ", "))
-	}
-	fmt.Fprintf(&b, "; %d steps in %.1f s\n", r.Steps, r.Seconds)
-	return b.String()
-}
-
-// command is a case as arguments that repeat it.
-func command(c casegen.Case) string {
-	args := []string{"tierflow", "verify", c.Request.Coll.String(), "--topo", topoArgument(c.Topology)}
-	if r := c.Request; r.Coll != tasks.Barrier {
-		if r.Counts.Len() == 0 {
-			args = append(args, "--bytes", tasks.FormatBytes(r.Bytes()))
-		} else {
-			args = append(args, "--counts", countsArgument(r.Counts))
-		}
-		args = append(args, "--dtype", r.Type.String())
-		if r.Rooted() {
-			args = append(args, "--root", fmt.Sprint(r.Root))
-		}
-		if r.Reduces() || r.Blocks() {
-			args = append(args, fmt.Sprintf("--in-place=%v", r.InPlace))
-		}
-		if r.Reduces() {
-			args = append(args, fmt.Sprintf("--non-commutative=%v", !r.Op.Commutative()))
-		}
-	}
-	args = append(args, "--plan", c.Plan.String(), "--max-ranks", fmt.Sprint(c.Topology.Size()))
-	for i, a := range args {
-		args[i] = quoteArgument(a)
-	}
-	return strings.Join(args, " ")
-}
-
-// countsArgument is what --counts reads back.
-func countsArgument(c tasks.Counts) string {
-	list := make([]string, c.Len())
-	for i := range list {
-		list[i] = fmt.Sprint(c.At(i))
-	}
-	return strings.Join(list, ",")
-}
-
-// quoteArgument protects what a shell would change.
-func quoteArgument(s string) string {
-	if !strings.ContainsAny(s, " {}[]\"'$*?;&|<>()") {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-// topoArgument is what --topo reads back to t: a spec if there is one, else JSON.
-func topoArgument(t *levels.Topology) string {
-	if spec := t.String(); !strings.Contains(spec, " ") {
-		return spec
-	}
-	return topologyJSON(t)
 }

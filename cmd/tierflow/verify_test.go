@@ -1,13 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -16,7 +16,7 @@ import (
 )
 
 func TestVerifyCatalogue(t *testing.T) {
-	r := decode[verification](t, succeeds(t, "verify", "all", "--topo", "2x2", "--bytes", "0,12", "--json"))
+	r := decode[verification](t, tierflow.succeeds(t, "verify", "all", "--topo", "2x2", "--bytes", "0,12", "--json"))
 	if r.Checked < 100 || r.Failed > 0 || r.Steps == 0 || r.Skipped["unsupported"] == 0 {
 		t.Errorf("%+v: want many cases, and sm between nodes to be skipped", r)
 	}
@@ -29,7 +29,7 @@ func TestVerifyCatalogue(t *testing.T) {
 // others.
 func TestVerifySeeds(t *testing.T) {
 	report := func(seed string) verification {
-		r := decode[verification](t, succeeds(t, "verify", "all", "--random", "60", "--max-ranks", "12", "--seed", seed, "--json"))
+		r := decode[verification](t, tierflow.succeeds(t, "verify", "all", "--random", "60", "--max-ranks", "12", "--seed", seed, "--json"))
 		r.Seconds = 0
 		return r
 	}
@@ -78,14 +78,14 @@ type panicking struct{ sm.SM }
 
 func (panicking) Lower(*submodules.Emitter, *submodules.Call) error { panic("index out of range") }
 
-func withSM(s submodules.Submodule) app {
+func withSM(s submodules.Submodule) runner {
 	reg := submodules.Registry{s}
 	for _, other := range all.Submodules() {
 		if other.Name() != s.Name() {
 			reg = append(reg, other)
 		}
 	}
-	return app{reg}
+	return func() *cobra.Command { return newRoot("", verifyCommand(reg)) }
 }
 
 // A broken submodule is found, and the command that is printed finds it again.
@@ -114,13 +114,12 @@ func withoutPlan(args []string) []string {
 
 // broken runs a verification that fails and returns the printed command's
 // arguments.
-func broken(t *testing.T, a app, args []string) []string {
+func broken(t *testing.T, tierflow runner, args []string) []string {
 	t.Helper()
-	var out, errors bytes.Buffer
-	status := a.run(t.Context(), args, strings.NewReader(""), &out, &errors)
-	command := regexp.MustCompile(`(?m)^  tierflow (verify .*)$`).FindStringSubmatch(errors.String())
-	if status != 1 || command == nil || !strings.Contains(out.String(), "failed") {
-		t.Fatalf("%v: status %d, output %q, errors %q; want status 1 and a command", args, status, out.String(), errors.String())
+	s := tierflow.run(t, args...)
+	command := regexp.MustCompile(`(?m)^  tierflow (verify .*)$`).FindStringSubmatch(s.errors)
+	if s.status != 1 || command == nil || !strings.Contains(s.out, "failed") {
+		t.Fatalf("%v: status %d, output %q, errors %q; want status 1 and a command", args, s.status, s.out, s.errors)
 	}
 	return strings.Fields(strings.ReplaceAll(command[1], "'", ""))
 }
@@ -136,7 +135,9 @@ func TestVerifyCommandKeepsTopology(t *testing.T) {
 		if err != nil || !back.Equal(c.Topology) {
 			t.Fatalf("%s: %v, %v, want %v", p.topo, back, err, c.Topology)
 		}
-		specs += b2i(p.topo[0] != '{')
+		if p.topo[0] != '{' {
+			specs++
+		}
 	}
 	if specs == 0 || specs == 100 {
 		t.Errorf("%d of 100 topologies have a spec; both kinds should occur", specs)
@@ -144,11 +145,19 @@ func TestVerifyCommandKeepsTopology(t *testing.T) {
 }
 
 func TestVerifyOfNothingFails(t *testing.T) {
-	s := tierflow(t, "verify", "bcast", "--plan", "i=sm")
+	s := tierflow.run(t, "verify", "bcast", "--plan", "i=sm")
 	if s.status != 1 || !strings.Contains(s.errors, "nothing was checked") || !strings.Contains(s.errors, "not supported") {
 		t.Errorf("%+v, want status 1 and the reason", s)
 	}
-	if s := tierflow(t, "verify", "bcast", "--topo", "40x2"); s.status != 1 || !strings.Contains(s.errors, "at most 64") {
+	if s := tierflow.run(t, "verify", "bcast", "--topo", "40x2"); s.status != 1 || !strings.Contains(s.errors, "at most 64") {
 		t.Errorf("%+v, want status 1 and the limit", s)
+	}
+}
+
+// verify checks the table's plan, once for each request, in place of all plans.
+func TestVerifyTable(t *testing.T) {
+	args := strings.Fields("verify reduce --topo 2x2 --bytes 64 --json --in-place=false --non-commutative=false --root 0 --table " + inModule(t, "testdata", "tables", "recorded.json"))
+	if v := decode[verification](t, tierflow.succeeds(t, args...)); v.Checked != 1 || v.Cases != 1 {
+		t.Errorf("%+v, want one case", v)
 	}
 }
