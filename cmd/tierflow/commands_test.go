@@ -7,18 +7,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
 	"github.com/tierflow/tierflow/planner"
 )
 
 func TestInfo(t *testing.T) {
-	text := tierflow.succeeds(t, "info")
+	text := tierflow.Succeeds(t, "info")
 	head, rest, _ := strings.Cut(text, "\n\n")
 	catalogue, kernels, ok := strings.Cut(rest, "\nkernels:")
 	if !ok || !strings.HasPrefix(head, "tierflow ") || !strings.Contains(kernels, "\nbf16 ") {
 		t.Errorf("info prints\n%s", text)
 	}
-	checkGolden(t, "info_catalogue.txt", catalogue)
-	i := decode[information](t, tierflow.succeeds(t, "info", "--json"))
+	kittest.CheckGolden(t, "info_catalogue.txt", catalogue)
+	i := kittest.Decode[information](t, tierflow.Succeeds(t, "info", "--json"))
 	if len(i.Submodules) == 0 || i.CPUs < 1 || len(i.Shapes) == 0 || len(i.Collectives) == 0 {
 		t.Errorf("info --json has %+v", i)
 	}
@@ -30,15 +31,15 @@ func TestInfo(t *testing.T) {
 }
 
 func TestPlan(t *testing.T) {
-	text := tierflow.succeeds(t, "plan", "allreduce", "--bytes", "4MiB")
-	checkGolden(t, "plan.txt", text)
-	forced := tierflow.succeeds(t, "plan", "bcast", "--bytes", "1TiB", "--topo", "128x32", "--plan", "i=adapt/binomial")
+	text := tierflow.Succeeds(t, "plan", "allreduce", "--bytes", "4MiB")
+	kittest.CheckGolden(t, "plan.txt", text)
+	forced := tierflow.Succeeds(t, "plan", "bcast", "--bytes", "1TiB", "--topo", "128x32", "--plan", "i=adapt/binomial")
 	if !strings.Contains(forced, "i=adapt/binomial") || !strings.Contains(forced, "forced by") {
 		t.Errorf("a forced plan is explained as\n%s", forced)
 	}
-	s := tierflow.run(t, "plan", "allreduce", "--bytes", "1MiB", "--topo", "2x2", "--plan", "i=sm")
-	if s.status == 0 || s.out != "" || !strings.Contains(s.errors, "ir=sm: sm works between ranks that share memory") {
-		t.Errorf("a plan that can't be compiled: status %d, output %q, errors %q", s.status, s.out, s.errors)
+	s := tierflow.Run(t, "plan", "allreduce", "--bytes", "1MiB", "--topo", "2x2", "--plan", "i=sm")
+	if s.Status == 0 || s.Out != "" || !strings.Contains(s.Errors, "ir=sm: sm works between ranks that share memory") {
+		t.Errorf("a plan that can't be compiled: status %d, output %q, errors %q", s.Status, s.Out, s.Errors)
 	}
 }
 
@@ -58,15 +59,15 @@ func TestPlanFromEnvironment(t *testing.T) {
 // plan explains a decision by a table that tune has written.
 func TestPlanOfTunedTable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "table.json")
-	tierflow.succeeds(t, strings.Fields("tune -o "+file+" --ops bcast,allreduce --min 1KiB --max 64KiB --json --topo 2x2 --link none"+
+	tierflow.Succeeds(t, strings.Fields("tune -o "+file+" --ops bcast,allreduce --min 1KiB --max 64KiB --json --topo 2x2 --link none"+
 		" --submodules adapt,sm --segments 16KiB,all --windows 2 --inner 0 --time 1ms --plan i=adapt/binomial")...)
-	text := tierflow.succeeds(t, "plan", "bcast", "--bytes", "10000", "--topo", "2x2", "--table", file, "--explain", "--heuristics")
+	text := tierflow.Succeeds(t, "plan", "bcast", "--bytes", "10000", "--topo", "2x2", "--table", file, "--explain", "--heuristics")
 	for _, want := range []string{"entry: bcast of 4KiB on i=2,s=2, weight 0.52", "entry: bcast of 16KiB", "runner-up: ", "candidates: ", "rejected "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("plan --explain has no %q:\n%.3000s", want, text)
 		}
 	}
-	e := decode[planner.Explanation](t, tierflow.succeeds(t, "plan", "allreduce", "--bytes", "65536", "--topo", "2x2", "--table", file, "--explain", "--json"))
+	e := kittest.Decode[planner.Explanation](t, tierflow.Succeeds(t, "plan", "allreduce", "--bytes", "65536", "--topo", "2x2", "--table", file, "--explain", "--json"))
 	if e.Table != file || e.Fallback != "" || !e.Candidates[0].Chosen || e.Candidates[0].NS <= 0 {
 		t.Errorf("%.2000v", e)
 	}
@@ -75,10 +76,10 @@ func TestPlanOfTunedTable(t *testing.T) {
 // Under a launcher only bench runs on the job's processes.
 func TestTraceIsNoJob(t *testing.T) {
 	t.Setenv("TIERFLOW_RANK", "0")
-	if s := tierflow.run(t, "trace", "bcast", "-o", "-"); s.status != 2 || !strings.Contains(s.errors, "launched job") {
+	if s := tierflow.Run(t, "trace", "bcast", "-o", "-"); s.Status != 2 || !strings.Contains(s.Errors, "launched job") {
 		t.Errorf("%+v, want status 2", s)
 	}
-	if s := tierflow.run(t, "bench", "coll", "bcast", "--topo", "2"); s.status != 2 || !strings.Contains(s.errors, "launched job") {
+	if s := tierflow.Run(t, "bench", "coll", "bcast", "--topo", "2"); s.Status != 2 || !strings.Contains(s.Errors, "launched job") {
 		t.Errorf("%+v, want status 2", s)
 	}
 }
@@ -87,18 +88,18 @@ func TestTraceIsNoJob(t *testing.T) {
 func TestRun(t *testing.T) {
 	t.Setenv("TIERFLOW_TEST_AGENT", "1")
 	agent := os.Args[0]
-	out := tierflow.run(t, "run", "-n", "2", "--agent", agent, "--", "/bin/sh", "-c", "echo $TIERFLOW_RANK of $TIERFLOW_SIZE")
-	if out.status != 0 || !strings.Contains(out.out, "[1] 1 of 2\n") {
+	out := tierflow.Run(t, "run", "-n", "2", "--agent", agent, "--", "/bin/sh", "-c", "echo $TIERFLOW_RANK of $TIERFLOW_SIZE")
+	if out.Status != 0 || !strings.Contains(out.Out, "[1] 1 of 2\n") {
 		t.Errorf("%+v", out)
 	}
-	failed := tierflow.run(t, "run", "-n", "2", "--agent", agent, "--", "/bin/sh", "-c", "exit $((7 * TIERFLOW_RANK))")
-	if failed.status != 7 || !strings.HasPrefix(failed.errors, "tierflow run: rank 1 on localhost: exit status 7") {
+	failed := tierflow.Run(t, "run", "-n", "2", "--agent", agent, "--", "/bin/sh", "-c", "exit $((7 * TIERFLOW_RANK))")
+	if failed.Status != 7 || !strings.HasPrefix(failed.Errors, "tierflow run: rank 1 on localhost: exit status 7") {
 		t.Errorf("%+v, want status 7", failed)
 	}
-	if s := tierflow.run(t, "run", "-n", "3", "--hosts", "a:1", "--", "true"); s.status != 125 {
+	if s := tierflow.Run(t, "run", "-n", "3", "--hosts", "a:1", "--", "true"); s.Status != 125 {
 		t.Errorf("%+v, want status 125", s)
 	}
-	if s := tierflow.run(t, "run", "-n", "1", "--agent", agent, "--", "/no/such/program"); s.status != 127 {
+	if s := tierflow.Run(t, "run", "-n", "1", "--agent", agent, "--", "/no/such/program"); s.Status != 127 {
 		t.Errorf("%+v, want status 127", s)
 	}
 }

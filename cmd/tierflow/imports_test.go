@@ -48,6 +48,7 @@ var arrows = map[string][]string{
 	// Only tests import these: nothing stands on them.
 	"dag/dagtest":              {},
 	"submodules/submoduletest": {"submodules/check"},
+	"cmd/tierflow/kit/kittest": {"cmd/tierflow/kit", "dag/dagtest"},
 
 	"levels/join":     {"levels"},
 	"executor/trace":  {"levels"},
@@ -70,27 +71,42 @@ var arrows = map[string][]string{
 	// bench peers carries along what it builds and the cluster it runs on: embedded files, no code.
 	"testdata/cluster": {},
 	"testdata/peers":   {},
+	// kit is what commands share; each command is a room that no other one stands on.
+	"cmd/tierflow/kit":         {"planner"},
+	"cmd/tierflow/kit/payload": {"planner"},
+	// bench algorithms launches the ranks of a node itself.
+	"cmd/tierflow/bench":  {"cmd/tierflow/kit", "cmd/tierflow/kit/payload", "cmd/tierflow/launch"},
+	"cmd/tierflow/peers":  {"cmd/tierflow/kit", "testdata/cluster", "testdata/peers"},
+	"cmd/tierflow/tune":   {"cmd/tierflow/kit", "viz"},
+	"cmd/tierflow/verify": {"cmd/tierflow/kit", "submodules/check", "submodules/check/casegen"},
+	"cmd/tierflow/draw":   {"cmd/tierflow/kit", "cmd/tierflow/kit/payload", "viz"},
 	"cmd/tierflow": {
-		"planner", "viz", "submodules/check", "submodules/check/casegen", "cmd/tierflow/launch",
-		"testdata/cluster", "testdata/peers",
+		"cmd/tierflow/bench", "cmd/tierflow/peers", "cmd/tierflow/tune", "cmd/tierflow/verify", "cmd/tierflow/draw",
+		"cmd/tierflow/launch",
 	},
+}
+
+// commands are the packages that make commands.
+var commands = []string{
+	"cmd/tierflow", "cmd/tierflow/kit", "cmd/tierflow/kit/kittest", "cmd/tierflow/bench", "cmd/tierflow/peers",
+	"cmd/tierflow/tune", "cmd/tierflow/verify", "cmd/tierflow/draw",
 }
 
 // libraries says which packages may import which other modules.
 var libraries = map[string][]string{
 	"github.com/dominikbraun/graph":  {"dag"},
 	"github.com/google/go-cmp":       {"dag/dagtest"},
-	"github.com/schollz/progressbar": {"cmd/tierflow"},
-	"github.com/spf13/cobra":         {"cmd/tierflow"},
-	"golang.org/x/sync":              {"executor", "planner", "costs/measure", "cmd/tierflow"},
+	"github.com/schollz/progressbar": {"cmd/tierflow/tune"},
+	"github.com/spf13/cobra":         commands,
+	"golang.org/x/sync":              {"executor", "planner", "costs/measure", "cmd/tierflow/verify"},
 	"golang.org/x/sys":               {"levels/join", "executor", "executor/wire", "executor/kernel", "executor/flight", "cmd/tierflow/launch"},
-	"golang.org/x/term":              {"cmd/tierflow"},
-	"gonum.org/v1/gonum":             {"costs/stats", "cmd/tierflow"},
+	"golang.org/x/term":              {"cmd/tierflow/tune"},
+	"gonum.org/v1/gonum":             {"costs/stats", "cmd/tierflow/bench", "cmd/tierflow/tune"},
 	"gonum.org/v1/plot":              {"viz"},
 }
 
 // concurrent are the packages that may have go statements.
-var concurrent = []string{"executor", "levels/join", "costs/measure", "cmd/tierflow", "cmd/tierflow/launch"}
+var concurrent = []string{"executor", "levels/join", "costs/measure", "cmd/tierflow/launch"}
 
 // pure are the folders whose packages give the same bytes for the same input: they
 // know no goroutine, clock, global random number or operating system.

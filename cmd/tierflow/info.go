@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/executor/kernel"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -67,11 +68,11 @@ from; the shapes in the same way; and for each element type and operation which 
 elements on this CPU.`,
 		Example: `  tierflow info
   tierflow info --json`,
-		Args: noOperands,
+		Args: kit.NoOperands,
 		RunE: func(c *cobra.Command, _ []string) error {
 			i := a.information()
 			if asJSON {
-				return writeJSON(c.OutOrStdout(), i)
+				return kit.WriteJSON(c.OutOrStdout(), i)
 			}
 			_, err := c.OutOrStdout().Write(i.text())
 			return err
@@ -83,8 +84,8 @@ elements on this CPU.`,
 
 func (a app) information() information {
 	i := information{
-		Version: version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
-		Collectives: names(tasks.Requestable()), Kernels: kernels(),
+		Version: kit.Version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
+		Collectives: kit.Names(tasks.Requestable()), Kernels: kernels(),
 	}
 	for _, s := range tasks.Shapes() {
 		info := shapeInfo{Name: s.String(), Doc: s.Doc(), Source: s.Source()}
@@ -102,8 +103,8 @@ func (a app) information() information {
 		}
 		for _, a := range s.Algorithms() {
 			info.Algorithms = append(info.Algorithms, algorithmInfo{
-				Name: a.Name, Doc: a.Doc, Tasks: names(a.Ops), InnerSegment: a.Inner,
-				Restrictions: names(a.Needs), Source: a.Source,
+				Name: a.Name, Doc: a.Doc, Tasks: kit.Names(a.Ops), InnerSegment: a.Inner,
+				Restrictions: kit.Names(a.Needs), Source: a.Source,
 			})
 		}
 		i.Submodules = append(i.Submodules, info)

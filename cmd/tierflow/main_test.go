@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
 	"github.com/tierflow/tierflow/submodules/all"
 )
 
@@ -14,9 +15,9 @@ func TestHelp(t *testing.T) {
 		name := strings.ReplaceAll("help "+command, " ", "_")
 		t.Run(name, func(t *testing.T) {
 			args := append(strings.Fields(command), "--help")
-			help := tierflow.succeeds(t, args...)
-			checkGolden(t, strings.TrimSuffix(name, "_")+".txt", help)
-			if again := tierflow.succeeds(t, append([]string{"help"}, strings.Fields(command)...)...); again != help {
+			help := tierflow.Succeeds(t, args...)
+			kittest.CheckGolden(t, strings.TrimSuffix(name, "_")+".txt", help)
+			if again := tierflow.Succeeds(t, append([]string{"help"}, strings.Fields(command)...)...); again != help {
 				t.Errorf("tierflow help %s prints something else than --help", command)
 			}
 		})
@@ -24,7 +25,7 @@ func TestHelp(t *testing.T) {
 }
 
 // tierflow is the whole command.
-var tierflow runner = app{all.Submodules()}.root
+var tierflow kittest.Runner = app{all.Submodules()}.root
 
 // Each wrong call ends with status 2 and one complaint, and prints nothing else.
 func TestWrongArguments(t *testing.T) {
@@ -159,17 +160,17 @@ func TestWrongArguments(t *testing.T) {
 		"run -n 2 ./prog -- x",
 		"run -n two -- ./prog",
 	} {
-		s := tierflow.run(t, strings.Fields(line)...)
-		if s.status != 2 || s.out != "" || strings.Count(s.errors, "tierflow") == 0 {
-			t.Errorf("tierflow %s: status %d, output %q, errors %q; want status 2 and a complaint", line, s.status, s.out, s.errors)
+		s := tierflow.Run(t, strings.Fields(line)...)
+		if s.Status != 2 || s.Out != "" || strings.Count(s.Errors, "tierflow") == 0 {
+			t.Errorf("tierflow %s: status %d, output %q, errors %q; want status 2 and a complaint", line, s.Status, s.Out, s.Errors)
 		}
-		all.WriteString(strings.ReplaceAll("$ tierflow "+line+"\n"+s.errors, folder, "FOLDER"))
+		all.WriteString(strings.ReplaceAll("$ tierflow "+line+"\n"+s.Errors, folder, "FOLDER"))
 	}
-	checkGolden(t, "wrong.txt", all.String())
+	kittest.CheckGolden(t, "wrong.txt", all.String())
 }
 
 func TestBareHelpFlagOnEveryCommand(t *testing.T) {
-	if v := tierflow.succeeds(t, "--version"); !strings.HasPrefix(v, "tierflow version ") {
+	if v := tierflow.Succeeds(t, "--version"); !strings.HasPrefix(v, "tierflow version ") {
 		t.Errorf("--version prints %q", v)
 	}
 }

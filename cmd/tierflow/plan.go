@@ -5,13 +5,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 )
 
 // planning is plan.
 type planning struct {
-	problem
+	kit.Problem
 	explain bool
 	pruned  bool
 	json    bool
@@ -22,7 +23,7 @@ func (a app) planCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan OP --bytes SIZE",
 		Short: "Explain which plan is chosen for a collective, and why",
-		Long: `Prints the plan for a collective (` + anyOf(tasks.Requestable()) + `)
+		Long: `Prints the plan for a collective (` + kit.AnyOf(tasks.Requestable()) + `)
 of a size on a machine: what was forced and by whom, what was decided and why, and
 what else there is. Nothing is run. It is what ranks that are processes choose;
 goroutine ranks of a node have s=solo for s=sm.
@@ -35,19 +36,19 @@ measurement, or why tierflow tune does not measure it.`,
   tierflow plan bcast --bytes 64KiB --root 3 --plan i=adapt/binomial
   tierflow plan allgather --topo 2x2 --counts 1000,0,1000,3000
   tierflow plan bcast --bytes 100000 --topo 3x2 --table table.json --explain`,
-		Args: operand(whichCollective),
+		Args: kit.Operand(kit.WhichCollective),
 		RunE: func(c *cobra.Command, args []string) error {
-			r, t, err := p.one(args[0])
+			r, t, err := p.ReadOne(args[0])
 			if err != nil {
 				return err
 			}
-			if _, err := p.forced(a.registry); err != nil {
+			if _, err := p.ReadForced(a.registry); err != nil {
 				return err
 			}
-			if err := p.checkTable(); err != nil {
+			if err := p.CheckTable(); err != nil {
 				return err
 			}
-			e, err := planner.Consider(r, t, p.options(), planner.Space{Heuristics: p.pruned})
+			e, err := planner.Consider(r, t, p.Options(), planner.Space{Heuristics: p.pruned})
 			if err != nil {
 				return err
 			}
@@ -55,7 +56,7 @@ measurement, or why tierflow tune does not measure it.`,
 				if !p.explain {
 					e.Candidates = e.Candidates[:0]
 				}
-				return writeJSON(c.OutOrStdout(), e)
+				return kit.WriteJSON(c.OutOrStdout(), e)
 			}
 			text := e.Text
 			if p.explain {
@@ -65,11 +66,11 @@ measurement, or why tierflow tune does not measure it.`,
 			return err
 		},
 	}
-	p.topoFlag(c, "4x2")
-	p.requestFlags(c, "1MiB", "size of a rank's buffer")
-	p.countsFlag(c)
-	p.planFlag(c, planText)
-	p.tableFlag(c)
+	p.AddTopoFlag(c, "4x2")
+	p.AddRequestFlags(c, "1MiB", "size of a rank's buffer")
+	p.AddCountsFlag(c)
+	p.AddPlanFlag(c, kit.PlanText)
+	p.AddTableFlag(c)
 	f := c.Flags()
 	f.BoolVar(&p.explain, "explain", false, "list every plan that could be chosen")
 	f.BoolVar(&p.pruned, "heuristics", false, "with --explain, reject what tuning with heuristics leaves out")

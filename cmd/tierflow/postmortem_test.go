@@ -61,12 +61,12 @@ func TestPostMortem(t *testing.T) {
 	t.Setenv("TIERFLOW_TEST_AGENT", "1") // see TestMain
 	t.Setenv(planner.RecorderVariable, filepath.Join(dir, "job.%r"))
 	t.Setenv(planner.DumpVariable, "1")
-	s := tierflow.run(t, "run", "-n", "3", "--oversubscribe", "--agent", os.Args[0], "--", program)
+	s := tierflow.Run(t, "run", "-n", "3", "--oversubscribe", "--agent", os.Args[0], "--", program)
 	dump := regexp.MustCompile(`(?m)^\[(0|2)\] rank (0|2), bcast 1048576 f32 root 1: waits for .* since \d\.\d s: `)
-	if s.status != 128+9 || !dump.MatchString(s.errors) {
-		t.Errorf("status %d, said\n%s", s.status, s.errors)
+	if s.Status != 128+9 || !dump.MatchString(s.Errors) {
+		t.Errorf("status %d, said\n%s", s.Status, s.Errors)
 	}
-	text := tierflow.succeeds(t, "trace", "--recorder", filepath.Join(dir, "job.1"), filepath.Join(dir, "job.0"), filepath.Join(dir, "job.2"))
+	text := tierflow.Succeeds(t, "trace", "--recorder", filepath.Join(dir, "job.1"), filepath.Join(dir, "job.0"), filepath.Join(dir, "job.2"))
 	for _, want := range []string{
 		`(?m)^rank 1: in no call, last seen at `,
 		`(?m)^-\d\.\d{6}s +rank (0|2) +wait +for rank \d+`,

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
 	"github.com/tierflow/tierflow/submodules/all"
 )
 
@@ -31,16 +32,16 @@ func TestReadmeProgram(t *testing.T) {
 	text := readme(t)
 	dir := t.TempDir()
 	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "prog")
-	if err := os.WriteFile(source, []byte(between(t, text, "```go\n", "```")), 0o600); err != nil {
+	if err := os.WriteFile(source, []byte(kittest.Between(t, text, "```go\n", "```")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, source).CombinedOutput(); err != nil {
 		t.Fatalf("the README's program does not compile: %v\n%s", err, out)
 	}
 	const command = "$ tierflow run -n 2 -- ./prog\n"
-	want := sortedLines(between(t, text, command, "```"))
+	want := sortedLines(kittest.Between(t, text, command, "```"))
 	t.Setenv("TIERFLOW_TEST_AGENT", "1") // see TestMain
-	got := sortedLines(tierflow.succeeds(t, "run", "-n", "2", "--oversubscribe", "--agent", os.Args[0], "--", program))
+	got := sortedLines(tierflow.Succeeds(t, "run", "-n", "2", "--oversubscribe", "--agent", os.Args[0], "--", program))
 	if !slices.Equal(got, want) {
 		t.Errorf("%sprints %q, the README says %q", command, got, want)
 	}
@@ -54,7 +55,7 @@ func sortedLines(s string) []string {
 
 // What the README's command table calls must parse, and leave no command out.
 func TestReadmeCommands(t *testing.T) {
-	table := between(t, readme(t), "| command | what it does |", "\n\n")
+	table := kittest.Between(t, readme(t), "| command | what it does |", "\n\n")
 	root := app{all.Submodules()}.root()
 	for _, sub := range root.Commands() {
 		if !sub.Hidden && !strings.Contains(table, "`tierflow "+sub.Name()) {
@@ -78,8 +79,8 @@ func TestReadmeCommands(t *testing.T) {
 func TestReadmePaths(t *testing.T) {
 	root := os.DirFS(filepath.Join("..", ".."))
 	paths := []string{"LICENSE", "testdata/readme/allreduce.svg", "cmd/tierflow/imports_test.go"}
-	for row := range strings.Lines(between(t, readme(t), "| folder | what is in it |\n|---|---|\n", "\n\n")) {
-		paths = append(paths, between(t, row, "| `", "` |"))
+	for row := range strings.Lines(kittest.Between(t, readme(t), "| folder | what is in it |\n|---|---|\n", "\n\n")) {
+		paths = append(paths, kittest.Between(t, row, "| `", "` |"))
 	}
 	pictures, err := fs.Glob(root, "testdata/readme/*.svg") // and none that nobody sees
 	if err != nil {

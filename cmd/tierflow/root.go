@@ -6,6 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tierflow/tierflow/cmd/tierflow/bench"
+	"github.com/tierflow/tierflow/cmd/tierflow/draw"
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/cmd/tierflow/peers"
+	"github.com/tierflow/tierflow/cmd/tierflow/tune"
+	"github.com/tierflow/tierflow/cmd/tierflow/verify"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 )
@@ -21,13 +27,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 }
 
 func (a app) run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return execute(ctx, a.root(), args, stdin, stdout, stderr)
+	return kit.Execute(ctx, a.root(), args, stdin, stdout, stderr)
 }
 
 func (a app) root() *cobra.Command {
-	root := newRoot("Hierarchical collective communication: measure, draw, trace, check and launch it",
-		group("bench", "Measure collectives and their tasks", append(benchCommands(a.registry), benchPeersCommand())...),
-		a.planCommand(), dagCommand(a.registry), traceCommand(a.registry), verifyCommand(a.registry), a.infoCommand(), tuneCommand(a.registry),
+	root := kit.NewRoot("Hierarchical collective communication: measure, draw, trace, check and launch it",
+		kit.Group("bench", "Measure collectives and their tasks", append(bench.Commands(a.registry), peers.Command())...),
+		a.planCommand(), draw.DagCommand(a.registry), draw.TraceCommand(a.registry), verify.Command(a.registry), a.infoCommand(), tune.Command(a.registry),
 		runCommand(), agentCommand())
 	root.Long = `tierflow compiles MPI-style collectives for hierarchical machines and runs them
 between Go processes or goroutines. This command measures, draws, traces and
@@ -38,6 +44,6 @@ Without a launcher subcommands run on goroutine ranks arranged by --topo: 4x2 is
 unequal size, /rr deals ranks round robin, and a file of JSON describes the rest.
 Plans are words such as shape=han,fs=256KiB,w=4,i=adapt/chain/32KiB,s=sm; what a
 plan leaves open is chosen as always.`
-	root.Version = version()
+	root.Version = kit.Version()
 	return root
 }

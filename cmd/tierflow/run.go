@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow/launch"
 )
 
@@ -32,9 +33,9 @@ everything else.`,
 		Args: func(c *cobra.Command, args []string) error {
 			switch at := c.ArgsLenAtDash(); {
 			case at < 0 && len(args) > 0 || at > 0:
-				return usagef("argument %q: the program and its arguments follow --", args[0])
+				return kit.Usagef("argument %q: the program and its arguments follow --", args[0])
 			case len(args) == 0:
-				return usagef("no program: give it after --, as in tierflow run -n 4 -- ./program")
+				return kit.Usagef("no program: give it after --, as in tierflow run -n 4 -- ./program")
 			}
 			return nil
 		},
@@ -44,7 +45,7 @@ everything else.`,
 			o.Program, o.Agent = args, strings.Fields(agent)
 			status, err := launch.Run(c.Context(), o, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
 			if err != nil {
-				return withStatus(err, status)
+				return kit.WithStatus(err, status)
 			}
 			return nil
 		},
@@ -67,7 +68,7 @@ everything else.`,
 // agentCommand is what run starts on each node.
 func agentCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "agent", Short: "Start the ranks of one node for tierflow run", Hidden: true, Args: noOperands,
+		Use: "agent", Short: "Start the ranks of one node for tierflow run", Hidden: true, Args: kit.NoOperands,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return launch.Agent(c.Context(), c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
 		},

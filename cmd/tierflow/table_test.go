@@ -24,15 +24,15 @@ func TestTable(t *testing.T) {
 		{"bench coll --link none --iters 1 --json", `"plan": "` + tablePlan + `"`},
 	} {
 		args := strings.Fields(test.command + tableCase)
-		if s := tierflow.run(t, args...); s.status != 0 || strings.Contains(s.out, tablePlan) {
+		if s := tierflow.Run(t, args...); s.Status != 0 || strings.Contains(s.Out, tablePlan) {
 			t.Fatalf("%v, without a table: %+v", args, s)
 		}
-		if s := tierflow.run(t, append(args, "--table", recordedTable)...); !strings.Contains(s.out, test.with) {
+		if s := tierflow.Run(t, append(args, "--table", recordedTable)...); !strings.Contains(s.Out, test.with) {
 			t.Errorf("%v --table: %q is not in %+v", args, test.with, s)
 		}
 		t.Run(test.command, func(t *testing.T) {
 			t.Setenv(planner.TableVariable, recordedTable)
-			if s := tierflow.run(t, args...); !strings.Contains(s.out, test.with) {
+			if s := tierflow.Run(t, args...); !strings.Contains(s.Out, test.with) {
 				t.Errorf("%v, %s=%s: %q is not in %+v", args, planner.TableVariable, recordedTable, test.with, s)
 			}
 		})

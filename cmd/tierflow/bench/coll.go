@@ -1,0 +1,225 @@
+package bench
+
+import (
+	"cmp"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/cmd/tierflow/kit/payload"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Commands are the commands that measure tierflow itself.
+func Commands(reg submodules.Registry) []*cobra.Command {
+	return []*cobra.Command{collCommand(reg), taskCommand(reg), overlapCommand(reg), algorithmsCommand(reg)}
+}
+
+// benchColl is bench coll.
+type benchColl struct {
+	kit.Problem
+	effort  effort
+	json    bool
+	wire    bool // a plain stream beside
+	alloc   bool // buffers of planner.Alloc
+	reg     submodules.Registry
+	given   []string // --plan, as often as it was given
+	plans   []string
+	work    []tasks.Request
+	from    string // --root: a rank, or all
+	rotate  bool
+	results results
+}
+
+func collCommand(reg submodules.Registry) *cobra.Command {
+	b := &benchColl{reg: reg}
+	c := &cobra.Command{
+		Use:   "coll OP[,OP…]",
+		Short: "Measure collectives and check their results",
+		Long: `Measures collectives (` + strings.Join(kit.Names(tasks.Requestable()), ", ") + `)
+and checks what they leave in the buffers.
+
+A sample is the slowest rank's time per call; all ranks begin it together, after
+a barrier. An operation of less than 20 ms is called as often as fills 20 ms in
+one sample, one of less than 200 µs so more than 100 times; the root, where there is
+one, then changes from call to call, unless --root is given; --root all measures every
+root by itself, in turns, and adds the least, the median and the largest of the roots'
+p50, and the ratio of the last to the first. Buffers are spoilt before
+each sample and checked after it; "wrong" counts wrong elements on all ranks.
+
+Columns: iters is the number of samples; min, p50 and p99 are microseconds per
+call; algbw is bytes / p50, where ranks have blocks those of all; busbw is that times
+2(n-1)/n for allreduce, (n-1)/n for those with blocks and 1 for bcast and reduce, as
+in NCCL's tests; both in GB/s (1e9 bytes per second).
+
+Plans are measured in turns, so that what disturbs the machine disturbs all of them;
+with several a column says which. Without --plan the flat shape, which ignores nodes,
+is measured beside what the built-in rule chooses, or a decision table. Both use the same emulated link between nodes: goroutines have none, and
+without one a hierarchy could not gain anything. Where ranks are numbered node by
+node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them across.`,
+		Example: `  tierflow bench coll allreduce
+  tierflow bench coll bcast,allreduce --topo 4x2 --bytes 4:4MiB:x4 --json
+  tierflow bench coll allreduce --link i=10gbit,20us --plan shape=han,fs=128KiB
+  tierflow bench coll allreduce --topo 4x2/rr
+  tierflow bench coll allreduce --plan shape=han --plan shape=han-lockstep
+  tierflow bench coll bcast --topo 4x2/rr --bytes 64KiB --root all
+  tierflow bench coll allgather --topo 2x2 --counts 1000,0,1000,3000
+  tierflow bench coll barrier --topo 8 --iters 50`,
+		Args: kit.Operand("collectives such as bcast,allreduce"),
+		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
+			return b.RunOnJob(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), func(stdout, stderr io.Writer) error {
+				if err := b.read(args[0]); err != nil {
+					return err
+				}
+				return b.run(c.Context(), stdout, stderr)
+			})
+		}),
+	}
+	b.AddJobFlags(c)
+	b.AddDataFlags(c, "8,1KiB,64KiB,1MiB,4MiB", "sizes of a rank's buffer: 4,64KiB or 4:4MiB:x4")
+	b.rootFlag(c)
+	b.AddCountsFlag(c)
+	c.Flags().StringArrayVar(&b.given, "plan", nil, kit.PlanText+"; several are measured in turns (default $"+planner.PlanVariable+", else flat beside what is chosen)")
+	b.AddTableFlag(c)
+	c.Flags().IntVar(&b.effort.samples, "iters", 0, "samples of each size and plan (default as many as fit into --time)")
+	c.Flags().DurationVar(&b.effort.time, "time", 500*time.Millisecond, "time for each size and plan")
+	c.Flags().BoolVar(&b.json, "json", false, "print JSON")
+	c.Flags().BoolVar(&b.wire, "wire", false, "on launched processes of several nodes: a plain one-way TCP stream of as many bytes first, and ratios to it")
+	c.Flags().BoolVar(&b.alloc, "alloc", false, "buffers from planner.Alloc, which ranks of a node read in place, not ordinary slices")
+	return c
+}
+
+// read checks all arguments.
+func (b *benchColl) read(operand string) error {
+	if b.wire && !kit.IsLaunched() {
+		return kit.Usagef("--wire: goroutine ranks have no wire between them; start processes with tierflow run")
+	}
+	colls, err := kit.ParseCollectives(operand)
+	if err != nil {
+		return err
+	}
+	if err := cmp.Or(b.CheckFlags(colls...), b.CheckExclusive("iters", "time")); err != nil {
+		return err
+	}
+	if err := b.readPlans(); err != nil {
+		return err
+	}
+	sizes, err := kit.ParseSizes(b.Bytes)
+	if err != nil {
+		return kit.Usagef("--bytes: %w", err)
+	}
+	if b.effort.samples < 0 || b.effort.samples > maxSamples || b.effort.time <= 0 {
+		return kit.Usagef("--iters %d, --time %v: at most %d samples, and a time above 0", b.effort.samples, b.effort.time, maxSamples)
+	}
+	if err := b.readRoot(); err != nil {
+		return err
+	}
+	if b.Counts != "" {
+		sizes = sizes[:1] // which doesn't matter
+	}
+	return b.readWork(colls, sizes)
+}
+
+const (
+	allRoots = "all"
+	// mostRoots bounds the programs that --root all needs.
+	mostRoots = 256
+)
+
+func (b *benchColl) rootFlag(c *cobra.Command) {
+	c.Flags().StringVar(&b.from, "root", "", kit.RootText+", or all (default 0, in short operations all by turns)")
+}
+
+func (b *benchColl) readRoot() (err error) {
+	switch size := b.Job.Topology().Size(); {
+	case !b.IsGiven("root"):
+		b.rotate = true
+	case b.from == allRoots && size > mostRoots:
+		return kit.Usagef("--root all: %d ranks; at most %d, or give one root", size, mostRoots)
+	case b.from != allRoots:
+		if b.Root, err = strconv.Atoi(b.from); err != nil {
+			return kit.Usagef("--root %s: give a rank, or all", b.from)
+		}
+	}
+	return nil
+}
+
+// rootsOf lists the roots that a request is measured from, one by one.
+func (b *benchColl) rootsOf(r tasks.Request) []levels.Rank {
+	all := []levels.Rank{r.Root}
+	if r.Rooted() && b.from == allRoots {
+		for rank := 1; rank < b.Job.Topology().Size(); rank++ {
+			all = append(all, levels.Rank(rank))
+		}
+	}
+	return all
+}
+
+// maxPlans bounds the communicators, each with buffers of its own.
+const maxPlans = 16
+
+// readPlans chooses what to compare: what is forced, else flat beside what the rule chooses.
+func (b *benchColl) readPlans() error {
+	if len(b.given) > maxPlans {
+		return kit.Usagef("--plan: %d plans; at most %d", len(b.given), maxPlans)
+	}
+	plans := b.given
+	if len(plans) == 0 {
+		plans = []string{""} // the environment's
+	}
+	for _, b.Plan = range plans {
+		if _, err := b.ReadForced(b.reg); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(b.given) > 0:
+		b.plans = b.given
+	case os.Getenv(planner.PlanVariable) != "":
+		b.plans = []string{""}
+	case b.Job.Topology().Nodes() == 1:
+		b.plans = []string{""} // flat differs from han between nodes only
+	default:
+		b.plans = []string{"shape=flat", ""}
+	}
+	return nil
+}
+
+func (b *benchColl) readWork(colls []tasks.Collective, sizes []int64) error {
+	t := b.Job.Topology()
+	for _, coll := range colls {
+		if coll == tasks.Barrier {
+			b.work = append(b.work, tasks.Request{Coll: coll})
+			continue
+		}
+		for _, n := range sizes {
+			r, err := b.ReadRequest(coll, n, t)
+			if err != nil {
+				return err
+			}
+			// A send and a receive buffer, and for each root partial results.
+			buffers := int64(1+len(b.rootsOf(r))) * int64(t.Size()*len(b.plans))
+			if most := payload.MaxBytes / buffers; r.AllBytes(t.Size()) > most {
+				each := most
+				if r.Blocks() {
+					each /= int64(t.Size())
+				}
+				return kit.Usagef("%v of %s: buffers of %d ranks would take over %s together; at most %s each",
+					r.Coll, tasks.FormatBytes(r.Bytes()), t.Size(), tasks.FormatBytes(payload.MaxBytes), tasks.FormatBytes(each))
+			}
+			if err := payload.CheckType(r.Type); err != nil {
+				return kit.Usagef("--dtype: %w", err)
+			}
+			b.work = append(b.work, r)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,284 @@
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
+	"github.com/tierflow/tierflow/cmd/tierflow/kit/payload"
+	"github.com/tierflow/tierflow/executor/kernel"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// quick measures little.
+const quick = "--iters 2 --link none"
+
+// The schema that other programs read: exactly these fields.
+func TestBenchJSON(t *testing.T) {
+	s := tierflow.Run(t, strings.Fields("bench coll bcast,allreduce,barrier --topo 2x2 --bytes 4,4000 --json --iters 3 --link i=10gbit,1us")...)
+	if s.Status != 0 || !strings.Contains(s.Errors, "emulated: i=10gbit,1us") {
+		t.Fatalf("status %d, notes %q; want to be told of the emulation", s.Status, s.Errors)
+	}
+	type row struct {
+		Collective string  `json:"collective"`
+		Shape      string  `json:"shape"`
+		Plan       string  `json:"plan"`
+		Bytes      int64   `json:"bytes"`
+		Ranks      int     `json:"ranks"`
+		Nodes      int     `json:"nodes"`
+		Iters      int     `json:"iters"`
+		Min        float64 `json:"min_us"`
+		P50        float64 `json:"p50_us"`
+		P99        float64 `json:"p99_us"`
+		Algorithm  float64 `json:"algbw_gbps"`
+		Bus        float64 `json:"busbw_gbps"`
+		Wrong      int64   `json:"wrong"`
+	}
+	all := kittest.Decode[struct {
+		Results []row `json:"results"`
+	}](t, s.Out).Results
+	if len(all) != 2*(2+2+1) {
+		t.Fatalf("%d rows, want flat and the rule's of five operations", len(all))
+	}
+	for i, r := range all {
+		if r.Ranks != 4 || r.Nodes != 2 || r.Iters != 3 || r.Wrong != 0 || r.Min <= 0 || r.Min > r.P50 || r.P50 > r.P99 {
+			t.Errorf("row %d: %+v", i, r)
+		}
+		want := "flat"
+		switch { // what the built-in rule takes
+		case i%2 == 0:
+		case r.Collective == "bcast":
+			want = "han"
+		default:
+			want = "ar"
+		}
+		if r.Shape != want || !strings.HasPrefix(r.Plan, "shape="+want) {
+			t.Errorf("row %d: shape %s, plan %s; want %s", i, r.Shape, r.Plan, want)
+		}
+		if r.Collective == "allreduce" && r.Bytes > 4 && (r.Bus < 1.4*r.Algorithm || r.Bus > 1.6*r.Algorithm) {
+			t.Errorf("row %d: busbw %v, algbw %v; want a factor of 2·3/4", i, r.Bus, r.Algorithm)
+		}
+	}
+	for _, field := range strings.Fields("collective shape plan bytes ranks nodes iters min_us p50_us p99_us algbw_gbps busbw_gbps wrong") {
+		if strings.Count(s.Out, `"`+field+`":`) != len(all) {
+			t.Errorf("field %s is missing", field)
+		}
+	}
+}
+
+// Every type and operation comes out as expected, on a machine where the ranks
+// are no power of two.
+func TestBenchChecksAllTypes(t *testing.T) {
+	types := tasks.Datatypes()
+	for _, value := range tasks.Datatypes() {
+		types = append(types, tasks.LocOf(value))
+	}
+	for _, dtype := range types {
+		for _, op := range tasks.Ops() {
+			if err := payload.CheckType(dtype); err != nil || !dtype.Valid() || kernel.Impl(op, dtype) == "" {
+				continue // no Go program can ask for it
+			}
+			if back, err := tasks.ParseDatatype(dtype.String()); err != nil || back != dtype {
+				t.Fatalf("%v is read back as %v, %v", dtype, back, err)
+			}
+			s := tierflow.Run(t, append(strings.Fields("bench coll allreduce --topo 3x1 --iters 1 --json --link none --plan w=2 --bytes 3200"),
+				"--dtype", dtype.String(), "--reduce-op", op.String())...)
+			if s.Status != 0 {
+				t.Fatalf("%s of %s: %s", op, dtype, s.Errors)
+			}
+		}
+	}
+}
+
+func TestBenchTable(t *testing.T) {
+	out := tierflow.Succeeds(t, strings.Fields("bench coll allreduce --topo 2x2 --bytes 1KiB --plan shape=han "+quick)...)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	last := strings.Fields(lines[len(lines)-1])
+	if len(last) != len(columns) || last[0] != "allreduce" || last[1] != "han" || last[2] != "1KiB" || last[3] != "2" || last[9] != "0" {
+		t.Errorf("last row %q", last)
+	}
+	if !strings.Contains(out, "no link is emulated") || !strings.Contains(out, "4 goroutine ranks on 2 nodes") {
+		t.Errorf("the header of\n%s\ndoesn't say what was measured", out)
+	}
+}
+
+// Buffers of planner.Alloc are measured as others are, and given back.
+func TestBenchAlloc(t *testing.T) {
+	out := tierflow.Succeeds(t, strings.Fields("bench coll bcast,allreduce,allgather,barrier --topo 1x3 --bytes 8,64KiB --alloc "+quick)...)
+	if rows := strings.Count(out, " han ") + strings.Count(out, " ar "); rows != 7 || !strings.Contains(out, "# buffers are planner.Alloc's") {
+		t.Errorf("%d rows of 7 in\n%s", rows, out)
+	}
+}
+
+// Several plans make rows in turn, which say whose they are.
+func TestBenchPlans(t *testing.T) {
+	out := tierflow.Succeeds(t, strings.Fields("bench coll allreduce --topo 2x2 --bytes 1KiB --plan shape=han --plan shape=han-lockstep,fs=256 "+quick)...)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	for i, want := range []string{"shape=han", "shape=han-lockstep,fs=256"} {
+		row := strings.Fields(lines[len(lines)-2+i])
+		if len(row) != len(columns)+1 || row[len(columns)] != want || !strings.HasPrefix(want, "shape="+row[1]) || row[9] != "0" {
+			t.Errorf("row %d: %q, want one of %s", i, row, want)
+		}
+	}
+	for flags, want := range map[string]string{
+		"--plan shape=han --plan shape=round":     "--plan: ",
+		strings.Repeat("--plan w=1 ", maxPlans+1): "at most 16",
+	} {
+		if r := tierflow.Run(t, append(strings.Fields("bench coll allreduce "+flags), strings.Fields(quick)...)...); !strings.Contains(r.Errors, want) {
+			t.Errorf("%s: %q has no %q", flags, r.Errors, want)
+		}
+	}
+}
+
+// Each root is measured by itself, and how much roots differ is told.
+func TestBenchAllRoots(t *testing.T) {
+	line := "bench coll scatter,allreduce --topo 2x2 --bytes 400 --plan shape=han --root all " + quick
+	rows := kittest.Decode[struct{ Results []result }](t, tierflow.Run(t, strings.Fields(line+" --json")...).Out).Results
+	if len(rows) != 2 || rows[0].Roots == nil || rows[1].Roots != nil || rows[0].Iters != 4*2 || rows[1].Iters != 2 {
+		t.Fatalf("rows %+v, want the roots of a scatter", rows)
+	}
+	s := rows[0].Roots
+	if len(s.P50) != 4 || s.Min != slices.Min(s.P50) || s.Max != slices.Max(s.P50) || s.Median < s.Min || s.Median > s.Max || s.Ratio < 1 {
+		t.Errorf("roots %+v", s)
+	}
+	lines := strings.Split(strings.TrimSpace(tierflow.Succeeds(t, strings.Fields(line)...)), "\n")
+	for i, want := range []string{"scatter", "allreduce"} {
+		cells := strings.Fields(lines[len(lines)-2+i])
+		if len(cells) != len(columns)+4 || cells[0] != want || cells[9] != "0" || (cells[len(columns)] == "-") != (want == "allreduce") {
+			t.Errorf("row %q", cells)
+		}
+	}
+}
+
+// Blocks that differ come out right, and their bandwidth counts all of them.
+func TestBenchCounts(t *testing.T) {
+	line := "bench coll allgather,reducescatter --topo 2x2 --counts 300,0,1000,7 --json " + quick
+	rows := kittest.Decode[struct{ Results []result }](t, tierflow.Run(t, strings.Fields(line)...).Out).Results
+	if len(rows) != 4 {
+		t.Fatalf("%d rows, want flat and the rule's of two collectives", len(rows))
+	}
+	for _, r := range rows {
+		if r.Wrong != 0 || r.Bytes != 4000 || !slices.Equal(r.Counts, []int64{300, 0, 1000, 7}) || r.AlgBW != kit.Round(4*1307/1e3/r.P50, 1e6) {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// Elements that are not what they should be are counted, and the run fails.
+func TestBenchCountsWrongElements(t *testing.T) {
+	r := tasks.Request{Coll: tasks.Allreduce, Count: 1000, Type: tasks.Float32, Op: tasks.Sum}
+	err := planner.Run(t.Context(), "2", nil, func(ctx context.Context, c *planner.Comm) error {
+		s, err := newSubject(c, r, false, payload.Ordinary)
+		if err != nil {
+			return err
+		}
+		if c.Rank() == 1 {
+			binary.NativeEndian.PutUint32(s.send[7*4:], math.Float32bits(1000)) // not what others expect of it
+		}
+		if err := measure(ctx, []*subject{s}, effort{samples: 1}); err != nil {
+			return err
+		}
+		if c.Rank() == 0 {
+			row := newResult(s)
+			if samples := int64(3 + 1); row.Wrong != 2*samples { // both ranks, warm-up too
+				t.Errorf("%d elements are wrong, want %d", row.Wrong, 2*samples)
+			}
+			var out strings.Builder
+			table := results{out: &out}
+			if err := table.add(row); err != nil {
+				return err
+			}
+			if err := table.end(); err == nil || !strings.Contains(err.Error(), "8 elements are wrong, in 1 of 1 rows") {
+				t.Errorf("the end is %v", err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A short operation is called often in a sample, and by turns from each root.
+func TestShortOperationsRotate(t *testing.T) {
+	r := tasks.Request{Coll: tasks.Bcast, Count: 4, Type: tasks.Float32}
+	err := planner.Run(t.Context(), "2", nil, func(ctx context.Context, c *planner.Comm) error {
+		s, err := newSubject(c, r, true, payload.Ordinary)
+		if err != nil {
+			return err
+		}
+		estimate, err := s.warm(ctx)
+		if err != nil {
+			return err
+		}
+		if calls := int(sampleTime / estimate); s.perCall < min(calls, maxCalls) || len(s.calls) != 2 || s.wrong[0] != 0 {
+			t.Errorf("%d calls of %v in a sample, %d roots, %d wrong", s.perCall, estimate, len(s.calls), s.wrong[0])
+		}
+		before := s.turn
+		if _, err := s.sample(ctx); err != nil {
+			return err
+		}
+		if s.turn != (before+s.perCall)%2 {
+			t.Errorf("after %d calls the turn went from %d to %d", s.perCall, before, s.turn)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is checked is the result of the last call of a sample, from whichever root.
+func TestRotatingRootsAreChecked(t *testing.T) {
+	for _, coll := range tasks.Requestable() {
+		if coll == tasks.Barrier {
+			continue
+		}
+		r := tasks.Request{Coll: coll, Count: 4, Type: tasks.Float32}
+		if r.Reduces() {
+			r.Op = tasks.Sum
+		}
+		err := planner.Run(t.Context(), "3", nil, func(ctx context.Context, c *planner.Comm) error {
+			s, err := newSubject(c, r, true, payload.Ordinary)
+			if err != nil {
+				return err
+			}
+			for root := levels.Rank(1); root < 3; root++ {
+				if err := s.addCall(root); err != nil {
+					return err
+				}
+			}
+			for s.perCall = range 7 {
+				if _, err := s.sample(ctx); err != nil {
+					return err
+				}
+			}
+			if s.wrong[0] != 0 {
+				t.Errorf("%v: rank %d has %d wrong elements", coll, c.Rank(), s.wrong[0])
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// An interrupt ends a measurement at once, with an error.
+func TestBenchEndsWhenCancelled(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	s := tierflow.RunIn(ctx, t, strings.Fields("bench coll allreduce --topo 2x2 --time 1h --bytes 64KiB")...)
+	if took := time.Since(begin); s.Status != 1 || took > 10*time.Second || !strings.Contains(s.Errors, "context deadline exceeded") {
+		t.Errorf("status %d after %v: %s", s.Status, took, s.Errors)
+	}
+}

@@ -1,0 +1,177 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// result is one row: an operation, a size, a plan. Times are those of the slowest
+// rank, bandwidths are 1e9 bytes per second at the median time.
+type result struct {
+	Collective string      `json:"collective"`
+	Shape      string      `json:"shape"`
+	Plan       string      `json:"plan"`
+	Bytes      int64       `json:"bytes"`
+	Ranks      int         `json:"ranks"`
+	Nodes      int         `json:"nodes"`
+	Iters      int         `json:"iters"` // samples
+	Min        float64     `json:"min_us"`
+	P50        float64     `json:"p50_us"`
+	P99        float64     `json:"p99_us"`
+	AlgBW      float64     `json:"algbw_gbps"`
+	BusBW      float64     `json:"busbw_gbps"`
+	Wrong      int64       `json:"wrong"`                   // elements
+	ToWire     float64     `json:"ratio_to_wire,omitempty"` // of p50, to that of a one-way stream of as many bytes
+	Counts     []int64     `json:"counts,omitempty"`        // of blocks that differ, elements; Bytes is the largest's
+	Roots      *rootSpread `json:"roots,omitempty"`         // of --root all; the other numbers are those of all roots' samples
+	asked      string      // the plan as it was given
+}
+
+// rootSpread is how much it matters which rank is the root.
+type rootSpread struct {
+	Min    float64   `json:"min_p50_us"`
+	Median float64   `json:"median_p50_us"`
+	Max    float64   `json:"max_p50_us"`
+	Ratio  float64   `json:"max_to_min"`
+	P50    []float64 `json:"p50_us"` // by root
+}
+
+func newSpread(p50 []float64) *rootSpread {
+	sorted := slices.Sorted(slices.Values(p50))
+	s := &rootSpread{Min: sorted[0], Median: stat.Quantile(0.5, stat.Empirical, sorted, nil), Max: sorted[len(sorted)-1], P50: p50}
+	if s.Min > 0 {
+		s.Ratio = kit.Round(s.Max/s.Min, 1e3)
+	}
+	return s
+}
+
+// newRootsResult sums up the same operation measured from each root.
+func newRootsResult(byRoot []*subject) result {
+	all := *byRoot[0]
+	all.times, all.wrong = nil, make([]int64, 1)
+	var p50 []float64
+	for _, s := range byRoot {
+		p50 = append(p50, newResult(s).P50)
+		all.times = append(all.times, s.times...)
+		all.wrong[0] += s.wrong[0]
+	}
+	slices.Sort(all.times)
+	r := newResult(&all)
+	if len(byRoot) > 1 {
+		r.Roots = newSpread(p50)
+	}
+	return r
+}
+
+// newResult sums up a measured subject.
+func newResult(s *subject) result {
+	quantile := func(p float64) float64 { return kit.Round(stat.Quantile(p, stat.Empirical, s.times, nil), 1e3) }
+	t := s.comm.Topology()
+	r := result{
+		Collective: "wire", Shape: "tcp",
+		Bytes: s.request.Bytes(), Ranks: t.Size(), Nodes: t.Nodes(), Iters: len(s.times),
+		Min: kit.Round(s.times[0], 1e3), P50: quantile(0.5), P99: quantile(0.99), Wrong: s.wrong[0],
+	}
+	if s.wire == nil {
+		p := s.calls[0].Plan()
+		for i := range s.request.Counts.Len() {
+			r.Counts = append(r.Counts, s.request.Counts.At(i))
+		}
+		r.Collective, r.Shape, r.Plan = s.request.Coll.String(), p.Shape.String(), p.String()
+	}
+	if r.P50 > 0 {
+		r.AlgBW = kit.Round(float64(s.request.AllBytes(r.Ranks))/1e3/r.P50, 1e6)
+		r.BusBW = kit.Round(r.AlgBW*s.request.Coll.BusFactor(r.Ranks), 1e6)
+	}
+	return r
+}
+
+// results prints rows as they come, or all at once as JSON.
+type results struct {
+	out   io.Writer
+	json  bool
+	named bool // rows end with the plan as it was given
+	wired bool // rows have a ratio to the wire's
+	roots bool // rows have a spread over roots
+	all   []result
+}
+
+var columns = []string{"collective", "shape", "bytes", "iters", "min µs", "p50 µs", "p99 µs", "algbw", "busbw", "wrong"}
+
+func (r *results) head() error {
+	if r.json {
+		return nil
+	}
+	cells := slices.Clone(columns)
+	if r.wired {
+		cells = append(cells, "x wire")
+	}
+	if r.roots {
+		cells = append(cells, "root min", "root p50", "root max", "max/min")
+	}
+	return r.line(cells, "plan")
+}
+
+func (r *results) add(row result) error {
+	r.all = append(r.all, row)
+	if r.json {
+		return nil
+	}
+	us := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
+	cells := []string{
+		row.Collective, row.Shape, tasks.FormatBytes(row.Bytes), strconv.Itoa(row.Iters),
+		us(row.Min), us(row.P50), us(row.P99), us(row.AlgBW), us(row.BusBW), strconv.FormatInt(row.Wrong, 10),
+	}
+	if r.wired {
+		cells = append(cells, us(row.ToWire))
+	}
+	switch s := row.Roots; {
+	case r.roots && s != nil:
+		cells = append(cells, us(s.Min), us(s.Median), us(s.Max), us(s.Ratio))
+	case r.roots:
+		cells = append(cells, "-", "-", "-", "-")
+	}
+	return r.line(cells, row.asked)
+}
+
+// line prints one row at once: its columns are wide enough for all, so that they
+// line up though rows come seconds apart.
+func (r *results) line(cells []string, plan string) error {
+	w := tabwriter.NewWriter(r.out, 11, 0, 1, ' ', tabwriter.AlignRight)
+	text := strings.Join(cells, "\t") + "\t"
+	if r.named { // last and not aligned: its width is anybody's guess
+		text += " " + plan
+	}
+	fmt.Fprintln(w, text)
+	return w.Flush()
+}
+
+// end prints what is to be printed at the end, and returns an error if a result
+// was wrong.
+func (r *results) end() error {
+	if r.json {
+		if err := kit.WriteJSON(r.out, map[string]any{"results": r.all}); err != nil {
+			return err
+		}
+	}
+	wrong, rows := int64(0), 0
+	for _, row := range r.all {
+		wrong += row.Wrong
+		if row.Wrong > 0 {
+			rows++
+		}
+	}
+	if wrong > 0 {
+		return fmt.Errorf("%d elements are wrong, in %d of %d rows", wrong, rows, len(r.all))
+	}
+	return nil
+}

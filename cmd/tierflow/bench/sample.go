@@ -1,0 +1,229 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit/payload"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+const (
+	// sampleTime is how long a sample is at least, in calls: an operation of less
+	// than 200 µs is called over 100 times, so that clock and barrier don't count.
+	sampleTime = 20 * time.Millisecond
+	maxCalls   = 10_000
+	minSamples = 5
+	maxSamples = 10_000
+	// maxRoots bounds the programs that a rotating root needs.
+	maxRoots = 16
+)
+
+// effort says how long to measure.
+type effort struct {
+	samples int           // 0: as many as fit into time
+	time    time.Duration // of one size and plan
+}
+
+// subject is one rank's part of an operation under one plan.
+type subject struct {
+	comm    *planner.Comm
+	request tasks.Request
+	rotate  bool  // the root
+	wire    *wire // what is measured in place of the operation, if there is one
+	send    []byte
+	recv    []byte
+	calls   []*planner.Collective // the same operation, of one root after the other
+	turn    int                   // index into calls of the next one
+	results [][][]byte            // by call: one period of what each block of recv must hold
+	perCall int                   // calls in a sample
+	times   []float64             // µs per call, by sample
+	wrong   []int64               // one number: elements, in all results so far
+}
+
+// newSubject prepares the operation on new buffers, which t takes.
+func newSubject(c *planner.Comm, r tasks.Request, rotate bool, t payload.Take) (*subject, error) {
+	s := &subject{comm: c, request: r, rotate: rotate, perCall: 1, wrong: make([]int64, 1)}
+	var err error
+	if s.send, s.recv, err = payload.Buffers(r, c.Rank(), c.Size(), t); err != nil {
+		return nil, err
+	}
+	return s, s.addCall(r.Root)
+}
+
+// from is the same operation from another root, on the same buffers.
+func (s *subject) from(root levels.Rank) (*subject, error) {
+	other := &subject{comm: s.comm, request: s.request, perCall: 1, wrong: make([]int64, 1), send: s.send, recv: s.recv}
+	other.request.Root = root
+	return other, other.addCall(root)
+}
+
+func (s *subject) addCall(root levels.Rank) error {
+	r := s.request
+	r.Root = root
+	call, err := payload.Prepare(s.comm, r, s.send, s.recv)
+	if err != nil {
+		return err
+	}
+	var result [][]byte
+	if r.Coll != tasks.Barrier {
+		if result, err = payload.Outputs(r, s.comm.Rank(), s.comm.Size()); err != nil {
+			return err
+		}
+	}
+	s.calls, s.results = append(s.calls, call), append(s.results, result)
+	return nil
+}
+
+// warm finds out how long a call takes, on the slowest rank, and how many make a
+// sample. It is the same on all ranks.
+func (s *subject) warm(ctx context.Context) (estimate time.Duration, err error) {
+	best := []float64{math.Inf(1)}
+	for range 3 {
+		d, err := s.sample(ctx)
+		if err != nil {
+			return 0, err
+		}
+		best[0] = min(best[0], d.Seconds())
+	}
+	if err := agree(ctx, s.comm, best, tasks.Max); err != nil {
+		return 0, err
+	}
+	estimate = max(time.Duration(best[0]*1e9), 1)
+	s.perCall = int(min((sampleTime+estimate-1)/estimate, maxCalls))
+	return estimate, s.addRoots(ctx)
+}
+
+// addRoots lets the root rotate in samples of several calls: else the root of a
+// bcast, or the leaves of a reduce, would be calls ahead of the others, and calls
+// would overlap. Each new call
+// runs once, so that its result is looked at.
+func (s *subject) addRoots(ctx context.Context) error {
+	if !s.rotate || s.perCall == 1 {
+		return nil
+	}
+	calls := s.perCall
+	s.perCall = 1
+	defer func() { s.perCall = calls }()
+	for _, root := range roots(s.comm.Topology())[1:] {
+		if err := s.addCall(root); err != nil {
+			return err
+		}
+		s.turn = len(s.calls) - 1
+		if _, err := s.sample(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// roots lists ranks so that neighbours are on different nodes: each call must wait
+// for the one before to have come there.
+func roots(t *levels.Topology) []levels.Rank {
+	byNode := make([][]levels.Rank, t.Nodes())
+	for r := range levels.Rank(t.Size()) {
+		node := t.Node(r)
+		byNode[node] = append(byNode[node], r)
+	}
+	var all []levels.Rank
+	for round := 0; len(all) < min(t.Size(), maxRoots); round++ {
+		for _, ranks := range byNode {
+			if round < len(ranks) {
+				all = append(all, ranks[round])
+			}
+		}
+	}
+	return all[:min(len(all), maxRoots)]
+}
+
+// sample runs the operation perCall times, all ranks beginning together, and
+// returns this rank's time. The result of the last call is checked.
+func (s *subject) sample(ctx context.Context) (time.Duration, error) {
+	if s.wire != nil {
+		return s.sampleWire(ctx)
+	}
+	me, bcast := levels.Rank(s.comm.Rank()), s.request.Coll == tasks.Bcast
+	want := s.results[s.turn] // of a bcast the first root's, which the others pass on
+	if bcast && s.calls[s.turn].Request().Root == me {
+		payload.Tile(s.recv, want[0])
+	} else {
+		payload.Tile(s.recv, payload.Poison)
+	}
+	if err := planner.BarrierNow(ctx, s.comm); err != nil {
+		return 0, err
+	}
+	received := false
+	begin := time.Now()
+	for range s.perCall {
+		if s.calls[s.turn].Request().Receives(me) {
+			received = true
+			if !bcast {
+				want = s.results[s.turn]
+			}
+		}
+		if err := s.calls[s.turn].Run(ctx); err != nil {
+			return 0, err
+		}
+		s.turn = (s.turn + 1) % len(s.calls)
+	}
+	took := time.Since(begin)
+	// Checking must not take time from ranks that are still measured.
+	if err := planner.BarrierNow(ctx, s.comm); err != nil {
+		return 0, err
+	}
+	if s.request.Coll != tasks.Barrier && received {
+		s.wrong[0] += payload.WrongBlocks(s.request, s.recv, want)
+	}
+	return took, nil
+}
+
+// measure takes samples of all subjects in turn, so that what disturbs the
+// machine disturbs all of them.
+func measure(ctx context.Context, subjects []*subject, e effort) error {
+	var round time.Duration
+	for _, s := range subjects {
+		estimate, err := s.warm(ctx)
+		if err != nil {
+			return err
+		}
+		round += estimate * time.Duration(s.perCall)
+	}
+	n := e.samples
+	if n == 0 {
+		n = int(min(max(e.time*time.Duration(len(subjects))/round, minSamples), maxSamples))
+	}
+	for range n {
+		for _, s := range subjects {
+			d, err := s.sample(ctx)
+			if err != nil {
+				return err
+			}
+			s.times = append(s.times, float64(d.Nanoseconds())/1e3/float64(s.perCall))
+		}
+	}
+	for _, s := range subjects {
+		if err := s.agree(ctx); err != nil {
+			return err
+		}
+		slices.Sort(s.times)
+	}
+	return nil
+}
+
+// agree makes times those of the slowest rank, and wrong the sum of all.
+func (s *subject) agree(ctx context.Context) error {
+	if err := agree(ctx, s.comm, s.times, tasks.Max); err != nil {
+		return fmt.Errorf("collect times: %w", err)
+	}
+	return agree(ctx, s.comm, s.wrong, tasks.Sum)
+}
+
+// agree combines numbers of all ranks in place.
+func agree[T any](ctx context.Context, c *planner.Comm, numbers []T, op tasks.Op) error {
+	return planner.AllreduceNow(ctx, c, numbers, numbers, op)
+}

@@ -1,0 +1,300 @@
+package draw
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/viz"
+)
+
+// drawing is dag.
+type drawing struct {
+	kit.Problem
+	role     string
+	rank     int
+	all      bool
+	segments string
+	reduce   bool
+	steps    bool
+	stages   bool
+	format   string
+	out      string
+
+	reg     submodules.Registry
+	request tasks.Request // one pass of it
+	on      *levels.Hierarchy
+	chosen  tasks.Plan
+	ranks   []levels.Rank
+	options viz.Options
+}
+
+func DagCommand(reg submodules.Registry) *cobra.Command {
+	d := &drawing{reg: reg}
+	c := &cobra.Command{
+		Use:   "dag OP",
+		Short: "Draw the task graph, the step graph or the pipeline stages of a collective",
+		Long: `Draws what a collective (` + kit.AnyOf(tasks.Requestable()) + `)
+is compiled to: the task graph of one rank or all, with --steps the steps that
+tasks are lowered to, with --stages the pipeline as a table of segments and stages
+(figures 1 and 5 of the HAN paper). Task sr is a reduction inside the node, ir
+between nodes, ib and sb are broadcasts, sg and ig gather, iag is an allgather; #3
+is segment 3's.
+
+Without --role, --rank or --all it draws the root's graph: a leader on all levels.
+A format that isn't given follows from the name of the file: .svg, .dot, .json,
+else text. svg needs Graphviz.`,
+		Example: `  tierflow dag allreduce --topo 2x2 --bytes 3MiB -o allreduce.svg
+  tierflow dag bcast --topo 4x2 --bytes 256KiB --steps --all --segments 0..1 --format dot
+  tierflow dag allreduce --bytes 1MiB --plan fs=128KiB --stages
+  tierflow dag allreduce --role member --format json`,
+		Args: kit.Operand(kit.WhichCollective),
+		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
+			if err := d.read(args[0]); err != nil {
+				return err
+			}
+			data, err := d.draw(c.Context())
+			if err != nil {
+				return err
+			}
+			return kit.WriteOutput(c.OutOrStdout(), d.out, data)
+		}),
+	}
+	d.AddTopoFlag(c, "4x2")
+	d.AddRequestFlags(c, "1MiB", "size of a rank's buffer")
+	d.AddCountsFlag(c)
+	d.AddPlanFlag(c, kit.PlanText)
+	d.AddTableFlag(c)
+	f := c.Flags()
+	f.StringVar(&d.role, "role", "", "draw a leader or a member")
+	f.IntVar(&d.rank, "rank", 0, "draw this rank")
+	f.BoolVar(&d.all, "all", false, "draw all ranks")
+	f.StringVar(&d.segments, "segments", "", "draw segments a to b only: a..b, a.. or a")
+	f.BoolVar(&d.reduce, "reduce", false, "leave out edges that others imply")
+	f.BoolVar(&d.steps, "steps", false, "draw steps in place of tasks")
+	f.BoolVar(&d.stages, "stages", false, "draw the pipeline's stages")
+	f.StringVar(&d.format, "format", "", "dot, svg, text or json")
+	f.StringVarP(&d.out, "output", "o", "", "file to write (default standard output)")
+	return c
+}
+
+// read checks all arguments.
+func (d *drawing) read(operand string) error {
+	if err := cmp.Or(d.CheckExclusive("role", "rank", "all"), d.CheckExclusive("steps", "stages")); err != nil {
+		return err
+	}
+	r, t, err := d.ReadOne(operand)
+	if err != nil {
+		return err
+	}
+	if _, err := d.ReadForced(d.reg); err != nil {
+		return err
+	}
+	if err := d.CheckTable(); err != nil {
+		return err
+	}
+	if d.chosen, err = d.Decide(r, t); err != nil {
+		return err
+	}
+	if d.on, err = tasks.Hierarchy(r, t, d.chosen); err != nil {
+		return kit.UsageError(err)
+	}
+	whole, n, rest, err := tasks.Passes(r, d.chosen)
+	if err != nil {
+		return kit.UsageError(err)
+	}
+	if d.request = rest; n > 0 {
+		d.request = whole // one pass stands for all
+	}
+	for _, read := range []func() error{d.readFormat, d.readRanks, d.readSegments} {
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var formats = []string{"dot", "svg", "text", "json"}
+
+func (d *drawing) readFormat() error {
+	if d.format == "" {
+		d.format = "text"
+		if ext := strings.TrimPrefix(filepath.Ext(d.out), "."); slices.Contains(formats, ext) {
+			d.format = ext
+		}
+	}
+	switch {
+	case !slices.Contains(formats, d.format):
+		return kit.Usagef("--format %q: known are %s", d.format, strings.Join(formats, ", "))
+	case d.stages && d.format == "json":
+		return kit.Usagef("--format json: stages are drawn as dot, svg or text")
+	case d.stages && (d.reduce || d.segments != ""):
+		return kit.Usagef("--stages: a table of stages is drawn whole, without --reduce and --segments")
+	}
+	return nil
+}
+
+// readRanks finds whose graphs are drawn.
+func (d *drawing) readRanks() error {
+	size := d.on.Topology().Size()
+	if d.IsGiven("rank") {
+		if d.rank < 0 || d.rank >= size {
+			return kit.Usagef("--rank %d: the ranks are 0 to %d", d.rank, size-1)
+		}
+		d.ranks = []levels.Rank{levels.Rank(d.rank)}
+		return nil
+	}
+	switch {
+	case d.all && d.stages:
+		return kit.Usagef("--all: a table of stages is one rank's")
+	case d.all:
+		for r := range size {
+			d.ranks = append(d.ranks, levels.Rank(r))
+		}
+	case d.role == "" || d.role == "leader":
+		d.ranks = []levels.Rank{d.on.Root()}
+	case d.role == "member":
+		for r := range levels.Rank(size) {
+			if g := d.on.Group(r, 0); g.Lead() != r {
+				d.ranks = []levels.Rank{r}
+				return nil
+			}
+		}
+		return kit.Usagef("--role member: each of the %d ranks leads its group", size)
+	default:
+		return kit.Usagef("--role %q: known are leader and member", d.role)
+	}
+	return nil
+}
+
+// readSegments reads a..b, a.. or a; both ends are drawn.
+func (d *drawing) readSegments() error {
+	d.options.Reduce = d.reduce
+	if d.segments == "" {
+		return nil
+	}
+	from, to, isRange := strings.Cut(d.segments, "..")
+	if !isRange {
+		to = from
+	}
+	a, err := strconv.ParseUint(from, 10, 31)
+	b := a
+	if to != "" && err == nil {
+		b, err = strconv.ParseUint(to, 10, 30)
+	}
+	if err != nil || b < a {
+		return kit.Usagef("--segments %q: write a..b, a.. or a, numbers from 0", d.segments)
+	}
+	d.options.From, d.options.To = int(a), int(b)+1
+	if to == "" {
+		d.options.To = 0
+	}
+	return nil
+}
+
+func (d *drawing) draw(ctx context.Context) ([]byte, error) {
+	write := (*viz.Drawing).Text
+	switch d.format {
+	case "json":
+		write = (*viz.Drawing).JSON
+	case "dot", "svg":
+		write = (*viz.Drawing).DOT
+	}
+	var data []byte
+	if d.stages {
+		var err error
+		if data, err = d.drawStages(); err != nil {
+			return nil, err
+		}
+	} else {
+		picture, err := d.picture()
+		if err != nil {
+			return nil, err
+		}
+		data = write(picture)
+	}
+	if d.format == "svg" {
+		return graphviz(ctx, data)
+	}
+	return data, nil
+}
+
+func (d *drawing) graph(r levels.Rank) (*tasks.Graph, error) {
+	return tasks.ExpandOn(d.request, d.on, d.chosen, r)
+}
+
+func (d *drawing) drawStages() ([]byte, error) {
+	g, err := d.graph(d.ranks[0])
+	if err != nil {
+		return nil, err
+	}
+	if d.format == "text" {
+		return viz.StageTable(g)
+	}
+	return viz.StageDOT(g)
+}
+
+func (d *drawing) picture() (*viz.Drawing, error) {
+	var graphs []*tasks.Graph
+	var programs []*submodules.Program
+	for _, r := range d.ranks {
+		g, err := d.graph(r)
+		if err != nil {
+			return nil, err
+		}
+		if last := max(g.Segments-1, 0); d.options.From > last {
+			return nil, kit.Usagef("--segments %s: the last segment is %d", d.segments, last)
+		}
+		graphs = append(graphs, g)
+		if !d.steps {
+			continue
+		}
+		p, err := submodules.Compile(g, d.on.Topology().Size(), d.reg)
+		if errors.Is(err, submodules.ErrUnsupported) {
+			return nil, kit.UsageError(err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		programs = append(programs, p)
+	}
+	if d.steps {
+		return viz.Steps(programs, d.options)
+	}
+	return viz.Tasks(graphs, d.options)
+}
+
+// graphviz turns DOT into SVG.
+func graphviz(ctx context.Context, dot []byte) ([]byte, error) {
+	path, err := exec.LookPath("dot")
+	if err != nil {
+		return nil, errors.New("svg is drawn by Graphviz's program dot, which isn't here: install Graphviz (apt-get install graphviz, brew install graphviz) or use --format dot")
+	}
+	var out, complaints bytes.Buffer
+	cmd := exec.CommandContext(ctx, path, "-Tsvg")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(dot), &out, &complaints
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("dot -Tsvg: %w: %s", err, firstLine(&complaints))
+	}
+	return out.Bytes(), nil
+}
+
+func firstLine(r io.Reader) string {
+	all, _ := io.ReadAll(r) // of a buffer
+	line, _, _ := strings.Cut(string(all), "\n")
+	return line
+}

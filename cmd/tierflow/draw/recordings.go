@@ -1,0 +1,130 @@
+package draw
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/executor/trace"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/viz"
+)
+
+// recordings is trace --recorder: it reads what ranks left behind.
+type recordings struct {
+	files  []string
+	last   int
+	format string
+	out    string
+}
+
+// runFlags are the flags of trace that don't go with --recorder.
+var runFlags = []string{"topo", "bytes", "dtype", "reduce-op", "root", "plan", "table", "link", "width"}
+
+// readRecordings takes the flags of trace and the files after the first.
+func readRecordings(c *cobra.Command, r *tracing, more []string) (*recordings, error) {
+	for _, name := range runFlags {
+		if c.Flags().Changed(name) {
+			return nil, kit.Usagef("--%s says how to run a collective; --recorder reads files and runs none", name)
+		}
+	}
+	s := &recordings{files: append(slices.Clone(r.recorded), more...), last: r.last, format: r.format, out: r.out}
+	if !c.Flags().Changed("format") {
+		s.format = "text"
+	}
+	switch {
+	case s.format != "text" && s.format != "perfetto":
+		return nil, kit.Usagef("--format %q: known are perfetto and text", s.format)
+	case s.format == "perfetto" && s.out == "":
+		return nil, kit.Usagef("no file to write the trace to: give -o FILE, or -o - for standard output")
+	case s.last < 0:
+		return nil, kit.Usagef("--last %d: allowed are 0, for all, and more", s.last)
+	}
+	return s, nil
+}
+
+func (s *recordings) run(stdout io.Writer) error {
+	var recs []*flight.Recording
+	for _, name := range s.files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		r, err := flight.ReadRecording(name, data)
+		if err != nil {
+			return err
+		}
+		recs = append(recs, r)
+	}
+	slices.SortStableFunc(recs, func(a, b *flight.Recording) int { return a.Rank - b.Rank })
+	if s.format == "perfetto" {
+		return kit.WriteOutput(stdout, s.out, viz.Perfetto(recordedEvents(recs)))
+	}
+	var b bytes.Buffer
+	if err := flight.Print(&b, recs, s.last); err != nil {
+		return err
+	}
+	return kit.WriteOutput(stdout, s.out, b.Bytes())
+}
+
+// recorded describes one event of a recording, or one call.
+type recorded struct {
+	name, kind string
+	level      byte
+	bytes      int64
+}
+
+// recordedSource is a list of them; a step is its place in the list.
+type recordedSource []recorded
+
+var _ trace.Source = recordedSource(nil)
+
+// Describe calls the level of calls c and that of messages m.
+func (s recordedSource) Describe(step int32) (task, label, kind string, level byte, bytes int64) {
+	e := s[step]
+	return e.name, e.name, e.kind, e.level, e.bytes
+}
+
+// recordedEvents makes calls and messages slices of a trace; time counts from the
+// first of them.
+func recordedEvents(recs []*flight.Recording) []trace.Event {
+	var events []trace.Event
+	var source recordedSource
+	add := func(r *flight.Recording, run uint32, begin, end time.Duration, d recorded) {
+		events = append(events, trace.Event{
+			Rank: levels.Rank(r.Rank), Run: run, Step: int32(len(source)),
+			Begin: r.Start.Add(begin).UnixNano(), End: r.Start.Add(max(begin, end)).UnixNano(),
+		})
+		source = append(source, d)
+	}
+	for _, r := range recs {
+		for _, c := range r.Calls {
+			end, name := c.Ended, c.Request
+			if end == 0 {
+				end, name = r.Seen, name+" (not ended)"
+			}
+			add(r, c.Seq, c.Begun, end, recorded{name, "call", 'c', 0})
+		}
+		for _, e := range r.Events {
+			if e.Kind == flight.Sent || e.Kind == flight.Received {
+				add(r, e.Seq, time.Duration(e.Time), time.Duration(e.Time), recorded{
+					fmt.Sprintf("%v %d, edge %d", e.Kind, e.Peer, e.Edge), e.Kind.String(), 'm', e.Bytes,
+				})
+			}
+		}
+	}
+	slices.SortStableFunc(events, func(a, b trace.Event) int { return int(min(1, max(-1, a.Begin-b.Begin))) })
+	for i := len(events) - 1; i >= 0; i-- { // the first, which counts, last
+		events[i].Source = source
+		events[i].End -= events[0].Begin
+		events[i].Begin -= events[0].Begin
+	}
+	return events
+}

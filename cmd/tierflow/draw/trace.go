@@ -1,0 +1,206 @@
+package draw
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/cmd/tierflow/kit/payload"
+	"github.com/tierflow/tierflow/executor/trace"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/viz"
+)
+
+// tracing is trace.
+type tracing struct {
+	kit.Problem
+	format string
+	out    string
+	width  int
+	last   int
+
+	recorded []string // files to read in place of a run
+
+	reg      submodules.Registry
+	request  tasks.Request
+	recorder *trace.Recorder
+}
+
+func TraceCommand(reg submodules.Registry) *cobra.Command {
+	r := &tracing{reg: reg}
+	c := &cobra.Command{
+		Use:   "trace OP | trace --recorder FILE [FILE...]",
+		Short: "Run a collective once and show when each step ran",
+		Long: `Runs a collective (` + kit.AnyOf(tasks.Requestable()) + `)
+twice on goroutine ranks and records every step of the second run, on all ranks.
+perfetto writes a file for ui.perfetto.dev: a process per rank, a thread per level.
+text draws a line per rank and level: b while a bcast was in progress, r a
+reduction, g a gather, G an allgather, * several.
+
+It also says how much of the work inside nodes (sb) went on while the link between
+nodes was busy (ib): what the pipeline of segments is for. Waiting for a peer in
+shared memory does not count as work.
+
+--recorder runs nothing: it reads what the ranks of a job recorded to files, see
+TIERFLOW_RECORDER, and prints each rank's last events, oldest first, and what it was
+in when the file ends: also of ranks that are stuck, or were killed.`,
+		Example: `  tierflow trace allreduce --topo 4x2 --bytes 1MiB -o trace.json
+  tierflow trace bcast --link i=10gbit,20us --plan fs=64KiB --format text
+  tierflow trace allreduce --format text --plan shape=han-lockstep,fs=128KiB
+  tierflow trace allreduce --bytes 64KiB -o -
+  tierflow trace --recorder job.0.rec job.1.rec`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(r.recorded) > 0 {
+				return nil
+			}
+			return kit.Operand(kit.WhichCollective)(c, args)
+		},
+		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
+			if len(r.recorded) > 0 {
+				s, err := readRecordings(c, r, args)
+				if err != nil {
+					return err
+				}
+				return s.run(c.OutOrStdout())
+			}
+			if err := r.read(args[0]); err != nil {
+				return err
+			}
+			return r.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
+		}),
+	}
+	r.AddJobFlags(c)
+	r.AddRequestFlags(c, "1MiB", "size of a rank's buffer")
+	r.AddPlanFlag(c, kit.PlanText)
+	r.AddTableFlag(c)
+	f := c.Flags()
+	f.StringVar(&r.format, "format", "perfetto", "perfetto or text")
+	f.StringArrayVar(&r.recorded, "recorder", nil, "read recordings from this file, and those named after it, and run nothing")
+	f.IntVar(&r.last, "last", 20, "how many of the last events of each recording to print, 0 for all")
+	f.IntVar(&r.width, "width", 100, "columns of a text timeline")
+	f.StringVarP(&r.out, "output", "o", "", "file to write, - for standard output (text needs none)")
+	return c
+}
+
+func (r *tracing) read(operand string) error {
+	if kit.IsLaunched() {
+		return kit.Usagef("this process is a rank of a launched job; trace runs on goroutine ranks of one process")
+	}
+	request, t, err := r.ReadOne(operand)
+	if err != nil {
+		return err
+	}
+	if _, err := r.ReadForced(r.reg); err != nil {
+		return err
+	}
+	if err := payload.CheckType(request.Type); err != nil && request.Coll != tasks.Barrier {
+		return kit.Usagef("--dtype: %w", err)
+	}
+	g, err := r.ReadGoroutines()
+	if err != nil {
+		return err
+	}
+	switch {
+	case r.format != "perfetto" && r.format != "text":
+		return kit.Usagef("--format %q: known are perfetto and text", r.format)
+	case r.format == "perfetto" && r.out == "":
+		return kit.Usagef("no file to write the trace to: give -o FILE, or -o - for standard output")
+	case r.width < 1 || r.width > 10_000:
+		return kit.Usagef("--width %d: allowed are 1 to 10000 columns", r.width)
+	case request.Bytes() > payload.MaxBytes/int64(2*t.Size()), request.Blocks() && request.Bytes() > payload.MaxBytes/int64(2*t.Size()*t.Size()):
+		return kit.Usagef("--bytes %s: buffers of %d ranks would take over %s together", r.Bytes, t.Size(), tasks.FormatBytes(payload.MaxBytes))
+	}
+	r.request, r.recorder = request, trace.NewRecorder()
+	g.Hooks = r.recorder.Hooks()
+	r.Job = g
+	return nil
+}
+
+func (r *tracing) run(ctx context.Context, stdout, stderr io.Writer) error {
+	if err := kit.RunRanks(ctx, r.Job, []string{r.Plan}, r.rank); err != nil {
+		return err
+	}
+	events := secondRun(r.recorder.Events())
+	summary := fmt.Sprintf("%v on %v\n", r.request, r.Job) + overlap(events, r.Job.Topology().Size())
+	if r.format == "perfetto" {
+		if err := kit.WriteOutput(stdout, r.out, viz.Perfetto(events)); err != nil {
+			return err
+		}
+		_, err := io.WriteString(stderr, summary)
+		return err
+	}
+	return kit.WriteOutput(stdout, r.out, append([]byte(summary), viz.Timeline(events, r.width)...))
+}
+
+// rank runs the collective twice: the first run pays for what only comes once.
+func (r *tracing) rank(ctx context.Context, comms []*planner.Comm) error {
+	c := comms[0]
+	send, recv, err := payload.Buffers(r.request, c.Rank(), c.Size(), payload.Ordinary)
+	if err != nil {
+		return err
+	}
+	call, err := payload.Prepare(c, r.request, send, recv)
+	if err != nil {
+		return err
+	}
+	for range 2 {
+		if err := call.Run(ctx); err != nil {
+			return err
+		}
+		if err := planner.BarrierNow(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// secondRun keeps the events of the third call, the collective after a barrier,
+// and counts time from the first of them.
+func secondRun(events []trace.Event) []trace.Event {
+	const call = 2
+	var kept []trace.Event
+	for _, e := range events { // sorted by begin
+		if e.Run == call {
+			kept = append(kept, e)
+		}
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	first := kept[0].Begin
+	for i := range kept {
+		kept[i].Begin -= first
+		kept[i].End -= first
+	}
+	return kept
+}
+
+// overlap says how much of sb went on during ib, over all ranks that do both.
+func overlap(events []trace.Event, ranks int) string {
+	var work []trace.Event
+	for _, e := range events {
+		task, _, primitive, _, _ := e.Source.Describe(e.Step)
+		if strings.HasPrefix(task, "ib#") || strings.HasPrefix(task, "sb#") && primitive != submodules.AwaitStep.String() {
+			work = append(work, e)
+		}
+	}
+	var both, inside time.Duration
+	for rank := range levels.Rank(ranks) {
+		b, between, s := viz.Overlap(work, rank, 'i', 's')
+		if between > 0 {
+			both, inside = both+b, inside+s
+		}
+	}
+	if inside == 0 {
+		return ""
+	}
+	return fmt.Sprintf("ib and sb overlap: %.0f%% of sb (%v of %v on the leaders)\n", 100*float64(both)/float64(inside), both, inside)
+}

@@ -1,0 +1,66 @@
+package draw
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
+)
+
+var overlapLine = regexp.MustCompile(`(?m)^ib and sb overlap: \d+% of sb \(.*\)$`)
+
+func TestTrace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "trace.json")
+	args := strings.Fields("trace allreduce --topo 2x2 --bytes 256KiB --plan shape=han,fs=64KiB --link i=10gbit,1us")
+	s := tierflow.Run(t, append(args, "-o", file)...)
+	if s.Status != 0 || s.Out != "" || !overlapLine.MatchString(s.Errors) || !strings.Contains(s.Errors, "emulated") {
+		t.Errorf("%+v, want the overlap beside the file", s)
+	}
+	type event struct {
+		Name string  `json:"name"`
+		Ph   string  `json:"ph"`
+		Ts   float64 `json:"ts"`
+		Pid  int     `json:"pid"`
+	}
+	var trace struct {
+		Events []event `json:"traceEvents"`
+	}
+	if err := json.Unmarshal([]byte(kittest.Contents(t, file)), &trace); err != nil {
+		t.Fatal(err)
+	}
+	ranks, names := map[int]bool{}, map[string]int{}
+	for _, e := range trace.Events {
+		if e.Ph == "X" {
+			ranks[e.Pid] = true
+			names[e.Name]++
+		}
+		if e.Ts < 0 {
+			t.Errorf("event %+v is before the first", e)
+		}
+	}
+	if len(ranks) != 4 || names["ib#3 send r0>r2 64KiB"] != 1 {
+		t.Errorf("steps of ranks %v; the last segment was sent %d times", ranks, names["ib#3 send r0>r2 64KiB"])
+	}
+	if out := tierflow.Run(t, append(args, "-o", "-")...).Out; !json.Valid([]byte(out)) {
+		t.Errorf("-o - prints %.60q", out)
+	}
+	text := tierflow.Succeeds(t, append(args, "--format", "text", "--width", "40")...)
+	if !overlapLine.MatchString(text) || !regexp.MustCompile(`(?m)^rank 3  s  .{40}$`).MatchString(text) {
+		t.Errorf("--format text prints\n%s", text)
+	}
+}
+
+// The built-in rule reduces inside nodes by sm; the table says flat, so that all is
+// between nodes.
+func TestTraceWithTable(t *testing.T) {
+	args := strings.Fields("trace allreduce --topo 2x2 --bytes 64 --link none --format text")
+	if out := tierflow.Succeeds(t, args...); !strings.Contains(out, " s ") {
+		t.Errorf("no steps inside nodes in\n%s", out)
+	}
+	if out := tierflow.Succeeds(t, append(args, "--table", kittest.Path(t, "testdata", "tables", "recorded.json"))...); strings.Contains(out, " s ") {
+		t.Errorf("steps inside nodes in\n%s", out)
+	}
+}

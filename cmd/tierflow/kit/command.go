@@ -1,0 +1,112 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// NewRoot is the command tierflow with subcommands.
+func NewRoot(short string, subcommands ...*cobra.Command) *cobra.Command {
+	root := Group("tierflow", short, subcommands...)
+	root.Version = Version()
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return UsageError(err) })
+	root.SetHelpCommand(helpCommand())
+	return root
+}
+
+// Execute runs the command that args name and returns the exit status. It writes
+// the error, if there is one, to stderr.
+func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(stderr, "%s: %v\n", cmd.CommandPath(), err)
+	if known, ok := errors.AsType[*statusError](err); ok {
+		return known.status
+	}
+	return statusFailed
+}
+
+// Group is a command that only has subcommands.
+func Group(use, short string, subcommands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, RunE: unknownCommand}
+	c.AddCommand(subcommands...)
+	return c
+}
+
+func unknownCommand(c *cobra.Command, args []string) error {
+	var known []string
+	for _, sub := range c.Commands() {
+		if !sub.Hidden && sub.Name() != "help" {
+			known = append(known, sub.Name())
+		}
+	}
+	list := strings.Join(known, ", ")
+	if len(args) == 0 {
+		return Usagef("no command given; known are %s; --help says more", list)
+	}
+	return Usagef("unknown command %q; known are %s", args[0], list)
+}
+
+// helpCommand is cobra's, but asking for what there isn't is an error.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]", Short: "Say how a command is used", Hidden: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			of, rest, err := c.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknownCommand(of, rest)
+			}
+			of.InitDefaultHelpFlag() // as they are when of runs
+			of.InitDefaultVersionFlag()
+			return of.Help()
+		},
+	}
+}
+
+// Operand wants exactly one argument, what says which.
+func Operand(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch len(args) {
+		case 0:
+			return Usagef("no argument; give %s", what)
+		case 1:
+			return nil
+		}
+		return Usagef("%d arguments %q; give %s, and nothing else", len(args), args, what)
+	}
+}
+
+func NoOperands(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return Usagef("argument %q; there are only flags", args[0])
+}
+
+// Interruptible ends a command's context at the first SIGINT or SIGTERM, so that
+// it cleans up; the second one kills the process. run doesn't use it: it forwards
+// signals.
+func Interruptible(do func(c *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
+		defer stop()
+		context.AfterFunc(ctx, stop)
+		c.SetContext(ctx)
+		return do(c, args)
+	}
+}

@@ -1,0 +1,12 @@
+// Package kit is what several commands of tierflow share: the command line, the
+// problem that flags describe, the job whose ranks solve it, and the output. It
+// measures nothing and knows no command.
+//
+//	p := &kit.Problem{}
+//	c := &cobra.Command{Use: "coll OP", Args: kit.Operand("a collective"), RunE: kit.Interruptible(run)}
+//	p.AddJobFlags(c)                                 // --topo, --link
+//	p.AddRequestFlags(c, "1MiB", "size of a buffer") // --bytes, --root …
+//	request, topology, err := p.ReadOne("bcast")     // all complaints at once
+//
+// A wrong argument is an error of [Usagef], which ends the program with status 2.
+package kit

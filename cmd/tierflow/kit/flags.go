@@ -1,0 +1,94 @@
+package kit
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Problem is the flags that say what to do, and on what machine.
+type Problem struct {
+	command *cobra.Command
+	Topo    string
+	Bytes   string
+	Counts  string // elements of each rank in place of bytes; empty: none
+	Type    string
+	Op      string
+	Root    int
+	Plan    string
+	Table   string
+	Link    string
+	Job     Job // once onJob has it
+}
+
+// The collectives in help texts and complaints.
+var WhichCollective = "a collective: " + AnyOf(tasks.Requestable())
+
+// Texts of flags that several commands have.
+const (
+	topoText = "machine: 4x2 is 4 nodes of 2 ranks; or a file of JSON"
+	PlanText = "plan, such as shape=han,fs=256KiB,i=adapt/chain,s=sm"
+)
+
+// RootText is the text of --root.
+var RootText = "root of " + listed(tasks.CollectivesWith(tasks.Collective.IsRooted), "and")
+
+// IsGiven reports whether the user gave a flag.
+func (p *Problem) IsGiven(name string) bool { return p.command.Flags().Changed(name) }
+
+// CheckExclusive complains if more than one of some flags was given.
+func (p *Problem) CheckExclusive(names ...string) error {
+	var given []string
+	for _, name := range names {
+		if p.IsGiven(name) {
+			given = append(given, "--"+name)
+		}
+	}
+	if len(given) < 2 {
+		return nil
+	}
+	return Usagef("%s exclude each other: give one", strings.Join(given, " and "))
+}
+
+func (p *Problem) AddTopoFlag(c *cobra.Command, value string) {
+	p.command = c
+	c.Flags().StringVar(&p.Topo, "topo", value, topoText)
+}
+
+// AddJobFlags are --topo and --link.
+func (p *Problem) AddJobFlags(c *cobra.Command) {
+	p.AddTopoFlag(c, "4x2")
+	c.Flags().StringVar(&p.Link, "link", "", linkText)
+}
+
+func (p *Problem) AddRequestFlags(c *cobra.Command, bytes, bytesText string) {
+	p.AddDataFlags(c, bytes, bytesText)
+	c.Flags().IntVar(&p.Root, "root", 0, RootText)
+}
+
+// AddDataFlags are requestFlags without the root.
+func (p *Problem) AddDataFlags(c *cobra.Command, bytes, bytesText string) {
+	p.command = c
+	c.Flags().StringVar(&p.Bytes, "bytes", bytes, bytesText)
+	c.Flags().StringVar(&p.Type, "dtype", "f32", "element type")
+	c.Flags().StringVar(&p.Op, "reduce-op", "sum", "operation of reductions")
+}
+
+func (p *Problem) AddCountsFlag(c *cobra.Command) {
+	c.Flags().StringVar(&p.Counts, "counts", "", "elements of each rank's block, such as 1,0,3, in place of --bytes: "+AnyOf(withCounts())+" of blocks that differ")
+}
+
+func (p *Problem) AddPlanFlag(c *cobra.Command, text string) {
+	p.command = c
+	c.Flags().StringVar(&p.Plan, "plan", "", text)
+}
+
+func (p *Problem) AddTableFlag(c *cobra.Command) {
+	c.Flags().StringVar(&p.Table, "table", "", "file of a decision table (default $"+planner.TableVariable+")")
+}
+
+// withCounts lists the collectives whose blocks may differ.
+func withCounts() []tasks.Collective { return tasks.CollectivesWith(tasks.Collective.HasCounts) }

@@ -1,0 +1,39 @@
+package kit
+
+import (
+	"fmt"
+
+	"github.com/tierflow/tierflow/executor/trace"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+)
+
+// Goroutines is the job whose ranks are all in this process.
+type Goroutines struct {
+	topology *levels.Topology
+	link     *link
+	table    string // of decisions; empty: the environment's
+	Hooks    trace.Hooks
+}
+
+var _ Job = Goroutines{}
+
+// Topology is the one that was asked for.
+func (g Goroutines) Topology() *levels.Topology { return g.topology }
+
+// Local makes a world of its own for each communicator.
+func (g Goroutines) Local(plan string) ([]*planner.Comm, error) {
+	return planner.LocalOn(g.topology, &planner.Options{Plan: plan, Table: g.table, Hooks: g.Hooks, Link: g.link.shaper(g.topology)})
+}
+
+// String is for headers.
+func (g Goroutines) String() string {
+	return fmt.Sprintf("%v: %s; %v", g.topology, ranksOn(g.topology), g.link)
+}
+
+func ranksOn(t *levels.Topology) string {
+	return fmt.Sprintf("%d goroutine rank%s on %d node%s", t.Size(), Plural(t.Size()), t.Nodes(), Plural(t.Nodes()))
+}
+
+// Links says whether and how links are emulated.
+func (g Goroutines) Links() string { return g.link.String() }

@@ -1,0 +1,54 @@
+package kit
+
+import (
+	"cmp"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/tierflow/tierflow/planner"
+)
+
+// Version is the module's, with the revision it was built from if that is known.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	if v == "" {
+		v = "(devel)"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && !strings.Contains(v, s.Value[:min(12, len(s.Value))]) {
+			v += " " + s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return v
+}
+
+// Congestion is the TCP congestion control of connections between nodes.
+func Congestion() string {
+	return cmp.Or(os.Getenv(planner.CongestionVariable), KernelFile("/proc/sys/net/ipv4/tcp_congestion_control"))
+}
+
+// KernelFile is the first line of a file of the kernel's, or nothing where there is no such file.
+func KernelFile(name string) string {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(data), "\n")
+	return strings.TrimSpace(line)
+}
+
+// ProcessorModel is the name of the first processor, or nothing where the kernel doesn't tell.
+func ProcessorModel() string {
+	data, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	_, rest, _ := strings.Cut(string(data), "model name")
+	line, _, _ := strings.Cut(rest, "\n")
+	return strings.TrimLeft(line, "\t :")
+}

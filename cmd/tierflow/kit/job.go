@@ -1,0 +1,64 @@
+package kit
+
+import (
+	"context"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+)
+
+// Job is where ranks come from: goroutines of this process, or the processes of a
+// launched job, of which this one is a rank.
+type Job interface {
+	// Topology is where all ranks are.
+	Topology() *levels.Topology
+	// Local makes a communicator that runs with the given plans, in the grammar of
+	// planner.Options.Plan, and returns the ends of this process's ranks.
+	Local(plan string) ([]*planner.Comm, error)
+	// Links says what links the job has: measurements over others can't be compared.
+	Links() string
+	// String says what kind of ranks and links these are.
+	String() string
+}
+
+// RunRanks makes one communicator for each plan and calls f once for each rank of
+// this process, with that rank's ends in the order of plans. It closes them, and
+// returns the first error.
+func RunRanks(ctx context.Context, j Job, plans []string, f func(ctx context.Context, comms []*planner.Comm) error) error {
+	ends := map[int][]*planner.Comm{} // by rank
+	var first []*planner.Comm
+	for i, plan := range plans {
+		local, err := j.Local(plan)
+		if err != nil {
+			closeAll(ends)
+			return err
+		}
+		if i == 0 {
+			first = local
+		}
+		for _, c := range local {
+			ends[c.Rank()] = append(ends[c.Rank()], c)
+		}
+	}
+	defer closeAll(ends)
+	return planner.Each(ctx, first, func(ctx context.Context, c *planner.Comm) error {
+		// Whoever fails leaves all communicators, so that nobody waits for it in
+		// another one than the first.
+		defer closeEnds(ends[c.Rank()][1:])
+		return f(ctx, ends[c.Rank()])
+	})
+}
+
+func closeAll(ends map[int][]*planner.Comm) {
+	for _, comms := range ends {
+		closeEnds(comms)
+	}
+}
+
+// closeEnds drops errors: what a failed communicator says at its end has been
+// said before.
+func closeEnds(comms []*planner.Comm) {
+	for _, c := range comms {
+		_ = c.Close()
+	}
+}

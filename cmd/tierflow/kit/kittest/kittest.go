@@ -1,0 +1,103 @@
+// Package kittest runs commands as users do, for their tests. Only tests import it.
+package kittest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/dag/dagtest"
+	"github.com/tierflow/tierflow/planner"
+)
+
+// Runner makes the command that tests run, with new flags each time.
+type Runner func() *cobra.Command
+
+// Said is what a run of the command left behind.
+type Said struct {
+	Status      int
+	Out, Errors string
+}
+
+// Run runs the command as a user does, without a forced plan.
+func (r Runner) Run(t *testing.T, args ...string) Said {
+	t.Helper()
+	return r.RunIn(t.Context(), t, args...)
+}
+
+// RunIn runs the command until ctx ends.
+func (r Runner) RunIn(ctx context.Context, t *testing.T, args ...string) Said {
+	t.Helper()
+	t.Setenv(planner.PlanVariable, "")
+	var out, errors bytes.Buffer
+	status := kit.Execute(ctx, r(), args, strings.NewReader(""), &out, &errors)
+	return Said{status, out.String(), errors.String()}
+}
+
+// Succeeds runs the command, which must print nothing but output, and returns that.
+func (r Runner) Succeeds(t *testing.T, args ...string) string {
+	t.Helper()
+	s := r.Run(t, args...)
+	if s.Status != 0 || s.Errors != "" {
+		t.Fatalf("tierflow %s: status %d, errors %q", strings.Join(args, " "), s.Status, s.Errors)
+	}
+	return s.Out
+}
+
+// Decode reads JSON that must have exactly the fields of T.
+func Decode[T any](t *testing.T, text string) (v T) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return v
+}
+
+// CheckGolden compares text with a file of testdata/cli.
+func CheckGolden(t *testing.T, name, text string) {
+	t.Helper()
+	dagtest.Golden(t, Path(t, "testdata", "cli", name), text)
+}
+
+// Path returns the path of a file of the module, which is named from its root.
+func Path(t *testing.T, path ...string) string {
+	t.Helper()
+	for dir := "."; ; dir = filepath.Join(dir, "..") {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return filepath.Join(append([]string{dir}, path...)...)
+		}
+		if whole, err := filepath.Abs(dir); err != nil || whole == filepath.Dir(whole) {
+			t.Fatalf("no go.mod above the test's folder: %v", err)
+		}
+	}
+}
+
+// Contents returns the text of a file.
+func Contents(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// Between returns README.md's text from after one mark to before the next.
+func Between(t *testing.T, text, from, to string) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(text, from)
+	inner, _, ended := strings.Cut(rest, to)
+	if !ok || !ended {
+		t.Fatalf("README.md has nothing between %q and %q", from, to)
+	}
+	return inner
+}

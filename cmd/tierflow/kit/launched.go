@@ -1,0 +1,64 @@
+package kit
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+)
+
+// launched is the job of processes that this one is a rank of.
+type launched struct{ world *planner.Comm }
+
+var _ Job = launched{}
+
+// IsLaunched reports whether a launcher started this process as a rank.
+func IsLaunched() bool { return os.Getenv("TIERFLOW_RANK") != "" || os.Getenv("RANK") != "" }
+
+// joinJob enters the job of this process. Only rank 0 is to print: the other
+// ranks' writers are dropped.
+func joinJob(ctx context.Context, o *planner.Options, stdout, stderr io.Writer) (j launched, out, notes io.Writer, err error) {
+	world, err := planner.Join(ctx, o)
+	if err != nil {
+		return j, nil, nil, err
+	}
+	if world.Rank() > 0 {
+		stdout, stderr = io.Discard, io.Discard
+	}
+	return launched{world}, stdout, stderr, nil
+}
+
+// Topology is where the job's processes are.
+func (l launched) Topology() *levels.Topology { return l.world.Topology() }
+
+// dupTime bounds the wait for ranks that don't come to make a communicator.
+const dupTime = 30 * time.Second
+
+// Local makes a communicator of all processes; all must ask for the same ones in
+// the same order.
+func (l launched) Local(plan string) ([]*planner.Comm, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), dupTime)
+	defer cancel()
+	c, err := l.world.DupWith(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
+	return []*planner.Comm{c}, nil
+}
+
+// String is for headers.
+func (l launched) String() string {
+	t := l.Topology()
+	links := "real links"
+	if name := Congestion(); t.Nodes() > 1 && name != "" {
+		links += ", congestion control " + name
+	}
+	return fmt.Sprintf("%v: %d process%s on %d node%s; %s", t, t.Size(), es(t.Size()), t.Nodes(), Plural(t.Nodes()), links)
+}
+
+// Links is the same for all jobs of processes.
+func (launched) Links() string { return "real links between processes" }

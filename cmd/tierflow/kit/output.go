@@ -1,0 +1,60 @@
+package kit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// WriteOutput writes all of data to a file, or to stdout if it is named "-" or
+// not at all. A regular file appears whole or not at all: it is written beside
+// its place and renamed. Devices and pipes are written to as they are.
+func WriteOutput(stdout io.Writer, name string, data []byte) error {
+	if name == "" || name == "-" {
+		_, err := stdout.Write(data)
+		return err
+	}
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		name = real // a link stays one
+	}
+	info, err := os.Stat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		if info.IsDir() {
+			return fmt.Errorf("%s is a directory; name a file in it", name)
+		}
+		return os.WriteFile(name, data, 0o666)
+	}
+	mode := os.FileMode(0o666)
+	if err == nil {
+		mode = info.Mode().Perm()
+	}
+	err = replaceFile(name, data, mode)
+	if path, ok := errors.AsType[*os.PathError](err); ok {
+		return fmt.Errorf("write %s: %w", name, path.Err) // not the name of the temporary file
+	}
+	return err
+}
+
+func replaceFile(name string, data []byte, mode os.FileMode) (err error) {
+	// Not os.CreateTemp, whose files no one else may read.
+	temp := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d.tmp", filepath.Base(name), os.Getpid()))
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(temp)
+		}
+	}()
+	if _, err = f.Write(data); err != nil {
+		f.Close()
+		return err
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(temp, name)
+}

@@ -1,0 +1,202 @@
+package payload
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"unsafe"
+
+	"github.com/tierflow/tierflow/executor/kernel"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/half"
+)
+
+// period is after how many elements buffers repeat. It is odd, so that a part of
+// a message that lands in the wrong place shows: those are powers of two apart.
+const period = 251
+
+// input is one period of what a rank puts in: small whole numbers, so that sums
+// and products come out exactly in every type and in every order.
+func input(r tasks.Request, rank, ranks int) []byte {
+	size := r.Type.Size()
+	all := make([]byte, period*size)
+	for i := range period {
+		encode(all[i*size:], r.Type, number(r, rank, ranks, i), rank)
+	}
+	return all
+}
+
+// number is element i of a rank's input. Where sums and products could grow
+// beyond the exact, only every so many ranks count.
+func number(r tasks.Request, rank, ranks, i int) int {
+	turn := rank + i
+	switch {
+	case !r.Reduces():
+		return 1 + scatter(turn)%113
+	case r.Op == tasks.Prod:
+		if turn%(1+ranks/8) == 0 {
+			return 2
+		}
+		return 1
+	case turn%(1+ranks/64) == 0: // at most 64 ranks give at most 3: bf16 is exact up to 256
+		return scatter(turn) % 4
+	}
+	return 0
+}
+
+// scatter is a number without a pattern for each n.
+func scatter(n int) int { return int(uint32(n) * 2654435761 >> 16) }
+
+// encode writes a number as an element; index is a Loc's.
+func encode(dst []byte, t tasks.Datatype, n, index int) {
+	order := binary.NativeEndian
+	if value, ok := t.Loc(); ok {
+		encode(dst, value, n, 0)
+		order.PutUint64(dst[8:], uint64(index))
+		return
+	}
+	switch t {
+	case tasks.Float16:
+		order.PutUint16(dst, uint16(half.NewFloat16(float32(n))))
+	case tasks.BFloat16:
+		order.PutUint16(dst, uint16(half.NewBFloat16(float32(n))))
+	case tasks.Float32, tasks.Complex64:
+		order.PutUint32(dst, math.Float32bits(float32(n)))
+	case tasks.Float64, tasks.Complex128:
+		order.PutUint64(dst, math.Float64bits(float64(n)))
+	case tasks.Int8, tasks.Uint8:
+		dst[0] = byte(n)
+	case tasks.Int16, tasks.Uint16:
+		order.PutUint16(dst, uint16(n))
+	case tasks.Int32, tasks.Uint32:
+		order.PutUint32(dst, uint32(n))
+	default:
+		order.PutUint64(dst, uint64(n))
+	}
+}
+
+// Outputs is one period of what a rank that receives must get, for each of the
+// blocks of its buffer: root's input, all inputs combined rank after rank, or
+// the inputs one after the other; or its own block of one of these.
+func Outputs(r tasks.Request, rank, ranks int) ([][]byte, error) {
+	if r.GivesBlocks() {
+		all := make([][]byte, ranks)
+		for rank := range all {
+			all[rank] = input(r, rank, ranks)
+		}
+		return all, nil
+	}
+	one := input(r, int(r.Root), ranks)
+	if r.Reduces() {
+		var err error
+		if one, err = combined(r, ranks); err != nil {
+			return nil, err
+		}
+	}
+	if off, _ := r.Block(levels.Rank(rank)); r.TakesBlocks() {
+		at := int(off) % len(one)
+		one = append(one[at:len(one):len(one)], one[:at]...)
+	}
+	return [][]byte{one}, nil
+}
+
+// Take makes a buffer of some bytes.
+type Take func(bytes int64) ([]byte, error)
+
+// Ordinary takes a slice of Go's.
+func Ordinary(n int64) ([]byte, error) { return Buffer(n), nil }
+
+// Buffers takes what rank gives and what it gets, large enough for every root. send
+// holds the rank's input. A collective of one buffer has no send.
+func Buffers(r tasks.Request, rank, ranks int, t Take) (send, recv []byte, err error) {
+	r.Root = levels.Rank(rank) // every rank's turn may come
+	in, out := r.Buffers(r.Root, ranks)
+	if recv, err = t(out); err != nil {
+		return nil, nil, err
+	}
+	if r.Reduces() || r.Blocks() {
+		if send, err = t(in); err != nil {
+			return nil, nil, err
+		}
+		Tile(send, input(r, rank, ranks))
+	}
+	return send, recv, nil
+}
+
+// combined is all ranks' input, combined in their order.
+func combined(r tasks.Request, ranks int) ([]byte, error) {
+	combine, err := kernel.For(r.Op, r.Type)
+	if err != nil {
+		return nil, err
+	}
+	all := Buffer(int64(period * r.Type.Size())) // aligned, as kernels need it
+	next := Buffer(int64(len(all)))
+	for rank := range ranks {
+		copy(next, input(r, rank, ranks))
+		if rank == 0 {
+			copy(all, next)
+			continue
+		}
+		combine(all, all, next)
+	}
+	if finish := kernel.Finish(r.Op, r.Type, ranks); finish != nil {
+		finish(all)
+	}
+	return all, nil
+}
+
+// Tile fills a buffer with repetitions of a pattern.
+func Tile(buf, pattern []byte) {
+	for done := 0; done < len(buf); {
+		done += copy(buf[done:], pattern)
+	}
+}
+
+// wrongElements counts the elements of a buffer that are not the pattern's.
+func wrongElements(buf, pattern []byte, t tasks.Datatype) (wrong int64) {
+	size := t.Size()
+	for len(buf) > 0 {
+		n := min(len(buf), len(pattern))
+		if !bytes.Equal(buf[:n], pattern[:n]) {
+			for i := 0; i < n; i += size {
+				if !equal(buf[i:i+size], pattern[i:i+size], t) {
+					wrong++
+				}
+			}
+		}
+		buf = buf[n:]
+	}
+	return wrong
+}
+
+// WrongBlocks counts the wrong elements of the buffer that a request has filled.
+func WrongBlocks(r tasks.Request, buf []byte, blocks [][]byte) (wrong int64) {
+	for i, pattern := range blocks {
+		off, n := int64(0), int64(len(buf))
+		if r.GivesBlocks() {
+			off, n = r.Block(levels.Rank(i))
+		}
+		wrong += wrongElements(buf[off:][:n], pattern, r.Type)
+	}
+	return wrong
+}
+
+// equal compares two elements; what lies between the value and the index of a Loc
+// doesn't count.
+func equal(a, b []byte, t tasks.Datatype) bool {
+	if value, ok := t.Loc(); ok {
+		n := value.Size()
+		return bytes.Equal(a[:n], b[:n]) && bytes.Equal(a[8:], b[8:])
+	}
+	return bytes.Equal(a, b)
+}
+
+// Buffer is memory aligned to any element.
+func Buffer(n int64) []byte {
+	words := make([]uint64, (n+7)/8)
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n)
+}
+
+// Poison is what a buffer holds before it gets its result.
+var Poison = bytes.Repeat([]byte{0xA5}, 4<<10)

@@ -1,0 +1,223 @@
+package kit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tierflow/tierflow/executor/kernel"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// ReadTopology reads --topo: a spec, the name of a file of JSON, or JSON itself.
+func (p *Problem) ReadTopology() (t *levels.Topology, err error) {
+	switch {
+	case strings.HasPrefix(p.Topo, "{"):
+		t, err = levels.ParseJSON("", []byte(p.Topo))
+	case strings.HasSuffix(p.Topo, ".json"):
+		var data []byte
+		if data, err = os.ReadFile(p.Topo); err == nil {
+			t, err = levels.ParseJSON(p.Topo, data)
+		}
+	default:
+		t, err = levels.Parse(p.Topo)
+	}
+	if err != nil {
+		return nil, Usagef("--topo: %w", err)
+	}
+	return t, nil
+}
+
+// ReadRequest makes the request for one size; all that is wrong comes at once.
+func (p *Problem) ReadRequest(coll tasks.Collective, bytes int64, t *levels.Topology) (tasks.Request, error) {
+	r := tasks.Request{Coll: coll}
+	if !coll.HasData() {
+		return r, nil
+	}
+	var errs []error
+	var err error
+	if r.Type, err = tasks.ParseDatatype(p.Type); err != nil {
+		errs = append(errs, fmt.Errorf("--dtype: %w", err))
+	} else if p.Counts != "" {
+		if r.Counts, err = parseCounts(p.Counts, t.Size()); err != nil {
+			errs = append(errs, fmt.Errorf("--counts: %w", err))
+		}
+		if r.Count = r.Counts.Max(); r.Count == 0 { // as the planner does it
+			r.Counts = tasks.Counts{}
+		}
+	} else if size := int64(r.Type.Size()); bytes%size != 0 {
+		errs = append(errs, fmt.Errorf("--bytes %s: not a multiple of %d bytes, the size of %v", tasks.FormatBytes(bytes), size, r.Type))
+	} else {
+		r.Count = bytes / size
+	}
+	if r.Reduces() {
+		r.Op, err = p.operation(r.Type)
+		errs = append(errs, err)
+	}
+	if r.Rooted() {
+		if p.Root < 0 || p.Root >= t.Size() { // before it is cut to the bits of a rank
+			errs = append(errs, fmt.Errorf("--root %d: ranks are 0 to %d", p.Root, t.Size()-1))
+		}
+		r.Root = levels.Rank(p.Root)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return r, UsageError(err)
+	}
+	return r, UsageError(r.Validate(t.Size()))
+}
+
+// operation reads --reduce-op, which must be defined on t.
+func (p *Problem) operation(t tasks.Datatype) (tasks.Op, error) {
+	op, err := tasks.ParseOp(p.Op)
+	if err == nil && t.Valid() {
+		_, err = kernel.For(op, t)
+	}
+	if err != nil {
+		return op, fmt.Errorf("--reduce-op: %w", err)
+	}
+	return op, nil
+}
+
+// parseCounts reads 1,0,3: the elements of each rank.
+func parseCounts(text string, ranks int) (tasks.Counts, error) {
+	var counts []int
+	for item := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(item)
+		if err != nil {
+			return tasks.Counts{}, fmt.Errorf("%q: write the elements of each rank's block, such as 1,0,3", text)
+		}
+		counts = append(counts, n)
+	}
+	if len(counts) != ranks {
+		return tasks.Counts{}, fmt.Errorf("%q: %d blocks for %d ranks", text, len(counts), ranks)
+	}
+	return tasks.NewCounts(counts)
+}
+
+// CheckFlags complains of flags that were given though none of the collectives has
+// what they say, and of counts where one of them can't have any.
+func (p *Problem) CheckFlags(colls ...tasks.Collective) error {
+	if p.Counts != "" {
+		for _, c := range colls {
+			if !c.HasCounts() {
+				return Usagef("--counts: %v has no blocks that differ; %s has", c, AnyOf(withCounts()))
+			}
+		}
+		if err := p.CheckExclusive("bytes", "counts"); err != nil {
+			return err
+		}
+	}
+	has := map[string]bool{}
+	for _, c := range colls {
+		has["root"] = has["root"] || c.IsRooted()
+		has["reduce-op"] = has["reduce-op"] || c.Reduces()
+		has["dtype"] = has["dtype"] || c.HasData()
+		has["bytes"] = has["bytes"] || c.HasData()
+	}
+	var errs []error
+	for _, name := range []string{"root", "reduce-op", "dtype", "bytes"} {
+		if p.IsGiven(name) && !has[name] {
+			errs = append(errs, fmt.Errorf("--%s: %v has no such thing", name, colls[0]))
+		}
+	}
+	return UsageError(errors.Join(errs...))
+}
+
+// ReadSize reads --bytes where it is one size.
+func (p *Problem) ReadSize() (int64, error) {
+	all, err := ParseSizes(p.Bytes)
+	if err != nil {
+		return 0, Usagef("--bytes: %w", err)
+	}
+	if len(all) != 1 {
+		return 0, Usagef("--bytes %s: %d sizes; give one", p.Bytes, len(all))
+	}
+	return all[0], nil
+}
+
+// ReadOne reads all that makes one request.
+func (p *Problem) ReadOne(operand string) (r tasks.Request, t *levels.Topology, err error) {
+	coll, err := ParseCollective(operand)
+	if err != nil {
+		return r, nil, err
+	}
+	if err := p.CheckFlags(coll); err != nil {
+		return r, nil, err
+	}
+	if t, err = p.ReadTopology(); err != nil {
+		return r, nil, err
+	}
+	n, err := p.ReadSize()
+	if err != nil {
+		return r, nil, err
+	}
+	r, err = p.ReadRequest(coll, n, t)
+	return r, t, err
+}
+
+// ReadForced reads --plan, or the environment if it isn't given.
+func (p *Problem) ReadForced(reg submodules.Registry) (tasks.Forced, error) {
+	text, origin := p.Plan, "--plan"
+	if text == "" {
+		text, origin = os.Getenv(planner.PlanVariable), planner.PlanVariable
+	}
+	f, err := tasks.ParseForced(text)
+	if err != nil {
+		return nil, Usagef("%s: %w", origin, err)
+	}
+	for _, item := range f {
+		if err := reg.Check(item.Plan); err != nil {
+			return nil, Usagef("%s: %w", origin, err)
+		}
+	}
+	return f, nil
+}
+
+// CheckTable reads the file of --table.
+func (p *Problem) CheckTable() error {
+	if p.Table == "" {
+		return nil
+	}
+	if _, err := planner.LoadTable(p.Table, all.Submodules()); err != nil {
+		return Usagef("--table: %w", err)
+	}
+	return nil
+}
+
+// Options are those of --plan and --table.
+func (p *Problem) Options() *planner.Options { return &planner.Options{Plan: p.Plan, Table: p.Table} }
+
+// Decide is the plan for a request, as a communicator chooses it.
+func (p *Problem) Decide(r tasks.Request, t *levels.Topology) (tasks.Plan, error) {
+	plan, err := planner.Decide(r, t, p.Options())
+	return plan, UsageError(err)
+}
+
+// ParseCollective reads an operand.
+func ParseCollective(name string) (tasks.Collective, error) {
+	c, err := tasks.ParseCollective(name)
+	return c, UsageError(err)
+}
+
+// ParseCollectives reads bcast,allreduce.
+func ParseCollectives(list string) ([]tasks.Collective, error) {
+	var all []tasks.Collective
+	for _, name := range strings.Split(list, ",") {
+		c, err := ParseCollective(name)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(all, c) {
+			return nil, Usagef("collective %v is given twice", c)
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}

@@ -1,0 +1,67 @@
+package peers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// peer is another library: how its driver is built, and what it takes.
+type peer struct {
+	name     string
+	packages string   // Debian's
+	tools    []string // compiler first
+	source   string
+	flags    []string // after the source
+}
+
+var otherLibraries = []peer{
+	{openMPI, "openmpi-bin libopenmpi-dev", []string{"mpicc.openmpi", "mpirun.openmpi"}, "mpi.c", nil},
+	{mpich, "mpich libmpich-dev", []string{"mpicc.mpich", "mpiexec.mpich"}, "mpi.c", nil},
+	{gloo, "libgloo-dev g++", []string{"g++"}, "gloo.cc", []string{"-std=c++17", "-lgloo", "-lpthread"}},
+}
+
+// missingPeer is a library that can't be compared.
+type missingPeer struct {
+	Library  string `json:"library"`
+	Packages string `json:"packages"` // Debian's
+	Why      string `json:"why"`
+}
+
+// String is the note about it.
+func (m missingPeer) String() string {
+	return fmt.Sprintf("without %s, which Debian's packages %s would bring: %s", m.Library, m.Packages, m.Why)
+}
+
+// versionOf is that of the Debian package that a library comes in, or unknown.
+func versionOf(ctx context.Context, l peer) string {
+	name, _, _ := strings.Cut(l.packages, " ")
+	text, _ := output(ctx, 10*time.Second, "dpkg-query", "-W", "-f", "${Version}", name)
+	return cmp.Or(strings.TrimSpace(string(text)), "unknown")
+}
+
+// findPeers builds the driver of each library that is installed.
+func (p *place) findPeers(ctx context.Context, libraries []peer) (found []string, missing []missingPeer, err error) {
+	for _, l := range libraries {
+		if why := p.build(ctx, l); why != nil {
+			missing = append(missing, missingPeer{l.name, l.packages, why.Error()})
+			continue
+		}
+		found = append(found, l.name)
+	}
+	return found, missing, ctx.Err()
+}
+
+func (p *place) build(ctx context.Context, l peer) error {
+	for _, tool := range l.tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			return err
+		}
+	}
+	words := append([]string{l.tools[0], "-O2", "-o", p.driver(l.name), p.folder + "/" + l.source}, l.flags...)
+	_, err := output(ctx, 2*time.Minute, words...)
+	return err
+}

@@ -1,0 +1,215 @@
+package peers
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Names of what is compared, as the table has them.
+const (
+	ourselves = "tierflow"
+	openMPI   = "Open MPI"
+	mpich     = "MPICH"
+	gloo      = "Gloo"
+)
+
+// cells are collectives and sizes: a cell for each pair, one for a barrier.
+type cells struct {
+	ops   []string
+	bytes []int64
+}
+
+func (c cells) arguments() (ops, bytes string) {
+	texts := make([]string, len(c.bytes))
+	for i, n := range c.bytes {
+		texts[i] = strconv.FormatInt(n, 10)
+	}
+	return strings.Join(c.ops, ","), strings.Join(texts, ",")
+}
+
+// setting is a library with what it is told: one column of the comparison.
+type setting struct {
+	library string
+	variant string
+	mca     []string // Open MPI's parameters: name, value, name, value …
+	only    *cells   // nil: all
+	table   bool     // tierflow's: plans of the decision table
+	alloc   bool     // tierflow's: buffers from planner.Alloc
+	local   bool     // tierflow's: goroutine ranks of one process
+}
+
+// Our own settings.
+const (
+	tuned       = "tuned"
+	asItIs      = "built-in rule"
+	withAlloc   = "built-in rule, Alloc"
+	asGoroutine = "goroutine ranks"
+)
+
+func (s setting) String() string { return s.library + " " + s.variant }
+
+// of is what the setting is measured on.
+func (s setting) of(all cells) cells {
+	if s.only != nil {
+		return *s.only
+	}
+	return all
+}
+
+// site is where processes are started, and with what.
+type site struct {
+	nodes, perNode int
+	self           string // this program
+	folder         string // of drivers and launchers
+	rsh            string // command line in place of ssh; empty on one node
+}
+
+func (s site) ranks() int { return s.nodes * s.perNode }
+
+// driver is the path of a library's built driver.
+func (s site) driver(library string) string {
+	return s.folder + "/" + strings.ToLower(strings.ReplaceAll(library, " ", ""))
+}
+
+func (s site) hosts(slots bool) string {
+	all := make([]string, s.nodes)
+	for i := range all {
+		all[i] = fmt.Sprintf("node%d", i)
+		if slots {
+			all[i] += fmt.Sprintf(":%d", s.perNode)
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+// command is what starts a setting's job, on the first node. store is an empty folder.
+func (s site) command(of setting, c cells, each time.Duration, store string) []string {
+	ops, bytes := c.arguments()
+	driver := []string{
+		s.driver(of.library), ops, bytes, strconv.FormatFloat(each.Seconds(), 'g', -1, 64),
+		strconv.Itoa(s.nodes), strconv.Itoa(s.perNode), store,
+	}
+	switch of.library {
+	case openMPI:
+		return append(s.mpirun(of.mca), driver...)
+	case mpich:
+		return append(s.hydra(), driver...)
+	case gloo:
+		return append(s.tierflowRun(), driver...)
+	}
+	words := []string{s.self, "bench", "coll", ops, "--time", each.String(), "--plan=", "--json"}
+	if of.local {
+		words = append(words, "--topo", fmt.Sprintf("1x%d", s.perNode))
+	} else {
+		words = append(s.tierflowRun(), words...)
+	}
+	if of.table {
+		words = append(words, "--table", s.tableFile())
+	}
+	if of.alloc {
+		words = append(words, "--alloc")
+	}
+	if ops != "barrier" { // which has no bytes, and would take the flag as a mistake
+		words = append(words, "--bytes", bytes)
+	}
+	if s.nodes > 1 {
+		words = append(words, "--wire")
+	}
+	return words
+}
+
+func (s site) tierflowRun() []string {
+	words := []string{s.self, "run", "--no-prefix", "--oversubscribe"}
+	if s.nodes > 1 {
+		words = append(words, "--hosts", s.hosts(true), "--launcher", s.rsh)
+	} else {
+		words = append(words, "-n", strconv.Itoa(s.perNode))
+	}
+	return append(words, "--")
+}
+
+// mpirun is Open MPI's launcher. Ranks are not bound: tierflow's aren't either, and binding would put all nodes' first
+// ranks on one core.
+func (s site) mpirun(mca []string) []string {
+	words := []string{
+		"mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none",
+		"-n", strconv.Itoa(s.ranks()), "--mca", "pml", "ob1",
+	}
+	if s.nodes > 1 {
+		words = append(words, "--host", s.hosts(true), "--map-by", "slot",
+			"--mca", "plm_rsh_agent", s.rsh, "--mca", "oob_tcp_if_include", "eth0",
+			"--mca", "btl", "tcp,self,vader", "--mca", "btl_tcp_if_include", "eth0")
+	} else {
+		words = append(words, "--mca", "btl", "self,vader")
+	}
+	for pair := range slices.Chunk(mca, 2) {
+		words = append(words, "--mca", pair[0], pair[1])
+	}
+	return words
+}
+
+// hydra is MPICH's launcher. UCX would take nodes of an emulated cluster for one machine and pass by the network, but
+// not if each has an IPC namespace of its own.
+func (s site) hydra() []string {
+	if s.nodes == 1 {
+		return []string{"mpiexec.mpich", "-launcher", "fork", "-n", strconv.Itoa(s.perNode)}
+	}
+	return []string{
+		"unshare", "--ipc", "mpiexec.mpich", "-launcher", "rsh", "-launcher-exec", s.folder + "/rsh-ipc", "-iface", "eth0",
+		"-hosts", s.hosts(true), "-n", strconv.Itoa(s.ranks()), "-ppn", strconv.Itoa(s.perNode),
+		"-genv", "UCX_TLS", "tcp,self,sm", "-genv", "UCX_NET_DEVICES", "eth0,memory",
+	}
+}
+
+// yielding says what a waiting rank of Open MPI does with its processor.
+var yielding = map[bool][]string{true: {"mpi_yield_when_idle", "1"}, false: {"mpi_yield_when_idle", "0"}}
+
+func yieldName(yields bool) string {
+	if yields {
+		return "yield"
+	}
+	return "spin"
+}
+
+// allocLeast is from which size on it is worth a look where buffers lie: shorter messages carry their bytes along.
+const allocLeast = 4 << 10
+
+// defaults are the settings of libraries as they are, ourselves first. What is to be measured decides which of our own
+// are beside.
+func (s site) defaults(found []string, c cells) []setting {
+	all := []setting{{library: ourselves, variant: asItIs}}
+	if s.nodes == 1 {
+		of := cells{
+			slices.DeleteFunc(slices.Clone(c.ops), func(op string) bool { return op == tasks.Barrier.String() }),
+			slices.DeleteFunc(slices.Clone(c.bytes), func(n int64) bool { return n < allocLeast }),
+		}
+		if len(of.ops)*len(of.bytes) > 0 {
+			all = append(all, setting{library: ourselves, variant: withAlloc, alloc: true, only: &of})
+		}
+		all = append(all, setting{library: ourselves, variant: asGoroutine, local: true})
+	}
+	for _, library := range found {
+		if library != openMPI {
+			all = append(all, setting{library: library, variant: "default"})
+			continue
+		}
+		for _, yields := range []bool{true, false} {
+			all = append(all, setting{library: openMPI, variant: "tuned, " + yieldName(yields), mca: yielding[yields]})
+			if s.hierarchical() {
+				all = append(all, setting{
+					library: openMPI, variant: "han, " + yieldName(yields),
+					mca: append([]string{"coll_han_priority", "100"}, yielding[yields]...),
+				})
+			}
+		}
+	}
+	return all
+}
+
+// hierarchical says if HAN has something to do: elsewhere it hands over to tuned.
+func (s site) hierarchical() bool { return s.nodes > 1 && s.perNode > 1 }

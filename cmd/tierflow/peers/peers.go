@@ -1,0 +1,256 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// benchPeers is bench peers.
+type benchPeers struct {
+	topo       string
+	rate       string
+	congestion string
+	ops        string
+	bytes      string
+	time       time.Duration
+	sweep      time.Duration
+	rounds     int
+	json       bool
+
+	command        string // as it was called
+	nodes, perNode int
+	cells          cells
+}
+
+func Command() *cobra.Command {
+	b := &benchPeers{}
+	c := &cobra.Command{
+		Use:   "peers",
+		Short: "Measure collectives beside other libraries",
+		Long: `Measures the same collectives with tierflow, Open MPI, MPICH and Gloo, whichever of
+them are installed, between processes on emulated nodes: network namespaces of this
+machine, whose links have a rate. That takes root; one node (--topo 1x4) takes
+neither root nor a link.
+
+Drivers for the other libraries are built from sources that this command carries.
+All measure as tierflow bench coll does: samples begin together, the slowest rank
+counts, results are checked. Libraries take turns in rounds, so that what disturbs
+the machine disturbs all of them; a cell is the median of its rounds' p50, with
+the least and the largest, and how it compares with tierflow's of the same round: 2
+is twice as long. What fails or takes too long is not tried again in later rounds.
+
+Of Open MPI there are the defaults of coll/tuned and coll/han, each with waiting
+ranks that yield the processor and that spin, and "forced", the best for each cell
+of a sweep over algorithms, segment sizes and HAN's modules, with its command line.
+Before that tierflow is tuned for the cells, by tierflow tune in the same place, and
+measured with that decision table; "built-in rule" is without it. Then it is the tuned
+one that others are compared with. --sweep 0 leaves out both: neither is told anything.
+The row "wire" is a plain one-way TCP stream of as many bytes. On one node tierflow
+is measured with buffers of planner.Alloc too, from 4 KiB on, and on goroutine ranks.
+
+With --json the output has all that the numbers depend on. Kept as
+testdata/peers/results/NAME.json in tierflow's source tree it becomes a table of
+README.md with make update.`,
+		Example: `  tierflow bench peers
+  tierflow bench peers --topo 4x1 --ops bcast --bytes 4MiB --rate 10gbit
+  tierflow bench peers --topo 1x4 --bytes 8,64KiB --sweep 0`,
+		Args: kit.NoOperands,
+		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
+			if kit.IsLaunched() {
+				return kit.Usagef("this process is a rank of a launched job; bench peers launches jobs itself")
+			}
+			if err := b.read(); err != nil {
+				return err
+			}
+			b.command = c.CommandPath()
+			for _, name := range []string{"topo", "rate", "congestion", "ops", "bytes", "time", "sweep", "rounds"} {
+				if f := c.Flags().Lookup(name); f.Changed {
+					b.command += " --" + name + " " + f.Value.String()
+				}
+			}
+			return b.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
+		}),
+	}
+	f := c.Flags()
+	f.StringVar(&b.topo, "topo", "4x2", "nodes and ranks on each, such as 4x2")
+	f.StringVar(&b.rate, "rate", "1gbit", "rate of each node's link: 100mbit, 1gbit, … or none")
+	f.StringVar(&b.congestion, "congestion", "reno", "TCP congestion control of all nodes: reno, bbr, … as the kernel allows")
+	f.StringVar(&b.ops, "ops", "bcast,allreduce", "collectives: "+strings.Join(kit.Names(peerOps), ", "))
+	f.StringVar(&b.bytes, "bytes", "1KiB,64KiB,4MiB", "sizes of a rank's buffer")
+	f.DurationVar(&b.time, "time", 500*time.Millisecond, "time for each size, library and round")
+	f.DurationVar(&b.sweep, "sweep", 200*time.Millisecond, "time for each size and setting in the sweep of Open MPI, and ten times that of a measurement when tierflow is tuned; 0 for neither")
+	f.IntVar(&b.rounds, "rounds", 3, "how often each library has its turn")
+	f.BoolVar(&b.json, "json", false, "print JSON")
+	return c
+}
+
+// peerOps are what all drivers can do.
+var peerOps = []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allreduce, tasks.Allgather, tasks.Barrier}
+
+// Most that --rounds and --topo may ask for: mistyped numbers must not make a run of days.
+const (
+	maxPeerRounds = 100
+	maxPeerRanks  = 1024
+)
+
+// linkRate is what the cluster's script takes.
+var linkRate = regexp.MustCompile(`^([1-9][0-9]*[kmg]?bit|none)$`)
+
+var congestionName = regexp.MustCompile(`^[a-z0-9_]{1,15}$`)
+
+// read checks all arguments.
+func (b *benchPeers) read() error {
+	t, err := levels.Parse(b.topo)
+	if err != nil {
+		return kit.Usagef("--topo: %w", err)
+	}
+	b.nodes = t.Nodes()
+	b.perNode = t.Size() / b.nodes
+	if b.topo != fmt.Sprintf("%dx%d", b.nodes, b.perNode) || t.Size() < 2 || t.Size() > maxPeerRanks {
+		return kit.Usagef("--topo %s: other libraries' launchers are given nodes of equal size: such as 4x2 or 1x4, of 2 to %d ranks", b.topo, maxPeerRanks)
+	}
+	colls, err := kit.ParseCollectives(b.ops)
+	if err != nil {
+		return kit.Usagef("--ops: %w", err)
+	}
+	for _, c := range colls {
+		if !slices.Contains(peerOps, c) {
+			return kit.Usagef("--ops: %v is not measured beside other libraries; %s are", c, strings.Join(kit.Names(peerOps), ", "))
+		}
+	}
+	sizes, err := kit.ParseSizes(b.bytes)
+	if err != nil {
+		return kit.Usagef("--bytes: %w", err)
+	}
+	for _, n := range sizes {
+		// Ints in the drivers' interfaces, and what all ranks may take together.
+		if most := int64(1<<30) / int64(t.Size()); n < 4 || n%4 != 0 || n > most {
+			return kit.Usagef("--bytes %s: want a multiple of 4, the bytes of a float, and at most %s for %d ranks",
+				tasks.FormatBytes(n), tasks.FormatBytes(most), t.Size())
+		}
+	}
+	if !linkRate.MatchString(b.rate) {
+		return kit.Usagef("--rate %s: want such as 100mbit, 1gbit or none", b.rate)
+	}
+	if !congestionName.MatchString(b.congestion) {
+		return kit.Usagef("--congestion %s: want such as reno, bbr or cubic", b.congestion)
+	}
+	if b.time <= 0 || b.sweep < 0 || b.rounds < 1 || b.rounds > maxPeerRounds {
+		return kit.Usagef("--time %v, --sweep %v, --rounds %d: a time above 0, a sweep of 0 or more, and 1 to %d rounds",
+			b.time, b.sweep, b.rounds, maxPeerRounds)
+	}
+	b.cells = cells{kit.Names(colls), sizes}
+	return nil
+}
+
+// run sets up and takes down what compare needs.
+func (b *benchPeers) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	notes := stdout
+	if b.json {
+		notes = stderr
+	}
+	p, err := b.enter(ctx, notes)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.leave()) }()
+	return b.compare(ctx, p, stdout, notes)
+}
+
+// compare tunes and sweeps, and then measures in rounds.
+func (b *benchPeers) compare(ctx context.Context, p *place, stdout, notes io.Writer) error {
+	t := b.table(p)
+	fmt.Fprintf(notes, "# %s: %d processes on %d node%s, rate %s, congestion control %s; %d CPUs\n",
+		b.topo, p.ranks(), b.nodes, kit.Plural(b.nodes), t.Rate, p.congestion, runtime.NumCPU())
+	found, missing, err := p.findPeers(ctx, otherLibraries)
+	if err != nil {
+		return err
+	}
+	for _, l := range otherLibraries {
+		if slices.Contains(found, l.name) {
+			t.Versions[l.name] = versionOf(ctx, l)
+		}
+	}
+	for _, m := range missing {
+		t.Missing = append(t.Missing, m)
+		fmt.Fprintln(notes, "#", m)
+	}
+	run := func(s setting, c cells, each time.Duration) ([]peerRow, error) {
+		rows, err := p.run(ctx, s, c, each)
+		if err != nil && ctx.Err() == nil {
+			t.failed(notes, s, err)
+		}
+		return rows, context.Cause(ctx)
+	}
+	settings := p.defaults(found, b.cells)
+	if b.sweep > 0 {
+		t.Tuning, err = p.tune(ctx, b.cells, b.sweep, notes)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			t.failed(notes, tuningItself, err)
+		default: // first, as what others are compared with
+			settings = slices.Insert(settings, 0, setting{library: ourselves, variant: tuned, table: true})
+		}
+	}
+	if b.sweep > 0 && slices.Contains(found, openMPI) {
+		forced, err := p.bestForced(b.cells, b.sweep, notes, run)
+		if err != nil {
+			return err
+		}
+		settings = append(settings, forced...)
+	}
+	if err := b.inRounds(settings, p, t, notes, run); err != nil {
+		return err
+	}
+	t.plans(notes)
+	return t.print(stdout, b.cells, b.json)
+}
+
+// table is an empty one, with what its numbers depend on.
+func (b *benchPeers) table(p *place) *peerTable {
+	t := &peerTable{
+		Command: b.command, Date: time.Now().UTC().Format(time.RFC3339), Topology: b.topo, Rate: b.rate, Congestion: p.congestion,
+		CPUs: runtime.NumCPU(), Processor: kit.ProcessorModel(), Kernel: kit.KernelFile("/proc/sys/kernel/osrelease"),
+		Versions: map[string]string{ourselves: kit.Version(), "Go": runtime.Version()}, Missing: []missingPeer{}, Failures: []string{},
+	}
+	if b.nodes == 1 {
+		t.Rate = "none"
+	}
+	return t
+}
+
+// inRounds gives each setting its turn in each round. What failed in one is not tried again.
+func (b *benchPeers) inRounds(settings []setting, p *place, t *peerTable, notes io.Writer, run measurer) error {
+	for round := range b.rounds {
+		fmt.Fprintf(notes, "# round %d of %d\n", round+1, b.rounds)
+		var next []setting
+		for _, s := range settings {
+			c, before := s.of(b.cells), len(t.Failures)
+			rows, err := run(s, c, b.time)
+			if err != nil {
+				return err
+			}
+			t.add(s, p.line(s, c, b.time), rows)
+			if len(t.Failures) == before {
+				next = append(next, s)
+			}
+		}
+		settings = next
+	}
+	return nil
+}

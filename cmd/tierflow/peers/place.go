@@ -1,0 +1,196 @@
+package peers
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/testdata/cluster"
+	"github.com/tierflow/tierflow/testdata/peers"
+)
+
+// place is a site that is set up: a temporary folder and, for several nodes, an emulated cluster.
+type place struct {
+	site
+	congestion string // the network's congestion control
+	prefix     string // of the cluster's names; empty on one node
+}
+
+// enter sets up what leave takes down.
+func (b *benchPeers) enter(ctx context.Context, notes io.Writer) (_ *place, err error) {
+	p := &place{site: site{nodes: b.nodes, perNode: b.perNode}}
+	if p.self, err = os.Executable(); err != nil {
+		return nil, fmt.Errorf("find this program, to launch it: %w", err)
+	}
+	if p.folder, err = os.MkdirTemp("", "tierflow-peers-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.leave())
+		}
+	}()
+	sources, err := fs.Sub(peers.Drivers, "drivers")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.CopyFS(p.folder, sources); err != nil {
+		return nil, err
+	}
+	if b.nodes > 1 {
+		if err := p.up(ctx, b.rate, b.congestion, notes); err != nil {
+			return nil, err
+		}
+	}
+	text, _ := p.output(ctx, 10*time.Second, "cat", "/proc/sys/net/ipv4/tcp_congestion_control")
+	p.congestion = cmp.Or(strings.TrimSpace(string(text)), "unknown")
+	return p, nil
+}
+
+// up makes the cluster and what other launchers call in place of ssh.
+func (p *place) up(ctx context.Context, rate, congestion string, notes io.Writer) error {
+	prefix := fmt.Sprintf("t%xp", os.Getpid())
+	p.rsh = p.script() + " rsh --name " + prefix
+	files := map[string]string{
+		p.script():            cluster.Script,
+		p.folder + "/rsh-ipc": "#!/bin/sh\nnode=$1\nshift\nexec " + p.rsh + " \"$node\" unshare --ipc \"$@\"\n",
+	}
+	for name, text := range files {
+		if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(notes, "# making a cluster of %d nodes\n", p.nodes)
+	_, err := output(ctx, time.Minute, p.script(), "up", strconv.Itoa(p.nodes), "--rate", rate, "--congestion", congestion, "--name", prefix)
+	if err != nil {
+		return fmt.Errorf("emulated cluster (--topo 1x%d needs none): %w", p.ranks(), err)
+	}
+	p.prefix = prefix
+	return nil
+}
+
+func (p *place) script() string { return filepath.Join(p.folder, "cluster") }
+
+// leave takes down what there is, also after an interrupt.
+func (p *place) leave() error {
+	var errs []error
+	if p.prefix != "" {
+		_, err := output(context.Background(), time.Minute, p.script(), "down", "--name", p.prefix)
+		errs = append(errs, err)
+	}
+	return errors.Join(append(errs, os.RemoveAll(p.folder))...)
+}
+
+// output runs a command on the first node.
+func (p *place) output(ctx context.Context, limit time.Duration, words ...string) ([]byte, error) {
+	if p.prefix != "" {
+		words = append([]string{p.script(), "exec", "--name", p.prefix, "0"}, words...)
+	}
+	return output(ctx, limit, words...)
+}
+
+// run starts a setting's job and reads its rows: with an error those that it had by then.
+func (p *place) run(ctx context.Context, s setting, c cells, each time.Duration) ([]peerRow, error) {
+	store, err := os.MkdirTemp(p.folder, "store-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(store)
+	text, err := p.output(ctx, jobTime(c, each), p.command(s, c, each, store)...)
+	rows, malformed := parsePeerRows(text)
+	return rows, cmp.Or(err, malformed)
+}
+
+// jobTime is after how long a job is given up: beyond the time to measure there are starting it and finding out how long
+// calls take, which for large messages is longer. A job that hangs, or whose ranks keep each other from the processor, must
+// not hold up the others for long.
+func jobTime(c cells, each time.Duration) time.Duration {
+	const (
+		start = 10 * time.Second
+		cell  = time.Second
+		slow  = 20e6 // bytes/s in some twenty calls
+	)
+	limit := start + time.Duration(len(c.ops)*len(c.bytes))*(3*each+cell)
+	for _, n := range c.bytes {
+		limit += time.Duration(len(c.ops)) * time.Duration(float64(20*n)/slow*float64(time.Second))
+	}
+	return limit
+}
+
+// line is the command for people to read; DIR is the temporary folder, and this program goes by its name.
+func (p *place) line(s setting, c cells, each time.Duration) string {
+	return p.readable(p.command(s, c, each, p.folder))
+}
+
+func (p *place) readable(words []string) string {
+	words = slices.Clone(words)
+	for i, w := range words {
+		w = strings.ReplaceAll(strings.ReplaceAll(w, p.folder, "DIR"), p.self, "tierflow")
+		if strings.ContainsAny(w, " ;") {
+			w = strconv.Quote(w)
+		}
+		words[i] = w
+	}
+	return strings.Join(words, " ")
+}
+
+// output runs a command with its children as a group of processes, and ends the group with ctx or after limit.
+func output(ctx context.Context, limit time.Duration, words ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("takes over %v", limit.Round(time.Millisecond)))
+	defer cancel()
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	cmd.Env = slices.DeleteFunc(os.Environ(), choosesPlans)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	err := cmd.Run()
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it may have left behind; none is no error
+	}
+	if err == nil {
+		return out.Bytes(), nil
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return out.Bytes(), complaint(err, complaints.Bytes(), out.Bytes())
+}
+
+// choosesPlans tells whether a word of the environment would choose plans in place of the built-in rule.
+func choosesPlans(word string) bool {
+	name, _, _ := strings.Cut(word, "=")
+	return name == planner.TableVariable || name == planner.PlanVariable
+}
+
+// complaint adds what a command said of its failure, the first lines of it.
+func complaint(err error, texts ...[]byte) error {
+	const most = 3
+	var said []string
+	for _, text := range texts {
+		for line := range strings.Lines(string(text)) {
+			line = strings.Trim(line, " \t\r\n-=*")
+			if line != "" && len(said) < most && !strings.HasPrefix(line, "{") {
+				said = append(said, line)
+			}
+		}
+	}
+	if len(said) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, strings.Join(said, " | "))
+}

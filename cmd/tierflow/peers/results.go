@@ -1,0 +1,248 @@
+package peers
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// peerRow is what a job says of one cell: bench coll's columns that drivers have too.
+type peerRow struct {
+	Collective string  `json:"collective"`
+	Bytes      int64   `json:"bytes"`
+	Iters      int     `json:"iters"`
+	Min        float64 `json:"min_us"`
+	P50        float64 `json:"p50_us"`
+	Wrong      int64   `json:"wrong"` // elements
+	Plan       string  `json:"plan"`  // tierflow's
+}
+
+// parsePeerRows reads the rows of a job, one by one from a driver and in one object from bench coll. Launchers may say
+// something before and after. With an error come the rows up to it.
+func parsePeerRows(text []byte) ([]peerRow, error) {
+	at := bytes.IndexByte(text, '{')
+	if at < 0 {
+		return nil, fmt.Errorf("no results in %.80q", text)
+	}
+	var rows []peerRow
+	for d := json.NewDecoder(bytes.NewReader(text[at:])); ; {
+		var next struct {
+			peerRow
+			Results []peerRow `json:"results"`
+		}
+		// What isn't JSON any more is a launcher's last words, unless there was nothing before.
+		if err := d.Decode(&next); err != nil {
+			if len(rows) == 0 {
+				return nil, fmt.Errorf("results: %w", err)
+			}
+			return rows, nil
+		}
+		if next.Collective != "" {
+			next.Results = append(next.Results, next.peerRow)
+		}
+		for _, row := range next.Results {
+			if row.P50 <= 0 || row.Bytes < 0 {
+				return rows, fmt.Errorf("results: %+v is no measurement", row)
+			}
+			if row.Wrong > 0 {
+				return rows, fmt.Errorf("%s of %d bytes: %d elements are wrong", row.Collective, row.Bytes, row.Wrong)
+			}
+			rows = append(rows, row)
+		}
+	}
+}
+
+// peerResult is a cell of one setting over all rounds.
+type peerResult struct {
+	Library    string  `json:"library"`
+	Variant    string  `json:"variant"`
+	Collective string  `json:"collective"`
+	Bytes      int64   `json:"bytes"`
+	P50        float64 `json:"p50_us"` // median over rounds
+	Least      float64 `json:"least_p50_us"`
+	Largest    float64 `json:"largest_p50_us"`
+	Rounds     int     `json:"rounds"`
+	// Of p50 to tierflow's in the same round, tuned if it is: median, least and largest. 0: tierflow has none.
+	Ratio        float64   `json:"ratio,omitempty"`
+	LeastRatio   float64   `json:"least_ratio,omitempty"`
+	LargestRatio float64   `json:"largest_ratio,omitempty"`
+	Plan         string    `json:"plan,omitempty"` // tierflow's
+	Command      string    `json:"command"`        // in which DIR is a temporary folder
+	rounds       []float64 // in order: what fails in one round is in none after it
+}
+
+// peerTable collects rows.
+type peerTable struct {
+	Command    string             `json:"command"`
+	Date       string             `json:"date"`
+	CPUs       int                `json:"cpus"`
+	Processor  string             `json:"processor"`
+	Kernel     string             `json:"kernel"`
+	Versions   map[string]string  `json:"versions"` // of libraries
+	Topology   string             `json:"topology"`
+	Rate       string             `json:"rate"`
+	Congestion string             `json:"congestion_control"`
+	Wire       map[string]float64 `json:"wire_us"`          // by bytes
+	Tuning     *peerTuning        `json:"tuning,omitempty"` // missing: tierflow is not tuned
+	Results    []*peerResult      `json:"results"`
+	Missing    []missingPeer      `json:"missing"`
+	Failures   []string           `json:"failures"`
+}
+
+// wireOp is how the rows of a plain stream are called.
+const wireOp = "wire"
+
+// add takes the rows of one setting's turn.
+func (t *peerTable) add(s setting, command string, rows []peerRow) {
+	for _, row := range rows {
+		same := func(r *peerResult) bool {
+			by := r.Library == s.library && r.Variant == s.variant || row.Collective == wireOp // the same for all of ours
+			return by && r.Collective == row.Collective && r.Bytes == row.Bytes
+		}
+		i := slices.IndexFunc(t.Results, same)
+		if i < 0 {
+			i = len(t.Results)
+			t.Results = append(t.Results, &peerResult{
+				Library: s.library, Variant: s.variant, Collective: row.Collective, Bytes: row.Bytes, Plan: row.Plan, Command: command,
+			})
+		}
+		t.Results[i].rounds = append(t.Results[i].rounds, row.P50)
+	}
+}
+
+// failed notes a job that failed.
+func (t *peerTable) failed(notes io.Writer, s setting, err error) {
+	text := fmt.Sprintf("%v failed: %v", s, err)
+	fmt.Fprintln(notes, "#", text)
+	t.Failures = append(t.Failures, text)
+}
+
+// finish computes what is printed.
+func (t *peerTable) finish() {
+	t.Wire = map[string]float64{}
+	for _, r := range t.Results {
+		r.Rounds = len(r.rounds)
+		r.Least, r.P50, r.Largest = spread(r.rounds)
+		if r.Collective == wireOp {
+			t.Wire[strconv.FormatInt(r.Bytes, 10)] = r.P50
+		}
+	}
+	ours := t.ours()
+	for _, r := range t.Results {
+		reference := ours[r.cell()]
+		if reference == nil {
+			continue
+		}
+		var ratios []float64
+		for i := range min(r.Rounds, reference.Rounds) {
+			ratios = append(ratios, r.rounds[i]/reference.rounds[i])
+		}
+		if len(ratios) > 0 {
+			r.LeastRatio, r.Ratio, r.LargestRatio = spread(ratios)
+		}
+	}
+}
+
+// cell names what r is compared in.
+func (r *peerResult) cell() string { return r.Collective + " " + strconv.FormatInt(r.Bytes, 10) }
+
+// ours are tierflow's results that others are compared with, by cell: tuned, and where it isn't as it is.
+func (t *peerTable) ours() map[string]*peerResult {
+	all := map[string]*peerResult{}
+	for _, r := range t.Results {
+		if r.Library != ourselves || r.Collective == wireOp {
+			continue
+		}
+		if r.Variant == tuned || r.Variant == asItIs && all[r.cell()] == nil {
+			all[r.cell()] = r
+		}
+	}
+	return all
+}
+
+// spread is the least, the median and the largest of some values. Of an even number none is the median: the lower one
+// would be the best of two.
+func spread(values []float64) (least, median, largest float64) {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return kit.Round(sorted[0], 1e3), kit.Round((sorted[(n-1)/2]+sorted[n/2])/2, 1e3), kit.Round(sorted[n-1], 1e3)
+}
+
+// print writes the table cell by cell, or JSON. Without a single row it is an error.
+func (t *peerTable) print(w io.Writer, order cells, asJSON bool) error {
+	t.finish()
+	t.sort(order)
+	var err error
+	if asJSON {
+		wire := func(r *peerResult) bool { return r.Collective == wireOp }
+		t.Results = slices.DeleteFunc(t.Results, wire)
+		err = kit.WriteJSON(w, t)
+	} else {
+		err = t.text(w)
+	}
+	if len(t.Results) == 0 {
+		err = errors.Join(err, errors.New("nothing was measured"))
+	}
+	return err
+}
+
+// sort puts the stream first and each collective's sizes together, settings in the order of their turns.
+func (t *peerTable) sort(order cells) {
+	place := func(r *peerResult) int {
+		return slices.Index(order.ops, r.Collective)*(len(order.bytes)+1) + slices.Index(order.bytes, r.Bytes)
+	}
+	slices.SortStableFunc(t.Results, func(a, b *peerResult) int { return place(a) - place(b) })
+}
+
+func (t *peerTable) text(w io.Writer) error {
+	if t.Tuning != nil {
+		fmt.Fprintln(w, "# x tierflow: times what tierflow tuned takes in the same round; where that has no row, its built-in rule")
+	}
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tab, "collective\tbytes\tlibrary\tsetting\tp50 µs\tleast–largest\tx tierflow")
+	for _, r := range t.Results {
+		library, ratio := r.Library, "-"
+		variant := r.Variant
+		if r.Collective == wireOp {
+			library, variant = "-", "one TCP stream"
+		} else if r.Ratio > 0 {
+			ratio = fmt.Sprintf("%.2f", r.Ratio)
+		}
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s–%s\t%s\n",
+			r.Collective, tasks.FormatBytes(r.Bytes), library, variant, figures(r.P50), figures(r.Least), figures(r.Largest), ratio)
+	}
+	if err := tab.Flush(); err != nil {
+		return err
+	}
+	if t.Tuning != nil {
+		fmt.Fprintf(w, "# %v: %s\n", tuningItself, t.Tuning.Command)
+	}
+	var printed []string
+	for _, r := range t.Results {
+		if !slices.Contains(printed, r.Command) {
+			printed = append(printed, r.Command)
+			fmt.Fprintf(w, "# %s %s: %s\n", r.Library, r.Variant, r.Command)
+		}
+	}
+	return nil
+}
+
+// figures is a number with about three of them.
+func figures(v float64) string {
+	decimals := 2
+	if v >= 10 {
+		decimals = 1
+	}
+	if v >= 100 {
+		decimals = 0
+	}
+	return strconv.FormatFloat(v, 'f', decimals, 64)
+}

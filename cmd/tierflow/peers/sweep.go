@@ -1,0 +1,156 @@
+package peers
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// algorithm is one of Open MPI's coll/tuned, with the segment sizes to try.
+type algorithm struct {
+	number   int
+	name     string
+	segments []int
+}
+
+var (
+	unsegmented = []int{0}
+	segmented   = []int{0, 8 << 10, 64 << 10, 256 << 10}
+	hanSegments = []int{64 << 10, 256 << 10, 1 << 20}
+)
+
+// tunedAlgorithms are those of Open MPI 4.1 worth a try; pipeline and chain stand for the deep trees, and what is
+// linear in all bytes is left out.
+var tunedAlgorithms = map[string][]algorithm{
+	"bcast": {
+		{2, "chain", segmented[1:]},
+		{3, "pipeline", segmented[1:]},
+		{4, "split_binary_tree", segmented[1:]},
+		{5, "binary_tree", segmented[1:]},
+		{6, "binomial", segmented},
+		{7, "knomial", segmented},
+		{8, "scatter_allgather", unsegmented},
+		{9, "scatter_allgather_ring", unsegmented},
+	},
+	"reduce": {
+		{2, "chain", segmented[1:]},
+		{3, "pipeline", segmented[1:]},
+		{4, "binary", segmented[1:]},
+		{5, "binomial", segmented},
+		{7, "rabenseifner", unsegmented},
+	},
+	"allreduce": {
+		{2, "nonoverlapping", unsegmented},
+		{3, "recursive_doubling", unsegmented},
+		{4, "ring", unsegmented},
+		{5, "segmented_ring", segmented[2:]},
+		{6, "rabenseifner", unsegmented},
+	},
+	"allgather": {
+		{2, "bruck", unsegmented}, {3, "recursive_doubling", unsegmented}, {4, "ring", unsegmented}, {5, "neighbor", unsegmented},
+	},
+	"barrier": {{2, "double_ring", unsegmented}, {3, "recursive_doubling", unsegmented}, {4, "bruck", unsegmented}, {6, "tree", unsegmented}},
+}
+
+// candidates are the settings to try for a collective.
+func (s site) candidates(op string) []setting {
+	var all []setting
+	add := func(variant string, mca ...string) {
+		all = append(all, setting{library: openMPI, variant: variant, mca: mca})
+	}
+	for _, a := range tunedAlgorithms[op] {
+		for _, segment := range a.segments {
+			mca := []string{"coll_tuned_use_dynamic_rules", "1", "coll_tuned_" + op + "_algorithm", fmt.Sprint(a.number)}
+			name := "tuned " + a.name
+			if segment > 0 {
+				mca = append(mca, "coll_tuned_"+op+"_algorithm_segmentsize", fmt.Sprint(segment))
+				name += "/" + tasks.FormatBytes(int64(segment))
+			}
+			add(name, mca...)
+		}
+	}
+	if s.hierarchical() && slices.Contains([]string{"bcast", "reduce", "allreduce"}, op) {
+		for up, upName := range []string{"libnbc", "adapt"} {
+			for low, lowName := range []string{"tuned", "sm"} {
+				for _, segment := range hanSegments {
+					add(fmt.Sprintf("han %s+%s/%s", upName, lowName, tasks.FormatBytes(int64(segment))),
+						"coll_han_priority", "100",
+						"coll_han_"+op+"_up_module", fmt.Sprint(up), "coll_han_"+op+"_low_module", fmt.Sprint(low),
+						"coll_han_"+op+"_segsize", fmt.Sprint(segment))
+				}
+			}
+		}
+	}
+	return all
+}
+
+// measurer runs a setting's job once. It reports what fails in its job itself; an error of its own ends everything.
+type measurer func(s setting, c cells, each time.Duration) ([]peerRow, error)
+
+// bestForced sweeps each collective and returns the best settings of Open MPI, each for the cells that it won.
+func (s site) bestForced(c cells, each time.Duration, notes io.Writer, run measurer) ([]setting, error) {
+	var won []setting
+	for _, op := range c.ops {
+		settings := s.candidates(op)
+		fmt.Fprintf(notes, "# %s: trying %d settings of Open MPI\n", op, len(settings))
+		best := map[int64]setting{}
+		p50 := map[int64]float64{}
+		try := func(f setting, sizes []int64) error {
+			rows, err := run(f, cells{[]string{op}, sizes}, each)
+			for _, row := range rows {
+				if before, ok := p50[row.Bytes]; !ok || row.P50 < before {
+					best[row.Bytes], p50[row.Bytes] = f, row.P50
+				}
+			}
+			return err
+		}
+		// Spinning ranks would keep the others from too few processors.
+		yields := s.ranks() > runtime.NumCPU()
+		for _, f := range settings {
+			if err := try(f.waiting(yields), c.bytes); err != nil {
+				return nil, err
+			}
+		}
+		for _, f := range settings {
+			if sizes := wonBy(f.waiting(yields), best); len(sizes) > 0 {
+				if err := try(f.waiting(!yields), sizes); err != nil {
+					return nil, err
+				}
+			}
+		}
+		for _, f := range settings {
+			for _, y := range []bool{true, false} {
+				if sizes := wonBy(f.waiting(y), best); len(sizes) > 0 {
+					f := f.waiting(y)
+					f.variant = "forced: " + f.variant
+					f.only = &cells{[]string{op}, sizes}
+					won = append(won, f)
+				}
+			}
+		}
+	}
+	return won, nil
+}
+
+// waiting is the setting with ranks that yield or spin.
+func (s setting) waiting(yields bool) setting {
+	s.variant += ", " + yieldName(yields)
+	s.mca = slices.Concat(s.mca, yielding[yields])
+	return s
+}
+
+// wonBy lists the sizes that a setting is the best for, in order.
+func wonBy(s setting, best map[int64]setting) []int64 {
+	var sizes []int64
+	for n, b := range best {
+		if b.variant == s.variant {
+			sizes = append(sizes, n)
+		}
+	}
+	slices.Sort(sizes)
+	return sizes
+}

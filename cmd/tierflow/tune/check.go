@@ -1,0 +1,100 @@
+package tune
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+func checkCommand(reg submodules.Registry) *cobra.Command {
+	u := &tuning{reg: reg}
+	var fix bool
+	c := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Check a decision table against performance guidelines",
+		Long: `Checks that a decision table can be read, and lists entries that no machine should
+give: a collective slower than others that do the same (allreduce than reduce and
+bcast), more bytes much faster than fewer, a choice that loses to the flat shape.
+Overlapping intervals of measurements are no violation. The exit status is 1 if there
+is one.
+
+--fix measures the candidates of these entries again on --topo and --link, or the
+ranks of a launched job, and writes the file anew.`,
+		Example: `  tierflow tune check table.json
+  tierflow tune check table.json --fix --topo 4x2`,
+		Args: kit.Operand("the file of a decision table"),
+		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
+			u.output = args[0]
+			if !fix {
+				t, err := planner.LoadTable(u.output, u.reg)
+				if err != nil {
+					return err
+				}
+				return u.report(c.OutOrStdout(), t)
+			}
+			u.resume = true
+			return u.each(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.fix)
+		}),
+	}
+	u.flags(c)
+	u.sizeFlags(c, "4B", "16MiB")
+	c.Flags().BoolVar(&fix, "fix", false, "measure the entries again")
+	c.Flags().BoolVar(&u.json, "json", false, "print JSON")
+	for _, name := range []string{"min", "max", "bytes", "ops", "shapes", "submodules", "segments", "inner", "windows", "plan"} {
+		_ = c.Flags().MarkHidden(name) // the table says
+	}
+	return c
+}
+
+// fix measures violating entries again on one rank.
+func (u *tuning) fix(ctx context.Context, r *tuneRank) error {
+	table, err := u.begin(ctx, r)
+	if err != nil {
+		return err
+	}
+	like := func(coll tasks.Collective, bytes int64) (tasks.Request, error) {
+		return u.ReadRequest(coll, bytes, r.comm.Topology())
+	}
+	n, err := table.Remeasure(ctx, r.meter, r.comm.Topology(), u.stop, like)
+	if err != nil || !r.first() {
+		return err
+	}
+	data, err := table.Encode()
+	if err == nil {
+		err = kit.WriteOutput(r.stdout, u.output, data)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(r.stderr, "%d entr%s measured again\n", n, map[bool]string{true: "y", false: "ies"}[n == 1])
+	return u.report(r.stdout, table)
+}
+
+// report lists violations, which are an error.
+func (u *tuning) report(out io.Writer, t *planner.Table) error {
+	all := t.Violations()
+	if u.json {
+		if all == nil {
+			all = []planner.Violation{}
+		}
+		if err := kit.WriteJSON(out, map[string]any{"entries": len(t.Entries), "violations": all}); err != nil {
+			return err
+		}
+	} else {
+		for _, v := range all {
+			fmt.Fprintln(out, v)
+		}
+		fmt.Fprintf(out, "%d entries, %d violation%s\n", len(t.Entries), len(all), kit.Plural(len(all)))
+	}
+	if len(all) > 0 {
+		return fmt.Errorf("%s: %d violation%s of guidelines", u.output, len(all), kit.Plural(len(all)))
+	}
+	return nil
+}

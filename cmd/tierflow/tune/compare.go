@@ -1,0 +1,209 @@
+package tune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+func compareCommand(reg submodules.Registry) *cobra.Command {
+	u := &tuning{reg: reg}
+	c := &cobra.Command{
+		Use:   "compare",
+		Short: "Compare the methods of tuning: how long they take and how well they choose",
+		Long: `Tunes with all four methods on the same links and with the same rule to end a
+measurement, then measures what they chose in turns, and says how much slower it is
+than what exhaustive search chose (HAN, figures 8 and 9). Where intervals overlap it
+is a tie, and the slowdown is 1. Beside the methods stands what the built-in rule
+chooses without any measurement. --budget is for each method: where it cuts a search
+short, the planned measurements say by how much.
+
+best, median and mean are those of all configurations that exhaustive search measured
+with a size: what there is to gain by tuning.`,
+		Example: `  tierflow tune compare --topo 2x2 --ops bcast,allreduce --budget 1m
+  tierflow tune compare --topo 4x2 --ops bcast --max 1MiB --json --svg compare.svg`,
+		Args: kit.NoOperands,
+		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
+			return u.each(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.compare)
+		}),
+	}
+	u.flags(c)
+	u.sizeFlags(c, "1KiB", "4MiB")
+	f := c.Flags()
+	f.DurationVar(&u.budget, "budget", 0, "time for each method's search (default no limit)")
+	f.BoolVar(&u.json, "json", false, "print JSON")
+	f.StringVar(&u.svg, "svg", "", "draw the comparison to a file")
+	return c
+}
+
+// compare is what one rank does.
+func (u *tuning) compare(ctx context.Context, r *tuneRank) error {
+	all := comparison{Topology: r.comm.Topology().String(), Links: u.Job.Links(), Stop: stopText(u.stop.WithDefaults())}
+	tables, err := u.compareMethods(ctx, r, &all)
+	if err != nil {
+		return err
+	}
+	all.Methods = append(all.Methods, comparedMethod{Method: "rule", Choices: []comparedChoice{}})
+	bar := newProgress(r.stderr, "choices")
+	for i, request := range u.requests {
+		over, err := r.wantsEnd(ctx)
+		if err != nil {
+			return err
+		}
+		if all.Interrupted = all.Interrupted || over; all.Interrupted {
+			break
+		}
+		bar.show(i, len(u.requests))
+		if err := u.confront(ctx, r, request, tables, &all); err != nil {
+			return err
+		}
+	}
+	bar.end()
+	all.sum()
+	if !r.first() {
+		return nil
+	}
+	if u.svg != "" {
+		drawing, err := all.plot().SVG()
+		if err != nil {
+			return err
+		}
+		if err := kit.WriteOutput(r.stdout, u.svg, drawing); err != nil {
+			return err
+		}
+	}
+	if u.json {
+		err = kit.WriteJSON(r.stdout, all)
+	} else {
+		err = all.print(r)
+	}
+	if err == nil && all.Interrupted {
+		err = fmt.Errorf("interrupted: of %d points %d are compared", len(u.requests), len(all.Points))
+	}
+	return err
+}
+
+// compareMethods tunes with one method after the other, until the user wants an end.
+func (u *tuning) compareMethods(ctx context.Context, r *tuneRank, all *comparison) (tables []*planner.Table, err error) {
+	for _, m := range planner.Methods() {
+		count := &planner.Search{Topology: r.comm.Topology(), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop}
+		_, configurations := count.Planned()
+		begin := time.Now()
+		t, err := u.search(ctx, r, m, nil, nil)
+		if err != nil && !errors.Is(err, planner.ErrInterrupted) {
+			return nil, err
+		}
+		p := t.Provenance
+		tables = append(tables, t)
+		all.Methods = append(all.Methods, comparedMethod{
+			Method: m.String(), Configurations: configurations, Measurements: p.Configurations, Planned: p.Planned,
+			Rejected: p.Rejected, TuningS: time.Since(begin).Seconds(), Spent: r.spent.all, Choices: []comparedChoice{},
+		})
+		if all.Interrupted, err = r.wantsEnd(ctx); all.Interrupted || err != nil {
+			return tables, err
+		}
+	}
+	return tables, nil
+}
+
+// wantsEnd reports on all ranks whether the user of one of them wants an end.
+func (r *tuneRank) wantsEnd(ctx context.Context) (bool, error) {
+	return r.comm.Any(ctx, r.asked.Err() != nil)
+}
+
+// confront measures the methods' choices for one point in turns.
+func (u *tuning) confront(ctx context.Context, r *tuneRank, request tasks.Request, tables []*planner.Table, all *comparison) error {
+	coll, bytes := request.Coll.String(), request.Bytes()
+	choices := make([]planner.Candidate, len(tables))
+	plans := map[string]tasks.Plan{}
+	for i, t := range tables {
+		for _, e := range t.Entries {
+			if e.Collective == coll && e.Bytes == bytes {
+				choices[i] = e.Candidates[0]
+			}
+		}
+		if choices[i].Plan == "" {
+			continue // the budget left nothing for this point
+		}
+		p, err := tasks.ParsePlan(choices[i].Plan)
+		if err != nil {
+			return err
+		}
+		plans[choices[i].Plan] = p
+	}
+	rule := u.space.Rule(request, r.comm.Topology())
+	plans[rule.String()] = rule
+	choices = append(choices, planner.Candidate{Plan: rule.String()})
+	again, err := u.again(ctx, r, request, plans)
+	if err != nil {
+		return err
+	}
+	all.Points = append(all.Points, pointOf(tables[0], coll, bytes))
+	best, known := again[choices[0].Plan]
+	for i, c := range choices {
+		m, ok := again[c.Plan]
+		if !ok {
+			continue
+		}
+		one := comparedChoice{Collective: coll, Bytes: bytes, Plan: c.Plan, NS: m.NS, Low: m.Low, High: m.High, Expected: c.NS, Slowdown: 1}
+		one.Tie = !known || m.Low <= best.High && best.Low <= m.High
+		if !one.Tie {
+			one.Slowdown = m.NS / best.NS
+		}
+		all.Methods[i].Choices = append(all.Methods[i].Choices, one)
+	}
+	return nil
+}
+
+// confrontRounds is how often each choice is measured again, a part of the time
+// each.
+const confrontRounds = 5
+
+// again measures plans in turns, so that what disturbs the machine disturbs all.
+func (u *tuning) again(ctx context.Context, r *tuneRank, request tasks.Request, plans map[string]tasks.Plan) (map[string]planner.Measurement, error) {
+	all := map[string]planner.Measurement{}
+	series := map[string][]float64{}
+	stop := stats.Stop{Budget: u.time, Rel: u.stop.Rel}
+	for range confrontRounds {
+		for _, text := range sortedNames(plans) {
+			timing, err := r.meter.Collective(ctx, request, plans[text], stop)
+			if err != nil {
+				return nil, err
+			}
+			series[text] = append(series[text], timing.Series...)
+			timing.Series = series[text]
+			all[text] = planner.NewMeasurement(request, r.comm.Topology(), plans[text], timing)
+		}
+	}
+	return all, nil
+}
+
+// pointOf sums up what a table measured of a point.
+func pointOf(t *planner.Table, coll string, bytes int64) comparedPoint {
+	p := comparedPoint{Collective: coll, Bytes: bytes, Best: math.Inf(1)}
+	var times []float64
+	for _, m := range t.Measured {
+		if m.Collective == coll && m.Bytes == bytes {
+			times = append(times, m.NS)
+			p.Best = min(p.Best, m.NS)
+		}
+	}
+	if p.Measured = len(times); p.Measured == 0 {
+		p.Best = 0
+		return p
+	}
+	p.Median, p.Mean = costs.Median(times), stat.Mean(times, nil)
+	return p
+}

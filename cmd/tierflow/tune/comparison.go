@@ -1,0 +1,141 @@
+package tune
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/viz"
+)
+
+// comparison is what compare prints.
+type comparison struct {
+	Topology    string           `json:"topology"`
+	Links       string           `json:"links"`
+	Stop        string           `json:"stop"`
+	Interrupted bool             `json:"interrupted,omitempty"` // what follows is what was done until then
+	Methods     []comparedMethod `json:"methods"`
+	Points      []comparedPoint  `json:"points"`
+}
+
+type comparedMethod struct {
+	Method         string           `json:"method"`
+	Configurations int              `json:"configurations"` // of all sizes together, that it chose from
+	Measurements   int              `json:"measurements"`   // that it made
+	Planned        int              `json:"planned"`        // that it would have made without a budget
+	Rejected       planner.Counts   `json:"rejected"`
+	TuningS        float64          `json:"tuning_s"`
+	Spent          []spent          `json:"spent"`
+	MeanSlowdown   float64          `json:"mean_slowdown"` // geometric
+	MaxSlowdown    float64          `json:"max_slowdown"`
+	Choices        []comparedChoice `json:"choices"`
+}
+
+// comparedChoice is a method's choice for one point, measured again.
+type comparedChoice struct {
+	Collective string  `json:"collective"`
+	Bytes      int64   `json:"bytes"`
+	Plan       string  `json:"plan"`
+	NS         float64 `json:"ns"`
+	Low        float64 `json:"low_ns"`
+	High       float64 `json:"high_ns"`
+	Expected   float64 `json:"expected_ns"` // by the table
+	Slowdown   float64 `json:"slowdown"`    // against exhaustive search's choice; 1 for a tie
+	Tie        bool    `json:"tie"`
+}
+
+// comparedPoint is what exhaustive search saw of one point.
+type comparedPoint struct {
+	Collective string  `json:"collective"`
+	Bytes      int64   `json:"bytes"`
+	Measured   int     `json:"measured"` // configurations
+	Best       float64 `json:"best_ns"`
+	Median     float64 `json:"median_ns"`
+	Mean       float64 `json:"mean_ns"`
+}
+
+// sum fills in the means over all points.
+func (c *comparison) sum() {
+	for i := range c.Methods {
+		m := &c.Methods[i]
+		logs := 0.0
+		for _, choice := range m.Choices {
+			logs += math.Log(choice.Slowdown)
+			m.MaxSlowdown = max(m.MaxSlowdown, choice.Slowdown)
+		}
+		if len(m.Choices) > 0 {
+			m.MeanSlowdown = math.Exp(logs / float64(len(m.Choices)))
+		}
+	}
+}
+
+func (c *comparison) print(r *tuneRank) error {
+	fmt.Fprintf(r.stdout, "# %s; %s\n# ends: %s\n", c.Topology, c.Links, c.Stop)
+	w := tabwriter.NewWriter(r.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "method\tconfigurations\tmeasured\tof\tseconds\tmean slowdown\tmax\tties\t")
+	for _, m := range c.Methods {
+		ties := 0
+		for _, choice := range m.Choices {
+			if choice.Tie {
+				ties++
+			}
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.1f\t%.3f\t%.3f\t%d/%d\t\n", m.Method, m.Configurations, m.Measurements, m.Planned, m.TuningS, m.MeanSlowdown, m.MaxSlowdown, ties, len(m.Choices))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, m := range c.Methods {
+		if len(m.Spent) > 0 {
+			fmt.Fprintf(r.stdout, "%s: %s\n", m.Method, spentText(m.Spent))
+		}
+	}
+	fmt.Fprintln(w, "\ncollective\tbytes\tmedian/best\tmean/best\tslowdowns\tchoice of exhaustive\t")
+	for at, p := range c.Points {
+		var slow []string
+		plan := ""
+		for i, m := range c.Methods {
+			for _, choice := range m.Choices {
+				if choice.Collective == p.Collective && choice.Bytes == p.Bytes {
+					slow = append(slow, fmt.Sprintf("%.2f", choice.Slowdown))
+					if i == 0 {
+						plan = choice.Plan
+					}
+				}
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%.2f\t%.2f\t%s\t%s\t\n", p.Collective, tasks.FormatBytes(p.Bytes), c.Points[at].Median/p.Best, p.Mean/p.Best, strings.Join(slow, " "), plan)
+	}
+	return w.Flush()
+}
+
+// plot draws figure 9: what the methods' choices take beside the median and the
+// mean of all configurations.
+func (c *comparison) plot() viz.Plot {
+	p := viz.Plot{Title: "what tuning methods choose", X: "point", Y: "µs", LogY: true}
+	for _, point := range c.Points {
+		p.Names = append(p.Names, point.Collective+" "+tasks.FormatBytes(point.Bytes))
+	}
+	median, mean := viz.Series{Name: "median of all"}, viz.Series{Name: "mean of all"}
+	for _, point := range c.Points {
+		median.Values, mean.Values = append(median.Values, point.Median/1e3), append(mean.Values, point.Mean/1e3)
+	}
+	for _, m := range c.Methods {
+		s := viz.Series{Name: m.Method}
+		for _, point := range c.Points {
+			ns := math.NaN()
+			for _, choice := range m.Choices {
+				if choice.Collective == point.Collective && choice.Bytes == point.Bytes {
+					ns = choice.NS
+				}
+			}
+			s.Values = append(s.Values, ns/1e3)
+		}
+		p.Series = append(p.Series, s)
+	}
+	p.Series = append(p.Series, median, mean)
+	return p
+}

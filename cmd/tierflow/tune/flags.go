@@ -1,0 +1,205 @@
+package tune
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// flags are those that all tune commands have, besides those for sizes.
+func (u *tuning) flags(c *cobra.Command) {
+	u.AddJobFlags(c)
+	f := c.Flags()
+	f.StringVar(&u.ops, "ops", strings.Join(kit.Names(tasks.Requestable()), ","), "collectives")
+	f.StringVar(&u.Type, "dtype", "f32", "element type")
+	f.StringVar(&u.Op, "reduce-op", "sum", "operation of reductions")
+	f.DurationVar(&u.time, "time", 50*time.Millisecond, "most time for one measurement, beyond five samples")
+	f.StringVar(&u.shapes, "shapes", "", "shapes to search (default all)")
+	f.StringVar(&u.submodules, "submodules", "", "submodules to search (default all)")
+	f.StringVar(&u.segments, "segments", "", "segment sizes to search (default "+sizesText(planner.DefaultSegments)+")")
+	f.StringVar(&u.inners, "inner", "", "inner segments to search, 0 for none (default "+sizesText(planner.DefaultInners)+")")
+	f.IntSliceVar(&u.windows, "windows", planner.DefaultWindows, "windows to search")
+	u.AddPlanFlag(c, kit.PlanText+"; what it says is not searched")
+}
+
+// sizeFlags are those of commands that tune a ladder of sizes, or a list.
+func (u *tuning) sizeFlags(c *cobra.Command, least, most string) {
+	f := c.Flags()
+	f.StringVar(&u.min, "min", least, "smallest size of a rank's buffer")
+	f.StringVar(&u.max, "max", most, "largest size")
+	f.StringVar(&u.Bytes, "bytes", "", "exactly these sizes, in place of those from --min to --max: 4,64KiB or 4:4MiB:x4")
+}
+
+func sizesText(all []int64) string {
+	texts := make([]string, len(all))
+	for i, n := range all {
+		texts[i] = tasks.FormatBytes(n)
+	}
+	return strings.Join(texts, ",")
+}
+
+// read checks the flags that don't depend on ranks.
+func (u *tuning) read() error {
+	colls, err := kit.ParseCollectives(u.ops)
+	if err != nil {
+		return err
+	}
+	sizes, err := u.sizes()
+	if err != nil {
+		return err
+	}
+	if u.time <= 0 || u.budget < 0 {
+		return kit.Usagef("--time %v, --budget %v: a time is above 0", u.time, u.budget)
+	}
+	u.stop = stats.Stop{Budget: u.time}
+	if err := u.readSpace(); err != nil {
+		return err
+	}
+	t := u.Job.Topology()
+	for _, coll := range colls {
+		for _, n := range sizes {
+			r, err := u.ReadRequest(coll, n, t)
+			if err != nil {
+				return err
+			}
+			if slices.Contains(u.requests, r) { // barriers, which have no size
+				continue
+			}
+			switch {
+			case fitsMemory(r, t.Size()):
+				u.requests = append(u.requests, r)
+			case u.listed():
+				return kit.Usagef("--bytes %s: %v of %d ranks takes over %s together",
+					tasks.FormatBytes(n), coll, t.Size(), tasks.FormatBytes(maxTuned))
+			}
+		}
+	}
+	return nil
+}
+
+// fitsMemory tells whether all ranks' blocks are not too much: larger sizes of a ladder are left out.
+func fitsMemory(r tasks.Request, ranks int) bool {
+	n := r.Bytes() * int64(ranks)
+	if r.Blocks() {
+		n *= int64(ranks)
+	}
+	return n <= maxTuned
+}
+
+// maxTuned bounds the buffers of a measurement, those of all ranks together.
+const maxTuned = 4 << 30
+
+// oddEvery is which of the sizes is none of the powers of four times the first.
+const oddEvery = 5
+
+// listed tells whether --bytes says which sizes to tune.
+func (u *tuning) listed() bool { return u.Bytes != "" || u.IsGiven("bytes") }
+
+// sizes lists the sizes to tune, the smallest first.
+func (u *tuning) sizes() ([]int64, error) {
+	if !u.listed() {
+		return u.ladder()
+	}
+	if err := cmp.Or(u.CheckExclusive("bytes", "min"), u.CheckExclusive("bytes", "max")); err != nil {
+		return nil, err
+	}
+	all, err := kit.ParseSizes(u.Bytes)
+	if err != nil {
+		return nil, kit.Usagef("--bytes: %w", err)
+	}
+	slices.Sort(all)
+	if all[0] < 1 {
+		return nil, kit.Usagef("--bytes %s: from 1 byte on", u.Bytes)
+	}
+	return slices.Compact(all), nil
+}
+
+// ladder lists the sizes from --min to --max.
+func (u *tuning) ladder() ([]int64, error) {
+	least, err := kit.ParseSize(u.min)
+	if err != nil {
+		return nil, kit.Usagef("--min: %w", err)
+	}
+	most, err := kit.ParseSize(u.max)
+	if err != nil {
+		return nil, kit.Usagef("--max: %w", err)
+	}
+	if least < 1 || most < least {
+		return nil, kit.Usagef("--min %s, --max %s: from 1 byte on, and max not below min", u.min, u.max)
+	}
+	var all []int64
+	for n, i := least, 1; n < most; n, i = n*4, i+1 {
+		size := n
+		if odd := n + n/2; i%oddEvery == 0 && odd < most && odd%16 == 0 {
+			size = odd
+		}
+		all = append(all, size)
+		if n > most/4 {
+			break
+		}
+	}
+	return append(all, most), nil
+}
+
+// readSpace reads what narrows the search.
+func (u *tuning) readSpace() error {
+	s := planner.Space{Registry: u.reg, Windows: u.windows}
+	for _, name := range words(u.shapes) {
+		p, err := tasks.ParsePlan("shape=" + name)
+		if err != nil {
+			return kit.Usagef("--shapes: %w", err)
+		}
+		s.Shapes = append(s.Shapes, p.Shape)
+	}
+	for _, name := range words(u.submodules) {
+		if _, err := u.reg.Find(name); err != nil {
+			return kit.Usagef("--submodules: %w", err)
+		}
+		s.Submodules = append(s.Submodules, name)
+	}
+	for _, list := range []struct {
+		flag, text string
+		least      int64
+		into       *[]int64
+	}{{"segments", u.segments, 1, &s.Segments}, {"inner", u.inners, 0, &s.Inners}} {
+		for _, word := range words(list.text) {
+			n, err := tasks.ParseBytes(word)
+			if err == nil && n < list.least {
+				err = fmt.Errorf("%s: at least %d bytes", word, list.least)
+			}
+			if err != nil {
+				return kit.Usagef("--%s: %w", list.flag, err)
+			}
+			*list.into = append(*list.into, n)
+		}
+	}
+	for _, w := range s.Windows {
+		if _, err := tasks.ParsePlan("w=" + strconv.Itoa(w)); err != nil {
+			return kit.Usagef("--windows: %w", err)
+		}
+	}
+	p, err := tasks.ParsePlan(u.Plan)
+	if err == nil {
+		err = u.reg.Check(p)
+	}
+	if err != nil {
+		return kit.Usagef("--plan: %w", err)
+	}
+	s.Plan = p
+	u.space = s
+	return nil
+}
+
+func words(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+}

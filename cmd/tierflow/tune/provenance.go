@@ -1,0 +1,74 @@
+package tune
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+)
+
+// describe says in the table where its numbers are from.
+func (u *tuning) describe(t *planner.Table, r *tuneRank, m planner.Method) {
+	p := &t.Provenance
+	p.Method, p.Date, p.Tierflow = m.String(), time.Now().UTC().Format(time.RFC3339), kit.Version()
+	for _, h := range hosts(r.comm) {
+		if !slices.Contains(p.Hosts, h) {
+			p.Hosts = append(p.Hosts, h)
+		}
+	}
+	if on := r.comm.Topology().String(); !slices.Contains(p.Machines, on) {
+		p.Machines = append(p.Machines, on)
+	}
+	p.CPUs, p.Kernel = runtime.NumCPU(), kit.KernelFile("/proc/sys/kernel/osrelease")
+	p.Links = u.Job.Links()
+	if kit.IsLaunched() {
+		p.CongestionControl = kit.Congestion()
+	}
+	p.Types = u.Type + " " + u.Op
+	stop := u.stop.WithDefaults()
+	p.Stop = stopText(stop)
+	p.Intervals, p.Budget = planner.Intervals, "none"
+	if u.budget > 0 {
+		p.Budget = u.budget.String()
+	}
+}
+
+// hosts are the names of the nodes that processes run on, or this one's for
+// goroutines.
+func hosts(c *planner.Comm) []string {
+	if kit.IsLaunched() {
+		var all []string
+		t := c.Topology()
+		for rank := range levels.Rank(t.Size()) {
+			if name := nodeName(t, rank); !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+		return all
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return nil
+	}
+	return []string{name}
+}
+
+func stopText(s stats.Stop) string {
+	return fmt.Sprintf("95%% interval of the mean within %.1f%%, or %v, or %d samples; at least %d", 100*s.Rel, s.Budget, s.Most, s.Least)
+}
+
+// nodeName is the name of the node that a rank is on.
+func nodeName(t *levels.Topology, rank levels.Rank) string {
+	for k := range t.Depth() {
+		if t.Level(k).Symbol == levels.NodeSymbol {
+			return t.DomainName(rank, k)
+		}
+	}
+	return t.DomainName(rank, 0)
+}

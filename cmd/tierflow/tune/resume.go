@@ -1,0 +1,70 @@
+package tune
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/tierflow/tierflow/planner"
+)
+
+// begin is the table to add to. Rank 0's file counts: all ranks must agree on
+// what there is to measure.
+func (u *tuning) begin(ctx context.Context, r *tuneRank) (*planner.Table, error) {
+	table := &planner.Table{Version: planner.TableVersion}
+	if !u.resume {
+		return table, nil
+	}
+	var data []byte
+	var failed error
+	if r.first() {
+		var t *planner.Table
+		t, failed = planner.LoadTable(u.output, u.reg)
+		switch {
+		case errors.Is(failed, fs.ErrNotExist):
+			failed = nil
+		case failed == nil:
+			if failed = u.continues(t); failed == nil {
+				data, failed = t.Encode()
+			}
+		}
+	}
+	reason := ""
+	if failed != nil {
+		reason = failed.Error()
+	}
+	if why, err := shareBytes(ctx, r.comm, []byte(reason)); err != nil || len(why) > 0 {
+		return nil, cmp.Or(err, errors.New(string(why)))
+	}
+	data, err := shareBytes(ctx, r.comm, data)
+	if err != nil || len(data) == 0 {
+		return table, err
+	}
+	return planner.ParseTable(u.output, data, u.reg)
+}
+
+// continues complains about a table that was measured on other links: its numbers
+// can't be compared with new ones.
+func (u *tuning) continues(t *planner.Table) error {
+	if have, now := t.Provenance.Links, u.Job.Links(); have != "" && have != now {
+		return fmt.Errorf("--resume: %s was measured over links %q, these are %q", u.output, have, now)
+	}
+	return nil
+}
+
+// shareBytes gives all ranks rank 0's bytes.
+func shareBytes(ctx context.Context, c *planner.Comm, data []byte) ([]byte, error) {
+	n := []int64{int64(len(data))}
+	if err := planner.BcastNow(ctx, c, n, 0); err != nil {
+		return nil, err
+	}
+	if n[0] == 0 {
+		return nil, nil
+	}
+	if c.Rank() > 0 {
+		data = make([]byte, n[0])
+	}
+	return data, planner.BcastNow(ctx, c, data, 0)
+}

@@ -1,0 +1,100 @@
+package tune
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// tuning is the flags of the tune commands.
+type tuning struct {
+	kit.Problem
+	reg    submodules.Registry
+	ops    string
+	min    string
+	max    string
+	method string
+	budget time.Duration
+	time   time.Duration
+	json   bool
+	svg    string
+
+	output string
+	resume bool
+
+	shapes, submodules, segments, inners string
+	windows                              []int
+
+	requests []tasks.Request
+	space    planner.Space
+	stop     stats.Stop
+}
+
+// each reads the flags, makes or joins the job, and calls f for each of its ranks
+// that are here. Ranks go on when ctx ends: it is for f to ask.
+func (u *tuning) each(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *tuneRank) error) error {
+	return u.RunOnJob(ctx, stdout, stderr, func(stdout, stderr io.Writer) error {
+		if err := u.read(); err != nil {
+			return err
+		}
+		return u.run(ctx, stdout, stderr, f)
+	})
+}
+
+// tuneRank is one rank at work.
+type tuneRank struct {
+	comm   *planner.Comm
+	meter  planner.Meter
+	asked  context.Context // ends when the user wants an end
+	spent  spending        // by the last search
+	stdout io.Writer
+	stderr io.Writer
+}
+
+// first reports whether this is rank 0, which prints and writes.
+func (r *tuneRank) first() bool { return r.comm.Rank() == 0 }
+
+func (u *tuning) run(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *tuneRank) error) error {
+	return kit.RunRanks(context.WithoutCancel(ctx), u.Job, []string{""}, func(inner context.Context, comms []*planner.Comm) error {
+		r := &tuneRank{comm: comms[0], asked: ctx, stdout: stdout, stderr: stderr}
+		if !r.first() {
+			r.stdout, r.stderr = io.Discard, io.Discard
+		}
+		var err error
+		if r.meter, err = planner.NewMeter(inner, r.comm); err != nil {
+			return err
+		}
+		return f(inner, r)
+	})
+}
+
+// search is one search by one rank; the budget counts from now.
+func (u *tuning) search(ctx context.Context, r *tuneRank, m planner.Method, table *planner.Table, save func(*planner.Table) error) (*planner.Table, error) {
+	bar := newProgress(r.stderr, m.String())
+	begin := time.Now()
+	r.spent = spending{}
+	defer r.spent.end()
+	s := &planner.Search{
+		Topology: r.comm.Topology(), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop, Table: table,
+		Progress: bar.show, Doing: r.spent.begin,
+		Interrupted: func(ctx context.Context) (bool, error) {
+			over := u.budget > 0 && time.Since(begin) > u.budget
+			return r.comm.Any(ctx, r.first() && over || r.asked.Err() != nil)
+		},
+	}
+	if r.first() {
+		s.Save = save
+	}
+	table, err := s.Run(ctx, r.meter)
+	bar.end()
+	if table != nil {
+		table.Provenance.Seconds = time.Since(begin).Seconds()
+	}
+	return table, err
+}

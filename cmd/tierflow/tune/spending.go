@@ -1,0 +1,55 @@
+package tune
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// spending is what a search spent its time on, in the order in which it began to.
+type spending struct {
+	all   []spent
+	kind  string
+	since time.Time
+}
+
+// spent is on one kind of measurement.
+type spent struct {
+	Kind         string  `json:"kind"`
+	Measurements int     `json:"measurements"`
+	Seconds      float64 `json:"seconds"`
+}
+
+// begin notes that n measurements of a kind begin now, and those before have ended.
+func (s *spending) begin(kind string, n int) {
+	s.end()
+	s.kind, s.since = kind, time.Now()
+	s.on(kind).Measurements += n
+}
+
+// end notes that the last measurements have ended.
+func (s *spending) end() {
+	if s.kind != "" {
+		s.on(s.kind).Seconds += time.Since(s.since).Seconds()
+	}
+	s.kind = ""
+}
+
+func (s *spending) on(kind string) *spent {
+	for i := range s.all {
+		if s.all[i].Kind == kind {
+			return &s.all[i]
+		}
+	}
+	s.all = append(s.all, spent{Kind: kind})
+	return &s.all[len(s.all)-1]
+}
+
+// spentText is 24 pipelines 2.1 s, 30 races 1.8 s.
+func spentText(all []spent) string {
+	var parts []string
+	for _, s := range all {
+		parts = append(parts, fmt.Sprintf("%d %s %.1f s", s.Measurements, s.Kind, s.Seconds))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,154 @@
+package tune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
+)
+
+func Command(reg submodules.Registry) *cobra.Command {
+	u := &tuning{reg: reg}
+	c := &cobra.Command{
+		Use:   "tune -o FILE",
+		Short: "Measure, search and write a decision table",
+		Long: `Looks for the fastest plan of each collective and size on this machine and writes
+a decision table, which planner.Options.Table or TIERFLOW_TABLE then name.
+
+Methods (--method), as in HAN, section III-C:
+  exhaustive             runs every configuration with every size
+  exhaustive+heuristics  leaves out what rarely wins: solo below segments of 512 KiB,
+                         chains with fewer pieces than ranks, cuts through messages of
+                         at most 16 KiB, linear exchanges of over 16 ranks, messages
+                         inside a node
+  tasks                  of plans that differ in several levels' algorithms, runs those
+                         that differ from a base in one, and adds up the differences;
+                         of sizes, runs some segments of a plan that cuts, once for all
+                         of them, and of a plan of one segment those sizes that no line
+                         through others tells; runs nothing near what is twice as slow
+                         as the best; then runs what looks best in turns
+  tasks+heuristics       both, and follows only what is near the best
+
+The built-in rule's plan always competes: the tasks methods run it in turns with what
+looks best, and take the faster one.
+
+A measurement ends when the 95% interval of the mean is within 2.5% of it, or after
+--time, the same for all methods. --budget bounds the whole search: what is not
+measured by then is left out, in an order that leaves no kind of plan out.
+Interrupted (Ctrl-C), it writes what it has; --resume goes on from there, and also
+adds another machine to a table. All ranks tune together: those of a launched job,
+or goroutines on --topo.
+
+Sizes go from --min to --max by factors of four; every fifth is one and a half times
+that, because not all messages are powers of two. --bytes lists others in their place.`,
+		Example: `  tierflow tune -o table.json --topo 4x2
+  tierflow tune -o table.json --topo 2x2 --ops bcast --method exhaustive --budget 2m
+  tierflow tune -o table.json --topo 4x1 --ops allreduce --bytes 16KiB,64KiB
+  tierflow run -n 8 -- tierflow tune -o table.json --resume
+  TIERFLOW_TABLE=table.json tierflow plan allreduce --bytes 100000 --topo 3x2`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return kit.Usagef("unknown command %q; known are compare, validate, check; to tune give -o FILE and no argument", args[0])
+			}
+			return nil
+		},
+		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
+			return u.each(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.tune)
+		}),
+	}
+	u.flags(c)
+	u.sizeFlags(c, "4B", "16MiB")
+	f := c.Flags()
+	f.StringVarP(&u.output, "output", "o", "", "file to write the table to")
+	f.StringVar(&u.method, "method", planner.TasksPruned.String(), "how to search")
+	f.DurationVar(&u.budget, "budget", 0, "time for the whole search (default no limit)")
+	f.BoolVar(&u.resume, "resume", false, "keep what the file has, and add to it")
+	f.BoolVar(&u.json, "json", false, "print a summary as JSON")
+	c.AddCommand(compareCommand(reg), validateCommand(reg), checkCommand(reg))
+	return c
+}
+
+// tune is what one rank does for tune.
+func (u *tuning) tune(ctx context.Context, r *tuneRank) error {
+	m, err := planner.ParseMethod(u.method)
+	if err != nil {
+		return kit.Usagef("--method: %w", err)
+	}
+	if u.output == "" {
+		return kit.Usagef("no file for the table; give -o FILE")
+	}
+	table, err := u.begin(ctx, r)
+	if err != nil {
+		return err
+	}
+	u.describe(table, r, m)
+	before := table.Provenance.Seconds
+	save := func(t *planner.Table) error {
+		data, err := t.Encode()
+		if err != nil {
+			return err
+		}
+		return kit.WriteOutput(r.stdout, u.output, data)
+	}
+	table, err = u.search(ctx, r, m, table, save)
+	if err != nil && !errors.Is(err, planner.ErrInterrupted) {
+		return err
+	}
+	table.Provenance.Seconds += before
+	if !r.first() {
+		return nil
+	}
+	if err := save(table); err != nil {
+		return err
+	}
+	if err := u.summary(r, table); err != nil {
+		return err
+	}
+	if err != nil && r.asked.Err() != nil {
+		return fmt.Errorf("%w; --resume goes on", err)
+	}
+	return nil
+}
+
+// Summary is what tune prints.
+type Summary struct {
+	File         string         `json:"file"`
+	Method       string         `json:"method"`
+	Measurements int            `json:"measurements"`
+	Planned      int            `json:"planned"`
+	Rejected     planner.Counts `json:"rejected"`
+	Seconds      float64        `json:"seconds"`
+	Entries      int            `json:"entries"`
+	Violations   []string       `json:"violations"`
+}
+
+func (u *tuning) summary(r *tuneRank, t *planner.Table) error {
+	p := t.Provenance
+	s := Summary{u.output, p.Method, p.Configurations, p.Planned, p.Rejected, p.Seconds, len(t.Entries), []string{}}
+	for _, v := range t.Violations() {
+		s.Violations = append(s.Violations, v.String())
+	}
+	if u.json {
+		return kit.WriteJSON(r.stdout, s)
+	}
+	out := r.stdout
+	if u.output == "-" {
+		out = r.stderr
+	}
+	fmt.Fprintf(out, "%s: %d entries by %s, %d of %d measurements in %.1f s\n", s.File, s.Entries, s.Method, s.Measurements, s.Planned, s.Seconds)
+	if text := spentText(r.spent.all); text != "" {
+		fmt.Fprintf(out, "measured: %s\n", text)
+	}
+	if len(s.Rejected) > 0 {
+		fmt.Fprintf(out, "not measured: %s\n", planner.RejectionText(s.Rejected))
+	}
+	for _, v := range s.Violations {
+		fmt.Fprintf(out, "guideline: %s\n", v)
+	}
+	return nil
+}

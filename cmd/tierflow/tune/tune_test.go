@@ -1,0 +1,242 @@
+package tune
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules/all"
+)
+
+// smallSpace is arguments that leave few configurations, all of them fast.
+func smallSpace(args ...string) []string { return append(fewPlans(args...), "--max", "64KiB") }
+
+// fewPlans is smallSpace of any sizes.
+func fewPlans(args ...string) []string {
+	return append(args, "--topo", "2x2", "--link", "none", "--submodules", "adapt,sm", "--segments", "16KiB,all",
+		"--windows", "2", "--inner", "0", "--time", "1ms", "--plan", "i=adapt/binomial")
+}
+
+func TestTune(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "table.json")
+	s := kittest.Decode[Summary](t, tierflow.Succeeds(t, smallSpace("tune", "-o", file, "--ops", "bcast,allreduce,barrier", "--min", "1KiB", "--json")...))
+	// 1, 4, 16 and 64 KiB of two collectives, and a barrier
+	if s.Entries != 9 || s.Measurements == 0 || s.Measurements != s.Planned {
+		t.Errorf("%+v", s)
+	}
+	table, err := planner.LoadTable(file, all.Submodules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := table.Provenance
+	if p.Method != "tasks+heuristics" || p.Date == "" || len(p.Machines) != 1 || p.Machines[0] != "2x2" || p.CPUs == 0 ||
+		p.Links == "" || p.Stop == "" || p.Intervals == "" || p.Types != "f32 sum" {
+		t.Errorf("provenance %+v", p)
+	}
+	for _, e := range table.Entries {
+		for _, c := range e.Candidates {
+			if len(e.Candidates) < 2 || !strings.Contains(c.Plan, "i=adapt/binomial") {
+				t.Errorf("%+v: want alternatives, with the plan that was forced", e)
+			}
+		}
+	}
+}
+
+// A list of sizes is tuned as it is, each size once.
+func TestTuneBytes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "table.json")
+	s := kittest.Decode[Summary](t, tierflow.Succeeds(t, fewPlans("tune", "-o", file, "--ops", "bcast,barrier", "--bytes", "5000,24:96:x2,48", "--json")...))
+	table, err := planner.LoadTable(file, all.Submodules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sizes []int64
+	for _, e := range table.Entries {
+		if e.Collective == "bcast" {
+			sizes = append(sizes, e.Bytes)
+		}
+	}
+	if s.Entries != 5 || !slices.Equal(sizes, []int64{24, 48, 96, 5000}) {
+		t.Errorf("%d entries, of bcast %v", s.Entries, sizes)
+	}
+}
+
+// A search that is interrupted leaves a table that another goes on with, on one
+// machine after the other.
+func TestTuneResume(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "table.json")
+	args := smallSpace("tune", "-o", file, "--ops", "bcast", "--min", "64KiB")
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	if s := tierflow.RunIn(interrupted, t, args...); s.Status != 1 || !strings.Contains(s.Errors, "--resume goes on") {
+		t.Fatalf("status %d, %s", s.Status, s.Errors)
+	}
+	if table, err := planner.LoadTable(file, all.Submodules()); err != nil || len(table.Measured) > 0 {
+		t.Fatalf("interrupted before it began, the table has %+v, %v", table, err)
+	}
+	first := kittest.Decode[Summary](t, tierflow.Succeeds(t, append(args, "--resume", "--json")...))
+	again := kittest.Decode[Summary](t, tierflow.Succeeds(t, append(args, "--resume", "--json")...))
+	if first.Measurements == 0 || again.Measurements != 0 || again.Entries != 1 {
+		t.Errorf("first %+v, again %+v", first, again)
+	}
+	other := kittest.Decode[Summary](t, tierflow.Succeeds(t, append(args, "--resume", "--json", "--topo", "3x2")...))
+	if other.Entries != 2 {
+		t.Errorf("another machine: %+v", other)
+	}
+	s := tierflow.Run(t, append(args, "--resume", "--link", "i=1us")...)
+	if s.Status != 1 || !strings.Contains(s.Errors, "was measured over links") {
+		t.Errorf("over other links: %+v", s)
+	}
+}
+
+func TestTuneCompare(t *testing.T) {
+	svg := filepath.Join(t.TempDir(), "compare.svg")
+	c := kittest.Decode[comparison](t, tierflow.Succeeds(t, smallSpace("tune", "compare", "--ops", "bcast", "--min", "4KiB", "--json", "--svg", svg)...))
+	last := len(c.Methods) - 1
+	if last != len(planner.Methods()) || c.Methods[last].Method != "rule" || c.Methods[last].Measurements != 0 || len(c.Points) != 3 {
+		t.Fatalf("%+v", c)
+	}
+	for i, m := range c.Methods {
+		made := 0
+		for _, on := range m.Spent {
+			made += on.Measurements
+		}
+		if made != m.Measurements || (i == last) != (len(m.Spent) == 0) {
+			t.Errorf("%s: spent on %+v, of %d measurements", m.Method, m.Spent, m.Measurements)
+		}
+		if i < last && (m.Method != planner.Methods()[i].String() || m.Configurations == 0) || m.Measurements != m.Planned || len(m.Choices) != 3 || m.MeanSlowdown <= 0 || m.MaxSlowdown < m.MeanSlowdown {
+			t.Errorf("%+v", m)
+		}
+		for _, choice := range m.Choices {
+			if choice.Tie && choice.Slowdown != 1 || choice.NS < choice.Low || choice.NS > choice.High {
+				t.Errorf("%+v", choice)
+			}
+		}
+	}
+	if !strings.Contains(kittest.Contents(t, svg), "exhaustive+heuristics") {
+		t.Error("the drawing does not name the methods")
+	}
+	text := tierflow.Succeeds(t, smallSpace("tune", "compare", "--ops", "bcast", "--min", "64KiB", "--budget", "1ns")...)
+	if !strings.Contains(text, "mean slowdown") {
+		t.Errorf("without a budget to speak of:\n%s", text)
+	}
+}
+
+// Whoever interrupts a comparison sees what was done until then.
+func TestTuneCompareInterrupted(t *testing.T) {
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := tierflow.RunIn(interrupted, t, smallSpace("tune", "compare", "--ops", "bcast", "--min", "64KiB", "--json")...)
+	if s.Status != 1 || !strings.Contains(s.Errors, "interrupted: of 1 points 0 are compared") {
+		t.Fatalf("status %d, %s", s.Status, s.Errors)
+	}
+	if c := kittest.Decode[comparison](t, s.Out); !c.Interrupted || len(c.Methods) != 2 || c.Methods[0].Planned == 0 || c.Methods[0].Measurements != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestTuneValidate(t *testing.T) {
+	var v struct{ Validations []validation }
+	svg := filepath.Join(t.TempDir(), "validate.svg")
+	text := tierflow.Succeeds(t, fewPlans("tune", "validate", "--ops", "bcast", "--bytes", "64KiB", "--json", "--svg", svg)...)
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	if len(v.Validations) != 1 || len(v.Validations[0].Rows) < 3 || math.Abs(v.Validations[0].Spearman) > 1 {
+		t.Errorf("%+v", v)
+	}
+	for i, row := range v.Validations[0].Rows {
+		if row.Predicted <= 0 || row.Measured <= 0 || i > 0 && row.Measured < v.Validations[0].Rows[i-1].Measured {
+			t.Errorf("row %d: %+v", i, row)
+		}
+	}
+	if _, err := os.Stat(svg); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSpearman(t *testing.T) {
+	for _, test := range []struct {
+		a, b []float64
+		want float64
+	}{
+		{[]float64{1, 2, 3, 40}, []float64{10, 11, 12, 13}, 1},
+		{[]float64{1, 2, 3}, []float64{9, 8, 1}, -1},
+		{[]float64{1, 2, 2, 3}, []float64{1, 3, 2, 4}, 0.9486832980505138}, // ties share ranks
+		{[]float64{5}, []float64{6}, 1},
+	} {
+		if got := spearman(test.a, test.b); math.Abs(got-test.want) > 1e-12 {
+			t.Errorf("%v and %v: %v, want %v", test.a, test.b, got, test.want)
+		}
+	}
+}
+
+func TestTuneCheck(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "table.json")
+	const suspicious = `{"tierflow_table":1,"provenance":{},"entries":[
+{"collective":"bcast","levels":{"i":2,"s":2},"bytes":64,"candidates":[{"plan":"shape=flat,fs=all,w=1,ib=adapt/chain","ns":100000000,"from":"measured"}]},
+{"collective":"bcast","levels":{"i":2,"s":2},"bytes":65536,"candidates":[{"plan":"shape=flat,fs=all,w=1,ib=adapt/chain","ns":1,"from":"measured"}]}]}`
+	if err := os.WriteFile(file, []byte(suspicious), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := tierflow.Run(t, "tune", "check", file)
+	if s.Status != 1 || !strings.Contains(s.Out, "more bytes are much faster: bcast of 64KiB") || !strings.Contains(s.Out, "2 entries, 1 violation\n") {
+		t.Errorf("%+v", s)
+	}
+	tierflow.Run(t, "tune", "check", file, "--fix", "--topo", "2x2", "--link", "none", "--time", "1ms") // the machine may be disturbed again
+	table, err := planner.LoadTable(file, all.Submodules())
+	if err != nil || len(table.Measured) != 2 || table.Entries[1].Candidates[0].NS == 1 {
+		t.Errorf("not measured again: %+v, %v", table, err)
+	}
+	if s := tierflow.Run(t, "tune", "check", "/no/such/file"); s.Status != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Wrong arguments are refused before anything is measured.
+func TestTuneRefuses(t *testing.T) {
+	for _, test := range []struct{ args, want string }{
+		{"tune", "give -o FILE"},
+		{"tune -o x --method guess", "unknown method \"guess\"; known are [exhaustive"},
+		{"tune -o x --ops bast", "unknown collective"},
+		{"tune -o x --min 2MiB --max 1MiB", "max not below min"},
+		{"tune -o x --bytes 64KiB --min 4B", "--bytes and --min exclude each other"},
+		{"tune -o x --bytes 64KiB --max 1MiB", "--bytes and --max exclude each other"},
+		{"tune -o x --bytes 64KiB,0", "--bytes 64KiB,0: from 1 byte on"},
+		{"tune -o x --bytes=", "--bytes: "},
+		{"tune -o x --bytes 6", "not a multiple of 4 bytes"},
+		{"tune -o x --ops bcast,allgather --bytes 256MiB", "--bytes 256MiB: allgather of 8 ranks takes over 4GiB together"},
+		{"tune -o x --shapes star", "--shapes: "},
+		{"tune -o x --submodules tcp", "--submodules: unknown submodule"},
+		{"tune -o x --segments 0", "--segments: 0: at least 1"},
+		{"tune -o x --windows 0", "--windows: "},
+		{"tune -o x --time 0s", "a time is above 0"},
+		{"tune compare x", "there are only flags"},
+		{"tune all", "known are compare, validate, check"},
+	} {
+		if s := tierflow.Run(t, strings.Fields(test.args)...); s.Status != 2 || !strings.Contains(s.Errors, test.want) {
+			t.Errorf("tierflow %s: status %d, %q; want %q", test.args, s.Status, s.Errors, test.want)
+		}
+	}
+}
+
+func TestTuneSizes(t *testing.T) {
+	for _, test := range []struct{ min, max, want string }{
+		{"4B", "16MiB", "4B,16B,64B,256B,1536B,4KiB,16KiB,64KiB,256KiB,1536KiB,4MiB,16MiB"},
+		{"1KiB", "1KiB", "1KiB"},
+		{"3B", "10B", "3B,10B"},
+	} {
+		u := tuning{min: test.min, max: test.max}
+		all, err := u.ladder()
+		if err != nil || sizesText(all) != test.want {
+			t.Errorf("%s to %s: %s, %v; want %s", test.min, test.max, sizesText(all), err, test.want)
+		}
+	}
+}

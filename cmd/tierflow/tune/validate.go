@@ -1,0 +1,194 @@
+package tune
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/viz"
+)
+
+func validateCommand(reg submodules.Registry) *cobra.Command {
+	u := &tuning{reg: reg}
+	c := &cobra.Command{
+		Use:   "validate",
+		Short: "Compare predicted with measured times of every configuration",
+		Long: `Predicts each configuration that cuts messages of some size (--bytes) into segments
+from costs of tasks, measures it, and prints both, the fastest first, with Spearman's
+rank correlation (HAN, figures 4 and 7). 1 means that the predictions bring the
+configurations in the right order.`,
+		Example: `  tierflow tune validate --ops bcast --bytes 4MiB --topo 4x2
+  tierflow tune validate --ops bcast,allreduce --topo 2x2 --shapes han --svg validate.svg`,
+		Args: kit.NoOperands,
+		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
+			return u.each(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.validate)
+		}),
+	}
+	u.flags(c)
+	f := c.Flags()
+	f.StringVar(&u.Bytes, "bytes", "4MiB", "sizes of a rank's buffer")
+	f.DurationVar(&u.budget, "budget", 0, "time for the costs of tasks (default no limit)")
+	f.BoolVar(&u.json, "json", false, "print JSON")
+	f.StringVar(&u.svg, "svg", "", "draw predicted and measured times to a file")
+	return c
+}
+
+// validation is what validate prints of one collective.
+type validation struct {
+	Collective string            `json:"collective"`
+	Bytes      int64             `json:"bytes"`
+	Spearman   float64           `json:"spearman"`
+	Best       bool              `json:"best"` // the best predicted is a tie with the best measured, or it
+	Rows       []validatedConfig `json:"configurations"`
+}
+
+type validatedConfig struct {
+	Plan      string  `json:"plan"`
+	Predicted float64 `json:"predicted_ns"`
+	Measured  float64 `json:"measured_ns"`
+	Low       float64 `json:"low_ns"`
+	High      float64 `json:"high_ns"`
+}
+
+// validate is what one rank does.
+func (u *tuning) validate(ctx context.Context, r *tuneRank) error {
+	table, err := u.search(ctx, r, planner.Tasks, nil, nil)
+	if err != nil && (!errors.Is(err, planner.ErrInterrupted) || r.asked.Err() != nil) {
+		return err
+	}
+	var all []validation
+	for _, request := range u.requests {
+		v, err := u.validateOne(ctx, r, request, table)
+		if err != nil {
+			return err
+		}
+		all = append(all, v)
+	}
+	if !r.first() {
+		return nil
+	}
+	if u.svg != "" {
+		drawing, err := plotValidation(all).SVG()
+		if err == nil {
+			err = kit.WriteOutput(r.stdout, u.svg, drawing)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if u.json {
+		return kit.WriteJSON(r.stdout, map[string]any{"validations": all})
+	}
+	return printValidations(r, all)
+}
+
+func (u *tuning) validateOne(ctx context.Context, r *tuneRank, request tasks.Request, table *planner.Table) (v validation, err error) {
+	v = validation{Collective: request.Coll.String(), Bytes: request.Bytes()}
+	t := r.comm.Topology()
+	for _, p := range u.space.Plans(request, t) {
+		if p.Segment >= request.Bytes() || table.Costs == nil {
+			continue
+		}
+		predicted, err := costs.Predict(request, t, p, table.Costs)
+		if errors.Is(err, costs.ErrUnmeasured) {
+			continue
+		}
+		if err != nil {
+			return v, err
+		}
+		if stop, err := r.comm.Any(ctx, r.asked.Err() != nil); err != nil || stop {
+			return v, cmp.Or(err, planner.ErrInterrupted)
+		}
+		timing, err := r.meter.Collective(ctx, request, p, u.stop)
+		if err != nil {
+			return v, err
+		}
+		m := planner.NewMeasurement(request, t, p, timing)
+		v.Rows = append(v.Rows, validatedConfig{p.String(), predicted.NS, m.NS, m.Low, m.High})
+	}
+	if len(v.Rows) == 0 {
+		return v, fmt.Errorf("%v: no configuration that cuts %s into segments was predicted", request.Coll, tasks.FormatBytes(v.Bytes))
+	}
+	slices.SortStableFunc(v.Rows, func(a, b validatedConfig) int { return cmp.Compare(a.Measured, b.Measured) })
+	predicted, measured := make([]float64, len(v.Rows)), make([]float64, len(v.Rows))
+	for i, row := range v.Rows {
+		predicted[i], measured[i] = row.Predicted, row.Measured
+	}
+	v.Spearman = spearman(predicted, measured)
+	first := slices.MinFunc(v.Rows, func(a, b validatedConfig) int { return cmp.Compare(a.Predicted, b.Predicted) })
+	v.Best = first.Low <= v.Rows[0].High
+	return v, nil
+}
+
+// spearman is the rank correlation of two lists of equal length; 1 for less than
+// two values, which are always in order.
+func spearman(a, b []float64) float64 {
+	if len(a) < 2 {
+		return 1
+	}
+	return stat.Correlation(ranks(a), ranks(b), nil)
+}
+
+// ranks are the places of values in their order, equal ones sharing the mean.
+func ranks(values []float64) []float64 {
+	order := make([]int, len(values))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(values[i], values[j]) })
+	places := make([]float64, len(values))
+	for from := 0; from < len(order); {
+		to := from
+		for to < len(order) && values[order[to]] == values[order[from]] {
+			to++
+		}
+		for _, i := range order[from:to] {
+			places[i] = float64(from+to-1) / 2
+		}
+		from = to
+	}
+	return places
+}
+
+func printValidations(r *tuneRank, all []validation) error {
+	for _, v := range all {
+		fmt.Fprintf(r.stdout, "# %s of %s: Spearman's rank correlation %.3f over %d configurations; the best predicted is as good as the best measured: %v\n",
+			v.Collective, tasks.FormatBytes(v.Bytes), v.Spearman, len(v.Rows), v.Best)
+		w := tabwriter.NewWriter(r.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprintln(w, "predicted µs\tmeasured µs\tratio\t plan")
+		for _, row := range v.Rows {
+			fmt.Fprintf(w, "%.1f\t%.1f\t%.2f\t %s\n", row.Predicted/1e3, row.Measured/1e3, row.Predicted/row.Measured, row.Plan)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plotValidation draws predicted beside measured times in the order of the latter.
+func plotValidation(all []validation) viz.Plot {
+	p := viz.Plot{Title: "predicted and measured times of every configuration", X: "configuration, by measured time", Y: "µs", LogY: true, Lines: true}
+	for _, v := range all {
+		predicted, measured := viz.Series{Name: v.Collective + " predicted"}, viz.Series{Name: v.Collective + " measured"}
+		for _, row := range v.Rows {
+			predicted.Values, measured.Values = append(predicted.Values, row.Predicted/1e3), append(measured.Values, row.Measured/1e3)
+		}
+		p.Series = append(p.Series, measured, predicted)
+	}
+	return p
+}
+
+func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,125 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/check"
+	"github.com/tierflow/tierflow/submodules/check/casegen"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// maxSteps bounds a case: a larger one is no better a test, and takes as long as
+// a hundred small ones.
+const maxSteps = 50_000
+
+// checker checks cases.
+type checker struct {
+	reg      submodules.Registry
+	maxRanks int
+}
+
+// outcome is what came of one case.
+type outcome struct {
+	steps  int
+	reason string // for skipping it
+	err    error  // why it is wrong
+}
+
+// all checks n cases on all CPUs. failure is that of the smallest case that
+// failed; err is a cancelled context. What it returns depends on the cases only,
+// apart from the time.
+func (c *checker) all(ctx context.Context, n int, at func(i int) casegen.Case) (report verification, failure, err error) {
+	begin := time.Now()
+	outcomes := make([]outcome, n)
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range n {
+		g.Go(func() error {
+			if ctx.Err() == nil {
+				outcomes[i] = c.one(at(i))
+			}
+			return ctx.Err()
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return report, nil, err
+	}
+	report = verification{Cases: n, Skipped: map[string]int{}}
+	var wrong []casegen.Case
+	for i, o := range outcomes {
+		switch {
+		case o.err != nil:
+			report.Failed++
+			wrong = append(wrong, at(i))
+		case o.reason != "":
+			report.Skipped[o.reason]++
+			continue
+		}
+		report.Checked++
+		report.Steps += int64(o.steps)
+	}
+	if wrong != nil {
+		small := c.smallest(wrong)
+		failure = c.one(small).err
+		report.Failure = &failureReport{command(small), failure.Error()}
+	}
+	report.Seconds = time.Since(begin).Seconds()
+	return report, failure, nil
+}
+
+// one checks a case.
+func (c *checker) one(k casegen.Case) (o outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			o.err = fmt.Errorf("%v: panicked: %v\n%s", k, p, debug.Stack())
+		}
+	}()
+	err := c.check(k, &o)
+	switch {
+	case errors.Is(err, check.ErrTooLarge):
+		o.reason = "too large"
+	case errors.Is(err, submodules.ErrUnsupported):
+		o.reason = "unsupported"
+	case errors.Is(err, tasks.ErrPlan):
+		o.reason = "not for this request"
+	default:
+		o.err = err
+	}
+	return o
+}
+
+func (c *checker) check(k casegen.Case, o *outcome) error {
+	if n := k.Topology.Size(); n > c.maxRanks {
+		return fmt.Errorf("%w: %d ranks, at most %d", check.ErrTooLarge, n, c.maxRanks)
+	}
+	report, err := check.Request(k.Request, k.Topology, k.Plan, c.reg, maxSteps)
+	o.steps = report.Steps
+	return err
+}
+
+// firstSkip is why the first case was skipped, if it was.
+func (c *checker) firstSkip(n int, at func(int) casegen.Case) error {
+	if n == 0 {
+		return errors.New("there are no cases")
+	}
+	return c.check(at(0), new(outcome))
+}
+
+// smallest begins with the one of the fewest ranks and bytes, the first of equals,
+// and takes away from it what it can fail without.
+func (c *checker) smallest(wrong []casegen.Case) casegen.Case {
+	first := slices.MinFunc(wrong, func(a, b casegen.Case) int {
+		return cmp.Or(cmp.Compare(a.Topology.Size(), b.Topology.Size()), cmp.Compare(a.Request.Bytes(), b.Request.Bytes()))
+	})
+	return casegen.Minimize(first, func(k casegen.Case) bool { return c.one(k).err != nil })
+}

@@ -1,0 +1,176 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/check/casegen"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// verifying is verify.
+type verifying struct {
+	kit.Problem
+	random   int
+	seed     uint64
+	maxRanks int
+	inPlace  bool
+	ordered  bool
+	json     bool
+
+	reg    submodules.Registry
+	colls  []tasks.Collective
+	on     *levels.Topology // nil: drawn
+	forced tasks.Forced
+}
+
+func Command(reg submodules.Registry) *cobra.Command {
+	v := &verifying{reg: reg}
+	c := &cobra.Command{
+		Use:   "verify OP|all",
+		Short: "Prove compiled collectives right without running them",
+		Long: `Compiles a collective (` + kit.AnyOf(tasks.Requestable()) + `),
+or all of them, for all ranks and checks the programs symbolically: every send
+meets its recv, nothing can deadlock even without buffering, no two steps touch the same
+bytes in no order, and in the end every rank holds what the collective says. No
+bytes are moved.
+
+By default it checks every combination of the algorithms there are, for each level,
+with some segment sizes, windows and shapes, on one machine (--plan all): tens of
+thousands of cases and a minute for two levels. With another --plan, or --table, it
+checks what is chosen with that. --random draws machines, requests
+and plans; the same seed draws the same cases. What a plan or an algorithm doesn't
+allow is skipped and counted.
+
+When a case fails the smallest one found is printed as a command that repeats it,
+and the exit status is 1.`,
+		Example: `  tierflow verify allreduce --topo 4x2
+  tierflow verify all --plan all --random 5000
+  tierflow verify all --random 2000 --seed 7 --max-ranks 16
+  tierflow verify allgather --topo 2x2 --counts 1,0,3,100
+  tierflow verify bcast --topo 3x2/rr --bytes 4000 --root 3 --plan i=adapt/chain,s=sm,fs=1000`,
+		Args: kit.Operand(kit.WhichCollective + "; or all"),
+		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
+			if err := v.read(args[0]); err != nil {
+				return err
+			}
+			return v.run(c.Context(), c.OutOrStdout())
+		}),
+	}
+	v.AddTopoFlag(c, "4x2")
+	f := c.Flags()
+	f.StringVar(&v.Bytes, "bytes", "0,4,400", "sizes of a rank's buffer")
+	v.AddCountsFlag(c)
+	f.StringVar(&v.Type, "dtype", "i32", "element type")
+	f.IntVar(&v.Root, "root", 0, ""+kit.RootText+" (default the first and the last rank)")
+	f.BoolVar(&v.inPlace, "in-place", false, "send from the receive buffer (default both)")
+	f.BoolVar(&v.ordered, "non-commutative", false, "reduce with an operation that keeps the order of ranks (default both)")
+	v.AddPlanFlag(c, kit.PlanText+", or all")
+	v.AddTableFlag(c)
+	f.IntVar(&v.random, "random", 0, "check this many random cases")
+	f.Uint64Var(&v.seed, "seed", 1, "seed of the random cases")
+	f.IntVar(&v.maxRanks, "max-ranks", 64, "most ranks of a case")
+	f.BoolVar(&v.json, "json", false, "print JSON")
+	return c
+}
+
+// read checks all arguments.
+func (v *verifying) read(operand string) (err error) {
+	given := v.IsGiven
+	if v.colls = tasks.Requestable(); operand != "all" {
+		c, err := kit.ParseCollective(operand)
+		if err != nil {
+			return kit.Usagef("%w, or all", err)
+		}
+		v.colls = []tasks.Collective{c}
+	}
+	if v.maxRanks < 1 || v.maxRanks > levels.MaxRanks {
+		return kit.Usagef("--max-ranks %d: allowed are 1 to %d", v.maxRanks, levels.MaxRanks)
+	}
+	if v.Plan == "all" {
+		if err := v.CheckExclusive("plan", "table"); err != nil {
+			return err
+		}
+	} else {
+		if v.forced, err = v.Problem.ReadForced(v.reg); err != nil {
+			return err
+		}
+		if err := v.CheckTable(); err != nil {
+			return err
+		}
+	}
+	if given("random") {
+		return v.readRandom()
+	}
+	if given("seed") {
+		return kit.Usagef("--seed: only --random draws cases")
+	}
+	if v.Counts != "" {
+		if err := v.CheckFlags(v.colls...); err != nil {
+			return err
+		}
+	}
+	v.on, err = v.ReadTopology()
+	return err
+}
+
+// readRandom checks the flags that go with --random.
+func (v *verifying) readRandom() (err error) {
+	if v.random < 1 {
+		return kit.Usagef("--random %d: check at least one case", v.random)
+	}
+	for _, name := range []string{"bytes", "counts", "dtype", "root", "in-place", "non-commutative", "table"} {
+		if v.IsGiven(name) {
+			return kit.Usagef("--%s: with --random it is drawn", name)
+		}
+	}
+	if v.IsGiven("topo") {
+		v.on, err = v.ReadTopology()
+	}
+	return err
+}
+
+// cases is what to check: how many, and the i-th.
+func (v *verifying) cases() (n int, at func(i int) casegen.Case, err error) {
+	if v.random > 0 {
+		return v.random, v.draw, nil
+	}
+	all, err := v.enumerate()
+	return len(all), func(i int) casegen.Case { return all[i] }, err
+}
+
+func (v *verifying) run(ctx context.Context, stdout io.Writer) error {
+	n, at, err := v.cases()
+	if err != nil {
+		return err
+	}
+	checker := checker{reg: v.reg, maxRanks: v.maxRanks}
+	report, failure, err := checker.all(ctx, n, at)
+	if err != nil {
+		return err
+	}
+	if v.random > 0 {
+		report.Seed = &v.seed
+	}
+	if v.json {
+		err = kit.WriteJSON(stdout, report)
+	} else {
+		_, err = io.WriteString(stdout, report.text())
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case failure != nil:
+		return fmt.Errorf("%d of %d cases fail; the smallest found:\n  %s\n%w", report.Failed, report.Cases, report.Failure.Command, failure)
+	case report.Checked == 0:
+		return fmt.Errorf("nothing was checked: %w", checker.firstSkip(n, at))
+	}
+	return nil
+}
