@@ -89,42 +89,23 @@ func newKey(g *tasks.Graph, name string, kinds []tasks.Kind) Key {
 	return k
 }
 
-// segment is the bytes of the plan's segment in whole elements of r; 0 for a
-// request without data.
-func segment(r tasks.Request, p tasks.Plan) int64 {
-	size := int64(r.Type.Size())
-	if !r.Coll.HasData() || size == 0 {
-		return 0
-	}
-	return max(p.Segment/size, 1) * size
-}
-
 // SegmentBytes is the size of a full segment of r: the plan's, in whole elements,
 // or the message if that is less.
 func SegmentBytes(r tasks.Request, p tasks.Plan) int64 {
-	if !r.Coll.HasData() {
-		return 0
-	}
-	return min(segment(r, p), r.Bytes())
+	elems, _ := tasks.Segments(r, p)
+	return min(elems*int64(r.Type.Size()), r.Bytes())
 }
 
 // Segments is how many segments p cuts r into, however many passes they take.
 func Segments(r tasks.Request, p tasks.Plan) int64 {
-	n := segment(r, p)
-	if n == 0 {
-		return 1
-	}
-	u := r.Bytes() / n
-	if u*n < r.Bytes() {
-		u++
-	}
-	return u
+	_, n := tasks.Segments(r, p)
+	return n
 }
 
 // First is the request for the first n segments of r, or for r if it has no more.
 func First(r tasks.Request, p tasks.Plan, n int64) tasks.Request {
-	if s := segment(r, p); s > 0 && Segments(r, p) > n {
-		r.Count = n * (s / int64(r.Type.Size()))
+	if elems, all := tasks.Segments(r, p); all > n {
+		r.Count = n * elems
 	}
 	return r
 }

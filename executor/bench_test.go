@@ -59,7 +59,7 @@ func BenchmarkWalk(b *testing.B) {
 	b.Run("by=engine/steps=1000000", func(b *testing.B) {
 		w := newWorld(b, 1, executor.Config{})
 		run, err := w.Endpoint(0).Comm(0).Bind(executor.Binding{
-			Rest: prog, Recv: make([]byte, 4), Kernel: func(_, _, _ []byte) {}, Request: "grid",
+			Compiled: submodules.Compiled{Rest: prog}, Recv: make([]byte, 4), Kernel: func(_, _, _ []byte) {}, Request: "grid",
 		})
 		if err != nil {
 			b.Fatal(err)

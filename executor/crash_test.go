@@ -51,7 +51,7 @@ func panicInDriver(t *testing.T) {
 	w := executor.NewWorld(1, executor.Config{})
 	defer w.Close()
 	run, err := w.Endpoint(0).Comm(0).Bind(executor.Binding{
-		Rest: prog, Request: r.String(), Send: []byte{1}, Recv: []byte{0},
+		Compiled: submodules.Compiled{Rest: prog}, Request: r.String(), Send: []byte{1}, Recv: []byte{0},
 		Kernel: func(_, _, _ []byte) {}, Ended: func(dag.ID) { panic("ouch") },
 	})
 	if err != nil {

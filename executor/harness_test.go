@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"hash/fnv"
 	"runtime"
 	"strings"
 	"sync"
@@ -86,23 +85,9 @@ func parse(t failer, topo, plan string) (*levels.Topology, tasks.Plan) {
 
 // compile makes one rank's binding, without buffers.
 func (j job) compile(rank levels.Rank) (executor.Binding, error) {
-	h, err := tasks.Hierarchy(j.request, j.topology, j.plan)
+	compiled, err := submodules.CompileRequest(j.request, j.topology, j.plan, rank, all.Submodules())
+	b := executor.Binding{Compiled: compiled, Request: j.request.String()}
 	if err != nil {
-		return executor.Binding{}, err
-	}
-	whole, n, rest, err := tasks.Passes(j.request, j.plan)
-	if err != nil {
-		return executor.Binding{}, err
-	}
-	digest := fnv.New32a()
-	fmt.Fprintf(digest, "%v|%v|%v", j.request, j.plan, j.topology)
-	b := executor.Binding{Passes: n, Stride: whole.Bytes(), Request: j.request.String(), Digest: digest.Sum32()}
-	if n > 0 {
-		if b.Whole, err = submodules.CompileFor(whole, h, j.plan, rank, all.Submodules()); err != nil {
-			return b, err
-		}
-	}
-	if b.Rest, err = submodules.CompileFor(rest, h, j.plan, rank, all.Submodules()); err != nil {
 		return b, err
 	}
 	if j.request.Reduces() {

@@ -29,14 +29,11 @@ func startAlone(t *testing.T, w *World, plan string) *Run {
 		t.Fatal(err)
 	}
 	r := tasks.Request{Coll: tasks.Allreduce, Count: 30_000, Type: tasks.Int32, Op: tasks.Sum, InPlace: true}
-	h, err := tasks.Hierarchy(r, topology, p)
-	if err != nil {
+	b := Binding{Recv: make([]byte, r.Bytes()), Request: r.String()}
+	if b.Compiled, err = submodules.CompileRequest(r, topology, p, 0, all.Submodules()); err != nil {
 		t.Fatal(err)
 	}
-	b := Binding{Recv: make([]byte, r.Bytes()), Request: r.String(), Digest: hostileDigest}
-	if b.Rest, err = submodules.CompileFor(r, h, p, 0, all.Submodules()); err != nil {
-		t.Fatal(err)
-	}
+	b.Digest = hostileDigest
 	if b.Kernel, err = kernel.For(r.Op, r.Type); err != nil {
 		t.Fatal(err)
 	}

@@ -20,11 +20,8 @@ import (
 
 // Binding is what a run is made of: programs and the memory they work on.
 type Binding struct {
-	// Whole runs Passes times, each Stride bytes further into the buffers; then
-	// Rest runs once, if it is not nil. Programs are those of this rank.
-	Whole, Rest *submodules.Program
-	Passes      int64
-	Stride      int64
+	// Compiled is what this rank runs. Ranks compare its digest.
+	submodules.Compiled
 	// Send and Recv are the caller's buffers. They must stay where they are and
 	// must not be touched between Start and the end of the run.
 	Send, Recv []byte
@@ -32,8 +29,6 @@ type Binding struct {
 	Kernel kernel.Func
 	// User says that Kernel calls a caller's function, which may panic.
 	User bool
-	// Digest is equal on ranks that agree on request, plan and topology.
-	Digest uint32
 	// Request is for errors. Where those of two ranks read the same, the rest says what
 	// differs; all of it goes into the digest.
 	Request, Operation, Plan, Layout string

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"slices"
 
 	"github.com/tierflow/tierflow/dag/invariants"
@@ -218,11 +217,11 @@ const (
 
 // decided is collective with a plan that was chosen.
 func (c *Comm) decided(d *decision, r tasks.Request, why purpose, send, recv []byte) (col *Collective, err error) {
-	b := c.binding(r, d.plan, why)
-	b.Send, b.Recv = send, recv
-	if err := c.compile(&b, r, d.plan); err != nil {
+	b, err := c.binding(r, d.plan, why)
+	if err != nil {
 		return nil, err
 	}
+	b.Send, b.Recv = send, recv
 	if invariants.On {
 		c.verify(r, d.plan)
 	}
@@ -243,26 +242,6 @@ func (c *Comm) decided(d *decision, r tasks.Request, why purpose, send, recv []b
 	return col, nil
 }
 
-// compile makes the rank's programs.
-func (c *Comm) compile(b *executor.Binding, r tasks.Request, p tasks.Plan) error {
-	h, err := tasks.Hierarchy(r, c.topology, p)
-	if err != nil {
-		return err
-	}
-	whole, n, rest, err := tasks.Passes(r, p)
-	if err != nil {
-		return err
-	}
-	if n > 0 {
-		b.Passes, b.Stride = n, whole.Bytes()
-		if b.Whole, err = submodules.CompileFor(whole, h, p, c.comm.Rank(), c.registry); err != nil {
-			return err
-		}
-	}
-	b.Rest, err = submodules.CompileFor(rest, h, p, c.comm.Rank(), c.registry)
-	return err
-}
-
 // verifySteps bounds what verify takes on.
 const verifySteps = 5000
 
@@ -274,20 +253,18 @@ func (c *Comm) verify(r tasks.Request, p tasks.Plan) {
 	}
 }
 
-// binding says what a call is, and has the digest of that: what ranks compare with the
-// first message of a run.
-func (c *Comm) binding(r tasks.Request, p tasks.Plan, why purpose) executor.Binding {
-	b := executor.Binding{Request: r.String(), Plan: p.String(), Layout: c.topology.String()}
-	if why != userCall {
-		b.Request = string(why)
-	}
+// binding compiles a call, and says what it is.
+func (c *Comm) binding(r tasks.Request, p tasks.Plan, why purpose) (b executor.Binding, err error) {
+	b = executor.Binding{Request: r.String(), Plan: p.String(), Layout: c.topology.String()}
 	if r.Reduces() {
 		b.Operation = r.Op.Signature()
 	}
-	h := fnv.New32a()
-	fmt.Fprintf(h, "%q|%v|%s|%s|%s", why, r, b.Operation, b.Plan, b.Layout)
-	b.Digest = h.Sum32()
-	return b
+	b.Compiled, err = submodules.CompileRequest(r, c.topology, p, c.comm.Rank(), c.registry)
+	if why != userCall {
+		b.Request = string(why)
+		b.Digest = submodules.Digest(string(why), r, c.topology, p)
+	}
+	return b, err
 }
 
 // Run runs the collective and returns when this rank's part is done: its buffers

@@ -13,23 +13,14 @@ import (
 // memoryOf is what a rank's programs for a request need beside the caller's buffers.
 func memoryOf(t *testing.T, r tasks.Request, on *levels.Topology, p tasks.Plan, rank levels.Rank) (bytes int64) {
 	t.Helper()
-	h, err := tasks.Hierarchy(r, on, p)
+	compiled, err := submodules.CompileRequest(r, on, p, rank, all.Submodules())
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, n, rest, err := tasks.Passes(r, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, part := range []tasks.Request{whole, rest} {
-		if i == 0 && n == 0 {
-			continue
+	for _, prog := range []*submodules.Program{compiled.Whole, compiled.Rest} {
+		if prog != nil {
+			bytes = max(bytes, prog.Scratch+prog.Slots+prog.Backup)
 		}
-		prog, err := submodules.CompileFor(part, h, p, rank, all.Submodules())
-		if err != nil {
-			t.Fatal(err)
-		}
-		bytes = max(bytes, prog.Scratch+prog.Slots+prog.Backup)
 	}
 	return bytes
 }

@@ -31,19 +31,12 @@ func recorded(t testing.TB) *planner.Table {
 // compileAll compiles a plan for all ranks.
 func compileAll(t failer, r tasks.Request, on *levels.Topology, p tasks.Plan) {
 	t.Helper()
-	h, err := tasks.Hierarchy(r, on, p)
+	cut, err := tasks.CutRequest(r, on, p)
 	if err != nil {
 		t.Fatalf("%v on %v with %v: %v", r, on, p, err)
-	}
-	whole, n, rest, err := tasks.Passes(r, p)
-	if err != nil {
-		t.Fatalf("%v on %v with %v: %v", r, on, p, err)
-	}
-	if n > 0 {
-		rest = whole
 	}
 	for rank := range levels.Rank(on.Size()) {
-		if _, err := submodules.CompileFor(rest, h, p, rank, all.Submodules()); err != nil {
+		if _, err := submodules.CompileFor(cut.Parts()[0], cut.On, p, rank, all.Submodules()); err != nil {
 			t.Fatalf("%v on %v with %v, rank %d: %v", r, on, p, rank, err)
 		}
 	}

@@ -153,14 +153,20 @@ func (g *Graph) window() int {
 	return g.Plan.Window
 }
 
-// segments is the elements of a segment (of all but the last) and how many
-// segments the message has.
+// segments is [Segments] of a plan that says how to cut.
 func segments(r Request, p Plan) (elems, n int64, err error) {
 	if p.Segment < 1 || p.Window < 1 {
 		return 0, 0, fmt.Errorf("%v: %w: %q lacks a segment size (fs) or a window (w)", r, ErrPlan, p)
 	}
-	if !r.Coll.HasData() {
-		return 0, 1, nil
+	elems, n = Segments(r, p)
+	return elems, n, nil
+}
+
+// Segments returns the elements of a segment, of all except the last, and how many
+// segments p cuts r into. A request without data has one, of no elements.
+func Segments(r Request, p Plan) (elems, n int64) {
+	if !r.Coll.HasData() || r.Type.Size() == 0 {
+		return 0, 1
 	}
 	elems = max(1, min(p.Segment/int64(r.Type.Size()), max(r.Count, 1)))
 	if r.Counts.Len() > 0 { // passes are alike, blocks that differ are not
@@ -170,7 +176,7 @@ func segments(r Request, p Plan) (elems, n int64, err error) {
 	if n*elems < r.Count {
 		n++
 	}
-	return elems, n, nil
+	return elems, n
 }
 
 // Passes cuts a request of more than [MaxSegments] segments: n equal requests

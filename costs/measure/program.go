@@ -3,7 +3,6 @@ package measure
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"time"
 
 	"github.com/tierflow/tierflow/dag"
@@ -19,22 +18,12 @@ func (b *Bench) compile(r tasks.Request, p tasks.Plan) (executor.Binding, error)
 	if err != nil {
 		return x, err
 	}
-	h, err := tasks.Hierarchy(r, b.topology, p)
-	if err != nil {
+	digest := x.Digest
+	if x.Compiled, err = submodules.CompileRequest(r, b.topology, p, b.Rank(), b.registry); err != nil {
 		return x, err
 	}
-	whole, n, rest, err := tasks.Passes(r, p)
-	if err != nil {
-		return x, err
-	}
-	if n > 0 {
-		x.Passes, x.Stride = n, whole.Bytes()
-		if x.Whole, err = submodules.CompileFor(whole, h, p, b.Rank(), b.registry); err != nil {
-			return x, err
-		}
-	}
-	x.Rest, err = submodules.CompileFor(rest, h, p, b.Rank(), b.registry)
-	return x, err
+	x.Digest = digest
+	return x, nil
 }
 
 // binding is one without programs. part says what of the request is run.
@@ -46,9 +35,7 @@ func (b *Bench) binding(r tasks.Request, p tasks.Plan, part string) (x executor.
 		}
 		x.User = r.Op.ID() == tasks.OpUser
 	}
-	h := fnv.New32a()
-	fmt.Fprintf(h, "%s|%v|%v", x.Request, p, b.topology)
-	x.Digest = h.Sum32()
+	x.Digest = submodules.Digest("measure"+part, r, b.topology, p)
 	return x, nil
 }
 

@@ -36,23 +36,19 @@ type Report struct {
 // included. A case of more than limit steps is not checked: ErrTooLarge; limit 0
 // is none.
 func Request(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry, limit int) (Report, error) {
-	h, err := tasks.Hierarchy(r, t, p)
-	if err != nil {
-		return Report{}, err
-	}
-	whole, n, rest, err := tasks.Passes(r, p)
+	cut, err := tasks.CutRequest(r, t, p)
 	if err != nil {
 		return Report{}, err
 	}
 	var total Report
-	if n > 0 {
-		if total, err = onePass(whole, h, p, reg, limit); err != nil {
+	for _, part := range cut.Parts() {
+		report, err := onePass(part, cut.On, p, reg, limit)
+		total.add(report)
+		if err != nil {
 			return total, err
 		}
 	}
-	last, err := onePass(rest, h, p, reg, limit)
-	total.add(last)
-	return total, err
+	return total, nil
 }
 
 func (r *Report) add(o Report) {

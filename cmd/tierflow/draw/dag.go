@@ -110,16 +110,11 @@ func (d *drawing) read(operand string) error {
 	if d.chosen, err = d.Decide(r, t); err != nil {
 		return err
 	}
-	if d.on, err = tasks.Hierarchy(r, t, d.chosen); err != nil {
-		return kit.UsageError(err)
-	}
-	whole, n, rest, err := tasks.Passes(r, d.chosen)
+	cut, err := tasks.CutRequest(r, t, d.chosen)
 	if err != nil {
 		return kit.UsageError(err)
 	}
-	if d.request = rest; n > 0 {
-		d.request = whole // one pass stands for all
-	}
+	d.on, d.request = cut.On, cut.Parts()[0] // one pass stands for all
 	for _, read := range []func() error{d.readFormat, d.readRanks, d.readSegments} {
 		if err := read(); err != nil {
 			return err
