@@ -24,7 +24,7 @@ type Space struct {
 	Windows    []int               // nil: [DefaultWindows]
 	Inners     []int64             // bytes, 0 is none; nil: [DefaultInners]
 	Plan       tasks.Plan          // what it chooses is not searched
-	Heuristics bool                // leave out what rarely wins, see [Space.Prune]
+	Heuristics bool                // leave out what rarely wins, see [Space.prune]
 }
 
 // The default lists of a [Space]. A small segment costs messages, a large one

@@ -10,6 +10,41 @@
 //	g, err := tasks.Expand(req, topo, plan, 0)
 //	stages, err := g.Stages() // sr irsr ibirsr sbibirsr …
 //
+// # Plans
+//
+// A plan is words separated by commas:
+//
+//	shape=han,fs=512KiB,w=4,i=adapt/chain/32KiB,s=sm
+//
+//	shape=han            the expansion, one of those below
+//	fs=512KiB            segment size, of each rank's block where there are blocks; all: one segment
+//	w=4                  window: segments in flight per kind of task
+//	i=adapt/chain/32KiB  level i is done by submodule adapt, algorithm chain, inner segments of 32 KiB
+//	s=sm                 level s is done by submodule sm with its first algorithm
+//	ib=adapt/binomial    the same for one kind of task; it wins over the level's choice
+//	order=tree           reductions give the same bits on every layout
+//
+// These are the shapes, with the tasks of an allreduce (or bcast) on two levels:
+//
+//	flat          all collectives     ir ib         one group of all ranks, which knows no nodes
+//	han           all collectives     sr ir ib sb   segments flow through the levels
+//	han-lockstep  all collectives     sr ir ib sb   in stages, as the paper does it
+//	rotate        allreduce           sr ir ib sb   each segment has another root between nodes
+//	ar            allreduce, barrier  sr iar sb     one allreduce between nodes
+//	rsag          allreduce           sr irs iag sb reduce-scatter and allgather between nodes
+//	lanes         allreduce           srs iar sag   every rank of a node takes a shard between nodes
+//	sag           bcast               is iag sb     scatter and allgather between nodes
+//
+// Several plans are separated by semicolons, and a collective's name in front limits
+// a plan to it; later words win ([ParseForced]):
+//
+//	fs=128KiB;allreduce:shape=flat,i=adapt/binomial
+//
+// A plan for all collectives that asks for a shape holds for the collectives that have
+// that shape. Its choice for a level holds for the collectives with a task there that
+// the algorithm can do: i=adapt/chain leaves a gather as it was. With the collective
+// in front, gather:i=adapt/chain, it is an error that lists what there is.
+//
 // The tasks are those of "HAN: a Hierarchical AutotuNed Collective Communication
 // Framework" (Luo et al., CLUSTER 2020), sections III-A and III-B.
 package tasks

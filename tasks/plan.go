@@ -125,7 +125,7 @@ type Order uint8
 // The orders.
 const (
 	AnyOrder  Order = iota // as algorithms do it: the same bits whenever the plan and the layout are the same
-	TreeOrder              // along the in-order binary tree over ranks, see [Tree]: the same bits for every layout
+	TreeOrder              // along the in-order binary tree over ranks, see [Split]: the same bits for every layout
 )
 
 // keyed is a choice for a level (key "i") or a task kind (key "ib").

@@ -68,25 +68,17 @@ func TestReadmeCommands(t *testing.T) {
 			continue
 		}
 		line, _, _ := strings.Cut(rest, "`")
-		sub, args, err := root.Find(strings.Fields(line))
-		if err != nil || !sub.Runnable() || sub.ParseFlags(args) != nil {
-			t.Errorf("tierflow %s: no such command, or flags", line)
-		}
+		checkCommand(t, "README.md", line)
 	}
 }
 
 // Files and folders that the README points at must exist.
 func TestReadmePaths(t *testing.T) {
 	root := os.DirFS(filepath.Join("..", ".."))
-	paths := []string{"LICENSE", "testdata/readme/allreduce.svg", "cmd/tierflow/imports_test.go"}
+	paths := []string{"LICENSE", "testdata/readme/allreduce.svg", "testdata/peers/README.md", "cmd/tierflow/imports_test.go"}
 	for row := range strings.Lines(kittest.Between(t, readme(t), "| folder | what is in it |\n|---|---|\n", "\n\n")) {
 		paths = append(paths, kittest.Between(t, row, "| `", "` |"))
 	}
-	pictures, err := fs.Glob(root, "testdata/readme/*.svg") // and none that nobody sees
-	if err != nil {
-		t.Fatal(err)
-	}
-	paths = append(paths, pictures...)
 	for _, p := range paths {
 		if !strings.Contains(readme(t), p) {
 			t.Errorf("README.md no longer mentions %s", p)

@@ -12,6 +12,25 @@
 //	rec, err := flight.ReadRecording("rank3.rec", data)
 //	err = flight.Print(os.Stdout, []*flight.Recording{rec}, 20)
 //
+// # Reading what happened
+//
+// A process keeps its last 1024 events, a goroutine rank 256: calls, messages,
+// waits, failures. TIERFLOW_RECORDER=/tmp/job.%r, or planner's Options.Recorder, keeps
+// them in a mapped file, %r being the rank. A second job that a process enters while
+// the first is open has .w2 at the end of its files, and so on.
+//
+//	$ tierflow trace --last 3 --recorder /tmp/job.*
+//	-2.010000s  rank 3  begin                                          allreduce 1024 f32 sum #17
+//	-2.009000s  rank 3  sent   to rank 4   credit edge 1, 65536 bytes  allreduce 1024 f32 sum #17
+//	-1.909000s  rank 3  wait   for rank 4  edge 1, 65536 bytes         allreduce 1024 f32 sum #17
+//	rank 3: allreduce 1024 f32 sum #17: waits since -2.009000s: ib#3 recv r4>r3 64KiB
+//	rank 3: last seen at +0.000000s (process 4711)
+//
+// Reading the clock would be most of the cost of an event, so an event has the time
+// of the last reading. The executor reads the clock at the begin of every 16th call in
+// a row, after each sleep, and now and then while a rank spins. A call that waits, and
+// its events, get the time of the first reading in it.
+//
 // # The file
 //
 // Little endian. A header of 512 bytes: magic, version, rank, ranks, process,

@@ -139,7 +139,7 @@ func (r *Ring) Add(e Event) {
 	r.Message(e.Kind, e.Message, e.Comm, e.Seq, e.Pass, e.Peer, e.Edge, e.Bytes)
 }
 
-// Message is [Add] with the fields of an event one by one: so they travel in
+// Message is [Ring.Add] with the fields of an event one by one: so they travel in
 // registers.
 func (r *Ring) Message(k Kind, message uint8, comm uint64, seq, pass uint32, peer, edge int32, bytes int64) {
 	if r.off() {

@@ -72,7 +72,7 @@ type Message struct {
 	Addr   unsafe.Pointer // Credit, Accept, Notify: in the memory of the one who says this; nil: there is none
 	Offset int64          // bytes of a large payload before this part; 0 <= Offset <= Size
 	Remote uint64         // Notify: Addr as an address of the sender's process; 0: this process can use Addr
-	Age    uint64         // Notify: of the sender's memory when it said so, see [PeerMemory]
+	Age    uint64         // Notify: of the sender's memory when it said so; a reader compares it
 
 	// Of a transfer.
 	SendTicket uint32 // Tagged, Offer: number of the send; Accept: of the send it answers

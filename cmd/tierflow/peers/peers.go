@@ -63,7 +63,7 @@ is measured with buffers of planner.Alloc too, from 4 KiB on, and on goroutine r
 
 With --json the output has all that the numbers depend on. Kept as
 testdata/peers/results/NAME.json in tierflow's source tree it becomes a table of
-README.md with make update.`,
+testdata/peers/README.md with make update.`,
 		Example: `  tierflow bench peers
   tierflow bench peers --topo 4x1 --ops bcast --bytes 4MiB --rate 10gbit
   tierflow bench peers --topo 1x4 --bytes 8,64KiB --sweep 0`,

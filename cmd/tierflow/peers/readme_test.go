@@ -14,13 +14,13 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Between these the README has what bench peers measured.
+// Between these testdata/peers/README.md has what bench peers measured.
 const (
 	beginPeers = "<!-- begin bench peers: written by make update -->\n"
 	endPeers   = "<!-- end bench peers -->\n"
 )
 
-// The README's tables of other libraries are those of testdata/peers/results.
+// The tables of other libraries in testdata/peers/README.md are those of its results.
 func TestReadmePeers(t *testing.T) {
 	files, err := filepath.Glob(kittest.Path(t, "testdata", "peers", "results", "*.json"))
 	if err != nil || len(files) == 0 {
@@ -34,9 +34,10 @@ func TestReadmePeers(t *testing.T) {
 		}
 		writePeers(&tables, filepath.Base(file), kittest.Decode[peerTable](t, string(text)))
 	}
-	text := kittest.Contents(t, kittest.Path(t, "README.md"))
+	page := kittest.Path(t, "testdata", "peers", "README.md")
+	text := kittest.Contents(t, page)
 	old := beginPeers + kittest.Between(t, text, beginPeers, endPeers) + endPeers
-	dagtest.Golden(t, kittest.Path(t, "README.md"), strings.Replace(text, old, beginPeers+tables.String()+endPeers, 1))
+	dagtest.Golden(t, page, strings.Replace(text, old, beginPeers+tables.String()+endPeers, 1))
 }
 
 // peerColumns are what tierflow's p50 is compared with: of several settings the
@@ -70,7 +71,7 @@ func writePeers(w *strings.Builder, name string, t peerTable) {
 		}
 		fmt.Fprintf(w, "%s, congestion control %s,\n", rate, t.Congestion)
 	}
-	fmt.Fprintf(w, "Open MPI %s, MPICH %s, Gloo %s, %s; recorded in `testdata/peers/results/%s`.\n", t.Versions[openMPI], t.Versions[mpich], t.Versions[gloo], t.Versions["Go"], name)
+	fmt.Fprintf(w, "Open MPI %s, MPICH %s, Gloo %s, %s; recorded in `results/%s`.\n", t.Versions[openMPI], t.Versions[mpich], t.Versions[gloo], t.Versions["Go"], name)
 	if t.Tuning != nil {
 		fmt.Fprintf(w, "tierflow was tuned in %.0f s.\n", t.Tuning.Seconds)
 	}

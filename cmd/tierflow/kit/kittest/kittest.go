@@ -91,13 +91,13 @@ func Contents(t *testing.T, name string) string {
 	return string(data)
 }
 
-// Between returns README.md's text from after one mark to before the next.
+// Between returns the text of a page from after one mark to before the next.
 func Between(t *testing.T, text, from, to string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(text, from)
 	inner, _, ended := strings.Cut(rest, to)
 	if !ok || !ended {
-		t.Fatalf("README.md has nothing between %q and %q", from, to)
+		t.Fatalf("nothing between %q and %q", from, to)
 	}
 	return inner
 }
