@@ -138,6 +138,23 @@ func TestBenchPlans(t *testing.T) {
 	}
 }
 
+// A plan that barriers can't have is for what is measured alone.
+func TestBenchPlanNotForBarriers(t *testing.T) {
+	const plan = "shape=han,fs=15KiB,i=adapt/splitbinary"
+	args := strings.Fields("bench coll bcast --topo 4x1 --bytes 20KiB --json " + quick)
+	check := func(args ...string) {
+		rows := kittest.Decode[struct{ Results []result }](t, tierflow.Run(t, args...).Out).Results
+		if len(rows) != 1 || rows[0].Wrong != 0 || !strings.Contains(rows[0].Plan, "i=adapt/splitbinary") {
+			t.Errorf("rows %+v, want one of %s", rows, plan)
+		}
+	}
+	check(append(args, "--plan", plan)...)
+	check(append(args, "--plan", "bcast:"+plan)...)
+	if s := tierflow.Run(t, append(args[:2:2], "barrier", "--topo", "4x1", "--iters", "2", "--plan", plan)...); s.Status != 1 || !strings.Contains(s.Errors, "barrier: ir=adapt/splitbinary") {
+		t.Errorf("a barrier that is measured with %s: %+v", plan, s)
+	}
+}
+
 // Each root is measured by itself, and how much roots differ is told.
 func TestBenchAllRoots(t *testing.T) {
 	line := "bench coll scatter,allreduce --topo 2x2 --bytes 400 --plan shape=han --root all " + quick
@@ -176,7 +193,7 @@ func TestBenchCounts(t *testing.T) {
 func TestBenchCountsWrongElements(t *testing.T) {
 	r := tasks.Request{Coll: tasks.Allreduce, Count: 1000, Type: tasks.Float32, Op: tasks.Sum}
 	err := planner.Run(t.Context(), "2", nil, func(ctx context.Context, c *planner.Comm) error {
-		s, err := newSubject(c, r, false, payload.Ordinary)
+		s, err := newSubject(c, c, r, false, payload.Ordinary)
 		if err != nil {
 			return err
 		}
@@ -211,7 +228,7 @@ func TestBenchCountsWrongElements(t *testing.T) {
 func TestShortOperationsRotate(t *testing.T) {
 	r := tasks.Request{Coll: tasks.Bcast, Count: 4, Type: tasks.Float32}
 	err := planner.Run(t.Context(), "2", nil, func(ctx context.Context, c *planner.Comm) error {
-		s, err := newSubject(c, r, true, payload.Ordinary)
+		s, err := newSubject(c, c, r, true, payload.Ordinary)
 		if err != nil {
 			return err
 		}
@@ -247,7 +264,7 @@ func TestRotatingRootsAreChecked(t *testing.T) {
 			r.Op = tasks.Sum
 		}
 		err := planner.Run(t.Context(), "3", nil, func(ctx context.Context, c *planner.Comm) error {
-			s, err := newSubject(c, r, true, payload.Ordinary)
+			s, err := newSubject(c, c, r, true, payload.Ordinary)
 			if err != nil {
 				return err
 			}

@@ -52,7 +52,17 @@ func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
 }
 
 // rank is what one rank does.
-func (b *benchColl) rank(ctx context.Context, comms []*planner.Comm) error {
+func (b *benchColl) rank(ctx context.Context, comms []*planner.Comm) (err error) {
+	own, err := openOwn(ctx, comms)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		// After a failure these only say again what has failed.
+		if closed := closeOwn(own); err == nil {
+			err = closed
+		}
+	}()
 	var stream *wire
 	if b.wire {
 		var err error
@@ -64,15 +74,15 @@ func (b *benchColl) rank(ctx context.Context, comms []*planner.Comm) error {
 	for _, r := range b.work {
 		var subjects []*subject
 		if stream != nil && r.Bytes() > 0 {
-			subjects = append(subjects, newWireSubject(comms[0], stream, r))
+			subjects = append(subjects, newWireSubject(comms[0], own[0], stream, r))
 		}
 		streams, roots := len(subjects), b.rootsOf(r)
-		for _, c := range comms {
+		for i, c := range comms {
 			t := payload.Take(payload.Ordinary)
 			if b.alloc {
 				t = func(n int64) ([]byte, error) { return planner.Alloc[byte](c, int(n)) }
 			}
-			s, err := newSubject(c, r, b.rotate && r.Rooted(), t)
+			s, err := newSubject(c, own[i], r, b.rotate && r.Rooted(), t)
 			if err != nil {
 				return err
 			}

@@ -32,7 +32,8 @@ type effort struct {
 
 // subject is one rank's part of an operation under one plan.
 type subject struct {
-	comm    *planner.Comm
+	comm    *planner.Comm // of the operation
+	own     *planner.Comm // of barriers and sums, among the same ranks
 	request tasks.Request
 	rotate  bool  // the root
 	wire    *wire // what is measured in place of the operation, if there is one
@@ -47,8 +48,8 @@ type subject struct {
 }
 
 // newSubject prepares the operation on new buffers, which t takes.
-func newSubject(c *planner.Comm, r tasks.Request, rotate bool, t payload.Take) (*subject, error) {
-	s := &subject{comm: c, request: r, rotate: rotate, perCall: 1, wrong: make([]int64, 1)}
+func newSubject(c, own *planner.Comm, r tasks.Request, rotate bool, t payload.Take) (*subject, error) {
+	s := &subject{comm: c, own: own, request: r, rotate: rotate, perCall: 1, wrong: make([]int64, 1)}
 	var err error
 	if s.send, s.recv, err = payload.Buffers(r, c.Rank(), c.Size(), t); err != nil {
 		return nil, err
@@ -58,7 +59,7 @@ func newSubject(c *planner.Comm, r tasks.Request, rotate bool, t payload.Take) (
 
 // from is the same operation from another root, on the same buffers.
 func (s *subject) from(root levels.Rank) (*subject, error) {
-	other := &subject{comm: s.comm, request: s.request, perCall: 1, wrong: make([]int64, 1), send: s.send, recv: s.recv}
+	other := &subject{comm: s.comm, own: s.own, request: s.request, perCall: 1, wrong: make([]int64, 1), send: s.send, recv: s.recv}
 	other.request.Root = root
 	return other, other.addCall(root)
 }
@@ -91,7 +92,7 @@ func (s *subject) warm(ctx context.Context) (estimate time.Duration, err error) 
 		}
 		best[0] = min(best[0], d.Seconds())
 	}
-	if err := agree(ctx, s.comm, best, tasks.Max); err != nil {
+	if err := agree(ctx, s.own, best, tasks.Max); err != nil {
 		return 0, err
 	}
 	estimate = max(time.Duration(best[0]*1e9), 1)
@@ -154,7 +155,7 @@ func (s *subject) sample(ctx context.Context) (time.Duration, error) {
 	} else {
 		payload.Tile(s.recv, payload.Poison)
 	}
-	if err := planner.BarrierNow(ctx, s.comm); err != nil {
+	if err := planner.BarrierNow(ctx, s.own); err != nil {
 		return 0, err
 	}
 	received := false
@@ -173,7 +174,7 @@ func (s *subject) sample(ctx context.Context) (time.Duration, error) {
 	}
 	took := time.Since(begin)
 	// Checking must not take time from ranks that are still measured.
-	if err := planner.BarrierNow(ctx, s.comm); err != nil {
+	if err := planner.BarrierNow(ctx, s.own); err != nil {
 		return 0, err
 	}
 	if s.request.Coll != tasks.Barrier && received {
@@ -217,10 +218,10 @@ func measure(ctx context.Context, subjects []*subject, e effort) error {
 
 // agree makes times those of the slowest rank, and wrong the sum of all.
 func (s *subject) agree(ctx context.Context) error {
-	if err := agree(ctx, s.comm, s.times, tasks.Max); err != nil {
+	if err := agree(ctx, s.own, s.times, tasks.Max); err != nil {
 		return fmt.Errorf("collect times: %w", err)
 	}
-	return agree(ctx, s.comm, s.wrong, tasks.Sum)
+	return agree(ctx, s.own, s.wrong, tasks.Sum)
 }
 
 // agree combines numbers of all ranks in place.

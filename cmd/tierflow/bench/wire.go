@@ -162,13 +162,13 @@ func (w *wire) stream(buf []byte) (time.Duration, error) {
 }
 
 // newWireSubject is a stream of as many bytes, measured like an operation.
-func newWireSubject(c *planner.Comm, w *wire, r tasks.Request) *subject {
-	return &subject{comm: c, request: r, wire: w, perCall: 1, wrong: make([]int64, 1), recv: payload.Buffer(r.Bytes())}
+func newWireSubject(c, own *planner.Comm, w *wire, r tasks.Request) *subject {
+	return &subject{comm: c, own: own, request: r, wire: w, perCall: 1, wrong: make([]int64, 1), recv: payload.Buffer(r.Bytes())}
 }
 
 // sampleWire streams perCall times, all ranks beginning together.
 func (s *subject) sampleWire(ctx context.Context) (time.Duration, error) {
-	if err := planner.BarrierNow(ctx, s.comm); err != nil {
+	if err := planner.BarrierNow(ctx, s.own); err != nil {
 		return 0, err
 	}
 	took := time.Duration(0)
@@ -179,5 +179,5 @@ func (s *subject) sampleWire(ctx context.Context) (time.Duration, error) {
 		}
 		took += d
 	}
-	return took, planner.BarrierNow(ctx, s.comm)
+	return took, planner.BarrierNow(ctx, s.own)
 }
