@@ -40,7 +40,7 @@ type answer struct {
 // level between the nearest machines on both sides. Sums of products are written
 // so that no processor may fuse them: all ranks must come to the same answer.
 func (t *Table) find(r tasks.Request, on *levels.Topology) (a answer) {
-	bytes := r.Bytes()
+	bytes := r.MeanBytes(on.Size()) // entries are of blocks that are equal
 	want := SizesOf(on)
 	machines, why := t.near(r.Coll, want)
 	if why != "" {

@@ -60,6 +60,15 @@ func (r Request) AllBytes(size int) int64 {
 	return off + n
 }
 
+// MeanBytes returns the size of a rank's buffer or, of a request with blocks, of a block:
+// where they differ the mean, rounded up.
+func (r Request) MeanBytes(size int) int64 {
+	if r.Counts.Len() == 0 {
+		return r.Bytes()
+	}
+	return (r.AllBytes(size) + int64(size) - 1) / int64(size)
+}
+
 // Input is the region in which a rank has what it puts in. In place counts where
 // there is a receive buffer: of a Reduce or Gather, at the root.
 func (r Request) Input(rank levels.Rank) Region {

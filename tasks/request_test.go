@@ -90,5 +90,12 @@ func TestAllBytes(t *testing.T) {
 		if got := tc.r.AllBytes(4); got != tc.want {
 			t.Errorf("%v: %d bytes, want %d", tc.r, got, tc.want)
 		}
+		mean := tc.r.Bytes()
+		if tc.r.Counts == differ {
+			mean = 4 // two elements, of 2+0+5+1 for four ranks
+		}
+		if got := tc.r.MeanBytes(4); got != mean {
+			t.Errorf("%v: a block has %d bytes, want %d", tc.r, got, mean)
+		}
 	}
 }

@@ -43,9 +43,12 @@ const mostSpokes = 8
 // shape has. Inside a node large messages go through shared memory, or are read where
 // they lie if the topology says that the ranks are of one process.
 func Choose(r tasks.Request, t *levels.Topology, forced tasks.Plan) (tasks.Plan, []string) {
-	u := rule{request: r, on: t, order: forced.Order, bytes: r.Bytes(), ordered: r.Reduces() && !r.Op.Commutative()}
+	u := rule{request: r, on: t, order: forced.Order, bytes: r.AllBytes(t.Size()), blocks: 1, ordered: r.Reduces() && !r.Op.Commutative()}
 	if r.Blocks() {
-		u.bytes *= int64(t.Size())
+		u.blocks = int64(t.Size())
+	}
+	if r.Counts.Len() > 0 && r.Count > 0 {
+		u.blocks = (u.bytes + r.Bytes() - 1) / r.Bytes()
 	}
 	p := tasks.Plan{Shape: u.shape(forced), Order: forced.Order}
 	p.Segment, p.Window = u.segments(p.Shape)
@@ -64,6 +67,7 @@ type rule struct {
 	request tasks.Request
 	on      *levels.Topology
 	bytes   int64 // of all blocks
+	blocks  int64 // how many of the largest size make up these bytes, at least 1
 	order   tasks.Order
 	ordered bool // the operation doesn't commute
 	why     []string
@@ -151,12 +155,8 @@ const (
 // segments is the size of a segment, of each block if there are blocks, and how many
 // are on their way at once.
 func (u *rule) segments(s tasks.Shape) (size int64, window int) {
-	n := int64(1)
-	if u.request.Blocks() {
-		n = int64(u.on.Size())
-	}
 	size = InsideSegment
-	switch nodes := int64(u.on.Nodes()); {
+	switch nodes, n := int64(u.on.Nodes()), u.blocks; {
 	case u.small():
 		u.because("fs=all: up to %s latency counts", tasks.FormatBytes(smallMessage))
 		return tasks.Whole, fewSegments

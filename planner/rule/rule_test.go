@@ -36,6 +36,50 @@ func TestRuleNamesWhatThereIs(t *testing.T) {
 	}
 }
 
+// Blocks that differ are chosen for by what they add up to: one huge block among empty
+// ones is a message of its size, not one for each rank.
+func TestRuleCountsBytes(t *testing.T) {
+	for _, test := range []struct {
+		on    string
+		count func(rank int) int // float32
+		want  string
+	}{
+		{"4x2", func(int) int { return 16 << 10 }, "shape=han,fs=15KiB,w=3,i=adapt/ring,s=sm"},
+		{"4x2", func(rank int) int { return 16 << 10 * (rank % 2) }, "shape=han,fs=30KiB,w=3,i=adapt/ring,s=sm"},
+		{"32x2", only(7, 4<<20), "shape=han,fs=60KiB,w=8,i=adapt/ring,s=sm"},
+		{"32x2", only(0, 0), "shape=han,fs=all,w=4,i=nbc/bruck,s=sm/rings"},
+		{"32x2", only(7, 1<<10), "shape=han,fs=all,w=4,i=nbc/bruck,s=sm/rings"},
+	} {
+		on, err := levels.Parse(test.on)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts := make([]int, on.Size())
+		for rank := range counts {
+			counts[rank] = test.count(rank)
+		}
+		r := tasks.Request{Coll: tasks.Allgather, Type: tasks.Float32}
+		if r.Counts, err = tasks.NewCounts(counts); err != nil {
+			t.Fatal(err)
+		}
+		r.Count = r.Counts.Max()
+		if p, why := rule.Choose(r, on, tasks.Plan{}); p.String() != test.want {
+			t.Errorf("%v on %s: %v because %q; want %s", r, test.on, p, why, test.want)
+		}
+		checkRule(t, r, on, tasks.Plan{})
+	}
+}
+
+// only gives one rank elements.
+func only(has, n int) func(rank int) int {
+	return func(rank int) int {
+		if rank == has {
+			return n
+		}
+		return 0
+	}
+}
+
 func checkRule(t *testing.T, r tasks.Request, on *levels.Topology, forced tasks.Plan) {
 	t.Helper()
 	p, _ := rule.Choose(r, on, forced)
