@@ -56,7 +56,8 @@ var arrows = map[string][]string{
 	"executor/flight": {},
 	// A communicator's number is called what recordings call it.
 	"executor/wire": {"levels", "executor/flight"},
-	"executor":      {"submodules", "executor/kernel", "executor/trace", "executor/wire"},
+	"executor/flow": {"dag/invariants"},
+	"executor":      {"submodules", "executor/kernel", "executor/trace", "executor/flow", "executor/wire"},
 
 	"costs": {"tasks"},
 	// Intervals of confidence need linear algebra; who only reads costs does without.
@@ -110,7 +111,7 @@ var concurrent = []string{"executor", "levels/join", "costs/measure", "cmd/tierf
 
 // pure are the folders whose packages give the same bytes for the same input: they
 // know no goroutine, clock, global random number or operating system.
-var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "planner/rule"}
+var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/rule"}
 
 // impureBelow are packages in these folders that are not.
 var impureBelow = []string{"levels/join", "costs/measure", "dag/dagtest", "submodules/submoduletest"}
