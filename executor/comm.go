@@ -19,6 +19,7 @@ type Comm struct {
 	me       levels.Rank   // of the communicator
 	parent   origin        // the call that made it
 	seq      uint32        // runs started
+	runs     []*Run        // of them on their way, the oldest first
 	early    []earlyMessage
 	past     []record // the last pastRuns runs, by seq; nil until it is made here
 	broken   error
@@ -105,14 +106,16 @@ func (c *Comm) Rank() levels.Rank { return c.me }
 // Size is the number of ranks.
 func (c *Comm) Size() int { return len(c.ranks) }
 
-// find is the active run with a sequence number, nil if none.
+// find returns the run on its way that has a number, nil if there is none.
 func (c *Comm) find(seq uint32) *Run {
-	for _, r := range c.e.runs {
-		if r.comm == c && r.seq == seq {
-			return r
-		}
+	if len(c.runs) > 0 && c.runs[0].seq == seq { // mostly there is one
+		return c.runs[0]
 	}
-	return nil
+	i, ok := slices.BinarySearchFunc(c.runs, seq, func(r *Run, seq uint32) int { return int(int32(r.seq - seq)) })
+	if !ok {
+		return nil
+	}
+	return c.runs[i]
 }
 
 // deliver takes a message for this communicator.

@@ -148,8 +148,7 @@ func (c *Comm) leave(tell bool) error {
 
 // busy tells whether a run or a transfer is on its way.
 func (c *Comm) busy() bool {
-	return c.mail.open() || c.e.puts.some(c) ||
-		slices.ContainsFunc(c.e.runs, func(r *Run) bool { return r.comm == c })
+	return len(c.runs) > 0 || c.mail.open() || c.e.puts.some(c)
 }
 
 // retire forgets a communicator that this rank and all others have left. Nothing comes
@@ -209,9 +208,9 @@ func (c *Comm) sayBye(broken bool) (told []levels.Rank, others bool) {
 		switch {
 		case r == e.rank:
 		case e.transport.Open(r):
-			e.out = wire.Message{Kind: wire.Bye, Comm: c.id, Seq: c.seq}
-			e.out.Broken = broken && e.world.control != nil
-			e.post(r, nil)
+			m := wire.Message{Kind: wire.Bye, Comm: c.id, Seq: c.seq}
+			m.Broken = broken && e.world.control != nil
+			e.transmit(r, &m, nil)
 			told = append(told, r)
 		default:
 			others = true

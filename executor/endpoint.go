@@ -12,6 +12,7 @@ import (
 
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/executor/flow"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
@@ -29,12 +30,15 @@ type Endpoint struct {
 	peers   []peerState
 	comms   map[CommID]*Comm
 	runs    []*Run // started and not finished
-	out     wire.Message
 	store   blocks
 	puts    puts
 	bounces [2][]byte // for operands of another process, see Endpoint.bounce
 	failing []failure // found under mu, carried out by the driver without it
 	asking  []inquiry // likewise
+	// outgoing is the message that the transport is given just now, nothing afterwards. It
+	// is a field because a pointer that goes through an interface escapes: a message on the
+	// stack would be an allocation each. Only prepare writes it.
+	outgoing wire.Message
 
 	stopped    bool      // the world closes: nobody drives any more
 	lost       []failure // ranks that failed or died, for communicators made later
@@ -50,13 +54,37 @@ type Endpoint struct {
 	backDrives bool // and drives
 }
 
-// peerState is the flow control with one other rank.
+// peerState is what an engine keeps of one rank, itself included.
 type peerState struct {
-	budget int64  // eager bytes we may still send
-	limit  int64  // the most that can be
-	owed   int64  // eager bytes consumed and not yet given back
-	said   uint32 // point-to-point messages sent
-	heard  uint32 // and received
+	flow.Pair
+	said    uint32  // point-to-point messages sent
+	heard   uint32  // and received
+	landing landing // the large message that comes from there
+}
+
+// landing is the step whose bytes a rank's large message brings: looked up with its
+// first part, and good until the message is delivered. The zero value is none.
+type landing struct {
+	run  *Run // nil: none
+	step dag.ID
+}
+
+// isOf reports whether m is one more part, or the end, of the message that lands in r.
+func (l *landing) isOf(r *Run, m *wire.Message) bool {
+	if l.run != r || r.seq != m.Seq || r.pass != m.Pass {
+		return false
+	}
+	s := &r.steps[l.step]
+	return s.Edge == m.Edge && s.Len() == m.Size && r.flags[l.step]&(reached|arrived|ended) == reached
+}
+
+// forgetLandings lets go of a run that fails: nothing lands in it any more.
+func (e *Endpoint) forgetLandings(r *Run) {
+	for i := range e.peers {
+		if l := &e.peers[i].landing; l.run == r {
+			*l = landing{}
+		}
+	}
 }
 
 // driver is for whom somebody drives; no ending in the background. The context is
@@ -96,7 +124,7 @@ func newEndpoint(w *World, rank levels.Rank, size int, t wire.Transport) *Endpoi
 	e.flight = flight.New(int(rank), size, w.config.RecorderEvents)
 	e.peers = wire.Apart[peerState](size)
 	for i := range e.peers {
-		e.peers[i].budget, e.peers[i].limit = w.config.EagerBudget, w.config.EagerBudget
+		e.peers[i].Pair = flow.NewPair(w.limits.NearBudget)
 	}
 	return e
 }
@@ -162,23 +190,28 @@ func (e *Endpoint) Close() error {
 	return errors.Join(errs...)
 }
 
-// post sends e.out, with what is owed to the peer.
-func (e *Endpoint) post(to levels.Rank, payload []byte) {
-	e.refund(to)
-	e.note(flight.Sent, to, &e.out)
-	e.transport.Post(to, &e.out, payload)
+// transmit sends m with its payload, which has been copied when it returns.
+func (e *Endpoint) transmit(to levels.Rank, m *wire.Message, payload []byte) {
+	e.transport.Post(to, e.prepare(to, m), payload)
 }
 
-// put sends src against credit, with e.out. If it takes its time, the owner is
-// told when src has left.
-func (e *Endpoint) put(to levels.Rank, src []byte, by putter) (done bool) {
-	e.refund(to)
-	e.note(flight.Sent, to, &e.out)
+// transmitFrom sends m with the bytes of src, against credit or as a lead. It reports
+// whether they have left; if not, their owner is told when they have.
+func (e *Endpoint) transmitFrom(to levels.Rank, m *wire.Message, src []byte, by putter) (done bool) {
 	token := e.puts.add(by)
-	if done = e.transport.Put(to, &e.out, src, token); done {
+	if done = e.transport.Put(to, e.prepare(to, m), src, token); done {
 		e.puts.take(token)
 	}
 	return done
+}
+
+// prepare copies m to where a transport may look at it, and adds what is owed to the
+// peer.
+func (e *Endpoint) prepare(to levels.Rank, m *wire.Message) *wire.Message {
+	e.outgoing = *m
+	e.outgoing.Refund = e.peers[to].Settle()
+	e.note(flight.Sent, to, &e.outgoing)
+	return &e.outgoing
 }
 
 // sent ends the send whose bytes have left.
@@ -191,27 +224,18 @@ func (e *Endpoint) sent(token int32) {
 	}
 }
 
-func (e *Endpoint) refund(to levels.Rank) {
-	p := &e.peers[to]
-	e.out.Refund = int32(p.owed)
-	p.owed = 0
-}
-
-// consumed gives eager budget back: with the next message to that rank, or with
-// one of its own when half of the budget is out.
-func (e *Endpoint) consumed(from levels.Rank, payload int) {
-	p := &e.peers[from]
-	p.owed += int64(payload) + eagerOverhead
-	if p.owed >= p.limit/2 {
-		e.out = wire.Message{Kind: wire.Return}
-		e.post(from, nil)
+// consume notes that a message without credit is no longer kept, and gives its budget
+// back if that is due.
+func (e *Endpoint) consume(from levels.Rank, payload int) {
+	if e.peers[from].Consume(int64(payload)) {
+		e.transmit(from, &wire.Message{Kind: wire.Return}, nil)
 	}
 }
 
-// waste gives back the budget of a message that nobody will take.
+// waste consumes a message that nobody will take, if it was charged.
 func (e *Endpoint) waste(from levels.Rank, k wire.Kind, payload int) {
 	if k == wire.Eager || k == wire.Tagged {
-		e.consumed(from, payload)
+		e.consume(from, payload)
 	}
 }
 
@@ -219,8 +243,7 @@ func (e *Endpoint) waste(from levels.Rank, k wire.Kind, payload int) {
 func (e *Endpoint) deliver(from levels.Rank, m *wire.Message, payload []byte) {
 	e.note(flight.Received, from, m)
 	p := &e.peers[from]
-	if p.budget += int64(m.Refund); p.budget > p.limit {
-		p.budget = p.limit
+	if !p.Refund(int64(m.Refund)) {
 		e.accuse(nil, from, fmt.Errorf("%w: %v message gives back %d bytes that were not sent", ErrProtocol, m.Kind, m.Refund))
 	}
 	if m.Refund > 0 {
@@ -285,9 +308,12 @@ func (e *Endpoint) place(from levels.Rank, m *wire.Message) []byte {
 	if r == nil || r.pass != m.Pass || r.digest != m.Digest || r.stopped() {
 		return nil
 	}
-	id, err := r.hears(from, m)
+	id, err := r.findStep(from, m)
 	if err != nil {
 		return nil
+	}
+	if m.Kind == wire.Data {
+		e.peers[from].landing = landing{r, id}
 	}
 	return r.span(r.steps[id].Dst)[m.Offset:]
 }

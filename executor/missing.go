@@ -36,8 +36,7 @@ func (s rankSet) count() (n int) {
 
 // present tells a rank of the world that this one is, or was, in a run.
 func (c *Comm) present(peer levels.Rank, seq, digest uint32) {
-	c.e.out = wire.Message{Kind: wire.Probe, Comm: c.id, Seq: seq, Digest: digest}
-	c.e.post(peer, nil)
+	c.e.transmit(peer, &wire.Message{Kind: wire.Probe, Comm: c.id, Seq: seq, Digest: digest}, nil)
 }
 
 // hasCome notes that a rank is in a run, r if this one is in it now. To the

@@ -9,7 +9,7 @@ import (
 // The pace is always a number of whole elements within its bounds, and follows the
 // operation: down at once, and up again.
 func TestPace(t *testing.T) {
-	r := &Run{pace: firstPace}
+	r := &Run{running: running{pace: firstPace}}
 	for range 10_000 {
 		n := r.pace
 		if rand.IntN(3) == 0 { // the end of a span

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"github.com/tierflow/tierflow/executor/flow"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -61,7 +62,7 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 	ctx, failed := joining(ctx)
 	defer failed(nil)
 	p.noReads, p.congestion = config.NoPeerReads, config.Congestion
-	w := &World{config: config.withDefaults(), endpoints: make([]*Endpoint, t.Size()), spin: procSpin}
+	w := &World{config: config.withDefaults(), limits: flow.NewLimits(config.EagerMax, config.EagerBudget), endpoints: make([]*Endpoint, t.Size()), spin: procSpin}
 	e := newEndpoint(w, rank, t.Size(), p)
 	w.endpoints[rank] = e
 	dialling, cancel := context.WithCancel(context.Background())
@@ -100,9 +101,9 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 	for r := range all {
 		all[r] = levels.Rank(r)
 		if t.Node(all[r]) != t.Node(rank) {
-			l := newTCPLink(all[r], w.config.farMax())
+			l := newTCPLink(all[r], w.limits.FarMax())
 			p.links[r], p.far = l, append(p.far, l)
-			e.peers[r].budget, e.peers[r].limit = w.config.farBudget, w.config.farBudget
+			e.peers[r].Pair = flow.NewPair(w.limits.FarBudget)
 		}
 	}
 	e.comm(0).define(all)
@@ -133,7 +134,7 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 		failed(&PeerError{Rank: r, Err: err, world: r + 1})
 	}
 	w.control.begin()
-	if err := p.share(ctx, w.config.EagerMax, job, rank, node, incoming); err != nil {
+	if err := p.share(ctx, w.limits.EagerMax, job, rank, node, incoming); err != nil {
 		err = explained(ctx, err)
 		cancel()
 		w.local((*Endpoint).stop)
@@ -146,7 +147,7 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 }
 
 // processEagerMax keeps small messages well within rings and read-ahead.
-const processEagerMax = min(ringMax, leadMax/2)
+const processEagerMax = min(ringMax, flow.LeadMax/2)
 
 // joinTime is the default limit of NewProcess.
 const joinTime = 30 * time.Second

@@ -422,5 +422,5 @@ func (p *Processes) Fail(rank levels.Rank, err error) { p.worlds[rank].Fail(rank
 func (e *Endpoint) Budget(to levels.Rank) int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.peers[to].budget
+	return e.peers[to].Budget()
 }

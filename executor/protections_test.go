@@ -19,9 +19,9 @@ import (
 //	torn single copy                intact in Run.chunks                   TestTornCopy
 //	message before its run          early in Comm.deliver, Comm.catchUp    TestFarAhead
 //	message before its receive      came in Comm.deliverTransfer           TestMessagesArriveInOrder
-//	too much sent early             budget -= in Run.send                  TestBudgetIsCharged
-//	budget lost                     Endpoint.consumed                      TestBudgetComesBack
-//	budget invented                 the bound in Endpoint.deliver          TestHostilePeerRepeats
+//	too much sent early             Charge in Run.send                     TestBudgetIsCharged
+//	budget lost                     Endpoint.consume                       TestBudgetComesBack
+//	budget invented                 Refund in Endpoint.deliver             TestHostilePeerRepeats
 //	waiting for credit in vain      Run.resume                             TestBudgetLetsGo
 //	credit for what has left        late in Run.hears and Comm.deliver     TestBudgetLetsGo
 //	slots reused too early          the program's last awaits              TestSlotsAreReused

@@ -46,11 +46,9 @@ func (r *Run) notify(id dag.ID, s *submodules.Step) {
 	if s.B.Region != 0 && !r.shared(s.A) {
 		exposed = s.B
 	}
-	e := r.comm.e
-	r.say(wire.Notify, s)
-	e.out.Size = 0
-	e.out.Addr = r.address(exposed)
-	e.post(r.peer(s), nil)
+	m := r.message(wire.Notify, s)
+	m.Size, m.Addr = 0, r.address(exposed)
+	r.comm.e.transmit(r.peer(s), &m, nil)
 	r.comm.counters.Notifies++
 	r.end(id)
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 	"unsafe"
 
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/dag/invariants"
+	"github.com/tierflow/tierflow/executor/flow"
 	"github.com/tierflow/tierflow/executor/kernel"
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/executor/wire"
@@ -41,43 +43,59 @@ type Binding struct {
 // other. Its memory is its own from Bind on; running allocates nothing.
 type Run struct {
 	ending
-	b Binding
+	bound
+	running
+	watched
+}
 
-	// The running pass. All of it is guarded by the engine's lock.
-	prog      *submodules.Program
-	steps     []submodules.Step
-	seq       uint32
-	pass      uint32
-	left      int // steps that have not ended
-	pending   []int32
-	flags     []flag
-	addr      []unsafe.Pointer // by step: a send's credit, an await's exposed memory
-	exposed   []exposure       // by await
-	kept      []int32          // by recv: block of the payload that came early
-	begun     []int64          // by step, ns; only if traced
-	ready     []dag.ID         // last in, first out, but see fresh
-	fresh     int              // sends on top of ready whose credit came since the last advance: first in, first out
-	waiting   []dag.ID         // sends without budget or credit
-	leads     [2][]lead        // of the whole passes and of the rest
-	lead      []lead           // of prog, by its peers
-	memory    [tasks.Peer][]byte
-	digest    uint32
-	moved     bool          // a step ended since the last tick
-	probed    bool          // the peers have been told since then
-	since     time.Time     // of the last tick that saw a step end
-	asked     time.Duration // after how long those that have not come were asked besides the links; 0: not yet
-	reported  time.Duration
-	startedAt int64 // ns, if traced
+// bound is what Bind has made of a binding. Only Rebind changes it, between two calls.
+type bound struct {
+	b        Binding                   // Send and Recv nil: let go of
+	call     *description              // for the other ranks
+	digest   uint32                    // b.Digest
+	needed   [2]int64                  // least lengths of b.Send and b.Recv, bytes
+	leads    [2][]flow.Lead            // of b.Whole and of b.Rest, by their peers; nil: none
+	straight *straight                 // nil: the engine walks the graph
+	user     [2]func(dst, a, b []byte) // combine and combineApart; nil unless b.User
+}
 
-	call     *description
-	needed   [2]int64                  // bytes of the caller's buffers
-	straight *straight                 // nil if it always takes the engine
-	user     [2]func(dst, a, b []byte) // combine and combineApart, if the operation is a caller's
-	pace     int64                     // bytes that the operation combines at a time, in slowestPace…chunk; a multiple of an element
+// running is a call on its way and, in the slices by step, its pass. The engine's lock
+// guards it. Slices are made by Bind, for the longest program.
+type running struct {
+	started bool   // ever
+	seq     uint32 // of the call, among those on the communicator
+	pass    uint32 // from 0 on; b.Passes: the rest
 
-	started bool
-	came    rankSet // ranks of the communicator that are, or were, in this run too
-	told    rankSet // those that were told that this one is
+	prog   *submodules.Program
+	steps  []submodules.Step  // of prog
+	lead   []flow.Lead        // of prog, by its peers; nil: none
+	memory [tasks.Peer][]byte // by region; Send and Recv from this pass's bytes on
+	pace   int64              // bytes that a caller's operation combines at a time; slowestPace <= pace <= chunk, and a multiple of an element
+	left   int                // steps that have not ended; 0 <= left <= len(steps)
+
+	pending []int32          // by step: predecessors that have not ended
+	flags   []flag           // by step
+	addr    []unsafe.Pointer // by step: where a send's credit or an await's exposed memory points; nil: nowhere yet
+	exposed []exposure       // by step, of awaits
+	kept    []int32          // by step, of recvs that have arrived and are not reached: block of the payload
+	ready   []dag.ID         // steps that could run now; last in, first out, except fresh
+	fresh   int              // sends on top of ready whose credit came since the last advance: first in, first out
+	waiting []dag.ID         // eager sends without budget, which have asked for credit
+}
+
+// watched is what stall reports, probes and traces need of a call. The engine's lock
+// guards it.
+type watched struct {
+	came     rankSet       // ranks of the communicator that are, or were, in this call too
+	told     rankSet       // those that were told that this one is
+	moved    bool          // a step ended since the last tick
+	since    time.Time     // of the last tick that saw a step end; zero: there was none
+	probed   bool          // since then, every peer that is waited for was sent a probe
+	asked    time.Duration // how long after since the absent ones were also asked through the control plane; 0: not yet
+	reported time.Duration // how long after since the next stall report is due; 0 or less: never
+
+	begun     []int64 // by step: ns on the clock of traces; nil unless steps are traced
+	startedAt int64   // ns on the clock of traces; 0 unless calls are traced
 }
 
 // flag is what has happened to a step in this pass.
@@ -94,8 +112,7 @@ const (
 
 // Bind makes a run on a communicator. Scratch and slots are allocated here.
 func (c *Comm) Bind(b Binding) (*Run, error) {
-	r := &Run{ending: newEnding(c), b: b, digest: b.Digest}
-	r.call = b.description()
+	r := &Run{ending: newEnding(c), bound: bound{b: b, digest: b.Digest, call: b.description()}}
 	if b.User {
 		r.user, r.pace = [2]func(dst, a, b []byte){r.combine, r.combineApart}, firstPace
 	}
@@ -123,53 +140,51 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 	if c.e.world.config.Hooks.Step != nil {
 		r.begun = make([]int64, steps)
 	}
-	if c.askTransport(r) {
-		backup = 0
-	}
 	r.needed[0], r.needed[1] = r.measure()
 	r.came, r.told = newRankSet(c.Size()), newRankSet(c.Size())
 	r.memory[tasks.Scratch] = wire.Aligned(scratch)
-	r.straight = r.straighten()
-	shared, err := r.allocate(backup + slots)
-	if err != nil {
-		return nil, err
-	}
-	r.memory[tasks.Backup], r.memory[tasks.Slot] = shared[:backup:backup], shared[backup:]
-	return r, r.Rebind(b.Send, b.Recv)
-}
-
-// askTransport finds the leads of a run's programs. It reports whether the ranks of the
-// node can read each other's memory wherever it lies.
-func (c *Comm) askTransport(r *Run) (readable bool) {
+	r.b.Send, r.b.Recv = nil, nil
 	c.e.enter()
 	defer c.e.mu.Unlock()
-	r.leads = [2][]lead{c.leads(r.b.Whole), c.leads(r.b.Rest)}
-	return c.e.transport.Readable(nil)
+	r.leads = [2][]flow.Lead{c.countLeads(b.Whole), c.countLeads(b.Rest)}
+	r.straight = r.straighten()
+	if err := r.allocate(backup, slots); err != nil {
+		return nil, err
+	}
+	return r, r.rebind(b.Send, b.Recv)
 }
 
-// allocate takes shared memory that belongs to the run as long as it is in use.
-func (r *Run) allocate(n int64) ([]byte, error) {
-	e := r.comm.e
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	shared, free, err := e.transport.Shared(n)
+// allocate takes shared memory that belongs to the run as long as it is in use: slots,
+// and copies of what the ranks of the node can't read where it lies. The lock is held.
+func (r *Run) allocate(backup, slots int64) error {
+	t := r.comm.e.transport
+	if t.Readable(nil) {
+		backup = 0
+	}
+	shared, free, err := t.Shared(backup + slots)
 	if err != nil {
-		return nil, fmt.Errorf("bind %s: %d bytes of shared slots: %w", r.b.Request, n, err)
+		return fmt.Errorf("bind %s: %d bytes of shared slots: %w", r.b.Request, backup+slots, err)
 	}
 	runtime.AddCleanup(r, func(free func()) { free() }, free)
-	return shared, nil
+	r.memory[tasks.Backup], r.memory[tasks.Slot] = shared[:backup:backup], shared[backup:]
+	return nil
 }
 
 // Rebind changes the caller's buffers between runs. They must be large enough
 // for the programs, or nil to let go of them until the next Rebind.
 func (r *Run) Rebind(send, recv []byte) error {
+	e := r.comm.e
+	e.enter()
+	defer e.mu.Unlock()
+	return r.rebind(send, recv)
+}
+
+// rebind is [Run.Rebind] with the lock held.
+func (r *Run) rebind(send, recv []byte) error {
 	needSend, needRecv := r.need()
 	if recv != nil && int64(len(recv)) < needRecv || send != nil && int64(len(send)) < needSend {
 		return fmt.Errorf("bind %s: buffers of %d and %d bytes, %d and %d needed", r.b.Request, len(send), len(recv), needSend, needRecv)
 	}
-	e := r.comm.e
-	e.enter()
-	defer e.mu.Unlock()
 	if r.started && !r.finished {
 		return fmt.Errorf("bind %s: %w", r.b.Request, ErrBusy)
 	}
@@ -294,6 +309,7 @@ func (r *Run) begin(ctx context.Context, waits bool) bool {
 		r.startedAt = e.now()
 	}
 	e.runs = append(e.runs, r)
+	c.runs = append(c.runs, r)
 	c.missing(r)
 	r.beginPass()
 	if done > 0 {
@@ -417,10 +433,14 @@ func (r *Run) finish(err error) {
 			break
 		}
 	}
+	if i := slices.Index(r.comm.runs, r); i >= 0 {
+		r.comm.runs = slices.Delete(r.comm.runs, i, i+1)
+	}
 	r.ready, r.fresh = r.ready[:0], 0
 	e.flight.End(uint64(r.comm.id), r.seq, r.pass, err != nil)
 	if err != nil {
 		r.discard()
+		e.forgetLandings(r)
 	}
 	if hook := e.world.config.Hooks.Run; hook != nil && err == nil {
 		hook(trace.Event{Rank: r.comm.me, Run: r.seq, Step: trace.WholeRun, Begin: r.startedAt, End: e.now()})

@@ -2,10 +2,12 @@ package executor
 
 import (
 	"fmt"
+	"iter"
 	"math/rand/v2"
 
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/dag/invariants"
+	"github.com/tierflow/tierflow/executor/flow"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
@@ -84,99 +86,104 @@ func (r *Run) execute(id dag.ID) {
 
 func copyBytes(dst, a, _ []byte) { copy(dst, a) }
 
-// say prepares the engine's outgoing message for a step.
-func (r *Run) say(k wire.Kind, s *submodules.Step) {
-	r.comm.e.out = wire.Message{
+// message returns a message of a step to its peer.
+func (r *Run) message(k wire.Kind, s *submodules.Step) wire.Message {
+	return wire.Message{
 		Kind: k, Comm: r.comm.id, Seq: r.seq, Pass: r.pass, Edge: s.Edge, Digest: r.digest, Size: s.Len(),
 	}
 }
 
-// lead is how many of the messages of each direction between this rank and a peer go
-// without credit whatever their size: those that a pass sends first to a rank of another
-// node, where a credit takes a round trip. What follows them waits for credit, so that
-// no more is on its way than the program has room for.
-type lead struct{ out, in int32 }
-
-// leads finds them, by the program's peers; nil if there are none. The lock is held.
-func (c *Comm) leads(p *submodules.Program) []lead {
-	if p == nil || c.e.world.config.lead == 0 {
+// countLeads returns the leads of a program, by its peers; nil if there are none. The
+// lock is held.
+func (c *Comm) countLeads(p *submodules.Program) []flow.Lead {
+	limits := &c.e.world.limits
+	if p == nil || limits.Lead == 0 {
 		return nil
 	}
-	count := func(edges []dag.ID) int32 {
-		sum := int64(0)
-		for n, id := range edges {
-			if sum += p.Step(id).Len(); sum > c.e.world.config.lead {
-				return int32(n)
+	sizes := func(edges []dag.ID) iter.Seq[int64] {
+		return func(yield func(int64) bool) {
+			for _, id := range edges {
+				if !yield(p.Step(id).Len()) {
+					return
+				}
 			}
 		}
-		return int32(len(edges))
 	}
-	var all []lead
+	var all []flow.Lead
 	for i, peer := range p.Peers {
 		if c.e.transport.Remote(c.ranks[peer.Rank]) {
 			if all == nil {
-				all = make([]lead, len(p.Peers))
+				all = make([]flow.Lead, len(p.Peers))
 			}
-			all[i] = lead{out: count(peer.Out), in: count(peer.In)}
+			all[i] = flow.Lead{Out: limits.CountLead(sizes(peer.Out)), In: limits.CountLead(sizes(peer.In))}
 		}
 	}
 	return all
 }
 
-// eager reports whether the message of a step goes without credit, as long as the
+// isEager reports whether the message of a step goes without credit, as long as the
 // budget allows.
-func (r *Run) eager(s *submodules.Step) bool {
-	if s.Len() <= r.comm.e.world.config.EagerMax {
+func (r *Run) isEager(s *submodules.Step) bool {
+	if s.Len() <= r.comm.e.world.limits.EagerMax {
 		return true
 	}
 	if r.lead == nil {
 		return false
 	}
 	if s.Kind == submodules.SendStep {
-		return s.Edge < r.lead[s.Peer].out
+		return r.lead[s.Peer].CanSend(s.Edge)
 	}
-	return s.Edge < r.lead[s.Peer].in
+	return r.lead[s.Peer].CanReceive(s.Edge)
 }
 
-// send: against credit if the recv is ready, at once if eager and within the
-// budget, else it waits.
+// send moves the message of a step, or lets it wait for credit or budget.
 func (r *Run) send(id dag.ID, s *submodules.Step) {
-	e, to, n, count := r.comm.e, r.peer(s), s.Len(), &r.comm.counters
-	if r.flags[id]&credited != 0 {
-		r.say(wire.Data, s)
-		e.out.Addr = r.addr[id]
-		count.Direct++
-		count.Bytes += n
-		if e.put(to, r.span(s.A), putter{run: r, step: id}) {
-			r.end(id)
-		}
-		return
-	}
-	switch eager := r.eager(s); {
-	case eager && e.peers[to].budget >= n+eagerOverhead:
-		e.peers[to].budget -= n + eagerOverhead
-		r.say(wire.Eager, s)
-		count.Eager++
-		count.Bytes += n
-		if n <= e.world.config.EagerMax {
-			e.post(to, r.span(s.A))
-			r.end(id)
-		} else if r.flags[id] |= reached | leaving; e.put(to, r.span(s.A), putter{run: r, step: id}) {
-			r.end(id)
-		}
-	default:
-		if eager && r.flags[id]&reached == 0 {
-			r.say(wire.Want, s)
-			e.post(to, nil)
+	e, to := r.comm.e, r.peer(s)
+	switch e.peers[to].Choose(s.Len(), r.flags[id]&credited != 0, r.isEager(s)) {
+	case flow.Direct:
+		r.sendDirect(id, s, to)
+	case flow.Eager:
+		r.sendEager(id, s, to)
+	case flow.Ask:
+		if r.flags[id]&reached == 0 {
+			m := r.message(wire.Want, s)
+			e.transmit(to, &m, nil)
 			r.flags[id] |= wanted
 			r.waiting = append(r.waiting, id)
 		}
+		fallthrough
+	default:
 		r.flags[id] |= reached
 	}
 }
 
-// resume sends what waits for budget to a peer that has given some back: its recv may
-// be far from ready to give credit. The credit comes too, then, and late.
+// sendDirect moves the message of a step against the credit that its recv gave.
+func (r *Run) sendDirect(id dag.ID, s *submodules.Step, to levels.Rank) {
+	m, count := r.message(wire.Data, s), &r.comm.counters
+	m.Addr = r.addr[id]
+	count.Direct++
+	count.Bytes += s.Len()
+	if r.comm.e.transmitFrom(to, &m, r.span(s.A), putter{run: r, step: id}) {
+		r.end(id)
+	}
+}
+
+// sendEager moves the message of a step without credit. It has been charged.
+func (r *Run) sendEager(id dag.ID, s *submodules.Step, to levels.Rank) {
+	e, m, count := r.comm.e, r.message(wire.Eager, s), &r.comm.counters
+	count.Eager++
+	count.Bytes += s.Len()
+	if s.Len() <= e.world.limits.EagerMax {
+		e.transmit(to, &m, r.span(s.A))
+		r.end(id)
+	} else if r.flags[id] |= reached | leaving; e.transmitFrom(to, &m, r.span(s.A), putter{run: r, step: id}) {
+		r.end(id)
+	}
+}
+
+// resume sends the messages that waited for budget to a peer, which has given some back.
+// It does not wait for credit: their recvs may not be ready for long. The credit still
+// comes, and is ignored.
 func (r *Run) resume(to levels.Rank) {
 	if len(r.waiting) == 0 || r.stopped() {
 		return
@@ -186,8 +193,8 @@ func (r *Run) resume(to levels.Rank) {
 		s := &r.steps[id]
 		switch {
 		case r.flags[id]&credited != 0:
-		case r.peer(s) == to && r.comm.e.peers[to].budget >= s.Len()+eagerOverhead:
-			r.send(id, s)
+		case r.peer(s) == to && r.comm.e.peers[to].Charge(s.Len()):
+			r.sendEager(id, s, to)
 		default:
 			rest = append(rest, id)
 		}
@@ -204,21 +211,22 @@ func (r *Run) recv(id dag.ID, s *submodules.Step) {
 		block := r.kept[id]
 		r.take(id, s, e.store.get(block))
 		e.store.drop(block)
-	case r.flags[id]&wanted != 0 || !r.eager(s):
-		r.credit(s)
+	case r.flags[id]&wanted != 0 || !r.isEager(s):
+		r.giveCredit(s)
 	}
 }
 
-func (r *Run) credit(s *submodules.Step) {
-	r.say(wire.Credit, s)
-	r.comm.e.out.Addr = r.address(s.Dst)
-	r.comm.e.post(r.peer(s), nil)
+// giveCredit tells the sender where the bytes of a recv go.
+func (r *Run) giveCredit(s *submodules.Step) {
+	m := r.message(wire.Credit, s)
+	m.Addr = r.address(s.Dst)
+	r.comm.e.transmit(r.peer(s), &m, nil)
 }
 
 // take ends a recv with the payload of an eager message.
 func (r *Run) take(id dag.ID, s *submodules.Step, payload []byte) {
 	copy(r.span(s.Dst), payload)
-	r.comm.e.consumed(r.peer(s), len(payload))
+	r.comm.e.consume(r.peer(s), len(payload))
 	r.end(id)
 }
 
@@ -245,9 +253,14 @@ func (r *Run) expects(id dag.ID, k wire.Kind) bool {
 	return true
 }
 
-// hears finds the step of the running pass that a message is for. The digest has
+// findStep returns the step of the running pass that a message is for. The digest has
 // been compared, so a message that fits no step is a broken peer.
-func (r *Run) hears(from levels.Rank, m *wire.Message) (dag.ID, error) {
+func (r *Run) findStep(from levels.Rank, m *wire.Message) (dag.ID, error) {
+	if m.Kind == wire.Data {
+		if l := &r.comm.e.peers[from].landing; l.isOf(r, m) {
+			return l.step, nil
+		}
+	}
 	at := r.prog.PeerIndex(levels.Rank(r.comm.local[from]))
 	if at >= 0 {
 		edges, want := r.prog.Peers[at].In, submodules.RecvStep
@@ -272,7 +285,7 @@ func (r *Run) hears(from levels.Rank, m *wire.Message) (dag.ID, error) {
 // deliver takes a message for a step of the running pass. block is where the
 // payload is kept already, -1 if it is not.
 func (r *Run) deliver(from levels.Rank, m *wire.Message, payload []byte, block int32) {
-	id, err := r.hears(from, m)
+	id, err := r.findStep(from, m)
 	if err != nil {
 		r.comm.blame(from, err)
 		return
@@ -291,10 +304,11 @@ func (r *Run) deliver(from levels.Rank, m *wire.Message, payload []byte, block i
 		r.kept[id] = block
 		r.flags[id] |= arrived
 	case wire.Data:
+		r.comm.e.peers[from].landing = landing{}
 		r.end(id)
 	case wire.Want:
 		if r.flags[id]&reached != 0 {
-			r.credit(s)
+			r.giveCredit(s)
 		}
 		r.flags[id] |= wanted
 	case wire.Credit:

@@ -70,7 +70,7 @@ type straightStep struct {
 // straightMax bounds such a program: it is run in one go, with the engine's lock.
 const straightMax = 64
 
-// straighten makes the list, nil if the binding is no such program.
+// straighten returns the list, nil if the binding is no such program. The lock is held.
 func (r *Run) straighten() *straight {
 	c, e := r.comm, r.comm.e
 	prog := r.b.Rest
@@ -84,8 +84,6 @@ func (r *Run) straighten() *straight {
 	if !ok || prog == nil || prog.Len() > straightMax || r.b.User || r.b.Ended != nil || hooks.Step != nil || hooks.Run != nil {
 		return nil
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	s := &straight{prog: prog, node: node, steps: wire.Apart[straightStep](prog.Len())[:0]}
 	for _, id := range recvsLast(prog) {
 		step := prog.Step(id)
@@ -93,7 +91,7 @@ func (r *Run) straighten() *straight {
 		switch step.Kind {
 		case submodules.SendStep, submodules.RecvStep:
 			one.peer = c.ranks[prog.Peers[step.Peer].Rank]
-			if one.len > min(e.world.config.EagerMax, ringMax) {
+			if one.len > min(e.world.limits.EagerMax, ringMax) {
 				return nil
 			}
 			if one.link = node.ringTo(one.peer); one.link == nil {
@@ -188,14 +186,11 @@ func (r *Run) through(ctx context.Context) int {
 
 func (r *Run) sendStraight(one *straightStep, step *submodules.Step) bool {
 	e, count := r.comm.e, &r.comm.counters
-	p := &e.peers[one.peer]
-	if one.link.dead != nil || p.budget < one.len+eagerOverhead {
+	if one.link.dead != nil || !e.peers[one.peer].Charge(one.len) {
 		return false
 	}
-	p.budget -= one.len + eagerOverhead
-	e.out = one.m
-	e.out.Seq = r.seq
-	e.post(one.peer, r.span(step.A))
+	one.m.Seq = r.seq
+	e.transmit(one.peer, &one.m, r.span(step.A))
 	count.Eager++
 	count.Bytes += one.len
 	return true
@@ -206,18 +201,16 @@ func (r *Run) recvStraight(one *straightStep, step *submodules.Step) bool {
 	e, in := r.comm.e, &one.link.in
 	one.m.Seq = r.seq
 	payload, refund, ok := in.expected(&one.m)
-	p := &e.peers[one.peer]
-	if !ok || one.link.dead != nil || refund < 0 || p.budget+refund > p.limit {
-		return false
+	if !ok || one.link.dead != nil || !e.peers[one.peer].Refund(refund) {
+		return false // of a wrong refund the engine will hear again
 	}
-	p.budget += refund
 	e.note(flight.Received, one.peer, &one.m)
 	copy(r.span(step.Dst), payload)
 	in.at += cells(len(payload))
 	if in.done() {
 		one.link.wake()
 	}
-	e.consumed(one.peer, len(payload))
+	e.consume(one.peer, len(payload))
 	return true
 }
 

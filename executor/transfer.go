@@ -41,23 +41,20 @@ func (c *Comm) Send(ctx context.Context, to levels.Rank, tag int32, buf []byte) 
 		e.mu.Unlock()
 		return nil, fmt.Errorf("send to rank %d: %w", to, err)
 	}
-	n, small := int64(len(buf)), e.world.config.EagerMax
+	n, small := int64(len(buf)), e.world.limits.EagerMax
 	if e.transport.Remote(t.peer) {
-		small = e.world.config.farMax()
+		small = e.world.limits.FarMax()
 	}
 	p := &e.peers[t.peer]
 	p.said++
 	t.ticket = p.said
-	if n <= small && p.budget >= n+eagerOverhead {
-		p.budget -= n + eagerOverhead
-		e.out = wire.Message{Kind: wire.Tagged, Comm: c.id, Tag: tag, Size: n, SendTicket: t.ticket}
-		e.post(t.peer, buf)
+	if n <= small && p.Charge(n) {
+		e.transmit(t.peer, &wire.Message{Kind: wire.Tagged, Comm: c.id, Tag: tag, Size: n, SendTicket: t.ticket}, buf)
 		t.close(nil)
 	} else {
 		enter(&c.sends, t)
 		e.transfers++
-		e.out = wire.Message{Kind: wire.Offer, Comm: c.id, Tag: tag, Size: n, SendTicket: t.ticket}
-		e.post(t.peer, nil)
+		e.transmit(t.peer, &wire.Message{Kind: wire.Offer, Comm: c.id, Tag: tag, Size: n, SendTicket: t.ticket}, nil)
 	}
 	e.release()
 	return t, nil
@@ -144,8 +141,8 @@ func (c *Comm) accepted(t *Transfer, m *wire.Message) {
 		c.blame(t.peer, err)
 		c.endTransfer(t, err)
 	default:
-		c.e.out = wire.Message{Kind: wire.Arrived, Comm: c.id, RecvTicket: m.RecvTicket, Size: m.Size, Addr: m.Addr}
-		if c.e.put(t.peer, t.buf, putter{transfer: t}) {
+		arrived := wire.Message{Kind: wire.Arrived, Comm: c.id, RecvTicket: m.RecvTicket, Size: m.Size, Addr: m.Addr}
+		if c.e.transmitFrom(t.peer, &arrived, t.buf, putter{transfer: t}) {
 			c.endTransfer(t, nil)
 		}
 	}
@@ -165,23 +162,23 @@ func (c *Comm) match(t *Transfer, m *wire.Message, payload []byte) {
 	short := m.Size > int64(len(t.buf))
 	if m.Kind == wire.Tagged {
 		t.n = copy(t.buf, payload)
-		e.consumed(t.peer, len(payload))
+		e.consume(t.peer, len(payload))
 		c.endTransfer(t, truncated(short, m.Size, len(t.buf)))
 		return
 	}
 	// The sender hears where to put the bytes, and by which ticket to call the
 	// receive; a message that doesn't fit is accepted and dropped.
-	e.out = wire.Message{Kind: wire.Accept, Comm: c.id, SendTicket: m.SendTicket, RecvTicket: t.ticket, Size: m.Size}
+	accept := wire.Message{Kind: wire.Accept, Comm: c.id, SendTicket: m.SendTicket, RecvTicket: t.ticket, Size: m.Size}
 	if short {
-		e.out.Size = 0
+		accept.Size = 0
 	} else {
 		t.n = int(m.Size)
 		enter(&c.given, t)
 		if m.Size > 0 {
-			e.out.Addr = wire.Start(t.buf)
+			accept.Addr = wire.Start(t.buf)
 		}
 	}
-	e.post(t.peer, nil)
+	e.transmit(t.peer, &accept, nil)
 	if short {
 		c.endTransfer(t, truncated(short, m.Size, len(t.buf)))
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/executor/flow"
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
@@ -50,33 +51,9 @@ type Config struct {
 	Stalls *slog.Logger
 	// Link, if not nil, makes messages take their time between ranks.
 	Link Shaper
-
-	lead      int64 // bytes that a call may send to a rank of another node without credit, up to leadMax
-	farBudget int64 // EagerBudget to such a rank
 }
 
-// leadMax is how many bytes a call may send to a rank of another node without credit:
-// on a fast link a credit takes as long as they do. More would fill the queues of a slow
-// one, in front of what others wait for.
-const leadMax = 64 << 10
-
-// eagerOverhead is charged for each eager message beside its payload, so that
-// empty ones are bounded too.
-const eagerOverhead = 64
-
-// farMax is the largest message to a rank of another node that may go without credit.
-func (c *Config) farMax() int64 { return max(0, c.EagerMax, c.lead) }
-
 func (c Config) withDefaults() Config {
-	if c.EagerMax == 0 {
-		c.EagerMax, c.lead = 4<<10, leadMax
-	}
-	if c.EagerBudget == 0 {
-		c.EagerBudget, c.farBudget = 64<<10, 256<<10
-	}
-	c.EagerBudget = min(c.EagerBudget, 1<<30)
-	c.farBudget = max(c.farBudget, c.EagerBudget)
-	c.lead = max(0, min(c.lead, c.farBudget-eagerOverhead)) // what can't go at once better waits for credit alone
 	if c.Hooks.Epoch.IsZero() {
 		c.Hooks.Epoch = time.Now()
 	}
@@ -104,6 +81,7 @@ type Shaper interface {
 // one, and what is needed to reach the others.
 type World struct {
 	config    Config
+	limits    flow.Limits // derived from config
 	endpoints []*Endpoint // by rank; nil for a rank of another process
 	inboxes   []*inbox
 	pairs     *pairs       // nil: goroutine ranks have none but the inboxes
@@ -120,7 +98,7 @@ type World struct {
 
 // NewWorld makes a world of n ranks, which exists until Close.
 func NewWorld(n int, config Config) *World {
-	w := &World{config: config.withDefaults()}
+	w := &World{config: config.withDefaults(), limits: flow.NewLimits(config.EagerMax, config.EagerBudget)}
 	if w.config.RecorderEvents == 0 {
 		w.config.RecorderEvents = flight.DefaultEvents / 4
 	}
