@@ -1,10 +1,9 @@
-// Package costs holds what tasks were measured to take and predicts from it what
-// whole collectives will take, as HAN's autotuner does (HAN, sections III-A to
-// III-C): costs of tasks serve every message size, and every collective that has
-// the task.
+// Package costs holds measured times of tasks and predicts the times of whole
+// collectives from them, as HAN's autotuner does (HAN, sections III-A to III-C).
+// Costs of a task serve every message size, and every collective that has the task.
 //
-// It never measures, reads a clock or starts a goroutine; package measure fills
-// its tables. All costs are measured ones, in nanoseconds.
+// It never measures, reads a clock or starts a goroutine; package measure fills its
+// tables. All costs are measured, in nanoseconds.
 //
 //	book, err := costs.Load("costs.json", data)
 //	prediction, err := costs.Predict(request, topology, plan, book)
@@ -12,5 +11,6 @@
 //
 // There are two models. Lockstep shapes are priced by stage tasks: fill, then the
 // stable stage as often as segments need it, then drain ([Cost]). Dataflow shapes
-// have no stages to time; they are priced by when segments complete ([Pipeline]).
+// have no stages to time; they are priced by the times at which segments complete
+// ([Pipeline]).
 package costs

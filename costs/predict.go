@@ -197,8 +197,8 @@ func (x *pricing) stages(t *levels.Topology, group int, lead levels.Rank, u int6
 	return terms, nil
 }
 
-// leader is what the leader of a group needs; where it was not seen to have the
-// task, under another root, what the slowest one did.
+// leader returns the time of a group's leader. Under another root that leader may not
+// have had the task; then it is P50, the slowest leader's time.
 func (c Cost) leader(group int) float64 {
 	if group < len(c.Leaders) && c.Leaders[group] > 0 {
 		return c.Leaders[group]

@@ -1,15 +1,14 @@
 // Package dag is one container for directed acyclic graphs: build it by
 // appending, freeze it to arrays, ask the arrays.
 //
-// A [Graph] holds values of any type under dense ids and edges of user-defined
-// kinds; it is written by one goroutine. [Graph.Freeze] turns it, or the part
-// of its edges that a filter keeps, into a [Frozen]: sorted adjacency arrays
-// without kinds, duplicates or cycles, which nobody writes again and any number
-// of goroutines may read. Every answer is a function of the graph alone, so the
-// same graph always gives the same order, path and picture.
+// A [Graph] holds values of any type under dense ids, and edges of user-defined
+// kinds; one goroutine writes it. [Graph.Freeze] turns it, or the edges that a filter
+// keeps, into a [Frozen]: sorted adjacency arrays without kinds, duplicates or
+// cycles. Nobody writes these again, and any number of goroutines may read them.
+// Every answer is a function of the graph alone, so the same graph always gives the
+// same order, path and picture.
 //
-// The package runs nothing, prints nothing, and knows nothing of what its nodes
-// stand for.
+// The package runs nothing, prints nothing, and knows no meaning of its nodes.
 //
 //	var g dag.Graph[string]
 //	a, b, c := g.Add("a"), g.Add("b"), g.Add("c")

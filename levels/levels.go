@@ -1,8 +1,8 @@
-// Package levels says where ranks live: the tiers of a machine, and for a given
-// root the groups and leaders on every tier.
+// Package levels places ranks: it has the tiers of a machine, and for a given root
+// the groups and leaders on every tier.
 //
-// It never starts a goroutine, reads a clock or file, or looks at the machine it
-// runs on: equal input gives equal output.
+// It never starts a goroutine, reads a clock or file, or looks at its own machine:
+// equal input gives equal output.
 //
 //	t, err := levels.Parse("4x2")        // 4 nodes of 2 ranks
 //	h := t.Hierarchy(0)                  // groups and leaders for root 0

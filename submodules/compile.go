@@ -9,9 +9,9 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Compile lowers the tasks of one rank to its program. size is the number of
-// ranks of the communicator. A choice in the plan that the registry doesn't
-// know or can't do is an error that lists what it can.
+// Compile lowers the tasks of one rank to its program. size is the number of ranks of
+// the communicator. A choice in the plan that the registry doesn't know or can't do
+// is an error. It lists the possible ones.
 func Compile(g *tasks.Graph, size int, reg Registry) (*Program, error) {
 	p := &Program{
 		Rank: g.Rank, Size: size, Request: g.Request, Plan: g.Plan, Tasks: g,

@@ -29,8 +29,8 @@ func plain(lower func(e *submodules.Emitter, c *submodules.Call) error) scripted
 	return scripted{[]submodules.Algorithm{{Name: "plain", Ops: []tasks.Collective{tasks.Bcast}}}, lower}
 }
 
-// TestCompileErrors: what a plan asks for in vain is refused on all ranks alike,
-// also on those without tasks of that kind, and the text lists what there is.
+// TestCompileErrors: an impossible choice is refused on all ranks alike, also on
+// those without tasks of that kind. The text lists what there is.
 func TestCompileErrors(t *testing.T) {
 	first := tasks.UserOp("first", false, func(a, _ uint8) uint8 { return a })
 	ordered := allreduce(4)

@@ -1,7 +1,7 @@
-// Package submodules lowers tasks to steps: who sends, receives, copies and
-// reduces what, and after what. An implementation (adapt, sm, …) does it for the
-// operations it supports; [Compile] joins the steps of all tasks of one rank to
-// its [Program].
+// Package submodules lowers tasks to steps: the sends, receives, copies and
+// reductions of each rank, and their order. An implementation (adapt, sm, …) does it
+// for the operations it supports. [Compile] joins the steps of all tasks of one rank
+// to its [Program].
 //
 // Nothing here moves data, opens a link or starts a goroutine. A program names
 // regions, never addresses, so the same one runs on goroutines and processes.

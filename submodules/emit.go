@@ -14,11 +14,11 @@ const slotAlign = 64
 // None in place of a step to run after is no step at all.
 const None dag.ID = -1
 
-// Emitter takes the steps of one task. Each method adds a step that runs after
-// the named steps of the same task; without any but [None] it runs as soon as
-// the tasks before allow. What a submodule emits must come in the same order on
-// both ends of a pair of ranks: the n-th step that speaks to a peer meets that
-// peer's n-th step that hears this rank. Naming a step of another task panics.
+// Emitter takes the steps of one task. Each method adds a step that runs after the
+// named steps of the same task; without any but [None] it runs as soon as the tasks
+// before allow. A submodule must emit steps in the same order on both ends of a pair
+// of ranks: the n-th step that speaks to a peer meets the peer's n-th step that hears
+// this rank. Naming a step of another task panics.
 type Emitter struct {
 	graph dag.Graph[Step]
 	prog  *Program
@@ -120,9 +120,8 @@ func (e *Emitter) Ready(steps ...dag.ID) {
 	}
 }
 
-// ReadyAtStart says that this rank has the result already, as the root of a
-// bcast does: what uses it need not wait for this task at all, nor for the slots
-// that this task waits for.
+// ReadyAtStart declares that this rank has the result already, as the root of a bcast
+// does. Steps that use the result wait neither for this task nor for its slots.
 func (e *Emitter) ReadyAtStart() {
 	if !e.early {
 		e.ready = append(e.ready, e.data...)
@@ -228,9 +227,9 @@ func (p *Program) peer(r levels.Rank) int32 {
 	return p.peerOf[r]
 }
 
-// area hands out the memory of one region. Each phase of the pipeline has a window
-// of slots, which segments take in turn: a task takes again what the one before it
-// in its slot took, and more if it needs more, as where roots move on it may.
+// area hands out the memory of one region. Each phase of the pipeline has a window of
+// slots, which segments take in turn. A task reuses the memory of the task before it
+// in its slot. It takes more if it needs more, as it may where roots move on.
 type area struct {
 	size  int64          // of the whole region so far
 	slots [][]tasks.Span // what each slot has, by phase and turn

@@ -13,8 +13,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// TestGallery draws who sends to whom in a bcast by each algorithm that speaks
-// over links: eight ranks, rank 0 the root, from the programs themselves.
+// TestGallery draws the messages of a bcast by each algorithm that uses links: eight
+// ranks, rank 0 the root, from the programs themselves.
 func TestGallery(t *testing.T) {
 	for _, s := range all.Submodules() {
 		for _, a := range s.Algorithms() {

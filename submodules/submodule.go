@@ -102,8 +102,8 @@ type Call struct {
 	// ReduceScatter where it is to lie when it ends: at its place in Parts, or apart
 	// from all of them.
 	Held []tasks.Span
-	// Full says of an Allgather that all parts lie on this rank already: it is the root
-	// of a Bcast, whose buffer must be left alone even by a call that fails.
+	// Full says of an Allgather that all parts lie on this rank already. It is the root
+	// of a Bcast then, and its buffer must be left alone even when the call fails.
 	Full bool
 }
 
@@ -220,8 +220,8 @@ func (r Registry) Does(c tasks.Choice, op tasks.Collective) bool {
 	return ok
 }
 
-// find is the submodule's algorithm of that name (any, if empty) that does op
-// (whatever, if 0).
+// find returns the submodule's algorithm of that name for op. An empty name stands
+// for any algorithm, op 0 for any operation.
 func find(s Submodule, name string, op tasks.Collective) (Algorithm, bool) {
 	for _, a := range s.Algorithms() {
 		if (name == "" || a.Name == name) && (op == 0 || a.Does(op)) {

@@ -88,10 +88,10 @@ func (g *Graph) slot(i int, bytes int64) int64 {
 	return int64(i) * ((bytes + align - 1) / align * align)
 }
 
-// locate says where a task finds its data and where it leaves it. The first task
-// of a segment on a rank reads the caller's input, all others work where the rank
-// keeps what is on its way: in the receive buffer, or in scratch where there is
-// none. The last task of a scatter fills the receive buffer.
+// locate says where a task finds its data and where it leaves it. The first task of a
+// segment on a rank reads the caller's input. All others work on the segment where
+// the rank keeps it: in the receive buffer, or in scratch where there is none. The
+// last task of a scatter fills the receive buffer.
 func (g *Graph) locate(t *Task, first bool) {
 	r, at := g.Request, int(t.Phase)
 	from := int64(t.Segment) * g.elems
@@ -138,11 +138,11 @@ func (g *Graph) final(at int) bool {
 	return true
 }
 
-// Parts is how the data of a task that gathers or scatters is divided on this
-// rank. By index in the task's group, parts is where the members' parts lie, and
-// held is where this rank's own does that it puts in or gets, as spans of equal
-// lengths on all ranks. Where only the leader stores the parts, those of others
-// have a length and no region.
+// Parts returns the division of a gathering or scattering task's data on this rank.
+// parts[i] is where member i's part lies on this rank. held is where this rank's own
+// part lies: its input, or its result. Corresponding spans have equal lengths on all
+// ranks. Where only the leader stores the parts, those of others have a length and no
+// region.
 //
 // Of a request with blocks, a part is the blocks of the ranks that a member speaks
 // for, as segments cut through all blocks; otherwise it is a shard of the segment.

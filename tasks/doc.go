@@ -1,5 +1,5 @@
-// Package tasks says what a collective has to do: a request, a hierarchy and a
-// plan become a graph of tasks, one sub-collective per level and segment.
+// Package tasks expands collectives: a request, a hierarchy and a plan become a graph
+// of tasks, one sub-collective per level and segment.
 //
 // It never moves data, chooses a plan or knows how a task is done; the same
 // input always gives the same graph.
@@ -40,10 +40,10 @@
 //
 //	fs=128KiB;allreduce:shape=flat,i=adapt/binomial
 //
-// A plan for all collectives that asks for a shape holds for the collectives that have
-// that shape. Its choice for a level holds for the collectives with a task there that
-// the algorithm can do: i=adapt/chain leaves a gather as it was. With the collective
-// in front, gather:i=adapt/chain, it is an error that lists what there is.
+// A shape in a plan for all collectives holds for those that have the shape. A choice
+// for a level holds for the collectives with a task there that the algorithm can do:
+// i=adapt/chain leaves a gather as it was. With the collective in front,
+// gather:i=adapt/chain is an error and lists the possible algorithms.
 //
 // The tasks are those of "HAN: a Hierarchical AutotuNed Collective Communication
 // Framework" (Luo et al., CLUSTER 2020), sections III-A and III-B.

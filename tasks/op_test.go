@@ -86,7 +86,7 @@ func TestUserOpWithIdentity(t *testing.T) {
 	}
 }
 
-// Operations that differ have signatures that differ, whatever names do to fake
+// Different operations have different signatures, even if a name tries to fake
 // another's.
 func TestOpSignatures(t *testing.T) {
 	first := func(a, _ float64) float64 { return a }

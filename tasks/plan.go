@@ -25,8 +25,8 @@ const (
 	maxShape
 )
 
-// shapes holds each one's name in plans, whether all collectives have it or only those
-// whose row says so, what it is in a line, and where it comes from.
+// shapes holds for each shape its name in plans, whether all collectives have it or
+// only those with it in their row, one line of explanation, and its origin.
 var shapes = [maxShape]struct {
 	name        string
 	common      bool

@@ -108,7 +108,8 @@ func (r Request) Buffers(rank levels.Rank, size int) (send, recv int64) {
 	return send, recv
 }
 
-// sideBytes is the bytes that a rank has of what goes in, or of what comes out.
+// sideBytes returns the bytes that a rank has on one side: of its input, or of its
+// result.
 func (r Request) sideBytes(s Side, rank levels.Rank, size int) int64 {
 	if s.Holders == TheRoot && rank != r.Root {
 		return 0

@@ -66,9 +66,9 @@ func outside(symbol byte) int {
 	return len(usual) + int(symbol)
 }
 
-// lanes gives each event of the track the first lane that is free when it begins,
-// so that no two on a lane overlap, and says how many lanes that takes: as
-// many as there are events at the same time.
+// lanes gives each event of the track the first lane that is free when it begins, so
+// no two on a lane overlap. n is the number of lanes, as many as there are events at
+// the same time.
 func (t *track) lanes() (lane []int, n int) {
 	lane = make([]int, len(t.slices))
 	var free []int64 // per lane, when its last event ends

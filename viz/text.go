@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Text lists the drawing: under each rank one line a node with its name, its
-// label where that says more, its level, what it works on and what it waits for.
-// Predecessors stand without their kind if that is the usual one (data, after),
-// those of other ranks with their rank.
+// Text lists the drawing: under each rank one line a node. A line has the node's
+// name, its label where it says more, its level, its operands and its predecessors.
+// Predecessors stand without their kind if that is the usual one (data, after), those
+// of other ranks with their rank.
 func (d *Drawing) Text() []byte {
 	var b bytes.Buffer
 	for _, line := range d.Title {

@@ -44,8 +44,8 @@ func main() {
 }
 `
 
-// Ranks that are stuck say what they wait for when they get SIGQUIT, and go on;
-// a rank that is killed leaves its recording.
+// Stuck ranks print their open steps on SIGQUIT, and go on. A killed rank leaves its
+// recording.
 func TestPostMortem(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("ranks as processes need Linux")

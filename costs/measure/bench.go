@@ -1,5 +1,5 @@
-// Package measure runs tasks and collectives on the engines of an executor and
-// times them, to fill the tables of package costs.
+// Package measure runs tasks and collectives on the engines of an executor and times
+// them, to fill the tables of package costs. It chooses nothing and predicts nothing.
 //
 // Every method of [Bench] is a collective call: all ranks of the communicator make
 // it with the same arguments, and all return the same result. Nothing else may run

@@ -135,8 +135,8 @@ func TestPipeline(t *testing.T) {
 	}
 }
 
-// What Stages finds is what Predict needs, whatever the number of segments, and
-// nothing is measured twice.
+// Stages finds all that Predict needs, for any number of segments, and measures
+// nothing twice.
 func TestStagesFillTheBook(t *testing.T) {
 	topo, _ := levels.Parse("2x2")
 	book := &costs.Book{}

@@ -1,7 +1,7 @@
 //go:build !invariants
 
-// Package invariants says whether dear checks of our own promises are compiled
-// in: with the build tag invariants they are, else the compiler drops them.
+// Package invariants has one constant: whether costly checks of our own promises are
+// compiled in. With the build tag invariants they are; else the compiler drops them.
 //
 //	if invariants.On && left < 0 {
 //		panic("executor: a step ended twice")

@@ -1,5 +1,5 @@
-// Package flight is the flight recorder: what a rank did last, kept in a ring of
-// fixed size that costs a few nanoseconds an event and survives, in a mapped file,
+// Package flight is the flight recorder: it keeps the last events of a rank in a ring
+// of fixed size. An event costs a few nanoseconds. In a mapped file the ring survives
 // the death of its process.
 //
 // It never waits, allocates or writes to disk while it records, and it decides

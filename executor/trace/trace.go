@@ -1,8 +1,8 @@
-// Package trace is what a run tells those who watch it: the hooks an executor
-// calls, the events it calls them with, and a recorder that keeps these.
+// Package trace lets programs watch a run: the hooks an executor calls, the events it
+// calls them with, and a recorder that keeps these.
 //
-// It never runs, orders or prints anything, and knows of programs only what
-// [Source] says.
+// It never runs, orders or prints anything. Of programs it knows only the methods of
+// [Source].
 //
 //	rec := trace.NewRecorder()
 //	hooks := rec.Hooks() // given to the executor of each rank

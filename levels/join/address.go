@@ -173,9 +173,9 @@ func openListeners(own []netip.Prefix, filtered bool) ([]net.Listener, []netip.A
 	return listeners, offered, nil
 }
 
-// candidates orders the addresses at which a peer may be reached from own: loopback
-// first where both are on one host, then those that share a subnet with an
-// address of ours, then the others. skipped says why the rest is out of question.
+// candidates orders the addresses of a peer for dialling from own: loopback first on
+// one host, then addresses in a subnet of ours, then the others. skipped says why the
+// rest is out of question.
 func candidates(own []netip.Prefix, filtered, sameHost bool, offered []netip.AddrPort) (targets []target, skipped []error) {
 	var tiers [3][]target
 	for _, a := range offered {

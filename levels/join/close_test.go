@@ -100,8 +100,8 @@ func (j *Job) isClosing() bool {
 	return j.closing
 }
 
-// TestGoodbyeOfOneThatIsGone: writing to a rank that has left fails, but what it said
-// before is heard to the end, however long that takes.
+// TestGoodbyeOfOneThatIsGone: writing to a rank that has left fails. Its last words
+// are heard to the end, however long it takes.
 func TestGoodbyeOfOneThatIsGone(t *testing.T) {
 	for name, nodes := range map[string][]string{"unix": nil, "tcp": {"a", "b"}} {
 		t.Run(name, func(t *testing.T) {

@@ -1,11 +1,11 @@
-// Package join finds and enters a job of operating-system processes, and is the
-// job's control plane: who is here, who lives on which node, authenticated
-// connections between ranks, and a tree that carries short messages, agreement
-// and the news that a rank has died.
+// Package join finds and enters a job of operating-system processes, and is the job's
+// control plane. It knows the ranks and their nodes, makes authenticated connections
+// between ranks, and has a tree for short messages, for agreement and for news of a
+// dead rank.
 //
-// It never moves bulk data, knows no collective and no program, and believes
+// It never moves bulk data and knows no collective and no program. It believes
 // nothing from a connection that hasn't proved the job secret. It authenticates
-// peers; it neither encrypts nor signs what they send afterwards.
+// peers; it neither encrypts nor signs their data.
 //
 //	cfg, err := join.FromEnv(os.Getenv)
 //	job, err := join.Join(ctx, cfg)            // every rank calls it
@@ -18,12 +18,12 @@
 // # How ranks meet
 //
 // Every rank opens its own listeners, then registers with rank 0's rendezvous
-// listener and tells its host, addresses and the caller's Hello. When all have
-// come rank 0 sends everyone all records and a random job number, from which the
-// keys of all later connections are derived: ranks of an earlier join with the
-// same secret can't stray into this one. Each rank dials its parent in the tree
-// (node peers their leader, leaders each other towards rank 0 with at most 32
-// below one), and Join returns after a first exchange over the tree. Until then the
-// connections to rank 0 stay open: a rank that dies before it has all its
-// neighbours is missed there, and rank 0 tells all why the join failed.
+// listener and tells its host, addresses and the caller's Hello. When all have come
+// rank 0 sends everyone all records and a random job number. The keys of all later
+// connections are derived from that number: ranks of an earlier join with the same
+// secret can't stray into this one. Each rank dials its parent in the tree (node
+// peers their leader, leaders each other towards rank 0 with at most 32 below one),
+// and Join returns after a first exchange over the tree. Until then the connections
+// to rank 0 stay open. So rank 0 misses a rank that dies before it has all its
+// neighbours, and tells all why the join failed.
 package join

@@ -27,14 +27,13 @@ const (
 )
 
 // FromEnv reads the job's variables with getenv, usually [os.Getenv]: those of
-// tierflow's launcher (TIERFLOW_RANK, _SIZE, _RENDEZVOUS, and _RENDEZVOUS_FD on
-// rank 0), else those torchrun sets (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT),
-// else a job of one rank. TIERFLOW_SECRET, _NODE, _NUMA, _SITE and _INTERFACES serve
-// all, and TIERFLOW_RENDEZVOUS replaces MASTER_ADDR and MASTER_PORT. _NODE and _NUMA
-// name the node and the NUMA domain in it that this rank shall be on, whatever it
-// really is on: with them one host plays several; _SITE names the site that the node
-// is at, which nothing else tells. The error has one line for each variable that is
-// missing or malformed.
+// tierflow's launcher (TIERFLOW_RANK, _SIZE, _RENDEZVOUS, and _RENDEZVOUS_FD on rank
+// 0), else those torchrun sets (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT), else a
+// job of one rank. TIERFLOW_SECRET, _NODE, _NUMA, _SITE and _INTERFACES serve all,
+// and TIERFLOW_RENDEZVOUS replaces MASTER_ADDR and MASTER_PORT. _NODE and _NUMA name
+// a node and a NUMA domain for this rank in place of the real ones: with them one
+// host plays several. _SITE names the site of the node; nothing else tells it. The
+// error has one line for each variable that is missing or malformed.
 //
 // On rank 0 Listener duplicates the inherited descriptor, which stays open: a
 // later FromEnv and Join in the same process find it again.

@@ -32,9 +32,9 @@ func (x *exchange) end(err error) {
 // same number of times; the nth calls belong together. Blobs have at most
 // [MaxPayload] bytes. Concurrent calls on one rank are served one after the other.
 //
-// It fails with a [PeerError] when a rank is lost, has left, or did not come before
-// the deadline of ctx, and with the cause of ctx when that ends first for another reason; after a failure the ranks no longer agree which
-// call belongs to which, so all later calls on this rank fail with it too.
+// It fails with a [PeerError] when a rank is lost, has left, or did not come before the deadline of ctx, and with the
+// cause of ctx when ctx ends first for another reason. After a failure the ranks no longer agree about which calls
+// belong together, so all later calls on this rank fail with the same error.
 func (j *Job) Exchange(ctx context.Context, blob []byte) ([][]byte, error) {
 	if len(blob) > MaxPayload {
 		return nil, fmt.Errorf("exchange: %d bytes; allowed are %d", len(blob), MaxPayload)

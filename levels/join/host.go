@@ -322,7 +322,7 @@ func (h *host) known() []string {
 	return hints
 }
 
-// report tells the waiting ranks whom they wait for, so that one that gives up
+// report sends the waiting ranks the list of the missing ones: a rank that gives up
 // first can name them. It doesn't wait for a rank that isn't listening.
 func (h *host) report() {
 	missing := h.missing()

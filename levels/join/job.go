@@ -19,8 +19,8 @@ const (
 	// linger is how long Close waits for neighbours that said goodbye to end their
 	// connections too.
 	linger = time.Second
-	// lastWords is what a Close whose ctx has ended still takes to let the goodbye out,
-	// and before that to hear those of others.
+	// lastWords bounds two waits of a Close whose ctx has ended: to hear the goodbyes
+	// of others, and then to let its own out.
 	lastWords = 50 * time.Millisecond
 	// maxUnclaimed bounds the connections that wait for an Accept handler.
 	maxUnclaimed = 1024

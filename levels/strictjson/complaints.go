@@ -37,7 +37,7 @@ func (c *Complaints) Err() error {
 	return errors.Join(c.errs...)
 }
 
-// Clip shortens what an error quotes, so that it stays readable whatever was given.
+// Clip shortens a text for an error that quotes it.
 func Clip(s string) string {
 	if len(s) > 60 {
 		return s[:60] + "…"

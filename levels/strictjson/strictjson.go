@@ -3,9 +3,9 @@
 // reports up to [MaxComplaints] of them at once. An unknown key, a key given twice,
 // a missing key and a value of the wrong type are faults.
 //
-// It never guesses a default, and it never stops at the first fault: after a value
-// of the wrong type reading goes on behind that value.
-// The first example shows all of it.
+// It never guesses a default, and it never stops at the first fault: after a value of
+// the wrong type reading goes on behind that value. The package's example shows all
+// of it.
 package strictjson
 
 import (

@@ -115,8 +115,8 @@ func TestManyComplaints(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, reading ends, each complaint says where, and none means that
-// all needed keys were given.
+// Reading ends for all bytes, and each complaint has a line. No complaint means: all
+// needed keys were given.
 func FuzzReader(f *testing.F) {
 	for _, s := range []string{
 		"", "{}", "[", "{\"name\": \"m\", \"nodes\": []}", "{\"nodes\": [{\"size\": \"1\"}, null, 1e999],\n\"speed\": 1e999}",

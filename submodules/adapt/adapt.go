@@ -1,10 +1,10 @@
-// Package adapt lowers tasks to event-driven trees of sends and receives: each
-// inner segment moves on as soon as it is there, whatever its siblings do. It is
-// the design of ADAPT (Luo et al., HPDC 2018), HAN's submodule between nodes.
+// Package adapt lowers tasks to event-driven trees of sends and receives: each inner
+// segment moves on as soon as it is there, and waits for no other. It is the design
+// of ADAPT (Luo et al., HPDC 2018), HAN's submodule between nodes.
 //
-// Requests in flight are bounded as there, by steps that wait for earlier ones of
-// the same task: memory and posted receives don't grow with the message. It emits
-// steps only; who talks to whom along trees is package trees' matter.
+// Requests in flight are bounded as there, by steps that wait for earlier ones of the
+// same task: memory and posted receives don't grow with the message. It emits steps
+// only; the shapes of trees are in package trees.
 package adapt
 
 import (

@@ -6,10 +6,9 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// circle is one rank's place in a ring: it hears the rank before it and speaks to
-// the one behind it. Rings go piece by piece: the same piece of all parts goes all
-// the way round before the next one starts, so that what a rank sends and what it
-// waits for never form a circle.
+// circle is one rank's place in a ring: it hears the rank before it and speaks to the
+// one behind it. Rings go piece by piece: the same piece of all parts goes all the
+// way round before the next one starts. So sends and waits never form a circle.
 type circle struct {
 	e   *submodules.Emitter
 	c   *submodules.Call

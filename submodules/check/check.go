@@ -1,8 +1,8 @@
-// Package check proves programs right before they run. It takes the programs of
-// all ranks of one request and, moving no bytes, lets buffers hold which ranks'
-// data they would: every send meets a recv, nothing waits in a circle even if no
-// message is buffered, two steps that touch the same bytes are ordered, and in
-// the end everything is where the collective says.
+// Package check proves programs right before they run. It takes the programs of all
+// ranks of one request, moves no bytes, and lets a buffer hold the names of the ranks
+// whose data it would hold. Every send must meet a recv. Nothing may wait in a
+// circle, even if no message is buffered. Two steps on the same bytes must be
+// ordered. In the end everything must be where the collective says.
 //
 // It is a tool for tests and for tierflow verify; no run needs it.
 //
@@ -75,9 +75,9 @@ func onePass(r tasks.Request, h *levels.Hierarchy, p tasks.Plan, reg submodules.
 	return Programs(progs)
 }
 
-// Programs checks the programs of all ranks, index = rank, of one request: for
-// ranks that can read each other's memory and, if that makes a difference, for
-// processes that can't.
+// Programs checks the programs of all ranks, index = rank, of one request. It does so
+// for ranks that read each other's memory and, if it makes a difference, for
+// processes without that right.
 func Programs(progs []*submodules.Program) (Report, error) {
 	report, err := programs(progs, false)
 	if err == nil && slices.ContainsFunc(progs, func(p *submodules.Program) bool { return p.Backup > 0 }) {

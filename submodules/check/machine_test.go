@@ -13,11 +13,11 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// machine is the slow twin of the checker: it runs the programs of all ranks in
-// one random order, on bytes that say where they come from. Steps take time:
-// each has a first and a second moment, between which others do theirs. What
-// nobody wrote, what a posted recv may write at any time, and all private memory
-// of a rank that has left is garbage.
+// machine is the slow twin of the checker: it runs the programs of all ranks in one
+// random order, on bytes that say where they come from. Steps take time: each has a
+// first and a second moment, between which others do theirs. Garbage is: bytes that
+// nobody wrote, the target of a posted recv, and all private memory of a rank that
+// has left.
 type machine struct {
 	progs   []*submodules.Program
 	steps   []*running

@@ -7,7 +7,7 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// match pairs what each rank says to each other rank with what that one hears.
+// match pairs each step that speaks to a peer with the peer's step that hears it.
 func (w *world) match() error {
 	for i := range w.mate {
 		w.mate[i] = -1

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// races checks that two steps which touch the same bytes, one of them writing,
-// are ordered; and that no rank's run ends while others still touch its memory,
-// so that the next run may reuse it.
+// races checks two promises. Two steps on the same bytes, one of them writing, are
+// ordered. No rank's run ends while others still touch its memory, so the next run
+// may reuse it.
 func (w *world) races() error {
 	for mem, list := range w.access {
 		slices.SortStableFunc(list, func(a, b access) int {

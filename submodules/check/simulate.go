@@ -64,8 +64,8 @@ func (w *world) exposing(n int, s tasks.Span) (int, error) {
 	return told, nil
 }
 
-// exposed is the memory that a notify lets others read: the backup of what was
-// shared, when the world is one in which processes can't read each other.
+// exposed returns the memory that a notify lets others read. Where processes can't
+// read each other it is the backup of that memory.
 func (w *world) exposed(told int) tasks.Span {
 	s := w.step(told)
 	if w.apart && s.B.Region != 0 {

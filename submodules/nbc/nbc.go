@@ -1,11 +1,11 @@
-// Package nbc lowers tasks to rounds, as Libnbc does (Hoefler, Lumsdaine, Rehm,
-// SC 2007), which HAN calls its submodule Libnbc: the steps of a rank's round run
-// side by side, and the next round begins when all of them have ended. Nothing
-// overlaps across rounds, and a task's result is there when its last round ends.
+// Package nbc lowers tasks to rounds, as Libnbc does (Hoefler, Lumsdaine, Rehm, SC
+// 2007). It is HAN's submodule Libnbc. The steps of a rank's round run side by side,
+// and the next round begins when all of them have ended. Nothing overlaps across
+// rounds, and a task's result is there when its last round ends.
 //
-// It emits steps only. Vectors are divided by whole elements, groups of any size
-// fold to a power of two where an algorithm needs one, and an allreduce without
-// bytes is a barrier, which all algorithms do by dissemination.
+// It emits steps only. Vectors are divided by whole elements. Groups of any size fold
+// to a power of two where an algorithm needs one. An allreduce without bytes is a
+// barrier; all algorithms do it by dissemination.
 package nbc
 
 import (

@@ -1,12 +1,12 @@
-// Package sm lowers tasks to copies through slots in the node's shared memory:
-// in by the one who has the data, out by those who need it. It is HAN's SM
-// submodule (HAN, section III), best for small segments.
+// Package sm lowers tasks to copies through slots in the node's shared memory: in by
+// the rank that has the data, out by the others. It is HAN's SM submodule (HAN,
+// section III), best for small segments.
 //
-// A slot belongs to one rank, who alone writes it; the others read it between
-// the owner's notify and their own. What fits in the line of a message is sent in
-// it instead, with neither slot nor word back. And rings send everything: the
-// fragments of Open MPI's former coll/sm, which copy in and out as slots do, but
-// once for each receiver, and the link paces them.
+// A slot belongs to one rank. It alone writes the slot; the others read it between
+// the owner's notify and their own. Data that fits in the line of a message is sent
+// in it instead, with neither slot nor word back. The algorithm rings sends
+// everything in messages, like the fragments of Open MPI's former coll/sm. These copy
+// in and out as slots do, once for each receiver, and the link paces them.
 package sm
 
 import (

@@ -1,9 +1,9 @@
-// Package solo lowers tasks to one-sided single copies: who has the data lets it
-// be read where it lies, and who needs it reads it, once. It is HAN's SOLO
-// submodule (HAN, section III), best for large segments.
+// Package solo lowers tasks to one-sided single copies: a rank lets its data be read
+// in place, and each rank that needs it reads it, once. It is HAN's SOLO submodule
+// (HAN, section III), best for large segments.
 //
-// Memory that the ranks share is read in place; other memory of another process
-// is copied by the kernel, or, where that is forbidden, passes through a slot.
+// Shared memory is read in place. Other memory of another process is copied by the
+// kernel; where that is forbidden, it passes through a slot. It emits steps only.
 package solo
 
 import (

@@ -70,8 +70,8 @@ func (x *exchange) piece(src, dst tasks.Span) {
 	x.e.Ready(sum.ready)
 }
 
-// give lets the others have src, and returns the steps after which that may be
-// written over, unless they read it where it lies.
+// give lets the others have src. src may be written over after the steps in done. If
+// direct, the others read src in place, possibly after done.
 func (x *exchange) give(src tasks.Span) (done []dag.ID, direct bool) {
 	if x.m.sends(src.Len) {
 		for i := range x.c.Others() {

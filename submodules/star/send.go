@@ -11,9 +11,9 @@ import (
 // one arriving, and one for which the receiver is ready.
 const ahead = 3
 
-// stream is the pieces that go from one rank to another in messages. A piece waits
-// for the one that is ahead pieces before it, so that neither what is on its way nor
-// memory grows with the segment.
+// stream is the pieces that go from one rank to another in messages. Piece i waits
+// until the place of piece i−ahead is free. So neither the bytes on their way nor the
+// memory grow with the segment.
 type stream struct {
 	peer  levels.Rank
 	n     int
@@ -28,7 +28,7 @@ func (s *stream) before() dag.ID {
 	return s.last[s.n%ahead]
 }
 
-// used says after which step the next piece but ahead may come.
+// used records that this piece's place is free once step has ended. It returns step.
 func (s *stream) used(step dag.ID) dag.ID {
 	s.last[s.n%ahead] = step
 	s.n++

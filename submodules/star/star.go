@@ -1,7 +1,6 @@
-// Package star lowers tasks in which every rank of a node speaks with the leader,
-// or with all others. How a rank lets others have its data is what the submodules
-// that use it differ in: they read it from a slot or where it lies, or get it in
-// messages.
+// Package star lowers tasks in which every rank of a node speaks with the leader, or
+// with all others. The submodules built on it differ in the way in which a rank
+// offers its data: in a slot, in place, or in messages. It emits steps only.
 package star
 
 import (

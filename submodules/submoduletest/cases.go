@@ -27,9 +27,9 @@ type cut struct {
 	inner   int64
 }
 
-// cuts are few because they multiply: whole; in inner segments that don't
-// divide it; several segments through fewer slots, with and without inner ones;
-// pieces and segments that travel inline behind one that doesn't.
+// cuts are few because they multiply: whole; in inner segments that don't divide it;
+// several segments through fewer slots, with and without inner ones; pieces and
+// segments that travel inline behind a longer one.
 func (u underTest) cuts() []cut {
 	const large = submodules.InlineMax + 4
 	all := []cut{{tasks.Whole, 1, 0}, {4, 2, 0}, {tasks.Whole, 1, 8}, {12, 1, 4}, {tasks.Whole, 1, large}, {large, 2, 0}}

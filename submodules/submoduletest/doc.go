@@ -5,8 +5,8 @@
 //		submoduletest.Run(t, ring.Ring{})
 //	}
 //
-// For all its algorithms and operations the suite compiles groups of one to nine
-// ranks with leaders at both ends and between, counts, segments and inner segments, in place or not,
-// and machines of one to four levels, and proves the programs with package
-// check. It moves no bytes: what it accepts is right on any executor.
+// For all its algorithms and operations the suite compiles groups of one to nine ranks with leaders
+// at both ends and between, in place or not, with many counts, segments and inner segments, on
+// machines of one to four levels. It proves the programs with package check. It moves no bytes: a
+// submodule that passes is right on any executor.
 package submoduletest

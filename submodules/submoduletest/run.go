@@ -34,8 +34,8 @@ func Run(t *testing.T, s submodules.Submodule) {
 	}
 }
 
-// declares checks what a submodule says of itself: names that plans can write,
-// and words where people look for them.
+// declares checks the names and texts of a submodule: plans can write the names, and
+// no text is empty.
 func declares(s submodules.Submodule) error {
 	var errs []error
 	complain := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -66,8 +66,8 @@ func declares(s submodules.Submodule) error {
 	return errors.Join(errs...)
 }
 
-// refuses checks that operations which an algorithm doesn't declare are an
-// error, also for a caller who didn't ask before.
+// refuses checks that an algorithm returns an error for each operation it doesn't
+// declare, also to a caller who didn't ask before.
 func refuses(s submodules.Submodule) error {
 	var errs []error
 	for _, a := range s.Algorithms() {

@@ -1,9 +1,9 @@
 package trees
 
-// InOrder is a binary tree in which what is left of a place comes before it and
-// what is right of it after: who combines left, own, right keeps the order of
-// places, whatever place is at the top. [Top] tells which. A left child's tree is
-// as large as the right one's or larger.
+// InOrder returns place v of an in-order binary tree: the places left of v come
+// before v, those right of v after it. Combining left, own, right keeps the order of
+// places. [Top] returns the place at the top. A left child's tree is as large as the
+// right one's or larger.
 //
 //	      4
 //	  ┌───┴───┐

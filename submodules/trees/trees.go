@@ -1,15 +1,15 @@
 // Package trees is the shapes that messages travel along: index arithmetic on n
-// places, of which one is asked for at a time. It knows no ranks, messages or
-// steps; whoever uses a tree says which rank sits at which place.
+// places, one place at a time. It knows no ranks, messages or steps; its user gives
+// each place a rank.
 //
 //	at := trees.Binomial(v, n) // for v of 0…n−1
 //	if at.Parent >= 0 { receive from at.Parent }
 //	for _, child := range at.Children { send to child }
 //
-// In all trees but [InOrder] place 0 is the root, and the tree below each child is
-// a run of places right behind what the parent and the children before hold: who
-// combines its own data with the children's, one after the other, keeps the
-// order of places.
+// In all trees except [InOrder] place 0 is the root. The tree below each child is a
+// stretch of places, right behind those of the parent and of the children before. So
+// a place that combines its own data with the children's, one after the other, keeps
+// the order of places.
 package trees
 
 import "slices"

@@ -1,6 +1,6 @@
-// Package cluster holds the script cluster, which emulates a cluster of network namespaces with shaped links on one
-// Linux machine, and its test. Only tierflow bench peers imports it, to carry the script along; README.md says how to
-// use it:
+// Package cluster holds the script cluster and its test. The script emulates a cluster on one Linux machine: network
+// namespaces with shaped links. Only tierflow bench peers imports the package, to carry the script along. README.md
+// explains its use:
 //
 //	cluster up 4 --rate 1gbit
 //	cluster exec 0 tierflow run --hosts node0,node1,node2,node3 …

@@ -166,7 +166,7 @@ func (b *benchColl) rootsOf(r tasks.Request) []levels.Rank {
 // maxPlans bounds the communicators, each with buffers of its own.
 const maxPlans = 16
 
-// readPlans chooses what to compare: what is forced, else flat beside what the rule chooses.
+// readPlans chooses the plans to compare: the forced ones, else flat beside the rule's.
 func (b *benchColl) readPlans() error {
 	if len(b.given) > maxPlans {
 		return kit.Usagef("--plan: %d plans; at most %d", len(b.given), maxPlans)

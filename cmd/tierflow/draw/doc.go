@@ -1,3 +1,4 @@
-// Package draw is the commands that show what happens: dag draws graphs of tasks and
-// steps, trace draws when each step of a run took place, or what a recorder kept.
+// Package draw is the commands dag and trace. dag draws graphs of tasks and steps.
+// trace draws the times of a run's steps, or prints the events in recordings. It runs
+// only the collective that trace watches.
 package draw

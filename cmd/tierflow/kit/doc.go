@@ -1,6 +1,6 @@
-// Package kit is what several commands of tierflow share: the command line, the
-// problem that flags describe, the job whose ranks solve it, and the output. It
-// measures nothing and knows no command.
+// Package kit is shared by the commands of tierflow: the command line, the problem
+// that flags describe, the job's ranks, and the output. It measures nothing and knows
+// no command.
 //
 //	p := &kit.Problem{}
 //	c := &cobra.Command{Use: "coll OP", Args: kit.Operand("a collective"), RunE: kit.Interruptible(run)}

@@ -9,7 +9,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Problem is the flags that say what to do, and on what machine.
+// Problem is the flags that describe a request and a machine.
 type Problem struct {
 	command *cobra.Command
 	Topo    string

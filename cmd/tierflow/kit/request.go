@@ -101,8 +101,8 @@ func parseCounts(text string, ranks int) (tasks.Counts, error) {
 	return tasks.NewCounts(counts)
 }
 
-// CheckFlags complains of flags that were given though none of the collectives has
-// what they say, and of counts where one of them can't have any.
+// CheckFlags complains of given flags that fit none of the collectives, and of counts
+// where one of them can't have any.
 func (p *Problem) CheckFlags(colls ...tasks.Collective) error {
 	if p.Counts != "" {
 		for _, c := range colls {

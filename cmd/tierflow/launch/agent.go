@@ -16,10 +16,10 @@ import (
 	"syscall"
 )
 
-// Agent runs the ranks of one node for the launcher at the other end of stdin and stdout, and returns when stdin ends;
-// ranks that still run then are killed first, as they are when ctx ends. It writes nothing but frames to stdout, and to
-// stderr what people should know. The error says why ranks were killed or what the launcher sent that made no sense; a
-// program that can't run is no error here, the launcher hears of it.
+// Agent runs the ranks of one node for the launcher at the other end of stdin and stdout, and returns when stdin ends.
+// It kills ranks that still run then, or when ctx ends. It writes only frames to stdout, and messages for people to
+// stderr. The error says why ranks were killed, or quotes a frame of the launcher that made no sense. A program that
+// can't run is no error here: the launcher hears of it.
 func Agent(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 	// A write to a launcher that is gone must be an error, not the end of this process: the ranks' groups have to be killed.
 	broken := make(chan os.Signal, 1)

@@ -14,8 +14,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// chaosCase is one job and what is done to it. It follows from its seed alone, so that the ranks, which are told no more
-// than that, and the test agree on it.
+// chaosCase is one job and what is done to it. It follows from its seed alone: the ranks are told only the seed, and
+// agree with the test.
 type chaosCase struct {
 	seed    uint64
 	opts    Options // without Program

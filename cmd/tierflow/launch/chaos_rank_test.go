@@ -127,7 +127,7 @@ func (c *chaosRank) meet(phase string, round, call int) {
 func (c *chaosRank) round(round int) error {
 	ctx, cancel := context.Background(), context.CancelFunc(func() {})
 	if c.deadly() {
-		// Long enough for all who live, and short because those who wait for one who died before it came wait as long.
+		// Long enough for all who live; short, because ranks wait as long for one who died before it came.
 		ctx, cancel = context.WithTimeout(ctx, 8*time.Second)
 	}
 	defer cancel()

@@ -33,8 +33,8 @@ const (
 // chaosDeadline is when a case counts as hanging; the machine may be busy, and the slowest cases take 20 s on one that is.
 const chaosDeadline = 4 * time.Minute
 
-// TestChaos kills and stops ranks of jobs that run random collectives, and checks that every job ends, with right results
-// or with errors that name the dead, and leaves nothing behind.
+// TestChaos kills and stops ranks of jobs of random collectives. Every job must end, with right results or with errors
+// that name the dead, and leave nothing behind.
 func TestChaos(t *testing.T) {
 	cases, first := chaosDefault, uint64(chaosDefaultSeed)
 	if text := os.Getenv(chaosVariable); text != "" {
@@ -331,9 +331,10 @@ func (o *outcome) judge() {
 	o.verdictOfLauncher(wells)
 }
 
-// weigh judges an error that names ranks. Besides the dead it may name a rank that the launcher ended before it was here,
-// or before it could pass on who died, unless ranks outlive that; one that had failed in an earlier round and so is not in
-// this one; and one that ended because of a dead one which had told this rank, but not yet that one, that it left.
+// weigh judges an error that names ranks. Besides the dead it may name three others. One was ended by the launcher
+// before it came, or before it could pass the news on; not where ranks outlive that. One had failed in an earlier
+// round, and so is not in this one. One ended because of a dead rank that had said goodbye to this rank, but not yet to
+// that one.
 func (o *outcome) weigh(w word, last map[int]word) {
 	for _, guilty := range w.names {
 		its, here := last[guilty]

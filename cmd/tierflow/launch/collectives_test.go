@@ -199,8 +199,8 @@ func victim(args []string) {
 	fmt.Printf("rank %d blames %d at %d, closed in %v\n", c.Rank(), peer.Rank, seen.UnixNano(), time.Since(began) < 6*time.Second)
 }
 
-// lazy says what processor time a rank takes that is in no call, and one that
-// waits in a call for a rank that comes a second later.
+// lazy prints the processor time of an idle rank, and of one that waits in a call for
+// a second.
 func lazy([]string) {
 	ctx, cancel := context.WithTimeout(context.Background(), forever)
 	defer cancel()

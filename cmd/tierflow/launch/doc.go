@@ -1,7 +1,7 @@
-// Package launch starts the processes of one job: it is what the subcommand "run" does. One agent per node starts and
-// watches that node's ranks; the launcher talks with each agent over the agent's stdin and stdout, so a remote shell is
-// all it needs. It never takes part in the job's communication, never restarts a rank, and never puts the job's secret
-// on a command line.
+// Package launch starts the processes of one job, for the subcommand "run". One agent per node starts and watches that
+// node's ranks; the launcher talks with each agent over the agent's stdin and stdout, so a remote shell is all it
+// needs. It never takes part in the job's communication, never restarts a rank, and never puts the job's secret on a
+// command line.
 //
 //	status, err := launch.Run(ctx, launch.Options{
 //		Ranks:   8,

@@ -118,7 +118,7 @@ func TestKilledRank(t *testing.T) {
 	}
 }
 
-// TestKilledRankExplains: the news that a rank was killed comes after that of another's exit, whose cause it is.
+// TestKilledRankExplains: a rank is killed and so causes another's exit, but the news of it comes second.
 func TestKilledRankExplains(t *testing.T) {
 	grace := termGrace
 	termGrace = time.Minute // rank 1 needs some time

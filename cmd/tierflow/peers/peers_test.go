@@ -259,8 +259,8 @@ func TestPeerRatios(t *testing.T) {
 	}
 }
 
-// Where tierflow is tuned that is what ratios refer to, the rule among them; a cell in
-// which it failed has the rule's.
+// Where tierflow is tuned, ratios refer to the tuned time, the rule's ratio too. Where
+// the tuned one failed they refer to the rule's time.
 func TestPeerRatiosTuned(t *testing.T) {
 	table := &peerTable{Tuning: &peerTuning{Command: "tierflow tune"}}
 	row := func(n int64, p50 float64) peerRow {

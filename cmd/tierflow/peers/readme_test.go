@@ -100,8 +100,8 @@ func writePeers(w *strings.Builder, name string, t peerTable) {
 	fmt.Fprintln(w)
 }
 
-// A recording in which tierflow is tuned is about that, and has the rule beside;
-// where there is nothing tuned, and in others, it is about the rule.
+// A table with tierflow tuned has the rule beside it. A cell without a tuned time,
+// and a table without tuning, has the rule's time alone.
 func TestReadmePeersTuned(t *testing.T) {
 	result := func(library, variant string, bytes int64, p50, ratio float64) *peerResult {
 		return &peerResult{

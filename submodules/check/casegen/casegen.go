@@ -1,7 +1,7 @@
-// Package casegen draws random cases for property tests and for tierflow
-// verify: a layout, a request and a plan that the catalogue supports. The same
-// cases are checked symbolically and run for real. It holds no generator of its
-// own: numbers come from the caller, so a seed or a shrinking library decides.
+// Package casegen draws random cases for property tests and for tierflow verify: a
+// layout, a request and a plan that the catalogue supports. The same cases are
+// checked symbolically and run for real. It has no generator of its own: numbers come
+// from the caller, so a seed or a shrinking library decides.
 package casegen
 
 import (

@@ -136,9 +136,10 @@ func simpler(p tasks.Plan) []tasks.Plan {
 	return all
 }
 
-// Minimize returns a case that fails and of which no [Smaller] one does, going
-// from c, which fails, by those that do. Fails should tell the failure at hand
-// from cases that a plan doesn't fit. It is called often; bound what it does.
+// Minimize returns a failing case with no [Smaller] one that fails. It starts from c,
+// which must fail, and goes on to a smaller one as long as there is one. Fails should
+// tell the failure at hand from cases that a plan doesn't fit. It is called often;
+// bound what it does.
 func Minimize(c Case, fails func(Case) bool) Case {
 	for {
 		smaller := Smaller(c)
