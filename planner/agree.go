@@ -4,59 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 
 	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
-
-// TableVariable is the environment variable that names a file with a decision
-// table, see [Options.Table].
-const TableVariable = "TIERFLOW_TABLE"
-
-// loadedTable is a table and where it is from.
-type loadedTable struct {
-	*Table
-	origin string
-}
-
-// LoadTable reads a file with a decision table, as [ParseTable] does.
-func LoadTable(name string, reg submodules.Registry) (*Table, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return readTable(name, f, reg)
-}
-
-// table reads the table of the options or the environment; nil if there is none.
-func (o *Options) table(reg submodules.Registry) (*loadedTable, error) {
-	name, origin := o.Table, "Options.Table"
-	switch {
-	case o.Table != "" && o.TableData != nil:
-		return nil, errors.New("Options: Table and TableData are both given; give one")
-	case o.TableData != nil:
-		t, err := ParseTable("Options.TableData", o.TableData, reg)
-		if err != nil {
-			return nil, err
-		}
-		return &loadedTable{t, "Options.TableData"}, nil
-	case name == "":
-		name, origin = os.Getenv(TableVariable), TableVariable
-	}
-	if name == "" {
-		return nil, nil
-	}
-	t, err := LoadTable(name, reg)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", origin, err)
-	}
-	return &loadedTable{t, name}, nil
-}
 
 // said is what rank 0 tells all ranks of a job when they join.
 type said struct {
@@ -70,10 +24,10 @@ type said struct {
 // agree makes what rank 0 was told to use known to all ranks: its plans, and how
 // large its table is. What other ranks were told doesn't matter; they don't even
 // read their tables.
-func (o *Options) agree(ctx context.Context, job *join.Job, reg submodules.Registry) (s said, table []byte, err error) {
+func (o *Options) agree(ctx context.Context, job *join.Job, reg submodules.Registry) (s said, data []byte, err error) {
 	var mine []byte
 	if job.Rank == 0 {
-		s, table = o.say(reg)
+		s, data = o.say(reg)
 		if mine, err = json.Marshal(s); err != nil {
 			return s, nil, err
 		}
@@ -88,44 +42,44 @@ func (o *Options) agree(ctx context.Context, job *join.Job, reg submodules.Regis
 	switch {
 	case s.Error != "":
 		err = fmt.Errorf("rank 0: %s", s.Error)
-	case s.Table < 0 || s.Table > maxTable:
-		err = fmt.Errorf("rank 0 announces a table of %d bytes; allowed are %d", s.Table, maxTable)
+	case s.Table < 0 || s.Table > table.MaxBytes:
+		err = fmt.Errorf("rank 0 announces a table of %d bytes; allowed are %d", s.Table, table.MaxBytes)
 	}
-	return s, table, err
+	return s, data, err
 }
 
 // say is rank 0's part of agree.
-func (o *Options) say(reg submodules.Registry) (s said, table []byte) {
+func (o *Options) say(reg submodules.Registry) (s said, data []byte) {
 	s.Plan, s.PlanOrigin = o.planText()
 	t, err := o.table(reg)
 	if err == nil && t != nil {
 		s.From = t.origin
-		table, err = t.decisions().Encode()
-		s.Table = len(table)
+		data, err = t.Decisions().Encode()
+		s.Table = len(data)
 	}
 	if err != nil {
 		s.Error = err.Error()
 	}
-	return s, table
+	return s, data
 }
 
 // share sends rank 0's table to all ranks of a communicator that nothing else has
 // been started on.
-func (c *Comm) share(ctx context.Context, s said, table []byte) error {
+func (c *Comm) share(ctx context.Context, s said, data []byte) error {
 	if s.Table == 0 {
 		return nil
 	}
 	if c.Rank() != 0 {
-		table = make([]byte, s.Table)
+		data = make([]byte, s.Table)
 	}
-	col, err := c.internal(tasks.Request{Coll: tasks.Bcast, Count: int64(len(table)), Type: tasks.Uint8}, tableCall, table)
+	col, err := c.internal(tasks.Request{Coll: tasks.Bcast, Count: int64(len(data)), Type: tasks.Uint8}, tableCall, data)
 	if err == nil {
 		err = col.Run(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("share rank 0's decision table: %w", err)
 	}
-	t, err := ParseTable(s.From+" of rank 0", bytes.TrimSpace(table), c.registry)
+	t, err := table.Parse(s.From+" of rank 0", bytes.TrimSpace(data), c.registry)
 	if err != nil {
 		return err
 	}

@@ -132,7 +132,7 @@ func TestTableFromEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, byTable, err := recorded(t).Decide(r, on)
+	want, byTable, err := planner.DecideBy(recorded(t), r, on)
 	if err != nil || !byTable || len(plans) != 2 || !plans[0].Equal(want) || !plans[1].Equal(want) {
 		t.Errorf("decided %v, the table says %v (%v, %v)", plans, want, byTable, err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
@@ -57,11 +58,14 @@ func (p policy) choose(r tasks.Request, t *levels.Topology) (decision, error) {
 	if err := r.Validate(t.Size()); err != nil {
 		return decision{}, fmt.Errorf("%v: %w", r, err)
 	}
-	forced, others := p.forcedFor(r, t)
+	forced, others := forcedFor(p.forced, r, t, p.registry)
 	base, why := rule.Choose(r, t, forced)
 	d := decision{plan: forced.Over(base), forced: forced, others: others, origin: p.origin, why: why}
 	if p.table != nil {
-		d.consult(p.table, r, t, p.registry)
+		var plan tasks.Plan
+		if d.advice, plan = p.table.consult(forced, r, t, p.registry); d.advice.chosen >= 0 {
+			d.plan, d.why = plan, nil
+		}
 	}
 	if err := p.registry.Check(d.plan); err != nil {
 		return d, fmt.Errorf("%v: %w", r, err)
@@ -105,14 +109,42 @@ func (c *Collective) Explain() string {
 // without ranks or buffers. A plan that no rank could compile is the error that
 // creating the collective would return.
 func Explain(r tasks.Request, t *levels.Topology, o *Options) (string, error) {
-	p, d, err := planned(r, t, o)
+	d, err := Inspect(r, t, o)
 	if err != nil {
 		return "", err
 	}
-	if _, err := rule.Fits(r, t, d.plan, p.registry); err != nil {
-		return "", err
+	return d.Text, nil
+}
+
+// Decision is all there is to know of why a plan was chosen.
+type Decision struct {
+	Plan     tasks.Plan
+	Forced   tasks.Plan          // the part of Plan that was forced
+	Registry submodules.Registry // what Plan was chosen from
+	Text     string              // as [Explain] returns it
+	Table    *table.Table        // that was consulted; nil: there is none
+	Origin   string              // where Table is from; empty without one
+	Answer   table.Answer        // of Table; without one it has no estimates
+	Fallback string              // why Table did not decide; empty: it did, or there is none
+}
+
+// Inspect returns what [Explain] is made of.
+func Inspect(r tasks.Request, t *levels.Topology, o *Options) (*Decision, error) {
+	p, d, err := planned(r, t, o)
+	if err != nil {
+		return nil, err
 	}
-	return d.explain(r, t, p.registry), nil
+	if _, err := rule.Fits(r, t, d.plan, p.registry); err != nil {
+		return nil, err
+	}
+	all := &Decision{Plan: d.plan, Forced: d.forced, Registry: p.registry, Text: d.explain(r, t, p.registry)}
+	if a := d.advice; a != nil {
+		all.Table, all.Origin, all.Answer = a.from.Table, a.from.origin, a.Answer
+		if a.chosen < 0 {
+			all.Fallback = a.Why
+		}
+	}
+	return all, nil
 }
 
 func (d *decision) explain(r tasks.Request, t *levels.Topology, reg submodules.Registry) string {

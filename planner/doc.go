@@ -20,7 +20,7 @@
 // context, and what no function of this package has made. Methods without an error to
 // return panic then.
 //
-// Plans are chosen by what is forced, then by a decision table ([Table]) that a
-// [Search] has measured on the machine, then by the built-in rule of package rule.
-// Explain says by which.
+// Plans are chosen by what is forced, then by a decision table ([table.Table]), then by
+// the built-in rule of package rule. Explain says by which. Package tune measures on the
+// machine and writes such a table.
 package planner

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -13,8 +14,8 @@ import (
 // that have it: others lists what is not for this one. In a shape that was forced beside
 // a choice it does do something of, it stays: the two contradict each other, and
 // compiling says so.
-func (p policy) forcedFor(r tasks.Request, t *levels.Topology) (forced tasks.Plan, others []string) {
-	forced = p.forced.For(r.Coll)
+func forcedFor(all tasks.Forced, r tasks.Request, t *levels.Topology, reg submodules.Registry) (forced tasks.Plan, others []string) {
+	forced = all.For(r.Coll)
 	if len(forced.Keys()) == 0 {
 		return forced, nil
 	}
@@ -25,13 +26,13 @@ func (p policy) forcedFor(r tasks.Request, t *levels.Topology) (forced tasks.Pla
 			phases = append(phases, g.Phases...)
 		}
 	}
-	mine := slices.Clone(p.forced)
+	mine := slices.Clone(all)
 	for i := range mine {
 		if mine[i].Coll != 0 {
 			continue
 		}
 		for _, key := range mine[i].Plan.Keys() {
-			if c, _ := mine[i].Plan.Choice(key); len(key) == 1 && p.idle(c, key[0], phases) {
+			if c, _ := mine[i].Plan.Choice(key); len(key) == 1 && isIdle(reg, c, key[0], phases) {
 				mine[i].Plan = mine[i].Plan.Without(key)
 				others = append(others, key+"="+c.String())
 			}
@@ -40,9 +41,9 @@ func (p policy) forcedFor(r tasks.Request, t *levels.Topology) (forced tasks.Pla
 	return mine.For(r.Coll), others
 }
 
-// idle reports whether a choice for a level does none of the tasks there.
-func (p policy) idle(c tasks.Choice, symbol byte, phases []tasks.Phase) bool {
+// isIdle reports whether a choice for a level does none of the tasks there.
+func isIdle(reg submodules.Registry, c tasks.Choice, symbol byte, phases []tasks.Phase) bool {
 	there := func(ph tasks.Phase) bool { return ph.Kind.Symbol == symbol }
-	does := func(ph tasks.Phase) bool { return there(ph) && p.registry.Does(c, ph.Kind.Op) }
+	does := func(ph tasks.Phase) bool { return there(ph) && reg.Does(c, ph.Kind.Op) }
 	return slices.ContainsFunc(phases, there) && !slices.ContainsFunc(phases, does)
 }

@@ -17,7 +17,6 @@ var (
 	errNoPending    = errors.New("nothing was started: wait for what Start returns without an error")
 	errNoTransfer   = errors.New("nothing was started: wait for what StartSend and StartRecv return without an error")
 	errNoFunction   = errors.New("the function is nil; it is what each rank runs")
-	errNoMeter      = errors.New("the meter is nil; allowed are those that NewMeter and Bench make")
 	errNoTopology   = errors.New("the topology is nil or zero; allowed are those that package levels makes")
 )
 

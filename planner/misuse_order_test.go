@@ -12,6 +12,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -177,7 +178,7 @@ func TestWrongTopologies(t *testing.T) {
 			"LocalOn":  func() error { return second(planner.LocalOn(none, nil)) },
 			"Decide":   func() error { return second(planner.Decide(barrier, none, nil)) },
 			"Explain":  func() error { return second(planner.Explain(barrier, none, nil)) },
-			"Consider": func() error { return second(planner.Consider(barrier, none, nil, planner.Space{})) },
+			"Consider": func() error { return second(tune.Consider(barrier, none, nil, tune.Space{})) },
 		} {
 			w := wrongUse{what: what + " topology of " + name, want: []string{"the topology is nil or zero", "package levels"}}
 			w.judge(t, 0, caught(f))
@@ -188,8 +189,8 @@ func TestWrongTopologies(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, f := range map[string]func() error{
-		"the context is nil":  func() error { return second((&planner.Search{Topology: two}).Run(nobody, nil)) },
-		"the meter is nil":    func() error { return second((&planner.Search{Topology: two}).Run(t.Context(), nil)) },
+		"the context is nil":  func() error { return second((&tune.Search{Topology: two}).Run(nobody, nil)) },
+		"the meter is nil":    func() error { return second((&tune.Search{Topology: two}).Run(t.Context(), nil)) },
 		"rank 0 of -1":        func() error { return second(planner.JoinAs(t.Context(), join.Config{Size: -1}, nil)) },
 		"rank 3 of 1":         func() error { return second(planner.JoinAs(t.Context(), join.Config{Size: 1, Rank: 3}, nil)) },
 		"rank 2; allowed are": func() error { return second(planner.JoinAs(t.Context(), join.Config{Size: 2, Rank: 2}, nil)) },

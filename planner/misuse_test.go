@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -178,8 +179,8 @@ var (
 		{"Split", func(ctx context.Context, c *planner.Comm) error { return second(c.Split(ctx, 0, 0)) }},
 		{"Dup", func(ctx context.Context, c *planner.Comm) error { return second(c.Dup(ctx)) }},
 		{"DupWith", func(ctx context.Context, c *planner.Comm) error { return second(c.DupWith(ctx, "shape=flat")) }},
-		{"Bench", func(ctx context.Context, c *planner.Comm) error { return second(c.Bench(ctx)) }},
-		{"NewMeter", func(ctx context.Context, c *planner.Comm) error { return second(planner.NewMeter(ctx, c)) }},
+		{"Bench", func(ctx context.Context, c *planner.Comm) error { return second(tune.NewBench(ctx, c)) }},
+		{"NewMeter", func(ctx context.Context, c *planner.Comm) error { return second(tune.NewMeter(ctx, c)) }},
 		{"Send", func(ctx context.Context, c *planner.Comm) error { return planner.Send(ctx, c, 0, 0, one) }},
 		{"Recv", func(ctx context.Context, c *planner.Comm) error { return second(planner.Recv(ctx, c, 0, 0, four)) }},
 		{"StartSend", func(ctx context.Context, c *planner.Comm) error {

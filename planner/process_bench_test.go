@@ -9,6 +9,7 @@ import (
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -25,7 +26,7 @@ func TestBenchOnProcesses(t *testing.T) {
 	flow.Shape = tasks.Han
 	stop := stats.Stop{Least: 2, Most: 2}
 	for rank, err := range each(comms, func(ctx context.Context, c *planner.Comm) error {
-		b, err := c.Bench(ctx)
+		b, err := tune.NewBench(ctx, c)
 		if err != nil {
 			return err
 		}

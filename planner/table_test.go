@@ -10,6 +10,8 @@ import (
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/submodules/check/casegen"
@@ -19,13 +21,13 @@ import (
 // recordedFile was tuned on goroutine ranks over emulated links, as it says.
 const recordedFile = "../testdata/tables/recorded.json"
 
-func recorded(t testing.TB) *planner.Table {
+func recorded(t testing.TB) *table.Table {
 	t.Helper()
-	table, err := planner.LoadTable(recordedFile, all.Submodules())
+	made, err := planner.LoadTable(recordedFile, all.Submodules())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return table
+	return made
 }
 
 // compileAll compiles a plan for all ranks.
@@ -45,11 +47,11 @@ func compileAll(t failer, r tasks.Request, on *levels.Topology, p tasks.Plan) {
 // Whatever is asked for, on whatever machine, a table leads to a plan that
 // compiles on all ranks.
 func TestTableIsTotal(t *testing.T) {
-	table := recorded(t)
+	made := recorded(t)
 	byTable, by := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		c := casegen.Options{MaxRanks: 16, Registry: all.Submodules()}.Draw(source{rt})
-		p, ok, err := table.Decide(c.Request, c.Topology)
+		p, ok, err := planner.DecideBy(made, c.Request, c.Topology)
 		if err != nil {
 			rt.Fatalf("%v: %v", c, err)
 		}
@@ -76,7 +78,7 @@ func TestInterpolation(t *testing.T) {
 	entry := func(nodes int, bytes, ns string) string {
 		return `{"collective":"bcast","levels":{"i":` + string(rune('0'+nodes)) + `,"s":2},"bytes":` + bytes + `,"candidates":[{"plan":"` + plan + `","ns":` + ns + `,"from":"measured"}]}`
 	}
-	table := parse(t, `{"tierflow_table":1,"provenance":{"method":"test","date":"","seconds":0,"configurations":0,"planned":0},"entries":[
+	made := parse(t, `{"tierflow_table":1,"provenance":{"method":"test","date":"","seconds":0,"configurations":0,"planned":0},"entries":[
 		`+entry(2, "1000", "1000")+","+entry(2, "3000", "5000")+","+entry(8, "1000", "4000")+","+entry(8, "3000", "8000")+`]}`)
 	p, err := tasks.ParsePlan(plan)
 	if err != nil {
@@ -106,27 +108,27 @@ func TestInterpolation(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := tasks.Request{Coll: tasks.Bcast, Count: test.bytes, Type: tasks.Uint8}
-		if got := table.Estimate(r, on, p); got < test.want*0.999 || got > test.want*1.001 {
+		if got := planner.EstimateBy(made, r, on, p); got < test.want*0.999 || got > test.want*1.001 {
 			t.Errorf("%d bytes on %s: %v ns, want %v", test.bytes, test.topo, got, test.want)
 		}
-		if _, byTable, err := table.Decide(r, on); err != nil || byTable != (test.want > 0) {
+		if _, byTable, err := planner.DecideBy(made, r, on); err != nil || byTable != (test.want > 0) {
 			t.Errorf("%d bytes on %s: decided by the table: %v, %v", test.bytes, test.topo, byTable, err)
 		}
 	}
 }
 
-func parse(t testing.TB, text string) *planner.Table {
+func parse(t testing.TB, text string) *table.Table {
 	t.Helper()
-	table, err := planner.ParseTable("test.json", []byte(text), all.Submodules())
+	made, err := table.Parse("test.json", []byte(text), all.Submodules())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return table
+	return made
 }
 
 // A plan that the request doesn't allow is passed over, and Explain says so.
 func TestTableUnfit(t *testing.T) {
-	table := `{"tierflow_table":1,"provenance":{"method":"test","date":"","seconds":0,"configurations":0,"planned":0},"entries":[
+	made := `{"tierflow_table":1,"provenance":{"method":"test","date":"","seconds":0,"configurations":0,"planned":0},"entries":[
 		{"collective":"allreduce","levels":{"i":3,"s":2},"bytes":4096,"candidates":[
 		{"plan":"shape=flat,fs=all,w=1,ib=adapt/binomial,ir=nbc/ring","ns":10,"from":"measured"},
 		{"plan":"shape=flat,fs=all,w=1,ib=adapt/binomial,ir=adapt/binomial","ns":20,"from":"measured"}]}]}`
@@ -134,7 +136,7 @@ func TestTableUnfit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &planner.Options{TableData: []byte(table)}
+	o := &planner.Options{TableData: []byte(made)}
 	text, err := planner.Explain(tasks.Request{Coll: tasks.Allreduce, Count: 1024, Type: tasks.Float32, Op: tasks.Sum}, on, o)
 	if err != nil {
 		t.Fatal(err)
@@ -147,52 +149,6 @@ func TestTableUnfit(t *testing.T) {
 	text, err = planner.Explain(tasks.Request{Coll: tasks.Bcast, Count: 1024, Type: tasks.Float32}, on, o)
 	if err != nil || !strings.Contains(text, "built-in rule decides: it has no entry for bcast") {
 		t.Errorf("%v, Explain of what the table doesn't have:\n%s", err, text)
-	}
-}
-
-// Errors say where in the file they are, all at once.
-func TestTableErrors(t *testing.T) {
-	const head = "{\n\"tierflow_table\": 1,\n\"provenance\": {\"method\":\"test\"},\n"
-	entry := func(inside string) string { return head + "\"entries\": [\n{" + inside + "}\n]}" }
-	const whole = `"collective":"bcast","levels":{"i":2},"bytes":8,`
-	const plan = `"plan":"shape=flat,fs=all,w=1,ib=adapt/chain"`
-	for _, test := range []struct{ text, want string }{
-		{"", "test.json:1: unexpected end of JSON input"},
-		{"[]", "test.json:1: a decision table must be an object"},
-		{"{\n\"entries\": [\n}", "test.json:3: invalid character"},
-		{"{}", "test.json:1: key \"tierflow_table\" is missing; a decision table needs tierflow_table, provenance, entries"},
-		{"{\n\"tierflow_table\": 2}", "test.json:2: tierflow_table 2; this program reads version 1"},
-		{"{\n\"tierflow_table\": \"x\"}", "test.json:2: the version is a string"},
-		{head + "\"extra\": 1}", "test.json:4: unknown key \"extra\" in a decision table; known are tierflow_table, provenance, entries, measured, costs"},
-		{head + "\"entries\": 3}", "test.json:4: \"entries\" must be an array"},
-		{head + "\"provenance\": {}}", "test.json:4: key \"provenance\" is given twice"},
-		{entry("\n\"colective\": 1"), "test.json:6: an entry: unknown key \"colective\""},
-		{entry("\n\"bytes\": \"8\""), "test.json:6: an entry: \"bytes\" is a string"},
-		{entry(whole), "test.json:5"},
-		{entry(`"collective":"bast","levels":{"i":2},"bytes":8,"candidates":[]`), "unknown collective \"bast\"; known are bcast"},
-		{entry(`"collective":"bcast","levels":{},"bytes":8,"candidates":[]`), "no levels"},
-		{entry(`"collective":"bcast","levels":{"node":0},"bytes":-8,"candidates":[]`), "\"node\" has 0 ranks"},
-		{entry(whole + `"candidates":[]`), "test.json:5: entry for bcast i=2 8 has no candidates"},
-		{entry(whole + `"candidates":[{"plan":"fs=all","ns":1,"from":"measured"}]`), "lacks a shape"},
-		{entry(whole + `"candidates":[{"plan":"shape=flat,fs=all,w=1,ib=adapt/nothing","ns":1,"from":"measured"}]`), "unknown algorithm \"nothing\""},
-		{entry(whole + `"candidates":[{` + plan + `,"ns":0,"from":"measured"}]`), "a time is above 0"},
-		{entry(whole + `"candidates":[{` + plan + `,"ns":5,"low_ns":6,"high_ns":7,"from":"measured"}]`), "a time lies in its interval"},
-		{entry(whole + `"candidates":[{` + plan + `,"ns":5,"from":"guessed"}]`), "from \"guessed\"; known are measured, predicted"},
-		{
-			entry(whole + `"candidates":[{` + plan + `,"ns":5,"from":"measured"}]},` + "\n{" + whole + `"candidates":[{` + plan + `,"ns":5,"from":"measured"}]`),
-			"test.json:6: a second entry for bcast i=2 8; the first is on line 5",
-		},
-		{head + "\"entries\": [], \"measured\": [\n{\"ns\": -1}]}", "test.json:5: plan \"\": ns -1"},
-		{head + "\"entries\": [],\n\"costs\": {\"x\": 1}}", "costs from line 5"},
-	} {
-		_, err := planner.ParseTable("test.json", []byte(test.text), all.Submodules())
-		if err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s\ngives %v, want %q", test.text, err, test.want)
-		}
-	}
-	many := entry(strings.Repeat("},\n{", 30))
-	if _, err := planner.ParseTable("test.json", []byte(many), all.Submodules()); err == nil || strings.Count(err.Error(), "\n") > 11 || !strings.Contains(err.Error(), "and 113 more") {
-		t.Errorf("thirty empty entries give %v", err)
 	}
 }
 
@@ -209,19 +165,19 @@ func FuzzParseTable(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		table, err := planner.ParseTable("fuzz.json", data, all.Submodules())
+		made, err := table.Parse("fuzz.json", data, all.Submodules())
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "fuzz.json") {
 				t.Errorf("%v: an error does not say where", err)
 			}
 			return
 		}
-		table.Violations()
-		first, err := table.Encode()
+		tune.Violations(made)
+		first, err := made.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := planner.ParseTable("fuzz.json", first, all.Submodules())
+		again, err := table.Parse("fuzz.json", first, all.Submodules())
 		if err != nil {
 			t.Fatalf("%v in what was written:\n%s", err, first)
 		}
@@ -230,7 +186,7 @@ func FuzzParseTable(f *testing.F) {
 		}
 		for _, coll := range tasks.Requestable() {
 			r := requests(coll.String(), 4096)[0]
-			p, _, err := table.Decide(r, on)
+			p, _, err := planner.DecideBy(made, r, on)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/tune"
 )
 
 func TestInfo(t *testing.T) {
@@ -67,7 +68,7 @@ func TestPlanOfTunedTable(t *testing.T) {
 			t.Errorf("plan --explain has no %q:\n%.3000s", want, text)
 		}
 	}
-	e := kittest.Decode[planner.Explanation](t, tierflow.Succeeds(t, "plan", "allreduce", "--bytes", "65536", "--topo", "2x2", "--table", file, "--explain", "--json"))
+	e := kittest.Decode[tune.Explanation](t, tierflow.Succeeds(t, "plan", "allreduce", "--bytes", "65536", "--topo", "2x2", "--table", file, "--explain", "--json"))
 	if e.Table != file || e.Fallback != "" || !e.Candidates[0].Chosen || e.Candidates[0].NS <= 0 {
 		t.Errorf("%.2000v", e)
 	}

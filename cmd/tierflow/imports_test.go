@@ -65,8 +65,10 @@ var arrows = map[string][]string{
 	"costs/measure": {"costs/stats", "executor"},
 	"viz":           {"submodules", "costs", "executor/trace"},
 	"planner/rule":  {"submodules"},
+	"planner/table": {"submodules", "costs"},
 	// Under the invariants tag planner checks what it compiles.
-	"planner": {"planner/rule", "costs/measure", "submodules/all", "submodules/check", "levels/join"},
+	"planner":      {"planner/rule", "planner/table", "executor", "submodules/all", "submodules/check", "levels/join"},
+	"planner/tune": {"planner", "costs/measure"},
 
 	"cmd/tierflow/launch": {},
 	// bench peers carries along what it builds and the cluster it runs on: embedded files, no code.
@@ -76,9 +78,9 @@ var arrows = map[string][]string{
 	"cmd/tierflow/kit":         {"planner"},
 	"cmd/tierflow/kit/payload": {"planner"},
 	// bench algorithms launches the ranks of a node itself.
-	"cmd/tierflow/bench":  {"cmd/tierflow/kit", "cmd/tierflow/kit/payload", "cmd/tierflow/launch"},
+	"cmd/tierflow/bench":  {"cmd/tierflow/kit", "cmd/tierflow/kit/payload", "cmd/tierflow/launch", "planner/tune"},
 	"cmd/tierflow/peers":  {"cmd/tierflow/kit", "testdata/cluster", "testdata/peers"},
-	"cmd/tierflow/tune":   {"cmd/tierflow/kit", "viz"},
+	"cmd/tierflow/tune":   {"cmd/tierflow/kit", "viz", "planner/tune"},
 	"cmd/tierflow/verify": {"cmd/tierflow/kit", "submodules/check", "submodules/check/casegen"},
 	"cmd/tierflow/draw":   {"cmd/tierflow/kit", "cmd/tierflow/kit/payload", "viz"},
 	"cmd/tierflow": {
@@ -111,7 +113,7 @@ var concurrent = []string{"executor", "levels/join", "costs/measure", "cmd/tierf
 
 // pure are the folders whose packages give the same bytes for the same input: they
 // know no goroutine, clock, global random number or operating system.
-var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/rule"}
+var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/rule", "planner/table"}
 
 // impureBelow are packages in these folders that are not.
 var impureBelow = []string{"levels/join", "costs/measure", "dag/dagtest", "submodules/submoduletest"}
@@ -132,6 +134,17 @@ func TestImportArrows(t *testing.T) {
 	for _, f := range sources(t) {
 		for _, complaint := range f.complaints() {
 			t.Error(complaint)
+		}
+	}
+}
+
+// What programs import is light: no linear algebra comes along.
+func TestFaceIsLight(t *testing.T) {
+	for _, pkg := range append(below("planner"), "planner") {
+		for library, users := range libraries {
+			if strings.HasPrefix(library, "gonum.org/") && slices.Contains(users, pkg) {
+				t.Errorf("planner stands on %s, which may import %s; keep that for those who measure", pkg, library)
+			}
 		}
 	}
 }

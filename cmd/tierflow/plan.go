@@ -7,6 +7,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -48,7 +49,7 @@ measurement, or why tierflow tune does not measure it.`,
 			if err := p.CheckTable(); err != nil {
 				return err
 			}
-			e, err := planner.Consider(r, t, p.Options(), planner.Space{Heuristics: p.pruned})
+			e, err := tune.Consider(r, t, p.Options(), tune.Space{Heuristics: p.pruned})
 			if err != nil {
 				return err
 			}

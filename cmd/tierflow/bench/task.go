@@ -19,6 +19,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -93,7 +94,7 @@ func (b *benchTasks) work(coll tasks.Collective, n int64) (tasks.Request, tasks.
 // onBench calls f on each rank's bench.
 func (b *benchTasks) onBench(ctx context.Context, f func(ctx context.Context, m *meter.Bench) error) error {
 	return kit.RunRanks(ctx, b.Job, []string{""}, func(ctx context.Context, comms []*planner.Comm) error {
-		m, err := comms[0].Bench(ctx)
+		m, err := tune.NewBench(ctx, comms[0])
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -62,7 +64,7 @@ func (u *tuning) fix(ctx context.Context, r *tuneRank) error {
 	like := func(coll tasks.Collective, bytes int64) (tasks.Request, error) {
 		return u.ReadRequest(coll, bytes, r.comm.Topology())
 	}
-	n, err := table.Remeasure(ctx, r.meter, r.comm.Topology(), u.stop, like)
+	n, err := tune.Remeasure(ctx, r.meter, table, r.comm.Topology(), u.stop, like)
 	if err != nil || !r.first() {
 		return err
 	}
@@ -78,11 +80,11 @@ func (u *tuning) fix(ctx context.Context, r *tuneRank) error {
 }
 
 // report lists violations, which are an error.
-func (u *tuning) report(out io.Writer, t *planner.Table) error {
-	all := t.Violations()
+func (u *tuning) report(out io.Writer, t *table.Table) error {
+	all := tune.Violations(t)
 	if u.json {
 		if all == nil {
-			all = []planner.Violation{}
+			all = []tune.Violation{}
 		}
 		if err := kit.WriteJSON(out, map[string]any{"entries": len(t.Entries), "violations": all}); err != nil {
 			return err

@@ -13,7 +13,8 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/stats"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -96,13 +97,13 @@ func (u *tuning) compare(ctx context.Context, r *tuneRank) error {
 }
 
 // compareMethods tunes with one method after the other, until the user wants an end.
-func (u *tuning) compareMethods(ctx context.Context, r *tuneRank, all *comparison) (tables []*planner.Table, err error) {
-	for _, m := range planner.Methods() {
-		count := &planner.Search{Topology: r.comm.Topology(), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop}
+func (u *tuning) compareMethods(ctx context.Context, r *tuneRank, all *comparison) (tables []*table.Table, err error) {
+	for _, m := range tune.Methods() {
+		count := &tune.Search{Topology: r.comm.Topology(), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop}
 		_, configurations := count.Planned()
 		begin := time.Now()
 		t, err := u.search(ctx, r, m, nil, nil)
-		if err != nil && !errors.Is(err, planner.ErrInterrupted) {
+		if err != nil && !errors.Is(err, tune.ErrInterrupted) {
 			return nil, err
 		}
 		p := t.Provenance
@@ -124,9 +125,9 @@ func (r *tuneRank) wantsEnd(ctx context.Context) (bool, error) {
 }
 
 // confront measures the methods' choices for one point in turns.
-func (u *tuning) confront(ctx context.Context, r *tuneRank, request tasks.Request, tables []*planner.Table, all *comparison) error {
+func (u *tuning) confront(ctx context.Context, r *tuneRank, request tasks.Request, tables []*table.Table, all *comparison) error {
 	coll, bytes := request.Coll.String(), request.Bytes()
-	choices := make([]planner.Candidate, len(tables))
+	choices := make([]table.Candidate, len(tables))
 	plans := map[string]tasks.Plan{}
 	for i, t := range tables {
 		for _, e := range t.Entries {
@@ -145,7 +146,7 @@ func (u *tuning) confront(ctx context.Context, r *tuneRank, request tasks.Reques
 	}
 	rule := u.space.Rule(request, r.comm.Topology())
 	plans[rule.String()] = rule
-	choices = append(choices, planner.Candidate{Plan: rule.String()})
+	choices = append(choices, table.Candidate{Plan: rule.String()})
 	again, err := u.again(ctx, r, request, plans)
 	if err != nil {
 		return err
@@ -172,8 +173,8 @@ func (u *tuning) confront(ctx context.Context, r *tuneRank, request tasks.Reques
 const confrontRounds = 5
 
 // again measures plans in turns, so that what disturbs the machine disturbs all.
-func (u *tuning) again(ctx context.Context, r *tuneRank, request tasks.Request, plans map[string]tasks.Plan) (map[string]planner.Measurement, error) {
-	all := map[string]planner.Measurement{}
+func (u *tuning) again(ctx context.Context, r *tuneRank, request tasks.Request, plans map[string]tasks.Plan) (map[string]table.Measurement, error) {
+	all := map[string]table.Measurement{}
 	series := map[string][]float64{}
 	stop := stats.Stop{Budget: u.time, Rel: u.stop.Rel}
 	for range confrontRounds {
@@ -184,14 +185,14 @@ func (u *tuning) again(ctx context.Context, r *tuneRank, request tasks.Request, 
 			}
 			series[text] = append(series[text], timing.Series...)
 			timing.Series = series[text]
-			all[text] = planner.NewMeasurement(request, r.comm.Topology(), plans[text], timing)
+			all[text] = tune.NewMeasurement(request, r.comm.Topology(), plans[text], timing)
 		}
 	}
 	return all, nil
 }
 
 // pointOf sums up what a table measured of a point.
-func pointOf(t *planner.Table, coll string, bytes int64) comparedPoint {
+func pointOf(t *table.Table, coll string, bytes int64) comparedPoint {
 	p := comparedPoint{Collective: coll, Bytes: bytes, Best: math.Inf(1)}
 	var times []float64
 	for _, m := range t.Measured {

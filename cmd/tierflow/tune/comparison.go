@@ -6,7 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/viz"
 )
@@ -26,7 +26,7 @@ type comparedMethod struct {
 	Configurations int              `json:"configurations"` // of all sizes together, that it chose from
 	Measurements   int              `json:"measurements"`   // that it made
 	Planned        int              `json:"planned"`        // that it would have made without a budget
-	Rejected       planner.Counts   `json:"rejected"`
+	Rejected       table.Counts     `json:"rejected"`
 	TuningS        float64          `json:"tuning_s"`
 	Spent          []spent          `json:"spent"`
 	MeanSlowdown   float64          `json:"mean_slowdown"` // geometric

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs/stats"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -26,9 +26,9 @@ func (u *tuning) flags(c *cobra.Command) {
 	f.DurationVar(&u.time, "time", 50*time.Millisecond, "most time for one measurement, beyond five samples")
 	f.StringVar(&u.shapes, "shapes", "", "shapes to search (default all)")
 	f.StringVar(&u.submodules, "submodules", "", "submodules to search (default all)")
-	f.StringVar(&u.segments, "segments", "", "segment sizes to search (default "+sizesText(planner.DefaultSegments)+")")
-	f.StringVar(&u.inners, "inner", "", "inner segments to search, 0 for none (default "+sizesText(planner.DefaultInners)+")")
-	f.IntSliceVar(&u.windows, "windows", planner.DefaultWindows, "windows to search")
+	f.StringVar(&u.segments, "segments", "", "segment sizes to search (default "+sizesText(tune.DefaultSegments)+")")
+	f.StringVar(&u.inners, "inner", "", "inner segments to search, 0 for none (default "+sizesText(tune.DefaultInners)+")")
+	f.IntSliceVar(&u.windows, "windows", tune.DefaultWindows, "windows to search")
 	u.AddPlanFlag(c, kit.PlanText+"; what it says is not searched")
 }
 
@@ -153,7 +153,7 @@ func (u *tuning) ladder() ([]int64, error) {
 
 // readSpace reads what narrows the search.
 func (u *tuning) readSpace() error {
-	s := planner.Space{Registry: u.reg, Windows: u.windows}
+	s := tune.Space{Registry: u.reg, Windows: u.windows}
 	for _, name := range words(u.shapes) {
 		p, err := tasks.ParsePlan("shape=" + name)
 		if err != nil {

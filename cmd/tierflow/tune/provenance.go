@@ -11,10 +11,12 @@ import (
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/planner/tune"
 )
 
 // describe says in the table where its numbers are from.
-func (u *tuning) describe(t *planner.Table, r *tuneRank, m planner.Method) {
+func (u *tuning) describe(t *table.Table, r *tuneRank, m tune.Method) {
 	p := &t.Provenance
 	p.Method, p.Date, p.Tierflow = m.String(), time.Now().UTC().Format(time.RFC3339), kit.Version()
 	for _, h := range hosts(r.comm) {
@@ -33,7 +35,7 @@ func (u *tuning) describe(t *planner.Table, r *tuneRank, m planner.Method) {
 	p.Types = u.Type + " " + u.Op
 	stop := u.stop.WithDefaults()
 	p.Stop = stopText(stop)
-	p.Intervals, p.Budget = planner.Intervals, "none"
+	p.Intervals, p.Budget = tune.Intervals, "none"
 	if u.budget > 0 {
 		p.Budget = u.budget.String()
 	}

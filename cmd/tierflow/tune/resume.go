@@ -8,19 +8,20 @@ import (
 	"io/fs"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/table"
 )
 
 // begin is the table to add to. Rank 0's file counts: all ranks must agree on
 // what there is to measure.
-func (u *tuning) begin(ctx context.Context, r *tuneRank) (*planner.Table, error) {
-	table := &planner.Table{Version: planner.TableVersion}
+func (u *tuning) begin(ctx context.Context, r *tuneRank) (*table.Table, error) {
+	made := &table.Table{Version: table.Version}
 	if !u.resume {
-		return table, nil
+		return made, nil
 	}
 	var data []byte
 	var failed error
 	if r.first() {
-		var t *planner.Table
+		var t *table.Table
 		t, failed = planner.LoadTable(u.output, u.reg)
 		switch {
 		case errors.Is(failed, fs.ErrNotExist):
@@ -40,14 +41,14 @@ func (u *tuning) begin(ctx context.Context, r *tuneRank) (*planner.Table, error)
 	}
 	data, err := shareBytes(ctx, r.comm, data)
 	if err != nil || len(data) == 0 {
-		return table, err
+		return made, err
 	}
-	return planner.ParseTable(u.output, data, u.reg)
+	return table.Parse(u.output, data, u.reg)
 }
 
 // continues complains about a table that was measured on other links: its numbers
 // can't be compared with new ones.
-func (u *tuning) continues(t *planner.Table) error {
+func (u *tuning) continues(t *table.Table) error {
 	if have, now := t.Provenance.Links, u.Job.Links(); have != "" && have != now {
 		return fmt.Errorf("--resume: %s was measured over links %q, these are %q", u.output, have, now)
 	}

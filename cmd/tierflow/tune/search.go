@@ -8,6 +8,8 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -32,7 +34,7 @@ type tuning struct {
 	windows                              []int
 
 	requests []tasks.Request
-	space    planner.Space
+	space    tune.Space
 	stop     stats.Stop
 }
 
@@ -50,7 +52,7 @@ func (u *tuning) each(ctx context.Context, stdout, stderr io.Writer, f func(ctx 
 // tuneRank is one rank at work.
 type tuneRank struct {
 	comm   *planner.Comm
-	meter  planner.Meter
+	meter  tune.Meter
 	asked  context.Context // ends when the user wants an end
 	spent  spending        // by the last search
 	stdout io.Writer
@@ -67,7 +69,7 @@ func (u *tuning) run(ctx context.Context, stdout, stderr io.Writer, f func(ctx c
 			r.stdout, r.stderr = io.Discard, io.Discard
 		}
 		var err error
-		if r.meter, err = planner.NewMeter(inner, r.comm); err != nil {
+		if r.meter, err = tune.NewMeter(inner, r.comm); err != nil {
 			return err
 		}
 		return f(inner, r)
@@ -75,12 +77,12 @@ func (u *tuning) run(ctx context.Context, stdout, stderr io.Writer, f func(ctx c
 }
 
 // search is one search by one rank; the budget counts from now.
-func (u *tuning) search(ctx context.Context, r *tuneRank, m planner.Method, table *planner.Table, save func(*planner.Table) error) (*planner.Table, error) {
+func (u *tuning) search(ctx context.Context, r *tuneRank, m tune.Method, table *table.Table, save func(*table.Table) error) (*table.Table, error) {
 	bar := newProgress(r.stderr, m.String())
 	begin := time.Now()
 	r.spent = spending{}
 	defer r.spent.end()
-	s := &planner.Search{
+	s := &tune.Search{
 		Topology: r.comm.Topology(), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop, Table: table,
 		Progress: bar.show, Doing: r.spent.begin,
 		Interrupted: func(ctx context.Context) (bool, error) {

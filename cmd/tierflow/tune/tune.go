@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
 )
 
@@ -65,7 +66,7 @@ that, because not all messages are powers of two. --bytes lists others in their 
 	u.sizeFlags(c, "4B", "16MiB")
 	f := c.Flags()
 	f.StringVarP(&u.output, "output", "o", "", "file to write the table to")
-	f.StringVar(&u.method, "method", planner.TasksPruned.String(), "how to search")
+	f.StringVar(&u.method, "method", tune.TasksPruned.String(), "how to search")
 	f.DurationVar(&u.budget, "budget", 0, "time for the whole search (default no limit)")
 	f.BoolVar(&u.resume, "resume", false, "keep what the file has, and add to it")
 	f.BoolVar(&u.json, "json", false, "print a summary as JSON")
@@ -75,38 +76,38 @@ that, because not all messages are powers of two. --bytes lists others in their 
 
 // tune is what one rank does for tune.
 func (u *tuning) tune(ctx context.Context, r *tuneRank) error {
-	m, err := planner.ParseMethod(u.method)
+	m, err := tune.ParseMethod(u.method)
 	if err != nil {
 		return kit.Usagef("--method: %w", err)
 	}
 	if u.output == "" {
 		return kit.Usagef("no file for the table; give -o FILE")
 	}
-	table, err := u.begin(ctx, r)
+	made, err := u.begin(ctx, r)
 	if err != nil {
 		return err
 	}
-	u.describe(table, r, m)
-	before := table.Provenance.Seconds
-	save := func(t *planner.Table) error {
+	u.describe(made, r, m)
+	before := made.Provenance.Seconds
+	save := func(t *table.Table) error {
 		data, err := t.Encode()
 		if err != nil {
 			return err
 		}
 		return kit.WriteOutput(r.stdout, u.output, data)
 	}
-	table, err = u.search(ctx, r, m, table, save)
-	if err != nil && !errors.Is(err, planner.ErrInterrupted) {
+	made, err = u.search(ctx, r, m, made, save)
+	if err != nil && !errors.Is(err, tune.ErrInterrupted) {
 		return err
 	}
-	table.Provenance.Seconds += before
+	made.Provenance.Seconds += before
 	if !r.first() {
 		return nil
 	}
-	if err := save(table); err != nil {
+	if err := save(made); err != nil {
 		return err
 	}
-	if err := u.summary(r, table); err != nil {
+	if err := u.summary(r, made); err != nil {
 		return err
 	}
 	if err != nil && r.asked.Err() != nil {
@@ -117,20 +118,20 @@ func (u *tuning) tune(ctx context.Context, r *tuneRank) error {
 
 // Summary is what tune prints.
 type Summary struct {
-	File         string         `json:"file"`
-	Method       string         `json:"method"`
-	Measurements int            `json:"measurements"`
-	Planned      int            `json:"planned"`
-	Rejected     planner.Counts `json:"rejected"`
-	Seconds      float64        `json:"seconds"`
-	Entries      int            `json:"entries"`
-	Violations   []string       `json:"violations"`
+	File         string       `json:"file"`
+	Method       string       `json:"method"`
+	Measurements int          `json:"measurements"`
+	Planned      int          `json:"planned"`
+	Rejected     table.Counts `json:"rejected"`
+	Seconds      float64      `json:"seconds"`
+	Entries      int          `json:"entries"`
+	Violations   []string     `json:"violations"`
 }
 
-func (u *tuning) summary(r *tuneRank, t *planner.Table) error {
+func (u *tuning) summary(r *tuneRank, t *table.Table) error {
 	p := t.Provenance
 	s := Summary{u.output, p.Method, p.Configurations, p.Planned, p.Rejected, p.Seconds, len(t.Entries), []string{}}
-	for _, v := range t.Violations() {
+	for _, v := range tune.Violations(t) {
 		s.Violations = append(s.Violations, v.String())
 	}
 	if u.json {
@@ -145,7 +146,7 @@ func (u *tuning) summary(r *tuneRank, t *planner.Table) error {
 		fmt.Fprintf(out, "measured: %s\n", text)
 	}
 	if len(s.Rejected) > 0 {
-		fmt.Fprintf(out, "not measured: %s\n", planner.RejectionText(s.Rejected))
+		fmt.Fprintf(out, "not measured: %s\n", tune.RejectionText(s.Rejected))
 	}
 	for _, v := range s.Violations {
 		fmt.Fprintf(out, "guideline: %s\n", v)

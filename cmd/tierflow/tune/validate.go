@@ -14,7 +14,8 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/viz"
@@ -64,8 +65,8 @@ type validatedConfig struct {
 
 // validate is what one rank does.
 func (u *tuning) validate(ctx context.Context, r *tuneRank) error {
-	table, err := u.search(ctx, r, planner.Tasks, nil, nil)
-	if err != nil && (!errors.Is(err, planner.ErrInterrupted) || r.asked.Err() != nil) {
+	table, err := u.search(ctx, r, tune.Tasks, nil, nil)
+	if err != nil && (!errors.Is(err, tune.ErrInterrupted) || r.asked.Err() != nil) {
 		return err
 	}
 	var all []validation
@@ -94,7 +95,7 @@ func (u *tuning) validate(ctx context.Context, r *tuneRank) error {
 	return printValidations(r, all)
 }
 
-func (u *tuning) validateOne(ctx context.Context, r *tuneRank, request tasks.Request, table *planner.Table) (v validation, err error) {
+func (u *tuning) validateOne(ctx context.Context, r *tuneRank, request tasks.Request, table *table.Table) (v validation, err error) {
 	v = validation{Collective: request.Coll.String(), Bytes: request.Bytes()}
 	t := r.comm.Topology()
 	for _, p := range u.space.Plans(request, t) {
@@ -109,13 +110,13 @@ func (u *tuning) validateOne(ctx context.Context, r *tuneRank, request tasks.Req
 			return v, err
 		}
 		if stop, err := r.comm.Any(ctx, r.asked.Err() != nil); err != nil || stop {
-			return v, cmp.Or(err, planner.ErrInterrupted)
+			return v, cmp.Or(err, tune.ErrInterrupted)
 		}
 		timing, err := r.meter.Collective(ctx, request, p, u.stop)
 		if err != nil {
 			return v, err
 		}
-		m := planner.NewMeasurement(request, t, p, timing)
+		m := tune.NewMeasurement(request, t, p, timing)
 		v.Rows = append(v.Rows, validatedConfig{p.String(), predicted.NS, m.NS, m.Low, m.High})
 	}
 	if len(v.Rows) == 0 {

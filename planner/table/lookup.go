@@ -1,6 +1,7 @@
-package planner
+package table
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -15,51 +16,51 @@ const (
 	farBytes = 16 // times as many bytes; fewer are always near: latency stays
 )
 
-// estimate is a plan and what a table says it takes.
-type estimate struct {
-	plan tasks.Plan
-	ns   float64
-	from string // measured, predicted, interpolated or extrapolated
+// Estimate is a plan and what a table says it takes.
+type Estimate struct {
+	Plan tasks.Plan
+	NS   float64
+	From string // measured, predicted, interpolated or extrapolated
 }
 
-// neighbour is an entry that an answer is made of.
-type neighbour struct {
-	entry  *Entry
-	weight float64 // of 1 in all
+// Neighbour is an entry that an answer is made of.
+type Neighbour struct {
+	Entry  *Entry
+	Weight float64 // of 1 in all
 }
 
-// answer is what a table says of a request.
-type answer struct {
-	estimates  []estimate // the fastest first
-	neighbours []neighbour
-	why        string // why there are no estimates
+// Answer is what a table says of a request.
+type Answer struct {
+	Estimates  []Estimate // the fastest first
+	Neighbours []Neighbour
+	Why        string // why there are no estimates; empty if there are
 }
 
-// find looks a request up. Between measured points times are interpolated, those
+// Find looks a request up. Between measured points times are interpolated, those
 // of each plan for itself: linearly in the bytes, then linearly in the ranks of a
 // level between the nearest machines on both sides. Sums of products are written
 // so that no processor may fuse them: all ranks must come to the same answer.
-func (t *Table) find(r tasks.Request, on *levels.Topology) (a answer) {
+func (t *Table) Find(r tasks.Request, on *levels.Topology) (a Answer) {
 	bytes := r.MeanBytes(on.Size()) // entries are of blocks that are equal
 	want := SizesOf(on)
 	machines, why := t.near(r.Coll, want)
 	if why != "" {
-		return answer{why: why}
+		return Answer{Why: why}
 	}
 	type weighed struct {
 		sum   float64
 		count int
-		one   estimate
+		one   Estimate
 	}
 	plans := map[string]*weighed{}
 	weights := weigh(machines, want)
 	for i, m := range machines {
 		here, neighbours, why := m.at(bytes)
 		if why != "" {
-			return answer{why: why}
+			return Answer{Why: why}
 		}
 		for _, n := range neighbours {
-			a.neighbours = append(a.neighbours, neighbour{n.entry, n.weight * weights[i]})
+			a.Neighbours = append(a.Neighbours, Neighbour{n.Entry, n.Weight * weights[i]})
 		}
 		for text, e := range here {
 			w := plans[text]
@@ -67,7 +68,7 @@ func (t *Table) find(r tasks.Request, on *levels.Topology) (a answer) {
 				w = &weighed{one: e}
 				plans[text] = w
 			}
-			w.sum += float64(weights[i] * e.ns)
+			w.sum += float64(weights[i] * e.NS)
 			w.count++
 		}
 	}
@@ -77,20 +78,20 @@ func (t *Table) find(r tasks.Request, on *levels.Topology) (a answer) {
 			continue // unknown on one side
 		}
 		if w.count > 1 {
-			w.one.from = "interpolated"
+			w.one.From = "interpolated"
 		}
-		w.one.ns = w.sum
-		a.estimates = append(a.estimates, w.one)
+		w.one.NS = w.sum
+		a.Estimates = append(a.Estimates, w.one)
 	}
-	if len(a.estimates) == 0 { // the machines have no plan in common: the nearest one's serve
+	if len(a.Estimates) == 0 { // the machines have no plan in common: the nearest one's serve
 		nearest, _, _ := machines[0].at(bytes)
 		for _, text := range sortedKeys(nearest) {
 			e := nearest[text]
-			e.from = "extrapolated"
-			a.estimates = append(a.estimates, e)
+			e.From = "extrapolated"
+			a.Estimates = append(a.Estimates, e)
 		}
 	}
-	slices.SortStableFunc(a.estimates, func(a, b estimate) int { return compare(a.ns, b.ns) })
+	slices.SortStableFunc(a.Estimates, func(a, b Estimate) int { return cmp.Compare(a.NS, b.NS) })
 	return a
 }
 
@@ -107,7 +108,7 @@ func (t *Table) machines(coll tasks.Collective) (all []machine) {
 		if e.Collective != coll.String() {
 			continue
 		}
-		if len(all) == 0 || compareSizes(all[len(all)-1].sizes, e.Levels) != 0 {
+		if len(all) == 0 || all[len(all)-1].sizes.Compare(e.Levels) != 0 {
 			all = append(all, machine{sizes: e.Levels})
 		}
 		last := &all[len(all)-1]
@@ -149,7 +150,7 @@ func (t *Table) near(coll tasks.Collective, want Sizes) (around []machine, why s
 		around = append(around, best[d])
 	}
 	slices.SortStableFunc(around, func(a, b machine) int {
-		return compare(distance(a.sizes, want), distance(b.sizes, want))
+		return cmp.Compare(distance(a.sizes, want), distance(b.sizes, want))
 	})
 	return around, ""
 }
@@ -158,7 +159,7 @@ func (t *Table) near(coll tasks.Collective, want Sizes) (around []machine, why s
 func direction(have, want Sizes) string {
 	d := make([]byte, 0, len(want))
 	for _, k := range sortedKeys(want) {
-		d = append(d, byte('1'+compare(have[k], want[k])))
+		d = append(d, byte('1'+cmp.Compare(have[k], want[k])))
 	}
 	return string(d)
 }
@@ -203,26 +204,26 @@ func weigh(machines []machine, want Sizes) []float64 {
 }
 
 // at is what each plan takes at a size, by the plan's text.
-func (m machine) at(bytes int64) (all map[string]estimate, from []neighbour, why string) {
-	i, exact := slices.BinarySearchFunc(m.entries, bytes, func(e *Entry, n int64) int { return compare(e.Bytes, n) })
+func (m machine) at(bytes int64) (all map[string]Estimate, from []Neighbour, why string) {
+	i, exact := slices.BinarySearchFunc(m.entries, bytes, func(e *Entry, n int64) int { return cmp.Compare(e.Bytes, n) })
 	last := m.entries[len(m.entries)-1]
-	all = map[string]estimate{}
+	all = map[string]Estimate{}
 	switch {
 	case exact || i == 0:
 		e := m.entries[min(i, len(m.entries)-1)]
 		for _, c := range e.Candidates {
-			all[c.Plan] = estimate{c.plan, c.NS, origin(c.From, exact)}
+			all[c.Plan] = Estimate{c.Parsed, c.NS, origin(c.From, exact)}
 		}
-		return all, []neighbour{{e, 1}}, ""
+		return all, []Neighbour{{e, 1}}, ""
 	case i == len(m.entries):
 		if last.Bytes == 0 || bytes/farBytes > last.Bytes {
 			return nil, nil, fmt.Sprintf("%s is over %d times more than the %s it was measured up to",
 				tasks.FormatBytes(bytes), farBytes, tasks.FormatBytes(last.Bytes))
 		}
 		for _, c := range last.Candidates {
-			all[c.Plan] = estimate{c.plan, c.NS * float64(bytes) / float64(last.Bytes), origin(c.From, false)}
+			all[c.Plan] = Estimate{c.Parsed, c.NS * float64(bytes) / float64(last.Bytes), origin(c.From, false)}
 		}
-		return all, []neighbour{{last, 1}}, ""
+		return all, []Neighbour{{last, 1}}, ""
 	}
 	return between(m.entries[i-1], m.entries[i], bytes)
 }
@@ -235,20 +236,20 @@ func origin(from string, exact bool) string {
 }
 
 // between interpolates linearly: latency plus bytes by bandwidth is a line.
-func between(low, high *Entry, bytes int64) (map[string]estimate, []neighbour, string) {
+func between(low, high *Entry, bytes int64) (map[string]Estimate, []Neighbour, string) {
 	part := float64(bytes-low.Bytes) / float64(high.Bytes-low.Bytes)
-	all := map[string]estimate{}
+	all := map[string]Estimate{}
 	for _, e := range []*Entry{low, high} {
 		for _, c := range e.Candidates {
-			p := canonical(c.plan, bytes)
+			p := Canonical(c.Parsed, bytes)
 			a, ok := low.time(p)
 			b, also := high.time(p)
 			if ok && also {
-				all[p.String()] = estimate{p, float64((1-part)*a) + float64(part*b), "interpolated"}
+				all[p.String()] = Estimate{p, float64((1-part)*a) + float64(part*b), "interpolated"}
 			}
 		}
 	}
-	from := []neighbour{{low, 1 - part}, {high, part}}
+	from := []Neighbour{{low, 1 - part}, {high, part}}
 	if len(all) > 0 {
 		return all, from, ""
 	}
@@ -257,7 +258,7 @@ func between(low, high *Entry, bytes int64) (map[string]estimate, []neighbour, s
 		nearest = high
 	}
 	for _, c := range nearest.Candidates { // the sizes have no plan in common
-		all[c.Plan] = estimate{c.plan, c.NS, "extrapolated"}
+		all[c.Plan] = Estimate{c.Parsed, c.NS, "extrapolated"}
 	}
 	return all, from, ""
 }
@@ -265,7 +266,7 @@ func between(low, high *Entry, bytes int64) (map[string]estimate, []neighbour, s
 // time is what a plan takes at an entry's size, where it may be the same as
 // another plan.
 func (e *Entry) time(p tasks.Plan) (ns float64, ok bool) {
-	text := canonical(p, e.Bytes).String()
+	text := Canonical(p, e.Bytes).String()
 	for _, c := range e.Candidates {
 		if c.Plan == text {
 			return c.NS, true
@@ -274,10 +275,10 @@ func (e *Entry) time(p tasks.Plan) (ns float64, ok bool) {
 	return 0, false
 }
 
-// canonical is the one of all plans that do the same with a message of so many
+// Canonical is the one of all plans that do the same with a message of so many
 // bytes: one segment has no window and no stages to wait for, and an inner segment
 // as large as the segment cuts nothing.
-func canonical(p tasks.Plan, bytes int64) tasks.Plan {
+func Canonical(p tasks.Plan, bytes int64) tasks.Plan {
 	if p.Segment >= bytes {
 		p.Segment, p.Window = tasks.Whole, 1
 		if p.Shape == tasks.HanLockstep {

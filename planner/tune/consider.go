@@ -1,14 +1,17 @@
-package planner
+package tune
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -28,73 +31,60 @@ type Explanation struct {
 	Request    string       `json:"request"`
 	Topology   string       `json:"topology"`
 	Plan       string       `json:"plan"`
-	Text       string       `json:"-"` // as [Explain]
+	Text       string       `json:"-"` // as [planner.Explain]
 	Table      string       `json:"table,omitempty"`
 	Fallback   string       `json:"fallback,omitempty"` // why the table did not decide
-	Rejected   Counts       `json:"rejected,omitempty"`
+	Rejected   table.Counts `json:"rejected,omitempty"`
 	Candidates []Considered `json:"candidates"`
 }
 
-// Consider is [Explain] with every plan of a space: the chosen one if there is a time
+// Consider is [planner.Explain] with every plan of a space: the chosen one if there is a time
 // for it, the others by their times, then those that nothing is known of, then
 // those that are not searched. Some may have a better time than the chosen one: it
 // was measured beside its rivals, they were not.
-func Consider(r tasks.Request, t *levels.Topology, o *Options, s Space) (*Explanation, error) {
-	by, d, err := planned(r, t, o)
+func Consider(r tasks.Request, t *levels.Topology, o *planner.Options, s Space) (*Explanation, error) {
+	d, err := planner.Inspect(r, t, o)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := rule.Fits(r, t, d.plan, by.registry); err != nil {
-		return nil, err
-	}
-	s.Registry, s.Plan = by.registry, d.forced
+	s.Registry, s.Plan = d.Registry, d.Forced
 	configurations := s.Configurations(r, t)
-	e := &Explanation{
-		Request: r.String(), Topology: t.String(), Plan: d.plan.String(), Text: d.explain(r, t, by.registry),
-		Rejected: Rejections(configurations),
-	}
-	if a := d.advice; a != nil {
-		e.Table = a.origin
-		if a.chosen < 0 {
-			e.Fallback = a.why
-		}
-	}
-	e.Candidates = consider(r, t, by.table, d, configurations)
-	return e, nil
+	return &Explanation{
+		Request: r.String(), Topology: t.String(), Plan: d.Plan.String(), Text: d.Text,
+		Table: d.Origin, Fallback: d.Fallback,
+		Rejected: Rejections(configurations), Candidates: consider(r, t, d, configurations),
+	}, nil
 }
 
-func consider(r tasks.Request, t *levels.Topology, table *loadedTable, d decision, configurations []Configuration) []Considered {
-	known := map[string]estimate{}
-	if d.advice != nil {
-		for _, e := range d.advice.estimates {
-			known[canonical(e.plan, r.Bytes()).String()] = e
-		}
+func consider(r tasks.Request, t *levels.Topology, d *planner.Decision, configurations []Configuration) []Considered {
+	known := map[string]table.Estimate{}
+	for _, e := range d.Answer.Estimates {
+		known[table.Canonical(e.Plan, r.Bytes()).String()] = e
 	}
-	var search Search
-	if table != nil {
-		search = Search{Topology: t, Table: table.Table, sizes: SizesOf(t)}
-		search.recall()
+	var measured map[string]table.Measurement
+	if d.Table != nil {
+		measured = recall(d.Table, table.SizesOf(t))
 	}
-	chosen := canonical(d.plan, r.Bytes()).String()
+	chosen := table.Canonical(d.Plan, r.Bytes()).String()
 	found := false
 	all := make([]Considered, 0, len(configurations)+1)
 	one := func(p tasks.Plan, rejected string) Considered {
 		c := Considered{Plan: p.String(), Chosen: p.String() == chosen, Rejected: rejected}
-		if m, ok := search.known[pointKey(r, p)]; ok {
+		if m, ok := measured[pointKey(r, p)]; ok {
 			c.Measured = m.NS
 		}
-		if table != nil && table.Costs != nil && rejected == "" {
-			if predicted, err := costs.Predict(r, t, p, table.Costs); err == nil {
+		if d.Table != nil && d.Table.Costs != nil && rejected == "" {
+			if predicted, err := costs.Predict(r, t, p, d.Table.Costs); err == nil {
 				c.Predicted = predicted.NS
 			}
 		}
 		switch e, ok := known[c.Plan]; {
 		case ok:
-			c.NS, c.From = e.ns, e.from
+			c.NS, c.From = e.NS, e.From
 		case c.Measured > 0:
-			c.NS, c.From = c.Measured, FromMeasured
+			c.NS, c.From = c.Measured, table.FromMeasured
 		case c.Predicted > 0:
-			c.NS, c.From = c.Predicted, FromPredicted
+			c.NS, c.From = c.Predicted, table.FromPredicted
 		}
 		delete(known, c.Plan)
 		found = found || c.Chosen
@@ -103,13 +93,13 @@ func consider(r tasks.Request, t *levels.Topology, table *loadedTable, d decisio
 	for _, c := range configurations {
 		all = append(all, one(c.Plan, c.Rejected))
 	}
-	for _, text := range sortedKeys(known) { // of another space, the one that was searched
-		all = append(all, one(known[text].plan, ""))
+	for _, text := range slices.Sorted(maps.Keys(known)) { // of another space, the one that was searched
+		all = append(all, one(known[text].Plan, ""))
 	}
 	if !found {
-		all = append(all, one(canonical(d.plan, r.Bytes()), ""))
+		all = append(all, one(table.Canonical(d.Plan, r.Bytes()), ""))
 	}
-	slices.SortStableFunc(all, func(a, b Considered) int { return compare(a.rank(), b.rank()) })
+	slices.SortStableFunc(all, func(a, b Considered) int { return cmp.Compare(a.rank(), b.rank()) })
 	return all
 }
 

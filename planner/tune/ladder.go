@@ -1,10 +1,11 @@
-package planner
+package tune
 
 import (
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -39,7 +40,7 @@ func (p *probes) pipelines() []work {
 	for _, l := range p.ladders() {
 		known := func(k int) bool {
 			w := p.pipelineWork(l.coll, l.rungs[k])
-			_, ok := p.predict(w.request, Candidate{Plan: w.plan.String(), From: FromPredicted, plan: w.plan})
+			_, ok := p.predict(w.request, table.Candidate{Plan: w.plan.String(), From: table.FromPredicted, Parsed: w.plan})
 			return ok || p.tried[w.key()]
 		}
 		far := func(k int) bool { return p.farPipeline(l.coll, l.rungs[k]) }
@@ -179,7 +180,7 @@ func (p *probes) sizes(at []int, q tasks.Plan) (all []int, round int) {
 func (p *probes) told(r tasks.Request, q tasks.Plan) int64 {
 	least := int64(math.MaxInt64)
 	for _, one := range p.alone[planKey(r, q)] {
-		if _, ok := p.Table.book().Pipeline(one.key); ok {
+		if _, ok := p.Table.Book().Pipeline(one.key); ok {
 			least = min(least, one.bytes)
 		}
 	}

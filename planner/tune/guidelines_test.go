@@ -1,4 +1,4 @@
-package planner_test
+package tune_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -30,8 +31,8 @@ func TestViolations(t *testing.T) {
 		{50, 80, 190, 250, []string{"slower than reduce and bcast"}},
 		{50, 80, 135, 230, nil}, // the intervals touch
 	} {
-		table := parse(t, fmt.Sprintf(suspicious, test.bcast, test.bcastHigh, test.low, test.flat))
-		all := table.Violations()
+		made := parse(t, fmt.Sprintf(suspicious, test.bcast, test.bcastHigh, test.low, test.flat))
+		all := tune.Violations(made)
 		for i, v := range all {
 			if i >= len(test.want) || !strings.HasPrefix(v.String(), test.want[i]) {
 				t.Errorf("%+v: %v", test, v)
@@ -45,7 +46,7 @@ func TestViolations(t *testing.T) {
 
 // Measuring again replaces what was disturbed, on the machine that there is only.
 func TestRemeasure(t *testing.T) {
-	table := parse(t, fmt.Sprintf(suspicious, 50, 60, 190, 205))
+	made := parse(t, fmt.Sprintf(suspicious, 50, 60, 190, 205))
 	on, err := levels.Parse("2x2")
 	if err != nil {
 		t.Fatal(err)
@@ -54,18 +55,18 @@ func TestRemeasure(t *testing.T) {
 		return requests(coll.String(), bytes)[0], nil
 	}
 	f := &fakeMeter{on: on}
-	n, err := table.Remeasure(t.Context(), f, on, stats.Stop{}, like)
+	n, err := tune.Remeasure(t.Context(), f, made, on, stats.Stop{}, like)
 	if err != nil || n != 4 || f.collectives != 5 {
 		t.Errorf("%d entries, %d measurements, %v; want 4 and 5", n, f.collectives, err)
 	}
-	if all := table.Violations(); len(all) > 0 {
+	if all := tune.Violations(made); len(all) > 0 {
 		t.Errorf("still %v", all)
 	}
 	three, err := levels.Parse("3x2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := parse(t, fmt.Sprintf(suspicious, 50, 60, 190, 205)).Remeasure(t.Context(), f, three, stats.Stop{}, like); n != 0 || err != nil {
+	if n, err := tune.Remeasure(t.Context(), f, parse(t, fmt.Sprintf(suspicious, 50, 60, 190, 205)), three, stats.Stop{}, like); n != 0 || err != nil {
 		t.Errorf("on another machine %d entries were measured, %v", n, err)
 	}
 }
@@ -77,7 +78,7 @@ func TestConsider(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := requests("allreduce", 5000)[0]
-	e, err := planner.Consider(r, on, &planner.Options{Table: recordedFile}, planner.Space{})
+	e, err := tune.Consider(r, on, &planner.Options{Table: recordedFile}, tune.Space{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,18 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tierflow/tierflow/costs/measure"
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
-
-// NewMeter makes this rank's end of a bench that measures on c's links. All ranks
-// of c must call it, and make nothing else run on c while a measurement does.
-func NewMeter(ctx context.Context, c *Comm) (Meter, error) {
-	if err := c.usable(ctx); err != nil {
-		return nil, fmt.Errorf("measure: %w", err)
-	}
-	return measure.New(ctx, c.comm, c.topology, c.registry)
-}
 
 // Any reports on all ranks whether yes was true on one of them. All ranks must call
 // it; a search asks so whether to end.
@@ -23,11 +15,24 @@ func (c *Comm) Any(ctx context.Context, yes bool) (bool, error) {
 	if err := c.usable(ctx); err != nil {
 		return false, fmt.Errorf("any: %w", err)
 	}
-	votes := []int32{int32(b2i(yes))}
+	votes := []int32{0}
+	if yes {
+		votes[0] = 1
+	}
 	r := tasks.Request{Coll: tasks.Allreduce, Count: 1, Type: tasks.Int32, Op: tasks.Max, InPlace: true}
 	col, err := c.internal(r, anyCall, asBytes(votes))
 	if err == nil {
 		err = col.Run(ctx)
 	}
 	return err == nil && votes[0] > 0, err
+}
+
+// Under returns what c stands on, for packages that run programs of their own: the
+// executor's communicator, and the submodules that plans are made of. The error is that
+// of a communicator that no function of this package has made.
+func (c *Comm) Under() (*executor.Comm, submodules.Registry, error) {
+	if err := c.made(); err != nil {
+		return nil, nil, err
+	}
+	return c.comm, c.registry, nil
 }

@@ -1,4 +1,4 @@
-package planner
+package tune
 
 import (
 	"context"
@@ -6,18 +6,19 @@ import (
 
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
 )
 
 // Violation is a guideline that an entry of a table breaks: a sign that something
 // was measured while the machine was disturbed, or predicted wrong.
 type Violation struct {
-	Guideline  string `json:"guideline"`
-	Collective string `json:"collective"`
-	Levels     Sizes  `json:"levels"`
-	Bytes      int64  `json:"bytes"`
-	Text       string `json:"text"`
-	entries    []*Entry
+	Guideline  string      `json:"guideline"`
+	Collective string      `json:"collective"`
+	Levels     table.Sizes `json:"levels"`
+	Bytes      int64       `json:"bytes"`
+	Text       string      `json:"text"`
+	entries    []*table.Entry
 }
 
 // String names the point and what is wrong there.
@@ -45,10 +46,10 @@ const muchFaster = 0.8
 // not slower than others that do the same, more bytes are not much faster, and the
 // choice does not lose to the shape that ignores nodes. What the intervals of
 // measurements allow is no violation.
-func (t *Table) Violations() (all []Violation) {
+func Violations(t *table.Table) (all []Violation) {
 	for i := range t.Entries {
 		e := &t.Entries[i]
-		all = append(all, t.slowerThanOthers(e)...)
+		all = append(all, slowerThanOthers(t, e)...)
 		if i > 0 {
 			all = append(all, muchFasterThan(&t.Entries[i-1], e)...)
 		}
@@ -57,31 +58,23 @@ func (t *Table) Violations() (all []Violation) {
 	return all
 }
 
-func violation(guideline string, e *Entry, text string, entries ...*Entry) []Violation {
+func violation(guideline string, e *table.Entry, text string, entries ...*table.Entry) []Violation {
 	return []Violation{{guideline, e.Collective, e.Levels, e.Bytes, text, append(entries, e)}}
 }
 
-// interval is where a candidate's time lies: the time itself if there is no interval.
-func (c Candidate) interval() (low, high float64) {
-	if c.Low == 0 && c.High == 0 {
-		return c.NS, c.NS
-	}
-	return c.Low, c.High
-}
-
-func (t *Table) slowerThanOthers(e *Entry) (all []Violation) {
+func slowerThanOthers(t *table.Table, e *table.Entry) (all []Violation) {
 	for _, s := range specializations {
 		if s.special.String() != e.Collective {
 			continue
 		}
 		sum, names := 0.0, ""
-		var parts []*Entry
+		var parts []*table.Entry
 		for i, c := range s.general {
-			other := t.entry(c, e.Levels, e.Bytes)
+			other := t.Entry(c, e.Levels, e.Bytes)
 			if other == nil {
 				break
 			}
-			_, high := other.Candidates[0].interval()
+			_, high := other.Candidates[0].Interval()
 			sum += high
 			if i > 0 {
 				names += " and "
@@ -89,7 +82,7 @@ func (t *Table) slowerThanOthers(e *Entry) (all []Violation) {
 			names += c.String()
 			parts = append(parts, other)
 		}
-		if low, _ := e.Candidates[0].interval(); len(parts) == len(s.general) && low > sum {
+		if low, _ := e.Candidates[0].Interval(); len(parts) == len(s.general) && low > sum {
 			all = append(all, violation("slower than "+names, e,
 				fmt.Sprintf("%.1f µs against %.1f µs", e.Candidates[0].NS/1e3, sum/1e3), parts...)...)
 		}
@@ -97,23 +90,12 @@ func (t *Table) slowerThanOthers(e *Entry) (all []Violation) {
 	return all
 }
 
-// entry finds the entry of a point.
-func (t *Table) entry(c tasks.Collective, sizes Sizes, bytes int64) *Entry {
-	for i := range t.Entries {
-		e := &t.Entries[i]
-		if e.Bytes == bytes && e.Collective == c.String() && compareSizes(e.Levels, sizes) == 0 {
-			return e
-		}
-	}
-	return nil
-}
-
-func muchFasterThan(small, large *Entry) []Violation {
-	if small.Collective != large.Collective || compareSizes(small.Levels, large.Levels) != 0 {
+func muchFasterThan(small, large *table.Entry) []Violation {
+	if small.Collective != large.Collective || small.Levels.Compare(large.Levels) != 0 {
 		return nil
 	}
-	low, _ := small.Candidates[0].interval()
-	_, high := large.Candidates[0].interval()
+	low, _ := small.Candidates[0].Interval()
+	_, high := large.Candidates[0].Interval()
 	if high >= muchFaster*low {
 		return nil
 	}
@@ -123,19 +105,19 @@ func muchFasterThan(small, large *Entry) []Violation {
 
 // losesToFlat also finds choices that only a prediction puts before flat, by less
 // than its error.
-func losesToFlat(e *Entry) []Violation {
+func losesToFlat(e *table.Entry) []Violation {
 	best := e.Candidates[0]
 	for _, c := range e.Candidates {
-		if c.plan.Shape != tasks.Flat {
+		if c.Parsed.Shape != tasks.Flat {
 			continue
 		}
-		low, _ := best.interval()
-		_, high := best.interval()
-		flatLow, flatHigh := c.interval()
+		low, _ := best.Interval()
+		_, high := best.Interval()
+		flatLow, flatHigh := c.Interval()
 		switch {
 		case low > flatHigh:
 			return violation("loses to flat", e, fmt.Sprintf("%.1f µs, flat %.1f µs", best.NS/1e3, c.NS/1e3))
-		case best.From == FromPredicted && c.From == FromMeasured && high > flatLow:
+		case best.From == table.FromPredicted && c.From == table.FromMeasured && high > flatLow:
 			return violation("may lose to flat", e, fmt.Sprintf("predicted %.1f µs (up to %.1f µs), flat measured %.1f µs", best.NS/1e3, high/1e3, c.NS/1e3))
 		}
 		return nil
@@ -147,14 +129,14 @@ func losesToFlat(e *Entry) []Violation {
 // place of what the table had. All ranks of topology on must call it; entries of
 // other machines stay. like makes the request for a point. It returns how many
 // entries were measured.
-func (t *Table) Remeasure(ctx context.Context, m Meter, on *levels.Topology, stop stats.Stop, like func(coll tasks.Collective, bytes int64) (tasks.Request, error)) (n int, err error) {
+func Remeasure(ctx context.Context, m Meter, t *table.Table, on *levels.Topology, stop stats.Stop, like func(coll tasks.Collective, bytes int64) (tasks.Request, error)) (n int, err error) {
 	done := map[string]bool{}
-	for _, v := range t.Violations() {
+	for _, v := range Violations(t) {
 		for _, e := range v.entries {
-			if done[e.key()] || compareSizes(e.Levels, SizesOf(on)) != 0 {
+			if done[e.Key()] || e.Levels.Compare(table.SizesOf(on)) != 0 {
 				continue
 			}
-			done[e.key()] = true
+			done[e.Key()] = true
 			coll, err := tasks.ParseCollective(e.Collective)
 			if err != nil {
 				return n, err
@@ -165,12 +147,12 @@ func (t *Table) Remeasure(ctx context.Context, m Meter, on *levels.Topology, sto
 			}
 			for i := range e.Candidates {
 				c := &e.Candidates[i]
-				timing, err := m.Collective(ctx, r, c.plan, stop)
+				timing, err := m.Collective(ctx, r, c.Parsed, stop)
 				if err != nil {
-					return n, fmt.Errorf("measure %v with %v: %w", r, c.plan, err)
+					return n, fmt.Errorf("measure %v with %v: %w", r, c.Parsed, err)
 				}
-				one := NewMeasurement(r, on, c.plan, timing)
-				c.NS, c.Low, c.High, c.From = one.NS, one.Low, one.High, FromMeasured
+				one := NewMeasurement(r, on, c.Parsed, timing)
+				c.NS, c.Low, c.High, c.From = one.NS, one.Low, one.High, table.FromMeasured
 				t.Measured = append(t.Measured, one)
 			}
 			n++

@@ -1,4 +1,4 @@
-package planner_test
+package tune_test
 
 import (
 	"math"
@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -28,7 +29,7 @@ func protocols(c tasks.Choice, segment int64) float64 {
 }
 
 // newTuneSearch is one over a space that compiles fast.
-func newTuneSearch(t *testing.T, m planner.Method) (*planner.Search, *fakeMeter) {
+func newTuneSearch(t *testing.T, m tune.Method) (*tune.Search, *fakeMeter) {
 	s, f := newSearch(t, "4x2", m, "bcast")
 	s.Requests = requests("bcast,allreduce", manySizes...)
 	s.Space.Shapes = []tasks.Shape{tasks.Flat, tasks.Han, tasks.RSAG}
@@ -39,7 +40,7 @@ func newTuneSearch(t *testing.T, m planner.Method) (*planner.Search, *fakeMeter)
 // times follow the model, where they are noisy, and where they jump.
 func TestTasksMethods(t *testing.T) {
 	alone(t)
-	all, _ := newTuneSearch(t, planner.Exhaustive)
+	all, _ := newTuneSearch(t, tune.Exhaustive)
 	whole, _ := all.Planned()
 	for _, test := range []struct {
 		name  string
@@ -54,19 +55,19 @@ func TestTasksMethods(t *testing.T) {
 		{"jumping", protocols, false, 1.5, 1.05, 5},
 		{"jumping and noisy", protocols, true, 2.5, 1.2, 4},
 	} {
-		for _, m := range []planner.Method{planner.Tasks, planner.TasksPruned} {
+		for _, m := range []tune.Method{tune.Tasks, tune.TasksPruned} {
 			s, f := newTuneSearch(t, m)
 			f.bend = test.bend
 			if test.noise {
 				f.noise = rand.New(rand.NewPCG(7, 7))
 			}
-			table, err := s.Run(t.Context(), f)
+			tuned, err := s.Run(t.Context(), f)
 			if err != nil {
 				t.Fatal(err)
 			}
 			sum := 0.0
 			for _, r := range s.Requests {
-				chosen, err := tasks.ParsePlan(entry(t, table, r).Candidates[0].Plan)
+				chosen, err := tasks.ParsePlan(entry(t, tuned, r).Candidates[0].Plan)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -80,7 +81,7 @@ func TestTasksMethods(t *testing.T) {
 			}
 			made := f.collectives + f.pipelines + f.runs
 			t.Logf("%s, %v: %d measurements; mean slowdown %.3f", test.name, m, made, sum/float64(len(s.Requests)))
-			if most := map[planner.Method]int{planner.Tasks: whole / test.part, planner.TasksPruned: whole / (3 * test.part)}[m]; made > most {
+			if most := map[tune.Method]int{tune.Tasks: whole / test.part, tune.TasksPruned: whole / (3 * test.part)}[m]; made > most {
 				t.Errorf("%s, %v: %d measurements, exhaustive search makes %d", test.name, m, made, whole)
 			}
 		}
@@ -88,7 +89,7 @@ func TestTasksMethods(t *testing.T) {
 }
 
 // least is the time of the best plan of the method's space.
-func least(f *fakeMeter, s *planner.Search, r tasks.Request) float64 {
+func least(f *fakeMeter, s *tune.Search, r tasks.Request) float64 {
 	best := math.Inf(1)
 	for _, p := range s.Space.Plans(r, s.Topology) {
 		best = min(best, f.time(r, p))
@@ -96,15 +97,15 @@ func least(f *fakeMeter, s *planner.Search, r tasks.Request) float64 {
 	return best
 }
 
-func entry(t *testing.T, table *planner.Table, r tasks.Request) planner.Entry {
+func entry(t *testing.T, tuned *table.Table, r tasks.Request) table.Entry {
 	t.Helper()
-	for _, e := range table.Entries {
+	for _, e := range tuned.Entries {
 		if e.Collective == r.Coll.String() && e.Bytes == r.Bytes() {
 			return e
 		}
 	}
 	t.Fatalf("no entry for %v", r)
-	return planner.Entry{}
+	return table.Entry{}
 }
 
 // The built-in rule's plan competes whatever the space is, once.
@@ -117,7 +118,7 @@ func TestRuleCompetes(t *testing.T) {
 		}
 		for _, coll := range tasks.Requestable() {
 			for _, r := range requests(coll.String(), 64, 64<<10, 4<<20) {
-				for _, s := range []planner.Space{
+				for _, s := range []tune.Space{
 					{Segments: []int64{tasks.Whole}, Shapes: []tasks.Shape{tasks.Flat}, Submodules: []string{"nbc"}, Heuristics: true},
 					{Windows: []int{4, 8}, Inners: []int64{0}, Heuristics: true},
 				} {
@@ -141,19 +142,19 @@ func TestRuleCompetes(t *testing.T) {
 // rule's plan when both were measured.
 func TestRuleIsNotWorse(t *testing.T) {
 	alone(t)
-	for _, m := range []planner.Method{planner.Tasks, planner.TasksPruned} {
+	for _, m := range []tune.Method{tune.Tasks, tune.TasksPruned} {
 		for _, lie := range []float64{0.1, 10} {
 			s, f := newTuneSearch(t, m)
 			f.lie, f.rules = lie, map[tasks.Request]string{} // the rule knows best
 			for _, r := range s.Requests {
 				f.rules[r] = s.Space.Rule(r, s.Topology).String()
 			}
-			table, err := s.Run(t.Context(), f)
+			tuned, err := s.Run(t.Context(), f)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, r := range s.Requests {
-				chosen, err := tasks.ParsePlan(entry(t, table, r).Candidates[0].Plan)
+				chosen, err := tasks.ParsePlan(entry(t, tuned, r).Candidates[0].Plan)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,4 +1,4 @@
-package planner
+package tune
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -139,8 +140,8 @@ func differences(a, b []string) int {
 }
 
 // compose puts the time of a plan for request i together from those of members.
-func (p *probes) compose(i int, q tasks.Plan) (c Candidate, ok bool) {
-	c = Candidate{Plan: q.String(), plan: q, From: FromPredicted}
+func (p *probes) compose(i int, q tasks.Plan) (c table.Candidate, ok bool) {
+	c = table.Candidate{Plan: q.String(), Parsed: q, From: table.FromPredicted}
 	f := p.of[planKey(p.Requests[i], q)]
 	if f == nil || f.parts[c.Plan] == nil {
 		return c, false

@@ -1,4 +1,4 @@
-package planner
+package tune
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -33,10 +34,10 @@ func (p *probes) races() (all []work) {
 // rivalsOf are the plans that request i has yet to see beside each other.
 func (p *probes) rivalsOf(i int) (rivals []tasks.Plan) {
 	all := p.estimates(i)
-	var fastest *Candidate
+	var fastest *table.Candidate
 	raced := 0
 	for k := range all {
-		if p.raced(i, all[k].plan) {
+		if p.raced(i, all[k].Parsed) {
 			raced++
 			if fastest == nil {
 				fastest = &all[k]
@@ -48,15 +49,15 @@ func (p *probes) rivalsOf(i int) (rivals []tasks.Plan) {
 		if p.rough[i] {
 			most += 2 // what won was chosen by a line
 		}
-		if raced < most && all[0].plan.String() != fastest.Plan {
-			return []tasks.Plan{fastest.plan, all[0].plan}
+		if raced < most && all[0].Parsed.String() != fastest.Plan {
+			return []tasks.Plan{fastest.Parsed, all[0].Parsed}
 		}
 		return nil
 	}
 	usual := p.Space.Rule(p.Requests[i], p.Topology)
 	for _, c := range all {
 		if c.NS <= p.near*all[0].NS && len(rivals) < max(p.racers-1, 1) {
-			rivals = append(rivals, c.plan)
+			rivals = append(rivals, c.Parsed)
 		}
 	}
 	if _, err := rule.Fits(p.Requests[i], p.Topology, usual, p.Space.Registry); err == nil && !slices.ContainsFunc(rivals, usual.Equal) {

@@ -1,4 +1,4 @@
-package planner_test
+package tune_test
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
@@ -20,15 +22,15 @@ import (
 var someSizes = []int64{64, 4 << 10, 48 << 10, 256 << 10, 1 << 20, 4 << 20}
 
 // newSearch is one over a small space on a topology.
-func newSearch(t testing.TB, topo string, m planner.Method, colls string) (*planner.Search, *fakeMeter) {
+func newSearch(t testing.TB, topo string, m tune.Method, colls string) (*tune.Search, *fakeMeter) {
 	t.Helper()
 	on, err := levels.Parse(topo)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &planner.Search{
+	return &tune.Search{
 		Topology: on, Requests: requests(colls, someSizes...), Method: m,
-		Space: planner.Space{
+		Space: tune.Space{
 			Registry: all.Submodules(), Submodules: []string{"adapt", "sm"},
 			Segments: []int64{64 << 10, 256 << 10, tasks.Whole}, Windows: []int{2}, Inners: []int64{0},
 		},
@@ -39,28 +41,28 @@ func newSearch(t testing.TB, topo string, m planner.Method, colls string) (*plan
 // tell all there is, and the cheaper ones measure less.
 func TestMethods(t *testing.T) {
 	alone(t)
-	made := map[planner.Method]int{}
-	for _, m := range planner.Methods() {
+	made := map[tune.Method]int{}
+	for _, m := range tune.Methods() {
 		s, f := newSearch(t, "4x2", m, "bcast,allreduce,barrier")
-		table, err := s.Run(t.Context(), f)
+		tuned, err := s.Run(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)
 		}
 		made[m] = f.collectives + f.pipelines + f.runs
-		if m == planner.Tasks && (f.pipelines == 0 || f.runs == 0) {
+		if m == tune.Tasks && (f.pipelines == 0 || f.runs == 0) {
 			t.Errorf("%v: %d pipelines, %d runs of stages", m, f.pipelines, f.runs)
 		}
-		if len(table.Entries) != len(s.Requests) {
-			t.Errorf("%v: %d entries for %d requests", m, len(table.Entries), len(s.Requests))
+		if len(tuned.Entries) != len(s.Requests) {
+			t.Errorf("%v: %d entries for %d requests", m, len(tuned.Entries), len(s.Requests))
 		}
-		for i := range table.Entries {
-			checkChoice(t, m, s, f, &table.Entries[i])
+		for i := range tuned.Entries {
+			checkChoice(t, m, s, f, &tuned.Entries[i])
 		}
-		data, err := table.Encode()
+		data, err := tuned.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := planner.ParseTable("table", data, all.Submodules())
+		again, err := table.Parse("table", data, all.Submodules())
 		if err != nil {
 			t.Fatalf("%v: what was written can't be read: %v", m, err)
 		}
@@ -68,14 +70,14 @@ func TestMethods(t *testing.T) {
 			t.Errorf("%v: read and written again, the table differs (%v): %s", m, err, cmp.Diff(string(data), string(twice)))
 		}
 	}
-	if !(made[planner.TasksPruned] < made[planner.Tasks] && 4*made[planner.Tasks] < made[planner.Exhaustive] &&
-		made[planner.ExhaustivePruned] < made[planner.Exhaustive] && 8*made[planner.TasksPruned] < made[planner.Exhaustive]) {
+	if !(made[tune.TasksPruned] < made[tune.Tasks] && 4*made[tune.Tasks] < made[tune.Exhaustive] &&
+		made[tune.ExhaustivePruned] < made[tune.Exhaustive] && 8*made[tune.TasksPruned] < made[tune.Exhaustive]) {
 		t.Errorf("measurements by method: %v", made)
 	}
 }
 
 // checkChoice compares an entry's choice with the best plan of the whole space.
-func checkChoice(t *testing.T, m planner.Method, s *planner.Search, f *fakeMeter, e *planner.Entry) {
+func checkChoice(t *testing.T, m tune.Method, s *tune.Search, f *fakeMeter, e *table.Entry) {
 	t.Helper()
 	var r tasks.Request
 	for _, r = range s.Requests {
@@ -84,7 +86,7 @@ func checkChoice(t *testing.T, m planner.Method, s *planner.Search, f *fakeMeter
 		}
 	}
 	space := s.Space
-	space.Heuristics = m == planner.ExhaustivePruned || m == planner.TasksPruned
+	space.Heuristics = m == tune.ExhaustivePruned || m == tune.TasksPruned
 	best := ""
 	for _, p := range space.Plans(r, s.Topology) {
 		if b, err := tasks.ParsePlan(best); err != nil || best == "" || f.time(r, p) < f.time(r, b) {
@@ -104,7 +106,7 @@ func checkChoice(t *testing.T, m planner.Method, s *planner.Search, f *fakeMeter
 // An interrupted search goes on where it was, and comes to the same table.
 func TestResume(t *testing.T) {
 	alone(t)
-	for _, m := range planner.Methods() {
+	for _, m := range tune.Methods() {
 		whole, f := newSearch(t, "2x2", m, "bcast,reduce")
 		want, err := whole.Run(t.Context(), f)
 		if err != nil {
@@ -113,9 +115,9 @@ func TestResume(t *testing.T) {
 		s, f := newSearch(t, "2x2", m, "bcast,reduce")
 		asked, saved := 0, 0
 		s.Interrupted = func(context.Context) (bool, error) { asked++; return asked > 40, nil }
-		s.Save = func(*planner.Table) error { saved++; return nil }
+		s.Save = func(*table.Table) error { saved++; return nil }
 		part, err := s.Run(t.Context(), f)
-		if !errors.Is(err, planner.ErrInterrupted) || len(part.Entries) == 0 {
+		if !errors.Is(err, tune.ErrInterrupted) || len(part.Entries) == 0 {
 			t.Fatalf("%v: %v with %d entries", m, err, len(part.Entries))
 		}
 		data, err := part.Encode()
@@ -123,7 +125,7 @@ func TestResume(t *testing.T) {
 			t.Fatal(err)
 		}
 		more, f := newSearch(t, "2x2", m, "bcast,reduce")
-		if more.Table, err = planner.ParseTable("part", data, all.Submodules()); err != nil {
+		if more.Table, err = table.Parse("part", data, all.Submodules()); err != nil {
 			t.Fatal(err)
 		}
 		planned, _ := more.Planned()
@@ -132,7 +134,7 @@ func TestResume(t *testing.T) {
 			t.Fatal(err)
 		}
 		done, made := got.Provenance.Configurations, want.Provenance.Configurations
-		if planned == 0 || planned > done || m == planner.Exhaustive && planned != done || done+40 != made {
+		if planned == 0 || planned > done || m == tune.Exhaustive && planned != done || done+40 != made {
 			t.Errorf("%v: %d measurements after 40 of %d, planned were %d", m, done, made, planned)
 		}
 		if diff := cmp.Diff(choices(want), choices(got)); diff != "" {
@@ -144,20 +146,20 @@ func TestResume(t *testing.T) {
 // A plan that a submodule won't lower is passed over; any other failure ends the
 // search.
 func TestSearchErrors(t *testing.T) {
-	s, f := newSearch(t, "2x2", planner.Exhaustive, "bcast")
+	s, f := newSearch(t, "2x2", tune.Exhaustive, "bcast")
 	f.err = submodules.ErrUnsupported
-	table, err := s.Run(t.Context(), f)
-	if err != nil || len(table.Entries) != len(someSizes) || len(table.Measured) == f.collectives {
-		t.Errorf("%v: %d entries, %d measurements of %d tried", err, len(table.Entries), len(table.Measured), f.collectives)
+	tuned, err := s.Run(t.Context(), f)
+	if err != nil || len(tuned.Entries) != len(someSizes) || len(tuned.Measured) == f.collectives {
+		t.Errorf("%v: %d entries, %d measurements of %d tried", err, len(tuned.Entries), len(tuned.Measured), f.collectives)
 	}
-	s, f = newSearch(t, "2x2", planner.Exhaustive, "bcast")
+	s, f = newSearch(t, "2x2", tune.Exhaustive, "bcast")
 	f.err = planner.ErrBroken
 	if _, err := s.Run(t.Context(), f); !errors.Is(err, planner.ErrBroken) || !strings.Contains(err.Error(), "chain") {
 		t.Errorf("a broken communicator gives %v", err)
 	}
 }
 
-func choices(t *planner.Table) (all []string) {
+func choices(t *table.Table) (all []string) {
 	for _, e := range t.Entries {
 		all = append(all, fmt.Sprintf("%s %v %d: %s %.3f", e.Collective, e.Levels, e.Bytes, e.Candidates[0].Plan, e.Candidates[0].NS))
 	}
@@ -166,7 +168,7 @@ func choices(t *planner.Table) (all []string) {
 
 // The space holds only what can be compiled, and says what it leaves out.
 func TestSpace(t *testing.T) {
-	s, _ := newSearch(t, "3x2", planner.Exhaustive, "allgather")
+	s, _ := newSearch(t, "3x2", tune.Exhaustive, "allgather")
 	for _, coll := range tasks.Requestable() {
 		r := requests(coll.String(), 128<<10)[0]
 		space := s.Space
@@ -179,7 +181,7 @@ func TestSpace(t *testing.T) {
 			}
 			seen[c.Plan.String()] = true
 		}
-		if coll == tasks.Allgather && planner.Rejections(configurations)["not supported"] == 0 {
+		if coll == tasks.Allgather && tune.Rejections(configurations)["not supported"] == 0 {
 			t.Error("allgather: recursive doubling among 3 nodes is not rejected")
 		}
 		plans := space.Plans(r, s.Topology)
@@ -191,7 +193,7 @@ func TestSpace(t *testing.T) {
 			compileAll(t, r, s.Topology, plans[i])
 		}
 	}
-	space := planner.Space{Registry: all.Submodules(), Plan: tasks.Plan{Shape: tasks.Flat}.Set("i", tasks.Choice{Submodule: "adapt", Algorithm: "chain"})}
+	space := tune.Space{Registry: all.Submodules(), Plan: tasks.Plan{Shape: tasks.Flat}.Set("i", tasks.Choice{Submodule: "adapt", Algorithm: "chain"})}
 	for _, p := range space.Plans(requests("bcast", 1<<20)[0], s.Topology) {
 		if c, _ := p.Choice("i"); p.Shape != tasks.Flat || c.Algorithm != "chain" {
 			t.Errorf("a forced flat chain leaves %v", p)
@@ -205,7 +207,7 @@ func TestHeuristics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := planner.Space{Registry: all.Submodules(), Segments: []int64{4 << 10, 1 << 20, tasks.Whole}, Heuristics: true}
+	s := tune.Space{Registry: all.Submodules(), Segments: []int64{4 << 10, 1 << 20, tasks.Whole}, Heuristics: true}
 	for bytes, reasons := range map[int64][]string{
 		8 << 10:  {"message too small to cut", "segment too small for solo", "too few pieces to fill a chain", "messages inside a node"},
 		4 << 20:  {"group too large for linear", "too few pieces to fill a chain"},
@@ -213,7 +215,7 @@ func TestHeuristics(t *testing.T) {
 	} {
 		r := requests("allreduce", bytes)[0]
 		configurations := s.Configurations(r, on)
-		counts := planner.Rejections(configurations)
+		counts := tune.Rejections(configurations)
 		sum := len(s.Plans(r, on))
 		for _, n := range counts {
 			sum += n
@@ -223,7 +225,7 @@ func TestHeuristics(t *testing.T) {
 		}
 		for _, reason := range reasons {
 			if counts["pruned, "+reason] == 0 {
-				t.Errorf("%v: none is pruned as %q: %s", r, reason, planner.RejectionText(counts))
+				t.Errorf("%v: none is pruned as %q: %s", r, reason, tune.RejectionText(counts))
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package planner_test
+package tune_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/tierflow/tierflow/costs/measure"
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -37,7 +37,7 @@ func (f *fakeMeter) samples(ns float64) []float64 {
 	return series
 }
 
-var _ planner.Meter = (*fakeMeter)(nil)
+var _ tune.Meter = (*fakeMeter)(nil)
 
 // task is what one task takes on a segment, ns: rounds of latency and bytes, those
 // of a chain overlapping.

@@ -1,10 +1,11 @@
-package planner
+package tune
 
 import (
 	"math"
 	"slices"
 
 	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -30,12 +31,12 @@ type probes struct {
 	*Search
 	thrift
 	frames []*frame
-	of     map[string]*frame    // by planKey
-	keys   map[string]costs.Key // of pipelines, by planKey
-	priced map[string]Candidate // by pipelines, by pointKey
-	alone  map[string][]segment // that a plan of one segment is, by planKey
-	limit  []float64            // what takes longer is far from the best, by request
-	rough  []bool               // where lines are not believed, by request
+	of     map[string]*frame          // by planKey
+	keys   map[string]costs.Key       // of pipelines, by planKey
+	priced map[string]table.Candidate // by pipelines, by pointKey
+	alone  map[string][]segment       // that a plan of one segment is, by planKey
+	limit  []float64                  // what takes longer is far from the best, by request
+	rough  []bool                     // where lines are not believed, by request
 }
 
 // thrift is how much is left out.
@@ -61,7 +62,7 @@ type segment struct {
 func newProbes(s *Search) *probes {
 	p := &probes{
 		Search: s, thrift: thrifts[s.Method], of: map[string]*frame{}, alone: map[string][]segment{},
-		keys: map[string]costs.Key{}, priced: map[string]Candidate{},
+		keys: map[string]costs.Key{}, priced: map[string]table.Candidate{},
 	}
 	p.frames = newFrames(s, p.of)
 	for _, f := range p.frames {
@@ -84,7 +85,7 @@ func (p *probes) single(f *frame, q tasks.Plan) {
 	}
 	p.keys[planKey(r, q)] = key
 	one := segment{costs.SegmentBytes(r, q), key}
-	whole := planKey(r, canonical(q, one.bytes))
+	whole := planKey(r, table.Canonical(q, one.bytes))
 	p.alone[whole] = append(p.alone[whole], one)
 }
 

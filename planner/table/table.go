@@ -1,19 +1,28 @@
-package planner
+// Package table keeps decision tables: which plans are fast for which collective,
+// machine and size. It reads and checks them, writes them, and looks requests up.
+//
+// It never measures and opens no file. Equal tables and requests give equal answers, on
+// all ranks.
+//
+//	t, err := table.Parse("table.json", data, registry)
+//	answer := t.Find(request, topology)
+//	fmt.Println(answer.Estimates[0].Plan)
+package table
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/tierflow/tierflow/costs"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// TableVersion is the version of decision tables that this package reads and
+// Version is the version of decision tables that this package reads and
 // writes.
-const TableVersion = 1
+const Version = 1
 
 // Table is a decision table: which plans are fast for which collective, machine
 // and size, as tierflow tune measured or predicted it. A table is total: for what
@@ -66,31 +75,6 @@ type Entry struct {
 	Candidates []Candidate `json:"candidates"` // the fastest first
 }
 
-// Sizes are numbers of ranks by the symbol of a level.
-type Sizes map[string]int
-
-// SizesOf are the sizes of a topology's levels.
-func SizesOf(t *levels.Topology) Sizes {
-	h := t.Hierarchy(0)
-	sizes := make(Sizes, h.Depth())
-	for k := range h.Depth() {
-		sizes[string(rune(h.Level(k).Symbol))] = h.Widest(k)
-	}
-	return sizes
-}
-
-// String is i=4,s=2: the keys sorted.
-func (s Sizes) String() string {
-	var b bytes.Buffer
-	for i, k := range sortedKeys(s) {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, "%s=%d", k, s[k])
-	}
-	return b.String()
-}
-
 // The origins of a candidate's time.
 const (
 	FromMeasured  = "measured"
@@ -107,11 +91,32 @@ type Candidate struct {
 	High float64 `json:"high_ns,omitempty"`
 	From string  `json:"from"` // [FromMeasured] or [FromPredicted]
 
-	plan tasks.Plan // Plan, parsed
+	Parsed tasks.Plan `json:"-"` // Plan, parsed
 }
 
-// key says which point an entry is about.
-func (e *Entry) key() string { return fmt.Sprintf("%s %v %d", e.Collective, e.Levels, e.Bytes) }
+// Measurement is a collective that was measured with a plan.
+type Measurement struct {
+	Collective string  `json:"collective"`
+	Levels     Sizes   `json:"levels"`
+	Bytes      int64   `json:"bytes"`
+	Plan       string  `json:"plan"`
+	NS         float64 `json:"ns"` // median over samples of the slowest rank's time
+	Low        float64 `json:"low_ns"`
+	High       float64 `json:"high_ns"`
+	Samples    int     `json:"samples"`
+	Turns      int     `json:"turns,omitempty"` // that it took with its rivals; 0: it was measured by itself
+}
+
+// Interval returns where a candidate's time lies: the time itself if there is no interval.
+func (c Candidate) Interval() (low, high float64) {
+	if c.Low == 0 && c.High == 0 {
+		return c.NS, c.NS
+	}
+	return c.Low, c.High
+}
+
+// Key says which point an entry is about.
+func (e *Entry) Key() string { return fmt.Sprintf("%s %v %d", e.Collective, e.Levels, e.Bytes) }
 
 // Sort brings entries and candidates in order: by collective, levels and bytes,
 // and by time.
@@ -125,10 +130,10 @@ func (t *Table) Sort() {
 		return -1
 	}
 	slices.SortStableFunc(t.Entries, func(a, b Entry) int {
-		return firstNonZero(order(a.Collective)-order(b.Collective), compareSizes(a.Levels, b.Levels), compare(a.Bytes, b.Bytes))
+		return cmp.Or(order(a.Collective)-order(b.Collective), a.Levels.Compare(b.Levels), cmp.Compare(a.Bytes, b.Bytes))
 	})
 	for i := range t.Entries {
-		slices.SortStableFunc(t.Entries[i].Candidates, func(a, b Candidate) int { return compare(a.NS, b.NS) })
+		slices.SortStableFunc(t.Entries[i].Candidates, func(a, b Candidate) int { return cmp.Compare(a.NS, b.NS) })
 	}
 }
 
@@ -177,9 +182,37 @@ func encodeLines[T any](b *bytes.Buffer, all []T) error {
 	return nil
 }
 
-// decisions is the part of the table that decisions need.
-func (t *Table) decisions() *Table {
+// Decisions returns the part of the table that decisions need.
+func (t *Table) Decisions() *Table {
 	short := *t
 	short.Measured, short.Costs = nil, nil
 	return &short
+}
+
+// Replace puts an entry in place of the one for the same point. An entry without
+// candidates would say nothing.
+func (t *Table) Replace(e Entry) {
+	t.Entries = slices.DeleteFunc(t.Entries, func(old Entry) bool { return old.Key() == e.Key() })
+	if len(e.Candidates) > 0 {
+		t.Entries = append(t.Entries, e)
+	}
+}
+
+// Book returns the table's costs of tasks. A table without any gets an empty book.
+func (t *Table) Book() *costs.Book {
+	if t.Costs == nil {
+		t.Costs = &costs.Book{}
+	}
+	return t.Costs
+}
+
+// Entry finds the entry of a point; nil if there is none.
+func (t *Table) Entry(c tasks.Collective, sizes Sizes, bytes int64) *Entry {
+	for i := range t.Entries {
+		e := &t.Entries[i]
+		if e.Bytes == bytes && e.Collective == c.String() && e.Levels.Compare(sizes) == 0 {
+			return e
+		}
+	}
+	return nil
 }

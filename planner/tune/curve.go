@@ -1,4 +1,4 @@
-package planner
+package tune
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -19,11 +20,11 @@ const offLine = 0.3
 // point is a candidate's time for messages of some bytes.
 type point struct {
 	bytes int64
-	Candidate
+	table.Candidate
 }
 
 // line is the time at some bytes on the straight line through two points.
-func line(a, b point, bytes int64) (c Candidate) {
+func line(a, b point, bytes int64) (c table.Candidate) {
 	part := float64(bytes-a.bytes) / float64(b.bytes-a.bytes)
 	on := func(a, b float64) float64 { return float64((1-part)*a) + float64(part*b) }
 	c.NS, c.Low, c.High = on(a.NS, b.NS), on(a.Low, b.Low), on(a.High, b.High)
@@ -31,23 +32,23 @@ func line(a, b point, bytes int64) (c Candidate) {
 }
 
 // agrees reports whether a measured time is what a line says.
-func agrees(c Candidate, ns, tolerance float64) bool {
-	low, high := c.interval()
+func agrees(c table.Candidate, ns, tolerance float64) bool {
+	low, high := c.Interval()
 	return math.Abs(ns-c.NS) <= tolerance*c.NS || low <= ns && ns <= high
 }
 
 // predict prices a plan that cuts by its pipeline or its stages.
-func (p *probes) predict(r tasks.Request, c Candidate) (Candidate, bool) {
-	at := pointKey(r, c.plan)
+func (p *probes) predict(r tasks.Request, c table.Candidate) (table.Candidate, bool) {
+	at := pointKey(r, c.Parsed)
 	if old, ok := p.priced[at]; ok {
 		return old, true
 	}
-	key, flows := p.keys[planKey(r, c.plan)]
-	run, ok := p.Table.book().Pipeline(key)
-	if !ok && (flows || c.plan.Shape != tasks.HanLockstep) {
+	key, flows := p.keys[planKey(r, c.Parsed)]
+	run, ok := p.Table.Book().Pipeline(key)
+	if !ok && (flows || c.Parsed.Shape != tasks.HanLockstep) {
 		return c, false
 	}
-	predicted, err := costs.Predict(r, p.Topology, c.plan, p.Table.book())
+	predicted, err := costs.Predict(r, p.Topology, c.Parsed, p.Table.Book())
 	if err != nil || !(predicted.NS > 0) {
 		return c, false
 	}
@@ -62,11 +63,11 @@ func (p *probes) predict(r tasks.Request, c Candidate) (Candidate, bool) {
 
 // curve predicts a plan of one segment from what is known of other sizes: on the
 // line between the next smaller and the next larger one, or through the last two.
-func (p *probes) curve(i int, c Candidate) (Candidate, bool) {
+func (p *probes) curve(i int, c table.Candidate) (table.Candidate, bool) {
 	bytes := p.Requests[i].Bytes()
-	all := p.points(p.Requests[i], c.plan)
+	all := p.points(p.Requests[i], c.Parsed)
 	at, exact := slices.BinarySearchFunc(all, bytes, func(a point, n int64) int { return cmp.Compare(a.bytes, n) })
-	var on Candidate
+	var on table.Candidate
 	switch {
 	case exact:
 		on = all[at].Candidate
@@ -84,11 +85,11 @@ func (p *probes) curve(i int, c Candidate) (Candidate, bool) {
 func (p *probes) points(r tasks.Request, q tasks.Plan) (all []point) {
 	for _, i := range p.where[planKey(r, q)] {
 		if m, ok := p.known[pointKey(p.Requests[i], q)]; ok {
-			all = append(all, point{m.Bytes, Candidate{NS: m.NS, Low: m.Low, High: m.High}})
+			all = append(all, point{m.Bytes, table.Candidate{NS: m.NS, Low: m.Low, High: m.High}})
 		}
 	}
 	for _, one := range p.alone[planKey(r, q)] {
-		run, ok := p.Table.book().Pipeline(one.key)
+		run, ok := p.Table.Book().Pipeline(one.key)
 		if !ok {
 			continue
 		}
@@ -96,7 +97,7 @@ func (p *probes) points(r tasks.Request, q tasks.Plan) (all []point) {
 		for _, l := range run.Leaders {
 			ns = max(ns, l.Alone)
 		}
-		all = append(all, point{one.bytes, Candidate{NS: ns, Low: ns, High: ns}})
+		all = append(all, point{one.bytes, table.Candidate{NS: ns, Low: ns, High: ns}})
 	}
 	slices.SortStableFunc(all, func(a, b point) int { return cmp.Compare(a.bytes, b.bytes) })
 	return slices.CompactFunc(all, func(a, b point) bool { return a.bytes == b.bytes })

@@ -1,9 +1,10 @@
-package planner
+package tune
 
 import (
+	"cmp"
 	"slices"
 
-	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -14,8 +15,8 @@ const keepBest = 3
 
 // decide writes the entries of the requests from what has been measured so far.
 func (s *Search) decide() {
-	points := make([][]Candidate, len(s.Requests))
-	rejected := Counts{}
+	points := make([][]table.Candidate, len(s.Requests))
+	rejected := table.Counts{}
 	for i := range s.Requests {
 		points[i] = s.price(i)
 		for reason, n := range Rejections(s.candidates[i]) {
@@ -26,13 +27,13 @@ func (s *Search) decide() {
 	p.Rejected, p.Configurations, p.Planned = rejected, s.done, s.done+s.left()
 	for i, r := range s.Requests {
 		keep := s.kept(points, i)
-		e := Entry{Collective: r.Coll.String(), Levels: s.sizes, Bytes: r.Bytes()}
+		e := table.Entry{Collective: r.Coll.String(), Levels: s.sizes, Bytes: r.Bytes()}
 		for _, c := range points[i] {
 			if keep[c.Plan] {
 				e.Candidates = append(e.Candidates, c)
 			}
 		}
-		s.Table.replace(e)
+		s.Table.Replace(e)
 	}
 	s.Table.Sort()
 }
@@ -44,15 +45,15 @@ const hardly = 1.03
 // the fastest first. Once the best were measured beside each other, those that
 // were only thought to be faster are left out, and those that were hardly faster than
 // the built-in rule's plan: the table must not choose them.
-func (s *Search) price(i int) []Candidate {
+func (s *Search) price(i int) []table.Candidate {
 	all := s.estimates(i)
-	raced := func(c Candidate) bool { return s.raced(i, c.plan) }
+	raced := func(c table.Candidate) bool { return s.raced(i, c.Parsed) }
 	fastest := slices.IndexFunc(all, raced)
 	if fastest < 0 {
 		return all
 	}
 	rule := s.Space.Rule(s.Requests[i], s.Topology)
-	if k := slices.IndexFunc(all, func(c Candidate) bool { return raced(c) && c.plan.Equal(rule) }); k >= 0 && all[k].NS <= hardly*all[fastest].NS {
+	if k := slices.IndexFunc(all, func(c table.Candidate) bool { return raced(c) && c.Parsed.Equal(rule) }); k >= 0 && all[k].NS <= hardly*all[fastest].NS {
 		fastest = k
 	}
 	return all[fastest:]
@@ -60,7 +61,7 @@ func (s *Search) price(i int) []Candidate {
 
 // estimates is what each configuration of request i takes, or is thought to, the
 // fastest first.
-func (s *Search) estimates(i int) (all []Candidate) {
+func (s *Search) estimates(i int) (all []table.Candidate) {
 	for _, c := range s.candidates[i] {
 		if c.Rejected != "" || s.refused[pointKey(s.Requests[i], c.Plan)] {
 			continue
@@ -73,15 +74,15 @@ func (s *Search) estimates(i int) (all []Candidate) {
 			all = append(all, one)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Candidate) int { return compare(a.NS, b.NS) })
+	slices.SortStableFunc(all, func(a, b table.Candidate) int { return cmp.Compare(a.NS, b.NS) })
 	return all
 }
 
 // candidate is what is known of a plan by measuring it, or by its pipeline or
 // stages, or with sizes around.
-func (s *Search) candidate(i int, p tasks.Plan) (c Candidate, ok bool) {
+func (s *Search) candidate(i int, p tasks.Plan) (c table.Candidate, ok bool) {
 	r := s.Requests[i]
-	c = Candidate{Plan: p.String(), plan: p, From: FromMeasured}
+	c = table.Candidate{Plan: p.String(), Parsed: p, From: table.FromMeasured}
 	if m, ok := s.known[pointKey(r, p)]; ok {
 		c.NS, c.Low, c.High = m.NS, m.Low, m.High
 		return c, true
@@ -89,7 +90,7 @@ func (s *Search) candidate(i int, p tasks.Plan) (c Candidate, ok bool) {
 	if s.probes == nil {
 		return c, false
 	}
-	c.From = FromPredicted
+	c.From = table.FromPredicted
 	if p.Segment >= r.Bytes() {
 		return s.probes.curve(i, c)
 	}
@@ -98,7 +99,7 @@ func (s *Search) candidate(i int, p tasks.Plan) (c Candidate, ok bool) {
 
 // kept lists the plans that the entry of request i holds: those that are among the
 // fastest of any size of the collective, and the fastest that ignores nodes.
-func (s *Search) kept(points [][]Candidate, i int) map[string]bool {
+func (s *Search) kept(points [][]table.Candidate, i int) map[string]bool {
 	keep := map[string]bool{}
 	best := s.Keep
 	if best == 0 {
@@ -108,29 +109,12 @@ func (s *Search) kept(points [][]Candidate, i int) map[string]bool {
 		if s.Requests[j].Coll != s.Requests[i].Coll {
 			continue
 		}
-		flat := slices.IndexFunc(all, func(c Candidate) bool { return c.plan.Shape == tasks.Flat })
+		flat := slices.IndexFunc(all, func(c table.Candidate) bool { return c.Parsed.Shape == tasks.Flat })
 		for at, c := range all {
 			if at < best || at == flat {
-				keep[canonical(c.plan, s.Requests[i].Bytes()).String()] = true
+				keep[table.Canonical(c.Parsed, s.Requests[i].Bytes()).String()] = true
 			}
 		}
 	}
 	return keep
-}
-
-// replace puts an entry in place of the one for the same point. An entry without
-// candidates would say nothing.
-func (t *Table) replace(e Entry) {
-	t.Entries = slices.DeleteFunc(t.Entries, func(old Entry) bool { return old.key() == e.key() })
-	if len(e.Candidates) > 0 {
-		t.Entries = append(t.Entries, e)
-	}
-}
-
-// book is the table's costs of tasks.
-func (t *Table) book() *costs.Book {
-	if t.Costs == nil {
-		t.Costs = &costs.Book{}
-	}
-	return t.Costs
 }

@@ -1,4 +1,4 @@
-package planner
+package tune
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 	"github.com/tierflow/tierflow/costs/measure"
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -59,44 +60,10 @@ func ParseMethod(s string) (Method, error) {
 func (m Method) tasks() bool      { return m == Tasks || m == TasksPruned }
 func (m Method) heuristics() bool { return m == ExhaustivePruned || m == TasksPruned }
 
-// Meter measures. Every rank calls it with the same arguments in the same order,
-// and all get the same results. *[measure.Bench] is one.
-type Meter interface {
-	Collective(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop) (measure.Timing, error)
-	Pipeline(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop) (costs.Pipeline, error)
-	Stages(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop, book *costs.Book) ([]costs.Series, error)
-}
-
-var _ Meter = (*measure.Bench)(nil)
-
-// Measurement is a collective that was measured with a plan.
-type Measurement struct {
-	Collective string  `json:"collective"`
-	Levels     Sizes   `json:"levels"`
-	Bytes      int64   `json:"bytes"`
-	Plan       string  `json:"plan"`
-	NS         float64 `json:"ns"` // median over samples of the slowest rank's time
-	Low        float64 `json:"low_ns"`
-	High       float64 `json:"high_ns"`
-	Samples    int     `json:"samples"`
-	Turns      int     `json:"turns,omitempty"` // that it took with its rivals; 0: it was measured by itself
-}
-
-// measurement checks a measurement that was read.
-func (p *tableReader) measurement(m *Measurement, line int) bool {
-	before := p.Len()
-	p.point(m.Collective, m.Levels, m.Bytes, line)
-	p.plan(m.Plan, line)
-	if err := checkTimes(m.NS, m.Low, m.High); err != nil {
-		p.Complain(line, "plan %q: %w", m.Plan, err)
-	}
-	return p.Len() == before
-}
-
 // NewMeasurement sums up what a meter returned.
-func NewMeasurement(r tasks.Request, t *levels.Topology, p tasks.Plan, timing measure.Timing) Measurement {
-	m := Measurement{
-		Collective: r.Coll.String(), Levels: SizesOf(t), Bytes: r.Bytes(), Plan: p.String(),
+func NewMeasurement(r tasks.Request, t *levels.Topology, p tasks.Plan, timing measure.Timing) table.Measurement {
+	m := table.Measurement{
+		Collective: r.Coll.String(), Levels: table.SizesOf(t), Bytes: r.Bytes(), Plan: p.String(),
 		Samples: len(timing.Series),
 	}
 	m.NS, m.Low, m.High = medianInterval(timing.Series)
@@ -126,9 +93,9 @@ type Search struct {
 	Requests []tasks.Request // each collective with each size
 	Space    Space
 	Method   Method
-	Stop     stats.Stop // the same for every measurement
-	Table    *Table     // what is known already, of other machines or of an interrupted search; it is added to
-	Keep     int        // candidates of each point besides the best flat one; 0: 3
+	Stop     stats.Stop   // the same for every measurement
+	Table    *table.Table // what is known already, of other machines or of an interrupted search; it is added to
+	Keep     int          // candidates of each point besides the best flat one; 0: 3
 
 	// Interrupted is asked before each measurement if the search shall end with
 	// what it has. All ranks must get the same answer.
@@ -139,17 +106,17 @@ type Search struct {
 	// Doing hears before measurements of what kind they are, and how many.
 	Doing func(kind string, n int)
 	// Save gets the table from time to time.
-	Save func(*Table) error
+	Save func(*table.Table) error
 
-	sizes      Sizes
+	sizes      table.Sizes
 	job        []work // what is to be measured next
 	done       int
-	tried      map[string]bool        // work, by key
-	candidates [][]Configuration      // by request
-	where      map[string][]int       // requests that have a plan, by planKey, the smallest first
-	known      map[string]Measurement // of this machine, by pointKey
-	refused    map[string]bool        // what can't be lowered, by pointKey
-	probes     *probes                // of the tasks methods
+	tried      map[string]bool              // work, by key
+	candidates [][]Configuration            // by request
+	where      map[string][]int             // requests that have a plan, by planKey, the smallest first
+	known      map[string]table.Measurement // of this machine, by pointKey
+	refused    map[string]bool              // what can't be lowered, by pointKey
+	probes     *probes                      // of the tasks methods
 }
 
 // work is measurements to make together.
@@ -181,7 +148,7 @@ var ErrInterrupted = errors.New("interrupted: the table has what was measured un
 // Run measures what Table doesn't have yet and returns it with the entries that
 // follow. All ranks call it. Its error wraps [ErrInterrupted] if that was the
 // reason to end, and then the table is good.
-func (s *Search) Run(ctx context.Context, m Meter) (*Table, error) {
+func (s *Search) Run(ctx context.Context, m Meter) (*table.Table, error) {
 	switch {
 	case ctx == nil:
 		return s.Table, fmt.Errorf("search: %w", errNoContext)
@@ -266,12 +233,12 @@ func (s *Search) Planned() (measurements, configurations int) {
 // plan finds out what there is to measure first.
 func (s *Search) plan() {
 	if s.Table == nil {
-		s.Table = &Table{Version: TableVersion}
+		s.Table = &table.Table{Version: table.Version}
 	}
-	s.sizes = SizesOf(s.Topology)
+	s.sizes = table.SizesOf(s.Topology)
 	s.Space.Heuristics = s.Method.heuristics()
 	s.done, s.tried, s.refused = 0, map[string]bool{}, map[string]bool{}
-	s.recall()
+	s.known = recall(s.Table, s.sizes)
 	s.survey()
 	if s.probes = nil; s.Method.tasks() {
 		s.probes = newProbes(s)
@@ -316,14 +283,15 @@ func pointKey(r tasks.Request, p tasks.Plan) string {
 	return fmt.Sprintf("%v %d %v", r.Coll, r.Bytes(), p)
 }
 
-// recall indexes what the table has measured on this machine.
-func (s *Search) recall() {
-	s.known = map[string]Measurement{}
-	for _, m := range s.Table.Measured {
-		if compareSizes(m.Levels, s.sizes) == 0 {
-			s.known[fmt.Sprintf("%s %d %s", m.Collective, m.Bytes, m.Plan)] = m
+// recall indexes what a table has measured on a machine, by pointKey.
+func recall(t *table.Table, sizes table.Sizes) map[string]table.Measurement {
+	known := map[string]table.Measurement{}
+	for _, m := range t.Measured {
+		if m.Levels.Compare(sizes) == 0 {
+			known[fmt.Sprintf("%s %d %s", m.Collective, m.Bytes, m.Plan)] = m
 		}
 	}
+	return known
 }
 
 // survey lists the configurations of all requests.
@@ -376,11 +344,11 @@ func (s *Search) pipeline(ctx context.Context, m Meter, w *work) error {
 	if err != nil {
 		return err
 	}
-	s.Table.book().AddPipeline(key, p)
+	s.Table.Book().AddPipeline(key, p)
 	return nil
 }
 
 func (s *Search) stages(ctx context.Context, m Meter, w *work) error {
-	_, err := m.Stages(ctx, w.request, w.plan, s.Stop, s.Table.book())
+	_, err := m.Stages(ctx, w.request, w.plan, s.Stop, s.Table.Book())
 	return err
 }

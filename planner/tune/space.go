@@ -1,4 +1,4 @@
-package planner
+package tune
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -53,7 +54,7 @@ func (s Space) Configurations(r tasks.Request, t *levels.Topology) []Configurati
 	for _, p := range s.cuts(r) {
 		for _, inner := range or(s.Inners, DefaultInners) {
 			for _, q := range (rule.Combinations{Registry: s.registry(), Inner: inner}).Of(r, t, p) {
-				q = canonical(s.Plan.Over(q), r.Bytes())
+				q = table.Canonical(s.Plan.Over(q), r.Bytes())
 				if key := q.String(); !seen[key] {
 					seen[key] = true
 					all = append(all, Configuration{Plan: q, Rejected: s.reject(r, t, q)})
@@ -99,7 +100,7 @@ func (s Space) Rule(r tasks.Request, t *levels.Topology) tasks.Plan {
 			q = q.Set(ph.Kind.String(), c)
 		}
 	}
-	return canonical(s.Plan.Over(q), r.Bytes())
+	return table.Canonical(s.Plan.Over(q), r.Bytes())
 }
 
 // Plans lists the configurations that are to be measured.
@@ -139,7 +140,7 @@ func (s Space) cuts(r tasks.Request) (plans []tasks.Plan) {
 	for _, shape := range or(s.Shapes, tasks.Shapes()) {
 		for _, segment := range or(s.Segments, DefaultSegments) {
 			for _, w := range or(s.Windows, DefaultWindows) {
-				p := canonical(tasks.Plan{Shape: shape, Segment: segment, Window: w}, r.Bytes())
+				p := table.Canonical(tasks.Plan{Shape: shape, Segment: segment, Window: w}, r.Bytes())
 				if !slices.ContainsFunc(plans, p.Equal) {
 					plans = append(plans, p)
 				}

@@ -1,12 +1,9 @@
-package planner
+package table
 
 import (
-	"cmp"
 	"fmt"
 	"io"
-	"maps"
 	"math"
-	"slices"
 
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/levels"
@@ -15,10 +12,10 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// ParseTable reads a decision table and checks all of it: keys, versions, that
+// Parse reads a decision table and checks all of it: keys, versions, that
 // plans are whole and name what reg has, that each point is there once. name is
 // for errors, each of which begins with name:line.
-func ParseTable(name string, data []byte, reg submodules.Registry) (*Table, error) {
+func Parse(name string, data []byte, reg submodules.Registry) (*Table, error) {
 	r, err := strictjson.NewReader(name, data)
 	if err != nil {
 		return nil, err
@@ -73,8 +70,8 @@ func (p *tableReader) table() *Table {
 // version reads the version of the table's format.
 func (p *tableReader) version(t *Table) {
 	line := p.Line()
-	if p.Decode(&t.Version, "the version") && t.Version != TableVersion {
-		p.Complain(line, "tierflow_table %d; this program reads version %d", t.Version, TableVersion)
+	if p.Decode(&t.Version, "the version") && t.Version != Version {
+		p.Complain(line, "tierflow_table %d; this program reads version %d", t.Version, Version)
 	}
 }
 
@@ -92,22 +89,33 @@ func (p *tableReader) costs(t *Table) {
 func (p *tableReader) entry(e *Entry, line int) bool {
 	before := p.Len()
 	p.point(e.Collective, e.Levels, e.Bytes, line)
-	if first, twice := p.seen[e.key()]; twice {
-		p.Complain(line, "a second entry for %s; the first is on line %d", e.key(), first)
+	if first, twice := p.seen[e.Key()]; twice {
+		p.Complain(line, "a second entry for %s; the first is on line %d", e.Key(), first)
 	}
-	p.seen[e.key()] = line
+	p.seen[e.Key()] = line
 	if len(e.Candidates) == 0 {
-		p.Complain(line, "entry for %s has no candidates", e.key())
+		p.Complain(line, "entry for %s has no candidates", e.Key())
 	}
 	for i := range e.Candidates {
 		c := &e.Candidates[i]
-		c.plan = p.plan(c.Plan, line)
+		c.Parsed = p.plan(c.Plan, line)
 		if c.From != FromMeasured && c.From != FromPredicted {
 			p.Complain(line, "candidate %q: from %q; known are %s, %s", c.Plan, c.From, FromMeasured, FromPredicted)
 		}
 		if err := checkTimes(c.NS, c.Low, c.High); err != nil {
 			p.Complain(line, "candidate %q: %w", c.Plan, err)
 		}
+	}
+	return p.Len() == before
+}
+
+// measurement checks a measurement that was read.
+func (p *tableReader) measurement(m *Measurement, line int) bool {
+	before := p.Len()
+	p.point(m.Collective, m.Levels, m.Bytes, line)
+	p.plan(m.Plan, line)
+	if err := checkTimes(m.NS, m.Low, m.High); err != nil {
+		p.Complain(line, "plan %q: %w", m.Plan, err)
 	}
 	return p.Len() == before
 }
@@ -157,38 +165,17 @@ func checkTimes(ns, low, high float64) error {
 	return nil
 }
 
-// readTable reads all of a file that may be a pipe, but not without end.
-func readTable(name string, r io.Reader, reg submodules.Registry) (*Table, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxTable+1))
+// Read reads all of a file that may be a pipe, but not without end.
+func Read(name string, r io.Reader, reg submodules.Registry) (*Table, error) {
+	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > maxTable {
-		return nil, fmt.Errorf("%s: over %s; that is no decision table", name, tasks.FormatBytes(maxTable))
+	if len(data) > MaxBytes {
+		return nil, fmt.Errorf("%s: over %s; that is no decision table", name, tasks.FormatBytes(MaxBytes))
 	}
-	return ParseTable(name, data, reg)
+	return Parse(name, data, reg)
 }
 
-// maxTable bounds a file that is read as a table.
-const maxTable = 256 << 20
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-func compare[T cmp.Ordered](a, b T) int { return cmp.Compare(a, b) }
-
-func firstNonZero(all ...int) int { return cmp.Or(all...) }
-
-// compareSizes orders machines: by their levels' names, then by ranks, the
-// smallest first.
-func compareSizes(a, b Sizes) int {
-	keys := sortedKeys(a)
-	if c := slices.Compare(keys, sortedKeys(b)); c != 0 {
-		return c
-	}
-	for _, k := range keys {
-		if c := cmp.Compare(a[k], b[k]); c != 0 {
-			return c
-		}
-	}
-	return 0
-}
+// MaxBytes bounds a file that is read as a table.
+const MaxBytes = 256 << 20

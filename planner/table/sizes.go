@@ -1,0 +1,52 @@
+package table
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Sizes are numbers of ranks by the symbol of a level.
+type Sizes map[string]int
+
+// SizesOf are the sizes of a topology's levels.
+func SizesOf(t *levels.Topology) Sizes {
+	h := t.Hierarchy(0)
+	sizes := make(Sizes, h.Depth())
+	for k := range h.Depth() {
+		sizes[string(rune(h.Level(k).Symbol))] = h.Widest(k)
+	}
+	return sizes
+}
+
+// String is i=4,s=2: the keys sorted.
+func (s Sizes) String() string {
+	var b bytes.Buffer
+	for i, k := range sortedKeys(s) {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%s=%d", k, s[k])
+	}
+	return b.String()
+}
+
+// Compare orders machines: by their levels' names, then by ranks, the smallest first.
+func (s Sizes) Compare(o Sizes) int {
+	keys := sortedKeys(s)
+	if c := slices.Compare(keys, sortedKeys(o)); c != 0 {
+		return c
+	}
+	for _, k := range keys {
+		if c := cmp.Compare(s[k], o[k]); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

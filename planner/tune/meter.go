@@ -1,0 +1,55 @@
+package tune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/measure"
+	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Meter measures. Every rank calls it with the same arguments in the same order,
+// and all get the same results. *[measure.Bench] is one.
+type Meter interface {
+	Collective(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop) (measure.Timing, error)
+	Pipeline(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop) (costs.Pipeline, error)
+	Stages(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop, book *costs.Book) ([]costs.Series, error)
+}
+
+var _ Meter = (*measure.Bench)(nil)
+
+// NewMeter makes this rank's end of a bench that measures on c's links. All ranks
+// of c must call it, and make nothing else run on c while a measurement does.
+func NewMeter(ctx context.Context, c *planner.Comm) (Meter, error) { return benchOn(ctx, c) }
+
+// NewBench makes a communicator of the same ranks as c to measure on. Every rank of c
+// must call it.
+func NewBench(ctx context.Context, c *planner.Comm) (*measure.Bench, error) {
+	d, err := c.Dup(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("measure: %w", err)
+	}
+	return benchOn(ctx, d)
+}
+
+func benchOn(ctx context.Context, c *planner.Comm) (*measure.Bench, error) {
+	if ctx == nil {
+		return nil, fmt.Errorf("measure: %w", errNoContext)
+	}
+	comm, registry, err := c.Under()
+	if err != nil {
+		return nil, fmt.Errorf("measure: %w", err)
+	}
+	return measure.New(ctx, comm, c.Topology(), registry)
+}
+
+// What is said of a call with something that isn't there.
+var (
+	errNoContext  = errors.New("the context is nil; allowed is any other, context.Background() for one")
+	errNoMeter    = errors.New("the meter is nil; allowed are those that NewMeter and NewBench make")
+	errNoTopology = errors.New("the topology is nil or zero; allowed are those that package levels makes")
+)
