@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -15,8 +16,8 @@ func (b *Bench) exchangePlan() tasks.Plan {
 	p := tasks.Plan{Shape: tasks.Han, Segment: tasks.Whole, Window: 1}
 	for k := range b.topology.Depth() {
 		symbol := string(b.topology.Level(k).Symbol)
-		p = p.Set(symbol, tasks.Choice{Submodule: "adapt", Algorithm: "binomial"}).
-			Set(symbol+"g", tasks.Choice{Submodule: "adapt", Algorithm: "linear"})
+		p = p.Set(symbol, tasks.Choice{Submodule: submodules.Adapt, Algorithm: submodules.Binomial}).
+			Set(symbol+"g", tasks.Choice{Submodule: submodules.Adapt, Algorithm: submodules.Linear})
 	}
 	return p
 }

@@ -227,11 +227,11 @@ func pruneChoice(c tasks.Choice, segment, segments int64, ranks int) string {
 		pieces *= (segment + c.Inner - 1) / c.Inner
 	}
 	switch {
-	case c.Submodule == "solo" && segment < soloFrom:
+	case c.Submodule == submodules.Solo && segment < soloFrom:
 		return "pruned, segment too small for solo: less than " + tasks.FormatBytes(soloFrom)
-	case c.Algorithm == "chain" && ranks > 2 && pieces < int64(ranks):
+	case c.Algorithm == submodules.Chain && ranks > 2 && pieces < int64(ranks):
 		return fmt.Sprintf("pruned, too few pieces to fill a chain: %d for %d ranks", pieces, ranks)
-	case c.Algorithm == "linear" && c.Submodule != "solo" && ranks > linearRanks:
+	case c.Algorithm == submodules.Linear && c.Submodule != submodules.Solo && ranks > linearRanks:
 		return fmt.Sprintf("pruned, group too large for linear: %d ranks", ranks)
 	}
 	return ""

@@ -21,7 +21,7 @@ type Adapt struct{}
 var _ submodules.Submodule = Adapt{}
 
 // Name is the word in plans.
-func (Adapt) Name() string { return "adapt" }
+func (Adapt) Name() string { return submodules.Adapt }
 
 // Doc says what it is.
 func (Adapt) Doc() string { return "event-driven trees over links (ADAPT, HPDC 2018; HAN, III)" }
@@ -42,13 +42,13 @@ type lowering func(e *submodules.Emitter, c *submodules.Call)
 
 // algorithms in the order of the catalogue.
 var algorithms = []algorithm{
-	rooted("binomial", trees.Binomial, "log2(n) rounds deep, the root sends log2(n) times", "ADAPT, HPDC 2018; coll/adapt binomial"),
-	rooted("chain", trees.Chain, "each rank feeds the next; best when many segments fill it", "ADAPT, HPDC 2018; coll/adapt pipeline"),
-	rooted("kchain", trees.KChain, "four parallel chains below the root, a quarter as long", "coll/adapt chain, coll/tuned chain"),
-	rooted("binary", trees.Binary, "each rank feeds two, whatever the size of the group", "coll/adapt binary, coll/tuned binary_tree"),
+	rooted(submodules.Binomial, trees.Binomial, "log2(n) rounds deep, the root sends log2(n) times", "ADAPT, HPDC 2018; coll/adapt binomial"),
+	rooted(submodules.Chain, trees.Chain, "each rank feeds the next; best when many segments fill it", "ADAPT, HPDC 2018; coll/adapt pipeline"),
+	rooted(submodules.KChain, trees.KChain, "four parallel chains below the root, a quarter as long", "coll/adapt chain, coll/tuned chain"),
+	rooted(submodules.Binary, trees.Binary, "each rank feeds two, whatever the size of the group", "coll/adapt binary, coll/tuned binary_tree"),
 	linear(),
 	{
-		name: "ring", doc: "each passes on to the next what it gets, piece by piece",
+		name: submodules.Ring, doc: "each passes on to the next what it gets, piece by piece",
 		source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; Patarasuk, Yuan, JPDC 2009, without rounds",
 		needs:  []submodules.Restriction{submodules.NeedsCommutative},
 		lower: map[tasks.Collective]lowering{
@@ -56,17 +56,17 @@ var algorithms = []algorithm{
 		},
 	},
 	{
-		name: "inorderbinary", doc: "binary tree over the ranks as they are numbered: keeps their order under any leader",
+		name: submodules.InOrderBinary, doc: "binary tree over the ranks as they are numbered: keeps their order under any leader",
 		source: "coll/tuned in-order_binary",
 		lower:  map[tasks.Collective]lowering{tasks.Bcast: inOrderBcast, tasks.Reduce: inOrderReduce(trees.InOrder, trees.Top)},
 	},
 	{
-		name: "inorderbinomial", doc: "binomial tree over the ranks as they are numbered: for order=tree, under any leader",
+		name: submodules.InOrderBinomial, doc: "binomial tree over the ranks as they are numbered: for order=tree, under any leader",
 		source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005, rooted at the lowest rank", tree: true,
 		lower: map[tasks.Collective]lowering{tasks.Reduce: inOrderReduce(trees.Binomial, func(int) int { return 0 })},
 	},
 	{
-		name: "splitbinary", doc: "half of the message down each side of a binary tree, then pairs exchange halves",
+		name: submodules.SplitBinary, doc: "half of the message down each side of a binary tree, then pairs exchange halves",
 		source: "coll/tuned split_binary_tree; Pjesivac-Grbovic et al., Cluster Computing 2007",
 		lower:  map[tasks.Collective]lowering{tasks.Bcast: splitBcast},
 	},
@@ -94,7 +94,7 @@ func rooted(name string, shape trees.Shape, doc, source string) algorithm {
 
 // linear is the flattest tree.
 func linear() algorithm {
-	a := rooted("linear", trees.Linear, "the root feeds all, up to 32 of them directly", "coll/adapt linear")
+	a := rooted(submodules.Linear, trees.Linear, "the root feeds all, up to 32 of them directly", "coll/adapt linear")
 	a.lower[tasks.Gather], a.lower[tasks.Scatter], a.lower[tasks.Allgather] = linearGather, linearScatter, linearAllgather
 	return a
 }

@@ -22,7 +22,7 @@ type NBC struct{}
 var _ submodules.Submodule = NBC{}
 
 // Name is the word in plans.
-func (NBC) Name() string { return "nbc" }
+func (NBC) Name() string { return submodules.NBC }
 
 // Doc says what it is.
 func (NBC) Doc() string { return "schedules of rounds over links (Libnbc, SC 2007; HAN, III)" }
@@ -41,7 +41,7 @@ var algorithms = []struct {
 }{
 	{
 		submodules.Algorithm{
-			Name: "binomial", Source: "Libnbc, SC 2007; coll/libnbc",
+			Name: submodules.Binomial, Source: "Libnbc, SC 2007; coll/libnbc",
 			Doc:   "binomial tree: log2(n) rounds deep, all bytes in every round",
 			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter},
 			Needs: []submodules.Restriction{submodules.NeedsRootFirst},
@@ -53,7 +53,7 @@ var algorithms = []struct {
 	},
 	{
 		submodules.Algorithm{
-			Name: "linear", Source: "coll/libnbc; coll/basic",
+			Name: submodules.Linear, Source: "coll/libnbc; coll/basic",
 			Doc: "the root sends to all in one round, or combines one rank after the other",
 			Ops: []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather},
 		},
@@ -64,7 +64,7 @@ var algorithms = []struct {
 	},
 	{
 		submodules.Algorithm{
-			Name: "knomial", Source: "coll/libnbc",
+			Name: submodules.KNomial, Source: "coll/libnbc",
 			Doc: "binomial tree in digits of four: half as deep, up to three sends in a round",
 			Ops: []tasks.Collective{tasks.Bcast},
 		},
@@ -72,7 +72,7 @@ var algorithms = []struct {
 	},
 	{
 		submodules.Algorithm{
-			Name: "chain", Source: "Libnbc, SC 2007; coll/libnbc", Inner: true,
+			Name: submodules.Chain, Source: "Libnbc, SC 2007; coll/libnbc", Inner: true,
 			Doc:   "each rank feeds the next, an inner segment a round",
 			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce},
 			Needs: []submodules.Restriction{submodules.NeedsRootFirst},
@@ -81,7 +81,7 @@ var algorithms = []struct {
 	},
 	{
 		submodules.Algorithm{
-			Name: "recdoubling", Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; coll/libnbc",
+			Name: submodules.RecDoubling, Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; coll/libnbc",
 			Doc:   "recursive doubling: log2(n) exchanges of all that two ranks have",
 			Ops:   []tasks.Collective{tasks.Allreduce, tasks.Allgather},
 			Needs: []submodules.Restriction{submodules.NeedsPowerOfTwo},
@@ -90,7 +90,7 @@ var algorithms = []struct {
 	},
 	{
 		submodules.Algorithm{
-			Name: "rabenseifner", Source: "Rabenseifner, ICCS 2004; Thakur, Rabenseifner, Gropp, IJHPCA 2005; coll/libnbc",
+			Name: submodules.Rabenseifner, Source: "Rabenseifner, ICCS 2004; Thakur, Rabenseifner, Gropp, IJHPCA 2005; coll/libnbc",
 			Doc: "reduce-scatter by recursive halving, then gather or allgather: about twice the bytes, whatever n",
 			Ops: []tasks.Collective{tasks.Reduce, tasks.Allreduce},
 		},
@@ -98,7 +98,7 @@ var algorithms = []struct {
 	},
 	{
 		submodules.Algorithm{
-			Name: "ring", Source: "Patarasuk, Yuan, JPDC 2009; coll/libnbc",
+			Name: submodules.Ring, Source: "Patarasuk, Yuan, JPDC 2009; coll/libnbc",
 			Doc:   "reduce-scatter and allgather around a ring: fewest bytes, n-1 rounds each",
 			Ops:   []tasks.Collective{tasks.Allreduce, tasks.Allgather, tasks.ReduceScatter},
 			Needs: []submodules.Restriction{submodules.NeedsCommutative},
@@ -107,7 +107,7 @@ var algorithms = []struct {
 	},
 	{
 		submodules.Algorithm{
-			Name: "halving", Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; coll/tuned recursive_halving",
+			Name: submodules.Halving, Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; coll/tuned recursive_halving",
 			Doc:   "recursive halving: log2(n) exchanges, each of half the bytes of the one before",
 			Ops:   []tasks.Collective{tasks.ReduceScatter},
 			Needs: []submodules.Restriction{submodules.NeedsCommutative, submodules.NeedsPowerOfTwo},
@@ -116,7 +116,7 @@ var algorithms = []struct {
 	},
 	{
 		submodules.Algorithm{
-			Name: "pairwise", Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; MPICH",
+			Name: submodules.Pairwise, Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; MPICH",
 			Doc: "all exchange parts with all in one round and combine them in the order of ranks",
 			Ops: []tasks.Collective{tasks.ReduceScatter},
 		},
@@ -124,7 +124,7 @@ var algorithms = []struct {
 	},
 	{
 		submodules.Algorithm{
-			Name: "nonoverlapping", Source: "coll/tuned non-overlapping", Tree: true,
+			Name: submodules.NonOverlapping, Source: "coll/tuned non-overlapping", Tree: true,
 			Doc: "reduce to the lowest rank along the in-order binomial tree, then scatter",
 			Ops: []tasks.Collective{tasks.ReduceScatter},
 		},
@@ -132,7 +132,7 @@ var algorithms = []struct {
 	},
 	{
 		submodules.Algorithm{
-			Name: "neighbor", Source: "Chen, Sun, Zhang, IPDPS 2005; coll/tuned neighbor exchange",
+			Name: submodules.Neighbor, Source: "Chen, Sun, Zhang, IPDPS 2005; coll/tuned neighbor exchange",
 			Doc:   "n/2 rounds, each with the neighbour on the other side, two parts at a time",
 			Ops:   []tasks.Collective{tasks.Allgather},
 			Needs: []submodules.Restriction{submodules.NeedsEven},
@@ -141,7 +141,7 @@ var algorithms = []struct {
 	},
 	{
 		submodules.Algorithm{
-			Name: "bruck", Source: "Bruck et al., IEEE TPDS 1997; coll/tuned bruck",
+			Name: submodules.Bruck, Source: "Bruck et al., IEEE TPDS 1997; coll/tuned bruck",
 			Doc: "log2(n) rounds, any number of ranks: each gets as many parts as it has",
 			Ops: []tasks.Collective{tasks.Allgather},
 		},

@@ -22,7 +22,7 @@ type SM struct{}
 var _ submodules.Submodule = SM{}
 
 // Name is the word in plans.
-func (SM) Name() string { return "sm" }
+func (SM) Name() string { return submodules.SM }
 
 // Doc says what it is.
 func (SM) Doc() string {
@@ -37,12 +37,12 @@ func (SM) Algorithms() []submodules.Algorithm {
 	ops := star.Operations()
 	return []submodules.Algorithm{
 		{
-			Name: "slots", Inner: true, Ops: ops, Source: "HAN, III",
+			Name: submodules.Slots, Inner: true, Ops: ops, Source: "HAN, III",
 			Doc:   "every rank speaks with the leader through slots; an inner segment overlaps in and out",
 			Needs: []submodules.Restriction{submodules.NeedsRootFirst},
 		},
 		{
-			Name: "rings", Inner: true, Ops: ops, Source: "coll/sm's fragments; HAN, III",
+			Name: submodules.Rings, Inner: true, Ops: ops, Source: "coll/sm's fragments; HAN, III",
 			Doc: "inner segments stream between the leader and every rank through a ring of each pair; keeps the order of ranks under any leader",
 		},
 	}
@@ -50,8 +50,8 @@ func (SM) Algorithms() []submodules.Algorithm {
 
 // media are the ways of the algorithms.
 var media = map[string]star.Medium{
-	"slots": {Offer: star.InSlot, Inline: submodules.InlineMax},
-	"rings": {Inline: math.MaxInt64},
+	submodules.Slots: {Offer: star.InSlot, Inline: submodules.InlineMax},
+	submodules.Rings: {Inline: math.MaxInt64},
 }
 
 // Lower emits one task.

@@ -20,7 +20,7 @@ type Solo struct{}
 var _ submodules.Submodule = Solo{}
 
 // Name is the word in plans.
-func (Solo) Name() string { return "solo" }
+func (Solo) Name() string { return submodules.Solo }
 
 // Doc says what it is.
 func (Solo) Doc() string { return "one-sided single copy, reduce on read (HAN, III)" }
@@ -32,13 +32,13 @@ func (Solo) Reach() submodules.Reach { return submodules.SharedNode }
 func (Solo) Algorithms() []submodules.Algorithm {
 	return []submodules.Algorithm{
 		{
-			Name: "linear", Inner: true, Source: "HAN, III",
+			Name: submodules.Linear, Inner: true, Source: "HAN, III",
 			Doc:   "members read from the leader; the leader reduces or reads from the members",
 			Ops:   star.Operations(),
 			Needs: []submodules.Restriction{submodules.NeedsRootFirst},
 		},
 		{
-			Name: "slices", Source: "Rabenseifner's reduce-scatter and gather, on reads",
+			Name: submodules.Slices, Source: "Rabenseifner's reduce-scatter and gather, on reads",
 			Doc:   "every rank reduces its slice from all, the leader collects the slices",
 			Ops:   []tasks.Collective{tasks.Reduce},
 			Needs: []submodules.Restriction{submodules.NeedsCommutative},
@@ -49,7 +49,7 @@ func (Solo) Algorithms() []submodules.Algorithm {
 // Lower emits one task by reads.
 func (Solo) Lower(e *submodules.Emitter, c *submodules.Call) error {
 	switch {
-	case c.Algorithm != "slices":
+	case c.Algorithm != submodules.Slices:
 		return star.Lower(e, c, star.Medium{Offer: star.InPlace})
 	case c.Kind.Op != tasks.Reduce:
 		return fmt.Errorf("%v by slices: %w", c.Kind.Op, submodules.ErrUnsupported)
