@@ -1,9 +1,12 @@
 package rule_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/tierflow/tierflow/dag/dagtest"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -141,4 +144,47 @@ func TestRuleChoices(t *testing.T) {
 			t.Errorf("%v on %s: %v because %q; want %s", r, test.on, p, why, test.want)
 		}
 	}
+}
+
+// The page beside the rule shows the rows that there are.
+func TestRows(t *testing.T) {
+	dagtest.Golden(t, "rows.md", rule.Markdown())
+}
+
+// What the rule chooses for every collective on some machines.
+func TestPlans(t *testing.T) {
+	var b strings.Builder
+	difference := tasks.UserOp("difference", false, func(a, b float32) float32 { return a - b })
+	for _, spec := range []string{"1", "4", "9", "2x1", "4x1", "9x1", "4x2", "3x2/rr", "2x9", "2x2x3"} {
+		on, err := levels.Parse(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, coll := range tasks.Requestable() {
+			sizes, ops := []int64{8, 2 << 10, 8 << 10, 64 << 10, 512 << 10, 16 << 20}, []tasks.Op{{}}
+			switch {
+			case coll == tasks.Barrier:
+				sizes = []int64{0}
+			case (tasks.Request{Coll: coll}).Reduces():
+				ops = []tasks.Op{tasks.Sum, difference}
+			}
+			for _, bytes := range sizes {
+				for _, op := range ops {
+					r := tasks.Request{Coll: coll, Type: tasks.Float32, Count: bytes / 4, Op: op}
+					p, _ := rule.Choose(r, on, tasks.Plan{})
+					fmt.Fprintf(&b, "%s %v %v %v\n", spec, r, p, inOneProcess(r, on, p))
+				}
+			}
+		}
+	}
+	dagtest.Golden(t, "testdata/plans.txt", b.String())
+}
+
+// inOneProcess is what the rule chooses for goroutine ranks, if that isn't p.
+func inOneProcess(r tasks.Request, on *levels.Topology, p tasks.Plan) string {
+	q, _ := rule.Choose(r, on.OneProcess(), tasks.Plan{})
+	if q.Equal(p) {
+		return "goroutines alike"
+	}
+	return "goroutines " + q.String()
 }

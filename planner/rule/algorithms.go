@@ -1,0 +1,94 @@
+package rule
+
+import (
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// algorithms are the rows that choose who does an operation of a level, and how.
+var algorithms = []row[tasks.Choice]{
+	{
+		when(treeSum, operation(tasks.Reduce)),
+		adapt(submodules.InOrderBinomial), "it combines along the tree over ranks",
+	},
+	{
+		when(treeSum, operation(tasks.ReduceScatter)),
+		nbc(submodules.NonOverlapping), "it combines along the tree over ranks, then scatters",
+	},
+	{
+		when(operation(tasks.Reduce), ordered, rootElsewhere),
+		adapt(submodules.InOrderBinary), "it keeps the order of ranks, whichever leads",
+	},
+	{
+		when(insideNode, tiny, fewPeers),
+		tasks.Choice{Submodule: submodules.SM, Algorithm: submodules.Rings},
+		"a message and its arrival are one write",
+	},
+	{
+		when(operation(tasks.Allreduce), small),
+		nbc(submodules.RecDoubling), "fewest steps",
+	},
+	{
+		when(operation(tasks.Allreduce), twoNodes, commutes),
+		nbc(submodules.RecDoubling), "between two, one exchange carries no byte more than a ring",
+	},
+	{
+		when(operation(tasks.Allreduce), ordered),
+		nbc(submodules.Rabenseifner), "it keeps the order of ranks",
+	},
+	{
+		when(operation(tasks.Allreduce), halves, between),
+		nbc(submodules.Rabenseifner), "the bytes of a ring in a logarithm of its steps",
+	},
+	{
+		when(operation(tasks.Allreduce)),
+		adapt(submodules.Ring), "fewest bytes",
+	},
+	{
+		when(insideNode, readable),
+		tasks.Choice{Submodule: submodules.Solo},
+		"goroutines read each other's memory: one copy",
+	},
+	{
+		when(insideNode),
+		tasks.Choice{Submodule: submodules.SM},
+		"the node's memory is shared",
+	},
+	{
+		when(operation(tasks.Gather, tasks.Scatter)),
+		adapt(submodules.Linear), "a block crosses each level once",
+	},
+	{
+		when(operation(tasks.Allgather), small),
+		nbc(submodules.Bruck), "a logarithm of steps, for any number of ranks",
+	},
+	{
+		when(operation(tasks.ReduceScatter), small),
+		nbc(submodules.Pairwise), "one round",
+	},
+	{
+		when(operation(tasks.ReduceScatter), ordered),
+		nbc(submodules.Pairwise), "it keeps the order of ranks",
+	},
+	{
+		when(operation(tasks.Allgather, tasks.ReduceScatter)),
+		adapt(submodules.Ring), "fewest bytes",
+	},
+	{
+		when(star),
+		nbc(submodules.Linear), "two hops; each of so small messages costs the processor more than the wire",
+	},
+	{
+		when(either(small, oneNode)),
+		adapt(submodules.Binomial), "a shallow tree: latency counts",
+	},
+	{nil, adapt(submodules.Chain), "each node sends and receives the message once, segment by segment"},
+}
+
+func adapt(algorithm string) tasks.Choice {
+	return tasks.Choice{Submodule: submodules.Adapt, Algorithm: algorithm}
+}
+
+func nbc(algorithm string) tasks.Choice {
+	return tasks.Choice{Submodule: submodules.NBC, Algorithm: algorithm}
+}

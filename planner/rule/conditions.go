@@ -1,0 +1,130 @@
+package rule
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Limits of the rule, bytes.
+const (
+	starMessage   = 1 << 10   // up to here a node can speak with all others, one after the other
+	tinyMessage   = 4 << 10   // up to here one exchange is worth its bytes
+	smallMessage  = 16 << 10  // up to here latency counts: one segment, shallow trees
+	halvedMessage = 256 << 10 // up to here fewer steps are worth more than a pipeline
+)
+
+// Limits of the rule, ranks and nodes.
+const (
+	mostPeers  = 8 // ranks of a node that all exchange with all
+	mostSpokes = 8 // nodes of which one speaks with all others
+)
+
+// Conditions on what is asked for.
+var (
+	free = condition{"no algorithm or order is forced", func(q *question) bool { return q.free }}
+
+	sums = condition{tasks.Allreduce.String() + " is asked for", func(q *question) bool { return q.request.Coll == tasks.Allreduce }}
+
+	commutes = condition{"the operation commutes", func(q *question) bool { return !q.ordered }}
+	ordered  = condition{"the operation does not commute", func(q *question) bool { return q.ordered }}
+
+	treeOrder = condition{"order=tree is forced", func(q *question) bool { return q.order == tasks.TreeOrder }}
+	treeSum   = condition{"order=tree is forced on a reduction", func(q *question) bool {
+		return q.order == tasks.TreeOrder && q.request.Reduces()
+	}}
+
+	rootElsewhere = condition{"the root is not rank 0", func(q *question) bool { return q.request.Root != 0 }}
+
+	tiny  = condition{"up to " + tasks.FormatBytes(tinyMessage), func(q *question) bool { return q.bytes <= tinyMessage }}
+	small = condition{"up to " + tasks.FormatBytes(smallMessage), func(q *question) bool { return q.bytes <= smallMessage }}
+
+	large = condition{"over " + tasks.FormatBytes(smallMessage), func(q *question) bool { return q.bytes > smallMessage }}
+
+	blocks   = condition{"several blocks", func(q *question) bool { return q.blocks > 1 }}
+	noBlocks = condition{"no blocks, or one", func(q *question) bool { return q.blocks == 1 }}
+)
+
+// Conditions on where the ranks are.
+var (
+	oneNode    = condition{"one node", func(q *question) bool { return q.on.Nodes() == 1 }}
+	twoNodes   = condition{"two nodes", func(q *question) bool { return q.on.Nodes() == 2 }}
+	moreNodes  = condition{"more than two nodes", func(q *question) bool { return q.on.Nodes() > 2 }}
+	insideNode = condition{"inside a node", func(q *question) bool { return q.inside }}
+	between    = condition{"between nodes", func(q *question) bool { return !q.inside }}
+
+	// All ranks of a node may exchange with all.
+	fewPeers      = condition{"at most " + strconv.Itoa(mostPeers) + " ranks a node on average", func(q *question) bool { return !q.crowded() }}
+	fewPeersAlone = condition{"several nodes, or one of at most " + strconv.Itoa(mostPeers) + " ranks", func(q *question) bool {
+		return q.on.Nodes() > 1 || !q.crowded()
+	}}
+
+	// Goroutine ranks of a node read large messages where they lie: one copy in place of two.
+	readable = condition{"goroutine ranks, over " + tasks.FormatBytes(tinyMessage), func(q *question) bool {
+		return q.on.IsOneProcess() && q.bytes > tinyMessage
+	}}
+)
+
+// Conditions on both.
+var (
+	// One node speaks with all others. Hops: the star 2, a tree 2 log n, an exchange of all
+	// log n. Messages: the star 2(n-1), an exchange n log n. A small message costs the
+	// processor more than the wire.
+	star = condition{"3 to " + strconv.Itoa(mostSpokes) + " nodes, up to " + tasks.FormatBytes(starMessage) + ", no blocks", func(q *question) bool {
+		n := q.on.Nodes()
+		return 2 < n && n <= mostSpokes && q.bytes <= starMessage && !q.request.Blocks()
+	}}
+
+	// Halving and doubling takes a logarithm of a ring's steps, with the same bytes.
+	halves = condition{
+		"more than two nodes, a power of two, over " + tasks.FormatBytes(smallMessage) + ", up to " + tasks.FormatBytes(halvedMessage),
+		func(q *question) bool {
+			n := q.on.Nodes()
+			return n > 2 && n&(n-1) == 0 && q.bytes > smallMessage && q.bytes <= halvedMessage
+		},
+	}
+)
+
+// operation holds if the operation of the level is one of some.
+func operation(some ...tasks.Collective) condition {
+	names := make([]string, len(some))
+	for i, c := range some {
+		names[i] = c.String()
+	}
+	return condition{strings.Join(names, " or "), func(q *question) bool { return slices.Contains(some, q.op) }}
+}
+
+// fits holds if the collective has a shape, and the groups of ranks can have it.
+func fits(s tasks.Shape) condition {
+	return condition{"shape " + s.String() + " fits", func(q *question) bool {
+		if !s.Fits(q.request.Coll) {
+			return false
+		}
+		_, err := tasks.Hierarchy(q.request, q.on, tasks.Plan{Shape: s, Order: q.order})
+		return err == nil
+	}}
+}
+
+// unfit is the opposite of fits.
+func unfit(s tasks.Shape) condition {
+	return condition{"shape " + s.String() + " does not fit", not(fits(s)).holds}
+}
+
+// shaped holds if the plan has one of some shapes.
+func shaped(some ...tasks.Shape) condition {
+	names := make([]string, len(some))
+	for i, s := range some {
+		names[i] = s.String()
+	}
+	return condition{"shape " + strings.Join(names, ", "), func(q *question) bool { return slices.Contains(some, q.shape) }}
+}
+
+// either holds if one of two conditions does.
+func either(a, b condition) condition {
+	return condition{a.text + " or " + b.text, func(q *question) bool { return a.holds(q) || b.holds(q) }}
+}
+
+// crowded reports whether a node may have too many ranks for all to exchange with all.
+func (q *question) crowded() bool { return q.on.Size() > mostPeers*q.on.Nodes() }

@@ -1,0 +1,114 @@
+package rule
+
+import "github.com/tierflow/tierflow/tasks"
+
+// Sizes of segments, bytes. Package tune searches around them.
+const (
+	InsideSegment = 128 << 10 // inside a node: a segment stays in a core's cache
+	ChainMost     = 64 << 10  // between nodes: larger segments only delay the pipeline
+	ChainLeast    = 16 << 10
+	readSegment   = 256 << 10 // of what is read where it lies, which costs two meetings
+	ringMost      = 256 << 10 // between nodes: what each sends on at once
+	ringUsual     = 64 << 10
+	ringLeast     = 32 << 10
+	leastPart     = 1 << 10 // of a block: smaller ones are all overhead
+)
+
+// Segments on their way at once, the window: where a link is to be kept busy, and in a
+// ring, where each node both sends and receives. There few are enough. More would stand
+// in the link's queue before the credits and acknowledgements of the other direction.
+const (
+	fewSegments  = 4
+	linkSegments = 8
+	ringSegments = 3
+)
+
+// cut is how a message is cut into segments, each block of it if there are blocks.
+type cut struct {
+	text    string                  // the size in words
+	segment func(q *question) int64 // bytes; [tasks.Whole]: it isn't cut
+	window  int                     // segments on their way at once
+	unit    string                  // what Explain adds to the size; empty: nothing
+}
+
+// cuts are the rows that choose the size of segments and the window.
+var cuts = []row[cut]{
+	{
+		when(small),
+		uncut, "up to " + tasks.FormatBytes(smallMessage) + " latency counts",
+	},
+	{
+		when(oneNode, readable),
+		fixed(readSegment, fewSegments), "goroutines of one node read each other's memory",
+	},
+	{
+		when(oneNode, noBlocks),
+		fixed(InsideSegment, fewSegments), "one node, segments stay in cache",
+	},
+	{
+		when(oneNode),
+		cut{tasks.FormatBytes(InsideSegment), fixed(InsideSegment, fewSegments).segment, fewSegments, " of each block"},
+		"one node, segments stay in cache",
+	},
+	{
+		when(shaped(tasks.AR), halves),
+		uncut, "halving cuts the message itself",
+	},
+	{
+		when(twoNodes, noBlocks, not(shaped(tasks.RSAG, tasks.Lanes))),
+		fixed(Packed(InsideSegment), linkSegments), "two nodes, no pipeline to fill between them",
+	},
+	{
+		when(either(blocks, shaped(tasks.RSAG, tasks.Lanes, tasks.AR)), twoNodes),
+		ringCut(linkSegments), "each of {nodes} nodes sends up to {piece} on at once",
+	},
+	{
+		when(either(blocks, shaped(tasks.RSAG, tasks.Lanes, tasks.AR))),
+		ringCut(ringSegments), "each of {nodes} nodes sends up to {piece} on at once",
+	},
+	{
+		nil,
+		cut{
+			"near a 128th, " + tasks.FormatBytes(Packed(ChainLeast)) + " to " + tasks.FormatBytes(Packed(ChainMost)),
+			func(q *question) int64 { return Packed(near(q.bytes/128, ChainLeast, ChainMost)) }, linkSegments, "",
+		},
+		"a 128th of the message or near, so that filling a pipeline of {nodes} nodes takes little",
+	},
+}
+
+// uncut leaves a message whole.
+var uncut = fixed(tasks.Whole, fewSegments)
+
+// fixed cuts into segments of so many bytes.
+func fixed(bytes int64, window int) cut {
+	return cut{text: tasks.FormatBytes(bytes), segment: func(*question) int64 { return bytes }, window: window}
+}
+
+// ringCut cuts so that each node sends on a [question.ringPiece] at once.
+func ringCut(window int) cut {
+	return cut{text: "{piece} × nodes / blocks", window: window, segment: func(q *question) int64 {
+		return max(q.ringPiece()*int64(q.on.Nodes())/q.blocks, leastPart)
+	}}
+}
+
+// ringPiece returns what a node of a ring sends on at once. A few of them should keep a
+// link busy. The larger the message is, the less does a step cost that waits for one.
+func (q *question) ringPiece() int64 {
+	if q.on.Nodes() == 2 {
+		return Packed(InsideSegment) // no node hands on
+	}
+	return Packed(near(max(q.bytes/64, min(q.bytes/16, ringUsual)), ringLeast, ringMost))
+}
+
+// near returns the power of two up to n, between two of them.
+func near(n, least, most int64) int64 {
+	for least < most && 2*least <= n {
+		least *= 2
+	}
+	return least
+}
+
+// Packed returns a sixteenth less than n, so that a segment and the header of its frame
+// fill whole packets: devices take up to 64 KiB at once, or a power of two that divides
+// it. A full power of two leaves a rest that costs as much as a packet.
+func Packed(n int64) int64 { return n - n/16 }

@@ -1,0 +1,33 @@
+package rule
+
+import "github.com/tierflow/tierflow/tasks"
+
+// shapes are the rows that choose a shape where none is forced. Where algorithms are
+// forced they lead to han: the forced ones may not do what other shapes ask for.
+var shapes = []row[tasks.Shape]{
+	{
+		when(sums, free, commutes, twoNodes, fits(tasks.AR)),
+		tasks.AR, "two nodes exchange what each has, both ways at once",
+	},
+	{
+		when(free, tiny, fewPeersAlone, not(star), fits(tasks.AR)),
+		tasks.AR, "up to " + tasks.FormatBytes(tinyMessage) + " one exchange is faster than a reduce and a bcast",
+	},
+	{
+		when(sums, free, commutes, halves, fits(tasks.AR)),
+		tasks.AR, "up to " + tasks.FormatBytes(halvedMessage) + " between {nodes} nodes halving and doubling takes fewer steps than a ring",
+	},
+	{
+		when(sums, free, commutes, large, moreNodes, fits(tasks.RSAG)),
+		tasks.RSAG, "a ring between nodes carries 2(n-1)/n of the message, a reduce and a bcast twice the message",
+	},
+	{
+		when(unfit(tasks.Han), treeOrder),
+		tasks.Flat, "groups here are not whole subtrees of the tree over ranks",
+	},
+	{
+		when(unfit(tasks.Han)),
+		tasks.Flat, "{op} is not commutative and ranks are not numbered node by node",
+	},
+	{nil, tasks.Han, "shared memory inside nodes, messages only between leaders"},
+}
