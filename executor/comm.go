@@ -121,9 +121,9 @@ func (c *Comm) find(seq uint32) *Run {
 // deliver takes a message for this communicator.
 func (c *Comm) deliver(from levels.Rank, m *wire.Message, payload []byte) {
 	if m.Kind == wire.Bye {
-		d := departure{rank: from, seq: m.Seq, broken: m.Broken}
-		if !d.broken || c.e.world.control == nil || c.wholeBye(from, byLink) {
-			c.e.hearBye(c, d)
+		alone := c.e.world.control == nil
+		if !m.Broken || alone || c.wholeBye(from, byLink) { // the other half says what is broken
+			c.e.hearBye(c, departure{rank: from, seq: m.Seq, broken: m.Broken && alone})
 		}
 		return
 	}

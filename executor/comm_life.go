@@ -124,7 +124,9 @@ func (c *Comm) leave(tell bool) error {
 		}
 	}
 	c.left = true
-	say, broken := (tell || c.broken == nil) && !e.stopped, c.cause.err != nil
+	say := (tell || c.broken == nil) && !e.stopped
+	// The control plane may not have told yet what this rank has broken of the others.
+	broken := c.cause.err != nil || c.id == 0 && e.world.control != nil && e.hasBroken()
 	var told []levels.Rank
 	others := false
 	if say {
@@ -144,6 +146,16 @@ func (c *Comm) leave(tell bool) error {
 		e.world.control.bye(c, told, broken)
 	}
 	return err
+}
+
+// hasBroken reports whether a communicator of this rank is broken. The lock is held.
+func (e *Endpoint) hasBroken() bool {
+	for _, c := range e.comms {
+		if c.cause.err != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // busy tells whether a run or a transfer is on its way.
@@ -209,7 +221,7 @@ func (c *Comm) sayBye(broken bool) (told []levels.Rank, others bool) {
 		case r == e.rank:
 		case e.transport.Open(r):
 			m := wire.Message{Kind: wire.Bye, Comm: c.id, Seq: c.seq}
-			m.Broken = broken && e.world.control != nil
+			m.Broken = broken
 			e.transmit(r, &m, nil)
 			told = append(told, r)
 		default:

@@ -202,6 +202,57 @@ func TestGoodbyeBeforeTheLoss(t *testing.T) {
 	}
 }
 
+// A rank that breaks a communicator and closes everything at once is heard to have broken
+// it, also when its goodbye is faster than the reason.
+func TestGoodbyeToAllBeforeTheReason(t *testing.T) {
+	h, err := levels.Parse("2x1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := openProcesses(t, h, executor.Config{}, nil)
+	defer closeProcesses(t, p)
+	zero := makeComm(t, p.Endpoint(0), 1, everyone(p.World))
+	one := makeComm(t, p.Endpoint(1), 1, everyone(p.World))
+	arrived, err := p.Endpoint(1).Comm(0).Recv(t.Context(), 0, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent, err := p.Endpoint(0).Comm(0).Send(t.Context(), 1, 0, nil) // so that goodbyes go over the link
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, half := range []*executor.Transfer{sent, arrived} {
+		half.Watch(t.Context())
+	}
+	if err := errors.Join(sent.Wait(t.Context()), arrived.Wait(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	never, err := one.Recv(t.Context(), 0, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait := p.TellLate(0, 20*time.Millisecond)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	mine, err := zero.Recv(ctx, 1, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine.Watch(ctx)
+	cancel(errEnough)
+	if err := mine.Wait(t.Context()); !errors.Is(err, errEnough) {
+		t.Fatalf("error %v", err)
+	}
+	if err := p.Endpoint(0).Close(); err != nil {
+		t.Error(err)
+	}
+	long, stop := context.WithTimeout(context.Background(), patience)
+	defer stop()
+	if err := never.Wait(long); err == nil || !strings.Contains(err.Error(), errEnough.Error()) {
+		t.Errorf("error %v", err)
+	}
+	wait()
+}
+
 // Several goroutines that close a communicator during a call say goodbye once.
 func TestTwoCloses(t *testing.T) {
 	onBoth(t, []string{"1x2"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -396,6 +397,36 @@ func (a afterTold) Broadcast(kind uint8, payload []byte) error {
 // AfterTold calls then whenever a rank has broadcast something, from now on.
 func (p *Processes) AfterTold(rank levels.Rank, then func()) {
 	p.worlds[rank].control.job = afterTold{p.jobs[rank], then}
+}
+
+// lateTold is a control plane whose broadcasts arrive later, in order.
+type lateTold struct {
+	Job
+	queue chan func()
+}
+
+func (l lateTold) Broadcast(kind uint8, payload []byte) error {
+	l.queue <- func() { _ = l.Job.Broadcast(kind, payload) }
+	return nil
+}
+
+// TellLate makes a rank's broadcasts, from now on, arrive so much later. What it returns
+// waits for all of them.
+func (p *Processes) TellLate(rank levels.Rank, by time.Duration) (wait func()) {
+	l := lateTold{p.jobs[rank], make(chan func(), 100)}
+	p.worlds[rank].control.job = l
+	var told sync.WaitGroup
+	told.Go(func() {
+		for tell := range l.queue {
+			time.Sleep(by)
+			tell()
+		}
+	})
+	return func() {
+		p.worlds[rank].control.job = l.Job
+		close(l.queue)
+		told.Wait()
+	}
 }
 
 // Lose tells one rank that another one is lost. No rank else hears of it.

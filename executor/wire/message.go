@@ -55,7 +55,7 @@ func (k Kind) IsPointToPoint() bool { return k >= Tagged && k < MaxKind }
 // Fields that its kind doesn't name are zero.
 type Message struct {
 	Kind   Kind
-	Broken bool   // Bye: the communicator is broken on the rank that leaves
+	Broken bool   // Bye: the communicator, or another one if it is that of all ranks, is broken on the rank that leaves
 	Comm   CommID // zero in a Return, which is for all communicators
 
 	// Of a run.
