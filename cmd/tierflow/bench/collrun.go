@@ -10,7 +10,9 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/payload"
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
 )
 
 // run measures. Rank 0 prints.
@@ -51,88 +53,120 @@ func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
 	return b.results.end()
 }
 
-// rank is what one rank does.
+// rank measures all requests on one rank; comms are its ends, one for each plan.
 func (b *benchColl) rank(ctx context.Context, comms []*planner.Comm) (err error) {
-	own, err := openOwn(ctx, comms)
-	if err != nil {
+	m := &collRank{benchColl: b, comms: comms}
+	if m.own, err = openOwn(ctx, comms); err != nil {
 		return err
 	}
 	defer func() {
 		// After a failure these only say again what has failed.
-		if closed := closeOwn(own); err == nil {
+		if closed := closeOwn(m.own); err == nil {
 			err = closed
 		}
 	}()
-	var stream *wire
 	if b.wire {
-		var err error
-		if stream, err = openWire(ctx, comms[0]); err != nil {
+		if m.stream, err = openWire(ctx, comms[0]); err != nil {
 			return err
 		}
-		defer stream.close()
+		defer m.stream.close()
 	}
 	for _, r := range b.work {
-		var subjects []*subject
-		if stream != nil && r.Bytes() > 0 {
-			subjects = append(subjects, newWireSubject(comms[0], own[0], stream, r))
+		if err := m.measure(ctx, r); err != nil {
+			return err
 		}
-		streams, roots := len(subjects), b.rootsOf(r)
-		for i, c := range comms {
-			t := payload.Take(payload.Ordinary)
-			if b.alloc {
-				t = func(n int64) ([]byte, error) { return planner.Alloc[byte](c, int(n)) }
+	}
+	return nil
+}
+
+// collRank is bench coll on one rank.
+type collRank struct {
+	*benchColl
+	comms  []*planner.Comm // one for each plan
+	own    []*planner.Comm // for barriers and sums, one beside each of comms
+	stream *wire           // nil without --wire
+}
+
+// measure measures one request with all plans, and prints rows on rank 0.
+func (m *collRank) measure(ctx context.Context, r tasks.Request) error {
+	roots := m.rootsOf(r)
+	var streams []*subject
+	if m.stream != nil && r.Bytes() > 0 {
+		streams = append(streams, newWireSubject(m.comms[0], m.own[0], m.stream, r))
+	}
+	operations, err := m.prepare(r, roots)
+	if err != nil {
+		return err
+	}
+	effort := m.effort
+	effort.time /= time.Duration(len(roots))
+	// The stream by itself: it goes through the runtime's poller, which moves this
+	// goroutine to another thread. Calls of a few microseconds suffer from that.
+	for _, part := range [][]*subject{streams, operations} {
+		if len(part) > 0 {
+			if err := measure(ctx, part, effort); err != nil {
+				return err
 			}
-			s, err := newSubject(c, own[i], r, b.rotate && r.Rooted(), t)
+		}
+	}
+	if m.alloc {
+		for _, s := range operations {
+			planner.Free(s.comm, s.send) // where there is nothing to free it does nothing
+			planner.Free(s.comm, s.recv)
+		}
+	}
+	if m.comms[0].Rank() > 0 {
+		return nil
+	}
+	return m.addRows(streams, operations, len(roots))
+}
+
+// prepare returns the subjects of a request: for each plan one from each root.
+func (m *collRank) prepare(r tasks.Request, roots []levels.Rank) ([]*subject, error) {
+	var all []*subject
+	for i, c := range m.comms {
+		take := payload.Take(payload.Ordinary)
+		if m.alloc {
+			take = func(n int64) ([]byte, error) { return planner.Alloc[byte](c, int(n)) }
+		}
+		first, err := newSubject(c, m.own[i], r, m.rotate && r.Rooted(), take)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, first)
+		for _, root := range roots[1:] {
+			other, err := first.from(root)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			subjects = append(subjects, s)
-			for _, root := range roots[1:] {
-				other, err := s.from(root)
-				if err != nil {
-					return err
-				}
-				subjects = append(subjects, other)
-			}
+			all = append(all, other)
 		}
-		effort := b.effort
-		effort.time /= time.Duration(len(roots))
-		// The stream by itself: the runtime's poller, which it goes through, moves this
-		// goroutine to another thread, and calls of a few microseconds suffer from that.
-		for _, part := range [][]*subject{subjects[:streams], subjects[streams:]} {
-			if len(part) > 0 {
-				if err := measure(ctx, part, effort); err != nil {
-					return err
-				}
-			}
+	}
+	return all, nil
+}
+
+// addRows prints a row for the stream, if there is one, and one for each plan.
+// operations has as many subjects of each plan as there are roots.
+func (m *collRank) addRows(streams, operations []*subject, roots int) error {
+	stream := 0.0 // its p50 in µs; 0: there is none
+	for _, s := range streams {
+		row := newResult(s)
+		stream = row.P50
+		if stream > 0 {
+			row.ToWire = 1
 		}
-		if b.alloc {
-			for _, s := range subjects {
-				planner.Free(s.comm, s.send) // where there is nothing to free it does nothing
-				planner.Free(s.comm, s.recv)
-			}
+		if err := m.results.add(row); err != nil {
+			return err
 		}
-		if comms[0].Rank() > 0 {
-			continue
+	}
+	for i, plan := range m.plans {
+		row := newRootsResult(operations[i*roots:][:roots])
+		row.asked = plan
+		if stream > 0 {
+			row.ToWire = kit.Round(row.P50/stream, 1e3)
 		}
-		first := 0.0
-		for i := 0; i < len(subjects); {
-			var row result
-			if i < streams {
-				row = newResult(subjects[i])
-				first = row.P50
-				i++
-			} else {
-				row = newRootsResult(subjects[i:][:len(roots)])
-				row.asked = b.plans[(i-streams)/len(roots)]
-				i += len(roots)
-			}
-			if first > 0 {
-				row.ToWire = kit.Round(row.P50/first, 1e3)
-			}
-			if err := b.results.add(row); err != nil {
-				return err
-			}
+		if err := m.results.add(row); err != nil {
+			return err
 		}
 	}
 	return nil
