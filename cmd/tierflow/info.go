@@ -15,7 +15,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// information is info --json.
+// information is the output of info --json.
 type information struct {
 	Version     string          `json:"version"`
 	Go          string          `json:"go"`
@@ -51,7 +51,7 @@ type algorithmInfo struct {
 	Source       string   `json:"source"`
 }
 
-// kernelInfo says by operation what combines elements of a type.
+// kernelInfo names, by operation, the kernel that combines elements of a type.
 type kernelInfo struct {
 	Datatype string            `json:"datatype"`
 	Bytes    int               `json:"bytes"`
@@ -70,7 +70,7 @@ elements on this CPU.`,
   tierflow info --json`,
 		Args: kit.NoOperands,
 		RunE: func(c *cobra.Command, _ []string) error {
-			i := a.information()
+			i := a.describeHost()
 			if asJSON {
 				return kit.WriteJSON(c.OutOrStdout(), i)
 			}
@@ -82,10 +82,11 @@ elements on this CPU.`,
 	return c
 }
 
-func (a app) information() information {
+// describeHost collects what there is to choose from, and the kernels of this CPU.
+func (a app) describeHost() information {
 	i := information{
 		Version: kit.Version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
-		Collectives: kit.Names(tasks.Requestable()), Kernels: kernels(),
+		Collectives: kit.Names(tasks.Requestable()), Kernels: listKernels(),
 	}
 	for _, s := range tasks.Shapes() {
 		info := shapeInfo{Name: s.String(), Doc: s.Doc(), Source: s.Source()}
@@ -112,7 +113,8 @@ func (a app) information() information {
 	return i
 }
 
-func kernels() []kernelInfo {
+// listKernels returns the kernels of all types that have any.
+func listKernels() []kernelInfo {
 	var all []kernelInfo
 	types := tasks.Datatypes()
 	for _, t := range tasks.Datatypes() {
@@ -141,7 +143,7 @@ func (i *information) text() []byte {
 	return b.Bytes()
 }
 
-// catalogue is the part that is equal on all hosts.
+// catalogue returns the part that is equal on all hosts.
 func (i *information) catalogue() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "collectives: %s\n", strings.Join(i.Collectives, ", "))

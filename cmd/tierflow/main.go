@@ -1,6 +1,7 @@
 // Command tierflow runs, measures, draws, traces and checks collectives, and
 // launches jobs that use them. It holds no algorithm of its own: each subcommand
-// is a file that reads flags, calls the library and prints.
+// reads flags, calls the library and prints. Here are the root, info, plan and run;
+// bench, peers, tune, verify and draw have the others, kit what they share.
 //
 //	tierflow bench coll allreduce            # measure, on goroutine ranks
 //	tierflow dag allreduce --topo 2x2 -o a.svg
@@ -8,8 +9,8 @@
 //	tierflow trace allreduce -o trace.json   # open in Perfetto
 //	tierflow run -n 8 -- ./prog              # launch processes
 //
-// The exit status is 0, 1 when something failed or was found wrong, 2 for wrong
-// arguments; tierflow run ends with its program's.
+// The exit status is 0, 1 after a failure or a wrong result, and 2 for wrong
+// arguments. tierflow run ends with its program's.
 package main
 
 import (

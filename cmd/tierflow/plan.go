@@ -11,7 +11,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// planning is plan.
+// planning is the command plan.
 type planning struct {
 	kit.Problem
 	explain bool
@@ -19,6 +19,7 @@ type planning struct {
 	json    bool
 }
 
+// planCommand returns plan.
 func (a app) planCommand() *cobra.Command {
 	p := &planning{}
 	c := &cobra.Command{

@@ -16,20 +16,17 @@ import (
 	"github.com/tierflow/tierflow/submodules/all"
 )
 
-// app is what the subcommands share.
+// app is what the subcommands of this package share.
 type app struct {
-	registry submodules.Registry // what verify, dag and info know
+	registry submodules.Registry // all commands choose from these
 }
 
-// run is the whole program: it returns the exit status.
+// run runs the whole program and returns the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return app{all.Submodules()}.run(ctx, args, stdin, stdout, stderr)
+	return kit.Execute(ctx, app{all.Submodules()}.root(), args, stdin, stdout, stderr)
 }
 
-func (a app) run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return kit.Execute(ctx, a.root(), args, stdin, stdout, stderr)
-}
-
+// root returns the command tierflow with all others.
 func (a app) root() *cobra.Command {
 	root := kit.NewRoot("Hierarchical collective communication: measure, draw, trace, check and launch it",
 		kit.Group("bench", "Measure collectives and their tasks", append(bench.Commands(a.registry), peers.Command())...),
@@ -44,6 +41,5 @@ Without a launcher subcommands run on goroutine ranks arranged by --topo: 4x2 is
 unequal size, /rr deals ranks round robin, and a file of JSON describes the rest.
 Plans are words such as shape=han,fs=256KiB,w=4,i=adapt/chain/32KiB,s=sm; what a
 plan leaves open is chosen as always.`
-	root.Version = kit.Version()
 	return root
 }

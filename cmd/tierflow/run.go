@@ -9,6 +9,7 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/launch"
 )
 
+// runCommand returns run.
 func runCommand() *cobra.Command {
 	var o launch.Options
 	var agent string
@@ -65,7 +66,7 @@ everything else.`,
 	return c
 }
 
-// agentCommand is what run starts on each node.
+// agentCommand returns the command that run starts on each node.
 func agentCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "agent", Short: "Start the ranks of one node for tierflow run", Hidden: true, Args: kit.NoOperands,

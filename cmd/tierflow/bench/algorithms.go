@@ -23,7 +23,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// benchAlgorithms is bench algorithms.
+// benchAlgorithms is the command bench algorithms.
 type benchAlgorithms struct {
 	benchColl
 	ranks  int
@@ -69,7 +69,7 @@ coll measures it.`,
 	return c
 }
 
-// row is what one algorithm took.
+// row is one algorithm's times of one size.
 type row struct {
 	Level     string `json:"level"`
 	Algorithm string `json:"algorithm"` // submodule/algorithm
@@ -78,12 +78,12 @@ type row struct {
 }
 
 // runBoth measures between emulated nodes here, and inside a node on launched
-// processes, each of which comes here again.
+// processes. Each of these comes here again.
 func (b *benchAlgorithms) runBoth(ctx context.Context, operand string, stdin io.Reader, stdout, stderr io.Writer) error {
 	if slices.Contains(strings.Split(operand, ","), tasks.Barrier.String()) {
 		return kit.Usagef("barrier: it has no algorithms to compare")
 	}
-	here := func(stdout, _ io.Writer) error { return b.level(ctx, operand, stdout) }
+	here := func(stdout, _ io.Writer) error { return b.measureLevel(ctx, operand, stdout) }
 	if err := b.RunOnJob(ctx, stdout, stderr, here); err != nil || kit.IsLaunched() {
 		return err
 	}
@@ -115,24 +115,25 @@ func (b *benchAlgorithms) runBoth(ctx context.Context, operand string, stdin io.
 	return kit.WriteJSON(stdout, map[string]any{"results": append(b.rows, more.Results...)})
 }
 
-// level measures between emulated nodes, or, on launched processes, inside the node.
-func (b *benchAlgorithms) level(ctx context.Context, operand string, stdout io.Writer) error {
+// measureLevel measures between emulated nodes, or, on launched processes, inside the
+// node.
+func (b *benchAlgorithms) measureLevel(ctx context.Context, operand string, stdout io.Writer) error {
 	if err := b.read(operand); err != nil {
 		return err
 	}
 	t := b.Job.Topology()
 	if !kit.IsLaunched() {
-		return b.table(ctx, operand, t.Level(t.Depth()-1), stdout)
+		return b.measureTable(ctx, operand, t.Level(t.Depth()-1), stdout)
 	}
-	err := b.table(ctx, operand, t.Level(0), stdout)
+	err := b.measureTable(ctx, operand, t.Level(0), stdout)
 	if err == nil && b.asJSON {
 		err = kit.WriteJSON(stdout, map[string]any{"results": b.rows})
 	}
 	return err
 }
 
-// table measures all algorithms of a level and prints a line for each.
-func (b *benchAlgorithms) table(ctx context.Context, operand string, level levels.Level, stdout io.Writer) error {
+// measureTable measures all algorithms of a level and prints a line for each.
+func (b *benchAlgorithms) measureTable(ctx context.Context, operand string, level levels.Level, stdout io.Writer) error {
 	colls, err := kit.ParseCollectives(operand)
 	if err != nil {
 		return err
@@ -147,7 +148,7 @@ func (b *benchAlgorithms) table(ctx context.Context, operand string, level level
 	for i, coll := range colls {
 		b.work = slices.DeleteFunc(slices.Clone(work), func(r tasks.Request) bool { return r.Coll != coll })
 		if i == 0 {
-			fmt.Fprintln(w, strings.Join(b.head(), "\t")+"\t")
+			fmt.Fprintln(w, strings.Join(b.headCells(), "\t")+"\t")
 		}
 		kind := tasks.Kind{Symbol: level.Symbol, Op: tasks.Bcast}
 		switch r := (tasks.Request{Coll: coll}); {
@@ -156,7 +157,7 @@ func (b *benchAlgorithms) table(ctx context.Context, operand string, level level
 		case r.Reduces():
 			kind.Op = tasks.Reduce
 		}
-		for _, choice := range b.choices(kind.Op, level) {
+		for _, choice := range b.listChoices(kind.Op, level) {
 			if err := b.measureOne(ctx, kind, choice); err != nil {
 				return fmt.Errorf("%v=%v: %w", kind, choice, err)
 			}
@@ -171,8 +172,8 @@ func (b *benchAlgorithms) table(ctx context.Context, operand string, level level
 	return w.Flush()
 }
 
-// head is the first line of a table.
-func (b *benchAlgorithms) head() []string {
+// headCells returns the first line of a table.
+func (b *benchAlgorithms) headCells() []string {
 	cells := []string{"collective", "task", "algorithm"}
 	for _, r := range b.work {
 		cells = append(cells, tasks.FormatBytes(r.Bytes()))
@@ -180,8 +181,8 @@ func (b *benchAlgorithms) head() []string {
 	return cells
 }
 
-// choices lists the algorithms for an operation that can work on a level.
-func (b *benchAlgorithms) choices(op tasks.Collective, level levels.Level) []tasks.Choice {
+// listChoices returns the algorithms for an operation that work on a level.
+func (b *benchAlgorithms) listChoices(op tasks.Collective, level levels.Level) []tasks.Choice {
 	var all []tasks.Choice
 	for _, s := range b.reg {
 		if s.Reach() == submodules.SharedNode && level.Symbol != levels.NodeSymbol {
@@ -200,7 +201,7 @@ func (b *benchAlgorithms) choices(op tasks.Collective, level levels.Level) []tas
 func (b *benchAlgorithms) measureOne(ctx context.Context, kind tasks.Kind, c tasks.Choice) error {
 	plan := tasks.Plan{Shape: tasks.Han}.Set(kind.String(), c)
 	b.results = results{out: io.Discard, json: true}
-	if err := kit.RunRanks(ctx, b.Job, []string{plan.String()}, b.rank); err != nil {
+	if err := kit.RunRanks(ctx, b.Job, []string{plan.String()}, b.runRank); err != nil {
 		return err
 	}
 	for _, r := range b.results.all {

@@ -18,12 +18,12 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Commands are the commands that measure tierflow itself.
+// Commands returns bench's subcommands except peers.
 func Commands(reg submodules.Registry) []*cobra.Command {
 	return []*cobra.Command{collCommand(reg), taskCommand(reg), overlapCommand(reg), algorithmsCommand(reg)}
 }
 
-// benchColl is bench coll.
+// benchColl is the command bench coll.
 type benchColl struct {
 	kit.Problem
 	effort  effort
@@ -152,7 +152,7 @@ func (b *benchColl) readRoot() (err error) {
 	return nil
 }
 
-// rootsOf lists the roots that a request is measured from, one by one.
+// rootsOf returns the roots from which a request is measured, one by one.
 func (b *benchColl) rootsOf(r tasks.Request) []levels.Rank {
 	all := []levels.Rank{r.Root}
 	if r.Rooted() && b.from == allRoots {
@@ -166,7 +166,8 @@ func (b *benchColl) rootsOf(r tasks.Request) []levels.Rank {
 // maxPlans bounds the communicators, each with buffers of its own.
 const maxPlans = 16
 
-// readPlans chooses the plans to compare: the forced ones, else flat beside the rule's.
+// readPlans chooses the plans to compare: forced ones, else flat beside what the rule
+// chooses.
 func (b *benchColl) readPlans() error {
 	if len(b.given) > maxPlans {
 		return kit.Usagef("--plan: %d plans; at most %d", len(b.given), maxPlans)
@@ -193,6 +194,8 @@ func (b *benchColl) readPlans() error {
 	return nil
 }
 
+// readWork lists the requests to measure, and complains if their buffers are too
+// large.
 func (b *benchColl) readWork(colls []tasks.Collective, sizes []int64) error {
 	t := b.Job.Topology()
 	for _, coll := range colls {

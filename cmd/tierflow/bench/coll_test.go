@@ -210,10 +210,10 @@ func TestBenchCountsWrongElements(t *testing.T) {
 			}
 			var out strings.Builder
 			table := results{out: &out}
-			if err := table.add(row); err != nil {
+			if err := table.addRow(row); err != nil {
 				return err
 			}
-			if err := table.end(); err == nil || !strings.Contains(err.Error(), "8 elements are wrong, in 1 of 1 rows") {
+			if err := table.printEnd(); err == nil || !strings.Contains(err.Error(), "8 elements are wrong, in 1 of 1 rows") {
 				t.Errorf("the end is %v", err)
 			}
 		}
@@ -232,7 +232,7 @@ func TestShortOperationsRotate(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		estimate, err := s.warm(ctx)
+		estimate, err := s.warmUp(ctx)
 		if err != nil {
 			return err
 		}
@@ -240,7 +240,7 @@ func TestShortOperationsRotate(t *testing.T) {
 			t.Errorf("%d calls of %v in a sample, %d roots, %d wrong", s.perCall, estimate, len(s.calls), s.wrong[0])
 		}
 		before := s.turn
-		if _, err := s.sample(ctx); err != nil {
+		if _, err := s.takeSample(ctx); err != nil {
 			return err
 		}
 		if s.turn != (before+s.perCall)%2 {
@@ -274,7 +274,7 @@ func TestRotatingRootsAreChecked(t *testing.T) {
 				}
 			}
 			for s.perCall = range 7 {
-				if _, err := s.sample(ctx); err != nil {
+				if _, err := s.takeSample(ctx); err != nil {
 					return err
 				}
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// run measures. Rank 0 prints.
+// run measures on all ranks of this process. Rank 0 prints.
 func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
 	b.results = results{out: stdout, json: b.json, wired: b.wire, roots: b.from == allRoots}
 	notes := stdout
@@ -44,17 +44,17 @@ func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
 		fmt.Fprintln(notes, "# every root in turn: root min, p50 and max are of the roots' p50; the rest is of all samples")
 	}
 	fmt.Fprintln(notes, "# times: slowest rank's per call; algbw, busbw: GB/s (1e9 bytes/s) at p50")
-	if err := b.results.head(); err != nil {
+	if err := b.results.printHead(); err != nil {
 		return err
 	}
-	if err := kit.RunRanks(ctx, b.Job, b.plans, b.rank); err != nil {
+	if err := kit.RunRanks(ctx, b.Job, b.plans, b.runRank); err != nil {
 		return err
 	}
-	return b.results.end()
+	return b.results.printEnd()
 }
 
-// rank measures all requests on one rank; comms are its ends, one for each plan.
-func (b *benchColl) rank(ctx context.Context, comms []*planner.Comm) (err error) {
+// runRank measures all requests on one rank; comms are its ends, one for each plan.
+func (b *benchColl) runRank(ctx context.Context, comms []*planner.Comm) (err error) {
 	m := &collRank{benchColl: b, comms: comms}
 	if m.own, err = openOwn(ctx, comms); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (m *collRank) prepare(r tasks.Request, roots []levels.Rank) ([]*subject, er
 		}
 		all = append(all, first)
 		for _, root := range roots[1:] {
-			other, err := first.from(root)
+			other, err := first.withRoot(root)
 			if err != nil {
 				return nil, err
 			}
@@ -155,7 +155,7 @@ func (m *collRank) addRows(streams, operations []*subject, roots int) error {
 		if stream > 0 {
 			row.ToWire = 1
 		}
-		if err := m.results.add(row); err != nil {
+		if err := m.results.addRow(row); err != nil {
 			return err
 		}
 	}
@@ -165,7 +165,7 @@ func (m *collRank) addRows(streams, operations []*subject, roots int) error {
 		if stream > 0 {
 			row.ToWire = kit.Round(row.P50/stream, 1e3)
 		}
-		if err := m.results.add(row); err != nil {
+		if err := m.results.addRow(row); err != nil {
 			return err
 		}
 	}

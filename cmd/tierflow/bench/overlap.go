@@ -19,7 +19,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// benchOverlap is bench overlap.
+// benchOverlap is the command bench overlap.
 type benchOverlap struct{ benchTasks }
 
 func overlapCommand(reg submodules.Registry) *cobra.Command {
@@ -37,21 +37,21 @@ sbib, in a pipeline in lockstep, where ranks begin as skewed as they do there.`,
   tierflow bench overlap ib+sb --plan i=adapt/chain --bytes 128KiB`,
 		Args: cobra.ArbitraryArgs,
 		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
-			return b.on(c, func(ctx context.Context, stdout, stderr io.Writer) error { return b.run(ctx, args, stdout, stderr) })
+			return b.runOnRanks(c, func(ctx context.Context, stdout, stderr io.Writer) error { return b.run(ctx, args, stdout, stderr) })
 		}),
 	}
-	b.flags(c)
+	b.addFlags(c)
 	return c
 }
 
-// pair is two kinds in the collective that has both.
+// pair is two kinds of task, in a collective that has both.
 type pair struct {
 	kinds   [2]tasks.Kind
 	request tasks.Request
 	plan    tasks.Plan
 }
 
-// overlapResult is what is printed of a pair.
+// overlapResult is the output for a pair.
 type overlapResult struct {
 	Kinds       [2]string     `json:"kinds"`
 	Collective  string        `json:"collective"`
@@ -68,9 +68,9 @@ func (b *benchOverlap) run(ctx context.Context, names []string, stdout, stderr i
 	if err != nil {
 		return err
 	}
-	b.header(stdout, stderr)
+	b.printHeader(stdout, stderr)
 	var results []overlapResult
-	err = b.onBench(ctx, func(ctx context.Context, m *meter.Bench) error {
+	err = b.runOnBench(ctx, func(ctx context.Context, m *meter.Bench) error {
 		for _, p := range pairs {
 			result, err := p.measure(ctx, m, b.stop)
 			if err != nil {
@@ -96,7 +96,7 @@ func (b *benchOverlap) run(ctx context.Context, names []string, stdout, stderr i
 	return nil
 }
 
-// pairs reads ib+sb.
+// pairs reads operands such as ib+sb.
 func (b *benchOverlap) pairs(names []string) (all []pair, err error) {
 	optional := len(names) == 0
 	if optional {
@@ -114,11 +114,12 @@ func (b *benchOverlap) pairs(names []string) (all []pair, err error) {
 	return all, nil
 }
 
+// pair reads one operand and finds the collective.
 func (b *benchOverlap) pair(name string) (p pair, err error) {
 	first, second, _ := strings.Cut(name, "+")
 	var known []string
 	for _, coll := range []tasks.Collective{tasks.Bcast, tasks.Allreduce} {
-		if p.request, p.plan, err = b.work(coll, 2); err != nil {
+		if p.request, p.plan, err = b.makeRequest(coll, 2); err != nil {
 			return p, err
 		}
 		g, err := tasks.Expand(p.request, b.Job.Topology(), p.plan, 0)
@@ -145,7 +146,7 @@ func (b *benchOverlap) pair(name string) (p pair, err error) {
 		name, b.Job.Topology(), strings.Join(known, ", "))
 }
 
-// measure is what one rank does.
+// measure measures the pair on one rank.
 func (p pair) measure(ctx context.Context, m *meter.Bench, stop stats.Stop) (r overlapResult, err error) {
 	o, err := m.Overlap(ctx, p.request, p.plan, p.kinds, stop)
 	if err != nil {
@@ -195,7 +196,8 @@ func (r overlapResult) print(out io.Writer) error {
 	return w.Flush()
 }
 
-// hiddenText is - where one task is too short beside the other to tell.
+// hiddenText returns how much of the shorter task was hidden, or - if one task is too
+// short beside the other to tell.
 func hiddenText(a, b, together float64) string {
 	if min(a, b) < max(a, b)/10 {
 		return "-"

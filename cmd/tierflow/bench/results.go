@@ -15,7 +15,7 @@ import (
 )
 
 // result is one row: an operation, a size, a plan. Times are those of the slowest
-// rank, bandwidths are 1e9 bytes per second at the median time.
+// rank. Bandwidths are 1e9 bytes per second at the median time.
 type result struct {
 	Collective string      `json:"collective"`
 	Shape      string      `json:"shape"`
@@ -36,7 +36,7 @@ type result struct {
 	asked      string      // the plan as it was given
 }
 
-// rootSpread is how much it matters which rank is the root.
+// rootSpread is how much the choice of the root matters.
 type rootSpread struct {
 	Min    float64   `json:"min_p50_us"`
 	Median float64   `json:"median_p50_us"`
@@ -45,6 +45,7 @@ type rootSpread struct {
 	P50    []float64 `json:"p50_us"` // by root
 }
 
+// newSpread sums up the median times of all roots.
 func newSpread(p50 []float64) *rootSpread {
 	sorted := slices.Sorted(slices.Values(p50))
 	s := &rootSpread{Min: sorted[0], Median: stat.Quantile(0.5, stat.Empirical, sorted, nil), Max: sorted[len(sorted)-1], P50: p50}
@@ -107,7 +108,8 @@ type results struct {
 
 var columns = []string{"collective", "shape", "bytes", "iters", "min µs", "p50 µs", "p99 µs", "algbw", "busbw", "wrong"}
 
-func (r *results) head() error {
+// printHead prints the names of the columns.
+func (r *results) printHead() error {
 	if r.json {
 		return nil
 	}
@@ -118,10 +120,11 @@ func (r *results) head() error {
 	if r.roots {
 		cells = append(cells, "root min", "root p50", "root max", "max/min")
 	}
-	return r.line(cells, "plan")
+	return r.printLine(cells, "plan")
 }
 
-func (r *results) add(row result) error {
+// addRow keeps a row, and prints it unless the output is JSON.
+func (r *results) addRow(row result) error {
 	r.all = append(r.all, row)
 	if r.json {
 		return nil
@@ -140,12 +143,12 @@ func (r *results) add(row result) error {
 	case r.roots:
 		cells = append(cells, "-", "-", "-", "-")
 	}
-	return r.line(cells, row.asked)
+	return r.printLine(cells, row.asked)
 }
 
-// line prints one row at once: its columns are wide enough for all, so that they
-// line up though rows come seconds apart.
-func (r *results) line(cells []string, plan string) error {
+// printLine prints one row at once. Its columns are wide enough for all rows, so that
+// they line up though they come seconds apart.
+func (r *results) printLine(cells []string, plan string) error {
 	w := tabwriter.NewWriter(r.out, 11, 0, 1, ' ', tabwriter.AlignRight)
 	text := strings.Join(cells, "\t") + "\t"
 	if r.named { // last and not aligned: its width is anybody's guess
@@ -155,9 +158,8 @@ func (r *results) line(cells []string, plan string) error {
 	return w.Flush()
 }
 
-// end prints what is to be printed at the end, and returns an error if a result
-// was wrong.
-func (r *results) end() error {
+// printEnd prints the JSON. It returns an error if a result was wrong.
+func (r *results) printEnd() error {
 	if r.json {
 		if err := kit.WriteJSON(r.out, map[string]any{"results": r.all}); err != nil {
 			return err

@@ -24,13 +24,14 @@ const (
 	maxRoots = 16
 )
 
-// effort says how long to measure.
+// effort is how long to measure.
 type effort struct {
 	samples int           // 0: as many as fit into time
 	time    time.Duration // of one size and plan
 }
 
-// subject is one rank's part of an operation under one plan.
+// subject is one rank's part in what is measured: an operation under one plan, or a
+// plain stream.
 type subject struct {
 	comm    *planner.Comm // of the operation
 	own     *planner.Comm // of barriers and sums, among the same ranks
@@ -47,7 +48,7 @@ type subject struct {
 	wrong   []int64               // one number: elements, in all results so far
 }
 
-// newSubject prepares the operation on new buffers, which t takes.
+// newSubject prepares the operation on new buffers, which t makes.
 func newSubject(c, own *planner.Comm, r tasks.Request, rotate bool, t payload.Take) (*subject, error) {
 	s := &subject{comm: c, own: own, request: r, rotate: rotate, perCall: 1, wrong: make([]int64, 1)}
 	var err error
@@ -57,13 +58,14 @@ func newSubject(c, own *planner.Comm, r tasks.Request, rotate bool, t payload.Ta
 	return s, s.addCall(r.Root)
 }
 
-// from is the same operation from another root, on the same buffers.
-func (s *subject) from(root levels.Rank) (*subject, error) {
+// withRoot returns the same operation from another root, on the same buffers.
+func (s *subject) withRoot(root levels.Rank) (*subject, error) {
 	other := &subject{comm: s.comm, own: s.own, request: s.request, perCall: 1, wrong: make([]int64, 1), send: s.send, recv: s.recv}
 	other.request.Root = root
 	return other, other.addCall(root)
 }
 
+// addCall prepares the operation from a root, as the next one of the rotation.
 func (s *subject) addCall(root levels.Rank) error {
 	r := s.request
 	r.Root = root
@@ -81,18 +83,18 @@ func (s *subject) addCall(root levels.Rank) error {
 	return nil
 }
 
-// warm finds out how long a call takes, on the slowest rank, and how many make a
-// sample. It is the same on all ranks.
-func (s *subject) warm(ctx context.Context) (estimate time.Duration, err error) {
+// warmUp estimates the time of a call on the slowest rank, and chooses how many calls
+// make a sample. Both are the same on all ranks.
+func (s *subject) warmUp(ctx context.Context) (estimate time.Duration, err error) {
 	best := []float64{math.Inf(1)}
 	for range 3 {
-		d, err := s.sample(ctx)
+		d, err := s.takeSample(ctx)
 		if err != nil {
 			return 0, err
 		}
 		best[0] = min(best[0], d.Seconds())
 	}
-	if err := agree(ctx, s.own, best, tasks.Max); err != nil {
+	if err := combine(ctx, s.own, best, tasks.Max); err != nil {
 		return 0, err
 	}
 	estimate = max(time.Duration(best[0]*1e9), 1)
@@ -100,10 +102,9 @@ func (s *subject) warm(ctx context.Context) (estimate time.Duration, err error) 
 	return estimate, s.addRoots(ctx)
 }
 
-// addRoots lets the root rotate in samples of several calls: else the root of a
-// bcast, or the leaves of a reduce, would be calls ahead of the others, and calls
-// would overlap. Each new call
-// runs once, so that its result is looked at.
+// addRoots lets the root rotate in samples of several calls. Else the root of a bcast,
+// or the leaves of a reduce, would be calls ahead of the others, and calls would
+// overlap. Each new call runs once, so that its result is checked.
 func (s *subject) addRoots(ctx context.Context) error {
 	if !s.rotate || s.perCall == 1 {
 		return nil
@@ -111,21 +112,21 @@ func (s *subject) addRoots(ctx context.Context) error {
 	calls := s.perCall
 	s.perCall = 1
 	defer func() { s.perCall = calls }()
-	for _, root := range roots(s.comm.Topology())[1:] {
+	for _, root := range rotatingRoots(s.comm.Topology())[1:] {
 		if err := s.addCall(root); err != nil {
 			return err
 		}
 		s.turn = len(s.calls) - 1
-		if _, err := s.sample(ctx); err != nil {
+		if _, err := s.takeSample(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// roots lists ranks so that neighbours are on different nodes: each call must wait
-// for the one before to have come there.
-func roots(t *levels.Topology) []levels.Rank {
+// rotatingRoots returns ranks in an order in which neighbours are on different nodes:
+// each call must wait for the end of the one before on its root.
+func rotatingRoots(t *levels.Topology) []levels.Rank {
 	byNode := make([][]levels.Rank, t.Nodes())
 	for r := range levels.Rank(t.Size()) {
 		node := t.Node(r)
@@ -142,11 +143,11 @@ func roots(t *levels.Topology) []levels.Rank {
 	return all[:min(len(all), maxRoots)]
 }
 
-// sample runs the operation perCall times, all ranks beginning together, and
-// returns this rank's time. The result of the last call is checked.
-func (s *subject) sample(ctx context.Context) (time.Duration, error) {
+// takeSample runs the operation perCall times and returns this rank's time. All ranks
+// begin together. The result of the last call is checked.
+func (s *subject) takeSample(ctx context.Context) (time.Duration, error) {
 	if s.wire != nil {
-		return s.sampleWire(ctx)
+		return s.takeWireSample(ctx)
 	}
 	me, bcast := levels.Rank(s.comm.Rank()), s.request.Coll == tasks.Bcast
 	want := s.results[s.turn] // of a bcast the first root's, which the others pass on
@@ -183,12 +184,12 @@ func (s *subject) sample(ctx context.Context) (time.Duration, error) {
 	return took, nil
 }
 
-// measure takes samples of all subjects in turn, so that what disturbs the
-// machine disturbs all of them.
+// measure takes samples of all subjects in turn, so that a disturbance of the machine
+// disturbs all of them.
 func measure(ctx context.Context, subjects []*subject, e effort) error {
 	var round time.Duration
 	for _, s := range subjects {
-		estimate, err := s.warm(ctx)
+		estimate, err := s.warmUp(ctx)
 		if err != nil {
 			return err
 		}
@@ -200,7 +201,7 @@ func measure(ctx context.Context, subjects []*subject, e effort) error {
 	}
 	for range n {
 		for _, s := range subjects {
-			d, err := s.sample(ctx)
+			d, err := s.takeSample(ctx)
 			if err != nil {
 				return err
 			}
@@ -208,7 +209,7 @@ func measure(ctx context.Context, subjects []*subject, e effort) error {
 		}
 	}
 	for _, s := range subjects {
-		if err := s.agree(ctx); err != nil {
+		if err := s.combineResults(ctx); err != nil {
 			return err
 		}
 		slices.Sort(s.times)
@@ -216,15 +217,16 @@ func measure(ctx context.Context, subjects []*subject, e effort) error {
 	return nil
 }
 
-// agree makes times those of the slowest rank, and wrong the sum of all.
-func (s *subject) agree(ctx context.Context) error {
-	if err := agree(ctx, s.own, s.times, tasks.Max); err != nil {
+// combineResults makes times those of the slowest rank, and wrong the sum over all
+// ranks.
+func (s *subject) combineResults(ctx context.Context) error {
+	if err := combine(ctx, s.own, s.times, tasks.Max); err != nil {
 		return fmt.Errorf("collect times: %w", err)
 	}
-	return agree(ctx, s.own, s.wrong, tasks.Sum)
+	return combine(ctx, s.own, s.wrong, tasks.Sum)
 }
 
-// agree combines numbers of all ranks in place.
-func agree[T any](ctx context.Context, c *planner.Comm, numbers []T, op tasks.Op) error {
+// combine combines numbers of all ranks in place.
+func combine[T any](ctx context.Context, c *planner.Comm, numbers []T, op tasks.Op) error {
 	return planner.AllreduceNow(ctx, c, numbers, numbers, op)
 }

@@ -35,7 +35,7 @@ type benchTasks struct {
 	forced  tasks.Forced
 }
 
-func (b *benchTasks) flags(c *cobra.Command) {
+func (b *benchTasks) addFlags(c *cobra.Command) {
 	b.AddJobFlags(c)
 	b.AddRequestFlags(c, "64KiB", "size of a segment")
 	b.AddPlanFlag(c, kit.PlanText)
@@ -43,8 +43,9 @@ func (b *benchTasks) flags(c *cobra.Command) {
 	c.Flags().BoolVar(&b.json, "json", false, "print JSON")
 }
 
-// on reads the flags, prepares ranks, and calls f, whose writers are for rank 0.
-func (b *benchTasks) on(c *cobra.Command, f func(ctx context.Context, stdout, stderr io.Writer) error) error {
+// runOnRanks reads the flags, prepares ranks, and calls f. The writers that f gets
+// print on rank 0 only.
+func (b *benchTasks) runOnRanks(c *cobra.Command, f func(ctx context.Context, stdout, stderr io.Writer) error) error {
 	if err := b.read(); err != nil {
 		return err
 	}
@@ -70,16 +71,16 @@ func (b *benchTasks) read() (err error) {
 // maxSegment bounds the buffers, of a few dozen segments.
 const maxSegment = 256 << 20
 
-// header says on what is measured, once arguments are known to be right.
-func (b *benchTasks) header(stdout, stderr io.Writer) {
+// printHeader describes the machine, once arguments are known to be right.
+func (b *benchTasks) printHeader(stdout, stderr io.Writer) {
 	if b.json {
 		stdout = stderr
 	}
 	fmt.Fprintf(stdout, "# %v; %d CPUs\n", b.Job, runtime.NumCPU())
 }
 
-// work is a request of n segments and its plan in lockstep.
-func (b *benchTasks) work(coll tasks.Collective, n int64) (tasks.Request, tasks.Plan, error) {
+// makeRequest returns a request of n segments and its plan in lockstep.
+func (b *benchTasks) makeRequest(coll tasks.Collective, n int64) (tasks.Request, tasks.Plan, error) {
 	r, err := b.ReadRequest(coll, b.segment, b.Job.Topology())
 	if err != nil {
 		return r, tasks.Plan{}, err
@@ -91,8 +92,8 @@ func (b *benchTasks) work(coll tasks.Collective, n int64) (tasks.Request, tasks.
 	return r, p.Over(base), nil
 }
 
-// onBench calls f on each rank's bench.
-func (b *benchTasks) onBench(ctx context.Context, f func(ctx context.Context, m *meter.Bench) error) error {
+// runOnBench calls f on each rank's bench.
+func (b *benchTasks) runOnBench(ctx context.Context, f func(ctx context.Context, m *meter.Bench) error) error {
 	return kit.RunRanks(ctx, b.Job, []string{""}, func(ctx context.Context, comms []*planner.Comm) error {
 		m, err := tune.NewBench(ctx, comms[0])
 		if err != nil {
@@ -102,7 +103,7 @@ func (b *benchTasks) onBench(ctx context.Context, f func(ctx context.Context, m 
 	})
 }
 
-// benchTask is bench task.
+// benchTask is the command bench task.
 type benchTask struct {
 	benchTasks
 	name string
@@ -128,14 +129,14 @@ neighbours stay within 10%. The mean from there on is the cost. A plan's shape a
 		Args: kit.Operand("a task or stage task such as ib, sb, sbib or sbibirsr"),
 		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
 			b.name = args[0]
-			return b.on(c, b.run)
+			return b.runOnRanks(c, b.run)
 		}),
 	}
-	b.flags(c)
+	b.addFlags(c)
 	return c
 }
 
-// taskResult is what is printed of one stage task.
+// taskResult is the output for one stage task.
 type taskResult struct {
 	Task        string        `json:"task"`
 	Collective  string        `json:"collective"`
@@ -147,13 +148,13 @@ type taskResult struct {
 }
 
 func (b *benchTask) run(ctx context.Context, stdout, stderr io.Writer) error {
-	r, p, key, err := b.find()
+	r, p, key, err := b.findRequest()
 	if err != nil {
 		return err
 	}
-	b.header(stdout, stderr)
+	b.printHeader(stdout, stderr)
 	var result taskResult
-	err = b.onBench(ctx, func(ctx context.Context, m *meter.Bench) error {
+	err = b.runOnBench(ctx, func(ctx context.Context, m *meter.Bench) error {
 		book := &costs.Book{}
 		series, err := m.Stages(ctx, r, p, b.stop, book)
 		if err != nil || m.Rank() > 0 {
@@ -176,9 +177,9 @@ func (b *benchTask) run(ctx context.Context, stdout, stderr io.Writer) error {
 	return result.print(stdout)
 }
 
-// find is the request in which the task is: the first collective that has it, in
-// a long pipeline or else in a short one.
-func (b *benchTask) find() (r tasks.Request, p tasks.Plan, key costs.Key, err error) {
+// findRequest returns the request of the first collective that has the task, in a long
+// pipeline or else in a short one.
+func (b *benchTask) findRequest() (r tasks.Request, p tasks.Plan, key costs.Key, err error) {
 	var known []string
 	for _, coll := range tasks.Requestable() {
 		if coll == tasks.Barrier {
@@ -186,7 +187,7 @@ func (b *benchTask) find() (r tasks.Request, p tasks.Plan, key costs.Key, err er
 		}
 		const phases = 2 * levels.MaxDepth // at most
 		for _, n := range append([]int64{phases + costs.Extra}, 1, 2, 3, 4, 5, 6, 7) {
-			if r, p, err = b.work(coll, n); err != nil {
+			if r, p, err = b.makeRequest(coll, n); err != nil {
 				return r, p, key, err
 			}
 			keys, err := stageKeys(r, b.Job.Topology(), p)
@@ -206,7 +207,7 @@ func (b *benchTask) find() (r tasks.Request, p tasks.Plan, key costs.Key, err er
 	return r, p, key, kit.Usagef("no leader has a task %q on %v; known are %s", b.name, b.Job.Topology(), strings.Join(known, ", "))
 }
 
-// stageKeys are those of all leaders, in the order of stages.
+// stageKeys returns the keys of all leaders, in the order of stages.
 func stageKeys(r tasks.Request, t *levels.Topology, p tasks.Plan) (keys []costs.Key, err error) {
 	for _, lead := range leadersOf(t, r) {
 		g, err := tasks.Expand(r, t, p, lead)
@@ -222,7 +223,7 @@ func stageKeys(r tasks.Request, t *levels.Topology, p tasks.Plan) (keys []costs.
 	return keys, nil
 }
 
-// leadersOf are the leaders of the innermost groups, in their order.
+// leadersOf returns the leaders of the innermost groups, in the order of groups.
 func leadersOf(t *levels.Topology, r tasks.Request) (all []levels.Rank) {
 	for _, g := range t.Hierarchy(r.Root).Groups(0) {
 		all = append(all, g.Lead())
@@ -250,7 +251,7 @@ func (r taskResult) print(out io.Writer) error {
 	return w.Flush()
 }
 
-// settledText is figure 3 of the paper in numbers.
+// settledText returns figure 3 of the HAN paper in numbers.
 func settledText(s costs.Series) string {
 	text := "not settled:"
 	if s.Settled {

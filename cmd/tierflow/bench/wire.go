@@ -17,9 +17,9 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// wire is a plain TCP connection between rank 0 and the lowest rank on another
-// node, to time a one-way stream beside collectives: nothing that has to move a
-// message from one node to another can be faster. Other ranks hold none.
+// wire is a plain TCP connection between rank 0 and the lowest rank on another node.
+// It times a one-way stream beside collectives: no collective between nodes can be
+// faster. Other ranks hold none.
 type wire struct {
 	conn  net.Conn // nil on ranks without a part
 	sends bool
@@ -45,7 +45,7 @@ func openWire(ctx context.Context, c *planner.Comm) (*wire, error) {
 	return &wire{}, nil
 }
 
-// firstElsewhere is the lowest rank that isn't on rank 0's node.
+// firstElsewhere returns the lowest rank on another node than rank 0's.
 func firstElsewhere(t *levels.Topology) (int, error) {
 	for r := range levels.Rank(t.Size()) {
 		if t.Node(r) != t.Node(0) {
@@ -55,8 +55,8 @@ func firstElsewhere(t *levels.Topology) (int, error) {
 	return 0, errors.New("all ranks are on one node; a wire is between two")
 }
 
-// offerWire listens, tells the other rank where and by which token it is known,
-// and accepts it alone.
+// offerWire listens, tells the other rank the addresses and a token, and accepts only
+// a connection that brings the token.
 func offerWire(ctx context.Context, c *planner.Comm, to int) (*wire, error) {
 	l, err := net.Listen("tcp", ":0")
 	if err != nil {
@@ -87,7 +87,7 @@ func offerWire(ctx context.Context, c *planner.Comm, to int) (*wire, error) {
 	}
 }
 
-// takeWire connects to where rank 0 listens, at the first address that answers.
+// takeWire connects to rank 0, at the first address that answers.
 func takeWire(ctx context.Context, c *planner.Comm) (*wire, error) {
 	text := make([]byte, 8<<10)
 	n, err := planner.Recv(ctx, c, 0, wireTag, text)
@@ -109,7 +109,7 @@ func takeWire(ctx context.Context, c *planner.Comm) (*wire, error) {
 	return nil, fmt.Errorf("wire: %w", errors.Join(errs...))
 }
 
-// ownAddresses lists this host's addresses with a port, loopback ones last.
+// ownAddresses returns this host's addresses with a port, loopback ones last.
 func ownAddresses(port int) ([]string, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
@@ -137,8 +137,8 @@ func (w *wire) close() {
 	}
 }
 
-// stream moves buf from the one rank to the other, who answers with a byte when it
-// has all, and returns how long that took the sender; 0 on all others.
+// stream moves buf from one rank to the other, which answers with a byte at the end.
+// It returns the time that this took the sender, and 0 on all other ranks.
 func (w *wire) stream(buf []byte) (time.Duration, error) {
 	if w.conn == nil {
 		return 0, nil
@@ -161,13 +161,13 @@ func (w *wire) stream(buf []byte) (time.Duration, error) {
 	return time.Since(begin), nil
 }
 
-// newWireSubject is a stream of as many bytes, measured like an operation.
+// newWireSubject returns a stream of as many bytes, measured like an operation.
 func newWireSubject(c, own *planner.Comm, w *wire, r tasks.Request) *subject {
 	return &subject{comm: c, own: own, request: r, wire: w, perCall: 1, wrong: make([]int64, 1), recv: payload.Buffer(r.Bytes())}
 }
 
-// sampleWire streams perCall times, all ranks beginning together.
-func (s *subject) sampleWire(ctx context.Context) (time.Duration, error) {
+// takeWireSample streams perCall times. All ranks begin together.
+func (s *subject) takeWireSample(ctx context.Context) (time.Duration, error) {
 	if err := planner.BarrierNow(ctx, s.own); err != nil {
 		return 0, err
 	}

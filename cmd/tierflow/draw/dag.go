@@ -22,7 +22,7 @@ import (
 	"github.com/tierflow/tierflow/viz"
 )
 
-// drawing is dag.
+// drawing is the command dag.
 type drawing struct {
 	kit.Problem
 	role     string
@@ -43,6 +43,7 @@ type drawing struct {
 	options viz.Options
 }
 
+// DagCommand returns dag.
 func DagCommand(reg submodules.Registry) *cobra.Command {
 	d := &drawing{reg: reg}
 	c := &cobra.Command{
@@ -67,7 +68,7 @@ else text. svg needs Graphviz.`,
 			if err := d.read(args[0]); err != nil {
 				return err
 			}
-			data, err := d.draw(c.Context())
+			data, err := d.makeOutput(c.Context())
 			if err != nil {
 				return err
 			}
@@ -143,7 +144,7 @@ func (d *drawing) readFormat() error {
 	return nil
 }
 
-// readRanks finds whose graphs are drawn.
+// readRanks finds the ranks whose graphs are drawn.
 func (d *drawing) readRanks() error {
 	size := d.on.Topology().Size()
 	if d.IsGiven("rank") {
@@ -176,7 +177,7 @@ func (d *drawing) readRanks() error {
 	return nil
 }
 
-// readSegments reads a..b, a.. or a; both ends are drawn.
+// readSegments reads a..b, a.. or a. Both ends are drawn.
 func (d *drawing) readSegments() error {
 	d.options.Reduce = d.reduce
 	if d.segments == "" {
@@ -201,7 +202,7 @@ func (d *drawing) readSegments() error {
 	return nil
 }
 
-func (d *drawing) draw(ctx context.Context) ([]byte, error) {
+func (d *drawing) makeOutput(ctx context.Context) ([]byte, error) {
 	write := (*viz.Drawing).Text
 	switch d.format {
 	case "json":
@@ -216,7 +217,7 @@ func (d *drawing) draw(ctx context.Context) ([]byte, error) {
 			return nil, err
 		}
 	} else {
-		picture, err := d.picture()
+		picture, err := d.makePicture()
 		if err != nil {
 			return nil, err
 		}
@@ -228,12 +229,12 @@ func (d *drawing) draw(ctx context.Context) ([]byte, error) {
 	return data, nil
 }
 
-func (d *drawing) graph(r levels.Rank) (*tasks.Graph, error) {
+func (d *drawing) expandRank(r levels.Rank) (*tasks.Graph, error) {
 	return tasks.ExpandOn(d.request, d.on, d.chosen, r)
 }
 
 func (d *drawing) drawStages() ([]byte, error) {
-	g, err := d.graph(d.ranks[0])
+	g, err := d.expandRank(d.ranks[0])
 	if err != nil {
 		return nil, err
 	}
@@ -243,11 +244,11 @@ func (d *drawing) drawStages() ([]byte, error) {
 	return viz.StageDOT(g)
 }
 
-func (d *drawing) picture() (*viz.Drawing, error) {
+func (d *drawing) makePicture() (*viz.Drawing, error) {
 	var graphs []*tasks.Graph
 	var programs []*submodules.Program
 	for _, r := range d.ranks {
-		g, err := d.graph(r)
+		g, err := d.expandRank(r)
 		if err != nil {
 			return nil, err
 		}
@@ -273,7 +274,7 @@ func (d *drawing) picture() (*viz.Drawing, error) {
 	return viz.Tasks(graphs, d.options)
 }
 
-// graphviz turns DOT into SVG.
+// graphviz returns DOT as SVG.
 func graphviz(ctx context.Context, dot []byte) ([]byte, error) {
 	path, err := exec.LookPath("dot")
 	if err != nil {

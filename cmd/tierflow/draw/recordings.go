@@ -25,10 +25,10 @@ type recordings struct {
 	out    string
 }
 
-// runFlags are the flags of trace that don't go with --recorder.
+// runFlags are the flags of trace that exclude --recorder.
 var runFlags = []string{"topo", "bytes", "dtype", "reduce-op", "root", "plan", "table", "link", "width"}
 
-// readRecordings takes the flags of trace and the files after the first.
+// readRecordings checks the flags of trace. The operands are further files.
 func readRecordings(c *cobra.Command, r *tracing, more []string) (*recordings, error) {
 	for _, name := range runFlags {
 		if c.Flags().Changed(name) {
@@ -81,18 +81,18 @@ type recorded struct {
 	bytes      int64
 }
 
-// recordedSource is a list of them; a step is its place in the list.
+// recordedSource describes events and calls. A step is an index into it.
 type recordedSource []recorded
 
 var _ trace.Source = recordedSource(nil)
 
-// Describe calls the level of calls c and that of messages m.
+// Describe gives calls the level c and messages the level m.
 func (s recordedSource) Describe(step int32) (task, label, kind string, level byte, bytes int64) {
 	e := s[step]
 	return e.name, e.name, e.kind, e.level, e.bytes
 }
 
-// recordedEvents makes calls and messages slices of a trace; time counts from the
+// recordedEvents returns calls and messages as slices of a trace. Time counts from the
 // first of them.
 func recordedEvents(recs []*flight.Recording) []trace.Event {
 	var events []trace.Event

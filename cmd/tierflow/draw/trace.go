@@ -19,7 +19,7 @@ import (
 	"github.com/tierflow/tierflow/viz"
 )
 
-// tracing is trace.
+// tracing is the command trace.
 type tracing struct {
 	kit.Problem
 	format string
@@ -34,6 +34,7 @@ type tracing struct {
 	recorder *trace.Recorder
 }
 
+// TraceCommand returns trace.
 func TraceCommand(reg submodules.Registry) *cobra.Command {
 	r := &tracing{reg: reg}
 	c := &cobra.Command{
@@ -125,11 +126,11 @@ func (r *tracing) read(operand string) error {
 }
 
 func (r *tracing) run(ctx context.Context, stdout, stderr io.Writer) error {
-	if err := kit.RunRanks(ctx, r.Job, []string{r.Plan}, r.rank); err != nil {
+	if err := kit.RunRanks(ctx, r.Job, []string{r.Plan}, r.runRank); err != nil {
 		return err
 	}
 	events := secondRun(r.recorder.Events())
-	summary := fmt.Sprintf("%v on %v\n", r.request, r.Job) + overlap(events, r.Job.Topology().Size())
+	summary := fmt.Sprintf("%v on %v\n", r.request, r.Job) + overlapText(events, r.Job.Topology().Size())
 	if r.format == "perfetto" {
 		if err := kit.WriteOutput(stdout, r.out, viz.Perfetto(events)); err != nil {
 			return err
@@ -140,8 +141,9 @@ func (r *tracing) run(ctx context.Context, stdout, stderr io.Writer) error {
 	return kit.WriteOutput(stdout, r.out, append([]byte(summary), viz.Timeline(events, r.width)...))
 }
 
-// rank runs the collective twice: the first run pays for what only comes once.
-func (r *tracing) rank(ctx context.Context, comms []*planner.Comm) error {
+// runRank runs the collective twice on one rank: the first run pays for what only
+// comes once.
+func (r *tracing) runRank(ctx context.Context, comms []*planner.Comm) error {
 	c := comms[0]
 	send, recv, err := payload.Buffers(r.request, c.Rank(), c.Size(), payload.Ordinary)
 	if err != nil {
@@ -162,8 +164,8 @@ func (r *tracing) rank(ctx context.Context, comms []*planner.Comm) error {
 	return nil
 }
 
-// secondRun keeps the events of the third call, the collective after a barrier,
-// and counts time from the first of them.
+// secondRun returns the events of the third call, which is the collective after a
+// barrier. Time counts from the first of them.
 func secondRun(events []trace.Event) []trace.Event {
 	const call = 2
 	var kept []trace.Event
@@ -183,8 +185,9 @@ func secondRun(events []trace.Event) []trace.Event {
 	return kept
 }
 
-// overlap says how much of sb went on during ib, over all ranks that do both.
-func overlap(events []trace.Event, ranks int) string {
+// overlapText says how much of sb went on during ib. It sums over all ranks that do
+// both.
+func overlapText(events []trace.Event, ranks int) string {
 	var work []trace.Event
 	for _, e := range events {
 		task, _, primitive, _, _ := e.Source.Describe(e.Step)

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// NewRoot is the command tierflow with subcommands.
+// NewRoot returns the command tierflow with subcommands.
 func NewRoot(short string, subcommands ...*cobra.Command) *cobra.Command {
 	root := Group("tierflow", short, subcommands...)
 	root.Version = Version()
@@ -41,13 +41,14 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 	return statusFailed
 }
 
-// Group is a command that only has subcommands.
+// Group returns a command that has subcommands and does nothing itself.
 func Group(use, short string, subcommands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, RunE: unknownCommand}
 	c.AddCommand(subcommands...)
 	return c
 }
 
+// unknownCommand complains that args name none of c's subcommands.
 func unknownCommand(c *cobra.Command, args []string) error {
 	var known []string
 	for _, sub := range c.Commands() {
@@ -62,7 +63,7 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	return Usagef("unknown command %q; known are %s", args[0], list)
 }
 
-// helpCommand is cobra's, but asking for what there isn't is an error.
+// helpCommand returns cobra's, except that asking for a missing command is an error.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", Short: "Say how a command is used", Hidden: true,
@@ -78,7 +79,7 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// Operand wants exactly one argument, what says which.
+// Operand accepts exactly one argument; what describes it in complaints.
 func Operand(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch len(args) {
@@ -91,6 +92,7 @@ func Operand(what string) cobra.PositionalArgs {
 	}
 }
 
+// NoOperands accepts no argument.
 func NoOperands(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -98,9 +100,9 @@ func NoOperands(_ *cobra.Command, args []string) error {
 	return Usagef("argument %q; there are only flags", args[0])
 }
 
-// Interruptible ends a command's context at the first SIGINT or SIGTERM, so that
-// it cleans up; the second one kills the process. run doesn't use it: it forwards
-// signals.
+// Interruptible returns do with a context that the first SIGINT or SIGTERM ends, so
+// that the command cleans up. The second signal kills the process. The command run
+// does without: it forwards signals.
 func Interruptible(do func(c *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)

@@ -8,7 +8,7 @@ import (
 	"github.com/tierflow/tierflow/planner"
 )
 
-// ReadGoroutines is the job that --topo, --link and --table ask for.
+// ReadGoroutines returns the job for --topo, --link and --table.
 func (p *Problem) ReadGoroutines() (g Goroutines, err error) {
 	if g.topology, err = p.ReadTopology(); err != nil {
 		return g, err
@@ -20,8 +20,8 @@ func (p *Problem) ReadGoroutines() (g Goroutines, err error) {
 	return g, p.CheckTable()
 }
 
-// RunOnJob makes the job of goroutines, or joins the launched one, and calls f, whose
-// writers are for rank 0.
+// RunOnJob sets p.Job to a job of goroutines or to the launched one, and calls f. The
+// writers that f gets print on rank 0 only.
 func (p *Problem) RunOnJob(ctx context.Context, stdout, stderr io.Writer, f func(stdout, stderr io.Writer) error) error {
 	if !IsLaunched() {
 		g, err := p.ReadGoroutines()

@@ -9,7 +9,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Problem is the flags that describe a request and a machine.
+// Problem has the values of flags that several commands share: what to do, and on what
+// machine.
 type Problem struct {
 	command *cobra.Command
 	Topo    string
@@ -24,7 +25,7 @@ type Problem struct {
 	Job     Job // once onJob has it
 }
 
-// The collectives in help texts and complaints.
+// WhichCollective lists the collectives for help texts and complaints.
 var WhichCollective = "a collective: " + AnyOf(tasks.Requestable())
 
 // Texts of flags that several commands have.
@@ -39,7 +40,7 @@ var RootText = "root of " + listed(tasks.CollectivesWith(tasks.Collective.IsRoot
 // IsGiven reports whether the user gave a flag.
 func (p *Problem) IsGiven(name string) bool { return p.command.Flags().Changed(name) }
 
-// CheckExclusive complains if more than one of some flags was given.
+// CheckExclusive complains if the user gave more than one of some flags.
 func (p *Problem) CheckExclusive(names ...string) error {
 	var given []string
 	for _, name := range names {
@@ -53,23 +54,25 @@ func (p *Problem) CheckExclusive(names ...string) error {
 	return Usagef("%s exclude each other: give one", strings.Join(given, " and "))
 }
 
+// AddTopoFlag adds --topo with a default value.
 func (p *Problem) AddTopoFlag(c *cobra.Command, value string) {
 	p.command = c
 	c.Flags().StringVar(&p.Topo, "topo", value, topoText)
 }
 
-// AddJobFlags are --topo and --link.
+// AddJobFlags adds --topo and --link.
 func (p *Problem) AddJobFlags(c *cobra.Command) {
 	p.AddTopoFlag(c, "4x2")
 	c.Flags().StringVar(&p.Link, "link", "", linkText)
 }
 
+// AddRequestFlags adds --bytes, --dtype, --reduce-op and --root.
 func (p *Problem) AddRequestFlags(c *cobra.Command, bytes, bytesText string) {
 	p.AddDataFlags(c, bytes, bytesText)
 	c.Flags().IntVar(&p.Root, "root", 0, RootText)
 }
 
-// AddDataFlags are requestFlags without the root.
+// AddDataFlags adds --bytes, --dtype and --reduce-op.
 func (p *Problem) AddDataFlags(c *cobra.Command, bytes, bytesText string) {
 	p.command = c
 	c.Flags().StringVar(&p.Bytes, "bytes", bytes, bytesText)
@@ -77,15 +80,18 @@ func (p *Problem) AddDataFlags(c *cobra.Command, bytes, bytesText string) {
 	c.Flags().StringVar(&p.Op, "reduce-op", "sum", "operation of reductions")
 }
 
+// AddCountsFlag adds --counts.
 func (p *Problem) AddCountsFlag(c *cobra.Command) {
 	c.Flags().StringVar(&p.Counts, "counts", "", "elements of each rank's block, such as 1,0,3, in place of --bytes: "+AnyOf(withCounts())+" of blocks that differ")
 }
 
+// AddPlanFlag adds --plan.
 func (p *Problem) AddPlanFlag(c *cobra.Command, text string) {
 	p.command = c
 	c.Flags().StringVar(&p.Plan, "plan", "", text)
 }
 
+// AddTableFlag adds --table.
 func (p *Problem) AddTableFlag(c *cobra.Command) {
 	c.Flags().StringVar(&p.Table, "table", "", "file of a decision table (default $"+planner.TableVariable+")")
 }

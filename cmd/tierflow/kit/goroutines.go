@@ -8,7 +8,7 @@ import (
 	"github.com/tierflow/tierflow/planner"
 )
 
-// Goroutines is the job whose ranks are all in this process.
+// Goroutines is a job of goroutines of this process.
 type Goroutines struct {
 	topology *levels.Topology
 	link     *link
@@ -18,7 +18,7 @@ type Goroutines struct {
 
 var _ Job = Goroutines{}
 
-// Topology is the one that was asked for.
+// Topology returns the one of --topo.
 func (g Goroutines) Topology() *levels.Topology { return g.topology }
 
 // Local makes a world of its own for each communicator.
@@ -26,7 +26,7 @@ func (g Goroutines) Local(plan string) ([]*planner.Comm, error) {
 	return planner.LocalOn(g.topology, &planner.Options{Plan: plan, Table: g.table, Hooks: g.Hooks, Link: g.link.shaper(g.topology)})
 }
 
-// String is for headers.
+// String describes the job for headers.
 func (g Goroutines) String() string {
 	return fmt.Sprintf("%v: %s; %v", g.topology, ranksOn(g.topology), g.link)
 }
@@ -35,5 +35,5 @@ func ranksOn(t *levels.Topology) string {
 	return fmt.Sprintf("%d goroutine rank%s on %d node%s", t.Size(), Plural(t.Size()), t.Nodes(), Plural(t.Nodes()))
 }
 
-// Links says whether and how links are emulated.
+// Links says whether links are emulated, and how.
 func (g Goroutines) Links() string { return g.link.String() }

@@ -9,7 +9,8 @@ import (
 	"github.com/tierflow/tierflow/planner"
 )
 
-// Version is the module's, with the revision it was built from if that is known.
+// Version returns the module's version, and the revision that it was built from if
+// that is known.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -27,12 +28,13 @@ func Version() string {
 	return v
 }
 
-// Congestion is the TCP congestion control of connections between nodes.
+// Congestion returns the TCP congestion control of connections between nodes.
 func Congestion() string {
 	return cmp.Or(os.Getenv(planner.CongestionVariable), KernelFile("/proc/sys/net/ipv4/tcp_congestion_control"))
 }
 
-// KernelFile is the first line of a file of the kernel's, or nothing where there is no such file.
+// KernelFile returns the first line of a file such as /proc/version, or nothing if
+// there is no such file.
 func KernelFile(name string) string {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -42,7 +44,8 @@ func KernelFile(name string) string {
 	return strings.TrimSpace(line)
 }
 
-// ProcessorModel is the name of the first processor, or nothing where the kernel doesn't tell.
+// ProcessorModel returns the name of the first processor, or nothing if the kernel
+// doesn't tell.
 func ProcessorModel() string {
 	data, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

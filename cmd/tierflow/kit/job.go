@@ -7,8 +7,8 @@ import (
 	"github.com/tierflow/tierflow/planner"
 )
 
-// Job is where ranks come from: goroutines of this process, or the processes of a
-// launched job, of which this one is a rank.
+// Job is a source of ranks: goroutines of this process, or the processes of the
+// launched job to which this one belongs.
 type Job interface {
 	// Topology is where all ranks are.
 	Topology() *levels.Topology
@@ -21,8 +21,8 @@ type Job interface {
 	String() string
 }
 
-// RunRanks makes one communicator for each plan and calls f once for each rank of
-// this process, with that rank's ends in the order of plans. It closes them, and
+// RunRanks makes one communicator for each plan and calls f once for each rank of this
+// process. f gets that rank's ends in the order of plans. RunRanks closes them and
 // returns the first error.
 func RunRanks(ctx context.Context, j Job, plans []string, f func(ctx context.Context, comms []*planner.Comm) error) error {
 	ends := map[int][]*planner.Comm{} // by rank
@@ -55,8 +55,8 @@ func closeAll(ends map[int][]*planner.Comm) {
 	}
 }
 
-// closeEnds drops errors: what a failed communicator says at its end has been
-// said before.
+// closeEnds closes comms and drops the errors: what a failed communicator says at its
+// end has been said before.
 func closeEnds(comms []*planner.Comm) {
 	for _, c := range comms {
 		_ = c.Close()

@@ -5,6 +5,7 @@ import (
 	"io"
 )
 
+// WriteJSON writes v for people to read too.
 func WriteJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

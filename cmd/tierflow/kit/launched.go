@@ -11,7 +11,7 @@ import (
 	"github.com/tierflow/tierflow/planner"
 )
 
-// launched is the job of processes that this one is a rank of.
+// launched is the job of processes to which this process belongs.
 type launched struct{ world *planner.Comm }
 
 var _ Job = launched{}
@@ -19,8 +19,8 @@ var _ Job = launched{}
 // IsLaunched reports whether a launcher started this process as a rank.
 func IsLaunched() bool { return os.Getenv("TIERFLOW_RANK") != "" || os.Getenv("RANK") != "" }
 
-// joinJob enters the job of this process. Only rank 0 is to print: the other
-// ranks' writers are dropped.
+// joinJob enters the job of this process. Only rank 0 prints: on other ranks the
+// returned writers drop what is written.
 func joinJob(ctx context.Context, o *planner.Options, stdout, stderr io.Writer) (j launched, out, notes io.Writer, err error) {
 	world, err := planner.Join(ctx, o)
 	if err != nil {
@@ -32,14 +32,14 @@ func joinJob(ctx context.Context, o *planner.Options, stdout, stderr io.Writer) 
 	return launched{world}, stdout, stderr, nil
 }
 
-// Topology is where the job's processes are.
+// Topology returns where the job's processes are.
 func (l launched) Topology() *levels.Topology { return l.world.Topology() }
 
-// dupTime bounds the wait for ranks that don't come to make a communicator.
+// dupTime bounds the wait for the other ranks when a communicator is made.
 const dupTime = 30 * time.Second
 
-// Local makes a communicator of all processes; all must ask for the same ones in
-// the same order.
+// Local makes a communicator of all processes. All must ask for the same ones in the
+// same order.
 func (l launched) Local(plan string) ([]*planner.Comm, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), dupTime)
 	defer cancel()
@@ -50,7 +50,7 @@ func (l launched) Local(plan string) ([]*planner.Comm, error) {
 	return []*planner.Comm{c}, nil
 }
 
-// String is for headers.
+// String describes the job for headers.
 func (l launched) String() string {
 	t := l.Topology()
 	links := "real links"
@@ -60,5 +60,5 @@ func (l launched) String() string {
 	return fmt.Sprintf("%v: %d process%s on %d node%s; %s", t, t.Size(), es(t.Size()), t.Nodes(), Plural(t.Nodes()), links)
 }
 
-// Links is the same for all jobs of processes.
+// Links returns the same text for all jobs of processes.
 func (launched) Links() string { return "real links between processes" }

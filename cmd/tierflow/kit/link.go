@@ -11,21 +11,21 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// defaultLink is what the nodes of a topology are joined by when nobody says:
-// without any delay between nodes a hierarchy could gain nothing.
+// defaultLink joins the nodes of a topology unless --link says otherwise. Without any
+// delay between nodes a hierarchy could gain nothing.
 const defaultLink = "i=1gbit,50us"
 
 const linkText = "emulated link between nodes: rate and delay as in " + defaultLink + ", or none (default " + defaultLink + " if there are nodes)"
 
-// link is an emulated link between nodes. nil is none.
+// link is an emulated link between nodes; nil is none.
 type link struct {
 	text  string
 	rate  float64 // bytes per second; 0: unlimited
 	delay time.Duration
 }
 
-// parseLink reads i=1gbit,50us: rate, delay or both. An empty text is the default
-// for t; asking for a link where there is one node is an error.
+// parseLink reads i=1gbit,50us: rate, delay or both. An empty text is the default for
+// t. A link in a machine of one node is an error.
 func parseLink(text string, t *levels.Topology) (*link, error) {
 	switch {
 	case text == "none", text == "" && t.Nodes() == 1:
@@ -42,14 +42,15 @@ func parseLink(text string, t *levels.Topology) (*link, error) {
 		return nil, fmt.Errorf("%q: write i=rate,delay such as %s, one of the two, or none", text, defaultLink)
 	}
 	for _, word := range words {
-		if err := l.word(word); err != nil {
+		if err := l.readWord(word); err != nil {
 			return nil, fmt.Errorf("%q: %w", text, err)
 		}
 	}
 	return l, nil
 }
 
-func (l *link) word(word string) error {
+// readWord reads a rate or a delay, whichever word is.
+func (l *link) readWord(word string) error {
 	if rate, ok := parseRate(word); ok && l.rate == 0 {
 		l.rate = rate
 		return nil
@@ -61,14 +62,15 @@ func (l *link) word(word string) error {
 	return fmt.Errorf("%q: one rate (bit, kbit, mbit, gbit or tbit per second, above 0) and one delay (ns, us, ms or s, up to 1m) are allowed", word)
 }
 
-// parseRate reads bits per second in decimal units, 1gbit, as bytes per second.
+// parseRate reads bits per second in decimal units, such as 1gbit, and returns bytes
+// per second.
 func parseRate(word string) (float64, bool) {
 	number, ok := strings.CutSuffix(word, "bit")
 	if !ok {
 		return 0, false
 	}
 	unit := 1.0
-	if i := strings.IndexByte("kmgt", last(number)); i >= 0 {
+	if i := strings.IndexByte("kmgt", lastByte(number)); i >= 0 {
 		number, unit = number[:len(number)-1], math.Pow(1000, float64(i+1))
 	}
 	n, err := strconv.ParseFloat(number, 64)
@@ -78,14 +80,15 @@ func parseRate(word string) (float64, bool) {
 	return n * unit / 8, true
 }
 
-func last(s string) byte {
+// lastByte returns the last byte of s, or 0.
+func lastByte(s string) byte {
 	if s == "" {
 		return 0
 	}
 	return s[len(s)-1]
 }
 
-// shaper makes the emulation for one world; nil for no link.
+// shaper returns the emulation for one world, or nil without a link.
 func (l *link) shaper(t *levels.Topology) executor.Shaper {
 	if l == nil {
 		return nil

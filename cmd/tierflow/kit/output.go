@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// WriteOutput writes all of data to a file, or to stdout if it is named "-" or
-// not at all. A regular file appears whole or not at all: it is written beside
-// its place and renamed. Devices and pipes are written to as they are.
+// WriteOutput writes all of data to a file, or to stdout if name is "-" or empty. A
+// regular file appears whole or not at all: it is written beside its place and
+// renamed. Devices and pipes are written to as they are.
 func WriteOutput(stdout io.Writer, name string, data []byte) error {
 	if name == "" || name == "-" {
 		_, err := stdout.Write(data)

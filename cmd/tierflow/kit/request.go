@@ -35,7 +35,7 @@ func (p *Problem) ReadTopology() (t *levels.Topology, err error) {
 	return t, nil
 }
 
-// ReadRequest makes the request for one size; all that is wrong comes at once.
+// ReadRequest returns the request for one size. All complaints come at once.
 func (p *Problem) ReadRequest(coll tasks.Collective, bytes int64, t *levels.Topology) (tasks.Request, error) {
 	r := tasks.Request{Coll: coll}
 	if !coll.HasData() {
@@ -58,7 +58,7 @@ func (p *Problem) ReadRequest(coll tasks.Collective, bytes int64, t *levels.Topo
 		r.Count = bytes / size
 	}
 	if r.Reduces() {
-		r.Op, err = p.operation(r.Type)
+		r.Op, err = p.readOperation(r.Type)
 		errs = append(errs, err)
 	}
 	if r.Rooted() {
@@ -73,8 +73,8 @@ func (p *Problem) ReadRequest(coll tasks.Collective, bytes int64, t *levels.Topo
 	return r, UsageError(r.Validate(t.Size()))
 }
 
-// operation reads --reduce-op, which must be defined on t.
-func (p *Problem) operation(t tasks.Datatype) (tasks.Op, error) {
+// readOperation reads --reduce-op. The operation must be defined on t.
+func (p *Problem) readOperation(t tasks.Datatype) (tasks.Op, error) {
 	op, err := tasks.ParseOp(p.Op)
 	if err == nil && t.Valid() {
 		_, err = kernel.For(op, t)
@@ -101,8 +101,8 @@ func parseCounts(text string, ranks int) (tasks.Counts, error) {
 	return tasks.NewCounts(counts)
 }
 
-// CheckFlags complains of given flags that fit none of the collectives, and of counts
-// where one of them can't have any.
+// CheckFlags complains of flags that say nothing about any of colls, and of counts if
+// one of colls can't have any.
 func (p *Problem) CheckFlags(colls ...tasks.Collective) error {
 	if p.Counts != "" {
 		for _, c := range colls {
@@ -130,7 +130,7 @@ func (p *Problem) CheckFlags(colls ...tasks.Collective) error {
 	return UsageError(errors.Join(errs...))
 }
 
-// ReadSize reads --bytes where it is one size.
+// ReadSize reads --bytes, which must be one size.
 func (p *Problem) ReadSize() (int64, error) {
 	all, err := ParseSizes(p.Bytes)
 	if err != nil {
@@ -142,7 +142,7 @@ func (p *Problem) ReadSize() (int64, error) {
 	return all[0], nil
 }
 
-// ReadOne reads all that makes one request.
+// ReadOne reads a request and its machine. The operand is the collective.
 func (p *Problem) ReadOne(operand string) (r tasks.Request, t *levels.Topology, err error) {
 	coll, err := ParseCollective(operand)
 	if err != nil {
@@ -180,7 +180,7 @@ func (p *Problem) ReadForced(reg submodules.Registry) (tasks.Forced, error) {
 	return f, nil
 }
 
-// CheckTable reads the file of --table.
+// CheckTable reads the file of --table and complains if it can't be used.
 func (p *Problem) CheckTable() error {
 	if p.Table == "" {
 		return nil
@@ -191,22 +191,22 @@ func (p *Problem) CheckTable() error {
 	return nil
 }
 
-// Options are those of --plan and --table.
+// Options returns those of --plan and --table.
 func (p *Problem) Options() *planner.Options { return &planner.Options{Plan: p.Plan, Table: p.Table} }
 
-// Decide is the plan for a request, as a communicator chooses it.
+// Decide returns the plan that a communicator would choose for a request.
 func (p *Problem) Decide(r tasks.Request, t *levels.Topology) (tasks.Plan, error) {
 	plan, err := planner.Decide(r, t, p.Options())
 	return plan, UsageError(err)
 }
 
-// ParseCollective reads an operand.
+// ParseCollective reads the name of a collective.
 func ParseCollective(name string) (tasks.Collective, error) {
 	c, err := tasks.ParseCollective(name)
 	return c, UsageError(err)
 }
 
-// ParseCollectives reads bcast,allreduce.
+// ParseCollectives reads a list such as bcast,allreduce.
 func ParseCollectives(list string) ([]tasks.Collective, error) {
 	var all []tasks.Collective
 	for _, name := range strings.Split(list, ",") {

@@ -11,8 +11,8 @@ import (
 // maxSizes bounds a list: a mistyped factor must not make a run of days.
 const maxSizes = 100
 
-// ParseSizes reads byte counts: a list 4,64KiB,1MiB whose items may be ranges
-// 4:4MiB:x4, from 4 to at most 4 MiB, each four times the one before.
+// ParseSizes reads a list of byte counts such as 4,64KiB,1MiB. An item may be a range:
+// 4:4MiB:x4 goes from 4 to at most 4 MiB, each size four times the one before.
 func ParseSizes(s string) ([]int64, error) {
 	var all []int64
 	for _, item := range strings.Split(s, ",") {
@@ -57,6 +57,7 @@ func parseRange(item string) ([]int64, error) {
 	}
 }
 
+// ParseSize reads one byte count.
 func ParseSize(s string) (int64, error) {
 	n, err := tasks.ParseBytes(s)
 	if err == nil && n == tasks.Whole {

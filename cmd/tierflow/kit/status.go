@@ -10,7 +10,7 @@ const (
 	statusUsage  = 2
 )
 
-// statusError is an error that chooses the exit status.
+// statusError is an error with an exit status.
 type statusError struct {
 	error
 	status int
@@ -18,10 +18,11 @@ type statusError struct {
 
 func (e *statusError) Unwrap() error { return e.error }
 
-// WithStatus makes the exit status of a failure another one than 1.
+// WithStatus returns err with the exit status that it ends the program with.
 func WithStatus(err error, status int) error { return &statusError{err, status} }
 
-// UsageError makes err the complaint about arguments that it is; nil stays nil.
+// UsageError returns err as a complaint about arguments, which ends the program with
+// status 2. It returns nil for nil.
 func UsageError(err error) error {
 	if err == nil {
 		return nil
@@ -29,4 +30,5 @@ func UsageError(err error) error {
 	return &statusError{err, statusUsage}
 }
 
+// Usagef formats a complaint about arguments, see [UsageError].
 func Usagef(format string, args ...any) error { return UsageError(fmt.Errorf(format, args...)) }

@@ -8,6 +8,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
+// Names returns the names of all.
 func Names[T fmt.Stringer](all []T) []string {
 	text := make([]string, len(all))
 	for i, v := range all {
@@ -26,6 +27,7 @@ func listed(all []tasks.Collective, last string) string {
 	return strings.Join(text[:n], ", ") + " " + last + " " + text[n]
 }
 
+// Plural returns the ending of a noun that n of something have.
 func Plural(n int) string {
 	if n == 1 {
 		return ""
@@ -40,6 +42,6 @@ func es(n int) string {
 	return "es"
 }
 
-// Round keeps what a measurement can tell: 1e3 parts of a microsecond, 1e6 of a
+// Round keeps what a measurement can tell: parts is 1e3 for microseconds and 1e6 for
 // GB/s.
 func Round(v, parts float64) float64 { return math.Round(v*parts) / parts }

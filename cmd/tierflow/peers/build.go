@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// peer is another library: how its driver is built, and what it takes.
+// peer is another library: how its driver is built, and which tools that takes.
 type peer struct {
 	name     string
 	packages string   // Debian's
@@ -31,15 +31,15 @@ type missingPeer struct {
 	Why      string `json:"why"`
 }
 
-// String is the note about it.
+// String returns the note about the library.
 func (m missingPeer) String() string {
 	return fmt.Sprintf("without %s, which Debian's packages %s would bring: %s", m.Library, m.Packages, m.Why)
 }
 
-// versionOf is that of the Debian package that a library comes in, or unknown.
+// versionOf returns the version of the Debian package of a library, or unknown.
 func versionOf(ctx context.Context, l peer) string {
 	name, _, _ := strings.Cut(l.packages, " ")
-	text, _ := output(ctx, 10*time.Second, "dpkg-query", "-W", "-f", "${Version}", name)
+	text, _ := runCommand(ctx, 10*time.Second, "dpkg-query", "-W", "-f", "${Version}", name)
 	return cmp.Or(strings.TrimSpace(string(text)), "unknown")
 }
 
@@ -55,6 +55,7 @@ func (p *place) findPeers(ctx context.Context, libraries []peer) (found []string
 	return found, missing, ctx.Err()
 }
 
+// build compiles a library's driver.
 func (p *place) build(ctx context.Context, l peer) error {
 	for _, tool := range l.tools {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -62,6 +63,6 @@ func (p *place) build(ctx context.Context, l peer) error {
 		}
 	}
 	words := append([]string{l.tools[0], "-O2", "-o", p.driver(l.name), p.folder + "/" + l.source}, l.flags...)
-	_, err := output(ctx, 2*time.Minute, words...)
+	_, err := runCommand(ctx, 2*time.Minute, words...)
 	return err
 }

@@ -24,6 +24,7 @@ type cells struct {
 	bytes []int64
 }
 
+// arguments returns the cells as two lists of a command line.
 func (c cells) arguments() (ops, bytes string) {
 	texts := make([]string, len(c.bytes))
 	for i, n := range c.bytes {
@@ -32,7 +33,7 @@ func (c cells) arguments() (ops, bytes string) {
 	return strings.Join(c.ops, ","), strings.Join(texts, ",")
 }
 
-// setting is a library with what it is told: one column of the comparison.
+// setting is a library and its parameters: one column of the comparison.
 type setting struct {
 	library string
 	variant string
@@ -53,15 +54,15 @@ const (
 
 func (s setting) String() string { return s.library + " " + s.variant }
 
-// of is what the setting is measured on.
-func (s setting) of(all cells) cells {
+// cellsOf returns the cells on which the setting is measured.
+func (s setting) cellsOf(all cells) cells {
 	if s.only != nil {
 		return *s.only
 	}
 	return all
 }
 
-// site is where processes are started, and with what.
+// site says where processes are started, and with what.
 type site struct {
 	nodes, perNode int
 	self           string // this program
@@ -71,11 +72,13 @@ type site struct {
 
 func (s site) ranks() int { return s.nodes * s.perNode }
 
-// driver is the path of a library's built driver.
+// driver returns the path of a library's built driver.
 func (s site) driver(library string) string {
 	return s.folder + "/" + strings.ToLower(strings.ReplaceAll(library, " ", ""))
 }
 
+// hosts returns the nodes as launchers take them, with the number of ranks on each if
+// slots is set.
 func (s site) hosts(slots bool) string {
 	all := make([]string, s.nodes)
 	for i := range all {
@@ -87,8 +90,9 @@ func (s site) hosts(slots bool) string {
 	return strings.Join(all, ",")
 }
 
-// command is what starts a setting's job, on the first node. store is an empty folder.
-func (s site) command(of setting, c cells, each time.Duration, store string) []string {
+// jobCommand returns the command that starts a setting's job on the first node. store
+// is an empty folder.
+func (s site) jobCommand(of setting, c cells, each time.Duration, store string) []string {
 	ops, bytes := c.arguments()
 	driver := []string{
 		s.driver(of.library), ops, bytes, strconv.FormatFloat(each.Seconds(), 'g', -1, 64),
@@ -123,6 +127,7 @@ func (s site) command(of setting, c cells, each time.Duration, store string) []s
 	return words
 }
 
+// tierflowRun returns the command line of tierflow's launcher.
 func (s site) tierflowRun() []string {
 	words := []string{s.self, "run", "--no-prefix", "--oversubscribe"}
 	if s.nodes > 1 {
@@ -133,8 +138,8 @@ func (s site) tierflowRun() []string {
 	return append(words, "--")
 }
 
-// mpirun is Open MPI's launcher. Ranks are not bound: tierflow's aren't either, and binding would put all nodes' first
-// ranks on one core.
+// mpirun returns the command line of Open MPI's launcher. Ranks are not bound, as
+// tierflow's aren't. Binding would put all nodes' first ranks on the same processor.
 func (s site) mpirun(mca []string) []string {
 	words := []string{
 		"mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none",
@@ -153,8 +158,9 @@ func (s site) mpirun(mca []string) []string {
 	return words
 }
 
-// hydra is MPICH's launcher. UCX would take nodes of an emulated cluster for one machine and pass by the network, but
-// not if each has an IPC namespace of its own.
+// hydra returns the command line of MPICH's launcher. UCX would take the nodes of an
+// emulated cluster for one machine and pass by the network, unless each has an IPC
+// namespace of its own.
 func (s site) hydra() []string {
 	if s.nodes == 1 {
 		return []string{"mpiexec.mpich", "-launcher", "fork", "-n", strconv.Itoa(s.perNode)}
@@ -166,7 +172,8 @@ func (s site) hydra() []string {
 	}
 }
 
-// yielding says what a waiting rank of Open MPI does with its processor.
+// yielding has Open MPI's parameters for waiting ranks, which yield the processor or
+// spin.
 var yielding = map[bool][]string{true: {"mpi_yield_when_idle", "1"}, false: {"mpi_yield_when_idle", "0"}}
 
 func yieldName(yields bool) string {
@@ -176,12 +183,13 @@ func yieldName(yields bool) string {
 	return "spin"
 }
 
-// allocLeast is from which size on it is worth a look where buffers lie: shorter messages carry their bytes along.
+// allocLeast is the least size in bytes at which the place of buffers matters: shorter
+// messages carry their bytes along.
 const allocLeast = 4 << 10
 
-// defaults are the settings of libraries as they are, ourselves first. What is to be measured decides which of our own
-// are beside.
-func (s site) defaults(found []string, c cells) []setting {
+// defaultSettings returns the settings of libraries as they are, ourselves first. The
+// cells decide which of our own are beside.
+func (s site) defaultSettings(found []string, c cells) []setting {
 	all := []setting{{library: ourselves, variant: asItIs}}
 	if s.nodes == 1 {
 		of := cells{
@@ -200,7 +208,7 @@ func (s site) defaults(found []string, c cells) []setting {
 		}
 		for _, yields := range []bool{true, false} {
 			all = append(all, setting{library: openMPI, variant: "tuned, " + yieldName(yields), mca: yielding[yields]})
-			if s.hierarchical() {
+			if s.isHierarchical() {
 				all = append(all, setting{
 					library: openMPI, variant: "han, " + yieldName(yields),
 					mca: append([]string{"coll_han_priority", "100"}, yielding[yields]...),
@@ -211,5 +219,6 @@ func (s site) defaults(found []string, c cells) []setting {
 	return all
 }
 
-// hierarchical says if HAN has something to do: elsewhere it hands over to tuned.
-func (s site) hierarchical() bool { return s.nodes > 1 && s.perNode > 1 }
+// isHierarchical reports whether HAN has something to do. Elsewhere it hands over to
+// tuned.
+func (s site) isHierarchical() bool { return s.nodes > 1 && s.perNode > 1 }

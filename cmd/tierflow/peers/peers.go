@@ -18,7 +18,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// benchPeers is bench peers.
+// benchPeers is the command bench peers.
 type benchPeers struct {
 	topo       string
 	rate       string
@@ -35,6 +35,7 @@ type benchPeers struct {
 	cells          cells
 }
 
+// Command returns bench's subcommand peers.
 func Command() *cobra.Command {
 	b := &benchPeers{}
 	c := &cobra.Command{
@@ -97,7 +98,7 @@ testdata/peers/README.md with make update.`,
 	return c
 }
 
-// peerOps are what all drivers can do.
+// peerOps are the collectives of all drivers.
 var peerOps = []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allreduce, tasks.Allgather, tasks.Barrier}
 
 // Most that --rounds and --topo may ask for: mistyped numbers must not make a run of days.
@@ -106,9 +107,10 @@ const (
 	maxPeerRanks  = 1024
 )
 
-// linkRate is what the cluster's script takes.
+// linkRate matches the rates that the cluster's script takes.
 var linkRate = regexp.MustCompile(`^([1-9][0-9]*[kmg]?bit|none)$`)
 
+// congestionName matches names of congestion controls.
 var congestionName = regexp.MustCompile(`^[a-z0-9_]{1,15}$`)
 
 // read checks all arguments.
@@ -156,7 +158,7 @@ func (b *benchPeers) read() error {
 	return nil
 }
 
-// run sets up and takes down what compare needs.
+// run sets up what compare needs, and takes it down.
 func (b *benchPeers) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	notes := stdout
 	if b.json {
@@ -172,7 +174,7 @@ func (b *benchPeers) run(ctx context.Context, stdout, stderr io.Writer) (err err
 
 // compare tunes and sweeps, and then measures in rounds.
 func (b *benchPeers) compare(ctx context.Context, p *place, stdout, notes io.Writer) error {
-	t := b.table(p)
+	t := b.newTable(p)
 	fmt.Fprintf(notes, "# %s: %d processes on %d node%s, rate %s, congestion control %s; %d CPUs\n",
 		b.topo, p.ranks(), b.nodes, kit.Plural(b.nodes), t.Rate, p.congestion, runtime.NumCPU())
 	found, missing, err := p.findPeers(ctx, otherLibraries)
@@ -189,20 +191,20 @@ func (b *benchPeers) compare(ctx context.Context, p *place, stdout, notes io.Wri
 		fmt.Fprintln(notes, "#", m)
 	}
 	run := func(s setting, c cells, each time.Duration) ([]peerRow, error) {
-		rows, err := p.run(ctx, s, c, each)
+		rows, err := p.runSetting(ctx, s, c, each)
 		if err != nil && ctx.Err() == nil {
-			t.failed(notes, s, err)
+			t.addFailure(notes, s, err)
 		}
 		return rows, context.Cause(ctx)
 	}
-	settings := p.defaults(found, b.cells)
+	settings := p.defaultSettings(found, b.cells)
 	if b.sweep > 0 {
 		t.Tuning, err = p.tune(ctx, b.cells, b.sweep, notes)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:
-			t.failed(notes, tuningItself, err)
+			t.addFailure(notes, tuningItself, err)
 		default: // first, as what others are compared with
 			settings = slices.Insert(settings, 0, setting{library: ourselves, variant: tuned, table: true})
 		}
@@ -214,15 +216,15 @@ func (b *benchPeers) compare(ctx context.Context, p *place, stdout, notes io.Wri
 		}
 		settings = append(settings, forced...)
 	}
-	if err := b.inRounds(settings, p, t, notes, run); err != nil {
+	if err := b.runRounds(settings, p, t, notes, run); err != nil {
 		return err
 	}
-	t.plans(notes)
+	t.notePlans(notes)
 	return t.print(stdout, b.cells, b.json)
 }
 
-// table is an empty one, with what its numbers depend on.
-func (b *benchPeers) table(p *place) *peerTable {
+// newTable returns a table without rows. It describes what the numbers depend on.
+func (b *benchPeers) newTable(p *place) *peerTable {
 	t := &peerTable{
 		Command: b.command, Date: time.Now().UTC().Format(time.RFC3339), Topology: b.topo, Rate: b.rate, Congestion: p.congestion,
 		CPUs: runtime.NumCPU(), Processor: kit.ProcessorModel(), Kernel: kit.KernelFile("/proc/sys/kernel/osrelease"),
@@ -234,18 +236,19 @@ func (b *benchPeers) table(p *place) *peerTable {
 	return t
 }
 
-// inRounds gives each setting its turn in each round. What failed in one is not tried again.
-func (b *benchPeers) inRounds(settings []setting, p *place, t *peerTable, notes io.Writer, run measurer) error {
+// runRounds gives each setting its turn in each round. A setting that failed in one
+// round has no turn in the next.
+func (b *benchPeers) runRounds(settings []setting, p *place, t *peerTable, notes io.Writer, run measurer) error {
 	for round := range b.rounds {
 		fmt.Fprintf(notes, "# round %d of %d\n", round+1, b.rounds)
 		var next []setting
 		for _, s := range settings {
-			c, before := s.of(b.cells), len(t.Failures)
+			c, before := s.cellsOf(b.cells), len(t.Failures)
 			rows, err := run(s, c, b.time)
 			if err != nil {
 				return err
 			}
-			t.add(s, p.line(s, c, b.time), rows)
+			t.addRows(s, p.readableCommand(s, c, b.time), rows)
 			if len(t.Failures) == before {
 				next = append(next, s)
 			}

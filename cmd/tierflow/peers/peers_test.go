@@ -42,7 +42,7 @@ func TestPeerCommands(t *testing.T) {
 		{fourNode, setting{library: mpich}, "unshare --ipc mpiexec.mpich -launcher-exec /d/rsh-ipc -ppn 2 /d/mpich bcast,allreduce 8,65536 0.5 4 2"},
 		{fourNode, setting{library: gloo}, "/bin/tierflow run --hosts -- /d/gloo bcast,allreduce 8,65536 0.5 4 2 /d/s"},
 	} {
-		words := strings.Fields(strings.Join(test.at.command(test.of, c, 500*time.Millisecond, "/d/s"), " "))
+		words := strings.Fields(strings.Join(test.at.jobCommand(test.of, c, 500*time.Millisecond, "/d/s"), " "))
 		rest := words
 		for want := range strings.FieldsSeq(test.want) {
 			i := slices.Index(rest, want)
@@ -53,11 +53,11 @@ func TestPeerCommands(t *testing.T) {
 			rest = rest[i+1:]
 		}
 	}
-	local := oneNode.command(setting{library: ourselves, local: true, alloc: true}, c, time.Second, "/d/s")
+	local := oneNode.jobCommand(setting{library: ourselves, local: true, alloc: true}, c, time.Second, "/d/s")
 	if got, want := strings.Join(local, " "), "/bin/tierflow bench coll bcast,allreduce --time 1s --plan= --json --topo 1x4 --alloc --bytes 8,65536"; got != want {
 		t.Errorf("goroutine ranks are measured with %q, want %q", got, want)
 	}
-	barrier := oneNode.command(setting{library: ourselves}, cells{[]string{"barrier"}, []int64{8}}, time.Second, "/d/s")
+	barrier := oneNode.jobCommand(setting{library: ourselves}, cells{[]string{"barrier"}, []int64{8}}, time.Second, "/d/s")
 	if slices.Contains(barrier, "--bytes") || slices.Contains(barrier, "--wire") {
 		t.Errorf("a barrier on one node is measured with %q", barrier)
 	}
@@ -67,7 +67,7 @@ func TestPeerCommands(t *testing.T) {
 func TestPeerDefaults(t *testing.T) {
 	found := []string{openMPI, gloo}
 	var names []string
-	for _, s := range fourNode.defaults(found, cells{[]string{"bcast"}, []int64{8, 65536}}) {
+	for _, s := range fourNode.defaultSettings(found, cells{[]string{"bcast"}, []int64{8, 65536}}) {
 		names = append(names, s.String())
 	}
 	want := []string{
@@ -77,9 +77,9 @@ func TestPeerDefaults(t *testing.T) {
 		t.Errorf("settings %q, want %q", names, want)
 	}
 	names = nil
-	for _, s := range oneNode.defaults([]string{mpich}, cells{[]string{"bcast", "barrier"}, []int64{8, 65536}}) {
+	for _, s := range oneNode.defaultSettings([]string{mpich}, cells{[]string{"bcast", "barrier"}, []int64{8, 65536}}) {
 		names = append(names, s.String())
-		if of := s.of(cells{}); s.alloc && (!slices.Equal(of.ops, []string{"bcast"}) || !slices.Equal(of.bytes, []int64{65536})) {
+		if of := s.cellsOf(cells{}); s.alloc && (!slices.Equal(of.ops, []string{"bcast"}) || !slices.Equal(of.bytes, []int64{65536})) {
 			t.Errorf("%v is measured on %v", s, of)
 		}
 	}
@@ -87,7 +87,7 @@ func TestPeerDefaults(t *testing.T) {
 	if !slices.Equal(names, want) {
 		t.Errorf("on one node settings %q, want %q", names, want)
 	}
-	for _, s := range append(oneNode.defaults(found, cells{[]string{"bcast"}, []int64{8}}), oneNode.candidates("bcast")...) {
+	for _, s := range append(oneNode.defaultSettings(found, cells{[]string{"bcast"}, []int64{8}}), oneNode.candidateSettings("bcast")...) {
 		if slices.Contains(s.mca, "coll_han_priority") {
 			t.Errorf("on one node there is %v", s)
 		}
@@ -183,8 +183,8 @@ func TestPeerTable(t *testing.T) {
 	ours, theirs := setting{library: ourselves, variant: asItIs}, setting{library: openMPI, variant: "y"}
 	row := func(op string, n int64, p50 float64) peerRow { return peerRow{Collective: op, Bytes: n, P50: p50} }
 	for _, p50 := range []float64{12, 10, 11} {
-		table.add(ours, "tierflow", []peerRow{row(wireOp, 16, p50/2), row("bcast", 16, p50), row("bcast", 8, 1)})
-		table.add(theirs, "mpirun", []peerRow{row("bcast", 16, 2*p50)})
+		table.addRows(ours, "tierflow", []peerRow{row(wireOp, 16, p50/2), row("bcast", 16, p50), row("bcast", 8, 1)})
+		table.addRows(theirs, "mpirun", []peerRow{row("bcast", 16, 2*p50)})
 	}
 	var text, asJSON bytes.Buffer
 	if err := table.print(&text, all, false); err != nil {
@@ -222,12 +222,12 @@ func TestPeerRoundsGoOnWithout(t *testing.T) {
 		turns[s.library]++
 		rows := []peerRow{{Collective: "bcast", Bytes: 8, P50: 4}, {Collective: "bcast", Bytes: 65536, P50: 8}}
 		if s.library == mpich {
-			table.failed(io.Discard, s, errors.New("takes over 20s"))
+			table.addFailure(io.Discard, s, errors.New("takes over 20s"))
 			rows = rows[:1]
 		}
 		return rows, nil
 	}
-	if err := b.inRounds([]setting{slow, good}, &place{site: oneNode}, table, io.Discard, run); err != nil {
+	if err := b.runRounds([]setting{slow, good}, &place{site: oneNode}, table, io.Discard, run); err != nil {
 		t.Fatal(err)
 	}
 	table.finish()
@@ -245,10 +245,10 @@ func TestPeerRatios(t *testing.T) {
 	table := &peerTable{}
 	row := func(p50 float64) []peerRow { return []peerRow{{Collective: "bcast", Bytes: 16, P50: p50}} }
 	for round, p50 := range []float64{10, 20, 40} {
-		table.add(setting{library: ourselves, variant: asItIs}, "", row(p50))
-		table.add(setting{library: ourselves, variant: withAlloc}, "", row(p50/2))
+		table.addRows(setting{library: ourselves, variant: asItIs}, "", row(p50))
+		table.addRows(setting{library: ourselves, variant: withAlloc}, "", row(p50/2))
 		if round < 2 {
-			table.add(setting{library: mpich, variant: "default"}, "", row([]float64{50, 20}[round]))
+			table.addRows(setting{library: mpich, variant: "default"}, "", row([]float64{50, 20}[round]))
 		}
 	}
 	table.finish()
@@ -267,12 +267,12 @@ func TestPeerRatiosTuned(t *testing.T) {
 		return peerRow{Collective: "bcast", Bytes: n, P50: p50, Plan: "shape=flat"}
 	}
 	for range 2 {
-		table.add(setting{library: ourselves, variant: tuned}, "--table", []peerRow{{Collective: wireOp, Bytes: 16, P50: 3}, row(16, 5)})
-		table.add(setting{library: ourselves, variant: asItIs}, "", []peerRow{{Collective: wireOp, Bytes: 16, P50: 3}, row(16, 10), row(32, 20)})
-		table.add(setting{library: mpich, variant: "default"}, "", []peerRow{row(16, 20), row(32, 20)})
+		table.addRows(setting{library: ourselves, variant: tuned}, "--table", []peerRow{{Collective: wireOp, Bytes: 16, P50: 3}, row(16, 5)})
+		table.addRows(setting{library: ourselves, variant: asItIs}, "", []peerRow{{Collective: wireOp, Bytes: 16, P50: 3}, row(16, 10), row(32, 20)})
+		table.addRows(setting{library: mpich, variant: "default"}, "", []peerRow{row(16, 20), row(32, 20)})
 	}
 	var text, notes bytes.Buffer
-	table.plans(&notes)
+	table.notePlans(&notes)
 	if got, want := notes.String(), "# tuned: bcast 16B shape=flat\n"; got != want {
 		t.Errorf("notes %q, want %q", got, want)
 	}
@@ -421,12 +421,12 @@ func TestPeerWithFakeDriver(t *testing.T) {
 			t.Errorf("%v; want %q in it", missing[i], want)
 		}
 	}
-	rows, err := p.run(t.Context(), setting{library: openMPI}, cells{[]string{"bcast"}, []int64{64}}, time.Second)
+	rows, err := p.runSetting(t.Context(), setting{library: openMPI}, cells{[]string{"bcast"}, []int64{64}}, time.Second)
 	if err != nil || len(rows) != 1 || rows[0] != (peerRow{Collective: "bcast", Bytes: 64, P50: 7}) {
 		t.Errorf("rows %+v, %v", rows, err)
 	}
 	script(t, p.driver(openMPI), "echo lost contact >&2; exit 3")
-	if _, err = p.run(t.Context(), setting{library: openMPI}, cells{[]string{"bcast"}, []int64{64}}, time.Second); err == nil || !strings.Contains(err.Error(), "exit status 3: lost contact") {
+	if _, err = p.runSetting(t.Context(), setting{library: openMPI}, cells{[]string{"bcast"}, []int64{64}}, time.Second); err == nil || !strings.Contains(err.Error(), "exit status 3: lost contact") {
 		t.Errorf("a failing driver is %v", err)
 	}
 }
@@ -445,11 +445,11 @@ func TestPeerInterrupted(t *testing.T) {
 		cancel()
 	}()
 	// The sleeper keeps the output open: output would wait for it.
-	_, err := output(ctx, time.Minute, "/bin/sh", "-c", "sleep 600 & touch "+file+"; wait")
+	_, err := runCommand(ctx, time.Minute, "/bin/sh", "-c", "sleep 600 & touch "+file+"; wait")
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted with %v", err)
 	}
-	if _, err := output(t.Context(), 50*time.Millisecond, "sleep", "600"); err == nil || !strings.Contains(err.Error(), "takes over 50ms") {
+	if _, err := runCommand(t.Context(), 50*time.Millisecond, "sleep", "600"); err == nil || !strings.Contains(err.Error(), "takes over 50ms") {
 		t.Errorf("too long a command ends with %v", err)
 	}
 }
@@ -459,7 +459,7 @@ func TestPeersChooseThemselves(t *testing.T) {
 	t.Setenv(planner.TableVariable, "table.json")
 	t.Setenv(planner.PlanVariable, "fs=1KiB")
 	t.Setenv("TIERFLOW_OTHER", "kept")
-	out, err := output(t.Context(), time.Minute, "/bin/sh", "-c", "env | grep ^TIERFLOW_")
+	out, err := runCommand(t.Context(), time.Minute, "/bin/sh", "-c", "env | grep ^TIERFLOW_")
 	if want := "TIERFLOW_OTHER=kept\n"; err != nil || string(out) != want {
 		t.Errorf("%q, %v; want %q", out, err, want)
 	}

@@ -22,14 +22,15 @@ import (
 	"github.com/tierflow/tierflow/testdata/peers"
 )
 
-// place is a site that is set up: a temporary folder and, for several nodes, an emulated cluster.
+// place is a site that is set up: a temporary folder and, for several nodes, an
+// emulated cluster.
 type place struct {
 	site
 	congestion string // the network's congestion control
 	prefix     string // of the cluster's names; empty on one node
 }
 
-// enter sets up what leave takes down.
+// enter sets up a place. The caller must leave it.
 func (b *benchPeers) enter(ctx context.Context, notes io.Writer) (_ *place, err error) {
 	p := &place{site: site{nodes: b.nodes, perNode: b.perNode}}
 	if p.self, err = os.Executable(); err != nil {
@@ -51,17 +52,18 @@ func (b *benchPeers) enter(ctx context.Context, notes io.Writer) (_ *place, err 
 		return nil, err
 	}
 	if b.nodes > 1 {
-		if err := p.up(ctx, b.rate, b.congestion, notes); err != nil {
+		if err := p.makeCluster(ctx, b.rate, b.congestion, notes); err != nil {
 			return nil, err
 		}
 	}
-	text, _ := p.output(ctx, 10*time.Second, "cat", "/proc/sys/net/ipv4/tcp_congestion_control")
+	text, _ := p.runOnFirst(ctx, 10*time.Second, "cat", "/proc/sys/net/ipv4/tcp_congestion_control")
 	p.congestion = cmp.Or(strings.TrimSpace(string(text)), "unknown")
 	return p, nil
 }
 
-// up makes the cluster and what other launchers call in place of ssh.
-func (p *place) up(ctx context.Context, rate, congestion string, notes io.Writer) error {
+// makeCluster makes the cluster, and the commands that other launchers call in place
+// of ssh.
+func (p *place) makeCluster(ctx context.Context, rate, congestion string, notes io.Writer) error {
 	prefix := fmt.Sprintf("t%xp", os.Getpid())
 	p.rsh = p.script() + " rsh --name " + prefix
 	files := map[string]string{
@@ -74,7 +76,7 @@ func (p *place) up(ctx context.Context, rate, congestion string, notes io.Writer
 		}
 	}
 	fmt.Fprintf(notes, "# making a cluster of %d nodes\n", p.nodes)
-	_, err := output(ctx, time.Minute, p.script(), "up", strconv.Itoa(p.nodes), "--rate", rate, "--congestion", congestion, "--name", prefix)
+	_, err := runCommand(ctx, time.Minute, p.script(), "up", strconv.Itoa(p.nodes), "--rate", rate, "--congestion", congestion, "--name", prefix)
 	if err != nil {
 		return fmt.Errorf("emulated cluster (--topo 1x%d needs none): %w", p.ranks(), err)
 	}
@@ -82,41 +84,43 @@ func (p *place) up(ctx context.Context, rate, congestion string, notes io.Writer
 	return nil
 }
 
+// script returns the path of the cluster's script.
 func (p *place) script() string { return filepath.Join(p.folder, "cluster") }
 
 // leave takes down what there is, also after an interrupt.
 func (p *place) leave() error {
 	var errs []error
 	if p.prefix != "" {
-		_, err := output(context.Background(), time.Minute, p.script(), "down", "--name", p.prefix)
+		_, err := runCommand(context.Background(), time.Minute, p.script(), "down", "--name", p.prefix)
 		errs = append(errs, err)
 	}
 	return errors.Join(append(errs, os.RemoveAll(p.folder))...)
 }
 
-// output runs a command on the first node.
-func (p *place) output(ctx context.Context, limit time.Duration, words ...string) ([]byte, error) {
+// runOnFirst runs a command on the first node and returns its output.
+func (p *place) runOnFirst(ctx context.Context, limit time.Duration, words ...string) ([]byte, error) {
 	if p.prefix != "" {
 		words = append([]string{p.script(), "exec", "--name", p.prefix, "0"}, words...)
 	}
-	return output(ctx, limit, words...)
+	return runCommand(ctx, limit, words...)
 }
 
-// run starts a setting's job and reads its rows: with an error those that it had by then.
-func (p *place) run(ctx context.Context, s setting, c cells, each time.Duration) ([]peerRow, error) {
+// runSetting runs a setting's job and reads its rows. With an error come the rows
+// before it.
+func (p *place) runSetting(ctx context.Context, s setting, c cells, each time.Duration) ([]peerRow, error) {
 	store, err := os.MkdirTemp(p.folder, "store-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(store)
-	text, err := p.output(ctx, jobTime(c, each), p.command(s, c, each, store)...)
+	text, err := p.runOnFirst(ctx, jobTime(c, each), p.jobCommand(s, c, each, store)...)
 	rows, malformed := parsePeerRows(text)
 	return rows, cmp.Or(err, malformed)
 }
 
-// jobTime is after how long a job is given up: beyond the time to measure there are starting it and finding out how long
-// calls take, which for large messages is longer. A job that hangs, or whose ranks keep each other from the processor, must
-// not hold up the others for long.
+// jobTime returns the time after which a job is given up. Beside measuring, a job
+// starts and finds out how long calls take. That is longer for large messages. A job
+// that hangs must not hold up the others for long.
 func jobTime(c cells, each time.Duration) time.Duration {
 	const (
 		start = 10 * time.Second
@@ -130,12 +134,14 @@ func jobTime(c cells, each time.Duration) time.Duration {
 	return limit
 }
 
-// line is the command for people to read; DIR is the temporary folder, and this program goes by its name.
-func (p *place) line(s setting, c cells, each time.Duration) string {
-	return p.readable(p.command(s, c, each, p.folder))
+// readableCommand returns the command for people to read. DIR is the temporary folder,
+// and this program goes by its name.
+func (p *place) readableCommand(s setting, c cells, each time.Duration) string {
+	return p.readableText(p.jobCommand(s, c, each, p.folder))
 }
 
-func (p *place) readable(words []string) string {
+// readableText returns words as a line, without names that are different in each run.
+func (p *place) readableText(words []string) string {
 	words = slices.Clone(words)
 	for i, w := range words {
 		w = strings.ReplaceAll(strings.ReplaceAll(w, p.folder, "DIR"), p.self, "tierflow")
@@ -147,14 +153,15 @@ func (p *place) readable(words []string) string {
 	return strings.Join(words, " ")
 }
 
-// output runs a command with its children as a group of processes, and ends the group with ctx or after limit.
-func output(ctx context.Context, limit time.Duration, words ...string) ([]byte, error) {
+// runCommand runs a command with its children as a group of processes, and returns its
+// output. It ends the group with ctx or after limit.
+func runCommand(ctx context.Context, limit time.Duration, words ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("takes over %v", limit.Round(time.Millisecond)))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
-	cmd.Env = slices.DeleteFunc(os.Environ(), choosesPlans)
+	cmd.Env = slices.DeleteFunc(os.Environ(), isPlanVariable)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
@@ -168,17 +175,18 @@ func output(ctx context.Context, limit time.Duration, words ...string) ([]byte, 
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	return out.Bytes(), complaint(err, complaints.Bytes(), out.Bytes())
+	return out.Bytes(), withComplaints(err, complaints.Bytes(), out.Bytes())
 }
 
-// choosesPlans tells whether a word of the environment would choose plans in place of the built-in rule.
-func choosesPlans(word string) bool {
+// isPlanVariable reports whether a word of the environment would choose plans in place
+// of the built-in rule.
+func isPlanVariable(word string) bool {
 	name, _, _ := strings.Cut(word, "=")
 	return name == planner.TableVariable || name == planner.PlanVariable
 }
 
-// complaint adds what a command said of its failure, the first lines of it.
-func complaint(err error, texts ...[]byte) error {
+// withComplaints adds the first lines of what a command said to its failure.
+func withComplaints(err error, texts ...[]byte) error {
 	const most = 3
 	var said []string
 	for _, text := range texts {

@@ -85,7 +85,7 @@ func writePeers(w *strings.Builder, name string, t peerTable) {
 		head = append(head, wireOp)
 	}
 	fmt.Fprintf(w, "\n| %s |\n|%s\n", strings.Join(head, " | "), strings.Repeat("---|", len(head)))
-	ours := t.ours()
+	ours := t.ourResults()
 	for _, r := range t.Results {
 		if ours[r.cell()] == r {
 			fmt.Fprintf(w, "| %s |\n", strings.Join(peerCells(t, head, r), " | "))

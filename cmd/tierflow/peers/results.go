@@ -14,7 +14,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// peerRow is what a job says of one cell: bench coll's columns that drivers have too.
+// peerRow is a job's result for one cell: the columns of bench coll that drivers have
+// too.
 type peerRow struct {
 	Collective string  `json:"collective"`
 	Bytes      int64   `json:"bytes"`
@@ -25,8 +26,9 @@ type peerRow struct {
 	Plan       string  `json:"plan"`  // tierflow's
 }
 
-// parsePeerRows reads the rows of a job, one by one from a driver and in one object from bench coll. Launchers may say
-// something before and after. With an error come the rows up to it.
+// parsePeerRows reads the rows of a job: one by one from a driver, in one object from
+// bench coll. Launchers may print text before and after. With an error come the rows
+// before it.
 func parsePeerRows(text []byte) ([]peerRow, error) {
 	at := bytes.IndexByte(text, '{')
 	if at < 0 {
@@ -97,11 +99,11 @@ type peerTable struct {
 	Failures   []string           `json:"failures"`
 }
 
-// wireOp is how the rows of a plain stream are called.
+// wireOp stands for a collective in the rows of a plain stream.
 const wireOp = "wire"
 
-// add takes the rows of one setting's turn.
-func (t *peerTable) add(s setting, command string, rows []peerRow) {
+// addRows adds the rows of one setting's turn.
+func (t *peerTable) addRows(s setting, command string, rows []peerRow) {
 	for _, row := range rows {
 		same := func(r *peerResult) bool {
 			by := r.Library == s.library && r.Variant == s.variant || row.Collective == wireOp // the same for all of ours
@@ -118,14 +120,14 @@ func (t *peerTable) add(s setting, command string, rows []peerRow) {
 	}
 }
 
-// failed notes a job that failed.
-func (t *peerTable) failed(notes io.Writer, s setting, err error) {
+// addFailure notes a job that failed.
+func (t *peerTable) addFailure(notes io.Writer, s setting, err error) {
 	text := fmt.Sprintf("%v failed: %v", s, err)
 	fmt.Fprintln(notes, "#", text)
 	t.Failures = append(t.Failures, text)
 }
 
-// finish computes what is printed.
+// finish computes medians and ratios from the rounds.
 func (t *peerTable) finish() {
 	t.Wire = map[string]float64{}
 	for _, r := range t.Results {
@@ -135,7 +137,7 @@ func (t *peerTable) finish() {
 			t.Wire[strconv.FormatInt(r.Bytes, 10)] = r.P50
 		}
 	}
-	ours := t.ours()
+	ours := t.ourResults()
 	for _, r := range t.Results {
 		reference := ours[r.cell()]
 		if reference == nil {
@@ -151,11 +153,12 @@ func (t *peerTable) finish() {
 	}
 }
 
-// cell names what r is compared in.
+// cell names the collective and size, which results are compared by.
 func (r *peerResult) cell() string { return r.Collective + " " + strconv.FormatInt(r.Bytes, 10) }
 
-// ours are tierflow's results that others are compared with, by cell: tuned, and where it isn't as it is.
-func (t *peerTable) ours() map[string]*peerResult {
+// ourResults returns tierflow's results, by cell, with which others are compared:
+// those of tuned plans, or else of the built-in rule.
+func (t *peerTable) ourResults() map[string]*peerResult {
 	all := map[string]*peerResult{}
 	for _, r := range t.Results {
 		if r.Library != ourselves || r.Collective == wireOp {
@@ -168,15 +171,15 @@ func (t *peerTable) ours() map[string]*peerResult {
 	return all
 }
 
-// spread is the least, the median and the largest of some values. Of an even number none is the median: the lower one
-// would be the best of two.
+// spread returns the least, the median and the largest of some values. The median of
+// an even number of values is the mean of two: the lower one would be the best of two.
 func spread(values []float64) (least, median, largest float64) {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
 	return kit.Round(sorted[0], 1e3), kit.Round((sorted[(n-1)/2]+sorted[n/2])/2, 1e3), kit.Round(sorted[n-1], 1e3)
 }
 
-// print writes the table cell by cell, or JSON. Without a single row it is an error.
+// print writes the table cell by cell, or as JSON. A table without a row is an error.
 func (t *peerTable) print(w io.Writer, order cells, asJSON bool) error {
 	t.finish()
 	t.sort(order)
@@ -186,7 +189,7 @@ func (t *peerTable) print(w io.Writer, order cells, asJSON bool) error {
 		t.Results = slices.DeleteFunc(t.Results, wire)
 		err = kit.WriteJSON(w, t)
 	} else {
-		err = t.text(w)
+		err = t.printText(w)
 	}
 	if len(t.Results) == 0 {
 		err = errors.Join(err, errors.New("nothing was measured"))
@@ -194,7 +197,8 @@ func (t *peerTable) print(w io.Writer, order cells, asJSON bool) error {
 	return err
 }
 
-// sort puts the stream first and each collective's sizes together, settings in the order of their turns.
+// sort puts the stream first and each collective's sizes together. Settings stay in
+// the order of their turns.
 func (t *peerTable) sort(order cells) {
 	place := func(r *peerResult) int {
 		return slices.Index(order.ops, r.Collective)*(len(order.bytes)+1) + slices.Index(order.bytes, r.Bytes)
@@ -202,7 +206,7 @@ func (t *peerTable) sort(order cells) {
 	slices.SortStableFunc(t.Results, func(a, b *peerResult) int { return place(a) - place(b) })
 }
 
-func (t *peerTable) text(w io.Writer) error {
+func (t *peerTable) printText(w io.Writer) error {
 	if t.Tuning != nil {
 		fmt.Fprintln(w, "# x tierflow: times what tierflow tuned takes in the same round; where that has no row, its built-in rule")
 	}
@@ -235,7 +239,7 @@ func (t *peerTable) text(w io.Writer) error {
 	return nil
 }
 
-// figures is a number with about three of them.
+// figures returns a number with about three figures.
 func figures(v float64) string {
 	decimals := 2
 	if v >= 10 {

@@ -23,8 +23,8 @@ var (
 	hanSegments = []int{64 << 10, 256 << 10, 1 << 20}
 )
 
-// tunedAlgorithms are those of Open MPI 4.1 worth a try; pipeline and chain stand for the deep trees, and what is
-// linear in all bytes is left out.
+// tunedAlgorithms are those of Open MPI 4.1 worth a try. Pipeline and chain stand for
+// the deep trees. Algorithms that are linear in all bytes are left out.
 var tunedAlgorithms = map[string][]algorithm{
 	"bcast": {
 		{2, "chain", segmented[1:]},
@@ -56,8 +56,8 @@ var tunedAlgorithms = map[string][]algorithm{
 	"barrier": {{2, "double_ring", unsegmented}, {3, "recursive_doubling", unsegmented}, {4, "bruck", unsegmented}, {6, "tree", unsegmented}},
 }
 
-// candidates are the settings to try for a collective.
-func (s site) candidates(op string) []setting {
+// candidateSettings returns the settings to try for a collective.
+func (s site) candidateSettings(op string) []setting {
 	var all []setting
 	add := func(variant string, mca ...string) {
 		all = append(all, setting{library: openMPI, variant: variant, mca: mca})
@@ -73,7 +73,7 @@ func (s site) candidates(op string) []setting {
 			add(name, mca...)
 		}
 	}
-	if s.hierarchical() && slices.Contains([]string{"bcast", "reduce", "allreduce"}, op) {
+	if s.isHierarchical() && slices.Contains([]string{"bcast", "reduce", "allreduce"}, op) {
 		for up, upName := range []string{"libnbc", "adapt"} {
 			for low, lowName := range []string{"tuned", "sm"} {
 				for _, segment := range hanSegments {
@@ -88,14 +88,16 @@ func (s site) candidates(op string) []setting {
 	return all
 }
 
-// measurer runs a setting's job once. It reports what fails in its job itself; an error of its own ends everything.
+// measurer runs a setting's job once. It reports a failure of the job itself; an error
+// that it returns ends everything.
 type measurer func(s setting, c cells, each time.Duration) ([]peerRow, error)
 
-// bestForced sweeps each collective and returns the best settings of Open MPI, each for the cells that it won.
+// bestForced sweeps each collective and returns the best settings of Open MPI, each
+// for the cells that it won.
 func (s site) bestForced(c cells, each time.Duration, notes io.Writer, run measurer) ([]setting, error) {
 	var won []setting
 	for _, op := range c.ops {
-		settings := s.candidates(op)
+		settings := s.candidateSettings(op)
 		fmt.Fprintf(notes, "# %s: trying %d settings of Open MPI\n", op, len(settings))
 		best := map[int64]setting{}
 		p50 := map[int64]float64{}
@@ -111,21 +113,21 @@ func (s site) bestForced(c cells, each time.Duration, notes io.Writer, run measu
 		// Spinning ranks would keep the others from too few processors.
 		yields := s.ranks() > runtime.NumCPU()
 		for _, f := range settings {
-			if err := try(f.waiting(yields), c.bytes); err != nil {
+			if err := try(f.withYield(yields), c.bytes); err != nil {
 				return nil, err
 			}
 		}
 		for _, f := range settings {
-			if sizes := wonBy(f.waiting(yields), best); len(sizes) > 0 {
-				if err := try(f.waiting(!yields), sizes); err != nil {
+			if sizes := sizesWonBy(f.withYield(yields), best); len(sizes) > 0 {
+				if err := try(f.withYield(!yields), sizes); err != nil {
 					return nil, err
 				}
 			}
 		}
 		for _, f := range settings {
 			for _, y := range []bool{true, false} {
-				if sizes := wonBy(f.waiting(y), best); len(sizes) > 0 {
-					f := f.waiting(y)
+				if sizes := sizesWonBy(f.withYield(y), best); len(sizes) > 0 {
+					f := f.withYield(y)
 					f.variant = "forced: " + f.variant
 					f.only = &cells{[]string{op}, sizes}
 					won = append(won, f)
@@ -136,15 +138,15 @@ func (s site) bestForced(c cells, each time.Duration, notes io.Writer, run measu
 	return won, nil
 }
 
-// waiting is the setting with ranks that yield or spin.
-func (s setting) waiting(yields bool) setting {
+// withYield returns the setting with waiting ranks that yield or spin.
+func (s setting) withYield(yields bool) setting {
 	s.variant += ", " + yieldName(yields)
 	s.mca = slices.Concat(s.mca, yielding[yields])
 	return s
 }
 
-// wonBy lists the sizes that a setting is the best for, in order.
-func wonBy(s setting, best map[int64]setting) []int64 {
+// sizesWonBy returns the sizes for which a setting is the best, in order.
+func sizesWonBy(s setting, best map[int64]setting) []int64 {
 	var sizes []int64
 	for n, b := range best {
 		if b.variant == s.variant {

@@ -13,7 +13,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// peerTuning is how tierflow was tuned before it was measured.
+// peerTuning says how tierflow was tuned before it was measured.
 type peerTuning struct {
 	Command      string  `json:"command"` // in which DIR is a temporary folder
 	Seconds      float64 `json:"seconds"` // with starting the job
@@ -21,15 +21,17 @@ type peerTuning struct {
 	Planned      int     `json:"planned"` // more than that if there wasn't the time
 }
 
-// tuningItself is what may fail besides the settings.
+// tuningItself is named when tuning fails, as settings are.
 var tuningItself = setting{library: ourselves, variant: "tuning"}
 
-// tableFile is the decision table of the setting that is tuned.
+// tableFile returns the path of the tuned setting's decision table.
 func (s site) tableFile() string { return s.folder + "/table.json" }
 
-// tuneCommand is what tunes tierflow for some cells, each being the time for a setting in the sweep. It is to take about as
-// long as the sweep: so it leaves out the shape that only repeats the paper's schedule, and of segments and windows those
-// that rarely win by much, and a measurement takes a tenth of a setting's time, there being ten times as many.
+// tuneCommand returns the command that tunes tierflow for some cells; each is the time
+// for a setting in the sweep. Tuning is to take about as long as the sweep. So it
+// leaves out the shape that only repeats the paper's schedule, and segments and
+// windows that rarely win by much. A measurement takes a tenth of a setting's time:
+// there are ten times as many.
 func (s site) tuneCommand(c cells, each time.Duration) []string {
 	ops, bytes := c.arguments()
 	var shapes []string
@@ -43,7 +45,7 @@ func (s site) tuneCommand(c cells, each time.Duration) []string {
 		"--shapes", strings.Join(shapes, ","), "--segments", "15KiB,30KiB,128KiB,all", "--windows", "8", "--inner", "0")
 }
 
-// tuneTime is after how long tuning must do with what it has: that of some settings' jobs.
+// tuneTime returns the budget of the search: that of some settings' jobs.
 func tuneTime(c cells, each time.Duration) time.Duration {
 	return (2 * jobTime(c, each)).Round(time.Second)
 }
@@ -53,7 +55,7 @@ func (p *place) tune(ctx context.Context, c cells, each time.Duration, notes io.
 	words := p.tuneCommand(c, each)
 	fmt.Fprintln(notes, "# tuning tierflow")
 	begin := time.Now()
-	text, err := p.output(ctx, tuneTime(c, each)+jobTime(c, each), words...)
+	text, err := p.runOnFirst(ctx, tuneTime(c, each)+jobTime(c, each), words...)
 	if err != nil {
 		return nil, err
 	}
@@ -66,14 +68,14 @@ func (p *place) tune(ctx context.Context, c cells, each time.Duration, notes io.
 		return nil, fmt.Errorf("summary: %w in %.80q", err, text)
 	}
 	t := &peerTuning{
-		Command: p.readable(words), Seconds: kit.Round(time.Since(begin).Seconds(), 1e3), Measurements: s.Measurements, Planned: s.Planned,
+		Command: p.readableText(words), Seconds: kit.Round(time.Since(begin).Seconds(), 1e3), Measurements: s.Measurements, Planned: s.Planned,
 	}
 	fmt.Fprintf(notes, "# tuned by %s: %d of %d measurements in %.1f s\n", s.Method, t.Measurements, t.Planned, t.Seconds)
 	return t, nil
 }
 
-// plans notes what tuning chose.
-func (t *peerTable) plans(notes io.Writer) {
+// notePlans prints the plans that tuning chose.
+func (t *peerTable) notePlans(notes io.Writer) {
 	for _, r := range t.Results {
 		if r.Variant == tuned && r.Plan != "" {
 			cell := r.Collective

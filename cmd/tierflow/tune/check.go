@@ -15,6 +15,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
+// checkCommand returns tune check.
 func checkCommand(reg submodules.Registry) *cobra.Command {
 	u := &tuning{reg: reg}
 	var fix bool
@@ -39,14 +40,14 @@ ranks of a launched job, and writes the file anew.`,
 				if err != nil {
 					return err
 				}
-				return u.report(c.OutOrStdout(), t)
+				return u.reportViolations(c.OutOrStdout(), t)
 			}
 			u.resume = true
-			return u.each(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.fix)
+			return u.runOnJob(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.fixTable)
 		}),
 	}
-	u.flags(c)
-	u.sizeFlags(c, "4B", "16MiB")
+	u.addFlags(c)
+	u.addSizeFlags(c, "4B", "16MiB")
 	c.Flags().BoolVar(&fix, "fix", false, "measure the entries again")
 	c.Flags().BoolVar(&u.json, "json", false, "print JSON")
 	for _, name := range []string{"min", "max", "bytes", "ops", "shapes", "submodules", "segments", "inner", "windows", "plan"} {
@@ -55,9 +56,9 @@ ranks of a launched job, and writes the file anew.`,
 	return c
 }
 
-// fix measures violating entries again on one rank.
-func (u *tuning) fix(ctx context.Context, r *tuneRank) error {
-	table, err := u.begin(ctx, r)
+// fixTable measures violating entries again on one rank.
+func (u *tuning) fixTable(ctx context.Context, r *tuneRank) error {
+	table, err := u.loadTable(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (u *tuning) fix(ctx context.Context, r *tuneRank) error {
 		return u.ReadRequest(coll, bytes, r.comm.Topology())
 	}
 	n, err := tune.Remeasure(ctx, r.meter, table, r.comm.Topology(), u.stop, like)
-	if err != nil || !r.first() {
+	if err != nil || !r.isFirst() {
 		return err
 	}
 	data, err := table.Encode()
@@ -76,11 +77,12 @@ func (u *tuning) fix(ctx context.Context, r *tuneRank) error {
 		return err
 	}
 	fmt.Fprintf(r.stderr, "%d entr%s measured again\n", n, map[bool]string{true: "y", false: "ies"}[n == 1])
-	return u.report(r.stdout, table)
+	return u.reportViolations(r.stdout, table)
 }
 
-// report lists violations, which are an error.
-func (u *tuning) report(out io.Writer, t *table.Table) error {
+// reportViolations prints the violations of guidelines. It is an error if there are
+// any.
+func (u *tuning) reportViolations(out io.Writer, t *table.Table) error {
 	all := tune.Violations(t)
 	if u.json {
 		if all == nil {

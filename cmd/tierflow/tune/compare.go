@@ -19,6 +19,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
+// compareCommand returns tune compare.
 func compareCommand(reg submodules.Registry) *cobra.Command {
 	u := &tuning{reg: reg}
 	c := &cobra.Command{
@@ -37,11 +38,11 @@ with a size: what there is to gain by tuning.`,
   tierflow tune compare --topo 4x2 --ops bcast --max 1MiB --json --svg compare.svg`,
 		Args: kit.NoOperands,
 		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
-			return u.each(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.compare)
+			return u.runOnJob(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.runCompare)
 		}),
 	}
-	u.flags(c)
-	u.sizeFlags(c, "1KiB", "4MiB")
+	u.addFlags(c)
+	u.addSizeFlags(c, "1KiB", "4MiB")
 	f := c.Flags()
 	f.DurationVar(&u.budget, "budget", 0, "time for each method's search (default no limit)")
 	f.BoolVar(&u.json, "json", false, "print JSON")
@@ -49,8 +50,8 @@ with a size: what there is to gain by tuning.`,
 	return c
 }
 
-// compare is what one rank does.
-func (u *tuning) compare(ctx context.Context, r *tuneRank) error {
+// runCompare compares the methods on one rank.
+func (u *tuning) runCompare(ctx context.Context, r *tuneRank) error {
 	all := comparison{Topology: r.comm.Topology().String(), Links: u.Job.Links(), Stop: stopText(u.stop.WithDefaults())}
 	tables, err := u.compareMethods(ctx, r, &all)
 	if err != nil {
@@ -67,13 +68,13 @@ func (u *tuning) compare(ctx context.Context, r *tuneRank) error {
 			break
 		}
 		bar.show(i, len(u.requests))
-		if err := u.confront(ctx, r, request, tables, &all); err != nil {
+		if err := u.measureChoices(ctx, r, request, tables, &all); err != nil {
 			return err
 		}
 	}
-	bar.end()
-	all.sum()
-	if !r.first() {
+	bar.finish()
+	all.fillMeans()
+	if !r.isFirst() {
 		return nil
 	}
 	if u.svg != "" {
@@ -102,7 +103,7 @@ func (u *tuning) compareMethods(ctx context.Context, r *tuneRank, all *compariso
 		count := &tune.Search{Topology: r.comm.Topology(), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop}
 		_, configurations := count.Planned()
 		begin := time.Now()
-		t, err := u.search(ctx, r, m, nil, nil)
+		t, err := u.runSearch(ctx, r, m, nil, nil)
 		if err != nil && !errors.Is(err, tune.ErrInterrupted) {
 			return nil, err
 		}
@@ -124,8 +125,8 @@ func (r *tuneRank) wantsEnd(ctx context.Context) (bool, error) {
 	return r.comm.Any(ctx, r.asked.Err() != nil)
 }
 
-// confront measures the methods' choices for one point in turns.
-func (u *tuning) confront(ctx context.Context, r *tuneRank, request tasks.Request, tables []*table.Table, all *comparison) error {
+// measureChoices measures the methods' choices for one point in turns.
+func (u *tuning) measureChoices(ctx context.Context, r *tuneRank, request tasks.Request, tables []*table.Table, all *comparison) error {
 	coll, bytes := request.Coll.String(), request.Bytes()
 	choices := make([]table.Candidate, len(tables))
 	plans := map[string]tasks.Plan{}
@@ -147,11 +148,11 @@ func (u *tuning) confront(ctx context.Context, r *tuneRank, request tasks.Reques
 	rule := u.space.Rule(request, r.comm.Topology())
 	plans[rule.String()] = rule
 	choices = append(choices, table.Candidate{Plan: rule.String()})
-	again, err := u.again(ctx, r, request, plans)
+	again, err := u.measureAgain(ctx, r, request, plans)
 	if err != nil {
 		return err
 	}
-	all.Points = append(all.Points, pointOf(tables[0], coll, bytes))
+	all.Points = append(all.Points, newPoint(tables[0], coll, bytes))
 	best, known := again[choices[0].Plan]
 	for i, c := range choices {
 		m, ok := again[c.Plan]
@@ -168,12 +169,12 @@ func (u *tuning) confront(ctx context.Context, r *tuneRank, request tasks.Reques
 	return nil
 }
 
-// confrontRounds is how often each choice is measured again, a part of the time
-// each.
+// confrontRounds is the number of turns of each choice, which share its time.
 const confrontRounds = 5
 
-// again measures plans in turns, so that what disturbs the machine disturbs all.
-func (u *tuning) again(ctx context.Context, r *tuneRank, request tasks.Request, plans map[string]tasks.Plan) (map[string]table.Measurement, error) {
+// measureAgain measures plans in turns, so that a disturbance of the machine disturbs
+// all.
+func (u *tuning) measureAgain(ctx context.Context, r *tuneRank, request tasks.Request, plans map[string]tasks.Plan) (map[string]table.Measurement, error) {
 	all := map[string]table.Measurement{}
 	series := map[string][]float64{}
 	stop := stats.Stop{Budget: u.time, Rel: u.stop.Rel}
@@ -191,8 +192,8 @@ func (u *tuning) again(ctx context.Context, r *tuneRank, request tasks.Request, 
 	return all, nil
 }
 
-// pointOf sums up what a table measured of a point.
-func pointOf(t *table.Table, coll string, bytes int64) comparedPoint {
+// newPoint sums up a table's measurements of a point.
+func newPoint(t *table.Table, coll string, bytes int64) comparedPoint {
 	p := comparedPoint{Collective: coll, Bytes: bytes, Best: math.Inf(1)}
 	var times []float64
 	for _, m := range t.Measured {

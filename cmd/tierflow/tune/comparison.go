@@ -11,7 +11,7 @@ import (
 	"github.com/tierflow/tierflow/viz"
 )
 
-// comparison is what compare prints.
+// comparison is the output of compare.
 type comparison struct {
 	Topology    string           `json:"topology"`
 	Links       string           `json:"links"`
@@ -21,6 +21,7 @@ type comparison struct {
 	Points      []comparedPoint  `json:"points"`
 }
 
+// comparedMethod is one method of tuning, or the built-in rule.
 type comparedMethod struct {
 	Method         string           `json:"method"`
 	Configurations int              `json:"configurations"` // of all sizes together, that it chose from
@@ -47,7 +48,7 @@ type comparedChoice struct {
 	Tie        bool    `json:"tie"`
 }
 
-// comparedPoint is what exhaustive search saw of one point.
+// comparedPoint sums up what exhaustive search measured of one point.
 type comparedPoint struct {
 	Collective string  `json:"collective"`
 	Bytes      int64   `json:"bytes"`
@@ -57,8 +58,8 @@ type comparedPoint struct {
 	Mean       float64 `json:"mean_ns"`
 }
 
-// sum fills in the means over all points.
-func (c *comparison) sum() {
+// fillMeans computes the means over all points.
+func (c *comparison) fillMeans() {
 	for i := range c.Methods {
 		m := &c.Methods[i]
 		logs := 0.0
@@ -112,8 +113,8 @@ func (c *comparison) print(r *tuneRank) error {
 	return w.Flush()
 }
 
-// plot draws figure 9: what the methods' choices take beside the median and the
-// mean of all configurations.
+// plot draws figure 9 of the HAN paper: what the methods' choices take, beside the
+// median and the mean of all configurations.
 func (c *comparison) plot() viz.Plot {
 	p := viz.Plot{Title: "what tuning methods choose", X: "point", Y: "µs", LogY: true}
 	for _, point := range c.Points {

@@ -16,8 +16,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// flags are those that all tune commands have, besides those for sizes.
-func (u *tuning) flags(c *cobra.Command) {
+// addFlags adds the flags of all tune commands, except those for sizes.
+func (u *tuning) addFlags(c *cobra.Command) {
 	u.AddJobFlags(c)
 	f := c.Flags()
 	f.StringVar(&u.ops, "ops", strings.Join(kit.Names(tasks.Requestable()), ","), "collectives")
@@ -32,8 +32,8 @@ func (u *tuning) flags(c *cobra.Command) {
 	u.AddPlanFlag(c, kit.PlanText+"; what it says is not searched")
 }
 
-// sizeFlags are those of commands that tune a ladder of sizes, or a list.
-func (u *tuning) sizeFlags(c *cobra.Command, least, most string) {
+// addSizeFlags adds the flags for a ladder of sizes or a list.
+func (u *tuning) addSizeFlags(c *cobra.Command, least, most string) {
 	f := c.Flags()
 	f.StringVar(&u.min, "min", least, "smallest size of a rank's buffer")
 	f.StringVar(&u.max, "max", most, "largest size")
@@ -48,13 +48,13 @@ func sizesText(all []int64) string {
 	return strings.Join(texts, ",")
 }
 
-// read checks the flags that don't depend on ranks.
+// read checks the flags that say the same on all ranks.
 func (u *tuning) read() error {
 	colls, err := kit.ParseCollectives(u.ops)
 	if err != nil {
 		return err
 	}
-	sizes, err := u.sizes()
+	sizes, err := u.readSizes()
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (u *tuning) read() error {
 			switch {
 			case fitsMemory(r, t.Size()):
 				u.requests = append(u.requests, r)
-			case u.listed():
+			case u.isListed():
 				return kit.Usagef("--bytes %s: %v of %d ranks takes over %s together",
 					tasks.FormatBytes(n), coll, t.Size(), tasks.FormatBytes(maxTuned))
 			}
@@ -87,7 +87,8 @@ func (u *tuning) read() error {
 	return nil
 }
 
-// fitsMemory tells whether all ranks' blocks are not too much: larger sizes of a ladder are left out.
+// fitsMemory reports whether all ranks' blocks are small enough. Larger sizes of a
+// ladder are left out.
 func fitsMemory(r tasks.Request, ranks int) bool {
 	n := r.Bytes() * int64(ranks)
 	if r.Blocks() {
@@ -99,16 +100,17 @@ func fitsMemory(r tasks.Request, ranks int) bool {
 // maxTuned bounds the buffers of a measurement, those of all ranks together.
 const maxTuned = 4 << 30
 
-// oddEvery is which of the sizes is none of the powers of four times the first.
+// oddEvery is the period of sizes in a ladder that are no power of four times the
+// first.
 const oddEvery = 5
 
-// listed tells whether --bytes says which sizes to tune.
-func (u *tuning) listed() bool { return u.Bytes != "" || u.IsGiven("bytes") }
+// isListed reports whether --bytes lists the sizes to tune.
+func (u *tuning) isListed() bool { return u.Bytes != "" || u.IsGiven("bytes") }
 
-// sizes lists the sizes to tune, the smallest first.
-func (u *tuning) sizes() ([]int64, error) {
-	if !u.listed() {
-		return u.ladder()
+// readSizes returns the sizes to tune, the smallest first.
+func (u *tuning) readSizes() ([]int64, error) {
+	if !u.isListed() {
+		return u.readLadder()
 	}
 	if err := cmp.Or(u.CheckExclusive("bytes", "min"), u.CheckExclusive("bytes", "max")); err != nil {
 		return nil, err
@@ -124,8 +126,8 @@ func (u *tuning) sizes() ([]int64, error) {
 	return slices.Compact(all), nil
 }
 
-// ladder lists the sizes from --min to --max.
-func (u *tuning) ladder() ([]int64, error) {
+// readLadder returns the sizes from --min to --max.
+func (u *tuning) readLadder() ([]int64, error) {
 	least, err := kit.ParseSize(u.min)
 	if err != nil {
 		return nil, kit.Usagef("--min: %w", err)
@@ -151,17 +153,17 @@ func (u *tuning) ladder() ([]int64, error) {
 	return append(all, most), nil
 }
 
-// readSpace reads what narrows the search.
+// readSpace reads the flags that narrow the search.
 func (u *tuning) readSpace() error {
 	s := tune.Space{Registry: u.reg, Windows: u.windows}
-	for _, name := range words(u.shapes) {
+	for _, name := range splitWords(u.shapes) {
 		p, err := tasks.ParsePlan("shape=" + name)
 		if err != nil {
 			return kit.Usagef("--shapes: %w", err)
 		}
 		s.Shapes = append(s.Shapes, p.Shape)
 	}
-	for _, name := range words(u.submodules) {
+	for _, name := range splitWords(u.submodules) {
 		if _, err := u.reg.Find(name); err != nil {
 			return kit.Usagef("--submodules: %w", err)
 		}
@@ -172,7 +174,7 @@ func (u *tuning) readSpace() error {
 		least      int64
 		into       *[]int64
 	}{{"segments", u.segments, 1, &s.Segments}, {"inner", u.inners, 0, &s.Inners}} {
-		for _, word := range words(list.text) {
+		for _, word := range splitWords(list.text) {
 			n, err := tasks.ParseBytes(word)
 			if err == nil && n < list.least {
 				err = fmt.Errorf("%s: at least %d bytes", word, list.least)
@@ -200,6 +202,6 @@ func (u *tuning) readSpace() error {
 	return nil
 }
 
-func words(list string) []string {
+func splitWords(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }

@@ -20,7 +20,7 @@ type progress struct {
 	said  time.Time
 }
 
-// quietTime is how long a search that isn't watched says nothing.
+// quietTime is the time between two lines.
 const quietTime = 30 * time.Second
 
 func newProgress(out io.Writer, what string) *progress {
@@ -33,7 +33,7 @@ func newProgress(out io.Writer, what string) *progress {
 	return p
 }
 
-// show says that so many measurements of all are done.
+// show prints that so many of all planned measurements are done.
 func (p *progress) show(done, planned int) {
 	if p.bar != nil {
 		p.bar.ChangeMax(planned)
@@ -47,7 +47,7 @@ func (p *progress) show(done, planned int) {
 	}
 }
 
-func (p *progress) end() {
+func (p *progress) finish() {
 	if p.bar != nil {
 		_ = p.bar.Finish()
 	}

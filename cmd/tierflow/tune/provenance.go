@@ -15,8 +15,8 @@ import (
 	"github.com/tierflow/tierflow/planner/tune"
 )
 
-// describe says in the table where its numbers are from.
-func (u *tuning) describe(t *table.Table, r *tuneRank, m tune.Method) {
+// describeOrigin notes in the table where its numbers are from.
+func (u *tuning) describeOrigin(t *table.Table, r *tuneRank, m tune.Method) {
 	p := &t.Provenance
 	p.Method, p.Date, p.Tierflow = m.String(), time.Now().UTC().Format(time.RFC3339), kit.Version()
 	for _, h := range hosts(r.comm) {
@@ -41,8 +41,8 @@ func (u *tuning) describe(t *table.Table, r *tuneRank, m tune.Method) {
 	}
 }
 
-// hosts are the names of the nodes that processes run on, or this one's for
-// goroutines.
+// hosts returns the names of the nodes on which the processes run, or this host's name
+// if ranks are goroutines.
 func hosts(c *planner.Comm) []string {
 	if kit.IsLaunched() {
 		var all []string
@@ -65,7 +65,7 @@ func stopText(s stats.Stop) string {
 	return fmt.Sprintf("95%% interval of the mean within %.1f%%, or %v, or %d samples; at least %d", 100*s.Rel, s.Budget, s.Most, s.Least)
 }
 
-// nodeName is the name of the node that a rank is on.
+// nodeName returns the name of a rank's node.
 func nodeName(t *levels.Topology, rank levels.Rank) string {
 	for k := range t.Depth() {
 		if t.Level(k).Symbol == levels.NodeSymbol {

@@ -11,23 +11,23 @@ import (
 	"github.com/tierflow/tierflow/planner/table"
 )
 
-// begin is the table to add to. Rank 0's file counts: all ranks must agree on
+// loadTable returns the table to add to. Rank 0's file counts: all ranks must agree on
 // what there is to measure.
-func (u *tuning) begin(ctx context.Context, r *tuneRank) (*table.Table, error) {
+func (u *tuning) loadTable(ctx context.Context, r *tuneRank) (*table.Table, error) {
 	made := &table.Table{Version: table.Version}
 	if !u.resume {
 		return made, nil
 	}
 	var data []byte
 	var failed error
-	if r.first() {
+	if r.isFirst() {
 		var t *table.Table
 		t, failed = planner.LoadTable(u.output, u.reg)
 		switch {
 		case errors.Is(failed, fs.ErrNotExist):
 			failed = nil
 		case failed == nil:
-			if failed = u.continues(t); failed == nil {
+			if failed = u.checkLinks(t); failed == nil {
 				data, failed = t.Encode()
 			}
 		}
@@ -46,16 +46,16 @@ func (u *tuning) begin(ctx context.Context, r *tuneRank) (*table.Table, error) {
 	return table.Parse(u.output, data, u.reg)
 }
 
-// continues complains about a table that was measured on other links: its numbers
+// checkLinks complains about a table that was measured over other links: its numbers
 // can't be compared with new ones.
-func (u *tuning) continues(t *table.Table) error {
+func (u *tuning) checkLinks(t *table.Table) error {
 	if have, now := t.Provenance.Links, u.Job.Links(); have != "" && have != now {
 		return fmt.Errorf("--resume: %s was measured over links %q, these are %q", u.output, have, now)
 	}
 	return nil
 }
 
-// shareBytes gives all ranks rank 0's bytes.
+// shareBytes returns rank 0's bytes on all ranks.
 func shareBytes(ctx context.Context, c *planner.Comm, data []byte) ([]byte, error) {
 	n := []int64{int64(len(data))}
 	if err := planner.BcastNow(ctx, c, n, 0); err != nil {

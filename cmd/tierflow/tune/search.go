@@ -14,7 +14,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// tuning is the flags of the tune commands.
+// tuning has the flags of the tune commands.
 type tuning struct {
 	kit.Problem
 	reg    submodules.Registry
@@ -38,18 +38,18 @@ type tuning struct {
 	stop     stats.Stop
 }
 
-// each reads the flags, makes or joins the job, and calls f for each of its ranks
-// that are here. Ranks go on when ctx ends: it is for f to ask.
-func (u *tuning) each(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *tuneRank) error) error {
+// runOnJob reads the flags, makes or joins the job, and calls f for each of its ranks
+// in this process. Ranks go on when ctx ends: f asks whether it has.
+func (u *tuning) runOnJob(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *tuneRank) error) error {
 	return u.RunOnJob(ctx, stdout, stderr, func(stdout, stderr io.Writer) error {
 		if err := u.read(); err != nil {
 			return err
 		}
-		return u.run(ctx, stdout, stderr, f)
+		return u.runRanks(ctx, stdout, stderr, f)
 	})
 }
 
-// tuneRank is one rank at work.
+// tuneRank is one rank that tunes.
 type tuneRank struct {
 	comm   *planner.Comm
 	meter  tune.Meter
@@ -59,13 +59,13 @@ type tuneRank struct {
 	stderr io.Writer
 }
 
-// first reports whether this is rank 0, which prints and writes.
-func (r *tuneRank) first() bool { return r.comm.Rank() == 0 }
+// isFirst reports whether this is rank 0. Rank 0 prints and writes.
+func (r *tuneRank) isFirst() bool { return r.comm.Rank() == 0 }
 
-func (u *tuning) run(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *tuneRank) error) error {
+func (u *tuning) runRanks(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *tuneRank) error) error {
 	return kit.RunRanks(context.WithoutCancel(ctx), u.Job, []string{""}, func(inner context.Context, comms []*planner.Comm) error {
 		r := &tuneRank{comm: comms[0], asked: ctx, stdout: stdout, stderr: stderr}
-		if !r.first() {
+		if !r.isFirst() {
 			r.stdout, r.stderr = io.Discard, io.Discard
 		}
 		var err error
@@ -76,8 +76,8 @@ func (u *tuning) run(ctx context.Context, stdout, stderr io.Writer, f func(ctx c
 	})
 }
 
-// search is one search by one rank; the budget counts from now.
-func (u *tuning) search(ctx context.Context, r *tuneRank, m tune.Method, table *table.Table, save func(*table.Table) error) (*table.Table, error) {
+// runSearch runs one search on one rank. The budget counts from now.
+func (u *tuning) runSearch(ctx context.Context, r *tuneRank, m tune.Method, table *table.Table, save func(*table.Table) error) (*table.Table, error) {
 	bar := newProgress(r.stderr, m.String())
 	begin := time.Now()
 	r.spent = spending{}
@@ -87,14 +87,14 @@ func (u *tuning) search(ctx context.Context, r *tuneRank, m tune.Method, table *
 		Progress: bar.show, Doing: r.spent.begin,
 		Interrupted: func(ctx context.Context) (bool, error) {
 			over := u.budget > 0 && time.Since(begin) > u.budget
-			return r.comm.Any(ctx, r.first() && over || r.asked.Err() != nil)
+			return r.comm.Any(ctx, r.isFirst() && over || r.asked.Err() != nil)
 		},
 	}
-	if r.first() {
+	if r.isFirst() {
 		s.Save = save
 	}
 	table, err := s.Run(ctx, r.meter)
-	bar.end()
+	bar.finish()
 	if table != nil {
 		table.Provenance.Seconds = time.Since(begin).Seconds()
 	}

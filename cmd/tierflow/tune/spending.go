@@ -6,36 +6,38 @@ import (
 	"time"
 )
 
-// spending is what a search spent its time on, in the order in which it began to.
+// spending is the time that a search has spent on each kind of measurement, in the
+// order in which the kinds began.
 type spending struct {
 	all   []spent
 	kind  string
 	since time.Time
 }
 
-// spent is on one kind of measurement.
+// spent is the time for one kind of measurement.
 type spent struct {
 	Kind         string  `json:"kind"`
 	Measurements int     `json:"measurements"`
 	Seconds      float64 `json:"seconds"`
 }
 
-// begin notes that n measurements of a kind begin now, and those before have ended.
+// begin notes that n measurements of a kind begin, and that those before have ended.
 func (s *spending) begin(kind string, n int) {
 	s.end()
 	s.kind, s.since = kind, time.Now()
-	s.on(kind).Measurements += n
+	s.spentOn(kind).Measurements += n
 }
 
 // end notes that the last measurements have ended.
 func (s *spending) end() {
 	if s.kind != "" {
-		s.on(s.kind).Seconds += time.Since(s.since).Seconds()
+		s.spentOn(s.kind).Seconds += time.Since(s.since).Seconds()
 	}
 	s.kind = ""
 }
 
-func (s *spending) on(kind string) *spent {
+// spentOn returns the entry of a kind, a new one if there is none.
+func (s *spending) spentOn(kind string) *spent {
 	for i := range s.all {
 		if s.all[i].Kind == kind {
 			return &s.all[i]
@@ -45,7 +47,7 @@ func (s *spending) on(kind string) *spent {
 	return &s.all[len(s.all)-1]
 }
 
-// spentText is 24 pipelines 2.1 s, 30 races 1.8 s.
+// spentText returns a text such as 24 pipelines 2.1 s, 30 races 1.8 s.
 func spentText(all []spent) string {
 	var parts []string
 	for _, s := range all {

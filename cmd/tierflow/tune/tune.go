@@ -13,6 +13,7 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 )
 
+// Command returns tune with its subcommands.
 func Command(reg submodules.Registry) *cobra.Command {
 	u := &tuning{reg: reg}
 	c := &cobra.Command{
@@ -59,11 +60,11 @@ that, because not all messages are powers of two. --bytes lists others in their 
 			return nil
 		},
 		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
-			return u.each(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.tune)
+			return u.runOnJob(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.runTune)
 		}),
 	}
-	u.flags(c)
-	u.sizeFlags(c, "4B", "16MiB")
+	u.addFlags(c)
+	u.addSizeFlags(c, "4B", "16MiB")
 	f := c.Flags()
 	f.StringVarP(&u.output, "output", "o", "", "file to write the table to")
 	f.StringVar(&u.method, "method", tune.TasksPruned.String(), "how to search")
@@ -74,8 +75,8 @@ that, because not all messages are powers of two. --bytes lists others in their 
 	return c
 }
 
-// tune is what one rank does for tune.
-func (u *tuning) tune(ctx context.Context, r *tuneRank) error {
+// runTune tunes on one rank.
+func (u *tuning) runTune(ctx context.Context, r *tuneRank) error {
 	m, err := tune.ParseMethod(u.method)
 	if err != nil {
 		return kit.Usagef("--method: %w", err)
@@ -83,11 +84,11 @@ func (u *tuning) tune(ctx context.Context, r *tuneRank) error {
 	if u.output == "" {
 		return kit.Usagef("no file for the table; give -o FILE")
 	}
-	made, err := u.begin(ctx, r)
+	made, err := u.loadTable(ctx, r)
 	if err != nil {
 		return err
 	}
-	u.describe(made, r, m)
+	u.describeOrigin(made, r, m)
 	before := made.Provenance.Seconds
 	save := func(t *table.Table) error {
 		data, err := t.Encode()
@@ -96,18 +97,18 @@ func (u *tuning) tune(ctx context.Context, r *tuneRank) error {
 		}
 		return kit.WriteOutput(r.stdout, u.output, data)
 	}
-	made, err = u.search(ctx, r, m, made, save)
+	made, err = u.runSearch(ctx, r, m, made, save)
 	if err != nil && !errors.Is(err, tune.ErrInterrupted) {
 		return err
 	}
 	made.Provenance.Seconds += before
-	if !r.first() {
+	if !r.isFirst() {
 		return nil
 	}
 	if err := save(made); err != nil {
 		return err
 	}
-	if err := u.summary(r, made); err != nil {
+	if err := u.printSummary(r, made); err != nil {
 		return err
 	}
 	if err != nil && r.asked.Err() != nil {
@@ -116,7 +117,7 @@ func (u *tuning) tune(ctx context.Context, r *tuneRank) error {
 	return nil
 }
 
-// Summary is what tune prints.
+// Summary is the output of tune.
 type Summary struct {
 	File         string       `json:"file"`
 	Method       string       `json:"method"`
@@ -128,7 +129,7 @@ type Summary struct {
 	Violations   []string     `json:"violations"`
 }
 
-func (u *tuning) summary(r *tuneRank, t *table.Table) error {
+func (u *tuning) printSummary(r *tuneRank, t *table.Table) error {
 	p := t.Provenance
 	s := Summary{u.output, p.Method, p.Configurations, p.Planned, p.Rejected, p.Seconds, len(t.Entries), []string{}}
 	for _, v := range tune.Violations(t) {

@@ -235,7 +235,7 @@ func TestTuneSizes(t *testing.T) {
 		{"3B", "10B", "3B,10B"},
 	} {
 		u := tuning{min: test.min, max: test.max}
-		all, err := u.ladder()
+		all, err := u.readLadder()
 		if err != nil || sizesText(all) != test.want {
 			t.Errorf("%s to %s: %s, %v; want %s", test.min, test.max, sizesText(all), err, test.want)
 		}

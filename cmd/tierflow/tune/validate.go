@@ -21,6 +21,7 @@ import (
 	"github.com/tierflow/tierflow/viz"
 )
 
+// validateCommand returns tune validate.
 func validateCommand(reg submodules.Registry) *cobra.Command {
 	u := &tuning{reg: reg}
 	c := &cobra.Command{
@@ -34,10 +35,10 @@ configurations in the right order.`,
   tierflow tune validate --ops bcast,allreduce --topo 2x2 --shapes han --svg validate.svg`,
 		Args: kit.NoOperands,
 		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
-			return u.each(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.validate)
+			return u.runOnJob(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.runValidate)
 		}),
 	}
-	u.flags(c)
+	u.addFlags(c)
 	f := c.Flags()
 	f.StringVar(&u.Bytes, "bytes", "4MiB", "sizes of a rank's buffer")
 	f.DurationVar(&u.budget, "budget", 0, "time for the costs of tasks (default no limit)")
@@ -46,7 +47,7 @@ configurations in the right order.`,
 	return c
 }
 
-// validation is what validate prints of one collective.
+// validation is the output of validate for one collective.
 type validation struct {
 	Collective string            `json:"collective"`
 	Bytes      int64             `json:"bytes"`
@@ -55,6 +56,8 @@ type validation struct {
 	Rows       []validatedConfig `json:"configurations"`
 }
 
+// validatedConfig is one configuration's times: predicted, and measured with an
+// interval.
 type validatedConfig struct {
 	Plan      string  `json:"plan"`
 	Predicted float64 `json:"predicted_ns"`
@@ -63,21 +66,21 @@ type validatedConfig struct {
 	High      float64 `json:"high_ns"`
 }
 
-// validate is what one rank does.
-func (u *tuning) validate(ctx context.Context, r *tuneRank) error {
-	table, err := u.search(ctx, r, tune.Tasks, nil, nil)
+// runValidate compares predictions with measurements on one rank.
+func (u *tuning) runValidate(ctx context.Context, r *tuneRank) error {
+	table, err := u.runSearch(ctx, r, tune.Tasks, nil, nil)
 	if err != nil && (!errors.Is(err, tune.ErrInterrupted) || r.asked.Err() != nil) {
 		return err
 	}
 	var all []validation
 	for _, request := range u.requests {
-		v, err := u.validateOne(ctx, r, request, table)
+		v, err := u.validateRequest(ctx, r, request, table)
 		if err != nil {
 			return err
 		}
 		all = append(all, v)
 	}
-	if !r.first() {
+	if !r.isFirst() {
 		return nil
 	}
 	if u.svg != "" {
@@ -95,7 +98,8 @@ func (u *tuning) validate(ctx context.Context, r *tuneRank) error {
 	return printValidations(r, all)
 }
 
-func (u *tuning) validateOne(ctx context.Context, r *tuneRank, request tasks.Request, table *table.Table) (v validation, err error) {
+// validateRequest predicts and measures the configurations of one request.
+func (u *tuning) validateRequest(ctx context.Context, r *tuneRank, request tasks.Request, table *table.Table) (v validation, err error) {
 	v = validation{Collective: request.Coll.String(), Bytes: request.Bytes()}
 	t := r.comm.Topology()
 	for _, p := range u.space.Plans(request, t) {
@@ -133,17 +137,18 @@ func (u *tuning) validateOne(ctx context.Context, r *tuneRank, request tasks.Req
 	return v, nil
 }
 
-// spearman is the rank correlation of two lists of equal length; 1 for less than
-// two values, which are always in order.
+// spearman returns the rank correlation of two lists of equal length. It is 1 for less
+// than two values, which are always in order.
 func spearman(a, b []float64) float64 {
 	if len(a) < 2 {
 		return 1
 	}
-	return stat.Correlation(ranks(a), ranks(b), nil)
+	return stat.Correlation(placesOf(a), placesOf(b), nil)
 }
 
-// ranks are the places of values in their order, equal ones sharing the mean.
-func ranks(values []float64) []float64 {
+// placesOf returns each value's place in the order of values. Equal values share the
+// mean of their places.
+func placesOf(values []float64) []float64 {
 	order := make([]int, len(values))
 	for i := range order {
 		order[i] = i
@@ -179,7 +184,7 @@ func printValidations(r *tuneRank, all []validation) error {
 	return nil
 }
 
-// plotValidation draws predicted beside measured times in the order of the latter.
+// plotValidation draws predicted beside measured times, in the order of the latter.
 func plotValidation(all []validation) viz.Plot {
 	p := viz.Plot{Title: "predicted and measured times of every configuration", X: "configuration, by measured time", Y: "µs", LogY: true, Lines: true}
 	for _, v := range all {

@@ -12,9 +12,9 @@ import (
 // keepsOrder is an operation that shows when operands change places.
 var keepsOrder = tasks.UserOp("first", false, func(a, _ int32) int32 { return a })
 
-// draw makes the i-th random case. It depends on nothing but the seed and i, so
+// drawCase makes the i-th random case. It depends on nothing but the seed and i, so
 // that cases may be checked in any order.
-func (v *verifying) draw(i int) casegen.Case {
+func (v *verifying) drawCase(i int) casegen.Case {
 	rng := rand.New(rand.NewPCG(v.seed, uint64(i)))
 	coll := v.colls[rng.IntN(len(v.colls))]
 	return casegen.Options{
@@ -22,16 +22,16 @@ func (v *verifying) draw(i int) casegen.Case {
 	}.Draw(rng)
 }
 
-// enumerate lists all requests and plans on the one machine.
-func (v *verifying) enumerate() ([]casegen.Case, error) {
+// listCases returns all requests and plans on the one machine.
+func (v *verifying) listCases() ([]casegen.Case, error) {
 	var all []casegen.Case
 	for _, coll := range v.colls {
-		requests, err := v.requests(coll)
+		requests, err := v.listRequests(coll)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range requests {
-			plans, err := v.plansFor(r)
+			plans, err := v.listPlans(r)
 			if err != nil {
 				return nil, err
 			}
@@ -43,9 +43,9 @@ func (v *verifying) enumerate() ([]casegen.Case, error) {
 	return all, nil
 }
 
-// requests lists what a collective may be asked for: sizes, and roots or ways to
-// reduce where they aren't given.
-func (v *verifying) requests(coll tasks.Collective) ([]tasks.Request, error) {
+// listRequests returns requests of a collective: of all sizes, and of several roots
+// and ways to reduce unless they are given.
+func (v *verifying) listRequests(coll tasks.Collective) ([]tasks.Request, error) {
 	if coll == tasks.Barrier {
 		return []tasks.Request{{Coll: coll}}, nil
 	}
@@ -64,28 +64,28 @@ func (v *verifying) requests(coll tasks.Collective) ([]tasks.Request, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, v.variants(r)...)
+		all = append(all, v.listVariants(r)...)
 		if last := levels.Rank(v.on.Size() - 1); r.Rooted() && !given("root") && last > 0 {
 			r.Root = last
-			all = append(all, v.variants(r)...)
+			all = append(all, v.listVariants(r)...)
 		}
 	}
 	return all, nil
 }
 
-// variants lists r with buffers apart and in place, and with the ways to reduce.
-func (v *verifying) variants(r tasks.Request) (all []tasks.Request) {
+// listVariants returns r with buffers apart and in place, and with the ways to reduce.
+func (v *verifying) listVariants(r tasks.Request) (all []tasks.Request) {
 	if !r.Reduces() && !r.Blocks() {
 		return []tasks.Request{r}
 	}
 	given := v.IsGiven
-	for _, inPlace := range either(given("in-place"), v.inPlace) {
+	for _, inPlace := range givenOrBoth(given("in-place"), v.inPlace) {
 		r.InPlace = inPlace
 		if !r.Reduces() {
 			all = append(all, r)
 			continue
 		}
-		for _, ordered := range either(given("non-commutative"), v.ordered) {
+		for _, ordered := range givenOrBoth(given("non-commutative"), v.ordered) {
 			if r.Op = tasks.Sum; ordered {
 				r.Op = keepsOrder
 			}
@@ -95,8 +95,8 @@ func (v *verifying) variants(r tasks.Request) (all []tasks.Request) {
 	return all
 }
 
-// either is what was given, or both.
-func either(given, value bool) []bool {
+// givenOrBoth returns value if it was given, else both values.
+func givenOrBoth(given, value bool) []bool {
 	if given {
 		return []bool{value}
 	}

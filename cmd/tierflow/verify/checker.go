@@ -18,8 +18,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// maxSteps bounds a case: a larger one is no better a test, and takes as long as
-// a hundred small ones.
+// maxSteps bounds a case: a larger one is no better a test, and takes as long as a
+// hundred small ones.
 const maxSteps = 50_000
 
 // checker checks cases.
@@ -28,17 +28,17 @@ type checker struct {
 	maxRanks int
 }
 
-// outcome is what came of one case.
+// outcome is the result of one case.
 type outcome struct {
 	steps  int
 	reason string // for skipping it
 	err    error  // why it is wrong
 }
 
-// all checks n cases on all CPUs. failure is that of the smallest case that
-// failed; err is a cancelled context. What it returns depends on the cases only,
-// apart from the time.
-func (c *checker) all(ctx context.Context, n int, at func(i int) casegen.Case) (report verification, failure, err error) {
+// checkAll checks n cases on all CPUs. failure is that of the smallest case that
+// failed; err is a cancelled context. Apart from the time, the results depend on the
+// cases only.
+func (c *checker) checkAll(ctx context.Context, n int, at func(i int) casegen.Case) (report verification, failure, err error) {
 	begin := time.Now()
 	outcomes := make([]outcome, n)
 	var g errgroup.Group
@@ -46,7 +46,7 @@ func (c *checker) all(ctx context.Context, n int, at func(i int) casegen.Case) (
 	for i := range n {
 		g.Go(func() error {
 			if ctx.Err() == nil {
-				outcomes[i] = c.one(at(i))
+				outcomes[i] = c.checkOne(at(i))
 			}
 			return ctx.Err()
 		})
@@ -69,22 +69,22 @@ func (c *checker) all(ctx context.Context, n int, at func(i int) casegen.Case) (
 		report.Steps += int64(o.steps)
 	}
 	if wrong != nil {
-		small := c.smallest(wrong)
-		failure = c.one(small).err
-		report.Failure = &failureReport{command(small), failure.Error()}
+		small := c.findSmallest(wrong)
+		failure = c.checkOne(small).err
+		report.Failure = &failureReport{repeatCommand(small), failure.Error()}
 	}
 	report.Seconds = time.Since(begin).Seconds()
 	return report, failure, nil
 }
 
-// one checks a case.
-func (c *checker) one(k casegen.Case) (o outcome) {
+// checkOne checks a case. A panic is a failure.
+func (c *checker) checkOne(k casegen.Case) (o outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			o.err = fmt.Errorf("%v: panicked: %v\n%s", k, p, debug.Stack())
 		}
 	}()
-	err := c.check(k, &o)
+	err := c.checkCase(k, &o)
 	switch {
 	case errors.Is(err, check.ErrTooLarge):
 		o.reason = "too large"
@@ -98,7 +98,8 @@ func (c *checker) one(k casegen.Case) (o outcome) {
 	return o
 }
 
-func (c *checker) check(k casegen.Case, o *outcome) error {
+// checkCase compiles and checks a case, and notes its steps in o.
+func (c *checker) checkCase(k casegen.Case, o *outcome) error {
 	if n := k.Topology.Size(); n > c.maxRanks {
 		return fmt.Errorf("%w: %d ranks, at most %d", check.ErrTooLarge, n, c.maxRanks)
 	}
@@ -107,19 +108,19 @@ func (c *checker) check(k casegen.Case, o *outcome) error {
 	return err
 }
 
-// firstSkip is why the first case was skipped, if it was.
+// firstSkip returns why the first case was skipped, or nil.
 func (c *checker) firstSkip(n int, at func(int) casegen.Case) error {
 	if n == 0 {
 		return errors.New("there are no cases")
 	}
-	return c.check(at(0), new(outcome))
+	return c.checkCase(at(0), new(outcome))
 }
 
-// smallest begins with the one of the fewest ranks and bytes, the first of equals,
-// and takes away from it what it can fail without.
-func (c *checker) smallest(wrong []casegen.Case) casegen.Case {
+// findSmallest takes the failure of the fewest ranks and bytes, the first of equals,
+// and removes from it what it fails without.
+func (c *checker) findSmallest(wrong []casegen.Case) casegen.Case {
 	first := slices.MinFunc(wrong, func(a, b casegen.Case) int {
 		return cmp.Or(cmp.Compare(a.Topology.Size(), b.Topology.Size()), cmp.Compare(a.Request.Bytes(), b.Request.Bytes()))
 	})
-	return casegen.Minimize(first, func(k casegen.Case) bool { return c.one(k).err != nil })
+	return casegen.Minimize(first, func(k casegen.Case) bool { return c.checkOne(k).err != nil })
 }

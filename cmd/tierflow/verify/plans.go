@@ -5,15 +5,15 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// plansFor is the given plan, completed as always, or all of them.
-func (v *verifying) plansFor(r tasks.Request) ([]tasks.Plan, error) {
+// listPlans returns the given plan, completed as always, or all plans.
+func (v *verifying) listPlans(r tasks.Request) ([]tasks.Plan, error) {
 	if given := v.IsGiven; given("table") || given("plan") && v.Plan != "all" {
 		p, err := v.Decide(r, v.on)
 		return []tasks.Plan{p}, err
 	}
 	var all []tasks.Plan
 	for _, shape := range tasks.ShapesOf(r.Coll) {
-		for _, cut := range cuts(r) {
+		for _, cut := range listCuts(r) {
 			p := tasks.Plan{Shape: shape, Segment: cut.segment, Window: cut.window}
 			all = append(all, rule.Combinations{Registry: v.reg, Inner: cut.inner}.Of(r, v.on, p)...)
 		}
@@ -21,17 +21,16 @@ func (v *verifying) plansFor(r tasks.Request) ([]tasks.Plan, error) {
 	return all, nil
 }
 
-// cut is how a message is cut: into segments, and these by algorithms that take
-// an inner segment.
+// cut is a way to cut a message: into segments, and these into inner segments.
 type cut struct {
 	segment int64
 	window  int
 	inner   int64 // 0: none
 }
 
-// cuts lists ways to cut a message: not at all, with one segment at a time and
+// listCuts returns ways to cut a message: not at all, with one segment at a time, and
 // with several.
-func cuts(r tasks.Request) []cut {
+func listCuts(r tasks.Request) []cut {
 	all := []cut{{segment: tasks.Whole, window: 1}}
 	n, element := r.Bytes(), int64(r.Type.Size())
 	if n > element {

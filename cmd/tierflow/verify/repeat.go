@@ -10,8 +10,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// command is a case as arguments that repeat it.
-func command(c casegen.Case) string {
+// repeatCommand returns the command that checks a case.
+func repeatCommand(c casegen.Case) string {
 	args := []string{"tierflow", "verify", c.Request.Coll.String(), "--topo", topoArgument(c.Topology)}
 	if r := c.Request; r.Coll != tasks.Barrier {
 		if r.Counts.Len() == 0 {
@@ -37,7 +37,7 @@ func command(c casegen.Case) string {
 	return strings.Join(args, " ")
 }
 
-// countsArgument is what --counts reads back.
+// countsArgument returns c as --counts reads it.
 func countsArgument(c tasks.Counts) string {
 	list := make([]string, c.Len())
 	for i := range list {
@@ -54,7 +54,7 @@ func quoteArgument(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// topoArgument is what --topo reads back to t: a spec if there is one, else JSON.
+// topoArgument returns t as --topo reads it: as a spec if there is one, else as JSON.
 func topoArgument(t *levels.Topology) string {
 	if spec := t.String(); !strings.Contains(spec, " ") {
 		return spec
@@ -62,7 +62,7 @@ func topoArgument(t *levels.Topology) string {
 	return topologyJSON(t)
 }
 
-// topologyJSON is t as a topology file holds it.
+// topologyJSON returns t in the form of a topology file.
 func topologyJSON(t *levels.Topology) string {
 	type level struct {
 		Name   string `json:"name"`

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// verification is what verify prints.
+// verification is the output of verify.
 type verification struct {
 	Cases   int            `json:"cases"`
 	Checked int            `json:"checked"`
@@ -19,11 +19,13 @@ type verification struct {
 	Failure *failureReport `json:"failure,omitempty"`
 }
 
+// failureReport is the smallest failure found.
 type failureReport struct {
 	Command string `json:"command"` // repeats it
 	Error   string `json:"error"`
 }
 
+// text returns the report as one line.
 func (r *verification) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d cases", r.Cases)

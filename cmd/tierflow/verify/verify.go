@@ -14,7 +14,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// verifying is verify.
+// verifying is the command verify.
 type verifying struct {
 	kit.Problem
 	random   int
@@ -30,6 +30,7 @@ type verifying struct {
 	forced tasks.Forced
 }
 
+// Command returns verify.
 func Command(reg submodules.Registry) *cobra.Command {
 	v := &verifying{reg: reg}
 	c := &cobra.Command{
@@ -136,22 +137,22 @@ func (v *verifying) readRandom() (err error) {
 	return err
 }
 
-// cases is what to check: how many, and the i-th.
-func (v *verifying) cases() (n int, at func(i int) casegen.Case, err error) {
+// chooseCases returns the number of cases to check, and the i-th.
+func (v *verifying) chooseCases() (n int, at func(i int) casegen.Case, err error) {
 	if v.random > 0 {
-		return v.random, v.draw, nil
+		return v.random, v.drawCase, nil
 	}
-	all, err := v.enumerate()
+	all, err := v.listCases()
 	return len(all), func(i int) casegen.Case { return all[i] }, err
 }
 
 func (v *verifying) run(ctx context.Context, stdout io.Writer) error {
-	n, at, err := v.cases()
+	n, at, err := v.chooseCases()
 	if err != nil {
 		return err
 	}
 	checker := checker{reg: v.reg, maxRanks: v.maxRanks}
-	report, failure, err := checker.all(ctx, n, at)
+	report, failure, err := checker.checkAll(ctx, n, at)
 	if err != nil {
 		return err
 	}

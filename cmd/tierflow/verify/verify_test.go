@@ -52,7 +52,7 @@ func TestVerifyNarrowedDraws(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 50 {
-		if c := v.draw(i); c.Request.Coll != tasks.Allreduce || c.Plan.Shape != tasks.Han || c.Plan.Window != 3 {
+		if c := v.drawCase(i); c.Request.Coll != tasks.Allreduce || c.Plan.Shape != tasks.Han || c.Plan.Window != 3 {
 			t.Fatalf("drew %v", c)
 		}
 	}
@@ -131,7 +131,7 @@ func TestVerifyCommandKeepsTopology(t *testing.T) {
 	v := &verifying{reg: all.Submodules(), maxRanks: 40, colls: tasks.Requestable()}
 	specs := 0
 	for i := range 100 {
-		c := v.draw(i)
+		c := v.drawCase(i)
 		p := kit.Problem{Topo: topoArgument(c.Topology)}
 		back, err := p.ReadTopology()
 		if err != nil || !back.Equal(c.Topology) {

@@ -20,7 +20,7 @@ import (
 // Runner makes the command that tests run, with new flags each time.
 type Runner func() *cobra.Command
 
-// Said is what a run of the command left behind.
+// Said is the exit status and the output of a run.
 type Said struct {
 	Status      int
 	Out, Errors string
@@ -68,7 +68,7 @@ func CheckGolden(t *testing.T, name, text string) {
 	dagtest.Golden(t, Path(t, "testdata", "cli", name), text)
 }
 
-// Path returns the path of a file of the module, which is named from its root.
+// Path returns the path of a file of the module. path names it from the module's root.
 func Path(t *testing.T, path ...string) string {
 	t.Helper()
 	for dir := "."; ; dir = filepath.Join(dir, "..") {

@@ -12,8 +12,8 @@ import (
 // maker prepares a collective on buffers of one element type.
 type maker func(c *planner.Comm, r tasks.Request, send, recv []byte) (*planner.Collective, error)
 
-// Prepare is planner's collectives for buffers whose element type is known when
-// running only.
+// Prepare prepares the request's collective on buffers whose element type is known
+// only when the program runs.
 func Prepare(c *planner.Comm, r tasks.Request, send, recv []byte) (*planner.Collective, error) {
 	if r.Coll == tasks.Barrier {
 		return planner.Barrier(c)
@@ -31,7 +31,7 @@ func CheckType(t tasks.Datatype) error {
 	return err
 }
 
-// makerFor is the maker of a type; there is none for a Loc of a half type, which
+// makerFor returns the maker of a type. There is none for a Loc of a half type: that
 // isn't a Go type.
 func makerFor(t tasks.Datatype) (maker, error) {
 	makers, of := scalarMakers, t
@@ -94,6 +94,6 @@ var locMakers = map[tasks.Datatype]maker{
 	tasks.Float32: makerOf[tasks.Loc[float32]], tasks.Float64: makerOf[tasks.Loc[float64]],
 }
 
-// MaxBytes bounds what all ranks' buffers take together: a mistyped size must
-// be an error, not the end of the process.
+// MaxBytes bounds what all ranks' buffers take together: a mistyped size must be an
+// error, not the end of the process.
 const MaxBytes = 64 << 30

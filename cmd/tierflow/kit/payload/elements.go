@@ -12,12 +12,12 @@ import (
 	"github.com/tierflow/tierflow/tasks/half"
 )
 
-// period is after how many elements buffers repeat. It is odd, so that a part of
-// a message that lands in the wrong place shows: those are powers of two apart.
+// period is the number of elements after which buffers repeat. It is odd: parts of a
+// message are powers of two apart, so one in a wrong place shows.
 const period = 251
 
-// input is one period of what a rank puts in: small whole numbers, so that sums
-// and products come out exactly in every type and in every order.
+// input returns one period of what a rank puts in. It has small whole numbers, so that
+// sums and products come out exactly in every type and in every order.
 func input(r tasks.Request, rank, ranks int) []byte {
 	size := r.Type.Size()
 	all := make([]byte, period*size)
@@ -27,7 +27,7 @@ func input(r tasks.Request, rank, ranks int) []byte {
 	return all
 }
 
-// number is element i of a rank's input. Where sums and products could grow
+// number returns element i of a rank's input. Where sums and products could grow
 // beyond the exact, only every so many ranks count.
 func number(r tasks.Request, rank, ranks, i int) int {
 	turn := rank + i
@@ -45,10 +45,10 @@ func number(r tasks.Request, rank, ranks, i int) int {
 	return 0
 }
 
-// scatter is a number without a pattern for each n.
+// scatter returns a number without a pattern for each n.
 func scatter(n int) int { return int(uint32(n) * 2654435761 >> 16) }
 
-// encode writes a number as an element; index is a Loc's.
+// encode writes a number as an element. index is the index of a Loc.
 func encode(dst []byte, t tasks.Datatype, n, index int) {
 	order := binary.NativeEndian
 	if value, ok := t.Loc(); ok {
@@ -76,9 +76,9 @@ func encode(dst []byte, t tasks.Datatype, n, index int) {
 	}
 }
 
-// Outputs is one period of what a rank that receives must get, for each of the
-// blocks of its buffer: root's input, all inputs combined rank after rank, or
-// the inputs one after the other; or its own block of one of these.
+// Outputs returns one period of what a receiving rank must get, for each block of its
+// buffer. A block is the root's input, all inputs combined rank after rank, or one
+// rank's input; or the rank's own part of one of these.
 func Outputs(r tasks.Request, rank, ranks int) ([][]byte, error) {
 	if r.GivesBlocks() {
 		all := make([][]byte, ranks)
@@ -104,11 +104,11 @@ func Outputs(r tasks.Request, rank, ranks int) ([][]byte, error) {
 // Take makes a buffer of some bytes.
 type Take func(bytes int64) ([]byte, error)
 
-// Ordinary takes a slice of Go's.
+// Ordinary makes a slice of Go's.
 func Ordinary(n int64) ([]byte, error) { return Buffer(n), nil }
 
-// Buffers takes what rank gives and what it gets, large enough for every root. send
-// holds the rank's input. A collective of one buffer has no send.
+// Buffers makes what a rank gives and what it gets, large enough for every root. send
+// holds the rank's input; it is nil if the collective has one buffer.
 func Buffers(r tasks.Request, rank, ranks int, t Take) (send, recv []byte, err error) {
 	r.Root = levels.Rank(rank) // every rank's turn may come
 	in, out := r.Buffers(r.Root, ranks)
@@ -124,7 +124,7 @@ func Buffers(r tasks.Request, rank, ranks int, t Take) (send, recv []byte, err e
 	return send, recv, nil
 }
 
-// combined is all ranks' input, combined in their order.
+// combined returns all ranks' input, combined in the order of ranks.
 func combined(r tasks.Request, ranks int) ([]byte, error) {
 	combine, err := kernel.For(r.Op, r.Type)
 	if err != nil {
@@ -153,7 +153,7 @@ func Tile(buf, pattern []byte) {
 	}
 }
 
-// wrongElements counts the elements of a buffer that are not the pattern's.
+// wrongElements counts the elements of a buffer that differ from the pattern's.
 func wrongElements(buf, pattern []byte, t tasks.Datatype) (wrong int64) {
 	size := t.Size()
 	for len(buf) > 0 {
@@ -170,7 +170,7 @@ func wrongElements(buf, pattern []byte, t tasks.Datatype) (wrong int64) {
 	return wrong
 }
 
-// WrongBlocks counts the wrong elements of the buffer that a request has filled.
+// WrongBlocks counts the wrong elements of a buffer that a request has filled.
 func WrongBlocks(r tasks.Request, buf []byte, blocks [][]byte) (wrong int64) {
 	for i, pattern := range blocks {
 		off, n := int64(0), int64(len(buf))
@@ -182,8 +182,8 @@ func WrongBlocks(r tasks.Request, buf []byte, blocks [][]byte) (wrong int64) {
 	return wrong
 }
 
-// equal compares two elements; what lies between the value and the index of a Loc
-// doesn't count.
+// equal reports whether two elements are the same. A Loc's bytes between value and
+// index don't count.
 func equal(a, b []byte, t tasks.Datatype) bool {
 	if value, ok := t.Loc(); ok {
 		n := value.Size()
@@ -192,11 +192,11 @@ func equal(a, b []byte, t tasks.Datatype) bool {
 	return bytes.Equal(a, b)
 }
 
-// Buffer is memory aligned to any element.
+// Buffer returns n bytes, aligned for elements of any type.
 func Buffer(n int64) []byte {
 	words := make([]uint64, (n+7)/8)
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n)
 }
 
-// Poison is what a buffer holds before it gets its result.
+// Poison fills a buffer before it gets its result.
 var Poison = bytes.Repeat([]byte{0xA5}, 4<<10)
