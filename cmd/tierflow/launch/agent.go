@@ -16,10 +16,11 @@ import (
 	"syscall"
 )
 
-// Agent runs the ranks of one node for the launcher at the other end of stdin and stdout, and returns when stdin ends.
-// It kills ranks that still run then, or when ctx ends. It writes only frames to stdout, and messages for people to
-// stderr. The error says why ranks were killed, or quotes a frame of the launcher that made no sense. A program that
-// can't run is no error here: the launcher hears of it.
+// Agent runs the ranks of one node for the launcher at the other end of stdin and
+// stdout. It returns when stdin ends. Ranks that still run then, or when ctx ends, are
+// killed first. It writes nothing but frames to stdout, and notes for people to
+// stderr. The error says why ranks were killed, or which frame made no sense. A
+// program that can't run is no error here: the launcher hears of it.
 func Agent(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 	// A write to a launcher that is gone must be an error, not the end of this process: the ranks' groups have to be killed.
 	broken := make(chan os.Signal, 1)
@@ -38,7 +39,7 @@ func Agent(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error
 			err = a.handle(f)
 		}
 		if errors.Is(err, io.EOF) {
-			return a.ended(stderr)
+			return a.handleEnd(stderr)
 		}
 		if err != nil {
 			return fmt.Errorf("agent: %w", err)
@@ -46,7 +47,8 @@ func Agent(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error
 	}
 }
 
-// agent is the state of Agent; only the goroutine that reads stdin writes the fields below wg, before it starts run.
+// agent is the state of Agent. Only the goroutine that reads stdin writes the fields
+// below wg, before it starts run.
 type agent struct {
 	out   frameWriter
 	ranks ranks
@@ -64,7 +66,7 @@ func newAgent(stdout io.Writer) *agent {
 	return a
 }
 
-// send kills the ranks when nobody listens any more.
+// send sends a frame, and kills the ranks if nobody listens any more.
 func (a *agent) send(f frame) {
 	if err := a.out.write(f); err != nil {
 		a.ranks.signal(syscall.SIGKILL)
@@ -80,8 +82,8 @@ func (a *agent) close() {
 	}
 }
 
-// ended handles the end of stdin: a launcher ends it when the job is over, or is gone.
-func (a *agent) ended(stderr io.Writer) error {
+// handleEnd handles the end of stdin: the job is over, or the launcher is gone.
+func (a *agent) handleEnd(stderr io.Writer) error {
 	a.ranks.mu.Lock()
 	left := len(a.ranks.live)
 	a.ranks.mu.Unlock()
@@ -110,7 +112,8 @@ func (a *agent) handle(f frame) error {
 	return errors.New("the launcher sent a frame out of turn")
 }
 
-// prepare checks everything that can be checked before a rank starts, so that no rank starts if one host can't.
+// prepare checks everything that can be checked before a rank starts. So no rank
+// starts if one host can't run it.
 func (a *agent) prepare(s *start) error {
 	a.start = s
 	if s.Version != protocolVersion {
@@ -141,7 +144,7 @@ func (a *agent) refuse(status int, err error) {
 	a.send(frame{Refused: &refused{Reason: err.Error(), Status: status}})
 }
 
-// findProgram returns the path to run, or the exit status that says why not.
+// findProgram returns the path to run, or an exit status and the reason.
 func findProgram(program, dir string) (path string, status int, err error) {
 	if _, err := os.Stat(dir); err != nil {
 		return "", statusLauncher, fmt.Errorf("working directory: %w", err)
@@ -163,8 +166,8 @@ func findProgram(program, dir string) (path string, status int, err error) {
 	return path, 0, nil
 }
 
-// run starts the ranks and returns when they have ended. It keeps the thread: the kernel kills ranks when the thread
-// that started them ends.
+// run starts the ranks and returns when they have ended. It keeps the thread: a rank
+// dies with the thread that started it.
 func (a *agent) run(rendezvous string) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -181,7 +184,7 @@ func (a *agent) run(rendezvous string) {
 	a.send(frame{Done: true})
 }
 
-// command returns the i-th rank's process; with no Stdin set it reads /dev/null.
+// command returns the i-th rank's process. With no Stdin set it reads /dev/null.
 func (a *agent) command(i int, rendezvous string) *exec.Cmd {
 	s := a.start
 	base := s.Env

@@ -31,7 +31,8 @@ type conn struct {
 	stderr agentStderr
 }
 
-// event is what the job's loop hears of a conn. The last event of each has gone set; err then is nil after a Done.
+// event is a message of a conn to the job's loop. The last event of each has gone set;
+// err is nil in it after a Done.
 type event struct {
 	conn  *conn
 	frame frame
@@ -39,12 +40,13 @@ type event struct {
 	gone  bool
 }
 
-// sshOptions: nobody is there to answer questions, and a host that falls silent has to be noticed.
+// sshOptions make ssh ask no questions, since nobody answers them, and notice hosts
+// that fall silent.
 var sshOptions = []string{"-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2"}
 
 // agentCommand returns the command line that starts the agent of host.
 func agentCommand(o *Options, host string) []string {
-	if o.local() {
+	if o.isLocal() {
 		return o.Agent
 	}
 	remote := strings.Fields(o.Launcher)
@@ -58,8 +60,8 @@ func agentCommand(o *Options, host string) []string {
 	return remote
 }
 
-// shellQuote protects a word from the shell that a remote shell command hands its arguments to; plain words stay as they
-// are, for launchers without a shell.
+// shellQuote protects a word from the remote shell. Plain words stay as they are, for
+// launchers without a shell.
 func shellQuote(word string) string {
 	plain := func(c rune) bool { return isHostRune(c) && c != '[' && c != ']' || strings.ContainsRune("/+=,", c) }
 	if word != "" && strings.IndexFunc(word, func(c rune) bool { return !plain(c) }) < 0 {
@@ -68,7 +70,8 @@ func shellQuote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// dial starts the agent of host and the goroutines that serve it, which wg counts; they end after the agent has.
+// dial starts the agent of host and the goroutines that serve it. wg counts these;
+// they end after the agent has.
 func dial(o *Options, host string, ranks []int, out *printer, events chan<- event, wg *sync.WaitGroup) (*conn, error) {
 	line := agentCommand(o, host)
 	c := &conn{
@@ -132,7 +135,8 @@ func (c *conn) read(in *bufio.Reader, out *printer, events chan<- event) error {
 	}
 }
 
-// write sends what is queued and then closes the agent's stdin. Errors show as the agent's end.
+// write sends the queued frames and then closes the agent's stdin. Errors show as the
+// agent's end.
 func (c *conn) write(stdin io.WriteCloser) {
 	defer stdin.Close()
 	w := frameWriter{w: stdin}
@@ -152,7 +156,8 @@ func (c *conn) send(f frame) {
 	}
 }
 
-// hangUp ends the agent's stdin after what is queued; the agent then kills what it still runs, and ends.
+// hangUp ends the agent's stdin after the queued frames. The agent then kills the
+// ranks that still run, and ends.
 func (c *conn) hangUp() {
 	if !c.closed {
 		c.closed = true
@@ -160,7 +165,7 @@ func (c *conn) hangUp() {
 	}
 }
 
-// kill ends the agent's process, or the remote shell's, with what that has started.
+// kill ends the agent's process, or the remote shell's, with all that it has started.
 func (c *conn) kill() {
 	if c.cmd.Process.Kill() == nil { // so it has not been waited for
 		syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
@@ -186,7 +191,8 @@ func (c *conn) errorf(format string, args ...any) error {
 	return fmt.Errorf("host %s: agent (%s): %w", c.host, strings.Join(c.cmd.Args, " "), fmt.Errorf(format, args...))
 }
 
-// agentStderr shows the agent's stderr, and with it what a remote shell has to say, and keeps its last lines.
+// agentStderr shows the agent's stderr, with the remote shell's complaints, and keeps
+// its last lines.
 type agentStderr struct {
 	out    *printer
 	source source

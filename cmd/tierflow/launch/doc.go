@@ -1,7 +1,8 @@
-// Package launch starts the processes of one job, for the subcommand "run". One agent per node starts and watches that
-// node's ranks; the launcher talks with each agent over the agent's stdin and stdout, so a remote shell is all it
-// needs. It never takes part in the job's communication, never restarts a rank, and never puts the job's secret on a
-// command line.
+// Package launch starts the processes of one job, for the command run. One agent per
+// node starts and watches that node's ranks. The launcher talks with each agent over
+// the agent's stdin and stdout, so it needs nothing but a remote shell. It never takes
+// part in the job's communication, never restarts a rank, and never puts the job's
+// secret on a command line.
 //
 //	status, err := launch.Run(ctx, launch.Options{
 //		Ranks:   8,
@@ -15,8 +16,8 @@
 //
 // # What a rank finds
 //
-// Its standard input is /dev/null, its working directory is the launcher's (which has to exist on every host), and its
-// environment says:
+// Its standard input is /dev/null. Its working directory is the launcher's, which has
+// to exist on every host. Its environment says:
 //
 //	TIERFLOW_RANK, TIERFLOW_SIZE              its rank and the number of ranks
 //	TIERFLOW_LOCAL_RANK, TIERFLOW_LOCAL_SIZE  the same counted on its node
@@ -27,7 +28,9 @@
 //
 // # How a job ends
 //
-// The first rank that fails ends the job: the others get SIGTERM and, half a second later, SIGKILL. What a rank leaves
-// in its process group is killed when it ends. Every loss of contact kills too: an agent whose stdin ends kills its
-// ranks, and on Linux ranks die with their agent. A process that has left its rank's process group is not followed.
+// The first rank that fails ends the job: the others get SIGTERM and, half a second
+// later, SIGKILL. When a rank ends, the processes that it left in its group are killed.
+// Every loss of contact kills too: an agent kills its ranks at the end of its stdin,
+// and on Linux ranks die with their agent. A process that has left its rank's process
+// group is not followed.
 package launch

@@ -11,14 +11,15 @@ import (
 	"time"
 )
 
-// termGrace is how long ranks have from SIGTERM to SIGKILL. A variable for tests that want every rank's last word.
+// termGrace is the time between SIGTERM and SIGKILL. It is a variable for tests that
+// want every rank's last word.
 var termGrace = 500 * time.Millisecond
 
-// killGrace is how long an agent has from SIGKILL to being given up.
+// killGrace is the time between SIGKILL and giving an agent up.
 const killGrace = time.Second
 
-// fail keeps the first failure and begins to end the job: SIGTERM for ranks that run, the end of stdin for agents that
-// have started none.
+// fail keeps the first failure and begins to end the job: SIGTERM for ranks that run,
+// the end of stdin for agents without any.
 func (j *job) fail(status int, err error) {
 	if j.failure != nil || j.finished {
 		return
@@ -28,15 +29,16 @@ func (j *job) fail(status int, err error) {
 	}
 	j.failure, j.status = err, status
 	if j.released {
-		j.toAll(frame{Signal: nameOf(syscall.SIGTERM)})
+		j.sendAll(frame{Signal: nameOf(syscall.SIGTERM)})
 		j.force = time.After(termGrace)
 		return
 	}
 	j.hangUpAll()
 }
 
-// harder takes the next step of ending a job that does not end: SIGKILL, then giving the agents up.
-func (j *job) harder() {
+// endHarder takes the next step of ending a job that does not end: SIGKILL, then
+// giving the agents up.
+func (j *job) endHarder() {
 	if j.killed {
 		for _, c := range j.conns {
 			c.kill()
@@ -44,11 +46,11 @@ func (j *job) harder() {
 		j.force = nil
 		return
 	}
-	j.toAll(frame{Signal: nameOf(syscall.SIGKILL)})
+	j.sendAll(frame{Signal: nameOf(syscall.SIGKILL)})
 	j.hangUpAll()
 }
 
-// hangUpAll ends all agents' stdin, on which they kill their ranks.
+// hangUpAll ends all agents' stdin. The agents then kill their ranks.
 func (j *job) hangUpAll() {
 	j.killed = true
 	j.force = time.After(killGrace)
@@ -57,8 +59,8 @@ func (j *job) hangUpAll() {
 	}
 }
 
-// forward hands a signal to the ranks. Before there are any, and at a second SIGINT, it ends the job; after that one the
-// next SIGINT has its usual effect on the launcher.
+// forward hands a signal to the ranks. Before there are any, and at a second SIGINT,
+// it ends the job. The SIGINT after that has its usual effect on the launcher.
 func (j *job) forward(s os.Signal) {
 	sig := s.(syscall.Signal)
 	if sig == syscall.SIGINT {
@@ -69,12 +71,12 @@ func (j *job) forward(s os.Signal) {
 		j.fail(statusSignal+int(sig), fmt.Errorf("%v before the ranks were started", sig))
 	case j.interrupts >= 2 && sig == syscall.SIGINT:
 		signal.Reset(syscall.SIGINT)
-		j.fail(statusSignal+int(sig), fmt.Errorf("killed by a second %v: %s", sig, j.progress()))
+		j.fail(statusSignal+int(sig), fmt.Errorf("killed by a second %v: %s", sig, j.progressText()))
 		if !j.killed {
-			j.harder()
+			j.endHarder()
 		}
 	default:
-		j.toAll(frame{Signal: nameOf(sig)})
+		j.sendAll(frame{Signal: nameOf(sig)})
 	}
 }
 
@@ -91,8 +93,8 @@ func (j *job) checkAgents() {
 	}
 }
 
-// progress says who has not ended.
-func (j *job) progress() string {
+// progressText names the ranks that have not ended.
+func (j *job) progressText() string {
 	var running []int
 	var silent []string
 	for _, c := range j.conns {
@@ -113,7 +115,8 @@ func (j *job) progress() string {
 	return fmt.Sprintf("ranks %s of %d were running", rankList(running), j.size)
 }
 
-// result completes the report of a failed rank with its last lines, all of which have arrived by now.
+// result returns the first failure. The report of a failed rank gets its last lines,
+// which have all arrived by now.
 func (j *job) result() (int, error) {
 	if j.failed != nil {
 		j.failed.Tail = j.failedConn.sources[j.failed.Rank].tail

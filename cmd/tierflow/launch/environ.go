@@ -23,8 +23,8 @@ const (
 
 var jobKeys = []string{envRank, envSize, envLocalRank, envLocalSize, envRendezvous, envRendezvousFD, envSecret, envNode}
 
-// passedEnv returns what of the launcher's environment goes to the ranks. A launcher that is itself a rank must not hand
-// on its own place.
+// passedEnv returns the part of the launcher's environment that goes to the ranks. A
+// launcher that is itself a rank must not hand on its own place.
 func passedEnv(env []string, local bool) []string {
 	var passed []string
 	for _, kv := range env {

@@ -14,8 +14,9 @@ const (
 	statusSignal     = 128 // plus the signal's number
 )
 
-// RankError is the failure that ended a job: the first rank that exited with a status other than 0 or by a signal. When
-// a rank exits and one that was killed or crashed is reported soon after, it is that one: the other exited because of it.
+// RankError is the failure that ended a job: the first rank that exited with a status
+// other than 0 or by a signal. If the crash of another rank is reported soon after an
+// exit, it is that one: it caused the exit.
 type RankError struct {
 	Rank   int
 	Host   string

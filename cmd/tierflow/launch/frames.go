@@ -54,7 +54,7 @@ type release struct {
 	Rendezvous string `json:"rendezvous"`
 }
 
-// ready says that an agent can start its ranks; Rendezvous is set where rank 0 is.
+// ready says that an agent can start its ranks. Rendezvous is set on rank 0's node.
 type ready struct {
 	Version    int    `json:"version"`
 	Rendezvous string `json:"rendezvous,omitempty"`
@@ -71,7 +71,7 @@ type started struct {
 	PID  int `json:"pid"`
 }
 
-// output is a piece of one stream of a rank; without bytes it is the stream's end.
+// output is a piece of one stream of a rank. Without bytes it is the stream's end.
 type output struct {
 	Rank   int    `json:"rank"`
 	Stream int    `json:"stream"` // streamOut or streamErr
@@ -84,7 +84,7 @@ const (
 	streams
 )
 
-// exited is the end of a rank: by a signal when Signal is not 0.
+// exited is the end of a rank: by a signal unless Signal is 0.
 type exited struct {
 	Rank   int    `json:"rank"`
 	Status int    `json:"status"`
@@ -112,8 +112,8 @@ func (fw *frameWriter) write(f frame) error {
 	return err
 }
 
-// readFrame returns the next frame; io.EOF only at a frame's border. Memory grows with the bytes that came, not with
-// the length that was claimed.
+// readFrame returns the next frame, and io.EOF only at a frame's border. Memory grows
+// with the bytes received, not with the length claimed.
 func readFrame(r *bufio.Reader) (frame, error) {
 	var f frame
 	var header [4]byte

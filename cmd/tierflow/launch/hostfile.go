@@ -61,7 +61,7 @@ func parseHostList(list string) ([]node, error) {
 	return nodes, errors.Join(errs...)
 }
 
-// parseHostfile reads one host per line; name is what errors call the file.
+// parseHostfile reads one host per line. Errors call the file name.
 func parseHostfile(r io.Reader, name string) ([]node, error) {
 	var nodes []node
 	var errs []error
@@ -126,7 +126,8 @@ func cutSlots(item string) (host, slots string, given bool) {
 	return item[:colon], item[colon+1:], true
 }
 
-// checkHost admits names that a remote shell can't take for an option or for anything but one word.
+// checkHost accepts names that a remote shell takes for one word, and not for an
+// option.
 func checkHost(host string) error {
 	if host == "" || len(host) > maxHost {
 		return fmt.Errorf("host name of %d bytes: want 1 to %d", len(host), maxHost)

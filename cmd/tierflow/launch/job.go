@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// job is the state of one Run. Only its loop touches it; readers of agents' output share out and events.
+// job is the state of one Run. Only its loop touches it; readers of agents' output
+// share out and events.
 type job struct {
 	opts   Options
 	secret string
@@ -72,10 +73,10 @@ func (j *job) dialAll(nodes []node, placed [][]int) {
 		s := &start{
 			Version: protocolVersion, Secret: j.secret, Ranks: ranks, Size: j.size,
 			Dir: j.opts.Dir, Program: j.opts.Program,
-			Env: passedEnv(j.opts.Env, j.opts.local()), Inherit: !j.opts.local(),
-			Listen: ranks[0] == 0, Loopback: j.opts.local() || used == 1,
+			Env: passedEnv(j.opts.Env, j.opts.isLocal()), Inherit: !j.opts.isLocal(),
+			Listen: ranks[0] == 0, Loopback: j.opts.isLocal() || used == 1,
 		}
-		if j.opts.NodeNames || j.opts.local() && used > 1 {
+		if j.opts.NodeNames || j.opts.isLocal() && used > 1 {
 			s.Node = c.host
 		}
 		c.send(frame{Start: s})
@@ -102,14 +103,14 @@ func (j *job) loop(ctx context.Context) {
 		case s := <-signals:
 			j.forward(s)
 		case <-j.force:
-			j.harder()
+			j.endHarder()
 		case <-agents.C:
 			j.checkAgents()
 		case <-timeout:
-			j.fail(statusTimeout, fmt.Errorf("the job was ended after %v: %s", j.opts.Timeout, j.progress()))
+			j.fail(statusTimeout, fmt.Errorf("the job was ended after %v: %s", j.opts.Timeout, j.progressText()))
 		case <-done:
 			done = nil
-			j.fail(statusLauncher, fmt.Errorf("the job was ended: %w: %s", context.Cause(ctx), j.progress()))
+			j.fail(statusLauncher, fmt.Errorf("the job was ended: %w: %s", context.Cause(ctx), j.progressText()))
 		}
 	}
 	j.wg.Wait()
@@ -119,26 +120,26 @@ func (j *job) handle(e event) {
 	f := e.frame
 	switch {
 	case e.gone:
-		j.gone(e)
+		j.dropAgent(e)
 	case e.err != nil:
 		j.fail(statusLauncher, e.err)
 	case f.Ready != nil:
-		j.ready(e.conn, f.Ready)
+		j.handleReady(e.conn, f.Ready)
 	case f.Refused != nil:
 		j.fail(f.Refused.Status, fmt.Errorf("host %s: %s", e.conn.host, f.Refused.Reason))
 	case f.Started != nil:
 		e.conn.pids[f.Started.Rank] = f.Started.PID
 	case f.Exited != nil:
-		j.exited(e.conn, f.Exited)
+		j.handleExit(e.conn, f.Exited)
 	case f.Done:
-		j.done(e.conn)
+		j.endAgent(e.conn)
 	default:
 		j.fail(statusLauncher, e.conn.errorf("a frame out of turn"))
 	}
 }
 
-// ready releases all agents once the last one is ready.
-func (j *job) ready(c *conn, r *ready) {
+// handleReady releases all agents once the last one is ready.
+func (j *job) handleReady(c *conn, r *ready) {
 	if r.Version != protocolVersion {
 		j.fail(statusLauncher, c.errorf("speaks protocol %d, this launcher %d", r.Version, protocolVersion))
 		return
@@ -151,10 +152,11 @@ func (j *job) ready(c *conn, r *ready) {
 		return
 	}
 	j.released = true
-	j.toAll(frame{Release: &release{Rendezvous: j.rendezvous}})
+	j.sendAll(frame{Release: &release{Rendezvous: j.rendezvous}})
 }
 
-func (j *job) exited(c *conn, e *exited) {
+// handleExit notes the end of a rank, which fails the job unless its status is 0.
+func (j *job) handleExit(c *conn, e *exited) {
 	delete(c.pids, e.Rank)
 	if e.Status == 0 || j.failure != nil && !j.explains(e) {
 		return
@@ -168,17 +170,18 @@ func (j *job) exited(c *conn, e *exited) {
 	j.fail(e.Status, j.failed)
 }
 
-// explains tells whether a rank that died is why another one failed before it, as it seems: that one may have exited
-// because it had lost this one, and the news of two processes cross. Signals that the launcher may have sent explain
-// nothing.
+// explains reports whether the death of a rank probably caused the failure before it:
+// the other rank may have exited because it had lost this one, and the news of two
+// processes cross. Signals of the launcher explain nothing.
 func (j *job) explains(e *exited) bool {
 	sig := syscall.Signal(e.Signal)
 	ours := nameOf(sig) != "" && sig != syscall.SIGKILL || j.killed
 	return e.Signal != 0 && !ours && j.failed != nil && j.failed.Signal == ""
 }
 
-// done lets an agent end. After the last one's ranks nothing can fail any more, and no agent may keep the launcher.
-func (j *job) done(c *conn) {
+// endAgent lets an agent end. After the last one's ranks nothing can fail any more,
+// and no agent may keep the launcher.
+func (j *job) endAgent(c *conn) {
 	c.done = true
 	c.hangUp()
 	if !slices.ContainsFunc(j.conns, func(c *conn) bool { return !c.done }) {
@@ -187,14 +190,15 @@ func (j *job) done(c *conn) {
 	}
 }
 
-// gone strikes an agent off. One that ended before its ranks may have left them: what can be reached of them is killed.
-func (j *job) gone(e event) {
+// dropAgent strikes an agent off. An agent that ended before its ranks may have left
+// them: those within reach are killed.
+func (j *job) dropAgent(e event) {
 	j.alive--
 	e.conn.hangUp()
 	if e.conn.done {
 		return
 	}
-	if j.opts.local() {
+	if j.opts.isLocal() {
 		for _, pid := range e.conn.pids {
 			syscall.Kill(-pid, syscall.SIGKILL)
 		}
@@ -202,7 +206,8 @@ func (j *job) gone(e event) {
 	j.fail(statusLauncher, e.err)
 }
 
-func (j *job) toAll(f frame) {
+// sendAll sends a frame to all agents.
+func (j *job) sendAll(f frame) {
 	for _, c := range j.conns {
 		c.send(f)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Options describes one job. The zero value of every field but Program is usable.
+// Options describes one job. The zero value of every field except Program is usable.
 type Options struct {
 	// Ranks is the number of ranks. Default: the sum of all slots, or without hosts the number of CPUs.
 	Ranks int
@@ -69,7 +69,8 @@ const (
 	mapRoundRobin = "rr"
 )
 
-// withDefaults fills every field whose default needs no hosts, after checking what was given; all complaints come at once.
+// withDefaults checks the options and fills every field whose default needs no hosts.
+// All complaints come at once.
 func (o Options) withDefaults() (Options, error) {
 	var errs []error
 	complain := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -103,7 +104,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, errors.Join(append(errs, o.fromProcess())...)
 }
 
-// fromProcess fills what defaults to a property of this process.
+// fromProcess fills the fields whose default is a property of this process.
 func (o *Options) fromProcess() (err error) {
 	if o.Env == nil {
 		o.Env = os.Environ()
@@ -121,4 +122,4 @@ func (o *Options) fromProcess() (err error) {
 	return nil
 }
 
-func (o *Options) local() bool { return o.Launcher == launcherLocal }
+func (o *Options) isLocal() bool { return o.Launcher == launcherLocal }

@@ -65,13 +65,14 @@ func (s *source) remember(line []byte) {
 	s.tail = append(s.tail, string(line[:min(len(line), maxTailLine)]))
 }
 
-// printer merges what all sources write. Whole lines are written in one Write each time, so they never mix.
+// printer merges the output of all sources. A whole line is one Write, so lines never
+// mix.
 type printer struct {
 	mu   sync.Mutex
 	dest [streams]io.Writer
 }
 
-// print takes bytes of a source's stream; none end the stream.
+// print takes bytes of a source's stream; no bytes end the stream.
 func (p *printer) print(s *source, stream int, b []byte) error {
 	var out []byte
 	emit := func(line []byte) {

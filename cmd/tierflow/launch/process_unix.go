@@ -11,8 +11,8 @@ import (
 // rankAttr puts a rank into its own process group.
 func rankAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// reap waits for the process and runs ended under mu. The process id is free by then; in the microseconds between the
-// two no system hands it out again.
+// reap waits for the process and calls ended under mu. The process id is free by then,
+// but no system hands it out again within the microseconds between.
 func reap(cmd *exec.Cmd, mu *sync.Mutex, ended func()) {
 	cmd.Wait() // its error is the exit status, read from ProcessState
 	mu.Lock()

@@ -38,8 +38,8 @@ func (r *ranks) signal(sig syscall.Signal) {
 	}
 }
 
-// start runs cmd as rank and returns when it runs; goroutines counted in wg carry on. The calling thread has to live as
-// long as the rank, see rankAttr.
+// start runs cmd as rank and returns when it runs. wg counts the goroutines that carry
+// on. The calling thread has to live as long as the rank, see rankAttr.
 func (r *ranks) start(rank int, cmd *exec.Cmd) error {
 	var pipes [streams]*os.File
 	var inherited [streams]*os.File
@@ -72,7 +72,7 @@ func (r *ranks) start(rank int, cmd *exec.Cmd) error {
 	return nil
 }
 
-// fork starts cmd unless a kill came first; a kill that comes later finds it in live.
+// fork starts cmd unless a kill came first. A kill that comes later finds it in live.
 func (r *ranks) fork(rank int, cmd *exec.Cmd) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,8 +86,9 @@ func (r *ranks) fork(rank int, cmd *exec.Cmd) error {
 	return nil
 }
 
-// wait reports the end of a rank at once, before its output is drained: the order of these reports is the order in which
-// ranks fail. Whatever the rank leaves behind in its group is killed.
+// wait reports the end of a rank at once, before its output is drained: these reports
+// have the order in which ranks fail. Processes that the rank leaves in its group are
+// killed.
 func (r *ranks) wait(rank int, cmd *exec.Cmd) {
 	reap(cmd, &r.mu, func() {
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
@@ -121,8 +122,9 @@ func (r *ranks) read(rank, stream int, pipe *os.File, ended <-chan struct{}) {
 	r.send(frame{Output: &output{Rank: rank, Stream: stream}})
 }
 
-// drain reads what an ended rank left in the pipe. The end of the stream may never come, if a process that left the
-// group still has the pipe open; so silence, or more bytes than a pipe holds, are an end too.
+// drain reads the pipe of an ended rank. The end of the stream may never come, if a
+// process outside the group still has the pipe open. So silence, or more bytes than a
+// pipe holds, are an end too.
 func (r *ranks) drain(rank, stream int, pipe *os.File, buf []byte) {
 	for total := 0; total < drainMax; {
 		pipe.SetReadDeadline(time.Now().Add(drainIdle))

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// listenRendezvous opens rank 0's listener and returns it as a file to inherit, with every address where others may
-// reach it. With loopback no rank is on another machine: then nothing outside can even connect.
+// listenRendezvous opens rank 0's listener. It returns a file to inherit and the
+// addresses at which others may reach it. With loopback no rank is on another machine,
+// and nothing outside can connect.
 func listenRendezvous(loopback bool) (*os.File, string, error) {
 	listen, addrs := listenAll, interfaceAddrs
 	if loopback {
@@ -50,7 +51,8 @@ func listenLoopback() (*net.TCPListener, error) {
 
 func loopbackAddrs(at *net.TCPAddr) ([]net.IP, error) { return []net.IP{at.IP}, nil }
 
-// interfaceAddrs returns this machine's addresses that another may reach, in the order of its interfaces.
+// interfaceAddrs returns this machine's addresses within reach of others, in the order
+// of its interfaces.
 func interfaceAddrs(at *net.TCPAddr) ([]net.IP, error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
@@ -66,7 +68,7 @@ func interfaceAddrs(at *net.TCPAddr) ([]net.IP, error) {
 			return nil, err
 		}
 		for _, a := range addrs {
-			if n, ok := a.(*net.IPNet); ok && reachable(n.IP, at) {
+			if n, ok := a.(*net.IPNet); ok && isReachable(n.IP, at) {
 				usable = append(usable, n.IP)
 			}
 		}
@@ -77,9 +79,10 @@ func interfaceAddrs(at *net.TCPAddr) ([]net.IP, error) {
 	return usable, nil
 }
 
-// reachable says whether ip means this machine to another one. Link-local IPv6 addresses don't: they need a zone that
-// only the dialer knows. Nor does loopback, wherever it is configured.
-func reachable(ip net.IP, at *net.TCPAddr) bool {
+// isReachable reports whether ip means this machine to another one. Link-local IPv6
+// addresses don't: they need a zone, which only the dialer knows. Nor does loopback,
+// wherever it is configured.
+func isReachable(ip net.IP, at *net.TCPAddr) bool {
 	if ip.To4() != nil {
 		return !ip.IsLoopback() && !ip.IsMulticast()
 	}

@@ -5,15 +5,19 @@ import (
 	"io"
 )
 
-// Run runs one job and returns when all its processes have ended, with the exit status for the caller to end with. The
-// error is nil exactly when the status is 0, and says everything there is to say, over several lines at times; Run itself
-// prints only the output of ranks and agents, so the caller prints the error last. It is a *RankError when a rank failed.
+// Run runs one job and returns when all its processes have ended. The exit status is
+// for the caller to end with. The error is nil exactly when the status is 0, and a
+// *RankError when a rank failed. It says everything there is to say, over several
+// lines at times. Run itself prints only the output of ranks and agents, so the caller
+// prints the error last.
 //
-// The status is the first failing rank's (128 + number for a signal); 124 for Options.Timeout; 127 and 126 when the
-// program is missing or can't be run on a host; 125 for everything else.
+// The status is the first failing rank's (128 + number for a signal); 124 for
+// Options.Timeout; 127 and 126 when the program is missing or can't be run on a host;
+// 125 for everything else.
 //
-// While it runs, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 go to all ranks and a second SIGINT kills them; so
-// ctx must not be tied to these signals. When ctx ends, so does the job. Of stdin only a host file named "-" is read. One
+// While it runs, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 go to all
+// ranks, and a second SIGINT kills them. So ctx must not be tied to these signals.
+// When ctx ends, so does the job. Stdin is read only for a host file named "-". One
 // Run at a time per process.
 func Run(ctx context.Context, opts Options, stdin io.Reader, stdout, stderr io.Writer) (exitStatus int, err error) {
 	opts, err = opts.withDefaults()

@@ -7,8 +7,9 @@ import (
 	"syscall"
 )
 
-// signalNames are the signals a launcher may send to ranks; they travel by name because numbers differ between systems.
-// All but the last are forwarded when the launcher gets them.
+// signalNames are the signals from a launcher to ranks. They travel by name because
+// numbers differ between systems. All but the last are forwarded when the launcher
+// gets them.
 var signalNames = []struct {
 	signal syscall.Signal
 	name   string
@@ -40,7 +41,8 @@ func signalNamed(name string) (syscall.Signal, error) {
 	return 0, fmt.Errorf("unknown signal %q", name)
 }
 
-// notifyForwarded returns a channel of the signals to forward. One that is ignored stays so, as nohup wants.
+// notifyForwarded returns a channel of the signals to forward. An ignored one stays
+// so, as nohup wants.
 func notifyForwarded() chan os.Signal {
 	ch := make(chan os.Signal, 16)
 	for _, n := range signalNames {
