@@ -27,15 +27,15 @@ func Commands(reg submodules.Registry) []*cobra.Command {
 type benchColl struct {
 	kit.Problem
 	effort  effort
-	json    bool
+	json    bool // print JSON
 	wire    bool // a plain stream beside
 	alloc   bool // buffers of planner.Alloc
 	reg     submodules.Registry
-	given   []string // --plan, as often as it was given
-	plans   []string
-	work    []tasks.Request
-	from    string // --root: a rank, or all
-	rotate  bool
+	given   []string        // --plan, as often as it was given
+	plans   []string        // to compare; empty ones: the environment's, or what is chosen
+	work    []tasks.Request // to measure, in this order
+	from    string          // --root: a rank, or all
+	rotate  bool            // the root, from call to call
 	results results
 }
 

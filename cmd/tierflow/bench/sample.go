@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// sampleTime is how long a sample is at least, in calls: an operation of less
-	// than 200 µs is called over 100 times, so that clock and barrier don't count.
+	// sampleTime is the least length of a sample. An operation of less than 200 µs is
+	// called over 100 times, so that clock and barrier don't count.
 	sampleTime = 20 * time.Millisecond
 	maxCalls   = 10_000
 	minSamples = 5
@@ -35,10 +35,10 @@ type effort struct {
 type subject struct {
 	comm    *planner.Comm // of the operation
 	own     *planner.Comm // of barriers and sums, among the same ranks
-	request tasks.Request
-	rotate  bool  // the root
-	wire    *wire // what is measured in place of the operation, if there is one
-	send    []byte
+	request tasks.Request // from the first root
+	rotate  bool          // the root
+	wire    *wire         // what is measured in place of the operation, if there is one
+	send    []byte        // nil if the operation has one buffer
 	recv    []byte
 	calls   []*planner.Collective // the same operation, of one root after the other
 	turn    int                   // index into calls of the next one

@@ -12,17 +12,17 @@ import (
 // Problem has the values of flags that several commands share: what to do, and on what
 // machine.
 type Problem struct {
-	command *cobra.Command
-	Topo    string
-	Bytes   string
-	Counts  string // elements of each rank in place of bytes; empty: none
-	Type    string
-	Op      string
-	Root    int
-	Plan    string
-	Table   string
-	Link    string
-	Job     Job // once onJob has it
+	command *cobra.Command // has the flags
+	Topo    string         // --topo: a spec, a file's name, or JSON
+	Bytes   string         // --bytes: sizes of a rank's buffer
+	Counts  string         // --counts: elements of each rank's block; empty: Bytes counts
+	Type    string         // --dtype
+	Op      string         // --reduce-op
+	Root    int            // --root: a rank
+	Plan    string         // --plan; empty: the environment's
+	Table   string         // --table: a file's name; empty: the environment's
+	Link    string         // --link; empty: defaultLink if there are several nodes
+	Job     Job            // nil before RunOnJob
 }
 
 // WhichCollective lists the collectives for help texts and complaints.
@@ -31,6 +31,7 @@ var WhichCollective = "a collective: " + AnyOf(tasks.Requestable())
 // Texts of flags that several commands have.
 const (
 	topoText = "machine: 4x2 is 4 nodes of 2 ranks; or a file of JSON"
+	// PlanText is the text of --plan.
 	PlanText = "plan, such as shape=han,fs=256KiB,i=adapt/chain,s=sm"
 )
 

@@ -12,8 +12,8 @@ import (
 type Goroutines struct {
 	topology *levels.Topology
 	link     *link
-	table    string // of decisions; empty: the environment's
-	Hooks    trace.Hooks
+	table    string      // of decisions; empty: the environment's
+	Hooks    trace.Hooks // called at each step of all ranks
 }
 
 var _ Job = Goroutines{}

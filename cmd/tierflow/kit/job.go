@@ -10,14 +10,14 @@ import (
 // Job is a source of ranks: goroutines of this process, or the processes of the
 // launched job to which this one belongs.
 type Job interface {
-	// Topology is where all ranks are.
+	// Topology returns the places of all ranks.
 	Topology() *levels.Topology
 	// Local makes a communicator that runs with the given plans, in the grammar of
 	// planner.Options.Plan, and returns the ends of this process's ranks.
 	Local(plan string) ([]*planner.Comm, error)
-	// Links says what links the job has: measurements over others can't be compared.
+	// Links describes the links: measurements over others can't be compared.
 	Links() string
-	// String says what kind of ranks and links these are.
+	// String describes ranks and links for people.
 	String() string
 }
 
@@ -42,8 +42,8 @@ func RunRanks(ctx context.Context, j Job, plans []string, f func(ctx context.Con
 	}
 	defer closeAll(ends)
 	return planner.Each(ctx, first, func(ctx context.Context, c *planner.Comm) error {
-		// Whoever fails leaves all communicators, so that nobody waits for it in
-		// another one than the first.
+		// A rank that fails leaves all communicators, so that nobody waits for it in
+		// any of them.
 		defer closeEnds(ends[c.Rank()][1:])
 		return f(ctx, ends[c.Rank()])
 	})

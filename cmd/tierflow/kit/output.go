@@ -38,7 +38,7 @@ func WriteOutput(stdout io.Writer, name string, data []byte) error {
 }
 
 func replaceFile(name string, data []byte, mode os.FileMode) (err error) {
-	// Not os.CreateTemp, whose files no one else may read.
+	// Not os.CreateTemp: nobody else may read its files.
 	temp := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d.tmp", filepath.Base(name), os.Getpid()))
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

@@ -85,6 +85,12 @@ testdata/peers/README.md with make update.`,
 			return b.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
 		}),
 	}
+	b.addFlags(c)
+	return c
+}
+
+// addFlags adds all flags.
+func (b *benchPeers) addFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&b.topo, "topo", "4x2", "nodes and ranks on each, such as 4x2")
 	f.StringVar(&b.rate, "rate", "1gbit", "rate of each node's link: 100mbit, 1gbit, … or none")
@@ -95,7 +101,6 @@ testdata/peers/README.md with make update.`,
 	f.DurationVar(&b.sweep, "sweep", 200*time.Millisecond, "time for each size and setting in the sweep of Open MPI, and ten times that of a measurement when tierflow is tuned; 0 for neither")
 	f.IntVar(&b.rounds, "rounds", 3, "how often each library has its turn")
 	f.BoolVar(&b.json, "json", false, "print JSON")
-	return c
 }
 
 // peerOps are the collectives of all drivers.

@@ -40,7 +40,7 @@ func parsePeerRows(text []byte) ([]peerRow, error) {
 			peerRow
 			Results []peerRow `json:"results"`
 		}
-		// What isn't JSON any more is a launcher's last words, unless there was nothing before.
+		// After the first row, text that isn't JSON is a launcher's last words.
 		if err := d.Decode(&next); err != nil {
 			if len(rows) == 0 {
 				return nil, fmt.Errorf("results: %w", err)
@@ -72,7 +72,8 @@ type peerResult struct {
 	Least      float64 `json:"least_p50_us"`
 	Largest    float64 `json:"largest_p50_us"`
 	Rounds     int     `json:"rounds"`
-	// Of p50 to tierflow's in the same round, tuned if it is: median, least and largest. 0: tierflow has none.
+	// Ratios of p50 to tierflow's in the same round, tuned if it is: their median, least
+	// and largest. 0: tierflow has no such cell.
 	Ratio        float64   `json:"ratio,omitempty"`
 	LeastRatio   float64   `json:"least_ratio,omitempty"`
 	LargestRatio float64   `json:"largest_ratio,omitempty"`

@@ -18,21 +18,22 @@ import (
 type tuning struct {
 	kit.Problem
 	reg    submodules.Registry
-	ops    string
-	min    string
-	max    string
-	method string
-	budget time.Duration
-	time   time.Duration
-	json   bool
-	svg    string
+	ops    string        // --ops: collectives
+	min    string        // --min: smallest size of a ladder
+	max    string        // --max: largest size of a ladder
+	method string        // --method
+	budget time.Duration // --budget, of a whole search; 0: no limit
+	time   time.Duration // --time, of one measurement
+	json   bool          // --json: print JSON
+	svg    string        // --svg: a file's name; empty: no drawing
+	output string        // --output: the table's file
+	resume bool          // --resume: add to that file
 
-	output string
-	resume bool
-
+	// What narrows the search; empty: nothing does.
 	shapes, submodules, segments, inners string
 	windows                              []int
 
+	// Read from these flags.
 	requests []tasks.Request
 	space    tune.Space
 	stop     stats.Stop
@@ -62,6 +63,7 @@ type tuneRank struct {
 // isFirst reports whether this is rank 0. Rank 0 prints and writes.
 func (r *tuneRank) isFirst() bool { return r.comm.Rank() == 0 }
 
+// runRanks calls f for each rank of this process.
 func (u *tuning) runRanks(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *tuneRank) error) error {
 	return kit.RunRanks(context.WithoutCancel(ctx), u.Job, []string{""}, func(inner context.Context, comms []*planner.Comm) error {
 		r := &tuneRank{comm: comms[0], asked: ctx, stdout: stdout, stderr: stderr}

@@ -63,6 +63,13 @@ that, because not all messages are powers of two. --bytes lists others in their 
 			return u.runOnJob(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.runTune)
 		}),
 	}
+	u.addTuneFlags(c)
+	c.AddCommand(compareCommand(reg), validateCommand(reg), checkCommand(reg))
+	return c
+}
+
+// addTuneFlags adds the flags of tune itself.
+func (u *tuning) addTuneFlags(c *cobra.Command) {
 	u.addFlags(c)
 	u.addSizeFlags(c, "4B", "16MiB")
 	f := c.Flags()
@@ -71,8 +78,6 @@ that, because not all messages are powers of two. --bytes lists others in their 
 	f.DurationVar(&u.budget, "budget", 0, "time for the whole search (default no limit)")
 	f.BoolVar(&u.resume, "resume", false, "keep what the file has, and add to it")
 	f.BoolVar(&u.json, "json", false, "print a summary as JSON")
-	c.AddCommand(compareCommand(reg), validateCommand(reg), checkCommand(reg))
-	return c
 }
 
 // runTune tunes on one rank.

@@ -17,12 +17,12 @@ import (
 // verifying is the command verify.
 type verifying struct {
 	kit.Problem
-	random   int
-	seed     uint64
-	maxRanks int
-	inPlace  bool
-	ordered  bool
-	json     bool
+	random   int    // --random: number of cases to draw; 0: list them
+	seed     uint64 // --seed of the drawn cases
+	maxRanks int    // --max-ranks of a case
+	inPlace  bool   // --in-place
+	ordered  bool   // --non-commutative
+	json     bool   // --json: print JSON
 
 	reg    submodules.Registry
 	colls  []tasks.Collective
