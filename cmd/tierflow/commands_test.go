@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -105,8 +106,29 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestMain lets the test's binary be the agent that tierflow run starts.
+// A plan that the environment forces holds for a launched job as for goroutine ranks.
+func TestBenchPlanFromEnvironment(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("ranks as processes need Linux")
+	}
+	t.Setenv("TIERFLOW_TEST_AGENT", "1")
+	bench := strings.Fields("bench coll bcast --bytes 64KiB --iters 2 --json")
+	launch := append([]string{"run", "--no-prefix", "--hosts", "a:1,b:1", "--launcher", "local", "--agent", os.Args[0], "--", os.Args[0]}, bench...)
+	for _, args := range [][]string{append(bench, "--topo", "2x1"), launch} {
+		var out, errors strings.Builder
+		t.Setenv(planner.PlanVariable, "shape=flat,ib=adapt/linear")
+		status := run(t.Context(), args, nil, &out, &errors)
+		if status != 0 || strings.Count(out.String(), `"plan": `) != 1 || !strings.Contains(out.String(), `"plan": "shape=flat,`) {
+			t.Errorf("tierflow %v: status %d, output %s, errors %s", args, status, out.String(), errors.String())
+		}
+	}
+}
+
+// TestMain lets the test's binary be the agent that tierflow run starts, and a rank.
 func TestMain(m *testing.M) {
+	if os.Getenv("TIERFLOW_RANK") != "" && os.Getenv("TIERFLOW_TEST_AGENT") != "" && len(os.Args) > 1 {
+		os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
 	if os.Getenv("TIERFLOW_TEST_AGENT") != "" {
 		os.Exit(run(context.Background(), []string{"agent"}, os.Stdin, os.Stdout, os.Stderr))
 	}

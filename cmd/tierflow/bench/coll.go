@@ -185,7 +185,8 @@ func (b *benchColl) readPlans() error {
 	case len(b.given) > 0:
 		b.plans = b.given
 	case os.Getenv(planner.PlanVariable) != "":
-		b.plans = []string{""}
+		// As text: a communicator of a launched job doesn't ask the environment.
+		b.plans = []string{os.Getenv(planner.PlanVariable)}
 	case b.Job.Topology().Nodes() == 1:
 		b.plans = []string{""} // flat differs from han between nodes only
 	default:
