@@ -14,9 +14,6 @@ import (
 // of it, whatever its interval.
 const onLine = 0.1
 
-// offLine is how far off it shows that lines say nothing about a size.
-const offLine = 0.3
-
 // point is a candidate's time for messages of some bytes.
 type point struct {
 	bytes int64
@@ -44,11 +41,11 @@ func (p *probes) predict(r tasks.Request, c table.Candidate) (table.Candidate, b
 		return old, true
 	}
 	key, flows := p.keys[planKey(r, c.Parsed)]
-	run, ok := p.Table.Book().Pipeline(key)
+	run, ok := p.table.Book().Pipeline(key)
 	if !ok && (flows || c.Parsed.Shape != tasks.HanLockstep) {
 		return c, false
 	}
-	predicted, err := costs.Predict(r, p.Topology, c.Parsed, p.Table.Book())
+	predicted, err := costs.Predict(r, p.topology, c.Parsed, p.table.Book())
 	if err != nil || !(predicted.NS > 0) {
 		return c, false
 	}
@@ -64,8 +61,8 @@ func (p *probes) predict(r tasks.Request, c table.Candidate) (table.Candidate, b
 // curve predicts a plan of one segment from what is known of other sizes: on the
 // line between the next smaller and the next larger one, or through the last two.
 func (p *probes) curve(i int, c table.Candidate) (table.Candidate, bool) {
-	bytes := p.Requests[i].Bytes()
-	all := p.points(p.Requests[i], c.Parsed)
+	bytes := p.requests[i].Bytes()
+	all := p.points(p.requests[i], c.Parsed)
 	at, exact := slices.BinarySearchFunc(all, bytes, func(a point, n int64) int { return cmp.Compare(a.bytes, n) })
 	var on table.Candidate
 	switch {
@@ -84,12 +81,12 @@ func (p *probes) curve(i int, c table.Candidate) (table.Candidate, bool) {
 // points is what is known of a plan of one segment, by bytes.
 func (p *probes) points(r tasks.Request, q tasks.Plan) (all []point) {
 	for _, i := range p.where[planKey(r, q)] {
-		if m, ok := p.known[pointKey(p.Requests[i], q)]; ok {
+		if m, ok := p.known[pointKey(p.requests[i], q)]; ok {
 			all = append(all, point{m.Bytes, table.Candidate{NS: m.NS, Low: m.Low, High: m.High}})
 		}
 	}
 	for _, one := range p.alone[planKey(r, q)] {
-		run, ok := p.Table.Book().Pipeline(one.key)
+		run, ok := p.table.Book().Pipeline(one.key)
 		if !ok {
 			continue
 		}
@@ -101,24 +98,4 @@ func (p *probes) points(r tasks.Request, q tasks.Plan) (all []point) {
 	}
 	slices.SortStableFunc(all, func(a, b point) int { return cmp.Compare(a.bytes, b.bytes) })
 	return slices.CompactFunc(all, func(a, b point) bool { return a.bytes == b.bytes })
-}
-
-// isRough reports whether what won at request i took another time than its line
-// had said: then no line is believed there. Machines change protocols with the size.
-func (p *probes) isRough(i int) bool {
-	bytes := p.Requests[i].Bytes()
-	for _, c := range p.candidates[i] {
-		if !p.raced(i, c.Plan) || c.Plan.Segment < bytes {
-			continue
-		}
-		others := slices.DeleteFunc(p.points(p.Requests[i], c.Plan), func(a point) bool { return a.bytes == bytes })
-		at, _ := slices.BinarySearchFunc(others, bytes, func(a point, n int64) int { return cmp.Compare(a.bytes, n) })
-		if at == 0 || at == len(others) {
-			continue
-		}
-		if one, ok := p.candidate(i, c.Plan); ok && !agrees(one, line(others[at-1], others[at], bytes).NS, offLine) {
-			return true
-		}
-	}
-	return false
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -52,10 +51,10 @@ func factors(p tasks.Plan) []string {
 
 // newFrames sorts the candidates of a search into frames, by segment size, and
 // enters them in of, by planKey.
-func newFrames(s *Search, of map[string]*frame) (all []*frame) {
+func newFrames(k *knowledge, of map[string]*frame) (all []*frame) {
 	by := map[string]*frame{}
-	for i, r := range s.Requests {
-		for _, c := range s.candidates[i] {
+	for i, r := range k.requests {
+		for _, c := range k.candidates[i] {
 			if c.Rejected != "" || c.Added || of[planKey(r, c.Plan)] != nil {
 				continue
 			}
@@ -72,15 +71,15 @@ func newFrames(s *Search, of map[string]*frame) (all []*frame) {
 	}
 	slices.SortStableFunc(all, func(a, b *frame) int { return cmp.Compare(a.segment, b.segment) })
 	for _, f := range all {
-		f.found(s)
+		f.found(k)
 	}
 	return all
 }
 
 // found chooses the base: a plan that serves many sizes, and of these the one
 // nearest to the built-in rule's for the largest. The other members follow.
-func (f *frame) found(s *Search) {
-	serves := func(p tasks.Plan) []int { return s.where[planKey(tasks.Request{Coll: f.coll}, p)] }
+func (f *frame) found(k *knowledge) {
+	serves := func(p tasks.Plan) []int { return k.where[planKey(tasks.Request{Coll: f.coll}, p)] }
 	f.base = f.plans[0]
 	for _, p := range f.plans {
 		if len(serves(p)) > len(serves(f.base)) {
@@ -88,9 +87,9 @@ func (f *frame) found(s *Search) {
 		}
 	}
 	most := serves(f.base)
-	forced := s.Space
+	forced := k.space
 	forced.Plan.Shape = f.shape
-	want := factors(forced.Rule(s.Requests[most[len(most)-1]], s.Topology))
+	want := factors(forced.Rule(k.requests[most[len(most)-1]], k.topology))
 	likeness := 0
 	for _, p := range f.plans {
 		if n := len(want) - differences(factors(p), want); len(serves(p)) == len(most) && n > likeness {
@@ -137,29 +136,4 @@ func differences(a, b []string) int {
 		}
 	}
 	return n
-}
-
-// compose puts the time of a plan for request i together from those of members.
-func (p *probes) compose(i int, q tasks.Plan) (c table.Candidate, ok bool) {
-	c = table.Candidate{Plan: q.String(), Parsed: q, From: table.FromPredicted}
-	f := p.of[planKey(p.Requests[i], q)]
-	if f == nil || f.parts[c.Plan] == nil {
-		return c, false
-	}
-	base, ok := p.candidate(i, f.base)
-	if !ok {
-		return c, false
-	}
-	c.NS = base.NS
-	least := base.NS
-	for _, part := range f.parts[c.Plan] {
-		one, ok := p.candidate(i, part)
-		if !ok {
-			return c, false
-		}
-		c.NS += one.NS - base.NS
-		least = min(least, one.NS)
-	}
-	c.NS = max(c.NS, least/2) // noise must not make it nothing
-	return c, true
 }

@@ -123,7 +123,7 @@ func (p *probes) wholes() []work {
 			at := p.where[planKey(tasks.Request{Coll: f.coll}, q)]
 			wanted, round := p.sizes(at, q)
 			for _, k := range wanted {
-				rounds[round] = append(rounds[round], work{request: p.Requests[at[k]], plan: q, run: p.collective, kind: Collectives})
+				rounds[round] = append(rounds[round], work{request: p.requests[at[k]], plan: q, run: p.collective, kind: Collectives})
 			}
 		}
 	}
@@ -135,9 +135,9 @@ func (p *probes) wholes() []work {
 // From the smallest segment on that a pipeline has told about none is needed.
 func (p *probes) sizes(at []int, q tasks.Plan) (all []int, round int) {
 	last := len(at) - 1
-	told := p.told(p.Requests[at[0]], q)
+	told := p.told(p.requests[at[0]], q)
 	known := func(k int) bool {
-		w := work{request: p.Requests[at[k]], plan: q}
+		w := work{request: p.requests[at[k]], plan: q}
 		if _, ok := p.known[pointKey(w.request, q)]; ok {
 			return true
 		}
@@ -149,7 +149,7 @@ func (p *probes) sizes(at []int, q tasks.Plan) (all []int, round int) {
 		}
 	}
 	hi := last // or the first that a pipeline tells
-	for hi > 0 && p.Requests[at[hi-1]].Bytes() >= told {
+	for hi > 0 && p.requests[at[hi-1]].Bytes() >= told {
 		hi--
 	}
 	return bisect(0, hi, known, func(lo, hi int) int {
@@ -166,9 +166,9 @@ func (p *probes) sizes(at []int, q tasks.Plan) (all []int, round int) {
 		if !aOK || !bOK {
 			return (lo + hi) / 2
 		}
-		from, to := point{p.Requests[at[lo]].Bytes(), a}, point{p.Requests[at[hi]].Bytes(), b}
+		from, to := point{p.requests[at[lo]].Bytes(), a}, point{p.requests[at[hi]].Bytes(), b}
 		mid := p.middle(at, lo, hi, from, to)
-		if c, ok := p.candidate(at[mid], q); ok && known(mid) && agrees(c, line(from, to, p.Requests[at[mid]].Bytes()).NS, onLine) {
+		if c, ok := p.candidate(at[mid], q); ok && known(mid) && agrees(c, line(from, to, p.requests[at[mid]].Bytes()).NS, onLine) {
 			return -1
 		}
 		return mid
@@ -180,7 +180,7 @@ func (p *probes) sizes(at []int, q tasks.Plan) (all []int, round int) {
 func (p *probes) told(r tasks.Request, q tasks.Plan) int64 {
 	least := int64(math.MaxInt64)
 	for _, one := range p.alone[planKey(r, q)] {
-		if _, ok := p.Table.Book().Pipeline(one.key); ok {
+		if _, ok := p.table.Book().Pipeline(one.key); ok {
 			least = min(least, one.bytes)
 		}
 	}
@@ -192,7 +192,7 @@ func (p *probes) told(r tasks.Request, q tasks.Plan) int64 {
 func (p *probes) middle(at []int, lo, hi int, from, to point) int {
 	half := math.Sqrt(from.NS * to.NS)
 	off := func(k int) float64 {
-		return math.Abs(math.Log(line(from, to, p.Requests[at[k]].Bytes()).NS / half))
+		return math.Abs(math.Log(line(from, to, p.requests[at[k]].Bytes()).NS / half))
 	}
 	best := lo + 1
 	for k := lo + 2; k < hi; k++ {

@@ -1,9 +1,6 @@
 package tune
 
 import (
-	"math"
-	"slices"
-
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
@@ -28,7 +25,7 @@ import (
 //
 // All ranks decide alike, as a meter gives them the same results.
 type probes struct {
-	*Search
+	*knowledge
 	thrift
 	frames []*frame
 	of     map[string]*frame          // by planKey
@@ -47,24 +44,18 @@ type thrift struct {
 	near   float64 // times the best predicted: races along
 }
 
-// The heuristic method believes what it has seen sooner.
-var thrifts = map[Method]thrift{
-	Tasks:       {far: 2, racers: 6, near: 1.15},
-	TasksPruned: {far: 1.25, few: 2, racers: 2, near: 1},
-}
-
 // segment is one of a pipeline, which all messages of its size are.
 type segment struct {
 	bytes int64
 	key   costs.Key // of the pipeline
 }
 
-func newProbes(s *Search) *probes {
+func newProbes(k *knowledge, t thrift) *probes {
 	p := &probes{
-		Search: s, thrift: thrifts[s.Method], of: map[string]*frame{}, alone: map[string][]segment{},
+		knowledge: k, thrift: t, of: map[string]*frame{}, alone: map[string][]segment{},
 		keys: map[string]costs.Key{}, priced: map[string]table.Candidate{},
 	}
-	p.frames = newFrames(s, p.of)
+	p.frames = newFrames(k, p.of)
 	for _, f := range p.frames {
 		for _, q := range f.members {
 			p.single(f, q)
@@ -79,7 +70,7 @@ func (p *probes) single(f *frame, q tasks.Plan) {
 		return
 	}
 	r := p.largest(f.coll, q)
-	key, err := costs.PipelineKey(r, p.Topology, q)
+	key, err := costs.PipelineKey(r, p.topology, q)
 	if err != nil {
 		return
 	}
@@ -92,45 +83,5 @@ func (p *probes) single(f *frame, q tasks.Plan) {
 // largest is the largest request that a plan is a candidate for.
 func (p *probes) largest(coll tasks.Collective, q tasks.Plan) tasks.Request {
 	all := p.where[planKey(tasks.Request{Coll: coll}, q)]
-	return p.Requests[all[len(all)-1]]
-}
-
-// next lists what to measure next; nothing is the end.
-func (p *probes) next() []work {
-	p.limit, p.rough = make([]float64, len(p.Requests)), make([]bool, len(p.Requests))
-	for i := range p.Requests {
-		p.limit[i], p.rough[i] = p.far(i), p.isRough(i)
-	}
-	for _, stage := range []func() []work{p.pipelines, p.wholes, p.races} {
-		all := slices.DeleteFunc(stage(), func(w work) bool { return p.tried[w.key()] })
-		if len(all) > 0 {
-			return all
-		}
-	}
-	return nil
-}
-
-// far is the time from which on a plan for request i isn't worth looking around.
-func (p *probes) far(i int) float64 {
-	var times []float64
-	for _, c := range p.candidates[i] {
-		if one, ok := p.candidate(i, c.Plan); ok && c.Rejected == "" {
-			times = append(times, one.NS)
-		}
-	}
-	if len(times) == 0 {
-		return math.Inf(1)
-	}
-	slices.Sort(times)
-	limit := p.thrift.far * times[0]
-	if p.few > 0 {
-		limit = min(limit, times[min(p.few, len(times))-1])
-	}
-	return limit
-}
-
-// isFar reports whether it is known that a plan is far from the best.
-func (p *probes) isFar(i int, q tasks.Plan) bool {
-	c, ok := p.candidate(i, q)
-	return ok && c.NS > p.limit[i]
+	return p.requests[all[len(all)-1]]
 }

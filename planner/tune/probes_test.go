@@ -29,7 +29,7 @@ func protocols(c tasks.Choice, segment int64) float64 {
 }
 
 // newTuneSearch is one over a space that compiles fast.
-func newTuneSearch(t *testing.T, m tune.Method) (*tune.Search, *fakeMeter) {
+func newTuneSearch(t *testing.T, m *tune.Method) (*tune.Search, *fakeMeter) {
 	s, f := newSearch(t, "4x2", m, "bcast")
 	s.Requests = requests("bcast,allreduce", manySizes...)
 	s.Space.Shapes = []tasks.Shape{tasks.Flat, tasks.Han, tasks.RSAG}
@@ -55,7 +55,7 @@ func TestTasksMethods(t *testing.T) {
 		{"jumping", protocols, false, 1.5, 1.05, 5},
 		{"jumping and noisy", protocols, true, 2.5, 1.2, 4},
 	} {
-		for _, m := range []tune.Method{tune.Tasks, tune.TasksPruned} {
+		for _, m := range []*tune.Method{tune.Tasks, tune.TasksPruned} {
 			s, f := newTuneSearch(t, m)
 			f.bend = test.bend
 			if test.noise {
@@ -81,7 +81,7 @@ func TestTasksMethods(t *testing.T) {
 			}
 			made := f.collectives + f.pipelines + f.runs
 			t.Logf("%s, %v: %d measurements; mean slowdown %.3f", test.name, m, made, sum/float64(len(s.Requests)))
-			if most := map[tune.Method]int{tune.Tasks: whole / test.part, tune.TasksPruned: whole / (3 * test.part)}[m]; made > most {
+			if most := map[*tune.Method]int{tune.Tasks: whole / test.part, tune.TasksPruned: whole / (3 * test.part)}[m]; made > most {
 				t.Errorf("%s, %v: %d measurements, exhaustive search makes %d", test.name, m, made, whole)
 			}
 		}
@@ -142,7 +142,7 @@ func TestRuleCompetes(t *testing.T) {
 // rule's plan when both were measured.
 func TestRuleIsNotWorse(t *testing.T) {
 	alone(t)
-	for _, m := range []tune.Method{tune.Tasks, tune.TasksPruned} {
+	for _, m := range []*tune.Method{tune.Tasks, tune.TasksPruned} {
 		for _, lie := range []float64{0.1, 10} {
 			s, f := newTuneSearch(t, m)
 			f.lie, f.rules = lie, map[tasks.Request]string{} // the rule knows best

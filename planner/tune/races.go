@@ -22,7 +22,7 @@ const raceTurns = 2
 // taken. If something else is still thought to be faster than it, it is
 // measured beside that, until the request has had its number of racers.
 func (p *probes) races() (all []work) {
-	for i, r := range p.Requests {
+	for i, r := range p.requests {
 		rivals := p.rivalsOf(i)
 		if len(rivals) > 1 {
 			all = append(all, work{request: r, plan: rivals[0], rivals: rivals[1:], run: p.race, kind: Races})
@@ -33,7 +33,7 @@ func (p *probes) races() (all []work) {
 
 // rivalsOf are the plans that request i has yet to see beside each other.
 func (p *probes) rivalsOf(i int) (rivals []tasks.Plan) {
-	all := p.estimates(i)
+	all := estimates(p.knowledge, p, i)
 	var fastest *table.Candidate
 	raced := 0
 	for k := range all {
@@ -54,28 +54,23 @@ func (p *probes) rivalsOf(i int) (rivals []tasks.Plan) {
 		}
 		return nil
 	}
-	usual := p.Space.Rule(p.Requests[i], p.Topology)
+	usual := p.space.Rule(p.requests[i], p.topology)
 	for _, c := range all {
 		if c.NS <= p.near*all[0].NS && len(rivals) < max(p.racers-1, 1) {
 			rivals = append(rivals, c.Parsed)
 		}
 	}
-	if _, err := rule.Fits(p.Requests[i], p.Topology, usual, p.Space.Registry); err == nil && !slices.ContainsFunc(rivals, usual.Equal) {
+	if _, err := rule.Fits(p.requests[i], p.topology, usual, p.space.Registry); err == nil && !slices.ContainsFunc(rivals, usual.Equal) {
 		rivals = append(rivals, usual)
 	}
 	return rivals
-}
-
-// raced reports whether a plan was measured in turns with others.
-func (s *Search) raced(i int, q tasks.Plan) bool {
-	return s.known[pointKey(s.Requests[i], q)].Turns > 0
 }
 
 // race measures plans in turns.
 func (p *probes) race(ctx context.Context, m Meter, w *work) error {
 	plans := append([]tasks.Plan{w.plan}, w.rivals...)
 	series := make([][]float64, len(plans))
-	stop := turn(p.Stop)
+	stop := turn(p.stop)
 	for range raceTurns {
 		for k, q := range plans {
 			timing, err := m.Collective(ctx, w.request, q, stop)

@@ -22,7 +22,7 @@ import (
 var someSizes = []int64{64, 4 << 10, 48 << 10, 256 << 10, 1 << 20, 4 << 20}
 
 // newSearch is one over a small space on a topology.
-func newSearch(t testing.TB, topo string, m tune.Method, colls string) (*tune.Search, *fakeMeter) {
+func newSearch(t testing.TB, topo string, m *tune.Method, colls string) (*tune.Search, *fakeMeter) {
 	t.Helper()
 	on, err := levels.Parse(topo)
 	if err != nil {
@@ -41,7 +41,7 @@ func newSearch(t testing.TB, topo string, m tune.Method, colls string) (*tune.Se
 // tell all there is, and the cheaper ones measure less.
 func TestMethods(t *testing.T) {
 	alone(t)
-	made := map[tune.Method]int{}
+	made := map[*tune.Method]int{}
 	for _, m := range tune.Methods() {
 		s, f := newSearch(t, "4x2", m, "bcast,allreduce,barrier")
 		tuned, err := s.Run(t.Context(), f)
@@ -77,7 +77,7 @@ func TestMethods(t *testing.T) {
 }
 
 // checkChoice compares an entry's choice with the best plan of the whole space.
-func checkChoice(t *testing.T, m tune.Method, s *tune.Search, f *fakeMeter, e *table.Entry) {
+func checkChoice(t *testing.T, m *tune.Method, s *tune.Search, f *fakeMeter, e *table.Entry) {
 	t.Helper()
 	var r tasks.Request
 	for _, r = range s.Requests {

@@ -16,7 +16,7 @@ import (
 )
 
 // describeOrigin notes in the table where its numbers are from.
-func (u *tuning) describeOrigin(t *table.Table, r *tuneRank, m tune.Method) {
+func (u *tuning) describeOrigin(t *table.Table, r *tuneRank, m *tune.Method) {
 	p := &t.Provenance
 	p.Method, p.Date, p.Tierflow = m.String(), time.Now().UTC().Format(time.RFC3339), kit.Version()
 	for _, h := range hosts(r.comm) {

@@ -79,7 +79,7 @@ func (u *tuning) runRanks(ctx context.Context, stdout, stderr io.Writer, f func(
 }
 
 // runSearch runs one search on one rank. The budget counts from now.
-func (u *tuning) runSearch(ctx context.Context, r *tuneRank, m tune.Method, table *table.Table, save func(*table.Table) error) (*table.Table, error) {
+func (u *tuning) runSearch(ctx context.Context, r *tuneRank, m *tune.Method, table *table.Table, save func(*table.Table) error) (*table.Table, error) {
 	bar := newProgress(r.stderr, m.String())
 	begin := time.Now()
 	r.spent = spending{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,19 +24,7 @@ func Command(reg submodules.Registry) *cobra.Command {
 a decision table, which planner.Options.Table or TIERFLOW_TABLE then name.
 
 Methods (--method), as in HAN, section III-C:
-  exhaustive             runs every configuration with every size
-  exhaustive+heuristics  leaves out what rarely wins: solo below segments of 512 KiB,
-                         chains with fewer pieces than ranks, cuts through messages of
-                         at most 16 KiB, linear exchanges of over 16 ranks, messages
-                         inside a node
-  tasks                  of plans that differ in several levels' algorithms, runs those
-                         that differ from a base in one, and adds up the differences;
-                         of sizes, runs some segments of a plan that cuts, once for all
-                         of them, and of a plan of one segment those sizes that no line
-                         through others tells; runs nothing near what is twice as slow
-                         as the best; then runs what looks best in turns
-  tasks+heuristics       both, and follows only what is near the best
-
+` + methodsHelp() + `
 The built-in rule's plan always competes: the tasks methods run it in turns with what
 looks best, and take the faster one.
 
@@ -79,6 +68,19 @@ func (u *tuning) addTuneFlags(c *cobra.Command) {
 	f.BoolVar(&u.resume, "resume", false, "keep what the file has, and add to it")
 	f.BoolVar(&u.json, "json", false, "print a summary as JSON")
 }
+
+// methodsHelp lists the methods and what they do.
+func methodsHelp() string {
+	var b strings.Builder
+	for _, m := range tune.Methods() {
+		lines := strings.ReplaceAll(m.About(), "\n", "\n"+strings.Repeat(" ", methodColumn))
+		fmt.Fprintf(&b, "  %-*s%s\n", methodColumn-2, m, lines)
+	}
+	return b.String()
+}
+
+// methodColumn is where the texts of methods begin.
+const methodColumn = 25
 
 // runTune tunes on one rank.
 func (u *tuning) runTune(ctx context.Context, r *tuneRank) error {

@@ -1,7 +1,6 @@
 package tune
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/tierflow/tierflow/planner/table"
@@ -19,7 +18,7 @@ func (s *Search) decide() {
 	rejected := table.Counts{}
 	for i := range s.Requests {
 		points[i] = s.price(i)
-		for reason, n := range Rejections(s.candidates[i]) {
+		for reason, n := range Rejections(s.knowledge.candidates[i]) {
 			rejected[reason] += n
 		}
 	}
@@ -27,7 +26,7 @@ func (s *Search) decide() {
 	p.Rejected, p.Configurations, p.Planned = rejected, s.done, s.done+s.left()
 	for i, r := range s.Requests {
 		keep := s.kept(points, i)
-		e := table.Entry{Collective: r.Coll.String(), Levels: s.sizes, Bytes: r.Bytes()}
+		e := table.Entry{Collective: r.Coll.String(), Levels: s.knowledge.sizes, Bytes: r.Bytes()}
 		for _, c := range points[i] {
 			if keep[c.Plan] {
 				e.Candidates = append(e.Candidates, c)
@@ -46,8 +45,8 @@ const hardly = 1.03
 // were only thought to be faster are left out, and those that were hardly faster than
 // the built-in rule's plan: the table must not choose them.
 func (s *Search) price(i int) []table.Candidate {
-	all := s.estimates(i)
-	raced := func(c table.Candidate) bool { return s.raced(i, c.Parsed) }
+	all := estimates(s.knowledge, s.strategy, i)
+	raced := func(c table.Candidate) bool { return s.knowledge.raced(i, c.Parsed) }
 	fastest := slices.IndexFunc(all, raced)
 	if fastest < 0 {
 		return all
@@ -57,44 +56,6 @@ func (s *Search) price(i int) []table.Candidate {
 		fastest = k
 	}
 	return all[fastest:]
-}
-
-// estimates is what each configuration of request i takes, or is thought to, the
-// fastest first.
-func (s *Search) estimates(i int) (all []table.Candidate) {
-	for _, c := range s.candidates[i] {
-		if c.Rejected != "" || s.refused[pointKey(s.Requests[i], c.Plan)] {
-			continue
-		}
-		one, ok := s.candidate(i, c.Plan)
-		if !ok && s.probes != nil {
-			one, ok = s.probes.compose(i, c.Plan)
-		}
-		if ok {
-			all = append(all, one)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b table.Candidate) int { return cmp.Compare(a.NS, b.NS) })
-	return all
-}
-
-// candidate is what is known of a plan by measuring it, or by its pipeline or
-// stages, or with sizes around.
-func (s *Search) candidate(i int, p tasks.Plan) (c table.Candidate, ok bool) {
-	r := s.Requests[i]
-	c = table.Candidate{Plan: p.String(), Parsed: p, From: table.FromMeasured}
-	if m, ok := s.known[pointKey(r, p)]; ok {
-		c.NS, c.Low, c.High = m.NS, m.Low, m.High
-		return c, true
-	}
-	if s.probes == nil {
-		return c, false
-	}
-	c.From = table.FromPredicted
-	if p.Segment >= r.Bytes() {
-		return s.probes.curve(i, c)
-	}
-	return s.probes.predict(r, c)
 }
 
 // kept lists the plans that the entry of request i holds: those that are among the

@@ -1,0 +1,29 @@
+package tune
+
+import (
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Exhaustive runs every configuration with every size.
+var Exhaustive = &Method{
+	name: "exhaustive", about: "runs every configuration with every size",
+	begin: func(k *knowledge) strategy { return exhaustive{k} },
+}
+
+// exhaustive believes only what it has measured.
+type exhaustive struct{ *knowledge }
+
+// next lists each configuration with each size.
+func (e exhaustive) next() (all []work) {
+	for i, r := range e.requests {
+		for _, c := range e.candidates[i] {
+			if _, ok := e.known[pointKey(r, c.Plan)]; !ok && c.Rejected == "" {
+				all = append(all, work{request: r, plan: c.Plan, run: e.collective, kind: Collectives})
+			}
+		}
+	}
+	return all
+}
+
+func (e exhaustive) estimate(i int, p tasks.Plan) (table.Candidate, bool) { return e.measured(i, p) }

@@ -1,0 +1,95 @@
+package tune
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/tierflow/tierflow/costs/measure"
+	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// knowledge is what a search is about, and what it has found out so far. Strategies read it.
+type knowledge struct {
+	topology *levels.Topology
+	requests []tasks.Request
+	space    Space
+	stop     stats.Stop
+	table    *table.Table // that is added to
+
+	sizes      table.Sizes
+	candidates [][]Configuration            // by request
+	where      map[string][]int             // requests that have a plan, by planKey, the smallest first
+	known      map[string]table.Measurement // of this machine, by pointKey
+	refused    map[string]bool              // what can't be lowered, by pointKey
+	tried      map[string]bool              // work, by key
+}
+
+// newKnowledge recalls what the search's table has, and lists all configurations.
+func newKnowledge(s *Search) *knowledge {
+	k := &knowledge{
+		topology: s.Topology, requests: s.Requests, space: s.Space, stop: s.Stop, table: s.Table,
+		sizes: table.SizesOf(s.Topology), refused: map[string]bool{}, tried: map[string]bool{},
+	}
+	k.known = recall(k.table, k.sizes)
+	k.survey()
+	return k
+}
+
+func planKey(r tasks.Request, p tasks.Plan) string { return r.Coll.String() + " " + p.String() }
+
+func pointKey(r tasks.Request, p tasks.Plan) string {
+	return fmt.Sprintf("%v %d %v", r.Coll, r.Bytes(), p)
+}
+
+// recall indexes what a table has measured on a machine, by pointKey.
+func recall(t *table.Table, sizes table.Sizes) map[string]table.Measurement {
+	known := map[string]table.Measurement{}
+	for _, m := range t.Measured {
+		if m.Levels.Compare(sizes) == 0 {
+			known[fmt.Sprintf("%s %d %s", m.Collective, m.Bytes, m.Plan)] = m
+		}
+	}
+	return known
+}
+
+// survey lists the configurations of all requests.
+func (k *knowledge) survey() {
+	k.candidates, k.where = make([][]Configuration, len(k.requests)), map[string][]int{}
+	for i, r := range k.requests {
+		k.candidates[i] = k.space.Configurations(r, k.topology)
+		for _, c := range k.candidates[i] {
+			if c.Rejected == "" {
+				key := planKey(r, c.Plan)
+				k.where[key] = append(k.where[key], i)
+			}
+		}
+	}
+	for _, all := range k.where {
+		slices.SortFunc(all, func(i, j int) int { return cmp.Compare(k.requests[i].Count, k.requests[j].Count) })
+	}
+}
+
+// note keeps a measurement, in place of one that is there of the same.
+func (k *knowledge) note(r tasks.Request, p tasks.Plan, series []float64, turns int) {
+	one := NewMeasurement(r, k.topology, p, measure.Timing{Series: series})
+	one.Turns = turns
+	k.table.Measured = append(k.table.Measured, one)
+	k.known[pointKey(r, p)] = one
+}
+
+// measured returns what is known of a plan by measuring it with request i.
+func (k *knowledge) measured(i int, p tasks.Plan) (c table.Candidate, ok bool) {
+	c = table.Candidate{Plan: p.String(), Parsed: p, From: table.FromMeasured}
+	m, ok := k.known[pointKey(k.requests[i], p)]
+	c.NS, c.Low, c.High = m.NS, m.Low, m.High
+	return c, ok
+}
+
+// raced reports whether a plan was measured in turns with others.
+func (k *knowledge) raced(i int, q tasks.Plan) bool {
+	return k.known[pointKey(k.requests[i], q)].Turns > 0
+}

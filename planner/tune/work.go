@@ -1,0 +1,59 @@
+package tune
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// work is measurements to make together.
+type work struct {
+	request tasks.Request
+	plan    tasks.Plan
+	rivals  []tasks.Plan // that take turns with plan
+	kind    string
+	run     func(ctx context.Context, m Meter, w *work) error // measures, and notes what comes out
+}
+
+// The kinds of measurements, as [Search.Doing] hears of them.
+const (
+	Collectives = "whole collectives"
+	Pipelines   = "pipelines"
+	Stages      = "stages"
+	Races       = "races"
+)
+
+// key names w among all work.
+func (w *work) key() string { return fmt.Sprint(pointKey(w.request, w.plan), w.rivals) }
+
+// count is how many measurements w makes.
+func (w *work) count() int { return 1 + len(w.rivals) }
+
+func (k *knowledge) collective(ctx context.Context, m Meter, w *work) error {
+	timing, err := m.Collective(ctx, w.request, w.plan, k.stop)
+	if err != nil {
+		return err
+	}
+	k.note(w.request, w.plan, timing.Series, 0)
+	return nil
+}
+
+func (k *knowledge) pipeline(ctx context.Context, m Meter, w *work) error {
+	key, err := costs.PipelineKey(w.request, k.topology, w.plan)
+	if err != nil {
+		return err
+	}
+	p, err := m.Pipeline(ctx, w.request, w.plan, k.stop)
+	if err != nil {
+		return err
+	}
+	k.table.Book().AddPipeline(key, p)
+	return nil
+}
+
+func (k *knowledge) stages(ctx context.Context, m Meter, w *work) error {
+	_, err := m.Stages(ctx, w.request, w.plan, k.stop, k.table.Book())
+	return err
+}
