@@ -7,7 +7,6 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/planner/table"
-	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -22,15 +21,15 @@ type advice struct {
 // consult asks t for its fastest plan that the request and topology allow, where nothing
 // is forced. The built-in rule fills in levels that the table's machines don't have.
 // p is the plan if the advice has chosen one.
-func (t *loadedTable) consult(forced tasks.Plan, r tasks.Request, on *levels.Topology, reg submodules.Registry) (a *advice, p tasks.Plan) {
-	a = &advice{Answer: t.Find(r, on), from: t, chosen: -1}
+func (t *loadedTable) consult(forced tasks.Plan, r tasks.Request, on *levels.Topology, by policy) (a *advice, p tasks.Plan) {
+	a = &advice{Answer: t.Find(r, on, by.links), from: t, chosen: -1}
 	for i, e := range a.Estimates {
 		p := forced.Over(e.Plan)
-		_, err := rule.Fits(r, on, p, reg)
+		_, err := rule.Fits(r, on, p, by.registry)
 		if err != nil {
 			base, _ := rule.Choose(r, on, p)
 			p = p.Over(base)
-			_, err = rule.Fits(r, on, p, reg)
+			_, err = rule.Fits(r, on, p, by.registry)
 		}
 		if err == nil {
 			a.chosen = i
@@ -60,7 +59,11 @@ func (a *advice) explain(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "  table: %s\n", a.from.origin)
 	for _, n := range a.Neighbours {
-		fmt.Fprintf(b, "  entry: %s of %s on %v, weight %.2f\n", n.Entry.Collective, tasks.FormatBytes(n.Entry.Bytes), n.Entry.Levels, n.Weight)
+		fmt.Fprintf(b, "  entry: %s of %s on %v, weight %.2f", n.Entry.Collective, tasks.FormatBytes(n.Entry.Bytes), n.Entry.Levels, n.Weight)
+		if a.Elsewhere != "" {
+			fmt.Fprintf(b, ", from elsewhere: %s", a.Elsewhere)
+		}
+		b.WriteByte('\n')
 	}
 	best := a.Estimates[a.chosen]
 	fmt.Fprintf(b, "  predicted: %.1f µs, %s\n", best.NS/1e3, best.From)

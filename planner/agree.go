@@ -18,6 +18,7 @@ type said struct {
 	PlanOrigin string `json:"plan_origin"`
 	Table      int    `json:"table"` // bytes of the decision table, which follows; 0: none
 	From       string `json:"from"`  // where it is from
+	Links      string `json:"links"` // see [Options.Links]
 	Error      string `json:"error"` // why rank 0 can't join
 }
 
@@ -51,6 +52,7 @@ func (o *Options) agree(ctx context.Context, job *join.Job, reg submodules.Regis
 // say is rank 0's part of agree.
 func (o *Options) say(reg submodules.Registry) (s said, data []byte) {
 	s.Plan, s.PlanOrigin = o.planText()
+	s.Links = o.Links
 	t, err := o.table(reg)
 	if err == nil && t != nil {
 		s.From = t.origin

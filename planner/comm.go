@@ -94,6 +94,11 @@ type Options struct {
 	// Link makes messages between goroutine ranks take their time, see
 	// [executor.NewNetwork]. nil: they don't.
 	Link executor.Shaper
+	// Links names the links between nodes and their rate, in the words of the decision
+	// table; what the table has of other links is from elsewhere. In a job of processes
+	// that of rank 0 counts. Empty: unknown, but [table.SharedMemory] for goroutine ranks
+	// without Link.
+	Links string
 }
 
 // Comm is one rank's end of a communicator: the world's, or one that Split or Dup
@@ -149,6 +154,7 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 		return nil, err // as between processes, which would use it
 	}
 	t = t.OneProcess()
+	p.links = o.linksOn(t)
 	w := &world{World: executor.NewWorld(t.Size(), config)}
 	if err := o.observe(w); err != nil {
 		return nil, errors.Join(err, w.Close())

@@ -28,15 +28,24 @@ type policy struct {
 	forced   tasks.Forced
 	origin   string       // where forced comes from
 	table    *loadedTable // nil: none
+	links    string       // between nodes, see [Options.Links]
 }
 
 // policy reads what the options and the environment say.
 func (o *Options) policy() (p policy, err error) {
-	p.registry = all.Submodules()
+	p.registry, p.links = all.Submodules(), o.Links
 	if p.forced, p.origin, err = o.forced(p.registry); err == nil {
 		p.table, err = o.table(p.registry)
 	}
 	return p, err
+}
+
+// linksOn names the links between the nodes of t; empty: unknown.
+func (o *Options) linksOn(t *levels.Topology) string {
+	if o.Links == "" && o.Link == nil && t.IsOneProcess() {
+		return table.SharedMemory
+	}
+	return o.Links
 }
 
 // decide is choose, asked once for equal requests.
@@ -63,7 +72,7 @@ func (p policy) choose(r tasks.Request, t *levels.Topology) (decision, error) {
 	d := decision{plan: forced.Over(base), forced: forced, others: others, origin: p.origin, why: why}
 	if p.table != nil {
 		var plan tasks.Plan
-		if d.advice, plan = p.table.consult(forced, r, t, p.registry); d.advice.chosen >= 0 {
+		if d.advice, plan = p.table.consult(forced, r, t, p); d.advice.chosen >= 0 {
 			d.plan, d.why = plan, nil
 		}
 	}
@@ -85,6 +94,7 @@ func planned(r tasks.Request, t *levels.Topology, o *Options) (p policy, d decis
 	if p, err = o.policy(); err != nil {
 		return p, d, err
 	}
+	p.links = o.linksOn(t)
 	d, err = p.choose(r, t)
 	return p, d, err
 }
@@ -124,6 +134,7 @@ type Decision struct {
 	Text     string              // as [Explain] returns it
 	Table    *table.Table        // that was consulted; nil: there is none
 	Origin   string              // where Table is from; empty without one
+	Links    string              // between nodes, see [Options.Links]; empty: unknown
 	Answer   table.Answer        // of Table; without one it has no estimates
 	Fallback string              // why Table did not decide; empty: it did, or there is none
 }
@@ -137,7 +148,7 @@ func Inspect(r tasks.Request, t *levels.Topology, o *Options) (*Decision, error)
 	if _, err := rule.Fits(r, t, d.plan, p.registry); err != nil {
 		return nil, err
 	}
-	all := &Decision{Plan: d.plan, Forced: d.forced, Registry: p.registry, Text: d.explain(r, t, p.registry)}
+	all := &Decision{Plan: d.plan, Forced: d.forced, Registry: p.registry, Links: p.links, Text: d.explain(r, t, p.registry)}
 	if a := d.advice; a != nil {
 		all.Table, all.Origin, all.Answer = a.from.Table, a.from.origin, a.Answer
 		if a.chosen < 0 {

@@ -27,7 +27,7 @@ func DecideBy(t *table.Table, r tasks.Request, on *levels.Topology) (p tasks.Pla
 
 // EstimateBy is what a table says a plan takes, in ns; 0 if it doesn't.
 func EstimateBy(t *table.Table, r tasks.Request, on *levels.Topology, p tasks.Plan) float64 {
-	for _, e := range t.Find(r, on).Estimates {
+	for _, e := range t.Find(r, on, "").Estimates {
 		if e.Plan.Equal(p) {
 			return e.NS
 		}

@@ -98,7 +98,7 @@ func enter(ctx context.Context, job *join.Job, o *Options) (*Comm, error) {
 	}
 	c := &Comm{
 		comm: w.Endpoint(job.Rank).Comm(0), world: entered, topology: job.Topology,
-		policy: policy{registry: registry, forced: forced, origin: origin}, memo: &memo{},
+		policy: policy{registry: registry, forced: forced, origin: origin, links: agreed.Links}, memo: &memo{},
 		cache: map[tasks.Request]*Collective{},
 	}
 	c.world.open.Store(1)

@@ -76,9 +76,9 @@ func b2i(b bool) int {
 func TestInterpolation(t *testing.T) {
 	const plan = "shape=han,fs=all,w=1,ib=adapt/binomial,sb=sm/slots"
 	entry := func(nodes int, bytes, ns string) string {
-		return `{"collective":"bcast","levels":{"i":` + string(rune('0'+nodes)) + `,"s":2},"bytes":` + bytes + `,"candidates":[{"plan":"` + plan + `","ns":` + ns + `,"from":"measured"}]}`
+		return `{"collective":"bcast","levels":{"i":` + string(rune('0'+nodes)) + `,"s":2},"layout":"block","ranks":"processes","bytes":` + bytes + `,"candidates":[{"plan":"` + plan + `","ns":` + ns + `,"from":"measured"}]}`
 	}
-	made := parse(t, `{"tierflow_table":1,"provenance":{"method":"test","date":"","seconds":0,"configurations":0,"planned":0},"entries":[
+	made := parse(t, `{"tierflow_table":2,"provenance":{"method":"test","date":"","seconds":0,"configurations":0,"planned":0},"entries":[
 		`+entry(2, "1000", "1000")+","+entry(2, "3000", "5000")+","+entry(8, "1000", "4000")+","+entry(8, "3000", "8000")+`]}`)
 	p, err := tasks.ParsePlan(plan)
 	if err != nil {
@@ -128,8 +128,8 @@ func parse(t testing.TB, text string) *table.Table {
 
 // A plan that the request doesn't allow is passed over, and Explain says so.
 func TestTableUnfit(t *testing.T) {
-	made := `{"tierflow_table":1,"provenance":{"method":"test","date":"","seconds":0,"configurations":0,"planned":0},"entries":[
-		{"collective":"allreduce","levels":{"i":3,"s":2},"bytes":4096,"candidates":[
+	made := `{"tierflow_table":2,"provenance":{"method":"test","date":"","seconds":0,"configurations":0,"planned":0},"entries":[
+		{"collective":"allreduce","levels":{"i":3,"s":2},"layout":"block","ranks":"processes","type":"f32","op":"built-in","bytes":4096,"candidates":[
 		{"plan":"shape=flat,fs=all,w=1,ib=adapt/binomial,ir=nbc/ring","ns":10,"from":"measured"},
 		{"plan":"shape=flat,fs=all,w=1,ib=adapt/binomial,ir=adapt/binomial","ns":20,"from":"measured"}]}]}`
 	on, err := levels.Parse("3x2")
@@ -152,6 +152,38 @@ func TestTableUnfit(t *testing.T) {
 	}
 }
 
+// What was measured on another layout isn't called measured, and a plan that ignores nodes
+// isn't taken from there.
+func TestExplainElsewhere(t *testing.T) {
+	const data = `{"tierflow_table":2,"provenance":{},"entries":[
+		{"collective":"bcast","levels":{"i":4,"s":2},"layout":"block","ranks":"processes","bytes":4096,"candidates":[
+		{"plan":"shape=flat,fs=all,w=1,ib=adapt/chain","ns":100000,"from":"measured"},
+		{"plan":"shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots","ns":200000,"from":"measured"}]}]}`
+	r := tasks.Request{Coll: tasks.Bcast, Count: 1024, Type: tasks.Float32}
+	for spec, want := range map[string][]string{
+		"4x2":             {"plan: shape=flat", "on i=4,s=2, weight 1.00\n", "predicted: 100.0 µs, measured\n"},
+		"4x2/rr":          {"plan: shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots\n", "on i=4,s=2, weight 1.00, from elsewhere: block, here dealt\n", "predicted: 200.0 µs, elsewhere\n"},
+		"a:2,b:2,c:2,d:1": {"plan: shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots\n", "from elsewhere: block, here unequal-", "predicted: 200.0 µs, elsewhere\n"},
+	} {
+		on, err := levels.Parse(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := planner.Explain(r, on, &planner.Options{TableData: []byte(data)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s: no %q in\n%s", spec, w, text)
+			}
+		}
+		if spec != "4x2" && strings.Contains(text, "measured") {
+			t.Errorf("%s: measured here:\n%s", spec, text)
+		}
+	}
+}
+
 // What is read is written back the same, and decides whatever is asked.
 func FuzzParseTable(f *testing.F) {
 	data, err := os.ReadFile(recordedFile)
@@ -159,7 +191,7 @@ func FuzzParseTable(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(data)
-	f.Add([]byte(`{"tierflow_table":1,"provenance":{},"entries":[{"collective":"bcast","levels":{"i":2,"s":2},"bytes":8,"candidates":[{"plan":"shape=flat,fs=all,w=1,ib=adapt/chain","ns":5,"from":"predicted"}]}]}`))
+	f.Add([]byte(`{"tierflow_table":2,"provenance":{},"entries":[{"collective":"bcast","levels":{"i":2,"s":2},"layout":"block","ranks":"processes","bytes":8,"candidates":[{"plan":"shape=flat,fs=all,w=1,ib=adapt/chain","ns":5,"from":"predicted"}]}]}`))
 	on, err := levels.Parse("3x2")
 	if err != nil {
 		f.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
@@ -20,7 +21,7 @@ const (
 type Estimate struct {
 	Plan tasks.Plan
 	NS   float64
-	From string // measured, predicted, interpolated or extrapolated
+	From string // measured, predicted, interpolated, extrapolated or elsewhere
 }
 
 // Neighbour is an entry that an answer is made of.
@@ -33,6 +34,7 @@ type Neighbour struct {
 type Answer struct {
 	Estimates  []Estimate // the fastest first
 	Neighbours []Neighbour
+	Elsewhere  string // how the place of the neighbours differs from here; empty: it doesn't
 	Why        string // why there are no estimates; empty if there are
 }
 
@@ -40,13 +42,20 @@ type Answer struct {
 // of each plan for itself: linearly in the bytes, then linearly in the ranks of a
 // level between the nearest machines on both sides. Sums of products are written
 // so that no processor may fuse them: all ranks must come to the same answer.
-func (t *Table) Find(r tasks.Request, on *levels.Topology) (a Answer) {
+//
+// links names the links between nodes, see [Place.Links]. Where the table knows only
+// other places than that of r on the topology, what it has of the most similar one is all
+// from elsewhere. Plans that ignore nodes are left out then if the layout differs: their
+// times say nothing about another one.
+func (t *Table) Find(r tasks.Request, on *levels.Topology, links string) (a Answer) {
 	bytes := r.MeanBytes(on.Size()) // entries are of blocks that are equal
 	want := SizesOf(on)
-	machines, why := t.near(r.Coll, want)
+	here := PlaceOf(r, on, links)
+	machines, why := t.near(r.Coll, want, here)
 	if why != "" {
 		return Answer{Why: why}
 	}
+	a.Elsewhere = strings.Join(machines[0].place.differences(here), "; ")
 	type weighed struct {
 		sum   float64
 		count int
@@ -78,7 +87,7 @@ func (t *Table) Find(r tasks.Request, on *levels.Topology) (a Answer) {
 			continue // unknown on one side
 		}
 		if w.count > 1 {
-			w.one.From = "interpolated"
+			w.one.From = FromInterpolated
 		}
 		w.one.NS = w.sum
 		a.Estimates = append(a.Estimates, w.one)
@@ -87,17 +96,32 @@ func (t *Table) Find(r tasks.Request, on *levels.Topology) (a Answer) {
 		nearest, _, _ := machines[0].at(bytes)
 		for _, text := range sortedKeys(nearest) {
 			e := nearest[text]
-			e.From = "extrapolated"
+			e.From = FromExtrapolated
 			a.Estimates = append(a.Estimates, e)
 		}
+	}
+	if a.Elsewhere != "" {
+		a.moveHere(machines[0].place.Layout == here.Layout)
 	}
 	slices.SortStableFunc(a.Estimates, func(a, b Estimate) int { return cmp.Compare(a.NS, b.NS) })
 	return a
 }
 
-// machine is the entries of a collective for one machine, by bytes.
+// moveHere keeps of another place's estimates what may hold here.
+func (a *Answer) moveHere(sameLayout bool) {
+	a.Estimates = slices.DeleteFunc(a.Estimates, func(e Estimate) bool { return !sameLayout && e.Plan.Shape == tasks.Flat })
+	if len(a.Estimates) == 0 {
+		a.Why = "its plans ignore nodes and are from elsewhere: " + a.Elsewhere
+	}
+	for i := range a.Estimates {
+		a.Estimates[i].From = FromElsewhere
+	}
+}
+
+// machine is the entries of a collective for one machine and place, by bytes.
 type machine struct {
 	sizes   Sizes
+	place   Place
 	entries []*Entry
 }
 
@@ -108,8 +132,8 @@ func (t *Table) machines(coll tasks.Collective) (all []machine) {
 		if e.Collective != coll.String() {
 			continue
 		}
-		if len(all) == 0 || all[len(all)-1].sizes.Compare(e.Levels) != 0 {
-			all = append(all, machine{sizes: e.Levels})
+		if n := len(all); n == 0 || all[n-1].sizes.Compare(e.Levels) != 0 || all[n-1].place != e.Place {
+			all = append(all, machine{sizes: e.Levels, place: e.Place})
 		}
 		last := &all[len(all)-1]
 		last.entries = append(last.entries, e)
@@ -118,8 +142,8 @@ func (t *Table) machines(coll tasks.Collective) (all []machine) {
 }
 
 // near finds the machines that lie around want, the nearest first: itself, or the
-// nearest in each direction.
-func (t *Table) near(coll tasks.Collective, want Sizes) (around []machine, why string) {
+// nearest in each direction. All are of one place: here, or the one most like it.
+func (t *Table) near(coll tasks.Collective, want Sizes, here Place) (around []machine, why string) {
 	all := t.machines(coll)
 	if len(all) == 0 {
 		return nil, fmt.Sprintf("it has no entry for %v", coll)
@@ -130,18 +154,20 @@ func (t *Table) near(coll tasks.Collective, want Sizes) (around []machine, why s
 	if len(same) == 0 {
 		return nil, fmt.Sprintf("its machines for %v have other levels than %v", coll, want)
 	}
+	same = slices.DeleteFunc(same, func(m machine) bool { return ratio(m.sizes, want) > farLevel })
+	if len(same) == 0 {
+		return nil, fmt.Sprintf("%v is over %d times larger or smaller than its machines for %v", want, farLevel, coll)
+	}
+	place := mostAlike(same, here)
 	best := map[string]machine{} // by direction
 	for _, m := range same {
-		if ratio(m.sizes, want) > farLevel {
+		if m.place != place {
 			continue
 		}
 		d := direction(m.sizes, want)
 		if old, ok := best[d]; !ok || distance(m.sizes, want) < distance(old.sizes, want) {
 			best[d] = m
 		}
-	}
-	if len(best) == 0 {
-		return nil, fmt.Sprintf("%v is over %d times larger or smaller than its machines for %v", want, farLevel, coll)
 	}
 	if exact, ok := best[direction(want, want)]; ok {
 		return []machine{exact}, ""
@@ -153,6 +179,21 @@ func (t *Table) near(coll tasks.Collective, want Sizes) (around []machine, why s
 		return cmp.Compare(distance(a.sizes, want), distance(b.sizes, want))
 	})
 	return around, ""
+}
+
+// mostAlike returns the place of some machines that has the fewest differences from here.
+// A layout counts most.
+func mostAlike(some []machine, here Place) Place {
+	rank := func(p Place) int {
+		n := len(p.differences(here))
+		if p.Layout != here.Layout {
+			n += 10
+		}
+		return n
+	}
+	return slices.MinFunc(some, func(a, b machine) int {
+		return cmp.Or(rank(a.place)-rank(b.place), a.place.Compare(b.place))
+	}).place
 }
 
 // direction tells on which side of want a machine lies, level by level.
@@ -232,7 +273,7 @@ func origin(from string, exact bool) string {
 	if exact {
 		return from
 	}
-	return "extrapolated"
+	return FromExtrapolated
 }
 
 // between interpolates linearly: latency plus bytes by bandwidth is a line.
@@ -245,7 +286,7 @@ func between(low, high *Entry, bytes int64) (map[string]Estimate, []Neighbour, s
 			a, ok := low.time(p)
 			b, also := high.time(p)
 			if ok && also {
-				all[p.String()] = Estimate{p, float64((1-part)*a) + float64(part*b), "interpolated"}
+				all[p.String()] = Estimate{p, float64((1-part)*a) + float64(part*b), FromInterpolated}
 			}
 		}
 	}
@@ -258,7 +299,7 @@ func between(low, high *Entry, bytes int64) (map[string]Estimate, []Neighbour, s
 		nearest = high
 	}
 	for _, c := range nearest.Candidates { // the sizes have no plan in common
-		all[c.Plan] = Estimate{c.Parsed, c.NS, "extrapolated"}
+		all[c.Plan] = Estimate{c.Parsed, c.NS, FromExtrapolated}
 	}
 	return all, from, ""
 }

@@ -70,7 +70,11 @@ func (p *tableReader) table() *Table {
 // version reads the version of the table's format.
 func (p *tableReader) version(t *Table) {
 	line := p.Line()
-	if p.Decode(&t.Version, "the version") && t.Version != Version {
+	switch {
+	case !p.Decode(&t.Version, "the version"), t.Version == Version:
+	case t.Version == 1:
+		p.Complain(line, "tierflow_table 1; this program reads version %d, whose entries say on which layout, ranks and links they were measured: tune again", Version)
+	default:
 		p.Complain(line, "tierflow_table %d; this program reads version %d", t.Version, Version)
 	}
 }
@@ -88,7 +92,7 @@ func (p *tableReader) costs(t *Table) {
 // entry checks an entry and parses its plans.
 func (p *tableReader) entry(e *Entry, line int) bool {
 	before := p.Len()
-	p.point(e.Collective, e.Levels, e.Bytes, line)
+	p.point(e.Collective, e.Levels, e.Place, e.Bytes, line)
 	if first, twice := p.seen[e.Key()]; twice {
 		p.Complain(line, "a second entry for %s; the first is on line %d", e.Key(), first)
 	}
@@ -112,7 +116,7 @@ func (p *tableReader) entry(e *Entry, line int) bool {
 // measurement checks a measurement that was read.
 func (p *tableReader) measurement(m *Measurement, line int) bool {
 	before := p.Len()
-	p.point(m.Collective, m.Levels, m.Bytes, line)
+	p.point(m.Collective, m.Levels, m.Place, m.Bytes, line)
 	p.plan(m.Plan, line)
 	if err := checkTimes(m.NS, m.Low, m.High); err != nil {
 		p.Complain(line, "plan %q: %w", m.Plan, err)
@@ -121,10 +125,13 @@ func (p *tableReader) measurement(m *Measurement, line int) bool {
 }
 
 // point checks what an entry or a measurement is about.
-func (p *tableReader) point(coll string, sizes Sizes, bytes int64, line int) {
+func (p *tableReader) point(coll string, sizes Sizes, place Place, bytes int64, line int) {
 	c, err := tasks.ParseCollective(coll)
 	if err != nil {
 		p.Complain(line, "%w", err)
+	}
+	if why := place.check(c); err == nil && why != "" {
+		p.Complain(line, "%s", why)
 	}
 	if bytes < 0 || c == tasks.Barrier && bytes != 0 {
 		p.Complain(line, "bytes %d: from 0 on, and 0 for a barrier", bytes)

@@ -10,16 +10,17 @@ import (
 
 // Errors say where in the file they are, all at once.
 func TestTableErrors(t *testing.T) {
-	const head = "{\n\"tierflow_table\": 1,\n\"provenance\": {\"method\":\"test\"},\n"
+	const head = "{\n\"tierflow_table\": 2,\n\"provenance\": {\"method\":\"test\"},\n"
 	entry := func(inside string) string { return head + "\"entries\": [\n{" + inside + "}\n]}" }
-	const whole = `"collective":"bcast","levels":{"i":2},"bytes":8,`
+	const whole = `"collective":"bcast","levels":{"i":2},"layout":"block","ranks":"processes","bytes":8,`
 	const plan = `"plan":"shape=flat,fs=all,w=1,ib=adapt/chain"`
 	for _, test := range []struct{ text, want string }{
 		{"", "test.json:1: unexpected end of JSON input"},
 		{"[]", "test.json:1: a decision table must be an object"},
 		{"{\n\"entries\": [\n}", "test.json:3: invalid character"},
 		{"{}", "test.json:1: key \"tierflow_table\" is missing; a decision table needs tierflow_table, provenance, entries"},
-		{"{\n\"tierflow_table\": 2}", "test.json:2: tierflow_table 2; this program reads version 1"},
+		{"{\n\"tierflow_table\": 3}", "test.json:2: tierflow_table 3; this program reads version 2"},
+		{"{\n\"tierflow_table\": 1}", "test.json:2: tierflow_table 1; this program reads version 2, whose entries say on which layout, ranks and links they were measured: tune again"},
 		{"{\n\"tierflow_table\": \"x\"}", "test.json:2: the version is a string"},
 		{head + "\"extra\": 1}", "test.json:4: unknown key \"extra\" in a decision table; known are tierflow_table, provenance, entries, measured, costs"},
 		{head + "\"entries\": 3}", "test.json:4: \"entries\" must be an array"},
@@ -30,7 +31,7 @@ func TestTableErrors(t *testing.T) {
 		{entry(`"collective":"bast","levels":{"i":2},"bytes":8,"candidates":[]`), "unknown collective \"bast\"; known are bcast"},
 		{entry(`"collective":"bcast","levels":{},"bytes":8,"candidates":[]`), "no levels"},
 		{entry(`"collective":"bcast","levels":{"node":0},"bytes":-8,"candidates":[]`), "\"node\" has 0 ranks"},
-		{entry(whole + `"candidates":[]`), "test.json:5: entry for bcast i=2 8 has no candidates"},
+		{entry(whole + `"candidates":[]`), "test.json:5: entry for bcast i=2 8 on block, processes has no candidates"},
 		{entry(whole + `"candidates":[{"plan":"fs=all","ns":1,"from":"measured"}]`), "lacks a shape"},
 		{entry(whole + `"candidates":[{"plan":"shape=flat,fs=all,w=1,ib=adapt/nothing","ns":1,"from":"measured"}]`), "unknown algorithm \"nothing\""},
 		{entry(whole + `"candidates":[{` + plan + `,"ns":0,"from":"measured"}]`), "a time is above 0"},
@@ -38,7 +39,7 @@ func TestTableErrors(t *testing.T) {
 		{entry(whole + `"candidates":[{` + plan + `,"ns":5,"from":"guessed"}]`), "from \"guessed\"; known are measured, predicted"},
 		{
 			entry(whole + `"candidates":[{` + plan + `,"ns":5,"from":"measured"}]},` + "\n{" + whole + `"candidates":[{` + plan + `,"ns":5,"from":"measured"}]`),
-			"test.json:6: a second entry for bcast i=2 8; the first is on line 5",
+			"test.json:6: a second entry for bcast i=2 8 on block, processes; the first is on line 5",
 		},
 		{head + "\"entries\": [], \"measured\": [\n{\"ns\": -1}]}", "test.json:5: plan \"\": ns -1"},
 		{head + "\"entries\": [],\n\"costs\": {\"x\": 1}}", "costs from line 5"},

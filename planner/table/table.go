@@ -22,7 +22,7 @@ import (
 
 // Version is the version of decision tables that this package reads and
 // writes.
-const Version = 1
+const Version = 2
 
 // Table is a decision table: which plans are fast for which collective, machine
 // and size, as tierflow tune measured or predicted it. A table is total: for what
@@ -70,6 +70,7 @@ type Entry struct {
 	// Levels are the ranks of the largest group of each level, by its symbol: i is
 	// the nodes and s the ranks per node of a machine of two levels.
 	Levels Sizes `json:"levels"`
+	Place
 	// Bytes is the size of a rank's buffer, or of its block if there are blocks.
 	Bytes      int64       `json:"bytes"`
 	Candidates []Candidate `json:"candidates"` // the fastest first
@@ -79,6 +80,13 @@ type Entry struct {
 const (
 	FromMeasured  = "measured"
 	FromPredicted = "predicted"
+)
+
+// The origins of an answer's time beside those.
+const (
+	FromInterpolated = "interpolated" // between measured points
+	FromExtrapolated = "extrapolated" // beyond them
+	FromElsewhere    = "elsewhere"    // of another place
 )
 
 // Candidate is a plan and how long it takes.
@@ -96,15 +104,16 @@ type Candidate struct {
 
 // Measurement is a collective that was measured with a plan.
 type Measurement struct {
-	Collective string  `json:"collective"`
-	Levels     Sizes   `json:"levels"`
-	Bytes      int64   `json:"bytes"`
-	Plan       string  `json:"plan"`
-	NS         float64 `json:"ns"` // median over samples of the slowest rank's time
-	Low        float64 `json:"low_ns"`
-	High       float64 `json:"high_ns"`
-	Samples    int     `json:"samples"`
-	Turns      int     `json:"turns,omitempty"` // that it took with its rivals; 0: it was measured by itself
+	Collective string `json:"collective"`
+	Levels     Sizes  `json:"levels"`
+	Place
+	Bytes   int64   `json:"bytes"`
+	Plan    string  `json:"plan"`
+	NS      float64 `json:"ns"` // median over samples of the slowest rank's time
+	Low     float64 `json:"low_ns"`
+	High    float64 `json:"high_ns"`
+	Samples int     `json:"samples"`
+	Turns   int     `json:"turns,omitempty"` // that it took with its rivals; 0: it was measured by itself
 }
 
 // Interval returns where a candidate's time lies: the time itself if there is no interval.
@@ -116,7 +125,9 @@ func (c Candidate) Interval() (low, high float64) {
 }
 
 // Key says which point an entry is about.
-func (e *Entry) Key() string { return fmt.Sprintf("%s %v %d", e.Collective, e.Levels, e.Bytes) }
+func (e *Entry) Key() string {
+	return fmt.Sprintf("%s %v %d on %v", e.Collective, e.Levels, e.Bytes, e.Place)
+}
 
 // Sort brings entries and candidates in order: by collective, levels and bytes,
 // and by time.
@@ -130,7 +141,7 @@ func (t *Table) Sort() {
 		return -1
 	}
 	slices.SortStableFunc(t.Entries, func(a, b Entry) int {
-		return cmp.Or(order(a.Collective)-order(b.Collective), a.Levels.Compare(b.Levels), cmp.Compare(a.Bytes, b.Bytes))
+		return cmp.Or(order(a.Collective)-order(b.Collective), a.Levels.Compare(b.Levels), a.Place.Compare(b.Place), cmp.Compare(a.Bytes, b.Bytes))
 	})
 	for i := range t.Entries {
 		slices.SortStableFunc(t.Entries[i].Candidates, func(a, b Candidate) int { return cmp.Compare(a.NS, b.NS) })
@@ -206,12 +217,14 @@ func (t *Table) Book() *costs.Book {
 	return t.Costs
 }
 
-// Entry finds the entry of a point; nil if there is none.
-func (t *Table) Entry(c tasks.Collective, sizes Sizes, bytes int64) *Entry {
+// Beside finds the entry of another collective for the same point and place as e, whatever
+// is reduced; nil if there is none.
+func (t *Table) Beside(e *Entry, c tasks.Collective) *Entry {
 	for i := range t.Entries {
-		e := &t.Entries[i]
-		if e.Bytes == bytes && e.Collective == c.String() && e.Levels.Compare(sizes) == 0 {
-			return e
+		o := &t.Entries[i]
+		if o.Collective == c.String() && o.Bytes == e.Bytes && o.Levels.Compare(e.Levels) == 0 &&
+			o.Layout == e.Layout && o.Ranks == e.Ranks && o.Links == e.Links {
+			return o
 		}
 	}
 	return nil

@@ -61,9 +61,9 @@ func consider(r tasks.Request, t *levels.Topology, d *planner.Decision, configur
 	for _, e := range d.Answer.Estimates {
 		known[table.Canonical(e.Plan, r.Bytes()).String()] = e
 	}
-	var measured map[string]table.Measurement
+	measured := map[string]table.Measurement{}
 	if d.Table != nil {
-		measured = recall(d.Table, table.SizesOf(t))
+		recall(measured, d.Table, r.Coll, table.SizesOf(t), table.PlaceOf(r, t, d.Links))
 	}
 	chosen := table.Canonical(d.Plan, r.Bytes()).String()
 	found := false

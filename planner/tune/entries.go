@@ -26,7 +26,7 @@ func (s *Search) decide() {
 	p.Rejected, p.Configurations, p.Planned = rejected, s.done, s.done+s.left()
 	for i, r := range s.Requests {
 		keep := s.kept(points, i)
-		e := table.Entry{Collective: r.Coll.String(), Levels: s.knowledge.sizes, Bytes: r.Bytes()}
+		e := table.Entry{Collective: r.Coll.String(), Levels: s.knowledge.sizes, Place: s.knowledge.place(r), Bytes: r.Bytes()}
 		for _, c := range points[i] {
 			if keep[c.Plan] {
 				e.Candidates = append(e.Candidates, c)

@@ -70,7 +70,7 @@ func slowerThanOthers(t *table.Table, e *table.Entry) (all []Violation) {
 		sum, names := 0.0, ""
 		var parts []*table.Entry
 		for i, c := range s.general {
-			other := t.Entry(c, e.Levels, e.Bytes)
+			other := t.Beside(e, c)
 			if other == nil {
 				break
 			}
@@ -91,7 +91,7 @@ func slowerThanOthers(t *table.Table, e *table.Entry) (all []Violation) {
 }
 
 func muchFasterThan(small, large *table.Entry) []Violation {
-	if small.Collective != large.Collective || small.Levels.Compare(large.Levels) != 0 {
+	if small.Collective != large.Collective || small.Levels.Compare(large.Levels) != 0 || small.Place != large.Place {
 		return nil
 	}
 	low, _ := small.Candidates[0].Interval()
@@ -126,17 +126,16 @@ func losesToFlat(e *table.Entry) []Violation {
 }
 
 // Remeasure measures all candidates of the entries that break guidelines again, in
-// place of what the table had. All ranks of topology on must call it; entries of
-// other machines stay. like makes the request for a point. It returns how many
+// place of what the table had. All ranks of topology on, whose links between
+// nodes links names, must call it; entries of other machines and places stay. like makes the request for a point. It returns how many
 // entries were measured.
-func Remeasure(ctx context.Context, m Meter, t *table.Table, on *levels.Topology, stop stats.Stop, like func(coll tasks.Collective, bytes int64) (tasks.Request, error)) (n int, err error) {
+func Remeasure(ctx context.Context, m Meter, t *table.Table, on *levels.Topology, links string, stop stats.Stop, like func(coll tasks.Collective, bytes int64) (tasks.Request, error)) (n int, err error) {
 	done := map[string]bool{}
 	for _, v := range Violations(t) {
 		for _, e := range v.entries {
 			if done[e.Key()] || e.Levels.Compare(table.SizesOf(on)) != 0 {
 				continue
 			}
-			done[e.Key()] = true
 			coll, err := tasks.ParseCollective(e.Collective)
 			if err != nil {
 				return n, err
@@ -145,6 +144,10 @@ func Remeasure(ctx context.Context, m Meter, t *table.Table, on *levels.Topology
 			if err != nil {
 				return n, err
 			}
+			if e.Place != table.PlaceOf(r, on, links) {
+				continue
+			}
+			done[e.Key()] = true
 			for i := range e.Candidates {
 				c := &e.Candidates[i]
 				timing, err := m.Collective(ctx, r, c.Parsed, stop)
@@ -152,6 +155,7 @@ func Remeasure(ctx context.Context, m Meter, t *table.Table, on *levels.Topology
 					return n, fmt.Errorf("measure %v with %v: %w", r, c.Parsed, err)
 				}
 				one := NewMeasurement(r, on, c.Parsed, timing)
+				one.Place = e.Place
 				c.NS, c.Low, c.High, c.From = one.NS, one.Low, one.High, table.FromMeasured
 				t.Measured = append(t.Measured, one)
 			}

@@ -12,12 +12,12 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-const suspicious = `{"tierflow_table":1,"provenance":{},"entries":[
-{"collective":"bcast","levels":{"i":2,"s":2},"bytes":64,"candidates":[{"plan":"shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots","ns":100,"low_ns":90,"high_ns":110,"from":"measured"}]},
-{"collective":"bcast","levels":{"i":2,"s":2},"bytes":128,"candidates":[{"plan":"shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots","ns":%d,"low_ns":40,"high_ns":%d,"from":"measured"}]},
-{"collective":"bcast","levels":{"i":3,"s":2},"bytes":128,"candidates":[{"plan":"shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots","ns":2,"from":"measured"}]},
-{"collective":"reduce","levels":{"i":2,"s":2},"bytes":128,"candidates":[{"plan":"shape=han,fs=all,w=1,ir=adapt/chain,sr=sm/slots","ns":50,"low_ns":40,"high_ns":60,"from":"measured"}]},
-{"collective":"allreduce","levels":{"i":2,"s":2},"bytes":128,"candidates":[
+const suspicious = `{"tierflow_table":2,"provenance":{},"entries":[
+{"collective":"bcast","levels":{"i":2,"s":2},"layout":"block","ranks":"processes","bytes":64,"candidates":[{"plan":"shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots","ns":100,"low_ns":90,"high_ns":110,"from":"measured"}]},
+{"collective":"bcast","levels":{"i":2,"s":2},"layout":"block","ranks":"processes","bytes":128,"candidates":[{"plan":"shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots","ns":%d,"low_ns":40,"high_ns":%d,"from":"measured"}]},
+{"collective":"bcast","levels":{"i":3,"s":2},"layout":"block","ranks":"processes","bytes":128,"candidates":[{"plan":"shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots","ns":2,"from":"measured"}]},
+{"collective":"reduce","levels":{"i":2,"s":2},"layout":"block","ranks":"processes","type":"f32","op":"built-in","bytes":128,"candidates":[{"plan":"shape=han,fs=all,w=1,ir=adapt/chain,sr=sm/slots","ns":50,"low_ns":40,"high_ns":60,"from":"measured"}]},
+{"collective":"allreduce","levels":{"i":2,"s":2},"layout":"block","ranks":"processes","type":"f32","op":"built-in","bytes":128,"candidates":[
   {"plan":"shape=han,fs=all,w=1,ib=adapt/chain,ir=adapt/chain,sb=sm/slots,sr=sm/slots","ns":200,"low_ns":%d,"high_ns":210,"from":"predicted"},
   {"plan":"shape=flat,fs=all,w=1,ib=adapt/chain,ir=adapt/chain","ns":%d,"from":"measured"}]}
 ]}`
@@ -55,7 +55,7 @@ func TestRemeasure(t *testing.T) {
 		return requests(coll.String(), bytes)[0], nil
 	}
 	f := &fakeMeter{on: on}
-	n, err := tune.Remeasure(t.Context(), f, made, on, stats.Stop{}, like)
+	n, err := tune.Remeasure(t.Context(), f, made, on, "", stats.Stop{}, like)
 	if err != nil || n != 4 || f.collectives != 5 {
 		t.Errorf("%d entries, %d measurements, %v; want 4 and 5", n, f.collectives, err)
 	}
@@ -66,7 +66,7 @@ func TestRemeasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := tune.Remeasure(t.Context(), f, parse(t, fmt.Sprintf(suspicious, 50, 60, 190, 205)), three, stats.Stop{}, like); n != 0 || err != nil {
+	if n, err := tune.Remeasure(t.Context(), f, parse(t, fmt.Sprintf(suspicious, 50, 60, 190, 205)), three, "", stats.Stop{}, like); n != 0 || err != nil {
 		t.Errorf("on another machine %d entries were measured, %v", n, err)
 	}
 }

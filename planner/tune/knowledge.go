@@ -15,6 +15,7 @@ import (
 // knowledge is what a search is about, and what it has found out so far. Strategies read it.
 type knowledge struct {
 	topology *levels.Topology
+	links    string // between nodes
 	requests []tasks.Request
 	space    Space
 	stop     stats.Stop
@@ -31,10 +32,13 @@ type knowledge struct {
 // newKnowledge recalls what the search's table has, and lists all configurations.
 func newKnowledge(s *Search) *knowledge {
 	k := &knowledge{
-		topology: s.Topology, requests: s.Requests, space: s.Space, stop: s.Stop, table: s.Table,
+		topology: s.Topology, links: s.Links, requests: s.Requests, space: s.Space, stop: s.Stop, table: s.Table,
 		sizes: table.SizesOf(s.Topology), refused: map[string]bool{}, tried: map[string]bool{},
 	}
-	k.known = recall(k.table, k.sizes)
+	k.known = map[string]table.Measurement{}
+	for _, r := range k.requests {
+		recall(k.known, k.table, r.Coll, k.sizes, k.place(r))
+	}
 	k.survey()
 	return k
 }
@@ -45,15 +49,19 @@ func pointKey(r tasks.Request, p tasks.Plan) string {
 	return fmt.Sprintf("%v %d %v", r.Coll, r.Bytes(), p)
 }
 
-// recall indexes what a table has measured on a machine, by pointKey.
-func recall(t *table.Table, sizes table.Sizes) map[string]table.Measurement {
-	known := map[string]table.Measurement{}
+// recall adds to known what a table has measured of a collective on a machine at a place,
+// by pointKey.
+func recall(known map[string]table.Measurement, t *table.Table, coll tasks.Collective, sizes table.Sizes, at table.Place) {
 	for _, m := range t.Measured {
-		if m.Levels.Compare(sizes) == 0 {
+		if m.Collective == coll.String() && m.Levels.Compare(sizes) == 0 && m.Place == at {
 			known[fmt.Sprintf("%s %d %s", m.Collective, m.Bytes, m.Plan)] = m
 		}
 	}
-	return known
+}
+
+// place returns where times of a request are measured.
+func (k *knowledge) place(r tasks.Request) table.Place {
+	return table.PlaceOf(r, k.topology, k.links)
 }
 
 // survey lists the configurations of all requests.
@@ -76,7 +84,7 @@ func (k *knowledge) survey() {
 // note keeps a measurement, in place of one that is there of the same.
 func (k *knowledge) note(r tasks.Request, p tasks.Plan, series []float64, turns int) {
 	one := NewMeasurement(r, k.topology, p, measure.Timing{Series: series})
-	one.Turns = turns
+	one.Turns, one.Place = turns, k.place(r)
 	k.table.Measured = append(k.table.Measured, one)
 	k.known[pointKey(r, p)] = one
 }

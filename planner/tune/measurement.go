@@ -11,10 +11,10 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// NewMeasurement sums up what a meter returned.
+// NewMeasurement sums up what a meter returned. It doesn't know what the links are.
 func NewMeasurement(r tasks.Request, t *levels.Topology, p tasks.Plan, timing measure.Timing) table.Measurement {
 	m := table.Measurement{
-		Collective: r.Coll.String(), Levels: table.SizesOf(t), Bytes: r.Bytes(), Plan: p.String(),
+		Collective: r.Coll.String(), Levels: table.SizesOf(t), Place: table.PlaceOf(r, t, ""), Bytes: r.Bytes(), Plan: p.String(),
 		Samples: len(timing.Series),
 	}
 	m.NS, m.Low, m.High = medianInterval(timing.Series)

@@ -17,6 +17,7 @@ import (
 // functions may be nil.
 type Search struct {
 	Topology *levels.Topology
+	Links    string          // between nodes, as the table's places name them; empty: unknown
 	Requests []tasks.Request // each collective with each size
 	Space    Space
 	Method   *Method      // nil: [Exhaustive]

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/table"
 )
 
 // defaultLink joins the nodes of a topology unless --link says otherwise. Without any
@@ -99,7 +100,7 @@ func (l *link) shaper(t *levels.Topology) executor.Shaper {
 // String says what the times of a run mean.
 func (l *link) String() string {
 	if l == nil {
-		return "no link is emulated: all ranks share memory"
+		return table.SharedMemory
 	}
 	return "emulated: " + l.text + " between nodes"
 }

@@ -181,9 +181,9 @@ func TestSpearman(t *testing.T) {
 
 func TestTuneCheck(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "table.json")
-	const suspicious = `{"tierflow_table":1,"provenance":{},"entries":[
-{"collective":"bcast","levels":{"i":2,"s":2},"bytes":64,"candidates":[{"plan":"shape=flat,fs=all,w=1,ib=adapt/chain","ns":100000000,"from":"measured"}]},
-{"collective":"bcast","levels":{"i":2,"s":2},"bytes":65536,"candidates":[{"plan":"shape=flat,fs=all,w=1,ib=adapt/chain","ns":1,"from":"measured"}]}]}`
+	const suspicious = `{"tierflow_table":2,"provenance":{},"entries":[
+{"collective":"bcast","levels":{"i":2,"s":2},"layout":"block","ranks":"goroutines","links":"no link is emulated: all ranks share memory","bytes":64,"candidates":[{"plan":"shape=flat,fs=all,w=1,ib=adapt/chain","ns":100000000,"from":"measured"}]},
+{"collective":"bcast","levels":{"i":2,"s":2},"layout":"block","ranks":"goroutines","links":"no link is emulated: all ranks share memory","bytes":65536,"candidates":[{"plan":"shape=flat,fs=all,w=1,ib=adapt/chain","ns":1,"from":"measured"}]}]}`
 	if err := os.WriteFile(file, []byte(suspicious), 0o600); err != nil {
 		t.Fatal(err)
 	}
