@@ -230,3 +230,49 @@ func TestHeuristics(t *testing.T) {
 		}
 	}
 }
+
+// The heuristics never leave out as too small for solo what the built-in rule reads.
+func TestHeuristicsLetRanksRead(t *testing.T) {
+	s := tune.Space{Registry: all.Submodules()}
+	read := 0
+	for _, spec := range []string{"2", "4", "16", "4x2", "3x4", "8x8", "64x2", "a:3,b:1"} {
+		on, err := levels.Parse(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, on := range []*levels.Topology{on, on.OneProcess()} {
+			for _, coll := range tasks.Requestable() {
+				for _, r := range requests(coll.String(), 64, 4<<10, 8<<10, 20<<10, 64<<10, 1<<20, 16<<20) {
+					rule := s.Rule(r, on)
+					read += b2i(strings.Contains(rule.String(), "=solo"))
+					if why := s.Pruned(r, on, rule); strings.Contains(why, "solo") {
+						t.Errorf("%v on %v, goroutines %v: %v: %s", r, on, on.IsOneProcess(), rule, why)
+					}
+				}
+			}
+		}
+	}
+	if read == 0 {
+		t.Error("the rule never reads; what is tested?")
+	}
+}
+
+// Between goroutine ranks heuristics compete with segments that processes would copy.
+func TestHeuristicsAskForOneProcess(t *testing.T) {
+	on, err := levels.Parse("4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := tune.Space{Registry: all.Submodules()}
+	p, err := tasks.ParsePlan("shape=han,fs=64KiB,w=2,sb=solo/linear")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := requests("bcast", 1<<20)[0]
+	if why := s.Pruned(r, on, p); !strings.Contains(why, "too small for solo: less than 512KiB") {
+		t.Errorf("processes: %q", why)
+	}
+	if why := s.Pruned(r, on.OneProcess(), p); why != "" {
+		t.Errorf("goroutines: %q", why)
+	}
+}

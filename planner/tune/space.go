@@ -174,7 +174,7 @@ func (s Space) reject(r tasks.Request, t *levels.Topology, p tasks.Plan) string 
 
 // Limits of the heuristics.
 const (
-	soloFrom    = 512 << 10 // HAN, III-C: below, sm's copies cost less than solo's setup
+	soloFrom    = 512 << 10 // HAN, III-C: below, sm's copies cost less than solo's setup between processes
 	cutFrom     = 16 << 10  // smaller messages are latency: cutting them adds some
 	linearRanks = 16        // a root that feeds more one by one is the bottleneck
 )
@@ -182,7 +182,8 @@ const (
 // prune is the heuristics, HAN's two (section III-C) and those that follow the
 // same reasoning: what is known of algorithms beforehand need not be measured.
 //
-//   - solo only for segments of at least 512 KiB;
+//   - solo only for segments of at least 512 KiB; between goroutine ranks, which need no
+//     setup to read each other's memory, for all;
 //   - a chain only if there are at least as many pieces as ranks in it;
 //   - no cut through a message of at most 16 KiB;
 //   - no linear exchange among more than 16 ranks;
@@ -200,7 +201,7 @@ func (s Space) prune(g *tasks.Graph, r tasks.Request, p tasks.Plan) string {
 		if p.Shape != tasks.Flat && g.On.WithinNodes(ph.Level) && !s.shares(c.Submodule) && s.canShare(ph.Kind.Op) {
 			return "pruned, messages inside a node: " + ph.Kind.String() + "=" + c.String()
 		}
-		if why := pruneChoice(c, segment, segments, g.On.Widest(ph.Level)); why != "" {
+		if why := pruneChoice(c, segment, segments, g.On.Widest(ph.Level), soloLeast(g.On.Topology())); why != "" {
 			return why + " in " + ph.Kind.String() + "=" + c.String()
 		}
 	}
@@ -220,15 +221,24 @@ func (s Space) canShare(op tasks.Collective) bool {
 	})
 }
 
-// pruneChoice is prune for one level whose largest group has so many ranks.
-func pruneChoice(c tasks.Choice, segment, segments int64, ranks int) string {
+// soloLeast returns from which segment on solo is worth a measurement, bytes.
+func soloLeast(t *levels.Topology) int64 {
+	if t.IsOneProcess() {
+		return 0
+	}
+	return soloFrom
+}
+
+// pruneChoice is prune for one level whose largest group has so many ranks, and on which
+// solo is worth segments of at least solo bytes.
+func pruneChoice(c tasks.Choice, segment, segments int64, ranks int, solo int64) string {
 	pieces := segments
 	if c.Inner > 0 {
 		pieces *= (segment + c.Inner - 1) / c.Inner
 	}
 	switch {
-	case c.Submodule == submodules.Solo && segment < soloFrom:
-		return "pruned, segment too small for solo: less than " + tasks.FormatBytes(soloFrom)
+	case c.Submodule == submodules.Solo && segment < solo:
+		return "pruned, segment too small for solo: less than " + tasks.FormatBytes(solo)
 	case c.Algorithm == submodules.Chain && ranks > 2 && pieces < int64(ranks):
 		return fmt.Sprintf("pruned, too few pieces to fill a chain: %d for %d ranks", pieces, ranks)
 	case c.Algorithm == submodules.Linear && c.Submodule != submodules.Solo && ranks > linearRanks:
