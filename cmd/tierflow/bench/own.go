@@ -8,8 +8,8 @@ import (
 )
 
 // openOwn returns a communicator for the bench's own barriers and sums beside each of
-// comms, among the same ranks. Forced plans don't hold there: they are for what is
-// measured, and may be plans that no barrier can have.
+// comms, among the same ranks. No plan is forced there. A forced plan is for what is
+// measured, and a barrier may be unable to have it.
 func openOwn(ctx context.Context, comms []*planner.Comm) ([]*planner.Comm, error) {
 	var own []*planner.Comm
 	for _, c := range comms {

@@ -100,8 +100,8 @@ func NoOperands(_ *cobra.Command, args []string) error {
 	return Usagef("argument %q; there are only flags", args[0])
 }
 
-// Interruptible returns do with a context that the first SIGINT or SIGTERM ends, so
-// that the command cleans up. The second signal kills the process. The command run
+// Interruptible returns do with a context that ends at the first SIGINT or SIGTERM.
+// The command then cleans up. The second signal kills the process. The command run
 // does without: it forwards signals.
 func Interruptible(do func(c *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Problem has the values of flags that several commands share: what to do, and on what
+// Problem has the values of flags that several commands share: a request and a
 // machine.
 type Problem struct {
 	command *cobra.Command // has the flags

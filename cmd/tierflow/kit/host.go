@@ -9,8 +9,8 @@ import (
 	"github.com/tierflow/tierflow/planner"
 )
 
-// Version returns the module's version, and the revision that it was built from if
-// that is known.
+// Version returns the module's version, and the revision of the source if that is
+// known.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

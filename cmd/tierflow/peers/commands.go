@@ -62,7 +62,7 @@ func (s setting) cellsOf(all cells) cells {
 	return all
 }
 
-// site says where processes are started, and with what.
+// site says where processes are started, and by which programs.
 type site struct {
 	nodes, perNode int
 	self           string // this program

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// spending is the time that a search has spent on each kind of measurement, in the
-// order in which the kinds began.
+// spending is the time that a search has spent on each kind of measurement. Kinds are
+// in the order of their first measurement.
 type spending struct {
 	all   []spent
 	kind  string
@@ -21,7 +21,7 @@ type spent struct {
 	Seconds      float64 `json:"seconds"`
 }
 
-// begin notes that n measurements of a kind begin, and that those before have ended.
+// begin notes that n measurements of a kind begin. Those before have ended.
 func (s *spending) begin(kind string, n int) {
 	s.end()
 	s.kind, s.since = kind, time.Now()

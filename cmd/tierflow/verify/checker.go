@@ -35,8 +35,8 @@ type outcome struct {
 	err    error  // why it is wrong
 }
 
-// checkAll checks n cases on all CPUs. failure is that of the smallest case that
-// failed; err is a cancelled context. Apart from the time, the results depend on the
+// checkAll checks n cases on all CPUs. failure is the error of the smallest wrong
+// case; err is a cancelled context. Apart from the time, the results depend on the
 // cases only.
 func (c *checker) checkAll(ctx context.Context, n int, at func(i int) casegen.Case) (report verification, failure, err error) {
 	begin := time.Now()

@@ -1,4 +1,4 @@
 // Package verify is the command verify: it compiles collectives for all ranks and
-// checks the programs symbolically, on all CPUs. It lists or draws the cases, counts
-// what came of them, and writes the smallest failure as a command that repeats it.
+// checks the programs symbolically, on all CPUs. It lists or draws the cases and counts
+// the outcomes. The smallest failure is written as a command that repeats it.
 package verify

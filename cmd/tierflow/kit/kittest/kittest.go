@@ -41,7 +41,8 @@ func (r Runner) RunIn(ctx context.Context, t *testing.T, args ...string) Said {
 	return Said{status, out.String(), errors.String()}
 }
 
-// Succeeds runs the command, which must print nothing but output, and returns that.
+// Succeeds runs the command and returns its output. An error or a complaint fails the
+// test.
 func (r Runner) Succeeds(t *testing.T, args ...string) string {
 	t.Helper()
 	s := r.Run(t, args...)

@@ -107,7 +107,7 @@ type Take func(bytes int64) ([]byte, error)
 // Ordinary makes a slice of Go's.
 func Ordinary(n int64) ([]byte, error) { return Buffer(n), nil }
 
-// Buffers makes what a rank gives and what it gets, large enough for every root. send
+// Buffers makes a rank's send and receive buffers, large enough for every root. send
 // holds the rank's input; it is nil if the collective has one buffer.
 func Buffers(r tasks.Request, rank, ranks int, t Take) (send, recv []byte, err error) {
 	r.Root = levels.Rank(rank) // every rank's turn may come
