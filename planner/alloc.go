@@ -8,10 +8,10 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Alloc returns n zero elements in memory that the other ranks of the node can
-// read in place, so that collectives on them copy once where ordinary slices may
-// need the kernel or a copy in between. Between goroutine ranks, and for a rank
-// that is alone on its node, it is ordinary memory.
+// Alloc returns n zero elements in memory that the other ranks of the node can read
+// in place. Collectives on them copy once; on ordinary slices they may need the
+// kernel or a copy in between. Between goroutine ranks, and for a rank that is alone
+// on its node, it is ordinary memory.
 //
 // The slice belongs to the caller until [Free]; it stays valid after the
 // communicator is closed. It is not the garbage collector's: without Free the

@@ -27,9 +27,9 @@ func (c *Comm) Any(ctx context.Context, yes bool) (bool, error) {
 	return err == nil && votes[0] > 0, err
 }
 
-// Under returns what c stands on, for packages that run programs of their own: the
-// executor's communicator, and the submodules that plans are made of. The error is that
-// of a communicator that no function of this package has made.
+// Under returns the executor's communicator and the registry of submodules behind c,
+// for packages that run programs of their own. A communicator that no function of this
+// package has made is an error.
 func (c *Comm) Under() (*executor.Comm, submodules.Registry, error) {
 	if err := c.made(); err != nil {
 		return nil, nil, err

@@ -41,10 +41,10 @@ func BenchmarkRoundTrip(b *testing.B) {
 
 // BenchmarkGrowth says by how much a rank grows, in its own memory and in what it
 // shares, when a collective of 64 MiB is made and called: growth-B, beside window-B,
-// the bytes of the segments on their way. Scratch and slots are a few windows
-// whatever the size of the message (TestMemoryWithinWindow), where a rank counts what
-// it reads of its neighbours' too; rings are the same for all; but programs grow by
-// 1 to 2 KB with each segment, until there are so many that they run in passes.
+// the bytes of the segments on their way. Scratch and slots, those of neighbours that
+// the rank reads too, are a few windows for any size of message
+// (TestMemoryWithinWindow). Rings are the same for all. But programs grow by 1 to 2
+// KB with each segment, until there are enough segments for passes.
 func BenchmarkGrowth(b *testing.B) {
 	for _, op := range []tasks.Collective{tasks.Bcast, tasks.Allreduce} {
 		for _, ranks := range []string{onGoroutines, onProcesses} {

@@ -264,8 +264,8 @@ func oneShots(ctx context.Context, c *planner.Comm, counts []int, inPlace bool) 
 	return nil
 }
 
-// What a forced plan can't do is an error on every rank that lists what can: never
-// another algorithm in its place.
+// A forced plan that can't be is an error on every rank, which lists the possible
+// algorithms: never another one in its place.
 func TestForcedPlansThatCantBe(t *testing.T) {
 	first := tasks.UserOp("first", false, func(a, _ int32) int32 { return a })
 	for plan, want := range map[string]string{

@@ -48,14 +48,14 @@ type Options struct {
 	// Plan forces plans, in the grammar of [tasks.ParseForced]; what it leaves
 	// open is decided as always. Empty: the environment's TIERFLOW_PLAN.
 	Plan string
-	// Deterministic makes reductions give the same bits whatever the layout of the
-	// ranks and the plan are: it puts order=tree before the plans of Plan or the
-	// environment. What these force still holds; where it can't keep that order,
-	// creating the collective is an error that says what can.
+	// Deterministic makes reductions give the same bits for all layouts of the ranks
+	// and all plans: it puts order=tree before the plans of Plan or the environment.
+	// Plans forced by these still apply. If one can't keep the order, creating the
+	// collective fails, and the error lists those that can.
 	Deterministic bool
-	// Table names a file with a decision table, as tierflow tune writes it, which
-	// decides what Plan leaves open; where it has no answer the built-in rule does.
-	// In a job of processes that of rank 0 counts, for all ranks. Empty: the
+	// Table names a file with a decision table, as tierflow tune writes it. The table
+	// decides all that Plan leaves open; where it has no answer the built-in rule
+	// does. In a job of processes rank 0's counts, for all ranks. Empty: the
 	// environment's TIERFLOW_TABLE; if that is empty too, no table.
 	Table string
 	// TableData is the content of such a file, in place of Table.
@@ -67,8 +67,8 @@ type Options struct {
 	// StallAfter is how long a collective waits before Log hears what for.
 	// 0: 10 s; negative: never.
 	StallAfter time.Duration
-	// CloseTimeout is how long Close of a rank that is a process waits for others that
-	// live and have not closed yet; then it leaves, with an error that names them.
+	// CloseTimeout bounds the wait of Close, on ranks that are processes, for living
+	// ranks that have not closed yet. Then Close leaves, and its error names them.
 	// Give more if ranks have much to do after their last collective. 0: 30 s.
 	CloseTimeout time.Duration
 	// Recorder is a file in which each rank keeps its last events, for tierflow trace

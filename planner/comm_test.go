@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patience is after how long a test that waits is a test that hangs; what the
-// ranks wait for is logged before.
+// patience is the time after which a waiting test counts as hanging. The ranks log
+// their open steps before.
 const patience = 20 * time.Second
 
 // run runs f on goroutine ranks and returns what [planner.Run] does.

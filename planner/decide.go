@@ -99,17 +99,17 @@ func planned(r tasks.Request, t *levels.Topology, o *Options) (p policy, d decis
 	return p, d, err
 }
 
-// Decide is the plan that creating a collective would choose for a request on a
-// topology, without ranks or buffers: with ranks that are processes, unless the
-// topology says that they are goroutines, see [levels.Topology.OneProcess]. A forced
-// plan may be one that no rank could compile: [Explain] is an error then.
+// Decide returns the plan that creating a collective would choose for a request on a
+// topology, without ranks or buffers. Ranks count as processes, unless the topology
+// has them as goroutines, see [levels.Topology.OneProcess]. A forced plan may be one
+// that no rank could compile: [Explain] is an error then.
 func Decide(r tasks.Request, t *levels.Topology, o *Options) (tasks.Plan, error) {
 	_, d, err := planned(r, t, o)
 	return d.plan, err
 }
 
-// Explain says what was chosen for this collective, by whom and why, and what the
-// alternatives are.
+// Explain returns a text: the plan chosen for this collective, by whom and why, and
+// the alternatives.
 func (c *Collective) Explain() string {
 	c.mustBeMade()
 	return c.decision.explain(c.request, c.comm.topology, c.comm.registry)

@@ -90,8 +90,8 @@ func TestOtherwiseLayoutsShow(t *testing.T) {
 	}
 }
 
-// A forced plan that can't keep the order is an error that says what can; it isn't
-// replaced.
+// A forced plan that can't keep the order is an error, and lists those that can; it
+// isn't replaced.
 func TestDeterministicContradicted(t *testing.T) {
 	for plan, want := range map[string]string{
 		"i=adapt/chain": "there is adapt/inorderbinomial",

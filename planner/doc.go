@@ -15,12 +15,12 @@
 // ranks that don't get [ErrMismatch]. After a failure a communicator is broken:
 // every call on it, on every rank, returns an error that says who failed.
 //
-// Arguments that can't be are an error of the call, which nobody else hears of: the
-// other ranks wait for this one until it calls again, or closes. That counts a nil
-// context, and what no function of this package has made. Methods without an error to
+// Wrong arguments are an error of the call. Nobody else hears of it: the other ranks
+// wait for this one until it calls again, or closes. Wrong are a nil context, too,
+// and a value that no function of this package has made. Methods without an error to
 // return panic then.
 //
-// Plans are chosen by what is forced, then by a decision table ([table.Table]), then by
-// the built-in rule of package rule. Explain says by which. Package tune measures on the
-// machine and writes such a table.
+// Forced choices decide the plan first, then a decision table ([table.Table]), then the
+// built-in rule of package rule. Explain says which one did. Package tune measures on
+// the machine and writes such a table.
 package planner

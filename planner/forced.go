@@ -9,11 +9,11 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// forcedFor is what is forced for a request. What is chosen for a level and all
-// collectives is for those that it can do anything of there, as a shape is for those
-// that have it: others lists what is not for this one. In a shape that was forced beside
-// a choice it does do something of, it stays: the two contradict each other, and
-// compiling says so.
+// forcedFor returns the forced plan for a request. A shape forced for all collectives
+// holds for those that have it. A choice forced for a level and all collectives holds
+// for those with a task there that it can do. others lists the words that don't hold for
+// this one. A choice that has no task only because a shape was forced beside it stays:
+// the two contradict each other, and compiling says so.
 func forcedFor(all tasks.Forced, r tasks.Request, t *levels.Topology, reg submodules.Registry) (forced tasks.Plan, others []string) {
 	forced = all.For(r.Coll)
 	if len(forced.Keys()) == 0 {

@@ -25,9 +25,9 @@ func memoryOf(t *testing.T, r tasks.Request, on *levels.Topology, p tasks.Plan, 
 	return bytes
 }
 
-// What a rank needs beside the caller's buffers does not grow with the message: it
-// is at most three windows of segments, one for each level that a leader works on
-// and one for what it reduces into.
+// A rank's memory beside the caller's buffers does not grow with the message. It is
+// at most three windows of segments: one for each level that a leader works on, and
+// one to reduce into.
 func TestMemoryWithinWindow(t *testing.T) {
 	for _, spec := range []string{"1x4", "4x1", "4x2"} {
 		on, err := levels.Parse(spec)

@@ -185,8 +185,8 @@ func TestProcessesLeaveBetweenCallsOfOthers(t *testing.T) {
 	}
 }
 
-// A rank that leaves: what needs it fails with its name, what doesn't goes on.
-// Nobody hangs, whether there was a connection to it or not.
+// A rank leaves: calls that need it fail with its name, others go on. Nobody hangs,
+// whether there was a connection to it or not.
 func TestProcessesLeaveEarly(t *testing.T) {
 	comms := joinProcesses(t, 5, 2, nil)
 	const leaver = 4

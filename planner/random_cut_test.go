@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// cutDown leaves out of a program that fails what it can do without, in processes of
-// this test's binary: what hangs ends with them.
+// cutDown removes all operations from a failing program that it fails without. It
+// tries in processes of this test's binary, so a program that hangs ends with its
+// process.
 func cutDown(t *testing.T) {
 	gone := numbers(t, randomWithout)
 	p := drawProgram(randomSeed, kindOfRanks(randomSeed), randomFaultWanted != "none")

@@ -182,8 +182,8 @@ var errRandomCancel = errors.New("had enough of this program")
 // errRandomGivesUp is the cause when a rank gives up a wait that would never end.
 var errRandomGivesUp = errors.New("gave up what was started")
 
-// context is what a call gets: on a rank that is to be cancelled one that will be, else
-// one that ends after the call, or with the communicator's goroutine.
+// context returns the context of a call: on a rank to be cancelled one that will be,
+// else one that ends after the call or with the communicator's goroutine.
 func (p *randomPlayer) context(o *randomOp) (context.Context, func(error)) {
 	if p.meets(o, []faultKind{cancels}) && p.fired.CompareAndSwap(false, true) {
 		ctx, cancel := context.WithCancelCause(context.Background())

@@ -44,8 +44,7 @@ func compileAll(t failer, r tasks.Request, on *levels.Topology, p tasks.Plan) {
 	}
 }
 
-// Whatever is asked for, on whatever machine, a table leads to a plan that
-// compiles on all ranks.
+// For any request on any machine, a table leads to a plan that compiles on all ranks.
 func TestTableIsTotal(t *testing.T) {
 	made := recorded(t)
 	byTable, by := 0, 0

@@ -1,7 +1,7 @@
 // Package stats sums up repeated measurements of one time and says when they suffice.
 //
 // It never measures. It is apart from package costs because intervals of confidence
-// need a library of linear algebra, and what only reads costs does not.
+// need a library of linear algebra; reading costs does not.
 //
 //	for !stop.Done(ns, time.Since(begin)) {
 //		ns = append(ns, once())

@@ -149,9 +149,9 @@ func (r *Ring) Message(k Kind, message uint8, comm uint64, seq, pass uint32, pee
 	e.Time, e.Comm, e.Seq, e.Pass = r.now, comm, seq, pass
 	e.Kind, e.Message, e.stamp = k, message, uint16(r.count)
 	e.Peer, e.Edge, e.Bytes = peer, edge, bytes
-	// Last, so that a process that dies here has counted only what is whole. That
-	// needs no atomic store, which would cost more than the event: the dead write
-	// no further, and readers of the living look at stamps.
+	// Last: a process that dies here has counted only whole events. That needs no
+	// atomic store, which would cost more than the event: the dead write no further,
+	// and readers of the living look at stamps.
 	r.count++
 	r.head.Count = r.count
 }
@@ -201,8 +201,8 @@ func (r *Ring) End(comm uint64, seq, pass uint32, failed bool) {
 	r.Message(k, 0, comm, seq, pass, -1, -1, 0)
 }
 
-// Wait notes that a call has stood still for that long and what it waits for, of
-// which e.Peer and e.Edge are the first.
+// Wait notes that a call has stood still for that long. what lists its open steps;
+// e.Peer and e.Edge are the first of them.
 func (r *Ring) Wait(e Event, long time.Duration, what string) {
 	if r.off() {
 		return

@@ -1,8 +1,8 @@
-// Package flow is the arithmetic of flow control between two ranks: who may send
-// how much before the other one has asked for it.
+// Package flow is the arithmetic of flow control between two ranks: how much each may
+// send before the other one has asked for it.
 //
-// It knows no links, no runs and no clock, takes no lock and starts no goroutine:
-// an engine tells it what was sent and what came, and does what it answers.
+// It knows no links, no runs and no clock, takes no lock and starts no goroutine: an
+// engine tells it of each message sent and received, and follows its answers.
 //
 // # Budget
 //
@@ -23,8 +23,8 @@
 //
 // # Sending
 //
-// A small message may go without credit, and so may a [Lead]. What happens to a
-// message that is ready, and to the recv that waits for it:
+// A small message may go without credit, and so may a [Lead]. A message that is
+// ready, and the recv that waits for it:
 //
 //	recv gave credit     Direct   straight to its destination
 //	eager, in budget     Eager    charged

@@ -49,11 +49,10 @@ func NewLimits(eagerMax, budget int64) Limits {
 // node, bytes.
 func (l *Limits) FarMax() int64 { return max(0, l.EagerMax, l.Lead) }
 
-// Lead counts the messages between two ranks that go without credit whatever their size:
-// those that a pass sends first in each direction between two nodes, where a credit takes
-// a round trip. What follows them waits for credit, so that no more is on its way than
-// the program has room for. Both ranks count alike, for both know the schedule. The zero
-// value is none.
+// Lead counts the messages between two ranks that go without credit at any size: the
+// first ones of a pass in each direction between two nodes, where a credit takes a round
+// trip. Later ones wait for credit, so the program has room for all on their way. Both
+// ranks count alike, for both know the schedule. The zero value is none.
 type Lead struct {
 	Out, In int32 // messages that this rank sends, and receives; 0 <= Out, In
 }

@@ -1,5 +1,5 @@
 // Package rule chooses plans without measurements: by the collective, its size and the
-// layout of the ranks. It also outlines what a plan has to choose for.
+// layout of the ranks. It also outlines the tasks for which a plan has to choose.
 //
 // The rule is three tables of rows: for the shape, for the cut into segments, and for the
 // algorithm of each operation. The first row whose conditions hold is taken. rows.md shows

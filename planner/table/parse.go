@@ -12,9 +12,9 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Parse reads a decision table and checks all of it: keys, versions, that
-// plans are whole and name what reg has, that each point is there once. name is
-// for errors, each of which begins with name:line.
+// Parse reads a decision table and checks all of it: keys and versions; plans must be
+// whole and name members of reg; each point is there once. Each error begins with
+// name:line.
 func Parse(name string, data []byte, reg submodules.Registry) (*Table, error) {
 	r, err := strictjson.NewReader(name, data)
 	if err != nil {
