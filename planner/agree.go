@@ -2,9 +2,11 @@ package planner
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner/table"
@@ -52,7 +54,7 @@ func (o *Options) agree(ctx context.Context, job *join.Job, reg submodules.Regis
 // say is rank 0's part of agree.
 func (o *Options) say(reg submodules.Registry) (s said, data []byte) {
 	s.Plan, s.PlanOrigin = o.planText()
-	s.Links = o.Links
+	s.Links = cmp.Or(o.Links, os.Getenv(LinksVariable))
 	t, err := o.table(reg)
 	if err == nil && t != nil {
 		s.From = t.origin

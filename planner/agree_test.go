@@ -15,6 +15,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -44,6 +45,31 @@ func joinWith(t *testing.T, perNode int, options ...*planner.Options) ([]*planne
 		})
 	}
 	return comms, append(errs, g.Wait())[:len(options)]
+}
+
+// Rank 0's name of the links holds for all ranks; goroutine ranks without any share memory.
+func TestLinksAreNamed(t *testing.T) {
+	comms, errs := joinWith(t, 2, &planner.Options{Links: "10gbit"}, &planner.Options{}, &planner.Options{Links: "1gbit"}, nil)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll(t, comms)
+	for rank, c := range comms {
+		if c.Links() != "10gbit" {
+			t.Errorf("rank %d: links %q", rank, c.Links())
+		}
+	}
+	for variable, want := range map[string]string{"": table.SharedMemory, "40gbit": "40gbit"} {
+		t.Setenv(planner.LinksVariable, variable)
+		local, err := planner.Local("2x2", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := local[0].Links(); got != want {
+			t.Errorf("%s=%q: links %q, want %q", planner.LinksVariable, variable, got, want)
+		}
+		closeComms(local)
+	}
 }
 
 // Rank 0's table holds for all ranks; theirs are not even read.

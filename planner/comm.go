@@ -42,6 +42,10 @@ const PlanVariable = "TIERFLOW_PLAN"
 // CongestionVariable is the environment variable that names a TCP congestion control.
 const CongestionVariable = "TIERFLOW_CONGESTION"
 
+// LinksVariable is the environment variable that names the links between nodes, see
+// [Options.Links].
+const LinksVariable = "TIERFLOW_LINKS"
+
 // Options are what a communicator may be told. The zero value and nil are ready
 // to use.
 type Options struct {
@@ -94,10 +98,11 @@ type Options struct {
 	// Link makes messages between goroutine ranks take their time, see
 	// [executor.NewNetwork]. nil: they don't.
 	Link executor.Shaper
-	// Links names the links between nodes and their rate, in the words of the decision
-	// table; what the table has of other links is from elsewhere. In a job of processes
-	// that of rank 0 counts. Empty: unknown, but [table.SharedMemory] for goroutine ranks
-	// without Link.
+	// Links names the links between nodes and their rate, such as 10gbit. Decision tables
+	// are measured and asked under that name: what one has of other links is from
+	// elsewhere. In a job of processes that of rank 0 counts. Empty: the environment's
+	// TIERFLOW_LINKS; if that is empty too, they are unknown, but those of goroutine ranks
+	// without Link are [table.SharedMemory].
 	Links string
 }
 
@@ -299,6 +304,12 @@ func (c *Comm) Size() int {
 func (c *Comm) Topology() *levels.Topology {
 	c.mustBeMade()
 	return c.topology
+}
+
+// Links names the links between nodes, see [Options.Links]; empty: they are unknown.
+func (c *Comm) Links() string {
+	c.mustBeMade()
+	return c.links
 }
 
 // Counters counts what this rank has done on the communicator.

@@ -1,7 +1,9 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/tierflow/tierflow/levels"
@@ -33,7 +35,7 @@ type policy struct {
 
 // policy reads what the options and the environment say.
 func (o *Options) policy() (p policy, err error) {
-	p.registry, p.links = all.Submodules(), o.Links
+	p.registry = all.Submodules()
 	if p.forced, p.origin, err = o.forced(p.registry); err == nil {
 		p.table, err = o.table(p.registry)
 	}
@@ -42,10 +44,11 @@ func (o *Options) policy() (p policy, err error) {
 
 // linksOn names the links between the nodes of t; empty: unknown.
 func (o *Options) linksOn(t *levels.Topology) string {
-	if o.Links == "" && o.Link == nil && t.IsOneProcess() {
+	name := cmp.Or(o.Links, os.Getenv(LinksVariable))
+	if name == "" && o.Link == nil && t.IsOneProcess() {
 		return table.SharedMemory
 	}
-	return o.Links
+	return name
 }
 
 // decide is choose, asked once for equal requests.

@@ -198,6 +198,7 @@ var (
 		{"Size", func(_ context.Context, c *planner.Comm) error { return says(func() { c.Size() }) }},
 		{"Topology", func(_ context.Context, c *planner.Comm) error { return says(func() { c.Topology() }) }},
 		{"Counters", func(_ context.Context, c *planner.Comm) error { return says(func() { c.Counters() }) }},
+		{"Links", func(_ context.Context, c *planner.Comm) error { return says(func() { c.Links() }) }},
 	}
 )
 

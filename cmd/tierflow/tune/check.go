@@ -65,7 +65,7 @@ func (u *tuning) fixTable(ctx context.Context, r *tuneRank) error {
 	like := func(coll tasks.Collective, bytes int64) (tasks.Request, error) {
 		return u.ReadRequest(coll, bytes, r.comm.Topology())
 	}
-	n, err := tune.Remeasure(ctx, r.meter, table, r.comm.Topology(), u.Job.Links(), u.stop, like)
+	n, err := tune.Remeasure(ctx, r.meter, table, r.comm.Topology(), u.linksOf(r), u.stop, like)
 	if err != nil || !r.isFirst() {
 		return err
 	}

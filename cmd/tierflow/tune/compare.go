@@ -100,7 +100,7 @@ func (u *tuning) runCompare(ctx context.Context, r *tuneRank) error {
 // compareMethods tunes with one method after the other, until the user wants an end.
 func (u *tuning) compareMethods(ctx context.Context, r *tuneRank, all *comparison) (tables []*table.Table, err error) {
 	for _, m := range tune.Methods() {
-		count := &tune.Search{Topology: r.comm.Topology(), Links: u.Job.Links(), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop}
+		count := &tune.Search{Topology: r.comm.Topology(), Links: u.linksOf(r), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop}
 		_, configurations := count.Planned()
 		begin := time.Now()
 		t, err := u.runSearch(ctx, r, m, nil, nil)

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"runtime"
@@ -28,7 +29,7 @@ func (u *tuning) describeOrigin(t *table.Table, r *tuneRank, m *tune.Method) {
 		p.Machines = append(p.Machines, on)
 	}
 	p.CPUs, p.Kernel = runtime.NumCPU(), kit.KernelFile("/proc/sys/kernel/osrelease")
-	p.Links = u.Job.Links()
+	p.Links = u.linksOf(r)
 	if kit.IsLaunched() {
 		p.CongestionControl = kit.Congestion()
 	}
@@ -74,3 +75,7 @@ func nodeName(t *levels.Topology, rank levels.Rank) string {
 	}
 	return t.DomainName(rank, 0)
 }
+
+// linksOf names the links between nodes: as the communicator does, or else by the kind of
+// job.
+func (u *tuning) linksOf(r *tuneRank) string { return cmp.Or(r.comm.Links(), u.Job.Links()) }

@@ -27,7 +27,7 @@ func (u *tuning) loadTable(ctx context.Context, r *tuneRank) (*table.Table, erro
 		case errors.Is(failed, fs.ErrNotExist):
 			failed = nil
 		case failed == nil:
-			if failed = u.checkLinks(t); failed == nil {
+			if failed = u.checkLinks(r, t); failed == nil {
 				data, failed = t.Encode()
 			}
 		}
@@ -48,8 +48,8 @@ func (u *tuning) loadTable(ctx context.Context, r *tuneRank) (*table.Table, erro
 
 // checkLinks complains about a table that was measured over other links: its numbers
 // can't be compared with new ones.
-func (u *tuning) checkLinks(t *table.Table) error {
-	if have, now := t.Provenance.Links, u.Job.Links(); have != "" && have != now {
+func (u *tuning) checkLinks(r *tuneRank, t *table.Table) error {
+	if have, now := t.Provenance.Links, u.linksOf(r); have != "" && have != now {
 		return fmt.Errorf("--resume: %s was measured over links %q, these are %q", u.output, have, now)
 	}
 	return nil

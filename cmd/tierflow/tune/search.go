@@ -85,7 +85,7 @@ func (u *tuning) runSearch(ctx context.Context, r *tuneRank, m *tune.Method, tab
 	r.spent = spending{}
 	defer r.spent.end()
 	s := &tune.Search{
-		Topology: r.comm.Topology(), Links: u.Job.Links(), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop, Table: table,
+		Topology: r.comm.Topology(), Links: u.linksOf(r), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop, Table: table,
 		Progress: bar.show, Doing: r.spent.begin,
 		Interrupted: func(ctx context.Context) (bool, error) {
 			over := u.budget > 0 && time.Since(begin) > u.budget
