@@ -11,7 +11,7 @@ import (
 
 // clock holds messages of a shaped world until they are due.
 type clock struct {
-	world *World
+	hub   *hub
 	mu    sync.Mutex
 	held  pile
 	count uint64
@@ -30,8 +30,8 @@ type heldMessage struct {
 }
 
 // newClock starts the goroutine that delivers; stop ends it.
-func newClock(w *World) *clock {
-	c := &clock{world: w, early: make(chan struct{}, 1), end: make(chan struct{})}
+func newClock(h *hub) *clock {
+	c := &clock{hub: h, early: make(chan struct{}, 1), end: make(chan struct{})}
 	c.ended.Go(c.run)
 	return c
 }
@@ -81,7 +81,7 @@ func (c *clock) deliver() (next time.Time, some bool) {
 			return h.due, true
 		}
 		heap.Pop(&c.held)
-		c.world.inboxes[h.to].push(h.from, &h.message, h.payload)
+		c.hub.inboxes[h.to].push(h.from, &h.message, h.payload)
 	}
 	return next, false
 }

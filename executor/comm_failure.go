@@ -109,7 +109,7 @@ func (c *Comm) breakUp(by levels.Rank, err error) {
 		return
 	}
 	c.broken = err
-	c.e.transport.Leave(c.id)
+	c.e.memory.Leave(c.id)
 	if err == ErrClosed {
 		return
 	}
@@ -137,7 +137,7 @@ func (e *Endpoint) settle(comm CommID) {
 		return
 	}
 	e.puts.forget(wire.Scope{Comm: c.id})
-	e.transport.Forget(wire.Scope{Comm: c.id}, e.ears())
+	e.link.Forget(wire.Scope{Comm: c.id}, e.ears())
 	for i := len(e.runs) - 1; i >= 0; i-- {
 		if r := e.runs[i]; r.comm == c {
 			r.finish(c.broken)
@@ -146,7 +146,7 @@ func (e *Endpoint) settle(comm CommID) {
 	c.dropEarly()
 	c.endTransfers(c.broken)
 	c.retire()
-	e.transport.Wake()
+	e.sleeper.Wake()
 }
 
 // admit is why a call can't begin, nil if it can. A context that is done already

@@ -211,6 +211,12 @@ func (c *Comm) Disown(seq uint32, err error) {
 	w.disown(c.id, seq, c.e.rank, err)
 }
 
+// isOpen reports whether a message to a rank needs no connection that isn't there.
+func (e *Endpoint) isOpen(to levels.Rank) bool {
+	d, ok := e.link.(wire.Dialler)
+	return !ok || d.IsOpen(to)
+}
+
 // sayBye tells the other ranks over the links, behind all that was sent before. It
 // returns whom it told, and whether there are others, to whom there is no link. Of a
 // broken communicator all are told by the control tree too, behind the failure.
@@ -219,7 +225,7 @@ func (c *Comm) sayBye(broken bool) (told []levels.Rank, others bool) {
 	for _, r := range c.ranks {
 		switch {
 		case r == e.rank:
-		case e.transport.Open(r):
+		case e.isOpen(r):
 			m := wire.Message{Kind: wire.Bye, Comm: c.id, Seq: c.seq}
 			m.Broken = broken
 			e.transmit(r, &m, nil)
@@ -228,6 +234,6 @@ func (c *Comm) sayBye(broken bool) (told []levels.Rank, others bool) {
 			others = true
 		}
 	}
-	e.transport.Flush(e.ears())
+	e.link.Flush(e.ears())
 	return told, others
 }

@@ -139,7 +139,7 @@ func TestGoodbyeWhileTelling(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := openProcesses(t, h, executor.Config{}, nil)
+	p := openProcesses(t, h, executor.ProcessConfig{}, nil)
 	defer closeProcesses(t, p)
 	comms := make([]*executor.Comm, p.Size())
 	for r := range comms {
@@ -178,7 +178,7 @@ func TestGoodbyeBeforeTheLoss(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := openProcesses(t, h, executor.Config{}, nil)
+			p := openProcesses(t, h, executor.ProcessConfig{}, nil)
 			defer closeProcesses(t, p)
 			one := makeComm(t, p.Endpoint(1), 1, everyone(p.World))
 			two := makeComm(t, p.Endpoint(2), 1, everyone(p.World))
@@ -317,7 +317,7 @@ func TestFailKeepsTheMismatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := openProcesses(t, h, executor.Config{}, nil)
+	p := openProcesses(t, h, executor.ProcessConfig{}, nil)
 	defer closeProcesses(t, p)
 	never, err := p.Endpoint(1).Comm(0).Recv(t.Context(), 0, 1, nil)
 	if err != nil {
@@ -421,7 +421,7 @@ func TestRanksThatAreCutOff(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := openProcesses(t, h, executor.Config{}, nil)
+			p := openProcesses(t, h, executor.ProcessConfig{}, nil)
 			defer closeProcesses(t, p)
 			p.Cut(0, 2)
 			succeed(t, p.World, func(ctx context.Context, r int) error {

@@ -252,7 +252,7 @@ func TestOthersAreToldFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := openProcesses(t, h, executor.Config{}, nil)
+	p := openProcesses(t, h, executor.ProcessConfig{}, nil)
 	defer closeProcesses(t, p)
 	broken, told := p.BrokenBeforeTold(0)
 	ctx, cancel := context.WithCancel(t.Context())

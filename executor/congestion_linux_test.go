@@ -12,7 +12,7 @@ import (
 // Reno is in every kernel, and every user may choose it.
 func TestCongestion(t *testing.T) {
 	h, p := parse(t, "2x1", "shape=flat,fs=all,w=1,i=adapt/binomial")
-	w, err := executor.NewProcesses(h, executor.Config{Congestion: "reno"}, nil)
+	w, err := NewProcesses(h, executor.ProcessConfig{Congestion: "reno"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestCongestion(t *testing.T) {
 
 func TestUnknownCongestion(t *testing.T) {
 	h, _ := parse(t, "2x1", "shape=flat")
-	_, err := executor.NewProcess(t.Context(), nil, 0, h, executor.Config{Congestion: "nosuch"})
+	_, err := executor.NewProcess(t.Context(), nil, 0, h, executor.ProcessConfig{Congestion: "nosuch"})
 	if err == nil || !strings.Contains(err.Error(), `"nosuch"`) || !strings.Contains(err.Error(), "reno") {
 		t.Errorf("error %v; want one that says nosuch and what there is", err)
 	}

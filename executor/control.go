@@ -17,9 +17,8 @@ import (
 // that a communicator is broken, that a rank has left one, and who runs what.
 type control struct {
 	world *World
-	job   Job
+	job   ControlPlane
 	me    levels.Rank
-	stop  func(ctx context.Context) // ends the transport
 
 	onLost func(levels.Rank, error) // also called for a lost rank
 
@@ -77,9 +76,9 @@ const maxTo = 1024
 // maxNote keeps a message within what the control plane carries.
 const maxNote = 32 << 10
 
-func newControl(w *World, job Job, me levels.Rank, stop func(ctx context.Context)) *control {
+func newControl(w *World, job ControlPlane, me levels.Rank) *control {
 	return &control{
-		world: w, job: job, me: me, stop: stop, waiting: map[uint32]chan *description{},
+		world: w, job: job, me: me, waiting: map[uint32]chan *description{},
 	}
 }
 
@@ -320,7 +319,7 @@ func (c *control) lose(rank levels.Rank, err error) {
 // ends well. The lock is held.
 func (e *Endpoint) hearLast() {
 	for range lastPolls {
-		if e.stopped || !e.transport.Poll(e.ears()) {
+		if e.stopped || !e.link.Poll(e.ears()) {
 			return
 		}
 	}
@@ -334,7 +333,9 @@ func (c *control) close() error {
 	cause := fmt.Errorf("waited for %v: %w", limit, context.DeadlineExceeded)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, cause)
 	defer cancel()
-	c.stop(ctx)
+	if c.world.stop != nil {
+		c.world.stop(ctx)
+	}
 	c.deliverErrands(ctx)
 	c.end()
 	return c.job.Close(ctx)

@@ -239,9 +239,9 @@ func (c *Comm) endLate() {
 		return
 	}
 	beyond := wire.Scope{Comm: c.id, Seq: c.limit.seq, Later: true}
-	e.transport.Leave(c.id)
+	e.memory.Leave(c.id)
 	e.puts.forget(beyond)
-	e.transport.Forget(beyond, e.ears())
+	e.link.Forget(beyond, e.ears())
 	last.finish(c.limit.err) // and so the next
-	e.transport.Wake()
+	e.sleeper.Wake()
 }

@@ -20,11 +20,13 @@ import (
 // Endpoint is one rank's progress engine, for all its communicators and runs.
 // Its methods may be called by any goroutine.
 type Endpoint struct {
-	world     *World
-	rank      levels.Rank
-	transport wire.Transport
-	flight    *flight.Ring  // what happened last; guarded by mu
-	drawn     atomic.Uint64 // how many numbers of communicators this rank has drawn
+	world   *World
+	rank    levels.Rank
+	link    wire.Link
+	sleeper wire.Sleeper
+	memory  wire.Memory
+	flight  *flight.Ring  // what happened last; guarded by mu
+	drawn   atomic.Uint64 // how many numbers of communicators this rank has drawn
 
 	mu      sync.Mutex // guards all below, and the runs' state
 	peers   []peerState
@@ -35,7 +37,7 @@ type Endpoint struct {
 	bounces [2][]byte // for operands of another process, see Endpoint.bounce
 	failing []failure // found under mu, carried out by the driver without it
 	asking  []inquiry // likewise
-	// outgoing is the message that the transport is given just now, nothing afterwards. It
+	// outgoing is the message that the link is given just now, nothing afterwards. It
 	// is a field because a pointer that goes through an interface escapes: a message on the
 	// stack would be an allocation each. Only prepare writes it.
 	outgoing wire.Message
@@ -57,6 +59,7 @@ type Endpoint struct {
 // peerState is what an engine keeps of one rank, itself included.
 type peerState struct {
 	flow.Pair
+	far     bool    // it is on another node
 	said    uint32  // point-to-point messages sent
 	heard   uint32  // and received
 	landing landing // the large message that comes from there
@@ -119,12 +122,17 @@ func (e *Endpoint) suspect(c *Comm, rank levels.Rank, err error) {
 	e.suspects = append(e.suspects, suspect{c, rank, err, time.Now()})
 }
 
-func newEndpoint(w *World, rank levels.Rank, size int, t wire.Transport) *Endpoint {
-	e := &Endpoint{world: w, rank: rank, transport: t, comms: map[CommID]*Comm{}}
-	e.flight = flight.New(int(rank), size, w.config.RecorderEvents)
+func newEndpoint(w *World, p Port) *Endpoint {
+	size := len(w.endpoints)
+	e := &Endpoint{world: w, rank: p.Rank, link: p.Link, sleeper: p.Sleeper, memory: p.Memory, comms: map[CommID]*Comm{}}
+	e.flight = flight.New(int(p.Rank), size, w.config.RecorderEvents)
 	e.peers = wire.Apart[peerState](size)
 	for i := range e.peers {
-		e.peers[i].Pair = flow.NewPair(w.limits.NearBudget)
+		budget := w.limits.NearBudget
+		if p.Reach != nil && p.Reach[i] == wire.Far {
+			e.peers[i].far, budget = true, w.limits.FarBudget
+		}
+		e.peers[i].Pair = flow.NewPair(budget)
 	}
 	return e
 }
@@ -145,7 +153,7 @@ func (e *Endpoint) comm(id CommID) *Comm {
 func (e *Endpoint) Alloc(n int64) (b []byte, free func(), err error) {
 	e.enter()
 	defer e.mu.Unlock()
-	b, free, err = e.transport.Lend(n)
+	b, free, err = e.memory.Lend(n)
 	clear(b)
 	return b, free, err
 }
@@ -192,20 +200,20 @@ func (e *Endpoint) Close() error {
 
 // transmit sends m with its payload, which has been copied when it returns.
 func (e *Endpoint) transmit(to levels.Rank, m *wire.Message, payload []byte) {
-	e.transport.Post(to, e.prepare(to, m), payload)
+	e.link.Post(to, e.prepare(to, m), payload)
 }
 
 // transmitFrom sends m with the bytes of src, against credit or as a lead. It reports
 // whether they have left; if not, their owner is told when they have.
 func (e *Endpoint) transmitFrom(to levels.Rank, m *wire.Message, src []byte, by putter) (done bool) {
 	token := e.puts.add(by)
-	if done = e.transport.Put(to, e.prepare(to, m), src, token); done {
+	if done = e.link.Put(to, e.prepare(to, m), src, token); done {
 		e.puts.take(token)
 	}
 	return done
 }
 
-// prepare copies m to where a transport may look at it, and adds what is owed to the
+// prepare copies m to where a link may look at it, and adds what is owed to the
 // peer.
 func (e *Endpoint) prepare(to levels.Rank, m *wire.Message) *wire.Message {
 	e.outgoing = *m
@@ -281,7 +289,7 @@ func (e *Endpoint) accuse(only *Comm, rank levels.Rank, err error) {
 // progress polls the link and executes what is ready. It reports whether there
 // was anything to do.
 func (e *Endpoint) progress() bool {
-	did := e.transport.Poll(e.ears())
+	did := e.link.Poll(e.ears())
 	for i := len(e.runs) - 1; i >= 0; i-- {
 		if i >= len(e.runs) {
 			continue // runs ended meanwhile

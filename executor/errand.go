@@ -13,7 +13,7 @@ import (
 )
 
 // errand is a note for a rank that the control tree doesn't reach, because a rank in
-// between has left. It goes over a connection of its own: purpose notePurpose, then the
+// between has left. It goes over a connection of its own: purpose NotePurpose, then the
 // length of what follows in 4 bytes, big-endian, the kind in one, and the note.
 type errand struct {
 	to   levels.Rank
@@ -21,8 +21,8 @@ type errand struct {
 	note []byte
 }
 
-// notePurpose is that of a connection which carries a note.
-const notePurpose uint8 = 3
+// NotePurpose is that of a connection which carries a note.
+const NotePurpose uint8 = 3
 
 // errandTime bounds carrying one, and hearing one.
 const errandTime = 2 * time.Second
@@ -61,7 +61,7 @@ func (c *control) carryAll(carried chan struct{}) {
 func (c *control) deliver(e errand) error {
 	ctx, cancel := context.WithTimeout(context.Background(), errandTime)
 	defer cancel()
-	conn, err := c.job.Dial(ctx, e.to, notePurpose)
+	conn, err := c.job.Dial(ctx, e.to, NotePurpose)
 	if err != nil {
 		return err
 	}

@@ -88,6 +88,11 @@ type PeerError struct {
 	world levels.Rank // its number in the world plus 1; 0: unknown
 }
 
+// LostRank is the failure of a rank as numbered in the world, with its error.
+func LostRank(rank levels.Rank, err error) *PeerError {
+	return &PeerError{Rank: rank, Err: err, world: rank + 1}
+}
+
 // failure is the error on this rank for a failure on another one of the world.
 func (c *Comm) failure(of levels.Rank, err error) *PeerError {
 	return &PeerError{Rank: c.number(of), Err: err, world: of + 1}

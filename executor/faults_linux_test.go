@@ -13,21 +13,22 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/wire/faulty"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/check/casegen"
 )
 
 // openProcesses is closed by closeProcesses.
-func openProcesses(t failer, h *levels.Topology, c executor.Config, tamper executor.Tamper) *executor.Processes {
+func openProcesses(t failer, h *levels.Topology, c executor.ProcessConfig, tamper Tamper) *Processes {
 	t.Helper()
-	p, err := executor.NewProcesses(h, c, tamper)
+	p, err := NewProcesses(h, c, tamper)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func closeProcesses(t failer, p *executor.Processes) {
+func closeProcesses(t failer, p *Processes) {
 	t.Helper()
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
@@ -38,21 +39,21 @@ func closeProcesses(t failer, p *executor.Processes) {
 func TestFaultsDelayProcesses(t *testing.T) {
 	few(t, 40, func(t *rapid.T) {
 		c := draw(t, casegen.Options{})
-		p := openProcesses(t, c.Topology, drawConfig(t), nil)
+		p := openProcesses(t, c.Topology, executor.ProcessConfig{Config: drawConfig(t)}, nil)
 		defer closeProcesses(t, p)
 		disturbedCase(t, c, p.World)
 	})
 }
 
 // drawStorm draws a case, a configuration and how many rounds it rages for.
-func drawStorm(t failer, draw *rand.Rand, tcp bool, tamper executor.Tamper) (*storm, *executor.Processes) {
+func drawStorm(t failer, draw *rand.Rand, tcp bool, tamper Tamper) (*storm, *Processes) {
 	t.Helper()
 	of := stormCases[draw.IntN(len(stormCases))]
 	if tcp {
 		of = stormCases[draw.IntN(4)]
 	}
 	h, plan := parse(t, of.topo, of.plan)
-	p := openProcesses(t, h, executor.Config{EagerBudget: []int64{0, 300}[draw.IntN(2)], NoPeerReads: draw.IntN(2) == 0}, tamper)
+	p := openProcesses(t, h, executor.ProcessConfig{Config: executor.Config{EagerBudget: []int64{0, 300}[draw.IntN(2)]}, NoPeerReads: draw.IntN(2) == 0}, tamper)
 	return newStorm(t, p.World, h, plan, of.n), p
 }
 
@@ -89,7 +90,7 @@ func TestFaultsRepeatProcesses(t *testing.T) {
 		draw := rand.New(rand.NewPCG(seed, 1))
 		s, p := drawStorm(t, draw, false, nil)
 		short := draw.IntN(2) == 0
-		f := executor.Faults{Seed: seed, Hold: draw.IntN(2) == 0, Repeat: 1 + draw.IntN(100)}
+		f := faulty.Faults{Seed: seed, Hold: draw.IntN(2) == 0, Repeat: 1 + draw.IntN(100)}
 		if short {
 			f.Repeat = 0
 		}
@@ -117,7 +118,7 @@ func TestFaultsCancel(t *testing.T) {
 		canceller := draw.IntN(p.Size())
 		gaveUp, giveUp := context.WithCancelCause(t.Context())
 		defer giveUp(nil)
-		d := executor.Disturb(p.World, executor.Faults{
+		d := executor.Disturb(p.World, faulty.Faults{
 			Seed: seed, Hold: true, After: 1 + draw.IntN(60),
 			At: func(r levels.Rank) {
 				if int(r) == canceller {
@@ -159,12 +160,12 @@ func TestFaultsKill(t *testing.T) {
 		victim := draw.IntN(p.Size())
 		died, die := context.WithCancelCause(t.Context())
 		defer die(nil)
-		d := executor.Disturb(p.World, executor.Faults{
+		d := executor.Disturb(p.World, faulty.Faults{
 			Seed: seed, Hold: true, After: 1 + draw.IntN(60),
 			At: func(r levels.Rank) {
 				if int(r) == victim {
 					p.Kill(r)
-					die(executor.ErrKilled)
+					die(ErrKilled)
 				}
 			},
 		})
@@ -175,7 +176,7 @@ func TestFaultsKill(t *testing.T) {
 				t.Errorf("rank %d: %v, want a PeerError of rank %d", r, err, victim)
 			}
 		}
-		if errs[victim] != nil && !errors.Is(errs[victim], executor.ErrKilled) {
+		if errs[victim] != nil && !errors.Is(errs[victim], ErrKilled) {
 			t.Errorf("the victim: %v", errs[victim])
 		}
 		s.untouched(t, errs)
@@ -187,16 +188,16 @@ func TestFaultsKill(t *testing.T) {
 // Whatever happens to a frame, each rank gets right results or an error that names a
 // rank.
 func TestFaultsWire(t *testing.T) {
-	for fault := range executor.WireFaults {
+	for fault := range WireFaults {
 		t.Run(fmt.Sprint(fault), func(t *testing.T) {
 			t.Parallel()
 			seeds(t, 6, func(t testing.TB, seed uint64) {
 				draw := rand.New(rand.NewPCG(seed, 1))
-				wire := &executor.Wire{Seed: seed, Fault: fault, Within: 1 + draw.IntN(60)}
+				wire := &Wire{Seed: seed, Fault: fault, Within: 1 + draw.IntN(60)}
 				s, p := drawStorm(t, draw, true, wire.Tamper)
 				failed := s.check(t, s.rage(t, 8, nil))
 				closeProcesses(t, p)
-				if fault != executor.RepeatFrame && wire.Hit.Load() > 0 && failed == 0 {
+				if fault != RepeatFrame && wire.Hit.Load() > 0 && failed == 0 {
 					t.Errorf("%d connections were hit and nobody noticed", wire.Hit.Load())
 				}
 				fresh(t, draw)

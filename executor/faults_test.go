@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/wire/faulty"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/check/casegen"
 	"github.com/tierflow/tierflow/tasks"
@@ -209,7 +210,7 @@ func few(t *testing.T, n int, f func(t *rapid.T)) {
 // disturbedCase runs a random case a few times with messages that come late and in
 // random order across links.
 func disturbedCase(t *rapid.T, c casegen.Case, w *executor.World) {
-	defer executor.Disturb(w, executor.Faults{Seed: rapid.Uint64().Draw(t, "faults"), Hold: true}).Wait()
+	defer executor.Disturb(w, faulty.Faults{Seed: rapid.Uint64().Draw(t, "faults"), Hold: true}).Wait()
 	var rounds []round
 	var runs [][]*executor.Run
 	for range 3 {
@@ -252,7 +253,7 @@ func TestFaultsRepeat(t *testing.T) {
 		of := stormCases[draw.IntN(len(stormCases))]
 		h, p := parse(t, of.topo, of.plan)
 		w := newWorld(t, h.Size(), executor.Config{EagerBudget: []int64{0, 300}[draw.IntN(2)]})
-		d := executor.Disturb(w, executor.Faults{Seed: seed, Hold: draw.IntN(2) == 0, Repeat: 1 + draw.IntN(100)})
+		d := executor.Disturb(w, faulty.Faults{Seed: seed, Hold: draw.IntN(2) == 0, Repeat: 1 + draw.IntN(100)})
 		s := newStorm(t, w, h, p, of.n)
 		errs := s.rage(t, 6, nil)
 		d.Wait()

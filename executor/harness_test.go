@@ -169,7 +169,14 @@ func do(t failer, w *executor.World, runs []*executor.Run) {
 
 // newWorld is closed at the end of the test.
 func newWorld(t testing.TB, n int, c executor.Config) *executor.World {
-	w := executor.NewWorld(n, c)
+	t.Helper()
+	return newShaped(t, n, c, nil)
+}
+
+// newShaped is newWorld with messages that take their time.
+func newShaped(t testing.TB, n int, c executor.Config, s executor.Shaper) *executor.World {
+	t.Helper()
+	w := executor.NewShaped(n, c, s)
 	t.Cleanup(func() {
 		if err := w.Close(); err != nil {
 			t.Error(err)

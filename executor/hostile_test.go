@@ -17,6 +17,31 @@ import (
 
 const hostileDigest = 77
 
+// mute is the link of a rank whose peers hear nothing; what they say, the test says.
+type mute struct{ wire.Bell }
+
+func (*mute) Post(levels.Rank, *wire.Message, []byte)            {}
+func (*mute) Put(levels.Rank, *wire.Message, []byte, int32) bool { return true }
+func (*mute) Poll(wire.Sink) bool                                { return false }
+func (*mute) Flush(wire.Sink) bool                               { return false }
+func (*mute) Forget(wire.Scope, wire.Sink)                       {}
+
+// newMute makes a world of two such ranks.
+func newMute(t *testing.T) *World {
+	t.Helper()
+	s := Setup{Size: 2, Spin: 1}
+	for r := range levels.Rank(2) {
+		m := &mute{}
+		m.Listen(func() bool { return false })
+		s.Ports = append(s.Ports, Port{Rank: r, Link: m, Sleeper: m, Memory: wire.OneProcess{}})
+	}
+	w, err := New(Config{}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
 // startAlone starts an allreduce on rank 0 of a world of two.
 func startAlone(t *testing.T, w *World, plan string) *Run {
 	t.Helper()
@@ -88,7 +113,7 @@ func TestHostilePeer(t *testing.T) {
 	for round := range 400 {
 		seed := rand.Uint64()
 		draw := rand.New(rand.NewPCG(seed, 0))
-		w := NewWorld(2, Config{})
+		w := newMute(t)
 		e := w.Endpoint(0)
 		size := []int64{4096, 65536}[round%2]
 		plan := []string{"shape=flat,fs=4KiB,w=4,i=adapt/chain,s=adapt/chain", "shape=flat,fs=64KiB,w=2,i=adapt/binomial,s=adapt/binomial"}[round%2]
@@ -170,7 +195,7 @@ func TestHostilePeerRepeats(t *testing.T) {
 		"an earlier pass":     {small, 4096, 20, []wire.Kind{wire.Want}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := NewWorld(2, Config{})
+			w := newMute(t)
 			defer w.Close()
 			e, run := w.Endpoint(0), startAlone(t, w, test.plan)
 			e.mu.Lock()
@@ -210,7 +235,7 @@ func TestHostilePeerRepeats(t *testing.T) {
 
 // A large send whose bytes are on their way ends when its communicator breaks.
 func TestBreakDuringLargeSend(t *testing.T) {
-	w := NewWorld(2, Config{})
+	w := newMute(t)
 	defer w.Close()
 	e := w.Endpoint(0)
 	c := e.Comm(0)

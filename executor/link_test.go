@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"github.com/tierflow/tierflow/executor/wire"
@@ -127,6 +128,8 @@ func (r *reader) Place(_ levels.Rank, m *wire.Message) []byte {
 
 func (r *reader) Sent(int32) { r.left-- }
 
+func (r *reader) Fail(levels.Rank, error) {}
+
 // done reports whether everything has come and gone.
 func (r *reader) done() bool {
 	small, large := 0, 0
@@ -218,4 +221,4 @@ func exchange(t *testing.T, a, b *side, seed uint64, parallel bool) {
 	}
 }
 
-func yieldThread() { (&local{}).Yield(0) }
+func yieldThread() { runtime.Gosched() }

@@ -7,6 +7,14 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
+// Shaper delays messages to emulate a network between goroutine ranks.
+type Shaper interface {
+	// Due says when a message of n bytes that is sent now will have arrived; zero
+	// for at once. It is called by many goroutines. For one pair of ranks the
+	// answers never decrease, and either all are zero or none is.
+	Due(from, to levels.Rank, n int64, now time.Time) time.Time
+}
+
 // Network is a [Shaper] that emulates one link per node of a topology, with the
 // given speed in each direction: all ranks of a node share it, and messages
 // inside a node pass at once. It is a token bucket without depth: a message

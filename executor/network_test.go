@@ -51,7 +51,7 @@ func TestShapedTransfers(t *testing.T) {
 		t.Fatal(err)
 	}
 	const rate, n, size = 100e6, 40, 50_000
-	w := newWorld(t, 2, executor.Config{Link: executor.NewNetwork(h, rate, 300*time.Microsecond)})
+	w := newShaped(t, 2, executor.Config{}, executor.NewNetwork(h, rate, 300*time.Microsecond))
 	begin := time.Now()
 	succeed(t, w, func(ctx context.Context, r int) error {
 		for i := range n {
@@ -89,7 +89,7 @@ func TestLevelsOverlap(t *testing.T) {
 	const n, rate = 4 << 20, 125e6
 	h, p := parse(t, "2x2", "shape=han,fs=256KiB,w=4,s=sm,i=adapt/chain")
 	rec := trace.NewRecorder()
-	w := newWorld(t, 4, executor.Config{Link: executor.NewNetwork(h, rate, 50*time.Microsecond), Hooks: rec.Hooks()})
+	w := newShaped(t, 4, executor.Config{Hooks: rec.Hooks()}, executor.NewNetwork(h, rate, 50*time.Microsecond))
 	bufs := make([][]byte, 4)
 	for r := range bufs {
 		bufs[r] = make([]byte, n)

@@ -21,7 +21,7 @@ func TestOpensWhatThePlanNeeds(t *testing.T) {
 		{"4x2", "shape=han,fs=16KiB,w=4,i=adapt/chain,s=adapt/chain", 3, 8},
 	} {
 		h, p := parse(t, test.topo, test.plan)
-		w, err := executor.NewProcesses(h, executor.Config{}, nil)
+		w, err := NewProcesses(h, executor.ProcessConfig{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,6 +50,19 @@ func newPairs(size int) *pairs {
 	return &pairs{size: size, all: make([]atomic.Pointer[pair], size*size)}
 }
 
+// rings counts the pairs that have rings.
+func (p *pairs) rings() (n int) {
+	if p == nil {
+		return 0
+	}
+	for i := range p.all {
+		if one := p.all[i].Load(); one != nil && one.rings.Load() != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // end is a rank's end of its pair with another, nil if there are no rings.
 func (p *pairs) end(rank, other levels.Rank) *end {
 	if p == nil || rank == other {

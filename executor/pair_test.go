@@ -14,19 +14,6 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// Rings counts the pairs of goroutine ranks that have rings.
-func Rings(w *World) (n int) {
-	if w.pairs == nil {
-		return 0
-	}
-	for i := range w.pairs.all {
-		if p := w.pairs.all[i].Load(); p != nil && p.rings.Load() != nil {
-			n++
-		}
-	}
-	return n
-}
-
 // numbered is a rank that checks that it hears each of the others count from zero.
 type numbered struct {
 	heard []int32 // by rank
@@ -54,8 +41,10 @@ func (n *numbered) Place(levels.Rank, *wire.Message) []byte { return nil }
 
 func (n *numbered) Sent(int32) {}
 
+func (n *numbered) Fail(levels.Rank, error) {}
+
 // say sends a random message.
-func (n *numbered) say(t wire.Transport, to levels.Rank, number int32) {
+func (n *numbered) say(t wire.Link, to levels.Rank, number int32) {
 	m := wire.Message{Kind: wire.Eager, Edge: number}
 	payload := bytes.Repeat(binary.NativeEndian.AppendUint32(nil, uint32(number)), rand.IntN(1+rand.IntN(1024)))
 	if rand.IntN(20) == 0 {
@@ -70,14 +59,16 @@ func (n *numbered) say(t wire.Transport, to levels.Rank, number int32) {
 func TestRingAndInboxKeepOrder(t *testing.T) {
 	const size, messages = 3, 3000
 	for range 5 {
-		w := NewWorld(size, Config{})
-		w.pairs = newPairs(size)
+		h := &hub{pairs: newPairs(size)}
+		for range size {
+			h.inboxes = append(h.inboxes, newInbox())
+		}
 		all := make([]*numbered, size)
 		var done sync.WaitGroup
 		for r := range levels.Rank(size) {
 			n := &numbered{heard: make([]int32, size), put: []byte{byte(r)}}
 			all[r] = n
-			link, _ := w.endpoints[r].transport.(*local)
+			link := &local{inbox: h.inboxes[r], hub: h, rank: r}
 			done.Go(func() {
 				left := func() (some bool) {
 					for from, heard := range n.heard {
@@ -93,7 +84,7 @@ func TestRingAndInboxKeepOrder(t *testing.T) {
 							}
 						}
 						if said++; said == 100 {
-							link.ringTo((r + 1) % size)
+							link.RingTo((r + 1) % size)
 						}
 					}
 					if !link.Poll(n) {
@@ -108,29 +99,24 @@ func TestRingAndInboxKeepOrder(t *testing.T) {
 				t.Fatalf("rank %d: %v", r, n.err)
 			}
 		}
-		if got := Rings(w); got != size {
+		if got := h.pairs.rings(); got != size {
 			t.Errorf("%d pairs have rings, want %d", got, size)
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
 		}
 	}
 }
 
 // A rank doesn't sleep on a message that came by the ring, and is woken by one.
 func TestRingWakes(t *testing.T) {
-	w := NewWorld(2, Config{})
-	w.pairs = newPairs(2)
-	a, _ := w.endpoints[0].transport.(*local)
-	b, _ := w.endpoints[1].transport.(*local)
-	a.ringTo(1)
+	h := &hub{pairs: newPairs(2), inboxes: []*inbox{newInbox(), newInbox()}}
+	a, b := &local{inbox: h.inboxes[0], hub: h, rank: 0}, &local{inbox: h.inboxes[1], hub: h, rank: 1}
+	a.RingTo(1)
 	hears := &numbered{heard: make([]int32, 2)}
 	for number := range int32(3) {
 		if !b.Arm() {
 			t.Fatal("with nothing on its way a rank can't sleep")
 		}
 		a.Post(1, &wire.Message{Kind: wire.Eager, Edge: number}, nil)
-		if len(b.bell) != 1 {
+		if !b.IsRung() {
 			t.Fatal("a rank that sleeps is not woken")
 		}
 		b.Park(nil)
@@ -140,8 +126,5 @@ func TestRingWakes(t *testing.T) {
 		if !b.Poll(hears) || hears.err != nil || hears.heard[0] != number+1 {
 			t.Fatalf("message %d: rank 1 has heard %d, %v", number, hears.heard[0], hears.err)
 		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
 	}
 }

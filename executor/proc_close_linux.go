@@ -5,38 +5,62 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tierflow/tierflow/executor/wire"
+	"github.com/tierflow/tierflow/levels"
 )
+
+// stop closes what the rank has opened, in good order as long as ctx lets it.
+func (p *process) stop(ctx context.Context) {
+	p.drain(ctx)
+	p.hangUp()
+	p.engine.Hold(func(wire.Sink) { p.close() })
+}
+
+// noteLost remembers that the control plane has lost a rank.
+func (p *process) noteLost(rank levels.Rank) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lost = append(p.lost, rank)
+}
 
 // drain closes the connections: what is left is written, then this side is shut,
 // and what the peers still send is read until they shut theirs too: closing a
 // socket with unread bytes would reset it, and the peer lose what it hasn't read.
 // What a rank of this node has no room for, and will never read, is left: it may have
 // closed without taking all that was sent to it.
-// Nobody drives any more; the engine's lock is held, but not while waiting.
-func (p *process) drain(ctx context.Context, e *Endpoint) {
-	defer p.sayLeft()
-	p.forsake(e)
-	wait := func() {
-		if p.Arm() {
-			e.mu.Unlock()
-			p.Park(ctx.Done())
-			e.mu.Lock()
+// Nobody drives any more. The engine's lock is held, but not while waiting.
+func (p *process) drain(ctx context.Context) {
+	p.waitUntil(ctx, func(s wire.Sink) bool { return !p.Flush(s) })
+	p.waitUntil(ctx, func(wire.Sink) bool { return p.shut() })
+	p.engine.Hold(func(wire.Sink) { p.sayLeft() })
+}
+
+// waitUntil moves on what is on its way until over returns true or ctx is done.
+func (p *process) waitUntil(ctx context.Context, over func(s wire.Sink) bool) {
+	for {
+		done, armed := false, false
+		p.engine.Hold(func(s wire.Sink) {
+			p.forsake()
+			done = over(s) || ctx.Err() != nil
+			armed = !done && p.Arm()
+		})
+		if done {
+			return
 		}
-		p.Poll(e.ears())
-		p.forsake(e)
-	}
-	for p.Flush(e.ears()) && ctx.Err() == nil {
-		wait()
-	}
-	for !p.shut() && ctx.Err() == nil {
-		wait()
+		if armed {
+			p.Park(ctx.Done())
+		}
+		p.engine.Hold(func(s wire.Sink) { p.Poll(s) })
 	}
 }
 
 // forsake ends the links to ranks of this node that read no more.
-func (p *process) forsake(e *Endpoint) {
+func (p *process) forsake() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, l := range p.near {
-		if l.dead == nil && (slices.Contains(e.dead, l.peer) || l.theirs.left().Load() != 0) {
+		if l.dead == nil && (slices.Contains(p.lost, l.peer) || l.theirs.left().Load() != 0) {
 			l.dead, l.told = ErrClosed, true
 		}
 	}
@@ -70,8 +94,8 @@ func (p *process) shut() bool {
 }
 
 // close frees descriptors and mappings. Slots of requests lie in this memory:
-// nobody may drive any more. The engine's lock is held; what is called later
-// finds no links.
+// nobody may drive any more. The engine's lock is held, if there is an engine; what is
+// called later finds no links.
 func (p *process) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tierflow/tierflow/executor/flow"
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -23,7 +24,7 @@ import (
 // Purposes of data connections.
 const (
 	tcpPurpose    uint8 = 1
-	memoryPurpose uint8 = 2
+	memoryPurpose uint8 = 2 // the next is [NotePurpose]
 )
 
 // segmentBytes is the address space of one rank's shared memory. Pages are taken
@@ -44,76 +45,86 @@ const linkPolls = 8
 // shared memory with the ranks of its node, TCP to the others. It returns when
 // the ranks of the node have exchanged their memory. The world owns the job from
 // then on and closes it.
-func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topology, config Config) (*World, error) {
-	if config.EagerMax > processEagerMax {
-		return nil, fmt.Errorf("EagerMax of %d bytes; between processes at most %d", config.EagerMax, processEagerMax)
-	}
-	if err := UsableCongestion(config.Congestion); err != nil {
+func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topology, config ProcessConfig) (*World, error) {
+	node := neighbours(t, rank)
+	if err := config.check(rank, len(node)); err != nil {
 		return nil, err
 	}
-	sharing := len(neighbours(t, rank))
-	if err := EnoughDescriptors(sharingDescriptors(sharing), fmt.Sprintf("rank %d, one of %d on its node,", rank, sharing)); err != nil {
-		return nil, err
-	}
-	p, err := newProcess(rank, t.Size())
+	p, err := newProcess(rank, t, config)
 	if err != nil {
 		return nil, err
 	}
 	ctx, failed := joining(ctx)
 	defer failed(nil)
-	p.noReads, p.congestion = config.NoPeerReads, config.Congestion
-	w := &World{config: config.withDefaults(), limits: flow.NewLimits(config.EagerMax, config.EagerBudget), endpoints: make([]*Endpoint, t.Size()), spin: procSpin}
-	e := newEndpoint(w, rank, t.Size(), p)
-	w.endpoints[rank] = e
-	dialling, cancel := context.WithCancel(context.Background())
-	var dials sync.WaitGroup
-	w.control = newControl(w, job, rank, func(ctx context.Context) {
-		e.mu.Lock()
-		p.drain(ctx, e)
-		e.mu.Unlock()
-		cancel()
-		dials.Wait()
-		e.mu.Lock()
+	setup := p.setup(rank, t, job)
+	setup.Lost = func(r levels.Rank, err error) {
+		p.noteLost(r)
+		// Another node's loss too: the ranks here who have entered leave because of it.
+		failed(LostRank(r, err))
+	}
+	w, err := New(config.Config, setup)
+	if err != nil {
 		p.close()
-		e.mu.Unlock()
-	})
-	p.dead = func(peer levels.Rank, err error) {
-		if errors.Is(err, ErrProtocol) {
-			e.accuse(nil, peer, err) // the control plane knows no better
-			return
-		}
-		e.suspect(nil, peer, err)
+		return nil, err
 	}
-	p.dial = func(peer levels.Rank) {
-		dials.Go(func() { p.attach(connect(dialling, job, peer)) })
+	p.engine = w.Endpoint(rank)
+	incoming := p.accept(job, w, len(node))
+	w.Listen()
+	if err := p.share(ctx, flow.NewLimits(config.EagerMax, config.EagerBudget).EagerMax, job, rank, node, incoming); err != nil {
+		err = explained(ctx, err)
+		p.hangUp()
+		w.Abandon()
+		p.engine.Hold(func(wire.Sink) { p.close() })
+		return nil, fmt.Errorf("share memory with the ranks of the node: %w", err)
 	}
-	node := neighbours(t, rank)
-	if len(node) > runtime.NumCPU() {
-		w.spin = procSpinCrowded
+	return w, nil
+}
+
+// check complains of a configuration that a rank, one of sharing on its node, can't have.
+func (c *ProcessConfig) check(rank levels.Rank, sharing int) error {
+	if c.EagerMax > processEagerMax {
+		return fmt.Errorf("EagerMax of %d bytes; between processes at most %d", c.EagerMax, processEagerMax)
+	}
+	if err := UsableCongestion(c.Congestion); err != nil {
+		return err
+	}
+	return EnoughDescriptors(sharingDescriptors(sharing), fmt.Sprintf("rank %d, one of %d on its node,", rank, sharing))
+}
+
+// setup says how the rank reaches the others, and how it waits for them.
+func (p *process) setup(rank levels.Rank, t *levels.Topology, job Job) Setup {
+	s := Setup{Size: t.Size(), Spin: procSpin, Control: job, Stop: p.stop}
+	node := len(neighbours(t, rank))
+	if node > runtime.NumCPU() {
+		s.Spin = procSpinCrowded
 	}
 	switch {
-	case len(node) > runtime.NumCPU(): // other ranks need the processor
+	case node > runtime.NumCPU(): // other ranks need the processor
 		p.polls, p.most = fewestPolls, fewestPolls
-	case len(node) < t.Size(): // each look at a link is a system call, and the kernel may need the processor
+	case node < t.Size(): // each look at a link is a system call, and the kernel may need the processor
 		p.polls, p.most = fewestPolls, linkPolls
 	}
-	all := make([]levels.Rank, t.Size())
-	for r := range all {
-		all[r] = levels.Rank(r)
-		if t.Node(all[r]) != t.Node(rank) {
-			l := newTCPLink(all[r], w.limits.FarMax())
-			p.links[r], p.far = l, append(p.far, l)
-			e.peers[r].Pair = flow.NewPair(w.limits.FarBudget)
-		}
+	reach := make([]wire.Reach, t.Size())
+	for _, l := range p.far {
+		reach[l.peer] = wire.Far
 	}
-	e.comm(0).define(all)
-	incoming := make(chan arrivedUnix, len(node))
+	p.dial = func(peer levels.Rank) {
+		p.dials.Go(func() { p.attach(connect(p.dialling, job, peer)) })
+	}
+	s.Ports = []Port{{Rank: rank, Link: p, Sleeper: p, Memory: p, Reach: reach}}
+	return s
+}
+
+// accept takes the connections that other ranks dial. Those of the node, at most so many,
+// bring their memory by the channel.
+func (p *process) accept(job Job, w *World, node int) <-chan arrivedUnix {
+	incoming := make(chan arrivedUnix, node)
 	job.Accept(func(peer levels.Rank, purpose uint8, c net.Conn) {
 		switch purpose {
 		case tcpPurpose:
 			p.attach(own(peer, c))
-		case notePurpose:
-			w.control.accept(peer, c)
+		case NotePurpose:
+			w.Take(peer, c)
 		case memoryPurpose:
 			u, ok := c.(*net.UnixConn)
 			if !ok {
@@ -129,25 +140,11 @@ func NewProcess(ctx context.Context, job Job, rank levels.Rank, t *levels.Topolo
 			c.Close()
 		}
 	})
-	w.control.onLost = func(r levels.Rank, err error) {
-		// Another node's loss too: the ranks here who have entered leave because of it.
-		failed(&PeerError{Rank: r, Err: err, world: r + 1})
-	}
-	w.control.begin()
-	if err := p.share(ctx, w.limits.EagerMax, job, rank, node, incoming); err != nil {
-		err = explained(ctx, err)
-		cancel()
-		w.local((*Endpoint).stop)
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		p.close()
-		return nil, fmt.Errorf("share memory with the ranks of the node: %w", err)
-	}
-	return w, nil
+	return incoming
 }
 
 // processEagerMax keeps small messages well within rings and read-ahead.
-const processEagerMax = min(ringMax, flow.LeadMax/2)
+const processEagerMax = min(ringMax, tcpSmallMax/2)
 
 // joinTime is the default limit of NewProcess.
 const joinTime = 30 * time.Second
@@ -162,6 +159,9 @@ func joining(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	return ctx, func(err error) { cancel(err); stop() }
 }
 
+// lossTime is how long the control plane has to say who is lost.
+const lossTime = time.Second
+
 // explained is the loss that the control plane knows of, if it soon says so: a peer
 // whose connection ended may have left because another rank died.
 func explained(ctx context.Context, err error) error {
@@ -170,7 +170,7 @@ func explained(ctx context.Context, err error) error {
 	}
 	select {
 	case <-ctx.Done():
-	case <-time.After(grace):
+	case <-time.After(lossTime):
 	}
 	if lost, ok := errors.AsType[*PeerError](context.Cause(ctx)); ok {
 		return lost
@@ -261,7 +261,7 @@ func (p *process) share(ctx context.Context, eagerMax int64, job Job, rank level
 		defer context.AfterFunc(ctx, func() { c.Close() })()
 		theirs, bell, err := swap(c, fd, p.doorbell)
 		if err != nil {
-			return &PeerError{Rank: peer, Err: err, world: peer + 1}
+			return LostRank(peer, err)
 		}
 		l := newShmLink(peer, p.own, &segment{mem: theirs, peers: len(node)}, me, slices.Index(node, peer), eagerMax, func() { ring(bell) })
 		mu.Lock()
@@ -270,7 +270,7 @@ func (p *process) share(ctx context.Context, eagerMax int64, job Job, rank level
 		p.maps = append(p.maps, theirs)
 		mu.Unlock()
 		if l.pid, l.readable, err = tryReads(c, !p.noReads); err != nil {
-			return &PeerError{Rank: peer, Err: err, world: peer + 1}
+			return LostRank(peer, err)
 		}
 		return nil
 	}

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tierflow/tierflow/executor/flow"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
@@ -42,7 +44,11 @@ type process struct {
 	loop  *loopLink
 	far   []*tcpLink
 	dial  func(peer levels.Rank) // starts connecting; attach is called later
-	dead  func(peer levels.Rank, err error)
+
+	engine   *Endpoint
+	dialling context.Context // ends with the dials
+	hangUp   func()          // ends the dials and waits for them
+	dials    sync.WaitGroup
 
 	memory int      // descriptor of own
 	maps   [][]byte // the peers' segments
@@ -52,7 +58,7 @@ type process struct {
 
 	congestion string // control of connections; empty for the system's
 
-	polls    int // without giving up the processor, see relax
+	polls    int // without giving up the processor, see Relax
 	most     int // of them
 	began    time.Time
 	epoll    int
@@ -63,6 +69,7 @@ type process struct {
 
 	mu      sync.Mutex // guards what any goroutine may touch: the rest, and doorbell
 	arrived []connection
+	lost    []levels.Rank // the control plane has lost them
 	closed  bool
 }
 
@@ -76,10 +83,13 @@ type link interface {
 }
 
 var (
-	_ link           = (*tcpLink)(nil)
-	_ link           = (*shmLink)(nil)
-	_ wire.Transport = (*process)(nil)
-	_ sharer         = (*process)(nil)
+	_ link         = (*tcpLink)(nil)
+	_ link         = (*shmLink)(nil)
+	_ wire.Link    = (*process)(nil)
+	_ wire.Dialler = (*process)(nil)
+	_ wire.Sleeper = (*process)(nil)
+	_ wire.Memory  = (*process)(nil)
+	_ Sharer       = (*process)(nil)
 )
 
 type connection struct {
@@ -88,8 +98,18 @@ type connection struct {
 	err  error
 }
 
-func newProcess(rank levels.Rank, size int) (*process, error) {
+func newProcess(rank levels.Rank, t *levels.Topology, config ProcessConfig) (*process, error) {
+	size, limits := t.Size(), flow.NewLimits(config.EagerMax, config.EagerBudget)
+	dialling, cancel := context.WithCancel(context.Background())
 	p := &process{links: make([]link, size), loop: &loopLink{me: rank}, last: time.Now(), began: time.Now(), memory: -1, polls: mostPolls, most: mostPolls}
+	p.noReads, p.congestion = config.NoPeerReads, config.Congestion
+	p.dialling, p.hangUp = dialling, func() { cancel(); p.dials.Wait() }
+	for r := range levels.Rank(size) {
+		if t.Node(r) != t.Node(rank) {
+			l := newTCPLink(r, limits.FarMax())
+			p.links[r], p.far = l, append(p.far, l)
+		}
+	}
 	p.links[rank] = p.loop
 	var err error
 	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
@@ -185,7 +205,7 @@ func (p *process) Poll(s wire.Sink) bool {
 		p.takeArrived()
 		did = true
 	}
-	if p.pollNode(s) {
+	if p.PollNode(s) {
 		did = true
 	}
 	for _, l := range p.far {
@@ -195,12 +215,13 @@ func (p *process) Poll(s wire.Sink) bool {
 		if l.busy() && l.flush(s) {
 			did = true
 		}
-		p.report(l.peer, l.dead, &l.told)
+		report(s, l.peer, l.dead, &l.told)
 	}
 	return did
 }
 
-func (p *process) pollNode(s wire.Sink) (did bool) {
+// PollNode is Poll for the ranks of the node.
+func (p *process) PollNode(s wire.Sink) (did bool) {
 	did = p.loop.poll(s)
 	for _, l := range p.near {
 		if l.poll(s) {
@@ -209,16 +230,16 @@ func (p *process) pollNode(s wire.Sink) (did bool) {
 		if l.busy() && l.flush(s) {
 			did = true
 		}
-		p.report(l.peer, l.dead, &l.told)
+		report(s, l.peer, l.dead, &l.told)
 	}
 	return did
 }
 
 // report tells the engine once that a link is dead.
-func (p *process) report(peer levels.Rank, dead error, told *bool) {
+func report(s wire.Sink, peer levels.Rank, dead error, told *bool) {
 	if dead != nil && !*told {
 		*told = true
-		p.dead(peer, dead)
+		s.Fail(peer, dead)
 	}
 }
 
@@ -232,13 +253,8 @@ func (p *process) Forget(what wire.Scope, s wire.Sink) {
 	}
 }
 
-func (p *process) Remote(to levels.Rank) bool {
-	_, ok := p.links[to].(*tcpLink)
-	return ok
-}
-
-// open reports whether a message to a rank needs no new connection.
-func (p *process) Open(to levels.Rank) bool {
+// IsOpen reports whether a message to a rank needs no new connection.
+func (p *process) IsOpen(to levels.Rank) bool {
 	l, ok := p.links[to].(*tcpLink)
 	return !ok || l.send >= 0 || l.dialled
 }
@@ -269,7 +285,7 @@ func (p *process) Yield(n int) {
 	case n%16 == 15:
 		runtime.Gosched()
 	default:
-		p.relax()
+		p.Relax()
 	}
 }
 
@@ -279,17 +295,40 @@ func (p *process) Yield(n int) {
 // what they wait for.
 const quickYield = time.Microsecond
 
-func (p *process) looks() int { return p.polls }
+// Connections returns the descriptors of the rank's TCP connections, by rank of the world.
+func (p *process) Connections() [][]int {
+	all := make([][]int, len(p.links))
+	for _, l := range p.far {
+		for _, r := range l.fds {
+			all[l.peer] = append(all[l.peer], r.fd)
+		}
+	}
+	return all
+}
 
-func (p *process) ringTo(peer levels.Rank) *ringLink {
+// Rings counts the ranks of the node that this one has sent a message to.
+func (p *process) Rings() (n int) {
+	for _, l := range p.near {
+		if l.ringReserved {
+			n++
+		}
+	}
+	return n
+}
+
+// Looks returns how often to look for a message before it is worth a yield.
+func (p *process) Looks() int { return p.polls }
+
+// RingTo returns the link to a rank of the node, nil to any other.
+func (p *process) RingTo(peer levels.Rank) *ringLink {
 	if l, ok := p.links[peer].(*shmLink); ok {
 		return &l.ringLink
 	}
 	return nil
 }
 
-// relax gives up the processor, and learns whether somebody wanted it.
-func (p *process) relax() {
+// Relax gives up the processor, and learns whether somebody wanted it.
+func (p *process) Relax() {
 	begin := time.Since(p.began)
 	if p.own != nil {
 		p.own.away().Store(1)

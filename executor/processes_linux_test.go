@@ -1,9 +1,8 @@
 //go:build linux
 
-package executor
+package executor_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -16,7 +15,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/wire"
+	"github.com/tierflow/tierflow/executor/wire/faulty"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -24,11 +25,12 @@ import (
 // although they are goroutines of this one. World shows all their engines to what
 // wants to see them at once; each is in a world of its own.
 type Processes struct {
-	*World
-	worlds []*World
-	jobs   []*paperJob
-	wires  sync.WaitGroup // goroutines of what tampers with connections
-	mu     sync.Mutex     // guards who is cut off
+	*executor.World
+	topology *levels.Topology
+	worlds   []*executor.World
+	jobs     []*paperJob
+	wires    sync.WaitGroup // goroutines of what tampers with connections
+	mu       sync.Mutex     // guards who is cut off
 }
 
 // Tamper is what happens on the way from one rank to another: it moves bytes from
@@ -37,58 +39,75 @@ type Tamper func(from, to levels.Rank, in, out *net.TCPConn)
 
 // NewProcesses makes one for each rank of a topology. Its connections go through
 // tamper, unless it is nil.
-func NewProcesses(topology *levels.Topology, config Config, tamper Tamper) (*Processes, error) {
+func NewProcesses(topology *levels.Topology, config executor.ProcessConfig, tamper Tamper) (*Processes, error) {
 	n := topology.Size()
-	p := &Processes{World: &World{config: config.withDefaults(), endpoints: make([]*Endpoint, n)}}
-	p.worlds, p.jobs = make([]*World, n), make([]*paperJob, n)
+	p := &Processes{topology: topology, worlds: make([]*executor.World, n), jobs: make([]*paperJob, n)}
 	for r := range p.jobs {
 		p.jobs[r] = &paperJob{
 			all: p, rank: levels.Rank(r), tamper: tamper, open: make(chan struct{}),
 			queue: make(chan func(), 4096), end: make(chan struct{}),
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), joinTime)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var g errgroup.Group
 	for r, j := range p.jobs {
 		g.Go(func() (err error) {
-			if p.worlds[r], err = NewProcess(ctx, j, levels.Rank(r), topology, config); err == nil {
-				p.endpoints[r] = p.worlds[r].endpoints[r]
-			}
+			p.worlds[r], err = executor.NewProcess(ctx, j, levels.Rank(r), topology, config)
 			return err
 		})
 	}
-	return p, g.Wait()
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	p.World = executor.Gather(p.worlds)
+	return p, nil
 }
 
 // Close leaves as programs do.
 func (p *Processes) Close() error {
 	var g errgroup.Group
 	for r, w := range p.worlds {
-		g.Go(func() error { return errors.Join(p.endpoints[r].Close(), w.Close()) })
+		g.Go(func() error { return errors.Join(p.Endpoint(levels.Rank(r)).Close(), w.Close()) })
 	}
 	err := g.Wait()
 	p.wires.Wait()
 	return err
 }
 
+// opened is what a rank's link tells of what it has opened.
+type opened interface {
+	// Connections are the descriptors of its TCP connections, by rank of the world.
+	Connections() [][]int
+	// Rings counts the rings that it writes.
+	Rings() int
+}
+
+// look calls f with what a rank has opened. If the world is disturbed, it is that of the
+// link below.
+func (p *Processes) look(rank levels.Rank, f func(o opened, disturbed *faulty.Link)) {
+	executor.OnLink(p.World, rank, func(l wire.Link) {
+		disturbed, _ := l.(*faulty.Link)
+		if disturbed != nil {
+			l = disturbed.Under.Link
+		}
+		o, _ := l.(opened)
+		f(o, disturbed)
+	})
+}
+
 // Opened counts what ranks have opened to each other so far: pairs of ranks of
 // different nodes with a connection, the connections, and rings from one rank of a
 // node to another.
 func (p *Processes) Opened() (pairs, connections, rings int) {
-	for _, e := range p.endpoints {
-		e.mu.Lock()
-		t, _ := e.transport.(*process)
-		for _, l := range t.far {
-			pairs += min(len(l.fds), 1)
-			connections += len(l.fds)
-		}
-		for _, l := range t.near {
-			if l.ringReserved {
-				rings++
+	for r := range p.worlds {
+		p.look(levels.Rank(r), func(o opened, _ *faulty.Link) {
+			for _, fds := range o.Connections() {
+				pairs += min(len(fds), 1)
+				connections += len(fds)
 			}
-		}
-		e.mu.Unlock()
+			rings += o.Rings()
+		})
 	}
 	return pairs / 2, connections / 2, rings // each connection has two ends
 }
@@ -100,23 +119,15 @@ var ErrKilled = errors.New("killed")
 // nothing more, its connections end, and the control plane tells them. Its own calls
 // wait until their context ends.
 func (p *Processes) Kill(rank levels.Rank) {
-	e := p.endpoints[rank]
-	e.mu.Lock()
-	f, _ := e.transport.(*faulty)
-	t, _ := f.Transport.(*process)
-	f.dead = true
-	p.jobs[rank].left.Do(func() { close(p.jobs[rank].end) })
-	for _, l := range t.near {
-		l.dead = ErrKilled
-	}
-	for _, l := range t.far {
-		l.fail(ErrKilled)
-		for _, r := range l.fds {
-			r.shut = true
-			_ = unix.Shutdown(r.fd, unix.SHUT_RDWR)
+	p.look(rank, func(o opened, disturbed *faulty.Link) {
+		disturbed.Kill()
+		p.jobs[rank].left.Do(func() { close(p.jobs[rank].end) })
+		for _, fds := range o.Connections() {
+			for _, fd := range fds {
+				_ = unix.Shutdown(fd, unix.SHUT_RDWR)
+			}
 		}
-	}
-	e.mu.Unlock()
+	})
 	for _, j := range p.jobs {
 		if j.rank != rank {
 			_ = j.put(func() { j.onLost(rank, ErrKilled) })
@@ -130,24 +141,21 @@ func (p *Processes) Kill(rank levels.Rank) {
 // line it says no other.
 func (p *Processes) Shorten(after int) *atomic.Int64 {
 	var cut atomic.Int64
-	for _, e := range p.endpoints {
-		e.mu.Lock()
-		f, _ := e.transport.(*faulty)
-		t, _ := f.Transport.(*process)
-		n := 0
-		f.say = func(to levels.Rank, m *wire.Message, payload []byte) bool {
-			l, ok := t.links[to].(*shmLink)
-			if !ok || len(payload) == 0 || m.Kind == wire.Tagged {
-				return false
+	for r := range p.worlds {
+		p.look(levels.Rank(r), func(_ opened, disturbed *faulty.Link) {
+			n := 0
+			disturbed.Say = func(to levels.Rank, m *wire.Message, payload []byte) bool {
+				if p.topology.Node(to) != p.topology.Node(levels.Rank(r)) || int(to) == r || len(payload) == 0 || m.Kind == wire.Tagged {
+					return false
+				}
+				if n++; n != after+1 {
+					return false
+				}
+				cut.Add(1)
+				disturbed.Under.Link.Post(to, m, payload[:disturbed.Draw.IntN(len(payload))])
+				return true
 			}
-			if n++; n != after+1 {
-				return false
-			}
-			cut.Add(1)
-			l.queue.Push(queued{*m, l.own.offset(m.Addr), bytes.Clone(payload[:f.draw.IntN(len(payload))])})
-			return true
-		}
-		e.mu.Unlock()
+		})
 	}
 	return &cut
 }
@@ -183,7 +191,7 @@ type paperJob struct {
 	running   sync.WaitGroup
 }
 
-var _ Job = (*paperJob)(nil)
+var _ executor.Job = (*paperJob)(nil)
 
 // Dial connects over TCP, through tamper if there is one.
 func (j *paperJob) Dial(ctx context.Context, peer levels.Rank, purpose uint8) (net.Conn, error) {
@@ -324,10 +332,6 @@ func (j *paperJob) CutOff() []levels.Rank {
 	return slices.Clone(j.cut)
 }
 
-func (j *paperJob) Exchange(context.Context, []byte) ([][]byte, error) {
-	return nil, errors.ErrUnsupported
-}
-
 func (j *paperJob) Close(context.Context) error {
 	j.left.Do(func() { close(j.end) })
 	j.running.Wait()
@@ -336,67 +340,61 @@ func (j *paperJob) Close(context.Context) error {
 
 // Congestions are the congestion controls of all connections.
 func (p *Processes) Congestions() (all []string, err error) {
-	for _, e := range p.endpoints {
-		e.mu.Lock()
-		t, _ := e.transport.(*process)
-		for _, l := range t.far {
-			for _, r := range l.fds {
-				name, failed := unix.GetsockoptString(r.fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
-				all, err = append(all, name), errors.Join(err, failed)
+	for r := range p.worlds {
+		p.look(levels.Rank(r), func(o opened, _ *faulty.Link) {
+			for _, fds := range o.Connections() {
+				for _, fd := range fds {
+					name, failed := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
+					all, err = append(all, name), errors.Join(err, failed)
+				}
 			}
-		}
-		e.mu.Unlock()
+		})
 	}
 	return all, err
 }
 
-// Comms counts the communicators that a rank knows of.
-func (e *Endpoint) Comms() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.comms)
-}
-
 // firstTold is a control plane that looks at an engine whenever something is broadcast.
 type firstTold struct {
-	Job
+	executor.ControlPlane
 	look func()
 }
 
 func (f firstTold) Broadcast(kind uint8, payload []byte) error {
 	f.look()
-	return f.Job.Broadcast(kind, payload)
+	return f.ControlPlane.Broadcast(kind, payload)
 }
 
 // BrokenBeforeTold counts, from now on, what rank broadcasts about its communicator of
 // all ranks when that is already broken on the rank itself.
 func (p *Processes) BrokenBeforeTold(rank levels.Rank) (broken, told *atomic.Int64) {
 	broken, told = new(atomic.Int64), new(atomic.Int64)
-	e := p.endpoints[rank]
-	p.worlds[rank].control.job = firstTold{p.jobs[rank], func() {
-		told.Add(1)
-		if e.Comm(0).Failed() {
-			broken.Add(1)
-		}
-	}}
+	e := p.Endpoint(rank)
+	executor.Listening(p.worlds[rank], func(c executor.ControlPlane) executor.ControlPlane {
+		return firstTold{c, func() {
+			told.Add(1)
+			if e.Comm(0).Failed() {
+				broken.Add(1)
+			}
+		}}
+	})
 	return broken, told
 }
 
 // afterTold is a control plane that calls a function after each broadcast.
 type afterTold struct {
-	Job
+	executor.ControlPlane
 	then func()
 }
 
 func (a afterTold) Broadcast(kind uint8, payload []byte) error {
-	err := a.Job.Broadcast(kind, payload)
+	err := a.ControlPlane.Broadcast(kind, payload)
 	a.then()
 	return err
 }
 
 // AfterTold calls then whenever a rank has broadcast something, from now on.
 func (p *Processes) AfterTold(rank levels.Rank, then func()) {
-	p.worlds[rank].control.job = afterTold{p.jobs[rank], then}
+	executor.Listening(p.worlds[rank], func(c executor.ControlPlane) executor.ControlPlane { return afterTold{c, then} })
 }
 
 // lateTold is a control plane whose broadcasts arrive later, in order.
@@ -430,28 +428,9 @@ func (p *Processes) TellLate(rank levels.Rank, by time.Duration) (wait func()) {
 }
 
 // Lose tells one rank that another one is lost. No rank else hears of it.
-func (p *Processes) Lose(at, lost levels.Rank, err error) { p.worlds[at].control.lose(lost, err) }
-
-// Failed tells whether a communicator is broken or closed here.
-func (c *Comm) Failed() bool {
-	c.e.mu.Lock()
-	defer c.e.mu.Unlock()
-	return c.broken != nil
+func (p *Processes) Lose(at, lost levels.Rank, err error) {
+	executor.Lose(p.worlds[at], lost, err)
 }
 
-// Goodbyes counts those that a rank has heard on a communicator.
-func (c *Comm) Goodbyes() int {
-	c.e.mu.Lock()
-	defer c.e.mu.Unlock()
-	return len(c.gone) + len(c.held)
-}
-
-// Fail is [World.Fail] on a rank of its own process.
+// Fail is [executor.World.Fail] on a rank of its own process.
 func (p *Processes) Fail(rank levels.Rank, err error) { p.worlds[rank].Fail(rank, err) }
-
-// Budget is how much a rank may send to another one without credit, bytes.
-func (e *Endpoint) Budget(to levels.Rank) int64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.peers[to].Budget()
-}

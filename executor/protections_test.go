@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/wire/faulty"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -99,7 +100,7 @@ func TestBudgetComesBack(t *testing.T) {
 func TestSlotsAreReused(t *testing.T) {
 	for _, plan := range []string{"shape=han,fs=256B,w=2,s=sm", "shape=han,fs=256B,w=2,s=solo"} {
 		w := newWorld(t, 4, executor.Config{})
-		defer executor.Disturb(w, executor.Faults{Seed: 1, Hold: true}).Wait()
+		defer executor.Disturb(w, faulty.Faults{Seed: 1, Hold: true}).Wait()
 		runs, bufs := sumsOn(t, w, "1x4", plan, 0, 1000)
 		for i := range 20 {
 			succeed(t, w, func(ctx context.Context, r int) error {

@@ -27,7 +27,7 @@ var errUnread = errors.New("operand could not be read")
 
 // shared reports whether a span is where the node's other ranks can read it.
 func (r *Run) shared(s tasks.Span) bool {
-	return r.comm.e.transport.Readable(r.address(s))
+	return r.comm.e.memory.Readable(r.address(s))
 }
 
 // share makes a span readable, by a copy if need be.
@@ -73,7 +73,7 @@ func (r *Run) operand(i int, s tasks.Span, off, n int64, dst []byte) ([]byte, er
 	}
 	e := r.comm.e
 	if r.exposed[s.Ref].remote == 0 {
-		if from := r.peer(&r.steps[s.Ref]); !e.transport.Holds(from, r.addr[s.Ref], s.Off+s.Len) {
+		if from := r.peer(&r.steps[s.Ref]); !e.memory.Holds(from, r.addr[s.Ref], s.Off+s.Len) {
 			return nil, r.comm.failure(from, fmt.Errorf("%w: exposed less than is read", ErrProtocol))
 		}
 		return r.span(s)[off : off+n], nil
@@ -82,7 +82,7 @@ func (r *Run) operand(i int, s tasks.Span, off, n int64, dst []byte) ([]byte, er
 		dst = e.bounce(i)[:n]
 	}
 	from := r.peer(&r.steps[s.Ref])
-	if err := e.transport.Read(from, r.exposed[s.Ref].remote+uint64(s.Off+off), dst); err != nil {
+	if err := e.memory.Read(from, r.exposed[s.Ref].remote+uint64(s.Off+off), dst); err != nil {
 		e.suspect(r.comm, from, fmt.Errorf("its memory can't be read: %w", err))
 		return nil, errUnread
 	}
@@ -95,7 +95,7 @@ func (r *Run) intact(s tasks.Span) (peer levels.Rank, ok bool) {
 		return 0, true
 	}
 	from := r.peer(&r.steps[s.Ref])
-	return levels.Rank(r.comm.local[from]), r.comm.e.transport.Intact(from, r.comm.id, r.exposed[s.Ref].age)
+	return levels.Rank(r.comm.local[from]), r.comm.e.memory.Intact(from, r.comm.id, r.exposed[s.Ref].age)
 }
 
 // The bounds of a run's pace, bytes: its caller's operation may be slow.
@@ -155,7 +155,7 @@ func (r *Run) chunks(id dag.ID, s *submodules.Step, do func(dst, a, b []byte)) {
 			r.keepPace(n, time.Since(began))
 		}
 		if off += n; off < total {
-			e.transport.Poll(e.ears())
+			e.link.Poll(e.ears())
 			if e.pause(); r.stopped() {
 				return
 			}

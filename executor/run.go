@@ -157,11 +157,11 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 // allocate takes shared memory that belongs to the run as long as it is in use: slots,
 // and copies of what the ranks of the node can't read where it lies. The lock is held.
 func (r *Run) allocate(backup, slots int64) error {
-	t := r.comm.e.transport
-	if t.Readable(nil) {
+	m := r.comm.e.memory
+	if m.Readable(nil) {
 		backup = 0
 	}
-	shared, free, err := t.Shared(backup + slots)
+	shared, free, err := m.Shared(backup + slots)
 	if err != nil {
 		return fmt.Errorf("bind %s: %d bytes of shared slots: %w", r.b.Request, backup+slots, err)
 	}
@@ -245,7 +245,7 @@ func (r *Run) Do(ctx context.Context) error {
 		return err
 	}
 	e := r.comm.e
-	if through && !e.transport.Flush(e.ears()) {
+	if through && !e.link.Flush(e.ears()) {
 		e.unlock() // nobody waits, and nothing is left to be done
 		return nil
 	}
@@ -282,7 +282,7 @@ func (r *Run) start(ctx context.Context, waits bool) (through bool, err error) {
 func (r *Run) begin(ctx context.Context, waits bool) bool {
 	c, e := r.comm, r.comm.e
 	if waits && r.straight != nil && c.seq%strayCalls == 0 && !e.driving {
-		r.straight.node.pollNode(e.ears())
+		r.straight.node.PollNode(e.ears())
 	}
 	r.seq = c.seq
 	c.seq++

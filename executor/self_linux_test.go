@@ -27,7 +27,7 @@ func onBoth(t *testing.T, topos []string, config executor.Config, f func(t *test
 		}
 		t.Run("goroutines/"+topo, func(t *testing.T) { f(t, newWorld(t, h.Size(), config), h) })
 		t.Run("processes/"+topo, func(t *testing.T) {
-			p := openProcesses(t, h, config, nil)
+			p := openProcesses(t, h, executor.ProcessConfig{Config: config}, nil)
 			defer closeProcesses(t, p)
 			f(t, p.World, h)
 		})

@@ -20,8 +20,8 @@ func shmPair() (a, b *shmLink, bells *[2]atomic.Int64) {
 	mine := newSegment(wire.Aligned(segmentOverhead(peers)), peers, func(int64, int64) error { return nil })
 	theirs := newSegment(wire.Aligned(segmentOverhead(peers)), peers, func(int64, int64) error { return nil })
 	bells = new([2]atomic.Int64)
-	a = newShmLink(7, mine, theirs, 0, 2, processEagerMax, func() { bells[1].Add(1) })
-	b = newShmLink(5, theirs, mine, 2, 0, processEagerMax, func() { bells[0].Add(1) })
+	a = newShmLink(7, mine, theirs, 0, 2, ringMax, func() { bells[1].Add(1) })
+	b = newShmLink(5, theirs, mine, 2, 0, ringMax, func() { bells[0].Add(1) })
 	return a, b, bells
 }
 
@@ -117,7 +117,7 @@ func TestShmLinkProtocol(t *testing.T) {
 		"size":          {Message: wire.Message{Kind: wire.Credit, Size: -1}},
 		"refund":        {Message: wire.Message{Kind: wire.Credit, Refund: -1}},
 		"payload":       {Message: wire.Message{Kind: wire.Credit}, payload: 100},
-		"long":          {Message: wire.Message{Kind: wire.Eager, Size: processEagerMax + 8}, payload: processEagerMax + 8},
+		"long":          {Message: wire.Message{Kind: wire.Eager, Size: ringMax + 8}, payload: ringMax + 8},
 		"short":         {Message: wire.Message{Kind: wire.Eager, Size: 9}},
 		"part":          {Message: wire.Message{Kind: partKind, Size: 10}, addr: uint64(wire.Credit)},
 		"part offset":   {Message: wire.Message{Kind: partKind, Size: 10}, addr: 11<<8 | uint64(wire.Data)},

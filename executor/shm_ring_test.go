@@ -75,7 +75,7 @@ func TestRingConcurrent(t *testing.T) {
 		draw := rand.New(rand.NewPCG(seed, 0))
 		var got wire.Message
 		for i := range messages {
-			want, wantAddr, wantPayload := randomMessage(draw, uint64(i), processEagerMax)
+			want, wantAddr, wantPayload := randomMessage(draw, uint64(i), ringMax)
 			addr, payload, ok := r.pop(&got)
 			for !ok {
 				runtime.Gosched()
@@ -91,7 +91,7 @@ func TestRingConcurrent(t *testing.T) {
 	}()
 	draw := rand.New(rand.NewPCG(seed, 0))
 	for i := range messages {
-		m, addr, payload := randomMessage(draw, uint64(i), processEagerMax)
+		m, addr, payload := randomMessage(draw, uint64(i), ringMax)
 		for !w.push(&m, addr, payload) {
 			if len(fail) > 0 {
 				t.Fatal(<-fail)
@@ -110,7 +110,7 @@ func TestRingProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, r := ringPair()
 		draw := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		most := rapid.SampledFrom([]int{0, inlineMax, 200, processEagerMax}).Draw(t, "most")
+		most := rapid.SampledFrom([]int{0, inlineMax, 200, ringMax}).Draw(t, "most")
 		type sent struct {
 			m       wire.Message
 			addr    uint64
@@ -134,7 +134,7 @@ func TestRingProperty(t *testing.T) {
 				if fits {
 					queue = append(queue, sent{m, addr, payload})
 				} else {
-					if free := ringCells - used(); free > 2*cells(processEagerMax) {
+					if free := ringCells - used(); free > 2*cells(ringMax) {
 						t.Fatalf("no room for %d bytes with %d cells free", len(payload), free)
 					}
 					starved, woken = true, false

@@ -111,7 +111,7 @@ func (c *Comm) countLeads(p *submodules.Program) []flow.Lead {
 	}
 	var all []flow.Lead
 	for i, peer := range p.Peers {
-		if c.e.transport.Remote(c.ranks[peer.Rank]) {
+		if c.e.peers[c.ranks[peer.Rank]].far {
 			if all == nil {
 				all = make([]flow.Lead, len(p.Peers))
 			}

@@ -20,21 +20,22 @@ import (
 // from where it is.
 type straight struct {
 	prog  *submodules.Program
-	node  sharer
+	node  Sharer
 	steps []straightStep
 }
 
-// sharer is a transport whose rank shares memory with others.
-type sharer interface {
-	// ringTo is the link to a rank with a ring in either direction, nil if there are
+// Sharer is a [wire.Link] whose rank shares memory with others: small messages between
+// them go by rings, which the engine may read itself.
+type Sharer interface {
+	// RingTo returns the link to a rank with a ring in either direction, nil if there are
 	// none.
-	ringTo(peer levels.Rank) *ringLink
-	// looks is how often to look for a message before it is worth a yield.
-	looks() int
-	// relax lets others run.
-	relax()
-	// pollNode is poll for what comes from the ranks of the node.
-	pollNode(s wire.Sink) bool
+	RingTo(peer levels.Rank) *ringLink
+	// Looks returns how often to look for a message before it is worth a yield.
+	Looks() int
+	// Relax lets others run.
+	Relax()
+	// PollNode is Poll for what comes from the ranks of the node.
+	PollNode(s wire.Sink) bool
 }
 
 // strayCalls is how often, in calls, a rank whose calls go straight through takes what
@@ -80,7 +81,7 @@ func (r *Run) straighten() *straight {
 		return nil
 	}
 	hooks := e.world.config.Hooks
-	node, ok := e.transport.(sharer)
+	node, ok := e.link.(Sharer)
 	if !ok || prog == nil || prog.Len() > straightMax || r.b.User || r.b.Ended != nil || hooks.Step != nil || hooks.Run != nil {
 		return nil
 	}
@@ -94,7 +95,7 @@ func (r *Run) straighten() *straight {
 			if one.len > min(e.world.limits.EagerMax, ringMax) {
 				return nil
 			}
-			if one.link = node.ringTo(one.peer); one.link == nil {
+			if one.link = node.RingTo(one.peer); one.link == nil {
 				return nil
 			}
 			one.m = wire.Message{Kind: wire.Eager, Comm: c.id, Edge: step.Edge, Digest: r.digest, Size: one.len}
@@ -218,7 +219,7 @@ func (r *Run) recvStraight(one *straightStep, step *submodules.Step) bool {
 func (s *straight) await(ctx context.Context, l *ringLink) bool {
 	in := &l.in
 	for yields := 0; yields < straightYields; yields++ {
-		for range tightPolls * s.node.looks() {
+		for range tightPolls * s.node.Looks() {
 			if in.some() {
 				return true
 			}
@@ -231,7 +232,7 @@ func (s *straight) await(ctx context.Context, l *ringLink) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		s.node.relax()
+		s.node.Relax()
 	}
 	return in.some()
 }

@@ -11,7 +11,7 @@ import (
 
 func TestStraightAndTakenOverBetweenProcesses(t *testing.T) {
 	straightAndTakenOver(t, func(t *rapid.T, h *levels.Topology, c executor.Config) (*executor.World, func() error) {
-		p, err := executor.NewProcesses(h, c, nil)
+		p, err := NewProcesses(h, executor.ProcessConfig{Config: c}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -183,6 +184,12 @@ func TestCancelWhileStraight(t *testing.T) {
 
 // Two ranks get rings with the first program of small messages between them, unless
 // there are many ranks for each processor.
+// rings counts the pairs of a world's goroutine ranks that have rings.
+func rings(w *executor.World) (n int) {
+	executor.OnLink(w, 0, func(l wire.Link) { n = l.(interface{ Rings() int }).Rings() })
+	return n
+}
+
 func TestRingsOnDemand(t *testing.T) {
 	h, p := parse(t, "1x5", "shape=flat,fs=all,w=1,i=nbc/binomial")
 	for processors, want := range map[int]int{1: 0, 2: 4} {
@@ -190,7 +197,7 @@ func TestRingsOnDemand(t *testing.T) {
 		for _, test := range []struct{ count, want int }{{100_000, 0}, {1, want}} {
 			j := job{w, h, tasks.Request{Coll: tasks.Bcast, Count: int64(test.count), Type: tasks.Int32}, p}
 			do(t, w, j.bind(t, nil, raws(numbers(5, test.count))))
-			if got := executor.Rings(w); got != test.want {
+			if got := rings(w); got != test.want {
 				t.Errorf("%d processors, bcast of %d elements: %d pairs of 5 ranks have rings, want %d", processors, test.count, got, test.want)
 			}
 		}

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tierflow/tierflow/executor/flow"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
@@ -55,7 +54,10 @@ type tcpReader struct {
 }
 
 // readAhead has room for the largest message that goes without credit, and more.
-const readAhead = flow.LeadMax + 16<<10
+const readAhead = tcpSmallMax + 16<<10
+
+// tcpSmallMax bounds the payload of a message that goes without credit, bytes.
+const tcpSmallMax = 64 << 10
 
 func newTCPLink(peer levels.Rank, small int64) *tcpLink {
 	return &tcpLink{peer: peer, small: small, send: -1}
@@ -233,7 +235,7 @@ func (l *tcpLink) read(r *tcpReader, s wire.Sink) (some bool, err error) {
 			r.to = copy(r.buf, r.buf[r.from:r.to]) // what is left of a frame's beginning
 			r.from = 0
 		}
-		direct := r.rest >= flow.LeadMax && r.dst != nil
+		direct := r.rest >= tcpSmallMax && r.dst != nil
 		p := r.buf[r.to:]
 		if direct {
 			p = r.dst[:r.rest]

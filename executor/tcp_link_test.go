@@ -297,6 +297,7 @@ type quiet struct {
 func (q *quiet) Deliver(levels.Rank, *wire.Message, []byte)  { q.n++ }
 func (q *quiet) Place(_ levels.Rank, m *wire.Message) []byte { return q.dst[m.Offset:] }
 func (q *quiet) Sent(int32)                                  {}
+func (q *quiet) Fail(levels.Rank, error)                     {}
 
 // Any bytes are a frame or an error, and a frame is written as it was read.
 func FuzzParseFrame(f *testing.F) {

@@ -42,7 +42,7 @@ func (c *Comm) Send(ctx context.Context, to levels.Rank, tag int32, buf []byte) 
 		return nil, fmt.Errorf("send to rank %d: %w", to, err)
 	}
 	n, small := int64(len(buf)), e.world.limits.EagerMax
-	if e.transport.Remote(t.peer) {
+	if e.peers[t.peer].far {
 		small = e.world.limits.FarMax()
 	}
 	p := &e.peers[t.peer]

@@ -116,9 +116,9 @@ func (e *Endpoint) release() {
 
 // dispatch wakes or does what a start may have left behind.
 func (e *Endpoint) dispatch() {
-	e.transport.Flush(e.ears())
+	e.link.Flush(e.ears())
 	if e.driving {
-		e.transport.Wake()
+		e.sleeper.Wake()
 	}
 }
 
@@ -151,7 +151,7 @@ func (e *Endpoint) attend(ctx context.Context, n *ending) {
 	e.waiters = append(e.waiters, n)
 	life := n.life
 	if e.backDrives {
-		e.transport.Wake() // whoever waits is a better driver
+		e.sleeper.Wake() // whoever waits is a better driver
 	}
 	e.mu.Unlock()
 	select {
@@ -209,12 +209,12 @@ func (e *Endpoint) enough(n *ending) bool {
 }
 
 // stop ends driving for good; what was started has ended. It returns when the
-// last driver has let go of the transport.
+// last driver has let go of the link.
 func (e *Endpoint) stop() {
 	e.mu.Lock()
 	e.stopped = true
 	for e.driving {
-		e.transport.Wake()
+		e.sleeper.Wake()
 		e.mu.Unlock()
 		time.Sleep(50 * time.Microsecond)
 		e.mu.Lock()
@@ -225,7 +225,7 @@ func (e *Endpoint) stop() {
 
 // nothing is on its way, not even bytes that a link had no room for.
 func (e *Endpoint) nothing() bool {
-	return len(e.runs)+e.transfers == 0 && !e.transport.Flush(e.ears())
+	return len(e.runs)+e.transfers == 0 && !e.link.Flush(e.ears())
 }
 
 // drive makes progress for all that is on its way on this rank. The lock is held
@@ -258,9 +258,9 @@ func (e *Endpoint) drive(n *ending) {
 				e.flight.Tick()
 			}
 			e.mu.Unlock()
-			e.transport.Yield(idle)
+			e.sleeper.Yield(idle)
 			e.mu.Lock()
-		case e.transport.Arm():
+		case e.sleeper.Arm():
 			e.sleep() // and again, without a spin, if it was for nothing
 		default: // something has come meanwhile
 			e.pause()
@@ -273,7 +273,7 @@ func (e *Endpoint) drive(n *ending) {
 func (e *Endpoint) sleep() {
 	done := e.driver.ctx.Done()
 	e.mu.Unlock()
-	ticked := e.transport.Park(done)
+	ticked := e.sleeper.Park(done)
 	e.mu.Lock()
 	e.flight.Tick()
 	e.pause()

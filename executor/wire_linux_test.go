@@ -1,6 +1,6 @@
 //go:build linux
 
-package executor
+package executor_test
 
 import (
 	"encoding/binary"

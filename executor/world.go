@@ -1,19 +1,17 @@
 package executor
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"maps"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/flow"
 	"github.com/tierflow/tierflow/executor/trace"
-	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -37,20 +35,12 @@ type Config struct {
 	Log *slog.Logger
 	// Hooks are called by the engines. Zero: none.
 	Hooks trace.Hooks
-	// NoPeerReads keeps processes from reading each other's memory by
-	// process_vm_readv, as if the kernel forbade it.
-	NoPeerReads bool
-	// Congestion is the TCP congestion control of connections to other nodes, one that
-	// the kernel has and allows, such as reno. Empty: the system's choice.
-	Congestion string
 	// RecorderEvents is how many of the last events each rank keeps, see package
-	// flight. 0: 1024 if the rank is a process, 256 for goroutine ranks, whose rings
-	// share a cache; negative: none, and no recording.
+	// flight. 0: 1024, and 256 for goroutine ranks, whose rings share a cache; negative:
+	// none, and no recording.
 	RecorderEvents int
 	// Stalls gets stall reports in place of Log. nil: Log.
 	Stalls *slog.Logger
-	// Link, if not nil, makes messages take their time between ranks.
-	Link Shaper
 }
 
 func (c Config) withDefaults() Config {
@@ -69,64 +59,21 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Shaper delays messages to emulate a network between goroutine ranks.
-type Shaper interface {
-	// Due says when a message of n bytes that is sent now will have arrived; zero
-	// for at once. It is called by many goroutines. For one pair of ranks the
-	// answers never decrease, and either all are zero or none is.
-	Due(from, to levels.Rank, n int64, now time.Time) time.Time
-}
-
 // World is all ranks of a job: those of this process, goroutine ranks or a single
 // one, and what is needed to reach the others.
 type World struct {
 	config    Config
-	limits    flow.Limits // derived from config
-	endpoints []*Endpoint // by rank; nil for a rank of another process
-	inboxes   []*inbox
-	pairs     *pairs       // nil: goroutine ranks have none but the inboxes
-	clock     *clock       // nil unless shaped
-	spin      int          // yields before a driver sleeps
-	control   *control     // nil for goroutine ranks
-	combining atomic.Int32 // operations of callers that are running
-	exited    sync.Map     // numbers of goroutines, as text, that an operation has ended
+	limits    flow.Limits               // derived from config
+	endpoints []*Endpoint               // by rank; nil for a rank of another process
+	spin      int                       // yields before a driver sleeps
+	stop      func(ctx context.Context) // see Setup; may be nil
+	control   *control                  // nil if all ranks live here
+	combining atomic.Int32              // operations of callers that are running
+	exited    sync.Map                  // numbers of goroutines, as text, that an operation has ended
 
 	mu        sync.Mutex
 	closed    bool
 	recordsTo recorderPath
-}
-
-// NewWorld makes a world of n ranks, which exists until Close.
-func NewWorld(n int, config Config) *World {
-	w := &World{config: config.withDefaults(), limits: flow.NewLimits(config.EagerMax, config.EagerBudget)}
-	if w.config.RecorderEvents == 0 {
-		w.config.RecorderEvents = flight.DefaultEvents / 4
-	}
-	// With a core for every rank a spin saves two switches and is about as long as
-	// they take, tens of microseconds; with less, a waiting rank holds up the one it
-	// waits for.
-	looks, processors := fewestPolls, runtime.GOMAXPROCS(0)
-	w.spin = 1
-	if n <= processors {
-		w.spin, looks = 400, mostPolls
-	}
-	if n < crowd*processors && config.Link == nil {
-		w.pairs = newPairs(n)
-	}
-	all := make([]levels.Rank, n)
-	for r := range all {
-		all[r] = levels.Rank(r)
-		box := newInbox()
-		w.inboxes = append(w.inboxes, box)
-		w.endpoints = append(w.endpoints, newEndpoint(w, all[r], n, &local{inbox: box, world: w, rank: all[r], polls: looks}))
-	}
-	for _, e := range w.endpoints {
-		e.comm(0).define(all)
-	}
-	if config.Link != nil {
-		w.clock = newClock(w)
-	}
-	return w
 }
 
 // Size is the number of ranks.
@@ -134,22 +81,6 @@ func (w *World) Size() int { return len(w.endpoints) }
 
 // Endpoint is the engine of a rank.
 func (w *World) Endpoint(r levels.Rank) *Endpoint { return w.endpoints[r] }
-
-// carry takes a message to a rank's inbox, at once or when it is due.
-func (w *World) carry(from, to levels.Rank, m *wire.Message, payload []byte) {
-	if w.clock != nil {
-		n := int64(len(payload))
-		if m.Kind == wire.Data || m.Kind == wire.Arrived {
-			n = m.Size
-		}
-		now := time.Now()
-		if due := w.config.Link.Due(from, to, n, now); due.After(now) {
-			w.clock.hold(due, from, to, m, payload)
-			return
-		}
-	}
-	w.inboxes[to].push(from, m, payload)
-}
 
 // local calls f for each rank of this process.
 func (w *World) local(f func(e *Endpoint)) {
@@ -311,12 +242,12 @@ func (w *World) Close() error {
 		}
 	})
 	w.local((*Endpoint).stop)
-	if w.clock != nil {
-		w.clock.stop()
-	}
 	var err error
-	if w.control != nil {
+	switch {
+	case w.control != nil:
 		err = w.control.close()
+	case w.stop != nil:
+		w.stop(context.Background())
 	}
 	return errors.Join(err, w.endRecordings())
 }

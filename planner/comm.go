@@ -154,13 +154,12 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := o.config()
-	if err := executor.UsableCongestion(config.Congestion); err != nil {
+	if err := executor.UsableCongestion(o.congestion()); err != nil {
 		return nil, err // as between processes, which would use it
 	}
 	t = t.OneProcess()
 	p.links = o.linksOn(t)
-	w := &world{World: executor.NewWorld(t.Size(), config)}
+	w := &world{World: executor.NewShaped(t.Size(), o.config(), o.Link)}
 	if err := o.observe(w); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
@@ -177,10 +176,12 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 
 func (o *Options) config() executor.Config {
 	return executor.Config{
-		StallAfter: o.StallAfter, CloseTimeout: o.CloseTimeout, Log: o.Log, Hooks: o.Hooks, Link: o.Link, NoPeerReads: o.NoPeerReads,
-		Congestion: cmp.Or(o.Congestion, os.Getenv(CongestionVariable)),
+		StallAfter: o.StallAfter, CloseTimeout: o.CloseTimeout, Log: o.Log, Hooks: o.Hooks,
 	}
 }
+
+// congestion is the congestion control that the options or the environment name.
+func (o *Options) congestion() string { return cmp.Or(o.Congestion, os.Getenv(CongestionVariable)) }
 
 // forced reads the plans that the options or the environment force.
 func (o *Options) forced(reg submodules.Registry) (f tasks.Forced, origin string, err error) {

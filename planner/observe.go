@@ -36,8 +36,8 @@ func (o *Options) observe(w *world) error {
 }
 
 // processConfig is config for ranks that are processes.
-func (o *Options) processConfig() executor.Config {
-	c := o.config()
+func (o *Options) processConfig() executor.ProcessConfig {
+	c := executor.ProcessConfig{Config: o.config(), NoPeerReads: o.NoPeerReads, Congestion: o.congestion()}
 	if c.Log == nil {
 		c.Stalls = slog.Default()
 	}

@@ -28,7 +28,7 @@ func onRanks[T any](t *testing.T, topology string, f func(ctx context.Context, b
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := executor.NewWorld(topo.Size(), executor.Config{Link: executor.NewNetwork(topo, 1e9, 10*time.Microsecond)})
+	w := executor.NewShaped(topo.Size(), executor.Config{}, executor.NewNetwork(topo, 1e9, 10*time.Microsecond))
 	defer w.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -1,6 +1,11 @@
 package wire
 
-import "unsafe"
+import (
+	"errors"
+	"unsafe"
+
+	"github.com/tierflow/tierflow/levels"
+)
 
 // BytesAt returns n bytes that begin off bytes behind p. The caller has p from the owner,
 // who keeps the memory alive and in place while the run lasts.
@@ -42,3 +47,31 @@ func Apart[T any](n int) []T {
 	around := CacheLine/int(unsafe.Sizeof(*new(T))) + 1
 	return make([]T, n+2*around)[around : around+n : around+n]
 }
+
+// OneProcess is the [Memory] of ranks that are goroutines of one process: they read each
+// other's memory as their own. A link that carries addresses goes with it. That a rank
+// doesn't leave a run while it is read is seen to by the engine.
+type OneProcess struct{}
+
+var _ Memory = OneProcess{}
+
+// Shared returns memory of the Go heap: all goroutines can read it.
+func (OneProcess) Shared(n int64) ([]byte, func(), error) { return Heap(n) }
+
+// Lend is Shared.
+func (OneProcess) Lend(n int64) ([]byte, func(), error) { return Heap(n) }
+
+// Readable returns true.
+func (OneProcess) Readable(unsafe.Pointer) bool { return true }
+
+// Leave does nothing.
+func (OneProcess) Leave(CommID) {}
+
+// Holds returns true.
+func (OneProcess) Holds(levels.Rank, unsafe.Pointer, int64) bool { return true }
+
+// Read returns an error: no rank is out of reach.
+func (OneProcess) Read(levels.Rank, uint64, []byte) error { return errors.ErrUnsupported }
+
+// Intact returns true.
+func (OneProcess) Intact(levels.Rank, CommID, uint64) bool { return true }

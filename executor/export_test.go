@@ -1,0 +1,100 @@
+package executor
+
+import (
+	"sync"
+
+	"github.com/tierflow/tierflow/executor/wire"
+	"github.com/tierflow/tierflow/executor/wire/faulty"
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Disturb puts a faulty link under every engine of a world. No run may have begun.
+// What At was called for has ended when started has.
+func Disturb(w *World, f faulty.Faults) (started *sync.WaitGroup) {
+	started = &sync.WaitGroup{}
+	for r, e := range w.endpoints {
+		e.mu.Lock()
+		link := faulty.New(faulty.Under{Link: e.link, Sleeper: e.sleeper, Memory: e.memory}, levels.Rank(r), len(w.endpoints), f)
+		link.Started = started
+		e.link, e.sleeper, e.memory = link, link, link
+		e.mu.Unlock()
+	}
+	return started
+}
+
+// OnLink calls f with the link of a rank, and the engine's lock held.
+func OnLink(w *World, rank levels.Rank, f func(l wire.Link)) {
+	e := w.endpoints[rank]
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f(e.link)
+}
+
+// Touched calls f before each look of a disturbed rank into a peer's memory.
+func Touched(w *World, rank levels.Rank, f func(from levels.Rank)) {
+	OnLink(w, rank, func(l wire.Link) {
+		under, _ := l.(*faulty.Link)
+		under.Touch = f
+	})
+}
+
+// Advance lets all ranks have made that many calls on communicator 0, and sent each
+// other as many messages, before anything begins.
+func Advance(w *World, by uint32) {
+	for _, e := range w.endpoints {
+		e.mu.Lock()
+		e.comm(0).seq += by
+		e.tickets += by
+		for i := range e.peers {
+			e.peers[i].said += by
+			e.peers[i].heard += by
+		}
+		e.mu.Unlock()
+	}
+}
+
+// Gather shows the engines of several worlds, each of which has one of n, as one world.
+func Gather(worlds []*World) *World {
+	w := &World{config: worlds[0].config, limits: worlds[0].limits, endpoints: make([]*Endpoint, len(worlds))}
+	for r, one := range worlds {
+		w.endpoints[r] = one.endpoints[r]
+	}
+	return w
+}
+
+// Listening replaces the control plane of a world.
+func Listening(w *World, to func(ControlPlane) ControlPlane) { w.control.job = to(w.control.job) }
+
+// Lose tells a rank's world that another one is lost.
+func Lose(w *World, lost levels.Rank, err error) { w.control.lose(lost, err) }
+
+// Comms counts the communicators that a rank knows of.
+func (e *Endpoint) Comms() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.comms)
+}
+
+// Failed tells whether a communicator is broken or closed here.
+func (c *Comm) Failed() bool {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	return c.broken != nil
+}
+
+// Goodbyes counts those that a rank has heard on a communicator.
+func (c *Comm) Goodbyes() int {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	return len(c.gone) + len(c.held)
+}
+
+// Budget is how much a rank may send to another one without credit, bytes.
+func (e *Endpoint) Budget(to levels.Rank) int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.peers[to].Budget()
+}
+
+// StrayCalls is for tests of another package.
+const StrayCalls = strayCalls
