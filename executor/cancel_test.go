@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -211,7 +212,7 @@ func TestNothingIsWrittenAfterReturn(t *testing.T) {
 	} {
 		h, p := parse(t, "2x2", plan)
 		for round := range 15 {
-			w := executor.NewWorld(h.Size(), executor.Config{})
+			w := local.New(h.Size(), executor.Config{})
 			bufs := make([][]byte, h.Size())
 			for r := range bufs {
 				bufs[r] = make([]byte, n)

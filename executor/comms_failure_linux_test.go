@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/proc"
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
@@ -139,7 +140,7 @@ func TestGoodbyeWhileTelling(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := openProcesses(t, h, executor.ProcessConfig{}, nil)
+	p := openProcesses(t, h, proc.Config{}, nil)
 	defer closeProcesses(t, p)
 	comms := make([]*executor.Comm, p.Size())
 	for r := range comms {
@@ -178,7 +179,7 @@ func TestGoodbyeBeforeTheLoss(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := openProcesses(t, h, executor.ProcessConfig{}, nil)
+			p := openProcesses(t, h, proc.Config{}, nil)
 			defer closeProcesses(t, p)
 			one := makeComm(t, p.Endpoint(1), 1, everyone(p.World))
 			two := makeComm(t, p.Endpoint(2), 1, everyone(p.World))
@@ -209,7 +210,7 @@ func TestGoodbyeToAllBeforeTheReason(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := openProcesses(t, h, executor.Config{}, nil)
+	p := openProcesses(t, h, proc.Config{}, nil)
 	defer closeProcesses(t, p)
 	zero := makeComm(t, p.Endpoint(0), 1, everyone(p.World))
 	one := makeComm(t, p.Endpoint(1), 1, everyone(p.World))
@@ -317,7 +318,7 @@ func TestFailKeepsTheMismatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := openProcesses(t, h, executor.ProcessConfig{}, nil)
+	p := openProcesses(t, h, proc.Config{}, nil)
 	defer closeProcesses(t, p)
 	never, err := p.Endpoint(1).Comm(0).Recv(t.Context(), 0, 1, nil)
 	if err != nil {
@@ -421,7 +422,7 @@ func TestRanksThatAreCutOff(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := openProcesses(t, h, executor.ProcessConfig{}, nil)
+			p := openProcesses(t, h, proc.Config{}, nil)
 			defer closeProcesses(t, p)
 			p.Cut(0, 2)
 			succeed(t, p.World, func(ctx context.Context, r int) error {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/proc"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -252,7 +253,7 @@ func TestOthersAreToldFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := openProcesses(t, h, executor.ProcessConfig{}, nil)
+	p := openProcesses(t, h, proc.Config{}, nil)
 	defer closeProcesses(t, p)
 	broken, told := p.BrokenBeforeTold(0)
 	ctx, cancel := context.WithCancel(t.Context())

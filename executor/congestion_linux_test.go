@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/proc"
 	"github.com/tierflow/tierflow/tasks"
 )
 
 // Reno is in every kernel, and every user may choose it.
 func TestCongestion(t *testing.T) {
 	h, p := parse(t, "2x1", "shape=flat,fs=all,w=1,i=adapt/binomial")
-	w, err := NewProcesses(h, executor.ProcessConfig{Congestion: "reno"}, nil)
+	w, err := NewProcesses(h, proc.Config{Congestion: "reno"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestCongestion(t *testing.T) {
 
 func TestUnknownCongestion(t *testing.T) {
 	h, _ := parse(t, "2x1", "shape=flat")
-	_, err := executor.NewProcess(t.Context(), nil, 0, h, executor.ProcessConfig{Congestion: "nosuch"})
+	_, err := proc.New(t.Context(), nil, 0, h, proc.Config{Congestion: "nosuch"})
 	if err == nil || !strings.Contains(err.Error(), `"nosuch"`) || !strings.Contains(err.Error(), "reno") {
 		t.Errorf("error %v; want one that says nosuch and what there is", err)
 	}

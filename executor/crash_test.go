@@ -10,6 +10,7 @@ import (
 
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -48,7 +49,7 @@ func panicInDriver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := executor.NewWorld(1, executor.Config{})
+	w := local.New(1, executor.Config{})
 	defer w.Close()
 	run, err := w.Endpoint(0).Comm(0).Bind(executor.Binding{
 		Compiled: submodules.Compiled{Rest: prog}, Request: r.String(), Send: []byte{1}, Recv: []byte{0},

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -95,7 +96,7 @@ func runOnce(t *testing.T, name string, c casegen.Case) bool {
 	} else if err != nil {
 		t.Fatalf("%s: %v: %v", name, c, err)
 	}
-	w := executor.NewWorld(c.Topology.Size(), executor.Config{})
+	w := local.New(c.Topology.Size(), executor.Config{})
 	defer w.Close()
 	d := roundFrom(t, 1, c.Request, c.Topology.Size())
 	do(t, w, job{w, c.Topology, c.Request, c.Plan}.bind(t, d.send, d.recv))

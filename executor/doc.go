@@ -5,11 +5,14 @@
 // It chooses nothing: plans come from above, programs from submodules.Compile.
 // Users call package planner; this package is for those who build on programs.
 //
-//	world := executor.NewWorld(2, executor.Config{})
+// A world is made of ports, one for each rank of this process: what carries its messages,
+// how it sleeps and what the ranks of its node may read. Packages local and proc make
+// worlds; a transport of another kind calls [New].
+//
+//	world := local.New(2, executor.Config{})
 //	defer world.Close()
-//	run, err := world.Endpoint(0).World().Bind(executor.Binding{…})
-//	err = run.Start(ctx)
-//	err = run.Wait(ctx)
+//	run, err := world.Endpoint(rank).Comm(0).Bind(executor.Binding{Rest: program, Recv: buf, …})
+//	err = run.Do(ctx)
 //
 // # How a run goes
 //

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -16,7 +17,7 @@ import (
 // last events; and the job goes on.
 func TestDump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := executor.NewWorld(2, executor.Config{StallAfter: -1})
+		w := local.New(2, executor.Config{StallAfter: -1})
 		defer w.Close()
 		runs := crossed(t, w, 0)
 		done := make(chan error)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -135,7 +136,7 @@ func TestCloseBetweenRunsOfOthers(t *testing.T) {
 		t.Run(plan, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h, p := parse(t, "1x3", plan)
-				w := executor.NewWorld(3, executor.Config{})
+				w := local.New(3, executor.Config{})
 				defer w.Close()
 				const leaver, count = 2, 50_000
 				bufs := numbers(3, count)
@@ -200,7 +201,7 @@ func TestCloseBetweenRunsOfOthers(t *testing.T) {
 func TestLeftThinkingItWasDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, p := parse(t, "2x1", "shape=flat,fs=all,w=1,i=adapt/chain")
-		w := executor.NewWorld(2, executor.Config{})
+		w := local.New(2, executor.Config{})
 		defer w.Close()
 		j := job{w, h, tasks.Request{Coll: tasks.Bcast, Type: tasks.Int32}, p}
 		b, err := j.compile(0)
@@ -256,7 +257,7 @@ func TestCloseDuringARun(t *testing.T) {
 }
 
 func TestWorldClose(t *testing.T) {
-	w := executor.NewWorld(2, executor.Config{})
+	w := local.New(2, executor.Config{})
 	runs := barriers(t, w, "1x2")
 	if err := runs[0].Start(t.Context()); err != nil {
 		t.Fatal(err)

@@ -13,13 +13,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/proc"
 	"github.com/tierflow/tierflow/executor/wire/faulty"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/check/casegen"
 )
 
 // openProcesses is closed by closeProcesses.
-func openProcesses(t failer, h *levels.Topology, c executor.ProcessConfig, tamper Tamper) *Processes {
+func openProcesses(t failer, h *levels.Topology, c proc.Config, tamper Tamper) *Processes {
 	t.Helper()
 	p, err := NewProcesses(h, c, tamper)
 	if err != nil {
@@ -39,7 +40,7 @@ func closeProcesses(t failer, p *Processes) {
 func TestFaultsDelayProcesses(t *testing.T) {
 	few(t, 40, func(t *rapid.T) {
 		c := draw(t, casegen.Options{})
-		p := openProcesses(t, c.Topology, executor.ProcessConfig{Config: drawConfig(t)}, nil)
+		p := openProcesses(t, c.Topology, proc.Config{Config: drawConfig(t)}, nil)
 		defer closeProcesses(t, p)
 		disturbedCase(t, c, p.World)
 	})
@@ -53,7 +54,7 @@ func drawStorm(t failer, draw *rand.Rand, tcp bool, tamper Tamper) (*storm, *Pro
 		of = stormCases[draw.IntN(4)]
 	}
 	h, plan := parse(t, of.topo, of.plan)
-	p := openProcesses(t, h, executor.ProcessConfig{Config: executor.Config{EagerBudget: []int64{0, 300}[draw.IntN(2)]}, NoPeerReads: draw.IntN(2) == 0}, tamper)
+	p := openProcesses(t, h, proc.Config{Config: executor.Config{EagerBudget: []int64{0, 300}[draw.IntN(2)]}, NoPeerReads: draw.IntN(2) == 0}, tamper)
 	return newStorm(t, p.World, h, plan, of.n), p
 }
 

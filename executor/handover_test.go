@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -29,7 +30,7 @@ func TestEachWaiterReturnsWithItsRun(t *testing.T) {
 	const n = 10
 	for _, order := range []string{"first", "last"} { // who waits first, and so drives
 		synctest.Test(t, func(t *testing.T) {
-			w := executor.NewWorld(2, executor.Config{})
+			w := local.New(2, executor.Config{})
 			defer w.Close()
 			mine, theirs := manyBarriers(t, w, n)
 			for _, r := range mine {
@@ -72,7 +73,7 @@ func TestEachWaiterReturnsWithItsRun(t *testing.T) {
 // from the background.
 func TestBackgroundDrives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := executor.NewWorld(2, executor.Config{})
+		w := local.New(2, executor.Config{})
 		defer w.Close()
 		mine, theirs := manyBarriers(t, w, 4)
 		for _, r := range mine {
@@ -113,7 +114,7 @@ func TestBackgroundDrives(t *testing.T) {
 // Several goroutines may wait for the same run.
 func TestSharedWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := executor.NewWorld(2, executor.Config{})
+		w := local.New(2, executor.Config{})
 		defer w.Close()
 		mine, theirs := manyBarriers(t, w, 1)
 		if err := mine[0].Start(t.Context()); err != nil {
@@ -139,7 +140,7 @@ func TestSharedWait(t *testing.T) {
 // others on the communicator.
 func TestCancelledWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := executor.NewWorld(2, executor.Config{})
+		w := local.New(2, executor.Config{})
 		defer w.Close()
 		mine, _ := manyBarriers(t, w, 3)
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 1234*time.Millisecond, errEnough)
@@ -171,7 +172,7 @@ func TestCancelledWaiter(t *testing.T) {
 // Ranks that wait for each other's root find out by the second tick.
 func TestDisagreementIsFoundInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := executor.NewWorld(2, executor.Config{})
+		w := local.New(2, executor.Config{})
 		defer w.Close()
 		runs := [2]*executor.Run{crossed(t, w, 1)[0], crossed(t, w, 0)[1]}
 		begin := time.Now()

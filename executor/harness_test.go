@@ -15,6 +15,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/kernel"
+	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -174,9 +175,9 @@ func newWorld(t testing.TB, n int, c executor.Config) *executor.World {
 }
 
 // newShaped is newWorld with messages that take their time.
-func newShaped(t testing.TB, n int, c executor.Config, s executor.Shaper) *executor.World {
+func newShaped(t testing.TB, n int, c executor.Config, s local.Shaper) *executor.World {
 	t.Helper()
-	w := executor.NewShaped(n, c, s)
+	w := local.NewShaped(n, c, s)
 	t.Cleanup(func() {
 		if err := w.Close(); err != nil {
 			t.Error(err)
@@ -189,7 +190,7 @@ func newShaped(t testing.TB, n int, c executor.Config, s executor.Shaper) *execu
 // decides how they wait, and whether there are rings between them.
 func onProcessors(processors, n int, c executor.Config) *executor.World {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
-	return executor.NewWorld(n, c)
+	return local.New(n, c)
 }
 
 // raw is the bytes of a slice.

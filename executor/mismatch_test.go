@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/check/casegen"
 	"github.com/tierflow/tierflow/tasks"
@@ -193,7 +194,7 @@ func TestMismatchWithoutSteps(t *testing.T) {
 		for odd := range 3 {
 			t.Run(fmt.Sprintf("rank=%d/last=%v", odd, comesLast), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					w := executor.NewWorld(3, executor.Config{})
+					w := local.New(3, executor.Config{})
 					defer w.Close()
 					none := job{w, h, sum(0), p}.bind(t, nil, make([][]byte, 3))
 					ten := job{w, h, sum(10), p}.bind(t, nil, raws(numbers(3, 10)))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
@@ -22,7 +23,7 @@ func TestNetworkDue(t *testing.T) {
 		t.Fatal(err)
 	}
 	const ms = time.Millisecond
-	n := executor.NewNetwork(h, 1e6, 5*ms) // a byte per microsecond
+	n := local.NewNetwork(h, 1e6, 5*ms) // a byte per microsecond
 	now := time.Now()
 	const size = 10_000 - 66 // with its frame, 10 ms
 	for i, test := range []struct {
@@ -51,7 +52,7 @@ func TestShapedTransfers(t *testing.T) {
 		t.Fatal(err)
 	}
 	const rate, n, size = 100e6, 40, 50_000
-	w := newShaped(t, 2, executor.Config{}, executor.NewNetwork(h, rate, 300*time.Microsecond))
+	w := newShaped(t, 2, executor.Config{}, local.NewNetwork(h, rate, 300*time.Microsecond))
 	begin := time.Now()
 	succeed(t, w, func(ctx context.Context, r int) error {
 		for i := range n {
@@ -89,7 +90,7 @@ func TestLevelsOverlap(t *testing.T) {
 	const n, rate = 4 << 20, 125e6
 	h, p := parse(t, "2x2", "shape=han,fs=256KiB,w=4,s=sm,i=adapt/chain")
 	rec := trace.NewRecorder()
-	w := newShaped(t, 4, executor.Config{Hooks: rec.Hooks()}, executor.NewNetwork(h, rate, 50*time.Microsecond))
+	w := newShaped(t, 4, executor.Config{Hooks: rec.Hooks()}, local.NewNetwork(h, rate, 50*time.Microsecond))
 	bufs := make([][]byte, 4)
 	for r := range bufs {
 		bufs[r] = make([]byte, n)

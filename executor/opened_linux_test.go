@@ -3,7 +3,7 @@ package executor_test
 import (
 	"testing"
 
-	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/proc"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -21,7 +21,7 @@ func TestOpensWhatThePlanNeeds(t *testing.T) {
 		{"4x2", "shape=han,fs=16KiB,w=4,i=adapt/chain,s=adapt/chain", 3, 8},
 	} {
 		h, p := parse(t, test.topo, test.plan)
-		w, err := NewProcesses(h, executor.ProcessConfig{}, nil)
+		w, err := NewProcesses(h, proc.Config{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/proc"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/executor/wire/faulty"
 	"github.com/tierflow/tierflow/levels"
@@ -39,7 +40,7 @@ type Tamper func(from, to levels.Rank, in, out *net.TCPConn)
 
 // NewProcesses makes one for each rank of a topology. Its connections go through
 // tamper, unless it is nil.
-func NewProcesses(topology *levels.Topology, config executor.ProcessConfig, tamper Tamper) (*Processes, error) {
+func NewProcesses(topology *levels.Topology, config proc.Config, tamper Tamper) (*Processes, error) {
 	n := topology.Size()
 	p := &Processes{topology: topology, worlds: make([]*executor.World, n), jobs: make([]*paperJob, n)}
 	for r := range p.jobs {
@@ -53,7 +54,7 @@ func NewProcesses(topology *levels.Topology, config executor.ProcessConfig, tamp
 	var g errgroup.Group
 	for r, j := range p.jobs {
 		g.Go(func() (err error) {
-			p.worlds[r], err = executor.NewProcess(ctx, j, levels.Rank(r), topology, config)
+			p.worlds[r], err = proc.New(ctx, j, levels.Rank(r), topology, config)
 			return err
 		})
 	}
@@ -191,7 +192,7 @@ type paperJob struct {
 	running   sync.WaitGroup
 }
 
-var _ executor.Job = (*paperJob)(nil)
+var _ proc.Job = (*paperJob)(nil)
 
 // Dial connects over TCP, through tamper if there is one.
 func (j *paperJob) Dial(ctx context.Context, peer levels.Rank, purpose uint8) (net.Conn, error) {
@@ -399,12 +400,12 @@ func (p *Processes) AfterTold(rank levels.Rank, then func()) {
 
 // lateTold is a control plane whose broadcasts arrive later, in order.
 type lateTold struct {
-	Job
+	executor.ControlPlane
 	queue chan func()
 }
 
 func (l lateTold) Broadcast(kind uint8, payload []byte) error {
-	l.queue <- func() { _ = l.Job.Broadcast(kind, payload) }
+	l.queue <- func() { _ = l.ControlPlane.Broadcast(kind, payload) }
 	return nil
 }
 
@@ -412,7 +413,7 @@ func (l lateTold) Broadcast(kind uint8, payload []byte) error {
 // waits for all of them.
 func (p *Processes) TellLate(rank levels.Rank, by time.Duration) (wait func()) {
 	l := lateTold{p.jobs[rank], make(chan func(), 100)}
-	p.worlds[rank].control.job = l
+	executor.Listening(p.worlds[rank], func(executor.ControlPlane) executor.ControlPlane { return l })
 	var told sync.WaitGroup
 	told.Go(func() {
 		for tell := range l.queue {
@@ -421,7 +422,7 @@ func (p *Processes) TellLate(rank levels.Rank, by time.Duration) (wait func()) {
 		}
 	})
 	return func() {
-		p.worlds[rank].control.job = l.Job
+		executor.Listening(p.worlds[rank], func(executor.ControlPlane) executor.ControlPlane { return l.ControlPlane })
 		close(l.queue)
 		told.Wait()
 	}

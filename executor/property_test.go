@@ -12,6 +12,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/kernel"
+	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -234,7 +235,7 @@ func TestPlansAgree(t *testing.T) {
 			for r := range in {
 				copy(d.recv[r], in[r])
 			}
-			w := executor.NewWorld(c.Topology.Size(), executor.Config{})
+			w := local.New(c.Topology.Size(), executor.Config{})
 			do(t, w, job{w, c.Topology, c.Request, c.Plan}.bind(t, d.send, d.recv))
 			w.Close()
 			d.check(t, c)

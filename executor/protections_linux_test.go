@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/proc"
 	"github.com/tierflow/tierflow/executor/wire/faulty"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
@@ -20,7 +21,7 @@ func TestTornCopy(t *testing.T) {
 	for _, where := range []string{"shared memory", "the process"} {
 		t.Run(where, func(t *testing.T) {
 			h, plan := parse(t, "1x2", "shape=han,fs=all,w=1,s=solo")
-			p := openProcesses(t, h, executor.ProcessConfig{}, nil)
+			p := openProcesses(t, h, proc.Config{}, nil)
 			defer executor.Disturb(p.World, faulty.Faults{}).Wait()
 			bufs := [][]byte{message(4*n, 1), make([]byte, 4*n)}
 			if where == "shared memory" {
@@ -80,7 +81,7 @@ func TestLead(t *testing.T) {
 		{"1x2", 120 << 10, "30KiB", executor.Config{}, 0, 4},
 	} {
 		h, plan := parse(t, test.topo, "shape=flat,i=adapt/chain,w=8,fs="+test.segment)
-		p := openProcesses(t, h, executor.ProcessConfig{Config: test.config}, nil)
+		p := openProcesses(t, h, proc.Config{Config: test.config}, nil)
 		bufs := numbers(2, test.bytes/4)
 		want := bufs[0]
 		runs := job{p.World, h, tasks.Request{Coll: tasks.Bcast, Count: int64(test.bytes / 4), Type: tasks.Int32}, plan}.bind(t, nil, raws(bufs))
@@ -97,7 +98,7 @@ func TestLead(t *testing.T) {
 // buffer for something else, which another rank must not take for the message.
 func TestFailedCallSendsWhatItMeant(t *testing.T) {
 	h, plan := parse(t, "3x1", "shape=flat,fs=all,w=1,i=adapt/chain")
-	p := openProcesses(t, h, executor.ProcessConfig{}, nil)
+	p := openProcesses(t, h, proc.Config{}, nil)
 	hear := p.Deafen(1) // it doesn't know that rank 2 has left
 	defer hear()
 	bufs := numbers(3, 10_000)
@@ -137,7 +138,7 @@ func TestFailedCallSendsWhatItMeant(t *testing.T) {
 // A world may close while a call is bound: the race detector sees what isn't guarded.
 func TestBindDuringClose(t *testing.T) {
 	h, plan := parse(t, "2x2", "shape=han,fs=1KiB,w=2,s=sm,i=adapt/chain")
-	p := openProcesses(t, h, executor.ProcessConfig{}, nil)
+	p := openProcesses(t, h, proc.Config{}, nil)
 	b, err := job{p.World, h, tasks.Request{Coll: tasks.Bcast, Count: 3, Type: tasks.Int32}, plan}.compile(0)
 	if err != nil {
 		t.Fatal(err)

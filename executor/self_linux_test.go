@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/proc"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -27,7 +28,7 @@ func onBoth(t *testing.T, topos []string, config executor.Config, f func(t *test
 		}
 		t.Run("goroutines/"+topo, func(t *testing.T) { f(t, newWorld(t, h.Size(), config), h) })
 		t.Run("processes/"+topo, func(t *testing.T) {
-			p := openProcesses(t, h, executor.ProcessConfig{Config: config}, nil)
+			p := openProcesses(t, h, proc.Config{Config: config}, nil)
 			defer closeProcesses(t, p)
 			f(t, p.World, h)
 		})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -50,7 +51,7 @@ func (l *lines) logger() *slog.Logger {
 func TestStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lines
-		w := executor.NewWorld(2, executor.Config{StallAfter: time.Second, Log: log.logger()})
+		w := local.New(2, executor.Config{StallAfter: time.Second, Log: log.logger()})
 		defer w.Close()
 		runs := crossed(t, w, 0)
 		done := make(chan error)
@@ -80,7 +81,7 @@ func TestStall(t *testing.T) {
 func TestNoStallReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lines
-		w := executor.NewWorld(2, executor.Config{StallAfter: -1, Log: log.logger()})
+		w := local.New(2, executor.Config{StallAfter: -1, Log: log.logger()})
 		defer w.Close()
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, errEnough)
 		defer cancel()

@@ -2,10 +2,10 @@ package executor
 
 import (
 	"context"
-	"sync/atomic"
 
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/executor/shm"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
@@ -29,7 +29,7 @@ type straight struct {
 type Sharer interface {
 	// RingTo returns the link to a rank with a ring in either direction, nil if there are
 	// none.
-	RingTo(peer levels.Rank) *ringLink
+	RingTo(peer levels.Rank) *shm.End
 	// Looks returns how often to look for a message before it is worth a yield.
 	Looks() int
 	// Relax lets others run.
@@ -46,17 +46,9 @@ const strayCalls = 16
 // Looks between two yields, of a rank that has a processor to itself and of one that
 // others wait for.
 const (
-	mostPolls   = 100
-	fewestPolls = 1
+	MostLooks   = 100
+	FewestLooks = 1
 )
-
-// ringLink is what straight calls need of a link whose messages come by a ring.
-type ringLink struct {
-	in   ringReader
-	dead error          // why the link is of no use any more
-	wake func()         // the peer, which may wait for room
-	away *atomic.Uint32 // 1 while the peer lets others run; nil if it doesn't say
-}
 
 // straightStep is a step with what is the same in all its runs.
 type straightStep struct {
@@ -64,7 +56,7 @@ type straightStep struct {
 	kind submodules.StepKind
 	len  int64
 	peer levels.Rank // of the world
-	link *ringLink
+	link *shm.End
 	m    wire.Message // of a send; what a recv waits for
 }
 
@@ -92,7 +84,7 @@ func (r *Run) straighten() *straight {
 		switch step.Kind {
 		case submodules.SendStep, submodules.RecvStep:
 			one.peer = c.ranks[prog.Peers[step.Peer].Rank]
-			if one.len > min(e.world.limits.EagerMax, ringMax) {
+			if one.len > min(e.world.limits.EagerMax, shm.MaxPayload) {
 				return nil
 			}
 			if one.link = node.RingTo(one.peer); one.link == nil {
@@ -187,7 +179,7 @@ func (r *Run) through(ctx context.Context) int {
 
 func (r *Run) sendStraight(one *straightStep, step *submodules.Step) bool {
 	e, count := r.comm.e, &r.comm.counters
-	if one.link.dead != nil || !e.peers[one.peer].Charge(one.len) {
+	if one.link.Dead != nil || !e.peers[one.peer].Charge(one.len) {
 		return false
 	}
 	one.m.Seq = r.seq
@@ -199,33 +191,32 @@ func (r *Run) sendStraight(one *straightStep, step *submodules.Step) bool {
 
 // recvStraight takes the message that has come, if it is the right one.
 func (r *Run) recvStraight(one *straightStep, step *submodules.Step) bool {
-	e, in := r.comm.e, &one.link.in
+	e, in := r.comm.e, &one.link.In
 	one.m.Seq = r.seq
-	payload, refund, ok := in.expected(&one.m)
-	if !ok || one.link.dead != nil || !e.peers[one.peer].Refund(refund) {
+	payload, refund, ok := in.Expected(&one.m)
+	if !ok || one.link.Dead != nil || !e.peers[one.peer].Refund(refund) {
 		return false // of a wrong refund the engine will hear again
 	}
 	e.note(flight.Received, one.peer, &one.m)
 	copy(r.span(step.Dst), payload)
-	in.at += cells(len(payload))
-	if in.done() {
-		one.link.wake()
+	if in.Skip(len(payload)) {
+		one.link.Wake()
 	}
 	e.consume(one.peer, len(payload))
 	return true
 }
 
 // await waits a little for a message from a peer.
-func (s *straight) await(ctx context.Context, l *ringLink) bool {
-	in := &l.in
+func (s *straight) await(ctx context.Context, l *shm.End) bool {
+	in := &l.In
 	for yields := 0; yields < straightYields; yields++ {
 		for range tightPolls * s.node.Looks() {
-			if in.some() {
+			if in.HasMessage() {
 				return true
 			}
 		}
-		for i := 0; i < presentLooks && l.away != nil && l.away.Load() == 0; i++ {
-			if in.some() {
+		for i := 0; i < presentLooks && l.Away != nil && l.Away.Load() == 0; i++ {
+			if in.HasMessage() {
 				return true
 			}
 		}
@@ -234,7 +225,7 @@ func (s *straight) await(ctx context.Context, l *ringLink) bool {
 		}
 		s.node.Relax()
 	}
-	return in.some()
+	return in.HasMessage()
 }
 
 // straightYields is how often a call on a crowded node lets others run before it goes

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/local"
+	"github.com/tierflow/tierflow/executor/tcp"
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
@@ -96,8 +98,8 @@ type Options struct {
 	// memory, as if the kernel forbade it; shared memory serves instead.
 	NoPeerReads bool
 	// Link makes messages between goroutine ranks take their time, see
-	// [executor.NewNetwork]. nil: they don't.
-	Link executor.Shaper
+	// [local.NewNetwork]. nil: they don't.
+	Link local.Shaper
 	// Links names the links between nodes and their rate, such as 10gbit. Decision tables
 	// are measured and asked under that name: what one has of other links is from
 	// elsewhere. In a job of processes that of rank 0 counts. Empty: the environment's
@@ -154,12 +156,12 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := executor.UsableCongestion(o.congestion()); err != nil {
+	if err := tcp.UsableCongestion(o.congestion()); err != nil {
 		return nil, err // as between processes, which would use it
 	}
 	t = t.OneProcess()
 	p.links = o.linksOn(t)
-	w := &world{World: executor.NewShaped(t.Size(), o.config(), o.Link)}
+	w := &world{World: local.NewShaped(t.Size(), o.config(), o.Link)}
 	if err := o.observe(w); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/proc"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -53,7 +53,7 @@ func JoinAs(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
 	if cfg.Log == nil {
 		cfg.Log = o.Log
 	}
-	if err := executor.EnoughDescriptors(joinDescriptors(cfg), fmt.Sprintf("joining a job of %d ranks as rank %d", cfg.Size, cfg.Rank)); err != nil {
+	if err := proc.EnoughDescriptors(joinDescriptors(cfg), fmt.Sprintf("joining a job of %d ranks as rank %d", cfg.Size, cfg.Rank)); err != nil {
 		return nil, err
 	}
 	job, err := join.Join(ctx, cfg)
@@ -88,7 +88,7 @@ func enter(ctx context.Context, job *join.Job, o *Options) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := executor.NewProcess(ctx, job, job.Rank, job.Topology, o.processConfig())
+	w, err := proc.New(ctx, job, job.Rank, job.Topology, o.processConfig())
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func enter(ctx context.Context, job *join.Job, o *Options) (*Comm, error) {
 	return c, nil
 }
 
-var _ executor.Job = (*join.Job)(nil)
+var _ proc.Job = (*join.Job)(nil)
 
 // worldRank is a rank's number in the world.
 func (c *Comm) worldRank() levels.Rank { return c.comm.Ranks()[c.comm.Rank()] }

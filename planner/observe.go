@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/proc"
 )
 
 // The environment variables beside [PlanVariable].
@@ -36,8 +36,8 @@ func (o *Options) observe(w *world) error {
 }
 
 // processConfig is config for ranks that are processes.
-func (o *Options) processConfig() executor.ProcessConfig {
-	c := executor.ProcessConfig{Config: o.config(), NoPeerReads: o.NoPeerReads, Congestion: o.congestion()}
+func (o *Options) processConfig() proc.Config {
+	c := proc.Config{Config: o.config(), NoPeerReads: o.NoPeerReads, Congestion: o.congestion()}
 	if c.Log == nil {
 		c.Stalls = slog.Default()
 	}

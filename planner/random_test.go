@@ -1,5 +1,29 @@
 package planner_test
 
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tierflow/tierflow/executor/local"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/planner"
+)
+
 // Random programs: every kind of call, on communicators that are made, used and closed
 // at the same time by goroutines of their own, on random layouts under random plans,
 // with at most one fault per program. What calls return is compared with plain Go code
@@ -20,30 +44,6 @@ package planner_test
 //
 // -random.repeat=100 does so until it fails; -random.without=3,8 leaves operations out,
 // and -random.cut finds out which can be.
-
-import (
-	"bytes"
-	"flag"
-	"fmt"
-	"log/slog"
-	"math/rand/v2"
-	"os"
-	"os/exec"
-	"runtime"
-	"strconv"
-	"strings"
-	"sync"
-	"sync/atomic"
-	"testing"
-	"time"
-
-	"go.uber.org/goleak"
-
-	"github.com/tierflow/tierflow/executor"
-	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/levels/join"
-	"github.com/tierflow/tierflow/planner"
-)
 
 // Kinds of ranks.
 const (
@@ -312,7 +312,7 @@ func (p *randomProgram) options(log *lockedBuffer) *planner.Options {
 
 type slowLink struct{}
 
-var _ executor.Shaper = slowLink{}
+var _ local.Shaper = slowLink{}
 
 // Due is a fixed time later, by pair of ranks.
 func (slowLink) Due(from, to levels.Rank, _ int64, now time.Time) time.Time {

@@ -57,7 +57,18 @@ var arrows = map[string][]string{
 	// A communicator's number is called what recordings call it.
 	"executor/wire": {"levels", "executor/flight"},
 	"executor/flow": {"dag/invariants"},
-	"executor":      {"submodules", "executor/kernel", "executor/trace", "executor/flow", "executor/wire"},
+	"executor/shm":  {"executor/wire"},
+	"executor/tcp":  {"executor/wire"},
+	// The straight path reads the rings themselves: through an interface it would take as
+	// long again as the messages do.
+	"executor": {"submodules", "executor/kernel", "executor/trace", "executor/flow", "executor/shm"},
+	// Goroutine ranks speak by the rings of processes.
+	"executor/local": {"executor"},
+	"executor/proc":  {"executor", "executor/tcp"},
+
+	// Only tests import these: what a link must do, and what one may do to an engine.
+	"executor/wire/wiretest": {"executor/wire"},
+	"executor/wire/faulty":   {"executor/wire"},
 
 	"costs": {"tasks"},
 	// Intervals of confidence need linear algebra; who only reads costs does without.
@@ -66,8 +77,8 @@ var arrows = map[string][]string{
 	"viz":           {"submodules", "costs", "executor/trace"},
 	"planner/rule":  {"submodules"},
 	"planner/table": {"submodules", "costs"},
-	// Under the invariants tag planner checks what it compiles.
-	"planner":      {"planner/rule", "planner/table", "executor", "submodules/all", "submodules/check", "levels/join"},
+	// Under the invariants tag planner checks what it compiles. It makes both kinds of worlds.
+	"planner":      {"planner/rule", "planner/table", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join"},
 	"planner/tune": {"planner", "costs/measure"},
 
 	"cmd/tierflow/launch": {},
@@ -101,15 +112,15 @@ var libraries = map[string][]string{
 	"github.com/google/go-cmp":       {"dag/dagtest"},
 	"github.com/schollz/progressbar": {"cmd/tierflow/tune"},
 	"github.com/spf13/cobra":         commands,
-	"golang.org/x/sync":              {"executor", "planner", "costs/measure", "cmd/tierflow/verify"},
-	"golang.org/x/sys":               {"levels/join", "executor", "executor/wire", "executor/kernel", "executor/flight", "cmd/tierflow/launch"},
+	"golang.org/x/sync":              {"executor/proc", "planner", "costs/measure", "cmd/tierflow/verify"},
+	"golang.org/x/sys":               {"levels/join", "executor/wire", "executor/tcp", "executor/proc", "executor/kernel", "executor/flight", "cmd/tierflow/launch"},
 	"golang.org/x/term":              {"cmd/tierflow/tune"},
 	"gonum.org/v1/gonum":             {"costs/stats", "cmd/tierflow/bench", "cmd/tierflow/tune"},
 	"gonum.org/v1/plot":              {"viz"},
 }
 
 // concurrent are the packages that may have go statements.
-var concurrent = []string{"executor", "levels/join", "costs/measure", "cmd/tierflow/launch"}
+var concurrent = []string{"executor", "executor/wire/wiretest", "levels/join", "costs/measure", "cmd/tierflow/launch"}
 
 // pure are the folders whose packages give the same bytes for the same input: they
 // know no goroutine, clock, global random number or operating system.

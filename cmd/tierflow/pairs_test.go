@@ -25,7 +25,7 @@ const mostPairs = 10
 // pairCeilings are the packages that have more, with the number they have today.
 // A number here may only fall. The test fails while one is larger than it needs to be.
 var pairCeilings = map[string]int{
-	"executor": 63,
+	"executor": 61,
 }
 
 // Two files of a package are a pair if each uses a name that the other one declares:

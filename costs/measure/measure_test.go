@@ -13,6 +13,7 @@ import (
 	"github.com/tierflow/tierflow/costs/measure"
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
@@ -28,7 +29,7 @@ func onRanks[T any](t *testing.T, topology string, f func(ctx context.Context, b
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := executor.NewShaped(topo.Size(), executor.Config{}, executor.NewNetwork(topo, 1e9, 10*time.Microsecond))
+	w := local.NewShaped(topo.Size(), executor.Config{}, local.NewNetwork(topo, 1e9, 10*time.Microsecond))
 	defer w.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

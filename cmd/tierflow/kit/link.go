@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/table"
 )
@@ -90,11 +90,11 @@ func lastByte(s string) byte {
 }
 
 // shaper returns the emulation for one world, or nil without a link.
-func (l *link) shaper(t *levels.Topology) executor.Shaper {
+func (l *link) shaper(t *levels.Topology) local.Shaper {
 	if l == nil {
 		return nil
 	}
-	return executor.NewNetwork(t, l.rate, l.delay)
+	return local.NewNetwork(t, l.rate, l.delay)
 }
 
 // String says what the times of a run mean.

@@ -1,7 +1,0 @@
-//go:build !race
-
-package executor
-
-func announceRead([]byte) {}
-
-func announceWrite([]byte) {}

@@ -1,7 +1,0 @@
-//go:build !linux
-
-package executor
-
-// EnoughDescriptors complains if the process can't open need more files. Here it
-// doesn't know.
-func EnoughDescriptors(int, string) error { return nil }

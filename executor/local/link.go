@@ -1,0 +1,167 @@
+package local
+
+import (
+	"math/bits"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/shm"
+	"github.com/tierflow/tierflow/executor/wire"
+	"github.com/tierflow/tierflow/levels"
+)
+
+// hub is what the goroutine ranks of a world share.
+type hub struct {
+	inboxes []*inbox // by rank
+	pairs   *pairs   // nil: there are only the inboxes
+	shaper  Shaper   // nil: messages arrive at once
+	clock   *clock   // nil unless shaped
+}
+
+// carry takes a message to a rank's inbox, at once or when it is due.
+func (h *hub) carry(from, to levels.Rank, m *wire.Message, payload []byte) {
+	if h.clock != nil {
+		n := int64(len(payload))
+		if m.Kind.IsLarge() {
+			n = m.Size
+		}
+		now := time.Now()
+		if due := h.shaper.Due(from, to, n, now); due.After(now) {
+			h.clock.hold(due, from, to, m, payload)
+			return
+		}
+	}
+	h.inboxes[to].push(from, m, payload)
+}
+
+// inbox is what others have said to one rank. A large payload does not pass through it:
+// the sender copies it to the address that the receiver's credit carries.
+type inbox struct {
+	mu    sync.Mutex
+	box   wire.Batch // filled by senders, under mu
+	taken wire.Batch // being read by the owner; swapped with box
+	_     [wire.CacheLine]byte
+
+	// Senders look at these with every message, and mostly leave them as they are.
+	some   atomic.Bool   // there is something in box
+	spoken atomic.Uint64 // by rank modulo 64: something may be in the ring that comes from there
+	wire.Bell
+	_ [wire.CacheLine]byte
+}
+
+func newInbox() *inbox {
+	b := &inbox{}
+	b.Listen(func() bool { return b.some.Load() || b.spoken.Load() != 0 })
+	return b
+}
+
+// push adds a message; it may be called by any goroutine.
+func (b *inbox) push(from levels.Rank, m *wire.Message, payload []byte) {
+	b.mu.Lock()
+	b.box.Add(from, m, payload)
+	b.some.Store(true)
+	b.mu.Unlock()
+	b.Ring()
+}
+
+// speak says that something has come by the ring from a rank.
+func (b *inbox) speak(from levels.Rank) {
+	if bit := uint64(1) << (from % 64); b.spoken.Load()&bit == 0 {
+		b.spoken.Or(bit)
+	}
+	b.Ring()
+}
+
+// local is the link and the sleeper of one goroutine rank.
+type link struct {
+	*inbox
+	hub   *hub
+	rank  levels.Rank
+	polls int // see Looks
+}
+
+var (
+	_ wire.Link       = (*link)(nil)
+	_ wire.Sleeper    = (*link)(nil)
+	_ executor.Sharer = (*link)(nil)
+)
+
+// Post sends a message by a ring or to the inbox of a rank.
+func (l *link) Post(to levels.Rank, m *wire.Message, payload []byte) {
+	if e := l.hub.pairs.end(l.rank, to); e != nil && e.push(m, payload) {
+		l.hub.inboxes[to].speak(l.rank)
+		return
+	}
+	l.hub.carry(l.rank, to, m, payload)
+}
+
+// Put copies straight to the receiver's buffer, whose address the credit has.
+func (l *link) Put(to levels.Rank, m *wire.Message, src []byte, _ int32) bool {
+	copy(wire.BytesAt(m.Addr, 0, int64(len(src))), src)
+	l.Post(to, m, nil)
+	return true
+}
+
+// Poll hands over what has come by rings and to the inbox.
+func (l *link) Poll(s wire.Sink) bool {
+	did := l.spoken.Load() != 0 && l.pollRings(s)
+	return l.some.Load() && l.pollBox(s) || did
+}
+
+// PollNode is Poll.
+func (l *link) PollNode(s wire.Sink) bool { return l.Poll(s) }
+
+func (l *link) pollRings(s wire.Sink) bool {
+	did := false
+	for who := l.spoken.Swap(0); who != 0; who &= who - 1 {
+		for from := levels.Rank(bits.TrailingZeros64(who)); int(from) < len(l.hub.inboxes); from += 64 {
+			if e := l.hub.pairs.end(l.rank, from); e != nil && e.poll(from, s) {
+				did = true
+			}
+		}
+	}
+	return did
+}
+
+func (l *link) pollBox(s wire.Sink) bool {
+	l.mu.Lock()
+	l.box, l.taken = l.taken, l.box
+	l.some.Store(false)
+	l.mu.Unlock()
+	l.taken.Empty(func(from levels.Rank, m *wire.Message, payload []byte) {
+		if e := l.hub.pairs.end(l.rank, from); e != nil {
+			e.poll(from, s) // it is older
+			e.taken.Add(1)
+		}
+		s.Deliver(from, m, payload)
+	})
+	return true
+}
+
+// Flush has nothing to do: what is posted has arrived.
+func (l *link) Flush(wire.Sink) bool { return false }
+
+// Forget has nothing to do: a put is over when it returns.
+func (l *link) Forget(wire.Scope, wire.Sink) {}
+
+// RingTo makes the rings with a rank: a program of small messages is about to use them.
+func (l *link) RingTo(peer levels.Rank) *shm.End {
+	e := l.hub.pairs.end(l.rank, peer)
+	if e == nil {
+		return nil
+	}
+	e.open()
+	return &e.End
+}
+
+// Rings counts the pairs of goroutine ranks that have rings.
+func (l *link) Rings() int { return l.hub.pairs.rings() }
+
+// Looks returns how often to look for a message before it is worth a yield.
+func (l *link) Looks() int { return l.polls }
+
+// Relax lets other goroutines run.
+func (l *link) Relax() { runtime.Gosched() }

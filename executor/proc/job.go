@@ -1,0 +1,37 @@
+// Package proc makes the world of a rank that is a process of its own.
+//
+// The rank has shared memory with the ranks of its node, TCP to the others and one epoll
+// over all of them. Segments and doorbells are exchanged when the world is made;
+// connections are opened when they are needed. It needs Linux: elsewhere [New] is an error.
+//
+//	world, err := proc.New(ctx, job, rank, topology, proc.Config{})
+package proc
+
+import (
+	"context"
+	"net"
+
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Config is what a world of processes may be told. The zero value is ready to use.
+type Config struct {
+	executor.Config
+	// NoPeerReads keeps processes from reading each other's memory by process_vm_readv, as
+	// if the kernel forbade it.
+	NoPeerReads bool
+	// Congestion is the TCP congestion control of connections to other nodes, one that the
+	// kernel has and allows, such as reno. Empty: the system's choice.
+	Congestion string
+}
+
+// Job is the control plane of a job of processes, as [New] needs it; package join
+// has one.
+type Job interface {
+	executor.ControlPlane
+	// DialUnix is Dial to a rank of the same node, over a unix socket.
+	DialUnix(ctx context.Context, peer levels.Rank, purpose uint8) (*net.UnixConn, error)
+	// Accept sets the handler of incoming connections.
+	Accept(handler func(peer levels.Rank, purpose uint8, c net.Conn))
+}

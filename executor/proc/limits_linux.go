@@ -1,0 +1,70 @@
+package proc
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// EnoughDescriptors complains if the process can't open need more files, what says
+// for what. It raises the soft limit as far as the hard one lets it.
+func EnoughDescriptors(need int, what string) error {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		// Without a descriptor left, even looking fails; with /proc hidden, nobody knows.
+		entries = nil
+	}
+	open := len(entries)
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
+		return nil // no limit is known
+	}
+	if uint64(open+need) <= l.Cur {
+		return nil
+	}
+	raised := l
+	raised.Cur = l.Max
+	if l.Cur < l.Max && unix.Setrlimit(unix.RLIMIT_NOFILE, &raised) == nil {
+		l = raised
+	}
+	if uint64(open+need) <= l.Cur {
+		return nil
+	}
+	return fmt.Errorf("%s needs %d file descriptors and %d are open; the limit is %d, the hard limit %d (ulimit -n)",
+		what, need, open, l.Cur, l.Max)
+}
+
+// sharingDescriptors is what a rank opens to share memory with the ranks of its
+// node: a socket, a memory file and a doorbell for each at the same time, and its
+// own epoll, memory and doorbell.
+func sharingDescriptors(node int) int {
+	if node == 1 {
+		return 2
+	}
+	return 3 + 3*(node-1)
+}
+
+// enoughMemory complains if limits of the process forbid the shared memory of a
+// node of that many ranks, each of which maps the memory of all.
+func enoughMemory(node int) error {
+	const one = segmentBytes
+	for _, limit := range []struct {
+		which int
+		need  uint64
+		text  string
+	}{
+		// Beyond this the kernel doesn't refuse: it sends a signal that kills.
+		{unix.RLIMIT_FSIZE, one, "a file of %s in memory; files are limited to %s (ulimit -f)"},
+		{unix.RLIMIT_AS, uint64(node) * one, "%s of address space, of which few pages are used; it is limited to %s (ulimit -v)"},
+	} {
+		var l unix.Rlimit
+		if err := unix.Getrlimit(limit.which, &l); err == nil && l.Cur < limit.need {
+			return fmt.Errorf("sharing memory with the %d ranks of a node takes "+limit.text, node,
+				tasks.FormatBytes(int64(limit.need)), tasks.FormatBytes(int64(l.Cur)))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,476 @@
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/flow"
+	"github.com/tierflow/tierflow/executor/shm"
+	"github.com/tierflow/tierflow/executor/tcp"
+	"github.com/tierflow/tierflow/executor/wire"
+	"github.com/tierflow/tierflow/levels"
+)
+
+// process is the transport of a rank that is a process of its own: shared memory
+// to the ranks of its node, TCP to the others. It sleeps in one epoll over its
+// sockets and a doorbell.
+//
+// A rank with nothing on its way polls nothing, and no peer needs it to:
+//   - What it has posted or put and found no room for keeps a driver, in the
+//     background if need be, until it has left: the engine asks Flush.
+//   - What a peer streams to it goes to a recv of a run that has not ended, so it
+//     drives; or the communicator failed, and then the peer drops the rest.
+//   - A peer's small sends end when they are posted: unread ones stay in the ring,
+//     the socket or the peer's queue, bounded by its budget. Budget that is not
+//     given back makes the next send ask for credit, which only a recv can give.
+//     Those to another node that are not small end when they have left, if need be
+//     when the peer reads again: as if they had waited for credit.
+//   - Credits and wants are for steps of runs that have not ended or not begun.
+//   - A peer that reads this rank's memory has been waited for before the run
+//     ended, as every program does.
+//   - Failures, losses and questions come by the control plane, which has
+//     goroutines of its own; a bye is looked at by the next call.
+type process struct {
+	own   *shm.Segment // nil if the rank is alone on its node
+	near  []*shm.Link
+	links []line // by rank
+	loop  *loopLink
+	far   []*tcp.Link
+	dial  func(peer levels.Rank) // starts connecting; attach is called later
+
+	engine   *executor.Endpoint
+	dialling context.Context // ends with the dials
+	hangUp   func()          // ends the dials and waits for them
+	dials    sync.WaitGroup
+
+	memory int      // descriptor of own
+	maps   [][]byte // the peers' segments
+	bells  []int    // and doorbells
+
+	noReads bool // never read another process's memory directly
+
+	congestion string // control of connections; empty for the system's
+
+	polls    int // without giving up the processor, see Relax
+	most     int // of them
+	began    time.Time
+	epoll    int
+	doorbell int
+	last     time.Time // tick
+
+	some atomic.Bool // something arrived
+
+	mu      sync.Mutex // guards what any goroutine may touch: the rest, and doorbell
+	arrived []connection
+	lost    []levels.Rank // the control plane has lost them
+	closed  bool
+}
+
+// link is what all kinds of links do.
+type line interface {
+	Post(m *wire.Message, payload []byte)
+	Put(m *wire.Message, src []byte, token int32) bool
+	Flush(s wire.Sink) bool
+	IsBusy() bool
+	Forget(what wire.Scope, s wire.Sink)
+}
+
+var (
+	_ line            = (*tcp.Link)(nil)
+	_ line            = (*shm.Link)(nil)
+	_ wire.Link       = (*process)(nil)
+	_ wire.Dialler    = (*process)(nil)
+	_ wire.Sleeper    = (*process)(nil)
+	_ wire.Memory     = (*process)(nil)
+	_ executor.Sharer = (*process)(nil)
+)
+
+type connection struct {
+	peer levels.Rank
+	fd   int
+	err  error
+}
+
+func newProcess(rank levels.Rank, t *levels.Topology, config Config) (*process, error) {
+	size, limits := t.Size(), flow.NewLimits(config.EagerMax, config.EagerBudget)
+	dialling, cancel := context.WithCancel(context.Background())
+	p := &process{links: make([]line, size), loop: &loopLink{me: rank}, last: time.Now(), began: time.Now(), memory: -1, polls: executor.MostLooks, most: executor.MostLooks}
+	p.noReads, p.congestion = config.NoPeerReads, config.Congestion
+	p.dialling, p.hangUp = dialling, func() { cancel(); p.dials.Wait() }
+	for r := range levels.Rank(size) {
+		if t.Node(r) != t.Node(rank) {
+			l := tcp.NewLink(r, limits.FarMax())
+			p.links[r], p.far = l, append(p.far, l)
+		}
+	}
+	p.links[rank] = p.loop
+	var err error
+	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("epoll: %w", err)
+	}
+	if p.doorbell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		unix.Close(p.epoll)
+		return nil, fmt.Errorf("eventfd: %w", err)
+	}
+	return p, p.listen(p.doorbell, unix.EPOLLIN)
+}
+
+func (p *process) listen(fd int, events uint32) error {
+	ev := unix.EpollEvent{Events: events, Fd: int32(fd)}
+	if err := unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
+		return fmt.Errorf("epoll: %w", err)
+	}
+	return nil
+}
+
+// Post sends a message over the link to a rank. Without a link the world is closed.
+func (p *process) Post(to levels.Rank, m *wire.Message, payload []byte) {
+	p.connect(to)
+	if l := p.links[to]; l != nil { // else the world is closed
+		l.Post(m, payload)
+	}
+}
+
+// Put sends a payload over the link to a rank.
+func (p *process) Put(to levels.Rank, m *wire.Message, src []byte, token int32) bool {
+	p.connect(to)
+	return p.links[to].Put(m, src, token)
+}
+
+// connect starts a TCP connection when something is to be sent for the first time.
+func (p *process) connect(to levels.Rank) {
+	if l, ok := p.links[to].(*tcp.Link); ok && l.MustDial() {
+		p.dial(to)
+	}
+}
+
+// attach takes a connected descriptor, or the reason why there is none; any
+// goroutine may call it.
+func (p *process) attach(c connection) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		c.drop()
+		return
+	}
+	p.arrived = append(p.arrived, c)
+	p.some.Store(true)
+	ring(p.doorbell)
+}
+
+// drop closes the descriptor, if there is one.
+func (c connection) drop() {
+	if c.fd >= 0 {
+		unix.Close(c.fd)
+	}
+}
+
+func (p *process) takeArrived() {
+	p.mu.Lock()
+	list := p.arrived
+	p.arrived = nil
+	p.some.Store(false)
+	p.mu.Unlock()
+	for _, c := range list {
+		l, ok := p.links[c.peer].(*tcp.Link)
+		if !ok || l.IsFull() {
+			c.drop() // a peer that connects where, or more often than, any rank does
+			continue
+		}
+		if c.err == nil {
+			c.err = errors.Join(tcp.SetCongestion(c.fd, p.congestion), p.listen(c.fd, unix.EPOLLIN))
+		}
+		if c.err != nil {
+			l.NoConnection(c.err)
+			c.drop()
+			continue
+		}
+		l.Attach(c.fd)
+	}
+}
+
+// Poll looks at all links.
+func (p *process) Poll(s wire.Sink) bool {
+	did := false
+	if p.some.Load() {
+		p.takeArrived()
+		did = true
+	}
+	if p.PollNode(s) {
+		did = true
+	}
+	for _, l := range p.far {
+		if l.Poll(s) {
+			did = true
+		}
+		if l.IsBusy() && l.Flush(s) {
+			did = true
+		}
+		l.Report(s)
+	}
+	return did
+}
+
+// PollNode is Poll for the ranks of the node.
+func (p *process) PollNode(s wire.Sink) (did bool) {
+	did = p.loop.Poll(s)
+	for _, l := range p.near {
+		if l.Poll(s) {
+			did = true
+		}
+		if l.IsBusy() && l.Flush(s) {
+			did = true
+		}
+		l.Report(s)
+	}
+	return did
+}
+
+// Forget lets go of the buffers of what has failed.
+func (p *process) Forget(what wire.Scope, s wire.Sink) {
+	for _, l := range p.near {
+		l.Forget(what, s)
+	}
+	for _, l := range p.far {
+		l.Forget(what, s)
+	}
+}
+
+// IsOpen reports whether a message to a rank needs no new connection.
+func (p *process) IsOpen(to levels.Rank) bool {
+	l, ok := p.links[to].(*tcp.Link)
+	return !ok || l.IsOpen()
+}
+
+// Flush writes what was posted since the last poll; it reports whether something
+// is left.
+func (p *process) Flush(s wire.Sink) (left bool) {
+	for _, l := range p.near {
+		if l.IsBusy() {
+			l.Flush(s)
+			left = left || l.IsBusy()
+		}
+	}
+	for _, l := range p.far {
+		if l.IsBusy() {
+			l.Flush(s)
+			left = left || l.IsBusy()
+		}
+	}
+	return left
+}
+
+// Yield lets others run between two polls; other processes first, for they may be
+// the ones that are waited for.
+func (p *process) Yield(n int) {
+	switch {
+	case n < p.polls:
+	case n%16 == 15:
+		runtime.Gosched()
+	default:
+		p.Relax()
+	}
+}
+
+// quickYield is how long a yield takes if nobody wants the processor. It is a system
+// call, which costs more than a message: a process polls more often without one the
+// less it is disturbed. Where others wait for the processor it takes longer, and is
+// what they wait for.
+const quickYield = time.Microsecond
+
+// Connections returns the descriptors of the rank's TCP connections, by rank of the world.
+func (p *process) Connections() [][]int {
+	all := make([][]int, len(p.links))
+	for _, l := range p.far {
+		all[l.Peer] = l.Descriptors()
+	}
+	return all
+}
+
+// Rings counts the ranks of the node that this one has sent a message to.
+func (p *process) Rings() (n int) {
+	for _, l := range p.near {
+		if l.HasRing() {
+			n++
+		}
+	}
+	return n
+}
+
+// Looks returns how often to look for a message before it is worth a yield.
+func (p *process) Looks() int { return p.polls }
+
+// RingTo returns the link to a rank of the node, nil to any other.
+func (p *process) RingTo(peer levels.Rank) *shm.End {
+	if l, ok := p.links[peer].(*shm.Link); ok {
+		return &l.End
+	}
+	return nil
+}
+
+// Relax gives up the processor, and learns whether somebody wanted it.
+func (p *process) Relax() {
+	begin := time.Since(p.began)
+	if p.own != nil {
+		p.own.SetAway(true)
+		defer p.own.SetAway(false)
+	}
+	_, _, _ = syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+	if time.Since(p.began)-begin > quickYield {
+		p.polls = max(executor.FewestLooks, p.polls/2)
+	} else if p.polls < p.most {
+		p.polls++
+	}
+}
+
+// Arm announces a park, unless something has come.
+func (p *process) Arm() bool {
+	for _, l := range p.far {
+		l.Watch(p.epoll)
+	}
+	if p.loop.some() {
+		return false
+	}
+	if p.own == nil {
+		return !p.some.Load()
+	}
+	p.own.SetSleeping(true)
+	quiet := !p.some.Load()
+	for _, l := range p.near {
+		quiet = quiet && l.IsQuiet()
+	}
+	if !quiet {
+		p.own.SetSleeping(false)
+	}
+	return quiet
+}
+
+// cancelLatency is how often a sleeping rank looks at its context.
+const cancelLatency = 10 * time.Millisecond
+
+// Park sleeps in epoll.
+func (p *process) Park(done <-chan struct{}) (ticked bool) {
+	wait := time.Until(p.last.Add(wire.Tick))
+	if done != nil {
+		wait = min(wait, cancelLatency)
+	}
+	var events [16]unix.EpollEvent
+	ms := max(0, int((wait+time.Millisecond-1)/time.Millisecond))
+	if n, err := unix.EpollWait(p.epoll, events[:], ms); err == nil {
+		for _, ev := range events[:n] {
+			if int(ev.Fd) == p.doorbell {
+				var b [8]byte
+				_, _ = unix.Read(p.doorbell, b[:])
+			}
+		}
+	}
+	if p.own != nil {
+		p.own.SetSleeping(false)
+	}
+	if now := time.Now(); now.Sub(p.last) >= wire.Tick {
+		p.last = now
+		return true
+	}
+	return false
+}
+
+// Wake rings the rank's own doorbell.
+func (p *process) Wake() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		ring(p.doorbell)
+	}
+}
+
+func ring(fd int) {
+	one := [8]byte{1}
+	_, _ = unix.Write(fd, one[:])
+}
+
+// Shared takes memory out of the rank's segment, if it shares its node.
+func (p *process) Shared(n int64) ([]byte, func(), error) {
+	switch {
+	case p.closed: // written with the engine's lock too
+		return nil, nil, executor.ErrClosed
+	case n == 0 || p.own == nil:
+		return wire.Heap(n)
+	}
+	return p.own.Alloc(n)
+}
+
+// Lend is Shared of what stays mapped.
+func (p *process) Lend(n int64) ([]byte, func(), error) {
+	if p.closed || n == 0 || p.own == nil {
+		return p.Shared(n)
+	}
+	return p.own.Lend(n)
+}
+
+// Readable reports whether at lies in the segment, or all may read this process.
+func (p *process) Readable(at unsafe.Pointer) bool {
+	if p.own != nil && at != nil && p.own.Holds(at, 0) {
+		return true
+	}
+	for _, l := range p.near {
+		if !l.IsReadable {
+			return false
+		}
+	}
+	return true
+}
+
+// Read copies memory of another process; the kernel does it.
+func (p *process) Read(from levels.Rank, address uint64, dst []byte) error {
+	l, ok := p.links[from].(*shm.Link)
+	if !ok || l.PID == 0 {
+		return fmt.Errorf("%w: memory of a rank that can't be read", executor.ErrProtocol)
+	}
+	return readProcess(l.PID, address, dst)
+}
+
+// Holds asks the segment of a rank of the node.
+func (p *process) Holds(from levels.Rank, at unsafe.Pointer, n int64) bool {
+	l, ok := p.links[from].(*shm.Link)
+	return ok && l.Holds(at, n)
+}
+
+// readProcess copies memory of another process; the kernel does it, once.
+func readProcess(pid int, address uint64, dst []byte) error {
+	for len(dst) > 0 {
+		here := unix.Iovec{Base: &dst[0]}
+		here.SetLen(len(dst))
+		there := unix.RemoteIovec{Base: uintptr(address), Len: len(dst)}
+		wire.AnnounceWrite(dst)
+		n, _, errno := syscall.RawSyscall6(unix.SYS_PROCESS_VM_READV, uintptr(pid),
+			uintptr(unsafe.Pointer(&here)), 1, uintptr(unsafe.Pointer(&there)), 1, 0)
+		if errno != 0 {
+			return errno
+		}
+		dst, address = dst[n:], address+uint64(n)
+	}
+	return nil
+}
+
+// Intact asks the segment of a rank of the node.
+func (p *process) Intact(from levels.Rank, comm wire.CommID, age uint64) bool {
+	l, ok := p.links[from].(*shm.Link)
+	return !ok || l.Intact(comm, age)
+}
+
+// Leave notes in the rank's segment that a communicator has broken.
+func (p *process) Leave(comm wire.CommID) {
+	if p.own != nil {
+		p.own.Leave(comm)
+	}
+}

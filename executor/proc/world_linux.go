@@ -1,0 +1,394 @@
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/flow"
+	"github.com/tierflow/tierflow/executor/shm"
+	"github.com/tierflow/tierflow/executor/tcp"
+	"github.com/tierflow/tierflow/executor/wire"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Purposes of data connections.
+const (
+	tcpPurpose    uint8 = 1
+	memoryPurpose uint8 = 2 // 3 is [executor.NotePurpose]
+)
+
+// segmentBytes is the address space of one rank's shared memory. Pages are taken
+// only as they are used.
+const segmentBytes = 16 << 30
+
+// Polls before a process sleeps: about a millisecond with a core for each rank of
+// the node, which then costs nobody else; a tenth of it otherwise.
+const (
+	procSpin        = 1000
+	procSpinCrowded = 100
+)
+
+// linkPolls is the most looks at links before a yield.
+const linkPolls = 8
+
+// New makes the world of a rank that is a process: the rank's own engine,
+// shared memory with the ranks of its node, TCP to the others. It returns when
+// the ranks of the node have exchanged their memory. The world owns the job from
+// then on and closes it.
+func New(ctx context.Context, job Job, rank levels.Rank, t *levels.Topology, config Config) (*executor.World, error) {
+	node := neighbours(t, rank)
+	if err := config.check(rank, len(node)); err != nil {
+		return nil, err
+	}
+	p, err := newProcess(rank, t, config)
+	if err != nil {
+		return nil, err
+	}
+	ctx, failed := joining(ctx)
+	defer failed(nil)
+	setup := p.setup(rank, t, job)
+	setup.Lost = func(r levels.Rank, err error) {
+		p.noteLost(r)
+		// Another node's loss too: the ranks here who have entered leave because of it.
+		failed(executor.LostRank(r, err))
+	}
+	w, err := executor.New(config.Config, setup)
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	p.engine = w.Endpoint(rank)
+	incoming := p.accept(job, w, len(node))
+	w.Listen()
+	if err := p.share(ctx, flow.NewLimits(config.EagerMax, config.EagerBudget).EagerMax, job, rank, node, incoming); err != nil {
+		err = explained(ctx, err)
+		p.hangUp()
+		w.Abandon()
+		p.engine.Hold(func(wire.Sink) { p.close() })
+		return nil, fmt.Errorf("share memory with the ranks of the node: %w", err)
+	}
+	return w, nil
+}
+
+// check complains of a configuration that a rank, one of sharing on its node, can't have.
+func (c *Config) check(rank levels.Rank, sharing int) error {
+	if c.EagerMax > processEagerMax {
+		return fmt.Errorf("EagerMax of %d bytes; between processes at most %d", c.EagerMax, processEagerMax)
+	}
+	if err := tcp.UsableCongestion(c.Congestion); err != nil {
+		return err
+	}
+	return EnoughDescriptors(sharingDescriptors(sharing), fmt.Sprintf("rank %d, one of %d on its node,", rank, sharing))
+}
+
+// setup says how the rank reaches the others, and how it waits for them.
+func (p *process) setup(rank levels.Rank, t *levels.Topology, job Job) executor.Setup {
+	s := executor.Setup{Size: t.Size(), Spin: procSpin, Control: job, Stop: p.stop}
+	node := len(neighbours(t, rank))
+	if node > runtime.NumCPU() {
+		s.Spin = procSpinCrowded
+	}
+	switch {
+	case node > runtime.NumCPU(): // other ranks need the processor
+		p.polls, p.most = executor.FewestLooks, executor.FewestLooks
+	case node < t.Size(): // each look at a link is a system call, and the kernel may need the processor
+		p.polls, p.most = executor.FewestLooks, linkPolls
+	}
+	reach := make([]wire.Reach, t.Size())
+	for _, l := range p.far {
+		reach[l.Peer] = wire.Far
+	}
+	p.dial = func(peer levels.Rank) {
+		p.dials.Go(func() { p.attach(connect(p.dialling, job, peer)) })
+	}
+	s.Ports = []executor.Port{{Rank: rank, Link: p, Sleeper: p, Memory: p, Reach: reach}}
+	return s
+}
+
+// accept takes the connections that other ranks dial. Those of the node, at most so many,
+// bring their memory by the channel.
+func (p *process) accept(job Job, w *executor.World, node int) <-chan arrivedUnix {
+	incoming := make(chan arrivedUnix, node)
+	job.Accept(func(peer levels.Rank, purpose uint8, c net.Conn) {
+		switch purpose {
+		case tcpPurpose:
+			p.attach(own(peer, c))
+		case executor.NotePurpose:
+			w.Take(peer, c)
+		case memoryPurpose:
+			u, ok := c.(*net.UnixConn)
+			if !ok {
+				c.Close()
+				return
+			}
+			select {
+			case incoming <- arrivedUnix{peer, u}:
+			default: // more than there are ranks
+				c.Close()
+			}
+		default:
+			c.Close()
+		}
+	})
+	return incoming
+}
+
+// processEagerMax keeps small messages well within rings and read-ahead.
+const processEagerMax = min(shm.MaxPayload, tcp.MaxSmall/2)
+
+// joinTime is the default limit of New.
+const joinTime = 30 * time.Second
+
+// joining gives ctx the default deadline, and a way to end it with a reason.
+func joining(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	stop := context.CancelFunc(func() {})
+	if _, ok := ctx.Deadline(); !ok {
+		ctx, stop = context.WithTimeout(ctx, joinTime)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	return ctx, func(err error) { cancel(err); stop() }
+}
+
+// lossTime is how long the control plane has to say who is lost.
+const lossTime = time.Second
+
+// explained is the loss that the control plane knows of, if it soon says so: a peer
+// whose connection ended may have left because another rank died.
+func explained(ctx context.Context, err error) error {
+	if _, ok := errors.AsType[*executor.PeerError](err); !ok {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(lossTime):
+	}
+	if lost, ok := errors.AsType[*executor.PeerError](context.Cause(ctx)); ok {
+		return lost
+	}
+	return err
+}
+
+// neighbours lists the ranks of the node, ascending.
+func neighbours(t *levels.Topology, rank levels.Rank) []levels.Rank {
+	var node []levels.Rank
+	for r := range levels.Rank(t.Size()) {
+		if t.Node(r) == t.Node(rank) {
+			node = append(node, r)
+		}
+	}
+	return node
+}
+
+// connect dials a rank and takes the descriptor out of the runtime's hands.
+func connect(ctx context.Context, job Job, peer levels.Rank) connection {
+	c, err := job.Dial(ctx, peer, tcpPurpose)
+	if err != nil {
+		return connection{peer: peer, fd: -1, err: err}
+	}
+	return own(peer, c)
+}
+
+// notSentLow keeps the kernel from queueing bulk before control frames, bytes.
+const notSentLow = 128 << 10
+
+// own duplicates a connection's descriptor and closes the connection.
+func own(peer levels.Rank, c net.Conn) connection {
+	defer c.Close()
+	sc, ok := c.(syscall.Conn)
+	if !ok {
+		return connection{peer, -1, errors.New("connection has no descriptor")}
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return connection{peer, -1, err}
+	}
+	fd := -1
+	if cerr := raw.Control(func(old uintptr) {
+		fd, err = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0)
+	}); cerr != nil {
+		err = cerr
+	}
+	if err != nil {
+		return connection{peer, -1, err}
+	}
+	// Refused options cost speed only. There is no TCP_USER_TIMEOUT: it would also
+	// end links to a rank that computes and doesn't read; a silent host is the
+	// control plane's to find.
+	_ = unix.SetNonblock(fd, true)
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, notSentLow)
+	return connection{peer: peer, fd: fd}
+}
+
+type arrivedUnix struct {
+	peer levels.Rank
+	conn *net.UnixConn
+}
+
+// share makes this rank's segment and exchanges segments and doorbells with the
+// ranks of the node: the lower rank of each pair dials.
+func (p *process) share(ctx context.Context, eagerMax int64, job Job, rank levels.Rank, node []levels.Rank, incoming <-chan arrivedUnix) error {
+	if len(node) == 1 {
+		return nil
+	}
+	if err := enoughMemory(len(node)); err != nil {
+		return err
+	}
+	fd, mem, err := newMemory()
+	if err != nil {
+		return err
+	}
+	p.own = shm.NewSegment(mem, len(node), func(off, n int64) error { return commit(fd, off, n) })
+	p.memory = fd
+	if err := p.own.Reserve(); err != nil {
+		return err
+	}
+	me := slices.Index(node, rank)
+	var mu sync.Mutex
+	var g errgroup.Group
+	add := func(peer levels.Rank, c *net.UnixConn) error {
+		defer c.Close()
+		defer context.AfterFunc(ctx, func() { c.Close() })()
+		theirs, bell, err := swap(c, fd, p.doorbell)
+		if err != nil {
+			return executor.LostRank(peer, err)
+		}
+		l := shm.NewLink(peer, p.own, shm.MapSegment(theirs, len(node)), me, slices.Index(node, peer), eagerMax, func() { ring(bell) })
+		mu.Lock()
+		p.links[peer], p.near = l, append(p.near, l)
+		p.bells = append(p.bells, bell)
+		p.maps = append(p.maps, theirs)
+		mu.Unlock()
+		if l.PID, l.IsReadable, err = tryReads(c, !p.noReads); err != nil {
+			return executor.LostRank(peer, err)
+		}
+		return nil
+	}
+	for _, peer := range node[me+1:] {
+		g.Go(func() error {
+			c, err := job.DialUnix(ctx, peer, memoryPurpose)
+			if err != nil {
+				return err
+			}
+			return add(peer, c)
+		})
+	}
+	for expected := slices.Clone(node[:me]); len(expected) > 0; {
+		select {
+		case a := <-incoming:
+			i := slices.Index(expected, a.peer)
+			if i < 0 {
+				a.conn.Close()
+				continue
+			}
+			expected = slices.Delete(expected, i, i+1)
+			g.Go(func() error { return add(a.peer, a.conn) })
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), g.Wait())
+		}
+	}
+	return g.Wait()
+}
+
+// newMemory makes a memory file of segmentBytes and maps it. It can't shrink, so
+// that reading it never faults.
+func newMemory() (fd int, mem []byte, err error) {
+	if fd, err = unix.MemfdCreate("tierflow", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING); err != nil {
+		return -1, nil, fmt.Errorf("memfd_create: %w", err)
+	}
+	if err = unix.Ftruncate(fd, segmentBytes); err == nil {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+	}
+	if err == nil {
+		mem, err = unix.Mmap(fd, 0, segmentBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, nil, fmt.Errorf("shared memory of %d bytes of address space: %w", segmentBytes, err)
+	}
+	return fd, mem, nil
+}
+
+// commit takes the pages of a range, so that a lack of memory is an error here and
+// not a fault later. They are the machine's: the size of /dev/shm doesn't count.
+func commit(fd int, off, n int64) error {
+	for {
+		err := unix.Fallocate(fd, 0, off, n)
+		switch {
+		case err == nil:
+			return nil
+		case err != unix.EINTR:
+			return fmt.Errorf("the machine, or the process's limit of memory, has no room for %s more of shared memory: %w", tasks.FormatBytes(n), err)
+		}
+	}
+}
+
+// swap sends this rank's memory and doorbell and maps the peer's.
+func swap(c *net.UnixConn, memory, doorbell int) (mem []byte, bell int, err error) {
+	if _, _, err := c.WriteMsgUnix([]byte{1}, unix.UnixRights(memory, doorbell), nil); err != nil {
+		return nil, -1, err
+	}
+	buf, oob := make([]byte, 1), make([]byte, unix.CmsgSpace(8))
+	_, n, _, _, err := c.ReadMsgUnix(buf, oob)
+	if err != nil {
+		return nil, -1, err
+	}
+	fds, err := descriptors(oob[:n])
+	if err != nil {
+		return nil, -1, err
+	}
+	defer unix.Close(fds[0])
+	if err := checkMemory(fds[0]); err != nil {
+		unix.Close(fds[1])
+		return nil, -1, err
+	}
+	mem, err = unix.Mmap(fds[0], 0, segmentBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	if err != nil {
+		unix.Close(fds[1])
+		return nil, -1, os.NewSyscallError("mmap", err)
+	}
+	return mem, fds[1], nil
+}
+
+// checkMemory refuses a file whose mapping could fault: one that isn't as large as
+// all are, or can become smaller.
+func checkMemory(fd int) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("shared memory of the peer: %w", err)
+	}
+	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	if err != nil || seals&unix.F_SEAL_SHRINK == 0 || st.Size != segmentBytes {
+		return fmt.Errorf("%w: shared memory of %d bytes, want %d that can't shrink", executor.ErrProtocol, st.Size, int64(segmentBytes))
+	}
+	return nil
+}
+
+// descriptors takes the two descriptors out of a control message.
+func descriptors(oob []byte) ([]int, error) {
+	list, err := unix.ParseSocketControlMessage(oob)
+	if err != nil || len(list) != 1 {
+		return nil, fmt.Errorf("%w: no descriptors came (%v)", executor.ErrProtocol, err)
+	}
+	fds, err := unix.ParseUnixRights(&list[0])
+	if err != nil || len(fds) != 2 {
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+		return nil, fmt.Errorf("%w: %d descriptors came, want 2 (%v)", executor.ErrProtocol, len(fds), err)
+	}
+	return fds, nil
+}

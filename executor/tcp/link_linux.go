@@ -1,0 +1,448 @@
+//go:build linux
+
+package tcp
+
+import (
+	"fmt"
+	"io"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tierflow/tierflow/executor/wire"
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Link is the connection to one rank on another node. It reads and writes its
+// own descriptor without blocking and without the runtime's poller.
+type Link struct {
+	Peer  levels.Rank
+	small int64
+	fds   []*reader // usually one; two if both ranks dialled at once
+	send  int       // descriptor that this rank writes to, -1 before there is one
+	dead  error     // why the link is of no use any more
+	told  bool      // the engine has been told so
+
+	dialled bool
+	m       wire.Message // the one being read: a field, so that reading allocates nothing
+
+	ctl   []byte                   // whole frames to be written at the next frame boundary
+	bulk  wire.Fifo[wire.Outgoing] // large payloads on their way, in order
+	head  []byte                   // of the frame being written: control frames and its header
+	wrote int                      // of head
+	body  []byte                   // of the frame being written: what is left
+	about wire.CommID              // the body's communicator
+	token int32                    // to be told when body has left; -1 if it isn't the payload's last
+	open  bool                     // a frame is being written
+}
+
+// tcpReader takes frames from one descriptor.
+type reader struct {
+	fd   int
+	buf  []byte // read ahead: [from:to] is not yet taken
+	from int
+	to   int
+	m    wire.Message // the frame being read
+	rest int          // bytes of its payload still to come; 0 between frames
+	dst  []byte       // where they go; nil to drop them
+	eof  bool         // the peer has ended its side
+	shut bool         // this rank has
+	cut  wire.Parts   // of the large payload being read
+
+	events uint32 // what epoll watches
+}
+
+// readAhead has room for the largest message that goes without credit, and more.
+const readAhead = MaxSmall + 16<<10
+
+// MaxSmall bounds the payload of a message that goes without credit, bytes.
+const MaxSmall = 64 << 10
+
+// NewLink returns the link to a peer, without a connection. small bounds the payload of a
+// message that is not part of a large one, in bytes; it is at most [MaxSmall].
+func NewLink(peer levels.Rank, small int64) *Link {
+	return &Link{Peer: peer, small: small, send: -1}
+}
+
+// maxConnections is one from each side.
+const maxConnections = 2
+
+// IsFull reports whether the link has all connections that ranks make.
+func (l *Link) IsFull() bool { return len(l.fds) == maxConnections }
+
+// IsOpen reports whether a message needs no new connection.
+func (l *Link) IsOpen() bool { return l.send >= 0 || l.dialled }
+
+// MustDial reports whether this rank should open a connection, once.
+func (l *Link) MustDial() bool {
+	must := !l.IsOpen()
+	l.dialled = l.dialled || must
+	return must
+}
+
+// NoConnection says why a connection could not be had. Another one will do, if there is
+// one.
+func (l *Link) NoConnection(err error) {
+	if l.send < 0 {
+		l.fail(err)
+	}
+}
+
+// Report tells the engine, once, that the link is dead.
+func (l *Link) Report(s wire.Sink) {
+	if l.dead != nil && !l.told {
+		l.told = true
+		s.Fail(l.Peer, l.dead)
+	}
+}
+
+// Shut ends this side of all connections, also of those that have come since it was last
+// called, and reports whether the peer has ended its side.
+func (l *Link) Shut() (ended bool) {
+	ended = true
+	for _, r := range l.fds {
+		if !r.shut {
+			r.shut = true
+			_ = unix.Shutdown(r.fd, unix.SHUT_WR) // a peer that is gone needs none
+		}
+		ended = ended && r.eof
+	}
+	return ended
+}
+
+// Descriptors returns those of the connections.
+func (l *Link) Descriptors() (fds []int) {
+	for _, r := range l.fds {
+		fds = append(fds, r.fd)
+	}
+	return fds
+}
+
+// Close closes the descriptors.
+func (l *Link) Close() {
+	for _, r := range l.fds {
+		unix.Close(r.fd)
+	}
+}
+
+// Attach gives the link a connected, non-blocking descriptor, which it owns.
+func (l *Link) Attach(fd int) {
+	l.fds = append(l.fds, &reader{fd: fd, buf: make([]byte, readAhead), events: unix.EPOLLIN})
+	if l.send < 0 {
+		l.send = fd
+	}
+}
+
+// Post queues a message; Flush writes it.
+func (l *Link) Post(m *wire.Message, payload []byte) {
+	l.ctl = append(wire.AppendFrame(l.ctl, m, len(payload)), payload...)
+}
+
+// Put queues a large payload; Flush writes it.
+func (l *Link) Put(m *wire.Message, src []byte, token int32) bool {
+	l.bulk.Push(wire.Outgoing{Message: *m, Src: src, Token: token})
+	return false
+}
+
+// IsBusy reports whether something is still on its way out.
+func (l *Link) IsBusy() bool {
+	return l.dead == nil && (l.open || len(l.ctl)+l.bulk.Len() > 0)
+}
+
+// Flush writes what it can: at each frame boundary first the control frames, then
+// the next part of the first large payload. It reports whether it wrote anything.
+func (l *Link) Flush(s wire.Sink) bool {
+	wrote := false
+	for l.send >= 0 && l.IsBusy() {
+		if !l.open {
+			l.begin()
+		}
+		n, err := sendParts(l.send, l.head[l.wrote:], l.body)
+		switch {
+		case err == unix.EAGAIN || err == unix.EINTR:
+			return wrote
+		case err != nil:
+			l.fail(fmt.Errorf("write: %w", err))
+			return wrote
+		}
+		wrote = true
+		l.advance(n, s)
+	}
+	return wrote
+}
+
+// fail keeps the first reason why the link is of no use.
+func (l *Link) fail(err error) {
+	if l.dead == nil {
+		l.dead = err
+	}
+}
+
+// Forget makes the link let go of the buffers of a communicator that has failed:
+// they are the caller's again. What is left of a frame is sent from a copy, and so is
+// what goes without credit.
+func (l *Link) Forget(what wire.Scope, s wire.Sink) {
+	for _, r := range l.fds {
+		if what.Has(&r.m) {
+			r.dst = nil
+		}
+	}
+	if l.open && l.about == what.Comm && len(l.body) > 0 {
+		l.body = append([]byte(nil), l.body...)
+	}
+	wire.DropBulk(&l.bulk, what, s, l.Post)
+}
+
+// begin makes the next frame.
+func (l *Link) begin() {
+	l.head, l.ctl, l.wrote = l.ctl, l.head[:0], 0
+	l.body, l.token, l.open = nil, -1, true
+	if l.bulk.Len() == 0 {
+		return
+	}
+	b := l.bulk.First()
+	n := min(len(b.Src)-b.Gone, wire.MaxFrame)
+	m := b.Message
+	m.Offset = int64(b.Gone)
+	if b.Gone > 0 {
+		m.Refund = 0
+	}
+	l.head = wire.AppendFrame(l.head, &m, n)
+	l.body, l.about = b.Src[b.Gone:][:n], m.Comm
+	if b.Gone += n; b.Gone == len(b.Src) {
+		l.token = b.Token
+		l.bulk.Pop()
+	}
+}
+
+// advance counts n bytes as written.
+func (l *Link) advance(n int, s wire.Sink) {
+	k := min(n, len(l.head)-l.wrote)
+	l.wrote, n = l.wrote+k, n-k
+	l.body = l.body[n:]
+	if l.wrote == len(l.head) && len(l.body) == 0 {
+		l.open, l.body = false, nil
+		if l.token >= 0 {
+			s.Sent(l.token)
+		}
+	}
+}
+
+// sendParts writes two pieces, of which one may be empty, with one system call. It never
+// blocks, so it keeps the processor. What follows a second piece begins a packet of its
+// own: else a segment would end in the middle of one, and be complete with the next only.
+func sendParts(fd int, a, b []byte) (int, error) {
+	if len(b) == 0 && len(a) > 0 { // the cheaper call
+		wire.AnnounceRead(a)
+		n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&a[0])), uintptr(len(a)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+		if errno != 0 {
+			return 0, errno
+		}
+		return int(n), nil
+	}
+	var iov [2]unix.Iovec
+	var msg unix.Msghdr
+	k := 0
+	for _, p := range [2][]byte{a, b} {
+		if len(p) > 0 {
+			iov[k].Base = &p[0]
+			iov[k].SetLen(len(p))
+			k++
+		}
+	}
+	msg.Iov = &iov[0]
+	msg.SetIovlen(k)
+	wire.AnnounceRead(a)
+	wire.AnnounceRead(b)
+	n, _, errno := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL|unix.MSG_EOR)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
+
+func receive(fd int, p []byte) (int, error) {
+	wire.AnnounceWrite(p)
+	n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
+
+// Poll reads what has come, up to a bound, and hands it over. An error is the
+// link's end.
+func (l *Link) Poll(s wire.Sink) bool {
+	some := false
+	for _, r := range l.fds {
+		if r.eof {
+			continue
+		}
+		did, err := l.read(r, s)
+		some = some || did
+		if err != nil {
+			r.eof = true
+			l.fail(err)
+		}
+	}
+	return some
+}
+
+// readsPerPoll bounds how long one link keeps the engine from the others.
+const readsPerPoll = 4
+
+func (l *Link) read(r *reader, s wire.Sink) (some bool, err error) {
+	for range readsPerPoll {
+		if r.from > 0 {
+			r.to = copy(r.buf, r.buf[r.from:r.to]) // what is left of a frame's beginning
+			r.from = 0
+		}
+		direct := r.rest >= MaxSmall && r.dst != nil
+		p := r.buf[r.to:]
+		if direct {
+			p = r.dst[:r.rest]
+		}
+		n, err := receive(r.fd, p)
+		switch {
+		case err == unix.EAGAIN || err == unix.EINTR:
+			return some, nil
+		case err != nil:
+			return some, fmt.Errorf("read: %w", err)
+		case n == 0:
+			r.eof = true
+			return some, r.ended()
+		}
+		some = true
+		if direct {
+			r.took(n)
+			l.arrived(r, s)
+			continue
+		}
+		r.to += n
+		if err := l.parse(r, s); err != nil {
+			return some, err
+		}
+		if n < len(p) {
+			return some, nil
+		}
+	}
+	return some, nil
+}
+
+// ended is why the link is of no use after the peer has ended its side. A peer that
+// leaves has said so before, which the engine knows.
+func (r *reader) ended() error {
+	switch {
+	case r.rest > 0 || r.to > r.from:
+		return fmt.Errorf("read: %w in the middle of a frame", io.ErrUnexpectedEOF)
+	case r.shut:
+		return nil
+	}
+	return fmt.Errorf("read: the connection ended: %w", io.EOF)
+}
+
+func (r *reader) took(n int) {
+	r.rest -= n
+	if r.dst != nil {
+		r.dst = r.dst[n:]
+	}
+}
+
+// arrived tells the engine when a frame's payload is complete and was the
+// message's last.
+func (l *Link) arrived(r *reader, s wire.Sink) {
+	if r.rest > 0 || r.m.Kind == 0 {
+		return
+	}
+	l.m = r.m
+	r.m, r.dst = wire.Message{}, nil
+	if l.m.Offset == l.m.Size {
+		l.m.Offset = 0
+		s.Deliver(l.Peer, &l.m, nil)
+	}
+}
+
+// parse takes frames out of what was read ahead.
+func (l *Link) parse(r *reader, s wire.Sink) error {
+	for {
+		if r.rest > 0 {
+			n := min(r.rest, r.to-r.from)
+			if r.dst != nil {
+				copy(r.dst, r.buf[r.from:r.from+n])
+			}
+			r.from += n
+			r.took(n)
+			l.arrived(r, s)
+			if r.rest > 0 {
+				return nil
+			}
+		}
+		if r.to-r.from < wire.FrameHeader {
+			return nil
+		}
+		m, n := &l.m, 0
+		var err error
+		if *m, n, err = wire.ParseFrame(r.buf[r.from:r.to], l.small); err != nil {
+			return err
+		}
+		if !m.Kind.IsLarge() {
+			payload, ok := r.whole(n)
+			if !ok {
+				return nil
+			}
+			s.Deliver(l.Peer, m, payload)
+			continue
+		}
+		if err := r.cut.Follow(m, int64(n), wire.MaxFrame); err != nil {
+			return err
+		}
+		r.from += wire.FrameHeader
+		r.rest, r.dst = n, s.Place(l.Peer, m)
+		if len(r.dst) < n {
+			r.dst = nil // nobody wants it any more
+		} else {
+			r.dst = r.dst[:n]
+		}
+		wire.GiveBack(s, l.Peer, m)
+		m.Offset += int64(n)
+		r.m = *m
+		l.arrived(r, s)
+	}
+}
+
+// whole takes a small frame if all of it is there.
+func (r *reader) whole(n int) (payload []byte, ok bool) {
+	if r.to-r.from < wire.FrameHeader+n {
+		return nil, false
+	}
+	payload = r.buf[r.from+wire.FrameHeader:][:n]
+	r.from += wire.FrameHeader + n
+	return payload, true
+}
+
+// Watch tells epoll whether the link waits for room to write, and forgets
+// descriptors that have ended.
+func (l *Link) Watch(epoll int) {
+	for _, r := range l.fds {
+		events := uint32(unix.EPOLLIN)
+		if r.eof {
+			events = 0
+		}
+		if r.fd == l.send && l.IsBusy() {
+			events |= unix.EPOLLOUT
+		}
+		if events != r.events {
+			ev := unix.EpollEvent{Events: events, Fd: int32(r.fd)}
+			op := unix.EPOLL_CTL_MOD
+			switch {
+			case events == 0:
+				op = unix.EPOLL_CTL_DEL
+			case r.events == 0:
+				op = unix.EPOLL_CTL_ADD
+			}
+			r.events = events
+			_ = unix.EpollCtl(epoll, op, r.fd, &ev) // it can only be gone
+		}
+	}
+}
