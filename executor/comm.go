@@ -3,6 +3,7 @@ package executor
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
@@ -38,6 +39,63 @@ type Comm struct {
 	mail
 }
 
+// origin is the call that made a communicator, known or not.
+type origin struct {
+	comm  CommID
+	seq   uint32
+	known bool
+}
+
+// disowned is a call in which a rank failed: it has none of the communicators that
+// others may have made in it.
+type disowned struct {
+	seq uint32
+	by  levels.Rank // of the world
+	err error
+}
+
+// departure is a rank that has closed its end, after some number of runs. Nothing that
+// it sent is still on its way.
+type departure struct {
+	rank levels.Rank // of the world
+	seq  uint32
+	// fromAll: it has closed the communicator of all ranks. If it ever made this one, a
+	// departure of its own says after how many runs; else it took part in none.
+	fromAll bool
+	// broken: the communicator had broken there. Here it is about to break for the same
+	// reason; that, not the departure, ends what waits for the rank.
+	broken bool
+	since  time.Time // when this rank heard of it; only of one fromAll
+}
+
+// byeHalf is which half of a goodbye has come. Between processes one over a link, on a
+// communicator that is broken, doesn't count until the control tree has said goodbye too,
+// with the reason. Between goroutine ranks whoever breaks it is about to break it here too.
+type byeHalf uint8
+
+const (
+	byLink byeHalf = 1 + iota
+	byControl
+)
+
+// limit is where the runs of a communicator end, because a rank has left it and
+// another one has started a run without it: those from seq on fail. The ones
+// before, in which that rank took part, and transfers go on.
+type limit struct {
+	seq uint32
+	err error
+}
+
+// record is what a run was, for those who come late to disagree.
+type record struct {
+	seq    uint32
+	digest uint32
+	call   *description // nil: there was none
+}
+
+// pastRuns is how many runs are remembered.
+const pastRuns = 64
+
 // Counters count what one rank has done on a communicator.
 type Counters struct {
 	Runs     int64 // started
@@ -50,37 +108,8 @@ type Counters struct {
 	Notifies int64
 }
 
-// Counters returns a snapshot.
-func (c *Comm) Counters() Counters {
-	c.e.enter()
-	defer c.e.mu.Unlock()
-	return c.counters
-}
-
-// earlyMessage came before its run, or before its pass.
-type earlyMessage struct {
-	wire.Message
-	from  levels.Rank
-	block int32
-}
-
-// pastRuns is how many runs are remembered.
-const pastRuns = 64
-
-// remembered is the run that had this number, or another one.
-func (c *Comm) remembered(seq uint32) *record {
-	if c.past == nil {
-		return &record{}
-	}
-	return &c.past[seq%pastRuns]
-}
-
-// record is what a run was, for those who come late to disagree.
-type record struct {
-	seq    uint32
-	digest uint32
-	call   *description // nil: there was none
-}
+// CommID numbers a communicator, see [wire.CommID].
+type CommID = wire.CommID
 
 // ID is the communicator's number.
 func (c *Comm) ID() CommID { return c.id }
@@ -91,6 +120,24 @@ func (c *Comm) Ranks() []levels.Rank { return slices.Clone(c.ranks) }
 // Endpoint is the engine of this rank.
 func (c *Comm) Endpoint() *Endpoint { return c.e }
 
+// Rank is this rank's number in the communicator.
+func (c *Comm) Rank() levels.Rank { return c.me }
+
+// Size is the number of ranks.
+func (c *Comm) Size() int { return len(c.ranks) }
+
+// members are its ranks, of the world; nil for all.
+func (c *Comm) members() rankSet {
+	if c.id == 0 || c.local == nil {
+		return nil
+	}
+	set := newRankSet(len(c.local))
+	for _, r := range c.ranks {
+		set.set(int32(r))
+	}
+	return set
+}
+
 // number is a rank of the world as the communicator counts it, -1 if it is none
 // of its ranks.
 func (c *Comm) number(r levels.Rank) levels.Rank {
@@ -100,11 +147,14 @@ func (c *Comm) number(r levels.Rank) levels.Rank {
 	return levels.Rank(c.local[r])
 }
 
-// Rank is this rank's number in the communicator.
-func (c *Comm) Rank() levels.Rank { return c.me }
+// member tells whether a rank of the world is, or was, in the communicator.
+func (c *Comm) member(rank levels.Rank) bool { return c.local != nil && c.local[rank] >= 0 }
 
-// Size is the number of ranks.
-func (c *Comm) Size() int { return len(c.ranks) }
+// includes tells whether a rank of the world is in the communicator and has not
+// left it.
+func (c *Comm) includes(rank levels.Rank) bool {
+	return c.member(rank) && !c.away.has(c.local[rank])
+}
 
 // find returns the run on its way that has a number, nil if there is none.
 func (c *Comm) find(seq uint32) *Run {
@@ -118,42 +168,15 @@ func (c *Comm) find(seq uint32) *Run {
 	return c.runs[i]
 }
 
-// deliver takes a message for this communicator.
-func (c *Comm) deliver(from levels.Rank, m *wire.Message, payload []byte) {
-	if m.Kind == wire.Bye {
-		alone := c.e.world.control == nil
-		if !m.Broken || alone || c.wholeBye(from, byLink) { // the other half says what is broken
-			c.e.hearBye(c, departure{rank: from, seq: m.Seq, broken: m.Broken && alone})
-		}
-		return
+// over tells whether the run with that number has ended here.
+func (c *Comm) over(seq uint32) bool { return int32(seq-c.seq) < 0 }
+
+// remembered is the run that had this number, or another one.
+func (c *Comm) remembered(seq uint32) *record {
+	if c.past == nil {
+		return &record{}
 	}
-	if c.broken != nil || slices.ContainsFunc(c.foretold, func(f failure) bool { return !f.later }) {
-		c.e.waste(from, m.Kind, len(payload))
-		return
-	}
-	switch {
-	case m.Kind.IsPointToPoint():
-		c.deliverTransfer(from, m, payload)
-		return
-	case c.late(m.Seq):
-		c.e.waste(from, m.Kind, len(payload))
-		return
-	}
-	r := c.find(m.Seq)
-	c.hasCome(from, r, m)
-	switch {
-	case r != nil && r.digest != m.Digest, r == nil && c.differed(m):
-		c.mismatch(from, m.Seq)
-		c.e.waste(from, m.Kind, len(payload))
-	case r != nil && m.Kind == wire.Probe, r == nil && c.over(m.Seq):
-	case r != nil && int32(m.Pass-r.pass) < 0 && m.Kind == wire.Credit: // late, see Run.resume
-	case r != nil && int32(m.Pass-r.pass) < 0:
-		c.blame(from, fmt.Errorf("%w: %v message for pass %d of call %d, which is in pass %d", ErrProtocol, m.Kind, m.Pass, m.Seq, r.pass))
-	case r != nil && r.pass == m.Pass:
-		r.deliver(from, m, payload, -1)
-	default:
-		c.early = append(c.early, earlyMessage{*m, from, c.e.store.keep(payload)})
-	}
+	return &c.past[seq%pastRuns]
 }
 
 // differed tells whether m is for another request than the one that has ended
@@ -163,54 +186,34 @@ func (c *Comm) differed(m *wire.Message) bool {
 	return c.over(m.Seq) && p.seq == m.Seq && p.digest != m.Digest
 }
 
-// member tells whether a rank of the world is, or was, in the communicator.
-func (c *Comm) member(rank levels.Rank) bool { return c.local != nil && c.local[rank] >= 0 }
+// late tells whether a run is beyond the limit.
+func (c *Comm) late(seq uint32) bool { return c.limit != nil && int32(seq-c.limit.seq) >= 0 }
 
-// includes tells whether a rank of the world is in the communicator and has not
-// left it.
-func (c *Comm) includes(rank levels.Rank) bool {
-	return c.member(rank) && !c.away.has(c.local[rank])
+// usable is why the communicator can't be used, nil if it can.
+func (c *Comm) usable() error {
+	switch {
+	case c.left, c.broken == ErrClosed:
+		return ErrClosed
+	case c.broken != nil:
+		return fmt.Errorf("%w: %w", ErrBroken, c.broken)
+	}
+	return nil
 }
 
-// over tells whether the run with that number has ended here.
-func (c *Comm) over(seq uint32) bool { return int32(seq-c.seq) < 0 }
-
-// catchUp hands the run's pass what came before it.
-func (c *Comm) catchUp(r *Run) {
-	kept := c.early[:0]
-	for _, m := range c.early {
-		if m.Seq == r.seq {
-			r.came.set(c.local[m.from])
-		}
-		switch {
-		case m.Seq != r.seq:
-			kept = append(kept, m)
-		case m.Digest != r.digest:
-			c.mismatch(m.from, m.Seq)
-			kept = append(kept, m) // for dropEarly
-		case m.Kind == wire.Probe:
-		case m.Pass != r.pass:
-			kept = append(kept, m)
-		default:
-			r.deliver(m.from, &m.Message, c.e.store.get(m.block), m.block)
-		}
-	}
-	clear(c.early[len(kept):])
-	c.early = kept
+// failure is the error on this rank for a failure on another one of the world.
+func (c *Comm) failure(of levels.Rank, err error) *PeerError {
+	return &PeerError{Rank: c.number(of), Err: err, world: of + 1}
 }
 
-// disagreed looks for a message for the run that came before it from a rank that
-// calls something else. Messages meet the digest of a run with steps when they are
-// delivered; this is for one that ends without any.
-func (c *Comm) disagreed(r *Run) bool {
-	i := slices.IndexFunc(c.early, func(m earlyMessage) bool {
-		return m.Seq == r.seq && m.Digest != r.digest
-	})
-	if i < 0 {
-		return false
+// blame notes that a rank of the world has failed. The driver carries it out
+// without the engine's lock, see [Endpoint.carryOut].
+func (c *Comm) blame(rank levels.Rank, err error) {
+	c.e.failing = append(c.e.failing, failure{comm: c, peer: rank, err: err})
+}
+
+// mismatch notes that two ranks run different requests under one number.
+func (c *Comm) mismatch(peer levels.Rank, seq uint32) {
+	if c.broken == nil {
+		c.e.failing = append(c.e.failing, failure{comm: c, peer: peer, seq: seq})
 	}
-	c.mismatch(c.early[i].from, r.seq)
-	c.drop(&c.early[i])
-	c.early = slices.Delete(c.early, i, i+1)
-	return true
 }

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -9,43 +10,14 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// define tells who is in the communicator; e.rank must be.
-func (c *Comm) define(ranks []levels.Rank) {
-	c.ranks = slices.Clone(ranks)
-	c.local = make([]int32, len(c.e.peers))
-	for i := range c.local {
-		c.local[i] = -1
+// Draw returns a number for a communicator that this rank leads: one that neither this
+// rank nor another one has drawn. Any goroutine may call it.
+func (e *Endpoint) Draw() (CommID, error) {
+	n := e.drawn.Add(1)
+	if n >= 1<<wire.DrawnBits {
+		return 0, fmt.Errorf("rank %d has drawn %d numbers of communicators; there are no more", e.rank, n-1)
 	}
-	for i, r := range ranks {
-		c.local[r] = int32(i)
-	}
-	c.me = levels.Rank(c.local[c.e.rank])
-	c.past = make([]record, pastRuns)
-	c.away = newRankSet(len(ranks))
-	for _, f := range slices.Concat(c.foretold, c.e.lost) {
-		if f.later {
-			c.restrict(f.peer, f.seq, f.err)
-		} else {
-			c.breakUp(f.peer, f.err)
-		}
-	}
-	c.foretold = nil
-	if c.e.stopped || c.id != 0 && c.e.comm(0).left {
-		c.broken = ErrClosed
-	}
-	early := c.gone
-	c.gone = nil
-	for _, d := range early {
-		c.departed(d)
-	}
-	if c.id != 0 {
-		for _, d := range c.e.comm(0).gone {
-			c.departed(departure{rank: d.rank, fromAll: true, since: time.Now()})
-		}
-	}
-	for _, r := range c.e.dead {
-		c.miss(r)
-	}
+	return wire.DrawnBy(e.rank, n), nil
 }
 
 // Make makes a further communicator of this rank with some ranks of the world, of
@@ -94,6 +66,45 @@ func (e *Endpoint) make(id CommID, ranks []levels.Rank, from origin, parent *Com
 		c.dropEarly()
 	}
 	return c, without, nil
+}
+
+// define tells who is in the communicator; e.rank must be.
+func (c *Comm) define(ranks []levels.Rank) {
+	c.ranks = slices.Clone(ranks)
+	c.local = make([]int32, len(c.e.peers))
+	for i := range c.local {
+		c.local[i] = -1
+	}
+	for i, r := range ranks {
+		c.local[r] = int32(i)
+	}
+	c.me = levels.Rank(c.local[c.e.rank])
+	c.past = make([]record, pastRuns)
+	c.away = newRankSet(len(ranks))
+	for _, f := range slices.Concat(c.foretold, c.e.lost) {
+		if f.later {
+			c.restrict(f.peer, f.seq, f.err)
+		} else {
+			c.breakUp(f.peer, f.err)
+		}
+	}
+	c.foretold = nil
+	if c.e.stopped || c.id != 0 && c.e.comm(0).left {
+		c.broken = ErrClosed
+	}
+	early := c.gone
+	c.gone = nil
+	for _, d := range early {
+		c.departed(d)
+	}
+	if c.id != 0 {
+		for _, d := range c.e.comm(0).gone {
+			c.departed(departure{rank: d.rank, fromAll: true, since: time.Now()})
+		}
+	}
+	for _, r := range c.e.dead {
+		c.miss(r)
+	}
 }
 
 // Close leaves the communicator: calls on it return [ErrClosed]. Runs that this
@@ -148,75 +159,6 @@ func (c *Comm) leave(tell bool) error {
 	return err
 }
 
-// hasBroken reports whether a communicator of this rank is broken. The lock is held.
-func (e *Endpoint) hasBroken() bool {
-	for _, c := range e.comms {
-		if c.cause.err != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// busy tells whether a run or a transfer is on its way.
-func (c *Comm) busy() bool {
-	return len(c.runs) > 0 || c.mail.open() || c.e.puts.some(c)
-}
-
-// retire forgets a communicator that this rank and all others have left. Nothing comes
-// for it any more but what this rank has sent to itself.
-func (c *Comm) retire() {
-	if c.left && c.id != 0 && c.away.count()+1 == len(c.ranks) && !c.busy() {
-		delete(c.e.comms, c.id)
-	}
-}
-
-// dropEarly lets go of the messages that nobody will take any more.
-func (c *Comm) dropEarly() {
-	for i := range c.early {
-		c.drop(&c.early[i])
-	}
-	c.early = nil
-	for m := range c.came.all() {
-		c.drop(m)
-	}
-	c.came.clear()
-}
-
-// drop lets go of a message that was kept.
-func (c *Comm) drop(m *earlyMessage) {
-	c.e.waste(m.from, m.Kind, len(c.e.store.get(m.block)))
-	c.e.store.drop(m.block)
-}
-
-// members are its ranks, of the world; nil for all.
-func (c *Comm) members() rankSet {
-	if c.id == 0 || c.local == nil {
-		return nil
-	}
-	set := newRankSet(len(c.local))
-	for _, r := range c.ranks {
-		set.set(int32(r))
-	}
-	return set
-}
-
-// Disown tells the members that this rank has failed in call seq, in which others may
-// have made communicators with it. It has none of these: on the others they break.
-func (c *Comm) Disown(seq uint32, err error) {
-	w := c.e.world
-	if w.control != nil {
-		w.control.disown(c, seq, err)
-	}
-	w.disown(c.id, seq, c.e.rank, err)
-}
-
-// isOpen reports whether a message to a rank needs no connection that isn't there.
-func (e *Endpoint) isOpen(to levels.Rank) bool {
-	d, ok := e.link.(wire.Dialler)
-	return !ok || d.IsOpen(to)
-}
-
 // sayBye tells the other ranks over the links, behind all that was sent before. It
 // returns whom it told, and whether there are others, to whom there is no link. Of a
 // broken communicator all are told by the control tree too, behind the failure.
@@ -236,4 +178,87 @@ func (c *Comm) sayBye(broken bool) (told []levels.Rank, others bool) {
 	}
 	e.link.Flush(e.ears())
 	return told, others
+}
+
+// isOpen reports whether a message to a rank needs no connection that isn't there.
+func (e *Endpoint) isOpen(to levels.Rank) bool {
+	d, ok := e.link.(wire.Dialler)
+	return !ok || d.IsOpen(to)
+}
+
+// Disown tells the members that this rank has failed in call seq, in which others may
+// have made communicators with it. It has none of these: on the others they break.
+func (c *Comm) Disown(seq uint32, err error) {
+	w := c.e.world
+	if w.control != nil {
+		w.control.disown(c, seq, err)
+	}
+	w.disown(c.id, seq, c.e.rank, err)
+}
+
+// Counters returns a snapshot.
+func (c *Comm) Counters() Counters {
+	c.e.enter()
+	defer c.e.mu.Unlock()
+	return c.counters
+}
+
+// Comm is the rank's end of a communicator, nil if it has none of that number.
+func (e *Endpoint) Comm(id CommID) *Comm {
+	e.enter()
+	defer e.mu.Unlock()
+	if c := e.comms[id]; c != nil && c.local != nil {
+		return c
+	}
+	return nil
+}
+
+// commIDs are the numbers of the communicators that pick picks, ascending.
+func (e *Endpoint) commIDs(pick func(c *Comm) bool) []CommID {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var ids []CommID
+	for id, c := range e.comms {
+		if pick(c) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Close leaves all communicators, see [Comm.Close], that of all ranks last: its goodbye
+// counts for all others.
+func (e *Endpoint) Close() error {
+	e.enter()
+	e.mu.Unlock()
+	var errs []error
+	ids := e.commIDs(func(c *Comm) bool { return c.local != nil })
+	slices.Reverse(ids)
+	for _, id := range ids {
+		if c := e.Comm(id); c != nil {
+			errs = append(errs, c.leave(id == 0))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Alloc takes n zero bytes that the ranks of the node can read in place, until
+// free is called, once. They stay mapped after the world is closed.
+func (e *Endpoint) Alloc(n int64) (b []byte, free func(), err error) {
+	e.enter()
+	defer e.mu.Unlock()
+	b, free, err = e.memory.Lend(n)
+	clear(b)
+	return b, free, err
+}
+
+// hasBroken reports whether a communicator of this rank is broken. The lock is held.
+func (e *Endpoint) hasBroken() bool {
+	for _, c := range e.comms {
+		if c.cause.err != nil {
+			return true
+		}
+	}
+	return false
 }

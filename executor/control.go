@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,18 +33,6 @@ type control struct {
 	carried chan struct{} // closed when there are none any more; nil: nobody carries any
 }
 
-// The kinds of control messages.
-const (
-	abortControl uint8 = iota + 1
-	byeControl
-	askControl
-	tellControl
-	inquireControl
-	failControl
-	disownControl
-	disownerControl
-)
-
 // note is the payload of all of them.
 type note struct {
 	Comm     CommID
@@ -59,6 +48,18 @@ type note struct {
 	Call     *description   `json:",omitempty"`
 	Mismatch *MismatchError `json:",omitempty"`
 }
+
+// The kinds of control messages.
+const (
+	abortControl uint8 = iota + 1
+	byeControl
+	askControl
+	tellControl
+	inquireControl
+	failControl
+	disownControl
+	disownerControl
+)
 
 // why is what is broken where a goodbye comes from.
 type why uint8
@@ -82,12 +83,6 @@ func newControl(w *World, job ControlPlane, me levels.Rank) *control {
 	}
 }
 
-// begin starts listening.
-func (c *control) begin() {
-	c.job.OnControl(c.hear)
-	c.job.OnLost(c.lose)
-}
-
 func (n note) bytes() []byte {
 	if len(n.Text) > maxNote {
 		n.Text = n.Text[:maxNote]
@@ -102,10 +97,18 @@ func (n note) bytes() []byte {
 	return b
 }
 
-func (c *control) abort(comm *Comm, by levels.Rank, err error) {
-	n := failureNote(by, err)
-	n.Comm, n.To = comm.id, comm.members()
-	c.broadcast(abortControl, n)
+// err is the error that a note tells of.
+func (n *note) err() error {
+	if n.Mismatch != nil {
+		return n.Mismatch
+	}
+	e := &toldError{text: n.Text}
+	for _, s := range sentinels {
+		if slices.Contains(n.Wraps, s.name) {
+			e.wraps = append(e.wraps, s.err)
+		}
+	}
+	return e
 }
 
 // failureNote says that something failed because of a rank.
@@ -115,6 +118,12 @@ func failureNote(by levels.Rank, err error) note {
 		n.Mismatch = m
 	}
 	return n
+}
+
+func (c *control) abort(comm *Comm, by levels.Rank, err error) {
+	n := failureNote(by, err)
+	n.Comm, n.To = comm.id, comm.members()
+	c.broadcast(abortControl, n)
 }
 
 func (c *control) failed(by levels.Rank, err error) {
@@ -223,120 +232,88 @@ func (c *control) inquire(q inquiry) {
 	_ = c.send(q.to, inquireControl, note{Comm: q.comm, Seq: q.seq, Digest: q.digest, Call: q.call})
 }
 
-// hear takes a control message. It runs on the control plane's goroutine.
-func (c *control) hear(from levels.Rank, kind uint8, payload []byte) {
-	var n note
-	if err := json.Unmarshal(payload, &n); err != nil {
-		return // an authenticated peer of another version; join has compared versions
+// errand is a note for a rank that the control tree doesn't reach, because a rank in
+// between has left. It goes over a connection of its own: purpose NotePurpose, then the
+// length of what follows in 4 bytes, big-endian, the kind in one, and the note.
+type errand struct {
+	to   levels.Rank
+	kind uint8
+	note []byte
+}
+
+// NotePurpose is that of a connection which carries a note.
+const NotePurpose uint8 = 3
+
+// errandTime bounds carrying one, and hearing one.
+const errandTime = 2 * time.Second
+
+// maxErrand bounds the length of one, bytes.
+const maxErrand = 1 << 20
+
+// carry takes an errand to its rank, after those before it.
+func (c *control) carry(e errand) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.errands = append(c.errands, e)
+	if c.carried == nil {
+		c.carried = make(chan struct{})
+		go c.carryAll(c.carried) // deliverErrands waits for it
 	}
-	if len(n.To) > 0 && !n.To.has(int32(c.me)) {
-		return
-	}
-	e := c.world.endpoints[c.me]
-	switch kind {
-	case abortControl:
-		c.hearFailure(from, n)
-	case failControl:
-		c.world.failAll(n.By, n.err())
-	case disownControl:
-		c.world.disown(n.Comm, n.Seq, from, n.err())
-	case disownerControl:
-		e.mark(n.Comm, nil, n.By, n.err())
-	case byeControl:
-		c.hearBye(from, n)
-	case askControl:
-		_ = c.send(from, tellControl, note{Question: n.Question, Call: e.recorded(n.Comm, n.Seq)}) // it asks no more if it is gone
-	case inquireControl:
-		if n.Call != nil {
-			c.world.inquire(inquiry{from: from, to: c.me, comm: n.Comm, seq: n.Seq, digest: n.Digest, call: n.Call})
-		}
-	case tellControl:
+}
+
+// carryAll carries errands until there are none.
+func (c *control) carryAll(carried chan struct{}) {
+	for {
 		c.mu.Lock()
-		if answer := c.waiting[n.Question]; answer != nil && n.Call != nil {
-			answer <- n.Call
-			delete(c.waiting, n.Question)
-		}
-		c.mu.Unlock()
-	}
-}
-
-// hearFailure breaks a communicator, or all that a rank is in, because another rank says that it is broken.
-func (c *control) hearFailure(from levels.Rank, n note) {
-	by, err := n.By, n.err()
-	if by == c.me { // it has no other name for what only it has seen
-		by, err = from, fmt.Errorf("it has given up on rank %d: %w", c.me, err)
-	}
-	if n.Why == whyRank {
-		c.world.failAll(by, err)
-		return
-	}
-	c.world.failHere(n.Comm, nil, by, err)
-}
-
-// hearBye takes a goodbye, after the reason if the communicator is broken.
-func (c *control) hearBye(from levels.Rank, n note) {
-	e := c.world.endpoints[c.me]
-	e.mu.Lock()
-	late := e.comms[n.Comm] == nil && e.comm(0).away.has(int32(from)) // the communicator is forgotten
-	e.mu.Unlock()
-	if late {
-		return
-	}
-	if n.Why != noWhy {
-		c.hearFailure(from, n)
-	}
-	e.mu.Lock()
-	defer e.release()
-	if one := e.comm(n.Comm); !n.Twice.has(int32(c.me)) || one.wholeBye(from, byControl) {
-		e.hearBye(one, departure{rank: from, seq: n.Seq, broken: n.Why != noWhy})
-	}
-}
-
-// lose breaks every communicator that a lost rank is in, also one that it had left
-// before it died. Not all ranks may have heard that it left: those who haven't break
-// theirs, say so to nobody, and leave the others, who would wait for them.
-func (c *control) lose(rank levels.Rank, err error) {
-	if c.onLost != nil {
-		c.onLost(rank, err)
-	}
-	c.world.local(func(e *Endpoint) {
-		e.mu.Lock()
-		e.hearLast()
-		e.release()
-	})
-	c.world.failAll(rank, err)
-	c.world.local(func(e *Endpoint) {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.dead = append(e.dead, rank)
-		for _, one := range e.comms {
-			one.miss(rank)
-		}
-	})
-}
-
-// hearLast takes what a rank sent before it died: a run that needs no more of it
-// ends well. The lock is held.
-func (e *Endpoint) hearLast() {
-	for range lastPolls {
-		if e.stopped || !e.link.Poll(e.ears()) {
+		if len(c.errands) == 0 || c.ended.Load() {
+			c.errands, c.carried = nil, nil
+			c.mu.Unlock()
+			close(carried)
 			return
 		}
+		e := c.errands[0]
+		c.errands = c.errands[1:]
+		c.mu.Unlock()
+		_ = c.deliver(e) // a rank that can't be reached has left, or is lost
 	}
 }
 
-// lastPolls bounds hearLast, for links on which others never stop sending.
-const lastPolls = 100
-
-func (c *control) close() error {
-	limit := c.world.config.CloseTimeout
-	cause := fmt.Errorf("waited for %v: %w", limit, context.DeadlineExceeded)
-	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, cause)
+func (c *control) deliver(e errand) error {
+	ctx, cancel := context.WithTimeout(context.Background(), errandTime)
 	defer cancel()
-	if c.world.stop != nil {
-		c.world.stop(ctx)
+	conn, err := c.job.Dial(ctx, e.to, NotePurpose)
+	if err != nil {
+		return err
 	}
-	c.deliverErrands(ctx)
-	c.end()
-	return c.job.Close(ctx)
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(errandTime)); err != nil {
+		return err
+	}
+	b := binary.BigEndian.AppendUint32(nil, uint32(1+len(e.note)))
+	_, err = conn.Write(append(append(b, e.kind), e.note...))
+	return err
+}
+
+// deliverErrands waits for what is being carried.
+func (c *control) deliverErrands(ctx context.Context) {
+	c.mu.Lock()
+	carried := c.carried
+	c.mu.Unlock()
+	if carried == nil {
+		return
+	}
+	select {
+	case <-carried:
+	case <-ctx.Done():
+		c.end()
+		<-carried
+	}
+}
+
+// end stops carrying and hearing notes.
+func (c *control) end() {
+	c.mu.Lock()
+	c.ended.Store(true)
+	c.mu.Unlock()
+	c.takers.Wait()
 }

@@ -2,57 +2,24 @@ package executor
 
 import (
 	"fmt"
-	"slices"
+	"maps"
 	"time"
 
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/submodules"
 )
 
-// departure is a rank that has closed its end, after some number of runs. Nothing that
-// it sent is still on its way.
-type departure struct {
-	rank levels.Rank // of the world
-	seq  uint32
-	// fromAll: it has closed the communicator of all ranks. If it ever made this one, a
-	// departure of its own says after how many runs; else it took part in none.
-	fromAll bool
-	// broken: the communicator had broken there. Here it is about to break for the same
-	// reason; that, not the departure, ends what waits for the rank.
-	broken bool
-	since  time.Time // when this rank heard of it; only of one fromAll
-}
-
-// origin is the call that made a communicator, known or not.
-type origin struct {
-	comm  CommID
-	seq   uint32
-	known bool
-}
-
-// disowned is a call in which a rank failed: it has none of the communicators that
-// others may have made in it.
-type disowned struct {
-	seq uint32
-	by  levels.Rank // of the world
-	err error
-}
-
-// limit is where the runs of a communicator end, because a rank has left it and
-// another one has started a run without it: those from seq on fail. The ones
-// before, in which that rank took part, and transfers go on.
-type limit struct {
-	seq uint32
-	err error
-}
-
-// within tells whether what is put belongs to a scope.
-func (by putter) within(s wire.Scope) bool {
-	if by.run != nil {
-		return by.run.comm.id == s.Comm && (!s.Later || int32(by.run.seq-s.Seq) >= 0)
+// wholeBye notes one half of a goodbye and reports whether the other one has come.
+func (c *Comm) wholeBye(from levels.Rank, half byeHalf) bool {
+	if c.halves[from] == byLink+byControl-half {
+		delete(c.halves, from)
+		return true
 	}
-	return by.transfer != nil && by.transfer.comm.id == s.Comm && !s.Later
+	if c.halves == nil {
+		c.halves = map[levels.Rank]byeHalf{}
+	}
+	c.halves[from] = half
+	return false
 }
 
 // hearBye takes a goodbye. One on the communicator of all ranks counts for all that the
@@ -68,29 +35,6 @@ func (e *Endpoint) hearBye(c *Comm, d departure) {
 			other.departed(d)
 		}
 	}
-}
-
-// byeHalf is which half of a goodbye has come. Between processes one over a link, on a
-// communicator that is broken, doesn't count until the control tree has said goodbye too,
-// with the reason. Between goroutine ranks whoever breaks it is about to break it here too.
-type byeHalf uint8
-
-const (
-	byLink byeHalf = 1 + iota
-	byControl
-)
-
-// wholeBye notes one half of a goodbye and reports whether the other one has come.
-func (c *Comm) wholeBye(from levels.Rank, half byeHalf) bool {
-	if c.halves[from] == byLink+byControl-half {
-		delete(c.halves, from)
-		return true
-	}
-	if c.halves == nil {
-		c.halves = map[levels.Rank]byeHalf{}
-	}
-	c.halves[from] = half
-	return false
 }
 
 // departed notes that a rank has left, if it is a member; who is, is known only when
@@ -145,44 +89,84 @@ func (c *Comm) missing(r *Run) {
 	}
 }
 
-// lateGoodbye is how long after a rank's goodbye to all its goodbye on one communicator
-// may come: by another way, on a machine that is very busy.
-const lateGoodbye = 5 * time.Second
-
-// deserted fails a run that has stood still for some time and waits for a rank
-// which has left after it: all that this one sent is here, so the ranks didn't call
-// the same. It also fails one on a communicator that a rank which has left everything
-// never made: whoever waits for that rank, it may be somebody else.
-func (c *Comm) deserted(r *Run, now time.Time) {
-	if len(c.gone) == 0 || now.Sub(r.since) < grace {
-		return
-	}
-	for _, d := range c.gone {
-		if d.fromAll && !slices.ContainsFunc(c.gone, func(o departure) bool { return o.rank == d.rank && !o.fromAll }) {
-			if now.Sub(d.since) < lateGoodbye {
-				continue
-			}
-			c.blame(d.rank, fmt.Errorf("has left without ever making the communicator: %w", ErrClosed))
-			return
+// abandon ends the transfers that a rank which has left will not answer.
+func (c *Comm) abandon(d departure) {
+	lost := func(t *Transfer) bool {
+		if t.peer != d.rank {
+			return false
 		}
+		c.endTransfer(t, c.failure(d.rank, ErrClosed))
+		return true
 	}
-	told := false
-	r.stuck(func(s *submodules.Step, peer levels.Rank) {
-		for _, d := range c.gone {
-			if !told && d.rank == peer && (d.fromAll || int32(r.seq-d.seq) < 0) {
-				told = true
-				c.blame(peer, fmt.Errorf("has left and is waited for in call %d, %s: %w", r.seq, r.prog.Label(s), ErrClosed))
-			}
-		}
-	})
+	maps.DeleteFunc(c.sends, func(_ ticket, t *Transfer) bool { return lost(t) })
+	c.recvs.drop(lost)
 }
 
-// late tells whether a run is beyond the limit.
-func (c *Comm) late(seq uint32) bool { return c.limit != nil && int32(seq-c.limit.seq) >= 0 }
+// retire forgets a communicator that this rank and all others have left. Nothing comes
+// for it any more but what this rank has sent to itself.
+func (c *Comm) retire() {
+	if c.left && c.id != 0 && c.away.count()+1 == len(c.ranks) && !c.busy() {
+		delete(c.e.comms, c.id)
+	}
+}
 
-// stopped tells whether the run must not go on: nothing of it is executed, and
-// nothing written into its memory.
-func (r *Run) stopped() bool { return r.comm.broken != nil || r.comm.late(r.seq) }
+// busy tells whether a run or a transfer is on its way.
+func (c *Comm) busy() bool {
+	return len(c.runs) > 0 || c.mail.open() || c.e.puts.some(c)
+}
+
+func (c *Comm) endTransfer(t *Transfer, err error) {
+	if t != nil {
+		c.e.transfers--
+		t.close(err)
+	}
+}
+
+// endTransfers ends all of them when the communicator breaks.
+func (c *Comm) endTransfers(err error) {
+	for _, t := range c.sends {
+		c.endTransfer(t, err)
+	}
+	for _, t := range c.given {
+		c.endTransfer(t, err)
+	}
+	for t := range c.recvs.all() {
+		c.endTransfer(*t, err)
+	}
+	c.sends, c.given = nil, nil
+	c.recvs.clear()
+}
+
+// forget makes the puts of what has failed nobody's, and ends the transfers among
+// them: no list has those whose bytes are on their way.
+func (p *puts) forget(s wire.Scope) {
+	for i, by := range p.all {
+		if by.within(s) {
+			if t := by.transfer; t != nil {
+				t.comm.endTransfer(t, t.comm.broken)
+			}
+			p.all[i] = putter{}
+		}
+	}
+}
+
+// drop lets go of a message that was kept.
+func (c *Comm) drop(m *earlyMessage) {
+	c.e.waste(m.from, m.Kind, len(c.e.store.get(m.block)))
+	c.e.store.drop(m.block)
+}
+
+// dropEarly lets go of the messages that nobody will take any more.
+func (c *Comm) dropEarly() {
+	for i := range c.early {
+		c.drop(&c.early[i])
+	}
+	c.early = nil
+	for m := range c.came.all() {
+		c.drop(m)
+	}
+	c.came.clear()
+}
 
 // restrict sets the limit, because of a rank of the world; runs beyond it stop. A rank
 // that hasn't made the communicator yet stops them when it has: before it has heard of
@@ -219,29 +203,4 @@ func (c *Comm) restrict(by levels.Rank, seq uint32, err error) {
 	}
 	clear(c.early[len(kept):])
 	c.early = kept
-}
-
-// endLate ends the runs beyond the limit, one after the other, once those before it
-// have ended here: peers may read what these have exposed, and can't tell it from
-// what those have.
-func (c *Comm) endLate() {
-	e := c.e
-	var last *Run
-	for _, r := range e.runs {
-		if r.comm == c {
-			if !c.late(r.seq) {
-				return
-			}
-			last = r
-		}
-	}
-	if last == nil {
-		return
-	}
-	beyond := wire.Scope{Comm: c.id, Seq: c.limit.seq, Later: true}
-	e.memory.Leave(c.id)
-	e.puts.forget(beyond)
-	e.link.Forget(beyond, e.ears())
-	last.finish(c.limit.err) // and so the next
-	e.sleeper.Wake()
 }

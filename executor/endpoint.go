@@ -2,9 +2,6 @@ package executor
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -117,9 +114,15 @@ type suspect struct {
 	since time.Time
 }
 
-// suspect waits for the control plane to say more. The lock is held.
-func (e *Endpoint) suspect(c *Comm, rank levels.Rank, err error) {
-	e.suspects = append(e.suspects, suspect{c, rank, err, time.Now()})
+// inquiry asks a rank that is waited for, and has not come, whether it is through
+// with that call already, and it was another one. A probe over the link doesn't
+// reach a rank that is in no call: nobody there polls. So this takes the control
+// plane, or the engine's lock in the same process.
+type inquiry struct {
+	from, to    levels.Rank // of the world
+	comm        CommID
+	seq, digest uint32
+	call        *description
 }
 
 func newEndpoint(w *World, p Port) *Endpoint {
@@ -148,55 +151,28 @@ func (e *Endpoint) comm(id CommID) *Comm {
 	return c
 }
 
-// Alloc takes n zero bytes that the ranks of the node can read in place, until
-// free is called, once. They stay mapped after the world is closed.
-func (e *Endpoint) Alloc(n int64) (b []byte, free func(), err error) {
-	e.enter()
-	defer e.mu.Unlock()
-	b, free, err = e.memory.Lend(n)
-	clear(b)
-	return b, free, err
+// suspect waits for the control plane to say more. The lock is held.
+func (e *Endpoint) suspect(c *Comm, rank levels.Rank, err error) {
+	e.suspects = append(e.suspects, suspect{c, rank, err, time.Now()})
 }
 
-// commIDs are the numbers of the communicators that pick picks, ascending.
-func (e *Endpoint) commIDs(pick func(c *Comm) bool) []CommID {
+// lose notes that all that a rank of the world is in is broken, and will be. The lock
+// is held.
+func (e *Endpoint) lose(rank levels.Rank, err error) {
+	if !slices.ContainsFunc(e.lost, func(f failure) bool { return f.peer == rank }) {
+		e.lost = append(e.lost, failure{peer: rank, err: err})
+	}
+}
+
+// hasLost tells whether that is so of a rank.
+func (e *Endpoint) hasLost(rank levels.Rank) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var ids []CommID
-	for id, c := range e.comms {
-		if pick(c) {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return ids
+	return slices.ContainsFunc(e.lost, func(f failure) bool { return f.peer == rank })
 }
 
-// Comm is the rank's end of a communicator, nil if it has none of that number.
-func (e *Endpoint) Comm(id CommID) *Comm {
-	e.enter()
-	defer e.mu.Unlock()
-	if c := e.comms[id]; c != nil && c.local != nil {
-		return c
-	}
-	return nil
-}
-
-// Close leaves all communicators, see [Comm.Close], that of all ranks last: its goodbye
-// counts for all others.
-func (e *Endpoint) Close() error {
-	e.enter()
-	e.mu.Unlock()
-	var errs []error
-	ids := e.commIDs(func(c *Comm) bool { return c.local != nil })
-	slices.Reverse(ids)
-	for _, id := range ids {
-		if c := e.Comm(id); c != nil {
-			errs = append(errs, c.leave(id == 0))
-		}
-	}
-	return errors.Join(errs...)
-}
+// now is nanoseconds on the clock of traces.
+func (e *Endpoint) now() int64 { return int64(time.Since(e.world.config.Hooks.Epoch)) }
 
 // transmit sends m with its payload, which has been copied when it returns.
 func (e *Endpoint) transmit(to levels.Rank, m *wire.Message, payload []byte) {
@@ -222,14 +198,9 @@ func (e *Endpoint) prepare(to levels.Rank, m *wire.Message) *wire.Message {
 	return &e.outgoing
 }
 
-// sent ends the send whose bytes have left.
-func (e *Endpoint) sent(token int32) {
-	switch by := e.puts.take(token); {
-	case by.run != nil:
-		by.run.end(by.step)
-	case by.transfer != nil:
-		by.transfer.comm.endTransfer(by.transfer, nil)
-	}
+// note records a message.
+func (e *Endpoint) note(k flight.Kind, peer levels.Rank, m *wire.Message) {
+	e.flight.Message(k, uint8(m.Kind), uint64(m.Comm), m.Seq, m.Pass, int32(peer), m.Edge|m.Tag, m.Size)
 }
 
 // consume notes that a message without credit is no longer kept, and gives its budget
@@ -247,90 +218,19 @@ func (e *Endpoint) waste(from levels.Rank, k wire.Kind, payload int) {
 	}
 }
 
-// deliver takes one message from the link.
-func (e *Endpoint) deliver(from levels.Rank, m *wire.Message, payload []byte) {
-	e.note(flight.Received, from, m)
-	p := &e.peers[from]
-	if !p.Refund(int64(m.Refund)) {
-		e.accuse(nil, from, fmt.Errorf("%w: %v message gives back %d bytes that were not sent", ErrProtocol, m.Kind, m.Refund))
-	}
-	if m.Refund > 0 {
-		for _, r := range e.runs {
-			r.resume(from)
-		}
-	}
-	switch m.Kind {
-	case wire.Return:
-		return
-	case wire.Tagged, wire.Offer:
-		// Nothing else tells a message from one that came before.
-		if m.SendTicket != p.heard+1 {
-			e.comm(m.Comm).blame(from, fmt.Errorf("%w: %v message %d came after %d", ErrProtocol, m.Kind, m.SendTicket, p.heard))
-			return
-		}
-		p.heard++
-	}
-	if from == e.rank && e.comms[m.Comm] == nil {
-		e.waste(from, m.Kind, len(payload)) // it was closed before this was looked at
-		return
-	}
-	e.comm(m.Comm).deliver(from, m, payload)
-}
-
-// accuse breaks the communicators that a rank is in, or only one.
-func (e *Endpoint) accuse(only *Comm, rank levels.Rank, err error) {
-	for _, c := range e.comms {
-		if (only == nil || only == c) && c.broken == nil && (c.includes(rank) || e.puts.towards(c, rank)) {
-			c.blame(rank, err)
-		}
-	}
-}
-
-// progress polls the link and executes what is ready. It reports whether there
-// was anything to do.
-func (e *Endpoint) progress() bool {
-	did := e.link.Poll(e.ears())
-	for i := len(e.runs) - 1; i >= 0; i-- {
-		if i >= len(e.runs) {
-			continue // runs ended meanwhile
-		}
-		r := e.runs[i]
-		if (len(r.ready) > 0 || r.left == 0) && !r.stopped() {
-			did = true
-			r.advance()
-		}
-	}
-	return did
-}
-
-// place is where a large payload goes.
-func (e *Endpoint) place(from levels.Rank, m *wire.Message) []byte {
-	c := e.comms[m.Comm]
-	if c == nil || c.local == nil || c.broken != nil {
-		return nil
-	}
-	if m.Kind == wire.Arrived {
-		return c.placeTransfer(from, m)
-	}
-	r := c.find(m.Seq)
-	if r == nil || r.pass != m.Pass || r.digest != m.Digest || r.stopped() {
-		return nil
-	}
-	id, err := r.findStep(from, m)
-	if err != nil {
-		return nil
-	}
-	if m.Kind == wire.Data {
-		e.peers[from].landing = landing{r, id}
-	}
-	return r.span(r.steps[id].Dst)[m.Offset:]
-}
-
 // putter is whose bytes a put moves: a step's, or a transfer's.
 type putter struct {
 	run      *Run
 	step     dag.ID
 	transfer *Transfer
+}
+
+// within tells whether what is put belongs to a scope.
+func (by putter) within(s wire.Scope) bool {
+	if by.run != nil {
+		return by.run.comm.id == s.Comm && (!s.Later || int32(by.run.seq-s.Seq) >= 0)
+	}
+	return by.transfer != nil && by.transfer.comm.id == s.Comm && !s.Later
 }
 
 // puts numbers what is on its way out.
@@ -357,19 +257,6 @@ func (p *puts) take(n int32) putter {
 	return by
 }
 
-// forget makes the puts of what has failed nobody's, and ends the transfers among
-// them: no list has those whose bytes are on their way.
-func (p *puts) forget(s wire.Scope) {
-	for i, by := range p.all {
-		if by.within(s) {
-			if t := by.transfer; t != nil {
-				t.comm.endTransfer(t, t.comm.broken)
-			}
-			p.all[i] = putter{}
-		}
-	}
-}
-
 // some tells whether bytes of a communicator are on their way.
 func (p *puts) some(c *Comm) bool {
 	return slices.ContainsFunc(p.all, func(by putter) bool { return by.within(wire.Scope{Comm: c.id}) })
@@ -383,45 +270,10 @@ func (p *puts) towards(c *Comm, rank levels.Rank) bool {
 	})
 }
 
-// blocks keeps payloads that came before their recv was ready. A block has the
-// power of two above its payload: together they take at most twice what the
-// peers' eager budgets allow.
-type blocks struct {
-	all  [][]byte
-	free [64][]int32 // by class
-}
+// ears are the engine as its link sees it.
+type ears Endpoint
 
-const smallestBlock = 6 // as a power of two: about what a message is charged
+var _ wire.Sink = (*ears)(nil)
 
-func class(size int) int { return max(smallestBlock, bits.Len(uint(size-1))) }
-
-// keep copies a payload and returns its block, -1 for an empty one.
-func (b *blocks) keep(payload []byte) int32 {
-	if len(payload) == 0 {
-		return -1
-	}
-	at := class(len(payload))
-	free := &b.free[at]
-	if len(*free) == 0 {
-		*free = append(*free, int32(len(b.all)))
-		b.all = append(b.all, make([]byte, 1<<at))
-	}
-	n := (*free)[len(*free)-1]
-	*free = (*free)[:len(*free)-1]
-	b.all[n] = append(b.all[n][:0], payload...)
-	return n
-}
-
-func (b *blocks) get(n int32) []byte {
-	if n < 0 {
-		return nil
-	}
-	return b.all[n]
-}
-
-func (b *blocks) drop(n int32) {
-	if n >= 0 {
-		at := class(cap(b.all[n]))
-		b.free[at] = append(b.free[at], n)
-	}
-}
+// ears returns the engine as its link sees it.
+func (e *Endpoint) ears() *ears { return (*ears)(e) }

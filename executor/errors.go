@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
@@ -30,7 +29,21 @@ var (
 	ErrNotStarted = errors.New("never started")
 )
 
+// ErrOperation is why a collective fails whose operation, one of [tasks.UserOp], makes a
+// call on a communicator: it would wait for itself.
+var ErrOperation = errors.New("an operation must not use a communicator")
+
 var errNoContext = errors.New("the context is nil")
+
+// errExited is how a step fails whose operation ended the goroutine.
+var errExited = errors.New("the operation ended its goroutine, as runtime.Goexit and FailNow of a test do")
+
+// errLeft is the reason when memory was read whose owner may have reused it.
+var errLeft = errors.New("left the call while its memory was read")
+
+// errUnread: the owner of an operand is suspect because its memory can't be read;
+// mostly it has died, which the control plane will say.
+var errUnread = errors.New("operand could not be read")
 
 // sentinels are the errors that others can be told of by name, so that errors.Is finds
 // them on all ranks.
@@ -61,20 +74,6 @@ type toldError struct {
 	wraps []error
 }
 
-// err is the error that a note tells of.
-func (n *note) err() error {
-	if n.Mismatch != nil {
-		return n.Mismatch
-	}
-	e := &toldError{text: n.Text}
-	for _, s := range sentinels {
-		if slices.Contains(n.Wraps, s.name) {
-			e.wraps = append(e.wraps, s.err)
-		}
-	}
-	return e
-}
-
 // Error is the other process's text.
 func (e *toldError) Error() string { return e.text }
 
@@ -91,11 +90,6 @@ type PeerError struct {
 // LostRank is the failure of a rank as numbered in the world, with its error.
 func LostRank(rank levels.Rank, err error) *PeerError {
 	return &PeerError{Rank: rank, Err: err, world: rank + 1}
-}
-
-// failure is the error on this rank for a failure on another one of the world.
-func (c *Comm) failure(of levels.Rank, err error) *PeerError {
-	return &PeerError{Rank: c.number(of), Err: err, world: of + 1}
 }
 
 // Error names the rank and its error.

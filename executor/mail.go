@@ -7,6 +7,20 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
+// Transfer is a point-to-point send or receive on its way. Messages between two
+// ranks with the same tag arrive in the order in which they were sent.
+type Transfer struct {
+	ending
+	peer   levels.Rank // of the world
+	tag    int32
+	buf    []byte
+	n      int
+	ticket uint32 // a send's: how many went to the peer; a receive's: how many this rank posted
+}
+
+// Len is the bytes received, after Wait.
+func (t *Transfer) Len() int { return t.n }
+
 // mail is the point-to-point transfers of a rank on a communicator that have not ended,
 // and the messages that no receive has asked for yet. A transfer is in one of its
 // fields, or among the engine's puts.
@@ -15,6 +29,13 @@ type mail struct {
 	recvs queues[address, *Transfer]    // posted, without a message
 	given map[ticket]*Transfer          // receives whose bytes are on their way
 	sends map[ticket]*Transfer          // offered, waiting to be accepted
+}
+
+// earlyMessage came before its run, or before its pass.
+type earlyMessage struct {
+	wire.Message
+	from  levels.Rank
+	block int32
 }
 
 // address is what a receive asks for, and what a message says.

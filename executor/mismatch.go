@@ -18,11 +18,6 @@ type description struct {
 // unknownCall is one that nobody remembers.
 var unknownCall = &description{Request: "something else"}
 
-// description is what the binding says of itself.
-func (b *Binding) description() *description {
-	return &description{Request: cut(b.Request), Operation: cut(b.Operation), Plan: cut(b.Plan), Layout: cut(b.Layout)}
-}
-
 // mostText bounds the texts of a description, so that two fit into a note.
 const mostText = 2 << 10
 

@@ -1,7 +1,6 @@
 package executor
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,19 +10,6 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
-
-// exposure is what a notify says about memory that lies in another process.
-type exposure struct {
-	remote uint64 // its address there; 0 if this process can address it
-	age    uint64 // of the owner when it said so
-}
-
-// errLeft is the reason when memory was read whose owner may have reused it.
-var errLeft = errors.New("left the call while its memory was read")
-
-// errUnread: the owner of an operand is suspect because its memory can't be read;
-// mostly it has died, which the control plane will say.
-var errUnread = errors.New("operand could not be read")
 
 // shared reports whether a span is where the node's other ranks can read it.
 func (r *Run) shared(s tasks.Span) bool {
@@ -39,6 +25,8 @@ func (r *Run) share(id dag.ID, s *submodules.Step) {
 	r.comm.counters.Copied += s.Len()
 	r.chunks(id, s, copyBytes)
 }
+
+func copyBytes(dst, a, _ []byte) { copy(dst, a) }
 
 // notify tells a peer, and where the exposed memory is.
 func (r *Run) notify(id dag.ID, s *submodules.Step) {

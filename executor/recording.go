@@ -3,19 +3,10 @@ package executor
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/tierflow/tierflow/executor/flight"
-	"github.com/tierflow/tierflow/executor/wire"
-	"github.com/tierflow/tierflow/levels"
 )
-
-// note records a message.
-func (e *Endpoint) note(k flight.Kind, peer levels.Rank, m *wire.Message) {
-	e.flight.Message(k, uint8(m.Kind), uint64(m.Comm), m.Seq, m.Pass, int32(peer), m.Edge|m.Tag, m.Size)
-}
 
 // Recording is a copy of what the rank did last, nil if nothing is recorded.
 func (e *Endpoint) Recording() *flight.Recording {
@@ -66,48 +57,6 @@ func (w *World) Record(path string) error {
 		e.flight = ring
 	})
 	return first
-}
-
-// recorderPath is where a world records. The zero value is nowhere.
-type recorderPath struct {
-	path   string
-	number int // among the worlds of this process that record there, from 1 on
-}
-
-// recorderPaths are those in use. Files are the process's, not a world's: so is
-// this.
-var recorderPaths = pathsInUse{used: map[recorderPath]bool{}}
-
-type pathsInUse struct {
-	mu   sync.Mutex
-	used map[recorderPath]bool
-}
-
-// take finds the first number that is free.
-func (p *pathsInUse) take(path string) recorderPath {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	r := recorderPath{path, 1}
-	for p.used[r] {
-		r.number++
-	}
-	p.used[r] = true
-	return r
-}
-
-func (r recorderPath) release() {
-	recorderPaths.mu.Lock()
-	defer recorderPaths.mu.Unlock()
-	delete(recorderPaths.used, r)
-}
-
-// file is a rank's.
-func (r recorderPath) file(rank levels.Rank) string {
-	name := strings.ReplaceAll(r.path, "%r", strconv.Itoa(int(rank)))
-	if r.number > 1 {
-		name += fmt.Sprintf(".w%d", r.number)
-	}
-	return name
 }
 
 // endRecordings says in the files that the ranks have left in good order. The

@@ -3,11 +3,9 @@ package executor
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/tierflow/tierflow/dag"
-	"github.com/tierflow/tierflow/executor/trace"
+	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
@@ -62,16 +60,6 @@ func (e *Endpoint) judge(now time.Time) {
 	}
 }
 
-// stuck calls f for each step of the running pass that waits for its peer.
-func (r *Run) stuck(f func(s *submodules.Step, peer levels.Rank)) {
-	for i := range r.steps {
-		s := &r.steps[i]
-		if s.Peer >= 0 && r.flags[i]&(reached|ended) == reached {
-			f(s, r.peer(s))
-		}
-	}
-}
-
 // probe tells each rank that is waited for where this one is.
 func (r *Run) probe() {
 	clear(r.told)
@@ -83,67 +71,61 @@ func (r *Run) probe() {
 	})
 }
 
-// maxWaits bounds the steps that a stall report names.
-const maxWaits = 8
+// lateGoodbye is how long after a rank's goodbye to all its goodbye on one communicator
+// may come: by another way, on a machine that is very busy.
+const lateGoodbye = 5 * time.Second
 
-// waits says what the run waits for, from ranks that have not come first: ib#3
-// recv r4>r5 64KiB, ….
-func (r *Run) waits() string {
-	var labels, others []string
+// deserted fails a run that has stood still for some time and waits for a rank
+// which has left after it: all that this one sent is here, so the ranks didn't call
+// the same. It also fails one on a communicator that a rank which has left everything
+// never made: whoever waits for that rank, it may be somebody else.
+func (c *Comm) deserted(r *Run, now time.Time) {
+	if len(c.gone) == 0 || now.Sub(r.since) < grace {
+		return
+	}
+	for _, d := range c.gone {
+		if d.fromAll && !slices.ContainsFunc(c.gone, func(o departure) bool { return o.rank == d.rank && !o.fromAll }) {
+			if now.Sub(d.since) < lateGoodbye {
+				continue
+			}
+			c.blame(d.rank, fmt.Errorf("has left without ever making the communicator: %w", ErrClosed))
+			return
+		}
+	}
+	told := false
 	r.stuck(func(s *submodules.Step, peer levels.Rank) {
-		if r.came.has(r.comm.local[peer]) {
-			others = append(others, r.prog.Label(s))
-		} else {
-			labels = append(labels, r.prog.Label(s))
+		for _, d := range c.gone {
+			if !told && d.rank == peer && (d.fromAll || int32(r.seq-d.seq) < 0) {
+				told = true
+				c.blame(peer, fmt.Errorf("has left and is waited for in call %d, %s: %w", r.seq, r.prog.Label(s), ErrClosed))
+			}
 		}
 	})
-	labels = append(labels, others...)
-	more := max(0, len(labels)-maxWaits)
-	text := strings.Join(labels[:len(labels)-more], ", ")
-	if more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
 }
 
-// Waiting says, for each run and transfer that is on its way on this rank, what it
-// waits for.
-func (e *Endpoint) Waiting() []string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.waiting()
-}
-
-func (e *Endpoint) waiting() []string {
-	var all []string
-	for _, r := range e.runs {
-		all = append(all, fmt.Sprintf("rank %d, %s: %s", r.comm.me, r.b.Request, r.waitsFor()))
-	}
-	for _, c := range e.comms {
-		for _, t := range c.sends {
-			all = append(all, fmt.Sprintf("rank %d, send %d bytes to rank %d, tag %d", c.me, len(t.buf), c.number(t.peer), t.tag))
+// inquire asks the ranks that the run waits for and that have not come.
+func (r *Run) inquire() {
+	e, c := r.comm.e, r.comm
+	asked := newRankSet(c.Size())
+	r.stuck(func(_ *submodules.Step, peer levels.Rank) {
+		n := c.local[peer]
+		if r.came.has(n) || asked.has(n) {
+			return
 		}
-		receives := func(t *Transfer) {
-			all = append(all, fmt.Sprintf("rank %d, receive from rank %d, tag %d", c.me, c.number(t.peer), t.tag))
-		}
-		for t := range c.recvs.all() {
-			receives(*t)
-		}
-		for _, t := range c.given {
-			receives(t)
-		}
-	}
-	slices.Sort(all)
-	return all
-}
-
-// now is nanoseconds on the clock of traces.
-func (e *Endpoint) now() int64 { return int64(time.Since(e.world.config.Hooks.Epoch)) }
-
-// trace tells the hook that a step has ended.
-func (r *Run) trace(id dag.ID) {
-	r.comm.e.world.config.Hooks.Step(trace.Event{
-		Source: r.prog, Rank: r.comm.me, Run: r.seq, Pass: r.pass, Step: int32(id),
-		Begin: r.begun[id], End: r.comm.e.now(),
+		asked.set(n)
+		e.asking = append(e.asking, inquiry{e.rank, peer, c.id, r.seq, r.digest, r.call})
 	})
+}
+
+// noteWait records that the run has stood still for that long.
+func (r *Run) noteWait(long time.Duration) {
+	e := flight.Event{Comm: uint64(r.comm.id), Seq: r.seq, Pass: r.pass, Peer: -1, Edge: -1}
+	r.stuck(func(s *submodules.Step, peer levels.Rank) {
+		if e.Peer < 0 {
+			e.Peer, e.Edge, e.Bytes = int32(peer), s.Edge, s.Len()
+		}
+	})
+	if e.Peer >= 0 { // not a long operation of the caller's
+		r.comm.e.flight.Wait(e, long, r.waits())
+	}
 }

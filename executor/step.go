@@ -2,20 +2,14 @@ package executor
 
 import (
 	"fmt"
-	"iter"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/dag/invariants"
-	"github.com/tierflow/tierflow/executor/flow"
 	"github.com/tierflow/tierflow/executor/wire"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 )
-
-// chunk is how much is copied or reduced before the link is looked at again:
-// tens of microseconds.
-const chunk = 256 << 10
 
 // burst is how many steps run between two looks at the link.
 const burst = 32
@@ -84,251 +78,75 @@ func (r *Run) execute(id dag.ID) {
 	}
 }
 
-func copyBytes(dst, a, _ []byte) { copy(dst, a) }
-
-// message returns a message of a step to its peer.
-func (r *Run) message(k wire.Kind, s *submodules.Step) wire.Message {
-	return wire.Message{
-		Kind: k, Comm: r.comm.id, Seq: r.seq, Pass: r.pass, Edge: s.Edge, Digest: r.digest, Size: s.Len(),
-	}
-}
-
-// countLeads returns the leads of a program, by its peers; nil if there are none. The
-// lock is held.
-func (c *Comm) countLeads(p *submodules.Program) []flow.Lead {
-	limits := &c.e.world.limits
-	if p == nil || limits.Lead == 0 {
-		return nil
-	}
-	sizes := func(edges []dag.ID) iter.Seq[int64] {
-		return func(yield func(int64) bool) {
-			for _, id := range edges {
-				if !yield(p.Step(id).Len()) {
-					return
-				}
-			}
-		}
-	}
-	var all []flow.Lead
-	for i, peer := range p.Peers {
-		if c.e.peers[c.ranks[peer.Rank]].far {
-			if all == nil {
-				all = make([]flow.Lead, len(p.Peers))
-			}
-			all[i] = flow.Lead{Out: limits.CountLead(sizes(peer.Out)), In: limits.CountLead(sizes(peer.In))}
-		}
-	}
-	return all
-}
-
-// isEager reports whether the message of a step goes without credit, as long as the
-// budget allows.
-func (r *Run) isEager(s *submodules.Step) bool {
-	if s.Len() <= r.comm.e.world.limits.EagerMax {
-		return true
-	}
-	if r.lead == nil {
-		return false
-	}
-	if s.Kind == submodules.SendStep {
-		return r.lead[s.Peer].CanSend(s.Edge)
-	}
-	return r.lead[s.Peer].CanReceive(s.Edge)
-}
-
-// send moves the message of a step, or lets it wait for credit or budget.
-func (r *Run) send(id dag.ID, s *submodules.Step) {
-	e, to := r.comm.e, r.peer(s)
-	switch e.peers[to].Choose(s.Len(), r.flags[id]&credited != 0, r.isEager(s)) {
-	case flow.Direct:
-		r.sendDirect(id, s, to)
-	case flow.Eager:
-		r.sendEager(id, s, to)
-	case flow.Ask:
-		if r.flags[id]&reached == 0 {
-			m := r.message(wire.Want, s)
-			e.transmit(to, &m, nil)
-			r.flags[id] |= wanted
-			r.waiting = append(r.waiting, id)
-		}
-		fallthrough
-	default:
-		r.flags[id] |= reached
-	}
-}
-
-// sendDirect moves the message of a step against the credit that its recv gave.
-func (r *Run) sendDirect(id dag.ID, s *submodules.Step, to levels.Rank) {
-	m, count := r.message(wire.Data, s), &r.comm.counters
-	m.Addr = r.addr[id]
-	count.Direct++
-	count.Bytes += s.Len()
-	if r.comm.e.transmitFrom(to, &m, r.span(s.A), putter{run: r, step: id}) {
-		r.end(id)
-	}
-}
-
-// sendEager moves the message of a step without credit. It has been charged.
-func (r *Run) sendEager(id dag.ID, s *submodules.Step, to levels.Rank) {
-	e, m, count := r.comm.e, r.message(wire.Eager, s), &r.comm.counters
-	count.Eager++
-	count.Bytes += s.Len()
-	if s.Len() <= e.world.limits.EagerMax {
-		e.transmit(to, &m, r.span(s.A))
-		r.end(id)
-	} else if r.flags[id] |= reached | leaving; e.transmitFrom(to, &m, r.span(s.A), putter{run: r, step: id}) {
-		r.end(id)
-	}
-}
-
-// resume sends the messages that waited for budget to a peer, which has given some back.
-// It does not wait for credit: their recvs may not be ready for long. The credit still
-// comes, and is ignored.
-func (r *Run) resume(to levels.Rank) {
-	if len(r.waiting) == 0 || r.stopped() {
-		return
-	}
-	rest := r.waiting[:0]
-	for _, id := range r.waiting {
-		s := &r.steps[id]
-		switch {
-		case r.flags[id]&credited != 0:
-		case r.peer(s) == to && r.comm.e.peers[to].Charge(s.Len()):
-			r.sendEager(id, s, to)
+// beginPass loads the next program and makes its first steps ready.
+func (r *Run) beginPass() {
+	for {
+		switch n := int64(r.pass); {
+		case n < r.b.Passes:
+			r.prog = r.b.Whole
+		case n == r.b.Passes && r.b.Rest != nil:
+			r.prog = r.b.Rest
 		default:
-			rest = append(rest, id)
-		}
-	}
-	r.waiting = rest
-}
-
-// recv: takes what came early, else gives credit where the sender needs it.
-func (r *Run) recv(id dag.ID, s *submodules.Step) {
-	e := r.comm.e
-	r.flags[id] |= reached
-	switch {
-	case r.flags[id]&arrived != 0:
-		block := r.kept[id]
-		r.take(id, s, e.store.get(block))
-		e.store.drop(block)
-	case r.flags[id]&wanted != 0 || !r.isEager(s):
-		r.giveCredit(s)
-	}
-}
-
-// giveCredit tells the sender where the bytes of a recv go.
-func (r *Run) giveCredit(s *submodules.Step) {
-	m := r.message(wire.Credit, s)
-	m.Addr = r.address(s.Dst)
-	r.comm.e.transmit(r.peer(s), &m, nil)
-}
-
-// take ends a recv with the payload of an eager message.
-func (r *Run) take(id dag.ID, s *submodules.Step, payload []byte) {
-	copy(r.span(s.Dst), payload)
-	r.comm.e.consume(r.peer(s), len(payload))
-	r.end(id)
-}
-
-// fail notes that a step can't be done; it and what depends on it never end.
-func (r *Run) fail(s *submodules.Step, err error) {
-	c := r.comm
-	c.blame(c.e.rank, &StepError{c.me, r.b.Request, r.prog.Label(s), err})
-}
-
-// expects reports whether a step can be told this now: nothing comes twice, and no
-// data without credit.
-func (r *Run) expects(id dag.ID, k wire.Kind) bool {
-	f := r.flags[id]
-	switch k {
-	case wire.Data:
-		return f&reached != 0 && f&arrived == 0
-	case wire.Credit:
-		return f&credited == 0
-	case wire.Eager, wire.Notify:
-		return f&arrived == 0
-	case wire.Want:
-		return f&(arrived|wanted) == 0
-	}
-	return true
-}
-
-// findStep returns the step of the running pass that a message is for. The digest has
-// been compared, so a message that fits no step is a broken peer.
-func (r *Run) findStep(from levels.Rank, m *wire.Message) (dag.ID, error) {
-	if m.Kind == wire.Data {
-		if l := &r.comm.e.peers[from].landing; l.isOf(r, m) {
-			return l.step, nil
-		}
-	}
-	at := r.prog.PeerIndex(levels.Rank(r.comm.local[from]))
-	if at >= 0 {
-		edges, want := r.prog.Peers[at].In, submodules.RecvStep
-		switch m.Kind {
-		case wire.Credit:
-			edges, want = r.prog.Peers[at].Out, submodules.SendStep
-		case wire.Notify:
-			want = submodules.AwaitStep
-		}
-		if m.Edge >= 0 && int(m.Edge) < len(edges) {
-			id := edges[m.Edge]
-			s := &r.steps[id]
-			late := m.Kind == wire.Credit && r.flags[id]&wanted != 0 // see resume
-			if s.Kind == want && (r.flags[id]&ended == 0 || late) && (want == submodules.AwaitStep || s.Len() == m.Size) && r.expects(id, m.Kind) {
-				return id, nil
+			if !r.comm.disagreed(r) {
+				r.finish(nil)
 			}
-		}
-	}
-	return 0, fmt.Errorf("%w: %v message for edge %d of call %d fits no step", ErrProtocol, m.Kind, m.Edge, m.Seq)
-}
-
-// deliver takes a message for a step of the running pass. block is where the
-// payload is kept already, -1 if it is not.
-func (r *Run) deliver(from levels.Rank, m *wire.Message, payload []byte, block int32) {
-	id, err := r.findStep(from, m)
-	if err != nil {
-		r.comm.blame(from, err)
-		return
-	}
-	s := &r.steps[id]
-	switch m.Kind {
-	case wire.Eager:
-		if r.flags[id]&reached != 0 {
-			r.take(id, s, payload)
-			r.comm.e.store.drop(block)
 			return
 		}
-		if block < 0 {
-			block = r.comm.e.store.keep(payload)
+		if r.prog.Len() > 0 {
+			break
 		}
-		r.kept[id] = block
-		r.flags[id] |= arrived
-	case wire.Data:
-		r.comm.e.peers[from].landing = landing{}
-		r.end(id)
-	case wire.Want:
-		if r.flags[id]&reached != 0 {
-			r.giveCredit(s)
-		}
-		r.flags[id] |= wanted
-	case wire.Credit:
-		r.addr[id] = m.Addr
-		r.flags[id] |= credited
-		if r.flags[id]&(reached|leaving|ended) == reached {
-			// Credits come in bunches, in the order in which their recvs are wanted: served
-			// backwards, the first segment of a pipeline would leave last.
-			at := len(r.ready) - r.fresh
+		r.pass++
+	}
+	r.load(r.prog, int64(r.pass)*r.b.Stride)
+	r.left = len(r.steps)
+	clear(r.flags[:r.left])
+	copy(r.pending, r.prog.InDegree())
+	r.ready, r.fresh, r.waiting = r.ready[:0], 0, r.waiting[:0]
+	order := r.prog.Order()
+	for i := len(order) - 1; i >= 0; i-- {
+		if id := order[i]; r.pending[id] == 0 {
 			r.ready = append(r.ready, id)
-			copy(r.ready[at+1:], r.ready[at:])
-			r.ready[at] = id
-			r.fresh++
-		}
-	case wire.Notify:
-		r.addr[id] = m.Addr
-		r.exposed[id] = exposure{m.Remote, m.Age}
-		r.flags[id] |= arrived
-		if r.flags[id]&reached != 0 {
-			r.end(id)
 		}
 	}
+	r.comm.catchUp(r)
+}
+
+// catchUp hands the run's pass what came before it.
+func (c *Comm) catchUp(r *Run) {
+	kept := c.early[:0]
+	for _, m := range c.early {
+		if m.Seq == r.seq {
+			r.came.set(c.local[m.from])
+		}
+		switch {
+		case m.Seq != r.seq:
+			kept = append(kept, m)
+		case m.Digest != r.digest:
+			c.mismatch(m.from, m.Seq)
+			kept = append(kept, m) // for dropEarly
+		case m.Kind == wire.Probe:
+		case m.Pass != r.pass:
+			kept = append(kept, m)
+		default:
+			r.deliver(m.from, &m.Message, c.e.store.get(m.block), m.block)
+		}
+	}
+	clear(c.early[len(kept):])
+	c.early = kept
+}
+
+// disagreed looks for a message for the run that came before it from a rank that
+// calls something else. Messages meet the digest of a run with steps when they are
+// delivered; this is for one that ends without any.
+func (c *Comm) disagreed(r *Run) bool {
+	i := slices.IndexFunc(c.early, func(m earlyMessage) bool {
+		return m.Seq == r.seq && m.Digest != r.digest
+	})
+	if i < 0 {
+		return false
+	}
+	c.mismatch(c.early[i].from, r.seq)
+	c.drop(&c.early[i])
+	c.early = slices.Delete(c.early, i, i+1)
+	return true
 }

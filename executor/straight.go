@@ -24,6 +24,16 @@ type straight struct {
 	steps []straightStep
 }
 
+// straightStep is a step with what is the same in all its runs.
+type straightStep struct {
+	id   dag.ID
+	kind submodules.StepKind
+	len  int64
+	peer levels.Rank // of the world
+	link *shm.End
+	m    wire.Message // of a send; what a recv waits for
+}
+
 // Sharer is a [wire.Link] whose rank shares memory with others: small messages between
 // them go by rings, which the engine may read itself.
 type Sharer interface {
@@ -49,16 +59,6 @@ const (
 	MostLooks   = 100
 	FewestLooks = 1
 )
-
-// straightStep is a step with what is the same in all its runs.
-type straightStep struct {
-	id   dag.ID
-	kind submodules.StepKind
-	len  int64
-	peer levels.Rank // of the world
-	link *shm.End
-	m    wire.Message // of a send; what a recv waits for
-}
 
 // straightMax bounds such a program: it is run in one go, with the engine's lock.
 const straightMax = 64

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
@@ -12,20 +11,6 @@ import (
 
 // ErrTruncated is returned by a receive whose buffer is smaller than the message.
 var ErrTruncated = errors.New("message is longer than the buffer")
-
-// Transfer is a point-to-point send or receive on its way. Messages between two
-// ranks with the same tag arrive in the order in which they were sent.
-type Transfer struct {
-	ending
-	peer   levels.Rank // of the world
-	tag    int32
-	buf    []byte
-	n      int
-	ticket uint32 // a send's: how many went to the peer; a receive's: how many this rank posted
-}
-
-// Len is the bytes received, after Wait.
-func (t *Transfer) Len() int { return t.n }
 
 // Send starts sending buf to a rank of the communicator. buf must not be changed
 // before the transfer has ended; tag is not negative.
@@ -108,9 +93,6 @@ func (c *Comm) transfer(ctx context.Context, what string, peer levels.Rank, tag 
 	return &Transfer{ending: newEnding(c), peer: c.ranks[peer], tag: tag, buf: buf}, nil
 }
 
-// Watch lets the transfer go on without a goroutine in Wait.
-func (t *Transfer) Watch(ctx context.Context) { t.watch(ctx) }
-
 // deliverTransfer takes a point-to-point message.
 func (c *Comm) deliverTransfer(from levels.Rank, m *wire.Message, payload []byte) {
 	switch m.Kind {
@@ -191,28 +173,6 @@ func truncated(short bool, size int64, buf int) error {
 	return fmt.Errorf("%w: %d bytes into %d", ErrTruncated, size, buf)
 }
 
-func (c *Comm) endTransfer(t *Transfer, err error) {
-	if t != nil {
-		c.e.transfers--
-		t.close(err)
-	}
-}
-
-// endTransfers ends all of them when the communicator breaks.
-func (c *Comm) endTransfers(err error) {
-	for _, t := range c.sends {
-		c.endTransfer(t, err)
-	}
-	for _, t := range c.given {
-		c.endTransfer(t, err)
-	}
-	for t := range c.recvs.all() {
-		c.endTransfer(*t, err)
-	}
-	c.sends, c.given = nil, nil
-	c.recvs.clear()
-}
-
 // reachable is why nothing can be sent to a rank, or nothing more will come from it;
 // nil if it can.
 func (c *Comm) reachable(peer levels.Rank) error {
@@ -223,17 +183,4 @@ func (c *Comm) reachable(peer levels.Rank) error {
 		return c.failure(peer, ErrClosed)
 	}
 	return nil
-}
-
-// abandon ends the transfers that a rank which has left will not answer.
-func (c *Comm) abandon(d departure) {
-	lost := func(t *Transfer) bool {
-		if t.peer != d.rank {
-			return false
-		}
-		c.endTransfer(t, c.failure(d.rank, ErrClosed))
-		return true
-	}
-	maps.DeleteFunc(c.sends, func(_ ticket, t *Transfer) bool { return lost(t) })
-	c.recvs.drop(lost)
 }

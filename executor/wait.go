@@ -3,55 +3,7 @@ package executor
 import (
 	"context"
 	"slices"
-	"time"
 )
-
-// ending is the end of something that was started: a run or a transfer. Its
-// fields are guarded by the engine's lock.
-type ending struct {
-	comm     *Comm
-	finished bool
-	err      error
-	signal   chan struct{} // capacity 1: it has ended, or you are asked to drive
-	unwatch  func() bool
-	life     uint32 // how often it was reopened
-}
-
-func newEnding(c *Comm) ending { return ending{comm: c, signal: make(chan struct{}, 1)} }
-
-// reopen makes it unfinished again.
-func (n *ending) reopen() {
-	n.finished, n.err = false, nil
-	n.life++
-	if len(n.signal) > 0 {
-		<-n.signal
-	}
-}
-
-// close ends it and tells one who waits.
-func (n *ending) close(err error) {
-	n.finished, n.err = true, err
-	if n.unwatch != nil {
-		n.unwatch()
-		n.unwatch = nil
-	}
-	n.tellWaiters()
-}
-
-// tellWaiters tells one who attends, of those that wait for this ending. Mostly
-// nobody does: who waits drives.
-func (n *ending) tellWaiters() {
-	if slices.Contains(n.comm.e.waiters, n) {
-		n.tell()
-	}
-}
-
-func (n *ending) tell() {
-	select {
-	case n.signal <- struct{}{}:
-	default:
-	}
-}
 
 // Wait blocks until it has ended and returns its error. When ctx is cancelled
 // first, the communicator breaks on all ranks and the error is the context's
@@ -84,18 +36,6 @@ func (e *Endpoint) takeWheel(ctx context.Context, n *ending) {
 	e.driving, e.driver = true, driver{ctx, n}
 }
 
-// cancel breaks the communicator because ctx is done, unless what n was in that
-// life has ended meanwhile.
-func (n *ending) cancel(ctx context.Context, life uint32) {
-	e := n.comm.e
-	e.mu.Lock()
-	over := n.finished || n.life != life
-	e.mu.Unlock()
-	if !over {
-		e.world.fail(n.comm, e.rank, context.Cause(ctx))
-	}
-}
-
 // watch lets it go on by itself, and break when ctx is cancelled.
 func (n *ending) watch(ctx context.Context) {
 	e := n.comm.e
@@ -108,42 +48,8 @@ func (n *ending) watch(ctx context.Context) {
 	e.handOver()
 }
 
-// release unlocks the engine after something was started.
-func (e *Endpoint) release() {
-	e.dispatch()
-	e.unlock()
-}
-
-// dispatch wakes or does what a start may have left behind.
-func (e *Endpoint) dispatch() {
-	e.link.Flush(e.ears())
-	if e.driving {
-		e.sleeper.Wake()
-	}
-}
-
-// unlock also carries out what was found failing: nobody may drive after this.
-func (e *Endpoint) unlock() {
-	errands := len(e.failing)+len(e.asking) > 0
-	e.mu.Unlock()
-	if errands {
-		e.carryOut()
-	}
-}
-
-// pause is a moment between two pieces of work in which other goroutines get the
-// lock, and in which the driver sees that its context is done.
-func (e *Endpoint) pause() {
-	d, life := e.driver, uint32(0)
-	if d.n != nil {
-		life = d.n.life
-	}
-	e.mu.Unlock()
-	if d.n != nil && d.ctx.Err() != nil {
-		d.n.cancel(d.ctx, life)
-	}
-	e.mu.Lock()
-}
+// Watch lets the transfer go on without a goroutine in Wait.
+func (t *Transfer) Watch(ctx context.Context) { t.watch(ctx) }
 
 // attend waits while another goroutine drives, until n has ended or it is asked
 // to drive. The lock is held before and after.
@@ -208,21 +114,6 @@ func (e *Endpoint) enough(n *ending) bool {
 	return e.stopped || e.nothing() || len(e.waiters) > 0
 }
 
-// stop ends driving for good; what was started has ended. It returns when the
-// last driver has let go of the link.
-func (e *Endpoint) stop() {
-	e.mu.Lock()
-	e.stopped = true
-	for e.driving {
-		e.sleeper.Wake()
-		e.mu.Unlock()
-		time.Sleep(50 * time.Microsecond)
-		e.mu.Lock()
-	}
-	e.mu.Unlock()
-	e.background.Wait()
-}
-
 // nothing is on its way, not even bytes that a link had no room for.
 func (e *Endpoint) nothing() bool {
 	return len(e.runs)+e.transfers == 0 && !e.link.Flush(e.ears())
@@ -279,27 +170,5 @@ func (e *Endpoint) sleep() {
 	e.pause()
 	if ticked {
 		e.lookAround()
-	}
-}
-
-// carryOut breaks the communicators that were found failing, and asks what is to
-// be asked. The lock must not be held.
-func (e *Endpoint) carryOut() {
-	e.mu.Lock()
-	list, questions := e.failing, e.asking
-	e.failing, e.asking = nil, nil
-	e.mu.Unlock()
-	for _, q := range questions {
-		e.world.inquire(q)
-	}
-	for _, f := range list {
-		if f.err == nil {
-			f.err, f.peer = f.comm.mismatchError(f.peer, f.seq), e.rank
-		}
-		if f.later {
-			e.world.failLater(f)
-			continue
-		}
-		e.world.fail(f.comm, f.peer, f.err)
 	}
 }

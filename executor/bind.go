@@ -1,0 +1,152 @@
+package executor
+
+import (
+	"fmt"
+	"iter"
+	"runtime"
+	"unsafe"
+
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/executor/flow"
+	"github.com/tierflow/tierflow/executor/wire"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Bind makes a run on a communicator. Scratch and slots are allocated here.
+func (c *Comm) Bind(b Binding) (*Run, error) {
+	r := &Run{ending: newEnding(c), bound: bound{b: b, digest: b.Digest, call: b.description()}}
+	if b.User {
+		r.user, r.pace = [2]func(dst, a, b []byte){r.combine, r.combineApart}, firstPace
+	}
+	r.finished, r.err = true, fmt.Errorf("wait for %s: %w", b.Request, ErrNotStarted)
+	var steps int
+	var scratch, slots, backup int64
+	for _, p := range []*submodules.Program{b.Whole, b.Rest} {
+		if p == nil {
+			continue
+		}
+		if p.Size != c.Size() || p.Rank != c.me {
+			return nil, fmt.Errorf("bind %s: a program of rank %d of %d on rank %d of %d", b.Request, p.Rank, p.Size, c.me, c.Size())
+		}
+		if p.Request.Reduces() && b.Kernel == nil {
+			return nil, fmt.Errorf("bind %s: no kernel to reduce with", b.Request)
+		}
+		steps, scratch, slots, backup = max(steps, p.Len()), max(scratch, p.Scratch), max(slots, p.Slots), max(backup, p.Backup)
+	}
+	r.pending = make([]int32, steps)
+	r.flags = make([]flag, steps)
+	r.addr = make([]unsafe.Pointer, steps)
+	r.exposed = make([]exposure, steps)
+	r.kept = make([]int32, steps)
+	r.ready = make([]dag.ID, 0, steps)
+	if c.e.world.config.Hooks.Step != nil {
+		r.begun = make([]int64, steps)
+	}
+	r.needed[0], r.needed[1] = r.measure()
+	r.came, r.told = newRankSet(c.Size()), newRankSet(c.Size())
+	r.memory[tasks.Scratch] = wire.Aligned(scratch)
+	r.b.Send, r.b.Recv = nil, nil
+	c.e.enter()
+	defer c.e.mu.Unlock()
+	r.leads = [2][]flow.Lead{c.countLeads(b.Whole), c.countLeads(b.Rest)}
+	r.straight = r.straighten()
+	if err := r.allocate(backup, slots); err != nil {
+		return nil, err
+	}
+	return r, r.rebind(b.Send, b.Recv)
+}
+
+// description is what the binding says of itself.
+func (b *Binding) description() *description {
+	return &description{Request: cut(b.Request), Operation: cut(b.Operation), Plan: cut(b.Plan), Layout: cut(b.Layout)}
+}
+
+// countLeads returns the leads of a program, by its peers; nil if there are none. The
+// lock is held.
+func (c *Comm) countLeads(p *submodules.Program) []flow.Lead {
+	limits := &c.e.world.limits
+	if p == nil || limits.Lead == 0 {
+		return nil
+	}
+	sizes := func(edges []dag.ID) iter.Seq[int64] {
+		return func(yield func(int64) bool) {
+			for _, id := range edges {
+				if !yield(p.Step(id).Len()) {
+					return
+				}
+			}
+		}
+	}
+	var all []flow.Lead
+	for i, peer := range p.Peers {
+		if c.e.peers[c.ranks[peer.Rank]].far {
+			if all == nil {
+				all = make([]flow.Lead, len(p.Peers))
+			}
+			all[i] = flow.Lead{Out: limits.CountLead(sizes(peer.Out)), In: limits.CountLead(sizes(peer.In))}
+		}
+	}
+	return all
+}
+
+// allocate takes shared memory that belongs to the run as long as it is in use: slots,
+// and copies of what the ranks of the node can't read where it lies. The lock is held.
+func (r *Run) allocate(backup, slots int64) error {
+	m := r.comm.e.memory
+	if m.Readable(nil) {
+		backup = 0
+	}
+	shared, free, err := m.Shared(backup + slots)
+	if err != nil {
+		return fmt.Errorf("bind %s: %d bytes of shared slots: %w", r.b.Request, backup+slots, err)
+	}
+	runtime.AddCleanup(r, func(free func()) { free() }, free)
+	r.memory[tasks.Backup], r.memory[tasks.Slot] = shared[:backup:backup], shared[backup:]
+	return nil
+}
+
+// Rebind changes the caller's buffers between runs. They must be large enough
+// for the programs, or nil to let go of them until the next Rebind.
+func (r *Run) Rebind(send, recv []byte) error {
+	e := r.comm.e
+	e.enter()
+	defer e.mu.Unlock()
+	return r.rebind(send, recv)
+}
+
+// rebind is [Run.Rebind] with the lock held.
+func (r *Run) rebind(send, recv []byte) error {
+	needSend, needRecv := r.need()
+	if recv != nil && int64(len(recv)) < needRecv || send != nil && int64(len(send)) < needSend {
+		return fmt.Errorf("bind %s: buffers of %d and %d bytes, %d and %d needed", r.b.Request, len(send), len(recv), needSend, needRecv)
+	}
+	if r.started && !r.finished {
+		return fmt.Errorf("bind %s: %w", r.b.Request, ErrBusy)
+	}
+	r.b.Send, r.b.Recv = send, recv
+	r.memory[tasks.Send], r.memory[tasks.Recv] = nil, nil
+	clear(r.addr) // the peers' buffers
+	return nil
+}
+
+// measure finds it: as far as the last pass that uses the buffers reaches.
+func (r *Run) measure() (send, recv int64) {
+	reach := func(p *submodules.Program, base int64) {
+		if p == nil {
+			return
+		}
+		s, v := p.Request.Buffers(p.Rank, p.Size)
+		if s > 0 {
+			send = max(send, base+s)
+		}
+		if v > 0 {
+			recv = max(recv, base+v)
+		}
+	}
+	if r.b.Passes > 0 {
+		reach(r.b.Whole, (r.b.Passes-1)*r.b.Stride)
+	}
+	reach(r.b.Rest, r.b.Passes*r.b.Stride)
+	return send, recv
+}

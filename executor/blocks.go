@@ -1,0 +1,48 @@
+package executor
+
+import (
+	"math/bits"
+)
+
+// blocks keeps payloads that came before their recv was ready. A block has the
+// power of two above its payload: together they take at most twice what the
+// peers' eager budgets allow.
+type blocks struct {
+	all  [][]byte
+	free [64][]int32 // by class
+}
+
+const smallestBlock = 6 // as a power of two: about what a message is charged
+
+func class(size int) int { return max(smallestBlock, bits.Len(uint(size-1))) }
+
+// keep copies a payload and returns its block, -1 for an empty one.
+func (b *blocks) keep(payload []byte) int32 {
+	if len(payload) == 0 {
+		return -1
+	}
+	at := class(len(payload))
+	free := &b.free[at]
+	if len(*free) == 0 {
+		*free = append(*free, int32(len(b.all)))
+		b.all = append(b.all, make([]byte, 1<<at))
+	}
+	n := (*free)[len(*free)-1]
+	*free = (*free)[:len(*free)-1]
+	b.all[n] = append(b.all[n][:0], payload...)
+	return n
+}
+
+func (b *blocks) get(n int32) []byte {
+	if n < 0 {
+		return nil
+	}
+	return b.all[n]
+}
+
+func (b *blocks) drop(n int32) {
+	if n >= 0 {
+		at := class(cap(b.all[n]))
+		b.free[at] = append(b.free[at], n)
+	}
+}

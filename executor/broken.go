@@ -1,0 +1,180 @@
+package executor
+
+import (
+	"slices"
+
+	"github.com/tierflow/tierflow/executor/trace"
+	"github.com/tierflow/tierflow/executor/wire"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+)
+
+// decide says why the communicator breaks, which the others are told next: what was
+// decided first counts. It reports whether there is anything to do.
+func (c *Comm) decide(by levels.Rank, err error) (failure, bool) {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	switch {
+	case c.local == nil: // it breaks when it is made
+		return failure{peer: by, err: err}, true
+	case c.broken != nil || !c.member(by):
+		return failure{}, false
+	case c.telling.err == nil:
+		c.telling = failure{peer: by, err: err}
+	}
+	return c.telling, true
+}
+
+// breakUp breaks the communicator because of what happened on a rank of the world.
+func (c *Comm) breakUp(by levels.Rank, err error) {
+	if c.telling.err != nil && err != ErrClosed {
+		by, err = c.telling.peer, c.telling.err
+	}
+	at := c.number(by)
+	if c.broken != nil || at < 0 {
+		return
+	}
+	c.broken = err
+	c.e.memory.Leave(c.id)
+	if err == ErrClosed {
+		return
+	}
+	c.cause = failure{peer: by, err: err}
+	defer c.countHeld()
+	if by != c.e.rank {
+		c.broken = c.failure(by, err)
+	}
+	c.e.flight.Break(uint64(c.id), int32(by), c.broken)
+	if log := c.e.world.config.Log; log != nil {
+		log.Error("communicator broken", "rank", c.me, "comm", c.id, "err", c.broken)
+	}
+}
+
+// mark breaks the communicator here; nothing is written into a peer's memory
+// from then on. members are those of the world who are in it, nil for all.
+func (e *Endpoint) mark(comm CommID, members rankSet, by levels.Rank, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch c := e.comms[comm]; {
+	case members != nil && !members.has(int32(e.rank)):
+	case c == nil || c.local == nil:
+		c = e.comm(comm)
+		c.foretold = append(c.foretold, failure{peer: by, err: err})
+		c.dropEarly()
+	default:
+		c.breakUp(by, err)
+	}
+}
+
+// markSome breaks those of the rank's communicators that pick picks, and says which
+// were whole.
+func (e *Endpoint) markSome(by levels.Rank, err error, pick func(c *Comm) bool) (ids []CommID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for id, c := range e.comms {
+		if c.local != nil && c.broken == nil && pick(c) {
+			c.breakUp(by, err)
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// accuse breaks the communicators that a rank is in, or only one.
+func (e *Endpoint) accuse(only *Comm, rank levels.Rank, err error) {
+	for _, c := range e.comms {
+		if (only == nil || only == c) && c.broken == nil && (c.includes(rank) || e.puts.towards(c, rank)) {
+			c.blame(rank, err)
+		}
+	}
+}
+
+// settle ends the runs of a broken communicator, once all ranks are marked.
+func (e *Endpoint) settle(comm CommID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := e.comms[comm]
+	if c == nil || c.local == nil {
+		return
+	}
+	if c.broken == nil {
+		c.endLate()
+		return
+	}
+	e.puts.forget(wire.Scope{Comm: c.id})
+	e.link.Forget(wire.Scope{Comm: c.id}, e.ears())
+	for i := len(e.runs) - 1; i >= 0; i-- {
+		if r := e.runs[i]; r.comm == c {
+			r.finish(c.broken)
+		}
+	}
+	c.dropEarly()
+	c.endTransfers(c.broken)
+	c.retire()
+	e.sleeper.Wake()
+}
+
+// endLate ends the runs beyond the limit, one after the other, once those before it
+// have ended here: peers may read what these have exposed, and can't tell it from
+// what those have.
+func (c *Comm) endLate() {
+	e := c.e
+	var last *Run
+	for _, r := range e.runs {
+		if r.comm == c {
+			if !c.late(r.seq) {
+				return
+			}
+			last = r
+		}
+	}
+	if last == nil {
+		return
+	}
+	beyond := wire.Scope{Comm: c.id, Seq: c.limit.seq, Later: true}
+	e.memory.Leave(c.id)
+	e.puts.forget(beyond)
+	e.link.Forget(beyond, e.ears())
+	last.finish(c.limit.err) // and so the next
+	e.sleeper.Wake()
+}
+
+// finish ends the run and tells who waits.
+func (r *Run) finish(err error) {
+	e := r.comm.e
+	for i, other := range e.runs {
+		if other == r {
+			last := len(e.runs) - 1
+			e.runs[i], e.runs[last] = e.runs[last], nil
+			e.runs = e.runs[:last]
+			break
+		}
+	}
+	if i := slices.Index(r.comm.runs, r); i >= 0 {
+		r.comm.runs = slices.Delete(r.comm.runs, i, i+1)
+	}
+	r.ready, r.fresh = r.ready[:0], 0
+	e.flight.End(uint64(r.comm.id), r.seq, r.pass, err != nil)
+	if err != nil {
+		r.discard()
+		e.forgetLandings(r)
+	}
+	if hook := e.world.config.Hooks.Run; hook != nil && err == nil {
+		hook(trace.Event{Rank: r.comm.me, Run: r.seq, Step: trace.WholeRun, Begin: r.startedAt, End: e.now()})
+	}
+	r.close(err)
+	if r.comm.limit != nil && r.comm.broken == nil {
+		r.comm.endLate()
+	}
+}
+
+// discard lets go of what came for steps that will never run.
+func (r *Run) discard() {
+	for i := range r.steps {
+		s := &r.steps[i]
+		if s.Kind == submodules.RecvStep && r.flags[i]&(arrived|ended) == arrived {
+			r.comm.e.waste(r.peer(s), wire.Eager, len(r.comm.e.store.get(r.kept[i])))
+			r.comm.e.store.drop(r.kept[i])
+		}
+	}
+}

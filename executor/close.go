@@ -1,0 +1,70 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Close ends the world: runs that are still on their way return [ErrClosed]. It
+// returns when all its goroutines have ended; calling it again does nothing.
+//
+// A process waits for those it has exchanged data with, and for its neighbours in
+// the job's control tree, to close too: what it sent may still be on its way, and
+// its neighbours speak with others through it. Those that die meanwhile are waited
+// for no longer; those that still live after [Config.CloseTimeout] are the error.
+func (w *World) Close() error {
+	w.RefuseOperations()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil
+	}
+	w.closed = true
+	w.local(func(e *Endpoint) {
+		e.markSome(e.rank, ErrClosed, func(*Comm) bool { return true })
+	})
+	w.local(func(e *Endpoint) {
+		for _, id := range e.commIDs(func(*Comm) bool { return true }) {
+			e.settle(id)
+		}
+	})
+	w.local((*Endpoint).stop)
+	var err error
+	switch {
+	case w.control != nil:
+		err = w.control.close()
+	case w.stop != nil:
+		w.stop(context.Background())
+	}
+	return errors.Join(err, w.endRecordings())
+}
+
+// stop ends driving for good; what was started has ended. It returns when the
+// last driver has let go of the link.
+func (e *Endpoint) stop() {
+	e.mu.Lock()
+	e.stopped = true
+	for e.driving {
+		e.sleeper.Wake()
+		e.mu.Unlock()
+		time.Sleep(50 * time.Microsecond)
+		e.mu.Lock()
+	}
+	e.mu.Unlock()
+	e.background.Wait()
+}
+
+func (c *control) close() error {
+	limit := c.world.config.CloseTimeout
+	cause := fmt.Errorf("waited for %v: %w", limit, context.DeadlineExceeded)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, cause)
+	defer cancel()
+	if c.world.stop != nil {
+		c.world.stop(ctx)
+	}
+	c.deliverErrands(ctx)
+	c.end()
+	return c.job.Close(ctx)
+}

@@ -1,0 +1,52 @@
+package executor
+
+import (
+	"slices"
+)
+
+// ending is the end of something that was started: a run or a transfer. Its
+// fields are guarded by the engine's lock.
+type ending struct {
+	comm     *Comm
+	finished bool
+	err      error
+	signal   chan struct{} // capacity 1: it has ended, or you are asked to drive
+	unwatch  func() bool
+	life     uint32 // how often it was reopened
+}
+
+func newEnding(c *Comm) ending { return ending{comm: c, signal: make(chan struct{}, 1)} }
+
+// reopen makes it unfinished again.
+func (n *ending) reopen() {
+	n.finished, n.err = false, nil
+	n.life++
+	if len(n.signal) > 0 {
+		<-n.signal
+	}
+}
+
+// close ends it and tells one who waits.
+func (n *ending) close(err error) {
+	n.finished, n.err = true, err
+	if n.unwatch != nil {
+		n.unwatch()
+		n.unwatch = nil
+	}
+	n.tellWaiters()
+}
+
+// tellWaiters tells one who attends, of those that wait for this ending. Mostly
+// nobody does: who waits drives.
+func (n *ending) tellWaiters() {
+	if slices.Contains(n.comm.e.waiters, n) {
+		n.tell()
+	}
+}
+
+func (n *ending) tell() {
+	select {
+	case n.signal <- struct{}{}:
+	default:
+	}
+}

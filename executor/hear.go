@@ -1,0 +1,157 @@
+package executor
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// begin starts listening.
+func (c *control) begin() {
+	c.job.OnControl(c.hear)
+	c.job.OnLost(c.lose)
+}
+
+// hear takes a control message. It runs on the control plane's goroutine.
+func (c *control) hear(from levels.Rank, kind uint8, payload []byte) {
+	var n note
+	if err := json.Unmarshal(payload, &n); err != nil {
+		return // an authenticated peer of another version; join has compared versions
+	}
+	if len(n.To) > 0 && !n.To.has(int32(c.me)) {
+		return
+	}
+	e := c.world.endpoints[c.me]
+	switch kind {
+	case abortControl:
+		c.hearFailure(from, n)
+	case failControl:
+		c.world.failAll(n.By, n.err())
+	case disownControl:
+		c.world.disown(n.Comm, n.Seq, from, n.err())
+	case disownerControl:
+		e.mark(n.Comm, nil, n.By, n.err())
+	case byeControl:
+		c.hearBye(from, n)
+	case askControl:
+		_ = c.send(from, tellControl, note{Question: n.Question, Call: e.recorded(n.Comm, n.Seq)}) // it asks no more if it is gone
+	case inquireControl:
+		if n.Call != nil {
+			c.world.inquire(inquiry{from: from, to: c.me, comm: n.Comm, seq: n.Seq, digest: n.Digest, call: n.Call})
+		}
+	case tellControl:
+		c.mu.Lock()
+		if answer := c.waiting[n.Question]; answer != nil && n.Call != nil {
+			answer <- n.Call
+			delete(c.waiting, n.Question)
+		}
+		c.mu.Unlock()
+	}
+}
+
+// hearFailure breaks a communicator, or all that a rank is in, because another rank says that it is broken.
+func (c *control) hearFailure(from levels.Rank, n note) {
+	by, err := n.By, n.err()
+	if by == c.me { // it has no other name for what only it has seen
+		by, err = from, fmt.Errorf("it has given up on rank %d: %w", c.me, err)
+	}
+	if n.Why == whyRank {
+		c.world.failAll(by, err)
+		return
+	}
+	c.world.failHere(n.Comm, nil, by, err)
+}
+
+// hearBye takes a goodbye, after the reason if the communicator is broken.
+func (c *control) hearBye(from levels.Rank, n note) {
+	e := c.world.endpoints[c.me]
+	e.mu.Lock()
+	late := e.comms[n.Comm] == nil && e.comm(0).away.has(int32(from)) // the communicator is forgotten
+	e.mu.Unlock()
+	if late {
+		return
+	}
+	if n.Why != noWhy {
+		c.hearFailure(from, n)
+	}
+	e.mu.Lock()
+	defer e.release()
+	if one := e.comm(n.Comm); !n.Twice.has(int32(c.me)) || one.wholeBye(from, byControl) {
+		e.hearBye(one, departure{rank: from, seq: n.Seq, broken: n.Why != noWhy})
+	}
+}
+
+// lose breaks every communicator that a lost rank is in, also one that it had left
+// before it died. Not all ranks may have heard that it left: those who haven't break
+// theirs, say so to nobody, and leave the others, who would wait for them.
+func (c *control) lose(rank levels.Rank, err error) {
+	if c.onLost != nil {
+		c.onLost(rank, err)
+	}
+	c.world.local(func(e *Endpoint) {
+		e.mu.Lock()
+		e.hearLast()
+		e.release()
+	})
+	c.world.failAll(rank, err)
+	c.world.local(func(e *Endpoint) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.dead = append(e.dead, rank)
+		for _, one := range e.comms {
+			one.miss(rank)
+		}
+	})
+}
+
+// hearLast takes what a rank sent before it died: a run that needs no more of it
+// ends well. The lock is held.
+func (e *Endpoint) hearLast() {
+	for range lastPolls {
+		if e.stopped || !e.link.Poll(e.ears()) {
+			return
+		}
+	}
+}
+
+// lastPolls bounds hearLast, for links on which others never stop sending.
+const lastPolls = 100
+
+// accept takes a connection with a note, unless the job ends.
+func (c *control) accept(from levels.Rank, conn net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended.Load() {
+		conn.Close()
+		return
+	}
+	c.takers.Go(func() { _ = c.take(from, conn) }) // a peer that says nonsense is not heard
+}
+
+// take hears what a rank says over a connection of its own, and closes that.
+func (c *control) take(from levels.Rank, conn net.Conn) error {
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(errandTime)); err != nil {
+		return err
+	}
+	var head [5]byte
+	if _, err := io.ReadFull(conn, head[:]); err != nil {
+		return fmt.Errorf("a note from rank %d: %w", from, err)
+	}
+	n := binary.BigEndian.Uint32(head[:])
+	if n < 1 || n > maxErrand {
+		return fmt.Errorf("%w: a note of %d bytes from rank %d; allowed are 1 to %d", ErrProtocol, n, from, maxErrand)
+	}
+	note := make([]byte, n-1)
+	if _, err := io.ReadFull(conn, note); err != nil {
+		return errors.Join(ErrProtocol, err)
+	}
+	c.hear(from, head[4], note)
+	return nil
+}

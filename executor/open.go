@@ -1,0 +1,74 @@
+package executor
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/tierflow/tierflow/executor/flow"
+	"github.com/tierflow/tierflow/executor/wire"
+	"github.com/tierflow/tierflow/levels"
+)
+
+// New makes a world, which exists until Close. Each rank of this process has a port;
+// without a control plane all ranks do. The world owns the control plane from then on and
+// closes it.
+func New(config Config, s Setup) (*World, error) {
+	w := &World{config: config.withDefaults(), limits: flow.NewLimits(config.EagerMax, config.EagerBudget), endpoints: make([]*Endpoint, s.Size), spin: s.Spin, stop: s.Stop}
+	all := make([]levels.Rank, s.Size)
+	for r := range all {
+		all[r] = levels.Rank(r)
+	}
+	for _, p := range s.Ports {
+		switch {
+		case p.Rank < 0 || int(p.Rank) >= s.Size:
+			return nil, fmt.Errorf("a port of rank %d; ranks are 0 to %d", p.Rank, s.Size-1)
+		case w.endpoints[p.Rank] != nil:
+			return nil, fmt.Errorf("two ports of rank %d", p.Rank)
+		case p.Link == nil || p.Sleeper == nil || p.Memory == nil:
+			return nil, fmt.Errorf("rank %d needs a link, a sleeper and a memory", p.Rank)
+		case p.Reach != nil && len(p.Reach) != s.Size:
+			return nil, fmt.Errorf("rank %d says how to reach %d ranks of %d", p.Rank, len(p.Reach), s.Size)
+		}
+		w.endpoints[p.Rank] = newEndpoint(w, p)
+	}
+	if err := w.complete(s); err != nil {
+		return nil, err
+	}
+	w.local(func(e *Endpoint) { e.comm(0).define(all) })
+	return w, nil
+}
+
+// complete gives the world its control plane if ranks live elsewhere.
+func (w *World) complete(s Setup) error {
+	if s.Control == nil {
+		if len(s.Ports) < s.Size {
+			return fmt.Errorf("%d ports of %d ranks and no control plane: ranks that live elsewhere need one", len(s.Ports), s.Size)
+		}
+		return nil
+	}
+	if len(s.Ports) != 1 {
+		return fmt.Errorf("%d ports and a control plane, which connects processes of one rank each", len(s.Ports))
+	}
+	w.control = newControl(w, s.Control, s.Ports[0].Rank)
+	w.control.onLost = s.Lost
+	return nil
+}
+
+// Listen lets a world hear its control plane. Connections for [World.Take] may come as
+// soon as the world is made.
+func (w *World) Listen() { w.control.begin() }
+
+// Take takes over a connection that a rank has dialled with [NotePurpose].
+func (w *World) Take(from levels.Rank, c net.Conn) { w.control.accept(from, c) }
+
+// Abandon ends the engines of a world that could not be completed: of what Close does, no
+// rank is told and neither Setup.Stop nor the control plane's Close is called.
+func (w *World) Abandon() { w.local((*Endpoint).stop) }
+
+// Hold calls f with the engine's lock held, as the methods of its link are called. A link
+// that has to end, or learns something by itself, uses it.
+func (e *Endpoint) Hold(f func(s wire.Sink)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f(e.ears())
+}

@@ -1,0 +1,26 @@
+package executor
+
+import (
+	"math/bits"
+)
+
+// rankSet is some ranks of a communicator or of the world.
+type rankSet []uint64
+
+func newRankSet(n int) rankSet { return make(rankSet, (n+63)/64) }
+
+func (s rankSet) set(r int32) {
+	if r >= 0 { // a message may come from a rank that isn't in the communicator
+		s[r/64] |= 1 << (r % 64)
+	}
+}
+
+func (s rankSet) has(r int32) bool { return int(r/64) < len(s) && s[r/64]>>(r%64)&1 != 0 }
+
+// count is how many there are.
+func (s rankSet) count() (n int) {
+	for _, word := range s {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}

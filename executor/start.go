@@ -1,0 +1,143 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Seq is the number of the last start, among those on the communicator; ok is false if
+// there was none.
+func (r *Run) Seq() (seq uint32, ok bool) {
+	r.comm.e.enter()
+	defer r.comm.e.mu.Unlock()
+	return r.seq, r.started
+}
+
+// Start begins the run and returns at once; the run goes on by itself. All ranks
+// of the communicator must start the same runs in the same order. When ctx is
+// cancelled before the run has ended, the communicator breaks on all ranks.
+func (r *Run) Start(ctx context.Context) error {
+	if _, err := r.start(ctx, false); err != nil {
+		return err
+	}
+	r.comm.e.release()
+	r.watch(ctx)
+	return nil
+}
+
+// Do is Start and Wait in one, without a goroutine in between.
+func (r *Run) Do(ctx context.Context) error {
+	through, err := r.start(ctx, true)
+	if err != nil {
+		return err
+	}
+	e := r.comm.e
+	if through && !e.link.Flush(e.ears()) {
+		e.unlock() // nobody waits, and nothing is left to be done
+		return nil
+	}
+	e.dispatch()
+	return r.await(ctx)
+}
+
+// start leaves the engine's lock held, unless it returns an error. If the caller waits
+// anyway, it may take its time. It reports whether the run went straight through.
+func (r *Run) start(ctx context.Context, waits bool) (through bool, err error) {
+	c, e := r.comm, r.comm.e
+	e.enter()
+	defer crash()
+	if c.starting { // and has let go of the lock for a moment
+		e.unlock()
+		return false, fmt.Errorf("start %s: another start on this communicator: %w", r.b.Request, ErrBusy)
+	}
+	c.starting = true
+	if err = c.admit(ctx); err == nil {
+		err = r.startable()
+	}
+	if err == nil {
+		through = r.begin(ctx, waits)
+	}
+	c.starting = false
+	if err != nil {
+		e.unlock()
+		return false, fmt.Errorf("start %s: %w", r.b.Request, err)
+	}
+	return through, nil
+}
+
+func (r *Run) startable() error {
+	if c := r.comm; c.late(c.seq) {
+		return fmt.Errorf("%w: %w", ErrBroken, c.limit.err)
+	}
+	if r.started && !r.finished {
+		return fmt.Errorf("the run before has not ended: %w", ErrBusy)
+	}
+	if send, recv := r.need(); send > 0 && r.b.Send == nil || recv > 0 && r.b.Recv == nil {
+		return errors.New("no buffers are bound")
+	}
+	return nil
+}
+
+// begin reports whether the run went straight through.
+func (r *Run) begin(ctx context.Context, waits bool) bool {
+	c, e := r.comm, r.comm.e
+	if waits && r.straight != nil && c.seq%strayCalls == 0 && !e.driving {
+		r.straight.node.PollNode(e.ears())
+	}
+	r.seq = c.seq
+	c.seq++
+	c.past[r.seq%pastRuns] = record{r.seq, r.digest, r.call}
+	r.started = true
+	send, recv := r.need()
+	e.flight.Begin(uint64(c.id), r.seq, r.b.Request, max(send, recv))
+	c.counters.Runs++
+	done := 0
+	if waits && r.straight != nil && r.straight.free(c) {
+		if done = r.through(ctx); done == len(r.straight.steps) {
+			r.finished, r.err = true, nil
+			c.counters.Straight++
+			e.flight.End(uint64(c.id), r.seq, 0, false)
+			return true
+		}
+	}
+	r.reopen()
+	r.pass, r.moved, r.since, r.reported = 0, true, time.Time{}, 0
+	r.startedAt = 0
+	clear(r.came)
+	clear(r.told)
+	if e.world.config.Hooks.Run != nil {
+		r.startedAt = e.now()
+	}
+	e.runs = append(e.runs, r)
+	c.runs = append(c.runs, r)
+	c.missing(r)
+	r.beginPass()
+	if done > 0 {
+		r.takeOver(done)
+	}
+	if r.left > 0 && !r.finished && !e.driving {
+		e.takeWheel(ctx, &r.ending)
+		r.firstSteps()
+		e.driving = false
+	}
+	return false
+}
+
+// firstSteps does what can be done at once.
+func (r *Run) firstSteps() {
+	e, returned := r.comm.e, false
+	defer func() {
+		if p := recover(); p != nil {
+			fatal(p)
+		}
+		if e.steering(&returned) { // in a start, which doesn't return either
+			r.comm.starting = false
+			e.handOver()
+			e.mu.Unlock()
+		}
+	}()
+	r.advance()
+	returned = true
+}

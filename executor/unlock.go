@@ -1,0 +1,76 @@
+package executor
+
+import (
+	"context"
+)
+
+// cancel breaks the communicator because ctx is done, unless what n was in that
+// life has ended meanwhile.
+func (n *ending) cancel(ctx context.Context, life uint32) {
+	e := n.comm.e
+	e.mu.Lock()
+	over := n.finished || n.life != life
+	e.mu.Unlock()
+	if !over {
+		e.world.fail(n.comm, e.rank, context.Cause(ctx))
+	}
+}
+
+// pause is a moment between two pieces of work in which other goroutines get the
+// lock, and in which the driver sees that its context is done.
+func (e *Endpoint) pause() {
+	d, life := e.driver, uint32(0)
+	if d.n != nil {
+		life = d.n.life
+	}
+	e.mu.Unlock()
+	if d.n != nil && d.ctx.Err() != nil {
+		d.n.cancel(d.ctx, life)
+	}
+	e.mu.Lock()
+}
+
+// carryOut breaks the communicators that were found failing, and asks what is to
+// be asked. The lock must not be held.
+func (e *Endpoint) carryOut() {
+	e.mu.Lock()
+	list, questions := e.failing, e.asking
+	e.failing, e.asking = nil, nil
+	e.mu.Unlock()
+	for _, q := range questions {
+		e.world.inquire(q)
+	}
+	for _, f := range list {
+		if f.err == nil {
+			f.err, f.peer = f.comm.mismatchError(f.peer, f.seq), e.rank
+		}
+		if f.later {
+			e.world.failLater(f)
+			continue
+		}
+		e.world.fail(f.comm, f.peer, f.err)
+	}
+}
+
+// unlock also carries out what was found failing: nobody may drive after this.
+func (e *Endpoint) unlock() {
+	errands := len(e.failing)+len(e.asking) > 0
+	e.mu.Unlock()
+	if errands {
+		e.carryOut()
+	}
+}
+
+// dispatch wakes or does what a start may have left behind.
+func (e *Endpoint) dispatch() {
+	e.link.Flush(e.ears())
+	if e.driving {
+		e.sleeper.Wake()
+	}
+}
+
+// release unlocks the engine after something was started.
+func (e *Endpoint) release() {
+	e.dispatch()
+	e.unlock()
+}

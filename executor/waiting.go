@@ -1,0 +1,125 @@
+package executor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+)
+
+// stuck calls f for each step of the running pass that waits for its peer.
+func (r *Run) stuck(f func(s *submodules.Step, peer levels.Rank)) {
+	for i := range r.steps {
+		s := &r.steps[i]
+		if s.Peer >= 0 && r.flags[i]&(reached|ended) == reached {
+			f(s, r.peer(s))
+		}
+	}
+}
+
+// peers are the ranks that the run waits for, ascending: those that have not come;
+// if all have, here is true and it is all of them.
+func (r *Run) peers() (list []string, here bool) {
+	var absent, all []levels.Rank
+	r.stuck(func(_ *submodules.Step, peer levels.Rank) {
+		n := r.comm.number(peer)
+		all = append(all, n)
+		if !r.came.has(int32(n)) {
+			absent = append(absent, n)
+		}
+	})
+	here = len(absent) == 0
+	if !here {
+		all = absent
+	}
+	slices.Sort(all)
+	for i, n := range slices.Compact(all) {
+		if i == maxWaits {
+			return append(list, "…"), here
+		}
+		list = append(list, fmt.Sprintf("r%d", n))
+	}
+	return list, here
+}
+
+// absent names the ranks that are waited for and have not come: r4,r7, or none.
+func (r *Run) absent() string {
+	if list, here := r.peers(); !here {
+		return strings.Join(list, ",")
+	}
+	return "none"
+}
+
+// waitsFor says for whom the run waits, since when, and what for: waits for r4
+// since 2.0 s: ib#3 recv r4>r5 64KiB.
+func (r *Run) waitsFor() string {
+	list, here := r.peers()
+	if len(list) == 0 {
+		return "on its way"
+	}
+	text := "waits for " + strings.Join(list, ",")
+	if here {
+		text += " (in the call too)"
+	}
+	if !r.moved && !r.since.IsZero() {
+		text += fmt.Sprintf(" since %.1f s", time.Since(r.since).Seconds())
+	}
+	return text + ": " + r.waits()
+}
+
+// maxWaits bounds the steps that a stall report names.
+const maxWaits = 8
+
+// waits says what the run waits for, from ranks that have not come first: ib#3
+// recv r4>r5 64KiB, ….
+func (r *Run) waits() string {
+	var labels, others []string
+	r.stuck(func(s *submodules.Step, peer levels.Rank) {
+		if r.came.has(r.comm.local[peer]) {
+			others = append(others, r.prog.Label(s))
+		} else {
+			labels = append(labels, r.prog.Label(s))
+		}
+	})
+	labels = append(labels, others...)
+	more := max(0, len(labels)-maxWaits)
+	text := strings.Join(labels[:len(labels)-more], ", ")
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// Waiting says, for each run and transfer that is on its way on this rank, what it
+// waits for.
+func (e *Endpoint) Waiting() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.waiting()
+}
+
+func (e *Endpoint) waiting() []string {
+	var all []string
+	for _, r := range e.runs {
+		all = append(all, fmt.Sprintf("rank %d, %s: %s", r.comm.me, r.b.Request, r.waitsFor()))
+	}
+	for _, c := range e.comms {
+		for _, t := range c.sends {
+			all = append(all, fmt.Sprintf("rank %d, send %d bytes to rank %d, tag %d", c.me, len(t.buf), c.number(t.peer), t.tag))
+		}
+		receives := func(t *Transfer) {
+			all = append(all, fmt.Sprintf("rank %d, receive from rank %d, tag %d", c.me, c.number(t.peer), t.tag))
+		}
+		for t := range c.recvs.all() {
+			receives(*t)
+		}
+		for _, t := range c.given {
+			receives(t)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
