@@ -43,7 +43,7 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 	if c.e.world.config.Hooks.Step != nil {
 		r.begun = make([]int64, steps)
 	}
-	r.needed[0], r.needed[1] = r.measure()
+	r.needed[0], r.needed[1] = r.measureBuffers()
 	r.came, r.told = newRankSet(c.Size()), newRankSet(c.Size())
 	r.memory[tasks.Scratch] = wire.Aligned(scratch)
 	r.b.Send, r.b.Recv = nil, nil
@@ -57,9 +57,9 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 	return r, r.rebind(b.Send, b.Recv)
 }
 
-// description is what the binding says of itself.
+// description returns what the binding says of itself.
 func (b *Binding) description() *description {
-	return &description{Request: cut(b.Request), Operation: cut(b.Operation), Plan: cut(b.Plan), Layout: cut(b.Layout)}
+	return &description{Request: shortenText(b.Request), Operation: shortenText(b.Operation), Plan: shortenText(b.Plan), Layout: shortenText(b.Layout)}
 }
 
 // countLeads returns the leads of a program, by its peers; nil if there are none. The
@@ -117,7 +117,7 @@ func (r *Run) Rebind(send, recv []byte) error {
 
 // rebind is [Run.Rebind] with the lock held.
 func (r *Run) rebind(send, recv []byte) error {
-	needSend, needRecv := r.need()
+	needSend, needRecv := r.neededBuffers()
 	if recv != nil && int64(len(recv)) < needRecv || send != nil && int64(len(send)) < needSend {
 		return fmt.Errorf("bind %s: buffers of %d and %d bytes, %d and %d needed", r.b.Request, len(send), len(recv), needSend, needRecv)
 	}
@@ -130,8 +130,9 @@ func (r *Run) rebind(send, recv []byte) error {
 	return nil
 }
 
-// measure finds it: as far as the last pass that uses the buffers reaches.
-func (r *Run) measure() (send, recv int64) {
+// measureBuffers returns how far into the caller's buffers the last pass that uses them
+// reaches, bytes.
+func (r *Run) measureBuffers() (send, recv int64) {
 	reach := func(p *submodules.Program, base int64) {
 		if p == nil {
 			return

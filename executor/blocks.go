@@ -14,14 +14,15 @@ type blocks struct {
 
 const smallestBlock = 6 // as a power of two: about what a message is charged
 
-func class(size int) int { return max(smallestBlock, bits.Len(uint(size-1))) }
+// blockClass returns the power of two of the block for a payload of size bytes.
+func blockClass(size int) int { return max(smallestBlock, bits.Len(uint(size-1))) }
 
 // keep copies a payload and returns its block, -1 for an empty one.
 func (b *blocks) keep(payload []byte) int32 {
 	if len(payload) == 0 {
 		return -1
 	}
-	at := class(len(payload))
+	at := blockClass(len(payload))
 	free := &b.free[at]
 	if len(*free) == 0 {
 		*free = append(*free, int32(len(b.all)))
@@ -33,6 +34,7 @@ func (b *blocks) keep(payload []byte) int32 {
 	return n
 }
 
+// get returns a kept payload, nil for an empty one.
 func (b *blocks) get(n int32) []byte {
 	if n < 0 {
 		return nil
@@ -40,9 +42,10 @@ func (b *blocks) get(n int32) []byte {
 	return b.all[n]
 }
 
+// drop lets go of a block; -1 is none.
 func (b *blocks) drop(n int32) {
 	if n >= 0 {
-		at := class(cap(b.all[n]))
+		at := blockClass(cap(b.all[n]))
 		b.free[at] = append(b.free[at], n)
 	}
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// decide says why the communicator breaks, which the others are told next: what was
+// decideBreak settles why the communicator breaks, before the others are told: what was
 // decided first counts. It reports whether there is anything to do.
-func (c *Comm) decide(by levels.Rank, err error) (failure, bool) {
+func (c *Comm) decideBreak(by levels.Rank, err error) (failure, bool) {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
 	switch {
 	case c.local == nil: // it breaks when it is made
 		return failure{peer: by, err: err}, true
-	case c.broken != nil || !c.member(by):
+	case c.broken != nil || !c.isMember(by):
 		return failure{}, false
 	case c.telling.err == nil:
 		c.telling = failure{peer: by, err: err}
@@ -30,7 +30,7 @@ func (c *Comm) breakUp(by levels.Rank, err error) {
 	if c.telling.err != nil && err != ErrClosed {
 		by, err = c.telling.peer, c.telling.err
 	}
-	at := c.number(by)
+	at := c.numberOf(by)
 	if c.broken != nil || at < 0 {
 		return
 	}
@@ -40,7 +40,7 @@ func (c *Comm) breakUp(by levels.Rank, err error) {
 		return
 	}
 	c.cause = failure{peer: by, err: err}
-	defer c.countHeld()
+	defer c.noteHeldDepartures()
 	if by != c.e.rank {
 		c.broken = c.failure(by, err)
 	}
@@ -50,15 +50,15 @@ func (c *Comm) breakUp(by levels.Rank, err error) {
 	}
 }
 
-// mark breaks the communicator here; nothing is written into a peer's memory
+// markBroken breaks the communicator here; nothing is written into a peer's memory
 // from then on. members are those of the world who are in it, nil for all.
-func (e *Endpoint) mark(comm CommID, members rankSet, by levels.Rank, err error) {
+func (e *Endpoint) markBroken(comm CommID, members rankSet, by levels.Rank, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch c := e.comms[comm]; {
 	case members != nil && !members.has(int32(e.rank)):
 	case c == nil || c.local == nil:
-		c = e.comm(comm)
+		c = e.ensureComm(comm)
 		c.foretold = append(c.foretold, failure{peer: by, err: err})
 		c.dropEarly()
 	default:
@@ -66,9 +66,9 @@ func (e *Endpoint) mark(comm CommID, members rankSet, by levels.Rank, err error)
 	}
 }
 
-// markSome breaks those of the rank's communicators that pick picks, and says which
-// were whole.
-func (e *Endpoint) markSome(by levels.Rank, err error, pick func(c *Comm) bool) (ids []CommID) {
+// markBrokenWhere breaks those of the rank's communicators for which pick is true, and
+// returns which were whole.
+func (e *Endpoint) markBrokenWhere(by levels.Rank, err error, pick func(c *Comm) bool) (ids []CommID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for id, c := range e.comms {
@@ -80,17 +80,17 @@ func (e *Endpoint) markSome(by levels.Rank, err error, pick func(c *Comm) bool) 
 	return ids
 }
 
-// accuse breaks the communicators that a rank is in, or only one.
-func (e *Endpoint) accuse(only *Comm, rank levels.Rank, err error) {
+// blameEverywhere breaks the communicators that a rank is in, or only one.
+func (e *Endpoint) blameEverywhere(only *Comm, rank levels.Rank, err error) {
 	for _, c := range e.comms {
-		if (only == nil || only == c) && c.broken == nil && (c.includes(rank) || e.puts.towards(c, rank)) {
-			c.blame(rank, err)
+		if (only == nil || only == c) && c.broken == nil && (c.isPresent(rank) || e.puts.hasTowards(c, rank)) {
+			c.blameRank(rank, err)
 		}
 	}
 }
 
-// settle ends the runs of a broken communicator, once all ranks are marked.
-func (e *Endpoint) settle(comm CommID) {
+// endBroken ends the runs of a broken communicator, once all ranks are marked.
+func (e *Endpoint) endBroken(comm CommID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c := e.comms[comm]
@@ -105,12 +105,12 @@ func (e *Endpoint) settle(comm CommID) {
 	e.link.Forget(wire.Scope{Comm: c.id}, e.ears())
 	for i := len(e.runs) - 1; i >= 0; i-- {
 		if r := e.runs[i]; r.comm == c {
-			r.finish(c.broken)
+			r.finishCall(c.broken)
 		}
 	}
 	c.dropEarly()
 	c.endTransfers(c.broken)
-	c.retire()
+	c.forgetIfLeft()
 	e.sleeper.Wake()
 }
 
@@ -122,7 +122,7 @@ func (c *Comm) endLate() {
 	var last *Run
 	for _, r := range e.runs {
 		if r.comm == c {
-			if !c.late(r.seq) {
+			if !c.isLate(r.seq) {
 				return
 			}
 			last = r
@@ -135,12 +135,12 @@ func (c *Comm) endLate() {
 	e.memory.Leave(c.id)
 	e.puts.forget(beyond)
 	e.link.Forget(beyond, e.ears())
-	last.finish(c.limit.err) // and so the next
+	last.finishCall(c.limit.err) // and so the next
 	e.sleeper.Wake()
 }
 
-// finish ends the run and tells who waits.
-func (r *Run) finish(err error) {
+// finishCall ends the call and wakes who waits for it.
+func (r *Run) finishCall(err error) {
 	e := r.comm.e
 	for i, other := range e.runs {
 		if other == r {
@@ -156,11 +156,11 @@ func (r *Run) finish(err error) {
 	r.ready, r.fresh = r.ready[:0], 0
 	e.flight.End(uint64(r.comm.id), r.seq, r.pass, err != nil)
 	if err != nil {
-		r.discard()
+		r.discardArrived()
 		e.forgetLandings(r)
 	}
 	if hook := e.world.config.Hooks.Run; hook != nil && err == nil {
-		hook(trace.Event{Rank: r.comm.me, Run: r.seq, Step: trace.WholeRun, Begin: r.startedAt, End: e.now()})
+		hook(trace.Event{Rank: r.comm.me, Run: r.seq, Step: trace.WholeRun, Begin: r.startedAt, End: e.traceTime()})
 	}
 	r.close(err)
 	if r.comm.limit != nil && r.comm.broken == nil {
@@ -168,12 +168,12 @@ func (r *Run) finish(err error) {
 	}
 }
 
-// discard lets go of what came for steps that will never run.
-func (r *Run) discard() {
+// discardArrived lets go of what came for steps that will never run.
+func (r *Run) discardArrived() {
 	for i := range r.steps {
 		s := &r.steps[i]
 		if s.Kind == submodules.RecvStep && r.flags[i]&(arrived|ended) == arrived {
-			r.comm.e.waste(r.peer(s), wire.Eager, len(r.comm.e.store.get(r.kept[i])))
+			r.comm.e.consumeUnwanted(r.peerOf(s), wire.Eager, len(r.comm.e.store.get(r.kept[i])))
 			r.comm.e.store.drop(r.kept[i])
 		}
 	}

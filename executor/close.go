@@ -22,15 +22,15 @@ func (w *World) Close() error {
 		return nil
 	}
 	w.closed = true
-	w.local(func(e *Endpoint) {
-		e.markSome(e.rank, ErrClosed, func(*Comm) bool { return true })
+	w.eachLocal(func(e *Endpoint) {
+		e.markBrokenWhere(e.rank, ErrClosed, func(*Comm) bool { return true })
 	})
-	w.local(func(e *Endpoint) {
+	w.eachLocal(func(e *Endpoint) {
 		for _, id := range e.commIDs(func(*Comm) bool { return true }) {
-			e.settle(id)
+			e.endBroken(id)
 		}
 	})
-	w.local((*Endpoint).stop)
+	w.eachLocal((*Endpoint).stopDriving)
 	var err error
 	switch {
 	case w.control != nil:
@@ -41,9 +41,9 @@ func (w *World) Close() error {
 	return errors.Join(err, w.endRecordings())
 }
 
-// stop ends driving for good; what was started has ended. It returns when the
+// stopDriving ends driving for good; what was started has ended. It returns when the
 // last driver has let go of the link.
-func (e *Endpoint) stop() {
+func (e *Endpoint) stopDriving() {
 	e.mu.Lock()
 	e.stopped = true
 	for e.driving {
@@ -56,6 +56,7 @@ func (e *Endpoint) stop() {
 	e.background.Wait()
 }
 
+// close ends what carries messages, and leaves the job.
 func (c *control) close() error {
 	limit := c.world.config.CloseTimeout
 	cause := fmt.Errorf("waited for %v: %w", limit, context.DeadlineExceeded)
@@ -65,6 +66,6 @@ func (c *control) close() error {
 		c.world.stop(ctx)
 	}
 	c.deliverErrands(ctx)
-	c.end()
+	c.endNotes()
 	return c.job.Close(ctx)
 }

@@ -15,27 +15,27 @@ import (
 type Comm struct {
 	e        *Endpoint
 	id       CommID
-	ranks    []levels.Rank // of the world, by rank of the communicator
-	local    []int32       // rank of the communicator, by rank of the world; -1
-	me       levels.Rank   // of the communicator
-	parent   origin        // the call that made it
-	seq      uint32        // runs started
-	runs     []*Run        // of them on their way, the oldest first
-	early    []earlyMessage
-	past     []record // the last pastRuns runs, by seq; nil until it is made here
-	broken   error
-	cause    failure   // why, by ranks of the world; its err is nil in one that is whole or only closed
-	telling  failure   // why it is about to break, once the others have been told; its err is nil before
-	left     bool      // this rank has closed it
-	foretold []failure // of a communicator that this rank hasn't made yet
-	disowned []disowned
-	gone     []departure
+	ranks    []levels.Rank           // of the world, by rank of the communicator
+	local    []int32                 // rank of the communicator, by rank of the world; -1: none; nil until it is made here
+	me       levels.Rank             // of the communicator
+	parent   origin                  // the call that made it
+	seq      uint32                  // calls started: the number of the next one
+	runs     []*Run                  // of them on their way, the oldest first
+	early    []earlyMessage          // came before their call, or their pass
+	past     []record                // the last pastRuns runs, by seq; nil until it is made here
+	broken   error                   // why it can't be used; nil: it can
+	cause    failure                 // why it broke, by ranks of the world; its err is nil in one that is whole or only closed
+	telling  failure                 // why it is about to break, once the others have been told; its err is nil before
+	left     bool                    // this rank has closed it
+	foretold []failure               // of a communicator that this rank hasn't made yet
+	disowned []disowned              // calls on it that have failed on a rank
+	gone     []departure             // ranks that have left
 	held     []departure             // heard just before it breaks: they count from then on
 	halves   map[levels.Rank]byeHalf // of goodbyes that come twice
 	away     rankSet                 // ranks of the communicator that have left, or died
 	limit    *limit                  // nil: no call has failed because of those
 	counters Counters
-	starting bool // a run, in a function that may let go of the lock
+	starting bool // a call is being started, by a function that may let go of the lock
 	mail
 }
 
@@ -111,22 +111,22 @@ type Counters struct {
 // CommID numbers a communicator, see [wire.CommID].
 type CommID = wire.CommID
 
-// ID is the communicator's number.
+// ID returns the communicator's number.
 func (c *Comm) ID() CommID { return c.id }
 
-// Ranks are the members, by rank of the communicator, as ranks of the world.
+// Ranks returns the members as ranks of the world, by rank of the communicator.
 func (c *Comm) Ranks() []levels.Rank { return slices.Clone(c.ranks) }
 
-// Endpoint is the engine of this rank.
+// Endpoint returns the engine of this rank.
 func (c *Comm) Endpoint() *Endpoint { return c.e }
 
-// Rank is this rank's number in the communicator.
+// Rank returns this rank's number in the communicator.
 func (c *Comm) Rank() levels.Rank { return c.me }
 
-// Size is the number of ranks.
+// Size returns the number of ranks.
 func (c *Comm) Size() int { return len(c.ranks) }
 
-// members are its ranks, of the world; nil for all.
+// members returns its ranks, of the world; nil for all.
 func (c *Comm) members() rankSet {
 	if c.id == 0 || c.local == nil {
 		return nil
@@ -138,26 +138,26 @@ func (c *Comm) members() rankSet {
 	return set
 }
 
-// number is a rank of the world as the communicator counts it, -1 if it is none
-// of its ranks.
-func (c *Comm) number(r levels.Rank) levels.Rank {
+// numberOf returns the number of a rank of the world in the communicator, -1 if it has
+// none.
+func (c *Comm) numberOf(r levels.Rank) levels.Rank {
 	if int(r) >= len(c.local) {
 		return -1
 	}
 	return levels.Rank(c.local[r])
 }
 
-// member tells whether a rank of the world is, or was, in the communicator.
-func (c *Comm) member(rank levels.Rank) bool { return c.local != nil && c.local[rank] >= 0 }
+// isMember reports whether a rank of the world is, or was, in the communicator.
+func (c *Comm) isMember(rank levels.Rank) bool { return c.local != nil && c.local[rank] >= 0 }
 
-// includes tells whether a rank of the world is in the communicator and has not
-// left it.
-func (c *Comm) includes(rank levels.Rank) bool {
-	return c.member(rank) && !c.away.has(c.local[rank])
+// isPresent reports whether a rank of the world is in the communicator and has not left
+// it.
+func (c *Comm) isPresent(rank levels.Rank) bool {
+	return c.isMember(rank) && !c.away.has(c.local[rank])
 }
 
-// find returns the run on its way that has a number, nil if there is none.
-func (c *Comm) find(seq uint32) *Run {
+// findRun returns the run on its way that has a number, nil if there is none.
+func (c *Comm) findRun(seq uint32) *Run {
 	if len(c.runs) > 0 && c.runs[0].seq == seq { // mostly there is one
 		return c.runs[0]
 	}
@@ -168,10 +168,10 @@ func (c *Comm) find(seq uint32) *Run {
 	return c.runs[i]
 }
 
-// over tells whether the run with that number has ended here.
-func (c *Comm) over(seq uint32) bool { return int32(seq-c.seq) < 0 }
+// hasEnded reports whether the run with that number has ended here.
+func (c *Comm) hasEnded(seq uint32) bool { return int32(seq-c.seq) < 0 }
 
-// remembered is the run that had this number, or another one.
+// remembered returns the record of the run with that number, or of another one.
 func (c *Comm) remembered(seq uint32) *record {
 	if c.past == nil {
 		return &record{}
@@ -179,18 +179,18 @@ func (c *Comm) remembered(seq uint32) *record {
 	return &c.past[seq%pastRuns]
 }
 
-// differed tells whether m is for another request than the one that has ended
-// here under its number, as far as that is still known.
-func (c *Comm) differed(m *wire.Message) bool {
+// hasDiffered reports whether m is for another request than the one that has ended here
+// under its number, as far as that is still known.
+func (c *Comm) hasDiffered(m *wire.Message) bool {
 	p := c.remembered(m.Seq)
-	return c.over(m.Seq) && p.seq == m.Seq && p.digest != m.Digest
+	return c.hasEnded(m.Seq) && p.seq == m.Seq && p.digest != m.Digest
 }
 
-// late tells whether a run is beyond the limit.
-func (c *Comm) late(seq uint32) bool { return c.limit != nil && int32(seq-c.limit.seq) >= 0 }
+// isLate reports whether a run is beyond the limit.
+func (c *Comm) isLate(seq uint32) bool { return c.limit != nil && int32(seq-c.limit.seq) >= 0 }
 
-// usable is why the communicator can't be used, nil if it can.
-func (c *Comm) usable() error {
+// whyUnusable returns why the communicator can't be used, nil if it can.
+func (c *Comm) whyUnusable() error {
 	switch {
 	case c.left, c.broken == ErrClosed:
 		return ErrClosed
@@ -200,19 +200,19 @@ func (c *Comm) usable() error {
 	return nil
 }
 
-// failure is the error on this rank for a failure on another one of the world.
+// failure returns the error on this rank for a failure on another one of the world.
 func (c *Comm) failure(of levels.Rank, err error) *PeerError {
-	return &PeerError{Rank: c.number(of), Err: err, world: of + 1}
+	return &PeerError{Rank: c.numberOf(of), Err: err, world: of + 1}
 }
 
-// blame notes that a rank of the world has failed. The driver carries it out
+// blameRank notes that a rank of the world has failed. The driver carries it out
 // without the engine's lock, see [Endpoint.carryOut].
-func (c *Comm) blame(rank levels.Rank, err error) {
+func (c *Comm) blameRank(rank levels.Rank, err error) {
 	c.e.failing = append(c.e.failing, failure{comm: c, peer: rank, err: err})
 }
 
-// mismatch notes that two ranks run different requests under one number.
-func (c *Comm) mismatch(peer levels.Rank, seq uint32) {
+// noteMismatch notes that two ranks run different requests under one number.
+func (c *Comm) noteMismatch(peer levels.Rank, seq uint32) {
 	if c.broken == nil {
 		c.e.failing = append(c.e.failing, failure{comm: c, peer: peer, seq: seq})
 	}

@@ -24,7 +24,7 @@ func (e *Endpoint) Draw() (CommID, error) {
 // which this rank is one. All of them must give the same number, which one of them has
 // drawn ([Endpoint.Draw]), and the same ranks.
 func (e *Endpoint) Make(id CommID, ranks []levels.Rank) (*Comm, error) {
-	c, _, err := e.make(id, ranks, origin{}, nil)
+	c, _, err := e.makeComm(id, ranks, origin{}, nil)
 	return c, err
 }
 
@@ -32,31 +32,31 @@ func (e *Endpoint) Make(id CommID, ranks []levels.Rank) (*Comm, error) {
 // call seq on c. If one of them has disowned that call, see [Comm.Disown], the
 // communicator is broken from the start.
 func (c *Comm) Derive(id CommID, ranks []levels.Rank, seq uint32) (*Comm, error) {
-	d, without, err := c.e.make(id, ranks, origin{comm: c.id, seq: seq, known: true}, c)
+	d, without, err := c.e.makeComm(id, ranks, origin{comm: c.id, seq: seq, known: true}, c)
 	for _, f := range without {
 		c.e.world.tellDisowner(id, f.by, f.err)
 	}
 	return d, err
 }
 
-// make also returns who has disowned the call that the communicator is from.
-func (e *Endpoint) make(id CommID, ranks []levels.Rank, from origin, parent *Comm) (c *Comm, without []disowned, err error) {
+// makeComm also returns who has disowned the call that the communicator is from.
+func (e *Endpoint) makeComm(id CommID, ranks []levels.Rank, from origin, parent *Comm) (c *Comm, without []disowned, err error) {
 	e.enter()
 	defer e.mu.Unlock()
 	if !slices.Contains(ranks, e.rank) {
 		return nil, nil, fmt.Errorf("communicator %v: rank %d of the world is not among its ranks %v", id, e.rank, ranks)
 	}
-	if c = e.comm(id); c.local != nil {
+	if c = e.ensureComm(id); c.local != nil {
 		return nil, nil, fmt.Errorf("communicator %v: rank %d has one of that number", id, e.rank)
 	}
 	c.parent = from
-	c.define(ranks)
+	c.defineMembers(ranks)
 	if parent != nil {
 		for _, d := range parent.disowned {
 			if d.seq == from.seq {
 				c.breakUp(d.by, d.err)
-				c.miss(d.by)
-				if c.member(d.by) {
+				c.markAway(d.by)
+				if c.isMember(d.by) {
 					without = append(without, d)
 				}
 			}
@@ -68,8 +68,9 @@ func (e *Endpoint) make(id CommID, ranks []levels.Rank, from origin, parent *Com
 	return c, without, nil
 }
 
-// define tells who is in the communicator; e.rank must be.
-func (c *Comm) define(ranks []levels.Rank) {
+// defineMembers sets who is in the communicator; e.rank must be. What was heard of them
+// before counts from now on.
+func (c *Comm) defineMembers(ranks []levels.Rank) {
 	c.ranks = slices.Clone(ranks)
 	c.local = make([]int32, len(c.e.peers))
 	for i := range c.local {
@@ -83,27 +84,27 @@ func (c *Comm) define(ranks []levels.Rank) {
 	c.away = newRankSet(len(ranks))
 	for _, f := range slices.Concat(c.foretold, c.e.lost) {
 		if f.later {
-			c.restrict(f.peer, f.seq, f.err)
+			c.limitRuns(f.peer, f.seq, f.err)
 		} else {
 			c.breakUp(f.peer, f.err)
 		}
 	}
 	c.foretold = nil
-	if c.e.stopped || c.id != 0 && c.e.comm(0).left {
+	if c.e.stopped || c.id != 0 && c.e.ensureComm(0).left {
 		c.broken = ErrClosed
 	}
 	early := c.gone
 	c.gone = nil
 	for _, d := range early {
-		c.departed(d)
+		c.noteDeparture(d)
 	}
 	if c.id != 0 {
-		for _, d := range c.e.comm(0).gone {
-			c.departed(departure{rank: d.rank, fromAll: true, since: time.Now()})
+		for _, d := range c.e.ensureComm(0).gone {
+			c.noteDeparture(departure{rank: d.rank, fromAll: true, since: time.Now()})
 		}
 	}
 	for _, r := range c.e.dead {
-		c.miss(r)
+		c.markAway(r)
 	}
 }
 
@@ -124,10 +125,10 @@ func (c *Comm) leave(tell bool) error {
 		return nil
 	}
 	var err error
-	if c.broken == nil && c.busy() {
+	if c.broken == nil && c.isBusy() {
 		err = fmt.Errorf("closed during a call: %w", ErrClosed)
 		e.mu.Unlock()
-		e.world.fail(c, e.rank, err)
+		e.world.failComm(c, e.rank, err)
 		e.mu.Lock()
 		if c.left { // another goroutine has closed it meanwhile
 			e.mu.Unlock()
@@ -145,16 +146,16 @@ func (c *Comm) leave(tell bool) error {
 	}
 	if c.broken == nil {
 		c.broken = ErrClosed
-		c.countHeld()
+		c.noteHeldDepartures()
 	}
 	if !e.stopped {
 		c.dropEarly()
 	}
-	c.retire()
+	c.forgetIfLeft()
 	e.handOver() // what found no room
 	e.mu.Unlock()
 	if say && e.world.control != nil && (others || broken) {
-		e.world.control.bye(c, told, broken)
+		e.world.control.tellBye(c, told, broken)
 	}
 	return err
 }
@@ -191,9 +192,9 @@ func (e *Endpoint) isOpen(to levels.Rank) bool {
 func (c *Comm) Disown(seq uint32, err error) {
 	w := c.e.world
 	if w.control != nil {
-		w.control.disown(c, seq, err)
+		w.control.tellDisowned(c, seq, err)
 	}
-	w.disown(c.id, seq, c.e.rank, err)
+	w.disownCall(c.id, seq, c.e.rank, err)
 }
 
 // Counters returns a snapshot.
@@ -203,7 +204,7 @@ func (c *Comm) Counters() Counters {
 	return c.counters
 }
 
-// Comm is the rank's end of a communicator, nil if it has none of that number.
+// Comm returns the rank's end of a communicator, nil if it has none of that number.
 func (e *Endpoint) Comm(id CommID) *Comm {
 	e.enter()
 	defer e.mu.Unlock()
@@ -213,7 +214,7 @@ func (e *Endpoint) Comm(id CommID) *Comm {
 	return nil
 }
 
-// commIDs are the numbers of the communicators that pick picks, ascending.
+// commIDs returns the numbers of the communicators for which pick is true, ascending.
 func (e *Endpoint) commIDs(pick func(c *Comm) bool) []CommID {
 	e.mu.Lock()
 	defer e.mu.Unlock()

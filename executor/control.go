@@ -77,12 +77,14 @@ const maxTo = 1024
 // maxNote keeps a message within what the control plane carries.
 const maxNote = 32 << 10
 
+// newControl returns what speaks over a job's control plane; begin lets it listen.
 func newControl(w *World, job ControlPlane, me levels.Rank) *control {
 	return &control{
 		world: w, job: job, me: me, waiting: map[uint32]chan *description{},
 	}
 }
 
+// bytes returns the note as it travels, cut to what the control plane carries.
 func (n note) bytes() []byte {
 	if len(n.Text) > maxNote {
 		n.Text = n.Text[:maxNote]
@@ -97,7 +99,7 @@ func (n note) bytes() []byte {
 	return b
 }
 
-// err is the error that a note tells of.
+// err returns the error that a note tells of.
 func (n *note) err() error {
 	if n.Mismatch != nil {
 		return n.Mismatch
@@ -111,40 +113,45 @@ func (n *note) err() error {
 	return e
 }
 
-// failureNote says that something failed because of a rank.
+// failureNote returns the note that something failed because of a rank.
 func failureNote(by levels.Rank, err error) note {
-	n := note{By: by, Text: err.Error(), Wraps: wraps(err)}
+	n := note{By: by, Text: err.Error(), Wraps: sentinelNames(err)}
 	if m, ok := errors.AsType[*MismatchError](err); ok {
 		n.Mismatch = m
 	}
 	return n
 }
 
-func (c *control) abort(comm *Comm, by levels.Rank, err error) {
+// tellAbort tells the members of a communicator that it is broken.
+func (c *control) tellAbort(comm *Comm, by levels.Rank, err error) {
 	n := failureNote(by, err)
 	n.Comm, n.To = comm.id, comm.members()
 	c.broadcast(abortControl, n)
 }
 
-func (c *control) failed(by levels.Rank, err error) {
+// tellFailed tells all ranks that one has failed.
+func (c *control) tellFailed(by levels.Rank, err error) {
 	c.broadcast(failControl, failureNote(by, err))
 }
 
-func (c *control) disown(comm *Comm, seq uint32, err error) {
+// tellDisowned tells the members of a communicator that this rank has failed in a call
+// on it.
+func (c *control) tellDisowned(comm *Comm, seq uint32, err error) {
 	n := failureNote(c.me, err)
 	n.Comm, n.Seq, n.To = comm.id, seq, comm.members()
 	c.broadcast(disownControl, n)
 }
 
+// tellDisowner tells a rank the number of a communicator that it has disowned.
 func (c *control) tellDisowner(id CommID, by levels.Rank, err error) {
 	n := failureNote(by, err)
 	n.Comm = id
 	c.retry(func() error { return c.send(by, disownerControl, n) })
 }
 
-// bye tells the ranks of a communicator that have not been told over a link; if it is
+// tellBye tells the ranks of a communicator that have not been told over a link; if it is
 // broken, all of them, and why it is: this may come before what else would tell them.
-func (c *control) bye(comm *Comm, told []levels.Rank, broken bool) {
+func (c *control) tellBye(comm *Comm, told []levels.Rank, broken bool) {
 	var n note
 	if f := comm.cause; f.err != nil {
 		n = failureNote(f.peer, f.err)
@@ -178,7 +185,7 @@ func (c *control) broadcast(kind uint8, n note) {
 	c.retry(func() error { return c.job.Broadcast(kind, b) })
 	for _, r := range c.job.CutOff() {
 		if len(n.To) == 0 || n.To.has(int32(r)) {
-			c.carry(errand{r, kind, b})
+			c.addErrand(errand{r, kind, b})
 		}
 	}
 }
@@ -187,7 +194,7 @@ func (c *control) broadcast(kind uint8, n note) {
 func (c *control) send(to levels.Rank, kind uint8, n note) error {
 	b := n.bytes()
 	if slices.Contains(c.job.CutOff(), to) {
-		c.carry(errand{to, kind, b})
+		c.addErrand(errand{to, kind, b})
 		return nil
 	}
 	return c.job.Send(to, kind, b)
@@ -203,8 +210,8 @@ func (c *control) retry(send func() error) {
 // askTime bounds the wait for an answer that only makes an error clearer.
 const askTime = 500 * time.Millisecond
 
-// ask is what a rank runs as call seq on a communicator.
-func (c *control) ask(rank levels.Rank, comm CommID, seq uint32) *description {
+// askCall returns what a rank runs as call seq on a communicator.
+func (c *control) askCall(rank levels.Rank, comm CommID, seq uint32) *description {
 	answer := make(chan *description, 1)
 	c.mu.Lock()
 	c.asked++
@@ -250,8 +257,8 @@ const errandTime = 2 * time.Second
 // maxErrand bounds the length of one, bytes.
 const maxErrand = 1 << 20
 
-// carry takes an errand to its rank, after those before it.
-func (c *control) carry(e errand) {
+// addErrand takes an errand to its rank, after those before it.
+func (c *control) addErrand(e errand) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.errands = append(c.errands, e)
@@ -274,11 +281,11 @@ func (c *control) carryAll(carried chan struct{}) {
 		e := c.errands[0]
 		c.errands = c.errands[1:]
 		c.mu.Unlock()
-		_ = c.deliver(e) // a rank that can't be reached has left, or is lost
+		_ = c.deliverErrand(e) // a rank that can't be reached has left, or is lost
 	}
 }
 
-func (c *control) deliver(e errand) error {
+func (c *control) deliverErrand(e errand) error {
 	ctx, cancel := context.WithTimeout(context.Background(), errandTime)
 	defer cancel()
 	conn, err := c.job.Dial(ctx, e.to, NotePurpose)
@@ -305,13 +312,13 @@ func (c *control) deliverErrands(ctx context.Context) {
 	select {
 	case <-carried:
 	case <-ctx.Done():
-		c.end()
+		c.endNotes()
 		<-carried
 	}
 }
 
-// end stops carrying and hearing notes.
-func (c *control) end() {
+// endNotes stops carrying and hearing notes.
+func (c *control) endNotes() {
 	c.mu.Lock()
 	c.ended.Store(true)
 	c.mu.Unlock()

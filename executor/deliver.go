@@ -11,34 +11,36 @@ import (
 )
 
 func (s *ears) Deliver(from levels.Rank, m *wire.Message, payload []byte) {
-	(*Endpoint)(s).deliver(from, m, payload)
+	(*Endpoint)(s).deliverMessage(from, m, payload)
 }
 
-func (s *ears) Place(from levels.Rank, m *wire.Message) []byte { return (*Endpoint)(s).place(from, m) }
+func (s *ears) Place(from levels.Rank, m *wire.Message) []byte {
+	return (*Endpoint)(s).findPlace(from, m)
+}
 
-func (s *ears) Sent(token int32) { (*Endpoint)(s).sent(token) }
+func (s *ears) Sent(token int32) { (*Endpoint)(s).endPut(token) }
 
 // Fail breaks what a rank is in that said what can't be: the control plane knows no
 // better. Of any other rank it may.
 func (s *ears) Fail(peer levels.Rank, err error) {
 	e := (*Endpoint)(s)
 	if errors.Is(err, ErrProtocol) {
-		e.accuse(nil, peer, err)
+		e.blameEverywhere(nil, peer, err)
 		return
 	}
-	e.suspect(nil, peer, err)
+	e.addSuspect(nil, peer, err)
 }
 
-// deliver takes one message from the link.
-func (e *Endpoint) deliver(from levels.Rank, m *wire.Message, payload []byte) {
-	e.note(flight.Received, from, m)
+// deliverMessage takes one message from the link.
+func (e *Endpoint) deliverMessage(from levels.Rank, m *wire.Message, payload []byte) {
+	e.recordMessage(flight.Received, from, m)
 	p := &e.peers[from]
 	if !p.Refund(int64(m.Refund)) {
-		e.accuse(nil, from, fmt.Errorf("%w: %v message gives back %d bytes that were not sent", ErrProtocol, m.Kind, m.Refund))
+		e.blameEverywhere(nil, from, fmt.Errorf("%w: %v message gives back %d bytes that were not sent", ErrProtocol, m.Kind, m.Refund))
 	}
 	if m.Refund > 0 {
 		for _, r := range e.runs {
-			r.resume(from)
+			r.resumeSends(from)
 		}
 	}
 	switch m.Kind {
@@ -47,20 +49,20 @@ func (e *Endpoint) deliver(from levels.Rank, m *wire.Message, payload []byte) {
 	case wire.Tagged, wire.Offer:
 		// Nothing else tells a message from one that came before.
 		if m.SendTicket != p.heard+1 {
-			e.comm(m.Comm).blame(from, fmt.Errorf("%w: %v message %d came after %d", ErrProtocol, m.Kind, m.SendTicket, p.heard))
+			e.ensureComm(m.Comm).blameRank(from, fmt.Errorf("%w: %v message %d came after %d", ErrProtocol, m.Kind, m.SendTicket, p.heard))
 			return
 		}
 		p.heard++
 	}
 	if from == e.rank && e.comms[m.Comm] == nil {
-		e.waste(from, m.Kind, len(payload)) // it was closed before this was looked at
+		e.consumeUnwanted(from, m.Kind, len(payload)) // it was closed before this was looked at
 		return
 	}
-	e.comm(m.Comm).deliver(from, m, payload)
+	e.ensureComm(m.Comm).deliverToRun(from, m, payload)
 }
 
-// place is where a large payload goes.
-func (e *Endpoint) place(from levels.Rank, m *wire.Message) []byte {
+// findPlace returns where a large payload goes, nil if nobody wants it.
+func (e *Endpoint) findPlace(from levels.Rank, m *wire.Message) []byte {
 	c := e.comms[m.Comm]
 	if c == nil || c.local == nil || c.broken != nil {
 		return nil
@@ -68,8 +70,8 @@ func (e *Endpoint) place(from levels.Rank, m *wire.Message) []byte {
 	if m.Kind == wire.Arrived {
 		return c.placeTransfer(from, m)
 	}
-	r := c.find(m.Seq)
-	if r == nil || r.pass != m.Pass || r.digest != m.Digest || r.stopped() {
+	r := c.findRun(m.Seq)
+	if r == nil || r.pass != m.Pass || r.digest != m.Digest || r.isStopped() {
 		return nil
 	}
 	id, err := r.findStep(from, m)
@@ -82,91 +84,91 @@ func (e *Endpoint) place(from levels.Rank, m *wire.Message) []byte {
 	return r.span(r.steps[id].Dst)[m.Offset:]
 }
 
-// sent ends the send whose bytes have left.
-func (e *Endpoint) sent(token int32) {
+// endPut ends the send whose bytes have left.
+func (e *Endpoint) endPut(token int32) {
 	switch by := e.puts.take(token); {
 	case by.run != nil:
-		by.run.end(by.step)
+		by.run.endStep(by.step)
 	case by.transfer != nil:
 		by.transfer.comm.endTransfer(by.transfer, nil)
 	}
 }
 
-// deliver takes a message for this communicator.
-func (c *Comm) deliver(from levels.Rank, m *wire.Message, payload []byte) {
+// deliverToRun takes a message for this communicator.
+func (c *Comm) deliverToRun(from levels.Rank, m *wire.Message, payload []byte) {
 	if m.Kind == wire.Bye {
 		alone := c.e.world.control == nil
-		if !m.Broken || alone || c.wholeBye(from, byLink) { // the other half says what is broken
+		if !m.Broken || alone || c.completeBye(from, byLink) { // the other half says what is broken
 			c.e.hearBye(c, departure{rank: from, seq: m.Seq, broken: m.Broken && alone})
 		}
 		return
 	}
 	if c.broken != nil || slices.ContainsFunc(c.foretold, func(f failure) bool { return !f.later }) {
-		c.e.waste(from, m.Kind, len(payload))
+		c.e.consumeUnwanted(from, m.Kind, len(payload))
 		return
 	}
 	switch {
 	case m.Kind.IsPointToPoint():
 		c.deliverTransfer(from, m, payload)
 		return
-	case c.late(m.Seq):
-		c.e.waste(from, m.Kind, len(payload))
+	case c.isLate(m.Seq):
+		c.e.consumeUnwanted(from, m.Kind, len(payload))
 		return
 	}
-	r := c.find(m.Seq)
-	c.hasCome(from, r, m)
+	r := c.findRun(m.Seq)
+	c.noteArrival(from, r, m)
 	switch {
-	case r != nil && r.digest != m.Digest, r == nil && c.differed(m):
-		c.mismatch(from, m.Seq)
-		c.e.waste(from, m.Kind, len(payload))
-	case r != nil && m.Kind == wire.Probe, r == nil && c.over(m.Seq):
-	case r != nil && int32(m.Pass-r.pass) < 0 && m.Kind == wire.Credit: // late, see Run.resume
+	case r != nil && r.digest != m.Digest, r == nil && c.hasDiffered(m):
+		c.noteMismatch(from, m.Seq)
+		c.e.consumeUnwanted(from, m.Kind, len(payload))
+	case r != nil && m.Kind == wire.Probe, r == nil && c.hasEnded(m.Seq):
+	case r != nil && int32(m.Pass-r.pass) < 0 && m.Kind == wire.Credit: // late, see Run.resumeSends
 	case r != nil && int32(m.Pass-r.pass) < 0:
-		c.blame(from, fmt.Errorf("%w: %v message for pass %d of call %d, which is in pass %d", ErrProtocol, m.Kind, m.Pass, m.Seq, r.pass))
+		c.blameRank(from, fmt.Errorf("%w: %v message for pass %d of call %d, which is in pass %d", ErrProtocol, m.Kind, m.Pass, m.Seq, r.pass))
 	case r != nil && r.pass == m.Pass:
-		r.deliver(from, m, payload, -1)
+		r.deliverToStep(from, m, payload, -1)
 	default:
 		c.early = append(c.early, earlyMessage{*m, from, c.e.store.keep(payload)})
 	}
 }
 
-// hasCome notes that a rank is in a run, r if this one is in it now. To the
-// question in a probe this rank answers with one, so that a rank which waits for
-// it knows that it has come and waits itself: it is not the one that is missing.
-func (c *Comm) hasCome(from levels.Rank, r *Run, m *wire.Message) {
-	n := c.number(from)
+// noteArrival notes that a rank is in a run, r if this one is in it now. A probe is
+// answered with a probe: "I am in this call too". The asker then knows that this rank
+// is not the missing one.
+func (c *Comm) noteArrival(from levels.Rank, r *Run, m *wire.Message) {
+	n := c.numberOf(from)
 	switch {
 	case n < 0:
 	case r != nil:
 		r.came.set(int32(n))
 		if m.Kind == wire.Probe && r.digest == m.Digest && !r.told.has(int32(n)) {
 			r.told.set(int32(n))
-			c.present(from, r.seq, r.digest)
+			c.sendPresence(from, r.seq, r.digest)
 		}
-	case m.Kind == wire.Probe && c.over(m.Seq):
+	case m.Kind == wire.Probe && c.hasEnded(m.Seq):
 		if p := c.remembered(m.Seq); p.seq == m.Seq && p.digest == m.Digest {
-			c.present(from, m.Seq, m.Digest)
+			c.sendPresence(from, m.Seq, m.Digest)
 		}
 	}
 }
 
-// present tells a rank of the world that this one is, or was, in a run.
-func (c *Comm) present(peer levels.Rank, seq, digest uint32) {
+// sendPresence tells a rank of the world that this one is, or was, in a run.
+func (c *Comm) sendPresence(peer levels.Rank, seq, digest uint32) {
 	c.e.transmit(peer, &wire.Message{Kind: wire.Probe, Comm: c.id, Seq: seq, Digest: digest}, nil)
 }
 
-// progress polls the link and executes what is ready. It reports whether there
-// was anything to do.
-func (e *Endpoint) progress() bool {
+// makeProgress polls the link and executes what is ready. It reports whether there was
+// anything to do.
+func (e *Endpoint) makeProgress() bool {
 	did := e.link.Poll(e.ears())
 	for i := len(e.runs) - 1; i >= 0; i-- {
 		if i >= len(e.runs) {
 			continue // runs ended meanwhile
 		}
 		r := e.runs[i]
-		if (len(r.ready) > 0 || r.left == 0) && !r.stopped() {
+		if (len(r.ready) > 0 || r.left == 0) && !r.isStopped() {
 			did = true
-			r.advance()
+			r.advanceSteps()
 		}
 	}
 	return did

@@ -9,8 +9,8 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// wholeBye notes one half of a goodbye and reports whether the other one has come.
-func (c *Comm) wholeBye(from levels.Rank, half byeHalf) bool {
+// completeBye notes one half of a goodbye and reports whether the other one has come.
+func (c *Comm) completeBye(from levels.Rank, half byeHalf) bool {
 	if c.halves[from] == byLink+byControl-half {
 		delete(c.halves, from)
 		return true
@@ -25,22 +25,22 @@ func (c *Comm) wholeBye(from levels.Rank, half byeHalf) bool {
 // hearBye takes a goodbye. One on the communicator of all ranks counts for all that the
 // rank is in: it may never have made some of them, and then will not say it there.
 func (e *Endpoint) hearBye(c *Comm, d departure) {
-	c.departed(d)
+	c.noteDeparture(d)
 	if c.id != 0 {
 		return
 	}
 	d.fromAll, d.broken, d.since = true, false, time.Now()
 	for _, other := range e.comms {
 		if other != c {
-			other.departed(d)
+			other.noteDeparture(d)
 		}
 	}
 }
 
-// departed notes that a rank has left, if it is a member; who is, is known only when
+// noteDeparture notes that a rank has left, if it is a member; who is, is known only when
 // this rank has made the communicator.
-func (c *Comm) departed(d departure) {
-	if c.local == nil && d.fromAll || c.local != nil && !c.member(d.rank) {
+func (c *Comm) noteDeparture(d departure) {
+	if c.local == nil && d.fromAll || c.local != nil && !c.isMember(d.rank) {
 		return
 	}
 	if c.local == nil {
@@ -54,32 +54,32 @@ func (c *Comm) departed(d departure) {
 	c.gone = append(c.gone, d)
 	if c.broken == nil { // else what is on its way ends because of that
 		for _, r := range c.e.runs {
-			c.missing(r)
+			c.failIfLeft(r)
 		}
-		c.abandon(d)
+		c.endAbandoned(d)
 	}
-	c.miss(d.rank)
+	c.markAway(d.rank)
 }
 
-// countHeld counts the goodbyes that came just before the communicator broke.
-func (c *Comm) countHeld() {
+// noteHeldDepartures counts the goodbyes that came just before the communicator broke.
+func (c *Comm) noteHeldDepartures() {
 	held := c.held
 	c.held = nil
 	for _, d := range held {
-		c.departed(d)
+		c.noteDeparture(d)
 	}
 }
 
-// miss notes that a rank of the world has left, or died.
-func (c *Comm) miss(rank levels.Rank) {
-	if c.member(rank) {
+// markAway notes that a rank of the world has left, or died.
+func (c *Comm) markAway(rank levels.Rank) {
+	if c.isMember(rank) {
 		c.away.set(c.local[rank])
-		c.retire()
+		c.forgetIfLeft()
 	}
 }
 
-// missing fails a run that a rank which has left will never take part in.
-func (c *Comm) missing(r *Run) {
+// failIfLeft fails a run in which a rank that has left will never take part.
+func (c *Comm) failIfLeft(r *Run) {
 	for _, d := range c.gone {
 		if r.comm == c && !d.fromAll && int32(r.seq-d.seq) >= 0 {
 			err := fmt.Errorf("left before call %d: %w", r.seq, ErrClosed)
@@ -89,8 +89,8 @@ func (c *Comm) missing(r *Run) {
 	}
 }
 
-// abandon ends the transfers that a rank which has left will not answer.
-func (c *Comm) abandon(d departure) {
+// endAbandoned ends the transfers that a rank which has left will not answer.
+func (c *Comm) endAbandoned(d departure) {
 	lost := func(t *Transfer) bool {
 		if t.peer != d.rank {
 			return false
@@ -102,19 +102,20 @@ func (c *Comm) abandon(d departure) {
 	c.recvs.drop(lost)
 }
 
-// retire forgets a communicator that this rank and all others have left. Nothing comes
-// for it any more but what this rank has sent to itself.
-func (c *Comm) retire() {
-	if c.left && c.id != 0 && c.away.count()+1 == len(c.ranks) && !c.busy() {
+// forgetIfLeft forgets a communicator that this rank and all others have left. Nothing
+// comes for it any more except what this rank has sent to itself.
+func (c *Comm) forgetIfLeft() {
+	if c.left && c.id != 0 && c.away.count()+1 == len(c.ranks) && !c.isBusy() {
 		delete(c.e.comms, c.id)
 	}
 }
 
-// busy tells whether a run or a transfer is on its way.
-func (c *Comm) busy() bool {
-	return len(c.runs) > 0 || c.mail.open() || c.e.puts.some(c)
+// isBusy reports whether a run or a transfer is on its way.
+func (c *Comm) isBusy() bool {
+	return len(c.runs) > 0 || c.mail.hasOpen() || c.e.puts.hasAny(c)
 }
 
+// endTransfer ends a transfer that is in no list any more; nil is none.
 func (c *Comm) endTransfer(t *Transfer, err error) {
 	if t != nil {
 		c.e.transfers--
@@ -150,53 +151,54 @@ func (p *puts) forget(s wire.Scope) {
 	}
 }
 
-// drop lets go of a message that was kept.
-func (c *Comm) drop(m *earlyMessage) {
-	c.e.waste(m.from, m.Kind, len(c.e.store.get(m.block)))
+// dropKept lets go of a message that was kept.
+func (c *Comm) dropKept(m *earlyMessage) {
+	c.e.consumeUnwanted(m.from, m.Kind, len(c.e.store.get(m.block)))
 	c.e.store.drop(m.block)
 }
 
 // dropEarly lets go of the messages that nobody will take any more.
 func (c *Comm) dropEarly() {
 	for i := range c.early {
-		c.drop(&c.early[i])
+		c.dropKept(&c.early[i])
 	}
 	c.early = nil
 	for m := range c.came.all() {
-		c.drop(m)
+		c.dropKept(m)
 	}
 	c.came.clear()
 }
 
-// restrict sets the limit, because of a rank of the world; runs beyond it stop. A rank
-// that hasn't made the communicator yet stops them when it has: before it has heard of
-// the departure itself, it would write to ranks whose runs have ended because of that.
-func (e *Endpoint) restrict(f failure, members rankSet) {
+// limitRuns sets the limit of a communicator, because of a rank of the world. A rank
+// that hasn't made the communicator yet sets it when it has: before it has heard of the
+// departure itself, it would write to ranks whose runs have ended because of that.
+func (e *Endpoint) limitRuns(f failure, members rankSet) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if members != nil && !members.has(int32(e.rank)) {
 		return
 	}
-	c := e.comm(f.comm.id)
+	c := e.ensureComm(f.comm.id)
 	if c.local == nil {
 		f.comm = nil
 		c.foretold = append(c.foretold, f)
 		return
 	}
-	c.restrict(f.peer, f.seq, f.err)
+	c.limitRuns(f.peer, f.seq, f.err)
 }
 
-func (c *Comm) restrict(by levels.Rank, seq uint32, err error) {
+// limitRuns sets the limit: runs from seq on stop, because of a rank of the world.
+func (c *Comm) limitRuns(by levels.Rank, seq uint32, err error) {
 	e := c.e
-	if c.broken != nil || !c.member(by) || c.late(seq) {
+	if c.broken != nil || !c.isMember(by) || c.isLate(seq) {
 		return
 	}
 	c.limit = &limit{seq, c.failure(by, err)}
 	e.flight.Break(uint64(c.id), int32(by), c.limit.err)
 	kept := c.early[:0]
 	for _, m := range c.early {
-		if c.late(m.Seq) {
-			c.drop(&m)
+		if c.isLate(m.Seq) {
+			c.dropKept(&m)
 			continue
 		}
 		kept = append(kept, m)

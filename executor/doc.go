@@ -37,4 +37,19 @@
 // receiver gives back as it consumes. Without budget the sender asks, and the send
 // leaves when some has come back, or the recv, once it is ready, has answered with a
 // credit. So nothing waits for memory, and what arrives early is bounded by the budget.
+//
+// # Files
+//
+// What an engine keeps is in endpoint.go, comm.go, run.go, ending.go, mail.go, straight.go
+// and world.go, whose types name each other. All else is ordered: a file uses those
+// before it, never one behind.
+//
+//	guard                               what an operation of the caller's may not do
+//	control departure broken failing    who has left, what breaks, who is told
+//	unlock                              what the engine does as it lets go of its lock
+//	read operation send step            the steps of a pass
+//	transfer deliver                    what arrives
+//	waiting stall                       who is waited for
+//	wait bind start                     a call
+//	comm_life hear recording open close communicators and worlds begin and end
 package executor

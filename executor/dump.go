@@ -56,13 +56,13 @@ func (w *World) DumpOnQuit(out io.Writer) (stop func()) {
 func (w *World) Dump(out io.Writer) {
 	var b bytes.Buffer
 	var recs []*flight.Recording
-	w.local(func(e *Endpoint) {
+	w.eachLocal(func(e *Endpoint) {
 		if !e.lockWithin(dumpAgain / 4) {
 			fmt.Fprintf(&b, "rank %d: computes\n", e.rank)
 			return
 		}
 		e.flight.Tick()
-		all, rec := e.waiting(), e.flight.Recording("")
+		all, rec := e.listWaiting(), e.flight.Recording("")
 		e.mu.Unlock()
 		if len(all) == 0 {
 			fmt.Fprintf(&b, "rank %d: in no call\n", e.rank)

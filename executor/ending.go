@@ -15,6 +15,7 @@ type ending struct {
 	life     uint32 // how often it was reopened
 }
 
+// newEnding returns an ending that is not finished.
 func newEnding(c *Comm) ending { return ending{comm: c, signal: make(chan struct{}, 1)} }
 
 // reopen makes it unfinished again.
@@ -36,14 +37,15 @@ func (n *ending) close(err error) {
 	n.tellWaiters()
 }
 
-// tellWaiters tells one who attends, of those that wait for this ending. Mostly
-// nobody does: who waits drives.
+// tellWaiters wakes one goroutine that waits for n while another one drives. Usually
+// there is none: the waiter itself drives.
 func (n *ending) tellWaiters() {
 	if slices.Contains(n.comm.e.waiters, n) {
 		n.tell()
 	}
 }
 
+// tell wakes the goroutine that waits for n, now or when it next does.
 func (n *ending) tell() {
 	select {
 	case n.signal <- struct{}{}:

@@ -25,32 +25,32 @@ type Endpoint struct {
 	flight  *flight.Ring  // what happened last; guarded by mu
 	drawn   atomic.Uint64 // how many numbers of communicators this rank has drawn
 
-	mu      sync.Mutex // guards all below, and the runs' state
-	peers   []peerState
-	comms   map[CommID]*Comm
-	runs    []*Run // started and not finished
-	store   blocks
-	puts    puts
-	bounces [2][]byte // for operands of another process, see Endpoint.bounce
-	failing []failure // found under mu, carried out by the driver without it
-	asking  []inquiry // likewise
+	mu      sync.Mutex       // guards all below, and the runs' state
+	peers   []peerState      // by rank of the world
+	comms   map[CommID]*Comm // by number; also those that this rank has not made yet
+	runs    []*Run           // started and not finished, of all communicators, in no order
+	store   blocks           // payloads that came before their recv was ready
+	puts    puts             // whose bytes are on their way out
+	bounces [2][]byte        // for operands of another process, see bounceBuffer; nil until needed
+	failing []failure        // found under mu; the driver carries it out without mu
+	asking  []inquiry        // likewise
 	// outgoing is the message that the link is given just now, nothing afterwards. It
 	// is a field because a pointer that goes through an interface escapes: a message on the
 	// stack would be an allocation each. Only prepare writes it.
 	outgoing wire.Message
 
-	stopped    bool      // the world closes: nobody drives any more
-	lost       []failure // ranks that failed or died, for communicators made later
-	dead       []levels.Rank
-	driving    bool
-	driver     driver    // while driving
-	waiters    []*ending // waited for while another goroutine drives
-	transfers  int       // point-to-point on its way
-	tickets    uint32    // receives posted
-	background sync.WaitGroup
-	suspects   []suspect
-	inBack     bool // a background driver exists
-	backDrives bool // and drives
+	stopped    bool           // the world closes: nobody drives any more
+	lost       []failure      // ranks that failed or died, for communicators made later
+	dead       []levels.Rank  // ranks that have died
+	driving    bool           // somebody drives
+	driver     driver         // for whom; while driving
+	waiters    []*ending      // what is waited for while another goroutine drives
+	transfers  int            // how many are on their way; 0 <= transfers
+	tickets    uint32         // receives posted
+	background sync.WaitGroup // the background driver; World.Close waits for it
+	suspects   []suspect      // the oldest first
+	inBack     bool           // a background driver exists
+	backDrives bool           // and drives
 }
 
 // peerState is what an engine keeps of one rank, itself included.
@@ -125,6 +125,7 @@ type inquiry struct {
 	call        *description
 }
 
+// newEndpoint returns the engine of a rank, with no communicator.
 func newEndpoint(w *World, p Port) *Endpoint {
 	size := len(w.endpoints)
 	e := &Endpoint{world: w, rank: p.Rank, link: p.Link, sleeper: p.Sleeper, memory: p.Memory, comms: map[CommID]*Comm{}}
@@ -140,9 +141,9 @@ func newEndpoint(w *World, p Port) *Endpoint {
 	return e
 }
 
-// comm finds a communicator, or makes room for what arrives for one that this
-// rank doesn't know yet.
-func (e *Endpoint) comm(id CommID) *Comm {
+// ensureComm returns a communicator. If this rank doesn't know it yet, it makes room
+// for what arrives for it.
+func (e *Endpoint) ensureComm(id CommID) *Comm {
 	c := e.comms[id]
 	if c == nil {
 		c = &Comm{e: e, id: id}
@@ -151,28 +152,29 @@ func (e *Endpoint) comm(id CommID) *Comm {
 	return c
 }
 
-// suspect waits for the control plane to say more. The lock is held.
-func (e *Endpoint) suspect(c *Comm, rank levels.Rank, err error) {
+// addSuspect notes a rank as suspect, until the control plane says more. The lock is
+// held.
+func (e *Endpoint) addSuspect(c *Comm, rank levels.Rank, err error) {
 	e.suspects = append(e.suspects, suspect{c, rank, err, time.Now()})
 }
 
-// lose notes that all that a rank of the world is in is broken, and will be. The lock
-// is held.
-func (e *Endpoint) lose(rank levels.Rank, err error) {
+// noteLost notes that all that a rank of the world is in is broken, and will be. The
+// lock is held.
+func (e *Endpoint) noteLost(rank levels.Rank, err error) {
 	if !slices.ContainsFunc(e.lost, func(f failure) bool { return f.peer == rank }) {
 		e.lost = append(e.lost, failure{peer: rank, err: err})
 	}
 }
 
-// hasLost tells whether that is so of a rank.
+// hasLost reports whether all that a rank of the world is in is broken.
 func (e *Endpoint) hasLost(rank levels.Rank) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.ContainsFunc(e.lost, func(f failure) bool { return f.peer == rank })
 }
 
-// now is nanoseconds on the clock of traces.
-func (e *Endpoint) now() int64 { return int64(time.Since(e.world.config.Hooks.Epoch)) }
+// traceTime returns nanoseconds on the clock of traces.
+func (e *Endpoint) traceTime() int64 { return int64(time.Since(e.world.config.Hooks.Epoch)) }
 
 // transmit sends m with its payload, which has been copied when it returns.
 func (e *Endpoint) transmit(to levels.Rank, m *wire.Message, payload []byte) {
@@ -194,12 +196,12 @@ func (e *Endpoint) transmitFrom(to levels.Rank, m *wire.Message, src []byte, by 
 func (e *Endpoint) prepare(to levels.Rank, m *wire.Message) *wire.Message {
 	e.outgoing = *m
 	e.outgoing.Refund = e.peers[to].Settle()
-	e.note(flight.Sent, to, &e.outgoing)
+	e.recordMessage(flight.Sent, to, &e.outgoing)
 	return &e.outgoing
 }
 
-// note records a message.
-func (e *Endpoint) note(k flight.Kind, peer levels.Rank, m *wire.Message) {
+// recordMessage records a message.
+func (e *Endpoint) recordMessage(k flight.Kind, peer levels.Rank, m *wire.Message) {
 	e.flight.Message(k, uint8(m.Kind), uint64(m.Comm), m.Seq, m.Pass, int32(peer), m.Edge|m.Tag, m.Size)
 }
 
@@ -211,8 +213,8 @@ func (e *Endpoint) consume(from levels.Rank, payload int) {
 	}
 }
 
-// waste consumes a message that nobody will take, if it was charged.
-func (e *Endpoint) waste(from levels.Rank, k wire.Kind, payload int) {
+// consumeUnwanted consumes a message that nobody will take, if it was charged.
+func (e *Endpoint) consumeUnwanted(from levels.Rank, k wire.Kind, payload int) {
 	if k == wire.Eager || k == wire.Tagged {
 		e.consume(from, payload)
 	}
@@ -225,7 +227,7 @@ type putter struct {
 	transfer *Transfer
 }
 
-// within tells whether what is put belongs to a scope.
+// within reports whether what is put belongs to a scope.
 func (by putter) within(s wire.Scope) bool {
 	if by.run != nil {
 		return by.run.comm.id == s.Comm && (!s.Later || int32(by.run.seq-s.Seq) >= 0)
@@ -239,6 +241,7 @@ type puts struct {
 	free []int32
 }
 
+// add numbers what is put.
 func (p *puts) add(by putter) int32 {
 	if len(p.free) == 0 {
 		p.all = append(p.all, by)
@@ -250,6 +253,7 @@ func (p *puts) add(by putter) int32 {
 	return n
 }
 
+// take frees a number and returns whose it was.
 func (p *puts) take(n int32) putter {
 	by := p.all[n]
 	p.all[n] = putter{}
@@ -257,14 +261,14 @@ func (p *puts) take(n int32) putter {
 	return by
 }
 
-// some tells whether bytes of a communicator are on their way.
-func (p *puts) some(c *Comm) bool {
+// hasAny reports whether bytes of a communicator are on their way.
+func (p *puts) hasAny(c *Comm) bool {
 	return slices.ContainsFunc(p.all, func(by putter) bool { return by.within(wire.Scope{Comm: c.id}) })
 }
 
-// towards tells whether the bytes of a transfer are on their way to a rank, which may
-// have said goodbye since.
-func (p *puts) towards(c *Comm, rank levels.Rank) bool {
+// hasTowards reports whether the bytes of a transfer are on their way to a rank, which
+// may have said goodbye since.
+func (p *puts) hasTowards(c *Comm, rank levels.Rank) bool {
 	return slices.ContainsFunc(p.all, func(by putter) bool {
 		return by.transfer != nil && by.transfer.comm == c && by.transfer.peer == rank
 	})

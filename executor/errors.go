@@ -58,8 +58,8 @@ var sentinels = []struct {
 	{"deadline", context.DeadlineExceeded},
 }
 
-// wraps names the sentinels that err wraps.
-func wraps(err error) (names []string) {
+// sentinelNames returns the names of the sentinels that err wraps.
+func sentinelNames(err error) (names []string) {
 	for _, s := range sentinels {
 		if errors.Is(err, s.err) {
 			names = append(names, s.name)
@@ -74,10 +74,10 @@ type toldError struct {
 	wraps []error
 }
 
-// Error is the other process's text.
+// Error returns the other process's text.
 func (e *toldError) Error() string { return e.text }
 
-// Unwrap is the sentinels that the error wraps there.
+// Unwrap returns the sentinels that the error wraps there.
 func (e *toldError) Unwrap() []error { return e.wraps }
 
 // PeerError says on which rank the failure was that ended a run here.
@@ -95,7 +95,7 @@ func LostRank(rank levels.Rank, err error) *PeerError {
 // Error names the rank and its error.
 func (e *PeerError) Error() string { return fmt.Sprintf("rank %d failed: %v", e.Rank, e.Err) }
 
-// Unwrap is the failed rank's error.
+// Unwrap returns the failed rank's error.
 func (e *PeerError) Unwrap() error { return e.Err }
 
 // StepError is a step that failed; the steps that depend on it never ran.
@@ -111,5 +111,5 @@ func (e *StepError) Error() string {
 	return fmt.Sprintf("rank %d, %s, step %q: %v", e.Rank, e.Request, e.Step, e.Err)
 }
 
-// Unwrap is why.
+// Unwrap returns why the step failed.
 func (e *StepError) Unwrap() error { return e.Err }

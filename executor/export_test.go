@@ -43,7 +43,7 @@ func Touched(w *World, rank levels.Rank, f func(from levels.Rank)) {
 func Advance(w *World, by uint32) {
 	for _, e := range w.endpoints {
 		e.mu.Lock()
-		e.comm(0).seq += by
+		e.ensureComm(0).seq += by
 		e.tickets += by
 		for i := range e.peers {
 			e.peers[i].said += by
@@ -66,7 +66,7 @@ func Gather(worlds []*World) *World {
 func Listening(w *World, to func(ControlPlane) ControlPlane) { w.control.job = to(w.control.job) }
 
 // Lose tells a rank's world that another one is lost.
-func Lose(w *World, lost levels.Rank, err error) { w.control.lose(lost, err) }
+func Lose(w *World, lost levels.Rank, err error) { w.control.hearLost(lost, err) }
 
 // Comms counts the communicators that a rank knows of.
 func (e *Endpoint) Comms() int {

@@ -40,8 +40,8 @@ func (r *Run) combine(dst, a, b []byte) {
 	r.b.Kernel(dst, a, b)
 }
 
-// insideOperation tells whether this goroutine is in a function that combine called, on
-// whatever rank.
+// insideOperation reports whether this goroutine is in a function that combine called,
+// on whatever rank.
 func insideOperation() bool {
 	var pcs [64]uintptr
 	for skip := 2; ; skip += len(pcs) {
@@ -59,7 +59,7 @@ func insideOperation() bool {
 	}
 }
 
-// goroutine is the number of this one, as text.
+// goroutine returns the number of this one, as text.
 func goroutine() string {
 	var head [64]byte
 	n := runtime.Stack(head[:], false) // goroutine 17 [running]: …
@@ -72,20 +72,22 @@ func goroutine() string {
 // were recovered further up, everything would wait for ever and say nothing.
 func crash() {
 	if p := recover(); p != nil {
-		fatal(p)
+		endProcess(p)
 	}
 }
 
-func fatal(p any) {
+// endProcess ends the process with what a driver panicked with, and the stack. It does
+// not return.
+func endProcess(p any) {
 	stack := debug.Stack()
 	go func() { panic(fmt.Sprintf("executor: a driver panicked: %v\n%s", p, stack)) }()
 	select {}
 }
 
-// steering is deferred by who drives: returned is set before the function returns. When
-// an operation has ended the goroutine instead, it lets go of the wheel, which another
-// one takes. It reports whether that was so; the lock is held.
-func (e *Endpoint) steering(returned *bool) (ended bool) {
+// dropWheelIfExited is for who drives to defer; returned is set before the driver
+// returns. When an operation has ended the goroutine instead, it lets go of the wheel,
+// which another one takes. It reports whether that was so; the lock is held.
+func (e *Endpoint) dropWheelIfExited(returned *bool) (ended bool) {
 	if *returned {
 		return false
 	}
@@ -93,7 +95,7 @@ func (e *Endpoint) steering(returned *bool) (ended bool) {
 	if len(e.failing) == 0 { // not an operation: a hook
 		for _, c := range e.comms {
 			if c.local != nil {
-				c.blame(e.rank, errors.New("a hook ended the goroutine that drove the rank, as runtime.Goexit does"))
+				c.blameRank(e.rank, errors.New("a hook ended the goroutine that drove the rank, as runtime.Goexit does"))
 			}
 		}
 	}

@@ -14,12 +14,12 @@ import (
 
 // begin starts listening.
 func (c *control) begin() {
-	c.job.OnControl(c.hear)
-	c.job.OnLost(c.lose)
+	c.job.OnControl(c.hearNote)
+	c.job.OnLost(c.hearLost)
 }
 
-// hear takes a control message. It runs on the control plane's goroutine.
-func (c *control) hear(from levels.Rank, kind uint8, payload []byte) {
+// hearNote takes a control message. It runs on the control plane's goroutine.
+func (c *control) hearNote(from levels.Rank, kind uint8, payload []byte) {
 	var n note
 	if err := json.Unmarshal(payload, &n); err != nil {
 		return // an authenticated peer of another version; join has compared versions
@@ -32,18 +32,18 @@ func (c *control) hear(from levels.Rank, kind uint8, payload []byte) {
 	case abortControl:
 		c.hearFailure(from, n)
 	case failControl:
-		c.world.failAll(n.By, n.err())
+		c.world.failRank(n.By, n.err())
 	case disownControl:
-		c.world.disown(n.Comm, n.Seq, from, n.err())
+		c.world.disownCall(n.Comm, n.Seq, from, n.err())
 	case disownerControl:
-		e.mark(n.Comm, nil, n.By, n.err())
+		e.markBroken(n.Comm, nil, n.By, n.err())
 	case byeControl:
 		c.hearBye(from, n)
 	case askControl:
-		_ = c.send(from, tellControl, note{Question: n.Question, Call: e.recorded(n.Comm, n.Seq)}) // it asks no more if it is gone
+		_ = c.send(from, tellControl, note{Question: n.Question, Call: e.recordedCall(n.Comm, n.Seq)}) // it asks no more if it is gone
 	case inquireControl:
 		if n.Call != nil {
-			c.world.inquire(inquiry{from: from, to: c.me, comm: n.Comm, seq: n.Seq, digest: n.Digest, call: n.Call})
+			c.world.deliverInquiry(inquiry{from: from, to: c.me, comm: n.Comm, seq: n.Seq, digest: n.Digest, call: n.Call})
 		}
 	case tellControl:
 		c.mu.Lock()
@@ -62,7 +62,7 @@ func (c *control) hearFailure(from levels.Rank, n note) {
 		by, err = from, fmt.Errorf("it has given up on rank %d: %w", c.me, err)
 	}
 	if n.Why == whyRank {
-		c.world.failAll(by, err)
+		c.world.failRank(by, err)
 		return
 	}
 	c.world.failHere(n.Comm, nil, by, err)
@@ -72,7 +72,7 @@ func (c *control) hearFailure(from levels.Rank, n note) {
 func (c *control) hearBye(from levels.Rank, n note) {
 	e := c.world.endpoints[c.me]
 	e.mu.Lock()
-	late := e.comms[n.Comm] == nil && e.comm(0).away.has(int32(from)) // the communicator is forgotten
+	late := e.comms[n.Comm] == nil && e.ensureComm(0).away.has(int32(from)) // the communicator is forgotten
 	e.mu.Unlock()
 	if late {
 		return
@@ -82,30 +82,30 @@ func (c *control) hearBye(from levels.Rank, n note) {
 	}
 	e.mu.Lock()
 	defer e.release()
-	if one := e.comm(n.Comm); !n.Twice.has(int32(c.me)) || one.wholeBye(from, byControl) {
+	if one := e.ensureComm(n.Comm); !n.Twice.has(int32(c.me)) || one.completeBye(from, byControl) {
 		e.hearBye(one, departure{rank: from, seq: n.Seq, broken: n.Why != noWhy})
 	}
 }
 
-// lose breaks every communicator that a lost rank is in, also one that it had left
-// before it died. Not all ranks may have heard that it left: those who haven't break
+// hearLost breaks every communicator that a lost rank is in, also one that it had left
+// before it died. Not all ranks may have heard that it left. Those who haven't break
 // theirs, say so to nobody, and leave the others, who would wait for them.
-func (c *control) lose(rank levels.Rank, err error) {
+func (c *control) hearLost(rank levels.Rank, err error) {
 	if c.onLost != nil {
 		c.onLost(rank, err)
 	}
-	c.world.local(func(e *Endpoint) {
+	c.world.eachLocal(func(e *Endpoint) {
 		e.mu.Lock()
 		e.hearLast()
 		e.release()
 	})
-	c.world.failAll(rank, err)
-	c.world.local(func(e *Endpoint) {
+	c.world.failRank(rank, err)
+	c.world.eachLocal(func(e *Endpoint) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.dead = append(e.dead, rank)
 		for _, one := range e.comms {
-			one.miss(rank)
+			one.markAway(rank)
 		}
 	})
 }
@@ -123,19 +123,19 @@ func (e *Endpoint) hearLast() {
 // lastPolls bounds hearLast, for links on which others never stop sending.
 const lastPolls = 100
 
-// accept takes a connection with a note, unless the job ends.
-func (c *control) accept(from levels.Rank, conn net.Conn) {
+// acceptNote takes a connection with a note, unless the job ends.
+func (c *control) acceptNote(from levels.Rank, conn net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended.Load() {
 		conn.Close()
 		return
 	}
-	c.takers.Go(func() { _ = c.take(from, conn) }) // a peer that says nonsense is not heard
+	c.takers.Go(func() { _ = c.takeNote(from, conn) }) // a peer that says nonsense is not heard
 }
 
-// take hears what a rank says over a connection of its own, and closes that.
-func (c *control) take(from levels.Rank, conn net.Conn) error {
+// takeNote hears what a rank says over a connection of its own, and closes that.
+func (c *control) takeNote(from levels.Rank, conn net.Conn) error {
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(errandTime)); err != nil {
 		return err
@@ -152,6 +152,6 @@ func (c *control) take(from levels.Rank, conn net.Conn) error {
 	if _, err := io.ReadFull(conn, note); err != nil {
 		return errors.Join(ErrProtocol, err)
 	}
-	c.hear(from, head[4], note)
+	c.hearNote(from, head[4], note)
 	return nil
 }

@@ -66,7 +66,7 @@ func startAlone(t *testing.T, w *World, plan string) *Run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := run.start(context.Background(), false); err != nil {
+	if _, err := run.startCall(context.Background(), false); err != nil {
 		t.Fatal(err)
 	}
 	run.comm.e.release()
@@ -129,23 +129,23 @@ func TestHostilePeer(t *testing.T) {
 			m, payload := hostileMessage(draw, size)
 			e.mu.Lock()
 			if m.Kind.IsLarge() {
-				if dst := e.place(1, &m); len(dst) >= len(payload) {
+				if dst := e.findPlace(1, &m); len(dst) >= len(payload) {
 					copy(dst, payload)
 				}
 				if m.Offset+int64(len(payload)) == m.Size {
 					m.Offset = 0
-					e.deliver(1, &m, nil)
+					e.deliverMessage(1, &m, nil)
 				}
 			} else {
 				if m.Kind == wire.Credit || m.Kind == wire.Accept { // of goroutine ranks, which give an address
 					m.Addr = unsafe.Pointer(&make([]byte, max(1, min(m.Size, 1<<17)))[0])
 				}
 				if m.Size <= 1<<17 {
-					e.deliver(1, &m, payload)
+					e.deliverMessage(1, &m, payload)
 				}
 			}
 			if !run.finished && draw.IntN(3) == 0 {
-				run.advance()
+				run.advanceSteps()
 			}
 			left := 0
 			for i := range run.steps {
@@ -220,9 +220,9 @@ func TestHostilePeerRepeats(t *testing.T) {
 				if k == wire.Eager || k == wire.Tagged {
 					payload = make([]byte, test.size)
 				}
-				e.deliver(1, &m, payload)
+				e.deliverMessage(1, &m, payload)
 				if i == 0 {
-					run.advance()
+					run.advanceSteps()
 				}
 			}
 			e.unlock()
@@ -244,7 +244,7 @@ func TestBreakDuringLargeSend(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.mu.Lock()
-	e.puts.add(putter{transfer: take(c.sends, 1, sent.ticket)}) // as when it was accepted
+	e.puts.add(putter{transfer: takeTransfer(c.sends, 1, sent.ticket)}) // as when it was accepted
 	e.mu.Unlock()
 	w.Fail(1, ErrProtocol)
 	e.mu.Lock()

@@ -18,7 +18,7 @@ type Transfer struct {
 	ticket uint32 // a send's: how many went to the peer; a receive's: how many this rank posted
 }
 
-// Len is the bytes received, after Wait.
+// Len returns the bytes received, after Wait.
 func (t *Transfer) Len() int { return t.n }
 
 // mail is the point-to-point transfers of a rank on a communicator that have not ended,
@@ -50,19 +50,19 @@ type ticket struct {
 	n    uint32
 }
 
-// open tells whether a transfer is on its way.
-func (m *mail) open() bool { return len(m.sends)+len(m.given)+m.recvs.n > 0 }
+// hasOpen reports whether a transfer is on its way.
+func (m *mail) hasOpen() bool { return len(m.sends)+len(m.given)+m.recvs.n > 0 }
 
-// enter adds a transfer to a map of them, which may be nil.
-func enter(in *map[ticket]*Transfer, t *Transfer) {
+// addTransfer adds a transfer to a map of them, which may be nil.
+func addTransfer(in *map[ticket]*Transfer, t *Transfer) {
 	if *in == nil {
 		*in = map[ticket]*Transfer{}
 	}
 	(*in)[ticket{t.peer, t.ticket}] = t
 }
 
-// take removes the transfer with a rank that has a ticket, nil if it is gone.
-func take(from map[ticket]*Transfer, peer levels.Rank, n uint32) *Transfer {
+// takeTransfer removes the transfer with a rank that has a ticket, nil if it is gone.
+func takeTransfer(from map[ticket]*Transfer, peer levels.Rank, n uint32) *Transfer {
 	t := from[ticket{peer, n}]
 	delete(from, ticket{peer, n})
 	return t
@@ -78,6 +78,7 @@ type queues[K comparable, T any] struct {
 // maxSpare bounds the empty queues that are kept, and the room in each.
 const maxSpare = 16
 
+// push appends an item to the queue of a key.
 func (q *queues[K, T]) push(k K, item T) {
 	f := q.by[k]
 	if f == nil {
@@ -95,7 +96,7 @@ func (q *queues[K, T]) push(k K, item T) {
 	q.n++
 }
 
-// has tells whether there is one with that key.
+// has reports whether there is one with that key.
 func (q *queues[K, T]) has(k K) bool { return q.by[k] != nil }
 
 // pop removes the oldest with a key; ok is false if there is none.
@@ -116,7 +117,7 @@ func (q *queues[K, T]) pop(k K) (item T, ok bool) {
 	return item, true
 }
 
-// all are those of all queues, each in its order. Nothing may be added or removed
+// all returns those of all queues, each in its order. Nothing may be added or removed
 // meanwhile.
 func (q *queues[K, T]) all() iter.Seq[*T] {
 	return func(yield func(*T) bool) {
@@ -142,4 +143,5 @@ func (q *queues[K, T]) drop(f func(T) bool) {
 	}
 }
 
+// clear empties all queues.
 func (q *queues[K, T]) clear() { *q = queues[K, T]{} }

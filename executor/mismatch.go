@@ -21,8 +21,8 @@ var unknownCall = &description{Request: "something else"}
 // mostText bounds the texts of a description, so that two fit into a note.
 const mostText = 2 << 10
 
-// cut shortens a long text so that texts which differ still do.
-func cut(text string) string {
+// shortenText shortens a long text so that texts which differ still do.
+func shortenText(text string) string {
 	if len(text) <= mostText {
 		return text
 	}
@@ -62,5 +62,5 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("%v: as call %d rank %d runs %s, rank %d runs %s", ErrMismatch, e.Seq, e.Rank, e.Request, e.Peer, e.PeerWants)
 }
 
-// Unwrap is [ErrMismatch].
+// Unwrap returns [ErrMismatch].
 func (e *MismatchError) Unwrap() error { return ErrMismatch }

@@ -34,7 +34,7 @@ func New(config Config, s Setup) (*World, error) {
 	if err := w.complete(s); err != nil {
 		return nil, err
 	}
-	w.local(func(e *Endpoint) { e.comm(0).define(all) })
+	w.eachLocal(func(e *Endpoint) { e.ensureComm(0).defineMembers(all) })
 	return w, nil
 }
 
@@ -59,11 +59,11 @@ func (w *World) complete(s Setup) error {
 func (w *World) Listen() { w.control.begin() }
 
 // Take takes over a connection that a rank has dialled with [NotePurpose].
-func (w *World) Take(from levels.Rank, c net.Conn) { w.control.accept(from, c) }
+func (w *World) Take(from levels.Rank, c net.Conn) { w.control.acceptNote(from, c) }
 
 // Abandon ends the engines of a world that could not be completed: of what Close does, no
 // rank is told and neither Setup.Stop nor the control plane's Close is called.
-func (w *World) Abandon() { w.local((*Endpoint).stop) }
+func (w *World) Abandon() { w.eachLocal((*Endpoint).stopDriving) }
 
 // Hold calls f with the engine's lock held, as the methods of its link are called. A link
 // that has to end, or learns something by itself, uses it.

@@ -7,12 +7,12 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// reduce combines. A caller's operation that panics, ends its goroutine or calls the
-// communicator fails the step, not the process.
-func (r *Run) reduce(id dag.ID, s *submodules.Step) {
+// reduceStep combines. A caller's operation that panics, ends its goroutine or calls
+// the communicator fails the step, not the process.
+func (r *Run) reduceStep(id dag.ID, s *submodules.Step) {
 	r.comm.counters.Reduced += s.Len()
 	if !r.b.User {
-		r.chunks(id, s, r.b.Kernel)
+		r.doInChunks(id, s, r.b.Kernel)
 		return
 	}
 	r.reduceByUser(id, s)
@@ -23,24 +23,24 @@ func (r *Run) reduceByUser(id dag.ID, s *submodules.Step) {
 	defer func() {
 		switch p := recover(); {
 		case p == ErrOperation, p == errExited:
-			r.fail(s, p.(error))
+			r.failStep(s, p.(error))
 		case p != nil:
-			r.fail(s, fmt.Errorf("the operation panicked: %v", p))
+			r.failStep(s, fmt.Errorf("the operation panicked: %v", p))
 		case !returned:
 			r.comm.e.world.exited.Store(goroutine(), true)
-			r.fail(s, errExited)
+			r.failStep(s, errExited)
 		}
 	}()
 	do := r.user[0]
 	if r.comm.e.driver.n != &r.ending {
 		do = r.user[1]
 	}
-	r.chunks(id, s, do)
+	r.doInChunks(id, s, do)
 	returned = true
 }
 
-// combineApart is combine on a goroutine of its own: this one waits for something else
-// than the run, and an operation may end the goroutine that it runs on.
+// combineApart calls combine on a goroutine of its own. This one waits for something
+// else than the run, and an operation may end the goroutine that it runs on.
 func (r *Run) combineApart(dst, a, b []byte) {
 	returned, over := false, make(chan any)
 	go func() { // waited for below

@@ -17,23 +17,23 @@ import (
 // What protects against what, and the test that fails without it:
 //
 //	danger                          protection                             test
-//	torn single copy                intact in Run.chunks                   TestTornCopy
-//	message before its run          early in Comm.deliver, Comm.catchUp    TestFarAhead
+//	torn single copy                intact in Run.doInChunks                   TestTornCopy
+//	message before its run          early in Comm.deliverToRun, Comm.deliverEarly    TestFarAhead
 //	message before its receive      came in Comm.deliverTransfer           TestMessagesArriveInOrder
-//	too much sent early             Charge in Run.send                     TestBudgetIsCharged
+//	too much sent early             Charge in Run.sendStep                     TestBudgetIsCharged
 //	budget lost                     Endpoint.consume                       TestBudgetComesBack
-//	budget invented                 Refund in Endpoint.deliver             TestHostilePeerRepeats
-//	waiting for credit in vain      Run.resume                             TestBudgetLetsGo
-//	credit for what has left        late in Run.hears and Comm.deliver     TestBudgetLetsGo
+//	budget invented                 Refund in Endpoint.deliverMessage             TestHostilePeerRepeats
+//	waiting for credit in vain      Run.resumeSends                             TestBudgetLetsGo
+//	credit for what has left        late in Run.hears and Comm.deliverToRun     TestBudgetLetsGo
 //	slots reused too early          the program's last awaits              TestSlotsAreReused
-//	sequence numbers wrap           differences in Comm.over, missing      TestSequenceWraps
+//	sequence numbers wrap           differences in Comm.hasEnded, missing      TestSequenceWraps
 //	cancelled in the middle         mark before settle in World.failHere   TestNothingIsWrittenAfterReturn, by chance
 //	                                link.forget                            TestTCPLinkForget, TestShmLinkForget
 //	large send when it breaks       puts.forget                            TestBreakDuringLargeSend
 //	buffer reused after a failure   the copy in dropBulk                   TestFailedCallSendsWhatItMeant
 //	budget dropped with a payload   the refund in dropBulk                 TestShmLinkForget, TestTCPLinkForgetKeepsBudgets
-//	communicators in other orders   comm in Comm.find                      TestOppositeOrders
-//	message told twice              Run.expects, heard in Endpoint.deliver TestHostilePeerRepeats, TestFaultsRepeat
+//	communicators in other orders   comm in Comm.findRun                      TestOppositeOrders
+//	message told twice              Run.canHear, heard in Endpoint.deliverMessage TestHostilePeerRepeats, TestFaultsRepeat
 //	payload cut short               message.check, parts.follow            TestTCPLinkProtocol, TestPartsFollow
 //	connection that just ends       tcpReader.ended                        TestTCPLinkEnds
 

@@ -11,46 +11,47 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// shared reports whether a span is where the node's other ranks can read it.
-func (r *Run) shared(s tasks.Span) bool {
+// isShared reports whether a span is where the node's other ranks can read it.
+func (r *Run) isShared(s tasks.Span) bool {
 	return r.comm.e.memory.Readable(r.address(s))
 }
 
-// share makes a span readable, by a copy if need be.
-func (r *Run) share(id dag.ID, s *submodules.Step) {
-	if r.shared(s.A) {
-		r.end(id)
+// shareStep makes a span readable, by a copy if need be.
+func (r *Run) shareStep(id dag.ID, s *submodules.Step) {
+	if r.isShared(s.A) {
+		r.endStep(id)
 		return
 	}
 	r.comm.counters.Copied += s.Len()
-	r.chunks(id, s, copyBytes)
+	r.doInChunks(id, s, copyBytes)
 }
 
+// copyBytes is a copy as a reduction of one operand.
 func copyBytes(dst, a, _ []byte) { copy(dst, a) }
 
-// notify tells a peer, and where the exposed memory is.
-func (r *Run) notify(id dag.ID, s *submodules.Step) {
+// notifyStep tells a peer that a step was reached, and where the exposed memory is.
+func (r *Run) notifyStep(id dag.ID, s *submodules.Step) {
 	exposed := s.A
-	if s.B.Region != 0 && !r.shared(s.A) {
+	if s.B.Region != 0 && !r.isShared(s.A) {
 		exposed = s.B
 	}
 	m := r.message(wire.Notify, s)
 	m.Size, m.Addr = 0, r.address(exposed)
-	r.comm.e.transmit(r.peer(s), &m, nil)
+	r.comm.e.transmit(r.peerOf(s), &m, nil)
 	r.comm.counters.Notifies++
-	r.end(id)
+	r.endStep(id)
 }
 
-// bounce is where the first or the second operand of a reduction passes through
-// if it lies in another process.
-func (e *Endpoint) bounce(i int) []byte {
+// bounceBuffer returns where the first or the second operand of a reduction passes
+// through if it lies in another process.
+func (e *Endpoint) bounceBuffer(i int) []byte {
 	if e.bounces[i] == nil {
 		e.bounces[i] = make([]byte, chunk)
 	}
 	return e.bounces[i]
 }
 
-// operand is a part of a span, the i-th of a step; bytes of another process are
+// operand returns a part of a span, the i-th of a step. Bytes of another process are
 // read into a bounce buffer first, or straight into dst if there is one.
 func (r *Run) operand(i int, s tasks.Span, off, n int64, dst []byte) ([]byte, error) {
 	if s.Len == 0 {
@@ -61,28 +62,29 @@ func (r *Run) operand(i int, s tasks.Span, off, n int64, dst []byte) ([]byte, er
 	}
 	e := r.comm.e
 	if r.exposed[s.Ref].remote == 0 {
-		if from := r.peer(&r.steps[s.Ref]); !e.memory.Holds(from, r.addr[s.Ref], s.Off+s.Len) {
+		if from := r.peerOf(&r.steps[s.Ref]); !e.memory.Holds(from, r.addr[s.Ref], s.Off+s.Len) {
 			return nil, r.comm.failure(from, fmt.Errorf("%w: exposed less than is read", ErrProtocol))
 		}
 		return r.span(s)[off : off+n], nil
 	}
 	if dst == nil {
-		dst = e.bounce(i)[:n]
+		dst = e.bounceBuffer(i)[:n]
 	}
-	from := r.peer(&r.steps[s.Ref])
+	from := r.peerOf(&r.steps[s.Ref])
 	if err := e.memory.Read(from, r.exposed[s.Ref].remote+uint64(s.Off+off), dst); err != nil {
-		e.suspect(r.comm, from, fmt.Errorf("its memory can't be read: %w", err))
+		e.addSuspect(r.comm, from, fmt.Errorf("its memory can't be read: %w", err))
 		return nil, errUnread
 	}
 	return dst, nil
 }
 
-// intact checks after reading a peer's memory that the peer was still in the run.
-func (r *Run) intact(s tasks.Span) (peer levels.Rank, ok bool) {
+// isIntact reports, after a peer's memory was read, whether the peer was still in the
+// run.
+func (r *Run) isIntact(s tasks.Span) (peer levels.Rank, ok bool) {
 	if s.Region != tasks.Peer {
 		return 0, true
 	}
-	from := r.peer(&r.steps[s.Ref])
+	from := r.peerOf(&r.steps[s.Ref])
 	return levels.Rank(r.comm.local[from]), r.comm.e.memory.Intact(from, r.comm.id, r.exposed[s.Ref].age)
 }
 
@@ -109,9 +111,9 @@ func (r *Run) keepPace(n int64, took time.Duration) {
 	}
 }
 
-// chunks does a copy or a reduction piece by piece. In between it looks at the
-// link and lets others break the communicator.
-func (r *Run) chunks(id dag.ID, s *submodules.Step, do func(dst, a, b []byte)) {
+// doInChunks does a copy or a reduction piece by piece. In between it looks at the link
+// and lets others break the communicator.
+func (r *Run) doInChunks(id dag.ID, s *submodules.Step, do func(dst, a, b []byte)) {
 	e, total := r.comm.e, s.A.Len
 	user := r.b.User && s.Kind == submodules.ReduceStep
 	for off := int64(0); off < total; {
@@ -136,7 +138,7 @@ func (r *Run) chunks(id dag.ID, s *submodules.Step, do func(dst, a, b []byte)) {
 			return // and the step never ends
 		}
 		if err != nil {
-			r.fail(s, err)
+			r.failStep(s, err)
 			return
 		}
 		if user {
@@ -144,16 +146,16 @@ func (r *Run) chunks(id dag.ID, s *submodules.Step, do func(dst, a, b []byte)) {
 		}
 		if off += n; off < total {
 			e.link.Poll(e.ears())
-			if e.pause(); r.stopped() {
+			if e.pause(); r.isStopped() {
 				return
 			}
 		}
 	}
 	for _, operand := range [2]tasks.Span{s.A, s.B} {
-		if peer, ok := r.intact(operand); !ok {
-			e.suspect(r.comm, r.comm.ranks[peer], errLeft) // and the step never ends
+		if peer, ok := r.isIntact(operand); !ok {
+			e.addSuspect(r.comm, r.comm.ranks[peer], errLeft) // and the step never ends
 			return
 		}
 	}
-	r.end(id)
+	r.endStep(id)
 }

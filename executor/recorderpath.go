@@ -42,7 +42,7 @@ func (r recorderPath) release() {
 	delete(recorderPaths.used, r)
 }
 
-// file is a rank's.
+// file returns the name of a rank's file.
 func (r recorderPath) file(rank levels.Rank) string {
 	name := strings.ReplaceAll(r.path, "%r", strconv.Itoa(int(rank)))
 	if r.number > 1 {

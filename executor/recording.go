@@ -8,7 +8,7 @@ import (
 	"github.com/tierflow/tierflow/executor/flight"
 )
 
-// Recording is a copy of what the rank did last, nil if nothing is recorded.
+// Recording returns a copy of what the rank did last, nil if nothing is recorded.
 func (e *Endpoint) Recording() *flight.Recording {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -43,7 +43,7 @@ func (w *World) Record(path string) error {
 	w.recordsTo.release()
 	w.recordsTo = recorderPaths.take(path)
 	var first error
-	w.local(func(e *Endpoint) {
+	w.eachLocal(func(e *Endpoint) {
 		if first != nil {
 			return
 		}
@@ -59,11 +59,11 @@ func (w *World) Record(path string) error {
 	return first
 }
 
-// endRecordings says in the files that the ranks have left in good order. The
+// endRecordings writes into the files that the ranks have left in good order. The
 // world's lock is held.
 func (w *World) endRecordings() error {
 	var errs []error
-	w.local(func(e *Endpoint) {
+	w.eachLocal(func(e *Endpoint) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		errs = append(errs, e.flight.Close())

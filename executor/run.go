@@ -116,11 +116,11 @@ type exposure struct {
 // tens of microseconds.
 const chunk = 256 << 10
 
-// need is the size of the caller's buffers, bytes, as measured once.
-func (r *Run) need() (send, recv int64) { return r.needed[0], r.needed[1] }
+// neededBuffers returns the least lengths of the caller's buffers, bytes.
+func (r *Run) neededBuffers() (send, recv int64) { return r.needed[0], r.needed[1] }
 
-// load makes a program the one that runs, base bytes into the buffers.
-func (r *Run) load(prog *submodules.Program, base int64) {
+// loadPass makes a program the one that runs, base bytes into the buffers.
+func (r *Run) loadPass(prog *submodules.Program, base int64) {
 	r.prog, r.steps, r.lead = prog, prog.Steps(), r.leads[0]
 	if prog == r.b.Rest {
 		r.lead = r.leads[1]
@@ -130,7 +130,7 @@ func (r *Run) load(prog *submodules.Program, base int64) {
 	r.memory[tasks.Send] = r.b.Send[min(base, int64(len(r.b.Send))):]
 }
 
-// span is the memory a step's operand names.
+// span returns the memory that a step's operand names.
 func (r *Run) span(s tasks.Span) []byte {
 	if s.Region == tasks.Peer {
 		return wire.BytesAt(r.addr[s.Ref], s.Off, s.Len)
@@ -138,7 +138,7 @@ func (r *Run) span(s tasks.Span) []byte {
 	return r.memory[s.Region][s.Off : s.Off+s.Len]
 }
 
-// address is where a span begins, nil for an empty one.
+// address returns where a span begins, nil for an empty one.
 func (r *Run) address(s tasks.Span) unsafe.Pointer {
 	if s.Len == 0 {
 		return nil
@@ -146,8 +146,8 @@ func (r *Run) address(s tasks.Span) unsafe.Pointer {
 	return unsafe.Pointer(&r.span(s)[0])
 }
 
-// peer is the rank of the world at the other end of a step's message.
-func (r *Run) peer(s *submodules.Step) levels.Rank {
+// peerOf returns the rank of the world at the other end of a step's message.
+func (r *Run) peerOf(s *submodules.Step) levels.Rank {
 	return r.comm.ranks[r.prog.Peers[s.Peer].Rank]
 }
 
@@ -158,29 +158,29 @@ func (r *Run) message(k wire.Kind, s *submodules.Step) wire.Message {
 	}
 }
 
-// stopped tells whether the run must not go on: nothing of it is executed, and
+// isStopped reports whether the run must not go on: nothing of it is executed, and
 // nothing written into its memory.
-func (r *Run) stopped() bool { return r.comm.broken != nil || r.comm.late(r.seq) }
+func (r *Run) isStopped() bool { return r.comm.broken != nil || r.comm.isLate(r.seq) }
 
-// fail notes that a step can't be done; it and what depends on it never end.
-func (r *Run) fail(s *submodules.Step, err error) {
+// failStep notes that a step can't be done; it and what depends on it never end.
+func (r *Run) failStep(s *submodules.Step, err error) {
 	c := r.comm
-	c.blame(c.e.rank, &StepError{c.me, r.b.Request, r.prog.Label(s), err})
+	c.blameRank(c.e.rank, &StepError{c.me, r.b.Request, r.prog.Label(s), err})
 }
 
-// trace tells the hook that a step has ended.
-func (r *Run) trace(id dag.ID) {
+// traceStep calls the hook for a step that has ended.
+func (r *Run) traceStep(id dag.ID) {
 	r.comm.e.world.config.Hooks.Step(trace.Event{
 		Source: r.prog, Rank: r.comm.me, Run: r.seq, Pass: r.pass, Step: int32(id),
-		Begin: r.begun[id], End: r.comm.e.now(),
+		Begin: r.begun[id], End: r.comm.e.traceTime(),
 	})
 }
 
-// end completes a step and makes ready what waited for it only.
-func (r *Run) end(id dag.ID) {
+// endStep completes a step and makes ready what waited for it only.
+func (r *Run) endStep(id dag.ID) {
 	r.fresh = 0
 	if r.begun != nil {
-		r.trace(id)
+		r.traceStep(id)
 	}
 	if invariants.On && (r.flags[id]&ended != 0 || r.left <= 0 || r.pending[id] != 0) {
 		panic(fmt.Sprintf("executor: %s ends twice or before what it waits for", r.prog.Label(&r.steps[id])))

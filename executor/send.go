@@ -25,9 +25,9 @@ func (r *Run) isEager(s *submodules.Step) bool {
 	return r.lead[s.Peer].CanReceive(s.Edge)
 }
 
-// send moves the message of a step, or lets it wait for credit or budget.
-func (r *Run) send(id dag.ID, s *submodules.Step) {
-	e, to := r.comm.e, r.peer(s)
+// sendStep moves the message of a step, or lets it wait for credit or budget.
+func (r *Run) sendStep(id dag.ID, s *submodules.Step) {
+	e, to := r.comm.e, r.peerOf(s)
 	switch e.peers[to].Choose(s.Len(), r.flags[id]&credited != 0, r.isEager(s)) {
 	case flow.Direct:
 		r.sendDirect(id, s, to)
@@ -53,7 +53,7 @@ func (r *Run) sendDirect(id dag.ID, s *submodules.Step, to levels.Rank) {
 	count.Direct++
 	count.Bytes += s.Len()
 	if r.comm.e.transmitFrom(to, &m, r.span(s.A), putter{run: r, step: id}) {
-		r.end(id)
+		r.endStep(id)
 	}
 }
 
@@ -64,17 +64,17 @@ func (r *Run) sendEager(id dag.ID, s *submodules.Step, to levels.Rank) {
 	count.Bytes += s.Len()
 	if s.Len() <= e.world.limits.EagerMax {
 		e.transmit(to, &m, r.span(s.A))
-		r.end(id)
+		r.endStep(id)
 	} else if r.flags[id] |= reached | leaving; e.transmitFrom(to, &m, r.span(s.A), putter{run: r, step: id}) {
-		r.end(id)
+		r.endStep(id)
 	}
 }
 
-// resume sends the messages that waited for budget to a peer, which has given some back.
-// It does not wait for credit: their recvs may not be ready for long. The credit still
-// comes, and is ignored.
-func (r *Run) resume(to levels.Rank) {
-	if len(r.waiting) == 0 || r.stopped() {
+// resumeSends sends the messages that waited for budget to a peer, which has given some
+// back. It does not wait for credit: their recvs may not be ready for long. The credit
+// still comes, and is ignored.
+func (r *Run) resumeSends(to levels.Rank) {
+	if len(r.waiting) == 0 || r.isStopped() {
 		return
 	}
 	rest := r.waiting[:0]
@@ -82,7 +82,7 @@ func (r *Run) resume(to levels.Rank) {
 		s := &r.steps[id]
 		switch {
 		case r.flags[id]&credited != 0:
-		case r.peer(s) == to && r.comm.e.peers[to].Charge(s.Len()):
+		case r.peerOf(s) == to && r.comm.e.peers[to].Charge(s.Len()):
 			r.sendEager(id, s, to)
 		default:
 			rest = append(rest, id)
@@ -91,14 +91,14 @@ func (r *Run) resume(to levels.Rank) {
 	r.waiting = rest
 }
 
-// recv: takes what came early, else gives credit where the sender needs it.
-func (r *Run) recv(id dag.ID, s *submodules.Step) {
+// recvStep takes what came early, else gives credit where the sender needs it.
+func (r *Run) recvStep(id dag.ID, s *submodules.Step) {
 	e := r.comm.e
 	r.flags[id] |= reached
 	switch {
 	case r.flags[id]&arrived != 0:
 		block := r.kept[id]
-		r.take(id, s, e.store.get(block))
+		r.takePayload(id, s, e.store.get(block))
 		e.store.drop(block)
 	case r.flags[id]&wanted != 0 || !r.isEager(s):
 		r.giveCredit(s)
@@ -109,19 +109,19 @@ func (r *Run) recv(id dag.ID, s *submodules.Step) {
 func (r *Run) giveCredit(s *submodules.Step) {
 	m := r.message(wire.Credit, s)
 	m.Addr = r.address(s.Dst)
-	r.comm.e.transmit(r.peer(s), &m, nil)
+	r.comm.e.transmit(r.peerOf(s), &m, nil)
 }
 
-// take ends a recv with the payload of an eager message.
-func (r *Run) take(id dag.ID, s *submodules.Step, payload []byte) {
+// takePayload ends a recv with the payload of an eager message.
+func (r *Run) takePayload(id dag.ID, s *submodules.Step, payload []byte) {
 	copy(r.span(s.Dst), payload)
-	r.comm.e.consume(r.peer(s), len(payload))
-	r.end(id)
+	r.comm.e.consume(r.peerOf(s), len(payload))
+	r.endStep(id)
 }
 
-// expects reports whether a step can be told this now: nothing comes twice, and no
-// data without credit.
-func (r *Run) expects(id dag.ID, k wire.Kind) bool {
+// canHear reports whether a step can be told this now: nothing comes twice, and no data
+// without credit.
+func (r *Run) canHear(id dag.ID, k wire.Kind) bool {
 	f := r.flags[id]
 	switch k {
 	case wire.Data:
@@ -157,7 +157,7 @@ func (r *Run) findStep(from levels.Rank, m *wire.Message) (dag.ID, error) {
 			id := edges[m.Edge]
 			s := &r.steps[id]
 			late := m.Kind == wire.Credit && r.flags[id]&wanted != 0 // see resume
-			if s.Kind == want && (r.flags[id]&ended == 0 || late) && (want == submodules.AwaitStep || s.Len() == m.Size) && r.expects(id, m.Kind) {
+			if s.Kind == want && (r.flags[id]&ended == 0 || late) && (want == submodules.AwaitStep || s.Len() == m.Size) && r.canHear(id, m.Kind) {
 				return id, nil
 			}
 		}
@@ -165,19 +165,19 @@ func (r *Run) findStep(from levels.Rank, m *wire.Message) (dag.ID, error) {
 	return 0, fmt.Errorf("%w: %v message for edge %d of call %d fits no step", ErrProtocol, m.Kind, m.Edge, m.Seq)
 }
 
-// deliver takes a message for a step of the running pass. block is where the
+// deliverToStep takes a message for a step of the running pass. block is where the
 // payload is kept already, -1 if it is not.
-func (r *Run) deliver(from levels.Rank, m *wire.Message, payload []byte, block int32) {
+func (r *Run) deliverToStep(from levels.Rank, m *wire.Message, payload []byte, block int32) {
 	id, err := r.findStep(from, m)
 	if err != nil {
-		r.comm.blame(from, err)
+		r.comm.blameRank(from, err)
 		return
 	}
 	s := &r.steps[id]
 	switch m.Kind {
 	case wire.Eager:
 		if r.flags[id]&reached != 0 {
-			r.take(id, s, payload)
+			r.takePayload(id, s, payload)
 			r.comm.e.store.drop(block)
 			return
 		}
@@ -188,7 +188,7 @@ func (r *Run) deliver(from levels.Rank, m *wire.Message, payload []byte, block i
 		r.flags[id] |= arrived
 	case wire.Data:
 		r.comm.e.peers[from].landing = landing{}
-		r.end(id)
+		r.endStep(id)
 	case wire.Want:
 		if r.flags[id]&reached != 0 {
 			r.giveCredit(s)
@@ -211,7 +211,7 @@ func (r *Run) deliver(from levels.Rank, m *wire.Message, payload []byte, block i
 		r.exposed[id] = exposure{m.Remote, m.Age}
 		r.flags[id] |= arrived
 		if r.flags[id]&reached != 0 {
-			r.end(id)
+			r.endStep(id)
 		}
 	}
 }

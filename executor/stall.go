@@ -11,12 +11,11 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// lookAround is done every tick by a rank that waits: it tells those it waits
-// for at which request it is, so that ranks which disagree find out, and reports
-// a run that stands still.
+// lookAround runs every tick while a rank waits. It probes the peers waited for, so
+// that a mismatch shows, and reports runs that have stalled.
 func (e *Endpoint) lookAround() {
 	now := time.Now()
-	e.judge(now)
+	e.blameSuspects(now)
 	for _, r := range e.runs {
 		if r.moved || r.since.IsZero() {
 			if r.probed {
@@ -25,20 +24,20 @@ func (e *Endpoint) lookAround() {
 			r.moved, r.probed, r.asked, r.since, r.reported = false, false, 0, now, e.world.config.StallAfter
 			continue
 		}
-		r.comm.deserted(r, now)
+		r.comm.breakIfDeserted(r, now)
 		if still := now.Sub(r.since); r.probed && still >= 2*r.asked {
 			r.asked = still // again when it has waited twice as long
-			r.inquire()
+			r.inquireAbsent()
 		}
 		if !r.probed {
 			r.probed = true // once: a probe that comes early is kept
-			r.probe()
-			r.noteWait(now.Sub(r.since))
+			r.probePeers()
+			r.recordWait(now.Sub(r.since))
 		}
 		if limit := r.reported; limit > 0 && now.Sub(r.since) >= limit {
 			r.reported *= 2
 			if log := e.world.config.Stalls; log != nil {
-				log.Warn("stalled", "rank", r.comm.me, "request", r.b.Request, "waits", r.waits(), "for", now.Sub(r.since).Round(wire.Tick), "missing", r.absent())
+				log.Warn("stalled", "rank", r.comm.me, "request", r.b.Request, "waits", r.awaitedSteps(), "for", now.Sub(r.since).Round(wire.Tick), "missing", r.absentPeers())
 			}
 		}
 	}
@@ -47,26 +46,26 @@ func (e *Endpoint) lookAround() {
 // grace is how long the control plane has to explain what made a rank suspect.
 const grace = time.Second
 
-// judge breaks the communicators of a rank that is suspect without a reason that
-// the control plane knows.
-func (e *Endpoint) judge(now time.Time) {
+// blameSuspects breaks the communicators of a rank that is suspect without a reason
+// that the control plane knows.
+func (e *Endpoint) blameSuspects(now time.Time) {
 	for len(e.suspects) > 0 && now.Sub(e.suspects[0].since) >= grace {
 		s := e.suspects[0]
 		e.suspects = e.suspects[1:]
-		e.accuse(s.comm, s.rank, s.err)
+		e.blameEverywhere(s.comm, s.rank, s.err)
 		if s.comm == nil { // its link is told of once
-			e.lose(s.rank, s.err)
+			e.noteLost(s.rank, s.err)
 		}
 	}
 }
 
-// probe tells each rank that is waited for where this one is.
-func (r *Run) probe() {
+// probePeers tells each rank that is waited for at which request this one is.
+func (r *Run) probePeers() {
 	clear(r.told)
-	r.stuck(func(_ *submodules.Step, peer levels.Rank) {
+	r.eachStuck(func(_ *submodules.Step, peer levels.Rank) {
 		if n := r.comm.local[peer]; !r.told.has(n) {
 			r.told.set(n)
-			r.comm.present(peer, r.seq, r.digest)
+			r.comm.sendPresence(peer, r.seq, r.digest)
 		}
 	})
 }
@@ -75,11 +74,11 @@ func (r *Run) probe() {
 // may come: by another way, on a machine that is very busy.
 const lateGoodbye = 5 * time.Second
 
-// deserted fails a run that has stood still for some time and waits for a rank
-// which has left after it: all that this one sent is here, so the ranks didn't call
-// the same. It also fails one on a communicator that a rank which has left everything
-// never made: whoever waits for that rank, it may be somebody else.
-func (c *Comm) deserted(r *Run, now time.Time) {
+// breakIfDeserted breaks the communicator of a run that has stood still for some time,
+// in two cases. It waits for a rank that has left after it: all that this one sent is
+// here, so the ranks didn't call the same. Or a rank that has left everything never
+// made the communicator: whoever waits for that rank, it may be somebody else.
+func (c *Comm) breakIfDeserted(r *Run, now time.Time) {
 	if len(c.gone) == 0 || now.Sub(r.since) < grace {
 		return
 	}
@@ -88,26 +87,26 @@ func (c *Comm) deserted(r *Run, now time.Time) {
 			if now.Sub(d.since) < lateGoodbye {
 				continue
 			}
-			c.blame(d.rank, fmt.Errorf("has left without ever making the communicator: %w", ErrClosed))
+			c.blameRank(d.rank, fmt.Errorf("has left without ever making the communicator: %w", ErrClosed))
 			return
 		}
 	}
 	told := false
-	r.stuck(func(s *submodules.Step, peer levels.Rank) {
+	r.eachStuck(func(s *submodules.Step, peer levels.Rank) {
 		for _, d := range c.gone {
 			if !told && d.rank == peer && (d.fromAll || int32(r.seq-d.seq) < 0) {
 				told = true
-				c.blame(peer, fmt.Errorf("has left and is waited for in call %d, %s: %w", r.seq, r.prog.Label(s), ErrClosed))
+				c.blameRank(peer, fmt.Errorf("has left and is waited for in call %d, %s: %w", r.seq, r.prog.Label(s), ErrClosed))
 			}
 		}
 	})
 }
 
-// inquire asks the ranks that the run waits for and that have not come.
-func (r *Run) inquire() {
+// inquireAbsent asks the ranks that the run waits for and that have not come.
+func (r *Run) inquireAbsent() {
 	e, c := r.comm.e, r.comm
 	asked := newRankSet(c.Size())
-	r.stuck(func(_ *submodules.Step, peer levels.Rank) {
+	r.eachStuck(func(_ *submodules.Step, peer levels.Rank) {
 		n := c.local[peer]
 		if r.came.has(n) || asked.has(n) {
 			return
@@ -117,15 +116,15 @@ func (r *Run) inquire() {
 	})
 }
 
-// noteWait records that the run has stood still for that long.
-func (r *Run) noteWait(long time.Duration) {
+// recordWait records that the run has stood still for that long.
+func (r *Run) recordWait(long time.Duration) {
 	e := flight.Event{Comm: uint64(r.comm.id), Seq: r.seq, Pass: r.pass, Peer: -1, Edge: -1}
-	r.stuck(func(s *submodules.Step, peer levels.Rank) {
+	r.eachStuck(func(s *submodules.Step, peer levels.Rank) {
 		if e.Peer < 0 {
 			e.Peer, e.Edge, e.Bytes = int32(peer), s.Edge, s.Len()
 		}
 	})
 	if e.Peer >= 0 { // not a long operation of the caller's
-		r.comm.e.flight.Wait(e, long, r.waits())
+		r.comm.e.flight.Wait(e, long, r.awaitedSteps())
 	}
 }

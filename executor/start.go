@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Seq is the number of the last start, among those on the communicator; ok is false if
-// there was none.
+// Seq returns the number of the last start, among those on the communicator; ok is
+// false if there was none.
 func (r *Run) Seq() (seq uint32, ok bool) {
 	r.comm.e.enter()
 	defer r.comm.e.mu.Unlock()
@@ -19,17 +19,17 @@ func (r *Run) Seq() (seq uint32, ok bool) {
 // of the communicator must start the same runs in the same order. When ctx is
 // cancelled before the run has ended, the communicator breaks on all ranks.
 func (r *Run) Start(ctx context.Context) error {
-	if _, err := r.start(ctx, false); err != nil {
+	if _, err := r.startCall(ctx, false); err != nil {
 		return err
 	}
 	r.comm.e.release()
-	r.watch(ctx)
+	r.watchContext(ctx)
 	return nil
 }
 
-// Do is Start and Wait in one, without a goroutine in between.
+// Do starts the run and waits for its end, without a goroutine in between.
 func (r *Run) Do(ctx context.Context) error {
-	through, err := r.start(ctx, true)
+	through, err := r.startCall(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -39,12 +39,13 @@ func (r *Run) Do(ctx context.Context) error {
 		return nil
 	}
 	e.dispatch()
-	return r.await(ctx)
+	return r.awaitEnd(ctx)
 }
 
-// start leaves the engine's lock held, unless it returns an error. If the caller waits
-// anyway, it may take its time. It reports whether the run went straight through.
-func (r *Run) start(ctx context.Context, waits bool) (through bool, err error) {
+// startCall begins a call and leaves the engine's lock held, unless it returns an
+// error. If the caller waits anyway, it may take its time. It reports whether the run
+// went straight through.
+func (r *Run) startCall(ctx context.Context, waits bool) (through bool, err error) {
 	c, e := r.comm, r.comm.e
 	e.enter()
 	defer crash()
@@ -53,11 +54,11 @@ func (r *Run) start(ctx context.Context, waits bool) (through bool, err error) {
 		return false, fmt.Errorf("start %s: another start on this communicator: %w", r.b.Request, ErrBusy)
 	}
 	c.starting = true
-	if err = c.admit(ctx); err == nil {
-		err = r.startable()
+	if err = c.admitCall(ctx); err == nil {
+		err = r.whyNotStartable()
 	}
 	if err == nil {
-		through = r.begin(ctx, waits)
+		through = r.beginCall(ctx, waits)
 	}
 	c.starting = false
 	if err != nil {
@@ -67,21 +68,22 @@ func (r *Run) start(ctx context.Context, waits bool) (through bool, err error) {
 	return through, nil
 }
 
-func (r *Run) startable() error {
-	if c := r.comm; c.late(c.seq) {
+// whyNotStartable returns why the run can't be started, nil if it can.
+func (r *Run) whyNotStartable() error {
+	if c := r.comm; c.isLate(c.seq) {
 		return fmt.Errorf("%w: %w", ErrBroken, c.limit.err)
 	}
 	if r.started && !r.finished {
 		return fmt.Errorf("the run before has not ended: %w", ErrBusy)
 	}
-	if send, recv := r.need(); send > 0 && r.b.Send == nil || recv > 0 && r.b.Recv == nil {
+	if send, recv := r.neededBuffers(); send > 0 && r.b.Send == nil || recv > 0 && r.b.Recv == nil {
 		return errors.New("no buffers are bound")
 	}
 	return nil
 }
 
-// begin reports whether the run went straight through.
-func (r *Run) begin(ctx context.Context, waits bool) bool {
+// beginCall begins a call and reports whether it went straight through.
+func (r *Run) beginCall(ctx context.Context, waits bool) bool {
 	c, e := r.comm, r.comm.e
 	if waits && r.straight != nil && c.seq%strayCalls == 0 && !e.driving {
 		r.straight.node.PollNode(e.ears())
@@ -90,12 +92,12 @@ func (r *Run) begin(ctx context.Context, waits bool) bool {
 	c.seq++
 	c.past[r.seq%pastRuns] = record{r.seq, r.digest, r.call}
 	r.started = true
-	send, recv := r.need()
+	send, recv := r.neededBuffers()
 	e.flight.Begin(uint64(c.id), r.seq, r.b.Request, max(send, recv))
 	c.counters.Runs++
 	done := 0
-	if waits && r.straight != nil && r.straight.free(c) {
-		if done = r.through(ctx); done == len(r.straight.steps) {
+	if waits && r.straight != nil && r.straight.isFree(c) {
+		if done = r.runStraight(ctx); done == len(r.straight.steps) {
 			r.finished, r.err = true, nil
 			c.counters.Straight++
 			e.flight.End(uint64(c.id), r.seq, 0, false)
@@ -108,14 +110,14 @@ func (r *Run) begin(ctx context.Context, waits bool) bool {
 	clear(r.came)
 	clear(r.told)
 	if e.world.config.Hooks.Run != nil {
-		r.startedAt = e.now()
+		r.startedAt = e.traceTime()
 	}
 	e.runs = append(e.runs, r)
 	c.runs = append(c.runs, r)
-	c.missing(r)
+	c.failIfLeft(r)
 	r.beginPass()
 	if done > 0 {
-		r.takeOver(done)
+		r.takeOverStraight(done)
 	}
 	if r.left > 0 && !r.finished && !e.driving {
 		e.takeWheel(ctx, &r.ending)
@@ -130,14 +132,14 @@ func (r *Run) firstSteps() {
 	e, returned := r.comm.e, false
 	defer func() {
 		if p := recover(); p != nil {
-			fatal(p)
+			endProcess(p)
 		}
-		if e.steering(&returned) { // in a start, which doesn't return either
+		if e.dropWheelIfExited(&returned) { // in a start, which doesn't return either
 			r.comm.starting = false
 			e.handOver()
 			e.mu.Unlock()
 		}
 	}()
-	r.advance()
+	r.advanceSteps()
 	returned = true
 }

@@ -14,11 +14,11 @@ import (
 // burst is how many steps run between two looks at the link.
 const burst = 32
 
-// advance executes a burst of ready steps, fewer if there are no more or the run
+// advanceSteps executes a burst of ready steps, fewer if there are no more or the run
 // ends. Only the one who drives calls it.
-func (r *Run) advance() {
+func (r *Run) advanceSteps() {
 	r.fresh = 0
-	for n := 0; n < burst && !r.stopped(); n++ {
+	for n := 0; n < burst && !r.isStopped(); n++ {
 		if r.left == 0 {
 			r.pass++
 			r.beginPass()
@@ -34,7 +34,7 @@ func (r *Run) advance() {
 		}
 		id := r.ready[len(r.ready)-1]
 		r.ready = r.ready[:len(r.ready)-1]
-		r.execute(id)
+		r.executeStep(id)
 	}
 }
 
@@ -45,36 +45,36 @@ func (r *Run) shuffle() {
 	r.ready[i], r.ready[last] = r.ready[last], r.ready[i]
 }
 
-// execute does a step whose predecessors have ended, or as much of it as can be
+// executeStep does a step whose predecessors have ended, or as much of it as can be
 // done now.
-func (r *Run) execute(id dag.ID) {
+func (r *Run) executeStep(id dag.ID) {
 	s := &r.steps[id]
 	if r.begun != nil && r.flags[id]&reached == 0 {
-		r.begun[id] = r.comm.e.now()
+		r.begun[id] = r.comm.e.traceTime()
 	}
 	switch s.Kind {
 	case submodules.SendStep:
-		r.send(id, s)
+		r.sendStep(id, s)
 	case submodules.RecvStep:
-		r.recv(id, s)
+		r.recvStep(id, s)
 	case submodules.CopyStep:
 		r.comm.counters.Copied += s.Len()
-		r.chunks(id, s, copyBytes)
+		r.doInChunks(id, s, copyBytes)
 	case submodules.ReduceStep:
-		r.reduce(id, s)
+		r.reduceStep(id, s)
 	case submodules.ShareStep:
-		r.share(id, s)
+		r.shareStep(id, s)
 	case submodules.NotifyStep:
-		r.notify(id, s)
+		r.notifyStep(id, s)
 	case submodules.AwaitStep:
 		r.flags[id] |= reached
 		if r.flags[id]&arrived != 0 {
-			r.end(id)
+			r.endStep(id)
 		}
 	case submodules.JoinStep:
-		r.end(id)
+		r.endStep(id)
 	default:
-		r.fail(s, fmt.Errorf("unknown kind of step %v", s.Kind))
+		r.failStep(s, fmt.Errorf("unknown kind of step %v", s.Kind))
 	}
 }
 
@@ -87,8 +87,8 @@ func (r *Run) beginPass() {
 		case n == r.b.Passes && r.b.Rest != nil:
 			r.prog = r.b.Rest
 		default:
-			if !r.comm.disagreed(r) {
-				r.finish(nil)
+			if !r.comm.failIfDisagreed(r) {
+				r.finishCall(nil)
 			}
 			return
 		}
@@ -97,7 +97,7 @@ func (r *Run) beginPass() {
 		}
 		r.pass++
 	}
-	r.load(r.prog, int64(r.pass)*r.b.Stride)
+	r.loadPass(r.prog, int64(r.pass)*r.b.Stride)
 	r.left = len(r.steps)
 	clear(r.flags[:r.left])
 	copy(r.pending, r.prog.InDegree())
@@ -108,11 +108,11 @@ func (r *Run) beginPass() {
 			r.ready = append(r.ready, id)
 		}
 	}
-	r.comm.catchUp(r)
+	r.comm.deliverEarly(r)
 }
 
-// catchUp hands the run's pass what came before it.
-func (c *Comm) catchUp(r *Run) {
+// deliverEarly hands the run's pass what came before it.
+func (c *Comm) deliverEarly(r *Run) {
 	kept := c.early[:0]
 	for _, m := range c.early {
 		if m.Seq == r.seq {
@@ -122,31 +122,32 @@ func (c *Comm) catchUp(r *Run) {
 		case m.Seq != r.seq:
 			kept = append(kept, m)
 		case m.Digest != r.digest:
-			c.mismatch(m.from, m.Seq)
+			c.noteMismatch(m.from, m.Seq)
 			kept = append(kept, m) // for dropEarly
 		case m.Kind == wire.Probe:
 		case m.Pass != r.pass:
 			kept = append(kept, m)
 		default:
-			r.deliver(m.from, &m.Message, c.e.store.get(m.block), m.block)
+			r.deliverToStep(m.from, &m.Message, c.e.store.get(m.block), m.block)
 		}
 	}
 	clear(c.early[len(kept):])
 	c.early = kept
 }
 
-// disagreed looks for a message for the run that came before it from a rank that
-// calls something else. Messages meet the digest of a run with steps when they are
-// delivered; this is for one that ends without any.
-func (c *Comm) disagreed(r *Run) bool {
+// failIfDisagreed looks for a message for the run that came before it from a rank that
+// calls something else, and notes a mismatch. It reports whether there was one.
+// Messages meet the digest of a run with steps when they are delivered; this is for a
+// run that ends without any.
+func (c *Comm) failIfDisagreed(r *Run) bool {
 	i := slices.IndexFunc(c.early, func(m earlyMessage) bool {
 		return m.Seq == r.seq && m.Digest != r.digest
 	})
 	if i < 0 {
 		return false
 	}
-	c.mismatch(c.early[i].from, r.seq)
-	c.drop(&c.early[i])
+	c.noteMismatch(c.early[i].from, r.seq)
+	c.dropKept(&c.early[i])
 	c.early = slices.Delete(c.early, i, i+1)
 	return true
 }

@@ -104,7 +104,7 @@ func (r *Run) straighten() *straight {
 	return s
 }
 
-// recvsLast is an order of a program's steps in which nothing that needs no message
+// recvsLast returns an order of a program's steps. In it, nothing that needs no message
 // waits behind a recv that it doesn't depend on.
 func recvsLast(prog *submodules.Program) []dag.ID {
 	pending := append([]int32(nil), prog.InDegree()...)
@@ -138,18 +138,18 @@ func recvsLast(prog *submodules.Program) []dag.ID {
 	return order
 }
 
-// free reports whether nothing else is on its way on this rank that the engine would
+// isFree reports whether nothing else is on its way on this rank that the engine would
 // see to.
-func (s *straight) free(c *Comm) bool {
+func (s *straight) isFree(c *Comm) bool {
 	e := c.e
 	return !e.driving && len(e.runs)+e.transfers+len(e.failing)+len(e.asking)+len(c.early)+len(c.gone) == 0 && c.limit == nil
 }
 
-// through runs the steps and returns how many have ended: all of them, or the next one
-// is the engine's. The lock is held all the time.
-func (r *Run) through(ctx context.Context) int {
+// runStraight runs the steps of the list and returns how many have ended: all of them,
+// or the next one is the engine's. The lock is held all the time.
+func (r *Run) runStraight(ctx context.Context) int {
 	s := r.straight
-	r.load(s.prog, 0)
+	r.loadPass(s.prog, 0)
 	for i := range s.steps {
 		one := &s.steps[i]
 		step := &r.steps[one.id]
@@ -160,7 +160,7 @@ func (r *Run) through(ctx context.Context) int {
 				return i
 			}
 		case submodules.RecvStep:
-			if !s.await(ctx, one.link) || !r.recvStraight(one, step) {
+			if !s.awaitMessage(ctx, one.link) || !r.recvStraight(one, step) {
 				return i
 			}
 		case submodules.CopyStep:
@@ -177,6 +177,7 @@ func (r *Run) through(ctx context.Context) int {
 	return len(s.steps)
 }
 
+// sendStraight posts the message of a step and reports whether it could.
 func (r *Run) sendStraight(one *straightStep, step *submodules.Step) bool {
 	e, count := r.comm.e, &r.comm.counters
 	if one.link.Dead != nil || !e.peers[one.peer].Charge(one.len) {
@@ -197,7 +198,7 @@ func (r *Run) recvStraight(one *straightStep, step *submodules.Step) bool {
 	if !ok || one.link.Dead != nil || !e.peers[one.peer].Refund(refund) {
 		return false // of a wrong refund the engine will hear again
 	}
-	e.note(flight.Received, one.peer, &one.m)
+	e.recordMessage(flight.Received, one.peer, &one.m)
 	copy(r.span(step.Dst), payload)
 	if in.Skip(len(payload)) {
 		one.link.Wake()
@@ -206,8 +207,9 @@ func (r *Run) recvStraight(one *straightStep, step *submodules.Step) bool {
 	return true
 }
 
-// await waits a little for a message from a peer.
-func (s *straight) await(ctx context.Context, l *shm.End) bool {
+// awaitMessage waits a little for a message from a peer and reports whether it has
+// come.
+func (s *straight) awaitMessage(ctx context.Context, l *shm.End) bool {
 	in := &l.In
 	for yields := 0; yields < straightYields; yields++ {
 		for range tightPolls * s.node.Looks() {
@@ -240,13 +242,13 @@ const presentLooks = 2000
 // tightPolls is how many looks at one ring take as long as the engine's at all links.
 const tightPolls = 8
 
-// takeOver lets the engine go on with a run of which n steps have ended.
-func (r *Run) takeOver(n int) {
+// takeOverStraight lets the engine go on with a run of which n steps have ended.
+func (r *Run) takeOverStraight(n int) {
 	for _, one := range r.straight.steps[:n] {
 		if one.kind == submodules.RecvStep {
 			r.came.set(r.comm.local[one.peer])
 		}
-		r.end(one.id)
+		r.endStep(one.id)
 	}
 	left := r.ready[:0]
 	for _, id := range r.ready {

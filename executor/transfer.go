@@ -15,14 +15,14 @@ var ErrTruncated = errors.New("message is longer than the buffer")
 // Send starts sending buf to a rank of the communicator. buf must not be changed
 // before the transfer has ended; tag is not negative.
 func (c *Comm) Send(ctx context.Context, to levels.Rank, tag int32, buf []byte) (*Transfer, error) {
-	t, err := c.transfer(ctx, "send to", to, tag, buf)
+	t, err := c.newTransfer(ctx, "send to", to, tag, buf)
 	if err != nil {
 		return nil, err
 	}
 	e := c.e
 	e.mu.Lock()
 	defer crash()
-	if err := c.reachable(t.peer); err != nil {
+	if err := c.whyUnreachable(t.peer); err != nil {
 		e.mu.Unlock()
 		return nil, fmt.Errorf("send to rank %d: %w", to, err)
 	}
@@ -37,7 +37,7 @@ func (c *Comm) Send(ctx context.Context, to levels.Rank, tag int32, buf []byte) 
 		e.transmit(t.peer, &wire.Message{Kind: wire.Tagged, Comm: c.id, Tag: tag, Size: n, SendTicket: t.ticket}, buf)
 		t.close(nil)
 	} else {
-		enter(&c.sends, t)
+		addTransfer(&c.sends, t)
 		e.transfers++
 		e.transmit(t.peer, &wire.Message{Kind: wire.Offer, Comm: c.id, Tag: tag, Size: n, SendTicket: t.ticket}, nil)
 	}
@@ -48,7 +48,7 @@ func (c *Comm) Send(ctx context.Context, to levels.Rank, tag int32, buf []byte) 
 // Recv starts receiving into buf from a rank of the communicator. buf must not be
 // touched before the transfer has ended.
 func (c *Comm) Recv(ctx context.Context, from levels.Rank, tag int32, buf []byte) (*Transfer, error) {
-	t, err := c.transfer(ctx, "receive from", from, tag, buf)
+	t, err := c.newTransfer(ctx, "receive from", from, tag, buf)
 	if err != nil {
 		return nil, err
 	}
@@ -56,9 +56,9 @@ func (c *Comm) Recv(ctx context.Context, from levels.Rank, tag int32, buf []byte
 	e.mu.Lock()
 	defer crash()
 	at := address{t.peer, tag}
-	err = c.usable()
+	err = c.whyUnusable()
 	if err == nil && !c.came.has(at) {
-		err = c.reachable(t.peer)
+		err = c.whyUnreachable(t.peer)
 	}
 	if err != nil {
 		e.mu.Unlock()
@@ -68,7 +68,7 @@ func (c *Comm) Recv(ctx context.Context, from levels.Rank, tag int32, buf []byte
 	t.ticket = e.tickets
 	e.transfers++
 	if m, ok := c.came.pop(at); ok {
-		c.match(t, &m.Message, e.store.get(m.block))
+		c.completeRecv(t, &m.Message, e.store.get(m.block))
 		e.store.drop(m.block)
 	} else {
 		c.recvs.push(at, t)
@@ -77,7 +77,8 @@ func (c *Comm) Recv(ctx context.Context, from levels.Rank, tag int32, buf []byte
 	return t, nil
 }
 
-func (c *Comm) transfer(ctx context.Context, what string, peer levels.Rank, tag int32, buf []byte) (*Transfer, error) {
+// newTransfer returns a transfer that has not begun, if one can.
+func (c *Comm) newTransfer(ctx context.Context, what string, peer levels.Rank, tag int32, buf []byte) (*Transfer, error) {
 	switch {
 	case peer < 0 || int(peer) >= c.Size():
 		return nil, fmt.Errorf("%s rank %d: ranks are 0 to %d", what, peer, c.Size()-1)
@@ -85,7 +86,7 @@ func (c *Comm) transfer(ctx context.Context, what string, peer levels.Rank, tag 
 		return nil, fmt.Errorf("%s rank %d: tag %d is negative", what, peer, tag)
 	}
 	c.e.enter()
-	err := c.admit(ctx)
+	err := c.admitCall(ctx)
 	c.e.mu.Unlock()
 	if err != nil {
 		return nil, fmt.Errorf("%s rank %d: %w", what, peer, err)
@@ -99,28 +100,29 @@ func (c *Comm) deliverTransfer(from levels.Rank, m *wire.Message, payload []byte
 	case wire.Tagged, wire.Offer:
 		at := address{from, m.Tag}
 		if t, ok := c.recvs.pop(at); ok {
-			c.match(t, m, payload)
+			c.completeRecv(t, m, payload)
 			return
 		}
 		c.came.push(at, earlyMessage{*m, from, c.e.store.keep(payload)})
 	case wire.Accept:
-		if t := take(c.sends, from, m.SendTicket); t != nil {
-			c.accepted(t, m)
+		if t := takeTransfer(c.sends, from, m.SendTicket); t != nil {
+			c.sendAccepted(t, m)
 		}
 	case wire.Arrived:
-		c.endTransfer(take(c.given, from, m.RecvTicket), nil)
+		c.endTransfer(takeTransfer(c.given, from, m.RecvTicket), nil)
 	}
 }
 
-// accepted sends the bytes of an offer. Of a message that doesn't fit none are wanted,
-// and its receive is over: nothing is sent, for the receiver may be on its way out.
-func (c *Comm) accepted(t *Transfer, m *wire.Message) {
+// sendAccepted sends the bytes of an offer. Of a message that doesn't fit none are
+// wanted, and its receive is over: nothing is sent, for the receiver may be on its way
+// out.
+func (c *Comm) sendAccepted(t *Transfer, m *wire.Message) {
 	switch n := int64(len(t.buf)); {
 	case m.Size == 0 && n > 0:
 		c.endTransfer(t, nil)
 	case m.Size != n:
 		err := fmt.Errorf("%w: rank accepts %d bytes of a message of %d", ErrProtocol, m.Size, n)
-		c.blame(t.peer, err)
+		c.blameRank(t.peer, err)
 		c.endTransfer(t, err)
 	default:
 		arrived := wire.Message{Kind: wire.Arrived, Comm: c.id, RecvTicket: m.RecvTicket, Size: m.Size, Addr: m.Addr}
@@ -130,7 +132,8 @@ func (c *Comm) accepted(t *Transfer, m *wire.Message) {
 	}
 }
 
-// placeTransfer is where the bytes of a large message go.
+// placeTransfer returns where the bytes of a large message go, nil if nobody wants
+// them.
 func (c *Comm) placeTransfer(from levels.Rank, m *wire.Message) []byte {
 	if t := c.given[ticket{from, m.RecvTicket}]; t != nil && int64(t.n) == m.Size {
 		return t.buf[m.Offset:]
@@ -138,14 +141,14 @@ func (c *Comm) placeTransfer(from levels.Rank, m *wire.Message) []byte {
 	return nil
 }
 
-// match gives a receive, which is in no list, the message it asked for.
-func (c *Comm) match(t *Transfer, m *wire.Message, payload []byte) {
+// completeRecv gives a receive, which is in no list, the message it asked for.
+func (c *Comm) completeRecv(t *Transfer, m *wire.Message, payload []byte) {
 	e := c.e
 	short := m.Size > int64(len(t.buf))
 	if m.Kind == wire.Tagged {
 		t.n = copy(t.buf, payload)
 		e.consume(t.peer, len(payload))
-		c.endTransfer(t, truncated(short, m.Size, len(t.buf)))
+		c.endTransfer(t, whyTruncated(short, m.Size, len(t.buf)))
 		return
 	}
 	// The sender hears where to put the bytes, and by which ticket to call the
@@ -155,31 +158,32 @@ func (c *Comm) match(t *Transfer, m *wire.Message, payload []byte) {
 		accept.Size = 0
 	} else {
 		t.n = int(m.Size)
-		enter(&c.given, t)
+		addTransfer(&c.given, t)
 		if m.Size > 0 {
 			accept.Addr = wire.Start(t.buf)
 		}
 	}
 	e.transmit(t.peer, &accept, nil)
 	if short {
-		c.endTransfer(t, truncated(short, m.Size, len(t.buf)))
+		c.endTransfer(t, whyTruncated(short, m.Size, len(t.buf)))
 	}
 }
 
-func truncated(short bool, size int64, buf int) error {
+// whyTruncated returns the error of a receive whose buffer is too short, nil otherwise.
+func whyTruncated(short bool, size int64, buf int) error {
 	if !short {
 		return nil
 	}
 	return fmt.Errorf("%w: %d bytes into %d", ErrTruncated, size, buf)
 }
 
-// reachable is why nothing can be sent to a rank, or nothing more will come from it;
-// nil if it can.
-func (c *Comm) reachable(peer levels.Rank) error {
-	if err := c.usable(); err != nil {
+// whyUnreachable returns why nothing can be sent to a rank, or nothing more will come
+// from it; nil if it can.
+func (c *Comm) whyUnreachable(peer levels.Rank) error {
+	if err := c.whyUnusable(); err != nil {
 		return err
 	}
-	if !c.includes(peer) {
+	if !c.isPresent(peer) {
 		return c.failure(peer, ErrClosed)
 	}
 	return nil

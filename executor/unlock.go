@@ -4,20 +4,20 @@ import (
 	"context"
 )
 
-// cancel breaks the communicator because ctx is done, unless what n was in that
-// life has ended meanwhile.
-func (n *ending) cancel(ctx context.Context, life uint32) {
+// cancelUnlessOver breaks the communicator because ctx is done, unless what n was in
+// that life has ended meanwhile.
+func (n *ending) cancelUnlessOver(ctx context.Context, life uint32) {
 	e := n.comm.e
 	e.mu.Lock()
 	over := n.finished || n.life != life
 	e.mu.Unlock()
 	if !over {
-		e.world.fail(n.comm, e.rank, context.Cause(ctx))
+		e.world.failComm(n.comm, e.rank, context.Cause(ctx))
 	}
 }
 
-// pause is a moment between two pieces of work in which other goroutines get the
-// lock, and in which the driver sees that its context is done.
+// pause lets other goroutines have the lock between two pieces of work. It breaks the
+// communicator that is driven for if the driver's context is done.
 func (e *Endpoint) pause() {
 	d, life := e.driver, uint32(0)
 	if d.n != nil {
@@ -25,20 +25,20 @@ func (e *Endpoint) pause() {
 	}
 	e.mu.Unlock()
 	if d.n != nil && d.ctx.Err() != nil {
-		d.n.cancel(d.ctx, life)
+		d.n.cancelUnlessOver(d.ctx, life)
 	}
 	e.mu.Lock()
 }
 
-// carryOut breaks the communicators that were found failing, and asks what is to
-// be asked. The lock must not be held.
+// carryOut breaks the communicators that were found failing, and asks what is to be
+// asked. The lock must not be held.
 func (e *Endpoint) carryOut() {
 	e.mu.Lock()
 	list, questions := e.failing, e.asking
 	e.failing, e.asking = nil, nil
 	e.mu.Unlock()
 	for _, q := range questions {
-		e.world.inquire(q)
+		e.world.deliverInquiry(q)
 	}
 	for _, f := range list {
 		if f.err == nil {
@@ -48,7 +48,7 @@ func (e *Endpoint) carryOut() {
 			e.world.failLater(f)
 			continue
 		}
-		e.world.fail(f.comm, f.peer, f.err)
+		e.world.failComm(f.comm, f.peer, f.err)
 	}
 }
 

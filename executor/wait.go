@@ -10,15 +10,15 @@ import (
 // cause. Waiting again returns the same error.
 func (n *ending) Wait(ctx context.Context) error {
 	n.comm.e.enter()
-	return n.await(ctx)
+	return n.awaitEnd(ctx)
 }
 
-// await is Wait with the lock held, which it lets go of.
-func (n *ending) await(ctx context.Context) error {
+// awaitEnd is Wait with the lock held, which it lets go of.
+func (n *ending) awaitEnd(ctx context.Context) error {
 	e := n.comm.e
 	for !n.finished {
 		if e.driving {
-			e.attend(ctx, n)
+			e.awaitDriver(ctx, n)
 			continue
 		}
 		e.takeWheel(ctx, n)
@@ -32,28 +32,29 @@ func (n *ending) await(ctx context.Context) error {
 	return err
 }
 
+// takeWheel makes this goroutine the driver, for n; nil: in the background.
 func (e *Endpoint) takeWheel(ctx context.Context, n *ending) {
 	e.driving, e.driver = true, driver{ctx, n}
 }
 
-// watch lets it go on by itself, and break when ctx is cancelled.
-func (n *ending) watch(ctx context.Context) {
+// watchContext lets it go on by itself, and break when ctx is cancelled.
+func (n *ending) watchContext(ctx context.Context) {
 	e := n.comm.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !n.finished && ctx.Done() != nil {
 		life := n.life
-		n.unwatch = context.AfterFunc(ctx, func() { n.cancel(ctx, life) })
+		n.unwatch = context.AfterFunc(ctx, func() { n.cancelUnlessOver(ctx, life) })
 	}
 	e.handOver()
 }
 
 // Watch lets the transfer go on without a goroutine in Wait.
-func (t *Transfer) Watch(ctx context.Context) { t.watch(ctx) }
+func (t *Transfer) Watch(ctx context.Context) { t.watchContext(ctx) }
 
-// attend waits while another goroutine drives, until n has ended or it is asked
+// awaitDriver waits while another goroutine drives, until n has ended or it is asked
 // to drive. The lock is held before and after.
-func (e *Endpoint) attend(ctx context.Context, n *ending) {
+func (e *Endpoint) awaitDriver(ctx context.Context, n *ending) {
 	e.waiters = append(e.waiters, n)
 	life := n.life
 	if e.backDrives {
@@ -63,7 +64,7 @@ func (e *Endpoint) attend(ctx context.Context, n *ending) {
 	select {
 	case <-n.signal:
 	case <-ctx.Done():
-		n.cancel(ctx, life)
+		n.cancelUnlessOver(ctx, life)
 	}
 	e.mu.Lock()
 	if i := slices.Index(e.waiters, n); i >= 0 {
@@ -74,7 +75,7 @@ func (e *Endpoint) attend(ctx context.Context, n *ending) {
 // handOver finds a new driver for what is on its way: one who waits, or the
 // background.
 func (e *Endpoint) handOver() {
-	if e.driving || e.stopped || e.nothing() {
+	if e.driving || e.stopped || e.isIdle() {
 		return
 	}
 	if len(e.waiters) > 0 {
@@ -105,17 +106,18 @@ func (e *Endpoint) driveInBackground() {
 	}
 }
 
-// enough tells the driver to stop: what it waits for has ended, or, in the
-// background, there is nothing left or somebody better.
-func (e *Endpoint) enough(n *ending) bool {
+// hasEnough reports whether the driver should stop: what it waits for has ended, or, in
+// the background, there is nothing left or somebody better.
+func (e *Endpoint) hasEnough(n *ending) bool {
 	if n != nil {
 		return n.finished
 	}
-	return e.stopped || e.nothing() || len(e.waiters) > 0
+	return e.stopped || e.isIdle() || len(e.waiters) > 0
 }
 
-// nothing is on its way, not even bytes that a link had no room for.
-func (e *Endpoint) nothing() bool {
+// isIdle reports whether nothing is on its way, not even bytes that a link had no room
+// for.
+func (e *Endpoint) isIdle() bool {
 	return len(e.runs)+e.transfers == 0 && !e.link.Flush(e.ears())
 }
 
@@ -126,21 +128,21 @@ func (e *Endpoint) drive(n *ending) {
 	returned := false
 	defer func() {
 		if p := recover(); p != nil {
-			fatal(p)
+			endProcess(p)
 		}
-		if e.steering(&returned) && n != nil {
+		if e.dropWheelIfExited(&returned) && n != nil {
 			e.handOver()
 			e.mu.Unlock()
 		}
 	}()
 	idle := 0
-	for !e.enough(n) {
+	for !e.hasEnough(n) {
 		switch {
 		case len(e.failing)+len(e.asking) > 0:
 			e.mu.Unlock()
 			e.carryOut()
 			e.mu.Lock()
-		case e.progress():
+		case e.makeProgress():
 			idle = 0
 			e.pause()
 		case idle < e.world.spin:

@@ -10,22 +10,22 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// stuck calls f for each step of the running pass that waits for its peer.
-func (r *Run) stuck(f func(s *submodules.Step, peer levels.Rank)) {
+// eachStuck calls f for each step of the running pass that waits for its peer.
+func (r *Run) eachStuck(f func(s *submodules.Step, peer levels.Rank)) {
 	for i := range r.steps {
 		s := &r.steps[i]
 		if s.Peer >= 0 && r.flags[i]&(reached|ended) == reached {
-			f(s, r.peer(s))
+			f(s, r.peerOf(s))
 		}
 	}
 }
 
-// peers are the ranks that the run waits for, ascending: those that have not come;
-// if all have, here is true and it is all of them.
-func (r *Run) peers() (list []string, here bool) {
+// awaitedPeers returns the ranks that the run waits for and that have not come,
+// ascending. If all have come, it returns all of them, and here is true.
+func (r *Run) awaitedPeers() (list []string, here bool) {
 	var absent, all []levels.Rank
-	r.stuck(func(_ *submodules.Step, peer levels.Rank) {
-		n := r.comm.number(peer)
+	r.eachStuck(func(_ *submodules.Step, peer levels.Rank) {
+		n := r.comm.numberOf(peer)
 		all = append(all, n)
 		if !r.came.has(int32(n)) {
 			absent = append(absent, n)
@@ -45,18 +45,18 @@ func (r *Run) peers() (list []string, here bool) {
 	return list, here
 }
 
-// absent names the ranks that are waited for and have not come: r4,r7, or none.
-func (r *Run) absent() string {
-	if list, here := r.peers(); !here {
+// absentPeers names the ranks that are waited for and have not come: r4,r7, or none.
+func (r *Run) absentPeers() string {
+	if list, here := r.awaitedPeers(); !here {
 		return strings.Join(list, ",")
 	}
 	return "none"
 }
 
-// waitsFor says for whom the run waits, since when, and what for: waits for r4
+// describeWait returns for whom the run waits, since when, and what for: waits for r4
 // since 2.0 s: ib#3 recv r4>r5 64KiB.
-func (r *Run) waitsFor() string {
-	list, here := r.peers()
+func (r *Run) describeWait() string {
+	list, here := r.awaitedPeers()
 	if len(list) == 0 {
 		return "on its way"
 	}
@@ -67,17 +67,17 @@ func (r *Run) waitsFor() string {
 	if !r.moved && !r.since.IsZero() {
 		text += fmt.Sprintf(" since %.1f s", time.Since(r.since).Seconds())
 	}
-	return text + ": " + r.waits()
+	return text + ": " + r.awaitedSteps()
 }
 
 // maxWaits bounds the steps that a stall report names.
 const maxWaits = 8
 
-// waits says what the run waits for, from ranks that have not come first: ib#3
-// recv r4>r5 64KiB, ….
-func (r *Run) waits() string {
+// awaitedSteps returns what the run waits for, from ranks that have not come first:
+// ib#3 recv r4>r5 64KiB, ….
+func (r *Run) awaitedSteps() string {
 	var labels, others []string
-	r.stuck(func(s *submodules.Step, peer levels.Rank) {
+	r.eachStuck(func(s *submodules.Step, peer levels.Rank) {
 		if r.came.has(r.comm.local[peer]) {
 			others = append(others, r.prog.Label(s))
 		} else {
@@ -98,20 +98,21 @@ func (r *Run) waits() string {
 func (e *Endpoint) Waiting() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.waiting()
+	return e.listWaiting()
 }
 
-func (e *Endpoint) waiting() []string {
+// listWaiting is [Endpoint.Waiting] with the lock held.
+func (e *Endpoint) listWaiting() []string {
 	var all []string
 	for _, r := range e.runs {
-		all = append(all, fmt.Sprintf("rank %d, %s: %s", r.comm.me, r.b.Request, r.waitsFor()))
+		all = append(all, fmt.Sprintf("rank %d, %s: %s", r.comm.me, r.b.Request, r.describeWait()))
 	}
 	for _, c := range e.comms {
 		for _, t := range c.sends {
-			all = append(all, fmt.Sprintf("rank %d, send %d bytes to rank %d, tag %d", c.me, len(t.buf), c.number(t.peer), t.tag))
+			all = append(all, fmt.Sprintf("rank %d, send %d bytes to rank %d, tag %d", c.me, len(t.buf), c.numberOf(t.peer), t.tag))
 		}
 		receives := func(t *Transfer) {
-			all = append(all, fmt.Sprintf("rank %d, receive from rank %d, tag %d", c.me, c.number(t.peer), t.tag))
+			all = append(all, fmt.Sprintf("rank %d, receive from rank %d, tag %d", c.me, c.numberOf(t.peer), t.tag))
 		}
 		for t := range c.recvs.all() {
 			receives(*t)

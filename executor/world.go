@@ -73,14 +73,14 @@ type World struct {
 	recordsTo recorderPath
 }
 
-// Size is the number of ranks.
+// Size returns the number of ranks.
 func (w *World) Size() int { return len(w.endpoints) }
 
-// Endpoint is the engine of a rank.
+// Endpoint returns the engine of a rank.
 func (w *World) Endpoint(r levels.Rank) *Endpoint { return w.endpoints[r] }
 
-// local calls f for each rank of this process.
-func (w *World) local(f func(e *Endpoint)) {
+// eachLocal calls f for each rank of this process.
+func (w *World) eachLocal(f func(e *Endpoint)) {
 	for _, e := range w.endpoints {
 		if e != nil {
 			f(e)

@@ -24,9 +24,7 @@ const mostPairs = 10
 
 // pairCeilings are the packages that have more, with the number they have today.
 // A number here may only fall. The test fails while one is larger than it needs to be.
-var pairCeilings = map[string]int{
-	"executor": 61,
-}
+var pairCeilings = map[string]int{}
 
 // Two files of a package are a pair if each uses a name that the other one declares:
 // of the package level, a method or a field. Tests don't count.
