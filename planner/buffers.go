@@ -9,27 +9,19 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// counted fills in blocks that differ.
-func counted(c *Comm, r tasks.Request, counts []int) (tasks.Request, error) {
-	err := c.made()
-	if err != nil {
-		return r, fmt.Errorf("%v: %w", r.Coll, err)
+// untype returns a canonical request: [fill] makes it, and blocks of nothing are no
+// blocks that differ.
+func untype[T any](c *Comm, r tasks.Request, root int, send, recv []T) (_ tasks.Request, from, to []byte, err error) {
+	r, from, to, err = fill(c, r, root, send, recv)
+	if r.Count == 0 {
+		r.Counts = tasks.Counts{}
 	}
-	if r.Counts, err = tasks.NewCounts(counts); err != nil {
-		return r, fmt.Errorf("%v: %w", r.Coll, err)
-	}
-	if len(counts) != c.Size() {
-		return r, fmt.Errorf("%v: %d counts for %d ranks", r.Coll, len(counts), c.Size())
-	}
-	if r.Count = r.Counts.Max(); r.Count == 0 {
-		r.Counts = tasks.Counts{} // nobody has anything: the same as blocks of none
-	}
-	return r, nil
+	return r, from, to, err
 }
 
-// untype fills in the root and what the buffers say: element type, count, and whether
+// fill fills in the root and what the buffers say: element type, count, and whether
 // this rank works in place.
-func untype[T any](c *Comm, r tasks.Request, root int, send, recv []T) (_ tasks.Request, from, to []byte, err error) {
+func fill[T any](c *Comm, r tasks.Request, root int, send, recv []T) (_ tasks.Request, from, to []byte, err error) {
 	if err = c.made(); err != nil {
 		return r, nil, nil, fmt.Errorf("%v: %w", r.Coll, err)
 	}

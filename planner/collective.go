@@ -88,26 +88,6 @@ func ReduceScatter[T any](c *Comm, send, recv []T, op tasks.Op) (*Collective, er
 	return typed(c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, noRoot, send, recv)
 }
 
-// Allgatherv is [Allgather] of blocks that differ: rank i gives counts[i] elements.
-// All ranks give the same counts.
-func Allgatherv[T any](c *Comm, send, recv []T, counts []int) (*Collective, error) {
-	r, err := counted(c, tasks.Request{Coll: tasks.Allgather}, counts)
-	if err != nil {
-		return nil, err
-	}
-	return typed(c, r, noRoot, send, recv)
-}
-
-// ReduceScatterv is [ReduceScatter] to blocks that differ: rank i gets counts[i]
-// elements. All ranks give the same counts.
-func ReduceScatterv[T any](c *Comm, send, recv []T, counts []int, op tasks.Op) (*Collective, error) {
-	r, err := counted(c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, counts)
-	if err != nil {
-		return nil, err
-	}
-	return typed(c, r, noRoot, send, recv)
-}
-
 // Barrier prepares waiting until all ranks have come.
 func Barrier(c *Comm) (*Collective, error) {
 	if err := c.made(); err != nil {
@@ -150,24 +130,6 @@ func ScatterNow[T any](ctx context.Context, c *Comm, send, recv []T, root int) e
 // ReduceScatterNow is [ReduceScatter] and a run in one call.
 func ReduceScatterNow[T any](ctx context.Context, c *Comm, send, recv []T, op tasks.Op) error {
 	return now(ctx, c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, noRoot, send, recv)
-}
-
-// AllgathervNow is [Allgatherv] and a run in one call.
-func AllgathervNow[T any](ctx context.Context, c *Comm, send, recv []T, counts []int) error {
-	r, err := counted(c, tasks.Request{Coll: tasks.Allgather}, counts)
-	if err != nil {
-		return err
-	}
-	return now(ctx, c, r, noRoot, send, recv)
-}
-
-// ReduceScattervNow is [ReduceScatterv] and a run in one call.
-func ReduceScattervNow[T any](ctx context.Context, c *Comm, send, recv []T, counts []int, op tasks.Op) error {
-	r, err := counted(c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, counts)
-	if err != nil {
-		return err
-	}
-	return now(ctx, c, r, noRoot, send, recv)
 }
 
 // BarrierNow is [Barrier] and a run in one call.

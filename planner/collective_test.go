@@ -323,6 +323,7 @@ func TestRequestsThatCantBe(t *testing.T) {
 			"10 elements to send, 4 to receive; it must be 8 to send":               second(planner.ReduceScatter(c, buf, buf[:4], tasks.Sum)),
 			"allgather: count -1 of rank 1: counts are not negative":                second(planner.Allgatherv(c, buf[:5], buf, []int{5, -1})),
 			"reducescatter: 3 counts for 2 ranks":                                   second(planner.ReduceScatterv(c, buf, buf[:5], []int{5, 5, 0}, tasks.Sum)),
+			"1 elements to send, 10 to receive; with counts 0+0 it must be 0 and 0": second(planner.Allgatherv(c, buf[:1], buf, []int{0, 0})),
 			"allgather: 0 counts for 2 ranks":                                       second(planner.Allgatherv(c, buf[:5], buf, nil)),
 			"1 elements to send, 10 to receive; with counts 4+4 it must be 4 and 8": second(planner.Allgatherv(c, buf[:1], buf, []int{4, 4})),
 			"with counts 5+5 it must be 10 and 5":                                   second(planner.ReduceScatterv(c, buf, buf, []int{5, 5}, tasks.Sum)),

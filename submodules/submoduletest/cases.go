@@ -127,6 +127,11 @@ func (u underTest) groups() error {
 
 func (u underTest) counts(r tasks.Request, h *levels.Hierarchy) error {
 	for _, c := range u.cuts() {
+		for _, differ := range blocksThatDiffer(r, h.Topology().Size()) {
+			if err := u.check(differ, h, u.plan(differ, h, c)); err != nil {
+				return err
+			}
+		}
 		for _, r.Count = range []int64{0, 1, 7, 11} {
 			if !r.Coll.HasData() && r.Count > 0 {
 				break
@@ -137,6 +142,30 @@ func (u underTest) counts(r tasks.Request, h *levels.Hierarchy) error {
 		}
 	}
 	return nil
+}
+
+// blocksThatDiffer are requests with some empty blocks, and with one that is not: whoever
+// has nothing neither sends nor receives.
+func blocksThatDiffer(r tasks.Request, ranks int) (all []tasks.Request) {
+	if !r.Coll.HasCounts() {
+		return nil
+	}
+	for _, count := range []func(i int) int{
+		func(i int) int { return []int{3, 0, 11, 1}[i%4] },
+		func(i int) int { return 11 * max(0, 1-(i-ranks/2)*(i-ranks/2)) },
+	} {
+		counts := make([]int, ranks)
+		for i := range counts {
+			counts[i] = count(i)
+		}
+		c, err := tasks.NewCounts(counts)
+		if err != nil {
+			panic(fmt.Sprintf("submoduletest: impossible counts: %v", err))
+		}
+		r.Counts, r.Count = c, c.Max()
+		all = append(all, r)
+	}
+	return all
 }
 
 // levels checks machines in which groups of several sizes and levels meet.
@@ -153,8 +182,10 @@ func (u underTest) levels() error {
 				r.Count = submodules.InlineMax/4 + 3
 			}
 			for _, c := range u.cuts() {
-				if err := u.onTopology(r, topo, c); err != nil {
-					return fmt.Errorf("on %s: %w", spec, err)
+				for _, r := range append(blocksThatDiffer(r, topo.Size()), r) {
+					if err := u.onTopology(r, topo, c); err != nil {
+						return fmt.Errorf("on %s: %w", spec, err)
+					}
 				}
 			}
 		}

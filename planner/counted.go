@@ -1,0 +1,64 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Allgatherv is [Allgather] of blocks that differ: rank i gives counts[i] elements.
+// All ranks give the same counts.
+func Allgatherv[T any](c *Comm, send, recv []T, counts []int) (*Collective, error) {
+	return typedCounts(c, tasks.Request{Coll: tasks.Allgather}, noRoot, send, recv, counts)
+}
+
+// ReduceScatterv is [ReduceScatter] to blocks that differ: rank i gets counts[i]
+// elements. All ranks give the same counts.
+func ReduceScatterv[T any](c *Comm, send, recv []T, counts []int, op tasks.Op) (*Collective, error) {
+	return typedCounts(c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, noRoot, send, recv, counts)
+}
+
+// AllgathervNow is [Allgatherv] and a run in one call.
+func AllgathervNow[T any](ctx context.Context, c *Comm, send, recv []T, counts []int) error {
+	return nowCounts(ctx, c, tasks.Request{Coll: tasks.Allgather}, noRoot, send, recv, counts)
+}
+
+// ReduceScattervNow is [ReduceScatterv] and a run in one call.
+func ReduceScattervNow[T any](ctx context.Context, c *Comm, send, recv []T, counts []int, op tasks.Op) error {
+	return nowCounts(ctx, c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, noRoot, send, recv, counts)
+}
+
+// typedCounts is typed of blocks that differ.
+func typedCounts[T any](c *Comm, r tasks.Request, root int, send, recv []T, counts []int) (*Collective, error) {
+	r, err := counted(c, r, counts)
+	if err != nil {
+		return nil, err
+	}
+	return typed(c, r, root, send, recv)
+}
+
+// nowCounts is now of blocks that differ.
+func nowCounts[T any](ctx context.Context, c *Comm, r tasks.Request, root int, send, recv []T, counts []int) error {
+	r, err := counted(c, r, counts)
+	if err != nil {
+		return err
+	}
+	return now(ctx, c, r, root, send, recv)
+}
+
+// counted fills in blocks that differ.
+func counted(c *Comm, r tasks.Request, counts []int) (tasks.Request, error) {
+	err := c.made()
+	if err != nil {
+		return r, fmt.Errorf("%v: %w", r.Coll, err)
+	}
+	if r.Counts, err = tasks.NewCounts(counts); err != nil {
+		return r, fmt.Errorf("%v: %w", r.Coll, err)
+	}
+	if len(counts) != c.Size() {
+		return r, fmt.Errorf("%v: %d counts for %d ranks", r.Coll, len(counts), c.Size())
+	}
+	r.Count = r.Counts.Max()
+	return r, nil
+}
