@@ -102,7 +102,7 @@ func TestWrongArguments(t *testing.T) {
 		"bench peers --topo a:3,b:1",
 		"bench peers --topo 1x1",
 		"bench peers --rate fast",
-		"bench peers --ops gather",
+		"bench peers --ops bcast --counts 1,0",
 		"bench peers --ops bcast,bcast",
 		"bench peers --bytes 5",
 		"bench peers --bytes 1GiB",

@@ -46,7 +46,7 @@ func (p *Problem) ReadRequest(coll tasks.Collective, bytes int64, t *levels.Topo
 	if r.Type, err = tasks.ParseDatatype(p.Type); err != nil {
 		errs = append(errs, fmt.Errorf("--dtype: %w", err))
 	} else if p.Counts != "" {
-		if r.Counts, err = parseCounts(p.Counts, t.Size()); err != nil {
+		if r.Counts, err = ParseCounts(p.Counts, t.Size()); err != nil {
 			errs = append(errs, fmt.Errorf("--counts: %w", err))
 		}
 		if r.Count = r.Counts.Max(); r.Count == 0 { // as the planner does it
@@ -85,8 +85,8 @@ func (p *Problem) readOperation(t tasks.Datatype) (tasks.Op, error) {
 	return op, nil
 }
 
-// parseCounts reads 1,0,3: the elements of each rank.
-func parseCounts(text string, ranks int) (tasks.Counts, error) {
+// ParseCounts reads 1,0,3: the elements of each rank.
+func ParseCounts(text string, ranks int) (tasks.Counts, error) {
 	var counts []int
 	for item := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(item)

@@ -1,12 +1,14 @@
 package peers
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -68,6 +70,7 @@ type site struct {
 	self           string // this program
 	folder         string // of drivers and launchers
 	rsh            string // command line in place of ssh; empty on one node
+	counts         string // elements of each rank's block; empty: blocks are equal
 }
 
 func (s site) ranks() int { return s.nodes * s.perNode }
@@ -96,7 +99,7 @@ func (s site) jobCommand(of setting, c cells, each time.Duration, store string) 
 	ops, bytes := c.arguments()
 	driver := []string{
 		s.driver(of.library), ops, bytes, strconv.FormatFloat(each.Seconds(), 'g', -1, 64),
-		strconv.Itoa(s.nodes), strconv.Itoa(s.perNode), store,
+		strconv.Itoa(s.nodes), strconv.Itoa(s.perNode), store, cmp.Or(s.counts, "-"),
 	}
 	switch of.library {
 	case openMPI:
@@ -118,7 +121,10 @@ func (s site) jobCommand(of setting, c cells, each time.Duration, store string) 
 	if of.alloc {
 		words = append(words, "--alloc")
 	}
-	if ops != "barrier" { // which has no bytes, and would take the flag as a mistake
+	switch {
+	case s.counts != "":
+		words = append(words, "--counts", s.counts)
+	case ops != tasks.Barrier.String(): // which has no bytes, and would take the flag as a mistake
 		words = append(words, "--bytes", bytes)
 	}
 	if s.nodes > 1 {
@@ -202,6 +208,10 @@ func (s site) defaultSettings(found []string, c cells) []setting {
 		all = append(all, setting{library: ourselves, variant: asGoroutine, local: true})
 	}
 	for _, library := range found {
+		if library == gloo {
+			all = append(all, s.glooDefault(c)...)
+			continue
+		}
 		if library != openMPI {
 			all = append(all, setting{library: library, variant: "default"})
 			continue
@@ -217,6 +227,21 @@ func (s site) defaultSettings(found []string, c cells) []setting {
 		}
 	}
 	return all
+}
+
+// glooOps are the collectives of Gloo's driver, which knows equal blocks only.
+var glooOps = kit.Names([]tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allreduce, tasks.Allgather, tasks.Barrier})
+
+// glooDefault is the setting of Gloo for the cells that its driver can do, if there are any.
+func (s site) glooDefault(c cells) []setting {
+	of := cells{slices.DeleteFunc(slices.Clone(c.ops), func(op string) bool { return !slices.Contains(glooOps, op) }), c.bytes}
+	switch {
+	case s.counts != "" || len(of.ops) == 0:
+		return nil
+	case len(of.ops) == len(c.ops):
+		return []setting{{library: gloo, variant: "default"}}
+	}
+	return []setting{{library: gloo, variant: "default", only: &of}}
 }
 
 // isHierarchical reports whether HAN has something to do. Elsewhere it hands over to

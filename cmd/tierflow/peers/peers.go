@@ -25,6 +25,7 @@ type benchPeers struct {
 	congestion string
 	ops        string
 	bytes      string
+	counts     string // elements of each rank's block in place of bytes; empty: none
 	time       time.Duration
 	sweep      time.Duration
 	rounds     int
@@ -59,6 +60,7 @@ of a sweep over algorithms, segment sizes and HAN's modules, with its command li
 Before that tierflow is tuned for the cells, by tierflow tune in the same place, and
 measured with that decision table; "built-in rule" is without it. Then it is the tuned
 one that others are compared with. --sweep 0 leaves out both: neither is told anything.
+With --counts there is neither: blocks that differ aren't tuned for.
 The row "wire" is a plain one-way TCP stream of as many bytes. On one node tierflow
 is measured with buffers of planner.Alloc too, from 4 KiB on, and on goroutine ranks.
 
@@ -67,7 +69,8 @@ testdata/peers/results/NAME.json in tierflow's source tree it becomes a table of
 testdata/peers/README.md with make update.`,
 		Example: `  tierflow bench peers
   tierflow bench peers --topo 4x1 --ops bcast --bytes 4MiB --rate 10gbit
-  tierflow bench peers --topo 1x4 --bytes 8,64KiB --sweep 0`,
+  tierflow bench peers --topo 1x4 --bytes 8,64KiB --sweep 0
+  tierflow bench peers --topo 1x4 --ops allgather --counts 0,0,100000,0`,
 		Args: kit.NoOperands,
 		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
 			if kit.IsLaunched() {
@@ -77,7 +80,7 @@ testdata/peers/README.md with make update.`,
 				return err
 			}
 			b.command = c.CommandPath()
-			for _, name := range []string{"topo", "rate", "congestion", "ops", "bytes", "time", "sweep", "rounds"} {
+			for _, name := range []string{"topo", "rate", "congestion", "ops", "bytes", "counts", "time", "sweep", "rounds"} {
 				if f := c.Flags().Lookup(name); f.Changed {
 					b.command += " --" + name + " " + f.Value.String()
 				}
@@ -95,16 +98,14 @@ func (b *benchPeers) addFlags(c *cobra.Command) {
 	f.StringVar(&b.topo, "topo", "4x2", "nodes and ranks on each, such as 4x2")
 	f.StringVar(&b.rate, "rate", "1gbit", "rate of each node's link: 100mbit, 1gbit, … or none")
 	f.StringVar(&b.congestion, "congestion", "reno", "TCP congestion control of all nodes: reno, bbr, … as the kernel allows")
-	f.StringVar(&b.ops, "ops", "bcast,allreduce", "collectives: "+strings.Join(kit.Names(peerOps), ", "))
-	f.StringVar(&b.bytes, "bytes", "1KiB,64KiB,4MiB", "sizes of a rank's buffer")
+	f.StringVar(&b.ops, "ops", "bcast,allreduce", "collectives: "+strings.Join(kit.Names(tasks.Requestable()), ", "))
+	f.StringVar(&b.bytes, "bytes", "1KiB,64KiB,4MiB", "sizes of a rank's buffer, or block")
+	f.StringVar(&b.counts, "counts", "", "elements of each rank's block, such as 1,0,3, in place of --bytes: of blocks that differ")
 	f.DurationVar(&b.time, "time", 500*time.Millisecond, "time for each size, library and round")
 	f.DurationVar(&b.sweep, "sweep", 200*time.Millisecond, "time for each size and setting in the sweep of Open MPI, and ten times that of a measurement when tierflow is tuned; 0 for neither")
 	f.IntVar(&b.rounds, "rounds", 3, "how often each library has its turn")
 	f.BoolVar(&b.json, "json", false, "print JSON")
 }
-
-// peerOps are the collectives of all drivers.
-var peerOps = []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allreduce, tasks.Allgather, tasks.Barrier}
 
 // Most that --rounds and --topo may ask for: mistyped numbers must not make a run of days.
 const (
@@ -133,21 +134,9 @@ func (b *benchPeers) read() error {
 	if err != nil {
 		return kit.Usagef("--ops: %w", err)
 	}
-	for _, c := range colls {
-		if !slices.Contains(peerOps, c) {
-			return kit.Usagef("--ops: %v is not measured beside other libraries; %s are", c, strings.Join(kit.Names(peerOps), ", "))
-		}
-	}
-	sizes, err := kit.ParseSizes(b.bytes)
+	sizes, err := b.readSizes(colls, t.Size())
 	if err != nil {
-		return kit.Usagef("--bytes: %w", err)
-	}
-	for _, n := range sizes {
-		// Ints in the drivers' interfaces, and what all ranks may take together.
-		if most := int64(1<<30) / int64(t.Size()); n < 4 || n%4 != 0 || n > most {
-			return kit.Usagef("--bytes %s: want a multiple of 4, the bytes of a float, and at most %s for %d ranks",
-				tasks.FormatBytes(n), tasks.FormatBytes(most), t.Size())
-		}
+		return err
 	}
 	if !linkRate.MatchString(b.rate) {
 		return kit.Usagef("--rate %s: want such as 100mbit, 1gbit or none", b.rate)
@@ -161,6 +150,39 @@ func (b *benchPeers) read() error {
 	}
 	b.cells = cells{kit.Names(colls), sizes}
 	return nil
+}
+
+// readSizes reads --bytes or --counts. The size of blocks that differ is the largest.
+func (b *benchPeers) readSizes(colls []tasks.Collective, ranks int) ([]int64, error) {
+	// Ints in the drivers' interfaces, and what all ranks may take together.
+	most := int64(1<<30) / int64(ranks)
+	if b.counts == "" {
+		sizes, err := kit.ParseSizes(b.bytes)
+		if err != nil {
+			return nil, kit.Usagef("--bytes: %w", err)
+		}
+		for _, n := range sizes {
+			if n < 4 || n%4 != 0 || n > most {
+				return nil, kit.Usagef("--bytes %s: want a multiple of 4, the bytes of a float, and at most %s for %d ranks",
+					tasks.FormatBytes(n), tasks.FormatBytes(most), ranks)
+			}
+		}
+		return sizes, nil
+	}
+	for _, c := range colls {
+		if !c.HasCounts() {
+			return nil, kit.Usagef("--counts: %v has no blocks that differ", c)
+		}
+	}
+	counts, err := kit.ParseCounts(b.counts, ranks)
+	if err != nil {
+		return nil, kit.Usagef("--counts: %w", err)
+	}
+	if n := counts.Sum(); n < 1 || n > most/4 {
+		return nil, kit.Usagef("--counts: %d floats; want at least 1 and at most %d for %d ranks", n, most/4, ranks)
+	}
+	b.sweep = 0
+	return []int64{4 * counts.Max()}, nil
 }
 
 // run sets up what compare needs, and takes it down.

@@ -91,6 +91,63 @@ func TestPeerDefaults(t *testing.T) {
 	}
 }
 
+// Blocks that differ are counted for drivers and for bench coll. Gloo is left out of what
+// its driver can't do.
+func TestPeerCounts(t *testing.T) {
+	c := cells{[]string{"allgather"}, []int64{3000}}
+	at := oneNode
+	at.counts = "0,750,1,0"
+	for _, test := range []struct {
+		at   site
+		of   setting
+		want string // at the end
+	}{
+		{oneNode, setting{library: openMPI}, "/d/openmpi allgather 3000 1 1 4 /d/s -"},
+		{at, setting{library: openMPI}, "/d/openmpi allgather 3000 1 1 4 /d/s 0,750,1,0"},
+		{at, setting{library: ourselves}, "--json --counts 0,750,1,0"},
+	} {
+		if got := strings.Join(test.at.jobCommand(test.of, c, time.Second, "/d/s"), " "); !strings.HasSuffix(got, test.want) {
+			t.Errorf("%v with counts %q: %q, want %q at the end", test.of, test.at.counts, got, test.want)
+		}
+	}
+	for _, test := range []struct {
+		at   site
+		ops  string
+		want string // what Gloo is measured on
+	}{
+		{oneNode, "bcast,allgather", "bcast,allgather"},
+		{oneNode, "gather,bcast", "bcast"},
+		{oneNode, "gather,scatter", ""},
+		{at, "allgather", ""},
+	} {
+		all := cells{strings.Split(test.ops, ","), []int64{8}}
+		got := ""
+		for _, s := range test.at.defaultSettings([]string{gloo}, all) {
+			if s.library == gloo {
+				got = strings.Join(s.cellsOf(all).ops, ",")
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s with counts %q: Gloo is measured on %q, want %q", test.ops, test.at.counts, got, test.want)
+		}
+	}
+	for _, test := range []struct{ ops, counts, want string }{
+		{"allgather", "0,750,1,0", ""},
+		{"allgather,bcast", "0,750,1,0", "bcast has no blocks that differ"},
+		{"allgather", "1,2", "2 blocks for 4 ranks"},
+		{"allgather", "0,0,0,0", "0 floats"},
+		{"allgather", "1,2,3,999999999", "at most 67108864"},
+	} {
+		b := &benchPeers{topo: "1x4", rate: "none", congestion: "reno", ops: test.ops, counts: test.counts, time: 1, sweep: 1, rounds: 1}
+		switch err := b.read(); {
+		case test.want == "" && (err != nil || b.sweep != 0 || !slices.Equal(b.cells.bytes, []int64{3000})):
+			t.Errorf("counts %s: %v, sweep %v, sizes %v", test.counts, err, b.sweep, b.cells.bytes)
+		case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
+			t.Errorf("counts %s of %s: %v, want %q in it", test.counts, test.ops, err, test.want)
+		}
+	}
+}
+
 // The sweep keeps the fastest setting of each size, and tries it spinning and yielding.
 func TestPeerSweep(t *testing.T) {
 	tried := map[string]bool{}

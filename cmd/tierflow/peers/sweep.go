@@ -53,6 +53,8 @@ var tunedAlgorithms = map[string][]algorithm{
 	"allgather": {
 		{2, "bruck", unsegmented}, {3, "recursive_doubling", unsegmented}, {4, "ring", unsegmented}, {5, "neighbor", unsegmented},
 	},
+	"gather":  {{2, "binomial", unsegmented}, {3, "linear_sync", unsegmented}},
+	"scatter": {{2, "binomial", unsegmented}, {3, "linear_nb", unsegmented}},
 	"barrier": {{2, "double_ring", unsegmented}, {3, "recursive_doubling", unsegmented}, {4, "bruck", unsegmented}, {6, "tree", unsegmented}},
 }
 

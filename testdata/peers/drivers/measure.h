@@ -8,9 +8,11 @@
 
 struct call {
 	const char *collective;
-	size_t bytes; /* of a rank's buffer, or block in an allgather */
+	size_t bytes; /* of a rank's buffer, or block; the largest if blocks differ */
 	int root;
 	float *send, *recv;
+	int *counts, *offsets; /* of the ranks' blocks, elements */
+	int all, differ;       /* elements of all blocks; do blocks differ? */
 };
 
 /* What a driver says of its library. Whatever fails there ends the process. */
@@ -49,9 +51,21 @@ static int root_of(const struct series *s, int turn) {
 	return turn % s->nodes * s->per_node + turn / s->nodes;
 }
 
+static int gives_blocks(const struct call *c) { return is(c, "allgather") || is(c, "gather"); }
+
+static int takes_blocks(const struct call *c) { return is(c, "scatter") || is(c, "reducescatter"); }
+
+/* Elements of this rank's buffers. All have what a root needs. */
+static size_t sent(const struct series *s) {
+	if (takes_blocks(&s->call))
+		return s->call.all;
+	return gives_blocks(&s->call) ? s->call.counts[s->lib->rank] : s->call.bytes / sizeof(float);
+}
+
 static size_t received(const struct series *s) {
-	size_t n = s->call.bytes / sizeof(float);
-	return is(&s->call, "allgather") ? n * s->lib->size : n;
+	if (gives_blocks(&s->call))
+		return s->call.all;
+	return takes_blocks(&s->call) ? s->call.counts[s->lib->rank] : s->call.bytes / sizeof(float);
 }
 
 static void fill(struct series *s, int first_root) {
@@ -63,17 +77,24 @@ static void fill(struct series *s, int first_root) {
 }
 
 static void check(struct series *s, int first_root) {
-	int size = s->lib->size;
-	size_t n = s->call.bytes / sizeof(float);
-	if (is(&s->call, "barrier") || (is(&s->call, "reduce") && s->lib->rank != s->call.root))
+	const struct call *c = &s->call;
+	int size = s->lib->size, owner = 0;
+	size_t from = takes_blocks(c) ? c->offsets[s->lib->rank] : 0;
+	if (is(c, "barrier") || ((is(c, "reduce") || is(c, "gather")) && s->lib->rank != c->root))
 		return;
 	for (size_t i = 0; i < received(s); i++) {
-		float want = size * (float)(i % 509) + size * (size - 1) / 2;
-		if (is(&s->call, "bcast"))
+		size_t at = from + i;
+		float want = size * (float)(at % 509) + size * (size - 1) / 2;
+		if (is(c, "bcast"))
 			want = element(first_root, i);
-		if (is(&s->call, "allgather"))
-			want = element(i / n, i % n);
-		s->wrong += s->call.recv[i] != want;
+		if (is(c, "scatter"))
+			want = element(c->root, at);
+		if (gives_blocks(c)) {
+			while (i >= (size_t)c->offsets[owner] + c->counts[owner])
+				owner++;
+			want = element(owner, i - c->offsets[owner]);
+		}
+		s->wrong += c->recv[i] != want;
 	}
 }
 
@@ -147,6 +168,24 @@ static float *buffer(size_t bytes) {
 	return b;
 }
 
+/* read_counts fills in the blocks of all ranks: those of a list such as 1,0,3, or for - equal ones. */
+static void read_counts(struct call *c, int ranks, const char *list) {
+	c->differ = strcmp(list, "-") != 0;
+	c->counts = (int *)malloc(2 * ranks * sizeof(int));
+	c->offsets = c->counts + ranks;
+	c->all = 0;
+	for (int r = 0; r < ranks; r++) {
+		c->counts[r] = (int)(c->bytes / sizeof(float));
+		if (c->differ) {
+			c->counts[r] = atoi(list);
+			list += strcspn(list, ",");
+			list += *list == ',';
+		}
+		c->offsets[r] = c->all;
+		c->all += c->counts[r];
+	}
+}
+
 /* measure_all is the program behind main, once the library is up. */
 static void measure_all(const struct library *lib, char **argv) {
 	char *ops, *sizes, *op, *size;
@@ -154,13 +193,15 @@ static void measure_all(const struct library *lib, char **argv) {
 		int barrier = strcmp(op, "barrier") == 0;
 		char *list = strdup(argv[2]);
 		for (size = strtok_r(list, ",", &sizes); size; size = barrier ? NULL : strtok_r(NULL, ",", &sizes)) {
-			struct series s = {lib, {op, barrier ? 0 : strtoul(size, NULL, 10), 0, NULL, NULL},
+			struct series s = {lib, {op, barrier ? 0 : strtoul(size, NULL, 10), 0, NULL, NULL, NULL, NULL, 0, 0},
 				atoi(argv[4]), atoi(argv[5]), 1, 0, 0};
-			s.call.send = buffer(s.call.bytes);
+			read_counts(&s.call, lib->size, argv[7]);
+			s.call.send = buffer(sent(&s) * sizeof(float));
 			s.call.recv = buffer(received(&s) * sizeof(float));
-			for (size_t i = 0; i < s.call.bytes / sizeof(float); i++)
+			for (size_t i = 0; i < sent(&s); i++)
 				s.call.send[i] = element(lib->rank, i);
 			measure(&s, atof(argv[3]));
+			free(s.call.counts);
 			free(s.call.send);
 			free(s.call.recv);
 		}
@@ -169,8 +210,8 @@ static void measure_all(const struct library *lib, char **argv) {
 }
 
 static void want_arguments(int argc) {
-	if (argc == 7)
+	if (argc == 8)
 		return;
-	fprintf(stderr, "usage: driver OP,OP BYTES,BYTES SECONDS NODES RANKS_PER_NODE STORE\n");
+	fprintf(stderr, "usage: driver OP,OP BYTES,BYTES SECONDS NODES RANKS_PER_NODE STORE COUNTS\n");
 	exit(2);
 }

@@ -10,6 +10,8 @@ static void maximum(double *values, int n) {
 	MPI_Allreduce(MPI_IN_PLACE, values, n, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
 }
 
+static int rank;
+
 static void run(const struct call *c) {
 	int n = (int)(c->bytes / sizeof(float));
 	if (is(c, "barrier"))
@@ -20,8 +22,16 @@ static void run(const struct call *c) {
 		MPI_Reduce(c->send, c->recv, n, MPI_FLOAT, MPI_SUM, c->root, MPI_COMM_WORLD);
 	else if (is(c, "allreduce"))
 		MPI_Allreduce(c->send, c->recv, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+	else if (is(c, "allgather") && c->differ)
+		MPI_Allgatherv(c->send, c->counts[rank], MPI_FLOAT, c->recv, c->counts, c->offsets, MPI_FLOAT, MPI_COMM_WORLD);
 	else if (is(c, "allgather"))
 		MPI_Allgather(c->send, n, MPI_FLOAT, c->recv, n, MPI_FLOAT, MPI_COMM_WORLD);
+	else if (is(c, "gather"))
+		MPI_Gather(c->send, n, MPI_FLOAT, c->recv, n, MPI_FLOAT, c->root, MPI_COMM_WORLD);
+	else if (is(c, "scatter"))
+		MPI_Scatter(c->send, n, MPI_FLOAT, c->recv, n, MPI_FLOAT, c->root, MPI_COMM_WORLD);
+	else if (is(c, "reducescatter"))
+		MPI_Reduce_scatter(c->send, c->recv, c->counts, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 	else {
 		fprintf(stderr, "no collective %s here\n", c->collective);
 		MPI_Abort(MPI_COMM_WORLD, 2);
@@ -33,6 +43,7 @@ int main(int argc, char **argv) {
 	want_arguments(argc);
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &lib.rank);
+	rank = lib.rank;
 	MPI_Comm_size(MPI_COMM_WORLD, &lib.size);
 	measure_all(&lib, argv);
 	MPI_Finalize();
