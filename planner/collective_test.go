@@ -248,6 +248,11 @@ func oneShots(ctx context.Context, c *planner.Comm, counts []int, inPlace bool) 
 	if diff := cmp.Diff(places, all); diff != "" {
 		return fmt.Errorf("rank %d: allgather: %s", c.Rank(), diff)
 	}
+	for root := range counts {
+		if err := rootedShots(ctx, c, counts, root, places, before, inPlace); err != nil {
+			return err
+		}
+	}
 	send := slices.Clone(places)
 	mine = send[:n]
 	if !inPlace {
@@ -260,6 +265,38 @@ func oneShots(ctx context.Context, c *planner.Comm, counts []int, inPlace bool) 
 		if want := c.Size() * (before + i); got != want {
 			return fmt.Errorf("rank %d: reducescatter: element %d is %d, want %d", c.Rank(), i, got, want)
 		}
+	}
+	return nil
+}
+
+// rootedShots gathers places at a root and scatters them from there.
+func rootedShots(ctx context.Context, c *planner.Comm, counts []int, root int, places []int, before int, inPlace bool) error {
+	n := counts[c.Rank()]
+	own := places[before:][:n]
+	send, recv := slices.Clone(own), []int(nil)
+	if c.Rank() == root {
+		if recv = make([]int, len(places)); inPlace {
+			send = recv[before:][:n]
+			copy(send, own)
+		}
+	}
+	if err := planner.GathervNow(ctx, c, send, recv, counts, root); err != nil {
+		return err
+	}
+	if c.Rank() == root && !slices.Equal(recv, places) {
+		return fmt.Errorf("root %d: gather: %v, want %v", root, recv, places)
+	}
+	send, recv = nil, make([]int, n)
+	if c.Rank() == root {
+		if send = slices.Clone(places); inPlace {
+			recv = send[before:][:n]
+		}
+	}
+	if err := planner.ScattervNow(ctx, c, send, recv, counts, root); err != nil {
+		return err
+	}
+	if !slices.Equal(recv, own) {
+		return fmt.Errorf("rank %d: scatter from %d: %v, want %v", c.Rank(), root, recv, own)
 	}
 	return nil
 }
@@ -328,6 +365,13 @@ func TestRequestsThatCantBe(t *testing.T) {
 			"1 elements to send, 10 to receive; with counts 4+4 it must be 4 and 8": second(planner.Allgatherv(c, buf[:1], buf, []int{4, 4})),
 			"with counts 5+5 it must be 10 and 5":                                   second(planner.ReduceScatterv(c, buf, buf, []int{5, 5}, tasks.Sum)),
 			"allgather: send and receive buffers overlap in part":                   second(planner.Allgatherv(c, buf[2:6], buf[:8], []int{4, 4})),
+			"gather: 1 counts for 2 ranks":                                          second(planner.Gatherv(c, buf[:5], buf, []int{5}, 0)),
+			"scatter: root 3: ranks are 0 to 1":                                     second(planner.Scatterv(c, buf, buf[:5], []int{5, 5}, 3)),
+			"gather: 3 elements":                                                    second(planner.Gatherv(c, buf[:3], nil, []int{4, 4}, 1-c.Rank())),
+			"scatter: 3 elements; with counts 4+4 it must be 4":                     second(planner.Scatterv(c, nil, buf[:3], []int{4, 4}, 1-c.Rank())),
+			"5 elements to send, 9 to receive; with counts 5+5 it must be 5 and 10": second(planner.Gatherv(c, buf[:5], buf[:9], []int{5, 5}, c.Rank())),
+			"gather: send and receive buffers overlap in part":                      second(planner.Gatherv(c, buf[1:5], buf[:8], []int{4, 4}, c.Rank())),
+			"scatter: 1 elements; with counts 0+0 it must be 0":                     second(planner.Scatterv(c, nil, buf[:1], []int{0, 0}, 1-c.Rank())),
 			"reducescatter: send and receive buffers overlap in part":               second(planner.ReduceScatter(c, buf, buf[5-c.Rank():][:5], tasks.Sum)),
 			"scatter: root 2: ranks are 0 to 1":                                     second(planner.Scatter(c, nil, buf, 2)),
 			"is not a reduction":                                                    second(planner.Allreduce(c, buf, buf, tasks.Op{})),

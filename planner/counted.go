@@ -19,6 +19,18 @@ func ReduceScatterv[T any](c *Comm, send, recv []T, counts []int, op tasks.Op) (
 	return typedCounts(c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, noRoot, send, recv, counts)
 }
 
+// Gatherv is [Gather] of blocks that differ: rank i gives counts[i] elements. All ranks
+// give the same counts.
+func Gatherv[T any](c *Comm, send, recv []T, counts []int, root int) (*Collective, error) {
+	return typedCounts(c, tasks.Request{Coll: tasks.Gather}, root, send, recv, counts)
+}
+
+// Scatterv is [Scatter] to blocks that differ: rank i gets counts[i] elements. All ranks
+// give the same counts.
+func Scatterv[T any](c *Comm, send, recv []T, counts []int, root int) (*Collective, error) {
+	return typedCounts(c, tasks.Request{Coll: tasks.Scatter}, root, send, recv, counts)
+}
+
 // AllgathervNow is [Allgatherv] and a run in one call.
 func AllgathervNow[T any](ctx context.Context, c *Comm, send, recv []T, counts []int) error {
 	return nowCounts(ctx, c, tasks.Request{Coll: tasks.Allgather}, noRoot, send, recv, counts)
@@ -27,6 +39,16 @@ func AllgathervNow[T any](ctx context.Context, c *Comm, send, recv []T, counts [
 // ReduceScattervNow is [ReduceScatterv] and a run in one call.
 func ReduceScattervNow[T any](ctx context.Context, c *Comm, send, recv []T, counts []int, op tasks.Op) error {
 	return nowCounts(ctx, c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, noRoot, send, recv, counts)
+}
+
+// GathervNow is [Gatherv] and a run in one call.
+func GathervNow[T any](ctx context.Context, c *Comm, send, recv []T, counts []int, root int) error {
+	return nowCounts(ctx, c, tasks.Request{Coll: tasks.Gather}, root, send, recv, counts)
+}
+
+// ScattervNow is [Scatterv] and a run in one call.
+func ScattervNow[T any](ctx context.Context, c *Comm, send, recv []T, counts []int, root int) error {
+	return nowCounts(ctx, c, tasks.Request{Coll: tasks.Scatter}, root, send, recv, counts)
 }
 
 // typedCounts is typed of blocks that differ.

@@ -311,6 +311,53 @@ func ExampleAllgatherv() {
 	// Output: [7 7 8 7 8 9]
 }
 
+// Rank 1 collects as many elements of each rank as its number says.
+func ExampleGatherv() {
+	counts := []int{0, 1, 2, 3}
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		mine, all := []int{7, 8, 9}[:c.Rank()], []int(nil)
+		if c.Rank() == 1 {
+			all = make([]int, 0+1+2+3)
+		}
+		collect, err := planner.Gatherv(c, mine, all, counts, 1)
+		if err != nil {
+			return err
+		}
+		if err := collect.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 1 {
+			fmt.Println(all)
+		}
+		return nil
+	})
+	// Output: [7 7 8 7 8 9]
+}
+
+// Rank 0 keeps nothing of what it has, rank 3 gets most.
+func ExampleScatterv() {
+	counts := []int{0, 1, 2, 3}
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		var all []int
+		if c.Rank() == 0 {
+			all = []int{1, 2, 3, 4, 5, 6}
+		}
+		mine := make([]int, counts[c.Rank()])
+		share, err := planner.Scatterv(c, all, mine, counts, 0)
+		if err != nil {
+			return err
+		}
+		if err := share.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 3 {
+			fmt.Println(mine)
+		}
+		return nil
+	})
+	// Output: [4 5 6]
+}
+
 func ExampleBarrier() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		all, err := planner.Barrier(c)

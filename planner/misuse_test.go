@@ -144,6 +144,12 @@ var (
 		{"ReduceScatterv", runs(func(c *planner.Comm) (*planner.Collective, error) {
 			return planner.ReduceScatterv(c, four, make([]int32, 1), ones, tasks.Sum)
 		})},
+		{"Gatherv", runs(func(c *planner.Comm) (*planner.Collective, error) {
+			return planner.Gatherv(c, one, make([]int32, wrongRanks), ones, 0)
+		})},
+		{"Scatterv", runs(func(c *planner.Comm) (*planner.Collective, error) {
+			return planner.Scatterv(c, four, make([]int32, 1), ones, 0)
+		})},
 		{"Barrier", runs(planner.Barrier)},
 	}
 	running = []call{
@@ -173,6 +179,12 @@ var (
 		}},
 		{"ReduceScattervNow", func(ctx context.Context, c *planner.Comm) error {
 			return planner.ReduceScattervNow(ctx, c, four, make([]int32, 1), ones, tasks.Sum)
+		}},
+		{"GathervNow", func(ctx context.Context, c *planner.Comm) error {
+			return planner.GathervNow(ctx, c, one, make([]int32, wrongRanks), ones, 0)
+		}},
+		{"ScattervNow", func(ctx context.Context, c *planner.Comm) error {
+			return planner.ScattervNow(ctx, c, four, make([]int32, 1), ones, 0)
 		}},
 		{"BarrierNow", planner.BarrierNow},
 		{"Any", func(ctx context.Context, c *planner.Comm) error { return second(c.Any(ctx, true)) }},

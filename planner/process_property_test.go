@@ -79,8 +79,12 @@ func prepare[T int32 | uint8 | float64](c *planner.Comm, r tasks.Request, send, 
 		return planner.Allgatherv(c, send, recv, counts)
 	case r.Coll == tasks.Allgather:
 		return planner.Allgather(c, send, recv)
+	case r.Coll == tasks.Gather && counts != nil:
+		return planner.Gatherv(c, send, recv, counts, int(r.Root))
 	case r.Coll == tasks.Gather:
 		return planner.Gather(c, send, recv, int(r.Root))
+	case r.Coll == tasks.Scatter && counts != nil:
+		return planner.Scatterv(c, send, recv, counts, int(r.Root))
 	case r.Coll == tasks.Scatter:
 		return planner.Scatter(c, send, recv, int(r.Root))
 	case r.Coll == tasks.ReduceScatter && counts != nil:

@@ -87,8 +87,12 @@ func (a *activeCall[T]) create() (err error) {
 		a.col, err = planner.Allgatherv(c, a.send, a.recv, a.r.counts)
 	case a.r.coll == tasks.Allgather:
 		a.col, err = planner.Allgather(c, a.send, a.recv)
+	case a.r.coll == tasks.Gather && a.r.counts != nil:
+		a.col, err = planner.Gatherv(c, a.send, a.recv, a.r.counts, root)
 	case a.r.coll == tasks.Gather:
 		a.col, err = planner.Gather(c, a.send, a.recv, root)
+	case a.r.coll == tasks.Scatter && a.r.counts != nil:
+		a.col, err = planner.Scatterv(c, a.send, a.recv, a.r.counts, root)
 	case a.r.coll == tasks.Scatter:
 		a.col, err = planner.Scatter(c, a.send, a.recv, root)
 	case a.r.counts != nil:
@@ -115,8 +119,12 @@ func (a *activeCall[T]) now(ctx context.Context) error {
 		return planner.AllgathervNow(ctx, c, a.send, a.recv, a.r.counts)
 	case a.r.coll == tasks.Allgather:
 		return planner.AllgatherNow(ctx, c, a.send, a.recv)
+	case a.r.coll == tasks.Gather && a.r.counts != nil:
+		return planner.GathervNow(ctx, c, a.send, a.recv, a.r.counts, root)
 	case a.r.coll == tasks.Gather:
 		return planner.GatherNow(ctx, c, a.send, a.recv, root)
+	case a.r.coll == tasks.Scatter && a.r.counts != nil:
+		return planner.ScattervNow(ctx, c, a.send, a.recv, a.r.counts, root)
 	case a.r.coll == tasks.Scatter:
 		return planner.ScatterNow(ctx, c, a.send, a.recv, root)
 	case a.r.counts != nil:

@@ -229,7 +229,7 @@ func (d *randomDraw) request(c *randomComm) *randomRequest {
 		r.inPlace, r.count = 0, d.count(r.elem, 1, c.size())
 	case tasks.Allreduce, tasks.Reduce:
 		r.count = d.count(r.elem, 1, c.size())
-	case tasks.Allgather, tasks.ReduceScatter:
+	case tasks.Allgather, tasks.Gather, tasks.Scatter, tasks.ReduceScatter:
 		r.count = d.count(r.elem, c.size(), c.size())
 		if d.chance(2) {
 			for range c.members {
@@ -237,8 +237,6 @@ func (d *randomDraw) request(c *randomComm) *randomRequest {
 			}
 			r.count = slices.Max(r.counts)
 		}
-	default:
-		r.count = d.count(r.elem, c.size(), c.size())
 	}
 	return r
 }

@@ -49,14 +49,14 @@ var rows = []Row{
 	},
 	Gather: {
 		Name: "gather", Suffix: "g", Doc: "collects all ranks' blocks at the root",
-		Input: Side{AllRanks, OwnBlock}, Output: Side{TheRoot, AllBlocks}, From: OwnersData, Values: 1, Placement: InRecv,
+		Input: Side{AllRanks, OwnBlock}, Output: Side{TheRoot, AllBlocks}, From: OwnersData, Values: 1, Placement: InRecv, Counts: true,
 		BusTrips: 1,
 		Recipe:   Recipe{Up: Gather, Top: []Collective{Gather}},
 		Alone:    Gather,
 	},
 	Scatter: {
 		Name: "scatter", Suffix: "s", Doc: "gives each rank its block of the root's",
-		Input: Side{TheRoot, AllBlocks}, Output: Side{AllRanks, OwnBlock}, From: RootsData, Values: 1, Placement: InSend,
+		Input: Side{TheRoot, AllBlocks}, Output: Side{AllRanks, OwnBlock}, From: RootsData, Values: 1, Placement: InSend, Counts: true,
 		BusTrips: 1,
 		Recipe:   Recipe{Top: []Collective{Scatter}, Down: Scatter},
 		Alone:    Scatter,

@@ -61,6 +61,17 @@ func TestRuleCountsBytes(t *testing.T) {
 		for rank := range counts {
 			counts[rank] = test.count(rank)
 		}
+		for _, coll := range []tasks.Collective{tasks.Gather, tasks.Scatter} {
+			r := tasks.Request{Coll: coll, Type: tasks.Float32}
+			if r.Counts, err = tasks.NewCounts(counts); err != nil {
+				t.Fatal(err)
+			}
+			r.Count = r.Counts.Max()
+			checkRule(t, r, on, tasks.Plan{})
+			if p, _ := rule.Choose(r, on, tasks.Plan{}); r.Counts.At(7) == r.Counts.Sum() && p.Segment > r.Bytes() != (r.Bytes() <= 16<<10) {
+				t.Errorf("%v: a block of %d bytes is cut into segments of %d", r, r.Bytes(), p.Segment)
+			}
+		}
 		r := tasks.Request{Coll: tasks.Allgather, Type: tasks.Float32}
 		if r.Counts, err = tasks.NewCounts(counts); err != nil {
 			t.Fatal(err)

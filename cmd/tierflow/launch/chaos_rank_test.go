@@ -355,8 +355,12 @@ func (c *call[T]) prepare() (err error) {
 		c.col, err = planner.Allgatherv(c.comm, c.send, c.recv, counts)
 	case c.r.Coll == tasks.Allgather:
 		c.col, err = planner.Allgather(c.comm, c.send, c.recv)
+	case c.r.Coll == tasks.Gather && counts != nil:
+		c.col, err = planner.Gatherv(c.comm, c.send, c.recv, counts, root)
 	case c.r.Coll == tasks.Gather:
 		c.col, err = planner.Gather(c.comm, c.send, c.recv, root)
+	case c.r.Coll == tasks.Scatter && counts != nil:
+		c.col, err = planner.Scatterv(c.comm, c.send, c.recv, counts, root)
 	case c.r.Coll == tasks.Scatter:
 		c.col, err = planner.Scatter(c.comm, c.send, c.recv, root)
 	case counts != nil:
@@ -380,8 +384,12 @@ func (c *call[T]) now(ctx context.Context) error {
 		return planner.AllgathervNow(ctx, c.comm, c.send, c.recv, counts)
 	case c.r.Coll == tasks.Allgather:
 		return planner.AllgatherNow(ctx, c.comm, c.send, c.recv)
+	case c.r.Coll == tasks.Gather && counts != nil:
+		return planner.GathervNow(ctx, c.comm, c.send, c.recv, counts, root)
 	case c.r.Coll == tasks.Gather:
 		return planner.GatherNow(ctx, c.comm, c.send, c.recv, root)
+	case c.r.Coll == tasks.Scatter && counts != nil:
+		return planner.ScattervNow(ctx, c.comm, c.send, c.recv, counts, root)
 	case c.r.Coll == tasks.Scatter:
 		return planner.ScatterNow(ctx, c.comm, c.send, c.recv, root)
 	case counts != nil:

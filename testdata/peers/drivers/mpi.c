@@ -26,8 +26,12 @@ static void run(const struct call *c) {
 		MPI_Allgatherv(c->send, c->counts[rank], MPI_FLOAT, c->recv, c->counts, c->offsets, MPI_FLOAT, MPI_COMM_WORLD);
 	else if (is(c, "allgather"))
 		MPI_Allgather(c->send, n, MPI_FLOAT, c->recv, n, MPI_FLOAT, MPI_COMM_WORLD);
+	else if (is(c, "gather") && c->differ)
+		MPI_Gatherv(c->send, c->counts[rank], MPI_FLOAT, c->recv, c->counts, c->offsets, MPI_FLOAT, c->root, MPI_COMM_WORLD);
 	else if (is(c, "gather"))
 		MPI_Gather(c->send, n, MPI_FLOAT, c->recv, n, MPI_FLOAT, c->root, MPI_COMM_WORLD);
+	else if (is(c, "scatter") && c->differ)
+		MPI_Scatterv(c->send, c->counts, c->offsets, MPI_FLOAT, c->recv, c->counts[rank], MPI_FLOAT, c->root, MPI_COMM_WORLD);
 	else if (is(c, "scatter"))
 		MPI_Scatter(c->send, n, MPI_FLOAT, c->recv, n, MPI_FLOAT, c->root, MPI_COMM_WORLD);
 	else if (is(c, "reducescatter"))

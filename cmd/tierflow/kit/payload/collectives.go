@@ -60,8 +60,14 @@ func makerOf[T any](c *planner.Comm, r tasks.Request, send, recv []byte) (*plann
 		}
 		return planner.Allgather(c, view[T](send), view[T](recv))
 	case tasks.Gather:
+		if counts != nil {
+			return planner.Gatherv(c, view[T](send), view[T](recv), counts, int(r.Root))
+		}
 		return planner.Gather(c, view[T](send), view[T](recv), int(r.Root))
 	case tasks.Scatter:
+		if counts != nil {
+			return planner.Scatterv(c, view[T](send), view[T](recv), counts, int(r.Root))
+		}
 		return planner.Scatter(c, view[T](send), view[T](recv), int(r.Root))
 	case tasks.ReduceScatter:
 		if counts != nil {
