@@ -11,7 +11,7 @@
 //
 //	world := local.New(2, executor.Config{})
 //	defer world.Close()
-//	run, err := world.Endpoint(rank).Comm(0).Bind(executor.Binding{Rest: program, Recv: buf, …})
+//	run, err := world.Endpoint(rank).Comm(0).Bind(executor.Binding{Compiled: compiled, Recv: buf})
 //	err = run.Do(ctx)
 //
 // # How a run goes

@@ -26,6 +26,13 @@ func shmPair() (a, b *Link, bells *[2]atomic.Int64) {
 	return a, b, bells
 }
 
+func TestLine(t *testing.T) {
+	wiretest.RunLines(t, func(*testing.T) (wiretest.Line, wiretest.Line) {
+		a, b, _ := shmPair()
+		return a, b
+	})
+}
+
 func TestShmLink(t *testing.T) {
 	for _, parallel := range []bool{false, true} {
 		for range 4 {

@@ -44,6 +44,16 @@ func openSockets(t testing.TB, buffer int) (a, b int) {
 	return fds[0], fds[1]
 }
 
+func TestLine(t *testing.T) {
+	wiretest.RunLines(t, func(t *testing.T) (wiretest.Line, wiretest.Line) {
+		a, b := NewLink(1, 4096), NewLink(0, 4096)
+		mine, theirs := sockets(t, 0)
+		a.Attach(mine)
+		b.Attach(theirs)
+		return a, b
+	})
+}
+
 func TestTCPLink(t *testing.T) {
 	for _, parallel := range []bool{false, true} {
 		for i := range 4 {

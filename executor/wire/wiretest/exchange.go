@@ -25,6 +25,7 @@ func number(m *wire.Message) int32 {
 	return edge
 }
 
+// IsLarge reports whether the payload moves in parts.
 func (l *Letter) IsLarge() bool { return l.Message.Kind.IsLarge() }
 
 // DrawLetters makes what one side sends: the edge is its number.
@@ -80,6 +81,7 @@ func (r *Reader) failf(format string, args ...any) {
 	}
 }
 
+// Deliver compares a message with the one that was sent.
 func (r *Reader) Deliver(_ levels.Rank, m *wire.Message, payload []byte) {
 	r.Refunds += int64(m.Refund)
 	if m.Kind == wire.Return {
@@ -91,7 +93,7 @@ func (r *Reader) Deliver(_ levels.Rank, m *wire.Message, payload []byte) {
 	}
 	want := &r.Want[number(m)]
 	got, sent := *m, want.Message
-	got.Refund, sent.Refund = 0, 0
+	got.Refund, sent.Refund, got.Addr, sent.Addr = 0, 0, nil, nil
 	if got != sent {
 		r.failf("got %+v, want %+v", got, sent)
 	}
@@ -114,6 +116,7 @@ func (r *Reader) Deliver(_ levels.Rank, m *wire.Message, payload []byte) {
 	}
 }
 
+// Place returns the place of a large payload, unless it is refused.
 func (r *Reader) Place(_ levels.Rank, m *wire.Message) []byte {
 	if number(m) < 0 || int(number(m)) >= len(r.Want) || r.Want[number(m)].IsRefused {
 		return nil
@@ -124,9 +127,11 @@ func (r *Reader) Place(_ levels.Rank, m *wire.Message) []byte {
 	return r.Places[number(m)][m.Offset:]
 }
 
+// Sent counts a Put that has left.
 func (r *Reader) Sent(int32) { r.Left-- }
 
-func (r *Reader) Fail(levels.Rank, error) {}
+// Fail keeps why the link failed.
+func (r *Reader) Fail(_ levels.Rank, err error) { r.failf("the link failed: %v", err) }
 
 // IsDone reports whether everything has come and gone.
 func (r *Reader) IsDone() bool {
@@ -167,8 +172,9 @@ func (s *Side) step(r *rand.Rand) bool {
 		l := &s.Sends[0]
 		s.Sends = s.Sends[1:]
 		if l.IsLarge() {
-			s.Left++
-			s.Link.Put(&l.Message, l.Payload, 0)
+			if !s.Link.Put(&l.Message, l.Payload, 0) {
+				s.Left++
+			}
 			continue
 		}
 		payload := bytes.Clone(l.Payload)
@@ -189,7 +195,12 @@ func Exchange(t *testing.T, a, b *Side, seed uint64, parallel bool) {
 	var refunds [2]int64
 	for i, s := range []*Side{b, a} {
 		for j := range s.Want {
-			refunds[i] += int64(s.Want[j].Message.Refund)
+			m := &s.Want[j].Message
+			refunds[i] += int64(m.Refund)
+			if m.Kind.IsLarge() { // its credit said where
+				s.Places[number(m)] = make([]byte, m.Size)
+				m.Addr = wire.Start(s.Places[number(m)])
+			}
 		}
 	}
 	ends := make(chan error, 2)
