@@ -30,26 +30,28 @@
 //
 // # Flow control
 //
-// Both ends know the schedule. A large message moves only against the credit
-// that its recv gives when it is ready, straight to its destination. A small one,
-// and the first that a call sends to another node, where a credit takes a round
-// trip, is sent at once, charged to a budget per ordered pair of ranks that the
-// receiver gives back as it consumes. Without budget the sender asks, and the send
-// leaves when some has come back, or the recv, once it is ready, has answered with a
-// credit. So nothing waits for memory, and what arrives early is bounded by the budget.
+// Both ends know the schedule, and package flow does the arithmetic.
+//
+//   - Eager: at most EagerMax bytes, or among the first 64 KiB of a pass to another node,
+//     where a credit takes a round trip. It is sent at once if the pair's budget allows.
+//     Else it waits until budget comes back, or the recv grants credit.
+//   - Large: sent only against the credit that its recv gives when it is ready, straight to
+//     its destination.
+//
+// So nothing waits for memory, and what arrives early is bounded by the budget.
 //
 // # Files
 //
-// What an engine keeps is in endpoint.go, comm.go, run.go, ending.go, mail.go, straight.go
-// and world.go, whose types name each other. All else is ordered: a file uses those
-// before it, never one behind.
+// What an engine keeps is in world.go, endpoint.go, comm.go, run.go, ending.go, mail.go,
+// straight.go and control.go, whose types name each other. All else is ordered: a file uses
+// those before it, never one behind.
 //
 //	guard                               what an operation of the caller's may not do
-//	control departure broken failing    who has left, what breaks, who is told
+//	departure broken failing            who has left, what breaks, who is told
 //	unlock                              what the engine does as it lets go of its lock
 //	read operation send step            the steps of a pass
 //	transfer deliver                    what arrives
 //	waiting stall                       who is waited for
 //	wait bind start                     a call
-//	comm_life hear recording open close communicators and worlds begin and end
+//	comm_life hear recording close open communicators and worlds begin and end
 package executor

@@ -16,26 +16,26 @@ import (
 
 // What protects against what, and the test that fails without it:
 //
-//	danger                          protection                             test
-//	torn single copy                intact in Run.doInChunks                   TestTornCopy
-//	message before its run          early in Comm.deliverToRun, Comm.deliverEarly    TestFarAhead
-//	message before its receive      came in Comm.deliverTransfer           TestMessagesArriveInOrder
-//	too much sent early             Charge in Run.sendStep                     TestBudgetIsCharged
-//	budget lost                     Endpoint.consume                       TestBudgetComesBack
+//	danger                          protection                                    test
+//	torn single copy                isIntact in Run.doInChunks                    TestTornCopy
+//	message before its run          early in Comm.deliverToRun, deliverEarly      TestFarAhead
+//	message before its receive      came in Comm.deliverTransfer                  TestMessagesArriveInOrder
+//	too much sent early             Charge in Run.sendStep                        TestBudgetIsCharged
+//	budget lost                     Endpoint.consume                              TestBudgetComesBack
 //	budget invented                 Refund in Endpoint.deliverMessage             TestHostilePeerRepeats
-//	waiting for credit in vain      Run.resumeSends                             TestBudgetLetsGo
-//	credit for what has left        late in Run.hears and Comm.deliverToRun     TestBudgetLetsGo
-//	slots reused too early          the program's last awaits              TestSlotsAreReused
-//	sequence numbers wrap           differences in Comm.hasEnded, missing      TestSequenceWraps
-//	cancelled in the middle         mark before settle in World.failHere   TestNothingIsWrittenAfterReturn, by chance
-//	                                link.forget                            TestTCPLinkForget, TestShmLinkForget
-//	large send when it breaks       puts.forget                            TestBreakDuringLargeSend
-//	buffer reused after a failure   the copy in dropBulk                   TestFailedCallSendsWhatItMeant
-//	budget dropped with a payload   the refund in dropBulk                 TestShmLinkForget, TestTCPLinkForgetKeepsBudgets
-//	communicators in other orders   comm in Comm.findRun                      TestOppositeOrders
-//	message told twice              Run.canHear, heard in Endpoint.deliverMessage TestHostilePeerRepeats, TestFaultsRepeat
-//	payload cut short               message.check, parts.follow            TestTCPLinkProtocol, TestPartsFollow
-//	connection that just ends       tcpReader.ended                        TestTCPLinkEnds
+//	waiting for credit in vain      Run.resumeSends                               TestBudgetLetsGo
+//	credit for what has left        late in Run.findStep and Comm.deliverToRun    TestBudgetLetsGo
+//	slots reused too early          the program's last awaits                     TestSlotsAreReused
+//	sequence numbers wrap           differences in Comm.hasEnded, failIfLeft      TestSequenceWraps
+//	cancelled in the middle         markBroken before endBroken in World.failHere TestNothingIsWrittenAfterReturn, by chance
+//	                                Link.Forget                                   TestTCPLinkForget, TestShmLinkForget
+//	large send when it breaks       puts.forget                                   TestBreakDuringLargeSend
+//	buffer reused after a failure   the copy in wire.DropBulk                     TestFailedCallSendsWhatItMeant
+//	budget dropped with a payload   the refund in wire.DropBulk                   TestShmLinkForget, TestTCPLinkForgetKeepsBudgets
+//	communicators in other orders   comm in Comm.findRun                          TestOppositeOrders
+//	message told twice              Run.canHear, heard in deliverMessage          TestHostilePeerRepeats, TestFaultsRepeat
+//	payload cut short               Message.Check, Parts.Follow                   TestTCPLinkProtocol, TestPartsFollow
+//	connection that just ends       tcpReader.ended                               TestTCPLinkEnds
 
 // sumsOn binds an allreduce of n numbers on a communicator.
 func sumsOn(t failer, w *executor.World, topo, plan string, comm executor.CommID, n int) (runs []*executor.Run, bufs [][]int32) {

@@ -156,7 +156,7 @@ func (r *Run) findStep(from levels.Rank, m *wire.Message) (dag.ID, error) {
 		if m.Edge >= 0 && int(m.Edge) < len(edges) {
 			id := edges[m.Edge]
 			s := &r.steps[id]
-			late := m.Kind == wire.Credit && r.flags[id]&wanted != 0 // see resume
+			late := m.Kind == wire.Credit && r.flags[id]&wanted != 0 // see resumeSends
 			if s.Kind == want && (r.flags[id]&ended == 0 || late) && (want == submodules.AwaitStep || s.Len() == m.Size) && r.canHear(id, m.Kind) {
 				return id, nil
 			}
