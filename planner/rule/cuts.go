@@ -7,7 +7,7 @@ const (
 	InsideSegment = 128 << 10 // inside a node: a segment stays in a core's cache
 	ChainMost     = 64 << 10  // between nodes: larger segments only delay the pipeline
 	ChainLeast    = 16 << 10
-	readSegment   = 256 << 10 // of what is read where it lies, which costs two meetings
+	readSegment   = 256 << 10 // of data read in place, which costs two meetings
 	ringMost      = 256 << 10 // between nodes: what each sends on at once
 	ringUsual     = 64 << 10
 	ringLeast     = 32 << 10

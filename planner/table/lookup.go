@@ -43,10 +43,10 @@ type Answer struct {
 // level between the nearest machines on both sides. Sums of products are written
 // so that no processor may fuse them: all ranks must come to the same answer.
 //
-// links names the links between nodes, see [Place.Links]. Where the table knows only
-// other places than that of r on the topology, what it has of the most similar one is all
-// from elsewhere. Plans that ignore nodes are left out then if the layout differs: their
-// times say nothing about another one.
+// links names the links between nodes, see [Place.Links]. A table may know only other
+// places than that of r on the topology. Its answer is then all from elsewhere, from the
+// most similar place. Plans that ignore nodes are left out then if the layout differs:
+// their times say nothing about another one.
 func (t *Table) Find(r tasks.Request, on *levels.Topology, links string) (a Answer) {
 	bytes := r.MeanBytes(on.Size()) // entries are of blocks that are equal
 	want := SizesOf(on)

@@ -58,8 +58,8 @@ func (s *Search) price(i int) []table.Candidate {
 	return all[fastest:]
 }
 
-// kept lists the plans that the entry of request i holds: those that are among the
-// fastest of any size of the collective, and the fastest that ignores nodes.
+// kept returns the plans in the entry of request i: the fastest ones of any size of
+// the collective, and the fastest that ignores nodes.
 func (s *Search) kept(points [][]table.Candidate, i int) map[string]bool {
 	keep := map[string]bool{}
 	best := s.Keep

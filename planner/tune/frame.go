@@ -17,11 +17,11 @@ import (
 //
 //	time(a, b)  =  time(a, base)  +  time(base, b)  −  time(base, base)
 //
-// The difference of the last two is what a task of b costs more than one of the
-// base. That is exact where tasks follow each other, as those of one segment do:
-// what sb takes doesn't depend on who did ib. Where they overlap the sum is too
-// large for two that are both slower than the base, and may be wrong otherwise;
-// what looks best by it is measured before it is chosen.
+// The difference of the last two is what a task of b costs more than one of the base.
+// That is exact where tasks follow each other, as those of one segment do: the time
+// of sb doesn't depend on the algorithm of ib. Where they overlap, the sum is too
+// large for two that are both slower than the base, and may be wrong otherwise. The
+// plan that looks best by it is measured before it is chosen.
 type frame struct {
 	coll    tasks.Collective
 	shape   tasks.Shape

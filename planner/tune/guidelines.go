@@ -42,10 +42,10 @@ var specializations = []struct {
 // not get below: protocols change with the size, and may gain a little by that.
 const muchFaster = 0.8
 
-// Violations checks a table against what must hold on any machine: a collective is
-// not slower than others that do the same, more bytes are not much faster, and the
-// choice does not lose to the shape that ignores nodes. What the intervals of
-// measurements allow is no violation.
+// Violations checks a table against rules that hold on any machine. A collective is
+// not slower than others that do the same. More bytes are not much faster. The choice
+// does not lose to flat. A difference within the intervals of measurements is no
+// violation.
 func Violations(t *table.Table) (all []Violation) {
 	for i := range t.Entries {
 		e := &t.Entries[i]

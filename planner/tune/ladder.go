@@ -130,9 +130,9 @@ func (p *probes) wholes() []work {
 	return firstOf(rounds[:])
 }
 
-// sizes picks from the requests that a plan of one segment is a candidate for, and
-// says in which round: the smallest, the largest, and what is between.
-// From the smallest segment on that a pipeline has told about none is needed.
+// sizes picks requests to measure for a plan of one segment, and their round: the
+// smallest come first, then the largest, then those between. From the smallest
+// segment of a measured pipeline on none is needed.
 func (p *probes) sizes(at []int, q tasks.Plan) (all []int, round int) {
 	last := len(at) - 1
 	told := p.told(p.requests[at[0]], q)
@@ -203,8 +203,9 @@ func (p *probes) middle(at []int, lo, hi int, from, to point) int {
 	return best
 }
 
-// bisect lists what to measure between two rungs of a ladder, lo and hi: what
-// between picks, and once that is known, what it picks on both sides; -1 is enough.
+// bisect lists the rungs to measure between two rungs of a ladder, lo and hi: the one
+// that between picks, and once that is known, its picks on both sides. A pick of -1
+// ends it.
 func bisect(lo, hi int, known func(k int) bool, between func(lo, hi int) int) []int {
 	if hi-lo < 2 {
 		return nil

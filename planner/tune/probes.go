@@ -6,8 +6,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// probes decides what the tasks methods measure, from what is known so far: first
-// pipelines, then plans of one segment, then in turns what looks best
+// probes chooses the measurements of the tasks methods, by the results so far: first
+// pipelines, then plans of one segment, then in turns the plans that look best
 // ([probes.races]). The rules:
 //
 //   - Of plans that differ in several levels' algorithms, only those that differ from
@@ -20,8 +20,8 @@ import (
 //     Where a plan is far from the best at both, nothing between is measured.
 //   - Where the middle of a plan of one segment lies on the line between its
 //     neighbours, within its interval or a tenth, nothing else between is measured:
-//     latency plus bytes by bandwidth is a line. Where a race shows that it isn't,
-//     all that are not far are measured.
+//     latency plus bytes by bandwidth is a line. If a race shows that it isn't,
+//     all sizes with a plan not far from the best are measured.
 //
 // All ranks decide alike, as a meter gives them the same results.
 type probes struct {

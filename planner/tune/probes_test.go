@@ -36,8 +36,8 @@ func newTuneSearch(t *testing.T, m *tune.Method) (*tune.Search, *fakeMeter) {
 	return s, f
 }
 
-// The tasks methods find plans near the best of the space with few measurements, where
-// times follow the model, where they are noisy, and where they jump.
+// The tasks methods find plans near the best of the space with few measurements,
+// whether times follow the model, are noisy, or jump.
 func TestTasksMethods(t *testing.T) {
 	alone(t)
 	all, _ := newTuneSearch(t, tune.Exhaustive)

@@ -17,10 +17,10 @@ import (
 // what disturbs the machine disturbs all.
 const raceTurns = 2
 
-// races lists what to measure in turns: for each request the plan that looks best,
-// those that look nearly as good, and the built-in rule's. The fastest of them is
-// taken. If something else is still thought to be faster than it, it is
-// measured beside that, until the request has had its number of racers.
+// races lists the plans to measure in turns: for each request the one that looks
+// best, those nearly as good, and the built-in rule's. The fastest of them is taken.
+// If something else is still thought to be faster than it, it is measured beside
+// that, until the request has had its number of racers.
 func (p *probes) races() (all []work) {
 	for i, r := range p.requests {
 		rivals := p.rivalsOf(i)

@@ -118,9 +118,9 @@ func (s *Search) left() (n int) {
 // kill is seconds of measuring.
 const saveEvery = 100
 
-// Planned is how many measurements are left to make, and how many configurations
-// the method compares, each size for itself. What the tasks methods measure depends
-// on what they see: of their measurements it is those that come first.
+// Planned is how many measurements are left to make, and how many configurations the
+// method compares, each size for itself. The measurements of the tasks methods depend
+// on results: for these Planned counts the first round.
 func (s *Search) Planned() (measurements, configurations int) {
 	s.plan()
 	for _, all := range s.knowledge.candidates {
@@ -145,9 +145,8 @@ func (s *Search) plan() {
 	s.job = s.next()
 }
 
-// next lists what is to be measured next, in an order that leaves any beginning a
-// fair sample of the whole: what a budget cuts off should not be one kind of plan.
-// Nothing is tried twice.
+// next lists the next measurements. Each beginning of the list is a fair sample of
+// the whole: a budget should not cut off one kind of plan. Nothing is tried twice.
 func (s *Search) next() (job []work) {
 	for _, w := range s.strategy.next() {
 		if key := w.key(); !s.knowledge.tried[key] {
