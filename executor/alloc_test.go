@@ -80,8 +80,8 @@ func TestRunAllocatesNothing(t *testing.T) {
 		for range 10 {
 			m.once()
 		}
-		// What an inbox grows to depends on how far ranks drift apart, which on a busy
-		// machine happens late: what every run allocates shows in each attempt.
+		// An inbox grows with the distance between ranks, and on a busy machine they
+		// drift apart late. A run's own allocations show in each attempt.
 		got := testing.AllocsPerRun(20, m.once)
 		for attempt := 0; got > 0 && attempt < 5; attempt++ {
 			got = testing.AllocsPerRun(20, m.once)

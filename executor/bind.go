@@ -90,8 +90,8 @@ func (c *Comm) countLeads(p *submodules.Program) []flow.Lead {
 	return all
 }
 
-// allocate takes shared memory that belongs to the run as long as it is in use: slots,
-// and copies of what the ranks of the node can't read where it lies. The lock is held.
+// allocate takes shared memory for the run as long as it is in use: slots, and copies
+// of buffers that the ranks of the node can't read in place. The lock is held.
 func (r *Run) allocate(backup, slots int64) error {
 	m := r.comm.e.memory
 	if m.Readable(nil) {

@@ -26,8 +26,8 @@ func inCall(ctx context.Context, w *executor.World, but int) {
 	}
 }
 
-// broken checks that later calls on all ranks say who failed, and that they are
-// refused.
+// broken checks that later calls on all ranks are refused and name the rank that
+// failed.
 func broken(t *testing.T, w *executor.World, runs []*executor.Run, cause error) {
 	t.Helper()
 	for r, run := range runs {

@@ -332,8 +332,8 @@ func TestFailKeepsTheMismatch(t *testing.T) {
 	}
 }
 
-// A rank that has closed everything makes no communicator any more; those who do with it
-// are not waiting for ever, whoever waits for whom.
+// A rank that has closed everything makes no communicator any more. Others that make one
+// with it don't wait for ever, in either direction.
 func TestCommunicatorMadeAfterClose(t *testing.T) {
 	onBoth(t, []string{"1x3", "3x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
 		succeed(t, w, func(ctx context.Context, r int) error {

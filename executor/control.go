@@ -14,8 +14,8 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// control is what engines of different processes tell each other beside the data:
-// that a communicator is broken, that a rank has left one, and who runs what.
+// control carries the words of engines in different processes beside the data: a
+// communicator is broken, a rank has left one, a rank is in this call.
 type control struct {
 	world *World
 	job   ControlPlane

@@ -20,8 +20,8 @@ func (s *ears) Place(from levels.Rank, m *wire.Message) []byte {
 
 func (s *ears) Sent(token int32) { (*Endpoint)(s).endPut(token) }
 
-// Fail breaks what a rank is in that said what can't be: the control plane knows no
-// better. Of any other rank it may.
+// Fail breaks all communicators of a peer that broke the protocol: the control plane
+// knows no better. After any other error it may.
 func (s *ears) Fail(peer levels.Rank, err error) {
 	e := (*Endpoint)(s)
 	if errors.Is(err, ErrProtocol) {

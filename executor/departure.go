@@ -170,8 +170,8 @@ func (c *Comm) dropEarly() {
 }
 
 // limitRuns sets the limit of a communicator, because of a rank of the world. A rank
-// that hasn't made the communicator yet sets it when it has: before it has heard of the
-// departure itself, it would write to ranks whose runs have ended because of that.
+// that hasn't made the communicator yet sets it once it has. Until it hears of the
+// departure itself, it would write to ranks whose runs have ended.
 func (e *Endpoint) limitRuns(f failure, members rankSet) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

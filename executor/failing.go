@@ -44,8 +44,8 @@ func (w *World) failLater(f failure) {
 // Fail ends the communicators that a rank is in, those made later too, on all ranks
 // because of what happened on it: a panic, for example.
 func (w *World) Fail(by levels.Rank, err error) {
-	// A rank that another one's failure has ended is not the culprit, and its word
-	// may come before that of who is.
+	// A rank ended by another one's failure is not the culprit, and its word may come
+	// before the culprit's.
 	if peer := (*PeerError)(nil); errors.As(err, &peer) && peer.world > 0 {
 		by, err = peer.world-1, peer.Err
 	}

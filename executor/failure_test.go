@@ -128,9 +128,9 @@ func TestCloseEarly(t *testing.T) {
 	}
 }
 
-// A rank that has done its part may leave while the others are still in that run,
-// and one of them even in the next: the first ends well, the next fails on each
-// rank that comes to it, and what the others send each other goes on.
+// A rank that has done its part may leave while the others are still in that run, and
+// one of them even in the next. The first run ends well. The next fails on each rank
+// that comes to it, and messages between the others go on.
 func TestCloseBetweenRunsOfOthers(t *testing.T) {
 	for _, plan := range []string{"shape=flat,fs=all,w=1,s=adapt/chain,i=adapt", "shape=flat,fs=1KiB,w=4,s=adapt/chain,i=adapt", "shape=han,fs=1KiB,w=2,s=solo"} {
 		t.Run(plan, func(t *testing.T) {

@@ -73,8 +73,8 @@ func startAlone(t *testing.T, w *World, plan string) *Run {
 	return run
 }
 
-// hostileMessage draws one that a link would let pass: mostly one that the run
-// expects at some time, so that it comes twice, or too early.
+// hostileMessage draws a message that a link lets pass. Mostly the run expects it at
+// some time: then it comes twice, or too early.
 func hostileMessage(r *rand.Rand, size int64) (m wire.Message, payload []byte) {
 	pick := func(some ...int64) int64 { return some[r.IntN(len(some))] }
 	if r.IntN(25) > 0 {

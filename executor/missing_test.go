@@ -15,9 +15,9 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// In a chain of ranks of which one has not come, all others wait, most of them for
-// ranks that wait themselves: only the missing one is called missing, and what
-// each waits for is in its recording.
+// In a chain of ranks one has not come. All others wait, most of them for ranks that
+// wait themselves. Only the missing one is called missing, and each rank's recording
+// has its open step.
 func TestMissingRanks(t *testing.T) {
 	const absent = 2
 	synctest.Test(t, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// Setup is what a world is made of beside its configuration: which ranks live in this
-// process, and what connects them with the others.
+// Setup is the ground of a world, beside its configuration: the ranks in this
+// process, and their ports to the others.
 type Setup struct {
 	// Size is how many ranks the world has, in all processes.
 	Size int

@@ -14,7 +14,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// What protects against what, and the test that fails without it:
+// Dangers, their protections, and the test that fails without each:
 //
 //	danger                          protection                                    test
 //	torn single copy                isIntact in Run.doInChunks                    TestTornCopy

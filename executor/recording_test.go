@@ -62,9 +62,9 @@ func TestRecordSeveralWorlds(t *testing.T) {
 	}
 }
 
-// BenchmarkRecorder is what recording costs: an allreduce without and with it, in
-// turns, so that what else goes on on the machine meets both. It reports the
-// lower quartile of each, and their quotient.
+// BenchmarkRecorder measures the cost of recording: an allreduce without and with it,
+// in turns, so that other work on the machine meets both. It reports the lower
+// quartile of each, and their quotient.
 func BenchmarkRecorder(b *testing.B) {
 	for _, topo := range []string{"1x2", "4x2"} {
 		for _, size := range []int64{1 << 10, 64 << 10} {

@@ -48,9 +48,9 @@ type Sharer interface {
 	PollNode(s wire.Sink) bool
 }
 
-// strayCalls is how often, in calls, a rank whose calls go straight through takes what
-// has come by other rings than they need: from a rank that called something else, it
-// would not be heard of otherwise. It is less than the calls that are remembered.
+// strayCalls: after so many straight calls a rank also empties the rings that these
+// calls don't need. It hears of a rank in another call only there. It is less than the
+// number of remembered calls.
 const strayCalls = 16
 
 // Looks between two yields, of a rank that has a processor to itself and of one that

@@ -151,8 +151,8 @@ func (c *Comm) completeRecv(t *Transfer, m *wire.Message, payload []byte) {
 		c.endTransfer(t, whyTruncated(short, m.Size, len(t.buf)))
 		return
 	}
-	// The sender hears where to put the bytes, and by which ticket to call the
-	// receive; a message that doesn't fit is accepted and dropped.
+	// The sender gets the address for the bytes and the ticket of the receive. A
+	// message that doesn't fit is accepted and dropped.
 	accept := wire.Message{Kind: wire.Accept, Comm: c.id, SendTicket: m.SendTicket, RecvTicket: t.ticket, Size: m.Size}
 	if short {
 		accept.Size = 0

@@ -15,9 +15,9 @@ type pairs struct {
 	all  []atomic.Pointer[pair] // by the lower rank, then the higher
 }
 
-// crowd is how many ranks for each processor have no rings any more: one that waits
-// does better to sleep, and the rings, which all take their turns in the same caches
-// and grow in number faster than the ranks do, cost what they gain.
+// crowd ranks or more for each processor have no rings: a waiting rank does better to
+// sleep then. The number of rings grows with the square of the ranks, and all take
+// turns in the same caches, so they cost as much as they gain.
 const crowd = 5
 
 // pair is two ranks with a ring in either direction, as between processes. A ring

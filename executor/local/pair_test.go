@@ -54,8 +54,9 @@ func (n *numbered) say(t wire.Link, to levels.Rank, number int32) {
 	t.Post(to, &m, payload)
 }
 
-// Whatever goes by the ring and whatever by the inbox, because it has an address, or
-// the ring is full or not made yet: a rank hears it in the order in which it was said.
+// A message goes by the inbox if it has an address, or if the ring is full or not made
+// yet; else by the ring. A rank hears all of them in the order in which they were
+// posted.
 func TestRingAndInboxKeepOrder(t *testing.T) {
 	const size, messages = 3, 3000
 	for range 5 {

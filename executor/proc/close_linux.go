@@ -25,12 +25,11 @@ func (p *process) noteLost(rank levels.Rank) {
 	p.lost = append(p.lost, rank)
 }
 
-// drain closes the connections: what is left is written, then this side is shut,
-// and what the peers still send is read until they shut theirs too: closing a
-// socket with unread bytes would reset it, and the peer lose what it hasn't read.
-// What a rank of this node has no room for, and will never read, is left: it may have
-// closed without taking all that was sent to it.
-// Nobody drives any more. The engine's lock is held, but not while waiting.
+// drain closes the connections. It writes the rest, shuts this side, and reads until
+// the peers shut theirs too: closing a socket with unread bytes would reset it, and
+// the peer would lose its unread bytes. Bytes that a rank of this node has no room
+// for are left: it may have closed without taking all. Nobody drives any more. The
+// engine's lock is held, but not while waiting.
 func (p *process) drain(ctx context.Context) {
 	p.waitUntil(ctx, func(s wire.Sink) bool { return !p.Flush(s) })
 	p.waitUntil(ctx, func(wire.Sink) bool { return p.shut() })

@@ -32,8 +32,9 @@ const (
 	inlineMax = 24                   // bytes of a payload in its message's cell; submodules count on it
 	skipKind  = wire.Kind(0xff)
 
-	// MaxPayload bounds a payload, so that a message and what is left of the ring in
-	// front of it, which is less than the message, take at most half of the ring.
+	// MaxPayload bounds a payload. A message, and the skipped rest of the ring in
+	// front of it, take at most half of the ring; the rest is smaller than the
+	// message.
 	MaxPayload = RingBytes/4 - cellSize
 )
 
@@ -69,7 +70,8 @@ func cells(n int) uint64 {
 	return 1 + uint64(n+cellSize-1)/cellSize
 }
 
-// payloadAt is where n bytes of payload lie whose message begins with that cell.
+// payloadAt returns the offset of n bytes of payload; the message begins with that
+// cell.
 func payloadAt(cell uint64, n int) uint64 {
 	at := cell % ringCells * cellSize
 	if n <= inlineMax {
@@ -168,9 +170,9 @@ func (r *Reader) Pop(m *wire.Message) (addr uint64, payload []byte, ok bool) {
 	return 0, payload, true
 }
 
-// Expected returns the next message's payload and what it gives back, if it is that
-// small one; some has said that there is a message. Nothing else is taken: the ring is
-// as it was.
+// Expected returns the payload and the refund of the next message, if it is the small
+// message m. There must be a next message. If it is another one, the ring stays as it
+// was.
 func (r *Reader) Expected(m *wire.Message) (payload []byte, refund int64, ok bool) {
 	w1, w2, w3, w4 := heading(m, int(m.Size))
 	if *word(r.Mem, r.at, 1) != w1 || *word(r.Mem, r.at, 2) != w2 || *word(r.Mem, r.at, 3) != w3 || *word(r.Mem, r.at, 4)>>32 != w4>>32 {
@@ -190,10 +192,10 @@ func (r *Reader) Skip(n int) (wake bool) {
 	return r.Done()
 }
 
-// Done gives the cells of all popped messages back. It reports whether a sender
-// that sleeps for want of room should be woken: a message and the rest of the ring
-// that it may have to skip take at most half of it (see MaxPayload), so that one which
-// finds no room has as much still unread.
+// Done gives the cells of all popped messages back. It reports whether a sender that
+// sleeps for want of room should be woken. A message and the skipped rest of the ring
+// take at most half of the ring (see MaxPayload). So when a sender finds no room, at
+// least half is unread.
 func (r *Reader) Done() (wake bool) {
 	r.Consumed.Store(r.at)
 	if r.at-r.told < ringCells/2 {

@@ -253,8 +253,8 @@ func TestTCPLinkForget(t *testing.T) {
 	}
 }
 
-// What was sent without credit leaves after forget too, from a copy: it is charged, and
-// only who hears it gives that back. What is dropped leaves its refund behind.
+// A payload without credit leaves after forget too, from a copy: it is charged, and
+// only its receiver returns the charge. A dropped payload leaves its refund behind.
 func TestTCPLinkForgetKeepsBudgets(t *testing.T) {
 	for _, what := range []wire.Scope{{Comm: 1}, {Comm: 1, Seq: 5, Later: true}} {
 		a, b := NewLink(1, 4096), NewLink(0, 4096)

@@ -15,10 +15,9 @@ type Outgoing struct {
 	Token   int32 // for [Sink.Sent], when all have
 }
 
-// DropBulk drops from a link's large payloads what is in scope, and posts the budget that
-// would have come with those of them that have not begun. A payload that goes without
-// credit stays, as a copy: it is charged, and the peer, which may not have failed, may
-// take it.
+// DropBulk drops a link's large payloads in scope. With those that have not begun their
+// refunds would be lost, so it posts these. A payload without credit stays, as a copy: it
+// is charged, and the peer may take it, for it may not have failed.
 func DropBulk(bulk *Fifo[Outgoing], what Scope, s Sink, post func(m *Message, payload []byte)) {
 	refund, all := int32(0), bulk.All()
 	for i := range all {

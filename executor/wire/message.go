@@ -118,8 +118,8 @@ func (m *Message) SetExtent(n int64) {
 	}
 }
 
-// Check returns an error that wraps [ErrProtocol] for what no rank says: n bytes of
-// payload that don't fit the message. small bounds, in bytes, the payloads of messages
+// Check returns an error that wraps [ErrProtocol] if no rank says such a message, or
+// if n bytes of payload don't fit it. small bounds, in bytes, the payloads of messages
 // that are not parts of large ones.
 func (m *Message) Check(n, small int64) error {
 	payload := m.Kind == Eager || m.Kind == Tagged
