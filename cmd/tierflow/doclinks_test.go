@@ -30,6 +30,54 @@ func TestDocLinks(t *testing.T) {
 	}
 }
 
+// Each package says what it is about, and each exported name what it stands for.
+func TestDocComments(t *testing.T) {
+	all := commentedPackages(t)
+	for _, dir := range slices.Sorted(maps.Keys(all)) {
+		said := false
+		for _, file := range all[dir].files {
+			said = said || file.file.Doc != nil
+			for _, name := range undocumented(file.file) {
+				t.Errorf("%s: %s has no comment", file.name, name)
+			}
+		}
+		if !said {
+			t.Errorf("package %s has no comment", dir)
+		}
+	}
+}
+
+// undocumented are the exported names of a file that no comment is about. That of a
+// group of constants or variables counts for all.
+func undocumented(f *ast.File) (names []string) {
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			of := ""
+			if d.Recv != nil {
+				of = receiver(d.Recv.List[0].Type) + "."
+			}
+			if d.Doc == nil && d.Name.IsExported() && (of == "" || token.IsExported(of)) {
+				names = append(names, of+d.Name.Name)
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch spec := spec.(type) {
+				case *ast.TypeSpec:
+					if d.Doc == nil && spec.Doc == nil && spec.Name.IsExported() {
+						names = append(names, spec.Name.Name)
+					}
+				case *ast.ValueSpec:
+					if d.Doc == nil && spec.Doc == nil && spec.Comment == nil && spec.Names[0].IsExported() {
+						names = append(names, spec.Names[0].Name)
+					}
+				}
+			}
+		}
+	}
+	return names
+}
+
 // The test finds what is dead, and lets the rest be.
 func TestDocLinksFound(t *testing.T) {
 	all := map[string]*commentedPackage{}
