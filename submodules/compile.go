@@ -247,6 +247,8 @@ func holds(r Restriction, g *tasks.Graph, ph tasks.Phase) bool {
 	case NeedsPowerOfTwo:
 		return op != tasks.Allgather && op != tasks.ReduceScatter ||
 			none(func(g *levels.Group) bool { return len(g.Ranks)&(len(g.Ranks)-1) != 0 })
+	case NeedsNoData:
+		return op != tasks.Allreduce || !g.Request.Coll.HasData()
 	case NeedsEven:
 		return op != tasks.Allgather || none(func(g *levels.Group) bool { return len(g.Ranks) > 1 && len(g.Ranks)%2 != 0 })
 	}

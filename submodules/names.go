@@ -14,6 +14,7 @@ const (
 	Binomial        = "binomial"
 	Bruck           = "bruck"
 	Chain           = "chain"
+	Dissemination   = "dissemination"
 	Halving         = "halving"
 	InOrderBinary   = "inorderbinary"
 	InOrderBinomial = "inorderbinomial"

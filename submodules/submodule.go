@@ -50,6 +50,7 @@ const (
 	NeedsCommutative             // combines operands in another order than that of ranks
 	NeedsPowerOfTwo              // an allgather or reduce-scatter only in groups of a power of two of ranks
 	NeedsEven                    // an allgather only in groups of an even number of ranks, or of one
+	NeedsNoData                  // an allreduce only of a barrier
 	maxRestriction
 )
 
@@ -57,6 +58,7 @@ var restrictionTexts = [maxRestriction]string{
 	NeedsRootFirst:   "a non-commutative operation only when the leader is the group's lowest rank",
 	NeedsCommutative: "a commutative operation only",
 	NeedsPowerOfTwo:  "an allgather or reducescatter only in groups of 1, 2, 4, 8, … ranks",
+	NeedsNoData:      "an allreduce only of a barrier, which has no data",
 	NeedsEven:        "an allgather only in groups of 1, 2, 4, 6, … ranks",
 }
 

@@ -34,7 +34,7 @@ func TestRestrictionTexts(t *testing.T) {
 	if got := submodules.NeedsRootFirst.String(); got == "" || strings.HasPrefix(got, "Restriction(") {
 		t.Errorf("NeedsRootFirst has no words: %q", got)
 	}
-	if next := (submodules.NeedsEven + 1).String(); next != "Restriction(5)" {
+	if next := (submodules.NeedsNoData + 1).String(); next != "Restriction(6)" {
 		t.Errorf("a restriction that this test doesn't know: %q", next)
 	}
 }

@@ -25,6 +25,10 @@ var algorithms = []row[tasks.Choice]{
 		"a message and its arrival are one write",
 	},
 	{
+		when(operation(tasks.Allreduce), noData),
+		nbc(submodules.Dissemination), "fewest steps, for any number of ranks",
+	},
+	{
 		when(operation(tasks.Allreduce), small),
 		nbc(submodules.RecDoubling), "fewest steps",
 	},

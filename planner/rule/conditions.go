@@ -28,6 +28,8 @@ var (
 
 	sums = condition{tasks.Allreduce.String() + " is asked for", func(q *question) bool { return q.request.Coll == tasks.Allreduce }}
 
+	noData = condition{"a " + tasks.Barrier.String(), func(q *question) bool { return !q.request.Coll.HasData() }}
+
 	commutes = condition{"the operation commutes", func(q *question) bool { return !q.ordered }}
 	ordered  = condition{"the operation does not commute", func(q *question) bool { return q.ordered }}
 

@@ -131,7 +131,7 @@ func ringAllreduce(e *submodules.Emitter, c *submodules.Call) {
 		return
 	}
 	if c.Dst.Len == 0 {
-		barrier(e, c)
+		laps(e, c)
 		return
 	}
 	o := newCircle(e, c)
@@ -147,19 +147,21 @@ func ringAllreduce(e *submodules.Emitter, c *submodules.Call) {
 	}
 }
 
-// barrier is a reduce of no bytes to the first rank and a bcast from it.
-func barrier(e *submodules.Emitter, c *submodules.Call) {
-	up := submodules.None
-	first := c.Group.Ranks[0]
+// laps sends a message without bytes around the ring, from the first rank, twice: on the
+// first lap it hears that each rank has come, on the second it tells each.
+//
+//	n = 3   lap 1   0→1 1→2 2→0
+//	        lap 2   0→1 1→2
+func laps(e *submodules.Emitter, c *submodules.Call) {
+	n := len(c.Group.Ranks)
+	next, last := c.Group.Ranks[(c.Me+1)%n], c.Group.Ranks[(c.Me+n-1)%n]
+	heard := submodules.None
 	if c.Me != 0 {
-		e.Recv(first, c.Dst, e.Send(first, c.Src))
-		return
+		heard = e.Recv(last, c.Dst)
 	}
-	for _, r := range c.Others() {
-		up = e.Recv(r, c.Dst, up)
-	}
-	for _, r := range c.Others() {
-		e.Send(r, c.Dst, up)
+	heard = e.Recv(last, c.Dst, e.Send(next, c.Src, heard))
+	if c.Me != n-1 {
+		e.Send(next, c.Dst, heard)
 	}
 }
 

@@ -4,8 +4,8 @@
 // rounds, and a task's result is there when its last round ends.
 //
 // It emits steps only. Vectors are divided by whole elements. Groups of any size fold
-// to a power of two where an algorithm needs one. An allreduce without bytes is a
-// barrier; all algorithms do it by dissemination.
+// to a power of two where an algorithm needs one. The messages of a barrier have no
+// bytes; each algorithm sends them in its own rounds.
 package nbc
 
 import (
@@ -132,6 +132,15 @@ var algorithms = []struct {
 	},
 	{
 		submodules.Algorithm{
+			Name: submodules.Dissemination, Source: "Hensgen, Finkel, Manber, IJPP 1988; Open MPI calls it bruck",
+			Doc:   "each round a rank tells one twice as far what it has heard: log2(n) rounds, any number of ranks",
+			Ops:   []tasks.Collective{tasks.Allreduce},
+			Needs: []submodules.Restriction{submodules.NeedsNoData},
+		},
+		map[tasks.Collective]lowering{tasks.Allreduce: dissemination},
+	},
+	{
+		submodules.Algorithm{
 			Name: submodules.Neighbor, Source: "Chen, Sun, Zhang, IPDPS 2005; coll/tuned neighbor exchange",
 			Doc:   "n/2 rounds, each with the neighbour on the other side, two parts at a time",
 			Ops:   []tasks.Collective{tasks.Allgather},
@@ -166,11 +175,7 @@ func (NBC) Lower(e *submodules.Emitter, c *submodules.Call) error {
 			continue
 		}
 		r := &rounds{e: e, gate: submodules.None}
-		switch {
-		case c.Alone(e):
-		case c.Kind.Op == tasks.Allreduce && c.Dst.Len == 0:
-			dissemination(r, c)
-		default:
+		if !c.Alone(e) {
 			lower(r, c)
 		}
 		return nil

@@ -120,7 +120,11 @@ func TestRoundBarrier(t *testing.T) {
 			if slices.Contains(a.Needs, submodules.NeedsPowerOfTwo) || slices.Contains(a.Needs, submodules.NeedsEven) {
 				n = 8
 			}
-			for _, p := range programs(t, op, choice, n, 23) {
+			count := int64(23)
+			if slices.Contains(a.Needs, submodules.NeedsNoData) {
+				count = 0
+			}
+			for _, p := range programs(t, op, choice, n, count) {
 				checkBarrier(t, p)
 			}
 		}
@@ -147,21 +151,30 @@ func checkBarrier(t *testing.T, p *submodules.Program) {
 	}
 }
 
-// TestBarrier: an allreduce without bytes takes log2(n) rounds, rounded up, by
-// any algorithm.
+// TestBarrier: without bytes there are the rounds of the algorithm that was named, and
+// dissemination has the fewest: log2(n), rounded up.
 func TestBarrier(t *testing.T) {
-	for _, a := range (nbc.NBC{}).Algorithms() {
-		if !a.Does(tasks.Allreduce) {
-			continue
-		}
-		for n, want := range map[int]int{2: 1, 3: 2, 4: 2, 5: 3, 8: 3, 9: 4} {
-			progs := programs(t, tasks.Allreduce, "nbc/"+a.Name, n, 0)
+	sizes := []int{2, 3, 4, 5, 8, 9}
+	for _, tc := range []struct {
+		algorithm string
+		want      []int // rounds, by size
+	}{
+		{submodules.Dissemination, []int{1, 2, 2, 3, 3, 4}},
+		{submodules.RecDoubling, []int{2, 5, 4, 7, 6, 9}},
+		{submodules.Rabenseifner, []int{3, 6, 6, 9, 9, 12}},
+		{submodules.Ring, []int{3, 6, 9, 12, 21, 24}},
+	} {
+		var got []int
+		for _, n := range sizes {
+			progs := programs(t, tasks.Allreduce, "nbc/"+tc.algorithm, n, 0)
 			if _, err := check.Programs(progs); err != nil {
 				t.Error(err)
 			}
-			if _, got := roundsOf(progs[0]); got != want {
-				t.Errorf("%s, n=%d: %d rounds, want %d", a.Name, n, got, want)
-			}
+			_, rounds := roundsOf(progs[0])
+			got = append(got, rounds)
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s between %d ranks: %d rounds, want %d", tc.algorithm, sizes, got, tc.want)
 		}
 	}
 }

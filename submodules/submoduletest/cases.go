@@ -266,6 +266,7 @@ func (u underTest) restricted(r tasks.Request, h *levels.Hierarchy) bool {
 		switch {
 		case ordered && (needs(submodules.NeedsCommutative) || needs(submodules.NeedsRootFirst) && !h.LowestLead(k)) && u.makes(r, h, k),
 			needs(submodules.NeedsPowerOfTwo) && (u.op == tasks.Allgather || u.op == tasks.ReduceScatter) && sizes(func(n int) bool { return n&(n-1) != 0 }),
+			needs(submodules.NeedsNoData) && u.op == tasks.Allreduce && r.Coll.HasData() && u.makes(r, h, k),
 			needs(submodules.NeedsEven) && u.op == tasks.Allgather && sizes(func(n int) bool { return n > 1 && n%2 != 0 }):
 			return true
 		}
