@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -45,7 +46,7 @@ func plans() (texts []string) {
 			}
 			turn := i/len(shapes) + i%len(shapes) // a few plans have many algorithms, all of them all pairs
 			for _, op := range tasks.Operations(coll, p.Shape) {
-				for symbol, all := range map[byte][]tasks.Choice{'s': choices(op, submodules.SharedNode), 'i': choices(op, submodules.Anywhere)} {
+				for symbol, all := range map[byte][]tasks.Choice{'s': choices(coll, op, submodules.SharedNode), 'i': choices(coll, op, submodules.Anywhere)} {
 					p = p.Set(tasks.Kind{Symbol: symbol, Op: op}.String(), all[turn%len(all)])
 					fresh = fresh || i/len(shapes) < len(all)
 				}
@@ -59,12 +60,12 @@ func plans() (texts []string) {
 	}
 }
 
-// choices lists the algorithms for an operation; those that need shared memory only
-// for reach submodules.SharedNode.
-func choices(op tasks.Collective, reach submodules.Reach) (list []tasks.Choice) {
+// choices lists the algorithms for an operation of a collective; those that need shared
+// memory only for reach submodules.SharedNode.
+func choices(coll, op tasks.Collective, reach submodules.Reach) (list []tasks.Choice) {
 	for _, sub := range all.Submodules() {
 		for _, a := range sub.Algorithms() {
-			if a.Does(op) && sub.Reach() <= reach {
+			if a.Does(op) && sub.Reach() <= reach && !(coll.HasData() && slices.Contains(a.Needs, submodules.NeedsNoData)) {
 				list = append(list, tasks.Choice{Submodule: sub.Name(), Algorithm: a.Name})
 			}
 		}
@@ -174,14 +175,14 @@ func victim(args []string) {
 	buf := make([]int32, 300_000)
 	col, err := planner.Allreduce(c, buf, buf, tasks.Max)
 	check(err)
+	check(col.Run(ctx))
+	fmt.Println("has begun")
 	if strconv.Itoa(c.Rank()) == args[0] {
 		time.AfterFunc(200*time.Millisecond, func() {
 			fmt.Println("dies at", time.Now().UnixNano())
 			check(syscall.Kill(os.Getpid(), syscall.SIGKILL))
 		})
 	}
-	check(col.Run(ctx))
-	fmt.Println("has begun")
 	for err == nil {
 		err = col.Run(ctx)
 	}
