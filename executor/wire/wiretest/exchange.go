@@ -62,7 +62,7 @@ func DrawLetters(r *rand.Rand, n, largest int) []Letter {
 	return letters
 }
 
-// Reader is an engine that compares what it is handed with what was sent.
+// Reader is an engine for tests: it compares messages and payloads with those sent.
 type Reader struct {
 	Want    []Letter
 	Places  map[int32][]byte

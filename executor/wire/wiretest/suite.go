@@ -105,8 +105,8 @@ func testLetters(t *testing.T, open func(t *testing.T) (a, b Port)) {
 	}
 }
 
-// testForget: of a communicator that has failed nothing is read any more, the budget that
-// its messages carried arrives, and what others have put arrives too.
+// testForget fails a communicator. Nothing of it is read any more. The budget in its
+// messages still arrives, and so do puts on other communicators.
 func testForget(t *testing.T, open func(t *testing.T) (a, b Port)) {
 	a, b := open(t)
 	const large = 20 * wire.MaxFrame
