@@ -170,6 +170,46 @@ func TestGoodbyeWhileTelling(t *testing.T) {
 	}
 }
 
+// What a rank says about a failure has left its process before its own calls return: the
+// program may end the process then.
+func TestFailureIsOutBeforeItIsSeen(t *testing.T) {
+	h, err := levels.Parse("2x1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ways := map[string]func(p *Processes, c *executor.Comm){
+		"cancel": func(_ *Processes, c *executor.Comm) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			cancel(errEnough)
+			never, err := c.Recv(t.Context(), 1, 0, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			never.Watch(ctx)
+			long, stop := context.WithTimeout(context.Background(), patience)
+			defer stop()
+			if err := never.Wait(long); !errors.Is(err, errEnough) {
+				t.Errorf("error %v", err)
+			}
+		},
+		"panic":  func(p *Processes, _ *executor.Comm) { p.Fail(0, errEnough) },
+		"disown": func(_ *Processes, c *executor.Comm) { c.Disown(1, errEnough) },
+	}
+	for name, fail := range ways {
+		t.Run(name, func(t *testing.T) {
+			p := openProcesses(t, h, proc.Config{}, nil)
+			defer closeProcesses(t, p)
+			var out atomic.Bool
+			c := makeComm(t, p.Endpoint(0), 1, everyone(p.World))
+			p.WhenOut(0, func() { out.Store(true) })
+			fail(p, c)
+			if !out.Load() {
+				t.Error("the failure is seen before the word of it has left")
+			}
+		})
+	}
+}
+
 // A rank that leaves because another one is lost says so: who waits for it, and hasn't
 // heard of the loss, names the lost rank.
 func TestGoodbyeBeforeTheLoss(t *testing.T) {

@@ -127,11 +127,13 @@ func (c *control) tellAbort(comm *Comm, by levels.Rank, err error) {
 	n := failureNote(by, err)
 	n.Comm, n.To = comm.id, comm.members()
 	c.broadcast(abortControl, n)
+	c.job.LetOut()
 }
 
 // tellFailed tells all ranks that one has failed.
 func (c *control) tellFailed(by levels.Rank, err error) {
 	c.broadcast(failControl, failureNote(by, err))
+	c.job.LetOut()
 }
 
 // tellDisowned tells the members of a communicator that this rank has failed in a call
@@ -140,6 +142,7 @@ func (c *control) tellDisowned(comm *Comm, seq uint32, err error) {
 	n := failureNote(c.me, err)
 	n.Comm, n.Seq, n.To = comm.id, seq, comm.members()
 	c.broadcast(disownControl, n)
+	c.job.LetOut()
 }
 
 // tellDisowner tells a rank the number of a communicator that it has disowned.

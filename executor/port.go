@@ -45,6 +45,8 @@ type ControlPlane interface {
 	// Broadcast and Send carry short messages along the control tree.
 	Broadcast(kind uint8, payload []byte) error
 	Send(to levels.Rank, kind uint8, payload []byte) error
+	// LetOut waits until what was sent has left this process, which may then end itself.
+	LetOut()
 	// CutOff lists the ranks that live and that Broadcast and Send don't reach any more;
 	// Dial does.
 	CutOff() []levels.Rank

@@ -326,6 +326,9 @@ func (j *paperJob) Send(to levels.Rank, kind uint8, payload []byte) error {
 	return other.put(func() { other.onControl(j.rank, kind, payload) })
 }
 
+// LetOut has nothing to wait for: what is in the others' queues has left.
+func (j *paperJob) LetOut() {}
+
 // CutOff are the ranks that this one was cut off from, see [Processes.Cut].
 func (j *paperJob) CutOff() []levels.Rank {
 	j.all.mu.Lock()
@@ -396,6 +399,22 @@ func (a afterTold) Broadcast(kind uint8, payload []byte) error {
 // AfterTold calls then whenever a rank has broadcast something, from now on.
 func (p *Processes) AfterTold(rank levels.Rank, then func()) {
 	executor.Listening(p.worlds[rank], func(c executor.ControlPlane) executor.ControlPlane { return afterTold{c, then} })
+}
+
+// letOut is a control plane that calls a function when what was sent has left.
+type letOut struct {
+	executor.ControlPlane
+	then func()
+}
+
+func (l letOut) LetOut() {
+	l.ControlPlane.LetOut()
+	l.then()
+}
+
+// WhenOut calls then whenever a rank has waited until what it sent has left, from now on.
+func (p *Processes) WhenOut(rank levels.Rank, then func()) {
+	executor.Listening(p.worlds[rank], func(c executor.ControlPlane) executor.ControlPlane { return letOut{c, then} })
 }
 
 // lateTold is a control plane whose broadcasts arrive later, in order.

@@ -54,7 +54,7 @@ func (j *Job) dispatch() {
 		case !ok:
 			return
 		case d.err != nil:
-			j.letOut()
+			j.LetOut()
 			(*j.onLost.Load())(d.from, d.err)
 		default:
 			(*j.onControl.Load())(d.from, d.kind, d.payload)
@@ -70,10 +70,11 @@ const (
 	passingLooks = 500
 )
 
-// letOut waits until the writers have nothing to do. A program may end itself as
-// soon as it hears of a loss; the others, who then lose this rank too, must have
-// heard of the first one before.
-func (j *Job) letOut() {
+// LetOut waits until what was sent and passed on so far is with the operating system,
+// 100 ms or longer if the machine is busy, not for ever. A program may end itself as
+// soon as it hears why it can't go on. The others then lose this rank too, and must
+// have heard the reason before.
+func (j *Job) LetOut() {
 	end := time.Now().Add(passingOn)
 	for looks := 0; looks < passingLooks || time.Now().Before(end); looks++ {
 		if !slices.ContainsFunc(j.edges, func(e *edge) bool { return !e.out.done() }) {
@@ -258,22 +259,20 @@ func (j *Job) flood(except *edge, f *frame) {
 	}
 }
 
-// lose takes in that r was lost, as its neighbour saw or e said.
+// lose takes in that r was lost, as its neighbour saw or e said. The news is queued
+// before the lock is free: who finds r absent, and ends because of that, has told.
 func (j *Job) lose(e *edge, r levels.Rank, err error) {
 	j.mu.Lock()
-	known := j.absent[r] != nil || j.stopped
-	if !known {
-		j.absent[r] = err
-		for _, x := range j.exchanges {
-			j.settle(x)
-		}
-	}
-	j.mu.Unlock()
-	if known {
+	defer j.mu.Unlock()
+	if j.absent[r] != nil || j.stopped {
 		return
 	}
+	j.absent[r] = err
 	f := frame{kind: frameLost, from: r, to: everyone, payload: []byte(strings.TrimPrefix(err.Error(), ErrLost.Error()+": "))}
 	j.flood(e, &f)
+	for _, x := range j.exchanges {
+		j.settle(x)
+	}
 	j.inbox.force(delivery{from: r, err: err})
 }
 

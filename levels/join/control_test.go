@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -322,6 +323,39 @@ func TestLossCutsOff(t *testing.T) {
 	}
 	if !m.eventually(time.Second, func() bool { return slices.Contains(m.got, "0/4 still here") }) {
 		t.Errorf("got %v", m.got)
+	}
+}
+
+// Nobody finds a rank lost before the news is on its way: a program may end because of
+// it, and the others would blame that one.
+func TestLossIsToldBeforeItIsSeen(t *testing.T) {
+	jobs, kill := mixedJob(t, 3, []levels.Rank{0, 1}, 2)
+	m := watch(jobs[1])
+	news := jobs[0].edgeTo(1).out
+	news.mu.Lock()
+	release := sync.OnceFunc(news.mu.Unlock)
+	defer release()
+	var queued atomic.Bool
+	seen := make(chan bool, 1)
+	go func() {
+		for p := (*PeerError)(nil); !errors.As(jobs[0].Send(2, 1, nil), &p) || !errors.Is(p, ErrLost); {
+			time.Sleep(time.Millisecond)
+		}
+		seen <- queued.Load()
+	}()
+	kill()
+	time.Sleep(200 * time.Millisecond) // for those who would be too early
+	queued.Store(true)
+	release()
+	if !<-seen {
+		t.Error("rank 0 finds rank 2 lost before it has told rank 1")
+	}
+	jobs[0].LetOut()
+	for _, e := range jobs[0].edges { // as when the process ends
+		e.conn.Close()
+	}
+	if !m.eventually(5*time.Second, func() bool { return m.lost[0] != nil && m.lost[2] != nil }) {
+		t.Errorf("rank 1 learned of %v", m.lost)
 	}
 }
 

@@ -58,7 +58,11 @@ func (j *Job) Exchange(ctx context.Context, blob []byte) ([][]byte, error) {
 		x.end(x.overdue(ctx))
 		j.mu.Unlock()
 	}
-	return j.finish(x, seq)
+	parts, err := j.finish(x, seq)
+	if err != nil {
+		j.LetOut() // the news of a loss
+	}
+	return parts, err
 }
 
 // overdue is why x is given up when ctx ends. A deadline is the fault of those
