@@ -74,6 +74,8 @@ var arrows = map[string][]string{
 	// Intervals of confidence need linear algebra; who only reads costs does without.
 	"costs/stats":   {"costs"},
 	"costs/measure": {"costs/stats", "executor"},
+	// Where a machine's numbers come from is said as for measured costs.
+	"costs/machine": {"costs"},
 	"viz":           {"submodules", "costs", "executor/trace"},
 	"planner/rule":  {"submodules"},
 	"planner/table": {"submodules", "costs"},

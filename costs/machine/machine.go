@@ -1,0 +1,169 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Version is the version of the file format.
+const Version = 1
+
+// Machine is the description of a machine. Every number is 0 or more.
+type Machine struct {
+	Version int `json:"version"`
+	// Provenance says where the numbers come from. Method is "assumed" or how they were
+	// measured.
+	Provenance costs.Provenance `json:"provenance"`
+	// Links has one link a level, in any order.
+	Links []Link `json:"links"`
+	// CopyByte and ReduceByte are what one rank takes to copy a byte, and to combine
+	// one with another, ns a byte.
+	CopyByte   float64 `json:"copy_byte_ns"`
+	ReduceByte float64 `json:"reduce_byte_ns"`
+	// Step is what a rank takes for each step beside its work, ns.
+	Step float64 `json:"step_ns,omitempty"`
+	// MemoryByte is what a node's memory takes to carry a byte, ns; all ranks of the node
+	// share it. A copy carries its bytes twice, a reduction three times. 0: no limit.
+	MemoryByte float64 `json:"memory_byte_ns,omitempty"`
+	// Cores are the processors that the ranks share.
+	Cores Cores `json:"cores,omitzero"`
+	// Unreadable says that ranks of a node can't read each other's memory where it is.
+	// Then a rank copies what it shares.
+	Unreadable bool `json:"unreadable,omitempty"`
+	// EagerMax is the largest payload that goes without credit, bytes, and Budget bounds
+	// what two ranks have on their way without credit, bytes. 0: as an executor has them
+	// that was told nothing; EagerMax -1: none.
+	EagerMax int64 `json:"eager_max_bytes,omitempty"`
+	Budget   int64 `json:"budget_bytes,omitempty"`
+	// Noise is by how much a transfer or a piece of work takes longer than these numbers
+	// on average, as a share of them; 0: never. A simulation without a seed ignores it.
+	Noise float64 `json:"noise,omitempty"`
+}
+
+// Link is how ranks speak that share a domain of a level, and none inside it. The package
+// comment has the formulas. Every number is 0 or more, and 0 where the file has none.
+type Link struct {
+	Level Symbol `json:"level"`
+	// Latency is how long the first byte is on its way, ns.
+	Latency float64 `json:"latency_ns"`
+	// Byte is what one direction of a domain takes for a byte, ns. 0: no limit.
+	Byte float64 `json:"byte_ns,omitempty"`
+	// Gap is what one direction of a domain takes for a message beside its bytes, ns.
+	Gap float64 `json:"gap_ns,omitempty"`
+	// Send and Recv keep the ranks' processors busy, ns a message.
+	Send float64 `json:"send_ns,omitempty"`
+	Recv float64 `json:"recv_ns,omitempty"`
+	// SendByte and RecvByte keep the ranks' processors busy, ns a byte.
+	SendByte float64 `json:"send_byte_ns,omitempty"`
+	RecvByte float64 `json:"recv_byte_ns,omitempty"`
+	// MessageBytes is what each message has on the wire beside its payload, bytes.
+	MessageBytes int64 `json:"message_bytes,omitempty"`
+	// PacketBytes is the payload of a packet, and PacketExtra what each packet has on the
+	// wire beside it, bytes: 1448 and 66 for TCP over Ethernet with timestamps.
+	// PacketBytes 0: there are no packets, and PacketExtra is 0.
+	PacketBytes int64 `json:"packet_bytes,omitempty"`
+	PacketExtra int64 `json:"packet_extra_bytes,omitempty"`
+	// BufferBytes is what of a message may still be unsent when its sender goes on, bytes:
+	// what the kernel queues for a connection.
+	BufferBytes int64 `json:"buffer_bytes,omitempty"`
+}
+
+// Cores are processors shared by ranks. A rank needs one for whatever keeps it busy.
+type Cores struct {
+	// PerNode is how many a node has. 0: one for each rank.
+	PerNode int `json:"per_node,omitempty"`
+	// InAll is how many all nodes together have, where they are emulated on one host.
+	// 0: no limit beside PerNode.
+	InAll int `json:"in_all,omitempty"`
+	// Switch is what it takes to give a core to another rank, ns.
+	Switch float64 `json:"switch_ns,omitempty"`
+}
+
+// Symbol is the letter of a level, see [levels.Level].
+type Symbol byte
+
+// MarshalText returns the letter.
+func (s Symbol) MarshalText() ([]byte, error) { return []byte{byte(s)}, nil }
+
+// UnmarshalText reads the letter; what is no letter a to z is an error.
+func (s *Symbol) UnmarshalText(text []byte) error {
+	if len(text) != 1 || text[0] < 'a' || text[0] > 'z' {
+		return fmt.Errorf("level %q; allowed is one letter a to z", text)
+	}
+	*s = Symbol(text[0])
+	return nil
+}
+
+// Link returns the link of a level. Where the machine has none, levels inside the node use
+// that of the node. For any other level it is an error that lists those it has.
+func (m *Machine) Link(l levels.Level) (Link, error) {
+	inside := -1
+	have := ""
+	for i, k := range m.Links {
+		switch byte(k.Level) {
+		case l.Symbol:
+			return k, nil
+		case levels.NodeSymbol:
+			inside = i
+		}
+		have += fmt.Sprintf(" %c", k.Level)
+	}
+	if inside >= 0 && l.Symbol == numaSymbol {
+		return m.Links[inside], nil
+	}
+	return Link{}, fmt.Errorf("machine: no link for level %v; there are links for%s", l, have)
+}
+
+// numaSymbol is the symbol of the level inside the node, see [levels.Standard].
+const numaSymbol = 'm'
+
+// check says what is wrong with the machine beside its links.
+func (m *Machine) check() error {
+	return errors.Join(
+		checkNumbers(
+			"copy_byte_ns", m.CopyByte, "reduce_byte_ns", m.ReduceByte, "step_ns", m.Step, "memory_byte_ns", m.MemoryByte, "noise", m.Noise,
+			"cores: per_node", float64(m.Cores.PerNode), "cores: in_all", float64(m.Cores.InAll), "cores: switch_ns", m.Cores.Switch,
+			"eager_max_bytes", float64(max(0, m.EagerMax)), "budget_bytes", float64(m.Budget),
+		),
+		checkVersion(m.Version),
+	)
+}
+
+func checkVersion(v int) error {
+	if v != Version {
+		return fmt.Errorf("version %d; this program reads version %d", v, Version)
+	}
+	return nil
+}
+
+// check says what is wrong with the link.
+func (l *Link) check() error {
+	err := checkNumbers(
+		"latency_ns", l.Latency, "byte_ns", l.Byte, "gap_ns", l.Gap, "send_ns", l.Send, "recv_ns", l.Recv,
+		"send_byte_ns", l.SendByte, "recv_byte_ns", l.RecvByte,
+		"message_bytes", float64(l.MessageBytes), "packet_bytes", float64(l.PacketBytes),
+		"packet_extra_bytes", float64(l.PacketExtra), "buffer_bytes", float64(l.BufferBytes),
+	)
+	if l.PacketBytes == 0 && l.PacketExtra > 0 {
+		err = errors.Join(err, errors.New("packet_extra_bytes without packet_bytes"))
+	}
+	return err
+}
+
+// most bounds every number of a machine: a second for a byte, or a gigabyte for a message.
+const most = 1e9
+
+// checkNumbers checks pairs of a key and its number.
+func checkNumbers(pairs ...any) error {
+	var errs []error
+	for i := 0; i < len(pairs); i += 2 {
+		if v := pairs[i+1].(float64); v < 0 || v > most || math.IsNaN(v) {
+			errs = append(errs, fmt.Errorf("%s: %v; allowed are 0 to %.0e", pairs[i], v, most))
+		}
+	}
+	return errors.Join(errs...)
+}
