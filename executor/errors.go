@@ -16,9 +16,9 @@ var (
 	ErrClosed = errors.New("closed")
 	// ErrBroken: an earlier failure ended this communicator on all ranks.
 	ErrBroken = errors.New("communicator is broken")
-	// ErrMismatch: ranks called different operations at the same place in their
+	// ErrMismatch: ranks called different collectives at the same place in their
 	// sequence of calls.
-	ErrMismatch = errors.New("ranks disagree on the operation")
+	ErrMismatch = errors.New("ranks disagree on the collective")
 	// ErrProtocol: a peer sent something that can't be. The links know it as
 	// [wire.ErrProtocol].
 	ErrProtocol = wire.ErrProtocol

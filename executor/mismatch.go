@@ -16,7 +16,7 @@ type description struct {
 }
 
 // unknownCall is one that nobody remembers.
-var unknownCall = &description{Request: "something else"}
+var unknownCall = &description{Request: "another one, which it no longer remembers"}
 
 // mostText bounds the texts of a description, so that two fit into a note.
 const mostText = 2 << 10
@@ -59,7 +59,7 @@ func newMismatch(rank, peer levels.Rank, seq uint32, mine, theirs *description) 
 
 // Error prints both requests.
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("%v: as call %d rank %d runs %s, rank %d runs %s", ErrMismatch, e.Seq, e.Rank, e.Request, e.Peer, e.PeerWants)
+	return fmt.Sprintf("%v: as call %d (counted from 0) rank %d runs %s, rank %d runs %s", ErrMismatch, e.Seq, e.Rank, e.Request, e.Peer, e.PeerWants)
 }
 
 // Unwrap returns [ErrMismatch].

@@ -25,8 +25,8 @@ Without hosts all ranks run here. With hosts an agent is started on each through
 ssh, or whatever --launcher says; "local" lets this machine play all of them.
 
 The exit status is that of the first rank that failed (128 + number for a signal),
-124 for --timeout, 127 and 126 if the program is missing or can't be run, 125 for
-everything else.`,
+124 for --timeout, 127 and 126 if the program is missing or can't be run, 2 for wrong
+flags or arguments, 125 for everything else.`,
 		Example: `  tierflow run -n 8 -- ./train -epochs 3
   tierflow run --hosts a:4,b:4 -- ./train
   tierflow run --hostfile hosts --map rr --timeout 10m -- ./train
@@ -43,6 +43,9 @@ everything else.`,
 		DisableFlagsInUseLine: true,
 		// Not interruptible: launch.Run forwards signals to the ranks.
 		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("ranks") && o.Ranks < 1 {
+				return kit.Usagef("--ranks %d: give a number from 1 on, or leave it out for all slots", o.Ranks)
+			}
 			o.Program, o.Agent = args, strings.Fields(agent)
 			status, err := launch.Run(c.Context(), o, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
 			if err != nil {
@@ -52,6 +55,7 @@ everything else.`,
 		},
 	}
 	f := c.Flags()
+	f.SetInterspersed(false) // flags behind a program that lacks its -- are the program's
 	f.IntVarP(&o.Ranks, "ranks", "n", 0, "number of ranks (default all slots of the hosts, or the number of CPUs)")
 	f.StringVar(&o.Hosts, "hosts", "", "nodes: host[:slots],host[:slots]…")
 	f.StringVar(&o.Hostfile, "hostfile", "", "file with a host[:slots] or \"host slots=N\" a line, - for standard input")

@@ -52,13 +52,15 @@ func DagCommand(reg submodules.Registry) *cobra.Command {
 		Long: `Draws what a collective (` + kit.AnyOf(tasks.Requestable()) + `)
 is compiled to: the task graph of one rank or all, with --steps the steps that
 tasks are lowered to, with --stages the pipeline as a table of segments and stages
-(figures 1 and 5 of the HAN paper). Task sr is a reduction inside the node, ir
-between nodes, ib and sb are broadcasts, sg and ig gather, iag is an allgather; #3
-is segment 3's.
+(figures 1 and 5 of the HAN paper).
+
+A task's name begins with its level, s inside a node and i between nodes, and ends
+with what it does:
+` + suffixes() + `#3 is segment 3's.
 
 Without --role, --rank or --all it draws the root's graph: a leader on all levels.
-A format that isn't given follows from the name of the file: .svg, .dot, .json,
-else text. svg needs Graphviz.`,
+A format that isn't given follows from the name of the file: .svg, .dot, .json, .txt;
+without a file it is text. svg needs Graphviz.`,
 		Example: `  tierflow dag allreduce --topo 2x2 --bytes 3MiB -o allreduce.svg
   tierflow dag bcast --topo 4x2 --bytes 256KiB --steps --all --segments 0..1 --format dot
   tierflow dag allreduce --bytes 1MiB --plan fs=128KiB --stages
@@ -91,6 +93,17 @@ else text. svg needs Graphviz.`,
 	f.StringVar(&d.format, "format", "", "dot, svg, text or json")
 	f.StringVarP(&d.out, "output", "o", "", "file to write (default standard output)")
 	return c
+}
+
+// suffixes lists what the names of tasks end with, a line each.
+func suffixes() string {
+	var b strings.Builder
+	for _, c := range tasks.Collectives() {
+		if row := c.Row(); row.Suffix != "" {
+			fmt.Fprintf(&b, "  %-3s %s\n", row.Suffix, row.Name)
+		}
+	}
+	return b.String()
 }
 
 // read checks all arguments.
@@ -129,8 +142,11 @@ var formats = []string{"dot", "svg", "text", "json"}
 func (d *drawing) readFormat() error {
 	if d.format == "" {
 		d.format = "text"
-		if ext := strings.TrimPrefix(filepath.Ext(d.out), "."); slices.Contains(formats, ext) {
+		switch ext := strings.TrimPrefix(filepath.Ext(d.out), "."); {
+		case slices.Contains(formats, ext):
 			d.format = ext
+		case ext != "" && ext != "txt":
+			return kit.Usagef("-o %s: no format of that name; known are .dot, .svg, .json and .txt, or give --format", d.out)
 		}
 	}
 	switch {

@@ -18,7 +18,7 @@ func NewRoot(short string, subcommands ...*cobra.Command) *cobra.Command {
 	root.Version = Version()
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return UsageError(err) })
+	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
 	return root
 }
