@@ -114,6 +114,7 @@ var libraries = map[string][]string{
 	"github.com/google/go-cmp":       {"dag/dagtest"},
 	"github.com/schollz/progressbar": {"cmd/tierflow/tune"},
 	"github.com/spf13/cobra":         commands,
+	"github.com/spf13/pflag":         {"cmd/tierflow/kit"},
 	"golang.org/x/sync":              {"executor/proc", "planner", "costs/measure", "cmd/tierflow/verify"},
 	"golang.org/x/sys":               {"levels/join", "executor/wire", "executor/tcp", "executor/proc", "executor/kernel", "executor/flight", "cmd/tierflow/launch"},
 	"golang.org/x/term":              {"cmd/tierflow/tune"},
