@@ -14,10 +14,11 @@ import (
 )
 
 // Join enters the job that this process was started in and returns its
-// communicator of all ranks: a job of tierflow's launcher, of one that sets RANK,
-// WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun does, or, without any of
-// these, a job of one rank. See [join.FromEnv] for the variables. It returns when
-// all ranks have come, after 30 s at the latest unless ctx says otherwise.
+// communicator of all ranks: a job of tierflow run, torchrun, mpiexec, mpirun, srun or
+// Kubernetes, or, started by none of these, a job of one rank. See [join.FromEnv] for
+// the variables, and package levels/join/launcher for who is asked first. It returns
+// when all ranks have come, after 30 s at the latest unless ctx or
+// TIERFLOW_JOIN_TIMEOUT says otherwise.
 //
 // Plans forced on rank 0 and its decision table, by its options or environment,
 // hold for all ranks.

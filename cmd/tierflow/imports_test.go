@@ -50,7 +50,10 @@ var arrows = map[string][]string{
 	"submodules/submoduletest": {"submodules/check"},
 	"cmd/tierflow/kit/kittest": {"cmd/tierflow/kit", "dag/dagtest"},
 
-	"levels/join":     {"levels"},
+	// Who started the process, and the wire protocols of process managers.
+	"levels/join/launcher": {"levels"},
+
+	"levels/join":     {"levels/join/launcher"},
 	"executor/trace":  {"levels"},
 	"executor/kernel": {"tasks"},
 	"executor/flight": {},
@@ -116,7 +119,7 @@ var libraries = map[string][]string{
 	"github.com/spf13/cobra":         commands,
 	"github.com/spf13/pflag":         {"cmd/tierflow/kit"},
 	"golang.org/x/sync":              {"executor/proc", "planner", "costs/measure", "cmd/tierflow/verify"},
-	"golang.org/x/sys":               {"levels/join", "executor/wire", "executor/tcp", "executor/proc", "executor/kernel", "executor/flight", "cmd/tierflow/launch"},
+	"golang.org/x/sys":               {"levels/join", "levels/join/launcher", "executor/wire", "executor/tcp", "executor/proc", "executor/kernel", "executor/flight", "cmd/tierflow/launch"},
 	"golang.org/x/term":              {"cmd/tierflow/tune"},
 	"gonum.org/v1/gonum":             {"costs/stats", "cmd/tierflow/bench", "cmd/tierflow/tune"},
 	"gonum.org/v1/plot":              {"viz"},
@@ -130,7 +133,7 @@ var concurrent = []string{"executor", "executor/wire/wiretest", "levels/join", "
 var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/rule", "planner/table"}
 
 // impureBelow are packages in these folders that are not.
-var impureBelow = []string{"levels/join", "costs/measure", "dag/dagtest", "submodules/submoduletest"}
+var impureBelow = []string{"levels/join", "levels/join/launcher", "costs/measure", "dag/dagtest", "submodules/submoduletest"}
 
 // impurePackages are those of the standard library that pure packages may not import.
 var impurePackages = []string{"os", "os/exec", "os/signal", "net", "net/http", "log", "log/slog", "syscall", "crypto/rand"}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tierflow/tierflow/levels/join/launcher"
+
 	"pgregory.net/rapid"
 
 	"github.com/tierflow/tierflow/levels"
@@ -29,7 +31,7 @@ func TestFilters(t *testing.T) {
 		{"*,!10.0.0.0/8", "ib0", "10.1.0.1", false},
 		{"fd00::/8", "ib0", "fd00::1", true},
 	} {
-		filters, err := parseFilters(split(c.list))
+		filters, err := parseFilters(launcher.NewVars(func(string) string { return c.list }).List("LIST"))
 		if err != nil {
 			t.Fatal(err)
 		}

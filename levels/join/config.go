@@ -1,12 +1,14 @@
 package join
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tierflow/tierflow/levels"
 )
@@ -26,8 +28,21 @@ type Config struct {
 	// at the Rendezvous addresses itself.
 	Listener net.Listener
 
-	// Secret of the job, or [NoSecret]. Needed unless Size is 1.
+	// Secret of the job, or [NoSecret]. Needed unless Size is 1 or there is Share.
 	Secret string
+
+	// Share gives every rank the text that rank 0 gives: at most 1000 bytes without
+	// blanks. All ranks call it once, in Join. With it Rendezvous and Secret may be
+	// empty: rank 0 opens a listener, makes a secret and shares both. What a rank was
+	// given it keeps. nil: nothing is shared.
+	Share func(ctx context.Context, text string) (string, error)
+	// Leave tells the launcher that this rank has ended well. Close calls it, once,
+	// after a job that did not fail. nil: nobody wants to know.
+	Leave func(ctx context.Context) error
+	// Timeout is how long ranks may take to come where Join's ctx has no deadline.
+	// 0: 30 s.
+	Timeout time.Duration
+
 	// Node overrides the identity of the node that this rank lives on, to emulate
 	// several nodes on one host. Empty: boot id, host name and network namespace.
 	Node string
@@ -47,6 +62,9 @@ type Config struct {
 	// Log gets one line per source of refused connections, and one if the NUMA
 	// domain can't be found out. nil: slog.Default().
 	Log *slog.Logger
+
+	opened  []net.Listener // rank 0's, for the ranks that it has invited
+	targets []target       // rank 0's, in the order to try; empty: those of Rendezvous
 }
 
 // String is one line without the secret.
@@ -62,8 +80,11 @@ func (c Config) String() string {
 	if c.Origin != "" {
 		line += " from " + c.Origin
 	}
-	if len(c.Rendezvous) > 0 {
+	switch {
+	case len(c.Rendezvous) > 0:
 		line += ", rendezvous " + strings.Join(c.Rendezvous, ",") + ", " + secret
+	case c.Share != nil:
+		line += ", rendezvous shared by the launcher"
 	}
 	if c.Node != "" {
 		line += ", node " + c.Node
@@ -107,7 +128,18 @@ func (c *Config) check() error {
 	if err := checkDomain("site", c.Site); err != nil {
 		errs = append(errs, err)
 	}
+	if c.Timeout < 0 {
+		errs = append(errs, fmt.Errorf("timeout %v; allowed are positive ones, and 0 for %v", c.Timeout, joinTime))
+	}
 	if c.Size == 1 {
+		return errors.Join(errs...)
+	}
+	for _, a := range c.Rendezvous {
+		if err := checkHostPort(a); err != nil {
+			errs = append(errs, fmt.Errorf("rendezvous: %w", err))
+		}
+	}
+	if c.Share != nil {
 		return errors.Join(errs...)
 	}
 	if c.Secret == "" {
@@ -115,11 +147,6 @@ func (c *Config) check() error {
 	}
 	if len(c.Rendezvous) == 0 && (c.Rank != 0 || c.Listener == nil) {
 		errs = append(errs, errors.New("no rendezvous address; each rank needs rank 0's host:port"))
-	}
-	for _, a := range c.Rendezvous {
-		if err := checkHostPort(a); err != nil {
-			errs = append(errs, fmt.Errorf("rendezvous: %w", err))
-		}
 	}
 	return errors.Join(errs...)
 }

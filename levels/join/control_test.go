@@ -279,7 +279,7 @@ func process(t *testing.T, c Config) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), asRank+"=1",
-		fmt.Sprintf("%s=%d", envRank, c.Rank), fmt.Sprintf("%s=%d", envSize, c.Size),
+		fmt.Sprintf("%s=%d", "TIERFLOW_RANK", c.Rank), fmt.Sprintf("%s=%d", "TIERFLOW_SIZE", c.Size),
 		envRendezvous+"="+c.Rendezvous[0], envSecret+"="+c.Secret, envNode+"="+c.Node, envInterfaces+"=lo*")
 	if c.Listener != nil {
 		f, err := c.Listener.(*net.TCPListener).File()
@@ -368,7 +368,7 @@ func TestFreshJoin(t *testing.T) {
 	}
 	defer f.Close()
 	env := map[string]string{
-		envRank: "0", envSize: "2", envRendezvous: cs[0].Rendezvous[0], envSecret: testSecret,
+		"TIERFLOW_RANK": "0", "TIERFLOW_SIZE": "2", envRendezvous: cs[0].Rendezvous[0], envSecret: testSecret,
 		envRendezvousFD: fmt.Sprint(f.Fd()), envInterfaces: "lo*",
 	}
 	for range 3 {

@@ -5,7 +5,8 @@
 //
 // It never moves bulk data and knows no collective and no program. It believes
 // nothing from a connection that hasn't proved the job secret. It authenticates
-// peers; it neither encrypts nor signs their data.
+// peers; it neither encrypts nor signs their data. Package launcher finds out who
+// started the process.
 //
 //	cfg, err := join.FromEnv(os.Getenv)
 //	job, err := join.Join(ctx, cfg)            // every rank calls it
@@ -16,6 +17,10 @@
 //	conn, err := job.Dial(ctx, 5, 1)
 //
 // # How ranks meet
+//
+// Ranks need an address of rank 0 and a secret. tierflow run, torchrun and the
+// environment tell both. Where Config.Share is there rank 0 makes them itself and
+// gives them to all as an invitation.
 //
 // Every rank opens its own listeners, then registers with rank 0's rendezvous
 // listener and tells its host, addresses and the caller's Hello. When all have come

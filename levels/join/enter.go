@@ -12,6 +12,10 @@ import (
 // enter does what Join says; the caller stops what was started.
 func (j *Job) enter(ctx context.Context, cfg *Config) error {
 	log := &refusals{log: cfg.logger()}
+	defer cfg.closeOpened()
+	if err := cfg.invite(ctx); err != nil {
+		return err
+	}
 	self, listeners, err := j.introduce(cfg)
 	if err != nil {
 		return err

@@ -1,22 +1,21 @@
 package join
 
 import (
+	"cmp"
+	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
-	"strconv"
-	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/launcher"
 )
 
 // Variables that FromEnv reads.
 const (
-	envRank         = "TIERFLOW_RANK"
-	envSize         = "TIERFLOW_SIZE"
 	envRendezvous   = "TIERFLOW_RENDEZVOUS"
 	envRendezvousFD = "TIERFLOW_RENDEZVOUS_FD"
 	envSecret       = "TIERFLOW_SECRET"
@@ -24,130 +23,115 @@ const (
 	envNUMA         = "TIERFLOW_NUMA"
 	envSite         = "TIERFLOW_SITE"
 	envInterfaces   = "TIERFLOW_INTERFACES"
+	envTimeout      = "TIERFLOW_JOIN_TIMEOUT"
 )
 
-// FromEnv reads the job's variables with getenv, usually [os.Getenv]: those of
-// tierflow's launcher (TIERFLOW_RANK, _SIZE, _RENDEZVOUS, and _RENDEZVOUS_FD on rank
-// 0), else those torchrun sets (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT), else a
-// job of one rank. TIERFLOW_SECRET, _NODE, _NUMA, _SITE and _INTERFACES serve all,
-// and TIERFLOW_RENDEZVOUS replaces MASTER_ADDR and MASTER_PORT. _NODE and _NUMA name
-// a node and a NUMA domain for this rank in place of the real ones: with them one
-// host plays several. _SITE names the site of the node; nothing else tells it. The
-// error has one line for each variable that is missing or malformed.
+// FromEnv reads the job's variables with getenv, usually [os.Getenv]: those of whoever
+// started this process, as package launcher finds out, else a job of one rank.
+// TIERFLOW_LAUNCHER names the launcher to believe. TIERFLOW_SECRET, _NODE, _NUMA,
+// _SITE, _INTERFACES and _JOIN_TIMEOUT serve all, and TIERFLOW_RENDEZVOUS replaces the
+// address that a launcher tells. _NODE and _NUMA name a node and a NUMA domain for
+// this rank in place of the real ones: with them one host plays several. _SITE names
+// the site of the node; nothing else tells it. The error has one line for each
+// variable that is missing or malformed.
 //
-// On rank 0 Listener duplicates the inherited descriptor, which stays open: a
-// later FromEnv and Join in the same process find it again.
+// It opens no connection, except to a PMI-1 launcher that gives PMI_PORT: rank and
+// size have to be asked for. On rank 0 Listener duplicates the inherited descriptor
+// of TIERFLOW_RENDEZVOUS_FD, which stays open: a later FromEnv and Join in the same
+// process find it again.
 func FromEnv(getenv func(string) string) (Config, error) {
-	e := environment{get: getenv}
+	l, err := launcher.Find(getenv)
+	e := environment{launcher.NewVars(getenv)}
 	c := Config{
+		Origin: l.Origin, Rank: l.Rank, Size: l.Size, Share: l.Share, Leave: l.Leave,
 		Secret:     getenv(envSecret),
 		Node:       getenv(envNode),
 		NUMA:       getenv(envNUMA),
 		Site:       getenv(envSite),
-		Interfaces: split(getenv(envInterfaces)),
-		Rendezvous: split(getenv(envRendezvous)),
+		Interfaces: e.List(envInterfaces),
+		Rendezvous: e.List(envRendezvous),
+		Timeout:    e.timeout(),
 	}
-	switch {
-	case e.any(envRank, envSize, envRendezvousFD):
-		c.Origin = "TIERFLOW_ variables"
-		c.Rank, c.Size = e.place(envRank, envSize)
+	if err != nil {
+		e.Add("%w", err)
+	}
+	if len(c.Rendezvous) == 0 {
+		c.Rendezvous = l.Rendezvous
+	}
+	if l.Place != nil {
+		e.ask(&c, l.Place)
+	}
+	if l.Name == launcher.Tierflow {
 		c.Listener = e.listener(c.Rank)
 		if len(c.Rendezvous) == 0 && c.Size > 1 {
-			e.add("%s is missing: host:port of rank 0, alternatives separated by commas", envRendezvous)
+			e.Add("%s is missing: host:port of rank 0, alternatives separated by commas", envRendezvous)
 		}
-	case e.any("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
-		c.Origin = "RANK and WORLD_SIZE"
-		c.Rank, c.Size = e.place("RANK", "WORLD_SIZE")
-		if len(c.Rendezvous) == 0 && c.Size > 1 {
-			c.Rendezvous = e.master()
-		}
-	default:
-		c.Origin = "an environment without job variables"
-		c.Size = 1
 	}
-	e.checkRest(&c)
-	if len(e.errs) > 0 {
+	if l.Name != "" {
+		e.checkRest(&c, l.Advice)
+	}
+	if err := e.Err(); err != nil {
 		if c.Listener != nil {
 			c.Listener.Close()
 		}
-		return Config{}, errors.Join(e.errs...)
+		return Config{}, err
 	}
 	return c, nil
 }
 
-// environment collects complaints about variables.
-type environment struct {
-	get  func(string) string
-	errs []error
-}
+// environment reads variables and collects complaints.
+type environment struct{ *launcher.Vars }
 
-func (e *environment) add(format string, args ...any) {
-	e.errs = append(e.errs, fmt.Errorf(format, args...))
-}
-
-func (e *environment) any(names ...string) bool {
-	for _, name := range names {
-		if e.get(name) != "" {
-			return true
-		}
+// ask asks the launcher for rank and size.
+func (e environment) ask(c *Config, place func(context.Context) (levels.Rank, int, error)) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	var err error
+	if c.Rank, c.Size, err = place(ctx); err != nil {
+		e.Add("%w", err)
 	}
-	return false
 }
 
-// number reads a variable in low..high; ok is false after a complaint.
-func (e *environment) number(name string, low, high int) (n int, ok bool) {
-	text := e.get(name)
+// askTime bounds the question to the launcher on this host, which knows the answer.
+const askTime = 10 * time.Second
+
+// Bounds of TIERFLOW_JOIN_TIMEOUT.
+const (
+	minTimeout = time.Second
+	maxTimeout = 24 * time.Hour
+)
+
+// timeout reads TIERFLOW_JOIN_TIMEOUT; 0: it isn't there.
+func (e environment) timeout() time.Duration {
+	text := e.Get(envTimeout)
 	if text == "" {
-		e.add("%s is missing; allowed are %d to %d", name, low, high)
-		return 0, false
+		return 0
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < low || n > high {
-		e.add("%s=%q; allowed are %d to %d", name, text, low, high)
-		return 0, false
+	d, err := time.ParseDuration(text)
+	if err != nil || d < minTimeout || d > maxTimeout {
+		e.Add("%s=%q; allowed are 1s to 24h, such as 90s or 5m", envTimeout, text)
+		return 0
 	}
-	return n, true
-}
-
-func (e *environment) place(rank, size string) (levels.Rank, int) {
-	n, ok := e.number(size, 1, levels.MaxRanks)
-	last := n - 1
-	if !ok {
-		last = levels.MaxRanks - 1
-	}
-	r, _ := e.number(rank, 0, last)
-	return levels.Rank(r), n
-}
-
-func (e *environment) master() []string {
-	host := e.get("MASTER_ADDR")
-	if host == "" {
-		e.add("MASTER_ADDR is missing: the host of rank 0")
-	}
-	port, ok := e.number("MASTER_PORT", 1, 65535)
-	if host == "" || !ok {
-		return nil
-	}
-	return []string{net.JoinHostPort(host, strconv.Itoa(port))}
+	return d
 }
 
 // listener opens a duplicate of the inherited rendezvous socket, if there is one.
-func (e *environment) listener(rank levels.Rank) net.Listener {
-	text := e.get(envRendezvousFD)
+func (e environment) listener(rank levels.Rank) net.Listener {
+	text := e.Get(envRendezvousFD)
 	if text == "" {
 		return nil
 	}
-	fd, ok := e.number(envRendezvousFD, 3, 1<<20)
+	fd, ok := e.Number(envRendezvousFD, 3, 1<<20)
 	switch {
 	case !ok:
 		return nil
 	case rank != 0:
-		e.add("%s=%q on rank %d; only rank 0 has one", envRendezvousFD, text, rank)
+		e.Add("%s=%q on rank %d; only rank 0 has one", envRendezvousFD, text, rank)
 		return nil
 	}
 	l, err := inherit(fd)
 	if err != nil {
-		e.add("%s=%q: not a listening socket: %w", envRendezvousFD, text, err)
+		e.Add("%s=%q: not a listening socket: %w", envRendezvousFD, text, err)
 	}
 	return l
 }
@@ -170,36 +154,27 @@ func inherit(fd int) (net.Listener, error) {
 	return net.FileListener(f)
 }
 
-// checkRest complains about what all ways have in common.
-func (e *environment) checkRest(c *Config) {
+// checkRest complains about what all launchers have in common. advice says how to
+// give a secret.
+func (e environment) checkRest(c *Config, advice string) {
 	if _, err := parseFilters(c.Interfaces); err != nil {
-		e.add("%s: %w", envInterfaces, err)
+		e.Add("%s: %w", envInterfaces, err)
 	}
 	if err := checkDomain("NUMA domain", c.NUMA); err != nil {
-		e.add("%s: %w", envNUMA, err)
+		e.Add("%s: %w", envNUMA, err)
 	}
 	if err := checkDomain("site", c.Site); err != nil {
-		e.add("%s: %w", envSite, err)
+		e.Add("%s: %w", envSite, err)
 	}
 	if c.Size <= 1 {
 		return
 	}
 	for _, a := range c.Rendezvous {
 		if err := checkHostPort(a); err != nil {
-			e.add("%s: %w", envRendezvous, err)
+			e.Add("%s: %w", envRendezvous, err)
 		}
 	}
-	if c.Secret == "" {
-		e.add("%s is missing: the job's secret, or the word %s to go without", envSecret, NoSecret)
+	if c.Secret == "" && c.Share == nil {
+		e.Add("%s is missing: %s", envSecret, cmp.Or(advice, "the job's secret, or the word "+NoSecret+" to go without"))
 	}
-}
-
-func split(list string) []string {
-	var items []string
-	for _, item := range strings.Split(list, ",") {
-		if item = strings.TrimSpace(item); item != "" {
-			items = append(items, item)
-		}
-	}
-	return items
 }

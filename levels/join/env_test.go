@@ -24,6 +24,16 @@ func TestFromEnv(t *testing.T) {
 			"rank 1 of 2 from RANK and WORLD_SIZE, rendezvous h:4000, secret set",
 		},
 		{"RANK=0 WORLD_SIZE=1", "rank 0 of 1 from RANK and WORLD_SIZE"},
+		{"PMI_FD=6 PMI_RANK=1 PMI_SIZE=4", "rank 1 of 4 from PMI_RANK and PMI_SIZE, with PMI_FD, rendezvous shared by the launcher"},
+		{
+			"PMI_FD=6 PMI_RANK=1 PMI_SIZE=4 TIERFLOW_RENDEZVOUS=h:4000 TIERFLOW_SECRET=s",
+			"rank 1 of 4 from PMI_RANK and PMI_SIZE, with PMI_FD, rendezvous h:4000, secret set",
+		},
+		{"PMI_FD=6 PMI_RANK=1 PMI_SIZE=4 TIERFLOW_LAUNCHER=none", "rank 0 of 1 from an environment without job variables"},
+		{
+			"SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=1 SLURM_STEP_NODELIST=n[07-08] TIERFLOW_PORT=4000 TIERFLOW_SECRET=none",
+			"rank 1 of 4 from SLURM_PROCID and SLURM_STEP_NUM_TASKS, rendezvous n07:4000, secret none",
+		},
 	} {
 		cfg, err := FromEnv(lookup(c.env))
 		if err != nil || cfg.String() != c.want {
@@ -54,6 +64,14 @@ func TestFromEnvErrors(t *testing.T) {
 			`TIERFLOW_NUMA: NUMA domain "a/b"; allowed are`, `TIERFLOW_SITE: site "a:b"; allowed are`,
 		}},
 		{"WORLD_SIZE=4", []string{"RANK is missing", "MASTER_ADDR is missing", "MASTER_PORT is missing", "TIERFLOW_SECRET is missing"}},
+		{"SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=1 SLURM_STEP_NODELIST=n[07-08]", []string{
+			"TIERFLOW_SECRET is missing: export one before srun, or use srun --mpi=pmi2, which needs none",
+		}},
+		{"JOB_COMPLETION_INDEX=0 TIERFLOW_SIZE=2", []string{"TIERFLOW_RENDEZVOUS is missing: a pod", "TIERFLOW_SECRET is missing"}},
+		{"TIERFLOW_LAUNCHER=mpi", []string{`TIERFLOW_LAUNCHER="mpi"; allowed are`}},
+		{"TIERFLOW_JOIN_TIMEOUT=30", []string{`TIERFLOW_JOIN_TIMEOUT="30"; allowed are 1s to 24h`}},
+		{"TIERFLOW_JOIN_TIMEOUT=25h", []string{`TIERFLOW_JOIN_TIMEOUT="25h"`}},
+		{"PMI_PORT=127.0.0.1:1 PMI_ID=0", []string{"PMI: dial tcp 127.0.0.1:1: connect: connection refused"}},
 		{"RANK=0 WORLD_SIZE=4 MASTER_ADDR=h MASTER_PORT=99999 TIERFLOW_SECRET=s", []string{`MASTER_PORT="99999"`}},
 		{"TIERFLOW_RANK=0 TIERFLOW_SIZE=2 TIERFLOW_RENDEZVOUS=h:x,h TIERFLOW_SECRET=s", []string{`TIERFLOW_RENDEZVOUS: "h:x"`, `TIERFLOW_RENDEZVOUS: "h"`}},
 		{"TIERFLOW_RANK=1 TIERFLOW_SIZE=2 TIERFLOW_RENDEZVOUS=h:1 TIERFLOW_SECRET=s TIERFLOW_RENDEZVOUS_FD=3", []string{"only rank 0 has one"}},
@@ -88,7 +106,7 @@ func lookup(env string) func(string) string {
 func FuzzFromEnv(f *testing.F) {
 	f.Add("3", "8", "h:1,[::1]:2", "eth*,!lo")
 	f.Fuzz(func(t *testing.T, rank, size, rendezvous, interfaces string) {
-		env := map[string]string{envRank: rank, envSize: size, envRendezvous: rendezvous, envInterfaces: interfaces, envSecret: "s"}
+		env := map[string]string{"TIERFLOW_RANK": rank, "TIERFLOW_SIZE": size, envRendezvous: rendezvous, envInterfaces: interfaces, envSecret: "s"}
 		cfg, err := FromEnv(func(name string) string { return env[name] })
 		if err == nil && cfg.check() != nil {
 			t.Errorf("%v passes but %v", cfg, cfg.check())

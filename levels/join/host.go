@@ -87,9 +87,12 @@ func runHost(ctx context.Context, cfg *Config, self *Peer, log *refusals) (*tabl
 	return t, h, nil
 }
 
-// rendezvousListeners returns the inherited listener or opens each alternative
-// that can be opened; one is enough.
+// rendezvousListeners returns the listeners of the invitation or the inherited one, or
+// opens each alternative that can be opened; one is enough.
 func rendezvousListeners(cfg *Config) ([]net.Listener, error) {
+	if cfg.opened != nil {
+		return cfg.opened, nil
+	}
 	if cfg.Listener != nil {
 		return []net.Listener{cfg.Listener}, nil
 	}

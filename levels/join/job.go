@@ -1,10 +1,13 @@
 package join
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +16,8 @@ import (
 )
 
 const (
-	joinTime  = 31 * time.Second // of which rank 0 keeps one to tell the others
+	joinTime  = 30 * time.Second // unless ctx or Config.Timeout says otherwise
+	tellTime  = time.Second      // that rank 0 has on top of it, to tell the others
 	dialTime  = 30 * time.Second
 	closeTime = 5 * time.Second
 	// linger is how long Close waits for neighbours that said goodbye to end their
@@ -35,6 +39,7 @@ type Job struct {
 	Topology *levels.Topology // levels node and network; numa and site around them where [Join] says
 	Peers    []*Peer          // by rank, this one included
 
+	leave    func(context.Context) error // Config.Leave
 	own      []netip.Prefix
 	filtered bool
 	key      []byte
@@ -75,7 +80,7 @@ type arrival struct {
 // Join enters the job: it returns when all ranks are here and the control tree
 // stands, or with an error that names the ranks at fault ([JoinError],
 // [PeerError], [ErrSecret], [ErrVersion]). Without a deadline in ctx it gives the
-// ranks 30 s to come. It closes cfg.Listener in any case.
+// ranks cfg.Timeout to come. It closes cfg.Listener in any case.
 //
 // The topology has a level of NUMA domains if on some node ranks are bound to
 // different ones, and every rank of the job is bound to one; and one of sites if
@@ -90,10 +95,11 @@ func Join(ctx context.Context, cfg Config) (*Job, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("join: %w", err)
 	}
-	ctx, cancel := withDefault(ctx, joinTime)
+	ctx, cancel := withDefault(ctx, cmp.Or(cfg.Timeout, joinTime)+tellTime)
 	defer cancel()
 	j := &Job{
 		Rank: cfg.Rank, Size: cfg.Size,
+		leave:      cfg.Leave,
 		filtered:   len(cfg.Interfaces) > 0,
 		inbox:      newQueue[delivery](inboxSize),
 		exchanging: make(chan struct{}, 1),
@@ -128,7 +134,8 @@ func (j *Job) listenTo(e *edge) {
 // in the tree have said it too, and ends everything Join started; connections
 // from Dial and Accept stay the caller's. It waits until ctx ends, without a
 // deadline 5 s; neighbours that had not said goodbye by then are the error, as
-// [PeerError]. Don't call it from a handler. Later calls return the same.
+// [PeerError]. If no rank was lost it ends with cfg.Leave. Don't call it from a
+// handler. Later calls return the same.
 func (j *Job) Close(ctx context.Context) error {
 	j.mu.Lock()
 	if j.closing {
@@ -165,10 +172,33 @@ func (j *Job) Close(ctx context.Context) error {
 			errs = append(errs, &PeerError{e.peer, fmt.Errorf("has not said goodbye: %w", context.Cause(ctx))})
 		}
 	}
+	if len(errs) == 0 && j.isWhole() {
+		if err := j.tellLauncher(); err != nil {
+			errs = append(errs, err)
+		}
+	}
 	if len(errs) > 0 {
 		j.closeErr = fmt.Errorf("close: %w", reasons(errs))
 	}
 	return j.closeErr
+}
+
+// isWhole reports whether no rank was lost.
+func (j *Job) isWhole() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return !slices.ContainsFunc(j.absent, func(err error) bool { return err != nil && !errors.Is(err, ErrLeft) })
+}
+
+// tellLauncher says that this rank has ended well. Without that some launchers take
+// its end for a crash, so the caller's ctx doesn't cut it short.
+func (j *Job) tellLauncher() error {
+	if j.leave == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	return j.leave(ctx)
 }
 
 // stop ends all goroutines and descriptors. Until ctx ends it lets queued frames out;

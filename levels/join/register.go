@@ -15,9 +15,11 @@ import (
 // waits for the table. It tries again while rank 0 isn't there yet. The connection
 // stays open, for the vigil.
 func register(ctx context.Context, cfg *Config, self *Peer) (*table, net.Conn, error) {
-	var targets []target
-	for _, a := range cfg.Rendezvous {
-		targets = append(targets, target{network: "tcp", address: a})
+	targets := cfg.targets
+	if len(targets) == 0 {
+		for _, a := range cfg.Rendezvous {
+			targets = append(targets, target{network: "tcp", address: a})
+		}
 	}
 	record, err := json.Marshal(self)
 	if err != nil {

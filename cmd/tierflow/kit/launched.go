@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/launcher"
 	"github.com/tierflow/tierflow/planner"
 )
 
@@ -16,8 +17,12 @@ type launched struct{ world *planner.Comm }
 
 var _ Job = launched{}
 
-// IsLaunched reports whether a launcher started this process as a rank.
-func IsLaunched() bool { return os.Getenv("TIERFLOW_RANK") != "" || os.Getenv("RANK") != "" }
+// IsLaunched reports whether a launcher started this process as one of several ranks,
+// or seems to: then joining says what is missing.
+func IsLaunched() bool {
+	l, err := launcher.Find(os.Getenv)
+	return err != nil || l.Name != launcher.None
+}
 
 // joinJob enters the job of this process. Only rank 0 prints: on other ranks the
 // returned writers drop what is written.

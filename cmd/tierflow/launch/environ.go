@@ -17,14 +17,15 @@ const (
 	envRendezvousFD = envPrefix + "RENDEZVOUS_FD"
 	envSecret       = envPrefix + "SECRET"
 	envNode         = envPrefix + "NODE"
+	envLauncher     = envPrefix + "LAUNCHER"
 
 	rendezvousFD = 3 // the first of exec.Cmd's ExtraFiles
 )
 
-var jobKeys = []string{envRank, envSize, envLocalRank, envLocalSize, envRendezvous, envRendezvousFD, envSecret, envNode}
+var jobKeys = []string{envRank, envSize, envLocalRank, envLocalSize, envRendezvous, envRendezvousFD, envSecret, envNode, envLauncher}
 
 // passedEnv returns the part of the launcher's environment that goes to the ranks. A
-// launcher that is itself a rank must not hand on its own place.
+// launcher that is itself a rank must not hand on its own place, nor who started it.
 func passedEnv(env []string, local bool) []string {
 	var passed []string
 	for _, kv := range env {

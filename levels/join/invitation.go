@@ -1,0 +1,189 @@
+package join
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/tierflow/tierflow/levels/join/launcher"
+)
+
+// invitation is what rank 0 shares through a launcher: where it listens, and a secret
+// that it has made. What a rank was given by its Config holds instead.
+//
+// As text it is "tfi1." and its JSON in base64 without padding.
+type invitation struct {
+	At     []string `json:"at"`
+	Secret string   `json:"secret,omitempty"`
+	Host   *Host    `json:"host,omitempty"` // rank 0's; nil: it didn't fit
+}
+
+const (
+	invitationPrefix = "tfi1."
+	secretBytes      = 32
+	maxInvited       = 8 // addresses
+)
+
+// text writes the invitation in at most limit bytes. It leaves out the host if need
+// be, then addresses from the end.
+func (i invitation) text(limit int) (string, error) {
+	i.At = i.At[:min(len(i.At), maxInvited)]
+	for {
+		b, err := json.Marshal(i)
+		if err != nil {
+			return "", err
+		}
+		text := invitationPrefix + base64.RawURLEncoding.EncodeToString(b)
+		switch {
+		case len(text) <= limit:
+			return text, nil
+		case i.Host != nil:
+			i.Host = nil
+		case len(i.At) > 1:
+			i.At = i.At[:len(i.At)-1]
+		default:
+			return "", fmt.Errorf("an invitation of %d bytes; the launcher carries %d", len(text), limit)
+		}
+	}
+}
+
+// parseInvitation reads what text wrote. Errors don't tell the secret.
+func parseInvitation(text string) (invitation, error) {
+	var i invitation
+	body, ok := strings.CutPrefix(text, invitationPrefix)
+	if !ok {
+		version, _, _ := strings.Cut(text, ".")
+		return i, fmt.Errorf("%w: rank 0's invitation has version %.20q; this rank knows %q: all ranks must run the same tierflow",
+			ErrVersion, version, strings.TrimSuffix(invitationPrefix, "."))
+	}
+	b, err := base64.RawURLEncoding.DecodeString(body)
+	if err == nil {
+		err = json.Unmarshal(b, &i)
+	}
+	if err != nil {
+		return invitation{}, fmt.Errorf("rank 0's invitation is damaged: %w", err)
+	}
+	if len(i.At) == 0 || len(i.At) > maxInvited {
+		return invitation{}, fmt.Errorf("rank 0's invitation has %d addresses; allowed are 1 to %d", len(i.At), maxInvited)
+	}
+	for _, a := range i.At {
+		if err := checkHostPort(a); err != nil {
+			return invitation{}, fmt.Errorf("rank 0's invitation: %w", err)
+		}
+	}
+	return i, nil
+}
+
+// invite shares an invitation through the launcher and fills in what cfg lacks:
+// rendezvous and secret.
+func (c *Config) invite(ctx context.Context) error {
+	if c.Share == nil || c.Size == 1 {
+		return nil
+	}
+	mine := ""
+	if c.Rank == 0 {
+		i, err := c.invitation()
+		if err == nil {
+			mine, err = i.text(launcher.MaxText)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	deadline, _ := ctx.Deadline()
+	sharing, stop := context.WithDeadline(ctx, deadline.Add(-spareTime(deadline)))
+	defer stop()
+	text, err := c.Share(sharing, mine)
+	if err != nil {
+		return err
+	}
+	i, err := parseInvitation(text)
+	if err != nil {
+		return err
+	}
+	if c.Secret == "" && i.Secret == "" {
+		return errors.New("rank 0 was given a secret and this rank was not: give it to all ranks (mpirun -x TIERFLOW_SECRET), or to none")
+	}
+	c.Secret = cmp.Or(c.Secret, i.Secret)
+	if len(c.Rendezvous) == 0 {
+		c.invited(i)
+	}
+	return nil
+}
+
+// invited takes rank 0's addresses in the order to try them: loopback is the first on
+// its host, and out of question elsewhere.
+func (c *Config) invited(i invitation) {
+	c.Rendezvous = i.At
+	filters, err := parseFilters(c.Interfaces)
+	if err != nil {
+		return // check complains
+	}
+	own, err := ownAddresses(filters)
+	host, err2 := thisHost()
+	if err != nil || err2 != nil || i.Host == nil {
+		return // later steps complain
+	}
+	var offered []netip.AddrPort
+	for _, a := range i.At {
+		at, err := netip.ParseAddrPort(a)
+		if err != nil {
+			return // a name that rank 0 was given
+		}
+		offered = append(offered, at)
+	}
+	if targets, _ := candidates(own, len(filters) > 0, host == *i.Host, offered); len(targets) > 0 {
+		c.targets = targets
+	}
+}
+
+// invitation opens rank 0's rendezvous and makes a secret, unless they are given.
+func (c *Config) invitation() (invitation, error) {
+	host, err := thisHost()
+	if err != nil {
+		return invitation{}, err
+	}
+	i := invitation{At: c.Rendezvous, Host: &host}
+	switch c.Secret {
+	case "":
+		secret := make([]byte, secretBytes)
+		rand.Read(secret)
+		c.Secret = base64.RawURLEncoding.EncodeToString(secret)
+		i.Secret = c.Secret
+	case NoSecret:
+		i.Secret = NoSecret
+	}
+	if len(i.At) > 0 {
+		return i, nil
+	}
+	filters, err := parseFilters(c.Interfaces)
+	if err != nil {
+		return i, err
+	}
+	own, err := ownAddresses(filters)
+	if err != nil {
+		return i, err
+	}
+	listeners, offered, err := openListeners(own, len(filters) > 0)
+	if err != nil {
+		return i, err
+	}
+	for _, a := range offered {
+		i.At = append(i.At, a.String())
+	}
+	c.opened = listeners
+	return i, nil
+}
+
+// closeOpened closes the listeners of the invitation. The gate does so too.
+func (c *Config) closeOpened() {
+	for _, l := range c.opened {
+		l.Close()
+	}
+}

@@ -1,0 +1,63 @@
+package launcher
+
+import (
+	"hash/fnv"
+	"net"
+	"strconv"
+)
+
+// Ports that ranks of a Slurm step meet at, unless TIERFLOW_PORT says otherwise: below
+// the ports that Linux gives to outgoing connections.
+const (
+	firstPort = 15000
+	ports     = 16000
+)
+
+const envPort = "TIERFLOW_PORT"
+
+// hasSlurm: a step of several tasks. One of a single task is a job of one rank, with
+// Slurm or without.
+func hasSlurm(v *Vars) bool {
+	n, err := strconv.Atoi(v.Get("SLURM_STEP_NUM_TASKS"))
+	return v.Any("SLURM_STEP_NUM_TASKS") && (err != nil || n > 1)
+}
+
+func readSlurm(v *Vars, l *Launcher) {
+	l.Origin = "SLURM_PROCID and SLURM_STEP_NUM_TASKS"
+	l.Rank, l.Size = v.place("SLURM_PROCID", "SLURM_STEP_NUM_TASKS")
+	if l.Size <= 1 {
+		return
+	}
+	l.Advice = "export one before srun, or use srun --mpi=pmi2, which needs none"
+	if v.Any(envRendezvous) {
+		return
+	}
+	if d := v.Get("SLURM_DISTRIBUTION"); d == "arbitrary" {
+		v.Add("SLURM_DISTRIBUTION=%s does not say where rank 0 is: use srun --mpi=pmi2, or %s", d, envRendezvous)
+		return
+	}
+	list := v.Get("SLURM_STEP_NODELIST")
+	if list == "" {
+		v.Add("SLURM_STEP_NODELIST is missing: names of the step's nodes, such as node[01-16,20]")
+		return
+	}
+	hosts, err := ParseHosts(list)
+	if err != nil {
+		v.Add("SLURM_STEP_NODELIST=%w", err)
+		return
+	}
+	if port, ok := v.stepPort(); ok {
+		l.Rendezvous = []string{net.JoinHostPort(hosts[0], strconv.Itoa(port))}
+	}
+}
+
+// stepPort returns the port at which the ranks of this step meet. Steps on one node at
+// the same time have different ones, most likely.
+func (v *Vars) stepPort() (int, bool) {
+	if v.Any(envPort) {
+		return v.Number(envPort, 1, 65535)
+	}
+	h := fnv.New32a()
+	h.Write([]byte(v.Get("SLURM_JOB_ID") + "." + v.Get("SLURM_STEP_ID")))
+	return firstPort + int(h.Sum32()%ports), true
+}
