@@ -132,7 +132,11 @@ func (u underTest) counts(r tasks.Request, h *levels.Hierarchy) error {
 				return err
 			}
 		}
-		for _, r.Count = range []int64{0, 1, 7, 11} {
+		counts := []int64{0, 1, 7, 11}
+		if h.Topology().Size() > 5 { // whoever counts ranks wrongly does so whatever the count
+			counts = []int64{0, 11}
+		}
+		for _, r.Count = range counts {
 			if !r.Coll.HasData() && r.Count > 0 {
 				break
 			}
