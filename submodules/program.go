@@ -44,25 +44,30 @@ func (p *Program) Task(s *Step) *tasks.Task { return p.Tasks.Node(s.Task) }
 
 // Label is the step's label: ib#3 send r0>r4 64KiB.
 func (p *Program) Label(s *Step) string {
-	task := p.Task(s).String()
-	me := fmt.Sprintf("r%d", p.Rank)
-	peer := ""
+	peer := levels.Rank(-1)
 	if s.Peer >= 0 {
-		peer = fmt.Sprintf("r%d", p.Peers[s.Peer].Rank)
+		peer = p.Peers[s.Peer].Rank
 	}
-	switch {
-	case s.Kind == JoinStep:
+	return StepLabel(p.Task(s).String(), s.Kind, p.Rank, peer, s.Len())
+}
+
+// StepLabel returns the label of a step: its task, what it does, the rank and the peer,
+// if it has one, and the bytes.
+func StepLabel(task string, k StepKind, rank, peer levels.Rank, bytes int64) string {
+	me := fmt.Sprintf("r%d", rank)
+	from, to := fmt.Sprintf("r%d", peer), me
+	if k.Outgoing() {
+		from, to = to, from
+	}
+	switch k {
+	case JoinStep:
 		return fmt.Sprintf("%s join %s", task, me)
-	case s.Kind == NotifyStep:
-		return fmt.Sprintf("%s notify %s>%s", task, me, peer)
-	case s.Kind == AwaitStep:
-		return fmt.Sprintf("%s await %s>%s", task, peer, me)
-	case s.Kind == SendStep:
-		return fmt.Sprintf("%s send %s>%s %s", task, me, peer, tasks.FormatBytes(s.Len()))
-	case s.Kind == RecvStep:
-		return fmt.Sprintf("%s recv %s>%s %s", task, peer, me, tasks.FormatBytes(s.Len()))
+	case NotifyStep, AwaitStep:
+		return fmt.Sprintf("%s %v %s>%s", task, k, from, to)
+	case SendStep, RecvStep:
+		return fmt.Sprintf("%s %v %s>%s %s", task, k, from, to, tasks.FormatBytes(bytes))
 	}
-	return fmt.Sprintf("%s %v %s %s", task, s.Kind, me, tasks.FormatBytes(s.Len()))
+	return fmt.Sprintf("%s %v %s %s", task, k, me, tasks.FormatBytes(bytes))
 }
 
 // Describe tells what a step is to those who watch runs: it makes a program a

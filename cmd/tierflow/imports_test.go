@@ -79,6 +79,8 @@ var arrows = map[string][]string{
 	"costs/measure": {"costs/stats", "executor"},
 	// Where a machine's numbers come from is said as for measured costs.
 	"costs/machine": {"costs"},
+	// A simulation obeys the flow control of the executor: it decides what overlaps.
+	"costs/sim":     {"costs/machine", "submodules", "executor/flow"},
 	"viz":           {"submodules", "costs", "executor/trace"},
 	"planner/rule":  {"submodules"},
 	"planner/table": {"submodules", "costs"},

@@ -76,8 +76,8 @@ type Link struct {
 type Cores struct {
 	// PerNode is how many a node has. 0: one for each rank.
 	PerNode int `json:"per_node,omitempty"`
-	// InAll is how many all nodes together have, where they are emulated on one host.
-	// 0: no limit beside PerNode.
+	// InAll is how many all nodes together have, where they are emulated on one host. Not
+	// both it and PerNode are more than 0.
 	InAll int `json:"in_all,omitempty"`
 	// Switch is what it takes to give a core to another rank, ns.
 	Switch float64 `json:"switch_ns,omitempty"`
@@ -130,7 +130,15 @@ func (m *Machine) check() error {
 			"eager_max_bytes", float64(max(0, m.EagerMax)), "budget_bytes", float64(m.Budget),
 		),
 		checkVersion(m.Version),
+		m.Cores.check(),
 	)
+}
+
+func (c *Cores) check() error {
+	if c.PerNode > 0 && c.InAll > 0 {
+		return fmt.Errorf("cores: %d per_node and %d in_all: give one of the two", c.PerNode, c.InAll)
+	}
+	return nil
 }
 
 func checkVersion(v int) error {

@@ -25,6 +25,7 @@ func TestParseRefuses(t *testing.T) {
 		{"version", strings.Replace(least, `{"version": 1`, "{\n\"version\": 2", 1) + "}", "m.json:2: version 2; this program reads version 1"},
 		{"negative", least + ",\n\"step_ns\": -1}", "m.json:1: a machine: step_ns: -1; allowed are 0 to 1e+09"},
 		{"cores", least + ",\n\"cores\": {\"per_nodes\": 1}}", `m.json:4: cores: unknown key "per_nodes"`},
+		{"both cores", least + ",\n\"cores\": {\"per_node\": 1, \"in_all\": 2}}", "m.json:1: a machine: cores: 1 per_node and 2 in_all"},
 		{"link key", withLink(`{"level": "i", "speed": 1}`), `m.json:3: a link: unknown key "speed"`},
 		{"no level", withLink(`{"latency_ns": 1}`), `m.json:3: a link: key "level" is missing`},
 		{"bad level", withLink(`{"level": "net"}`), `m.json:3: level "net"; allowed is one letter a to z`},
@@ -49,7 +50,7 @@ func withLink(link string) string {
 
 func TestFormatReadsBack(t *testing.T) {
 	all := machine.Assumed()
-	all.Cores = machine.Cores{PerNode: 2, InAll: 4, Switch: 1500}
+	all.Cores = machine.Cores{InAll: 4, Switch: 1500}
 	all.Unreadable, all.EagerMax, all.Budget, all.Noise = true, -1, 1<<20, 0.1
 	all.Links[1].Gap = 100
 	for _, m := range []*machine.Machine{machine.Assumed(), all} {

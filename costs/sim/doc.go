@@ -1,0 +1,47 @@
+// Package sim simulates programs on a described machine: the very programs that ranks
+// run, without the ranks. It says when each step would end, so a machine of thousands
+// of ranks fits on a laptop.
+//
+// It is pure: the same programs, machine and options give the same times on every
+// system. Times are integers ([Time]). Events at the same time are taken in the order
+// in which they were made.
+//
+//	job, err := sim.Compile(request, topology, plan, all.Submodules())
+//	result, err := job.Run(machine.Assumed(), sim.Options{})
+//	fmt.Println(result.Time)
+//
+// # What is modelled
+//
+// Messages cost what package machine says (LogGOPS with a link per level). On top of it
+// a rank behaves as in package executor, for that decides what overlaps:
+//
+//   - A rank is one processor. It takes what has arrived, then executes up to 32 steps
+//     that are ready, the latest first, and looks again.
+//   - Small messages and leads go at once, charged to the pair's budget; others wait for
+//     the credit of their recv. Package flow does the arithmetic here too. Credits and
+//     refunds are messages that cost and travel like any other.
+//   - A send ends when its bytes have left, except for what the kernel queues.
+//   - All ranks of a domain share its wire in each direction, first come, first served.
+//     Messages of at most EagerMax bytes and control messages pass bulk that waits,
+//     except for what the kernel has queued already.
+//   - Copies and reductions share the memory of their node. Ranks share processors if the
+//     machine says so: a rank keeps one until it has nothing to do, or gives way to a
+//     waiting rank after a burst.
+//   - A receiver that waits takes a long message's bytes while they come in. One that is
+//     busy does so afterwards.
+//
+// # What is not
+//
+// Slow start, losses and retransmissions of TCP; the fairness of connections (bulk goes
+// in order, not in turns); the topology of switches; caches; the way of small calls
+// straight through shared memory; sleeping and waking of processes, except for what
+// the machine's numbers have of it.
+//
+// # Folding
+//
+// Ranks of equal role have equal programs, except for the names of their peers: the
+// members of two nodes, say. [Compile] compiles one rank of each role and stores one
+// program for all. Every rank still has its own state, clock and messages. So nothing
+// is lost: the times are those of a simulation without folding. Requests with blocks
+// are compiled rank by rank; equal programs are stored once then, too.
+package sim

@@ -1,0 +1,148 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// casting finds the ranks of a request that have equal roles. A rank's role is its
+// place in its group of each phase, the size and the leader of that group, and
+// which of the caller's buffers it has. Lowering asks nothing else of a rank when
+// there are no blocks: so equal roles give equal programs, with the peers at the same
+// places of the groups. (Which shard a lane combines is its place inside the node.)
+type casting struct {
+	request tasks.Request
+	phases  []phase
+	known   map[string]actor // by role; nil: ranks are not folded
+}
+
+// phase is the groups of a phase.
+type phase struct {
+	groups []*levels.Group
+	of     []int32 // by rank: its group; -1: it has none
+}
+
+// actor is the rank of a role that was compiled.
+type actor struct {
+	rank levels.Rank
+	seat seat
+}
+
+func newCasting(r tasks.Request, h *levels.Hierarchy, p tasks.Plan, fold bool) *casting {
+	c := &casting{request: r}
+	if !fold || r.Blocks() || p.Order == tasks.TreeOrder || r.Reduces() && !r.Op.Commutative() {
+		return c
+	}
+	g, err := tasks.ExpandOn(r, h, p, 0)
+	if err != nil {
+		return c // as compiling any rank will say
+	}
+	c.known = map[string]actor{}
+	for _, ph := range g.Phases {
+		groups := g.Groups(ph)
+		of := make([]int32, h.Topology().Size())
+		for i := range of {
+			of[i] = -1
+		}
+		for i, g := range groups {
+			for _, rank := range g.Ranks {
+				of[rank] = int32(i)
+			}
+		}
+		c.phases = append(c.phases, phase{groups, of})
+	}
+	return c
+}
+
+// role returns a text that is equal for ranks of equal role.
+func (c *casting) role(rank levels.Rank) string {
+	text := fmt.Appendf(nil, "%v %v %v", c.request.Gives(rank), c.request.Receives(rank), c.request.Rooted() && rank == c.request.Root)
+	for i := range c.phases {
+		ph := &c.phases[i]
+		if ph.of[rank] < 0 {
+			text = append(text, '-')
+			continue
+		}
+		g := ph.groups[ph.of[rank]]
+		text = fmt.Appendf(text, "|%d/%d<%d", g.Pos(rank), len(g.Ranks), g.Leader)
+	}
+	return string(text)
+}
+
+// fold returns the seat of a rank whose role is known.
+func (c *casting) fold(rank levels.Rank) (seat, bool) {
+	if c.known == nil {
+		return seat{}, false
+	}
+	a, known := c.known[c.role(rank)]
+	if !known {
+		return seat{}, false
+	}
+	s := seat{form: a.seat.form, ranks: slices.Clone(a.seat.ranks)}
+	for i, peer := range s.ranks {
+		s.ranks[i] = int32(c.counterpart(a.rank, levels.Rank(peer), rank))
+	}
+	return s, true
+}
+
+// counterpart returns the rank that is to rank what peer is to actor.
+func (c *casting) counterpart(actor, peer, rank levels.Rank) levels.Rank {
+	for i := range c.phases {
+		ph := &c.phases[i]
+		if group := ph.of[actor]; group >= 0 {
+			if at := ph.groups[group].Pos(peer); at >= 0 {
+				return ph.groups[ph.of[rank]].Ranks[at]
+			}
+		}
+	}
+	panic(fmt.Sprintf("sim: rank %d speaks with rank %d, which is in none of its groups", actor, peer))
+}
+
+// add keeps the seat of a rank for the others of its role.
+func (c *casting) add(rank levels.Rank, s seat) {
+	if c.known != nil {
+		c.known[c.role(rank)] = actor{rank, s}
+	}
+}
+
+// store holds each form once.
+type store struct {
+	byHash map[uint64][]*form
+	count  int
+}
+
+func newStore() *store { return &store{byHash: map[uint64][]*form{}} }
+
+// intern returns the form that equals f, f itself if it is the first.
+func (s *store) intern(f *form) *form {
+	key := f.hash()
+	for _, g := range s.byHash[key] {
+		if f.equal(g) {
+			return g
+		}
+	}
+	s.byHash[key] = append(s.byHash[key], f)
+	s.count++
+	return f
+}
+
+// hash returns a number that is equal for equal forms: FNV-1a over words of the steps.
+func (f *form) hash() uint64 {
+	h := uint64(14695981039346656037)
+	for i := range f.steps {
+		s := &f.steps[i]
+		for _, word := range [...]uint64{uint64(s.bytes), uint64(s.kind), pairKey(s.peer, s.edge), pairKey(s.task, s.next)} {
+			h = (h ^ word) * 1099511628211
+		}
+	}
+	return h
+}
+
+func (f *form) equal(g *form) bool {
+	return slices.Equal(f.steps, g.steps) && slices.Equal(f.succ, g.succ) && slices.Equal(f.first, g.first) &&
+		slices.Equal(f.in.start, g.in.start) && slices.Equal(f.in.steps, g.in.steps) &&
+		slices.Equal(f.out.start, g.out.start) && slices.Equal(f.out.steps, g.out.steps) && slices.Equal(f.tasks, g.tasks)
+}

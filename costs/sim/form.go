@@ -1,0 +1,121 @@
+package sim
+
+import (
+	"iter"
+
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// form is a program without the names of its ranks and without memory: what a
+// simulation needs, in flat arrays. Ranks of equal role share one.
+type form struct {
+	steps []step // and one more, whose next is the length of all successors
+	succ  []int32
+	first []int32 // steps that wait for nothing, in the order in which they become ready
+	in    edges   // steps that hear a peer
+	out   edges   // steps that speak to a peer
+	tasks []taskName
+}
+
+// step is one step of a form.
+type step struct {
+	bytes   int64
+	peer    int32 // index into the seat's peers; -1: there is none
+	edge    int32 // place among the messages with the peer
+	task    int32
+	next    int32 // where its successors begin in succ
+	pending int32 // predecessors
+	kind    submodules.StepKind
+}
+
+// edges are the steps that messages meet, by peer and edge.
+type edges struct {
+	start []int32 // by peer, and one more
+	steps []int32
+}
+
+// at returns the step of a peer's edge.
+func (e *edges) at(peer, edge int32) int32 { return e.steps[e.start[peer]+edge] }
+
+// count returns how many edges a peer has.
+func (e *edges) count(peer int32) int { return int(e.start[peer+1] - e.start[peer]) }
+
+func (e *edges) add(ids []dag.ID) {
+	if len(e.start) == 0 {
+		e.start = append(e.start, 0)
+	}
+	e.steps = appendIDs(e.steps, ids)
+	e.start = append(e.start, int32(len(e.steps)))
+}
+
+// taskName is what names a task of a rank.
+type taskName struct {
+	kind    tasks.Kind
+	segment int32
+}
+
+// String is the task's label: ib#3.
+func (t taskName) String() string { return tasks.Task{Kind: t.kind, Segment: t.segment}.String() }
+
+// newForm strips a program to its form.
+func newForm(p *submodules.Program) *form {
+	n := p.Len()
+	f := &form{steps: make([]step, 0, n+1), tasks: make([]taskName, 0, p.Tasks.Len())}
+	edgeCount := 0
+	for _, d := range p.InDegree() {
+		edgeCount += int(d)
+	}
+	f.succ = make([]int32, 0, edgeCount)
+	for id, s := range p.Steps() {
+		bytes := s.Len()
+		if s.Kind == submodules.NotifyStep {
+			bytes = 0 // what it exposes does not travel
+		}
+		f.steps = append(f.steps, step{
+			bytes: bytes, peer: s.Peer, edge: s.Edge, task: int32(s.Task), next: int32(len(f.succ)),
+			pending: p.InDegree()[id], kind: s.Kind,
+		})
+		f.succ = appendIDs(f.succ, p.Succ(dag.ID(id)))
+	}
+	f.steps = append(f.steps, step{next: int32(len(f.succ))})
+	order := p.Order()
+	for i := len(order) - 1; i >= 0; i-- {
+		if f.steps[order[i]].pending == 0 {
+			f.first = append(f.first, int32(order[i]))
+		}
+	}
+	for _, peer := range p.Peers {
+		f.in.add(peer.In)
+		f.out.add(peer.Out)
+	}
+	for _, t := range p.Tasks.Nodes() {
+		f.tasks = append(f.tasks, taskName{t.Kind, t.Segment})
+	}
+	return f
+}
+
+func appendIDs(to []int32, ids []dag.ID) []int32 {
+	for _, id := range ids {
+		to = append(to, int32(id))
+	}
+	return to
+}
+
+// len returns how many steps the form has.
+func (f *form) len() int { return len(f.steps) - 1 }
+
+// after returns the successors of a step.
+func (f *form) after(id int32) []int32 { return f.succ[f.steps[id].next:f.steps[id+1].next] }
+
+// sizes yields the bytes of a peer's messages, in the order of their edges.
+func (f *form) sizes(e *edges, peer int32) iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		for _, id := range e.steps[e.start[peer]:e.start[peer+1]] {
+			if !yield(f.steps[id].bytes) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package sim
+
+import "slices"
+
+// hear takes a message out of a rank's inbox: its processor is busy with it, and the step
+// that it is for goes on.
+func (e *engine) hear(r *rank, i int32) {
+	m := &e.messages[i]
+	if m.kind != left {
+		p := &r.pairs[m.conn]
+		l := &e.prices.links[p.link]
+		bytes := l.recvByte.of(m.bytes)
+		if m.bytes > 0 && r.idle > 0 {
+			bytes = max(l.recvByte.of(l.head(m.bytes)), bytes-min(r.idle, m.over))
+		}
+		r.idle = 0
+		e.work(r, l.recv+bytes)
+		if m.refund > 0 {
+			p.flow.Refund(int64(m.refund))
+			m.refund = 0
+			e.resume(r, m.conn)
+			m = &e.messages[i] // which may have moved
+		}
+	}
+	switch {
+	case m.kind == giveBack, r.end >= 0, int64(m.pass) < r.pass:
+		e.drop(i) // a late credit, if it is one at all
+	case int64(m.pass) > r.pass:
+		if m.kind == eager {
+			e.move(r, m.bytes, e.prices.copy, 2) // to where it is kept
+		}
+		r.early = append(r.early, i)
+	default:
+		kind, step, bytes := m.kind, m.step, m.bytes
+		e.drop(i)
+		if kind == eager && r.flags[step]&reached == 0 {
+			e.move(r, bytes, e.prices.copy, 2)
+		}
+		e.apply(r, kind, step)
+	}
+}
+
+// apply lets a step know what a message says.
+func (e *engine) apply(r *rank, kind messageKind, id int32) {
+	f := &r.flags[id]
+	s := &r.form.steps[id]
+	switch kind {
+	case eager:
+		if *f&reached != 0 {
+			e.take(r, id, s)
+			return
+		}
+		*f |= arrived
+	case data, left:
+		e.end(r, id)
+	case want:
+		if *f&(arrived|ended) != 0 {
+			return
+		}
+		if *f&reached != 0 {
+			e.tell(r, s, credit)
+		}
+		*f |= wanted
+	case credit:
+		*f |= credited
+		if *f&(reached|leaving|ended) == reached {
+			r.ready = slices.Insert(r.ready, len(r.ready)-r.fresh, id)
+			r.fresh++
+		}
+	case notify:
+		*f |= arrived
+		if *f&reached != 0 {
+			e.end(r, id)
+		}
+	}
+}
+
+// beginPass loads the next program that has steps, or finishes the rank.
+func (e *engine) beginPass(r *rank) {
+	for {
+		r.pass++
+		r.seat = e.job.seat(r.id, r.pass)
+		if r.seat == nil {
+			r.end = r.clock
+			e.left--
+			return
+		}
+		if r.seat.form.len() > 0 {
+			break
+		}
+	}
+	e.load(r)
+	kept := r.early[:0]
+	for _, i := range r.early {
+		m := &e.messages[i]
+		if int64(m.pass) != r.pass {
+			kept = append(kept, i)
+			continue
+		}
+		kind, step := m.kind, m.step
+		e.drop(i)
+		e.apply(r, kind, step)
+	}
+	r.early = kept
+}
+
+// load makes a seat's form the one that runs.
+func (e *engine) load(r *rank) {
+	r.form = r.seat.form
+	n := r.form.len()
+	r.pending, r.flags = sized(r.pending, n), sized(r.flags, n)
+	clear(r.flags)
+	for i := range r.pending {
+		r.pending[i] = r.form.steps[i].pending
+	}
+	r.left, r.fresh, r.waiting = n, 0, r.waiting[:0]
+	r.ready = append(r.ready[:0], r.form.first...)
+	if e.watch != nil {
+		e.watch.load(r)
+	}
+	if e.prices.limits.Lead == 0 {
+		return
+	}
+	for p, c := range r.seat.conns {
+		if pair := &r.pairs[c]; pair.isFar {
+			pair.lead.Out = e.prices.limits.CountLead(r.form.sizes(&r.form.out, int32(p)))
+			pair.lead.In = e.prices.limits.CountLead(r.form.sizes(&r.form.in, int32(p)))
+		}
+	}
+}
+
+// sized returns a slice of n elements, s if it has room.
+func sized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}

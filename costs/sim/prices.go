@@ -1,0 +1,80 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/executor/flow"
+	"github.com/tierflow/tierflow/levels"
+)
+
+// prices are a machine's numbers as a simulation needs them.
+type prices struct {
+	links      []linkPrice // by level of the topology
+	limits     flow.Limits
+	copy       rate
+	reduce     rate
+	memory     rate // 0: no limit
+	step       Time
+	swap       Time // to give a processor to another rank
+	unreadable bool
+	noise      float64 // the most by which something takes longer, as a share; 0: never
+}
+
+// linkPrice is a link of a machine.
+type linkPrice struct {
+	symbol             byte
+	isWired            bool // ranks share a wire
+	latency, gap       Time
+	send, recv         Time
+	sendByte, recvByte rate
+	wireByte           rate
+	message            int64
+	packet, extra      int64
+	buffer             Time // how long a wire takes for what the kernel queues
+}
+
+// pricesOf turns a machine's numbers into prices on a topology. Without a seed there is
+// no noise.
+func pricesOf(m *machine.Machine, t *levels.Topology, seed uint64) (prices, error) {
+	p := prices{
+		limits: flow.NewLimits(m.EagerMax, m.Budget), copy: rate(m.CopyByte * 1000), reduce: rate(m.ReduceByte * 1000),
+		memory: rate(m.MemoryByte * 1000), step: nanoseconds(m.Step), swap: nanoseconds(m.Cores.Switch), unreadable: m.Unreadable,
+	}
+	if seed != 0 {
+		p.noise = 2 * m.Noise // uniform: twice the mean
+	}
+	for k := range t.Depth() {
+		level := t.Level(k)
+		l, err := m.Link(level)
+		if err != nil && (k > 0 || t.Size() > 1) {
+			return p, fmt.Errorf("simulate on %v: %w", t, err)
+		}
+		price := linkPrice{
+			symbol: level.Symbol, isWired: l.Byte > 0 || l.Gap > 0, latency: nanoseconds(l.Latency), gap: nanoseconds(l.Gap),
+			send: nanoseconds(l.Send), recv: nanoseconds(l.Recv), sendByte: rate(l.SendByte * 1000), recvByte: rate(l.RecvByte * 1000),
+			wireByte: rate(l.Byte * 1000), message: l.MessageBytes, packet: l.PacketBytes, extra: l.PacketExtra,
+		}
+		price.buffer = price.wireByte.of(l.BufferBytes)
+		p.links = append(p.links, price)
+	}
+	return p, nil
+}
+
+// onWire returns how long n bytes keep a wire busy.
+func (l *linkPrice) onWire(n int64) Time {
+	bytes := l.message + n
+	if l.packet > 0 {
+		bytes += (bytes + l.packet - 1) / l.packet * l.extra
+	}
+	return l.gap + l.wireByte.of(bytes)
+}
+
+// head returns how many of n bytes the processors of both ends can't overlap with the
+// wire: the first packet.
+func (l *linkPrice) head(n int64) int64 {
+	if l.packet > 0 {
+		return min(n, l.packet)
+	}
+	return n
+}

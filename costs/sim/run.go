@@ -1,0 +1,125 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/executor/flow"
+	"github.com/tierflow/tierflow/levels"
+)
+
+// burst is how many steps a rank executes between two looks at its inbox, as package
+// executor does.
+const burst = 32
+
+// Options are what a simulation may be told beside programs and machine.
+type Options struct {
+	// Seed chooses the noise, of which the machine says how much there is. 0: none.
+	Seed uint64
+	// Start is when each rank begins, by rank; 0 or more. nil: all at 0.
+	Start []Time
+	// Watch, if not nil, is called at the end of each step, in an order that is the same
+	// for the same input. A rank's steps may be reported ahead of earlier ones of other ranks.
+	Watch func(Event)
+}
+
+// Run simulates the job on a machine.
+func (j *Job) Run(m *machine.Machine, o Options) (*Result, error) {
+	e, err := newEngine(j, m, &o)
+	if err != nil {
+		return nil, err
+	}
+	for len(e.queue.events) > 0 {
+		ev := e.queue.pop()
+		e.now = ev.at
+		e.counts.Events++
+		switch i := int32(ev.what & (1<<indexBits - 1)); ev.what >> indexBits {
+		case wake:
+			e.wake(&e.ranks[i])
+		case depart:
+			e.depart(i)
+		case enter:
+			e.enter(i)
+		default:
+			e.arrive(i)
+		}
+	}
+	if e.left > 0 {
+		return nil, e.stuck()
+	}
+	return e.result(), nil
+}
+
+func newEngine(j *Job, m *machine.Machine, o *Options) (*engine, error) {
+	t := j.topology
+	if o.Start != nil && len(o.Start) != t.Size() {
+		return nil, fmt.Errorf("simulate: %d times to start at for %d ranks", len(o.Start), t.Size())
+	}
+	e := &engine{job: j, free: -1, left: t.Size(), random: o.Seed, ranks: make([]rank, t.Size()), nodes: make([]int32, t.Size()), memory: make([]Time, t.Nodes())}
+	var err error
+	if e.prices, err = pricesOf(m, t, o.Seed); err != nil {
+		return nil, err
+	}
+	if o.Watch != nil {
+		e.watch = newWatch(j, o.Watch)
+	}
+	e.makeWires(t)
+	e.makePools(m.Cores, t)
+	for i := range e.ranks {
+		r := &e.ranks[i]
+		*r = rank{id: int32(i), pass: -1, end: -1, inbox: list{-1, -1}, state: scheduled}
+		e.nodes[i] = int32(t.Node(levels.Rank(i)))
+		e.makePairs(r, t)
+		if o.Start != nil {
+			r.clock = max(0, o.Start[i])
+		}
+		e.queue.push(r.clock, wake, r.id)
+	}
+	return e, nil
+}
+
+// makePairs prepares a rank's side of its conns.
+func (e *engine) makePairs(r *rank, t *levels.Topology) {
+	r.pairs = make([]pair, len(e.job.conns[r.id]))
+	for i := range r.pairs {
+		p, me, peer := &r.pairs[i], levels.Rank(r.id), levels.Rank(e.job.conns[r.id][i].rank)
+		for t.Domain(me, int(p.link)) != t.Domain(peer, int(p.link)) {
+			p.link++
+		}
+		limit := e.prices.limits.NearBudget
+		if p.isFar = t.Node(me) != t.Node(peer); p.isFar {
+			limit = e.prices.limits.FarBudget
+		}
+		p.flow = flow.NewPair(limit)
+	}
+}
+
+// makeWires makes the wires of all links: those of the domains one level inside, at the
+// innermost level those of ranks.
+func (e *engine) makeWires(t *levels.Topology) {
+	for k := range t.Depth() {
+		domains, count := make([]int32, t.Size()), t.Size()
+		if k > 0 {
+			count = t.Domains(k - 1)
+		}
+		for r := range domains {
+			if domains[r] = int32(r); k > 0 {
+				domains[r] = t.Domain(levels.Rank(r), k-1)
+			}
+		}
+		e.domains, e.wires = append(e.domains, domains), append(e.wires, make([]wirePair, count))
+	}
+}
+
+// makePools makes the processors that ranks share.
+func (e *engine) makePools(c machine.Cores, t *levels.Topology) {
+	switch {
+	case c.InAll > 0:
+		e.pools = []pool{{free: c.InAll}}
+	case c.PerNode > 0:
+		e.pools = make([]pool, t.Nodes())
+		for i := range e.pools {
+			e.pools[i].free = c.PerNode
+		}
+	}
+}

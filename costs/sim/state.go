@@ -1,0 +1,214 @@
+package sim
+
+import (
+	"github.com/tierflow/tierflow/executor/flow"
+	"github.com/tierflow/tierflow/submodules"
+)
+
+// engine is a simulation on its way. Everything is found by index: nothing depends on
+// addresses or on the order of a map.
+type engine struct {
+	job      *Job
+	now      Time // of the event that is being handled
+	queue    queue
+	prices   prices
+	ranks    []rank
+	messages []message
+	free     int32 // first message that is not in use, -1: none
+	wires    [][]wirePair
+	domains  [][]int32 // by link and rank: whose wires it uses
+	memory   []Time    // by node: when it has carried all that ranks asked of it
+	nodes    []int32   // by rank
+	pools    []pool    // of processors; nil: each rank has one
+	random   uint64    // state of the noise; unused without
+	watch    *watch    // nil: nobody watches
+	left     int       // ranks that have not finished
+	counts   Counts
+}
+
+// rank is the state of one rank.
+type rank struct {
+	id      int32
+	state   state
+	seat    *seat
+	form    *form // of the seat
+	pass    int64 // -1 before the start
+	clock   Time  // until when its processor is busy: state != running ⇒ nothing happens on the rank after it
+	idle    Time  // how long it was idle before it was woken; 0 once used
+	end     Time  // when it finished; -1: it has not
+	burst   int   // steps until it looks for messages
+	hasCore bool  // it has a processor of its pool; only if there are pools
+	isNew   bool  // it has just been given one
+	left    int   // steps of the pass that have not ended
+	fresh   int   // sends on top of ready whose credit has just come: first in, first out
+	pending []int32
+	flags   []flag
+	ready   []int32 // last in, first out, except fresh
+	waiting []int32 // eager sends without budget
+	early   []int32 // messages for later passes
+	inbox   list    // messages that have come
+	pairs   []pair  // by conn
+	busy    Time    // processor time used
+}
+
+// state is whether a rank will go on by itself.
+type state uint8
+
+const (
+	resting   state = iota // until a message comes; its clock may be in the future
+	scheduled              // a wake event is in the queue
+	queued                 // it waits for a processor of its pool
+)
+
+// flag is what has happened to a step in this pass, as in package executor.
+type flag uint8
+
+const (
+	reached  flag = 1 << iota // its predecessors have ended
+	arrived                   // its message is here
+	credited                  // its recv is ready
+	wanted                    // the sender of its message has asked for credit
+	leaving                   // its message leaves
+	ended
+)
+
+// pair is what a rank knows of a conn.
+type pair struct {
+	flow    flow.Pair
+	lead    flow.Lead // of the running pass
+	link    uint8     // index into prices.links
+	isFar   bool      // of another node
+	unsent  Time      // wire time of bulk that the sender has handed over and no wire has taken
+	drained Time      // when all bulk that wires have taken has left
+}
+
+// message is one that is on its way, or lies in an inbox. Fields are what its sender
+// knows; conn and step are the receiver's.
+type message struct {
+	bytes  int64
+	cpuEnd Time // when the sender's processor has done all for it
+	from   int32
+	to     int32
+	conn   int32 // of the receiver
+	step   int32 // of the receiver; -1: none
+	own    int32 // step of the sender that ends when it has left; -1: none
+	pass   int32
+	refund int32
+	next   int32 // in a list
+	kind   messageKind
+	isBulk bool
+	over   Time // how long its bytes took to come in
+}
+
+// messageKind is what a message says, as in package executor.
+type messageKind uint8
+
+const (
+	_        messageKind = iota
+	eager                // payload without credit
+	data                 // payload against credit
+	want                 // the sender waits for budget, and asks for credit
+	credit               // a recv is ready
+	notify               // a step was reached
+	giveBack             // nothing but a refund
+	left                 // to the sender itself: its bytes have left
+)
+
+// list is a queue of messages.
+type list struct{ first, last int32 }
+
+// wire is one direction of a domain.
+type wire struct {
+	free   Time // when it has carried all that was given to it
+	urgent Time // when it has carried all but bulk; urgent <= free
+	Use
+}
+
+type wirePair struct{ out, in wire }
+
+// alloc returns the index of a message that is not in use.
+func (e *engine) alloc() int32 {
+	if e.free < 0 {
+		e.messages = append(e.messages, message{})
+		return int32(len(e.messages) - 1)
+	}
+	i := e.free
+	e.free = e.messages[i].next
+	return i
+}
+
+// drop ends the use of a message.
+func (e *engine) drop(i int32) {
+	e.messages[i].next = e.free
+	e.free = i
+}
+
+// append adds a message to a list.
+func (e *engine) append(l *list, i int32) {
+	e.messages[i].next = -1
+	if l.first < 0 {
+		l.first = i
+	} else {
+		e.messages[l.last].next = i
+	}
+	l.last = i
+}
+
+// schedule makes a rank go on when its processor is free.
+func (e *engine) schedule(r *rank) {
+	r.state = scheduled
+	e.queue.push(max(r.clock, e.now), wake, r.id)
+}
+
+// work keeps a rank's processor busy.
+func (e *engine) work(r *rank, d Time) {
+	d = e.stretch(d)
+	r.clock += d
+	r.busy += d
+}
+
+// stretch returns a duration with noise.
+func (e *engine) stretch(d Time) Time {
+	if e.prices.noise == 0 || d == 0 {
+		return d
+	}
+	e.random += 0x9e3779b97f4a7c15 // splitmix64: Steele, Lea, Flood, OOPSLA 2014
+	x := e.random
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	x ^= x >> 31
+	share := rate(float64(float64(x>>11)*0x1p-53) * e.prices.noise)
+	return d + share.of(int64(d))
+}
+
+// crowds reports whether a step needs the memory of the node, which ranks share: then
+// it must not be simulated ahead of the others.
+func (e *engine) crowds(r *rank, s *step) bool {
+	if e.prices.memory == 0 || s.bytes == 0 {
+		return false
+	}
+	switch s.kind {
+	case submodules.CopyStep, submodules.ReduceStep:
+		return true
+	case submodules.ShareStep:
+		return e.prices.unreadable
+	case submodules.SendStep:
+		return s.bytes > e.prices.limits.EagerMax && !r.pairs[r.seat.conns[s.peer]].isFar
+	}
+	return false
+}
+
+// move keeps a rank busy with n bytes that its node's memory carries so many times.
+func (e *engine) move(r *rank, n int64, at rate, times int64) {
+	begin := r.clock
+	e.work(r, at.of(n))
+	if e.prices.memory == 0 || n == 0 {
+		return
+	}
+	m := &e.memory[e.nodes[r.id]]
+	*m = max(*m, begin) + e.prices.memory.of(n*times)
+	if *m > r.clock {
+		r.busy += *m - r.clock
+		r.clock = *m
+	}
+}

@@ -1,0 +1,45 @@
+package sim
+
+import (
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Event is a step that has ended.
+type Event struct {
+	Rank       levels.Rank
+	Pass       int64
+	Step       int32
+	Begin, End Time // from when it could have been done until it was
+}
+
+// watch notes when steps begin, for who watches.
+type watch struct {
+	tell  func(Event)
+	begun [][]Time // by rank and step of the running pass; -1: not yet
+}
+
+func newWatch(j *Job, tell func(Event)) *watch {
+	return &watch{tell: tell, begun: make([][]Time, j.Ranks())}
+}
+
+// load forgets the pass before.
+func (w *watch) load(r *rank) {
+	w.begun[r.id] = sized(w.begun[r.id], r.form.len())
+	for i := range w.begun[r.id] {
+		w.begun[r.id][i] = -1
+	}
+}
+
+// begin notes that a step is executed, for the first time if it was not noted yet.
+func (w *watch) begin(r *rank, id int32) {
+	if at := &w.begun[r.id][id]; *at < 0 {
+		*at = r.clock
+	}
+}
+
+func (w *watch) release(*rank, int32, int32) {}
+
+// end tells who watches of a step.
+func (w *watch) end(_ *engine, r *rank, id int32) {
+	w.tell(Event{levels.Rank(r.id), r.pass, id, w.begun[r.id][id], r.clock})
+}
