@@ -3,6 +3,7 @@ package sim
 // arrive puts a message into its receiver's inbox, and wakes the receiver.
 func (e *engine) arrive(i int32) {
 	r := &e.ranks[e.messages[i].to]
+	e.messages[i].came = e.now
 	e.append(&r.inbox, i)
 	switch {
 	case r.state != resting:
@@ -65,7 +66,13 @@ func (e *engine) goOn(r *rank) {
 			}
 			r.ready = r.ready[:top]
 			r.burst--
+			if e.log != nil {
+				e.log.execute(r, id)
+			}
 			e.execute(r, id)
+			if e.log != nil {
+				e.log.close(r)
+			}
 		}
 		r.burst = 0
 		switch work := r.hasWork(); {
@@ -85,7 +92,13 @@ func (e *engine) look(r *rank) {
 	for r.inbox.first >= 0 {
 		i := r.inbox.first
 		r.inbox.first = e.messages[i].next
+		if e.log != nil {
+			e.log.hear(r, &e.messages[i], &e.prices)
+		}
 		e.hear(r, i)
+		if e.log != nil {
+			e.log.close(r)
+		}
 	}
 	r.fresh = 0
 }

@@ -66,6 +66,9 @@ func (e *engine) apply(r *rank, kind messageKind, id int32) {
 		if *f&(reached|leaving|ended) == reached {
 			r.ready = slices.Insert(r.ready, len(r.ready)-r.fresh, id)
 			r.fresh++
+			if e.log != nil {
+				e.log.release(r, id)
+			}
 		}
 	case notify:
 		*f |= arrived
@@ -83,6 +86,9 @@ func (e *engine) beginPass(r *rank) {
 		if r.seat == nil {
 			r.end = r.clock
 			e.left--
+			if e.log != nil {
+				e.log.finish(r)
+			}
 			return
 		}
 		if r.seat.form.len() > 0 {
@@ -117,6 +123,9 @@ func (e *engine) load(r *rank) {
 	r.ready = append(r.ready[:0], r.form.first...)
 	if e.watch != nil {
 		e.watch.load(r)
+	}
+	if e.log != nil {
+		e.log.load(r)
 	}
 	if e.prices.limits.Lead == 0 {
 		return

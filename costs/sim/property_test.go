@@ -3,6 +3,7 @@ package sim_test
 import (
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,7 +84,9 @@ func TestAnyProgram(t *testing.T) {
 		if want.Steps != j.Steps() || steps != j.Steps() {
 			t.Errorf("%v: %d steps, %d seen, of %d", c, want.Steps, steps, j.Steps())
 		}
-		o.Watch = nil
+		o.Watch, o.Path = nil, true
+		checkPath(t, c, j, m, o, want)
+		o.Path = false
 		for name, other := range map[string]*sim.Job{"again": j, "unfolded": unfolded(t, c), "compiled before": compiled(t, c)} {
 			got, err := other.Run(m, o)
 			if err != nil || !reflect.DeepEqual(got, want) {
@@ -109,6 +112,37 @@ func checkUse(t *testing.T, c casegen.Case, m *machine.Machine, r *sim.Result) {
 	for _, l := range r.Links {
 		if l.Out.Busy > r.Time || l.In.Busy > r.Time {
 			t.Errorf("%v: link %c %d: %v out and %v in of %v", c, l.Level, l.Domain, l.Out.Busy, l.In.Busy, r.Time)
+		}
+	}
+}
+
+// checkPath checks that the critical path leads without a gap from some rank's start to
+// the end, through steps that exist, and that asking for it changes nothing.
+func checkPath(t *testing.T, c casegen.Case, j *sim.Job, m *machine.Machine, o sim.Options, want *sim.Result) {
+	t.Helper()
+	got, err := j.Run(m, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := got.Path
+	if got.Path = nil; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v: with its path %+v, without %+v", c, got, want)
+	}
+	if len(path) == 0 {
+		if j.Steps() > 0 && want.Time > slices.Max(o.Start) {
+			t.Errorf("%v: no path to %v", c, want.Time)
+		}
+		return
+	}
+	if first, last := path[0], path[len(path)-1]; !slices.Contains(o.Start, first.Begin) && len(o.Start) > 0 && m.Cores == (machine.Cores{}) || last.End != want.Time {
+		t.Errorf("%v: path from %v to %v; the ranks start at %v and end at %v", c, first.Begin, last.End, o.Start, want.Time)
+	}
+	for i, p := range path {
+		if i > 0 && p.Begin != path[i-1].End || p.End <= p.Begin || p.Cause.String() == "invalid" {
+			t.Errorf("%v: piece %d is %+v, after one that ends at %v", c, i, p, path[max(i-1, 0)].End)
+		}
+		if p.Step >= 0 {
+			j.Source(p.Rank, p.Pass).Describe(p.Step)
 		}
 	}
 }

@@ -7,10 +7,11 @@ import (
 
 // Result is what a simulation says.
 type Result struct {
-	Time  Time   // when the last rank has finished
-	End   []Time // by rank: when it has finished
-	Busy  []Time // by rank: how long its processor was busy
-	Links []Link // in the order of the topology's levels, then by domain
+	Time  Time    // when the last rank has finished
+	End   []Time  // by rank: when it has finished
+	Busy  []Time  // by rank: how long its processor was busy
+	Links []Link  // in the order of the topology's levels, then by domain
+	Path  []Piece // what decided Time, from the start to the end; nil unless [Options] ask for it
 	Counts
 }
 
@@ -52,6 +53,9 @@ func (e *engine) result() *Result {
 				r.Links = append(r.Links, Link{l.symbol, d, w.out.Use, w.in.Use})
 			}
 		}
+	}
+	if e.log != nil {
+		r.Path = e.log.path(r.Time)
 	}
 	return r
 }

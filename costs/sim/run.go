@@ -18,6 +18,8 @@ type Options struct {
 	Seed uint64
 	// Start is when each rank begins, by rank; 0 or more. nil: all at 0.
 	Start []Time
+	// Path asks for [Result.Path]. It takes about 64 bytes for each step and each message.
+	Path bool
 	// Watch, if not nil, is called at the end of each step, in an order that is the same
 	// for the same input. A rank's steps may be reported ahead of earlier ones of other ranks.
 	Watch func(Event)
@@ -62,6 +64,9 @@ func newEngine(j *Job, m *machine.Machine, o *Options) (*engine, error) {
 	}
 	if o.Watch != nil {
 		e.watch = newWatch(j, o.Watch)
+	}
+	if o.Path {
+		e.log = newLog(t.Size())
 	}
 	e.makeWires(t)
 	e.makePools(m.Cores, t)

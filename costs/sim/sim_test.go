@@ -1,6 +1,8 @@
 package sim_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/tierflow/tierflow/costs/machine"
@@ -134,5 +136,21 @@ func TestMemory(t *testing.T) {
 	shared := run(t, tasks.Bcast, "1x3", 1000, plan, m, sim.Options{})
 	if more := shared.Time - free.Time; more != 5995*sim.Nanosecond {
 		t.Errorf("%v with own memory, %v with shared memory: %v more, want 5995 ns", free.Time, shared.Time, more)
+	}
+}
+
+// The path of a message that needs credit: TestMessages adds up the same times.
+func TestPath(t *testing.T) {
+	result := run(t, tasks.Bcast, "2x1", 128<<10, "shape=flat,fs=all,w=1,i=adapt/linear", plain(), sim.Options{Path: true})
+	var got []string
+	for _, p := range result.Path {
+		got = append(got, fmt.Sprintf("r%d %v %v", p.Rank, p.Cause, p.End-p.Begin))
+	}
+	want := []string{
+		"r1 handling 100ns", "r0 latency 1µs", "r0 handling 50ns", "r0 handling 100ns",
+		"r1 sending 131.072µs", "r1 latency 1µs", "r1 handling 50ns",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("path\n%q, want\n%q", got, want)
 	}
 }

@@ -22,6 +22,7 @@ type engine struct {
 	pools    []pool    // of processors; nil: each rank has one
 	random   uint64    // state of the noise; unused without
 	watch    *watch    // nil: nobody watches
+	log      *log      // nil: nobody asked for the critical path
 	left     int       // ranks that have not finished
 	counts   Counts
 }
@@ -97,7 +98,10 @@ type message struct {
 	next   int32 // in a list
 	kind   messageKind
 	isBulk bool
-	over   Time // how long its bytes took to come in
+	over   Time  // how long its bytes took to come in
+	came   Time  // when it arrived
+	waited Time  // for wires
+	by     int32 // what its sender did when it sent it, see log
 }
 
 // messageKind is what a message says, as in package executor.

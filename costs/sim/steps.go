@@ -47,7 +47,7 @@ func (e *engine) end(r *rank, id int32) {
 	r.fresh = 0
 	r.flags[id] |= ended
 	if e.watch != nil {
-		e.watch.end(e, r, id)
+		e.watch.end(r, id)
 	}
 	next := r.form.after(id)
 	for i := len(next) - 1; i >= 0; i-- {
@@ -55,8 +55,8 @@ func (e *engine) end(r *rank, id int32) {
 		r.pending[n]--
 		if r.pending[n] == 0 {
 			r.ready = append(r.ready, n)
-			if e.watch != nil {
-				e.watch.release(r, n, id)
+			if e.log != nil {
+				e.log.release(r, n)
 			}
 		}
 	}

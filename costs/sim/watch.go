@@ -37,9 +37,7 @@ func (w *watch) begin(r *rank, id int32) {
 	}
 }
 
-func (w *watch) release(*rank, int32, int32) {}
-
 // end tells who watches of a step.
-func (w *watch) end(_ *engine, r *rank, id int32) {
+func (w *watch) end(r *rank, id int32) {
 	w.tell(Event{levels.Rank(r.id), r.pass, id, w.begun[r.id][id], r.clock})
 }

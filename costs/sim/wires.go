@@ -16,6 +16,9 @@ func (e *engine) launch(r *rank, c int32, m message) (gone bool) {
 		e.work(r, l.send+l.sendByte.of(m.bytes))
 	}
 	m.cpuEnd = r.clock
+	if e.log != nil {
+		m.by = e.log.last[r.id]
+	}
 	e.counts.Messages++
 	i := e.alloc()
 	if !l.isWired {
@@ -69,6 +72,7 @@ func (e *engine) occupy(w *wire, m *message, l *linkPrice) Time {
 	w.Bytes += m.bytes
 	w.Busy += takes
 	w.Waited += begin - e.now
+	m.waited += begin - e.now
 	return begin
 }
 
@@ -89,7 +93,7 @@ func (e *engine) enter(i int32) {
 	}
 	e.queue.push(end+e.stretch(l.latency), arrive, i)
 	if m.own >= 0 {
-		note, at := message{kind: left, to: m.from, step: m.own, pass: m.pass}, max(m.cpuEnd, end-l.buffer)
+		note, at := message{kind: left, to: m.from, step: m.own, pass: m.pass, by: m.by, cpuEnd: m.cpuEnd}, max(m.cpuEnd, end-l.buffer)
 		j := e.alloc() // which may move messages
 		e.messages[j] = note
 		e.queue.push(at, arrive, j)
