@@ -83,7 +83,7 @@ func newKey(g *tasks.Graph, name string, kinds []tasks.Kind) Key {
 		Shape: p.Shape, Task: name, Levels: levelsText(g.On, p.Shape),
 		Segment: SegmentBytes(r, p), By: byText(p, kinds),
 	}
-	if r.Reduces() && slices.ContainsFunc(kinds, func(k tasks.Kind) bool { return k.Op == tasks.Reduce || k.Op == tasks.Allreduce }) {
+	if r.Reduces() && slices.ContainsFunc(kinds, func(k tasks.Kind) bool { return k.Op.Reduces() }) {
 		k.Type, k.Op = r.Type.String(), r.Op.String()
 	}
 	return k
