@@ -88,7 +88,8 @@ var arrows = map[string][]string{
 	"planner":      {"planner/rule", "planner/table", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join"},
 	"planner/tune": {"planner", "costs/measure"},
 
-	"cmd/tierflow/launch": {},
+	// It reads the hosts of a Slurm allocation.
+	"cmd/tierflow/launch": {"levels/join/launcher"},
 	// bench peers carries along what it builds and the cluster it runs on: embedded files, no code.
 	"testdata/cluster": {},
 	"testdata/peers":   {},

@@ -21,8 +21,9 @@ with "[rank] " in front, and ends the job when one of them fails. Each process
 finds its place in the environment: TIERFLOW_RANK, TIERFLOW_SIZE, TIERFLOW_RENDEZVOUS
 and others, which planner.Join reads.
 
-Without hosts all ranks run here. With hosts an agent is started on each through
-ssh, or whatever --launcher says; "local" lets this machine play all of them.
+Without hosts all ranks run here, or, in a Slurm allocation, on its hosts and tasks
+through srun. With hosts an agent is started on each through ssh, or whatever
+--launcher says; "local" lets this machine play all of them.
 
 The exit status is that of the first rank that failed (128 + number for a signal),
 124 for --timeout, 127 and 126 if the program is missing or can't be run, 2 for wrong
@@ -59,7 +60,7 @@ flags or arguments, 125 for everything else.`,
 	f.IntVarP(&o.Ranks, "ranks", "n", 0, "number of ranks (default all slots of the hosts, or the number of CPUs)")
 	f.StringVar(&o.Hosts, "hosts", "", "nodes: host[:slots],host[:slots]…")
 	f.StringVar(&o.Hostfile, "hostfile", "", "file with a host[:slots] or \"host slots=N\" a line, - for standard input")
-	f.StringVar(&o.Launcher, "launcher", "", "local, ssh or a command like rsh (default local without hosts, else ssh)")
+	f.StringVar(&o.Launcher, "launcher", "", "local, ssh or a command like rsh (default local without hosts, srun in a Slurm allocation, else ssh)")
 	f.StringVar(&o.Map, "map", "block", "placement of ranks: block or rr")
 	f.BoolVar(&o.Oversubscribe, "oversubscribe", false, "allow more ranks than slots")
 	f.DurationVar(&o.Timeout, "timeout", 0, "end the job after this long (default never)")

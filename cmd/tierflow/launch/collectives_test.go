@@ -409,7 +409,7 @@ func TestCollectivesKilledRank(t *testing.T) {
 func TestCollectivesKilledLauncher(t *testing.T) {
 	before := sharedFiles(t)
 	mark := marked(t)
-	cmd, out := launcher(t, Options{Ranks: 4, Program: append(rankLine(t, "busy"), "100000000", mark)})
+	cmd, out := startLauncher(t, Options{Ranks: 4, Program: append(rankLine(t, "busy"), "100000000", mark)})
 	wantProcesses(t, mark, 4, 5*time.Second)
 	time.Sleep(300 * time.Millisecond) // in the middle of it
 	if err := cmd.Process.Kill(); err != nil {

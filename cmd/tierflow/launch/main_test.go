@@ -175,8 +175,8 @@ func wantProcesses(t *testing.T, mark string, n int, within time.Duration) {
 	})
 }
 
-// launcher starts a launcher as a process of its own.
-func launcher(t *testing.T, opts Options) (*exec.Cmd, *buffer) {
+// startLauncher starts a launcher as a process of its own.
+func startLauncher(t *testing.T, opts Options) (*exec.Cmd, *buffer) {
 	t.Helper()
 	asJSON, err := json.Marshal(opts)
 	if err != nil {

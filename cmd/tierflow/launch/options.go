@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/tierflow/tierflow/levels/join/launcher"
 )
 
 // Options describes one job. The zero value of every field except Program is usable.
@@ -15,8 +18,9 @@ type Options struct {
 	Ranks int
 
 	// Hosts lists nodes as host[:slots],host[:slots]…; slots default to 1, an IPv6 address stands in brackets, a host
-	// named twice has the slots of both. Hosts and Hostfile exclude each other; without either the job runs on one node
-	// of this machine with as many slots as it has ranks.
+	// named twice has the slots of both. Hosts and Hostfile exclude each other. Without either, and without Launcher, a
+	// Slurm allocation gives its hosts and tasks. Else the job runs on one node of this machine with as many slots as it
+	// has ranks.
 	Hosts string
 
 	// Hostfile names a file with one "host[:slots]" or "host slots=N" per line and # comments; "-" is the launcher's
@@ -25,7 +29,8 @@ type Options struct {
 
 	// Launcher says how an agent is started: "local" (a child process; with several hosts this machine plays them all),
 	// "ssh" (no questions asked: keys and known hosts have to be there), or another command with arguments that is
-	// followed by the host and the agent's command line, as in rsh. Default: local without hosts, else ssh.
+	// followed by the host and the agent's command line, as in rsh. Default: local without hosts, srun for those of an
+	// allocation, else ssh.
 	Launcher string
 
 	// Agent is the command line that starts an agent. Default: the path of this executable, and "agent".
@@ -65,6 +70,7 @@ type Options struct {
 const (
 	launcherLocal = "local"
 	launcherSSH   = "ssh"
+	launcherSlurm = "srun --overlap --unbuffered --mpi=none --quiet -N1 -n1 -w" // within an allocation
 	mapBlock      = "block"
 	mapRoundRobin = "rr"
 )
@@ -95,13 +101,43 @@ func (o Options) withDefaults() (Options, error) {
 	if o.AgentTimeout == 0 {
 		o.AgentTimeout = 30 * time.Second
 	}
+	errs = append(errs, o.fromProcess())
 	if strings.TrimSpace(o.Launcher) == "" {
-		o.Launcher = launcherSSH
-		if o.Hosts == "" && o.Hostfile == "" {
-			o.Launcher = launcherLocal
+		errs = append(errs, o.chooseLauncher())
+	}
+	return o, errors.Join(errs...)
+}
+
+// chooseLauncher fills in the launcher, and the hosts of a Slurm allocation if no
+// others are given.
+func (o *Options) chooseLauncher() error {
+	o.Launcher = launcherSSH
+	if o.Hosts != "" || o.Hostfile != "" {
+		return nil
+	}
+	o.Launcher = launcherLocal
+	slots, err := launcher.Allocation(o.getenv)
+	if err != nil {
+		return fmt.Errorf("%w; without it give --hosts, or --launcher %s", err, launcherLocal)
+	}
+	for _, s := range slots {
+		o.Launcher = launcherSlurm
+		if o.Hosts != "" {
+			o.Hosts += ","
+		}
+		o.Hosts += fmt.Sprintf("%s:%d", s.Host, s.Slots)
+	}
+	return nil
+}
+
+// getenv returns the last value of a variable, as os.Getenv would in that environment.
+func (o *Options) getenv(name string) string {
+	for _, kv := range slices.Backward(o.Env) {
+		if value, ok := strings.CutPrefix(kv, name+"="); ok {
+			return value
 		}
 	}
-	return o, errors.Join(append(errs, o.fromProcess())...)
+	return ""
 }
 
 // fromProcess fills the fields whose default is a property of this process.

@@ -31,6 +31,30 @@ func TestOptionsDefaults(t *testing.T) {
 	}
 }
 
+// In a Slurm allocation its hosts are the default, unless somebody says otherwise.
+func TestOptionsInSlurm(t *testing.T) {
+	job := []string{"SLURM_JOB_NODELIST=none", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_TASKS_PER_NODE=3,2"}
+	for _, test := range []struct {
+		given           Options
+		hosts, launcher string
+	}{
+		{Options{}, "n1:3,n2:2", launcherSlurm},
+		{Options{Ranks: 4}, "n1:3,n2:2", launcherSlurm},
+		{Options{Launcher: launcherLocal}, "", launcherLocal},
+		{Options{Hosts: "a"}, "a", launcherSSH},
+	} {
+		test.given.Env, test.given.Program = job, []string{"x"}
+		o, err := test.given.withDefaults()
+		if err != nil || o.Hosts != test.hosts || o.Launcher != test.launcher {
+			t.Errorf("%q, %q, %v; want %q, %q", o.Hosts, o.Launcher, err, test.hosts, test.launcher)
+		}
+	}
+	o := Options{Env: []string{"SLURM_JOB_NODELIST=n[", "SLURM_TASKS_PER_NODE=1"}, Program: []string{"x"}}
+	if _, err := o.withDefaults(); err == nil || !strings.Contains(err.Error(), `SLURM_JOB_NODELIST="n[": want names`) {
+		t.Error(err)
+	}
+}
+
 func TestAgentCommand(t *testing.T) {
 	agent := []string{"/opt/tier flow", "agent"}
 	for _, test := range []struct {

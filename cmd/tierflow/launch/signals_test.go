@@ -70,7 +70,7 @@ func parentOf(t *testing.T, pid int) int {
 }
 
 func TestSignalsAreForwarded(t *testing.T) {
-	cmd, out := launcher(t, Options{Hosts: "a,b", Launcher: launcherLocal, Program: rankLine(t, "signals")})
+	cmd, out := startLauncher(t, Options{Hosts: "a,b", Launcher: launcherLocal, Program: rankLine(t, "signals")})
 	out.await(t, 2, "listening")
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGHUP, syscall.SIGQUIT} {
 		cmd.Process.Signal(s)
@@ -85,7 +85,7 @@ func TestSignalsAreForwarded(t *testing.T) {
 
 func TestSecondInterruptKills(t *testing.T) {
 	mark := marked(t)
-	cmd, out := launcher(t, Options{Hosts: "a,b", Launcher: launcherLocal, Program: rankLine(t, "stubborn", mark)})
+	cmd, out := startLauncher(t, Options{Hosts: "a,b", Launcher: launcherLocal, Program: rankLine(t, "stubborn", mark)})
 	out.await(t, 2, "stubborn")
 	cmd.Process.Signal(syscall.SIGINT)
 	time.Sleep(100 * time.Millisecond)
@@ -100,7 +100,7 @@ func TestSecondInterruptKills(t *testing.T) {
 }
 
 func TestInterruptBeforeStart(t *testing.T) {
-	cmd, out := launcher(t, Options{Hosts: "a", Launcher: launcherLocal, Agent: []string{"/bin/sh", "-c", "echo up >&2; exec sleep 30"}, Program: []string{"true"}})
+	cmd, out := startLauncher(t, Options{Hosts: "a", Launcher: launcherLocal, Agent: []string{"/bin/sh", "-c", "echo up >&2; exec sleep 30"}, Program: []string{"true"}})
 	out.await(t, 1, "[a] up")
 	cmd.Process.Signal(syscall.SIGINT)
 	cmd.Wait()
@@ -113,7 +113,7 @@ func TestInterruptBeforeStart(t *testing.T) {
 // TestKilledLauncher: kill -9 of the launcher leaves neither ranks nor their children, even if they ignore SIGTERM.
 func TestKilledLauncher(t *testing.T) {
 	mark := marked(t)
-	cmd, out := launcher(t, Options{Hosts: "a:2,b:2,c,d", Launcher: launcherLocal, Program: rankLine(t, "parent", mark)})
+	cmd, out := startLauncher(t, Options{Hosts: "a:2,b:2,c,d", Launcher: launcherLocal, Program: rankLine(t, "parent", mark)})
 	out.await(t, 6, "stubborn")
 	wantProcesses(t, mark, 12, time.Second)
 	cmd.Process.Kill()
@@ -124,7 +124,7 @@ func TestKilledLauncher(t *testing.T) {
 // TestKilledLauncherOfChattyRanks: the agents find their stdout broken before or after their stdin ends.
 func TestKilledLauncherOfChattyRanks(t *testing.T) {
 	mark := marked(t)
-	cmd, out := launcher(t, Options{Hosts: "a,b", Launcher: launcherLocal, Program: []string{"/bin/sh", "-c", "trap '' TERM; while :; do echo " + mark + "; done & while :; do echo more; done"}})
+	cmd, out := startLauncher(t, Options{Hosts: "a,b", Launcher: launcherLocal, Program: []string{"/bin/sh", "-c", "trap '' TERM; while :; do echo " + mark + "; done & while :; do echo more; done"}})
 	eventually(t, 5*time.Second, func() error {
 		if out.String() == "" {
 			return fmt.Errorf("no output")
