@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tierflow/tierflow/executor/trace"
+	"github.com/tierflow/tierflow/levels"
 )
 
 // traceEvent is one line of a Chrome trace, see [Perfetto].
@@ -24,6 +25,12 @@ type stepArgs struct {
 	Bytes int64  `json:"bytes"`
 	Run   uint32 `json:"run"`
 	Pass  uint32 `json:"pass"`
+}
+
+type pathArgs struct {
+	Cause string      `json:"cause"`
+	Task  string      `json:"task"`
+	Rank  levels.Rank `json:"rank"`
 }
 
 type nameArgs struct {
@@ -50,9 +57,10 @@ func (m microsecond) MarshalJSON() ([]byte, error) {
 // and chrome://tracing open. A rank is a process, a level a thread of it with the
 // level's symbol for a name; where steps of a level overlap, further threads
 // "i +1", "i +2" … hold what the first can't. Slices are named by the step's label,
-// their category is the task kind. Events for whole runs are left out.
-func Perfetto(events []trace.Event) []byte {
-	var lines []any
+// their category is the task kind. Events for whole runs are left out. The critical path,
+// if it is given, is a process of its own above all ranks.
+func Perfetto(events []trace.Event, path ...PathPiece) []byte {
+	lines := pathLines(path)
 	all := tracks(events)
 	thread := 0 // ids count from 1 in each process
 	for i := range all {
@@ -77,6 +85,27 @@ func Perfetto(events []trace.Event) []byte {
 	writeLines(&b, lines)
 	b.WriteString("}\n")
 	return b.Bytes()
+}
+
+// pathProcess is the process of the critical path: no rank has that number.
+const pathProcess = levels.MaxRanks
+
+// pathLines are the events of the process that is the critical path.
+func pathLines(path []PathPiece) (lines []any) {
+	if len(path) == 0 {
+		return nil
+	}
+	t := track{rank: pathProcess}
+	lines = append(lines, t.meta("process_name", 0, nameArgs{"critical path"}), t.meta("process_sort_index", 0, indexArgs{-1}))
+	for i := range path {
+		p := &path[i]
+		begin, length := microsecond(p.Begin), microsecond(p.End-p.Begin)
+		lines = append(lines, traceEvent{
+			Name: p.Label, Cat: p.kind(), Ph: "X", Ts: &begin, Dur: &length, Pid: pathProcess, Tid: 1,
+			Args: pathArgs{p.Cause, p.Task, p.Rank},
+		})
+	}
+	return lines
 }
 
 func (t *track) laneName(lane int) string {

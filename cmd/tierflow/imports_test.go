@@ -94,16 +94,18 @@ var arrows = map[string][]string{
 	"testdata/cluster": {},
 	"testdata/peers":   {},
 	// kit is what commands share; each command is a room that no other one stands on.
-	"cmd/tierflow/kit":         {"planner"},
+	"cmd/tierflow/kit":         {"costs/machine", "planner"},
 	"cmd/tierflow/kit/payload": {"planner"},
 	// bench algorithms launches the ranks of a node itself.
 	"cmd/tierflow/bench":  {"cmd/tierflow/kit", "cmd/tierflow/kit/payload", "cmd/tierflow/launch", "planner/tune"},
 	"cmd/tierflow/peers":  {"cmd/tierflow/kit", "testdata/cluster", "testdata/peers"},
 	"cmd/tierflow/tune":   {"cmd/tierflow/kit", "viz", "planner/tune"},
 	"cmd/tierflow/verify": {"cmd/tierflow/kit", "submodules/check", "submodules/check/casegen"},
-	"cmd/tierflow/draw":   {"cmd/tierflow/kit", "cmd/tierflow/kit/payload", "viz"},
+	// A comparison of plans asks the tuner which there are.
+	"cmd/tierflow/simulate": {"cmd/tierflow/kit", "viz", "planner/tune", "costs/sim"},
+	"cmd/tierflow/draw":     {"cmd/tierflow/kit", "cmd/tierflow/kit/payload", "viz"},
 	"cmd/tierflow": {
-		"cmd/tierflow/bench", "cmd/tierflow/peers", "cmd/tierflow/tune", "cmd/tierflow/verify", "cmd/tierflow/draw",
+		"cmd/tierflow/bench", "cmd/tierflow/peers", "cmd/tierflow/tune", "cmd/tierflow/verify", "cmd/tierflow/draw", "cmd/tierflow/simulate",
 		"cmd/tierflow/launch",
 	},
 }
@@ -111,7 +113,7 @@ var arrows = map[string][]string{
 // commands are the packages that make commands.
 var commands = []string{
 	"cmd/tierflow", "cmd/tierflow/kit", "cmd/tierflow/kit/kittest", "cmd/tierflow/bench", "cmd/tierflow/peers",
-	"cmd/tierflow/tune", "cmd/tierflow/verify", "cmd/tierflow/draw",
+	"cmd/tierflow/tune", "cmd/tierflow/verify", "cmd/tierflow/draw", "cmd/tierflow/simulate",
 }
 
 // libraries says which packages may import which other modules.

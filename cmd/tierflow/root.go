@@ -10,6 +10,7 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/draw"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow/peers"
+	"github.com/tierflow/tierflow/cmd/tierflow/simulate"
 	"github.com/tierflow/tierflow/cmd/tierflow/tune"
 	"github.com/tierflow/tierflow/cmd/tierflow/verify"
 	"github.com/tierflow/tierflow/submodules"
@@ -30,7 +31,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func (a app) root() *cobra.Command {
 	root := kit.NewRoot("Hierarchical collective communication: measure, draw, trace, check and launch it",
 		kit.Group("bench", "Measure collectives and their tasks", append(bench.Commands(a.registry), peers.Command())...),
-		a.planCommand(), draw.DagCommand(a.registry), draw.TraceCommand(a.registry), verify.Command(a.registry), a.infoCommand(), tune.Command(a.registry),
+		a.planCommand(), draw.DagCommand(a.registry), draw.TraceCommand(a.registry), simulate.Command(a.registry), verify.Command(a.registry), a.infoCommand(), tune.Command(a.registry),
 		runCommand(), agentCommand())
 	root.Long = `tierflow compiles MPI-style collectives for hierarchical machines and runs them
 between Go processes or goroutines. This command measures, draws, traces and

@@ -21,6 +21,7 @@ func TestTable(t *testing.T) {
 	for _, test := range []struct{ command, with string }{
 		{"plan", "plan: " + tablePlan},
 		{"dag", "\n" + tablePlan + "\n"},
+		{"simulate", "\nplan: " + tablePlan + "\n"},
 		{"bench coll --link none --iters 1 --json", `"plan": "` + tablePlan + `"`},
 	} {
 		args := strings.Fields(test.command + tableCase)

@@ -1,0 +1,83 @@
+package simulate
+
+import (
+	"fmt"
+
+	"github.com/tierflow/tierflow/costs/sim"
+	"github.com/tierflow/tierflow/executor/trace"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/viz"
+)
+
+// recorder keeps the steps of a simulation as a trace of a run has them.
+type recorder struct {
+	job    *sim.Job
+	events []trace.Event
+}
+
+// add keeps a step that has ended.
+func (r *recorder) add(e sim.Event) {
+	r.events = append(r.events, trace.Event{
+		Source: r.job.Source(e.Rank, e.Pass), Rank: e.Rank, Pass: uint32(e.Pass), Step: e.Step,
+		Begin: int64(e.Begin.Duration()), End: int64(e.End.Duration()),
+	})
+}
+
+// pathOf returns the critical path of a result with the steps' labels.
+func pathOf(job *sim.Job, result *sim.Result) []viz.PathPiece {
+	all := make([]viz.PathPiece, len(result.Path))
+	for i, p := range result.Path {
+		all[i] = viz.PathPiece{Rank: p.Rank, Cause: p.Cause.String(), Begin: int64(p.Begin.Duration()), End: int64(p.End.Duration())}
+		if p.Step >= 0 {
+			all[i].Task, all[i].Label, _, all[i].Level, _ = job.Source(p.Rank, p.Pass).Describe(p.Step)
+		} else {
+			all[i].Task, all[i].Label = "flow", "budget given back"
+		}
+	}
+	return all
+}
+
+// busiest returns of each level the domain whose wire was busy for longest in each
+// direction; the first one if several were.
+func busiest(links []sim.Link) (all []use) {
+	for _, l := range links {
+		for _, u := range []use{{l.Level, l.Domain, "out", l.Out}, {l.Level, l.Domain, "in", l.In}} {
+			i := 0
+			for i < len(all) && (all[i].level != u.level || all[i].way != u.way) {
+				i++
+			}
+			if i == len(all) {
+				all = append(all, u)
+			} else if u.Busy > all[i].Busy {
+				all[i] = u
+			}
+		}
+	}
+	return all
+}
+
+// use is how one direction of a domain's wire was used.
+type use struct {
+	level  byte
+	domain int
+	way    string
+	sim.Use
+}
+
+// name returns the domain's name, or the rank that has the wire to itself.
+func (u *use) name(t *levels.Topology) string {
+	for k := range t.Depth() {
+		if t.Level(k).Symbol != u.level {
+			continue
+		}
+		if k == 0 {
+			return fmt.Sprintf("rank %d", u.domain)
+		}
+		for r := range levels.Rank(t.Size()) {
+			if int(t.Domain(r, k-1)) == u.domain {
+				return t.DomainName(r, k-1)
+			}
+		}
+	}
+	return "?"
+}

@@ -1,0 +1,147 @@
+package simulate
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/costs/sim"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/viz"
+)
+
+// simulation is the command simulate.
+type simulation struct {
+	kit.Problem
+	file  string // --machine; empty: the one that is assumed
+	trace string // --trace; empty: none
+	seed  uint64
+	path  int // lines of the critical path
+	json  bool
+
+	reg     submodules.Registry
+	machine *machine.Machine
+	request tasks.Request
+	on      *levels.Topology
+}
+
+// allPlans in place of a plan stands for a plan of every algorithm.
+const allPlans = "all"
+
+// mostTraced bounds the steps of a trace, which takes some 200 bytes for each.
+const mostTraced = 5_000_000
+
+// Command returns simulate.
+func Command(reg submodules.Registry) *cobra.Command {
+	s := &simulation{reg: reg}
+	c := &cobra.Command{
+		Use:   "simulate OP",
+		Short: "Say how long a collective takes on a machine that a file describes",
+		Long: `Simulates a collective (` + kit.AnyOf(tasks.Requestable()) + `)
+on a machine: the very programs that its ranks would run, step by step, without ranks,
+data or time. So the machine may have thousands of ranks. The same arguments give the
+same output everywhere.
+
+--machine names a file of JSON: latency, time per byte and overheads of each level,
+the ranks' speed at copies and reductions. Package costs/machine has the keys.
+Without it the numbers are assumed: Gigabit Ethernet.
+
+It prints the time, how busy the links are, and the critical path: what held up
+the end, by task and by cause. --trace writes a file for ui.perfetto.dev.
+--plan all simulates a plan of every shape and every algorithm between nodes, with what
+the built-in rule chooses inside nodes, and lists them by time.`,
+		Example: `  tierflow simulate allreduce --topo 64x12 --bytes 4MiB
+  tierflow simulate allreduce --topo 128x32 --bytes 4MiB --plan shape=han,fs=64KiB
+  tierflow simulate bcast --topo 512x1 --bytes 64KiB --plan all
+  tierflow simulate bcast --topo 4x2 --bytes 1MiB --path 20 --trace trace.json`,
+		Args: kit.Operand(kit.WhichCollective),
+		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
+			if err := s.read(args[0]); err != nil {
+				return err
+			}
+			return s.run(c.Context(), c.OutOrStdout())
+		}),
+	}
+	s.AddTopoFlag(c, "4x2")
+	s.AddRequestFlags(c, "1MiB", "size of a rank's buffer")
+	s.AddCountsFlag(c)
+	s.AddPlanFlag(c, kit.PlanText+"; or all")
+	s.AddTableFlag(c)
+	f := c.Flags()
+	f.StringVar(&s.file, "machine", "", "file of a machine (default one that is assumed)")
+	f.Uint64Var(&s.seed, "seed", 0, "chooses the noise, if the machine has any; 0: none")
+	f.StringVar(&s.trace, "trace", "", "file to write a Perfetto trace to, - for standard output")
+	f.IntVar(&s.path, "path", 0, "how many lines of the critical path to print, the longest ones")
+	f.BoolVar(&s.json, "json", false, "print JSON")
+	return c
+}
+
+// read checks all arguments.
+func (s *simulation) read(operand string) (err error) {
+	if s.request, s.on, err = s.ReadOne(operand); err != nil {
+		return err
+	}
+	if err := s.CheckTable(); err != nil {
+		return err
+	}
+	if s.Plan == allPlans {
+		if s.trace != "" || s.path != 0 {
+			return kit.Usagef("--plan all: --trace and --path show one plan; give one")
+		}
+	} else if _, err := s.ReadForced(s.reg); err != nil {
+		return err
+	}
+	if s.path < 0 {
+		return kit.Usagef("--path %d: give a number of lines, 0 for none", s.path)
+	}
+	s.machine, err = kit.ReadMachine("machine", s.file)
+	return err
+}
+
+func (s *simulation) run(ctx context.Context, stdout io.Writer) error {
+	if s.Plan == allPlans {
+		rows, err := s.compare(ctx)
+		if err != nil {
+			return err
+		}
+		if s.json {
+			return kit.WriteJSON(stdout, rows)
+		}
+		return kit.WriteOutput(stdout, "", s.tableText(rows))
+	}
+	plan, err := s.Decide(s.request, s.on)
+	if err != nil {
+		return err
+	}
+	job, err := sim.Compile(s.request, s.on, plan, s.reg)
+	if err != nil {
+		return kit.UsageError(err)
+	}
+	var rec recorder
+	options := sim.Options{Seed: s.seed, Path: true}
+	if s.trace != "" {
+		if job.Steps() > mostTraced {
+			return kit.Usagef("--trace: %d steps; a trace has at most %d", job.Steps(), mostTraced)
+		}
+		rec.job, options.Watch = job, rec.add
+	}
+	result, err := job.Run(s.machine, options)
+	if err != nil {
+		return kit.UsageError(err)
+	}
+	path := pathOf(job, result)
+	if s.trace != "" {
+		if err := kit.WriteOutput(stdout, s.trace, viz.Perfetto(rec.events, path...)); err != nil || s.trace == "-" {
+			return err
+		}
+	}
+	if s.json {
+		return kit.WriteJSON(stdout, s.report(plan, job, result, path))
+	}
+	return kit.WriteOutput(stdout, "", s.text(plan, job, result, path))
+}

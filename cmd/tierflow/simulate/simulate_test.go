@@ -1,0 +1,116 @@
+package simulate
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
+	"github.com/tierflow/tierflow/costs/machine"
+)
+
+const smallPlan = "shape=han,fs=32KiB,w=2,i=adapt/chain,s=sm"
+
+func TestSimulate(t *testing.T) {
+	args := []string{"simulate", "allreduce", "--topo", "2x2", "--bytes", "64KiB", "--plan", smallPlan}
+	kittest.CheckGolden(t, "simulate.txt", tierflow.Succeeds(t, append(args, "--path", "6")...))
+	r := kittest.Decode[report](t, tierflow.Succeeds(t, append(args, "--json")...))
+	if r.Ranks != 4 || r.NS <= 0 || len(r.Links) != 2 || r.Path[len(r.Path)-1].EndNS != r.NS || r.Machine != "a machine, assumed" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A machine file counts, and its noise only with a seed.
+func TestMachineFile(t *testing.T) {
+	m := machine.Assumed()
+	m.Links[1].Latency, m.Noise = 10e6, 0.5
+	data, err := m.Format()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "m.json")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	simulated := func(more ...string) float64 {
+		args := append([]string{"simulate", "bcast", "--topo", "2x1", "--bytes", "4", "--json", "--machine", file}, more...)
+		return kittest.Decode[report](t, tierflow.Succeeds(t, args...)).NS
+	}
+	quiet, noisy := simulated(), simulated("--seed", "1")
+	if quiet < 10e6 || quiet > 10.1e6 || noisy <= quiet || noisy != simulated("--seed", "1") || noisy == simulated("--seed", "2") {
+		t.Errorf("quiet %v ns, noisy %v ns", quiet, noisy)
+	}
+}
+
+func TestAllPlans(t *testing.T) {
+	args := []string{"simulate", "bcast", "--topo", "8x2", "--bytes", "64KiB", "--plan", "all"}
+	text := tierflow.Succeeds(t, args...)
+	rows := kittest.Decode[[]row](t, tierflow.Succeeds(t, append(args, "--json")...))
+	rules := 0
+	for i, r := range rows {
+		if r.Rule {
+			rules++
+		}
+		if r.Ratio < 1 || i > 0 && r.NS < rows[i-1].NS || !strings.Contains(text, r.Plan) {
+			t.Errorf("row %d is %+v, after %+v", i, r, rows[max(i-1, 0)])
+		}
+	}
+	for _, want := range []string{"adapt/chain", "adapt/binomial", "nbc/binomial", "adapt/linear", "shape=flat", "shape=sag", "(built-in rule)"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	if rules != 1 || len(rows) < 20 {
+		t.Errorf("%d of %d rows are the rule's", rules, len(rows))
+	}
+}
+
+func TestTrace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "trace.json")
+	tierflow.Succeeds(t, "simulate", "bcast", "--topo", "2x2", "--bytes", "64KiB", "--plan", smallPlan, "--trace", file)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var trace struct {
+		Events []struct {
+			Name string
+			Pid  int
+			Args map[string]any
+		} `json:"traceEvents"`
+	}
+	if err := json.Unmarshal(data, &trace); err != nil {
+		t.Fatal(err)
+	}
+	path, sends := 0, 0
+	for _, e := range trace.Events {
+		if e.Args["cause"] != nil {
+			path++
+		}
+		if strings.HasPrefix(e.Name, "ib#1 send r0>r2") && e.Args["run"] != nil {
+			sends++
+		}
+	}
+	if path == 0 || sends != 1 {
+		t.Errorf("%d pieces of the critical path, %d sends of ib#1 in\n%.3000s", path, sends, data)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for _, test := range []struct{ args, want string }{
+		{"allreduce --machine none.json", "--machine: open none.json"},
+		{"allreduce --plan all --path 3", "--plan all: --trace and --path show one plan"},
+		{"allreduce --path -1", "--path -1: give a number of lines"},
+		{"allreduce --plan shape=star", "--plan: "},
+		{"allreduce --plan i=sm", "sm works between ranks that share memory"},
+		{"sum", "sum"},
+		{"bcast --bytes 4MiB --topo 64x1 --plan shape=flat,fs=64,i=adapt/chain --trace x.json", "a trace has at most 5000000"},
+	} {
+		s := tierflow.Run(t, append([]string{"simulate"}, strings.Fields(test.args)...)...)
+		if s.Status == 0 || s.Out != "" || !strings.Contains(s.Errors, test.want) {
+			t.Errorf("%s: status %d, output %q, errors %q, want %q", test.args, s.Status, s.Out, s.Errors, test.want)
+		}
+	}
+}
