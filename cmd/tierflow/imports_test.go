@@ -75,8 +75,9 @@ var arrows = map[string][]string{
 
 	"costs": {"tasks"},
 	// Intervals of confidence need linear algebra; who only reads costs does without.
-	"costs/stats":   {"costs"},
-	"costs/measure": {"costs/stats", "executor"},
+	"costs/stats": {"costs"},
+	// A bench on simulated time sums up as one on real links.
+	"costs/measure": {"costs/stats", "costs/sim", "executor"},
 	// Where a machine's numbers come from is said as for measured costs.
 	"costs/machine": {"costs"},
 	// A simulation obeys the flow control of the executor: it decides what overlaps.

@@ -16,16 +16,9 @@ import (
 // by itself, and its first ones, [costs.Extra] more than there are phases, or all
 // if it has fewer. stop's budget is for both.
 func (b *Bench) Pipeline(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop) (pipe costs.Pipeline, err error) {
-	if p.Shape == tasks.HanLockstep {
-		return pipe, fmt.Errorf("measure %v: plan %v has stages, not segments that flow: that is for Stages", r, p)
-	}
-	one, err := tasks.Expand(costs.First(r, p, 1), b.topology, p, b.Rank())
+	one, many, err := pipelineGraphs(r, p, b.topology, b.Rank())
 	if err != nil {
-		return pipe, fmt.Errorf("measure: %w", err)
-	}
-	many, err := tasks.Expand(costs.First(r, p, int64(len(one.Phases)+costs.Extra)), b.topology, p, b.Rank())
-	if err != nil {
-		return pipe, fmt.Errorf("measure: %w", err)
+		return pipe, err
 	}
 	var subjects []subject
 	for _, g := range []*tasks.Graph{one, many} {
@@ -57,10 +50,31 @@ func (x *bound) completions(ctx context.Context, g *tasks.Graph) ([]float64, err
 		at := 1 + int(g.Node(dag.ID(id)).Segment)
 		values[at] = max(values[at], float64(end))
 	}
+	accumulate(values)
+	return values, err
+}
+
+// accumulate makes no segment complete before the one before it. The first value is the
+// rank's time.
+func accumulate(values []float64) {
 	for i := 2; i < len(values); i++ {
 		values[i] = max(values[i], values[i-1])
 	}
-	return values, err
+}
+
+// pipelineGraphs returns a rank's graphs that show a pipeline: of one segment, and of
+// [costs.Extra] more than there are phases, or of all if there are fewer.
+func pipelineGraphs(r tasks.Request, p tasks.Plan, t *levels.Topology, rank levels.Rank) (one, many *tasks.Graph, err error) {
+	if p.Shape == tasks.HanLockstep {
+		return nil, nil, fmt.Errorf("measure %v: plan %v has stages, not segments that flow: that is for Stages", r, p)
+	}
+	if one, err = tasks.Expand(costs.First(r, p, 1), t, p, rank); err == nil {
+		many, err = tasks.Expand(costs.First(r, p, int64(len(one.Phases)+costs.Extra)), t, p, rank)
+	}
+	if err != nil {
+		err = fmt.Errorf("measure: %w", err)
+	}
+	return one, many, err
 }
 
 // pipeline derives each group's part. A segment is complete in a group when its

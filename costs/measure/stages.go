@@ -8,6 +8,7 @@ import (
 
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -25,10 +26,21 @@ const mostExtra = 2 * costs.Extra
 // on rank 0 isn't measured again; if it has all, nothing runs. It returns how the
 // stages that occur often settled.
 func (b *Bench) Stages(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop, book *costs.Book) ([]costs.Series, error) {
+	return stagesOf(r, p, b.topology, b.Rank(), book, func(l *line, missing int64) (f findings, some bool, err error) {
+		if missing, err = b.tell(ctx, missing); err == nil && missing > 0 {
+			some = true
+			f, err = b.run(ctx, l, stop)
+		}
+		return f, some, err
+	})
+}
+
+// stagesOf is Stages. run measures a line if something is missing, and says whether it did.
+func stagesOf(r tasks.Request, p tasks.Plan, t *levels.Topology, rank levels.Rank, book *costs.Book, run func(l *line, missing int64) (findings, bool, error)) ([]costs.Series, error) {
 	if p.Shape == tasks.Han { // one segment of which is as in lockstep
 		p.Shape = tasks.HanLockstep
 	}
-	one, err := tasks.Expand(costs.First(r, p, 1), b.topology, p, b.Rank())
+	one, err := tasks.Expand(costs.First(r, p, 1), t, p, rank)
 	if err != nil {
 		return nil, fmt.Errorf("measure: %w", err)
 	}
@@ -41,17 +53,16 @@ func (b *Bench) Stages(ctx context.Context, r tasks.Request, p tasks.Plan, stop 
 		case u < k:
 			n = u
 		}
-		l, err := b.newLine(r, p, max(n, 1))
+		l, err := newLine(r, p, t, max(n, 1))
 		if err != nil {
 			return nil, fmt.Errorf("measure: %w", err)
 		}
-		missing, err := b.tell(ctx, l.missing(book))
-		if err != nil || missing == 0 {
-			return nil, err
-		}
-		found, err := b.run(ctx, l, stop)
+		found, some, err := run(l, l.missing(book))
 		if err != nil {
 			return nil, fmt.Errorf("measure the stages of %v: %w", l.request, err)
+		}
+		if !some {
+			return nil, nil
 		}
 		if found.Settled || n != k+extra || extra >= mostExtra {
 			for _, e := range found.Entries {
@@ -85,10 +96,10 @@ func exactly(r tasks.Request, p tasks.Plan, n int64) (tasks.Request, tasks.Plan)
 	return r, p
 }
 
-func (b *Bench) newLine(r tasks.Request, p tasks.Plan, n int64) (*line, error) {
+func newLine(r tasks.Request, p tasks.Plan, t *levels.Topology, n int64) (*line, error) {
 	l := &line{}
 	l.request, l.plan = exactly(r, p, n)
-	h, err := tasks.Hierarchy(l.request, b.topology, l.plan)
+	h, err := tasks.Hierarchy(l.request, t, l.plan)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +158,7 @@ func (b *Bench) run(ctx context.Context, l *line, stop stats.Stop) (f findings, 
 	columns := 1 + g.Segments + max(len(g.Phases)-1, 0)
 	all, err := b.repeat(ctx, stop, func(ctx context.Context) ([]float64, error) {
 		total, err := x.do(ctx)
-		return stageTimes(float64(total), x, stages, columns), err
+		return stageTimes(float64(total), func(id dag.ID) float64 { return float64(x.ends[id]) }, stages, columns), err
 	})
 	if err != nil {
 		return f, err
@@ -159,15 +170,16 @@ func (b *Bench) run(ctx context.Context, l *line, stop stats.Stop) (f findings, 
 }
 
 // stageTimes is this rank's time and that of each of its stages, by index: from
-// the end of its stage before to that of its last task.
-func stageTimes(total float64, x *bound, stages []tasks.Stage, columns int) []float64 {
+// the end of its stage before to that of its last task. taskEnd says when a
+// task ended, ns.
+func stageTimes(total float64, taskEnd func(dag.ID) float64, stages []tasks.Stage, columns int) []float64 {
 	values := make([]float64, columns)
 	values[0] = total
 	before := 0.0
 	for _, s := range stages {
 		end := before
 		for _, id := range s.Tasks {
-			end = max(end, float64(x.ends[id]))
+			end = max(end, taskEnd(id))
 		}
 		values[1+s.Index] = end - before
 		before = end

@@ -9,7 +9,9 @@ type Event struct {
 	Rank       levels.Rank
 	Pass       int64
 	Step       int32
-	Begin, End Time // from when it could have been done until it was
+	Task       int32 // of the step, in the rank's task graph
+	Segment    int32 // of the task
+	Begin, End Time  // from when it could have been done until it was
 }
 
 // watch notes when steps begin, for who watches.
@@ -39,5 +41,6 @@ func (w *watch) begin(r *rank, id int32) {
 
 // end tells who watches of a step.
 func (w *watch) end(r *rank, id int32) {
-	w.tell(Event{levels.Rank(r.id), r.pass, id, w.begun[r.id][id], r.clock})
+	task := r.form.steps[id].task
+	w.tell(Event{levels.Rank(r.id), r.pass, id, task, r.form.tasks[task].segment, w.begun[r.id][id], r.clock})
 }
