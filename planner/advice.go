@@ -57,7 +57,11 @@ func (a *advice) explain(b *strings.Builder) {
 		fmt.Fprintf(b, "  predicted: nothing\n")
 		return
 	}
-	fmt.Fprintf(b, "  table: %s\n", a.from.origin)
+	fmt.Fprintf(b, "  table: %s", a.from.origin)
+	if on := a.from.Provenance.Simulated; on != "" {
+		fmt.Fprintf(b, ", simulated on %s", on)
+	}
+	b.WriteByte('\n')
 	for _, n := range a.Neighbours {
 		fmt.Fprintf(b, "  entry: %s of %s on %v, weight %.2f", n.Entry.Collective, tasks.FormatBytes(n.Entry.Bytes), n.Entry.Levels, n.Weight)
 		if a.Elsewhere != "" {

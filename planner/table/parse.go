@@ -64,7 +64,19 @@ func (p *tableReader) table() *Table {
 			p.costs(t)
 		}
 	})
+	p.origins(t)
 	return t
+}
+
+// origins complains about candidates whose origin is not the table's.
+func (p *tableReader) origins(t *Table) {
+	for i := range t.Entries {
+		for _, c := range t.Entries[i].Candidates {
+			if c.From != FromPredicted && c.From != t.Origin() {
+				p.Add("%s: entry for %s: candidate %q is from %q, but the provenance says that times were %s", p.name, t.Entries[i].Key(), c.Plan, c.From, t.Origin())
+			}
+		}
+	}
 }
 
 // version reads the version of the table's format.
@@ -103,8 +115,8 @@ func (p *tableReader) entry(e *Entry, line int) bool {
 	for i := range e.Candidates {
 		c := &e.Candidates[i]
 		c.Parsed = p.plan(c.Plan, line)
-		if c.From != FromMeasured && c.From != FromPredicted {
-			p.Complain(line, "candidate %q: from %q; known are %s, %s", c.Plan, c.From, FromMeasured, FromPredicted)
+		if c.From != FromMeasured && c.From != FromPredicted && c.From != FromSimulated {
+			p.Complain(line, "candidate %q: from %q; known are %s, %s, %s", c.Plan, c.From, FromMeasured, FromPredicted, FromSimulated)
 		}
 		if err := checkTimes(c.NS, c.Low, c.High); err != nil {
 			p.Complain(line, "candidate %q: %w", c.Plan, err)

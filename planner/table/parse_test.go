@@ -36,7 +36,8 @@ func TestTableErrors(t *testing.T) {
 		{entry(whole + `"candidates":[{"plan":"shape=flat,fs=all,w=1,ib=adapt/nothing","ns":1,"from":"measured"}]`), "unknown algorithm \"nothing\""},
 		{entry(whole + `"candidates":[{` + plan + `,"ns":0,"from":"measured"}]`), "a time is above 0"},
 		{entry(whole + `"candidates":[{` + plan + `,"ns":5,"low_ns":6,"high_ns":7,"from":"measured"}]`), "a time lies in its interval"},
-		{entry(whole + `"candidates":[{` + plan + `,"ns":5,"from":"guessed"}]`), "from \"guessed\"; known are measured, predicted"},
+		{entry(whole + `"candidates":[{` + plan + `,"ns":5,"from":"guessed"}]`), "from \"guessed\"; known are measured, predicted, simulated"},
+		{entry(whole + `"candidates":[{` + plan + `,"ns":5,"from":"simulated"}]`), "test.json: entry for bcast i=2 8 on block, processes: candidate \"shape=flat,fs=all,w=1,ib=adapt/chain\" is from \"simulated\", but the provenance says that times were measured"},
 		{
 			entry(whole + `"candidates":[{` + plan + `,"ns":5,"from":"measured"}]},` + "\n{" + whole + `"candidates":[{` + plan + `,"ns":5,"from":"measured"}]`),
 			"test.json:6: a second entry for bcast i=2 8 on block, processes; the first is on line 5",

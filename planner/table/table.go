@@ -43,7 +43,8 @@ type Table struct {
 // Provenance says where a table's numbers are from.
 type Provenance struct {
 	Method            string   `json:"method"`
-	Date              string   `json:"date"` // RFC 3339
+	Simulated         string   `json:"simulated,omitempty"` // the described machine on which all times were simulated; empty: they were measured
+	Date              string   `json:"date"`                // RFC 3339
 	Tierflow          string   `json:"tierflow,omitempty"`
 	Hosts             []string `json:"hosts,omitempty"`
 	CPUs              int      `json:"cpus,omitempty"` // of the host of rank 0
@@ -80,6 +81,7 @@ type Entry struct {
 const (
 	FromMeasured  = "measured"
 	FromPredicted = "predicted"
+	FromSimulated = "simulated" // in place of measured in a table of simulated times
 )
 
 // The origins of an answer's time beside those.
@@ -97,7 +99,7 @@ type Candidate struct {
 	// names; of a prediction they are those of the measurements it is from. 0: none.
 	Low  float64 `json:"low_ns,omitempty"`
 	High float64 `json:"high_ns,omitempty"`
-	From string  `json:"from"` // [FromMeasured] or [FromPredicted]
+	From string  `json:"from"` // [FromMeasured], [FromSimulated] or [FromPredicted]
 
 	Parsed tasks.Plan `json:"-"` // Plan, parsed
 }
@@ -207,6 +209,15 @@ func (t *Table) Replace(e Entry) {
 	if len(e.Candidates) > 0 {
 		t.Entries = append(t.Entries, e)
 	}
+}
+
+// Origin returns the origin of times that the table has not predicted: [FromMeasured], or
+// [FromSimulated] if nothing was measured.
+func (t *Table) Origin() string {
+	if t.Provenance.Simulated != "" {
+		return FromSimulated
+	}
+	return FromMeasured
 }
 
 // Book returns the table's costs of tasks. A table without any gets an empty book.

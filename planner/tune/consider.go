@@ -82,7 +82,7 @@ func consider(r tasks.Request, t *levels.Topology, d *planner.Decision, configur
 		case ok:
 			c.NS, c.From = e.NS, e.From
 		case c.Measured > 0:
-			c.NS, c.From = c.Measured, table.FromMeasured
+			c.NS, c.From = c.Measured, d.Table.Origin()
 		case c.Predicted > 0:
 			c.NS, c.From = c.Predicted, table.FromPredicted
 		}

@@ -117,7 +117,7 @@ func losesToFlat(e *table.Entry) []Violation {
 		switch {
 		case low > flatHigh:
 			return violation("loses to flat", e, fmt.Sprintf("%.1f µs, flat %.1f µs", best.NS/1e3, c.NS/1e3))
-		case best.From == table.FromPredicted && c.From == table.FromMeasured && high > flatLow:
+		case best.From == table.FromPredicted && c.From != table.FromPredicted && high > flatLow:
 			return violation("may lose to flat", e, fmt.Sprintf("predicted %.1f µs (up to %.1f µs), flat measured %.1f µs", best.NS/1e3, high/1e3, c.NS/1e3))
 		}
 		return nil
@@ -156,7 +156,7 @@ func Remeasure(ctx context.Context, m Meter, t *table.Table, on *levels.Topology
 				}
 				one := NewMeasurement(r, on, c.Parsed, timing)
 				one.Place = e.Place
-				c.NS, c.Low, c.High, c.From = one.NS, one.Low, one.High, table.FromMeasured
+				c.NS, c.Low, c.High, c.From = one.NS, one.Low, one.High, t.Origin()
 				t.Measured = append(t.Measured, one)
 			}
 			n++

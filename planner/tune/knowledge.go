@@ -91,7 +91,7 @@ func (k *knowledge) note(r tasks.Request, p tasks.Plan, series []float64, turns 
 
 // measured returns what is known of a plan by measuring it with request i.
 func (k *knowledge) measured(i int, p tasks.Plan) (c table.Candidate, ok bool) {
-	c = table.Candidate{Plan: p.String(), Parsed: p, From: table.FromMeasured}
+	c = table.Candidate{Plan: p.String(), Parsed: p, From: k.table.Origin()}
 	m, ok := k.known[pointKey(k.requests[i], p)]
 	c.NS, c.Low, c.High = m.NS, m.Low, m.High
 	return c, ok

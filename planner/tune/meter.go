@@ -6,9 +6,12 @@ import (
 	"fmt"
 
 	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/measure"
 	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -20,7 +23,17 @@ type Meter interface {
 	Stages(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop, book *costs.Book) ([]costs.Series, error)
 }
 
-var _ Meter = (*measure.Bench)(nil)
+var (
+	_ Meter = (*measure.Bench)(nil)
+	_ Meter = (*measure.Simulated)(nil)
+)
+
+// NewSimulatedMeter returns a meter that gives the times of a described machine with the
+// ranks of t. It stands for all ranks: one caller uses it, without a communicator. A
+// table of its times must say so, see its Provenance.
+func NewSimulatedMeter(t *levels.Topology, m *machine.Machine, reg submodules.Registry) Meter {
+	return measure.NewSimulated(t, m, reg)
+}
 
 // NewMeter makes this rank's end of a bench that measures on c's links. All ranks
 // of c must call it, and make nothing else run on c while a measurement does.

@@ -27,9 +27,10 @@ func Commands(reg submodules.Registry) []*cobra.Command {
 type benchColl struct {
 	kit.Problem
 	effort  effort
-	json    bool // print JSON
-	wire    bool // a plain stream beside
-	alloc   bool // buffers of planner.Alloc
+	json    bool   // print JSON
+	wire    bool   // a plain stream beside
+	alloc   bool   // buffers of planner.Alloc
+	file    string // --simulate: a machine's file; empty: nothing is simulated
 	reg     submodules.Registry
 	given   []string        // --plan, as often as it was given
 	plans   []string        // to compare; empty ones: the environment's, or what is chosen
@@ -60,6 +61,9 @@ call; algbw is bytes / p50, where ranks have blocks those of all; busbw is that 
 2(n-1)/n for allreduce, (n-1)/n for those with blocks and 1 for bcast and reduce, as
 in NCCL's tests; both in GB/s (1e9 bytes per second).
 
+--simulate prints the times of a simulation in place of measured ones. Then no bytes
+are moved, nothing is checked, and --topo may have thousands of ranks.
+
 Plans are measured in turns, so that what disturbs the machine disturbs all of them;
 with several a column says which. Without --plan the flat shape, which ignores nodes,
 is measured beside what the built-in rule chooses, or a decision table. Both use the same emulated link between nodes: goroutines have none, and
@@ -72,9 +76,13 @@ node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them acros
   tierflow bench coll allreduce --plan shape=han --plan shape=han-lockstep
   tierflow bench coll bcast --topo 4x2/rr --bytes 64KiB --root all
   tierflow bench coll allgather --topo 2x2 --counts 1000,0,1000,3000
+  tierflow bench coll allreduce --topo 64x12 --simulate machine.json
   tierflow bench coll barrier --topo 8 --iters 50`,
 		Args: kit.Operand("collectives such as bcast,allreduce"),
 		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
+			if b.file != "" {
+				return b.runSimulated(c.Context(), args[0], c.OutOrStdout(), c.ErrOrStderr())
+			}
 			return b.RunOnJob(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), func(stdout, stderr io.Writer) error {
 				if err := b.read(args[0]); err != nil {
 					return err
@@ -93,6 +101,7 @@ node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them acros
 	c.Flags().DurationVar(&b.effort.time, "time", 500*time.Millisecond, "time for each size and plan")
 	c.Flags().BoolVar(&b.json, "json", false, "print JSON")
 	c.Flags().BoolVar(&b.wire, "wire", false, "on launched processes of several nodes: a plain one-way TCP stream of as many bytes first, and ratios to it")
+	c.Flags().StringVar(&b.file, "simulate", "", kit.SimulateText)
 	c.Flags().BoolVar(&b.alloc, "alloc", false, "buffers from planner.Alloc, which ranks of a node read in place, not ordinary slices")
 	return c
 }
@@ -211,7 +220,7 @@ func (b *benchColl) readWork(colls []tasks.Collective, sizes []int64) error {
 			}
 			// A send and a receive buffer, and for each root partial results.
 			buffers := int64(1+len(b.rootsOf(r))) * int64(t.Size()*len(b.plans))
-			if most := payload.MaxBytes / buffers; r.AllBytes(t.Size()) > most {
+			if most := payload.MaxBytes / buffers; r.AllBytes(t.Size()) > most && b.file == "" {
 				each := most
 				if r.Blocks() {
 					each /= int64(t.Size())

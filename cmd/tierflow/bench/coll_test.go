@@ -21,6 +21,35 @@ import (
 // quick measures little.
 const quick = "--iters 2 --link none"
 
+// Simulated times need no ranks and repeat exactly.
+func TestSimulated(t *testing.T) {
+	line := strings.Fields("bench coll bcast,barrier --topo 64x12 --bytes 1KiB,16MiB --simulate assumed")
+	text := tierflow.Succeeds(t, line...)
+	if !strings.HasPrefix(text, "# 64x12: 768 ranks, simulated on a machine, assumed\n# times are simulated") || strings.Count(text, "\n") != 3+6 {
+		t.Errorf("%s", text)
+	}
+	if again := tierflow.Succeeds(t, line...); again != text {
+		t.Errorf("first\n%s\nthen\n%s", text, again)
+	}
+	rows := tierflow.Run(t, append(line, "--json", "--plan", "bcast:shape=flat")...)
+	all := kittest.Decode[struct {
+		Results []result `json:"results"`
+	}](t, rows.Out).Results
+	if len(all) != 3 || all[1].Shape != "flat" || all[1].P50 <= all[0].P50 || all[1].Simulated == "" || all[1].Iters != 1 {
+		t.Errorf("%+v", all)
+	}
+	for _, test := range []struct{ args, want string }{
+		{"--root all", "--root all: with --simulate give one root"},
+		{"--iters 3", "--iters: a simulation"},
+		{"--link none", "--link: the machine of --simulate"},
+		{"--plan i=sm", "sm works between ranks that share memory"},
+	} {
+		if s := tierflow.Run(t, append(line, strings.Fields(test.args)...)...); s.Status == 0 || !strings.Contains(s.Errors, test.want) {
+			t.Errorf("%s: %+v, want %q", test.args, s, test.want)
+		}
+	}
+}
+
 // The schema that other programs read: exactly these fields.
 func TestBenchJSON(t *testing.T) {
 	s := tierflow.Run(t, strings.Fields("bench coll bcast,allreduce,barrier --topo 2x2 --bytes 4,4000 --json --iters 3 --link i=10gbit,1us")...)

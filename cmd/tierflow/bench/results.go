@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -33,6 +34,7 @@ type result struct {
 	ToWire     float64     `json:"ratio_to_wire,omitempty"` // of p50, to that of a one-way stream of as many bytes
 	Counts     []int64     `json:"counts,omitempty"`        // of blocks that differ, elements; Bytes is the largest's
 	Roots      *rootSpread `json:"roots,omitempty"`         // of --root all; the other numbers are those of all roots' samples
+	Simulated  string      `json:"simulated,omitempty"`     // the machine; empty: the times were measured
 	asked      string      // the plan as it was given
 }
 
@@ -75,23 +77,30 @@ func newRootsResult(byRoot []*subject) result {
 
 // newResult sums up a measured subject.
 func newResult(s *subject) result {
-	quantile := func(p float64) float64 { return kit.Round(stat.Quantile(p, stat.Empirical, s.times, nil), 1e3) }
-	t := s.comm.Topology()
-	r := result{
-		Collective: "wire", Shape: "tcp",
-		Bytes: s.request.Bytes(), Ranks: t.Size(), Nodes: t.Nodes(), Iters: len(s.times),
-		Min: kit.Round(s.times[0], 1e3), P50: quantile(0.5), P99: quantile(0.99), Wrong: s.wrong[0],
+	if s.wire != nil {
+		r := sumUp(s.comm.Topology(), s.request, tasks.Plan{}, s.times)
+		r.Collective, r.Shape, r.Plan, r.Counts, r.Wrong = "wire", "tcp", "", nil, s.wrong[0]
+		return r
 	}
-	if s.wire == nil {
-		p := s.calls[0].Plan()
-		for i := range s.request.Counts.Len() {
-			r.Counts = append(r.Counts, s.request.Counts.At(i))
-		}
-		r.Collective, r.Shape, r.Plan = s.request.Coll.String(), p.Shape.String(), p.String()
+	r := sumUp(s.comm.Topology(), s.request, s.calls[0].Plan(), s.times)
+	r.Wrong = s.wrong[0]
+	return r
+}
+
+// sumUp sums up times of a request with a plan: µs, the shortest first.
+func sumUp(t *levels.Topology, of tasks.Request, p tasks.Plan, times []float64) result {
+	quantile := func(p float64) float64 { return kit.Round(stat.Quantile(p, stat.Empirical, times, nil), 1e3) }
+	r := result{
+		Collective: of.Coll.String(), Shape: p.Shape.String(), Plan: p.String(),
+		Bytes: of.Bytes(), Ranks: t.Size(), Nodes: t.Nodes(), Iters: len(times),
+		Min: kit.Round(times[0], 1e3), P50: quantile(0.5), P99: quantile(0.99),
+	}
+	for i := range of.Counts.Len() {
+		r.Counts = append(r.Counts, of.Counts.At(i))
 	}
 	if r.P50 > 0 {
-		r.AlgBW = kit.Round(float64(s.request.AllBytes(r.Ranks))/1e3/r.P50, 1e6)
-		r.BusBW = kit.Round(r.AlgBW*s.request.Coll.BusFactor(r.Ranks), 1e6)
+		r.AlgBW = kit.Round(float64(of.AllBytes(r.Ranks))/1e3/r.P50, 1e6)
+		r.BusBW = kit.Round(r.AlgBW*of.Coll.BusFactor(r.Ranks), 1e6)
 	}
 	return r
 }
@@ -103,6 +112,7 @@ type results struct {
 	named bool // rows end with the plan as it was given
 	wired bool // rows have a ratio to the wire's
 	roots bool // rows have a spread over roots
+	plain bool // nothing was checked: simulations move no bytes
 	all   []result
 }
 
@@ -133,6 +143,9 @@ func (r *results) addRow(row result) error {
 	cells := []string{
 		row.Collective, row.Shape, tasks.FormatBytes(row.Bytes), strconv.Itoa(row.Iters),
 		us(row.Min), us(row.P50), us(row.P99), us(row.AlgBW), us(row.BusBW), strconv.FormatInt(row.Wrong, 10),
+	}
+	if r.plain {
+		cells[len(cells)-1] = "-"
 	}
 	if r.wired {
 		cells = append(cells, us(row.ToWire))

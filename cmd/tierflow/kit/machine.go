@@ -1,14 +1,71 @@
 package kit
 
 import (
+	"errors"
+	"fmt"
 	"os"
 
 	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
 )
 
-// ReadMachine reads a machine file. Without a name it is the machine that is assumed.
+// assumedMachine in place of a file's name stands for the machine that is assumed.
+const assumedMachine = "assumed"
+
+// SimulateText is the text of --simulate.
+const SimulateText = "simulate the machine of this file, or assumed, in place of measuring: no ranks run"
+
+// Simulated is a job without ranks: a topology on a described machine.
+type Simulated struct {
+	topology *levels.Topology
+	text     string
+	Machine  *machine.Machine
+}
+
+var _ Job = Simulated{}
+
+// ReadSimulated returns the job for --topo and the machine file of --simulate.
+func (p *Problem) ReadSimulated(name string) (s Simulated, err error) {
+	switch {
+	case IsLaunched():
+		return s, Usagef("--simulate: this process is a rank of a launched job; a simulation has no ranks")
+	case p.IsGiven("link"):
+		return s, Usagef("--link: the machine of --simulate says what the links are")
+	}
+	if s.topology, err = p.ReadTopology(); err != nil {
+		return s, err
+	}
+	if s.Machine, err = ReadMachine("simulate", name); err != nil {
+		return s, err
+	}
+	s.text = MachineText(name, s.Machine)
+	return s, p.CheckTable()
+}
+
+// Topology returns the one of --topo.
+func (s Simulated) Topology() *levels.Topology { return s.topology }
+
+// Local is an error: there are no ranks.
+func (s Simulated) Local(string) ([]*planner.Comm, error) {
+	return nil, errors.New("a simulation has no ranks")
+}
+
+// Links says on which machine the links are simulated.
+func (s Simulated) Links() string { return "simulated on " + s.text }
+
+// String describes the job for headers.
+func (s Simulated) String() string {
+	return fmt.Sprintf("%v: %d ranks, simulated on %s", s.topology, s.topology.Size(), s.text)
+}
+
+// MachineName returns what machine it is, and where its numbers come from.
+func (s Simulated) MachineName() string { return s.text }
+
+// ReadMachine reads a machine file. Without a name, or with the name assumed, it is the
+// machine that is assumed.
 func ReadMachine(flag, name string) (*machine.Machine, error) {
-	if name == "" {
+	if name == "" || name == assumedMachine {
 		return machine.Assumed(), nil
 	}
 	data, err := os.ReadFile(name)
@@ -25,7 +82,7 @@ func ReadMachine(flag, name string) (*machine.Machine, error) {
 // MachineText says what machine a simulation is of: the file's name, and where its numbers
 // come from.
 func MachineText(name string, m *machine.Machine) string {
-	if name == "" {
+	if name == "" || name == assumedMachine {
 		name = "a machine"
 	}
 	how := m.Provenance.Method

@@ -76,7 +76,7 @@ func (u *tuning) read() error {
 				continue
 			}
 			switch {
-			case fitsMemory(r, t.Size()):
+			case u.file != "" || fitsMemory(r, t.Size()):
 				u.requests = append(u.requests, r)
 			case u.isListed():
 				return kit.Usagef("--bytes %s: %v of %d ranks takes over %s together",

@@ -20,15 +20,17 @@ import (
 func (u *tuning) describeOrigin(t *table.Table, r *tuneRank, m *tune.Method) {
 	p := &t.Provenance
 	p.Method, p.Date, p.Tierflow = m.String(), time.Now().UTC().Format(time.RFC3339), kit.Version()
-	for _, h := range hosts(r.comm) {
-		if !slices.Contains(p.Hosts, h) {
-			p.Hosts = append(p.Hosts, h)
+	if p.Simulated = r.simulated; r.simulated == "" {
+		for _, h := range hosts(r.comm) {
+			if !slices.Contains(p.Hosts, h) {
+				p.Hosts = append(p.Hosts, h)
+			}
 		}
+		p.CPUs, p.Kernel = runtime.NumCPU(), kit.KernelFile("/proc/sys/kernel/osrelease")
 	}
-	if on := r.comm.Topology().String(); !slices.Contains(p.Machines, on) {
+	if on := u.Job.Topology().String(); !slices.Contains(p.Machines, on) {
 		p.Machines = append(p.Machines, on)
 	}
-	p.CPUs, p.Kernel = runtime.NumCPU(), kit.KernelFile("/proc/sys/kernel/osrelease")
 	p.Links = u.linksOf(r)
 	if kit.IsLaunched() {
 		p.CongestionControl = kit.Congestion()
@@ -78,4 +80,9 @@ func nodeName(t *levels.Topology, rank levels.Rank) string {
 
 // linksOf names the links between nodes: as the communicator does, or else by the kind of
 // job.
-func (u *tuning) linksOf(r *tuneRank) string { return cmp.Or(r.comm.Links(), u.Job.Links()) }
+func (u *tuning) linksOf(r *tuneRank) string {
+	if r.comm == nil {
+		return u.Job.Links()
+	}
+	return cmp.Or(r.comm.Links(), u.Job.Links())
+}

@@ -36,6 +36,12 @@ func (u *tuning) loadTable(ctx context.Context, r *tuneRank) (*table.Table, erro
 	if failed != nil {
 		reason = failed.Error()
 	}
+	if r.comm == nil {
+		if failed != nil || data == nil {
+			return made, failed
+		}
+		return table.Parse(u.output, data, u.reg)
+	}
 	if why, err := shareBytes(ctx, r.comm, []byte(reason)); err != nil || len(why) > 0 {
 		return nil, cmp.Or(err, errors.New(string(why)))
 	}
@@ -46,9 +52,13 @@ func (u *tuning) loadTable(ctx context.Context, r *tuneRank) (*table.Table, erro
 	return table.Parse(u.output, data, u.reg)
 }
 
-// checkLinks complains about a table that was measured over other links: its numbers
-// can't be compared with new ones.
+// checkLinks complains about a table that was measured over other links, or simulated if
+// new numbers are measured: its numbers can't be compared with new ones.
 func (u *tuning) checkLinks(r *tuneRank, t *table.Table) error {
+	if have := t.Provenance.Simulated; have != r.simulated {
+		said := map[bool]string{true: "measured", false: "simulated on "}
+		return fmt.Errorf("--resume: %s was %s%s, now times are %s%s: a table has one kind", u.output, said[have == ""], have, said[r.simulated == ""], r.simulated)
+	}
 	if have, now := t.Provenance.Links, u.linksOf(r); have != "" && have != now {
 		return fmt.Errorf("--resume: %s was measured over links %q, these are %q", u.output, have, now)
 	}

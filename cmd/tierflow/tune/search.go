@@ -28,6 +28,7 @@ type tuning struct {
 	svg    string        // --svg: a file's name; empty: no drawing
 	output string        // --output: the table's file
 	resume bool          // --resume: add to that file
+	file   string        // --simulate: a machine's file; empty: nothing is simulated
 
 	// What narrows the search; empty: nothing does.
 	shapes, submodules, segments, inners string
@@ -50,18 +51,42 @@ func (u *tuning) runOnJob(ctx context.Context, stdout, stderr io.Writer, f func(
 	})
 }
 
-// tuneRank is one rank that tunes.
+// runSimulated reads the flags and calls f once, for no rank, with a meter that simulates.
+func (u *tuning) runSimulated(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *tuneRank) error) error {
+	s, err := u.ReadSimulated(u.file)
+	if err != nil {
+		return err
+	}
+	u.Job = s
+	if err := u.read(); err != nil {
+		return err
+	}
+	return f(context.WithoutCancel(ctx), &tuneRank{
+		simulated: s.MachineName(), meter: tune.NewSimulatedMeter(s.Topology(), s.Machine, u.reg), asked: ctx, stdout: stdout, stderr: stderr,
+	})
+}
+
+// tuneRank is one rank that tunes, or a simulation of all.
 type tuneRank struct {
-	comm   *planner.Comm
-	meter  tune.Meter
-	asked  context.Context // ends when the user wants an end
-	spent  spending        // by the last search
-	stdout io.Writer
-	stderr io.Writer
+	simulated string        // the machine; empty: there are ranks
+	comm      *planner.Comm // nil if the machine is simulated
+	meter     tune.Meter
+	asked     context.Context // ends when the user wants an end
+	spent     spending        // by the last search
+	stdout    io.Writer
+	stderr    io.Writer
 }
 
 // isFirst reports whether this is rank 0. Rank 0 prints and writes.
-func (r *tuneRank) isFirst() bool { return r.comm.Rank() == 0 }
+func (r *tuneRank) isFirst() bool { return r.comm == nil || r.comm.Rank() == 0 }
+
+// isAny reports whether b holds on any rank.
+func (r *tuneRank) isAny(ctx context.Context, b bool) (bool, error) {
+	if r.comm == nil {
+		return b, nil
+	}
+	return r.comm.Any(ctx, b)
+}
 
 // runRanks calls f for each rank of this process.
 func (u *tuning) runRanks(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *tuneRank) error) error {
@@ -85,11 +110,11 @@ func (u *tuning) runSearch(ctx context.Context, r *tuneRank, m *tune.Method, tab
 	r.spent = spending{}
 	defer r.spent.end()
 	s := &tune.Search{
-		Topology: r.comm.Topology(), Links: u.linksOf(r), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop, Table: table,
+		Topology: u.Job.Topology(), Links: u.linksOf(r), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop, Table: table,
 		Progress: bar.show, Doing: r.spent.begin,
 		Interrupted: func(ctx context.Context) (bool, error) {
 			over := u.budget > 0 && time.Since(begin) > u.budget
-			return r.comm.Any(ctx, r.isFirst() && over || r.asked.Err() != nil)
+			return r.isAny(ctx, r.isFirst() && over || r.asked.Err() != nil)
 		},
 	}
 	if r.isFirst() {

@@ -35,10 +35,15 @@ Interrupted (Ctrl-C), it writes what it has; --resume goes on from there, and al
 adds another machine to a table. All ranks tune together: those of a launched job,
 or goroutines on --topo.
 
+--simulate takes the times from a simulation of a machine that a file describes, so
+--topo may have thousands of ranks. The table says so: its times are called simulated,
+and --resume does not mix them with measured ones.
+
 Sizes go from --min to --max by factors of four; every fifth is one and a half times
 that, because not all messages are powers of two. --bytes lists others in their place.`,
 		Example: `  tierflow tune -o table.json --topo 4x2
   tierflow tune -o table.json --topo 2x2 --ops bcast --method exhaustive --budget 2m
+  tierflow tune -o table.json --topo 64x12 --simulate machine.json --ops bcast
   tierflow tune -o table.json --topo 4x1 --ops allreduce --bytes 16KiB,64KiB
   tierflow run -n 8 -- tierflow tune -o table.json --resume
   TIERFLOW_TABLE=table.json tierflow plan allreduce --bytes 100000 --topo 3x2`,
@@ -49,6 +54,9 @@ that, because not all messages are powers of two. --bytes lists others in their 
 			return nil
 		},
 		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
+			if u.file != "" {
+				return u.runSimulated(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.runTune)
+			}
 			return u.runOnJob(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.runTune)
 		}),
 	}
@@ -65,6 +73,7 @@ func (u *tuning) addTuneFlags(c *cobra.Command) {
 	f.StringVarP(&u.output, "output", "o", "", "file to write the table to")
 	f.StringVar(&u.method, "method", tune.TasksPruned.String(), "how to search")
 	f.DurationVar(&u.budget, "budget", 0, "time for the whole search (default no limit)")
+	f.StringVar(&u.file, "simulate", "", kit.SimulateText)
 	f.BoolVar(&u.resume, "resume", false, "keep what the file has, and add to it")
 	f.BoolVar(&u.json, "json", false, "print a summary as JSON")
 }

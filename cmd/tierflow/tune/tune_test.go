@@ -6,12 +6,14 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules/all"
 )
@@ -32,20 +34,60 @@ func TestTune(t *testing.T) {
 	if s.Entries != 9 || s.Measurements == 0 || s.Measurements != s.Planned {
 		t.Errorf("%+v", s)
 	}
-	table, err := planner.LoadTable(file, all.Submodules())
+	made, err := planner.LoadTable(file, all.Submodules())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := table.Provenance
+	p := made.Provenance
 	if p.Method != "tasks+heuristics" || p.Date == "" || len(p.Machines) != 1 || p.Machines[0] != "2x2" || p.CPUs == 0 ||
 		p.Links == "" || p.Stop == "" || p.Intervals == "" || p.Types != "f32 sum" {
 		t.Errorf("provenance %+v", p)
 	}
-	for _, e := range table.Entries {
+	for _, e := range made.Entries {
 		for _, c := range e.Candidates {
 			if len(e.Candidates) < 2 || !strings.Contains(c.Plan, "i=adapt/binomial") {
 				t.Errorf("%+v: want alternatives, with the plan that was forced", e)
 			}
+		}
+	}
+}
+
+// A simulated machine is tuned without ranks. Its table says so, decides for that machine,
+// and is not mixed with measured times.
+func TestTuneSimulated(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "table.json")
+	args := strings.Fields("tune -o " + file + " --topo 32x2 --simulate assumed --ops bcast --bytes 16KiB --segments all --inner 0 --plan s=sm --json")
+	s := kittest.Decode[Summary](t, tierflow.Succeeds(t, args...))
+	if s.Entries != 1 || s.Measurements == 0 || s.Measurements != s.Planned {
+		t.Errorf("%+v", s)
+	}
+	made, err := planner.LoadTable(file, all.Submodules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := made.Provenance
+	if p.Simulated != "a machine, assumed" || p.Links != "simulated on a machine, assumed" || len(p.Hosts) > 0 || p.CPUs > 0 {
+		t.Errorf("provenance %+v", p)
+	}
+	for _, c := range made.Entries[0].Candidates {
+		if c.From == table.FromMeasured {
+			t.Errorf("%+v is called measured", c)
+		}
+	}
+	before := made.Entries[0].Candidates
+	if again := kittest.Decode[Summary](t, tierflow.Succeeds(t, append(args, "--resume")...)); again.Entries != 1 || again.Measurements != 0 {
+		t.Errorf("resumed %+v, before %+v", again, s)
+	}
+	if made, err = planner.LoadTable(file, all.Submodules()); err != nil || !reflect.DeepEqual(before, made.Entries[0].Candidates) {
+		t.Errorf("resumed: %+v, before %+v, %v", made.Entries[0].Candidates, before, err)
+	}
+	for _, test := range []struct{ args, want string }{
+		{"tune -o " + file + " --resume --topo 2x1 --ops bcast --bytes 4", "was simulated on a machine, assumed, now times are measured"},
+		{"tune -o x.json --simulate nosuch.json", "--simulate: open nosuch.json"},
+		{"tune -o x.json --simulate assumed --link none", "--link: the machine of --simulate says"},
+	} {
+		if s := tierflow.Run(t, strings.Fields(test.args)...); s.Status == 0 || !strings.Contains(s.Errors, test.want) {
+			t.Errorf("%s: %+v, want %q", test.args, s, test.want)
 		}
 	}
 }

@@ -1,0 +1,77 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/tune"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// runSimulated prints simulated times in place of measured ones.
+func (b *benchColl) runSimulated(ctx context.Context, operand string, stdout, stderr io.Writer) error {
+	for _, name := range []string{"iters", "time", "wire", "alloc"} {
+		if b.IsGiven(name) {
+			return kit.Usagef("--%s: a simulation with --simulate has no such thing", name)
+		}
+	}
+	if b.from == allRoots {
+		return kit.Usagef("--root all: with --simulate give one root")
+	}
+	s, err := b.ReadSimulated(b.file)
+	if err != nil {
+		return err
+	}
+	b.Job = s
+	if err := b.read(operand); err != nil {
+		return err
+	}
+	b.results = results{out: stdout, json: b.json, plain: true, named: len(b.given) > 1}
+	notes := stdout
+	if b.json {
+		notes = stderr
+	}
+	fmt.Fprintf(notes, "# %v\n# times are simulated: slowest rank's; algbw, busbw: GB/s (1e9 bytes/s)\n", s)
+	if err := b.results.printHead(); err != nil {
+		return err
+	}
+	meter := tune.NewSimulatedMeter(s.Topology(), s.Machine, b.reg)
+	for _, r := range b.work {
+		for _, plan := range b.plans {
+			row, err := b.simulate(ctx, meter, r, plan)
+			if err != nil {
+				return err
+			}
+			row.Simulated = s.MachineName()
+			if err := b.results.addRow(row); err != nil {
+				return err
+			}
+		}
+	}
+	return b.results.printEnd()
+}
+
+// simulate returns the row of a request with a forced plan.
+func (b *benchColl) simulate(ctx context.Context, meter tune.Meter, r tasks.Request, forced string) (row result, err error) {
+	t := b.Job.Topology()
+	plan, err := planner.Decide(r, t, &planner.Options{Plan: forced, Table: b.Table})
+	if err != nil {
+		return row, kit.UsageError(err)
+	}
+	timing, err := meter.Collective(ctx, r, plan, stats.Stop{})
+	if err != nil {
+		return row, kit.UsageError(err)
+	}
+	times := slices.Sorted(slices.Values(timing.Series))
+	for i := range times {
+		times[i] /= 1e3 // µs
+	}
+	row = sumUp(t, r, plan, times)
+	row.asked = forced
+	return row, nil
+}
