@@ -47,7 +47,11 @@ func request(coll tasks.Collective, segments int64) tasks.Request {
 // the name is its cost, times 10 to the leader's group.
 func price(t testing.TB, b *costs.Book, r tasks.Request, topo *levels.Topology, p tasks.Plan) {
 	t.Helper()
-	groups := topo.Hierarchy(r.Root).Groups(0)
+	h, err := tasks.Hierarchy(r, topo, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := h.Groups(0)
 	for _, group := range groups {
 		g, err := tasks.Expand(r, topo, p, group.Lead())
 		if err != nil {
@@ -130,6 +134,13 @@ func TestStagesOneByOne(t *testing.T) {
 				if coll == tasks.Barrier {
 					r = tasks.Request{Coll: coll}
 				}
+				h, err := tasks.Hierarchy(r, topo, p)
+				if coll.Scans() && spec == "3x2/rr" && errors.Is(err, tasks.ErrPlan) {
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
 				book := &costs.Book{}
 				price(t, book, r, topo, p)
 				got, err := costs.Predict(r, topo, p, book)
@@ -137,7 +148,7 @@ func TestStagesOneByOne(t *testing.T) {
 					t.Fatal(err)
 				}
 				want := 0.0
-				for i, group := range topo.Hierarchy(0).Groups(0) {
+				for i, group := range h.Groups(0) {
 					g, err := tasks.Expand(r, topo, p, group.Lead())
 					if err != nil {
 						t.Fatal(err)

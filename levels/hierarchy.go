@@ -15,6 +15,7 @@ type Hierarchy struct {
 	topology *Topology
 	root     Rank
 	base     int        // the topology's level that is level 0 here
+	trailing bool       // the last rank of a group leads it
 	groups   [][]*Group // groups[k][d]: every domain has exactly one group
 	ordered  bool
 }
@@ -25,7 +26,7 @@ type Group struct {
 	Level  int    // of the hierarchy
 	Index  int    // among the groups of its level
 	Ranks  []Rank // ascending, never empty
-	Leader int    // index into Ranks: the root if it is in, else 0
+	Leader int    // index into Ranks: the root if it is in, else 0; the last one of a [Topology.Trailing]
 }
 
 // Lead is the rank that speaks for the group one level up.
@@ -41,19 +42,23 @@ func (g *Group) Pos(r Rank) int {
 
 // Hierarchy returns the groups of all levels for root, in O(ranks × depth). It
 // panics when t has no rank root; requests are checked before they come here.
-func (t *Topology) Hierarchy(root Rank) *Hierarchy { return t.hierarchy(root, 0) }
+func (t *Topology) Hierarchy(root Rank) *Hierarchy { return t.hierarchy(root, 0, false) }
+
+// Trailing returns the groups of all levels, each led by its last rank. The root is the
+// last rank of all. In a scan that rank has its group's total.
+func (t *Topology) Trailing() *Hierarchy { return t.hierarchy(Rank(t.Size()-1), 0, true) }
 
 // Flat returns one group of all ranks at the outermost level and no other level:
 // Depth is 1, Level(0) is the topology's outermost. It panics when t has no
 // rank root.
-func (t *Topology) Flat(root Rank) *Hierarchy { return t.hierarchy(root, t.Depth()-1) }
+func (t *Topology) Flat(root Rank) *Hierarchy { return t.hierarchy(root, t.Depth()-1, false) }
 
-func (t *Topology) hierarchy(root Rank, base int) *Hierarchy {
+func (t *Topology) hierarchy(root Rank, base int, trailing bool) *Hierarchy {
 	if root < 0 || int(root) >= t.Size() {
 		panic(fmt.Sprintf("levels: root %d of a topology with ranks 0 to %d", root, t.Size()-1))
 	}
 	h := &Hierarchy{
-		topology: t, root: root, base: base,
+		topology: t, root: root, base: base, trailing: trailing,
 		groups:  make([][]*Group, t.Depth()-base),
 		ordered: !slices.Contains(t.runs[base:], false),
 	}
@@ -83,7 +88,7 @@ func (h *Hierarchy) split(k int, members []Rank) []*Group {
 	}
 	for _, r := range members {
 		g := groups[domain[r]]
-		if r == h.root {
+		if r == h.root || h.trailing {
 			g.Leader = len(g.Ranks)
 		}
 		g.Ranks = append(g.Ranks, r)

@@ -193,8 +193,8 @@ func (c *Comm) decided(d *decision, r tasks.Request, why purpose, send, recv []b
 			return nil, fmt.Errorf("%v: %w", r, err)
 		}
 		b.User = r.Op.ID() == tasks.OpUser
-		if r.Receives(c.comm.Rank()) {
-			col.finish = kernel.Finish(r.Op, r.Type, c.Size())
+		if n := r.Combines(c.comm.Rank(), c.Size()); n > 0 && r.Receives(c.comm.Rank()) {
+			col.finish = kernel.Finish(r.Op, r.Type, n)
 		}
 	}
 	if col.run, err = c.comm.Bind(b); err != nil {

@@ -162,6 +162,59 @@ func ExampleAllreduce() {
 	// Output: [2 1] [3 1]
 }
 
+// Rank 2 gets what ranks 0, 1 and 2 have, combined.
+func ExampleScan() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		in, out := []int{c.Rank(), 1}, make([]int, 2)
+		sums, err := planner.Scan(c, in, out, tasks.Sum)
+		if err != nil {
+			return err
+		}
+		if err := sums.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 2 {
+			fmt.Println(out)
+		}
+		return nil
+	})
+	// Output: [3 3]
+}
+
+// Each rank has some elements, and learns where they begin among those of all ranks.
+func ExampleExscan() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		elements := []int{10 * (c.Rank() + 1)}
+		begin := []int{0} // on rank 0 it stays as it is
+		before, err := planner.Exscan(c, elements, begin, tasks.Sum)
+		if err != nil {
+			return err
+		}
+		if err := before.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 3 {
+			fmt.Println(begin[0], "to", begin[0]+elements[0])
+		}
+		return nil
+	})
+	// Output: 60 to 100
+}
+
+func ExampleScanNow() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		n := []int{c.Rank() + 1}
+		if err := planner.ScanNow(ctx, c, n, n, tasks.Prod); err != nil { // in place
+			return err
+		}
+		if c.Rank() == 3 {
+			fmt.Println(n[0])
+		}
+		return nil
+	})
+	// Output: 24
+}
+
 func ExampleAllgather() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		mine, all := []int{c.Rank(), 10 * c.Rank()}, make([]int, 2*c.Size())

@@ -150,6 +150,12 @@ var (
 		{"Scatterv", runs(func(c *planner.Comm) (*planner.Collective, error) {
 			return planner.Scatterv(c, four, make([]int32, 1), ones, 0)
 		})},
+		{"Scan", runs(func(c *planner.Comm) (*planner.Collective, error) {
+			return planner.Scan(c, one, make([]int32, 1), tasks.Sum)
+		})},
+		{"Exscan", runs(func(c *planner.Comm) (*planner.Collective, error) {
+			return planner.Exscan(c, one, make([]int32, 1), tasks.Sum)
+		})},
 		{"Barrier", runs(planner.Barrier)},
 	}
 	running = []call{
@@ -185,6 +191,12 @@ var (
 		}},
 		{"ScattervNow", func(ctx context.Context, c *planner.Comm) error {
 			return planner.ScattervNow(ctx, c, four, make([]int32, 1), ones, 0)
+		}},
+		{"ScanNow", func(ctx context.Context, c *planner.Comm) error {
+			return planner.ScanNow(ctx, c, one, make([]int32, 1), tasks.Sum)
+		}},
+		{"ExscanNow", func(ctx context.Context, c *planner.Comm) error {
+			return planner.ExscanNow(ctx, c, one, make([]int32, 1), tasks.Sum)
 		}},
 		{"BarrierNow", planner.BarrierNow},
 		{"Any", func(ctx context.Context, c *planner.Comm) error { return second(c.Any(ctx, true)) }},

@@ -30,8 +30,11 @@ func value[T int32 | uint8 | float64](rank, i int) T { return T((i*7 + rank*13) 
 // expected is what a piece of a receive buffer must be, from element i of its
 // source's input on.
 func expected[T int32 | uint8 | float64](r tasks.Request, size int, p tasks.Piece, i int) T {
-	if p.From != tasks.Everyone {
+	switch {
+	case p.From != tasks.Everyone && !r.Reduces():
 		return value[T](int(p.From), i)
+	case p.From != tasks.Everyone:
+		size = int(p.From+p.More) + 1
 	}
 	sum := value[T](0, i) // which a user's operation of casegen keeps
 	for rank := 1; rank < size && r.Op.ID() != tasks.OpUser; rank++ {
@@ -91,6 +94,10 @@ func prepare[T int32 | uint8 | float64](c *planner.Comm, r tasks.Request, send, 
 		return planner.ReduceScatterv(c, send, recv, counts, r.Op)
 	case r.Coll == tasks.ReduceScatter:
 		return planner.ReduceScatter(c, send, recv, r.Op)
+	case r.Coll == tasks.Scan:
+		return planner.Scan(c, send, recv, r.Op)
+	case r.Coll == tasks.Exscan:
+		return planner.Exscan(c, send, recv, r.Op)
 	}
 	return planner.Allreduce(c, send, recv, r.Op)
 }

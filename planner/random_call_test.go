@@ -52,7 +52,7 @@ func (a *activeCall[T]) lengths() (send, recv int) {
 	switch a.r.coll {
 	case tasks.Bcast:
 		return -1, n
-	case tasks.Allreduce:
+	case tasks.Allreduce, tasks.Scan, tasks.Exscan:
 		return n, n
 	case tasks.Reduce:
 		return n, only(n)
@@ -83,6 +83,10 @@ func (a *activeCall[T]) create() (err error) {
 		a.col, err = planner.Allreduce(c, a.send, a.recv, a.op.op)
 	case a.r.coll == tasks.Reduce:
 		a.col, err = planner.Reduce(c, a.send, a.recv, a.op.op, root)
+	case a.r.coll == tasks.Scan:
+		a.col, err = planner.Scan(c, a.send, a.recv, a.op.op)
+	case a.r.coll == tasks.Exscan:
+		a.col, err = planner.Exscan(c, a.send, a.recv, a.op.op)
 	case a.r.coll == tasks.Allgather && a.r.counts != nil:
 		a.col, err = planner.Allgatherv(c, a.send, a.recv, a.r.counts)
 	case a.r.coll == tasks.Allgather:
@@ -115,6 +119,10 @@ func (a *activeCall[T]) now(ctx context.Context) error {
 		return planner.AllreduceNow(ctx, c, a.send, a.recv, a.op.op)
 	case a.r.coll == tasks.Reduce:
 		return planner.ReduceNow(ctx, c, a.send, a.recv, a.op.op, root)
+	case a.r.coll == tasks.Scan:
+		return planner.ScanNow(ctx, c, a.send, a.recv, a.op.op)
+	case a.r.coll == tasks.Exscan:
+		return planner.ExscanNow(ctx, c, a.send, a.recv, a.op.op)
 	case a.r.coll == tasks.Allgather && a.r.counts != nil:
 		return planner.AllgathervNow(ctx, c, a.send, a.recv, a.r.counts)
 	case a.r.coll == tasks.Allgather:
@@ -265,21 +273,21 @@ func (a *activeCall[T]) verdict(err error) error {
 		if g == nil {
 			continue
 		}
-		if from, to = 0, 0; g == a.out && !a.receives {
+		if from, to = 0, 0; g == a.out && (!a.receives || a.getsNothing()) {
 			to = len(g.data)
 		}
 		if err := g.touched(from, to); err != nil {
 			return err
 		}
 	}
-	if keeps := !a.inPlace && a.r.coll != tasks.Bcast || a.r.coll == tasks.Scatter || a.r.coll == tasks.Bcast && a.p.me == a.r.root; keeps {
+	if keeps := !a.inPlace && a.r.coll != tasks.Bcast || a.getsNothing() || a.r.coll == tasks.Scatter || a.r.coll == tasks.Bcast && a.p.me == a.r.root; keeps {
 		for i, got := range a.input {
 			if want := a.given(a.p.me, i); got != want {
 				return fmt.Errorf("input %d was changed: %v, was %v", i, got, want)
 			}
 		}
 	}
-	if err != nil || !a.receives || a.salt != 0 {
+	if err != nil || !a.receives || a.getsNothing() || a.salt != 0 {
 		return a.arrived(err)
 	}
 	for i, got := range a.recv {
@@ -289,6 +297,9 @@ func (a *activeCall[T]) verdict(err error) error {
 	}
 	return a.arrived(err)
 }
+
+// getsNothing reports whether this is rank 0 of an exscan, whose buffers stay as they are.
+func (a *activeCall[T]) getsNothing() bool { return a.r.coll == tasks.Exscan && a.p.me == 0 }
 
 // arrived checks that a barrier has let nobody through before all have come.
 func (a *activeCall[T]) arrived(err error) error {

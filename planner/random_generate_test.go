@@ -217,8 +217,7 @@ func (d *randomDraw) request(c *randomComm) *randomRequest {
 	if d.chance(8) {
 		r.shared = d.Uint64() & (uint64(1)<<c.size() - 1)
 	}
-	reduces := r.coll == tasks.Allreduce || r.coll == tasks.Reduce || r.coll == tasks.ReduceScatter
-	if reduces {
+	if r.coll.Reduces() {
 		names := randomTypes[r.elem].reductions()
 		r.op = names[d.IntN(len(names))]
 	}
@@ -227,7 +226,7 @@ func (d *randomDraw) request(c *randomComm) *randomRequest {
 		r.inPlace, r.shared = 0, 0
 	case tasks.Bcast:
 		r.inPlace, r.count = 0, d.count(r.elem, 1, c.size())
-	case tasks.Allreduce, tasks.Reduce:
+	case tasks.Allreduce, tasks.Reduce, tasks.Scan, tasks.Exscan:
 		r.count = d.count(r.elem, 1, c.size())
 	case tasks.Allgather, tasks.Gather, tasks.Scatter, tasks.ReduceScatter:
 		r.count = d.count(r.elem, c.size(), c.size())

@@ -29,9 +29,13 @@ func (a *activeCall[T]) want(i int) T {
 	case tasks.Bcast:
 		return a.given(a.r.root, i)
 	case tasks.Allreduce, tasks.Reduce:
-		return a.combined(i)
+		return a.combined(a.p.size(), i)
 	case tasks.ReduceScatter:
-		return a.combined(a.r.before(a.p.me) + i)
+		return a.combined(a.p.size(), a.r.before(a.p.me)+i)
+	case tasks.Scan:
+		return a.combined(a.p.me+1, i)
+	case tasks.Exscan:
+		return a.combined(a.p.me, i)
 	case tasks.Scatter:
 		return a.given(a.r.root, a.r.before(a.p.me)+i)
 	}
@@ -43,9 +47,9 @@ func (a *activeCall[T]) want(i int) T {
 	return a.given(from, i)
 }
 
-// combined is element i of all ranks' input, in the order of ranks.
-func (a *activeCall[T]) combined(i int) T {
-	sum, size := a.given(0, i), a.p.size()
+// combined is element i of the first ranks' input, in the order of ranks.
+func (a *activeCall[T]) combined(size, i int) T {
+	sum := a.given(0, i)
 	for rank := 1; rank < size; rank++ {
 		sum = a.op.fold(sum, a.given(rank, i))
 	}

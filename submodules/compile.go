@@ -145,6 +145,8 @@ func (c *compiler) lowerBlocks(g *tasks.Graph, t *tasks.Task, sub Submodule) err
 	switch {
 	case g.Divided(t):
 		return c.lowerParts(g, t, sub)
+	case g.Request.Coll.Scans():
+		return c.lowerScan(g, t, sub)
 	case !g.Request.Blocks():
 		return sub.Lower(&c.emitter, &c.call)
 	}
@@ -156,6 +158,17 @@ func (c *compiler) lowerBlocks(g *tasks.Graph, t *tasks.Task, sub Submodule) err
 		}
 	}
 	return nil
+}
+
+// lowerScan lowers a scan's task. Below the outermost level a prefix task writes over
+// what a rank gives the next one here, except at the leader, which gives none.
+func (c *compiler) lowerScan(g *tasks.Graph, t *tasks.Task, sub Submodule) error {
+	c.call.Scan = g.Scanned(t)
+	err := sub.Lower(&c.emitter, &c.call)
+	if t.Kind.Op != tasks.Prefix && t.Group.Lead() != g.Rank && !g.IsOutermost(t) {
+		c.emitter.ready = c.emitter.ready[:0]
+	}
+	return err
 }
 
 func (c *compiler) lowerParts(g *tasks.Graph, t *tasks.Task, sub Submodule) error {
@@ -222,7 +235,7 @@ func (c *compiler) resolve(g *tasks.Graph, ph tasks.Phase) (k resolved, err erro
 			return k, fmt.Errorf("%v=%v: %s/%s does %v: %w", ph.Kind, choice, sub.Name(), algo.Name, r, ErrUnsupported)
 		}
 	}
-	if g.Plan.Order == tasks.TreeOrder && !algo.Tree && combines(g, ph) {
+	if g.Plan.Order == tasks.TreeOrder && !algo.keepsTree(ph.Kind.Op) && combines(g, ph) {
 		return k, fmt.Errorf("%v=%v: %s/%s doesn't keep order=tree: %w; for %v there is %s",
 			ph.Kind, choice, sub.Name(), algo.Name, ErrUnsupported, ph.Kind.Op, c.reg.keepTree(ph.Kind.Op))
 	}
@@ -239,7 +252,7 @@ func (c *compiler) resolve(g *tasks.Graph, ph tasks.Phase) (k resolved, err erro
 
 // holds tells whether a restriction is met by all groups of a phase, so that all
 // ranks come to the same answer. Tasks that don't combine data, or none whose order
-// matters, meet those about order.
+// matters, meet those about order. So do scans: they keep it under any leader.
 func holds(r Restriction, g *tasks.Graph, ph tasks.Phase) bool {
 	groups := g.Groups(ph)
 	none := func(is func(g *levels.Group) bool) bool { return !slices.ContainsFunc(groups, is) }
@@ -252,7 +265,7 @@ func holds(r Restriction, g *tasks.Graph, ph tasks.Phase) bool {
 	case NeedsEven:
 		return op != tasks.Allgather || none(func(g *levels.Group) bool { return len(g.Ranks) > 1 && len(g.Ranks)%2 != 0 })
 	}
-	if !combines(g, ph) || g.Request.Op.Commutative() {
+	if !combines(g, ph) || g.Request.Op.Commutative() || ph.Kind.Op.Scans() {
 		return true
 	}
 	return r == NeedsRootFirst && none(func(g *levels.Group) bool { return g.Leader != 0 })

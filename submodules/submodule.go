@@ -35,6 +35,7 @@ type Algorithm struct {
 	Ops    []tasks.Collective // the task operations it does
 	Inner  bool               // takes an inner segment size
 	Tree   bool               // reduces along the tree over the group's ranks, whoever leads; see [tasks.Split]
+	InTurn bool               // scans by adding one rank after the other: the same order on any layout
 	Needs  []Restriction
 	Source string // paper and section, or the system it is known from
 	Doc    string // one line
@@ -104,6 +105,10 @@ type Call struct {
 	// ReduceScatter where it is to lie when it ends: at its place in Parts, or apart
 	// from all of them.
 	Held []tasks.Span
+	// Scan says of a Scan, Exscan or Prefix where the values are: a Scan and an Exscan take
+	// Src and leave there what they want. A Prefix puts the leader's Src before what is
+	// there.
+	Scan tasks.Scanned
 	// Full says of an Allgather that all parts lie on this rank already. It is the root
 	// of a Bcast then, and its buffer must be left alone even when the call fails.
 	Full bool
@@ -222,6 +227,14 @@ func (r Registry) Does(c tasks.Choice, op tasks.Collective) bool {
 	return ok
 }
 
+// keepsTree reports whether the algorithm combines in the same order on any layout.
+func (a Algorithm) keepsTree(op tasks.Collective) bool {
+	if op.Scans() {
+		return a.InTurn
+	}
+	return a.Tree
+}
+
 // find returns the submodule's algorithm of that name for op. An empty name stands
 // for any algorithm, op 0 for any operation.
 func find(s Submodule, name string, op tasks.Collective) (Algorithm, bool) {
@@ -290,7 +303,7 @@ func (r Registry) offers(op tasks.Collective, reach Reach) string {
 
 // keepTree lists submodule/algorithm that do an operation with order=tree.
 func (r Registry) keepTree(op tasks.Collective) string {
-	return r.list(op, func(_ Submodule, a *Algorithm) bool { return a.Tree })
+	return r.list(op, func(_ Submodule, a *Algorithm) bool { return a.keepsTree(op) })
 }
 
 func (r Registry) list(op tasks.Collective, is func(s Submodule, a *Algorithm) bool) string {

@@ -32,6 +32,8 @@ const (
 func (g *Graph) keep() {
 	bytes := int64(0)
 	switch r := g.Request; {
+	case r.Coll.Scans():
+		bytes = int64(g.vectors()) * g.vector()
 	case !r.Blocks() && r.Coll.HasData():
 		vectors := r.Coll.row().Values
 		if r.Receives(g.Rank) {
@@ -83,9 +85,12 @@ func (g *Graph) everyone() []levels.Rank {
 }
 
 // slot is where a segment's place in scratch begins, for places of so many bytes.
-func (g *Graph) slot(i int, bytes int64) int64 {
-	const align = 64 // a cache line, and any element
-	return int64(i) * ((bytes + align - 1) / align * align)
+func (g *Graph) slot(i int, bytes int64) int64 { return int64(i) * aligned(bytes) }
+
+// aligned rounds up to whole cache lines, and so to any element.
+func aligned(bytes int64) int64 {
+	const line = 64
+	return (bytes + line - 1) / line * line
 }
 
 // locate says where a task finds its data and where it leaves it. The first task of a
@@ -94,6 +99,10 @@ func (g *Graph) slot(i int, bytes int64) int64 {
 // last task of a scatter fills the receive buffer.
 func (g *Graph) locate(t *Task, first bool) {
 	r, at := g.Request, int(t.Phase)
+	if r.Coll.Scans() {
+		g.locateScan(t)
+		return
+	}
 	from := int64(t.Segment) * g.elems
 	size := int64(r.Type.Size())
 	input := store{region: r.Input(g.Rank), off: from * size}

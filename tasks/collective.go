@@ -21,6 +21,9 @@ const (
 	Scatter
 	ReduceScatter
 	Barrier
+	Scan
+	Exscan
+	Prefix // a task only: what comes before a group goes before what its ranks have
 )
 
 // Row returns what tells the collective from the others; the zero row if it is none.
@@ -36,6 +39,12 @@ func (c Collective) row() *Row {
 
 // Reduces reports whether the collective combines data.
 func (c Collective) Reduces() bool { return c.row().From.combines() }
+
+// Scans reports whether each rank gets what the ranks before it, or up to it, put in.
+// Such an operation keeps the order of ranks whichever of them leads.
+func (c Collective) Scans() bool {
+	return c.row().From == PrefixThrough || c.row().From == PrefixBelow
+}
 
 // IsRooted reports whether the collective has a root, whose role differs from that of
 // the other ranks.

@@ -59,6 +59,7 @@ type Graph struct {
 	elems    int64         // of a segment, of all but the last
 	last     [][]dag.ID    // per phase, the tasks by segment
 	roles    []role        // by phase, this rank's
+	ups      []int         // of a scan: the phases on the way up in which this rank has a task
 	stored   []levels.Rank // whose blocks this rank keeps in scratch
 	starts   []int64       // where they begin in a slot, bytes, and where the last ends
 	kept     int64         // bytes of a slot in scratch, see keep
@@ -98,6 +99,9 @@ func Hierarchy(r Request, t *levels.Topology, p Plan) (*levels.Hierarchy, error)
 		return t.Flat(root), nil
 	}
 	h := t.Hierarchy(root)
+	if r.Coll.Scans() {
+		h = t.Trailing()
+	}
 	if err := fits(r, h, p); err != nil {
 		return nil, fmt.Errorf("%v: %w: %q: %w", r, ErrPlan, p, err)
 	}
@@ -108,6 +112,10 @@ func Hierarchy(r Request, t *levels.Topology, p Plan) (*levels.Hierarchy, error)
 func fits(r Request, h *levels.Hierarchy, p Plan) error {
 	ordered := r.Reduces() && !r.Op.Commutative()
 	switch wide := wideLevels(h); {
+	case r.Coll.Scans() && !h.Ordered():
+		return fmt.Errorf("a %v with shape=%v needs ranks that are numbered node by node; shape=flat works on any layout", r.Coll, p.Shape)
+	case r.Coll.Scans() && p.Order == TreeOrder:
+		return fmt.Errorf("order=tree with shape=%v: groups of a %v combine in an order of their own; shape=flat keeps the same on any layout", p.Shape, r.Coll)
 	case ordered && !h.Ordered():
 		return fmt.Errorf("shape=%v needs a commutative operation or ranks that are numbered node by node; shape=flat keeps rank order on any layout", p.Shape)
 	case ordered && p.Shape == Rotate:

@@ -78,8 +78,11 @@ func (g *Graph) cast() {
 		if g.acrossLanes(ph) {
 			group = g.lane(ph)
 		}
-		if group == nil || len(group.Ranks) == 1 && len(g.Phases) > 1 {
+		if group == nil || len(group.Ranks) == 1 && len(g.Phases) > 1 || ph.Kind.Op == Prefix && g.isFirst(group) {
 			continue
+		}
+		if ph.Kind.Op == Scan || ph.Kind.Op == Exscan {
+			g.ups = append(g.ups, at)
 		}
 		p := &g.roles[at]
 		p.group, p.shards = group, len(group.Ranks)
@@ -108,6 +111,9 @@ func (g *Graph) top() int {
 	}
 	return top
 }
+
+// IsOutermost reports whether a task is at the outermost level that has tasks.
+func (g *Graph) IsOutermost(t *Task) bool { return int(t.Level) == g.top() }
 
 // turns is a group led by each of its ranks.
 func turns(group *levels.Group) []*levels.Group {

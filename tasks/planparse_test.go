@@ -24,7 +24,7 @@ func TestParsePlanErrors(t *testing.T) {
 		{"w=4x", "w=4x: a window is 1 to 1024 segments"},
 		{"window=4", `unknown key "window"; ` + keys},
 		{"I=adapt", `unknown key "I"; ` + keys},
-		{"ix=adapt", `unknown key "ix"; ` + keys},
+		{"iz=adapt", `unknown key "iz"; ` + keys},
 		{"1b=adapt", `unknown key "1b"; ` + keys},
 		{"=adapt", `unknown key ""; ` + keys},
 		{"i=", "i=: " + form},

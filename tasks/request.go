@@ -93,6 +93,20 @@ func (r Request) Receives(rank levels.Rank) bool {
 	return row.Output.Holders == AllRanks || rank == r.Root
 }
 
+// Combines returns of how many ranks' data a rank's result is made, for a communicator of
+// the given size. It is 0 for rank 0 of an exscan, which gets nothing.
+func (r Request) Combines(rank levels.Rank, size int) int {
+	switch r.Coll.row().From {
+	case CombinedData:
+		return size
+	case PrefixThrough:
+		return int(rank) + 1
+	case PrefixBelow:
+		return int(rank)
+	}
+	return 1
+}
+
 // Buffers is the bytes of a rank's send and receive buffers, for a communicator of
 // the given size.
 func (r Request) Buffers(rank levels.Rank, size int) (send, recv int64) {

@@ -14,8 +14,9 @@ type Row struct {
 	Placement Placement // where a rank that works in place has its input
 	Counts    bool      // blocks may differ, see [Counts]
 
-	// Values is how many vectors of a segment a rank keeps between phases: 1, or 2 of a
-	// scan, the total of a group and the prefix of a rank. 0: there is no data.
+	// Values is how many vectors of a segment a rank keeps between phases, on two levels
+	// at most: 1, or of a scan its result and the prefix of its group, of an exscan the
+	// group's total too. 0: there is no data.
 	Values int
 
 	// BusTrips counts the times that the busiest link carries the message, except for

@@ -77,56 +77,28 @@ func TestRecipesNameTasks(t *testing.T) {
 	}
 }
 
-// Collectives that aren't there yet, as rows.
-const (
-	alltoall Collective = iota + Barrier + 1
-	scan
-	exscan
-	prefix
-)
+// A collective that isn't there yet, as a row.
+const alltoall = Prefix + 1
 
-// withMoreRows adds the rows of collectives that aren't there yet, until the test ends.
+// withMoreRows adds the row of a collective that isn't there yet, until the test ends.
 func withMoreRows(t *testing.T) {
 	t.Helper()
 	before := rows
 	t.Cleanup(func() { rows = before })
-	scanRecipe := Recipe{First: scan, Up: exscan, Top: []Collective{exscan}, Down: prefix}
-	inclusive, exclusive := scanRecipe, scanRecipe
-	inclusive.Single, exclusive.Single = []Collective{scan}, []Collective{exscan}
-	everyVector := Side{AllRanks, Vector}
 	rows = append(slices.Clip(rows),
 		Row{
 			Name: "alltoall", Suffix: "a", Doc: "gives each rank a block of each",
 			Input: Side{AllRanks, AllBlocks}, Output: Side{AllRanks, AllBlocks}, From: OwnersData, Placement: InRecv,
 			Values: 1, BusTrips: 1, Recipe: Recipe{Top: []Collective{alltoall}}, Alone: alltoall,
 		},
-		Row{
-			Name: "scan", Suffix: "x", Doc: "combines the messages of each rank and those before it",
-			Input: everyVector, Output: everyVector, From: PrefixThrough, Placement: InRecv,
-			Values: 2, Recipe: inclusive, Alone: scan,
-		},
-		Row{
-			Name: "exscan", Suffix: "ex", Doc: "combines the messages of the ranks before each",
-			Input: everyVector, Output: everyVector, From: PrefixBelow, Placement: InRecv,
-			Values: 2, Recipe: exclusive,
-		},
-		Row{
-			Name: "prefix", Suffix: "p", Doc: "combines the leader's prefix with what each rank has",
-			Input: everyVector, Output: everyVector, From: PrefixThrough, Placement: InRecv, Values: 1,
-		},
 	)
 }
 
-// What an alltoall and a scan need can be said in a row: the questions about a request
-// have the right answers.
+// What an alltoall needs can be said in a row: the questions about a request have the
+// right answers.
 func TestRowsOfOtherCollectives(t *testing.T) {
 	withMoreRows(t)
 	TestRowsAreComplete(t)
-	for _, c := range []Collective{alltoall, scan, exscan, prefix} {
-		if c.isRequestable() != (c != prefix) {
-			t.Errorf("%v is requestable: %v", c, c.isRequestable())
-		}
-	}
 
 	// Rank 1 of 3: block 1 of each rank's input, three elements of two bytes each.
 	r := Request{Coll: alltoall, Count: 3, Type: Int16}
@@ -150,17 +122,21 @@ func TestRowsOfOtherCollectives(t *testing.T) {
 	if got := alltoall.BusFactor(4); got != 0.75 || !alltoall.Scatters() || !alltoall.Gathers() {
 		t.Errorf("alltoall: bus factor %v, scatters %v, gathers %v", got, alltoall.Scatters(), alltoall.Gathers())
 	}
+}
 
+// Each rank of a scan is promised what the ranks through it have, of an exscan what
+// those before it have.
+func TestScansPromisePrefixes(t *testing.T) {
 	for _, tc := range []struct {
 		coll Collective
 		rank levels.Rank
 		want []Piece
 	}{
-		{scan, 0, []Piece{{Len: 6}}},
-		{scan, 2, []Piece{{Len: 6, More: 2}}},
-		{exscan, 0, nil},
-		{exscan, 1, []Piece{{Len: 6}}},
-		{exscan, 3, []Piece{{Len: 6, More: 2}}},
+		{Scan, 0, []Piece{{Len: 6}}},
+		{Scan, 2, []Piece{{Len: 6, More: 2}}},
+		{Exscan, 0, nil},
+		{Exscan, 1, []Piece{{Len: 6}}},
+		{Exscan, 3, []Piece{{Len: 6, More: 2}}},
 	} {
 		r := Request{Coll: tc.coll, Count: 3, Type: Int16, Op: Sum}
 		if diff := cmp.Diff(tc.want, r.Promised(tc.rank, 4)); diff != "" || !r.Reduces() || r.Blocks() || r.Rooted() {
@@ -168,49 +144,6 @@ func TestRowsOfOtherCollectives(t *testing.T) {
 		}
 		if send, recv := r.Buffers(tc.rank, 4); send != 6 || recv != 6 {
 			t.Errorf("%v: buffers of %d and %d bytes", r, send, recv)
-		}
-	}
-}
-
-// A scan's segments go up as scans and exclusive scans and come down as prefixes, and a
-// rank keeps the total of a group beside the prefix in its receive buffer.
-func TestScanIsARecipe(t *testing.T) {
-	withMoreRows(t)
-	for _, tc := range []struct {
-		topo string
-		coll Collective
-		want string
-	}{
-		{"2x2x2", scan, "mx sex iex sp mp"},
-		{"4x2", scan, "sx iex sp"},
-		{"4x2", exscan, "sx iex sp"},
-		{"1x4", scan, "sx"},
-		{"1x4", exscan, "sex"},
-		{"1x1", scan, "ix"},
-		{"1x1", exscan, ""},
-		{"4x2", alltoall, "ia"},
-	} {
-		topo, err := levels.Parse(tc.topo)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := Request{Coll: tc.coll, Count: 10, Type: Int16, Op: Sum}
-		var kinds []string
-		for _, ph := range pipeline(r, topo.Hierarchy(0), Han) {
-			kinds = append(kinds, ph.Kind.String())
-		}
-		if got := strings.Join(kinds, " "); got != tc.want {
-			t.Errorf("%v on %s: %q, want %q", tc.coll, tc.topo, got, tc.want)
-		}
-		if tc.coll != scan || tc.topo != "4x2" {
-			continue
-		}
-		g, err := Expand(r, topo, Plan{Shape: Han, Segment: 20, Window: 1}, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if g.Partial != 20 || g.Node(0).Dst.Region != Recv {
-			t.Errorf("%v keeps %d bytes in scratch and works in %v, want 20 beside the receive buffer", r, g.Partial, g.Node(0).Dst.Region)
 		}
 	}
 }

@@ -11,6 +11,7 @@ package tasks
 //	allgather         sg iag sb
 //	reducescatter     sr irs ss
 //	barrier           as allreduce
+//	scan, exscan      sx iex sp, sex iex sp; each group is led by its last rank
 var rows = []Row{
 	Bcast: {
 		Name: "bcast", Suffix: "b", Doc: "copies the root's message to all ranks",
@@ -73,6 +74,21 @@ var rows = []Row{
 		Input: Side{AllRanks, Nothing}, Output: Side{AllRanks, Nothing}, From: NoSource, Placement: OnlyRecv,
 		Recipe: reduceAndBcast,
 		Shapes: map[Shape]Recipe{AR: exchangeOnTop},
+	},
+	Scan: {
+		Name: "scan", Suffix: "x", Doc: "combines the messages of each rank and those before it, element by element",
+		Input: Side{AllRanks, Vector}, Output: Side{AllRanks, Vector}, From: PrefixThrough, Values: 2, Placement: InRecv,
+		Recipe: Recipe{First: Scan, Up: Exscan, Top: []Collective{Exscan}, Down: Prefix, Single: []Collective{Scan}},
+		Alone:  Scan,
+	},
+	Exscan: {
+		Name: "exscan", Suffix: "ex", Doc: "combines the messages of the ranks before each, element by element; rank 0 gets nothing",
+		Input: Side{AllRanks, Vector}, Output: Side{AllRanks, Vector}, From: PrefixBelow, Values: 3, Placement: InRecv,
+		Recipe: Recipe{Up: Exscan, Top: []Collective{Exscan}, Down: Prefix},
+	},
+	Prefix: {
+		Name: "prefix", Suffix: "p", Doc: "combines what its leader has of ranks before the group with what each rank of it has",
+		Input: Side{AllRanks, Vector}, Output: Side{AllRanks, Vector}, From: PrefixThrough, Values: 1, Placement: InRecv,
 	},
 }
 

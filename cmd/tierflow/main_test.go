@@ -140,7 +140,7 @@ func TestWrongArguments(t *testing.T) {
 		"trace --recorder x --format perfetto",
 		"trace --recorder x --last -1",
 		"verify",
-		"verify scan",
+		"verify gossip",
 		"verify all --random 0",
 		"verify all --seed 3",
 		"verify all --random 3 --bytes 4",

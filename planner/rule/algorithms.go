@@ -16,6 +16,10 @@ var algorithms = []row[tasks.Choice]{
 		nbc(submodules.NonOverlapping), "it combines along the tree over ranks, then scatters",
 	},
 	{
+		when(treeSum, operation(tasks.Scan, tasks.Exscan), between),
+		adapt(submodules.Chain), "it adds one rank after the other",
+	},
+	{
 		when(operation(tasks.Reduce), ordered, rootElsewhere),
 		adapt(submodules.InOrderBinary), "it keeps the order of ranks, whichever leads",
 	},
@@ -57,6 +61,18 @@ var algorithms = []row[tasks.Choice]{
 		when(insideNode),
 		tasks.Choice{Submodule: submodules.SM},
 		"the node's memory is shared",
+	},
+	{
+		when(operation(tasks.Scan, tasks.Exscan), star),
+		nbc(submodules.Pairwise), "one round; each of so small messages costs the processor more than the wire",
+	},
+	{
+		when(operation(tasks.Scan, tasks.Exscan), small),
+		nbc(submodules.RecDoubling), "fewest steps",
+	},
+	{
+		when(operation(tasks.Scan, tasks.Exscan)),
+		adapt(submodules.Chain), "each node sends and receives the message once, segment by segment",
 	},
 	{
 		when(operation(tasks.Gather, tasks.Scatter)),

@@ -28,6 +28,8 @@ var (
 
 	sums = condition{tasks.Allreduce.String() + " is asked for", func(q *question) bool { return q.request.Coll == tasks.Allreduce }}
 
+	scans = condition{tasks.Scan.String() + " or " + tasks.Exscan.String() + " is asked for", func(q *question) bool { return q.request.Coll.Scans() }}
+
 	noData = condition{"a " + tasks.Barrier.String(), func(q *question) bool { return !q.request.Coll.HasData() }}
 
 	commutes = condition{"the operation commutes", func(q *question) bool { return !q.ordered }}

@@ -22,6 +22,10 @@ var shapes = []row[tasks.Shape]{
 		tasks.RSAG, "a ring between nodes carries 2(n-1)/n of the message, a reduce and a bcast twice the message",
 	},
 	{
+		when(unfit(tasks.Han), scans),
+		tasks.Flat, "a scan takes nodes in their order: ranks must be numbered node by node, and combined in no forced order",
+	},
+	{
 		when(unfit(tasks.Han), treeOrder),
 		tasks.Flat, "groups here are not whole subtrees of the tree over ranks",
 	},

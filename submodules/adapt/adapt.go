@@ -34,6 +34,7 @@ type algorithm struct {
 	name, doc, source string
 	needs             []submodules.Restriction
 	tree              bool // keeps tasks.TreeOrder
+	inTurn            bool // scans rank after rank
 	lower             map[tasks.Collective]lowering
 }
 
@@ -43,7 +44,7 @@ type lowering func(e *submodules.Emitter, c *submodules.Call)
 // algorithms in the order of the catalogue.
 var algorithms = []algorithm{
 	rooted(submodules.Binomial, trees.Binomial, "log2(n) rounds deep, the root sends log2(n) times", "ADAPT, HPDC 2018; coll/adapt binomial"),
-	rooted(submodules.Chain, trees.Chain, "each rank feeds the next; best when many segments fill it", "ADAPT, HPDC 2018; coll/adapt pipeline"),
+	chain(),
 	rooted(submodules.KChain, trees.KChain, "four parallel chains below the root, a quarter as long", "coll/adapt chain, coll/tuned chain"),
 	rooted(submodules.Binary, trees.Binary, "each rank feeds two, whatever the size of the group", "coll/adapt binary, coll/tuned binary_tree"),
 	linear(),
@@ -88,8 +89,16 @@ func rooted(name string, shape trees.Shape, doc, source string) algorithm {
 				place := shape(at.me, at.n)
 				reduce(e, c, at.neighbours(place.Parent, place.Children))
 			},
+			tasks.Prefix: prefix(shape),
 		},
 	}
+}
+
+// chain is the longest tree, and the way of a scan.
+func chain() algorithm {
+	a := rooted(submodules.Chain, trees.Chain, "each rank feeds the next; best when many segments fill it", "ADAPT, HPDC 2018; coll/adapt pipeline")
+	a.lower[tasks.Scan], a.lower[tasks.Exscan], a.inTurn = chainScan, chainScan, true
+	return a
 }
 
 // linear is the flattest tree.
@@ -103,7 +112,7 @@ func linear() algorithm {
 func (Adapt) Algorithms() []submodules.Algorithm {
 	all := make([]submodules.Algorithm, len(algorithms))
 	for i, a := range algorithms {
-		all[i] = submodules.Algorithm{Name: a.name, Doc: a.doc, Source: a.source, Needs: a.needs, Tree: a.tree, Inner: true}
+		all[i] = submodules.Algorithm{Name: a.name, Doc: a.doc, Source: a.source, Needs: a.needs, Tree: a.tree, InTurn: a.inTurn, Inner: true}
 		for _, op := range tasks.Collectives() {
 			if a.lower[op] != nil {
 				all[i].Ops = append(all[i].Ops, op)

@@ -13,7 +13,7 @@ import (
 
 // script is a submodule that lowers as a test says.
 type script struct {
-	bcast, reduce func(e *submodules.Emitter, c *submodules.Call)
+	bcast, reduce, scan func(e *submodules.Emitter, c *submodules.Call)
 }
 
 func (script) Name() string            { return "script" }
@@ -21,13 +21,16 @@ func (script) Doc() string             { return "what a test says" }
 func (script) Reach() submodules.Reach { return submodules.Anywhere }
 
 func (script) Algorithms() []submodules.Algorithm {
-	return []submodules.Algorithm{{Name: "only", Ops: []tasks.Collective{tasks.Bcast, tasks.Reduce}}}
+	return []submodules.Algorithm{{Name: "only", Ops: []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Scan, tasks.Exscan}}}
 }
 
 func (s script) Lower(e *submodules.Emitter, c *submodules.Call) error {
 	lower := s.bcast
-	if c.Kind.Op == tasks.Reduce {
+	switch {
+	case c.Kind.Op == tasks.Reduce:
 		lower = s.reduce
+	case c.Kind.Op.Scans():
+		lower = s.scan
 	}
 	lower(e, c)
 	return nil

@@ -226,6 +226,9 @@ func (m *machine) judge() error {
 			_, own := r.Block(levels.Rank(rank))
 			n = min(n, own)
 		}
+		if r.Coll == tasks.Exscan && rank == 0 {
+			n = 0 // it is told nothing
+		}
 		for i := range int(n) {
 			if want := promised(r, rank, len(m.progs), i); sorted(got[i], r) != want {
 				return fmt.Errorf("rank %d, byte %d: got %s, want %s", rank, i, got[i], want)
@@ -250,6 +253,12 @@ func promised(r tasks.Request, rank, size, i int) string {
 	}
 	if !r.Reduces() {
 		return fmt.Sprintf("%d@%d", r.Root, i)
+	}
+	switch r.Coll {
+	case tasks.Scan:
+		size = rank + 1
+	case tasks.Exscan:
+		size = rank
 	}
 	all := make([]string, size)
 	for rank := range levels.Rank(size) {

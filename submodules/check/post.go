@@ -15,10 +15,27 @@ func (w *world) post() error {
 		return w.together()
 	}
 	for rank, p := range w.progs {
+		if err := w.untouched(rank, r); err != nil {
+			return err
+		}
 		for _, want := range r.Promised(levels.Rank(rank), p.Size) {
 			if err := w.holds(rank, r, want); err != nil {
 				return fmt.Errorf("in the end rank %d's receive buffer: %w", rank, err)
 			}
+		}
+	}
+	return nil
+}
+
+// untouched checks that nothing is written to the receive buffer of the rank that an
+// exscan gives nothing.
+func (w *world) untouched(rank int, r tasks.Request) error {
+	if rank != 0 || r.Coll != tasks.Exscan {
+		return nil
+	}
+	for _, p := range w.memory[w.index(rank, tasks.Recv)].pieces {
+		if p.by != caller {
+			return fmt.Errorf("%s: writes bytes %d to %d of the receive buffer of rank 0, which is the caller's", w.label(p.by), p.lo, p.hi)
 		}
 	}
 	return nil

@@ -43,11 +43,11 @@ var algorithms = []struct {
 		submodules.Algorithm{
 			Name: submodules.Binomial, Source: "Libnbc, SC 2007; coll/libnbc",
 			Doc:   "binomial tree: log2(n) rounds deep, all bytes in every round",
-			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter},
+			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Prefix},
 			Needs: []submodules.Restriction{submodules.NeedsRootFirst},
 		},
 		map[tasks.Collective]lowering{
-			tasks.Bcast: down(trees.Binomial), tasks.Reduce: binomialReduce,
+			tasks.Bcast: down(trees.Binomial), tasks.Reduce: binomialReduce, tasks.Prefix: prefixBy(trees.Binomial),
 			tasks.Gather: binomialGather, tasks.Scatter: binomialScatter,
 		},
 	},
@@ -55,9 +55,14 @@ var algorithms = []struct {
 		submodules.Algorithm{
 			Name: submodules.Linear, Source: "coll/libnbc; coll/basic",
 			Doc: "the root sends to all in one round, or combines one rank after the other",
-			Ops: []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather},
+			Ops: []tasks.Collective{
+				tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather,
+				tasks.Scan, tasks.Exscan, tasks.Prefix,
+			},
+			InTurn: true,
 		},
 		map[tasks.Collective]lowering{
+			tasks.Scan: linearScan, tasks.Exscan: linearScan, tasks.Prefix: prefixBy(trees.Linear),
 			tasks.Bcast: linearBcast, tasks.Reduce: linearReduce,
 			tasks.Gather: linearGather, tasks.Scatter: linearScatter, tasks.Allgather: linearAllgather,
 		},
@@ -83,10 +88,13 @@ var algorithms = []struct {
 		submodules.Algorithm{
 			Name: submodules.RecDoubling, Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; coll/libnbc",
 			Doc:   "recursive doubling: log2(n) exchanges of all that two ranks have",
-			Ops:   []tasks.Collective{tasks.Allreduce, tasks.Allgather},
+			Ops:   []tasks.Collective{tasks.Allreduce, tasks.Allgather, tasks.Scan, tasks.Exscan},
 			Needs: []submodules.Restriction{submodules.NeedsPowerOfTwo},
 		},
-		map[tasks.Collective]lowering{tasks.Allreduce: recursiveDoubling, tasks.Allgather: recursiveDoublingAllgather},
+		map[tasks.Collective]lowering{
+			tasks.Allreduce: recursiveDoubling, tasks.Allgather: recursiveDoublingAllgather,
+			tasks.Scan: recursiveDoublingScan, tasks.Exscan: recursiveDoublingScan,
+		},
 	},
 	{
 		submodules.Algorithm{
@@ -118,9 +126,11 @@ var algorithms = []struct {
 		submodules.Algorithm{
 			Name: submodules.Pairwise, Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; MPICH",
 			Doc: "all exchange parts with all in one round and combine them in the order of ranks",
-			Ops: []tasks.Collective{tasks.ReduceScatter},
+			Ops: []tasks.Collective{tasks.ReduceScatter, tasks.Scan, tasks.Exscan}, InTurn: true,
 		},
-		map[tasks.Collective]lowering{tasks.ReduceScatter: pairwiseReduceScatter},
+		map[tasks.Collective]lowering{
+			tasks.ReduceScatter: pairwiseReduceScatter, tasks.Scan: pairwiseScan, tasks.Exscan: pairwiseScan,
+		},
 	},
 	{
 		submodules.Algorithm{

@@ -33,6 +33,11 @@ func (r *rounds) reduce(dst, a, b tasks.Span) {
 	r.open = append(r.open, r.e.Reduce(dst, a, b, r.gate))
 }
 
+// copy adds dst = src.
+func (r *rounds) copy(dst, src tasks.Span) {
+	r.open = append(r.open, r.e.Copy(dst, src, r.gate))
+}
+
 // end closes the round.
 func (r *rounds) end() {
 	if len(r.open) > 0 {

@@ -37,12 +37,12 @@ func (SM) Algorithms() []submodules.Algorithm {
 	ops := star.Operations()
 	return []submodules.Algorithm{
 		{
-			Name: submodules.Slots, Inner: true, Ops: ops, Source: "HAN, III",
+			Name: submodules.Slots, Inner: true, InTurn: true, Ops: ops, Source: "HAN, III",
 			Doc:   "every rank speaks with the leader through slots; an inner segment overlaps in and out",
 			Needs: []submodules.Restriction{submodules.NeedsRootFirst},
 		},
 		{
-			Name: submodules.Rings, Inner: true, Ops: ops, Source: "coll/sm's fragments; HAN, III",
+			Name: submodules.Rings, Inner: true, InTurn: true, Ops: ops, Source: "coll/sm's fragments; HAN, III",
 			Doc: "inner segments stream between the leader and every rank through a ring of each pair; keeps the order of ranks under any leader",
 		},
 	}

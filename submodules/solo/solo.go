@@ -32,7 +32,7 @@ func (Solo) Reach() submodules.Reach { return submodules.SharedNode }
 func (Solo) Algorithms() []submodules.Algorithm {
 	return []submodules.Algorithm{
 		{
-			Name: submodules.Linear, Inner: true, Source: "HAN, III",
+			Name: submodules.Linear, Inner: true, InTurn: true, Source: "HAN, III",
 			Doc:   "members read from the leader; the leader reduces or reads from the members",
 			Ops:   star.Operations(),
 			Needs: []submodules.Restriction{submodules.NeedsRootFirst},

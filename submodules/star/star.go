@@ -24,6 +24,9 @@ var lowerings = []struct {
 	{tasks.Allgather, allgather},
 	{tasks.ReduceScatter, reduceScatter},
 	{tasks.Allreduce, allreduce},
+	{tasks.Scan, scan},
+	{tasks.Exscan, scan},
+	{tasks.Prefix, prefix},
 }
 
 // Operations lists the tasks that [Lower] does.

@@ -69,8 +69,24 @@ func (u underTest) requests() []tasks.Request {
 		return append(u.shaped(), r, inPlace, ordered)
 	case tasks.Allreduce:
 		return append(u.shaped(), tasks.Request{Coll: tasks.Barrier})
+	case tasks.Scan, tasks.Exscan, tasks.Prefix:
+		return u.scans()
 	}
 	return nil
+}
+
+// scans are those of which han makes tasks of the operation.
+func (u underTest) scans() (all []tasks.Request) {
+	for _, coll := range []tasks.Collective{tasks.Scan, tasks.Exscan} {
+		if !slices.Contains(tasks.Operations(coll, tasks.Han), u.op) {
+			continue
+		}
+		r := tasks.Request{Coll: coll, Type: tasks.Int32, Op: tasks.Sum}
+		inPlace, ordered := r, r
+		inPlace.InPlace, ordered.Op = true, first
+		all = append(all, r, inPlace, ordered)
+	}
+	return all
 }
 
 // shaped are the requests of which only some shapes make tasks of the operation.
@@ -110,8 +126,8 @@ func (u underTest) groups() error {
 		if err != nil {
 			return err
 		}
-		for _, leader := range slices.Compact([]levels.Rank{0, levels.Rank(n / 2), levels.Rank(n - 1)}) {
-			h := topo.Flat(leader)
+		for _, h := range u.ledBy(topo) {
+			leader := h.Root()
 			for _, r := range requests {
 				if r.Rooted() {
 					r.Root = leader
@@ -123,6 +139,24 @@ func (u underTest) groups() error {
 		}
 	}
 	return nil
+}
+
+// ledBy returns a group of all ranks under several leaders. Of a scan it doesn't matter
+// who leads, but a prefix needs a group behind another one.
+func (u underTest) ledBy(all *levels.Topology) (led []*levels.Hierarchy) {
+	n := all.Size()
+	switch behind, err := levels.Parse(fmt.Sprintf("a:1,b:%d", n)); {
+	case err != nil:
+		panic(fmt.Sprintf("submoduletest: impossible topology: %v", err))
+	case u.op == tasks.Prefix:
+		return []*levels.Hierarchy{behind.Trailing()}
+	case u.op.Scans():
+		return []*levels.Hierarchy{all.Flat(0)}
+	}
+	for _, leader := range slices.Compact([]levels.Rank{0, levels.Rank(n / 2), levels.Rank(n - 1)}) {
+		led = append(led, all.Flat(leader))
+	}
+	return led
 }
 
 func (u underTest) counts(r tasks.Request, h *levels.Hierarchy) error {
@@ -258,7 +292,7 @@ func (u underTest) check(r tasks.Request, h *levels.Hierarchy, p tasks.Plan) err
 // restricted tells whether the algorithm declares that it can't do a request on
 // one of the levels that it is chosen for.
 func (u underTest) restricted(r tasks.Request, h *levels.Hierarchy) bool {
-	ordered := r.Reduces() && !r.Op.Commutative() && u.op.Reduces()
+	ordered := r.Reduces() && !r.Op.Commutative() && u.op.Reduces() && !u.op.Scans()
 	for k := range h.Depth() {
 		if h.Widest(k) == 1 && h.Depth() > 1 || u.sub.Reach() == submodules.SharedNode && !h.WithinNodes(k) {
 			continue

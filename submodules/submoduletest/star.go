@@ -23,7 +23,7 @@ func (star) Reach() submodules.Reach { return submodules.Anywhere }
 func (star) Algorithms() []submodules.Algorithm {
 	return []submodules.Algorithm{{
 		Name: "star", Doc: "one round", Source: "none",
-		Ops: []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter, tasks.Allreduce},
+		Ops: []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter, tasks.Allreduce, tasks.Scan, tasks.Exscan, tasks.Prefix},
 	}}
 }
 
@@ -71,6 +71,16 @@ func (s star) Lower(e *submodules.Emitter, c *submodules.Call) error {
 		s.combine(e, c, sent...)
 	case c.Kind.Op == tasks.ReduceScatter:
 		s.combineParts(e, c)
+	case c.Kind.Op == tasks.Prefix && leads:
+		for _, r := range c.Others() {
+			e.Send(r, c.Src)
+		}
+		c.Precede(e, c.Src, 0, c.Src.Len)
+	case c.Kind.Op == tasks.Prefix:
+		in := e.Scratch(c.Src.Len)
+		c.Precede(e, in, 0, c.Src.Len, e.Recv(c.Group.Lead(), in))
+	case c.Kind.Op.Scans():
+		s.scan(e, c)
 	default:
 		return fmt.Errorf("%v: %w", c.Kind.Op, submodules.ErrUnsupported)
 	}
@@ -99,6 +109,37 @@ func (s star) combineParts(e *submodules.Emitter, c *submodules.Call) {
 func (star) give(e *submodules.Emitter, c *submodules.Call, to levels.Rank) {
 	for _, part := range c.Held {
 		e.Send(to, part)
+	}
+}
+
+// scan has all ranks send to all behind them.
+func (star) scan(e *submodules.Emitter, c *submodules.Call) {
+	var before tasks.Span
+	last := submodules.None
+	var sent []dag.ID
+	for i, r := range c.Others() {
+		if i > c.Me {
+			sent = append(sent, e.Send(r, c.Src))
+			continue
+		}
+		in := e.Scratch(c.Src.Len)
+		got := e.Recv(r, in)
+		if before.Region == 0 {
+			before, last = in, got
+		} else {
+			last = e.Reduce(before, before, in, last, got)
+		}
+	}
+	after := append(sent, last)
+	switch through := c.Scan.Through; {
+	case through.Region == 0:
+	case c.Me > 0:
+		after = append(after, e.Reduce(through, before, c.Src, after...))
+	case through != c.Src:
+		e.Copy(through, c.Src, after...)
+	}
+	if c.Me > 0 && c.Scan.Below.Region != 0 {
+		e.Copy(c.Scan.Below, before, after...)
 	}
 }
 

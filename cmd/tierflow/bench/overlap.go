@@ -158,7 +158,7 @@ func (p pair) measure(ctx context.Context, m *meter.Bench, stop stats.Stop) (r o
 	}
 	r = overlapResult{
 		Kinds: [2]string{p.kinds[0].String(), p.kinds[1].String()}, Collective: p.request.Coll.String(), Plan: p.plan.String(),
-		LeaderRanks: leadersOf(m.Topology(), p.request), Alone: o.Alone, Together: o.Together,
+		LeaderRanks: leadersOf(m.Topology(), p.request, p.plan), Alone: o.Alone, Together: o.Together,
 	}
 	for _, k := range book.Keys() {
 		if k.Task == r.Kinds[0]+r.Kinds[1] || k.Task == r.Kinds[1]+r.Kinds[0] {

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -165,7 +166,7 @@ func (b *benchTask) run(ctx context.Context, stdout, stderr io.Writer) error {
 			return fmt.Errorf("measuring %v gave no cost of %s", r, b.name)
 		}
 		series = slices.DeleteFunc(series, func(s costs.Series) bool { return s.Name != b.name })
-		result = taskResult{Task: b.name, Collective: r.Coll.String(), Plan: p.String(), Key: key, LeaderRanks: leadersOf(m.Topology(), r), Cost: cost, Series: series}
+		result = taskResult{Task: b.name, Collective: r.Coll.String(), Plan: p.String(), Key: key, LeaderRanks: leadersOf(m.Topology(), r, p), Cost: cost, Series: series}
 		return nil
 	})
 	switch {
@@ -191,6 +192,9 @@ func (b *benchTask) findRequest() (r tasks.Request, p tasks.Plan, key costs.Key,
 				return r, p, key, err
 			}
 			keys, err := stageKeys(r, b.Job.Topology(), p)
+			if errors.Is(err, tasks.ErrPlan) {
+				break // a scan where ranks aren't numbered node by node
+			}
 			if err != nil {
 				return r, p, key, err
 			}
@@ -209,7 +213,10 @@ func (b *benchTask) findRequest() (r tasks.Request, p tasks.Plan, key costs.Key,
 
 // stageKeys returns the keys of all leaders, in the order of stages.
 func stageKeys(r tasks.Request, t *levels.Topology, p tasks.Plan) (keys []costs.Key, err error) {
-	for _, lead := range leadersOf(t, r) {
+	if _, err := tasks.Hierarchy(r, t, p); err != nil {
+		return nil, err
+	}
+	for _, lead := range leadersOf(t, r, p) {
 		g, err := tasks.Expand(r, t, p, lead)
 		if err != nil {
 			return nil, err
@@ -223,9 +230,14 @@ func stageKeys(r tasks.Request, t *levels.Topology, p tasks.Plan) (keys []costs.
 	return keys, nil
 }
 
-// leadersOf returns the leaders of the innermost groups, in the order of groups.
-func leadersOf(t *levels.Topology, r tasks.Request) (all []levels.Rank) {
-	for _, g := range t.Hierarchy(r.Root).Groups(0) {
+// leadersOf returns the leaders of the innermost groups, in the order of groups; none
+// where the plan doesn't fit.
+func leadersOf(t *levels.Topology, r tasks.Request, p tasks.Plan) (all []levels.Rank) {
+	h, err := tasks.Hierarchy(r, t, p)
+	if err != nil {
+		return nil
+	}
+	for _, g := range h.Groups(0) {
 		all = append(all, g.Lead())
 	}
 	return all

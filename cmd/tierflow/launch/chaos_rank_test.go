@@ -351,6 +351,10 @@ func (c *call[T]) prepare() (err error) {
 		c.col, err = planner.Reduce(c.comm, c.send, c.recv, c.r.Op, root)
 	case c.r.Coll == tasks.Allreduce:
 		c.col, err = planner.Allreduce(c.comm, c.send, c.recv, c.r.Op)
+	case c.r.Coll == tasks.Scan:
+		c.col, err = planner.Scan(c.comm, c.send, c.recv, c.r.Op)
+	case c.r.Coll == tasks.Exscan:
+		c.col, err = planner.Exscan(c.comm, c.send, c.recv, c.r.Op)
 	case c.r.Coll == tasks.Allgather && counts != nil:
 		c.col, err = planner.Allgatherv(c.comm, c.send, c.recv, counts)
 	case c.r.Coll == tasks.Allgather:
@@ -380,6 +384,10 @@ func (c *call[T]) now(ctx context.Context) error {
 		return planner.ReduceNow(ctx, c.comm, c.send, c.recv, c.r.Op, root)
 	case c.r.Coll == tasks.Allreduce:
 		return planner.AllreduceNow(ctx, c.comm, c.send, c.recv, c.r.Op)
+	case c.r.Coll == tasks.Scan:
+		return planner.ScanNow(ctx, c.comm, c.send, c.recv, c.r.Op)
+	case c.r.Coll == tasks.Exscan:
+		return planner.ExscanNow(ctx, c.comm, c.send, c.recv, c.r.Op)
 	case c.r.Coll == tasks.Allgather && counts != nil:
 		return planner.AllgathervNow(ctx, c.comm, c.send, c.recv, counts)
 	case c.r.Coll == tasks.Allgather:
@@ -403,7 +411,7 @@ func (c *call[T]) check(n int) error {
 	for _, p := range c.r.Promised(levels.Rank(c.comm.Rank()), c.comm.Size()) {
 		got, off := c.piece(c.recv, p)
 		for i, v := range got {
-			if want := c.want(p.From, off+i, n); v != want {
+			if want := c.want(p, off+i, n); v != want {
 				return fmt.Errorf("%w: %v (in place: %v): element %d is %v, want %v", errWrong, c.r, c.r.InPlace, off+i, v, want)
 			}
 		}
@@ -411,12 +419,14 @@ func (c *call[T]) check(n int) error {
 	return nil
 }
 
-func (c *call[T]) want(from levels.Rank, i, n int) T {
-	if from != tasks.Everyone {
-		return chaosValue[T](int(from), i, n)
+func (c *call[T]) want(p tasks.Piece, i, n int) T {
+	last := c.comm.Size() - 1
+	if p.From != tasks.Everyone {
+		last = int(p.From + p.More)
 	}
-	all := chaosValue[T](0, i, n)
-	for rank := 1; rank < c.comm.Size(); rank++ {
+	first := max(0, int(p.From))
+	all := chaosValue[T](first, i, n)
+	for rank := first + 1; rank <= last; rank++ {
 		switch v := chaosValue[T](rank, i, n); c.r.Op.ID() {
 		case tasks.OpMax:
 			all = max(all, v)

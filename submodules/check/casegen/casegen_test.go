@@ -22,7 +22,7 @@ func draw(o casegen.Options, seed uint64) casegen.Case {
 // collective comes up, so do unusual layouts.
 func TestDrawReachesEverything(t *testing.T) {
 	missing := map[string]bool{
-		"bcast": true, "allreduce": true, "reduce ": true, "allgather": true, "gather ": true, "nbc/bruck": true, "barrier": true, "first": true, "in place": true,
+		"bcast": true, "allreduce": true, "reduce ": true, "allgather": true, "gather ": true, "nbc/bruck": true, "barrier": true, "scan ": true, "exscan ": true, "nbc/pairwise": true, "first": true, "in place": true,
 		"shape=flat": true, "shape=han": true, "fs=all": true, "w=1": true, "w=5": true,
 		"adapt/binomial": true, "adapt/chain": true, "sm/slots": true, "sm/rings": true,
 		"mb=": true, "sb=": true, "ib=": true, "wb=": true, "wr=": true,

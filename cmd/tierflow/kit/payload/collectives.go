@@ -76,6 +76,10 @@ func makerOf[T any](c *planner.Comm, r tasks.Request, send, recv []byte) (*plann
 		return planner.ReduceScatter(c, view[T](send), view[T](recv), r.Op)
 	case tasks.Allreduce:
 		return planner.Allreduce(c, view[T](send), view[T](recv), r.Op)
+	case tasks.Scan:
+		return planner.Scan(c, view[T](send), view[T](recv), r.Op)
+	case tasks.Exscan:
+		return planner.Exscan(c, view[T](send), view[T](recv), r.Op)
 	}
 	return nil, fmt.Errorf("%v: no buffers are known for it", r.Coll)
 }

@@ -77,8 +77,9 @@ func encode(dst []byte, t tasks.Datatype, n, index int) {
 }
 
 // Outputs returns one period of what a receiving rank must get, for each block of its
-// buffer. A block is the root's input, all inputs combined rank after rank, or one
-// rank's input; or the rank's own part of one of these.
+// buffer. A block is the root's input, inputs combined rank after rank, or one
+// rank's input; or the rank's own part of one of these. A rank that gets nothing has
+// none.
 func Outputs(r tasks.Request, rank, ranks int) ([][]byte, error) {
 	if r.GivesBlocks() {
 		all := make([][]byte, ranks)
@@ -89,8 +90,12 @@ func Outputs(r tasks.Request, rank, ranks int) ([][]byte, error) {
 	}
 	one := input(r, int(r.Root), ranks)
 	if r.Reduces() {
+		n := r.Combines(levels.Rank(rank), ranks)
+		if n == 0 {
+			return nil, nil
+		}
 		var err error
-		if one, err = combined(r, ranks); err != nil {
+		if one, err = combined(r, n, ranks); err != nil {
 			return nil, err
 		}
 	}
@@ -124,15 +129,15 @@ func Buffers(r tasks.Request, rank, ranks int, t Take) (send, recv []byte, err e
 	return send, recv, nil
 }
 
-// combined returns all ranks' input, combined in the order of ranks.
-func combined(r tasks.Request, ranks int) ([]byte, error) {
+// combined returns the first n ranks' input, combined in the order of ranks.
+func combined(r tasks.Request, n, ranks int) ([]byte, error) {
 	combine, err := kernel.For(r.Op, r.Type)
 	if err != nil {
 		return nil, err
 	}
 	all := Buffer(int64(period * r.Type.Size())) // aligned, as kernels need it
 	next := Buffer(int64(len(all)))
-	for rank := range ranks {
+	for rank := range n {
 		copy(next, input(r, rank, ranks))
 		if rank == 0 {
 			copy(all, next)
@@ -140,7 +145,7 @@ func combined(r tasks.Request, ranks int) ([]byte, error) {
 		}
 		combine(all, all, next)
 	}
-	if finish := kernel.Finish(r.Op, r.Type, ranks); finish != nil {
+	if finish := kernel.Finish(r.Op, r.Type, n); finish != nil {
 		finish(all)
 	}
 	return all, nil

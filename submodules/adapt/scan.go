@@ -1,0 +1,119 @@
+package adapt
+
+import (
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/trees"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// chainScan: each rank adds its data to what comes from the one before, and sends the sum
+// on, piece by piece.
+//
+//	time →   0     1     2     3     4
+//	inner 0  recv  add   send
+//	inner 1        recv  add   send
+//	inner 2              recv  add   send
+func chainScan(e *submodules.Emitter, c *submodules.Call) {
+	if c.Alone(e) {
+		return
+	}
+	l := link{c: c}
+	if c.Me > 0 {
+		l.in.from = c.Group.Ranks[c.Me-1]
+	}
+	if !c.IsLast() {
+		l.out.to = c.Group.Ranks[c.Me+1]
+	}
+	for off, n := range c.Pieces() {
+		if c.Me == 0 {
+			l.begin(e, off, n)
+		} else {
+			l.pass(e, off, n)
+		}
+	}
+}
+
+// link is one rank of a chain.
+type link struct {
+	c    *submodules.Call
+	in   inlet
+	out  outlet
+	sums [MaxSends]tasks.Span // those that nobody wants here, until they are sent
+}
+
+// begin sends the first rank's piece on.
+func (l *link) begin(e *submodules.Emitter, off, n int64) {
+	src, through := l.c.Src.Cut(off, n), l.c.Scan.Through.Cut(off, n)
+	if through.Region != 0 && through != src {
+		e.Ready(e.Copy(through, src))
+	}
+	l.out.send(e, src, submodules.None)
+}
+
+// pass adds this rank's piece to what comes before it.
+func (l *link) pass(e *submodules.Emitter, off, n int64) {
+	src, below, through := l.c.Src.Cut(off, n), l.c.Scan.Below.Cut(off, n), l.c.Scan.Through.Cut(off, n)
+	before := below
+	if !l.c.ArrivesBelow() {
+		before = l.in.room(e, n).Cut(0, n)
+	}
+	last := l.in.recv(e, before, submodules.None)
+	if through.Region == 0 && !l.c.IsLast() {
+		through = l.room(e, n)
+	}
+	if through.Region != 0 {
+		last = e.Reduce(through, before, src, last, l.out.sent.before(MaxSends))
+	}
+	if !l.c.IsLast() {
+		l.out.send(e, through, last)
+	}
+	if below.Region != 0 && before != below {
+		last = e.Copy(below, before, last)
+	}
+	l.in.used(last)
+	e.Ready(last)
+}
+
+// room is where the next sum waits to be sent.
+func (l *link) room(e *submodules.Emitter, n int64) tasks.Span {
+	sum := &l.sums[l.out.sent.n%MaxSends]
+	if sum.Region == 0 {
+		*sum = e.Scratch(n)
+	}
+	return sum.Cut(0, n)
+}
+
+// prefix sends the leader's prefix down a tree, piece by piece; each rank puts it before
+// what it has.
+//
+//	time →   0     1          2          3
+//	inner 0  recv  send  add
+//	inner 1        recv       send  add
+func prefix(shape trees.Shape) lowering {
+	return func(e *submodules.Emitter, c *submodules.Call) {
+		at := seatsFrom(c.Group.Leader, c)
+		place := shape(at.me, at.n)
+		near := at.neighbours(place.Parent, place.LargestFirst())
+		in, out := inlet{from: near.parent}, outlets(near.children)
+		for off, n := range c.Pieces() {
+			data, got := c.Src.Cut(off, n), submodules.None
+			if near.parent != nobody {
+				if data = c.Scan.Below.Cut(off, n); !c.ArrivesBelow() {
+					data = in.room(e, n).Cut(0, n)
+				}
+				got = in.recv(e, data, submodules.None)
+			}
+			var used []dag.ID
+			for i := range out {
+				used = append(used, out[i].send(e, data, got))
+			}
+			put := c.Precede(e, data, off, n, got)
+			if near.parent != nobody {
+				in.used(e.Join(append(append(used, put...), got)...))
+				put = append(put, got)
+			}
+			e.Ready(put...)
+		}
+	}
+}

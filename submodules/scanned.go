@@ -1,0 +1,35 @@
+package submodules
+
+import (
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Precede adds what a Prefix task does on this rank with n bytes from off: it puts prefix
+// before the values that are here, which lie elsewhere. It returns the steps.
+func (c *Call) Precede(e *Emitter, prefix tasks.Span, off, n int64, after ...dag.ID) (steps []dag.ID) {
+	below, through := c.Scan.Below.Cut(off, n), c.Scan.Through.Cut(off, n)
+	switch {
+	case below.Region == 0:
+	case !c.Scan.Fresh:
+		steps = append(steps, e.Reduce(below, prefix, below, after...))
+	case below != prefix:
+		steps = append(steps, e.Copy(below, prefix, after...))
+	}
+	if through.Region != 0 {
+		steps = append(steps, e.Reduce(through, prefix, through, after...))
+	}
+	return steps
+}
+
+// ArrivesBelow reports whether what comes before this rank may arrive where it is to lie
+// in the end: it is wanted, and nothing is there that is needed.
+func (c *Call) ArrivesBelow() bool {
+	if c.Kind.Op == tasks.Prefix {
+		return c.Scan.Fresh && c.Scan.Below.Region != 0
+	}
+	return c.Scan.Below.Region != 0 && c.Scan.Below != c.Src
+}
+
+// IsLast reports whether this rank is the last one of its group.
+func (c *Call) IsLast() bool { return c.Me == len(c.Group.Ranks)-1 }

@@ -1,0 +1,129 @@
+package tasks
+
+import "github.com/tierflow/tierflow/levels"
+
+// A scan's segments go up the levels and come down again. On the way up a rank learns
+// what the ranks before it in its group have put in, and what the group's ranks through
+// it have. The last rank of a group has the group's total then, and takes it one level
+// up. On the way down each group hears from its leader what the groups before it have,
+// and puts that before its own. This is MPICH2's hierarchical scan (EuroPVM/MPI 2009,
+// section 3.5) without its second step. That one sends a group's total from its last
+// rank to its first, which leads there.
+//
+//	2x2 ranks            rank 0   rank 1     rank 2   rank 3
+//	sx   inside          0        0,1        2        2,3
+//	iex  of leaders                                   0,1 | 0,1,2,3
+//	sp   inside                              0,1,2
+
+// Scanned says where a rank has the two values of a scan's task. A value that it doesn't
+// want has a length and no region.
+type Scanned struct {
+	Below   Span // of the ranks before it
+	Through Span // of the ranks before it and its own
+	// Fresh says of a prefix task that nothing is in Below yet: it is the first rank of its
+	// group one level up.
+	Fresh bool
+}
+
+// isFirst reports whether no rank comes before those of a group.
+func (g *Graph) isFirst(group *levels.Group) bool {
+	return g.On.Under(group.Ranks[0], group.Level)[0] == 0
+}
+
+// vector is the bytes of a segment's vector in scratch.
+func (g *Graph) vector() int64 { return aligned(g.elems * int64(g.Request.Type.Size())) }
+
+// vectors is how many of them a rank keeps: for each level that it is on as a leader of
+// the one below, what comes before that; of an exscan the total too.
+func (g *Graph) vectors() int {
+	led := max(0, len(g.ups)-1)
+	if led > 0 && g.Request.Coll == Exscan {
+		return led + 1
+	}
+	return led
+}
+
+// locateScan is [Graph.locate] of a scan's task.
+func (g *Graph) locateScan(t *Task) {
+	up := g.up(int(t.Level))
+	s := g.Scanned(t)
+	if t.Dst = s.Through; t.Kind.Op == Exscan && s.Below.Region != 0 || s.Through.Region == 0 {
+		t.Dst = s.Below
+	}
+	switch {
+	case t.Kind.Op == Prefix && t.Group.Lead() == g.Rank:
+		if t.Src = g.below(t, up+1); t.Dst.Region == 0 {
+			t.Dst = t.Src
+		}
+	case t.Kind.Op == Prefix:
+		t.Src = t.Dst
+	case up == 0:
+		t.Src = g.vectorAt(t, g.Request.Input(g.Rank))
+	default:
+		t.Src = g.through(t, up-1)
+	}
+}
+
+// Scanned returns where this rank has the values of a task of a scan. A scan or exscan
+// leaves them there. A prefix task finds them there and puts before them the value that
+// its leader has in [Task.Src].
+func (g *Graph) Scanned(t *Task) Scanned {
+	up := g.up(int(t.Level))
+	s := Scanned{Below: g.below(t, up), Through: g.through(t, up)}
+	if t.Kind.Op == Prefix {
+		s.Fresh = t.Group.Pos(g.Rank) == 0
+		if g.Request.Coll == Exscan || up < len(g.ups)-1 { // it went on, or ends there
+			s.Through = Span{Len: g.length(t)}
+		}
+	}
+	return s
+}
+
+// up is the place among the phases on the way up of the one at a level.
+func (g *Graph) up(level int) int {
+	for i, at := range g.ups {
+		if g.Phases[at].Level == level {
+			return i
+		}
+	}
+	return 0
+}
+
+// below is where the rank has what comes before it, after the i-th phase on its way up.
+func (g *Graph) below(t *Task, i int) Span {
+	switch {
+	case i > 0:
+		return g.inScratch(t, i-1)
+	case g.Request.Coll == Exscan:
+		return g.vectorAt(t, Recv)
+	}
+	return Span{Len: g.length(t)}
+}
+
+// through is where the rank has what comes before it and its own, after the i-th phase on
+// its way up.
+func (g *Graph) through(t *Task, i int) Span {
+	switch last := len(g.ups) - 1; {
+	case g.Request.Coll != Exscan:
+		return g.vectorAt(t, Recv)
+	case i < last:
+		return g.inScratch(t, last)
+	}
+	return Span{Len: g.length(t)}
+}
+
+// inScratch is the n-th vector of a segment in scratch.
+func (g *Graph) inScratch(t *Task, n int) Span {
+	at := g.slot(int(t.Segment)%g.slots(), g.kept) + int64(n)*g.vector()
+	return Span{Region: Scratch, Off: at, Len: g.length(t)}
+}
+
+// vectorAt is a segment in a buffer of the caller's.
+func (g *Graph) vectorAt(t *Task, r Region) Span {
+	return Span{Region: r, Off: int64(t.Segment) * g.elems * int64(g.Request.Type.Size()), Len: g.length(t)}
+}
+
+// length is the bytes of a segment.
+func (g *Graph) length(t *Task) int64 {
+	return min(g.elems, g.Request.Count-int64(t.Segment)*g.elems) * int64(g.Request.Type.Size())
+}
