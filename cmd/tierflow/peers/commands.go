@@ -40,6 +40,7 @@ type setting struct {
 	library string
 	variant string
 	mca     []string // Open MPI's parameters: name, value, name, value …
+	genv    []string // MPICH's variables of the environment: name, value, name, value …
 	only    *cells   // nil: all
 	table   bool     // tierflow's: plans of the decision table
 	alloc   bool     // tierflow's: buffers from planner.Alloc
@@ -105,7 +106,7 @@ func (s site) jobCommand(of setting, c cells, each time.Duration, store string) 
 	case openMPI:
 		return append(s.mpirun(of.mca), driver...)
 	case mpich:
-		return append(s.hydra(), driver...)
+		return append(s.hydra(of.genv), driver...)
 	case gloo:
 		return append(s.tierflowRun(), driver...)
 	}
@@ -167,10 +168,18 @@ func (s site) mpirun(mca []string) []string {
 // hydra returns the command line of MPICH's launcher. UCX would take the nodes of an
 // emulated cluster for one machine and pass by the network, unless each has an IPC
 // namespace of its own.
-func (s site) hydra() []string {
-	if s.nodes == 1 {
-		return []string{"mpiexec.mpich", "-launcher", "fork", "-n", strconv.Itoa(s.perNode)}
+func (s site) hydra(genv []string) []string {
+	words := []string{"mpiexec.mpich", "-launcher", "fork", "-n", strconv.Itoa(s.perNode)}
+	if s.nodes > 1 {
+		words = s.hydraOverNodes()
 	}
+	for pair := range slices.Chunk(genv, 2) {
+		words = append(words, "-genv", pair[0], pair[1])
+	}
+	return words
+}
+
+func (s site) hydraOverNodes() []string {
 	return []string{
 		"unshare", "--ipc", "mpiexec.mpich", "-launcher", "rsh", "-launcher-exec", s.folder + "/rsh-ipc", "-iface", "eth0",
 		"-hosts", s.hosts(true), "-n", strconv.Itoa(s.ranks()), "-ppn", strconv.Itoa(s.perNode),
@@ -214,6 +223,7 @@ func (s site) defaultSettings(found []string, c cells) []setting {
 		}
 		if library != openMPI {
 			all = append(all, setting{library: library, variant: "default"})
+			all = append(all, mpichScans(library, c)...)
 			continue
 		}
 		for _, yields := range []bool{true, false} {
@@ -225,6 +235,19 @@ func (s site) defaultSettings(found []string, c cells) []setting {
 				})
 			}
 		}
+	}
+	return all
+}
+
+// mpichScans returns MPICH's algorithms for a scan, each as a setting for the scans among
+// the cells. An exscan has recursive doubling only.
+func mpichScans(library string, c cells) (all []setting) {
+	of := cells{slices.DeleteFunc(slices.Clone(c.ops), func(op string) bool { return op != tasks.Scan.String() }), c.bytes}
+	if library != mpich || len(of.ops) == 0 {
+		return nil
+	}
+	for _, name := range []string{"smp", "recursive_doubling"} {
+		all = append(all, setting{library: mpich, variant: "forced: " + name, genv: []string{"MPIR_CVAR_SCAN_INTRA_ALGORITHM", name}, only: &of})
 	}
 	return all
 }

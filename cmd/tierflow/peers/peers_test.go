@@ -84,6 +84,17 @@ func TestPeerDefaults(t *testing.T) {
 	if !slices.Equal(names, want) {
 		t.Errorf("on one node settings %q, want %q", names, want)
 	}
+	names = nil
+	for _, s := range fourNode.defaultSettings([]string{mpich}, cells{[]string{"bcast", "scan"}, []int64{8}}) {
+		names = append(names, s.String())
+		if of := s.cellsOf(cells{}); s.genv != nil && (!slices.Equal(of.ops, []string{"scan"}) || !slices.Contains(fourNode.jobCommand(s, of, time.Second, ""), "-genv")) {
+			t.Errorf("%v is measured on %v by %v", s, of, fourNode.jobCommand(s, of, time.Second, ""))
+		}
+	}
+	want = []string{"tierflow built-in rule", "MPICH default", "MPICH forced: smp", "MPICH forced: recursive_doubling"}
+	if !slices.Equal(names, want) {
+		t.Errorf("of scans settings %q, want %q", names, want)
+	}
 	for _, s := range append(oneNode.defaultSettings(found, cells{[]string{"bcast"}, []int64{8}}), oneNode.candidateSettings("bcast")...) {
 		if slices.Contains(s.mca, "coll_han_priority") {
 			t.Errorf("on one node there is %v", s)

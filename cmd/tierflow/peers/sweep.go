@@ -24,7 +24,8 @@ var (
 )
 
 // tunedAlgorithms are those of Open MPI 4.1 worth a try. Pipeline and chain stand for
-// the deep trees. Algorithms that are linear in all bytes are left out.
+// the deep trees. Algorithms that are linear in all bytes are left out, but for scans, which
+// have no other.
 var tunedAlgorithms = map[string][]algorithm{
 	"bcast": {
 		{2, "chain", segmented[1:]},
@@ -55,6 +56,8 @@ var tunedAlgorithms = map[string][]algorithm{
 	},
 	"gather":  {{2, "binomial", unsegmented}, {3, "linear_sync", unsegmented}},
 	"scatter": {{2, "binomial", unsegmented}, {3, "linear_nb", unsegmented}},
+	"scan":    {{1, "linear", unsegmented}, {2, "recursive_doubling", unsegmented}},
+	"exscan":  {{1, "linear", unsegmented}, {2, "recursive_doubling", unsegmented}},
 	"barrier": {{2, "double_ring", unsegmented}, {3, "recursive_doubling", unsegmented}, {4, "bruck", unsegmented}, {6, "tree", unsegmented}},
 }
 

@@ -79,8 +79,12 @@ static void fill(struct series *s, int first_root) {
 static void check(struct series *s, int first_root) {
 	const struct call *c = &s->call;
 	int size = s->lib->size, owner = 0;
+	if (is(c, "scan"))
+		size = s->lib->rank + 1; /* so many ranks' data is combined */
+	if (is(c, "exscan"))
+		size = s->lib->rank;
 	size_t from = takes_blocks(c) ? c->offsets[s->lib->rank] : 0;
-	if (is(c, "barrier") || ((is(c, "reduce") || is(c, "gather")) && s->lib->rank != c->root))
+	if (is(c, "barrier") || size == 0 || ((is(c, "reduce") || is(c, "gather")) && s->lib->rank != c->root))
 		return;
 	for (size_t i = 0; i < received(s); i++) {
 		size_t at = from + i;

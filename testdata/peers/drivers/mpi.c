@@ -34,6 +34,10 @@ static void run(const struct call *c) {
 		MPI_Scatterv(c->send, c->counts, c->offsets, MPI_FLOAT, c->recv, c->counts[rank], MPI_FLOAT, c->root, MPI_COMM_WORLD);
 	else if (is(c, "scatter"))
 		MPI_Scatter(c->send, n, MPI_FLOAT, c->recv, n, MPI_FLOAT, c->root, MPI_COMM_WORLD);
+	else if (is(c, "scan"))
+		MPI_Scan(c->send, c->recv, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+	else if (is(c, "exscan"))
+		MPI_Exscan(c->send, c->recv, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 	else if (is(c, "reducescatter"))
 		MPI_Reduce_scatter(c->send, c->recv, c->counts, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 	else {
