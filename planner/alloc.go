@@ -23,7 +23,7 @@ func Alloc[T any](c *Comm, n int) ([]T, error) {
 	if err := c.made(); err != nil {
 		return nil, fmt.Errorf("alloc: %w", err)
 	}
-	if _, err := tasks.DatatypeOf[T](); err != nil {
+	if _, err := tasks.ElementOf[T](); err != nil {
 		return nil, fmt.Errorf("alloc: %w", err)
 	}
 	size := int(unsafe.Sizeof(*new(T)))

@@ -28,7 +28,7 @@ func fill[T any](c *Comm, r tasks.Request, root int, send, recv []T) (_ tasks.Re
 	if r.Root, err = c.rank("root", root); err != nil {
 		return r, nil, nil, fmt.Errorf("%v: %w", r.Coll, err)
 	}
-	if r.Type, err = tasks.DatatypeOf[T](); err != nil {
+	if r.Type, err = elementOf[T](r.Coll); err != nil {
 		return r, nil, nil, fmt.Errorf("%v: %w", r.Coll, err)
 	}
 	if most := math.MaxInt64 / int64(r.Type.Size()); r.Counts.Sum() > most {
@@ -66,6 +66,15 @@ func fill[T any](c *Comm, r tasks.Request, root int, send, recv []T) (_ tasks.Re
 		return r, nil, nil, fmt.Errorf("%v: send and receive buffers overlap in part; they must be the same or apart", r.Coll)
 	}
 	return r, from, to, nil
+}
+
+// elementOf returns the type of a collective's elements: a reduction takes only those that
+// operations combine.
+func elementOf[T any](c tasks.Collective) (tasks.Datatype, error) {
+	if c.Reduces() {
+		return tasks.DatatypeOf[T]()
+	}
+	return tasks.ElementOf[T]()
 }
 
 // alone fills in the count of a rank that has one buffer, of so many elements, and checks

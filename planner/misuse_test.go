@@ -375,7 +375,7 @@ func wrongData() []wrongUse {
 	return []wrongUse{
 		{"pointers", local(func(c comm) error { return second(planner.Bcast(c, []*int{nil}, 0)) }), []string{"bcast: type *int can't be an element: allowed are"}},
 		{"strings", local(func(c comm) error { return second(planner.Allgather(c, []string{""}, make([]string, 4))) }), []string{"type string"}},
-		{"bools", local(func(c comm) error { return second(planner.Bcast(c, []bool{true}, 0)) }), []string{"type bool"}},
+		{"bools", local(func(c comm) error { return second(planner.Allreduce(c, []bool{true}, []bool{true}, tasks.Max)) }), []string{"type bool"}},
 		{"interfaces", local(func(c comm) error { return second(planner.Bcast(c, []any{1}, 0)) }), []string{"type interface {}"}},
 		{"structs with pointers", local(func(c comm) error { return second(planner.Bcast(c, []withPointer{{}}, 0)) }), []string{"withPointer"}},
 		{"memory of pointers", local(func(c comm) error { return second(planner.Alloc[*int](c, 1)) }), []string{"alloc: type *int"}},

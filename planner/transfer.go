@@ -82,7 +82,7 @@ func begin[T any](ctx context.Context, c *Comm, w way, peer, tag int, buf []T) (
 	if err != nil {
 		return nil, fmt.Errorf("%s %w", w, err)
 	}
-	if _, err := tasks.DatatypeOf[T](); err != nil {
+	if _, err := tasks.ElementOf[T](); err != nil {
 		return nil, fmt.Errorf("%s rank %d: %w", w, peer, err)
 	}
 	if tag < 0 || tag > math.MaxInt32 {

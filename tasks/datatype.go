@@ -8,8 +8,9 @@ import (
 	"github.com/tierflow/tierflow/tasks/half"
 )
 
-// Datatype names the element type of a buffer. The zero value is invalid.
-type Datatype uint8
+// Datatype names the element type of a buffer: one that operations combine, or bytes that
+// are only moved, see [ElementOf]. The zero value is invalid.
+type Datatype uint32
 
 // The element types. Byte counts are those of [Datatype.Size].
 const (
@@ -33,7 +34,15 @@ const (
 	// locFlag marks a value with an index ([Loc]): locFlag|Float64 is a
 	// Loc[float64].
 	locFlag Datatype = 1 << 7
+
+	// movedFlag marks an element that is only moved: movedFlag|24<<movedShift is one of 24
+	// bytes.
+	movedFlag  Datatype = 1 << 8
+	movedShift          = 9
 )
+
+// MaxElement is the largest size of an element that is only moved, bytes.
+const MaxElement = 1<<(32-movedShift) - 1
 
 var datatypes = [maxDatatype]struct {
 	name string
@@ -66,14 +75,23 @@ func (t Datatype) Loc() (value Datatype, ok bool) { return t &^ locFlag, t&locFl
 // Valid reports whether t names an element type. Complex numbers have no order,
 // so there is no Loc of them.
 func (t Datatype) Valid() bool {
+	if t.IsMovedOnly() {
+		return t>>movedShift > 0 && t&(movedFlag-1) == 0
+	}
 	v, loc := t.Loc()
 	return v > 0 && v < maxDatatype && !(loc && (v == Complex64 || v == Complex128))
 }
+
+// IsMovedOnly reports whether no operation combines such elements.
+func (t Datatype) IsMovedOnly() bool { return t&movedFlag != 0 }
 
 // Size is the bytes of one element.
 func (t Datatype) Size() int {
 	if !t.Valid() {
 		return 0
+	}
+	if t.IsMovedOnly() {
+		return int(t >> movedShift)
 	}
 	if _, loc := t.Loc(); loc {
 		return 16
@@ -84,7 +102,10 @@ func (t Datatype) Size() int {
 // String is the short name: i32, f64, bf16, loc(f64).
 func (t Datatype) String() string {
 	if !t.Valid() {
-		return fmt.Sprintf("Datatype(%d)", uint8(t))
+		return fmt.Sprintf("Datatype(%d)", uint32(t))
+	}
+	if t.IsMovedOnly() {
+		return fmt.Sprintf("bytes(%d)", t.Size())
 	}
 	if v, loc := t.Loc(); loc {
 		return "loc(" + v.String() + ")"
@@ -122,16 +143,21 @@ func ParseDatatype(s string) (Datatype, error) {
 // half one (type H half.Float16) is an exception: its kind is uint16.
 func DatatypeOf[T any]() (Datatype, error) {
 	t := reflect.TypeFor[T]()
+	d, ok := combined(t)
+	if !ok {
+		return 0, fmt.Errorf("type %v can't be an element: allowed are integers, floats, complex numbers, half.Float16, half.BFloat16 and tasks.Loc of a real type", t)
+	}
+	return d, nil
+}
+
+// combined finds the type of elements that operations combine.
+func combined(t reflect.Type) (Datatype, bool) {
 	d, ok := scalarOf(t)
 	if !ok && isLoc(t) {
 		d, ok = scalarOf(t.Field(0).Type)
 		d = LocOf(d)
 	}
-	// int and Loc have other sizes on 32-bit machines.
-	if !ok || d.Size() != int(t.Size()) {
-		return 0, fmt.Errorf("type %v can't be an element: allowed are integers, floats, complex numbers, half.Float16, half.BFloat16 and tasks.Loc of a real type", t)
-	}
-	return d, nil
+	return d, ok && d.Size() == int(t.Size()) // int and Loc have other sizes on 32-bit machines
 }
 
 func scalarOf(t reflect.Type) (Datatype, bool) {

@@ -1,0 +1,46 @@
+package tasks
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// ElementOf finds the element type of T where elements are only moved: that of
+// [DatatypeOf] if there is one, else so many bytes. T may be any type without pointers:
+// a bool, an array or a struct of such types. Strings, slices, maps, interfaces, channels
+// and functions hold pointers, and a uintptr may be one.
+func ElementOf[T any]() (Datatype, error) {
+	t := reflect.TypeFor[T]()
+	if d, ok := combined(t); ok {
+		return d, nil
+	}
+	switch bad := pointerIn(t); {
+	case bad == t:
+		return 0, fmt.Errorf("type %v can't be an element: it is no use to another rank; allowed are types without pointers", t)
+	case bad != nil:
+		return 0, fmt.Errorf("type %v can't be an element: its %v is no use to another rank; allowed are types without pointers", t, bad)
+	case t.Size() < 1 || t.Size() > MaxElement:
+		return 0, fmt.Errorf("type %v can't be an element: it has %d bytes; allowed are 1 to %d", t, t.Size(), MaxElement)
+	}
+	return movedFlag | Datatype(t.Size())<<movedShift, nil
+}
+
+// pointerIn returns the first type in t that is or may hold a pointer, nil if there is none.
+func pointerIn(t reflect.Type) reflect.Type {
+	switch k := t.Kind(); {
+	case k == reflect.Uintptr:
+		return t
+	case reflect.Bool <= k && k <= reflect.Complex128:
+		return nil
+	case k == reflect.Array:
+		return pointerIn(t.Elem())
+	case k == reflect.Struct:
+		for i := range t.NumField() {
+			if bad := pointerIn(t.Field(i).Type); bad != nil {
+				return bad
+			}
+		}
+		return nil
+	}
+	return t
+}
