@@ -38,6 +38,8 @@ func TestMemoryWithinWindow(t *testing.T) {
 			{Coll: tasks.Bcast, Type: tasks.Float32},
 			{Coll: tasks.Reduce, Type: tasks.Float32, Op: tasks.Sum},
 			{Coll: tasks.Allreduce, Type: tasks.Float32, Op: tasks.Sum, InPlace: true},
+			{Coll: tasks.Scan, Type: tasks.Float32, Op: tasks.Sum},
+			{Coll: tasks.Scan, Type: tasks.Float32, Op: tasks.Sum, InPlace: true},
 		} {
 			for _, shape := range []tasks.Shape{0, tasks.Han, tasks.Flat} { // 0: the rule's own
 				for rank := range levels.Rank(on.Size()) {
@@ -54,6 +56,28 @@ func TestMemoryWithinWindow(t *testing.T) {
 						t.Errorf("%s, %v, shape %v: rank %d needs %d bytes for 64 MiB, %d for 256 MiB", spec, r.Coll, shape, rank, needs[0], needs[1])
 					}
 				}
+			}
+		}
+	}
+}
+
+// A leader of an exscan keeps the total of its group beside what comes before it: its
+// scratch is at most three windows of segments, and another one is slots.
+func TestExscanMemoryWithinWindow(t *testing.T) {
+	for _, spec := range []string{"1x4", "4x1", "4x2"} {
+		on, err := levels.Parse(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, inPlace := range []bool{false, true} {
+			r := tasks.Request{Coll: tasks.Exscan, Type: tasks.Float32, Op: tasks.Sum, InPlace: inPlace, Count: 64 << 20 / 4}
+			p, _ := rule.Choose(r, on, tasks.Plan{})
+			for rank := range levels.Rank(on.Size()) {
+				needs, most := memoryOf(t, r, on, p, rank), 4*int64(p.Window)*p.Segment
+				if r.Count *= 4; needs > most || memoryOf(t, r, on, p, rank) != needs {
+					t.Errorf("%s, %v: rank %d needs %d bytes, over 4 windows, which are %d, or more for more", spec, p, rank, needs, most)
+				}
+				r.Count /= 4
 			}
 		}
 	}

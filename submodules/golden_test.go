@@ -31,6 +31,9 @@ func TestGolden(t *testing.T) {
 		{"allgather_2x2_segments", tasks.Request{Coll: tasks.Allgather, Count: 4, Type: tasks.Float32}, "2x2", "shape=han,fs=8,w=2,iag=nbc/ring,s=sm"},
 		{"gather_2x2rr_root1", tasks.Request{Coll: tasks.Gather, Count: 16, Type: tasks.Float32, Root: 1}, "2x2/rr", "shape=han,fs=32,w=1,i=adapt/linear,s=sm"},
 		{"allreduce_1", allreduce(64), "1", "shape=han,fs=all,w=1,s=sm"},
+		{"scan_a2b1c2_chain_slots", tasks.Request{Coll: tasks.Scan, Count: 16, Type: tasks.Float32, Op: tasks.Sum}, "a:2,b:1,c:2", "shape=han,fs=all,w=1,i=adapt/chain,s=sm"},
+		{"exscan_2x2_recdoubling_solo", tasks.Request{Coll: tasks.Exscan, Count: 16, Type: tasks.Float32, Op: tasks.Sum}, "2x2", "shape=han,fs=all,w=1,i=nbc/recdoubling,s=solo"},
+		{"exscan_5_recdoubling", tasks.Request{Coll: tasks.Exscan, Count: 16, Type: tasks.Float32, Op: tasks.Sum}, "5", "shape=flat,fs=all,w=1,s=nbc/recdoubling"},
 		{"barrier_2x3_binomial_slots", tasks.Request{Coll: tasks.Barrier}, "2x3", "shape=han,fs=all,w=1,i=adapt,s=sm"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -107,6 +107,9 @@ func TestGoldenDrawings(t *testing.T) {
 		"allreduce_a3b1c2_steps":    problem{"a:3,b:1,c:2", segments(tasks.Allreduce, 1), han}.steps(t, Options{Reduce: true}),
 		"allreduce_2x2_window_mid":  problem{"2x2", segments(tasks.Allreduce, 8), strings.Replace(han, "w=4", "w=2", 1)}.tasks(t, Options{From: 3, To: 6}),
 		"bcast_4_flat_inner_steps":  problem{"4", segments(tasks.Bcast, 1), "shape=flat,fs=64KiB,w=1,s=adapt/binomial/32KiB"}.steps(t, Options{}),
+		"scan_2x2_tasks":            problem{"2x2", segments(tasks.Scan, 2), han}.tasks(t, Options{}),
+		"scan_2x2_steps":            problem{"2x2", segments(tasks.Scan, 1), han}.steps(t, Options{}),
+		"exscan_a3b1c2_tasks":       problem{"a:3,b:1,c:2", segments(tasks.Exscan, 1), han}.tasks(t, Options{}),
 		"barrier_2x1_steps":         problem{"2x1", tasks.Request{Coll: tasks.Barrier}, han}.steps(t, Options{}),
 		"bcast_2x2_no_bytes":        problem{"2x2", segments(tasks.Bcast, 0), han}.tasks(t, Options{}),
 	} {
@@ -119,10 +122,13 @@ func TestGoldenDrawings(t *testing.T) {
 
 // Figures 1 and 5 of the HAN paper.
 func TestGoldenStages(t *testing.T) {
-	for _, c := range []tasks.Collective{tasks.Bcast, tasks.Allreduce} {
+	for _, c := range []tasks.Collective{tasks.Bcast, tasks.Allreduce, tasks.Scan} {
 		var b bytes.Buffer
 		for _, n := range []int64{1, 2, 3, 4, 8} {
 			graphs := problem{"2x2", segments(c, n), han}.graphs(t)
+			if c.Scans() { // which the last rank of a node leads; nothing comes before the first node
+				graphs = []*tasks.Graph{graphs[3], graphs[2]}
+			}
 			for rank, who := range []string{"leader", "member"} {
 				b.WriteString(c.String() + ", " + who + ", u=" + string(rune('0'+n)) + "\n")
 				b.Write(must(StageTable(graphs[rank]))(t))
@@ -131,6 +137,9 @@ func TestGoldenStages(t *testing.T) {
 		}
 		dagtest.Golden(t, goldens+"stages_"+c.String()+".txt", b.Bytes())
 		graphs := problem{"2x2", segments(c, 5), han}.graphs(t)
+		if c.Scans() {
+			graphs = []*tasks.Graph{graphs[3], graphs[2]}
+		}
 		dagtest.Golden(t, goldens+"stages_"+c.String()+"_leader.dot", must(StageDOT(graphs[0]))(t))
 		dagtest.Golden(t, goldens+"stages_"+c.String()+"_member.dot", must(StageDOT(graphs[1]))(t))
 	}

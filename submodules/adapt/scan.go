@@ -59,7 +59,11 @@ func (l *link) pass(e *submodules.Emitter, off, n int64) {
 		before = l.in.room(e, n).Cut(0, n)
 	}
 	last := l.in.recv(e, before, submodules.None)
-	if through.Region == 0 && !l.c.IsLast() {
+	switch {
+	case through.Region != 0 || l.c.IsLast():
+	case src.Region == tasks.Scratch: // a total, which nobody needs any more
+		through = src
+	default:
 		through = l.room(e, n)
 	}
 	if through.Region != 0 {
