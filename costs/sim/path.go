@@ -57,10 +57,11 @@ func Causes() []Cause {
 
 // log is what processors did, and because of what.
 type log struct {
-	acts   []act
-	last   []int32     // by rank: its latest act; -1: none
-	ready  [][]trigger // by rank and step of the running pass
-	finals []trigger   // by rank: what finished it
+	chunks []*[chunk]act // all full, except the last one: what is there is never copied
+	count  int32         // of acts
+	last   []int32       // by rank: its latest act; -1: none
+	ready  [][]trigger   // by rank and step of the running pass
+	finals []trigger     // by rank: what finished it
 }
 
 // act is one thing that a processor did: to execute a step, or to take a message. It
@@ -80,6 +81,22 @@ type act struct {
 type trigger struct {
 	at  Time
 	act int32 // -1: the start
+}
+
+// chunk is how many acts are allocated at a time.
+const chunk = 1 << 14
+
+// at returns an act by its number.
+func (l *log) at(i int32) *act { return &l.chunks[i/chunk][i%chunk] }
+
+// add adds an act and returns its number.
+func (l *log) add(a act) int32 {
+	if l.count%chunk == 0 {
+		l.chunks = append(l.chunks, new([chunk]act))
+	}
+	l.count++
+	*l.at(l.count - 1) = a
+	return l.count - 1
 }
 
 func newLog(ranks int) *log {
@@ -130,23 +147,22 @@ func (l *log) hear(r *rank, m *message, p *prices) {
 // recent than the cause, this is the cause.
 func (l *log) open(r *rank, a act) {
 	a.rank, a.begin = r.id, r.clock
-	if before := l.last[r.id]; before >= 0 && l.acts[before].end == a.begin && a.came < a.begin {
+	if before := l.last[r.id]; before >= 0 && l.at(before).end == a.begin && a.came < a.begin {
 		a.cause = trigger{a.begin, before}
 		a.came, a.waited, a.latency = a.begin, 0, 0
 	}
-	l.last[r.id] = int32(len(l.acts))
-	l.acts = append(l.acts, a)
+	l.last[r.id] = l.add(a)
 }
 
 // close ends the latest act of a rank.
-func (l *log) close(r *rank) { l.acts[l.last[r.id]].end = r.clock }
+func (l *log) close(r *rank) { l.at(l.last[r.id]).end = r.clock }
 
 // path returns the chain of causes that leads to the rank that finished last, the lowest
 // one if several did.
 func (l *log) path(end Time) (all []Piece) {
 	at := slices.IndexFunc(l.finals, func(t trigger) bool { return t.at == end })
-	for t := l.finals[at]; t.act >= 0; t = l.acts[t.act].cause {
-		a := &l.acts[t.act]
+	for t := l.finals[at]; t.act >= 0; t = l.at(t.act).cause {
+		a := l.at(t.act)
 		until := t.at
 		add := func(c Cause, begin Time) {
 			if begin < until {

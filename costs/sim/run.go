@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/executor/flow"
@@ -78,9 +80,25 @@ func newEngine(j *Job, m *machine.Machine, o *Options) (*engine, error) {
 		if o.Start != nil {
 			r.clock = max(0, o.Start[i])
 		}
-		e.queue.push(r.clock, wake, r.id)
+	}
+	for _, i := range startOrder(t.Size(), o.Seed) {
+		e.queue.push(e.ranks[i].clock, wake, i)
 	}
 	return e, nil
+}
+
+// startOrder returns the order of ranks that start at the same time, which decides whose
+// message is the first of those that would arrive together. The order of ranks would be
+// the worst one for some trees in every run, and the best for others. So it is an
+// arbitrary one, the same for the same seed.
+func startOrder(n int, seed uint64) []int32 {
+	order := make([]int32, n)
+	for i := range order {
+		order[i] = int32(i)
+	}
+	key := func(i int32) uint64 { return mix(seed + uint64(i)*golden) }
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(key(a), key(b)) })
+	return order
 }
 
 // makePairs prepares a rank's side of its conns.

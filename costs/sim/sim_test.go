@@ -105,9 +105,9 @@ func TestMessages(t *testing.T) {
 		// in the node a message costs 5, 10 and 4; of the two to the other node, ready at 105
 		// and at 205, the second waits for the first one's bytes: until 1105
 		{"shared wire", "2x2", 1000, linear, nil, []int64{205, 19, 2155, 3155}},
-		// one processor: rank 0 has it for two sends, 1100 each, and each of the others for 1000 to
-		// reach its recv. Then both messages have come, and each is taken in turn
-		{"one core", "3x1", 1000, linear, func(m *machine.Machine) { m.Step, m.Cores.InAll = 1000, 1 }, []int64{2200, 4250, 4300}},
+		// one processor: rank 0 has it for two sends, 1100 each, then rank 2 for 1000 to reach its
+		// recv, then rank 1 for the same and for the message that has come; then rank 2 again
+		{"one core", "3x1", 1000, linear, func(m *machine.Machine) { m.Step, m.CopyByte, m.Cores.InAll = 1000, 0, 1 }, []int64{2200, 4250, 4300}},
 		{"a core each", "3x1", 1000, linear, func(m *machine.Machine) { m.Step, m.Cores.PerNode = 1000, 1 }, []int64{2200, 3150, 4250}},
 		{"gap", "2x2", 1000, linear, func(m *machine.Machine) { m.Links[1].Gap = 30 }, []int64{205, 19, 2185, 3215}},
 	} {

@@ -176,13 +176,19 @@ func (e *engine) stretch(d Time) Time {
 	if e.prices.noise == 0 || d == 0 {
 		return d
 	}
-	e.random += 0x9e3779b97f4a7c15 // splitmix64: Steele, Lea, Flood, OOPSLA 2014
-	x := e.random
+	e.random += golden
+	share := rate(float64(float64(mix(e.random)>>11)*0x1p-53) * e.prices.noise)
+	return d + share.of(int64(d))
+}
+
+// golden and mix are the step and the mixing of splitmix64 (Steele, Lea, Flood, OOPSLA
+// 2014): random numbers that are the same everywhere.
+const golden = 0x9e3779b97f4a7c15
+
+func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
-	x ^= x >> 31
-	share := rate(float64(float64(x>>11)*0x1p-53) * e.prices.noise)
-	return d + share.of(int64(d))
+	return x ^ x>>31
 }
 
 // crowds reports whether a step needs the memory of the node, which ranks share: then
