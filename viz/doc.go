@@ -9,5 +9,6 @@
 //	os.Stdout.Write(d.DOT())                        // | dot -Tsvg
 //	os.Stdout.Write(d.Text())
 //	table, err := viz.StageTable(graphs[0])         // sr irsr ibirsr …
-//	os.WriteFile("trace.json", viz.Perfetto(recorder.Events()), 0o644)
+//	path := viz.TracePath(recorder.Events())        // what held up the end
+//	os.WriteFile("trace.json", viz.Perfetto(recorder.Events(), path...), 0o644)
 package viz

@@ -99,7 +99,11 @@ func dotLevel(b *bytes.Buffer, r levels.Rank, tier levels.Level, nodes []Node) {
 			fmt.Fprintf(b, "\t\t\tlabel=%s; style=rounded; color=%q; fillcolor=none;\n", quote(tier.String()), colour(tier.Symbol).line)
 			fmt.Fprintf(b, "\t\t\tnode [fillcolor=%q];\n", colour(tier.Symbol).fill)
 		}
-		fmt.Fprintf(b, "\t\t\t%s [label=%s, tooltip=%s];\n", quote(n.ID()), quoteLines(twoLines(n.Label)), quote(n.Label+": "+n.Detail))
+		bold := ""
+		if n.IsCritical {
+			bold = ", color=\"#CC3311\", penwidth=3"
+		}
+		fmt.Fprintf(b, "\t\t\t%s [label=%s, tooltip=%s%s];\n", quote(n.ID()), quoteLines(twoLines(n.Label)), quote(n.Label+": "+n.Detail), bold)
 	}
 	if open {
 		b.WriteString("\t\t}\n")

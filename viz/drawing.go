@@ -39,6 +39,8 @@ type Node struct {
 	Level   byte   // its symbol
 	Segment int
 	Detail  string // on which memory, and with whom
+	// IsCritical says that the node is on the path of [Drawing.MarkPath].
+	IsCritical bool
 }
 
 // ID is the node's name among all ranks: r0.ib#3.
@@ -77,6 +79,22 @@ func (k EdgeKind) String() string {
 		return fmt.Sprintf("EdgeKind(%d)", uint8(k))
 	}
 	return edgeNames[k]
+}
+
+// MarkPath marks the nodes that are on a critical path: steps, or the tasks of its steps.
+func (d *Drawing) MarkPath(path []PathPiece) {
+	type key struct {
+		rank levels.Rank
+		name string
+	}
+	on := map[key]bool{}
+	for i := range path {
+		on[key{path[i].Rank, path[i].Task}], on[key{path[i].Rank, path[i].Label}] = true, true
+	}
+	for i := range d.Nodes {
+		n := &d.Nodes[i]
+		n.IsCritical = on[key{n.Rank, n.Label}]
+	}
 }
 
 // Options choose what is drawn. The zero value draws everything.

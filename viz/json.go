@@ -14,6 +14,8 @@ type jsonNode struct {
 	Level   string `json:"level"`
 	Segment int    `json:"segment"`
 	Detail  string `json:"detail"`
+	// Critical is left out unless the node is on the critical path.
+	Critical bool `json:"critical,omitempty"`
 }
 
 type jsonEdge struct {
@@ -34,7 +36,7 @@ func (d *Drawing) JSON() []byte {
 	nodes, edges := make([]any, len(d.Nodes)), make([]any, len(d.Edges))
 	for i := range d.Nodes {
 		n := &d.Nodes[i]
-		nodes[i] = jsonNode{n.ID(), n.Label, int32(n.Rank), string(rune(n.Level)), n.Segment, n.Detail}
+		nodes[i] = jsonNode{n.ID(), n.Label, int32(n.Rank), string(rune(n.Level)), n.Segment, n.Detail, n.IsCritical}
 	}
 	for i, e := range d.Edges {
 		edges[i] = jsonEdge{d.Nodes[e.From].ID(), d.Nodes[e.To].ID(), e.Kind.String()}

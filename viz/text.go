@@ -8,7 +8,7 @@ import (
 
 // Text lists the drawing: under each rank one line a node. A line has the node's
 // name, its label where it says more, its level, its operands and its predecessors.
-// Predecessors stand without their kind if that is the usual one (data, after), those
+// A star marks what is on the critical path. Predecessors stand without their kind if that is the usual one (data, after), those
 // of other ranks with their rank.
 func (d *Drawing) Text() []byte {
 	var b bytes.Buffer
@@ -35,7 +35,11 @@ func (d *Drawing) Text() []byte {
 				after = append(after, d.predecessor(edges[0]))
 				edges = edges[1:]
 			}
-			rows[i] = []string{" ", n.Name, label, string(rune(n.Level)), n.Detail, waitsFor(after)}
+			mark := " "
+			if n.IsCritical {
+				mark = "*"
+			}
+			rows[i] = []string{mark, n.Name, label, string(rune(n.Level)), n.Detail, waitsFor(after)}
 		}
 		b.Write(align(dropEmpty(rows)))
 	}

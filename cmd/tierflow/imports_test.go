@@ -82,7 +82,7 @@ var arrows = map[string][]string{
 	"costs/machine": {"costs"},
 	// A simulation obeys the flow control of the executor: it decides what overlaps.
 	"costs/sim":     {"costs/machine", "submodules", "executor/flow"},
-	"viz":           {"submodules", "costs", "executor/trace"},
+	"viz":           {"submodules", "costs", "costs/sim", "executor/trace"},
 	"planner/rule":  {"submodules"},
 	"planner/table": {"submodules", "costs"},
 	// Under the invariants tag planner checks what it compiles. It makes both kinds of worlds.

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -34,6 +35,7 @@ type drawing struct {
 	stages   bool
 	format   string
 	out      string
+	file     string // --simulate: a machine's file; empty: no path is marked
 
 	reg     submodules.Registry
 	request tasks.Request // one pass of it
@@ -64,6 +66,7 @@ without a file it is text. svg needs Graphviz.`,
 		Example: `  tierflow dag allreduce --topo 2x2 --bytes 3MiB -o allreduce.svg
   tierflow dag bcast --topo 4x2 --bytes 256KiB --steps --all --segments 0..1 --format dot
   tierflow dag allreduce --bytes 1MiB --plan fs=128KiB --stages
+  tierflow dag allreduce --topo 4x1 --bytes 256KiB --all --simulate assumed -o allreduce.svg
   tierflow dag allreduce --role member --format json`,
 		Args: kit.Operand(kit.WhichCollective),
 		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
@@ -90,6 +93,7 @@ without a file it is text. svg needs Graphviz.`,
 	f.BoolVar(&d.reduce, "reduce", false, "leave out edges that others imply")
 	f.BoolVar(&d.steps, "steps", false, "draw steps in place of tasks")
 	f.BoolVar(&d.stages, "stages", false, "draw the pipeline's stages")
+	f.StringVar(&d.file, "simulate", "", "mark the critical path of a simulation of the machine of this file, or assumed")
 	f.StringVar(&d.format, "format", "", "dot, svg, text or json")
 	f.StringVarP(&d.out, "output", "o", "", "file to write (default standard output)")
 	return c
@@ -154,8 +158,8 @@ func (d *drawing) readFormat() error {
 		return kit.Usagef("--format %q: known are %s", d.format, strings.Join(formats, ", "))
 	case d.stages && d.format == "json":
 		return kit.Usagef("--format json: stages are drawn as dot, svg or text")
-	case d.stages && (d.reduce || d.segments != ""):
-		return kit.Usagef("--stages: a table of stages is drawn whole, without --reduce and --segments")
+	case d.stages && (d.reduce || d.segments != "" || d.file != ""):
+		return kit.Usagef("--stages: a table of stages is drawn whole, without --reduce, --segments and --simulate")
 	}
 	return nil
 }
@@ -234,6 +238,9 @@ func (d *drawing) makeOutput(ctx context.Context) ([]byte, error) {
 		}
 	} else {
 		picture, err := d.makePicture()
+		if err == nil && d.file != "" {
+			err = d.markPath(picture)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -288,6 +295,25 @@ func (d *drawing) makePicture() (*viz.Drawing, error) {
 		return viz.Steps(programs, d.options)
 	}
 	return viz.Tasks(graphs, d.options)
+}
+
+// markPath simulates the request and marks its critical path.
+func (d *drawing) markPath(picture *viz.Drawing) error {
+	m, err := kit.ReadMachine("simulate", d.file)
+	if err != nil {
+		return err
+	}
+	job, err := sim.Compile(d.request, d.on.Topology(), d.chosen, d.reg)
+	if err != nil {
+		return kit.UsageError(err)
+	}
+	result, err := job.Run(m, sim.Options{Path: true})
+	if err != nil {
+		return kit.UsageError(err)
+	}
+	picture.Title = append(picture.Title, fmt.Sprintf("marked: the critical path, %v, simulated on %s", result.Time, kit.MachineText(d.file, m)))
+	picture.MarkPath(viz.SimulatedPath(job, result))
+	return nil
 }
 
 // graphviz returns DOT as SVG.

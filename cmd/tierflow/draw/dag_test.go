@@ -24,6 +24,8 @@ func TestDag(t *testing.T) {
 		"dag_lanes.txt":    "dag allreduce --topo 2x2 --bytes 128KiB --plan shape=lanes,fs=64KiB --rank 3",
 		"dag_sag.txt":      "dag bcast --topo 2x2 --bytes 128KiB --plan shape=sag,fs=64KiB",
 		"dag_scatters.txt": "dag reducescatter --topo 2x2 --counts 1000,0,3000,1000 --plan shape=han,fs=8KiB",
+		"dag_critical.txt": "dag bcast --topo 4x1 --bytes 64KiB --plan shape=han,fs=32KiB,i=adapt/binomial --steps --all --simulate assumed",
+		"dag_critical.dot": "dag bcast --topo 4x1 --bytes 64KiB --plan shape=han,fs=32KiB,i=adapt/binomial --all --simulate assumed --format dot",
 		"dag_barrier.txt":  "dag barrier --topo 2x2 --steps --rank 2",
 	} {
 		t.Run(name, func(t *testing.T) {

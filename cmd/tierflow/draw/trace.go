@@ -26,6 +26,7 @@ type tracing struct {
 	out    string
 	width  int
 	last   int
+	path   int // lines of the critical path
 
 	recorded []string // files to read in place of a run
 
@@ -48,7 +49,8 @@ reduction, g a gather, G an allgather, * several.
 
 It also says how much of the work inside nodes (sb) went on while the link between
 nodes was busy (ib): what the pipeline of segments is for. Waiting for a peer in
-shared memory does not count as work.
+shared memory does not count as work. And it prints what the critical path consists of:
+the chain of steps that decided when the last one ended.
 
 --recorder runs nothing: it reads what the ranks of a job recorded to files, see
 TIERFLOW_RECORDER, and prints each rank's last events, oldest first, and what it was
@@ -86,6 +88,7 @@ in when the file ends: also of ranks that are stuck, or were killed.`,
 	f.StringVar(&r.format, "format", "perfetto", "perfetto or text")
 	f.StringArrayVar(&r.recorded, "recorder", nil, "read recordings from this file, and those named after it, and run nothing")
 	f.IntVar(&r.last, "last", 20, "how many of the last events of each recording to print, 0 for all")
+	f.IntVar(&r.path, "path", 0, "how many lines of the critical path to print, the longest ones")
 	f.IntVar(&r.width, "width", 100, "columns of a text timeline")
 	f.StringVarP(&r.out, "output", "o", "", "file to write, - for standard output (text needs none)")
 	return c
@@ -114,6 +117,8 @@ func (r *tracing) read(operand string) error {
 		return kit.Usagef("--format %q: known are perfetto and text", r.format)
 	case r.format == "perfetto" && r.out == "":
 		return kit.Usagef("no file to write the trace to: give -o FILE, or -o - for standard output")
+	case r.path < 0:
+		return kit.Usagef("--path %d: give a number of lines, 0 for none", r.path)
 	case r.width < 1 || r.width > 10_000:
 		return kit.Usagef("--width %d: allowed are 1 to 10000 columns", r.width)
 	case request.Bytes() > payload.MaxBytes/int64(2*t.Size()), request.Blocks() && request.Bytes() > payload.MaxBytes/int64(2*t.Size()*t.Size()):
@@ -130,15 +135,28 @@ func (r *tracing) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	events := secondRun(r.recorder.Events())
-	summary := fmt.Sprintf("%v on %v\n", r.request, r.Job) + overlapText(events, r.Job.Topology().Size())
+	path := viz.TracePath(events)
+	summary := fmt.Sprintf("%v on %v\n", r.request, r.Job) + overlapText(events, r.Job.Topology().Size()) + pathText(path, r.path)
 	if r.format == "perfetto" {
-		if err := kit.WriteOutput(stdout, r.out, viz.Perfetto(events)); err != nil {
+		if err := kit.WriteOutput(stdout, r.out, viz.Perfetto(events, path...)); err != nil {
 			return err
 		}
 		_, err := io.WriteString(stderr, summary)
 		return err
 	}
 	return kit.WriteOutput(stdout, r.out, append([]byte(summary), viz.Timeline(events, r.width)...))
+}
+
+// pathText says what the critical path consists of, and lists so many lines of it.
+func pathText(path []viz.PathPiece, lines int) string {
+	if len(path) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("critical path, which ends on rank %d:\n%s", path[len(path)-1].Rank, viz.PathShares(path))
+	if lines > 0 {
+		text += string(viz.PathText(path, lines))
+	}
+	return text
 }
 
 // runRank runs the collective twice on one rank: the first run pays for what only

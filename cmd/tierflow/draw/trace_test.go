@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
+	"github.com/tierflow/tierflow/levels"
 )
 
 var overlapLine = regexp.MustCompile(`(?m)^ib and sb overlap: \d+% of sb \(.*\)$`)
@@ -31,9 +32,12 @@ func TestTrace(t *testing.T) {
 	if err := json.Unmarshal([]byte(kittest.Contents(t, file)), &trace); err != nil {
 		t.Fatal(err)
 	}
-	ranks, names := map[int]bool{}, map[string]int{}
+	ranks, names, path := map[int]bool{}, map[string]int{}, 0
 	for _, e := range trace.Events {
-		if e.Ph == "X" {
+		switch {
+		case e.Ph == "X" && e.Pid == levels.MaxRanks:
+			path++
+		case e.Ph == "X":
 			ranks[e.Pid] = true
 			names[e.Name]++
 		}
@@ -41,13 +45,19 @@ func TestTrace(t *testing.T) {
 			t.Errorf("event %+v is before the first", e)
 		}
 	}
+	if path == 0 || !strings.Contains(s.Errors, "critical path, which ends on rank") {
+		t.Errorf("a path of %d pieces, and %s", path, s.Errors)
+	}
 	if len(ranks) != 4 || names["ib#3 send r0>r2 64KiB"] != 1 {
 		t.Errorf("steps of ranks %v; the last segment was sent %d times", ranks, names["ib#3 send r0>r2 64KiB"])
 	}
 	if out := tierflow.Run(t, append(args, "-o", "-")...).Out; !json.Valid([]byte(out)) {
 		t.Errorf("-o - prints %.60q", out)
 	}
-	text := tierflow.Succeeds(t, append(args, "--format", "text", "--width", "40")...)
+	text := tierflow.Succeeds(t, append(args, "--format", "text", "--width", "40", "--path", "3")...)
+	if !regexp.MustCompile(`(?m)^and \d+ more, `).MatchString(text) {
+		t.Errorf("--path 3 prints\n%s", text)
+	}
 	if !overlapLine.MatchString(text) || !regexp.MustCompile(`(?m)^rank 3  s  .{40}$`).MatchString(text) {
 		t.Errorf("--format text prints\n%s", text)
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/viz"
 )
 
 // recorder keeps the steps of a simulation as a trace of a run has them.
@@ -21,20 +20,6 @@ func (r *recorder) add(e sim.Event) {
 		Source: r.job.Source(e.Rank, e.Pass), Rank: e.Rank, Pass: uint32(e.Pass), Step: e.Step,
 		Begin: int64(e.Begin.Duration()), End: int64(e.End.Duration()),
 	})
-}
-
-// pathOf returns the critical path of a result with the steps' labels.
-func pathOf(job *sim.Job, result *sim.Result) []viz.PathPiece {
-	all := make([]viz.PathPiece, len(result.Path))
-	for i, p := range result.Path {
-		all[i] = viz.PathPiece{Rank: p.Rank, Cause: p.Cause.String(), Begin: int64(p.Begin.Duration()), End: int64(p.End.Duration())}
-		if p.Step >= 0 {
-			all[i].Task, all[i].Label, _, all[i].Level, _ = job.Source(p.Rank, p.Pass).Describe(p.Step)
-		} else {
-			all[i].Task, all[i].Label = "flow", "budget given back"
-		}
-	}
-	return all
 }
 
 // busiest returns of each level the domain whose wire was busy for longest in each

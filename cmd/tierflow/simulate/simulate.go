@@ -134,7 +134,7 @@ func (s *simulation) run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return kit.UsageError(err)
 	}
-	path := pathOf(job, result)
+	path := viz.SimulatedPath(job, result)
 	if s.trace != "" {
 		if err := kit.WriteOutput(stdout, s.trace, viz.Perfetto(rec.events, path...)); err != nil || s.trace == "-" {
 			return err
