@@ -43,8 +43,8 @@
 // Ranks of equal role have equal programs, except for the names of their peers: the
 // members of two nodes, say. [Compile] compiles one rank of each role and stores one
 // program for all. Every rank still has its own state, clock and messages. So nothing
-// is lost: the times are those of a simulation without folding. Requests with blocks
-// are compiled rank by rank; equal programs are stored once then, too.
+// is lost: the times are those of a simulation without folding. Requests with blocks or
+// prefixes are compiled rank by rank; equal programs are stored once then, too.
 //
 // # Speed
 //

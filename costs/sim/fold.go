@@ -10,9 +10,9 @@ import (
 
 // casting finds the ranks of a request that have equal roles. A rank's role is its
 // place in its group of each phase, the size and the leader of that group, and
-// which of the caller's buffers it has. Lowering asks nothing else of a rank when
-// there are no blocks: so equal roles give equal programs, with the peers at the same
-// places of the groups. (Which shard a lane combines is its place inside the node.)
+// which of the caller's buffers it has. Lowering asks nothing else of a rank when there
+// are no blocks and no prefixes: so equal roles give equal programs, with the peers at
+// the same places of the groups. (Which shard a lane combines is its place inside the node.)
 type casting struct {
 	request tasks.Request
 	phases  []phase
@@ -33,7 +33,9 @@ type actor struct {
 
 func newCasting(r tasks.Request, h *levels.Hierarchy, p tasks.Plan, fold bool) *casting {
 	c := &casting{request: r}
-	if !fold || r.Blocks() || p.Order == tasks.TreeOrder || r.Reduces() && !r.Op.Commutative() {
+	from := r.Coll.Row().From
+	isPrefix := from == tasks.PrefixThrough || from == tasks.PrefixBelow // which depends on all ranks below
+	if !fold || r.Blocks() || isPrefix || p.Order == tasks.TreeOrder || r.Reduces() && !r.Op.Commutative() {
 		return c
 	}
 	g, err := tasks.ExpandOn(r, h, p, 0)
