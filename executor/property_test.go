@@ -77,7 +77,6 @@ type round struct {
 	send    [][]byte // by rank; nil if none has any
 	recv    [][]byte
 	inputs  [][]byte // what the ranks put in, without what lies between
-	sum     []byte   // of all inputs, if the request reduces
 }
 
 // newRound draws inputs that are small whole numbers in every type, so that sums
@@ -103,9 +102,6 @@ func roundFrom(t failer, seed int, r tasks.Request, size int) round {
 		d.recv = append(d.recv, buffers[tasks.Recv])
 		d.send = append(d.send, buffers[tasks.Send])
 	}
-	if r.Reduces() {
-		d.sum = fold(t, r, d.inputs)
-	}
 	return d
 }
 
@@ -122,6 +118,18 @@ func fill(b []byte, of tasks.Datatype, first int) {
 			copy(b[8*i:], raw([]float64{float64(v)}))
 		}
 	}
+}
+
+// source returns what a piece is cut from: one input, or several combined.
+func (d round) source(t failer, p tasks.Piece) []byte {
+	t.Helper()
+	switch {
+	case p.From == tasks.Everyone:
+		return fold(t, d.request, d.inputs)
+	case p.More > 0:
+		return fold(t, d.request, d.inputs[p.From:][:p.More+1])
+	}
+	return d.inputs[p.From]
 }
 
 // fold combines inputs in the order of ranks.
@@ -142,10 +150,7 @@ func (d round) check(t failer, c casegen.Case) {
 	t.Helper()
 	for rank := range levels.Rank(len(d.recv)) {
 		for _, p := range d.request.Promised(rank, len(d.recv)) {
-			from := d.sum
-			if p.From != tasks.Everyone {
-				from = d.inputs[p.From]
-			}
+			from := d.source(t, p)
 			if got, want := d.recv[rank][p.At:][:p.Len], from[p.Off:][:p.Len]; !bytes.Equal(got, want) {
 				t.Fatalf("%v: rank %d has from byte %d on\n%x, want\n%x", c, rank, p.At, got, want)
 			}

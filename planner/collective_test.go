@@ -379,7 +379,7 @@ func TestRequestsThatCantBe(t *testing.T) {
 			"operation wide combines i64, the buffer holds i32":                     second(planner.Allreduce(c, buf, buf, tasks.UserOp("wide", true, func(a, _ int64) int64 { return a }))),
 			"tag -1 is not between 0 and":                                           second(planner.StartSend(t.Context(), c, 1, -1, buf)),
 			"rank 5: ranks are 0 to 1":                                              second(planner.StartRecv(t.Context(), c, 5, 0, buf)),
-			"type string can't be an element: allowed are integers, ":               second(planner.Recv(t.Context(), c, 1, 0, []string{""})),
+			"type string can't be an element: it is no use to another rank; ":       second(planner.Recv(t.Context(), c, 1, 0, []string{""})),
 		} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %q", err, want)

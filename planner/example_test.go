@@ -105,7 +105,7 @@ func ExampleBcast() {
 		return nil
 	})
 	// Output:
-	// bcast: type string can't be an element: allowed are integers, floats, complex numbers, half.Float16, half.BFloat16 and tasks.Loc of a real type
+	// bcast: type string can't be an element: it is no use to another rank; allowed are types without pointers
 	// [3 300]
 }
 

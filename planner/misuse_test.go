@@ -373,7 +373,7 @@ func wrongData() []wrongUse {
 	}
 	const whole = 1 << 61 // elements of 8 bytes in 2^64
 	return []wrongUse{
-		{"pointers", local(func(c comm) error { return second(planner.Bcast(c, []*int{nil}, 0)) }), []string{"bcast: type *int can't be an element: allowed are"}},
+		{"pointers", local(func(c comm) error { return second(planner.Bcast(c, []*int{nil}, 0)) }), []string{"bcast: type *int can't be an element: it is no use to another rank; allowed are types without pointers"}},
 		{"strings", local(func(c comm) error { return second(planner.Allgather(c, []string{""}, make([]string, 4))) }), []string{"type string"}},
 		{"bools", local(func(c comm) error { return second(planner.Allreduce(c, []bool{true}, []bool{true}, tasks.Max)) }), []string{"type bool"}},
 		{"interfaces", local(func(c comm) error { return second(planner.Bcast(c, []any{1}, 0)) }), []string{"type interface {}"}},
