@@ -158,11 +158,13 @@ func (l *log) open(r *rank, a act) {
 func (l *log) close(r *rank) { l.at(l.last[r.id]).end = r.clock }
 
 // path returns the chain of causes that leads to the rank that finished last, the lowest
-// one if several did.
-func (l *log) path(end Time) (all []Piece) {
-	at := slices.IndexFunc(l.finals, func(t trigger) bool { return t.at == end })
-	for t := l.finals[at]; t.act >= 0; t = l.at(t.act).cause {
+// one if several did. It begins when a rank starts: starts are by rank, nil if all are 0.
+func (l *log) path(end Time, starts []Time) (all []Piece) {
+	rank := slices.IndexFunc(l.finals, func(t trigger) bool { return t.at == end })
+	t := l.finals[rank]
+	for ; t.act >= 0; t = l.at(t.act).cause {
 		a := l.at(t.act)
+		rank = int(a.rank)
 		until := t.at
 		add := func(c Cause, begin Time) {
 			if begin < until {
@@ -175,6 +177,13 @@ func (l *log) path(end Time) (all []Piece) {
 		add(Latency, max(a.cause.at, a.came-a.latency))
 		add(Sending, a.cause.at+a.waited)
 		add(Queueing, a.cause.at)
+	}
+	start := Time(0)
+	if starts != nil {
+		start = max(0, starts[rank])
+	}
+	if start < t.at { // the rank waited for a processor to start on
+		all = append(all, Piece{Switching, start, t.at, levels.Rank(rank), 0, -1})
 	}
 	slices.Reverse(all)
 	return all

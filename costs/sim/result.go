@@ -39,8 +39,8 @@ type Use struct {
 	Waited   Time  // messages waited for it, all together
 }
 
-// result returns what is known in the end.
-func (e *engine) result() *Result {
+// result returns what is known in the end. starts are those of [Options].
+func (e *engine) result(starts []Time) *Result {
 	r := &Result{Counts: e.counts}
 	for i := range e.ranks {
 		r.End = append(r.End, e.ranks[i].end)
@@ -55,7 +55,7 @@ func (e *engine) result() *Result {
 		}
 	}
 	if e.log != nil {
-		r.Path = e.log.path(r.Time)
+		r.Path = e.log.path(r.Time, starts)
 	}
 	return r
 }

@@ -51,7 +51,7 @@ func (j *Job) Run(m *machine.Machine, o Options) (*Result, error) {
 	if e.left > 0 {
 		return nil, e.stuck()
 	}
-	return e.result(), nil
+	return e.result(o.Start), nil
 }
 
 func newEngine(j *Job, m *machine.Machine, o *Options) (*engine, error) {
