@@ -39,6 +39,9 @@ type Endpoint struct {
 	// stack would be an allocation each. Only prepare writes it.
 	outgoing wire.Message
 
+	tallies []*Tally // of calls, the oldest first
+	stalls  int64    // see Activity
+
 	stopped    bool           // the world closes: nobody drives any more
 	lost       []failure      // ranks that failed or died, for communicators made later
 	dead       []levels.Rank  // ranks that have died
@@ -57,6 +60,8 @@ type Endpoint struct {
 type peerState struct {
 	flow.Pair
 	far     bool    // it is on another node
+	sent    int64   // payload bytes sent to it
+	read    int64   // bytes read from where it keeps them
 	said    uint32  // point-to-point messages sent
 	heard   uint32  // and received
 	landing landing // the large message that comes from there
@@ -178,12 +183,14 @@ func (e *Endpoint) traceTime() int64 { return int64(time.Since(e.world.config.Ho
 
 // transmit sends m with its payload, which has been copied when it returns.
 func (e *Endpoint) transmit(to levels.Rank, m *wire.Message, payload []byte) {
+	e.peers[to].sent += int64(len(payload))
 	e.link.Post(to, e.prepare(to, m), payload)
 }
 
 // transmitFrom sends m with the bytes of src, against credit or as a lead. It reports
 // whether they have left; if not, their owner is told when they have.
 func (e *Endpoint) transmitFrom(to levels.Rank, m *wire.Message, src []byte, by putter) (done bool) {
+	e.peers[to].sent += int64(len(src))
 	token := e.puts.add(by)
 	if done = e.link.Put(to, e.prepare(to, m), src, token); done {
 		e.puts.take(token)

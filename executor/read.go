@@ -60,9 +60,10 @@ func (r *Run) operand(i int, s tasks.Span, off, n int64, dst []byte) ([]byte, er
 	if s.Region != tasks.Peer {
 		return r.span(s)[off : off+n], nil
 	}
-	e := r.comm.e
+	e, from := r.comm.e, r.peerOf(&r.steps[s.Ref])
+	e.peers[from].read += n
 	if r.exposed[s.Ref].remote == 0 {
-		if from := r.peerOf(&r.steps[s.Ref]); !e.memory.Holds(from, r.addr[s.Ref], s.Off+s.Len) {
+		if !e.memory.Holds(from, r.addr[s.Ref], s.Off+s.Len) {
 			return nil, r.comm.failure(from, fmt.Errorf("%w: exposed less than is read", ErrProtocol))
 		}
 		return r.span(s)[off : off+n], nil
@@ -70,7 +71,6 @@ func (r *Run) operand(i int, s tasks.Span, off, n int64, dst []byte) ([]byte, er
 	if dst == nil {
 		dst = e.bounceBuffer(i)[:n]
 	}
-	from := r.peerOf(&r.steps[s.Ref])
 	if err := e.memory.Read(from, r.exposed[s.Ref].remote+uint64(s.Off+off), dst); err != nil {
 		e.addSuspect(r.comm, from, fmt.Errorf("its memory can't be read: %w", err))
 		return nil, errUnread

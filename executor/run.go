@@ -30,6 +30,8 @@ type Binding struct {
 	// Request is for errors. Where those of two ranks read the same, the rest says what
 	// differs; all of it goes into the digest.
 	Request, Operation, Plan, Layout string
+	// Tally, if not nil, counts the calls. It is of the same rank.
+	Tally *Tally
 	// Ended, if not nil, is called at the end of each step, by the goroutine that
 	// drives the rank: it must be short and must not call back.
 	Ended func(step dag.ID)

@@ -36,6 +36,7 @@ func (e *Endpoint) lookAround() {
 		}
 		if limit := r.reported; limit > 0 && now.Sub(r.since) >= limit {
 			r.reported *= 2
+			e.stalls++
 			if log := e.world.config.Stalls; log != nil {
 				log.Warn("stalled", "rank", r.comm.me, "request", r.b.Request, "waits", r.awaitedSteps(), "for", now.Sub(r.since).Round(wire.Tick), "missing", r.absentPeers())
 			}

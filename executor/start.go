@@ -95,6 +95,9 @@ func (r *Run) beginCall(ctx context.Context, waits bool) bool {
 	send, recv := r.neededBuffers()
 	e.flight.Begin(uint64(c.id), r.seq, r.b.Request, max(send, recv))
 	c.counters.Runs++
+	if r.b.Tally != nil {
+		r.b.Tally.Count++
+	}
 	done := 0
 	if waits && r.straight != nil && r.straight.isFree(c) {
 		if done = r.runStraight(ctx); done == len(r.straight.steps) {

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -197,6 +198,7 @@ func (c *Comm) decided(d *decision, r tasks.Request, why purpose, send, recv []b
 			col.finish = kernel.Finish(r.Op, r.Type, n)
 		}
 	}
+	b.Tally = c.comm.Endpoint().Tally(cmp.Or(string(why), r.Coll.String()), b.Plan)
 	if col.run, err = c.comm.Bind(b); err != nil {
 		return nil, err
 	}

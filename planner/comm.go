@@ -166,6 +166,7 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 		return nil, errors.Join(err, w.Close())
 	}
 	w.open.Store(int32(t.Size()))
+	w.register(t)
 	comms := make([]*Comm, t.Size())
 	for r := range comms {
 		comms[r] = &Comm{
@@ -342,6 +343,7 @@ func (c *Comm) Close() error {
 	}
 	err := c.comm.Endpoint().Close()
 	if c.world.open.Add(-1) == 0 {
+		c.world.forget()
 		err = errors.Join(err, c.world.Close())
 		if c.world.quiet != nil {
 			c.world.quiet()

@@ -103,6 +103,7 @@ func enter(ctx context.Context, job *join.Job, o *Options) (*Comm, error) {
 		cache: map[tasks.Request]*Collective{},
 	}
 	c.world.open.Store(1)
+	entered.register(job.Topology)
 	if err := c.share(ctx, agreed, table); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}

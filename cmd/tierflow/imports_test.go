@@ -88,6 +88,8 @@ var arrows = map[string][]string{
 	// Under the invariants tag planner checks what it compiles. It makes both kinds of worlds.
 	"planner":      {"planner/rule", "planner/table", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join"},
 	"planner/tune": {"planner", "costs/measure"},
+	// Apart from planner: it needs net/http.
+	"planner/metrics": {"planner"},
 
 	// It reads the hosts of a Slurm allocation.
 	"cmd/tierflow/launch": {"levels/join/launcher"},

@@ -1,0 +1,24 @@
+// Package metrics shows what the ranks of a process do, to Prometheus and to expvar.
+//
+//	http.Handle("/metrics", metrics.Handler())    // in Prometheus' text form
+//	expvar.Publish("tierflow", metrics.Var{})     // as JSON
+//
+// It is a package of its own because net/http would double the packages under every
+// program that imports planner. It counts nothing itself: a program without it pays
+// nothing, and one with it pays when somebody asks.
+//
+// The metrics, all with the labels world and rank of [planner.Usage]:
+//
+//	tierflow_calls_total             calls of collectives, by collective and plan: the plan in use is the one that grows
+//	tierflow_sent_bytes_total        payload bytes sent by messages, by level: node, network, …
+//	tierflow_read_bytes_total        bytes copied or reduced from where other ranks of the node keep them, by level
+//	tierflow_running                 calls and transfers that have begun and not ended
+//	tierflow_waiting                 calls of them that have stood still for 100 ms or more
+//	tierflow_waiting_seconds         how long the one that waits longest has stood still
+//	tierflow_stalls_total            times that a call stood still for Options.StallAfter, doubled each time
+//	tierflow_broken_communicators    communicators that have failed
+//	tierflow_computing               1 while a caller's operation keeps the rank from telling the others
+//
+// Counters begin with the job and end with it. A rank tells 256 pairs of collective and
+// plan apart; calls with further ones have the plan "other".
+package metrics

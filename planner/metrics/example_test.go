@@ -1,0 +1,58 @@
+package metrics_test
+
+import (
+	"expvar"
+	"log"
+	"net/http"
+	"os"
+
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/metrics"
+)
+
+// A program shows its metrics where it serves HTTP anyway.
+func Example() {
+	http.Handle("/metrics", metrics.Handler())
+	expvar.Publish("tierflow", metrics.Var{})
+}
+
+// What a rank's metrics look like. [metrics.Handler] writes those of planner.Usages.
+func ExampleWrite() {
+	u := planner.Usage{Rank: 3, Levels: []string{"node", "network"}}
+	u.Calls = []executor.Calls{{Collective: "bcast", Plan: "shape=han,i=adapt", Count: 12}}
+	u.Sent, u.Read = []int64{4096, 0}, []int64{0, 0}
+	if err := metrics.Write(os.Stdout, []planner.Usage{u}); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// # HELP tierflow_calls_total Calls of collectives that have begun.
+	// # TYPE tierflow_calls_total counter
+	// tierflow_calls_total{world="0",rank="3",collective="bcast",plan="shape=han,i=adapt"} 12
+	// # HELP tierflow_sent_bytes_total Payload bytes sent by messages.
+	// # TYPE tierflow_sent_bytes_total counter
+	// tierflow_sent_bytes_total{world="0",rank="3",level="node"} 4096
+	// tierflow_sent_bytes_total{world="0",rank="3",level="network"} 0
+	// # HELP tierflow_read_bytes_total Bytes copied or reduced from where other ranks keep them.
+	// # TYPE tierflow_read_bytes_total counter
+	// tierflow_read_bytes_total{world="0",rank="3",level="node"} 0
+	// tierflow_read_bytes_total{world="0",rank="3",level="network"} 0
+	// # HELP tierflow_running Calls and transfers that have begun and not ended.
+	// # TYPE tierflow_running gauge
+	// tierflow_running{world="0",rank="3"} 0
+	// # HELP tierflow_waiting Calls that have stood still for 100 ms or more.
+	// # TYPE tierflow_waiting gauge
+	// tierflow_waiting{world="0",rank="3"} 0
+	// # HELP tierflow_waiting_seconds How long the call that waits longest has stood still.
+	// # TYPE tierflow_waiting_seconds gauge
+	// tierflow_waiting_seconds{world="0",rank="3"} 0
+	// # HELP tierflow_stalls_total Times that a call stood still for StallAfter, doubled each time.
+	// # TYPE tierflow_stalls_total counter
+	// tierflow_stalls_total{world="0",rank="3"} 0
+	// # HELP tierflow_broken_communicators Communicators that have failed.
+	// # TYPE tierflow_broken_communicators gauge
+	// tierflow_broken_communicators{world="0",rank="3"} 0
+	// # HELP tierflow_computing 1 while a caller's operation keeps the rank from telling the others.
+	// # TYPE tierflow_computing gauge
+	// tierflow_computing{world="0",rank="3"} 0
+}

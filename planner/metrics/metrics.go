@@ -1,0 +1,120 @@
+package metrics
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/tierflow/tierflow/planner"
+)
+
+// Handler answers GET and HEAD with the metrics of this process.
+func Handler() http.Handler { return http.HandlerFunc(serve) }
+
+func serve(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, fmt.Sprintf("method %s; allowed are GET and HEAD", r.Method), http.StatusMethodNotAllowed)
+		return
+	}
+	var page bytes.Buffer
+	_ = Write(&page, planner.Usages()) // a buffer takes all
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	_, _ = w.Write(page.Bytes()) // who has left needs no answer
+}
+
+// Var is the metrics of this process as JSON: a list of [planner.Usage], durations in
+// ns. It is an expvar.Var.
+type Var struct{}
+
+// String returns the JSON of now.
+func (Var) String() string {
+	all := planner.Usages()
+	if all == nil {
+		all = []planner.Usage{}
+	}
+	text, err := json.Marshal(all)
+	if err != nil { // plain fields: can't be
+		panic(fmt.Sprintf("metrics: %v", err))
+	}
+	return string(text)
+}
+
+// family is the metrics of one name.
+type family struct {
+	name, kind, help string
+	each             func(u *planner.Usage, add func(value float64, labels ...string))
+}
+
+var families = []family{
+	{"tierflow_calls_total", "counter", "Calls of collectives that have begun.", func(u *planner.Usage, add func(float64, ...string)) {
+		for _, c := range u.Calls {
+			add(float64(c.Count), "collective", c.Collective, "plan", c.Plan)
+		}
+	}},
+	{"tierflow_sent_bytes_total", "counter", "Payload bytes sent by messages.", func(u *planner.Usage, add func(float64, ...string)) {
+		byLevel(u, u.Sent, add)
+	}},
+	{"tierflow_read_bytes_total", "counter", "Bytes copied or reduced from where other ranks keep them.", func(u *planner.Usage, add func(float64, ...string)) {
+		byLevel(u, u.Read, add)
+	}},
+	{"tierflow_running", "gauge", "Calls and transfers that have begun and not ended.", func(u *planner.Usage, add func(float64, ...string)) {
+		one(u, float64(u.Running), add)
+	}},
+	{"tierflow_waiting", "gauge", "Calls that have stood still for 100 ms or more.", func(u *planner.Usage, add func(float64, ...string)) {
+		one(u, float64(u.Waiting), add)
+	}},
+	{"tierflow_waiting_seconds", "gauge", "How long the call that waits longest has stood still.", func(u *planner.Usage, add func(float64, ...string)) {
+		one(u, u.Longest.Seconds(), add)
+	}},
+	{"tierflow_stalls_total", "counter", "Times that a call stood still for StallAfter, doubled each time.", func(u *planner.Usage, add func(float64, ...string)) {
+		one(u, float64(u.Stalls), add)
+	}},
+	{"tierflow_broken_communicators", "gauge", "Communicators that have failed.", func(u *planner.Usage, add func(float64, ...string)) {
+		one(u, float64(u.Broken), add)
+	}},
+	{"tierflow_computing", "gauge", "1 while a caller's operation keeps the rank from telling the others.", func(u *planner.Usage, add func(float64, ...string)) {
+		add(map[bool]float64{true: 1}[u.Computing])
+	}},
+}
+
+// byLevel adds a value for each level.
+func byLevel(u *planner.Usage, bytes []int64, add func(float64, ...string)) {
+	for k, n := range bytes {
+		add(float64(n), "level", u.Levels[k])
+	}
+}
+
+// one adds a value that a rank which computes doesn't tell.
+func one(u *planner.Usage, value float64, add func(float64, ...string)) {
+	if !u.Computing {
+		add(value)
+	}
+}
+
+// Write writes usages in Prometheus' text form, version 0.0.4: what [Handler] serves.
+func Write(w io.Writer, all []planner.Usage) error {
+	var b bytes.Buffer
+	for _, f := range families {
+		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
+		for i := range all {
+			u := &all[i]
+			f.each(u, func(value float64, labels ...string) {
+				fmt.Fprintf(&b, `%s{world="%d",rank="%d"`, f.name, u.World, u.Rank)
+				for i := 0; i < len(labels); i += 2 {
+					fmt.Fprintf(&b, `,%s="%s"`, labels[i], escape.Replace(labels[i+1]))
+				}
+				fmt.Fprintf(&b, "} %s\n", strconv.FormatFloat(value, 'g', -1, 64))
+			})
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// escape escapes a label's value.
+var escape = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)

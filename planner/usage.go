@@ -1,0 +1,84 @@
+package planner
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Usage is what one rank of this process has done since it entered its job, and what
+// it does now. It counts all communicators of the rank together.
+type Usage struct {
+	World  int      // the number of the job in this process, from 0: some processes enter several
+	Rank   int      // of the communicator of all ranks
+	Levels []string // names, from the inside out: node, network; Sent and Read have an item for each
+	executor.Activity
+}
+
+// jobs are the worlds of this process that are open.
+var jobs struct {
+	sync.Mutex
+	next int // number of the next one
+	open []*job
+}
+
+// job is a world with what only a [Comm] of all its ranks knows.
+type job struct {
+	number   int
+	world    *world
+	topology *levels.Topology
+}
+
+// register lets [Usages] find the world until it is closed.
+func (w *world) register(t *levels.Topology) {
+	jobs.Lock()
+	defer jobs.Unlock()
+	jobs.open = append(jobs.open, &job{jobs.next, w, t})
+	jobs.next++
+}
+
+// forget undoes register.
+func (w *world) forget() {
+	jobs.Lock()
+	defer jobs.Unlock()
+	jobs.open = slices.DeleteFunc(jobs.open, func(j *job) bool { return j.world == w })
+}
+
+// Usages returns the usage of each rank of this process whose job is open, by world and
+// then by rank. It disturbs no call. Package metrics serves it to Prometheus.
+func Usages() []Usage {
+	jobs.Lock()
+	open := slices.Clone(jobs.open)
+	jobs.Unlock()
+	slices.SortFunc(open, func(a, b *job) int { return cmp.Compare(a.number, b.number) })
+	var all []Usage
+	for _, j := range open {
+		for r := range j.topology.Size() {
+			if e := j.world.Endpoint(levels.Rank(r)); e != nil {
+				all = append(all, j.usage(levels.Rank(r), e))
+			}
+		}
+	}
+	return all
+}
+
+func (j *job) usage(r levels.Rank, e *executor.Endpoint) Usage {
+	u := Usage{World: j.number, Rank: int(r)}
+	for k := range j.topology.Depth() {
+		u.Levels = append(u.Levels, j.topology.Level(k).Name)
+	}
+	u.Activity = e.Activity(len(u.Levels), func(peer levels.Rank) int { return meet(j.topology, r, peer) })
+	return u
+}
+
+// meet returns the innermost level that two ranks share a domain of.
+func meet(t *levels.Topology, a, b levels.Rank) int {
+	k := 0
+	for t.Domain(a, k) != t.Domain(b, k) {
+		k++
+	}
+	return k
+}
