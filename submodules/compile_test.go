@@ -47,7 +47,7 @@ func TestCompileErrors(t *testing.T) {
 			"slots between nodes", "i=sm,s=sm", bcast(4, 0), 0,
 			`ib=sm: sm works between ranks that share memory: not supported on level "network"; for bcast between nodes there is ` + reg.Offers(tasks.Bcast, false), true,
 		},
-		{"unknown submodule", "i=libnbc,s=sm", bcast(4, 0), 0, `ib=libnbc: unknown submodule "libnbc"; known are adapt, nbc, sm, solo, scripted`, false},
+		{"unknown submodule", "i=libnbc,s=sm", bcast(4, 0), 0, `ib=libnbc: unknown submodule "libnbc"; known are adapt, nbc, circulant, sm, solo, scripted`, false},
 		{
 			"unknown algorithm", "i=adapt,s=adapt/ring", bcast(4, 0), 0,
 			"sb=adapt/ring: bcast by adapt/ring: not supported; for bcast there is " + reg.Offers(tasks.Bcast, true), true,

@@ -2,16 +2,18 @@ package submodules
 
 // The submodules' names, as plans have them.
 const (
-	Adapt = "adapt"
-	NBC   = "nbc"
-	SM    = "sm"
-	Solo  = "solo"
+	Adapt     = "adapt"
+	Circulant = "circulant"
+	NBC       = "nbc"
+	SM        = "sm"
+	Solo      = "solo"
 )
 
 // The algorithms' names, as plans have them. Several submodules may have one of a name.
 const (
 	Binary          = "binary"
 	Binomial        = "binomial"
+	Blocks          = "blocks"
 	Bruck           = "bruck"
 	Chain           = "chain"
 	Dissemination   = "dissemination"

@@ -25,7 +25,7 @@ func TestCatalogue(t *testing.T) {
 		}
 	}
 	_, err := all.Submodules().Find("libnbc")
-	if want := `unknown submodule "libnbc"; known are adapt, nbc, sm, solo`; err == nil || err.Error() != want {
+	if want := `unknown submodule "libnbc"; known are adapt, nbc, circulant, sm, solo`; err == nil || err.Error() != want {
 		t.Errorf("got error %v, want %s", err, want)
 	}
 }
@@ -45,7 +45,7 @@ func TestCheck(t *testing.T) {
 		{"", ""},
 		{"shape=han,fs=1,w=2,i=adapt/chain/32KiB,s=sm,ib=scripted", ""},
 		{"i=adapt//32KiB", ""},
-		{"i=adapt,sb=xhc", `sb=xhc: unknown submodule "xhc"; known are adapt, nbc, sm, solo, scripted`},
+		{"i=adapt,sb=xhc", `sb=xhc: unknown submodule "xhc"; known are adapt, nbc, circulant, sm, solo, scripted`},
 		{"i=adapt/star", `i=adapt/star: unknown algorithm "star"; adapt has binomial, chain, kchain, binary, linear, ring, inorderbinary, inorderbinomial, splitbinary`},
 		{"i=scripted/plain/1K", "i=scripted/plain/1KiB: scripted/plain takes no inner segment"},
 		{"i=scripted//1K", "i=scripted//1KiB: scripted/plain takes no inner segment"},
@@ -103,7 +103,7 @@ func TestOthers(t *testing.T) {
 
 func TestOffers(t *testing.T) {
 	const links = "adapt/binomial, adapt/chain, adapt/kchain, adapt/binary, adapt/linear, adapt/inorderbinary, adapt/inorderbinomial, " +
-		"nbc/binomial, nbc/linear, nbc/chain, nbc/rabenseifner"
+		"nbc/binomial, nbc/linear, nbc/chain, nbc/rabenseifner, circulant/blocks"
 	for shared, want := range map[bool]string{
 		false: links,
 		true:  links + ", sm/slots, sm/rings, solo/linear, solo/slices",

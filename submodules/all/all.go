@@ -5,6 +5,7 @@ package all
 import (
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/adapt"
+	"github.com/tierflow/tierflow/submodules/circulant"
 	"github.com/tierflow/tierflow/submodules/nbc"
 	"github.com/tierflow/tierflow/submodules/sm"
 	"github.com/tierflow/tierflow/submodules/solo"
@@ -12,5 +13,5 @@ import (
 
 // Submodules is the catalogue, in the order in which it is printed.
 func Submodules() submodules.Registry {
-	return submodules.Registry{adapt.Adapt{}, nbc.NBC{}, sm.SM{}, solo.Solo{}}
+	return submodules.Registry{adapt.Adapt{}, nbc.NBC{}, circulant.Circulant{}, sm.SM{}, solo.Solo{}}
 }

@@ -1,0 +1,79 @@
+// Package circulant lowers tasks to schedules on circulant graphs, which are
+// round-optimal for any number of ranks and any root: n ranks have m blocks after
+// m-1+⌈log2 n⌉ rounds, in each of which a rank sends and receives at most one. A
+// chain takes m-1+n-1 rounds, a binomial tree m⌈log2 n⌉.
+//
+// The graph and its schedules are those of J. L. Träff: (Poly)Logarithmic Time
+// Construction of Round-optimal n-Block Broadcast Schedules, CLUSTER 2022
+// (arXiv:2205.10072), Round-optimal n-Block Broadcast Schedules in Logarithmic Time, 2023
+// (arXiv:2312.11236), and Optimal Broadcast Schedules in Logarithmic Time with Applications
+// to Broadcast, All-Broadcast, Reduction and All-Reduction, 2024 (arXiv:2407.18004).
+//
+// Blocks are the inner segments of a message: circulant/blocks/8KiB. Steps wait for
+// the blocks that they need and, as in adapt, for earlier ones of the same kind, not
+// for rounds. It emits steps only. Every rank finds its own schedule from its place in
+// the group; nothing is exchanged for it.
+package circulant
+
+import (
+	"fmt"
+
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Circulant is the submodule.
+type Circulant struct{}
+
+var _ submodules.Submodule = Circulant{}
+
+// Name is the word in plans.
+func (Circulant) Name() string { return submodules.Circulant }
+
+// Doc says what it is.
+func (Circulant) Doc() string {
+	return "round-optimal schedules on circulant graphs over links (Träff, CLUSTER 2022, arXiv:2407.18004)"
+}
+
+// Reach says that it works over links of any kind.
+func (Circulant) Reach() submodules.Reach { return submodules.Anywhere }
+
+// algorithms are the catalogue with a lowering for each operation they do.
+var algorithms = []struct {
+	submodules.Algorithm
+	lower map[tasks.Collective]func(e *submodules.Emitter, c *submodules.Call)
+}{
+	{
+		submodules.Algorithm{
+			Name: submodules.Blocks, Source: "Träff, CLUSTER 2022, arXiv:2407.18004", Inner: true,
+			Doc:   "each inner segment goes its own way: log2(n) rounds deep, each rank hears all once",
+			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce},
+			Needs: []submodules.Restriction{submodules.NeedsCommutative},
+		},
+		map[tasks.Collective]func(e *submodules.Emitter, c *submodules.Call){tasks.Bcast: bcast, tasks.Reduce: reduce},
+	},
+}
+
+// Algorithms lists them.
+func (Circulant) Algorithms() []submodules.Algorithm {
+	all := make([]submodules.Algorithm, len(algorithms))
+	for i, a := range algorithms {
+		all[i] = a.Algorithm
+	}
+	return all
+}
+
+// Lower emits one task.
+func (Circulant) Lower(e *submodules.Emitter, c *submodules.Call) error {
+	for _, a := range algorithms {
+		lower, ok := a.lower[c.Kind.Op]
+		if a.Name != c.Algorithm || !ok {
+			continue
+		}
+		if !c.Alone(e) {
+			lower(e, c)
+		}
+		return nil
+	}
+	return fmt.Errorf("%v by %s: %w", c.Kind.Op, c.Algorithm, submodules.ErrUnsupported)
+}
