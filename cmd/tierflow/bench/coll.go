@@ -56,6 +56,11 @@ root by itself, in turns, and adds the least, the median and the largest of the 
 p50, and the ratio of the last to the first. Buffers are spoilt before
 each sample and checked after it; "wrong" counts wrong elements on all ranks.
 
+Calls back to back hide each other: a rank runs ahead, and the end of a call is lost in
+the next. With --single a sample is one call, as in a program that computes in between.
+All ranks write their buffers anew and meet in two barriers before it. The root is 0,
+unless --root is given.
+
 Columns: iters is the number of samples; min, p50 and p99 are microseconds per
 call; algbw is bytes / p50, where ranks have blocks those of all; busbw is that times
 2(n-1)/n for allreduce, (n-1)/n for those with blocks and 1 for bcast and reduce, as
@@ -75,6 +80,7 @@ node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them acros
   tierflow bench coll allreduce --topo 4x2/rr
   tierflow bench coll allreduce --plan shape=han --plan shape=han-lockstep
   tierflow bench coll bcast --topo 4x2/rr --bytes 64KiB --root all
+  tierflow bench coll allreduce --topo 1x2 --bytes 8,64KiB --single
   tierflow bench coll allgather --topo 2x2 --counts 1000,0,1000,3000
   tierflow bench coll allreduce --topo 64x12 --simulate machine.json
   tierflow bench coll barrier --topo 8 --iters 50`,
@@ -99,6 +105,7 @@ node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them acros
 	b.AddTableFlag(c)
 	c.Flags().IntVar(&b.effort.samples, "iters", 0, "samples of each size and plan (default as many as fit into --time)")
 	c.Flags().DurationVar(&b.effort.time, "time", 500*time.Millisecond, "time for each size and plan")
+	c.Flags().BoolVar(&b.effort.single, "single", false, "one call a sample, on buffers just written, in place of calls back to back")
 	c.Flags().BoolVar(&b.json, "json", false, "print JSON")
 	c.Flags().BoolVar(&b.wire, "wire", false, "on launched processes of several nodes: a plain one-way TCP stream of as many bytes first, and ratios to it")
 	c.Flags().StringVar(&b.file, "simulate", "", kit.SimulateText)
@@ -150,7 +157,7 @@ func (b *benchColl) rootFlag(c *cobra.Command) {
 func (b *benchColl) readRoot() (err error) {
 	switch size := b.Job.Topology().Size(); {
 	case !b.IsGiven("root"):
-		b.rotate = true
+		b.rotate = !b.effort.single
 	case b.from == allRoots && size > mostRoots:
 		return kit.Usagef("--root all: %d ranks; at most %d, or give one root", size, mostRoots)
 	case b.from != allRoots:

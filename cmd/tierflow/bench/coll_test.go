@@ -147,6 +147,41 @@ func TestBenchAlloc(t *testing.T) {
 	}
 }
 
+// A sample of single calls is one call from root 0, whatever it takes.
+func TestBenchSingle(t *testing.T) {
+	s := tierflow.Run(t, strings.Fields("bench coll bcast,allreduce --single --bytes 8,64KiB --topo 1x2 --iters 30 --json")...)
+	rows := kittest.Decode[struct{ Results []result }](t, s.Out).Results
+	if len(rows) != 4 {
+		t.Fatalf("%d rows, want 4", len(rows))
+	}
+	for _, r := range rows {
+		if !r.Single || r.Iters != 30 || r.Wrong != 0 || r.P50 <= 0 || r.P99 < r.P50 {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// However short it is, an operation measured by single calls is called once a sample.
+func TestSingleCallsAreSingle(t *testing.T) {
+	r := tasks.Request{Coll: tasks.Allreduce, Count: 4, Type: tasks.Float32, Op: tasks.Sum}
+	err := planner.Run(t.Context(), "2", nil, func(ctx context.Context, c *planner.Comm) error {
+		s, err := newSubject(c, c, r, false, payload.Ordinary)
+		if err != nil {
+			return err
+		}
+		if err := measure(ctx, []*subject{s}, effort{samples: 10, single: true}); err != nil {
+			return err
+		}
+		if s.perCall != 1 || len(s.times) != 10 || s.wrong[0] != 0 {
+			t.Errorf("%d calls in a sample, %d samples, %d wrong; want 1, 10, 0", s.perCall, len(s.times), s.wrong[0])
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Several plans make rows in turn, which say whose they are.
 func TestBenchPlans(t *testing.T) {
 	out := tierflow.Succeeds(t, strings.Fields("bench coll allreduce --topo 2x2 --bytes 1KiB --plan shape=han --plan shape=han-lockstep,fs=256 "+quick)...)

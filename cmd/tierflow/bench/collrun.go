@@ -43,6 +43,9 @@ func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if b.from == allRoots {
 		fmt.Fprintln(notes, "# every root in turn: root min, p50 and max are of the roots' p50; the rest is of all samples")
 	}
+	if b.effort.single {
+		fmt.Fprintln(notes, "# single calls: each on buffers just written, after two barriers")
+	}
 	fmt.Fprintln(notes, "# times: slowest rank's per call; algbw, busbw: GB/s (1e9 bytes/s) at p50")
 	if err := b.results.printHead(); err != nil {
 		return err

@@ -34,6 +34,7 @@ type result struct {
 	ToWire     float64     `json:"ratio_to_wire,omitempty"` // of p50, to that of a one-way stream of as many bytes
 	Counts     []int64     `json:"counts,omitempty"`        // of blocks that differ, elements; Bytes is the largest's
 	Roots      *rootSpread `json:"roots,omitempty"`         // of --root all; the other numbers are those of all roots' samples
+	Single     bool        `json:"single,omitempty"`        // a sample is one call; else calls back to back
 	Simulated  string      `json:"simulated,omitempty"`     // the machine; empty: the times were measured
 	asked      string      // the plan as it was given
 }
@@ -83,7 +84,7 @@ func newResult(s *subject) result {
 		return r
 	}
 	r := sumUp(s.comm.Topology(), s.request, s.calls[0].Plan(), s.times)
-	r.Wrong = s.wrong[0]
+	r.Wrong, r.Single = s.wrong[0], s.single
 	return r
 }
 

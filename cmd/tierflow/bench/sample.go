@@ -20,6 +20,8 @@ const (
 	maxCalls   = 10_000
 	minSamples = 5
 	maxSamples = 10_000
+	// maxSingles bounds the samples of single calls: a 99th percentile needs no more.
+	maxSingles = 2000
 	// maxRoots bounds the programs that a rotating root needs.
 	maxRoots = 16
 )
@@ -28,6 +30,7 @@ const (
 type effort struct {
 	samples int           // 0: as many as fit into time
 	time    time.Duration // of one size and plan
+	single  bool          // one call a sample, as in a program that computes between calls
 }
 
 // subject is one rank's part in what is measured: an operation under one plan, or a
@@ -37,6 +40,7 @@ type subject struct {
 	own     *planner.Comm // of barriers and sums, among the same ranks
 	request tasks.Request // from the first root
 	rotate  bool          // the root
+	single  bool          // a sample is one call
 	wire    *wire         // what is measured in place of the operation, if there is one
 	send    []byte        // nil if the operation has one buffer
 	recv    []byte
@@ -98,7 +102,9 @@ func (s *subject) warmUp(ctx context.Context) (estimate time.Duration, err error
 		return 0, err
 	}
 	estimate = max(time.Duration(best[0]*1e9), 1)
-	s.perCall = int(min((sampleTime+estimate-1)/estimate, maxCalls))
+	if !s.single {
+		s.perCall = int(min((sampleTime+estimate-1)/estimate, maxCalls))
+	}
 	return estimate, s.addRoots(ctx)
 }
 
@@ -156,7 +162,7 @@ func (s *subject) takeSample(ctx context.Context) (time.Duration, error) {
 	} else {
 		payload.Tile(s.recv, payload.Poison)
 	}
-	if err := planner.BarrierNow(ctx, s.own); err != nil {
+	if err := s.assemble(ctx); err != nil {
 		return 0, err
 	}
 	received := false
@@ -184,11 +190,25 @@ func (s *subject) takeSample(ctx context.Context) (time.Duration, error) {
 	return took, nil
 }
 
+// assemble returns when all ranks may begin. Before a single call each rank has written
+// all that it sends, as a program would that computes between calls. The second barrier
+// then takes little, so that ranks leave it nearly together.
+func (s *subject) assemble(ctx context.Context) error {
+	if s.single {
+		payload.Rewrite(s.send)
+		if err := planner.BarrierNow(ctx, s.own); err != nil {
+			return err
+		}
+	}
+	return planner.BarrierNow(ctx, s.own)
+}
+
 // measure takes samples of all subjects in turn, so that a disturbance of the machine
 // disturbs all of them.
 func measure(ctx context.Context, subjects []*subject, e effort) error {
 	var round time.Duration
 	for _, s := range subjects {
+		s.single = e.single
 		estimate, err := s.warmUp(ctx)
 		if err != nil {
 			return err
@@ -197,7 +217,11 @@ func measure(ctx context.Context, subjects []*subject, e effort) error {
 	}
 	n := e.samples
 	if n == 0 {
-		n = int(min(max(e.time*time.Duration(len(subjects))/round, minSamples), maxSamples))
+		most := time.Duration(maxSamples)
+		if e.single {
+			most = maxSingles
+		}
+		n = int(min(max(e.time*time.Duration(len(subjects))/round, minSamples), most))
 	}
 	for range n {
 		for _, s := range subjects {

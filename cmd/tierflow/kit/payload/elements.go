@@ -158,6 +158,17 @@ func Tile(buf, pattern []byte) {
 	}
 }
 
+// Rewrite writes a buffer's own contents to it, so that its cache lines belong to the
+// processor that runs this.
+func Rewrite(buf []byte) {
+	var spare [4096]byte
+	for len(buf) > 0 {
+		n := copy(spare[:], buf)
+		copy(buf, spare[:n])
+		buf = buf[n:]
+	}
+}
+
 // wrongElements counts the elements of a buffer that differ from the pattern's.
 func wrongElements(buf, pattern []byte, t tasks.Datatype) (wrong int64) {
 	size := t.Size()
