@@ -54,6 +54,16 @@ func (w *World) complete(s Setup) error {
 	return nil
 }
 
+// SetSpin changes how often a rank that waits yields before it sleeps, see [Setup]. It
+// may be called until the first run.
+func (w *World) SetSpin(n int) {
+	w.eachLocal(func(e *Endpoint) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		w.spin = n
+	})
+}
+
 // Listen lets a world hear its control plane. Connections for [World.Take] may come as
 // soon as the world is made.
 func (w *World) Listen() { w.control.begin() }

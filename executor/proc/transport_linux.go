@@ -61,8 +61,9 @@ type process struct {
 
 	congestion string // control of connections; empty for the system's
 
-	polls    int // without giving up the processor, see Relax
-	most     int // of them
+	shared   processors // of the node's ranks
+	polls    int        // without giving up the processor, see Relax
+	most     int        // of them
 	began    time.Time
 	epoll    int
 	doorbell int
@@ -104,7 +105,7 @@ type connection struct {
 func newProcess(rank levels.Rank, t *levels.Topology, config Config) (*process, error) {
 	size, limits := t.Size(), flow.NewLimits(config.EagerMax, config.EagerBudget)
 	dialling, cancel := context.WithCancel(context.Background())
-	p := &process{links: make([]line, size), loop: &loopLink{me: rank}, last: time.Now(), began: time.Now(), memory: -1, polls: executor.MostLooks, most: executor.MostLooks}
+	p := &process{links: make([]line, size), loop: &loopLink{me: rank}, last: time.Now(), began: time.Now(), memory: -1, polls: executor.FewestLooks, most: executor.FewestLooks}
 	p.noReads, p.congestion = config.NoPeerReads, config.Congestion
 	p.dialling, p.hangUp = dialling, func() { cancel(); p.dials.Wait() }
 	for r := range levels.Rank(size) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -80,6 +79,7 @@ func New(ctx context.Context, job Job, rank levels.Rank, t *levels.Topology, con
 		p.engine.Hold(func(wire.Sink) { p.close() })
 		return nil, fmt.Errorf("share memory with the ranks of the node: %w", err)
 	}
+	w.SetSpin(p.choosePatience(len(node), t.Size()))
 	return w, nil
 }
 
@@ -94,19 +94,9 @@ func (c *Config) check(rank levels.Rank, sharing int) error {
 	return EnoughDescriptors(sharingDescriptors(sharing), fmt.Sprintf("rank %d, one of %d on its node,", rank, sharing))
 }
 
-// setup says how the rank reaches the others, and how it waits for them.
+// setup says how the rank reaches the others.
 func (p *process) setup(rank levels.Rank, t *levels.Topology, job Job) executor.Setup {
-	s := executor.Setup{Size: t.Size(), Spin: procSpin, Control: job, Stop: p.stop}
-	node := len(neighbours(t, rank))
-	if node > runtime.NumCPU() {
-		s.Spin = procSpinCrowded
-	}
-	switch {
-	case node > runtime.NumCPU(): // other ranks need the processor
-		p.polls, p.most = executor.FewestLooks, executor.FewestLooks
-	case node < t.Size(): // each look at a link is a system call, and the kernel may need the processor
-		p.polls, p.most = executor.FewestLooks, linkPolls
-	}
+	s := executor.Setup{Size: t.Size(), Spin: procSpinCrowded, Control: job, Stop: p.stop}
 	reach := make([]wire.Reach, t.Size())
 	for _, l := range p.far {
 		reach[l.Peer] = wire.Far
@@ -116,6 +106,23 @@ func (p *process) setup(rank levels.Rank, t *levels.Topology, job Job) executor.
 	}
 	s.Ports = []executor.Port{{Rank: rank, Link: p, Sleeper: p, Memory: p, Reach: reach}}
 	return s
+}
+
+// choosePatience decides how the rank waits for the others, by whether each of the node's
+// has a processor. It returns how often the rank yields before it sleeps.
+func (p *process) choosePatience(node, size int) (spin int) {
+	enough := node <= p.shared.count()
+	p.polls, p.most = executor.MostLooks, executor.MostLooks
+	switch {
+	case !enough: // other ranks need the processor
+		p.polls, p.most = executor.FewestLooks, executor.FewestLooks
+	case node < size: // each look at a link is a system call, and the kernel may need the processor
+		p.polls, p.most = executor.FewestLooks, linkPolls
+	}
+	if !enough {
+		return procSpinCrowded
+	}
+	return procSpin
 }
 
 // accept takes the connections that other ranks dial. Those of the node, at most so many,
@@ -241,6 +248,7 @@ type arrivedUnix struct {
 // share makes this rank's segment and exchanges segments and doorbells with the
 // ranks of the node: the lower rank of each pair dials.
 func (p *process) share(ctx context.Context, eagerMax int64, job Job, rank levels.Rank, node []levels.Rank, incoming <-chan arrivedUnix) error {
+	p.shared.add(os.Getpid())
 	if len(node) == 1 {
 		return nil
 	}
@@ -269,6 +277,7 @@ func (p *process) share(ctx context.Context, eagerMax int64, job Job, rank level
 		l := shm.NewLink(peer, p.own, shm.MapSegment(theirs, len(node)), me, slices.Index(node, peer), eagerMax, func() { ring(bell) })
 		mu.Lock()
 		p.links[peer], p.near = l, append(p.near, l)
+		p.shared.addPeer(c)
 		p.bells = append(p.bells, bell)
 		p.maps = append(p.maps, theirs)
 		mu.Unlock()
