@@ -67,6 +67,7 @@ flags or arguments, 125 for everything else.`,
 	f.BoolVar(&o.NoPrefix, "no-prefix", false, "pass output on byte by byte, without \"[rank] \" in front of lines")
 	f.StringVar(&agent, "agent", "", "command line that starts an agent (default this program's path, and agent)")
 	f.DurationVar(&o.AgentTimeout, "agent-timeout", 0, "how long an agent may take to answer (default 30s)")
+	f.StringVar(&o.Bind, "bind", "", "processors of a rank: "+launch.Bindings+" (default $TIERFLOW_BIND, else share where there is one for each rank)")
 	f.BoolVar(&o.NodeNames, "node-names", false, "set TIERFLOW_NODE to the host's name on every rank")
 	return c
 }

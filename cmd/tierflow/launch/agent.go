@@ -2,6 +2,7 @@ package launch
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,7 @@ type agent struct {
 
 	start    *start
 	program  string   // resolved path
+	bound    [][]int  // processors of each rank; nil: none is bound
 	listener *os.File // rank 0's; closed twice, by run and by close
 	released bool
 }
@@ -128,6 +130,10 @@ func (a *agent) prepare(s *start) error {
 		a.refuse(status, err)
 		return nil
 	}
+	if a.bound, err = bindHere(s); err != nil {
+		a.refuse(statusLauncher, err)
+		return nil
+	}
 	r := ready{Version: protocolVersion}
 	if s.Listen {
 		if a.listener, r.Rendezvous, err = listenRendezvous(s.Loopback); err != nil {
@@ -138,6 +144,25 @@ func (a *agent) prepare(s *start) error {
 	a.program = program
 	a.send(frame{Ready: &r})
 	return nil
+}
+
+// bindHere returns the processors of each rank that the agent starts; nil: none is bound.
+func bindHere(s *start) ([][]int, error) {
+	binding := cmp.Or(s.Bind, os.Getenv(envBind))
+	if err := checkBinding(binding); err != nil {
+		return nil, fmt.Errorf("%s: %w", envBind, err) // a launcher has checked its own
+	}
+	if binding == bindNone {
+		return nil, nil
+	}
+	host, err := hostProcessors()
+	if err != nil && binding == "" {
+		return nil, nil // nobody has asked for it
+	}
+	if err != nil {
+		return nil, err
+	}
+	return bind(binding, len(s.Ranks), host)
 }
 
 func (a *agent) refuse(status int, err error) {
@@ -172,7 +197,12 @@ func (a *agent) run(rendezvous string) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for i, rank := range a.start.Ranks {
-		if err := a.ranks.start(rank, a.command(i, rendezvous)); err != nil {
+		var processors []int
+		if a.bound != nil {
+			processors = a.bound[i]
+		}
+		err := onProcessors(processors, func() error { return a.ranks.start(rank, a.command(i, rendezvous)) })
+		if err != nil {
 			a.refuse(statusNotRunning, fmt.Errorf("start rank %d: %w", rank, err))
 			break
 		}

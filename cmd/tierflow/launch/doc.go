@@ -26,6 +26,9 @@
 //	TIERFLOW_SECRET                           64 hex digits, new for every job
 //	TIERFLOW_NODE                             only when one machine plays several nodes, or when asked: its node
 //
+// Where a host has a processor for each of its ranks, each may run on an equal share of
+// them; [Options.Bind] says otherwise.
+//
 // # How a job ends
 //
 // The first rank that fails ends the job: the others get SIGTERM and, half a second

@@ -18,6 +18,7 @@ const (
 	envSecret       = envPrefix + "SECRET"
 	envNode         = envPrefix + "NODE"
 	envLauncher     = envPrefix + "LAUNCHER"
+	envBind         = envPrefix + "BIND" // read by launcher and agent, for a rank's own ranks
 
 	rendezvousFD = 3 // the first of exec.Cmd's ExtraFiles
 )

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	protocolVersion = 1
+	protocolVersion = 2
 	maxFrame        = 8 << 20 // a start frame carries a whole environment, which systems bound near 2 MiB
 )
 
@@ -44,9 +44,10 @@ type start struct {
 	Dir      string   `json:"dir"`
 	Program  []string `json:"program"`
 	Env      []string `json:"env"`
-	Inherit  bool     `json:"inherit"`  // Env comes on top of the agent's own environment
-	Listen   bool     `json:"listen"`   // rank 0 is here
-	Loopback bool     `json:"loopback"` // no rank is on another machine
+	Bind     string   `json:"bind,omitempty"` // empty: as the host says
+	Inherit  bool     `json:"inherit"`        // Env comes on top of the agent's own environment
+	Listen   bool     `json:"listen"`         // rank 0 is here
+	Loopback bool     `json:"loopback"`       // no rank is on another machine
 }
 
 // release lets an agent start its ranks: every agent is ready.

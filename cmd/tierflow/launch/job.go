@@ -74,9 +74,13 @@ func (j *job) dialAll(nodes []node, placed [][]int) {
 			Version: protocolVersion, Secret: j.secret, Ranks: ranks, Size: j.size,
 			Dir: j.opts.Dir, Program: j.opts.Program,
 			Env: passedEnv(j.opts.Env, j.opts.isLocal()), Inherit: !j.opts.isLocal(),
-			Listen: ranks[0] == 0, Loopback: j.opts.isLocal() || used == 1,
+			Listen: ranks[0] == 0, Loopback: j.opts.isLocal() || used == 1, Bind: j.opts.Bind,
 		}
-		if j.opts.NodeNames || j.opts.isLocal() && used > 1 {
+		playsAll := j.opts.isLocal() && used > 1
+		if playsAll && s.Bind == "" {
+			s.Bind = bindNone // no agent knows of the other hosts' ranks
+		}
+		if j.opts.NodeNames || playsAll {
 			s.Node = c.host
 		}
 		c.send(frame{Start: s})

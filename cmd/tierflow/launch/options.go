@@ -42,6 +42,11 @@ type Options struct {
 	// Oversubscribe allows more ranks than slots.
 	Oversubscribe bool
 
+	// Bind says on which processors of its host a rank may run: "share" (an equal part of them, whole cores if there are
+	// enough), "core" (one core), "numa" (one NUMA domain), "none". Default: TIERFLOW_BIND, in Env or on the host; else
+	// shares where there is a processor for each rank, none where one machine plays several hosts.
+	Bind string
+
 	// NodeNames sets TIERFLOW_NODE to the host's name on every rank; it is always set when the launcher is local and
 	// there are several hosts.
 	NodeNames bool
@@ -102,6 +107,10 @@ func (o Options) withDefaults() (Options, error) {
 		o.AgentTimeout = 30 * time.Second
 	}
 	errs = append(errs, o.fromProcess())
+	if o.Bind == "" {
+		o.Bind = o.getenv(envBind)
+	}
+	errs = append(errs, checkBinding(o.Bind))
 	if strings.TrimSpace(o.Launcher) == "" {
 		errs = append(errs, o.chooseLauncher())
 	}
