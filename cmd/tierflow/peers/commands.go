@@ -72,6 +72,22 @@ type site struct {
 	folder         string // of drivers and launchers
 	rsh            string // command line in place of ssh; empty on one node
 	counts         string // elements of each rank's block; empty: blocks are equal
+	single         bool   // a sample is one call
+	bind           string // what a rank is bound to: bindNone or bindCore
+}
+
+// What a rank may be bound to, as all launchers call it.
+const (
+	bindNone = "none"
+	bindCore = "core"
+)
+
+// regime is the driver's word for single calls or calls back to back.
+func (s site) regime() string {
+	if s.single {
+		return "single"
+	}
+	return "-"
 }
 
 func (s site) ranks() int { return s.nodes * s.perNode }
@@ -100,7 +116,7 @@ func (s site) jobCommand(of setting, c cells, each time.Duration, store string) 
 	ops, bytes := c.arguments()
 	driver := []string{
 		s.driver(of.library), ops, bytes, strconv.FormatFloat(each.Seconds(), 'g', -1, 64),
-		strconv.Itoa(s.nodes), strconv.Itoa(s.perNode), store, cmp.Or(s.counts, "-"),
+		strconv.Itoa(s.nodes), strconv.Itoa(s.perNode), store, cmp.Or(s.counts, "-"), s.regime(),
 	}
 	switch of.library {
 	case openMPI:
@@ -122,6 +138,9 @@ func (s site) jobCommand(of setting, c cells, each time.Duration, store string) 
 	if of.alloc {
 		words = append(words, "--alloc")
 	}
+	if s.single {
+		words = append(words, "--single")
+	}
 	switch {
 	case s.counts != "":
 		words = append(words, "--counts", s.counts)
@@ -136,7 +155,7 @@ func (s site) jobCommand(of setting, c cells, each time.Duration, store string) 
 
 // tierflowRun returns the command line of tierflow's launcher.
 func (s site) tierflowRun() []string {
-	words := []string{s.self, "run", "--no-prefix", "--oversubscribe"}
+	words := []string{s.self, "run", "--no-prefix", "--oversubscribe", "--bind", s.bind}
 	if s.nodes > 1 {
 		words = append(words, "--hosts", s.hosts(true), "--launcher", s.rsh)
 	} else {
@@ -145,11 +164,10 @@ func (s site) tierflowRun() []string {
 	return append(words, "--")
 }
 
-// mpirun returns the command line of Open MPI's launcher. Ranks are not bound, as
-// tierflow's aren't. Binding would put all nodes' first ranks on the same processor.
+// mpirun returns the command line of Open MPI's launcher.
 func (s site) mpirun(mca []string) []string {
 	words := []string{
-		"mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none",
+		"mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", s.bind,
 		"-n", strconv.Itoa(s.ranks()), "--mca", "pml", "ob1",
 	}
 	if s.nodes > 1 {
@@ -169,7 +187,7 @@ func (s site) mpirun(mca []string) []string {
 // emulated cluster for one machine and pass by the network, unless each has an IPC
 // namespace of its own.
 func (s site) hydra(genv []string) []string {
-	words := []string{"mpiexec.mpich", "-launcher", "fork", "-n", strconv.Itoa(s.perNode)}
+	words := []string{"mpiexec.mpich", "-launcher", "fork", "-bind-to", s.bind, "-n", strconv.Itoa(s.perNode)}
 	if s.nodes > 1 {
 		words = s.hydraOverNodes()
 	}

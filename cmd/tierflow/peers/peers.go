@@ -29,6 +29,8 @@ type benchPeers struct {
 	time       time.Duration
 	sweep      time.Duration
 	rounds     int
+	single     bool   // a sample is one call
+	bind       string // what each rank is bound to
 	json       bool
 
 	command        string // as it was called
@@ -64,12 +66,17 @@ With --counts there is neither: blocks that differ aren't tuned for.
 The row "wire" is a plain one-way TCP stream of as many bytes. On one node tierflow
 is measured with buffers of planner.Alloc too, from 4 KiB on, and on goroutine ranks.
 
+With --single a sample is one call, as of tierflow bench coll --single. --bind core
+binds each rank to a core of its own. Rounds launch all anew, so that least–largest is
+the spread over launches.
+
 With --json the output has all that the numbers depend on. Kept as
 testdata/peers/results/NAME.json in tierflow's source tree it becomes a table of
 testdata/peers/README.md with make update.`,
 		Example: `  tierflow bench peers
   tierflow bench peers --topo 4x1 --ops bcast --bytes 4MiB --rate 10gbit
   tierflow bench peers --topo 1x4 --bytes 8,64KiB --sweep 0
+  tierflow bench peers --topo 1x2 --bytes 4,64KiB --single --bind core --rounds 6
   tierflow bench peers --topo 1x4 --ops allgather --counts 0,0,100000,0`,
 		Args: kit.NoOperands,
 		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
@@ -80,7 +87,7 @@ testdata/peers/README.md with make update.`,
 				return err
 			}
 			b.command = c.CommandPath()
-			for _, name := range []string{"topo", "rate", "congestion", "ops", "bytes", "counts", "time", "sweep", "rounds"} {
+			for _, name := range []string{"topo", "rate", "congestion", "ops", "bytes", "counts", "time", "sweep", "rounds", "single", "bind"} {
 				if f := c.Flags().Lookup(name); f.Changed {
 					b.command += " --" + name + " " + f.Value.String()
 				}
@@ -104,6 +111,8 @@ func (b *benchPeers) addFlags(c *cobra.Command) {
 	f.DurationVar(&b.time, "time", 500*time.Millisecond, "time for each size, library and round")
 	f.DurationVar(&b.sweep, "sweep", 200*time.Millisecond, "time for each size and setting in the sweep of Open MPI, and ten times that of a measurement when tierflow is tuned; 0 for neither")
 	f.IntVar(&b.rounds, "rounds", 3, "how often each library has its turn")
+	f.BoolVar(&b.single, "single", false, "one call a sample, on buffers just written, in place of calls back to back")
+	f.StringVar(&b.bind, "bind", bindNone, "what each rank is bound to, by all launchers alike: none, or core on one node")
 	f.BoolVar(&b.json, "json", false, "print JSON")
 }
 
@@ -143,6 +152,9 @@ func (b *benchPeers) read() error {
 	}
 	if !congestionName.MatchString(b.congestion) {
 		return kit.Usagef("--congestion %s: want such as reno, bbr or cubic", b.congestion)
+	}
+	if b.bind != bindNone && (b.bind != bindCore || b.nodes > 1) {
+		return kit.Usagef("--bind %s: want none, or on one node core: emulated nodes have the same processors", b.bind)
 	}
 	if b.time <= 0 || b.sweep < 0 || b.rounds < 1 || b.rounds > maxPeerRounds {
 		return kit.Usagef("--time %v, --sweep %v, --rounds %d: a time above 0, a sweep of 0 or more, and 1 to %d rounds",
@@ -253,7 +265,7 @@ func (b *benchPeers) compare(ctx context.Context, p *place, stdout, notes io.Wri
 // newTable returns a table without rows. It describes what the numbers depend on.
 func (b *benchPeers) newTable(p *place) *peerTable {
 	t := &peerTable{
-		Command: b.command, Date: time.Now().UTC().Format(time.RFC3339), Topology: b.topo, Rate: b.rate, Congestion: p.congestion,
+		Command: b.command, Date: time.Now().UTC().Format(time.RFC3339), Topology: b.topo, Rate: b.rate, Congestion: p.congestion, Single: b.single, Bind: b.bind,
 		CPUs: runtime.NumCPU(), Processor: kit.ProcessorModel(), Kernel: kit.KernelFile("/proc/sys/kernel/osrelease"),
 		Versions: map[string]string{ourselves: kit.Version(), "Go": runtime.Version()}, Missing: []missingPeer{}, Failures: []string{},
 	}

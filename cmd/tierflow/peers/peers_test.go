@@ -19,8 +19,8 @@ import (
 )
 
 var (
-	oneNode  = site{nodes: 1, perNode: 4, self: "/bin/tierflow", folder: "/d"}
-	fourNode = site{nodes: 4, perNode: 2, self: "/bin/tierflow", folder: "/d", rsh: "/d/cluster rsh --name x"}
+	oneNode  = site{nodes: 1, perNode: 4, self: "/bin/tierflow", folder: "/d", bind: bindCore}
+	fourNode = site{nodes: 4, perNode: 2, self: "/bin/tierflow", folder: "/d", rsh: "/d/cluster rsh --name x", bind: bindNone}
 )
 
 func TestPeerCommands(t *testing.T) {
@@ -31,11 +31,11 @@ func TestPeerCommands(t *testing.T) {
 		of   setting
 		want string // words in this order, among others
 	}{
-		{oneNode, setting{library: ourselves}, "/bin/tierflow run -n 4 -- /bin/tierflow bench coll bcast,allreduce --bytes 8,65536"},
-		{fourNode, setting{library: ourselves}, "run --hosts node0:2,node1:2,node2:2,node3:2 --launcher /d/cluster rsh --name x -- /bin/tierflow bench coll --wire"},
-		{oneNode, han, "mpirun.openmpi -n 4 self,vader coll_han_priority 100 /d/openmpi bcast,allreduce 8,65536 0.5 1 4 /d/s"},
+		{oneNode, setting{library: ourselves}, "/bin/tierflow run --bind core -n 4 -- /bin/tierflow bench coll bcast,allreduce --bytes 8,65536"},
+		{fourNode, setting{library: ourselves}, "run --bind none --hosts node0:2,node1:2,node2:2,node3:2 --launcher /d/cluster rsh --name x -- /bin/tierflow bench coll --wire"},
+		{oneNode, han, "mpirun.openmpi --bind-to core -n 4 self,vader coll_han_priority 100 /d/openmpi bcast,allreduce 8,65536 0.5 1 4 /d/s"},
 		{fourNode, han, "--allow-run-as-root --oversubscribe --bind-to none -n 8 plm_rsh_agent /d/cluster rsh --name x btl tcp,self,vader"},
-		{oneNode, setting{library: mpich}, "mpiexec.mpich -launcher fork -n 4 /d/mpich"},
+		{oneNode, setting{library: mpich}, "mpiexec.mpich -launcher fork -bind-to core -n 4 /d/mpich"},
 		{fourNode, setting{library: mpich}, "unshare --ipc mpiexec.mpich -launcher-exec /d/rsh-ipc -ppn 2 /d/mpich bcast,allreduce 8,65536 0.5 4 2"},
 		{fourNode, setting{library: gloo}, "/bin/tierflow run --hosts -- /d/gloo bcast,allreduce 8,65536 0.5 4 2 /d/s"},
 	} {
@@ -108,13 +108,17 @@ func TestPeerCounts(t *testing.T) {
 	c := cells{[]string{"allgather"}, []int64{3000}}
 	at := oneNode
 	at.counts = "0,750,1,0"
+	single := oneNode
+	single.single = true
 	for _, test := range []struct {
 		at   site
 		of   setting
 		want string // at the end
 	}{
-		{oneNode, setting{library: openMPI}, "/d/openmpi allgather 3000 1 1 4 /d/s -"},
-		{at, setting{library: openMPI}, "/d/openmpi allgather 3000 1 1 4 /d/s 0,750,1,0"},
+		{oneNode, setting{library: openMPI}, "/d/openmpi allgather 3000 1 1 4 /d/s - -"},
+		{at, setting{library: openMPI}, "/d/openmpi allgather 3000 1 1 4 /d/s 0,750,1,0 -"},
+		{single, setting{library: mpich}, "/d/mpich allgather 3000 1 1 4 /d/s - single"},
+		{single, setting{library: ourselves}, "--json --single --bytes 3000"},
 		{at, setting{library: ourselves}, "--json --counts 0,750,1,0"},
 	} {
 		if got := strings.Join(test.at.jobCommand(test.of, c, time.Second, "/d/s"), " "); !strings.HasSuffix(got, test.want) {
@@ -149,7 +153,7 @@ func TestPeerCounts(t *testing.T) {
 		{"allgather", "0,0,0,0", "0 floats"},
 		{"allgather", "1,2,3,999999999", "at most 67108864"},
 	} {
-		b := &benchPeers{topo: "1x4", rate: "none", congestion: "reno", ops: test.ops, counts: test.counts, time: 1, sweep: 1, rounds: 1}
+		b := &benchPeers{topo: "1x4", rate: "none", congestion: "reno", ops: test.ops, counts: test.counts, time: 1, sweep: 1, rounds: 1, bind: bindNone}
 		switch err := b.read(); {
 		case test.want == "" && (err != nil || b.sweep != 0 || !slices.Equal(b.cells.bytes, []int64{3000})):
 			t.Errorf("counts %s: %v, sweep %v, sizes %v", test.counts, err, b.sweep, b.cells.bytes)
@@ -246,7 +250,9 @@ func TestPeerTable(t *testing.T) {
 	all := cells{[]string{"bcast"}, []int64{8, 16}}
 	table := &peerTable{Missing: []missingPeer{{gloo, "libgloo-dev", "no compiler"}}, Failures: []string{}}
 	ours, theirs := setting{library: ourselves, variant: asItIs}, setting{library: openMPI, variant: "y"}
-	row := func(op string, n int64, p50 float64) peerRow { return peerRow{Collective: op, Bytes: n, P50: p50} }
+	row := func(op string, n int64, p50 float64) peerRow {
+		return peerRow{Collective: op, Bytes: n, P50: p50, P99: 3 * p50}
+	}
 	for _, p50 := range []float64{12, 10, 11} {
 		table.addRows(ours, "tierflow", []peerRow{row(wireOp, 16, p50/2), row("bcast", 16, p50), row("bcast", 8, 1)})
 		table.addRows(theirs, "mpirun", []peerRow{row("bcast", 16, 2*p50)})
@@ -255,11 +261,11 @@ func TestPeerTable(t *testing.T) {
 	if err := table.print(&text, all, false); err != nil {
 		t.Fatal(err)
 	}
-	want := `collective  bytes  library   setting         p50 µs  least–largest  x tierflow
-wire        16B    -         one TCP stream  5.50    5.00–6.00      -
-bcast       8B     tierflow  built-in rule   1.00    1.00–1.00      1.00
-bcast       16B    tierflow  built-in rule   11.0    10.0–12.0      1.00
-bcast       16B    Open MPI  y               22.0    20.0–24.0      2.00
+	want := `collective  bytes  library   setting         p50 µs  least–largest  p99 µs  x tierflow
+wire        16B    -         one TCP stream  5.50    5.00–6.00      16.5    -
+bcast       8B     tierflow  built-in rule   1.00    1.00–1.00      3.00    1.00
+bcast       16B    tierflow  built-in rule   11.0    10.0–12.0      33.0    1.00
+bcast       16B    Open MPI  y               22.0    20.0–24.0      66.0    2.00
 # tierflow built-in rule: tierflow
 # Open MPI y: mpirun
 `
@@ -345,13 +351,13 @@ func TestPeerRatiosTuned(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `# x tierflow: times what tierflow tuned takes in the same round; where that has no row, its built-in rule
-collective  bytes  library   setting         p50 µs  least–largest  x tierflow
-wire        16B    -         one TCP stream  3.00    3.00–3.00      -
-bcast       16B    tierflow  tuned           5.00    5.00–5.00      1.00
-bcast       16B    tierflow  built-in rule   10.0    10.0–10.0      2.00
-bcast       16B    MPICH     default         20.0    20.0–20.0      4.00
-bcast       32B    tierflow  built-in rule   20.0    20.0–20.0      1.00
-bcast       32B    MPICH     default         20.0    20.0–20.0      1.00
+collective  bytes  library   setting         p50 µs  least–largest  p99 µs  x tierflow
+wire        16B    -         one TCP stream  3.00    3.00–3.00      -       -
+bcast       16B    tierflow  tuned           5.00    5.00–5.00      -       1.00
+bcast       16B    tierflow  built-in rule   10.0    10.0–10.0      -       2.00
+bcast       16B    MPICH     default         20.0    20.0–20.0      -       4.00
+bcast       32B    tierflow  built-in rule   20.0    20.0–20.0      -       1.00
+bcast       32B    MPICH     default         20.0    20.0–20.0      -       1.00
 # tierflow tuning: tierflow tune
 `
 	if !strings.HasPrefix(text.String(), want) {
@@ -374,7 +380,7 @@ func TestPeerWithFakeDriver(t *testing.T) {
 	script(t, filepath.Join(tools, "mpicc.broken"), "echo no such header >&2; exit 1")
 	script(t, filepath.Join(tools, "mpirun.openmpi"), `echo warning; while [ "${1%/openmpi}" = "$1" ]; do shift; done; exec "$@"`)
 	t.Setenv("PATH", tools+":"+os.Getenv("PATH"))
-	p := &place{site: site{nodes: 1, perNode: 2, folder: t.TempDir()}}
+	p := &place{site: site{nodes: 1, perNode: 2, bind: bindNone, folder: t.TempDir()}}
 	found, missing, err := p.findPeers(t.Context(), []peer{
 		{openMPI, "openmpi", []string{"mpicc.fake"}, "mpi.c", nil},
 		{mpich, "mpich", []string{"mpicc.broken"}, "mpi.c", nil},

@@ -22,6 +22,7 @@ type peerRow struct {
 	Iters      int     `json:"iters"`
 	Min        float64 `json:"min_us"`
 	P50        float64 `json:"p50_us"`
+	P99        float64 `json:"p99_us"`
 	Wrong      int64   `json:"wrong"` // elements
 	Plan       string  `json:"plan"`  // tierflow's
 }
@@ -71,6 +72,7 @@ type peerResult struct {
 	P50        float64 `json:"p50_us"` // median over rounds
 	Least      float64 `json:"least_p50_us"`
 	Largest    float64 `json:"largest_p50_us"`
+	P99        float64 `json:"p99_us,omitempty"` // median over rounds; 0: not recorded
 	Rounds     int     `json:"rounds"`
 	// Ratios of p50 to tierflow's in the same round, tuned if it is: their median, least
 	// and largest. 0: tierflow has no such cell.
@@ -79,7 +81,8 @@ type peerResult struct {
 	LargestRatio float64   `json:"largest_ratio,omitempty"`
 	Plan         string    `json:"plan,omitempty"` // tierflow's
 	Command      string    `json:"command"`        // in which DIR is a temporary folder
-	rounds       []float64 // in order: what fails in one round is in none after it
+	rounds       []float64 // p50, in order: what fails in one round is in none after it
+	tails        []float64 // p99
 }
 
 // peerTable collects rows.
@@ -93,6 +96,8 @@ type peerTable struct {
 	Topology   string             `json:"topology"`
 	Rate       string             `json:"rate"`
 	Congestion string             `json:"congestion_control"`
+	Single     bool               `json:"single,omitempty"` // a sample is one call; else calls back to back
+	Bind       string             `json:"bind,omitempty"`   // what a rank is bound to; empty: to nothing
 	Wire       map[string]float64 `json:"wire_us"`          // by bytes
 	Tuning     *peerTuning        `json:"tuning,omitempty"` // missing: tierflow is not tuned
 	Results    []*peerResult      `json:"results"`
@@ -118,6 +123,7 @@ func (t *peerTable) addRows(s setting, command string, rows []peerRow) {
 			})
 		}
 		t.Results[i].rounds = append(t.Results[i].rounds, row.P50)
+		t.Results[i].tails = append(t.Results[i].tails, row.P99)
 	}
 }
 
@@ -134,6 +140,7 @@ func (t *peerTable) finish() {
 	for _, r := range t.Results {
 		r.Rounds = len(r.rounds)
 		r.Least, r.P50, r.Largest = spread(r.rounds)
+		_, r.P99, _ = spread(r.tails)
 		if r.Collective == wireOp {
 			t.Wire[strconv.FormatInt(r.Bytes, 10)] = r.P50
 		}
@@ -212,17 +219,20 @@ func (t *peerTable) printText(w io.Writer) error {
 		fmt.Fprintln(w, "# x tierflow: times what tierflow tuned takes in the same round; where that has no row, its built-in rule")
 	}
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tab, "collective\tbytes\tlibrary\tsetting\tp50 µs\tleast–largest\tx tierflow")
+	fmt.Fprintln(tab, "collective\tbytes\tlibrary\tsetting\tp50 µs\tleast–largest\tp99 µs\tx tierflow")
 	for _, r := range t.Results {
-		library, ratio := r.Library, "-"
+		library, ratio, tail := r.Library, "-", "-"
+		if r.P99 > 0 {
+			tail = figures(r.P99)
+		}
 		variant := r.Variant
 		if r.Collective == wireOp {
 			library, variant = "-", "one TCP stream"
 		} else if r.Ratio > 0 {
 			ratio = fmt.Sprintf("%.2f", r.Ratio)
 		}
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s–%s\t%s\n",
-			r.Collective, tasks.FormatBytes(r.Bytes), library, variant, figures(r.P50), figures(r.Least), figures(r.Largest), ratio)
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s–%s\t%s\t%s\n",
+			r.Collective, tasks.FormatBytes(r.Bytes), library, variant, figures(r.P50), figures(r.Least), figures(r.Largest), tail, ratio)
 	}
 	if err := tab.Flush(); err != nil {
 		return err

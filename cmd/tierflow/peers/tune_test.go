@@ -56,7 +56,7 @@ func TestPeersTune(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			tools := t.TempDir()
 			t.Setenv("PATH", tools)
-			p := &place{site: site{nodes: 1, perNode: 2, self: filepath.Join(tools, "tierflow"), folder: t.TempDir()}}
+			p := &place{site: site{nodes: 1, perNode: 2, bind: bindNone, self: filepath.Join(tools, "tierflow"), folder: t.TempDir()}}
 			script(t, p.self, fmt.Sprintf(fakeTierflow, test.tunes))
 			b := &benchPeers{topo: "1x2", nodes: 1, perNode: 2, cells: cells{[]string{"bcast"}, []int64{8}}, time: time.Millisecond, sweep: test.sweep, rounds: 2, json: true}
 			var out, notes bytes.Buffer
@@ -100,7 +100,7 @@ func TestPeersTune(t *testing.T) {
 
 // What bench peers calls tune with, tune takes.
 func TestPeersTuneCommand(t *testing.T) {
-	p := &place{site: site{nodes: 1, perNode: 2, self: "tierflow", folder: t.TempDir()}}
+	p := &place{site: site{nodes: 1, perNode: 2, bind: bindNone, self: "tierflow", folder: t.TempDir()}}
 	words := p.tuneCommand(cells{[]string{"bcast", "barrier"}, []int64{64, 8}}, 10*time.Millisecond)
 	args := words[slices.Index(words, "--")+2:]
 	s := kittest.Decode[tune.Summary](t, tierflow.Succeeds(t, append(args, "--topo", "1x2")...))

@@ -1,6 +1,7 @@
 /* How collectives are measured, the same for every library and as tierflow bench coll does it: all ranks begin a
  * sample together after a barrier; what is short is called as often as fills 20 ms; the root then rotates, so that
- * calls don't overlap; a sample counts as long as its slowest rank took; buffers are spoilt before and checked after. */
+ * calls don't overlap; a sample counts as long as its slowest rank took; buffers are spoilt before and checked after.
+ * With "single" a sample is one call from root 0, on buffers just written, after two barriers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,11 +28,12 @@ struct series {
 	const struct library *lib;
 	struct call call;
 	int nodes, per_node, calls, turn;
+	int single; /* a sample is one call */
 	double wrong; /* elements, of this rank */
 };
 
 static const double sample_seconds = 0.02;
-enum { max_calls = 10000, min_samples = 5, max_samples = 10000, max_roots = 16 };
+enum { max_calls = 10000, min_samples = 5, max_samples = 10000, max_singles = 2000, max_roots = 16 };
 
 static double now(void) {
 	struct timespec t;
@@ -46,6 +48,8 @@ static float element(int rank, size_t i) { return (float)(i % 509 + rank); }
 
 /* Neighbours are on different nodes: each call must wait for the one before to have come there. */
 static int root_of(const struct series *s, int turn) {
+	if (s->single)
+		return 0;
 	int roots = s->lib->size < max_roots ? s->lib->size : max_roots;
 	turn %= roots;
 	return turn % s->nodes * s->per_node + turn / s->nodes;
@@ -74,6 +78,19 @@ static void fill(struct series *s, int first_root) {
 	if (is(&s->call, "bcast") && s->lib->rank == first_root)
 		for (size_t i = 0; i < n; i++)
 			s->call.recv[i] = element(first_root, i);
+}
+
+/* Writes what is sent to where it is: its cache lines are then this processor's. */
+static void rewrite(struct series *s) {
+	static char spare[4096];
+	size_t left = sent(s) * sizeof(float);
+	for (char *at = (char *)s->call.send; left > 0;) {
+		size_t n = left < sizeof spare ? left : sizeof spare;
+		memcpy(spare, at, n);
+		memcpy(at, spare, n);
+		at += n;
+		left -= n;
+	}
 }
 
 static void check(struct series *s, int first_root) {
@@ -106,6 +123,10 @@ static void check(struct series *s, int first_root) {
 static double sample(struct series *s) {
 	int first_root = root_of(s, s->turn);
 	fill(s, first_root);
+	if (s->single) {
+		rewrite(s);
+		s->lib->barrier();
+	}
 	s->lib->barrier();
 	double begin = now();
 	for (int i = 0; i < s->calls; i++) {
@@ -140,14 +161,15 @@ static double fastest(struct series *s, int samples) {
 static void measure(struct series *s, double seconds) {
 	s->calls = 1;
 	double best = fastest(s, 3);
-	while (best < sample_seconds && s->calls < max_calls) {
+	while (!s->single && best < sample_seconds && s->calls < max_calls) {
 		double grow = sample_seconds / best + 0.1;
 		double calls = s->calls * (grow < 8 ? grow : 8) + 1;
 		s->calls = calls < max_calls ? (int)calls : max_calls;
 		best = fastest(s, 2);
 	}
 	double fit = seconds / best;
-	int n = fit < min_samples ? min_samples : fit > max_samples ? max_samples : (int)fit;
+	int most = s->single ? max_singles : max_samples;
+	int n = fit < min_samples ? min_samples : fit > most ? most : (int)fit;
 	double *times = (double *)malloc(n * sizeof *times);
 	for (int i = 0; i < n; i++)
 		times[i] = sample(s) / s->calls * 1e6;
@@ -155,8 +177,8 @@ static void measure(struct series *s, double seconds) {
 	s->lib->maximum(&s->wrong, 1);
 	qsort(times, n, sizeof *times, ascending);
 	if (s->lib->rank == 0) {
-		printf("{\"collective\":\"%s\",\"bytes\":%zu,\"iters\":%d,\"min_us\":%.3f,\"p50_us\":%.3f,\"wrong\":%.0f}\n",
-			s->call.collective, s->call.bytes, n, times[0], times[(n - 1) / 2], s->wrong);
+		printf("{\"collective\":\"%s\",\"bytes\":%zu,\"iters\":%d,\"min_us\":%.3f,\"p50_us\":%.3f,\"p99_us\":%.3f,\"wrong\":%.0f}\n",
+			s->call.collective, s->call.bytes, n, times[0], times[(n - 1) / 2], times[(n * 99 + 99) / 100 - 1], s->wrong);
 		fflush(stdout); /* a later cell may never end */
 	}
 	free(times);
@@ -198,7 +220,7 @@ static void measure_all(const struct library *lib, char **argv) {
 		char *list = strdup(argv[2]);
 		for (size = strtok_r(list, ",", &sizes); size; size = barrier ? NULL : strtok_r(NULL, ",", &sizes)) {
 			struct series s = {lib, {op, barrier ? 0 : strtoul(size, NULL, 10), 0, NULL, NULL, NULL, NULL, 0, 0},
-				atoi(argv[4]), atoi(argv[5]), 1, 0, 0};
+				atoi(argv[4]), atoi(argv[5]), 1, 0, strcmp(argv[8], "single") == 0, 0};
 			read_counts(&s.call, lib->size, argv[7]);
 			s.call.send = buffer(sent(&s) * sizeof(float));
 			s.call.recv = buffer(received(&s) * sizeof(float));
@@ -214,8 +236,8 @@ static void measure_all(const struct library *lib, char **argv) {
 }
 
 static void want_arguments(int argc) {
-	if (argc == 8)
+	if (argc == 9)
 		return;
-	fprintf(stderr, "usage: driver OP,OP BYTES,BYTES SECONDS NODES RANKS_PER_NODE STORE COUNTS\n");
+	fprintf(stderr, "usage: driver OP,OP BYTES,BYTES SECONDS NODES RANKS_PER_NODE STORE COUNTS single|-\n");
 	exit(2);
 }
