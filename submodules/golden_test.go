@@ -22,6 +22,7 @@ func TestGolden(t *testing.T) {
 		{"bcast_5_binomial", bcast(64, 2), "5", "shape=flat,fs=all,w=1,s=adapt/binomial"},
 		{"bcast_5_circulant", bcast(96, 1), "5", "shape=flat,fs=all,w=1,s=circulant/blocks/32"},
 		{"reduce_5_circulant", tasks.Request{Coll: tasks.Reduce, Count: 24, Type: tasks.Float32, Op: tasks.Sum, Root: 1}, "5", "shape=flat,fs=all,w=1,s=circulant/blocks/32"},
+		{"allreduce_5_circulant", allreduce(80), "5", "shape=ar,fs=all,w=1,s=circulant/blocks"},
 		{"bcast_2x3_binomial_slots", bcast(200, 4), "2x3", "shape=han,fs=128,w=2,i=adapt/binomial,s=sm"},
 		{"bcast_3_slots", bcast(160, 0), "3", "shape=han,fs=64,w=2,s=sm//32"},
 		{"allreduce_4_binomial", allreduce(64), "4", "shape=flat,fs=all,w=1,s=adapt/binomial"},

@@ -7,9 +7,12 @@
 // Construction of Round-optimal n-Block Broadcast Schedules, CLUSTER 2022
 // (arXiv:2205.10072), Round-optimal n-Block Broadcast Schedules in Logarithmic Time, 2023
 // (arXiv:2312.11236), and Optimal Broadcast Schedules in Logarithmic Time with Applications
-// to Broadcast, All-Broadcast, Reduction and All-Reduction, 2024 (arXiv:2407.18004).
+// to Broadcast, All-Broadcast, Reduction and All-Reduction, 2024 (arXiv:2407.18004). Of parts
+// that are one block each, and of an allreduce, the schedules are those of Optimal,
+// Non-pipelined Reduce-scatter and Allreduce Algorithms, 2024 (arXiv:2410.14234).
 //
-// Blocks are the inner segments of a message: circulant/blocks/8KiB. Steps wait for
+// Blocks are the inner segments of a message or of a member's part: circulant/blocks/8KiB.
+// An allreduce takes 2⌈log2 n⌉ rounds and cuts its messages by them. Steps wait for
 // the blocks that they need and, as in adapt, for earlier ones of the same kind, not
 // for rounds. It emits steps only. Every rank finds its own schedule from its place in
 // the group; nothing is exchanged for it.
@@ -46,11 +49,14 @@ var algorithms = []struct {
 	{
 		submodules.Algorithm{
 			Name: submodules.Blocks, Source: "Träff, CLUSTER 2022, arXiv:2407.18004", Inner: true,
-			Doc:   "each inner segment goes its own way: log2(n) rounds deep, each rank hears all once",
-			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce},
+			Doc:   "each inner segment goes its own way: log2(n) rounds deep, each rank hears it once",
+			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allgather, tasks.ReduceScatter, tasks.Allreduce},
 			Needs: []submodules.Restriction{submodules.NeedsCommutative},
 		},
-		map[tasks.Collective]func(e *submodules.Emitter, c *submodules.Call){tasks.Bcast: bcast, tasks.Reduce: reduce},
+		map[tasks.Collective]func(e *submodules.Emitter, c *submodules.Call){
+			tasks.Bcast: bcast, tasks.Reduce: reduce,
+			tasks.Allgather: allgather, tasks.ReduceScatter: reduceScatter, tasks.Allreduce: allreduce,
+		},
 	},
 }
 

@@ -8,11 +8,12 @@ package circulant
 //	n = 16: skips 1 2 4 8
 type graph struct {
 	n     int
-	skips []int // by round of a phase: half of the next one, rounded up; n at the end
+	skips []int   // by round of a phase: half of the next one, rounded up; n at the end
+	found [][]int // by place: what inPhase found
 }
 
 func newGraph(n int) graph {
-	g := graph{n: n}
+	g := graph{n: n, found: make([][]int, n)}
 	for skip := n; ; skip = (skip + 1) / 2 {
 		g.skips = append([]int{skip}, g.skips...)
 		if skip == 1 {
@@ -84,6 +85,15 @@ func (g graph) round(i, blocks int) int {
 // isn't told again: in the last rounds there would be later ones.
 func (g graph) hears(v, blocks int) []int {
 	all := make([]int, g.phase()+blocks-1)
+	if blocks == 1 { // as below, without a search: in a round the block comes as far as the next skip
+		for k := range all {
+			all[k] = none
+			if g.skips[k] <= v && v < g.skips[k+1] {
+				all[k] = 0
+			}
+		}
+		return all
+	}
 	in, first, complete := g.inPhase(v), g.round(0, blocks), false
 	for i := range all {
 		round := first + i
@@ -102,6 +112,9 @@ func (g graph) hears(v, blocks int) []int {
 // inPhase returns by round of a phase the block that a place hears: of the blocks that
 // the root sends out in this phase, from 0 on, or of those before, which are negative.
 func (g graph) inPhase(v int) []int {
+	if g.found[v] != nil {
+		return g.found[v]
+	}
 	own := g.base(v)
 	s := search{graph: g, at: g.n + v, limit: 2 * g.n, left: make([]bool, g.phase()+1)}
 	for block := range s.left {
@@ -113,6 +126,7 @@ func (g graph) inPhase(v int) []int {
 			s.heard[round] = own
 		}
 	}
+	g.found[v] = s.heard
 	return s.heard
 }
 
