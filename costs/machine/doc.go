@@ -25,7 +25,7 @@
 //
 // A domain's two directions are independent. Each is shared by all ranks of the domain:
 // messages pass one after the other. The domain is the one just inside the link's level.
-// For the network this is the node.
+// For the network this is the node. A wire that was idle lets burst_bytes pass in no time.
 //
 // The parts overlap: a long message is on the wire while its sender still copies the
 // rest to the kernel. What can't overlap is the first packet_bytes of either side.

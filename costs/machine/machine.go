@@ -70,6 +70,9 @@ type Link struct {
 	// BufferBytes is what of a message may still be unsent when its sender goes on, bytes:
 	// what the kernel queues for a connection.
 	BufferBytes int64 `json:"buffer_bytes,omitempty"`
+	// BurstBytes is how much a direction of a domain lets pass in no time after it was idle
+	// for as long as the wire takes for it, bytes: the depth of a token bucket.
+	BurstBytes int64 `json:"burst_bytes,omitempty"`
 }
 
 // Cores are processors shared by ranks. A rank needs one for whatever keeps it busy.
@@ -154,7 +157,7 @@ func (l *Link) check() error {
 		"latency_ns", l.Latency, "byte_ns", l.Byte, "gap_ns", l.Gap, "send_ns", l.Send, "recv_ns", l.Recv,
 		"send_byte_ns", l.SendByte, "recv_byte_ns", l.RecvByte,
 		"message_bytes", float64(l.MessageBytes), "packet_bytes", float64(l.PacketBytes),
-		"packet_extra_bytes", float64(l.PacketExtra), "buffer_bytes", float64(l.BufferBytes),
+		"packet_extra_bytes", float64(l.PacketExtra), "buffer_bytes", float64(l.BufferBytes), "burst_bytes", float64(l.BurstBytes),
 	)
 	if l.PacketBytes == 0 && l.PacketExtra > 0 {
 		err = errors.Join(err, errors.New("packet_extra_bytes without packet_bytes"))

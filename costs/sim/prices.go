@@ -32,6 +32,7 @@ type linkPrice struct {
 	message            int64
 	packet, extra      int64
 	buffer             Time // how long a wire takes for what the kernel queues
+	burst              Time // how long it takes for what passes at once after it was idle
 }
 
 // pricesOf turns a machine's numbers into prices on a topology. Without a seed there is
@@ -47,7 +48,7 @@ func pricesOf(m *machine.Machine, t *levels.Topology, seed uint64) (prices, erro
 	for k := range t.Depth() {
 		level := t.Level(k)
 		l, err := m.Link(level)
-		if err != nil && (k > 0 || t.Size() > 1) {
+		if err != nil && isUsed(t, k) {
 			return p, fmt.Errorf("simulate on %v: %w", t, err)
 		}
 		price := linkPrice{
@@ -55,10 +56,19 @@ func pricesOf(m *machine.Machine, t *levels.Topology, seed uint64) (prices, erro
 			send: nanoseconds(l.Send), recv: nanoseconds(l.Recv), sendByte: rate(l.SendByte * 1000), recvByte: rate(l.RecvByte * 1000),
 			wireByte: rate(l.Byte * 1000), message: l.MessageBytes, packet: l.PacketBytes, extra: l.PacketExtra,
 		}
-		price.buffer = price.wireByte.of(l.BufferBytes)
+		price.buffer, price.burst = price.wireByte.of(l.BufferBytes), price.wireByte.of(l.BurstBytes)
 		p.links = append(p.links, price)
 	}
 	return p, nil
+}
+
+// isUsed reports whether any two ranks share a domain of level k and none inside it.
+func isUsed(t *levels.Topology, k int) bool {
+	inside := t.Size()
+	if k > 0 {
+		inside = t.Domains(k - 1)
+	}
+	return t.Domains(k) < inside
 }
 
 // onWire returns how long n bytes keep a wire busy.

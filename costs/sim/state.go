@@ -101,6 +101,7 @@ type message struct {
 	over   Time  // how long its bytes took to come in
 	came   Time  // when it arrived
 	waited Time  // for wires
+	sent   Time  // when its sender's wire has carried it
 	by     int32 // what its sender did when it sent it, see log
 }
 
@@ -123,7 +124,7 @@ type list struct{ first, last int32 }
 
 // wire is one direction of a domain.
 type wire struct {
-	free   Time // when it has carried all that was given to it
+	free   Time // when it has carried all that was given to it, were there no bursts
 	urgent Time // when it has carried all but bulk; urgent <= free
 	Use
 }

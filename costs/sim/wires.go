@@ -52,28 +52,33 @@ func (e *engine) depart(i int32) {
 	m := &e.messages[i]
 	k := e.ranks[m.to].pairs[m.conn].link
 	w := &e.wires[k][e.domains[k][m.from]].out
-	if begin := e.occupy(w, m, &e.prices.links[k]); begin > e.now {
+	begin, takes := e.occupy(w, m, &e.prices.links[k])
+	m.sent = begin + takes
+	if begin > e.now {
 		e.queue.push(begin, enter, i)
 		return
 	}
 	e.enter(i)
 }
 
-// occupy reserves a wire for a message and returns when it begins.
-func (e *engine) occupy(w *wire, m *message, l *linkPrice) Time {
-	takes := l.onWire(m.bytes)
-	begin := max(e.now, w.free)
+// occupy reserves a wire for a message. It returns when it begins and how long it takes:
+// less than usual if the wire has been idle, and lets a burst pass.
+func (e *engine) occupy(w *wire, m *message, l *linkPrice) (begin, takes Time) {
+	whole := l.onWire(m.bytes)
+	saved := max(0, min(l.burst, e.now+l.burst-w.free))
+	begin = max(e.now, w.free-l.burst)
+	takes = max(0, whole-saved)
 	if !m.isBulk {
 		begin = max(min(begin, e.now+l.buffer), w.urgent)
 		w.urgent = begin + takes
 	}
-	w.free = max(w.free, begin) + takes
+	w.free = max(w.free, begin) + whole
 	w.Messages++
 	w.Bytes += m.bytes
-	w.Busy += takes
+	w.Busy += whole
 	w.Waited += begin - e.now
 	m.waited += begin - e.now
-	return begin
+	return begin, takes
 }
 
 // enter gives a message that begins on its sender's wire to its receiver's.
@@ -82,13 +87,12 @@ func (e *engine) enter(i int32) {
 	receiver := &e.ranks[m.to].pairs[m.conn]
 	k := receiver.link
 	l := &e.prices.links[k]
-	begin := e.occupy(&e.wires[k][e.domains[k][m.to]].in, m, l)
-	takes := l.onWire(m.bytes)
-	end := max(begin+takes, m.cpuEnd)
+	begin, takes := e.occupy(&e.wires[k][e.domains[k][m.to]].in, m, l)
+	end := max(begin+takes, m.sent, m.cpuEnd)
 	m.over = end - e.now
 	if m.isBulk {
 		sender := &e.ranks[m.from].pairs[e.job.conns[m.to][m.conn].back]
-		sender.unsent -= takes
+		sender.unsent -= l.onWire(m.bytes)
 		sender.drained = max(sender.drained, end)
 	}
 	e.queue.push(end+e.stretch(l.latency), arrive, i)

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 )
 
@@ -54,4 +56,34 @@ func ProcessorModel() string {
 	_, rest, _ := strings.Cut(string(data), "model name")
 	line, _, _ := strings.Cut(rest, "\n")
 	return strings.TrimLeft(line, "\t :")
+}
+
+// Hosts returns the names of the nodes on which the processes run, or this host's name
+// if ranks are goroutines.
+func Hosts(c *planner.Comm) []string {
+	if IsLaunched() {
+		var all []string
+		t := c.Topology()
+		for rank := range levels.Rank(t.Size()) {
+			if name := nodeName(t, rank); !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+		return all
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return nil
+	}
+	return []string{name}
+}
+
+// nodeName returns the name of a rank's node.
+func nodeName(t *levels.Topology, rank levels.Rank) string {
+	for k := range t.Depth() {
+		if t.Level(k).Symbol == levels.NodeSymbol {
+			return t.DomainName(rank, k)
+		}
+	}
+	return t.DomainName(rank, 0)
 }

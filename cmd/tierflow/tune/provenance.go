@@ -3,15 +3,12 @@ package tune
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"time"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs/stats"
-	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/planner/tune"
 )
@@ -21,7 +18,7 @@ func (u *tuning) describeOrigin(t *table.Table, r *tuneRank, m *tune.Method) {
 	p := &t.Provenance
 	p.Method, p.Date, p.Tierflow = m.String(), time.Now().UTC().Format(time.RFC3339), kit.Version()
 	if p.Simulated = r.simulated; r.simulated == "" {
-		for _, h := range hosts(r.comm) {
+		for _, h := range kit.Hosts(r.comm) {
 			if !slices.Contains(p.Hosts, h) {
 				p.Hosts = append(p.Hosts, h)
 			}
@@ -44,38 +41,8 @@ func (u *tuning) describeOrigin(t *table.Table, r *tuneRank, m *tune.Method) {
 	}
 }
 
-// hosts returns the names of the nodes on which the processes run, or this host's name
-// if ranks are goroutines.
-func hosts(c *planner.Comm) []string {
-	if kit.IsLaunched() {
-		var all []string
-		t := c.Topology()
-		for rank := range levels.Rank(t.Size()) {
-			if name := nodeName(t, rank); !slices.Contains(all, name) {
-				all = append(all, name)
-			}
-		}
-		return all
-	}
-	name, err := os.Hostname()
-	if err != nil {
-		return nil
-	}
-	return []string{name}
-}
-
 func stopText(s stats.Stop) string {
 	return fmt.Sprintf("95%% interval of the mean within %.1f%%, or %v, or %d samples; at least %d", 100*s.Rel, s.Budget, s.Most, s.Least)
-}
-
-// nodeName returns the name of a rank's node.
-func nodeName(t *levels.Topology, rank levels.Rank) string {
-	for k := range t.Depth() {
-		if t.Level(k).Symbol == levels.NodeSymbol {
-			return t.DomainName(rank, k)
-		}
-	}
-	return t.DomainName(rank, 0)
 }
 
 // linksOf names the links between nodes: as the communicator does, or else by the kind of

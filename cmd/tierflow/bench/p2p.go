@@ -1,0 +1,216 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"runtime"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/machine"
+	meter "github.com/tierflow/tierflow/costs/measure"
+	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/tune"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// benchP2P is the command bench p2p.
+type benchP2P struct {
+	kit.Problem
+	file  string // --machine; empty: none is written
+	json  bool
+	stop  stats.Stop
+	sizes []int64
+}
+
+func p2pCommand() *cobra.Command {
+	b := &benchP2P{}
+	c := &cobra.Command{
+		Use:   "p2p",
+		Short: "Measure messages between pairs of ranks, and write a machine's file",
+		Long: `Measures how long messages take between two ranks of each level: there and back again
+("turns": half of a round trip), one after the other in one direction, and in both
+directions at once; then between several pairs of ranks of the same two domains.
+It also measures copies and reductions, and what messages take of a processor that
+computes meanwhile.
+
+--machine writes a file for tierflow simulate and for --simulate of other commands. Its
+numbers come from these messages only: no collective has a part in them. "modelled"
+is what the simulator says of each curve with these numbers. Nodes that share a host,
+and goroutine ranks, share its processors: the file says so under "cores".
+
+Columns: µs is the median time of a message, ± half the width of the mean's 95% interval of
+confidence; GB/s counts the bytes of all pairs and directions (1e9 bytes per second).`,
+		Example: `  tierflow bench p2p --topo 2x2 --machine machine.json
+  tierflow run -n 8 --hosts a:4,b:4 -- tierflow bench p2p --machine machine.json
+  tierflow bench p2p --bytes 1:4MiB:x4 --json`,
+		Args: kit.NoOperands,
+		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
+			if err := b.read(); err != nil {
+				return err
+			}
+			return b.RunOnJob(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), func(stdout, stderr io.Writer) error {
+				return b.run(c.Context(), stdout, stderr)
+			})
+		}),
+	}
+	b.AddJobFlags(c)
+	f := c.Flags()
+	f.StringVar(&b.Bytes, "bytes", "1,64,1KiB,4KiB,16KiB,64KiB,256KiB,1MiB", "sizes of messages: 1,64KiB or 1:1MiB:x4")
+	f.StringVar(&b.file, "machine", "", "file to write the machine to, - for standard output and nothing else there")
+	f.DurationVar(&b.stop.Budget, "time", 100*time.Millisecond, "time for each size, if 95% confidence of the mean within 2.5% doesn't come first")
+	f.BoolVar(&b.json, "json", false, "print JSON")
+	return c
+}
+
+// largestMessage bounds the buffers, two of a message for each rank.
+const largestMessage = 64 << 20
+
+// read checks all arguments.
+func (b *benchP2P) read() (err error) {
+	if b.sizes, err = kit.ParseSizes(b.Bytes); err != nil {
+		return kit.Usagef("--bytes: %w", err)
+	}
+	for _, n := range b.sizes {
+		if n < 1 || n > largestMessage {
+			return kit.Usagef("--bytes: a message of %s; allowed are 1B to %s", tasks.FormatBytes(n), tasks.FormatBytes(largestMessage))
+		}
+	}
+	if b.stop.Budget <= 0 {
+		return kit.Usagef("--time %v: must be above 0", b.stop.Budget)
+	}
+	if b.json && b.file == "-" {
+		return kit.Usagef("--json and --machine -: standard output has room for one of them")
+	}
+	return nil
+}
+
+func (b *benchP2P) run(ctx context.Context, stdout, stderr io.Writer) error {
+	if b.Job.Topology().Size() < 2 {
+		return kit.Usagef("one rank: a message is between two")
+	}
+	notes := stdout
+	if b.json || b.file == "-" {
+		notes = stderr
+	}
+	fmt.Fprintf(notes, "# %v; %d CPUs\n", b.Job, runtime.NumCPU())
+	var found *meter.Found
+	err := kit.RunRanks(ctx, b.Job, []string{""}, func(ctx context.Context, comms []*planner.Comm) error {
+		setup, err := b.setup(ctx, comms[0])
+		if err != nil {
+			return err
+		}
+		m, err := tune.NewBench(ctx, comms[0])
+		if err != nil {
+			return err
+		}
+		of, err := m.Machine(ctx, setup, b.sizes, b.stop)
+		if err != nil || m.Rank() > 0 {
+			return err
+		}
+		of.Machine.Provenance = b.provenance(comms[0])
+		found = of
+		return nil
+	})
+	if err != nil || found == nil { // not rank 0
+		return err
+	}
+	return b.write(found, stdout)
+}
+
+// write writes the machine's file and prints what was measured.
+func (b *benchP2P) write(found *meter.Found, stdout io.Writer) error {
+	data, err := found.Machine.Format()
+	if err != nil {
+		return err
+	}
+	if b.file != "" {
+		if err := kit.WriteOutput(stdout, b.file, data); err != nil || b.file == "-" {
+			return err
+		}
+	}
+	if b.json {
+		return kit.WriteJSON(stdout, found)
+	}
+	return kit.WriteOutput(stdout, "", p2pText(found))
+}
+
+// p2pText is what is printed of a machine.
+func p2pText(found *meter.Found) []byte {
+	var b bytes.Buffer
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "number\tvalue\t±")
+	for _, n := range found.Numbers {
+		fmt.Fprintf(w, "%s\t%.4g\t%.2g\n", n.Key, n.Value, n.Half)
+	}
+	w.Flush()
+	for _, c := range found.Curves {
+		fmt.Fprintf(&b, "\nlevel %c, %v, %d pair%s\n", c.Level, c.Way, c.Pairs, kit.Plural(c.Pairs))
+		fmt.Fprintln(w, "bytes\tµs\t±\tGB/s\tmodelled µs\tto measured")
+		for _, p := range c.Points {
+			fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.3f\t%.2f\t%.2f\n", tasks.FormatBytes(p.Bytes), p.NS/1e3, p.Half/1e3, p.GBps, p.Modelled/1e3, p.Modelled/p.NS)
+		}
+		w.Flush()
+	}
+	return b.Bytes()
+}
+
+// setup returns what no message tells. All ranks of c call it.
+func (b *benchP2P) setup(ctx context.Context, c *planner.Comm) (s meter.Setup, err error) {
+	if !kit.IsLaunched() {
+		s.Frame.MessageBytes = goroutineFrame
+		if s.Cores.InAll = runtime.NumCPU(); c.Topology().Nodes() == 1 {
+			s.Cores = machine.Cores{PerNode: runtime.NumCPU()}
+		}
+		return s, nil
+	}
+	tcp, err := machine.Assumed().Link(c.Topology().Level(c.Topology().Depth() - 1))
+	if err == nil {
+		s.Frame = tcp
+	}
+	hosts, err := hostsOf(ctx, c)
+	if err != nil {
+		return s, err
+	}
+	if s.Cores.PerNode = runtime.NumCPU(); len(hosts) < c.Topology().Nodes() {
+		s.Cores = machine.Cores{InAll: len(hosts) * runtime.NumCPU()}
+	}
+	return s, nil
+}
+
+// goroutineFrame is what the emulated link adds to a message, bytes.
+const goroutineFrame = 66
+
+// hostsOf returns a number for each kernel that the ranks run on: nodes may be emulated on
+// one. All ranks of c call it.
+func hostsOf(ctx context.Context, c *planner.Comm) ([]uint64, error) {
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, kit.KernelFile("/proc/sys/kernel/random/boot_id"))
+	mine, all := []uint64{h.Sum64()}, make([]uint64, c.Size())
+	if err := planner.AllgatherNow(ctx, c, mine, all); err != nil {
+		return nil, err
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// provenance says where the numbers are from.
+func (b *benchP2P) provenance(c *planner.Comm) costs.Provenance {
+	p := costs.Provenance{
+		Hosts: kit.Hosts(c), Ranks: fmt.Sprint(b.Job), Links: b.Job.Links(), Kernel: kit.KernelFile("/proc/sys/kernel/osrelease"),
+		Date: time.Now().UTC().Format(time.RFC3339), Method: "measured between pairs of ranks",
+	}
+	if kit.IsLaunched() {
+		p.Congestion = kit.Congestion()
+	}
+	return p
+}

@@ -1,0 +1,212 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+)
+
+// Setup is what no message tells of a machine.
+type Setup struct {
+	// Cores are the processors that ranks share.
+	Cores machine.Cores
+	// Frame has the sizes of messages and packets on the wires between nodes. The other
+	// fields are not used.
+	Frame machine.Link
+	// Unreadable says that ranks of a node can't read each other's memory.
+	Unreadable bool
+}
+
+// Number is a number of a machine as it was measured.
+type Number struct {
+	Key   string  `json:"key"`   // of the file; a link's with its level in front
+	Value float64 `json:"value"` // 0 or more
+	Half  float64 `json:"half"`  // half the width of its 95% confidence interval
+}
+
+// Found is a machine and the measurements that it comes from.
+type Found struct {
+	Machine *machine.Machine `json:"machine"`
+	Numbers []Number         `json:"numbers"`
+	Curves  []Curve          `json:"curves"`
+}
+
+// Machine measures the machine that the ranks run on: messages between pairs of ranks of
+// each level, copies and reductions. Sizes are those of the curves, in bytes, each 1 or
+// more. No collective has a part in the numbers.
+func (b *Bench) Machine(ctx context.Context, s Setup, sizes []int64, stop stats.Stop) (*Found, error) {
+	return findMachine(ctx, b, b.topology, s, sizes, stop)
+}
+
+// Machine is [Bench.Machine] on simulated time: it finds the numbers of the machine that
+// is simulated again.
+func (s *Simulated) Machine(ctx context.Context, o Setup, sizes []int64, stop stats.Stop) (*Found, error) {
+	return findMachine(ctx, s, s.topology, o, sizes, stop)
+}
+
+func findMachine(ctx context.Context, c stopwatch, t *levels.Topology, s Setup, sizes []int64, stop stats.Stop) (*Found, error) {
+	f := finder{stopwatch: c, topology: t, ctx: ctx, stop: stop, setup: s, found: &Found{}}
+	f.found.Machine = &machine.Machine{Version: machine.Version, Cores: s.Cores, Unreadable: s.Unreadable}
+	for k := range t.Depth() { // so that what is known can be simulated
+		if partners(t, k) != nil {
+			f.found.Machine.Links = append(f.found.Machine.Links, machine.Link{Level: machine.Symbol(t.Level(k).Symbol)})
+		}
+	}
+	if err := f.local(); err != nil {
+		return nil, fmt.Errorf("measure: %w", err)
+	}
+	for k := range t.Depth() {
+		if err := f.level(k, sizes); err != nil {
+			return nil, fmt.Errorf("measure level %v: %w", t.Level(k), err)
+		}
+	}
+	return f.found, nil
+}
+
+// stopwatch runs scripts in turns.
+type stopwatch interface {
+	// times returns each rank's times, by script, ns. All ranks get them.
+	times(ctx context.Context, stop stats.Stop, scripts ...*script) ([]scriptTimes, error)
+	// processorTimes is times of the ranks' processors, where the system tells them: what
+	// others do on a processor doesn't count.
+	processorTimes(ctx context.Context, stop stats.Stop, scripts ...*script) ([]scriptTimes, error)
+}
+
+var (
+	_ stopwatch = (*Bench)(nil)
+	_ stopwatch = (*Simulated)(nil)
+)
+
+// finder measures one machine.
+type finder struct {
+	stopwatch
+	topology *levels.Topology
+	ctx      context.Context
+	stop     stats.Stop
+	setup    Setup
+	found    *Found
+}
+
+// quantity is a number with its interval.
+type quantity struct{ value, half float64 }
+
+// less returns q - p.
+func (q quantity) less(p quantity) quantity {
+	return quantity{q.value - p.value, math.Hypot(q.half, p.half)}
+}
+
+// times returns q·x.
+func (q quantity) times(x float64) quantity { return quantity{q.value * x, q.half * math.Abs(x)} }
+
+// positive returns q, 0 if it is less.
+func (q quantity) positive() quantity { return quantity{max(0, q.value), q.half} }
+
+func median(s costs.Summary) quantity { return quantity{s.P50, s.Half} }
+
+// note adds a number to what is reported, and returns its value.
+func (f *finder) note(key string, q quantity) float64 {
+	q = q.positive()
+	f.found.Numbers = append(f.found.Numbers, Number{key, q.value, q.half})
+	return q.value
+}
+
+// Sizes of what a rank does by itself.
+const (
+	localBytes = 256 << 10 // of a copy or a reduction
+	localCount = 16        // in a sample
+	stepCount  = 1000
+)
+
+// local measures what a rank does by itself: rank 0 while the others wait.
+func (f *finder) local() error {
+	node := members(f.topology, f.nodeLevel(), 0)
+	scripts := []*script{
+		alone(func(e *submodules.Emitter) { joins(e, 1) }, 0),
+		alone(func(e *submodules.Emitter) { joins(e, 1+stepCount) }, 0),
+		alone(func(e *submodules.Emitter) { copyOver(e, localBytes, localCount) }, 0),
+		alone(func(e *submodules.Emitter) { copyOver(e, localBytes, localCount) }, node...),
+		alone(func(e *submodules.Emitter) { reduceOver(e, localBytes, localCount) }, 0),
+	}
+	for i, s := range scripts {
+		s.name, s.bytes, s.adds = fmt.Sprintf("local %d", i), 1, i == len(scripts)-1
+	}
+	all, err := f.times(f.ctx, f.stop, scripts...)
+	if err != nil {
+		return err
+	}
+	m, bytes := f.found.Machine, 1.0/(localBytes*localCount)
+	one := func(i int) quantity { return median(all[i].Ranks[0]) }
+	call := one(0)
+	m.Step = f.note("step_ns", one(1).less(call).times(1.0/stepCount))
+	m.CopyByte = f.note("copy_byte_ns", one(2).less(call).times(bytes))
+	m.ReduceByte = f.note("reduce_byte_ns", one(4).less(call).times(bytes))
+	if cores := max(f.setup.Cores.PerNode, f.setup.Cores.InAll); cores > 0 && cores < len(node) {
+		return nil // the ranks of a node can't copy at once
+	}
+	together := median(all[3].Slowest).less(call).times(bytes)
+	if together.value > crowded*m.CopyByte {
+		m.MemoryByte = f.note("memory_byte_ns", together.times(1/float64(2*len(node))))
+	}
+	return nil
+}
+
+// alone returns a script in which each of some ranks has the same steps, and meets nobody.
+func alone(emit func(*submodules.Emitter), ranks ...levels.Rank) *script {
+	return &script{emit: func(e *submodules.Emitter, c *submodules.Call) {
+		if slices.Contains(ranks, c.Group.Ranks[c.Me]) {
+			emit(e)
+		}
+	}}
+}
+
+// crowded is how much longer copies of all ranks of a node must take than that of one, if
+// the memory is what they wait for.
+const crowded = 1.15
+
+// nodeLevel returns the level whose domains are nodes.
+func (f *finder) nodeLevel() int {
+	for k := range f.topology.Depth() {
+		if f.topology.Level(k).Symbol == levels.NodeSymbol {
+			return k
+		}
+	}
+	return 0
+}
+
+// level measures the messages between ranks that share a domain of level k and none inside
+// it. Without such ranks there is nothing to measure.
+func (f *finder) level(k int, sizes []int64) error {
+	pairs := partners(f.topology, k)
+	if len(pairs) == 0 {
+		return nil
+	}
+	symbol := f.topology.Level(k).Symbol
+	drawings := []*drawing{
+		newDrawing(symbol, Turns, pairs[:1], sizes), newDrawing(symbol, OneWay, pairs[:1], sizes), newDrawing(symbol, BothWays, pairs[:1], sizes),
+	}
+	if len(pairs) > 1 {
+		drawings = append(drawings, newDrawing(symbol, OneWay, pairs, sizes))
+	}
+	for _, d := range drawings {
+		if err := d.measure(f.ctx, f, f.stop); err != nil {
+			return err
+		}
+	}
+	if err := f.link(symbol, k > f.nodeLevel(), pairs[0]); err != nil {
+		return err
+	}
+	for _, d := range drawings {
+		if err := d.model(f.topology, f.found.Machine); err != nil {
+			return err
+		}
+		f.found.Curves = append(f.found.Curves, d.Curve)
+	}
+	return nil
+}
