@@ -13,6 +13,7 @@ const (
 	starMessage   = 1 << 10   // up to here a node can speak with all others, one after the other
 	tinyMessage   = 4 << 10   // up to here one exchange is worth its bytes
 	smallMessage  = 16 << 10  // up to here latency counts: one segment, shallow trees
+	sharedMessage = 128 << 10 // up to here many ranks of a node lose more by meeting twice than they win by sharing the work
 	halvedMessage = 256 << 10 // up to here fewer steps are worth more than a pipeline
 )
 
@@ -45,6 +46,7 @@ var (
 	tiny  = condition{"up to " + tasks.FormatBytes(tinyMessage), func(q *question) bool { return q.bytes <= tinyMessage }}
 	small = condition{"up to " + tasks.FormatBytes(smallMessage), func(q *question) bool { return q.bytes <= smallMessage }}
 
+	huge  = condition{"over " + tasks.FormatBytes(sharedMessage), func(q *question) bool { return q.bytes > sharedMessage }}
 	large = condition{"over " + tasks.FormatBytes(smallMessage), func(q *question) bool { return q.bytes > smallMessage }}
 
 	blocks   = condition{"several blocks", func(q *question) bool { return q.blocks > 1 }}
@@ -58,6 +60,12 @@ var (
 	moreNodes  = condition{"more than two nodes", func(q *question) bool { return q.on.Nodes() > 2 }}
 	insideNode = condition{"inside a node", func(q *question) bool { return q.inside }}
 	between    = condition{"between nodes", func(q *question) bool { return !q.inside }}
+
+	pair = condition{"two ranks of one node, over " + tasks.FormatBytes(tinyMessage), func(q *question) bool {
+		return q.on.Nodes() == 1 && q.on.Size() == 2 && q.bytes > tinyMessage
+	}}
+
+	team = condition{"one node of several ranks", func(q *question) bool { return q.on.Nodes() == 1 && q.on.Size() > 1 }}
 
 	// All ranks of a node may exchange with all.
 	fewPeers      = condition{"at most " + strconv.Itoa(mostPeers) + " ranks a node on average", func(q *question) bool { return !q.crowded() }}

@@ -8,6 +8,10 @@ const (
 	ChainMost     = 64 << 10  // between nodes: larger segments only delay the pipeline
 	ChainLeast    = 16 << 10
 	readSegment   = 256 << 10 // of data read in place, which costs two meetings
+	sharedPart    = 256 << 10 // of each rank of a node where ranks share the work: each meets all others twice
+	readShared    = 512 << 10 // the same of data read in place
+	sharedMost    = 4 << 20   // of all those parts
+	leastHalf     = 16 << 10  // inside a node: half of a message, so that one is written while one is read
 	ringMost      = 256 << 10 // between nodes: what each sends on at once
 	ringUsual     = 64 << 10
 	ringLeast     = 32 << 10
@@ -38,12 +42,24 @@ var cuts = []row[cut]{
 		uncut, "up to " + tasks.FormatBytes(smallMessage) + " latency counts",
 	},
 	{
+		when(oneNode, shaped(tasks.RSAG), readable),
+		shared(readShared), "goroutines of one node read each other's memory, all at the same time",
+	},
+	{
+		when(oneNode, shaped(tasks.RSAG)),
+		shared(sharedPart), "one node, all ranks at work at the same time",
+	},
+	{
 		when(oneNode, readable),
 		fixed(readSegment, fewSegments), "goroutines of one node read each other's memory",
 	},
 	{
 		when(oneNode, noBlocks),
-		fixed(InsideSegment, fewSegments), "one node, segments stay in cache",
+		cut{
+			"half, " + tasks.FormatBytes(leastHalf) + " to " + tasks.FormatBytes(InsideSegment),
+			func(q *question) int64 { return near(q.bytes/2, leastHalf, InsideSegment) }, fewSegments, "",
+		},
+		"one node: one half is written while the other is read; segments stay in cache",
 	},
 	{
 		when(oneNode),
@@ -82,6 +98,14 @@ var uncut = fixed(tasks.Whole, fewSegments)
 // fixed cuts into segments of so many bytes.
 func fixed(bytes int64, window int) cut {
 	return cut{text: tasks.FormatBytes(bytes), segment: func(*question) int64 { return bytes }, window: window}
+}
+
+// shared cuts so that each rank of the one node has a part of so many bytes.
+func shared(part int64) cut {
+	return cut{
+		text: "ranks × " + tasks.FormatBytes(part) + ", at most " + tasks.FormatBytes(sharedMost), window: fewSegments,
+		segment: func(q *question) int64 { return min(int64(q.on.Size())*part, sharedMost) },
+	}
 }
 
 // ringCut cuts so that each node sends on a [question.ringPiece] at once.

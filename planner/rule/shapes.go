@@ -22,6 +22,14 @@ var shapes = []row[tasks.Shape]{
 		tasks.RSAG, "a ring between nodes carries 2(n-1)/n of the message, a reduce and a bcast twice the message",
 	},
 	{
+		when(sums, free, commutes, pair, fits(tasks.RSAG)),
+		tasks.RSAG, "each of two ranks combines a half, at the same time",
+	},
+	{
+		when(sums, free, commutes, huge, team, fits(tasks.RSAG)),
+		tasks.RSAG, "each rank combines a part, at the same time",
+	},
+	{
 		when(unfit(tasks.Han), scans),
 		tasks.Flat, "a scan takes nodes in their order: ranks must be numbered node by node, and combined in no forced order",
 	},
