@@ -281,6 +281,14 @@ func (p *puts) hasTowards(c *Comm, rank levels.Rank) bool {
 	})
 }
 
+// IsReadable reports whether all other ranks of the node may copy straight from this
+// rank's memory, wherever it lies.
+func (e *Endpoint) IsReadable() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.memory.Readable(nil)
+}
+
 // ears are the engine as its link sees it.
 type ears Endpoint
 

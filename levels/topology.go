@@ -221,6 +221,15 @@ func (t *Topology) Domains(k int) int { return t.count[k] }
 // the order of the domains around them, then of their lowest ranks.
 func (t *Topology) Domain(r Rank, k int) int32 { return t.domain[k][r] }
 
+// Meet is the innermost level on which two ranks share a domain.
+func (t *Topology) Meet(a, b Rank) int {
+	k := 0
+	for t.domain[k][a] != t.domain[k][b] {
+		k++
+	}
+	return k
+}
+
 // DomainName is the name the topology was given for that domain, else the level's
 // name and the domain's number: node1. A subset keeps the names of the whole.
 func (t *Topology) DomainName(r Rank, k int) string { return t.name(k, t.domain[k][r]) }

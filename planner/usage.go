@@ -70,15 +70,6 @@ func (j *job) usage(r levels.Rank, e *executor.Endpoint) Usage {
 	for k := range j.topology.Depth() {
 		u.Levels = append(u.Levels, j.topology.Level(k).Name)
 	}
-	u.Activity = e.Activity(len(u.Levels), func(peer levels.Rank) int { return meet(j.topology, r, peer) })
+	u.Activity = e.Activity(len(u.Levels), func(peer levels.Rank) int { return j.topology.Meet(r, peer) })
 	return u
-}
-
-// meet returns the innermost level that two ranks share a domain of.
-func meet(t *levels.Topology, a, b levels.Rank) int {
-	k := 0
-	for t.Domain(a, k) != t.Domain(b, k) {
-		k++
-	}
-	return k
 }

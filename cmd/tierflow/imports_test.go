@@ -110,9 +110,11 @@ var arrows = map[string][]string{
 	// A comparison of plans asks the tuner which there are.
 	"cmd/tierflow/simulate": {"cmd/tierflow/kit", "viz", "planner/tune", "costs/sim"},
 	"cmd/tierflow/draw":     {"cmd/tierflow/kit", "cmd/tierflow/kit/payload", "viz"},
+	// It enters a job as planner does, and looks at the links beneath.
+	"cmd/tierflow/doctor": {"cmd/tierflow/kit"},
 	"cmd/tierflow": {
 		"cmd/tierflow/bench", "cmd/tierflow/peers", "cmd/tierflow/tune", "cmd/tierflow/verify", "cmd/tierflow/draw", "cmd/tierflow/simulate",
-		"cmd/tierflow/launch",
+		"cmd/tierflow/launch", "cmd/tierflow/doctor",
 	},
 }
 
@@ -120,6 +122,7 @@ var arrows = map[string][]string{
 var commands = []string{
 	"cmd/tierflow", "cmd/tierflow/kit", "cmd/tierflow/kit/kittest", "cmd/tierflow/bench", "cmd/tierflow/peers",
 	"cmd/tierflow/tune", "cmd/tierflow/verify", "cmd/tierflow/draw", "cmd/tierflow/simulate",
+	"cmd/tierflow/doctor",
 }
 
 // libraries says which packages may import which other modules.
@@ -129,8 +132,8 @@ var libraries = map[string][]string{
 	"github.com/schollz/progressbar": {"cmd/tierflow/tune"},
 	"github.com/spf13/cobra":         commands,
 	"github.com/spf13/pflag":         {"cmd/tierflow/kit"},
-	"golang.org/x/sync":              {"executor/proc", "planner", "costs/measure", "cmd/tierflow/verify"},
-	"golang.org/x/sys":               {"levels/join", "levels/join/launcher", "executor/wire", "executor/tcp", "executor/proc", "executor/kernel", "executor/flight", "cmd/tierflow/launch"},
+	"golang.org/x/sync":              {"executor/proc", "planner", "costs/measure", "cmd/tierflow/verify", "cmd/tierflow/doctor"},
+	"golang.org/x/sys":               {"levels/join", "levels/join/launcher", "executor/wire", "executor/tcp", "executor/proc", "executor/kernel", "executor/flight", "cmd/tierflow/launch", "cmd/tierflow/doctor"},
 	"golang.org/x/term":              {"cmd/tierflow/tune"},
 	"gonum.org/v1/gonum":             {"costs/stats", "cmd/tierflow/bench", "cmd/tierflow/tune"},
 	"gonum.org/v1/plot":              {"viz"},

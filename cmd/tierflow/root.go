@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/bench"
+	"github.com/tierflow/tierflow/cmd/tierflow/doctor"
 	"github.com/tierflow/tierflow/cmd/tierflow/draw"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow/peers"
@@ -32,10 +33,10 @@ func (a app) root() *cobra.Command {
 	root := kit.NewRoot("Hierarchical collective communication: measure, draw, trace, check and launch it",
 		kit.Group("bench", "Measure collectives and their tasks", append(bench.Commands(a.registry), peers.Command())...),
 		a.planCommand(), draw.DagCommand(a.registry), draw.TraceCommand(a.registry), simulate.Command(a.registry), verify.Command(a.registry), a.infoCommand(), tune.Command(a.registry),
-		runCommand(), agentCommand())
+		doctor.Command(), runCommand(), agentCommand())
 	root.Long = `tierflow compiles MPI-style collectives for hierarchical machines and runs them
 between Go processes or goroutines. This command measures, draws, traces and
-checks them, and launches jobs.
+checks them, launches jobs, and examines where they run.
 
 Without a launcher subcommands run on goroutine ranks arranged by --topo: 4x2 is
 4 nodes of 2 ranks, 2x2x4 has NUMA domains inside nodes, a:3,b:1 names nodes of

@@ -187,14 +187,16 @@ func candidates(own []netip.Prefix, filtered, sameHost bool, offered []netip.Add
 			continue
 		}
 		source, near := sourceFor(own, filtered, a.Addr())
-		tier := 2
+		tier, why := 2, "the system's routes"
 		switch {
 		case a.Addr().IsLoopback():
-			tier = 0
+			tier, why = 0, "loopback of one host"
 		case near:
-			tier = 1
+			tier, why = 1, "a subnet that both are in"
+		case source.IsValid():
+			why = "the system's routes, from an address that passes the filter"
 		}
-		tiers[tier] = append(tiers[tier], target{"tcp", a.String(), source})
+		tiers[tier] = append(tiers[tier], target{"tcp", a.String(), source, why})
 	}
 	return slices.Concat(tiers[:]...), skipped
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 
 	"github.com/tierflow/tierflow/levels"
 )
@@ -12,16 +13,22 @@ import (
 // Accept sets the handler of incoming connections of any purpose, over TCP and
 // unix sockets; those that came before are handed to it now. It owns the
 // connection, runs on a goroutine per connection and should return soon: Close
-// waits for it. A later call replaces the handler.
+// waits for it. A later call replaces the handler; nil keeps connections for
+// the next one.
 func (j *Job) Accept(handler func(peer levels.Rank, purpose uint8, c net.Conn)) {
-	j.mu.Lock()
-	j.accept = handler
-	unclaimed := j.unclaimed
-	j.unclaimed = nil
-	j.mu.Unlock()
-	for _, a := range unclaimed {
+	for _, a := range j.acceptWith(handler) {
 		handler(a.peer, a.purpose, a.conn)
 	}
+}
+
+// acceptWith sets the handler and returns what came before, for it.
+func (j *Job) acceptWith(handler func(peer levels.Rank, purpose uint8, c net.Conn)) (unclaimed []arrival) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.accept = handler; handler != nil {
+		unclaimed, j.unclaimed = j.unclaimed, nil
+	}
+	return unclaimed
 }
 
 // admit takes an authenticated connection from the gate.
@@ -71,6 +78,26 @@ func (j *Job) Dial(ctx context.Context, peer levels.Rank, purpose uint8) (net.Co
 		return nil, err
 	}
 	return j.dial(ctx, peer, purpose, false)
+}
+
+// Route is an address at which [Job.Dial] tries to reach a rank.
+type Route struct {
+	Address string     // host:port
+	Source  netip.Addr // to dial from; the zero value is the system's choice
+	Why     string     // for people
+}
+
+// Routes returns the addresses of another rank in the order in which Dial tries them.
+// skipped says why it doesn't try the others.
+func (j *Job) Routes(peer levels.Rank) (routes []Route, skipped []error) {
+	if peer < 0 || int(peer) >= j.Size || peer == j.Rank {
+		return nil, nil
+	}
+	targets, skipped := candidates(j.own, j.filtered, j.Peers[j.Rank].Host == j.Peers[peer].Host, j.Peers[peer].Addrs)
+	for _, t := range targets {
+		routes = append(routes, Route{t.address, t.source, t.why})
+	}
+	return routes, skipped
 }
 
 // DialUnix is Dial over a unix socket, to ranks of the same node. Besides the secret

@@ -22,6 +22,7 @@ type target struct {
 	network string // tcp, unix
 	address string
 	source  netip.Addr
+	why     string // this address
 }
 
 func (t target) connect(ctx context.Context) (net.Conn, error) {

@@ -17,7 +17,6 @@ func NewRoot(short string, subcommands ...*cobra.Command) *cobra.Command {
 	root := Group("tierflow", short, subcommands...)
 	root.Version = Version()
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
 	return root

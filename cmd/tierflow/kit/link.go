@@ -63,6 +63,18 @@ func (l *link) readWord(word string) error {
 	return fmt.Errorf("%q: one rate (bit, kbit, mbit, gbit or tbit per second, above 0) and one delay (ns, us, ms or s, up to 1m) are allowed", word)
 }
 
+// ReadLink reads a rate, bytes per second, and a delay from words such as 10gbit,50us;
+// what is left out is 0.
+func ReadLink(words string) (rate float64, delay time.Duration, err error) {
+	var l link
+	for word := range strings.SplitSeq(words, ",") {
+		if err := l.readWord(word); err != nil {
+			return 0, 0, err
+		}
+	}
+	return l.rate, l.delay, nil
+}
+
 // parseRate reads bits per second in decimal units, such as 1gbit, and returns bytes
 // per second.
 func parseRate(word string) (float64, bool) {

@@ -1,0 +1,243 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Bounds of what is well.
+const (
+	mostAhead = 100 * time.Millisecond // between clocks
+	farOff    = 4                      // times worse than the median pair of its level
+	leastPeer = 4                      // pairs of a level from which on a median says something
+	payload   = 0.9                    // of a link's rate: the rest is headers
+	spareFile = 64                     // descriptors for the program itself
+	mostNamed = 8                      // ranks or pairs in one finding
+)
+
+// judge finds what is wrong. err ended the examination, if not nil.
+func (r *report) judge(e *examination, s slowest, err error) {
+	if err != nil {
+		r.problem("%v", err)
+	}
+	for _, f := range e.all {
+		if f.Error != "" {
+			r.problem("rank %d (%s): %s", f.Rank, f.Host, f.Error)
+		}
+		for _, to := range f.Unreached {
+			r.problem("rank %d (%s) has no connection to rank %d (%s) %s", f.Rank, f.Host, to.Rank, e.all[to.Rank].Host, to.Why)
+		}
+	}
+	for _, text := range e.errors {
+		r.problem("the measurement ended: %s", text)
+	}
+	r.judgeLimits(e)
+	r.judgeEqual(e)
+	r.judgeCPUs(e)
+	r.judgeNodes(e)
+	r.judgePairs(e, s)
+	untried := 0
+	for _, f := range e.all {
+		untried += f.Untried
+	}
+	if untried > 0 {
+		r.warning("%d connections were not tried, or failed like others of the same rank", untried)
+	}
+	if e.left > 0 && len(e.errors) == 0 && err == nil && e.world != nil {
+		r.warning("%d of %d pairs were not measured: --time is %v", e.left, e.left+len(e.visits), e.limit)
+	}
+}
+
+func (r *report) problem(format string, args ...any) {
+	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
+}
+
+func (r *report) warning(format string, args ...any) {
+	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
+}
+
+// judgeLimits looks at limits that a job of this size may meet.
+func (r *report) judgeLimits(e *examination) {
+	if len(e.all) < 2 {
+		return
+	}
+	perNode := map[string]int{}
+	for _, f := range e.all {
+		perNode[f.Node]++
+	}
+	for _, f := range e.all {
+		near := perNode[f.Node]
+		need := int64(3*near + len(e.all) - near + spareFile)
+		if f.Rank == 0 {
+			need += int64(len(e.all))
+		}
+		if f.FilesHard != unlimited && f.FilesHard < need {
+			r.problem("rank %d (%s): the hard limit of open files is %d; with a connection to each of %d ranks it needs about %d (ulimit -n)",
+				f.Rank, f.Host, f.FilesHard, len(e.all), need)
+		}
+	}
+}
+
+// judgeEqual looks at what should be equal on all ranks.
+func (r *report) judgeEqual(e *examination) {
+	for _, what := range []struct {
+		name string
+		of   func(f *facts) string
+	}{
+		{"launchers", func(f *facts) string { return f.Launcher }},
+		{"versions of tierflow", func(f *facts) string { return f.Version }},
+		{"versions of Go", func(f *facts) string { return f.Compiler }},
+		{"users", func(f *facts) string { return fmt.Sprint("user ", f.User) }},
+		{"congestion controls", func(f *facts) string { return cmp.Or(f.Congestion, "unknown") }},
+		{"systems", func(f *facts) string { system, _, _ := strings.Cut(f.System, " "); return system }},
+		{"processors", func(f *facts) string { return cmp.Or(f.Processor, "unknown") }},
+	} {
+		if groups := groupBy(e.all, what.of); len(groups) > 1 {
+			r.warning("different %s: %s", what.name, strings.Join(kit.Names(groups), "; "))
+		}
+	}
+	if f := e.all[0]; f.Congestion == "bbr" && r.Nodes > 1 {
+		r.warning("the congestion control is bbr, which paces by a model of long paths: rings and chains of nodes are faster with another (TIERFLOW_CONGESTION=reno)")
+	}
+}
+
+// group is the ranks that have a value.
+type group struct {
+	value string
+	ranks []int
+}
+
+// groupBy returns which ranks have which value.
+func groupBy(all []*facts, of func(f *facts) string) (groups []group) {
+	for _, f := range all {
+		v := of(f)
+		i := slices.IndexFunc(groups, func(g group) bool { return g.value == v })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, group{value: v})
+		}
+		groups[i].ranks = append(groups[i].ranks, f.Rank)
+	}
+	return groups
+}
+
+// String says it: reno on ranks 0-3.
+func (g group) String() string { return g.value + " on " + rankList(g.ranks) }
+
+// rankList names ranks: rank 3, ranks 0-2,5.
+func rankList(ranks []int) string {
+	var runs []string
+	for i := 0; i < len(ranks); i++ {
+		first := ranks[i]
+		for i+1 < len(ranks) && ranks[i+1] == ranks[i]+1 {
+			i++
+		}
+		if first == ranks[i] {
+			runs = append(runs, fmt.Sprint(first))
+		} else {
+			runs = append(runs, fmt.Sprintf("%d-%d", first, ranks[i]))
+		}
+	}
+	if len(runs) > mostNamed {
+		runs = append(runs[:mostNamed], "…")
+	}
+	return "rank" + kit.Plural(len(ranks)) + " " + strings.Join(runs, ",")
+}
+
+// judgeCPUs looks for ranks that share CPUs.
+func (r *report) judgeCPUs(e *examination) {
+	for _, g := range groupBy(e.all, func(f *facts) string { return f.Node + " " + f.CPUs }) {
+		n, f := len(g.ranks), r.factsOf(g.ranks[0])
+		switch {
+		case f.CPUCount > 0 && n > f.CPUCount:
+			r.warning("%s of node %s share %d CPU%s (%s): they wait for each other, and times are not judged", rankList(g.ranks), f.Node, f.CPUCount, kit.Plural(f.CPUCount), cmp.Or(f.CPUs, "all"))
+			r.crowded[f.Node] = true
+		case f.Quota > 0 && float64(n) > f.Quota:
+			r.warning("%s of node %s may use %.3g CPUs together (cpu.max of their control group)", rankList(g.ranks), f.Node, f.Quota)
+			r.crowded[f.Node] = true
+		}
+	}
+}
+
+// judgeNodes looks at what ranks of one node share.
+func (r *report) judgeNodes(e *examination) {
+	if len(e.all) < 2 || e.world == nil {
+		return
+	}
+	var unread []int
+	why := ""
+	for _, f := range e.all {
+		if !f.Readable {
+			unread = append(unread, f.Rank)
+			why = cmp.Or(f.Ptrace, "unknown")
+		}
+	}
+	if unread != nil {
+		r.warning("the memory of %s can't be read by others of the node (ptrace_scope %s, a container without SYS_PTRACE, or another user): large messages are copied twice there, except from planner.Alloc", rankList(unread), why)
+	}
+}
+
+// judgePairs compares pairs with the slowest link that is well, and with each other.
+func (r *report) judgePairs(e *examination, s slowest) {
+	if e.job == nil {
+		return
+	}
+	t := e.job.Topology
+	byLevel := make([][]visit, t.Depth())
+	for _, v := range e.visits {
+		k := t.Meet(levels.Rank(v.A), levels.Rank(v.B))
+		byLevel[k] = append(byLevel[k], v)
+		if v.Ahead.Abs() > mostAhead && v.A == 0 {
+			r.warning("the clock of rank %d (%s) is %v ahead of rank 0's: logs and traces of their ranks don't line up", v.B, e.all[v.B].Host, v.Ahead.Round(time.Millisecond))
+		}
+	}
+	for k, visits := range byLevel {
+		if len(visits) > 0 {
+			r.judgeLevel(e, t.Level(k), visits, s[t.Level(k).Symbol])
+		}
+	}
+}
+
+// judgeLevel judges the pairs of a level.
+func (r *report) judgeLevel(e *examination, l levels.Level, visits []visit, want expected) {
+	stats := summarize(l, visits)
+	r.Levels = append(r.Levels, stats)
+	var slow, off []string
+	for _, v := range visits {
+		crowded := r.crowded[e.all[v.A].Node] || r.crowded[e.all[v.B].Node]
+		name := fmt.Sprintf("r%d-r%d", v.A, v.B)
+		least := min(v.Out, v.Back)
+		switch {
+		case crowded && !want.given:
+		case want.Latency > 0 && v.Latency > want.Latency:
+			slow = append(slow, fmt.Sprintf("%s %v", name, roundTime(v.Latency)))
+		case least < payload*want.Rate:
+			slow = append(slow, fmt.Sprintf("%s %s", name, rateText(least)))
+		case len(visits) < leastPeer:
+		case least*farOff < stats.Rate.Median:
+			off = append(off, fmt.Sprintf("%s %s", name, rateText(least)))
+		case v.Latency > farOff*stats.Latency.Median:
+			off = append(off, fmt.Sprintf("%s %v", name, roundTime(v.Latency)))
+		}
+	}
+	if slow != nil {
+		r.problem("%d of %d pairs of level %s are slower than %s, %v: %s", len(slow), len(visits), l.Name, rateText(want.Rate), want.Latency, some(slow))
+	}
+	if off != nil {
+		r.warning("%d of %d pairs of level %s are %d times slower than the median (%s, %v): %s", len(off), len(visits), l.Name, farOff, rateText(stats.Rate.Median), roundTime(stats.Latency.Median), some(off))
+	}
+}
+
+// some joins the first few of a list.
+func some(list []string) string {
+	if len(list) > mostNamed {
+		list = append(slices.Clip(list[:mostNamed]), "…")
+	}
+	return strings.Join(list, ", ")
+}

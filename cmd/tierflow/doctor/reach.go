@@ -1,0 +1,135 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join"
+)
+
+const (
+	reachPurpose  uint8 = 9               // of connections that are tried; the executor's are others
+	reachTime           = 2 * time.Second // for one connection
+	reachAll            = 4 * time.Second // for all of a rank's
+	reachAtOnce         = 16              // connections that a rank makes at a time
+	mostUnreached       = 16              // that a rank describes
+)
+
+// route is how some ranks are reached.
+type route struct {
+	Why     string        `json:"why"`
+	Ranks   int           `json:"ranks"`
+	Example string        `json:"example"` // r0>r5 at 10.0.0.2:4711 from 10.0.0.1
+	Longest time.Duration `json:"longest_ns"`
+}
+
+// failure is a rank that could not be reached.
+type failure struct {
+	Rank int    `json:"rank"`
+	Why  string `json:"why"`
+}
+
+// greet answers a rank that tries to reach this one.
+func greet(_ levels.Rank, _ uint8, c net.Conn) {
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(reachTime))
+	var b [1]byte
+	if _, err := io.ReadFull(c, b[:]); err == nil {
+		_, _ = c.Write(b[:])
+	}
+}
+
+// reach dials every other rank, the next higher ones first.
+func (f *facts) reach(ctx context.Context, job *join.Job) {
+	ctx, stop := context.WithTimeout(ctx, reachAll)
+	defer stop()
+	var mu sync.Mutex
+	var all errgroup.Group
+	all.SetLimit(reachAtOnce)
+	for i := 1; i < job.Size; i++ {
+		peer := levels.Rank((int(job.Rank) + i) % job.Size)
+		all.Go(func() error {
+			if ctx.Err() != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				f.Untried++
+				return nil
+			}
+			began := time.Now()
+			why, example, err := try(ctx, job, peer)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				f.addRoute(route{why, 1, example, time.Since(began)})
+			case len(f.Unreached) < mostUnreached:
+				f.Unreached = append(f.Unreached, failure{int(peer), reason(err)})
+			default: // the pairs count as untried
+				f.Untried++
+			}
+			return nil
+		})
+	}
+	_ = all.Wait() // has no errors
+}
+
+// reason leaves out who could not reach whom.
+func reason(err error) string {
+	if r, ok := errors.AsType[*join.ReachError](err); ok {
+		return fmt.Sprintf("at %s: %v", strings.Join(r.At, ", "), r.Err)
+	}
+	return err.Error()
+}
+
+// try makes a connection, and sends a byte there and back.
+func try(ctx context.Context, job *join.Job, peer levels.Rank) (why, example string, err error) {
+	ctx, stop := context.WithTimeout(ctx, reachTime)
+	defer stop()
+	c, err := job.Dial(ctx, peer, reachPurpose)
+	if err != nil {
+		return "", "", err
+	}
+	defer c.Close()
+	at, from := c.RemoteAddr().String(), c.LocalAddr().(*net.TCPAddr).IP
+	c.SetDeadline(time.Now().Add(reachTime))
+	b := []byte{1}
+	if _, err := c.Write(b); err != nil {
+		return "", "", err
+	}
+	if _, err := io.ReadFull(c, b); err != nil {
+		return "", "", fmt.Errorf("connected at %s, but nothing comes back: %w", at, err)
+	}
+	why = "unknown"
+	routes, _ := job.Routes(peer)
+	for i, r := range routes {
+		if r.Address != at {
+			continue
+		}
+		why = r.Why
+		if i > 0 {
+			why += fmt.Sprintf(", after %s did not answer", routes[0].Address)
+		}
+	}
+	return why, fmt.Sprintf("r%d>r%d at %s from %s", job.Rank, peer, at, from), nil
+}
+
+// addRoute counts ranks that were reached.
+func (f *facts) addRoute(more route) {
+	for i := range f.Routes {
+		if r := &f.Routes[i]; r.Why == more.Why {
+			r.Ranks += more.Ranks
+			r.Longest = max(r.Longest, more.Longest)
+			return
+		}
+	}
+	f.Routes = append(f.Routes, more)
+}

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package doctor
+
+import "runtime"
+
+// readSystem leaves what only Linux tells open.
+func (f *facts) readSystem() {
+	f.Files, f.FilesHard, f.Locked, f.AddressSpace, f.SharedFiles = unlimited, unlimited, unlimited, unlimited, unlimited
+	f.CPUCount = runtime.NumCPU()
+}
