@@ -59,7 +59,8 @@ each sample and checked after it; "wrong" counts wrong elements on all ranks.
 Calls back to back hide each other: a rank runs ahead, and the end of a call is lost in
 the next. With --single a sample is one call, as in a program that computes in between.
 All ranks write their buffers anew and meet in two barriers before it. The root is 0,
-unless --root is given.
+unless --root is given. With --skew the last rank computes for so long before its call;
+the times include that, so what they exceed it by is the call's own.
 
 Columns: iters is the number of samples; min, p50 and p99 are microseconds per
 call; algbw is bytes / p50, where ranks have blocks those of all; busbw is that times
@@ -106,6 +107,7 @@ node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them acros
 	c.Flags().IntVar(&b.effort.samples, "iters", 0, "samples of each size and plan (default as many as fit into --time)")
 	c.Flags().DurationVar(&b.effort.time, "time", 500*time.Millisecond, "time for each size and plan")
 	c.Flags().BoolVar(&b.effort.single, "single", false, "one call a sample, on buffers just written, in place of calls back to back")
+	c.Flags().DurationVar(&b.effort.skew, "skew", 0, "time that the last rank computes before a single call; with --single")
 	c.Flags().BoolVar(&b.json, "json", false, "print JSON")
 	c.Flags().BoolVar(&b.wire, "wire", false, "on launched processes of several nodes: a plain one-way TCP stream of as many bytes first, and ratios to it")
 	c.Flags().StringVar(&b.file, "simulate", "", kit.SimulateText)
@@ -135,6 +137,9 @@ func (b *benchColl) read(operand string) error {
 	if b.effort.samples < 0 || b.effort.samples > maxSamples || b.effort.time <= 0 {
 		return kit.Usagef("--iters %d, --time %v: at most %d samples, and a time above 0", b.effort.samples, b.effort.time, maxSamples)
 	}
+	if b.effort.skew < 0 || b.effort.skew > maxSkew || b.effort.skew > 0 && !b.effort.single {
+		return kit.Usagef("--skew %v: at most %v, and only with --single: calls back to back would be late all the more", b.effort.skew, maxSkew)
+	}
 	if err := b.readRoot(); err != nil {
 		return err
 	}
@@ -146,6 +151,8 @@ func (b *benchColl) read(operand string) error {
 
 const (
 	allRoots = "all"
+	// maxSkew keeps a mistyped skew from making a run of hours.
+	maxSkew = 100 * time.Millisecond
 	// mostRoots bounds the programs that --root all needs.
 	mostRoots = 256
 )

@@ -161,6 +161,24 @@ func TestBenchSingle(t *testing.T) {
 	}
 }
 
+// A rank that is late makes its call late, and no more calls than that.
+func TestBenchSkew(t *testing.T) {
+	s := tierflow.Run(t, strings.Fields("bench coll allreduce --single --skew 2ms --bytes 8 --topo 1x2 --iters 5 --json")...)
+	rows := kittest.Decode[struct{ Results []result }](t, s.Out).Results
+	if len(rows) != 1 || rows[0].Skew != 2000 || rows[0].Min < 2000 || rows[0].Wrong != 0 {
+		t.Errorf("%+v", rows)
+	}
+	for flags, want := range map[string]string{
+		"--skew 2ms":           "--skew 2ms: at most 100ms, and only with --single",
+		"--skew -1ms --single": "--skew -1ms: at most 100ms",
+		"--skew 1s --single":   "--skew 1s: at most 100ms",
+	} {
+		if s := tierflow.Run(t, strings.Fields("bench coll allreduce --topo 1x2 "+flags)...); s.Status != 2 || !strings.Contains(s.Errors, want) {
+			t.Errorf("%s: status %d, %q; want 2 and %q", flags, s.Status, s.Errors, want)
+		}
+	}
+}
+
 // However short it is, an operation measured by single calls is called once a sample.
 func TestSingleCallsAreSingle(t *testing.T) {
 	r := tasks.Request{Coll: tasks.Allreduce, Count: 4, Type: tasks.Float32, Op: tasks.Sum}

@@ -46,6 +46,9 @@ func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if b.effort.single {
 		fmt.Fprintln(notes, "# single calls: each on buffers just written, after two barriers")
 	}
+	if b.effort.skew > 0 {
+		fmt.Fprintf(notes, "# the last rank computes for %v first, which times include\n", b.effort.skew)
+	}
 	fmt.Fprintln(notes, "# times: slowest rank's per call; algbw, busbw: GB/s (1e9 bytes/s) at p50")
 	if err := b.results.printHead(); err != nil {
 		return err

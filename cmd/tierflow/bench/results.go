@@ -35,6 +35,7 @@ type result struct {
 	Counts     []int64     `json:"counts,omitempty"`        // of blocks that differ, elements; Bytes is the largest's
 	Roots      *rootSpread `json:"roots,omitempty"`         // of --root all; the other numbers are those of all roots' samples
 	Single     bool        `json:"single,omitempty"`        // a sample is one call; else calls back to back
+	Skew       float64     `json:"skew_us,omitempty"`       // by which the last rank was late; times include it
 	Simulated  string      `json:"simulated,omitempty"`     // the machine; empty: the times were measured
 	asked      string      // the plan as it was given
 }
@@ -84,7 +85,7 @@ func newResult(s *subject) result {
 		return r
 	}
 	r := sumUp(s.comm.Topology(), s.request, s.calls[0].Plan(), s.times)
-	r.Wrong, r.Single = s.wrong[0], s.single
+	r.Wrong, r.Single, r.Skew = s.wrong[0], s.single, float64(s.skew.Nanoseconds())/1e3
 	return r
 }
 

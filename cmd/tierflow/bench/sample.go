@@ -31,6 +31,7 @@ type effort struct {
 	samples int           // 0: as many as fit into time
 	time    time.Duration // of one size and plan
 	single  bool          // one call a sample, as in a program that computes between calls
+	skew    time.Duration // so long does the last rank compute before its single call
 }
 
 // subject is one rank's part in what is measured: an operation under one plan, or a
@@ -41,6 +42,7 @@ type subject struct {
 	request tasks.Request // from the first root
 	rotate  bool          // the root
 	single  bool          // a sample is one call
+	skew    time.Duration // by which the last rank is late in a single call
 	wire    *wire         // what is measured in place of the operation, if there is one
 	send    []byte        // nil if the operation has one buffer
 	recv    []byte
@@ -167,6 +169,10 @@ func (s *subject) takeSample(ctx context.Context) (time.Duration, error) {
 	}
 	received := false
 	begin := time.Now()
+	if s.skew > 0 && int(me) == s.comm.Size()-1 {
+		for time.Since(begin) < s.skew {
+		}
+	}
 	for range s.perCall {
 		if s.calls[s.turn].Request().Receives(me) {
 			received = true
@@ -208,7 +214,7 @@ func (s *subject) assemble(ctx context.Context) error {
 func measure(ctx context.Context, subjects []*subject, e effort) error {
 	var round time.Duration
 	for _, s := range subjects {
-		s.single = e.single
+		s.single, s.skew = e.single, e.skew
 		estimate, err := s.warmUp(ctx)
 		if err != nil {
 			return err

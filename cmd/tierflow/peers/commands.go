@@ -68,12 +68,13 @@ func (s setting) cellsOf(all cells) cells {
 // site says where processes are started, and by which programs.
 type site struct {
 	nodes, perNode int
-	self           string // this program
-	folder         string // of drivers and launchers
-	rsh            string // command line in place of ssh; empty on one node
-	counts         string // elements of each rank's block; empty: blocks are equal
-	single         bool   // a sample is one call
-	bind           string // what a rank is bound to: bindNone or bindCore
+	self           string        // this program
+	folder         string        // of drivers and launchers
+	rsh            string        // command line in place of ssh; empty on one node
+	counts         string        // elements of each rank's block; empty: blocks are equal
+	single         bool          // a sample is one call
+	skew           time.Duration // that the last rank computes before it
+	bind           string        // what a rank is bound to: bindNone or bindCore
 }
 
 // What a rank may be bound to, as all launchers call it.
@@ -84,7 +85,10 @@ const (
 
 // regime is the driver's word for single calls or calls back to back.
 func (s site) regime() string {
-	if s.single {
+	switch {
+	case s.skew > 0:
+		return "single:" + strconv.FormatFloat(s.skew.Seconds(), 'g', -1, 64)
+	case s.single:
 		return "single"
 	}
 	return "-"
@@ -140,6 +144,9 @@ func (s site) jobCommand(of setting, c cells, each time.Duration, store string) 
 	}
 	if s.single {
 		words = append(words, "--single")
+	}
+	if s.skew > 0 {
+		words = append(words, "--skew", s.skew.String())
 	}
 	switch {
 	case s.counts != "":

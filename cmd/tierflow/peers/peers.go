@@ -29,8 +29,9 @@ type benchPeers struct {
 	time       time.Duration
 	sweep      time.Duration
 	rounds     int
-	single     bool   // a sample is one call
-	bind       string // what each rank is bound to
+	single     bool          // a sample is one call
+	skew       time.Duration // that the last rank computes before it
+	bind       string        // what each rank is bound to
 	json       bool
 
 	command        string // as it was called
@@ -87,7 +88,7 @@ testdata/peers/README.md with make update.`,
 				return err
 			}
 			b.command = c.CommandPath()
-			for _, name := range []string{"topo", "rate", "congestion", "ops", "bytes", "counts", "time", "sweep", "rounds", "single", "bind"} {
+			for _, name := range []string{"topo", "rate", "congestion", "ops", "bytes", "counts", "time", "sweep", "rounds", "single", "skew", "bind"} {
 				if f := c.Flags().Lookup(name); f.Changed {
 					b.command += " --" + name + " " + f.Value.String()
 				}
@@ -112,6 +113,7 @@ func (b *benchPeers) addFlags(c *cobra.Command) {
 	f.DurationVar(&b.sweep, "sweep", 200*time.Millisecond, "time for each size and setting in the sweep of Open MPI, and ten times that of a measurement when tierflow is tuned; 0 for neither")
 	f.IntVar(&b.rounds, "rounds", 3, "how often each library has its turn")
 	f.BoolVar(&b.single, "single", false, "one call a sample, on buffers just written, in place of calls back to back")
+	f.DurationVar(&b.skew, "skew", 0, "time that the last rank computes before a single call; with --single")
 	f.StringVar(&b.bind, "bind", bindNone, "what each rank is bound to, by all launchers alike: none, or core on one node")
 	f.BoolVar(&b.json, "json", false, "print JSON")
 }
@@ -155,6 +157,9 @@ func (b *benchPeers) read() error {
 	}
 	if b.bind != bindNone && (b.bind != bindCore || b.nodes > 1) {
 		return kit.Usagef("--bind %s: want none, or on one node core: emulated nodes have the same processors", b.bind)
+	}
+	if b.skew < 0 || b.skew > 100*time.Millisecond || b.skew > 0 && !b.single {
+		return kit.Usagef("--skew %v: at most 100ms, and only with --single", b.skew)
 	}
 	if b.time <= 0 || b.sweep < 0 || b.rounds < 1 || b.rounds > maxPeerRounds {
 		return kit.Usagef("--time %v, --sweep %v, --rounds %d: a time above 0, a sweep of 0 or more, and 1 to %d rounds",
@@ -265,7 +270,7 @@ func (b *benchPeers) compare(ctx context.Context, p *place, stdout, notes io.Wri
 // newTable returns a table without rows. It describes what the numbers depend on.
 func (b *benchPeers) newTable(p *place) *peerTable {
 	t := &peerTable{
-		Command: b.command, Date: time.Now().UTC().Format(time.RFC3339), Topology: b.topo, Rate: b.rate, Congestion: p.congestion, Single: b.single, Bind: b.bind,
+		Command: b.command, Date: time.Now().UTC().Format(time.RFC3339), Topology: b.topo, Rate: b.rate, Congestion: p.congestion, Single: b.single, Skew: float64(b.skew.Nanoseconds()) / 1e3, Bind: b.bind,
 		CPUs: runtime.NumCPU(), Processor: kit.ProcessorModel(), Kernel: kit.KernelFile("/proc/sys/kernel/osrelease"),
 		Versions: map[string]string{ourselves: kit.Version(), "Go": runtime.Version()}, Missing: []missingPeer{}, Failures: []string{},
 	}

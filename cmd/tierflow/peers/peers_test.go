@@ -110,6 +110,8 @@ func TestPeerCounts(t *testing.T) {
 	at.counts = "0,750,1,0"
 	single := oneNode
 	single.single = true
+	late := single
+	late.skew = 20 * time.Microsecond
 	for _, test := range []struct {
 		at   site
 		of   setting
@@ -119,6 +121,8 @@ func TestPeerCounts(t *testing.T) {
 		{at, setting{library: openMPI}, "/d/openmpi allgather 3000 1 1 4 /d/s 0,750,1,0 -"},
 		{single, setting{library: mpich}, "/d/mpich allgather 3000 1 1 4 /d/s - single"},
 		{single, setting{library: ourselves}, "--json --single --bytes 3000"},
+		{late, setting{library: openMPI}, "/d/openmpi allgather 3000 1 1 4 /d/s - single:2e-05"},
+		{late, setting{library: ourselves}, "--json --single --skew 20µs --bytes 3000"},
 		{at, setting{library: ourselves}, "--json --counts 0,750,1,0"},
 	} {
 		if got := strings.Join(test.at.jobCommand(test.of, c, time.Second, "/d/s"), " "); !strings.HasSuffix(got, test.want) {

@@ -96,10 +96,11 @@ type peerTable struct {
 	Topology   string             `json:"topology"`
 	Rate       string             `json:"rate"`
 	Congestion string             `json:"congestion_control"`
-	Single     bool               `json:"single,omitempty"` // a sample is one call; else calls back to back
-	Bind       string             `json:"bind,omitempty"`   // what a rank is bound to; empty: to nothing
-	Wire       map[string]float64 `json:"wire_us"`          // by bytes
-	Tuning     *peerTuning        `json:"tuning,omitempty"` // missing: tierflow is not tuned
+	Single     bool               `json:"single,omitempty"`  // a sample is one call; else calls back to back
+	Skew       float64            `json:"skew_us,omitempty"` // by which the last rank was late; times include it
+	Bind       string             `json:"bind,omitempty"`    // what a rank is bound to; empty: to nothing
+	Wire       map[string]float64 `json:"wire_us"`           // by bytes
+	Tuning     *peerTuning        `json:"tuning,omitempty"`  // missing: tierflow is not tuned
 	Results    []*peerResult      `json:"results"`
 	Missing    []missingPeer      `json:"missing"`
 	Failures   []string           `json:"failures"`
