@@ -166,3 +166,14 @@ func TestNodeNames(t *testing.T) {
 		t.Errorf("got %v, want %s", got, want)
 	}
 }
+
+// children of r, ascending.
+func (t *tree) children(r levels.Rank) []levels.Rank {
+	var c []levels.Rank
+	for child, parent := range t.parent {
+		if parent == r {
+			c = append(c, levels.Rank(child))
+		}
+	}
+	return c
+}

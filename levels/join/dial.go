@@ -100,10 +100,24 @@ func dropped(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
 }
 
+// errUnconfirmed: the other side did not wait for the confirmation. On a machine that is
+// very busy the handshake may have taken too long.
+var errUnconfirmed = errors.New("dropped before it was confirmed")
+
 // race tries the targets in order, each beside those before it that haven't
 // answered yet, and returns the first authenticated connection, confirmed. It
 // returns when all attempts have ended.
 func race(ctx context.Context, targets []target, key []byte, hello func() greeting, again func(error) bool) (net.Conn, error) {
+	for {
+		c, err := raceOnce(ctx, targets, key, hello, again)
+		if !errors.Is(err, errUnconfirmed) || ctx.Err() != nil {
+			return c, err
+		}
+	}
+}
+
+// raceOnce is race, but a connection that is dropped in the last moment is an error.
+func raceOnce(ctx context.Context, targets []target, key []byte, hello func() greeting, again func(error) bool) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type result struct {
@@ -150,6 +164,9 @@ func race(ctx context.Context, targets []target, key []byte, hello func() greeti
 	}
 	if err := confirm(winner); err != nil {
 		winner.Close()
+		if dropped(err) {
+			err = fmt.Errorf("%w: %w", errUnconfirmed, err)
+		}
 		return nil, err
 	}
 	return winner, nil

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync"
+	"time"
 
 	"github.com/tierflow/tierflow/levels"
 )
@@ -20,26 +22,26 @@ func (j *Job) enter(ctx context.Context, cfg *Config) error {
 	if err != nil {
 		return err
 	}
-	// Connections wait in the kernel until the table with the job's key is here.
+	// Connections wait in the kernel until the place with the job's key is here.
 	j.door = &gate{self: j.Rank, size: j.Size, log: log, admit: j.admit, listeners: listeners}
-	t, v, err := j.meet(ctx, cfg, self, log)
+	p, t, v, err := j.meet(ctx, cfg, self, log)
 	if err != nil {
 		return err
 	}
 	watched, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	v.watch(fail)
-	return v.end(ctx, j.connect(watched, cfg, t))
+	return v.end(ctx, j.connect(watched, cfg, self, p, t))
 }
 
-// connect makes the control tree of the ranks that have met.
-func (j *Job) connect(ctx context.Context, cfg *Config, t *table) (err error) {
-	j.Peers = t.Peers
-	if j.Topology, err = topologyOf(j.Peers); err != nil {
-		return err
+// connect makes the control tree of the ranks that have met. t is rank 0's.
+func (j *Job) connect(ctx context.Context, cfg *Config, self *Peer, p *place, t *table) (err error) {
+	j.Peers = make([]*Peer, j.Size) // as far as they are known
+	j.Peers[j.Rank] = self
+	if p.Up != nil {
+		j.Peers[p.Up.Rank] = p.Up
 	}
-	j.tree = newTree(j.Topology)
-	j.key = jobKey(cfg.Secret, t.Job)
+	j.key = jobKey(cfg.Secret, p.Job)
 	j.building = make(chan arrival, j.Size)
 	j.door.key = j.key
 	j.door.open()
@@ -47,7 +49,10 @@ func (j *Job) connect(ctx context.Context, cfg *Config, t *table) (err error) {
 	deadline, _ := ctx.Deadline()
 	growing, stop := context.WithDeadline(ctx, deadline.Add(-spareTime(deadline)))
 	defer stop()
-	if err := j.growTree(growing); err != nil {
+	if err := j.growTree(growing, p); err != nil {
+		return err
+	}
+	if err := j.learn(growing, p, t); err != nil {
 		return err
 	}
 	j.running.Go(j.dispatch) // waited for by stop, as are readers and writers
@@ -56,6 +61,47 @@ func (j *Job) connect(ctx context.Context, cfg *Config, t *table) (err error) {
 		j.running.Go(func() { j.listenTo(e) })
 	}
 	_, err = j.Exchange(ctx, nil) // all are in, or none returns
+	return err
+}
+
+// learn takes the table from the parent and passes it on to the children. Rank 0 has it.
+func (j *Job) learn(ctx context.Context, p *place, t *table) error {
+	var f frame
+	if t == nil {
+		up := j.edgeTo(p.Up.Rank)
+		err := within(ctx, up.conn, func() (err error) {
+			if f, err = readFrame(up.conn, j.Size, max(j.Size*maxRecord, MaxPayload)); err == nil && f.kind != frameTable {
+				err = fmt.Errorf("frame of kind %d in place of the table of ranks", f.kind)
+			}
+			return err
+		})
+		if err == nil {
+			t, err = parseTable(f.payload, j.Size)
+		}
+		switch {
+		case timedOut(err): // the parent may have waited for it too
+			return &PeerError{0, fmt.Errorf("its table of ranks has not come to rank %d: %w", j.Rank, err)}
+		case err != nil:
+			return &PeerError{p.Up.Rank, err}
+		}
+	} else {
+		f = frame{kind: frameTable, to: everyone, payload: t.encode()}
+	}
+	b := f.encode()
+	deadline, _ := ctx.Deadline()
+	var passed sync.WaitGroup
+	for _, r := range p.Down {
+		passed.Go(func() {
+			deliver(j.edgeTo(r).conn, b, deadline)
+			j.edgeTo(r).conn.SetWriteDeadline(time.Time{})
+		})
+	}
+	passed.Wait()
+	j.Peers = t.Peers
+	var err error
+	if j.Topology, err = topologyOf(j.Peers); err == nil {
+		j.tree = newTree(j.Topology)
+	}
 	return err
 }
 
@@ -93,23 +139,24 @@ func (j *Job) introduce(cfg *Config) (*Peer, []net.Listener, error) {
 	return self, append(listeners, local), nil
 }
 
-// meet exchanges records through rank 0.
-func (j *Job) meet(ctx context.Context, cfg *Config, self *Peer, log *refusals) (*table, vigil, error) {
-	switch {
-	case j.Size == 1:
-		return &table{Job: make([]byte, jobIDLen), Peers: []*Peer{self}}, alone{}, nil
-	case j.Rank == 0:
-		t, h, err := runHost(ctx, cfg, self, log)
-		return t, &hostVigil{host: h}, err
+// meet exchanges records through rank 0, which alone gets the table.
+func (j *Job) meet(ctx context.Context, cfg *Config, self *Peer, log *refusals) (*place, *table, vigil, error) {
+	if j.Rank > 0 {
+		p, c, err := register(ctx, cfg, self)
+		return p, nil, &guestVigil{conn: c, self: j.Rank}, err
 	}
-	t, c, err := register(ctx, cfg, self)
-	return t, &guestVigil{conn: c, self: j.Rank}, err
+	if j.Size == 1 {
+		t := &table{Job: make([]byte, jobIDLen), Peers: []*Peer{self}}
+		return &place{Job: t.Job}, t, alone{}, nil
+	}
+	p, t, h, err := runHost(ctx, cfg, self, log)
+	return p, t, &hostVigil{host: h}, err
 }
 
 // growTree connects to the parent and waits for the children.
-func (j *Job) growTree(ctx context.Context) error {
+func (j *Job) growTree(ctx context.Context, p *place) error {
 	found := make(map[levels.Rank]net.Conn)
-	err := j.neighbours(ctx, found)
+	err := j.neighbours(ctx, p, found)
 	for _, a := range j.endBuilding() {
 		if err == nil {
 			a.conn.Close()
@@ -127,8 +174,9 @@ func (j *Job) growTree(ctx context.Context) error {
 	return err
 }
 
-func (j *Job) neighbours(ctx context.Context, found map[levels.Rank]net.Conn) error {
-	if up := j.tree.parent[j.Rank]; up >= 0 {
+func (j *Job) neighbours(ctx context.Context, p *place, found map[levels.Rank]net.Conn) error {
+	if p.Up != nil {
+		up := p.Up.Rank
 		c, err := j.dial(ctx, up, purposeTree, j.sameNode(up))
 		if err != nil {
 			return err
@@ -136,7 +184,7 @@ func (j *Job) neighbours(ctx context.Context, found map[levels.Rank]net.Conn) er
 		found[up] = c
 	}
 	expected := map[levels.Rank]bool{}
-	for _, r := range j.tree.children(j.Rank) {
+	for _, r := range p.Down {
 		expected[r] = true
 	}
 	for len(expected) > 0 {
@@ -150,7 +198,7 @@ func (j *Job) neighbours(ctx context.Context, found map[levels.Rank]net.Conn) er
 			found[a.peer] = a.conn
 		case <-ctx.Done():
 			var late []levels.Rank
-			for _, r := range j.tree.children(j.Rank) {
+			for _, r := range p.Down {
 				if expected[r] {
 					late = append(late, r)
 				}

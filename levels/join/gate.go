@@ -13,6 +13,7 @@ import (
 const (
 	handshakeTime = 5 * time.Second        // for the whole handshake, once accepted
 	gateSlots     = 64                     // handshakes at a time
+	provenTime    = 30 * time.Second       // for the rest of it, once the secret is proven: the dialer may be starved
 	gateYield     = 250 * time.Millisecond // an older one gives way when all slots are taken
 )
 
@@ -124,8 +125,9 @@ func (g *gate) leave(v *visitor) bool {
 	return i >= 0
 }
 
-// trust keeps the visitor's slot for it.
+// trust keeps the visitor's slot for it, and gives it time.
 func (g *gate) trust(v *visitor) {
+	v.conn.SetDeadline(time.Now().Add(provenTime))
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	v.proven = true

@@ -26,7 +26,7 @@ import (
 // connection: one that tries several addresses drops the others before it.
 
 const (
-	protocolVersion = 3
+	protocolVersion = 4
 
 	nonceLen    = 32
 	proofLen    = sha256.Size

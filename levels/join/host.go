@@ -25,7 +25,7 @@ const progressEvery = 500 * time.Millisecond
 const stragglers = 500 * time.Millisecond
 
 // host is rank 0's side of the rendezvous: it collects all records and sends
-// everyone the table.
+// everyone a place in the tree.
 type host struct {
 	self  *Peer
 	size  int
@@ -60,10 +60,10 @@ type event struct {
 // runHost collects until all are here or ctx ends. A part of the time left is
 // kept for telling the others when it fails. The connections stay open, for the
 // vigil.
-func runHost(ctx context.Context, cfg *Config, self *Peer, log *refusals) (*table, *host, error) {
+func runHost(ctx context.Context, cfg *Config, self *Peer, log *refusals) (*place, *table, *host, error) {
 	listeners, err := rendezvousListeners(cfg)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	h := &host{
 		self: self, size: cfg.Size, began: time.Now(),
@@ -78,13 +78,17 @@ func runHost(ctx context.Context, cfg *Config, self *Peer, log *refusals) (*tabl
 	}
 	h.door.open()
 	t, err := h.collect(ctx)
-	h.answer(ctx, t, err)
+	var places []*place
+	if err == nil {
+		places, err = t.places()
+	}
+	h.answer(ctx, places, err)
 	if err != nil {
 		h.dismiss()
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	h.door.shut()
-	return t, h, nil
+	return places[0], t, h, nil
 }
 
 // rendezvousListeners returns the listeners of the invitation or the inherited one, or
@@ -340,8 +344,8 @@ func (h *host) report() {
 	}
 }
 
-// answer sends the outcome to all who are here.
-func (h *host) answer(ctx context.Context, t *table, err error) {
+// answer sends the outcome to all who are here: places by rank, or an error.
+func (h *host) answer(ctx context.Context, places []*place, err error) {
 	deadline, _ := ctx.Deadline()
 	if ctx.Err() != nil {
 		deadline = time.Now().Add(time.Second)
@@ -350,16 +354,23 @@ func (h *host) answer(ctx context.Context, t *table, err error) {
 		h.toAll(failureFrame(frameFailure, err), deadline)
 		return
 	}
-	payload, _ := json.Marshal(t) // of plain fields: can't fail
-	f := frame{kind: frameTable, to: everyone, payload: payload}
-	h.toAll(f.encode(), deadline)
+	h.toEach(func(r levels.Rank) []byte {
+		payload, _ := json.Marshal(places[r]) // of plain fields: can't fail
+		f := frame{kind: framePlace, to: everyone, payload: payload}
+		return f.encode()
+	}, deadline)
 }
 
 func (h *host) toAll(b []byte, deadline time.Time) {
+	h.toEach(func(levels.Rank) []byte { return b }, deadline)
+}
+
+// toEach sends each rank something, all at once.
+func (h *host) toEach(of func(levels.Rank) []byte, deadline time.Time) {
 	var sent sync.WaitGroup
-	for _, c := range h.conns {
+	for r, c := range h.conns {
 		if c != nil {
-			sent.Go(func() { deliver(c, b, deadline) })
+			sent.Go(func() { deliver(c, of(levels.Rank(r)), deadline) })
 		}
 	}
 	sent.Wait()

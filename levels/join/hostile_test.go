@@ -293,7 +293,9 @@ func FuzzParseHeader(f *testing.F) {
 }
 
 func FuzzParseTable(f *testing.F) {
-	f.Add([]byte(`{"Job":"AAAAAAAAAAAAAAAAAAAAAA==","Peers":[{"Rank":0,"Size":1,"Addrs":["127.0.0.1:80"]}]}`))
+	f.Add([]byte(`{"Common":[{"Version":4,"Host":{"Boot":"b","Name":"n","Net":""},"IPs":["127.0.0.1","::1"]}],"Ranks":[{"C":0,"T":[80],"P":7,"H":"aGk="}]}`))
+	f.Add([]byte(`{"Common":[{"IPs":["127.0.0.1","::1"]}],"Ranks":[{"T":[80,81,82]}]}`))
+	f.Add([]byte(`{"Job":"AAAAAAAAAAAAAAAAAAAAAA==","Up":{"Rank":0,"Size":9,"Addrs":["127.0.0.1:80"]},"Down":[4,5]}`))
 	f.Add([]byte(`{"Rank":3,"Size":9,"Hello":"aGk="}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if p, err := parsePeer(b); err == nil && (p.Rank < 0 || int(p.Rank) >= p.Size) {
@@ -303,6 +305,9 @@ func FuzzParseTable(f *testing.F) {
 			if _, err := topologyOf(tab.Peers); err != nil {
 				t.Error(err)
 			}
+		}
+		if p, err := parsePlace(b, 3, 9); err == nil && (p.Up.Rank >= 3 || len(p.Down) > 5) {
+			t.Errorf("let through %+v", p)
 		}
 	})
 }

@@ -77,36 +77,6 @@ func (p *Peer) check() error {
 	return errors.Join(checkDomain("NUMA domain", p.NUMA), checkDomain("site", p.Site))
 }
 
-// jobIDLen is the length of the random number of a job, in bytes.
-const jobIDLen = 16
-
-// table is what rank 0 sends to all when the job is complete.
-type table struct {
-	Job   []byte
-	Peers []*Peer // by rank
-}
-
-// parseTable reads the table of a job of the given size.
-func parseTable(b []byte, size int) (*table, error) {
-	var t table
-	if err := json.Unmarshal(b, &t); err != nil {
-		return nil, fmt.Errorf("table of ranks: %w", err)
-	}
-	if len(t.Job) != jobIDLen || len(t.Peers) != size {
-		return nil, fmt.Errorf("table of ranks: job number of %d bytes, %d ranks; allowed are %d and %d",
-			len(t.Job), len(t.Peers), jobIDLen, size)
-	}
-	for r, p := range t.Peers {
-		if p == nil || int(p.Rank) != r {
-			return nil, fmt.Errorf("table of ranks: place %d holds another rank", r)
-		}
-		if err := p.check(); err != nil {
-			return nil, fmt.Errorf("table of ranks: rank %d: %w", r, err)
-		}
-	}
-	return &t, nil
-}
-
 // topologyOf places the ranks on nodes. A node has the name it was told to have or
 // its host's, with a number behind where several nodes share one. All ranks decide
 // from the same records, so a rank that tells no NUMA domain or site, as those of

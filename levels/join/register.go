@@ -12,9 +12,9 @@ import (
 )
 
 // register is the other ranks' side: it finds rank 0, hands in the record and
-// waits for the table. It tries again while rank 0 isn't there yet. The connection
+// waits for a place in the tree. It tries again while rank 0 isn't there yet. The connection
 // stays open, for the vigil.
-func register(ctx context.Context, cfg *Config, self *Peer) (*table, net.Conn, error) {
+func register(ctx context.Context, cfg *Config, self *Peer) (*place, net.Conn, error) {
 	targets := cfg.targets
 	if len(targets) == 0 {
 		for _, a := range cfg.Rendezvous {
@@ -30,12 +30,12 @@ func register(ctx context.Context, cfg *Config, self *Peer) (*table, net.Conn, e
 	}
 	began := time.Now()
 	for {
-		t, c, err := registerOnce(ctx, cfg, targets, record)
+		p, c, err := registerOnce(ctx, cfg, targets, record)
 		var failed *JoinError
 		var unanswered *waitError
 		switch {
 		case err == nil:
-			return t, c, nil
+			return p, c, nil
 		case errors.As(err, &failed):
 			return nil, nil, err
 		case final(err):
@@ -54,18 +54,18 @@ func register(ctx context.Context, cfg *Config, self *Peer) (*table, net.Conn, e
 // final: no later attempt at the rendezvous can do better.
 func final(err error) bool { return errors.Is(err, ErrSecret) || errors.Is(err, ErrVersion) }
 
-func registerOnce(ctx context.Context, cfg *Config, targets []target, record []byte) (*table, net.Conn, error) {
+func registerOnce(ctx context.Context, cfg *Config, targets []target, record []byte) (*place, net.Conn, error) {
 	hello := func() greeting { return newGreeting(purposeRendezvous, cfg.Rank, 0) }
 	again := func(err error) bool { return !final(err) }
 	c, err := race(ctx, targets, rendezvousKey(cfg.Secret), hello, again)
 	if err != nil {
 		return nil, nil, err
 	}
-	var t *table
+	var p *place
 	err = within(ctx, c, func() (err error) {
 		f := frame{kind: frameRecord, from: cfg.Rank, payload: record}
 		if _, err = c.Write(f.encode()); err == nil {
-			t, err = awaitTable(c, cfg.Size)
+			p, err = awaitPlace(c, cfg.Rank, cfg.Size)
 		}
 		if err != nil && ctx.Err() != nil { // gave up, and is not at fault
 			f := frame{kind: frameGoodbye, from: cfg.Rank}
@@ -76,7 +76,7 @@ func registerOnce(ctx context.Context, cfg *Config, targets []target, record []b
 	if err != nil {
 		c.Close()
 	}
-	return t, c, err
+	return p, c, err
 }
 
 // waitError is the end of a connection over which an answer was to come.
@@ -95,19 +95,19 @@ func (e *waitError) Error() string {
 // Unwrap leaves out who is missing: that is no failure yet.
 func (e *waitError) Unwrap() error { return e.err }
 
-// awaitTable reads until the outcome.
-func awaitTable(c net.Conn, size int) (*table, error) {
+// awaitPlace reads until the outcome.
+func awaitPlace(c net.Conn, self levels.Rank, size int) (*place, error) {
 	var missing *JoinError
 	for {
-		f, err := readFrame(c, levels.MaxRanks, max(size*maxRecord, MaxPayload))
+		f, err := readFrame(c, levels.MaxRanks, maxPlace(size))
 		if err != nil {
 			return nil, &waitError{missing, err}
 		}
 		switch f.kind {
 		case frameWaiting:
 			missing, _ = errors.AsType[*JoinError](parseFailure(&f))
-		case frameTable:
-			return parseTable(f.payload, size)
+		case framePlace:
+			return parsePlace(f.payload, self, size)
 		case frameFailure:
 			return nil, parseFailure(&f)
 		default:

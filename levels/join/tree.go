@@ -33,17 +33,6 @@ func newTree(t *levels.Topology) *tree {
 	return tr
 }
 
-// children of r, ascending.
-func (t *tree) children(r levels.Rank) []levels.Rank {
-	var c []levels.Rank
-	for child, parent := range t.parent {
-		if parent == r {
-			c = append(c, levels.Rank(child))
-		}
-	}
-	return c
-}
-
 // next is the neighbour of from on the way to another rank.
 func (t *tree) next(from, to levels.Rank) levels.Rank {
 	for r := to; r >= 0; r = t.parent[r] {

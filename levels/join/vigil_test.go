@@ -73,7 +73,7 @@ func meetOnly(ctx context.Context, cfg Config, dies bool, end <-chan struct{}) e
 	var leave func()
 	if cfg.Rank == 0 {
 		var h *host
-		_, h, err = runHost(ctx, &cfg, self, &refusals{log: slog.New(slog.DiscardHandler)})
+		_, _, h, err = runHost(ctx, &cfg, self, &refusals{log: slog.New(slog.DiscardHandler)})
 		leave = func() { h.dismiss() }
 	} else {
 		var c net.Conn
