@@ -45,8 +45,8 @@ func collCommand(reg submodules.Registry) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "coll OP[,OP…]",
 		Short: "Measure collectives and check their results",
-		Long: `Measures collectives (` + strings.Join(kit.Names(tasks.Requestable()), ", ") + `)
-and checks what they leave in the buffers.
+		Long: `Measures collectives (` + strings.Join(kit.Names(tasks.Requestable()), ", ") + `;
+all for all of them) and checks what they leave in the buffers.
 
 A sample is the slowest rank's time per call; all ranks begin it together, after
 a barrier. An operation of less than 20 ms is called as often as fills 20 ms in
@@ -84,6 +84,7 @@ node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them acros
   tierflow bench coll allreduce --topo 1x2 --bytes 8,64KiB --single
   tierflow bench coll allgather --topo 2x2 --counts 1000,0,1000,3000
   tierflow bench coll allreduce --topo 64x12 --simulate machine.json
+  tierflow bench coll all --topo a:3,b:1,c:2 --bytes 0,12,100KiB
   tierflow bench coll barrier --topo 8 --iters 50`,
 		Args: kit.Operand("collectives such as bcast,allreduce"),
 		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {

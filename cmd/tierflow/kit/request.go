@@ -206,8 +206,12 @@ func ParseCollective(name string) (tasks.Collective, error) {
 	return c, UsageError(err)
 }
 
-// ParseCollectives reads a list such as bcast,allreduce.
+// ParseCollectives reads a list such as bcast,allreduce; all stands for all that a
+// program can ask for.
 func ParseCollectives(list string) ([]tasks.Collective, error) {
+	if list == "all" {
+		return tasks.Requestable(), nil
+	}
 	var all []tasks.Collective
 	for _, name := range strings.Split(list, ",") {
 		c, err := ParseCollective(name)

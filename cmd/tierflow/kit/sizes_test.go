@@ -1,7 +1,11 @@
 package kit
 
 import (
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/tierflow/tierflow/tasks"
 )
 
 func TestParseSizes(t *testing.T) {
@@ -39,4 +43,20 @@ func FuzzParseSizes(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestParseCollectives(t *testing.T) {
+	every, err := ParseCollectives("all")
+	if err != nil || !slices.Equal(every, tasks.Requestable()) {
+		t.Errorf("all: %v, %v", every, err)
+	}
+	two, err := ParseCollectives("reduce,bcast")
+	if err != nil || !slices.Equal(two, []tasks.Collective{tasks.Reduce, tasks.Bcast}) {
+		t.Errorf("reduce,bcast: %v, %v", two, err)
+	}
+	for list, want := range map[string]string{"bcast,bcast": "bcast is given twice", "bcast,all": `unknown collective "all"`, "": "unknown collective"} {
+		if _, err := ParseCollectives(list); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", list, err, want)
+		}
+	}
 }
