@@ -84,6 +84,9 @@ func writePeers(w *strings.Builder, name string, t peerTable) {
 	if len(t.Wire) > 0 {
 		head = append(head, wireOp)
 	}
+	if t.Single {
+		head = append(head, "tierflow p99 / p50", "Open MPI p99 / p50")
+	}
 	fmt.Fprintf(w, "\n| %s |\n|%s\n", strings.Join(head, " | "), strings.Repeat("---|", len(head)))
 	ours := t.ourResults()
 	for _, r := range t.Results {
@@ -127,6 +130,14 @@ func TestReadmePeersTuned(t *testing.T) {
 | bcast | 8B | 4.00 (4.00–4.00) | 1.50 (1.50–1.50) | 2.00 (2.00–2.00) |
 | bcast | 16B | 7.00 (7.00–7.00) | 1.00 (1.00–1.00) | - |
 `},
+		{peerTable{Single: true, Results: []*peerResult{
+			{Library: ourselves, Variant: asItIs, Collective: "bcast", Bytes: 8, P50: 6, Least: 6, Largest: 6, P99: 12, Ratio: 1},
+			{Library: openMPI, Variant: "tuned, spin", Collective: "bcast", Bytes: 8, P50: 8, P99: 40, Ratio: 1.5, LeastRatio: 1, LargestRatio: 2},
+		}}, `
+| collective | bytes | tierflow p50 µs | Open MPI | tierflow p99 / p50 | Open MPI p99 / p50 |
+|---|---|---|---|---|---|
+| bcast | 8B | 6.00 (6.00–6.00) | 1.50 (1.00–2.00) | 2.00 | 5.00 |
+`},
 	} {
 		var w strings.Builder
 		writePeers(&w, "x.json", test.table)
@@ -143,6 +154,7 @@ func peerCells(t peerTable, head []string, ours *peerResult) []string {
 		size = ""
 	}
 	row := []string{ours.Collective, size, withSpread(ours.Least, ours.P50, ours.Largest)}
+	var theirs *peerResult // Open MPI's
 	for _, c := range peerColumns {
 		if !slices.Contains(head, c.head) {
 			continue
@@ -152,6 +164,9 @@ func peerCells(t peerTable, head []string, ours *peerResult) []string {
 			if c.is(r) && r.Collective == ours.Collective && r.Bytes == ours.Bytes && (best == nil || r.P50 < best.P50) {
 				best = r
 			}
+		}
+		if c.head == openMPI {
+			theirs = best
 		}
 		cell := "-"
 		if best != nil {
@@ -164,7 +179,18 @@ func peerCells(t peerTable, head []string, ours *peerResult) []string {
 	} else if len(t.Wire) > 0 {
 		row = append(row, "-")
 	}
+	if t.Single {
+		row = append(row, tail(ours), tail(theirs))
+	}
 	return row
+}
+
+// tail is how much longer the slowest calls take than the usual one.
+func tail(r *peerResult) string {
+	if r == nil || r.P99 == 0 {
+		return "-"
+	}
+	return figures(r.P99 / r.P50)
 }
 
 func withSpread(least, median, largest float64) string {
