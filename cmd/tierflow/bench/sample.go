@@ -21,7 +21,7 @@ const (
 	minSamples = 5
 	maxSamples = 10_000
 	// maxSingles bounds the samples of single calls: a 99th percentile needs no more.
-	maxSingles = 2000
+	maxSingles = 1000
 	// maxRoots bounds the programs that a rotating root needs.
 	maxRoots = 16
 )

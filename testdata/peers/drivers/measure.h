@@ -34,7 +34,7 @@ struct series {
 };
 
 static const double sample_seconds = 0.02;
-enum { max_calls = 10000, min_samples = 5, max_samples = 10000, max_singles = 2000, max_roots = 16 };
+enum { max_calls = 10000, min_samples = 5, max_samples = 10000, max_singles = 1000, max_roots = 16 };
 
 static double now(void) {
 	struct timespec t;
