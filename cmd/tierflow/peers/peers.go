@@ -89,7 +89,10 @@ testdata/peers/README.md with make update.`,
 			}
 			b.command = c.CommandPath()
 			for _, name := range []string{"topo", "rate", "congestion", "ops", "bytes", "counts", "time", "sweep", "rounds", "single", "skew", "bind"} {
-				if f := c.Flags().Lookup(name); f.Changed {
+				switch f := c.Flags().Lookup(name); {
+				case f.Changed && f.Value.Type() == "bool":
+					b.command += " --" + name + "=" + f.Value.String()
+				case f.Changed:
 					b.command += " --" + name + " " + f.Value.String()
 				}
 			}

@@ -71,7 +71,12 @@ func writePeers(w *strings.Builder, name string, t peerTable) {
 		}
 		fmt.Fprintf(w, "%s, congestion control %s,\n", rate, t.Congestion)
 	}
-	fmt.Fprintf(w, "Open MPI %s, MPICH %s, Gloo %s, %s; recorded in `results/%s`.\n", t.Versions[openMPI], t.Versions[mpich], t.Versions[gloo], t.Versions["Go"], name)
+	for _, library := range []string{openMPI, mpich, gloo} {
+		if version := t.Versions[library]; version != "" {
+			fmt.Fprintf(w, "%s %s, ", library, version)
+		}
+	}
+	fmt.Fprintf(w, "%s; recorded in `results/%s`.\n", t.Versions["Go"], name)
 	if t.Tuning != nil {
 		fmt.Fprintf(w, "tierflow was tuned in %.0f s.\n", t.Tuning.Seconds)
 	}
