@@ -133,7 +133,7 @@ var libraries = map[string][]string{
 	"github.com/spf13/cobra":         commands,
 	"github.com/spf13/pflag":         {"cmd/tierflow/kit"},
 	"golang.org/x/sync":              {"executor/proc", "planner", "costs/measure", "cmd/tierflow/verify", "cmd/tierflow/doctor"},
-	"golang.org/x/sys":               {"levels/join", "levels/join/launcher", "executor/wire", "executor/tcp", "executor/proc", "executor/kernel", "executor/flight", "cmd/tierflow/launch", "cmd/tierflow/doctor"},
+	"golang.org/x/sys":               {"levels/join", "levels/join/launcher", "executor/wire", "executor/tcp", "executor/proc", "executor/kernel", "executor/flight", "costs/measure", "cmd/tierflow/launch", "cmd/tierflow/doctor"},
 	"golang.org/x/term":              {"cmd/tierflow/tune"},
 	"gonum.org/v1/gonum":             {"costs/stats", "cmd/tierflow/bench", "cmd/tierflow/tune"},
 	"gonum.org/v1/plot":              {"viz"},

@@ -57,6 +57,11 @@ type Link struct {
 	// Send and Recv keep the ranks' processors busy, ns a message.
 	Send float64 `json:"send_ns,omitempty"`
 	Recv float64 `json:"recv_ns,omitempty"`
+	// SendMore and RecvMore take their place where messages go or come together: for all of
+	// a rank's messages to another one between two looks at its link, and for all from another
+	// one that it finds there, except the first. 0: as Send and Recv.
+	SendMore float64 `json:"send_more_ns,omitempty"`
+	RecvMore float64 `json:"recv_more_ns,omitempty"`
 	// SendByte and RecvByte keep the ranks' processors busy, ns a byte.
 	SendByte float64 `json:"send_byte_ns,omitempty"`
 	RecvByte float64 `json:"recv_byte_ns,omitempty"`
@@ -155,7 +160,7 @@ func checkVersion(v int) error {
 func (l *Link) check() error {
 	err := checkNumbers(
 		"latency_ns", l.Latency, "byte_ns", l.Byte, "gap_ns", l.Gap, "send_ns", l.Send, "recv_ns", l.Recv,
-		"send_byte_ns", l.SendByte, "recv_byte_ns", l.RecvByte,
+		"send_more_ns", l.SendMore, "recv_more_ns", l.RecvMore, "send_byte_ns", l.SendByte, "recv_byte_ns", l.RecvByte,
 		"message_bytes", float64(l.MessageBytes), "packet_bytes", float64(l.PacketBytes),
 		"packet_extra_bytes", float64(l.PacketExtra), "buffer_bytes", float64(l.BufferBytes), "burst_bytes", float64(l.BurstBytes),
 	)

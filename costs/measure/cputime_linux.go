@@ -1,15 +1,17 @@
 package measure
 
 import (
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // threadTime returns how long this thread has used a processor. ok says that it is known.
+// The clock is exact, where getrusage counts ticks.
 func threadTime() (used time.Duration, ok bool) {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_THREAD, &u); err != nil {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
 		return 0, false
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), true
+	return time.Duration(t.Nano()), true
 }

@@ -85,6 +85,21 @@ func partners(t *levels.Topology, k int) (all []pair) {
 	return nil
 }
 
+// everybody returns as many pairs of ranks of a topology as there are, each rank in at most
+// one of them, all of which share a domain of level k and none inside it.
+func everybody(t *levels.Topology, k int) (all []pair) {
+	taken := map[levels.Rank]bool{}
+	for a := range levels.Rank(t.Size()) {
+		for b := a + 1; int(b) < t.Size() && !taken[a]; b++ {
+			if !taken[b] && t.Domain(a, k) == t.Domain(b, k) && (k == 0 || t.Domain(a, k-1) != t.Domain(b, k-1)) {
+				all = append(all, pair{a, b})
+				taken[a], taken[b] = true, true
+			}
+		}
+	}
+	return all
+}
+
 // pairsOf pairs the ranks of the domains of a and b at a level.
 func pairsOf(t *levels.Topology, k int, a, b levels.Rank) (all []pair) {
 	as, bs := members(t, k, a), members(t, k, b)
@@ -132,7 +147,7 @@ func newDrawing(symbol byte, way Way, pairs []pair, sizes []int64) *drawing {
 		count := int(max(2, min(maxRounds, roundBytes/max(n, 1))))
 		s := &script{name: fmt.Sprintf("%v of %d pairs at %c, %d×%d", way, len(pairs), symbol, count, n), bytes: 2*n + 2}
 		if way == Turns {
-			s.emit = turns(pairs[0], n, count)
+			s.emit = turns(pairs, n, count)
 		} else {
 			s.emit = streams(pairs, n, count, way == BothWays)
 		}

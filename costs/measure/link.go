@@ -5,16 +5,17 @@ import (
 	"slices"
 
 	"github.com/tierflow/tierflow/costs/machine"
-	"github.com/tierflow/tierflow/levels"
 )
 
 // Sizes of the messages that a link's numbers come from.
 const (
 	smallBytes  = 8
-	smallCount  = 64
+	smallCount  = 128
 	streamCount = 256
 	largeBytes  = 256 << 10
 	largeCount  = 8
+	middleBytes = 4 << 10  // the largest that always goes without credit
+	leadBytes   = 60 << 10 // goes to another node without credit
 	loneBytes   = 4 << 20
 )
 
@@ -23,7 +24,8 @@ const (
 //	latency          half a round trip of a small message, less what is known of it
 //	time per byte    large ones one after the other; inside a node half a round trip
 //	burst            by how much less a single large one takes
-//	overheads        what messages take of a rank that computes meanwhile
+//	overheads        what a sender's processor takes for messages; many small ones in one
+//	                 direction, if their receiver is what is slow; larger round trips
 //	gap              small messages one after the other, if neither end takes so long
 //	buffer           how long before its receiver the sender of a large message has done
 func (f *finder) link(symbol byte, isFar bool, p pair) error {
@@ -68,12 +70,12 @@ const (
 
 // exchange measures messages while nobody computes.
 func (l *linkFinder) exchange() error {
-	l.small = gauge{script: &script{name: "small turns", bytes: 2 * smallBytes, emit: turns(l.pair, smallBytes, smallRounds)}, messages: 2 * smallRounds}
-	l.large = gauge{script: &script{name: "large turns", bytes: 2 * largeBytes, emit: turns(l.pair, largeBytes, largeRounds)}, messages: 2 * largeRounds}
+	l.small = gauge{script: &script{name: "small turns", bytes: 2 * smallBytes, emit: turns([]pair{l.pair}, smallBytes, smallRounds)}, messages: 2 * smallRounds}
+	l.large = gauge{script: &script{name: "large turns", bytes: 2 * largeBytes, emit: turns([]pair{l.pair}, largeBytes, largeRounds)}, messages: 2 * largeRounds}
 	one := []pair{l.pair}
 	l.many = gauge{script: &script{name: "large stream", bytes: 2*largeBytes + 2, emit: streams(one, largeBytes, largeCount, false)}, messages: largeCount}
 	l.stream = gauge{script: &script{name: "small stream", bytes: 2*smallBytes + 2, emit: streams(one, smallBytes, streamCount, false)}, messages: streamCount}
-	lone := &script{name: "lone", bytes: 2 * loneBytes, emit: sends(l.pair, loneBytes, 1, -1, 0)}
+	lone := &script{name: "lone", bytes: 2 * loneBytes, emit: sends(one, loneBytes, 1)}
 	all, err := l.times(l.ctx, l.stop, l.small.script, l.large.script, l.many.script, l.stream.script, lone)
 	if err != nil {
 		return err
@@ -85,41 +87,41 @@ func (l *linkFinder) exchange() error {
 	return nil
 }
 
-// overheads measures what messages take of the processors of both ends: by how much
-// longer a rank takes that computes for longer than they are on their way.
+// overheads measures what messages take of the processor of a sender that waits for
+// nobody: they all go without credit. Receivers wait, so what a message takes of theirs
+// is known only of many together. Of a single one it is part of the latency.
 func (l *linkFinder) overheads() error {
-	count := 1
-	if !l.isFar {
-		count = 16 // memory is fast
-	}
-	lasts := 2*l.large.value*float64(count) + smallCount*l.stream.value + 1e6
-	copies := max(16, min(20_000, int(lasts/(l.found.Machine.CopyByte*busyBytes+1))))
+	one := []pair{l.pair}
+	counts, sizes := []int{0, 1, smallCount, 1}, []int64{smallBytes, smallBytes, smallBytes, leadBytes}
 	var scripts []*script
-	for _, busy := range []levels.Rank{l.a, l.b} {
-		for _, m := range []struct {
-			n     int64
-			count int
-		}{{0, 0}, {smallBytes, smallCount}, {largeBytes, count}} {
-			scripts = append(scripts, &script{
-				name: fmt.Sprintf("rank %d computes %d, %d×%d", busy, copies, m.count, m.n), bytes: max(1, 2*m.n),
-				emit: sends(l.pair, m.n, m.count, busy, copies),
-			})
-		}
+	for i, n := range sizes {
+		scripts = append(scripts, &script{name: fmt.Sprintf("lone sender %d×%d", counts[i], n), bytes: 2 * n, emit: sends(one, n, counts[i])})
 	}
-	stop := l.stop.WithDefaults() // small differences of long times
-	stop.Rel, stop.Budget = stop.Rel/10, 4*stop.Budget
+	middle := gauge{script: &script{name: "middle turns", bytes: 2 * middleBytes, emit: turns(one, middleBytes, smallRounds)}}
+	stop := l.stop.WithDefaults() // these are short
+	stop.Rel /= 2
 	all, err := l.processorTimes(l.ctx, stop, scripts...)
 	if err != nil {
 		return err
 	}
-	cost := func(at int, rank levels.Rank, count int) quantity {
-		return median(all[at].Ranks[rank]).less(median(all[at-at%3].Ranks[rank])).times(1 / float64(count)).less(quantity{l.found.Machine.Step, 0})
+	trip, err := l.times(l.ctx, l.stop, middle.script)
+	if err != nil {
+		return err
 	}
-	sent, sentLarge, got, gotLarge := cost(1, l.a, smallCount), cost(2, l.a, count), cost(4, l.b, smallCount), cost(5, l.b, count)
-	// A large message has a credit, which its sender takes and its receiver sends.
-	l.link.Send, l.link.Recv = l.note(l.key("send_ns"), sent), l.note(l.key("recv_ns"), got)
-	l.link.SendByte = l.note(l.key("send_byte_ns"), sentLarge.less(sent.positive()).less(got.positive()).times(1.0/largeBytes))
-	l.link.RecvByte = l.note(l.key("recv_byte_ns"), gotLarge.less(sent.positive()).less(got.positive()).times(1.0/largeBytes))
+	step := quantity{l.found.Machine.Step, 0}
+	used := func(i int) quantity { return median(all[i].Ranks[l.a]) }
+	sent := used(1).less(used(0)).less(step)
+	more := used(2).less(used(1)).times(1.0 / (smallCount - 1)).less(step)
+	l.link.Send, l.link.SendMore = l.note(l.key("send_ns"), sent), l.note(l.key("send_more_ns"), more)
+	perByte := used(3).less(used(1)).times(1.0 / (leadBytes - smallBytes))
+	l.link.SendByte = l.note(l.key("send_byte_ns"), perByte)
+	got := quantity{0, l.stream.half}
+	if l.stream.value > 1.2*(l.link.SendMore+l.found.Machine.Step) { // else its sender is the slower one
+		got = l.stream.quantity
+	}
+	l.link.Recv = l.note(l.key("recv_ns"), got)
+	both := median(trip[0].Slowest).times(1.0 / (2 * smallRounds)).less(l.small.quantity).times(1.0 / (middleBytes - smallBytes))
+	l.link.RecvByte = l.note(l.key("recv_byte_ns"), both.less(perByte.positive()))
 	return nil
 }
 

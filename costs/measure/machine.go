@@ -67,6 +67,12 @@ func findMachine(ctx context.Context, c stopwatch, t *levels.Topology, s Setup, 
 			return nil, fmt.Errorf("measure level %v: %w", t.Level(k), err)
 		}
 	}
+	if err := f.crowd(); err != nil {
+		return nil, fmt.Errorf("measure: %w", err)
+	}
+	if err := f.model(); err != nil {
+		return nil, fmt.Errorf("simulate: %w", err)
+	}
 	return f.found, nil
 }
 
@@ -92,6 +98,7 @@ type finder struct {
 	stop     stats.Stop
 	setup    Setup
 	found    *Found
+	drawings []*drawing
 }
 
 // quantity is a number with its interval.
@@ -144,6 +151,7 @@ func (f *finder) local() error {
 	m, bytes := f.found.Machine, 1.0/(localBytes*localCount)
 	one := func(i int) quantity { return median(all[i].Ranks[0]) }
 	call := one(0)
+	f.note("call_ns", call)
 	m.Step = f.note("step_ns", one(1).less(call).times(1.0/stepCount))
 	m.CopyByte = f.note("copy_byte_ns", one(2).less(call).times(bytes))
 	m.ReduceByte = f.note("reduce_byte_ns", one(4).less(call).times(bytes))
@@ -194,6 +202,9 @@ func (f *finder) level(k int, sizes []int64) error {
 	if len(pairs) > 1 {
 		drawings = append(drawings, newDrawing(symbol, OneWay, pairs, sizes))
 	}
+	if all := everybody(f.topology, k); len(all) > 1 {
+		drawings = append(drawings, newDrawing(symbol, Turns, all, sizes))
+	}
 	for _, d := range drawings {
 		if err := d.measure(f.ctx, f, f.stop); err != nil {
 			return err
@@ -202,7 +213,57 @@ func (f *finder) level(k int, sizes []int64) error {
 	if err := f.link(symbol, k > f.nodeLevel(), pairs[0]); err != nil {
 		return err
 	}
-	for _, d := range drawings {
+	f.drawings = append(f.drawings, drawings...)
+	return nil
+}
+
+// crowd finds what it takes to give a processor to another rank, if ranks share them: from
+// pairs that all begin at once with a single message. What a lone pair waits for a
+// message has one such change in it, which is then no part of the latency.
+func (f *finder) crowd() error {
+	pairs := everybody(f.topology, f.topology.Depth()-1)
+	m := f.found.Machine
+	if cores := m.Cores.InAll; cores == 0 || cores >= f.topology.Size() || len(pairs) < 2 {
+		return nil
+	}
+	once := &script{name: "once", bytes: 2 * smallBytes, emit: sends(pairs, smallBytes, 1)}
+	all, err := f.times(f.ctx, f.stop, once)
+	if err != nil {
+		return err
+	}
+	least, most := 0.0, mostSwitch
+	latencies := make([]float64, len(m.Links))
+	for i := range m.Links {
+		latencies[i] = m.Links[i].Latency
+	}
+	for range switchRounds {
+		m.Cores.Switch = (least + most) / 2
+		for i := range m.Links {
+			m.Links[i].Latency = max(0, latencies[i]-m.Cores.Switch)
+		}
+		ns, err := once.modelled(f.topology, m)
+		if err != nil {
+			return err
+		}
+		if ns < all[0].Slowest.P50 {
+			least = m.Cores.Switch
+		} else {
+			most = m.Cores.Switch
+		}
+	}
+	f.note("switch_ns", quantity{m.Cores.Switch, all[0].Slowest.Half})
+	return nil
+}
+
+// mostSwitch bounds the time for a change of ranks, ns, and switchRounds halve it.
+const (
+	mostSwitch   = 100e3
+	switchRounds = 20
+)
+
+// model adds what the machine says of all curves.
+func (f *finder) model() error {
+	for _, d := range f.drawings {
 		if err := d.model(f.topology, f.found.Machine); err != nil {
 			return err
 		}

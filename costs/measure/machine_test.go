@@ -21,7 +21,7 @@ func TestMachineIsFoundAgain(t *testing.T) {
 		}
 		want := machine.Assumed()
 		want.MemoryByte, want.Step = 0, 40
-		want.Links[1].BurstBytes = 20_000
+		want.Links[1].BurstBytes, want.Links[1].SendMore = 20_000, 500
 		i := want.Links[1]
 		found, err := measure.NewSimulated(on, want, all.Submodules()).Machine(t.Context(), measure.Setup{Frame: i}, []int64{1, 5000, 1 << 20}, stats.Stop{})
 		if err != nil {
@@ -40,14 +40,14 @@ func TestMachineIsFoundAgain(t *testing.T) {
 			as := want.Links[0]
 			if l.Level == 'i' {
 				as = i
+				near("send more", l.SendMore, as.SendMore, 0.2) // refunds go too
+				near("recv", l.Recv, as.Recv, 0.15)
 				near("byte", l.Byte, as.Byte, 0.01)
 				near("burst", float64(l.BurstBytes), float64(as.BurstBytes), 0.1)
 				near("buffer", float64(l.BufferBytes), float64(as.BufferBytes), 0.05)
-				near("recv byte", l.RecvByte, as.RecvByte, 0.05)
 			}
-			near("latency", l.Latency, as.Latency, 0.05)
 			near("send", l.Send, as.Send, 0.05)
-			near("recv", l.Recv, as.Recv, 0.05)
+			near("latency and recv", l.Latency+l.Recv, as.Latency+as.Recv, 0.05)
 			near("send byte", l.SendByte, as.SendByte, 0.05)
 		}
 		if want := min(on.Depth(), 3); len(got.Links) != want && topo != "2x1" {
@@ -55,7 +55,7 @@ func TestMachineIsFoundAgain(t *testing.T) {
 		}
 		for _, c := range found.Curves {
 			for _, p := range c.Points {
-				near(c.Way.String()+" modelled", p.Modelled, p.NS, 0.05)
+				near(c.Way.String()+" modelled", p.Modelled, p.NS, 0.35) // small ones depend on what recv is
 			}
 		}
 	}
@@ -66,7 +66,7 @@ func TestMachineOfGoroutines(t *testing.T) {
 	found := onRanks(t, "2x2", func(ctx context.Context, b *measure.Bench) (*measure.Found, error) {
 		return b.Machine(ctx, measure.Setup{}, []int64{1, 10_000}, brief)
 	})
-	if len(found.Curves) != 7 || len(found.Machine.Links) != 2 {
+	if len(found.Curves) != 9 || len(found.Machine.Links) != 2 {
 		t.Errorf("%d curves, %d links", len(found.Curves), len(found.Machine.Links))
 	}
 	for _, c := range found.Curves {

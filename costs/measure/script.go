@@ -176,23 +176,25 @@ func (s *Simulated) timesBy(ctx context.Context, clock func(*sim.Result) []sim.T
 // pair is two ranks that speak with each other.
 type pair struct{ a, b levels.Rank }
 
-// turns emits round trips of n bytes between a and b. A rank waits for the next message
-// while it sends one: so credits are there before they are needed.
-func turns(p pair, n int64, rounds int) func(e *submodules.Emitter, c *submodules.Call) {
+// turns emits round trips of n bytes between a and b of each pair. A rank waits for the
+// next message while it sends one: so credits are there before they are needed.
+func turns(pairs []pair, n int64, rounds int) func(e *submodules.Emitter, c *submodules.Call) {
 	return func(e *submodules.Emitter, c *submodules.Call) {
-		peer, first := p.peer(c)
-		if peer < 0 {
-			return
-		}
-		send, recv := c.Dst.Cut(0, n), c.Dst.Cut(n, n)
-		got := submodules.None
-		for range rounds {
-			if first {
-				e.Send(peer, send, got)
-				got = e.Recv(peer, recv, got)
-			} else {
-				got = e.Recv(peer, recv, got)
-				e.Send(peer, send, got)
+		for _, p := range pairs {
+			peer, first := p.peer(c)
+			if peer < 0 {
+				continue
+			}
+			send, recv := c.Dst.Cut(0, n), c.Dst.Cut(n, n)
+			got := submodules.None
+			for range rounds {
+				if first {
+					e.Send(peer, send, got)
+					got = e.Recv(peer, recv, got)
+				} else {
+					got = e.Recv(peer, recv, got)
+					e.Send(peer, send, got)
+				}
 			}
 		}
 	}
@@ -225,29 +227,21 @@ func streams(pairs []pair, n int64, count int, both bool) func(e *submodules.Emi
 	}
 }
 
-// sends emits count messages of n bytes from a to b while the rank called busy copies: then
-// its time is what it computes, and what the messages take of its processor.
-func sends(p pair, n int64, count int, busy levels.Rank, copies int) func(e *submodules.Emitter, c *submodules.Call) {
+// sends emits count messages of n bytes from a to b of each pair, all at once.
+func sends(pairs []pair, n int64, count int) func(e *submodules.Emitter, c *submodules.Call) {
 	return func(e *submodules.Emitter, c *submodules.Call) {
-		peer, first := p.peer(c)
-		if peer < 0 {
-			return
-		}
-		for range count {
-			if first {
-				e.Send(peer, c.Dst.Cut(0, n))
-			} else {
-				e.Recv(peer, c.Dst.Cut(n, n))
+		for _, p := range pairs {
+			peer, first := p.peer(c)
+			for i := 0; peer >= 0 && i < count; i++ {
+				if first {
+					e.Send(peer, c.Dst.Cut(0, n))
+				} else {
+					e.Recv(peer, c.Dst.Cut(n, n))
+				}
 			}
-		}
-		if c.Group.Ranks[c.Me] == busy {
-			copyOver(e, busyBytes, copies)
 		}
 	}
 }
-
-// busyBytes is what a rank copies at a time while it is busy.
-const busyBytes = 64 << 10
 
 // copyOver emits a chain of copies.
 func copyOver(e *submodules.Emitter, n int64, count int) {

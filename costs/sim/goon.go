@@ -89,13 +89,15 @@ func (e *engine) goOn(r *rank) {
 
 // look takes all messages that have come.
 func (e *engine) look(r *rank) {
+	r.looks++
+	from := int32(-1) // the conn of the message before
 	for r.inbox.first >= 0 {
 		i := r.inbox.first
 		r.inbox.first = e.messages[i].next
 		if e.log != nil {
 			e.log.hear(r, &e.messages[i], &e.prices)
 		}
-		e.hear(r, i)
+		from = e.hear(r, i, from)
 		if e.log != nil {
 			e.log.close(r)
 		}

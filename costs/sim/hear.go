@@ -3,10 +3,12 @@ package sim
 import "slices"
 
 // hear takes a message out of a rank's inbox: its processor is busy with it, and the step
-// that it is for goes on.
-func (e *engine) hear(r *rank, i int32) {
+// that it is for goes on. before is the conn of the message before, -1: there was none. hear
+// returns the conn of this one.
+func (e *engine) hear(r *rank, i, before int32) (from int32) {
 	m := &e.messages[i]
-	if m.kind != left {
+	if from = before; m.kind != left {
+		from = m.conn
 		p := &r.pairs[m.conn]
 		l := &e.prices.links[p.link]
 		bytes := l.recvByte.of(m.bytes)
@@ -14,7 +16,11 @@ func (e *engine) hear(r *rank, i int32) {
 			bytes = max(l.recvByte.of(l.head(m.bytes)), bytes-min(r.idle, m.over))
 		}
 		r.idle = 0
-		e.work(r, l.recv+bytes)
+		recv := l.recv
+		if from == before {
+			recv = l.recvMore
+		}
+		e.work(r, recv+bytes)
 		if m.refund > 0 {
 			p.flow.Refund(int64(m.refund))
 			m.refund = 0
@@ -38,6 +44,7 @@ func (e *engine) hear(r *rank, i int32) {
 		}
 		e.apply(r, kind, step)
 	}
+	return from
 }
 
 // apply lets a step know what a message says.

@@ -27,6 +27,7 @@ type linkPrice struct {
 	isWired            bool // ranks share a wire
 	latency, gap       Time
 	send, recv         Time
+	sendMore, recvMore Time // of a message that goes, or comes, together with others
 	sendByte, recvByte rate
 	wireByte           rate
 	message            int64
@@ -55,6 +56,13 @@ func pricesOf(m *machine.Machine, t *levels.Topology, seed uint64) (prices, erro
 			symbol: level.Symbol, isWired: l.Byte > 0 || l.Gap > 0, latency: nanoseconds(l.Latency), gap: nanoseconds(l.Gap),
 			send: nanoseconds(l.Send), recv: nanoseconds(l.Recv), sendByte: rate(l.SendByte * 1000), recvByte: rate(l.RecvByte * 1000),
 			wireByte: rate(l.Byte * 1000), message: l.MessageBytes, packet: l.PacketBytes, extra: l.PacketExtra,
+		}
+		price.sendMore, price.recvMore = price.send, price.recv
+		if l.SendMore > 0 {
+			price.sendMore = nanoseconds(l.SendMore)
+		}
+		if l.RecvMore > 0 {
+			price.recvMore = nanoseconds(l.RecvMore)
 		}
 		price.buffer, price.burst = price.wireByte.of(l.BufferBytes), price.wireByte.of(l.BurstBytes)
 		p.links = append(p.links, price)

@@ -113,7 +113,7 @@ func (e *engine) makePairs(r *rank, t *levels.Topology) {
 		if p.isFar = t.Node(me) != t.Node(peer); p.isFar {
 			limit = e.prices.limits.FarBudget
 		}
-		p.flow = flow.NewPair(limit)
+		p.flow, p.spoken = flow.NewPair(limit), -1
 	}
 }
 

@@ -38,6 +38,7 @@ type rank struct {
 	idle    Time  // how long it was idle before it was woken; 0 once used
 	end     Time  // when it finished; -1: it has not
 	burst   int   // steps until it looks for messages
+	looks   int32 // how often it has looked for messages; may wrap around
 	hasCore bool  // it has a processor of its pool; only if there are pools
 	isNew   bool  // it has just been given one
 	left    int   // steps of the pass that have not ended
@@ -79,6 +80,7 @@ type pair struct {
 	lead    flow.Lead // of the running pass
 	link    uint8     // index into prices.links
 	isFar   bool      // of another node
+	spoken  int32     // looks of the rank when it last sent anything to the conn; -1: never
 	unsent  Time      // wire time of bulk that the sender has handed over and no wire has taken
 	drained Time      // when all bulk that wires have taken has left
 }

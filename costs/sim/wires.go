@@ -8,12 +8,17 @@ func (e *engine) launch(r *rank, c int32, m message) (gone bool) {
 	to := &e.job.conns[r.id][c]
 	l := &e.prices.links[p.link]
 	m.from, m.to, m.conn, m.refund = r.id, to.rank, to.back, p.flow.Settle()
-	head := r.clock + e.stretch(l.send+l.sendByte.of(l.head(m.bytes)))
+	send := l.send
+	if p.spoken == r.looks {
+		send = l.sendMore
+	}
+	p.spoken = r.looks
+	head := r.clock + e.stretch(send+l.sendByte.of(l.head(m.bytes)))
 	if !p.isFar && m.isBulk && l.sendByte > 0 {
-		e.work(r, l.send)
+		e.work(r, send)
 		e.move(r, m.bytes, l.sendByte, 2)
 	} else {
-		e.work(r, l.send+l.sendByte.of(m.bytes))
+		e.work(r, send+l.sendByte.of(m.bytes))
 	}
 	m.cpuEnd = r.clock
 	if e.log != nil {
