@@ -33,6 +33,14 @@ var algorithms = []row[tasks.Choice]{
 		nbc(submodules.Dissemination), "fewest steps, for any number of ranks",
 	},
 	{
+		when(operation(tasks.Allreduce), commutes, unfilled, between, powerOfTwo),
+		nbc(submodules.Rabenseifner), "the bytes of a ring in a logarithm of its steps",
+	},
+	{
+		when(operation(tasks.Allreduce), commutes, unfilled, between),
+		circulant(0), "the bytes of a ring in a logarithm of its steps, for any number of nodes",
+	},
+	{
 		when(operation(tasks.Allreduce), small),
 		nbc(submodules.RecDoubling), "fewest steps",
 	},
@@ -95,6 +103,30 @@ var algorithms = []row[tasks.Choice]{
 		adapt(submodules.Ring), "fewest bytes",
 	},
 	{
+		inRounds(upTo(8 << 10)),
+		circulant(2 << 10), "as many hops as a tree has, and each node gets the message once",
+	},
+	{
+		inRounds(upTo(64 << 10)),
+		circulant(6 << 10), "as many hops as a tree has, and each node gets the message once",
+	},
+	{
+		inRounds(upTo(512 << 10)),
+		circulant(10 << 10), "as many hops as a tree has, and each node gets the message once",
+	},
+	{
+		inRounds(upTo(2 << 20)),
+		circulant(Packed(16 << 10)), "as many hops as a tree has, and each node gets the message once",
+	},
+	{
+		inRounds(),
+		circulant(Packed(32 << 10)), "as many hops as a tree has, and each node gets the message once",
+	},
+	{
+		when(operation(tasks.Bcast), manySpokes),
+		nbc(submodules.KNomial), "half as many hops as a binomial tree",
+	},
+	{
 		when(star),
 		nbc(submodules.Linear), "two hops; each of so small messages costs the processor more than the wire",
 	},
@@ -107,6 +139,11 @@ var algorithms = []row[tasks.Choice]{
 
 func adapt(algorithm string) tasks.Choice {
 	return tasks.Choice{Submodule: submodules.Adapt, Algorithm: algorithm}
+}
+
+// circulant has inner segments of so many bytes; 0: none.
+func circulant(inner int64) tasks.Choice {
+	return tasks.Choice{Submodule: submodules.Circulant, Algorithm: submodules.Blocks, Inner: inner}
 }
 
 func nbc(algorithm string) tasks.Choice {

@@ -15,12 +15,14 @@ const (
 	smallMessage  = 16 << 10  // up to here latency counts: one segment, shallow trees
 	sharedMessage = 128 << 10 // up to here many ranks of a node lose more by meeting twice than they win by sharing the work
 	halvedMessage = 256 << 10 // up to here fewer steps are worth more than a pipeline
+	filling       = 64 << 10  // for each node: from here on a chain or a ring of nodes is filled
 )
 
 // Limits of the rule, ranks and nodes.
 const (
 	mostPeers  = 8 // ranks of a node that all exchange with all
 	mostSpokes = 8 // nodes of which one speaks with all others
+	shortChain = 4 // nodes that are a short chain or ring
 )
 
 // Conditions on what is asked for.
@@ -98,6 +100,45 @@ var (
 		},
 	}
 )
+
+// Conditions on a chain or a ring of nodes.
+var (
+	// A chain has n-1 hops before its last node has anything, a ring 2(n-1). With too few
+	// segments for so many nodes, most of the links stand idle most of the time.
+	unfilled = condition{
+		"more than " + strconv.Itoa(shortChain) + " nodes, over " + tasks.FormatBytes(tinyMessage) + ", less than " + tasks.FormatBytes(filling) + " × nodes",
+		func(q *question) bool {
+			n := q.on.Nodes()
+			return n > shortChain && q.bytes > tinyMessage && q.bytes < filling*int64(n)
+		},
+	}
+
+	powerOfTwo = condition{"a power of two of nodes", func(q *question) bool {
+		n := q.on.Nodes()
+		return n&(n-1) == 0
+	}}
+
+	rooted = condition{tasks.Bcast.String() + " or " + tasks.Reduce.String() + " is asked for", func(q *question) bool {
+		return q.request.Coll == tasks.Bcast || q.request.Coll == tasks.Reduce
+	}}
+
+	alone = condition{"one rank a node", func(q *question) bool { return q.on.Size() == q.on.Nodes() }}
+
+	manySpokes = condition{"more than " + strconv.Itoa(mostSpokes) + " nodes, up to " + tasks.FormatBytes(starMessage), func(q *question) bool {
+		return q.on.Nodes() > mostSpokes && q.bytes <= starMessage
+	}}
+)
+
+// inRounds are the conditions of round-optimal schedules, with more of them: a bcast or a
+// reduce on its way between nodes, in segments that were cut for such schedules.
+func inRounds(more ...condition) []condition {
+	return append([]condition{rooted, free, commutes, unfilled, shaped(tasks.Han, tasks.Flat)}, more...)
+}
+
+// upTo holds for messages of up to so many bytes.
+func upTo(bytes int64) condition {
+	return condition{"up to " + tasks.FormatBytes(bytes), func(q *question) bool { return q.bytes <= bytes }}
+}
 
 // operation holds if the operation of the level is one of some.
 func operation(some ...tasks.Collective) condition {

@@ -16,6 +16,11 @@ const (
 	ringUsual     = 64 << 10
 	ringLeast     = 32 << 10
 	leastPart     = 1 << 10 // of a block: smaller ones are all overhead
+
+	roundsMost   = 4 << 20   // of a message that is cut by inner segments: more is memory
+	waitedMost   = 1 << 20   // the same, where a node's other ranks wait for a segment
+	waitedLeast  = 128 << 10 // smaller ones pay for the rounds of each
+	halvingPiece = 256 << 10 // of a message whose halves are exchanged
 )
 
 // Segments on their way at once, the window: where a link is to be kept busy, and in a
@@ -67,8 +72,29 @@ var cuts = []row[cut]{
 		"one node, segments stay in cache",
 	},
 	{
-		when(shaped(tasks.AR), halves),
+		inRounds(alone),
+		cut{"all, at most " + tasks.FormatBytes(roundsMost), func(q *question) int64 {
+			if q.bytes <= roundsMost {
+				return tasks.Whole
+			}
+			return roundsMost
+		}, fewSegments, ""},
+		"inner segments cut it: too few to fill a chain of {nodes} nodes",
+	},
+	{
+		inRounds(),
+		cut{"near a quarter, " + tasks.FormatBytes(waitedLeast) + " to " + tasks.FormatBytes(waitedMost), func(q *question) int64 {
+			return near(q.bytes/4, waitedLeast, waitedMost)
+		}, fewSegments, ""},
+		"inner segments cut it for {nodes} nodes; a node's ranks get one segment while the next arrives",
+	},
+	{
+		when(shaped(tasks.AR), either(halves, unfilled), upTo(halvedMessage)),
 		uncut, "halving cuts the message itself",
+	},
+	{
+		when(shaped(tasks.AR), unfilled),
+		fixed(Packed(halvingPiece), linkSegments), "one segment is combined while another is on its way",
 	},
 	{
 		when(twoNodes, noBlocks, not(shaped(tasks.RSAG, tasks.Lanes))),

@@ -130,7 +130,7 @@ func TestRuleChoices(t *testing.T) {
 		{tasks.Allreduce, "2x2", 8 << 10, "shape=ar,fs=all,w=4,i=nbc/recdoubling,s=sm"},
 		{tasks.Allreduce, "9x1", 8, "shape=ar,fs=all,w=4,i=nbc/recdoubling"},
 		{tasks.Reduce, "8x1", 8, "shape=han,fs=all,w=4,i=nbc/linear"},
-		{tasks.Bcast, "9x1", 8, "shape=han,fs=all,w=4,i=adapt/binomial"},
+		{tasks.Bcast, "9x1", 8, "shape=han,fs=all,w=4,i=nbc/knomial"},
 		{tasks.Allreduce, "4x1", 256 << 10, "shape=ar,fs=all,w=4,i=nbc/rabenseifner"},
 		{tasks.Allreduce, "4x2", 64 << 10, "shape=ar,fs=all,w=4,i=nbc/rabenseifner,s=sm"},
 		{tasks.Allreduce, "3x1", 256 << 10, "shape=rsag,fs=90KiB,w=3,i=adapt/ring"},

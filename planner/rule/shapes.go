@@ -14,8 +14,8 @@ var shapes = []row[tasks.Shape]{
 		tasks.AR, "up to " + tasks.FormatBytes(tinyMessage) + " one exchange is faster than a reduce and a bcast",
 	},
 	{
-		when(sums, free, commutes, halves, fits(tasks.AR)),
-		tasks.AR, "up to " + tasks.FormatBytes(halvedMessage) + " between {nodes} nodes halving and doubling takes fewer steps than a ring",
+		when(sums, free, commutes, either(halves, unfilled), fits(tasks.AR)),
+		tasks.AR, "halving and doubling takes a logarithm of the steps of a ring of {nodes} nodes, which so few bytes don't fill",
 	},
 	{
 		when(sums, free, commutes, large, moreNodes, fits(tasks.RSAG)),
