@@ -24,11 +24,12 @@
 //
 // Every rank opens its own listeners, then registers with rank 0's rendezvous
 // listener and tells its host, addresses and the caller's Hello. When all have come
-// rank 0 sends everyone all records and a random job number. The keys of all later
-// connections are derived from that number: ranks of an earlier join with the same
+// rank 0 sends everyone its place in the tree and a random job number. The keys of all
+// later connections are derived from that number: ranks of an earlier join with the same
 // secret can't stray into this one. Each rank dials its parent in the tree (node
-// peers their leader, leaders each other towards rank 0 with at most 32 below one),
-// and Join returns after a first exchange over the tree. Until then the connections
+// peers their leader, leaders each other towards rank 0 with at most 32 below one).
+// The records of all ranks come down the tree, and Join returns after a first exchange
+// over it. Until then the connections
 // to rank 0 stay open. So rank 0 misses a rank that dies before it has all its
 // neighbours, and tells all why the join failed.
 package join

@@ -63,7 +63,7 @@ func FromEnv(getenv func(string) string) (Config, error) {
 	}
 	if l.Name == launcher.Tierflow {
 		c.Listener = e.listener(c.Rank)
-		if len(c.Rendezvous) == 0 && c.Size > 1 {
+		if len(c.Rendezvous) == 0 && c.Size != 1 { // unknown: all that is missing is said at once
 			e.Add("%s is missing: host:port of rank 0, alternatives separated by commas", envRendezvous)
 		}
 	}
@@ -166,7 +166,7 @@ func (e environment) checkRest(c *Config, advice string) {
 	if err := checkDomain("site", c.Site); err != nil {
 		e.Add("%s: %w", envSite, err)
 	}
-	if c.Size <= 1 {
+	if c.Size == 1 {
 		return
 	}
 	for _, a := range c.Rendezvous {

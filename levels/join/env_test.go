@@ -59,10 +59,15 @@ func TestFromEnvErrors(t *testing.T) {
 			`TIERFLOW_RANK="8"; allowed are 0 to 7`, "TIERFLOW_RENDEZVOUS is missing", "TIERFLOW_SECRET is missing",
 		}},
 		{"TIERFLOW_SIZE=many TIERFLOW_INTERFACES=10.0.0.0/64,a*b TIERFLOW_NUMA=a/b TIERFLOW_SITE=a:b", []string{
-			`TIERFLOW_SIZE="many"; allowed are 1 to`, "TIERFLOW_RANK is missing",
+			`TIERFLOW_SIZE="many"; allowed are 1 to`, "TIERFLOW_RANK is missing", "TIERFLOW_RENDEZVOUS is missing",
 			`TIERFLOW_INTERFACES: interface filter "10.0.0.0/64"`, `interface filter "a*b"`,
 			`TIERFLOW_NUMA: NUMA domain "a/b"; allowed are`, `TIERFLOW_SITE: site "a:b"; allowed are`,
+			"TIERFLOW_SECRET is missing",
 		}},
+		{"TIERFLOW_RANK=0", []string{"TIERFLOW_SIZE is missing", "TIERFLOW_RENDEZVOUS is missing", "TIERFLOW_SECRET is missing"}},
+		{"RANK=0", []string{"WORLD_SIZE is missing", "MASTER_ADDR is missing", "MASTER_PORT is missing", "TIERFLOW_SECRET is missing"}},
+		{"JOB_COMPLETION_INDEX=0", []string{"TIERFLOW_SIZE is missing", "TIERFLOW_RENDEZVOUS is missing", "TIERFLOW_SECRET is missing"}},
+		{"PMI_RANK=0", []string{"PMI_SIZE is missing", "TIERFLOW_RENDEZVOUS is missing", "TIERFLOW_SECRET is missing"}},
 		{"WORLD_SIZE=4", []string{"RANK is missing", "MASTER_ADDR is missing", "MASTER_PORT is missing", "TIERFLOW_SECRET is missing"}},
 		{"SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=1 SLURM_STEP_NODELIST=n[07-08]", []string{
 			"TIERFLOW_SECRET is missing: export one before srun, or use srun --mpi=pmi2, which needs none",

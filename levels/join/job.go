@@ -17,7 +17,7 @@ import (
 
 const (
 	joinTime  = 30 * time.Second // unless ctx or Config.Timeout says otherwise
-	tellTime  = time.Second      // that rank 0 has on top of it, to tell the others
+	tellTime  = time.Second      // that rank 0 has on top of it at most, to tell the others
 	dialTime  = 30 * time.Second
 	closeTime = 5 * time.Second
 	// linger is how long Close waits for neighbours that said goodbye to end their
@@ -95,7 +95,8 @@ func Join(ctx context.Context, cfg Config) (*Job, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("join: %w", err)
 	}
-	ctx, cancel := withDefault(ctx, cmp.Or(cfg.Timeout, joinTime)+tellTime)
+	patience := cmp.Or(cfg.Timeout, joinTime)
+	ctx, cancel := withDefault(ctx, patience+min(patience/9, tellTime)) // spareTime takes away as much
 	defer cancel()
 	j := &Job{
 		Rank: cfg.Rank, Size: cfg.Size,

@@ -140,7 +140,7 @@ func readTierflow(v *Vars, l *Launcher) {
 func readTorchrun(v *Vars, l *Launcher) {
 	l.Origin = "RANK and WORLD_SIZE"
 	l.Rank, l.Size = v.place("RANK", "WORLD_SIZE")
-	if v.Any(envRendezvous) || l.Size <= 1 {
+	if v.Any(envRendezvous) || l.Size == 1 {
 		return
 	}
 	host := v.Get("MASTER_ADDR")
@@ -182,7 +182,7 @@ func readOther(v *Vars, l *Launcher) {
 	}
 	l.Origin = o.rank + " and " + o.size
 	l.Rank, l.Size = v.place(o.rank, o.size)
-	if l.Size > 1 {
+	if l.Size != 1 {
 		v.needRendezvous(o.size + "=" + v.Get(o.size) + ", and there is no process manager to ask")
 	}
 }
@@ -197,12 +197,12 @@ func (v *Vars) needRendezvous(why string) {
 
 func readKubernetes(v *Vars, l *Launcher) {
 	l.Origin = "JOB_COMPLETION_INDEX and " + envSize
-	if !v.Any(envSize) {
+	if v.Any(envSize) {
+		l.Rank, l.Size = v.place("JOB_COMPLETION_INDEX", envSize)
+	} else {
 		v.Add("%s is missing: the Job's completions, or %s=%s for pods that work alone", envSize, envLauncher, None)
-		return
 	}
-	l.Rank, l.Size = v.place("JOB_COMPLETION_INDEX", envSize)
-	if l.Size > 1 {
+	if l.Size != 1 {
 		v.needRendezvous("a pod of an Indexed Job finds rank 0 as JOB-0.SERVICE:PORT, through a headless service")
 	}
 }

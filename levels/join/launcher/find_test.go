@@ -109,7 +109,7 @@ func TestFindErrors(t *testing.T) {
 		"a cut node list":         {slurmStep + " SLURM_STEP_NODELIST=node[0-", []string{`SLURM_STEP_NODELIST="node[0-": want names and ranges such as node[01-16,20]`}},
 		"arbitrary":               {slurmStep + " SLURM_DISTRIBUTION=arbitrary", []string{"SLURM_DISTRIBUTION=arbitrary does not say where rank 0 is"}},
 		"a wrong step size":       {slurmStep + " SLURM_STEP_NUM_TASKS=many", []string{`SLURM_STEP_NUM_TASKS="many"`}},
-		"a pod without a size":    {"JOB_COMPLETION_INDEX=0", []string{"TIERFLOW_SIZE is missing: the Job's completions"}},
+		"a pod without a size":    {"JOB_COMPLETION_INDEX=0", []string{"TIERFLOW_SIZE is missing: the Job's completions", "TIERFLOW_RENDEZVOUS is missing: a pod"}},
 		"a pod without address":   {"JOB_COMPLETION_INDEX=0 TIERFLOW_SIZE=4", []string{"TIERFLOW_RENDEZVOUS is missing: a pod of an Indexed Job finds rank 0 as"}},
 		"other, and none there":   {"TIERFLOW_LAUNCHER=other", []string{"TIERFLOW_LAUNCHER=other, but there is no rank and size"}},
 		"pmix, and none there":    {"TIERFLOW_LAUNCHER=pmix", []string{"PMIX_NAMESPACE is missing", "TIERFLOW_SIZE is missing", "PMIX_SERVER_URI3 is missing"}},

@@ -57,6 +57,9 @@ func FuzzHostlist(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, list string) {
 		hosts, err := ParseHosts(list)
+		if err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("an error of several lines: %v", err)
+		}
 		if err == nil {
 			if len(hosts) == 0 || len(hosts) > maxHosts {
 				t.Errorf("%q: %d hosts", list, len(hosts))

@@ -146,7 +146,7 @@ type waitError struct {
 	err  error
 }
 
-func (e *waitError) Error() string { return fmt.Sprintf("%s: %v", e.what, e.err) }
+func (e *waitError) Error() string { return e.err.Error() }
 
 func (e *waitError) Unwrap() error { return e.err }
 

@@ -25,7 +25,7 @@ func hasSlurm(v *Vars) bool {
 func readSlurm(v *Vars, l *Launcher) {
 	l.Origin = "SLURM_PROCID and SLURM_STEP_NUM_TASKS"
 	l.Rank, l.Size = v.place("SLURM_PROCID", "SLURM_STEP_NUM_TASKS")
-	if l.Size <= 1 {
+	if l.Size == 1 {
 		return
 	}
 	l.Advice = "export one before srun, or use srun --mpi=pmi2, which needs none"
