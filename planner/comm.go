@@ -97,6 +97,10 @@ type Options struct {
 	// NoPeerReads keeps processes of a node from copying straight from each other's
 	// memory, as if the kernel forbade it; shared memory serves instead.
 	NoPeerReads bool
+	// NoSpread leaves it to the kernel where processes begin to run. Else Join moves each
+	// once to a share of its node's processors, if all may run on the same and there are
+	// enough; none stays bound.
+	NoSpread bool
 	// Link makes messages between goroutine ranks take their time, see
 	// [local.NewNetwork]. nil: they don't.
 	Link local.Shaper

@@ -37,7 +37,7 @@ func (o *Options) observe(w *world) error {
 
 // processConfig is config for ranks that are processes.
 func (o *Options) processConfig() proc.Config {
-	c := proc.Config{Config: o.config(), NoPeerReads: o.NoPeerReads, Congestion: o.congestion()}
+	c := proc.Config{Config: o.config(), NoPeerReads: o.NoPeerReads, NoSpread: o.NoSpread, Congestion: o.congestion()}
 	if c.Log == nil {
 		c.Stalls = slog.Default()
 	}

@@ -21,6 +21,9 @@ type Config struct {
 	// NoPeerReads keeps processes from reading each other's memory by process_vm_readv, as
 	// if the kernel forbade it.
 	NoPeerReads bool
+	// NoSpread leaves it to the kernel where ranks begin to run. Else each moves once to a
+	// share of the node's processors, if all may run on the same and there are enough.
+	NoSpread bool
 	// Congestion is the TCP congestion control of connections to other nodes, one that the
 	// kernel has and allows, such as reno. Empty: the system's choice.
 	Congestion string

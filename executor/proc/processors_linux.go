@@ -9,15 +9,22 @@ import (
 
 // processors are those on which ranks of the node may run. A rank that is bound to one
 // knows only that; the others have theirs.
-type processors struct{ set unix.CPUSet }
+type processors struct {
+	set   unix.CPUSet
+	asked int  // ranks
+	apart bool // some rank may not run where another one may, or can't be asked
+}
 
 // add adds the processors of a process. One that can't be asked, such as that of another
 // container, adds none.
 func (s *processors) add(pid int) {
 	var of unix.CPUSet
 	if pid <= 0 || unix.SchedGetaffinity(pid, &of) != nil {
+		s.apart = true
 		return
 	}
+	s.apart = s.apart || s.asked > 0 && of != s.set
+	s.asked++
 	for i := range of {
 		s.set[i] |= of[i]
 	}
@@ -34,3 +41,56 @@ func (s *processors) addPeer(c *net.UnixConn) {
 
 // count returns how many they are, at least as many as this process has.
 func (s *processors) count() int { return max(s.set.Count(), runtime.NumCPU()) }
+
+// spread is where a rank moves when it seems to share a processor with another one: to an
+// equal share of the node's, without staying bound. Two ranks that wait yield and never
+// look busy, so the kernel may leave them on one processor for all of a short job.
+type spread struct {
+	all   unix.CPUSet // where the rank may run
+	share unix.CPUSet // of them
+	moves bool        // false: it stays where the kernel puts it
+	late  int         // yields that took long, less those that did not
+	limit int         // of late, at which the rank moves; doubled with each move
+}
+
+// The limits of late yields between two moves. Others who compute make yields late too,
+// and moving doesn't help: so moves become seldom.
+const (
+	firstMove = 32
+	lastMove  = 1 << 20
+)
+
+// newSpread returns the spread of the rank with an index among those of its node. Where a
+// rank is bound already, or there are fewer processors than ranks, it never moves.
+func newSpread(s *processors, index, ranks int) spread {
+	m := spread{all: s.set, limit: firstMove}
+	if s.apart || s.asked < ranks || s.set.Count() < ranks || ranks == 1 {
+		return m
+	}
+	var all []int
+	for cpu := range 64 * len(s.set) {
+		if s.set.IsSet(cpu) {
+			all = append(all, cpu)
+		}
+	}
+	for _, cpu := range all[index*len(all)/ranks : (index+1)*len(all)/ranks] {
+		m.share.Set(cpu)
+	}
+	m.moves = true
+	return m
+}
+
+// note counts a yield. It moves the calling thread when too many were late.
+func (m *spread) note(late bool) {
+	if !late {
+		m.late = max(m.late-1, 0)
+		return
+	}
+	if m.late++; m.late < m.limit || !m.moves {
+		return
+	}
+	m.late, m.limit = 0, min(2*m.limit, lastMove)
+	if unix.SchedSetaffinity(0, &m.share) == nil {
+		_ = unix.SchedSetaffinity(0, &m.all) // as it was
+	}
+}

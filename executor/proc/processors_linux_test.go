@@ -1,9 +1,11 @@
 package proc
 
 import (
+	"os"
 	"os/exec"
 	"runtime"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -29,7 +31,9 @@ func boundProcess(t *testing.T, which int) (pid int) {
 	cmd := exec.Command("sleep", "60")
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for good: the thread ends with its narrow set
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer unix.SchedSetaffinity(0, &all)
 		var one unix.CPUSet
 		one.Set(cpu)
 		if err := unix.SchedSetaffinity(0, &one); err != nil {
@@ -54,10 +58,16 @@ func TestProcessorsOfBoundRanks(t *testing.T) {
 	first, second := boundProcess(t, 0), boundProcess(t, 1)
 	two.add(first)
 	two.add(first)
+	if two.apart {
+		t.Error("two ranks on the same processor are taken for bound apart")
+	}
 	if n := two.set.Count(); n != 1 {
 		t.Errorf("two ranks on one processor have %d", n)
 	}
 	two.add(second)
+	if !two.apart {
+		t.Error("ranks bound to two processors are taken for unbound")
+	}
 	two.add(-1)
 	if n := two.set.Count(); n != 2 {
 		t.Errorf("ranks on two processors have %d", n)
@@ -79,6 +89,57 @@ func TestPatience(t *testing.T) {
 		if spin := p.choosePatience(c.node, c.size); spin != c.spin || p.most != c.most {
 			t.Errorf("%d of %d ranks on a node with %d processors: spin %d, at most %d looks; want %d, %d",
 				c.node, c.size, c.processors, spin, p.most, c.spin, c.most)
+		}
+	}
+}
+
+// A rank moves when many yields were late, ever more seldom, and is not bound by it.
+func TestSpread(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var before, after unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		t.Fatal(err)
+	}
+	if before.Count() < 2 {
+		t.Skipf("%d processors; ranks are spread over two", before.Count())
+	}
+	var unbound processors
+	unbound.add(os.Getpid())
+	unbound.add(os.Getpid())
+	for index := range 2 {
+		m := newSpread(&unbound, index, 2)
+		for _, limit := range []int{firstMove, 2 * firstMove, 4 * firstMove} {
+			if m.limit != limit {
+				t.Fatalf("limit %d, want %d", m.limit, limit)
+			}
+			for range limit + 10 {
+				m.note(true)
+				m.note(true)
+				m.note(false)
+				if m.limit > limit {
+					break
+				}
+			}
+		}
+		var cpu uint32
+		if _, _, e := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&cpu)), 0, 0); e != 0 || !m.share.IsSet(int(cpu)) {
+			t.Logf("rank %d is on processor %d, its share is %v: something else has moved it since", index, cpu, m.share)
+		}
+		if err := unix.SchedGetaffinity(0, &after); err != nil || after != before {
+			t.Errorf("after the moves the thread may run on %d processors, before on %d: %v", after.Count(), before.Count(), err)
+		}
+	}
+	apart := unbound
+	apart.apart = true
+	for name, m := range map[string]spread{
+		"bound": newSpread(&apart, 0, 2), "crowded": newSpread(&unbound, 0, before.Count()+1), "alone": newSpread(&unbound, 0, 1), "refused": {},
+	} {
+		for range 2 * firstMove {
+			m.note(true)
+		}
+		if m.moves || m.late != 2*firstMove {
+			t.Errorf("%s: a rank moved", name)
 		}
 	}
 }

@@ -61,6 +61,7 @@ type process struct {
 
 	congestion string // control of connections; empty for the system's
 
+	spread   spread     // zero: the kernel decides where the rank runs
 	shared   processors // of the node's ranks
 	polls    int        // without giving up the processor, see Relax
 	most     int        // of them
@@ -327,7 +328,9 @@ func (p *process) Relax() {
 		defer p.own.SetAway(false)
 	}
 	_, _, _ = syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
-	if time.Since(p.began)-begin > quickYield {
+	late := time.Since(p.began)-begin > quickYield
+	p.spread.note(late)
+	if late {
 		p.polls = max(executor.FewestLooks, p.polls/2)
 	} else if p.polls < p.most {
 		p.polls++

@@ -80,6 +80,9 @@ func New(ctx context.Context, job Job, rank levels.Rank, t *levels.Topology, con
 		return nil, fmt.Errorf("share memory with the ranks of the node: %w", err)
 	}
 	w.SetSpin(p.choosePatience(len(node), t.Size()))
+	if !config.NoSpread {
+		p.spread = newSpread(&p.shared, slices.Index(node, rank), len(node))
+	}
 	return w, nil
 }
 
@@ -274,10 +277,12 @@ func (p *process) share(ctx context.Context, eagerMax int64, job Job, rank level
 		if err != nil {
 			return executor.LostRank(peer, err)
 		}
+		mu.Lock()
+		p.shared.addPeer(c) // before the peer has shared with all, and moves its threads
+		mu.Unlock()
 		l := shm.NewLink(peer, p.own, shm.MapSegment(theirs, len(node)), me, slices.Index(node, peer), eagerMax, func() { ring(bell) })
 		mu.Lock()
 		p.links[peer], p.near = l, append(p.near, l)
-		p.shared.addPeer(c)
 		p.bells = append(p.bells, bell)
 		p.maps = append(p.maps, theirs)
 		mu.Unlock()
