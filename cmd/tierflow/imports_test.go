@@ -83,6 +83,8 @@ var arrows = map[string][]string{
 	"costs/measure": {"costs/stats", "costs/sim", "executor"},
 	// Where a machine's numbers come from is said as for measured costs.
 	"costs/machine": {"costs"},
+	// Programs in the language of other simulators: what they compute takes as long as on a machine.
+	"costs/goal": {"costs/machine", "submodules"},
 	// A simulation obeys the flow control of the executor: it decides what overlaps.
 	"costs/sim":     {"costs/machine", "submodules", "executor/flow"},
 	"viz":           {"submodules", "costs", "costs/sim", "executor/trace"},
@@ -108,7 +110,7 @@ var arrows = map[string][]string{
 	"cmd/tierflow/tune":   {"cmd/tierflow/kit", "viz", "planner/tune"},
 	"cmd/tierflow/verify": {"cmd/tierflow/kit", "submodules/check", "submodules/check/casegen"},
 	// A comparison of plans asks the tuner which there are.
-	"cmd/tierflow/simulate": {"cmd/tierflow/kit", "viz", "planner/tune", "costs/sim"},
+	"cmd/tierflow/simulate": {"cmd/tierflow/kit", "viz", "planner/tune", "costs/sim", "costs/goal"},
 	"cmd/tierflow/draw":     {"cmd/tierflow/kit", "cmd/tierflow/kit/payload", "viz"},
 	// It enters a job as planner does, and looks at the links beneath.
 	"cmd/tierflow/doctor": {"cmd/tierflow/kit"},

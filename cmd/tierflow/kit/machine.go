@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels"
@@ -62,11 +63,21 @@ func (s Simulated) String() string {
 // MachineName returns what machine it is, and where its numbers come from.
 func (s Simulated) MachineName() string { return s.text }
 
+// loggops begins a machine of LogGOPSim's parameters in place of a file's name.
+const loggops = "loggops:"
+
 // ReadMachine reads a machine file. Without a name, or with the name assumed, it is the
-// machine that is assumed.
+// machine that is assumed; loggops: and parameters is one that has these.
 func ReadMachine(flag, name string) (*machine.Machine, error) {
 	if name == "" || name == assumedMachine {
 		return machine.Assumed(), nil
+	}
+	if text, ok := strings.CutPrefix(name, loggops); ok {
+		m, err := machine.ParseLogGOPS(text)
+		if err != nil {
+			return nil, Usagef("--%s: %w", flag, err)
+		}
+		return m, nil
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -82,7 +93,7 @@ func ReadMachine(flag, name string) (*machine.Machine, error) {
 // MachineText says what machine a simulation is of: the file's name, and where its numbers
 // come from.
 func MachineText(name string, m *machine.Machine) string {
-	if name == "" || name == assumedMachine {
+	if name == "" || name == assumedMachine || strings.HasPrefix(name, loggops) {
 		name = "a machine"
 	}
 	how := m.Provenance.Method

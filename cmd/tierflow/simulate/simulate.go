@@ -20,6 +20,7 @@ type simulation struct {
 	kit.Problem
 	file  string // --machine; empty: the one that is assumed
 	trace string // --trace; empty: none
+	goal  string // --goal; empty: none
 	seed  uint64
 	path  int // lines of the critical path
 	json  bool
@@ -49,16 +50,20 @@ same output everywhere.
 
 --machine names a file of JSON: latency, time per byte and overheads of each level,
 the ranks' speed at copies and reductions. Package costs/machine has the keys.
-Without it the numbers are assumed: Gigabit Ethernet.
+Without it the numbers are assumed: Gigabit Ethernet. tierflow bench p2p writes one of
+the machine at hand; loggops:L=2500,o=1500,g=1000,G=6,O=0,S=65535 in place of a file has
+the parameters of LogGOPSim, for nodes of one rank.
 
 It prints the time, how busy the links are, and the critical path: what held up
-the end, by task and by cause. --trace writes a file for ui.perfetto.dev.
+the end, by task and by cause. --trace writes a file for ui.perfetto.dev. --goal writes
+the programs in GOAL, for LogGOPSim and ATLAHS, and simulates nothing.
 --plan all simulates a plan of every shape and every algorithm between nodes, with what
 the built-in rule chooses inside nodes, and lists them by time.`,
 		Example: `  tierflow simulate allreduce --topo 64x12 --bytes 4MiB
   tierflow simulate allreduce --topo 128x32 --bytes 4MiB --plan shape=han,fs=64KiB
   tierflow simulate bcast --topo 512x1 --bytes 64KiB --plan all
-  tierflow simulate bcast --topo 4x2 --bytes 1MiB --path 20 --trace trace.json`,
+  tierflow simulate bcast --topo 4x2 --bytes 1MiB --path 20 --trace trace.json
+  tierflow simulate bcast --topo 16x1 --bytes 64KiB --goal bcast.goal`,
 		Args: kit.Operand(kit.WhichCollective),
 		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
 			if err := s.read(args[0]); err != nil {
@@ -76,6 +81,7 @@ the built-in rule chooses inside nodes, and lists them by time.`,
 	f.StringVar(&s.file, "machine", "", "file of a machine (default one that is assumed)")
 	f.Uint64Var(&s.seed, "seed", 0, "chooses the noise, if the machine has any; 0: none")
 	f.StringVar(&s.trace, "trace", "", "file to write a Perfetto trace to, - for standard output")
+	f.StringVar(&s.goal, "goal", "", "file to write the programs of all ranks to, in GOAL, - for standard output")
 	f.IntVar(&s.path, "path", 0, "how many lines of the critical path to print, the longest ones")
 	f.BoolVar(&s.json, "json", false, "print JSON")
 	return c
@@ -90,11 +96,14 @@ func (s *simulation) read(operand string) (err error) {
 		return err
 	}
 	if s.Plan == allPlans {
-		if s.trace != "" || s.path != 0 {
-			return kit.Usagef("--plan all: --trace and --path show one plan; give one")
+		if s.trace != "" || s.goal != "" || s.path != 0 {
+			return kit.Usagef("--plan all: --trace, --goal and --path show one plan; give one")
 		}
 	} else if _, err := s.ReadForced(s.reg); err != nil {
 		return err
+	}
+	if s.goal != "" && (s.trace != "" || s.path != 0 || s.json) {
+		return kit.Usagef("--goal: nothing is simulated; --trace, --path and --json have nothing to show")
 	}
 	if s.path < 0 {
 		return kit.Usagef("--path %d: give a number of lines, 0 for none", s.path)
@@ -117,6 +126,9 @@ func (s *simulation) run(ctx context.Context, stdout io.Writer) error {
 	plan, err := s.Decide(s.request, s.on)
 	if err != nil {
 		return err
+	}
+	if s.goal != "" {
+		return s.writeGoal(plan, stdout)
 	}
 	job, err := sim.Compile(s.request, s.on, plan, s.reg)
 	if err != nil {

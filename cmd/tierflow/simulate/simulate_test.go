@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
+	"github.com/tierflow/tierflow/costs/goal"
 	"github.com/tierflow/tierflow/costs/machine"
 )
 
@@ -98,10 +99,30 @@ func TestTrace(t *testing.T) {
 	}
 }
 
+// The programs in GOAL are those that would be simulated.
+func TestGoal(t *testing.T) {
+	text := tierflow.Succeeds(t, "simulate", "bcast", "--topo", "4x1", "--bytes", "64KiB", "--plan", "shape=flat,fs=all,w=1,i=adapt/chain", "--goal", "-")
+	s, err := goal.Parse("stdout", []byte(text))
+	if err != nil || len(s.Ranks) != 4 || len(s.Ranks[1]) != 3 || s.Ranks[1][1].Kind != goal.Send {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+func TestLogGOPS(t *testing.T) {
+	args := []string{"simulate", "bcast", "--topo", "2x1", "--bytes", "1000", "--json", "--machine", "loggops:L=2500,o=1500,g=1000,G=6,S=65535"}
+	r := kittest.Decode[report](t, tierflow.Succeeds(t, args...))
+	if want := 1500.0 + 1000 + 6*1000 + 2500 + 1500; r.NS != want || r.Machine != "a machine, LogGOPS parameters L=2500,o=1500,g=1000,G=6,S=65535" {
+		t.Errorf("%v ns, want %v: %+v", r.NS, want, r)
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
 		{"allreduce --machine none.json", "--machine: open none.json"},
-		{"allreduce --plan all --path 3", "--plan all: --trace and --path show one plan"},
+		{"allreduce --plan all --path 3", "--plan all: --trace, --goal and --path show one plan"},
+		{"allreduce --goal x.goal --path 3", "--goal: nothing is simulated"},
+		{"bcast --goal - --topo 2x2 --plan s=sm", "GOAL has messages and computations only"},
+		{"bcast --machine loggops:L=1", "--machine: LogGOPS parameter o is missing"},
 		{"allreduce --path -1", "--path -1: give a number of lines"},
 		{"allreduce --plan shape=star", "--plan: "},
 		{"allreduce --plan i=sm", "sm works between ranks that share memory"},

@@ -1,0 +1,88 @@
+// Package goal writes and reads schedules in GOAL, the language of LogGOPSim and ATLAHS
+// (Hoefler, Schneider, Lumsdaine: LogGOPSim, HPDC 2010): what each rank sends, receives and
+// computes, and what of it waits for what. So other simulators can run tierflow's programs.
+//
+// It is pure. It simulates nothing.
+//
+//	s, err := goal.FromPrograms(all, machine)
+//	text := s.Format()
+//	s, err = goal.Parse("bcast.goal", text)
+//
+// # What becomes of steps
+//
+//	send, recv      send, recv; the tag is the place among the messages from rank to rank
+//	copy, reduce    calc, as long as the machine takes, in ns
+//	join            calc 0
+//
+// Passes follow each other: the first steps of one wait for all of the one before.
+//
+// GOAL knows messages only. A step that tells a rank of shared memory, or waits for that,
+// can't be said in it: that is an error. So are programs with submodules sm and solo.
+// Nothing in it says what a rank does first of all that it could do.
+package goal
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Schedule is what all ranks do, by rank.
+type Schedule struct{ Ranks [][]Op }
+
+// Op is one thing that a rank does.
+type Op struct {
+	Kind  Kind
+	Size  int64       // of a message, bytes; of a Calc ns; 0 or more
+	Peer  levels.Rank // of a message
+	Tag   int64       // of a message, 0 or more
+	After []int32     // ops of the rank that must have ended, each before this one in the rank's order
+}
+
+// Kind is what an op does. The zero value is invalid.
+type Kind uint8
+
+// The kinds.
+const (
+	_ Kind = iota
+	Send
+	Recv
+	Calc
+	maxKind
+)
+
+var kindNames = [maxKind]string{Send: "send", Recv: "recv", Calc: "calc"}
+
+// String returns the word in schedules.
+func (k Kind) String() string {
+	if k == 0 || k >= maxKind {
+		return "invalid"
+	}
+	return kindNames[k]
+}
+
+// Format returns the text of a schedule. The same schedule gives the same text.
+func (s *Schedule) Format() []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "num_ranks %d\n", len(s.Ranks))
+	for rank, ops := range s.Ranks {
+		fmt.Fprintf(&b, "\nrank %d {\n", rank)
+		for i := range ops {
+			op := &ops[i]
+			switch op.Kind {
+			case Send:
+				fmt.Fprintf(&b, "l%d: send %db to %d tag %d\n", i+1, op.Size, op.Peer, op.Tag)
+			case Recv:
+				fmt.Fprintf(&b, "l%d: recv %db from %d tag %d\n", i+1, op.Size, op.Peer, op.Tag)
+			default:
+				fmt.Fprintf(&b, "l%d: calc %d\n", i+1, op.Size)
+			}
+			for _, before := range op.After {
+				fmt.Fprintf(&b, "l%d requires l%d\n", i+1, before+1)
+			}
+		}
+		b.WriteString("}\n")
+	}
+	return []byte(b.String())
+}
