@@ -77,6 +77,13 @@ var lenient = []string{"doctor", "--expect", "s=1kbit,1m", "--expect", "i=1kbit,
 // launch starts ranks of the command, on nodes of two, and returns what each printed.
 func launch(t *testing.T, n int, args ...string) []kittest.Said {
 	t.Helper()
+	return launchAs(t, make([]string, n), args...)
+}
+
+// launchAs is launch with more variables for each rank.
+func launchAs(t *testing.T, more []string, args ...string) []kittest.Said {
+	t.Helper()
+	n := len(more)
 	if runtime.GOOS != "linux" {
 		t.Skip("ranks as processes need Linux")
 	}
@@ -90,7 +97,7 @@ func launch(t *testing.T, n int, args ...string) []kittest.Said {
 		for name, value := range place(t, r, n) {
 			c.Env = append(c.Env, name+"="+value)
 		}
-		c.Env = append(c.Env, "TIERFLOW_RENDEZVOUS="+at)
+		c.Env = append(c.Env, "TIERFLOW_RENDEZVOUS="+at, more[r])
 		c.Stdout, c.Stderr = &outs[r][0], &outs[r][1]
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
@@ -141,6 +148,16 @@ func TestSlowJob(t *testing.T) {
 			t.Errorf("rank %d: %+v", r, s)
 		case r == 0 && (s.Status != 1 || !strings.Contains(s.Out, "\n  problem: 1 of 1 pairs of level node are slower than 1.25e+05 GB/s, 1ns: r0-r1")):
 			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// A rank that dies is named, with its host, by all others.
+func TestDeath(t *testing.T) {
+	host, _ := os.Hostname()
+	for r, s := range launchAs(t, []string{"", "", asRank + "=dies"}, lenient...) {
+		if want := fmt.Sprintf("\n  problem: rank 2 (%s) was lost", host); r < 2 && (s.Status != 1 || !strings.HasPrefix(s.Out, "not well") || !strings.Contains(s.Out, want)) {
+			t.Errorf("rank %d: %+v; want %q", r, s, want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join"
 )
 
 // Bounds of what is well.
@@ -24,14 +26,14 @@ const (
 // judge finds what is wrong. err ended the examination, if not nil.
 func (r *report) judge(e *examination, s slowest, err error) {
 	if err != nil {
-		r.problem("%v", err)
+		r.problem("%s", e.describe(err))
 	}
 	for _, f := range e.all {
 		if f.Error != "" {
 			r.problem("rank %d (%s): %s", f.Rank, f.Host, f.Error)
 		}
 		for _, to := range f.Unreached {
-			r.problem("rank %d (%s) has no connection to rank %d (%s) %s", f.Rank, f.Host, to.Rank, e.all[to.Rank].Host, to.Why)
+			r.problem("rank %d (%s) has no connection to rank %d (%s) %s", f.Rank, f.Host, to.Rank, e.hostOf(to.Rank), to.Why)
 		}
 	}
 	for _, text := range e.errors {
@@ -52,6 +54,22 @@ func (r *report) judge(e *examination, s slowest, err error) {
 	if e.left > 0 && len(e.errors) == 0 && err == nil && e.world != nil {
 		r.warning("%d of %d pairs were not measured: --time is %v", e.left, e.left+len(e.visits), e.limit)
 	}
+}
+
+// describe says where the rank is that an error names.
+func (e *examination) describe(err error) string {
+	if p, ok := errors.AsType[*join.PeerError](err); ok && e.job != nil {
+		return fmt.Sprintf("rank %d (%s) %v", p.Rank, e.hostOf(int(p.Rank)), p.Err)
+	}
+	return err.Error()
+}
+
+// hostOf names a rank's host, as far as it is known.
+func (e *examination) hostOf(rank int) string {
+	if e.job != nil && rank < len(e.job.Peers) && e.job.Peers[rank] != nil {
+		return e.job.Peers[rank].Host.Name
+	}
+	return "host unknown"
 }
 
 func (r *report) problem(format string, args ...any) {

@@ -21,6 +21,7 @@ func healthy(t *testing.T, topology string) *examination {
 	}
 	e := &examination{job: &join.Job{Size: topo.Size(), Topology: topo}, world: new(executor.World), limit: time.Second}
 	for r := range topo.Size() {
+		e.job.Peers = append(e.job.Peers, &join.Peer{Host: join.Host{Name: fmt.Sprint("h", topo.Node(levels.Rank(r)))}})
 		e.all = append(e.all, &facts{
 			Rank: r, Launcher: "pmi", Host: fmt.Sprint("h", topo.Node(levels.Rank(r))), Node: fmt.Sprint("n", topo.Node(levels.Rank(r))),
 			CPUs: "0-7", CPUCount: 8, HostCPUs: 8, FilesHard: 4096, Readable: true, Congestion: "cubic", System: "linux/amd64 6.1",
@@ -134,9 +135,9 @@ func TestVerdicts(t *testing.T) {
 			t.Errorf("%q; want %q", got, want)
 		}
 	}
-	e := &examination{self: &facts{Rank: 2}}
+	e := &examination{self: &facts{Rank: 2, Unreached: []failure{{Rank: 7, Why: "at 10.0.0.3:7: refused"}}}}
 	r := e.report(slowest{}, errors.New("rank 1 has died\nand more"))
-	if want := "not well, 1 problem: rank 2 alone, without word from the others, in "; !strings.HasPrefix(r.Verdict, want) {
+	if want := "not well, 2 problems: rank 2 alone, without word from the others, in "; !strings.HasPrefix(r.Verdict, want) {
 		t.Errorf("%q; want %q", r.Verdict, want)
 	}
 }

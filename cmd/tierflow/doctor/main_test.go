@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"testing"
 
@@ -9,15 +10,25 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
+	"github.com/tierflow/tierflow/levels/join"
 )
 
 // tierflow is the command with what is in this package.
 var tierflow kittest.Runner = func() *cobra.Command { return kit.NewRoot("", Command()) }
 
-// asRank lets the test's binary be the command, as a rank of a job.
+// asRank lets the test's binary be the command, as a rank of a job; or, with the value
+// dies, a rank that is lost once it has joined.
 const asRank = "TIERFLOW_TEST_DOCTOR"
 
 func TestMain(m *testing.M) {
+	if os.Getenv(asRank) == "dies" {
+		cfg, err := join.FromEnv(os.Getenv)
+		if err == nil {
+			_, err = join.Join(context.Background(), cfg)
+		}
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	if os.Getenv(asRank) != "" {
 		os.Exit(kit.Execute(context.Background(), tierflow(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}

@@ -36,7 +36,7 @@ const (
 	bulkTime    = 3 * time.Millisecond // a transfer that takes longer is the last one
 	firstBulk   = 64 << 10             // bytes
 	mostBulk    = 4 << 20              // bytes
-	visitTime   = 3 * time.Second      // for a wave
+	visitTime   = 5 * time.Second      // for a wave
 )
 
 // visit is what a pair measured. Rates are bytes per second.
