@@ -47,7 +47,7 @@ func StageKeys(g *tasks.Graph) ([]tasks.Stage, []Key, error) {
 			kinds[j] = g.Node(id).Kind
 		}
 		keys[i] = newKey(g, s.Name, kinds)
-		if g.Plan.Shape != tasks.Flat {
+		if !g.Plan.Shape.IsFlat() {
 			keys[i].Shape = tasks.HanLockstep
 		}
 		switch {
@@ -123,7 +123,7 @@ func byText(p tasks.Plan, kinds []tasks.Kind) string {
 // levelsText says how large groups are. Trees of a flat shape cross nodes as the
 // numbering of ranks has it, so that its costs hold for one layout only.
 func levelsText(h *levels.Hierarchy, s tasks.Shape) string {
-	if s == tasks.Flat {
+	if s.IsFlat() {
 		return strings.ReplaceAll(h.Topology().String(), " ", "_")
 	}
 	var words []string

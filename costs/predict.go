@@ -78,7 +78,7 @@ func Predict(r tasks.Request, t *levels.Topology, p tasks.Plan, b *Book) (Predic
 	case known:
 		x.Model = PipelineModel
 		err = x.pipeline(key)
-	case p.Shape == tasks.Flat || x.Segments == 1:
+	case p.Shape.IsFlat() || x.Segments == 1:
 		// Without other phases to overlap with, a leader's tasks are a chain.
 		x.Model = CriticalModel
 		err = x.leaders(t, x.stages)

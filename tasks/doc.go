@@ -34,6 +34,9 @@
 //	rsag          allreduce           sr irs iag sb reduce-scatter and allgather between nodes
 //	lanes         allreduce           srs iar sag   every rank of a node takes a shard between nodes
 //	sag           bcast               is iag sb     scatter and allgather between nodes
+//	flat-ar       allreduce, barrier  iar           one allreduce of all ranks
+//	flat-rsag     allreduce           irs iag       reduce-scatter and allgather of all ranks
+//	flat-sag      bcast               is iag        scatter and allgather of all ranks
 //
 // Several plans are separated by semicolons, and a collective's name in front limits
 // a plan to it; later words win ([ParseForced]):

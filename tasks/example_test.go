@@ -77,7 +77,7 @@ func ExampleParsePlan() {
 	// Output:
 	// shape=han,fs=256KiB,i=adapt/chain/32KiB,ib=adapt/binomial <nil>
 	// ib by adapt/binomial and ir by adapt/chain/32KiB
-	// plan "shape=star": unknown shape "star"; known are flat, han, han-lockstep, rotate, ar, rsag, lanes, sag
+	// plan "shape=star": unknown shape "star"; known are flat, han, han-lockstep, rotate, ar, rsag, lanes, sag, flat-ar, flat-rsag, flat-sag
 }
 
 func ExampleParseForced() {

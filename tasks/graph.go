@@ -95,7 +95,7 @@ func Hierarchy(r Request, t *levels.Topology, p Plan) (*levels.Hierarchy, error)
 	if !p.Shape.Fits(r.Coll) {
 		return nil, fmt.Errorf("%v: %w: %q: a %v has the shapes %v", r, ErrPlan, p, r.Coll, ShapesOf(r.Coll))
 	}
-	if p.Shape == Flat {
+	if p.Shape.IsFlat() {
 		return t.Flat(root), nil
 	}
 	h := t.Hierarchy(root)

@@ -22,6 +22,9 @@ const (
 	RSAG              // reduce-scatter and allgather between nodes in place of reduce and bcast
 	Lanes             // reduce-scatter inside nodes, every local rank an allreduce of its shard between nodes, allgather inside
 	SAG               // scatter and allgather between nodes in place of a bcast
+	FlatAR            // flat, by one allreduce
+	FlatRSAG          // flat, by a reduce-scatter and an allgather
+	FlatSAG           // flat, by a scatter and an allgather
 	maxShape
 )
 
@@ -40,6 +43,14 @@ var shapes = [maxShape]struct {
 	RSAG:        {"rsag", false, "reduce-scatter and allgather between nodes in place of reduce and bcast", "Rabenseifner, ICCS 2004; Thakur, Rabenseifner, Gropp, IJHPCA 2005"},
 	Lanes:       {"lanes", false, "reduce-scatter inside nodes, every local rank an allreduce of its shard between nodes, allgather inside", "Träff, Hunold, full-lane collectives, CLUSTER 2020; NCCL works alike"},
 	SAG:         {"sag", false, "scatter and allgather between nodes in place of a bcast", "van de Geijn et al., SHPCC 1994; Thakur, Rabenseifner, Gropp, IJHPCA 2005"},
+	FlatAR:      {"flat-ar", false, "one allreduce of all ranks, which knows no nodes", "coll/tuned recursive doubling, ring and Rabenseifner; MPICH"},
+	FlatRSAG:    {"flat-rsag", false, "reduce-scatter and allgather of all ranks, which know no nodes", "Thakur, Rabenseifner, Gropp, IJHPCA 2005; MPICH reduce_scatter_allgather"},
+	FlatSAG:     {"flat-sag", false, "scatter and allgather of all ranks, which know no nodes", "coll/tuned scatter_allgather; MPICH"},
+}
+
+// IsFlat reports whether a shape knows no nodes: all ranks are one group.
+func (s Shape) IsFlat() bool {
+	return s == Flat || s == FlatAR || s == FlatRSAG || s == FlatSAG
 }
 
 // String is the shape's name in plans.

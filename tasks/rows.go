@@ -7,6 +7,7 @@ package tasks
 //	reduce            sr ir
 //	allreduce         sr ir ib sb
 //	  ar, rsag, lanes sr iar sb, sr irs iag sb, srs iar sag
+//	  flat-…          as above, of one level
 //	gather, scatter   sg ig, is ss
 //	allgather         sg iag sb
 //	reducescatter     sr irs ss
@@ -17,7 +18,10 @@ var rows = []Row{
 		Name: "bcast", Suffix: "b", Doc: "copies the root's message to all ranks",
 		Input: Side{TheRoot, Vector}, Output: Side{AllRanks, Vector}, From: RootsData, Values: 1, Placement: OnlyRecv,
 		Recipe: Recipe{Top: []Collective{Bcast}, Down: Bcast},
-		Shapes: map[Shape]Recipe{SAG: {Top: []Collective{Scatter, Allgather}, Down: Bcast}},
+		Shapes: map[Shape]Recipe{
+			SAG:     {Top: []Collective{Scatter, Allgather}, Down: Bcast},
+			FlatSAG: {Top: []Collective{Scatter, Allgather}},
+		},
 	},
 	Reduce: {
 		Name: "reduce", Suffix: "r", Doc: "combines all ranks' messages, element by element, at the root",
@@ -34,6 +38,7 @@ var rows = []Row{
 			Rotate: reduceAndBcast,
 			AR:     exchangeOnTop,
 			RSAG:   {Up: Reduce, Top: []Collective{ReduceScatter, Allgather}, Down: Bcast},
+			FlatAR: {Top: []Collective{Allreduce}}, FlatRSAG: {Top: []Collective{ReduceScatter, Allgather}},
 			Lanes: {
 				Up: ReduceScatter, Top: []Collective{Allreduce}, Down: Allgather,
 				Single: []Collective{ReduceScatter, Allgather}, // the ranks of one node are all lanes
@@ -73,7 +78,7 @@ var rows = []Row{
 		Name: "barrier", Doc: "waits until all ranks have come",
 		Input: Side{AllRanks, Nothing}, Output: Side{AllRanks, Nothing}, From: NoSource, Placement: OnlyRecv,
 		Recipe: reduceAndBcast,
-		Shapes: map[Shape]Recipe{AR: exchangeOnTop},
+		Shapes: map[Shape]Recipe{AR: exchangeOnTop, FlatAR: {Top: []Collective{Allreduce}}},
 	},
 	Scan: {
 		Name: "scan", Suffix: "x", Doc: "combines the messages of each rank and those before it, element by element",

@@ -48,7 +48,7 @@ func stagesOf(r tasks.Request, p tasks.Plan, t *levels.Topology, rank levels.Ran
 	for extra := int64(costs.Extra); ; extra *= 2 {
 		n := k + extra
 		switch {
-		case p.Shape == tasks.Flat:
+		case p.Shape.IsFlat():
 			n = 1 // there are no stages
 		case u < k:
 			n = u

@@ -89,23 +89,23 @@ var cuts = []row[cut]{
 		"inner segments cut it for {nodes} nodes; a node's ranks get one segment while the next arrives",
 	},
 	{
-		when(shaped(tasks.AR), either(halves, unfilled), upTo(halvedMessage)),
+		when(shaped(tasks.AR, tasks.FlatAR), either(halves, unfilled), upTo(halvedMessage)),
 		uncut, "halving cuts the message itself",
 	},
 	{
-		when(shaped(tasks.AR), unfilled),
+		when(shaped(tasks.AR, tasks.FlatAR), unfilled),
 		fixed(Packed(halvingPiece), linkSegments), "one segment is combined while another is on its way",
 	},
 	{
-		when(twoNodes, noBlocks, not(shaped(tasks.RSAG, tasks.Lanes))),
+		when(twoNodes, noBlocks, not(shaped(tasks.RSAG, tasks.FlatRSAG, tasks.Lanes))),
 		fixed(Packed(InsideSegment), linkSegments), "two nodes, no pipeline to fill between them",
 	},
 	{
-		when(either(blocks, shaped(tasks.RSAG, tasks.Lanes, tasks.AR)), twoNodes),
+		when(either(blocks, shaped(tasks.RSAG, tasks.FlatRSAG, tasks.Lanes, tasks.AR, tasks.FlatAR)), twoNodes),
 		ringCut(linkSegments), "each of {nodes} nodes sends up to {piece} on at once",
 	},
 	{
-		when(either(blocks, shaped(tasks.RSAG, tasks.Lanes, tasks.AR))),
+		when(either(blocks, shaped(tasks.RSAG, tasks.FlatRSAG, tasks.Lanes, tasks.AR, tasks.FlatAR))),
 		ringCut(ringSegments), "each of {nodes} nodes sends up to {piece} on at once",
 	},
 	{

@@ -109,7 +109,7 @@ func (t *Table) Find(r tasks.Request, on *levels.Topology, links string) (a Answ
 
 // moveHere keeps of another place's estimates what may hold here.
 func (a *Answer) moveHere(sameLayout bool) {
-	a.Estimates = slices.DeleteFunc(a.Estimates, func(e Estimate) bool { return !sameLayout && e.Plan.Shape == tasks.Flat })
+	a.Estimates = slices.DeleteFunc(a.Estimates, func(e Estimate) bool { return !sameLayout && e.Plan.Shape.IsFlat() })
 	if len(a.Estimates) == 0 {
 		a.Why = "its plans ignore nodes and are from elsewhere: " + a.Elsewhere
 	}

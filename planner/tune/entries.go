@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/tierflow/tierflow/planner/table"
-	"github.com/tierflow/tierflow/tasks"
 )
 
 // keepBest is how many of the fastest plans of each point a table keeps unless
@@ -70,7 +69,7 @@ func (s *Search) kept(points [][]table.Candidate, i int) map[string]bool {
 		if s.Requests[j].Coll != s.Requests[i].Coll {
 			continue
 		}
-		flat := slices.IndexFunc(all, func(c table.Candidate) bool { return c.Parsed.Shape == tasks.Flat })
+		flat := slices.IndexFunc(all, func(c table.Candidate) bool { return c.Parsed.Shape.IsFlat() })
 		for at, c := range all {
 			if at < best || at == flat {
 				keep[table.Canonical(c.Parsed, s.Requests[i].Bytes()).String()] = true

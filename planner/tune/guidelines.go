@@ -108,7 +108,7 @@ func muchFasterThan(small, large *table.Entry) []Violation {
 func losesToFlat(e *table.Entry) []Violation {
 	best := e.Candidates[0]
 	for _, c := range e.Candidates {
-		if c.Parsed.Shape != tasks.Flat {
+		if !c.Parsed.Shape.IsFlat() {
 			continue
 		}
 		low, _ := best.Interval()

@@ -166,6 +166,9 @@ func (s Space) reject(r tasks.Request, t *levels.Topology, p tasks.Plan) string 
 	if err != nil {
 		return "not supported: " + err.Error()
 	}
+	if p.Shape.IsFlat() && p.Shape != tasks.Flat && (t.Nodes() == 1 || t.Nodes() == t.Size()) {
+		return "the same without flat-: all groups but one have one rank"
+	}
 	if s.Heuristics {
 		return s.prune(g, r, p)
 	}
@@ -198,7 +201,7 @@ func (s Space) prune(g *tasks.Graph, r tasks.Request, p tasks.Plan) string {
 	}
 	for _, ph := range g.Phases {
 		c, _ := p.For(ph.Kind)
-		if p.Shape != tasks.Flat && g.On.WithinNodes(ph.Level) && !s.shares(c.Submodule) && s.canShare(ph.Kind.Op) {
+		if !p.Shape.IsFlat() && g.On.WithinNodes(ph.Level) && !s.shares(c.Submodule) && s.canShare(ph.Kind.Op) {
 			return "pruned, messages inside a node: " + ph.Kind.String() + "=" + c.String()
 		}
 		if why := pruneChoice(c, segment, segments, g.On.Widest(ph.Level), soloLeast(g.On.Topology())); why != "" {

@@ -30,7 +30,7 @@ func (s *simulation) compare(ctx context.Context) ([]row, error) {
 	ruled := space.Rule(s.request, s.on)
 	space.Segments, space.Windows, space.Inners = []int64{ruled.Segment, tasks.Whole}, []int{max(ruled.Window, 8)}, []int64{0, 32 << 10}
 	if s.on.Nodes() == s.on.Size() && ruled.Shape == tasks.Han { // then flat is the same
-		space.Shapes = slices.DeleteFunc(tasks.ShapesOf(s.request.Coll), func(shape tasks.Shape) bool { return shape == tasks.Flat })
+		space.Shapes = slices.DeleteFunc(tasks.ShapesOf(s.request.Coll), tasks.Shape.IsFlat)
 	}
 	outer := s.on.Level(s.on.Depth() - 1).Symbol
 	for _, key := range ruled.Keys() {
