@@ -38,6 +38,10 @@
 // straight through shared memory; sleeping and waking of processes, except for what
 // the machine's numbers have of it.
 //
+// How well it predicts what real ranks take is recorded in testdata/accuracy. On flat trees
+// and rings it agrees with SimGrid to a few tenths of a percent, which a test of package
+// goal checks where SimGrid is there.
+//
 // # Folding
 //
 // Ranks of equal role have equal programs, except for the names of their peers: the
