@@ -41,6 +41,10 @@ var algorithms = []row[tasks.Choice]{
 		circulant(0), "the bytes of a ring in a logarithm of its steps, for any number of nodes",
 	},
 	{
+		when(operation(tasks.Allreduce), commutes, halves, between),
+		nbc(submodules.Rabenseifner), "the bytes of a ring in a logarithm of its steps",
+	},
+	{
 		when(operation(tasks.Allreduce), small),
 		nbc(submodules.RecDoubling), "fewest steps",
 	},
@@ -51,10 +55,6 @@ var algorithms = []row[tasks.Choice]{
 	{
 		when(operation(tasks.Allreduce), ordered),
 		nbc(submodules.Rabenseifner), "it keeps the order of ranks",
-	},
-	{
-		when(operation(tasks.Allreduce), halves, between),
-		nbc(submodules.Rabenseifner), "the bytes of a ring in a logarithm of its steps",
 	},
 	{
 		when(operation(tasks.Allreduce)),

@@ -14,6 +14,7 @@ const (
 	tinyMessage   = 4 << 10   // up to here one exchange is worth its bytes
 	smallMessage  = 16 << 10  // up to here latency counts: one segment, shallow trees
 	sharedMessage = 128 << 10 // up to here many ranks of a node lose more by meeting twice than they win by sharing the work
+	leastHalved   = 12 << 10  // from here on halves are worth their messages
 	halvedMessage = 256 << 10 // up to here fewer steps are worth more than a pipeline
 	filling       = 64 << 10  // for each node: from here on a chain or a ring of nodes is filled
 )
@@ -93,10 +94,10 @@ var (
 
 	// Halving and doubling takes a logarithm of a ring's steps, with the same bytes.
 	halves = condition{
-		"more than two nodes, a power of two, over " + tasks.FormatBytes(smallMessage) + ", up to " + tasks.FormatBytes(halvedMessage),
+		"more than two nodes, a power of two, over " + tasks.FormatBytes(leastHalved) + ", up to " + tasks.FormatBytes(halvedMessage),
 		func(q *question) bool {
 			n := q.on.Nodes()
-			return n > 2 && n&(n-1) == 0 && q.bytes > smallMessage && q.bytes <= halvedMessage
+			return n > 2 && n&(n-1) == 0 && q.bytes > leastHalved && q.bytes <= halvedMessage
 		},
 	}
 )
