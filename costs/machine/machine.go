@@ -24,6 +24,10 @@ type Machine struct {
 	// one with another, ns a byte.
 	CopyByte   float64 `json:"copy_byte_ns"`
 	ReduceByte float64 `json:"reduce_byte_ns"`
+	// PeerCopy and PeerByte are what a copy or a reduction takes beside, for each operand that
+	// lies in the memory of another rank of the node: ns, and ns a byte. 0: as for its own.
+	PeerCopy float64 `json:"peer_copy_ns,omitempty"`
+	PeerByte float64 `json:"peer_byte_ns,omitempty"`
 	// Step is what a rank takes for each step beside its work, ns.
 	Step float64 `json:"step_ns,omitempty"`
 	// MemoryByte is what a node's memory takes to carry a byte, ns; all ranks of the node
@@ -133,7 +137,7 @@ const numaSymbol = 'm'
 func (m *Machine) check() error {
 	return errors.Join(
 		checkNumbers(
-			"copy_byte_ns", m.CopyByte, "reduce_byte_ns", m.ReduceByte, "step_ns", m.Step, "memory_byte_ns", m.MemoryByte, "noise", m.Noise,
+			"copy_byte_ns", m.CopyByte, "reduce_byte_ns", m.ReduceByte, "peer_copy_ns", m.PeerCopy, "peer_byte_ns", m.PeerByte, "step_ns", m.Step, "memory_byte_ns", m.MemoryByte, "noise", m.Noise,
 			"cores: per_node", float64(m.Cores.PerNode), "cores: in_all", float64(m.Cores.InAll), "cores: switch_ns", m.Cores.Switch,
 			"eager_max_bytes", float64(max(0, m.EagerMax)), "budget_bytes", float64(m.Budget),
 		),

@@ -62,6 +62,9 @@ func findMachine(ctx context.Context, c stopwatch, t *levels.Topology, s Setup, 
 	if err := f.local(); err != nil {
 		return nil, fmt.Errorf("measure: %w", err)
 	}
+	if err := f.peers(); err != nil {
+		return nil, fmt.Errorf("measure: %w", err)
+	}
 	for k := range t.Depth() {
 		if err := f.level(k, sizes); err != nil {
 			return nil, fmt.Errorf("measure level %v: %w", t.Level(k), err)
@@ -216,6 +219,41 @@ func (f *finder) level(k int, sizes []int64) error {
 	f.drawings = append(f.drawings, drawings...)
 	return nil
 }
+
+// peers measures what it takes to copy the memory of another rank of the node.
+func (f *finder) peers() error {
+	var pairs []pair
+	for k := 0; k <= f.nodeLevel() && len(pairs) == 0; k++ {
+		pairs = partners(f.topology, k)
+	}
+	if len(pairs) == 0 || f.setup.Unreadable {
+		return nil
+	}
+	counts, sizes := []int{1, peerCount, 1, peerCount}, []int64{smallBytes, smallBytes, peerBytes, peerBytes}
+	var scripts []*script
+	for i, n := range sizes {
+		scripts = append(scripts, &script{name: fmt.Sprintf("peer's memory %d×%d", counts[i], n), bytes: 2 * n, emit: readsOver(pairs[0], n, counts[i])})
+	}
+	all, err := f.times(f.ctx, f.stop, scripts...)
+	if err != nil {
+		return err
+	}
+	m := f.found.Machine
+	each := func(i int) quantity {
+		q := median(all[i+1].Ranks[pairs[0].a]).less(median(all[i].Ranks[pairs[0].a])).times(1.0 / (peerCount - 1))
+		return q.less(quantity{m.Step + m.CopyByte*float64(sizes[i]), 0})
+	}
+	small := each(0).positive()
+	m.PeerCopy = f.note("peer_copy_ns", small)
+	m.PeerByte = f.note("peer_byte_ns", each(2).less(small).times(1.0/peerBytes))
+	return nil
+}
+
+// peerBytes is what is copied at a time of another rank's memory, and peerCount how often.
+const (
+	peerBytes = 64 << 10
+	peerCount = 33
+)
 
 // crowd finds what it takes to give a processor to another rank, if ranks share them: from
 // pairs that all begin at once with a single message. What a lone pair waits for a

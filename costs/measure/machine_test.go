@@ -22,6 +22,7 @@ func TestMachineIsFoundAgain(t *testing.T) {
 		want := machine.Assumed()
 		want.MemoryByte, want.Step = 0, 40
 		want.Links[1].BurstBytes, want.Links[1].SendMore = 20_000, 500
+		want.PeerCopy, want.PeerByte = 700, 0.03
 		i := want.Links[1]
 		found, err := measure.NewSimulated(on, want, all.Submodules()).Machine(t.Context(), measure.Setup{Frame: i}, []int64{1, 5000, 1 << 20}, stats.Stop{})
 		if err != nil {
@@ -35,6 +36,10 @@ func TestMachineIsFoundAgain(t *testing.T) {
 		}
 		near("copy", got.CopyByte, want.CopyByte, 0.01)
 		near("reduce", got.ReduceByte, want.ReduceByte, 0.01)
+		if topo != "2x1" { // whose nodes have one rank
+			near("peer copy", got.PeerCopy, want.PeerCopy, 0.01)
+			near("peer byte", got.PeerByte, want.PeerByte, 0.01)
+		}
 		near("step", got.Step, want.Step, 0.01)
 		for _, l := range got.Links {
 			as := want.Links[0]

@@ -243,6 +243,27 @@ func sends(pairs []pair, n int64, count int) func(e *submodules.Emitter, c *subm
 	}
 }
 
+// readsOver emits a chain of copies by a of b's memory.
+func readsOver(p pair, n int64, count int) func(e *submodules.Emitter, c *submodules.Call) {
+	return func(e *submodules.Emitter, c *submodules.Call) {
+		peer, first := p.peer(c)
+		switch {
+		case peer < 0:
+		case !first:
+			shared, backup := e.Share(c.Dst.Cut(0, n))
+			e.Expose(peer, c.Dst.Cut(0, n), backup, shared)
+			e.Await(peer) // it must stay until all is read
+		default:
+			told := e.Await(peer)
+			last := told
+			for range count {
+				last = e.Copy(c.Dst.Cut(n, n), submodules.Exposed(told, 0, n), last)
+			}
+			e.Notify(peer, tasks.Span{}, last)
+		}
+	}
+}
+
 // copyOver emits a chain of copies.
 func copyOver(e *submodules.Emitter, n int64, count int) {
 	to, from, last := e.Scratch(n), e.Scratch(n), submodules.None

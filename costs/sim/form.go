@@ -28,6 +28,7 @@ type step struct {
 	next    int32 // where its successors begin in succ
 	pending int32 // predecessors
 	kind    submodules.StepKind
+	reads   uint8 // operands in the memory of other ranks
 }
 
 // edges are the steps that messages meet, by peer and edge.
@@ -75,7 +76,7 @@ func newForm(p *submodules.Program) *form {
 		}
 		f.steps = append(f.steps, step{
 			bytes: bytes, peer: s.Peer, edge: s.Edge, task: int32(s.Task), next: int32(len(f.succ)),
-			pending: p.InDegree()[id], kind: s.Kind,
+			pending: p.InDegree()[id], kind: s.Kind, reads: peerOperands(&s),
 		})
 		f.succ = appendIDs(f.succ, p.Succ(dag.ID(id)))
 	}
@@ -94,6 +95,16 @@ func newForm(p *submodules.Program) *form {
 		f.tasks = append(f.tasks, taskName{t.Kind, t.Segment})
 	}
 	return f
+}
+
+// peerOperands counts what a step reads in the memory of other ranks.
+func peerOperands(s *submodules.Step) (n uint8) {
+	for _, span := range [...]*tasks.Span{&s.A, &s.B} {
+		if span.Region == tasks.Peer && (s.Kind == submodules.CopyStep || s.Kind == submodules.ReduceStep) {
+			n++
+		}
+	}
+	return n
 }
 
 func appendIDs(to []int32, ids []dag.ID) []int32 {

@@ -14,6 +14,8 @@ type prices struct {
 	limits     flow.Limits
 	copy       rate
 	reduce     rate
+	peerCopy   Time // for an operand in the memory of another rank
+	peerByte   rate
 	memory     rate // 0: no limit
 	step       Time
 	swap       Time // to give a processor to another rank
@@ -42,6 +44,9 @@ func pricesOf(m *machine.Machine, t *levels.Topology, seed uint64) (prices, erro
 	p := prices{
 		limits: flow.NewLimits(m.EagerMax, m.Budget), copy: rate(m.CopyByte * 1000), reduce: rate(m.ReduceByte * 1000),
 		memory: rate(m.MemoryByte * 1000), step: nanoseconds(m.Step), swap: nanoseconds(m.Cores.Switch), unreadable: m.Unreadable,
+	}
+	if !m.Unreadable { // else it lies where all of the node can read it
+		p.peerCopy, p.peerByte = nanoseconds(m.PeerCopy), rate(m.PeerByte*1000)
 	}
 	if seed != 0 {
 		p.noise = 2 * m.Noise // uniform: twice the mean

@@ -42,6 +42,7 @@ func drawMachine(random *rand.Rand) *machine.Machine {
 	}
 	m.Links[0].Byte = 0.02 * float64(random.IntN(2))
 	m.MemoryByte *= float64(random.IntN(2))
+	m.PeerCopy, m.PeerByte = 1000*random.Float64(), 0.1*random.Float64()
 	m.Unreadable = random.IntN(2) == 0
 	m.EagerMax = []int64{0, -1, 100, 1 << 20}[random.IntN(4)]
 	m.Budget = []int64{0, 1, 1000, 1 << 20}[random.IntN(4)]

@@ -19,10 +19,10 @@ func (e *engine) execute(r *rank, id int32) {
 	case submodules.RecvStep:
 		e.recv(r, id, s)
 	case submodules.CopyStep:
-		e.move(r, s.bytes, e.prices.copy, 2)
+		e.compute(r, s, e.prices.copy, 2)
 		e.end(r, id)
 	case submodules.ReduceStep:
-		e.move(r, s.bytes, e.prices.reduce, 3)
+		e.compute(r, s, e.prices.reduce, 3)
 		e.end(r, id)
 	case submodules.ShareStep:
 		if e.prices.unreadable {
@@ -40,6 +40,15 @@ func (e *engine) execute(r *rank, id int32) {
 	default: // a join
 		e.end(r, id)
 	}
+}
+
+// compute keeps a rank busy with a copy or a reduction.
+func (e *engine) compute(r *rank, s *step, at rate, times int64) {
+	if s.reads > 0 {
+		e.work(r, Time(s.reads)*e.prices.peerCopy)
+		at += rate(s.reads) * e.prices.peerByte
+	}
+	e.move(r, s.bytes, at, times)
 }
 
 // end completes a step and makes ready what waited for it only.

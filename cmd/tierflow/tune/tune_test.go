@@ -83,6 +83,7 @@ func TestTuneSimulated(t *testing.T) {
 	}
 	for _, test := range []struct{ args, want string }{
 		{"tune -o " + file + " --resume --topo 2x1 --ops bcast --bytes 4", "was simulated on a machine, assumed, now times are measured"},
+		{"tune check " + file + " --fix --topo 2x1", "was simulated on a machine, assumed, now times are measured"},
 		{"tune -o x.json --simulate nosuch.json", "--simulate: open nosuch.json"},
 		{"tune -o x.json --simulate assumed --link none", "--link: the machine of --simulate says"},
 	} {
