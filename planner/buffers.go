@@ -49,6 +49,7 @@ func fill[T any](c *Comm, r tasks.Request, root int, send, recv []T) (_ tasks.Re
 	in, out := from, to // the parts that are the same in place
 	off, n := r.Block(levels.Rank(c.Rank()))
 	switch {
+	case r.Exchanges():
 	case r.GivesBlocks():
 		out = to[off:][:n]
 	case r.Coll.Row().Placement == tasks.InSend:
@@ -93,7 +94,10 @@ func alone(r tasks.Request, me levels.Rank, elements int) (tasks.Request, error)
 // sized fills in the count and checks the buffers' lengths.
 func sized(c *Comm, r tasks.Request, send, recv int) (tasks.Request, error) {
 	if r.Counts.Len() == 0 {
-		if r.Count = int64(send); r.TakesBlocks() {
+		switch r.Count = int64(send); {
+		case r.Exchanges():
+			r.Count /= int64(c.Size())
+		case r.TakesBlocks():
 			r.Count = int64(recv)
 		}
 	}
@@ -104,6 +108,9 @@ func sized(c *Comm, r tasks.Request, send, recv int) (tasks.Request, error) {
 	}
 	if !r.Blocks() {
 		return r, fmt.Errorf("%v: %d elements to send, %d to receive; they must be equal", r.Coll, send, recv)
+	}
+	if r.Exchanges() && r.Counts.Len() == 0 {
+		return r, fmt.Errorf("%v: %d elements to send, %d to receive; they must be equal, blocks of equal size for each of %d ranks", r.Coll, send, recv, c.Size())
 	}
 	blocks := fmt.Sprintf("a block for each of %d ranks", c.Size())
 	switch {

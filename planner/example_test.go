@@ -215,6 +215,45 @@ func ExampleScanNow() {
 	// Output: 24
 }
 
+// Rank i sends 10i+j to rank j.
+func ExampleAlltoall() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		out, in := make([]int, c.Size()), make([]int, c.Size())
+		for j := range out {
+			out[j] = 10*c.Rank() + j
+		}
+		swap, err := planner.Alltoall(c, out, in)
+		if err != nil {
+			return err
+		}
+		if err := swap.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 2 {
+			fmt.Println(in)
+		}
+		return nil
+	})
+	// Output: [2 12 22 32]
+}
+
+func ExampleAlltoallNow() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		letters := make([][3]byte, c.Size())
+		for j := range letters {
+			copy(letters[j][:], fmt.Sprintf("%d>%d", c.Rank(), j))
+		}
+		if err := planner.AlltoallNow(ctx, c, letters, letters); err != nil { // in place
+			return err
+		}
+		if c.Rank() == 1 {
+			fmt.Printf("%s\n", letters)
+		}
+		return nil
+	})
+	// Output: [0>1 1>1 2>1 3>1]
+}
+
 func ExampleAllgather() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		mine, all := []int{c.Rank(), 10 * c.Rank()}, make([]int, 2*c.Size())

@@ -150,6 +150,9 @@ var (
 		{"Scatterv", runs(func(c *planner.Comm) (*planner.Collective, error) {
 			return planner.Scatterv(c, four, make([]int32, 1), ones, 0)
 		})},
+		{"Alltoall", runs(func(c *planner.Comm) (*planner.Collective, error) {
+			return planner.Alltoall(c, four, make([]int32, wrongRanks))
+		})},
 		{"Scan", runs(func(c *planner.Comm) (*planner.Collective, error) {
 			return planner.Scan(c, one, make([]int32, 1), tasks.Sum)
 		})},
@@ -159,6 +162,9 @@ var (
 		{"Barrier", runs(planner.Barrier)},
 	}
 	running = []call{
+		{"AlltoallNow", func(ctx context.Context, c *planner.Comm) error {
+			return planner.AlltoallNow(ctx, c, four, make([]int32, wrongRanks))
+		}},
 		{"BcastNow", func(ctx context.Context, c *planner.Comm) error {
 			return planner.BcastNow(ctx, c, []int32{1}, 0)
 		}},

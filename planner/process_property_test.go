@@ -57,6 +57,7 @@ func buffers[T int32 | uint8 | float64](c *planner.Comm, r tasks.Request) (send,
 		return send, send[off:][:n], send
 	case r.Input(rank) == tasks.Send:
 		return send, nil, send
+	case r.Exchanges():
 	case r.TakesBlocks():
 		return recv, recv[:n], recv
 	case r.GivesBlocks():
@@ -94,6 +95,8 @@ func prepare[T int32 | uint8 | float64](c *planner.Comm, r tasks.Request, send, 
 		return planner.ReduceScatterv(c, send, recv, counts, r.Op)
 	case r.Coll == tasks.ReduceScatter:
 		return planner.ReduceScatter(c, send, recv, r.Op)
+	case r.Coll == tasks.Alltoall:
+		return planner.Alltoall(c, send, recv)
 	case r.Coll == tasks.Scan:
 		return planner.Scan(c, send, recv, r.Op)
 	case r.Coll == tasks.Exscan:

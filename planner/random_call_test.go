@@ -64,6 +64,8 @@ func (a *activeCall[T]) lengths() (send, recv int) {
 		return only(all), n
 	case tasks.ReduceScatter:
 		return all, n
+	case tasks.Alltoall:
+		return all, all
 	}
 	return -1, -1
 }
@@ -83,6 +85,8 @@ func (a *activeCall[T]) create() (err error) {
 		a.col, err = planner.Allreduce(c, a.send, a.recv, a.op.op)
 	case a.r.coll == tasks.Reduce:
 		a.col, err = planner.Reduce(c, a.send, a.recv, a.op.op, root)
+	case a.r.coll == tasks.Alltoall:
+		a.col, err = planner.Alltoall(c, a.send, a.recv)
 	case a.r.coll == tasks.Scan:
 		a.col, err = planner.Scan(c, a.send, a.recv, a.op.op)
 	case a.r.coll == tasks.Exscan:
@@ -119,6 +123,8 @@ func (a *activeCall[T]) now(ctx context.Context) error {
 		return planner.AllreduceNow(ctx, c, a.send, a.recv, a.op.op)
 	case a.r.coll == tasks.Reduce:
 		return planner.ReduceNow(ctx, c, a.send, a.recv, a.op.op, root)
+	case a.r.coll == tasks.Alltoall:
+		return planner.AlltoallNow(ctx, c, a.send, a.recv)
 	case a.r.coll == tasks.Scan:
 		return planner.ScanNow(ctx, c, a.send, a.recv, a.op.op)
 	case a.r.coll == tasks.Exscan:

@@ -228,6 +228,8 @@ func (d *randomDraw) request(c *randomComm) *randomRequest {
 		r.inPlace, r.count = 0, d.count(r.elem, 1, c.size())
 	case tasks.Allreduce, tasks.Reduce, tasks.Scan, tasks.Exscan:
 		r.count = d.count(r.elem, 1, c.size())
+	case tasks.Alltoall:
+		r.count = d.count(r.elem, c.size(), c.size())
 	case tasks.Allgather, tasks.Gather, tasks.Scatter, tasks.ReduceScatter:
 		r.count = d.count(r.elem, c.size(), c.size())
 		if d.chance(2) {

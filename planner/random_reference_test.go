@@ -36,6 +36,8 @@ func (a *activeCall[T]) want(i int) T {
 		return a.combined(a.p.me+1, i)
 	case tasks.Exscan:
 		return a.combined(a.p.me, i)
+	case tasks.Alltoall:
+		return a.given(i/a.r.count, a.p.me*a.r.count+i%a.r.count)
 	case tasks.Scatter:
 		return a.given(a.r.root, a.r.before(a.p.me)+i)
 	}

@@ -143,6 +143,8 @@ func (c *compiler) lower(g *tasks.Graph, id dag.ID, window int) error {
 // reduce of blocks is one after the other, in one task.
 func (c *compiler) lowerBlocks(g *tasks.Graph, t *tasks.Task, sub Submodule) error {
 	switch {
+	case t.Kind.Op == tasks.Alltoall:
+		return c.lowerExchange(g, t, sub)
 	case g.Divided(t):
 		return c.lowerParts(g, t, sub)
 	case g.Request.Coll.Scans():
@@ -186,6 +188,12 @@ func (c *compiler) lowerParts(g *tasks.Graph, t *tasks.Task, sub Submodule) erro
 		c.emitter.ready = c.emitter.ready[:0] // the next task writes over all parts
 	}
 	return err
+}
+
+// lowerExchange lowers an alltoall's task.
+func (c *compiler) lowerExchange(g *tasks.Graph, t *tasks.Task, sub Submodule) error {
+	c.call.Out, c.call.In = g.Exchange(t)
+	return sub.Lower(&c.emitter, &c.call)
 }
 
 // lowerOver lowers a reduce-scatter whose result lies over other ranks' parts of
@@ -240,7 +248,7 @@ func (c *compiler) resolve(g *tasks.Graph, ph tasks.Phase) (k resolved, err erro
 			ph.Kind, choice, sub.Name(), algo.Name, ErrUnsupported, ph.Kind.Op, c.reg.keepTree(ph.Kind.Op))
 	}
 	k.sub = sub
-	k.call = Call{Algorithm: algo.Name, Elem: 1}
+	k.call = Call{Algorithm: algo.Name, Elem: 1, On: g.On.Topology()}
 	if g.Request.Coll.HasData() {
 		k.call.Elem = int64(g.Request.Type.Size())
 	}

@@ -37,6 +37,8 @@ func TestGolden(t *testing.T) {
 		{"scan_a2b1c2_chain_slots", tasks.Request{Coll: tasks.Scan, Count: 16, Type: tasks.Float32, Op: tasks.Sum}, "a:2,b:1,c:2", "shape=han,fs=all,w=1,i=adapt/chain,s=sm"},
 		{"exscan_2x2_recdoubling_solo", tasks.Request{Coll: tasks.Exscan, Count: 16, Type: tasks.Float32, Op: tasks.Sum}, "2x2", "shape=han,fs=all,w=1,i=nbc/recdoubling,s=solo"},
 		{"exscan_5_recdoubling", tasks.Request{Coll: tasks.Exscan, Count: 16, Type: tasks.Float32, Op: tasks.Sum}, "5", "shape=flat,fs=all,w=1,s=nbc/recdoubling"},
+		{"alltoall_3_linear", tasks.Request{Coll: tasks.Alltoall, Count: 4, Type: tasks.Float32}, "3", "shape=flat,fs=all,w=1,s=adapt/linear"},
+		{"alltoall_2x2_han", tasks.Request{Coll: tasks.Alltoall, Count: 2, Type: tasks.Float32}, "2x2", "shape=han,fs=all,w=1,i=nbc/pairwise,s=sm/rings,sg=adapt/linear"},
 		{"barrier_2x3_binomial_slots", tasks.Request{Coll: tasks.Barrier}, "2x3", "shape=han,fs=all,w=1,i=adapt,s=sm"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -109,6 +109,13 @@ type Call struct {
 	// Src and leave there what they want. A Prefix puts the leader's Src before what is
 	// there.
 	Scan tasks.Scanned
+	// Out and In are an Alltoall's pieces, by index in the group: what this rank gives each
+	// member, and what it gets from each, where they lie here. What one member gives
+	// another is as many pieces of equal lengths on both. In place Out and In are the same
+	// memory: what comes from a member lies over what that member gets.
+	Out, In [][]tasks.Span
+	// On is the topology of the communicator.
+	On *levels.Topology
 	// Full says of an Allgather that all parts lie on this rank already. It is the root
 	// of a Bcast then, and its buffer must be left alone even when the call fails.
 	Full bool
@@ -162,6 +169,8 @@ func (c *Call) Alone(e *Emitter) bool {
 		return false
 	}
 	switch {
+	case c.Out != nil:
+		c.KeepOwn(e)
 	case c.Parts != nil:
 		c.Keep(e)
 	case c.Src != c.Dst:

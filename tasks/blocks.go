@@ -20,6 +20,11 @@ const (
 	oneBlock  holding = iota // this rank's own, or the vector
 	allBlocks                // at their places
 	some                     // those of Graph.stored, one after the other
+
+	inputPairs  // of an exchange: all that this rank gives
+	resultPairs // all that it gets
+	givenPairs  // those of Graph.given
+	gottenPairs // those of Graph.gotten
 )
 
 // keep reserves scratch for what this rank holds of a segment between phases when no
@@ -29,11 +34,14 @@ const (
 //	Gather         the blocks of those it leads, except at the root
 //	Scatter        the same
 //	ReduceScatter  partial results of all blocks; if it has none, the blocks of those it leads
+//	Alltoall       the blocks that those it leads give, and those that they get
 func (g *Graph) keep() {
 	bytes := int64(0)
 	switch r := g.Request; {
 	case r.Coll.Scans():
 		bytes = int64(g.vectors()) * g.vector()
+	case r.Exchanges():
+		bytes = g.keepExchange()
 	case !r.Blocks() && r.Coll.HasData():
 		vectors := r.Coll.row().Values
 		if r.Receives(g.Rank) {
@@ -99,8 +107,12 @@ func aligned(bytes int64) int64 {
 // last task of a scatter fills the receive buffer.
 func (g *Graph) locate(t *Task, first bool) {
 	r, at := g.Request, int(t.Phase)
-	if r.Coll.Scans() {
+	switch {
+	case r.Coll.Scans():
 		g.locateScan(t)
+		return
+	case r.Exchanges():
+		g.locateExchange(t, first)
 		return
 	}
 	from := int64(t.Segment) * g.elems
@@ -177,12 +189,20 @@ func (g *Graph) Parts(t *Task) (parts [][]Span, held []Span) {
 	return parts, g.part(t, own, me)
 }
 
-// Divided reports whether a task's data is divided: [Graph.Parts] tells how.
+// Divided reports whether a task's data is divided: [Graph.Parts] tells how, and of an
+// alltoall [Graph.Exchange].
 func (g *Graph) Divided(t *Task) bool { return t.Kind.Op.HasBlocks() }
 
 // part is where a member's part lies in a store.
 func (g *Graph) part(t *Task, st store, member int) []Span {
 	role := &g.roles[t.Phase]
+	if g.Request.Exchanges() {
+		var all []Span
+		for _, rank := range role.speaks[member] {
+			all = append(all, g.pairsOf(t, st, rank, t.Kind.Op == Scatter)...)
+		}
+		return all
+	}
 	if role.speaks != nil {
 		return g.runs(t, st, role.speaks[member])
 	}

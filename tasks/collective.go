@@ -20,6 +20,7 @@ const (
 	Gather
 	Scatter
 	ReduceScatter
+	Alltoall
 	Barrier
 	Scan
 	Exscan

@@ -31,7 +31,7 @@ func TestCollectiveNames(t *testing.T) {
 
 func TestParseCollectiveError(t *testing.T) {
 	_, err := tasks.ParseCollective("brodcast")
-	if want := `unknown collective "brodcast"; known are bcast, reduce, allreduce, allgather, gather, scatter, reducescatter, barrier, scan, exscan`; err == nil || err.Error() != want {
+	if want := `unknown collective "brodcast"; known are bcast, reduce, allreduce, allgather, gather, scatter, reducescatter, alltoall, barrier, scan, exscan`; err == nil || err.Error() != want {
 		t.Errorf("got error %v, want %s", err, want)
 	}
 }

@@ -123,6 +123,7 @@ func ExampleCollective_Row() {
 	// gather        in: every rank, its own block; out: the root, all blocks, of the owners
 	// scatter       in: the root, all blocks; out: every rank, its own block, of the root
 	// reducescatter in: every rank, all blocks; out: every rank, its own block, of all, combined
+	// alltoall      in: every rank, all blocks; out: every rank, all blocks, of the owners
 	// barrier       in: every rank, nothing; out: every rank, nothing, of nobody
 	// scan          in: every rank, the message; out: every rank, the message, of ranks through its own, combined
 	// exscan        in: every rank, the message; out: every rank, the message, of ranks below its own, combined

@@ -38,7 +38,7 @@ func TestForced(t *testing.T) {
 
 func TestParseForcedErrors(t *testing.T) {
 	for _, tc := range []struct{ forced, want string }{
-		{"w=1;gossip:w=2", `plan "gossip:w=2": unknown collective "gossip"; known are bcast, reduce, allreduce, allgather, gather, scatter, reducescatter, barrier`},
+		{"w=1;gossip:w=2", `plan "gossip:w=2": unknown collective "gossip"; known are bcast, reduce, allreduce, allgather, gather, scatter, reducescatter, alltoall, barrier`},
 		{":w=2", `unknown collective ""; known are bcast`},
 		{"bcast:w=1:2", `plan "w=1:2": w=1:2: a window is 1 to 1024 segments`},
 		{"w=1;shape=tree", `plan "shape=tree": unknown shape "tree"; known are flat, han`},

@@ -63,6 +63,8 @@ type Graph struct {
 	stored   []levels.Rank // whose blocks this rank keeps in scratch
 	starts   []int64       // where they begin in a slot, bytes, and where the last ends
 	kept     int64         // bytes of a slot in scratch, see keep
+	given    pairStore     // of an exchange: what those that this rank leads give
+	gotten   pairStore     // and what they get
 }
 
 // Phase is one stop of a segment on its way: all tasks of one kind.

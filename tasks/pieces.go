@@ -42,7 +42,10 @@ func (r Request) Promised(rank levels.Rank, size int) []Piece {
 	all := r.layout(row.Output.Content, rank, size)
 	for i := range all {
 		p := &all[i]
-		if row.takesBlocks() { // the receiver's block of what others put in
+		switch {
+		case r.Exchanges():
+			p.Off, _, _ = r.Between(p.From, rank)
+		case row.takesBlocks(): // the receiver's block of what others put in
 			p.Off, _ = r.Block(rank)
 		}
 		switch row.From {

@@ -50,6 +50,18 @@ func (r Request) Block(rank levels.Rank) (off, n int64) {
 	return int64(rank) * max(r.Pitch, r.Count) * size, r.Bytes()
 }
 
+// Exchanges reports whether each rank has a block of its own for every rank: blocks lie
+// where [Request.Between] says.
+func (r Request) Exchanges() bool { return r.TakesBlocks() && r.GivesBlocks() }
+
+// Between is where the block lies that one rank gives another in an exchange: in the
+// input of the one, and in the result of the other; bytes.
+func (r Request) Between(from, to levels.Rank) (given, got, n int64) {
+	given, n = r.Block(to)
+	got, _ = r.Block(from)
+	return given, got, n
+}
+
 // AllBytes is the size of a buffer of all blocks, for a communicator of the given
 // size; of a request without blocks, [Request.Bytes].
 func (r Request) AllBytes(size int) int64 {

@@ -25,7 +25,7 @@ func TestValidate(t *testing.T) {
 		{"the largest count", tasks.Request{Coll: tasks.Bcast, Count: math.MaxInt64 / 8, Type: tasks.Float64}, ""},
 
 		{"barrier with data", tasks.Request{Coll: tasks.Barrier, Count: 1}, "count 1: a barrier moves no data"},
-		{"zero value", tasks.Request{}, "collective Collective(0) can't be requested; known are [bcast reduce allreduce allgather gather scatter reducescatter barrier scan exscan]"},
+		{"zero value", tasks.Request{}, "collective Collective(0) can't be requested; known are [bcast reduce allreduce allgather gather scatter reducescatter alltoall barrier scan exscan]"},
 		{"reduce", tasks.Request{Coll: tasks.Reduce, Count: 1, Type: tasks.Int8, Op: tasks.Sum, Root: 3}, ""},
 		{"too many bytes", tasks.Request{Coll: tasks.Bcast, Count: math.MaxInt64/8 + 1, Type: tasks.Float64}, "count 1152921504606846976 is not between 0 and 2^63 bytes"},
 		{

@@ -11,6 +11,7 @@ package tasks
 //	gather, scatter   sg ig, is ss
 //	allgather         sg iag sb
 //	reducescatter     sr irs ss
+//	alltoall          sg ia ss
 //	barrier           as allreduce
 //	scan, exscan      sx iex sp, sex iex sp; each group is led by its last rank
 var rows = []Row{
@@ -73,6 +74,13 @@ var rows = []Row{
 		BusTrips: 1,
 		Recipe:   Recipe{Up: Reduce, Top: []Collective{ReduceScatter}, Down: Scatter},
 		Alone:    ReduceScatter,
+	},
+	Alltoall: {
+		Name: "alltoall", Suffix: "a", Doc: "gives each rank its block of every rank's",
+		Input: Side{AllRanks, AllBlocks}, Output: Side{AllRanks, AllBlocks}, From: OwnersData, Values: 1, Placement: InRecv,
+		BusTrips: 1,
+		Recipe:   Recipe{Up: Gather, Top: []Collective{Alltoall}, Down: Scatter},
+		Alone:    Alltoall,
 	},
 	Barrier: {
 		Name: "barrier", Doc: "waits until all ranks have come",

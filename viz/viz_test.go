@@ -107,6 +107,7 @@ func TestGoldenDrawings(t *testing.T) {
 		"allreduce_a3b1c2_steps":    problem{"a:3,b:1,c:2", segments(tasks.Allreduce, 1), han}.steps(t, Options{Reduce: true}),
 		"allreduce_2x2_window_mid":  problem{"2x2", segments(tasks.Allreduce, 8), strings.Replace(han, "w=4", "w=2", 1)}.tasks(t, Options{From: 3, To: 6}),
 		"bcast_4_flat_inner_steps":  problem{"4", segments(tasks.Bcast, 1), "shape=flat,fs=64KiB,w=1,s=adapt/binomial/32KiB"}.steps(t, Options{}),
+		"alltoall_2x2_tasks":        problem{"2x2", segments(tasks.Alltoall, 2), han}.tasks(t, Options{}),
 		"scan_2x2_tasks":            problem{"2x2", segments(tasks.Scan, 2), han}.tasks(t, Options{}),
 		"scan_2x2_steps":            problem{"2x2", segments(tasks.Scan, 1), han}.steps(t, Options{}),
 		"exscan_a3b1c2_tasks":       problem{"a:3,b:1,c:2", segments(tasks.Exscan, 1), han}.tasks(t, Options{}),

@@ -78,7 +78,7 @@ func request(coll tasks.Collective, bytes int64) tasks.Request {
 	return r
 }
 
-const choices = ",fs=4KiB,w=4,i=adapt/binomial,s=sm,ig=adapt/linear,is=adapt/linear,iag=adapt/ring,irs=adapt/ring,ix=adapt/chain,iex=adapt/chain"
+const choices = ",fs=4KiB,w=4,i=adapt/binomial,s=sm,ig=adapt/linear,is=adapt/linear,iag=adapt/ring,irs=adapt/ring,ix=adapt/chain,iex=adapt/chain,ia=adapt/linear"
 
 func TestCollective(t *testing.T) {
 	for _, shape := range []string{"flat", "han", "han-lockstep"} {

@@ -83,6 +83,10 @@ var algorithms = []row[tasks.Choice]{
 		adapt(submodules.Chain), "each node sends and receives the message once, segment by segment",
 	},
 	{
+		when(operation(tasks.Alltoall)),
+		adapt(submodules.Linear), "each block crosses the wire once, those of other nodes first",
+	},
+	{
 		when(operation(tasks.Gather, tasks.Scatter)),
 		adapt(submodules.Linear), "a block crosses each level once",
 	},

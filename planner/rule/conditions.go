@@ -34,6 +34,8 @@ var (
 
 	scans = condition{tasks.Scan.String() + " or " + tasks.Exscan.String() + " is asked for", func(q *question) bool { return q.request.Coll.Scans() }}
 
+	exchanges = condition{tasks.Alltoall.String() + " is asked for", func(q *question) bool { return q.request.Exchanges() }}
+
 	noData = condition{"a " + tasks.Barrier.String(), func(q *question) bool { return !q.request.Coll.HasData() }}
 
 	commutes = condition{"the operation commutes", func(q *question) bool { return !q.ordered }}

@@ -12,6 +12,7 @@ const (
 	readShared    = 512 << 10 // the same of data read in place
 	sharedMost    = 4 << 20   // of all those parts
 	leastHalf     = 16 << 10  // inside a node: half of a message, so that one is written while one is read
+	pairSegment   = 256 << 10 // of what one rank gives another; in place so much waits for each partner
 	ringMost      = 256 << 10 // between nodes: what each sends on at once
 	ringUsual     = 64 << 10
 	ringLeast     = 32 << 10
@@ -70,6 +71,10 @@ var cuts = []row[cut]{
 		when(oneNode),
 		cut{tasks.FormatBytes(InsideSegment), fixed(InsideSegment, fewSegments).segment, fewSegments, " of each block"},
 		"one node, segments stay in cache",
+	},
+	{
+		when(exchanges),
+		fixed(Packed(pairSegment), fewSegments), "each pair of ranks has several segments on the wire",
 	},
 	{
 		inRounds(alone),

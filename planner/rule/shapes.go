@@ -41,5 +41,9 @@ var shapes = []row[tasks.Shape]{
 		when(unfit(tasks.Han)),
 		tasks.Flat, "{op} is not commutative and ranks are not numbered node by node",
 	},
+	{
+		when(exchanges, not(oneNode)),
+		tasks.Flat, "all speak with all: through leaders each block would cross the node twice more",
+	},
 	{nil, tasks.Han, "shared memory inside nodes, messages only between leaders"},
 }

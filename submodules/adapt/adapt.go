@@ -105,6 +105,7 @@ func chain() algorithm {
 func linear() algorithm {
 	a := rooted(submodules.Linear, trees.Linear, "the root feeds all, up to 32 of them directly", "coll/adapt linear")
 	a.lower[tasks.Gather], a.lower[tasks.Scatter], a.lower[tasks.Allgather] = linearGather, linearScatter, linearAllgather
+	a.lower[tasks.Alltoall] = linearAlltoall
 	return a
 }
 

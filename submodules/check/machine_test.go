@@ -222,7 +222,7 @@ func (m *machine) judge() error {
 			}
 		}
 		n := int64(len(got))
-		if r.TakesBlocks() { // in place the rest of the buffer holds anything
+		if r.TakesBlocks() && !r.GivesBlocks() { // in place the rest of the buffer holds anything
 			_, own := r.Block(levels.Rank(rank))
 			n = min(n, own)
 		}
@@ -241,8 +241,13 @@ func (m *machine) judge() error {
 func promised(r tasks.Request, rank, size, i int) string {
 	if r.GivesBlocks() {
 		for other := range levels.Rank(size) {
-			if at, n := r.Block(other); int64(i) >= at && int64(i) < at+n {
-				return fmt.Sprintf("%d@%d", other, int64(i)-at)
+			given, at, n := r.Between(other, levels.Rank(rank))
+			if !r.TakesBlocks() {
+				at, n = r.Block(other)
+				given = 0
+			}
+			if int64(i) >= at && int64(i) < at+n {
+				return fmt.Sprintf("%d@%d", other, given+int64(i)-at)
 			}
 		}
 		return garbage

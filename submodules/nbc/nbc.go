@@ -57,7 +57,7 @@ var algorithms = []struct {
 			Doc: "the root sends to all in one round, or combines one rank after the other",
 			Ops: []tasks.Collective{
 				tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather,
-				tasks.Scan, tasks.Exscan, tasks.Prefix,
+				tasks.Alltoall, tasks.Scan, tasks.Exscan, tasks.Prefix,
 			},
 			InTurn: true,
 		},
@@ -65,6 +65,7 @@ var algorithms = []struct {
 			tasks.Scan: linearScan, tasks.Exscan: linearScan, tasks.Prefix: prefixBy(trees.Linear),
 			tasks.Bcast: linearBcast, tasks.Reduce: linearReduce,
 			tasks.Gather: linearGather, tasks.Scatter: linearScatter, tasks.Allgather: linearAllgather,
+			tasks.Alltoall: linearAlltoall,
 		},
 	},
 	{
@@ -125,11 +126,11 @@ var algorithms = []struct {
 	{
 		submodules.Algorithm{
 			Name: submodules.Pairwise, Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; MPICH",
-			Doc: "all exchange parts with all in one round and combine them in the order of ranks",
-			Ops: []tasks.Collective{tasks.ReduceScatter, tasks.Scan, tasks.Exscan}, InTurn: true,
+			Doc: "all exchange parts with all in one round and combine them in the order of ranks; an alltoall takes a round for each partner",
+			Ops: []tasks.Collective{tasks.ReduceScatter, tasks.Alltoall, tasks.Scan, tasks.Exscan}, InTurn: true,
 		},
 		map[tasks.Collective]lowering{
-			tasks.ReduceScatter: pairwiseReduceScatter, tasks.Scan: pairwiseScan, tasks.Exscan: pairwiseScan,
+			tasks.ReduceScatter: pairwiseReduceScatter, tasks.Alltoall: pairwiseAlltoall, tasks.Scan: pairwiseScan, tasks.Exscan: pairwiseScan,
 		},
 	},
 	{

@@ -50,7 +50,7 @@ func (Solo) Algorithms() []submodules.Algorithm {
 func (Solo) Lower(e *submodules.Emitter, c *submodules.Call) error {
 	switch {
 	case c.Algorithm != submodules.Slices:
-		return star.Lower(e, c, star.Medium{Offer: star.InPlace})
+		return star.Lower(e, c, star.Medium{Offer: star.InPlace, Reads: true})
 	case c.Kind.Op != tasks.Reduce:
 		return fmt.Errorf("%v by slices: %w", c.Kind.Op, submodules.ErrUnsupported)
 	}

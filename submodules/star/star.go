@@ -24,6 +24,7 @@ var lowerings = []struct {
 	{tasks.Allgather, allgather},
 	{tasks.ReduceScatter, reduceScatter},
 	{tasks.Allreduce, allreduce},
+	{tasks.Alltoall, alltoall},
 	{tasks.Scan, scan},
 	{tasks.Exscan, scan},
 	{tasks.Prefix, prefix},
@@ -68,6 +69,7 @@ func (o Offered) Tell(e *submodules.Emitter, to levels.Rank) dag.ID {
 // Medium is how a rank lets others have its data.
 type Medium struct {
 	Offer  Offer // for them to read
+	Reads  bool  // they read it where it lies, until they say so
 	Inline int64 // what has at most so many bytes, and at least one, is sent instead
 }
 

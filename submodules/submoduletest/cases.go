@@ -61,12 +61,22 @@ func (u underTest) requests() []tasks.Request {
 		r := tasks.Request{Coll: u.op, Type: tasks.Int32}
 		inPlace := r
 		inPlace.InPlace = true
-		return append(u.shaped(), r, inPlace, tasks.Request{Coll: tasks.Allgather, Type: tasks.Int32})
+		all := append(u.shaped(), r, inPlace, tasks.Request{Coll: tasks.Allgather, Type: tasks.Int32})
+		if u.op != tasks.Allgather {
+			r.Coll, inPlace.Coll = tasks.Alltoall, tasks.Alltoall
+			all = append(all, r, inPlace)
+		}
+		return all
 	case tasks.ReduceScatter:
 		r := tasks.Request{Coll: u.op, Type: tasks.Int32, Op: tasks.Sum}
 		inPlace, ordered := r, r
 		inPlace.InPlace, ordered.Op = true, first
 		return append(u.shaped(), r, inPlace, ordered)
+	case tasks.Alltoall:
+		r := tasks.Request{Coll: u.op, Type: tasks.Int32}
+		inPlace := r
+		inPlace.InPlace = true
+		return []tasks.Request{r, inPlace}
 	case tasks.Allreduce:
 		return append(u.shaped(), tasks.Request{Coll: tasks.Barrier})
 	case tasks.Scan, tasks.Exscan, tasks.Prefix:

@@ -23,7 +23,7 @@ func (star) Reach() submodules.Reach { return submodules.Anywhere }
 func (star) Algorithms() []submodules.Algorithm {
 	return []submodules.Algorithm{{
 		Name: "star", Doc: "one round", Source: "none",
-		Ops: []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter, tasks.Allreduce, tasks.Scan, tasks.Exscan, tasks.Prefix},
+		Ops: []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter, tasks.Allreduce, tasks.Alltoall, tasks.Scan, tasks.Exscan, tasks.Prefix},
 	}}
 }
 
@@ -69,6 +69,8 @@ func (s star) Lower(e *submodules.Emitter, c *submodules.Call) error {
 			sent = append(sent, e.Send(r, c.Src))
 		}
 		s.combine(e, c, sent...)
+	case c.Kind.Op == tasks.Alltoall:
+		s.exchange(e, c)
 	case c.Kind.Op == tasks.ReduceScatter:
 		s.combineParts(e, c)
 	case c.Kind.Op == tasks.Prefix && leads:
@@ -102,6 +104,37 @@ func (s star) combineParts(e *submodules.Emitter, c *submodules.Call) {
 		one := *c
 		one.Src, one.Dst = c.Parts[c.Me][j], held
 		s.combine(e, &one)
+	}
+}
+
+// exchange sends every piece in a message, and receives all of them in scratch.
+func (star) exchange(e *submodules.Emitter, c *submodules.Call) {
+	c.KeepOwn(e)
+	var all []dag.ID
+	in := make([][]tasks.Span, len(c.In))
+	for i, r := range c.Others() {
+		goes := c.Outgoing(e, i)
+		for _, s := range goes.Messages {
+			all = append(all, e.Send(r, s, goes.Packed))
+		}
+		for _, places := range c.Places(i) {
+			n := int64(0)
+			for _, s := range places {
+				n += s.Len
+			}
+			room := e.Scratch(n)
+			all = append(all, e.Recv(r, room))
+			for _, s := range places {
+				in[i] = append(in[i], room.Cut(0, s.Len))
+				room = room.Cut(s.Len, room.Len-s.Len)
+			}
+		}
+	}
+	over := e.Join(all...)
+	for i := range c.Others() {
+		for k, s := range c.In[i] {
+			e.Copy(s, in[i][k], over)
+		}
 	}
 }
 

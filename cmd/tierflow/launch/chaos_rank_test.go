@@ -301,6 +301,8 @@ func newCall[T chaosElement](comm *planner.Comm, r tasks.Request) *call[T] {
 		c.input, c.recv = c.send, c.send[off:][:n]
 	case r.Input(rank) == tasks.Send:
 		c.input = c.send
+	case r.Exchanges():
+		c.input, c.send = c.recv, c.recv
 	case r.GivesBlocks():
 		c.input, c.send = c.recv, c.recv[off:][:n]
 	case r.TakesBlocks():
@@ -351,6 +353,8 @@ func (c *call[T]) prepare() (err error) {
 		c.col, err = planner.Reduce(c.comm, c.send, c.recv, c.r.Op, root)
 	case c.r.Coll == tasks.Allreduce:
 		c.col, err = planner.Allreduce(c.comm, c.send, c.recv, c.r.Op)
+	case c.r.Coll == tasks.Alltoall:
+		c.col, err = planner.Alltoall(c.comm, c.send, c.recv)
 	case c.r.Coll == tasks.Scan:
 		c.col, err = planner.Scan(c.comm, c.send, c.recv, c.r.Op)
 	case c.r.Coll == tasks.Exscan:
@@ -384,6 +388,8 @@ func (c *call[T]) now(ctx context.Context) error {
 		return planner.ReduceNow(ctx, c.comm, c.send, c.recv, c.r.Op, root)
 	case c.r.Coll == tasks.Allreduce:
 		return planner.AllreduceNow(ctx, c.comm, c.send, c.recv, c.r.Op)
+	case c.r.Coll == tasks.Alltoall:
+		return planner.AlltoallNow(ctx, c.comm, c.send, c.recv)
 	case c.r.Coll == tasks.Scan:
 		return planner.ScanNow(ctx, c.comm, c.send, c.recv, c.r.Op)
 	case c.r.Coll == tasks.Exscan:

@@ -74,6 +74,8 @@ func makerOf[T any](c *planner.Comm, r tasks.Request, send, recv []byte) (*plann
 			return planner.ReduceScatterv(c, view[T](send), view[T](recv), counts, r.Op)
 		}
 		return planner.ReduceScatter(c, view[T](send), view[T](recv), r.Op)
+	case tasks.Alltoall:
+		return planner.Alltoall(c, view[T](send), view[T](recv))
 	case tasks.Allreduce:
 		return planner.Allreduce(c, view[T](send), view[T](recv), r.Op)
 	case tasks.Scan:

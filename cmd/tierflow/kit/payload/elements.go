@@ -31,6 +31,9 @@ func input(r tasks.Request, rank, ranks int) []byte {
 // beyond the exact, only every so many ranks count.
 func number(r tasks.Request, rank, ranks, i int) int {
 	turn := rank + i
+	if r.Exchanges() {
+		turn += 4 * rank // the blocks of a pair differ, be they as short as they may
+	}
 	switch {
 	case !r.Reduces():
 		return 1 + scatter(turn)%113
@@ -80,17 +83,21 @@ func encode(dst []byte, t tasks.Datatype, n, index int) {
 // buffer. A block is the root's input, inputs combined rank after rank, or one
 // rank's input; or the rank's own part of one of these. A rank that gets nothing has
 // none.
-func Outputs(r tasks.Request, rank, ranks int) ([][]byte, error) {
+func Outputs(r tasks.Request, me, ranks int) ([][]byte, error) {
 	if r.GivesBlocks() {
 		all := make([][]byte, ranks)
 		for rank := range all {
 			all[rank] = input(r, rank, ranks)
+			if r.Exchanges() {
+				off, _, _ := r.Between(levels.Rank(rank), levels.Rank(me))
+				all[rank] = from(all[rank], off)
+			}
 		}
 		return all, nil
 	}
 	one := input(r, int(r.Root), ranks)
 	if r.Reduces() {
-		n := r.Combines(levels.Rank(rank), ranks)
+		n := r.Combines(levels.Rank(me), ranks)
 		if n == 0 {
 			return nil, nil
 		}
@@ -99,11 +106,16 @@ func Outputs(r tasks.Request, rank, ranks int) ([][]byte, error) {
 			return nil, err
 		}
 	}
-	if off, _ := r.Block(levels.Rank(rank)); r.TakesBlocks() {
-		at := int(off) % len(one)
-		one = append(one[at:len(one):len(one)], one[:at]...)
+	if off, _ := r.Block(levels.Rank(me)); r.TakesBlocks() {
+		one = from(one, off)
 	}
 	return [][]byte{one}, nil
+}
+
+// from returns a period of a buffer from an offset on, given the one from its beginning.
+func from(period []byte, off int64) []byte {
+	at := int(off % int64(len(period)))
+	return append(period[at:len(period):len(period)], period[:at]...)
 }
 
 // Take makes a buffer of some bytes.

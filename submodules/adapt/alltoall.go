@@ -1,0 +1,80 @@
+package adapt
+
+import (
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/trees"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// MaxPartners is with how many ranks of other nodes, and with how many of its own, a rank
+// exchanges at once in an alltoall: memory and posted receives don't grow with the ranks.
+const MaxPartners = 16
+
+// linearAlltoall: all exchange with all, those of other nodes first: the wire is slower.
+// All take their partners in the order of a tournament's rounds. So what is to be sent to
+// a partner is waited for only by those whose own turn it is: nothing waits in a circle.
+//
+//	time →      0      1      2      3
+//	partner 0   ↔……
+//	partner 1   ↔……
+//	partner 16         ↔……          when partner 0 is done
+func linearAlltoall(e *submodules.Emitter, c *submodules.Call) {
+	if c.Alone(e) {
+		return
+	}
+	for _, near := range []bool{false, true} {
+		all := exchanges{e: e, c: c}
+		for round := range trees.Rounds(len(c.Group.Ranks)) {
+			if member := trees.Partner(c.Me, len(c.Group.Ranks), round); member >= 0 && c.IsNear(member) == near {
+				all.with(member)
+			}
+		}
+	}
+	c.KeepOwn(e)
+}
+
+// exchanges are those with one partner after the other, some at once.
+type exchanges struct {
+	e          *submodules.Emitter
+	c          *submodules.Call
+	sent, came [MaxPartners]dag.ID
+	rooms      [MaxPartners]tasks.Span // where what comes waits, if it can't go to its place
+	n          int                     // so far
+}
+
+// with adds exchanging with a member.
+func (x *exchanges) with(member int) {
+	turn, maySend, mayReceive := x.n%MaxPartners, submodules.None, submodules.None
+	if x.n >= MaxPartners {
+		maySend, mayReceive = x.sent[turn], x.came[turn]
+	}
+	x.n++
+	to := x.c.Group.Ranks[member]
+	goes := x.c.Outgoing(x.e, member, maySend)
+	comes := x.c.Incoming(member, func(n int64) tasks.Span { return x.room(turn, n) })
+	gate := x.e.Join(maySend, goes.Packed)
+	var sent, done []dag.ID
+	out := outlet{to: to}
+	for _, s := range goes.Messages {
+		sent = append(sent, out.send(x.e, s, gate))
+	}
+	in := inlet{from: to}
+	for _, s := range comes.Messages {
+		step := in.recv(x.e, s, mayReceive)
+		in.used(step)
+		done = append(done, step)
+	}
+	if x.c.IsOver(member) {
+		done = append(done, sent...)
+	}
+	x.sent[turn], x.came[turn] = x.e.Join(append(sent, maySend)...), comes.Settle(x.e, append(done, mayReceive)...)
+}
+
+// room is the memory of a turn, at least n bytes.
+func (x *exchanges) room(turn int, n int64) tasks.Span {
+	if x.rooms[turn].Len < n {
+		x.rooms[turn] = x.e.Scratch(n)
+	}
+	return x.rooms[turn].Cut(0, n)
+}

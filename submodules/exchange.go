@@ -1,0 +1,157 @@
+package submodules
+
+import (
+	"slices"
+
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// packMost is the largest message, bytes, whose pieces are copied together before it
+// leaves. In larger ones each piece is a message of its own.
+const packMost = 64 << 10
+
+// Parcel is what goes between this rank and one member of an Alltoall in messages.
+type Parcel struct {
+	Messages []tasks.Span // as many, and as long, on both
+	Packed   dag.ID       // the step after which what goes out may leave; None: at once
+	parts    []tasks.Span // what is copied when it has come: where it came
+	places   []tasks.Span // and where it belongs
+}
+
+// KeepOwn adds copying what this rank has for itself in an Alltoall, unless it is there.
+func (c *Call) KeepOwn(e *Emitter, after ...dag.ID) (steps []dag.ID) {
+	for i, src := range c.Out[c.Me] {
+		if dst := c.In[c.Me][i]; dst != src {
+			steps = append(steps, e.Copy(dst, src, after...))
+		}
+	}
+	return steps
+}
+
+// IsNear reports whether a member is on this rank's node.
+func (c *Call) IsNear(member int) bool {
+	return c.On.Node(c.Group.Ranks[member]) == c.On.Node(c.Group.Ranks[c.Me])
+}
+
+// IsOver reports whether what comes from a member of an Alltoall lies over what it gets.
+func (c *Call) IsOver(member int) bool {
+	return slices.ContainsFunc(c.In[member], func(in tasks.Span) bool {
+		return slices.ContainsFunc(c.Out[member], func(out tasks.Span) bool {
+			return in.Region == out.Region && in.Off < out.Off+out.Len && out.Off < in.Off+in.Len
+		})
+	})
+}
+
+// Outgoing returns what this rank sends a member in an Alltoall. Small pieces that don't
+// lie together are copied together first, after the steps named.
+func (c *Call) Outgoing(e *Emitter, member int, after ...dag.ID) Parcel {
+	if all := bundle(c.Out[member]); all != nil {
+		return Parcel{Messages: c.cut(all), Packed: None}
+	}
+	return c.OutgoingCopy(e, member, after...)
+}
+
+// OutgoingCopy is [Call.Outgoing] of copies: the pieces may be written over after Packed.
+func (c *Call) OutgoingCopy(e *Emitter, member int, after ...dag.ID) (p Parcel) {
+	messages, parts := apart(c.Out[member], e.Scratch)
+	var copies []dag.ID
+	for i, src := range c.Out[member] {
+		copies = append(copies, e.Copy(parts[i], src, after...))
+	}
+	return Parcel{Messages: c.cut(messages), Packed: e.Join(copies...)}
+}
+
+// Incoming returns what this rank receives from a member in an Alltoall. take makes the
+// memory for what can't be received where it belongs: small pieces that don't lie
+// together, and what would come over what this rank has yet to send.
+func (c *Call) Incoming(member int, take func(bytes int64) tasks.Span) (p Parcel) {
+	p.Messages = bundle(c.In[member])
+	if p.Messages == nil || c.IsOver(member) {
+		p.Messages, p.parts = apart(c.In[member], take)
+		p.places = c.In[member]
+	}
+	p.Messages = c.cut(p.Messages)
+	return p
+}
+
+// IsApart reports whether [Parcel.Settle] has something to copy.
+func (p *Parcel) IsApart() bool { return len(p.places) > 0 }
+
+// Places returns where each message from a member of an Alltoall belongs on this rank: its
+// bytes go to one place after the other.
+func (c *Call) Places(member int) (all [][]tasks.Span) {
+	messages := bundle(c.In[member])
+	if messages == nil {
+		messages, _ = apart(c.In[member], func(n int64) tasks.Span { return tasks.Span{Len: n} })
+	}
+	left := slices.Clone(c.In[member])
+	for _, m := range c.cut(messages) {
+		var places []tasks.Span
+		for n := m.Len; n > 0; {
+			s := left[0].Cut(0, min(n, left[0].Len))
+			places = append(places, s)
+			if n -= s.Len; s.Len == left[0].Len {
+				left = left[1:]
+			} else {
+				left[0] = left[0].Cut(s.Len, left[0].Len-s.Len)
+			}
+		}
+		all = append(all, places)
+	}
+	return all
+}
+
+// Settle adds copying what has come to where it belongs, after the steps named, and
+// returns the step after which it is there.
+func (p *Parcel) Settle(e *Emitter, after ...dag.ID) dag.ID {
+	if len(p.places) == 0 {
+		return e.Join(after...)
+	}
+	var copies []dag.ID
+	came := e.Join(after...)
+	for i, dst := range p.places {
+		copies = append(copies, e.Copy(dst, p.parts[i], came))
+	}
+	return e.Join(copies...)
+}
+
+// bundle returns the messages in which pieces go as they lie: one each if they are large
+// or there is one, or one for all if they lie side by side; nil if they have to be copied
+// together.
+func bundle(pieces []tasks.Span) []tasks.Span {
+	if len(pieces) < 2 || sum(pieces) > packMost {
+		return slices.Clip(pieces)
+	}
+	all := pieces[0]
+	for _, s := range pieces[1:] {
+		if s.Region != all.Region || s.Off != all.Off+all.Len {
+			return nil
+		}
+		all.Len += s.Len
+	}
+	return []tasks.Span{all}
+}
+
+// apart returns messages for pieces in other memory, and where each piece lies in it.
+func apart(pieces []tasks.Span, take func(bytes int64) tasks.Span) (messages, parts []tasks.Span) {
+	if len(pieces) == 0 {
+		return nil, nil
+	}
+	room, at := take(sum(pieces)), int64(0)
+	for _, s := range pieces {
+		parts = append(parts, room.Cut(at, s.Len))
+		at += s.Len
+	}
+	if at > packMost {
+		return parts, parts
+	}
+	return []tasks.Span{room}, parts
+}
+
+func sum(pieces []tasks.Span) (n int64) {
+	for _, s := range pieces {
+		n += s.Len
+	}
+	return n
+}

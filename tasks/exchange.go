@@ -1,0 +1,168 @@
+package tasks
+
+import (
+	"slices"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// An exchange's blocks have two ends: one rank gives a block, another gets it. Without
+// levels each goes straight from the input of the one to the result of the other. With
+// shape=han it passes through the leaders of both:
+//
+//	2x2 ranks        rank 0 has the blocks from > to
+//	sg   inside      0>0 0>1 0>2 0>3  1>0 1>1 1>2 1>3
+//	ia   of leaders  0>0 1>0 2>0 3>0  0>1 1>1 2>1 3>1
+//	ss   inside      0>0 1>0 2>0 3>0
+
+// pairStore is the blocks of a segment that a rank keeps in scratch between two phases: those
+// between each of some ranks and each of others.
+type pairStore struct {
+	outer, inner []levels.Rank // ascending
+	byTaker      bool          // outer are those that get the blocks, not those that give them
+	starts       []int64       // where each begins, outer by outer, and where the last one ends; bytes
+}
+
+// keepPairs lays out a store from a number of bytes on.
+func (g *Graph) keepPairs(outer, inner []levels.Rank, byTaker bool, from int64) pairStore {
+	k := pairStore{outer, inner, byTaker, make([]int64, 0, len(outer)*len(inner)+1)}
+	for _, a := range outer {
+		for _, b := range inner {
+			if byTaker {
+				a, b = b, a
+			}
+			_, _, n := g.Request.Between(a, b)
+			if byTaker {
+				a, b = b, a
+			}
+			k.starts = append(k.starts, from)
+			from += min(n, g.elems*int64(g.Request.Type.Size()))
+		}
+	}
+	k.starts = append(k.starts, from)
+	return k
+}
+
+// end is where the store ends.
+func (k *pairStore) end() int64 { return k.starts[len(k.starts)-1] }
+
+// at is where the block from one rank to another begins.
+func (k *pairStore) at(from, to levels.Rank) int64 {
+	if k.byTaker {
+		from, to = to, from
+	}
+	i, _ := slices.BinarySearch(k.outer, from)
+	j, _ := slices.BinarySearch(k.inner, to)
+	return k.starts[i*len(k.inner)+j]
+}
+
+// keepExchange lays out what this rank keeps of a segment, and returns its bytes: a
+// leader keeps the blocks that those it leads give, and then those that they get.
+func (g *Graph) keepExchange() int64 {
+	led := []levels.Rank(nil)
+	tasks := 0
+	for at, ph := range g.Phases {
+		if g.roles[at].group != nil && ph.Kind.Op != Scatter {
+			led = g.On.Under(g.Rank, ph.Level)
+			tasks++
+		}
+	}
+	if tasks < 2 {
+		return 0
+	}
+	g.given = g.keepPairs(led, g.everyone(), false, 0)
+	g.gotten = g.keepPairs(led, g.everyone(), true, g.given.end())
+	return g.gotten.end()
+}
+
+// locateExchange is [Graph.locate] of an exchange's task.
+func (g *Graph) locateExchange(t *Task, first bool) {
+	begin := int64(t.Segment) * g.elems * int64(g.Request.Type.Size())
+	slot := g.slot(int(t.Segment)%g.slots(), g.kept)
+	t.in = store{Scratch, slot, givenPairs}
+	if first {
+		t.in = store{g.Request.Input(g.Rank), begin, inputPairs}
+	}
+	t.out = store{Scratch, slot, gottenPairs}
+	if g.final(int(t.Phase)) {
+		t.out = store{Recv, begin, resultPairs}
+	}
+	switch t.Kind.Op {
+	case Gather:
+		t.out = store{Scratch, slot, givenPairs}
+	case Scatter:
+		t.in = store{Scratch, slot, gottenPairs}
+	}
+	n := g.length(t)
+	t.Src = Span{Region: t.in.region, Off: t.in.off, Len: n}
+	t.Dst = Span{Region: t.out.region, Off: t.out.off, Len: n}
+}
+
+// pairIn is where a segment's part of the block from one rank to another lies in a store.
+func (g *Graph) pairIn(t *Task, st store, from, to levels.Rank) Span {
+	input, result, n := g.Request.Between(from, to)
+	size := int64(g.Request.Type.Size())
+	begin := int64(t.Segment) * g.elems * size
+	s := Span{Region: st.region, Off: st.off, Len: max(0, min(g.elems*size, n-begin))}
+	switch st.holds {
+	case inputPairs:
+		s.Off += input
+	case resultPairs:
+		s.Off += result
+	case givenPairs:
+		s.Off += g.given.at(from, to)
+	case gottenPairs:
+		s.Off += g.gotten.at(from, to)
+	}
+	return s
+}
+
+// pairsOf is where all the blocks lie that a rank gives, or gets, in a store. Whole ones
+// are one run.
+func (g *Graph) pairsOf(t *Task, st store, rank levels.Rank, gets bool) []Span {
+	var all []Span
+	for other := range levels.Rank(g.On.Topology().Size()) {
+		from, to := rank, other
+		if gets {
+			from, to = to, from
+		}
+		switch s := g.pairIn(t, st, from, to); {
+		case s.Len == 0:
+		case g.isWhole() && len(all) > 0:
+			all[0].Len += s.Len
+		default:
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// isWhole reports whether a segment is all there is of each block, so that blocks of
+// neighbours lie side by side everywhere.
+func (g *Graph) isWhole() bool { return g.Segments == 1 && g.Request.Pitch <= g.Request.Count }
+
+// Exchange returns what this rank gives each member of the group in an alltoall's task,
+// and what it gets from each, in pieces: where they lie on this rank. The pieces that one
+// member gives another are as many, and as long, on both.
+func (g *Graph) Exchange(t *Task) (out, in [][]Span) {
+	me := t.Group.Pos(g.Rank)
+	out, in = make([][]Span, len(t.Group.Ranks)), make([][]Span, len(t.Group.Ranks))
+	for member := range t.Group.Ranks {
+		out[member] = g.pieces(t, t.in, me, member)
+		in[member] = g.pieces(t, t.out, member, me)
+	}
+	return out, in
+}
+
+// pieces are the blocks that one member gives another, where they lie in a store.
+func (g *Graph) pieces(t *Task, st store, giver, taker int) (all []Span) {
+	speaks := g.roles[t.Phase].speaks
+	for _, from := range speaks[giver] {
+		for _, to := range speaks[taker] {
+			if s := g.pairIn(t, st, from, to); s.Len > 0 {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
