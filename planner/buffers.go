@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"unsafe"
@@ -14,7 +15,7 @@ import (
 func untype[T any](c *Comm, r tasks.Request, root int, send, recv []T) (_ tasks.Request, from, to []byte, err error) {
 	r, from, to, err = fill(c, r, root, send, recv)
 	if r.Count == 0 {
-		r.Counts = tasks.Counts{}
+		r.Counts, r.Matrix = tasks.Counts{}, tasks.Matrix{}
 	}
 	return r, from, to, err
 }
@@ -33,6 +34,9 @@ func fill[T any](c *Comm, r tasks.Request, root int, send, recv []T) (_ tasks.Re
 	}
 	if most := math.MaxInt64 / int64(r.Type.Size()); r.Counts.Sum() > most {
 		return r, nil, nil, fmt.Errorf("%v: counts %v: %d elements of %d bytes; allowed are %d", r.Coll, r.Counts, r.Counts.Sum(), r.Type.Size(), most)
+	}
+	if n := r.Matrix.Len(); n > 0 && n != c.Size() {
+		return r, nil, nil, fmt.Errorf("%v: counts of %d ranks; there are %d", r.Coll, n, c.Size())
 	}
 	from, to = asBytes(send), asBytes(recv)
 	switch me := levels.Rank(c.Rank()); {
@@ -56,6 +60,9 @@ func fill[T any](c *Comm, r tasks.Request, root int, send, recv []T) (_ tasks.Re
 		in = from[off:][:n]
 	}
 	r.InPlace = unsafe.SliceData(in) == unsafe.SliceData(out)
+	if !r.Matrix.IsZero() {
+		r.InPlace = r.InPlace && len(in) > 0 && len(out) > 0 // without elements nothing is in place
+	}
 	switch {
 	case r.InPlace && r.Coll.Row().Placement == tasks.InSend:
 		return r, from, nil, nil
@@ -64,7 +71,7 @@ func fill[T any](c *Comm, r tasks.Request, root int, send, recv []T) (_ tasks.Re
 	case r.InPlace:
 		return r, nil, to, nil
 	case overlap(from, to):
-		return r, nil, nil, fmt.Errorf("%v: send and receive buffers overlap in part; they must be the same or apart", r.Coll)
+		return r, nil, nil, fmt.Errorf("%v: %w", r.Coll, errOverlap)
 	}
 	return r, from, to, nil
 }
@@ -93,7 +100,7 @@ func alone(r tasks.Request, me levels.Rank, elements int) (tasks.Request, error)
 
 // sized fills in the count and checks the buffers' lengths.
 func sized(c *Comm, r tasks.Request, send, recv int) (tasks.Request, error) {
-	if r.Counts.Len() == 0 {
+	if !r.Differ() {
 		switch r.Count = int64(send); {
 		case r.Exchanges():
 			r.Count /= int64(c.Size())
@@ -109,7 +116,10 @@ func sized(c *Comm, r tasks.Request, send, recv int) (tasks.Request, error) {
 	if !r.Blocks() {
 		return r, fmt.Errorf("%v: %d elements to send, %d to receive; they must be equal", r.Coll, send, recv)
 	}
-	if r.Exchanges() && r.Counts.Len() == 0 {
+	switch {
+	case !r.Matrix.IsZero():
+		return r, fmt.Errorf("%v: %d elements to send, %d to receive; its counts add up to %d and %d", r.Coll, send, recv, wantSend, wantRecv)
+	case r.Exchanges():
 		return r, fmt.Errorf("%v: %d elements to send, %d to receive; they must be equal, blocks of equal size for each of %d ranks", r.Coll, send, recv, c.Size())
 	}
 	blocks := fmt.Sprintf("a block for each of %d ranks", c.Size())
@@ -125,6 +135,8 @@ func sized(c *Comm, r tasks.Request, send, recv int) (tasks.Request, error) {
 func asBytes[T any](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
 }
+
+var errOverlap = errors.New("send and receive buffers overlap in part; they must be the same or apart")
 
 func overlap(a, b []byte) bool {
 	if len(a) == 0 || len(b) == 0 {

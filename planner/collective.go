@@ -175,6 +175,7 @@ const (
 	splitCall purpose = "split"
 	dupCall   purpose = "dup"
 	anyCall   purpose = "any"
+	pairCall  purpose = "the counts of an alltoallv"
 	tableCall purpose = "the table of decisions"
 )
 

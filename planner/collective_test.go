@@ -183,7 +183,7 @@ func blockRequests(size int) (all []tasks.Request) {
 			}
 			for _, r.InPlace = range []bool{false, true} {
 				all = append(all, r)
-				if n == 7 && (coll == tasks.Allgather || coll == tasks.ReduceScatter) { // never in passes
+				if n == 7 && (coll == tasks.Allgather || coll == tasks.ReduceScatter || coll == tasks.Alltoall) { // never in passes
 					all = append(all, differing(r, size))
 				}
 			}
@@ -195,6 +195,9 @@ func blockRequests(size int) (all []tasks.Request) {
 // differing gives every third rank none of r's count, the next half of it and the
 // next all.
 func differing(r tasks.Request, size int) tasks.Request {
+	if r.Coll == tasks.Alltoall {
+		return differingByPair(r, size)
+	}
 	counts := make([]int, size)
 	for i := range counts {
 		counts[i] = (i + 1) % 3 * int(r.Count) / 2
@@ -205,6 +208,24 @@ func differing(r tasks.Request, size int) tasks.Request {
 	}
 	if r.Count = all.Max(); r.Count > 0 {
 		r.Counts = all
+	}
+	return r
+}
+
+// differingByPair does so with pairs of ranks, both ways.
+func differingByPair(r tasks.Request, size int) tasks.Request {
+	rows := make([][]int, size)
+	for from := range rows {
+		for to := range size {
+			rows[from] = append(rows[from], (from+to+1)%3*int(r.Count)/2)
+		}
+	}
+	var err error
+	if r.Matrix, err = tasks.NewMatrix(rows); err != nil {
+		panic(err)
+	}
+	if r.Count = r.Matrix.Max(); r.Count == 0 {
+		r.Matrix = tasks.Matrix{}
 	}
 	return r
 }

@@ -1,6 +1,7 @@
 package planner_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -252,6 +253,79 @@ func ExampleAlltoallNow() {
 		return nil
 	})
 	// Output: [0>1 1>1 2>1 3>1]
+}
+
+// Each rank sends rank j as many of its letters as j, and gets as many from each as its own
+// number.
+func ExampleAlltoallv() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		var out []byte
+		outCounts, inCounts := make([]int, c.Size()), make([]int, c.Size())
+		for j := range c.Size() {
+			out = append(out, bytes.Repeat([]byte{"abcd"[c.Rank()]}, j)...)
+			outCounts[j], inCounts[j] = j, c.Rank()
+		}
+		in := make([]byte, c.Rank()*c.Size())
+		swap, err := planner.Alltoallv(ctx, c, out, outCounts, in, inCounts)
+		if err != nil {
+			return err
+		}
+		if err := swap.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 2 {
+			fmt.Printf("%s\n", in)
+		}
+		return nil
+	})
+	// Output: aabbccdd
+}
+
+// Ranks send what they have for others, and learn how much comes by an alltoall of counts.
+func ExampleAlltoallvNow() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		out, outCounts := []int{c.Rank(), c.Rank()}, make([]int, c.Size())
+		outCounts[(c.Rank()+1)%c.Size()] = 2 // all of it is for the next rank
+		inCounts := make([]int, c.Size())
+		if err := planner.AlltoallNow(ctx, c, outCounts, inCounts); err != nil {
+			return err
+		}
+		in := make([]int, 2)
+		if err := planner.AlltoallvNow(ctx, c, out, outCounts, in, inCounts); err != nil {
+			return err
+		}
+		if c.Rank() == 0 {
+			fmt.Println(inCounts, in)
+		}
+		return nil
+	})
+	// Output: [0 0 0 2] [3 3]
+}
+
+// All ranks know that rank i has i elements for rank 0, and none for others.
+func ExampleAlltoallMatrix() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		counts, err := tasks.NewMatrix([][]int{{0, 0, 0, 0}, {1, 0, 0, 0}, {2, 0, 0, 0}, {3, 0, 0, 0}})
+		if err != nil {
+			return err
+		}
+		out, in := make([]int, counts.Gives(c.Rank())), make([]int, counts.Gets(c.Rank()))
+		for i := range out {
+			out[i] = c.Rank()
+		}
+		collect, err := planner.AlltoallMatrix(c, out, in, counts)
+		if err != nil {
+			return err
+		}
+		if err := collect.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 0 {
+			fmt.Println(in)
+		}
+		return nil
+	})
+	// Output: [1 2 2 3 3 3]
 }
 
 func ExampleAllgather() {

@@ -118,6 +118,8 @@ var (
 	one, four = make([]int32, 1), make([]int32, wrongRanks)
 	ones      = []int{1, 1, 1, 1}
 
+	evenCounts, _ = tasks.NewMatrix([][]int{ones, ones, ones, ones})
+
 	making = []call{
 		{"Bcast", runs(func(c *planner.Comm) (*planner.Collective, error) { return planner.Bcast(c, []int32{1}, 0) })},
 		{"Allreduce", runs(func(c *planner.Comm) (*planner.Collective, error) {
@@ -153,6 +155,9 @@ var (
 		{"Alltoall", runs(func(c *planner.Comm) (*planner.Collective, error) {
 			return planner.Alltoall(c, four, make([]int32, wrongRanks))
 		})},
+		{"AlltoallMatrix", runs(func(c *planner.Comm) (*planner.Collective, error) {
+			return planner.AlltoallMatrix(c, four, make([]int32, wrongRanks), evenCounts)
+		})},
 		{"Scan", runs(func(c *planner.Comm) (*planner.Collective, error) {
 			return planner.Scan(c, one, make([]int32, 1), tasks.Sum)
 		})},
@@ -162,6 +167,16 @@ var (
 		{"Barrier", runs(planner.Barrier)},
 	}
 	running = []call{
+		{"Alltoallv", func(ctx context.Context, c *planner.Comm) error {
+			col, err := planner.Alltoallv(ctx, c, four, ones, make([]int32, wrongRanks), ones)
+			if err != nil {
+				return err
+			}
+			return col.Run(ctx)
+		}},
+		{"AlltoallvNow", func(ctx context.Context, c *planner.Comm) error {
+			return planner.AlltoallvNow(ctx, c, four, ones, make([]int32, wrongRanks), ones)
+		}},
 		{"AlltoallNow", func(ctx context.Context, c *planner.Comm) error {
 			return planner.AlltoallNow(ctx, c, four, make([]int32, wrongRanks))
 		}},

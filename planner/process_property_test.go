@@ -95,6 +95,8 @@ func prepare[T int32 | uint8 | float64](c *planner.Comm, r tasks.Request, send, 
 		return planner.ReduceScatterv(c, send, recv, counts, r.Op)
 	case r.Coll == tasks.ReduceScatter:
 		return planner.ReduceScatter(c, send, recv, r.Op)
+	case !r.Matrix.IsZero():
+		return planner.AlltoallMatrix(c, send, recv, r.Matrix)
 	case r.Coll == tasks.Alltoall:
 		return planner.Alltoall(c, send, recv)
 	case r.Coll == tasks.Scan:

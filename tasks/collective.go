@@ -62,6 +62,9 @@ func (c Collective) HasBlocks() bool { return c.row().takesBlocks() || c.row().g
 // HasCounts reports whether blocks may differ, see [Counts].
 func (c Collective) HasCounts() bool { return c.row().Counts }
 
+// HasMatrix reports whether blocks may differ for each pair of ranks, see [Matrix].
+func (c Collective) HasMatrix() bool { return c.row().Matrix }
+
 // HasInPlace reports whether a rank may work in place, or with two buffers.
 func (c Collective) HasInPlace() bool {
 	return c.row().Placement == InRecv || c.row().Placement == InSend

@@ -139,6 +139,9 @@ func ExpandOn(r Request, h *levels.Hierarchy, p Plan, rank levels.Rank) (*Graph,
 	if n > MaxSegments {
 		return nil, fmt.Errorf("%v: %w: %q makes %d segments, one graph holds %d: cut the request with Passes", r, ErrPlan, p, n, MaxSegments)
 	}
+	if r.InPlace && !r.Matrix.IsZero() && !r.Matrix.IsEven(int(rank)) {
+		return nil, fmt.Errorf("%v: in place rank %d must give each rank as many elements as it gets from it", r, rank)
+	}
 	g := &Graph{Request: r, Plan: p, On: h, Rank: rank, Segments: int(n), elems: segElems, Phases: pipeline(r, h, p.Shape)}
 	g.Plan.Window = g.window()
 	g.Grow(g.Segments*len(g.Phases), 3*g.Segments*len(g.Phases))
@@ -179,7 +182,7 @@ func Segments(r Request, p Plan) (elems, n int64) {
 		return 0, 1
 	}
 	elems = max(1, min(p.Segment/int64(r.Type.Size()), max(r.Count, 1)))
-	if r.Counts.Len() > 0 { // passes are alike, blocks that differ are not
+	if r.Differ() { // passes are alike, blocks that differ are not
 		elems = max(elems, (r.Count+MaxSegments-1)/MaxSegments)
 	}
 	n = r.Count / elems

@@ -20,7 +20,7 @@ func (r Request) Given(rank levels.Rank, size int) []Piece {
 		return nil
 	}
 	row := r.Coll.row()
-	all := r.layout(row.Input.Content, rank, size)
+	all := r.layout(row.Input.Content, rank, size, true)
 	for i := range all {
 		all[i].From, all[i].Off = rank, all[i].At
 	}
@@ -39,7 +39,7 @@ func (r Request) Promised(rank levels.Rank, size int) []Piece {
 	if !r.Receives(rank) || row.From == PrefixBelow && rank == 0 {
 		return nil
 	}
-	all := r.layout(row.Output.Content, rank, size)
+	all := r.layout(row.Output.Content, rank, size, false)
 	for i := range all {
 		p := &all[i]
 		switch {
@@ -63,8 +63,8 @@ func (r Request) Promised(rank levels.Rank, size int) []Piece {
 }
 
 // layout lists where a rank's part of a side lies in a buffer: of blocks each one, From
-// its owner. Empty ones are left out.
-func (r Request) layout(c Content, rank levels.Rank, size int) (all []Piece) {
+// its owner. Empty ones are left out. It is the side of what a rank gives, or gets.
+func (r Request) layout(c Content, rank levels.Rank, size int, gives bool) (all []Piece) {
 	add := func(p Piece) {
 		if p.Len > 0 {
 			all = append(all, p)
@@ -79,8 +79,21 @@ func (r Request) layout(c Content, rank levels.Rank, size int) (all []Piece) {
 	case AllBlocks:
 		for owner := range levels.Rank(size) {
 			at, n := r.Block(owner)
+			if r.Exchanges() {
+				at, n = r.endOf(rank, owner, gives)
+			}
 			add(Piece{At: at, Len: n, From: owner})
 		}
 	}
 	return all
+}
+
+// endOf is where a rank has the block that it gives another in an exchange, or gets from it.
+func (r Request) endOf(rank, other levels.Rank, gives bool) (at, n int64) {
+	if gives {
+		at, _, n = r.Between(rank, other)
+		return at, n
+	}
+	_, at, n = r.Between(other, rank)
+	return at, n
 }

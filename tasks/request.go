@@ -20,6 +20,7 @@ type Request struct {
 	InPlace bool   // the input is in the receive buffer; of a Scatter, the root's block stays in the send buffer
 	Pitch   int64  // elements from one block to the next in a buffer of blocks; 0: Count
 	Counts  Counts // blocks that differ, of collectives with [Row.Counts]; Count is the largest
+	Matrix  Matrix // blocks that differ for each pair, of collectives with [Row.Matrix]; Count is the largest
 }
 
 // Bytes is the size of a rank's buffer, or of its block, the largest if they differ.
@@ -57,14 +58,21 @@ func (r Request) Exchanges() bool { return r.TakesBlocks() && r.GivesBlocks() }
 // Between is where the block lies that one rank gives another in an exchange: in the
 // input of the one, and in the result of the other; bytes.
 func (r Request) Between(from, to levels.Rank) (given, got, n int64) {
+	if !r.Matrix.IsZero() {
+		size := int64(r.Type.Size())
+		return r.Matrix.Given(int(from), int(to)) * size, r.Matrix.Gotten(int(to), int(from)) * size, r.Matrix.At(int(from), int(to)) * size
+	}
 	given, n = r.Block(to)
 	got, _ = r.Block(from)
 	return given, got, n
 }
 
 // AllBytes is the size of a buffer of all blocks, for a communicator of the given
-// size; of a request without blocks, [Request.Bytes].
+// size, the largest if they differ; of a request without blocks, [Request.Bytes].
 func (r Request) AllBytes(size int) int64 {
+	if !r.Matrix.IsZero() {
+		return r.Matrix.Busiest() * int64(r.Type.Size())
+	}
 	if !r.Blocks() || r.Count == 0 {
 		return r.Bytes()
 	}
@@ -72,10 +80,13 @@ func (r Request) AllBytes(size int) int64 {
 	return off + n
 }
 
+// Differ reports whether blocks may differ.
+func (r Request) Differ() bool { return r.Counts.Len() > 0 || !r.Matrix.IsZero() }
+
 // MeanBytes returns the size of a rank's buffer or, of a request with blocks, of a block:
 // where they differ the mean, rounded up.
 func (r Request) MeanBytes(size int) int64 {
-	if r.Counts.Len() == 0 {
+	if !r.Differ() {
 		return r.Bytes()
 	}
 	return (r.AllBytes(size) + int64(size) - 1) / int64(size)
@@ -123,6 +134,9 @@ func (r Request) Combines(rank levels.Rank, size int) int {
 // the given size.
 func (r Request) Buffers(rank levels.Rank, size int) (send, recv int64) {
 	in, out := r.sideBytes(r.Coll.row().Input, rank, size), r.sideBytes(r.Coll.row().Output, rank, size)
+	if !r.Matrix.IsZero() {
+		in, out = r.Matrix.Gives(int(rank))*int64(r.Type.Size()), r.Matrix.Gets(int(rank))*int64(r.Type.Size())
+	}
 	if r.Input(rank) == Send {
 		send = in
 	} else {
@@ -181,9 +195,7 @@ func (r Request) Validate(size int) error {
 	if r.Rooted() && (r.Root < 0 || int(r.Root) >= size) {
 		errs = append(errs, fmt.Errorf("root %d: ranks are 0 to %d", r.Root, size-1))
 	}
-	if err := r.validateCounts(size); err != nil {
-		errs = append(errs, err)
-	}
+	errs = append(errs, r.validateCounts(size), r.validateMatrix(size))
 	return errors.Join(errs...)
 }
 
@@ -197,6 +209,22 @@ func (r Request) validateCounts(size int) error {
 		return fmt.Errorf("counts %v: %d blocks for %d ranks", r.Counts, n, size)
 	case r.Count != r.Counts.Max():
 		return fmt.Errorf("count %d is not the largest of %v", r.Count, r.Counts)
+	}
+	return nil
+}
+
+func (r Request) validateMatrix(size int) error {
+	switch n := r.Matrix.Len(); {
+	case n == 0:
+		return nil
+	case !r.Coll.HasMatrix():
+		return fmt.Errorf("counts %v: only %s has blocks that differ for each pair", r.Matrix, Alltoall)
+	case n != size:
+		return fmt.Errorf("counts %v: %d ranks, and there are %d", r.Matrix, n, size)
+	case r.Count != r.Matrix.Max():
+		return fmt.Errorf("count %d is not the largest of %v, which is %d", r.Count, r.Matrix, r.Matrix.Max())
+	case r.Pitch != 0:
+		return fmt.Errorf("pitch %d: blocks that differ lie side by side", r.Pitch)
 	}
 	return nil
 }
@@ -218,6 +246,9 @@ func (r Request) String() string {
 	text := fmt.Sprintf("%v %d %v", r.Coll, r.Count, r.Type)
 	if r.Counts.Len() > 0 {
 		text = fmt.Sprintf("%v %v %v", r.Coll, r.Counts, r.Type)
+	}
+	if !r.Matrix.IsZero() {
+		text = fmt.Sprintf("%v %v %v", r.Coll, r.Matrix, r.Type)
 	}
 	if r.Reduces() {
 		text += fmt.Sprintf(" %v", r.Op)

@@ -13,6 +13,7 @@ type Row struct {
 	From      Source    // whose input a result is made of
 	Placement Placement // where a rank that works in place has its input
 	Counts    bool      // blocks may differ, see [Counts]
+	Matrix    bool      // blocks may differ for each pair of ranks, see [Matrix]
 
 	// Values is how many vectors of a segment a rank keeps between phases, on two levels
 	// at most: 1, or of a scan its result and the prefix of its group, of an exscan the

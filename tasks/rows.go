@@ -77,7 +77,7 @@ var rows = []Row{
 	},
 	Alltoall: {
 		Name: "alltoall", Suffix: "a", Doc: "gives each rank its block of every rank's",
-		Input: Side{AllRanks, AllBlocks}, Output: Side{AllRanks, AllBlocks}, From: OwnersData, Values: 1, Placement: InRecv,
+		Input: Side{AllRanks, AllBlocks}, Output: Side{AllRanks, AllBlocks}, From: OwnersData, Values: 1, Placement: InRecv, Matrix: true,
 		BusTrips: 1,
 		Recipe:   Recipe{Up: Gather, Top: []Collective{Alltoall}, Down: Scatter},
 		Alone:    Alltoall,

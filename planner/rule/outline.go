@@ -12,7 +12,7 @@ func Outline(r tasks.Request, t *levels.Topology, p tasks.Plan) (*tasks.Graph, e
 	if err != nil {
 		return nil, err
 	}
-	r.Count, r.Pitch, r.Counts = 0, 0, tasks.Counts{}
+	r.Count, r.Pitch, r.Counts, r.Matrix = 0, 0, tasks.Counts{}, tasks.Matrix{}
 	return tasks.ExpandOn(r, h, p, 0)
 }
 

@@ -73,7 +73,7 @@ func newQuestion(r tasks.Request, t *levels.Topology, forced tasks.Plan) *questi
 	if r.Blocks() {
 		q.blocks = int64(t.Size())
 	}
-	if r.Counts.Len() > 0 && r.Count > 0 {
+	if r.Differ() && r.Count > 0 {
 		q.blocks = (q.bytes + r.Bytes() - 1) / r.Bytes()
 	}
 	return q

@@ -43,8 +43,11 @@ type exchanges struct {
 	n          int                     // so far
 }
 
-// with adds exchanging with a member.
+// with adds exchanging with a member, if there is anything to exchange.
 func (x *exchanges) with(member int) {
+	if len(x.c.Out[member])+len(x.c.In[member]) == 0 {
+		return
+	}
 	turn, maySend, mayReceive := x.n%MaxPartners, submodules.None, submodules.None
 	if x.n >= MaxPartners {
 		maySend, mayReceive = x.sent[turn], x.came[turn]

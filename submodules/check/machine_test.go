@@ -85,6 +85,8 @@ func (m *machine) fill(rank int) {
 	}
 	at, n := int64(0), r.Bytes()
 	switch {
+	case r.Exchanges():
+		n = sizes[input]
 	case r.TakesBlocks():
 		last, size := r.Block(levels.Rank(p.Size - 1))
 		n = last + size

@@ -195,6 +195,9 @@ func (u underTest) counts(r tasks.Request, h *levels.Hierarchy) error {
 // blocksThatDiffer are requests with some empty blocks, and with one that is not: whoever
 // has nothing neither sends nor receives.
 func blocksThatDiffer(r tasks.Request, ranks int) (all []tasks.Request) {
+	if r.Coll.HasMatrix() {
+		return pairsThatDiffer(r, ranks)
+	}
 	if !r.Coll.HasCounts() {
 		return nil
 	}
@@ -211,6 +214,33 @@ func blocksThatDiffer(r tasks.Request, ranks int) (all []tasks.Request) {
 			panic(fmt.Sprintf("submoduletest: impossible counts: %v", err))
 		}
 		r.Counts, r.Count = c, c.Max()
+		all = append(all, r)
+	}
+	return all
+}
+
+// pairsThatDiffer are requests in which most pairs have nothing for each other and one has
+// much more than others, and in which one rank gives all there is.
+func pairsThatDiffer(r tasks.Request, ranks int) (all []tasks.Request) {
+	for _, count := range []func(from, to int) int{
+		func(from, to int) int { return []int{3, 0, 11, 0, 1}[(from+to)%5] + 40*max(0, 1-from-(ranks-1-to)) },
+		func(from, to int) int { return 7 * max(0, 1-(from-ranks/2)*(from-ranks/2)) * (to + 1) },
+	} {
+		rows := make([][]int, ranks)
+		for from := range rows {
+			for to := range ranks {
+				n := count(from, to)
+				if r.InPlace { // only what goes both ways
+					n = count(min(from, to), max(from, to))
+				}
+				rows[from] = append(rows[from], n)
+			}
+		}
+		m, err := tasks.NewMatrix(rows)
+		if err != nil {
+			panic(fmt.Sprintf("submoduletest: impossible counts: %v", err))
+		}
+		r.Matrix, r.Count = m, m.Max()
 		all = append(all, r)
 	}
 	return all

@@ -191,7 +191,7 @@ func (s *subject) takeSample(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	if s.request.Coll != tasks.Barrier && received {
-		s.wrong[0] += payload.WrongBlocks(s.request, s.recv, want)
+		s.wrong[0] += payload.WrongBlocks(s.request, s.comm.Rank(), s.recv, want)
 	}
 	return took, nil
 }

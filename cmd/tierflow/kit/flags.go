@@ -83,7 +83,7 @@ func (p *Problem) AddDataFlags(c *cobra.Command, bytes, bytesText string) {
 
 // AddCountsFlag adds --counts.
 func (p *Problem) AddCountsFlag(c *cobra.Command) {
-	c.Flags().StringVar(&p.Counts, "counts", "", "elements of each rank's block, such as 1,0,3, in place of --bytes: "+AnyOf(withCounts())+" of blocks that differ")
+	c.Flags().StringVar(&p.Counts, "counts", "", "elements of each rank's block, such as 1,0,3, in place of --bytes: "+AnyOf(withCounts())+" of blocks that differ; alltoall takes such a row for each rank: 1,0;3,2")
 }
 
 // AddPlanFlag adds --plan.
@@ -98,4 +98,6 @@ func (p *Problem) AddTableFlag(c *cobra.Command) {
 }
 
 // withCounts lists the collectives whose blocks may differ.
-func withCounts() []tasks.Collective { return tasks.CollectivesWith(tasks.Collective.HasCounts) }
+func withCounts() []tasks.Collective {
+	return tasks.CollectivesWith(func(c tasks.Collective) bool { return c.HasCounts() || c.HasMatrix() })
+}

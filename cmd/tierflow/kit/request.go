@@ -46,11 +46,8 @@ func (p *Problem) ReadRequest(coll tasks.Collective, bytes int64, t *levels.Topo
 	if r.Type, err = tasks.ParseDatatype(p.Type); err != nil {
 		errs = append(errs, fmt.Errorf("--dtype: %w", err))
 	} else if p.Counts != "" {
-		if r.Counts, err = ParseCounts(p.Counts, t.Size()); err != nil {
+		if err = readCounts(&r, p.Counts, t.Size()); err != nil {
 			errs = append(errs, fmt.Errorf("--counts: %w", err))
-		}
-		if r.Count = r.Counts.Max(); r.Count == 0 { // as the planner does it
-			r.Counts = tasks.Counts{}
 		}
 	} else if size := int64(r.Type.Size()); bytes%size != 0 {
 		errs = append(errs, fmt.Errorf("--bytes %s: not a multiple of %d bytes, the size of %v", tasks.FormatBytes(bytes), size, r.Type))
@@ -85,6 +82,39 @@ func (p *Problem) readOperation(t tasks.Datatype) (tasks.Op, error) {
 	return op, nil
 }
 
+// readCounts fills in blocks that differ; those of no elements at all are equal, as the
+// planner does it.
+func readCounts(r *tasks.Request, text string, ranks int) (err error) {
+	if r.Coll.HasMatrix() {
+		r.Matrix, err = ParseMatrix(text, ranks)
+	} else {
+		r.Counts, err = ParseCounts(text, ranks)
+	}
+	if r.Count = max(r.Counts.Max(), r.Matrix.Max()); r.Count == 0 {
+		r.Counts, r.Matrix = tasks.Counts{}, tasks.Matrix{}
+	}
+	return err
+}
+
+// ParseMatrix reads 1,0;3,2: for each rank what it gives each rank, in elements.
+func ParseMatrix(text string, ranks int) (m tasks.Matrix, err error) {
+	rows := [][]int{}
+	for row := range strings.SplitSeq(text, ";") {
+		counts, err := ParseCounts(row, ranks)
+		if err != nil {
+			return m, err
+		}
+		rows = append(rows, []int{})
+		for to := range ranks {
+			rows[len(rows)-1] = append(rows[len(rows)-1], int(counts.At(to)))
+		}
+	}
+	if len(rows) != ranks {
+		return m, fmt.Errorf("%q: %d rows for %d ranks; write one for each, such as 1,0;3,2", text, len(rows), ranks)
+	}
+	return tasks.NewMatrix(rows)
+}
+
 // ParseCounts reads 1,0,3: the elements of each rank.
 func ParseCounts(text string, ranks int) (tasks.Counts, error) {
 	var counts []int
@@ -106,7 +136,7 @@ func ParseCounts(text string, ranks int) (tasks.Counts, error) {
 func (p *Problem) CheckFlags(colls ...tasks.Collective) error {
 	if p.Counts != "" {
 		for _, c := range colls {
-			if !c.HasCounts() {
+			if !c.HasCounts() && !c.HasMatrix() {
 				return Usagef("--counts: %v has no blocks that differ; %s has", c, AnyOf(withCounts()))
 			}
 		}

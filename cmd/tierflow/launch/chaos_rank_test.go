@@ -207,6 +207,9 @@ func oneCall(ctx context.Context, comms []*planner.Comm, draw *rand.Rand, n int)
 	if (r.Coll == tasks.Allgather || r.Coll == tasks.ReduceScatter) && draw.IntN(2) == 0 {
 		r = differing(r, size)
 	}
+	if r.Coll == tasks.Alltoall && draw.IntN(2) == 0 {
+		r = differing(r, size)
+	}
 	r.InPlace = r.Coll != tasks.Bcast && draw.IntN(2) == 0
 	if r.Reduces() {
 		r.Op = []tasks.Op{tasks.Sum, tasks.Max, tasks.Min}[draw.IntN(3)]
@@ -353,6 +356,8 @@ func (c *call[T]) prepare() (err error) {
 		c.col, err = planner.Reduce(c.comm, c.send, c.recv, c.r.Op, root)
 	case c.r.Coll == tasks.Allreduce:
 		c.col, err = planner.Allreduce(c.comm, c.send, c.recv, c.r.Op)
+	case !c.r.Matrix.IsZero():
+		c.col, err = planner.AlltoallMatrix(c.comm, c.send, c.recv, c.r.Matrix)
 	case c.r.Coll == tasks.Alltoall:
 		c.col, err = planner.Alltoall(c.comm, c.send, c.recv)
 	case c.r.Coll == tasks.Scan:

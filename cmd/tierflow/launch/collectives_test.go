@@ -123,7 +123,7 @@ func collectives(ctx context.Context, c *planner.Comm, n int) error {
 			r.Op = tasks.Sum
 		}
 		all := []tasks.Request{r}
-		if coll == tasks.Allgather || coll == tasks.ReduceScatter {
+		if coll == tasks.Allgather || coll == tasks.ReduceScatter || coll == tasks.Alltoall {
 			all = append(all, differing(r, c.Size()))
 		}
 		for _, r := range all {
@@ -139,6 +139,9 @@ func collectives(ctx context.Context, c *planner.Comm, n int) error {
 
 // differing is a request of blocks whose counts differ; every third rank has none.
 func differing(r tasks.Request, size int) tasks.Request {
+	if r.Coll == tasks.Alltoall {
+		return differingByPair(r, size)
+	}
 	counts := make([]int, size)
 	for i := range counts {
 		counts[i] = (i + 2) % 3 * int(r.Count) / 2
@@ -429,4 +432,22 @@ func sharedFiles(t *testing.T) int {
 		t.Skip("no /dev/shm to look at: ", err)
 	}
 	return len(files)
+}
+
+// differingByPair is a request of blocks of which every third pair has none; those of a pair
+// are the same both ways.
+func differingByPair(r tasks.Request, size int) tasks.Request {
+	rows := make([][]int, size)
+	for from := range rows {
+		for to := range size {
+			rows[from] = append(rows[from], (from+to+2)%3*int(r.Count)/2)
+		}
+	}
+	var err error
+	r.Matrix, err = tasks.NewMatrix(rows)
+	check(err)
+	if r.Count = r.Matrix.Max(); r.Count == 0 {
+		r.Matrix = tasks.Matrix{}
+	}
+	return r
 }

@@ -14,10 +14,13 @@ import (
 func repeatCommand(c casegen.Case) string {
 	args := []string{"tierflow", "verify", c.Request.Coll.String(), "--topo", topoArgument(c.Topology)}
 	if r := c.Request; r.Coll != tasks.Barrier {
-		if r.Counts.Len() == 0 {
-			args = append(args, "--bytes", tasks.FormatBytes(r.Bytes()))
-		} else {
+		switch {
+		case !r.Matrix.IsZero():
+			args = append(args, "--counts", matrixArgument(r.Matrix))
+		case r.Counts.Len() > 0:
 			args = append(args, "--counts", countsArgument(r.Counts))
+		default:
+			args = append(args, "--bytes", tasks.FormatBytes(r.Bytes()))
 		}
 		args = append(args, "--dtype", r.Type.String())
 		if r.Rooted() {
@@ -44,6 +47,15 @@ func countsArgument(c tasks.Counts) string {
 		list[i] = fmt.Sprint(c.At(i))
 	}
 	return strings.Join(list, ",")
+}
+
+// matrixArgument returns m as --counts reads it.
+func matrixArgument(m tasks.Matrix) string {
+	rows := make([]string, m.Len())
+	for from, row := range m.Rows() {
+		rows[from] = strings.Trim(strings.Join(strings.Fields(fmt.Sprint(row)), ","), "[]")
+	}
+	return strings.Join(rows, ";")
 }
 
 // quoteArgument protects what a shell would change.

@@ -111,6 +111,9 @@ func (o Options) request(s Source, size int) tasks.Request {
 	if r.Coll.HasCounts() && s.IntN(2) == 1 {
 		r.Counts, r.Count = differ(s, size, int(r.Count))
 	}
+	if r.Coll.HasMatrix() && s.IntN(2) == 1 {
+		r.Matrix, r.Count = differByPair(s, size, int(r.Count), r.InPlace)
+	}
 	if !r.Reduces() {
 		return r
 	}
@@ -120,19 +123,6 @@ func (o Options) request(s Source, size int) tasks.Request {
 	}
 	r.InPlace = s.IntN(2) == 1
 	return r
-}
-
-// differ draws counts of up to most elements for each rank, many of them 0.
-func differ(s Source, size, most int) (tasks.Counts, int64) {
-	counts := make([]int, size)
-	for i := range counts {
-		counts[i] = max(0, s.IntN(most+2)-1)
-	}
-	all, err := tasks.NewCounts(counts)
-	if err != nil {
-		panic(fmt.Sprintf("casegen: drew impossible counts: %v", err))
-	}
-	return all, all.Max()
 }
 
 // plan draws parameters, and for every kind of task an algorithm that does it; a

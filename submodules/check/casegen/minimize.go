@@ -21,8 +21,8 @@ func Smaller(c Case) []Case {
 		all = append(all, next)
 	}
 	all = append(all, onSubsets(c)...)
-	if c.Request.Counts.Len() > 0 {
-		add(func(n *Case) { n.Request.Counts = tasks.Counts{} })
+	if c.Request.Differ() {
+		add(func(n *Case) { n.Request.Counts, n.Request.Matrix = tasks.Counts{}, tasks.Matrix{} })
 	} else {
 		for _, count := range fewer(c.Request.Count) {
 			add(func(n *Case) { n.Request.Count = count })
@@ -46,7 +46,7 @@ func onSubsets(c Case) []Case {
 	seen := []Case{c}
 	for _, ranks := range subsets(c.Topology) {
 		next := c
-		next.Request.Counts, next.Request.Count = countsOf(c.Request, ranks)
+		restrict(&next.Request, ranks)
 		next.Topology = unnamed(c.Topology, ranks)
 		next.Request.Root = levels.Rank(max(0, slices.Index(ranks, c.Request.Root)))
 		same := func(o Case) bool { return o.Topology.Equal(next.Topology) && o.Request.Root == next.Request.Root }
@@ -55,22 +55,6 @@ func onSubsets(c Case) []Case {
 		}
 	}
 	return seen[1:]
-}
-
-// countsOf is the counts of some ranks, and the largest.
-func countsOf(r tasks.Request, ranks []levels.Rank) (tasks.Counts, int64) {
-	if r.Counts.Len() == 0 {
-		return r.Counts, r.Count
-	}
-	counts := make([]int, len(ranks))
-	for i, rank := range ranks {
-		counts[i] = int(r.Counts.At(int(rank)))
-	}
-	some, err := tasks.NewCounts(counts)
-	if err != nil {
-		panic(fmt.Sprintf("casegen: some of %v are no counts: %v", r.Counts, err))
-	}
-	return some, some.Max()
 }
 
 // unnamed is a subset with default names, so that it has a short spec.

@@ -75,6 +75,9 @@ func makerOf[T any](c *planner.Comm, r tasks.Request, send, recv []byte) (*plann
 		}
 		return planner.ReduceScatter(c, view[T](send), view[T](recv), r.Op)
 	case tasks.Alltoall:
+		if !r.Matrix.IsZero() {
+			return planner.AlltoallMatrix(c, view[T](send), view[T](recv), r.Matrix)
+		}
 		return planner.Alltoall(c, view[T](send), view[T](recv))
 	case tasks.Allreduce:
 		return planner.Allreduce(c, view[T](send), view[T](recv), r.Op)

@@ -198,11 +198,14 @@ func wrongElements(buf, pattern []byte, t tasks.Datatype) (wrong int64) {
 	return wrong
 }
 
-// WrongBlocks counts the wrong elements of a buffer that a request has filled.
-func WrongBlocks(r tasks.Request, buf []byte, blocks [][]byte) (wrong int64) {
+// WrongBlocks counts the wrong elements of a rank's buffer that a request has filled.
+func WrongBlocks(r tasks.Request, me int, buf []byte, blocks [][]byte) (wrong int64) {
 	for i, pattern := range blocks {
 		off, n := int64(0), int64(len(buf))
-		if r.GivesBlocks() {
+		switch {
+		case r.Exchanges():
+			_, off, n = r.Between(levels.Rank(i), levels.Rank(me))
+		case r.GivesBlocks():
 			off, n = r.Block(levels.Rank(i))
 		}
 		wrong += wrongElements(buf[off:][:n], pattern, r.Type)

@@ -17,11 +17,11 @@ func TestWrongBlocks(t *testing.T) {
 	for i, b := range blocks {
 		Tile(buf[i*400:][:400], b)
 	}
-	if n := WrongBlocks(r, buf, blocks); n != 0 {
+	if n := WrongBlocks(r, 0, buf, blocks); n != 0 {
 		t.Errorf("%d of the right elements are wrong", n)
 	}
 	copy(buf[400:], buf[800:])
-	if n := WrongBlocks(r, buf, blocks); n < 80 {
+	if n := WrongBlocks(r, 0, buf, blocks); n < 80 {
 		t.Errorf("%d of 100 elements of the wrong block are wrong", n)
 	}
 }

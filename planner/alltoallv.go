@@ -1,0 +1,167 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Alltoallv is [Alltoall] of blocks that differ for each pair of ranks: this rank gives
+// rank i the next sendCounts[i] elements of send and gets the next recvCounts[i] elements
+// of recv from it, in the order of ranks. 0 is allowed. In place a rank must give each rank
+// as many elements as it gets from it.
+//
+// All ranks must make it at the same time: they tell each other their counts. What rank i
+// says that it gives rank j must be what rank j expects; otherwise making it is an error on
+// all ranks, which names the two. So are counts or buffers of one rank that can't be. It
+// takes at most [tasks.MaxMatrix] ranks.
+func Alltoallv[T any](ctx context.Context, c *Comm, send []T, sendCounts []int, recv []T, recvCounts []int) (*Collective, error) {
+	r, from, to, err := paired(ctx, c, send, sendCounts, recv, recvCounts)
+	if err != nil {
+		return nil, err
+	}
+	return c.collective(r, from, to)
+}
+
+// AlltoallMatrix is [Alltoallv] where every rank knows what all ranks give each other: it
+// tells nobody. All ranks give the same matrix.
+func AlltoallMatrix[T any](c *Comm, send, recv []T, counts tasks.Matrix) (*Collective, error) {
+	return typed(c, tasks.Request{Coll: tasks.Alltoall, Matrix: counts, Count: counts.Max()}, noRoot, send, recv)
+}
+
+// AlltoallvNow is [Alltoallv] and a run in one call. What it compiles is kept for the next
+// call with the same counts on all ranks; these are exchanged each time.
+func AlltoallvNow[T any](ctx context.Context, c *Comm, send []T, sendCounts []int, recv []T, recvCounts []int) error {
+	r, from, to, err := paired(ctx, c, send, sendCounts, recv, recvCounts)
+	if err != nil {
+		return err
+	}
+	return c.now(ctx, r, from, to)
+}
+
+// paired exchanges counts, and makes the request. A rank whose arguments are wrong tells the
+// others, who would wait for it otherwise.
+func paired[T any](ctx context.Context, c *Comm, send []T, sendCounts []int, recv []T, recvCounts []int) (r tasks.Request, from, to []byte, err error) {
+	r = tasks.Request{Coll: tasks.Alltoall}
+	if err := c.usable(ctx); err != nil {
+		return r, nil, nil, fmt.Errorf("alltoallv: %w", err)
+	}
+	if c.Size() > tasks.MaxMatrix {
+		return r, nil, nil, fmt.Errorf("alltoallv: %d ranks; allowed are %d", c.Size(), tasks.MaxMatrix)
+	}
+	from, to = asBytes(send), asBytes(recv)
+	same := len(from) > 0 && len(to) > 0 && &from[0] == &to[0]
+	_, wrong := elementOf[T](r.Coll)
+	wrong = errors.Join(wrong, checkCounts("send", len(send), sendCounts, c.Size()), checkCounts("receive", len(recv), recvCounts, c.Size()))
+	if !same && overlap(from, to) {
+		wrong = errors.Join(wrong, errOverlap)
+	}
+	mine := pairCounts{send: sendCounts, recv: recvCounts, wrong: wrong != nil, inPlace: same}
+	all, err := c.tellCounts(ctx, mine)
+	if wrong != nil {
+		err = wrong
+	}
+	if err == nil {
+		r.Matrix, err = agreeOnPairs(all)
+	}
+	if err != nil {
+		return r, nil, nil, fmt.Errorf("alltoallv: %w", err)
+	}
+	r.Count = r.Matrix.Max()
+	return untype(c, r, noRoot, send, recv)
+}
+
+// checkCounts returns an error unless counts are one for each rank and those of a buffer.
+func checkCounts(what string, elements int, counts []int, ranks int) error {
+	if len(counts) != ranks {
+		return fmt.Errorf("%d counts to %s, for %d ranks", len(counts), what, ranks)
+	}
+	sum := 0
+	for rank, n := range counts {
+		if n < 0 || n > elements-sum {
+			return fmt.Errorf("counts %v to %s: with that of rank %d they are more than the %d elements there are, or it is negative", counts, what, rank, elements)
+		}
+		sum += n
+	}
+	if sum != elements {
+		return fmt.Errorf("counts %v to %s: they add up to %d, and there are %d elements", counts, what, sum, elements)
+	}
+	return nil
+}
+
+// pairCounts is what a rank says in an alltoallv before it is made.
+type pairCounts struct {
+	send, recv []int
+	wrong      bool // it has no counts that could be, and an error of its own
+	inPlace    bool
+}
+
+// Bits of the first number that a rank says.
+const (
+	sayWrong = 1 << iota
+	sayInPlace
+)
+
+// tellCounts tells all ranks what this one says, and returns what they do.
+func (c *Comm) tellCounts(ctx context.Context, mine pairCounts) ([]pairCounts, error) {
+	n := c.Size()
+	length := 1 + 2*n
+	table := make([]int64, n*length)
+	own := table[c.Rank()*length:][:length]
+	if mine.wrong {
+		own[0] = sayWrong
+	} else {
+		if mine.inPlace {
+			own[0] = sayInPlace
+		}
+		for i := range n {
+			own[1+i], own[1+n+i] = int64(mine.send[i]), int64(mine.recv[i])
+		}
+	}
+	r := tasks.Request{Coll: tasks.Allgather, Count: int64(length), Type: tasks.Int64, InPlace: true}
+	col, err := c.internal(r, pairCall, asBytes(table))
+	if err == nil {
+		err = col.Run(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	all := make([]pairCounts, n)
+	for rank := range all {
+		row := table[rank*length:][:length]
+		all[rank] = pairCounts{wrong: row[0]&sayWrong != 0, inPlace: row[0]&sayInPlace != 0}
+		for i := range n {
+			all[rank].send, all[rank].recv = append(all[rank].send, int(row[1+i])), append(all[rank].recv, int(row[1+n+i]))
+		}
+	}
+	return all, nil
+}
+
+// agreeOnPairs returns the matrix of what ranks give each other, or what is wrong with it:
+// the same on all ranks.
+func agreeOnPairs(all []pairCounts) (tasks.Matrix, error) {
+	rows := make([][]int, len(all))
+	for rank, said := range all {
+		if said.wrong {
+			return tasks.Matrix{}, fmt.Errorf("rank %d has counts or buffers that can't be; its own error says which", rank)
+		}
+		rows[rank] = said.send
+	}
+	for from := range all {
+		for to := range all {
+			if gives, expects := all[from].send[to], all[to].recv[from]; gives != expects {
+				return tasks.Matrix{}, fmt.Errorf("rank %d gives rank %d %d elements, which expects %d", from, to, gives, expects)
+			}
+		}
+	}
+	for rank, said := range all {
+		for other := range all {
+			if gives, gets := said.send[other], said.recv[other]; said.inPlace && gives != gets {
+				return tasks.Matrix{}, fmt.Errorf("rank %d works in place; it gives rank %d %d elements and gets %d, which must be equal", rank, other, gives, gets)
+			}
+		}
+	}
+	return tasks.NewMatrix(rows)
+}
