@@ -25,6 +25,7 @@ const (
 	resultPairs // all that it gets
 	givenPairs  // those of Graph.given
 	gottenPairs // those of Graph.gotten
+	lanePairs   // those of Graph.given; what this rank gets is in the receive buffer
 )
 
 // keep reserves scratch for what this rank holds of a segment between phases when no

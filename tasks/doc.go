@@ -33,6 +33,7 @@
 //	ar            allreduce, barrier  sr iar sb     one allreduce between nodes
 //	rsag          allreduce           sr irs iag sb reduce-scatter and allgather between nodes
 //	lanes         allreduce           srs iar sag   every rank of a node takes a shard between nodes
+//	lanes         alltoall            sa ia         every rank of a node sends to its share of all others
 //	sag           bcast               is iag sb     scatter and allgather between nodes
 //	flat-ar       allreduce, barrier  iar           one allreduce of all ranks
 //	flat-rsag     allreduce           irs iag       reduce-scatter and allgather of all ranks

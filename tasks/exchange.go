@@ -57,8 +57,12 @@ func (k *pairStore) at(from, to levels.Rank) int64 {
 }
 
 // keepExchange lays out what this rank keeps of a segment, and returns its bytes: a
-// leader keeps the blocks that those it leads give, and then those that they get.
+// leader keeps the blocks that those it leads give, and then those that they get; with
+// shape=lanes each rank keeps what its node gives the ranks it sends to.
 func (g *Graph) keepExchange() int64 {
+	if g.Plan.Shape == Lanes {
+		return g.keepLanes()
+	}
 	led := []levels.Rank(nil)
 	tasks := 0
 	for at, ph := range g.Phases {
@@ -87,11 +91,13 @@ func (g *Graph) locateExchange(t *Task, first bool) {
 	if g.final(int(t.Phase)) {
 		t.out = store{Recv, begin, resultPairs}
 	}
-	switch t.Kind.Op {
-	case Gather:
+	switch {
+	case t.Kind.Op == Gather:
 		t.out = store{Scratch, slot, givenPairs}
-	case Scatter:
+	case t.Kind.Op == Scatter:
 		t.in = store{Scratch, slot, gottenPairs}
+	case g.Plan.Shape == Lanes && !g.final(int(t.Phase)):
+		t.out = store{Scratch, slot, lanePairs}
 	}
 	n := g.length(t)
 	t.Src = Span{Region: t.in.region, Off: t.in.off, Len: n}
@@ -113,6 +119,12 @@ func (g *Graph) pairIn(t *Task, st store, from, to levels.Rank) Span {
 		s.Off += g.given.at(from, to)
 	case gottenPairs:
 		s.Off += g.gotten.at(from, to)
+	case lanePairs:
+		if to == g.Rank {
+			s.Region, s.Off = Recv, begin+result
+			return s
+		}
+		s.Off += g.given.at(from, to)
 	}
 	return s
 }
@@ -156,6 +168,12 @@ func (g *Graph) Exchange(t *Task) (out, in [][]Span) {
 
 // pieces are the blocks that one member gives another, where they lie in a store.
 func (g *Graph) pieces(t *Task, st store, giver, taker int) (all []Span) {
+	switch {
+	case g.isAmongAll(int(t.Phase)):
+		return g.betweenLanes(t, st, t.Group.Ranks[giver], t.Group.Ranks[taker])
+	case g.Plan.Shape == Lanes && len(g.Phases) > 1:
+		return g.toLane(t, st, t.Group.Ranks[giver], t.Group.Ranks[taker])
+	}
 	speaks := g.roles[t.Phase].speaks
 	for _, from := range speaks[giver] {
 		for _, to := range speaks[taker] {

@@ -54,17 +54,18 @@ type Graph struct {
 	On       *levels.Hierarchy
 	Rank     levels.Rank
 	Segments int
-	Phases   []Phase       // of all ranks, in the order of the pipeline
-	Partial  int64         // bytes at the beginning of scratch that are the tasks'
-	elems    int64         // of a segment, of all but the last
-	last     [][]dag.ID    // per phase, the tasks by segment
-	roles    []role        // by phase, this rank's
-	ups      []int         // of a scan: the phases on the way up in which this rank has a task
-	stored   []levels.Rank // whose blocks this rank keeps in scratch
-	starts   []int64       // where they begin in a slot, bytes, and where the last ends
-	kept     int64         // bytes of a slot in scratch, see keep
-	given    pairStore     // of an exchange: what those that this rank leads give
-	gotten   pairStore     // and what they get
+	Phases   []Phase                       // of all ranks, in the order of the pipeline
+	Partial  int64                         // bytes at the beginning of scratch that are the tasks'
+	elems    int64                         // of a segment, of all but the last
+	last     [][]dag.ID                    // per phase, the tasks by segment
+	roles    []role                        // by phase, this rank's
+	ups      []int                         // of a scan: the phases on the way up in which this rank has a task
+	stored   []levels.Rank                 // whose blocks this rank keeps in scratch
+	starts   []int64                       // where they begin in a slot, bytes, and where the last ends
+	kept     int64                         // bytes of a slot in scratch, see keep
+	given    pairStore                     // of an exchange: what those that this rank leads give
+	lanes    map[levels.Rank][]levels.Rank // see owners
+	gotten   pairStore                     // and what they get
 }
 
 // Phase is one stop of a segment on its way: all tasks of one kind.

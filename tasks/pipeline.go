@@ -75,10 +75,13 @@ func (g *Graph) cast() {
 	g.roles = make([]role, len(g.Phases))
 	for at, ph := range g.Phases {
 		group := g.On.Group(g.Rank, ph.Level)
-		if g.acrossLanes(ph) {
+		switch {
+		case g.acrossLanes(ph):
 			group = g.lane(ph)
+		case g.isAmongAll(at):
+			group = g.all(ph)
 		}
-		if group == nil || len(group.Ranks) == 1 && len(g.Phases) > 1 || ph.Kind.Op == Prefix && g.isFirst(group) {
+		if group == nil || len(group.Ranks) == 1 && len(g.Phases) > 1 && !g.makesRoom() || ph.Kind.Op == Prefix && g.isFirst(group) {
 			continue
 		}
 		if ph.Kind.Op == Scan || ph.Kind.Op == Exscan {
@@ -133,8 +136,11 @@ func (g *Graph) acrossLanes(ph Phase) bool {
 
 // Groups lists the groups that a phase's tasks are done in, whoever leads them.
 func (g *Graph) Groups(ph Phase) []*levels.Group {
-	if g.acrossLanes(ph) {
+	switch {
+	case g.acrossLanes(ph):
 		return g.On.Lanes(g.Phases[0].Level, ph.Level)
+	case g.Request.Exchanges() && g.Plan.Shape == Lanes && ph != g.Phases[0]:
+		return []*levels.Group{g.all(ph)}
 	}
 	return g.On.Groups(ph.Level)
 }

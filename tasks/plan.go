@@ -41,11 +41,16 @@ var shapes = [maxShape]struct {
 	Rotate:      {"rotate", false, "han whose root between nodes moves on with each segment", "this project"},
 	AR:          {"ar", false, "one allreduce between nodes in place of reduce and bcast", "MPICH2's hierarchical collectives, EuroPVM/MPI 2009"},
 	RSAG:        {"rsag", false, "reduce-scatter and allgather between nodes in place of reduce and bcast", "Rabenseifner, ICCS 2004; Thakur, Rabenseifner, Gropp, IJHPCA 2005"},
-	Lanes:       {"lanes", false, "reduce-scatter inside nodes, every local rank an allreduce of its shard between nodes, allgather inside", "Träff, Hunold, full-lane collectives, CLUSTER 2020; NCCL works alike"},
-	SAG:         {"sag", false, "scatter and allgather between nodes in place of a bcast", "van de Geijn et al., SHPCC 1994; Thakur, Rabenseifner, Gropp, IJHPCA 2005"},
-	FlatAR:      {"flat-ar", false, "one allreduce of all ranks, which knows no nodes", "coll/tuned recursive doubling, ring and Rabenseifner; MPICH"},
-	FlatRSAG:    {"flat-rsag", false, "reduce-scatter and allgather of all ranks, which know no nodes", "Thakur, Rabenseifner, Gropp, IJHPCA 2005; MPICH reduce_scatter_allgather"},
-	FlatSAG:     {"flat-sag", false, "scatter and allgather of all ranks, which know no nodes", "coll/tuned scatter_allgather; MPICH"},
+	Lanes: {
+		"lanes", false,
+		"reduce-scatter inside nodes, every local rank an allreduce of its shard between nodes, allgather inside; " +
+			"an alltoall inside nodes, then every local rank sends its share of the other nodes' ranks one message each",
+		"Träff, Hunold, full-lane collectives, CLUSTER 2020; NCCL works alike",
+	},
+	SAG:      {"sag", false, "scatter and allgather between nodes in place of a bcast", "van de Geijn et al., SHPCC 1994; Thakur, Rabenseifner, Gropp, IJHPCA 2005"},
+	FlatAR:   {"flat-ar", false, "one allreduce of all ranks, which knows no nodes", "coll/tuned recursive doubling, ring and Rabenseifner; MPICH"},
+	FlatRSAG: {"flat-rsag", false, "reduce-scatter and allgather of all ranks, which know no nodes", "Thakur, Rabenseifner, Gropp, IJHPCA 2005; MPICH reduce_scatter_allgather"},
+	FlatSAG:  {"flat-sag", false, "scatter and allgather of all ranks, which know no nodes", "coll/tuned scatter_allgather; MPICH"},
 }
 
 // IsFlat reports whether a shape knows no nodes: all ranks are one group.

@@ -12,6 +12,7 @@ package tasks
 //	allgather         sg iag sb
 //	reducescatter     sr irs ss
 //	alltoall          sg ia ss
+//	  lanes           sa ia; in the second one all ranks are one group
 //	barrier           as allreduce
 //	scan, exscan      sx iex sp, sex iex sp; each group is led by its last rank
 var rows = []Row{
@@ -80,6 +81,7 @@ var rows = []Row{
 		Input: Side{AllRanks, AllBlocks}, Output: Side{AllRanks, AllBlocks}, From: OwnersData, Values: 1, Placement: InRecv, Matrix: true,
 		BusTrips: 1,
 		Recipe:   Recipe{Up: Gather, Top: []Collective{Alltoall}, Down: Scatter},
+		Shapes:   map[Shape]Recipe{Lanes: {Up: Alltoall, Top: []Collective{Alltoall}}},
 		Alone:    Alltoall,
 	},
 	Barrier: {

@@ -15,6 +15,7 @@ const (
 	smallMessage  = 16 << 10  // up to here latency counts: one segment, shallow trees
 	sharedMessage = 128 << 10 // up to here many ranks of a node lose more by meeting twice than they win by sharing the work
 	leastHalved   = 12 << 10  // from here on halves are worth their messages
+	laneBlock     = 4 << 10   // of what one rank gives another: up to here a message costs more than a copy inside the node
 	halvedMessage = 256 << 10 // up to here fewer steps are worth more than a pipeline
 	filling       = 64 << 10  // for each node: from here on a chain or a ring of nodes is filled
 )
@@ -35,6 +36,8 @@ var (
 	scans = condition{tasks.Scan.String() + " or " + tasks.Exscan.String() + " is asked for", func(q *question) bool { return q.request.Coll.Scans() }}
 
 	exchanges = condition{tasks.Alltoall.String() + " is asked for", func(q *question) bool { return q.request.Exchanges() }}
+
+	lanesPay = condition{"up to " + tasks.FormatBytes(laneBlock) + " a block", func(q *question) bool { return q.bytes <= laneBlock*q.blocks }}
 
 	noData = condition{"a " + tasks.Barrier.String(), func(q *question) bool { return !q.request.Coll.HasData() }}
 
@@ -71,6 +74,8 @@ var (
 	}}
 
 	team = condition{"one node of several ranks", func(q *question) bool { return q.on.Nodes() == 1 && q.on.Size() > 1 }}
+
+	severalRanks = condition{"several ranks on a node", func(q *question) bool { return q.on.Size() > q.on.Nodes() }}
 
 	// All ranks of a node may exchange with all.
 	fewPeers      = condition{"at most " + strconv.Itoa(mostPeers) + " ranks a node on average", func(q *question) bool { return !q.crowded() }}

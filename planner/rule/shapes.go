@@ -42,6 +42,10 @@ var shapes = []row[tasks.Shape]{
 		tasks.Flat, "{op} is not commutative and ranks are not numbered node by node",
 	},
 	{
+		when(exchanges, not(oneNode), severalRanks, lanesPay, fits(tasks.Lanes)),
+		tasks.Lanes, "between nodes one message for a rank in place of one for each pair; inside nodes blocks of up to " + tasks.FormatBytes(laneBlock) + " cost little",
+	},
+	{
 		when(exchanges, not(oneNode)),
 		tasks.Flat, "all speak with all: through leaders each block would cross the node twice more",
 	},

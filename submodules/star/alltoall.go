@@ -27,7 +27,11 @@ func alltoall(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	c.KeepOwn(e)
 	for distance := 1; distance < n; distance++ {
 		member := (c.Me - distance + n) % n
-		takeMember(e, c, member, m, given[member].free)
+		free := submodules.None
+		if c.IsOver(member) {
+			free = given[member].free
+		}
+		takeMember(e, c, member, m, free)
 	}
 	for member, r := range c.Others() {
 		for _, told := range given[member].told {

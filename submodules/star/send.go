@@ -43,11 +43,10 @@ func (s *stream) recv(e *submodules.Emitter, dst tasks.Span) dag.ID {
 	return s.used(e.Recv(s.peer, dst, s.before()))
 }
 
-// take receives a piece into scratch; the caller says when that is used. The first
-// piece is the largest.
+// take receives a piece into scratch; the caller says when that is used.
 func (s *stream) take(e *submodules.Emitter, n int64) (tasks.Span, dag.ID) {
 	at := &s.place[s.n%ahead]
-	if s.n < ahead {
+	if at.Len < n {
 		*at = e.Scratch(n)
 	}
 	to := at.Cut(0, n)
