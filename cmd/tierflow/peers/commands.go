@@ -248,7 +248,7 @@ func (s site) defaultSettings(found []string, c cells) []setting {
 		}
 		if library != openMPI {
 			all = append(all, setting{library: library, variant: "default"})
-			all = append(all, mpichScans(library, c)...)
+			all = append(all, s.mpichForced(library, c)...)
 			continue
 		}
 		for _, yields := range []bool{true, false} {
@@ -264,15 +264,31 @@ func (s site) defaultSettings(found []string, c cells) []setting {
 	return all
 }
 
-// mpichScans returns MPICH's algorithms for a scan, each as a setting for the scans among
-// the cells. An exscan has recursive doubling only.
-func mpichScans(library string, c cells) (all []setting) {
-	of := cells{slices.DeleteFunc(slices.Clone(c.ops), func(op string) bool { return op != tasks.Scan.String() }), c.bytes}
-	if library != mpich || len(of.ops) == 0 {
+// mpichAlgorithms are those that MPICH's variables can force, by collective; of an alltoall
+// of blocks that differ under alltoallv.
+var mpichAlgorithms = map[string][]string{
+	"scan":      {"smp", "recursive_doubling"},
+	"alltoall":  {"brucks", "pairwise", "scattered"},
+	"alltoallv": {"scattered"},
+}
+
+// mpichForced returns MPICH's algorithms for the collectives among the cells that have
+// several, each as a setting. An exscan has recursive doubling only.
+func (s site) mpichForced(library string, c cells) (all []setting) {
+	if library != mpich {
 		return nil
 	}
-	for _, name := range []string{"smp", "recursive_doubling"} {
-		all = append(all, setting{library: mpich, variant: "forced: " + name, genv: []string{"MPIR_CVAR_SCAN_INTRA_ALGORITHM", name}, only: &of})
+	for _, op := range c.ops {
+		name := op
+		if op == tasks.Alltoall.String() && s.counts != "" {
+			name = "alltoallv"
+		}
+		for _, algorithm := range mpichAlgorithms[name] {
+			all = append(all, setting{
+				library: mpich, variant: "forced: " + algorithm, only: &cells{[]string{op}, c.bytes},
+				genv: []string{"MPIR_CVAR_" + strings.ToUpper(name) + "_INTRA_ALGORITHM", algorithm},
+			})
+		}
 	}
 	return all
 }

@@ -189,10 +189,21 @@ func (b *benchPeers) readSizes(colls []tasks.Collective, ranks int) ([]int64, er
 		}
 		return sizes, nil
 	}
+	pairs := 0
 	for _, c := range colls {
-		if !c.HasCounts() {
+		if !c.HasCounts() && !c.HasMatrix() {
 			return nil, kit.Usagef("--counts: %v has no blocks that differ", c)
 		}
+		if c.HasMatrix() {
+			pairs++
+		}
+	}
+	switch pairs {
+	case 0:
+	case len(colls):
+		return b.readPairs(ranks, most)
+	default:
+		return nil, kit.Usagef("--counts: %v takes a row for each rank, the others one; measure them apart", tasks.Alltoall)
 	}
 	counts, err := kit.ParseCounts(b.counts, ranks)
 	if err != nil {
@@ -203,6 +214,19 @@ func (b *benchPeers) readSizes(colls []tasks.Collective, ranks int) ([]int64, er
 	}
 	b.sweep = 0
 	return []int64{4 * counts.Max()}, nil
+}
+
+// readPairs reads --counts of pairs of ranks.
+func (b *benchPeers) readPairs(ranks int, most int64) ([]int64, error) {
+	m, err := kit.ParseMatrix(b.counts, ranks)
+	if err != nil {
+		return nil, kit.Usagef("--counts: %w", err)
+	}
+	if n := m.Busiest(); n < 1 || n > most/4 {
+		return nil, kit.Usagef("--counts: %d floats of the busiest rank; want at least 1 and at most %d for %d ranks", n, most/4, ranks)
+	}
+	b.sweep = 0
+	return []int64{4 * m.Max()}, nil
 }
 
 // run sets up what compare needs, and takes it down.

@@ -25,7 +25,7 @@ var (
 
 // tunedAlgorithms are those of Open MPI 4.1 worth a try. Pipeline and chain stand for
 // the deep trees. Algorithms that are linear in all bytes are left out, but for scans, which
-// have no other.
+// have no other, and alltoalls, which all are.
 var tunedAlgorithms = map[string][]algorithm{
 	"bcast": {
 		{2, "chain", segmented[1:]},
@@ -56,9 +56,17 @@ var tunedAlgorithms = map[string][]algorithm{
 	},
 	"gather":  {{2, "binomial", unsegmented}, {3, "linear_sync", unsegmented}},
 	"scatter": {{2, "binomial", unsegmented}, {3, "linear_nb", unsegmented}},
-	"scan":    {{1, "linear", unsegmented}, {2, "recursive_doubling", unsegmented}},
-	"exscan":  {{1, "linear", unsegmented}, {2, "recursive_doubling", unsegmented}},
-	"barrier": {{2, "double_ring", unsegmented}, {3, "recursive_doubling", unsegmented}, {4, "bruck", unsegmented}, {6, "tree", unsegmented}},
+	"alltoall": {
+		{1, "linear", unsegmented},
+		{2, "pairwise", unsegmented},
+		{3, "modified_bruck", unsegmented},
+		{4, "linear_sync", unsegmented},
+		{5, "two_proc", unsegmented},
+	},
+	"alltoallv": {{1, "basic_linear", unsegmented}, {2, "pairwise", unsegmented}},
+	"scan":      {{1, "linear", unsegmented}, {2, "recursive_doubling", unsegmented}},
+	"exscan":    {{1, "linear", unsegmented}, {2, "recursive_doubling", unsegmented}},
+	"barrier":   {{2, "double_ring", unsegmented}, {3, "recursive_doubling", unsegmented}, {4, "bruck", unsegmented}, {6, "tree", unsegmented}},
 }
 
 // candidateSettings returns the settings to try for a collective.
@@ -67,7 +75,13 @@ func (s site) candidateSettings(op string) []setting {
 	add := func(variant string, mca ...string) {
 		all = append(all, setting{library: openMPI, variant: variant, mca: mca})
 	}
+	if op == tasks.Alltoall.String() && s.counts != "" {
+		op = "alltoallv" // as Open MPI calls it
+	}
 	for _, a := range tunedAlgorithms[op] {
+		if a.name == "two_proc" && s.ranks() != 2 {
+			continue
+		}
 		for _, segment := range a.segments {
 			mca := []string{"coll_tuned_use_dynamic_rules", "1", "coll_tuned_" + op + "_algorithm", fmt.Sprint(a.number)}
 			name := "tuned " + a.name

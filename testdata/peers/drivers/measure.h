@@ -14,6 +14,12 @@ struct call {
 	float *send, *recv;
 	int *counts, *offsets; /* of the ranks' blocks, elements */
 	int all, differ;       /* elements of all blocks; do blocks differ? */
+	struct pairs {             /* of an alltoall, by rank, elements: */
+		int *gives, *gives_at; /* what this rank gives it, and where that begins */
+		int *gets, *gets_at;   /* what it gets from it, and where that begins */
+		int *begins;           /* where the other has it in its input */
+		int out, in;           /* all of them */
+	} pairs;
 };
 
 /* What a driver says of its library. Whatever fails there ends the process. */
@@ -62,12 +68,16 @@ static int takes_blocks(const struct call *c) { return is(c, "scatter") || is(c,
 
 /* Elements of this rank's buffers. All have what a root needs. */
 static size_t sent(const struct series *s) {
+	if (is(&s->call, "alltoall"))
+		return s->call.pairs.out;
 	if (takes_blocks(&s->call))
 		return s->call.all;
 	return gives_blocks(&s->call) ? s->call.counts[s->lib->rank] : s->call.bytes / sizeof(float);
 }
 
 static size_t received(const struct series *s) {
+	if (is(&s->call, "alltoall"))
+		return s->call.pairs.in;
 	if (gives_blocks(&s->call))
 		return s->call.all;
 	return takes_blocks(&s->call) ? s->call.counts[s->lib->rank] : s->call.bytes / sizeof(float);
@@ -111,6 +121,11 @@ static void check(struct series *s, int first_root) {
 			want = element(first_root, i);
 		if (is(c, "scatter"))
 			want = element(c->root, at);
+		if (is(c, "alltoall")) {
+			while (i >= (size_t)c->pairs.gets_at[owner] + c->pairs.gets[owner])
+				owner++;
+			want = element(owner, c->pairs.begins[owner] + i - c->pairs.gets_at[owner]);
+		}
 		if (gives_blocks(c)) {
 			while (i >= (size_t)c->offsets[owner] + c->counts[owner])
 				owner++;
@@ -215,6 +230,39 @@ static void read_counts(struct call *c, int ranks, const char *list) {
 	}
 }
 
+/* read_pairs fills in what ranks give each other: a list has a row of counts for each, such as 1,0;3,2. */
+static void read_pairs(struct call *c, int me, int ranks, const char *list) {
+	struct pairs *p = &c->pairs;
+	p->gives = (int *)calloc(5 * ranks, sizeof(int));
+	p->gives_at = p->gives + ranks;
+	p->gets = p->gives_at + ranks;
+	p->gets_at = p->gets + ranks;
+	p->begins = p->gets_at + ranks;
+	p->out = p->in = 0;
+	for (int from = 0; from < ranks; from++) {
+		for (int to = 0, at = 0; to < ranks; to++) {
+			int n = (int)(c->bytes / sizeof(float));
+			if (c->differ) {
+				n = atoi(list);
+				list += strcspn(list, ",;");
+				list += *list != 0;
+			}
+			if (from == me) {
+				p->gives[to] = n;
+				p->gives_at[to] = p->out;
+				p->out += n;
+			}
+			if (to == me) {
+				p->gets[from] = n;
+				p->gets_at[from] = p->in;
+				p->begins[from] = at;
+				p->in += n;
+			}
+			at += n;
+		}
+	}
+}
+
 /* measure_all is the program behind main, once the library is up. */
 static void measure_all(const struct library *lib, char **argv) {
 	char *ops, *sizes, *op, *size;
@@ -222,17 +270,19 @@ static void measure_all(const struct library *lib, char **argv) {
 		int barrier = strcmp(op, "barrier") == 0;
 		char *list = strdup(argv[2]);
 		for (size = strtok_r(list, ",", &sizes); size; size = barrier ? NULL : strtok_r(NULL, ",", &sizes)) {
-			struct series s = {lib, {op, barrier ? 0 : strtoul(size, NULL, 10), 0, NULL, NULL, NULL, NULL, 0, 0},
+			struct series s = {lib, {op, barrier ? 0 : strtoul(size, NULL, 10), 0, NULL, NULL, NULL, NULL, 0, 0, {NULL, NULL, NULL, NULL, NULL, 0, 0}},
 				atoi(argv[4]), atoi(argv[5]), 1, 0, strncmp(argv[8], "single", 6) == 0, 0, 0};
 			if (s.single && argv[8][6])
 				s.skew = atof(argv[8] + 7);
 			read_counts(&s.call, lib->size, argv[7]);
+			read_pairs(&s.call, lib->rank, lib->size, argv[7]);
 			s.call.send = buffer(sent(&s) * sizeof(float));
 			s.call.recv = buffer(received(&s) * sizeof(float));
 			for (size_t i = 0; i < sent(&s); i++)
 				s.call.send[i] = element(lib->rank, i);
 			measure(&s, atof(argv[3]));
 			free(s.call.counts);
+			free(s.call.pairs.gives);
 			free(s.call.send);
 			free(s.call.recv);
 		}

@@ -34,6 +34,11 @@ static void run(const struct call *c) {
 		MPI_Scatterv(c->send, c->counts, c->offsets, MPI_FLOAT, c->recv, c->counts[rank], MPI_FLOAT, c->root, MPI_COMM_WORLD);
 	else if (is(c, "scatter"))
 		MPI_Scatter(c->send, n, MPI_FLOAT, c->recv, n, MPI_FLOAT, c->root, MPI_COMM_WORLD);
+	else if (is(c, "alltoall") && c->differ)
+		MPI_Alltoallv(c->send, c->pairs.gives, c->pairs.gives_at, MPI_FLOAT,
+			c->recv, c->pairs.gets, c->pairs.gets_at, MPI_FLOAT, MPI_COMM_WORLD);
+	else if (is(c, "alltoall"))
+		MPI_Alltoall(c->send, n, MPI_FLOAT, c->recv, n, MPI_FLOAT, MPI_COMM_WORLD);
 	else if (is(c, "scan"))
 		MPI_Scan(c->send, c->recv, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 	else if (is(c, "exscan"))
