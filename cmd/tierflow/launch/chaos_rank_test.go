@@ -393,6 +393,12 @@ func (c *call[T]) now(ctx context.Context) error {
 		return planner.ReduceNow(ctx, c.comm, c.send, c.recv, c.r.Op, root)
 	case c.r.Coll == tasks.Allreduce:
 		return planner.AllreduceNow(ctx, c.comm, c.send, c.recv, c.r.Op)
+	case !c.r.Matrix.IsZero():
+		gives, gets := make([]int, c.comm.Size()), make([]int, c.comm.Size())
+		for other := range gives {
+			gives[other], gets[other] = int(c.r.Matrix.At(c.comm.Rank(), other)), int(c.r.Matrix.At(other, c.comm.Rank()))
+		}
+		return planner.AlltoallvNow(ctx, c.comm, c.send, gives, c.recv, gets)
 	case c.r.Coll == tasks.Alltoall:
 		return planner.AlltoallNow(ctx, c.comm, c.send, c.recv)
 	case c.r.Coll == tasks.Scan:

@@ -233,7 +233,7 @@ static void read_counts(struct call *c, int ranks, const char *list) {
 /* read_pairs fills in what ranks give each other: a list has a row of counts for each, such as 1,0;3,2. */
 static void read_pairs(struct call *c, int me, int ranks, const char *list) {
 	struct pairs *p = &c->pairs;
-	p->gives = (int *)calloc(5 * ranks, sizeof(int));
+	p->gives = (int *)calloc((size_t)ranks * 5, sizeof(int));
 	p->gives_at = p->gives + ranks;
 	p->gets = p->gives_at + ranks;
 	p->gets_at = p->gets + ranks;
