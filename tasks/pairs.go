@@ -1,0 +1,77 @@
+package tasks
+
+import (
+	"slices"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// pairStore is the blocks of a segment that a rank keeps in scratch between two phases: those
+// between each of some ranks and each of others.
+type pairStore struct {
+	outer, inner []levels.Rank // ascending
+	byTaker      bool          // outer are those that get the blocks, not those that give them
+	starts       []int64       // where each begins, outer by outer, and where the last one ends; bytes
+}
+
+// keepPairs lays out a store from a number of bytes on.
+func (g *Graph) keepPairs(outer, inner []levels.Rank, byTaker bool, from int64) pairStore {
+	k := pairStore{outer, inner, byTaker, make([]int64, 0, len(outer)*len(inner)+1)}
+	for _, a := range outer {
+		for _, b := range inner {
+			if byTaker {
+				a, b = b, a
+			}
+			_, _, n := g.Request.Between(a, b)
+			if byTaker {
+				a, b = b, a
+			}
+			k.starts = append(k.starts, from)
+			from += min(n, g.elems*int64(g.Request.Type.Size()))
+		}
+	}
+	k.starts = append(k.starts, from)
+	return k
+}
+
+// end is where the store ends.
+func (k *pairStore) end() int64 { return k.starts[len(k.starts)-1] }
+
+// at is where the block from one rank to another begins.
+func (k *pairStore) at(from, to levels.Rank) int64 {
+	if k.byTaker {
+		from, to = to, from
+	}
+	i, _ := slices.BinarySearch(k.outer, from)
+	j, _ := slices.BinarySearch(k.inner, to)
+	return k.starts[i*len(k.inner)+j]
+}
+
+// pairIn is where a segment's part of the block from one rank to another lies in a store.
+func (g *Graph) pairIn(t *Task, st store, from, to levels.Rank) Span {
+	input, result, n := g.Request.Between(from, to)
+	size := int64(g.Request.Type.Size())
+	begin := int64(t.Segment) * g.elems * size
+	s := Span{Region: st.region, Off: st.off, Len: max(0, min(g.elems*size, n-begin))}
+	switch st.holds {
+	case inputPairs:
+		s.Off += input
+	case resultPairs:
+		s.Off += result
+	case givenPairs:
+		s.Off += g.given.at(from, to)
+	case gottenPairs:
+		s.Off += g.gotten.at(from, to)
+	case lanePairs:
+		if to == g.Rank {
+			s.Region, s.Off = Recv, begin+result
+			return s
+		}
+		s.Off += g.given.at(from, to)
+	}
+	return s
+}
+
+// isWhole reports whether a segment is all there is of each block, so that blocks of
+// neighbours lie side by side everywhere.
+func (g *Graph) isWhole() bool { return g.Segments == 1 && g.Request.Pitch <= g.Request.Count }
