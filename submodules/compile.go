@@ -248,7 +248,7 @@ func (c *compiler) resolve(g *tasks.Graph, ph tasks.Phase) (k resolved, err erro
 			ph.Kind, choice, sub.Name(), algo.Name, ErrUnsupported, ph.Kind.Op, c.reg.keepTree(ph.Kind.Op))
 	}
 	k.sub = sub
-	k.call = Call{Algorithm: algo.Name, Elem: 1, On: g.On.Topology()}
+	k.call = Call{Algorithm: algo.Name, N: choice.N, Eager: g.Plan.Eager, Elem: 1, On: g.On.Topology()}
 	if g.Request.Coll.HasData() {
 		k.call.Elem = int64(g.Request.Type.Size())
 	}
@@ -270,6 +270,8 @@ func holds(r Restriction, g *tasks.Graph, ph tasks.Phase) bool {
 			none(func(g *levels.Group) bool { return len(g.Ranks)&(len(g.Ranks)-1) != 0 })
 	case NeedsNoData:
 		return op != tasks.Allreduce || !g.Request.Coll.HasData()
+	case NeedsDense:
+		return op != tasks.Alltoall || g.IsDense(ph)
 	case NeedsEven:
 		return op != tasks.Allgather || none(func(g *levels.Group) bool { return len(g.Ranks) > 1 && len(g.Ranks)%2 != 0 })
 	}

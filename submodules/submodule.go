@@ -36,6 +36,7 @@ type Algorithm struct {
 	Inner  bool               // takes an inner segment size
 	Tree   bool               // reduces along the tree over the group's ranks, whoever leads; see [tasks.Split]
 	InTurn bool               // scans by adding one rank after the other: the same order on any layout
+	Number string             // what a plan's number means to it, in some words; empty: it takes none
 	Needs  []Restriction
 	Source string // paper and section, or the system it is known from
 	Doc    string // one line
@@ -52,6 +53,7 @@ const (
 	NeedsPowerOfTwo              // an allgather or reduce-scatter only in groups of a power of two of ranks
 	NeedsEven                    // an allgather only in groups of an even number of ranks, or of one
 	NeedsNoData                  // an allreduce only of a barrier
+	NeedsDense                   // an alltoall only if all members of a group give each other as much
 	maxRestriction
 )
 
@@ -60,6 +62,7 @@ var restrictionTexts = [maxRestriction]string{
 	NeedsCommutative: "a commutative operation only",
 	NeedsPowerOfTwo:  "an allgather or reducescatter only in groups of 1, 2, 4, 8, … ranks",
 	NeedsNoData:      "an allreduce only of a barrier, which has no data",
+	NeedsDense:       "an alltoall only of equal blocks, between groups of equal size",
 	NeedsEven:        "an allgather only in groups of 1, 2, 4, 6, … ranks",
 }
 
@@ -94,6 +97,8 @@ type Call struct {
 	Algorithm string
 	Inner     int64 // bytes, a multiple of Elem; 0: the segment in one piece
 	Elem      int64 // bytes of an element; 1 when there is no data
+	N         int   // the algorithm's number; 0: its default
+	Eager     int64 // see [tasks.Plan]
 
 	// Of a task that gathers or scatters, by index in the group: where the members'
 	// parts lie on this rank, as spans of equal lengths on all ranks and cut by Inner
@@ -211,7 +216,7 @@ func (r Registry) Check(p tasks.Plan) error {
 		if err != nil {
 			return fmt.Errorf("%s=%v: %w", key, c, err)
 		}
-		if c.Algorithm == "" && c.Inner == 0 {
+		if c.Algorithm == "" && c.Inner == 0 && c.N == 0 {
 			continue
 		}
 		a, ok := find(s, c.Algorithm, 0)
@@ -220,6 +225,9 @@ func (r Registry) Check(p tasks.Plan) error {
 		}
 		if c.Inner != 0 && !a.Inner {
 			return fmt.Errorf("%s=%v: %s/%s takes no inner segment", key, c, s.Name(), a.Name)
+		}
+		if c.N != 0 && a.Number == "" {
+			return fmt.Errorf("%s=%v: %s/%s takes no number", key, c, s.Name(), a.Name)
 		}
 	}
 	return nil
@@ -292,6 +300,9 @@ func (r Registry) resolve(p tasks.Plan, k tasks.Kind) (Submodule, Algorithm, tas
 	}
 	if c.Inner != 0 && !a.Inner {
 		return nil, a, c, fmt.Errorf("%v=%v: an inner segment for %s/%s: %w", k, c, s.Name(), a.Name, ErrUnsupported)
+	}
+	if c.N != 0 && a.Number == "" {
+		return nil, a, c, fmt.Errorf("%v=%v: a number for %s/%s: %w", k, c, s.Name(), a.Name, ErrUnsupported)
 	}
 	return s, a, c, nil
 }

@@ -34,7 +34,7 @@ func TestRestrictionTexts(t *testing.T) {
 	if got := submodules.NeedsRootFirst.String(); got == "" || strings.HasPrefix(got, "Restriction(") {
 		t.Errorf("NeedsRootFirst has no words: %q", got)
 	}
-	if next := (submodules.NeedsNoData + 1).String(); next != "Restriction(6)" {
+	if next := (submodules.NeedsDense + 1).String(); next != "Restriction(7)" {
 		t.Errorf("a restriction that this test doesn't know: %q", next)
 	}
 }
@@ -46,7 +46,9 @@ func TestCheck(t *testing.T) {
 		{"shape=han,fs=1,w=2,i=adapt/chain/32KiB,s=sm,ib=scripted", ""},
 		{"i=adapt//32KiB", ""},
 		{"i=adapt,sb=xhc", `sb=xhc: unknown submodule "xhc"; known are adapt, nbc, circulant, sm, solo, scripted`},
-		{"i=adapt/star", `i=adapt/star: unknown algorithm "star"; adapt has binomial, chain, kchain, binary, linear, ring, inorderbinary, inorderbinomial, splitbinary`},
+		{"i=nbc/bruck//4", ""},
+		{"i=nbc/linear//4", "i=nbc/linear//4: nbc/linear takes no number"},
+		{"i=adapt/star", `i=adapt/star: unknown algorithm "star"; adapt has binomial, chain, kchain, binary, linear, ring, pairwise, inorderbinary, inorderbinomial, splitbinary`},
 		{"i=scripted/plain/1K", "i=scripted/plain/1KiB: scripted/plain takes no inner segment"},
 		{"i=scripted//1K", "i=scripted//1KiB: scripted/plain takes no inner segment"},
 	} {

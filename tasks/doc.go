@@ -20,8 +20,10 @@
 //	fs=512KiB            segment size, of each rank's block where there are blocks; all: one segment
 //	w=4                  window: segments in flight per kind of task
 //	i=adapt/chain/32KiB  level i is done by submodule adapt, algorithm chain, inner segments of 32 KiB
+//	i=nbc/bruck//4       the same with the algorithm's own number 4, here a radix, and no inner segment
 //	s=sm                 level s is done by submodule sm with its first algorithm
 //	ib=adapt/binomial    the same for one kind of task; it wins over the level's choice
+//	eager=32KiB          alltoalls by adapt/pairwise: messages up to it leave at once, longer ones one after the other
 //	order=tree           reductions give the same bits on every layout
 //
 // These are the shapes, with the tasks of an allreduce (or bcast) on two levels:

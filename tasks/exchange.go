@@ -92,6 +92,21 @@ func (g *Graph) Exchange(t *Task) (out, in [][]Span) {
 	return out, in
 }
 
+// IsDense reports whether in every group of a phase each member gives each as many bytes.
+func (g *Graph) IsDense(ph Phase) bool {
+	if !g.Request.Matrix.IsZero() || g.Plan.Shape == Lanes && len(g.Phases) > 1 {
+		return false
+	}
+	for _, group := range g.Groups(ph) {
+		for _, r := range group.Ranks {
+			if len(g.On.Under(r, ph.Level)) != len(g.On.Under(group.Ranks[0], ph.Level)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // pieces are the blocks that one member gives another, where they lie in a store.
 func (g *Graph) pieces(t *Task, st store, giver, taker int) (all []Span) {
 	switch {

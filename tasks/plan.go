@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -107,17 +108,22 @@ type Choice struct {
 	Submodule string
 	Algorithm string // empty: the submodule's only or first one
 	Inner     int64  // the algorithm's own segment, bytes; 0: none
+	N         int    // the algorithm's own number, such as a radix; 0: its default
 }
 
-// String prints submodule/algorithm/inner, leaving out what is not set at the
-// end: an inner segment without an algorithm is adapt//32KiB.
+// String prints submodule/algorithm/inner/number, leaving out what is not set at the
+// end: an inner segment without an algorithm is adapt//32KiB, a number without an inner
+// segment nbc/bruck//4.
 func (c Choice) String() string {
 	s := c.Submodule
-	if c.Algorithm != "" || c.Inner != 0 {
+	if c.Algorithm != "" || c.Inner != 0 || c.N != 0 {
 		s += "/" + c.Algorithm
 	}
 	if c.Inner != 0 {
 		s += "/" + FormatBytes(c.Inner)
+	}
+	if c.N != 0 {
+		s += strings.Repeat("/", 3-strings.Count(s, "/")) + strconv.Itoa(c.N)
 	}
 	return s
 }
@@ -132,6 +138,7 @@ type Plan struct {
 	Segment int64 // fs, bytes, of each block if there are blocks; [Whole] for one segment
 	Window  int   // segments in flight per task kind and rank
 	Order   Order // in which data is combined
+	Eager   int64 // bytes, of alltoalls by adapt/pairwise: messages up to it leave at once, longer ones pairwise; 0: none
 	choices []keyed
 }
 
@@ -224,6 +231,9 @@ func (p Plan) Over(base Plan) Plan {
 	if p.Order == 0 {
 		p.Order = base.Order
 	}
+	if p.Eager == 0 {
+		p.Eager = base.Eager
+	}
 	own := p
 	for _, c := range base.choices {
 		_, level := own.Choice(c.key[:1])
@@ -253,6 +263,9 @@ func (p Plan) String() string {
 	}
 	if p.Order == TreeOrder {
 		parts = append(parts, "order=tree")
+	}
+	if p.Eager != 0 {
+		parts = append(parts, "eager="+FormatBytes(p.Eager))
 	}
 	for _, c := range p.choices {
 		parts = append(parts, c.key+"="+c.Choice.String())

@@ -7,8 +7,8 @@ import (
 )
 
 // ParsePlan reads one plan: words separated by commas, each key=value. Keys are
-// shape, fs, w, order, a level's symbol or a task kind; values of levels and kinds are
-// submodule[/algorithm][/inner segment]. What is left out stays zero.
+// shape, fs, w, order, eager, a level's symbol or a task kind; values of levels and kinds are
+// submodule[/algorithm][/inner segment][/number]. What is left out stays zero.
 func ParsePlan(s string) (Plan, error) {
 	var p Plan
 	for _, word := range strings.Split(s, ",") {
@@ -18,7 +18,7 @@ func ParsePlan(s string) (Plan, error) {
 		}
 		key, value, ok := strings.Cut(word, "=")
 		if !ok {
-			return Plan{}, fmt.Errorf("plan %q: %q is not key=value; keys are shape, fs, w, order, a level (i, s, …) or a task kind (ib, sr, …)", s, word)
+			return Plan{}, fmt.Errorf("plan %q: %q is not key=value; keys are shape, fs, w, order, eager, a level (i, s, …) or a task kind (ib, sr, …)", s, word)
 		}
 		if err := p.parseWord(key, value); err != nil {
 			return Plan{}, fmt.Errorf("plan %q: %w", s, err)
@@ -38,6 +38,9 @@ func (p *Plan) parseWord(key, value string) (err error) {
 			err = fmt.Errorf("fs=%s: a segment has at least one byte", value)
 		}
 		return err
+	case "eager":
+		p.Eager, err = ParseBytes(value)
+		return err
 	case "order":
 		if value != "tree" {
 			return fmt.Errorf("order=%s: the only order is tree", value)
@@ -55,7 +58,7 @@ func (p *Plan) parseWord(key, value string) (err error) {
 	}
 	_, isKind := parseKind(key)
 	if !isKind && (len(key) != 1 || !isLetter(key[0])) {
-		return fmt.Errorf("unknown key %q; keys are shape, fs, w, order, a level (i, s, …) or a task kind (ib, sr, …)", key)
+		return fmt.Errorf("unknown key %q; keys are shape, fs, w, order, eager, a level (i, s, …) or a task kind (ib, sr, …)", key)
 	}
 	c, err := parseChoice(value)
 	if err != nil {
@@ -79,8 +82,8 @@ func parseShape(s string) (Shape, error) {
 func parseChoice(s string) (c Choice, err error) {
 	parts := strings.Split(s, "/")
 	// A submodule begins with a letter because w=2 is a window.
-	if len(parts) > 3 || parts[0] == "" || !isLetter(parts[0][0]) {
-		return c, fmt.Errorf("write submodule[/algorithm][/inner segment]")
+	if len(parts) > 4 || parts[0] == "" || !isLetter(parts[0][0]) {
+		return c, fmt.Errorf("write submodule[/algorithm][/inner segment][/number]")
 	}
 	for _, word := range parts[:min(len(parts), 2)] {
 		if i := strings.IndexFunc(word, notInName); i >= 0 {
@@ -91,11 +94,19 @@ func parseChoice(s string) (c Choice, err error) {
 	if len(parts) > 1 {
 		c.Algorithm = parts[1]
 	}
-	if len(parts) > 2 {
+	if len(parts) > 2 && (len(parts) == 3 || parts[2] != "") {
 		c.Inner, err = ParseBytes(parts[2])
+	}
+	if len(parts) > 3 && err == nil {
+		if c.N, err = strconv.Atoi(parts[3]); err != nil || c.N < 2 || c.N > maxNumber {
+			return c, fmt.Errorf("number %q: an algorithm's number is 2 to %d", parts[3], maxNumber)
+		}
 	}
 	return c, err
 }
+
+// maxNumber bounds an algorithm's number.
+const maxNumber = 1024
 
 func isLetter(b byte) bool { return b >= 'a' && b <= 'z' }
 

@@ -9,8 +9,8 @@ import (
 
 // TestParsePlanErrors: each error has the whole plan, the word and what is allowed.
 func TestParsePlanErrors(t *testing.T) {
-	const keys = "keys are shape, fs, w, order, a level (i, s, …) or a task kind (ib, sr, …)"
-	const form = "write submodule[/algorithm][/inner segment]"
+	const keys = "keys are shape, fs, w, order, eager, a level (i, s, …) or a task kind (ib, sr, …)"
+	const form = "write submodule[/algorithm][/inner segment][/number]"
 	for _, tc := range []struct{ plan, want string }{
 		{"han", `"han" is not key=value; ` + keys},
 		{"shape=tree", `unknown shape "tree"; known are flat, han`},
@@ -31,7 +31,9 @@ func TestParsePlanErrors(t *testing.T) {
 		{"i=/chain", "i=/chain: " + form},
 		{"i=Adapt", "i=Adapt: " + form},
 		{"i=4", "i=4: " + form},
-		{"i=adapt/chain/1K/2K", "i=adapt/chain/1K/2K: " + form},
+		{"i=adapt/chain/1K/2/3", "i=adapt/chain/1K/2/3: " + form},
+		{"i=adapt/chain/1K/2K", `i=adapt/chain/1K/2K: number "2K": an algorithm's number is 2 to 1024`},
+		{"i=nbc/bruck//1", `i=nbc/bruck//1: number "1": an algorithm's number is 2 to 1024`},
 		{"i=adapt/Chain", `name "Chain": allowed are a to z, digits, '.', '_' and '-'`},
 		{"i=a b", `name "a b": allowed are`},
 		{"i=adapt/chain/x", `i=adapt/chain/x: "x" is not a byte count`},
@@ -46,7 +48,7 @@ func TestParsePlanErrors(t *testing.T) {
 
 func FuzzParsePlan(f *testing.F) {
 	for _, s := range []string{
-		"shape=han,fs=256KiB,w=4,i=adapt/chain/32KiB,s=solo", "w=2,w=nbc,wb=nbc//1K", "fs=all", " , ", "i=a=b",
+		"shape=han,fs=256KiB,w=4,i=adapt/chain/32KiB,s=solo", "w=2,w=nbc,wb=nbc//1K", "i=nbc/bruck//4", "ia=adapt/linear/8KiB/3", "fs=all", " , ", "i=a=b",
 		"i=adapt/", "ib=x,i=y,i=z", "s=sm;i=adapt",
 	} {
 		f.Add(s)

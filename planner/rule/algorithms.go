@@ -83,6 +83,11 @@ var algorithms = []row[tasks.Choice]{
 		adapt(submodules.Chain), "each node sends and receives the message once, segment by segment",
 	},
 	{
+		when(operation(tasks.Alltoall), between, passedOn),
+		tasks.Choice{Submodule: submodules.NBC, Algorithm: submodules.Bruck, N: 4},
+		"fewest messages; blocks travel several times",
+	},
+	{
 		when(operation(tasks.Alltoall)),
 		adapt(submodules.Linear), "each block crosses the wire once, those of other nodes first",
 	},

@@ -14,6 +14,7 @@ const (
 	tinyMessage   = 4 << 10   // up to here one exchange is worth its bytes
 	smallMessage  = 16 << 10  // up to here latency counts: one segment, shallow trees
 	sharedMessage = 128 << 10 // up to here many ranks of a node lose more by meeting twice than they win by sharing the work
+	passedBlock   = 64        // of what one rank gives another: up to here others may pass it on
 	leastHalved   = 12 << 10  // from here on halves are worth their messages
 	laneBlock     = 4 << 10   // of what one rank gives another: up to here a message costs more than a copy inside the node
 	halvedMessage = 256 << 10 // up to here fewer steps are worth more than a pipeline
@@ -22,9 +23,10 @@ const (
 
 // Limits of the rule, ranks and nodes.
 const (
-	mostPeers  = 8 // ranks of a node that all exchange with all
-	mostSpokes = 8 // nodes of which one speaks with all others
-	shortChain = 4 // nodes that are a short chain or ring
+	mostPeers    = 8  // ranks of a node that all exchange with all
+	mostPartners = 16 // nodes that all exchange with all, be messages as short as they may
+	mostSpokes   = 8  // nodes of which one speaks with all others
+	shortChain   = 4  // nodes that are a short chain or ring
 )
 
 // Conditions on what is asked for.
@@ -38,6 +40,14 @@ var (
 	exchanges = condition{tasks.Alltoall.String() + " is asked for", func(q *question) bool { return q.request.Exchanges() }}
 
 	lanesPay = condition{"up to " + tasks.FormatBytes(laneBlock) + " a block", func(q *question) bool { return q.bytes <= laneBlock*q.blocks }}
+
+	// Blocks of a few bytes between many: a message costs far more than its bytes.
+	passedOn = condition{
+		"equal blocks of up to " + tasks.FormatBytes(passedBlock) + " in one group of more than " + strconv.Itoa(mostPartners) + " nodes",
+		func(q *question) bool {
+			return q.request.Matrix.IsZero() && q.bytes <= passedBlock*q.blocks && q.on.Nodes() > mostPartners && q.shape == tasks.Flat
+		},
+	}
 
 	noData = condition{"a " + tasks.Barrier.String(), func(q *question) bool { return !q.request.Coll.HasData() }}
 

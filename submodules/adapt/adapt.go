@@ -57,6 +57,11 @@ var algorithms = []algorithm{
 		},
 	},
 	{
+		name: submodules.Pairwise, doc: "one exchange after the other; messages up to the plan's eager=… leave at once",
+		source: "Fagg et al., EuroPVM/MPI 2006, 6.2: switchable alltoallv",
+		lower:  map[tasks.Collective]lowering{tasks.Alltoall: pairwiseAlltoall},
+	},
+	{
 		name: submodules.InOrderBinary, doc: "binary tree over the ranks as they are numbered: keeps their order under any leader",
 		source: "coll/tuned in-order_binary",
 		lower:  map[tasks.Collective]lowering{tasks.Bcast: inOrderBcast, tasks.Reduce: inOrderReduce(trees.InOrder, trees.Top)},

@@ -81,3 +81,73 @@ func (x *exchanges) room(turn int, n int64) tasks.Span {
 	}
 	return x.rooms[turn].Cut(0, n)
 }
+
+// pairwiseAlltoall: long messages go to one partner after the other, in the order of a
+// tournament's rounds. Short ones, up to the plan's eager bytes, wait for none of them: both
+// ends know how long a message is.
+//
+//	time →    0       1       2
+//	long      ↔ 1     ↔ 2     ↔ 3
+//	short     ↔ 4 5 6
+func pairwiseAlltoall(e *submodules.Emitter, c *submodules.Call) {
+	if c.Alone(e) {
+		return
+	}
+	last, room := submodules.None, tasks.Span{}
+	for round := range trees.Rounds(len(c.Group.Ranks)) {
+		member := trees.Partner(c.Me, len(c.Group.Ranks), round)
+		if member < 0 || len(c.Out[member])+len(c.In[member]) == 0 {
+			continue
+		}
+		to := c.Group.Ranks[member]
+		maySend, mayReceive := submodules.None, submodules.None
+		longOut, longIn := length(c.Out[member]) > c.Eager, length(c.In[member]) > c.Eager
+		if longOut {
+			maySend = last
+		}
+		if longIn {
+			mayReceive = last
+		}
+		goes := c.Outgoing(e, member, maySend)
+		comes := c.Incoming(member, func(n int64) tasks.Span {
+			if !longIn {
+				return e.Scratch(n)
+			}
+			if room.Len < n {
+				room = e.Scratch(n)
+			}
+			return room.Cut(0, n)
+		})
+		out, in := outlet{to: to}, inlet{from: to}
+		gate := e.Join(maySend, goes.Packed)
+		var sent, came []dag.ID
+		for _, s := range goes.Messages {
+			sent = append(sent, out.send(e, s, gate))
+		}
+		for _, s := range comes.Messages {
+			step := in.recv(e, s, mayReceive)
+			in.used(step)
+			came = append(came, step)
+		}
+		if c.IsOver(member) {
+			came = append(came, sent...)
+		}
+		done := comes.Settle(e, append(came, mayReceive)...)
+		after := []dag.ID{last}
+		if longOut {
+			after = append(after, sent...)
+		}
+		if longIn {
+			after = append(after, done)
+		}
+		last = e.Join(after...)
+	}
+	c.KeepOwn(e)
+}
+
+func length(spans []tasks.Span) (n int64) {
+	for _, s := range spans {
+		n += s.Len
+	}
+	return n
+}

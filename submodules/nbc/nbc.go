@@ -162,10 +162,11 @@ var algorithms = []struct {
 	{
 		submodules.Algorithm{
 			Name: submodules.Bruck, Source: "Bruck et al., IEEE TPDS 1997; coll/tuned bruck",
-			Doc: "log2(n) rounds, any number of ranks: each gets as many parts as it has",
-			Ops: []tasks.Collective{tasks.Allgather},
+			Doc: "log2(n) rounds, any number of ranks: each gets as many parts as it has; an alltoall passes blocks on by the digits of the way they have to go",
+			Ops: []tasks.Collective{tasks.Allgather, tasks.Alltoall}, Number: "radix of an alltoall, default 2",
+			Needs: []submodules.Restriction{submodules.NeedsDense},
 		},
-		map[tasks.Collective]lowering{tasks.Allgather: bruckAllgather},
+		map[tasks.Collective]lowering{tasks.Allgather: bruckAllgather, tasks.Alltoall: bruckAlltoall},
 	},
 }
 

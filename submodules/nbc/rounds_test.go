@@ -89,6 +89,10 @@ func TestRounds(t *testing.T) {
 		{tasks.Allgather, "nbc/ring", 6, 5, 6 * 5},
 		{tasks.Allgather, "nbc/bruck", 6, 3, 6 * 5},
 		{tasks.Allgather, "nbc/recdoubling", 8, 3, 8 * 7},
+		{tasks.Alltoall, "nbc/linear", 6, 2, 6 * 5}, // its own block first
+		{tasks.Alltoall, "nbc/pairwise", 6, 1 + 5, 6 * 5},
+		{tasks.Alltoall, "nbc/bruck", 8, 3*2 + 1, 8 * 3 * 4},      // copied together, sent; in the end to their places
+		{tasks.Alltoall, "nbc/bruck//4", 8, 2*2 + 1, 8 * (6 + 4)}, // six of a digit of four, then four
 	} {
 		t.Run(fmt.Sprintf("%v/%s/n=%d", tc.op, tc.choice, tc.n), func(t *testing.T) {
 			most, sent := 0, int64(0)

@@ -345,11 +345,21 @@ func (u underTest) restricted(r tasks.Request, h *levels.Hierarchy) bool {
 		case ordered && (needs(submodules.NeedsCommutative) || needs(submodules.NeedsRootFirst) && !h.LowestLead(k)) && u.makes(r, h, k),
 			needs(submodules.NeedsPowerOfTwo) && (u.op == tasks.Allgather || u.op == tasks.ReduceScatter) && sizes(func(n int) bool { return n&(n-1) != 0 }),
 			needs(submodules.NeedsNoData) && u.op == tasks.Allreduce && r.Coll.HasData() && u.makes(r, h, k),
+			needs(submodules.NeedsDense) && u.op == tasks.Alltoall && (!r.Matrix.IsZero() || unequal(h, k)) && u.makes(r, h, k),
 			needs(submodules.NeedsEven) && u.op == tasks.Allgather && sizes(func(n int) bool { return n > 1 && n%2 != 0 }):
 			return true
 		}
 	}
 	return false
+}
+
+// unequal reports whether members of a group of a level speak for different numbers of ranks.
+func unequal(h *levels.Hierarchy, level int) bool {
+	return slices.ContainsFunc(h.Groups(level), func(g *levels.Group) bool {
+		return slices.ContainsFunc(g.Ranks, func(r levels.Rank) bool {
+			return len(h.Under(r, level)) != len(h.Under(g.Ranks[0], level))
+		})
+	})
 }
 
 // makes tells whether a request has tasks of the operation on a level.

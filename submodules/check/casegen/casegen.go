@@ -134,6 +134,9 @@ func (o Options) plan(s Source, r tasks.Request, t *levels.Topology) tasks.Plan 
 	if s.IntN(4) == 0 {
 		p.Segment = tasks.Whole
 	}
+	if r.Exchanges() && s.IntN(2) == 0 {
+		p.Eager = int64(1 + s.IntN(bytes))
+	}
 	for k := range t.Depth() {
 		level := t.Level(k).Symbol
 		for _, op := range tasks.Operations(r.Coll, p.Shape) {
