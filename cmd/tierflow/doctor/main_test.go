@@ -22,15 +22,25 @@ const asRank = "TIERFLOW_TEST_DOCTOR"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asRank) == "dies" {
-		cfg, err := join.FromEnv(os.Getenv)
-		if err == nil {
-			_, err = join.Join(context.Background(), cfg)
-		}
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(os.Stderr, die(context.Background()))
 		os.Exit(1)
 	}
 	if os.Getenv(asRank) != "" {
 		os.Exit(kit.Execute(context.Background(), tierflow(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
+}
+
+// die enters the job as a rank of the command does, and returns when all others are in.
+func die(ctx context.Context) error {
+	cfg, err := join.FromEnv(os.Getenv)
+	if err != nil {
+		return err
+	}
+	job, err := join.Join(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	_, err = job.Exchange(ctx, nil)
+	return err
 }
