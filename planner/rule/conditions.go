@@ -16,6 +16,7 @@ const (
 	sharedMessage = 128 << 10 // up to here many ranks of a node lose more by meeting twice than they win by sharing the work
 	passedBlock   = 64        // of what one rank gives another: up to here others may pass it on
 	leastHalved   = 12 << 10  // from here on halves are worth their messages
+	leaderBlock   = 1 << 10   // of an alltoall: up to here one rank of a node may carry the blocks of all
 	laneBlock     = 4 << 10   // of what one rank gives another: up to here a message costs more than a copy inside the node
 	halvedMessage = 256 << 10 // up to here fewer steps are worth more than a pipeline
 	filling       = 64 << 10  // for each node: from here on a chain or a ring of nodes is filled
@@ -38,6 +39,8 @@ var (
 	scans = condition{tasks.Scan.String() + " or " + tasks.Exscan.String() + " is asked for", func(q *question) bool { return q.request.Coll.Scans() }}
 
 	exchanges = condition{tasks.Alltoall.String() + " is asked for", func(q *question) bool { return q.request.Exchanges() }}
+
+	leadersPay = condition{"up to " + tasks.FormatBytes(leaderBlock) + " a block", func(q *question) bool { return q.bytes <= leaderBlock*q.blocks }}
 
 	lanesPay = condition{"up to " + tasks.FormatBytes(laneBlock) + " a block", func(q *question) bool { return q.bytes <= laneBlock*q.blocks }}
 

@@ -42,6 +42,10 @@ var shapes = []row[tasks.Shape]{
 		tasks.Flat, "{op} is not commutative and ranks are not numbered node by node",
 	},
 	{
+		when(exchanges, not(oneNode), severalRanks, fewPeers, leadersPay, fits(tasks.Han)),
+		tasks.Han, "between nodes one message for a pair of nodes; a leader copies blocks of up to " + tasks.FormatBytes(leaderBlock) + " sooner than its ranks send messages",
+	},
+	{
 		when(exchanges, not(oneNode), severalRanks, lanesPay, fits(tasks.Lanes)),
 		tasks.Lanes, "between nodes one message for a rank in place of one for each pair; inside nodes blocks of up to " + tasks.FormatBytes(laneBlock) + " cost little",
 	},
