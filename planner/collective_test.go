@@ -178,6 +178,9 @@ func blockRequests(size int) (all []tasks.Request) {
 			if !r.Blocks() {
 				continue
 			}
+			if coll == tasks.Alltoall {
+				r.Count = int64(min(n, 130)) // each rank has a block for each other one: passes are as many sooner
+			}
 			if r.Reduces() {
 				r.Op = tasks.Sum
 			}
