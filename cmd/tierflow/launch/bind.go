@@ -93,12 +93,10 @@ func readList(sys fs.FS, name string) (all []int) {
 // bind returns the processors of each of a host's ranks. nil: no rank is bound. Without a
 // binding ranks get shares where there is a processor for each.
 func bind(binding string, ranks int, host []processor) ([][]int, error) {
+	if binding == "" && ranks <= len(host) {
+		binding = bindShare
+	}
 	switch binding {
-	case "":
-		if ranks > len(host) {
-			return nil, nil
-		}
-		return shares(ranks, cut(host, coresIfEnough(ranks, host))), nil
 	case bindShare:
 		if ranks > len(host) {
 			return nil, fmt.Errorf("--bind %s: %d ranks on %d processors; start fewer, or leave them to the kernel with --bind %s",
