@@ -182,7 +182,7 @@ func (r *report) factsOf(rank int) *facts {
 	return r.Ranks[i]
 }
 
-// addressesText says who the ranks are, which addresses there are, and which are used.
+// addressesText names the ranks and the addresses, and says which of these are used.
 func (r *report) addressesText(w io.Writer) {
 	fmt.Fprintln(w)
 	for i, f := range r.Ranks {

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"fmt"
 	"math"
 	"strings"
 
@@ -41,20 +40,11 @@ func limit(which int) (soft, hard int64) {
 
 // cpuList writes a set as the kernel does: 0-3,8.
 func cpuList(has func(cpu int) bool, n int) string {
-	var runs []string
-	for cpu := 0; cpu < n; cpu++ {
-		if !has(cpu) {
-			continue
-		}
-		first := cpu
-		for cpu+1 < n && has(cpu+1) {
-			cpu++
-		}
-		if first == cpu {
-			runs = append(runs, fmt.Sprint(cpu))
-		} else {
-			runs = append(runs, fmt.Sprintf("%d-%d", first, cpu))
+	var all []int
+	for cpu := range n {
+		if has(cpu) {
+			all = append(all, cpu)
 		}
 	}
-	return strings.Join(runs, ",")
+	return strings.Join(ranges(all), ",")
 }
