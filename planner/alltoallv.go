@@ -104,12 +104,42 @@ const (
 	sayInPlace
 )
 
+// borrowCounts takes the call that is kept, or makes one if there is none or it is in use.
+func (c *Comm) borrowCounts() (*countsCall, error) {
+	c.mu.Lock()
+	x := c.counts
+	c.counts = nil
+	c.mu.Unlock()
+	if x != nil {
+		return x, nil
+	}
+	n := c.Size()
+	x = &countsCall{table: make([]int64, n*(1+2*n))}
+	r := tasks.Request{Coll: tasks.Allgather, Count: int64(1 + 2*n), Type: tasks.Int64, InPlace: true}
+	var err error
+	x.col, err = c.internal(r, pairCall, asBytes(x.table))
+	return x, err
+}
+
+// returnCounts keeps a call for the next one, unless the communicator is closed.
+func (c *Comm) returnCounts(x *countsCall) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cache != nil {
+		c.counts = x
+	}
+}
+
 // tellCounts tells all ranks what this one says, and returns what they do.
 func (c *Comm) tellCounts(ctx context.Context, mine pairCounts) ([]pairCounts, error) {
+	x, err := c.borrowCounts()
+	if err != nil {
+		return nil, err
+	}
 	n := c.Size()
 	length := 1 + 2*n
-	table := make([]int64, n*length)
-	own := table[c.Rank()*length:][:length]
+	own := x.table[c.Rank()*length:][:length]
+	clear(own)
 	if mine.wrong {
 		own[0] = sayWrong
 	} else {
@@ -120,17 +150,13 @@ func (c *Comm) tellCounts(ctx context.Context, mine pairCounts) ([]pairCounts, e
 			own[1+i], own[1+n+i] = int64(mine.send[i]), int64(mine.recv[i])
 		}
 	}
-	r := tasks.Request{Coll: tasks.Allgather, Count: int64(length), Type: tasks.Int64, InPlace: true}
-	col, err := c.internal(r, pairCall, asBytes(table))
-	if err == nil {
-		err = col.Run(ctx)
-	}
-	if err != nil {
+	if err := x.col.Run(ctx); err != nil {
 		return nil, err
 	}
+	defer c.returnCounts(x)
 	all := make([]pairCounts, n)
 	for rank := range all {
-		row := table[rank*length:][:length]
+		row := x.table[rank*length:][:length]
 		all[rank] = pairCounts{wrong: row[0]&sayWrong != 0, inPlace: row[0]&sayInPlace != 0}
 		for i := range n {
 			all[rank].send, all[rank].recv = append(all[rank].send, int(row[1+i])), append(all[rank].recv, int(row[1+n+i]))

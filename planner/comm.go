@@ -127,6 +127,15 @@ type Comm struct {
 	mu    sync.Mutex
 	cache map[tasks.Request]*Collective // of the one-shot calls; nil when closed
 	kept  []tasks.Request               // its keys, the oldest first
+	// counts is the last call that told counts, for the next one; nil: none, or in use.
+	counts *countsCall
+}
+
+// countsCall is the call in which ranks tell each other their counts. A communicator keeps
+// one for its next alltoallv.
+type countsCall struct {
+	col   *Collective
+	table []int64 // a row for each rank: its bits, what it gives each rank, what it gets
 }
 
 // world counts the ranks of this process that have not closed yet.
@@ -337,7 +346,7 @@ func (c *Comm) Close() error {
 	}
 	c.mu.Lock()
 	closed := c.cache == nil
-	c.cache = nil
+	c.cache, c.counts = nil, nil
 	c.mu.Unlock() // calls needn't wait for those of other ranks
 	if closed {
 		return nil

@@ -65,6 +65,9 @@ func (a *activeCall[T]) lengths() (send, recv int) {
 	case tasks.ReduceScatter:
 		return all, n
 	case tasks.Alltoall:
+		if a.r.rows != nil {
+			return a.r.gives(a.p.me, a.p.size()), a.r.gets(a.p.me)
+		}
 		return all, all
 	}
 	return -1, -1
@@ -85,6 +88,14 @@ func (a *activeCall[T]) create() (err error) {
 		a.col, err = planner.Allreduce(c, a.send, a.recv, a.op.op)
 	case a.r.coll == tasks.Reduce:
 		a.col, err = planner.Reduce(c, a.send, a.recv, a.op.op, root)
+	case a.r.rows != nil && a.r.told:
+		var rows tasks.Matrix
+		if rows, err = tasks.NewMatrix(a.r.rows); err == nil {
+			a.col, err = planner.AlltoallMatrix(c, a.send, a.recv, rows)
+		}
+	case a.r.rows != nil:
+		sends, recvs := a.pairs()
+		a.col, err = planner.Alltoallv(a.p.ctx, c, a.send, sends, a.recv, recvs)
 	case a.r.coll == tasks.Alltoall:
 		a.col, err = planner.Alltoall(c, a.send, a.recv)
 	case a.r.coll == tasks.Scan:
@@ -123,6 +134,9 @@ func (a *activeCall[T]) now(ctx context.Context) error {
 		return planner.AllreduceNow(ctx, c, a.send, a.recv, a.op.op)
 	case a.r.coll == tasks.Reduce:
 		return planner.ReduceNow(ctx, c, a.send, a.recv, a.op.op, root)
+	case a.r.rows != nil:
+		sends, recvs := a.pairs()
+		return planner.AlltoallvNow(ctx, c, a.send, sends, a.recv, recvs)
 	case a.r.coll == tasks.Alltoall:
 		return planner.AlltoallNow(ctx, c, a.send, a.recv)
 	case a.r.coll == tasks.Scan:
@@ -145,6 +159,14 @@ func (a *activeCall[T]) now(ctx context.Context) error {
 		return planner.ReduceScattervNow(ctx, c, a.send, a.recv, a.r.counts, a.op.op)
 	}
 	return planner.ReduceScatterNow(ctx, c, a.send, a.recv, a.op.op)
+}
+
+// pairs are this rank's counts in an alltoallv.
+func (a *activeCall[T]) pairs() (sends, recvs []int) {
+	for _, row := range a.r.rows {
+		recvs = append(recvs, row[a.p.me])
+	}
+	return a.r.rows[a.p.me], recvs
 }
 
 func (a *activeCall[T]) run(ctx context.Context) error {

@@ -120,7 +120,7 @@ func (f *randomFault) fits(c *randomComm, o *randomOp, draw *rand.Rand) bool {
 		case twistCommutes:
 			return reduces && randomTypes[o.call.elem].users(o.call.op)
 		case twistCount:
-			return call && o.call.coll != tasks.Barrier && o.call.counts == nil
+			return call && o.call.coll != tasks.Barrier && o.call.counts == nil && o.call.rows == nil
 		}
 		return call
 	case opPanics, opExits, opCalls:
@@ -153,7 +153,7 @@ func twistCall[T comparable](a *activeCall[T], twist randomTwist) {
 	case twistColl:
 		others := []tasks.Collective{tasks.Barrier, tasks.Bcast, tasks.Allgather, tasks.Gather, tasks.Scatter}
 		others = slices.DeleteFunc(others, func(c tasks.Collective) bool { return c == a.r.coll })
-		a.r.coll, a.r.counts, a.r.op = others[a.p.fault.nth], nil, ""
+		a.r.coll, a.r.counts, a.r.rows, a.r.op = others[a.p.fault.nth], nil, nil, ""
 	case twistCount:
 		a.r.count++
 	case twistOp:

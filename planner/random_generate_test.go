@@ -230,6 +230,9 @@ func (d *randomDraw) request(c *randomComm) *randomRequest {
 		r.count = d.count(r.elem, 1, c.size())
 	case tasks.Alltoall:
 		r.count = d.count(r.elem, c.size(), c.size())
+		if d.chance(2) {
+			d.rows(r, c.size())
+		}
 	case tasks.Allgather, tasks.Gather, tasks.Scatter, tasks.ReduceScatter:
 		r.count = d.count(r.elem, c.size(), c.size())
 		if d.chance(2) {
@@ -240,6 +243,23 @@ func (d *randomDraw) request(c *randomComm) *randomRequest {
 		}
 	}
 	return r
+}
+
+// rows draws what each rank gives each: in place the same both ways.
+func (d *randomDraw) rows(r *randomRequest, size int) {
+	r.told, r.rows = r.way != wayNow && d.chance(3), make([][]int, size)
+	most, largest := r.count, 0
+	for from := range r.rows {
+		r.rows[from] = make([]int, size)
+		for to := range size {
+			r.rows[from][to] = d.IntN(most+1) * min(1, d.IntN(4))
+			if to < from && r.inPlace != 0 {
+				r.rows[from][to] = r.rows[to][from]
+			}
+			largest = max(largest, r.rows[from][to])
+		}
+	}
+	r.count = largest
 }
 
 // elem draws an element type, the common ones more often.

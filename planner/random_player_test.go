@@ -153,7 +153,10 @@ func (p *randomPlayer) doCall(o *randomOp) error {
 	twist := p.twist(o)
 	if twist != 0 && p.impossible(o) { // then the others don't call it: theirs could be the next
 		p.fired.Store(false)
-		return nil
+		if o.call.rows == nil || o.call.told {
+			return nil
+		}
+		twist = 0 // they tell each other their counts before they find out
 	}
 	err := p.callAs(o, twist)
 	if unplanned(err) && twist != 0 { // what the others call may be possible all the same
@@ -169,7 +172,7 @@ func (p *randomPlayer) doCall(o *randomOp) error {
 // impossible tells whether the forced plans can't do a call.
 func (p *randomPlayer) impossible(o *randomOp) bool {
 	tried, prepared := *o, *o.call
-	prepared.way = wayRuns
+	prepared.way, prepared.told = wayRuns, true // which is local
 	tried.call = &prepared
 	call := randomTypes[o.call.elem].call(p, &tried, 0)
 	err := call.create()

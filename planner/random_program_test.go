@@ -71,7 +71,9 @@ type randomRequest struct {
 	op      string
 	root    int
 	count   int
-	counts  []int // of the v-forms; else nil
+	counts  []int   // of the v-forms; else nil
+	rows    [][]int // of an alltoallv: what each rank gives each; else nil
+	told    bool    // ranks know the rows beforehand
 	way     randomWay
 	runs    int    // of a call that is created
 	inPlace uint64 // bits by rank
@@ -143,6 +145,9 @@ func (r *randomRequest) String() string {
 	}
 	if r.counts != nil {
 		text += fmt.Sprint(" counts ", r.counts)
+	}
+	if r.rows != nil {
+		text += fmt.Sprintf(" rows %v, told %t", r.rows, r.told)
 	}
 	if r.op != "" {
 		text += " " + r.op

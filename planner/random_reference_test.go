@@ -23,6 +23,22 @@ func (r *randomRequest) before(rank int) (n int) {
 // sum is the length of a buffer of all blocks.
 func (r *randomRequest) sum(size int) int { return r.before(size) }
 
+// gives is what a rank gives the first ranks of an alltoallv.
+func (r *randomRequest) gives(from, ranks int) (n int) {
+	for _, c := range r.rows[from][:ranks] {
+		n += c
+	}
+	return n
+}
+
+// gets is what a rank gets in an alltoallv.
+func (r *randomRequest) gets(to int) (n int) {
+	for _, row := range r.rows {
+		n += row[to]
+	}
+	return n
+}
+
 // want is element i of what this rank receives.
 func (a *activeCall[T]) want(i int) T {
 	switch a.r.coll {
@@ -37,6 +53,14 @@ func (a *activeCall[T]) want(i int) T {
 	case tasks.Exscan:
 		return a.combined(a.p.me, i)
 	case tasks.Alltoall:
+		if a.r.rows != nil {
+			from := 0
+			for i >= a.r.rows[from][a.p.me] {
+				i -= a.r.rows[from][a.p.me]
+				from++
+			}
+			return a.given(from, a.r.gives(from, a.p.me)+i)
+		}
 		return a.given(i/a.r.count, a.p.me*a.r.count+i%a.r.count)
 	case tasks.Scatter:
 		return a.given(a.r.root, a.r.before(a.p.me)+i)
