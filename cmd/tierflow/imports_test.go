@@ -83,6 +83,8 @@ var arrows = map[string][]string{
 	"costs/measure": {"costs/stats", "costs/sim", "executor"},
 	// Where a machine's numbers come from is said as for measured costs.
 	"costs/machine": {"costs"},
+	// Its closed forms are of the trees that bcasts go along.
+	"costs/derived": {"costs", "submodules/trees"},
 	// Programs in the language of other simulators: what they compute takes as long as on a machine.
 	"costs/goal": {"costs/machine", "submodules"},
 	// A simulation obeys the flow control of the executor: it decides what overlaps.
@@ -137,7 +139,7 @@ var libraries = map[string][]string{
 	"golang.org/x/sync":              {"executor/proc", "planner", "costs/measure", "cmd/tierflow/verify", "cmd/tierflow/doctor"},
 	"golang.org/x/sys":               {"levels/join", "levels/join/launcher", "executor/wire", "executor/tcp", "executor/proc", "executor/kernel", "executor/flight", "costs/measure", "cmd/tierflow/launch", "cmd/tierflow/doctor"},
 	"golang.org/x/term":              {"cmd/tierflow/tune"},
-	"gonum.org/v1/gonum":             {"costs/stats", "cmd/tierflow/bench", "cmd/tierflow/tune"},
+	"gonum.org/v1/gonum":             {"costs/stats", "costs/derived", "cmd/tierflow/bench", "cmd/tierflow/tune"},
 	"gonum.org/v1/plot":              {"viz"},
 }
 

@@ -1,0 +1,64 @@
+package derived
+
+import (
+	"slices"
+
+	"github.com/tierflow/tierflow/dag"
+)
+
+// burst begins a burst of a rank: of the sends that are ready the first one to each peer,
+// by their numbers.
+//
+//	ready   0>1 0>2 0>1 0>2     bursts   0>1 0>2, then 0>1 0>2
+func (w *walker) burst(rank int, now moment) {
+	r := &w.ranks[rank]
+	slices.Sort(r.sends)
+	var all []dag.ID
+	var peers []int32
+	bytes := 0.0
+	rest := r.sends[:0]
+	from := moment{}
+	for _, id := range r.sends {
+		s := r.prog.Step(id)
+		if slices.Contains(peers, s.Peer) {
+			rest = append(rest, id)
+			continue
+		}
+		all, peers = append(all, id), append(peers, s.Peer)
+		bytes += float64(s.Len())
+		from = later(from, r.ready[id])
+	}
+	r.sends = rest
+	k := float64(len(all))
+	times := w.gamma.Of(len(all) + 1)
+	// What held the burst up: its data, or the burst before.
+	began := from
+	if from.time < now.time {
+		began = r.freed
+	}
+	r.busy = true
+	r.freed = w.after(began, Coeff{Alpha: times, Beta: times * bytes / k})
+	w.push(event{at: r.freed, rank: rank, burst: all, began: began})
+}
+
+// inlet is what a rank hears from others.
+type inlet struct {
+	began moment // of the messages that overlap until now
+	ended moment
+	count int
+	bytes float64
+}
+
+// hear returns when a message is there that was sent from began to ended. Messages that
+// overlap share the inlet.
+func (p *inlet) hear(w *walker, began, ended moment, bytes float64) moment {
+	if p.count == 0 || began.time >= p.ended.time {
+		*p = inlet{began: began}
+	}
+	p.count++
+	p.bytes += bytes
+	times := w.gamma.Of(p.count + 1)
+	all := w.after(p.began, Coeff{Alpha: times, Beta: times * p.bytes / float64(p.count)})
+	p.ended = later(ended, all)
+	return p.ended
+}

@@ -1,0 +1,45 @@
+// Package derived prices collectives by models that come from their implementation
+// (Nuriyev, Lastovetsky: A New Model-Based Approach to Performance Comparison of MPI
+// Collective Algorithms, PaCT 2021). It counts which messages follow each other on the
+// longest path of an algorithm, and takes the time of one message from measurements of
+// that very algorithm.
+//
+// It measures nothing: package measure runs the experiments.
+//
+//	gamma, err := derived.NewGamma(linear)                // times of one message to 1, 2, 3, … ranks
+//	line, err := derived.Fit(rows)                        // α and β of one algorithm
+//	coeff := derived.Bcast("binomial").Coeff(P, bytes, segment, gamma)
+//	ns := line.NS(coeff)
+//
+// # A message
+//
+// A message of m bytes takes α + β·m (Hockney; the paper's section 3). A rank that sends the
+// same segment to k others at once takes γ(k+1) times as long, and γ(2) is 1 (equations 2
+// and 3). γ belongs to the machine, α and β belong to one algorithm on it. Times are ns,
+// sizes bytes.
+//
+// # Where the coefficients come from
+//
+// [Walk] follows the programs that ranks run, step by step. Its rules:
+//
+//   - A rank sends in bursts: of its messages that are ready it takes the first to each
+//     peer. A burst of k messages takes γ(k+1) times as long as one, and all of them are
+//     there at its end. Then comes the next burst.
+//   - A rank that hears k others at the same time has all they sent after γ(k+1) times the
+//     length of one message, or later if they send longer.
+//   - A message may arrive before its receive is posted.
+//   - Reductions of a rank come one after the other. Copies and steps that only wait take no
+//     time.
+//
+// [Models] are closed forms of six bcasts, as package adapt lowers them. They say what Walk
+// says, for any number of ranks. What a program's tree adds to the paper's forms: a place
+// without a full set of children is cheaper.
+//
+//	algorithm     sends on the longest path, n segments, P ranks (the paper's figure 4, equation 6)
+//	linear        n·γ(P); beyond 33 ranks a second row of the tree
+//	chain         n + P − 2
+//	kchain        n·γ(5) + ⌈(P−1)/4⌉ − 1
+//	binary        (n+H−2)·γ(3) + γ(3) or 1, H = ⌊log2 P⌋
+//	splitbinary   half of n down each side, γ(4) where a place also serves its partner, and 1 for the last exchange
+//	binomial      n·γ(L+1) + Σ γ(L−i+1) for i = 1…L−1, L = ⌈log2 P⌉, less where the tree is not full
+package derived

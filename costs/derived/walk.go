@@ -1,0 +1,256 @@
+package derived
+
+import (
+	"container/heap"
+	"fmt"
+
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Walk returns the longest path through the programs of all ranks, by rank. Which path is
+// the longest depends on what a message takes: at says so. If all messages are equally
+// long and nothing is combined, any line gives the same path. The package comment has the
+// rules. Programs that don't fit together are an error.
+func Walk(progs []*submodules.Program, g Gamma, at Line) (Coeff, error) {
+	w := &walker{gamma: g, at: at, ranks: make([]walked, len(progs))}
+	for i, p := range progs {
+		if int(p.Rank) != i || p.Size != len(progs) {
+			return Coeff{}, fmt.Errorf("walk: a program of rank %d of %d in place %d of %d", p.Rank, p.Size, i, len(progs))
+		}
+		w.begin(i, p)
+	}
+	for len(w.queue) > 0 || len(w.dirty) > 0 {
+		now := moment{}
+		if len(w.queue) > 0 {
+			now = w.queue[0].at
+		}
+		for len(w.queue) > 0 && w.queue[0].at.time == now.time {
+			w.happen(heap.Pop(&w.queue).(event))
+		}
+		w.settle(now)
+	}
+	for i := range w.ranks {
+		if left := w.ranks[i].left; left > 0 {
+			return Coeff{}, fmt.Errorf("walk: rank %d has %d steps that never begin", i, left)
+		}
+	}
+	return w.last.path, nil
+}
+
+// WalkRequest compiles a request for all ranks of t and returns its longest path. Passes
+// come one after the other.
+func WalkRequest(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry, g Gamma, at Line) (sum Coeff, err error) {
+	whole, rest := make([]*submodules.Program, t.Size()), make([]*submodules.Program, t.Size())
+	passes := int64(0)
+	for rank := range whole {
+		c, err := submodules.CompileRequest(r, t, p, levels.Rank(rank), reg)
+		if err != nil {
+			return sum, err
+		}
+		whole[rank], rest[rank], passes = c.Whole, c.Rest, c.Passes
+	}
+	if passes > 0 {
+		if sum, err = Walk(whole, g, at); err != nil {
+			return sum, err
+		}
+		sum = sum.Times(float64(passes))
+	}
+	if rest[0] == nil {
+		return sum, nil
+	}
+	last, err := Walk(rest, g, at)
+	return sum.Plus(last), err
+}
+
+// moment is when something happens, and the path that leads there.
+type moment struct {
+	time int64 // in units of 1/resolution ns: sums of them don't depend on their order
+	path Coeff
+}
+
+// resolution is how many units of time a nanosecond has.
+const resolution = 1 << 10
+
+// after returns the moment at the end of a path that begins now.
+func (w *walker) after(m moment, c Coeff) moment {
+	return moment{m.time + int64(w.at.NS(c)*resolution), m.path.Plus(c)}
+}
+
+// later returns the later one of two moments.
+func later(a, b moment) moment {
+	if b.time > a.time {
+		return b
+	}
+	return a
+}
+
+// walker follows programs.
+type walker struct {
+	gamma Gamma
+	at    Line
+	ranks []walked
+	queue queue
+	count int64 // events made
+	dirty []int // ranks that may begin a burst
+	last  moment
+}
+
+// walked is one rank's state.
+type walked struct {
+	prog    *submodules.Program
+	waits   []int32  // by step: what it still waits for
+	ready   []moment // by step: the latest of what it waited for
+	left    int      // steps that have not ended
+	sends   []dag.ID // ready, in the order of steps
+	busy    bool     // a burst is under way
+	freed   moment   // when the last burst ends
+	isDirty bool
+	worker  moment // when its last reduction ends
+	port    inlet
+}
+
+// event is the end of a burst or of a step.
+type event struct {
+	at    moment
+	count int64 // earlier events of one moment come first
+	rank  int
+	burst []dag.ID // nil: step ends
+	began moment   // of a burst
+	step  dag.ID
+}
+
+// begin enters a rank. A receive waits for its message beside its predecessors.
+func (w *walker) begin(rank int, p *submodules.Program) {
+	r := &w.ranks[rank]
+	*r = walked{prog: p, waits: make([]int32, p.Len()), ready: make([]moment, p.Len()), left: p.Len()}
+	for id := range dag.ID(p.Len()) {
+		r.waits[id] = int32(len(p.Pred(id)))
+		if p.Step(id).Kind.Incoming() {
+			r.waits[id]++
+		}
+	}
+	for id := range dag.ID(p.Len()) {
+		if r.waits[id] == 0 {
+			w.execute(rank, id)
+		}
+	}
+}
+
+// execute begins a step that waits for nothing any more.
+func (w *walker) execute(rank int, id dag.ID) {
+	r := &w.ranks[rank]
+	switch s := r.prog.Step(id); {
+	case s.Kind.Outgoing():
+		r.sends = append(r.sends, id)
+		w.touch(rank)
+	case s.Kind == submodules.ReduceStep:
+		r.worker = w.after(later(r.ready[id], r.worker), Coeff{Combined: float64(s.Len())})
+		w.push(event{at: r.worker, rank: rank, step: id})
+	default:
+		w.push(event{at: r.ready[id], rank: rank, step: id})
+	}
+}
+
+// touch notes that a rank may begin a burst.
+func (w *walker) touch(rank int) {
+	if r := &w.ranks[rank]; !r.isDirty {
+		r.isDirty = true
+		w.dirty = append(w.dirty, rank)
+	}
+}
+
+func (w *walker) push(e event) {
+	w.count++
+	e.count = w.count
+	heap.Push(&w.queue, e)
+}
+
+// happen takes an event.
+func (w *walker) happen(e event) {
+	if e.burst == nil {
+		w.end(e.rank, e.step, e.at)
+		return
+	}
+	r := &w.ranks[e.rank]
+	r.busy = false
+	w.touch(e.rank)
+	for _, id := range e.burst {
+		w.deliver(r.prog, id, e.began, e.at)
+		w.end(e.rank, id, e.at)
+	}
+}
+
+// deliver brings a message to its peer.
+func (w *walker) deliver(from *submodules.Program, id dag.ID, began, ended moment) {
+	s := from.Step(id)
+	to := int(from.Peers[s.Peer].Rank)
+	r := &w.ranks[to]
+	back := r.prog.PeerIndex(from.Rank)
+	if back < 0 || int(s.Edge) >= len(r.prog.Peers[back].In) {
+		return // that rank has no step for it: whoever waits for something says so
+	}
+	there := r.port.hear(w, began, ended, float64(s.Len()))
+	w.release(to, r.prog.Peers[back].In[s.Edge], there)
+}
+
+// end ends a step.
+func (w *walker) end(rank int, id dag.ID, at moment) {
+	r := &w.ranks[rank]
+	r.left--
+	w.last = later(w.last, at)
+	for _, next := range r.prog.Succ(id) {
+		w.release(rank, next, at)
+	}
+}
+
+// release takes away one thing that a step waits for.
+func (w *walker) release(rank int, id dag.ID, at moment) {
+	r := &w.ranks[rank]
+	r.ready[id] = later(r.ready[id], at)
+	if r.waits[id]--; r.waits[id] == 0 {
+		w.execute(rank, id)
+	}
+}
+
+// settle begins the bursts of this moment.
+func (w *walker) settle(now moment) {
+	for _, rank := range w.dirty {
+		r := &w.ranks[rank]
+		r.isDirty = false
+		if !r.busy && len(r.sends) > 0 {
+			w.burst(rank, now)
+		}
+	}
+	w.dirty = w.dirty[:0]
+}
+
+// queue is a heap of events.
+type queue []event
+
+// Len is how many events wait.
+func (q queue) Len() int { return len(q) }
+
+// Less orders by time.
+func (q queue) Less(i, j int) bool {
+	if q[i].at.time != q[j].at.time {
+		return q[i].at.time < q[j].at.time
+	}
+	return q[i].count < q[j].count
+}
+
+// Swap swaps two events.
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+
+// Push adds an event.
+func (q *queue) Push(x any) { *q = append(*q, x.(event)) }
+
+// Pop takes the last one off.
+func (q *queue) Pop() any {
+	old := *q
+	e := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return e
+}
