@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -96,8 +97,13 @@ func (s *slurm) daemon(t *testing.T, conf string, line ...string) {
 // srun starts four ranks, two on a node.
 func (s *slurm) srun(t *testing.T, env []string, line ...string) outcome {
 	t.Helper()
-	env = append(env, "SLURM_CONF="+filepath.Join(s.dir, "slurm.conf"))
-	return s.launch(t, env, append([]string{"srun", "-Q", "-N2", "--ntasks-per-node=2"}, line...)...)
+	return s.allot(t, env, append([]string{"srun", "-Q", "-N2", "--ntasks-per-node=2"}, line...)...)
+}
+
+// allot runs a command line that asks this Slurm for nodes.
+func (s *slurm) allot(t *testing.T, env []string, line ...string) outcome {
+	t.Helper()
+	return s.launch(t, append(env, "SLURM_CONF="+filepath.Join(s.dir, "slurm.conf")), line...)
 }
 
 // await waits until both nodes can be given.
@@ -121,39 +127,58 @@ func TestSlurm(t *testing.T) {
 	}
 	s := newSlurm(t)
 	rank := rankProgram(t)
+	tierflow := tierflowProgram(t)
 	s.await(t)
-	for _, mpi := range []string{"pmi2", "pmix"} {
+	short := []string{"TIERFLOW_JOIN_TIMEOUT=3s", "TIERFLOW_SECRET=a test"}
+	for _, mpi := range []string{"pmi2", "pmix", "none"} {
 		t.Run(mpi, func(t *testing.T) {
-			s.srun(t, nil, "--mpi="+mpi, rank).healthy(t, "^2x2$")
+			var secret []string
+			if mpi == "none" {
+				secret = short[1:]
+			}
+			s.srun(t, secret, "--mpi="+mpi, rank).healthy(t, "^2x2$")
+			s.allot(t, secret, "srun", "-Q", "-N1", "-n4", "-O", "--mpi="+mpi, rank).healthy(t, "^1x4$")
 			for _, death := range deaths {
-				s.srun(t, []string{"TIERFLOW_JOIN_TIMEOUT=3s"}, "-K", "--mpi="+mpi, rank, death).ended(t, 25*time.Second)
+				if mpi == "none" && death == "in" {
+					continue // nothing is shared
+				}
+				s.srun(t, short, "-K", "--mpi="+mpi, rank, death).ended(t, 25*time.Second)
+			}
+			o := s.srun(t, secret, "--mpi="+mpi, tierflow, "doctor")
+			// Where two nodes share their processors it may find links slow, and say so.
+			if !regexp.MustCompile(`(?ms)well.*: 4 ranks on 2 nodes.*^started by +(pmi|pmix|slurm)$`).MatchString(o.stdout) {
+				t.Errorf("doctor: %+v", o)
 			}
 		})
 	}
-	t.Run("none", func(t *testing.T) {
-		s.srun(t, []string{"TIERFLOW_SECRET=a test"}, "--mpi=none", rank).healthy(t, "^2x2$")
+	t.Run("no secret", func(t *testing.T) {
 		o := s.srun(t, nil, "--mpi=none", rank)
 		if o.status == 0 || !strings.Contains(o.stderr, "TIERFLOW_SECRET is missing: export one before srun, or use srun --mpi=pmi2, which needs none") {
 			t.Errorf("%+v", o)
 		}
 	})
 	t.Run("tierflow run", func(t *testing.T) {
-		dir := t.TempDir()
-		for path := dir; path != os.TempDir() && path != "/"; path = filepath.Dir(path) {
-			os.Chmod(path, 0o755)
-		}
-		build := exec.Command("go", "build", "-o", dir, "../../../cmd/tierflow")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		o := s.launch(t, []string{"SLURM_CONF=" + filepath.Join(s.dir, "slurm.conf")},
-			"salloc", "-Q", "-N2", "--ntasks-per-node=2", filepath.Join(dir, "tierflow"), "run", "--no-prefix", "--", rank)
-		o.healthy(t, "^2x2$")
+		s.allot(t, nil, "salloc", "-Q", "-N2", "--ntasks-per-node=2", tierflow, "run", "--no-prefix", "--", rank).healthy(t, "^2x2$")
 	})
 	t.Run("one task", func(t *testing.T) {
-		o := s.launch(t, []string{"SLURM_CONF=" + filepath.Join(s.dir, "slurm.conf")}, "srun", "-Q", "-n1", rank)
+		o := s.allot(t, nil, "srun", "-Q", "-n1", rank)
 		if o.status != 0 || !strings.HasPrefix(o.stdout, "rank 0 of 1 ") {
 			t.Errorf("%+v", o)
 		}
 	})
+}
+
+// tierflowProgram builds the command where every user of the machine may run it.
+func tierflowProgram(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for path := dir; path != os.TempDir() && path != "/"; path = filepath.Dir(path) {
+		os.Chmod(path, 0o755)
+	}
+	build := exec.Command("go", "build", "-o", dir, "../../../cmd/tierflow")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return filepath.Join(dir, "tierflow")
 }
