@@ -23,6 +23,8 @@ const module = "github.com/tierflow/tierflow/"
 var arrows = map[string][]string{
 	// A reader of JSON files with lines in its complaints; levels, costs and tables use it.
 	"levels/strictjson": {},
+	// Lists of ranks and processors; join, launch and doctor use it.
+	"levels/ranges": {},
 
 	"levels": {"levels/strictjson"},
 	"dag":    {"dag/invariants"},
@@ -56,7 +58,7 @@ var arrows = map[string][]string{
 	// Who started the process, and the wire protocols of process managers.
 	"levels/join/launcher": {"levels"},
 
-	"levels/join":     {"levels/join/launcher"},
+	"levels/join":     {"levels/join/launcher", "levels/ranges"},
 	"executor/trace":  {"levels"},
 	"executor/kernel": {"tasks"},
 	"executor/flight": {},
@@ -99,7 +101,7 @@ var arrows = map[string][]string{
 	"planner/metrics": {"planner"},
 
 	// It reads the hosts of a Slurm allocation.
-	"cmd/tierflow/launch": {"levels/join/launcher"},
+	"cmd/tierflow/launch": {"levels/join/launcher", "levels/ranges"},
 	// bench peers carries along what it builds and the cluster it runs on: embedded files, no code.
 	"testdata/cluster": {},
 	"testdata/peers":   {},

@@ -1,12 +1,12 @@
 package join
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"path"
-	"strconv"
 	"strings"
+
+	"github.com/tierflow/tierflow/levels/ranges"
 )
 
 // maxDomain is the longest name of a NUMA domain or a site, in bytes.
@@ -33,7 +33,7 @@ func numaDomain(sys fs.FS, mine affinity) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		cpus, err := parseCPUs(strings.TrimSpace(string(text)))
+		cpus, err := ranges.Parse(strings.TrimSpace(string(text)), maxCPUs) // none: a domain of memory only
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", name, err)
 		}
@@ -53,34 +53,6 @@ func numaDomain(sys fs.FS, mine affinity) (string, error) {
 		return domain, checkDomain("NUMA domain", domain)
 	}
 	return "", nil
-}
-
-// parseCPUs reads a kernel's list of CPUs, ascending: 0-3,8; empty for a domain of
-// memory only.
-func parseCPUs(list string) ([]int, error) {
-	var cpus []int
-	if list == "" {
-		return nil, nil
-	}
-	for _, item := range strings.Split(list, ",") {
-		low, high, isRange := strings.Cut(item, "-")
-		if !isRange {
-			high = low
-		}
-		first, err := strconv.ParseUint(low, 10, 32)
-		last, errLast := strconv.ParseUint(high, 10, 32)
-		previous := -1
-		if len(cpus) > 0 {
-			previous = cpus[len(cpus)-1]
-		}
-		if errors.Join(err, errLast) != nil || last >= maxCPUs || first > last || int(first) <= previous {
-			return nil, fmt.Errorf("CPUs %.60q; allowed are ascending numbers and ranges below %d, such as 0-3,8", list, maxCPUs)
-		}
-		for cpu := int(first); cpu <= int(last); cpu++ {
-			cpus = append(cpus, cpu)
-		}
-	}
-	return cpus, nil
 }
 
 // checkDomain keeps to what a topology allows in names; "" is an unknown domain.

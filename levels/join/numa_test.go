@@ -46,32 +46,9 @@ func TestNUMADomain(t *testing.T) {
 		}
 	}
 	got, err := numaDomain(sysfs("0-3", "4-x"), onCPUs(5))
-	if got != "" || err == nil || !strings.Contains(err.Error(), `node1/cpulist: CPUs "4-x"; allowed are`) {
+	if got != "" || err == nil || !strings.Contains(err.Error(), `node1/cpulist: "4-x" is no list of numbers`) {
 		t.Errorf("malformed: %q, %v", got, err)
 	}
-}
-
-func FuzzParseCPUs(f *testing.F) {
-	for _, s := range []string{"", "0", "0-3", "0-1,4-5,9", "3-1", "0,0", "-1", "1-", "0-99999999", "+1", "1,,2"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, list string) {
-		cpus, err := parseCPUs(list)
-		if err != nil {
-			return
-		}
-		var back []string
-		for i := 0; i < len(cpus); i++ {
-			if i > 0 && cpus[i] <= cpus[i-1] || cpus[i] < 0 || cpus[i] >= maxCPUs {
-				t.Fatalf("%q became %v", list, cpus)
-			}
-			back = append(back, fmt.Sprint(cpus[i]))
-		}
-		again, err := parseCPUs(strings.Join(back, ","))
-		if err != nil || !slices.Equal(again, cpus) {
-			t.Errorf("%q became %v, which becomes %v, %v", list, cpus, again, err)
-		}
-	})
 }
 
 func TestUnknownDomainIsLoggedOnce(t *testing.T) {

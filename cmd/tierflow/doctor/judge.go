@@ -11,6 +11,7 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/levels/ranges"
 )
 
 // Bounds of what is well.
@@ -150,28 +151,11 @@ func (g group) String() string { return g.value + " on " + rankList(g.ranks) }
 
 // rankList names ranks: rank 3, ranks 0-2,5.
 func rankList(ranks []int) string {
-	runs := ranges(ranks)
+	runs := ranges.Items(ranks)
 	if len(runs) > mostNamed {
 		runs = append(runs[:mostNamed], "…")
 	}
 	return "rank" + kit.Plural(len(ranks)) + " " + strings.Join(runs, ",")
-}
-
-// ranges writes ascending numbers: 0-2 and 5.
-func ranges(numbers []int) []string {
-	var runs []string
-	for i := 0; i < len(numbers); i++ {
-		first := numbers[i]
-		for i+1 < len(numbers) && numbers[i+1] == numbers[i]+1 {
-			i++
-		}
-		if first == numbers[i] {
-			runs = append(runs, fmt.Sprint(first))
-		} else {
-			runs = append(runs, fmt.Sprintf("%d-%d", first, numbers[i]))
-		}
-	}
-	return runs
 }
 
 // judgeCPUs looks for ranks that share CPUs.

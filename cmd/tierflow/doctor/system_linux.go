@@ -2,8 +2,8 @@ package doctor
 
 import (
 	"math"
-	"strings"
 
+	"github.com/tierflow/tierflow/levels/ranges"
 	"golang.org/x/sys/unix"
 )
 
@@ -46,5 +46,5 @@ func cpuList(has func(cpu int) bool, n int) string {
 			all = append(all, cpu)
 		}
 	}
-	return strings.Join(ranges(all), ",")
+	return ranges.Text(all)
 }

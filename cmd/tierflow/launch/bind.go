@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/tierflow/tierflow/levels/ranges"
 )
 
 // Where ranks may run on their host.
@@ -68,25 +69,12 @@ func readProcessors(sys fs.FS, allowed []int) []processor {
 
 // readList reads a file with a list such as 0-3,8. One that isn't there, or can't be
 // understood, names nobody: binding is then as if the system told nothing.
-func readList(sys fs.FS, name string) (all []int) {
+func readList(sys fs.FS, name string) []int {
 	text, err := fs.ReadFile(sys, name)
 	if err != nil {
 		return nil
 	}
-	for item := range strings.SplitSeq(strings.TrimSpace(string(text)), ",") {
-		low, high, isRange := strings.Cut(item, "-")
-		if !isRange {
-			high = low
-		}
-		first, err := strconv.Atoi(low)
-		last, errLast := strconv.Atoi(high)
-		if err != nil || errLast != nil || first < 0 || last < first || last > 1<<16 {
-			return nil
-		}
-		for cpu := first; cpu <= last; cpu++ {
-			all = append(all, cpu)
-		}
-	}
+	all, _ := ranges.Parse(strings.TrimSpace(string(text)), 1<<16)
 	return all
 }
 

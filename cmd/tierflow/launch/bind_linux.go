@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/tierflow/tierflow/levels/ranges"
 	"golang.org/x/sys/unix"
 )
 
@@ -36,7 +37,7 @@ func onProcessors(numbers []int, f func() error) error {
 		set.Set(cpu)
 	}
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fmt.Errorf("bind to processors %s: %w", rankList(numbers), err)
+		return fmt.Errorf("bind to processors %s: %w", ranges.Text(numbers), err)
 	}
 	defer unix.SchedSetaffinity(0, &before) // which was allowed before
 	return f()

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tierflow/tierflow/levels/ranges"
 )
 
 // allowedLine makes a rank print the processors that it may run on.
@@ -25,7 +27,7 @@ func TestRanksAreBound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	apart := []string{rankList(slices.Sorted(slices.Values(two[0]))), rankList(slices.Sorted(slices.Values(two[1])))}
+	apart := []string{ranges.Text(slices.Sorted(slices.Values(two[0]))), ranges.Text(slices.Sorted(slices.Values(two[1])))}
 	for _, c := range []struct {
 		opts Options
 		env  string

@@ -2,7 +2,6 @@ package launch
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -89,15 +88,4 @@ func TestBindWithoutTopology(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
-}
-
-func FuzzReadList(f *testing.F) {
-	f.Add("0-3,8")
-	f.Add("")
-	f.Fuzz(func(t *testing.T, text string) {
-		all := readList(fstest.MapFS{"list": {Data: []byte(text)}}, "list")
-		if slices.ContainsFunc(all, func(cpu int) bool { return cpu < 0 || cpu > 1<<16 }) {
-			t.Errorf("%q: %v", text, all)
-		}
-	})
 }

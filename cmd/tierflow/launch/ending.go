@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/tierflow/tierflow/levels/ranges"
 )
 
 // termGrace is the time between SIGTERM and SIGKILL. It is a variable for tests that
@@ -112,7 +114,7 @@ func (j *job) progressText() string {
 		return "no rank was running"
 	}
 	slices.Sort(running)
-	return fmt.Sprintf("ranks %s of %d were running", rankList(running), j.size)
+	return fmt.Sprintf("ranks %s of %d were running", ranges.Text(running), j.size)
 }
 
 // result returns the first failure. The report of a failed rank gets its last lines,

@@ -3,8 +3,6 @@ package launch
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 )
 
 // place returns the ranks of each node, ascending. Each pass over the slots gives every slot one rank; only with
@@ -58,22 +56,4 @@ func slotOrder(nodes []node, mapping string) []int {
 		order[i] = s.node
 	}
 	return order
-}
-
-// rankList writes ascending ranks as "0-3,7".
-func rankList(ranks []int) string {
-	var parts []string
-	for i := 0; i < len(ranks); {
-		j := i
-		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
-			j++
-		}
-		part := strconv.Itoa(ranks[i])
-		if j > i {
-			part += "-" + strconv.Itoa(ranks[j])
-		}
-		parts = append(parts, part)
-		i = j + 1
-	}
-	return strings.Join(parts, ",")
 }
