@@ -295,3 +295,23 @@ func (t *Topology) checkSubset(ranks []Rank) error {
 	}
 	return c.Err()
 }
+
+// Dealt returns up to most ranks in the order in which they would be dealt to the nodes: the
+// first of each node, then the second of each, so that neighbours are on different nodes
+// where there are several.
+func (t *Topology) Dealt(most int) []Rank {
+	byNode := make([][]Rank, t.Nodes())
+	for r := range Rank(t.Size()) {
+		node := t.Node(r)
+		byNode[node] = append(byNode[node], r)
+	}
+	var all []Rank
+	for round := 0; len(all) < min(t.Size(), most); round++ {
+		for _, ranks := range byNode {
+			if round < len(ranks) {
+				all = append(all, ranks[round])
+			}
+		}
+	}
+	return all[:min(len(all), most)]
+}

@@ -217,3 +217,26 @@ func TestStandard(t *testing.T) {
 		t.Errorf("got\n%s", got)
 	}
 }
+
+func TestDealt(t *testing.T) {
+	for _, test := range []struct {
+		spec string
+		most int
+		want []levels.Rank
+	}{
+		{"2x2", 9, []levels.Rank{0, 2, 1, 3}},
+		{"2x2", 3, []levels.Rank{0, 2, 1}},
+		{"2x2/rr", 9, []levels.Rank{0, 1, 2, 3}},
+		{"a:3,b:1", 9, []levels.Rank{0, 3, 1, 2}},
+		{"1", 9, []levels.Rank{0}},
+		{"2x2", 0, nil},
+	} {
+		on, err := levels.Parse(test.spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := on.Dealt(test.most); !slices.Equal(got, test.want) {
+			t.Errorf("%d of %s: %v, want %v", test.most, test.spec, got, test.want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/planner/table"
@@ -43,6 +44,9 @@ func (t *loadedTable) consult(forced tasks.Plan, r tasks.Request, on *levels.Top
 	return a, tasks.Plan{}
 }
 
+// callsOf says what calls a table's times are of.
+var callsOf = map[costs.Regime]string{costs.Single: "single calls", costs.BackToBack: "calls back to back"}
+
 // maxRunnersUp bounds the plans that Explain lists beside the chosen one.
 const maxRunnersUp = 3
 
@@ -57,7 +61,7 @@ func (a *advice) explain(b *strings.Builder) {
 		fmt.Fprintf(b, "  predicted: nothing\n")
 		return
 	}
-	fmt.Fprintf(b, "  table: %s", a.from.origin)
+	fmt.Fprintf(b, "  table: %s, of %s", a.from.origin, callsOf[a.from.Regime()])
 	if on := a.from.Provenance.Simulated; on != "" {
 		fmt.Fprintf(b, ", simulated on %s", on)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
@@ -225,7 +226,7 @@ var (
 		{"Dup", func(ctx context.Context, c *planner.Comm) error { return second(c.Dup(ctx)) }},
 		{"DupWith", func(ctx context.Context, c *planner.Comm) error { return second(c.DupWith(ctx, "shape=flat")) }},
 		{"Bench", func(ctx context.Context, c *planner.Comm) error { return second(tune.NewBench(ctx, c)) }},
-		{"NewMeter", func(ctx context.Context, c *planner.Comm) error { return second(tune.NewMeter(ctx, c)) }},
+		{"NewMeter", func(ctx context.Context, c *planner.Comm) error { return second(tune.NewMeter(ctx, c, costs.Single)) }},
 		{"Send", func(ctx context.Context, c *planner.Comm) error { return planner.Send(ctx, c, 0, 0, one) }},
 		{"Recv", func(ctx context.Context, c *planner.Comm) error { return second(planner.Recv(ctx, c, 0, 0, four)) }},
 		{"StartSend", func(ctx context.Context, c *planner.Comm) error {

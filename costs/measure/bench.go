@@ -15,6 +15,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
@@ -23,6 +24,10 @@ import (
 
 // Bench is one rank's end of a communicator on which is measured.
 type Bench struct {
+	// Regime is that in which Collective times calls, the same on all ranks. Zero is
+	// [costs.Single]. Other methods time single runs in any regime.
+	Regime costs.Regime
+
 	comm     *executor.Comm
 	topology *levels.Topology
 	registry submodules.Registry

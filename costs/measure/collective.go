@@ -16,18 +16,19 @@ type Timing struct {
 	Series  []float64     // the slowest rank's time, by repetition
 }
 
-// Collective times a request with a plan that leaves nothing open, on buffers of
-// its own.
+// Collective times calls of a request with a plan that leaves nothing open, on buffers of
+// its own. A repetition is one call; back to back it is several, and the time that of one.
 func (b *Bench) Collective(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop) (t Timing, err error) {
-	x, err := b.compile(r, p)
+	calls, err := b.newCalls(r, p)
 	if err != nil {
 		return t, fmt.Errorf("measure: %w", err)
 	}
-	bound, err := b.bind(r, x)
-	if err != nil {
-		return t, fmt.Errorf("measure: %w", err)
+	if b.Regime == costs.BackToBack {
+		if err := calls.follow(ctx); err != nil {
+			return t, fmt.Errorf("measure %v: %w", r, err)
+		}
 	}
-	all, err := b.repeat(ctx, stop, bound.total)
+	all, err := b.repeat(ctx, stop, calls.sample)
 	if err != nil {
 		return t, fmt.Errorf("measure %v: %w", r, err)
 	}

@@ -3,6 +3,7 @@ package measure_test
 import (
 	"context"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +91,38 @@ func TestCollective(t *testing.T) {
 			if got.Slowest.N != 3 || len(got.Series) != 3 || len(got.Ranks) != 4 || got.Slowest.Min <= 0 {
 				t.Errorf("%v with %v: %+v; want 3 samples on 4 ranks", coll, p, got)
 			}
+		}
+	}
+}
+
+// Back to back a sample is several short calls, or a single long one. Each root's
+// neighbours are on other nodes.
+func TestCollectiveBackToBack(t *testing.T) {
+	for _, test := range []struct {
+		topology, plan string
+		request        tasks.Request
+		roots          []levels.Rank
+	}{
+		{"2x2", "shape=han" + choices, request(tasks.Bcast, 64), []levels.Rank{0, 2, 1, 3}},
+		{"2x2", "shape=han" + choices, request(tasks.Allreduce, 64), []levels.Rank{0}},
+		{"2x1", "shape=flat" + choices, request(tasks.Reduce, 4<<20), []levels.Rank{0, 1}},
+	} {
+		type result struct {
+			timing measure.Timing
+			follow measure.Following
+		}
+		got := onRanks(t, test.topology, func(ctx context.Context, b *measure.Bench) (r result, err error) {
+			b.Regime = costs.BackToBack
+			if r.timing, err = b.Collective(ctx, test.request, plan(t, test.plan), brief); err == nil {
+				r.follow, err = b.Follow(ctx, test.request, plan(t, test.plan))
+			}
+			return r, err
+		})
+		if long := test.request.Bytes() > 1<<20; !slices.Equal(got.follow.Roots, test.roots) || long != (got.follow.Each == 1) {
+			t.Errorf("%v on %s: %+v; want roots %v", test.request, test.topology, got.follow, test.roots)
+		}
+		if got.timing.Slowest.N != 3 || got.timing.Slowest.Min <= 0 {
+			t.Errorf("%v on %s: %+v; want 3 samples", test.request, test.topology, got.timing)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules/all"
 )
@@ -25,6 +26,8 @@ func TestTableErrors(t *testing.T) {
 		{head + "\"extra\": 1}", "test.json:4: unknown key \"extra\" in a decision table; known are tierflow_table, provenance, entries, measured, costs"},
 		{head + "\"entries\": 3}", "test.json:4: \"entries\" must be an array"},
 		{head + "\"provenance\": {}}", "test.json:4: key \"provenance\" is given twice"},
+		{"{\n\"tierflow_table\": 2,\n\"provenance\": {\"regime\":\"twice\"}}", "test.json:3: regime \"twice\" is not known; known are single, back-to-back"},
+		{"{\n\"tierflow_table\": 2,\n\"provenance\": {\"regime\":\"\"}}", "test.json:3: regime \"\" is not known"},
 		{entry("\n\"colective\": 1"), "test.json:6: an entry: unknown key \"colective\""},
 		{entry("\n\"bytes\": \"8\""), "test.json:6: an entry: \"bytes\" is a string"},
 		{entry(whole), "test.json:5"},
@@ -53,5 +56,26 @@ func TestTableErrors(t *testing.T) {
 	many := entry(strings.Repeat("},\n{", 30))
 	if _, err := table.Parse("test.json", []byte(many), all.Submodules()); err == nil || strings.Count(err.Error(), "\n") > 11 || !strings.Contains(err.Error(), "and 113 more") {
 		t.Errorf("thirty empty entries give %v", err)
+	}
+}
+
+// A table names its regime, and keeps it when it is written again. One that names none is
+// older, and of single calls.
+func TestTableRegime(t *testing.T) {
+	for text, want := range map[string]costs.Regime{
+		``:                         costs.Single,
+		`,"regime":"single"`:       costs.Single,
+		`,"regime":"back-to-back"`: costs.BackToBack,
+	} {
+		data := []byte(`{"tierflow_table":2,"provenance":{"method":"test"` + text + `},"entries":[]}`)
+		for range 2 {
+			made, err := table.Parse("test.json", data, all.Submodules())
+			if err != nil || made.Regime() != want {
+				t.Fatalf("%s: %v, %v; want %v", data, made, err, want)
+			}
+			if data, err = made.Encode(); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

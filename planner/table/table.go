@@ -42,24 +42,27 @@ type Table struct {
 
 // Provenance says where a table's numbers are from.
 type Provenance struct {
-	Method            string   `json:"method"`
-	Simulated         string   `json:"simulated,omitempty"` // the described machine on which all times were simulated; empty: they were measured
-	Date              string   `json:"date"`                // RFC 3339
-	Tierflow          string   `json:"tierflow,omitempty"`
-	Hosts             []string `json:"hosts,omitempty"`
-	CPUs              int      `json:"cpus,omitempty"` // of the host of rank 0
-	Kernel            string   `json:"kernel,omitempty"`
-	Machines          []string `json:"machines,omitempty"` // topologies of the ranks
-	Types             string   `json:"types,omitempty"`    // element type and operation that were used
-	Links             string   `json:"links,omitempty"`
-	CongestionControl string   `json:"congestion_control,omitempty"`
-	Stop              string   `json:"stop,omitempty"`      // rule that ended each measurement
-	Intervals         string   `json:"intervals,omitempty"` // what low_ns and high_ns are
-	Budget            string   `json:"budget,omitempty"`    // time that the search could take
-	Seconds           float64  `json:"seconds"`             // that it took
-	Configurations    int      `json:"configurations"`      // measured, of each size if the method does so
-	Planned           int      `json:"planned"`             // that the search would measure without a budget
-	Rejected          Counts   `json:"rejected,omitempty"`
+	Method    string `json:"method"`
+	Simulated string `json:"simulated,omitempty"` // the described machine on which all times were simulated; empty: they were measured
+	// Regime is how calls followed each other. Zero is [costs.Single]: tables that don't
+	// say so are older, and the calls they were made from began together, one by one.
+	Regime            costs.Regime `json:"regime,omitempty"`
+	Date              string       `json:"date"` // RFC 3339
+	Tierflow          string       `json:"tierflow,omitempty"`
+	Hosts             []string     `json:"hosts,omitempty"`
+	CPUs              int          `json:"cpus,omitempty"` // of the host of rank 0
+	Kernel            string       `json:"kernel,omitempty"`
+	Machines          []string     `json:"machines,omitempty"` // topologies of the ranks
+	Types             string       `json:"types,omitempty"`    // element type and operation that were used
+	Links             string       `json:"links,omitempty"`
+	CongestionControl string       `json:"congestion_control,omitempty"`
+	Stop              string       `json:"stop,omitempty"`      // rule that ended each measurement
+	Intervals         string       `json:"intervals,omitempty"` // what low_ns and high_ns are
+	Budget            string       `json:"budget,omitempty"`    // time that the search could take
+	Seconds           float64      `json:"seconds"`             // that it took
+	Configurations    int          `json:"configurations"`      // measured, of each size if the method does so
+	Planned           int          `json:"planned"`             // that the search would measure without a budget
+	Rejected          Counts       `json:"rejected,omitempty"`
 }
 
 // Counts are numbers by reason.
@@ -219,6 +222,9 @@ func (t *Table) Origin() string {
 	}
 	return FromMeasured
 }
+
+// Regime returns how calls followed each other that the table's times are of.
+func (t *Table) Regime() costs.Regime { return cmp.Or(t.Provenance.Regime, costs.Single) }
 
 // Book returns the table's costs of tasks. A table without any gets an empty book.
 func (t *Table) Book() *costs.Book {

@@ -35,9 +35,17 @@ func NewSimulatedMeter(t *levels.Topology, m *machine.Machine, reg submodules.Re
 	return measure.NewSimulated(t, m, reg)
 }
 
-// NewMeter makes this rank's end of a bench that measures on c's links. All ranks
-// of c must call it, and make nothing else run on c while a measurement does.
-func NewMeter(ctx context.Context, c *planner.Comm) (Meter, error) { return benchOn(ctx, c) }
+// NewMeter makes this rank's end of a bench that measures on c's links, whole collectives
+// in a regime. All ranks of c must call it, and make nothing else run on c while a
+// measurement does. A table of its times must name the regime, see its Provenance.
+func NewMeter(ctx context.Context, c *planner.Comm, regime costs.Regime) (Meter, error) {
+	b, err := benchOn(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	b.Regime = regime
+	return b, nil
+}
 
 // NewBench makes a communicator of the same ranks as c to measure on. Every rank of c
 // must call it.

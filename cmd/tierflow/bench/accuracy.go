@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/costs/stats"
@@ -187,7 +188,7 @@ func (b *benchAccuracy) run(ctx context.Context, stdout, stderr io.Writer) error
 	fmt.Fprintf(notes, "# %v; %d CPUs\n# beside %s\n", b.Job, runtime.NumCPU(), kit.MachineText(b.file, b.machine))
 	var rec *recording
 	err := kit.RunRanks(ctx, b.Job, []string{""}, func(ctx context.Context, comms []*planner.Comm) error {
-		meter, err := tune.NewMeter(ctx, comms[0])
+		meter, err := tune.NewMeter(ctx, comms[0], costs.Single)
 		if err != nil {
 			return err
 		}

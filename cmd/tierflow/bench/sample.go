@@ -120,7 +120,7 @@ func (s *subject) addRoots(ctx context.Context) error {
 	calls := s.perCall
 	s.perCall = 1
 	defer func() { s.perCall = calls }()
-	for _, root := range rotatingRoots(s.comm.Topology())[1:] {
+	for _, root := range s.comm.Topology().Dealt(maxRoots)[1:] {
 		if err := s.addCall(root); err != nil {
 			return err
 		}
@@ -130,25 +130,6 @@ func (s *subject) addRoots(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// rotatingRoots returns ranks in an order in which neighbours are on different nodes:
-// each call must wait for the end of the one before on its root.
-func rotatingRoots(t *levels.Topology) []levels.Rank {
-	byNode := make([][]levels.Rank, t.Nodes())
-	for r := range levels.Rank(t.Size()) {
-		node := t.Node(r)
-		byNode[node] = append(byNode[node], r)
-	}
-	var all []levels.Rank
-	for round := 0; len(all) < min(t.Size(), maxRoots); round++ {
-		for _, ranks := range byNode {
-			if round < len(ranks) {
-				all = append(all, ranks[round])
-			}
-		}
-	}
-	return all[:min(len(all), maxRoots)]
 }
 
 // takeSample runs the operation perCall times and returns this rank's time. All ranks

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -40,9 +41,17 @@ func (s site) tuneCommand(c cells, each time.Duration) []string {
 			shapes = append(shapes, shape.String())
 		}
 	}
-	return append(s.tierflowRun(), s.self, "tune", "-o", s.tableFile(), "--json", "--ops", ops, "--bytes", bytes,
+	return append(s.tierflowRun(), s.self, "tune", "-o", s.tableFile(), "--json", "--regime", s.tuneRegime(), "--ops", ops, "--bytes", bytes,
 		"--time", max(each/10, time.Millisecond).String(), "--budget", tuneTime(c, each).String(),
 		"--shapes", strings.Join(shapes, ","), "--segments", "15KiB,30KiB,128KiB,all", "--windows", "8", "--inner", "0")
+}
+
+// tuneRegime returns tune's word for how calls follow each other.
+func (s site) tuneRegime() string {
+	if s.single {
+		return costs.Single.String()
+	}
+	return costs.BackToBack.String()
 }
 
 // tuneTime returns the budget of the search: that of some settings' jobs.

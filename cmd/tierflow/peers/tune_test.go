@@ -13,6 +13,9 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
 	"github.com/tierflow/tierflow/cmd/tierflow/tune"
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules/all"
 )
 
 // A fake tierflow: tuned it takes 5 µs, else 10.
@@ -91,7 +94,7 @@ func TestPeersTune(t *testing.T) {
 				t.Errorf("first comes %+v", first)
 			}
 			if u := got.Tuning; u == nil || u.Measurements != 7 || u.Planned != 8 || u.Seconds <= 0 ||
-				!strings.Contains(u.Command, "-- tierflow tune -o DIR/table.json --json --ops bcast --bytes 8 --time 20ms") {
+				!strings.Contains(u.Command, "-- tierflow tune -o DIR/table.json --json --regime back-to-back --ops bcast --bytes 8 --time 20ms") {
 				t.Errorf("tuned by %+v", u)
 			}
 		})
@@ -106,6 +109,13 @@ func TestPeersTuneCommand(t *testing.T) {
 	s := kittest.Decode[tune.Summary](t, tierflow.Succeeds(t, append(args, "--topo", "1x2")...))
 	if s.Entries != 3 || s.File != p.tableFile() { // two sizes of one, and a barrier
 		t.Errorf("%+v", s)
+	}
+	if made, err := planner.LoadTable(p.tableFile(), all.Submodules()); err != nil || made.Regime() != costs.BackToBack {
+		t.Errorf("%+v, %v", made, err)
+	}
+	p.single = true
+	if words := p.tuneCommand(cells{[]string{"bcast"}, []int64{64}}, time.Millisecond); !strings.Contains(strings.Join(words, " "), " --regime single ") {
+		t.Errorf("single calls are compared with tuning by %q", words)
 	}
 	text := tierflow.Succeeds(t, "bench", "coll", "bcast", "--topo", "1x2", "--bytes", "64", "--iters", "1", "--table", p.tableFile())
 	if !strings.Contains(text, "the decision table") && !strings.Contains(text, "bcast") {

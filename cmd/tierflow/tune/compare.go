@@ -52,7 +52,7 @@ with a size: what there is to gain by tuning.`,
 
 // runCompare compares the methods on one rank.
 func (u *tuning) runCompare(ctx context.Context, r *tuneRank) error {
-	all := comparison{Topology: r.comm.Topology().String(), Links: u.Job.Links(), Stop: stopText(u.stop.WithDefaults())}
+	all := comparison{Topology: r.comm.Topology().String(), Links: u.Job.Links(), Regime: u.regime, Stop: stopText(u.stop.WithDefaults())}
 	tables, err := u.compareMethods(ctx, r, &all)
 	if err != nil {
 		return err

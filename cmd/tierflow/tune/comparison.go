@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/viz"
@@ -15,6 +16,7 @@ import (
 type comparison struct {
 	Topology    string           `json:"topology"`
 	Links       string           `json:"links"`
+	Regime      costs.Regime     `json:"regime"`
 	Stop        string           `json:"stop"`
 	Interrupted bool             `json:"interrupted,omitempty"` // what follows is what was done until then
 	Methods     []comparedMethod `json:"methods"`
@@ -74,7 +76,7 @@ func (c *comparison) fillMeans() {
 }
 
 func (c *comparison) print(r *tuneRank) error {
-	fmt.Fprintf(r.stdout, "# %s; %s\n# ends: %s\n", c.Topology, c.Links, c.Stop)
+	fmt.Fprintf(r.stdout, "# %s; %s; calls %v\n# ends: %s\n", c.Topology, c.Links, c.Regime, c.Stop)
 	w := tabwriter.NewWriter(r.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "method\tconfigurations\tmeasured\tof\tseconds\tmean slowdown\tmax\tties\t")
 	for _, m := range c.Methods {

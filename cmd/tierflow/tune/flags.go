@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
@@ -23,6 +24,7 @@ func (u *tuning) addFlags(c *cobra.Command) {
 	f.StringVar(&u.ops, "ops", strings.Join(kit.Names(tasks.Requestable()), ","), "collectives")
 	f.StringVar(&u.Type, "dtype", "f32", "element type")
 	f.StringVar(&u.Op, "reduce-op", "sum", "operation of reductions")
+	f.TextVar(&u.regime, "regime", costs.Single, "how calls follow each other: "+sayRegimes())
 	f.DurationVar(&u.time, "time", 50*time.Millisecond, "most time for one measurement, beyond five samples")
 	f.StringVar(&u.shapes, "shapes", "", "shapes to search (default all)")
 	f.StringVar(&u.submodules, "submodules", "", "submodules to search (default all)")
@@ -30,6 +32,15 @@ func (u *tuning) addFlags(c *cobra.Command) {
 	f.StringVar(&u.inners, "inner", "", "inner segments to search, 0 for none (default "+sizesText(tune.DefaultInners)+")")
 	f.IntSliceVar(&u.windows, "windows", tune.DefaultWindows, "windows to search")
 	u.AddPlanFlag(c, kit.PlanText+"; what it says is not searched")
+}
+
+// sayRegimes lists the regimes' names.
+func sayRegimes() string {
+	var names []string
+	for _, r := range costs.Regimes() {
+		names = append(names, r.String())
+	}
+	return strings.Join(names, " or ")
 }
 
 // addSizeFlags adds the flags for a ladder of sizes or a list.

@@ -28,7 +28,7 @@ func (u *tuning) describeOrigin(t *table.Table, r *tuneRank, m *tune.Method) {
 	if on := u.Job.Topology().String(); !slices.Contains(p.Machines, on) {
 		p.Machines = append(p.Machines, on)
 	}
-	p.Links = u.linksOf(r)
+	p.Links, p.Regime = u.linksOf(r), u.regime
 	if kit.IsLaunched() {
 		p.CongestionControl = kit.Congestion()
 	}

@@ -52,12 +52,15 @@ func (u *tuning) loadTable(ctx context.Context, r *tuneRank) (*table.Table, erro
 	return table.Parse(u.output, data, u.reg)
 }
 
-// checkLinks complains about a table that was measured over other links, or simulated if
-// new numbers are measured: its numbers can't be compared with new ones.
+// checkLinks complains about a table whose numbers can't be compared with new ones: it was
+// measured over other links or in another regime, or one of both is simulated.
 func (u *tuning) checkLinks(r *tuneRank, t *table.Table) error {
 	if have := t.Provenance.Simulated; have != r.simulated {
 		said := map[bool]string{true: "measured", false: "simulated on "}
 		return fmt.Errorf("--resume: %s was %s%s, now times are %s%s: a table has one kind", u.output, said[have == ""], have, said[r.simulated == ""], r.simulated)
+	}
+	if have := t.Regime(); have != u.regime {
+		return fmt.Errorf("--resume: %s has times of calls that were %v, these are %v: a table has one kind; give --regime %v", u.output, have, u.regime, have)
 	}
 	if have, now := t.Provenance.Links, u.linksOf(r); have != "" && have != now {
 		return fmt.Errorf("--resume: %s was measured over links %q, these are %q", u.output, have, now)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/table"
@@ -22,6 +23,7 @@ type tuning struct {
 	min    string        // --min: smallest size of a ladder
 	max    string        // --max: largest size of a ladder
 	method string        // --method
+	regime costs.Regime  // --regime
 	budget time.Duration // --budget, of a whole search; 0: no limit
 	time   time.Duration // --time, of one measurement
 	json   bool          // --json: print JSON
@@ -53,6 +55,9 @@ func (u *tuning) runOnJob(ctx context.Context, stdout, stderr io.Writer, f func(
 
 // runSimulated reads the flags and calls f once, for no rank, with a meter that simulates.
 func (u *tuning) runSimulated(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *tuneRank) error) error {
+	if u.regime != costs.Single {
+		return kit.Usagef("--regime %v: simulated calls are %v", u.regime, costs.Single)
+	}
 	s, err := u.ReadSimulated(u.file)
 	if err != nil {
 		return err
@@ -96,7 +101,7 @@ func (u *tuning) runRanks(ctx context.Context, stdout, stderr io.Writer, f func(
 			r.stdout, r.stderr = io.Discard, io.Discard
 		}
 		var err error
-		if r.meter, err = tune.NewMeter(inner, r.comm); err != nil {
+		if r.meter, err = tune.NewMeter(inner, r.comm, u.regime); err != nil {
 			return err
 		}
 		return f(inner, r)

@@ -39,12 +39,20 @@ or goroutines on --topo.
 --topo may have thousands of ranks. The table says so: its times are called simulated,
 and --resume does not mix them with measured ones.
 
+--regime says how calls follow each other when plans are compared. A single call is that
+of a program that computes in between: all ranks have written their buffers and begin at
+one time. Calls back to back follow each other for 5 ms, from one root after the other:
+the next one may hide the end of a call. A table has one regime and names it; tables that
+name none are of single calls. Tasks are timed in single runs in both regimes. Simulated
+calls are single.
+
 Sizes go from --min to --max by factors of four; every fifth is one and a half times
 that, because not all messages are powers of two. --bytes lists others in their place.`,
 		Example: `  tierflow tune -o table.json --topo 4x2
   tierflow tune -o table.json --topo 2x2 --ops bcast --method exhaustive --budget 2m
   tierflow tune -o table.json --topo 64x12 --simulate machine.json --ops bcast
   tierflow tune -o table.json --topo 4x1 --ops allreduce --bytes 16KiB,64KiB
+  tierflow tune -o loop.json --topo 4x1 --ops allreduce --regime back-to-back
   tierflow run -n 8 -- tierflow tune -o table.json --resume
   TIERFLOW_TABLE=table.json tierflow plan allreduce --bytes 100000 --topo 3x2`,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -12,10 +12,13 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
 )
 
 // smallSpace is arguments that leave few configurations, all of them fast.
@@ -89,6 +92,48 @@ func TestTuneSimulated(t *testing.T) {
 	} {
 		if s := tierflow.Run(t, strings.Fields(test.args)...); s.Status == 0 || !strings.Contains(s.Errors, test.want) {
 			t.Errorf("%s: %+v, want %q", test.args, s, test.want)
+		}
+	}
+}
+
+// Times of calls back to back make a table that says so, as Explain does. It is not mixed
+// with times of single calls, and a simulated call is no other.
+func TestTuneRegime(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "table.json")
+	args := smallSpace("tune", "-o", file, "--ops", "bcast", "--min", "64KiB", "--json")
+	on, err := levels.Parse("2x2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		add   []string
+		want  costs.Regime
+		calls string
+	}{
+		{nil, costs.Single, "table: " + file + ", of single calls\n"},
+		{[]string{"--regime", "back-to-back"}, costs.BackToBack, "table: " + file + ", of calls back to back\n"},
+	} {
+		tierflow.Succeeds(t, append(args, test.add...)...)
+		made, err := planner.LoadTable(file, all.Submodules())
+		if err != nil || made.Provenance.Regime != test.want {
+			t.Errorf("%v: provenance %+v, %v; want %v", test.add, made.Provenance, err, test.want)
+		}
+		text, err := planner.Explain(tasks.Request{Coll: tasks.Bcast, Type: tasks.Uint8, Count: 64 << 10}, on, &planner.Options{Table: file})
+		if err != nil || !strings.Contains(text, test.calls) {
+			t.Errorf("explained as\n%s%v\nwant in it %q", text, err, test.calls)
+		}
+	}
+	for _, test := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{slices.Concat(args, []string{"--resume"}), 1, "has times of calls that were back-to-back, these are single: a table has one kind; give --regime back-to-back"},
+		{slices.Concat(args, []string{"--regime", "twice"}), 2, `regime "twice" is not known; known are single, back-to-back`},
+		{strings.Fields("tune -o x.json --simulate assumed --regime back-to-back"), 2, "--regime back-to-back: simulated calls are single"},
+	} {
+		if s := tierflow.Run(t, test.args...); s.Status != test.status || !strings.Contains(s.Errors, test.want) {
+			t.Errorf("%v: %+v, want status %d and %q", test.args, s, test.status, test.want)
 		}
 	}
 }

@@ -1,0 +1,127 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// calls are those of one collective on one rank, with buffers of its own.
+type calls struct {
+	bench      *Bench
+	request    tasks.Request
+	plan       tasks.Plan
+	send, recv []byte
+	turns      []call // the collective from one root after the other; without a root one
+	turn       int    // the next of turns
+	each       int    // calls of a sample; 1 <= each
+}
+
+// call is a collective from a root.
+type call struct {
+	root levels.Rank // 0 where there is none
+	run  *executor.Run
+}
+
+const (
+	// followTime is the time of a sample of calls back to back. Longer calls are single.
+	followTime = 5 * time.Millisecond
+	mostCalls  = 2000 // of a sample
+	leastTries = 5    // of single calls, the fastest of which says how long one takes
+	// mostRoots bounds the programs that calls from different roots need.
+	mostRoots = 16
+)
+
+// newCalls compiles a collective and gives it buffers. A sample is one call.
+func (b *Bench) newCalls(r tasks.Request, p tasks.Plan) (*calls, error) {
+	send, recv := r.Buffers(b.Rank(), b.comm.Size())
+	c := &calls{bench: b, request: r, plan: p, send: touched(send), recv: touched(recv), each: 1}
+	return c, c.add(r)
+}
+
+// add compiles one more turn.
+func (c *calls) add(r tasks.Request) error {
+	x, err := c.bench.compile(r, c.plan)
+	if err != nil {
+		return err
+	}
+	send, recv := r.Buffers(c.bench.Rank(), c.bench.comm.Size())
+	c.send, c.recv = grown(c.send, send), grown(c.recv, recv)
+	x.Send, x.Recv = c.send, c.recv
+	run, err := c.bench.comm.Bind(x)
+	if err == nil {
+		c.turns = append(c.turns, call{r.Root, run})
+	}
+	return err
+}
+
+// grown returns at least n bytes of memory: b if it has them.
+func grown(b []byte, n int64) []byte {
+	if int64(len(b)) < n {
+		return touched(n)
+	}
+	return b
+}
+
+// follow makes a sample of as many calls as take [followTime]. The root goes round, as
+// else the ranks that only send would be calls ahead. Roots that the plan can't serve are
+// left out.
+func (c *calls) follow(ctx context.Context) error {
+	if c.request.Rooted() {
+		for _, root := range c.bench.topology.Dealt(mostRoots) {
+			r := c.request
+			r.Root = root
+			if r.Root == c.request.Root {
+				continue
+			}
+			if err := c.add(r); err != nil && !errors.Is(err, submodules.ErrUnsupported) {
+				return err
+			}
+		}
+	}
+	n := max(leastTries, len(c.turns))
+	few, err := c.bench.repeat(ctx, stats.Stop{Least: n, Most: n}, c.sample)
+	if err != nil {
+		return err
+	}
+	each := int64(1)
+	if c.bench.Rank() == 0 {
+		each = max(1, min(mostCalls, int64(float64(followTime)/max(1, stats.Summarize(few[0].totals()).Min))))
+	}
+	each, err = c.bench.tell(ctx, each)
+	c.each = int(each)
+	return err
+}
+
+// sample is the subject that is this rank's time of a call. After it the rank writes its
+// buffers, as a program does that computes between calls.
+func (c *calls) sample(ctx context.Context) ([]float64, error) {
+	begin := time.Now()
+	for range c.each {
+		if err := c.turns[c.turn].run.Do(ctx); err != nil {
+			return nil, err
+		}
+		c.turn = (c.turn + 1) % len(c.turns)
+	}
+	took := time.Since(begin)
+	rewrite(c.send)
+	rewrite(c.recv)
+	return []float64{float64(took) / float64(c.each)}, nil
+}
+
+// rewrite writes a buffer's contents to it, so that its cache lines are the processor's
+// that runs this.
+func rewrite(buf []byte) {
+	var spare [page]byte
+	for len(buf) > 0 {
+		n := copy(spare[:], buf)
+		copy(buf, spare[:n])
+		buf = buf[n:]
+	}
+}
