@@ -33,6 +33,7 @@ type Book struct {
 	Provenance Provenance
 	costs      map[Key]Cost
 	pipelines  map[Key]Pipeline
+	sizes      map[Key][]int64 // segments of pipelines that differ in nothing else, the smallest first; their key has none
 	uses       map[Key]*Use
 }
 
@@ -56,7 +57,12 @@ func (b *Book) AddPipeline(k Key, p Pipeline) bool {
 		return false
 	}
 	if b.pipelines == nil {
-		b.pipelines = map[Key]Pipeline{}
+		b.pipelines, b.sizes = map[Key]Pipeline{}, map[Key][]int64{}
+	}
+	any := k
+	any.Segment = 0
+	if at, known := slices.BinarySearch(b.sizes[any], k.Segment); !known {
+		b.sizes[any] = slices.Insert(b.sizes[any], at, k.Segment)
 	}
 	b.pipelines[k] = p
 	return true

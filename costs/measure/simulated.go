@@ -118,9 +118,21 @@ func (s *Simulated) repetitions() int {
 
 // sample simulates a request as often as there is something new in it. Each rank's values
 // begin with when it ended, ns; watch fills in the others, as many as columns are left.
-func (s *Simulated) sample(ctx context.Context, r tasks.Request, p tasks.Plan, columns int, watch func(rank int, values []float64, e sim.Event)) (all samples, err error) {
+func (s *Simulated) sample(ctx context.Context, r tasks.Request, p tasks.Plan, columns int, watch func(rank int, values []float64, e sim.Event)) (samples, error) {
+	return s.sampleJob(ctx, func() (*sim.Job, error) { return sim.Compile(r, s.topology, p, s.registry) }, columns, watch)
+}
+
+// sampleJob is sample of a job that compile makes.
+func (s *Simulated) sampleJob(ctx context.Context, compile func() (*sim.Job, error), columns int, watch func(rank int, values []float64, e sim.Event)) (all samples, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	job, err := compile()
+	if err != nil {
+		return nil, err
+	}
 	for range s.repetitions() {
-		one, err := s.sampleOnce(ctx, r, p, columns, uint64(len(all)+1), watch)
+		one, err := s.runJob(job, columns, uint64(len(all)+1), watch)
 		if err != nil {
 			return nil, err
 		}
@@ -138,6 +150,11 @@ func (s *Simulated) sampleOnce(ctx context.Context, r tasks.Request, p tasks.Pla
 	if err != nil {
 		return nil, err
 	}
+	return s.runJob(job, columns, seed, watch)
+}
+
+// runJob is one sample of a job, by rank.
+func (s *Simulated) runJob(job *sim.Job, columns int, seed uint64, watch func(rank int, values []float64, e sim.Event)) ([][]float64, error) {
 	values := make([][]float64, s.topology.Size())
 	for rank := range values {
 		values[rank] = make([]float64, columns)

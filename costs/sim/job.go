@@ -35,11 +35,17 @@ type conn struct {
 // Compile compiles a request for all ranks. It keeps no more than their forms: the
 // program of a rank is dropped before that of the next one is made.
 func Compile(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry) (*Job, error) {
-	return compile(r, t, p, reg, true)
+	return compile(r, t, p, reg, true, nil)
 }
 
-// compile is [Compile]; without fold it compiles every rank.
-func compile(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry, fold bool) (*Job, error) {
+// CompileOnly is [Compile] of those tasks alone that keep reports true for, see
+// [tasks.Graph.Only]. All ranks must keep the same phases.
+func CompileOnly(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry, keep func(*tasks.Task) bool) (*Job, error) {
+	return compile(r, t, p, reg, true, keep)
+}
+
+// compile is [Compile]; without fold it compiles every rank. keep nil keeps all tasks.
+func compile(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry, fold bool, keep func(*tasks.Task) bool) (*Job, error) {
 	cut, err := tasks.CutRequest(r, t, p)
 	if err != nil {
 		return nil, err
@@ -54,7 +60,7 @@ func compile(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.R
 		for rank := range levels.Rank(t.Size()) {
 			s, known := roles.fold(rank)
 			if !known {
-				prog, err := submodules.CompileFor(part, cut.On, p, rank, reg)
+				prog, err := compileRank(part, cut.On, p, rank, reg, keep)
 				if err != nil {
 					return nil, err
 				}
@@ -66,6 +72,17 @@ func compile(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.R
 	}
 	j.forms = store.count
 	return j, j.connect()
+}
+
+func compileRank(r tasks.Request, h *levels.Hierarchy, p tasks.Plan, rank levels.Rank, reg submodules.Registry, keep func(*tasks.Task) bool) (*submodules.Program, error) {
+	g, err := tasks.ExpandOn(r, h, p, rank)
+	if err != nil {
+		return nil, err
+	}
+	if keep != nil {
+		g = g.Only(keep)
+	}
+	return submodules.Compile(g, h.Topology().Size(), reg)
 }
 
 // New returns the job of programs that were compiled already, by rank: all of one

@@ -1,0 +1,85 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/sim"
+	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Task times the tasks of some phases of a request by themselves, on its first segments:
+// when each segment was complete on all ranks. All ranks begin together, and what the
+// other phases would have done is left out.
+func (b *Bench) Task(ctx context.Context, r tasks.Request, p tasks.Plan, phases []int, segments int64, stop stats.Stop) (pipe costs.Pipeline, err error) {
+	r, p = exactly(r, p, segments)
+	whole, err := tasks.Expand(r, b.topology, p, b.Rank())
+	if err != nil {
+		return pipe, fmt.Errorf("measure: %w", err)
+	}
+	g := whole.Only(isOf(phases))
+	x, err := b.bindGraph(g, fmt.Sprintf(" only %v", phases))
+	if err != nil {
+		return pipe, fmt.Errorf("measure: %w", err)
+	}
+	all, err := b.repeat(ctx, stop, func(ctx context.Context) ([]float64, error) { return x.completions(ctx, g) })
+	if err != nil {
+		return pipe, fmt.Errorf("measure %v: %w", r, err)
+	}
+	if b.Rank() == 0 {
+		pipe = taskPipeline(all[0], g.Segments, len(phases), p.Window)
+	}
+	return pipe, b.share(ctx, &pipe)
+}
+
+// Task is [Bench.Task] on simulated time.
+func (s *Simulated) Task(ctx context.Context, r tasks.Request, p tasks.Plan, phases []int, segments int64, _ stats.Stop) (pipe costs.Pipeline, err error) {
+	r, p = exactly(r, p, segments)
+	_, n := tasks.Segments(r, p)
+	compile := func() (*sim.Job, error) {
+		return sim.CompileOnly(r, s.topology, p, s.registry, isOf(phases))
+	}
+	all, err := s.sampleJob(ctx, compile, 1+int(n), func(_ int, values []float64, e sim.Event) {
+		values[1+e.Segment] = max(values[1+e.Segment], e.End.Nanoseconds())
+	})
+	if err != nil {
+		return pipe, fmt.Errorf("measure: %w", err)
+	}
+	for _, ranks := range all {
+		for _, values := range ranks {
+			accumulate(values)
+		}
+	}
+	return taskPipeline(all, int(n), len(phases), p.Window), nil
+}
+
+func isOf(phases []int) func(t *tasks.Task) bool {
+	return func(t *tasks.Task) bool { return slices.Contains(phases, int(t.Phase)) }
+}
+
+// taskPipeline is the pipeline of all ranks as one group: until the slowest of them.
+func taskPipeline(s samples, segments, phases, window int) costs.Pipeline {
+	done := make([]float64, segments)
+	times := make([]float64, len(s))
+	for i := range done {
+		for rep := range s {
+			times[rep] = 0
+			for _, values := range s[rep] {
+				times[rep] = max(times[rep], values[1+i])
+			}
+		}
+		done[i] = costs.Median(times)
+	}
+	whole := stats.Summarize(s.totals())
+	alone := 0.0
+	if segments == 1 {
+		alone = whole.P50
+	}
+	return costs.Pipeline{
+		Whole: whole, Segments: segments, Phases: phases,
+		Leaders: []costs.Completion{costs.NewCompletion(alone, done, whole.P50, window)},
+	}
+}

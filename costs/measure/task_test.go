@@ -1,0 +1,150 @@
+package measure_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/costs/measure"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// measureUnits puts into book what a plan's time is made of.
+func measureUnits(t *testing.T, bench *measure.Simulated, book *costs.Book, r tasks.Request, on *levels.Topology, p tasks.Plan) {
+	t.Helper()
+	m, err := costs.MakeupOf(r, on, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	units := m.Singles
+	if costs.Segments(r, p) > 1 {
+		units = m.Units()
+	}
+	for _, u := range units {
+		if _, known := book.Pipeline(u.Key); known {
+			continue
+		}
+		pipe, err := bench.Task(t.Context(), r, u.Plan(p), u.Phases, u.Segments(), brief)
+		if err != nil {
+			t.Fatal(err)
+		}
+		book.AddPipeline(u.Key, pipe)
+	}
+}
+
+// Tasks that were measured by themselves predict whole collectives of all shapes. error is
+// the share by which they may be off, and pipelines by which a run of the first segments is.
+func TestTasksPredict(t *testing.T) {
+	for _, test := range []struct {
+		coll             tasks.Collective
+		topo             string
+		plan             string
+		error, pipelines float64
+	}{
+		{tasks.Bcast, "8x4", "shape=han,fs=64KiB,w=8,i=adapt/chain,s=sm", 0.02, 0.25},
+		{tasks.Bcast, "4x2", "shape=han,fs=all,w=1,i=adapt/binary,s=solo", 0.001, 0},
+		{tasks.Bcast, "4x2", "shape=han-lockstep,fs=128KiB,w=4,i=adapt/chain,s=sm", 0.02, 0},
+		{tasks.Bcast, "16x1", "shape=flat,fs=32KiB,w=4,i=adapt/binary", 0.02, 0.02},
+		{tasks.Bcast, "4x2", "shape=sag,fs=256KiB,w=2,is=adapt/linear,iag=nbc/ring,s=sm", 0.15, 0.25},
+		{tasks.Allreduce, "4x2", "shape=han,fs=64KiB,w=4,i=adapt/binomial,s=solo", 0.1, 0.1},
+		{tasks.Allreduce, "4x2", "shape=han,fs=all,w=1,i=adapt/binomial,s=sm", 0.2, 0},
+		{tasks.Allreduce, "4x2", "shape=rsag,fs=128KiB,w=4,irs=nbc/ring,iag=nbc/ring,s=sm", 0.05, 0.1},
+		{tasks.Allreduce, "4x4", "shape=lanes,fs=128KiB,w=2,iar=nbc/ring,s=solo", 0.05, 0.1},
+		{tasks.Reduce, "8x2", "shape=han,fs=64KiB,w=8,i=adapt/chain,s=sm", 0.05, 0.1},
+		{tasks.Gather, "4x4", "shape=han,fs=all,w=1,i=adapt/linear,s=sm", 0.01, 0},
+		{tasks.Allgather, "4x2", "shape=han,fs=all,w=1,i=nbc/ring,sg=sm,sb=sm", 0.01, 0},
+		{tasks.Scan, "4x2", "shape=han,fs=64KiB,w=4,i=nbc/recdoubling,s=sm", 0.05, 0.1},
+		{tasks.Alltoall, "4x2", "shape=han,fs=all,w=1,i=nbc/pairwise,s=sm", 0.01, 0},
+	} {
+		on, err := levels.Parse(test.topo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := tasks.ParsePlan(test.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := tasks.Request{Coll: test.coll, Type: tasks.Float32, Count: 1 << 20}
+		if r.Reduces() {
+			r.Op = tasks.Sum
+		}
+		bench, book := measure.NewSimulated(on, machine.Assumed(), all.Submodules()), &costs.Book{}
+		whole, err := bench.Collective(t.Context(), r, plan, brief)
+		if err != nil {
+			t.Errorf("%v on %s with %s: %v", r, test.topo, test.plan, err)
+			continue
+		}
+		off := func(name string, p costs.Prediction, err error, most float64) {
+			if by := p.NS/whole.Slowest.P50 - 1; err != nil || math.Abs(by) > most {
+				t.Errorf("%v on %s with %s: by %s %.0f ns, simulated %.0f ns: %+.3f, %v", r, test.topo, test.plan, name, p.NS, whole.Slowest.P50, by, err)
+			} else {
+				t.Logf("%v on %s with %s: by %s %+.3f", r.Coll, test.topo, test.plan, name, by)
+			}
+		}
+		measureUnits(t, bench, book, r, on, plan)
+		p, err := costs.PredictByTasks(r, on, plan, book)
+		off("tasks", p, err, test.error)
+		if test.pipelines == 0 {
+			continue
+		}
+		key, err := costs.PipelineKey(r, on, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pipe, err := bench.Pipeline(t.Context(), r, plan, brief)
+		if err != nil {
+			t.Fatal(err)
+		}
+		book.AddPipeline(key, pipe)
+		p, err = costs.Predict(r, on, plan, book)
+		off("its pipeline", p, err, test.pipelines)
+	}
+}
+
+// Tasks of a bcast serve an allreduce and other sizes; what is missing is named.
+func TestTasksAreReused(t *testing.T) {
+	on, err := levels.Parse("4x2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := tasks.ParsePlan("shape=han,fs=all,w=1,i=adapt/binomial,s=sm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bench, book := measure.NewSimulated(on, machine.Assumed(), all.Submodules()), &costs.Book{}
+	bcast := tasks.Request{Coll: tasks.Bcast, Type: tasks.Float32, Count: 1000}
+	reduce := tasks.Request{Coll: tasks.Reduce, Type: tasks.Float32, Count: 1000, Op: tasks.Sum}
+	sum := tasks.Request{Coll: tasks.Allreduce, Type: tasks.Float32, Count: 1000, Op: tasks.Sum}
+	measureUnits(t, bench, book, bcast, on, plan)
+	if _, err := costs.PredictByTasks(sum, on, plan, book); !errors.Is(err, costs.ErrUnmeasured) {
+		t.Errorf("without the tasks of a reduction: %v", err)
+	}
+	measureUnits(t, bench, book, reduce, on, plan)
+	if _, err := costs.PredictByTasks(sum, on, plan, book); err != nil {
+		t.Error(err)
+	}
+	bcast.Count = 3000
+	measureUnits(t, bench, book, bcast, on, plan)
+	between := bcast
+	between.Count = 2000
+	p, err := costs.PredictByTasks(between, on, plan, book)
+	if err != nil {
+		t.Fatal(err)
+	}
+	small, _ := costs.PredictByTasks(tasks.Request{Coll: tasks.Bcast, Type: tasks.Float32, Count: 1000}, on, plan, book)
+	large, _ := costs.PredictByTasks(bcast, on, plan, book)
+	if want := (small.NS + large.NS) / 2; math.Abs(p.NS-want) > 1e-6*want {
+		t.Errorf("halfway between %v and %v: %v", small.NS, large.NS, p.NS)
+	}
+	sizes := 0
+	for _, u := range book.Uses() {
+		sizes += u.Collectives
+	}
+	if sizes == 0 {
+		t.Error("nothing was used")
+	}
+}

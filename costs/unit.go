@@ -1,0 +1,117 @@
+package costs
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Unit is tasks that are measured by themselves: those of one phase of a plan, or of all
+// its phases at one level. A [Book] stores their times as a [Pipeline].
+type Unit struct {
+	Phases []int // of the plan's pipeline, in order
+	Key    Key   // of the book; its Window is 0 for one segment
+}
+
+// Makeup is the units that a plan's time is made of. It holds for every size of message
+// that the plan cuts into segments of one size.
+type Makeup struct {
+	Singles []Unit   // each phase by itself, one segment
+	Flows   [][]Unit // by level: what takes its processors or its wires, many segments
+	Phases  int
+}
+
+// MakeupOf returns the units of a plan for a request. Their keys name the segments that
+// the plan cuts r into. The error is that of [tasks.Expand].
+func MakeupOf(r tasks.Request, t *levels.Topology, p tasks.Plan) (*Makeup, error) {
+	if p.Shape == tasks.HanLockstep { // a stage ends before the next one begins
+		p.Window = 1
+	}
+	g, err := tasks.Expand(First(r, p, 1), t, p, 0)
+	if err != nil {
+		return nil, err
+	}
+	g.Plan.Window = p.Window // of a graph of one segment it is less
+	m := &Makeup{Phases: len(g.Phases)}
+	at := map[bool]int{} // of Flows, by whether the level is within nodes
+	for i, ph := range g.Phases {
+		m.Singles = append(m.Singles, unit(g, 0, i))
+		inside := g.On.WithinNodes(ph.Level)
+		k, known := at[inside]
+		switch {
+		case !known:
+			at[inside] = len(m.Flows)
+			m.Flows = append(m.Flows, []Unit{unit(g, p.Window, i)})
+		case inside:
+			// Each phase takes the processors for itself.
+			m.Flows[k] = append(m.Flows[k], unit(g, p.Window, i))
+		default:
+			// Wires carry in both directions at once, so phases that share them are
+			// measured together.
+			m.Flows[k][0] = unit(g, p.Window, append(m.Flows[k][0].Phases, i)...)
+		}
+	}
+	return m, nil
+}
+
+func unit(g *tasks.Graph, window int, phases ...int) Unit {
+	kinds := make([]tasks.Kind, len(phases))
+	names := make([]string, len(phases))
+	common := true
+	for i, at := range phases {
+		kinds[i] = g.Phases[at].Kind
+		names[i] = kinds[i].String()
+		common = common && isCommon(g, kinds[i])
+	}
+	name := strings.Join(names, "+")
+	if !common {
+		name = g.Request.Coll.String() + "." + name
+	}
+	k := newKey(g, name, kinds)
+	k.Window = window
+	if common && !g.Plan.Shape.IsFlat() || k.Shape == tasks.HanLockstep {
+		k.Shape = tasks.Han
+	}
+	return Unit{slices.Clone(phases), k}
+}
+
+// isCommon reports whether tasks of a kind do the same in all collectives and shapes that
+// have them: they move the whole segment between each leader and its group.
+func isCommon(g *tasks.Graph, k tasks.Kind) bool {
+	return (k.Op == tasks.Bcast || k.Op == tasks.Reduce) && !g.Request.Blocks() && g.Plan.Shape != tasks.Rotate && g.Request.Coll.HasData()
+}
+
+// Units lists all units, those of one segment first.
+func (m *Makeup) Units() []Unit {
+	all := slices.Clone(m.Singles)
+	for _, level := range m.Flows {
+		all = append(all, level...)
+	}
+	return all
+}
+
+// Sizes of a run that shows how a unit's segments follow each other.
+const (
+	flowBytes   = 1 << 20 // kernels take in that much before a sender feels the wire
+	mostFlowing = 96      // segments
+)
+
+// Segments is how many segments of a unit are to be measured: 1, or enough to see their
+// pace.
+func (u Unit) Segments() int64 {
+	if u.Key.Window == 0 {
+		return 1
+	}
+	return max(Extra+int64(len(u.Phases)), min(mostFlowing, flowBytes/max(u.Key.Segment, 1)))
+}
+
+// Plan returns the plan with which a unit of p is measured.
+func (u Unit) Plan(p tasks.Plan) tasks.Plan {
+	p.Segment, p.Window = max(u.Key.Segment, 1), max(u.Key.Window, 1)
+	if p.Shape == tasks.HanLockstep {
+		p.Shape = tasks.Han
+	}
+	return p
+}
