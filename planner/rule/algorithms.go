@@ -66,6 +66,11 @@ var algorithms = []row[tasks.Choice]{
 		"goroutines read each other's memory: one copy",
 	},
 	{
+		when(operation(tasks.Alltoall), insideNode, readsPay),
+		tasks.Choice{Submodule: submodules.Solo},
+		"the kernel copies a block once, from rank to rank; through slots it would be twice",
+	},
+	{
 		when(insideNode),
 		tasks.Choice{Submodule: submodules.SM},
 		"the node's memory is shared",

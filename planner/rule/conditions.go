@@ -18,6 +18,7 @@ const (
 	leastHalved   = 12 << 10  // from here on halves are worth their messages
 	leaderBlock   = 1 << 10   // of an alltoall: up to here one rank of a node may carry the blocks of all
 	laneBlock     = 4 << 10   // of what one rank gives another: up to here a message costs more than a copy inside the node
+	slotBlock     = 8 << 10   // of what one rank of a node gives another: from here on the kernel's one copy costs less than two of ours
 	halvedMessage = 256 << 10 // up to here fewer steps are worth more than a pipeline
 	filling       = 64 << 10  // for each node: from here on a chain or a ring of nodes is filled
 )
@@ -43,6 +44,8 @@ var (
 	leadersPay = condition{"up to " + tasks.FormatBytes(leaderBlock) + " a block", func(q *question) bool { return q.bytes <= leaderBlock*q.blocks }}
 
 	lanesPay = condition{"up to " + tasks.FormatBytes(laneBlock) + " a block", func(q *question) bool { return q.bytes <= laneBlock*q.blocks }}
+
+	readsPay = condition{"over " + tasks.FormatBytes(slotBlock) + " a block", func(q *question) bool { return q.bytes > slotBlock*q.blocks }}
 
 	// Blocks of a few bytes between many: a message costs far more than its bytes.
 	passedOn = condition{

@@ -60,6 +60,11 @@ var cuts = []row[cut]{
 		fixed(readSegment, fewSegments), "goroutines of one node read each other's memory",
 	},
 	{
+		when(oneNode, exchanges, readsPay),
+		cut{tasks.FormatBytes(readSegment), fixed(readSegment, fewSegments).segment, fewSegments, " of each block"},
+		"one node, ranks read each other's blocks",
+	},
+	{
 		when(oneNode, noBlocks),
 		cut{
 			"half, " + tasks.FormatBytes(leastHalf) + " to " + tasks.FormatBytes(InsideSegment),
