@@ -90,10 +90,14 @@ var arrows = map[string][]string{
 	// Programs in the language of other simulators: what they compute takes as long as on a machine.
 	"costs/goal": {"costs/machine", "submodules"},
 	// A simulation obeys the flow control of the executor: it decides what overlaps.
-	"costs/sim":     {"costs/machine", "submodules", "executor/flow"},
+	"costs/sim": {"costs/machine", "submodules", "executor/flow"},
+	// A price is of the same messages, by formulas.
+	"costs/price":   {"costs/machine", "submodules", "executor/flow"},
 	"viz":           {"submodules", "costs", "costs/sim", "executor/trace"},
 	"planner/rule":  {"submodules"},
 	"planner/table": {"submodules", "costs"},
+	// On a known machine rivals of the rule's plan are compared by their prices.
+	"planner/priced": {"planner/rule", "costs/price"},
 	// Under the invariants tag planner checks what it compiles. It makes both kinds of worlds.
 	"planner":      {"planner/rule", "planner/table", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join"},
 	"planner/tune": {"planner", "costs/measure"},
@@ -150,7 +154,7 @@ var concurrent = []string{"executor", "executor/wire/wiretest", "levels/join", "
 
 // pure are the folders whose packages give the same bytes for the same input: they
 // know no goroutine, clock, global random number or operating system.
-var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/rule", "planner/table"}
+var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/rule", "planner/table", "planner/priced"}
 
 // impureBelow are packages in these folders that are not.
 var impureBelow = []string{"levels/join", "levels/join/launcher", "costs/measure", "dag/dagtest", "submodules/submoduletest"}

@@ -1,0 +1,20 @@
+// Package price says in microseconds of computing about how long a plan takes on a
+// described machine, by closed forms: it compiles and simulates nothing. So a choice may
+// ask for the prices of a hundred plans.
+//
+// A plan's segments flow through phases, one for each kind of task. Each phase has a time
+// for the first segment, from a path of messages through its group, and a load for each
+// further one, on wires and processors. A plan takes
+//
+//	the first times of all phases + (segments − 1) × the largest load
+//
+// A load is what a segment takes of the busiest wire, or of the busiest processor over
+// all phases. Few segments on their way may be a limit, too: then it is a phase's time
+// divided by the window.
+//
+// Messages cost what package machine says. What a simulation has and a price has not:
+// messages that wait for each other because of their order, and budgets. Prices are for
+// comparing plans of one request. Package planner/priced says how well they do that.
+//
+// It is pure. Equal arguments give equal prices on all systems of one kind.
+package price

@@ -1,0 +1,101 @@
+package price
+
+import (
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// share is a task of a node's ranks, of whom one speaks with each of the others.
+type share struct {
+	*link
+	ranks float64
+	n     float64 // bytes between the one and another
+	sends bool    // in messages, else others read what is offered
+	reads bool    // they read it where it lies
+}
+
+// newShare returns nil for what is no such submodule.
+func newShare(l *link, c tasks.Choice, ranks int, n float64) *share {
+	s := &share{link: l, ranks: float64(ranks), n: n}
+	switch {
+	case c.Submodule == submodules.SM && c.Algorithm == submodules.Rings:
+		s.sends = true
+	case c.Submodule == submodules.SM && (c.Algorithm == "" || c.Algorithm == submodules.Slots):
+		s.sends = n <= submodules.InlineMax
+	case c.Submodule == submodules.Solo && (c.Algorithm == "" || c.Algorithm == submodules.Linear):
+		s.reads = true
+	default:
+		return nil
+	}
+	return s
+}
+
+// word returns what it takes to tell another rank something, of both processors.
+func (s *share) word() Terms {
+	return Terms{Latency: s.Latency, Processor: 2*s.step + s.Send + s.Recv}
+}
+
+// offer returns what it takes to make n bytes readable, and take what it takes to read
+// them, with so many others at the same time.
+func (s *share) offer() float64 {
+	if s.reads {
+		return s.step
+	}
+	return s.copies(s.n)
+}
+
+func (s *share) take(per, others float64) float64 {
+	t := s.step + per*s.n
+	if s.reads {
+		t += s.touch + s.peer*s.n
+	}
+	return max(t, 2*s.memory*s.n*others)
+}
+
+// outward is a bcast or, of parts, a scatter.
+func (s *share) outward(parts bool) (st stage) {
+	others := s.ranks - 1
+	if s.sends {
+		each := s.step + s.Send + s.SendByte*s.n
+		st.first = Terms{Latency: s.Latency, Processor: others*each + s.step + s.Recv + s.RecvByte*s.n}
+		st.alike(load{busy: Terms{Processor: others * each}})
+	} else {
+		offered := s.offer()
+		if parts {
+			offered *= others
+		}
+		take := s.take(s.copy, others)
+		st.first = s.word().plus(Terms{Processor: (others - 1) * (s.step + s.Send), Work: offered + take})
+		st.alike(load{busy: later(Terms{Processor: others * (2*s.step + s.Send + s.Recv), Work: offered}, work(take))})
+	}
+	st.total, st.lag = others*st.root.busy.sum(), st.first.sum()
+	return st
+}
+
+// inward is a reduce or, of parts, a gather.
+func (s *share) inward(combines bool) (st stage) {
+	others := s.ranks - 1
+	per := s.copy
+	if combines {
+		per = s.reduce
+	}
+	each := s.step + per*s.n
+	if s.n == 0 {
+		each = 0
+	}
+	if s.sends {
+		st.first = Terms{Latency: s.Latency, Processor: s.step + s.Send + s.SendByte*s.n + others*(s.step+s.Recv), Work: others * each}
+		if !combines {
+			st.first.Work = 0 // it arrives where it is to be
+		}
+		st.alike(load{busy: Terms{Processor: others * (s.step + s.Recv), Work: st.first.Work}})
+	} else {
+		if s.reads {
+			each += s.touch + s.peer*s.n
+		}
+		st.first = s.word().plus(Terms{Processor: others * (2*s.step + s.Send + s.Recv), Work: s.offer() + others*each})
+		st.alike(load{busy: Terms{Processor: others * (2*s.step + s.Send + s.Recv), Work: others * each}})
+	}
+	st.total, st.lag = st.root.busy.sum()+others*s.offer(), st.first.sum()
+	return st
+}

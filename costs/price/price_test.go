@@ -1,0 +1,162 @@
+package price_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/costs/price"
+	"github.com/tierflow/tierflow/costs/sim"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// request returns one of so many bytes.
+func request(coll tasks.Collective, bytes int64) tasks.Request {
+	r := tasks.Request{Coll: coll, Type: tasks.Float32, Count: bytes / 4}
+	if coll == tasks.Barrier {
+		return tasks.Request{Coll: coll}
+	}
+	if r.Reduces() {
+		r.Op = tasks.Sum
+	}
+	return r
+}
+
+// priceOf returns the price of a plan and its simulated time, ns.
+func priceOf(t *testing.T, m *machine.Machine, spec string, r tasks.Request, text string) (price.Price, float64) {
+	t.Helper()
+	topo, err := levels.Parse(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := tasks.ParsePlan(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := price.New(m, topo, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, ok := p.Plan(plan)
+	if !ok {
+		t.Fatalf("%v on %s by %s: no price", r, spec, text)
+	}
+	job, err := sim.Compile(r, topo, plan, all.Submodules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := job.Run(m, sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got, result.Time.Nanoseconds()
+}
+
+// Where no message waits for another one, a price is the simulated time. Where some do, it
+// is near.
+func TestPricesAreSimulatedTimes(t *testing.T) {
+	for _, tc := range []struct {
+		coll  tasks.Collective
+		spec  string
+		bytes int64
+		plan  string
+		off   float64 // share of the simulated time that the price may be off
+	}{
+		{tasks.Bcast, "2x1", 8, "shape=han,fs=all,w=4,i=adapt/binomial", 0.01},
+		{tasks.Bcast, "64x1", 4096, "shape=han,fs=all,w=4,i=adapt/binomial", 0.02},
+		{tasks.Bcast, "13x1", 4096, "shape=han,fs=all,w=4,i=adapt/binary", 0.02},
+		{tasks.Bcast, "40x1", 1 << 10, "shape=han,fs=all,w=4,i=nbc/knomial", 0.05},
+		{tasks.Bcast, "9x1", 64 << 10, "shape=han,fs=all,w=4,i=nbc/linear", 0.02},
+		{tasks.Bcast, "8x1", 4 << 20, "shape=han,fs=60KiB,w=8,i=adapt/chain", 0.02},
+		{tasks.Bcast, "64x1", 1 << 20, "shape=han,fs=15KiB,w=8,i=adapt/binary", 0.1},
+		{tasks.Bcast, "64x1", 1 << 20, "shape=han,fs=all,w=4,i=circulant/blocks/15KiB", 0.2},
+		{tasks.Reduce, "16x1", 1 << 10, "shape=han,fs=all,w=4,i=adapt/binomial", 0.02},
+		{tasks.Reduce, "8x1", 4 << 20, "shape=han,fs=60KiB,w=8,i=adapt/chain", 0.02},
+		{tasks.Reduce, "8x1", 1 << 20, "shape=han,fs=all,w=4,i=circulant/blocks/15KiB", 0.1},
+		{tasks.Allreduce, "16x1", 4 << 10, "shape=ar,fs=all,w=4,i=nbc/recdoubling", 0.02},
+		{tasks.Allreduce, "12x1", 4 << 10, "shape=ar,fs=all,w=4,i=nbc/recdoubling", 0.2},
+		{tasks.Allreduce, "32x1", 256 << 10, "shape=ar,fs=all,w=4,i=nbc/rabenseifner", 0.05},
+		{tasks.Allreduce, "32x1", 64 << 10, "shape=ar,fs=all,w=4,i=circulant/blocks", 0.05},
+		{tasks.Allreduce, "8x1", 4 << 20, "shape=rsag,fs=480KiB,w=3,i=adapt/ring", 0.05},
+		{tasks.Allreduce, "16x4", 1 << 20, "shape=rsag,fs=960KiB,w=3,i=adapt/ring,s=sm", 0.1},
+		{tasks.Allgather, "8x1", 4 << 10, "shape=han,fs=all,w=4,i=adapt/ring", 0.05},
+		{tasks.ReduceScatter, "8x1", 64 << 10, "shape=han,fs=all,w=4,i=nbc/halving", 0.1},
+		{tasks.Barrier, "64x1", 0, "shape=ar,fs=all,w=4,i=nbc/dissemination", 0.02},
+	} {
+		p, want := priceOf(t, machine.Assumed(), tc.spec, request(tc.coll, tc.bytes), tc.plan)
+		if math.Abs(p.NS/want-1) > tc.off {
+			t.Errorf("%v of %d bytes on %s by %s: price %.0f ns, simulated %.0f, want at most %.0f%% off", tc.coll, tc.bytes, tc.spec, tc.plan, p.NS, want, 100*tc.off)
+		}
+	}
+}
+
+// The terms make up the price, and each has a name.
+func TestTerms(t *testing.T) {
+	p, _ := priceOf(t, machine.Assumed(), "16x4", request(tasks.Allreduce, 4<<20), "shape=han,fs=60KiB,w=8,i=adapt/chain,s=sm")
+	sum := 0.0
+	for _, v := range p.Values() {
+		if v < 0 {
+			t.Errorf("a term of %v ns", v)
+		}
+		sum += v
+	}
+	if math.Abs(sum-p.NS) > 1 {
+		t.Errorf("terms make up %v ns, the price is %v", sum, p.NS)
+	}
+	if len(price.Names()) != len(p.Values()) {
+		t.Errorf("%d names for %d terms", len(price.Names()), len(p.Values()))
+	}
+	if p.Filling == 0 || p.Wire == 0 {
+		t.Errorf("a pipeline whose filling takes %v ns, and its bytes %v", p.Filling, p.Wire)
+	}
+}
+
+// Ranks that share processors wait for them.
+func TestSharedCores(t *testing.T) {
+	m := machine.Assumed()
+	r, plan := request(tasks.Allreduce, 8), "shape=ar,fs=all,w=1,i=nbc/recdoubling"
+	free, _ := priceOf(t, m, "64x1", r, plan)
+	m.Cores.InAll = 2
+	shared, _ := priceOf(t, m, "64x1", r, plan)
+	if shared.NS <= free.NS {
+		t.Errorf("64 ranks on two processors take %v ns, each on its own %v", shared.NS, free.NS)
+	}
+}
+
+// What has no closed form has no price.
+func TestNoPrice(t *testing.T) {
+	topo, err := levels.Parse("4x2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		coll tasks.Collective
+		plan string
+	}{
+		{tasks.Allreduce, "shape=lanes,fs=all,w=1,i=adapt/ring,s=sm"},
+		{tasks.Allreduce, "shape=han-lockstep,fs=all,w=1,i=adapt/chain,s=sm"},
+		{tasks.Allreduce, "shape=han,fs=all,w=1,s=sm"},
+		{tasks.Alltoall, "shape=flat,fs=all,w=1,i=adapt/linear"},
+		{tasks.Bcast, "shape=han,fs=all,i=adapt/chain,s=sm"},
+		{tasks.Bcast, "shape=han,fs=all,w=1,i=adapt/splitbinary,s=sm"},
+	} {
+		p, err := price.New(machine.Assumed(), topo, request(tc.coll, 1<<20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := tasks.ParsePlan(tc.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := p.Plan(plan); ok {
+			t.Errorf("%v by %s: %+v", tc.coll, tc.plan, got)
+		}
+	}
+	m := machine.Assumed()
+	m.Links = m.Links[:1]
+	if _, err := price.New(m, topo, request(tasks.Bcast, 8)); err == nil {
+		t.Error("a machine without links between nodes has prices for four")
+	}
+}

@@ -1,0 +1,103 @@
+package priced
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/costs/price"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// margin is by which share of its own price a plan must be cheaper than the rule's plan to
+// take its place: prices are that far off, see the sweep in this package's tests.
+const margin = 0.04
+
+// Offer is a plan and its price.
+type Offer struct {
+	Plan  tasks.Plan
+	Price price.Price
+}
+
+// Choice is what was chosen, and from what.
+type Choice struct {
+	Offers []Offer // the chosen one, then the others by price; empty: the rule's plan has no rival
+	Ruled  bool    // the rule's plan was chosen
+	Rule   Offer   // the rule's; its price is 0 if there is no closed form
+	Saved  float64 // share of the rule's price that the chosen plan saves; 0 if it is the rule's
+}
+
+// maxOffers bounds the offers that a choice keeps.
+const maxOffers = 4
+
+// Choose returns the plan that costs least on a machine, of those that reg can compile.
+// ruled is the plan of the built-in rule. It stays unless another one is cheaper by more
+// than prices are off, or unless a search would leave it out. A machine without a link
+// that t needs is an error.
+func Choose(m *machine.Machine, r tasks.Request, t *levels.Topology, ruled tasks.Plan, reg submodules.Registry) (Choice, error) {
+	c := Choice{Ruled: true, Rule: Offer{Plan: ruled}}
+	p, err := price.New(m, t, r)
+	if err != nil {
+		return c, err
+	}
+	own, known := p.Plan(ruled)
+	if c.Rule.Price = own; !known {
+		return c, nil
+	}
+	all := offers(p, Candidates(r, t, ruled))
+	for len(all) > 0 {
+		if _, err := rule.Fits(r, t, all[0].Plan, reg); err == nil {
+			break
+		}
+		all = all[1:]
+	}
+	if len(all) == 0 {
+		return c, nil
+	}
+	least := all[0].Price.NS
+	if own.NS > least*(1+margin) || isWasteful(r, t, ruled) {
+		c.Ruled, c.Saved = false, 1-least/own.NS
+	} else {
+		all = slices.Insert(all, 0, c.Rule)
+	}
+	all = slices.CompactFunc(all, func(a, b Offer) bool { return a.Plan.Equal(b.Plan) })
+	c.Offers = all[:min(len(all), maxOffers)]
+	return c, nil
+}
+
+// offers prices plans and sorts them, the cheapest first. Those without a price are left
+// out.
+func offers(p *price.Pricer, plans []tasks.Plan) (all []Offer) {
+	for _, plan := range plans {
+		if cost, ok := p.Plan(plan); ok {
+			all = append(all, Offer{plan, cost})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Offer) int { return cmp.Compare(a.Price.NS, b.Price.NS) })
+	return all
+}
+
+// isWasteful reports whether a search with heuristics would leave a plan out for what it
+// does between nodes: it cuts a short message, has too few segments to fill a chain, or
+// lets one rank speak with many.
+func isWasteful(r tasks.Request, t *levels.Topology, p tasks.Plan) bool {
+	bytes := max(r.Bytes(), 1)
+	segments := (bytes + min(p.Segment, bytes) - 1) / min(p.Segment, bytes)
+	if segments > 1 && bytes <= cutFrom {
+		return true
+	}
+	top := t.Level(t.Depth() - 1).Symbol
+	for _, op := range tasks.Operations(r.Coll, p.Shape) {
+		c, ok := p.For(tasks.Kind{Symbol: top, Op: op})
+		if !ok {
+			continue
+		}
+		if c.Algorithm == submodules.Chain && t.Nodes() > 2 && segments < int64(t.Nodes()) && c.Inner == 0 || c.Algorithm == submodules.Linear && t.Nodes() > linearRanks {
+			return true
+		}
+	}
+	return false
+}
