@@ -25,6 +25,10 @@ Without hosts all ranks run here, or, in a Slurm allocation, on its hosts and ta
 through srun. With hosts an agent is started on each through ssh, or whatever
 --launcher says; "local" lets this machine play all of them.
 
+Where a host has a processor for each of its ranks, ranks are bound to equal shares of
+them. Timers of a rank that has one processor may be 1 ms late, so that the threads of its
+runtime disturb it less. --bind none leaves all that as it is.
+
 The exit status is that of the first rank that failed (128 + number for a signal),
 124 for --timeout, 127 and 126 if the program is missing or can't be run, 2 for wrong
 flags or arguments, 125 for everything else.`,

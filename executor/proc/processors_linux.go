@@ -53,10 +53,11 @@ type spread struct {
 	limit int         // of late, at which the rank moves; doubled with each move
 }
 
-// The limits of late yields between two moves. Others who compute make yields late too,
-// and moving doesn't help: so moves become seldom.
+// The limits of late yields between two moves. The first is some 20 µs of waiting: a job may
+// be short. Others who compute make yields late too, and moving doesn't help: so moves become
+// seldom.
 const (
-	firstMove = 32
+	firstMove = 6
 	lastMove  = 1 << 20
 )
 

@@ -40,5 +40,24 @@ func onProcessors(numbers []int, f func() error) error {
 		return fmt.Errorf("bind to processors %s: %w", ranges.Text(numbers), err)
 	}
 	defer unix.SchedSetaffinity(0, &before) // which was allowed before
+	if len(numbers) == 1 {
+		defer slackenTimers()()
+	}
 	return f()
+}
+
+// boundSlack is by how much timers of a rank with one processor may be late, in ns. For some
+// milliseconds after each sleep a thread of Go's runtime wakes every 20 µs, on the processor
+// on which the rank waits for its peers. Late it wakes 20 times less often. First calls of
+// a job, allreduce of 4 B on two processors: p99 from 22–34 µs to 0.7–2.6 (2026-11-22).
+const boundSlack = 1e6
+
+// slackenTimers gives the calling thread timers that may be late, as what it starts inherits,
+// until restore is called. A kernel that refuses leaves them as they are.
+func slackenTimers() (restore func()) {
+	before, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+	if err != nil || before >= boundSlack || unix.Prctl(unix.PR_SET_TIMERSLACK, boundSlack, 0, 0, 0) != nil {
+		return func() {}
+	}
+	return func() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(before), 0, 0, 0) } // which was allowed before
 }

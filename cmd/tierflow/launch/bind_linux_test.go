@@ -2,7 +2,9 @@ package launch
 
 import (
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -44,6 +46,36 @@ func TestRanksAreBound(t *testing.T) {
 		if got := allowedOf(t, c.opts); !slices.Equal(got, c.want) {
 			t.Errorf("%d ranks on %q, bind %q, environment %q: %q, want %q", c.opts.Ranks, c.opts.Hosts, c.opts.Bind, c.env, got, c.want)
 		}
+	}
+}
+
+// Timers of ranks with one processor may be late, those of others and of the launcher are
+// as before.
+func TestTimersOfBoundRanks(t *testing.T) {
+	host, err := hostProcessors()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(envBind, "")
+	before, err := os.ReadFile("/proc/thread-self/timerslack_ns")
+	if err != nil {
+		t.Skipf("no slack of timers here: %v", err)
+	}
+	slack := func(o Options) string {
+		o.Program, o.NoPrefix = []string{"cat", "/proc/self/timerslack_ns"}, true
+		r := run(t, o)
+		r.want(t, 0)
+		return r.stdout.String()
+	}
+	if got := slack(Options{Ranks: 1, Bind: bindNone}); got != string(before) {
+		t.Errorf("unbound: %q, want %q", got, before)
+	}
+	want := strings.Repeat(strconv.Itoa(boundSlack)+"\n", len(host))
+	if got := slack(Options{Ranks: len(host)}); got != want {
+		t.Errorf("a processor each: %q, want %q", got, want)
+	}
+	if got := slack(Options{Ranks: 1}); len(host) > 1 && got != string(before) {
+		t.Errorf("%d processors for one rank: %q, want %q", len(host), got, before)
 	}
 }
 

@@ -27,7 +27,8 @@
 //	TIERFLOW_NODE                             only when one machine plays several nodes, or when asked: its node
 //
 // Where a host has a processor for each of its ranks, each may run on an equal share of
-// them; [Options.Bind] says otherwise.
+// them; [Options.Bind] says otherwise. On Linux timers of a rank that has one processor may
+// be 1 ms late: its threads then disturb each other less.
 //
 // # How a job ends
 //
