@@ -12,7 +12,7 @@ const (
 	readShared    = 512 << 10 // the same of data read in place
 	sharedMost    = 4 << 20   // of all those parts
 	leastHalf     = 16 << 10  // inside a node: half of a message, so that one is written while one is read
-	pairSegment   = 256 << 10 // of what one rank gives another; in place so much waits for each partner
+	pairSegment   = 64 << 10  // of what one rank gives another: larger ones make the others on the link wait; in place so much waits for each partner
 	ringMost      = 256 << 10 // between nodes: what each sends on at once
 	ringUsual     = 64 << 10
 	ringLeast     = 32 << 10
