@@ -65,10 +65,10 @@ func (b *Binding) description() *description {
 // countLeads returns the leads of a program, by its peers; nil if there are none. The
 // lock is held.
 func (c *Comm) countLeads(p *submodules.Program) []flow.Lead {
-	limits := &c.e.world.limits
-	if p == nil || limits.Lead == 0 {
+	if p == nil || c.e.world.limits.Lead == 0 {
 		return nil
 	}
+	limits := c.e.world.limits.Among(countSenders(p))
 	sizes := func(edges []dag.ID) iter.Seq[int64] {
 		return func(yield func(int64) bool) {
 			for _, id := range edges {
@@ -88,6 +88,15 @@ func (c *Comm) countLeads(p *submodules.Program) []flow.Lead {
 		}
 	}
 	return all
+}
+
+// countSenders returns how many ranks may send to one at the same time, the same number on
+// all ranks; 1 stands for a few.
+func countSenders(p *submodules.Program) int {
+	if p.Request.Exchanges() || p.Request.Coll == tasks.Gather {
+		return p.Size - 1
+	}
+	return 1
 }
 
 // allocate takes shared memory for the run as long as it is in use: slots, and copies

@@ -33,7 +33,8 @@
 // Both ends know the schedule, and package flow does the arithmetic.
 //
 //   - Eager: at most EagerMax bytes, or among the first 64 KiB of a pass to another node,
-//     where a credit takes a round trip. It is sent at once if the pair's budget allows.
+//     where a credit takes a round trip. Where all ranks may send to one at the same time,
+//     as in an alltoall, these share 1 MiB. It is sent at once if the pair's budget allows.
 //     Else it waits until budget comes back, or the recv grants credit.
 //   - Large: sent only against the credit that its recv gives when it is ready, straight to
 //     its destination.

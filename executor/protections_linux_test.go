@@ -94,6 +94,29 @@ func TestLead(t *testing.T) {
 	}
 }
 
+// Many ranks that send to one at the same time share what goes without credit.
+func TestLeadIsShared(t *testing.T) {
+	for _, test := range []struct {
+		topo          string
+		block         int64
+		eager, direct int64
+	}{
+		{"17x1", 64 << 10, 16, 0},
+		{"18x1", 64 << 10, 0, 17},
+		{"18x1", 60 << 10, 17, 0},
+	} {
+		h, plan := parse(t, test.topo, "shape=flat,i=adapt/linear,w=1,fs=all")
+		p := openProcesses(t, h, proc.Config{}, nil)
+		bufs := numbers(h.Size(), int(test.block)/4*h.Size())
+		r := tasks.Request{Coll: tasks.Alltoall, Count: test.block / 4, Type: tasks.Int32, InPlace: true}
+		do(t, p.World, job{p.World, h, r, plan}.bind(t, nil, raws(bufs)))
+		if c := p.Endpoint(0).Comm(0).Counters(); c.Eager != test.eager || c.Direct != test.direct {
+			t.Errorf("%+v: %d messages without credit, %d with; want %d and %d", test, c.Eager, c.Direct, test.eager, test.direct)
+		}
+		closeProcesses(t, p)
+	}
+}
+
 // A call fails before what it sent without credit has left: its caller may use the
 // buffer for something else, which another rank must not take for the message.
 func TestFailedCallSendsWhatItMeant(t *testing.T) {

@@ -138,6 +138,14 @@ func TestCountLead(t *testing.T) {
 	}
 }
 
+func TestAmong(t *testing.T) {
+	for senders, want := range map[int]int64{0: 65536, 1: 65536, 16: 65536, 17: 61680, 1023: 1025, 1 << 30: 0} {
+		if got := flow.NewLimits(0, 0).Among(senders); got.Lead != want || int64(senders)*got.Lead > flow.LeadsMax {
+			t.Errorf("among %d a lead of %d bytes, want %d", senders, got.Lead, want)
+		}
+	}
+}
+
 // Whatever two ranks do, no byte of a budget is lost or made, and when all is consumed
 // only less than half of the limit is owed.
 func TestBudgetGoesInACircle(t *testing.T) {

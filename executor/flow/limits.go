@@ -6,6 +6,9 @@ import "iter"
 // they do. More would fill the queues of a slow one, in front of what others wait for.
 const LeadMax = 64 << 10
 
+// LeadsMax is the most that the leads of all ranks to one may be together, bytes.
+const LeadsMax = 1 << 20
+
 // The limits of a program that sets none, bytes, and the most it may set.
 const (
 	defaultEagerMax = 4 << 10
@@ -42,6 +45,15 @@ func NewLimits(eagerMax, budget int64) Limits {
 	l.NearBudget = min(l.NearBudget, maxBudget)
 	l.FarBudget = max(l.FarBudget, l.NearBudget)
 	l.Lead = max(0, min(l.Lead, l.FarBudget-Overhead)) // what can't go at once better waits for credit alone
+	return l
+}
+
+// Among returns the limits of a pass in which up to so many ranks send to one at the same
+// time: their leads share [LeadsMax]. All ranks give the same number; 0 <= senders.
+func (l Limits) Among(senders int) Limits {
+	if senders > 0 {
+		l.Lead = min(l.Lead, LeadsMax/int64(senders))
+	}
 	return l
 }
 
