@@ -18,10 +18,12 @@ import (
 type said struct {
 	Plan       string `json:"plan"`
 	PlanOrigin string `json:"plan_origin"`
-	Table      int    `json:"table"` // bytes of the decision table, which follows; 0: none
-	From       string `json:"from"`  // where it is from
-	Links      string `json:"links"` // see [Options.Links]
-	Error      string `json:"error"` // why rank 0 can't join
+	Table      int    `json:"table"`      // bytes of the decision table, which follows; 0: none
+	From       string `json:"from"`       // where it is from
+	Links      string `json:"links"`      // see [Options.Links]
+	Machine    []byte `json:"machine"`    // a machine's file; empty: none
+	MachineOf  string `json:"machine_of"` // where it is from
+	Error      string `json:"error"`      // why rank 0 can't join
 }
 
 // agree makes what rank 0 was told to use known to all ranks: its plans, and how
@@ -61,10 +63,32 @@ func (o *Options) say(reg submodules.Registry) (s said, data []byte) {
 		data, err = t.Decisions().Encode()
 		s.Table = len(data)
 	}
+	if err == nil {
+		err = o.sayMachine(&s)
+	}
 	if err != nil {
 		s.Error = err.Error()
 	}
 	return s, data
+}
+
+// sayMachine adds rank 0's machine.
+func (o *Options) sayMachine(s *said) error {
+	m, err := o.machine()
+	if err != nil || m == nil {
+		return err
+	}
+	s.MachineOf = m.origin
+	s.Machine, err = m.Format()
+	return err
+}
+
+// heard returns rank 0's machine; nil if there is none.
+func (s *said) heard() (*knownMachine, error) {
+	if len(s.Machine) == 0 {
+		return nil, nil
+	}
+	return parseMachine(s.MachineOf+" of rank 0", s.Machine)
 }
 
 // share sends rank 0's table to all ranks of a communicator that nothing else has

@@ -66,6 +66,18 @@ type Options struct {
 	Table string
 	// TableData is the content of such a file, in place of Table.
 	TableData []byte
+	// Machine says what is known of the machine. Where neither Plan nor a table decides, plans
+	// are then chosen by their prices on it, and the built-in rule's plan is one of several.
+	//
+	//	a file's name   a machine's file, as tierflow bench p2p writes it
+	//	off             nothing is known, and the built-in rule decides
+	//
+	// In a job of processes rank 0's counts, for all ranks. Empty: the environment's
+	// TIERFLOW_MACHINE; if that is empty too, off: then the same program has the same plans
+	// wherever it runs.
+	Machine string
+	// MachineData is the content of such a file, in place of Machine.
+	MachineData []byte
 	// Log gets failures and stall reports. nil: none; but ranks that are processes
 	// then report stalls to [slog.Default], which is standard error unless the
 	// program says otherwise: nobody else could say why a job stands still.
@@ -173,7 +185,9 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 		return nil, err // as between processes, which would use it
 	}
 	t = t.OneProcess()
-	p.links = o.linksOn(t)
+	if err := p.settle(o, t); err != nil {
+		return nil, err
+	}
 	w := &world{World: local.NewShaped(t.Size(), o.config(), o.Link)}
 	if err := o.observe(w); err != nil {
 		return nil, errors.Join(err, w.Close())

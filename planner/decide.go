@@ -22,15 +22,17 @@ type decision struct {
 	origin string     // by whom
 	why    []string   // of the rest
 	advice *advice    // of a table; nil without one
+	prices *bid       // of prices; nil: nobody asked for them
 }
 
 // policy is what plans are chosen by.
 type policy struct {
 	registry submodules.Registry
 	forced   tasks.Forced
-	origin   string       // where forced comes from
-	table    *loadedTable // nil: none
-	links    string       // between nodes, see [Options.Links]
+	origin   string        // where forced comes from
+	table    *loadedTable  // nil: none
+	links    string        // between nodes, see [Options.Links]
+	machine  *knownMachine // nil: nothing is known
 }
 
 // policy reads what the options and the environment say.
@@ -38,6 +40,9 @@ func (o *Options) policy() (p policy, err error) {
 	p.registry = all.Submodules()
 	if p.forced, p.origin, err = o.forced(p.registry); err == nil {
 		p.table, err = o.table(p.registry)
+	}
+	if err == nil {
+		p.machine, err = o.machine()
 	}
 	return p, err
 }
@@ -49,6 +54,12 @@ func (o *Options) linksOn(t *levels.Topology) string {
 		return table.SharedMemory
 	}
 	return name
+}
+
+// settle completes p for a topology.
+func (p *policy) settle(o *Options, t *levels.Topology) error {
+	p.links = o.linksOn(t)
+	return p.machine.check(t)
 }
 
 // decide is choose, asked once for equal requests.
@@ -64,8 +75,9 @@ func (c *Comm) decide(r tasks.Request) (*decision, error) {
 	return &d, nil
 }
 
-// choose chooses the plan for a request: what is forced, completed by the table,
-// or else by the built-in rule.
+// choose chooses the plan for a request: what is forced, completed by the table, or else by
+// the built-in rule. Where nothing is forced and the machine is known, prices decide in place
+// of the rule.
 func (p policy) choose(r tasks.Request, t *levels.Topology) (decision, error) {
 	if err := r.Validate(t.Size()); err != nil {
 		return decision{}, fmt.Errorf("%v: %w", r, err)
@@ -77,6 +89,15 @@ func (p policy) choose(r tasks.Request, t *levels.Topology) (decision, error) {
 		var plan tasks.Plan
 		if d.advice, plan = p.table.consult(forced, r, t, p); d.advice.chosen >= 0 {
 			d.plan, d.why = plan, nil
+		}
+	}
+	if d.advice == nil || d.advice.chosen < 0 {
+		var err error
+		if d.prices, err = p.machine.offer(r, t, d.plan, forced, p.registry); err != nil {
+			return d, err
+		}
+		if d.prices != nil && !d.prices.Ruled {
+			d.plan, d.why = d.prices.Offers[0].Plan, nil
 		}
 	}
 	if err := p.registry.Check(d.plan); err != nil {
@@ -97,7 +118,9 @@ func planned(r tasks.Request, t *levels.Topology, o *Options) (p policy, d decis
 	if p, err = o.policy(); err != nil {
 		return p, d, err
 	}
-	p.links = o.linksOn(t)
+	if err = p.settle(o, t); err != nil {
+		return p, d, err
+	}
 	d, err = p.choose(r, t)
 	return p, d, err
 }
@@ -174,7 +197,12 @@ func (d *decision) explain(r tasks.Request, t *levels.Topology, reg submodules.R
 	for _, w := range d.why {
 		fmt.Fprintf(&b, "  rule: %s\n", w)
 	}
-	d.advice.explain(&b)
+	if d.advice != nil || d.prices == nil {
+		d.advice.explain(&b)
+	}
+	if d.prices != nil {
+		d.prices.explain(&b)
+	}
 	for _, s := range tasks.ShapesOf(r.Coll) {
 		if s != d.plan.Shape {
 			fmt.Fprintf(&b, "  alternative: shape=%v\n", s)

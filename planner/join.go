@@ -89,6 +89,13 @@ func enter(ctx context.Context, job *join.Job, o *Options) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
+	known, err := agreed.heard()
+	if err == nil {
+		err = known.check(job.Topology)
+	}
+	if err != nil {
+		return nil, err
+	}
 	w, err := proc.New(ctx, job, job.Rank, job.Topology, o.processConfig())
 	if err != nil {
 		return nil, err
@@ -99,7 +106,7 @@ func enter(ctx context.Context, job *join.Job, o *Options) (*Comm, error) {
 	}
 	c := &Comm{
 		comm: w.Endpoint(job.Rank).Comm(0), world: entered, topology: job.Topology,
-		policy: policy{registry: registry, forced: forced, origin: origin, links: agreed.Links}, memo: &memo{},
+		policy: policy{registry: registry, forced: forced, origin: origin, links: agreed.Links, machine: known}, memo: &memo{},
 		cache: map[tasks.Request]*Collective{},
 	}
 	c.world.open.Store(1)

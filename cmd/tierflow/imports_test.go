@@ -99,7 +99,7 @@ var arrows = map[string][]string{
 	// On a known machine rivals of the rule's plan are compared by their prices.
 	"planner/priced": {"planner/rule", "costs/price"},
 	// Under the invariants tag planner checks what it compiles. It makes both kinds of worlds.
-	"planner":      {"planner/rule", "planner/table", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join"},
+	"planner":      {"planner/rule", "planner/table", "planner/priced", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join"},
 	"planner/tune": {"planner", "costs/measure"},
 	// Apart from planner: it needs net/http.
 	"planner/metrics": {"planner"},

@@ -17,6 +17,7 @@ type planning struct {
 	explain bool
 	pruned  bool
 	json    bool
+	machine string // --machine; empty: the environment's
 }
 
 // planCommand returns plan.
@@ -33,11 +34,16 @@ goroutine ranks of a node have s=solo for s=sm.
 With a decision table, of --table or ` + planner.TableVariable + `, it says which entries of it
 the decision is from, what it predicts, and the runners-up. --explain lists every
 plan that could be chosen: what the table knows of its time, by prediction and by
-measurement, or why tierflow tune does not measure it.`,
+measurement, or why tierflow tune does not measure it.
+
+With --machine plans have prices: what they take on that machine, by formulas. Then the
+cheapest plan is chosen where no table has an answer, and the runners-up are printed with
+their prices, and by what they cost more.`,
 		Example: `  tierflow plan allreduce --bytes 4MiB --topo 4x2
   tierflow plan bcast --bytes 64KiB --root 3 --plan i=adapt/binomial
   tierflow plan allgather --topo 2x2 --counts 1000,0,1000,3000
-  tierflow plan bcast --bytes 100000 --topo 3x2 --table table.json --explain`,
+  tierflow plan bcast --bytes 100000 --topo 3x2 --table table.json --explain
+  tierflow plan bcast --bytes 64KiB --topo 64x1 --machine machine.json`,
 		Args: kit.Operand(kit.WhichCollective),
 		RunE: func(c *cobra.Command, args []string) error {
 			r, t, err := p.ReadOne(args[0])
@@ -49,6 +55,15 @@ measurement, or why tierflow tune does not measure it.`,
 			}
 			if err := p.CheckTable(); err != nil {
 				return err
+			}
+			if p.machine != "" {
+				m, err := kit.ReadMachine("machine", p.machine)
+				if err == nil {
+					err = p.ChooseOn(m)
+				}
+				if err != nil {
+					return err
+				}
 			}
 			e, err := tune.Consider(r, t, p.Options(), tune.Space{Heuristics: p.pruned})
 			if err != nil {
@@ -74,6 +89,7 @@ measurement, or why tierflow tune does not measure it.`,
 	p.AddPlanFlag(c, kit.PlanText)
 	p.AddTableFlag(c)
 	f := c.Flags()
+	f.StringVar(&p.machine, "machine", "", "file of a machine on which plans are chosen by price, or assumed (default $"+planner.MachineVariable+")")
 	f.BoolVar(&p.explain, "explain", false, "list every plan that could be chosen")
 	f.BoolVar(&p.pruned, "heuristics", false, "with --explain, reject what tuning with heuristics leaves out")
 	f.BoolVar(&p.json, "json", false, "print JSON")

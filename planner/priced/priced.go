@@ -24,7 +24,7 @@ type Offer struct {
 
 // Choice is what was chosen, and from what.
 type Choice struct {
-	Offers []Offer // the chosen one, then the others by price; empty: the rule's plan has no rival
+	Offers []Offer // the chosen one, then the best of other shapes and algorithms by price; empty: the rule's plan has no rival
 	Ruled  bool    // the rule's plan was chosen
 	Rule   Offer   // the rule's; its price is 0 if there is no closed form
 	Saved  float64 // share of the rule's price that the chosen plan saves; 0 if it is the rule's
@@ -63,9 +63,21 @@ func Choose(m *machine.Machine, r tasks.Request, t *levels.Topology, ruled tasks
 	} else {
 		all = slices.Insert(all, 0, c.Rule)
 	}
-	all = slices.CompactFunc(all, func(a, b Offer) bool { return a.Plan.Equal(b.Plan) })
-	c.Offers = all[:min(len(all), maxOffers)]
+	c.Offers = apart(all, string(t.Level(t.Depth()-1).Symbol))
 	return c, nil
+}
+
+// apart returns the first offer and the best ones of other shapes and algorithms between
+// nodes, at most maxOffers: neighbours of a plan that cut it a little differently say little.
+func apart(all []Offer, top string) (some []Offer) {
+	seen := map[string]bool{}
+	for _, o := range all {
+		c, _ := o.Plan.Choice(top)
+		if key := o.Plan.Shape.String() + c.Submodule + c.Algorithm; !seen[key] && len(some) < maxOffers {
+			seen[key], some = true, append(some, o)
+		}
+	}
+	return some
 }
 
 // offers prices plans and sorts them, the cheapest first. Those without a price are left

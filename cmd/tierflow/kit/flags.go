@@ -23,6 +23,7 @@ type Problem struct {
 	Table   string         // --table: a file's name; empty: the environment's
 	Link    string         // --link; empty: defaultLink if there are several nodes
 	Job     Job            // nil before RunOnJob
+	machine []byte         // a machine's file by which plans are chosen; nil: the environment's
 }
 
 // WhichCollective lists the collectives for help texts and complaints.

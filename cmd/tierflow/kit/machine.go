@@ -90,6 +90,12 @@ func ReadMachine(flag, name string) (*machine.Machine, error) {
 	return m, nil
 }
 
+// ChooseOn lets plans be chosen by their prices on a machine.
+func (p *Problem) ChooseOn(m *machine.Machine) (err error) {
+	p.machine, err = m.Format()
+	return err
+}
+
 // MachineText says what machine a simulation is of: the file's name, and where its numbers
 // come from.
 func MachineText(name string, m *machine.Machine) string {

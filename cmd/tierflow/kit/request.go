@@ -221,8 +221,10 @@ func (p *Problem) CheckTable() error {
 	return nil
 }
 
-// Options returns those of --plan and --table.
-func (p *Problem) Options() *planner.Options { return &planner.Options{Plan: p.Plan, Table: p.Table} }
+// Options returns those of --plan and --table, and of a machine that was read.
+func (p *Problem) Options() *planner.Options {
+	return &planner.Options{Plan: p.Plan, Table: p.Table, MachineData: p.machine}
+}
 
 // Decide returns the plan that a communicator would choose for a request.
 func (p *Problem) Decide(r tasks.Request, t *levels.Topology) (tasks.Plan, error) {

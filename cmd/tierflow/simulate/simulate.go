@@ -50,6 +50,7 @@ same output everywhere.
 
 --machine names a file of JSON: latency, time per byte and overheads of each level,
 the ranks' speed at copies and reductions. Package costs/machine has the keys.
+With it the plan is the one that costs least on that machine, unless it is forced.
 Without it the numbers are assumed: Gigabit Ethernet. tierflow bench p2p writes one of
 the machine at hand; loggops:L=2500,o=1500,g=1000,G=6,O=0,S=65535 in place of a file has
 the parameters of LogGOPSim, for nodes of one rank.
@@ -108,7 +109,9 @@ func (s *simulation) read(operand string) (err error) {
 	if s.path < 0 {
 		return kit.Usagef("--path %d: give a number of lines, 0 for none", s.path)
 	}
-	s.machine, err = kit.ReadMachine("machine", s.file)
+	if s.machine, err = kit.ReadMachine("machine", s.file); err == nil && s.file != "" {
+		err = s.ChooseOn(s.machine)
+	}
 	return err
 }
 

@@ -1,0 +1,124 @@
+package planner_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// machineData returns the file of a machine whose links between nodes are slow.
+func machineData(t *testing.T) []byte {
+	t.Helper()
+	m := machine.Assumed()
+	for i := range m.Links {
+		if l := &m.Links[i]; l.Level == 'i' {
+			l.Byte = 80
+		}
+	}
+	data, err := m.Format()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// chainless is a request that on four nodes the built-in rule gives a chain, and prices do not.
+var chainless = tasks.Request{Coll: tasks.Bcast, Type: tasks.Float32, Count: 5 << 10}
+
+// On a known machine the cheapest plan is chosen, unless another one is forced or a table
+// has an answer. Explain says what the others cost.
+func TestPricesDecide(t *testing.T) {
+	on, err := levels.Parse("4x1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ruled, err := planner.Decide(chainless, on, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := &planner.Options{MachineData: machineData(t)}
+	got, err := planner.Decide(chainless, on, known)
+	if err != nil || got.Equal(ruled) {
+		t.Fatalf("%v, %v; the rule chooses the same", got, err)
+	}
+	text, err := planner.Explain(chainless, on, known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"machine: Options.MachineData, assumed", "price: ", "less than that of the rule's plan " + ruled.String(),
+		"runner-up: ", "% more: ", "takes ",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("Explain lacks %q:\n%s", want, text)
+		}
+	}
+	forced, err := planner.Decide(chainless, on, &planner.Options{MachineData: known.MachineData, Plan: "i=adapt/chain"})
+	if err != nil || !forced.Equal(ruled) {
+		t.Errorf("forced i=adapt/chain: %v, %v; want %v", forced, err, ruled)
+	}
+}
+
+// Rank 0's machine holds for all ranks, and for communicators that are made from theirs.
+func TestMachineIsAgreed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "machine.json")
+	if err := os.WriteFile(file, machineData(t), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	comms, errs := joinWith(t, 1, &planner.Options{Machine: file}, nil, nil, &planner.Options{Machine: "/no/such/file"})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll(t, comms)
+	on, err := levels.Parse("4x1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := planner.Decide(chainless, on, &planner.Options{Machine: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rank, c := range comms {
+		if got, err := c.Decide(chainless); err != nil || !got.Equal(want) {
+			t.Errorf("rank %d decides %v, %v; want %v", rank, got, err, want)
+		}
+	}
+	if text, err := planner.Explain(chainless, on, &planner.Options{Machine: planner.MachineOff}); err != nil || strings.Contains(text, "machine: ") {
+		t.Errorf("off: %v\n%s", err, text)
+	}
+}
+
+// What is no machine, or lacks a link, is one clear error.
+func TestMachineRefused(t *testing.T) {
+	nodeOnly := machine.Assumed()
+	nodeOnly.Links = nodeOnly.Links[:1]
+	linkless, err := nodeOnly.Format()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		o    planner.Options
+		want string
+	}{
+		{planner.Options{Machine: "/no/such/file"}, "Options.Machine: open /no/such/file: no such file or directory; allowed are a machine's file"},
+		{planner.Options{MachineData: []byte("{}")}, `Options.MachineData:1: key "version" is missing`},
+		{planner.Options{MachineData: make([]byte, 1<<20)}, "a machine of 1048576 bytes; allowed are 32768"},
+		{planner.Options{Machine: "x", MachineData: []byte("{}")}, "Machine and MachineData are both given"},
+		{planner.Options{MachineData: linkless}, "Options.MachineData: price on 2x1: machine: no link for level i/network; there are links for s"},
+	} {
+		if _, err := planner.Local("2x1", &tc.o); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%+v: %v, want %s", tc.o, err, tc.want)
+		}
+	}
+	t.Setenv(planner.MachineVariable, "/no/such/file")
+	if _, err := planner.Local("2x1", nil); err == nil || !strings.Contains(err.Error(), "TIERFLOW_MACHINE: open /no/such/file") {
+		t.Error(err)
+	}
+}
