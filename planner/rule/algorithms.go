@@ -76,6 +76,10 @@ var algorithms = []row[tasks.Choice]{
 		"the node's memory is shared",
 	},
 	{
+		when(operation(tasks.Scan, tasks.Exscan), fewHops),
+		adapt(submodules.Chain), "a short chain: one message for each node, where fewer steps take several",
+	},
+	{
 		when(operation(tasks.Scan, tasks.Exscan), star),
 		nbc(submodules.Pairwise), "one round; each of so small messages costs the processor more than the wire",
 	},

@@ -137,6 +137,13 @@ var (
 		},
 	}
 
+	fewHops = condition{"at most " + strconv.Itoa(shortChain) + " nodes, in shape " + tasks.Flat.String() + " ranks", func(q *question) bool {
+		if q.shape == tasks.Flat {
+			return q.on.Size() <= shortChain
+		}
+		return q.on.Nodes() <= shortChain
+	}}
+
 	powerOfTwo = condition{"a power of two of nodes", func(q *question) bool {
 		n := q.on.Nodes()
 		return n&(n-1) == 0

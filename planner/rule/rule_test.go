@@ -142,6 +142,9 @@ func TestRuleChoices(t *testing.T) {
 		{tasks.Bcast, "2x1", 1 << 20, "shape=han,fs=120KiB,w=8,i=adapt/chain"},
 		{tasks.Bcast, "4x1", 4 << 20, "shape=han,fs=30KiB,w=8,i=adapt/chain"},
 		{tasks.Bcast, "1x4", 4 << 20, "shape=han,fs=128KiB,w=4,s=sm"},
+		{tasks.Scan, "4x2", 4 << 10, "shape=han,fs=all,w=4,i=adapt/chain,s=sm/rings"},
+		{tasks.Scan, "3x2/rr", 4 << 10, "shape=flat,fs=all,w=4,i=nbc/recdoubling"},
+		{tasks.Scan, "5x1", 4 << 10, "shape=han,fs=all,w=4,i=nbc/recdoubling"},
 		{tasks.Alltoall, "1x2", 8 << 10, "shape=han,fs=all,w=4,s=sm"},
 		{tasks.Alltoall, "1x2", 16 << 10, "shape=han,fs=256KiB,w=4,s=solo"},
 	} {
