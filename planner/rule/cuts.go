@@ -11,7 +11,7 @@ const (
 	sharedPart    = 256 << 10 // of each rank of a node where ranks share the work: each meets all others twice
 	readShared    = 512 << 10 // the same of data read in place
 	sharedMost    = 4 << 20   // of all those parts
-	leastHalf     = 16 << 10  // inside a node: half of a message, so that one is written while one is read
+	leastHalf     = 16 << 10  // inside a node: a half or a quarter of a message, so that one is written while one is read
 	pairSegment   = 64 << 10  // of what one rank gives another: larger ones make the others on the link wait; in place so much waits for each partner
 	ringMost      = 256 << 10 // between nodes: what each sends on at once
 	ringUsual     = 64 << 10
@@ -63,6 +63,14 @@ var cuts = []row[cut]{
 		when(oneNode, exchanges, readsPay),
 		cut{tasks.FormatBytes(readSegment), fixed(readSegment, fewSegments).segment, fewSegments, " of each block"},
 		"one node, ranks read each other's blocks",
+	},
+	{
+		when(pair, noBlocks),
+		cut{
+			"a quarter, " + tasks.FormatBytes(leastHalf) + " to " + tasks.FormatBytes(InsideSegment),
+			func(q *question) int64 { return near(q.bytes/4, leastHalf, InsideSegment) }, fewSegments, "",
+		},
+		"two ranks: one writes a quarter while the other reads one; segments stay in cache",
 	},
 	{
 		when(oneNode, noBlocks),
