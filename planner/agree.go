@@ -23,6 +23,7 @@ type said struct {
 	Links      string `json:"links"`      // see [Options.Links]
 	Machine    []byte `json:"machine"`    // a machine's file; empty: none
 	MachineOf  string `json:"machine_of"` // where it is from
+	Measure    bool   `json:"measure"`    // the machine is to be measured, unless Machine is of the same ranks
 	Error      string `json:"error"`      // why rank 0 can't join
 }
 
@@ -74,21 +75,29 @@ func (o *Options) say(reg submodules.Registry) (s said, data []byte) {
 
 // sayMachine adds rank 0's machine.
 func (o *Options) sayMachine(s *said) error {
-	m, err := o.machine()
-	if err != nil || m == nil {
+	w, err := o.wish()
+	if s.Measure = w.measures; err != nil || w.machine == nil {
 		return err
 	}
-	s.MachineOf = m.origin
-	s.Machine, err = m.Format()
+	s.MachineOf = w.machine.origin
+	s.Machine, err = w.machine.Format()
 	return err
 }
 
-// heard returns rank 0's machine; nil if there is none.
-func (s *said) heard() (*knownMachine, error) {
-	if len(s.Machine) == 0 {
-		return nil, nil
+// heard returns what rank 0 says of the machine, for a topology. A file to keep it in is
+// rank 0's own matter.
+func (s *said) heard(o *Options, job *join.Job) (w wish, err error) {
+	if job.Rank == 0 {
+		w, err = o.wish()
 	}
-	return parseMachine(s.MachineOf+" of rank 0", s.Machine)
+	w.machine, w.measures = nil, s.Measure
+	if err == nil && len(s.Machine) > 0 {
+		w.machine, err = parseMachine(s.MachineOf+" of rank 0", s.Machine)
+	}
+	if err == nil {
+		err = w.on(job.Topology)
+	}
+	return w, err
 }
 
 // share sends rank 0's table to all ranks of a communicator that nothing else has

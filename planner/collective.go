@@ -171,12 +171,13 @@ func (c *Comm) collective(r tasks.Request, send, recv []byte) (*Collective, erro
 type purpose string
 
 const (
-	userCall  purpose = ""
-	splitCall purpose = "split"
-	dupCall   purpose = "dup"
-	anyCall   purpose = "any"
-	pairCall  purpose = "the counts of an alltoallv"
-	tableCall purpose = "the table of decisions"
+	userCall    purpose = ""
+	splitCall   purpose = "split"
+	dupCall     purpose = "dup"
+	anyCall     purpose = "any"
+	pairCall    purpose = "the counts of an alltoallv"
+	tableCall   purpose = "the table of decisions"
+	machineCall purpose = "what the machine is like"
 )
 
 // decided is collective with a plan that was chosen.

@@ -29,10 +29,10 @@ type decision struct {
 type policy struct {
 	registry submodules.Registry
 	forced   tasks.Forced
-	origin   string        // where forced comes from
-	table    *loadedTable  // nil: none
-	links    string        // between nodes, see [Options.Links]
-	machine  *knownMachine // nil: nothing is known
+	origin   string       // where forced comes from
+	table    *loadedTable // nil: none
+	links    string       // between nodes, see [Options.Links]
+	wish                  // machine: nil, nothing is known
 }
 
 // policy reads what the options and the environment say.
@@ -42,7 +42,7 @@ func (o *Options) policy() (p policy, err error) {
 		p.table, err = o.table(p.registry)
 	}
 	if err == nil {
-		p.machine, err = o.machine()
+		p.wish, err = o.wish()
 	}
 	return p, err
 }
@@ -59,7 +59,7 @@ func (o *Options) linksOn(t *levels.Topology) string {
 // settle completes p for a topology.
 func (p *policy) settle(o *Options, t *levels.Topology) error {
 	p.links = o.linksOn(t)
-	return p.machine.check(t)
+	return p.wish.on(t)
 }
 
 // decide is choose, asked once for equal requests.
@@ -120,6 +120,9 @@ func planned(r tasks.Request, t *levels.Topology, o *Options) (p policy, d decis
 	}
 	if err = p.settle(o, t); err != nil {
 		return p, d, err
+	}
+	if p.measures {
+		p.machine = &knownMachine{why: "only a communicator's ranks can measure it"}
 	}
 	d, err = p.choose(r, t)
 	return p, d, err

@@ -1,6 +1,9 @@
 package planner
 
 import (
+	"context"
+
+	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -34,3 +37,18 @@ func EstimateBy(t *table.Table, r tasks.Request, on *levels.Topology, p tasks.Pl
 	}
 	return 0
 }
+
+// MeasureMachine measures the machine as joining a job may do. All ranks must call it.
+func (c *Comm) MeasureMachine(ctx context.Context, keep string) error {
+	return c.measureMachine(ctx, keep)
+}
+
+// MeasuredLink is a link with the numbers that a pair of ranks has measured, ns: a round trip,
+// a stream of small messages, each of them on the sender, a message without credit on the
+// sender, a short and a long stream.
+func MeasuredLink(like machine.Link, inside, oneProcess bool, turn, many, send, lead, brief, whole int64) machine.Link {
+	return measuredLink(like, probe{turn, many, send, lead, brief, whole}, inside, oneProcess)
+}
+
+// PairsAt are the pairs of ranks that measure a level.
+func PairsAt(t *levels.Topology, k int) [][2]int { return pairsAt(t, k) }

@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/tierflow/tierflow/executor/proc"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
@@ -89,10 +88,7 @@ func enter(ctx context.Context, job *join.Job, o *Options) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, err := agreed.heard()
-	if err == nil {
-		err = known.check(job.Topology)
-	}
+	known, err := agreed.heard(o, job)
 	if err != nil {
 		return nil, err
 	}
@@ -106,18 +102,19 @@ func enter(ctx context.Context, job *join.Job, o *Options) (*Comm, error) {
 	}
 	c := &Comm{
 		comm: w.Endpoint(job.Rank).Comm(0), world: entered, topology: job.Topology,
-		policy: policy{registry: registry, forced: forced, origin: origin, links: agreed.Links, machine: known}, memo: &memo{},
+		policy: policy{registry: registry, forced: forced, origin: origin, links: agreed.Links, wish: known}, memo: &memo{},
 		cache: map[tasks.Request]*Collective{},
 	}
 	c.world.open.Store(1)
 	entered.register(job.Topology)
-	if err := c.share(ctx, agreed, table); err != nil {
+	err = c.share(ctx, agreed, table)
+	if err == nil && known.measures {
+		err = c.measureMachine(ctx, known.keep)
+	}
+	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }
 
 var _ proc.Job = (*join.Job)(nil)
-
-// worldRank is a rank's number in the world.
-func (c *Comm) worldRank() levels.Rank { return c.comm.Ranks()[c.comm.Rank()] }

@@ -3,6 +3,7 @@ package planner
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -18,40 +19,77 @@ import (
 // [Options.Machine].
 const MachineVariable = "TIERFLOW_MACHINE"
 
-// MachineOff in [Options.Machine] is no file's name: nothing is known.
-const MachineOff = "off"
+// Words of [Options.Machine] that are no file's name.
+const (
+	MachineOff     = "off"
+	MachineMeasure = "measure" // alone, or with a colon and a file's name
+)
 
 // knownMachine is a machine and where it is from.
 type knownMachine struct {
 	*machine.Machine
 	origin string // a file's name, or the option
-	why    string // there is no machine; empty: there is one
+	why    string // there is no machine, or it isn't kept; empty: all is well
 }
 
-// machine reads the machine of the options or the environment; nil if nothing is known.
-func (o *Options) machine() (m *knownMachine, err error) {
+// wish is what the options or the environment say of the machine.
+type wish struct {
+	machine  *knownMachine // nil: there is none yet
+	measures bool          // it is to be measured, unless machine is of the same ranks
+	keep     string        // file for what was measured; empty: none
+}
+
+// wish reads what the options or the environment say of the machine.
+func (o *Options) wish() (w wish, err error) {
 	name, origin := o.Machine, "Options.Machine"
 	switch {
 	case o.Machine != "" && o.MachineData != nil:
-		return nil, errors.New("Options: Machine and MachineData are both given; give one")
+		return w, errors.New("Options: Machine and MachineData are both given; give one")
 	case o.MachineData != nil:
-		m, err = parseMachine("Options.MachineData", o.MachineData)
-		return m, err
+		w.machine, err = parseMachine("Options.MachineData", o.MachineData)
+		return w, err
 	case name == "":
 		name, origin = os.Getenv(MachineVariable), MachineVariable
 	}
-	switch name {
-	case "", MachineOff:
-		return nil, nil
+	if name == "" || name == MachineOff {
+		return w, nil
 	}
-	data, err := os.ReadFile(name)
+	file, measures := strings.CutPrefix(name, MachineMeasure+":")
+	if w.measures = measures || name == MachineMeasure; w.measures {
+		if !measures {
+			return w, nil
+		}
+		w.keep = file
+	}
+	data, err := os.ReadFile(file)
+	if measures && errors.Is(err, fs.ErrNotExist) {
+		return w, nil // this job makes it
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; allowed are a machine's file and %s", origin, err, MachineOff)
+		return w, fmt.Errorf("%s: %w; allowed are a machine's file, %s, %s:FILE and %s", origin, err, MachineMeasure, MachineMeasure, MachineOff)
 	}
-	if m, err = parseMachine(name, data); err != nil {
-		return nil, fmt.Errorf("%s: %w", origin, err)
+	if w.machine, err = parseMachine(file, data); err != nil {
+		return w, fmt.Errorf("%s: %w", origin, err)
 	}
-	return m, nil
+	return w, nil
+}
+
+// on completes the wish for a topology: a machine that other ranks have measured is measured
+// again. A machine without a link that t needs is an error.
+func (w *wish) on(t *levels.Topology) error {
+	if w.measures && w.machine != nil && w.machine.Provenance.Ranks != ranksOf(t) {
+		w.machine = nil
+	}
+	w.measures = w.measures && w.machine == nil
+	return w.machine.check(t)
+}
+
+// ranksOf says what ranks measure a machine: processes find other numbers than goroutines.
+func ranksOf(t *levels.Topology) string {
+	if t.IsOneProcess() {
+		return "goroutines " + t.String()
+	}
+	return "processes " + t.String()
 }
 
 // maxMachine bounds a machine's file, which rank 0 tells all ranks, bytes.
@@ -113,8 +151,12 @@ func (b *bid) explain(text *strings.Builder) {
 		fmt.Fprintf(text, ", %s", date)
 	}
 	text.WriteByte('\n')
+	for _, l := range b.on.Links {
+		fmt.Fprintf(text, "  link %c: latency %.4g µs, a byte %.3g ns, a message %.3g µs of the sender and %.3g of the receiver\n",
+			l.Level, l.Latency/1e3, max(l.Byte, l.SendByte), l.Send/1e3, l.Recv/1e3)
+	}
 	if b.on.why != "" {
-		fmt.Fprintf(text, "  not measured: %s\n", b.on.why)
+		fmt.Fprintf(text, "  machine: %s\n", b.on.why)
 	}
 	if len(b.Offers) == 0 {
 		if ns := b.Rule.Price.NS; ns > 0 {

@@ -1,0 +1,232 @@
+package planner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+)
+
+// All ranks of a job choose by the machine that they have measured together, and so do those
+// of communicators that are made from theirs.
+func TestMachineIsMeasured(t *testing.T) {
+	comms, errs := joinWith(t, 2, &planner.Options{Machine: planner.MachineMeasure}, nil, nil, nil, nil, nil)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll(t, comms)
+	texts := make([]string, len(comms))
+	errs = each(comms, func(ctx context.Context, c *planner.Comm) error {
+		d, err := c.Split(ctx, 0, c.Rank())
+		if err != nil {
+			return err
+		}
+		for _, c := range []*planner.Comm{c, d} {
+			col, err := planner.Bcast(c, make([]float32, 5<<10), 0)
+			if err != nil {
+				return err
+			}
+			if err := col.Run(ctx); err != nil {
+				return err
+			}
+			texts[d.Rank()] += col.Explain()
+		}
+		return nil
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for rank, text := range texts {
+		if text != texts[0] {
+			t.Errorf("rank %d:\n%s\nrank 0:\n%s", rank, text, texts[0])
+		}
+	}
+	for _, want := range []string{"machine: ranks, measured by pairs of ranks in ", "link s: latency ", "link i: latency ", "price: "} {
+		if strings.Count(texts[0], want) < 2 {
+			t.Errorf("Explain lacks %q:\n%s", want, texts[0])
+		}
+	}
+}
+
+// What was measured serves the next job of the same ranks. Others measure again.
+func TestMachineIsKept(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "machine.json")
+	made := func(spec string) string {
+		t.Helper()
+		comms, err := planner.Local(spec, &planner.Options{Machine: planner.MachineMeasure + ":" + file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeComms(comms)
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := machine.Parse(file, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "goroutines " + spec; m.Provenance.Ranks != want {
+			t.Errorf("the machine of %q, want %q", m.Provenance.Ranks, want)
+		}
+		return string(data)
+	}
+	first := made("4x2")
+	if again := made("4x2"); again != first {
+		t.Errorf("the second job has measured:\n%s\nafter\n%s", again, first)
+	}
+	if other := made("2x1"); other == first {
+		t.Error("other ranks have not measured")
+	}
+	if err := os.WriteFile(file, []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := planner.Local("2x1", &planner.Options{Machine: planner.MachineMeasure + ":" + file}); err == nil || !strings.Contains(err.Error(), "machine.json:1: ") {
+		t.Errorf("a broken file: %v", err)
+	}
+	// Where it can't be written the job goes on, and Explain says so.
+	comms, err := planner.Local("2x1", &planner.Options{Machine: planner.MachineMeasure + ":" + filepath.Join(file, "below")})
+	if err == nil {
+		closeComms(comms)
+		t.Error("a file below a file was read")
+	}
+}
+
+// A rank that leaves while others measure is named, and nobody waits for it.
+func TestMeasureWithoutARank(t *testing.T) {
+	comms, err := planner.Local("4x1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeComms(comms)
+	errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
+		if c.Rank() == 3 {
+			return c.Close()
+		}
+		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
+		return c.MeasureMachine(ctx, "")
+	})
+	for rank, err := range errs[:3] {
+		if err == nil || !strings.Contains(err.Error(), "measure the machine: ") || !strings.Contains(err.Error(), "rank 3") {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}
+
+// One node has nothing to choose by price, so its ranks measure nothing.
+func TestOneNodeMeasuresNothing(t *testing.T) {
+	comms, err := planner.Local("1x4", &planner.Options{Machine: planner.MachineMeasure})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeComms(comms)
+	col, err := planner.Bcast(comms[0], make([]float32, 4), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := col.Explain(); !strings.Contains(text, "machine: not known, the built-in rule decides: all ranks are on one node") {
+		t.Error(text)
+	}
+}
+
+// Pairs are apart, of different domains, and as many as the domains have digits.
+func TestPairs(t *testing.T) {
+	for _, tc := range []struct {
+		spec  string
+		level int
+		want  int
+	}{
+		{"2x1", 0, 0}, {"2x1", 1, 1}, {"3x1", 1, 1}, {"16x1", 1, 4}, {"16x4", 1, 4}, {"16x4", 0, 2}, {"1024x1", 1, 10}, {"5x3/rr", 1, 2}, {"2x2x3", 2, 1},
+	} {
+		on, err := levels.Parse(tc.spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pairs := planner.PairsAt(on, tc.level)
+		if len(pairs) != tc.want {
+			t.Errorf("%s level %d: %v, want %d pairs", tc.spec, tc.level, pairs, tc.want)
+		}
+		var all []int
+		for _, p := range pairs {
+			all = append(all, p[:]...)
+			if meet := on.Meet(levels.Rank(p[0]), levels.Rank(p[1])); meet != tc.level {
+				t.Errorf("%s: %v meet at level %d, want %d", tc.spec, p, meet, tc.level)
+			}
+		}
+		if slices.Sort(all); len(slices.Compact(all)) != 2*len(pairs) {
+			t.Errorf("%s: a rank is in two of %v", tc.spec, pairs)
+		}
+	}
+}
+
+// The numbers of a link follow from the times of a pair: here of 1 Gbit/s with 20 µs of
+// latency, whose messages take 3 µs of either end.
+func TestMeasuredLink(t *testing.T) {
+	const turn, short, long = 52_000, 96 << 10, 224 << 10
+	tcp := machine.Assumed().Links[1]
+	wire := func(n float64) int64 { return int64(n * 8 * (1448 + 66) / 1448) }
+	l := planner.MeasuredLink(tcp, false, false, turn, turn+24*3000, 3000, 3000+48<<10/5, turn+wire(short)+2*turn, turn+wire(long)+2*turn)
+	for _, tc := range []struct {
+		name      string
+		got, want float64
+	}{
+		{"latency", l.Latency, 20_000},
+		{"send", l.Send, 3000},
+		{"recv", l.Recv, 3000},
+		{"byte", l.Byte, 8},
+		{"send byte", l.SendByte, 0.2},
+	} {
+		if math.Abs(tc.got/tc.want-1) > 0.01 {
+			t.Errorf("%s %v, want %v", tc.name, tc.got, tc.want)
+		}
+	}
+	if l.PacketBytes != tcp.PacketBytes || l.BufferBytes != tcp.BufferBytes {
+		t.Errorf("packets of %d bytes, %d queued", l.PacketBytes, l.BufferBytes)
+	}
+	// Numbers that contradict each other still make a link.
+	for _, p := range [][6]int64{{}, {1, 1, 1_000_000, 1, 1, 1}, {1000, 0, 0, 0, 0, 0}, {1 << 40, 1, 1, 1, 1, 1 << 50}} {
+		for _, inside := range []bool{false, true} {
+			l := planner.MeasuredLink(tcp, inside, true, p[0], p[1], p[2], p[3], p[4], p[5])
+			for _, v := range []float64{l.Latency, l.Send, l.Recv, l.Byte, l.SendByte, l.RecvByte} {
+				if v < 0 || math.IsNaN(v) {
+					t.Errorf("%v inside %v: %+v", p, inside, l)
+				}
+			}
+		}
+	}
+}
+
+// Measuring goes without a topology's levels that nobody measures in.
+func TestUnevenNodesAreMeasured(t *testing.T) {
+	for _, spec := range []string{"2x1", "3x2/rr", "2x2x2"} {
+		comms, err := planner.Local(spec, &planner.Options{Machine: planner.MachineMeasure})
+		if err != nil {
+			t.Fatal(err)
+		}
+		errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
+			x := []float32{1}
+			if err := planner.BcastNow(ctx, c, x, 0); err != nil {
+				return err
+			}
+			if x[0] != 1 {
+				return fmt.Errorf("got %v", x)
+			}
+			return nil
+		})
+		if err := errors.Join(errs...); err != nil {
+			t.Errorf("%s: %v", spec, err)
+		}
+		closeComms(comms)
+	}
+}
