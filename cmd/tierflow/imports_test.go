@@ -82,7 +82,7 @@ var arrows = map[string][]string{
 	// Intervals of confidence need linear algebra; who only reads costs does without.
 	"costs/stats": {"costs"},
 	// A bench on simulated time sums up as one on real links.
-	"costs/measure": {"costs/stats", "costs/sim", "executor"},
+	"costs/measure": {"costs/stats", "costs/sim", "costs/derived", "executor"},
 	// Where a machine's numbers come from is said as for measured costs.
 	"costs/machine": {"costs"},
 	// Its closed forms are of the trees that bcasts go along.

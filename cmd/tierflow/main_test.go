@@ -11,7 +11,7 @@ import (
 )
 
 func TestHelp(t *testing.T) {
-	for _, command := range []string{"", "bench", "bench coll", "bench p2p", "bench accuracy", "bench task", "bench overlap", "bench peers", "plan", "dag", "trace", "simulate", "verify", "info", "doctor", "run", "tune", "tune compare", "tune validate", "tune check"} {
+	for _, command := range []string{"", "bench", "bench coll", "bench p2p", "bench accuracy", "bench task", "bench overlap", "bench peers", "plan", "dag", "trace", "simulate", "verify", "info", "doctor", "run", "tune", "tune compare", "tune validate", "tune check", "tune models"} {
 		name := strings.ReplaceAll("help "+command, " ", "_")
 		t.Run(name, func(t *testing.T) {
 			args := append(strings.Fields(command), "--help")

@@ -6,10 +6,10 @@
 //
 // It measures nothing: package measure runs the experiments.
 //
-//	gamma, err := derived.NewGamma(linear)                // times of one message to 1, 2, 3, … ranks
-//	line, err := derived.Fit(rows)                        // α and β of one algorithm
-//	coeff := derived.Bcast("binomial").Coeff(P, bytes, segment, gamma)
-//	ns := line.NS(coeff)
+//	gamma, err := derived.NewGamma(times) // of one message to 1, 2, 3, … ranks
+//	line, err := derived.Estimate(topology, registry, gamma, 0, experiments)
+//	model, ok := derived.Bcast("binomial")
+//	ns := line.NS(model.Coeff(ranks, bytes, segment, gamma))
 //
 // # A message
 //
@@ -17,6 +17,11 @@
 // same segment to k others at once takes γ(k+1) times as long, and γ(2) is 1 (equations 2
 // and 3). γ belongs to the machine, α and β belong to one algorithm on it. Times are ns,
 // sizes bytes.
+//
+// An experiment is a bcast with a linear gather after it, so that it begins and ends on the
+// root (section 4.2). Two things differ from the paper. The gather has times of its own,
+// because it is another algorithm. And where an experiment takes longer than its line says,
+// so do sizes around it, by the same factor ([Deviation]): flow control has steps.
 //
 // # Where the coefficients come from
 //

@@ -15,18 +15,21 @@ import (
 // long and nothing is combined, any line gives the same path. The package comment has the
 // rules. Programs that don't fit together are an error.
 func Walk(progs []*submodules.Program, g Gamma, at Line) (Coeff, error) {
-	w := &walker{gamma: g, at: at, ranks: make([]walked, len(progs))}
+	ends, err := walk(progs, make([]moment, len(progs)), g, at)
+	return latest(ends).path, err
+}
+
+// walk is [Walk] of ranks that begin at their own moments. It returns when each rank ends.
+func walk(progs []*submodules.Program, starts []moment, g Gamma, at Line) ([]moment, error) {
+	w := &walker{gamma: g, at: at, ranks: make([]walked, len(progs)), ends: starts}
 	for i, p := range progs {
 		if int(p.Rank) != i || p.Size != len(progs) {
-			return Coeff{}, fmt.Errorf("walk: a program of rank %d of %d in place %d of %d", p.Rank, p.Size, i, len(progs))
+			return nil, fmt.Errorf("walk: a program of rank %d of %d in place %d of %d", p.Rank, p.Size, i, len(progs))
 		}
-		w.begin(i, p)
+		w.enter(i, p)
 	}
-	for len(w.queue) > 0 || len(w.dirty) > 0 {
-		now := moment{}
-		if len(w.queue) > 0 {
-			now = w.queue[0].at
-		}
+	for len(w.queue) > 0 {
+		now := w.queue[0].at
 		for len(w.queue) > 0 && w.queue[0].at.time == now.time {
 			w.happen(heap.Pop(&w.queue).(event))
 		}
@@ -34,35 +37,65 @@ func Walk(progs []*submodules.Program, g Gamma, at Line) (Coeff, error) {
 	}
 	for i := range w.ranks {
 		if left := w.ranks[i].left; left > 0 {
-			return Coeff{}, fmt.Errorf("walk: rank %d has %d steps that never begin", i, left)
+			return nil, fmt.Errorf("walk: rank %d has %d steps that never begin", i, left)
 		}
 	}
-	return w.last.path, nil
+	return w.ends, nil
+}
+
+// latest returns the latest of all moments, the first of those that are.
+func latest(all []moment) (last moment) {
+	for _, m := range all {
+		last = later(last, m)
+	}
+	return last
 }
 
 // WalkRequest compiles a request for all ranks of t and returns its longest path. Passes
 // come one after the other.
-func WalkRequest(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry, g Gamma, at Line) (sum Coeff, err error) {
+func WalkRequest(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry, g Gamma, at Line) (Coeff, error) {
+	ends, err := walkRequest(r, t, p, reg, make([]moment, t.Size()), g, at)
+	return latest(ends).path, err
+}
+
+// WalkRanks is [WalkRequest] for each rank: the longest path to where it ends, by rank.
+func WalkRanks(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry, g Gamma, at Line) ([]Coeff, error) {
+	ends, err := walkRequest(r, t, p, reg, make([]moment, t.Size()), g, at)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Coeff, len(ends))
+	for rank := range ends {
+		all[rank] = ends[rank].path
+	}
+	return all, nil
+}
+
+// walkRequest is [WalkRequest] of ranks that begin at their own moments.
+func walkRequest(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry, starts []moment, g Gamma, at Line) ([]moment, error) {
 	whole, rest := make([]*submodules.Program, t.Size()), make([]*submodules.Program, t.Size())
 	passes := int64(0)
 	for rank := range whole {
 		c, err := submodules.CompileRequest(r, t, p, levels.Rank(rank), reg)
 		if err != nil {
-			return sum, err
+			return nil, err
 		}
 		whole[rank], rest[rank], passes = c.Whole, c.Rest, c.Passes
 	}
+	ends, err := starts, error(nil)
 	if passes > 0 {
-		if sum, err = Walk(whole, g, at); err != nil {
-			return sum, err
+		if ends, err = walk(whole, ends, g, at); err != nil {
+			return nil, err
 		}
-		sum = sum.Times(float64(passes))
+		more := latest(ends)
+		for rank := range ends { // the other passes are as long
+			ends[rank] = moment{more.time * passes, more.path.Times(float64(passes))}
+		}
 	}
 	if rest[0] == nil {
-		return sum, nil
+		return ends, nil
 	}
-	last, err := Walk(rest, g, at)
-	return sum.Plus(last), err
+	return walk(rest, ends, g, at)
 }
 
 // moment is when something happens, and the path that leads there.
@@ -93,9 +126,9 @@ type walker struct {
 	at    Line
 	ranks []walked
 	queue queue
-	count int64 // events made
-	dirty []int // ranks that may begin a burst
-	last  moment
+	count int64    // events made
+	dirty []int    // ranks that may begin a burst
+	ends  []moment // by rank: when its last step until now has ended
 }
 
 // walked is one rank's state.
@@ -119,22 +152,29 @@ type event struct {
 	rank  int
 	burst []dag.ID // nil: step ends
 	began moment   // of a burst
-	step  dag.ID
+	step  dag.ID   // None: the rank begins
 }
 
-// begin enters a rank. A receive waits for its message beside its predecessors.
-func (w *walker) begin(rank int, p *submodules.Program) {
+// enter brings in a rank. A receive waits for its message beside its predecessors, and
+// what has none waits for the rank to begin.
+func (w *walker) enter(rank int, p *submodules.Program) {
 	r := &w.ranks[rank]
 	*r = walked{prog: p, waits: make([]int32, p.Len()), ready: make([]moment, p.Len()), left: p.Len()}
 	for id := range dag.ID(p.Len()) {
-		r.waits[id] = int32(len(p.Pred(id)))
+		r.waits[id] = int32(max(1, len(p.Pred(id))))
 		if p.Step(id).Kind.Incoming() {
 			r.waits[id]++
 		}
 	}
+	w.push(event{at: w.ends[rank], rank: rank, step: submodules.None})
+}
+
+// begin lets a rank begin.
+func (w *walker) begin(rank int, at moment) {
+	p := w.ranks[rank].prog
 	for id := range dag.ID(p.Len()) {
-		if r.waits[id] == 0 {
-			w.execute(rank, id)
+		if len(p.Pred(id)) == 0 {
+			w.release(rank, id, at)
 		}
 	}
 }
@@ -170,7 +210,11 @@ func (w *walker) push(e event) {
 
 // happen takes an event.
 func (w *walker) happen(e event) {
-	if e.burst == nil {
+	switch {
+	case e.step == submodules.None:
+		w.begin(e.rank, e.at)
+		return
+	case e.burst == nil:
 		w.end(e.rank, e.step, e.at)
 		return
 	}
@@ -200,7 +244,7 @@ func (w *walker) deliver(from *submodules.Program, id dag.ID, began, ended momen
 func (w *walker) end(rank int, id dag.ID, at moment) {
 	r := &w.ranks[rank]
 	r.left--
-	w.last = later(w.last, at)
+	w.ends[rank] = later(w.ends[rank], at)
 	for _, next := range r.prog.Succ(id) {
 		w.release(rank, next, at)
 	}

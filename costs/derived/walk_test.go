@@ -85,3 +85,20 @@ func TestWalkRefuses(t *testing.T) {
 		t.Errorf("a gather's root among ranks of a bcast: %v", err)
 	}
 }
+
+// Each rank has an end of its own: those of a chain end one after the other, except the last
+// two, which end at once.
+func TestWalkRanks(t *testing.T) {
+	on, _ := levels.Parse("5x1")
+	p, _ := tasks.ParsePlan("shape=flat,fs=all,w=1,i=adapt/chain,s=sm")
+	r := tasks.Request{Coll: tasks.Bcast, Type: tasks.Uint8, Count: 100}
+	got, err := derived.WalkRanks(r, on, p, all.Submodules(), gamma(t, "wire"), derived.Line{Alpha: 1, Beta: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rank, alpha := range []float64{1, 2, 3, 4, 4} {
+		if want := (derived.Coeff{Alpha: alpha, Beta: 100 * alpha}); got[rank] != want {
+			t.Errorf("rank %d ends after %+v, want %+v", rank, got[rank], want)
+		}
+	}
+}

@@ -214,6 +214,14 @@ func (t *Table) Replace(e Entry) {
 	}
 }
 
+// Measures reports whether the table has an entry for the same point whose fastest plan is
+// not a mere prediction.
+func (t *Table) Measures(e *Entry) bool {
+	return slices.ContainsFunc(t.Entries, func(old Entry) bool {
+		return old.Key() == e.Key() && len(old.Candidates) > 0 && old.Candidates[0].From != FromPredicted
+	})
+}
+
 // Origin returns the origin of times that the table has not predicted: [FromMeasured], or
 // [FromSimulated] if nothing was measured.
 func (t *Table) Origin() string {

@@ -33,6 +33,13 @@ func (s *Search) decide() {
 		}
 		s.Table.Replace(e)
 	}
+	if far, ok := s.strategy.(farsighted); ok {
+		for _, e := range far.elsewhere() {
+			if !s.Table.Measures(&e) {
+				s.Table.Replace(e)
+			}
+		}
+	}
 	s.Table.Sort()
 }
 

@@ -70,7 +70,8 @@ func benchOn(ctx context.Context, c *planner.Comm) (*measure.Bench, error) {
 
 // What is said of a call with something that isn't there.
 var (
-	errNoContext  = errors.New("the context is nil; allowed is any other, context.Background() for one")
-	errNoMeter    = errors.New("the meter is nil; allowed are those that NewMeter and NewBench make")
-	errNoTopology = errors.New("the topology is nil or zero; allowed are those that package levels makes")
+	errNoContext     = errors.New("the context is nil; allowed is any other, context.Background() for one")
+	errNoMeter       = errors.New("the meter is nil; allowed are those that NewMeter and NewBench make")
+	errNoExperiments = errors.New("this meter runs no experiments; allowed are those that NewMeter, NewBench and NewSimulatedMeter make")
+	errNoTopology    = errors.New("the topology is nil or zero; allowed are those that package levels makes")
 )

@@ -10,10 +10,14 @@ type Method struct {
 	heuristics bool   // it leaves out what rarely wins, see [Space.Heuristics]
 	last       int    // measurements of each request that it makes at the end, when it has seen the others
 	begin      func(k *knowledge) strategy
+	narrow     func(s *Space) // fills in lists that are not given; nil: those of [Space]
 }
 
-// Methods lists the methods, as HAN compares them (section III-C, figures 8 and 9).
-func Methods() []*Method { return []*Method{Exhaustive, ExhaustivePruned, Tasks, TasksPruned} }
+// Methods lists the methods: [Searches], then models.
+func Methods() []*Method { return append(Searches(), Models) }
+
+// Searches lists the methods that HAN compares (section III-C, figures 8 and 9).
+func Searches() []*Method { return []*Method{Exhaustive, ExhaustivePruned, Tasks, TasksPruned} }
 
 // String is the method's name in tables and flags.
 func (m *Method) String() string { return m.name }

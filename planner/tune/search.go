@@ -59,6 +59,11 @@ func (s *Search) Run(ctx context.Context, m Meter) (*table.Table, error) {
 		return s.Table, fmt.Errorf("search: %w", errNoTopology)
 	}
 	s.plan()
+	if c, ok := s.strategy.(choosy); ok {
+		if err := c.check(); err != nil {
+			return s.Table, err
+		}
+	}
 	for saved := 0; len(s.job) > 0; {
 		s.tell()
 		if s.Interrupted != nil {
@@ -140,6 +145,9 @@ func (s *Search) plan() {
 		s.method = Exhaustive
 	}
 	s.Space.Heuristics = s.method.heuristics
+	if s.method.narrow != nil {
+		s.method.narrow(&s.Space)
+	}
 	s.done, s.knowledge = 0, newKnowledge(s)
 	s.strategy = s.method.begin(s.knowledge)
 	s.job = s.next()

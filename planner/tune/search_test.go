@@ -42,7 +42,7 @@ func newSearch(t testing.TB, topo string, m *tune.Method, colls string) (*tune.S
 func TestMethods(t *testing.T) {
 	alone(t)
 	made := map[*tune.Method]int{}
-	for _, m := range tune.Methods() {
+	for _, m := range tune.Searches() {
 		s, f := newSearch(t, "4x2", m, "bcast,allreduce,barrier")
 		tuned, err := s.Run(t.Context(), f)
 		if err != nil {
@@ -106,7 +106,7 @@ func checkChoice(t *testing.T, m *tune.Method, s *tune.Search, f *fakeMeter, e *
 // An interrupted search goes on where it was, and comes to the same table.
 func TestResume(t *testing.T) {
 	alone(t)
-	for _, m := range tune.Methods() {
+	for _, m := range tune.Searches() {
 		whole, f := newSearch(t, "2x2", m, "bcast,reduce")
 		want, err := whole.Run(t.Context(), f)
 		if err != nil {

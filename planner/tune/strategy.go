@@ -28,6 +28,21 @@ func estimates(k *knowledge, by strategy, i int) (all []table.Candidate) {
 			all = append(all, one)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b table.Candidate) int { return cmp.Compare(a.NS, b.NS) })
+	slices.SortStableFunc(all, byTime)
 	return all
+}
+
+// byTime orders candidates, the fastest first.
+func byTime(a, b table.Candidate) int { return cmp.Compare(a.NS, b.NS) }
+
+// choosy is a strategy that doesn't know all requests.
+type choosy interface {
+	// check returns an error if it knows none of them, before anything is measured.
+	check() error
+}
+
+// farsighted is a strategy that knows of other machines, too.
+type farsighted interface {
+	// elsewhere lists entries for them. What has been measured there counts more.
+	elsewhere() []table.Entry
 }

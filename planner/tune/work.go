@@ -23,6 +23,7 @@ const (
 	Pipelines   = "pipelines"
 	Stages      = "stages"
 	Races       = "races"
+	Experiments = "experiments" // with one algorithm, see [Models]
 )
 
 // key names w among all work.

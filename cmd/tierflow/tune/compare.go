@@ -25,7 +25,7 @@ func compareCommand(reg submodules.Registry) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compare",
 		Short: "Compare the methods of tuning: how long they take and how well they choose",
-		Long: `Tunes with all four methods on the same links and with the same rule to end a
+		Long: `Tunes with all methods that search, on the same links and with the same rule to end a
 measurement, then measures what they chose in turns, and says how much slower it is
 than what exhaustive search chose (HAN, figures 8 and 9). Where intervals overlap it
 is a tie, and the slowdown is 1. Beside the methods stands what the built-in rule
@@ -99,7 +99,7 @@ func (u *tuning) runCompare(ctx context.Context, r *tuneRank) error {
 
 // compareMethods tunes with one method after the other, until the user wants an end.
 func (u *tuning) compareMethods(ctx context.Context, r *tuneRank, all *comparison) (tables []*table.Table, err error) {
-	for _, m := range tune.Methods() {
+	for _, m := range tune.Searches() {
 		count := &tune.Search{Topology: r.comm.Topology(), Links: u.linksOf(r), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop}
 		_, configurations := count.Planned()
 		begin := time.Now()

@@ -57,7 +57,7 @@ that, because not all messages are powers of two. --bytes lists others in their 
   TIERFLOW_TABLE=table.json tierflow plan allreduce --bytes 100000 --topo 3x2`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return kit.Usagef("unknown command %q; known are compare, validate, check; to tune give -o FILE and no argument", args[0])
+				return kit.Usagef("unknown command %q; known are compare, validate, check, models; to tune give -o FILE and no argument", args[0])
 			}
 			return nil
 		},
@@ -69,7 +69,7 @@ that, because not all messages are powers of two. --bytes lists others in their 
 		}),
 	}
 	u.addTuneFlags(c)
-	c.AddCommand(compareCommand(reg), validateCommand(reg), checkCommand(reg))
+	c.AddCommand(compareCommand(reg), validateCommand(reg), checkCommand(reg), modelsCommand(reg))
 	return c
 }
 

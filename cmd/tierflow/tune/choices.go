@@ -1,0 +1,196 @@
+package tune
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/tierflow/tierflow/costs/derived"
+	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/planner/tune"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// modelChoices is table 3 of the paper.
+type modelChoices struct {
+	Rows  []choiceRow `json:"rows"`
+	Model chosenMean  `json:"model"`
+	Rule  chosenMean  `json:"rule"`
+	Table *chosenMean `json:"table,omitempty"`
+}
+
+// choiceRow is what is chosen with one size.
+type choiceRow struct {
+	Bytes    int64          `json:"bytes"`
+	Best     string         `json:"best"` // of the six
+	NS       float64        `json:"best_ns"`
+	Measured []measuredPlan `json:"measured"` // the six, less those that are left out
+	Model    chosen         `json:"model"`
+	Rule     chosen         `json:"rule"`
+	Table    *chosen        `json:"table,omitempty"`
+}
+
+// measuredPlan is an algorithm beside the others.
+type measuredPlan struct {
+	Algorithm string  `json:"algorithm"`
+	NS        float64 `json:"ns"`
+	Low       float64 `json:"low_ns"`
+	High      float64 `json:"high_ns"`
+	Modelled  float64 `json:"modelled_ns"`
+}
+
+// chosen is a choice and how many times as long as the best of the six it takes.
+type chosen struct {
+	Plan  string  `json:"plan"`
+	NS    float64 `json:"ns"`
+	Ratio float64 `json:"ratio"`
+}
+
+// chosenMean sums up choices.
+type chosenMean struct {
+	Mean float64 `json:"mean"` // geometric
+	Max  float64 `json:"max"`
+}
+
+// tooSlow is how many times as long as the best an algorithm may take with a size to be
+// measured with the next one.
+const tooSlow = 4
+
+// compareModels measures all algorithms with every size, in turns with what the built-in
+// rule chooses, and the table if there is one.
+func (u *modelling) compareModels(ctx context.Context, r *tuneRank, p *derived.Parameters) (*modelChoices, error) {
+	all := &modelChoices{}
+	out := map[string]bool{}
+	bar := newProgress(r.stderr, "choices")
+	for i, bytes := range u.bytes {
+		bar.show(i, len(u.bytes))
+		row, err := u.compareSize(ctx, r, p, bytes, out)
+		if err != nil {
+			return nil, err
+		}
+		all.Rows = append(all.Rows, row)
+	}
+	bar.finish()
+	all.Model = meanOf(all.Rows, func(r *choiceRow) *chosen { return &r.Model })
+	all.Rule = meanOf(all.Rows, func(r *choiceRow) *chosen { return &r.Rule })
+	if u.Table != "" {
+		m := meanOf(all.Rows, func(r *choiceRow) *chosen { return r.Table })
+		all.Table = &m
+	}
+	return all, nil
+}
+
+// compareSize is compareModels with one size. It notes in out what is too slow.
+func (u *modelling) compareSize(ctx context.Context, r *tuneRank, p *derived.Parameters, bytes int64, out map[string]bool) (row choiceRow, err error) {
+	t := u.Job.Topology()
+	request := tasks.Request{Coll: tasks.Bcast, Type: tasks.Uint8, Count: bytes}
+	choice := p.Rank(t.Size(), bytes, u.inner)[0].Algorithm
+	plans, names := map[string]tasks.Plan{}, map[string]string{}
+	add := func(q tasks.Plan) string {
+		q = table.Canonical(q, bytes)
+		plans[q.String()] = q
+		return q.String()
+	}
+	for _, m := range derived.Models() {
+		if !out[m.Algorithm] || m.Algorithm == choice {
+			names[m.Algorithm] = add(m.Plan(t, u.inner))
+		}
+	}
+	rule := add(tune.Space{Registry: u.reg}.Rule(request, t))
+	tabled := ""
+	if u.Table != "" {
+		q, err := planner.Decide(request, t, &planner.Options{Table: u.Table})
+		if err != nil {
+			return row, err
+		}
+		tabled = add(q)
+	}
+	measured, err := u.inTurns(ctx, r, request, plans)
+	if err != nil {
+		return row, err
+	}
+	row = choiceRow{Bytes: bytes, NS: math.Inf(1)}
+	for _, m := range derived.Models() {
+		one, ok := measured[names[m.Algorithm]]
+		if !ok {
+			continue
+		}
+		ns, _ := p.NS(m.Algorithm, t.Size(), bytes, u.inner)
+		row.Measured = append(row.Measured, measuredPlan{m.Algorithm, one.NS, one.Low, one.High, ns})
+		if one.NS < row.NS {
+			row.Best, row.NS = m.Algorithm, one.NS
+		}
+	}
+	for _, m := range row.Measured {
+		out[m.Algorithm] = m.NS > tooSlow*row.NS
+	}
+	of := func(name, plan string) chosen {
+		ns := measured[plan].NS
+		return chosen{name, ns, ns / row.NS}
+	}
+	row.Model, row.Rule = of(choice, names[choice]), of(rule, rule)
+	if tabled != "" {
+		c := of(tabled, tabled)
+		row.Table = &c
+	}
+	return row, nil
+}
+
+// inTurns measures plans in turns. Simulated times are the same in every turn.
+func (u *modelling) inTurns(ctx context.Context, r *tuneRank, request tasks.Request, plans map[string]tasks.Plan) (map[string]table.Measurement, error) {
+	rounds, stop := confrontRounds, stats.Stop{Budget: u.time / confrontRounds, Least: 2}
+	if r.comm == nil {
+		rounds = 1
+	}
+	all, series := map[string]table.Measurement{}, map[string][]float64{}
+	for range rounds {
+		for _, text := range sortedNames(plans) {
+			timing, err := r.meter.Collective(ctx, request, plans[text], stop)
+			if err != nil {
+				return nil, err
+			}
+			series[text] = append(series[text], timing.Series...)
+			timing.Series = series[text]
+			all[text] = tune.NewMeasurement(request, u.Job.Topology(), plans[text], timing)
+		}
+	}
+	return all, nil
+}
+
+// meanOf sums up the choices of all sizes.
+func meanOf(rows []choiceRow, of func(r *choiceRow) *chosen) (m chosenMean) {
+	logs := 0.0
+	for i := range rows {
+		c := of(&rows[i])
+		logs += math.Log(c.Ratio)
+		m.Max = max(m.Max, c.Ratio)
+	}
+	m.Mean = math.Exp(logs / float64(len(rows)))
+	return m
+}
+
+// print prints the rows as the paper does: in parentheses the percent by which a choice is
+// slower than the best of the six; less than none if it is none of them, and faster.
+func (c *modelChoices) print(w io.Writer) {
+	fmt.Fprintln(w, "\nbytes\tbest\tµs\tmodels (%)\tbuilt-in rule (%)\ttable (%)\t")
+	text := func(c *chosen) string {
+		if c == nil {
+			return "-"
+		}
+		return fmt.Sprintf("%s (%.0f)", c.Plan, 100*(c.Ratio-1))
+	}
+	for i := range c.Rows {
+		r := &c.Rows[i]
+		fmt.Fprintf(w, "%s\t%s\t%.1f\t%s\t%s\t%s\t\n", tasks.FormatBytes(r.Bytes), r.Best, r.NS/1e3, text(&r.Model), text(&r.Rule), text(r.Table))
+	}
+	mean := func(m *chosenMean) string {
+		if m == nil {
+			return "-"
+		}
+		return fmt.Sprintf("%.3f, at most %.3f", m.Mean, m.Max)
+	}
+	fmt.Fprintf(w, "mean of ratios\t\t\t%s\t%s\t%s\t\n", mean(&c.Model), mean(&c.Rule), mean(c.Table))
+}

@@ -1,0 +1,180 @@
+package derived
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Experiment is a request with a plan, followed by a linear gather without synchronization
+// (section 4.2). NS is how long both took on the root. The gather is an algorithm of its
+// own, with its own times: the paper has it take those of the bcast.
+type Experiment struct {
+	Request tasks.Request
+	Plan    tasks.Plan
+	Gather  Gather
+	NS      float64 // above 0
+}
+
+// Gather is what a linear gather takes, ns, 0 or more: until one rank's message is there,
+// and what each further one adds where all come at once.
+type Gather struct {
+	First float64 `json:"first_ns"`
+	Next  float64 `json:"next_ns"`
+}
+
+// After returns when the last message is there, ns, if each rank sends its own at its end.
+// ends[0] is the root's, which sends none. Equal ends come one after the other.
+func (g Gather) After(ends []float64) float64 {
+	last := ends[0]
+	for _, end := range slices.Sorted(slices.Values(ends[1:])) {
+		last = max(last+g.Next, end+g.First)
+	}
+	return last
+}
+
+// alone returns how long an experiment's request took by itself, ns, and its longest path.
+func (x *Experiment) alone(t *levels.Topology, reg submodules.Registry, g Gamma, l Line) (float64, Coeff, error) {
+	paths, err := WalkRanks(x.Request, t, x.Plan, reg, g, l)
+	if err != nil {
+		return 0, Coeff{}, err
+	}
+	ends, longest := make([]float64, len(paths)), 0
+	for rank, c := range paths {
+		ends[rank] = l.NS(c)
+		if ends[rank] > ends[longest] {
+			longest = rank
+		}
+	}
+	// Messages that others sent before the end are there by then, whatever they took.
+	gather := x.Gather.After(ends) - ends[longest]
+	return max(x.NS-gather, x.NS/most), paths[longest], nil
+}
+
+// most is the largest part of an experiment that a gather is believed to take, as x of x − 1.
+const most = 4
+
+// rounds is how often [Estimate] looks for the longest path: which one it is depends on what
+// messages take.
+const rounds = 3
+
+// Estimate returns α and β of an algorithm from experiments with it on t. combine is what
+// a byte of a reduction takes, ns.
+func Estimate(t *levels.Topology, reg submodules.Registry, g Gamma, combine float64, all []Experiment) (Line, error) {
+	l := Line{Alpha: 1e4, Beta: 1, Combine: combine}
+	rows := make([]Row, len(all))
+	for range rounds {
+		for i := range all {
+			ns, path, err := all[i].alone(t, reg, g, l)
+			if err != nil {
+				return l, err
+			}
+			rows[i] = Row{path, ns}
+		}
+		var err error
+		if l, err = Fit(rows, combine); err != nil {
+			return l, fmt.Errorf("%v: %w", all[0].Plan, err)
+		}
+	}
+	return l, nil
+}
+
+// Parameters are what is known of bcasts on a machine.
+type Parameters struct {
+	Gamma      Gamma
+	Algorithms map[string]Algorithm
+}
+
+// Algorithm is what is known of one of them.
+type Algorithm struct {
+	Line
+	Off []Deviation // by bytes, ascending; empty: none is known
+}
+
+// Deviation says by which factor an experiment took longer than its model: what no line has,
+// such as a message that waits for credit from some size on.
+type Deviation struct {
+	Bytes  int64
+	Factor float64 // above 0
+}
+
+// Deviations compares experiments with one algorithm with its line. Their requests must
+// differ in the bytes.
+func Deviations(t *levels.Topology, reg submodules.Registry, g Gamma, l Line, all []Experiment) ([]Deviation, error) {
+	var off []Deviation
+	for i := range all {
+		ns, path, err := all[i].alone(t, reg, g, l)
+		if err != nil {
+			return nil, err
+		}
+		if of := ns / l.NS(path); isPositive(of) {
+			off = append(off, Deviation{all[i].Request.Bytes(), of})
+		}
+	}
+	slices.SortStableFunc(off, func(a, b Deviation) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	return slices.CompactFunc(off, func(a, b Deviation) bool { return a.Bytes == b.Bytes }), nil
+}
+
+// factor interpolates between two sizes, both bytes and factors by their logarithms. Outside of what was
+// measured it is that of the next size.
+func (a *Algorithm) factor(bytes int64) float64 {
+	if len(a.Off) == 0 {
+		return 1
+	}
+	i, exact := slices.BinarySearchFunc(a.Off, bytes, func(d Deviation, n int64) int { return cmp.Compare(d.Bytes, n) })
+	switch {
+	case exact || i == 0:
+		return a.Off[i].Factor
+	case i == len(a.Off):
+		return a.Off[i-1].Factor
+	}
+	low, high := a.Off[i-1], a.Off[i]
+	part := math.Log(float64(bytes)/float64(low.Bytes)) / math.Log(float64(high.Bytes)/float64(low.Bytes))
+	return low.Factor * math.Pow(high.Factor/low.Factor, part)
+}
+
+// Priced is an algorithm and what it takes.
+type Priced struct {
+	Algorithm string
+	NS        float64
+}
+
+// NS returns how long a bcast of bytes among so many ranks takes by an algorithm, ns. ok is
+// false if the parameters have none of it.
+func (p *Parameters) NS(algorithm string, ranks int, bytes, segment int64) (ns float64, ok bool) {
+	m, known := Bcast(algorithm)
+	a, measured := p.Algorithms[algorithm]
+	if !known || !measured {
+		return 0, false
+	}
+	if !m.Segmented {
+		segment = 0
+	}
+	return a.Line.NS(m.Coeff(ranks, bytes, segment, p.Gamma)) * a.factor(bytes), true
+}
+
+// Rank returns all algorithms, the fastest first, with segments of so many bytes.
+func (p *Parameters) Rank(ranks int, bytes, segment int64) (all []Priced) {
+	for _, m := range Models() {
+		if ns, ok := p.NS(m.Algorithm, ranks, bytes, segment); ok {
+			all = append(all, Priced{m.Algorithm, ns})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Priced) int { return cmp.Compare(a.NS, b.NS) })
+	return all
+}
+
+// Plan returns the plan of a bcast by an algorithm on t, in segments of so many bytes.
+func (m Model) Plan(t *levels.Topology, segment int64) tasks.Plan {
+	p := tasks.Plan{Shape: tasks.Flat, Segment: tasks.Whole, Window: 1}
+	if !m.Segmented {
+		segment = 0
+	}
+	k := t.Depth() - 1 // where a flat shape has its tasks
+	return p.Set(string(t.Level(k).Symbol)+"b", tasks.Choice{Submodule: submodules.Adapt, Algorithm: m.Algorithm, Inner: segment})
+}

@@ -1,0 +1,193 @@
+package tune
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/tierflow/tierflow/costs/derived"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Models measures no size of any request: it estimates what a message takes in the context of
+// each algorithm, and prices all sizes and numbers of nodes by closed forms.
+var Models = &Method{
+	name:  "models",
+	about: "runs experiments with six bcast algorithms, and predicts\neach size and number of nodes from models of them;\nonly bcasts among nodes of one rank",
+	begin: func(k *knowledge) strategy { return newModels(k) },
+	narrow: func(s *Space) {
+		s.Shapes = or(s.Shapes, []tasks.Shape{tasks.Flat})
+		s.Submodules = or(s.Submodules, []string{submodules.Adapt})
+		s.Segments = or(s.Segments, []int64{tasks.Whole})
+		s.Inners = or(s.Inners, []int64{0, 8 << 10, 32 << 10})
+	},
+}
+
+// errNotModelled is what Models says where it has nothing to say.
+var errNotModelled = errors.New("method models knows bcasts among nodes of one rank, or among the ranks of one node; none is asked for")
+
+// models is the strategy of [Models].
+type models struct {
+	*knowledge
+	found   map[int64]*modelFindings // by the size of pieces
+	pieces  []int64                  // that are estimated, ascending
+	largest int                      // request; -1: there is none
+}
+
+// modelFindings is what the experiments with one size of pieces have shown so far.
+type modelFindings struct {
+	derived.Parameters
+	estimation Estimation
+	grounds    grounds
+}
+
+func newModels(k *knowledge) *models {
+	m := &models{knowledge: k, found: map[int64]*modelFindings{}, largest: -1}
+	if !isModelled(k.topology) {
+		return m
+	}
+	for i, r := range k.requests {
+		if r.Coll == tasks.Bcast && (m.largest < 0 || r.Bytes() > k.requests[m.largest].Bytes()) {
+			m.largest = i
+		}
+	}
+	if m.largest < 0 {
+		return m
+	}
+	most := k.requests[m.largest].Bytes()
+	for _, n := range append(slices.Clone(k.space.Inners), k.space.Segments...) {
+		if n > 0 && n < tasks.Whole && n < most && m.found[n] == nil {
+			m.add(n, most)
+		}
+	}
+	if len(m.pieces) == 0 {
+		m.add(min(8<<10, max(most, 8)), most)
+	}
+	slices.Sort(m.pieces)
+	return m
+}
+
+// add plans experiments with pieces of n bytes.
+func (m *models) add(n, most int64) {
+	m.pieces = append(m.pieces, n)
+	m.found[n] = &modelFindings{
+		Parameters: derived.Parameters{Algorithms: map[string]derived.Algorithm{}},
+		estimation: Estimation{Topology: m.topology, Registry: m.space.Registry, Segment: n, Most: max(most, 2*n), Stop: m.stop},
+	}
+}
+
+// isModelled reports whether all ranks of a topology are equally far from each other.
+func isModelled(t *levels.Topology) bool { return t.Nodes() == 1 || t.Nodes() == t.Size() }
+
+// check refuses requests of which none is modelled.
+func (m *models) check() error {
+	if m.largest < 0 {
+		return errNotModelled
+	}
+	return nil
+}
+
+// next lists γ first, then the algorithms.
+func (m *models) next() (all []work) {
+	if m.largest < 0 {
+		return nil
+	}
+	r := m.requests[m.largest]
+	for _, n := range m.pieces {
+		f := m.found[n]
+		begin := work{request: r, plan: tasks.Plan{Segment: n}, kind: Experiments, run: func(ctx context.Context, meter Meter, _ *work) (err error) {
+			x, ok := meter.(Experimenter)
+			if !ok {
+				return errNoExperiments
+			}
+			f.grounds, err = f.estimation.prepare(ctx, x)
+			f.Gamma = f.grounds.gamma
+			return err
+		}}
+		if !m.tried[begin.key()] {
+			all = append(all, begin)
+			continue
+		}
+		for _, model := range derived.Models() {
+			all = append(all, work{request: r, plan: model.Plan(m.topology, n).Over(tasks.Plan{Segment: n}), kind: Experiments, run: func(ctx context.Context, meter Meter, _ *work) error {
+				one, _, err := f.estimation.algorithm(ctx, meter.(Experimenter), model, &f.grounds)
+				f.Algorithms[model.Algorithm] = one
+				return err
+			}})
+		}
+	}
+	return all
+}
+
+// estimate prices a plan by its model.
+func (m *models) estimate(i int, p tasks.Plan) (table.Candidate, bool) {
+	return m.price(m.requests[i], p, m.topology.Size())
+}
+
+// price prices a plan of a bcast among so many ranks.
+func (m *models) price(r tasks.Request, p tasks.Plan, ranks int) (c table.Candidate, ok bool) {
+	c = table.Candidate{Plan: p.String(), Parsed: p, From: table.FromPredicted}
+	if m.largest < 0 || r.Coll != tasks.Bcast || !p.Shape.IsFlat() && p.Shape != tasks.Han {
+		return c, false
+	}
+	k := m.topology.Depth() - 1
+	if m.topology.Nodes() == 1 && !p.Shape.IsFlat() {
+		k = 0
+	}
+	choice, ok := p.For(tasks.Kind{Symbol: m.topology.Level(k).Symbol, Op: tasks.Bcast})
+	if !ok || choice.Submodule != submodules.Adapt {
+		return c, false
+	}
+	piece := min(p.Segment, r.Bytes())
+	if choice.Inner > 0 {
+		piece = min(piece, choice.Inner)
+	}
+	c.NS, ok = m.near(piece).NS(choice.Algorithm, ranks, r.Bytes(), piece)
+	return c, ok && c.NS > 0
+}
+
+// near returns the parameters of the largest pieces that are not larger than piece, or else of
+// the smallest.
+func (m *models) near(piece int64) *derived.Parameters {
+	at := m.pieces[0]
+	for _, n := range m.pieces {
+		if n <= piece {
+			at = n
+		}
+	}
+	return &m.found[at].Parameters
+}
+
+// farNodes is how many times as many nodes as were there are priced, and half as often as few.
+const farNodes = 16
+
+// elsewhere lists entries for other numbers of nodes, twice as many each.
+func (m *models) elsewhere() (all []table.Entry) {
+	symbol := string(rune(m.topology.Level(m.topology.Depth() - 1).Symbol))
+	size := m.topology.Size()
+	if m.topology.Nodes() < 2 {
+		return nil
+	}
+	for ranks := 2; ranks <= farNodes*size; ranks *= 2 {
+		for i, r := range m.requests {
+			e := table.Entry{Collective: r.Coll.String(), Levels: table.Sizes{}, Place: m.place(r), Bytes: r.Bytes()}
+			for k, n := range m.sizes {
+				e.Levels[k] = n
+			}
+			e.Levels[symbol] = ranks
+			for _, c := range m.candidates[i] {
+				if one, ok := m.price(r, c.Plan, ranks); ok && c.Rejected == "" && ranks != size {
+					e.Candidates = append(e.Candidates, one)
+				}
+			}
+			if slices.SortStableFunc(e.Candidates, byTime); len(e.Candidates) > 0 {
+				e.Candidates = e.Candidates[:min(keepBest, len(e.Candidates))]
+				all = append(all, e)
+			}
+		}
+	}
+	return all
+}
