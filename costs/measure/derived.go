@@ -20,6 +20,8 @@ import (
 const (
 	gammaCalls = 16 // of a bcast that are timed together
 	gammaWarm  = 4  // before them: a wire that was idle may let a burst pass
+
+	leastPart = 0.1 // of a bcast and a barrier that is the bcast's, whatever the barrier took
 )
 
 // Gamma measures how long linear bcasts of bytes take, ns: times[i] is that from rank 0 to
@@ -28,11 +30,11 @@ const (
 // as many barriers (Nuriyev, Lastovetsky, section 4.1). See [derived.NewGamma].
 func (b *Bench) Gamma(ctx context.Context, most int, bytes int64, stop stats.Stop) (times []float64, err error) {
 	ranks := outermost(b.topology, most)
-	barrier, err := b.bindScript(barrierOf(ranks))
-	if err != nil {
-		return nil, fmt.Errorf("measure γ: %w", err)
-	}
 	for q := 2; q <= len(ranks); q++ {
+		barrier, err := b.bindScript(barrierOf(ranks[:q]))
+		if err != nil {
+			return nil, fmt.Errorf("measure γ(%d): %w", q, err)
+		}
 		linear, err := b.bindScript(b.linearOf(ranks[:q], bytes))
 		if err != nil {
 			return nil, fmt.Errorf("measure γ(%d): %w", q, err)
@@ -43,7 +45,8 @@ func (b *Bench) Gamma(ctx context.Context, most int, bytes int64, stop stats.Sto
 		}
 		ns := 0.0
 		if b.Rank() == 0 {
-			ns = max(1, costs.Median(all[0].column(0, 0))-costs.Median(all[1].column(0, 0))) // of a bcast that hides behind barriers
+			both, barriers := costs.Median(all[0].column(0, 0)), costs.Median(all[1].column(0, 0))
+			ns = max(both-barriers, both*leastPart)
 		}
 		if err := b.share(ctx, &ns); err != nil {
 			return nil, err

@@ -55,19 +55,18 @@ type chosenMean struct {
 	Max  float64 `json:"max"`
 }
 
-// tooSlow is how many times as long as the best an algorithm may take with a size to be
-// measured with the next one.
-const tooSlow = 4
+// tooSlow is how many times as long as the best an algorithm may take by its model to be
+// measured. Models are off by a tenth where it matters, so what is left out can't be best.
+const tooSlow = 3
 
 // compareModels measures all algorithms with every size, in turns with what the built-in
 // rule chooses, and the table if there is one.
 func (u *modelling) compareModels(ctx context.Context, r *tuneRank, p *derived.Parameters) (*modelChoices, error) {
 	all := &modelChoices{}
-	out := map[string]bool{}
 	bar := newProgress(r.stderr, "choices")
 	for i, bytes := range u.bytes {
 		bar.show(i, len(u.bytes))
-		row, err := u.compareSize(ctx, r, p, bytes, out)
+		row, err := u.compareSize(ctx, r, p, bytes)
 		if err != nil {
 			return nil, err
 		}
@@ -83,19 +82,20 @@ func (u *modelling) compareModels(ctx context.Context, r *tuneRank, p *derived.P
 	return all, nil
 }
 
-// compareSize is compareModels with one size. It notes in out what is too slow.
-func (u *modelling) compareSize(ctx context.Context, r *tuneRank, p *derived.Parameters, bytes int64, out map[string]bool) (row choiceRow, err error) {
+// compareSize is compareModels with one size.
+func (u *modelling) compareSize(ctx context.Context, r *tuneRank, p *derived.Parameters, bytes int64) (row choiceRow, err error) {
 	t := u.Job.Topology()
 	request := tasks.Request{Coll: tasks.Bcast, Type: tasks.Uint8, Count: bytes}
-	choice := p.Rank(t.Size(), bytes, u.inner)[0].Algorithm
+	priced := p.Rank(t.Size(), bytes, u.inner)
+	choice := priced[0].Algorithm
 	plans, names := map[string]tasks.Plan{}, map[string]string{}
 	add := func(q tasks.Plan) string {
 		q = table.Canonical(q, bytes)
 		plans[q.String()] = q
 		return q.String()
 	}
-	for _, m := range derived.Models() {
-		if !out[m.Algorithm] || m.Algorithm == choice {
+	for _, one := range priced {
+		if m, _ := derived.Bcast(one.Algorithm); one.NS <= tooSlow*priced[0].NS {
 			names[m.Algorithm] = add(m.Plan(t, u.inner))
 		}
 	}
@@ -113,19 +113,15 @@ func (u *modelling) compareSize(ctx context.Context, r *tuneRank, p *derived.Par
 		return row, err
 	}
 	row = choiceRow{Bytes: bytes, NS: math.Inf(1)}
-	for _, m := range derived.Models() {
+	for _, m := range priced {
 		one, ok := measured[names[m.Algorithm]]
 		if !ok {
 			continue
 		}
-		ns, _ := p.NS(m.Algorithm, t.Size(), bytes, u.inner)
-		row.Measured = append(row.Measured, measuredPlan{m.Algorithm, one.NS, one.Low, one.High, ns})
+		row.Measured = append(row.Measured, measuredPlan{m.Algorithm, one.NS, one.Low, one.High, m.NS})
 		if one.NS < row.NS {
 			row.Best, row.NS = m.Algorithm, one.NS
 		}
-	}
-	for _, m := range row.Measured {
-		out[m.Algorithm] = m.NS > tooSlow*row.NS
 	}
 	of := func(name, plan string) chosen {
 		ns := measured[plan].NS

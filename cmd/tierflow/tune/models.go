@@ -40,8 +40,8 @@ Lastovetsky, PaCT 2021, sections 4.1 and 4.2). One rank on each node.
 --compare then measures the six algorithms beside each other with every size, and
 prints the best one, what the models choose, and what the built-in rule chooses, with
 how many percent longer these take than the best (table 3 of that paper). --table adds
-what a decision table chooses. An algorithm that took over four times the best with one
-size is left out for larger ones.
+what a decision table chooses. An algorithm that takes over three times the best by its
+model is left out.
 
 Pieces are of --segment bytes; a linear bcast is not cut. --simulate takes the times
 from a simulation of a machine, so --topo may have hundreds of nodes.`,
