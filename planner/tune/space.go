@@ -178,6 +178,7 @@ func (s Space) reject(r tasks.Request, t *levels.Topology, p tasks.Plan) string 
 // Limits of the heuristics.
 const (
 	soloFrom    = 512 << 10 // HAN, III-C: below, sm's copies cost less than solo's setup between processes
+	soloBlock   = 8 << 10   // the same of an alltoall, whose blocks each rank reads once
 	cutFrom     = 16 << 10  // smaller messages are latency: cutting them adds some
 	linearRanks = 16        // a root that feeds more one by one is the bottleneck
 )
@@ -185,8 +186,8 @@ const (
 // prune is the heuristics, HAN's two (section III-C) and those that follow the
 // same reasoning: what is known of algorithms beforehand need not be measured.
 //
-//   - solo only for segments of at least 512 KiB; between goroutine ranks, which need no
-//     setup to read each other's memory, for all;
+//   - solo only for segments of at least 512 KiB, in an alltoall 8 KiB; between goroutine
+//     ranks, which need no setup to read each other's memory, for all;
 //   - a chain only if there are at least as many pieces as ranks in it;
 //   - no cut through a message of at most 16 KiB;
 //   - no linear exchange among more than 16 ranks;
@@ -204,7 +205,7 @@ func (s Space) prune(g *tasks.Graph, r tasks.Request, p tasks.Plan) string {
 		if !p.Shape.IsFlat() && g.On.WithinNodes(ph.Level) && !s.shares(c.Submodule) && s.canShare(ph.Kind.Op) {
 			return "pruned, messages inside a node: " + ph.Kind.String() + "=" + c.String()
 		}
-		if why := pruneChoice(c, segment, segments, g.On.Widest(ph.Level), soloLeast(g.On.Topology())); why != "" {
+		if why := pruneChoice(c, segment, segments, g.On.Widest(ph.Level), soloLeast(g.On.Topology(), ph.Kind.Op)); why != "" {
 			return why + " in " + ph.Kind.String() + "=" + c.String()
 		}
 	}
@@ -224,10 +225,13 @@ func (s Space) canShare(op tasks.Collective) bool {
 	})
 }
 
-// soloLeast returns from which segment on solo is worth a measurement, bytes.
-func soloLeast(t *levels.Topology) int64 {
-	if t.IsOneProcess() {
+// soloLeast returns from which segment on solo is worth a measurement of op, bytes.
+func soloLeast(t *levels.Topology, op tasks.Collective) int64 {
+	switch {
+	case t.IsOneProcess():
 		return 0
+	case op == tasks.Alltoall:
+		return soloBlock
 	}
 	return soloFrom
 }
