@@ -107,7 +107,7 @@ func (o *Estimation) sizes(model derived.Model, g derived.Gamma, message float64
 	return all
 }
 
-// Estimate runs all experiments. Each has the name of its algorithm, γ none.
+// Estimate runs all experiments. It returns them by algorithm.
 func (o *Estimation) Estimate(ctx context.Context, m Meter) (*derived.Parameters, map[string][]derived.Experiment, error) {
 	x, ok := m.(Experimenter)
 	if !ok {

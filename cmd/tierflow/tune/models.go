@@ -107,6 +107,7 @@ type modelled struct {
 	Segment    int64               `json:"segment"`
 	Seconds    float64             `json:"seconds"` // that the experiments took
 	Gamma      []float64           `json:"gamma"`   // of 2, 3, … ranks
+	Gather     derived.Gather      `json:"gather"`  // that follows each bcast
 	Algorithms []modelledAlgorithm `json:"algorithms"`
 	Choices    *modelChoices       `json:"choices,omitempty"`
 }
@@ -115,6 +116,7 @@ type modelled struct {
 type modelledAlgorithm struct {
 	Algorithm string `json:"algorithm"`
 	derived.Line
+	Off         []float64      `json:"off"` // by experiment: how many times as long as by the line
 	Experiments []modelledSize `json:"experiments"`
 }
 
@@ -142,7 +144,11 @@ func (u *modelling) runModels(ctx context.Context, r *tuneRank) error {
 	}
 	for _, m := range derived.Models() {
 		one := modelledAlgorithm{Algorithm: m.Algorithm, Line: p.Algorithms[m.Algorithm].Line}
+		for _, d := range p.Algorithms[m.Algorithm].Off {
+			one.Off = append(one.Off, kit.Round(d.Factor, 1e3))
+		}
 		for _, x := range experiments[m.Algorithm] {
+			all.Gather = x.Gather
 			one.Experiments = append(one.Experiments, modelledSize{x.Request.Bytes(), x.NS})
 		}
 		all.Algorithms = append(all.Algorithms, one)
@@ -169,6 +175,7 @@ func (m *modelled) print(r *tuneRank, p *derived.Parameters) error {
 	for i, g := range m.Gamma {
 		fmt.Fprintf(w, "%d\t%.3f\t\n", i+2, g)
 	}
+	fmt.Fprintf(w, "\na gather\t%.1f µs and %.1f for each further rank\t\n", m.Gather.First/1e3, m.Gather.Next/1e3)
 	fmt.Fprintln(w, "\nalgorithm\tα µs\tβ ns/byte\ta segment µs\t")
 	for _, a := range m.Algorithms {
 		fmt.Fprintf(w, "%s\t%.2f\t%.4f\t%.1f\t\n", a.Algorithm, a.Alpha/1e3, a.Beta, a.NS(derived.Coeff{Alpha: 1, Beta: float64(m.Segment)})/1e3)
