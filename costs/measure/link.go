@@ -104,7 +104,7 @@ func (l *linkFinder) overheads() error {
 	if err != nil {
 		return err
 	}
-	trip, err := l.times(l.ctx, l.stop, middle.script)
+	trip, err := l.times(l.ctx, stop, l.small.script, middle.script) // in turns: it is their difference that counts
 	if err != nil {
 		return err
 	}
@@ -120,11 +120,10 @@ func (l *linkFinder) overheads() error {
 		got = l.stream.quantity
 	}
 	l.link.Recv = l.note(l.key("recv_ns"), got)
-	both := median(trip[0].Slowest).times(1.0 / (2 * smallRounds)).less(l.small.quantity).times(1.0 / (middleBytes - smallBytes))
-	// Small differences of round trips are mostly chance. A receiver does less than a sender,
-	// who also takes a message through the kernel.
+	trips := median(trip[1].Slowest).less(median(trip[0].Slowest))
+	both := trips.times(1.0 / (2 * smallRounds) / (middleBytes - smallBytes))
+	// What the kernel does for packets that come in is more than a sender's copy.
 	rest := both.less(perByte.positive())
-	rest.value = min(rest.value, perByte.value)
 	l.link.RecvByte = l.note(l.key("recv_byte_ns"), rest)
 	return nil
 }

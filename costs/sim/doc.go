@@ -22,9 +22,11 @@
 //     the credit of their recv. Package flow does the arithmetic here too. Credits and
 //     refunds are messages that cost and travel like any other.
 //   - A send ends when its bytes have left, except for what the kernel queues.
-//   - All ranks of a domain share its wire in each direction, first come, first served.
-//     Messages of at most EagerMax bytes and control messages pass bulk that waits,
-//     except for what the kernel has queued already.
+//   - All ranks of a domain share its wire in each direction. Bulk takes turns: a message
+//     that has had its part on the wire waits behind the others, as TCP connections share a
+//     network. Parts have 128 KiB, or more where a lot waits. Shorter messages are served
+//     first come, first served. Those of at most EagerMax bytes and control messages pass bulk that
+//     waits, except for what the kernel has queued already.
 //   - Messages that leave together, or are found together, cost less than each by itself, if
 //     the machine says so. A wire that was idle may let a burst pass.
 //   - Copies and reductions share the memory of their node. What lies in the memory of
@@ -37,9 +39,8 @@
 //
 // # What is not
 //
-// Slow start, losses and retransmissions of TCP; the fairness of connections (bulk goes
-// in order, not in turns); the topology of switches; caches; the way of small calls
-// straight through shared memory; sleeping and waking of processes, except for what
+// Slow start, losses and retransmissions of TCP; the topology of switches; caches; the
+// way of small calls straight through shared memory; sleeping and waking of processes, except for what
 // the machine's numbers have of it.
 //
 // How well it predicts what real ranks take is recorded in testdata/accuracy. On flat trees

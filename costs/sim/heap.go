@@ -1,7 +1,7 @@
 package sim
 
 // event is something that happens at a time: what says which kind of thing, and to
-// which rank or message.
+// which rank, message or wire.
 type event struct {
 	at   Time
 	seq  uint32 // order among events at the same time; may wrap around
@@ -14,10 +14,11 @@ const (
 	depart        // a message is ready for its sender's wire
 	enter         // a message begins on the wires
 	arrive        // a message is there
+	turn          // a wire may carry bulk
 )
 
 // indexBits is how many bits of an event's what are the index.
-const indexBits = 30
+const indexBits = 29
 
 func (a *event) isBefore(b *event) bool {
 	return a.at < b.at || a.at == b.at && int32(a.seq-b.seq) < 0

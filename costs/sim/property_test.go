@@ -337,3 +337,19 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 }
+
+// Messages of one rank to several others share its wire: the last part of each leaves near
+// the end of all. Those of a few kilobytes go one after the other.
+func TestTurns(t *testing.T) {
+	ends := func(bytes int64) (first, last float64) {
+		end := run(t, tasks.Scatter, "4x1", bytes, "shape=flat,fs=all,w=1,i=adapt/linear", plain(), sim.Options{}).End
+		slices.Sort(end[1:])
+		return float64(end[1]), float64(end[3])
+	}
+	if first, last := ends(1 << 20); first < 0.8*last {
+		t.Errorf("of three messages of 1 MiB the first is there after %.0f, the last after %.0f", first, last)
+	}
+	if first, last := ends(32 << 10); first > 0.7*last {
+		t.Errorf("of three messages of 32 KiB the first is there after %.0f, the last after %.0f", first, last)
+	}
+}

@@ -44,6 +44,8 @@ func (j *Job) Run(m *machine.Machine, o Options) (*Result, error) {
 			e.depart(i)
 		case enter:
 			e.enter(i)
+		case turn:
+			e.turn(&e.wires[int(i)%len(e.wires)][int(i)/len(e.wires)].out)
 		default:
 			e.arrive(i)
 		}
@@ -113,7 +115,7 @@ func (e *engine) makePairs(r *rank, t *levels.Topology) {
 		if p.isFar = t.Node(me) != t.Node(peer); p.isFar {
 			limit = e.prices.limits.FarBudget
 		}
-		p.flow, p.spoken = flow.NewPair(limit), -1
+		p.flow, p.spoken, p.bulk = flow.NewPair(limit), -1, list{-1, -1}
 	}
 }
 
@@ -130,7 +132,11 @@ func (e *engine) makeWires(t *levels.Topology) {
 				domains[r] = t.Domain(levels.Rank(r), k-1)
 			}
 		}
-		e.domains, e.wires = append(e.domains, domains), append(e.wires, make([]wirePair, count))
+		wires := make([]wirePair, count)
+		for d := range wires {
+			wires[d].out.id = int32(d*t.Depth() + k)
+		}
+		e.domains, e.wires = append(e.domains, domains), append(e.wires, wires)
 	}
 }
 

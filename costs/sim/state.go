@@ -83,6 +83,7 @@ type pair struct {
 	spoken  int32     // looks of the rank when it last sent anything to the conn; -1: never
 	unsent  Time      // wire time of bulk that the sender has handed over and no wire has taken
 	drained Time      // when all bulk that wires have taken has left
+	bulk    list      // messages that wait for their turn on the wire
 }
 
 // message is one that is on its way, or lies in an inbox. Fields are what its sender
@@ -100,11 +101,16 @@ type message struct {
 	next   int32 // in a list
 	kind   messageKind
 	isBulk bool
-	over   Time  // how long its bytes took to come in
-	came   Time  // when it arrived
-	waited Time  // for wires
-	sent   Time  // when its sender's wire has carried it
-	by     int32 // what its sender did when it sent it, see log
+
+	hasBegun bool  // a part of it has begun on the wires
+	rest     Time  // how long wires will take for what has not begun
+	part     Time  // how long they take for what began last
+	since    Time  // since when the rest waits for its sender's wire
+	over     Time  // how long its bytes took to come in
+	came     Time  // when it arrived
+	waited   Time  // for wires
+	sent     Time  // when its sender's wire has carried the part
+	by       int32 // what its sender did when it sent it, see log
 }
 
 // messageKind is what a message says, as in package executor.
@@ -126,9 +132,22 @@ type list struct{ first, last int32 }
 
 // wire is one direction of a domain.
 type wire struct {
-	free   Time // when it has carried all that was given to it, were there no bursts
+	free   Time // when it has carried all that has begun, were there no bursts
 	urgent Time // when it has carried all but bulk; urgent <= free
 	Use
+
+	// Only of the direction out:
+	id        int32  // wire d of level k: d·levels + k
+	until     Time   // when it has carried the part that began last
+	backlog   Time   // how long it will take for all that waits for a turn
+	turns     []lane // of each message that waits, the next one first
+	isAwaited bool   // there is a turn event
+}
+
+// lane is one direction of a conn.
+type lane struct {
+	rank int32 // who sends
+	conn int32 // of the sender
 }
 
 type wirePair struct{ out, in wire }

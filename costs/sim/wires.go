@@ -51,14 +51,30 @@ func (e *engine) launch(r *rank, c int32, m message) (gone bool) {
 	return gone
 }
 
-// depart gives a message to its sender's wire. Bulk waits for all messages before it,
-// others only for others, and for what the kernel may have queued.
+// depart gives a message to its sender's wire. Bulk waits for its turn, others only for
+// others, and for what the kernel may have queued.
 func (e *engine) depart(i int32) {
 	m := &e.messages[i]
-	k := e.ranks[m.to].pairs[m.conn].link
-	w := &e.wires[k][e.domains[k][m.from]].out
-	begin, takes := e.occupy(w, m, &e.prices.links[k])
-	m.sent = begin + takes
+	sender := e.sender(m)
+	w := &e.wires[sender.link][e.domains[sender.link][m.from]].out
+	l := &e.prices.links[sender.link]
+	whole := l.onWire(m.bytes)
+	w.Messages++
+	w.Bytes += m.bytes
+	if m.isBulk {
+		m.rest, m.since = whole, e.now
+		w.backlog += whole
+		w.turns = append(w.turns, lane{m.from, e.job.conns[m.to][m.conn].back})
+		e.append(&sender.bulk, i)
+		e.await(w)
+		return
+	}
+	begin := max(min(max(e.now, w.free+w.backlog-l.burst), e.now+l.buffer), w.urgent)
+	m.part, m.sent = whole, begin+l.pass(w, e.now, whole)
+	w.urgent = m.sent
+	w.free = max(w.free, e.now) + whole
+	w.Busy += whole
+	e.delay(w, m, begin-e.now)
 	if begin > e.now {
 		e.queue.push(begin, enter, i)
 		return
@@ -66,40 +82,115 @@ func (e *engine) depart(i int32) {
 	e.enter(i)
 }
 
-// occupy reserves a wire for a message. It returns when it begins and how long it takes:
-// less than usual if the wire has been idle, and lets a burst pass.
-func (e *engine) occupy(w *wire, m *message, l *linkPrice) (begin, takes Time) {
-	whole := l.onWire(m.bytes)
-	saved := max(0, min(l.burst, e.now+l.burst-w.free))
-	begin = max(e.now, w.free-l.burst)
-	takes = max(0, whole-saved)
-	if !m.isBulk {
-		begin = max(min(begin, e.now+l.buffer), w.urgent)
-		w.urgent = begin + takes
-	}
-	w.free = max(w.free, begin) + whole
-	w.Messages++
-	w.Bytes += m.bytes
-	w.Busy += whole
-	w.Waited += begin - e.now
-	m.waited += begin - e.now
-	return begin, takes
+// sender returns what the sender of a message knows of its conn.
+func (e *engine) sender(m *message) *pair {
+	return &e.ranks[m.from].pairs[e.job.conns[m.to][m.conn].back]
 }
 
-// enter gives a message that begins on its sender's wire to its receiver's.
+// delay notes for how long a message has waited for a wire.
+func (e *engine) delay(w *wire, m *message, d Time) {
+	w.Waited += d
+	m.waited += d
+}
+
+// pass returns for how long something keeps a wire busy that it would carry in whole: less
+// than that if the wire has been idle, and lets a burst pass.
+func (l *linkPrice) pass(w *wire, now, whole Time) Time {
+	return max(0, whole-max(0, min(l.burst, now+l.burst-w.free)))
+}
+
+// await lets bulk have a turn on a wire as soon as it is free.
+func (e *engine) await(w *wire) {
+	switch {
+	case w.isAwaited:
+	case w.until > e.now:
+		w.isAwaited = true
+		e.queue.push(w.until, turn, w.id)
+	default:
+		e.turn(w)
+	}
+}
+
+// turn puts a part of the bulk that is next on a wire, if there is any. What is left of the
+// message waits behind the others, as connections share a network. Those of one conn stay in
+// their order.
+func (e *engine) turn(w *wire) {
+	w.isAwaited = false
+	if len(w.turns) == 0 {
+		return
+	}
+	next := w.turns[0]
+	sender := &e.ranks[next.rank].pairs[next.conn]
+	l := &e.prices.links[sender.link]
+	if w.until = max(w.until, w.free-l.burst); w.until > e.now {
+		e.await(w)
+		return
+	}
+	w.turns = w.turns[1:]
+	i := sender.bulk.first
+	m := &e.messages[i]
+	m.part = m.rest
+	if few := max(l.onWire(leastPart), w.backlog/fewestParts); m.rest > few+few/2 {
+		m.part = few
+	}
+	m.rest -= m.part
+	w.backlog -= m.part
+	e.delay(w, m, e.now-m.since)
+	m.sent = e.now + l.pass(w, e.now, m.part)
+	m.since, w.until = m.sent, m.sent
+	w.free = max(w.free, e.now) + m.part
+	w.Busy += m.part
+	if m.rest == 0 {
+		sender.bulk.first = m.next
+	} else {
+		w.turns = append(w.turns, next)
+	}
+	e.enter(i)
+	if len(w.turns) > 0 {
+		e.await(w) // now, perhaps: a burst takes no time
+	}
+}
+
+// leastPart is how much of a message a wire carries at least before it is another one's
+// turn, in bytes: about what a socket has in a device's queue. fewestParts is in how many parts a
+// wire carries what waits for it, at least: more are more exact, and slower.
+const (
+	leastPart   = 128 << 10
+	fewestParts = 32
+)
+
+// enter gives the part of a message that begins on its sender's wire to its receiver's.
 func (e *engine) enter(i int32) {
 	m := &e.messages[i]
 	receiver := &e.ranks[m.to].pairs[m.conn]
 	k := receiver.link
 	l := &e.prices.links[k]
-	begin, takes := e.occupy(&e.wires[k][e.domains[k][m.to]].in, m, l)
-	end := max(begin+takes, m.sent, m.cpuEnd)
-	m.over = end - e.now
+	w := &e.wires[k][e.domains[k][m.to]].in
+	begin := max(e.now, w.free-l.burst)
+	takes := l.pass(w, e.now, m.part)
+	if !m.isBulk {
+		begin = max(min(begin, e.now+l.buffer), w.urgent)
+		w.urgent = begin + takes
+	}
+	w.free = max(w.free, begin) + m.part
+	w.Busy += m.part
+	e.delay(w, m, begin-e.now)
+	end := max(begin+takes, m.sent)
 	if m.isBulk {
-		sender := &e.ranks[m.from].pairs[e.job.conns[m.to][m.conn].back]
-		sender.unsent -= l.onWire(m.bytes)
+		sender := e.sender(m)
+		sender.unsent -= m.part
 		sender.drained = max(sender.drained, end)
 	}
+	if !m.hasBegun {
+		m.hasBegun, m.over = true, -e.now
+	}
+	if m.rest > 0 {
+		return
+	}
+	w.Messages++
+	w.Bytes += m.bytes
+	end = max(end, m.cpuEnd)
+	m.over += end
 	e.queue.push(end+e.stretch(l.latency), arrive, i)
 	if m.own >= 0 {
 		note, at := message{kind: left, to: m.from, step: m.own, pass: m.pass, by: m.by, cpuEnd: m.cpuEnd}, max(m.cpuEnd, end-l.buffer)
