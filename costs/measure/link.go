@@ -120,10 +120,13 @@ func (l *linkFinder) overheads() error {
 		got = l.stream.quantity
 	}
 	l.link.Recv = l.note(l.key("recv_ns"), got)
-	trips := median(trip[1].Slowest).less(median(trip[0].Slowest))
-	both := trips.times(1.0 / (2 * smallRounds) / (middleBytes - smallBytes))
+	round := median(trip[1].Slowest).times(1.0 / smallRounds)
+	both := round.less(median(trip[0].Slowest).times(1.0 / smallRounds)).times(0.5 / (middleBytes - smallBytes))
 	// What the kernel does for packets that come in is more than a sender's copy.
 	rest := both.less(perByte.positive())
+	if wire := l.many.value * middleBytes / largeBytes; wire > round.value/2 { // which these trips may wait for
+		rest.value = min(rest.value, perByte.value)
+	}
 	l.link.RecvByte = l.note(l.key("recv_byte_ns"), rest)
 	return nil
 }
