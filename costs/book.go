@@ -33,7 +33,7 @@ type Book struct {
 	Provenance Provenance
 	costs      map[Key]Cost
 	pipelines  map[Key]Pipeline
-	sizes      map[Key][]int64 // segments of pipelines that differ in nothing else, the smallest first; their key has none
+	curves     map[Key]*Curve // of units; their key has no segment
 	uses       map[Key]*Use
 }
 
@@ -57,13 +57,9 @@ func (b *Book) AddPipeline(k Key, p Pipeline) bool {
 		return false
 	}
 	if b.pipelines == nil {
-		b.pipelines, b.sizes = map[Key]Pipeline{}, map[Key][]int64{}
+		b.pipelines = map[Key]Pipeline{}
 	}
-	any := k
-	any.Segment = 0
-	if at, known := slices.BinarySearch(b.sizes[any], k.Segment); !known {
-		b.sizes[any] = slices.Insert(b.sizes[any], at, k.Segment)
-	}
+	b.Curve(k).add(k, p)
 	b.pipelines[k] = p
 	return true
 }

@@ -16,6 +16,7 @@ var ErrUnmeasured = errors.New("cost has not been measured")
 const (
 	StageModel    = "stages"        // fill, stable, drain
 	CriticalModel = "critical path" // of single tasks
+	TaskModel     = "tasks"         // that were measured by themselves, see [Makeup]
 	PipelineModel = "pipeline"      // segment completions
 )
 
@@ -61,8 +62,9 @@ func plural(n int64) string {
 // Predict prices a request with a plan from what the book has, and counts what it
 // used there. Lockstep is priced by stage tasks, dataflow shapes by their
 // pipeline; of these a flat shape, or one segment, along the critical path of
-// single tasks if the book has no pipeline. A cost that is missing is
-// [ErrUnmeasured], and names its key.
+// single tasks if the book has no pipeline. Where these costs are missing, tasks that were
+// measured by themselves serve. A cost that is missing is [ErrUnmeasured], and names its
+// key.
 func Predict(r tasks.Request, t *levels.Topology, p tasks.Plan, b *Book) (Prediction, error) {
 	x := pricing{book: b, Prediction: Prediction{Request: r, Plan: p, Segments: Segments(r, p)}}
 	key, err := PipelineKey(r, t, p)
@@ -84,6 +86,9 @@ func Predict(r tasks.Request, t *levels.Topology, p tasks.Plan, b *Book) (Predic
 		err = x.leaders(t, x.stages)
 	default:
 		err = fmt.Errorf("%w: pipeline %v", ErrUnmeasured, key)
+	}
+	if errors.Is(err, ErrUnmeasured) && x.byTasks(t) == nil {
+		err = nil
 	}
 	if err != nil {
 		return x.Prediction, fmt.Errorf("predict %v: %w", r, err)

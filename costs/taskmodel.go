@@ -2,166 +2,221 @@ package costs
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// TaskModel prices by tasks that were measured by themselves, see [Makeup].
-const TaskModel = "tasks"
-
-// curve finds the entries of a unit for other segments than its key's: those next to it in
-// size, from below and above. exact says that the book has it for the very size.
-func (b *Book) curve(k Key) (low, high int64, exact bool, n int) {
-	want := k.Segment
-	k.Segment = 0
-	all := b.sizes[k]
-	at, exact := slices.BinarySearch(all, want)
-	switch {
-	case exact:
-		return want, want, true, len(all)
-	case len(all) == 0:
-		return 0, 0, false, 0
-	case at == 0:
-		return all[0], all[0], false, len(all)
-	case at == len(all) && at > 1:
-		return all[at-2], all[at-1], false, len(all)
-	case at == len(all):
-		return all[at-1], all[at-1], false, 1
-	}
-	return all[at-1], all[at], false, len(all)
+// Priced is a [Makeup] with the curves of a book. It prices any size of message and
+// segment, as far as the book has them by then.
+type Priced struct {
+	makeup  *Makeup
+	singles []*Curve
+	flows   [][]flowing
 }
 
-// Measured lists the segment sizes for which the book has a unit, the smallest first.
-func (b *Book) Measured(k Key) []int64 {
-	k.Segment = 0
-	return b.sizes[k]
+// flowing is a unit of many segments.
+type flowing struct {
+	curve  *Curve
+	phases []int
 }
 
-// Time returns a number of a unit for the segment that its key names: as measured, or on
-// the straight line through the two nearest sizes. It is false where the book has none.
-// Only a single size, or one below all that were measured, counts as it is.
-func (b *Book) Time(k Key, of func(Completion) float64) (ns float64, known bool) {
-	low, high, _, n := b.curve(k)
-	if n == 0 {
-		return 0, false
+// On returns the makeup with the curves of a book.
+func (m *Makeup) On(b *Book) *Priced {
+	x := &Priced{makeup: m}
+	for _, s := range m.Singles {
+		x.singles = append(x.singles, b.Curve(s.Key))
 	}
-	at := func(bytes int64) float64 {
-		key := k
-		key.Segment = bytes
-		return of(b.pipelines[key].Leaders[0])
+	for _, level := range m.Flows {
+		var all []flowing
+		for _, f := range level {
+			all = append(all, flowing{b.Curve(f.Key), f.Phases})
+		}
+		x.flows = append(x.flows, all)
 	}
-	from := at(low)
-	if low == high {
-		return from, true
-	}
-	to := at(high)
-	part := float64(k.Segment-low) / float64(high-low)
-	return max(float64((1-part)*from)+float64(part*to), min(from, to)/2), true
+	return x
 }
 
-// fewWindows is how many windows of segments show the pace at which they complete.
-const fewWindows = 4
-
-// flow is what one level of a plan adds for each further segment, ns.
-type flow struct {
-	each   float64 // up to as many segments as were measured
-	stable float64 // beyond
+// Cut is how a message is cut into segments.
+type Cut struct {
+	Bytes    int64   // of a full segment
+	Segments int64   // 1 or more
+	Last     float64 // what the last segment is of a full one; 1: it is full
 }
 
-// Price predicts the time of u segments from units, of the sizes that their keys name:
+// CutOf returns how a plan cuts a request.
+func CutOf(r tasks.Request, p tasks.Plan) Cut {
+	c := Cut{Bytes: SegmentBytes(r, p), Last: 1}
+	elems, n := tasks.Segments(r, p)
+	if c.Segments = max(n, 1); n > 1 && elems > 0 {
+		c.Last = float64(r.Count-(n-1)*elems) / float64(elems)
+	}
+	return c
+}
+
+// Time returns the time of a message that is cut, of which the first segment takes fill and
+// each further one each, ns. A pass over a graph ends before the next one begins.
+func (c Cut) Time(fill, each float64) float64 {
+	whole := int64(0)
+	if c.Segments > tasks.MaxSegments {
+		whole = (c.Segments - 1) / tasks.MaxSegments
+	}
+	ns := float64(whole) * (fill + (tasks.MaxSegments-1)*each)
+	if rest := c.Segments - whole*tasks.MaxSegments; rest > 1 {
+		return ns + fill + (float64(rest-2)+c.Last)*each
+	}
+	return ns + fill
+}
+
+// NS predicts the time of a message that is cut:
 //
-//	fill + (u−1) × the slowest level
+//	fill + (segments − 1) × the slowest level
 //
 // Fill is the phases one after the other, as a segment passes through them. Levels overlap.
-// Within nodes the phases share the processors, so their times add up. The last segment is
-// a part of a whole one, 1 if it is full. Missing units are an error that names the first one.
-func (m *Makeup) Price(b *Book, u int64, last float64) (terms []Term, err error) {
-	for _, s := range m.Singles {
-		one, known := b.Time(s.Key, func(c Completion) float64 { return c.Alone })
-		if !known {
-			return nil, fmt.Errorf("%w: %v", ErrUnmeasured, s.Key)
-		}
-		terms = append(terms, Term{Name: s.Key.Task, Count: 1, NS: one, Key: s.Key})
+// Within nodes the phases share the processors, so their times add up. It is false if the
+// book lacks a unit for any size of segment.
+func (x *Priced) NS(c Cut) (float64, bool) {
+	fill, known := x.Fill(c.Bytes)
+	if !known || c.Segments < 2 {
+		return c.Time(fill, 0), known
 	}
-	if u < 2 {
-		return terms, nil
-	}
-	slowest, measured := Term{}, int64(0)
-	stable := 0.0
-	for _, level := range m.Flows {
-		sum, n := flow{}, int64(0)
-		for _, f := range level {
-			one, segments, err := m.flow(b, f)
-			if err != nil {
-				return nil, err
-			}
-			sum.each += one.each
-			sum.stable += one.stable
-			n = max(n, segments)
-		}
-		if sum.each > slowest.NS || slowest.Name == "" {
-			slowest = Term{Name: "each " + level[0].Key.Task, NS: sum.each, Key: level[0].Key}
-			measured = n
-		}
-		stable = max(stable, sum.stable)
-	}
-	slowest.Count = min(u-1, measured) - 1
-	terms = append(terms, slowest)
-	rest := slowest.NS
-	if more := u - 1 - measured; more > 0 {
-		terms = append(terms, Term{Name: "each stable", Count: more, NS: stable, Key: slowest.Key})
-		rest = stable
-	}
-	return append(terms, Term{Name: "the last", Count: 1, NS: last * rest, Key: slowest.Key}), nil
+	each, known := x.Each(c.Bytes)
+	return c.Time(fill, each), known
 }
 
-// flow returns what a unit adds for each further segment, and how many were measured.
-func (m *Makeup) flow(b *Book, f Unit) (one flow, segments int64, err error) {
-	fill := 0.0
-	for _, at := range f.Phases {
-		ns, known := b.Time(m.Singles[at].Key, func(c Completion) float64 { return c.Alone })
+// Fill returns what the phases take one after the other with a segment of some bytes, ns.
+func (x *Priced) Fill(bytes int64) (ns float64, known bool) {
+	for _, s := range x.singles {
+		one, known := s.Alone(bytes)
 		if !known {
-			return one, 0, fmt.Errorf("%w: %v", ErrUnmeasured, m.Singles[at].Key)
+			return 0, false
 		}
-		fill += ns
+		ns += one
 	}
-	n := 0
-	end, known := b.Time(f.Key, func(c Completion) float64 { n = max(n, len(c.Done)); return c.all() })
-	if !known {
-		return one, 0, fmt.Errorf("%w: %v", ErrUnmeasured, f.Key)
+	return ns, true
+}
+
+// Each returns what each further segment adds, ns.
+func (x *Priced) Each(bytes int64) (ns float64, known bool) {
+	_, ns, known = x.slowest(bytes)
+	return ns, known
+}
+
+// Makeup returns what is priced.
+func (x *Priced) Makeup() *Makeup { return x.makeup }
+
+// slowest returns which level adds most for each further segment, and how much, ns.
+func (x *Priced) slowest(bytes int64) (level int, ns float64, known bool) {
+	for k, all := range x.flows {
+		sum := 0.0
+		for i := range all {
+			one, known := x.each(&all[i], bytes)
+			if !known {
+				return 0, 0, false
+			}
+			sum += one
+		}
+		if sum > ns {
+			level, ns = k, sum
+		}
 	}
-	one.stable, _ = b.Time(f.Key, func(c Completion) float64 { return c.Stable })
-	one.each = max(0, end-fill) / float64(max(n-1, 1))
-	if one.stable == 0 || n < fewWindows*f.Key.Window {
-		one.stable = one.each // segments complete a window at a time: few of them show no pace
+	return level, ns, len(x.flows) > 0
+}
+
+// each returns what a unit adds for a further segment: the mean over all that were measured
+// but the first. Times from one completion to the next say less, for where kernels queue
+// what is sent, segments complete late at first and early in the end.
+func (x *Priced) each(f *flowing, bytes int64) (float64, bool) {
+	fill := func(bytes int64) (ns float64) {
+		for _, at := range f.phases {
+			one, _ := x.singles[at].Alone(bytes)
+			ns += one
+		}
+		return ns
 	}
-	return one, int64(n), nil
+	ns, known := f.curve.at(bytes, func(p *point) float64 { return p.pace(fill(p.bytes)) })
+	if only := f.curve.points; len(only) == 1 {
+		ns *= fill(bytes) / max(fill(only[0].bytes), 1) // as one segment grows
+	}
+	return ns, known
+}
+
+// Flows lists the units of many segments.
+func (x *Priced) Flows() (all []Unit) {
+	for _, level := range x.makeup.Flows {
+		all = append(all, level...)
+	}
+	return all
+}
+
+// Missing returns the first unit that the book has not measured for any size of segment;
+// of one segment if cut is false.
+func (x *Priced) Missing(cut bool) (Unit, bool) {
+	for i, s := range x.singles {
+		if len(s.points) == 0 {
+			return x.makeup.Singles[i], true
+		}
+	}
+	for k, level := range x.flows {
+		for i := range level {
+			if cut && len(level[i].curve.points) == 0 {
+				return x.makeup.Flows[k][i], true
+			}
+		}
+	}
+	return Unit{}, false
+}
+
+// terms are the summands of NS.
+func (x *Priced) terms(c Cut) ([]Term, error) {
+	if u, missing := x.Missing(c.Segments > 1); missing {
+		return nil, fmt.Errorf("%w: %v", ErrUnmeasured, u.Key)
+	}
+	var terms []Term
+	for i, s := range x.singles {
+		one, _ := s.Alone(c.Bytes)
+		key := x.makeup.Singles[i].Key
+		terms = append(terms, Term{Name: key.Task, Count: 1, NS: one, Key: key})
+	}
+	if c.Segments < 2 {
+		return terms, nil
+	}
+	level, each, _ := x.slowest(c.Bytes)
+	key := x.makeup.Flows[level][0].Key
+	return append(terms, Term{Name: "each " + key.Task, Count: c.Segments - 2, NS: each, Key: key},
+		Term{Name: "the last", Count: 1, NS: c.Last * each, Key: key}), nil
 }
 
 // PredictByTasks is [Predict] from tasks that were measured by themselves, whatever else
 // the book has.
 func PredictByTasks(r tasks.Request, t *levels.Topology, p tasks.Plan, b *Book) (Prediction, error) {
-	x := pricing{book: b, Prediction: Prediction{Request: r, Plan: p, Model: TaskModel, Segments: Segments(r, p)}}
-	m, err := MakeupOf(r, t, p)
-	if err != nil {
-		return x.Prediction, err
-	}
-	terms, err := x.passes(func(u int64) ([]Term, error) { return m.Price(b, u, lastPart(r, p)) })
+	x := pricing{book: b, Prediction: Prediction{Request: r, Plan: p, Segments: Segments(r, p)}}
+	err := x.byTasks(t)
 	if err != nil {
 		return x.Prediction, fmt.Errorf("predict %v: %w", r, err)
 	}
-	x.keep(0, terms)
 	x.count()
 	return x.Prediction, nil
 }
 
-// lastPart is how much of a full segment the last one of a request is.
-func lastPart(r tasks.Request, p tasks.Plan) float64 {
-	elems, n := tasks.Segments(r, p)
-	if n < 2 || elems == 0 {
-		return 1
+func (x *pricing) byTasks(t *levels.Topology) error {
+	m, err := MakeupOf(x.Request, t, x.Plan)
+	if err != nil {
+		return err
 	}
-	return float64(r.Count-(n-1)*elems) / float64(elems)
+	cut := CutOf(x.Request, x.Plan)
+	priced := m.On(x.book)
+	terms, err := x.passes(func(u int64) ([]Term, error) {
+		part := Cut{Bytes: cut.Bytes, Segments: u, Last: 1}
+		if u == x.Segments%tasks.MaxSegments {
+			part.Last = cut.Last
+		}
+		return priced.terms(part)
+	})
+	if err != nil {
+		return err
+	}
+	x.Model = TaskModel
+	x.keep(0, terms)
+	return nil
 }

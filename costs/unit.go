@@ -20,7 +20,8 @@ type Unit struct {
 type Makeup struct {
 	Singles []Unit   // each phase by itself, one segment
 	Flows   [][]Unit // by level: what takes its processors or its wires, many segments
-	Phases  int
+	One     Unit     // all phases, one segment: what they take together differs from their sum
+	Many    Unit     // all phases, many segments
 }
 
 // MakeupOf returns the units of a plan for a request. Their keys name the segments that
@@ -34,10 +35,12 @@ func MakeupOf(r tasks.Request, t *levels.Topology, p tasks.Plan) (*Makeup, error
 		return nil, err
 	}
 	g.Plan.Window = p.Window // of a graph of one segment it is less
-	m := &Makeup{Phases: len(g.Phases)}
+	m := &Makeup{}
+	var every []int
 	at := map[bool]int{} // of Flows, by whether the level is within nodes
 	for i, ph := range g.Phases {
 		m.Singles = append(m.Singles, unit(g, 0, i))
+		every = append(every, i)
 		inside := g.On.WithinNodes(ph.Level)
 		k, known := at[inside]
 		switch {
@@ -53,6 +56,7 @@ func MakeupOf(r tasks.Request, t *levels.Topology, p tasks.Plan) (*Makeup, error
 			m.Flows[k][0] = unit(g, p.Window, append(m.Flows[k][0].Phases, i)...)
 		}
 	}
+	m.One, m.Many = unit(g, 0, every...), unit(g, p.Window, every...)
 	return m, nil
 }
 

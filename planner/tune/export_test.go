@@ -10,3 +10,15 @@ func (s Space) Pruned(r tasks.Request, t *levels.Topology, p tasks.Plan) string 
 	s.Heuristics = true
 	return s.reject(r, t, p)
 }
+
+// Spread is spread.
+func Spread(n int) []int { return spread(n) }
+
+// Around is around for pairs of bytes and ratio.
+func Around(pairs [][2]float64, bytes int64) (ratio, far float64) {
+	var all []fix
+	for _, p := range pairs {
+		all = append(all, fix{int64(p[0]), p[1]})
+	}
+	return around(all, bytes)
+}

@@ -16,9 +16,9 @@ import (
 
 // fakeMeter knows what everything takes by a formula: no clock, no ranks.
 type fakeMeter struct {
-	on                           *levels.Topology
-	collectives, pipelines, runs int
-	err                          error // of plans with a chain; nil: none
+	on                                  *levels.Topology
+	collectives, pipelines, runs, units int
+	err                                 error // of plans with a chain; nil: none
 
 	bend  func(c tasks.Choice, segment int64) float64 // times what the formula gives for a task; nil: 1
 	rules map[tasks.Request]string                    // plans that take half the time

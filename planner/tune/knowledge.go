@@ -19,6 +19,7 @@ type knowledge struct {
 	requests []tasks.Request
 	space    Space
 	stop     stats.Stop
+	raceWhen RaceWhen
 	table    *table.Table // that is added to
 
 	sizes      table.Sizes
@@ -32,7 +33,7 @@ type knowledge struct {
 // newKnowledge recalls what the search's table has, and lists all configurations.
 func newKnowledge(s *Search) *knowledge {
 	k := &knowledge{
-		topology: s.Topology, links: s.Links, requests: s.Requests, space: s.Space, stop: s.Stop, table: s.Table,
+		topology: s.Topology, links: s.Links, requests: s.Requests, space: s.Space, stop: s.Stop, raceWhen: s.Races, table: s.Table,
 		sizes: table.SizesOf(s.Topology), refused: map[string]bool{}, tried: map[string]bool{},
 	}
 	k.known = map[string]table.Measurement{}

@@ -42,6 +42,7 @@ type thrift struct {
 	few    int     // of the best are; 0: any number
 	racers int     // of each request, the rule's plan among them
 	near   float64 // times the best predicted: races along
+	close  float64 // times the best predicted: its tasks are measured closely
 }
 
 // segment is one of a pipeline, which all messages of its size are.

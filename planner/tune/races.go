@@ -67,7 +67,7 @@ func (p *probes) rivalsOf(i int) (rivals []tasks.Plan) {
 }
 
 // race measures plans in turns.
-func (p *probes) race(ctx context.Context, m Meter, w *work) error {
+func (p *knowledge) race(ctx context.Context, m Meter, w *work) error {
 	plans := append([]tasks.Plan{w.plan}, w.rivals...)
 	series := make([][]float64, len(plans))
 	stop := turn(p.stop)

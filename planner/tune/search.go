@@ -21,6 +21,7 @@ type Search struct {
 	Requests []tasks.Request // each collective with each size
 	Space    Space
 	Method   *Method      // nil: [Exhaustive]
+	Races    RaceWhen     // of the tasks methods
 	Stop     stats.Stop   // the same for every measurement
 	Table    *table.Table // what is known already, of other machines or of an interrupted search; it is added to
 	Keep     int          // candidates of each point besides the best flat one; 0: 3
@@ -113,7 +114,7 @@ func (s *Search) left() (n int) {
 	for i := range s.job {
 		n += s.job[i].count()
 	}
-	if n > 0 && s.job[0].rivals == nil {
+	if n > 0 && s.job[0].rivals == nil && s.Races == RacesAlways {
 		n += s.method.last * len(s.Requests)
 	}
 	return n

@@ -29,7 +29,7 @@ func newSearch(t testing.TB, topo string, m *tune.Method, colls string) (*tune.S
 		t.Fatal(err)
 	}
 	return &tune.Search{
-		Topology: on, Requests: requests(colls, someSizes...), Method: m,
+		Topology: on, Requests: requests(colls, someSizes...), Method: m, Races: tune.RacesAlways,
 		Space: tune.Space{
 			Registry: all.Submodules(), Submodules: []string{"adapt", "sm"},
 			Segments: []int64{64 << 10, 256 << 10, tasks.Whole}, Windows: []int{2}, Inners: []int64{0},

@@ -17,9 +17,17 @@ type strategy interface {
 	estimate(i int, p tasks.Plan) (table.Candidate, bool)
 }
 
+// fastest is a strategy that lists no more plans than matter.
+type fastest interface {
+	fastest(i int) []table.Candidate
+}
+
 // estimates returns what each configuration of request i takes, or is thought to, the
 // fastest first.
 func estimates(k *knowledge, by strategy, i int) (all []table.Candidate) {
+	if f, ok := by.(fastest); ok {
+		return f.fastest(i)
+	}
 	for _, c := range k.candidates[i] {
 		if c.Rejected != "" || k.refused[pointKey(k.requests[i], c.Plan)] {
 			continue

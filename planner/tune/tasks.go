@@ -2,17 +2,24 @@ package tune
 
 import "slices"
 
-// Tasks runs some configurations once, predicts the others and all sizes from that, and
-// runs the best again.
+// Tasks measures tasks by themselves and predicts all plans and sizes from that. Races tell
+// apart what predictions don't. With [RacesAlways] it runs some plans once, predicts the
+// others from them, and runs the best again.
 var Tasks = &Method{
 	name: "tasks", last: racedAtLeast,
-	about: `of plans that differ in several levels' algorithms, runs those
-that differ from a base in one, and adds up the differences;
-of sizes, runs some segments of a plan that cuts, once for all
-of them, and of a plan of one segment those sizes that no line
-through others tells; runs nothing near what is twice as slow
-as the best; then runs what looks best in turns`,
-	begin: func(k *knowledge) strategy { return newProbes(k, thrift{far: 2, racers: 6, near: 1.15}) },
+	about: `measures tasks by themselves, on some sizes of segments, and
+at what pace they follow each other; predicts every plan and
+size from that, and runs in turns what predictions don't tell
+apart; measures nothing near what is twice as slow as the best`,
+	begin: func(k *knowledge) strategy { return byTasks(k, thrift{far: 2, racers: 6, near: 1.15, close: 1.2}) },
+}
+
+// byTasks returns the strategy of a tasks method.
+func byTasks(k *knowledge, t thrift) strategy {
+	if k.raceWhen == RacesAlways {
+		return newProbes(k, t)
+	}
+	return newPredictor(k, t)
 }
 
 // racedAtLeast is how many plans of a request are raced: a choice and the rule's plan.

@@ -13,6 +13,7 @@ type work struct {
 	request tasks.Request
 	plan    tasks.Plan
 	rivals  []tasks.Plan // that take turns with plan
+	part    string       // of the plan, which alone is measured; empty: all of it
 	kind    string
 	run     func(ctx context.Context, m Meter, w *work) error // measures, and notes what comes out
 }
@@ -24,10 +25,11 @@ const (
 	Stages      = "stages"
 	Races       = "races"
 	Experiments = "experiments" // with one algorithm, see [Models]
+	Units       = "tasks by themselves"
 )
 
 // key names w among all work.
-func (w *work) key() string { return fmt.Sprint(pointKey(w.request, w.plan), w.rivals) }
+func (w *work) key() string { return fmt.Sprint(pointKey(w.request, w.plan), w.rivals, w.part) }
 
 // count is how many measurements w makes.
 func (w *work) count() int { return 1 + len(w.rivals) }

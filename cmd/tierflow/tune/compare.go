@@ -97,20 +97,44 @@ func (u *tuning) runCompare(ctx context.Context, r *tuneRank) error {
 	return err
 }
 
+// contests are what is compared: each method, and each that may run races without any.
+var contests = []struct {
+	method *tune.Method
+	when   tune.RaceWhen
+}{
+	{tune.Exhaustive, tune.RacesAuto},
+	{tune.ExhaustivePruned, tune.RacesAuto},
+	{tune.Tasks, tune.RacesAuto},
+	{tune.Tasks, tune.RacesNever},
+	{tune.TasksPruned, tune.RacesAuto},
+	{tune.TasksPruned, tune.RacesNever},
+}
+
+// contestName returns the method's name, with a word if races are not as usual.
+func contestName(m *tune.Method, when tune.RaceWhen) string {
+	switch when {
+	case tune.RacesNever:
+		return m.String() + " (predicted)"
+	case tune.RacesAlways:
+		return m.String() + " (raced)"
+	}
+	return m.String()
+}
+
 // compareMethods tunes with one method after the other, until the user wants an end.
 func (u *tuning) compareMethods(ctx context.Context, r *tuneRank, all *comparison) (tables []*table.Table, err error) {
-	for _, m := range tune.Searches() {
-		count := &tune.Search{Topology: r.comm.Topology(), Links: u.linksOf(r), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop}
+	for _, c := range contests {
+		count := &tune.Search{Topology: u.Job.Topology(), Links: u.linksOf(r), Requests: u.requests, Space: u.space, Method: c.method, Races: c.when, Stop: u.stop}
 		_, configurations := count.Planned()
 		begin := time.Now()
-		t, err := u.runSearch(ctx, r, m, nil, nil)
+		t, err := u.runSearch(ctx, r, c.method, c.when, nil, nil)
 		if err != nil && !errors.Is(err, tune.ErrInterrupted) {
 			return nil, err
 		}
 		p := t.Provenance
 		tables = append(tables, t)
 		all.Methods = append(all.Methods, comparedMethod{
-			Method: m.String(), Configurations: configurations, Measurements: p.Configurations, Planned: p.Planned,
+			Method: contestName(c.method, c.when), Configurations: configurations, Measurements: p.Configurations, Planned: p.Planned,
 			Rejected: p.Rejected, TuningS: time.Since(begin).Seconds(), Spent: r.spent.all, Choices: []comparedChoice{},
 		})
 		if all.Interrupted, err = r.wantsEnd(ctx); all.Interrupted || err != nil {

@@ -23,6 +23,7 @@ type tuning struct {
 	min    string        // --min: smallest size of a ladder
 	max    string        // --max: largest size of a ladder
 	method string        // --method
+	races  string        // --races
 	regime costs.Regime  // --regime
 	budget time.Duration // --budget, of a whole search; 0: no limit
 	time   time.Duration // --time, of one measurement
@@ -40,6 +41,7 @@ type tuning struct {
 	requests []tasks.Request
 	space    tune.Space
 	stop     stats.Stop
+	when     tune.RaceWhen
 }
 
 // runOnJob reads the flags, makes or joins the job, and calls f for each of its ranks
@@ -109,13 +111,13 @@ func (u *tuning) runRanks(ctx context.Context, stdout, stderr io.Writer, f func(
 }
 
 // runSearch runs one search on one rank. The budget counts from now.
-func (u *tuning) runSearch(ctx context.Context, r *tuneRank, m *tune.Method, table *table.Table, save func(*table.Table) error) (*table.Table, error) {
-	bar := newProgress(r.stderr, m.String())
+func (u *tuning) runSearch(ctx context.Context, r *tuneRank, m *tune.Method, when tune.RaceWhen, table *table.Table, save func(*table.Table) error) (*table.Table, error) {
+	bar := newProgress(r.stderr, contestName(m, when))
 	begin := time.Now()
 	r.spent = spending{}
 	defer r.spent.end()
 	s := &tune.Search{
-		Topology: u.Job.Topology(), Links: u.linksOf(r), Requests: u.requests, Space: u.space, Method: m, Stop: u.stop, Table: table,
+		Topology: u.Job.Topology(), Links: u.linksOf(r), Requests: u.requests, Space: u.space, Method: m, Races: when, Stop: u.stop, Table: table,
 		Progress: bar.show, Doing: r.spent.begin,
 		Interrupted: func(ctx context.Context) (bool, error) {
 			over := u.budget > 0 && time.Since(begin) > u.budget

@@ -25,8 +25,10 @@ a decision table, which planner.Options.Table or TIERFLOW_TABLE then name.
 
 Methods (--method), as in HAN, section III-C:
 ` + methodsHelp() + `
-The built-in rule's plan always competes: the tasks methods run it in turns with what
-looks best, and take the faster one.
+The built-in rule's plan always competes. --races says for what the tasks methods run
+whole collectives: auto, where predictions don't tell which plan is the fastest, and they
+learn from it; never, for nothing; always, for every size, beside the rule's plan. With
+always they measure pipelines of plans in place of tasks.
 
 A measurement ends when the 95% interval of the mean is within 2.5% of it, or after
 --time, the same for all methods. --budget bounds the whole search: what is not
@@ -80,6 +82,7 @@ func (u *tuning) addTuneFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVarP(&u.output, "output", "o", "", "file to write the table to")
 	f.StringVar(&u.method, "method", tune.TasksPruned.String(), "how to search")
+	f.StringVar(&u.races, "races", tune.RacesAuto.String(), "when plans run in turns: auto, never or always")
 	f.DurationVar(&u.budget, "budget", 0, "time for the whole search (default no limit)")
 	f.StringVar(&u.file, "simulate", "", kit.SimulateText)
 	f.BoolVar(&u.resume, "resume", false, "keep what the file has, and add to it")
@@ -105,6 +108,9 @@ func (u *tuning) runTune(ctx context.Context, r *tuneRank) error {
 	if err != nil {
 		return kit.Usagef("--method: %w", err)
 	}
+	if u.when, err = tune.ParseRaceWhen(u.races); err != nil {
+		return kit.Usagef("--races: %w", err)
+	}
 	if u.output == "" {
 		return kit.Usagef("no file for the table; give -o FILE")
 	}
@@ -121,7 +127,7 @@ func (u *tuning) runTune(ctx context.Context, r *tuneRank) error {
 		}
 		return kit.WriteOutput(r.stdout, u.output, data)
 	}
-	made, err = u.runSearch(ctx, r, m, made, save)
+	made, err = u.runSearch(ctx, r, m, u.when, made, save)
 	if err != nil && !errors.Is(err, tune.ErrInterrupted) {
 		return err
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/table"
-	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -189,7 +188,7 @@ func TestTuneCompare(t *testing.T) {
 	svg := filepath.Join(t.TempDir(), "compare.svg")
 	c := kittest.Decode[comparison](t, tierflow.Succeeds(t, smallSpace("tune", "compare", "--ops", "bcast", "--min", "4KiB", "--json", "--svg", svg)...))
 	last := len(c.Methods) - 1
-	if last != len(tune.Searches()) || c.Methods[last].Method != "rule" || c.Methods[last].Measurements != 0 || len(c.Points) != 3 {
+	if last != len(contests) || c.Methods[last].Method != "rule" || c.Methods[last].Measurements != 0 || len(c.Points) != 3 {
 		t.Fatalf("%+v", c)
 	}
 	for i, m := range c.Methods {
@@ -200,7 +199,7 @@ func TestTuneCompare(t *testing.T) {
 		if made != m.Measurements || (i == last) != (len(m.Spent) == 0) {
 			t.Errorf("%s: spent on %+v, of %d measurements", m.Method, m.Spent, m.Measurements)
 		}
-		if i < last && (m.Method != tune.Searches()[i].String() || m.Configurations == 0) || m.Measurements != m.Planned || len(m.Choices) != 3 || m.MeanSlowdown <= 0 || m.MaxSlowdown < m.MeanSlowdown {
+		if i < last && (m.Method != contestName(contests[i].method, contests[i].when) || m.Configurations == 0) || m.Measurements != m.Planned || len(m.Choices) != 3 || m.MeanSlowdown <= 0 || m.MaxSlowdown < m.MeanSlowdown {
 			t.Errorf("%+v", m)
 		}
 		for _, choice := range m.Choices {

@@ -68,7 +68,7 @@ type validatedConfig struct {
 
 // runValidate compares predictions with measurements on one rank.
 func (u *tuning) runValidate(ctx context.Context, r *tuneRank) error {
-	table, err := u.runSearch(ctx, r, tune.Tasks, nil, nil)
+	table, err := u.runSearch(ctx, r, tune.Tasks, tune.RacesAlways, nil, nil)
 	if err != nil && (!errors.Is(err, tune.ErrInterrupted) || r.asked.Err() != nil) {
 		return err
 	}

@@ -1,0 +1,170 @@
+package tune
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// learn makes corrections of all races so far. What ran and what was predicted are in the
+// table, so an interrupted search has them again.
+func (p *predictor) learn() {
+	p.fixes = map[int32][]fix{}
+	if p.raceWhen == RacesNever {
+		return
+	}
+	for i, r := range p.requests {
+		for text, m := range p.seen(i) {
+			at := slices.IndexFunc(p.plans[i], func(c composed) bool { return m.Turns > 0 && c.plan.String() == text })
+			if at < 0 {
+				continue
+			}
+			c := &p.plans[i][at]
+			ns, known := p.predict(c)
+			if !known || !(ns > 0) {
+				continue
+			}
+			one := fix{r.Bytes(), m.NS / ns}
+			p.fixes[c.class] = append(p.fixes[c.class], one)
+			p.fixes[c.family] = append(p.fixes[c.family], one)
+		}
+	}
+	for _, all := range p.fixes {
+		slices.SortFunc(all, func(a, b fix) int { return cmp.Or(cmp.Compare(a.bytes, b.bytes), cmp.Compare(a.ratio, b.ratio)) })
+	}
+}
+
+// correction returns by how much a plan's class was measured to take longer than predicted,
+// with the nearest size that ran.
+func (p *predictor) correction(i int, c *composed) float64 {
+	for _, of := range []int32{c.class, c.family} {
+		if ratio, _ := around(p.fixes[of], p.requests[i].Bytes()); ratio > 0 {
+			return ratio
+		}
+	}
+	return 1
+}
+
+// around returns the mean of what ran with the size nearest to some bytes, and by which
+// factor that is another one. 0: nothing ran.
+func around(all []fix, bytes int64) (ratio, far float64) {
+	n := 0.0
+	for _, f := range all {
+		switch by := factor(f.bytes, bytes); {
+		case n == 0 || by < far:
+			far, ratio, n = by, math.Log(f.ratio), 1
+		case by == far:
+			ratio, n = ratio+math.Log(f.ratio), n+1
+		}
+	}
+	if n == 0 {
+		return 0, 0
+	}
+	return math.Exp(ratio / n), far
+}
+
+// nearby is by which factor a size may differ that ran, to say much about another one.
+const nearby = 6
+
+// doubt is the share by which a prediction may be off.
+func (p *predictor) doubt(i int, c *composed) float64 {
+	if ratio, far := around(p.fixes[c.class], p.requests[i].Bytes()); ratio > 0 && far <= nearby {
+		return corrected
+	}
+	return doubt
+}
+
+// uncertain lists races: of each collective one request at a time, as each race may tell
+// what others would show.
+func (p *predictor) uncertain() (all []work) {
+	if p.raceWhen == RacesNever {
+		return nil
+	}
+	p.look()
+	done := map[tasks.Collective]bool{}
+	for _, i := range spread(len(p.requests)) {
+		if done[p.requests[i].Coll] {
+			continue
+		}
+		rivals := p.rivals(i)
+		if len(rivals) < 2 {
+			continue
+		}
+		w := work{request: p.requests[i], plan: rivals[0], rivals: rivals[1:], run: p.race, kind: Races}
+		if !p.tried[w.key()] {
+			done[w.request.Coll] = true
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// spread lists the numbers below n, so that each beginning of the list is spread over all:
+// the middle, the quarters, and so on.
+func spread(n int) (all []int) {
+	seen := make([]bool, n)
+	for parts := 2; len(all) < n; parts *= 2 {
+		for k := 1; k < parts; k += 2 {
+			if at := k * n / parts; !seen[at] {
+				seen[at] = true
+				all = append(all, at)
+			}
+		}
+		if parts > 2*n {
+			for at := range n {
+				if !seen[at] {
+					all, seen[at] = append(all, at), true
+				}
+			}
+		}
+	}
+	return all
+}
+
+// rivals lists the plans whose predictions overlap that of the best, one of each class. After a
+// race it is what was the fastest there, with what is thought to be faster now.
+func (p *predictor) rivals(i int) (rivals []tasks.Plan) {
+	all := p.fastest(i)
+	if len(all) == 0 {
+		return nil
+	}
+	isRaced := func(c table.Candidate) bool { return p.raced(i, c.Parsed) }
+	if n := count(all, isRaced); n > 0 {
+		at := slices.IndexFunc(all, isRaced)
+		if at > 0 && n < p.racers && all[0].NS*hardly < all[at].NS {
+			return []tasks.Plan{all[at].Parsed, all[0].Parsed}
+		}
+		return nil
+	}
+	classes := map[int32]bool{}
+	for _, one := range all {
+		low, _ := one.Interval()
+		_, high := all[0].Interval()
+		c := p.find(i, one.Parsed)
+		if c == nil || low > high || classes[c.class] || len(rivals) >= p.racers {
+			continue
+		}
+		classes[c.class] = true
+		rivals = append(rivals, one.Parsed)
+	}
+	return rivals
+}
+
+func (p *predictor) find(i int, q tasks.Plan) *composed {
+	for k := range p.plans[i] {
+		if p.plans[i][k].plan.Equal(q) {
+			return &p.plans[i][k]
+		}
+	}
+	return nil
+}
+
+func count[T any](all []T, is func(T) bool) (n int) {
+	for _, one := range all {
+		n += b2i(is(one))
+	}
+	return n
+}

@@ -1,0 +1,215 @@
+package tune
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// unit is a [costs.Unit] of any segment size: tasks that some plans have in common.
+type unit struct {
+	costs.Unit // as the first plan has it
+	curve      *costs.Curve
+	base       *unit             // without inner segments, with the largest window; nil: it is that itself
+	users      map[int64]user    // by segment size, bytes: a plan to measure it with
+	sizes      []int64           // of users, the smallest first
+	straight   map[[2]int64]bool // between these sizes the curve is a line
+	near       float64           // what the best plan that has it takes, times the best of its request; 0: unknown
+	asked      map[int64]bool    // sizes that were measured, or refused
+}
+
+// user is a request and a plan that have a unit.
+type user struct {
+	request int // index
+	plan    tasks.Plan
+	phases  []int
+}
+
+// composed is a configuration of a request with what it is made of.
+type composed struct {
+	plan   tasks.Plan
+	made   *made
+	cut    costs.Cut
+	class  int32 // plans that are corrected alike
+	family int32 // classes that are, where nothing is known of a class
+	shape  int32 // its collective and shape
+}
+
+// made is a makeup with the units of a search.
+type made struct {
+	priced  *costs.Priced
+	singles []*unit
+	flows   []*unit
+}
+
+// units of c: those of many segments only if it is cut.
+func (c *composed) units() []*unit {
+	if c.cut.Segments < 2 {
+		return c.made.singles
+	}
+	return append(c.made.singles[:len(c.made.singles):len(c.made.singles)], c.made.flows...)
+}
+
+// compose finds out what each configuration is made of.
+func (p *predictor) compose() {
+	p.plans = make([][]composed, len(p.requests))
+	cache := map[string]*made{}
+	for i, r := range p.requests {
+		for _, c := range p.candidates[i] {
+			if c.Rejected != "" {
+				continue
+			}
+			one := composed{plan: c.Plan, cut: costs.CutOf(r, c.Plan)}
+			key := c.Plan
+			key.Segment = 0
+			if key.Shape == tasks.HanLockstep {
+				key.Window = 1
+			}
+			text := planKey(r, key)
+			var known bool
+			if one.made, known = cache[text]; !known {
+				one.made = p.make(r, c.Plan)
+				cache[text] = one.made
+			}
+			if one.made == nil {
+				continue
+			}
+			p.enter(&one, i)
+			p.plans[i] = append(p.plans[i], one)
+		}
+	}
+	for _, u := range p.units {
+		u.sizes = make([]int64, 0, len(u.users))
+		for n := range u.users {
+			u.sizes = append(u.sizes, n)
+		}
+		slices.Sort(u.sizes)
+		if b := p.byKey[baseKey(u.Key, p.space)]; b != u {
+			u.base = b
+		}
+	}
+}
+
+// make returns what plans are made of that differ from q in the segment size; nil: they
+// can't be expanded.
+func (p *predictor) make(r tasks.Request, q tasks.Plan) *made {
+	m, err := costs.MakeupOf(r, p.topology, q)
+	if err != nil {
+		return nil
+	}
+	x := &made{priced: m.On(p.table.Book())}
+	for _, u := range m.Singles {
+		x.singles = append(x.singles, p.unit(u))
+	}
+	for _, level := range m.Flows {
+		for _, u := range level {
+			x.flows = append(x.flows, p.unit(u))
+		}
+	}
+	return x
+}
+
+func (p *predictor) unit(u costs.Unit) *unit {
+	u.Key.Segment = 0
+	one := p.byKey[u.Key]
+	if one == nil {
+		one = &unit{
+			Unit: u, curve: p.table.Book().Curve(u.Key), users: map[int64]user{},
+			straight: map[[2]int64]bool{}, asked: map[int64]bool{},
+		}
+		p.byKey[u.Key] = one
+		p.units = append(p.units, one)
+	}
+	return one
+}
+
+// enter makes a plan a user of its units and finds its class.
+func (p *predictor) enter(c *composed, i int) {
+	n := c.cut.Bytes
+	for k, u := range c.made.singles {
+		if _, known := u.users[n]; !known {
+			u.users[n] = user{i, c.plan, []int{k}}
+		}
+	}
+	cut := "whole"
+	if c.cut.Segments > 1 {
+		cut = "cut"
+		for _, u := range c.made.flows {
+			if _, known := u.users[n]; !known {
+				u.users[n] = user{i, c.plan, p.phasesOf(c, u)}
+			}
+		}
+	}
+	family := strings.Join([]string{p.requests[i].Coll.String(), c.plan.Shape.String(), cut}, " ")
+	outer := ""
+	for _, key := range c.plan.Keys() {
+		if one, _ := c.plan.Choice(key); key[0] != 's' && key[0] != 'm' {
+			outer += " " + one.Submodule + "/" + one.Algorithm
+		}
+	}
+	c.shape = p.number(p.requests[i].Coll.String() + " " + c.plan.Shape.String())
+	c.family, c.class = p.number(family), p.number(family+outer)
+}
+
+// phasesOf returns the phases of a unit in the pipeline of a plan, which may be others
+// than those of the first plan that has the unit.
+func (p *predictor) phasesOf(c *composed, u *unit) []int {
+	for _, f := range c.made.priced.Flows() {
+		f.Key.Segment = 0
+		if f.Key == u.Key {
+			return f.Phases
+		}
+	}
+	return u.Phases
+}
+
+func (p *predictor) number(text string) int32 {
+	n, known := p.numbers[text]
+	if !known {
+		n = int32(len(p.numbers))
+		p.numbers[text] = n
+	}
+	return n
+}
+
+// baseKey is the key of a unit without inner segments and with the largest window.
+func baseKey(k costs.Key, s Space) costs.Key {
+	words := strings.Split(k.By, ",")
+	for i, w := range words {
+		if parts := strings.Split(w, "/"); len(parts) > 2 {
+			words[i] = strings.Join(parts[:2], "/")
+		}
+	}
+	k.By = strings.Join(words, ",")
+	if k.Window > 1 {
+		k.Window = slices.Max(or(s.Windows, DefaultWindows))
+	}
+	return k
+}
+
+// nearest is the size of users that is closest to some bytes, by factors.
+func (u *unit) nearest(bytes int64) int64 {
+	return slices.MinFunc(u.sizes, func(a, b int64) int { return cmp.Compare(factor(a, bytes), factor(b, bytes)) })
+}
+
+// factor is how many times larger the larger one is.
+func factor(a, b int64) float64 {
+	x, y := float64(max(a, 1)), float64(max(b, 1))
+	return max(x/y, y/x)
+}
+
+// measured returns what is known of a request by measuring, by plan.
+func (p *predictor) seen(i int) map[string]table.Measurement {
+	r := p.requests[i]
+	all := map[string]table.Measurement{}
+	for _, m := range p.known {
+		if m.Collective == r.Coll.String() && m.Bytes == r.Bytes() {
+			all[m.Plan] = m
+		}
+	}
+	return all
+}

@@ -1,0 +1,325 @@
+package tune
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// predictor chooses the measurements of the tasks methods where races are not always run.
+// It measures tasks by themselves ([costs.Makeup]), and prices all plans and sizes by that:
+//
+//   - First each task on two sizes of segments, and the pace of each level on one, for the
+//     largest window and without inner segments. Other windows and inner segments follow
+//     where that is not far from the best plan of some request.
+//   - Then all tasks of a plan together, one plan of each shape: that they wake each other
+//     and share processors corrects all plans of the shape.
+//   - Then the sizes between, where a plan with the task is near the best of a request:
+//     the middle of two that were measured, until a middle lies on the line between them.
+//   - Then races, unless there are none: of requests where plans of different kinds are
+//     predicted to take about as long. A race corrects the predictions of all plans of the
+//     kinds that ran, also for sizes around.
+//
+// All ranks decide alike, as a meter gives them the same results.
+type predictor struct {
+	*knowledge
+	thrift
+	plans   [][]composed // by request
+	units   []*unit      // in the order in which plans have them
+	byKey   map[costs.Key]*unit
+	numbers map[string]int32    // of classes and families
+	fixes   map[int32][]fix     // by class or family
+	joints  map[int32]*together // by collective and shape
+	best    []float64           // predicted, by request, ns
+}
+
+// fix is what a race showed of a class of plans.
+type fix struct {
+	bytes int64
+	ratio float64 // measured / predicted
+}
+
+// Sizes that are measured first, bytes.
+const (
+	firstSingle = 64 << 10
+	firstFlow   = 128 << 10
+)
+
+// onCurve is by how much a time may be off the line between its neighbours, as a part of it.
+const onCurve = 0.05
+
+func newPredictor(k *knowledge, t thrift) *predictor {
+	p := &predictor{knowledge: k, thrift: t, byKey: map[costs.Key]*unit{}, numbers: map[string]int32{}}
+	p.compose()
+	return p
+}
+
+// next lists what to measure next; nothing is the end.
+func (p *predictor) next() []work {
+	for _, stage := range []func() []work{p.first, p.others, p.inPlace, p.between, p.uncertain} {
+		if all := stage(); len(all) > 0 {
+			return all
+		}
+	}
+	return nil
+}
+
+// first lists the first sizes of units that others are compared with.
+func (p *predictor) first() (all []work) {
+	for _, u := range p.units {
+		if u.base == nil {
+			all = append(all, p.start(u)...)
+		}
+	}
+	return all
+}
+
+// others lists the first sizes of units whose base is not far from the best.
+func (p *predictor) others() (all []work) {
+	p.look()
+	for _, u := range p.units {
+		if u.base != nil && u.base.near > 0 && u.base.near <= p.far {
+			all = append(all, p.start(u)...)
+		}
+	}
+	return all
+}
+
+// start lists the first sizes of a unit.
+func (p *predictor) start(u *unit) (all []work) {
+	if len(u.sizes) == 0 || len(u.curve.Sizes()) > 0 {
+		return nil
+	}
+	sizes := []int64{u.nearest(firstFlow)}
+	if u.Key.Window == 0 {
+		sizes = slices.Compact([]int64{u.sizes[0], u.nearest(firstSingle)})
+	}
+	for _, n := range sizes {
+		all = append(all, p.measure(u, n)...)
+	}
+	return all
+}
+
+// measure lists the measurement of a unit with some segment, unless it was made.
+func (p *predictor) measure(u *unit, bytes int64) []work {
+	if u.asked[bytes] {
+		return nil
+	}
+	u.asked[bytes] = true
+	by := u.users[bytes]
+	one := u.Unit
+	one.Phases, one.Key.Segment = by.phases, bytes
+	if _, known := p.table.Book().Pipeline(one.Key); known {
+		return nil
+	}
+	return p.unitWork(p.requests[by.request], by.plan, one)
+}
+
+// unitWork is the measurement of a unit of a plan for a request.
+func (p *predictor) unitWork(r tasks.Request, q tasks.Plan, one costs.Unit) []work {
+	return []work{{
+		request: r, plan: q, kind: Units, part: one.Key.String(),
+		run: func(ctx context.Context, m Meter, w *work) error {
+			pipe, err := m.Task(ctx, w.request, one.Plan(w.plan), one.Phases, one.Segments(), p.stop)
+			if err == nil {
+				p.table.Book().AddPipeline(one.Key, pipe)
+			}
+			return err
+		},
+	}}
+}
+
+// look predicts all plans, and notes what is best and how near to it units are.
+func (p *predictor) look() {
+	p.compare()
+	p.learn()
+	p.best = make([]float64, len(p.requests))
+	for _, u := range p.units {
+		u.near = 0
+	}
+	for i := range p.requests {
+		p.best[i] = math.Inf(1)
+		times := make([]float64, len(p.plans[i]))
+		for k := range p.plans[i] {
+			if ns, known := p.price(i, &p.plans[i][k]); known {
+				times[k] = ns
+				p.best[i] = min(p.best[i], ns)
+			}
+		}
+		for k := range p.plans[i] {
+			if times[k] == 0 {
+				continue
+			}
+			ratio := times[k] / p.best[i]
+			for _, u := range p.plans[i][k].units() {
+				if u.near == 0 || ratio < u.near {
+					u.near = ratio
+				}
+			}
+		}
+	}
+}
+
+// price predicts what a plan takes with request i.
+func (p *predictor) price(i int, c *composed) (float64, bool) {
+	ns, known := p.predict(c)
+	return ns * p.correction(i, c), known && ns > 0
+}
+
+// predict is price without what races have shown.
+func (p *predictor) predict(c *composed) (float64, bool) {
+	x, each := c.made.priced, 0.0
+	fill, known := x.Fill(c.cut.Bytes)
+	if known && c.cut.Segments > 1 {
+		each, known = x.Each(c.cut.Bytes)
+	}
+	if j := p.joints[c.shape]; j != nil {
+		fill *= j.one.at(c.cut.Bytes)
+		each *= j.many.at(c.cut.Bytes)
+	}
+	return c.cut.Time(fill, each), known
+}
+
+// between lists sizes to measure of units that good plans have.
+func (p *predictor) between() (all []work) {
+	p.look()
+	for i := range p.requests {
+		for k := range p.plans[i] {
+			c := &p.plans[i][k]
+			if ns, known := p.price(i, c); !known || ns > p.margin(c)*p.best[i] {
+				continue
+			}
+			for _, u := range c.units() {
+				if n, want := u.wants(c.cut.Bytes); want {
+					all = append(all, p.measure(u, n)...)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// roughly is what takes the place of [thrift.close] where one size alone tells what segments
+// of another size take.
+const roughly = 1.5
+
+// margin is how many times as long as the best a plan may look to be measured closely.
+func (p *predictor) margin(c *composed) float64 {
+	if c.cut.Segments > 1 {
+		for _, u := range c.made.flows {
+			if sizes := u.curve.Sizes(); len(sizes) == 1 && sizes[0] != c.cut.Bytes {
+				return max(p.close, roughly)
+			}
+		}
+	}
+	return p.close
+}
+
+// wants returns the size to measure next to know what a unit takes with some bytes; none
+// if that is known well enough.
+func (u *unit) wants(bytes int64) (n int64, want bool) {
+	below, above := u.curve.Around(bytes)
+	switch {
+	case below == bytes && above == bytes || len(u.curve.Sizes()) == 0:
+		return 0, false
+	case below == 0 && above > 0 && u.sizes[0] < above:
+		return u.sizes[0], !u.asked[u.sizes[0]]
+	case above == 0:
+		return bytes, !u.asked[bytes]
+	case u.isStraight(below, above):
+		return 0, false
+	}
+	middle := math.Sqrt(float64(max(below, 1)) * float64(above))
+	for _, s := range u.sizes {
+		if s > below && s < above && (n == 0 || math.Abs(math.Log(float64(s)/middle)) < math.Abs(math.Log(float64(n)/middle))) {
+			n = s
+		}
+	}
+	return n, n > 0 && !u.asked[n]
+}
+
+// isStraight reports whether a unit needs no sizes between two: a point on either side lies
+// on the line through its neighbours.
+func (u *unit) isStraight(below, above int64) bool {
+	all := u.curve.Sizes()
+	at := slices.Index(all, below)
+	for _, k := range []int{at, at + 1} {
+		if k > 0 && k+1 < len(all) && u.curve.Bend(all[k]) <= onCurve {
+			return true
+		}
+	}
+	return false
+}
+
+// estimate returns what is known of a plan for request i.
+func (p *predictor) estimate(i int, q tasks.Plan) (table.Candidate, bool) {
+	if c, known := p.measured(i, q); known {
+		return c, true
+	}
+	for k := range p.plans[i] {
+		if c := &p.plans[i][k]; c.plan.Equal(q) {
+			return p.candidate(i, c)
+		}
+	}
+	return table.Candidate{}, false
+}
+
+// Shares by which predictions may be off.
+const (
+	doubt     = 0.08
+	corrected = 0.03 // where a race around ran plans of the class
+)
+
+func (p *predictor) candidate(i int, c *composed) (one table.Candidate, known bool) {
+	one = table.Candidate{Plan: c.plan.String(), Parsed: c.plan, From: table.FromPredicted}
+	one.NS, known = p.price(i, c)
+	off := p.doubt(i, c)
+	one.Low, one.High = one.NS*(1-off), one.NS*(1+off)
+	return one, known
+}
+
+// listed is how many predicted plans of a request are looked at in the end.
+const listed = 32
+
+// fastest returns the measured plans of request i and the best predicted ones, the fastest
+// first. Among them is the best one that ignores nodes.
+func (p *predictor) fastest(i int) (all []table.Candidate) {
+	type timed struct {
+		ns float64
+		at int
+	}
+	var times []timed
+	for k := range p.plans[i] {
+		if ns, known := p.price(i, &p.plans[i][k]); known {
+			times = append(times, timed{ns, k})
+		}
+	}
+	slices.SortStableFunc(times, func(a, b timed) int { return cmp.Compare(a.ns, b.ns) })
+	seen := p.seen(i)
+	flat := false
+	for n, t := range times {
+		c := &p.plans[i][t.at]
+		first := c.plan.Shape.IsFlat() && !flat
+		if flat = flat || first; n >= listed && !first && len(seen) == 0 {
+			continue
+		}
+		text := c.plan.String()
+		if m, known := seen[text]; known {
+			all = append(all, table.Candidate{Plan: text, Parsed: c.plan, NS: m.NS, Low: m.Low, High: m.High, From: p.table.Origin()})
+			continue
+		}
+		if (n < listed || first) && !p.refused[fmt.Sprint(p.requests[i].Coll, " ", p.requests[i].Bytes(), " ", text)] {
+			if one, known := p.candidate(i, c); known {
+				all = append(all, one)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b table.Candidate) int { return cmp.Compare(a.NS, b.NS) })
+	return all
+}

@@ -1,0 +1,139 @@
+package tune
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// together is what the tasks of a collective with a shape take in place, against what they
+// take by themselves: a rank that waits for one task wakes once for the next one too, and
+// levels share processors. One plan shows it for all of the shape.
+type together struct {
+	by   *composed
+	coll tasks.Collective
+	one  ratios // of one segment
+	many ratios // of what each further segment adds
+}
+
+// ratios are how many times as long tasks take together, by bytes of a segment, the
+// smallest first.
+type ratios []fix
+
+// at returns the ratio for some bytes: between two sizes in proportion to the logarithm.
+func (all ratios) at(bytes int64) float64 {
+	if len(all) == 0 {
+		return 1
+	}
+	at := slices.IndexFunc(all, func(f fix) bool { return f.bytes >= bytes })
+	switch {
+	case at < 0:
+		return all[len(all)-1].ratio
+	case at == 0:
+		return all[0].ratio
+	}
+	low, high := all[at-1], all[at]
+	part := math.Log(float64(bytes)/float64(max(low.bytes, 1))) / math.Log(float64(high.bytes)/float64(max(low.bytes, 1)))
+	return float64((1-part)*low.ratio) + float64(part*high.ratio)
+}
+
+// togetherSizes are the segments with which tasks are measured in place, bytes.
+var (
+	togetherOne  = []int64{1, 4 << 10, 32 << 10, 256 << 10}
+	togetherMany = []int64{30 << 10, 256 << 10}
+)
+
+// inPlace lists what shows how tasks do together, of each shape with the plan that looks
+// best for a message of middle size.
+func (p *predictor) inPlace() (all []work) {
+	if p.joints == nil {
+		p.chooseJoints()
+	}
+	for _, k := range slices.Sorted(maps.Keys(p.joints)) { // all ranks measure in one order
+		j := p.joints[k]
+		m := j.by.made.priced.Makeup()
+		if len(m.Singles) < 2 {
+			continue
+		}
+		for _, n := range togetherOne {
+			all = append(all, p.joint(j, m.One, n)...)
+		}
+		for _, n := range togetherMany {
+			all = append(all, p.joint(j, m.Many, n)...)
+		}
+	}
+	return all
+}
+
+// middling is the size of message with which plans are compared to choose one of a shape.
+const middling = 16 << 10
+
+// chooseJoints picks a plan of each collective and shape.
+func (p *predictor) chooseJoints() {
+	p.joints = map[int32]*together{}
+	type mark struct{ off, ns float64 }
+	marks := map[int32]mark{}
+	for i, r := range p.requests {
+		off := factor(r.Bytes(), middling)
+		for k := range p.plans[i] {
+			c := &p.plans[i][k]
+			ns, known := c.made.priced.NS(c.cut)
+			if old, has := marks[c.shape]; !known || has && (off > old.off || off == old.off && ns >= old.ns) {
+				continue
+			}
+			marks[c.shape] = mark{off, ns}
+			p.joints[c.shape] = &together{by: c, coll: r.Coll}
+		}
+	}
+}
+
+// joint lists the measurement of tasks together with a segment of some bytes.
+func (p *predictor) joint(j *together, u costs.Unit, bytes int64) []work {
+	at := -1 // the smallest request that is as large
+	for i, r := range p.requests {
+		if r.Coll == j.coll && (at < 0 || p.requests[at].Bytes() < bytes || r.Bytes() >= bytes && r.Bytes() < p.requests[at].Bytes()) {
+			at = i
+		}
+	}
+	r := p.requests[at]
+	bytes = min(bytes, r.Bytes())
+	if size := int64(r.Type.Size()); size > 0 && r.Coll.HasData() {
+		bytes = max(bytes/size, 1) * size
+	}
+	u.Key.Segment = bytes
+	if _, known := p.table.Book().Pipeline(u.Key); known {
+		return nil
+	}
+	q := j.by.plan
+	q.Segment = max(bytes, 1)
+	return p.unitWork(r, q, u)
+}
+
+// compare finds the ratios, by what has been measured.
+func (p *predictor) compare() {
+	for _, j := range p.joints {
+		x := j.by.made.priced
+		m := x.Makeup()
+		j.one, j.many = nil, nil
+		if len(m.Singles) < 2 {
+			continue
+		}
+		one, many := p.table.Book().Curve(m.One.Key), p.table.Book().Curve(m.Many.Key)
+		for _, n := range one.Sizes() {
+			is, _ := one.Alone(n)
+			if fill, known := x.Fill(n); known && fill > 0 && is > 0 {
+				j.one = append(j.one, fix{n, is / fill})
+			}
+		}
+		for _, n := range many.Sizes() {
+			fill, _ := x.Fill(n)
+			each, known := x.Each(n)
+			if is := many.Pace(n, fill*j.one.at(n)); known && each > 0 && is > 0 {
+				j.many = append(j.many, fix{n, is / each})
+			}
+		}
+	}
+}
