@@ -3,6 +3,8 @@ package measure
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/machine"
@@ -21,12 +23,20 @@ type Simulated struct {
 	topology *levels.Topology
 	machine  *machine.Machine
 	registry submodules.Registry
+	spent    atomic.Int64 // ns, see Spent
 }
 
 // NewSimulated returns a bench for the ranks of t on a machine.
 func NewSimulated(t *levels.Topology, m *machine.Machine, reg submodules.Registry) *Simulated {
-	return &Simulated{t, m, reg}
+	return &Simulated{topology: t, machine: m, registry: reg}
 }
+
+// Spent returns how long all measurements so far would have taken on the machine, with as
+// many samples as a [Bench] takes at least.
+func (s *Simulated) Spent() time.Duration { return time.Duration(s.spent.Load()) }
+
+// realSamples is how many samples a bench takes at least, with those that don't count.
+const realSamples = warm + 5
 
 // noisySamples is how many samples are taken on a machine with noise. Without noise all
 // would be equal, and one is taken.
@@ -170,5 +180,6 @@ func (s *Simulated) runJob(job *sim.Job, columns int, seed uint64, watch func(ra
 	for rank, end := range result.End {
 		values[rank][0] = end.Nanoseconds()
 	}
+	s.spent.Add(int64(result.Time.Nanoseconds()) * realSamples / int64(s.repetitions()))
 	return values, nil
 }

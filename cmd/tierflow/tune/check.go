@@ -63,9 +63,9 @@ func (u *tuning) fixTable(ctx context.Context, r *tuneRank) error {
 		return err
 	}
 	like := func(coll tasks.Collective, bytes int64) (tasks.Request, error) {
-		return u.ReadRequest(coll, bytes, r.comm.Topology())
+		return u.ReadRequest(coll, bytes, r.topology)
 	}
-	n, err := tune.Remeasure(ctx, r.meter, table, r.comm.Topology(), u.linksOf(r), u.stop, like)
+	n, err := tune.Remeasure(ctx, r.meter, table, r.topology, u.linksOf(r), u.stop, like)
 	if err != nil || !r.isFirst() {
 		return err
 	}

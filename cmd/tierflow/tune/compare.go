@@ -28,9 +28,12 @@ func compareCommand(reg submodules.Registry) *cobra.Command {
 		Long: `Tunes with all methods that search, on the same links and with the same rule to end a
 measurement, then measures what they chose in turns, and says how much slower it is
 than what exhaustive search chose (HAN, figures 8 and 9). Where intervals overlap it
-is a tie, and the slowdown is 1. Beside the methods stands what the built-in rule
+is a tie, and the slowdown is 1. Methods called predicted run no whole collective. Beside the methods stands what the built-in rule
 chooses without any measurement. --budget is for each method: where it cuts a search
 short, the planned measurements say by how much.
+
+Of a simulated machine (--simulate) the seconds are simulated: seven samples of each
+measurement.
 
 best, median and mean are those of all configurations that exhaustive search measured
 with a size: what there is to gain by tuning.`,
@@ -38,12 +41,13 @@ with a size: what there is to gain by tuning.`,
   tierflow tune compare --topo 4x2 --ops bcast --max 1MiB --json --svg compare.svg`,
 		Args: kit.NoOperands,
 		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
-			return u.runOnJob(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.runCompare)
+			return u.runAnywhere(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.runCompare)
 		}),
 	}
 	u.addFlags(c)
 	u.addSizeFlags(c, "1KiB", "4MiB")
 	f := c.Flags()
+	u.addSimulateFlag(c)
 	f.DurationVar(&u.budget, "budget", 0, "time for each method's search (default no limit)")
 	f.BoolVar(&u.json, "json", false, "print JSON")
 	f.StringVar(&u.svg, "svg", "", "draw the comparison to a file")
@@ -52,7 +56,7 @@ with a size: what there is to gain by tuning.`,
 
 // runCompare compares the methods on one rank.
 func (u *tuning) runCompare(ctx context.Context, r *tuneRank) error {
-	all := comparison{Topology: r.comm.Topology().String(), Links: u.Job.Links(), Regime: u.regime, Stop: stopText(u.stop.WithDefaults())}
+	all := comparison{Topology: r.topology.String(), Links: u.Job.Links(), Regime: u.regime, Stop: stopText(u.stop.WithDefaults())}
 	tables, err := u.compareMethods(ctx, r, &all)
 	if err != nil {
 		return err
@@ -124,9 +128,9 @@ func contestName(m *tune.Method, when tune.RaceWhen) string {
 // compareMethods tunes with one method after the other, until the user wants an end.
 func (u *tuning) compareMethods(ctx context.Context, r *tuneRank, all *comparison) (tables []*table.Table, err error) {
 	for _, c := range contests {
-		count := &tune.Search{Topology: u.Job.Topology(), Links: u.linksOf(r), Requests: u.requests, Space: u.space, Method: c.method, Races: c.when, Stop: u.stop}
+		count := &tune.Search{Topology: r.topology, Links: u.linksOf(r), Requests: u.requests, Space: u.space, Method: c.method, Races: c.when, Stop: u.stop}
 		_, configurations := count.Planned()
-		begin := time.Now()
+		begin, simulated := time.Now(), r.simulatedTime()
 		t, err := u.runSearch(ctx, r, c.method, c.when, nil, nil)
 		if err != nil && !errors.Is(err, tune.ErrInterrupted) {
 			return nil, err
@@ -135,7 +139,7 @@ func (u *tuning) compareMethods(ctx context.Context, r *tuneRank, all *compariso
 		tables = append(tables, t)
 		all.Methods = append(all.Methods, comparedMethod{
 			Method: contestName(c.method, c.when), Configurations: configurations, Measurements: p.Configurations, Planned: p.Planned,
-			Rejected: p.Rejected, TuningS: time.Since(begin).Seconds(), Spent: r.spent.all, Choices: []comparedChoice{},
+			Rejected: p.Rejected, TuningS: r.seconds(begin, simulated), Spent: r.spent.all, Choices: []comparedChoice{},
 		})
 		if all.Interrupted, err = r.wantsEnd(ctx); all.Interrupted || err != nil {
 			return tables, err
@@ -146,7 +150,7 @@ func (u *tuning) compareMethods(ctx context.Context, r *tuneRank, all *compariso
 
 // wantsEnd reports on all ranks whether the user of one of them wants an end.
 func (r *tuneRank) wantsEnd(ctx context.Context) (bool, error) {
-	return r.comm.Any(ctx, r.asked.Err() != nil)
+	return r.isAny(ctx, r.asked.Err() != nil)
 }
 
 // measureChoices measures the methods' choices for one point in turns.
@@ -169,7 +173,7 @@ func (u *tuning) measureChoices(ctx context.Context, r *tuneRank, request tasks.
 		}
 		plans[choices[i].Plan] = p
 	}
-	rule := u.space.Rule(request, r.comm.Topology())
+	rule := u.space.Rule(request, r.topology)
 	plans[rule.String()] = rule
 	choices = append(choices, table.Candidate{Plan: rule.String()})
 	again, err := u.measureAgain(ctx, r, request, plans)
@@ -210,7 +214,7 @@ func (u *tuning) measureAgain(ctx context.Context, r *tuneRank, request tasks.Re
 			}
 			series[text] = append(series[text], timing.Series...)
 			timing.Series = series[text]
-			all[text] = tune.NewMeasurement(request, r.comm.Topology(), plans[text], timing)
+			all[text] = tune.NewMeasurement(request, r.topology, plans[text], timing)
 		}
 	}
 	return all, nil

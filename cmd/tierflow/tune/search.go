@@ -7,7 +7,9 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/planner/tune"
@@ -69,14 +71,17 @@ func (u *tuning) runSimulated(ctx context.Context, stdout, stderr io.Writer, f f
 		return err
 	}
 	return f(context.WithoutCancel(ctx), &tuneRank{
-		simulated: s.MachineName(), meter: tune.NewSimulatedMeter(s.Topology(), s.Machine, u.reg), asked: ctx, stdout: stdout, stderr: stderr,
+		simulated: s.MachineName(), machine: s.Machine, topology: s.Topology(), meter: tune.NewSimulatedMeter(s.Topology(), s.Machine, u.reg),
+		asked: ctx, stdout: stdout, stderr: stderr,
 	})
 }
 
 // tuneRank is one rank that tunes, or a simulation of all.
 type tuneRank struct {
-	simulated string        // the machine; empty: there are ranks
-	comm      *planner.Comm // nil if the machine is simulated
+	simulated string           // the machine; empty: there are ranks
+	machine   *machine.Machine // nil: there are ranks
+	comm      *planner.Comm    // nil if the machine is simulated
+	topology  *levels.Topology
 	meter     tune.Meter
 	asked     context.Context // ends when the user wants an end
 	spent     spending        // by the last search
@@ -98,7 +103,7 @@ func (r *tuneRank) isAny(ctx context.Context, b bool) (bool, error) {
 // runRanks calls f for each rank of this process.
 func (u *tuning) runRanks(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *tuneRank) error) error {
 	return kit.RunRanks(context.WithoutCancel(ctx), u.Job, []string{""}, func(inner context.Context, comms []*planner.Comm) error {
-		r := &tuneRank{comm: comms[0], asked: ctx, stdout: stdout, stderr: stderr}
+		r := &tuneRank{comm: comms[0], topology: comms[0].Topology(), asked: ctx, stdout: stdout, stderr: stderr}
 		if !r.isFirst() {
 			r.stdout, r.stderr = io.Discard, io.Discard
 		}
@@ -115,9 +120,12 @@ func (u *tuning) runSearch(ctx context.Context, r *tuneRank, m *tune.Method, whe
 	bar := newProgress(r.stderr, contestName(m, when))
 	begin := time.Now()
 	r.spent = spending{}
+	if r.simulated != "" {
+		r.spent.clock = r.simulatedTime
+	}
 	defer r.spent.end()
 	s := &tune.Search{
-		Topology: u.Job.Topology(), Links: u.linksOf(r), Requests: u.requests, Space: u.space, Method: m, Races: when, Stop: u.stop, Table: table,
+		Topology: r.topology, Links: u.linksOf(r), Requests: u.requests, Space: u.space, Method: m, Races: when, Stop: u.stop, Table: table,
 		Progress: bar.show, Doing: r.spent.begin,
 		Interrupted: func(ctx context.Context) (bool, error) {
 			over := u.budget > 0 && time.Since(begin) > u.budget

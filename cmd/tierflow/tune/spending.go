@@ -12,6 +12,8 @@ type spending struct {
 	all   []spent
 	kind  string
 	since time.Time
+	clock func() time.Duration // of a simulated machine; nil: time here
+	at    time.Duration        // by clock, when kind began
 }
 
 // spent is the time for one kind of measurement.
@@ -25,12 +27,18 @@ type spent struct {
 func (s *spending) begin(kind string, n int) {
 	s.end()
 	s.kind, s.since = kind, time.Now()
+	if s.clock != nil {
+		s.at = s.clock()
+	}
 	s.spentOn(kind).Measurements += n
 }
 
 // end notes that the last measurements have ended.
 func (s *spending) end() {
-	if s.kind != "" {
+	switch {
+	case s.kind != "" && s.clock != nil:
+		s.spentOn(s.kind).Seconds += (s.clock() - s.at).Seconds()
+	case s.kind != "":
 		s.spentOn(s.kind).Seconds += time.Since(s.since).Seconds()
 	}
 	s.kind = ""

@@ -64,10 +64,7 @@ that, because not all messages are powers of two. --bytes lists others in their 
 			return nil
 		},
 		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
-			if u.file != "" {
-				return u.runSimulated(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.runTune)
-			}
-			return u.runOnJob(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.runTune)
+			return u.runAnywhere(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.runTune)
 		}),
 	}
 	u.addTuneFlags(c)
@@ -84,7 +81,7 @@ func (u *tuning) addTuneFlags(c *cobra.Command) {
 	f.StringVar(&u.method, "method", tune.TasksPruned.String(), "how to search")
 	f.StringVar(&u.races, "races", tune.RacesAuto.String(), "when plans run in turns: auto, never or always")
 	f.DurationVar(&u.budget, "budget", 0, "time for the whole search (default no limit)")
-	f.StringVar(&u.file, "simulate", "", kit.SimulateText)
+	u.addSimulateFlag(c)
 	f.BoolVar(&u.resume, "resume", false, "keep what the file has, and add to it")
 	f.BoolVar(&u.json, "json", false, "print a summary as JSON")
 }

@@ -35,13 +35,14 @@ configurations in the right order.`,
   tierflow tune validate --ops bcast,allreduce --topo 2x2 --shapes han --svg validate.svg`,
 		Args: kit.NoOperands,
 		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
-			return u.runOnJob(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.runValidate)
+			return u.runAnywhere(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.runValidate)
 		}),
 	}
 	u.addFlags(c)
 	f := c.Flags()
 	f.StringVar(&u.Bytes, "bytes", "4MiB", "sizes of a rank's buffer")
 	f.DurationVar(&u.budget, "budget", 0, "time for the costs of tasks (default no limit)")
+	u.addSimulateFlag(c)
 	f.BoolVar(&u.json, "json", false, "print JSON")
 	f.StringVar(&u.svg, "svg", "", "draw predicted and measured times to a file")
 	return c
@@ -101,7 +102,7 @@ func (u *tuning) runValidate(ctx context.Context, r *tuneRank) error {
 // validateRequest predicts and measures the configurations of one request.
 func (u *tuning) validateRequest(ctx context.Context, r *tuneRank, request tasks.Request, table *table.Table) (v validation, err error) {
 	v = validation{Collective: request.Coll.String(), Bytes: request.Bytes()}
-	t := r.comm.Topology()
+	t := r.topology
 	for _, p := range u.space.Plans(request, t) {
 		if p.Segment >= request.Bytes() || table.Costs == nil {
 			continue
@@ -113,7 +114,7 @@ func (u *tuning) validateRequest(ctx context.Context, r *tuneRank, request tasks
 		if err != nil {
 			return v, err
 		}
-		if stop, err := r.comm.Any(ctx, r.asked.Err() != nil); err != nil || stop {
+		if stop, err := r.isAny(ctx, r.asked.Err() != nil); err != nil || stop {
 			return v, cmp.Or(err, tune.ErrInterrupted)
 		}
 		timing, err := r.meter.Collective(ctx, request, p, u.stop)
