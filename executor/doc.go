@@ -50,7 +50,7 @@
 //	guard                               what an operation of the caller's may not do
 //	departure broken failing            who has left, what breaks, who is told
 //	unlock                              what the engine does as it lets go of its lock
-//	read operation send step            the steps of a pass
+//	hand read operation send step       the steps of a pass
 //	transfer deliver                    what arrives
 //	waiting stall                       who is waited for
 //	wait bind start                     a call

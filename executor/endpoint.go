@@ -31,6 +31,7 @@ type Endpoint struct {
 	runs    []*Run           // started and not finished, of all communicators, in no order
 	store   blocks           // payloads that came before their recv was ready
 	puts    puts             // whose bytes are on their way out
+	hand    handFunc         // copies to where others read it
 	bounces [2][]byte        // for operands of another process, see bounceBuffer; nil until needed
 	failing []failure        // found under mu; the driver carries it out without mu
 	asking  []inquiry        // likewise
@@ -133,7 +134,7 @@ type inquiry struct {
 // newEndpoint returns the engine of a rank, with no communicator.
 func newEndpoint(w *World, p Port) *Endpoint {
 	size := len(w.endpoints)
-	e := &Endpoint{world: w, rank: p.Rank, link: p.Link, sleeper: p.Sleeper, memory: p.Memory, comms: map[CommID]*Comm{}}
+	e := &Endpoint{world: w, rank: p.Rank, link: p.Link, sleeper: p.Sleeper, memory: p.Memory, comms: map[CommID]*Comm{}, hand: (&handing{}).copy}
 	e.flight = flight.New(int(p.Rank), size, w.config.RecorderEvents)
 	e.peers = wire.Apart[peerState](size)
 	for i := range e.peers {

@@ -23,7 +23,7 @@ func (r *Run) shareStep(id dag.ID, s *submodules.Step) {
 		return
 	}
 	r.comm.counters.Copied += s.Len()
-	r.doInChunks(id, s, copyBytes)
+	r.doInChunks(id, s, r.comm.e.hand)
 }
 
 // copyBytes is a copy as a reduction of one operand.

@@ -9,6 +9,7 @@ import (
 	"github.com/tierflow/tierflow/dag/invariants"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
 )
 
 // burst is how many steps run between two looks at the link.
@@ -59,7 +60,11 @@ func (r *Run) executeStep(id dag.ID) {
 		r.recvStep(id, s)
 	case submodules.CopyStep:
 		r.comm.counters.Copied += s.Len()
-		r.doInChunks(id, s, copyBytes)
+		if s.Dst.Region == tasks.Slot {
+			r.doInChunks(id, s, r.comm.e.hand)
+		} else {
+			r.doInChunks(id, s, copyBytes)
+		}
 	case submodules.ReduceStep:
 		r.reduceStep(id, s)
 	case submodules.ShareStep:

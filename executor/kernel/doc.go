@@ -22,6 +22,8 @@
 //     before. It is not defined on integers, whose quotient would lose its
 //     fraction: Sum and divide instead.
 //
+// [CopyPast] is a copy for memory that another processor has in its cache.
+//
 // Float operations other than Average's division are one IEEE operation per
 // element, so assembly and Go give the same bits (complex Prod in Go may be fused
 // on some machines).

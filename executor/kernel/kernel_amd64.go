@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"unsafe"
+
 	"golang.org/x/sys/cpu"
 
 	"github.com/tierflow/tierflow/tasks"
@@ -61,4 +63,17 @@ func assembly(op tasks.OpID, t tasks.Datatype) (blockFunc, string) {
 		return nil, ""
 	}
 	return avx2[op][t], "avx2"
+}
+
+// copyPast copies src to dst past the caches, and reports whether it could.
+func copyPast(dst, src []byte) bool {
+	if !hasAVX2 || detects {
+		return false
+	}
+	head := int(-uintptr(unsafe.Pointer(&dst[0])) % blockSize)
+	n := (len(dst) - head) / blockSize * blockSize
+	copy(dst[:head], src[:head])
+	past(&dst[head], &src[head], &src[head], n)
+	copy(dst[head+n:], src[head+n:])
+	return true
 }

@@ -95,6 +95,9 @@ func minU64(dst *byte, a *byte, b *byte, n int)
 func maxU64(dst *byte, a *byte, b *byte, n int)
 
 //go:noescape
+func past(dst *byte, a *byte, b *byte, n int)
+
+//go:noescape
 func sumF32(dst *byte, a *byte, b *byte, n int)
 
 //go:noescape

@@ -2024,6 +2024,52 @@ done:
 	VZEROUPPER
 	RET
 
+// func past(dst *byte, a *byte, b *byte, n int)
+// Requires: AVX, MMX+
+TEXT ·past(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ b+16(FP), DX
+	MOVQ n+24(FP), DX
+	XORQ BX, BX
+	MOVQ DX, SI
+	ANDQ $-256, SI
+	JEQ  tail
+
+blocks:
+	VMOVDQU  (CX)(BX*1), Y0
+	VMOVNTDQ Y0, (AX)(BX*1)
+	VMOVDQU  32(CX)(BX*1), Y0
+	VMOVNTDQ Y0, 32(AX)(BX*1)
+	VMOVDQU  64(CX)(BX*1), Y0
+	VMOVNTDQ Y0, 64(AX)(BX*1)
+	VMOVDQU  96(CX)(BX*1), Y0
+	VMOVNTDQ Y0, 96(AX)(BX*1)
+	VMOVDQU  128(CX)(BX*1), Y0
+	VMOVNTDQ Y0, 128(AX)(BX*1)
+	VMOVDQU  160(CX)(BX*1), Y0
+	VMOVNTDQ Y0, 160(AX)(BX*1)
+	VMOVDQU  192(CX)(BX*1), Y0
+	VMOVNTDQ Y0, 192(AX)(BX*1)
+	VMOVDQU  224(CX)(BX*1), Y0
+	VMOVNTDQ Y0, 224(AX)(BX*1)
+	ADDQ     $0x00000100, BX
+	CMPQ     BX, SI
+	JLT      blocks
+
+tail:
+	CMPQ     BX, DX
+	JGE      done
+	VMOVDQU  (CX)(BX*1), Y0
+	VMOVNTDQ Y0, (AX)(BX*1)
+	ADDQ     $0x20, BX
+	JMP      tail
+
+done:
+	SFENCE
+	VZEROUPPER
+	RET
+
 // func sumF32(dst *byte, a *byte, b *byte, n int)
 // Requires: AVX
 TEXT ·sumF32(SB), NOSPLIT, $0-32

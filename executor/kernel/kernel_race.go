@@ -7,6 +7,9 @@ import (
 	"unsafe"
 )
 
+// detects: the race detector is on, and can't see what assembly touches.
+const detects = true
+
 // announced tells the race detector what assembly touches.
 func announced(f Func) Func {
 	return func(dst, a, b []byte) {

@@ -35,6 +35,11 @@ func kernels() []kernel {
 		whole("maxF64", highest(build.VMAXPD, build.VORPD, build.VXORPD, build.VSUBPD)),
 	}
 	all = append(all, wideIntegers()...)
+	all = append(all, kernel{name: "past", fence: true, combine: func(dst, a, _ operand.Mem) {
+		x := build.YMM()
+		build.VMOVDQU(a, x)
+		build.VMOVNTDQ(x, dst)
+	}})
 	float32s := []struct {
 		name  string
 		op    op
@@ -155,7 +160,7 @@ func bfloat16(name string, f op, exact bool) kernel {
 		odd = simple(build.VPAND)(odd, one)
 		return simple(build.VPADDD)(simple(build.VPADDD)(x, almostHalf), odd)
 	}
-	return kernel{name, constants, func(dst, a, b operand.Mem) {
+	return kernel{name: name, constants: constants, combine: func(dst, a, b operand.Mem) {
 		x, y := build.YMM(), build.YMM()
 		build.VMOVDQU(a, x)
 		build.VMOVDQU(b, y)

@@ -20,6 +20,7 @@ type kernel struct {
 	name      string
 	constants func()
 	combine   func(dst, a, b operand.Mem)
+	fence     bool // what it writes must be seen before what is written later
 }
 
 func main() {
@@ -68,6 +69,9 @@ func (k kernel) emit() {
 	build.JMP(operand.LabelRef("tail"))
 
 	build.Label("done")
+	if k.fence {
+		build.SFENCE()
+	}
 	build.VZEROUPPER()
 	build.RET()
 }
