@@ -31,6 +31,18 @@ func LoadTable(name string, reg submodules.Registry) (*table.Table, error) {
 
 // table reads the table of the options or the environment; nil if there is none.
 func (o *Options) table(reg submodules.Registry) (*loadedTable, error) {
+	t, err := o.anyTable(reg)
+	if err != nil || t == nil {
+		return nil, err
+	}
+	if on := t.Provenance.Simulated; o.MeasuredTable && on != "" {
+		return nil, fmt.Errorf("%s: its times were simulated on %s; Options.MeasuredTable allows measured ones only", t.origin, on)
+	}
+	return t, nil
+}
+
+// anyTable is table without what the options demand of it.
+func (o *Options) anyTable(reg submodules.Registry) (*loadedTable, error) {
 	name, origin := o.Table, "Options.Table"
 	switch {
 	case o.Table != "" && o.TableData != nil:

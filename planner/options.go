@@ -42,6 +42,10 @@ type Options struct {
 	Table string
 	// TableData is the content of such a file, in place of Table.
 	TableData []byte
+	// MeasuredTable refuses a table whose times were simulated: joining, or making goroutine
+	// ranks, fails with an error that names the table and the machine it was simulated on.
+	// Of processes rank 0's counts, which has the table.
+	MeasuredTable bool
 	// Machine says what is known of the machine. Where neither Plan nor a table decides, plans
 	// are then chosen by their prices on it, and the built-in rule's plan is one of several.
 	//

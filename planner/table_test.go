@@ -2,6 +2,7 @@ package planner_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -224,4 +225,27 @@ func FuzzParseTable(f *testing.F) {
 			compileAll(t, r, on, p)
 		}
 	})
+}
+
+// A program that asks for measured times gets no simulated ones.
+func TestMeasuredTable(t *testing.T) {
+	const data = `{"tierflow_table":2,"provenance":{%s},"entries":[]}`
+	for provenance, want := range map[string]string{
+		"": "", `"simulated":"big.json"`: "Options.TableData: its times were simulated on big.json; Options.MeasuredTable allows measured ones only",
+	} {
+		comms, err := planner.Local("2", &planner.Options{MeasuredTable: true, TableData: fmt.Appendf(nil, data, provenance)})
+		for _, c := range comms {
+			c.Close()
+		}
+		if got := fmt.Sprint(err); want == "" && err != nil || !strings.Contains(got, want) {
+			t.Errorf("{%s}: %v; want %q", provenance, err, want)
+		}
+	}
+	comms, err := planner.Local("2", &planner.Options{MeasuredTable: true})
+	if err != nil {
+		t.Errorf("without a table: %v", err)
+	}
+	for _, c := range comms {
+		c.Close()
+	}
 }
