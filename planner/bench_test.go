@@ -4,21 +4,28 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// BenchmarkDecide asks for plans by a table: such as were decided before, for one
-// again and again or for several in turns, and such as never were.
+// BenchmarkDecide asks for plans by a table, and by price: such as were decided before, for
+// one again and again or for several in turns, and such as never were.
 func BenchmarkDecide(b *testing.B) {
-	for _, sizes := range [][]int64{{1 << 16}, {1 << 8, 1 << 12, 1 << 16, 1 << 20}} {
-		b.Run(fmt.Sprintf("known=true/requests=%d", len(sizes)), func(b *testing.B) { decideCached(b, sizes) })
+	data, err := machine.Assumed().Format()
+	if err != nil {
+		b.Fatal(err)
 	}
-	b.Run("known=false", decideNew)
+	for by, o := range map[string]*planner.Options{"table": {Table: recordedFile}, "price": {MachineData: data}} {
+		for _, sizes := range [][]int64{{1 << 16}, {1 << 8, 1 << 12, 1 << 16, 1 << 20}} {
+			b.Run(fmt.Sprintf("by=%s/known=true/requests=%d", by, len(sizes)), func(b *testing.B) { decideCached(b, o, sizes) })
+		}
+		b.Run("by="+by+"/known=false", func(b *testing.B) { decideNew(b, o) })
+	}
 }
 
-func decideCached(b *testing.B, sizes []int64) {
-	comms, err := planner.Local("4x2", &planner.Options{Table: recordedFile})
+func decideCached(b *testing.B, o *planner.Options, sizes []int64) {
+	comms, err := planner.Local("4x2", o)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -37,8 +44,8 @@ func decideCached(b *testing.B, sizes []int64) {
 	}
 }
 
-func decideNew(b *testing.B) {
-	comms, err := planner.Local("4x2", &planner.Options{Table: recordedFile})
+func decideNew(b *testing.B, o *planner.Options) {
+	comms, err := planner.Local("4x2", o)
 	if err != nil {
 		b.Fatal(err)
 	}

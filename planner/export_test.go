@@ -45,9 +45,9 @@ func (c *Comm) MeasureMachine(ctx context.Context, keep string) error {
 
 // MeasuredLink is a link with the numbers that a pair of ranks has measured, ns: a round trip,
 // a stream of small messages, each of them on the sender, a message without credit on the
-// sender, a short and a long stream.
-func MeasuredLink(like machine.Link, inside, oneProcess bool, turn, many, send, lead, brief, whole int64) machine.Link {
-	return measuredLink(like, probe{turn, many, send, lead, brief, whole}, inside, oneProcess)
+// sender, a short and a long stream, and a first message on an idle link.
+func MeasuredLink(like machine.Link, inside, oneProcess bool, turn, many, send, lead, brief, whole, first int64) machine.Link {
+	return measuredLink(like, probe{turn, many, send, lead, brief, whole, first}, inside, oneProcess)
 }
 
 // PairsAt are the pairs of ranks that measure a level.

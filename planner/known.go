@@ -123,6 +123,10 @@ type bid struct {
 	on *knownMachine
 }
 
+// hastily begins how the numbers of a machine were found that the ranks of a job have
+// measured when they joined.
+const hastily = "measured by pairs of ranks in "
+
 // offer asks what costs least, where nothing is forced. ruled is the rule's plan. It
 // returns nil if there is no machine, not even one that could not be measured.
 func (k *knownMachine) offer(r tasks.Request, t *levels.Topology, ruled, forced tasks.Plan, reg submodules.Registry) (*bid, error) {
@@ -133,8 +137,12 @@ func (k *knownMachine) offer(r tasks.Request, t *levels.Topology, ruled, forced 
 	if k.Machine == nil || forced.String() != "" {
 		return b, nil
 	}
+	margin := priced.Exact
+	if strings.HasPrefix(k.Provenance.Method, hastily) {
+		margin = priced.Hasty
+	}
 	var err error
-	if b.Choice, err = priced.Choose(k.Machine, r, t, ruled, reg); err != nil {
+	if b.Choice, err = priced.Choose(k.Machine, r, t, ruled, reg, margin); err != nil {
 		return nil, fmt.Errorf("%v: %w", r, err)
 	}
 	return b, nil
@@ -194,8 +202,11 @@ func loss(best, other *price.Price) string {
 			most, at = ns-mine[i], i
 		}
 	}
-	if at < 0 || other.NS <= best.NS {
-		return "about the same"
+	if other.NS < best.NS {
+		return fmt.Sprintf("%.1f%% less, which prices are off", 100*(1-other.NS/best.NS))
+	}
+	if at < 0 || other.NS == best.NS {
+		return "the same"
 	}
 	return fmt.Sprintf("%.1f%% more: %s takes %.1f µs more", 100*(other.NS/best.NS-1), price.Names()[at], most/1e3)
 }

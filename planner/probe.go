@@ -11,13 +11,14 @@ import (
 
 // Bounds of what measuring a machine takes. They hold for each level of the topology.
 const (
-	probeTime   = 20 * time.Millisecond // from when on a pair begins nothing new
+	probeTime   = 16 * time.Millisecond // from when on a pair begins nothing new
 	probeTurns  = 16                    // round trips of a small message
 	probeRounds = 2                     // streams of each size
 	probeStream = 24                    // small messages in a stream
-	probeShort  = 96 << 10              // bytes of a short stream, which needs credit as the long one does
-	probeLong   = 224 << 10             // bytes of a long stream
-	probeEager  = 48 << 10              // bytes of a message that goes without credit
+	probeShort  = 72 << 10              // bytes of a short stream, which needs credit as the long one does
+	probeLong   = 168 << 10             // bytes of a long stream
+	probeBurst  = 16 << 10              // bytes of a message that may pass an idle link in a burst
+	probeEager  = 32 << 10              // bytes of a message that goes without credit
 )
 
 // probeTag is the tag of all messages of a measurement: nobody else sends any meanwhile.
@@ -35,6 +36,7 @@ const (
 	probeLead         // what the sender takes for probeEager bytes
 	probeBrief        // until a short stream was answered
 	probeWhole        // until a long one was; 0: the link is too slow
+	probeFirst        // until a message of probeBurst bytes was answered, on a link that was idle
 	probeFields
 )
 
@@ -88,9 +90,9 @@ func (c *Comm) probeLevel(ctx context.Context, pairs [][2]int) (at int, p probe,
 // lead measures with a peer that follows.
 func (o *prober) lead(ctx context.Context) (p probe, err error) {
 	begun := time.Now()
-	early := func() bool { return time.Since(begun) < probeTime }
+	until := probeTime // from the beginning: then a number is left at what it is
 	take := func(at int, size int64, count, times int) {
-		for i := 0; i < times && err == nil && (i == 0 || early()); i++ {
+		for i := 0; i < times && err == nil && (i == 0 || time.Since(begun) < until); i++ {
 			var all, sending time.Duration
 			if all, sending, err = o.ask(ctx, size, count); err != nil {
 				return
@@ -104,12 +106,15 @@ func (o *prober) lead(ctx context.Context) (p probe, err error) {
 			}
 		}
 	}
+	until = probeTime / 4
 	take(probeTurn, 0, 0, 2) // to warm up
 	take(probeTurn, 0, 0, probeTurns)
+	take(probeFirst, probeBurst, 1, probeRounds)
 	take(probeMany, 8, probeStream, 2*probeRounds)
-	take(probeLead, probeEager, 1, 2*probeRounds)
+	take(probeLead, probeEager, 1, 2*probeRounds) // a connection's first stream is a slow one
+	until = probeTime / 2
 	take(probeBrief, probeShort, 1, probeRounds)
-	if early() && p[probeBrief] < int64(probeTime/2) {
+	if until = probeTime; time.Since(begun) < until {
 		take(probeWhole, probeLong, 1, probeRounds)
 	}
 	if err == nil {

@@ -172,7 +172,7 @@ func (s *surveyed) file() []byte {
 	m.CopyByte, m.ReduceByte = ownSpeed()
 	m.Cores = s.cores(s.rows[at:])
 	m.Provenance = costs.Provenance{
-		Method: fmt.Sprintf("measured by pairs of ranks in %v", s.took.Round(time.Millisecond)),
+		Method: hastily + s.took.Round(time.Millisecond).String(),
 		Ranks:  ranksOf(t), Links: s.comm.links, Date: time.Now().UTC().Format(time.RFC3339),
 	}
 	data, err := m.Format()
@@ -222,7 +222,7 @@ func measuredLink(l machine.Link, p probe, inside, oneProcess bool) machine.Link
 	}
 	l.Latency = max(0, turn-l.Send-l.Recv)
 	l.SendMore, l.RecvMore, l.Gap, l.BurstBytes = 0, 0, 0, 0
-	l.SendByte = max(0, float64(p[probeLead]-p[probeSend])/probeEager)
+	l.SendByte = min(mostByte, max(0, float64(p[probeLead]-p[probeSend])/probeEager))
 	l.RecvByte = recvToSend * l.SendByte
 	byteNs := float64(p[probeBrief]-2*p[probeTurn]) / probeShort // a credit takes a round trip
 	if p[probeWhole] > 0 {
@@ -230,6 +230,10 @@ func measuredLink(l machine.Link, p probe, inside, oneProcess bool) machine.Link
 	}
 	if byteNs = max(0, byteNs); inside || oneProcess {
 		l.MessageBytes, l.PacketBytes, l.PacketExtra, l.BufferBytes = 0, 0, 0, 0
+	}
+	burst := probeBurst - float64(p[probeFirst]-p[probeTurn])/max(byteNs, 1e-3)
+	if !inside && burst > 0 && burst*byteNs > float64(p[probeTurn]) { // else it is lost in the round trip
+		l.BurstBytes = int64(min(burst, probeBurst))
 	}
 	switch {
 	case inside:
@@ -241,6 +245,10 @@ func measuredLink(l machine.Link, p probe, inside, oneProcess bool) machine.Link
 	}
 	return l
 }
+
+// mostByte bounds what a byte is believed to take of a sender's processor, ns: on a slow link
+// it waits until there is room again.
+const mostByte = 1
 
 // recvToSend is how many times as long a byte takes of a receiver's processor as of a
 // sender's through TCP: as [machine.Assumed] has it.

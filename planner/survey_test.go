@@ -173,10 +173,10 @@ func TestPairs(t *testing.T) {
 // The numbers of a link follow from the times of a pair: here of 1 Gbit/s with 20 µs of
 // latency, whose messages take 3 µs of either end.
 func TestMeasuredLink(t *testing.T) {
-	const turn, short, long = 52_000, 96 << 10, 224 << 10
+	const turn, short, long = 52_000, 72 << 10, 168 << 10
 	tcp := machine.Assumed().Links[1]
 	wire := func(n float64) int64 { return int64(n * 8 * (1448 + 66) / 1448) }
-	l := planner.MeasuredLink(tcp, false, false, turn, turn+24*3000, 3000, 3000+48<<10/5, turn+wire(short)+2*turn, turn+wire(long)+2*turn)
+	l := planner.MeasuredLink(tcp, false, false, turn, turn+24*3000, 3000, 3000+32<<10/5, 2*turn+wire(short), 2*turn+wire(long), turn+wire(16<<10))
 	for _, tc := range []struct {
 		name      string
 		got, want float64
@@ -194,10 +194,17 @@ func TestMeasuredLink(t *testing.T) {
 	if l.PacketBytes != tcp.PacketBytes || l.BufferBytes != tcp.BufferBytes {
 		t.Errorf("packets of %d bytes, %d queued", l.PacketBytes, l.BufferBytes)
 	}
+	if l.BurstBytes != 0 {
+		t.Errorf("a burst of %d bytes that nobody saw", l.BurstBytes)
+	}
+	l = planner.MeasuredLink(tcp, false, false, turn, turn+24*3000, 3000, 3000, 2*turn+wire(short), 2*turn+wire(long), turn+wire(2<<10))
+	if l.BurstBytes < 13<<10 || l.BurstBytes > 15<<10 {
+		t.Errorf("a burst of %d bytes, want some %d", l.BurstBytes, 14<<10)
+	}
 	// Numbers that contradict each other still make a link.
 	for _, p := range [][6]int64{{}, {1, 1, 1_000_000, 1, 1, 1}, {1000, 0, 0, 0, 0, 0}, {1 << 40, 1, 1, 1, 1, 1 << 50}} {
 		for _, inside := range []bool{false, true} {
-			l := planner.MeasuredLink(tcp, inside, true, p[0], p[1], p[2], p[3], p[4], p[5])
+			l := planner.MeasuredLink(tcp, inside, true, p[0], p[1], p[2], p[3], p[4], p[5], p[0])
 			for _, v := range []float64{l.Latency, l.Send, l.Recv, l.Byte, l.SendByte, l.RecvByte} {
 				if v < 0 || math.IsNaN(v) {
 					t.Errorf("%v inside %v: %+v", p, inside, l)

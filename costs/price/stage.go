@@ -15,7 +15,7 @@ func (p *Pricer) stage(o *outline, at int, c tasks.Choice, n float64) (stage, bo
 	}
 	whole := float64(p.request.AllBytes(p.on.Size()))
 	lead := p.lead
-	if o.on.WithinNodes(ph.Level) {
+	if o.inside[at] {
 		lead = p.near
 	}
 	l := p.links[p.level(o, ph)].leading(whole, lead, partners)

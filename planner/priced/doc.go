@@ -10,5 +10,5 @@
 // plans on all ranks.
 //
 //	ruled, _ := rule.Choose(request, topology, tasks.Plan{})
-//	choice, err := priced.Choose(machine, request, topology, ruled, registry)
+//	choice, err := priced.Choose(machine, request, topology, ruled, registry, priced.Exact)
 package priced

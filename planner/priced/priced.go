@@ -12,9 +12,14 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// margin is by which share of its own price a plan must be cheaper than the rule's plan to
-// take its place: prices are that far off, see the sweep in this package's tests.
-const margin = 0.04
+// By which share of its own price a plan must be cheaper than the rule's plan to take its
+// place: prices are that far off. The first is for a machine whose numbers are as good as
+// described, see the sweep in this package's tests; the second for one that was measured in a
+// hurry, as the README of planner/rule has it.
+const (
+	Exact = 0.04
+	Hasty = 0.12
+)
 
 // Offer is a plan and its price.
 type Offer struct {
@@ -35,9 +40,9 @@ const maxOffers = 4
 
 // Choose returns the plan that costs least on a machine, of those that reg can compile.
 // ruled is the plan of the built-in rule. It stays unless another one is cheaper by more
-// than prices are off, or unless a search would leave it out. A machine without a link
-// that t needs is an error.
-func Choose(m *machine.Machine, r tasks.Request, t *levels.Topology, ruled tasks.Plan, reg submodules.Registry) (Choice, error) {
+// than margin, a share of its own price, or unless a search would leave the rule's out. A
+// machine without a link that t needs is an error.
+func Choose(m *machine.Machine, r tasks.Request, t *levels.Topology, ruled tasks.Plan, reg submodules.Registry, margin float64) (Choice, error) {
 	c := Choice{Ruled: true, Rule: Offer{Plan: ruled}}
 	p, err := price.New(m, t, r)
 	if err != nil {

@@ -29,7 +29,7 @@ func TestNeverPruned(t *testing.T) {
 				r := request(coll, bytes)
 				ruled, _ := rule.Choose(r, topo, tasks.Plan{})
 				for speed := range speeds {
-					c, err := priced.Choose(at(speed), r, topo, ruled, space.Registry)
+					c, err := priced.Choose(at(speed), r, topo, ruled, space.Registry, priced.Exact)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -73,7 +73,7 @@ func TestOffers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := priced.Choose(at(0), r, topo, ruled, all.Submodules())
+	c, err := priced.Choose(at(0), r, topo, ruled, all.Submodules(), priced.Exact)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestRuleStays(t *testing.T) {
 			t.Fatal(err)
 		}
 		ruled, _ := rule.Choose(tc.r, topo, tasks.Plan{})
-		c, err := priced.Choose(machine.Assumed(), tc.r, topo, ruled, all.Submodules())
+		c, err := priced.Choose(machine.Assumed(), tc.r, topo, ruled, all.Submodules(), priced.Exact)
 		if err != nil || !c.Ruled || !c.Rule.Plan.Equal(ruled) {
 			t.Errorf("%v on %s: %+v, %v", tc.r, tc.spec, c, err)
 		}
@@ -122,7 +122,7 @@ func BenchmarkChoose(b *testing.B) {
 				r, m := request(coll, 1<<20), machine.Assumed()
 				ruled, _ := rule.Choose(r, topo, tasks.Plan{})
 				for b.Loop() {
-					if _, err := priced.Choose(m, r, topo, ruled, all.Submodules()); err != nil {
+					if _, err := priced.Choose(m, r, topo, ruled, all.Submodules(), priced.Exact); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -103,7 +103,7 @@ func (y *tally) add(t *testing.T, coll tasks.Collective, spec string, bytes int6
 	}
 	r, m := request(coll, bytes), at(speed)
 	ruled, _ := rule.Choose(r, topo, tasks.Plan{})
-	c, err := priced.Choose(m, r, topo, ruled, all.Submodules())
+	c, err := priced.Choose(m, r, topo, ruled, all.Submodules(), priced.Exact)
 	if err != nil {
 		t.Fatal(err)
 	}
