@@ -38,6 +38,11 @@ func (w *walker) burst(rank int, now moment) {
 	}
 	r.busy = true
 	r.freed = w.after(began, Coeff{Alpha: times, Beta: times * bytes / k})
+	for i := 0; w.isStaggered && len(all) > 1; i, all = i+1, all[1:] {
+		part := w.gamma.Of(i + 2)
+		at := w.after(began, Coeff{Alpha: part, Beta: part * bytes / k})
+		w.push(event{at: at, rank: rank, burst: all[:1], began: began, isPart: true})
+	}
 	w.push(event{at: r.freed, rank: rank, burst: all, began: began})
 }
 

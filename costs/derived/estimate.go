@@ -40,20 +40,21 @@ func (g Gather) After(ends []float64) float64 {
 
 // alone returns how long an experiment's request took by itself, ns, and its longest path.
 func (x *Experiment) alone(t *levels.Topology, reg submodules.Registry, g Gamma, l Line) (float64, Coeff, error) {
+	path, err := WalkRequest(x.Request, t, x.Plan, reg, g, l)
+	if err != nil {
+		return 0, path, err
+	}
 	paths, err := WalkRanks(x.Request, t, x.Plan, reg, g, l)
 	if err != nil {
-		return 0, Coeff{}, err
+		return 0, path, err
 	}
-	ends, longest := make([]float64, len(paths)), 0
+	ends := make([]float64, len(paths))
 	for rank, c := range paths {
 		ends[rank] = l.NS(c)
-		if ends[rank] > ends[longest] {
-			longest = rank
-		}
 	}
 	// Messages that others sent before the end are there by then, whatever they took.
-	gather := x.Gather.After(ends) - ends[longest]
-	return max(x.NS-gather, x.NS/most), paths[longest], nil
+	gather := x.Gather.After(ends) - slices.Max(ends)
+	return max(x.NS-gather, x.NS/most), path, nil
 }
 
 // most is the largest part of an experiment that a gather is believed to take, as x of x − 1.

@@ -15,16 +15,17 @@ import (
 // long and nothing is combined, any line gives the same path. The package comment has the
 // rules. Programs that don't fit together are an error.
 func Walk(progs []*submodules.Program, g Gamma, at Line) (Coeff, error) {
-	ends, err := walk(progs, make([]moment, len(progs)), g, at)
-	return latest(ends).path, err
+	w := &walker{gamma: g, at: at, ends: make([]moment, len(progs))}
+	err := w.run(progs)
+	return latest(w.ends).path, err
 }
 
-// walk is [Walk] of ranks that begin at their own moments. It returns when each rank ends.
-func walk(progs []*submodules.Program, starts []moment, g Gamma, at Line) ([]moment, error) {
-	w := &walker{gamma: g, at: at, ranks: make([]walked, len(progs)), ends: starts}
+// run walks the programs of all ranks. Each begins where it ended before.
+func (w *walker) run(progs []*submodules.Program) error {
+	w.ranks = make([]walked, len(progs))
 	for i, p := range progs {
 		if int(p.Rank) != i || p.Size != len(progs) {
-			return nil, fmt.Errorf("walk: a program of rank %d of %d in place %d of %d", p.Rank, p.Size, i, len(progs))
+			return fmt.Errorf("walk: a program of rank %d of %d in place %d of %d", p.Rank, p.Size, i, len(progs))
 		}
 		w.enter(i, p)
 	}
@@ -37,10 +38,10 @@ func walk(progs []*submodules.Program, starts []moment, g Gamma, at Line) ([]mom
 	}
 	for i := range w.ranks {
 		if left := w.ranks[i].left; left > 0 {
-			return nil, fmt.Errorf("walk: rank %d has %d steps that never begin", i, left)
+			return fmt.Errorf("walk: rank %d has %d steps that never begin", i, left)
 		}
 	}
-	return w.ends, nil
+	return nil
 }
 
 // latest returns the latest of all moments, the first of those that are.
@@ -54,13 +55,15 @@ func latest(all []moment) (last moment) {
 // WalkRequest compiles a request for all ranks of t and returns its longest path. Passes
 // come one after the other.
 func WalkRequest(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry, g Gamma, at Line) (Coeff, error) {
-	ends, err := walkRequest(r, t, p, reg, make([]moment, t.Size()), g, at)
+	ends, err := walkRequest(r, t, p, reg, &walker{gamma: g, at: at})
 	return latest(ends).path, err
 }
 
-// WalkRanks is [WalkRequest] for each rank: the longest path to where it ends, by rank.
+// WalkRanks returns the longest path to where each rank ends, by rank. Here the messages of a
+// burst come one after the other: the first one after one message's time. That is nearer
+// to what happens, and says which ranks end before others.
 func WalkRanks(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry, g Gamma, at Line) ([]Coeff, error) {
-	ends, err := walkRequest(r, t, p, reg, make([]moment, t.Size()), g, at)
+	ends, err := walkRequest(r, t, p, reg, &walker{gamma: g, at: at, isStaggered: true})
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +74,8 @@ func WalkRanks(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules
 	return all, nil
 }
 
-// walkRequest is [WalkRequest] of ranks that begin at their own moments.
-func walkRequest(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry, starts []moment, g Gamma, at Line) ([]moment, error) {
+// walkRequest returns when each rank ends.
+func walkRequest(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry, w *walker) ([]moment, error) {
 	whole, rest := make([]*submodules.Program, t.Size()), make([]*submodules.Program, t.Size())
 	passes := int64(0)
 	for rank := range whole {
@@ -82,20 +85,22 @@ func walkRequest(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodul
 		}
 		whole[rank], rest[rank], passes = c.Whole, c.Rest, c.Passes
 	}
-	ends, err := starts, error(nil)
+	w.ends = make([]moment, t.Size())
 	if passes > 0 {
-		if ends, err = walk(whole, ends, g, at); err != nil {
+		if err := w.run(whole); err != nil {
 			return nil, err
 		}
-		more := latest(ends)
-		for rank := range ends { // the other passes are as long
-			ends[rank] = moment{more.time * passes, more.path.Times(float64(passes))}
+		more := latest(w.ends)
+		for rank := range w.ends { // the other passes are as long
+			w.ends[rank] = moment{more.time * passes, more.path.Times(float64(passes))}
 		}
 	}
-	if rest[0] == nil {
-		return ends, nil
+	if rest[0] != nil {
+		if err := w.run(rest); err != nil {
+			return nil, err
+		}
 	}
-	return walk(rest, ends, g, at)
+	return w.ends, nil
 }
 
 // moment is when something happens, and the path that leads there.
@@ -129,6 +134,8 @@ type walker struct {
 	count int64    // events made
 	dirty []int    // ranks that may begin a burst
 	ends  []moment // by rank: when its last step until now has ended
+
+	isStaggered bool // a burst's messages come one after the other, see [WalkRanks]
 }
 
 // walked is one rank's state.
@@ -147,12 +154,13 @@ type walked struct {
 
 // event is the end of a burst or of a step.
 type event struct {
-	at    moment
-	count int64 // earlier events of one moment come first
-	rank  int
-	burst []dag.ID // nil: step ends
-	began moment   // of a burst
-	step  dag.ID   // None: the rank begins
+	at     moment
+	count  int64 // earlier events of one moment come first
+	rank   int
+	burst  []dag.ID // nil: step ends
+	began  moment   // of a burst
+	isPart bool     // others of the burst end later
+	step   dag.ID   // None: the rank begins
 }
 
 // enter brings in a rank. A receive waits for its message beside its predecessors, and
@@ -219,8 +227,10 @@ func (w *walker) happen(e event) {
 		return
 	}
 	r := &w.ranks[e.rank]
-	r.busy = false
-	w.touch(e.rank)
+	if !e.isPart {
+		r.busy = false
+		w.touch(e.rank)
+	}
 	for _, id := range e.burst {
 		w.deliver(r.prog, id, e.began, e.at)
 		w.end(e.rank, id, e.at)

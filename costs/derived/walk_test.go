@@ -102,3 +102,19 @@ func TestWalkRanks(t *testing.T) {
 		}
 	}
 }
+
+// Of a burst the first rank ends after one message, the last one with the burst.
+func TestWalkRanksOfBurst(t *testing.T) {
+	on, _ := levels.Parse("4x1")
+	p, _ := tasks.ParsePlan("shape=flat,fs=all,w=1,i=nbc/linear,s=sm")
+	r := tasks.Request{Coll: tasks.Bcast, Type: tasks.Uint8, Count: 100}
+	got, err := derived.WalkRanks(r, on, p, all.Submodules(), gamma(t, "wire"), derived.Line{Alpha: 1, Beta: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rank, alpha := range []float64{3, 1, 2, 3} {
+		if want := (derived.Coeff{Alpha: alpha, Beta: 100 * alpha}); got[rank] != want {
+			t.Errorf("rank %d ends after %+v, want %+v", rank, got[rank], want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -60,6 +61,32 @@ func TestModelsWrongArguments(t *testing.T) {
 	} {
 		if s := tierflow.Run(t, strings.Fields(test.args)...); s.Status == 0 || !strings.Contains(s.Errors, test.want) {
 			t.Errorf("%s: %+v, want %q", test.args, s, test.want)
+		}
+	}
+}
+
+// The recordings hold what their README says: choices that take 1.03 times as long as the best of
+// six in the mean, 1.11 at most.
+func TestRecordedModels(t *testing.T) {
+	for _, name := range []string{"16x1", "90x1", "124x1"} {
+		data, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "models", name+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := kittest.Decode[modelled](t, string(data))
+		if m.Topology != name || len(m.Choices.Rows) != 10 || m.Seconds > 60 {
+			t.Errorf("%s: %s, %d sizes, experiments of %.0f s", name, m.Topology, len(m.Choices.Rows), m.Seconds)
+		}
+		mean := meanOf(m.Choices.Rows, func(r *choiceRow) *chosen { return &r.Model })
+		if mean != m.Choices.Model || mean.Mean > 1.03 || mean.Max > 1.11 {
+			t.Errorf("%s: %+v, by its rows %+v", name, m.Choices.Model, mean)
+		}
+		for _, r := range m.Choices.Rows {
+			for _, one := range r.Measured {
+				if one.NS < r.NS {
+					t.Errorf("%s, %d bytes: %s is faster than the best", name, r.Bytes, one.Algorithm)
+				}
+			}
 		}
 	}
 }
