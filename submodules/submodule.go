@@ -37,6 +37,10 @@ type Algorithm struct {
 	Tree   bool               // reduces along the tree over the group's ranks, whoever leads; see [tasks.Split]
 	InTurn bool               // scans by adding one rank after the other: the same order on any layout
 	Number string             // what a plan's number means to it, in some words; empty: it takes none
+
+	Numbers []int   // that are worth a search, beside its default
+	Inners  []int64 // inner segments that are worth a search beside those for all algorithms, bytes
+
 	Needs  []Restriction
 	Source string // paper and section, or the system it is known from
 	Doc    string // one line

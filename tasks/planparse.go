@@ -98,15 +98,15 @@ func parseChoice(s string) (c Choice, err error) {
 		c.Inner, err = ParseBytes(parts[2])
 	}
 	if len(parts) > 3 && err == nil {
-		if c.N, err = strconv.Atoi(parts[3]); err != nil || c.N < 2 || c.N > maxNumber {
-			return c, fmt.Errorf("number %q: an algorithm's number is 2 to %d", parts[3], maxNumber)
+		if c.N, err = strconv.Atoi(parts[3]); err != nil || c.N < 2 || c.N > MaxNumber {
+			return c, fmt.Errorf("number %q: an algorithm's number is 2 to %d", parts[3], MaxNumber)
 		}
 	}
 	return c, err
 }
 
-// maxNumber bounds an algorithm's number.
-const maxNumber = 1024
+// MaxNumber is the largest number that an algorithm may get.
+const MaxNumber = 1024
 
 func isLetter(b byte) bool { return b >= 'a' && b <= 'z' }
 

@@ -47,6 +47,9 @@ type algorithmInfo struct {
 	Doc          string   `json:"doc"`
 	Tasks        []string `json:"tasks"`
 	InnerSegment bool     `json:"inner_segment"`
+	Number       string   `json:"number,omitempty"`  // what a plan's number means to it; empty: it takes none
+	Numbers      []int    `json:"numbers,omitempty"` // that a search tries beside the default
+	Inners       []int64  `json:"inners,omitempty"`  // inner segments that a search tries beside those for all
 	Restrictions []string `json:"restrictions"`
 	Source       string   `json:"source"`
 }
@@ -105,6 +108,7 @@ func (a app) describeHost() information {
 		for _, a := range s.Algorithms() {
 			info.Algorithms = append(info.Algorithms, algorithmInfo{
 				Name: a.Name, Doc: a.Doc, Tasks: kit.Names(a.Ops), InnerSegment: a.Inner,
+				Number: a.Number, Numbers: a.Numbers, Inners: a.Inners,
 				Restrictions: kit.Names(a.Needs), Source: a.Source,
 			})
 		}
@@ -172,6 +176,9 @@ func (i *information) catalogue() string {
 		}
 		w.Flush() // into memory
 		for _, a := range s.Algorithms {
+			if a.Number != "" {
+				fmt.Fprintf(&b, "  %s/%s takes a number, as %s/%s//3: %s\n", s.Name, a.Name, s.Name, a.Name, a.Number)
+			}
 			for _, r := range a.Restrictions {
 				fmt.Fprintf(&b, "  %s/%s does %s\n", s.Name, a.Name, r)
 			}

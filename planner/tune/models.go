@@ -23,6 +23,7 @@ var Models = &Method{
 		s.Submodules = or(s.Submodules, []string{submodules.Adapt})
 		s.Segments = or(s.Segments, []int64{tasks.Whole})
 		s.Inners = or(s.Inners, []int64{0, 8 << 10, 32 << 10})
+		s.Numbers = []int{0}
 	},
 }
 
@@ -138,7 +139,7 @@ func (m *models) price(r tasks.Request, p tasks.Plan, ranks int) (c table.Candid
 		k = 0
 	}
 	choice, ok := p.For(tasks.Kind{Symbol: m.topology.Level(k).Symbol, Op: tasks.Bcast})
-	if !ok || choice.Submodule != submodules.Adapt {
+	if !ok || choice.Submodule != submodules.Adapt || choice.N != 0 {
 		return c, false
 	}
 	piece := min(p.Segment, r.Bytes())

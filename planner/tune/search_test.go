@@ -33,6 +33,7 @@ func newSearch(t testing.TB, topo string, m *tune.Method, colls string) (*tune.S
 		Space: tune.Space{
 			Registry: all.Submodules(), Submodules: []string{"adapt", "sm"},
 			Segments: []int64{64 << 10, 256 << 10, tasks.Whole}, Windows: []int{2}, Inners: []int64{0},
+			Numbers: []int{0},
 		},
 	}, &fakeMeter{on: on}
 }

@@ -23,7 +23,8 @@ type Space struct {
 	Submodules []string            // nil: all of Registry
 	Segments   []int64             // bytes, of each block if there are blocks; nil: [DefaultSegments]
 	Windows    []int               // nil: [DefaultWindows]
-	Inners     []int64             // bytes, 0 is none; nil: [DefaultInners]
+	Inners     []int64             // bytes, 0 is none; nil: [DefaultInners], and those that an algorithm adds
+	Numbers    []int               // of algorithms, 0 is the default; nil: that and those that an algorithm adds
 	Plan       tasks.Plan          // what it chooses is not searched
 	Heuristics bool                // leave out what rarely wins, see [Space.prune]
 }
@@ -53,16 +54,65 @@ func (s Space) Configurations(r tasks.Request, t *levels.Topology) []Configurati
 	seen := map[string]bool{}
 	for _, p := range s.cuts(r) {
 		for _, inner := range or(s.Inners, DefaultInners) {
-			for _, q := range (rule.Combinations{Registry: s.registry(), Inner: inner}).Of(r, t, p) {
-				q = table.Canonical(s.Plan.Over(q), r.Bytes())
-				if key := q.String(); !seen[key] {
-					seen[key] = true
-					all = append(all, Configuration{Plan: q, Rejected: s.reject(r, t, q)})
+			for _, base := range (rule.Combinations{Registry: s.registry(), Inner: inner}).Of(r, t, p) {
+				for _, q := range append([]tasks.Plan{base}, s.variants(r, t, base)...) {
+					q = table.Canonical(s.Plan.Over(q), r.Bytes())
+					if key := q.String(); !seen[key] {
+						seen[key] = true
+						all = append(all, Configuration{Plan: q, Rejected: s.reject(r, t, q)})
+					}
 				}
 			}
 		}
 	}
 	return s.withRule(all, r, t)
+}
+
+// variants lists the plans that differ from p in the number or the inner segment of one kind's
+// algorithm. A number that is not below the ranks of a group changes nothing any more: all
+// are below the root then.
+func (s Space) variants(r tasks.Request, t *levels.Topology, p tasks.Plan) (all []tasks.Plan) {
+	g, err := rule.Outline(r, t, p)
+	if err != nil {
+		return nil
+	}
+	for _, ph := range g.Phases {
+		c, ok := p.For(ph.Kind)
+		a, found := s.algorithm(c)
+		if !ok || !found || c.N != 0 {
+			continue
+		}
+		for _, n := range or(s.Numbers, a.Numbers) {
+			if a.Number != "" && n > 0 && n < g.On.Widest(ph.Level) {
+				next := c
+				next.N = n
+				all = append(all, p.Set(ph.Kind.String(), next))
+			}
+		}
+		if s.Inners != nil || c.Inner != 0 {
+			continue
+		}
+		for _, inner := range a.Inners {
+			next := c
+			next.Inner = inner
+			all = append(all, p.Set(ph.Kind.String(), next))
+		}
+	}
+	return all
+}
+
+// algorithm finds the algorithm of a choice.
+func (s Space) algorithm(c tasks.Choice) (submodules.Algorithm, bool) {
+	m, err := s.Registry.Find(c.Submodule)
+	if err != nil {
+		return submodules.Algorithm{}, false
+	}
+	all := m.Algorithms()
+	i := slices.IndexFunc(all, func(a submodules.Algorithm) bool { return a.Name == c.Algorithm })
+	if i < 0 {
+		return submodules.Algorithm{}, false
+	}
+	return all[i], true
 }
 
 // withRule lets the rule's plan compete.

@@ -35,6 +35,8 @@ type algorithm struct {
 	needs             []submodules.Restriction
 	tree              bool // keeps tasks.TreeOrder
 	inTurn            bool // scans rank after rank
+	number            string
+	numbers           []int
 	lower             map[tasks.Collective]lowering
 }
 
@@ -43,10 +45,13 @@ type lowering func(e *submodules.Emitter, c *submodules.Call)
 
 // algorithms in the order of the catalogue.
 var algorithms = []algorithm{
-	rooted(submodules.Binomial, trees.Binomial, "log2(n) rounds deep, the root sends log2(n) times", "ADAPT, HPDC 2018; coll/adapt binomial"),
+	rooted(submodules.Binomial, knomials, "log2(n) rounds deep, the root sends log2(n) times", "ADAPT, HPDC 2018; coll/adapt binomial").
+		with("radix of the ranks' digits, default 2", 4),
 	chain(),
-	rooted(submodules.KChain, trees.KChain, "four parallel chains below the root, a quarter as long", "coll/adapt chain, coll/tuned chain"),
-	rooted(submodules.Binary, trees.Binary, "each rank feeds two, whatever the size of the group", "coll/adapt binary, coll/tuned binary_tree"),
+	rooted(submodules.KChain, trees.KChains, "four parallel chains below the root, a quarter as long", "coll/adapt chain, coll/tuned chain").
+		with("chains, default 4", 2, 8),
+	rooted(submodules.Binary, trees.Fans, "each rank feeds two, whatever the size of the group", "coll/adapt binary, coll/tuned binary_tree").
+		with("ranks that each feeds, default 2", 3, 4),
 	linear(),
 	{
 		name: submodules.Ring, doc: "each passes on to the next what it gets, piece by piece",
@@ -78,37 +83,48 @@ var algorithms = []algorithm{
 	},
 }
 
-// rooted is the algorithm that goes along a tree rooted at the leader.
-func rooted(name string, shape trees.Shape, doc, source string) algorithm {
+// knomials is the binomial tree, or one in digits of another radix.
+func knomials(radix int) trees.Shape { return trees.Knomials(max(radix, 2)) }
+
+// with gives an algorithm a number: what it means, and which are worth a search.
+func (a algorithm) with(number string, worth ...int) algorithm {
+	a.number, a.numbers = number, worth
+	return a
+}
+
+// rooted is the algorithm that goes along a tree rooted at the leader, whose shape depends on
+// the plan's number.
+func rooted(name string, shapes func(number int) trees.Shape, doc, source string) algorithm {
 	return algorithm{
 		name: name, doc: doc, source: source,
 		needs: []submodules.Restriction{submodules.NeedsRootFirst},
 		lower: map[tasks.Collective]lowering{
 			tasks.Bcast: func(e *submodules.Emitter, c *submodules.Call) {
 				at := seatsFrom(c.Group.Leader, c)
-				place := shape(at.me, at.n)
+				place := shapes(c.N)(at.me, at.n)
 				bcast(e, c, at.neighbours(place.Parent, place.LargestFirst()))
 			},
 			tasks.Reduce: func(e *submodules.Emitter, c *submodules.Call) {
 				at := seatsFrom(c.Group.Leader, c)
-				place := shape(at.me, at.n)
+				place := shapes(c.N)(at.me, at.n)
 				reduce(e, c, at.neighbours(place.Parent, place.Children))
 			},
-			tasks.Prefix: prefix(shape),
+			tasks.Prefix: func(e *submodules.Emitter, c *submodules.Call) { prefix(shapes(c.N))(e, c) },
 		},
 	}
 }
 
 // chain is the longest tree, and the way of a scan.
 func chain() algorithm {
-	a := rooted(submodules.Chain, trees.Chain, "each rank feeds the next; best when many segments fill it", "ADAPT, HPDC 2018; coll/adapt pipeline")
+	a := rooted(submodules.Chain, func(int) trees.Shape { return trees.Chain }, "each rank feeds the next; best when many segments fill it", "ADAPT, HPDC 2018; coll/adapt pipeline")
 	a.lower[tasks.Scan], a.lower[tasks.Exscan], a.inTurn = chainScan, chainScan, true
 	return a
 }
 
 // linear is the flattest tree.
 func linear() algorithm {
-	a := rooted(submodules.Linear, trees.Linear, "the root feeds all, up to 32 of them directly", "coll/adapt linear")
+	a := rooted(submodules.Linear, trees.Linears, "the root feeds all, up to 32 of them directly", "coll/adapt linear").
+		with("ranks that each feeds in a bcast, reduce or prefix, default 32")
 	a.lower[tasks.Gather], a.lower[tasks.Scatter], a.lower[tasks.Allgather] = linearGather, linearScatter, linearAllgather
 	a.lower[tasks.Alltoall] = linearAlltoall
 	return a
@@ -118,7 +134,7 @@ func linear() algorithm {
 func (Adapt) Algorithms() []submodules.Algorithm {
 	all := make([]submodules.Algorithm, len(algorithms))
 	for i, a := range algorithms {
-		all[i] = submodules.Algorithm{Name: a.name, Doc: a.doc, Source: a.source, Needs: a.needs, Tree: a.tree, InTurn: a.inTurn, Inner: true}
+		all[i] = submodules.Algorithm{Name: a.name, Doc: a.doc, Source: a.source, Needs: a.needs, Tree: a.tree, InTurn: a.inTurn, Inner: true, Number: a.number, Numbers: a.numbers}
 		for _, op := range tasks.Collectives() {
 			if a.lower[op] != nil {
 				all[i].Ops = append(all[i].Ops, op)

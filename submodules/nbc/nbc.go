@@ -72,9 +72,9 @@ var algorithms = []struct {
 		submodules.Algorithm{
 			Name: submodules.KNomial, Source: "coll/libnbc",
 			Doc: "binomial tree in digits of four: half as deep, up to three sends in a round",
-			Ops: []tasks.Collective{tasks.Bcast},
+			Ops: []tasks.Collective{tasks.Bcast}, Number: "radix, default 4", Numbers: []int{8},
 		},
-		map[tasks.Collective]lowering{tasks.Bcast: down(trees.Knomial)},
+		map[tasks.Collective]lowering{tasks.Bcast: func(r *rounds, c *submodules.Call) { down(trees.Knomials(c.N))(r, c) }},
 	},
 	{
 		submodules.Algorithm{
@@ -163,7 +163,7 @@ var algorithms = []struct {
 		submodules.Algorithm{
 			Name: submodules.Bruck, Source: "Bruck et al., IEEE TPDS 1997; coll/tuned bruck",
 			Doc: "log2(n) rounds, any number of ranks: each gets as many parts as it has; an alltoall passes blocks on by the digits of the way they have to go",
-			Ops: []tasks.Collective{tasks.Allgather, tasks.Alltoall}, Number: "radix of an alltoall, default 2",
+			Ops: []tasks.Collective{tasks.Allgather, tasks.Alltoall}, Number: "radix of an alltoall, default 2", Numbers: []int{4, 8},
 			Needs: []submodules.Restriction{submodules.NeedsDense},
 		},
 		map[tasks.Collective]lowering{tasks.Allgather: bruckAllgather, tasks.Alltoall: bruckAlltoall},

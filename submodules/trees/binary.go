@@ -12,6 +12,11 @@ package trees
 //	3
 func Binary(v, n int) Place { return spread(v, n, 2, 2) }
 
+// Fans is [Binary] with so many children below each place, 1 or more; 0: two.
+func Fans(children int) Shape {
+	return func(v, n int) Place { return spread(v, n, or(children, 2), or(children, 2)) }
+}
+
 // Left is how many places are below the root's first child in a [Binary] tree of
 // n, that child included: 1…Left are on the left, the others on the right.
 func Left(n int) int { return n / 2 }

@@ -23,6 +23,11 @@ const Radix = 4
 //	         └─ 7
 func Knomial(v, n int) Place { return knomial(v, n, Radix) }
 
+// Knomials is [Knomial] in digits of another radix, 2 or more; 0: [Radix].
+func Knomials(radix int) Shape {
+	return func(v, n int) Place { return knomial(v, n, or(radix, Radix)) }
+}
+
 // knomial: v's parent is v without its lowest digit that isn't 0; the tree of
 // v+d·radix^k is the radix^k places from there on.
 func knomial(v, n, radix int) Place {

@@ -16,3 +16,16 @@ const Chains = 4
 //	   ├→ 7 → 8
 //	   └→ 9 → 10
 func KChain(v, n int) Place { return spread(v, n, Chains, 1) }
+
+// KChains is [KChain] with so many chains, 1 or more; 0: [Chains].
+func KChains(chains int) Shape {
+	return func(v, n int) Place { return spread(v, n, or(chains, Chains), 1) }
+}
+
+// or returns number, or usual if it is 0.
+func or(number, usual int) int {
+	if number == 0 {
+		return usual
+	}
+	return number
+}

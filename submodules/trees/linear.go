@@ -11,3 +11,6 @@ const MaxFan = 32
 //	┌──┬──┼──┬──┐
 //	1  2  3  4  5
 func Linear(v, n int) Place { return spread(v, n, MaxFan, MaxFan) }
+
+// Linears is [Linear] with so many children below each place, 1 or more; 0: [MaxFan].
+func Linears(children int) Shape { return Fans(or(children, MaxFan)) }

@@ -19,6 +19,11 @@ var shapes = []struct {
 	{"binary", trees.Binary},
 	{"binomial", trees.Binomial},
 	{"knomial", trees.Knomial},
+	{"8 chains", trees.KChains(8)},
+	{"fan of 3", trees.Fans(3)},
+	{"linear of 5", trees.Linears(5)},
+	{"digits of 3", trees.Knomials(3)},
+	{"digits of 8", trees.Knomials(8)},
 }
 
 // sizes are all small ones, and some around what the trees count in.
@@ -208,4 +213,32 @@ func ExampleInOrder() {
 	// 2 below -1 has [1 4]
 	// 3 below 4 has []
 	// 4 below 2 has [3]
+}
+
+// Without a number a shape is as usual, and its children are bounded by it.
+func TestNumbers(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		by          func(number int) trees.Shape
+		usual       trees.Shape
+		number, fan int
+	}{
+		{"kchain", trees.KChains, trees.KChain, 7, 7},
+		{"binary", trees.Fans, trees.Binary, 3, 3},
+		{"linear", trees.Linears, trees.Linear, 5, 5},
+		{"knomial", trees.Knomials, trees.Knomial, 4, 3 * 5}, // three in each digit of 1000
+	} {
+		for _, n := range sizes() {
+			most := 0
+			for v := range n {
+				if got, want := c.by(0)(v, n), c.usual(v, n); !slices.Equal(got.Children, want.Children) || got.Parent != want.Parent {
+					t.Errorf("%s of %d: place %d is %+v, without a number %+v", c.name, n, v, want, got)
+				}
+				most = max(most, len(c.by(c.number)(v, n).Children))
+			}
+			if most > c.fan || n > 100 && most < c.number-1 {
+				t.Errorf("%s/%d of %d: up to %d children", c.name, c.number, n, most)
+			}
+		}
+	}
 }

@@ -41,7 +41,8 @@ func algorithmsCommand(reg submodules.Registry) *cobra.Command {
 nodes on goroutine ranks over an emulated link, and inside a node on processes
 that it launches. For bcast the algorithm does the bcast of that level, for
 allreduce and reduce the reduction, for those with blocks the same between its
-groups; everything else is as the built-in rule has it. Cells are the median over samples of the slowest rank's time per call, in µs, as bench
+groups; everything else is as the built-in rule has it. An algorithm is measured with
+each number and inner segment that tierflow info names for it, too. Cells are the median over samples of the slowest rank's time per call, in µs, as bench
 coll measures it.`,
 		Example: `  tierflow bench algorithms
   tierflow bench algorithms bcast --bytes 64KiB,4MiB --time 1s`,
@@ -189,8 +190,16 @@ func (b *benchAlgorithms) listChoices(op tasks.Collective, level levels.Level) [
 			continue
 		}
 		for _, a := range s.Algorithms() {
-			if a.Does(op) {
-				all = append(all, tasks.Choice{Submodule: s.Name(), Algorithm: a.Name})
+			if !a.Does(op) {
+				continue
+			}
+			c := tasks.Choice{Submodule: s.Name(), Algorithm: a.Name}
+			all = append(all, c)
+			for _, n := range a.Numbers {
+				all = append(all, tasks.Choice{Submodule: c.Submodule, Algorithm: c.Algorithm, N: n})
+			}
+			for _, inner := range a.Inners {
+				all = append(all, tasks.Choice{Submodule: c.Submodule, Algorithm: c.Algorithm, Inner: inner})
 			}
 		}
 	}

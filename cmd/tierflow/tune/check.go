@@ -50,7 +50,7 @@ ranks of a launched job, and writes the file anew.`,
 	u.addSizeFlags(c, "4B", "16MiB")
 	c.Flags().BoolVar(&fix, "fix", false, "measure the entries again")
 	c.Flags().BoolVar(&u.json, "json", false, "print JSON")
-	for _, name := range []string{"min", "max", "bytes", "ops", "shapes", "submodules", "segments", "inner", "windows", "plan"} {
+	for _, name := range []string{"min", "max", "bytes", "ops", "shapes", "submodules", "segments", "inner", "windows", "numbers", "plan"} {
 		_ = c.Flags().MarkHidden(name) // the table says
 	}
 	return c

@@ -31,6 +31,7 @@ func (u *tuning) addFlags(c *cobra.Command) {
 	f.StringVar(&u.segments, "segments", "", "segment sizes to search (default "+sizesText(tune.DefaultSegments)+")")
 	f.StringVar(&u.inners, "inner", "", "inner segments to search, 0 for none (default "+sizesText(tune.DefaultInners)+")")
 	f.IntSliceVar(&u.windows, "windows", tune.DefaultWindows, "windows to search")
+	f.IntSliceVar(&u.numbers, "numbers", nil, "numbers of algorithms to search, 0 for the default one (default each algorithm's own, see tierflow info)")
 	u.AddPlanFlag(c, kit.PlanText+"; what it says is not searched")
 }
 
@@ -166,7 +167,12 @@ func (u *tuning) readLadder() ([]int64, error) {
 
 // readSpace reads the flags that narrow the search.
 func (u *tuning) readSpace() error {
-	s := tune.Space{Registry: u.reg, Windows: u.windows}
+	s := tune.Space{Registry: u.reg, Windows: u.windows, Numbers: u.numbers}
+	for _, n := range u.numbers {
+		if n < 0 || n == 1 || n > tasks.MaxNumber {
+			return kit.Usagef("--numbers %d: 0, or 2 to %d", n, tasks.MaxNumber)
+		}
+	}
 	for _, name := range splitWords(u.shapes) {
 		p, err := tasks.ParsePlan("shape=" + name)
 		if err != nil {

@@ -37,7 +37,7 @@ type tuning struct {
 
 	// What narrows the search; empty: nothing does.
 	shapes, submodules, segments, inners string
-	windows                              []int
+	windows, numbers                     []int
 
 	// Read from these flags.
 	requests []tasks.Request

@@ -149,8 +149,11 @@ func (o Options) plan(s Source, r tasks.Request, t *levels.Topology) tasks.Plan 
 	return p
 }
 
+// mostNumber bounds the numbers of algorithms: groups are hardly larger.
+const mostNumber = 9
+
 // choices lists who does an operation inside nodes or between them, each with
-// and without an inner segment.
+// and without an inner segment, and with a number if it takes one.
 func (o Options) choices(s Source, op tasks.Collective, inside bool, p tasks.Plan) (can []tasks.Choice) {
 	for _, sub := range o.Registry {
 		if sub.Reach() == submodules.SharedNode && !inside {
@@ -164,6 +167,10 @@ func (o Options) choices(s Source, op tasks.Collective, inside bool, p tasks.Pla
 			can = append(can, c)
 			if a.Inner {
 				c.Inner = 1 + int64(s.IntN(int(min(p.Segment, 4096))))
+				can = append(can, c)
+			}
+			if a.Number != "" {
+				c.N = 2 + s.IntN(mostNumber-1)
 				can = append(can, c)
 			}
 		}

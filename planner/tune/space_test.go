@@ -1,0 +1,52 @@
+package tune_test
+
+import (
+	"testing"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/tune"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// A search tries the numbers and the inner segments that algorithms name, if they can differ
+// from the default, unless it is told which to try.
+func TestVariants(t *testing.T) {
+	whole := tune.Space{Registry: all.Submodules(), Shapes: []tasks.Shape{tasks.Flat}, Segments: []int64{tasks.Whole}, Windows: []int{1}}
+	listed, none := whole, whole
+	listed.Numbers, listed.Inners = []int{0, 5}, []int64{0}
+	none.Numbers, none.Inners = []int{0}, []int64{0}
+	for _, c := range []struct {
+		topo  string
+		space tune.Space
+		plan  string
+		want  bool
+	}{
+		{"16x1", whole, "shape=flat,fs=all,w=1,ib=adapt/kchain//8", true},
+		{"16x1", whole, "shape=flat,fs=all,w=1,ib=adapt/kchain/32KiB/8", true},
+		{"16x1", whole, "shape=flat,fs=all,w=1,ib=adapt/kchain", true},
+		{"16x1", whole, "shape=flat,fs=all,w=1,ib=adapt/kchain//5", false},
+		{"16x1", whole, "shape=flat,fs=all,w=1,ib=circulant/blocks/6KiB", true},
+		{"16x1", whole, "shape=flat,fs=all,w=1,ib=nbc/linear//2", false},  // takes none
+		{"8x1", whole, "shape=flat,fs=all,w=1,ib=adapt/kchain//8", false}, // 7 ranks below the root
+		{"16x1", listed, "shape=flat,fs=all,w=1,ib=adapt/kchain//5", true},
+		{"16x1", listed, "shape=flat,fs=all,w=1,ib=adapt/kchain//8", false},
+		{"16x1", listed, "shape=flat,fs=all,w=1,ib=circulant/blocks/6KiB", false},
+		{"16x1", none, "shape=flat,fs=all,w=1,ib=adapt/kchain", true},
+		{"16x1", none, "shape=flat,fs=all,w=1,ib=adapt/kchain//8", false},
+	} {
+		on, err := levels.Parse(c.topo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := 0
+		for _, one := range c.space.Configurations(bcast(1<<20), on) {
+			if !one.Added && one.Plan.String() == c.plan {
+				got++
+			}
+		}
+		if got > 1 || (got == 1) != c.want {
+			t.Errorf("%s: %s is there %d times, want %v", c.topo, c.plan, got, c.want)
+		}
+	}
+}
