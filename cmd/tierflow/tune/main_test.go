@@ -1,6 +1,8 @@
 package tune
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
@@ -12,3 +14,6 @@ import (
 var tierflow kittest.Runner = func() *cobra.Command {
 	return kit.NewRoot("", Command(all.Submodules()))
 }
+
+// A test may be held up by others for longer than a search is quiet, and expects no progress.
+func init() { quietTime = time.Hour }
