@@ -7,6 +7,14 @@
 #include <string.h>
 #include <time.h>
 
+/* An alltoall's, by rank, elements. */
+struct pairs {
+	int *gives, *gives_at; /* what this rank gives it, and where that begins */
+	int *gets, *gets_at;   /* what it gets from it, and where that begins */
+	int *begins;           /* where the other has it in its input */
+	int out, in;           /* all of them */
+};
+
 struct call {
 	const char *collective;
 	size_t bytes; /* of a rank's buffer, or block; the largest if blocks differ */
@@ -14,12 +22,7 @@ struct call {
 	float *send, *recv;
 	int *counts, *offsets; /* of the ranks' blocks, elements */
 	int all, differ;       /* elements of all blocks; do blocks differ? */
-	struct pairs {             /* of an alltoall, by rank, elements: */
-		int *gives, *gives_at; /* what this rank gives it, and where that begins */
-		int *gets, *gets_at;   /* what it gets from it, and where that begins */
-		int *begins;           /* where the other has it in its input */
-		int out, in;           /* all of them */
-	} pairs;
+	struct pairs pairs;    /* of an alltoall */
 };
 
 /* What a driver says of its library. Whatever fails there ends the process. */
@@ -111,22 +114,23 @@ static void check(struct series *s, int first_root) {
 		size = s->lib->rank + 1; /* so many ranks' data is combined */
 	if (is(c, "exscan"))
 		size = s->lib->rank;
-	size_t from = takes_blocks(c) ? c->offsets[s->lib->rank] : 0;
+	size_t from = takes_blocks(c) ? c->offsets[s->lib->rank] : 0, all = received(s);
+	int bcast = is(c, "bcast"), scatter = is(c, "scatter"), alltoall = is(c, "alltoall"), gathers = gives_blocks(c);
 	if (is(c, "barrier") || size == 0 || ((is(c, "reduce") || is(c, "gather")) && s->lib->rank != c->root))
 		return;
-	for (size_t i = 0; i < received(s); i++) {
+	for (size_t i = 0; i < all; i++) {
 		size_t at = from + i;
 		float want = size * (float)(at % 509) + size * (size - 1) / 2;
-		if (is(c, "bcast"))
+		if (bcast)
 			want = element(first_root, i);
-		if (is(c, "scatter"))
+		if (scatter)
 			want = element(c->root, at);
-		if (is(c, "alltoall")) {
+		if (alltoall) {
 			while (i >= (size_t)c->pairs.gets_at[owner] + c->pairs.gets[owner])
 				owner++;
 			want = element(owner, c->pairs.begins[owner] + i - c->pairs.gets_at[owner]);
 		}
-		if (gives_blocks(c)) {
+		if (gathers) {
 			while (i >= (size_t)c->offsets[owner] + c->counts[owner])
 				owner++;
 			want = element(owner, i - c->offsets[owner]);
