@@ -111,7 +111,8 @@ func (r *Run) allocate(backup, slots int64) error {
 		return fmt.Errorf("bind %s: %d bytes of shared slots: %w", r.b.Request, backup+slots, err)
 	}
 	runtime.AddCleanup(r, func(free func()) { free() }, free)
-	r.memory[tasks.Backup], r.memory[tasks.Slot] = shared[:backup:backup], shared[backup:]
+	r.memory[tasks.Backup], r.slots = shared[:backup:backup], shared[backup:]
+	r.comm.e.makeSlotRing(slots)
 	return nil
 }
 

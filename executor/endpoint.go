@@ -32,6 +32,7 @@ type Endpoint struct {
 	store   blocks           // payloads that came before their recv was ready
 	puts    puts             // whose bytes are on their way out
 	hand    handFunc         // copies to where others read it
+	slots   slotRing         // of calls on this rank
 	bounces [2][]byte        // for operands of another process, see bounceBuffer; nil until needed
 	failing []failure        // found under mu; the driver carries it out without mu
 	asking  []inquiry        // likewise

@@ -98,3 +98,12 @@ func (e *Endpoint) Budget(to levels.Rank) int64 {
 
 // StrayCalls is for tests of another package.
 const StrayCalls = strayCalls
+
+// SlotRing returns the size of a rank's ring of slots, where the next call's begin, and
+// whether a call has some.
+func SlotRing(w *World, rank levels.Rank) (size, next int, busy bool) {
+	e := w.endpoints[rank]
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.slots.mem), e.slots.next, e.slots.run != nil
+}

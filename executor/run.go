@@ -54,6 +54,7 @@ type bound struct {
 	needed   [2]int64                  // least lengths of b.Send and b.Recv, bytes
 	leads    [2][]flow.Lead            // of b.Whole and of b.Rest, by their peers; nil: none
 	straight *straight                 // nil: the engine walks the graph
+	slots    []byte                    // of its own, see slotRing
 	user     [2]func(dst, a, b []byte) // combine and combineApart; nil unless b.User
 }
 

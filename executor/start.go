@@ -118,6 +118,7 @@ func (r *Run) beginCall(ctx context.Context, waits bool) bool {
 	e.runs = append(e.runs, r)
 	c.runs = append(c.runs, r)
 	c.failIfLeft(r)
+	r.takeSlots()
 	r.beginPass()
 	if done > 0 {
 		r.takeOverStraight(done)

@@ -12,6 +12,7 @@ const (
 	readShared    = 512 << 10 // the same of data read in place
 	sharedMost    = 4 << 20   // of all those parts
 	leastHalf     = 16 << 10  // inside a node: a half or a quarter of a message, so that one is written while one is read
+	pairHalf      = 32 << 10  // between two ranks: shorter pieces are not written past the caches
 	pairSegment   = 64 << 10  // of what one rank gives another: larger ones make the others on the link wait; in place so much waits for each partner
 	ringMost      = 256 << 10 // between nodes: what each sends on at once
 	ringUsual     = 64 << 10
@@ -31,6 +32,7 @@ const (
 	fewSegments  = 4
 	linkSegments = 8
 	ringSegments = 3
+	pairSegments = 8
 )
 
 // cut is how a message is cut into segments, each block of it if there are blocks.
@@ -67,10 +69,13 @@ var cuts = []row[cut]{
 	{
 		when(pair, noBlocks),
 		cut{
-			"a quarter, " + tasks.FormatBytes(leastHalf) + " to " + tasks.FormatBytes(InsideSegment),
-			func(q *question) int64 { return near(q.bytes/4, leastHalf, InsideSegment) }, fewSegments, "",
+			"a quarter, or half up to " + tasks.FormatBytes(pairHalf) + ", " + tasks.FormatBytes(leastHalf) + " to " + tasks.FormatBytes(InsideSegment),
+			func(q *question) int64 {
+				return near(max(q.bytes/4, min(q.bytes/2, pairHalf)), leastHalf, InsideSegment)
+			},
+			pairSegments, "",
 		},
-		"two ranks: one writes a quarter while the other reads one; segments stay in cache",
+		"two ranks: one writes a quarter while the other reads one; a slot has left the reader's cache before it is written again",
 	},
 	{
 		when(oneNode, noBlocks),
