@@ -17,7 +17,7 @@ const (
 	probeStream = 24                    // small messages in a stream
 	probeShort  = 72 << 10              // bytes of a short stream, which needs credit as the long one does
 	probeLong   = 168 << 10             // bytes of a long stream
-	probeBurst  = 16 << 10              // bytes of a message that may pass an idle link in a burst
+	probeBurst  = 24 << 10              // bytes of a message that may pass an idle link in a burst
 	probeEager  = 32 << 10              // bytes of a message that goes without credit
 )
 

@@ -224,11 +224,8 @@ func measuredLink(l machine.Link, p probe, inside, oneProcess bool) machine.Link
 	l.SendMore, l.RecvMore, l.Gap, l.BurstBytes = 0, 0, 0, 0
 	l.SendByte = min(mostByte, max(0, float64(p[probeLead]-p[probeSend])/probeEager))
 	l.RecvByte = recvToSend * l.SendByte
-	byteNs := float64(p[probeBrief]-2*p[probeTurn]) / probeShort // a credit takes a round trip
-	if p[probeWhole] > 0 {
-		byteNs = float64(p[probeWhole]-p[probeBrief]) / (probeLong - probeShort)
-	}
-	if byteNs = max(0, byteNs); inside || oneProcess {
+	byteNs := perByte(&p)
+	if inside || oneProcess {
 		l.MessageBytes, l.PacketBytes, l.PacketExtra, l.BufferBytes = 0, 0, 0, 0
 	}
 	burst := probeBurst - float64(p[probeFirst]-p[probeTurn])/max(byteNs, 1e-3)
@@ -244,6 +241,19 @@ func measuredLink(l machine.Link, p probe, inside, oneProcess bool) machine.Link
 		l.Byte = byteNs
 	}
 	return l
+}
+
+// perByte returns what a byte takes of a stream, ns: by how much the long one takes longer. It
+// can't be far from what all of the long one takes but for some round trips, whatever
+// disturbed the other.
+func perByte(p *probe) float64 {
+	turn, brief, whole := float64(p[probeTurn]), float64(p[probeBrief]), float64(p[probeWhole])
+	if whole == 0 {
+		return max(0, brief-2*turn) / probeShort // a credit takes a round trip
+	}
+	most := whole / probeLong
+	least := max(most/4, (whole-4*turn)/probeLong)
+	return min(most, max(least, (whole-brief)/(probeLong-probeShort)))
 }
 
 // mostByte bounds what a byte is believed to take of a sender's processor, ns: on a slow link

@@ -176,7 +176,7 @@ func TestMeasuredLink(t *testing.T) {
 	const turn, short, long = 52_000, 72 << 10, 168 << 10
 	tcp := machine.Assumed().Links[1]
 	wire := func(n float64) int64 { return int64(n * 8 * (1448 + 66) / 1448) }
-	l := planner.MeasuredLink(tcp, false, false, turn, turn+24*3000, 3000, 3000+32<<10/5, 2*turn+wire(short), 2*turn+wire(long), turn+wire(16<<10))
+	l := planner.MeasuredLink(tcp, false, false, turn, turn+24*3000, 3000, 3000+32<<10/5, 2*turn+wire(short), 2*turn+wire(long), turn+wire(24<<10))
 	for _, tc := range []struct {
 		name      string
 		got, want float64
@@ -197,9 +197,14 @@ func TestMeasuredLink(t *testing.T) {
 	if l.BurstBytes != 0 {
 		t.Errorf("a burst of %d bytes that nobody saw", l.BurstBytes)
 	}
-	l = planner.MeasuredLink(tcp, false, false, turn, turn+24*3000, 3000, 3000, 2*turn+wire(short), 2*turn+wire(long), turn+wire(2<<10))
-	if l.BurstBytes < 13<<10 || l.BurstBytes > 15<<10 {
-		t.Errorf("a burst of %d bytes, want some %d", l.BurstBytes, 14<<10)
+	l = planner.MeasuredLink(tcp, false, false, turn, turn+24*3000, 3000, 3000, 2*turn+wire(short), 2*turn+wire(long), turn+wire(4<<10))
+	if l.BurstBytes < 19<<10 || l.BurstBytes > 21<<10 {
+		t.Errorf("a burst of %d bytes, want some %d", l.BurstBytes, 20<<10)
+	}
+	// A short stream that was disturbed does not make a link fast.
+	l = planner.MeasuredLink(tcp, false, false, turn, turn+24*3000, 3000, 3000, 9*turn+wire(long), 2*turn+wire(long), turn+wire(24<<10))
+	if l.Byte < 6 || l.Byte > 9 {
+		t.Errorf("a byte takes %v ns, want some 8", l.Byte)
 	}
 	// Numbers that contradict each other still make a link.
 	for _, p := range [][6]int64{{}, {1, 1, 1_000_000, 1, 1, 1}, {1000, 0, 0, 0, 0, 0}, {1 << 40, 1, 1, 1, 1, 1 << 50}} {

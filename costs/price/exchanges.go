@@ -65,6 +65,9 @@ func (x *exchange) doubling(n float64) {
 	}
 	if fold {
 		x.round(n, false)
+		won := x.both(n)
+		won.Wire = 0 // which carries as much
+		x.first = x.first.plus(won.times(-ahead))
 	}
 }
 
@@ -162,11 +165,14 @@ func (x *exchange) pairwise(n float64, combines bool) {
 // of two cuts some in two, as simulations have it.
 const wrapped = 0.15
 
-// behind is by which share of the difference a block is late whose sum its sender waits
-// for, and crossing by which share wires are idle because messages to one rank meet: as
-// simulations have them, on average.
+// Shares that simulations have on average: behind and once are how much of the difference
+// between a hop and a load a block is late whose sum its sender waits for, and the last of
+// several blocks of a bcast. ahead is how much of a round ranks gain that don't stand for two.
+// crossing is how much of its time a wire is idle because messages to one rank meet.
 const (
 	behind   = 0.4
+	once     = 0.9
+	ahead    = 0.8
 	crossing = 0.06
 )
 
@@ -194,8 +200,11 @@ func (l *link) blocks(size int, n, block, lead float64, reduces bool) stage {
 		busy = root.times(further).plus(Terms{Processor: l.sends(block)})
 	}
 	each := later(later(root, busy), Terms{Wire: wire})
+	late := max(0, hop.sum()-each.sum())
 	if reduces {
-		each.Latency += behind * max(0, hop.sum()-each.sum())
+		each.Latency += behind * late
+	} else if count > 1 {
+		hop.Latency += once * late / float64(max(1, depth))
 	}
 	s := stage{first: hop.times(float64(depth)).plus(each.times(count - 1))}
 	if block > lead {

@@ -76,7 +76,7 @@ func TestPricesAreSimulatedTimes(t *testing.T) {
 		{tasks.Reduce, "8x1", 4 << 20, "shape=han,fs=60KiB,w=8,i=adapt/chain", 0.02},
 		{tasks.Reduce, "8x1", 1 << 20, "shape=han,fs=all,w=4,i=circulant/blocks/15KiB", 0.1},
 		{tasks.Allreduce, "16x1", 4 << 10, "shape=ar,fs=all,w=4,i=nbc/recdoubling", 0.02},
-		{tasks.Allreduce, "12x1", 4 << 10, "shape=ar,fs=all,w=4,i=nbc/recdoubling", 0.2},
+		{tasks.Allreduce, "12x1", 4 << 10, "shape=ar,fs=all,w=4,i=nbc/recdoubling", 0.1},
 		{tasks.Allreduce, "32x1", 256 << 10, "shape=ar,fs=all,w=4,i=nbc/rabenseifner", 0.05},
 		{tasks.Allreduce, "32x1", 64 << 10, "shape=ar,fs=all,w=4,i=circulant/blocks", 0.05},
 		{tasks.Allreduce, "8x1", 4 << 20, "shape=rsag,fs=480KiB,w=3,i=adapt/ring", 0.05},

@@ -18,7 +18,7 @@ import (
 // hurry, as the README of planner/rule has it.
 const (
 	Exact = 0.04
-	Hasty = 0.12
+	Hasty = 0.15
 )
 
 // Offer is a plan and its price.

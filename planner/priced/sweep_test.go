@@ -67,7 +67,7 @@ func TestNearTheBest(t *testing.T) {
 		coll              tasks.Collective
 		worst, mean, lost float64 // bounds: ratio to the best, its geometric mean, ratio to the rule's plan
 	}{
-		{tasks.Bcast, 1.3, 1.04, 1.05},
+		{tasks.Bcast, 1.3, 1.04, 1.1},
 		{tasks.Reduce, 1.3, 1.04, 1.2},
 		{tasks.Allreduce, 1.35, 1.05, 1.3},
 	} {
