@@ -172,8 +172,15 @@ func (t *Table) near(coll tasks.Collective, want Sizes, here Place) (around []ma
 	if exact, ok := best[direction(want, want)]; ok {
 		return []machine{exact}, ""
 	}
+	alike := 0
+	for d := range best {
+		alike = max(alike, strings.Count(d, "1"))
+	}
 	for _, d := range sortedKeys(best) {
-		around = append(around, best[d])
+		// Machines that equal it in a level tell more than those that don't.
+		if strings.Count(d, "1") == alike {
+			around = append(around, best[d])
+		}
 	}
 	slices.SortStableFunc(around, func(a, b machine) int {
 		return cmp.Compare(distance(a.sizes, want), distance(b.sizes, want))

@@ -67,7 +67,7 @@ func (s *Search) price(i int) []table.Candidate {
 // kept returns the plans in the entry of request i: the fastest ones of any size of
 // the collective, and the fastest that ignores nodes.
 func (s *Search) kept(points [][]table.Candidate, i int) map[string]bool {
-	keep := map[string]bool{}
+	keep := s.knowledge.wanted(i)
 	best := s.Keep
 	if best == 0 {
 		best = keepBest

@@ -65,6 +65,21 @@ func (k *knowledge) place(r tasks.Request) table.Place {
 	return table.PlaceOf(r, k.topology, k.links)
 }
 
+// wanted lists the plans that the table has for request i on other machines. Between machines
+// times of a plan are interpolated, so both must have it.
+func (k *knowledge) wanted(i int) map[string]bool {
+	all := map[string]bool{}
+	r := k.requests[i]
+	for _, e := range k.table.Entries {
+		if e.Collective == r.Coll.String() && e.Bytes == r.Bytes() && e.Levels.Compare(k.sizes) != 0 {
+			for _, c := range e.Candidates {
+				all[c.Plan] = true
+			}
+		}
+	}
+	return all
+}
+
 // survey lists the configurations of all requests.
 func (k *knowledge) survey() {
 	k.candidates, k.where = make([][]Configuration, len(k.requests)), map[string][]int{}

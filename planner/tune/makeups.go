@@ -14,12 +14,13 @@ import (
 type unit struct {
 	costs.Unit // as the first plan has it
 	curve      *costs.Curve
-	base       *unit             // without inner segments, with the largest window; nil: it is that itself
-	users      map[int64]user    // by segment size, bytes: a plan to measure it with
-	sizes      []int64           // of users, the smallest first
-	straight   map[[2]int64]bool // between these sizes the curve is a line
-	near       float64           // what the best plan that has it takes, times the best of its request; 0: unknown
-	asked      map[int64]bool    // sizes that were measured, or refused
+	base       *unit                     // without inner segments, with the largest window; nil: it is that itself
+	users      map[int64]user            // by segment size, bytes: a plan to measure it with
+	sizes      []int64                   // of users, the smallest first
+	near       float64                   // what the best plan that has it takes, times the best of its request; 0: unknown
+	asked      map[int64]bool            // sizes that were measured, or refused
+	messages   map[int64]bool            // sizes of messages for which plans have it, bytes
+	colls      map[tasks.Collective]bool // that have it
 }
 
 // user is a request and a plan that have a unit.
@@ -119,7 +120,7 @@ func (p *predictor) unit(u costs.Unit) *unit {
 	if one == nil {
 		one = &unit{
 			Unit: u, curve: p.table.Book().Curve(u.Key), users: map[int64]user{},
-			straight: map[[2]int64]bool{}, asked: map[int64]bool{},
+			asked: map[int64]bool{}, messages: map[int64]bool{}, colls: map[tasks.Collective]bool{},
 		}
 		p.byKey[u.Key] = one
 		p.units = append(p.units, one)
@@ -130,6 +131,9 @@ func (p *predictor) unit(u costs.Unit) *unit {
 // enter makes a plan a user of its units and finds its class.
 func (p *predictor) enter(c *composed, i int) {
 	n := c.cut.Bytes
+	for _, u := range c.units() {
+		u.messages[p.requests[i].Bytes()], u.colls[p.requests[i].Coll] = true, true
+	}
 	for k, u := range c.made.singles {
 		if _, known := u.users[n]; !known {
 			u.users[n] = user{i, c.plan, []int{k}}

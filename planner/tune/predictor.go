@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -315,6 +316,17 @@ func (p *predictor) fastest(i int) (all []table.Candidate) {
 			continue
 		}
 		if (n < listed || first) && !p.refused[fmt.Sprint(p.requests[i].Coll, " ", p.requests[i].Bytes(), " ", text)] {
+			if one, known := p.candidate(i, c); known {
+				all = append(all, one)
+			}
+		}
+	}
+	for _, text := range slices.Sorted(maps.Keys(p.wanted(i))) {
+		q, err := tasks.ParsePlan(text)
+		if err != nil || slices.ContainsFunc(all, func(c table.Candidate) bool { return c.Plan == text }) {
+			continue
+		}
+		if c := p.find(i, q); c != nil {
 			if one, known := p.candidate(i, c); known {
 				all = append(all, one)
 			}

@@ -25,7 +25,7 @@ func (u *tuning) describeOrigin(t *table.Table, r *tuneRank, m *tune.Method) {
 		}
 		p.CPUs, p.Kernel = runtime.NumCPU(), kit.KernelFile("/proc/sys/kernel/osrelease")
 	}
-	if on := u.Job.Topology().String(); !slices.Contains(p.Machines, on) {
+	if on := r.topology.String(); !slices.Contains(p.Machines, on) {
 		p.Machines = append(p.Machines, on)
 	}
 	p.Links, p.Regime = u.linksOf(r), u.regime

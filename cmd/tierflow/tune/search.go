@@ -20,20 +20,21 @@ import (
 // tuning has the flags of the tune commands.
 type tuning struct {
 	kit.Problem
-	reg    submodules.Registry
-	ops    string        // --ops: collectives
-	min    string        // --min: smallest size of a ladder
-	max    string        // --max: largest size of a ladder
-	method string        // --method
-	races  string        // --races
-	regime costs.Regime  // --regime
-	budget time.Duration // --budget, of a whole search; 0: no limit
-	time   time.Duration // --time, of one measurement
-	json   bool          // --json: print JSON
-	svg    string        // --svg: a file's name; empty: no drawing
-	output string        // --output: the table's file
-	resume bool          // --resume: add to that file
-	file   string        // --simulate: a machine's file; empty: nothing is simulated
+	reg                  submodules.Registry
+	ops                  string        // --ops: collectives
+	min                  string        // --min: smallest size of a ladder
+	max                  string        // --max: largest size of a ladder
+	method               string        // --method
+	races                string        // --races
+	machines, nodes, ppn string        // flags of these names; empty: all ranks are the machine
+	regime               costs.Regime  // --regime
+	budget               time.Duration // --budget, of a whole search; 0: no limit
+	time                 time.Duration // --time, of one measurement
+	json                 bool          // --json: print JSON
+	svg                  string        // --svg: a file's name; empty: no drawing
+	output               string        // --output: the table's file
+	resume               bool          // --resume: add to that file
+	file                 string        // --simulate: a machine's file; empty: nothing is simulated
 
 	// What narrows the search; empty: nothing does.
 	shapes, submodules, segments, inners string
@@ -85,6 +86,7 @@ type tuneRank struct {
 	meter     tune.Meter
 	asked     context.Context // ends when the user wants an end
 	spent     spending        // by the last search
+	reuse     tune.Reuse      // of the last search
 	stdout    io.Writer
 	stderr    io.Writer
 }
@@ -136,6 +138,7 @@ func (u *tuning) runSearch(ctx context.Context, r *tuneRank, m *tune.Method, whe
 		s.Save = save
 	}
 	table, err := s.Run(ctx, r.meter)
+	r.reuse = s.Reuse()
 	bar.finish()
 	if table != nil {
 		table.Provenance.Seconds = time.Since(begin).Seconds()

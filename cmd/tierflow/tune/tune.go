@@ -48,11 +48,16 @@ the next one may hide the end of a call. A table has one regime and names it; ta
 name none are of single calls. Tasks are timed in single runs in both regimes. Simulated
 calls are single.
 
+--machines, or --nodes and --ppn, tune for parts of the ranks too, one after the other, as
+HAN's table I has it. The table then serves machines between them by interpolation, and
+tierflow plan says so. Odd numbers tell what powers of two don't.
+
 Sizes go from --min to --max by factors of four; every fifth is one and a half times
 that, because not all messages are powers of two. --bytes lists others in their place.`,
 		Example: `  tierflow tune -o table.json --topo 4x2
   tierflow tune -o table.json --topo 2x2 --ops bcast --method exhaustive --budget 2m
   tierflow tune -o table.json --topo 64x12 --simulate machine.json --ops bcast
+  tierflow tune -o table.json --topo 8x2 --nodes 1:8 --ppn 1,2 --ops bcast
   tierflow tune -o table.json --topo 4x1 --ops allreduce --bytes 16KiB,64KiB
   tierflow tune -o loop.json --topo 4x1 --ops allreduce --regime back-to-back
   tierflow run -n 8 -- tierflow tune -o table.json --resume
@@ -77,6 +82,9 @@ func (u *tuning) addTuneFlags(c *cobra.Command) {
 	u.addFlags(c)
 	u.addSizeFlags(c, "4B", "16MiB")
 	f := c.Flags()
+	f.StringVar(&u.machines, "machines", "", "machines to tune for, of the first nodes and ranks: 4x2,3x2,4x1 (default all ranks)")
+	f.StringVar(&u.nodes, "nodes", "", "with --ppn in place of --machines: numbers of nodes: 1:8 or 2,3,4 (default all)")
+	f.StringVar(&u.ppn, "ppn", "", "with --nodes: numbers of ranks a node (default all)")
 	f.StringVarP(&u.output, "output", "o", "", "file to write the table to")
 	f.StringVar(&u.method, "method", tune.TasksPruned.String(), "how to search")
 	f.StringVar(&u.races, "races", tune.RacesAuto.String(), "when plans run in turns: auto, never or always")
@@ -115,8 +123,6 @@ func (u *tuning) runTune(ctx context.Context, r *tuneRank) error {
 	if err != nil {
 		return err
 	}
-	u.describeOrigin(made, r, m)
-	before := made.Provenance.Seconds
 	save := func(t *table.Table) error {
 		data, err := t.Encode()
 		if err != nil {
@@ -124,11 +130,20 @@ func (u *tuning) runTune(ctx context.Context, r *tuneRank) error {
 		}
 		return kit.WriteOutput(r.stdout, u.output, data)
 	}
-	made, err = u.runSearch(ctx, r, m, u.when, made, save)
+	err = u.eachMachine(ctx, r, func(ctx context.Context, r *tuneRank) error {
+		u.describeOrigin(made, r, m)
+		before := made.Provenance
+		_, err := u.runSearch(ctx, r, m, u.when, made, save)
+		p := &made.Provenance
+		p.Seconds += before.Seconds
+		if len(u.machines)+len(u.nodes)+len(u.ppn) > 0 {
+			p.Configurations, p.Planned = p.Configurations+before.Configurations, p.Planned+before.Planned
+		}
+		return err
+	})
 	if err != nil && !errors.Is(err, tune.ErrInterrupted) {
 		return err
 	}
-	made.Provenance.Seconds += before
 	if !r.isFirst() {
 		return nil
 	}
@@ -170,6 +185,9 @@ func (u *tuning) printSummary(r *tuneRank, t *table.Table) error {
 		out = r.stderr
 	}
 	fmt.Fprintf(out, "%s: %d entries by %s, %d of %d measurements in %.1f s\n", s.File, s.Entries, s.Method, s.Measurements, s.Planned, s.Seconds)
+	if r.reuse.Tasks > 0 {
+		fmt.Fprintf(out, "tasks: %v\n", r.reuse)
+	}
 	if text := spentText(r.spent.all); text != "" {
 		fmt.Fprintf(out, "measured: %s\n", text)
 	}

@@ -1,0 +1,152 @@
+package tune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/tune"
+)
+
+// submachine is the first perNode ranks of the first nodes of a job. It is tuned for as a
+// machine of its own.
+type submachine struct{ nodes, perNode int }
+
+// readMachines returns the machines that --machines lists, or --nodes and --ppn span; none:
+// the job's ranks are the machine.
+func (u *tuning) readMachines(t *levels.Topology) (all []submachine, err error) {
+	if u.machines != "" && (u.nodes != "" || u.ppn != "") {
+		return nil, kit.Usagef("--machines and --nodes, --ppn exclude each other")
+	}
+	for _, word := range splitWords(u.machines) {
+		nodes, perNode, found := strings.Cut(word, "x")
+		m := submachine{}
+		var first, second error
+		m.nodes, first = strconv.Atoi(nodes)
+		m.perNode, second = strconv.Atoi(perNode)
+		if !found || first != nil || second != nil {
+			return nil, kit.Usagef("--machines: %q; a machine is nodes and ranks a node: 3x2", word)
+		}
+		all = append(all, m)
+	}
+	if u.nodes != "" || u.ppn != "" {
+		nodes, err := readSpan("nodes", u.nodes, t.Nodes())
+		if err != nil {
+			return nil, err
+		}
+		perNode, err := readSpan("ppn", u.ppn, t.Hierarchy(0).Widest(0))
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range nodes {
+			for _, p := range perNode {
+				if n*p > 1 {
+					all = append(all, submachine{n, p})
+				}
+			}
+		}
+	}
+	for _, m := range all {
+		if _, err := t.Pick(m.nodes, m.perNode); err != nil {
+			return nil, kit.Usagef("%v", err)
+		}
+	}
+	return all, nil
+}
+
+// readSpan reads numbers such as 1:8 or 1,2,4. Without a text it is the most there are.
+func readSpan(flag, text string, most int) (all []int, err error) {
+	if text == "" {
+		return []int{most}, nil
+	}
+	for _, word := range splitWords(text) {
+		from, to, isSpan := strings.Cut(word, ":")
+		low, err := strconv.Atoi(from)
+		high := low
+		if err == nil && isSpan {
+			high, err = strconv.Atoi(to)
+		}
+		if err != nil || low < 1 || high < low || high > most {
+			return nil, kit.Usagef("--%s: %q; allowed are numbers 1 to %d and spans of them: 1:4", flag, word, most)
+		}
+		for n := low; n <= high; n++ {
+			all = append(all, n)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// eachMachine calls f for each machine to tune for, on its ranks. Others wait meanwhile.
+func (u *tuning) eachMachine(ctx context.Context, r *tuneRank, f func(ctx context.Context, r *tuneRank) error) error {
+	all, err := u.readMachines(r.topology)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return f(ctx, r)
+	}
+	// In the second turn nothing is measured any more: each machine gets the times of the
+	// plans that are good on others.
+	for range 2 {
+		for _, m := range all {
+			if err := u.onMachine(ctx, r, m, f); err != nil {
+				return fmt.Errorf("machine %dx%d: %w", m.nodes, m.perNode, err)
+			}
+		}
+	}
+	return nil
+}
+
+// onMachine calls f on the ranks of a machine.
+func (u *tuning) onMachine(ctx context.Context, r *tuneRank, m submachine, f func(ctx context.Context, r *tuneRank) error) error {
+	ranks, err := r.topology.Pick(m.nodes, m.perNode)
+	if err != nil {
+		return err
+	}
+	sub := *r
+	if sub.topology, err = r.topology.Sub(ranks); err != nil {
+		return err
+	}
+	if r.comm == nil {
+		sub.meter = tune.NewSimulatedMeter(sub.topology, r.machine, u.reg)
+		err := f(ctx, &sub)
+		r.spent, r.reuse = sub.spent, sub.reuse
+		return err
+	}
+	color := planner.NoColor
+	if slices.Contains(ranks, levels.Rank(r.comm.Rank())) {
+		color = 0
+	}
+	if sub.comm, err = r.comm.Split(ctx, color, r.comm.Rank()); err != nil {
+		return err
+	}
+	if sub.comm != nil {
+		sub.topology = sub.comm.Topology()
+		if sub.meter, err = tune.NewMeter(ctx, sub.comm, u.regime); err == nil {
+			err = f(ctx, &sub)
+		}
+		r.spent, r.reuse = sub.spent, sub.reuse
+		if closed := sub.comm.Close(); err == nil {
+			err = closed
+		}
+	}
+	interrupted := errors.Is(err, tune.ErrInterrupted)
+	if err != nil && !interrupted {
+		return err // the others hear of it
+	}
+	ended, agreed := r.comm.Any(ctx, interrupted)
+	switch {
+	case agreed != nil:
+		return agreed
+	case ended && err == nil:
+		return tune.ErrInterrupted
+	}
+	return err
+}

@@ -1,0 +1,103 @@
+package tune
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/planner/tune"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// A table of some machines serves one between them nearly as well as its own would.
+func TestTuneMachines(t *testing.T) {
+	dir := t.TempDir()
+	tuneFor := func(machines string) *table.Table {
+		file := filepath.Join(dir, "table.json")
+		args := []string{
+			"tune", "-o", file, "--simulate", "assumed", "--topo", "4x2", "--machines", machines, "--ops", "bcast", "--races", "never",
+			"--submodules", "adapt,sm", "--segments", "30KiB,128KiB,all", "--windows", "8", "--inner", "0", "--bytes", "4KiB,64KiB,1MiB",
+		}
+		tierflow.Succeeds(t, args...)
+		return read(t, file)
+	}
+	some, own := tuneFor("2x1,4x1,2x2,4x2"), tuneFor("3x2")
+	if n := len(some.Entries); n != 12 || len(some.Provenance.Machines) != 4 || some.Provenance.Configurations == 0 {
+		t.Errorf("%d entries; %+v", n, some.Provenance)
+	}
+	for i := range own.Entries {
+		e := &own.Entries[i]
+		a := some.Find(request(t, e), topology(t, "3x2"), e.Links)
+		if len(a.Estimates) == 0 || a.Estimates[0].From != table.FromInterpolated || len(a.Neighbours) != 2 {
+			t.Fatalf("%d bytes: %+v", e.Bytes, a)
+		}
+		best := e.Candidates[0].NS
+		took, known := simulated(t, "3x2", e, a.Estimates[0].Plan)
+		if !known || took > 1.05*best {
+			t.Errorf("%d bytes: %v takes %.0f ns, the choice of its own table %.0f", e.Bytes, a.Estimates[0].Plan, took, best)
+		}
+	}
+}
+
+func TestTuneMachinesRefuses(t *testing.T) {
+	for _, test := range []struct{ args, want string }{
+		{"--machines 4x3", "machine 4x3: node 0 has 2 ranks"},
+		{"--machines 9x1", "machine 9x1: allowed are 1 to 4 nodes"},
+		{"--machines four", `"four"; a machine is nodes and ranks a node: 3x2`},
+		{"--nodes 0:2", `--nodes: "0:2"; allowed are numbers 1 to 4 and spans of them`},
+		{"--ppn 3", `--ppn: "3"; allowed are numbers 1 to 2`},
+		{"--ppn 1 --machines 2x1", "exclude each other"},
+	} {
+		args := append([]string{"tune", "-o", "x", "--simulate", "assumed", "--topo", "4x2", "--ops", "bcast"}, strings.Fields(test.args)...)
+		if s := tierflow.Run(t, args...); s.Status != 2 || !strings.Contains(s.Errors, test.want) {
+			t.Errorf("%s: status %d, %q; want %q", test.args, s.Status, s.Errors, test.want)
+		}
+	}
+}
+
+// On goroutine ranks each machine is a communicator of its own.
+func TestTuneMachinesOnRanks(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "table.json")
+	tierflow.Succeeds(t, smallSpace("tune", "-o", file, "--ops", "bcast", "--min", "64KiB", "--nodes", "1:2", "--ppn", "1,2")...)
+	if made := read(t, file); len(made.Entries) != 3 {
+		t.Errorf("%d entries for 1x2, 2x1 and 2x2", len(made.Entries))
+	}
+}
+
+func read(t *testing.T, file string) *table.Table {
+	t.Helper()
+	made, err := planner.LoadTable(file, all.Submodules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func topology(t *testing.T, text string) *levels.Topology {
+	t.Helper()
+	on, err := levels.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return on
+}
+
+// request is the one of an entry of bcasts.
+func request(t *testing.T, e *table.Entry) tasks.Request {
+	t.Helper()
+	return tasks.Request{Coll: tasks.Bcast, Type: tasks.Float32, Count: e.Bytes / 4}
+}
+
+// simulated is what a plan takes on the assumed machine.
+func simulated(t *testing.T, topo string, e *table.Entry, p tasks.Plan) (float64, bool) {
+	t.Helper()
+	meter := tune.NewSimulatedMeter(topology(t, topo), machine.Assumed(), all.Submodules())
+	took, err := meter.Collective(t.Context(), request(t, e), p, stats.Stop{})
+	return took.Slowest.P50, err == nil
+}
