@@ -6,15 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs"
-	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -27,10 +29,11 @@ func validateCommand(reg submodules.Registry) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "validate",
 		Short: "Compare predicted with measured times of every configuration",
-		Long: `Predicts each configuration that cuts messages of some size (--bytes) into segments
-from costs of tasks, measures it, and prints both, the fastest first, with Spearman's
-rank correlation (HAN, figures 4 and 7). 1 means that the predictions bring the
-configurations in the right order.`,
+		Long: `Predicts each configuration for messages of some size (--bytes), of all shapes, from
+tasks that it measures by themselves. It measures the configuration too, and prints
+both, the fastest first (HAN, figures 4 and 7). Spearman's rank correlation is 1 where
+the predictions bring the configurations in the right order. The errors of each shape
+are shares of the measured time.`,
 		Example: `  tierflow tune validate --ops bcast --bytes 4MiB --topo 4x2
   tierflow tune validate --ops bcast,allreduce --topo 2x2 --shapes han --svg validate.svg`,
 		Args: kit.NoOperands,
@@ -41,7 +44,7 @@ configurations in the right order.`,
 	u.addFlags(c)
 	f := c.Flags()
 	f.StringVar(&u.Bytes, "bytes", "4MiB", "sizes of a rank's buffer")
-	f.DurationVar(&u.budget, "budget", 0, "time for the costs of tasks (default no limit)")
+	f.DurationVar(&u.budget, "budget", 0, "time for all configurations (default no limit)")
 	u.addSimulateFlag(c)
 	f.BoolVar(&u.json, "json", false, "print JSON")
 	f.StringVar(&u.svg, "svg", "", "draw predicted and measured times to a file")
@@ -54,6 +57,7 @@ type validation struct {
 	Bytes      int64             `json:"bytes"`
 	Spearman   float64           `json:"spearman"`
 	Best       bool              `json:"best"` // the best predicted is a tie with the best measured, or it
+	Shapes     []shapeError      `json:"shapes"`
 	Rows       []validatedConfig `json:"configurations"`
 }
 
@@ -69,13 +73,10 @@ type validatedConfig struct {
 
 // runValidate compares predictions with measurements on one rank.
 func (u *tuning) runValidate(ctx context.Context, r *tuneRank) error {
-	table, err := u.runSearch(ctx, r, tune.Tasks, tune.RacesAlways, nil, nil)
-	if err != nil && (!errors.Is(err, tune.ErrInterrupted) || r.asked.Err() != nil) {
-		return err
-	}
 	var all []validation
+	book, begin := &costs.Book{}, time.Now()
 	for _, request := range u.requests {
-		v, err := u.validateRequest(ctx, r, request, table)
+		v, err := u.validateRequest(ctx, r, request, book, begin)
 		if err != nil {
 			return err
 		}
@@ -100,15 +101,19 @@ func (u *tuning) runValidate(ctx context.Context, r *tuneRank) error {
 }
 
 // validateRequest predicts and measures the configurations of one request.
-func (u *tuning) validateRequest(ctx context.Context, r *tuneRank, request tasks.Request, table *table.Table) (v validation, err error) {
+func (u *tuning) validateRequest(ctx context.Context, r *tuneRank, request tasks.Request, book *costs.Book, begin time.Time) (v validation, err error) {
 	v = validation{Collective: request.Coll.String(), Bytes: request.Bytes()}
 	t := r.topology
 	for _, p := range u.space.Plans(request, t) {
-		if p.Segment >= request.Bytes() || table.Costs == nil {
-			continue
+		over := u.budget > 0 && time.Since(begin) > u.budget && r.isFirst()
+		if end, err := r.isAny(ctx, over); err != nil || end {
+			if err != nil {
+				return v, err
+			}
+			break
 		}
-		predicted, err := costs.Predict(request, t, p, table.Costs)
-		if errors.Is(err, costs.ErrUnmeasured) {
+		predicted, err := u.predictByTasks(ctx, r, request, p, book)
+		if errors.Is(err, submodules.ErrUnsupported) {
 			continue
 		}
 		if err != nil {
@@ -125,17 +130,69 @@ func (u *tuning) validateRequest(ctx context.Context, r *tuneRank, request tasks
 		v.Rows = append(v.Rows, validatedConfig{p.String(), predicted.NS, m.NS, m.Low, m.High})
 	}
 	if len(v.Rows) == 0 {
-		return v, fmt.Errorf("%v: no configuration that cuts %s into segments was predicted", request.Coll, tasks.FormatBytes(v.Bytes))
+		return v, fmt.Errorf("%v: no configuration for %s was predicted", request.Coll, tasks.FormatBytes(v.Bytes))
 	}
 	slices.SortStableFunc(v.Rows, func(a, b validatedConfig) int { return cmp.Compare(a.Measured, b.Measured) })
 	predicted, measured := make([]float64, len(v.Rows)), make([]float64, len(v.Rows))
 	for i, row := range v.Rows {
 		predicted[i], measured[i] = row.Predicted, row.Measured
 	}
-	v.Spearman = spearman(predicted, measured)
+	v.Spearman, v.Shapes = spearman(predicted, measured), errorsByShape(v.Rows)
 	first := slices.MinFunc(v.Rows, func(a, b validatedConfig) int { return cmp.Compare(a.Predicted, b.Predicted) })
 	v.Best = first.Low <= v.Rows[0].High
 	return v, nil
+}
+
+// predictByTasks predicts a plan by its tasks, and measures those that book lacks.
+func (u *tuning) predictByTasks(ctx context.Context, r *tuneRank, request tasks.Request, p tasks.Plan, book *costs.Book) (costs.Prediction, error) {
+	m, err := costs.MakeupOf(request, r.topology, p)
+	if err != nil {
+		return costs.Prediction{}, err
+	}
+	units := m.Singles
+	if costs.Segments(request, p) > 1 {
+		units = m.Units()
+	}
+	for _, one := range units {
+		if _, known := book.Pipeline(one.Key); known {
+			continue
+		}
+		pipe, err := r.meter.Task(ctx, request, one.Plan(p), one.Phases, one.Segments(), u.stop)
+		if err != nil {
+			return costs.Prediction{}, err
+		}
+		book.AddPipeline(one.Key, pipe)
+	}
+	return costs.PredictByTasks(request, r.topology, p, book)
+}
+
+// shapeError is how far off the predictions of a shape's configurations are, as shares of
+// the measured times.
+type shapeError struct {
+	Shape string  `json:"shape"`
+	Count int     `json:"configurations"`
+	Mean  float64 `json:"mean"`
+	Worst float64 `json:"worst"` // with its sign
+}
+
+// errorsByShape sums up rows by the shapes of their plans.
+func errorsByShape(rows []validatedConfig) (all []shapeError) {
+	for _, row := range rows {
+		shape, _, _ := strings.Cut(strings.TrimPrefix(row.Plan, "shape="), ",")
+		at := slices.IndexFunc(all, func(e shapeError) bool { return e.Shape == shape })
+		if at < 0 {
+			at = len(all)
+			all = append(all, shapeError{Shape: shape})
+		}
+		e, off := &all[at], row.Predicted/row.Measured-1
+		e.Count++
+		e.Mean += (math.Abs(off) - e.Mean) / float64(e.Count)
+		if math.Abs(off) > math.Abs(e.Worst) {
+			e.Worst = off
+		}
+	}
+	slices.SortFunc(all, func(a, b shapeError) int { return cmp.Compare(a.Shape, b.Shape) })
+	return all
 }
 
 // spearman returns the rank correlation of two lists of equal length. It is 1 for less
@@ -173,6 +230,9 @@ func printValidations(r *tuneRank, all []validation) error {
 	for _, v := range all {
 		fmt.Fprintf(r.stdout, "# %s of %s: Spearman's rank correlation %.3f over %d configurations; the best predicted is as good as the best measured: %v\n",
 			v.Collective, tasks.FormatBytes(v.Bytes), v.Spearman, len(v.Rows), v.Best)
+		for _, e := range v.Shapes {
+			fmt.Fprintf(r.stdout, "# %s: %d configurations, error %.1f%% on average, %+.1f%% at worst\n", e.Shape, e.Count, 100*e.Mean, 100*e.Worst)
+		}
 		w := tabwriter.NewWriter(r.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprintln(w, "predicted µs\tmeasured µs\tratio\t plan")
 		for _, row := range v.Rows {
