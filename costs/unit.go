@@ -75,7 +75,9 @@ func unit(g *tasks.Graph, window int, phases ...int) Unit {
 	}
 	k := newKey(g, name, kinds)
 	k.Window = window
-	if common && !g.Plan.Shape.IsFlat() || k.Shape == tasks.HanLockstep {
+	// In lockstep phases of a level end together; one by itself does the same without.
+	inStep := k.Shape == tasks.HanLockstep && window > 0 && len(phases) > 1
+	if !inStep && (common && !g.Plan.Shape.IsFlat() || k.Shape == tasks.HanLockstep) {
 		k.Shape = tasks.Han
 	}
 	return Unit{slices.Clone(phases), k}
@@ -114,7 +116,7 @@ func (u Unit) Segments() int64 {
 // Plan returns the plan with which a unit of p is measured.
 func (u Unit) Plan(p tasks.Plan) tasks.Plan {
 	p.Segment, p.Window = max(u.Key.Segment, 1), max(u.Key.Window, 1)
-	if p.Shape == tasks.HanLockstep {
+	if p.Shape == tasks.HanLockstep && u.Key.Shape != tasks.HanLockstep {
 		p.Shape = tasks.Han
 	}
 	return p

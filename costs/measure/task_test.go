@@ -48,6 +48,7 @@ func TestTasksPredict(t *testing.T) {
 		{tasks.Bcast, "8x4", "shape=han,fs=64KiB,w=8,i=adapt/chain,s=sm", 0.02, 0.25},
 		{tasks.Bcast, "4x2", "shape=han,fs=all,w=1,i=adapt/binary,s=solo", 0.001, 0},
 		{tasks.Bcast, "4x2", "shape=han-lockstep,fs=128KiB,w=4,i=adapt/chain,s=sm", 0.02, 0},
+		{tasks.Allreduce, "8x2", "shape=han-lockstep,fs=64KiB,w=4,i=adapt/chain,s=sm", 0.15, 0},
 		{tasks.Bcast, "16x1", "shape=flat,fs=32KiB,w=4,i=adapt/binary", 0.02, 0.02},
 		{tasks.Bcast, "4x2", "shape=sag,fs=256KiB,w=2,is=adapt/linear,iag=nbc/ring,s=sm", 0.15, 0.25},
 		{tasks.Allreduce, "4x2", "shape=han,fs=64KiB,w=4,i=adapt/binomial,s=solo", 0.1, 0.1},
