@@ -44,18 +44,21 @@ func Compile(g *tasks.Graph, size int, reg Registry) (*Program, error) {
 // trim gives back the n bytes for partial results if no step uses them: the
 // leaves of a tree only send.
 func (p *Program) trim(n int64) {
-	for i := range p.steps {
-		if s := &p.steps[i]; s.Dst.Region == tasks.Scratch && s.Dst.Off < n {
-			return
-		}
-	}
+	var all []*tasks.Span // in scratch
 	for i := range p.steps {
 		s := &p.steps[i]
 		for _, span := range []*tasks.Span{&s.Dst, &s.A, &s.B} {
-			if span.Region == tasks.Scratch {
-				span.Off -= n
+			if span.Region != tasks.Scratch {
+				continue
 			}
+			if span.Off < n {
+				return
+			}
+			all = append(all, span)
 		}
+	}
+	for _, span := range all {
+		span.Off -= n
 	}
 	p.Scratch -= n
 }
