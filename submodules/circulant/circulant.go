@@ -19,8 +19,6 @@
 package circulant
 
 import (
-	"fmt"
-
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -41,13 +39,13 @@ func (Circulant) Doc() string {
 // Reach says that it works over links of any kind.
 func (Circulant) Reach() submodules.Reach { return submodules.Anywhere }
 
+// lowering emits one task.
+type lowering func(e *submodules.Emitter, c *submodules.Call)
+
 // algorithms are the catalogue with a lowering for each operation they do.
-var algorithms = []struct {
-	submodules.Algorithm
-	lower map[tasks.Collective]func(e *submodules.Emitter, c *submodules.Call)
-}{
+var algorithms = submodules.Catalogue[lowering]{
 	{
-		submodules.Algorithm{
+		Algorithm: submodules.Algorithm{
 			Name: submodules.Blocks, Source: "Träff, CLUSTER 2022, arXiv:2407.18004", Inner: true,
 			Doc:   "each inner segment goes its own way: log2(n) rounds deep, each rank hears it once",
 			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allgather, tasks.ReduceScatter, tasks.Allreduce},
@@ -55,7 +53,7 @@ var algorithms = []struct {
 			// Blocks and frames together fill packets: a sixteenth less than powers of two.
 			Inners: []int64{2 << 10, 6 << 10, 10 << 10, 15 << 10, 30 << 10},
 		},
-		map[tasks.Collective]func(e *submodules.Emitter, c *submodules.Call){
+		Lower: map[tasks.Collective]lowering{
 			tasks.Bcast: bcast, tasks.Reduce: reduce,
 			tasks.Allgather: allgather, tasks.ReduceScatter: reduceScatter, tasks.Allreduce: allreduce,
 		},
@@ -63,25 +61,13 @@ var algorithms = []struct {
 }
 
 // Algorithms lists them.
-func (Circulant) Algorithms() []submodules.Algorithm {
-	all := make([]submodules.Algorithm, len(algorithms))
-	for i, a := range algorithms {
-		all[i] = a.Algorithm
-	}
-	return all
-}
+func (Circulant) Algorithms() []submodules.Algorithm { return algorithms.Algorithms() }
 
 // Lower emits one task.
 func (Circulant) Lower(e *submodules.Emitter, c *submodules.Call) error {
-	for _, a := range algorithms {
-		lower, ok := a.lower[c.Kind.Op]
-		if a.Name != c.Algorithm || !ok {
-			continue
-		}
-		if !c.Alone(e) {
-			lower(e, c)
-		}
-		return nil
+	lower, err := algorithms.Find(c)
+	if err == nil && !c.Alone(e) {
+		lower(e, c)
 	}
-	return fmt.Errorf("%v by %s: %w", c.Kind.Op, c.Algorithm, submodules.ErrUnsupported)
+	return err
 }

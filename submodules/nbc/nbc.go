@@ -9,8 +9,6 @@
 package nbc
 
 import (
-	"fmt"
-
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/trees"
 	"github.com/tierflow/tierflow/tasks"
@@ -35,24 +33,21 @@ type lowering func(r *rounds, c *submodules.Call)
 
 // algorithms are the catalogue with a lowering for each operation they do. The
 // first for an operation is its default, which Libnbc takes for few bytes.
-var algorithms = []struct {
-	submodules.Algorithm
-	lower map[tasks.Collective]lowering
-}{
+var algorithms = submodules.Catalogue[lowering]{
 	{
-		submodules.Algorithm{
+		Algorithm: submodules.Algorithm{
 			Name: submodules.Binomial, Source: "Libnbc, SC 2007; coll/libnbc",
 			Doc:   "binomial tree: log2(n) rounds deep, all bytes in every round",
 			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Prefix},
 			Needs: []submodules.Restriction{submodules.NeedsRootFirst},
 		},
-		map[tasks.Collective]lowering{
+		Lower: map[tasks.Collective]lowering{
 			tasks.Bcast: down(trees.Binomial), tasks.Reduce: binomialReduce, tasks.Prefix: prefixBy(trees.Binomial),
 			tasks.Gather: binomialGather, tasks.Scatter: binomialScatter,
 		},
 	},
 	{
-		submodules.Algorithm{
+		Algorithm: submodules.Algorithm{
 			Name: submodules.Linear, Source: "coll/libnbc; coll/basic",
 			Doc: "the root sends to all in one round, or combines one rank after the other",
 			Ops: []tasks.Collective{
@@ -61,7 +56,7 @@ var algorithms = []struct {
 			},
 			InTurn: true,
 		},
-		map[tasks.Collective]lowering{
+		Lower: map[tasks.Collective]lowering{
 			tasks.Scan: linearScan, tasks.Exscan: linearScan, tasks.Prefix: prefixBy(trees.Linear),
 			tasks.Bcast: linearBcast, tasks.Reduce: linearReduce,
 			tasks.Gather: linearGather, tasks.Scatter: linearScatter, tasks.Allgather: linearAllgather,
@@ -69,128 +64,119 @@ var algorithms = []struct {
 		},
 	},
 	{
-		submodules.Algorithm{
+		Algorithm: submodules.Algorithm{
 			Name: submodules.KNomial, Source: "coll/libnbc",
 			Doc: "binomial tree in digits of four: half as deep, up to three sends in a round",
 			Ops: []tasks.Collective{tasks.Bcast}, Number: "radix, default 4", Numbers: []int{8},
 		},
-		map[tasks.Collective]lowering{tasks.Bcast: func(r *rounds, c *submodules.Call) { down(trees.Knomials(c.N))(r, c) }},
+		Lower: map[tasks.Collective]lowering{tasks.Bcast: func(r *rounds, c *submodules.Call) { down(trees.Knomials(c.N))(r, c) }},
 	},
 	{
-		submodules.Algorithm{
+		Algorithm: submodules.Algorithm{
 			Name: submodules.Chain, Source: "Libnbc, SC 2007; coll/libnbc", Inner: true,
 			Doc:   "each rank feeds the next, an inner segment a round",
 			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce},
 			Needs: []submodules.Restriction{submodules.NeedsRootFirst},
 		},
-		map[tasks.Collective]lowering{tasks.Bcast: chainBcast, tasks.Reduce: chainReduce},
+		Lower: map[tasks.Collective]lowering{tasks.Bcast: chainBcast, tasks.Reduce: chainReduce},
 	},
 	{
-		submodules.Algorithm{
+		Algorithm: submodules.Algorithm{
 			Name: submodules.RecDoubling, Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; coll/libnbc",
 			Doc:   "recursive doubling: log2(n) exchanges of all that two ranks have",
 			Ops:   []tasks.Collective{tasks.Allreduce, tasks.Allgather, tasks.Scan, tasks.Exscan},
 			Needs: []submodules.Restriction{submodules.NeedsPowerOfTwo},
 		},
-		map[tasks.Collective]lowering{
+		Lower: map[tasks.Collective]lowering{
 			tasks.Allreduce: recursiveDoubling, tasks.Allgather: recursiveDoublingAllgather,
 			tasks.Scan: recursiveDoublingScan, tasks.Exscan: recursiveDoublingScan,
 		},
 	},
 	{
-		submodules.Algorithm{
+		Algorithm: submodules.Algorithm{
 			Name: submodules.Rabenseifner, Source: "Rabenseifner, ICCS 2004; Thakur, Rabenseifner, Gropp, IJHPCA 2005; coll/libnbc",
 			Doc: "reduce-scatter by recursive halving, then gather or allgather: about twice the bytes, whatever n",
 			Ops: []tasks.Collective{tasks.Reduce, tasks.Allreduce},
 		},
-		map[tasks.Collective]lowering{tasks.Reduce: rabenseifnerReduce, tasks.Allreduce: rabenseifnerAllreduce},
+		Lower: map[tasks.Collective]lowering{tasks.Reduce: rabenseifnerReduce, tasks.Allreduce: rabenseifnerAllreduce},
 	},
 	{
-		submodules.Algorithm{
+		Algorithm: submodules.Algorithm{
 			Name: submodules.Ring, Source: "Patarasuk, Yuan, JPDC 2009; coll/libnbc",
 			Doc:   "reduce-scatter and allgather around a ring: fewest bytes, n-1 rounds each",
 			Ops:   []tasks.Collective{tasks.Allreduce, tasks.Allgather, tasks.ReduceScatter},
 			Needs: []submodules.Restriction{submodules.NeedsCommutative},
 		},
-		map[tasks.Collective]lowering{tasks.Allreduce: ring, tasks.Allgather: ringAllgather, tasks.ReduceScatter: ringReduceScatter},
+		Lower: map[tasks.Collective]lowering{tasks.Allreduce: ring, tasks.Allgather: ringAllgather, tasks.ReduceScatter: ringReduceScatter},
 	},
 	{
-		submodules.Algorithm{
+		Algorithm: submodules.Algorithm{
 			Name: submodules.Halving, Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; coll/tuned recursive_halving",
 			Doc:   "recursive halving: log2(n) exchanges, each of half the bytes of the one before",
 			Ops:   []tasks.Collective{tasks.ReduceScatter},
 			Needs: []submodules.Restriction{submodules.NeedsCommutative, submodules.NeedsPowerOfTwo},
 		},
-		map[tasks.Collective]lowering{tasks.ReduceScatter: halvingReduceScatter},
+		Lower: map[tasks.Collective]lowering{tasks.ReduceScatter: halvingReduceScatter},
 	},
 	{
-		submodules.Algorithm{
+		Algorithm: submodules.Algorithm{
 			Name: submodules.Pairwise, Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; MPICH",
 			Doc: "all exchange parts with all in one round and combine them in the order of ranks; an alltoall takes a round for each partner",
 			Ops: []tasks.Collective{tasks.ReduceScatter, tasks.Alltoall, tasks.Scan, tasks.Exscan}, InTurn: true,
 		},
-		map[tasks.Collective]lowering{
+		Lower: map[tasks.Collective]lowering{
 			tasks.ReduceScatter: pairwiseReduceScatter, tasks.Alltoall: pairwiseAlltoall, tasks.Scan: pairwiseScan, tasks.Exscan: pairwiseScan,
 		},
 	},
 	{
-		submodules.Algorithm{
+		Algorithm: submodules.Algorithm{
 			Name: submodules.NonOverlapping, Source: "coll/tuned non-overlapping", Tree: true,
 			Doc: "reduce to the lowest rank along the in-order binomial tree, then scatter",
 			Ops: []tasks.Collective{tasks.ReduceScatter},
 		},
-		map[tasks.Collective]lowering{tasks.ReduceScatter: nonOverlapping},
+		Lower: map[tasks.Collective]lowering{tasks.ReduceScatter: nonOverlapping},
 	},
 	{
-		submodules.Algorithm{
+		Algorithm: submodules.Algorithm{
 			Name: submodules.Dissemination, Source: "Hensgen, Finkel, Manber, IJPP 1988; Open MPI calls it bruck",
 			Doc:   "each round a rank tells one twice as far what it has heard: log2(n) rounds, any number of ranks",
 			Ops:   []tasks.Collective{tasks.Allreduce},
 			Needs: []submodules.Restriction{submodules.NeedsNoData},
 		},
-		map[tasks.Collective]lowering{tasks.Allreduce: dissemination},
+		Lower: map[tasks.Collective]lowering{tasks.Allreduce: dissemination},
 	},
 	{
-		submodules.Algorithm{
+		Algorithm: submodules.Algorithm{
 			Name: submodules.Neighbor, Source: "Chen, Sun, Zhang, IPDPS 2005; coll/tuned neighbor exchange",
 			Doc:   "n/2 rounds, each with the neighbour on the other side, two parts at a time",
 			Ops:   []tasks.Collective{tasks.Allgather},
 			Needs: []submodules.Restriction{submodules.NeedsEven},
 		},
-		map[tasks.Collective]lowering{tasks.Allgather: neighborAllgather},
+		Lower: map[tasks.Collective]lowering{tasks.Allgather: neighborAllgather},
 	},
 	{
-		submodules.Algorithm{
+		Algorithm: submodules.Algorithm{
 			Name: submodules.Bruck, Source: "Bruck et al., IEEE TPDS 1997; coll/tuned bruck",
 			Doc: "log2(n) rounds, any number of ranks: each gets as many parts as it has; an alltoall passes blocks on by the digits of the way they have to go",
 			Ops: []tasks.Collective{tasks.Allgather, tasks.Alltoall}, Number: "radix of an alltoall, default 2", Numbers: []int{4, 8},
 			Needs: []submodules.Restriction{submodules.NeedsDense},
 		},
-		map[tasks.Collective]lowering{tasks.Allgather: bruckAllgather, tasks.Alltoall: bruckAlltoall},
+		Lower: map[tasks.Collective]lowering{tasks.Allgather: bruckAllgather, tasks.Alltoall: bruckAlltoall},
 	},
 }
 
 // Algorithms lists them.
-func (NBC) Algorithms() []submodules.Algorithm {
-	all := make([]submodules.Algorithm, len(algorithms))
-	for i, a := range algorithms {
-		all[i] = a.Algorithm
-	}
-	return all
-}
+func (NBC) Algorithms() []submodules.Algorithm { return algorithms.Algorithms() }
 
 // Lower emits the rounds of one rank.
 func (NBC) Lower(e *submodules.Emitter, c *submodules.Call) error {
-	for _, a := range algorithms {
-		lower, ok := a.lower[c.Kind.Op]
-		if a.Name != c.Algorithm || !ok {
-			continue
-		}
-		r := &rounds{e: e, gate: submodules.None}
-		if !c.Alone(e) {
-			lower(r, c)
-		}
-		return nil
+	lower, err := algorithms.Find(c)
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("%v by %s: %w", c.Kind.Op, c.Algorithm, submodules.ErrUnsupported)
+	r := &rounds{e: e, gate: submodules.None}
+	if !c.Alone(e) {
+		lower(r, c)
+	}
+	return nil
 }

@@ -1,0 +1,37 @@
+package submodules
+
+import (
+	"fmt"
+
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Catalogue lists a submodule's algorithms with what lowers tasks by them, functions of
+// type F.
+type Catalogue[F any] []Entry[F]
+
+// Entry is an algorithm with a function for each of its Ops.
+type Entry[F any] struct {
+	Algorithm
+	Lower map[tasks.Collective]F
+}
+
+// Algorithms returns the algorithms.
+func (c Catalogue[F]) Algorithms() []Algorithm {
+	all := make([]Algorithm, len(c))
+	for i, e := range c {
+		all[i] = e.Algorithm
+	}
+	return all
+}
+
+// Find returns what lowers a task by the algorithm that was chosen. If there is nothing the
+// error wraps [ErrUnsupported].
+func (c Catalogue[F]) Find(call *Call) (lower F, err error) {
+	for _, e := range c {
+		if lower, ok := e.Lower[call.Kind.Op]; ok && e.Name == call.Algorithm {
+			return lower, nil
+		}
+	}
+	return lower, fmt.Errorf("%v by %s: %w", call.Kind.Op, call.Algorithm, ErrUnsupported)
+}
