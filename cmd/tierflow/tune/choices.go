@@ -108,7 +108,7 @@ func (u *modelling) compareSize(ctx context.Context, r *tuneRank, p *derived.Par
 		}
 		tabled = add(q)
 	}
-	measured, err := u.inTurns(ctx, r, request, plans)
+	measured, err := r.inTurns(ctx, request, plans, stats.Stop{Budget: u.time / confrontRounds, Least: 2})
 	if err != nil {
 		return row, err
 	}
@@ -133,27 +133,6 @@ func (u *modelling) compareSize(ctx context.Context, r *tuneRank, p *derived.Par
 		row.Table = &c
 	}
 	return row, nil
-}
-
-// inTurns measures plans in turns. Simulated times are the same in every turn.
-func (u *modelling) inTurns(ctx context.Context, r *tuneRank, request tasks.Request, plans map[string]tasks.Plan) (map[string]table.Measurement, error) {
-	rounds, stop := confrontRounds, stats.Stop{Budget: u.time / confrontRounds, Least: 2}
-	if r.comm == nil {
-		rounds = 1
-	}
-	all, series := map[string]table.Measurement{}, map[string][]float64{}
-	for range rounds {
-		for _, text := range sortedNames(plans) {
-			timing, err := r.meter.Collective(ctx, request, plans[text], stop)
-			if err != nil {
-				return nil, err
-			}
-			series[text] = append(series[text], timing.Series...)
-			timing.Series = series[text]
-			all[text] = tune.NewMeasurement(request, u.Job.Topology(), plans[text], timing)
-		}
-	}
-	return all, nil
 }
 
 // meanOf sums up the choices of all sizes.

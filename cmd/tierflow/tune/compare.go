@@ -176,7 +176,7 @@ func (u *tuning) measureChoices(ctx context.Context, r *tuneRank, request tasks.
 	rule := u.space.Rule(request, r.topology)
 	plans[rule.String()] = rule
 	choices = append(choices, table.Candidate{Plan: rule.String()})
-	again, err := u.measureAgain(ctx, r, request, plans)
+	again, err := r.inTurns(ctx, request, plans, stats.Stop{Budget: u.time, Rel: u.stop.Rel})
 	if err != nil {
 		return err
 	}
@@ -200,13 +200,15 @@ func (u *tuning) measureChoices(ctx context.Context, r *tuneRank, request tasks.
 // confrontRounds is the number of turns of each choice, which share its time.
 const confrontRounds = 5
 
-// measureAgain measures plans in turns, so that a disturbance of the machine disturbs
-// all.
-func (u *tuning) measureAgain(ctx context.Context, r *tuneRank, request tasks.Request, plans map[string]tasks.Plan) (map[string]table.Measurement, error) {
-	all := map[string]table.Measurement{}
-	series := map[string][]float64{}
-	stop := stats.Stop{Budget: u.time, Rel: u.stop.Rel}
-	for range confrontRounds {
+// inTurns measures plans in turns, so that a disturbance of the machine disturbs all.
+// Simulated times are the same in every turn.
+func (r *tuneRank) inTurns(ctx context.Context, request tasks.Request, plans map[string]tasks.Plan, stop stats.Stop) (map[string]table.Measurement, error) {
+	rounds := confrontRounds
+	if r.comm == nil {
+		rounds = 1
+	}
+	all, series := map[string]table.Measurement{}, map[string][]float64{}
+	for range rounds {
 		for _, text := range sortedNames(plans) {
 			timing, err := r.meter.Collective(ctx, request, plans[text], stop)
 			if err != nil {

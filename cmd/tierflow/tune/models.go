@@ -60,7 +60,7 @@ from a simulation of a machine, so --topo may have hundreds of nodes.`,
 				}
 				u.Job = s
 				return u.runModels(context.WithoutCancel(c.Context()), &tuneRank{
-					simulated: s.MachineName(), meter: tune.NewSimulatedMeter(s.Topology(), s.Machine, u.reg),
+					simulated: s.MachineName(), topology: s.Topology(), meter: tune.NewSimulatedMeter(s.Topology(), s.Machine, u.reg),
 					asked: c.Context(), stdout: c.OutOrStdout(), stderr: c.ErrOrStderr(),
 				})
 			}
