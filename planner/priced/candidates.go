@@ -9,12 +9,6 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Limits of what competes, the same as those of a search with heuristics.
-const (
-	cutFrom     = 16 << 10 // bytes: smaller messages are not cut
-	linearRanks = 16       // the most ranks that one speaks with, one by one
-)
-
 // pieces are the sizes of segments that go from node to node, bytes.
 var pieces = []int64{rule.Packed(8 << 10), rule.Packed(16 << 10), rule.Packed(32 << 10), rule.Packed(64 << 10), rule.Packed(128 << 10), rule.Packed(256 << 10), rule.Packed(512 << 10)}
 
@@ -95,7 +89,7 @@ func (q *question) add(shape tasks.Shape, segment int64, window int, choices ...
 
 // cuts lists the segments that a message may be cut into, bytes.
 func (q *question) cuts() []int64 {
-	if q.bytes <= cutFrom {
+	if q.bytes <= rule.CutFrom {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(pieces), func(n int64) bool { return n >= q.bytes })
@@ -120,12 +114,12 @@ func (q *question) fills(segment int64) bool {
 // rooted adds the plans of a bcast or a reduce.
 func (q *question) rooted() {
 	whole := []tasks.Choice{adapt(submodules.Binomial), adapt(submodules.Binary)}
-	if q.nodes <= linearRanks {
+	if q.nodes <= rule.LinearRanks {
 		whole = append(whole, nbc(submodules.Linear))
 	}
 	if q.request.Coll == tasks.Bcast {
 		whole = append(whole, nbc(submodules.KNomial))
-	} else if q.bytes > cutFrom {
+	} else if q.bytes > rule.CutFrom {
 		whole = append(whole, nbc(submodules.Rabenseifner))
 	}
 	q.add(tasks.Han, tasks.Whole, 4, whole...)
@@ -161,7 +155,7 @@ func (q *question) pipelines() {
 // allreduce adds the plans of an allreduce.
 func (q *question) allreduce() {
 	q.add(tasks.AR, tasks.Whole, 4, nbc(submodules.RecDoubling), nbc(submodules.Rabenseifner), rounds(0), adapt(submodules.Ring))
-	if q.nodes <= linearRanks {
+	if q.nodes <= rule.LinearRanks {
 		q.add(tasks.Han, tasks.Whole, 4, nbc(submodules.Linear))
 	}
 	q.add(tasks.Han, tasks.Whole, 4, adapt(submodules.Binomial))
@@ -189,7 +183,7 @@ func (q *question) parts() {
 			whole = append(whole, nbc(submodules.RecDoubling))
 		}
 	} else {
-		if q.nodes <= linearRanks {
+		if q.nodes <= rule.LinearRanks {
 			whole = append(whole, nbc(submodules.Pairwise))
 		}
 		if powerOfTwo {
@@ -197,7 +191,7 @@ func (q *question) parts() {
 		}
 	}
 	q.add(tasks.Han, tasks.Whole, 4, whole...)
-	if q.request.Bytes() <= cutFrom {
+	if q.request.Bytes() <= rule.CutFrom {
 		return
 	}
 	for _, n := range q.cuts() {
@@ -210,7 +204,7 @@ func (q *question) parts() {
 // barrier adds the plans of a barrier.
 func (q *question) barrier() {
 	q.add(tasks.AR, tasks.Whole, 4, nbc(submodules.Dissemination), nbc(submodules.RecDoubling))
-	if q.nodes <= linearRanks {
+	if q.nodes <= rule.LinearRanks {
 		q.add(tasks.Han, tasks.Whole, 4, nbc(submodules.Linear))
 	}
 }

@@ -103,7 +103,7 @@ func offers(p *price.Pricer, plans []tasks.Plan) (all []Offer) {
 func isWasteful(r tasks.Request, t *levels.Topology, p tasks.Plan) bool {
 	bytes := max(r.Bytes(), 1)
 	segments := (bytes + min(p.Segment, bytes) - 1) / min(p.Segment, bytes)
-	if segments > 1 && bytes <= cutFrom {
+	if segments > 1 && bytes <= rule.CutFrom {
 		return true
 	}
 	top := t.Level(t.Depth() - 1).Symbol
@@ -112,7 +112,7 @@ func isWasteful(r tasks.Request, t *levels.Topology, p tasks.Plan) bool {
 		if !ok {
 			continue
 		}
-		if c.Algorithm == submodules.Chain && t.Nodes() > 2 && segments < int64(t.Nodes()) && c.Inner == 0 || c.Algorithm == submodules.Linear && t.Nodes() > linearRanks {
+		if c.Algorithm == submodules.Chain && t.Nodes() > 2 && segments < int64(t.Nodes()) && c.Inner == 0 || c.Algorithm == submodules.Linear && t.Nodes() > rule.LinearRanks {
 			return true
 		}
 	}

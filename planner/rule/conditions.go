@@ -8,6 +8,12 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
+// Limits of plans worth a look: what searches with heuristics and choices by price leave out.
+const (
+	CutFrom     = 16 << 10 // bytes: smaller messages are latency, and cutting them adds some
+	LinearRanks = 16       // a root that feeds more one by one is the bottleneck
+)
+
 // Limits of the rule, bytes.
 const (
 	starMessage   = 1 << 10   // up to here a node can speak with all others, one after the other

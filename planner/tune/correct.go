@@ -48,8 +48,8 @@ func (p *predictor) correction(i int, c *composed) float64 {
 	return 1
 }
 
-// around returns the mean of what ran with the size nearest to some bytes, and by which
-// factor that is another one. 0: nothing ran.
+// around returns the mean ratio of what ran with the nearest size. far is the factor between
+// that size and bytes. 0: nothing ran.
 func around(all []fix, bytes int64) (ratio, far float64) {
 	n := 0.0
 	for _, f := range all {

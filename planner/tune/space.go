@@ -227,10 +227,8 @@ func (s Space) reject(r tasks.Request, t *levels.Topology, p tasks.Plan) string 
 
 // Limits of the heuristics.
 const (
-	soloFrom    = 512 << 10 // HAN, III-C: below, sm's copies cost less than solo's setup between processes
-	soloBlock   = 8 << 10   // the same of an alltoall, whose blocks each rank reads once
-	cutFrom     = 16 << 10  // smaller messages are latency: cutting them adds some
-	linearRanks = 16        // a root that feeds more one by one is the bottleneck
+	soloFrom  = 512 << 10 // HAN, III-C: below, sm's copies cost less than solo's setup between processes
+	soloBlock = 8 << 10   // the same of an alltoall, whose blocks each rank reads once
 )
 
 // prune is the heuristics, HAN's two (section III-C) and those that follow the
@@ -247,8 +245,8 @@ func (s Space) prune(g *tasks.Graph, r tasks.Request, p tasks.Plan) string {
 	bytes := max(r.Bytes(), 1)
 	segment := min(p.Segment, bytes)
 	segments := (bytes + segment - 1) / segment
-	if segments > 1 && bytes <= cutFrom {
-		return "pruned, message too small to cut: at most " + tasks.FormatBytes(cutFrom) + " is latency"
+	if segments > 1 && bytes <= rule.CutFrom {
+		return "pruned, message too small to cut: at most " + tasks.FormatBytes(rule.CutFrom) + " is latency"
 	}
 	for _, ph := range g.Phases {
 		c, _ := p.For(ph.Kind)
@@ -298,7 +296,7 @@ func pruneChoice(c tasks.Choice, segment, segments int64, ranks int, solo int64)
 		return "pruned, segment too small for solo: less than " + tasks.FormatBytes(solo)
 	case c.Algorithm == submodules.Chain && ranks > 2 && pieces < int64(ranks):
 		return fmt.Sprintf("pruned, too few pieces to fill a chain: %d for %d ranks", pieces, ranks)
-	case c.Algorithm == submodules.Linear && c.Submodule != submodules.Solo && ranks > linearRanks:
+	case c.Algorithm == submodules.Linear && c.Submodule != submodules.Solo && ranks > rule.LinearRanks:
 		return fmt.Sprintf("pruned, group too large for linear: %d ranks", ranks)
 	}
 	return ""
