@@ -14,6 +14,7 @@ const (
 	leastHalf     = 16 << 10  // inside a node: a half or a quarter of a message, so that one is written while one is read
 	pairHalf      = 32 << 10  // between two ranks: shorter pieces are not written past the caches
 	pairSegment   = 64 << 10  // of what one rank gives another: larger ones make the others on the link wait; in place so much waits for each partner
+	nodeSegment   = 256 << 10 // between two nodes, where nobody hands on: of larger ones a reduce adds nothing while they arrive
 	ringMost      = 256 << 10 // between nodes: what each sends on at once
 	ringUsual     = 64 << 10
 	ringLeast     = 32 << 10
@@ -121,7 +122,7 @@ var cuts = []row[cut]{
 	},
 	{
 		when(twoNodes, noBlocks, not(shaped(tasks.RSAG, tasks.FlatRSAG, tasks.Lanes))),
-		fixed(Packed(InsideSegment), linkSegments), "two nodes, no pipeline to fill between them",
+		fixed(Packed(nodeSegment), linkSegments), "two nodes, no pipeline to fill between them",
 	},
 	{
 		when(either(blocks, shaped(tasks.RSAG, tasks.FlatRSAG, tasks.Lanes, tasks.AR, tasks.FlatAR)), twoNodes),
@@ -168,7 +169,7 @@ func ringCut(window int) cut {
 // link busy. The larger the message is, the less does a step cost that waits for one.
 func (q *question) ringPiece() int64 {
 	if q.on.Nodes() == 2 {
-		return Packed(InsideSegment) // no node hands on
+		return Packed(nodeSegment) // no node hands on
 	}
 	return Packed(near(max(q.bytes/64, min(q.bytes/16, ringUsual)), ringLeast, ringMost))
 }
