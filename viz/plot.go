@@ -1,34 +1,49 @@
 package viz
 
 import (
-	"bytes"
 	"fmt"
 	"image/color"
 	"math"
+	"slices"
+	"unicode/utf8"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // Plot is a chart of numbers: a value per name and series.
 type Plot struct {
 	Title, X, Y string
-	LogY        bool     // values of 0 and less are left out
-	Lines       bool     // joins the values of a series; else they are points
+	LogY        bool // values of 0 and less are left out
+	Style       Style
 	Names       []string // along the horizontal axis; nil: numbers from 1
 	Series      []Series
 }
+
+// Style is how the values of a series are drawn.
+type Style uint8
+
+const (
+	// Points draws a mark for each value.
+	Points Style = iota
+	// Lines joins the marks of a series. A linear axis begins at 0.
+	Lines
+	// Bars draws the values of a name as bars side by side, from 0 or, on a logarithmic
+	// axis, from its end.
+	Bars
+)
 
 // Series is the values of one kind; NaN where there is none.
 type Series struct {
 	Name   string
 	Values []float64
+	// Low and High are the ends of a whisker through each value; nil: there are none.
+	Low, High []float64
 }
 
-// plotColors tell series apart, for the colour-blind too (Okabe and Ito).
+// plotColors tell series apart, the first seven for the colour-blind too (Okabe and Ito).
 var plotColors = []color.RGBA{
 	{0, 114, 178, 255},
 	{213, 94, 0, 255},
@@ -37,76 +52,158 @@ var plotColors = []color.RGBA{
 	{230, 159, 0, 255},
 	{86, 180, 233, 255},
 	{0, 0, 0, 255},
+	{130, 130, 130, 255},
+	{120, 60, 20, 255},
+	{90, 50, 150, 255},
+}
+
+// plotShapes tell series apart where their marks lie on each other.
+var plotShapes = []draw.GlyphDrawer{
+	draw.RingGlyph{}, draw.CrossGlyph{}, draw.SquareGlyph{}, draw.PlusGlyph{}, draw.TriangleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{},
 }
 
 // SVG draws the plot. The same numbers give the same bytes.
 func (p Plot) SVG() ([]byte, error) {
-	chart := plot.New()
-	chart.Title.Text, chart.X.Label.Text, chart.Y.Label.Text = p.Title, p.X, p.Y
-	chart.Legend.Top, chart.Legend.Left = true, true
-	shown := 0
-	for i, s := range p.Series {
-		var at plotter.XYs
-		for x, y := range s.Values {
-			if !math.IsNaN(y) && !math.IsInf(y, 0) && (!p.LogY || y > 0) {
-				at = append(at, plotter.XY{X: float64(x + 1), Y: y})
-			}
-		}
-		if len(at) == 0 {
+	return Panels{Plots: []Plot{p}}.SVG()
+}
+
+// points are the values of a series that can be drawn, with their whiskers.
+type points struct {
+	plotter.XYs
+	plotter.YErrors // as distances from the values
+}
+
+// pointsOf returns what can be drawn of a series.
+func (p Plot) pointsOf(s Series) (all points) {
+	for x, y := range s.Values {
+		if math.IsNaN(y) || math.IsInf(y, 0) || p.LogY && y <= 0 {
 			continue
 		}
-		shown += len(at)
-		if err := p.add(chart, i, s.Name, at); err != nil {
-			return nil, fmt.Errorf("plot %s: %w", s.Name, err)
+		all.XYs = append(all.XYs, plotter.XY{X: float64(x + 1), Y: y})
+		if len(s.Low) == len(s.Values) && len(s.High) == len(s.Values) {
+			all.YErrors = append(all.YErrors, struct{ Low, High float64 }{y - s.Low[x], s.High[x] - y})
+		}
+	}
+	return all
+}
+
+// draw adds the series to a chart and to the legend, which may be in it already.
+func (p Plot) draw(chart *plot.Plot, l *legend) error {
+	shown := 0
+	for i, s := range p.Series {
+		at := p.pointsOf(s)
+		if len(at.XYs) == 0 {
+			continue
+		}
+		shown += len(at.XYs)
+		if err := p.add(chart, l, i, s.Name, at); err != nil {
+			return fmt.Errorf("plot %s: %w", s.Name, err)
 		}
 	}
 	if shown == 0 {
-		return nil, fmt.Errorf("plot %s: there is nothing to draw", p.Title)
+		return fmt.Errorf("plot %s: there is nothing to draw", p.Title)
 	}
-	if p.LogY {
-		chart.Y.Scale, chart.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	}
-	if p.Names != nil {
-		chart.X.Tick.Marker = named(p.Names)
-		chart.X.Tick.Label.Rotation, chart.X.Tick.Label.XAlign = math.Pi/4, draw.XRight
-	}
-	canvas := vgsvg.New(10*vg.Inch, 6*vg.Inch)
-	chart.Draw(draw.New(canvas))
-	var b bytes.Buffer
-	_, err := canvas.WriteTo(&b)
-	return b.Bytes(), err
-}
-
-func (p Plot) add(chart *plot.Plot, i int, name string, at plotter.XYs) error {
-	points, err := plotter.NewScatter(at)
-	if err != nil {
-		return err
-	}
-	points.Color = plotColors[i%len(plotColors)]
-	points.Shape = plotter.DefaultGlyphStyle.Shape
-	chart.Add(points)
-	if !p.Lines {
-		chart.Legend.Add(name, points)
-		return nil
-	}
-	line, err := plotter.NewLine(at)
-	if err != nil {
-		return err
-	}
-	line.Color = points.Color
-	chart.Add(line)
-	chart.Legend.Add(name, line, points)
 	return nil
 }
 
-// named puts a name at each whole number from 1.
-type named []string
-
-// Ticks are those of the axis.
-func (n named) Ticks(_, _ float64) []plot.Tick {
-	all := make([]plot.Tick, len(n))
-	for i, name := range n {
-		all[i] = plot.Tick{Value: float64(i + 1), Label: name}
+// add adds series i.
+func (p Plot) add(chart *plot.Plot, l *legend, i int, name string, at points) error {
+	place := l.place(name)
+	paint := plotColors[place%len(plotColors)]
+	var shown []plot.Thumbnailer
+	if p.Style == Bars {
+		b := &bars{at: slices.Clone(at.XYs), color: paint, of: len(p.Series), index: i}
+		chart.Add(b)
+		shown = append(shown, b)
+	} else {
+		marks, err := plotter.NewScatter(at.XYs)
+		if err != nil {
+			return err
+		}
+		marks.Color, marks.Shape, marks.Radius = paint, plotShapes[place%len(plotShapes)], vg.Points(3)
+		shown = append(shown, marks)
+		if p.Style == Lines {
+			line, err := plotter.NewLine(at.XYs)
+			if err != nil {
+				return err
+			}
+			line.Color = paint
+			chart.Add(line)
+			shown = append(shown, line)
+		}
+		chart.Add(marks)
 	}
-	return all
+	if len(at.YErrors) == len(at.XYs) {
+		if p.Style == Bars {
+			for j := range at.XYs {
+				at.XYs[j].X += barsWidth * ((float64(i)+0.5)/float64(len(p.Series)) - 0.5)
+			}
+		}
+		ends, err := plotter.NewYErrorBars(at)
+		if err != nil {
+			return err
+		}
+		ends.Color = paint
+		if p.Style == Bars {
+			ends.Color = color.Black
+		}
+		chart.Add(ends)
+	}
+	l.add(name, shown)
+	return nil
+}
+
+// chart returns an empty chart with axes. width is about how many characters fit below it.
+func (p Plot) chart(width int) *plot.Plot {
+	c := plot.New()
+	c.Title.Text, c.X.Label.Text, c.Y.Label.Text = p.Title, p.X, p.Y
+	c.Y.Tick.Marker = plain{plot.DefaultTicks{}}
+	if p.LogY {
+		c.Y.Scale, c.Y.Tick.Marker = plot.LogScale{}, decades{}
+	}
+	if p.Names == nil {
+		return c
+	}
+	c.X.Tick.Marker = named(p.Names)
+	length := 0
+	for _, name := range p.Names {
+		length = max(length, utf8.RuneCountInString(name)+2)
+	}
+	if length*len(p.Names) > width {
+		c.X.Tick.Label.Rotation, c.X.Tick.Label.XAlign, c.X.Tick.Label.YAlign = math.Pi/4, draw.XRight, draw.YTop
+	}
+	return c
+}
+
+// bars is a series of a chart in which the bars of each name stand side by side.
+type bars struct {
+	at        plotter.XYs
+	color     color.Color
+	of, index int // series, and which of them this is
+}
+
+// barsWidth is that of all bars of a name together, of the distance of names.
+const barsWidth = 0.8
+
+// Plot draws the bars.
+func (b *bars) Plot(c draw.Canvas, chart *plot.Plot) {
+	x, y := chart.Transforms(&c)
+	bottom := y(max(0, chart.Y.Min))
+	width := barsWidth / float64(b.of)
+	for _, p := range b.at {
+		left := p.X - barsWidth/2 + float64(b.index)*width
+		top := y(p.Y)
+		c.FillPolygon(b.color, c.ClipPolygonXY([]vg.Point{{X: x(left), Y: bottom}, {X: x(left), Y: top}, {X: x(left + width), Y: top}, {X: x(left + width), Y: bottom}}))
+	}
+}
+
+// DataRange returns what the bars cover: from 0 up, where the axis is linear.
+func (b *bars) DataRange() (xmin, xmax, ymin, ymax float64) {
+	xmin, xmax, ymin, ymax = plotter.XYRange(b.at)
+	return xmin - 0.5, xmax + 0.5, ymin, ymax
+}
+
+// Thumbnail draws the legend's sample.
+func (b *bars) Thumbnail(c *draw.Canvas) {
+	c.FillPolygon(b.color, []vg.Point{c.Min, {X: c.Min.X, Y: c.Max.Y}, c.Max, {X: c.Max.X, Y: c.Min.Y}})
 }

@@ -23,7 +23,7 @@ func TestPlot(t *testing.T) {
 			{Name: "nothing", Values: []float64{math.NaN()}},
 		},
 	}
-	for _, p.Lines = range []bool{false, true} {
+	for _, p.Style = range []viz.Style{viz.Points, viz.Lines, viz.Bars} {
 		drawing, err := p.SVG()
 		if err != nil {
 			t.Fatal(err)

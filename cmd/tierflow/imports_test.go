@@ -113,7 +113,7 @@ var arrows = map[string][]string{
 	"cmd/tierflow/kit":         {"costs/machine", "planner"},
 	"cmd/tierflow/kit/payload": {"planner"},
 	// bench algorithms launches the ranks of a node itself.
-	"cmd/tierflow/bench":  {"cmd/tierflow/kit", "cmd/tierflow/kit/payload", "cmd/tierflow/launch", "planner/tune"},
+	"cmd/tierflow/bench":  {"cmd/tierflow/kit", "cmd/tierflow/kit/payload", "cmd/tierflow/launch", "viz", "planner/tune"},
 	"cmd/tierflow/peers":  {"cmd/tierflow/kit", "testdata/cluster", "testdata/peers"},
 	"cmd/tierflow/tune":   {"cmd/tierflow/kit", "viz", "planner/tune"},
 	"cmd/tierflow/verify": {"cmd/tierflow/kit", "submodules/check", "submodules/check/casegen"},

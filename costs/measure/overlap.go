@@ -6,8 +6,9 @@ import (
 	"slices"
 
 	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/costs/stats"
-	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -27,23 +28,13 @@ func Hidden(a, b, together float64) float64 { return (a + b - together) / min(a,
 // alone, and begun at the same time (HAN, figures 2 and 6), in turns. The request is
 // a bcast or an allreduce; kinds that it has no tasks of are errors.
 func (b *Bench) Overlap(ctx context.Context, r tasks.Request, p tasks.Plan, kinds [2]tasks.Kind, stop stats.Stop) (o Overlapped, err error) {
-	if r.Coll != tasks.Bcast && r.Coll != tasks.Allreduce {
-		return o, fmt.Errorf("measure %v: tasks run by themselves only of bcast and allreduce, where all ranks have a buffer for results", r)
-	}
-	r, p = exactly(r, p, 2)
-	p.Window = 2
-	whole, err := tasks.Expand(r, b.topology, p, b.Rank())
+	whole, err := overlapGraph(r, p, b.topology, b.Rank(), kinds)
 	if err != nil {
-		return o, fmt.Errorf("measure: %w", err)
-	}
-	for _, k := range kinds {
-		if !slices.ContainsFunc(whole.Phases, func(ph tasks.Phase) bool { return ph.Kind == k }) {
-			return o, fmt.Errorf("measure %v: plan %v makes no tasks %v", r, p, k)
-		}
+		return o, err
 	}
 	var subjects []subject
-	for _, only := range [][]tasks.Kind{kinds[:1], kinds[1:], kinds[:]} {
-		x, err := b.bindGraph(pick(whole, kinds, only), fmt.Sprintf(" only %v", only))
+	for _, only := range aloneAndTogether(kinds) {
+		x, err := b.bindGraph(whole.Only(isOneOf(kinds, only)), fmt.Sprintf(" only %v", only))
 		if err != nil {
 			return o, fmt.Errorf("measure: %w", err)
 		}
@@ -59,20 +50,58 @@ func (b *Bench) Overlap(ctx context.Context, r tasks.Request, p tasks.Plan, kind
 	return o, b.share(ctx, &o)
 }
 
-// pick is the graph of those tasks of g that belong to the first of kinds on segment
-// 0, or to the second on segment 1, and to one of only. Nothing orders them.
-func pick(g *tasks.Graph, kinds [2]tasks.Kind, only []tasks.Kind) *tasks.Graph {
-	some := &tasks.Graph{
-		Request: g.Request, Plan: g.Plan, On: g.On, Rank: g.Rank,
-		Segments: g.Segments, Phases: g.Phases, Partial: g.Partial,
+// Overlap is [Bench.Overlap] on simulated time.
+func (s *Simulated) Overlap(ctx context.Context, r tasks.Request, p tasks.Plan, kinds [2]tasks.Kind, _ stats.Stop) (o Overlapped, err error) {
+	whole, err := overlapGraph(r, p, s.topology, 0, kinds)
+	if err != nil {
+		return o, err
 	}
-	for id := range dag.ID(g.Len()) {
-		t := g.Node(id)
-		if t.Kind == kinds[t.Segment] && slices.Contains(only, t.Kind) {
-			some.Add(*t)
+	var found []costs.Cost
+	for _, only := range aloneAndTogether(kinds) {
+		compile := func() (*sim.Job, error) {
+			return sim.CompileOnly(whole.Request, s.topology, whole.Plan, s.registry, isOneOf(kinds, only))
+		}
+		all, err := s.sampleJob(ctx, compile, 1, nil)
+		if err != nil {
+			return o, fmt.Errorf("measure: %w", err)
+		}
+		found = append(found, leaders(all, whole))
+	}
+	return Overlapped{kinds, [2]costs.Cost{found[0], found[1]}, found[2]}, nil
+}
+
+// overlapGraph returns a rank's graph of two segments. In a dataflow shape nothing orders
+// tasks of different segments and kinds.
+func overlapGraph(r tasks.Request, p tasks.Plan, t *levels.Topology, rank levels.Rank, kinds [2]tasks.Kind) (*tasks.Graph, error) {
+	if r.Coll != tasks.Bcast && r.Coll != tasks.Allreduce {
+		return nil, fmt.Errorf("measure %v: tasks run by themselves only of bcast and allreduce, where all ranks have a buffer for results", r)
+	}
+	r, p = exactly(r, p, 2)
+	p.Window = 2
+	if p.Shape == tasks.HanLockstep {
+		p.Shape = tasks.Han
+	}
+	whole, err := tasks.Expand(r, t, p, rank)
+	if err != nil {
+		return nil, fmt.Errorf("measure: %w", err)
+	}
+	for _, k := range kinds {
+		if !slices.ContainsFunc(whole.Phases, func(ph tasks.Phase) bool { return ph.Kind == k }) {
+			return nil, fmt.Errorf("measure %v: plan %v makes no tasks %v", r, p, k)
 		}
 	}
-	return some
+	return whole, nil
+}
+
+// aloneAndTogether lists what is run: each kind by itself, and both.
+func aloneAndTogether(kinds [2]tasks.Kind) [][]tasks.Kind {
+	return [][]tasks.Kind{kinds[:1], kinds[1:], kinds[:]}
+}
+
+// isOneOf returns which tasks are run: those of the first of kinds on segment 0, and of
+// the second on segment 1, if they are of one of only.
+func isOneOf(kinds [2]tasks.Kind, only []tasks.Kind) func(t *tasks.Task) bool {
+	return func(t *tasks.Task) bool { return t.Kind == kinds[t.Segment] && slices.Contains(only, t.Kind) }
 }
 
 // leaders is what a subject cost the leaders of level 0.

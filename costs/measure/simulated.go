@@ -35,6 +35,12 @@ func NewSimulated(t *levels.Topology, m *machine.Machine, reg submodules.Registr
 // many samples as a [Bench] takes at least.
 func (s *Simulated) Spent() time.Duration { return time.Duration(s.spent.Load()) }
 
+// Topology is where the ranks would be.
+func (s *Simulated) Topology() *levels.Topology { return s.topology }
+
+// Rank is 0, the rank that has the results of a [Bench].
+func (s *Simulated) Rank() levels.Rank { return 0 }
+
 // realSamples is how many samples a bench takes at least, with those that don't count.
 const realSamples = warm + 5
 

@@ -32,15 +32,20 @@ on each leader (HAN, figures 2 and 6): without operands ib with sb, and ib with 
 Columns are medians in µs. "perfect" is the longer of the two alone, what they take
 together if the shorter one hides behind it; "hidden" is how much of the shorter one
 did: 100% is perfect, 0% one after the other, - where it is too short to tell. "in turn" is the stage task, such as
-sbib, in a pipeline in lockstep, where ranks begin as skewed as they do there.`,
+sbib, in a pipeline in lockstep, where ranks begin as skewed as they do there. If it
+occurs often, "first" is its first time there, right after the stage before it.
+
+--svg draws all of that, one panel for each pair and plan.`,
 		Example: `  tierflow bench overlap --topo 6x2
-  tierflow bench overlap ib+sb --plan i=adapt/chain --bytes 128KiB`,
+  tierflow bench overlap ib+sb --plan i=adapt/chain --bytes 128KiB
+  tierflow bench overlap ib+ir --plan i=adapt/chain --plan i=adapt/binary --svg overlap.svg
+  tierflow bench overlap --topo 64x12 --simulate assumed`,
 		Args: cobra.ArbitraryArgs,
 		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
 			return b.runOnRanks(c, func(ctx context.Context, stdout, stderr io.Writer) error { return b.run(ctx, args, stdout, stderr) })
 		}),
 	}
-	b.addFlags(c)
+	b.addFlags(c, "the times of each leader")
 	return c
 }
 
@@ -59,7 +64,8 @@ type overlapResult struct {
 	LeaderRanks []levels.Rank `json:"leader_ranks"`
 	Alone       [2]costs.Cost `json:"alone"`
 	Together    costs.Cost    `json:"together"`
-	Stage       string        `json:"stage"` // the stage task of both
+	Stage       string        `json:"stage"`              // the stage task of both
+	First       []float64     `json:"first_ns,omitempty"` // by leader: the stage task's first time; nil: it occurs once
 	InTurn      costs.Cost    `json:"in_turn"`
 }
 
@@ -70,7 +76,7 @@ func (b *benchOverlap) run(ctx context.Context, names []string, stdout, stderr i
 	}
 	b.printHeader(stdout, stderr)
 	var results []overlapResult
-	err = b.runOnBench(ctx, func(ctx context.Context, m *meter.Bench) error {
+	err = b.runOnMeter(ctx, func(ctx context.Context, m taskMeter) error {
 		for _, p := range pairs {
 			result, err := p.measure(ctx, m, b.stop)
 			if err != nil {
@@ -82,10 +88,19 @@ func (b *benchOverlap) run(ctx context.Context, names []string, stdout, stderr i
 		}
 		return nil
 	})
-	switch {
-	case err != nil:
-		return err
-	case b.json:
+	if err != nil || len(results) == 0 {
+		return err // or this isn't rank 0
+	}
+	if b.svg != "" {
+		figure, err := drawOverlaps(b.segment, b.Job, results)
+		if err == nil {
+			err = kit.WriteOutput(stdout, b.svg, figure)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if b.json {
 		return kit.WriteJSON(stdout, map[string]any{"results": results})
 	}
 	for _, r := range results {
@@ -96,30 +111,32 @@ func (b *benchOverlap) run(ctx context.Context, names []string, stdout, stderr i
 	return nil
 }
 
-// pairs reads operands such as ib+sb.
+// pairs reads operands such as ib+sb, each with all plans.
 func (b *benchOverlap) pairs(names []string) (all []pair, err error) {
 	optional := len(names) == 0
 	if optional {
 		names = []string{"ib+sb", "ib+ir"}
 	}
 	for _, name := range names {
-		p, err := b.pair(name)
-		if err != nil && (!optional || name == names[0]) {
-			return nil, err
-		}
-		if err == nil {
-			all = append(all, p)
+		for _, forced := range b.forced {
+			p, err := b.pair(name, forced)
+			if err != nil && (!optional || name == names[0]) {
+				return nil, err
+			}
+			if err == nil {
+				all = append(all, p)
+			}
 		}
 	}
 	return all, nil
 }
 
 // pair reads one operand and finds the collective.
-func (b *benchOverlap) pair(name string) (p pair, err error) {
+func (b *benchOverlap) pair(name string, forced tasks.Forced) (p pair, err error) {
 	first, second, _ := strings.Cut(name, "+")
 	var known []string
 	for _, coll := range []tasks.Collective{tasks.Bcast, tasks.Allreduce} {
-		if p.request, p.plan, err = b.makeRequest(coll, 2); err != nil {
+		if p.request, p.plan, err = b.makeRequest(coll, 2, forced); err != nil {
 			return p, err
 		}
 		g, err := tasks.Expand(p.request, b.Job.Topology(), p.plan, 0)
@@ -147,13 +164,14 @@ func (b *benchOverlap) pair(name string) (p pair, err error) {
 }
 
 // measure measures the pair on one rank.
-func (p pair) measure(ctx context.Context, m *meter.Bench, stop stats.Stop) (r overlapResult, err error) {
+func (p pair) measure(ctx context.Context, m taskMeter, stop stats.Stop) (r overlapResult, err error) {
 	o, err := m.Overlap(ctx, p.request, p.plan, p.kinds, stop)
 	if err != nil {
 		return r, err
 	}
 	book := &costs.Book{}
-	if _, err := m.Stages(ctx, p.request, p.plan, stop, book); err != nil {
+	series, err := m.Stages(ctx, p.request, p.plan, stop, book)
+	if err != nil {
 		return r, err
 	}
 	r = overlapResult{
@@ -166,6 +184,14 @@ func (p pair) measure(ctx context.Context, m *meter.Bench, stop stats.Stop) (r o
 			r.InTurn, _ = book.Cost(k)
 		}
 	}
+	for _, s := range series {
+		if s.Name == r.Stage && len(s.NS) > 0 {
+			if r.First == nil {
+				r.First = make([]float64, len(r.LeaderRanks))
+			}
+			r.First[s.Leader] = s.NS[0]
+		}
+	}
 	return r, nil
 }
 
@@ -174,26 +200,40 @@ func (r overlapResult) print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	head := []string{"leader", r.Kinds[0], r.Kinds[1], "together", "perfect", "hidden"}
 	if r.Stage != "" {
+		if r.First != nil {
+			head = append(head, r.Stage+" first")
+		}
 		head = append(head, r.Stage+" in turn")
 	}
 	fmt.Fprintln(w, strings.Join(head, "\t")+"\t")
-	row := func(name string, a, b, together, inTurn float64) {
+	row := func(name string, a, b, together, first, inTurn float64) {
 		us := func(ns float64) string { return fmt.Sprintf("%.1f", ns/1e3) }
 		cells := []string{name, us(a), us(b), us(together), us(max(a, b)), hiddenText(a, b, together)}
+		if r.First != nil {
+			cells = append(cells, us(first))
+		}
 		if r.Stage != "" {
 			cells = append(cells, us(inTurn))
 		}
 		fmt.Fprintln(w, strings.Join(cells, "\t")+"\t")
 	}
 	for i, rank := range r.LeaderRanks {
-		inTurn := 0.0
-		if r.Stage != "" {
-			inTurn = r.InTurn.Leaders[i]
-		}
-		row(fmt.Sprintf("r%d", rank), r.Alone[0].Leaders[i], r.Alone[1].Leaders[i], r.Together.Leaders[i], inTurn)
+		row(fmt.Sprintf("r%d", rank), at(r.Alone[0].Leaders, i), at(r.Alone[1].Leaders, i), at(r.Together.Leaders, i), at(r.First, i), at(r.InTurn.Leaders, i))
 	}
-	row("slowest", r.Alone[0].P50, r.Alone[1].P50, r.Together.P50, r.InTurn.P50)
+	first := 0.0
+	if r.First != nil {
+		first = slices.Max(r.First)
+	}
+	row("slowest", r.Alone[0].P50, r.Alone[1].P50, r.Together.P50, first, r.InTurn.P50)
 	return w.Flush()
+}
+
+// at returns a value, or 0 where there are none.
+func at(values []float64, i int) float64 {
+	if i >= len(values) {
+		return 0
+	}
+	return values[i]
 }
 
 // hiddenText returns how much of the shorter task was hidden, or - if one task is too

@@ -5,104 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs"
-	meter "github.com/tierflow/tierflow/costs/measure"
-	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/planner"
-	"github.com/tierflow/tierflow/planner/rule"
-	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
-
-// benchTasks is what bench task and bench overlap share: segments on a machine.
-type benchTasks struct {
-	kit.Problem
-	json bool
-	stop stats.Stop
-	reg  submodules.Registry
-
-	segment int64
-	forced  tasks.Forced
-}
-
-func (b *benchTasks) addFlags(c *cobra.Command) {
-	b.AddJobFlags(c)
-	b.AddRequestFlags(c, "64KiB", "size of a segment")
-	b.AddPlanFlag(c, kit.PlanText)
-	c.Flags().DurationVar(&b.stop.Budget, "time", time.Second, "time for the repetitions, if 95% confidence of the mean within 2.5% doesn't come first")
-	c.Flags().BoolVar(&b.json, "json", false, "print JSON")
-}
-
-// runOnRanks reads the flags, prepares ranks, and calls f. The writers that f gets
-// print on rank 0 only.
-func (b *benchTasks) runOnRanks(c *cobra.Command, f func(ctx context.Context, stdout, stderr io.Writer) error) error {
-	if err := b.read(); err != nil {
-		return err
-	}
-	return b.RunOnJob(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), func(stdout, stderr io.Writer) error {
-		return f(c.Context(), stdout, stderr)
-	})
-}
-
-func (b *benchTasks) read() (err error) {
-	if b.segment, err = b.ReadSize(); err != nil {
-		return err
-	}
-	if b.segment < 1 || b.segment > maxSegment {
-		return kit.Usagef("--bytes %s: a segment has 1B to %s", b.Bytes, tasks.FormatBytes(maxSegment))
-	}
-	if b.stop.Budget <= 0 {
-		return kit.Usagef("--time %v: must be above 0", b.stop.Budget)
-	}
-	b.forced, err = b.Problem.ReadForced(b.reg)
-	return err
-}
-
-// maxSegment bounds the buffers, of a few dozen segments.
-const maxSegment = 256 << 20
-
-// printHeader describes the machine, once arguments are known to be right.
-func (b *benchTasks) printHeader(stdout, stderr io.Writer) {
-	if b.json {
-		stdout = stderr
-	}
-	fmt.Fprintf(stdout, "# %v; %d CPUs\n", b.Job, runtime.NumCPU())
-}
-
-// makeRequest returns a request of n segments and its plan in lockstep.
-func (b *benchTasks) makeRequest(coll tasks.Collective, n int64) (tasks.Request, tasks.Plan, error) {
-	r, err := b.ReadRequest(coll, b.segment, b.Job.Topology())
-	if err != nil {
-		return r, tasks.Plan{}, err
-	}
-	r.Count *= n
-	p := b.forced.For(coll)
-	p.Shape, p.Segment = tasks.HanLockstep, b.segment
-	base, _ := rule.Choose(r, b.Job.Topology(), p)
-	return r, p.Over(base), nil
-}
-
-// runOnBench calls f on each rank's bench.
-func (b *benchTasks) runOnBench(ctx context.Context, f func(ctx context.Context, m *meter.Bench) error) error {
-	return kit.RunRanks(ctx, b.Job, []string{""}, func(ctx context.Context, comms []*planner.Comm) error {
-		m, err := tune.NewBench(ctx, comms[0])
-		if err != nil {
-			return err
-		}
-		return f(ctx, m)
-	})
-}
 
 // benchTask is the command bench task.
 type benchTask struct {
@@ -118,14 +32,17 @@ func taskCommand(reg submodules.Registry) *cobra.Command {
 		Long: `Measures a task such as ib, or a stage task such as sbib, in the first collective
 that has it, in lockstep, where a stage ends on a rank before its next begins: all
 tasks before it are really run, so that ranks begin it as skewed as they do there.
+With --simulate all of that is simulated.
 
 The cost is the time on each leader, the median over repetitions. Of a stage that
 occurs often (sbib of a bcast: once for each segment but the first) the time of
 each occurrence is printed in µs, and from which on it is settled: the medians of
 neighbours stay within 10%. The mean from there on is the cost. A plan's shape and fs are ignored:
---bytes is the size of a segment.`,
+--bytes is the size of a segment. --svg draws these times, one panel for each plan (HAN, figure 3).`,
 		Example: `  tierflow bench task ib --plan i=adapt/chain
   tierflow bench task sbib --bytes 128KiB --topo 6x2
+  tierflow bench task sbib --plan i=adapt/chain --plan i=adapt/binary --svg sbib.svg
+  tierflow bench task sbib --topo 64x12 --simulate assumed
   tierflow run -n 4 -- tierflow bench task sb --json`,
 		Args: kit.Operand("a task or stage task such as ib, sb, sbib or sbibirsr"),
 		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
@@ -133,7 +50,7 @@ neighbours stay within 10%. The mean from there on is the cost. A plan's shape a
 			return b.runOnRanks(c, b.run)
 		}),
 	}
-	b.addFlags(c)
+	b.addFlags(c, "the times of a task that occurs often")
 	return c
 }
 
@@ -149,38 +66,78 @@ type taskResult struct {
 }
 
 func (b *benchTask) run(ctx context.Context, stdout, stderr io.Writer) error {
-	r, p, key, err := b.findRequest()
-	if err != nil {
-		return err
-	}
-	b.printHeader(stdout, stderr)
-	var result taskResult
-	err = b.runOnBench(ctx, func(ctx context.Context, m *meter.Bench) error {
-		book := &costs.Book{}
-		series, err := m.Stages(ctx, r, p, b.stop, book)
-		if err != nil || m.Rank() > 0 {
+	results := make([]taskResult, len(b.forced))
+	requests := make([]tasks.Request, len(b.forced))
+	plans := make([]tasks.Plan, len(b.forced))
+	for i, forced := range b.forced {
+		var err error
+		if requests[i], plans[i], results[i].Key, err = b.findRequest(forced); err != nil {
 			return err
 		}
-		cost, ok := book.Cost(key)
-		if !ok {
-			return fmt.Errorf("measuring %v gave no cost of %s", r, b.name)
+	}
+	b.printHeader(stdout, stderr)
+	isFirst := false
+	err := b.runOnMeter(ctx, func(ctx context.Context, m taskMeter) error {
+		for i, r := range requests {
+			book := &costs.Book{}
+			series, err := m.Stages(ctx, r, plans[i], b.stop, book)
+			if err != nil {
+				return err
+			}
+			if m.Rank() == 0 {
+				isFirst = true
+				if err := results[i].fill(b.name, m.Topology(), r, plans[i], series, book); err != nil {
+					return err
+				}
+			}
 		}
-		series = slices.DeleteFunc(series, func(s costs.Series) bool { return s.Name != b.name })
-		result = taskResult{Task: b.name, Collective: r.Coll.String(), Plan: p.String(), Key: key, LeaderRanks: leadersOf(m.Topology(), r, p), Cost: cost, Series: series}
 		return nil
 	})
-	switch {
-	case err != nil:
+	if err != nil || !isFirst {
 		return err
-	case b.json:
-		return kit.WriteJSON(stdout, result)
 	}
-	return result.print(stdout)
+	return b.show(stdout, results)
+}
+
+// show prints and draws the results.
+func (b *benchTask) show(stdout io.Writer, results []taskResult) error {
+	if b.svg != "" {
+		figure, err := drawSettling(b.name, b.segment, b.Job, results)
+		if err == nil {
+			err = kit.WriteOutput(stdout, b.svg, figure)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if b.json && len(results) == 1 {
+		return kit.WriteJSON(stdout, results[0])
+	}
+	if b.json {
+		return kit.WriteJSON(stdout, map[string]any{"results": results})
+	}
+	for _, r := range results {
+		if err := r.print(stdout); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill takes the task's cost from what was measured.
+func (r *taskResult) fill(name string, t *levels.Topology, request tasks.Request, p tasks.Plan, series []costs.Series, book *costs.Book) error {
+	cost, ok := book.Cost(r.Key)
+	if !ok {
+		return fmt.Errorf("measuring %v gave no cost of %s", request, name)
+	}
+	r.Task, r.Collective, r.Plan, r.LeaderRanks, r.Cost = name, request.Coll.String(), p.String(), leadersOf(t, request, p), cost
+	r.Series = slices.DeleteFunc(series, func(s costs.Series) bool { return s.Name != name })
+	return nil
 }
 
 // findRequest returns the request of the first collective that has the task, in a long
 // pipeline or else in a short one.
-func (b *benchTask) findRequest() (r tasks.Request, p tasks.Plan, key costs.Key, err error) {
+func (b *benchTask) findRequest(forced tasks.Forced) (r tasks.Request, p tasks.Plan, key costs.Key, err error) {
 	var known []string
 	for _, coll := range tasks.Requestable() {
 		if coll == tasks.Barrier {
@@ -188,7 +145,7 @@ func (b *benchTask) findRequest() (r tasks.Request, p tasks.Plan, key costs.Key,
 		}
 		const phases = 2 * levels.MaxDepth // at most
 		for _, n := range append([]int64{phases + costs.Extra}, 1, 2, 3, 4, 5, 6, 7) {
-			if r, p, err = b.makeRequest(coll, n); err != nil {
+			if r, p, err = b.makeRequest(coll, n, forced); err != nil {
 				return r, p, key, err
 			}
 			keys, err := stageKeys(r, b.Job.Topology(), p)

@@ -37,6 +37,26 @@ func WriteOutput(stdout io.Writer, name string, data []byte) error {
 	return err
 }
 
+// CheckOutput complains if a file that a flag names can't be written later because of the
+// folder it is in. It makes nothing.
+func CheckOutput(flag, name string) error {
+	if name == "" || name == "-" {
+		return nil
+	}
+	info, err := os.Stat(name)
+	if err == nil && info.IsDir() {
+		return Usagef("--%s %s: a directory; name a file in it", flag, name)
+	}
+	folder := filepath.Dir(name)
+	switch info, err = os.Stat(folder); {
+	case errors.Is(err, os.ErrNotExist):
+		return Usagef("--%s %s: there is no directory %s", flag, name, folder)
+	case err == nil && !info.IsDir():
+		return Usagef("--%s %s: %s is no directory", flag, name, folder)
+	}
+	return nil
+}
+
 func replaceFile(name string, data []byte, mode os.FileMode) (err error) {
 	// Not os.CreateTemp: nobody else may read its files.
 	temp := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d.tmp", filepath.Base(name), os.Getpid()))

@@ -247,7 +247,7 @@ func printValidations(r *tuneRank, all []validation) error {
 
 // plotValidation draws predicted beside measured times, in the order of the latter.
 func plotValidation(all []validation) viz.Plot {
-	p := viz.Plot{Title: "predicted and measured times of every configuration", X: "configuration, by measured time", Y: "µs", LogY: true, Lines: true}
+	p := viz.Plot{Title: "predicted and measured times of every configuration", X: "configuration, by measured time", Y: "µs", LogY: true, Style: viz.Lines}
 	for _, v := range all {
 		predicted, measured := viz.Series{Name: v.Collective + " predicted"}, viz.Series{Name: v.Collective + " measured"}
 		for _, row := range v.Rows {

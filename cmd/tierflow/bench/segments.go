@@ -1,0 +1,160 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/costs"
+	meter "github.com/tierflow/tierflow/costs/measure"
+	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/tune"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// benchTasks is what bench task and bench overlap share: segments on a machine.
+type benchTasks struct {
+	kit.Problem
+	json bool
+	svg  string // a file for a figure; empty: none
+	file string // --simulate; empty: nothing is simulated
+	stop stats.Stop
+	reg  submodules.Registry
+
+	given   []string // --plan, as often as it was given
+	segment int64
+	forced  []tasks.Forced // one for each plan, at least one
+}
+
+// taskMeter measures tasks of one rank, or of all ranks of a simulated machine.
+type taskMeter interface {
+	Rank() levels.Rank // 0 has the results
+	Topology() *levels.Topology
+	Stages(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop, book *costs.Book) ([]costs.Series, error)
+	Overlap(ctx context.Context, r tasks.Request, p tasks.Plan, kinds [2]tasks.Kind, stop stats.Stop) (meter.Overlapped, error)
+}
+
+var (
+	_ taskMeter = (*meter.Bench)(nil)
+	_ taskMeter = (*meter.Simulated)(nil)
+)
+
+func (b *benchTasks) addFlags(c *cobra.Command, figure string) {
+	b.AddJobFlags(c)
+	b.AddRequestFlags(c, "64KiB", "size of a segment")
+	f := c.Flags()
+	f.StringArrayVar(&b.given, "plan", nil, kit.PlanText+"; several are measured one after the other")
+	f.DurationVar(&b.stop.Budget, "time", time.Second, "time for the repetitions, if 95% confidence of the mean within 2.5% doesn't come first")
+	f.StringVar(&b.file, "simulate", "", kit.SimulateText)
+	f.BoolVar(&b.json, "json", false, "print JSON")
+	f.StringVar(&b.svg, "svg", "", "draw "+figure+" to a file")
+}
+
+// runOnRanks reads the flags, prepares ranks, and calls f. The writers that f gets
+// print on rank 0 only.
+func (b *benchTasks) runOnRanks(c *cobra.Command, f func(ctx context.Context, stdout, stderr io.Writer) error) error {
+	if err := b.read(); err != nil {
+		return err
+	}
+	if b.file == "" {
+		return b.RunOnJob(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), func(stdout, stderr io.Writer) error {
+			return f(c.Context(), stdout, stderr)
+		})
+	}
+	if b.IsGiven("time") {
+		return kit.Usagef("--time: a simulation with --simulate has no such thing")
+	}
+	s, err := b.ReadSimulated(b.file)
+	if err != nil {
+		return err
+	}
+	b.Job = s
+	return f(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
+}
+
+func (b *benchTasks) read() (err error) {
+	if b.segment, err = b.ReadSize(); err != nil {
+		return err
+	}
+	if b.segment < 1 || b.segment > maxSegment {
+		return kit.Usagef("--bytes %s: a segment has 1B to %s", b.Bytes, tasks.FormatBytes(maxSegment))
+	}
+	if b.stop.Budget <= 0 {
+		return kit.Usagef("--time %v: must be above 0", b.stop.Budget)
+	}
+	if err := kit.CheckOutput("svg", b.svg); err != nil {
+		return err
+	}
+	b.forced, err = b.readPlans()
+	return err
+}
+
+// readPlans reads each --plan, or the environment's.
+func (b *benchTasks) readPlans() (all []tasks.Forced, err error) {
+	if len(b.given) > maxPlans {
+		return nil, kit.Usagef("--plan: %d plans; at most %d", len(b.given), maxPlans)
+	}
+	plans := b.given
+	if len(plans) == 0 {
+		plans = []string{""}
+	}
+	for _, b.Plan = range plans {
+		forced, err := b.ReadForced(b.reg)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, forced)
+	}
+	return all, nil
+}
+
+// maxSegment bounds the buffers, of a few dozen segments.
+const maxSegment = 256 << 20
+
+// printHeader describes the machine, once arguments are known to be right.
+func (b *benchTasks) printHeader(stdout, stderr io.Writer) {
+	if b.json {
+		stdout = stderr
+	}
+	if b.file != "" {
+		fmt.Fprintf(stdout, "# %v\n", b.Job)
+		return
+	}
+	fmt.Fprintf(stdout, "# %v; %d CPUs\n", b.Job, runtime.NumCPU())
+}
+
+// makeRequest returns a request of n segments and its plan in lockstep.
+func (b *benchTasks) makeRequest(coll tasks.Collective, n int64, forced tasks.Forced) (tasks.Request, tasks.Plan, error) {
+	r, err := b.ReadRequest(coll, b.segment, b.Job.Topology())
+	if err != nil {
+		return r, tasks.Plan{}, err
+	}
+	r.Count *= n
+	p := forced.For(coll)
+	p.Shape, p.Segment = tasks.HanLockstep, b.segment
+	base, _ := rule.Choose(r, b.Job.Topology(), p)
+	return r, p.Over(base), nil
+}
+
+// runOnMeter calls f on each rank's meter, or on that of a simulated machine.
+func (b *benchTasks) runOnMeter(ctx context.Context, f func(ctx context.Context, m taskMeter) error) error {
+	if s, ok := b.Job.(kit.Simulated); ok {
+		return f(ctx, meter.NewSimulated(s.Topology(), s.Machine, b.reg))
+	}
+	return kit.RunRanks(ctx, b.Job, []string{""}, func(ctx context.Context, comms []*planner.Comm) error {
+		m, err := tune.NewBench(ctx, comms[0])
+		if err != nil {
+			return err
+		}
+		return f(ctx, m)
+	})
+}
