@@ -41,8 +41,11 @@ func (p Panels) SVG() ([]byte, error) {
 	columns = min(columns, len(p.Plots))
 	tiles := draw.Tiles{Cols: columns, Rows: (len(p.Plots) + columns - 1) / columns, PadX: margin, PadY: 2 * margin}
 	width, height := plotWidth, plotHeight
-	if len(p.Plots) > 1 {
+	switch {
+	case columns > 1:
 		width, height = panelWidth, panelHeight
+	case len(p.Plots) > 1:
+		height = panelHeight
 	}
 	entries := newLegend()
 	charts := make([][]*plot.Plot, tiles.Rows)
@@ -54,8 +57,12 @@ func (p Panels) SVG() ([]byte, error) {
 		if err := one.draw(chart, entries); err != nil {
 			return nil, err
 		}
-		if one.Style != Points && !one.LogY {
+		switch {
+		case one.Style == Points:
+		case !one.LogY:
 			chart.Y.Min = min(0, chart.Y.Min)
+		case one.Style == Bars:
+			chart.Y.Min /= 2 // else the lowest bar has no height
 		}
 		charts[i/columns][i%columns] = chart
 	}

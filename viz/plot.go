@@ -39,7 +39,8 @@ const (
 type Series struct {
 	Name   string
 	Values []float64
-	// Low and High are the ends of a whisker through each value; nil: there are none.
+	// Low and High are the ends of a whisker through each value; nil: there are none. An end
+	// that the axis doesn't have, or NaN, is left out.
 	Low, High []float64
 }
 
@@ -81,7 +82,14 @@ func (p Plot) pointsOf(s Series) (all points) {
 		}
 		all.XYs = append(all.XYs, plotter.XY{X: float64(x + 1), Y: y})
 		if len(s.Low) == len(s.Values) && len(s.High) == len(s.Values) {
-			all.YErrors = append(all.YErrors, struct{ Low, High float64 }{y - s.Low[x], s.High[x] - y})
+			low, high := s.Low[x], s.High[x]
+			if math.IsNaN(low) || p.LogY && low <= 0 {
+				low = y
+			}
+			if math.IsNaN(high) {
+				high = y
+			}
+			all.YErrors = append(all.YErrors, struct{ Low, High float64 }{y - low, high - y})
 		}
 	}
 	return all
@@ -157,6 +165,7 @@ func (p Plot) add(chart *plot.Plot, l *legend, i int, name string, at points) er
 func (p Plot) chart(width int) *plot.Plot {
 	c := plot.New()
 	c.Title.Text, c.X.Label.Text, c.Y.Label.Text = p.Title, p.X, p.Y
+	c.Title.Padding, c.X.Label.Padding, c.Y.Label.Padding = vg.Points(4), vg.Points(2), vg.Points(2)
 	c.Y.Tick.Marker = plain{plot.DefaultTicks{}}
 	if p.LogY {
 		c.Y.Scale, c.Y.Tick.Marker = plot.LogScale{}, decades{}

@@ -38,9 +38,10 @@ func WriteOutput(stdout io.Writer, name string, data []byte) error {
 }
 
 // CheckOutput complains if a file that a flag names can't be written later because of the
-// folder it is in. It makes nothing.
+// folder it is in. It makes nothing. Of the ranks of a launched job only one writes, maybe
+// on another machine: there nothing is checked.
 func CheckOutput(flag, name string) error {
-	if name == "" || name == "-" {
+	if name == "" || name == "-" || IsLaunched() {
 		return nil
 	}
 	info, err := os.Stat(name)

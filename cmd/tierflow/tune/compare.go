@@ -82,7 +82,7 @@ func (u *tuning) runCompare(ctx context.Context, r *tuneRank) error {
 		return nil
 	}
 	if u.svg != "" {
-		drawing, err := all.plot().SVG()
+		drawing, err := all.figures().SVG()
 		if err != nil {
 			return err
 		}

@@ -115,19 +115,16 @@ func (c *comparison) print(r *tuneRank) error {
 	return w.Flush()
 }
 
-// plot draws figure 9 of the HAN paper: what the methods' choices take, beside the
-// median and the mean of all configurations.
-func (c *comparison) plot() viz.Plot {
-	p := viz.Plot{Title: "what tuning methods choose", X: "point", Y: "µs", LogY: true}
+// figures draws figures 8 and 9 of the HAN paper: how long the methods search, and what
+// their choices take, beside the median and the mean of all configurations.
+func (c *comparison) figures() viz.Panels {
+	seconds := viz.Plot{Title: "time of the search", X: "method", Y: "s", LogY: true, Style: viz.Bars, Names: []string{""}}
+	chosen := viz.Plot{Title: "time of what was chosen", X: "collective and bytes", Y: "µs", LogY: true, Style: viz.Bars}
 	for _, point := range c.Points {
-		p.Names = append(p.Names, point.Collective+" "+tasks.FormatBytes(point.Bytes))
-	}
-	median, mean := viz.Series{Name: "median of all"}, viz.Series{Name: "mean of all"}
-	for _, point := range c.Points {
-		median.Values, mean.Values = append(median.Values, point.Median/1e3), append(mean.Values, point.Mean/1e3)
+		chosen.Names = append(chosen.Names, point.Collective+" "+tasks.FormatBytes(point.Bytes))
 	}
 	for _, m := range c.Methods {
-		s := viz.Series{Name: m.Method}
+		searched, s := viz.Series{Name: m.Method, Values: []float64{m.TuningS}}, viz.Series{Name: m.Method}
 		for _, point := range c.Points {
 			ns := math.NaN()
 			for _, choice := range m.Choices {
@@ -137,8 +134,12 @@ func (c *comparison) plot() viz.Plot {
 			}
 			s.Values = append(s.Values, ns/1e3)
 		}
-		p.Series = append(p.Series, s)
+		seconds.Series, chosen.Series = append(seconds.Series, searched), append(chosen.Series, s)
 	}
-	p.Series = append(p.Series, median, mean)
-	return p
+	median, mean := viz.Series{Name: "median of all"}, viz.Series{Name: "mean of all"}
+	for _, point := range c.Points {
+		median.Values, mean.Values = append(median.Values, point.Median/1e3), append(mean.Values, point.Mean/1e3)
+	}
+	chosen.Series = append(chosen.Series, median, mean)
+	return viz.Panels{Title: "methods of tuning, " + c.Topology, Columns: 1, Plots: []viz.Plot{seconds, chosen}}
 }

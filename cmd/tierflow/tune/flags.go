@@ -74,6 +74,9 @@ func (u *tuning) read() error {
 		return kit.Usagef("--time %v, --budget %v: a time is above 0", u.time, u.budget)
 	}
 	u.stop = stats.Stop{Budget: u.time}
+	if err := kit.CheckOutput("svg", u.svg); err != nil {
+		return err
+	}
 	if err := u.readSpace(); err != nil {
 		return err
 	}

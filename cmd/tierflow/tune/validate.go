@@ -86,7 +86,7 @@ func (u *tuning) runValidate(ctx context.Context, r *tuneRank) error {
 		return nil
 	}
 	if u.svg != "" {
-		drawing, err := plotValidation(all).SVG()
+		drawing, err := drawValidations(all).SVG()
 		if err == nil {
 			err = kit.WriteOutput(r.stdout, u.svg, drawing)
 		}
@@ -245,17 +245,23 @@ func printValidations(r *tuneRank, all []validation) error {
 	return nil
 }
 
-// plotValidation draws predicted beside measured times, in the order of the latter.
-func plotValidation(all []validation) viz.Plot {
-	p := viz.Plot{Title: "predicted and measured times of every configuration", X: "configuration, by measured time", Y: "µs", LogY: true, Style: viz.Lines}
+// drawValidations draws figures 4 and 7 of the HAN paper: predicted beside measured times,
+// in the order of the latter, one panel for each collective.
+func drawValidations(all []validation) viz.Panels {
+	figure := viz.Panels{Title: "times of every configuration", Columns: 1}
 	for _, v := range all {
-		predicted, measured := viz.Series{Name: v.Collective + " predicted"}, viz.Series{Name: v.Collective + " measured"}
-		for _, row := range v.Rows {
-			predicted.Values, measured.Values = append(predicted.Values, row.Predicted/1e3), append(measured.Values, row.Measured/1e3)
+		p := viz.Plot{
+			Title: v.Collective + " of " + tasks.FormatBytes(v.Bytes), X: "configuration, by measured time", Y: "µs", LogY: true, Style: viz.Lines,
+			Series: []viz.Series{{Name: "measured"}, {Name: "predicted"}},
 		}
-		p.Series = append(p.Series, measured, predicted)
+		for _, row := range v.Rows {
+			p.Series[0].Values = append(p.Series[0].Values, row.Measured/1e3)
+			p.Series[1].Values = append(p.Series[1].Values, row.Predicted/1e3)
+			p.Series[0].Low, p.Series[0].High = append(p.Series[0].Low, row.Low/1e3), append(p.Series[0].High, row.High/1e3)
+		}
+		figure.Plots = append(figure.Plots, p)
 	}
-	return p
+	return figure
 }
 
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
