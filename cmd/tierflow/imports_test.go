@@ -98,6 +98,8 @@ var arrows = map[string][]string{
 	"planner/table": {"submodules", "costs"},
 	// On a known machine rivals of the rule's plan are compared by their prices.
 	"planner/priced": {"planner/rule", "costs/price"},
+	// What other libraries decide, as plans. Only who compares itself with them asks.
+	"planner/fixed": {"submodules"},
 	// Under the invariants tag planner checks what it compiles. It makes both kinds of worlds.
 	"planner":      {"planner/rule", "planner/table", "planner/priced", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join"},
 	"planner/tune": {"planner", "costs/measure"},
@@ -117,8 +119,8 @@ var arrows = map[string][]string{
 	"cmd/tierflow/peers":  {"cmd/tierflow/kit", "testdata/cluster", "testdata/peers"},
 	"cmd/tierflow/tune":   {"cmd/tierflow/kit", "viz", "planner/tune"},
 	"cmd/tierflow/verify": {"cmd/tierflow/kit", "submodules/check", "submodules/check/casegen"},
-	// A comparison of plans asks the tuner which there are.
-	"cmd/tierflow/simulate": {"cmd/tierflow/kit", "viz", "planner/tune", "costs/sim", "costs/goal"},
+	// A comparison of plans asks the tuner which there are, and what other libraries do.
+	"cmd/tierflow/simulate": {"cmd/tierflow/kit", "viz", "planner/tune", "planner/fixed", "costs/sim", "costs/goal"},
 	"cmd/tierflow/draw":     {"cmd/tierflow/kit", "cmd/tierflow/kit/payload", "viz"},
 	// It enters a job as planner does, and looks at the links beneath.
 	"cmd/tierflow/doctor": {"cmd/tierflow/kit"},
@@ -154,7 +156,7 @@ var concurrent = []string{"executor", "executor/wire/wiretest", "levels/join", "
 
 // pure are the folders whose packages give the same bytes for the same input: they
 // know no goroutine, clock, global random number or operating system.
-var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/rule", "planner/table", "planner/priced"}
+var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/rule", "planner/table", "planner/priced", "planner/fixed"}
 
 // impureBelow are packages in these folders that are not.
 var impureBelow = []string{"levels/join", "levels/join/launcher", "costs/measure", "dag/dagtest", "submodules/submoduletest"}

@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs/sim"
+	"github.com/tierflow/tierflow/planner/fixed"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -21,7 +23,9 @@ type row struct {
 	Messages int64   `json:"messages"`
 	Busy     float64 `json:"busy"` // share of the time that the busiest wire was busy
 	Rule     bool    `json:"rule"` // the built-in rule chooses it
-	time     sim.Time
+	// Libraries are those that decide so, by their names in package planner/fixed.
+	Libraries []string `json:"libraries,omitempty"`
+	time      sim.Time
 }
 
 // compare simulates a plan of every algorithm, and sorts by time.
@@ -40,8 +44,11 @@ func (s *simulation) compare(ctx context.Context) ([]row, error) {
 		}
 	}
 	plans := space.Plans(s.request, s.on)
-	if !slices.ContainsFunc(plans, ruled.Equal) {
-		plans = append(plans, ruled)
+	theirs := s.decisions()
+	for _, p := range append(theirs, decided{"", ruled}) {
+		if !slices.ContainsFunc(plans, p.plan.Equal) {
+			plans = append(plans, p.plan)
+		}
 	}
 	var rows []row
 	for _, p := range plans {
@@ -57,6 +64,11 @@ func (s *simulation) compare(ctx context.Context) ([]row, error) {
 			return nil, kit.UsageError(err)
 		}
 		one := row{Plan: p.String(), NS: r.Time.Nanoseconds(), Messages: r.Messages, Rule: p.Equal(ruled), time: r.Time}
+		for _, d := range theirs {
+			if d.plan.Equal(p) {
+				one.Libraries = append(one.Libraries, d.by)
+			}
+		}
 		for _, u := range busiest(r.Links) {
 			one.Busy = max(one.Busy, kit.Round(share(u.Busy, r.Time), 1e4))
 		}
@@ -72,6 +84,22 @@ func (s *simulation) compare(ctx context.Context) ([]row, error) {
 	return rows, nil
 }
 
+// decided is the plan of another library.
+type decided struct {
+	by   string
+	plan tasks.Plan
+}
+
+// decisions returns the plans of the libraries that have one for the request.
+func (s *simulation) decisions() (all []decided) {
+	for _, lib := range fixed.Libraries() {
+		if d, err := lib.Decide(s.request, s.on); err == nil {
+			all = append(all, decided{lib.Name, d.Plan})
+		}
+	}
+	return all
+}
+
 // tableText is what is printed of all plans.
 func (s *simulation) tableText(rows []row) []byte {
 	var b bytes.Buffer
@@ -79,9 +107,13 @@ func (s *simulation) tableText(rows []row) []byte {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "time\tto best\tmessages\tbusiest wire\tplan")
 	for _, r := range rows {
-		mark := ""
+		names := r.Libraries
 		if r.Rule {
-			mark = "  (built-in rule)"
+			names = append([]string{"built-in rule"}, names...)
+		}
+		mark := ""
+		if len(names) > 0 {
+			mark = "  (" + strings.Join(names, ", ") + ")"
 		}
 		fmt.Fprintf(w, "%v\t%.2f\t%d\t%.0f%%\t%s%s\n", r.time, r.Ratio, r.Messages, 100*r.Busy, r.Plan, mark)
 	}

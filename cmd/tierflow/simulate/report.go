@@ -79,7 +79,15 @@ func (s *simulation) header() string {
 func (s *simulation) text(plan tasks.Plan, job *sim.Job, r *sim.Result, path []viz.PathPiece) []byte {
 	var b bytes.Buffer
 	b.WriteString(s.header())
-	fmt.Fprintf(&b, "plan: %v\ntime: %v", plan, r.Time)
+	fmt.Fprintf(&b, "plan: %v\n", plan)
+	if d := s.theirs; d != nil {
+		fmt.Fprintf(&b, "it stands for: %s", d.Theirs)
+		if d.Closest != "" {
+			fmt.Fprintf(&b, "; the closest here: %s", d.Closest)
+		}
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "time: %v", r.Time)
 	if n := s.request.Bytes(); n > 0 && r.Time > 0 {
 		fmt.Fprintf(&b, ", %.3f GB/s", float64(n)/r.Time.Nanoseconds())
 	}

@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/fixed"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/viz"
@@ -29,6 +31,7 @@ type simulation struct {
 	machine *machine.Machine
 	request tasks.Request
 	on      *levels.Topology
+	theirs  *fixed.Decision // of the library that --plan names; nil: it names none
 }
 
 // allPlans in place of a plan stands for a plan of every algorithm.
@@ -59,10 +62,12 @@ It prints the time, how busy the links are, and the critical path: what held up
 the end, by task and by cause. --trace writes a file for ui.perfetto.dev. --goal writes
 the programs in GOAL, for LogGOPSim and ATLAHS, and simulates nothing.
 --plan all simulates a plan of every shape and every algorithm between nodes, with what
-the built-in rule chooses inside nodes, and lists them by time.`,
+the built-in rule chooses inside nodes, and lists them by time. Among them are the
+plans that Open MPI, its HAN and MPICH decide on; --plan ` + strings.Join(fixed.Names(), "|") + ` is one of those.`,
 		Example: `  tierflow simulate allreduce --topo 64x12 --bytes 4MiB
   tierflow simulate allreduce --topo 128x32 --bytes 4MiB --plan shape=han,fs=64KiB
   tierflow simulate bcast --topo 512x1 --bytes 64KiB --plan all
+  tierflow simulate bcast --topo 64x4 --bytes 64KiB --plan mpich
   tierflow simulate bcast --topo 4x2 --bytes 1MiB --path 20 --trace trace.json
   tierflow simulate bcast --topo 16x1 --bytes 64KiB --goal bcast.goal`,
 		Args: kit.Operand(kit.WhichCollective),
@@ -76,7 +81,7 @@ the built-in rule chooses inside nodes, and lists them by time.`,
 	s.AddTopoFlag(c, "4x2")
 	s.AddRequestFlags(c, "1MiB", "size of a rank's buffer")
 	s.AddCountsFlag(c)
-	s.AddPlanFlag(c, kit.PlanText+"; or all")
+	s.AddPlanFlag(c, kit.PlanText+"; or a library's, or all")
 	s.AddTableFlag(c)
 	f := c.Flags()
 	f.StringVar(&s.file, "machine", "", "file of a machine (default one that is assumed)")
@@ -100,6 +105,12 @@ func (s *simulation) read(operand string) (err error) {
 		if s.trace != "" || s.goal != "" || s.path != 0 {
 			return kit.Usagef("--plan all: --trace, --goal and --path show one plan; give one")
 		}
+	} else if lib, known := fixed.Named(s.Plan); known {
+		d, err := lib.Decide(s.request, s.on)
+		if err != nil {
+			return kit.Usagef("--plan %w", err)
+		}
+		s.theirs, s.Plan = &d, d.Plan.String()
 	} else if _, err := s.ReadForced(s.reg); err != nil {
 		return err
 	}

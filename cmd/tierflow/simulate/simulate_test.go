@@ -45,6 +45,25 @@ func TestMachineFile(t *testing.T) {
 	}
 }
 
+// A library's name stands for its plan, alone and among all.
+func TestLibraries(t *testing.T) {
+	args := []string{"simulate", "bcast", "--topo", "16x2", "--bytes", "64KiB"}
+	text := tierflow.Succeeds(t, append(args, "--plan", "mpich")...)
+	if !strings.Contains(text, "plan: shape=sag,") || !strings.Contains(text, "stands for: composition beta") {
+		t.Errorf("MPICH's bcast: %s", text)
+	}
+	text = tierflow.Succeeds(t, append(args, "--plan", "all")...)
+	for _, name := range []string{"openmpi", "han", "mpich"} {
+		if !strings.Contains(text, name) {
+			t.Errorf("no plan of %s among all: %s", name, text)
+		}
+	}
+	got := tierflow.Run(t, "simulate", "scan", "--topo", "4x2", "--bytes", "8", "--plan", "han")
+	if want := "--plan han: no decision is written down for scan; there are those for bcast, reduce"; got.Status != 2 || !strings.Contains(got.Errors, want) {
+		t.Errorf("got %+v, want %q", got, want)
+	}
+}
+
 func TestAllPlans(t *testing.T) {
 	args := []string{"simulate", "bcast", "--topo", "8x2", "--bytes", "64KiB", "--plan", "all"}
 	text := tierflow.Succeeds(t, args...)

@@ -1,0 +1,164 @@
+package fixed
+
+import (
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// MPICH's thresholds: bytes, ranks where it says so.
+const (
+	fewRanks         = 8         // ranks: up to one less a bcast is binomial, and an alltoall has no Bruck
+	shortBcast       = 12 << 10  // a binomial tree
+	longBcast        = 512 << 10 // from here on a ring gathers what was scattered
+	shortReduce      = 2 << 10   // a binomial tree
+	shortAllreduce   = 8         // recursive doubling
+	longAllgather    = 512 << 10 // of all blocks, with a power of two of ranks: a ring
+	longOddAllgather = 80 << 10  // the same, with another number of ranks
+	longScatter      = 512 << 10 // of all blocks of a reduce-scatter: pairwise
+	shortAlltoall    = 256       // of a block: Bruck
+	longAlltoall     = 32 << 10  // of a block: pairwise above
+	cell             = 8 << 10   // of the shared memory of a node
+)
+
+// cells are MPICH's release and gather: a node's ranks speak through shared memory in cells.
+var cells = tasks.Choice{Submodule: submodules.SM, Algorithm: submodules.Slots, Inner: cell}
+
+// mpich is what MPICH's ch4 does: compositions with one leader a node for bcast, reduce and
+// allreduce, all ranks as one group for all else. It cuts nothing.
+func mpich(q *question) Decision {
+	switch q.request.Coll {
+	case tasks.Bcast:
+		return q.mpichBcast()
+	case tasks.Reduce:
+		return q.mpichReduce()
+	case tasks.Allreduce:
+		return q.mpichAllreduce()
+	default:
+		name, c, differs := q.mpichBlocks()
+		return Decision{Plan: on(q.plan(tasks.Flat), []string{q.top}, q.request.Coll, c), Theirs: name, Closest: differs}
+	}
+}
+
+// isParent reports whether MPICH sees leaders: several nodes, one of which has several ranks.
+func (q *question) isParent() bool { return q.nodes > 1 && q.most > 1 }
+
+// led is a plan by one leader a node, with one operation between them.
+func (q *question) led(shape tasks.Shape, op tasks.Collective, c tasks.Choice) tasks.Plan {
+	p := q.plan(shape)
+	for _, s := range q.inside {
+		p = p.Set(s, cells)
+	}
+	return on(p, q.between, op, c)
+}
+
+func (q *question) mpichBcast() (d Decision) {
+	switch {
+	case q.nodes == 1:
+		return Decision{Plan: q.led(tasks.Han, tasks.Bcast, tasks.Choice{}), Theirs: "release_gather in the node"}
+	case q.isParent() && (q.ranks < fewRanks || q.bytes < shortBcast):
+		return Decision{
+			Plan:   q.led(tasks.Han, tasks.Bcast, adapt(submodules.Binomial)),
+			Theirs: "composition alpha: binomial between leaders", Closest: "the root leads its node, and no message goes to a leader first",
+		}
+	case q.isParent() && isPower(q.ranks) && q.bytes < longBcast:
+		return q.mpichBeta()
+	case q.ranks < fewRanks || q.bytes <= shortBcast:
+		d.Theirs, d.Plan = "binomial", on(q.plan(tasks.Flat), []string{q.top}, tasks.Bcast, adapt(submodules.Binomial))
+	case isPower(q.ranks) && q.bytes <= longBcast:
+		d.Theirs = "scatter_recursive_doubling_allgather"
+		d.Plan, d.Closest = q.scatterAllgather(tasks.FlatSAG, []string{q.top}, q.ranks, nbc(submodules.RecDoubling))
+	default:
+		d.Theirs = "scatter_ring_allgather"
+		d.Plan, d.Closest = q.scatterAllgather(tasks.FlatSAG, []string{q.top}, q.ranks, nbc(submodules.Ring))
+	}
+	return d
+}
+
+// mpichBeta is a bcast in the root's node first, then between leaders, then in the others.
+func (q *question) mpichBeta() Decision {
+	d := Decision{Theirs: "composition beta: between leaders ", Closest: "all nodes' ranks get the message from their leaders, the root's too"}
+	gather := nbc(submodules.Ring)
+	switch {
+	case q.nodes < fewRanks || q.bytes <= shortBcast:
+		d.Theirs += "binomial"
+		d.Plan = q.led(tasks.Han, tasks.Bcast, adapt(submodules.Binomial))
+		return d
+	case isPower(q.nodes):
+		gather = nbc(submodules.RecDoubling)
+	}
+	d.Theirs += "scatter and allgather"
+	d.Plan = q.led(tasks.SAG, tasks.Scatter, nbc(submodules.Binomial))
+	d.Plan = on(d.Plan, q.between, tasks.Allgather, gather)
+	return d
+}
+
+// mpichReduce is one by leaders where there are any.
+func (q *question) mpichReduce() Decision {
+	ranks := q.ranks
+	if q.isParent() {
+		ranks = q.nodes
+	}
+	c, name := nbc(submodules.Rabenseifner), "reduce_scatter_gather"
+	if q.bytes <= shortReduce || q.request.Count < powerBelow(ranks) {
+		c, name = adapt(submodules.Binomial), "binomial"
+	}
+	switch {
+	case q.nodes == 1:
+		return Decision{Plan: q.led(tasks.Han, tasks.Reduce, c), Theirs: "release_gather in the node"}
+	case q.isParent():
+		return Decision{Plan: q.led(tasks.Han, tasks.Reduce, c), Theirs: "leaders: " + name}
+	}
+	return Decision{Plan: on(q.plan(tasks.Flat), []string{q.top}, tasks.Reduce, c), Theirs: name}
+}
+
+// mpichAllreduce is one by leaders where there are any.
+func (q *question) mpichAllreduce() Decision {
+	ranks := q.ranks
+	if q.isParent() {
+		ranks = q.nodes
+	}
+	c, name := nbc(submodules.Rabenseifner), "reduce_scatter_allgather"
+	if q.bytes <= shortAllreduce || q.request.Count < powerBelow(ranks) {
+		c, name = nbc(submodules.RecDoubling), "recursive_doubling"
+	}
+	switch {
+	case q.nodes == 1:
+		return Decision{Plan: q.led(tasks.AR, tasks.Allreduce, c), Theirs: "composition gamma: release_gather in the node"}
+	case q.isParent():
+		return Decision{Plan: q.led(tasks.AR, tasks.Allreduce, c), Theirs: "composition alpha: between leaders " + name}
+	}
+	return Decision{Plan: on(q.plan(tasks.FlatAR), []string{q.top}, tasks.Allreduce, c), Theirs: name}
+}
+
+// mpichBlocks is the algorithm of a collective with blocks: all ranks are one group.
+func (q *question) mpichBlocks() (name string, c tasks.Choice, differs string) {
+	all, power := q.bytes*int64(q.ranks), isPower(q.ranks)
+	switch q.request.Coll {
+	case tasks.Allgather:
+		switch {
+		case power && all < longAllgather:
+			return "recursive_doubling", nbc(submodules.RecDoubling), ""
+		case !power && all < longOddAllgather:
+			return "brucks", nbc(submodules.Bruck), ""
+		}
+		return "ring", nbc(submodules.Ring), ""
+	case tasks.ReduceScatter:
+		switch {
+		case all >= longScatter:
+			return "pairwise", nbc(submodules.Pairwise), "all partners in one round"
+		case !power:
+			return "recursive_halving", blocks, "a round-optimal reduce-scatter"
+		}
+		return "recursive_halving", nbc(submodules.Halving), ""
+	case tasks.Alltoall:
+		switch {
+		case q.ranks >= fewRanks && q.bytes <= shortAlltoall:
+			return "brucks", nbc(submodules.Bruck), ""
+		case q.bytes <= longAlltoall:
+			return "scattered", adapt(submodules.Linear), "all messages at once, not 32 at a time"
+		}
+		return "pairwise", nbc(submodules.Pairwise), ""
+	default:
+		return "binomial", nbc(submodules.Binomial), ""
+	}
+}
