@@ -59,6 +59,15 @@ func onRanks[T any](t *testing.T, topology string, f func(ctx context.Context, b
 	return got[0]
 }
 
+func topology(t *testing.T, spec string) *levels.Topology {
+	t.Helper()
+	topo, err := levels.Parse(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return topo
+}
+
 func plan(t *testing.T, text string) tasks.Plan {
 	t.Helper()
 	p, err := tasks.ParsePlan(text)

@@ -10,7 +10,6 @@ import (
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/measure"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -29,18 +28,7 @@ func TestSimulatedPredicts(t *testing.T) {
 		{tasks.Allreduce, "4x2", "shape=han-lockstep,fs=64KiB,w=4,i=adapt/binomial,s=sm", 0.1},
 		{tasks.Bcast, "4x2", "shape=han-lockstep,fs=128KiB,w=4,i=adapt/chain,s=sm", 0.05},
 	} {
-		topo, err := levels.Parse(test.topo)
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan, err := tasks.ParsePlan(test.plan)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := tasks.Request{Coll: test.coll, Type: tasks.Float32, Count: 1 << 20}
-		if r.Reduces() {
-			r.Op = tasks.Sum
-		}
+		r, topo, plan := request(test.coll, 4<<20), topology(t, test.topo), plan(t, test.plan)
 		bench, book := measure.NewSimulated(topo, machine.Assumed(), all.Submodules()), &costs.Book{}
 		if plan.Shape == tasks.HanLockstep {
 			if _, err := bench.Stages(t.Context(), r, plan, brief, book); err != nil {
@@ -73,14 +61,8 @@ func TestSimulatedPredicts(t *testing.T) {
 
 // Without noise one sample says all; with noise samples differ, and repeat.
 func TestSimulatedSamples(t *testing.T) {
-	topo, err := levels.Parse("4x1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := tasks.ParsePlan("shape=flat,fs=all,w=1,i=adapt/chain")
-	if err != nil {
-		t.Fatal(err)
-	}
+	topo := topology(t, "4x1")
+	plan := plan(t, "shape=flat,fs=all,w=1,i=adapt/chain")
 	r := tasks.Request{Coll: tasks.Bcast, Type: tasks.Uint8, Count: 1000}
 	m := machine.Assumed()
 	bench := measure.NewSimulated(topo, m, all.Submodules())

@@ -61,18 +61,7 @@ func TestTasksPredict(t *testing.T) {
 		{tasks.Scan, "4x2", "shape=han,fs=64KiB,w=4,i=nbc/recdoubling,s=sm", 0.05, 0.1},
 		{tasks.Alltoall, "4x2", "shape=han,fs=all,w=1,i=nbc/pairwise,s=sm", 0.01, 0},
 	} {
-		on, err := levels.Parse(test.topo)
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan, err := tasks.ParsePlan(test.plan)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := tasks.Request{Coll: test.coll, Type: tasks.Float32, Count: 1 << 20}
-		if r.Reduces() {
-			r.Op = tasks.Sum
-		}
+		r, on, plan := request(test.coll, 4<<20), topology(t, test.topo), plan(t, test.plan)
 		bench, book := measure.NewSimulated(on, machine.Assumed(), all.Submodules()), &costs.Book{}
 		whole, err := bench.Collective(t.Context(), r, plan, brief)
 		if err != nil {
@@ -108,14 +97,8 @@ func TestTasksPredict(t *testing.T) {
 
 // Tasks of a bcast serve an allreduce and other sizes; what is missing is named.
 func TestTasksAreReused(t *testing.T) {
-	on, err := levels.Parse("4x2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := tasks.ParsePlan("shape=han,fs=all,w=1,i=adapt/binomial,s=sm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := topology(t, "4x2")
+	plan := plan(t, "shape=han,fs=all,w=1,i=adapt/binomial,s=sm")
 	bench, book := measure.NewSimulated(on, machine.Assumed(), all.Submodules()), &costs.Book{}
 	bcast := tasks.Request{Coll: tasks.Bcast, Type: tasks.Float32, Count: 1000}
 	reduce := tasks.Request{Coll: tasks.Reduce, Type: tasks.Float32, Count: 1000, Op: tasks.Sum}

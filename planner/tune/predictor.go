@@ -206,8 +206,8 @@ func (p *predictor) between() (all []work) {
 	return all
 }
 
-// roughly is what takes the place of [thrift.close] where one size alone tells what segments
-// of another size take.
+// roughly replaces [thrift.close] where segments of a single size were measured: they say
+// little of other sizes.
 const roughly = 1.5
 
 // margin is how many times as long as the best a plan may look to be measured closely.
