@@ -61,7 +61,7 @@ func TestPlanFromEnvironment(t *testing.T) {
 // plan explains a decision by a table that tune has written.
 func TestPlanOfTunedTable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "table.json")
-	tierflow.Succeeds(t, strings.Fields("tune -o "+file+" --ops bcast,allreduce --min 1KiB --max 64KiB --json --topo 2x2 --link none"+
+	tierflow.Succeeds(t, strings.Fields("tune -o "+file+" --ops bcast,allreduce --min 1KiB --max 64KiB --json --topo 2x2 --simulate assumed"+
 		" --submodules adapt,sm --segments 16KiB,all --windows 2 --inner 0 --time 1ms --plan i=adapt/binomial --method exhaustive")...)
 	text := tierflow.Succeeds(t, "plan", "bcast", "--bytes", "10000", "--topo", "2x2", "--table", file, "--explain", "--heuristics")
 	for _, want := range []string{"entry: bcast of 4KiB on i=2,s=2, weight 0.52", "entry: bcast of 16KiB", "runner-up: ", "candidates: ", "rejected "} {
