@@ -94,21 +94,20 @@ func (b *benchTasks) read() (err error) {
 	if err := kit.CheckOutput("svg", b.svg); err != nil {
 		return err
 	}
-	b.forced, err = b.readPlans()
+	b.forced, err = readPlans(&b.Problem, b.reg, b.given)
 	return err
 }
 
-// readPlans reads each --plan, or the environment's.
-func (b *benchTasks) readPlans() (all []tasks.Forced, err error) {
-	if len(b.given) > maxPlans {
-		return nil, kit.Usagef("--plan: %d plans; at most %d", len(b.given), maxPlans)
+// readPlans reads each plan that was given, or the environment's.
+func readPlans(p *kit.Problem, reg submodules.Registry, given []string) (all []tasks.Forced, err error) {
+	if len(given) > maxPlans {
+		return nil, kit.Usagef("--plan: %d plans; at most %d", len(given), maxPlans)
 	}
-	plans := b.given
-	if len(plans) == 0 {
-		plans = []string{""}
+	if len(given) == 0 {
+		given = []string{""}
 	}
-	for _, b.Plan = range plans {
-		forced, err := b.ReadForced(b.reg)
+	for _, p.Plan = range given {
+		forced, err := p.ReadForced(reg)
 		if err != nil {
 			return nil, err
 		}

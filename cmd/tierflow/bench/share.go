@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs"
+	meter "github.com/tierflow/tierflow/costs/measure"
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
@@ -24,12 +26,14 @@ import (
 // benchShare is the command bench share.
 type benchShare struct {
 	kit.Problem
-	reg   submodules.Registry
-	file  string // --simulate; empty: nothing is simulated
-	json  bool
-	stop  stats.Stop
-	colls []tasks.Collective
-	sizes []int64
+	reg    submodules.Registry
+	file   string // --simulate; empty: nothing is simulated
+	json   bool
+	stop   stats.Stop
+	colls  []tasks.Collective
+	sizes  []int64
+	given  []string       // --plan, as often as it was given
+	forced []tasks.Forced // one for each plan, at least one
 }
 
 func shareCommand(reg submodules.Registry) *cobra.Command {
@@ -44,17 +48,23 @@ segment, where nothing overlaps. "leaders" is the same plan on one rank of each 
 really run; it holds for plans that cut, too, where time inside nodes hides behind that
 between them (table 1 of "MPI collectives in MPICH2", Zhu and others).
 
-Without --plan each size is measured with the built-in rule's algorithms, in one segment
-and, if the rule cuts, as the rule cuts.`,
+"model" is what that paper expects: of trees with messages between two ranks, which are
+measured, in one segment; of the time that all bytes take on one link, in several.
+
+With several plans each is measured, and "to first" is what it takes to what the first
+one does. What plans leave open is as the built-in rule has it. Each size is measured in
+one segment, along binomial trees where the rule has chains, and, if the rule cuts, as
+the rule cuts.`,
 		Example: `  tierflow bench share bcast,allreduce --topo 4x2 --bytes 4,256KiB,1MiB
-  tierflow bench share barrier,bcast --topo 16x4 --simulate assumed`,
+  tierflow bench share barrier,bcast --topo 16x4 --simulate assumed
+  tierflow bench share bcast --plan s=adapt/binomial --plan s=sm --plan s=solo`,
 		Args: kit.Operand("collectives: bcast,allreduce"),
 		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error { return b.run(c, args[0]) }),
 	}
 	b.AddJobFlags(c)
 	b.AddRequestFlags(c, "4,64KiB,1MiB", "sizes of a rank's buffer")
-	b.AddPlanFlag(c, kit.PlanText)
 	f := c.Flags()
+	f.StringArrayVar(&b.given, "plan", nil, kit.PlanText+"; several are compared with the first one")
 	f.DurationVar(&b.stop.Budget, "time", time.Second, "most time for one measurement, beyond five samples")
 	f.StringVar(&b.file, "simulate", "", kit.SimulateText)
 	f.BoolVar(&b.json, "json", false, "print JSON")
@@ -69,11 +79,17 @@ type shareRow struct {
 	Total      float64 `json:"total_ns"`
 	Inside     float64 `json:"inside_ns"`  // of the tasks inside nodes; 0: the plan cuts
 	Leaders    float64 `json:"leaders_ns"` // the plan on one rank of each node
+	// By the model; 0: it has none for the collective.
+	ModelTotal  float64 `json:"model_total_ns"`
+	ModelInside float64 `json:"model_inside_ns"`
+	// ToFirst is Total to that of the first of several plans; 0: there is one plan.
+	ToFirst float64 `json:"to_first,omitempty"`
 }
 
 // meters are what measures on all ranks and on one of each node.
 type meters struct {
-	all, leaders  tune.Meter // leaders is nil on other ranks
+	all           passageMeter
+	leaders       tune.Meter // nil on other ranks
 	on, onLeaders *levels.Topology
 	isFirst       bool // this is rank 0
 }
@@ -88,6 +104,12 @@ func (b *benchShare) run(c *cobra.Command, operand string) (err error) {
 	if b.stop.Budget <= 0 {
 		return kit.Usagef("--time %v: must be above 0", b.stop.Budget)
 	}
+	if b.file != "" && b.IsGiven("time") {
+		return kit.Usagef("--time: a simulation with --simulate has no such thing")
+	}
+	if b.forced, err = readPlans(&b.Problem, b.reg, b.given); err != nil {
+		return err
+	}
 	if b.file != "" {
 		s, err := b.ReadSimulated(b.file)
 		if err != nil {
@@ -99,7 +121,7 @@ func (b *benchShare) run(c *cobra.Command, operand string) (err error) {
 			return err
 		}
 		m := meters{
-			on: s.Topology(), all: tune.NewSimulatedMeter(s.Topology(), s.Machine, b.reg),
+			on: s.Topology(), all: meter.NewSimulated(s.Topology(), s.Machine, b.reg),
 			onLeaders: leaders, leaders: tune.NewSimulatedMeter(leaders, s.Machine, b.reg), isFirst: true,
 		}
 		return b.print(c.Context(), c.OutOrStdout(), m)
@@ -145,9 +167,12 @@ func (b *benchShare) runRank(ctx context.Context, stdout io.Writer, c *planner.C
 			return err
 		}
 	}
-	if m.all, err = tune.NewMeter(ctx, c, costs.Single); err != nil {
+	all, err := tune.NewBench(ctx, c)
+	if err != nil {
 		return err
 	}
+	all.Regime = costs.Single
+	m.all = all
 	if !m.isFirst {
 		stdout = io.Discard
 	}
@@ -159,54 +184,102 @@ func (b *benchShare) runRank(ctx context.Context, stdout io.Writer, c *planner.C
 
 // print measures and prints all rows.
 func (b *benchShare) print(ctx context.Context, stdout io.Writer, m meters) error {
-	var rows []shareRow
-	for _, coll := range b.colls {
-		for _, n := range b.sizes {
-			r, err := b.ReadRequest(coll, n, m.on)
-			if err != nil {
-				return err
-			}
-			plans, err := b.plans(r, m.on)
-			if err != nil {
-				return err
-			}
-			for _, p := range plans {
-				row, err := b.measure(ctx, m, r, p)
-				if err != nil {
-					return fmt.Errorf("%v with %v: %w", r, p, err)
-				}
-				rows = append(rows, row)
-			}
-			if !coll.HasData() {
-				break
-			}
-		}
-	}
+	rows, err := b.measureAll(ctx, m)
 	switch {
-	case !m.isFirst:
-		return nil
+	case err != nil || !m.isFirst:
+		return err
 	case b.json:
 		return kit.WriteJSON(stdout, map[string]any{"topology": m.on.String(), "links": b.Job.Links(), "rows": rows})
 	}
 	fmt.Fprintf(stdout, "# %v\n# µs; speedups: if the time inside nodes were nothing\n", b.Job)
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "collective\tbytes\ttotal\tinside\tspeedup\tleaders\tspeedup\t plan")
+	head := "collective\tbytes\ttotal\tinside\tspeedup\tleaders\tspeedup\tmodel\tinside\tspeedup"
+	if len(b.forced) > 1 {
+		head += "\tto first"
+	}
+	fmt.Fprintln(w, head+"\t plan")
 	for _, r := range rows {
-		inside, by := "-", "-"
-		if r.Inside > 0 {
-			inside, by = fmt.Sprintf("%.1f", r.Inside/1e3), fmt.Sprintf("%.2f", r.Total/max(r.Total-r.Inside, 1))
-		}
-		fmt.Fprintf(w, "%s\t%s\t%.1f\t%s\t%s\t%.1f\t%.2f\t %s\n", r.Collective, tasks.FormatBytes(r.Bytes), r.Total/1e3, inside, by, r.Leaders/1e3, r.Total/r.Leaders, r.Plan)
+		fmt.Fprintln(w, strings.Join(r.cells(), "\t"))
 	}
 	return w.Flush()
 }
 
-// plans returns the plan in one segment and, if that is another, as the rule or --plan cuts.
-func (b *benchShare) plans(r tasks.Request, t *levels.Topology) ([]tasks.Plan, error) {
-	forced, err := b.ReadForced(b.reg)
+// cells returns a line of the table.
+func (r shareRow) cells() []string {
+	us := func(ns float64) string { return fmt.Sprintf("%.1f", ns/1e3) }
+	speedup := func(total, inside float64) string {
+		if total-inside <= 0 {
+			return "-"
+		}
+		return fmt.Sprintf("%.2f", total/(total-inside))
+	}
+	cells := []string{r.Collective, tasks.FormatBytes(r.Bytes), us(r.Total), "-", "-"}
+	if r.Inside > 0 {
+		cells[3], cells[4] = us(r.Inside), speedup(r.Total, r.Inside)
+	}
+	cells = append(cells, us(r.Leaders), fmt.Sprintf("%.2f", r.Total/r.Leaders), "-", "-", "-")
+	if r.ModelTotal > 0 {
+		copy(cells[7:], []string{us(r.ModelTotal), us(r.ModelInside), speedup(r.ModelTotal, r.ModelInside)})
+	}
+	if r.ToFirst > 0 {
+		cells = append(cells, fmt.Sprintf("%.2f", r.ToFirst))
+	}
+	return append(cells, " "+r.Plan)
+}
+
+// measureAll returns the rows of all collectives, sizes and plans.
+func (b *benchShare) measureAll(ctx context.Context, m meters) (rows []shareRow, err error) {
+	for _, coll := range b.colls {
+		for _, n := range b.sizes {
+			r, err := b.ReadRequest(coll, n, m.on)
+			if err != nil {
+				return nil, err
+			}
+			of, err := b.measureRequest(ctx, m, r)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, of...)
+			if !coll.HasData() {
+				break
+			}
+		}
+	}
+	return rows, nil
+}
+
+// measureRequest returns the rows of a request, one or two for each plan.
+func (b *benchShare) measureRequest(ctx context.Context, m meters, r tasks.Request) (rows []shareRow, err error) {
+	model, err := newShareModel(ctx, m.all, m.on, r.Bytes(), b.stop)
 	if err != nil {
 		return nil, err
 	}
+	var first []float64
+	for i, forced := range b.forced {
+		plans, err := b.plans(r, m.on, forced)
+		if err != nil {
+			return nil, err
+		}
+		for j, p := range plans {
+			row, err := b.measure(ctx, m, r, p)
+			if err != nil {
+				return nil, fmt.Errorf("%v with %v: %w", r, p, err)
+			}
+			row.ModelTotal, row.ModelInside = model.times(r.Coll, costs.Segments(r, p) > 1)
+			if i == 0 {
+				first = append(first, row.Total)
+			}
+			if len(b.forced) > 1 && j < len(first) {
+				row.ToFirst = row.Total / first[j]
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+// plans returns the plan in one segment and, if that is another, as the rule or --plan cuts.
+func (b *benchShare) plans(r tasks.Request, t *levels.Topology, forced tasks.Forced) ([]tasks.Plan, error) {
 	p := forced.For(r.Coll)
 	if p.Shape == 0 {
 		p.Shape = tasks.Han
@@ -214,14 +287,33 @@ func (b *benchShare) plans(r tasks.Request, t *levels.Topology) ([]tasks.Plan, e
 	if p.Shape.IsFlat() {
 		return nil, kit.Usagef("--plan: shape=%v has no part inside nodes", p.Shape)
 	}
-	base, _ := rule.Choose(r, t, p)
-	cut := p.Over(base)
-	whole := cut
+	whole := p
 	whole.Segment, whole.Window = tasks.Whole, 1
+	cutBase, _ := rule.Choose(r, t, p)
+	wholeBase, _ := rule.Choose(r, t, whole)
+	cut := p.Over(cutBase)
+	whole = whole.Over(wholeBase)
+	for _, key := range whole.Keys() {
+		// One segment goes along a chain from node to node: a tree is what suits it.
+		if c, _ := whole.Choice(key); c.Algorithm == "chain" && !isGiven(p, key) && hasTrees(r.Coll) {
+			whole = whole.Set(key, tasks.Choice{Submodule: "adapt", Algorithm: "binomial"})
+		}
+	}
 	if cut.Segment >= r.Bytes() {
 		return []tasks.Plan{whole}, nil
 	}
 	return []tasks.Plan{whole, cut}, nil
+}
+
+// hasTrees reports whether the tasks of a collective can go along binomial trees.
+func hasTrees(c tasks.Collective) bool {
+	return c == tasks.Bcast || c == tasks.Reduce || c == tasks.Allreduce || c == tasks.Barrier
+}
+
+// isGiven reports whether a plan has a choice for a level or a kind of task.
+func isGiven(p tasks.Plan, key string) bool {
+	_, ok := p.Choice(key)
+	return ok
 }
 
 // measure returns the row of a plan.

@@ -1,0 +1,41 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Passage is what a message takes from one rank to another, ns.
+type Passage struct {
+	Alone  float64 // half a round trip
+	Stream float64 // one of several that follow each other
+}
+
+// Passage measures messages of n bytes, 1 or more, between two ranks while all others
+// wait.
+func (b *Bench) Passage(ctx context.Context, from, to levels.Rank, n int64, stop stats.Stop) (Passage, error) {
+	return passage(ctx, b, pair{from, to}, n, stop)
+}
+
+// Passage is [Bench.Passage] on simulated time.
+func (s *Simulated) Passage(ctx context.Context, from, to levels.Rank, n int64, stop stats.Stop) (Passage, error) {
+	return passage(ctx, s, pair{from, to}, n, stop)
+}
+
+func passage(ctx context.Context, c stopwatch, between pair, n int64, stop stats.Stop) (p Passage, err error) {
+	rounds, count := smallRounds, smallCount
+	if n > middleBytes {
+		rounds, count = largeRounds, largeCount
+	}
+	one, name := []pair{between}, fmt.Sprintf(" %d-%d of %d", between.a, between.b, n)
+	trip := &script{name: "passage" + name, bytes: 2 * n, emit: turns(one, n, rounds)}
+	stream := &script{name: "passages" + name, bytes: 2*n + 2, emit: streams(one, n, count, false)}
+	all, err := c.times(ctx, stop, trip, stream)
+	if err != nil {
+		return p, fmt.Errorf("measure messages of %d bytes: %w", n, err)
+	}
+	return Passage{all[0].Slowest.P50 / float64(2*rounds), all[1].Slowest.P50 / float64(count)}, nil
+}
