@@ -27,14 +27,10 @@ type Link struct {
 	dialled bool
 	m       wire.Message // the one being read: a field, so that reading allocates nothing
 
-	ctl   []byte                   // whole frames to be written at the next frame boundary
-	bulk  wire.Fifo[wire.Outgoing] // large payloads on their way, in order
-	head  []byte                   // of the frame being written: control frames and its header
-	wrote int                      // of head
-	body  []byte                   // of the frame being written: what is left
-	about wire.CommID              // the body's communicator
-	token int32                    // to be told when body has left; -1 if it isn't the payload's last
-	open  bool                     // a frame is being written
+	ctl  []byte                   // whole frames to be written at the next frame boundary
+	bulk wire.Fifo[wire.Outgoing] // large payloads on their way, in order
+	out  train                    // what is being written
+	pace pace
 }
 
 // tcpReader takes frames from one descriptor.
@@ -147,29 +143,7 @@ func (l *Link) Put(m *wire.Message, src []byte, token int32) bool {
 
 // IsBusy reports whether something is still on its way out.
 func (l *Link) IsBusy() bool {
-	return l.dead == nil && (l.open || len(l.ctl)+l.bulk.Len() > 0)
-}
-
-// Flush writes what it can: at each frame boundary first the control frames, then
-// the next part of the first large payload. It reports whether it wrote anything.
-func (l *Link) Flush(s wire.Sink) bool {
-	wrote := false
-	for l.send >= 0 && l.IsBusy() {
-		if !l.open {
-			l.begin()
-		}
-		n, err := sendParts(l.send, l.head[l.wrote:], l.body)
-		switch {
-		case err == unix.EAGAIN || err == unix.EINTR:
-			return wrote
-		case err != nil:
-			l.fail(fmt.Errorf("write: %w", err))
-			return wrote
-		}
-		wrote = true
-		l.advance(n, s)
-	}
-	return wrote
+	return l.dead == nil && (!l.out.isEmpty() || len(l.ctl)+l.bulk.Len() > 0)
 }
 
 // fail keeps the first reason why the link is of no use.
@@ -177,89 +151,6 @@ func (l *Link) fail(err error) {
 	if l.dead == nil {
 		l.dead = err
 	}
-}
-
-// Forget makes the link let go of the buffers of a communicator that has failed:
-// they are the caller's again. What is left of a frame is sent from a copy, and so is
-// what goes without credit.
-func (l *Link) Forget(what wire.Scope, s wire.Sink) {
-	for _, r := range l.fds {
-		if what.Has(&r.m) {
-			r.dst = nil
-		}
-	}
-	if l.open && l.about == what.Comm && len(l.body) > 0 {
-		l.body = append([]byte(nil), l.body...)
-	}
-	wire.DropBulk(&l.bulk, what, s, l.Post)
-}
-
-// begin makes the next frame.
-func (l *Link) begin() {
-	l.head, l.ctl, l.wrote = l.ctl, l.head[:0], 0
-	l.body, l.token, l.open = nil, -1, true
-	if l.bulk.Len() == 0 {
-		return
-	}
-	b := l.bulk.First()
-	n := min(len(b.Src)-b.Gone, wire.MaxFrame)
-	m := b.Message
-	m.Offset = int64(b.Gone)
-	if b.Gone > 0 {
-		m.Refund = 0
-	}
-	l.head = wire.AppendFrame(l.head, &m, n)
-	l.body, l.about = b.Src[b.Gone:][:n], m.Comm
-	if b.Gone += n; b.Gone == len(b.Src) {
-		l.token = b.Token
-		l.bulk.Pop()
-	}
-}
-
-// advance counts n bytes as written.
-func (l *Link) advance(n int, s wire.Sink) {
-	k := min(n, len(l.head)-l.wrote)
-	l.wrote, n = l.wrote+k, n-k
-	l.body = l.body[n:]
-	if l.wrote == len(l.head) && len(l.body) == 0 {
-		l.open, l.body = false, nil
-		if l.token >= 0 {
-			s.Sent(l.token)
-		}
-	}
-}
-
-// sendParts writes two pieces, of which one may be empty, with one system call. It never
-// blocks, so it keeps the processor. What follows a second piece begins a packet of its
-// own: else a segment would end in the middle of one, and be complete with the next only.
-func sendParts(fd int, a, b []byte) (int, error) {
-	if len(b) == 0 && len(a) > 0 { // the cheaper call
-		wire.AnnounceRead(a)
-		n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&a[0])), uintptr(len(a)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
-		if errno != 0 {
-			return 0, errno
-		}
-		return int(n), nil
-	}
-	var iov [2]unix.Iovec
-	var msg unix.Msghdr
-	k := 0
-	for _, p := range [2][]byte{a, b} {
-		if len(p) > 0 {
-			iov[k].Base = &p[0]
-			iov[k].SetLen(len(p))
-			k++
-		}
-	}
-	msg.Iov = &iov[0]
-	msg.SetIovlen(k)
-	wire.AnnounceRead(a)
-	wire.AnnounceRead(b)
-	n, _, errno := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL|unix.MSG_EOR)
-	if errno != 0 {
-		return 0, errno
-	}
-	return int(n), nil
 }
 
 func receive(fd int, p []byte) (int, error) {

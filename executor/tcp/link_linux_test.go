@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -54,12 +55,24 @@ func TestLine(t *testing.T) {
 	})
 }
 
+func TestFastLine(t *testing.T) {
+	wiretest.RunLines(t, func(t *testing.T) (wiretest.Line, wiretest.Line) {
+		a, b := NewLink(1, 4096), NewLink(0, 4096)
+		a.pace.fast, b.pace.fast = true, true
+		mine, theirs := sockets(t, 0)
+		a.Attach(mine)
+		b.Attach(theirs)
+		return a, b
+	})
+}
+
 func TestTCPLink(t *testing.T) {
 	for _, parallel := range []bool{false, true} {
 		for i := range 4 {
 			seed := rand.Uint64()
 			draw := rand.New(rand.NewPCG(seed, 0))
 			a, b := NewLink(1, 4096), NewLink(0, 4096)
+			a.pace.fast, b.pace.fast = draw.IntN(2) == 0, draw.IntN(2) == 0
 			mine, theirs := sockets(t, []int{0, 5000, 30_000}[draw.IntN(3)])
 			a.Attach(mine)
 			if i%2 == 0 { // both dialled at once: each writes to its own
@@ -414,5 +427,48 @@ func TestPartsFollow(t *testing.T) {
 		if (err == nil) != test.ok || err != nil && !errors.Is(err, wire.ErrProtocol) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A connection counts as fast once the peer has taken much in little time, and no longer
+// when it takes nothing for long.
+func TestPace(t *testing.T) {
+	mine, theirs := sockets(t, 0)
+	var p pace
+	data, sink := make([]byte, lookEvery/2), make([]byte, 1<<20)
+	send := func(taken bool) {
+		n, err := unix.Write(mine, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if taken {
+			for got := 0; got < n; {
+				k, err := unix.Read(theirs, sink)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got += k
+			}
+		}
+		p.watch(mine, n)
+	}
+	for range 1000 {
+		if send(true); p.fast {
+			break
+		}
+	}
+	if !p.fast {
+		t.Fatal("64 MB were taken at once, and the connection is not fast")
+	}
+	for range mostVain {
+		p.last = p.last.Add(-time.Second)
+		p.watch(mine, lookEvery)
+	}
+	if !p.fast {
+		t.Fatalf("slow after %d looks of a second", mostVain)
+	}
+	p.last = p.last.Add(-time.Second)
+	if p.watch(mine, lookEvery); p.fast {
+		t.Fatalf("fast after %d looks of a second", mostVain+1)
 	}
 }
