@@ -45,6 +45,14 @@ var algorithms = []row[tasks.Choice]{
 		nbc(submodules.Rabenseifner), "the bytes of a ring in a logarithm of its steps",
 	},
 	{
+		when(operation(tasks.Allreduce), commutes, shaped(tasks.Lanes), between, powerOfTwo, not(twoNodes)),
+		nbc(submodules.Rabenseifner), "the bytes of a ring in a logarithm of its steps; each rank of a node has a share",
+	},
+	{
+		when(operation(tasks.Allreduce), commutes, shaped(tasks.Lanes), between, not(twoNodes)),
+		circulant(0), "the bytes of a ring in a logarithm of its steps, for any number of nodes; each rank of a node has a share",
+	},
+	{
 		when(operation(tasks.Allreduce), small),
 		nbc(submodules.RecDoubling), "fewest steps",
 	},
@@ -69,6 +77,22 @@ var algorithms = []row[tasks.Choice]{
 		when(operation(tasks.Alltoall), insideNode, readsPay),
 		tasks.Choice{Submodule: submodules.Solo},
 		"the kernel copies a block once, from rank to rank; through slots it would be twice",
+	},
+	{
+		when(operation(tasks.Bcast), insideNode, crowdedNodes, tiny),
+		adapt(submodules.Binomial), "a full node has its own tree: one rank would speak with each of the others",
+	},
+	{
+		when(operation(tasks.Gather, tasks.Scatter), insideNode, crowdedNodes, tiny),
+		nbc(submodules.Binomial), "a full node has its own tree: one rank would speak with each of the others",
+	},
+	{
+		when(operation(tasks.Reduce), insideNode, commutes, crowdedNodes, small),
+		adapt(submodules.Binomial), "a full node has its own tree: one rank would add up all by itself",
+	},
+	{
+		when(operation(tasks.Reduce), insideNode, commutes, fullNodes, large),
+		adapt(submodules.Binomial), "a full node has its own tree: one rank would add up all by itself",
 	},
 	{
 		when(insideNode),
@@ -117,6 +141,10 @@ var algorithms = []row[tasks.Choice]{
 		nbc(submodules.Pairwise), "it keeps the order of ranks",
 	},
 	{
+		when(operation(tasks.Allgather, tasks.ReduceScatter), between, unfilled),
+		circulant(0), "the bytes of a ring in a logarithm of its steps, for any number of nodes",
+	},
+	{
 		when(operation(tasks.Allgather, tasks.ReduceScatter)),
 		adapt(submodules.Ring), "fewest bytes",
 	},
@@ -126,7 +154,11 @@ var algorithms = []row[tasks.Choice]{
 	},
 	{
 		inRounds(upTo(64 << 10)),
-		circulant(6 << 10), "as many hops as a tree has, and each node gets the message once",
+		circulant(4 << 10), "as many hops as a tree has, and each node gets the message once",
+	},
+	{
+		inRounds(upTo(192 << 10)),
+		circulant(8 << 10), "as many hops as a tree has, and each node gets the message once",
 	},
 	{
 		inRounds(upTo(512 << 10)),

@@ -17,6 +17,7 @@ const (
 // Limits of the rule, bytes.
 const (
 	starMessage   = 1 << 10   // up to here a node can speak with all others, one after the other
+	starBytes     = 3 << 10   // to all others together: more of them keep a slow wire busy
 	tinyMessage   = 4 << 10   // up to here one exchange is worth its bytes
 	smallMessage  = 16 << 10  // up to here latency counts: one segment, shallow trees
 	sharedMessage = 128 << 10 // up to here many ranks of a node lose more by meeting twice than they win by sharing the work
@@ -27,6 +28,7 @@ const (
 	slotBlock     = 8 << 10   // of what one rank of a node gives another: from here on the kernel's one copy costs less than two of ours
 	halvedMessage = 256 << 10 // up to here fewer steps are worth more than a pipeline
 	filling       = 64 << 10  // for each node: from here on a chain or a ring of nodes is filled
+	filled        = 256 << 10 // for each node of one rank: the same, of chains beside round-optimal schedules
 )
 
 // Limits of the rule, ranks and nodes.
@@ -35,15 +37,16 @@ const (
 	mostPartners = 16 // nodes that all exchange with all, be messages as short as they may
 	mostSpokes   = 8  // nodes of which one speaks with all others
 	shortChain   = 4  // nodes that are a short chain or ring
+	fewInside    = 4  // ranks of a node, on average: from here on each takes a share of what one would do alone
 )
 
 // Conditions on what is asked for.
 var (
 	free = condition{"no algorithm or order is forced", func(q *question) bool { return q.free }}
 
-	sums = condition{tasks.Allreduce.String() + " is asked for", func(q *question) bool { return q.request.Coll == tasks.Allreduce }}
-
-	scans = condition{tasks.Scan.String() + " or " + tasks.Exscan.String() + " is asked for", func(q *question) bool { return q.request.Coll.Scans() }}
+	sums   = asked(tasks.Allreduce)
+	scans  = asked(tasks.Scan, tasks.Exscan)
+	rooted = asked(tasks.Bcast, tasks.Reduce)
 
 	exchanges = condition{tasks.Alltoall.String() + " is asked for", func(q *question) bool { return q.request.Exchanges() }}
 
@@ -99,6 +102,14 @@ var (
 
 	severalRanks = condition{"several ranks on a node", func(q *question) bool { return q.on.Size() > q.on.Nodes() }}
 
+	// Several ranks of a node share what its leader would do alone.
+	fullNodes = condition{"several nodes, " + strconv.Itoa(fewInside) + " ranks a node on average or more", func(q *question) bool {
+		return q.on.Nodes() > 1 && q.on.Size() >= fewInside*q.on.Nodes()
+	}}
+	crowdedNodes = condition{"several nodes, more than " + strconv.Itoa(mostPeers) + " ranks a node on average", func(q *question) bool {
+		return q.on.Nodes() > 1 && q.crowded()
+	}}
+
 	// All ranks of a node may exchange with all.
 	fewPeers      = condition{"at most " + strconv.Itoa(mostPeers) + " ranks a node on average", func(q *question) bool { return !q.crowded() }}
 	fewPeersAlone = condition{"several nodes, or one of at most " + strconv.Itoa(mostPeers) + " ranks", func(q *question) bool {
@@ -116,10 +127,13 @@ var (
 	// One node speaks with all others. Hops: the star 2, a tree 2 log n, an exchange of all
 	// log n. Messages: the star 2(n-1), an exchange n log n. A small message costs the
 	// processor more than the wire.
-	star = condition{"3 to " + strconv.Itoa(mostSpokes) + " nodes, up to " + tasks.FormatBytes(starMessage) + ", no blocks", func(q *question) bool {
-		n := q.on.Nodes()
-		return 2 < n && n <= mostSpokes && q.bytes <= starMessage && !q.request.Blocks()
-	}}
+	star = condition{
+		"3 to " + strconv.Itoa(mostSpokes) + " nodes, up to " + tasks.FormatBytes(starMessage) + ", " + tasks.FormatBytes(starBytes) + " to all others, no blocks",
+		func(q *question) bool {
+			n := q.on.Nodes()
+			return 2 < n && n <= mostSpokes && q.bytes <= starMessage && q.bytes*int64(n-1) <= starBytes && !q.request.Blocks()
+		},
+	}
 
 	// Halving and doubling takes a logarithm of a ring's steps, with the same bytes.
 	halves = condition{
@@ -143,6 +157,15 @@ var (
 		},
 	}
 
+	// A round-optimal schedule has each node hear the message once, as a chain, and fewer hops.
+	unfilledAlone = condition{
+		"one rank on each of more than " + strconv.Itoa(shortChain) + " nodes, over " + tasks.FormatBytes(tinyMessage) + ", less than " + tasks.FormatBytes(filled) + " × nodes",
+		func(q *question) bool {
+			n := q.on.Nodes()
+			return n > shortChain && q.on.Size() == n && q.bytes > tinyMessage && q.bytes < filled*int64(n)
+		},
+	}
+
 	fewHops = condition{"at most " + strconv.Itoa(shortChain) + " nodes, in shape " + tasks.Flat.String() + " ranks", func(q *question) bool {
 		if q.shape == tasks.Flat {
 			return q.on.Size() <= shortChain
@@ -155,10 +178,6 @@ var (
 		return n&(n-1) == 0
 	}}
 
-	rooted = condition{tasks.Bcast.String() + " or " + tasks.Reduce.String() + " is asked for", func(q *question) bool {
-		return q.request.Coll == tasks.Bcast || q.request.Coll == tasks.Reduce
-	}}
-
 	alone = condition{"one rank a node", func(q *question) bool { return q.on.Size() == q.on.Nodes() }}
 
 	manySpokes = condition{"more than " + strconv.Itoa(mostSpokes) + " nodes, up to " + tasks.FormatBytes(starMessage), func(q *question) bool {
@@ -169,7 +188,7 @@ var (
 // inRounds are the conditions of round-optimal schedules, with more of them: a bcast or a
 // reduce on its way between nodes, in segments that were cut for such schedules.
 func inRounds(more ...condition) []condition {
-	return append([]condition{rooted, free, commutes, unfilled, shaped(tasks.Han, tasks.Flat)}, more...)
+	return append([]condition{rooted, free, commutes, either(unfilled, unfilledAlone), shaped(tasks.Han, tasks.Flat)}, more...)
 }
 
 // upTo holds for messages of up to so many bytes.
@@ -184,6 +203,15 @@ func operation(some ...tasks.Collective) condition {
 		names[i] = c.String()
 	}
 	return condition{strings.Join(names, " or "), func(q *question) bool { return slices.Contains(some, q.op) }}
+}
+
+// asked holds if one of some collectives is asked for.
+func asked(some ...tasks.Collective) condition {
+	names := make([]string, len(some))
+	for i, c := range some {
+		names[i] = c.String()
+	}
+	return condition{strings.Join(names, " or ") + " is asked for", func(q *question) bool { return slices.Contains(some, q.request.Coll) }}
 }
 
 // fits holds if the collective has a shape, and the groups of ranks can have it.

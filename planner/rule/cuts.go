@@ -14,6 +14,7 @@ const (
 	leastHalf     = 16 << 10  // inside a node: a half or a quarter of a message, so that one is written while one is read
 	pairHalf      = 32 << 10  // between two ranks: shorter pieces are not written past the caches
 	pairSegment   = 64 << 10  // of what one rank gives another: larger ones make the others on the link wait; in place so much waits for each partner
+	blockSegment  = 64 << 10  // of a block that is gathered or scattered between nodes
 	nodeSegment   = 256 << 10 // between two nodes, where nobody hands on: of larger ones a reduce adds nothing while they arrive
 	ringMost      = 256 << 10 // between nodes: what each sends on at once
 	ringUsual     = 64 << 10
@@ -94,6 +95,14 @@ var cuts = []row[cut]{
 	{
 		when(exchanges),
 		fixed(Packed(pairSegment), fewSegments), "each pair of ranks has several segments on the wire",
+	},
+	{
+		when(asked(tasks.Gather, tasks.Scatter), not(oneNode)),
+		fixed(Packed(blockSegment), linkSegments), "each pair of ranks that speak has several segments on the wire",
+	},
+	{
+		when(asked(tasks.Allgather, tasks.ReduceScatter), commutes, unfilled),
+		uncut, "a logarithm of steps, which segments would multiply",
 	},
 	{
 		inRounds(alone),

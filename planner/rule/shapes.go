@@ -6,6 +6,10 @@ import "github.com/tierflow/tierflow/tasks"
 // forced they lead to han: the forced ones may not do what other shapes ask for.
 var shapes = []row[tasks.Shape]{
 	{
+		when(sums, free, commutes, large, fullNodes, fits(tasks.Lanes)),
+		tasks.Lanes, "each rank of a full node adds up a share and carries it between nodes; a leader would do it all",
+	},
+	{
 		when(sums, free, commutes, twoNodes, fits(tasks.AR)),
 		tasks.AR, "two nodes exchange what each has, both ways at once",
 	},
