@@ -22,6 +22,11 @@ func (c Combinations) Of(r tasks.Request, t *levels.Topology, p tasks.Plan) []ta
 	if err != nil {
 		return []tasks.Plan{p}
 	}
+	return c.On(g, p)
+}
+
+// On is [Combinations.Of] for an outline that p's shape has.
+func (c Combinations) On(g *tasks.Graph, p tasks.Plan) []tasks.Plan {
 	plans := []tasks.Plan{p}
 	for k := range g.On.Depth() {
 		kinds := KindsAt(g, k)

@@ -2,13 +2,16 @@ package tune
 
 import (
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/tasks"
 )
 
 // Pruned says why the heuristics leave a plan out; empty: they don't.
 func (s Space) Pruned(r tasks.Request, t *levels.Topology, p tasks.Plan) string {
 	s.Heuristics = true
-	return s.reject(r, t, p)
+	one := template{plan: p}
+	one.outline, one.refused = rule.Fits(r, t, p, s.Registry)
+	return s.reject(r, t, p, &one)
 }
 
 // Spread is spread.

@@ -83,8 +83,9 @@ func (k *knowledge) wanted(i int) map[string]bool {
 // survey lists the configurations of all requests.
 func (k *knowledge) survey() {
 	k.candidates, k.where = make([][]Configuration, len(k.requests)), map[string][]int{}
+	by := newTemplates(k.space, k.topology)
 	for i, r := range k.requests {
-		k.candidates[i] = k.space.Configurations(r, k.topology)
+		k.candidates[i] = k.space.configurations(r, by)
 		for _, c := range k.candidates[i] {
 			if c.Rejected == "" {
 				key := planKey(r, c.Plan)

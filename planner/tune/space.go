@@ -2,9 +2,7 @@ package tune
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/rule"
@@ -38,44 +36,10 @@ var (
 	DefaultInners   = []int64{0, 32 << 10}
 )
 
-// Configuration is one point of a [Space] for messages of one size.
-type Configuration struct {
-	Plan     tasks.Plan
-	Rejected string // why it is not measured; empty: it is
-	Added    bool   // the lists of the space don't have it: it is the built-in rule's
-}
-
-// Configurations lists the space for a request on a topology: each plan once,
-// though several words may say it, such as windows of a single segment. Plans
-// that the request, the topology or the heuristics rule out come with the reason.
-// The built-in rule's plan always competes, so that no table needs to be worse.
-func (s Space) Configurations(r tasks.Request, t *levels.Topology) []Configuration {
-	var all []Configuration
-	seen := map[string]bool{}
-	for _, p := range s.cuts(r) {
-		for _, inner := range or(s.Inners, DefaultInners) {
-			for _, base := range (rule.Combinations{Registry: s.registry(), Inner: inner}).Of(r, t, p) {
-				for _, q := range append([]tasks.Plan{base}, s.variants(r, t, base)...) {
-					q = table.Canonical(s.Plan.Over(q), r.Bytes())
-					if key := q.String(); !seen[key] {
-						seen[key] = true
-						all = append(all, Configuration{Plan: q, Rejected: s.reject(r, t, q)})
-					}
-				}
-			}
-		}
-	}
-	return s.withRule(all, r, t)
-}
-
 // variants lists the plans that differ from p in the number or the inner segment of one kind's
 // algorithm. A number that is not below the ranks of a group changes nothing any more: all
 // are below the root then.
-func (s Space) variants(r tasks.Request, t *levels.Topology, p tasks.Plan) (all []tasks.Plan) {
-	g, err := rule.Outline(r, t, p)
-	if err != nil {
-		return nil
-	}
+func (s Space) variants(g *tasks.Graph, p tasks.Plan) (all []tasks.Plan) {
 	for _, ph := range g.Phases {
 		c, ok := p.For(ph.Kind)
 		a, found := s.algorithm(c)
@@ -115,20 +79,6 @@ func (s Space) algorithm(c tasks.Choice) (submodules.Algorithm, bool) {
 	return all[i], true
 }
 
-// withRule lets the rule's plan compete.
-func (s Space) withRule(all []Configuration, r tasks.Request, t *levels.Topology) []Configuration {
-	p := s.Rule(r, t)
-	if _, err := rule.Fits(r, t, p, s.Registry); err != nil {
-		return all
-	}
-	i := slices.IndexFunc(all, func(c Configuration) bool { return c.Plan.Equal(p) })
-	if i < 0 {
-		return append(all, Configuration{Plan: p, Added: true})
-	}
-	all[i].Rejected = ""
-	return all
-}
-
 // Rule is the plan of the built-in rule for a request, in the words of the
 // space's configurations: an algorithm for each kind of task.
 func (s Space) Rule(r tasks.Request, t *levels.Topology) tasks.Plan {
@@ -153,44 +103,13 @@ func (s Space) Rule(r tasks.Request, t *levels.Topology) tasks.Plan {
 	return table.Canonical(s.Plan.Over(q), r.Bytes())
 }
 
-// Plans lists the configurations that are to be measured.
-func (s Space) Plans(r tasks.Request, t *levels.Topology) []tasks.Plan {
-	var plans []tasks.Plan
-	for _, c := range s.Configurations(r, t) {
-		if c.Rejected == "" {
-			plans = append(plans, c.Plan)
-		}
-	}
-	return plans
-}
-
-// Rejections counts configurations that are not measured, by reason.
-func Rejections(all []Configuration) map[string]int {
-	counts := map[string]int{}
-	for _, c := range all {
-		if c.Rejected != "" {
-			reason, _, _ := strings.Cut(c.Rejected, ": ")
-			counts[reason]++
-		}
-	}
-	return counts
-}
-
-// RejectionText lists the counts of [Rejections] in a fixed order.
-func RejectionText(counts map[string]int) string {
-	var parts []string
-	for _, reason := range slices.Sorted(maps.Keys(counts)) {
-		parts = append(parts, fmt.Sprintf("%d %s", counts[reason], reason))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// cuts lists shapes, segments and windows.
+// cuts lists shapes, segments and windows, as the space's plan leaves them open.
 func (s Space) cuts(r tasks.Request) (plans []tasks.Plan) {
 	for _, shape := range or(s.Shapes, tasks.Shapes()) {
 		for _, segment := range or(s.Segments, DefaultSegments) {
 			for _, w := range or(s.Windows, DefaultWindows) {
-				p := table.Canonical(tasks.Plan{Shape: shape, Segment: segment, Window: w}, r.Bytes())
+				p := s.Plan.Over(tasks.Plan{Shape: shape, Segment: segment, Window: w})
+				p = table.Canonical(tasks.Plan{Shape: p.Shape, Segment: p.Segment, Window: p.Window}, r.Bytes())
 				if !slices.ContainsFunc(plans, p.Equal) {
 					plans = append(plans, p)
 				}
@@ -208,21 +127,6 @@ func (s Space) registry() submodules.Registry {
 	return slices.DeleteFunc(slices.Clone(s.Registry), func(m submodules.Submodule) bool {
 		return !slices.Contains(s.Submodules, m.Name())
 	})
-}
-
-// reject says why a plan is not measured; empty if it is.
-func (s Space) reject(r tasks.Request, t *levels.Topology, p tasks.Plan) string {
-	g, err := rule.Fits(r, t, p, s.Registry)
-	if err != nil {
-		return "not supported: " + err.Error()
-	}
-	if p.Shape.IsFlat() && p.Shape != tasks.Flat && (t.Nodes() == 1 || t.Nodes() == t.Size()) {
-		return "the same without flat-: all groups but one have one rank"
-	}
-	if s.Heuristics {
-		return s.prune(g, r, p)
-	}
-	return ""
 }
 
 // Limits of the heuristics.

@@ -9,6 +9,7 @@ package adapt
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/trees"
@@ -130,8 +131,13 @@ func linear() algorithm {
 	return a
 }
 
+// listed is what Algorithms returns. Searches ask for it often.
+var listed = list()
+
 // Algorithms lists them.
-func (Adapt) Algorithms() []submodules.Algorithm {
+func (Adapt) Algorithms() []submodules.Algorithm { return slices.Clone(listed) }
+
+func list() []submodules.Algorithm {
 	all := make([]submodules.Algorithm, len(algorithms))
 	for i, a := range algorithms {
 		all[i] = submodules.Algorithm{Name: a.name, Doc: a.doc, Source: a.source, Needs: a.needs, Tree: a.tree, InTurn: a.inTurn, Inner: true, Number: a.number, Numbers: a.numbers}
