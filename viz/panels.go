@@ -58,7 +58,6 @@ func (p Panels) SVG() ([]byte, error) {
 			return nil, err
 		}
 		switch {
-		case one.Style == Points:
 		case !one.LogY:
 			chart.Y.Min = min(0, chart.Y.Min)
 		case one.Style == Bars:

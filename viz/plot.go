@@ -13,12 +13,15 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Plot is a chart of numbers: a value per name and series.
+// Plot is a chart of numbers: a value per name and series. A linear axis of values begins
+// at 0.
 type Plot struct {
 	Title, X, Y string
 	LogY        bool // values of 0 and less are left out
 	Style       Style
-	Names       []string // along the horizontal axis; nil: numbers from 1
+	Names       []string // along the horizontal axis; nil: numbers from First
+	First       int      // number of the first value, where there are no names
+	Step        int      // from there to the next number; 0: 1
 	Series      []Series
 }
 
@@ -28,7 +31,7 @@ type Style uint8
 const (
 	// Points draws a mark for each value.
 	Points Style = iota
-	// Lines joins the marks of a series. A linear axis begins at 0.
+	// Lines joins the marks of a series.
 	Lines
 	// Bars draws the values of a name as bars side by side, from 0 or, on a logarithmic
 	// axis, from its end.
@@ -74,13 +77,26 @@ type points struct {
 	plotter.YErrors // as distances from the values
 }
 
-// pointsOf returns what can be drawn of a series.
-func (p Plot) pointsOf(s Series) (all points) {
+// whiskerShift is the distance of the first series with whiskers from the last one, of
+// the distance of names.
+const whiskerShift = 0.12
+
+// pointsOf returns what can be drawn of series i.
+func (p Plot) pointsOf(i int) (all points) {
+	s := p.Series[i]
+	first, step := 1, 1 // of names
+	if p.Names == nil {
+		first, step = p.First, max(1, p.Step)
+	}
+	shift := 0.0
+	if s.Low != nil && p.Style != Bars && len(p.Series) > 1 { // so that whiskers stand side by side
+		shift = whiskerShift * float64(step) * (float64(i)/float64(len(p.Series)-1) - 0.5)
+	}
 	for x, y := range s.Values {
 		if math.IsNaN(y) || math.IsInf(y, 0) || p.LogY && y <= 0 {
 			continue
 		}
-		all.XYs = append(all.XYs, plotter.XY{X: float64(x + 1), Y: y})
+		all.XYs = append(all.XYs, plotter.XY{X: float64(first+step*x) + shift, Y: y})
 		if len(s.Low) == len(s.Values) && len(s.High) == len(s.Values) {
 			low, high := s.Low[x], s.High[x]
 			if math.IsNaN(low) || p.LogY && low <= 0 {
@@ -99,7 +115,7 @@ func (p Plot) pointsOf(s Series) (all points) {
 func (p Plot) draw(chart *plot.Plot, l *legend) error {
 	shown := 0
 	for i, s := range p.Series {
-		at := p.pointsOf(s)
+		at := p.pointsOf(i)
 		if len(at.XYs) == 0 {
 			continue
 		}
@@ -171,6 +187,7 @@ func (p Plot) chart(width int) *plot.Plot {
 		c.Y.Scale, c.Y.Tick.Marker = plot.LogScale{}, decades{}
 	}
 	if p.Names == nil {
+		c.X.Tick.Marker = plain{plot.DefaultTicks{}}
 		return c
 	}
 	c.X.Tick.Marker = named(p.Names)

@@ -50,3 +50,31 @@ func TestPlot(t *testing.T) {
 		t.Errorf("a plot of nothing gives %v", err)
 	}
 }
+
+// Panels share a legend, in which a name has one entry, and have titles of their own.
+// Whiskers, even ends that a logarithmic axis doesn't have, are drawn.
+func TestPanels(t *testing.T) {
+	one := viz.Plot{
+		Title: "left", X: "root", Y: "µs", LogY: true, Style: viz.Lines, First: 100, Step: 50,
+		Series: []viz.Series{
+			{Name: "han", Values: []float64{10, 20, 1234567}, Low: []float64{-1, 15, math.NaN()}, High: []float64{11, 30, 2e6}},
+			{Name: "flat", Values: []float64{40, 50, 60}},
+		},
+	}
+	other := viz.Plot{Title: "right", Style: viz.Bars, Names: []string{"a rather long name", "another such name", "and one more of them", "and the very last"}, Series: one.Series[:1]}
+	drawing, err := viz.Panels{Title: "both", Plots: []viz.Plot{one, other}}.SVG()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(drawing)
+	for want, count := range map[string]int{">both<": 1, ">left<": 1, ">right<": 1, ">han<": 1, ">flat<": 1, ">150<": 1, ">1000000<": -1, "rotate(45": -1} {
+		if got := strings.Count(text, want); got != count && (count >= 0 || got == 0) {
+			t.Errorf("%q occurs %d times, want %d (-1: some)", want, got, count)
+		}
+	}
+	for _, empty := range []viz.Panels{{Title: "none"}, {Plots: []viz.Plot{one, {Title: "bare"}}}} {
+		if _, err := empty.SVG(); err == nil || !strings.Contains(err.Error(), "nothing to draw") {
+			t.Errorf("%s: %v", empty.Title, err)
+		}
+	}
+}

@@ -31,11 +31,13 @@ type benchColl struct {
 	wire    bool   // a plain stream beside
 	alloc   bool   // buffers of planner.Alloc
 	file    string // --simulate: a machine's file; empty: nothing is simulated
+	svg     string // a file for a figure; empty: none
 	reg     submodules.Registry
 	given   []string        // --plan, as often as it was given
 	plans   []string        // to compare; empty ones: the environment's, or what is chosen
 	work    []tasks.Request // to measure, in this order
-	from    string          // --root: a rank, or all
+	from    string          // --root: a rank, all, or all/N
+	every   int             // distance of roots that are measured one by one; 0: --root is not all
 	rotate  bool            // the root, from call to call
 	results results
 }
@@ -53,7 +55,7 @@ a barrier. An operation of less than 20 ms is called as often as fills 20 ms in
 one sample, one of less than 200 µs so more than 100 times; the root, where there is
 one, then changes from call to call, unless --root is given; --root all measures every
 root by itself, in turns, and adds the least, the median and the largest of the roots'
-p50, and the ratio of the last to the first. Buffers are spoilt before
+p50, and the ratio of the last to the first; all/13 takes every 13th rank. Buffers are spoilt before
 each sample and checked after it; "wrong" counts wrong elements on all ranks.
 
 Calls back to back hide each other: a rank runs ahead, and the end of a call is lost in
@@ -66,6 +68,10 @@ Columns: iters is the number of samples; min, p50 and p99 are microseconds per
 call; algbw is bytes / p50, where ranks have blocks those of all; busbw is that times
 2(n-1)/n for allreduce, (n-1)/n for those with blocks and 1 for bcast and reduce, as
 in NCCL's tests; both in GB/s (1e9 bytes per second).
+
+--svg draws p50 by size, with whiskers from min to p99; with --root all from the fastest
+root to the slowest, around the median of the roots (as in "MPI collectives in MPICH2").
+With one size and --root all it draws p50 of each root, with whiskers from min to p99.
 
 --simulate prints the times of a simulation in place of measured ones. Then no bytes
 are moved, nothing is checked, and --topo may have thousands of ranks.
@@ -81,6 +87,7 @@ node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them acros
   tierflow bench coll allreduce --topo 4x2/rr
   tierflow bench coll allreduce --plan shape=han --plan shape=han-lockstep
   tierflow bench coll bcast --topo 4x2/rr --bytes 64KiB --root all
+  tierflow bench coll bcast,reduce --topo 64x12 --root all/13 --bytes 64KiB --simulate assumed --svg roots.svg
   tierflow bench coll allreduce --topo 1x2 --bytes 8,64KiB --single
   tierflow bench coll allgather --topo 2x2 --counts 1000,0,1000,3000
   tierflow bench coll allreduce --topo 64x12 --simulate machine.json
@@ -112,6 +119,7 @@ node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them acros
 	c.Flags().BoolVar(&b.json, "json", false, "print JSON")
 	c.Flags().BoolVar(&b.wire, "wire", false, "on launched processes of several nodes: a plain one-way TCP stream of as many bytes first, and ratios to it")
 	c.Flags().StringVar(&b.file, "simulate", "", kit.SimulateText)
+	c.Flags().StringVar(&b.svg, "svg", "", "draw the times to a file")
 	c.Flags().BoolVar(&b.alloc, "alloc", false, "buffers from planner.Alloc, which ranks of a node read in place, not ordinary slices")
 	return c
 }
@@ -128,7 +136,7 @@ func (b *benchColl) read(operand string) error {
 	if err := cmp.Or(b.CheckFlags(colls...), b.CheckExclusive("iters", "time")); err != nil {
 		return err
 	}
-	if err := b.readPlans(); err != nil {
+	if err := cmp.Or(b.readPlans(), kit.CheckOutput("svg", b.svg)); err != nil {
 		return err
 	}
 	sizes, err := kit.ParseSizes(b.Bytes)
@@ -159,30 +167,43 @@ const (
 )
 
 func (b *benchColl) rootFlag(c *cobra.Command) {
-	c.Flags().StringVar(&b.from, "root", "", kit.RootText+", or all (default 0, in short operations all by turns)")
+	c.Flags().StringVar(&b.from, "root", "", kit.RootText+", or all, or all/N, every Nth (default 0, in short operations all by turns)")
 }
 
 func (b *benchColl) readRoot() (err error) {
-	switch size := b.Job.Topology().Size(); {
-	case !b.IsGiven("root"):
+	size := b.Job.Topology().Size()
+	if !b.IsGiven("root") {
 		b.rotate = !b.effort.single
-	case b.from == allRoots && size > mostRoots:
-		return kit.Usagef("--root all: %d ranks; at most %d, or give one root", size, mostRoots)
-	case b.from != allRoots:
-		if b.Root, err = strconv.Atoi(b.from); err != nil {
-			return kit.Usagef("--root %s: give a rank, or all", b.from)
+		return nil
+	}
+	step, isAll := strings.CutPrefix(b.from, allRoots+"/")
+	switch {
+	case b.from == allRoots:
+		b.every = 1
+	case isAll:
+		if b.every, err = strconv.Atoi(step); err != nil || b.every < 1 || b.every > size {
+			return kit.Usagef("--root %s: write all/N with N from 1 to %d, for every Nth rank", b.from, size)
 		}
+	default:
+		if b.Root, err = strconv.Atoi(b.from); err != nil {
+			return kit.Usagef("--root %s: give a rank, all, or all/N", b.from)
+		}
+		return nil
+	}
+	if (size-1)/b.every >= mostRoots {
+		return kit.Usagef("--root %s: %d ranks; at most %d, as with all/%d, or give one root", b.from, (size-1)/b.every+1, mostRoots, (size-1)/mostRoots+1)
 	}
 	return nil
 }
 
 // rootsOf returns the roots from which a request is measured, one by one.
 func (b *benchColl) rootsOf(r tasks.Request) []levels.Rank {
-	all := []levels.Rank{r.Root}
-	if r.Rooted() && b.from == allRoots {
-		for rank := 1; rank < b.Job.Topology().Size(); rank++ {
-			all = append(all, levels.Rank(rank))
-		}
+	if !r.Rooted() || b.every == 0 {
+		return []levels.Rank{r.Root}
+	}
+	var all []levels.Rank
+	for rank := 0; rank < b.Job.Topology().Size(); rank += b.every {
+		all = append(all, levels.Rank(rank))
 	}
 	return all
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -39,7 +40,8 @@ func TestSimulated(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	for _, test := range []struct{ args, want string }{
-		{"--root all", "--root all: with --simulate give one root"},
+		{"--root all", "--root all: 768 ranks; at most 256, as with all/3"},
+		{"--root all/0", "all/N with N from 1 to 768"},
 		{"--iters 3", "--iters: a simulation"},
 		{"--link none", "--link: the machine of --simulate"},
 		{"--plan i=sm", "sm works between ranks that share memory"},
@@ -380,4 +382,29 @@ func TestBenchEndsWhenCancelled(t *testing.T) {
 	if took := time.Since(begin); s.Status != 1 || took > 10*time.Second || !strings.Contains(s.Errors, "context deadline exceeded") {
 		t.Errorf("status %d after %v: %s", s.Status, took, s.Errors)
 	}
+}
+
+// A simulation has each root's time, and draws what is asked for.
+func TestSimulatedRoots(t *testing.T) {
+	figure := filepath.Join(t.TempDir(), "roots.svg")
+	args := []string{"bench", "coll", "bcast,reduce", "--topo", "8x3", "--simulate", "assumed", "--bytes", "64KiB", "--json", "--svg", figure, "--root"}
+	for from, want := range map[string]int{"all": 24, "all/5": 5} {
+		s := tierflow.Run(t, append(args, from)...)
+		rows := kittest.Decode[struct{ Results []result }](t, s.Out).Results
+		if len(rows) != 4 {
+			t.Fatalf("--root %s: %d rows of %+v", from, len(rows), s)
+		}
+		for _, r := range rows {
+			if r.Roots == nil || len(r.Roots.P50) != want || len(r.Roots.Lows) != want || r.Iters != want || r.Roots.Min < r.Min || r.Roots.Max != r.P99 {
+				t.Errorf("--root %s: %+v %+v", from, r, r.Roots)
+			}
+			if r.Shape == "han" && r.Roots.Ratio > 1.02 {
+				t.Errorf("--root %s: a hierarchical %s depends on its root: %+v", from, r.Collective, r.Roots)
+			}
+		}
+		wantDrawing(t, figure, ">root<", "bcast of 64KiB: slowest root to fastest", "reduce of 64KiB", ">han<")
+	}
+	args[8] = "4,64KiB"
+	tierflow.Run(t, append(args, "all/5")...)
+	wantDrawing(t, figure, ">bytes<", ">64KiB<", ">bcast<")
 }

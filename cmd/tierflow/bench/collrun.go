@@ -17,7 +17,7 @@ import (
 
 // run measures on all ranks of this process. Rank 0 prints.
 func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
-	b.results = results{out: stdout, json: b.json, wired: b.wire, roots: b.from == allRoots}
+	b.results = results{out: stdout, json: b.json, wired: b.wire, roots: b.every > 0}
 	notes := stdout
 	if b.json {
 		notes = stderr
@@ -40,7 +40,7 @@ func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if b.Counts != "" {
 		fmt.Fprintf(notes, "# counts %s: bytes is the largest block\n", b.Counts)
 	}
-	if b.from == allRoots {
+	if b.every > 0 {
 		fmt.Fprintln(notes, "# every root in turn: root min, p50 and max are of the roots' p50; the rest is of all samples")
 	}
 	if b.effort.single {
@@ -56,7 +56,10 @@ func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err := kit.RunRanks(ctx, b.Job, b.plans, b.runRank); err != nil {
 		return err
 	}
-	return b.results.printEnd()
+	if err := b.results.printEnd(); err != nil {
+		return err
+	}
+	return b.draw(stdout)
 }
 
 // runRank measures all requests on one rank; comms are its ends, one for each plan.

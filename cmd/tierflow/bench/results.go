@@ -46,13 +46,16 @@ type rootSpread struct {
 	Median float64   `json:"median_p50_us"`
 	Max    float64   `json:"max_p50_us"`
 	Ratio  float64   `json:"max_to_min"`
-	P50    []float64 `json:"p50_us"` // by root
+	P50    []float64 `json:"p50_us"` // by root, as what follows
+	Lows   []float64 `json:"lows_us"`
+	P99    []float64 `json:"p99_us"`
 }
 
-// newSpread sums up the median times of all roots.
-func newSpread(p50 []float64) *rootSpread {
+// newSpread sums up the median times of all roots. Of each root there are its least and
+// its 99th percentile, too.
+func newSpread(p50, lows, p99 []float64) *rootSpread {
 	sorted := slices.Sorted(slices.Values(p50))
-	s := &rootSpread{Min: sorted[0], Median: stat.Quantile(0.5, stat.Empirical, sorted, nil), Max: sorted[len(sorted)-1], P50: p50}
+	s := &rootSpread{Min: sorted[0], Median: stat.Quantile(0.5, stat.Empirical, sorted, nil), Max: sorted[len(sorted)-1], P50: p50, Lows: lows, P99: p99}
 	if s.Min > 0 {
 		s.Ratio = kit.Round(s.Max/s.Min, 1e3)
 	}
@@ -63,16 +66,17 @@ func newSpread(p50 []float64) *rootSpread {
 func newRootsResult(byRoot []*subject) result {
 	all := *byRoot[0]
 	all.times, all.wrong = nil, make([]int64, 1)
-	var p50 []float64
+	var p50, lows, p99 []float64
 	for _, s := range byRoot {
-		p50 = append(p50, newResult(s).P50)
+		one := newResult(s)
+		p50, lows, p99 = append(p50, one.P50), append(lows, one.Min), append(p99, one.P99)
 		all.times = append(all.times, s.times...)
 		all.wrong[0] += s.wrong[0]
 	}
 	slices.Sort(all.times)
 	r := newResult(&all)
 	if len(byRoot) > 1 {
-		r.Roots = newSpread(p50)
+		r.Roots = newSpread(p50, lows, p99)
 	}
 	return r
 }

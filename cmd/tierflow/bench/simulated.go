@@ -20,9 +20,6 @@ func (b *benchColl) runSimulated(ctx context.Context, operand string, stdout, st
 			return kit.Usagef("--%s: a simulation with --simulate has no such thing", name)
 		}
 	}
-	if b.from == allRoots {
-		return kit.Usagef("--root all: with --simulate give one root")
-	}
 	s, err := b.ReadSimulated(b.file)
 	if err != nil {
 		return err
@@ -31,7 +28,7 @@ func (b *benchColl) runSimulated(ctx context.Context, operand string, stdout, st
 	if err := b.read(operand); err != nil {
 		return err
 	}
-	b.results = results{out: stdout, json: b.json, plain: true, named: len(b.given) > 1}
+	b.results = results{out: stdout, json: b.json, plain: true, named: len(b.given) > 1, roots: b.every > 0}
 	notes := stdout
 	if b.json {
 		notes = stderr
@@ -53,25 +50,42 @@ func (b *benchColl) runSimulated(ctx context.Context, operand string, stdout, st
 			}
 		}
 	}
-	return b.results.printEnd()
+	if err := b.results.printEnd(); err != nil {
+		return err
+	}
+	return b.draw(stdout)
 }
 
-// simulate returns the row of a request with a forced plan.
+// simulate returns the row of a request with a forced plan, from one root or from all.
 func (b *benchColl) simulate(ctx context.Context, meter tune.Meter, r tasks.Request, forced string) (row result, err error) {
 	t := b.Job.Topology()
-	plan, err := planner.Decide(r, t, &planner.Options{Plan: forced, Table: b.Table})
-	if err != nil {
-		return row, kit.UsageError(err)
+	var first tasks.Plan // of root 0, or the one that was asked for
+	var all, p50, lows, p99 []float64
+	for i, root := range b.rootsOf(r) {
+		r.Root = root
+		plan, err := planner.Decide(r, t, &planner.Options{Plan: forced, Table: b.Table})
+		if err != nil {
+			return row, kit.UsageError(err)
+		}
+		if i == 0 {
+			first = plan
+		}
+		timing, err := meter.Collective(ctx, r, plan, stats.Stop{})
+		if err != nil {
+			return row, kit.UsageError(err)
+		}
+		times := slices.Sorted(slices.Values(timing.Series))
+		for i := range times {
+			times[i] /= 1e3 // µs
+		}
+		one := sumUp(t, r, plan, times)
+		all, p50, lows, p99 = append(all, times...), append(p50, one.P50), append(lows, one.Min), append(p99, one.P99)
 	}
-	timing, err := meter.Collective(ctx, r, plan, stats.Stop{})
-	if err != nil {
-		return row, kit.UsageError(err)
-	}
-	times := slices.Sorted(slices.Values(timing.Series))
-	for i := range times {
-		times[i] /= 1e3 // µs
-	}
-	row = sumUp(t, r, plan, times)
+	slices.Sort(all)
+	row = sumUp(t, r, first, all)
 	row.asked = forced
+	if len(p50) > 1 {
+		row.Roots = newSpread(p50, lows, p99)
+	}
 	return row, nil
 }

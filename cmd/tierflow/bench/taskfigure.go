@@ -30,7 +30,7 @@ func drawSettling(name string, segment int64, j kit.Job, results []taskResult) (
 		if len(r.Series) == 0 {
 			return nil, kit.Usagef("--svg: %s occurs once in a pipeline, so there is no series to draw; bench overlap --svg draws tasks side by side", name)
 		}
-		p := viz.Plot{Title: planTitle(r.Plan, name), X: "occurrence in the pipeline", Y: "µs", Style: viz.Lines}
+		p := viz.Plot{Title: planTitle(r.Plan, name), X: "occurrence in the pipeline", Y: "µs", Style: viz.Lines, First: 1}
 		settled := 0
 		for _, s := range r.Series {
 			if s.Settled {

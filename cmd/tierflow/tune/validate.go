@@ -251,7 +251,7 @@ func drawValidations(all []validation) viz.Panels {
 	figure := viz.Panels{Title: "times of every configuration", Columns: 1}
 	for _, v := range all {
 		p := viz.Plot{
-			Title: v.Collective + " of " + tasks.FormatBytes(v.Bytes), X: "configuration, by measured time", Y: "µs", LogY: true, Style: viz.Lines,
+			Title: v.Collective + " of " + tasks.FormatBytes(v.Bytes), X: "configuration, by measured time", Y: "µs", LogY: true, Style: viz.Lines, First: 1,
 			Series: []viz.Series{{Name: "measured"}, {Name: "predicted"}},
 		}
 		for _, row := range v.Rows {
