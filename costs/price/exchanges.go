@@ -6,49 +6,76 @@ import "math"
 // hears one.
 type exchange struct {
 	*link
+	crowd
 	size  int
+	lanes float64 // groups of one rank of each node that do the same at the same time; 0: one
 	lead  float64 // goes without credit, bytes
 	first Terms
-	sent  float64 // bytes by one rank
-	count float64 // messages by one rank
-	added float64 // bytes that one rank combines
+	wired float64 // of the busiest wire, ns
+	busy  Terms   // of one rank
 	meets bool    // a rank hears another one than it speaks to
 }
 
-// round adds a round of messages of n bytes, which are combined with others or not.
-func (x *exchange) round(n float64, combines bool) {
-	hop := x.both(n)
+// crowd is ranks of a node in a group of ranks of several nodes, numbered node by node.
+type crowd struct {
+	ranks int     // of a node; 1: all others are on other nodes
+	near  *link   // between them
+	lead  float64 // goes without credit between them, bytes
+}
+
+// round adds a round of messages of n bytes to ranks so many places away, which are
+// combined with others or not.
+func (x *exchange) round(places int, n float64, combines bool) {
+	l, lead, far := x.via(places)
+	x.over(l, lead, far, n, combines)
+}
+
+// over is round over a link on which n bytes go without credit up to lead, and a node's wire
+// carries far of the messages.
+func (x *exchange) over(l *link, lead float64, far int, n float64, combines bool) {
+	hop := l.both(n)
 	hop.Processor += x.step // the end of a round
+	share := float64(far) * max(1, x.lanes)
+	if share > 1 {
+		hop.Wire += (share - 1) * l.wire(n)
+	}
 	if x.meets && x.size&(x.size-1) != 0 {
 		hop.Wire *= 1 + wrapped
 	}
-	if n > x.lead {
-		hop = hop.plus(x.credit())
+	if n > lead {
+		hop = hop.plus(l.credit())
 	}
+	x.busy.Processor += l.sends(n) + l.receives(n)
+	x.wired += share * l.wire(n)
 	if combines {
 		hop.Work += x.combines(n)
 		hop.Processor += x.step
-		x.added += n
+		x.busy.Work += max(x.reduce, 3*x.memory) * n
 	}
 	x.first = x.first.plus(hop)
-	x.sent += n
-	x.count++
+}
+
+// via returns the link to ranks so many places away, what goes there without credit, and
+// how many messages of a node's ranks pass the node's wire at the same time.
+func (x *exchange) via(places int) (l *link, lead float64, far int) {
+	if x.size <= x.ranks {
+		return x.near, x.crowd.lead, 0
+	}
+	far = min(places, x.ranks, x.size-places)
+	if x.ranks&(x.ranks-1) == 0 && places&(places-1) == 0 && places < x.ranks && !x.meets {
+		return x.near, x.crowd.lead, 0 // pairs that differ in one digit
+	}
+	return x.link, x.lead, max(far, 1)
 }
 
 // stage returns the rounds' loads.
 func (x *exchange) stage() stage {
 	s := stage{first: x.first, lag: x.first.sum()}
-	if x.count == 0 {
-		return s
-	}
-	each := x.sent / x.count
-	wire := x.count * x.wire(each)
+	wire := x.wired
 	if x.meets {
 		wire *= 1 + 2*crossing
 	}
-	s.alike(load{wire, wire, Terms{
-		Processor: x.count * (x.sends(each) + x.receives(each)), Work: max(x.reduce, 3*x.memory) * x.added,
-	}})
+	s.alike(load{wire, wire, x.busy})
 	s.total = float64(x.size) * s.root.busy.sum()
 	return s
 }
@@ -58,13 +85,13 @@ func (x *exchange) doubling(n float64) {
 	members := 1 << int(math.Log2(float64(x.size)))
 	fold := members < x.size
 	if fold {
-		x.round(n, true)
+		x.round(1, n, true)
 	}
 	for m := 1; m < members; m *= 2 {
-		x.round(n, true)
+		x.round(m, n, true)
 	}
 	if fold {
-		x.round(n, false)
+		x.round(1, n, false)
 		won := x.both(n)
 		won.Wire = 0 // which carries as much
 		x.first = x.first.plus(won.times(-ahead))
@@ -77,23 +104,24 @@ func (x *exchange) rabenseifner(n float64, gathers bool) {
 	members := 1 << int(math.Log2(float64(x.size)))
 	fold := members < x.size
 	if fold {
-		x.round(n, true)
+		x.round(1, n, true)
 	}
-	for m := 2; m <= members; m *= 2 {
-		x.round(n/float64(m), true)
+	for m := 1; m < members; m *= 2 {
+		x.round(m, n/float64(2*m), true)
 	}
-	for m := members; m > 1; m /= 2 {
-		x.round(n/float64(m), false)
+	for m := members / 2; m >= 1; m /= 2 {
+		x.round(m, n/float64(2*m), false)
 	}
 	if fold && !gathers {
-		x.round(n, false)
+		x.round(1, n, false)
 	}
 }
 
-// shares lists how many shards a rank sends in the rounds of a circulant graph.
-func (x *exchange) shares() (all []float64) {
+// shares lists how many shards a rank sends in the rounds of a circulant graph, and how many
+// places away.
+func (x *exchange) shares() (all []int) {
 	for skip := x.size; skip > 1; skip = (skip + 1) / 2 {
-		all = append(all, float64(skip-(skip+1)/2))
+		all = append(all, skip-(skip+1)/2)
 	}
 	return all
 }
@@ -101,64 +129,131 @@ func (x *exchange) shares() (all []float64) {
 // halves is a reduce-scatter on a circulant graph, n bytes in all.
 func (x *exchange) halves(n float64) {
 	x.meets = true
+	left := x.size
 	for _, k := range x.shares() {
-		x.round(k*n/float64(x.size), true)
+		left -= k
+		x.round(left, float64(k)*n/float64(x.size), true)
+	}
+}
+
+// halvesApart is halves whose parts don't go together.
+func (x *exchange) halvesApart(n float64) {
+	x.halves(n)
+	more := float64(x.size-1) - float64(log2(x.size))
+	x.apart(n, more)
+	x.first.Work += more * x.step
+	x.busy.Work += more * x.step
+}
+
+// doubles is an allgather on it.
+func (x *exchange) doubles(n float64) {
+	x.meets = true
+	all, far := x.shares(), 1
+	for i := len(all) - 1; i >= 0; i-- {
+		x.round(far, float64(all[i])*n/float64(x.size), false)
+		far += all[i]
 	}
 }
 
 // scattered is an allgather by doubling whose parts don't go together.
 func (x *exchange) scattered(n float64) {
 	x.doubles(n)
+	x.apart(n, float64(x.size-1)-float64(log2(x.size)))
+}
+
+// apart adds what so many more messages of parts take, which carry no more bytes.
+func (x *exchange) apart(n, more float64) {
 	part := n / float64(x.size)
-	more := max(x.wire(part)-x.Byte*part, x.sends(part)-x.SendByte*part)
-	extra := float64(x.size-1) - x.count
-	x.first.Processor += extra * more
-	x.count += extra
+	wire, send := x.wire(part)-x.Byte*part, x.sends(part)-x.SendByte*part
+	x.first.Processor += more * max(wire, send)
+	x.wired += more * wire
+	x.busy.Processor += more * (send + x.receives(part) - x.RecvByte*part)
 }
 
-// doubles is an allgather on it.
-func (x *exchange) doubles(n float64) {
-	x.meets = true
-	all := x.shares()
-	for i := len(all) - 1; i >= 0; i-- {
-		x.round(all[i]*n/float64(x.size), false)
-	}
-}
-
-// ring goes round once, n bytes in all: combines in a reduce-scatter.
+// ring goes round once, n bytes in all: combines in a reduce-scatter. A node's ranks pass
+// parts on between them before one does to the next node. A part waits for the slower of
+// its way on average and the busiest of the wires.
 func (x *exchange) ring(n float64, combines bool) {
-	part := n / float64(x.size)
-	hop := x.both(part)
+	part, rounds := n/float64(x.size), float64(x.size-1)
+	hop, busiest := x.both(part), x.sends(part)+x.receives(part)
+	across := x.ranks == 1 || x.size > x.ranks
+	if x.ranks > 1 {
+		share := 0.0
+		busiest = x.near.sends(part) + x.near.receives(part)
+		if across {
+			share = 1 / float64(x.ranks)
+			busiest = max(x.near.sends(part)+x.receives(part), x.sends(part)+x.near.receives(part))
+		}
+		hop = x.near.both(part).times(1 - share).plus(hop.times(share))
+	}
+	hop = later(hop, Terms{Processor: busiest})
+	wire := 0.0
+	if across {
+		wire = max(1, x.lanes) * x.wire(part)
+		hop = later(hop, Terms{Wire: wire})
+	}
 	if combines {
 		hop.Work += x.combines(part)
-		x.added += part * float64(x.size-1)
+		x.busy.Work += rounds * max(x.reduce, 3*x.memory) * part
 	}
-	rounds := float64(x.size - 1)
 	x.first = x.first.plus(hop.times(rounds))
-	x.sent += part * rounds
-	x.count += rounds
+	x.wired += rounds * wire
+	x.busy.Processor += rounds * busiest
+}
+
+// neighbor is an allgather in rounds of two parts, with one side after the other.
+func (x *exchange) neighbor(n float64) {
+	part := n / float64(x.size)
+	x.round(1, part, false)
+	for i := 1; i < x.size/2; i++ {
+		if i%2 == 1 && x.size > x.ranks {
+			x.over(x.link, x.lead, 1, 2*part, false)
+		} else {
+			x.round(1, 2*part, false)
+		}
+	}
+	x.apart(n, float64(x.size/2-1))
 }
 
 // pairwise is an exchange of all with all in one round.
 func (x *exchange) pairwise(n float64, combines bool) {
-	part, others := n/float64(x.size), float64(x.size-1)
-	hop := x.hop(part)
-	if part > x.lead {
-		hop = hop.plus(x.credit())
-	}
-	next := max(x.wire(part), x.sends(part)+x.receives(part))
-	if next > x.wire(part) {
-		hop.Processor += (others - 1) * next
-	} else {
-		hop.Wire += (others - 1) * next
-	}
+	part := n / float64(x.size)
+	x.everybody(part)
 	if combines {
-		hop.Work += others * x.combines(part)
-		x.added += part * others
+		others := float64(x.size - 1)
+		x.first.Work += others * x.combines(part)
+		x.busy.Work += max(x.reduce, 3*x.memory) * part * others
 	}
-	x.first = x.first.plus(hop)
-	x.sent += part * others
-	x.count += others
+}
+
+// everybody is a message of n bytes from each rank to each other one, at once.
+func (x *exchange) everybody(n float64) {
+	inside := float64(min(x.ranks, x.size) - 1)
+	others := float64(x.size-1) - inside
+	each := x.sends(n) + x.receives(n)
+	wire := max(1, x.lanes) * float64(x.ranks) * others * x.wire(n)
+	busy := others * each
+	if inside > 0 {
+		busy += inside * (x.near.sends(n) + x.near.receives(n))
+	}
+	var hop Terms
+	if others > 0 {
+		hop = x.hop(n)
+		if n > x.lead {
+			hop = hop.plus(x.credit())
+		}
+		wire -= x.wire(n)
+		busy -= each
+	} else {
+		hop = x.near.hop(n)
+		if n > x.crowd.lead {
+			hop = hop.plus(x.near.credit())
+		}
+		busy -= x.near.sends(n) + x.near.receives(n)
+	}
+	x.first = x.first.plus(hop).plus(later(Terms{Wire: wire}, Terms{Processor: busy}))
+	x.wired += wire + math.Min(1, others)*x.wire(n)
+	x.busy.Processor += busy
 }
 
 // wrapped is by how much messages take longer of which a circle of ranks that is no power

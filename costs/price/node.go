@@ -99,3 +99,32 @@ func (s *share) inward(combines bool) (st stage) {
 	st.total, st.lag = st.root.busy.sum()+others*s.offer(), st.first.sum()
 	return st
 }
+
+// shared is an allgather or, combining, a reduce-scatter of n bytes in all.
+func (s *share) shared(combines bool) (st stage) {
+	others := s.ranks - 1
+	s.n /= s.ranks
+	per := s.copy
+	if combines {
+		per = s.reduce
+	}
+	st.first = s.word()
+	if s.sends {
+		st.first.Processor += others * (2*s.step + s.Send + s.Recv + (s.SendByte+s.RecvByte)*s.n)
+		if combines {
+			st.first.Work = others * s.combines(s.n)
+		}
+	} else {
+		offers := 1.0
+		if combines {
+			offers = others
+		}
+		st.first.Processor += others * 2 * (2*s.step + s.Send + s.Recv)
+		st.first.Work = offers*s.offer() + others*s.take(per, s.ranks)
+	}
+	busy := st.first
+	busy.Latency = 0
+	st.alike(load{busy: busy})
+	st.total, st.lag = s.ranks*st.root.busy.sum(), st.first.sum()
+	return st
+}

@@ -60,18 +60,20 @@ func later(a, b Terms) Terms {
 
 // Pricer prices the plans of one request. It is not for several goroutines at once.
 type Pricer struct {
-	machine *machine.Machine
-	request tasks.Request
-	on      *levels.Topology
-	near    float64 // goes to a rank of the node without credit, bytes
-	lead    float64 // goes to a rank of another node without credit, bytes
-	links   []link  // by level of the topology
-	known   map[tasks.Shape]*outline
-	tiers   *levels.Hierarchy // of the shapes that have levels; nil: nobody asked yet
+	machine  *machine.Machine
+	request  tasks.Request
+	on       *levels.Topology
+	near     float64 // goes to a rank of the node without credit, bytes
+	lead     float64 // goes to a rank of another node without credit, bytes
+	links    []link  // by level of the topology
+	together int     // ranks of each node, numbered node by node; 0: they aren't, or nodes have different numbers
+	known    map[tasks.Shape]*outline
+	tiers    *levels.Hierarchy // of the shapes that have levels; nil: nobody asked yet
 }
 
 // outline is the way of a segment in a shape.
 type outline struct {
+	shape  tasks.Shape
 	on     *levels.Hierarchy
 	phases []tasks.Phase
 	widest []int  // by phase: ranks of the largest group
@@ -86,6 +88,7 @@ func New(m *machine.Machine, t *levels.Topology, r tasks.Request) (*Pricer, erro
 	p := &Pricer{machine: m, request: r, on: t, known: map[tasks.Shape]*outline{}}
 	limits := limitsOf(m)
 	p.near, p.lead = float64(max(0, limits.EagerMax)), float64(limits.FarMax())
+	p.together = ranksTogether(t)
 	for k := range t.Depth() {
 		l, err := m.Link(t.Level(k))
 		if err != nil && isUsed(t, k) {
@@ -94,6 +97,18 @@ func New(m *machine.Machine, t *levels.Topology, r tasks.Request) (*Pricer, erro
 		p.links = append(p.links, newLink(m, &l, limits.EagerMax))
 	}
 	return p, nil
+}
+
+// ranksTogether returns how many ranks each node has, if all have as many and ranks are
+// numbered node by node; else 0.
+func ranksTogether(t *levels.Topology) int {
+	each := t.Size() / t.Nodes()
+	for r := range levels.Rank(t.Size()) {
+		if int(t.Node(r)) != int(r)/each {
+			return 0
+		}
+	}
+	return each
 }
 
 // isUsed reports whether any two ranks share a domain of level k and none inside it.
@@ -110,7 +125,7 @@ func (p *Pricer) outline(plan tasks.Plan) *outline {
 	if o := p.known[plan.Shape]; o != nil {
 		return o
 	}
-	o := &outline{}
+	o := &outline{shape: plan.Shape}
 	p.known[plan.Shape] = o
 	r := p.request
 	if o.on, o.err = p.hierarchy(plan); o.err != nil {
@@ -187,7 +202,7 @@ func (p *Pricer) Plan(plan tasks.Plan) (price Price, ok bool) {
 // hasForm reports whether segments of a shape flow through its phases as they please.
 func hasForm(s tasks.Shape) bool {
 	switch s {
-	case tasks.Flat, tasks.Han, tasks.AR, tasks.RSAG, tasks.SAG:
+	case tasks.Flat, tasks.Han, tasks.AR, tasks.RSAG, tasks.SAG, tasks.Lanes, tasks.FlatAR, tasks.FlatRSAG, tasks.FlatSAG:
 		return true
 	default:
 		return false
@@ -196,6 +211,9 @@ func hasForm(s tasks.Shape) bool {
 
 // level returns the topology's level of a phase.
 func (p *Pricer) level(o *outline, ph tasks.Phase) int {
+	if o.on.Depth() == 1 && o.on.WithinNodes(0) {
+		return 0
+	}
 	return ph.Level + p.on.Depth() - o.on.Depth()
 }
 

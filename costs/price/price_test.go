@@ -81,6 +81,17 @@ func TestPricesAreSimulatedTimes(t *testing.T) {
 		{tasks.Allreduce, "32x1", 64 << 10, "shape=ar,fs=all,w=4,i=circulant/blocks", 0.05},
 		{tasks.Allreduce, "8x1", 4 << 20, "shape=rsag,fs=480KiB,w=3,i=adapt/ring", 0.05},
 		{tasks.Allreduce, "16x4", 1 << 20, "shape=rsag,fs=960KiB,w=3,i=adapt/ring,s=sm", 0.1},
+		{tasks.Allreduce, "4x4", 1 << 20, "shape=lanes,fs=all,w=1,i=adapt/ring,s=sm/rings", 0.1},
+		{tasks.Allreduce, "4x4", 4 << 10, "shape=flat-ar,fs=all,w=1,i=nbc/recdoubling", 0.2},
+		{tasks.Allreduce, "8x1", 64 << 10, "shape=rsag,fs=all,w=1,irs=nbc/pairwise,iag=adapt/linear", 0.15},
+		{tasks.Bcast, "16x1", 64, "shape=han,fs=all,w=1,i=adapt/binomial//4", 0.02},
+		{tasks.Bcast, "40x1", 64, "shape=han,fs=all,w=1,i=nbc/knomial//8", 0.05},
+		{tasks.Bcast, "40x1", 64, "shape=han,fs=all,w=1,i=adapt/binary//3", 0.05},
+		{tasks.Bcast, "24x1", 1 << 20, "shape=han,fs=15KiB,w=8,i=adapt/kchain//8", 0.1},
+		{tasks.Bcast, "12x1", 64 << 10, "shape=sag,fs=all,w=1,is=adapt/linear,iag=adapt/linear", 0.1},
+		{tasks.Gather, "12x1", 4 << 10, "shape=han,fs=all,w=1,i=adapt/linear", 0.05},
+		{tasks.Gather, "16x4", 4 << 10, "shape=han,fs=all,w=1,i=nbc/binomial,s=sm/rings", 0.1},
+		{tasks.Scatter, "12x1", 64 << 10, "shape=han,fs=all,w=1,i=adapt/linear", 0.05},
 		{tasks.Allgather, "8x1", 4 << 10, "shape=han,fs=all,w=4,i=adapt/ring", 0.05},
 		{tasks.ReduceScatter, "8x1", 64 << 10, "shape=han,fs=all,w=4,i=nbc/halving", 0.1},
 		{tasks.Barrier, "64x1", 0, "shape=ar,fs=all,w=4,i=nbc/dissemination", 0.02},
@@ -158,7 +169,7 @@ func TestNoPrice(t *testing.T) {
 		coll tasks.Collective
 		plan string
 	}{
-		{tasks.Allreduce, "shape=lanes,fs=all,w=1,i=adapt/ring,s=sm"},
+		{tasks.Allreduce, "shape=rotate,fs=all,w=1,i=adapt/binomial,s=sm"},
 		{tasks.Allreduce, "shape=han-lockstep,fs=all,w=1,i=adapt/chain,s=sm"},
 		{tasks.Allreduce, "shape=han,fs=all,w=1,s=sm"},
 		{tasks.Alltoall, "shape=flat,fs=all,w=1,i=adapt/linear"},

@@ -19,8 +19,15 @@ func (p *Pricer) stage(o *outline, at int, c tasks.Choice, n float64) (stage, bo
 		lead = p.near
 	}
 	l := p.links[p.level(o, ph)].leading(whole, lead, partners)
+	all := crowd{ranks: 1}
+	if !o.inside[at] && size > p.on.Nodes() {
+		if all.ranks = p.together; all.ranks == 0 {
+			return stage{}, false
+		}
+		all.near, all.lead = p.links[p.on.Depth()-2].leading(whole, p.near, partners), p.near
+	}
 	switch ph.Kind.Op {
-	case tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter:
+	case tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter, tasks.Alltoall:
 		if p.request.Blocks() {
 			n /= float64(o.groups[at])
 		}
@@ -28,14 +35,26 @@ func (p *Pricer) stage(o *outline, at int, c tasks.Choice, n float64) (stage, bo
 			n /= float64(size)
 		}
 	}
+	lanes := 0.0
+	if o.shape == tasks.Lanes {
+		switch {
+		case p.together == 0 || o.on.Depth() > 2 || p.request.Coll != tasks.Allreduce:
+			return stage{}, false
+		case !o.inside[at]:
+			lanes = float64(p.together)
+			n /= lanes
+		}
+	}
 	if s := newShare(l, c, size, n); s != nil {
 		return s.stage(ph.Kind.Op)
 	}
 	switch ph.Kind.Op {
 	case tasks.Bcast, tasks.Reduce:
-		return along(l, c, size, n, lead, ph.Kind.Op == tasks.Reduce)
+		return along(l, all, c, size, n, lead, ph.Kind.Op == tasks.Reduce)
+	case tasks.Gather, tasks.Scatter:
+		return parted(l, c, size, n, lead, ph.Kind.Op == tasks.Gather)
 	case tasks.Allreduce, tasks.Allgather, tasks.ReduceScatter:
-		return exchanged(&exchange{link: l, size: size, lead: lead}, c, ph.Kind.Op, n)
+		return exchanged(&exchange{link: l, crowd: all, size: size, lanes: lanes, lead: lead}, c, ph.Kind.Op, n)
 	default:
 		return stage{}, false
 	}
@@ -52,35 +71,39 @@ func (s *share) stage(op tasks.Collective) (stage, bool) {
 		return s.inward(true), true
 	case tasks.Gather:
 		return s.inward(false), true
+	case tasks.Allgather:
+		return s.shared(false), true
+	case tasks.ReduceScatter:
+		return s.shared(true), true
 	default:
 		return stage{}, false
 	}
 }
 
 // along returns the stage of a bcast or a reduce over links.
-func along(l *link, c tasks.Choice, size int, n, lead float64, reduces bool) (stage, bool) {
+func along(l *link, all crowd, c tasks.Choice, size int, n, lead float64, reduces bool) (stage, bool) {
 	if c.Submodule == submodules.Circulant {
-		return l.blocks(size, n, float64(c.Inner), lead, reduces), true
+		return l.blocks(size, n, float64(c.Inner), lead, reduces), all.ranks == 1
 	}
-	if c.Inner > 0 && float64(c.Inner) < n || c.N > 0 || size < 2 {
+	if c.Inner > 0 && float64(c.Inner) < n || size < 2 {
 		return stage{}, false
 	}
-	t := newTree(l, n, reduces)
+	t := newTree(l, all, size, n, lead, reduces)
 	switch c.Algorithm {
 	case submodules.Binomial, "":
-		return t.binomial(size, lead), true
+		return t.radix(or(c.N, 2)), true
 	case submodules.Binary:
-		return t.binary(size, lead), true
+		return t.spread(or(c.N, 2)), all.ranks == 1
 	case submodules.Chain:
-		return t.chain(size, lead), true
+		return t.chain(), true
 	case submodules.KChain:
-		return t.kchain(size, lead), true
+		return t.kchain(or(c.N, chains)), all.ranks == 1
 	case submodules.Linear:
-		return t.linear(size, lead), c.Submodule == submodules.NBC
+		return t.linear(c.Submodule == submodules.NBC), all.ranks == 1 && (c.Submodule == submodules.NBC || size <= or(c.N, directly))
 	case submodules.KNomial:
-		return t.radix(size, 4, lead), !reduces
+		return t.radix(or(c.N, 4)), !reduces
 	case submodules.Rabenseifner:
-		x := &exchange{link: l, size: size, lead: lead}
+		x := &exchange{link: l, crowd: all, size: size, lead: lead}
 		x.rabenseifner(n, true)
 		return x.stage(), reduces
 	default:
@@ -88,20 +111,33 @@ func along(l *link, c tasks.Choice, size int, n, lead float64, reduces bool) (st
 	}
 }
 
+// directly is how many ranks the root of a linear tree of package adapt feeds itself, unless
+// a plan says it.
+const directly = 32
+
+// or returns a number, or the usual one if it is 0.
+func or(number, usual int) int {
+	if number == 0 {
+		return usual
+	}
+	return number
+}
+
 // exchanged returns the stage of an operation that gives all ranks something.
 func exchanged(x *exchange, c tasks.Choice, op tasks.Collective, n float64) (stage, bool) {
-	if c.Inner > 0 || c.N > 0 || x.size < 2 {
+	if c.Inner > 0 && float64(c.Inner) < n || c.N > 0 || x.size < 2 {
 		return stage{}, false
 	}
-	sums := op != tasks.Allgather
 	switch alg := c.Submodule + "/" + c.Algorithm; {
 	case alg == "circulant/blocks" && op == tasks.Allreduce && n > 0:
 		x.halves(n)
 		x.doubles(n)
-	case alg == "circulant/blocks" && op == tasks.Allgather, alg == "circulant/blocks" && n == 0, alg == "nbc/dissemination":
+	case alg == "circulant/blocks" && n == 0, alg == "nbc/dissemination":
 		x.doubles(n)
-	case alg == "circulant/blocks":
-		x.halves(n)
+	case alg == "circulant/blocks" && op == tasks.Allgather:
+		x.scattered(n)
+	case alg == "circulant/blocks", alg == "nbc/halving":
+		x.halvesApart(n)
 	case c.Algorithm == submodules.Ring:
 		if op != tasks.Allgather {
 			x.ring(n, true)
@@ -113,12 +149,14 @@ func exchanged(x *exchange, c tasks.Choice, op tasks.Collective, n float64) (sta
 		x.doubling(n)
 	case alg == "nbc/recdoubling", alg == "nbc/bruck":
 		x.scattered(n)
-	case alg == "nbc/halving":
-		x.halves(n)
+	case alg == "nbc/neighbor":
+		x.neighbor(n)
 	case alg == "nbc/rabenseifner" && op == tasks.Allreduce:
 		x.rabenseifner(n, false)
 	case alg == "nbc/pairwise" && op == tasks.ReduceScatter:
-		x.pairwise(n, sums)
+		x.pairwise(n, true)
+	case c.Algorithm == submodules.Linear && op == tasks.Allgather:
+		x.pairwise(n, false)
 	default:
 		return stage{}, false
 	}

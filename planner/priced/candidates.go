@@ -15,6 +15,10 @@ var pieces = []int64{rule.Packed(8 << 10), rule.Packed(16 << 10), rule.Packed(32
 // blockSizes are inner segments of round-optimal schedules, bytes.
 var blockSizes = []int64{2 << 10, 5 << 10, 10 << 10, rule.Packed(16 << 10), rule.Packed(32 << 10), rule.Packed(64 << 10), rule.Packed(128 << 10)}
 
+// soloFrom is the least segment that processes read where it lies, bytes: below it a search
+// finds that copies cost less.
+const soloFrom = 512 << 10
+
 // Windows of candidates, in segments: as the rule has them.
 const (
 	linkWindow = 8
@@ -25,8 +29,8 @@ const (
 type question struct {
 	request tasks.Request
 	on      *levels.Topology
-	inside  tasks.Plan // what is chosen inside nodes
-	top     string     // symbol of the outermost level
+	insides []tasks.Plan // what may be chosen inside nodes; one without a choice where nodes have one rank
+	top     string       // symbol of the outermost level
 	nodes   int
 	bytes   int64 // of a rank's buffer, or of all blocks together
 	blocks  int64 // that make up bytes; 1 without
@@ -35,10 +39,10 @@ type question struct {
 
 // Candidates lists the plans that compete for a request besides that of the rule: the
 // shapes and algorithms of the catalogue between nodes, with segments and windows. Inside
-// nodes each has what the rule's plan has, ruled. There are none on one node, and none for
-// collectives whose plans have no price.
+// nodes they have what the rule's plan has, ruled, and what else there is. There are none
+// on one node, and none for collectives whose plans have no price.
 func Candidates(r tasks.Request, t *levels.Topology, ruled tasks.Plan) []tasks.Plan {
-	q := &question{request: r, on: t, inside: ruled, nodes: t.Nodes(), bytes: r.AllBytes(t.Size()), blocks: 1}
+	q := &question{request: r, on: t, nodes: t.Nodes(), bytes: r.AllBytes(t.Size()), blocks: 1}
 	if q.nodes < 2 || r.Differ() || r.Reduces() && !r.Op.Commutative() {
 		return nil
 	}
@@ -46,9 +50,7 @@ func Candidates(r tasks.Request, t *levels.Topology, ruled tasks.Plan) []tasks.P
 		q.blocks = int64(t.Size())
 	}
 	q.top = string(t.Level(t.Depth() - 1).Symbol)
-	if s := ruled.Shape; t.Size() > q.nodes && (s.IsFlat() || s == tasks.Lanes) {
-		q.inside, _ = rule.Choose(r, t, tasks.Plan{Shape: tasks.Han})
-	}
+	q.inside(ruled)
 	switch r.Coll {
 	case tasks.Bcast, tasks.Reduce:
 		q.rooted()
@@ -56,10 +58,46 @@ func Candidates(r tasks.Request, t *levels.Topology, ruled tasks.Plan) []tasks.P
 		q.allreduce()
 	case tasks.Allgather, tasks.ReduceScatter:
 		q.parts()
+	case tasks.Gather, tasks.Scatter:
+		q.spokes()
+	case tasks.Alltoall:
+		q.exchanges()
 	case tasks.Barrier:
 		q.barrier()
 	}
 	return q.all
+}
+
+// inside lists what may be chosen inside nodes: first the choices of the rule's plan.
+func (q *question) inside(ruled tasks.Plan) {
+	if q.on.Size() == q.nodes {
+		q.insides = []tasks.Plan{{}}
+		return
+	}
+	if s := ruled.Shape; s.IsFlat() || s == tasks.Lanes {
+		ruled, _ = rule.Choose(q.request, q.on, tasks.Plan{Shape: tasks.Han})
+	}
+	var first tasks.Plan
+	for _, key := range ruled.Keys() {
+		if key[:1] != q.top {
+			c, _ := ruled.Choice(key)
+			first = first.Set(key, c)
+		}
+	}
+	q.insides = []tasks.Plan{first}
+	all := []tasks.Choice{{Submodule: submodules.SM, Algorithm: submodules.Rings}, {Submodule: submodules.SM}}
+	if q.request.Bytes() >= soloFrom {
+		all = append(all, tasks.Choice{Submodule: submodules.Solo})
+	}
+	for _, c := range all {
+		var p tasks.Plan
+		for k := range q.on.Depth() - 1 {
+			p = p.Set(string(q.on.Level(k).Symbol), c)
+		}
+		if !p.Equal(first) {
+			q.insides = append(q.insides, p)
+		}
+	}
 }
 
 // adapt and nbc are choices without a number or an inner segment.
@@ -82,9 +120,45 @@ func (q *question) add(shape tasks.Shape, segment int64, window int, choices ...
 		segment = max(segment/q.blocks, 1)
 	}
 	for _, c := range choices {
-		p := tasks.Plan{Shape: shape, Segment: segment, Window: window}.Set(q.top, c)
-		q.all = append(q.all, p.Over(q.inside))
+		q.complete(tasks.Plan{Shape: shape, Segment: segment, Window: window}.Set(q.top, c))
 	}
+}
+
+// complete adds a plan with each choice for the inside of nodes.
+func (q *question) complete(p tasks.Plan) {
+	if p.Shape.IsFlat() {
+		q.all = append(q.all, p)
+		return
+	}
+	for _, inside := range q.insides {
+		if c, _ := inside.Choice("s"); c.Submodule == submodules.Solo && min(p.Segment, q.request.Bytes()) < soloFrom {
+			continue
+		}
+		q.all = append(q.all, p.Over(inside))
+	}
+}
+
+// pair adds a plan that scatters one way and gathers another one.
+func (q *question) pair(shape tasks.Shape, segment int64, window int, first, second tasks.Collective, scatters, gathers tasks.Choice) {
+	p := tasks.Plan{Shape: shape, Segment: segment, Window: window}
+	for op, c := range map[tasks.Collective]tasks.Choice{first: scatters, second: gathers} {
+		p = p.Set(tasks.Kind{Symbol: q.top[0], Op: op}.String(), c)
+	}
+	q.complete(p)
+}
+
+// few reports whether so few nodes may all speak with all at once.
+func (q *question) few() bool { return q.nodes <= rule.LinearRanks }
+
+// crowded reports whether there is a choice between messages of nodes and of ranks.
+func (q *question) crowded() bool { return q.on.Size() > q.nodes }
+
+func isPower(n int) bool { return n&(n-1) == 0 }
+
+// numbered is a choice with a number.
+func numbered(c tasks.Choice, n int) tasks.Choice {
+	c.N = n
+	return c
 }
 
 // cuts lists the segments that a message may be cut into, bytes.
@@ -113,20 +187,58 @@ func (q *question) fills(segment int64) bool {
 
 // rooted adds the plans of a bcast or a reduce.
 func (q *question) rooted() {
-	whole := []tasks.Choice{adapt(submodules.Binomial), adapt(submodules.Binary)}
-	if q.nodes <= rule.LinearRanks {
-		whole = append(whole, nbc(submodules.Linear))
+	whole := []tasks.Choice{adapt(submodules.Binomial), numbered(adapt(submodules.Binomial), 4), adapt(submodules.Binary), numbered(adapt(submodules.Binary), 3), numbered(adapt(submodules.Binary), 4)}
+	if q.few() {
+		whole = append(whole, nbc(submodules.Linear), adapt(submodules.Linear))
 	}
 	if q.request.Coll == tasks.Bcast {
-		whole = append(whole, nbc(submodules.KNomial))
-	} else if q.bytes > rule.CutFrom {
+		whole = append(whole, nbc(submodules.KNomial), numbered(nbc(submodules.KNomial), 8))
+	} else if q.bytes >= 2<<10 {
 		whole = append(whole, nbc(submodules.Rabenseifner))
 	}
 	q.add(tasks.Han, tasks.Whole, 4, whole...)
-	if q.bytes > 4<<10 {
+	if q.bytes >= 2<<10 {
 		q.add(tasks.Han, tasks.Whole, 4, q.inners(q.bytes)...)
 	}
 	q.pipelines()
+	if q.request.Coll == tasks.Bcast {
+		q.scatterGather()
+	}
+	if q.crowded() {
+		q.add(tasks.Flat, tasks.Whole, 4, adapt(submodules.Binomial), numbered(adapt(submodules.Binomial), 4))
+		if q.request.Coll == tasks.Bcast {
+			q.add(tasks.Flat, tasks.Whole, 4, nbc(submodules.KNomial), numbered(nbc(submodules.KNomial), 8))
+		}
+		if q.request.Coll == tasks.Reduce && q.bytes >= 2<<10 {
+			q.add(tasks.Flat, tasks.Whole, 4, nbc(submodules.Rabenseifner))
+		}
+		for _, n := range q.cuts() {
+			if q.bytes/n >= int64(q.on.Size()) {
+				q.add(tasks.Flat, n, linkWindow, adapt(submodules.Chain))
+			}
+			if q.request.Coll == tasks.Reduce && n > 64<<10 {
+				q.add(tasks.Flat, n, linkWindow, nbc(submodules.Rabenseifner))
+			}
+		}
+	}
+}
+
+// scatterGather adds a bcast by a scatter and an allgather.
+func (q *question) scatterGather() {
+	if q.bytes < 1<<10 {
+		return
+	}
+	scatter, gathers := nbc(submodules.Binomial), []tasks.Choice{adapt(submodules.Ring), rounds(0)}
+	if q.few() {
+		scatter, gathers = adapt(submodules.Linear), append(gathers, adapt(submodules.Linear))
+	}
+	for _, n := range append(q.cuts(), tasks.Whole) {
+		for _, gather := range gathers {
+			if n >= rule.Packed(64<<10) { // a part of a smaller one is all overhead
+				q.pair(tasks.SAG, n, 4, tasks.Scatter, tasks.Allgather, scatter, gather)
+			}
+		}
+	}
 }
 
 // pipelines adds trees through which segments flow, and round-optimal schedules of large
@@ -138,7 +250,7 @@ func (q *question) pipelines() {
 			trees = append(trees, adapt(submodules.Chain))
 		}
 		if q.nodes > 8 {
-			trees = append(trees, adapt(submodules.KChain))
+			trees = append(trees, adapt(submodules.KChain), numbered(adapt(submodules.KChain), 2), numbered(adapt(submodules.KChain), 8))
 		}
 		q.add(tasks.Han, n, linkWindow, trees...)
 	}
@@ -159,7 +271,7 @@ func (q *question) allreduce() {
 		q.add(tasks.Han, tasks.Whole, 4, nbc(submodules.Linear))
 	}
 	q.add(tasks.Han, tasks.Whole, 4, adapt(submodules.Binomial))
-	if q.bytes > 4<<10 {
+	if q.bytes >= 2<<10 {
 		q.add(tasks.Han, tasks.Whole, 4, q.inners(q.bytes)...)
 	}
 	for _, n := range q.cuts() {
@@ -171,32 +283,124 @@ func (q *question) allreduce() {
 		}
 	}
 	q.pipelines()
+	for _, n := range append(q.cuts(), tasks.Whole) {
+		if n < rule.Packed(64<<10) {
+			continue
+		}
+		if q.few() {
+			q.pair(tasks.RSAG, n, 4, tasks.ReduceScatter, tasks.Allgather, nbc(submodules.Pairwise), adapt(submodules.Linear))
+		}
+		if q.crowded() {
+			q.add(tasks.FlatAR, n, linkWindow, nbc(submodules.RecDoubling), nbc(submodules.Rabenseifner), rounds(0))
+			q.add(tasks.Lanes, n, linkWindow, nbc(submodules.RecDoubling), nbc(submodules.Rabenseifner), rounds(0), adapt(submodules.Ring))
+		}
+	}
+	if q.crowded() {
+		for _, n := range q.cuts() {
+			if q.bytes/n >= int64(q.on.Size()) {
+				q.add(tasks.Flat, n, linkWindow, adapt(submodules.Chain))
+			}
+			if ring := n * q.blocksOfRing(); ring < 2*q.bytes {
+				q.add(tasks.FlatRSAG, min(ring, q.bytes), ringWindow, adapt(submodules.Ring))
+			}
+		}
+		q.add(tasks.FlatRSAG, tasks.Whole, 1, adapt(submodules.Ring))
+	}
 }
+
+// blocksOfRing returns how many parts a ring of all ranks has.
+func (q *question) blocksOfRing() int64 { return int64(q.on.Size()) }
 
 // parts adds the plans of an allgather or a reduce-scatter.
 func (q *question) parts() {
-	whole := []tasks.Choice{adapt(submodules.Ring), rounds(0)}
-	powerOfTwo := q.nodes&(q.nodes-1) == 0
-	if q.request.Coll == tasks.Allgather {
-		whole = append(whole, nbc(submodules.Bruck))
-		if powerOfTwo {
-			whole = append(whole, nbc(submodules.RecDoubling))
+	shapes := []tasks.Shape{tasks.Han}
+	if q.crowded() {
+		shapes = append(shapes, tasks.Flat)
+	}
+	for _, shape := range shapes {
+		ranks := q.nodes
+		if shape == tasks.Flat {
+			ranks = q.on.Size()
 		}
-	} else {
-		if q.nodes <= rule.LinearRanks {
-			whole = append(whole, nbc(submodules.Pairwise))
+		whole := []tasks.Choice{adapt(submodules.Ring), rounds(0)}
+		cut := whole[:1:1]
+		if q.request.Coll == tasks.Allgather {
+			whole = append(whole, nbc(submodules.Bruck))
+			if isPower(ranks) {
+				whole = append(whole, nbc(submodules.RecDoubling))
+			}
+			if ranks%2 == 0 {
+				whole = append(whole, nbc(submodules.Neighbor))
+			}
+			if ranks <= rule.LinearRanks {
+				whole, cut = append(whole, adapt(submodules.Linear)), append(cut, adapt(submodules.Linear))
+			}
+		} else {
+			if ranks <= rule.LinearRanks {
+				whole = append(whole, nbc(submodules.Pairwise))
+			}
+			if isPower(ranks) {
+				whole = append(whole, nbc(submodules.Halving))
+			}
 		}
-		if powerOfTwo {
-			whole = append(whole, nbc(submodules.Halving))
+		q.add(shape, tasks.Whole, 4, whole...)
+		if q.request.Bytes() <= rule.CutFrom {
+			continue
+		}
+		for _, n := range q.cuts() {
+			if ring := n * int64(q.nodes); ring < q.bytes && ring/q.blocks >= 1<<10 {
+				q.add(shape, ring, ringWindow, adapt(submodules.Ring))
+			}
+			if n < q.request.Bytes() {
+				q.add(shape, n*q.blocks, ringWindow, cut...)
+			}
 		}
 	}
-	q.add(tasks.Han, tasks.Whole, 4, whole...)
+}
+
+// spokes adds the plans of a gather or a scatter.
+func (q *question) spokes() {
+	choices := []tasks.Choice{nbc(submodules.Binomial)}
+	if q.few() {
+		choices = append(choices, adapt(submodules.Linear), nbc(submodules.Linear))
+	}
+	q.add(tasks.Han, tasks.Whole, 4, choices...)
+	flat := choices[:1]
+	if q.on.Size() <= rule.LinearRanks {
+		flat = choices
+	}
+	if q.crowded() {
+		q.add(tasks.Flat, tasks.Whole, 4, flat...)
+	}
 	if q.request.Bytes() <= rule.CutFrom {
 		return
 	}
-	for _, n := range q.cuts() {
-		if ring := n * int64(q.nodes); ring < q.bytes && ring/q.blocks >= 1<<10 {
-			q.add(tasks.Han, ring, ringWindow, adapt(submodules.Ring))
+	for _, n := range pieces {
+		if n < q.request.Bytes() {
+			q.add(tasks.Han, n*q.blocks, ringWindow, choices...)
+			if q.crowded() {
+				q.add(tasks.Flat, n*q.blocks, ringWindow, flat...)
+			}
+		}
+	}
+}
+
+// exchanges adds the plans of an alltoall.
+func (q *question) exchanges() {
+	shape, ranks := tasks.Han, q.on.Size()
+	if q.crowded() {
+		shape = tasks.Flat
+	}
+	choices := []tasks.Choice{nbc(submodules.Bruck), numbered(nbc(submodules.Bruck), 4), numbered(nbc(submodules.Bruck), 8), adapt(submodules.Pairwise), nbc(submodules.Pairwise)}
+	if ranks <= rule.LinearRanks {
+		choices = append(choices, adapt(submodules.Linear), nbc(submodules.Linear))
+	}
+	q.add(shape, tasks.Whole, 4, choices...)
+	if q.request.Bytes() > rule.CutFrom {
+		for _, n := range pieces {
+			if n < q.request.Bytes() {
+				q.add(shape, n*q.blocks, linkWindow, choices[3:]...)
+			}
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/levels"
@@ -23,9 +22,8 @@ type search struct {
 	t     *testing.T
 	r     tasks.Request
 	on    *levels.Topology
-	most  int64     // steps of a plan; what has more is left out
-	left  int64     // steps of all plans that are still to be looked at
-	until time.Time // when no further plan is looked at
+	most  int64 // steps of a plan; what has more is left out
+	left  int64 // steps of all plans that are still to be looked at
 	known map[string]*found
 	large map[string]bool // families with too many steps even where they are cut little
 }
@@ -44,10 +42,10 @@ const (
 )
 
 // bestOf returns the best plan for each speed, and how many plans were looked at. It ends
-// early when the plans have more steps than wanted together, or when the time is over. Where
-// all are too large for a simulation it returns the rule's plan and takes 0 ns for it.
-func bestOf(t *testing.T, r tasks.Request, on *levels.Topology, most, steps int64, within time.Duration) (best [3]found, plans int) {
-	s := &search{t: t, r: r, on: on, most: most, left: steps, until: time.Now().Add(within), known: map[string]*found{}, large: map[string]bool{}}
+// early when the plans have more steps than wanted together. Where all are too large for a
+// simulation it returns the rule's plan and takes 0 ns for it.
+func bestOf(t *testing.T, r tasks.Request, on *levels.Topology, most, steps int64) (best [3]found, plans int) {
+	s := &search{t: t, r: r, on: on, most: most, left: steps, known: map[string]*found{}, large: map[string]bool{}}
 	ruled, _ := rule.Choose(r, on, tasks.Plan{})
 	s.try(ruled)
 	families := s.families()
@@ -201,7 +199,7 @@ func algorithm(c tasks.Choice) submodules.Algorithm {
 func (s *search) try(p tasks.Plan) {
 	p = table.Canonical(p, s.r.Bytes())
 	key := p.String()
-	if _, done := s.known[key]; done || s.left <= 0 || len(s.known) > 0 && time.Now().After(s.until) {
+	if _, done := s.known[key]; done || s.left <= 0 {
 		return
 	}
 	g, err := rule.Fits(s.r, s.on, p, all.Submodules())
@@ -214,7 +212,7 @@ func (s *search) try(p tasks.Plan) {
 	if err != nil {
 		s.t.Fatalf("%v on %v by %v: %v", s.r, s.on, p, err)
 	}
-	s.left -= job.Steps()
+	s.left -= job.Steps() + 20*int64(s.on.Size())
 	if job.Steps() > s.most {
 		s.large[whole.String()] = true
 		return

@@ -49,9 +49,7 @@ func Choose(m *machine.Machine, r tasks.Request, t *levels.Topology, ruled tasks
 		return c, err
 	}
 	own, known := p.Plan(ruled)
-	if c.Rule.Price = own; !known {
-		return c, nil
-	}
+	c.Rule.Price = own
 	all := offers(p, Candidates(r, t, ruled))
 	for len(all) > 0 {
 		if _, err := rule.Fits(r, t, all[0].Plan, reg); err == nil {
@@ -63,9 +61,12 @@ func Choose(m *machine.Machine, r tasks.Request, t *levels.Topology, ruled tasks
 		return c, nil
 	}
 	least := all[0].Price.NS
-	if own.NS > least*(1+margin) || isWasteful(r, t, ruled) {
+	switch {
+	case !known:
+		c.Ruled = false
+	case own.NS > least*(1+margin) || isWasteful(r, t, ruled):
 		c.Ruled, c.Saved = false, 1-least/own.NS
-	} else {
+	default:
 		all = slices.Insert(all, 0, c.Rule)
 	}
 	c.Offers = apart(all, string(t.Level(t.Depth()-1).Symbol))

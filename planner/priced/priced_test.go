@@ -96,7 +96,6 @@ func TestRuleStays(t *testing.T) {
 		{"1x8", request(tasks.Allreduce, 1<<20)},
 		{"8x1", request(tasks.Alltoall, 1<<20)},
 		{"8x1", request(tasks.Scan, 1<<20)},
-		{"2x2", request(tasks.Gather, 1<<10)},
 	} {
 		topo, err := levels.Parse(tc.spec)
 		if err != nil {

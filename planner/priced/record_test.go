@@ -144,7 +144,7 @@ func TestRecordBest(t *testing.T) {
 			t.Fatal(err)
 		}
 		begin, plans := time.Now(), 0
-		c.best, plans = bestOf(t, request(c.coll, c.bytes), topo, 300_000, 3_000_000, 6*time.Second)
+		c.best, plans = bestOf(t, request(c.coll, c.bytes), topo, 200_000, 1_200_000)
 		if _, err := fmt.Fprintln(file, c.line()); err != nil {
 			t.Fatal(err)
 		}
