@@ -16,6 +16,7 @@ const (
 	pairSegment   = 64 << 10  // of what one rank gives another: larger ones make the others on the link wait; in place so much waits for each partner
 	blockSegment  = 64 << 10  // of a block that is gathered or scattered between nodes
 	nodeSegment   = 256 << 10 // between two nodes, where nobody hands on: of larger ones a reduce adds nothing while they arrive
+	leastChained  = 2 << 20   // up to here segments between nodes are the smallest
 	ringMost      = 256 << 10 // between nodes: what each sends on at once
 	ringUsual     = 64 << 10
 	ringLeast     = 32 << 10
@@ -34,6 +35,9 @@ const (
 	fewSegments  = 4
 	linkSegments = 8
 	ringSegments = 3
+	// A rank that waits for a processor finds several segments when it has one, and sends
+	// them on together.
+	manySegments = 32
 	pairSegments = 8
 )
 
@@ -140,6 +144,10 @@ var cuts = []row[cut]{
 	{
 		when(either(blocks, shaped(tasks.RSAG, tasks.FlatRSAG, tasks.Lanes, tasks.AR, tasks.FlatAR))),
 		ringCut(ringSegments), "each of {nodes} nodes sends up to {piece} on at once",
+	},
+	{
+		when(alone, upTo(leastChained)),
+		fixed(Packed(ChainLeast), manySegments), "small segments, so that filling a pipeline of {nodes} nodes takes little; many of them are sent on together where links are fast",
 	},
 	{
 		nil,
