@@ -135,6 +135,9 @@ func (b *benchShare) run(c *cobra.Command, operand string) (err error) {
 
 // oneEach returns the topology of one rank of each node.
 func oneEach(t *levels.Topology) (*levels.Topology, error) {
+	if t.Nodes() == 1 {
+		return nil, kit.Usagef("%v is one node: all is inside it; give several, such as --topo 4x2", t)
+	}
 	ranks, err := t.Pick(t.Nodes(), 1)
 	if err != nil {
 		return nil, err

@@ -82,9 +82,11 @@ func TestShareOfPlans(t *testing.T) {
 		t.Errorf("%+v", rows)
 	}
 	for args, want := range map[string]string{
-		"share bcast --simulate assumed --time 1s": "--time: a simulation",
-		"share bcast --plan s=nothing":             "nothing",
-		"share nothing":                            "nothing",
+		"share bcast --simulate assumed --time 1s":  "--time: a simulation",
+		"share bcast --plan s=nothing":              "nothing",
+		"share nothing":                             "nothing",
+		"share bcast --topo 1x4":                    "1x4 is one node",
+		"share bcast --topo 1x4 --simulate assumed": "1x4 is one node",
 	} {
 		if s := tierflow.Run(t, strings.Fields("bench "+args)...); s.Status != 2 || !strings.Contains(s.Errors, want) {
 			t.Errorf("%s: %+v", args, s)

@@ -74,6 +74,9 @@ func (b *benchTask) run(ctx context.Context, stdout, stderr io.Writer) error {
 		if requests[i], plans[i], results[i].Key, err = b.findRequest(forced); err != nil {
 			return err
 		}
+		if err := b.checkSeries(requests[i], plans[i]); err != nil {
+			return err
+		}
 	}
 	b.printHeader(stdout, stderr)
 	isFirst := false
@@ -97,6 +100,23 @@ func (b *benchTask) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	return b.show(stdout, results)
+}
+
+// checkSeries complains if a figure is asked for of a task that occurs once on each
+// leader.
+func (b *benchTask) checkSeries(r tasks.Request, p tasks.Plan) error {
+	if b.svg == "" {
+		return nil
+	}
+	keys, err := stageKeys(r, b.Job.Topology(), p)
+	if err != nil {
+		return err
+	}
+	keys = slices.DeleteFunc(keys, func(k costs.Key) bool { return k.Task != b.name })
+	if len(keys) <= len(leadersOf(b.Job.Topology(), r, p)) {
+		return kit.Usagef("--svg: %s occurs once in a pipeline, so there is no series to draw; bench overlap --svg draws tasks side by side", b.name)
+	}
+	return nil
 }
 
 // show prints and draws the results.

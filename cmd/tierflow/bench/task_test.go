@@ -141,6 +141,8 @@ func TestFigureArguments(t *testing.T) {
 	for args, want := range map[string]string{
 		"overlap --svg /nowhere/x.svg":            "there is no directory /nowhere",
 		"overlap --svg /":                         "a directory",
+		"overlap --svg -":                         "standard output has the numbers",
+		"task ib --svg x.svg --simulate assumed":  "ib occurs once",
 		"task sbib --simulate assumed --time 1s":  "--time: a simulation",
 		"task sbib --simulate nothing.json":       "nothing.json",
 		"task sbib --simulate assumed --link 1us": "--link",

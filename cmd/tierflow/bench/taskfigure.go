@@ -27,9 +27,6 @@ func drawnLeaders(n int) (all []int) {
 func drawSettling(name string, segment int64, j kit.Job, results []taskResult) ([]byte, error) {
 	figure := viz.Panels{Title: fmt.Sprintf("%s, segments of %s, %v", name, tasks.FormatBytes(segment), j.Topology())}
 	for _, r := range results {
-		if len(r.Series) == 0 {
-			return nil, kit.Usagef("--svg: %s occurs once in a pipeline, so there is no series to draw; bench overlap --svg draws tasks side by side", name)
-		}
 		p := viz.Plot{Title: planTitle(r.Plan, name), X: "occurrence in the pipeline", Y: "µs", Style: viz.Lines, First: 1}
 		settled := 0
 		for _, s := range r.Series {

@@ -37,11 +37,14 @@ func WriteOutput(stdout io.Writer, name string, data []byte) error {
 	return err
 }
 
-// CheckOutput complains if a file that a flag names can't be written later because of the
-// folder it is in. It makes nothing. Of the ranks of a launched job only one writes, maybe
+// CheckOutput complains if a file that a flag names beside what is printed is standard
+// output, or can't be written later because of the folder it is in. It makes nothing. Of the ranks of a launched job only one writes, maybe
 // on another machine: there nothing is checked.
 func CheckOutput(flag, name string) error {
-	if name == "" || name == "-" || IsLaunched() {
+	if name == "-" {
+		return Usagef("--%s -: standard output has the numbers; name a file", flag)
+	}
+	if name == "" || IsLaunched() {
 		return nil
 	}
 	info, err := os.Stat(name)
