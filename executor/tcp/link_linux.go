@@ -52,6 +52,10 @@ type reader struct {
 // readAhead has room for the largest message that goes without credit, and more.
 const readAhead = MaxSmall + 16<<10
 
+// leastStraight is how much of a payload is worth its own piece of a read, bytes. Less is
+// read ahead, and copied.
+const leastStraight = 32 << 10
+
 // MaxSmall bounds the payload of a message that goes without credit, bytes.
 const MaxSmall = 64 << 10
 
@@ -153,9 +157,25 @@ func (l *Link) fail(err error) {
 	}
 }
 
-func receive(fd int, p []byte) (int, error) {
-	wire.AnnounceWrite(p)
-	n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
+// receive reads into two pieces, of which the first may be empty, with one system call.
+func receive(fd int, a, b []byte) (int, error) {
+	wire.AnnounceWrite(b)
+	if len(a) == 0 { // the cheaper call
+		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
+		if errno != 0 {
+			return 0, errno
+		}
+		return int(n), nil
+	}
+	wire.AnnounceWrite(a)
+	var iov [2]unix.Iovec
+	var msg unix.Msghdr
+	iov[0].Base, iov[1].Base = &a[0], &b[0]
+	iov[0].SetLen(len(a))
+	iov[1].SetLen(len(b))
+	msg.Iov = &iov[0]
+	msg.SetIovlen(len(iov))
+	n, _, errno := syscall.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)), unix.MSG_DONTWAIT)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -189,12 +209,8 @@ func (l *Link) read(r *reader, s wire.Sink) (some bool, err error) {
 			r.to = copy(r.buf, r.buf[r.from:r.to]) // what is left of a frame's beginning
 			r.from = 0
 		}
-		direct := r.rest >= MaxSmall && r.dst != nil
-		p := r.buf[r.to:]
-		if direct {
-			p = r.dst[:r.rest]
-		}
-		n, err := receive(r.fd, p)
+		straight, ahead := r.room()
+		n, err := receive(r.fd, straight, ahead)
 		switch {
 		case err == unix.EAGAIN || err == unix.EINTR:
 			return some, nil
@@ -205,20 +221,30 @@ func (l *Link) read(r *reader, s wire.Sink) (some bool, err error) {
 			return some, r.ended()
 		}
 		some = true
-		if direct {
-			r.took(n)
+		full := n == len(straight)+len(ahead)
+		k := min(n, len(straight))
+		r.to += n - k
+		if k > 0 {
+			r.took(k)
 			l.arrived(r, s)
-			continue
 		}
-		r.to += n
 		if err := l.parse(r, s); err != nil {
 			return some, err
 		}
-		if n < len(p) {
+		if !full {
 			return some, nil
 		}
 	}
 	return some, nil
+}
+
+// room returns where the next bytes go: those of the payload that is being read straight
+// to their place, if that is known and they are worth it, and then what can be read ahead.
+func (r *reader) room() (straight, ahead []byte) {
+	if r.rest >= leastStraight && r.dst != nil {
+		straight = r.dst[:r.rest]
+	}
+	return straight, r.buf[r.to:]
 }
 
 // ended is why the link is of no use after the peer has ended its side. A peer that
