@@ -13,6 +13,7 @@ import (
 type Unit struct {
 	Phases []int // of the plan's pipeline, in order
 	Key    Key   // of the book; its Window is 0 for one segment
+	Blocks int64 // how many blocks of that segment size a rank has; 1 if there are no blocks
 }
 
 // Makeup is the units that a plan's time is made of. It holds for every size of message
@@ -80,7 +81,11 @@ func unit(g *tasks.Graph, window int, phases ...int) Unit {
 	if !inStep && (common && !g.Plan.Shape.IsFlat() || k.Shape == tasks.HanLockstep) {
 		k.Shape = tasks.Han
 	}
-	return Unit{slices.Clone(phases), k}
+	u := Unit{Phases: slices.Clone(phases), Key: k, Blocks: 1}
+	if g.Request.Blocks() {
+		u.Blocks = int64(g.On.Topology().Size())
+	}
+	return u
 }
 
 // isCommon reports whether tasks of a kind do the same in all collectives and shapes that
@@ -102,6 +107,7 @@ func (m *Makeup) Units() []Unit {
 const (
 	flowBytes   = 1 << 20 // kernels take in that much before a sender feels the wire
 	mostFlowing = 96      // segments
+	leastBlocks = 2       // segments of blocks that are as much together, beside one a phase
 )
 
 // Segments is how many segments of a unit are to be measured: 1, or enough to see their
@@ -110,7 +116,11 @@ func (u Unit) Segments() int64 {
 	if u.Key.Window == 0 {
 		return 1
 	}
-	return max(Extra+int64(len(u.Phases)), min(mostFlowing, flowBytes/max(u.Key.Segment, 1)))
+	phases, all := int64(len(u.Phases)), u.Blocks*max(u.Key.Segment, 1)
+	if u.Blocks > 1 && all >= flowBytes {
+		return leastBlocks + phases
+	}
+	return max(Extra+phases, min(mostFlowing, flowBytes/all))
 }
 
 // Plan returns the plan with which a unit of p is measured.

@@ -36,7 +36,17 @@ func (c *Call) IsNear(member int) bool {
 
 // IsOver reports whether what comes from a member of an Alltoall lies over what it gets.
 func (c *Call) IsOver(member int) bool {
+	var low, high [tasks.Regions]int64 // of what it gets
+	for _, out := range c.Out[member] {
+		if high[out.Region] == 0 || out.Off < low[out.Region] {
+			low[out.Region] = out.Off
+		}
+		high[out.Region] = max(high[out.Region], out.Off+out.Len)
+	}
 	return slices.ContainsFunc(c.In[member], func(in tasks.Span) bool {
+		if in.Off >= high[in.Region] || in.Off+in.Len <= low[in.Region] {
+			return false
+		}
 		return slices.ContainsFunc(c.Out[member], func(out tasks.Span) bool {
 			return in.Region == out.Region && in.Off < out.Off+out.Len && out.Off < in.Off+in.Len
 		})

@@ -18,6 +18,9 @@ const (
 	maxRegion
 )
 
+// Regions is more than the largest region.
+const Regions = int(maxRegion)
+
 var regionNames = [maxRegion]string{Send: "send", Recv: "recv", Scratch: "scratch", Slot: "slot", Backup: "backup", Peer: "peer"}
 
 // String is the region's name.

@@ -3,6 +3,7 @@ package measure
 import (
 	"context"
 
+	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -27,4 +28,20 @@ func (b *Bench) Follow(ctx context.Context, r tasks.Request, p tasks.Plan) (f Fo
 	}
 	f.Each = c.each
 	return f, nil
+}
+
+// TaskOfAll is Task with no rank idle.
+func (s *Simulated) TaskOfAll(r tasks.Request, p tasks.Plan, phases []int, segments int64) (costs.Pipeline, error) {
+	return s.task(context.Background(), r, p, phases, segments, func(tasks.Request, tasks.Plan, []int) func(levels.Rank) bool { return nil })
+}
+
+// Idles returns how many ranks do nothing when phases are simulated by themselves.
+func (s *Simulated) Idles(r tasks.Request, p tasks.Plan, phases []int) (n int) {
+	idle := s.idle(r, p, phases)
+	for rank := range levels.Rank(s.topology.Size()) {
+		if idle != nil && idle(rank) {
+			n++
+		}
+	}
+	return n
 }

@@ -59,7 +59,7 @@ func (s *Simulated) Overlap(ctx context.Context, r tasks.Request, p tasks.Plan, 
 	var found []costs.Cost
 	for _, only := range aloneAndTogether(kinds) {
 		compile := func() (*sim.Job, error) {
-			return sim.CompileOnly(whole.Request, s.topology, whole.Plan, s.registry, isOneOf(kinds, only))
+			return sim.CompileOnly(whole.Request, s.topology, whole.Plan, s.registry, isOneOf(kinds, only), nil)
 		}
 		all, err := s.sampleJob(ctx, compile, 1, nil)
 		if err != nil {

@@ -3,6 +3,8 @@ package measure
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,6 +42,21 @@ func (s *Simulated) Topology() *levels.Topology { return s.topology }
 
 // Rank is 0, the rank that has the results of a [Bench].
 func (s *Simulated) Rank() levels.Rank { return 0 }
+
+// Beside calls f for all numbers below n, as many at the same time as there are processors,
+// and returns when all calls have.
+func (s *Simulated) Beside(n int, f func(i int)) {
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		all.Go(func() {
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+				f(int(i - 1))
+			}
+		})
+	}
+	all.Wait()
+}
 
 // realSamples is how many samples a bench takes at least, with those that don't count.
 const realSamples = warm + 5

@@ -8,6 +8,7 @@ import (
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -37,10 +38,15 @@ func (b *Bench) Task(ctx context.Context, r tasks.Request, p tasks.Plan, phases 
 
 // Task is [Bench.Task] on simulated time.
 func (s *Simulated) Task(ctx context.Context, r tasks.Request, p tasks.Plan, phases []int, segments int64, _ stats.Stop) (pipe costs.Pipeline, err error) {
+	return s.task(ctx, r, p, phases, segments, s.idle)
+}
+
+// task is Task; idle says which ranks do nothing.
+func (s *Simulated) task(ctx context.Context, r tasks.Request, p tasks.Plan, phases []int, segments int64, idle func(r tasks.Request, p tasks.Plan, phases []int) func(levels.Rank) bool) (pipe costs.Pipeline, err error) {
 	r, p = exactly(r, p, segments)
 	_, n := tasks.Segments(r, p)
 	compile := func() (*sim.Job, error) {
-		return sim.CompileOnly(r, s.topology, p, s.registry, isOf(phases))
+		return sim.CompileOnly(r, s.topology, p, s.registry, isOf(phases), idle(r, p, phases))
 	}
 	all, err := s.sampleJob(ctx, compile, 1+int(n), func(_ int, values []float64, e sim.Event) {
 		values[1+e.Segment] = max(values[1+e.Segment], e.End.Nanoseconds())
@@ -54,6 +60,41 @@ func (s *Simulated) Task(ctx context.Context, r tasks.Request, p tasks.Plan, pha
 		}
 	}
 	return taskPipeline(all, int(n), len(phases), p.Window), nil
+}
+
+// idle returns which ranks do nothing when phases are simulated by themselves; nil: none.
+// Where the phases are within nodes, nodes with groups of equal sizes and leaders do the same
+// at the same time, and one of them tells. Requests without blocks are quick anyway.
+func (s *Simulated) idle(r tasks.Request, p tasks.Plan, phases []int) func(levels.Rank) bool {
+	if !r.Blocks() || r.Differ() || s.machine.Cores.InAll > 0 || s.machine.Noise > 0 {
+		return nil
+	}
+	g, err := tasks.Expand(r, s.topology, p, 0)
+	if err != nil {
+		return nil // as compiling will say
+	}
+	kinds := make([]string, s.topology.Nodes()) // of nodes
+	for _, at := range phases {
+		if !g.On.WithinNodes(g.Phases[at].Level) {
+			return nil
+		}
+		for _, group := range g.Groups(g.Phases[at]) {
+			node := s.topology.Node(group.Lead())
+			kinds[node] += fmt.Sprintf(" %d/%d", group.Leader, len(group.Ranks))
+		}
+	}
+	alike := map[string]int{}
+	kinds[s.topology.Node(g.On.Root())] += " root"
+	kinds[len(kinds)-1] += " last" // whose part of what is divided may be shorter
+	for node, kind := range kinds {
+		if _, known := alike[kind]; !known {
+			alike[kind] = node
+		}
+	}
+	return func(rank levels.Rank) bool {
+		node := int(s.topology.Node(rank))
+		return alike[kinds[node]] != node
+	}
 }
 
 func isOf(phases []int) func(t *tasks.Task) bool {

@@ -3,6 +3,7 @@ package measure_test
 import (
 	"errors"
 	"math"
+	"reflect"
 	"testing"
 
 	"github.com/tierflow/tierflow/costs"
@@ -130,5 +131,42 @@ func TestTasksAreReused(t *testing.T) {
 	}
 	if sizes == 0 {
 		t.Error("nothing was used")
+	}
+}
+
+// Nodes that do the same are simulated once, and it shows in no time.
+func TestNodesAlikeAreSimulatedOnce(t *testing.T) {
+	for _, c := range []struct {
+		topo, plan string
+		coll       tasks.Collective
+		phases     []int
+		idle       int
+	}{
+		{"5x3", "shape=han,fs=1KiB,w=2,ia=adapt/pairwise,sg=sm/slots,ss=sm/slots", tasks.Alltoall, []int{0}, 6},
+		{"5x3", "shape=han,fs=1KiB,w=2,ia=adapt/pairwise,sg=sm/slots,ss=sm/slots", tasks.Alltoall, []int{2}, 6},
+		{"5x3", "shape=han,fs=1KiB,w=2,ia=adapt/pairwise,sg=sm/slots,ss=sm/slots", tasks.Alltoall, []int{1}, 0},
+		{"a:3,b:1,c:2,d:3,e:3,f:3", "shape=han,fs=1KiB,w=2,iag=adapt/ring,sb=sm/slots,sg=sm/slots", tasks.Allgather, []int{0}, 3},
+		{"5x3", "shape=han,fs=1KiB,w=2,ib=adapt/chain,sb=sm/slots", tasks.Bcast, []int{1}, 0},
+	} {
+		on, err := levels.Parse(c.topo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := measure.NewSimulated(on, machine.Assumed(), all.Submodules())
+		r, p := tasks.Request{Coll: c.coll, Type: tasks.Float32, Op: tasks.Sum, Count: 4096}, plan(t, c.plan)
+		some, err := s.Task(t.Context(), r, p, c.phases, 6, brief)
+		if err != nil {
+			t.Fatal(err)
+		}
+		every, err := s.TaskOfAll(r, p, c.phases, 6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(every.Leaders, some.Leaders) {
+			t.Errorf("%s %v %v: %v, with all ranks %v", c.topo, c.coll, c.phases, some.Leaders, every.Leaders)
+		}
+		if n := s.Idles(r, p, c.phases); n != c.idle {
+			t.Errorf("%s %v %v: %d ranks idle, want %d", c.topo, c.coll, c.phases, n, c.idle)
+		}
 	}
 }

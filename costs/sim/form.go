@@ -19,6 +19,9 @@ type form struct {
 	tasks []taskName
 }
 
+// nothing is the form of a rank that does nothing.
+var nothing = &form{steps: make([]step, 1)}
+
 // step is one step of a form.
 type step struct {
 	bytes   int64

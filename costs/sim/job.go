@@ -35,17 +35,18 @@ type conn struct {
 // Compile compiles a request for all ranks. It keeps no more than their forms: the
 // program of a rank is dropped before that of the next one is made.
 func Compile(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry) (*Job, error) {
-	return compile(r, t, p, reg, true, nil)
+	return compile(r, t, p, reg, true, nil, nil)
 }
 
 // CompileOnly is [Compile] of those tasks alone that keep reports true for, see
-// [tasks.Graph.Only]. All ranks must keep the same phases.
-func CompileOnly(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry, keep func(*tasks.Task) bool) (*Job, error) {
-	return compile(r, t, p, reg, true, keep)
+// [tasks.Graph.Only]. All ranks must keep the same phases. Ranks that idle reports true for
+// do nothing; nil: there are none. What is left must not speak with them.
+func CompileOnly(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry, keep func(*tasks.Task) bool, idle func(levels.Rank) bool) (*Job, error) {
+	return compile(r, t, p, reg, idle == nil, keep, idle)
 }
 
 // compile is [Compile]; without fold it compiles every rank. keep nil keeps all tasks.
-func compile(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry, fold bool, keep func(*tasks.Task) bool) (*Job, error) {
+func compile(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry, fold bool, keep func(*tasks.Task) bool, idle func(levels.Rank) bool) (*Job, error) {
 	cut, err := tasks.CutRequest(r, t, p)
 	if err != nil {
 		return nil, err
@@ -58,6 +59,10 @@ func compile(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.R
 		}
 		roles := newCasting(part, cut.On, p, fold)
 		for rank := range levels.Rank(t.Size()) {
+			if idle != nil && idle(rank) {
+				j.seats[i] = append(j.seats[i], seat{form: nothing})
+				continue
+			}
 			s, known := roles.fold(rank)
 			if !known {
 				prog, err := compileRank(part, cut.On, p, rank, reg, keep)

@@ -123,7 +123,7 @@ func (p *probes) wholes() []work {
 			at := p.where[planKey(tasks.Request{Coll: f.coll}, q)]
 			wanted, round := p.sizes(at, q)
 			for _, k := range wanted {
-				rounds[round] = append(rounds[round], work{request: p.requests[at[k]], plan: q, run: p.collective, kind: Collectives})
+				rounds[round] = append(rounds[round], work{request: p.requests[at[k]], plan: q, beside: p.collective, kind: Collectives})
 			}
 		}
 	}

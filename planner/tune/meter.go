@@ -24,9 +24,18 @@ type Meter interface {
 	Task(ctx context.Context, r tasks.Request, p tasks.Plan, phases []int, segments int64, stop stats.Stop) (costs.Pipeline, error)
 }
 
+// sideways is a meter that can measure beside itself.
+type sideways interface {
+	// Beside calls f for all numbers below n, some at the same time, and returns when all
+	// calls have.
+	Beside(n int, f func(i int))
+}
+
 var (
 	_ Meter = (*measure.Bench)(nil)
 	_ Meter = (*measure.Simulated)(nil)
+
+	_ sideways = (*measure.Simulated)(nil)
 )
 
 // NewSimulatedMeter returns a meter that gives the times of a described machine with the

@@ -126,12 +126,9 @@ func (p *predictor) measure(u *unit, bytes int64) []work {
 func (p *predictor) unitWork(r tasks.Request, q tasks.Plan, one costs.Unit) []work {
 	return []work{{
 		request: r, plan: q, kind: Units, part: one.Key.String(),
-		run: func(ctx context.Context, m Meter, w *work) error {
+		beside: func(ctx context.Context, m Meter, w *work) (func(), error) {
 			pipe, err := m.Task(ctx, w.request, one.Plan(w.plan), one.Phases, one.Segments(), p.stop)
-			if err == nil {
-				p.table.Book().AddPipeline(one.Key, pipe)
-			}
-			return err
+			return func() { p.table.Book().AddPipeline(one.Key, pipe) }, err
 		},
 	}}
 }

@@ -101,6 +101,31 @@ func TestPredictedOnSimulatedMachine(t *testing.T) {
 	}
 }
 
+// A machine that is simulated on several processors gives the table that one gives.
+func TestSimulatedBeside(t *testing.T) {
+	var tables [2]string
+	for i := range tables {
+		s, _ := newSearch(t, "4x2", tune.TasksPruned, "bcast,alltoall")
+		s.Requests = requests("bcast,alltoall", 64, 64<<10, 1<<20)
+		var meter tune.Meter = measure.NewSimulated(s.Topology, machine.Assumed(), all.Submodules())
+		if i > 0 {
+			meter = struct{ tune.Meter }{meter} // measures one after the other
+		}
+		tuned, err := s.Run(t.Context(), meter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := tuned.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		tables[i] = string(data)
+	}
+	if diff := cmp.Diff(tables[1], tables[0]); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // A search with races now and then goes on where it was interrupted.
 func TestRaceWhen(t *testing.T) {
 	for _, w := range []tune.RaceWhen{tune.RacesAuto, tune.RacesNever, tune.RacesAlways} {

@@ -77,17 +77,10 @@ func (s *Search) Run(ctx context.Context, m Meter) (*table.Table, error) {
 				return s.Table, fmt.Errorf("%d of %d measurements: %w", s.done, s.done+s.left(), ErrInterrupted)
 			}
 		}
-		w := &s.job[0]
-		if s.Doing != nil {
-			s.Doing(w.kind, w.count())
+		if err := s.measure(ctx, m); err != nil {
+			return s.Table, err
 		}
-		err := w.run(ctx, m, w)
-		// What a lowering refuses, it refuses on all ranks before anything runs.
-		if err != nil && !errors.Is(err, submodules.ErrUnsupported) {
-			return s.Table, fmt.Errorf("measure %v with %v: %w", w.request, w.plan, err)
-		}
-		s.done += w.count()
-		if s.job = s.job[1:]; len(s.job) == 0 {
+		if len(s.job) == 0 {
 			s.job = s.next()
 		}
 		if s.Save != nil && s.done >= saved+saveEvery {
@@ -101,6 +94,51 @@ func (s *Search) Run(ctx context.Context, m Meter) (*table.Table, error) {
 	s.tell()
 	s.decide()
 	return s.Table, nil
+}
+
+// atOnce is how many measurements are made beside each other at most, before a search is
+// asked whether to go on.
+const atOnce = 16
+
+// measure makes the first measurements of the job: one, or some where the meter can make
+// them beside each other.
+func (s *Search) measure(ctx context.Context, m Meter) error {
+	n := 1
+	side, ok := m.(sideways)
+	for ok && n < min(atOnce, len(s.job)) && s.job[n].beside != nil && s.job[n].kind == s.job[0].kind {
+		n++
+	}
+	for i := range n {
+		if s.Doing != nil {
+			s.Doing(s.job[i].kind, s.job[i].count())
+		}
+	}
+	notes, errs := make([]func(), n), make([]error, n)
+	do := func(i int) {
+		if w := &s.job[i]; w.beside != nil {
+			notes[i], errs[i] = w.beside(ctx, m, w)
+		} else {
+			errs[i] = w.run(ctx, m, w)
+		}
+	}
+	if n > 1 {
+		side.Beside(n, do)
+	} else {
+		do(0)
+	}
+	for i, err := range errs {
+		w := &s.job[i]
+		// What a lowering refuses, it refuses on all ranks before anything runs.
+		if err != nil && !errors.Is(err, submodules.ErrUnsupported) {
+			return fmt.Errorf("measure %v with %v: %w", w.request, w.plan, err)
+		}
+		if err == nil && notes[i] != nil {
+			notes[i]()
+		}
+		s.done += w.count()
+	}
+	s.job = s.job[n:]
+	return nil
 }
 
 func (s *Search) tell() {

@@ -15,7 +15,11 @@ type work struct {
 	rivals  []tasks.Plan // that take turns with plan
 	part    string       // of the plan, which alone is measured; empty: all of it
 	kind    string
-	run     func(ctx context.Context, m Meter, w *work) error // measures, and notes what comes out
+	run     func(ctx context.Context, m Meter, w *work) error // measures, and notes what comes out; nil: beside does
+
+	// beside measures, also beside other work where a meter can do that. The function
+	// that it returns notes what comes out.
+	beside func(ctx context.Context, m Meter, w *work) (note func(), err error)
 }
 
 // The kinds of measurements, as [Search.Doing] hears of them.
@@ -34,13 +38,9 @@ func (w *work) key() string { return fmt.Sprint(pointKey(w.request, w.plan), w.r
 // count is how many measurements w makes.
 func (w *work) count() int { return 1 + len(w.rivals) }
 
-func (k *knowledge) collective(ctx context.Context, m Meter, w *work) error {
+func (k *knowledge) collective(ctx context.Context, m Meter, w *work) (func(), error) {
 	timing, err := m.Collective(ctx, w.request, w.plan, k.stop)
-	if err != nil {
-		return err
-	}
-	k.note(w.request, w.plan, timing.Series, 0)
-	return nil
+	return func() { k.note(w.request, w.plan, timing.Series, 0) }, err
 }
 
 func (k *knowledge) pipeline(ctx context.Context, m Meter, w *work) error {

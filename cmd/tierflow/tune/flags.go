@@ -91,19 +91,31 @@ func (u *tuning) read() error {
 				continue
 			}
 			switch {
-			case u.file != "" || fitsMemory(r, t.Size()):
+			case u.fits(r, t.Size()):
 				u.requests = append(u.requests, r)
 			case u.isListed():
-				return kit.Usagef("--bytes %s: %v of %d ranks takes over %s together",
-					tasks.FormatBytes(n), coll, t.Size(), tasks.FormatBytes(maxTuned))
+				return u.tooLarge(coll, n, t.Size())
 			}
 		}
 	}
 	return nil
 }
 
-// fitsMemory reports whether all ranks' blocks are small enough. Larger sizes of a
-// ladder are left out.
+// fits reports whether a request's buffers are small enough. Larger sizes of a ladder are
+// left out.
+func (u *tuning) fits(r tasks.Request, ranks int) bool {
+	if u.file == "" {
+		return fitsMemory(r, ranks)
+	}
+	return u.isListed() || !r.Blocks() || r.Bytes()*int64(ranks) <= maxBlocks
+}
+
+// tooLarge says that a size which --bytes lists doesn't fit.
+func (u *tuning) tooLarge(coll tasks.Collective, n int64, ranks int) error {
+	return kit.Usagef("--bytes %s: %v of %d ranks takes over %s together", tasks.FormatBytes(n), coll, ranks, tasks.FormatBytes(maxTuned))
+}
+
+// fitsMemory reports whether all ranks' blocks are small enough.
 func fitsMemory(r tasks.Request, ranks int) bool {
 	n := r.Bytes() * int64(ranks)
 	if r.Blocks() {
@@ -112,8 +124,13 @@ func fitsMemory(r tasks.Request, ranks int) bool {
 	return n <= maxTuned
 }
 
-// maxTuned bounds the buffers of a measurement, those of all ranks together.
-const maxTuned = 4 << 30
+// maxTuned bounds the buffers of a measurement, those of all ranks together. On a simulated
+// machine each rank has as much as it needs, and maxBlocks bounds the blocks of one rank
+// that a ladder of sizes goes to.
+const (
+	maxTuned  = 4 << 30
+	maxBlocks = 256 << 20
+)
 
 // oddEvery is the period of sizes in a ladder that are no power of four times the
 // first.
