@@ -14,6 +14,7 @@ type exchange struct {
 	wired float64 // of the busiest wire, ns
 	busy  Terms   // of one rank
 	meets bool    // a rank hears another one than it speaks to
+	pairs bool    // ranks speak with those whose number differs in one digit
 }
 
 // crowd is ranks of a node in a group of ranks of several nodes, numbered node by node.
@@ -50,7 +51,7 @@ func (x *exchange) over(l *link, lead float64, far int, n float64, combines bool
 	if combines {
 		hop.Work += x.combines(n)
 		hop.Processor += x.step
-		x.busy.Work += max(x.reduce, 3*x.memory) * n
+		x.busy.Work += x.combined(n)
 	}
 	x.first = x.first.plus(hop)
 }
@@ -61,11 +62,26 @@ func (x *exchange) via(places int) (l *link, lead float64, far int) {
 	if x.size <= x.ranks {
 		return x.near, x.crowd.lead, 0
 	}
-	far = min(places, x.ranks, x.size-places)
-	if x.ranks&(x.ranks-1) == 0 && places&(places-1) == 0 && places < x.ranks && !x.meets {
-		return x.near, x.crowd.lead, 0 // pairs that differ in one digit
+	if places < x.ranks && x.pairs && isPower(x.ranks) && isPower(x.size) {
+		return x.near, x.crowd.lead, 0
 	}
-	return x.link, x.lead, max(far, 1)
+	return x.link, x.lead, max(min(places, x.ranks, x.size-places), 1)
+}
+
+func isPower(n int) bool { return n&(n-1) == 0 }
+
+// combines returns what it takes to combine n bytes with others while all ranks of the node
+// do so.
+func (x *exchange) combines(n float64) float64 {
+	if n == 0 {
+		return 0
+	}
+	return x.step + x.combined(n)
+}
+
+// combined is combines without the step.
+func (x *exchange) combined(n float64) float64 {
+	return max(x.reduce, 3*x.memory*max(float64(x.ranks), x.lanes)) * n
 }
 
 // stage returns the rounds' loads.
@@ -80,15 +96,24 @@ func (x *exchange) stage() stage {
 	return s
 }
 
+// apartBy returns how many places apart members are who stand for several ranks.
+func (x *exchange) apartBy(members int) int {
+	if members < x.size {
+		return 2
+	}
+	return 1
+}
+
 // doubling is an allreduce by recursive doubling.
 func (x *exchange) doubling(n float64) {
+	x.pairs = true
 	members := 1 << int(math.Log2(float64(x.size)))
 	fold := members < x.size
 	if fold {
 		x.round(1, n, true)
 	}
 	for m := 1; m < members; m *= 2 {
-		x.round(m, n, true)
+		x.round(m*x.apartBy(members), n, true)
 	}
 	if fold {
 		x.round(1, n, false)
@@ -101,16 +126,17 @@ func (x *exchange) doubling(n float64) {
 // rabenseifner is a reduce-scatter by halving, then an allgather, or a gather: then those
 // that were folded away get nothing back.
 func (x *exchange) rabenseifner(n float64, gathers bool) {
+	x.pairs = true
 	members := 1 << int(math.Log2(float64(x.size)))
 	fold := members < x.size
 	if fold {
 		x.round(1, n, true)
 	}
 	for m := 1; m < members; m *= 2 {
-		x.round(m, n/float64(2*m), true)
+		x.round(m*x.apartBy(members), n/float64(2*m), true)
 	}
 	for m := members / 2; m >= 1; m /= 2 {
-		x.round(m, n/float64(2*m), false)
+		x.round(m*x.apartBy(members), n/float64(2*m), false)
 	}
 	if fold && !gathers {
 		x.round(1, n, false)
@@ -184,7 +210,12 @@ func (x *exchange) ring(n float64, combines bool) {
 			share = 1 / float64(x.ranks)
 			busiest = max(x.near.sends(part)+x.receives(part), x.sends(part)+x.near.receives(part))
 		}
-		hop = x.near.both(part).times(1 - share).plus(hop.times(share))
+		asked := Terms{}
+		if part > x.lead && across {
+			hop = hop.plus(x.credit())
+			asked = hop.times(askedFor)
+		}
+		hop = later(x.near.both(part).times(1-share).plus(hop.times(share)).times(1+uneven), asked)
 	}
 	hop = later(hop, Terms{Processor: busiest})
 	wire := 0.0
@@ -194,7 +225,7 @@ func (x *exchange) ring(n float64, combines bool) {
 	}
 	if combines {
 		hop.Work += x.combines(part)
-		x.busy.Work += rounds * max(x.reduce, 3*x.memory) * part
+		x.busy.Work += rounds * x.combined(part)
 	}
 	x.first = x.first.plus(hop.times(rounds))
 	x.wired += rounds * wire
@@ -206,10 +237,13 @@ func (x *exchange) neighbor(n float64) {
 	part := n / float64(x.size)
 	x.round(1, part, false)
 	for i := 1; i < x.size/2; i++ {
-		if i%2 == 1 && x.size > x.ranks {
+		switch {
+		case x.size <= x.ranks || x.ranks > 1 && x.ranks%2 == 0 && i%2 == 0:
+			x.over(x.near, x.crowd.lead, 0, 2*part, false)
+		case x.ranks == 1 || x.ranks%2 == 1:
 			x.over(x.link, x.lead, 1, 2*part, false)
-		} else {
-			x.round(1, 2*part, false)
+		default: // at both ends of a node
+			x.over(x.link, x.lead, 2, 2*part, false)
 		}
 	}
 	x.apart(n, float64(x.size/2-1))
@@ -222,7 +256,7 @@ func (x *exchange) pairwise(n float64, combines bool) {
 	if combines {
 		others := float64(x.size - 1)
 		x.first.Work += others * x.combines(part)
-		x.busy.Work += max(x.reduce, 3*x.memory) * part * others
+		x.busy.Work += x.combined(part) * others
 	}
 }
 
@@ -237,24 +271,32 @@ func (x *exchange) everybody(n float64) {
 		busy += inside * (x.near.sends(n) + x.near.receives(n))
 	}
 	var hop Terms
+	first := busy
 	if others > 0 {
 		hop = x.hop(n)
 		if n > x.lead {
 			hop = hop.plus(x.credit())
 		}
 		wire -= x.wire(n)
-		busy -= each
+		first -= each
 	} else {
 		hop = x.near.hop(n)
 		if n > x.crowd.lead {
 			hop = hop.plus(x.near.credit())
 		}
-		busy -= x.near.sends(n) + x.near.receives(n)
+		first -= x.near.sends(n) + x.near.receives(n)
 	}
-	x.first = x.first.plus(hop).plus(later(Terms{Wire: wire}, Terms{Processor: busy}))
+	x.first = x.first.plus(hop).plus(later(Terms{Wire: wire}, Terms{Processor: first}))
 	x.wired += wire + math.Min(1, others)*x.wire(n)
 	x.busy.Processor += busy
 }
+
+// uneven is by how much a round of a ring over two kinds of links takes longer than on
+// average, as simulations have it.
+const uneven = 0.15
+
+// askedFor is which share of its way a part takes for itself that is asked for two rounds before.
+const askedFor = 0.4
 
 // wrapped is by how much messages take longer of which a circle of ranks that is no power
 // of two cuts some in two, as simulations have it.

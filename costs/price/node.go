@@ -100,6 +100,10 @@ func (s *share) inward(combines bool) (st stage) {
 	return st
 }
 
+// crowds is for how many steps a rank that combines what has been sent holds up the others of
+// its node, as simulations have it.
+const crowds = 7
+
 // shared is an allgather or, combining, a reduce-scatter of n bytes in all.
 func (s *share) shared(combines bool) (st stage) {
 	others := s.ranks - 1
@@ -112,7 +116,7 @@ func (s *share) shared(combines bool) (st stage) {
 	if s.sends {
 		st.first.Processor += others * (2*s.step + s.Send + s.Recv + (s.SendByte+s.RecvByte)*s.n)
 		if combines {
-			st.first.Work = others * s.combines(s.n)
+			st.first.Work = max(others*s.combines(s.n), s.ranks*others*(crowds*s.step+6*s.memory*s.n))
 		}
 	} else {
 		offers := 1.0

@@ -20,6 +20,10 @@ func parted(l *link, c tasks.Choice, size int, n, lead float64, gathers bool) (s
 	}
 }
 
+// behindParts is how many times as long as its way a part keeps its place in the window, as
+// simulations have it.
+const behindParts = 1.5
+
 // starred is a part for each rank from the root, or to it.
 func (l *link) starred(size int, n, lead float64, gathers bool) (s stage) {
 	others := float64(size - 1)
@@ -41,7 +45,7 @@ func (l *link) starred(size int, n, lead float64, gathers bool) (s stage) {
 	} else {
 		s.root.out, s.inner.in = others*wire, wire
 	}
-	s.total, s.lag = others*(busy+member), l.trip(n)
+	s.total, s.lag = others*(busy+member), behindParts*l.trip(n)
 	return s
 }
 

@@ -91,6 +91,9 @@ func TestPricesAreSimulatedTimes(t *testing.T) {
 		{tasks.Bcast, "12x1", 64 << 10, "shape=sag,fs=all,w=1,is=adapt/linear,iag=adapt/linear", 0.1},
 		{tasks.Gather, "12x1", 4 << 10, "shape=han,fs=all,w=1,i=adapt/linear", 0.05},
 		{tasks.Gather, "16x4", 4 << 10, "shape=han,fs=all,w=1,i=nbc/binomial,s=sm/rings", 0.1},
+		{tasks.Alltoall, "8x1", 4 << 10, "shape=flat,fs=all,w=1,i=adapt/linear", 0.1},
+		{tasks.Alltoall, "24x1", 64, "shape=flat,fs=all,w=1,i=nbc/bruck", 0.1},
+		{tasks.Alltoall, "24x2", 2 << 10, "shape=han,fs=all,w=1,i=nbc/bruck//8,s=sm/rings", 0.1},
 		{tasks.Scatter, "12x1", 64 << 10, "shape=han,fs=all,w=1,i=adapt/linear", 0.05},
 		{tasks.Allgather, "8x1", 4 << 10, "shape=han,fs=all,w=4,i=adapt/ring", 0.05},
 		{tasks.ReduceScatter, "8x1", 64 << 10, "shape=han,fs=all,w=4,i=nbc/halving", 0.1},
@@ -172,7 +175,7 @@ func TestNoPrice(t *testing.T) {
 		{tasks.Allreduce, "shape=rotate,fs=all,w=1,i=adapt/binomial,s=sm"},
 		{tasks.Allreduce, "shape=han-lockstep,fs=all,w=1,i=adapt/chain,s=sm"},
 		{tasks.Allreduce, "shape=han,fs=all,w=1,s=sm"},
-		{tasks.Alltoall, "shape=flat,fs=all,w=1,i=adapt/linear"},
+		{tasks.Alltoall, "shape=han-lockstep,fs=all,w=1,i=adapt/linear,s=sm"},
 		{tasks.Bcast, "shape=han,fs=all,i=adapt/chain,s=sm"},
 		{tasks.Bcast, "shape=han,fs=all,w=1,i=adapt/splitbinary,s=sm"},
 	} {

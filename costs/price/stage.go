@@ -9,6 +9,9 @@ import (
 // or of all blocks together.
 func (p *Pricer) stage(o *outline, at int, c tasks.Choice, n float64) (stage, bool) {
 	ph := o.phases[at]
+	if p.request.Exchanges() {
+		return p.swap(o, at, c, n/float64(p.on.Size()))
+	}
 	size, partners := o.widest[at], 1
 	if c.Submodule == submodules.Circulant {
 		partners = log2(o.widest[at])
@@ -27,7 +30,7 @@ func (p *Pricer) stage(o *outline, at int, c tasks.Choice, n float64) (stage, bo
 		all.near, all.lead = p.links[p.on.Depth()-2].leading(whole, p.near, partners), p.near
 	}
 	switch ph.Kind.Op {
-	case tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter, tasks.Alltoall:
+	case tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter:
 		if p.request.Blocks() {
 			n /= float64(o.groups[at])
 		}
@@ -38,7 +41,7 @@ func (p *Pricer) stage(o *outline, at int, c tasks.Choice, n float64) (stage, bo
 	lanes := 0.0
 	if o.shape == tasks.Lanes {
 		switch {
-		case p.together == 0 || o.on.Depth() > 2 || p.request.Coll != tasks.Allreduce:
+		case p.together == 0 || o.on.Depth() > 2:
 			return stage{}, false
 		case !o.inside[at]:
 			lanes = float64(p.together)
@@ -50,7 +53,7 @@ func (p *Pricer) stage(o *outline, at int, c tasks.Choice, n float64) (stage, bo
 	}
 	switch ph.Kind.Op {
 	case tasks.Bcast, tasks.Reduce:
-		return along(l, all, c, size, n, lead, ph.Kind.Op == tasks.Reduce)
+		return along(l, all, o.inside[at], c, size, n, lead, ph.Kind.Op == tasks.Reduce)
 	case tasks.Gather, tasks.Scatter:
 		return parted(l, c, size, n, lead, ph.Kind.Op == tasks.Gather)
 	case tasks.Allreduce, tasks.Allgather, tasks.ReduceScatter:
@@ -81,7 +84,7 @@ func (s *share) stage(op tasks.Collective) (stage, bool) {
 }
 
 // along returns the stage of a bcast or a reduce over links.
-func along(l *link, all crowd, c tasks.Choice, size int, n, lead float64, reduces bool) (stage, bool) {
+func along(l *link, all crowd, inside bool, c tasks.Choice, size int, n, lead float64, reduces bool) (stage, bool) {
 	if c.Submodule == submodules.Circulant {
 		return l.blocks(size, n, float64(c.Inner), lead, reduces), all.ranks == 1
 	}
@@ -89,6 +92,9 @@ func along(l *link, all crowd, c tasks.Choice, size int, n, lead float64, reduce
 		return stage{}, false
 	}
 	t := newTree(l, all, size, n, lead, reduces)
+	if inside {
+		t.each = size
+	}
 	switch c.Algorithm {
 	case submodules.Binomial, "":
 		return t.radix(or(c.N, 2)), true

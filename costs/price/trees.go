@@ -79,15 +79,29 @@ func (t *tree) load(f fan, isRoot bool) (l load) {
 // stage returns a tree's: the path, and the most children of the root and of another rank.
 func (t *tree) stage(path Terms, root, inner fan) stage {
 	if t.size <= t.each && t.near != nil {
-		t = t.near
+		t.near.each, t = t.each, t.near
 		root, inner = fan{far: root.near}, fan{far: inner.near}
 	}
 	if t.n > t.lead {
 		path = path.plus(t.credit())
 	}
-	s := stage{first: path, lag: t.trip(t.n), root: t.load(root, true), inner: t.load(inner, false)}
+	s := stage{first: path.plus(work(t.meeting())), lag: t.trip(t.n), root: t.load(root, true), inner: t.load(inner, false)}
+	if t.red > 0 {
+		s.root.busy = later(s.root.busy, work(float64(t.each-1)*3*t.memory*t.n))
+	}
 	s.total = float64(t.size-1) * (t.receives(t.n) + t.sends(t.n) + t.red)
 	return s
+}
+
+// meeting returns what it takes more to combine because ranks of a node do so at the same
+// time: in each round half as many as before.
+func (t *tree) meeting() (ns float64) {
+	if t.red > 0 {
+		for ranks := t.each / 2; ranks > 1; ranks /= 2 {
+			ns += max(0, 3*t.memory*t.n*float64(ranks)-t.red)
+		}
+	}
+	return ns
 }
 
 // knomial returns the time of a tree in digits of a radix, which is its longest path.

@@ -291,7 +291,7 @@ func (q *question) allreduce() {
 			q.pair(tasks.RSAG, n, 4, tasks.ReduceScatter, tasks.Allgather, nbc(submodules.Pairwise), adapt(submodules.Linear))
 		}
 		if q.crowded() {
-			q.add(tasks.FlatAR, n, linkWindow, nbc(submodules.RecDoubling), nbc(submodules.Rabenseifner), rounds(0))
+			q.add(tasks.FlatAR, n, linkWindow, nbc(submodules.RecDoubling), nbc(submodules.Rabenseifner), rounds(0), adapt(submodules.Ring))
 			q.add(tasks.Lanes, n, linkWindow, nbc(submodules.RecDoubling), nbc(submodules.Rabenseifner), rounds(0), adapt(submodules.Ring))
 		}
 	}
@@ -387,19 +387,27 @@ func (q *question) spokes() {
 
 // exchanges adds the plans of an alltoall.
 func (q *question) exchanges() {
-	shape, ranks := tasks.Han, q.on.Size()
+	shapes := []tasks.Shape{tasks.Han}
 	if q.crowded() {
-		shape = tasks.Flat
+		shapes = []tasks.Shape{tasks.Flat, tasks.Lanes, tasks.Han}
 	}
-	choices := []tasks.Choice{nbc(submodules.Bruck), numbered(nbc(submodules.Bruck), 4), numbered(nbc(submodules.Bruck), 8), adapt(submodules.Pairwise), nbc(submodules.Pairwise)}
-	if ranks <= rule.LinearRanks {
-		choices = append(choices, adapt(submodules.Linear), nbc(submodules.Linear))
-	}
-	q.add(shape, tasks.Whole, 4, choices...)
-	if q.request.Bytes() > rule.CutFrom {
+	for _, shape := range shapes {
+		ranks := q.nodes
+		if shape == tasks.Flat {
+			ranks = q.on.Size()
+		}
+		whole := []tasks.Choice{adapt(submodules.Pairwise), nbc(submodules.Pairwise)}
+		if ranks <= rule.LinearRanks {
+			whole = append(whole, adapt(submodules.Linear), nbc(submodules.Linear))
+		}
+		cut := whole
+		if shape != tasks.Lanes {
+			whole = append(whole[:len(whole):len(whole)], nbc(submodules.Bruck), numbered(nbc(submodules.Bruck), 4), numbered(nbc(submodules.Bruck), 8))
+		}
+		q.add(shape, tasks.Whole, 4, whole...)
 		for _, n := range pieces {
-			if n < q.request.Bytes() {
-				q.add(shape, n*q.blocks, linkWindow, choices[3:]...)
+			if q.request.Bytes() > rule.CutFrom && n < q.request.Bytes() {
+				q.add(shape, n*q.blocks, linkWindow, cut...)
 			}
 		}
 	}

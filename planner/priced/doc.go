@@ -3,8 +3,8 @@
 // price is least. Prices are those of package costs/price.
 //
 // The built-in rule's plan is one of the candidates. Another one takes its place only if
-// it is cheaper by more than prices are usually off. Where nothing has a price, such as an
-// alltoall, the rule's plan stays.
+// it is cheaper by more than prices are usually off. Where nothing has a price, such as a
+// scan, the rule's plan stays. Where only others have one, the cheapest of them is taken.
 //
 // It measures nothing, and compiles and simulates nothing. Equal arguments give equal
 // plans on all ranks.

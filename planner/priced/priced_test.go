@@ -94,7 +94,6 @@ func TestRuleStays(t *testing.T) {
 		r    tasks.Request
 	}{
 		{"1x8", request(tasks.Allreduce, 1<<20)},
-		{"8x1", request(tasks.Alltoall, 1<<20)},
 		{"8x1", request(tasks.Scan, 1<<20)},
 	} {
 		topo, err := levels.Parse(tc.spec)
