@@ -11,7 +11,7 @@ import (
 )
 
 func TestHelp(t *testing.T) {
-	for _, command := range []string{"", "bench", "bench coll", "bench p2p", "bench accuracy", "bench task", "bench overlap", "bench peers", "plan", "dag", "trace", "simulate", "verify", "info", "doctor", "run", "tune", "tune compare", "tune validate", "tune check", "tune models"} {
+	for _, command := range []string{"", "bench", "bench coll", "bench p2p", "bench accuracy", "bench task", "bench overlap", "bench peers", "bench disturb", "plan", "dag", "trace", "simulate", "verify", "info", "doctor", "run", "tune", "tune compare", "tune validate", "tune check", "tune models"} {
 		name := strings.ReplaceAll("help "+command, " ", "_")
 		t.Run(name, func(t *testing.T) {
 			args := append(strings.Fields(command), "--help")
@@ -102,6 +102,8 @@ func TestWrongArguments(t *testing.T) {
 		"bench peers --topo a:3,b:1",
 		"bench peers --topo 1x1",
 		"bench peers --rate fast",
+		"bench peers --noise 1us --sweep 0",
+		"bench disturb --share 2 -- true",
 		"bench peers --ops bcast --counts 1,0",
 		"bench peers --ops bcast,bcast",
 		"bench peers --bytes 5",

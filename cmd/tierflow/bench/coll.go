@@ -20,7 +20,7 @@ import (
 
 // Commands returns bench's subcommands except peers.
 func Commands(reg submodules.Registry) []*cobra.Command {
-	return []*cobra.Command{collCommand(reg), p2pCommand(), accuracyCommand(reg), taskCommand(reg), overlapCommand(reg), shareCommand(reg), algorithmsCommand(reg)}
+	return []*cobra.Command{collCommand(reg), p2pCommand(), accuracyCommand(reg), taskCommand(reg), overlapCommand(reg), shareCommand(reg), algorithmsCommand(reg), disturbCommand()}
 }
 
 // benchColl is the command bench coll.

@@ -69,6 +69,7 @@ func TestBenchJSON(t *testing.T) {
 		Min        float64 `json:"min_us"`
 		P50        float64 `json:"p50_us"`
 		P99        float64 `json:"p99_us"`
+		Mean       float64 `json:"mean_us"`
 		Algorithm  float64 `json:"algbw_gbps"`
 		Bus        float64 `json:"busbw_gbps"`
 		Wrong      int64   `json:"wrong"`

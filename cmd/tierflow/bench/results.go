@@ -28,6 +28,7 @@ type result struct {
 	Min        float64     `json:"min_us"`
 	P50        float64     `json:"p50_us"`
 	P99        float64     `json:"p99_us"`
+	Mean       float64     `json:"mean_us"`
 	AlgBW      float64     `json:"algbw_gbps"`
 	BusBW      float64     `json:"busbw_gbps"`
 	Wrong      int64       `json:"wrong"`                   // elements
@@ -99,7 +100,7 @@ func sumUp(t *levels.Topology, of tasks.Request, p tasks.Plan, times []float64) 
 	r := result{
 		Collective: of.Coll.String(), Shape: p.Shape.String(), Plan: p.String(),
 		Bytes: of.Bytes(), Ranks: t.Size(), Nodes: t.Nodes(), Iters: len(times),
-		Min: kit.Round(times[0], 1e3), P50: quantile(0.5), P99: quantile(0.99),
+		Min: kit.Round(times[0], 1e3), P50: quantile(0.5), P99: quantile(0.99), Mean: kit.Round(stat.Mean(times, nil), 1e3),
 	}
 	for i := range of.Counts.Len() {
 		r.Counts = append(r.Counts, of.Counts.At(i))

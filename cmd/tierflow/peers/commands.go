@@ -45,6 +45,7 @@ type setting struct {
 	table   bool     // tierflow's: plans of the decision table
 	alloc   bool     // tierflow's: buffers from planner.Alloc
 	local   bool     // tierflow's: goroutine ranks of one process
+	noisy   bool     // a rank loses its processor at times
 }
 
 // Our own settings.
@@ -75,6 +76,7 @@ type site struct {
 	single         bool          // a sample is one call
 	skew           time.Duration // that the last rank computes before it
 	bind           string        // what a rank is bound to: bindNone or bindCore
+	noise          noise         // of noisy settings
 }
 
 // What a rank may be bound to, as all launchers call it.
@@ -118,10 +120,14 @@ func (s site) hosts(slots bool) string {
 // is an empty folder.
 func (s site) jobCommand(of setting, c cells, each time.Duration, store string) []string {
 	ops, bytes := c.arguments()
-	driver := []string{
+	var before []string // the program
+	if of.noisy {
+		before = s.noise.command(s)
+	}
+	driver := append(slices.Clone(before),
 		s.driver(of.library), ops, bytes, strconv.FormatFloat(each.Seconds(), 'g', -1, 64),
 		strconv.Itoa(s.nodes), strconv.Itoa(s.perNode), store, cmp.Or(s.counts, "-"), s.regime(),
-	}
+	)
 	switch of.library {
 	case openMPI:
 		return append(s.mpirun(of.mca), driver...)
@@ -130,7 +136,7 @@ func (s site) jobCommand(of setting, c cells, each time.Duration, store string) 
 	case gloo:
 		return append(s.tierflowRun(), driver...)
 	}
-	words := []string{s.self, "bench", "coll", ops, "--time", each.String(), "--plan=", "--json"}
+	words := append(before, s.self, "bench", "coll", ops, "--time", each.String(), "--plan=", "--json")
 	if of.local {
 		words = append(words, "--topo", fmt.Sprintf("1x%d", s.perNode))
 	} else {

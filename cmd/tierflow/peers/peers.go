@@ -32,6 +32,7 @@ type benchPeers struct {
 	single     bool          // a sample is one call
 	skew       time.Duration // that the last rank computes before it
 	bind       string        // what each rank is bound to
+	noise      noise         // without a length: nobody is disturbed
 	json       bool
 
 	command        string // as it was called
@@ -71,6 +72,11 @@ With --single a sample is one call, as of tierflow bench coll --single. --bind c
 binds each rank to a core of its own. Rounds launch all anew, so that least–largest is
 the spread over launches.
 
+With --noise each setting has two turns in a round: one undisturbed, and one in which
+tierflow bench disturb stops the rank in the middle at random moments. "slowdown" is
+the mean time disturbed over the mean time undisturbed, and 1 / (1 - share) is what the
+lost time alone makes of it. Open MPI's coll/adapt is then there for what it has.
+
 With --json the output has all that the numbers depend on. Kept as
 testdata/peers/results/NAME.json in tierflow's source tree it becomes a table of
 testdata/peers/README.md with make update.`,
@@ -88,7 +94,7 @@ testdata/peers/README.md with make update.`,
 				return err
 			}
 			b.command = c.CommandPath()
-			for _, name := range []string{"topo", "rate", "congestion", "ops", "bytes", "counts", "time", "sweep", "rounds", "single", "skew", "bind"} {
+			for _, name := range []string{"topo", "rate", "congestion", "ops", "bytes", "counts", "time", "sweep", "rounds", "single", "skew", "noise", "noise-share", "bind"} {
 				switch f := c.Flags().Lookup(name); {
 				case f.Changed && f.Value.Type() == "bool":
 					b.command += " --" + name + "=" + f.Value.String()
@@ -117,6 +123,8 @@ func (b *benchPeers) addFlags(c *cobra.Command) {
 	f.IntVar(&b.rounds, "rounds", 3, "how often each library has its turn")
 	f.BoolVar(&b.single, "single", false, "one call a sample, on buffers just written, in place of calls back to back")
 	f.DurationVar(&b.skew, "skew", 0, "time that the last rank computes before a single call; with --single")
+	f.DurationVar(&b.noise.Lasting, "noise", 0, "measure everything again while a rank loses its processor at times, for so long each; with --sweep 0")
+	f.Float64Var(&b.noise.Share, "noise-share", 0.1, "share of the time in which that rank has no processor; with --noise")
 	f.StringVar(&b.bind, "bind", bindNone, "what each rank is bound to, by all launchers alike: none, or core on one node")
 	f.BoolVar(&b.json, "json", false, "print JSON")
 }
@@ -169,7 +177,7 @@ func (b *benchPeers) read() error {
 			b.time, b.sweep, b.rounds, maxPeerRounds)
 	}
 	b.cells = cells{kit.Names(colls), sizes}
-	return nil
+	return b.noise.check(b.sweep)
 }
 
 // readSizes reads --bytes or --counts. The size of blocks that differ is the largest.
@@ -269,6 +277,9 @@ func (b *benchPeers) compare(ctx context.Context, p *place, stdout, notes io.Wri
 		return rows, context.Cause(ctx)
 	}
 	settings := p.defaultSettings(found, b.cells)
+	if b.noise.Lasting > 0 {
+		settings, t.Noise = b.noise.settings(settings, b.cells), &b.noise
+	}
 	if b.sweep > 0 {
 		t.Tuning, err = p.tune(ctx, b.cells, b.sweep, notes)
 		switch {

@@ -80,6 +80,10 @@ func writePeers(w *strings.Builder, name string, t peerTable) {
 	if t.Tuning != nil {
 		fmt.Fprintf(w, "tierflow was tuned in %.0f s.\n", t.Tuning.Seconds)
 	}
+	if t.Noise != nil {
+		writeNoise(w, t)
+		return
+	}
 	head := []string{"collective", "bytes", "tierflow p50 µs"}
 	for _, c := range peerColumns {
 		if slices.ContainsFunc(t.Results, c.is) && (c.head != ruleColumn || t.Tuning != nil) {

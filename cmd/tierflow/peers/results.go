@@ -23,6 +23,7 @@ type peerRow struct {
 	Min        float64 `json:"min_us"`
 	P50        float64 `json:"p50_us"`
 	P99        float64 `json:"p99_us"`
+	Mean       float64 `json:"mean_us"`
 	Wrong      int64   `json:"wrong"` // elements
 	Plan       string  `json:"plan"`  // tierflow's
 }
@@ -74,6 +75,12 @@ type peerResult struct {
 	Largest    float64 `json:"largest_p50_us"`
 	P99        float64 `json:"p99_us,omitempty"` // median over rounds; 0: not recorded
 	Rounds     int     `json:"rounds"`
+	// The median of the rounds' mean times, where noise is compared, and how many times
+	// the undisturbed one of the same round it is.
+	Mean          float64 `json:"mean_us,omitempty"`
+	Slowdown      float64 `json:"slowdown,omitempty"`
+	LeastSlowdown float64 `json:"least_slowdown,omitempty"`
+	MostSlowdown  float64 `json:"most_slowdown,omitempty"`
 	// Ratios of p50 to tierflow's in the same round, tuned if it is: their median, least
 	// and largest. 0: tierflow has no such cell.
 	Ratio        float64   `json:"ratio,omitempty"`
@@ -83,6 +90,7 @@ type peerResult struct {
 	Command      string    `json:"command"`        // in which DIR is a temporary folder
 	rounds       []float64 // p50, in order: what fails in one round is in none after it
 	tails        []float64 // p99
+	means        []float64
 }
 
 // peerTable collects rows.
@@ -98,6 +106,7 @@ type peerTable struct {
 	Congestion string             `json:"congestion_control"`
 	Single     bool               `json:"single,omitempty"`  // a sample is one call; else calls back to back
 	Skew       float64            `json:"skew_us,omitempty"` // by which the last rank was late; times include it
+	Noise      *noise             `json:"noise,omitempty"`   // of the disturbed settings; missing: there are none
 	Bind       string             `json:"bind,omitempty"`    // what a rank is bound to; empty: to nothing
 	Wire       map[string]float64 `json:"wire_us"`           // by bytes
 	Tuning     *peerTuning        `json:"tuning,omitempty"`  // missing: tierflow is not tuned
@@ -125,6 +134,7 @@ func (t *peerTable) addRows(s setting, command string, rows []peerRow) {
 		}
 		t.Results[i].rounds = append(t.Results[i].rounds, row.P50)
 		t.Results[i].tails = append(t.Results[i].tails, row.P99)
+		t.Results[i].means = append(t.Results[i].means, row.Mean)
 	}
 }
 
@@ -160,6 +170,7 @@ func (t *peerTable) finish() {
 			r.LeastRatio, r.Ratio, r.LargestRatio = spread(ratios)
 		}
 	}
+	t.compareNoise()
 }
 
 // cell names the collective and size, which results are compared by.
@@ -236,6 +247,9 @@ func (t *peerTable) printText(w io.Writer) error {
 			r.Collective, tasks.FormatBytes(r.Bytes), library, variant, figures(r.P50), figures(r.Least), figures(r.Largest), tail, ratio)
 	}
 	if err := tab.Flush(); err != nil {
+		return err
+	}
+	if err := t.printNoise(w); err != nil {
 		return err
 	}
 	if t.Tuning != nil {

@@ -199,8 +199,11 @@ static void measure(struct series *s, double seconds) {
 	s->lib->maximum(&s->wrong, 1);
 	qsort(times, n, sizeof *times, ascending);
 	if (s->lib->rank == 0) {
-		printf("{\"collective\":\"%s\",\"bytes\":%zu,\"iters\":%d,\"min_us\":%.3f,\"p50_us\":%.3f,\"p99_us\":%.3f,\"wrong\":%.0f}\n",
-			s->call.collective, s->call.bytes, n, times[0], times[(n - 1) / 2], times[(n * 99 + 99) / 100 - 1], s->wrong);
+		double all = 0;
+		for (int i = 0; i < n; i++)
+			all += times[i];
+		printf("{\"collective\":\"%s\",\"bytes\":%zu,\"iters\":%d,\"min_us\":%.3f,\"p50_us\":%.3f,\"p99_us\":%.3f,\"mean_us\":%.3f,\"wrong\":%.0f}\n",
+			s->call.collective, s->call.bytes, n, times[0], times[(n - 1) / 2], times[(n * 99 + 99) / 100 - 1], all / n, s->wrong);
 		fflush(stdout); /* a later cell may never end */
 	}
 	free(times);
