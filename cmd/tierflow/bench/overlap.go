@@ -91,15 +91,18 @@ func (b *benchOverlap) run(ctx context.Context, names []string, stdout, stderr i
 	if err != nil || len(results) == 0 {
 		return err // or this isn't rank 0
 	}
-	if b.svg != "" {
-		figure, err := drawOverlaps(b.segment, b.Job, results)
-		if err == nil {
-			err = kit.WriteOutput(stdout, b.svg, figure)
-		}
-		if err != nil {
-			return err
-		}
+	if err := b.print(stdout, results); err != nil || b.svg == "" {
+		return err
 	}
+	figure, err := drawOverlaps(b.segment, b.Job, results)
+	if err != nil {
+		return err
+	}
+	return kit.WriteOutput(stdout, b.svg, figure)
+}
+
+// print prints the results.
+func (b *benchOverlap) print(stdout io.Writer, results []overlapResult) error {
 	if b.json {
 		return kit.WriteJSON(stdout, map[string]any{"results": results})
 	}

@@ -121,19 +121,22 @@ func (b *benchTask) checkSeries(r tasks.Request, p tasks.Plan) error {
 
 // show prints and draws the results.
 func (b *benchTask) show(stdout io.Writer, results []taskResult) error {
-	if b.svg != "" {
-		figure, err := drawSettling(b.name, b.segment, b.Job, results)
-		if err == nil {
-			err = kit.WriteOutput(stdout, b.svg, figure)
-		}
-		if err != nil {
-			return err
-		}
+	if err := b.print(stdout, results); err != nil || b.svg == "" {
+		return err
 	}
-	if b.json && len(results) == 1 {
+	figure, err := drawSettling(b.name, b.segment, b.Job, results)
+	if err != nil {
+		return err
+	}
+	return kit.WriteOutput(stdout, b.svg, figure)
+}
+
+// print prints the results.
+func (b *benchTask) print(stdout io.Writer, results []taskResult) error {
+	switch {
+	case b.json && len(results) == 1:
 		return kit.WriteJSON(stdout, results[0])
-	}
-	if b.json {
+	case b.json:
 		return kit.WriteJSON(stdout, map[string]any{"results": results})
 	}
 	for _, r := range results {

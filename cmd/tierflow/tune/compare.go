@@ -17,6 +17,7 @@ import (
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/viz"
 )
 
 // compareCommand returns tune compare.
@@ -81,24 +82,31 @@ func (u *tuning) runCompare(ctx context.Context, r *tuneRank) error {
 	if !r.isFirst() {
 		return nil
 	}
-	if u.svg != "" {
-		drawing, err := all.figures().SVG()
-		if err != nil {
-			return err
-		}
-		if err := kit.WriteOutput(r.stdout, u.svg, drawing); err != nil {
-			return err
-		}
-	}
 	if u.json {
 		err = kit.WriteJSON(r.stdout, all)
 	} else {
 		err = all.print(r)
 	}
+	if err == nil && len(all.Points) > 0 {
+		err = u.draw(r, all.figures())
+	}
 	if err == nil && all.Interrupted {
 		err = fmt.Errorf("interrupted: of %d points %d are compared", len(u.requests), len(all.Points))
 	}
 	return err
+}
+
+// draw writes a figure to the file of --svg, if there is one. It comes after what is
+// printed, so that a file that can't be written loses nothing else.
+func (u *tuning) draw(r *tuneRank, figure viz.Panels) error {
+	if u.svg == "" {
+		return nil
+	}
+	drawing, err := figure.SVG()
+	if err != nil {
+		return err
+	}
+	return kit.WriteOutput(r.stdout, u.svg, drawing)
 }
 
 // contests are what is compared: each method, and each that may run races without any.

@@ -85,19 +85,16 @@ func (u *tuning) runValidate(ctx context.Context, r *tuneRank) error {
 	if !r.isFirst() {
 		return nil
 	}
-	if u.svg != "" {
-		drawing, err := drawValidations(all).SVG()
-		if err == nil {
-			err = kit.WriteOutput(r.stdout, u.svg, drawing)
-		}
-		if err != nil {
-			return err
-		}
-	}
+	var err error
 	if u.json {
-		return kit.WriteJSON(r.stdout, map[string]any{"validations": all})
+		err = kit.WriteJSON(r.stdout, map[string]any{"validations": all})
+	} else {
+		err = printValidations(r, all)
 	}
-	return printValidations(r, all)
+	if err != nil {
+		return err
+	}
+	return u.draw(r, drawValidations(all))
 }
 
 // validateRequest predicts and measures the configurations of one request.
