@@ -99,23 +99,14 @@ func offers(p *price.Pricer, plans []tasks.Plan) (all []Offer) {
 }
 
 // isWasteful reports whether a search with heuristics would leave a plan out for what it
-// does between nodes: it cuts a short message, has too few segments to fill a chain, or
-// lets one rank speak with many.
+// does between nodes.
 func isWasteful(r tasks.Request, t *levels.Topology, p tasks.Plan) bool {
-	bytes := max(r.Bytes(), 1)
-	segments := (bytes + min(p.Segment, bytes) - 1) / min(p.Segment, bytes)
-	if segments > 1 && bytes <= rule.CutFrom {
-		return true
+	top, group := t.Level(t.Depth()-1).Symbol, t.Nodes()
+	if p.Shape.IsFlat() {
+		group = t.Size()
 	}
-	top := t.Level(t.Depth() - 1).Symbol
-	for _, op := range tasks.Operations(r.Coll, p.Shape) {
+	return slices.ContainsFunc(tasks.Operations(r.Coll, p.Shape), func(op tasks.Collective) bool {
 		c, ok := p.For(tasks.Kind{Symbol: top, Op: op})
-		if !ok {
-			continue
-		}
-		if c.Algorithm == submodules.Chain && t.Nodes() > 2 && segments < int64(t.Nodes()) && c.Inner == 0 || c.Algorithm == submodules.Linear && t.Nodes() > rule.LinearRanks {
-			return true
-		}
-	}
-	return false
+		return ok && rule.Wasted(r, t.Size(), p, op, c, group) != ""
+	})
 }

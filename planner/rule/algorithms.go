@@ -53,6 +53,10 @@ var algorithms = []row[tasks.Choice]{
 		circulant(0), "the bytes of a ring in a logarithm of its steps, for any number of nodes; each rank of a node has a share",
 	},
 	{
+		when(operation(tasks.Allreduce), commutes, free, small, not(tiny), between, not(powerOfTwo)),
+		circulant(0), "the bytes of a ring in a logarithm of its steps, for any number of nodes",
+	},
+	{
 		when(operation(tasks.Allreduce), small),
 		nbc(submodules.RecDoubling), "fewest steps",
 	},
@@ -112,6 +116,10 @@ var algorithms = []row[tasks.Choice]{
 		nbc(submodules.RecDoubling), "fewest steps",
 	},
 	{
+		when(operation(tasks.Scan, tasks.Exscan), between, farScan),
+		nbc(submodules.RecDoubling), "a logarithm of steps: so few bytes don't pay for a chain",
+	},
+	{
 		when(operation(tasks.Scan, tasks.Exscan)),
 		adapt(submodules.Chain), "each node sends and receives the message once, segment by segment",
 	},
@@ -141,7 +149,7 @@ var algorithms = []row[tasks.Choice]{
 		nbc(submodules.Pairwise), "it keeps the order of ranks",
 	},
 	{
-		when(operation(tasks.Allgather, tasks.ReduceScatter), between, unfilled),
+		when(operation(tasks.Allgather, tasks.ReduceScatter), between, either(unfilled, fullNodes)),
 		circulant(0), "the bytes of a ring in a logarithm of its steps, for any number of nodes",
 	},
 	{

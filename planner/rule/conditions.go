@@ -8,12 +8,6 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Limits of plans worth a look: what searches with heuristics and choices by price leave out.
-const (
-	CutFrom     = 16 << 10 // bytes: smaller messages are latency, and cutting them adds some
-	LinearRanks = 16       // a root that feeds more one by one is the bottleneck
-)
-
 // Limits of the rule, bytes.
 const (
 	starMessage   = 1 << 10   // up to here a node can speak with all others, one after the other
@@ -24,10 +18,13 @@ const (
 	passedBlock   = 64        // of what one rank gives another: up to here others may pass it on
 	leastHalved   = 12 << 10  // from here on halves are worth their messages
 	leaderBlock   = 1 << 10   // of an alltoall: up to here one rank of a node may carry the blocks of all
+	fullLeader    = 64        // the same of a full node, whose other ranks may carry as well
+	fullLane      = 512       // between two full nodes: up to here a message costs more than a copy inside the node
 	laneBlock     = 4 << 10   // of what one rank gives another: up to here a message costs more than a copy inside the node
 	slotBlock     = 8 << 10   // of what one rank of a node gives another: from here on the kernel's one copy costs less than two of ours
 	halvedMessage = 256 << 10 // up to here fewer steps are worth more than a pipeline
 	filling       = 64 << 10  // for each node: from here on a chain or a ring of nodes is filled
+	addedUp       = 6 << 10   // for each node: from here on a scan's chain of nodes is worth its hops
 	filled        = 256 << 10 // for each node of one rank: the same, of chains beside round-optimal schedules
 )
 
@@ -50,9 +47,8 @@ var (
 
 	exchanges = condition{tasks.Alltoall.String() + " is asked for", func(q *question) bool { return q.request.Exchanges() }}
 
-	leadersPay = condition{"up to " + tasks.FormatBytes(leaderBlock) + " a block", func(q *question) bool { return q.bytes <= leaderBlock*q.blocks }}
-
-	lanesPay = condition{"up to " + tasks.FormatBytes(laneBlock) + " a block", func(q *question) bool { return q.bytes <= laneBlock*q.blocks }}
+	leadersPay = upToABlock(leaderBlock)
+	lanesPay   = upToABlock(laneBlock)
 
 	readsPay = condition{"over " + tasks.FormatBytes(slotBlock) + " a block", func(q *question) bool { return q.bytes > slotBlock*q.blocks }}
 
@@ -166,6 +162,11 @@ var (
 		},
 	}
 
+	// A scan's chain hands on what each of its nodes adds, one after the other.
+	farScan = condition{"less than " + tasks.FormatBytes(addedUp) + " × nodes", func(q *question) bool {
+		return q.bytes < addedUp*int64(q.on.Nodes())
+	}}
+
 	fewHops = condition{"at most " + strconv.Itoa(shortChain) + " nodes, in shape " + tasks.Flat.String() + " ranks", func(q *question) bool {
 		if q.shape == tasks.Flat {
 			return q.on.Size() <= shortChain
@@ -194,6 +195,11 @@ func inRounds(more ...condition) []condition {
 // upTo holds for messages of up to so many bytes.
 func upTo(bytes int64) condition {
 	return condition{"up to " + tasks.FormatBytes(bytes), func(q *question) bool { return q.bytes <= bytes }}
+}
+
+// upToABlock holds for blocks of up to so many bytes on average.
+func upToABlock(bytes int64) condition {
+	return condition{"up to " + tasks.FormatBytes(bytes) + " a block", func(q *question) bool { return q.bytes <= bytes*q.blocks }}
 }
 
 // operation holds if the operation of the level is one of some.

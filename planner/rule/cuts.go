@@ -105,8 +105,14 @@ var cuts = []row[cut]{
 		fixed(Packed(blockSegment), linkSegments), "each pair of ranks that speak has several segments on the wire",
 	},
 	{
-		when(asked(tasks.Allgather, tasks.ReduceScatter), commutes, unfilled),
-		uncut, "a logarithm of steps, which segments would multiply",
+		when(asked(tasks.Allgather, tasks.ReduceScatter), commutes, either(unfilled, fullNodes)),
+		cut{"all, at most " + tasks.FormatBytes(roundsMost) + " / blocks", func(q *question) int64 {
+			if q.bytes <= roundsMost {
+				return tasks.Whole
+			}
+			return max(roundsMost/q.blocks, leastPart)
+		}, fewSegments, ""},
+		"a logarithm of steps, which segments would multiply",
 	},
 	{
 		inRounds(alone),

@@ -18,6 +18,10 @@ var shapes = []row[tasks.Shape]{
 		tasks.AR, "up to " + tasks.FormatBytes(tinyMessage) + " one exchange is faster than a reduce and a bcast",
 	},
 	{
+		when(sums, free, commutes, small, moreNodes, fits(tasks.AR), not(star)),
+		tasks.AR, "one exchange is faster than a reduce and a bcast, which take twice the steps",
+	},
+	{
 		when(sums, free, commutes, either(halves, unfilled), fits(tasks.AR)),
 		tasks.AR, "halving and doubling takes a logarithm of the steps of a ring of {nodes} nodes, which so few bytes don't fill",
 	},
@@ -44,6 +48,14 @@ var shapes = []row[tasks.Shape]{
 	{
 		when(unfit(tasks.Han)),
 		tasks.Flat, "{op} is not commutative and ranks are not numbered node by node",
+	},
+	{
+		when(exchanges, fullNodes, not(upToABlock(fullLeader)), not(twoNodes), lanesPay, fits(tasks.Lanes)),
+		tasks.Lanes, "all ranks of a full node carry blocks of over " + tasks.FormatBytes(fullLeader) + " between nodes, one message for a rank in place of one for each pair",
+	},
+	{
+		when(exchanges, fullNodes, twoNodes, not(upToABlock(fullLane))),
+		tasks.Flat, "two full nodes: copies inside a node of blocks of over " + tasks.FormatBytes(fullLane) + " cost more than messages between pairs",
 	},
 	{
 		when(exchanges, not(oneNode), severalRanks, fewPeers, leadersPay, fits(tasks.Han)),

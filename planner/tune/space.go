@@ -1,7 +1,6 @@
 package tune
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/tierflow/tierflow/levels"
@@ -140,25 +139,24 @@ const (
 //
 //   - solo only for segments of at least 512 KiB, in an alltoall 8 KiB; between goroutine
 //     ranks, which need no setup to read each other's memory, for all;
-//   - a chain only if there are at least as many pieces as ranks in it;
-//   - no cut through a message of at most 16 KiB;
-//   - no linear exchange among more than 16 ranks;
 //   - no messages inside a node where ranks can share memory (HAN's table II has
-//     only such submodules there).
+//     only such submodules there), but for the trees of full nodes, [rule.TreeInside];
+//   - what [rule.Wasted] says: a chain of more than four ranks with fewer pieces, a cut
+//     through a message of at most 16 KiB, a linear bcast among more than 16 ranks.
 func (s Space) prune(g *tasks.Graph, r tasks.Request, p tasks.Plan) string {
-	bytes := max(r.Bytes(), 1)
-	segment := min(p.Segment, bytes)
-	segments := (bytes + segment - 1) / segment
-	if segments > 1 && bytes <= rule.CutFrom {
-		return "pruned, message too small to cut: at most " + tasks.FormatBytes(rule.CutFrom) + " is latency"
-	}
+	t, segment := g.On.Topology(), min(p.Segment, max(r.Bytes(), 1))
 	for _, ph := range g.Phases {
 		c, _ := p.For(ph.Kind)
-		if !p.Shape.IsFlat() && g.On.WithinNodes(ph.Level) && !s.shares(c.Submodule) && s.canShare(ph.Kind.Op) {
+		if !p.Shape.IsFlat() && g.On.WithinNodes(ph.Level) && !s.shares(c.Submodule) && s.canShare(ph.Kind.Op) &&
+			!rule.TreeInside(ph.Kind.Op, c, t.Size(), t.Nodes()) {
 			return "pruned, messages inside a node: " + ph.Kind.String() + "=" + c.String()
 		}
-		if why := pruneChoice(c, segment, segments, g.On.Widest(ph.Level), soloLeast(g.On.Topology(), ph.Kind.Op)); why != "" {
-			return why + " in " + ph.Kind.String() + "=" + c.String()
+		why := rule.Wasted(r, t.Size(), p, ph.Kind.Op, c, g.On.Widest(ph.Level))
+		if solo := soloLeast(t, ph.Kind.Op); c.Submodule == submodules.Solo && segment < solo {
+			why = "segment too small for solo: less than " + tasks.FormatBytes(solo)
+		}
+		if why != "" {
+			return "pruned, " + why + " in " + ph.Kind.String() + "=" + c.String()
 		}
 	}
 	return ""
@@ -186,24 +184,6 @@ func soloLeast(t *levels.Topology, op tasks.Collective) int64 {
 		return soloBlock
 	}
 	return soloFrom
-}
-
-// pruneChoice is prune for one level whose largest group has so many ranks, and on which
-// solo is worth segments of at least solo bytes.
-func pruneChoice(c tasks.Choice, segment, segments int64, ranks int, solo int64) string {
-	pieces := segments
-	if c.Inner > 0 {
-		pieces *= (segment + c.Inner - 1) / c.Inner
-	}
-	switch {
-	case c.Submodule == submodules.Solo && segment < solo:
-		return "pruned, segment too small for solo: less than " + tasks.FormatBytes(solo)
-	case c.Algorithm == submodules.Chain && ranks > 2 && pieces < int64(ranks):
-		return fmt.Sprintf("pruned, too few pieces to fill a chain: %d for %d ranks", pieces, ranks)
-	case c.Algorithm == submodules.Linear && c.Submodule != submodules.Solo && ranks > rule.LinearRanks:
-		return fmt.Sprintf("pruned, group too large for linear: %d ranks", ranks)
-	}
-	return ""
 }
 
 func or[T any](given, fallback []T) []T {

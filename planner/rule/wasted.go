@@ -1,0 +1,55 @@
+package rule
+
+import (
+	"fmt"
+
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Limits of plans worth a look.
+const (
+	CutFrom     = 16 << 10 // bytes, of all blocks: smaller messages are latency, and cutting them adds some
+	LinearRanks = 16       // a root that feeds more one by one is the bottleneck
+)
+
+// Wasted says why a plan for so many ranks is hardly worth a measurement: what it does with
+// one operation, by c, in groups of so many ranks at most. Empty: it may be worth one.
+// Searches with heuristics and choices by price leave such plans out.
+func Wasted(r tasks.Request, ranks int, p tasks.Plan, op tasks.Collective, c tasks.Choice, group int) string {
+	bytes := max(r.Bytes(), 1)
+	segment := min(p.Segment, bytes)
+	pieces := (bytes + segment - 1) / segment
+	if pieces > 1 && r.AllBytes(ranks) <= CutFrom {
+		return "message too small to cut: at most " + tasks.FormatBytes(CutFrom) + " is latency"
+	}
+	if c.Inner > 0 {
+		pieces *= (segment + c.Inner - 1) / c.Inner
+	}
+	switch {
+	case c.Algorithm == submodules.Chain && !op.Scans() && group > shortChain && pieces < int64(group):
+		return fmt.Sprintf("too few pieces to fill a chain: %d for %d ranks", pieces, group)
+	case c.Algorithm == submodules.Linear && c.Submodule != submodules.Solo && group > LinearRanks && !blocksOnce(op):
+		return fmt.Sprintf("group too large for linear: %d ranks", group)
+	}
+	return ""
+}
+
+// blocksOnce reports whether a linear algorithm sends each block once, from where it is to
+// where it goes, and others send it several times.
+func blocksOnce(op tasks.Collective) bool {
+	return op == tasks.Gather || op == tasks.Scatter || op == tasks.Alltoall
+}
+
+// TreeInside reports whether c is a tree of messages that the rule has inside full nodes: a
+// leader that speaks with all of its ranks through shared memory would be the bottleneck.
+func TreeInside(op tasks.Collective, c tasks.Choice, ranks, nodes int) bool {
+	switch op {
+	case tasks.Bcast, tasks.Reduce:
+		return c == adapt(submodules.Binomial) && ranks >= fewInside*nodes
+	case tasks.Gather, tasks.Scatter:
+		return c == nbc(submodules.Binomial) && ranks > mostPeers*nodes
+	default:
+		return false
+	}
+}
