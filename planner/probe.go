@@ -11,7 +11,7 @@ import (
 
 // Bounds of what measuring a machine takes. They hold for each level of the topology.
 const (
-	probeTime   = 16 * time.Millisecond // from when on a pair begins nothing new
+	probeTime   = 16 * time.Millisecond // from when on a pair begins nothing new, and nothing long that would end later
 	probeTurns  = 16                    // round trips of a small message
 	probeRounds = 2                     // streams of each size
 	probeStream = 24                    // small messages in a stream
@@ -35,7 +35,7 @@ const (
 	probeSend         // what the sender takes for each of them
 	probeLead         // what the sender takes for probeEager bytes
 	probeBrief        // until a short stream was answered
-	probeWhole        // until a long one was; 0: the link is too slow
+	probeWhole        // until a long one was; 0: the link is too slow. A message before it has used up what passes in a burst
 	probeFirst        // until a message of probeBurst bytes was answered, on a link that was idle
 	probeFields
 )
@@ -112,9 +112,10 @@ func (o *prober) lead(ctx context.Context) (p probe, err error) {
 	take(probeFirst, probeBurst, 1, probeRounds)
 	take(probeMany, 8, probeStream, 2*probeRounds)
 	take(probeLead, probeEager, 1, 2*probeRounds) // a connection's first stream is a slow one
-	until = probeTime / 2
+	until = probeTime
 	take(probeBrief, probeShort, 1, probeRounds)
-	if until = probeTime; time.Since(begun) < until {
+	long := time.Duration(p[probeBrief]) * probeLong / probeShort // about what it takes
+	if time.Since(begun)+long < until {
 		take(probeWhole, probeLong, 1, probeRounds)
 	}
 	if err == nil {

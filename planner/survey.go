@@ -17,6 +17,7 @@ import (
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -53,7 +54,6 @@ func (c *Comm) measureMachine(ctx context.Context, keep string) error {
 	if err != nil {
 		return fmt.Errorf("measure the machine: %w", err)
 	}
-	c.memo = &memo{} // the decision for its barrier was made without it
 	if why, none := strings.CutPrefix(string(data), noMachine); none {
 		c.machine = &knownMachine{why: why}
 		return nil
@@ -73,7 +73,7 @@ func (c *Comm) measureMachine(ctx context.Context, keep string) error {
 // [noMachine] and why.
 func (c *Comm) survey(ctx context.Context) ([]byte, error) {
 	begun := time.Now()
-	if err := BarrierNow(ctx, c); err != nil {
+	if err := c.alongTree(ctx, tasks.Request{Coll: tasks.Barrier}, nil); err != nil {
 		return nil, err
 	}
 	var rows []int64
@@ -95,7 +95,7 @@ func (c *Comm) survey(ctx context.Context) ([]byte, error) {
 	rows = append(rows, make([]int64, hosts)...)
 	rows[len(rows)-hosts+c.Rank()] = hostNumber()
 	r := tasks.Request{Coll: tasks.Allreduce, Count: int64(len(rows)), Type: tasks.Int64, Op: tasks.Sum, InPlace: true}
-	if err := c.runInternal(ctx, r, machineCall, asBytes(rows)); err != nil {
+	if err := c.alongTree(ctx, r, asBytes(rows)); err != nil {
 		return nil, err
 	}
 	var data []byte
@@ -109,7 +109,7 @@ func (c *Comm) survey(ctx context.Context) ([]byte, error) {
 // hear returns rank 0's bytes on all ranks.
 func (c *Comm) hear(ctx context.Context, data []byte) ([]byte, error) {
 	size := []int64{int64(len(data))}
-	if err := c.runInternal(ctx, tasks.Request{Coll: tasks.Bcast, Count: 1, Type: tasks.Int64}, machineCall, asBytes(size)); err != nil {
+	if err := c.alongTree(ctx, tasks.Request{Coll: tasks.Bcast, Count: 1, Type: tasks.Int64}, asBytes(size)); err != nil {
 		return nil, err
 	}
 	if size[0] < 1 || size[0] > maxMachine {
@@ -118,12 +118,24 @@ func (c *Comm) hear(ctx context.Context, data []byte) ([]byte, error) {
 	if c.Rank() != 0 {
 		data = make([]byte, size[0])
 	}
-	return data, c.runInternal(ctx, tasks.Request{Coll: tasks.Bcast, Count: size[0], Type: tasks.Uint8}, machineCall, data)
+	return data, c.alongTree(ctx, tasks.Request{Coll: tasks.Bcast, Count: size[0], Type: tasks.Uint8}, data)
 }
 
-// runInternal runs a collective that is none of the caller's.
-func (c *Comm) runInternal(ctx context.Context, r tasks.Request, why purpose, buf []byte) error {
-	col, err := c.internal(r, why, buf)
+// alongTree runs a collective of a measurement: along one binomial tree between nodes,
+// whatever it is. When ranks have just joined each pair that speaks has to connect first, and
+// the plans that are otherwise best make several times as many connections.
+func (c *Comm) alongTree(ctx context.Context, r tasks.Request, buf []byte) error {
+	p := tasks.Plan{Shape: tasks.Han}
+	for k := range c.topology.Depth() {
+		if c.topology.Domains(k) < c.topology.Nodes() {
+			p = p.Set(string(c.topology.Level(k).Symbol), tasks.Choice{Submodule: submodules.Adapt, Algorithm: submodules.Binomial})
+		}
+	}
+	d, err := policy{registry: c.registry, forced: tasks.Forced{{Plan: p}}}.choose(r, c.topology)
+	if err != nil {
+		return err
+	}
+	col, err := c.decided(&d, r, machineCall, nil, buf)
 	if err != nil {
 		return err
 	}

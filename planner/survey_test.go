@@ -124,6 +124,43 @@ func TestMeasureWithoutARank(t *testing.T) {
 	}
 }
 
+// A rank that gives up in the middle of a measurement is named by all that haven't ended by
+// then, and nobody waits for it. Without one that gives up all end well.
+func TestMeasureCutShort(t *testing.T) {
+	gone := errors.New("gone")
+	for _, after := range []time.Duration{0, 2 * time.Millisecond, 6 * time.Millisecond, 12 * time.Millisecond, time.Minute} {
+		comms := joinProcesses(t, 4, 1, nil)
+		errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
+			ctx, cancel := context.WithCancelCause(ctx)
+			defer cancel(nil)
+			if c.Rank() == 3 {
+				timer := time.AfterFunc(after, func() { cancel(gone) })
+				defer timer.Stop()
+			}
+			return c.MeasureMachine(ctx, "")
+		})
+		for rank, err := range errs {
+			switch {
+			case err == nil:
+			case after == time.Minute:
+				t.Errorf("rank %d, with nobody gone: %v", rank, err)
+			case rank == 3:
+				if !errors.Is(err, gone) {
+					t.Errorf("after %v the rank that is gone says %v", after, err)
+				}
+			default:
+				if err := blames(err, 3); err != nil {
+					t.Errorf("after %v rank %d: %v", after, rank, err)
+				}
+			}
+		}
+		if after == 0 && errs[0] == nil {
+			t.Error("rank 0 has measured with a rank that is gone from the beginning")
+		}
+		closeAll(t, comms)
+	}
+}
+
 // One node has nothing to choose by price, so its ranks measure nothing.
 func TestOneNodeMeasuresNothing(t *testing.T) {
 	comms, err := planner.Local("1x4", &planner.Options{Machine: planner.MachineMeasure})
