@@ -29,7 +29,7 @@ func TestForcedForAll(t *testing.T) {
 		{"gather:i=adapt/chain", tasks.Gather, fails},
 		{"gather:i=adapt/chain", tasks.Scatter, rule},
 		{"i=adapt/chain;gather:i=nbc/linear", tasks.Gather, "i=nbc/linear"},
-		{"fs=4KiB,i=adapt/chain", tasks.Gather, "fs=4KiB,w=3,i=adapt/linear"},
+		{"fs=4KiB,i=adapt/chain", tasks.Gather, "fs=4KiB,w=8,i=adapt/linear"},
 		{"i=adapt/ring", tasks.Bcast, rule},
 		{"ig=adapt/chain", tasks.Gather, fails}, // it names a task that the algorithm never does
 		{"shape=rsag,i=adapt/ring", tasks.Allreduce, "i=adapt/ring"},
