@@ -82,6 +82,11 @@ func (x *exchange) swapped(c tasks.Choice, n float64, as pieces) (stage, bool) {
 			x.first.Wire *= float64(x.size) / others
 			x.wired *= float64(x.size) / others
 		}
+		if x.lanes > 1 {
+			idle := 1 + unequal/2*math.Log2(x.lanes)
+			x.first.Wire *= idle
+			x.wired *= idle
+		}
 		x.repack(others, n, as)
 	case "adapt/pairwise", "nbc/pairwise":
 		x.oneByOne(n)
@@ -132,6 +137,9 @@ func (x *exchange) oneByOne(n float64) {
 		hop.Processor += x.step
 		if n > lead {
 			hop = hop.plus(l.credit())
+		}
+		if n > turn && x.ranks > 1 {
+			hop = hop.times(1 + 2*unequal)
 		}
 		hop = later(hop, Terms{Wire: share * l.wire(n) * (1 + unequal*math.Log2(max(1, share)))})
 		x.first = x.first.plus(hop.times(count + float64(x.size%2)*count/rounds))
@@ -205,6 +213,9 @@ func (s *share) swapped(blocks, n float64) (st stage) {
 	st.first.Work += own
 	busy := st.first
 	busy.Latency = 0
+	if s.memory > 0 { // segments meet
+		busy.Work *= max(1, s.ranks/4)
+	}
 	st.alike(load{busy: busy})
 	st.total, st.lag = s.ranks*busy.sum(), st.first.sum()
 	return st

@@ -62,7 +62,7 @@ func (x *exchange) via(places int) (l *link, lead float64, far int) {
 	if x.size <= x.ranks {
 		return x.near, x.crowd.lead, 0
 	}
-	if places < x.ranks && x.pairs && isPower(x.ranks) && isPower(x.size) {
+	if places < x.ranks && x.pairs && isPower(x.ranks) {
 		return x.near, x.crowd.lead, 0
 	}
 	return x.link, x.lead, max(min(places, x.ranks, x.size-places), 1)
@@ -81,7 +81,16 @@ func (x *exchange) combines(n float64) float64 {
 
 // combined is combines without the step.
 func (x *exchange) combined(n float64) float64 {
-	return max(x.reduce, 3*x.memory*max(float64(x.ranks), x.lanes)) * n
+	return max(x.reduce, x.contends()*3*x.memory*max(float64(x.ranks), x.lanes)) * n
+}
+
+// contends returns how many times as long the node's memory takes for ranks that use it at
+// once.
+func (x *exchange) contends() float64 {
+	if x.ranks > 1 || x.lanes > 1 {
+		return contended
+	}
+	return 1
 }
 
 // stage returns the rounds' loads.
@@ -187,6 +196,12 @@ func (x *exchange) scattered(n float64) {
 	x.apart(n, float64(x.size-1)-float64(log2(x.size)))
 }
 
+// overlapped is scattered where a round begins while parts of the one before are on their way.
+func (x *exchange) overlapped(n float64) {
+	x.doubles(n)
+	x.apart(n, 0.4*(float64(x.size-1)-float64(log2(x.size))))
+}
+
 // apart adds what so many more messages of parts take, which carry no more bytes.
 func (x *exchange) apart(n, more float64) {
 	part := n / float64(x.size)
@@ -223,9 +238,10 @@ func (x *exchange) ring(n float64, combines bool) {
 		wire = max(1, x.lanes) * x.wire(part)
 		hop = later(hop, Terms{Wire: wire})
 	}
-	if combines {
-		hop.Work += x.combines(part)
-		x.busy.Work += rounds * x.combined(part)
+	if combines { // a rank after the other
+		adds := x.step + x.combined(part)/x.contends()
+		hop.Work += adds
+		x.busy.Work += rounds * adds
 	}
 	x.first = x.first.plus(hop.times(rounds))
 	x.wired += rounds * wire
@@ -254,10 +270,21 @@ func (x *exchange) pairwise(n float64, combines bool) {
 	part := n / float64(x.size)
 	x.everybody(part)
 	if combines {
+		if part > turn { // parts to one rank meet
+			x.first.Wire *= 1 + 4*unequal
+		}
 		others := float64(x.size - 1)
 		x.first.Work += others * x.combines(part)
 		x.busy.Work += x.combined(part) * others
 	}
+}
+
+// nearSends returns what a message to a rank of the node takes of its sender.
+func (x *exchange) nearSends(n float64) float64 {
+	if x.near == nil {
+		return 0
+	}
+	return x.near.sends(n)
 }
 
 // everybody is a message of n bytes from each rank to each other one, at once.
@@ -270,26 +297,26 @@ func (x *exchange) everybody(n float64) {
 	if inside > 0 {
 		busy += inside * (x.near.sends(n) + x.near.receives(n))
 	}
-	var hop Terms
-	first := busy
-	if others > 0 {
-		hop = x.hop(n)
-		if n > x.lead {
-			hop = hop.plus(x.credit())
-		}
-		wire -= x.wire(n)
-		first -= each
+	last, lead := x.link, x.lead
+	if others == 0 {
+		last, lead = x.near, x.crowd.lead
 	} else {
-		hop = x.near.hop(n)
-		if n > x.crowd.lead {
-			hop = hop.plus(x.near.credit())
-		}
-		first -= x.near.sends(n) + x.near.receives(n)
+		wire -= x.wire(n)
 	}
-	x.first = x.first.plus(hop).plus(later(Terms{Wire: wire}, Terms{Processor: first}))
+	hop := last.hop(n)
+	if n > lead {
+		hop = hop.plus(last.credit())
+	}
+	sends := others*x.sends(n) + inside*x.nearSends(n) // before a rank looks at what has come
+	more := max(sends, hop.sum()-last.receives(n)) + busy - sends - hop.sum()
+	x.first = x.first.plus(hop).plus(later(Terms{Wire: wire}, Terms{Processor: more}))
 	x.wired += wire + math.Min(1, others)*x.wire(n)
 	x.busy.Processor += busy
 }
+
+// contended is how many times as long the memory of a node takes that its ranks use at the
+// same time, as simulations have it.
+const contended = 1.5
 
 // uneven is by how much a round of a ring over two kinds of links takes longer than on
 // average, as simulations have it.

@@ -100,9 +100,9 @@ func (s *share) inward(combines bool) (st stage) {
 	return st
 }
 
-// crowds is for how many steps a rank that combines what has been sent holds up the others of
-// its node, as simulations have it.
-const crowds = 7
+// manyRanks is of how many ranks each holds up the others for as long as it combines what has
+// been sent, as simulations have it.
+const manyRanks = 16
 
 // shared is an allgather or, combining, a reduce-scatter of n bytes in all.
 func (s *share) shared(combines bool) (st stage) {
@@ -116,7 +116,7 @@ func (s *share) shared(combines bool) (st stage) {
 	if s.sends {
 		st.first.Processor += others * (2*s.step + s.Send + s.Recv + (s.SendByte+s.RecvByte)*s.n)
 		if combines {
-			st.first.Work = max(others*s.combines(s.n), s.ranks*others*(crowds*s.step+6*s.memory*s.n))
+			st.first.Work = others * s.combines(s.n) * max(1, s.ranks*s.ranks/manyRanks)
 		}
 	} else {
 		offers := 1.0

@@ -38,7 +38,11 @@ func (l *link) starred(size int, n, lead float64, gathers bool) (s stage) {
 			s.first.Processor += (others - 1) * l.Send
 		}
 	}
-	s.root = load{busy: Terms{Processor: others * busy}}
+	own := work(l.copies(n)) // of the root's part
+	if !gathers {
+		s.first = s.first.plus(own)
+	}
+	s.root = load{busy: own.plus(Terms{Processor: others * busy})}
 	s.inner = load{busy: Terms{Processor: member}}
 	if gathers {
 		s.root.in, s.inner.out = others*wire, wire

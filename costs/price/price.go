@@ -69,6 +69,7 @@ type Pricer struct {
 	together int     // ranks of each node, numbered node by node; 0: they aren't, or nodes have different numbers
 	known    map[tasks.Shape]*outline
 	tiers    *levels.Hierarchy // of the shapes that have levels; nil: nobody asked yet
+	flat     *levels.Hierarchy // of those that have none; nil: the same
 }
 
 // outline is the way of a segment in a shape.
@@ -145,22 +146,24 @@ func (p *Pricer) outline(plan tasks.Plan) *outline {
 	return o
 }
 
-// hierarchy returns that of a shape: all shapes with levels that have prices share one.
+// hierarchy returns that of a shape: all shapes with levels that have prices share one, and
+// all without.
 func (p *Pricer) hierarchy(plan tasks.Plan) (*levels.Hierarchy, error) {
 	if !plan.Shape.Fits(p.request.Coll) {
 		return nil, fmt.Errorf("%v has no shape %v", p.request.Coll, plan.Shape)
 	}
+	kept := &p.tiers
 	if plan.Shape.IsFlat() {
-		return tasks.Hierarchy(p.request, p.on, plan)
+		kept = &p.flat
 	}
-	if p.tiers == nil {
+	if *kept == nil {
 		h, err := tasks.Hierarchy(p.request, p.on, plan)
 		if err != nil {
 			return nil, err
 		}
-		p.tiers = h
+		*kept = h
 	}
-	return p.tiers, nil
+	return *kept, nil
 }
 
 // Plan returns the price of a plan, which names shape, segment, window and an algorithm

@@ -141,7 +141,7 @@ func exchanged(x *exchange, c tasks.Choice, op tasks.Collective, n float64) (sta
 	case alg == "circulant/blocks" && n == 0, alg == "nbc/dissemination":
 		x.doubles(n)
 	case alg == "circulant/blocks" && op == tasks.Allgather:
-		x.scattered(n)
+		x.overlapped(n)
 	case alg == "circulant/blocks", alg == "nbc/halving":
 		x.halvesApart(n)
 	case c.Algorithm == submodules.Ring:

@@ -87,7 +87,7 @@ func (t *tree) stage(path Terms, root, inner fan) stage {
 	}
 	s := stage{first: path.plus(work(t.meeting())), lag: t.trip(t.n), root: t.load(root, true), inner: t.load(inner, false)}
 	if t.red > 0 {
-		s.root.busy = later(s.root.busy, work(float64(t.each-1)*3*t.memory*t.n))
+		s.root.busy = later(s.root.busy, work(float64(t.each-1)*3*contended*3*t.memory*t.n))
 	}
 	s.total = float64(t.size-1) * (t.receives(t.n) + t.sends(t.n) + t.red)
 	return s
@@ -132,10 +132,22 @@ func (t *tree) below(size int, known map[int]Terms, radix int) (path Terms) {
 			}
 		}
 	} else {
+		all := t.n > turn // children take turns: each has all of it when all have
+		if f := t.fans(size, radix); all {
+			before = t.gap(f.far)
+			if t.near != nil {
+				before = before.plus(t.near.gap(f.near))
+			}
+		}
 		for unit := last; unit >= 1; unit /= radix {
 			for digit := min(radix-1, (size-1)/unit); digit >= 1; digit-- {
 				via := t.to(digit * unit)
-				path = later(path, before.plus(via.hops).plus(t.below(min(unit, size-digit*unit), known, radix)))
+				below := t.below(min(unit, size-digit*unit), known, radix)
+				if all {
+					path = later(path, before.plus(via.gap(-1)).plus(via.hops).plus(below))
+					continue
+				}
+				path = later(path, before.plus(via.hops).plus(below))
 				before = before.plus(via.gap(1))
 			}
 		}

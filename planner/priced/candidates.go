@@ -406,6 +406,9 @@ func (q *question) exchanges() {
 		}
 		q.add(shape, tasks.Whole, 4, whole...)
 		for _, n := range pieces {
+			if q.crowded() && n < rule.Packed(64<<10) {
+				continue // ranks of a node with many small messages hold each other up
+			}
 			if q.request.Bytes() > rule.CutFrom && n < q.request.Bytes() {
 				q.add(shape, n*q.blocks, linkWindow, cut...)
 			}
