@@ -46,6 +46,7 @@ type process struct {
 	links []line // by rank
 	loop  *loopLink
 	far   []*tcp.Link
+	ready readiness              // of the connections of far
 	dial  func(peer levels.Rank) // starts connecting; attach is called later
 
 	engine   *executor.Endpoint
@@ -198,6 +199,7 @@ func (p *process) takeArrived() {
 			continue
 		}
 		l.Attach(c.fd)
+		p.ready.add(c.fd, l)
 	}
 }
 
@@ -211,8 +213,14 @@ func (p *process) Poll(s wire.Sink) bool {
 	if p.PollNode(s) {
 		did = true
 	}
+	found, ok := p.ready.find(p.epoll)
+	for i := range found {
+		if l := p.ready.of(&found[i]); l != nil && l.Poll(s) {
+			did = true
+		}
+	}
 	for _, l := range p.far {
-		if l.Poll(s) {
+		if !ok && l.Poll(s) {
 			did = true
 		}
 		if l.IsBusy() && l.Flush(s) {
