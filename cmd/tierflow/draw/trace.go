@@ -49,7 +49,9 @@ reduction, g a gather, G an allgather, * several.
 
 It also says how much of the work inside nodes (sb) went on while the link between
 nodes was busy (ib): what the pipeline of segments is for. Waiting for a peer in
-shared memory does not count as work. And it prints what the critical path consists of:
+shared memory does not count as work. A line says when the first message between nodes
+leaves, and how much later than the last one the run ends: a call that stands alone pays
+for both. And it prints what the critical path consists of:
 the chain of steps that decided when the last one ended.
 
 --recorder runs nothing: it reads what the ranks of a job recorded to files, see
@@ -136,7 +138,7 @@ func (r *tracing) run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	events := secondRun(r.recorder.Events())
 	path := viz.TracePath(events)
-	summary := fmt.Sprintf("%v on %v\n", r.request, r.Job) + overlapText(events, r.Job.Topology().Size()) + pathText(path, r.path)
+	summary := fmt.Sprintf("%v on %v\n", r.request, r.Job) + overlapText(events, r.Job.Topology().Size()) + endsText(events, r.Job.Topology()) + pathText(path, r.path)
 	if r.format == "perfetto" {
 		if err := kit.WriteOutput(stdout, r.out, viz.Perfetto(events, path...)); err != nil {
 			return err
@@ -157,6 +159,17 @@ func pathText(path []viz.PathPiece, lines int) string {
 		text += string(viz.PathText(path, lines))
 	}
 	return text
+}
+
+// endsText says what the run did before nodes heard of each other, and after that.
+func endsText(events []trace.Event, on *levels.Topology) string {
+	var d viz.Ends
+	for _, e := range events {
+		if e.Step != trace.WholeRun {
+			d.Add(e, on)
+		}
+	}
+	return d.String()
 }
 
 // runRank runs the collective twice on one rank: the first run pays for what only

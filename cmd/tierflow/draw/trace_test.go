@@ -54,6 +54,9 @@ func TestTrace(t *testing.T) {
 	if out := tierflow.Run(t, append(args, "-o", "-")...).Out; !json.Valid([]byte(out)) {
 		t.Errorf("-o - prints %.60q", out)
 	}
+	if !strings.Contains(s.Errors, "between nodes: the first message leaves after ") {
+		t.Errorf("nothing of begin and end in %s", s.Errors)
+	}
 	text := tierflow.Succeeds(t, append(args, "--format", "text", "--width", "40", "--path", "3")...)
 	if !regexp.MustCompile(`(?m)^and \d+ more, `).MatchString(text) {
 		t.Errorf("--path 3 prints\n%s", text)

@@ -6,20 +6,35 @@ import (
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/viz"
 )
 
 // recorder keeps the steps of a simulation as a trace of a run has them.
 type recorder struct {
 	job    *sim.Job
+	on     *levels.Topology
 	events []trace.Event
+	ends   viz.Ends
 }
+
+// mostDescribed is how many steps a simulation may have whose steps are looked at though
+// no trace is written. It takes some 0.3 s.
+const mostDescribed = 500_000
 
 // add keeps a step that has ended.
 func (r *recorder) add(e sim.Event) {
-	r.events = append(r.events, trace.Event{
+	r.events = append(r.events, r.event(e))
+	r.addEnds(e)
+}
+
+// addEnds counts a step that has ended, and keeps nothing else of it.
+func (r *recorder) addEnds(e sim.Event) { r.ends.Add(r.event(e), r.on) }
+
+func (r *recorder) event(e sim.Event) trace.Event {
+	return trace.Event{
 		Source: r.job.Source(e.Rank, e.Pass), Rank: e.Rank, Pass: uint32(e.Pass), Step: e.Step,
 		Begin: int64(e.Begin.Duration()), End: int64(e.End.Duration()),
-	})
+	}
 }
 
 // busiest returns of each level the domain whose wire was busy for longest in each

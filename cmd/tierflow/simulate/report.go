@@ -76,7 +76,7 @@ func (s *simulation) header() string {
 }
 
 // text is what is printed of one plan.
-func (s *simulation) text(plan tasks.Plan, job *sim.Job, r *sim.Result, path []viz.PathPiece) []byte {
+func (s *simulation) text(plan tasks.Plan, job *sim.Job, r *sim.Result, ends *viz.Ends, path []viz.PathPiece) []byte {
 	var b bytes.Buffer
 	b.WriteString(s.header())
 	fmt.Fprintf(&b, "plan: %v\n", plan)
@@ -92,6 +92,7 @@ func (s *simulation) text(plan tasks.Plan, job *sim.Job, r *sim.Result, path []v
 		fmt.Fprintf(&b, ", %.3f GB/s", float64(n)/r.Time.Nanoseconds())
 	}
 	fmt.Fprintf(&b, "\n%d steps of %d different programs, %d messages of %s\n", r.Steps, job.Forms(), r.Messages, tasks.FormatBytes(r.Bytes))
+	b.WriteString(ends.String())
 	if len(r.Links) > 0 {
 		b.WriteString("\n")
 		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -154,7 +154,11 @@ func (s *simulation) run(ctx context.Context, stdout io.Writer) error {
 		if job.Steps() > mostTraced {
 			return kit.Usagef("--trace: %d steps; a trace has at most %d", job.Steps(), mostTraced)
 		}
-		rec.job, options.Watch = job, rec.add
+		options.Watch = rec.add
+	}
+	rec.job, rec.on = job, s.on
+	if options.Watch == nil && job.Steps() <= mostDescribed {
+		options.Watch = rec.addEnds
 	}
 	result, err := job.Run(s.machine, options)
 	if err != nil {
@@ -169,5 +173,5 @@ func (s *simulation) run(ctx context.Context, stdout io.Writer) error {
 	if s.json {
 		return kit.WriteJSON(stdout, s.report(plan, job, result, path))
 	}
-	return kit.WriteOutput(stdout, "", s.text(plan, job, result, path))
+	return kit.WriteOutput(stdout, "", s.text(plan, job, result, &rec.ends, path))
 }
