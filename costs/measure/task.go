@@ -9,6 +9,7 @@ import (
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -43,7 +44,7 @@ func (s *Simulated) Task(ctx context.Context, r tasks.Request, p tasks.Plan, pha
 
 // task is Task; idle says which ranks do nothing.
 func (s *Simulated) task(ctx context.Context, r tasks.Request, p tasks.Plan, phases []int, segments int64, idle func(r tasks.Request, p tasks.Plan, phases []int) func(levels.Rank) bool) (pipe costs.Pipeline, err error) {
-	r, p = exactly(r, p, segments)
+	r, p = exactly(r, p, s.affordable(r, p, phases, segments))
 	_, n := tasks.Segments(r, p)
 	compile := func() (*sim.Job, error) {
 		return sim.CompileOnly(r, s.topology, p, s.registry, isOf(phases), idle(r, p, phases))
@@ -60,6 +61,39 @@ func (s *Simulated) task(ctx context.Context, r tasks.Request, p tasks.Plan, pha
 		}
 	}
 	return taskPipeline(all, int(n), len(phases), p.Window), nil
+}
+
+// Segments of a unit that takes many steps: as many as stay below mostSteps, or as many more
+// than phases as show what one adds.
+const (
+	mostSteps = 4 << 20
+	leastMore = 2
+)
+
+// affordable returns how many segments of phases to simulate where so many are asked for.
+func (s *Simulated) affordable(r tasks.Request, p tasks.Plan, phases []int, segments int64) int64 {
+	if segments <= leastMore+int64(len(phases)) {
+		return segments
+	}
+	r, p = exactly(r, p, 1)
+	g, err := tasks.Expand(r, s.topology, p, 0)
+	if err != nil {
+		return segments // as compiling will say
+	}
+	ranks := 0
+	groups := g.Groups(g.Phases[phases[0]])
+	for _, group := range groups {
+		ranks += len(group.Ranks)
+	}
+	middle := groups[0].Ranks[len(groups[0].Ranks)/2] // no root, which may do most
+	if g, err = tasks.Expand(r, s.topology, p, middle); err != nil {
+		return segments
+	}
+	one, err := submodules.Compile(g.Only(isOf(phases)), s.topology.Size(), s.registry)
+	if err != nil {
+		return segments
+	}
+	return min(segments, max(leastMore+int64(len(phases)), mostSteps/int64(max(ranks*one.Len(), 1))))
 }
 
 // idle returns which ranks do nothing when phases are simulated by themselves; nil: none.

@@ -98,7 +98,7 @@ func (s *Search) Run(ctx context.Context, m Meter) (*table.Table, error) {
 
 // atOnce is how many measurements are made beside each other at most, before a search is
 // asked whether to go on.
-const atOnce = 16
+const atOnce = 64
 
 // measure makes the first measurements of the job: one, or some where the meter can make
 // them beside each other.

@@ -232,6 +232,37 @@ func TestHeuristics(t *testing.T) {
 	}
 }
 
+// Exchanges of one level fill the wires both ways, so cutting them is left out; what other
+// levels or trees overlap with is not. Small shards are.
+func TestHeuristicsCutWhatOverlaps(t *testing.T) {
+	on, err := levels.Parse("6x20")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := tune.Space{Registry: all.Submodules()}
+	for _, c := range []struct {
+		coll, plan, why string
+	}{
+		{"allgather", "shape=flat,fs=64KiB,w=2,iag=adapt/ring", "pruned, cut for exchanges of one level"},
+		{"allgather", "shape=flat,fs=all,w=1,iag=adapt/ring", ""},
+		{"allgather", "shape=han,fs=64KiB,w=2,iag=adapt/ring,sb=sm/slots,sg=sm/slots", ""},
+		{"allreduce", "shape=flat-rsag,fs=1MiB,w=2,iag=adapt/ring,irs=adapt/ring", "pruned, cut for exchanges of one level"},
+		{"allreduce", "shape=flat,fs=64KiB,w=2,ib=adapt/binomial,ir=adapt/binomial", ""},
+		{"allreduce", "shape=lanes,fs=10KiB,w=2,iar=nbc/recdoubling,sag=sm/slots,srs=sm/slots", "pruned, segment too small for shards: 10KiB for 20 ranks in srs"},
+		{"allreduce", "shape=lanes,fs=20KiB,w=2,iar=nbc/recdoubling,sag=sm/slots,srs=sm/slots", ""},
+		{"scan", "shape=flat,fs=all,w=1,ix=nbc/pairwise", "pruned, group too large for pairwise: 120 ranks"},
+	} {
+		p, err := tasks.ParsePlan(c.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		why := s.Pruned(requests(c.coll, 4<<20)[0], on, p)
+		if c.why == "" && why != "" || !strings.HasPrefix(why, c.why) {
+			t.Errorf("%s %s: %q, want %q", c.coll, c.plan, why, c.why)
+		}
+	}
+}
+
 // The heuristics never leave out as too small for solo what the built-in rule reads.
 func TestHeuristicsLetRanksRead(t *testing.T) {
 	s := tune.Space{Registry: all.Submodules()}

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/tierflow/tierflow/levels"
@@ -132,6 +133,8 @@ func (s Space) registry() submodules.Registry {
 const (
 	soloFrom  = 512 << 10 // HAN, III-C: below, sm's copies cost less than solo's setup between processes
 	soloBlock = 8 << 10   // the same of an alltoall, whose blocks each rank reads once
+
+	leastShard = 1 << 10 // of a segment, bytes
 )
 
 // prune is the heuristics, HAN's two (section III-C) and those that follow the
@@ -139,14 +142,24 @@ const (
 //
 //   - solo only for segments of at least 512 KiB, in an alltoall 8 KiB; between goroutine
 //     ranks, which need no setup to read each other's memory, for all;
+//   - no cut of a flat shape whose phases are exchanges of one level, which fill the wires in both
+//     directions anyway; none into segments of which ranks get shards of less than 1 KiB;
+//   - no scan in which each of more than 16 ranks speaks with all others;
 //   - no messages inside a node where ranks can share memory (HAN's table II has
 //     only such submodules there), but for the trees of full nodes, [rule.TreeInside];
 //   - what [rule.Wasted] says: a chain of more than four ranks with fewer pieces, a cut
 //     through a message of at most 16 KiB, a linear bcast among more than 16 ranks.
 func (s Space) prune(g *tasks.Graph, r tasks.Request, p tasks.Plan) string {
 	t, segment := g.On.Topology(), min(p.Segment, max(r.Bytes(), 1))
+	cut := segment < r.Bytes()
+	if cut && p.Shape.IsFlat() && exchangesOnly(g) {
+		return "pruned, cut for exchanges of one level"
+	}
 	for _, ph := range g.Phases {
 		c, _ := p.For(ph.Kind)
+		if why := pruneMany(r, ph.Kind, c, segment, cut, g.On.Widest(ph.Level)); why != "" {
+			return "pruned, " + why + " in " + ph.Kind.String() + "=" + c.String()
+		}
 		if !p.Shape.IsFlat() && g.On.WithinNodes(ph.Level) && !s.shares(c.Submodule) && s.canShare(ph.Kind.Op) &&
 			!rule.TreeInside(ph.Kind.Op, c, t.Size(), t.Nodes()) {
 			return "pruned, messages inside a node: " + ph.Kind.String() + "=" + c.String()
@@ -160,6 +173,31 @@ func (s Space) prune(g *tasks.Graph, r tasks.Request, p tasks.Plan) string {
 		}
 	}
 	return ""
+}
+
+// pruneMany is what prune says of one kind of task in groups of many ranks. cut says that
+// the message has several segments.
+func pruneMany(r tasks.Request, k tasks.Kind, c tasks.Choice, segment int64, cut bool, ranks int) string {
+	isSharded := (k.Op == tasks.ReduceScatter || k.Op == tasks.Allgather) && !r.Blocks()
+	switch {
+	case cut && isSharded && segment < int64(ranks)*leastShard:
+		return fmt.Sprintf("segment too small for shards: %s for %d ranks", tasks.FormatBytes(segment), ranks)
+	case c.Algorithm == submodules.Pairwise && r.Coll.Scans() && ranks > rule.LinearRanks:
+		return fmt.Sprintf("group too large for pairwise: %d ranks", ranks)
+	}
+	return ""
+}
+
+// exchangesOnly reports whether all phases are on one level, and in each of them all ranks
+// send and receive about as much. In an alltoall a cut keeps many from sending to one at once.
+func exchangesOnly(g *tasks.Graph) bool {
+	return !slices.ContainsFunc(g.Phases, func(ph tasks.Phase) bool {
+		switch ph.Kind.Op {
+		case tasks.ReduceScatter, tasks.Allgather, tasks.Allreduce:
+			return ph.Level != g.Phases[0].Level
+		}
+		return true
+	})
 }
 
 // shares reports whether a submodule works through shared memory only.
