@@ -174,7 +174,11 @@ func (b *bid) explain(text *strings.Builder) {
 	}
 	best := b.Offers[0]
 	fmt.Fprintf(text, "  price: %.1f µs: %s\n", best.Price.NS/1e3, parts(&best.Price.Terms))
-	if !b.Ruled {
+	switch {
+	case b.Ruled:
+	case b.Rule.Price.NS == 0:
+		fmt.Fprintf(text, "  price: the rule's plan %v has none\n", b.Rule.Plan)
+	default:
 		fmt.Fprintf(text, "  price: %.1f%% less than that of the rule's plan %v: %s\n", 100*b.Saved, b.Rule.Plan, loss(&best.Price, &b.Rule.Price))
 	}
 	for _, o := range b.Offers[1:] {

@@ -95,6 +95,23 @@ func TestMachineIsAgreed(t *testing.T) {
 	}
 }
 
+// A plan of the rule without a price is named as one, not compared.
+func TestRuleWithoutPrice(t *testing.T) {
+	file, err := machine.Assumed().Format()
+	if err != nil {
+		t.Fatal(err)
+	}
+	on, err := levels.Parse("24x1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := tasks.Request{Coll: tasks.Alltoall, Type: tasks.Float32, Count: 16 << 10}
+	text, err := planner.Explain(r, on, &planner.Options{MachineData: file})
+	if err != nil || !strings.Contains(text, "adapt/linear has none\n") || !strings.Contains(text, "runner-up: ") {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
 // What is no machine, or lacks a link, is one clear error.
 func TestMachineRefused(t *testing.T) {
 	nodeOnly := machine.Assumed()

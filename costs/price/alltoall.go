@@ -3,6 +3,7 @@ package price
 import (
 	"math"
 
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -89,6 +90,9 @@ func (x *exchange) swapped(c tasks.Choice, n float64, as pieces) (stage, bool) {
 		}
 		x.repack(others, n, as)
 	case "adapt/pairwise", "nbc/pairwise":
+		if c.Submodule == submodules.Adapt && x.ranks > 8 && n <= x.lead {
+			return stage{}, false // short messages don't wait for each other
+		}
 		x.oneByOne(n)
 		x.repack(others, n, as)
 	case "nbc/bruck":
@@ -208,7 +212,11 @@ func (s *share) swapped(blocks, n float64) (st stage) {
 	}
 	own := blocks * s.copies(n)
 	if blocks > 1 && s.memory > 0 { // ranks that copy little wait for each other
-		st.first.Work = max(st.first.Work, meeting*s.step*s.ranks*others*2*blocks)
+		held := meeting * s.step * s.ranks * others * 2 * blocks
+		if !s.sends {
+			held /= 2
+		}
+		st.first.Work = max(st.first.Work, held)
 	}
 	st.first.Work += own
 	busy := st.first

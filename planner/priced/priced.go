@@ -40,7 +40,9 @@ const maxOffers = 4
 
 // Choose returns the plan that costs least on a machine, of those that reg can compile.
 // ruled is the plan of the built-in rule. It stays unless another one is cheaper by more
-// than margin, a share of its own price, or unless a search would leave the rule's out. A
+// than margin, a share of its own price, or unless a search would leave the rule's out. Where the
+// rule's plan has no price the cheapest takes its place, unless margin is that of a hasty
+// measurement. A
 // machine without a link that t needs is an error.
 func Choose(m *machine.Machine, r tasks.Request, t *levels.Topology, ruled tasks.Plan, reg submodules.Registry, margin float64) (Choice, error) {
 	c := Choice{Ruled: true, Rule: Offer{Plan: ruled}}
@@ -62,6 +64,8 @@ func Choose(m *machine.Machine, r tasks.Request, t *levels.Topology, ruled tasks
 	}
 	least := all[0].Price.NS
 	switch {
+	case !known && margin >= Hasty: // on doubtful numbers the rule is as good as anything
+		return c, nil
 	case !known:
 		c.Ruled = false
 	case own.NS > least*(1+margin) || isWasteful(r, t, ruled):
