@@ -147,7 +147,7 @@ func (u *tuning) compareMethods(ctx context.Context, r *tuneRank, all *compariso
 		tables = append(tables, t)
 		all.Methods = append(all.Methods, comparedMethod{
 			Method: contestName(c.method, c.when), Configurations: configurations, Measurements: p.Configurations, Planned: p.Planned,
-			Rejected: p.Rejected, TuningS: r.seconds(begin, simulated), Spent: r.spent.all, Choices: []comparedChoice{},
+			Rejected: p.Rejected, TuningS: r.seconds(begin, simulated), Spent: r.spent.all, Reuse: r.reuse, Choices: []comparedChoice{},
 		})
 		if all.Interrupted, err = r.wantsEnd(ctx); all.Interrupted || err != nil {
 			return tables, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/viz"
 )
@@ -32,6 +33,7 @@ type comparedMethod struct {
 	Rejected       table.Counts     `json:"rejected"`
 	TuningS        float64          `json:"tuning_s"`
 	Spent          []spent          `json:"spent"`
+	Reuse          tune.Reuse       `json:"reuse"`         // of tasks that were measured by themselves
 	MeanSlowdown   float64          `json:"mean_slowdown"` // geometric
 	MaxSlowdown    float64          `json:"max_slowdown"`
 	Choices        []comparedChoice `json:"choices"`
@@ -94,6 +96,9 @@ func (c *comparison) print(r *tuneRank) error {
 	for _, m := range c.Methods {
 		if len(m.Spent) > 0 {
 			fmt.Fprintf(r.stdout, "%s: %s\n", m.Method, spentText(m.Spent))
+		}
+		if m.Reuse.Tasks > 0 {
+			fmt.Fprintf(r.stdout, "%s: tasks: %v\n", m.Method, m.Reuse)
 		}
 	}
 	fmt.Fprintln(w, "\ncollective\tbytes\tmedian/best\tmean/best\tslowdowns\tchoice of exhaustive\t")

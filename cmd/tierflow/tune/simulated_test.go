@@ -20,4 +20,7 @@ func TestTuneCompareSimulated(t *testing.T) {
 	if n := len(c.Methods[3].Spent); n != 1 {
 		t.Errorf("predicted: %+v", c.Methods[3].Spent)
 	}
+	if all := c.Methods[3].Reuse; all.Tasks == 0 || all.Measured < all.Tasks || c.Methods[0].Reuse.Tasks > 0 {
+		t.Errorf("tasks of a prediction %+v, of exhaustive search %+v", all, c.Methods[0].Reuse)
+	}
 }
