@@ -97,9 +97,14 @@ func (c *Curve) at(bytes int64, of func(p *point) float64) (float64, bool) {
 	return max(float64((1-part)*from)+float64(part*to), min(from, to)/2), true
 }
 
-// Alone returns what one segment takes, ns.
+// Alone returns what one segment takes, ns. Where a single smaller size was measured, it is
+// what that takes for as many bytes: rather too much than what no bytes would take.
 func (c *Curve) Alone(bytes int64) (float64, bool) {
-	return c.at(bytes, func(p *point) float64 { return p.alone })
+	ns, known := c.at(bytes, func(p *point) float64 { return p.alone })
+	if len(c.points) == 1 {
+		ns *= max(1, float64(bytes)/float64(max(c.points[0].bytes, 1)))
+	}
+	return ns, known
 }
 
 // Bend returns by how much a point is off the line through its neighbours, as a part of it:

@@ -14,6 +14,15 @@ func (s Space) Pruned(r tasks.Request, t *levels.Topology, p tasks.Plan) string 
 	return s.reject(r, t, p, &one)
 }
 
+// Groups lists the groups of what is measured first, in its order.
+func (s *Search) Groups() (all []string) {
+	s.plan()
+	for _, w := range s.job {
+		all = append(all, w.group)
+	}
+	return all
+}
+
 // Spread is spread.
 func Spread(n int) []int { return spread(n) }
 

@@ -124,8 +124,10 @@ func (p *predictor) measure(u *unit, bytes int64) []work {
 
 // unitWork is the measurement of a unit of a plan for a request.
 func (p *predictor) unitWork(r tasks.Request, q tasks.Plan, one costs.Unit) []work {
+	sizes := one.Key
+	sizes.Segment = 0
 	return []work{{
-		request: r, plan: q, kind: Units, part: one.Key.String(),
+		request: r, plan: q, kind: Units, part: one.Key.String(), group: sizes.String(),
 		beside: func(ctx context.Context, m Meter, w *work) (func(), error) {
 			pipe, err := m.Task(ctx, w.request, one.Plan(w.plan), one.Phases, one.Segments(), p.stop)
 			return func() { p.table.Book().AddPipeline(one.Key, pipe) }, err

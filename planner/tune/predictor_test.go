@@ -49,6 +49,24 @@ func TestPredictedTable(t *testing.T) {
 	}
 }
 
+// Two sizes of a task are measured one after the other, so that a search that ends early
+// has both.
+func TestSizesStayTogether(t *testing.T) {
+	s, _ := newSearch(t, "4x2", tune.Tasks, "bcast,allreduce")
+	s.Races = tune.RacesNever
+	groups := s.Groups()
+	seen := map[string]int{} // how often
+	for i, g := range groups {
+		if i > 0 && groups[i-1] != g && seen[g] > 0 {
+			t.Errorf("%s is the group of measurement %d and of an earlier one, but not of the one between", g, i)
+		}
+		seen[g]++
+	}
+	if len(seen) == len(groups) || len(seen) < len(groups)/2 {
+		t.Errorf("%d measurements in %d groups", len(groups), len(seen))
+	}
+}
+
 // More sizes of the same collectives need few more tasks.
 func TestTasksServeAllSizes(t *testing.T) {
 	alone(t)

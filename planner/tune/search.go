@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
@@ -193,17 +194,25 @@ func (s *Search) plan() {
 }
 
 // next lists the next measurements. Each beginning of the list is a fair sample of
-// the whole: a budget should not cut off one kind of plan. Nothing is tried twice.
-func (s *Search) next() (job []work) {
+// the whole: a budget should not cut off one kind of plan, nor one of two sizes without
+// which the other says little. Nothing is tried twice.
+func (s *Search) next() []work {
+	var groups [][]work
 	for _, w := range s.strategy.next() {
-		if key := w.key(); !s.knowledge.tried[key] {
-			s.knowledge.tried[key] = true
-			job = append(job, w)
+		key := w.key()
+		if s.knowledge.tried[key] {
+			continue
+		}
+		s.knowledge.tried[key] = true
+		if last := len(groups) - 1; w.group != "" && last >= 0 && groups[last][0].group == w.group {
+			groups[last] = append(groups[last], w)
+		} else {
+			groups = append(groups, []work{w})
 		}
 	}
-	rng := rand.New(rand.NewPCG(1, uint64(len(job))))
-	rng.Shuffle(len(job), func(i, j int) { job[i], job[j] = job[j], job[i] })
-	return job
+	rng := rand.New(rand.NewPCG(1, uint64(len(groups))))
+	rng.Shuffle(len(groups), func(i, j int) { groups[i], groups[j] = groups[j], groups[i] })
+	return slices.Concat(groups...)
 }
 
 func b2i(b bool) int {
