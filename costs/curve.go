@@ -97,8 +97,8 @@ func (c *Curve) at(bytes int64, of func(p *point) float64) (float64, bool) {
 	return max(float64((1-part)*from)+float64(part*to), min(from, to)/2), true
 }
 
-// Alone returns what one segment takes, ns. Where a single smaller size was measured, it is
-// what that takes for as many bytes: rather too much than what no bytes would take.
+// Alone returns what one segment takes, ns. Beyond a single measured size it grows with the
+// bytes: rather too much than too little.
 func (c *Curve) Alone(bytes int64) (float64, bool) {
 	ns, known := c.at(bytes, func(p *point) float64 { return p.alone })
 	if len(c.points) == 1 {

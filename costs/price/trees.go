@@ -47,8 +47,8 @@ func (t *tree) to(places int) *tree {
 // fan is how many messages a rank passes on to other nodes, and to ranks of its own.
 type fan struct{ far, near float64 }
 
-// load returns what passing on that many takes of a rank that also sends or hears one, if
-// it is no root.
+// load returns what it takes of a rank to pass on so many messages. Unless it is the root it
+// hears one too, or sends one.
 func (t *tree) load(f fan, isRoot bool) (l load) {
 	add := func(of *tree, count float64) {
 		per := of.sends(t.n)

@@ -238,8 +238,8 @@ func (l *Link) read(r *reader, s wire.Sink) (some bool, err error) {
 	return some, nil
 }
 
-// room returns where the next bytes go: those of the payload that is being read straight
-// to their place, if that is known and they are worth it, and then what can be read ahead.
+// room returns where the next bytes go: the rest of a long payload straight to its place,
+// if that is known, and what follows into the buffer for reading ahead.
 func (r *reader) room() (straight, ahead []byte) {
 	if r.rest >= leastStraight && r.dst != nil {
 		straight = r.dst[:r.rest]

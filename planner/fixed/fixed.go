@@ -62,8 +62,8 @@ var covered = []tasks.Collective{
 func Covered() []tasks.Collective { return slices.Clone(covered) }
 
 // Decide returns what the library does for a request on a topology. Collectives that
-// aren't covered are an error, and so are blocks that differ and operations that don't
-// commute: libraries have tables of their own for them.
+// aren't covered are an error. So are blocks that differ, and operations that don't
+// commute: libraries decide otherwise for them.
 func (l Library) Decide(r tasks.Request, t *levels.Topology) (Decision, error) {
 	switch {
 	case !slices.Contains(covered, r.Coll):

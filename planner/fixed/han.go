@@ -13,9 +13,9 @@ const (
 	chainPiece   = 8 << 10  // of that chain, bytes
 )
 
-// han is Open MPI's HAN: two levels, and between nodes libnbc for what is cut. It leaves it
-// to tuned where no node has several ranks, where there is one node, where nodes have
-// unequal numbers, and for collectives that it has not.
+// han is Open MPI's HAN: two levels, and between nodes libnbc for what is cut. Tuned
+// decides on one node, with one rank a node or unequal numbers, and for collectives that
+// HAN lacks.
 func han(q *question) Decision {
 	op := q.request.Coll
 	if q.nodes == 1 || q.ranks == q.nodes || !q.even || op == tasks.ReduceScatter || op == tasks.Alltoall {

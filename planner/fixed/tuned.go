@@ -36,7 +36,7 @@ var choices = map[tasks.Collective]map[algorithm]tasks.Choice{
 	},
 }
 
-// closest says what stands for what, by Open MPI's name, where the algorithm is another one.
+// closest names the algorithm that a plan has in place of Open MPI's, by the latter.
 var closest = map[tasks.Collective]map[algorithm]string{
 	tasks.Gather:        {linearSync: "linear gather, which waits for nobody"},
 	tasks.ReduceScatter: {butterfly: "recursive halving", recursiveDoubling: "recursive halving, which sends less"},
