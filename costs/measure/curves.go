@@ -145,11 +145,11 @@ func newDrawing(symbol byte, way Way, pairs []pair, sizes []int64) *drawing {
 	d := &drawing{Curve: Curve{Level: machine.Symbol(symbol), Way: way, Pairs: len(pairs)}}
 	for _, n := range sizes {
 		count := int(max(2, min(maxRounds, roundBytes/max(n, 1))))
-		s := &script{name: fmt.Sprintf("%v of %d pairs at %c, %d×%d", way, len(pairs), symbol, count, n), bytes: 2*n + 2}
+		s := &script{name: fmt.Sprintf("%v of %d pairs at %c, %d×%d", way, len(pairs), symbol, count, n), bytes: streamBytes(n, count)}
 		if way == Turns {
 			s.emit = turns(pairs, n, count)
 		} else {
-			s.emit = streams(pairs, n, count, way == BothWays)
+			s.emit = streams(pairs, n, count, count, way == BothWays)
 		}
 		d.scripts, d.Points = append(d.scripts, s), append(d.Points, Point{Bytes: n, Messages: count})
 	}

@@ -73,8 +73,8 @@ func (l *linkFinder) exchange() error {
 	l.small = gauge{script: &script{name: "small turns", bytes: 2 * smallBytes, emit: turns([]pair{l.pair}, smallBytes, smallRounds)}, messages: 2 * smallRounds}
 	l.large = gauge{script: &script{name: "large turns", bytes: 2 * largeBytes, emit: turns([]pair{l.pair}, largeBytes, largeRounds)}, messages: 2 * largeRounds}
 	one := []pair{l.pair}
-	l.many = gauge{script: &script{name: "large stream", bytes: 2*largeBytes + 2, emit: streams(one, largeBytes, largeCount, false)}, messages: largeCount}
-	l.stream = gauge{script: &script{name: "small stream", bytes: 2*smallBytes + 2, emit: streams(one, smallBytes, streamCount, false)}, messages: streamCount}
+	l.many = gauge{script: &script{name: "large stream", bytes: streamBytes(largeBytes, 1), emit: streams(one, largeBytes, largeCount, 1, false)}, messages: largeCount}
+	l.stream = gauge{script: &script{name: "small stream", bytes: streamBytes(smallBytes, 1), emit: streams(one, smallBytes, streamCount, 1, false)}, messages: streamCount}
 	lone := &script{name: "lone", bytes: 2 * loneBytes, emit: sends(one, loneBytes, 1)}
 	all, err := l.times(l.ctx, l.stop, l.small.script, l.large.script, l.many.script, l.stream.script, lone)
 	if err != nil {

@@ -201,8 +201,10 @@ func turns(pairs []pair, n int64, rounds int) func(e *submodules.Emitter, c *sub
 }
 
 // streams emits count messages of n bytes from a to b of each pair, both ways if asked,
-// and an empty answer to the last one.
-func streams(pairs []pair, n int64, count int, both bool) func(e *submodules.Emitter, c *submodules.Call) {
+// and an empty answer to the last one. They are received at so many places in turn: as many
+// as messages where some wait for credit and others don't, for these are written by
+// different ranks at the same time.
+func streams(pairs []pair, n int64, count, places int, both bool) func(e *submodules.Emitter, c *submodules.Call) {
 	return func(e *submodules.Emitter, c *submodules.Call) {
 		for _, p := range pairs {
 			peer, first := p.peer(c)
@@ -215,17 +217,21 @@ func streams(pairs []pair, n int64, count int, both bool) func(e *submodules.Emi
 				e.Send(peer, c.Dst.Cut(0, n))
 			}
 			for i := 0; isSink && i < count; i++ {
-				got = append(got, e.Recv(peer, c.Dst.Cut(n, n)))
+				got = append(got, e.Recv(peer, c.Dst.Cut(n+int64(i%places)*n, n)))
 			}
+			end := int64(1+places) * n
 			if isSource {
-				e.Recv(peer, c.Dst.Cut(2*n, 1))
+				e.Recv(peer, c.Dst.Cut(end, 1))
 			}
 			if isSink {
-				e.Send(peer, c.Dst.Cut(2*n+1, 1), e.Join(got...))
+				e.Send(peer, c.Dst.Cut(end+1, 1), e.Join(got...))
 			}
 		}
 	}
 }
+
+// streamBytes returns the bytes of a rank's buffer for [streams].
+func streamBytes(n int64, places int) int64 { return int64(1+places)*n + 2 }
 
 // sends emits count messages of n bytes from a to b of each pair, all at once.
 func sends(pairs []pair, n int64, count int) func(e *submodules.Emitter, c *submodules.Call) {
