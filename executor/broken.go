@@ -9,20 +9,27 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// decideBreak settles why the communicator breaks, before the others are told: what was
-// decided first counts. It reports whether there is anything to do.
-func (c *Comm) decideBreak(by levels.Rank, err error) (failure, bool) {
+// decideBreak settles why the communicator breaks, before the others are told. Whoever
+// decides first does all there is to do, and then closes settled; later ones wait for that
+// and get must false. Otherwise a goroutine could close the communicator, so that both sides
+// forget it, and the word of another one would make it anew.
+func (c *Comm) decideBreak(by levels.Rank, err error) (f failure, settled chan struct{}, must bool) {
 	c.e.mu.Lock()
-	defer c.e.mu.Unlock()
 	switch {
 	case c.local == nil: // it breaks when it is made
-		return failure{peer: by, err: err}, true
+		f, settled, must = failure{peer: by, err: err}, make(chan struct{}), true
 	case c.broken != nil || !c.isMember(by):
-		return failure{}, false
 	case c.telling.err == nil:
-		c.telling = failure{peer: by, err: err}
+		c.telling, c.settled = failure{peer: by, err: err}, make(chan struct{})
+		f, settled, must = c.telling, c.settled, true
+	default:
+		settled = c.settled
 	}
-	return c.telling, true
+	c.e.mu.Unlock()
+	if settled != nil && !must {
+		<-settled
+	}
+	return f, settled, must
 }
 
 // breakUp breaks the communicator because of what happened on a rank of the world.

@@ -14,10 +14,11 @@ import (
 // process. The other processes are told first: once the communicator is broken here, a
 // rank may close it and end the job, and nothing could be told any more.
 func (w *World) failComm(c *Comm, by levels.Rank, err error) {
-	f, must := c.decideBreak(by, err)
+	f, settled, must := c.decideBreak(by, err)
 	if !must {
 		return
 	}
+	defer close(settled)
 	if w.control != nil {
 		w.control.tellAbort(c, f.peer, f.err)
 	}
