@@ -109,6 +109,7 @@ func TestWrongArguments(t *testing.T) {
 		"bench peers --bytes 5",
 		"bench peers --bytes 1GiB",
 		"bench peers --rounds 0",
+		"bench peers --libraries openmpi,nccl",
 		"bench peers --sweep -1s",
 		"plan",
 		"plan allreduce --bytes 4,8",

@@ -5,8 +5,11 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 )
 
 // peer is another library: how its driver is built, and which tools that takes.
@@ -22,6 +25,37 @@ var otherLibraries = []peer{
 	{openMPI, "openmpi-bin libopenmpi-dev", []string{"mpicc.openmpi", "mpirun.openmpi"}, "mpi.c", nil},
 	{mpich, "mpich libmpich-dev", []string{"mpicc.mpich", "mpiexec.mpich"}, "mpi.c", nil},
 	{gloo, "libgloo-dev g++", []string{"g++"}, "gloo.cc", []string{"-std=c++17", "-lgloo", "-lpthread"}},
+}
+
+// word returns the library's name in --libraries.
+func (l peer) word() string { return strings.ToLower(strings.ReplaceAll(l.name, " ", "")) }
+
+// libraryWords returns the words that --libraries takes.
+func libraryWords() []string {
+	var words []string
+	for _, l := range otherLibraries {
+		words = append(words, l.word())
+	}
+	return words
+}
+
+// readLibraries returns the libraries that --libraries names, in our order.
+func readLibraries(list string) (named []peer, err error) {
+	if list == "" {
+		return nil, nil
+	}
+	words := strings.Split(list, ",")
+	for _, w := range words {
+		if !slices.Contains(libraryWords(), w) {
+			return nil, kit.Usagef("--libraries %s: %q is none of %s", list, w, strings.Join(libraryWords(), ", "))
+		}
+	}
+	for _, l := range otherLibraries {
+		if slices.Contains(words, l.word()) {
+			named = append(named, l)
+		}
+	}
+	return named, nil
 }
 
 // missingPeer is a library that can't be compared.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -45,6 +46,7 @@ type setting struct {
 	table   bool     // tierflow's: plans of the decision table
 	alloc   bool     // tierflow's: buffers from planner.Alloc
 	local   bool     // tierflow's: goroutine ranks of one process
+	measure bool     // tierflow's: ranks measure the machine, and plans are chosen by price
 	noisy   bool     // a rank loses its processor at times
 }
 
@@ -54,6 +56,7 @@ const (
 	asItIs      = "built-in rule"
 	withAlloc   = "built-in rule, Alloc"
 	asGoroutine = "goroutine ranks"
+	asMeasured  = "measured machine"
 )
 
 func (s setting) String() string { return s.library + " " + s.variant }
@@ -77,6 +80,8 @@ type site struct {
 	skew           time.Duration // that the last rank computes before it
 	bind           string        // what a rank is bound to: bindNone or bindCore
 	noise          noise         // of noisy settings
+	spin           bool          // Open MPI's ranks spin too
+	measured       bool          // tierflow on a measured machine too
 }
 
 // What a rank may be bound to, as all launchers call it.
@@ -100,7 +105,7 @@ func (s site) ranks() int { return s.nodes * s.perNode }
 
 // driver returns the path of a library's built driver.
 func (s site) driver(library string) string {
-	return s.folder + "/" + strings.ToLower(strings.ReplaceAll(library, " ", ""))
+	return s.folder + "/" + peer{name: library}.word()
 }
 
 // hosts returns the nodes as launchers take them, with the number of ranks on each if
@@ -135,6 +140,9 @@ func (s site) jobCommand(of setting, c cells, each time.Duration, store string) 
 		return append(s.hydra(of.genv), driver...)
 	case gloo:
 		return append(s.tierflowRun(), driver...)
+	}
+	if of.measure {
+		before = append(before, "env", planner.MachineVariable+"="+planner.MachineMeasure)
 	}
 	words := append(before, s.self, "bench", "coll", ops, "--time", each.String(), "--plan=", "--json")
 	if of.local {
@@ -222,6 +230,14 @@ func (s site) hydraOverNodes() []string {
 // spin.
 var yielding = map[bool][]string{true: {"mpi_yield_when_idle", "1"}, false: {"mpi_yield_when_idle", "0"}}
 
+// waits returns how ranks of Open MPI wait: whether they yield the processor.
+func (s site) waits() []bool {
+	if s.spin {
+		return []bool{true, false}
+	}
+	return []bool{true}
+}
+
 func yieldName(yields bool) string {
 	if yields {
 		return "yield"
@@ -237,6 +253,9 @@ const allocLeast = 4 << 10
 // cells decide which of our own are beside.
 func (s site) defaultSettings(found []string, c cells) []setting {
 	all := []setting{{library: ourselves, variant: asItIs}}
+	if s.measured {
+		all = append(all, setting{library: ourselves, variant: asMeasured, measure: true})
+	}
 	if s.nodes == 1 {
 		of := cells{
 			slices.DeleteFunc(slices.Clone(c.ops), func(op string) bool { return op == tasks.Barrier.String() }),
@@ -257,7 +276,7 @@ func (s site) defaultSettings(found []string, c cells) []setting {
 			all = append(all, s.mpichForced(library, c)...)
 			continue
 		}
-		for _, yields := range []bool{true, false} {
+		for _, yields := range s.waits() {
 			all = append(all, setting{library: openMPI, variant: "tuned, " + yieldName(yields), mca: yielding[yields]})
 			if s.isHierarchical() {
 				all = append(all, setting{

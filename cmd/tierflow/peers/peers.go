@@ -15,6 +15,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -32,12 +33,16 @@ type benchPeers struct {
 	single     bool          // a sample is one call
 	skew       time.Duration // that the last rank computes before it
 	bind       string        // what each rank is bound to
+	libraries  string        // beside tierflow
+	spin       bool          // Open MPI's ranks spin too
+	measured   bool          // tierflow on a measured machine too
 	noise      noise         // without a length: nobody is disturbed
 	json       bool
 
 	command        string // as it was called
 	nodes, perNode int
 	cells          cells
+	others         []peer // that libraries names
 }
 
 // Command returns bench's subcommand peers.
@@ -64,7 +69,10 @@ of a sweep over algorithms, segment sizes and HAN's modules, with its command li
 Before that tierflow is tuned for the cells, by tierflow tune in the same place, and
 measured with that decision table; "built-in rule" is without it. Then it is the tuned
 one that others are compared with. --sweep 0 leaves out both: neither is told anything.
-With --counts there is neither: blocks that differ aren't tuned for.
+With --counts there is neither: blocks that differ aren't tuned for. --libraries names
+what else is measured, and --spin=false leaves out Open MPI's ranks that spin: on few
+processors they, and MPICH, take most of the time. With --measured there is "measured
+machine" too, whose ranks measure the machine and choose plans by price.
 The row "wire" is a plain one-way TCP stream of as many bytes. On one node tierflow
 is measured with buffers of planner.Alloc too, from 4 KiB on, and on goroutine ranks.
 
@@ -94,7 +102,7 @@ testdata/peers/README.md with make update.`,
 				return err
 			}
 			b.command = c.CommandPath()
-			for _, name := range []string{"topo", "rate", "congestion", "ops", "bytes", "counts", "time", "sweep", "rounds", "single", "skew", "noise", "noise-share", "bind"} {
+			for _, name := range []string{"topo", "rate", "congestion", "ops", "bytes", "counts", "time", "sweep", "rounds", "single", "skew", "noise", "noise-share", "bind", "libraries", "spin", "measured"} {
 				switch f := c.Flags().Lookup(name); {
 				case f.Changed && f.Value.Type() == "bool":
 					b.command += " --" + name + "=" + f.Value.String()
@@ -126,6 +134,9 @@ func (b *benchPeers) addFlags(c *cobra.Command) {
 	f.DurationVar(&b.noise.Lasting, "noise", 0, "measure everything again while a rank loses its processor at times, for so long each; with --sweep 0")
 	f.Float64Var(&b.noise.Share, "noise-share", 0.1, "share of the time in which that rank has no processor; with --noise")
 	f.StringVar(&b.bind, "bind", bindNone, "what each rank is bound to, by all launchers alike: none, or core on one node")
+	f.StringVar(&b.libraries, "libraries", strings.Join(libraryWords(), ","), "other libraries to measure; empty: none")
+	f.BoolVar(&b.spin, "spin", true, "measure Open MPI with waiting ranks that spin too, beside ranks that yield the processor")
+	f.BoolVar(&b.measured, "measured", false, "measure tierflow on a measured machine too ("+planner.MachineVariable+"="+planner.MachineMeasure+")")
 	f.BoolVar(&b.json, "json", false, "print JSON")
 }
 
@@ -175,6 +186,9 @@ func (b *benchPeers) read() error {
 	if b.time <= 0 || b.sweep < 0 || b.rounds < 1 || b.rounds > maxPeerRounds {
 		return kit.Usagef("--time %v, --sweep %v, --rounds %d: a time above 0, a sweep of 0 or more, and 1 to %d rounds",
 			b.time, b.sweep, b.rounds, maxPeerRounds)
+	}
+	if b.others, err = readLibraries(b.libraries); err != nil {
+		return err
 	}
 	b.cells = cells{kit.Names(colls), sizes}
 	return b.noise.check(b.sweep)
@@ -256,11 +270,11 @@ func (b *benchPeers) compare(ctx context.Context, p *place, stdout, notes io.Wri
 	t := b.newTable(p)
 	fmt.Fprintf(notes, "# %s: %d processes on %d node%s, rate %s, congestion control %s; %d CPUs\n",
 		b.topo, p.ranks(), b.nodes, kit.Plural(b.nodes), t.Rate, p.congestion, runtime.NumCPU())
-	found, missing, err := p.findPeers(ctx, otherLibraries)
+	found, missing, err := p.findPeers(ctx, b.others)
 	if err != nil {
 		return err
 	}
-	for _, l := range otherLibraries {
+	for _, l := range b.others {
 		if slices.Contains(found, l.name) {
 			t.Versions[l.name] = versionOf(ctx, l)
 		}

@@ -19,8 +19,8 @@ import (
 )
 
 var (
-	oneNode  = site{nodes: 1, perNode: 4, self: "/bin/tierflow", folder: "/d", bind: bindCore}
-	fourNode = site{nodes: 4, perNode: 2, self: "/bin/tierflow", folder: "/d", rsh: "/d/cluster rsh --name x", bind: bindNone}
+	oneNode  = site{nodes: 1, perNode: 4, self: "/bin/tierflow", folder: "/d", bind: bindCore, spin: true}
+	fourNode = site{nodes: 4, perNode: 2, self: "/bin/tierflow", folder: "/d", rsh: "/d/cluster rsh --name x", bind: bindNone, spin: true}
 )
 
 func TestPeerCommands(t *testing.T) {
@@ -99,6 +99,37 @@ func TestPeerDefaults(t *testing.T) {
 		if slices.Contains(s.mca, "coll_han_priority") {
 			t.Errorf("on one node there is %v", s)
 		}
+	}
+}
+
+// --spin=false leaves out spinning ranks, in the sweep too, and --measured adds a row.
+func TestPeerChoices(t *testing.T) {
+	at := fourNode
+	at.spin, at.measured = false, true
+	c := cells{[]string{"alltoall"}, []int64{8}}
+	all := at.defaultSettings([]string{openMPI}, c)
+	var names []string
+	for _, s := range all {
+		names = append(names, s.String())
+	}
+	if want := []string{"tierflow built-in rule", "tierflow measured machine", "Open MPI tuned, yield", "Open MPI han, yield"}; !slices.Equal(names, want) {
+		t.Errorf("settings %q, want %q", names, want)
+	}
+	if words := at.jobCommand(all[1], c, time.Second, ""); !slices.Contains(words, "TIERFLOW_MACHINE=measure") {
+		t.Errorf("a measured machine is measured by %q", words)
+	}
+	won, err := at.bestForced(c, time.Second, io.Discard, func(s setting, c cells, _ time.Duration) ([]peerRow, error) {
+		if !slices.Equal(s.mca[len(s.mca)-2:], yielding[true]) {
+			t.Errorf("the sweep tries %v", s)
+		}
+		return []peerRow{{Collective: "alltoall", Bytes: 8, P50: 1}}, nil
+	})
+	if err != nil || len(won) != 1 {
+		t.Errorf("%d settings won, want one; error %v", len(won), err)
+	}
+	named, err := readLibraries("gloo,openmpi")
+	if err != nil || len(named) != 2 || named[0].name != openMPI || named[1].name != gloo {
+		t.Errorf("libraries %v, %v", named, err)
 	}
 }
 

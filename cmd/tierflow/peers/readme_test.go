@@ -47,6 +47,7 @@ var peerColumns = []struct {
 	is   func(r *peerResult) bool
 }{
 	{ruleColumn, func(r *peerResult) bool { return r.Library == ourselves && r.Variant == asItIs }},
+	{"measured machine", func(r *peerResult) bool { return r.Library == ourselves && r.Variant == asMeasured }},
 	{"Alloc", func(r *peerResult) bool { return r.Library == ourselves && r.Variant == withAlloc }},
 	{"goroutines", func(r *peerResult) bool { return r.Library == ourselves && r.Variant == asGoroutine }},
 	{"Open MPI", func(r *peerResult) bool { return r.Library == openMPI && !isForced(r) }},

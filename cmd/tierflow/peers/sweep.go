@@ -130,14 +130,14 @@ func (s site) bestForced(c cells, each time.Duration, notes io.Writer, run measu
 			return err
 		}
 		// Spinning ranks would keep the others from too few processors.
-		yields := s.ranks() > runtime.NumCPU()
+		yields := !s.spin || s.ranks() > runtime.NumCPU()
 		for _, f := range settings {
 			if err := try(f.withYield(yields), c.bytes); err != nil {
 				return nil, err
 			}
 		}
 		for _, f := range settings {
-			if sizes := sizesWonBy(f.withYield(yields), best); len(sizes) > 0 {
+			if sizes := sizesWonBy(f.withYield(yields), best); s.spin && len(sizes) > 0 {
 				if err := try(f.withYield(!yields), sizes); err != nil {
 					return nil, err
 				}
