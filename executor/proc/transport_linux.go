@@ -46,6 +46,7 @@ type process struct {
 	links []line // by rank
 	loop  *loopLink
 	far   []*tcp.Link
+	late  *tcp.Link              // the last one posted to; nil: none yet
 	ready readiness              // of the connections of far
 	dial  func(peer levels.Rank) // starts connecting; attach is called later
 
@@ -139,7 +140,15 @@ func (p *process) listen(fd int, events uint32) error {
 // Post sends a message over the link to a rank. Without a link the world is closed.
 func (p *process) Post(to levels.Rank, m *wire.Message, payload []byte) {
 	p.connect(to)
-	if l := p.links[to]; l != nil { // else the world is closed
+	switch l := p.links[to].(type) {
+	case nil: // the world is closed
+	case *tcp.Link:
+		if p.late != nil && p.late != l {
+			p.late.Depart()
+		}
+		p.late = l
+		l.Post(m, payload)
+	default:
 		l.Post(m, payload)
 	}
 }

@@ -139,6 +139,16 @@ func (l *Link) Post(m *wire.Message, payload []byte) {
 	l.ctl = append(wire.AppendFrame(l.ctl, m, len(payload)), payload...)
 }
 
+// Depart writes the messages that wait, if they are worth a packet, the connection is slow,
+// and no large payload is on its way. Whoever posts to another link then calls it: a rank
+// that sends to several others in turns means its messages to leave in this order, and not
+// all those to one peer before all to the next.
+func (l *Link) Depart() {
+	if len(l.ctl) >= leastPacket && !l.pace.fast && l.out.isEmpty() && l.bulk.Len() == 0 {
+		l.Flush(nil) // without a large payload there is no token to tell of
+	}
+}
+
 // Put queues a large payload; Flush writes it.
 func (l *Link) Put(m *wire.Message, src []byte, token int32) bool {
 	l.bulk.Push(wire.Outgoing{Message: *m, Src: src, Token: token})

@@ -16,6 +16,10 @@ import (
 const (
 	longestTrain = 16            // frames with large payloads
 	heaviestLoad = wire.MaxFrame // bytes of these, together
+	// leastPacket is how many bytes of a payload end a packet on a slow connection. Else the
+	// kernel joins messages that wait into packets of up to 64 KiB, and the first is there
+	// with the last only.
+	leastPacket = 1 << 10
 )
 
 // train is frames that are written with one system call, or with several if the socket
@@ -24,6 +28,7 @@ type train struct {
 	frames      [longestTrain]frame
 	first, last int    // frames[first:last] have not left; 0 <= first <= last <= longestTrain
 	heads       []byte // memory of the heads
+	apart       bool   // the connection is slow: messages share no packets
 }
 
 // frame is what is left to be written of one.
@@ -71,7 +76,7 @@ func (l *Link) begin() {
 	t.heads, l.ctl = l.ctl, t.heads[:0]
 	t.first, t.last = 0, 0
 	most := 1
-	if l.pace.fast {
+	if t.apart = !l.pace.fast; !t.apart {
 		most = longestTrain
 	}
 	for from, load := 0, 0; t.last < most && l.bulk.Len() > 0; {
@@ -142,8 +147,12 @@ func (l *Link) Forget(what wire.Scope, s wire.Sink) {
 func (t *train) write(fd int) (int, error) {
 	f := &t.frames[t.first]
 	if t.last-t.first == 1 && len(f.body) == 0 { // the cheaper call
+		flags := uintptr(unix.MSG_DONTWAIT | unix.MSG_NOSIGNAL)
+		if t.apart && len(f.head) >= leastPacket {
+			flags |= unix.MSG_EOR
+		}
 		wire.AnnounceRead(f.head)
-		n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&f.head[0])), uintptr(len(f.head)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+		n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&f.head[0])), uintptr(len(f.head)), flags, 0, 0)
 		if errno != 0 {
 			return 0, errno
 		}
