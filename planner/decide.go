@@ -204,7 +204,7 @@ func (d *decision) explain(r tasks.Request, t *levels.Topology, reg submodules.R
 		d.advice.explain(&b)
 	}
 	if d.prices != nil {
-		d.prices.explain(&b)
+		d.prices.explain(t, &b)
 	}
 	for _, s := range tasks.ShapesOf(r.Coll) {
 		if s != d.plan.Shape {

@@ -50,5 +50,8 @@ func MeasuredLink(like machine.Link, inside, oneProcess bool, turn, many, send, 
 	return measuredLink(like, probe{turn, many, send, lead, brief, whole, first}, inside, oneProcess)
 }
 
+// Hastily begins the method of a machine that ranks measured when they joined.
+const Hastily = hastily
+
 // PairsAt are the pairs of ranks that measure a level.
 func PairsAt(t *levels.Topology, k int) [][2]int { return pairsAt(t, k) }
