@@ -157,8 +157,12 @@ var algorithms = []row[tasks.Choice]{
 		adapt(submodules.Ring), "fewest bytes",
 	},
 	{
-		inRounds(upTo(8 << 10)),
+		inRounds(manyRounds, upTo(8<<10)),
 		circulant(2 << 10), "as many hops as a tree has, and each node gets the message once",
+	},
+	{
+		inRounds(not(manyRounds), not(upTo(32<<10)), upTo(64<<10)),
+		circulant(8 << 10), "as many hops as a tree has, and each node gets the message once; more and shorter rounds cost processors more than they save",
 	},
 	{
 		inRounds(upTo(64 << 10)),

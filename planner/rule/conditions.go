@@ -33,6 +33,7 @@ const (
 	mostPeers    = 8  // ranks of a node that all exchange with all
 	mostPartners = 16 // nodes that all exchange with all, be messages as short as they may
 	mostSpokes   = 8  // nodes of which one speaks with all others
+	fewRounds    = 8  // nodes up to which a round-optimal schedule has few rounds
 	shortChain   = 4  // nodes that are a short chain or ring
 	fewInside    = 4  // ranks of a node, on average: from here on each takes a share of what one would do alone
 )
@@ -161,6 +162,10 @@ var (
 			return n > shortChain && q.on.Size() == n && q.bytes > tinyMessage && q.bytes < filled*int64(n)
 		},
 	}
+
+	// Each round costs the processors a message. Between few nodes shorter segments save little
+	// of what the first one takes to the last node.
+	manyRounds = condition{"more than " + strconv.Itoa(fewRounds) + " nodes", func(q *question) bool { return q.on.Nodes() > fewRounds }}
 
 	// A scan's chain hands on what each of its nodes adds, one after the other.
 	farScan = condition{"less than " + tasks.FormatBytes(addedUp) + " × nodes", func(q *question) bool {
