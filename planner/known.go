@@ -175,10 +175,10 @@ func (k *knownMachine) isSlow(t *levels.Topology) bool {
 }
 
 const (
-	// slowByte is what a byte takes, ns, from which on a link counts as slow: 4 Gbit/s. Links
-	// of 1 Gbit/s were measured at 3.7 to 8.2 ns, links without a set rate at 0.2 to 1.5, the
-	// latter on busy processors.
-	slowByte = 2
+	// slowByte is what a byte takes, ns, from which on a link counts as slow: some 2.7 Gbit/s.
+	// Links of 1 Gbit/s were measured at 3.7 to 8.2 ns, links without a set rate at 0.2 to
+	// 1.9, the latter on busy processors.
+	slowByte = 3
 	// slowMargin takes the place of [priced.Hasty] on slow links: the rule's plan stays unless
 	// it costs twice as much.
 	slowMargin = 1

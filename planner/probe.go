@@ -13,7 +13,8 @@ import (
 const (
 	probeTime   = 16 * time.Millisecond // from when on a pair begins nothing new, and nothing long that would end later
 	probeTurns  = 16                    // round trips of a small message
-	probeRounds = 2                     // streams of each size
+	probeRounds = 2                     // streams of each size but the long one
+	probeLongs  = 4                     // long streams: other ranks of the same processors disturb most of them
 	probeStream = 24                    // small messages in a stream
 	probeShort  = 72 << 10              // bytes of a short stream, which needs credit as the long one does
 	probeLong   = 168 << 10             // bytes of a long stream
@@ -116,7 +117,7 @@ func (o *prober) lead(ctx context.Context) (p probe, err error) {
 	take(probeBrief, probeShort, 1, probeRounds)
 	long := time.Duration(p[probeBrief]) * probeLong / probeShort // about what it takes
 	if time.Since(begun)+long < until {
-		take(probeWhole, probeLong, 1, probeRounds)
+		take(probeWhole, probeLong, 1, probeLongs)
 	}
 	if err == nil {
 		err = o.say(ctx, -1, 0)
