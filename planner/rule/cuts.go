@@ -156,6 +156,10 @@ var cuts = []row[cut]{
 		fixed(Packed(ChainLeast), manySegments), "small segments, so that filling a pipeline of {nodes} nodes takes little; many of them are sent on together where links are fast",
 	},
 	{
+		when(asked(tasks.Bcast), not(fullNodes), upTo(leastChained)),
+		fixed(Packed(ChainLeast), manySegments), "small segments, so that filling a pipeline of {nodes} nodes takes little; a leader that has a processor sends many of them on before the others of its node copy them",
+	},
+	{
 		nil,
 		cut{
 			"near a 128th, " + tasks.FormatBytes(Packed(ChainLeast)) + " to " + tasks.FormatBytes(Packed(ChainMost)),
