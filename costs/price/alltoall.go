@@ -3,7 +3,6 @@ package price
 import (
 	"math"
 
-	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -90,7 +89,7 @@ func (x *exchange) swapped(c tasks.Choice, n float64, as pieces) (stage, bool) {
 		}
 		x.repack(others, n, as)
 	case "adapt/pairwise", "nbc/pairwise":
-		if c.Submodule == submodules.Adapt && x.ranks > 8 && n <= x.lead {
+		if x.ranks > 8 && n <= x.lead {
 			return stage{}, false // short messages don't wait for each other
 		}
 		x.oneByOne(n)

@@ -105,27 +105,19 @@ func (x *exchange) stage() stage {
 	return s
 }
 
-// apartBy returns how many places apart members are who stand for several ranks.
-func (x *exchange) apartBy(members int) int {
-	if members < x.size {
-		return 2
-	}
-	return 1
-}
-
 // doubling is an allreduce by recursive doubling.
 func (x *exchange) doubling(n float64) {
 	x.pairs = true
 	members := 1 << int(math.Log2(float64(x.size)))
 	fold := members < x.size
 	if fold {
-		x.round(1, n, true)
+		x.folds(n, true)
 	}
 	for m := 1; m < members; m *= 2 {
-		x.round(m*x.apartBy(members), n, true)
+		x.halved(fold, m, n, true)
 	}
 	if fold {
-		x.round(1, n, false)
+		x.folds(n, false)
 		won := x.both(n)
 		won.Wire = 0 // which carries as much
 		x.first = x.first.plus(won.times(-ahead))
@@ -139,17 +131,49 @@ func (x *exchange) rabenseifner(n float64, gathers bool) {
 	members := 1 << int(math.Log2(float64(x.size)))
 	fold := members < x.size
 	if fold {
-		x.round(1, n, true)
+		x.folds(n, true)
 	}
 	for m := 1; m < members; m *= 2 {
-		x.round(m*x.apartBy(members), n/float64(2*m), true)
+		x.halved(fold, m, n/float64(2*m), true)
 	}
 	for m := members / 2; m >= 1; m /= 2 {
-		x.round(m*x.apartBy(members), n/float64(2*m), false)
+		x.halved(fold, m, n/float64(2*m), false)
 	}
 	if fold && !gathers {
-		x.round(1, n, false)
+		x.folds(n, false)
 	}
+}
+
+// folds is a round in which one of every two neighbours sends to the other one. On a node
+// half of the ranks combine.
+func (x *exchange) folds(n float64, combines bool) {
+	if x.ranks < 2 || x.ranks%2 == 1 {
+		x.round(1, n, combines)
+		return
+	}
+	part := *x
+	part.crowd.ranks = x.ranks / 2
+	part.over(x.near, x.crowd.lead, 0, n, combines)
+	x.first, x.wired, x.busy = part.first, part.wired, part.busy
+}
+
+// halved is a round of partners that are so many members apart. If some were folded, half of
+// the ranks of their nodes are members, and the others go on with all their ranks: the round
+// takes as long as the slower ones.
+func (x *exchange) halved(fold bool, apart int, n float64, combines bool) {
+	if !fold || x.ranks < 2 || x.ranks%2 == 1 {
+		x.round(apart, n, combines)
+		return
+	}
+	whole, half := *x, *x
+	whole.round(apart, n, combines)
+	half.crowd.ranks = x.ranks / 2
+	half.round(apart, n, combines)
+	slower := whole
+	if half.first.sum() > whole.first.sum() {
+		slower = half
+	}
+	x.first, x.wired, x.busy = slower.first, slower.wired, slower.busy
 }
 
 // shares lists how many shards a rank sends in the rounds of a circulant graph, and how many
@@ -232,11 +256,18 @@ func (x *exchange) ring(n float64, combines bool) {
 		}
 		hop = later(x.near.both(part).times(1-share).plus(hop.times(share)).times(1+uneven), asked)
 	}
+	if x.ranks > 1 && !combines && part > 64 {
+		busiest *= 1 + max(0, jostled*math.Log2(float64(x.size)/16))*min(1, math.Floor(float64(x.ranks)/16))
+	}
 	hop = later(hop, Terms{Processor: busiest})
 	wire := 0.0
 	if across {
 		wire = max(1, x.lanes) * x.wire(part)
-		hop = later(hop, Terms{Wire: wire})
+		waits := Terms{Wire: wire}
+		if x.ranks > 1 && part > x.eager && part <= x.lead {
+			waits.Latency = promised * x.Latency
+		}
+		hop = later(hop, waits)
 	}
 	if combines { // a rank after the other
 		adds := x.step + x.combined(part)/x.contends()
@@ -321,6 +352,14 @@ const contended = 1.5
 // uneven is by how much a round of a ring over two kinds of links takes longer than on
 // average, as simulations have it.
 const uneven = 0.15
+
+// promised is for which share of the latency the wire between two nodes of several ranks
+// idles in each round of a ring whose messages need credit, as simulations have it.
+const promised = 0.6
+
+// jostled is by which share a ring's rounds take longer for each doubling of its ranks from 16
+// on, where nodes have at least as many, as simulations have it.
+const jostled = 0.25
 
 // askedFor is which share of its way a part takes for itself that is asked for two rounds before.
 const askedFor = 0.4
