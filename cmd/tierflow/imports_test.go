@@ -102,7 +102,7 @@ var arrows = map[string][]string{
 	"planner/fixed": {"submodules"},
 	// Under the invariants tag planner checks what it compiles. It makes both kinds of worlds.
 	"planner":      {"planner/rule", "planner/table", "planner/priced", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join"},
-	"planner/tune": {"planner", "costs/measure"},
+	"planner/tune": {"planner", "planner/priced", "costs/price", "costs/measure"},
 	// Apart from planner: it needs net/http.
 	"planner/metrics": {"planner"},
 

@@ -67,7 +67,7 @@ func (s *Simulated) task(ctx context.Context, r tasks.Request, p tasks.Plan, pha
 // than phases as show what one adds.
 const (
 	mostSteps = 4 << 20
-	leastMore = 2
+	leastMore = 1
 )
 
 // affordable returns how many segments of phases to simulate where so many are asked for.

@@ -17,7 +17,7 @@ import (
 type Configuration struct {
 	Plan     tasks.Plan
 	Rejected string // why it is not measured; empty: it is
-	Added    bool   // the lists of the space don't have it: it is the built-in rule's
+	Added    bool   // the lists of the space don't have it: it is the built-in rule's, or the cheapest
 }
 
 // Configurations lists the space for a request on a topology: each plan once,
@@ -43,12 +43,30 @@ func (s Space) configurations(r tasks.Request, by *templates) []Configuration {
 			}
 		}
 	}
-	return s.withRule(all, r, by.topology)
+	all = s.screen(all, r, by.topology)
+	if p, known := s.cheapest(r, by.topology); known {
+		all = s.with(all, r, by.topology, p)
+	}
+	return s.with(all, r, by.topology, s.Rule(r, by.topology))
 }
 
-// withRule lets the rule's plan compete.
-func (s Space) withRule(all []Configuration, r tasks.Request, t *levels.Topology) []Configuration {
-	p := s.Rule(r, t)
+// screen leaves out what is too dear on the space's machine.
+func (s Space) screen(all []Configuration, r tasks.Request, t *levels.Topology) []Configuration {
+	var plans []tasks.Plan
+	var at []int
+	for i, c := range all {
+		if c.Rejected == "" {
+			plans, at = append(plans, c.Plan), append(at, i)
+		}
+	}
+	for k, why := range s.tooDear(plans, r, t) {
+		all[at[k]].Rejected = why
+	}
+	return all
+}
+
+// with lets a plan compete that the lists may not have, or the heuristics leave out.
+func (s Space) with(all []Configuration, r tasks.Request, t *levels.Topology, p tasks.Plan) []Configuration {
 	if _, err := rule.Fits(r, t, p, s.Registry); err != nil {
 		return all
 	}

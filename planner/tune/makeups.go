@@ -28,6 +28,7 @@ type user struct {
 	request int // index
 	plan    tasks.Plan
 	phases  []int
+	cut     int64 // segments that any plan cuts a message into; what more would show is of no use
 }
 
 // composed is a configuration of a request with what it is made of.
@@ -136,16 +137,19 @@ func (p *predictor) enter(c *composed, i int) {
 	}
 	for k, u := range c.made.singles {
 		if _, known := u.users[n]; !known {
-			u.users[n] = user{i, c.plan, []int{k}}
+			u.users[n] = user{i, c.plan, []int{k}, 1}
 		}
 	}
 	cut := "whole"
 	if c.cut.Segments > 1 {
 		cut = "cut"
 		for _, u := range c.made.flows {
-			if _, known := u.users[n]; !known {
-				u.users[n] = user{i, c.plan, p.phasesOf(c, u)}
+			by, known := u.users[n]
+			if !known {
+				by = user{i, c.plan, p.phasesOf(c, u), 0}
 			}
+			by.cut = max(by.cut, c.cut.Segments)
+			u.users[n] = by
 		}
 	}
 	family := strings.Join([]string{p.requests[i].Coll.String(), c.plan.Shape.String(), cut}, " ")

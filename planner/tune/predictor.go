@@ -119,17 +119,21 @@ func (p *predictor) measure(u *unit, bytes int64) []work {
 	if _, known := p.table.Book().Pipeline(one.Key); known {
 		return nil
 	}
-	return p.unitWork(p.requests[by.request], by.plan, one)
+	segments := one.Segments()
+	if one.Blocks > 1 { // that take long: more than any message has is of no use
+		segments = min(segments, by.cut)
+	}
+	return p.unitWork(p.requests[by.request], by.plan, one, segments)
 }
 
-// unitWork is the measurement of a unit of a plan for a request.
-func (p *predictor) unitWork(r tasks.Request, q tasks.Plan, one costs.Unit) []work {
+// unitWork is the measurement of so many segments of a unit of a plan for a request.
+func (p *predictor) unitWork(r tasks.Request, q tasks.Plan, one costs.Unit, segments int64) []work {
 	sizes := one.Key
 	sizes.Segment = 0
 	return []work{{
 		request: r, plan: q, kind: Units, part: one.Key.String(), group: sizes.String(),
 		beside: func(ctx context.Context, m Meter, w *work) (func(), error) {
-			pipe, err := m.Task(ctx, w.request, one.Plan(w.plan), one.Phases, one.Segments(), p.stop)
+			pipe, err := m.Task(ctx, w.request, one.Plan(w.plan), one.Phases, segments, p.stop)
 			return func() { p.table.Book().AddPipeline(one.Key, pipe) }, err
 		},
 	}}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/planner/table"
@@ -25,6 +26,7 @@ type Space struct {
 	Numbers    []int               // of algorithms, 0 is the default; nil: that and those that an algorithm adds
 	Plan       tasks.Plan          // what it chooses is not searched
 	Heuristics bool                // leave out what rarely wins, see [Space.prune]
+	Machine    *machine.Machine    // with Heuristics its prices tell what is not worth measuring; nil: it is not known
 }
 
 // The default lists of a [Space]. A small segment costs messages, a large one
@@ -83,7 +85,11 @@ func (s Space) algorithm(c tasks.Choice) (submodules.Algorithm, bool) {
 // space's configurations: an algorithm for each kind of task.
 func (s Space) Rule(r tasks.Request, t *levels.Topology) tasks.Plan {
 	p, _ := rule.Choose(r, t, s.Plan)
-	p = s.Plan.Over(p)
+	return s.named(s.Plan.Over(p), r, t)
+}
+
+// named says a plan in the words of the space's configurations.
+func (s Space) named(p tasks.Plan, r tasks.Request, t *levels.Topology) tasks.Plan {
 	g, err := rule.Outline(r, t, p)
 	if err != nil {
 		return p
@@ -91,16 +97,27 @@ func (s Space) Rule(r tasks.Request, t *levels.Topology) tasks.Plan {
 	q := tasks.Plan{Shape: p.Shape, Segment: p.Segment, Window: p.Window, Order: p.Order}
 	for _, ph := range g.Phases {
 		c, ok := p.For(ph.Kind)
-		if m, err := s.Registry.Find(c.Submodule); ok && err == nil && c.Algorithm == "" {
-			if i := slices.IndexFunc(m.Algorithms(), func(a submodules.Algorithm) bool { return a.Does(ph.Kind.Op) }); i >= 0 {
-				c.Algorithm = m.Algorithms()[i].Name
-			}
+		if ok && c.Algorithm == "" {
+			c.Algorithm = s.algorithmFor(c, ph.Kind.Op)
 		}
 		if ok {
 			q = q.Set(ph.Kind.String(), c)
 		}
 	}
 	return table.Canonical(s.Plan.Over(q), r.Bytes())
+}
+
+// algorithmFor is the name of the first algorithm of a submodule that does an operation.
+func (s Space) algorithmFor(c tasks.Choice, op tasks.Collective) string {
+	m, err := s.Registry.Find(c.Submodule)
+	if err != nil {
+		return ""
+	}
+	i := slices.IndexFunc(m.Algorithms(), func(a submodules.Algorithm) bool { return a.Does(op) })
+	if i < 0 {
+		return ""
+	}
+	return m.Algorithms()[i].Name
 }
 
 // cuts lists shapes, segments and windows, as the space's plan leaves them open.
@@ -145,6 +162,8 @@ const (
 //   - no cut of a flat shape whose phases are exchanges of one level, which fill the wires in both
 //     directions anyway; none into segments of which ranks get shards of less than 1 KiB;
 //   - no scan in which each of more than 16 ranks speaks with all others;
+//   - on a known machine no tree over the ranks as they are numbered, unless an operation needs
+//     their order, and no stages where segments may flow: nothing is gained there by waiting;
 //   - no messages inside a node where ranks can share memory (HAN's table II has
 //     only such submodules there), but for the trees of full nodes, [rule.TreeInside];
 //   - what [rule.Wasted] says: a chain of more than four ranks with fewer pieces, a cut
@@ -152,12 +171,15 @@ const (
 func (s Space) prune(g *tasks.Graph, r tasks.Request, p tasks.Plan) string {
 	t, segment := g.On.Topology(), min(p.Segment, max(r.Bytes(), 1))
 	cut := segment < r.Bytes()
+	if s.Machine != nil && p.Shape == tasks.HanLockstep && slices.Contains(or(s.Shapes, tasks.Shapes()), tasks.Han) && s.Plan.Shape == 0 {
+		return "pruned, stages where segments may flow"
+	}
 	if cut && p.Shape.IsFlat() && exchangesOnly(g) {
 		return "pruned, cut for exchanges of one level"
 	}
 	for _, ph := range g.Phases {
 		c, _ := p.For(ph.Kind)
-		if why := pruneMany(r, ph.Kind, c, segment, cut, g.On.Widest(ph.Level)); why != "" {
+		if why := s.pruneMany(r, ph.Kind, c, segment, cut, g.On.Widest(ph.Level)); why != "" {
 			return "pruned, " + why + " in " + ph.Kind.String() + "=" + c.String()
 		}
 		if !p.Shape.IsFlat() && g.On.WithinNodes(ph.Level) && !s.shares(c.Submodule) && s.canShare(ph.Kind.Op) &&
@@ -177,15 +199,22 @@ func (s Space) prune(g *tasks.Graph, r tasks.Request, p tasks.Plan) string {
 
 // pruneMany is what prune says of one kind of task in groups of many ranks. cut says that
 // the message has several segments.
-func pruneMany(r tasks.Request, k tasks.Kind, c tasks.Choice, segment int64, cut bool, ranks int) string {
+func (s Space) pruneMany(r tasks.Request, k tasks.Kind, c tasks.Choice, segment int64, cut bool, ranks int) string {
 	isSharded := (k.Op == tasks.ReduceScatter || k.Op == tasks.Allgather) && !r.Blocks()
 	switch {
 	case cut && isSharded && segment < int64(ranks)*leastShard:
 		return fmt.Sprintf("segment too small for shards: %s for %d ranks", tasks.FormatBytes(segment), ranks)
 	case c.Algorithm == submodules.Pairwise && r.Coll.Scans() && ranks > rule.LinearRanks:
 		return fmt.Sprintf("group too large for pairwise: %d ranks", ranks)
+	case s.Machine != nil && (c.Algorithm == submodules.InOrderBinary || c.Algorithm == submodules.InOrderBinomial) && !keepsOrder(r, k.Op):
+		return "no order to keep"
 	}
 	return ""
+}
+
+// keepsOrder reports whether op combines what must stay in the order of ranks.
+func keepsOrder(r tasks.Request, op tasks.Collective) bool {
+	return op == tasks.Reduce && !r.Op.Commutative()
 }
 
 // exchangesOnly reports whether all phases are on one level, and in each of them all ranks

@@ -14,6 +14,7 @@ import (
 // levels share processors. One plan shows it for all of the shape.
 type together struct {
 	by   *composed
+	cuts bool // some plan of the shape cuts messages
 	coll tasks.Collective
 	one  ratios // of one segment
 	many ratios // of what each further segment adds
@@ -46,6 +47,10 @@ var (
 	togetherMany = []int64{30 << 10, 256 << 10}
 )
 
+// togetherBlocks is how many bytes of blocks a segment may have at most to be measured in place
+// as one of many: beyond, transfers are all of the time.
+const togetherBlocks = 4 << 20
+
 // inPlace lists what shows how tasks do together, of each shape with the plan that looks
 // best for a message of middle size.
 func (p *predictor) inPlace() (all []work) {
@@ -62,7 +67,9 @@ func (p *predictor) inPlace() (all []work) {
 			all = append(all, p.joint(j, m.One, n)...)
 		}
 		for _, n := range togetherMany {
-			all = append(all, p.joint(j, m.Many, n)...)
+			if j.cuts {
+				all = append(all, p.joint(j, m.Many, n)...)
+			}
 		}
 	}
 	return all
@@ -75,11 +82,12 @@ const middling = 16 << 10
 func (p *predictor) chooseJoints() {
 	p.joints = map[int32]*together{}
 	type mark struct{ off, ns float64 }
-	marks := map[int32]mark{}
+	marks, cuts := map[int32]mark{}, map[int32]bool{}
 	for i, r := range p.requests {
 		off := factor(r.Bytes(), middling)
 		for k := range p.plans[i] {
 			c := &p.plans[i][k]
+			cuts[c.shape] = cuts[c.shape] || c.cut.Segments > 1
 			ns, known := c.made.priced.NS(c.cut)
 			if old, has := marks[c.shape]; !known || has && (off > old.off || off == old.off && ns >= old.ns) {
 				continue
@@ -88,12 +96,19 @@ func (p *predictor) chooseJoints() {
 			p.joints[c.shape] = &together{by: c, coll: r.Coll}
 		}
 	}
+	for shape, j := range p.joints {
+		j.cuts = cuts[shape]
+	}
 }
 
 // joint lists the measurement of tasks together with a segment of some bytes.
 func (p *predictor) joint(j *together, u costs.Unit, bytes int64) []work {
 	at := -1 // the smallest request that is as large
+	largest := int64(0)
 	for i, r := range p.requests {
+		if r.Coll == j.coll {
+			largest = max(largest, r.Bytes())
+		}
 		if r.Coll == j.coll && (at < 0 || p.requests[at].Bytes() < bytes || r.Bytes() >= bytes && r.Bytes() < p.requests[at].Bytes()) {
 			at = i
 		}
@@ -107,9 +122,12 @@ func (p *predictor) joint(j *together, u costs.Unit, bytes int64) []work {
 	if _, known := p.table.Book().Pipeline(u.Key); known {
 		return nil
 	}
+	if u.Key.Window > 0 && u.Blocks > 1 && (largest <= bytes || u.Blocks*bytes > togetherBlocks) {
+		return nil // no message is cut like that, or nobody notices a wake
+	}
 	q := j.by.plan
 	q.Segment = max(bytes, 1)
-	return p.unitWork(r, q, u)
+	return p.unitWork(r, q, u, u.Segments())
 }
 
 // compare finds the ratios, by what has been measured.

@@ -136,7 +136,7 @@ func contestName(m *tune.Method, when tune.RaceWhen) string {
 // compareMethods tunes with one method after the other, until the user wants an end.
 func (u *tuning) compareMethods(ctx context.Context, r *tuneRank, all *comparison) (tables []*table.Table, err error) {
 	for _, c := range contests {
-		count := &tune.Search{Topology: r.topology, Links: u.linksOf(r), Requests: u.requests, Space: u.space, Method: c.method, Races: c.when, Stop: u.stop}
+		count := &tune.Search{Topology: r.topology, Links: u.linksOf(r), Requests: u.requests, Space: u.spaceOn(r), Method: c.method, Races: c.when, Stop: u.stop}
 		_, configurations := count.Planned()
 		begin, simulated := time.Now(), r.simulatedTime()
 		t, err := u.runSearch(ctx, r, c.method, c.when, nil, nil)

@@ -114,6 +114,7 @@ func (u *tuning) onMachine(ctx context.Context, r *tuneRank, m submachine, f fun
 	if sub.topology, err = r.topology.Sub(ranks); err != nil {
 		return err
 	}
+	sub.machine = nil // prices would leave out here what is good there, and interpolation needs both
 	if r.comm == nil {
 		sub.meter = tune.NewSimulatedMeter(sub.topology, r.machine, u.reg)
 		err := f(ctx, &sub)

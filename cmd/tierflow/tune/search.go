@@ -117,6 +117,13 @@ func (u *tuning) runRanks(ctx context.Context, stdout, stderr io.Writer, f func(
 	})
 }
 
+// spaceOn is the space to search on a rank's machine.
+func (u *tuning) spaceOn(r *tuneRank) tune.Space {
+	s := u.space
+	s.Machine = r.machine
+	return s
+}
+
 // runSearch runs one search on one rank. The budget counts from now.
 func (u *tuning) runSearch(ctx context.Context, r *tuneRank, m *tune.Method, when tune.RaceWhen, table *table.Table, save func(*table.Table) error) (*table.Table, error) {
 	bar := newProgress(r.stderr, contestName(m, when))
@@ -127,7 +134,7 @@ func (u *tuning) runSearch(ctx context.Context, r *tuneRank, m *tune.Method, whe
 	}
 	defer r.spent.end()
 	s := &tune.Search{
-		Topology: r.topology, Links: u.linksOf(r), Requests: u.requests, Space: u.space, Method: m, Races: when, Stop: u.stop, Table: table,
+		Topology: r.topology, Links: u.linksOf(r), Requests: u.requests, Space: u.spaceOn(r), Method: m, Races: when, Stop: u.stop, Table: table,
 		Progress: bar.show, Doing: r.spent.begin,
 		Interrupted: func(ctx context.Context) (bool, error) {
 			over := u.budget > 0 && time.Since(begin) > u.budget

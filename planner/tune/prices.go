@@ -1,0 +1,86 @@
+package tune
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tierflow/tierflow/costs/price"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/priced"
+	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// dear is how many times the price of the cheapest plan another one may have to be measured.
+// Prices are seldom further off than that, see the README of package priced.
+const dear = 1.5
+
+// tooDear says of plans why they cost too much on the space's machine; empty: they don't, or
+// have no price. It says nothing of any if there is no machine.
+func (s Space) tooDear(plans []tasks.Plan, r tasks.Request, t *levels.Topology) []string {
+	why := make([]string, len(plans))
+	if s.Machine == nil || !s.Heuristics {
+		return why
+	}
+	p, err := price.New(s.Machine, t, r)
+	if err != nil {
+		return why // it doesn't describe these links
+	}
+	ns, least := make([]float64, len(plans)), math.Inf(1)
+	for i, q := range plans {
+		if one, known := p.Plan(q); known && one.NS > 0 {
+			ns[i], least = one.NS, min(least, one.NS)
+		} else {
+			ns[i] = priceLike(p, q)
+		}
+	}
+	for i := range plans {
+		if ns[i] > dear*least {
+			why[i] = fmt.Sprintf("priced out: %.1f times the cheapest", ns[i]/least)
+		}
+	}
+	return why
+}
+
+// priceLike prices the plan most like q that has a price, ns; 0: there is none. It is for
+// leaving q out, and too uncertain to leave others out.
+func priceLike(p *price.Pricer, q tasks.Plan) float64 {
+	if q.Shape == tasks.HanLockstep {
+		q.Shape = tasks.Han // which takes no longer
+	}
+	share := 1.0
+	for _, key := range q.Keys() {
+		c, _ := q.Choice(key)
+		c.N = 0
+		switch c.Algorithm {
+		case submodules.SplitBinary:
+			c.Algorithm, share = submodules.Binary, 0.5 // half of the bytes on each side
+		case submodules.InOrderBinary:
+			c.Algorithm = submodules.Binary
+		case submodules.InOrderBinomial:
+			c.Algorithm = submodules.Binomial
+		}
+		q = q.Set(key, c)
+	}
+	one, known := p.Plan(q)
+	if !known {
+		return 0
+	}
+	return one.NS * share
+}
+
+// cheapest returns the plan that costs least on the space's machine, which may cut into
+// segments that the space's lists don't have. It is false where that is the rule's, or where
+// the space was told what to search.
+func (s Space) cheapest(r tasks.Request, t *levels.Topology) (p tasks.Plan, known bool) {
+	if s.Machine == nil || !s.Heuristics || len(s.Shapes) > 0 || len(s.Segments) > 0 || len(s.Submodules) > 0 || !s.Plan.Equal(tasks.Plan{}) {
+		return p, false
+	}
+	ruled, _ := rule.Choose(r, t, tasks.Plan{})
+	c, err := priced.Choose(s.Machine, r, t, ruled, s.Registry, priced.Exact)
+	if err != nil || c.Ruled || len(c.Offers) == 0 {
+		return p, false
+	}
+	return s.named(c.Offers[0].Plan, r, t), true
+}
