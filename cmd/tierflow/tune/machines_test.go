@@ -22,7 +22,7 @@ func TestTuneMachines(t *testing.T) {
 		file := filepath.Join(dir, "table.json")
 		args := []string{
 			"tune", "-o", file, "--simulate", "assumed", "--topo", "4x2", "--machines", machines, "--ops", "bcast", "--races", "never",
-			"--submodules", "adapt,sm", "--segments", "30KiB,128KiB,all", "--windows", "8", "--inner", "0", "--bytes", "4KiB,64KiB,1MiB",
+			"--submodules", "adapt,sm", "--segments", "15KiB,30KiB,128KiB,all", "--windows", "8,32", "--inner", "0", "--bytes", "4KiB,64KiB,1MiB",
 		}
 		tierflow.Succeeds(t, args...)
 		return read(t, file)
