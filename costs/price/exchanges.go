@@ -264,7 +264,7 @@ func (x *exchange) ring(n float64, combines bool) {
 	if across {
 		wire = max(1, x.lanes) * x.wire(part)
 		waits := Terms{Wire: wire}
-		if x.ranks > 1 && part > x.eager && part <= x.lead {
+		if x.ranks > 1 && !combines && part > x.eager && part <= x.lead {
 			waits.Latency = promised * x.Latency
 		}
 		hop = later(hop, waits)
@@ -294,6 +294,9 @@ func (x *exchange) neighbor(n float64) {
 		}
 	}
 	x.apart(n, float64(x.size/2-1))
+	if x.ranks > 2 && 2*part > x.eager {
+		x.first = x.first.times(1 + paired*math.Log2(float64(x.ranks)))
+	}
 }
 
 // pairwise is an exchange of all with all in one round.
@@ -360,6 +363,10 @@ const promised = 0.6
 // jostled is by which share a ring's rounds take longer for each doubling of its ranks from 16
 // on, where nodes have at least as many, as simulations have it.
 const jostled = 0.25
+
+// paired is by which share a neighbor exchange of messages that need credit takes longer for
+// each doubling of a node's ranks, as simulations have it.
+const paired = 0.1
 
 // askedFor is which share of its way a part takes for itself that is asked for two rounds before.
 const askedFor = 0.4

@@ -331,6 +331,9 @@ func (q *question) parts() {
 			}
 			if ranks%2 == 0 {
 				whole = append(whole, nbc(submodules.Neighbor))
+				if shape == tasks.Flat {
+					cut = append(cut, nbc(submodules.Neighbor))
+				}
 			}
 			if ranks <= rule.LinearRanks {
 				whole, cut = append(whole, adapt(submodules.Linear)), append(cut, adapt(submodules.Linear))
@@ -348,10 +351,14 @@ func (q *question) parts() {
 			continue
 		}
 		for _, n := range q.cuts() {
-			if ring := n * int64(q.nodes); ring < q.bytes && ring/q.blocks >= 1<<10 {
+			least := int64(1 << 10)
+			if shape == tasks.Han && q.crowded() { // a leader with many small messages holds its node up
+				least = rule.Packed(64 << 10)
+			}
+			if ring := n * int64(q.nodes); ring < q.bytes && ring/q.blocks >= least {
 				q.add(shape, ring, ringWindow, adapt(submodules.Ring))
 			}
-			if n < q.request.Bytes() {
+			if n < q.request.Bytes() && n >= least {
 				q.add(shape, n*q.blocks, ringWindow, cut...)
 			}
 		}
