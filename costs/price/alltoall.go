@@ -3,6 +3,7 @@ package price
 import (
 	"math"
 
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -89,7 +90,11 @@ func (x *exchange) swapped(c tasks.Choice, n float64, as pieces) (stage, bool) {
 		}
 		x.repack(others, n, as)
 	case "adapt/pairwise", "nbc/pairwise":
-		if x.ranks > 8 && n <= x.lead {
+		short := x.lead
+		if c.Submodule == submodules.NBC {
+			short = x.eager
+		}
+		if x.ranks > 8 && n <= short {
 			return stage{}, false // short messages don't wait for each other
 		}
 		x.oneByOne(n)
