@@ -39,6 +39,7 @@ type composed struct {
 	class  int32 // plans that are corrected alike
 	family int32 // classes that are, where nothing is known of a class
 	shape  int32 // its collective and shape
+	outer  int32 // that with its algorithms between nodes
 }
 
 // made is a makeup with the units of a search.
@@ -160,6 +161,7 @@ func (p *predictor) enter(c *composed, i int) {
 		}
 	}
 	c.shape = p.number(p.requests[i].Coll.String() + " " + c.plan.Shape.String())
+	c.outer = p.number(p.requests[i].Coll.String() + " " + c.plan.Shape.String() + outer)
 	c.family, c.class = p.number(family), p.number(family+outer)
 }
 

@@ -184,10 +184,20 @@ func (p *predictor) predict(c *composed) (float64, bool) {
 		each, known = x.Each(c.cut.Bytes)
 	}
 	if j := p.joints[c.shape]; j != nil {
-		fill *= j.one.at(c.cut.Bytes)
-		each *= j.many.at(c.cut.Bytes)
+		fill *= p.holds(j, c, j.one.at(c.cut.Bytes))
+		each *= p.holds(j, c, j.many.at(c.cut.Bytes))
 	}
 	return c.cut.Time(fill, each), known
+}
+
+// holds returns what a ratio says of a plan. That tasks hinder each other holds for all
+// algorithms. On a known machine, that they overlap holds for those that ran; for tables of
+// several machines it is taken of all alike, as times are compared between machines.
+func (p *predictor) holds(j *together, c *composed, ratio float64) float64 {
+	if p.space.Machine != nil && c.outer != j.by.outer {
+		return max(ratio, 1)
+	}
+	return ratio
 }
 
 // between lists sizes to measure of units that good plans have.
