@@ -40,7 +40,8 @@ type Answer struct {
 
 // Find looks a request up. Between measured points times are interpolated, those
 // of each plan for itself: linearly in the bytes, then linearly in the ranks of a
-// level between the nearest machines on both sides. Sums of products are written
+// level between the nearest machines on both sides. What works on powers of two is not
+// interpolated from these alone to other numbers of ranks. Sums of products are written
 // so that no processor may fuse them: all ranks must come to the same answer.
 //
 // links names the links between nodes, see [Place.Links]. A table may know only other
@@ -83,8 +84,8 @@ func (t *Table) Find(r tasks.Request, on *levels.Topology, links string) (a Answ
 	}
 	for _, text := range sortedKeys(plans) {
 		w := plans[text]
-		if w.count < len(machines) {
-			continue // unknown on one side
+		if w.count < len(machines) || foldsFirst(w.one.Plan, machines, want) {
+			continue // unknown on one side, or between them
 		}
 		if w.count > 1 {
 			w.one.From = FromInterpolated

@@ -131,3 +131,36 @@ func TestPlaceErrors(t *testing.T) {
 		}
 	}
 }
+
+// What works on powers of two is not interpolated from these alone to other numbers of ranks.
+func TestFoldingIsNotInterpolated(t *testing.T) {
+	entry := func(levels string) string {
+		return `{"collective":"bcast","levels":{` + levels + `},"layout":"block","ranks":"processes","bytes":4096,"candidates":[
+			{"plan":"shape=flat,fs=all,w=1,ib=adapt/chain","ns":200,"from":"measured"},
+			{"plan":"shape=sag,fs=all,w=1,iag=nbc/recdoubling,is=nbc/binomial,sb=sm/slots","ns":100,"from":"measured"}]}`
+	}
+	for _, test := range []struct {
+		measured []string
+		on       string
+		want     int // plans
+	}{
+		{[]string{`"i":4,"s":2`, `"i":8,"s":2`}, "6x2", 1},
+		{[]string{`"i":4,"s":2`, `"i":6,"s":2`}, "5x2", 2},
+		{[]string{`"i":4,"s":2`, `"i":16,"s":2`}, "8x2", 2},
+		{[]string{`"i":4,"s":2`, `"i":4,"s":4`}, "4x3", 2}, // nodes are a power of two
+	} {
+		var entries []string
+		for _, m := range test.measured {
+			entries = append(entries, entry(m))
+		}
+		made, err := table.Parse("test.json", []byte(`{"tierflow_table":2,"provenance":{},"entries":[`+strings.Join(entries, ",")+`]}`), all.Submodules())
+		if err != nil {
+			t.Fatal(err)
+		}
+		made.Sort()
+		a := made.Find(tasks.Request{Coll: tasks.Bcast, Count: 1024, Type: tasks.Float32}, topology(t, test.on), "")
+		if len(a.Estimates) != test.want {
+			t.Errorf("%s by %s: %+v (%s), want %d plans", test.on, test.measured, a.Estimates, a.Why, test.want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -359,19 +360,19 @@ func byHand(t *testing.T, environments [][]string, program ...string) (out strin
 	return out, errs
 }
 
-// freePort is one that nobody listens on for now.
+// freePort is one that nobody listens on for now. It is below the ports that the kernel
+// gives to others meanwhile.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		port := strconv.Itoa(20_000 + rand.IntN(10_000))
+		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			_ = l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
+	t.Fatal("no port of 100 is free")
+	return ""
 }
 
 // tierflowVariables is the environment of each of n ranks, perNode on each node.
