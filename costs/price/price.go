@@ -185,7 +185,7 @@ func (p *Pricer) Plan(plan tasks.Plan) (price Price, ok bool) {
 	if p.request.Blocks() {
 		segment *= float64(p.on.Size())
 	}
-	all := stages{links: p.links, root: make([]load, len(p.links)), inner: make([]load, len(p.links))}
+	all := stages{root: make([]load, len(p.links)), inner: make([]load, len(p.links))}
 	for i, ph := range o.phases {
 		c, named := plan.For(ph.Kind)
 		if !named {
@@ -252,7 +252,6 @@ func (s *stage) alike(l load) { s.root, s.inner = l, l }
 
 // stages are those of all phases. Wires of different levels don't add up.
 type stages struct {
-	links       []link
 	fill        Terms
 	root, inner []load // by level
 	total       float64
@@ -288,27 +287,10 @@ func (s *stages) terms(count, window, cores float64) (t Terms) {
 		t.Filling = max(0, s.fill.sum()-each.sum())
 		t.Waiting = max(0, (count/window-1)*s.lag-(count-1)*each.sum())
 	}
-	t.Wire *= 1 - s.saved(count)
-	t.Filling *= 1 - s.saved(count)
 	if cores > 0 {
 		t.Processor = max(t.Processor, s.total*count/cores-t.Work)
 	}
 	return t
-}
-
-// saved returns the share of its time that the busiest wire doesn't need, because what it
-// carries first passes in a burst.
-func (s *stages) saved(count float64) (share float64) {
-	most := 0.0
-	for k := range s.links {
-		l := &s.links[k]
-		for _, role := range []load{s.root[k], s.inner[k]} {
-			if w := count * max(role.in, role.out); w > most {
-				most, share = w, min(1, float64(l.BurstBytes)*l.Byte/w)
-			}
-		}
-	}
-	return share
 }
 
 // log2 returns how many times a number is halved until it is 1, rounded up.
