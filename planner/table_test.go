@@ -74,7 +74,7 @@ func b2i(b bool) int {
 // Between measured points times lie between theirs, for sizes and machines that
 // are no powers of two as well.
 func TestInterpolation(t *testing.T) {
-	const plan = "shape=han,fs=all,w=1,ib=adapt/binomial,sb=sm/slots"
+	const plan = "shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots"
 	entry := func(nodes int, bytes, ns string) string {
 		return `{"collective":"bcast","levels":{"i":` + string(rune('0'+nodes)) + `,"s":2},"layout":"block","ranks":"processes","bytes":` + bytes + `,"candidates":[{"plan":"` + plan + `","ns":` + ns + `,"from":"measured"}]}`
 	}
@@ -113,6 +113,51 @@ func TestInterpolation(t *testing.T) {
 		}
 		if _, byTable, err := planner.DecideBy(made, r, on); err != nil || byTable != (test.want > 0) {
 			t.Errorf("%d bytes on %s: decided by the table: %v, %v", test.bytes, test.topo, byTable, err)
+		}
+	}
+}
+
+// What goes in rounds of all nodes is interpolated by these.
+func TestInterpolationByRounds(t *testing.T) {
+	entry := func(nodes, ns int) string {
+		var plans []string
+		for _, p := range []string{
+			"shape=han,fs=all,w=1,ib=adapt/binomial,sb=sm/slots", "shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots",
+			"shape=flat,fs=2KiB,w=8,ib=circulant/blocks", "shape=sag,fs=all,w=1,iag=nbc/bruck,is=nbc/binomial,sb=sm/slots",
+		} {
+			plans = append(plans, fmt.Sprintf(`{"plan":%q,"ns":%d,"from":"measured"}`, p, ns))
+		}
+		return fmt.Sprintf(`{"collective":"bcast","levels":{"i":%d,"s":2},"layout":"block","ranks":"processes","bytes":4096,"candidates":[%s]}`, nodes, strings.Join(plans, ","))
+	}
+	made := parse(t, `{"tierflow_table":2,"provenance":{},"entries":[`+entry(4, 2000)+","+entry(8, 3000)+`]}`)
+	for topo, want := range map[string][4]float64{ // of the plans above
+		"4x2": {2000, 2000, 2000, 2000},
+		"5x2": {3000, 2250, 3000, 2250},
+		"6x2": {3000, 2500, 3000, 2500},
+		"3x2": {2000, 2000, 2000, 2000},
+		"9x2": {3000, 3000, 3000, 3000},
+	} {
+		on, err := levels.Parse(topo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := made.Find(tasks.Request{Coll: tasks.Bcast, Count: 1024, Type: tasks.Float32}, on, "")
+		got := [4]float64{}
+		for _, e := range a.Estimates {
+			text := e.Plan.String()
+			switch {
+			case strings.Contains(text, "ib=adapt/binomial"):
+				got[0] = e.NS
+			case strings.Contains(text, "chain"):
+				got[1] = e.NS
+			case strings.Contains(text, "circulant"):
+				got[2] = e.NS
+			default:
+				got[3] = e.NS
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %v ns, want %v", topo, got, want)
 		}
 	}
 }

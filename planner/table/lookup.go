@@ -40,7 +40,7 @@ type Answer struct {
 
 // Find looks a request up. Between measured points times are interpolated, those
 // of each plan for itself: linearly in the bytes, then linearly in the ranks of a
-// level between the nearest machines on both sides. What works on powers of two is not
+// level between the nearest machines on both sides, or in its rounds. What works on powers of two is not
 // interpolated from these alone to other numbers of ranks. Sums of products are written
 // so that no processor may fuse them: all ranks must come to the same answer.
 //
@@ -58,12 +58,12 @@ func (t *Table) Find(r tasks.Request, on *levels.Topology, links string) (a Answ
 	}
 	a.Elsewhere = strings.Join(machines[0].place.differences(here), "; ")
 	type weighed struct {
-		sum   float64
-		count int
+		times []float64 // by machine
+		count int       // of those that have it
 		one   Estimate
 	}
 	plans := map[string]*weighed{}
-	weights := weigh(machines, want)
+	weights := weigh(machines, want, nil)
 	for i, m := range machines {
 		here, neighbours, why := m.at(bytes)
 		if why != "" {
@@ -75,10 +75,10 @@ func (t *Table) Find(r tasks.Request, on *levels.Topology, links string) (a Answ
 		for text, e := range here {
 			w := plans[text]
 			if w == nil {
-				w = &weighed{one: e}
+				w = &weighed{one: e, times: make([]float64, len(machines))}
 				plans[text] = w
 			}
-			w.sum += float64(weights[i] * e.NS)
+			w.times[i] = e.NS
 			w.count++
 		}
 	}
@@ -90,7 +90,10 @@ func (t *Table) Find(r tasks.Request, on *levels.Topology, links string) (a Answ
 		if w.count > 1 {
 			w.one.From = FromInterpolated
 		}
-		w.one.NS = w.sum
+		w.one.NS = 0
+		for i, part := range weigh(machines, want, &w.one.Plan) {
+			w.one.NS += float64(part * w.times[i])
+		}
 		a.Estimates = append(a.Estimates, w.one)
 	}
 	if len(a.Estimates) == 0 { // the machines have no plan in common: the nearest one's serve
@@ -225,31 +228,41 @@ func ratio(a, b Sizes) float64 {
 
 // distance adds up how far a machine is from want, level by level in parts of
 // want's size.
-func distance(have, want Sizes) float64 {
-	sum := 0.0
-	for _, k := range sortedKeys(want) {
-		sum += math.Abs(float64(have[k]-want[k])) / float64(want[k])
-	}
-	return sum
-}
+func distance(have, want Sizes) float64 { return apart(have, want, nil) }
 
 // weigh gives machines weights of 1 in all: linear interpolation between two, and
-// less for those further away of more.
-func weigh(machines []machine, want Sizes) []float64 {
+// less for those further away of more. A plan may be by rounds in some levels, see
+// [byRounds]: those are told apart by their rounds then. nil: all are by ranks.
+func weigh(machines []machine, want Sizes, p *tasks.Plan) []float64 {
 	weights := make([]float64, len(machines))
-	if len(machines) == 1 {
-		weights[0] = 1
-		return weights
-	}
 	sum := 0.0
 	for i, m := range machines {
-		weights[i] = 1 / distance(m.sizes, want)
-		sum += weights[i]
+		if d := apart(m.sizes, want, p); d > 0 {
+			weights[i] = 1 / d
+			sum += weights[i]
+			continue
+		}
+		clear(weights) // this one has as many rounds
+		weights[i] = 1
+		return weights
 	}
 	for i := range weights {
 		weights[i] /= sum
 	}
 	return weights
+}
+
+// apart is [distance] for a plan.
+func apart(have, want Sizes, p *tasks.Plan) float64 {
+	sum := 0.0
+	for _, k := range sortedKeys(want) {
+		x, y := have[k], want[k]
+		if p != nil && byRounds(*p, k) {
+			x, y = rounds(x), max(rounds(y), 1)
+		}
+		sum += math.Abs(float64(x-y)) / float64(y)
+	}
+	return sum
 }
 
 // at is what each plan takes at a size, by the plan's text.
