@@ -24,6 +24,9 @@ func (s *Search) decide() {
 	p := &s.Table.Provenance
 	p.Rejected, p.Configurations, p.Planned = rejected, s.done, s.done+s.left()
 	for i, r := range s.Requests {
+		if s.left() > 0 && !s.knowsRule(i) {
+			continue // cut short, and nobody knows whether other plans are better
+		}
 		keep := s.kept(points, i)
 		e := table.Entry{Collective: r.Coll.String(), Levels: s.knowledge.sizes, Place: s.knowledge.place(r), Bytes: r.Bytes()}
 		for _, c := range points[i] {
@@ -57,11 +60,20 @@ func (s *Search) price(i int) []table.Candidate {
 	if fastest < 0 {
 		return all
 	}
-	rule := s.Space.Rule(s.Requests[i], s.Topology)
+	rule := s.knowledge.rules[i]
 	if k := slices.IndexFunc(all, func(c table.Candidate) bool { return raced(c) && c.Parsed.Equal(rule) }); k >= 0 && all[k].NS <= hardly*all[fastest].NS {
 		fastest = k
 	}
 	return all[fastest:]
+}
+
+// knowsRule reports whether the time of the built-in rule's plan is known for request i, if it
+// competes.
+func (s *Search) knowsRule(i int) bool {
+	rule := s.knowledge.rules[i]
+	competes := slices.ContainsFunc(s.knowledge.candidates[i], func(c Configuration) bool { return c.Rejected == "" && c.Plan.Equal(rule) })
+	_, known := s.strategy.estimate(i, rule)
+	return known || !competes
 }
 
 // kept returns the plans in the entry of request i: the fastest ones of any size of

@@ -19,7 +19,7 @@ func (e exhaustive) next() (all []work) {
 	for i, r := range e.requests {
 		for _, c := range e.candidates[i] {
 			if _, ok := e.known[pointKey(r, c.Plan)]; !ok && c.Rejected == "" {
-				all = append(all, work{request: r, plan: c.Plan, beside: e.collective, kind: Collectives})
+				all = append(all, work{request: r, plan: c.Plan, usual: c.Plan.Equal(e.rules[i]), beside: e.collective, kind: Collectives})
 			}
 		}
 	}

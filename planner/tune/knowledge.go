@@ -3,6 +3,7 @@ package tune
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/tierflow/tierflow/costs/measure"
@@ -24,6 +25,8 @@ type knowledge struct {
 
 	sizes      table.Sizes
 	candidates [][]Configuration            // by request
+	rules      []tasks.Plan                 // by request, the built-in rule's
+	needed     []map[string]bool            // by request, plans that a line to another entry needs, see [Space.guests]
 	where      map[string][]int             // requests that have a plan, by planKey, the smallest first
 	known      map[string]table.Measurement // of this machine, by pointKey
 	refused    map[string]bool              // what can't be lowered, by pointKey
@@ -65,10 +68,10 @@ func (k *knowledge) place(r tasks.Request) table.Place {
 	return table.PlaceOf(r, k.topology, k.links)
 }
 
-// wanted lists the plans that the table has for request i on other machines. Between machines
-// times of a plan are interpolated, so both must have it.
+// wanted lists the plans of which the table needs a time for request i even if others are
+// faster: between machines and sizes times of a plan are interpolated, so both ends must have it.
 func (k *knowledge) wanted(i int) map[string]bool {
-	all := map[string]bool{}
+	all := maps.Clone(k.needed[i])
 	r := k.requests[i]
 	for _, e := range k.table.Entries {
 		if e.Collective == r.Coll.String() && e.Bytes == r.Bytes() && e.Levels.Compare(k.sizes) != 0 {
@@ -83,9 +86,16 @@ func (k *knowledge) wanted(i int) map[string]bool {
 // survey lists the configurations of all requests.
 func (k *knowledge) survey() {
 	k.candidates, k.where = make([][]Configuration, len(k.requests)), map[string][]int{}
+	k.needed, k.rules = make([]map[string]bool, len(k.requests)), make([]tasks.Plan, len(k.requests))
 	by := newTemplates(k.space, k.topology)
 	for i, r := range k.requests {
 		k.candidates[i] = k.space.configurations(r, by)
+		k.rules[i] = k.space.Rule(r, k.topology)
+		k.needed[i] = map[string]bool{k.rules[i].String(): true}
+		for _, p := range k.space.guests(r, k.requests, k.topology) {
+			k.candidates[i] = k.space.with(k.candidates[i], r, k.topology, p)
+			k.needed[i][p.String()] = true
+		}
 		for _, c := range k.candidates[i] {
 			if c.Rejected == "" {
 				key := planKey(r, c.Plan)

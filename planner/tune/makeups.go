@@ -17,6 +17,7 @@ type unit struct {
 	base       *unit                     // without inner segments, with the largest window; nil: it is that itself
 	users      map[int64]user            // by segment size, bytes: a plan to measure it with
 	sizes      []int64                   // of users, the smallest first
+	usual      bool                      // the built-in rule's plan of a request has it
 	near       float64                   // what the best plan that has it takes, times the best of its request; 0: unknown
 	asked      map[int64]bool            // sizes that were measured, or refused
 	messages   map[int64]bool            // sizes of messages for which plans have it, bytes

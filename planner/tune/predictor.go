@@ -58,6 +58,13 @@ const onCurve = 0.05
 func newPredictor(k *knowledge, t thrift) *predictor {
 	p := &predictor{knowledge: k, thrift: t, byKey: map[costs.Key]*unit{}, numbers: map[string]int32{}}
 	p.compose()
+	for i := range p.requests {
+		if c := p.find(i, p.rules[i]); c != nil {
+			for _, u := range c.units() {
+				u.usual = true
+			}
+		}
+	}
 	return p
 }
 
@@ -71,10 +78,11 @@ func (p *predictor) next() []work {
 	return nil
 }
 
-// first lists the first sizes of units that others are compared with.
+// first lists the first sizes of units that others are compared with, or that the rule's plans
+// have.
 func (p *predictor) first() (all []work) {
 	for _, u := range p.units {
-		if u.base == nil {
+		if u.base == nil || u.usual {
 			all = append(all, p.start(u)...)
 		}
 	}
@@ -123,7 +131,9 @@ func (p *predictor) measure(u *unit, bytes int64) []work {
 	if one.Blocks > 1 { // that take long: more than any message has is of no use
 		segments = min(segments, by.cut)
 	}
-	return p.unitWork(p.requests[by.request], by.plan, one, segments)
+	all := p.unitWork(p.requests[by.request], by.plan, one, segments)
+	all[0].usual = u.usual
+	return all
 }
 
 // unitWork is the measurement of so many segments of a unit of a plan for a request.

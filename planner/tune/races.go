@@ -54,7 +54,7 @@ func (p *probes) rivalsOf(i int) (rivals []tasks.Plan) {
 		}
 		return nil
 	}
-	usual := p.space.Rule(p.requests[i], p.topology)
+	usual := p.rules[i]
 	for _, c := range all {
 		if c.NS <= p.near*all[0].NS && len(rivals) < max(p.racers-1, 1) {
 			rivals = append(rivals, c.Parsed)

@@ -193,8 +193,9 @@ func (s *Search) plan() {
 	s.job = s.next()
 }
 
-// next lists the next measurements. Each beginning of the list is a fair sample of
-// the whole: a budget should not cut off one kind of plan, nor one of two sizes without
+// next lists the next measurements. First comes what the built-in rule's plans need, without
+// which no entry says what it saves. Then each beginning of the list is a fair sample of
+// the rest: a budget should not cut off one kind of plan, nor one of two sizes without
 // which the other says little. Nothing is tried twice.
 func (s *Search) next() []work {
 	var groups [][]work
@@ -212,6 +213,7 @@ func (s *Search) next() []work {
 	}
 	rng := rand.New(rand.NewPCG(1, uint64(len(groups))))
 	rng.Shuffle(len(groups), func(i, j int) { groups[i], groups[j] = groups[j], groups[i] })
+	slices.SortStableFunc(groups, func(a, b []work) int { return b2i(isUsual(b)) - b2i(isUsual(a)) })
 	return slices.Concat(groups...)
 }
 
@@ -220,4 +222,8 @@ func b2i(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+func isUsual(group []work) bool {
+	return slices.ContainsFunc(group, func(w work) bool { return w.usual })
 }

@@ -27,6 +27,7 @@ type Space struct {
 	Plan       tasks.Plan          // what it chooses is not searched
 	Heuristics bool                // leave out what rarely wins, see [Space.prune]
 	Machine    *machine.Machine    // with Heuristics its prices tell what is not worth measuring; nil: it is not known
+	Around     []*levels.Topology  // machines that a table answers for by this one and others: what the built-in rule takes there competes
 }
 
 // The default lists of a [Space]. A small segment costs messages, a large one

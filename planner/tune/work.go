@@ -15,6 +15,7 @@ type work struct {
 	rivals  []tasks.Plan // that take turns with plan
 	part    string       // of the plan, which alone is measured; empty: all of it
 	kind    string
+	usual   bool                                              // the built-in rule's plan needs it: it comes first
 	group   string                                            // work of the same one that is listed one after the other stays together; empty: it stays alone
 	run     func(ctx context.Context, m Meter, w *work) error // measures, and notes what comes out; nil: beside does
 

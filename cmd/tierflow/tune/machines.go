@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,7 +97,7 @@ func (u *tuning) eachMachine(ctx context.Context, r *tuneRank, f func(ctx contex
 	// plans that are good on others.
 	for range 2 {
 		for _, m := range all {
-			if err := u.onMachine(ctx, r, m, f); err != nil {
+			if err := u.onMachine(ctx, r, m, all, f); err != nil {
 				return fmt.Errorf("machine %dx%d: %w", m.nodes, m.perNode, err)
 			}
 		}
@@ -104,14 +105,51 @@ func (u *tuning) eachMachine(ctx context.Context, r *tuneRank, f func(ctx contex
 	return nil
 }
 
-// onMachine calls f on the ranks of a machine.
-func (u *tuning) onMachine(ctx context.Context, r *tuneRank, m submachine, f func(ctx context.Context, r *tuneRank) error) error {
+// around returns the machines for which a table of all machines has answers by m and another
+// one: those with as many ranks a node and up to three numbers of nodes on either side, and
+// with as many nodes the numbers of ranks.
+func (m submachine) around(all []submachine, t *levels.Topology) (between []*levels.Topology, err error) {
+	var found []submachine
+	for _, o := range all {
+		for n := range 3 {
+			part := func(a, b int) int { return min(a, b) + (n+1)*max(a-b, b-a)/4 }
+			switch {
+			case o.perNode == m.perNode:
+				found = append(found, submachine{part(m.nodes, o.nodes), m.perNode})
+			case o.nodes == m.nodes:
+				found = append(found, submachine{m.nodes, part(m.perNode, o.perNode)})
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b submachine) int { return cmp.Or(a.nodes-b.nodes, a.perNode-b.perNode) })
+	for _, s := range slices.Compact(found) {
+		if slices.Contains(all, s) {
+			continue
+		}
+		ranks, err := t.Pick(s.nodes, s.perNode)
+		if err != nil {
+			return nil, err
+		}
+		sub, err := t.Sub(ranks)
+		if err != nil {
+			return nil, err
+		}
+		between = append(between, sub)
+	}
+	return between, nil
+}
+
+// onMachine calls f on the ranks of machine m of all that are tuned for.
+func (u *tuning) onMachine(ctx context.Context, r *tuneRank, m submachine, all []submachine, f func(ctx context.Context, r *tuneRank) error) error {
 	ranks, err := r.topology.Pick(m.nodes, m.perNode)
 	if err != nil {
 		return err
 	}
 	sub := *r
 	if sub.topology, err = r.topology.Sub(ranks); err != nil {
+		return err
+	}
+	if sub.around, err = m.around(all, r.topology); err != nil {
 		return err
 	}
 	sub.machine = nil // prices would leave out here what is good there, and interpolation needs both

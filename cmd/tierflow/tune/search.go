@@ -83,6 +83,7 @@ type tuneRank struct {
 	machine   *machine.Machine // nil: there are ranks
 	comm      *planner.Comm    // nil if the machine is simulated
 	topology  *levels.Topology
+	around    []*levels.Topology // machines between this one and others that are tuned for
 	meter     tune.Meter
 	asked     context.Context // ends when the user wants an end
 	spent     spending        // by the last search
@@ -120,7 +121,7 @@ func (u *tuning) runRanks(ctx context.Context, stdout, stderr io.Writer, f func(
 // spaceOn is the space to search on a rank's machine.
 func (u *tuning) spaceOn(r *tuneRank) tune.Space {
 	s := u.space
-	s.Machine = r.machine
+	s.Machine, s.Around = r.machine, r.around
 	return s
 }
 
