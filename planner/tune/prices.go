@@ -3,6 +3,7 @@ package tune
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tierflow/tierflow/costs/price"
 	"github.com/tierflow/tierflow/levels"
@@ -15,6 +16,13 @@ import (
 // dear is how many times the price of the cheapest plan another one may have to be measured.
 // Prices are seldom further off than that, see the README of package priced.
 const dear = 1.5
+
+// In an alltoall of over manyRanks ranks one simulation takes seconds, and most plans fill the
+// wires. Of these only the manyPlans cheapest are measured.
+const (
+	manyRanks = 256
+	manyPlans = 4
+)
 
 // tooDear says of plans why they cost too much on the space's machine; empty: they don't, or
 // have no price. It says nothing of any if there is no machine.
@@ -35,8 +43,17 @@ func (s Space) tooDear(plans []tasks.Plan, r tasks.Request, t *levels.Topology) 
 			ns[i] = priceLike(p, q)
 		}
 	}
+	most, all := dear*least, slices.DeleteFunc(slices.Clone(ns), func(x float64) bool { return x == 0 })
+	many := r.Exchanges() && t.Size() > manyRanks && len(all) > manyPlans
+	if many {
+		slices.Sort(all)
+		most = min(most, all[manyPlans-1])
+	}
 	for i := range plans {
-		if ns[i] > dear*least {
+		switch {
+		case many && ns[i] == 0:
+			why[i] = "priced out: no price among so many ranks"
+		case ns[i] > most:
 			why[i] = fmt.Sprintf("priced out: %.1f times the cheapest", ns[i]/least)
 		}
 	}

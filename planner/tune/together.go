@@ -43,7 +43,7 @@ func (all ratios) at(bytes int64) float64 {
 
 // togetherSizes are the segments with which tasks are measured in place, bytes.
 var (
-	togetherOne  = []int64{1, 4 << 10, 32 << 10, 256 << 10}
+	togetherOne  = []int64{1, 256, 4 << 10, 32 << 10, 256 << 10}
 	togetherMany = []int64{30 << 10, 256 << 10}
 )
 
