@@ -25,11 +25,15 @@ type pieces struct {
 func (p *Pricer) swap(o *outline, at int, c tasks.Choice, n float64) (stage, bool) {
 	ph := o.phases[at]
 	inside, size, every := o.inside[at], o.widest[at], float64(p.on.Size())
-	l := p.links[p.level(o, ph)].leading(0, 0, 1)
+	block, lead := float64(p.request.Bytes()), p.lead // what two ranks have for each other in all
+	if inside {
+		lead = p.near
+	}
+	l := p.links[p.level(o, ph)].leading(block*p.blocks(o, inside), lead, 1)
 	x := &exchange{link: l, crowd: crowd{ranks: 1}, size: size, lead: p.lead}
 	if o.on.Depth() == 1 || p.on.Size() == p.on.Nodes() { // all with all
 		if !inside && size > p.on.Nodes() {
-			x.crowd = crowd{ranks: p.together, near: p.links[p.on.Depth()-2].leading(0, 0, 1), lead: p.near}
+			x.crowd = crowd{ranks: p.together, near: p.links[p.on.Depth()-2].leading(block, p.near, 1), lead: p.near}
 		}
 		if inside {
 			x.lead = p.near
@@ -67,6 +71,22 @@ func (p *Pricer) swap(o *outline, at int, c tasks.Choice, n float64) (stage, boo
 	}
 }
 
+// blocks returns how many blocks a rank has for a partner, inside nodes or between them.
+func (p *Pricer) blocks(o *outline, inside bool) float64 {
+	switch {
+	case o.on.Depth() == 1 || p.on.Size() == p.on.Nodes():
+		return 1
+	case inside && o.shape == tasks.Lanes:
+		return float64(p.on.Nodes())
+	case inside:
+		return float64(p.on.Size())
+	case o.shape == tasks.Lanes:
+		return float64(p.together)
+	default:
+		return float64(p.together * p.together)
+	}
+}
+
 // swapped is an alltoall of messages of n bytes.
 func (x *exchange) swapped(c tasks.Choice, n float64, as pieces) (stage, bool) {
 	if c.Inner > 0 && float64(c.Inner) < n || x.size < 2 || x.ranks < 1 {
@@ -75,27 +95,30 @@ func (x *exchange) swapped(c tasks.Choice, n float64, as pieces) (stage, bool) {
 	others := float64(x.size - 1)
 	switch alg := c.Submodule + "/" + c.Algorithm; alg {
 	case "adapt/linear", "nbc/linear":
-		if x.size > mostAtOnce+1 {
+		if !x.atOnce(c.Submodule, n) {
 			return stage{}, false
 		}
+		if more := others - mostAtOnce; more > 0 && c.Submodule == submodules.Adapt {
+			x.late = more * 2 * x.step // the ends of earlier ones are waited for
+			if n <= x.lead {
+				x.late += more * 2 * (x.copies(n) - x.step) // it is kept until it is expected
+			}
+		}
 		x.everybody(n)
-		if x.ranks == 1 && x.size%2 == 1 && n <= turn { // in each round of a tournament one waits
-			x.first.Wire *= float64(x.size) / others
-			x.wired *= float64(x.size) / others
+		idle := x.idles(n) / (others + 1 - float64(x.ranks))
+		x.first.Wire *= 1 + idle
+		if x.ranks == 1 { // else other segments fill it
+			x.wired *= 1 + idle
 		}
 		if x.lanes > 1 {
-			idle := 1 + unequal/2*math.Log2(x.lanes)
+			idle = 1 + unequal/2*math.Log2(x.lanes)
 			x.first.Wire *= idle
 			x.wired *= idle
 		}
 		x.repack(others, n, as)
 	case "adapt/pairwise", "nbc/pairwise":
-		short := x.lead
-		if c.Submodule == submodules.NBC {
-			short = x.eager
-		}
-		if x.ranks > 8 && n <= short {
-			return stage{}, false // short messages don't wait for each other
+		if x.ranks > 8 && n <= x.lead {
+			return stage{}, false // messages without credit get into each other's way
 		}
 		x.oneByOne(n)
 		x.repack(others, n, as)
@@ -107,6 +130,46 @@ func (x *exchange) swapped(c tasks.Choice, n float64, as pieces) (stage, bool) {
 	own := work(as.count * x.copies(n/as.count))
 	x.first, x.busy = x.first.plus(own), x.busy.plus(own)
 	return x.stage(), true
+}
+
+// idles returns in how many rounds of a tournament a rank's wire waits for others: it has
+// no partner, or one of its own node. Words that ask for messages put half of them in order.
+func (x *exchange) idles(n float64) float64 {
+	others, odd := float64(x.size-1), float64(x.size%2)
+	switch {
+	case x.lanes > 1 || x.size <= 2*x.ranks:
+		return 0
+	case x.ranks > 1 && n <= x.lead && x.size > 3*x.ranks:
+		return float64(x.ranks-1) + odd
+	case x.ranks > 1 && n <= x.lead:
+		return float64(x.ranks-1)/2 + odd
+	case x.ranks > 1:
+		return float64(x.ranks-1) / 2
+	case n <= x.lead:
+		return odd * math.Ceil(others/mostAtOnce)
+	case x.size == 3:
+		return 0
+	default:
+		return odd
+	}
+}
+
+// atOnce reports whether messages of n bytes to all partners have a price: of ranks that share
+// a node no more than may be on their way at the same time, unless they need credit, for later
+// ones hold each other up.
+func (x *exchange) atOnce(submodule string, n float64) bool {
+	switch {
+	case x.lanes > 1:
+		return x.size <= mostAtOnce+1
+	case x.ranks == 1:
+		return true
+	case submodule == submodules.Adapt && n > x.lead:
+		return x.ranks <= mostAtOnce+1
+	case submodule == submodules.NBC:
+		return x.size <= mostAtOnce+1
+	default:
+		return x.size-x.ranks <= mostAtOnce && x.ranks <= mostAtOnce+1
+	}
 }
 
 // repack adds copying the pieces of so many messages together, and apart.
@@ -129,9 +192,13 @@ func (x *exchange) repack(messages, n float64, as pieces) {
 // for their partners, as simulations have it.
 const unequal = 0.15
 
-// meeting is for which share of a step a rank holds up those that copy, too, as simulations
-// have it.
-const meeting = 0.6
+// meeting is for how many steps two ranks of a node hold each other up whose messages come
+// before they are expected, and crowded how many times as long a node's memory takes for
+// pieces that all of its ranks copy, as simulations have it.
+const (
+	meeting = 3.6
+	crowded = 1.25
+)
 
 // oneByOne is a message to each other rank, one after the other.
 func (x *exchange) oneByOne(n float64) {
@@ -214,21 +281,38 @@ func (s *share) swapped(blocks, n float64) (st stage) {
 			st.first.Work += others * (s.touch + s.peer*s.n)
 		}
 	}
-	own := blocks * s.copies(n)
-	if blocks > 1 && s.memory > 0 { // ranks that copy little wait for each other
-		held := meeting * s.step * s.ranks * others * 2 * blocks
-		if !s.sends {
-			held /= 2
-		}
-		st.first.Work = max(st.first.Work, held)
+	own, held := blocks*s.copies(n), 0.0
+	if blocks > 1 && s.memory > 0 {
+		held = s.carried(blocks * n)
 	}
-	st.first.Work += own
 	busy := st.first
 	busy.Latency = 0
-	if s.memory > 0 { // segments meet
-		busy.Work *= max(1, s.ranks/4)
+	if blocks > 1 && s.memory > 0 { // segments meet
+		busy.Work = max((busy.Work+own)*max(1, s.ranks/4), held)
+	} else {
+		busy.Work += own
 	}
+	st.first.Work = max(st.first.Work, held) + own
 	st.alike(load{busy: busy})
 	st.total, st.lag = s.ranks*busy.sum(), st.first.sum()
 	return st
+}
+
+// carried returns what the node's memory takes for packing and placing n bytes of each rank
+// for each other one. Short messages that nobody expects yet are kept, and copied twice more.
+func (s *share) carried(n float64) float64 {
+	pairs := s.ranks * (s.ranks - 1)
+	once := pairs * 2 * s.memory * n
+	switch {
+	case s.sends && n <= s.eager:
+		return pairs*meeting*s.step + 4*once
+	case s.reads:
+		return crowded * once
+	case n <= packMost:
+		return crowded * 2 * once
+	case s.sends:
+		return once
+	default:
+		return 2 * once
+	}
 }

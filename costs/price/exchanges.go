@@ -10,6 +10,7 @@ type exchange struct {
 	size  int
 	lanes float64 // groups of one rank of each node that do the same at the same time; 0: one
 	lead  float64 // goes without credit, bytes
+	late  float64 // what messages take of a processor that come before it expects them, ns
 	first Terms
 	wired float64 // of the busiest wire, ns
 	busy  Terms   // of one rank
@@ -327,7 +328,7 @@ func (x *exchange) everybody(n float64) {
 	others := float64(x.size-1) - inside
 	each := x.sends(n) + x.receives(n)
 	wire := max(1, x.lanes) * float64(x.ranks) * others * x.wire(n)
-	busy := others * each
+	busy := others*each + x.late
 	if inside > 0 {
 		busy += inside * (x.near.sends(n) + x.near.receives(n))
 	}

@@ -25,6 +25,10 @@ const (
 	ringWindow = 3
 )
 
+// mostLinear is among how many ranks an alltoall may be linear: all blocks that a rank has wait
+// to be sent at the same time.
+const mostLinear = 256
+
 // question is a request on a topology.
 type question struct {
 	request tasks.Request
@@ -404,7 +408,7 @@ func (q *question) exchanges() {
 			ranks = q.on.Size()
 		}
 		whole := []tasks.Choice{adapt(submodules.Pairwise), nbc(submodules.Pairwise)}
-		if ranks <= rule.LinearRanks {
+		if ranks <= mostLinear {
 			whole = append(whole, adapt(submodules.Linear), nbc(submodules.Linear))
 		}
 		cut := whole
