@@ -274,7 +274,7 @@ func (q *question) allreduce() {
 	if q.nodes <= rule.LinearRanks {
 		q.add(tasks.Han, tasks.Whole, 4, nbc(submodules.Linear))
 	}
-	q.add(tasks.Han, tasks.Whole, 4, adapt(submodules.Binomial))
+	q.add(tasks.Han, tasks.Whole, 4, adapt(submodules.Binomial), numbered(adapt(submodules.Binomial), 4))
 	if q.bytes >= 2<<10 {
 		q.add(tasks.Han, tasks.Whole, 4, q.inners(q.bytes)...)
 	}
