@@ -117,7 +117,7 @@ func (x *exchange) swapped(c tasks.Choice, n float64, as pieces) (stage, bool) {
 		}
 		x.repack(others, n, as)
 	case "adapt/pairwise", "nbc/pairwise":
-		if x.ranks > 8 && n <= x.lead {
+		if x.ranks > 8 && n <= x.lead && (n <= x.eager || c.Submodule == submodules.Adapt || x.size > 5*x.ranks) {
 			return stage{}, false // messages without credit get into each other's way
 		}
 		x.oneByOne(n)

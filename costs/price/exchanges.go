@@ -126,22 +126,57 @@ func (x *exchange) doubling(n float64) {
 }
 
 // rabenseifner is a reduce-scatter by halving, then an allgather, or a gather: then those
-// that were folded away get nothing back.
+// that were folded away get nothing back. If some were folded, half of the ranks of their
+// nodes are members, and the others go on with all their ranks: it takes as long as the
+// slower ones.
 func (x *exchange) rabenseifner(n float64, gathers bool) {
 	x.pairs = true
 	members := 1 << int(math.Log2(float64(x.size)))
-	fold := members < x.size
-	if fold {
-		x.folds(n, true)
+	if members == x.size {
+		x.halvesBack(members, n)
+		return
 	}
+	if x.ranks < 2 || x.ranks%2 == 1 {
+		x.folds(n, true)
+		x.halvesBack(members, n)
+		if !gathers {
+			x.folds(n, false)
+		}
+		return
+	}
+	whole, half := *x, *x
+	half.folds(n, true)
+	half.crowd.ranks /= 2
+	half.halvesBack(members, n)
+	half.crowd.ranks = x.ranks
+	if !gathers {
+		half.folds(n, false)
+	}
+	if 2*members-x.size >= x.ranks { // some nodes have all their ranks
+		whole.halvesBack(members, n)
+	}
+	slower := whole
+	if half.first.sum() > whole.first.sum() {
+		slower = half
+	}
+	x.first, x.wired, x.busy = slower.first, slower.wired, slower.busy
+}
+
+// inSegments makes several segments dearer on nodes of many ranks, who combine parts of one
+// while others wait for those of another one.
+func (x *exchange) inSegments(share float64) {
+	if x.ranks >= manyRanks/2 {
+		x.busy.Work *= 1 + share
+	}
+}
+
+// halvesBack is the rounds of so many members, there and back.
+func (x *exchange) halvesBack(members int, n float64) {
 	for m := 1; m < members; m *= 2 {
-		x.halved(fold, m, n/float64(2*m), true)
+		x.round(m, n/float64(2*m), true)
 	}
 	for m := members / 2; m >= 1; m /= 2 {
-		x.halved(fold, m, n/float64(2*m), false)
-	}
-	if fold && !gathers {
-		x.folds(n, false)
+		x.round(m, n/float64(2*m), false)
 	}
 }
 
@@ -348,6 +383,13 @@ func (x *exchange) everybody(n float64) {
 	x.wired += wire + math.Min(1, others)*x.wire(n)
 	x.busy.Processor += busy
 }
+
+// By which share combining takes longer on nodes of many ranks where segments follow each
+// other through Rabenseifner's rounds, of a reduce and of an allreduce, as simulations have it.
+const (
+	halvedBehind  = 0.25
+	doubledBehind = 0.6
+)
 
 // contended is how many times as long the memory of a node takes that its ranks use at the
 // same time, as simulations have it.

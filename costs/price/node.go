@@ -104,19 +104,38 @@ func (s *share) inward(combines bool) (st stage) {
 // been sent, as simulations have it.
 const manyRanks = 16
 
-// shared is an allgather or, combining, a reduce-scatter of n bytes in all.
+// kept is how many times as long the node's memory takes as for combining alone where short
+// pieces come before they are expected, and queued how many more for large ones in a node of
+// many ranks, of whom each combines in the order of the ranks, as simulations have it.
+const (
+	kept   = 6
+	queued = 1.5
+)
+
+// shared is an allgather or, combining, a reduce-scatter of n bytes in all. All ranks use the
+// node's memory at the same time.
 func (s *share) shared(combines bool) (st stage) {
 	others := s.ranks - 1
+	carried := s.memory * others * s.n // once all pieces that go to another rank
 	s.n /= s.ranks
 	per := s.copy
 	if combines {
 		per = s.reduce
 	}
 	st.first = s.word()
+	later := 0.0 // what memory takes for a further segment
 	if s.sends {
 		st.first.Processor += others * (2*s.step + s.Send + s.Recv + (s.SendByte+s.RecvByte)*s.n)
 		if combines {
-			st.first.Work = others * s.combines(s.n) * max(1, s.ranks*s.ranks/manyRanks)
+			own := others * s.combines(s.n)
+			switch {
+			case s.n <= s.eager && s.ranks > manyRanks:
+				st.first.Work = own * s.ranks * s.ranks / manyRanks
+			case s.n <= s.eager:
+				st.first.Work, later = max(own, 3*carried), kept*3*carried
+			default:
+				st.first.Work = max(own, 3*carried*max(1, 1+queued-7/s.ranks))
+			}
 		}
 	} else {
 		offers := 1.0
@@ -125,9 +144,16 @@ func (s *share) shared(combines bool) (st stage) {
 		}
 		st.first.Processor += others * 2 * (2*s.step + s.Send + s.Recv)
 		st.first.Work = offers*s.offer() + others*s.take(per, s.ranks)
+		if combines {
+			later = 5 * carried // copied, then combined
+			if s.reads {
+				later = 3 * carried
+			}
+			st.first.Work = max(st.first.Work, later-st.first.Processor)
+		}
 	}
 	busy := st.first
-	busy.Latency = 0
+	busy.Latency, busy.Work = 0, max(busy.Work, later)
 	st.alike(load{busy: busy})
 	st.total, st.lag = s.ranks*st.root.busy.sum(), st.first.sum()
 	return st

@@ -70,6 +70,8 @@ type Pricer struct {
 	known    map[tasks.Shape]*outline
 	tiers    *levels.Hierarchy // of the shapes that have levels; nil: nobody asked yet
 	flat     *levels.Hierarchy // of those that have none; nil: the same
+
+	root, inner []load // of stages, by level; nil until a plan is priced
 }
 
 // outline is the way of a segment in a shape.
@@ -77,9 +79,10 @@ type outline struct {
 	shape  tasks.Shape
 	on     *levels.Hierarchy
 	phases []tasks.Phase
-	widest []int  // by phase: ranks of the largest group
-	groups []int  // by phase
-	inside []bool // by phase: its groups are inside nodes
+	widest []int       // by phase: ranks of the largest group
+	groups []int       // by phase
+	inside []bool      // by phase: its groups are inside nodes
+	last   [][4]priced // by phase
 	err    error
 }
 
@@ -138,7 +141,7 @@ func (p *Pricer) outline(plan tasks.Plan) *outline {
 		o.err = err
 		return o
 	}
-	o.phases = g.Phases
+	o.phases, o.last = g.Phases, make([][4]priced, len(g.Phases))
 	for _, ph := range g.Phases {
 		o.inside = append(o.inside, o.on.WithinNodes(ph.Level))
 		o.widest, o.groups = append(o.widest, o.on.Widest(ph.Level)), append(o.groups, len(o.on.Groups(ph.Level)))
@@ -185,13 +188,18 @@ func (p *Pricer) Plan(plan tasks.Plan) (price Price, ok bool) {
 	if p.request.Blocks() {
 		segment *= float64(p.on.Size())
 	}
-	all := stages{root: make([]load, len(p.links)), inner: make([]load, len(p.links))}
+	if p.root == nil {
+		p.root, p.inner = make([]load, len(p.links)), make([]load, len(p.links))
+	}
+	clear(p.root)
+	clear(p.inner)
+	all := stages{root: p.root, inner: p.inner}
 	for i, ph := range o.phases {
 		c, named := plan.For(ph.Kind)
 		if !named {
 			return price, false
 		}
-		st, ok := p.stage(o, i, c, segment)
+		st, ok := p.stageAgain(o, i, c, segment)
 		if !ok {
 			return price, false
 		}

@@ -5,6 +5,32 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
+// priced is what a phase takes with a choice.
+type priced struct {
+	choice tasks.Choice
+	n      float64 // bytes of a segment
+	stage  stage
+	ok     bool // it has a price
+}
+
+// stageAgain is stage. It keeps the last ones inside nodes: plans that differ in what nodes do
+// between them follow each other.
+func (p *Pricer) stageAgain(o *outline, at int, c tasks.Choice, n float64) (stage, bool) {
+	if !o.inside[at] {
+		return p.stage(o, at, c, n)
+	}
+	last := &o.last[at]
+	for i := range last {
+		if k := &last[i]; k.choice == c && k.n == n && k.choice.Submodule != "" {
+			return k.stage, k.ok
+		}
+	}
+	st, ok := p.stage(o, at, c, n)
+	copy(last[1:], last[:])
+	last[0] = priced{c, n, st, ok}
+	return st, ok
+}
+
 // stage returns what a phase takes of a segment, which is n bytes of the whole message,
 // or of all blocks together.
 func (p *Pricer) stage(o *outline, at int, c tasks.Choice, n float64) (stage, bool) {
@@ -111,6 +137,7 @@ func along(l *link, all crowd, inside bool, c tasks.Choice, size int, n, lead fl
 	case submodules.Rabenseifner:
 		x := &exchange{link: l, crowd: all, size: size, lead: lead}
 		x.rabenseifner(n, true)
+		x.inSegments(halvedBehind)
 		return x.stage(), reduces
 	default:
 		return stage{}, false
@@ -162,6 +189,7 @@ func exchanged(x *exchange, c tasks.Choice, op tasks.Collective, n float64) (sta
 		x.neighbor(n)
 	case alg == "nbc/rabenseifner" && op == tasks.Allreduce:
 		x.rabenseifner(n, false)
+		x.inSegments(doubledBehind)
 	case alg == "nbc/pairwise" && op == tasks.ReduceScatter:
 		x.pairwise(n, true)
 	case c.Algorithm == submodules.Linear && op == tasks.Allgather:
