@@ -119,9 +119,11 @@ func (x *exchange) doubling(n float64) {
 	}
 	if fold {
 		x.folds(n, false)
-		won := x.both(n)
-		won.Wire = 0 // which carries as much
-		x.first = x.first.plus(won.times(-ahead))
+		if x.ranks%2 == 1 { // else they are neighbours on a node
+			won := x.both(n)
+			won.Wire = 0 // which carries as much
+			x.first = x.first.plus(won.times(-ahead))
+		}
 	}
 }
 

@@ -125,6 +125,9 @@ func (s *share) shared(combines bool) (st stage) {
 	st.first = s.word()
 	later := 0.0 // what memory takes for a further segment
 	if s.sends {
+		if !combines && s.n <= s.eager {
+			st.early = kept * carried
+		}
 		st.first.Processor += others * (2*s.step + s.Send + s.Recv + (s.SendByte+s.RecvByte)*s.n)
 		if combines {
 			own := others * s.combines(s.n)

@@ -245,6 +245,7 @@ type stage struct {
 	inner load    // of the busiest of the others
 	total float64 // of all processors together, ns
 	lag   float64 // how long a rank keeps a place in its window, ns
+	early float64 // what the node's memory takes if pieces come before they are expected, ns
 }
 
 // load is what a segment takes of a rank.
@@ -264,12 +265,16 @@ type stages struct {
 	root, inner []load // by level
 	total       float64
 	lag         float64
+	wire        float64 // of the busiest phase, ns
 }
 
 func (s *stages) add(st *stage, level int) {
 	s.fill = s.fill.plus(st.first)
 	s.root[level], s.inner[level] = s.root[level].plus(st.root), s.inner[level].plus(st.inner)
 	s.total += st.total
+	// A phase before that keeps the wire busy ends at different times on a node's ranks.
+	s.fill.Work += min(st.early, max(0, 2*(s.wire-st.early/kept)))
+	s.wire = max(s.wire, st.root.in, st.root.out)
 	s.lag = max(s.lag, st.lag)
 }
 

@@ -25,6 +25,10 @@ const (
 	ringWindow = 3
 )
 
+// What a rank has of a segment at least, bytes, where all ranks of a node speak with others at
+// once: of those for all ranks, and in lanes. Ranks with smaller parts hold their node up.
+var leastFlat, leastLane = rule.Packed(8 << 10), rule.Packed(32 << 10)
+
 // mostLinear is among how many ranks an alltoall may be linear: all blocks that a rank has wait
 // to be sent at the same time.
 const mostLinear = 256
@@ -295,8 +299,13 @@ func (q *question) allreduce() {
 			q.pair(tasks.RSAG, n, 4, tasks.ReduceScatter, tasks.Allgather, nbc(submodules.Pairwise), adapt(submodules.Linear))
 		}
 		if q.crowded() {
-			q.add(tasks.FlatAR, n, linkWindow, nbc(submodules.RecDoubling), nbc(submodules.Rabenseifner), rounds(0), adapt(submodules.Ring))
-			q.add(tasks.Lanes, n, linkWindow, nbc(submodules.RecDoubling), nbc(submodules.Rabenseifner), rounds(0), adapt(submodules.Ring))
+			each := []tasks.Choice{nbc(submodules.RecDoubling), nbc(submodules.Rabenseifner), rounds(0), adapt(submodules.Ring)}
+			if n == tasks.Whole || n >= leastFlat*int64(q.on.Size()) {
+				q.add(tasks.FlatAR, n, linkWindow, each...)
+			}
+			if n == tasks.Whole || n >= leastLane*int64(q.on.Size()/q.nodes) {
+				q.add(tasks.Lanes, n, linkWindow, each...)
+			}
 		}
 	}
 	if q.crowded() {
