@@ -6,13 +6,13 @@ import (
 )
 
 // parted returns the stage of a gather or a scatter over links, of parts of n bytes.
-func parted(l *link, c tasks.Choice, size int, n, lead float64, gathers bool) (stage, bool) {
+func parted(l *link, all crowd, c tasks.Choice, size int, n, lead float64, gathers bool) (stage, bool) {
 	if c.Inner > 0 && float64(c.Inner) < n || size < 2 {
 		return stage{}, false
 	}
 	switch c.Algorithm {
 	case submodules.Linear:
-		return l.starred(size, n, lead, gathers), true
+		return l.starred(all, size, n, lead, gathers), true
 	case submodules.Binomial, "":
 		return l.branched(size, n, lead, gathers), c.Submodule == submodules.NBC
 	default:
@@ -24,14 +24,22 @@ func parted(l *link, c tasks.Choice, size int, n, lead float64, gathers bool) (s
 // simulations have it.
 const behindParts = 1.5
 
-// starred is a part for each rank from the root, or to it.
-func (l *link) starred(size int, n, lead float64, gathers bool) (s stage) {
-	others := float64(size - 1)
+// starred is a part for each rank from the root, or to it. Those of the root's node take of
+// its processor alone.
+func (l *link) starred(all crowd, size int, n, lead float64, gathers bool) (s stage) {
+	others, beside := float64(size-all.ranks), 0.0
+	if all.ranks > 1 {
+		each := all.near.sends(n)
+		if gathers {
+			each = all.near.receives(n)
+		}
+		beside = float64(all.ranks-1) * each
+	}
 	wire, busy, member := l.wire(n), l.sends(n), l.receives(n)
 	if gathers {
 		busy, member = member, busy
 	}
-	s.first = l.hop(n).plus(later(Terms{Wire: (others - 1) * wire}, Terms{Processor: (others - 1) * busy}))
+	s.first = l.hop(n).plus(later(Terms{Wire: (others - 1) * wire}, Terms{Processor: (others-1)*busy + beside}))
 	if n > lead {
 		s.first = s.first.plus(l.credit())
 		if gathers { // the root asks them all first
@@ -42,14 +50,14 @@ func (l *link) starred(size int, n, lead float64, gathers bool) (s stage) {
 	if !gathers {
 		s.first = s.first.plus(own)
 	}
-	s.root = load{busy: own.plus(Terms{Processor: others * busy})}
+	s.root = load{busy: own.plus(Terms{Processor: others*busy + beside})}
 	s.inner = load{busy: Terms{Processor: member}}
 	if gathers {
 		s.root.in, s.inner.out = others*wire, wire
 	} else {
 		s.root.out, s.inner.in = others*wire, wire
 	}
-	s.total, s.lag = others*(busy+member), behindParts*l.trip(n)
+	s.total, s.lag = others*(busy+member)+2*beside, behindParts*l.trip(n)
 	return s
 }
 

@@ -81,7 +81,7 @@ func (p *Pricer) stage(o *outline, at int, c tasks.Choice, n float64) (stage, bo
 	case tasks.Bcast, tasks.Reduce:
 		return along(l, all, o.inside[at], c, size, n, lead, ph.Kind.Op == tasks.Reduce)
 	case tasks.Gather, tasks.Scatter:
-		return parted(l, c, size, n, lead, ph.Kind.Op == tasks.Gather)
+		return parted(l, all, c, size, n, lead, ph.Kind.Op == tasks.Gather)
 	case tasks.Allreduce, tasks.Allgather, tasks.ReduceScatter:
 		return exchanged(&exchange{link: l, crowd: all, size: size, lanes: lanes, lead: lead}, c, ph.Kind.Op, n)
 	default:

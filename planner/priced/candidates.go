@@ -29,6 +29,9 @@ const (
 // once: of those for all ranks, and in lanes. Ranks with smaller parts hold their node up.
 var leastFlat, leastLane = rule.Packed(8 << 10), rule.Packed(32 << 10)
 
+// mostSpokes is among how many ranks of all nodes a root may speak with each one.
+const mostSpokes = 64
+
 // mostLinear is among how many ranks an alltoall may be linear: all blocks that a rank has wait
 // to be sent at the same time.
 const mostLinear = 256
@@ -385,9 +388,9 @@ func (q *question) spokes() {
 		choices = append(choices, adapt(submodules.Linear), nbc(submodules.Linear))
 	}
 	q.add(tasks.Han, tasks.Whole, 4, choices...)
-	flat := choices[:1]
-	if q.on.Size() <= rule.LinearRanks {
-		flat = choices
+	flat := choices[:1:1]
+	if q.on.Size() <= mostSpokes {
+		flat = append(flat, adapt(submodules.Linear), nbc(submodules.Linear))
 	}
 	if q.crowded() {
 		q.add(tasks.Flat, tasks.Whole, 4, flat...)
