@@ -14,6 +14,7 @@ type Unit struct {
 	Phases []int // of the plan's pipeline, in order
 	Key    Key   // of the book; its Window is 0 for one segment
 	Blocks int64 // how many blocks of that segment size a rank has; 1 if there are no blocks
+	Rooted bool  // some phase has a root: the last rank has the first segment long after the root has sent it
 }
 
 // Makeup is the units that a plan's time is made of. It holds for every size of message
@@ -82,6 +83,7 @@ func unit(g *tasks.Graph, window int, phases ...int) Unit {
 		k.Shape = tasks.Han
 	}
 	u := Unit{Phases: slices.Clone(phases), Key: k, Blocks: 1}
+	u.Rooted = slices.ContainsFunc(kinds, func(k tasks.Kind) bool { return k.Op.IsRooted() })
 	if g.Request.Blocks() {
 		u.Blocks = int64(g.On.Topology().Size())
 	}
@@ -108,6 +110,11 @@ const (
 	flowBytes   = 1 << 20 // kernels take in that much before a sender feels the wire
 	mostFlowing = 96      // segments
 	leastBlocks = 2       // segments of blocks that are as much together, beside one a phase
+
+	// Filling counts as pace in the first segments that go through deep trees. So there segments
+	// fill the window some times, as long as they are not too many bytes for a measurement.
+	windowsFilled = 4
+	settleBytes   = 4 << 20
 )
 
 // Segments is how many segments of a unit are to be measured: 1, or enough to see their
@@ -120,7 +127,11 @@ func (u Unit) Segments() int64 {
 	if u.Blocks > 1 && all >= flowBytes {
 		return leastBlocks + phases
 	}
-	return max(Extra+phases, min(mostFlowing, flowBytes/all))
+	n := flowBytes / all
+	if u.Rooted {
+		n = max(n, min(int64(windowsFilled*u.Key.Window), settleBytes/all))
+	}
+	return max(Extra+phases, min(mostFlowing, n))
 }
 
 // Plan returns the plan with which a unit of p is measured.
