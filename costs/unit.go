@@ -118,8 +118,8 @@ const (
 )
 
 // Segments is how many segments of a unit are to be measured: 1, or enough to see their
-// pace.
-func (u Unit) Segments() int64 {
+// pace. cut is into how many any message of interest is cut; 0: unknown.
+func (u Unit) Segments(cut int64) int64 {
 	if u.Key.Window == 0 {
 		return 1
 	}
@@ -129,7 +129,7 @@ func (u Unit) Segments() int64 {
 	}
 	n := flowBytes / all
 	if u.Rooted {
-		n = max(n, min(int64(windowsFilled*u.Key.Window), settleBytes/all))
+		n = max(n, min(int64(windowsFilled*u.Key.Window), settleBytes/all, cut))
 	}
 	return max(Extra+phases, min(mostFlowing, n))
 }

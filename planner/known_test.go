@@ -146,7 +146,7 @@ func TestRuleWithoutPrice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	on, err := levels.Parse("24x1")
+	on, err := levels.Parse("24x2")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func measureUnits(t *testing.T, bench *measure.Simulated, book *costs.Book, r ta
 		if _, known := book.Pipeline(u.Key); known {
 			continue
 		}
-		pipe, err := bench.Task(t.Context(), r, u.Plan(p), u.Phases, u.Segments(), brief)
+		pipe, err := bench.Task(t.Context(), r, u.Plan(p), u.Phases, u.Segments(0), brief)
 		if err != nil {
 			t.Fatal(err)
 		}

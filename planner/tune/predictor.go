@@ -127,7 +127,7 @@ func (p *predictor) measure(u *unit, bytes int64) []work {
 	if _, known := p.table.Book().Pipeline(one.Key); known {
 		return nil
 	}
-	segments := one.Segments()
+	segments := one.Segments(by.cut)
 	if one.Blocks > 1 { // that take long: more than any message has is of no use
 		segments = min(segments, by.cut)
 	}

@@ -127,7 +127,7 @@ func (p *predictor) joint(j *together, u costs.Unit, bytes int64) []work {
 	}
 	q := j.by.plan
 	q.Segment = max(bytes, 1)
-	return p.unitWork(r, q, u, u.Segments())
+	return p.unitWork(r, q, u, u.Segments(0))
 }
 
 // compare finds the ratios, by what has been measured.

@@ -154,7 +154,7 @@ func (u *tuning) predictByTasks(ctx context.Context, r *tuneRank, request tasks.
 		if _, known := book.Pipeline(one.Key); known {
 			continue
 		}
-		pipe, err := r.meter.Task(ctx, request, one.Plan(p), one.Phases, one.Segments(), u.stop)
+		pipe, err := r.meter.Task(ctx, request, one.Plan(p), one.Phases, one.Segments(costs.Segments(request, p)), u.stop)
 		if err != nil {
 			return costs.Prediction{}, err
 		}
