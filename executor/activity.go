@@ -21,6 +21,9 @@ type Activity struct {
 	Longest time.Duration // that a call has stood still; 0: none waits
 	Stalls  int64         // times that a call stood still for Config.StallAfter, doubled each time
 	Broken  int           // communicators that have failed
+	// Waited is about how long goroutines that wait for calls have had nothing to do: of waits
+	// that are short one in 64 is measured, and counts for all.
+	Waited time.Duration
 }
 
 // Calls counts the calls of one collective with one plan.
@@ -65,7 +68,7 @@ func (e *Endpoint) Tally(collective, plan string) *Tally {
 // another one of the world meet. A rank in a caller's operation is waited for for 250 ms.
 func (e *Endpoint) Activity(depth int, level func(peer levels.Rank) int) Activity {
 	a := Activity{Sent: make([]int64, depth), Read: make([]int64, depth)}
-	if !e.lockWithin(dumpAgain / 4) {
+	if !e.lockWithin(lockTime) {
 		return Activity{Computing: true}
 	}
 	defer e.mu.Unlock()
@@ -79,7 +82,7 @@ func (e *Endpoint) Activity(depth int, level func(peer levels.Rank) int) Activit
 			a.Read[k] += p.read
 		}
 	}
-	a.Running, a.Stalls = len(e.runs)+e.transfers, e.stalls
+	a.Running, a.Stalls, a.Waited = len(e.runs)+e.transfers, e.stalls, e.waited
 	for _, r := range e.runs {
 		if !r.moved && r.probed {
 			a.Waiting++

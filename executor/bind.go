@@ -17,7 +17,7 @@ import (
 func (c *Comm) Bind(b Binding) (*Run, error) {
 	r := &Run{ending: newEnding(c), bound: bound{b: b, digest: b.Digest, call: b.description()}}
 	if b.User {
-		r.user, r.pace = [2]func(dst, a, b []byte){r.combine, r.combineApart}, firstPace
+		r.user, r.pace = r.combineApart, firstPace
 	}
 	r.finished, r.err = true, fmt.Errorf("wait for %s: %w", b.Request, ErrNotStarted)
 	var steps int
@@ -43,6 +43,9 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 	if c.e.world.config.Hooks.Step != nil {
 		r.begun = make([]int64, steps)
 	}
+	if c.e.samples != nil {
+		r.stamps, r.about = make([]int64, steps), c.about(&b)
+	}
 	r.needed[0], r.needed[1] = r.measureBuffers()
 	r.came, r.told = newRankSet(c.Size()), newRankSet(c.Size())
 	r.memory[tasks.Scratch] = wire.Aligned(scratch)
@@ -55,6 +58,19 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 		return nil, err
 	}
 	return r, r.rebind(b.Send, b.Recv)
+}
+
+// Footprint returns about how many bytes the run and its programs take: steps, scratch and
+// shared slots.
+func (r *Run) Footprint() int64 {
+	const perStep = 64 // of a pass's slices
+	n := int64(len(r.pending))*perStep + int64(len(r.memory[tasks.Scratch])+len(r.memory[tasks.Backup])+len(r.slots))
+	for _, p := range []*submodules.Program{r.b.Whole, r.b.Rest} {
+		if p != nil {
+			n += int64(p.Len()) * int64(unsafe.Sizeof(submodules.Step{})+perStep)
+		}
+	}
+	return n
 }
 
 // description returns what the binding says of itself.
@@ -93,6 +109,9 @@ func (c *Comm) countLeads(p *submodules.Program) []flow.Lead {
 // countSenders returns how many ranks may send to one at the same time, the same number on
 // all ranks; 1 stands for a few.
 func countSenders(p *submodules.Program) int {
+	if !p.Request.Matrix.IsZero() {
+		return max(1, p.Request.Matrix.GiversMost())
+	}
 	if p.Request.Exchanges() || p.Request.Coll == tasks.Gather {
 		return p.Size - 1
 	}

@@ -1,6 +1,8 @@
 package executor
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/tierflow/tierflow/executor/trace"
@@ -47,11 +49,18 @@ func (c *Comm) breakUp(by levels.Rank, err error) {
 		return
 	}
 	c.cause = failure{peer: by, err: err}
+	c.e.world.blame(by, err)
 	defer c.noteHeldDepartures()
-	if by != c.e.rank {
+	if m, ok := errors.AsType[*MismatchError](err); ok { // by has only noticed
+		c.broken = m
+		if m.Comm != c.id {
+			c.broken = fmt.Errorf("on communicator %v: %w", m.Comm, m)
+		}
+	} else if by != c.e.rank {
 		c.broken = c.failure(by, err)
 	}
 	c.e.flight.Break(uint64(c.id), int32(by), c.broken)
+	c.noteFailed(by, err)
 	if log := c.e.world.config.Log; log != nil {
 		log.Error("communicator broken", "rank", c.me, "comm", c.id, "err", c.broken)
 	}
@@ -167,6 +176,7 @@ func (r *Run) finishCall(err error) {
 		r.discardArrived()
 		e.forgetLandings(r)
 	}
+	r.endSample(err)
 	if hook := e.world.config.Hooks.Run; hook != nil && err == nil {
 		hook(trace.Event{Rank: r.comm.me, Run: r.seq, Step: trace.WholeRun, Begin: r.startedAt, End: e.traceTime()})
 	}

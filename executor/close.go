@@ -31,10 +31,10 @@ func (w *World) Close() error {
 		}
 	})
 	w.eachLocal((*Endpoint).stopDriving)
-	var err error
+	err := w.endTrace()
 	switch {
 	case w.control != nil:
-		err = w.control.close()
+		err = errors.Join(err, w.control.close())
 	case w.stop != nil:
 		w.stop(context.Background())
 	}
@@ -51,6 +51,10 @@ func (e *Endpoint) stopDriving() {
 		e.mu.Unlock()
 		time.Sleep(50 * time.Microsecond)
 		e.mu.Lock()
+	}
+	if e.operator != nil {
+		close(e.operator.pieces)
+		e.operator = nil
 	}
 	e.mu.Unlock()
 	e.background.Wait()

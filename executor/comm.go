@@ -38,6 +38,9 @@ type Comm struct {
 	counters Counters
 	starting bool // a call is being started, by a function that may let go of the lock
 	mail
+
+	askedLate  time.Time // when another process was last heard to ask what the ranks are in, because of a deadline
+	askedStall time.Time // or because of a stall
 }
 
 // origin is the call that made a communicator, known or not.
@@ -50,9 +53,18 @@ type origin struct {
 // disowned is a call in which a rank failed: it has none of the communicators that
 // others may have made in it.
 type disowned struct {
-	seq uint32
-	by  levels.Rank // of the world
-	err error
+	seq   uint32
+	by    levels.Rank // of the world
+	first levels.Rank // of the world, whose failure made by's; else by
+	err   error       // of first
+}
+
+// otherwise is the error where the first one is no member.
+func (d *disowned) otherwise() error {
+	if d.first == d.by {
+		return d.err
+	}
+	return fmt.Errorf("it has given up because of rank %d of the world: %w", d.first, d.err)
 }
 
 // departure is a rank that has closed its end, after some number of runs. Nothing that
@@ -212,9 +224,16 @@ func (c *Comm) blameRank(rank levels.Rank, err error) {
 	c.e.failing = append(c.e.failing, failure{comm: c, peer: rank, err: err})
 }
 
-// noteMismatch notes that two ranks run different requests under one number.
-func (c *Comm) noteMismatch(peer levels.Rank, seq uint32) {
-	if c.broken == nil {
-		c.e.failing = append(c.e.failing, failure{comm: c, peer: peer, seq: seq})
+// noteMismatch notes that a rank has sent a message for a call with another digest than this one's.
+func (c *Comm) noteMismatch(peer levels.Rank, seq, digest uint32) {
+	if c.broken != nil {
+		return
 	}
+	f := failure{comm: c, peer: peer, seq: seq, other: digest}
+	if r := c.findRun(seq); r != nil {
+		f.mine, f.digest = r.call, r.digest
+	} else {
+		f.mine, f.digest = c.remembered(seq).call, c.remembered(seq).digest
+	}
+	c.e.failing = append(c.e.failing, f)
 }

@@ -54,7 +54,8 @@ func (e *Endpoint) makeComm(id CommID, ranks []levels.Rank, from origin, parent 
 	if parent != nil {
 		for _, d := range parent.disowned {
 			if d.seq == from.seq {
-				c.breakUp(d.by, d.err)
+				c.breakUp(d.first, d.err)
+				c.breakUp(d.by, d.otherwise()) // if the first is no member
 				c.markAway(d.by)
 				if c.isMember(d.by) {
 					without = append(without, d)
@@ -108,6 +109,11 @@ func (c *Comm) defineMembers(ranks []levels.Rank) {
 	}
 }
 
+// Revoke breaks the communicator on all ranks. Calls that wait, and calls made later, return an
+// error: here one that wraps reason, on the others a [PeerError] with reason's text. Nothing
+// happens on one that is broken or closed. Any goroutine may call it.
+func (c *Comm) Revoke(reason error) { c.e.world.failComm(c, c.e.rank, reason) }
+
 // Close leaves the communicator: calls on it return [ErrClosed]. Runs that this
 // rank took part in end well on the other ranks, and transfers between them; a
 // further run fails on each rank that starts one. It must not be called while a
@@ -144,6 +150,10 @@ func (c *Comm) leave(tell bool) error {
 	if say {
 		told, others = c.sayBye(broken)
 	}
+	var past *pastCalls
+	if say && c.id == 0 && c.seq > 0 && e.world.control != nil {
+		past = c.pastCalls()
+	}
 	if c.broken == nil {
 		c.broken = ErrClosed
 		c.noteHeldDepartures()
@@ -154,6 +164,9 @@ func (c *Comm) leave(tell bool) error {
 	c.forgetIfLeft()
 	e.handOver() // what found no room
 	e.mu.Unlock()
+	if past != nil {
+		e.world.control.tellPast(past)
+	}
 	if say && e.world.control != nil && (others || broken) {
 		e.world.control.tellBye(c, told, broken)
 	}
@@ -191,10 +204,11 @@ func (e *Endpoint) isOpen(to levels.Rank) bool {
 // have made communicators with it. It has none of these: on the others they break.
 func (c *Comm) Disown(seq uint32, err error) {
 	w := c.e.world
+	first, err := originOf(c.e.rank, err)
 	if w.control != nil {
-		w.control.tellDisowned(c, seq, err)
+		w.control.tellDisowned(c, seq, first, err)
 	}
-	w.disownCall(c.id, seq, c.e.rank, err)
+	w.disownCall(c.id, disowned{seq, c.e.rank, first, err})
 }
 
 // Counters returns a snapshot.

@@ -376,6 +376,7 @@ func TestFailKeepsTheMismatch(t *testing.T) {
 // with it don't wait for ever, in either direction.
 func TestCommunicatorMadeAfterClose(t *testing.T) {
 	onBoth(t, []string{"1x3", "3x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
+		t.Parallel() // each waits for the time that a late goodbye has
 		succeed(t, w, func(ctx context.Context, r int) error {
 			e := w.Endpoint(levels.Rank(r))
 			if r == 1 {

@@ -217,6 +217,31 @@ func TestDisown(t *testing.T) {
 	})
 }
 
+// A communicator that a rank disowns because another one has died breaks because of that
+// one, if it is a member.
+func TestDisownNamesTheFirst(t *testing.T) {
+	onBoth(t, []string{"1x3", "3x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
+		succeed(t, w, func(ctx context.Context, r int) error {
+			if r == 2 {
+				w.Endpoint(2).Comm(0).Disown(4, executor.LostRank(1, errEnough))
+				return nil
+			}
+			if r == 1 {
+				return nil
+			}
+			c, err := w.Endpoint(0).Comm(0).Derive(5, everyone(w), 4)
+			if err != nil {
+				return err
+			}
+			err = barrierOn(t, c).Do(ctx)
+			if p, ok := errors.AsType[*executor.PeerError](err); !ok || p.Rank != 1 || strings.Contains(err.Error(), "rank 2") {
+				return fmt.Errorf("barrier on what rank 2 doesn't have because of rank 1: %w", err)
+			}
+			return nil
+		})
+	})
+}
+
 // A large send whose receive is too short ends although the receiver is gone when the
 // sender comes to look.
 func TestShortReceiveThenClose(t *testing.T) {

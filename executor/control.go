@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/executor/flight/verdict"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -26,9 +28,13 @@ type control struct {
 	ended atomic.Bool // the job is being left: nothing goes any more
 
 	mu      sync.Mutex
-	waiting map[uint32]chan *description // questions by number
+	waiting map[uint32]*question         // by number
+	states  map[uint32]chan flight.State // what ranks are asked to be in, by number
 	asked   uint32
-	errands []errand // for ranks that the job's control plane doesn't reach
+	pasts   map[levels.Rank]*pastCalls // of ranks that have left
+	errands []errand                   // for ranks that the job's control plane doesn't reach
+	dying   map[levels.Rank]error      // what ranks that are about to die have said
+	losses  map[levels.Rank]error      // of ranks that the control plane has lost
 	takers  sync.WaitGroup
 	carried chan struct{} // closed when there are none any more; nil: nobody carries any
 }
@@ -36,17 +42,25 @@ type control struct {
 // note is the payload of all of them.
 type note struct {
 	Comm     CommID
-	Seq      uint32         `json:",omitempty"`
-	Question uint32         `json:",omitempty"`
-	Digest   uint32         `json:",omitempty"`
-	By       levels.Rank    `json:",omitempty"`
-	To       rankSet        `json:",omitempty"` // of the world, whom it concerns; empty: all
-	Twice    rankSet        `json:",omitempty"` // who is told over a link too
-	Why      why            `json:",omitempty"` // of a goodbye
-	Text     string         `json:",omitempty"`
-	Wraps    []string       `json:",omitempty"` // names of sentinels
-	Call     *description   `json:",omitempty"`
-	Mismatch *MismatchError `json:",omitempty"`
+	Seq      uint32           `json:",omitempty"`
+	Question uint32           `json:",omitempty"`
+	Digest   uint32           `json:",omitempty"`
+	By       levels.Rank      `json:",omitempty"`
+	To       rankSet          `json:",omitempty"` // of the world, whom it concerns; empty: all
+	Twice    rankSet          `json:",omitempty"` // who is told over a link too
+	Why      why              `json:",omitempty"` // of a goodbye
+	Text     string           `json:",omitempty"`
+	Wraps    []string         `json:",omitempty"` // names of sentinels
+	State    callState        `json:",omitempty"` // of an answer
+	Call     *description     `json:",omitempty"`
+	Past     *pastCalls       `json:",omitempty"`
+	Mismatch *MismatchError   `json:",omitempty"`
+	Late     *LateError       `json:",omitempty"`
+	Is       *flight.State    `json:",omitempty"` // what the sender is in
+	ForLate  bool             `json:",omitempty"` // of a question: a deadline has passed
+	ForCall  bool             `json:",omitempty"` // of a question: in the collective Seq
+	Straight bool             `json:",omitempty"` // of a question: the answer goes past the control tree too
+	Verdict  *verdict.Finding `json:",omitempty"` // why the job stands still
 }
 
 // The kinds of control messages.
@@ -59,6 +73,11 @@ const (
 	failControl
 	disownControl
 	disownerControl
+	pastControl
+	dyingControl
+	whatControl
+	stateControl
+	verdictControl
 )
 
 // why is what is broken where a goodbye comes from.
@@ -80,7 +99,7 @@ const maxNote = 32 << 10
 // newControl returns what speaks over a job's control plane; begin lets it listen.
 func newControl(w *World, job ControlPlane, me levels.Rank) *control {
 	return &control{
-		world: w, job: job, me: me, waiting: map[uint32]chan *description{},
+		world: w, job: job, me: me, waiting: map[uint32]*question{}, pasts: map[levels.Rank]*pastCalls{}, states: map[uint32]chan flight.State{},
 	}
 }
 
@@ -110,6 +129,10 @@ func (n *note) err() error {
 			e.wraps = append(e.wraps, s.err)
 		}
 	}
+	if n.Late != nil {
+		n.Late.Err = e
+		return n.Late
+	}
 	return e
 }
 
@@ -118,6 +141,9 @@ func failureNote(by levels.Rank, err error) note {
 	n := note{By: by, Text: err.Error(), Wraps: sentinelNames(err)}
 	if m, ok := errors.AsType[*MismatchError](err); ok {
 		n.Mismatch = m
+	}
+	if l, ok := errors.AsType[*LateError](err); ok {
+		n.Late, n.Text = l, l.Err.Error()
 	}
 	return n
 }
@@ -137,9 +163,9 @@ func (c *control) tellFailed(by levels.Rank, err error) {
 }
 
 // tellDisowned tells the members of a communicator that this rank has failed in a call
-// on it.
-func (c *control) tellDisowned(comm *Comm, seq uint32, err error) {
-	n := failureNote(c.me, err)
+// on it, because of a failure on the first one.
+func (c *control) tellDisowned(comm *Comm, seq uint32, first levels.Rank, err error) {
+	n := failureNote(first, err)
 	n.Comm, n.Seq, n.To = comm.id, seq, comm.members()
 	c.broadcast(disownControl, n)
 	c.job.LetOut()
@@ -210,30 +236,106 @@ func (c *control) retry(send func() error) {
 	}
 }
 
-// askTime bounds the wait for an answer that only makes an error clearer.
-const askTime = 500 * time.Millisecond
+// tellPast tells all ranks what this one, which leaves, has called.
+func (c *control) tellPast(past *pastCalls) { c.broadcast(pastControl, note{Past: past}) }
 
-// askCall returns what a rank runs as call seq on a communicator.
-func (c *control) askCall(rank levels.Rank, comm CommID, seq uint32) *description {
-	answer := make(chan *description, 1)
+// hearPast keeps the last calls of a rank that leaves, and answers the questions to it.
+func (c *control) hearPast(from levels.Rank, past *pastCalls) {
 	c.mu.Lock()
-	c.asked++
-	q := c.asked
-	c.waiting[q] = answer
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		delete(c.waiting, q)
-		c.mu.Unlock()
-	}()
-	if c.send(rank, askControl, note{Comm: comm, Seq: seq, Question: q}) == nil {
-		select {
-		case d := <-answer:
-			return d
-		case <-time.After(askTime):
+	defer c.mu.Unlock()
+	c.pasts[from] = past
+	for number, q := range c.waiting {
+		if f := past.find(q.comm, q.seq, q.digest); q.rank == from && f.state == cameTo {
+			c.answer(number, f)
 		}
 	}
-	return unknownCall
+}
+
+// recallCall returns what a rank that has left ran as call seq on a communicator.
+func (c *control) recallCall(rank levels.Rank, comm CommID, seq, digest uint32) foundCall {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pasts[rank].find(comm, seq, digest)
+}
+
+// apart calls f on a goroutine of its own, which endNotes waits for. It reports whether it does.
+func (c *control) apart(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended.Load() {
+		return false
+	}
+	c.takers.Go(f)
+	return true
+}
+
+// question is one that a rank is to answer.
+type question struct {
+	rank        levels.Rank
+	comm        CommID
+	seq, digest uint32
+	answers     chan<- answer
+}
+
+// answer is what a rank says that it runs.
+type answer struct {
+	rank levels.Rank
+	foundCall
+}
+
+// answer answers a question, once. c.mu is held.
+func (c *control) answer(number uint32, f foundCall) {
+	if q := c.waiting[number]; q != nil {
+		q.answers <- answer{q.rank, f} // there is room for one from each
+		delete(c.waiting, number)
+	}
+}
+
+// askTime bounds the wait for an answer that only makes an error clearer.
+const askTime = time.Second
+
+// askCalls adds what ranks run as call seq on a communicator. The sender of a message with a digest may be about to leave:
+// then it tells all what it has called.
+func (c *control) askCalls(ranks []levels.Rank, comm CommID, seq uint32, sender levels.Rank, digest uint32, found map[levels.Rank]foundCall) {
+	answers := make(chan answer, len(ranks))
+	var numbers []uint32
+	for _, r := range ranks {
+		q := &question{rank: r, comm: comm, seq: seq, answers: answers}
+		if r == sender {
+			q.digest = digest
+		}
+		if f := c.recallCall(r, comm, seq, q.digest); f.state == cameTo {
+			found[r] = f
+			continue
+		}
+		c.mu.Lock()
+		c.asked++
+		number := c.asked
+		c.waiting[number] = q
+		c.mu.Unlock()
+		if c.send(r, askControl, note{Comm: comm, Seq: seq, Question: number, Digest: q.digest}) == nil || r == sender {
+			numbers = append(numbers, number)
+			continue
+		}
+		c.mu.Lock()
+		delete(c.waiting, number)
+		c.mu.Unlock()
+	}
+	end := time.NewTimer(askTime)
+	defer end.Stop()
+	for range numbers {
+		select {
+		case a := <-answers:
+			found[a.rank] = a.foundCall
+		case <-end.C:
+			c.mu.Lock()
+			for _, n := range numbers {
+				delete(c.waiting, n)
+			}
+			c.mu.Unlock()
+			return
+		}
+	}
 }
 
 // inquire asks a rank of another process. Without room in the control plane nobody

@@ -119,7 +119,7 @@ func (c *Comm) deliverToRun(from levels.Rank, m *wire.Message, payload []byte) {
 	c.noteArrival(from, r, m)
 	switch {
 	case r != nil && r.digest != m.Digest, r == nil && c.hasDiffered(m):
-		c.noteMismatch(from, m.Seq)
+		c.noteMismatch(from, m.Seq, m.Digest)
 		c.e.consumeUnwanted(from, m.Kind, len(payload))
 	case r != nil && m.Kind == wire.Probe, r == nil && c.hasEnded(m.Seq):
 	case r != nil && int32(m.Pass-r.pass) < 0 && m.Kind == wire.Credit: // late, see Run.resumeSends

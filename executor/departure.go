@@ -59,6 +59,7 @@ func (c *Comm) noteDeparture(d departure) {
 		c.endAbandoned(d)
 	}
 	c.markAway(d.rank)
+	c.endForsaken()
 }
 
 // noteHeldDepartures counts the goodbyes that came just before the communicator broke.
@@ -102,6 +103,25 @@ func (c *Comm) endAbandoned(d departure) {
 	c.recvs.drop(lost)
 }
 
+// endForsaken ends the receives from any rank once all other ranks have left.
+func (c *Comm) endForsaken() {
+	if c.wild.n == 0 || c.broken != nil || c.whyForsaken() == nil {
+		return
+	}
+	for t := range c.wild.all() {
+		c.endTransfer(*t, c.whyForsaken())
+	}
+	c.wild.clear()
+}
+
+// whyForsaken is an error if there were other ranks and all have left.
+func (c *Comm) whyForsaken() error {
+	if n := len(c.ranks); n > 1 && c.away.count()+1 == n {
+		return fmt.Errorf("all other ranks have left: %w", ErrClosed)
+	}
+	return nil
+}
+
 // forgetIfLeft forgets a communicator that this rank and all others have left. Nothing
 // comes for it any more except what this rank has sent to itself.
 func (c *Comm) forgetIfLeft() {
@@ -119,6 +139,9 @@ func (c *Comm) isBusy() bool {
 func (c *Comm) endTransfer(t *Transfer, err error) {
 	if t != nil {
 		c.e.transfers--
+		if t.place > 0 {
+			c.e.flight.EndTransfer(t.place)
+		}
 		t.close(err)
 	}
 }
@@ -134,8 +157,12 @@ func (c *Comm) endTransfers(err error) {
 	for t := range c.recvs.all() {
 		c.endTransfer(*t, err)
 	}
+	for t := range c.wild.all() {
+		c.endTransfer(*t, err)
+	}
 	c.sends, c.given = nil, nil
 	c.recvs.clear()
+	c.wild.clear()
 }
 
 // forget makes the puts of what has failed nobody's, and ends the transfers among
@@ -164,7 +191,7 @@ func (c *Comm) dropEarly() {
 	}
 	c.early = nil
 	for m := range c.came.all() {
-		c.dropKept(m)
+		c.dropKept(&m.earlyMessage)
 	}
 	c.came.clear()
 }
@@ -194,6 +221,7 @@ func (c *Comm) limitRuns(by levels.Rank, seq uint32, err error) {
 		return
 	}
 	c.limit = &limit{seq, c.failure(by, err)}
+	e.world.blame(by, err)
 	e.flight.Break(uint64(c.id), int32(by), c.limit.err)
 	kept := c.early[:0]
 	for _, m := range c.early {

@@ -52,7 +52,7 @@
 //	departure broken failing            who has left, what breaks, who is told
 //	unlock                              what the engine does as it lets go of its lock
 //	hand read operation send step       the steps of a pass
-//	transfer deliver                    what arrives
+//	transfer anysource deliver          what arrives
 //	waiting stall                       who is waited for
 //	wait bind start                     a call
 //	comm_life hear recording close open communicators and worlds begin and end

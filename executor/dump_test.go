@@ -26,7 +26,7 @@ func TestDump(t *testing.T) {
 		var b bytes.Buffer
 		w.Dump(&b)
 		want := regexp.MustCompile(`^rank 0: in no call
-rank 1, bcast 3 i32 root 0: waits for r0 since 1\.9 s: ib#0 recv r0>r1 12B
+rank 1, bcast 3 i32 root 0: waits for r0 since 1\.9 s: ib#0 recv r0>r1 12B, at executor_test\.TestDump\S* dump_test\.go:\d+
 -2\.\d{6}s  rank 1  begin +bcast 3 i32 root 0 #0
 -1\.\d{6}s  rank 1  sent +to rank 0 +probe edge 0, 0 bytes +bcast 3 i32 root 0 #0
 -1\.\d{6}s  rank 1  wait +for rank 0  edge 0, 12 bytes +bcast 3 i32 root 0 #0
@@ -62,7 +62,7 @@ func TestDumpWhileComputing(t *testing.T) {
 				defer close(leave)
 				var b bytes.Buffer
 				w.Dump(&b)
-				if !regexp.MustCompile(`(?m)^rank 0: computes$`).Match(b.Bytes()) || !bytes.Contains(b.Bytes(), []byte("rank 1, allreduce")) {
+				if !regexp.MustCompile(`(?m)^rank 0: in an operation of its program`).Match(b.Bytes()) || !bytes.Contains(b.Bytes(), []byte("rank 1, allreduce")) {
 					t.Errorf("dumped\n%s", &b)
 				}
 			}()

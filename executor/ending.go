@@ -13,6 +13,10 @@ type ending struct {
 	signal   chan struct{} // capacity 1: it has ended, or you are asked to drive
 	unwatch  func() bool
 	life     uint32 // how often it was reopened
+	overdue  bool   // its deadline has passed, and the ranks are asked why
+	// withdraw ends it alone, without breaking the communicator, and reports whether it could;
+	// nil: that is never possible. The engine's lock is held.
+	withdraw func(err error) bool
 }
 
 // newEnding returns an ending that is not finished.
@@ -20,7 +24,7 @@ func newEnding(c *Comm) ending { return ending{comm: c, signal: make(chan struct
 
 // reopen makes it unfinished again.
 func (n *ending) reopen() {
-	n.finished, n.err = false, nil
+	n.finished, n.err, n.overdue = false, nil, false
 	n.life++
 	if len(n.signal) > 0 {
 		<-n.signal
@@ -51,4 +55,17 @@ func (n *ending) tell() {
 	case n.signal <- struct{}{}:
 	default:
 	}
+}
+
+// inBackground calls f on a goroutine of its own, which [World.Close] waits for; not at
+// all if the world is being closed. The lock is held, but not by f.
+func (e *Endpoint) inBackground(f func()) {
+	if e.stopped {
+		return
+	}
+	e.background.Add(1)
+	go func() {
+		defer e.background.Done()
+		f()
+	}()
 }

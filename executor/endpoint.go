@@ -10,6 +10,7 @@ import (
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/flow"
+	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
@@ -24,9 +25,11 @@ type Endpoint struct {
 	memory  wire.Memory
 	flight  *flight.Ring  // what happened last; guarded by mu
 	drawn   atomic.Uint64 // how many numbers of communicators this rank has drawn
+	caller  atomic.Uint64 // the number of the goroutine on which its program runs; 0: unknown
 
 	mu      sync.Mutex       // guards all below, and the runs' state
 	peers   []peerState      // by rank of the world
+	known   knownCalls       // what has been started
 	comms   map[CommID]*Comm // by number; also those that this rank has not made yet
 	runs    []*Run           // started and not finished, of all communicators, in no order
 	store   blocks           // payloads that came before their recv was ready
@@ -41,21 +44,28 @@ type Endpoint struct {
 	// stack would be an allocation each. Only prepare writes it.
 	outgoing wire.Message
 
-	tallies []*Tally // of calls, the oldest first
-	stalls  int64    // see Activity
+	samples *trace.Ring // steps of some calls; nil: none
+	tallies []*Tally    // of calls, the oldest first
+	stalls  int64       // see Activity
+	waited  time.Duration
+	idles   uint32 // waits that have begun, see tickIdle
 
 	stopped    bool           // the world closes: nobody drives any more
 	lost       []failure      // ranks that failed or died, for communicators made later
 	dead       []levels.Rank  // ranks that have died
+	failed     *flight.Failed // the first failure; nil: none
 	driving    bool           // somebody drives
 	driver     driver         // for whom; while driving
 	waiters    []*ending      // what is waited for while another goroutine drives
 	transfers  int            // how many are on their way; 0 <= transfers
 	tickets    uint32         // receives posted
-	background sync.WaitGroup // the background driver; World.Close waits for it
+	operator   *operator      // runs callers' operations; nil until there is one
+	background sync.WaitGroup // the background driver and the operator; World.Close waits for them
 	suspects   []suspect      // the oldest first
 	inBack     bool           // a background driver exists
 	backDrives bool           // and drives
+	back       func()         // the background driver; nil before the first
+	looked     time.Time      // when lendThread last looked around
 }
 
 // peerState is what an engine keeps of one rank, itself included.
@@ -101,7 +111,8 @@ type driver struct {
 	n   *ending
 }
 
-// failure is a reason to break a communicator: err on peer, or a mismatch with it.
+// failure is a reason to break a communicator: err on peer, or a mismatch with it. With both it is a mismatch if they run
+// different calls.
 type failure struct {
 	comm *Comm
 	err  error
@@ -109,6 +120,11 @@ type failure struct {
 	seq  uint32
 	// later limits it to the runs from seq on.
 	later bool
+	// mine is what this rank runs or ran as call seq; nil: it is no mismatch, nor could it be one.
+	mine   *description
+	digest uint32       // of mine
+	other  uint32       // of what peer runs; 0: not known, and there is a mismatch only if it is not digest
+	theirs *description // what peer runs; nil: it has to be asked
 }
 
 // suspect is a rank whose link broke, or that left a run while its memory was
@@ -157,12 +173,6 @@ func (e *Endpoint) ensureComm(id CommID) *Comm {
 		e.comms[id] = c
 	}
 	return c
-}
-
-// addSuspect notes a rank as suspect, until the control plane says more. The lock is
-// held.
-func (e *Endpoint) addSuspect(c *Comm, rank levels.Rank, err error) {
-	e.suspects = append(e.suspects, suspect{c, rank, err, time.Now()})
 }
 
 // noteLost notes that all that a rank of the world is in is broken, and will be. The

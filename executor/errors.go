@@ -27,6 +27,9 @@ var (
 	ErrBusy = errors.New("already started")
 	// ErrNotStarted: somebody waited for a run that was never started.
 	ErrNotStarted = errors.New("never started")
+	// ErrUnwound: a rank's goroutine panicked, or was ended by runtime.Goexit, before it
+	// had closed.
+	ErrUnwound = errors.New("the goroutine of a rank was unwound")
 )
 
 // ErrOperation is why a collective fails whose operation, one of [tasks.UserOp], makes a
@@ -34,9 +37,6 @@ var (
 var ErrOperation = errors.New("an operation must not use a communicator")
 
 var errNoContext = errors.New("the context is nil")
-
-// errExited is how a step fails whose operation ended the goroutine.
-var errExited = errors.New("the operation ended its goroutine, as runtime.Goexit and FailNow of a test do")
 
 // errLeft is the reason when memory was read whose owner may have reused it.
 var errLeft = errors.New("left the call while its memory was read")
@@ -56,6 +56,7 @@ var sentinels = []struct {
 	{"operation", ErrOperation},
 	{"cancelled", context.Canceled},
 	{"deadline", context.DeadlineExceeded},
+	{"unwound", ErrUnwound},
 }
 
 // sentinelNames returns the names of the sentinels that err wraps.
@@ -93,7 +94,15 @@ func LostRank(rank levels.Rank, err error) *PeerError {
 }
 
 // Error names the rank and its error.
-func (e *PeerError) Error() string { return fmt.Sprintf("rank %d failed: %v", e.Rank, e.Err) }
+func (e *PeerError) Error() string {
+	if errors.Is(e.Err, ErrUnwound) {
+		return fmt.Sprintf("rank %d %v", e.Rank, e.Err) // panicked: …
+	}
+	if _, late := e.Err.(*LateError); late { // it has the rank, which has not failed
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("rank %d failed: %v", e.Rank, e.Err)
+}
 
 // Unwrap returns the failed rank's error.
 func (e *PeerError) Unwrap() error { return e.Err }

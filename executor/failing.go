@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -45,15 +46,20 @@ func (w *World) failLater(f failure) {
 // Fail ends the communicators that a rank is in, those made later too, on all ranks
 // because of what happened on it: a panic, for example.
 func (w *World) Fail(by levels.Rank, err error) {
-	// A rank ended by another one's failure is not the culprit, and its word may come
-	// before the culprit's.
-	if peer := (*PeerError)(nil); errors.As(err, &peer) && peer.world > 0 {
-		by, err = peer.world-1, peer.Err
-	}
+	by, err = originOf(by, err)
 	if w.control != nil {
 		w.control.tellFailed(by, err)
 	}
 	w.failRank(by, err)
+}
+
+// originOf returns the rank where a failure began, and its error. A rank ended by another
+// one's failure is not the culprit, and its word may come before the culprit's.
+func originOf(by levels.Rank, err error) (levels.Rank, error) {
+	if peer, ok := errors.AsType[*PeerError](err); ok && peer.world > 0 {
+		return peer.world - 1, peer.Err
+	}
+	return by, err
 }
 
 // failRank ends what a rank is in on the ranks of this process, now and later.
@@ -81,19 +87,20 @@ func (w *World) failWhere(by levels.Rank, err error, pick func(c *Comm) bool) {
 	})
 }
 
-// disownCall ends the communicators that came of call seq on another one, because rank by
+// disownCall ends the communicators that came of a call on another one, because rank d.by
 // failed in that call and is a member. Ranks of this process that make one of them later
 // find it broken.
-func (w *World) disownCall(comm CommID, seq uint32, by levels.Rank, err error) {
+func (w *World) disownCall(comm CommID, d disowned) {
 	w.eachLocal(func(e *Endpoint) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if c := e.comms[comm]; c != nil {
-			c.disowned = append(c.disowned, disowned{seq, by, err})
+			c.disowned = append(c.disowned, d)
 		}
 	})
-	made := func(c *Comm) bool { return c.parent == origin{comm, seq, true} && c.isMember(by) }
-	w.failWhere(by, err, made)
+	made := func(c *Comm) bool { return c.parent == origin{comm, d.seq, true} && c.isMember(d.by) }
+	w.failWhere(d.first, d.err, func(c *Comm) bool { return made(c) && c.isMember(d.first) })
+	w.failWhere(d.by, d.otherwise(), made)
 	ids := map[CommID]bool{} // also of those that were broken before, by another one who disowns the call
 	w.eachLocal(func(e *Endpoint) {
 		e.mu.Lock()
@@ -101,12 +108,12 @@ func (w *World) disownCall(comm CommID, seq uint32, by levels.Rank, err error) {
 		for id, c := range e.comms {
 			if made(c) {
 				ids[id] = true
-				c.markAway(by) // it will never say goodbye there
+				c.markAway(d.by) // it will never say goodbye there
 			}
 		}
 	})
 	for id := range ids {
-		w.tellDisowner(id, by, err)
+		w.tellDisowner(id, d.by, d.err)
 	}
 }
 
@@ -120,13 +127,89 @@ func (w *World) tellDisowner(id CommID, by levels.Rank, err error) {
 	}
 }
 
-// recordedCall returns what a rank runs or ran as call seq on a communicator.
-func (w *World) recordedCall(rank levels.Rank, comm CommID, seq uint32) *description {
-	if e := w.endpoints[rank]; e != nil {
-		return e.recordedCall(comm, seq)
+// mostAsked bounds the ranks that are asked what they run.
+const mostAsked = 64
+
+// findCalls returns what ranks of the world run or ran as call seq on a communicator. One of them has sent a message with a
+// digest, 0 if it hasn't.
+func (w *World) findCalls(ranks []levels.Rank, comm CommID, seq uint32, sender levels.Rank, digest uint32) map[levels.Rank]foundCall {
+	all := map[levels.Rank]foundCall{}
+	var far []levels.Rank
+	for _, r := range ranks {
+		if e := w.endpoints[r]; e == nil {
+			far = append(far, r)
+		} else if r == sender {
+			all[r] = e.findCall(comm, seq, digest)
+		} else {
+			all[r] = e.findCall(comm, seq, 0)
+		}
 	}
-	return w.control.askCall(rank, comm, seq)
+	if len(far) > 0 {
+		w.control.askCalls(far, comm, seq, sender, digest, all)
+	}
+	return all
 }
+
+// recallCalls is findCalls that asks no other process: of those only who has left is known.
+func (w *World) recallCalls(ranks []levels.Rank, comm CommID, seq uint32, sender levels.Rank, digest uint32) map[levels.Rank]foundCall {
+	all := map[levels.Rank]foundCall{}
+	if w.control != nil {
+		all[sender] = w.control.recallCall(sender, comm, seq, digest)
+	}
+	return all
+}
+
+// findCall returns what this rank runs or ran under a number. digest is what it has sent with it, 0 if that isn't known.
+func (e *Endpoint) findCall(comm CommID, seq, digest uint32) foundCall {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if call := e.known.byDigest[digest]; digest != 0 && call != nil {
+		return foundCall{cameTo, digest, call}
+	}
+	c := e.comms[comm]
+	if c == nil || c.local == nil {
+		return foundCall{}
+	}
+	p := c.remembered(seq)
+	switch {
+	case !c.hasEnded(seq):
+		return foundCall{state: notCome}
+	case p.call != nil && p.seq == seq:
+		return foundCall{cameTo, p.digest, p.call}
+	}
+	return foundCall{}
+}
+
+// pastCalls returns what this rank tells when it leaves the communicator of all ranks. The lock is held.
+func (c *Comm) pastCalls() *pastCalls {
+	past, told, room := &pastCalls{}, map[uint32]bool{}, mostPastText
+	if len(c.local) > mostAsked {
+		room /= 8
+	}
+	tell := func(digest uint32, call *description) *description {
+		size := len(call.Request) + len(call.Operation) + len(call.Plan) + len(call.Layout)
+		if told[digest] || size > room {
+			return nil
+		}
+		told[digest] = true
+		room -= size
+		return call
+	}
+	for seq := c.seq - min(c.seq, mostPast); seq != c.seq; seq++ {
+		if p := c.remembered(seq); p.call != nil && p.seq == seq {
+			past.Calls = append(past.Calls, pastCall{seq, p.digest, tell(p.digest, p.call)})
+		}
+	}
+	for _, digest := range slices.Backward(c.e.known.order) {
+		if call := tell(digest, c.e.known.byDigest[digest]); call != nil {
+			past.Known = append(past.Known, pastCall{0, digest, call})
+		}
+	}
+	return past
+}
+
+// finder is [World.findCalls], or a function that asks nobody.
+type finder func(ranks []levels.Rank, comm CommID, seq uint32, sender levels.Rank, digest uint32) map[levels.Rank]foundCall
 
 // deliverInquiry takes a question to a rank. A mismatch that it shows ends the
 // communicator.
@@ -148,36 +231,63 @@ func (e *Endpoint) answerInquiry(q inquiry) {
 		return
 	}
 	m := wire.Message{Kind: wire.Probe, Comm: q.comm, Seq: q.seq, Digest: q.digest}
-	var err error
+	var f *failure
 	switch p := c.remembered(q.seq); {
 	case c.broken != nil && c.broken != ErrClosed:
 	case c.hasEnded(q.seq) && c.numberOf(q.from) >= 0:
 		if p.seq == q.seq && p.digest != q.digest {
-			err = newMismatch(c.me, c.numberOf(q.from), q.seq, p.call, q.call)
+			f = &failure{comm: c, peer: q.from, seq: q.seq, mine: p.call, digest: p.digest, other: q.digest, theirs: q.call}
 		}
 	case c.broken == nil && !slices.Contains(c.early, earlyMessage{m, q.from, -1}):
 		c.early = append(c.early, earlyMessage{m, q.from, -1})
 	}
 	e.mu.Unlock()
-	if err != nil {
-		e.world.failComm(c, e.rank, err)
+	if f != nil {
+		e.world.apart(func() {
+			f.explainMismatch(e.world.findCalls)
+			e.world.failComm(c, f.peer, f.err)
+		})
 	}
 }
 
-// recordedCall returns what this rank runs or ran under a number.
-func (e *Endpoint) recordedCall(comm CommID, seq uint32) *description {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if c := e.comms[comm]; c != nil && c.remembered(seq).call != nil {
-		return c.remembered(seq).call
+// apart calls f where it may ask other processes: they answer to the goroutine that calls this.
+func (w *World) apart(f func()) {
+	if w.control == nil || !w.control.apart(f) {
+		f()
 	}
-	return unknownCall
 }
 
-// mismatchError asks the peer what it runs. The lock must not be held.
-func (c *Comm) mismatchError(peer levels.Rank, seq uint32) error {
-	mine, theirs := c.e.recordedCall(c.id, seq), c.e.world.recordedCall(peer, c.id, seq)
-	return newMismatch(c.me, c.numberOf(peer), seq, mine, theirs)
+// explainMismatch makes the error of a mismatch, if it is one. It asks the peer what it runs, and the others, if they are
+// not too many. The lock must not be held.
+func (f *failure) explainMismatch(find finder) {
+	if f.mine == nil {
+		return
+	}
+	c, ask := f.comm, []levels.Rank{f.peer}
+	if f.err == nil && len(c.ranks) <= mostAsked {
+		ask = slices.DeleteFunc(slices.Clone(c.ranks), func(r levels.Rank) bool { return r == c.e.rank })
+	}
+	found := map[levels.Rank]foundCall{}
+	for r, call := range find(ask, c.id, f.seq, f.peer, f.other) {
+		found[c.numberOf(r)] = call
+	}
+	theirs := found[c.numberOf(f.peer)]
+	if f.theirs != nil {
+		theirs.call = f.theirs
+	}
+	if f.err != nil && (theirs.state != cameTo || theirs.digest == f.digest) {
+		return
+	}
+	if theirs.call == nil {
+		theirs.call = unknownCall
+	}
+	if f.other == 0 {
+		f.other = theirs.digest
+	}
+	m := newMismatch(c.me, c.numberOf(f.peer), f.seq, f.mine, theirs.call)
+	m.Comm = c.id
+	m.tellOthers(c.Size(), f.digest, f.other, found)
+	f.err, f.peer, f.later = m, c.e.rank, false
 }
 
 // admitCall returns why a call can't begin, nil if it can. A context that is done
@@ -189,10 +299,18 @@ func (c *Comm) admitCall(ctx context.Context) error {
 		return errNoContext
 	}
 	if err == nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
+		err = errPassed(context.Cause(ctx))
 		c.e.mu.Unlock()
 		c.e.world.failComm(c, c.e.rank, err)
 		c.e.mu.Lock()
 	}
 	return err
+}
+
+// errPassed is why a call fails whose context's deadline has passed before it.
+func errPassed(cause error) error {
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return fmt.Errorf("came to a call when its context's deadline had passed: %w", cause)
+	}
+	return cause
 }

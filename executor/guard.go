@@ -1,7 +1,6 @@
 package executor
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -12,11 +11,7 @@ import (
 // RefuseOperations panics with [ErrOperation] if an operation calls, which runs with the
 // lock of an engine held: that ends the operation and fails its step.
 func (w *World) RefuseOperations() {
-	if w.combining.Load() == 0 || !insideOperation() {
-		return
-	}
-	// The functions that an ended goroutine has deferred run on top of its stack.
-	if _, exited := w.exited.Load(goroutine()); !exited {
+	if w.combining.Load() > 0 && insideOperation() {
 		panic(ErrOperation)
 	}
 }
@@ -59,14 +54,6 @@ func insideOperation() bool {
 	}
 }
 
-// goroutine returns the number of this one, as text.
-func goroutine() string {
-	var head [64]byte
-	n := runtime.Stack(head[:], false) // goroutine 17 [running]: …
-	number, _, _ := bytes.Cut(bytes.TrimPrefix(head[:n], []byte("goroutine ")), []byte(" "))
-	return string(number)
-}
-
 // crash ends the process when a driver panics, which is a defect of this package or
 // of a hook. The lock may be held and nobody could drive from then on: if the panic
 // were recovered further up, everything would wait for ever and say nothing.
@@ -85,18 +72,16 @@ func endProcess(p any) {
 }
 
 // dropWheelIfExited is for who drives to defer; returned is set before the driver
-// returns. When an operation has ended the goroutine instead, it lets go of the wheel,
-// which another one takes. It reports whether that was so; the lock is held.
+// returns. When a hook has ended the goroutine instead, it lets go of the wheel, which
+// another one takes. It reports whether that was so; the lock is held.
 func (e *Endpoint) dropWheelIfExited(returned *bool) (ended bool) {
 	if *returned {
 		return false
 	}
 	e.driving, e.backDrives = false, false
-	if len(e.failing) == 0 { // not an operation: a hook
-		for _, c := range e.comms {
-			if c.local != nil {
-				c.blameRank(e.rank, errors.New("a hook ended the goroutine that drove the rank, as runtime.Goexit does"))
-			}
+	for _, c := range e.comms {
+		if c.local != nil {
+			c.blameRank(e.rank, errors.New("a hook ended the goroutine that drove the rank, as runtime.Goexit does"))
 		}
 	}
 	return true

@@ -29,28 +29,40 @@ func (c *control) hearNote(from levels.Rank, kind uint8, payload []byte) {
 	}
 	e := c.world.endpoints[c.me]
 	switch kind {
+	case dyingControl:
+		c.hearDying(n.By, n.err())
 	case abortControl:
+		c.job.LetOut() // to whom this rank passes it on: the program may end at once
+		c.hearDying(from, nil)
 		c.hearFailure(from, n)
 	case failControl:
+		c.job.LetOut()
+		c.hearDying(from, nil)
 		c.world.failRank(n.By, n.err())
 	case disownControl:
-		c.world.disownCall(n.Comm, n.Seq, from, n.err())
+		c.world.disownCall(n.Comm, disowned{n.Seq, from, n.By, n.err()})
 	case disownerControl:
 		e.markBroken(n.Comm, nil, n.By, n.err())
 	case byeControl:
 		c.hearBye(from, n)
 	case askControl:
-		_ = c.send(from, tellControl, note{Question: n.Question, Call: e.recordedCall(n.Comm, n.Seq)}) // it asks no more if it is gone
+		f := e.findCall(n.Comm, n.Seq, n.Digest)
+		_ = c.send(from, tellControl, note{Question: n.Question, State: f.state, Digest: f.digest, Call: f.call}) // it asks no more if it is gone
+	case pastControl:
+		c.hearPast(from, n.Past)
 	case inquireControl:
 		if n.Call != nil {
 			c.world.deliverInquiry(inquiry{from: from, to: c.me, comm: n.Comm, seq: n.Seq, digest: n.Digest, call: n.Call})
 		}
+	case whatControl:
+		c.hearWhat(from, n)
+	case stateControl:
+		c.hearState(from, n)
+	case verdictControl:
+		c.world.reportVerdict(n.Verdict)
 	case tellControl:
 		c.mu.Lock()
-		if answer := c.waiting[n.Question]; answer != nil && n.Call != nil {
-			answer <- n.Call
-			delete(c.waiting, n.Question)
-		}
+		c.answer(n.Question, foundCall{n.State, n.Digest, n.Call})
 		c.mu.Unlock()
 	}
 }
@@ -58,7 +70,7 @@ func (c *control) hearNote(from levels.Rank, kind uint8, payload []byte) {
 // hearFailure breaks a communicator, or all that a rank is in, because another rank says that it is broken.
 func (c *control) hearFailure(from levels.Rank, n note) {
 	by, err := n.By, n.err()
-	if by == c.me { // it has no other name for what only it has seen
+	if by == c.me && n.Mismatch == nil && n.Late == nil { // it has no other name for what only it has seen
 		by, err = from, fmt.Errorf("it has given up on rank %d: %w", c.me, err)
 	}
 	if n.Why == whyRank {
@@ -81,7 +93,7 @@ func (c *control) hearBye(from levels.Rank, n note) {
 		c.hearFailure(from, n)
 	}
 	e.mu.Lock()
-	defer e.release()
+	defer e.releaseApart()
 	if one := e.ensureComm(n.Comm); !n.Twice.has(int32(c.me)) || one.completeBye(from, byControl) {
 		e.hearBye(one, departure{rank: from, seq: n.Seq, broken: n.Why != noWhy})
 	}
@@ -94,12 +106,13 @@ func (c *control) hearLost(rank levels.Rank, err error) {
 	if c.onLost != nil {
 		c.onLost(rank, err)
 	}
+	c.noteLoss(rank, err)
 	c.world.eachLocal(func(e *Endpoint) {
 		e.mu.Lock()
 		e.hearLast()
-		e.release()
+		e.releaseAlone()
 	})
-	c.world.failRank(rank, err)
+	c.world.failRank(rank, c.whyLost(rank, err))
 	c.world.eachLocal(func(e *Endpoint) {
 		e.mu.Lock()
 		defer e.mu.Unlock()

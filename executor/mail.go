@@ -11,12 +11,20 @@ import (
 // ranks with the same tag arrive in the order in which they were sent.
 type Transfer struct {
 	ending
-	peer   levels.Rank // of the world
+	peer   levels.Rank // of the world; anyRank: a receive from any, without a message
 	tag    int32
 	buf    []byte
 	n      int
 	ticket uint32 // a send's: how many went to the peer; a receive's: how many this rank posted
+	// What stall reports need, while the program waits for it.
+	place   uint8 // in the recording; 0: none
+	reports uint8 // stall reports so far
+	since   int64 // see Endpoint.stallTime; 0: no tick has seen it wait
 }
+
+// anyRank is the peer of a receive that no message has been given to, and that takes one
+// of any rank.
+const anyRank levels.Rank = -1
 
 // Len returns the bytes received, after Wait.
 func (t *Transfer) Len() int { return t.n }
@@ -25,10 +33,12 @@ func (t *Transfer) Len() int { return t.n }
 // and the messages that no receive has asked for yet. A transfer is in one of its
 // fields, or among the engine's puts.
 type mail struct {
-	came  queues[address, earlyMessage] // what no receive has asked for yet
-	recvs queues[address, *Transfer]    // posted, without a message
-	given map[ticket]*Transfer          // receives whose bytes are on their way
-	sends map[ticket]*Transfer          // offered, waiting to be accepted
+	came  queues[address, mailed]    // what no receive has asked for yet
+	recvs queues[address, *Transfer] // posted, without a message
+	wild  queues[int32, *Transfer]   // the same from any rank, by tag
+	given map[ticket]*Transfer       // receives whose bytes are on their way
+	sends map[ticket]*Transfer       // offered, waiting to be accepted
+	nth   uint64                     // messages that have come before their receive
 }
 
 // earlyMessage came before its run, or before its pass.
@@ -36,6 +46,12 @@ type earlyMessage struct {
 	wire.Message
 	from  levels.Rank
 	block int32
+}
+
+// mailed is a message that no receive has asked for yet.
+type mailed struct {
+	earlyMessage
+	nth uint64 // such messages that came before it, from all ranks
 }
 
 // address is what a receive asks for, and what a message says.
@@ -51,7 +67,43 @@ type ticket struct {
 }
 
 // hasOpen reports whether a transfer is on its way.
-func (m *mail) hasOpen() bool { return len(m.sends)+len(m.given)+m.recvs.n > 0 }
+func (m *mail) hasOpen() bool { return len(m.sends)+len(m.given)+m.recvs.n+m.wild.n > 0 }
+
+// keep keeps a message until a receive asks for it.
+func (m *mail) keep(at address, one earlyMessage) {
+	m.came.push(at, mailed{one, m.nth})
+	m.nth++
+}
+
+// takeRecv removes the receive that a message is for, nil if there is none: of those from
+// its rank and those from any, the one posted first.
+func (m *mail) takeRecv(at address) *Transfer {
+	if m.wild.n > 0 {
+		one, free := m.recvs.first(at), m.wild.first(at.tag)
+		if free != nil && (one == nil || int32((*free).ticket-(*one).ticket) < 0) {
+			t, _ := m.wild.pop(at.tag)
+			t.peer = at.peer
+			return t
+		}
+	}
+	t, _ := m.recvs.pop(at)
+	return t
+}
+
+// takeOldest removes the message with a tag that came first, from whatever rank: nobody who
+// sends much keeps others waiting.
+func (m *mail) takeOldest(tag int32) (one mailed, ok bool) {
+	var from address
+	for at, all := range m.came.by {
+		if at.tag == tag && (!ok || all.First().nth < one.nth) {
+			one, from, ok = *all.First(), at, true
+		}
+	}
+	if ok {
+		m.came.pop(from)
+	}
+	return one, ok
+}
 
 // addTransfer adds a transfer to a map of them, which may be nil.
 func addTransfer(in *map[ticket]*Transfer, t *Transfer) {
@@ -98,6 +150,14 @@ func (q *queues[K, T]) push(k K, item T) {
 
 // has reports whether there is one with that key.
 func (q *queues[K, T]) has(k K) bool { return q.by[k] != nil }
+
+// first returns the oldest with a key, nil if there is none. It is good until the next change.
+func (q *queues[K, T]) first(k K) *T {
+	if f := q.by[k]; f != nil {
+		return f.First()
+	}
+	return nil
+}
 
 // pop removes the oldest with a key; ok is false if there is none.
 func (q *queues[K, T]) pop(k K) (item T, ok bool) {

@@ -3,8 +3,11 @@ package executor
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/ranges"
 )
 
 // description says what a run is: all that its digest covers.
@@ -15,8 +18,8 @@ type description struct {
 	Layout    string `json:",omitempty"`
 }
 
-// unknownCall is one that nobody remembers.
-var unknownCall = &description{Request: "another one, which it no longer remembers"}
+// unknownCall is that of a rank which ended without Close, or of a million calls ago.
+var unknownCall = &description{Request: "another one, about which it can't be asked any more"}
 
 // mostText bounds the texts of a description, so that two fit into a note.
 const mostText = 2 << 10
@@ -31,11 +34,20 @@ func shortenText(text string) string {
 	return fmt.Sprintf("%s… (%d bytes, %08x)", text[:mostText], len(text), h.Sum32())
 }
 
-// MismatchError is what differs between two ranks; it wraps [ErrMismatch].
+// MismatchError is what differs between ranks of a communicator; it wraps [ErrMismatch]. All of them get the same, and none
+// of those that it names has failed.
 type MismatchError struct {
 	Rank, Peer         levels.Rank
-	Request, PeerWants string // with what else differs, if the requests read the same
-	Seq                uint32 // how many collectives both had called on the communicator before
+	Request, PeerWants string      // with what else differs, if the requests read the same
+	Seq                uint32      // how many collectives both had called on the communicator before
+	Comm               wire.CommID // the communicator
+	// With are the other ranks with Rank's request, PeerWith those with Peer's, ascending. Of more than 64 ranks only those two
+	// are known.
+	With, PeerWith []levels.Rank `json:",omitempty"`
+	// Others says what further ranks run: rank 5 runs barrier.
+	Others []string `json:",omitempty"`
+	// Absent are the ranks that had not come to the call, ascending.
+	Absent []levels.Rank `json:",omitempty"`
 }
 
 // newMismatch compares what two ranks run.
@@ -59,7 +71,36 @@ func newMismatch(rank, peer levels.Rank, seq uint32, mine, theirs *description) 
 
 // Error prints both requests.
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("%v: as call %d (counted from 0) rank %d runs %s, rank %d runs %s", ErrMismatch, e.Seq, e.Rank, e.Request, e.Peer, e.PeerWants)
+	text := fmt.Sprintf("%v: as call %d (counted from 0) %s %s, %s %s", ErrMismatch, e.Seq,
+		whoRuns(slices.Concat(e.With, []levels.Rank{e.Rank})), e.Request,
+		whoRuns(slices.Concat(e.PeerWith, []levels.Rank{e.Peer})), e.PeerWants)
+	for _, other := range e.Others {
+		text += ", " + other
+	}
+	switch len(e.Absent) {
+	case 0:
+		return text
+	case 1:
+		return text + fmt.Sprintf("; rank %d has not come to it", e.Absent[0])
+	}
+	return text + fmt.Sprintf("; ranks %s have not come to it", rangesOf(e.Absent))
+}
+
+// whoRuns is the beginning of a sentence: rank 3 runs, or ranks 0-2,4 run.
+func whoRuns(all []levels.Rank) string {
+	if len(all) == 1 {
+		return fmt.Sprintf("rank %d runs", all[0])
+	}
+	return fmt.Sprintf("ranks %s run", rangesOf(all))
+}
+
+func rangesOf(all []levels.Rank) string {
+	numbers := make([]int, len(all))
+	for i, r := range all {
+		numbers[i] = int(r)
+	}
+	slices.Sort(numbers)
+	return ranges.Text(numbers)
 }
 
 // Unwrap returns [ErrMismatch].

@@ -3,6 +3,7 @@ package executor
 import (
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/tierflow/tierflow/executor/flow"
 	"github.com/tierflow/tierflow/executor/wire"
@@ -13,7 +14,7 @@ import (
 // without a control plane all ranks do. The world owns the control plane from then on and
 // closes it.
 func New(config Config, s Setup) (*World, error) {
-	w := &World{config: config.withDefaults(), limits: flow.NewLimits(config.EagerMax, config.EagerBudget), endpoints: make([]*Endpoint, s.Size), spin: s.Spin, stop: s.Stop}
+	w := &World{config: config.withDefaults(), limits: flow.NewLimits(config.EagerMax, config.EagerBudget), endpoints: make([]*Endpoint, s.Size), spin: s.Spin, stop: s.Stop, asking: make(chan struct{}, 1), looked: map[CommID]time.Time{}}
 	all := make([]levels.Rank, s.Size)
 	for r := range all {
 		all[r] = levels.Rank(r)

@@ -19,44 +19,31 @@ func (r *Run) reduceStep(id dag.ID, s *submodules.Step) {
 }
 
 func (r *Run) reduceByUser(id dag.ID, s *submodules.Step) {
-	returned := false
 	defer func() {
 		switch p := recover(); {
 		case p == ErrOperation, p == errExited:
 			r.failStep(s, p.(error))
 		case p != nil:
 			r.failStep(s, fmt.Errorf("the operation panicked: %v", p))
-		case !returned:
-			r.comm.e.world.exited.Store(goroutine(), true)
-			r.failStep(s, errExited)
 		}
 	}()
-	do := r.user[0]
-	if r.comm.e.driver.n != &r.ending {
-		do = r.user[1]
-	}
-	r.doInChunks(id, s, do)
-	returned = true
+	r.doInChunks(id, s, r.user)
 }
 
-// combineApart calls combine on a goroutine of its own. This one waits for something
-// else than the run, and an operation may end the goroutine that it runs on.
+// combineApart calls combine on the goroutine of the rank's operator, and panics with what
+// the operation panicked with. An operation may end the goroutine that it runs on. This
+// one belongs to the program: a call that never returned would end in no error.
 func (r *Run) combineApart(dst, a, b []byte) {
-	returned, over := false, make(chan any)
-	go func() { // waited for below
-		var problem any = errExited
-		defer func() {
-			if p := recover(); p != nil {
-				problem = p
-			} else if returned {
-				problem = nil
-			}
-			over <- problem
-		}()
-		r.combine(dst, a, b)
-		returned = true
-	}()
-	if problem := <-over; problem != nil {
+	e := r.comm.e
+	if e.operator == nil {
+		e.operator = startOperator(&e.background)
+	}
+	e.operator.pieces <- piece{r, dst, a, b}
+	problem := <-e.operator.problems
+	if problem == errExited {
+		e.operator = nil
+	}
+	if problem != nil {
 		panic(problem)
 	}
 }

@@ -82,14 +82,14 @@ func misbehave(t *testing.T, w *executor.World, h *levels.Topology, how string, 
 		var waiter sync.WaitGroup
 		switch {
 		case r == culprit && how == "waits elsewhere":
-			waiter.Go(func() { // the operation may end this one
+			waiter.Go(func() {
 				never, err := w.Endpoint(culprit).Comm(0).Recv(ctx, 1-culprit, 1, nil)
 				if err == nil {
 					_ = never.Wait(ctx)
 				}
 			})
 		case r == culprit && how == "waits":
-			waiter.Go(func() { _ = runs[r].Wait(ctx) })
+			return runs[r].Wait(ctx) // which returns, whatever the operation does to its goroutine
 		}
 		waiter.Wait()
 		for len(w.Endpoint(levels.Rank(r)).Waiting()) > 0 && ctx.Err() == nil { // driven in the background

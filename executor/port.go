@@ -40,7 +40,7 @@ type Port struct {
 // ControlPlane is how processes of a job tell each other of failures and goodbyes.
 type ControlPlane interface {
 	// Dial connects to a rank; [World.Take] takes the other end if the purpose is
-	// [NotePurpose].
+	// [NotePurpose], and [World.TakeClock] if it is [ClockPurpose].
 	Dial(ctx context.Context, peer levels.Rank, purpose uint8) (net.Conn, error)
 	// Broadcast and Send carry short messages along the control tree.
 	Broadcast(kind uint8, payload []byte) error

@@ -20,6 +20,7 @@ import (
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/executor/wire/faulty"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/seal/sealtest"
 )
 
 // Processes are ranks that have the transports of processes, shared memory and TCP,
@@ -41,11 +42,16 @@ type Tamper func(from, to levels.Rank, in, out *net.TCPConn)
 // NewProcesses makes one for each rank of a topology. Its connections go through
 // tamper, unless it is nil.
 func NewProcesses(topology *levels.Topology, config proc.Config, tamper Tamper) (*Processes, error) {
+	return newProcesses(topology, config, tamper, sealAll && tamper == nil)
+}
+
+// newProcesses is NewProcesses, with TLS between nodes or without.
+func newProcesses(topology *levels.Topology, config proc.Config, tamper Tamper, tls bool) (*Processes, error) {
 	n := topology.Size()
 	p := &Processes{topology: topology, worlds: make([]*executor.World, n), jobs: make([]*paperJob, n)}
 	for r := range p.jobs {
 		p.jobs[r] = &paperJob{
-			all: p, rank: levels.Rank(r), tamper: tamper, open: make(chan struct{}),
+			all: p, rank: levels.Rank(r), tamper: tamper, tls: tls, open: make(chan struct{}),
 			queue: make(chan func(), 4096), end: make(chan struct{}),
 		}
 	}
@@ -182,6 +188,7 @@ type paperJob struct {
 	rank      levels.Rank
 	cut       []levels.Rank
 	tamper    Tamper
+	tls       bool // between nodes
 	accept    func(levels.Rank, uint8, net.Conn)
 	onControl func(levels.Rank, uint8, []byte)
 	onLost    func(levels.Rank, error)
@@ -214,8 +221,18 @@ func (j *paperJob) Dial(ctx context.Context, peer levels.Rank, purpose uint8) (n
 			out.Close()
 		})
 	}
-	return near, j.hand(ctx, peer, purpose, far)
+	if !j.tls {
+		return near, j.hand(ctx, peer, purpose, far)
+	}
+	mine, theirs, err := sealtest.Connect(near, far)
+	if err != nil {
+		return nil, err
+	}
+	return mine, j.hand(ctx, peer, purpose, theirs)
 }
+
+// sealAll makes connections between nodes TLS, unless a test looks at frames on the way.
+var sealAll = os.Getenv("TIERFLOW_TEST_TLS") != ""
 
 // DialUnix connects over a pair of sockets.
 func (j *paperJob) DialUnix(ctx context.Context, peer levels.Rank, purpose uint8) (*net.UnixConn, error) {

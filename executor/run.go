@@ -48,14 +48,14 @@ type Run struct {
 
 // bound is what Bind has made of a binding. Only Rebind changes it, between two calls.
 type bound struct {
-	b        Binding                   // Send and Recv nil: let go of
-	call     *description              // for the other ranks
-	digest   uint32                    // b.Digest
-	needed   [2]int64                  // least lengths of b.Send and b.Recv, bytes
-	leads    [2][]flow.Lead            // of b.Whole and of b.Rest, by their peers; nil: none
-	straight *straight                 // nil: the engine walks the graph
-	slots    []byte                    // of its own, see slotRing
-	user     [2]func(dst, a, b []byte) // combine and combineApart; nil unless b.User
+	b        Binding                // Send and Recv nil: let go of
+	call     *description           // for the other ranks
+	digest   uint32                 // b.Digest
+	needed   [2]int64               // least lengths of b.Send and b.Recv, bytes
+	leads    [2][]flow.Lead         // of b.Whole and of b.Rest, by their peers; nil: none
+	straight *straight              // nil: the engine walks the graph
+	slots    []byte                 // of its own, see slotRing
+	user     func(dst, a, b []byte) // combineApart; nil unless b.User
 }
 
 // running is a call on its way and, in the slices by step, its pass. The engine's lock
@@ -93,8 +93,10 @@ type watched struct {
 	asked    time.Duration // how long after since the absent ones were also asked through the control plane; 0: not yet
 	reported time.Duration // how long after since the next stall report is due; 0 or less: never
 
-	begun     []int64 // by step: ns on the clock of traces; nil unless steps are traced
+	begun     []int64 // by step: ns on the clock of traces; nil unless this call's steps are traced
+	stamps    []int64 // the memory of begun; nil unless calls may be traced
 	startedAt int64   // ns on the clock of traces; 0 unless calls are traced
+	sample            // of a call that the rank keeps in its trace
 }
 
 // flag is what has happened to a step in this pass.
@@ -171,12 +173,17 @@ func (r *Run) failStep(s *submodules.Step, err error) {
 	c.blameRank(c.e.rank, &StepError{c.me, r.b.Request, r.prog.Label(s), err})
 }
 
-// traceStep calls the hook for a step that has ended.
+// traceStep notes a step that has ended, and calls the hook for it.
 func (r *Run) traceStep(id dag.ID) {
-	r.comm.e.world.config.Hooks.Step(trace.Event{
-		Source: r.prog, Rank: r.comm.me, Run: r.seq, Pass: r.pass, Step: int32(id),
-		Begin: r.begun[id], End: r.comm.e.traceTime(),
-	})
+	now := r.comm.e.traceTime()
+	if r.sampled {
+		r.comm.e.samples.Step(r.number, r.pass, int32(id), r.begun[id], now)
+	}
+	if hook := r.comm.e.world.config.Hooks.Step; hook != nil {
+		hook(trace.Event{
+			Source: r.prog, Rank: r.comm.me, Run: r.seq, Pass: r.pass, Step: int32(id), Begin: r.begun[id], End: now,
+		})
+	}
 }
 
 // endStep completes a step and makes ready what waited for it only.

@@ -30,22 +30,18 @@ func (e *Endpoint) lookAround() {
 			r.inquireAbsent()
 		}
 		if !r.probed {
+			e.noteCaller()
 			r.probed = true // once: a probe that comes early is kept
 			r.probePeers()
 			r.recordWait(now.Sub(r.since))
 		}
 		if limit := r.reported; limit > 0 && now.Sub(r.since) >= limit {
 			r.reported *= 2
-			e.stalls++
-			if log := e.world.config.Stalls; log != nil {
-				log.Warn("stalled", "rank", r.comm.me, "request", r.b.Request, "waits", r.awaitedSteps(), "for", now.Sub(r.since).Round(wire.Tick), "missing", r.absentPeers())
-			}
+			e.noteStall(r.comm, r.b.Request, r.awaitedSteps(), now.Sub(r.since), r.absentPeers())
 		}
 	}
+	e.lookAtTransfers(now)
 }
-
-// grace is how long the control plane has to explain what made a rank suspect.
-const grace = time.Second
 
 // blameSuspects breaks the communicators of a rank that is suspect without a reason
 // that the control plane knows.
@@ -57,6 +53,13 @@ func (e *Endpoint) blameSuspects(now time.Time) {
 		if s.comm == nil { // its link is told of once
 			e.noteLost(s.rank, s.err)
 		}
+	}
+}
+
+// noteCaller notes the driving goroutine as the one of the rank's program.
+func (e *Endpoint) noteCaller() {
+	if !e.backDrives {
+		e.Adopt()
 	}
 }
 
@@ -97,7 +100,8 @@ func (c *Comm) breakIfDeserted(r *Run, now time.Time) {
 		for _, d := range c.gone {
 			if !told && d.rank == peer && (d.fromAll || int32(r.seq-d.seq) < 0) {
 				told = true
-				c.blameRank(peer, fmt.Errorf("has left and is waited for in call %d, %s: %w", r.seq, r.prog.Label(s), ErrClosed))
+				err := fmt.Errorf("has left and is waited for in call %d, %s: %w", r.seq, r.prog.Label(s), ErrClosed)
+				c.e.failing = append(c.e.failing, failure{comm: c, peer: peer, err: err, seq: r.seq, mine: r.call, digest: r.digest})
 			}
 		}
 	})
@@ -128,4 +132,48 @@ func (r *Run) recordWait(long time.Duration) {
 	if e.Peer >= 0 { // not a long operation of the caller's
 		r.comm.e.flight.Wait(e, long, r.awaitedSteps())
 	}
+}
+
+// lookAtTransfers notes since when sends and receives wait that somebody waits for, and
+// reports those that have stalled.
+func (e *Endpoint) lookAtTransfers(now time.Time) {
+	at := e.stallTime(now)
+	e.eachTransfer(func(t *Transfer, way string, moves bool) {
+		if !t.isAwaited() {
+			return
+		}
+		if t.since == 0 {
+			t.since = at
+			e.noteCaller()
+			e.recordTransfer(t, way)
+		}
+		long, limit := time.Duration(at-t.since), e.world.config.StallAfter<<t.reports
+		if limit <= 0 || long < limit {
+			return
+		}
+		t.reports = min(t.reports+1, maxReports)
+		missing, waits := "none", "bytes on their way"
+		if !moves {
+			missing, waits = fmt.Sprintf("r%d", t.comm.numberOf(t.peer)), awaitedBy[way]
+		}
+		e.noteStall(t.comm, t.name(way), waits, long, missing)
+	})
+}
+
+// maxReports bounds how often the time between two stall reports is doubled.
+const maxReports = 20
+
+// noteStall counts a stall and reports it.
+func (e *Endpoint) noteStall(c *Comm, request, waits string, long time.Duration, missing string) {
+	e.stalls++
+	if log := e.world.config.Stalls; log != nil {
+		log.Warn("stalled", "rank", c.me, "request", request, "waits", waits, "for", long.Round(wire.Tick), "missing", missing)
+		e.inBackground(func() { c.reportVerdict() })
+	}
+}
+
+// recordTransfer records that a transfer waits.
+func (e *Endpoint) recordTransfer(t *Transfer, way string) {
+	ev := flight.Event{Comm: uint64(t.comm.id), Peer: int32(t.peer), Edge: t.tag, Bytes: int64(len(t.buf))}
+	t.place = e.flight.WaitTransfer(ev, wire.Tick, t.name(way))
 }

@@ -39,7 +39,7 @@ func (r *Run) Do(ctx context.Context) error {
 		return nil
 	}
 	e.dispatch()
-	return r.awaitEnd(ctx)
+	return r.awaitInTime(ctx)
 }
 
 // startCall begins a call and leaves the engine's lock held, unless it returns an
@@ -91,6 +91,9 @@ func (r *Run) beginCall(ctx context.Context, waits bool) bool {
 	r.seq = c.seq
 	c.seq++
 	c.past[r.seq%pastRuns] = record{r.seq, r.digest, r.call}
+	if !r.started {
+		e.known.add(r.digest, r.call)
+	}
 	r.started = true
 	send, recv := r.neededBuffers()
 	e.flight.Begin(uint64(c.id), r.seq, r.b.Request, max(send, recv))
@@ -98,11 +101,15 @@ func (r *Run) beginCall(ctx context.Context, waits bool) bool {
 	if r.b.Tally != nil {
 		r.b.Tally.Count++
 	}
+	if e.samples.Takes(uint64(c.id), r.seq) {
+		r.beginSample()
+	}
 	done := 0
 	if waits && r.straight != nil && r.straight.isFree(c) {
 		if done = r.runStraight(ctx); done == len(r.straight.steps) {
 			r.finished, r.err = true, nil
 			c.counters.Straight++
+			r.endSample(nil)
 			e.flight.End(uint64(c.id), r.seq, 0, false)
 			return true
 		}
@@ -122,6 +129,9 @@ func (r *Run) beginCall(ctx context.Context, waits bool) bool {
 	r.beginPass()
 	if done > 0 {
 		r.takeOverStraight(done)
+	}
+	if r.sampled {
+		r.begun = r.stamps
 	}
 	if r.left > 0 && !r.finished && !e.driving {
 		e.takeWheel(ctx, &r.ending)

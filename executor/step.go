@@ -127,7 +127,7 @@ func (c *Comm) deliverEarly(r *Run) {
 		case m.Seq != r.seq:
 			kept = append(kept, m)
 		case m.Digest != r.digest:
-			c.noteMismatch(m.from, m.Seq)
+			c.noteMismatch(m.from, m.Seq, m.Digest)
 			kept = append(kept, m) // for dropEarly
 		case m.Kind == wire.Probe:
 		case m.Pass != r.pass:
@@ -151,7 +151,7 @@ func (c *Comm) failIfDisagreed(r *Run) bool {
 	if i < 0 {
 		return false
 	}
-	c.noteMismatch(c.early[i].from, r.seq)
+	c.noteMismatch(c.early[i].from, r.seq, c.early[i].Digest)
 	c.dropKept(&c.early[i])
 	c.early = slices.Delete(c.early, i, i+1)
 	return true

@@ -151,6 +151,9 @@ func (r *Run) runStraight(ctx context.Context) int {
 	s := r.straight
 	r.loadPass(s.prog, 0)
 	for i := range s.steps {
+		if r.sampled {
+			r.sampleStraight(i)
+		}
 		one := &s.steps[i]
 		step := &r.steps[one.id]
 		count := &r.comm.counters
@@ -173,6 +176,9 @@ func (r *Run) runStraight(ctx context.Context) int {
 			count.Reduced += one.len
 			r.b.Kernel(r.span(step.Dst), r.span(step.A), r.span(step.B))
 		}
+	}
+	if r.sampled {
+		r.sampleStraight(len(s.steps))
 	}
 	return len(s.steps)
 }
@@ -205,6 +211,17 @@ func (r *Run) recvStraight(one *straightStep, step *submodules.Step) bool {
 	}
 	e.consume(one.peer, len(payload))
 	return true
+}
+
+// sampleStraight keeps the last of the n steps of a straight call that have ended. It began when
+// the one before had ended.
+func (r *Run) sampleStraight(n int) {
+	if n == 0 {
+		return
+	}
+	now := r.comm.e.traceTime()
+	r.comm.e.samples.Step(r.number, 0, int32(r.straight.steps[n-1].id), r.last, now)
+	r.last = now
 }
 
 // awaitMessage waits a little for a message from a peer and reports whether it has

@@ -99,11 +99,11 @@ func (c *Comm) deliverTransfer(from levels.Rank, m *wire.Message, payload []byte
 	switch m.Kind {
 	case wire.Tagged, wire.Offer:
 		at := address{from, m.Tag}
-		if t, ok := c.recvs.pop(at); ok {
+		if t := c.takeRecv(at); t != nil {
 			c.completeRecv(t, m, payload)
 			return
 		}
-		c.came.push(at, earlyMessage{*m, from, c.e.store.keep(payload)})
+		c.keep(at, earlyMessage{*m, from, c.e.store.keep(payload)})
 	case wire.Accept:
 		if t := takeTransfer(c.sends, from, m.SendTicket); t != nil {
 			c.sendAccepted(t, m)

@@ -5,11 +5,19 @@ import (
 )
 
 // cancelUnlessOver breaks the communicator because ctx is done, unless what n was in
-// that life has ended meanwhile.
+// that life has ended meanwhile, or can be withdrawn: nobody else knows of it then. After a
+// deadline it returns at once: who is late is found out first, for some seconds at most.
 func (n *ending) cancelUnlessOver(ctx context.Context, life uint32) {
 	e := n.comm.e
 	e.mu.Lock()
-	over := n.finished || n.life != life
+	over := n.finished || n.life != life || n.overdue
+	if !over && n.withdraw != nil {
+		over = n.withdraw(context.Cause(ctx))
+	}
+	if !over && ctx.Err() == context.DeadlineExceeded && !e.stopped {
+		over = true
+		n.beginLate(ctx)
+	}
 	e.mu.Unlock()
 	if !over {
 		e.world.failComm(n.comm, e.rank, context.Cause(ctx))
@@ -40,10 +48,13 @@ func (e *Endpoint) carryOut() {
 	for _, q := range questions {
 		e.world.deliverInquiry(q)
 	}
+	e.failAll(list, e.world.findCalls)
+}
+
+// failAll breaks communicators.
+func (e *Endpoint) failAll(list []failure, find finder) {
 	for _, f := range list {
-		if f.err == nil {
-			f.err, f.peer = f.comm.mismatchError(f.peer, f.seq), e.rank
-		}
+		f.explainMismatch(find)
 		if f.later {
 			e.world.failLater(f)
 			continue
@@ -67,6 +78,26 @@ func (e *Endpoint) dispatch() {
 	if e.driving {
 		e.sleeper.Wake()
 	}
+}
+
+// releaseApart is release on the goroutine that hears other processes.
+func (e *Endpoint) releaseApart() {
+	e.dispatch()
+	errands := len(e.failing)+len(e.asking) > 0
+	e.mu.Unlock()
+	if errands {
+		e.world.apart(e.carryOut)
+	}
+}
+
+// releaseAlone is release on that goroutine without a question to others. So a mismatch comes before the goroutine's next
+// work.
+func (e *Endpoint) releaseAlone() {
+	e.dispatch()
+	list := e.failing
+	e.failing = nil
+	e.mu.Unlock()
+	e.failAll(list, e.world.recallCalls)
 }
 
 // release unlocks the engine after something was started.

@@ -2,7 +2,11 @@ package executor
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"time"
+
+	"github.com/tierflow/tierflow/executor/wire"
 )
 
 // Wait blocks until it has ended and returns its error. When ctx is cancelled
@@ -10,7 +14,27 @@ import (
 // cause. Waiting again returns the same error.
 func (n *ending) Wait(ctx context.Context) error {
 	n.comm.e.enter()
+	if n.unwatch == nil {
+		return n.awaitInTime(ctx)
+	}
 	return n.awaitEnd(ctx)
+}
+
+// awaitInTime is awaitEnd within [Config.CallTimeout].
+func (n *ending) awaitInTime(ctx context.Context) error {
+	w := n.comm.e.world
+	if w.config.CallTimeout <= 0 || n.finished {
+		return n.awaitEnd(ctx)
+	}
+	ctx, cancel := w.limitCall(ctx)
+	defer cancel()
+	return n.awaitEnd(ctx)
+}
+
+// limitCall returns a context with the time that a call has.
+func (w *World) limitCall(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := w.config.CallTimeout
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("the limit of %v for a call: %w", limit, context.DeadlineExceeded))
 }
 
 // awaitEnd is Wait with the lock held, which it lets go of.
@@ -37,14 +61,29 @@ func (e *Endpoint) takeWheel(ctx context.Context, n *ending) {
 	e.driving, e.driver = true, driver{ctx, n}
 }
 
+// Done reports whether it has ended: Wait would return at once.
+func (n *ending) Done() bool {
+	n.comm.e.enter()
+	defer n.comm.e.mu.Unlock()
+	return n.finished
+}
+
 // watchContext lets it go on by itself, and break when ctx is cancelled.
 func (n *ending) watchContext(ctx context.Context) {
 	e := n.comm.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !n.finished && ctx.Done() != nil {
+	limit, cancel := e.world.config.CallTimeout > 0, context.CancelFunc(func() {})
+	if !n.finished && (limit || ctx.Done() != nil) {
+		if limit {
+			ctx, cancel = e.world.limitCall(ctx)
+		}
 		life := n.life
-		n.unwatch = context.AfterFunc(ctx, func() { n.cancelUnlessOver(ctx, life) })
+		stop := context.AfterFunc(ctx, func() { n.cancelUnlessOver(ctx, life) })
+		n.unwatch = func() bool {
+			defer cancel()
+			return stop()
+		}
 	}
 	e.handOver()
 }
@@ -56,14 +95,17 @@ func (t *Transfer) Watch(ctx context.Context) { t.watchContext(ctx) }
 // to drive. The lock is held before and after.
 func (e *Endpoint) awaitDriver(ctx context.Context, n *ending) {
 	e.waiters = append(e.waiters, n)
-	life := n.life
+	life, done := n.life, ctx.Done()
+	if n.overdue {
+		done = nil
+	}
 	if e.backDrives {
 		e.sleeper.Wake() // whoever waits is a better driver
 	}
 	e.mu.Unlock()
 	select {
 	case <-n.signal:
-	case <-ctx.Done():
+	case <-done:
 		n.cancelUnlessOver(ctx, life)
 	}
 	e.mu.Lock()
@@ -85,7 +127,10 @@ func (e *Endpoint) handOver() {
 	if !e.inBack {
 		e.inBack = true
 		e.background.Add(1)
-		go e.driveInBackground() // World.Close waits for it
+		if e.back == nil {
+			e.back = e.driveInBackground // once: a method's value is an allocation
+		}
+		go e.back() // World.Close waits for it
 	}
 }
 
@@ -94,7 +139,7 @@ func (e *Endpoint) driveInBackground() {
 	defer e.background.Done()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	defer func() { // also when an operation ends this goroutine
+	defer func() { // also when a hook ends this goroutine
 		e.inBack = false
 		e.handOver()
 	}()
@@ -121,6 +166,10 @@ func (e *Endpoint) isIdle() bool {
 	return len(e.runs)+e.transfers == 0 && !e.link.Flush(e.ears())
 }
 
+// mostInVain is after how many spins in a row that found nothing the background driver
+// sleeps at once: nobody waits, and the processor is the one that the program computes on.
+const mostInVain = 3
+
 // drive makes progress for all that is on its way on this rank. The lock is held
 // before and after, but not all the time between. n is what the driver waits for,
 // nil in the background.
@@ -135,7 +184,7 @@ func (e *Endpoint) drive(n *ending) {
 			e.mu.Unlock()
 		}
 	}()
-	idle := 0
+	idle, inVain, spun := 0, 0, time.Duration(0)
 	for !e.hasEnough(n) {
 		switch {
 		case len(e.failing)+len(e.asking) > 0:
@@ -143,12 +192,27 @@ func (e *Endpoint) drive(n *ending) {
 			e.carryOut()
 			e.mu.Lock()
 		case e.makeProgress():
-			idle = 0
+			if idle > 0 {
+				e.endIdle(idle)
+				idle, inVain, spun = 0, 0, 0
+			}
 			e.pause()
-		case idle < e.world.spin:
+		case n != nil && e.world.config.Progress != nil:
 			idle++
-			if idle%16 == 0 {
-				e.flight.Tick()
+			e.lendThread(idle)
+		case idle < e.world.spin && (n != nil || inVain < mostInVain):
+			idle++
+			if idle == e.world.spin {
+				inVain++
+			}
+			if idle == 1 || idle%readEvery == 0 {
+				spun += e.tickIdle(idle)
+			}
+			if spun > wire.Tick { // on a busy machine: only who sleeps looks around
+				idle = max(idle, e.world.spin)
+			}
+			if e.driver.ctx.Err() != nil { // on a busy machine a spin may take seconds
+				e.pause()
 			}
 			e.mu.Unlock()
 			e.sleeper.Yield(idle)
@@ -162,13 +226,75 @@ func (e *Endpoint) drive(n *ending) {
 	returned = true
 }
 
+// The clock is read every readEvery yields of a wait, and at both ends of each sampleEvery-th
+// one: most waits are so short that two readings would be felt.
+const (
+	readEvery   = 16
+	sampleEvery = 64
+)
+
+// tickIdle reads the clock in a wait, after so many yields, the first of which begins it. What
+// only some waits measure counts for all of them. It returns how long the yields since the
+// last reading took, 0 if that isn't known.
+func (e *Endpoint) tickIdle(idle int) (took time.Duration) {
+	switch {
+	case idle == 1:
+		if e.idles++; e.idles%sampleEvery == 0 {
+			e.flight.Tick()
+		}
+	case idle > readEvery:
+		took = e.flight.Tick()
+		e.addWaited(took)
+	default:
+		e.waitedSampled(e.flight.Tick())
+	}
+	return took
+}
+
+// endIdle ends a wait of so many yields.
+func (e *Endpoint) endIdle(idle int) {
+	switch sampled := e.idles%sampleEvery == 0; {
+	case idle >= readEvery:
+		e.addWaited(e.flight.Tick())
+	case sampled:
+		e.waitedSampled(e.flight.Tick())
+	}
+}
+
+// addWaited counts time that somebody waited; the background driver waits for nobody.
+func (e *Endpoint) addWaited(d time.Duration) {
+	if !e.backDrives {
+		e.waited += d
+	}
+}
+
+// shortWait is how long readEvery yields take at most, unless the thread lost its processor in
+// one of them.
+const shortWait = 50 * time.Microsecond
+
+// waitedSampled counts the beginning of a wait, if it is one that is measured. A long one stands
+// for itself only.
+func (e *Endpoint) waitedSampled(d time.Duration) {
+	switch {
+	case e.idles%sampleEvery != 0:
+	case d > shortWait:
+		e.addWaited(d)
+	default:
+		e.addWaited(sampleEvery * d)
+	}
+}
+
 // sleep parks the driver without the lock.
 func (e *Endpoint) sleep() {
 	done := e.driver.ctx.Done()
+	if n := e.driver.n; n != nil && n.overdue {
+		done = nil // it has had its effect
+	}
+	e.flight.Tick() // so that the next one measures this sleep alone
 	e.mu.Unlock()
 	ticked := e.sleeper.Park(done)
 	e.mu.Lock()
-	e.flight.Tick()
+	e.addWaited(e.flight.Tick())
 	e.pause()
 	if ticked {
 		e.lookAround()

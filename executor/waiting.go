@@ -117,6 +117,9 @@ func (e *Endpoint) listWaiting() []string {
 		for t := range c.recvs.all() {
 			receives(*t)
 		}
+		for t := range c.wild.all() {
+			all = append(all, fmt.Sprintf("rank %d, receive from any rank, tag %d", c.me, (*t).tag))
+		}
 		for _, t := range c.given {
 			receives(t)
 		}

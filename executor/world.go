@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/executor/flight/verdict"
 	"github.com/tierflow/tierflow/executor/flow"
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels"
@@ -36,8 +38,29 @@ type Config struct {
 	// flight. 0: 1024, and 256 for goroutine ranks, whose rings share a cache; negative:
 	// none, and no recording.
 	RecorderEvents int
+	// Blame, if not nil, is told of the first failure that breaks a communicator on this
+	// process, or ends its calls, and on which rank of the world it was. It runs with an
+	// engine's lock held: it must not call back.
+	Blame func(rank levels.Rank, err error)
+	// CallTimeout bounds each call, like a timeout of its context. Calls that needn't wait
+	// are not looked at. 0: none.
+	CallTimeout time.Duration
+	// Progress, if not nil, is called again and again by a goroutine that waits for a call,
+	// on its own thread and without a lock: it lets another library go on whose calls this
+	// rank's peers may be waiting for, such as MPI. Such a goroutine never sleeps. Starts
+	// that nobody waits for don't call it. It must not call back.
+	Progress func()
 	// Stalls gets stall reports in place of Log. nil: Log.
 	Stalls *slog.Logger
+	// Neighbor returns what can be seen from outside of a rank of another process that can't
+	// answer for itself, being stopped or dead; ok is false for others. nil: nothing can be seen.
+	Neighbor func(rank levels.Rank) (s flight.State, ok bool)
+	// Dump, if not nil, keeps states for afterwards: those of all ranks with a finding about
+	// them, or that of a rank of this process whose first communicator has just failed, with
+	// nil. It runs with an engine's lock held in that case: it must not call back.
+	Dump func(states []flight.State, f *verdict.Finding)
+	// Nodes are the names of the ranks' nodes, by rank, for verdicts. nil: they have none.
+	Nodes []string
 }
 
 func (c Config) withDefaults() Config {
@@ -66,11 +89,18 @@ type World struct {
 	stop      func(ctx context.Context) // see Setup; may be nil
 	control   *control                  // nil if all ranks live here
 	combining atomic.Int32              // operations of callers that are running
-	exited    sync.Map                  // numbers of goroutines, as text, that an operation has ended
+	asking    chan struct{}             // full while a rank of this process asks what others are in
+	stacks    stackReader
+	looked    map[CommID]time.Time // when ranks of this world last looked for a deadlock; who asks may use it
 
-	mu        sync.Mutex
-	closed    bool
-	recordsTo recorderPath
+	blamed sync.Once // Config.Blame was told
+
+	mu         sync.Mutex
+	closed     bool
+	recordsTo  recorderPath
+	tracing    *tracing        // nil: nothing is traced
+	reported   verdict.Finding // last
+	reportedAt time.Time
 }
 
 // Size returns the number of ranks.

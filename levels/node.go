@@ -64,3 +64,6 @@ func (h *Hierarchy) Lanes(k, across int) []*Group {
 	}
 	return lanes
 }
+
+// NodeName returns the name of a rank's node.
+func (t *Topology) NodeName(r Rank) string { return t.DomainName(r, t.node()) }

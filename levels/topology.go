@@ -297,8 +297,8 @@ func (t *Topology) checkSubset(ranks []Rank) error {
 }
 
 // Dealt returns up to most ranks in the order in which they would be dealt to the nodes: the
-// first of each node, then the second of each, so that neighbours are on different nodes
-// where there are several.
+// first of each node, then the second of each. Neighbours are on different nodes, then, where
+// there are several.
 func (t *Topology) Dealt(most int) []Rank {
 	byNode := make([][]Rank, t.Nodes())
 	for r := range Rank(t.Size()) {

@@ -9,31 +9,38 @@ import (
 	"os"
 
 	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/planner/choose"
+	"github.com/tierflow/tierflow/planner/rules"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// said is what rank 0 tells all ranks of a job when they join.
-type said struct {
+// announcement is what rank 0 tells all ranks of a job when they join.
+type announcement struct {
 	Plan       string `json:"plan"`
 	PlanOrigin string `json:"plan_origin"`
 	Table      int    `json:"table"`      // bytes of the decision table, which follows; 0: none
 	From       string `json:"from"`       // where it is from
+	Rules      int    `json:"rules"`      // bytes of rules, which follow the table; 0: none
+	RulesFrom  string `json:"rules_from"` // where they are from
 	Links      string `json:"links"`      // see [Options.Links]
 	Machine    []byte `json:"machine"`    // a machine's file; empty: none
 	MachineOf  string `json:"machine_of"` // where it is from
 	Measure    bool   `json:"measure"`    // the machine is to be measured, unless Machine is of the same ranks
+	Check      bool   `json:"check"`      // Machine was kept by an earlier job, and may have changed
 	Error      string `json:"error"`      // why rank 0 can't join
+	Job        string `json:"job"`        // the job's name, see [DoorVariable]
+	Tries      bool   `json:"tries"`      // see [Options.Effort]
 }
 
 // agree makes what rank 0 was told to use known to all ranks: its plans, and how
 // large its table is. What other ranks were told doesn't matter; they don't even
 // read their tables.
-func (o *Options) agree(ctx context.Context, job *join.Job, reg submodules.Registry) (s said, data []byte, err error) {
+func (o *Options) agree(ctx context.Context, job *join.Job, reg submodules.Registry) (s announcement, data []byte, err error) {
 	var mine []byte
 	if job.Rank == 0 {
-		s, data = o.say(reg)
+		s, data = o.announce(reg, job)
 		if mine, err = json.Marshal(s); err != nil {
 			return s, nil, err
 		}
@@ -50,22 +57,31 @@ func (o *Options) agree(ctx context.Context, job *join.Job, reg submodules.Regis
 		err = fmt.Errorf("rank 0: %s", s.Error)
 	case s.Table < 0 || s.Table > table.MaxBytes:
 		err = fmt.Errorf("rank 0 announces a table of %d bytes; allowed are %d", s.Table, table.MaxBytes)
+	case s.Rules < 0 || s.Rules > rules.MaxBytes:
+		err = fmt.Errorf("rank 0 announces rules of %d bytes; allowed are %d", s.Rules, rules.MaxBytes)
 	}
 	return s, data, err
 }
 
-// say is rank 0's part of agree.
-func (o *Options) say(reg submodules.Registry) (s said, data []byte) {
+// announce is rank 0's part of agree.
+func (o *Options) announce(reg submodules.Registry, job *join.Job) (s announcement, data []byte) {
 	s.Plan, s.PlanOrigin = o.planText()
+	s.Job = drawName()
 	s.Links = cmp.Or(o.Links, os.Getenv(LinksVariable))
-	t, err := o.table(reg)
+	t, err := o.tableOn(job, reg)
+	if err == nil {
+		s.Tries, err = o.effort()
+	}
 	if err == nil && t != nil {
-		s.From = t.origin
+		s.From = t.Origin
 		data, err = t.Decisions().Encode()
 		s.Table = len(data)
 	}
 	if err == nil {
-		err = o.sayMachine(&s)
+		data, err = o.announceRules(&s, data, reg)
+	}
+	if err == nil {
+		err = o.announceMachine(&s, job)
 	}
 	if err != nil {
 		s.Error = err.Error()
@@ -73,54 +89,73 @@ func (o *Options) say(reg submodules.Registry) (s said, data []byte) {
 	return s, data
 }
 
-// sayMachine adds rank 0's machine.
-func (o *Options) sayMachine(s *said) error {
-	w, err := o.wish()
-	if s.Measure = w.measures; err != nil || w.machine == nil {
+// announceRules adds rank 0's rules, and their text to what all ranks get.
+func (o *Options) announceRules(s *announcement, data []byte, reg submodules.Registry) ([]byte, error) {
+	b, err := o.rules(reg)
+	if err != nil || b == nil {
+		return data, err
+	}
+	s.RulesFrom, s.Rules = b.Name, len(b.Text())
+	return append(data, b.Text()...), nil
+}
+
+// announceMachine adds rank 0's machine.
+func (o *Options) announceMachine(s *announcement, job *join.Job) error {
+	from, err := o.machineSource()
+	from = from.onJob(job, o.congestion())
+	if s.Measure, s.Check = from.measures, from.checks; err != nil || from.machine == nil {
 		return err
 	}
-	s.MachineOf = w.machine.origin
-	s.Machine, err = w.machine.Format()
+	s.MachineOf = from.machine.Origin
+	s.Machine, err = from.machine.Format()
 	return err
 }
 
-// heard returns what rank 0 says of the machine, for a topology. A file to keep it in is
-// rank 0's own matter.
-func (s *said) heard(o *Options, job *join.Job) (w wish, err error) {
+// machineSource returns what rank 0 announces of the machine, for a topology. A file to keep
+// it in is rank 0's own matter.
+func (s *announcement) machineSource(o *Options, job *join.Job) (from machineSource, err error) {
 	if job.Rank == 0 {
-		w, err = o.wish()
+		from, err = o.machineSource()
+		from = from.onJob(job, o.congestion())
 	}
-	w.machine, w.measures = nil, s.Measure
+	from.machine, from.measures, from.checks = nil, s.Measure, s.Check
 	if err == nil && len(s.Machine) > 0 {
-		w.machine, err = parseMachine(s.MachineOf+" of rank 0", s.Machine)
+		from.machine, err = parseMachine(s.MachineOf+" of rank 0", s.Machine)
 	}
 	if err == nil {
-		err = w.on(job.Topology)
+		err = from.settleOn(job.Topology, job.Secured() != "" && job.Topology.Nodes() > 1)
 	}
-	return w, err
+	return from, err
 }
 
-// share sends rank 0's table to all ranks of a communicator that nothing else has
+// share sends rank 0's table and rules to all ranks of a communicator that nothing else has
 // been started on.
-func (c *Comm) share(ctx context.Context, s said, data []byte) error {
-	if s.Table == 0 {
+func (c *Comm) share(ctx context.Context, s announcement, data []byte) error {
+	if s.Table+s.Rules == 0 {
 		return nil
 	}
 	if c.Rank() != 0 {
-		data = make([]byte, s.Table)
+		data = make([]byte, s.Table+s.Rules)
 	}
 	col, err := c.internal(tasks.Request{Coll: tasks.Bcast, Count: int64(len(data)), Type: tasks.Uint8}, tableCall, data)
 	if err == nil {
 		err = col.Run(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("share rank 0's decision table: %w", err)
+		return fmt.Errorf("share rank 0's decision table and rules: %w", err)
 	}
-	t, err := table.Parse(s.From+" of rank 0", bytes.TrimSpace(data), c.registry)
-	if err != nil {
-		return err
+	if s.Table > 0 {
+		t, err := table.Parse(s.From+" of rank 0", bytes.TrimSpace(data[:s.Table]), c.registry)
+		if err != nil {
+			return err
+		}
+		c.table = &choose.Table{Table: t, Origin: s.From + " of rank 0"}
 	}
-	c.table = &loadedTable{t, s.From + " of rank 0"}
+	if s.Rules > 0 {
+		if c.rules, err = parseRules(s.RulesFrom+" of rank 0", string(data[s.Table:]), c.registry); err != nil {
+			return err
+		}
+	}
 	c.memo = &memo{} // the decision for sending it was made without it
 	return nil
 }

@@ -48,17 +48,28 @@ func paired[T any](ctx context.Context, c *Comm, send []T, sendCounts []int, rec
 	if err := c.usable(ctx); err != nil {
 		return r, nil, nil, fmt.Errorf("alltoallv: %w", err)
 	}
-	if c.Size() > tasks.MaxMatrix {
-		return r, nil, nil, fmt.Errorf("alltoallv: %d ranks; allowed are %d", c.Size(), tasks.MaxMatrix)
-	}
 	from, to = asBytes(send), asBytes(recv)
 	same := len(from) > 0 && len(to) > 0 && &from[0] == &to[0]
-	_, wrong := elementOf[T](r.Coll)
-	wrong = errors.Join(wrong, checkCounts("send", len(send), sendCounts, c.Size()), checkCounts("receive", len(recv), recvCounts, c.Size()))
+	wrong := errors.Join(checkCounts("send", len(send), sendCounts, c.Size()), checkCounts("receive", len(recv), recvCounts, c.Size()))
 	if !same && overlap(from, to) {
 		wrong = errors.Join(wrong, errOverlap)
 	}
-	mine := pairCounts{send: sendCounts, recv: recvCounts, wrong: wrong != nil, inPlace: same}
+	if r, err = settlePairs[T](ctx, c, pairCounts{send: sendCounts, recv: recvCounts, inPlace: same}, wrong); err != nil {
+		return r, nil, nil, fmt.Errorf("alltoallv: %w", err)
+	}
+	return untype(c, r, noRoot, send, recv)
+}
+
+// settlePairs tells all ranks this one's counts, or that it has none for what is wrong, and
+// returns the request that all of them make.
+func settlePairs[T any](ctx context.Context, c *Comm, mine pairCounts, wrong error) (r tasks.Request, err error) {
+	r = tasks.Request{Coll: tasks.Alltoall}
+	if c.Size() > tasks.MaxMatrix {
+		return r, fmt.Errorf("%d ranks; allowed are %d", c.Size(), tasks.MaxMatrix)
+	}
+	_, err = elementOf[T](r.Coll)
+	wrong = errors.Join(err, wrong)
+	mine.wrong = wrong != nil
 	all, err := c.tellCounts(ctx, mine)
 	if wrong != nil {
 		err = wrong
@@ -66,11 +77,8 @@ func paired[T any](ctx context.Context, c *Comm, send []T, sendCounts []int, rec
 	if err == nil {
 		r.Matrix, err = agreeOnPairs(all)
 	}
-	if err != nil {
-		return r, nil, nil, fmt.Errorf("alltoallv: %w", err)
-	}
 	r.Count = r.Matrix.Max()
-	return untype(c, r, noRoot, send, recv)
+	return r, err
 }
 
 // checkCounts returns an error unless counts are one for each rank and those of a buffer.
@@ -93,15 +101,17 @@ func checkCounts(what string, elements int, counts []int, ranks int) error {
 
 // pairCounts is what a rank says in an alltoallv before it is made.
 type pairCounts struct {
-	send, recv []int
-	wrong      bool // it has no counts that could be, and an error of its own
+	send, recv []int // recv is nil if open
+	wrong      bool  // it has no counts that could be, and an error of its own
 	inPlace    bool
+	open       bool // it takes what it is given
 }
 
 // Bits of the first number that a rank says.
 const (
 	sayWrong = 1 << iota
 	sayInPlace
+	sayOpen
 )
 
 // borrowCounts takes the call that is kept, or makes one if there is none or it is in use.
@@ -140,29 +150,44 @@ func (c *Comm) tellCounts(ctx context.Context, mine pairCounts) ([]pairCounts, e
 	length := 1 + 2*n
 	own := x.table[c.Rank()*length:][:length]
 	clear(own)
-	if mine.wrong {
-		own[0] = sayWrong
-	} else {
-		if mine.inPlace {
-			own[0] = sayInPlace
-		}
-		for i := range n {
-			own[1+i], own[1+n+i] = int64(mine.send[i]), int64(mine.recv[i])
-		}
-	}
+	mine.write(own)
 	if err := x.col.Run(ctx); err != nil {
 		return nil, err
 	}
 	defer c.returnCounts(x)
 	all := make([]pairCounts, n)
 	for rank := range all {
-		row := x.table[rank*length:][:length]
-		all[rank] = pairCounts{wrong: row[0]&sayWrong != 0, inPlace: row[0]&sayInPlace != 0}
-		for i := range n {
-			all[rank].send, all[rank].recv = append(all[rank].send, int(row[1+i])), append(all[rank].recv, int(row[1+n+i]))
-		}
+		all[rank] = readPairs(x.table[rank*length:][:length], n)
 	}
 	return all, nil
+}
+
+// write puts what a rank says into its row, which is zero.
+func (p *pairCounts) write(row []int64) {
+	switch {
+	case p.wrong:
+		row[0] = sayWrong
+		return
+	case p.open:
+		row[0] = sayOpen
+	case p.inPlace:
+		row[0] = sayInPlace
+	}
+	for i, n := range p.send {
+		row[1+i] = int64(n)
+	}
+	for i, n := range p.recv {
+		row[1+len(p.send)+i] = int64(n)
+	}
+}
+
+// readPairs returns what a rank of so many has put into its row.
+func readPairs(row []int64, ranks int) pairCounts {
+	p := pairCounts{wrong: row[0]&sayWrong != 0, inPlace: row[0]&sayInPlace != 0, open: row[0]&sayOpen != 0}
+	for i := range ranks {
+		p.send, p.recv = append(p.send, int(row[1+i])), append(p.recv, int(row[1+ranks+i]))
+	}
+	return p
 }
 
 // agreeOnPairs returns the matrix of what ranks give each other, or what is wrong with it:
@@ -177,7 +202,7 @@ func agreeOnPairs(all []pairCounts) (tasks.Matrix, error) {
 	}
 	for from := range all {
 		for to := range all {
-			if gives, expects := all[from].send[to], all[to].recv[from]; gives != expects {
+			if gives, expects := all[from].send[to], all[to].recv[from]; !all[to].open && gives != expects {
 				return tasks.Matrix{}, fmt.Errorf("rank %d gives rank %d %d elements, which expects %d", from, to, gives, expects)
 			}
 		}

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 
 	"github.com/tierflow/tierflow/dag/invariants"
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/kernel"
+	"github.com/tierflow/tierflow/planner/choose"
+	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/check"
 	"github.com/tierflow/tierflow/tasks"
@@ -17,16 +19,20 @@ import (
 
 // Collective is a compiled collective on fixed buffers, this rank's part of it.
 // It can run any number of times, one run after the other. Creating one is local:
-// no message is sent.
+// no message is sent, unless [Options.Effort] is [EffortMeasure].
 type Collective struct {
 	comm     *Comm
 	request  tasks.Request
-	decision decision
+	decision choose.Decision
+	compiled submodules.Compiled
 	run      *executor.Run
 	finish   func(dst []byte) // divides an average; nil otherwise
+	around   around
+	send     []byte
 	recv     []byte
 	busy     bool    // of a one-shot call
 	pending  Pending // of the last Start
+	used     uint64  // of a one-shot call: when it was last, on the communicator's clock
 }
 
 // Pending is a started collective.
@@ -160,7 +166,7 @@ func now[T any](ctx context.Context, c *Comm, r tasks.Request, root int, send, r
 
 // collective decides, compiles and binds.
 func (c *Comm) collective(r tasks.Request, send, recv []byte) (*Collective, error) {
-	d, err := c.decide(r)
+	d, err := c.settled(r)
 	if err != nil {
 		return nil, err
 	}
@@ -178,19 +184,25 @@ const (
 	pairCall    purpose = "the counts of an alltoallv"
 	tableCall   purpose = "the table of decisions"
 	machineCall purpose = "what the machine is like"
+	trialCall   purpose = "a trial of plans"
 )
 
 // decided is collective with a plan that was chosen.
-func (c *Comm) decided(d *decision, r tasks.Request, why purpose, send, recv []byte) (col *Collective, err error) {
-	b, err := c.binding(r, d.plan, why)
+func (c *Comm) decided(d *choose.Decision, r tasks.Request, why purpose, send, recv []byte) (col *Collective, err error) {
+	b, err := c.binding(r, d.Plan, why)
 	if err != nil {
 		return nil, err
 	}
-	b.Send, b.Recv = send, recv
 	if invariants.On {
-		c.verify(r, d.plan)
+		c.verify(r, d.Plan)
 	}
-	col = &Collective{comm: c, request: r, decision: *d, recv: recv}
+	return c.bind(d, r, b, cmp.Or(string(why), r.Coll.String()), send, recv)
+}
+
+// bind makes a collective of what was compiled. Its calls are counted under a name.
+func (c *Comm) bind(d *choose.Decision, r tasks.Request, b executor.Binding, tally string, send, recv []byte) (col *Collective, err error) {
+	b.Send, b.Recv = send, recv
+	col = &Collective{comm: c, request: r, decision: *d, compiled: b.Compiled, send: send, recv: recv}
 	if r.Reduces() {
 		if b.Kernel, err = kernel.For(r.Op, r.Type); err != nil {
 			return nil, fmt.Errorf("%v: %w", r, err)
@@ -200,7 +212,8 @@ func (c *Comm) decided(d *decision, r tasks.Request, why purpose, send, recv []b
 			col.finish = kernel.Finish(r.Op, r.Type, n)
 		}
 	}
-	b.Tally = c.comm.Endpoint().Tally(cmp.Or(string(why), r.Coll.String()), b.Plan)
+	c.comm.Endpoint().Adopt() // making one takes long anyway
+	b.Tally = c.comm.Endpoint().Tally(tally, b.Plan)
 	if col.run, err = c.comm.Bind(b); err != nil {
 		return nil, err
 	}
@@ -221,16 +234,22 @@ func (c *Comm) verify(r tasks.Request, p tasks.Plan) {
 
 // binding compiles a call, and says what it is.
 func (c *Comm) binding(r tasks.Request, p tasks.Plan, why purpose) (b executor.Binding, err error) {
-	b = executor.Binding{Request: r.String(), Plan: p.String(), Layout: c.topology.String()}
-	if r.Reduces() {
-		b.Operation = r.Op.Signature()
-	}
+	b = c.description(r, p)
 	b.Compiled, err = submodules.CompileRequest(r, c.topology, p, c.comm.Rank(), c.registry)
 	if why != userCall {
 		b.Request = string(why)
 		b.Digest = submodules.Digest(string(why), r, c.topology, p)
 	}
 	return b, err
+}
+
+// description is a binding that only says what a call is.
+func (c *Comm) description(r tasks.Request, p tasks.Plan) executor.Binding {
+	b := executor.Binding{Request: r.String(), Plan: p.String(), Layout: c.topology.String()}
+	if r.Reduces() {
+		b.Operation = r.Op.Signature()
+	}
+	return b
 }
 
 // Run runs the collective and returns when this rank's part is done: its buffers
@@ -240,13 +259,15 @@ func (c *Collective) Run(ctx context.Context) error {
 	if c == nil || c.run == nil || ctx == nil {
 		return c.unusable("run")
 	}
-	if err := c.run.Do(ctx); err != nil {
-		return err
+	if err := c.around.begin(); err != nil {
+		return fmt.Errorf("run %v: %w", c.request, err)
 	}
-	if c.finish != nil {
+	err := c.run.Do(ctx)
+	c.around.end(err)
+	if err == nil && c.finish != nil {
 		c.finish(c.result())
 	}
-	return nil
+	return err
 }
 
 // result is the part of the receive buffer that holds the result of a reduction.
@@ -265,7 +286,11 @@ func (c *Collective) Start(ctx context.Context) (*Pending, error) {
 	if c == nil || c.run == nil || ctx == nil {
 		return nil, c.unusable("start")
 	}
+	if err := c.around.begin(); err != nil {
+		return nil, fmt.Errorf("start %v: %w", c.request, err)
+	}
 	if err := c.run.Start(ctx); err != nil {
+		c.around.end(err)
 		return nil, err
 	}
 	c.pending.finished = false
@@ -274,11 +299,20 @@ func (c *Collective) Start(ctx context.Context) (*Pending, error) {
 
 // Wait blocks until the collective has ended on this rank. It must be called for
 // each Start, by one goroutine.
-func (p *Pending) Wait() error {
+func (p *Pending) Wait() error { return p.WaitContext(context.Background()) }
+
+// WaitContext is [Pending.Wait] that breaks the communicator, on all ranks, when ctx is
+// cancelled first. Its error is the context's cause.
+func (p *Pending) WaitContext(ctx context.Context) error {
 	if p == nil || p.c == nil {
 		return errNoPending
 	}
-	if err := p.c.run.Wait(context.Background()); err != nil {
+	if ctx == nil {
+		return fmt.Errorf("wait for %v: %w", p.c.request, errNoContext)
+	}
+	err := p.c.run.Wait(ctx)
+	p.c.around.end(err)
+	if err != nil {
 		return err
 	}
 	if p.c.finish != nil && !p.finished {
@@ -288,31 +322,25 @@ func (p *Pending) Wait() error {
 	return nil
 }
 
+// Done reports whether the collective has ended on this rank, and Wait would return at
+// once. It says nothing of how it ended.
+func (p *Pending) Done() bool {
+	if p == nil || p.c == nil {
+		return true // with an error
+	}
+	return p.c.run.Done()
+}
+
 // Plan is the plan that was chosen.
 func (c *Collective) Plan() tasks.Plan {
 	c.mustBeMade()
-	return c.decision.plan
+	return c.decision.Plan
 }
 
 // Request is what was asked for.
 func (c *Collective) Request() tasks.Request {
 	c.mustBeMade()
 	return c.request
-}
-
-// maxKept bounds the one-shot calls whose programs and memory are kept.
-const maxKept = 64
-
-// keep remembers a one-shot call's collective in place of the oldest. c.mu is held.
-func (c *Comm) keep(r tasks.Request, col *Collective) {
-	if c.cache[r] == nil {
-		c.kept = append(c.kept, r)
-	}
-	c.cache[r] = col
-	if len(c.kept) > maxKept {
-		delete(c.cache, c.kept[0])
-		c.kept = slices.Delete(c.kept, 0, 1)
-	}
 }
 
 // now runs a one-shot call on a kept collective, or on a new one if there is none
@@ -325,7 +353,13 @@ func (c *Comm) now(ctx context.Context, r tasks.Request, send, recv []byte) erro
 	if err != nil {
 		return err
 	}
-	if err = col.rebind(send, recv); err == nil {
+	return c.runBorrowed(ctx, col, send, recv)
+}
+
+// runBorrowed runs a collective that is marked as busy, and gives it back.
+func (c *Comm) runBorrowed(ctx context.Context, col *Collective, send, recv []byte) error {
+	err := col.rebind(send, recv)
+	if err == nil {
 		err = col.Run(ctx)
 	}
 	c.mu.Lock()
@@ -351,10 +385,25 @@ func (c *Comm) borrow(r tasks.Request, send, recv []byte) (*Collective, error) {
 		c.keep(r, col)
 	}
 	col.busy = true
+	c.kept.touch(col)
 	return col, nil
 }
 
 func (c *Collective) rebind(send, recv []byte) error {
-	c.recv = recv
-	return c.run.Rebind(send, recv)
+	if err := c.run.Rebind(send, recv); err != nil {
+		return err
+	}
+	c.send, c.recv = send, recv
+	return nil
+}
+
+// Explain returns a text: the plan chosen for this collective, by whom and why, and
+// the alternatives.
+func (c *Collective) Explain() string {
+	c.mustBeMade()
+	text := c.decision.Explain(rule.Ask(c.request, c.comm.topology), c.comm.registry)
+	if by := c.comm.Secured(); by != "" {
+		text = strings.TrimRight(text, "\n") + "\nbetween nodes: " + by + "\n"
+	}
+	return text
 }

@@ -1,18 +1,16 @@
 package planner
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/door"
 	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/executor/tcp"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -23,6 +21,7 @@ var (
 	ErrMismatch  = executor.ErrMismatch
 	ErrBusy      = executor.ErrBusy
 	ErrTruncated = executor.ErrTruncated
+	ErrUnwound   = executor.ErrUnwound
 )
 
 // Errors with details.
@@ -30,6 +29,7 @@ type (
 	PeerError     = executor.PeerError
 	MismatchError = executor.MismatchError
 	StepError     = executor.StepError
+	LateError     = executor.LateError
 )
 
 // Comm is one rank's end of a communicator: the world's, or one that Split or Dup
@@ -42,13 +42,20 @@ type Comm struct {
 	topology *levels.Topology
 	policy
 	memo    *memo
+	trials  trials
 	derived bool // made by Split or Dup: the world is another Comm's to close
 
 	mu    sync.Mutex
 	cache map[tasks.Request]*Collective // of the one-shot calls; nil when closed
-	kept  []tasks.Request               // its keys, the oldest first
+	kept  kept                          // what cache holds
+	// recent are some calls of PrepareNow that are in cache.
+	recent    [recents]recent
+	spare     spare // exchanges that have ended
+	exchanged int   // exchanges so far: the same on all ranks
 	// counts is the last call that told counts, for the next one; nil: none, or in use.
 	counts *countsCall
+	// scalar holds the value of the next AllreduceValue; nil: none yet, or in use.
+	scalar *scalar
 }
 
 // countsCall is the call in which ranks tell each other their counts. A communicator keeps
@@ -58,12 +65,22 @@ type countsCall struct {
 	table []int64 // a row for each rank: its bits, what it gives each rank, what it gets
 }
 
+// scalar has room for any element that operations combine: these hold no pointers, and the
+// largest are complex128 and a tasks.Loc of 8 bytes.
+type scalar [2]uint64
+
 // world counts the ranks of this process that have not closed yet.
 type world struct {
 	*executor.World
 	open  atomic.Int32
-	quiet func()   // ends dumps on SIGQUIT; nil without
-	lent  sync.Map // unsafe.Pointer of what Alloc returned → func() that frees it
+	quiet func()    // ends dumps on SIGQUIT; nil without
+	guest *join.Job // knows how connections between nodes are secured; nil: of goroutine ranks
+	lent  sync.Map  // unsafe.Pointer of what Alloc returned → func() that frees it
+
+	tables sync.Mutex // held to add to the table that is kept
+
+	door          *door.Door // nil: there is none
+	doorRecording string     // where its ranks record unless they are told where; empty: nowhere
 }
 
 // Local makes a communicator of goroutine ranks, one Comm for each rank of the
@@ -96,8 +113,12 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 	if err := p.settle(o, t); err != nil {
 		return nil, err
 	}
-	w := &world{World: local.NewShaped(t.Size(), o.config(), o.Link)}
-	if err := o.observe(w); err != nil {
+	config, err := o.config()
+	if err != nil {
+		return nil, err
+	}
+	w := &world{World: local.NewShaped(t.Size(), config, o.Link)}
+	if err := o.observe(w, "", t); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
 	w.open.Store(int32(t.Size()))
@@ -106,7 +127,7 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 	for r := range comms {
 		comms[r] = &Comm{
 			comm: w.Endpoint(levels.Rank(r)).Comm(0), world: w, topology: t,
-			policy: p, memo: &memo{}, cache: map[tasks.Request]*Collective{},
+			policy: p.own(), memo: &memo{}, cache: map[tasks.Request]*Collective{},
 		}
 	}
 	if p.measures {
@@ -115,80 +136,6 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 		}
 	}
 	return comms, nil
-}
-
-// Run makes a communicator of goroutine ranks, calls f once per rank, each on a
-// goroutine of its own, closes the communicator and returns the first error. When
-// f fails or panics on one rank, the others' calls return a [PeerError]; so do
-// those that wait for a rank on which f has returned.
-func Run(ctx context.Context, topology string, o *Options, f func(ctx context.Context, c *Comm) error) error {
-	comms, err := Local(topology, o)
-	if err != nil {
-		return err
-	}
-	return Each(ctx, comms, f)
-}
-
-// Each is [Run] on communicators that exist. It closes them, also when it can't call f.
-func Each(ctx context.Context, comms []*Comm, f func(ctx context.Context, c *Comm) error) error {
-	if len(comms) == 0 {
-		return errors.New("there are no communicators; give one for each rank")
-	}
-	err := callable(ctx, f)
-	for i, c := range comms {
-		if c.made() != nil {
-			err = errors.Join(err, fmt.Errorf("communicator %d of %d: %w", i, len(comms), errNoComm))
-		} else if slices.Contains(comms[:i], c) {
-			err = errors.Join(err, fmt.Errorf("communicator %d of %d is given twice", i, len(comms)))
-		}
-	}
-	if err != nil { // the ranks that there are end with it
-		f = func(context.Context, *Comm) error { return err }
-		comms = slices.DeleteFunc(slices.Clone(comms), func(c *Comm) bool { return c.made() != nil })
-	}
-	var first atomic.Pointer[error]
-	var all sync.WaitGroup
-	for _, c := range comms {
-		all.Go(func() {
-			c.guard(ctx, f, func(err error) { first.CompareAndSwap(nil, &err) })
-		})
-	}
-	all.Wait()
-	if p := first.Load(); p != nil {
-		return *p
-	}
-	return err
-}
-
-// callable is an error if there is no context to call a function with, or no function.
-func callable(ctx context.Context, f func(ctx context.Context, c *Comm) error) (err error) {
-	if ctx == nil {
-		err = errNoContext
-	}
-	if f == nil {
-		err = errors.Join(err, errNoFunction)
-	}
-	return err
-}
-
-// guard calls f and closes the communicator. It reports an error before others
-// can see its consequences. A panic is an error, and so is runtime.Goexit, as
-// testing's FailNow calls it.
-func (c *Comm) guard(ctx context.Context, f func(ctx context.Context, c *Comm) error, report func(error)) {
-	err := fmt.Errorf("rank %d ended its goroutine", c.Rank())
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("rank %d panicked: %v\n%s", c.Rank(), p, debug.Stack())
-		}
-		if err != nil {
-			report(err)
-			c.world.Fail(c.worldRank(), err)
-		}
-		if err := c.Close(); err != nil {
-			report(err)
-		}
-	}()
-	err = f(ctx, c)
 }
 
 // Rank is this rank's number, from 0.
@@ -212,6 +159,18 @@ func (c *Comm) Topology() *levels.Topology {
 	return c.topology
 }
 
+// Secured says how what passes between nodes is kept from others on the way, for people:
+// "TLS 1.3, X25519MLKEM768, AES-128-GCM, by the job's secret", or "no connection between
+// nodes" where TLS is on and there is none. With certificates it says until when this rank's
+// holds. Empty: it is not, or the ranks are goroutines.
+func (c *Comm) Secured() string {
+	c.mustBeMade()
+	if c.world.guest == nil {
+		return ""
+	}
+	return c.world.guest.Secured()
+}
+
 // Links names the links between nodes, see [Options.Links]; empty: they are unknown.
 func (c *Comm) Links() string {
 	c.mustBeMade()
@@ -222,34 +181,4 @@ func (c *Comm) Links() string {
 func (c *Comm) Counters() executor.Counters {
 	c.mustBeMade()
 	return c.comm.Counters()
-}
-
-// Close leaves the communicator, and with the one of all ranks those that were
-// made from it. Calls of the other ranks that would need this one fail from then
-// on. Closing again does nothing; it is an error, on all ranks, while a call is on
-// its way. Ranks that are processes wait for each other, for as long as
-// [Options.CloseTimeout] says.
-func (c *Comm) Close() error {
-	if err := c.made(); err != nil {
-		return fmt.Errorf("close: %w", err)
-	}
-	c.mu.Lock()
-	closed := c.cache == nil
-	c.cache, c.counts = nil, nil
-	c.mu.Unlock() // calls needn't wait for those of other ranks
-	if closed {
-		return nil
-	}
-	if c.derived {
-		return c.comm.Close()
-	}
-	err := c.comm.Endpoint().Close()
-	if c.world.open.Add(-1) == 0 {
-		c.world.forget()
-		err = errors.Join(err, c.world.Close())
-		if c.world.quiet != nil {
-			c.world.quiet()
-		}
-	}
-	return err
 }

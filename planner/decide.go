@@ -2,47 +2,47 @@ package planner
 
 import (
 	"cmp"
-	"fmt"
 	"os"
-	"strings"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/rules"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// decision is a plan with its reasons.
-type decision struct {
-	plan   tasks.Plan
-	forced tasks.Plan // the part that was forced
-	others []string   // choices that were forced, but for other collectives
-	origin string     // by whom
-	why    []string   // of the rest
-	advice *advice    // of a table; nil without one
-	prices *bid       // of prices; nil: nobody asked for them
-}
-
 // policy is what plans are chosen by.
 type policy struct {
-	registry submodules.Registry
-	forced   tasks.Forced
-	origin   string       // where forced comes from
-	table    *loadedTable // nil: none
-	links    string       // between nodes, see [Options.Links]
-	wish                  // machine: nil, nothing is known
+	registry      submodules.Registry
+	forced        tasks.Forced
+	origin        string                             // where forced comes from
+	rules         *rules.Base                        // nil: none
+	compiled      func(*rules.Params) (string, bool) // see [Options.Decide]; nil: none
+	table         *choose.Table                      // nil: none
+	links         string                             // between nodes, see [Options.Links]
+	tries         bool                               // plans are tried, see [Options.Effort]
+	tableFile     string                             // of rank 0: where jobs of the same ranks find a table; empty: nowhere
+	remembers     bool                               // what is tried goes to tableFile
+	machineSource                                    // machine: nil, nothing is known
 }
 
 // policy reads what the options and the environment say.
 func (o *Options) policy() (p policy, err error) {
-	p.registry = all.Submodules()
+	p.registry, p.compiled = all.Submodules(), o.Decide
 	if p.forced, p.origin, err = o.forced(p.registry); err == nil {
 		p.table, err = o.table(p.registry)
 	}
 	if err == nil {
-		p.wish, err = o.wish()
+		p.rules, err = o.rules(p.registry)
+	}
+	if err == nil {
+		p.machineSource, err = o.machineSource()
+	}
+	if err == nil {
+		p.tries, err = o.effort()
 	}
 	return p, err
 }
@@ -59,56 +59,48 @@ func (o *Options) linksOn(t *levels.Topology) string {
 // settle completes p for a topology.
 func (p *policy) settle(o *Options, t *levels.Topology) error {
 	p.links = o.linksOn(t)
-	return p.wish.on(t)
+	return p.machineSource.settleOn(t, false)
 }
 
-// decide is choose, asked once for equal requests.
-func (c *Comm) decide(r tasks.Request) (*decision, error) {
-	if d := c.memo.find(r); d != nil {
-		return d, nil
+// chain lists the choosers in the order in which they are asked.
+func (p *policy) chain() choose.Chain {
+	all := choose.Chain{choose.Forced{Plans: p.forced, Origin: p.origin}}
+	if p.rules != nil {
+		all = append(all, &choose.Rules{Base: p.rules, Machine: p.machine})
 	}
-	d, err := c.choose(r, c.topology)
-	if err != nil {
-		return nil, err
+	if p.compiled != nil {
+		all = append(all, &choose.Compiled{Decide: p.compiled, Machine: p.machine})
 	}
-	c.memo.put(r, &d)
-	return &d, nil
-}
-
-// choose chooses the plan for a request: what is forced, completed by the table, or else by
-// the built-in rule. Where nothing is forced and the machine is known, prices decide in place
-// of the rule.
-func (p policy) choose(r tasks.Request, t *levels.Topology) (decision, error) {
-	if err := r.Validate(t.Size()); err != nil {
-		return decision{}, fmt.Errorf("%v: %w", r, err)
-	}
-	forced, others := forcedFor(p.forced, r, t, p.registry)
-	base, why := rule.Choose(r, t, forced)
-	d := decision{plan: forced.Over(base), forced: forced, others: others, origin: p.origin, why: why}
 	if p.table != nil {
-		var plan tasks.Plan
-		if d.advice, plan = p.table.consult(forced, r, t, p); d.advice.chosen >= 0 {
-			d.plan, d.why = plan, nil
-		}
+		all = append(all, p.table)
 	}
-	if d.advice == nil || d.advice.chosen < 0 {
-		var err error
-		if d.prices, err = p.machine.offer(r, t, d.plan, forced, p.registry); err != nil {
-			return d, err
-		}
-		if d.prices != nil && !d.prices.Ruled {
-			d.plan, d.why = d.prices.Offers[0].Plan, nil
-		}
+	if p.machine != nil {
+		all = append(all, p.machine)
 	}
-	if err := p.registry.Check(d.plan); err != nil {
-		return d, fmt.Errorf("%v: %w", r, err)
+	return append(all, choose.Rule{})
+}
+
+// own is p for a communicator: with named values of its own, which it changes on all of its
+// ranks at the same call.
+func (p policy) own() policy {
+	if p.rules != nil {
+		p.rules = p.rules.Clone()
 	}
-	return d, nil
+	return p
+}
+
+// choose chooses the plan for a request.
+func (p policy) choose(r tasks.Request, t *levels.Topology) (choose.Decision, error) {
+	q, err := choose.Ask(r, t, p.registry, p.links)
+	if err != nil {
+		return choose.Decision{}, err
+	}
+	return p.chain().Choose(q)
 }
 
 // planned is what a communicator of topology t with options o would choose, and by
 // what.
-func planned(r tasks.Request, t *levels.Topology, o *Options) (p policy, d decision, err error) {
+func planned(r tasks.Request, t *levels.Topology, o *Options) (p policy, d choose.Decision, err error) {
 	if t == nil || t.Depth() == 0 {
 		return p, d, errNoTopology
 	}
@@ -122,7 +114,7 @@ func planned(r tasks.Request, t *levels.Topology, o *Options) (p policy, d decis
 		return p, d, err
 	}
 	if p.measures {
-		p.machine = &knownMachine{why: "only a communicator's ranks can measure it"}
+		p.machine = &choose.Machine{Why: "only a communicator's ranks can measure it"}
 	}
 	d, err = p.choose(r, t)
 	return p, d, err
@@ -134,14 +126,7 @@ func planned(r tasks.Request, t *levels.Topology, o *Options) (p policy, d decis
 // that no rank could compile: [Explain] is an error then.
 func Decide(r tasks.Request, t *levels.Topology, o *Options) (tasks.Plan, error) {
 	_, d, err := planned(r, t, o)
-	return d.plan, err
-}
-
-// Explain returns a text: the plan chosen for this collective, by whom and why, and
-// the alternatives.
-func (c *Collective) Explain() string {
-	c.mustBeMade()
-	return c.decision.explain(c.request, c.comm.topology, c.comm.registry)
+	return d.Plan, err
 }
 
 // Explain says what [Collective.Explain] would for a request on a topology,
@@ -174,51 +159,16 @@ func Inspect(r tasks.Request, t *levels.Topology, o *Options) (*Decision, error)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := rule.Fits(r, t, d.plan, p.registry); err != nil {
+	asked := rule.Ask(r, t)
+	if _, err := asked.Fits(d.Plan, p.registry); err != nil {
 		return nil, err
 	}
-	all := &Decision{Plan: d.plan, Forced: d.forced, Registry: p.registry, Links: p.links, Text: d.explain(r, t, p.registry)}
-	if a := d.advice; a != nil {
-		all.Table, all.Origin, all.Answer = a.from.Table, a.from.origin, a.Answer
-		if a.chosen < 0 {
+	all := &Decision{Plan: d.Plan, Forced: d.Forced, Registry: p.registry, Links: p.links, Text: d.Explain(asked, p.registry)}
+	if a := d.FromTable(); a != nil {
+		all.Table, all.Origin, all.Answer = a.From.Table, a.From.Origin, a.Answer
+		if _, known := a.Plan(); !known {
 			all.Fallback = a.Why
 		}
 	}
 	return all, nil
-}
-
-func (d *decision) explain(r tasks.Request, t *levels.Topology, reg submodules.Registry) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%v on %v\n", r, t)
-	fmt.Fprintf(&b, "  plan: %v\n", d.plan)
-	if f := d.forced.String(); f != "" {
-		fmt.Fprintf(&b, "  forced by %s: %s\n", d.origin, f)
-	}
-	for _, choice := range d.others {
-		fmt.Fprintf(&b, "  forced by %s: %s, but for other collectives: it does no task of %v\n", d.origin, choice, r.Coll)
-	}
-	for _, w := range d.why {
-		fmt.Fprintf(&b, "  rule: %s\n", w)
-	}
-	if d.advice != nil || d.prices == nil {
-		d.advice.explain(&b)
-	}
-	if d.prices != nil {
-		d.prices.explain(t, &b)
-	}
-	for _, s := range tasks.ShapesOf(r.Coll) {
-		if s != d.plan.Shape {
-			fmt.Fprintf(&b, "  alternative: shape=%v\n", s)
-		}
-	}
-	g, err := rule.Outline(r, t, d.plan)
-	if err != nil {
-		return b.String() // nobody could have compiled it
-	}
-	for k := range g.On.Depth() {
-		for _, kind := range rule.KindsAt(g, k) {
-			fmt.Fprintf(&b, "  alternative: %v= %s\n", kind, reg.Offers(kind.Op, g.On.WithinNodes(k)))
-		}
-	}
-	return b.String()
 }

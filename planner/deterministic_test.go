@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -74,6 +75,28 @@ func TestDeterministic(t *testing.T) {
 				t.Errorf("%s under %q: %.500s", topo, plan, diff)
 			}
 		}
+	}
+}
+
+// So has one whose parts go straight to those who combine them, where groups are whole subtrees:
+// there this is what large ones do.
+func TestDeterministicDirect(t *testing.T) {
+	want := sumOn(t, "8x1", &planner.Options{Deterministic: true}).bits()
+	for _, topo := range []string{"8x1", "4x2", "2x4"} {
+		for _, plan := range []string{"shape=rsag,fs=1KiB,w=2", "shape=rsag,i=adapt/direct/64B,iag=adapt/ring"} {
+			got := sumOn(t, topo, &planner.Options{Deterministic: true, Plan: "allreduce:" + plan}).bits()
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s under %q: %.500s", topo, plan, diff)
+			}
+		}
+	}
+	on, err := levels.Parse("4x2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := planner.Decide(tasks.Request{Coll: tasks.Allreduce, Count: 1 << 18, Type: tasks.Float32, Op: tasks.Sum}, on, &planner.Options{Deterministic: true})
+	if err != nil || p.Shape != tasks.RSAG {
+		t.Errorf("a large sum has plan %v, %v", p, err)
 	}
 }
 

@@ -20,7 +20,8 @@
 // and a value that no function of this package has made. Methods without an error to
 // return panic then.
 //
-// Forced choices decide the plan first, then a decision table ([table.Table]), then the
-// built-in rule of package rule. Explain says which one did. Package tune measures on
-// the machine and writes such a table.
+// Package choose asks for the plan of a request: what is forced, a decision table
+// ([table.Table]), prices on a known machine, the built-in rule of package rule, in this
+// order. Explain says which one chose. Package tune measures on the machine and writes such
+// a table.
 package planner

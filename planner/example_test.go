@@ -3,6 +3,7 @@ package planner_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -281,6 +282,27 @@ func ExampleAlltoallv() {
 	// Output: aabbccdd
 }
 
+// Words go to the rank that counts those with their first letter; nobody knows how many come.
+func ExampleAlltoallBlocksNow() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		words := []string{"an elk", "a cat dived", "big bears dance", "all cows browse"}[c.Rank()]
+		out := make([][]byte, c.Size())
+		for word := range strings.FieldsSeq(words) {
+			to := int(word[0] - 'a')
+			out[to%4] = append(append(out[to%4], word...), ' ')
+		}
+		in, err := planner.AlltoallBlocksNow(ctx, c, out)
+		if err != nil {
+			return err
+		}
+		if c.Rank() == 0 {
+			fmt.Printf("%q\n", in) // in[i] is what rank i had
+		}
+		return nil
+	})
+	// Output: ["an elk " "a " "" "all "]
+}
+
 // Ranks send what they have for others, and learn how much comes by an alltoall of counts.
 func ExampleAlltoallvNow() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
@@ -300,6 +322,59 @@ func ExampleAlltoallvNow() {
 		return nil
 	})
 	// Output: [0 0 0 2] [3 3]
+}
+
+// Heat flows along a rod of which each rank has four cells. In each step a rank tells those
+// beside it its outer cells, and hears theirs.
+func ExampleNeighbors() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		cells, next := make([]float64, 6), make([]float64, 6) // with a halo at each end
+		var peers []int
+		var send, recv [][]float64
+		if c.Rank() > 0 {
+			peers, send, recv = append(peers, c.Rank()-1), append(send, cells[1:2]), append(recv, cells[0:1])
+		} else {
+			cells[0] = 64 // the rod's hot end
+		}
+		if c.Rank() < c.Size()-1 {
+			peers, send, recv = append(peers, c.Rank()+1), append(send, cells[4:5]), append(recv, cells[5:6])
+		}
+		halo, err := planner.Neighbors(ctx, c, peers, send, recv)
+		if err != nil {
+			return err
+		}
+		for range 200 {
+			if err := halo.Run(ctx); err != nil {
+				return err
+			}
+			for i := 1; i <= 4; i++ {
+				next[i] = (cells[i-1] + cells[i+1]) / 2
+			}
+			copy(cells[1:5], next[1:5])
+		}
+		if c.Rank() == 1 {
+			fmt.Printf("%.1f\n", cells[1:5])
+		}
+		return nil
+	})
+	// Output: [44.1 40.2 36.4 32.6]
+}
+
+// A row of letters goes around a ring of ranks.
+func ExampleNeighborsNow() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		before, behind := (c.Rank()+c.Size()-1)%c.Size(), (c.Rank()+1)%c.Size()
+		letter, in := []byte{"abcd"[c.Rank()]}, make([]byte, 1)
+		peers := []int{before, behind}
+		if err := planner.NeighborsNow(ctx, c, peers, [][]byte{nil, letter}, [][]byte{in, nil}); err != nil {
+			return err
+		}
+		if c.Rank() == 0 {
+			fmt.Printf("%s\n", in)
+		}
+		return nil
+	})
+	// Output: d
 }
 
 // All ranks know that rank i has i elements for rank 0, and none for others.
@@ -574,6 +649,22 @@ func ExampleAllreduceNow() {
 	// Output: the smallest is 0, on rank 2
 }
 
+// The loss of a step is one number, and so is its mean over all ranks.
+func ExampleAllreduceValue() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		loss := 0.5 * float64(c.Rank())
+		mean, err := planner.AllreduceValue(ctx, c, loss, tasks.Avg)
+		if err != nil {
+			return err
+		}
+		if c.Rank() == 2 {
+			fmt.Println(loss, mean)
+		}
+		return nil
+	})
+	// Output: 1 0.75
+}
+
 func ExampleBarrierNow() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		if c.Rank() == 1 {
@@ -633,6 +724,44 @@ func ExampleSend() {
 		return nil
 	})
 	// Output: 3 [3 1 4]
+}
+
+// Rank 0 hands out work to whoever has done its last.
+func ExampleRecvAny() {
+	const idle, work, jobs = 0, 1, 10
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		if c.Rank() > 0 {
+			for sum := 0; ; {
+				job := make([]int, 1)
+				if err := planner.Send(ctx, c, 0, idle, []int{sum}); err != nil {
+					return err
+				}
+				if _, err := planner.Recv(ctx, c, 0, work, job); err != nil || job[0] < 0 {
+					return err
+				}
+				sum = job[0] * job[0]
+			}
+		}
+		total := 0
+		for job := range jobs + c.Size() - 1 {
+			done := make([]int, 1)
+			from, err := planner.RecvAny(ctx, c, idle, done)
+			if err != nil {
+				return err
+			}
+			total += done[0]
+			next := job
+			if job >= jobs {
+				next = -1 // there is no more
+			}
+			if err := planner.Send(ctx, c, from.Source, work, []int{next}); err != nil {
+				return err
+			}
+		}
+		fmt.Println(total)
+		return nil
+	})
+	// Output: 285
 }
 
 // Every rank gives its number to the next: nobody waits before having posted both.
@@ -790,4 +919,38 @@ func ExampleAlloc() {
 		return nil
 	})
 	// Output: [2 1 1]
+}
+
+// A library for another language knows elements only when it runs, and its ranks may know
+// already who they are.
+func ExampleComm_Prepare() {
+	err := planner.Run(context.Background(), "1x3", nil, func(ctx context.Context, comm *planner.Comm) error {
+		id := make([]byte, 8)
+		if comm.Rank() == 0 {
+			n, err := comm.DrawID()
+			if err != nil {
+				return err
+			}
+			binary.NativeEndian.PutUint64(id, n)
+		}
+		number, err := comm.Prepare(tasks.Request{Coll: tasks.Bcast, Count: 1, Type: tasks.Uint64}, nil, id)
+		if err != nil {
+			return err
+		}
+		if err := number.Run(ctx); err != nil || comm.Rank() == 1 {
+			return err
+		}
+		ends, err := comm.Sub(binary.NativeEndian.Uint64(id), []int{2, 0})
+		if err != nil {
+			return err
+		}
+		if comm.Rank() == 0 {
+			fmt.Println("rank", ends.Rank(), "of", ends.Size())
+		}
+		return planner.BarrierNow(ctx, ends)
+	})
+	fmt.Println(err)
+	// Output:
+	// rank 1 of 2
+	// <nil>
 }

@@ -2,9 +2,11 @@ package planner
 
 import (
 	"context"
+	"time"
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
@@ -16,21 +18,22 @@ func (c *Comm) Decide(r tasks.Request) (tasks.Plan, error) {
 	if err != nil {
 		return tasks.Plan{}, err
 	}
-	return d.plan, nil
+	return d.Plan, nil
 }
 
 // DecideBy is the plan that a table leads to, and whether it is the table's.
 func DecideBy(t *table.Table, r tasks.Request, on *levels.Topology) (p tasks.Plan, byTable bool, err error) {
-	d, err := policy{registry: all.Submodules(), table: &loadedTable{t, "a table"}}.choose(r, on)
+	d, err := policy{registry: all.Submodules(), table: &choose.Table{Table: t, Origin: "a table"}}.choose(r, on)
 	if err != nil {
 		return p, false, err
 	}
-	return d.plan, d.advice.chosen >= 0, nil
+	_, byTable = d.FromTable().Plan()
+	return d.Plan, byTable, nil
 }
 
 // EstimateBy is what a table says a plan takes, in ns; 0 if it doesn't.
 func EstimateBy(t *table.Table, r tasks.Request, on *levels.Topology, p tasks.Plan) float64 {
-	for _, e := range t.Find(r, on, "").Estimates {
+	for _, e := range t.Find(r, on, "", all.Submodules()).Estimates {
 		if e.Plan.Equal(p) {
 			return e.NS
 		}
@@ -51,7 +54,27 @@ func MeasuredLink(like machine.Link, inside, oneProcess bool, turn, many, send, 
 }
 
 // Hastily begins the method of a machine that ranks measured when they joined.
-const Hastily = hastily
+const Hastily = choose.Hastily
 
 // PairsAt are the pairs of ranks that measure a level.
 func PairsAt(t *levels.Topology, k int) [][2]int { return pairsAt(t, k) }
+
+// Kept is how many one-shot calls are kept.
+func (c *Comm) Kept() int { return len(c.cache) }
+
+// Keeps reports whether a one-shot call of so many bytes is kept.
+func (c *Comm) Keeps(bytes int64) bool {
+	for r := range c.cache {
+		if r.Bytes() == bytes {
+			return true
+		}
+	}
+	return false
+}
+
+// TryFor bounds trials of plans until the test ends.
+func TryFor(t interface{ Cleanup(func()) }, limit time.Duration) {
+	was := trialTime
+	t.Cleanup(func() { trialTime = was })
+	trialTime = limit
+}

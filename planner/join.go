@@ -1,12 +1,14 @@
 package planner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 
 	"github.com/tierflow/tierflow/executor/proc"
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
@@ -17,14 +19,21 @@ import (
 // Kubernetes, or, started by none of these, a job of one rank. See [join.FromEnv] for
 // the variables, and package levels/join/launcher for who is asked first. It returns
 // when all ranks have come, after 30 s at the latest unless ctx or
-// TIERFLOW_JOIN_TIMEOUT says otherwise.
+// TIERFLOW_JOIN_TIMEOUT says otherwise. A job of several ranks needs Linux; elsewhere
+// that is the error.
 //
 // Plans forced on rank 0 and its decision table, by its options or environment,
-// hold for all ranks.
+// hold for all ranks. Rank 0 warns of variables TIERFLOW_… that nobody knows.
 func Join(ctx context.Context, o *Options) (*Comm, error) {
 	cfg, err := join.FromEnv(os.Getenv)
 	if err != nil {
+		if unable := proc.Supported(); unable != nil {
+			return nil, unable // whatever the variables lack
+		}
 		return nil, err
+	}
+	if cfg.Rank == 0 {
+		o.warnOfVariables()
 	}
 	return JoinAs(ctx, cfg, o)
 }
@@ -34,6 +43,7 @@ func JoinAs(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("join: %w", errNoContext)
 	}
+	answerLauncher()
 	if o == nil {
 		o = &Options{}
 	}
@@ -53,18 +63,44 @@ func JoinAs(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
 	if cfg.Log == nil {
 		cfg.Log = o.Log
 	}
+	cfg.TLS = cmp.Or(o.TLS, cfg.TLS)
+	if err := proc.Supported(); err != nil {
+		return nil, err
+	}
 	if err := proc.EnoughDescriptors(joinDescriptors(cfg), fmt.Sprintf("joining a job of %d ranks as rank %d", cfg.Size, cfg.Rank)); err != nil {
 		return nil, err
 	}
 	job, err := join.Join(ctx, cfg)
 	if err != nil {
+		blameJoin(&cfg, err)
 		return nil, err
 	}
-	c, err := enter(ctx, job, o)
+	c, err := enter(ctx, job, o, cfg.Blame)
 	if err != nil {
-		return nil, errors.Join(err, job.Close(ctx))
+		blameJoin(&cfg, err)
+		return nil, errors.Join(err, job.Abandon(ctx, blamed(err)))
 	}
 	return c, nil
+}
+
+// blamed makes the rank that an error names known to the job.
+func blamed(err error) error {
+	if p, ok := errors.AsType[*PeerError](err); ok {
+		return &join.PeerError{Rank: p.Rank, Err: p.Err}
+	}
+	return err
+}
+
+// blameJoin tells the launcher of the rank that has kept this one from joining.
+func blameJoin(cfg *join.Config, err error) {
+	if cfg.Blame == nil {
+		return
+	}
+	if late, ok := errors.AsType[*join.JoinError](err); ok && len(late.Ranks) > 0 {
+		cfg.Blame(late.Ranks[0], err.Error())
+	} else if peer, ok := errors.AsType[*join.PeerError](err); ok {
+		cfg.Blame(peer.Rank, peer.Err.Error())
+	}
 }
 
 // joinDescriptors is about what entering a job opens: listeners, the edges of the
@@ -78,7 +114,7 @@ func joinDescriptors(cfg join.Config) int {
 }
 
 // enter agrees on what rank 0 forces and opens the data plane.
-func enter(ctx context.Context, job *join.Job, o *Options) (*Comm, error) {
+func enter(ctx context.Context, job *join.Job, o *Options, blame func(levels.Rank, string)) (*Comm, error) {
 	registry := all.Submodules()
 	agreed, table, err := o.agree(ctx, job, registry)
 	if err != nil {
@@ -88,26 +124,50 @@ func enter(ctx context.Context, job *join.Job, o *Options) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, err := agreed.heard(o, job)
+	known, err := agreed.machineSource(o, job)
 	if err != nil {
 		return nil, err
 	}
-	w, err := proc.New(ctx, job, job.Rank, job.Topology, o.processConfig())
+	cfg, err := o.processConfig()
 	if err != nil {
 		return nil, err
 	}
-	entered := &world{World: w}
-	if err := o.observe(entered); err != nil {
-		return nil, errors.Join(err, w.Close())
+	doorway, err := planDoor(job, agreed.Job)
+	if err != nil {
+		return nil, err
+	}
+	doorway.lookThrough(&cfg)
+	doorway.dumpInto(&cfg, o)
+	if blame != nil {
+		cfg.Blame = func(rank levels.Rank, err error) { blame(rank, err.Error()) }
+	}
+	w, err := proc.New(ctx, job, job.Rank, job.Topology, cfg)
+	if err != nil {
+		return nil, err
+	}
+	w.Endpoint(job.Rank).Adopt()
+	entered := &world{World: w, guest: job}
+	doorway.open(entered, o.recorderPath(int(job.Rank)), o.Log)
+	if err := o.observe(entered, agreed.Job, job.Topology); err != nil {
+		return nil, errors.Join(err, w.Close(), entered.closeDoor())
 	}
 	c := &Comm{
 		comm: w.Endpoint(job.Rank).Comm(0), world: entered, topology: job.Topology,
-		policy: policy{registry: registry, forced: forced, origin: origin, links: agreed.Links, wish: known}, memo: &memo{},
+		policy: policy{registry: registry, compiled: o.Decide, forced: forced, origin: origin, links: sealedLinks(agreed.Links, job), machineSource: known}, memo: &memo{},
 		cache: map[tasks.Request]*Collective{},
+	}
+	c.tries = agreed.Tries
+	if job.Rank == 0 {
+		c.tableFile, c.remembers = o.keptTable(job), o.remembers()
 	}
 	c.world.open.Store(1)
 	entered.register(job.Topology)
 	err = c.share(ctx, agreed, table)
+	if err == nil && known.checks {
+		var same bool
+		same, err = c.isUnchanged(ctx)
+		known.measures = !same
+	}
 	if err == nil && known.measures {
 		err = c.measureMachine(ctx, known.keep)
 	}
@@ -115,6 +175,18 @@ func enter(ctx context.Context, job *join.Job, o *Options) (*Comm, error) {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
+}
+
+// sealedLinks names the links between nodes: sealed ones are others. Times on plain ones are from
+// elsewhere then.
+func sealedLinks(name string, job *join.Job) string {
+	switch {
+	case job.Secured() == "" || job.Topology.Nodes() == 1:
+		return name
+	case name == "":
+		return "tls"
+	}
+	return name + "+tls"
 }
 
 var _ proc.Job = (*join.Job)(nil)

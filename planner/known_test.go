@@ -30,7 +30,7 @@ func machineData(t *testing.T) []byte {
 }
 
 // chainless is a request that on four nodes the built-in rule gives a chain, and prices do not.
-var chainless = tasks.Request{Coll: tasks.Bcast, Type: tasks.Float32, Count: 5 << 10}
+var chainless = tasks.Request{Coll: tasks.Bcast, Type: tasks.Float32, Count: 8 << 10}
 
 // On a known machine the cheapest plan is chosen, unless another one is forced or a table
 // has an answer. Explain says what the others cost.

@@ -3,8 +3,11 @@ package planner
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
+	"github.com/tierflow/tierflow/planner/choose"
+	"github.com/tierflow/tierflow/planner/rules"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules"
 )
@@ -13,10 +16,58 @@ import (
 // table, see [Options.Table].
 const TableVariable = "TIERFLOW_TABLE"
 
-// loadedTable is a table and where it is from.
-type loadedTable struct {
-	*table.Table
-	origin string
+// TableOff in place of a file's name says that there is no decision table.
+const TableOff = "off"
+
+// RulesVariable is the environment variable that names a file of rules, see [Options.Rules].
+const RulesVariable = "TIERFLOW_RULES"
+
+// LoadRules reads a file of rules, as [rules.Parse] does. Submodules and algorithms that reg
+// doesn't have are errors.
+func LoadRules(name string, reg submodules.Registry) (*rules.Base, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, rules.MaxBytes+1)) // parsing complains of too many
+	if err != nil {
+		return nil, err
+	}
+	return parseRules(name, string(text), reg)
+}
+
+// parseRules reads rules whose algorithms reg must have.
+func parseRules(name, text string, reg submodules.Registry) (*rules.Base, error) {
+	b, err := rules.Parse(name, text)
+	if err == nil {
+		err = b.CheckPlans(reg.Check)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// rules reads the rules of the options or the environment; nil if there are none.
+func (o *Options) rules(reg submodules.Registry) (*rules.Base, error) {
+	name, origin := o.Rules, "Options.Rules"
+	switch {
+	case o.Rules != "" && o.RulesData != nil:
+		return nil, errors.New("Options: Rules and RulesData are both given; give one")
+	case o.RulesData != nil:
+		return parseRules("Options.RulesData", string(o.RulesData), reg)
+	case name == "":
+		name, origin = os.Getenv(RulesVariable), RulesVariable
+	}
+	if name == "" {
+		return nil, nil
+	}
+	b, err := LoadRules(name, reg)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", origin, err)
+	}
+	return b, nil
 }
 
 // LoadTable reads a file with a decision table, as [table.Parse] does.
@@ -30,19 +81,19 @@ func LoadTable(name string, reg submodules.Registry) (*table.Table, error) {
 }
 
 // table reads the table of the options or the environment; nil if there is none.
-func (o *Options) table(reg submodules.Registry) (*loadedTable, error) {
+func (o *Options) table(reg submodules.Registry) (*choose.Table, error) {
 	t, err := o.anyTable(reg)
 	if err != nil || t == nil {
 		return nil, err
 	}
 	if on := t.Provenance.Simulated; o.MeasuredTable && on != "" {
-		return nil, fmt.Errorf("%s: its times were simulated on %s; Options.MeasuredTable allows measured ones only", t.origin, on)
+		return nil, fmt.Errorf("%s: its times were simulated on %s; Options.MeasuredTable allows measured ones only", t.Origin, on)
 	}
 	return t, nil
 }
 
 // anyTable is table without what the options demand of it.
-func (o *Options) anyTable(reg submodules.Registry) (*loadedTable, error) {
+func (o *Options) anyTable(reg submodules.Registry) (*choose.Table, error) {
 	name, origin := o.Table, "Options.Table"
 	switch {
 	case o.Table != "" && o.TableData != nil:
@@ -52,16 +103,41 @@ func (o *Options) anyTable(reg submodules.Registry) (*loadedTable, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &loadedTable{t, "Options.TableData"}, nil
+		return &choose.Table{Table: t, Origin: "Options.TableData"}, nil
 	case name == "":
 		name, origin = os.Getenv(TableVariable), TableVariable
 	}
-	if name == "" {
+	if name == "" || name == TableOff {
 		return nil, nil
 	}
 	t, err := LoadTable(name, reg)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", origin, err)
 	}
-	return &loadedTable{t, name}, nil
+	return &choose.Table{Table: t, Origin: name}, nil
+}
+
+// EffortVariable is the environment variable that says how hard to look for a plan, see
+// [Options.Effort].
+const EffortVariable = "TIERFLOW_EFFORT"
+
+// Words of [Options.Effort].
+const (
+	EffortEstimate = "estimate" // what is done if nothing is said
+	EffortMeasure  = "measure"
+)
+
+// effort reads what the options or the environment say.
+func (o *Options) effort() (measures bool, err error) {
+	word, origin := o.Effort, "Options.Effort"
+	if word == "" {
+		word, origin = os.Getenv(EffortVariable), EffortVariable
+	}
+	switch word {
+	case "", EffortEstimate:
+		return false, nil
+	case EffortMeasure:
+		return true, nil
+	}
+	return false, fmt.Errorf("%s: %q; allowed are %s and %s", origin, word, EffortEstimate, EffortMeasure)
 }

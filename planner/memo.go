@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -20,14 +21,14 @@ type memo struct {
 
 type remembered struct {
 	request  tasks.Request
-	decision *decision
+	decision *choose.Decision
 }
 
 // maxMemo bounds the decisions that are kept: beyond it all are forgotten.
 const maxMemo = 256
 
 // put remembers a decision.
-func (m *memo) put(r tasks.Request, d *decision) {
+func (m *memo) put(r tasks.Request, d *choose.Decision) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	next := map[tasks.Request]*remembered{r: {r, d}}
@@ -38,7 +39,7 @@ func (m *memo) put(r tasks.Request, d *decision) {
 }
 
 // find is the decision for r; nil if there is none.
-func (m *memo) find(r tasks.Request) *decision {
+func (m *memo) find(r tasks.Request) *choose.Decision {
 	if last := m.last.Load(); last != nil && last.request == r {
 		return last.decision
 	}
@@ -52,4 +53,18 @@ func (m *memo) find(r tasks.Request) *decision {
 	}
 	m.last.Store(found)
 	return found.decision
+}
+
+// forget drops all decisions.
+func (m *memo) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.all.Store(nil)
+	m.last.Store(nil)
+}
+
+// trials remembers what the ranks of a communicator have tried. All have tried the same.
+type trials struct {
+	mu    sync.Mutex
+	known map[tasks.Request]*choose.Decision
 }

@@ -369,7 +369,7 @@ func wrongRanksGiven() (uses []wrongUse) {
 		}
 	}
 	for _, tag := range []int{-1, 1 << 31, 1 << 32, math.MinInt, math.MaxInt} {
-		want := []string{fmt.Sprintf("rank 1: tag %d is not between 0 and 2147483647", tag)}
+		want := []string{fmt.Sprintf("rank 1: tag %d is not between 0 and 2147418111", tag)}
 		uses = append(uses,
 			wrongUse{fmt.Sprintf("send tag %d", tag), func(ctx context.Context, c *planner.Comm) error {
 				return planner.Send(ctx, c, 1, tag, one)

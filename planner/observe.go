@@ -1,25 +1,36 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 
+	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/proc"
+	"github.com/tierflow/tierflow/levels"
 )
 
-// The environment variables beside [PlanVariable].
+// The environment variables beside [PlanVariable] and [DoorVariable].
 const (
 	RecorderVariable = "TIERFLOW_RECORDER" // see [Options.Recorder]
-	DumpVariable     = "TIERFLOW_DUMP"     // 1: see [Options.DumpOnQuit]
+	TraceVariable    = "TIERFLOW_TRACE"    // see [Options.Trace]
+	DumpVariable     = "TIERFLOW_DUMP"     // 1: see [Options.DumpOnQuit]; 0: see [Options.NoDump]
+	StateVariable    = "TIERFLOW_STATE_FD" // set by tierflow run: what it asks for states through
 )
 
 // observe starts what the options or the environment ask for to see what the
-// world's ranks do.
-func (o *Options) observe(w *world) error {
-	path, origin := o.Recorder, "Options.Recorder"
+// world's ranks do. The job has that name on all ranks; empty: all are in this process.
+func (o *Options) observe(w *world, job string, t *levels.Topology) error {
+	if err := o.trace(w, job, t); err != nil {
+		return err
+	}
+	path, origin := o.recorder()
 	if path == "" {
-		path, origin = os.Getenv(RecorderVariable), RecorderVariable
+		w.recordByDoor()
 	}
 	if path != "" {
 		if err := w.Record(path); err != nil {
@@ -29,17 +40,75 @@ func (o *Options) observe(w *world) error {
 	switch v := os.Getenv(DumpVariable); {
 	case v != "" && v != "0" && v != "1":
 		return fmt.Errorf("%s=%q; allowed are 0 and 1", DumpVariable, v)
-	case v == "1" || o.DumpOnQuit:
-		w.quiet = w.DumpOnQuit(os.Stderr)
+	case v != "0" && !o.NoDump:
+		w.quiet = w.DumpOnQuit(os.Stderr, v == "1" || o.DumpOnQuit)
 	}
 	return nil
 }
 
+// mostEvery bounds how seldom calls are traced.
+const mostEvery = 1 << 20
+
+// usualEvery is how seldom they are unless told.
+const usualEvery = 16
+
+// trace lets the ranks of a world keep steps, if they are asked to.
+func (o *Options) trace(w *world, job string, t *levels.Topology) error {
+	text, origin := o.Trace, "Options.Trace"
+	if text == "" {
+		text, origin = os.Getenv(TraceVariable), TraceVariable
+	}
+	if text == "" {
+		return nil
+	}
+	dir, number, given := strings.Cut(text, ":every=")
+	every := usualEvery
+	if given {
+		var err error
+		if every, err = strconv.Atoi(number); err != nil || every < 1 || every > mostEvery {
+			return fmt.Errorf("%s=%q; allowed are a folder, and a folder with :every=1 to :every=%d", origin, text, mostEvery)
+		}
+	}
+	if dir == "" {
+		return fmt.Errorf("%s=%q; it names no folder", origin, text)
+	}
+	var nodes []string
+	for r := range levels.Rank(t.Size()) {
+		nodes = append(nodes, t.NodeName(r))
+	}
+	if err := w.Trace(executor.TraceOptions{Dir: dir, Every: every, Job: cmp.Or(job, drawName()), Nodes: nodes}); err != nil {
+		return fmt.Errorf("%s: %w", origin, err)
+	}
+	return nil
+}
+
+// recorder returns where ranks record, and who says so.
+func (o *Options) recorder() (path, origin string) {
+	if o.Recorder != "" {
+		return o.Recorder, "Options.Recorder"
+	}
+	return os.Getenv(RecorderVariable), RecorderVariable
+}
+
+// recorderPath returns the absolute name of a rank's recording; empty: it has none of its own.
+func (o *Options) recorderPath(rank int) string {
+	path, _ := o.recorder()
+	if path == "" {
+		return ""
+	}
+	path = strings.ReplaceAll(path, "%r", strconv.Itoa(rank))
+	if full, err := filepath.Abs(path); err == nil {
+		return full
+	}
+	return path
+}
+
 // processConfig is config for ranks that are processes.
-func (o *Options) processConfig() proc.Config {
-	c := proc.Config{Config: o.config(), NoPeerReads: o.NoPeerReads, NoSpread: o.NoSpread, Congestion: o.congestion()}
+func (o *Options) processConfig() (proc.Config, error) {
+	config, err := o.config()
+	c := proc.Config{Config: config, NoPeerReads: o.NoPeerReads, NoSpread: o.NoSpread, Congestion: o.congestion()}
 	if c.Log == nil {
 		c.Stalls = slog.Default()
 	}
-	return c
+	return c, err
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/executor/trace"
+	"github.com/tierflow/tierflow/planner/rules"
+	"github.com/tierflow/tierflow/planner/rules/foreign"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -24,10 +26,14 @@ const CongestionVariable = "TIERFLOW_CONGESTION"
 // [Options.Links].
 const LinksVariable = "TIERFLOW_LINKS"
 
+// CallTimeoutVariable is the environment variable that bounds calls, see
+// [Options.CallTimeout].
+const CallTimeoutVariable = "TIERFLOW_CALL_TIMEOUT"
+
 // Options are what a communicator may be told. The zero value and nil are ready
 // to use.
 type Options struct {
-	// Plan forces plans, in the grammar of [tasks.ParseForced]; what it leaves
+	// Plan forces plans, in the grammar of [ParseForced]; what it leaves
 	// open is decided as always. Empty: the environment's TIERFLOW_PLAN.
 	Plan string
 	// Deterministic makes reductions give the same bits for all layouts of the ranks
@@ -35,10 +41,25 @@ type Options struct {
 	// Plans forced by these still apply. If one can't keep the order, creating the
 	// collective fails, and the error lists those that can.
 	Deterministic bool
+	// Rules names a file of rules, see package rules. They decide what Plan leaves open.
+	// The rest is decided as if there were none: by a table, prices or the built-in rule. So
+	// it is where no rank could compile the rules' plan. In a job of
+	// processes rank 0's counts, for all ranks. Empty: the environment's TIERFLOW_RULES; if
+	// that is empty too, no rules.
+	Rules string
+	// RulesData is the text of such a file, in place of Rules.
+	RulesData []byte
+	// Decide is asked where rules leave it open, before a table: it returns a plan in the grammar
+	// of [tasks.ParsePlan], or false. tierflow rules compile writes such a function. All ranks
+	// must have the same one, and it must give equal plans for equal parameters. A plan that
+	// can't be read is the error of creating the collective. nil: nobody is asked.
+	Decide func(p *rules.Params) (plan string, known bool)
 	// Table names a file with a decision table, as tierflow tune writes it. The table
-	// decides all that Plan leaves open; where it has no answer the built-in rule
+	// decides all that Plan and Rules leave open; where it has no answer the built-in rule
 	// does. In a job of processes rank 0's counts, for all ranks. Empty: the
-	// environment's TIERFLOW_TABLE; if that is empty too, no table.
+	// environment's TIERFLOW_TABLE. If that is empty too, processes use the table that
+	// tierflow tune has kept for the same ranks in the user's cache folder, unless
+	// TIERFLOW_TABLE is off or Machine is not auto.
 	Table string
 	// TableData is the content of such a file, in place of Table.
 	TableData []byte
@@ -49,6 +70,10 @@ type Options struct {
 	// Machine says what is known of the machine. Where neither Plan nor a table decides, plans
 	// are then chosen by their prices on it, and the built-in rule's plan is one of several.
 	//
+	//	auto            processes on several nodes use the machine that an earlier job of the
+	//	                same nodes has kept in the user's cache folder, if some messages take
+	//	                as long as it says. Else they measure it when they join, and rank 0
+	//	                keeps it; that it can't is no error. Elsewhere the same as off
 	//	a file's name   a machine's file, as tierflow bench p2p writes it
 	//	measure         the ranks measure it when the communicator is made: links in some
 	//	                hundredths of a second, and a few MiB between few pairs of ranks. All
@@ -59,9 +84,23 @@ type Options struct {
 	//	off             nothing is known, and the built-in rule decides
 	//
 	// In a job of processes rank 0's counts, for all ranks. Empty: the environment's
-	// TIERFLOW_MACHINE; if that is empty too, off: then the same program has the same plans
-	// on every run, and no job waits for a measurement.
+	// TIERFLOW_MACHINE; if that is empty too, auto. With off the built-in rule decides, so that
+	// the same program has the same plans on all machines, and no job waits for a measurement.
 	Machine string
+	// Effort says how hard to look for a plan.
+	//
+	//	estimate  it is decided without running anything
+	//	measure   making a collective, or the first one-shot call of its kind, runs the most
+	//	          promising plans in turns, for 0.2 s at most and on memory of its own. All ranks
+	//	          take the fastest. Making one is then a call of all ranks of the communicator, in
+	//	          the order of its collectives. Processes keep what they have found, as tierflow
+	//	          tune without a file does, and later jobs of the same ranks try nothing anew. What
+	//	          Plan, Rules or Decide say holds, and reductions by a function of
+	//	          [tasks.UserOp] are decided without a trial
+	//
+	// In a job of processes rank 0's counts, for all ranks. Empty: the environment's
+	// TIERFLOW_EFFORT; if that is empty too, estimate.
+	Effort string
 	// MachineData is the content of such a file, in place of Machine.
 	MachineData []byte
 	// Log gets failures and stall reports. nil: none; but ranks that are processes
@@ -71,6 +110,11 @@ type Options struct {
 	// StallAfter is how long a collective waits before Log hears what for.
 	// 0: 10 s; negative: never.
 	StallAfter time.Duration
+	// CallTimeout bounds each call of this rank, collectives as sends and receives: it fails as
+	// if its context had that timeout, and the error says who has not come, see [LateError]. It
+	// begins when a call has to wait. 0: the environment's TIERFLOW_CALL_TIMEOUT, such as 30s; if
+	// that is empty too, or for a negative one, calls wait as long as their context lets them.
+	CallTimeout time.Duration
 	// CloseTimeout bounds the wait of Close, on ranks that are processes, for living
 	// ranks that have not closed yet. Then Close leaves, and its error names them.
 	// Give more if ranks have much to do after their last collective. 0: 30 s.
@@ -81,17 +125,41 @@ type Options struct {
 	// of the process while the first is open has .w2 at the end of its files, and so
 	// on, see [executor.World.Record].
 	Recorder string
-	// DumpOnQuit makes SIGQUIT print what each rank waits for to standard error, see
-	// [executor.World.Dump]; so does TIERFLOW_DUMP=1 in the environment. The process
-	// goes on, unless it gets a second SIGQUIT within a second.
+	// DumpOnQuit lets the process go on after SIGQUIT, unless it gets a second one within a
+	// second; so does TIERFLOW_DUMP=1 in the environment. Always SIGQUIT prints what each
+	// rank waits for to standard error, see [executor.World.DumpOnQuit]; else Go then ends
+	// the process as usual.
 	DumpOnQuit bool
+	// NoDump leaves SIGQUIT alone, for a program that handles it itself: else that gets each
+	// twice. So does TIERFLOW_DUMP=0 in the environment.
+	NoDump bool
+	// DumpDir is a folder for the states of ranks, where these are processes. A rank writes
+	// there when the job stands still and it has found out why, and when a communicator
+	// fails; tierflow diagnose reads it afterwards. Empty: the environment's TIERFLOW_DUMP_DIR; if that is empty
+	// too, nothing is kept.
+	DumpDir string
+	// Trace is a folder in which each rank keeps the steps of a sample of its calls, for tierflow
+	// trace --merge: DIR, or DIR:every=N to keep one call of N, 1 to 1,048,576 and the same on all
+	// ranks. All keep the same calls, one of 16 unless told. The files are written when the
+	// communicator of all ranks is closed. Empty: the environment's TIERFLOW_TRACE; if that is
+	// empty too, nothing is kept.
+	Trace string
 	// Congestion is the TCP congestion control of this rank's connections to other
 	// nodes, one that the kernel has and allows, such as reno; creating the communicator
 	// fails otherwise. Empty: the environment's TIERFLOW_CONGESTION; if that is empty
 	// too, the system's choice.
 	Congestion string
+	// TLS seals what passes between nodes, with TLS 1.3: "job" by the job's secret, which is
+	// in Config's or the launcher's hands. "cert=FILE,key=FILE,ca=FILE" does it by
+	// certificates on both sides; ",id=GLOB" behind it says whose, see [join.Config]. "off" leaves it plain TCP. All ranks have the
+	// same: joining fails otherwise, and names the ranks. Empty: the environment's
+	// TIERFLOW_TLS; if that is empty too, off.
+	TLS string
 	// Hooks watch every step, see package trace. Zero: none.
 	Hooks trace.Hooks
+	// Progress, if not nil, is called again and again by a goroutine that waits for a
+	// collective, see [executor.Config].
+	Progress func()
 	// NoPeerReads keeps processes of a node from copying straight from each other's
 	// memory, as if the kernel forbade it; shared memory serves instead.
 	NoPeerReads bool
@@ -104,16 +172,30 @@ type Options struct {
 	Link local.Shaper
 	// Links names the links between nodes and their rate, such as 10gbit. Decision tables
 	// are measured and asked under that name: what one has of other links is from
-	// elsewhere. In a job of processes that of rank 0 counts. Empty: the environment's
+	// elsewhere. With TLS the name ends in +tls, or is tls. In a job of processes that of rank 0 counts. Empty: the environment's
 	// TIERFLOW_LINKS; if that is empty too, they are unknown, but those of goroutine ranks
 	// without Link are [table.SharedMemory].
 	Links string
 }
 
-func (o *Options) config() executor.Config {
+func (o *Options) config() (executor.Config, error) {
+	limit, err := o.callTimeout()
 	return executor.Config{
-		StallAfter: o.StallAfter, CloseTimeout: o.CloseTimeout, Log: o.Log, Hooks: o.Hooks,
+		StallAfter: o.StallAfter, CloseTimeout: o.CloseTimeout, CallTimeout: limit, Log: o.Log, Hooks: o.Hooks, Progress: o.Progress,
+	}, err
+}
+
+// callTimeout is the limit for calls that the options or the environment give; 0: none.
+func (o *Options) callTimeout() (time.Duration, error) {
+	text := os.Getenv(CallTimeoutVariable)
+	if o.CallTimeout != 0 || text == "" {
+		return max(0, o.CallTimeout), nil
 	}
+	limit, err := time.ParseDuration(text)
+	if err != nil || limit < 0 {
+		return 0, fmt.Errorf("%s=%q; allowed are durations such as 30s or 5m, and 0 for none", CallTimeoutVariable, text)
+	}
+	return limit, nil
 }
 
 // congestion is the congestion control that the options or the environment name.
@@ -139,8 +221,20 @@ func (o *Options) planText() (text, origin string) {
 	}
 }
 
+// ParseForced reads plans in the grammar of [tasks.ParseForced]. A collective's plan may also have
+// a word of another library, as bcast:ompi=6/65536: an algorithm's number or name, a segment
+// size and a fan-out, or as bcast:mpich=binomial. tierflow info --foreign lists them. Unknown
+// submodules and algorithms are errors; origin begins each.
+func ParseForced(text, origin string, reg submodules.Registry) (tasks.Forced, error) {
+	f, _, err := parseForced(text, origin, reg)
+	return f, err
+}
+
 func parseForced(text, origin string, reg submodules.Registry) (f tasks.Forced, _ string, err error) {
-	if f, err = tasks.ParseForced(text); err != nil {
+	if text, err = foreign.Expand(text); err == nil {
+		f, err = tasks.ParseForced(text)
+	}
+	if err != nil {
 		return nil, "", fmt.Errorf("%s: %w", origin, err)
 	}
 	for _, item := range f {

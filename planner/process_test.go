@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -28,7 +28,13 @@ func joinProcesses(t failer, n, perNode int, o *planner.Options) []*planner.Comm
 // joinPlaced is joinProcesses with ranks wherever place says.
 func joinPlaced(t failer, n int, o *planner.Options, place func(r int, cfg *join.Config)) []*planner.Comm {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	return joinEach(t, n, func(int) *planner.Options { return o }, place)
+}
+
+// joinEach is joinPlaced with options of each rank's own.
+func joinEach(t failer, n int, o func(r int) *planner.Options, place func(r int, cfg *join.Config)) []*planner.Comm {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -40,13 +46,13 @@ func joinPlaced(t failer, n int, o *planner.Options, place func(r int, cfg *join
 		g.Go(func() (err error) {
 			cfg := join.Config{
 				Rank: levels.Rank(r), Size: n, Rendezvous: []string{l.Addr().String()},
-				Secret: "a test",
+				Secret: "the secret of a test, which is long enough", TLS: os.Getenv("TIERFLOW_TEST_TLS"),
 			}
 			place(r, &cfg)
 			if r == 0 {
 				cfg.Listener = l
 			}
-			comms[r], err = planner.JoinAs(ctx, cfg, o)
+			comms[r], err = planner.JoinAs(ctx, cfg, o(r))
 			return err
 		})
 	}
@@ -65,7 +71,7 @@ type failer interface {
 
 // each runs f for every rank at once and returns their errors.
 func each(comms []*planner.Comm, f func(ctx context.Context, c *planner.Comm) error) []error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), 20*time.Second, errHangs)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, errHangs)
 	defer cancel()
 	errs := make([]error, len(comms))
 	var all sync.WaitGroup

@@ -270,7 +270,7 @@ const leftTag = 1000
 
 // message puts both ends of one into the communicator's list.
 func (d *randomDraw) message(c *randomComm) {
-	m := &randomMessage{from: d.IntN(c.size()), to: d.IntN(c.size()), tag: []int{0, 0, 1, math.MaxInt32}[d.IntN(4)], elem: d.elem(), received: true}
+	m := &randomMessage{from: d.IntN(c.size()), to: d.IntN(c.size()), tag: []int{0, 0, 1, math.MaxInt32 - 1<<16}[d.IntN(4)], elem: d.elem(), received: true}
 	m.n = d.count(m.elem, 1, 2)
 	m.room, m.sendNow, m.recvNow = m.n, d.chance(2), d.chance(2)
 	switch d.IntN(8) {

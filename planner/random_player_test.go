@@ -224,12 +224,8 @@ func (p *randomPlayer) callAs(o *randomOp, twist randomTwist) error {
 	return nil
 }
 
-// errUnfinished stands for the outcome of a call that has ended its goroutine.
-var errUnfinished = errors.New("not finished")
-
 func (p *randomPlayer) runOnce(o *randomOp, k *keptCall) error {
 	ctx, done := p.context(o)
-	k.last = errUnfinished
 	k.last = k.call.run(ctx)
 	done(k.last)
 	k.call.over(k.last, false)

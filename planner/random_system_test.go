@@ -47,7 +47,7 @@ func (p *randomProgram) runSystem(t *testing.T) (reports []randomReport, hangs s
 		p.at(r, &at)
 		rank := exec.CommandContext(ctx, self, "-test.run=^TestRandomRank$", "-random.faults="+randomFaultWanted, "-random.without="+randomWithout)
 		rank.Stdout, rank.Stderr = &said[r], &said[r]
-		rank.Env = append(os.Environ(), fmt.Sprintf("%s=%d %d", randomVariable, p.seed, r), "TIERFLOW_SECRET=a test", "GOTRACEBACK=all",
+		rank.Env = append(os.Environ(), fmt.Sprintf("%s=%d %d", randomVariable, p.seed, r), "TIERFLOW_SECRET=the secret of a test, which is long enough", "TIERFLOW_TLS="+os.Getenv("TIERFLOW_TEST_TLS"), "GOTRACEBACK=all",
 			fmt.Sprintf("TIERFLOW_RANK=%d", r), fmt.Sprintf("TIERFLOW_SIZE=%d", n), "TIERFLOW_RENDEZVOUS="+address,
 			"TIERFLOW_NODE="+at.Node, "TIERFLOW_NUMA="+at.NUMA, "TIERFLOW_SITE="+at.Site)
 		rank.Cancel = func() error { return rank.Process.Signal(syscall.SIGQUIT) } // it tells where it hangs
@@ -93,7 +93,7 @@ func TestRandomRank(t *testing.T) {
 		case <-time.After(randomPatience):
 			fmt.Fprintf(os.Stderr, "hangs:\n%s%s", r.where(), log.String())
 			r.world.Dump(os.Stderr)
-			_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT)
+			panic("hangs")
 		}
 	}()
 	report, err := json.Marshal(r.live())

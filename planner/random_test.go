@@ -79,7 +79,7 @@ func init() {
 // randomPatience is how long a program may take: hundreds of times as long as most do.
 // Those with segments of a byte have taken 8 s on a machine with ten times as many busy
 // threads as processors.
-const randomPatience = slowdown * 60 * time.Second
+const randomPatience = slowdown * 3 * time.Minute
 
 // TestRandomPrograms runs them in a process of their own: what crashes or hangs must
 // neither end nor disturb the tests, and its seed be known.

@@ -140,9 +140,14 @@ func (c *Comm) derive(id executor.CommID, members []choice, seq uint32) (*Comm, 
 	if err != nil {
 		return nil, err
 	}
+	return c.over(made, t), nil
+}
+
+// over is the face of a communicator that was made from c.
+func (c *Comm) over(made *executor.Comm, t *levels.Topology) *Comm {
 	return &Comm{
 		comm: made, world: c.world, topology: t,
-		policy: c.policy, memo: &memo{}, derived: true,
+		policy: c.policy.own(), memo: &memo{}, derived: true,
 		cache: map[tasks.Request]*Collective{},
-	}, nil
+	}
 }

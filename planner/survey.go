@@ -17,6 +17,7 @@ import (
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -45,7 +46,7 @@ func measureAll(comms []*Comm, keep string) error {
 // then nothing is known, and Explain says why. A rank that dies meanwhile is one.
 func (c *Comm) measureMachine(ctx context.Context, keep string) error {
 	if c.topology.Nodes() < 2 {
-		c.machine = &knownMachine{why: "all ranks are on one node, where prices decide nothing"}
+		c.machine = &choose.Machine{Why: "all ranks are on one node, where prices decide nothing"}
 		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, surveyDeadline, fmt.Errorf("it takes longer than %v", surveyDeadline))
@@ -55,15 +56,15 @@ func (c *Comm) measureMachine(ctx context.Context, keep string) error {
 		return fmt.Errorf("measure the machine: %w", err)
 	}
 	if why, none := strings.CutPrefix(string(data), noMachine); none {
-		c.machine = &knownMachine{why: why}
+		c.machine = &choose.Machine{Why: why}
 		return nil
 	}
 	if c.machine, err = parseMachine("ranks", data); err != nil {
 		return fmt.Errorf("measure the machine: %w", err)
 	}
 	if keep != "" && c.Rank() == 0 {
-		if err := os.WriteFile(keep, data, 0o644); err != nil {
-			c.machine.why = "it is not kept for the next job: " + err.Error()
+		if err := keepFile(keep, data); err != nil {
+			c.machine.Why = "it is not kept for the next job: " + err.Error()
 		}
 	}
 	return nil
@@ -103,11 +104,11 @@ func (c *Comm) survey(ctx context.Context) ([]byte, error) {
 		s := surveyed{comm: c, rows: rows, counts: counts, took: time.Since(begun)}
 		data = s.file()
 	}
-	return c.hear(ctx, data)
+	return c.tellAll(ctx, data)
 }
 
-// hear returns rank 0's bytes on all ranks.
-func (c *Comm) hear(ctx context.Context, data []byte) ([]byte, error) {
+// tellAll returns rank 0's bytes on all ranks.
+func (c *Comm) tellAll(ctx context.Context, data []byte) ([]byte, error) {
 	size := []int64{int64(len(data))}
 	if err := c.alongTree(ctx, tasks.Request{Coll: tasks.Bcast, Count: 1, Type: tasks.Int64}, asBytes(size)); err != nil {
 		return nil, err
@@ -125,6 +126,15 @@ func (c *Comm) hear(ctx context.Context, data []byte) ([]byte, error) {
 // whatever it is. When ranks have just joined each pair that speaks has to connect first, and
 // the plans that are otherwise best make several times as many connections.
 func (c *Comm) alongTree(ctx context.Context, r tasks.Request, buf []byte) error {
+	col, err := c.treeCollective(r, buf)
+	if err != nil {
+		return err
+	}
+	return col.Run(ctx)
+}
+
+// treeCollective makes a collective for alongTree.
+func (c *Comm) treeCollective(r tasks.Request, buf []byte) (*Collective, error) {
 	p := tasks.Plan{Shape: tasks.Han}
 	for k := range c.topology.Depth() {
 		if c.topology.Domains(k) < c.topology.Nodes() {
@@ -133,13 +143,9 @@ func (c *Comm) alongTree(ctx context.Context, r tasks.Request, buf []byte) error
 	}
 	d, err := policy{registry: c.registry, forced: tasks.Forced{{Plan: p}}}.choose(r, c.topology)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	col, err := c.decided(&d, r, machineCall, nil, buf)
-	if err != nil {
-		return err
-	}
-	return col.Run(ctx)
+	return c.decided(&d, r, machineCall, nil, buf)
 }
 
 // hostNumber is a number of the system that this process runs on: emulated nodes share one.
@@ -180,11 +186,11 @@ func (s *surveyed) file() []byte {
 		at += n * probeFields
 		inside = inside && symbol != levels.NodeSymbol
 	}
-	m.Links = links
+	m.Links, m.TLS = links, s.comm.Secured() != "" && t.Nodes() > 1
 	m.CopyByte, m.ReduceByte = ownSpeed()
 	m.Cores = s.cores(s.rows[at:])
 	m.Provenance = costs.Provenance{
-		Method: hastily + s.took.Round(time.Millisecond).String(),
+		Method: choose.Hastily + s.took.Round(time.Millisecond).String(),
 		Ranks:  ranksOf(t), Links: s.comm.links, Date: time.Now().UTC().Format(time.RFC3339),
 	}
 	data, err := m.Format()

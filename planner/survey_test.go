@@ -113,7 +113,7 @@ func TestMeasureWithoutARank(t *testing.T) {
 		if c.Rank() == 3 {
 			return c.Close()
 		}
-		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		return c.MeasureMachine(ctx, "")
 	})

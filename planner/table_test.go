@@ -141,7 +141,7 @@ func TestInterpolationByRounds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := made.Find(tasks.Request{Coll: tasks.Bcast, Count: 1024, Type: tasks.Float32}, on, "")
+		a := made.Find(tasks.Request{Coll: tasks.Bcast, Count: 1024, Type: tasks.Float32}, on, "", all.Submodules())
 		got := [4]float64{}
 		for _, e := range a.Estimates {
 			text := e.Plan.String()

@@ -3,7 +3,6 @@ package planner
 import (
 	"context"
 	"fmt"
-	"math"
 	"unsafe"
 
 	"github.com/tierflow/tierflow/executor"
@@ -56,13 +55,72 @@ func StartRecv[T any](ctx context.Context, c *Comm, from, tag int, buf []T) (*Tr
 	return started(ctx, c, receives, from, tag, buf)
 }
 
+// Status says what a receive got.
+type Status struct {
+	Source int // the rank that sent the message
+	Count  int // its elements
+}
+
+// RecvAny receives the next message with a tag into buf, whichever rank sends it, this one
+// included. Of messages that have come it takes the oldest, so that each rank has its turn;
+// those of one rank stay in order. Messages that go to it and to a [Recv] go to the one that
+// was called first. A message longer than buf is [ErrTruncated], which names its rank.
+//
+// When ctx is cancelled before there is a message, only this call ends: the communicator
+// stays whole, and the message that comes is for the next receive. Once the elements of a long
+// one are on their way the communicator breaks, as for Recv. RecvAny returns a [PeerError]
+// when a rank fails, and [ErrClosed] when all other ranks have left.
+func RecvAny[T any](ctx context.Context, c *Comm, tag int, buf []T) (Status, error) {
+	t, err := begin(ctx, c, receivesAny, anyPeer, tag, buf)
+	if err == nil {
+		if err = t.Wait(ctx); err != nil {
+			err = anyFailed(t, tag, err)
+		}
+	}
+	if err != nil {
+		return Status{}, err
+	}
+	n, err := received(t, sizeOf[T]())
+	if err != nil {
+		return Status{}, anyFailed(t, tag, err)
+	}
+	return Status{Source: int(t.Peer()), Count: n}, nil
+}
+
+// StartRecvAny is [RecvAny] without waiting: Wait of the transfer returns the count, and then
+// Peer the source. buf must not be touched until Wait has returned. One that gets no message
+// ends when ctx is cancelled; closing the communicator before is an error.
+func StartRecvAny[T any](ctx context.Context, c *Comm, tag int, buf []T) (*Transfer, error) {
+	return started(ctx, c, receivesAny, anyPeer, tag, buf)
+}
+
+// anyFailed says of a receive from any rank from whom it got its message, if it did.
+func anyFailed(t *executor.Transfer, tag int, err error) error {
+	if from := t.Peer(); from >= 0 {
+		return fmt.Errorf("%s rank %d, tag %d: %w", receives, from, tag, err)
+	}
+	return fmt.Errorf("%s, tag %d: %w", receivesAny, tag, err)
+}
+
 // way is what a transfer does, as errors say it.
 type way string
 
 const (
-	sends    way = "send to"
-	receives way = "receive from"
+	sends       way = "send to"
+	receives    way = "receive from"
+	receivesAny way = "receive from any rank"
 )
+
+// with says with whom.
+func (w way) with(peer int) string {
+	if w == receivesAny {
+		return string(w)
+	}
+	return fmt.Sprintf("%s rank %d", w, peer)
+}
+
+// anyPeer is what begin takes for a peer where none is known.
+const anyPeer = 0
 
 func started[T any](ctx context.Context, c *Comm, w way, peer, tag int, buf []T) (*Transfer, error) {
 	t, err := begin(ctx, c, w, peer, tag, buf)
@@ -76,20 +134,23 @@ func started[T any](ctx context.Context, c *Comm, w way, peer, tag int, buf []T)
 // begin starts a transfer of elements that may be moved as bytes.
 func begin[T any](ctx context.Context, c *Comm, w way, peer, tag int, buf []T) (*executor.Transfer, error) {
 	if err := c.usable(ctx); err != nil {
-		return nil, fmt.Errorf("%s rank %d: %w", w, peer, err)
+		return nil, fmt.Errorf("%s: %w", w.with(peer), err)
 	}
 	rank, err := c.rank("rank", peer)
 	if err != nil {
 		return nil, fmt.Errorf("%s %w", w, err)
 	}
 	if _, err := tasks.ElementOf[T](); err != nil {
-		return nil, fmt.Errorf("%s rank %d: %w", w, peer, err)
+		return nil, fmt.Errorf("%s: %w", w.with(peer), err)
 	}
-	if tag < 0 || tag > math.MaxInt32 {
-		return nil, fmt.Errorf("%s rank %d: tag %d is not between 0 and %d", w, peer, tag, math.MaxInt32)
+	if tag < 0 || tag > lastTag {
+		return nil, fmt.Errorf("%s: tag %d is not between 0 and %d", w.with(peer), tag, lastTag)
 	}
-	if w == sends {
+	switch w {
+	case sends:
 		return c.comm.Send(ctx, rank, int32(tag), asBytes(buf))
+	case receivesAny:
+		return c.comm.RecvAny(ctx, int32(tag), asBytes(buf))
 	}
 	return c.comm.Recv(ctx, rank, int32(tag), asBytes(buf))
 }
@@ -109,6 +170,15 @@ func (t *Transfer) Wait() (int, error) {
 		return 0, fmt.Errorf("point to point: %w", err)
 	}
 	return n, nil
+}
+
+// Peer is the rank at the other end: that a send goes to, or a receive is from. It is -1 for
+// [StartRecvAny] as long as there is no message.
+func (t *Transfer) Peer() int {
+	if t == nil || t.t == nil {
+		return -1
+	}
+	return int(t.t.Peer())
 }
 
 // received is how many elements of size bytes have come.

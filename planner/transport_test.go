@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -243,7 +242,7 @@ func TestCollectivesOverTransportFromOutside(t *testing.T) {
 // receive buffers, by rank.
 func runOn(t *testing.T, w *executor.World, topology *levels.Topology, r tasks.Request) [][]byte {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	plan, _ := rule.Choose(r, topology, tasks.Plan{})
 	recv := make([][]byte, w.Size())

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -45,7 +44,7 @@ func TestKernelForbidsReads(t *testing.T) {
 			}
 			address := listener.Addr().String()
 			listener.Close() // rank 0 listens there
-			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			var ranks errgroup.Group
 			for r := range n {

@@ -7,14 +7,16 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join"
 )
 
 // Usage is what one rank of this process has done since it entered its job, and what
 // it does now. It counts all communicators of the rank together.
 type Usage struct {
-	World  int      // the number of the job in this process, from 0: some processes enter several
-	Rank   int      // of the communicator of all ranks
-	Levels []string // names, from the inside out: node, network; Sent and Read have an item for each
+	World  int            // the number of the job in this process, from 0: some processes enter several
+	Rank   int            // of the communicator of all ranks
+	Levels []string       // names, from the inside out: node, network; Sent and Read have an item for each
+	TLS    *join.TLSState `json:",omitempty"` // of connections between nodes; nil: they are plain
 	executor.Activity
 }
 
@@ -50,9 +52,7 @@ func (w *world) forget() {
 // Usages returns the usage of each rank of this process whose job is open, by world and
 // then by rank. It disturbs no call. Package metrics serves it to Prometheus.
 func Usages() []Usage {
-	jobs.Lock()
-	open := slices.Clone(jobs.open)
-	jobs.Unlock()
+	open := openJobs()
 	slices.SortFunc(open, func(a, b *job) int { return cmp.Compare(a.number, b.number) })
 	var all []Usage
 	for _, j := range open {
@@ -65,10 +65,22 @@ func Usages() []Usage {
 	return all
 }
 
+// openJobs lists the jobs of this process.
+func openJobs() []*job {
+	jobs.Lock()
+	defer jobs.Unlock()
+	return slices.Clone(jobs.open)
+}
+
 func (j *job) usage(r levels.Rank, e *executor.Endpoint) Usage {
 	u := Usage{World: j.number, Rank: int(r)}
 	for k := range j.topology.Depth() {
 		u.Levels = append(u.Levels, j.topology.Level(k).Name)
+	}
+	if guest := j.world.guest; guest != nil {
+		if s, ok := guest.TLSState(); ok {
+			u.TLS = &s
+		}
 	}
 	u.Activity = e.Activity(len(u.Levels), func(peer levels.Rank) int { return j.topology.Meet(r, peer) })
 	return u

@@ -146,7 +146,7 @@ func (c *compiler) lower(g *tasks.Graph, id dag.ID, window int) error {
 // reduce of blocks is one after the other, in one task.
 func (c *compiler) lowerBlocks(g *tasks.Graph, t *tasks.Task, sub Submodule) error {
 	switch {
-	case t.Kind.Op == tasks.Alltoall:
+	case t.Kind.Op.Exchanges():
 		return c.lowerExchange(g, t, sub)
 	case g.Divided(t):
 		return c.lowerParts(g, t, sub)
@@ -193,7 +193,7 @@ func (c *compiler) lowerParts(g *tasks.Graph, t *tasks.Task, sub Submodule) erro
 	return err
 }
 
-// lowerExchange lowers an alltoall's task.
+// lowerExchange lowers the task of an exchange.
 func (c *compiler) lowerExchange(g *tasks.Graph, t *tasks.Task, sub Submodule) error {
 	c.call.Out, c.call.In = g.Exchange(t)
 	return sub.Lower(&c.emitter, &c.call)

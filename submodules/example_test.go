@@ -58,5 +58,5 @@ func ExampleProgram_String() {
 func ExampleRegistry_Check() {
 	plan, _ := tasks.ParsePlan("i=adapt/star")
 	fmt.Println(all.Submodules().Check(plan))
-	// Output: i=adapt/star: unknown algorithm "star"; adapt has binomial, chain, kchain, binary, linear, ring, pairwise, inorderbinary, inorderbinomial, splitbinary
+	// Output: i=adapt/star: unknown algorithm "star"; adapt has binomial, chain, kchain, binary, linear, ring, direct, pairwise, inorderbinary, inorderbinomial, splitbinary
 }

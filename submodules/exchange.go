@@ -7,9 +7,9 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// packMost is the largest message, bytes, whose pieces are copied together before it
+// PackMost is the largest message, bytes, whose pieces are copied together before it
 // leaves. In larger ones each piece is a message of its own.
-const packMost = 64 << 10
+const PackMost = 64 << 10
 
 // Parcel is what goes between this rank and one member of an Alltoall in messages.
 type Parcel struct {
@@ -130,7 +130,7 @@ func (p *Parcel) Settle(e *Emitter, after ...dag.ID) dag.ID {
 // or there is one, or one for all if they lie side by side; nil if they have to be copied
 // together.
 func bundle(pieces []tasks.Span) []tasks.Span {
-	if len(pieces) < 2 || sum(pieces) > packMost {
+	if len(pieces) < 2 || sum(pieces) > PackMost {
 		return slices.Clip(pieces)
 	}
 	all := pieces[0]
@@ -153,7 +153,7 @@ func apart(pieces []tasks.Span, take func(bytes int64) tasks.Span) (messages, pa
 		parts = append(parts, room.Cut(at, s.Len))
 		at += s.Len
 	}
-	if at > packMost {
+	if at > PackMost {
 		return parts, parts
 	}
 	return []tasks.Span{room}, parts

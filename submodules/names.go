@@ -16,6 +16,7 @@ const (
 	Blocks          = "blocks"
 	Bruck           = "bruck"
 	Chain           = "chain"
+	Direct          = "direct"
 	Dissemination   = "dissemination"
 	Halving         = "halving"
 	InOrderBinary   = "inorderbinary"

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/tierflow/tierflow/dag"
@@ -36,10 +37,11 @@ type Algorithm struct {
 	Inner  bool               // takes an inner segment size
 	Tree   bool               // reduces along the tree over the group's ranks, whoever leads; see [tasks.Split]
 	InTurn bool               // scans by adding one rank after the other: the same order on any layout
-	Number string             // what a plan's number means to it, in some words; empty: it takes none
+	Number Number
 
-	Numbers []int   // that are worth a search, beside its default
-	Inners  []int64 // inner segments that are worth a search beside those for all algorithms, bytes
+	Inners []int64 // inner segments that are worth a search beside those for all algorithms, bytes
+
+	Traits
 
 	Needs  []Restriction
 	Source string // paper and section, or the system it is known from
@@ -86,7 +88,8 @@ type Submodule interface {
 	Doc() string
 	// Reach says between which ranks it works.
 	Reach() Reach
-	// Algorithms lists what it can do, the default for each operation first.
+	// Algorithms lists what it can do, the default for each operation first. Nobody may write
+	// to the slice.
 	Algorithms() []Algorithm
 	// Lower emits the steps of c's rank for c's task. The choice has been
 	// resolved and checked against Algorithms; group and spans are not empty
@@ -201,11 +204,13 @@ type Registry []Submodule
 
 // Find looks a submodule up by name.
 func (r Registry) Find(name string) (Submodule, error) {
-	names := make([]string, len(r))
-	for i, s := range r {
+	for _, s := range r {
 		if s.Name() == name {
 			return s, nil
 		}
+	}
+	names := make([]string, len(r))
+	for i, s := range r {
 		names[i] = s.Name()
 	}
 	return nil, fmt.Errorf("unknown submodule %q; known are %s", name, strings.Join(names, ", "))
@@ -230,11 +235,20 @@ func (r Registry) Check(p tasks.Plan) error {
 		if c.Inner != 0 && !a.Inner {
 			return fmt.Errorf("%s=%v: %s/%s takes no inner segment", key, c, s.Name(), a.Name)
 		}
-		if c.N != 0 && a.Number == "" {
+		if c.N != 0 && !a.Number.Taken() {
 			return fmt.Errorf("%s=%v: %s/%s takes no number", key, c, s.Name(), a.Name)
 		}
 	}
 	return nil
+}
+
+// Algorithm returns what a choice names; false if it names none, or leaves it to the submodule.
+func (r Registry) Algorithm(c tasks.Choice) (a Algorithm, known bool) {
+	s, err := r.Find(c.Submodule)
+	if err != nil || c.Algorithm == "" {
+		return a, false
+	}
+	return find(s, c.Algorithm, 0)
 }
 
 // Does reports whether a choice that Check has nothing against can do an operation,
@@ -265,6 +279,12 @@ func find(s Submodule, name string, op tasks.Collective) (Algorithm, bool) {
 		}
 	}
 	return Algorithm{}, false
+}
+
+// PrefersPowers reports whether the algorithm works on a power of two of ranks: other groups
+// it refuses for some operation, or folds.
+func (a *Algorithm) PrefersPowers() bool {
+	return a.Folds || slices.Contains(a.Needs, NeedsPowerOfTwo)
 }
 
 // Does reports whether the algorithm does an operation.
@@ -305,7 +325,7 @@ func (r Registry) resolve(p tasks.Plan, k tasks.Kind) (Submodule, Algorithm, tas
 	if c.Inner != 0 && !a.Inner {
 		return nil, a, c, fmt.Errorf("%v=%v: an inner segment for %s/%s: %w", k, c, s.Name(), a.Name, ErrUnsupported)
 	}
-	if c.N != 0 && a.Number == "" {
+	if c.N != 0 && !a.Number.Taken() {
 		return nil, a, c, fmt.Errorf("%v=%v: a number for %s/%s: %w", k, c, s.Name(), a.Name, ErrUnsupported)
 	}
 	return s, a, c, nil

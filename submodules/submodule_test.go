@@ -48,7 +48,7 @@ func TestCheck(t *testing.T) {
 		{"i=adapt,sb=xhc", `sb=xhc: unknown submodule "xhc"; known are adapt, nbc, circulant, sm, solo, scripted`},
 		{"i=nbc/bruck//4", ""},
 		{"i=nbc/linear//4", "i=nbc/linear//4: nbc/linear takes no number"},
-		{"i=adapt/star", `i=adapt/star: unknown algorithm "star"; adapt has binomial, chain, kchain, binary, linear, ring, pairwise, inorderbinary, inorderbinomial, splitbinary`},
+		{"i=adapt/star", `i=adapt/star: unknown algorithm "star"; adapt has binomial, chain, kchain, binary, linear, ring, direct, pairwise, inorderbinary, inorderbinomial, splitbinary`},
 		{"i=scripted/plain/1K", "i=scripted/plain/1KiB: scripted/plain takes no inner segment"},
 		{"i=scripted//1K", "i=scripted//1KiB: scripted/plain takes no inner segment"},
 	} {

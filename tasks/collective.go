@@ -25,6 +25,7 @@ const (
 	Scan
 	Exscan
 	Prefix // a task only: what comes before a group goes before what its ranks have
+	Neighbors
 )
 
 // Row returns what tells the collective from the others; the zero row if it is none.
@@ -59,6 +60,10 @@ func (c Collective) HasData() bool { return c.row().Output.Content != Nothing }
 // HasBlocks reports whether a buffer holds a block of each rank.
 func (c Collective) HasBlocks() bool { return c.row().takesBlocks() || c.row().givesBlocks() }
 
+// Exchanges reports whether each rank has a block of its own for every rank that it gives
+// something: blocks have two ends.
+func (c Collective) Exchanges() bool { return c.row().takesBlocks() && c.row().givesBlocks() }
+
 // HasCounts reports whether blocks may differ, see [Counts].
 func (c Collective) HasCounts() bool { return c.row().Counts }
 
@@ -88,8 +93,11 @@ func (c Collective) BusFactor(ranks int) float64 {
 // isRequestable reports whether [Expand] can expand requests for the collective.
 func (c Collective) isRequestable() bool { return c.row().Recipe.Top != nil }
 
-// Requestable lists the collectives that [Expand] can expand.
-func Requestable() []Collective { return CollectivesWith(Collective.isRequestable) }
+// Requestable lists the collectives that a name, a count and a root ask for: those of
+// [Expand] without exchanges with peers, for which each rank has a list of its own.
+func Requestable() []Collective {
+	return CollectivesWith(func(c Collective) bool { return c.isRequestable() && !c.row().Straight })
+}
 
 // CollectivesWith lists the collectives that a predicate holds for.
 func CollectivesWith(has func(Collective) bool) []Collective {

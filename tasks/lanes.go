@@ -52,7 +52,7 @@ func (g *Graph) keepLanes() int64 {
 
 // owners returns for each rank who in a node sends to it: in its own node the rank itself.
 // Of another node's ranks the first belongs to the node's first rank, the second to the
-// second, and so on in turn. Where blocks differ each has about the same bytes: the ranks
+// second, and so on in turn. Where blocks differ each has about the same bytes. The ranks
 // that get most are given out first, each to the owner that has least.
 func (g *Graph) owners(node []levels.Rank) []levels.Rank {
 	if all, ok := g.lanes[node[0]]; ok {
@@ -104,7 +104,7 @@ func (g *Graph) balance(owner, node, others []levels.Rank) {
 }
 
 // makesRoom reports whether this rank, if it is alone on its node, copies what it gives
-// before it sends it: in place, what comes from a node lies over what goes to several ranks.
+// before it sends it. In place, what comes from a node lies over what goes to several ranks.
 func (g *Graph) makesRoom() bool {
 	return g.Plan.Shape == Lanes && g.Request.Exchanges() && g.Request.InPlace
 }

@@ -13,10 +13,11 @@ import (
 const MaxMatrix = 1024
 
 // Matrix is the elements that each rank gives each other one, where they differ. Matrices
-// are comparable, at the cost of a pointer, and immutable; the zero value stands for
-// blocks of equal size.
+// that one function made are comparable, at the cost of a pointer. They are immutable; the
+// zero value stands for blocks of equal size.
 type Matrix struct {
-	sums unique.Handle[string] // two tables of sums, see NewMatrix
+	sums unique.Handle[string] // two tables of sums, see NewMatrix and NewPairs
+	few  bool                  // by NewPairs
 }
 
 // NewMatrix makes a matrix of counts: element j of row i is what rank i gives rank j. Rows
@@ -56,7 +57,19 @@ func NewMatrix(counts [][]int) (Matrix, error) {
 			table = binary.LittleEndian.AppendUint64(table, uint64(sum))
 		}
 	}
-	return Matrix{unique.Make(string(table))}, nil
+	return Matrix{sums: unique.Make(string(table))}, nil
+}
+
+// NewPairs makes a matrix for so many ranks, at least 1, of which most give each other
+// nothing: it takes memory for the pairs only, and for any number of ranks. Pairs come in
+// any order, each at most once; those of no elements are left out. A rank that there isn't,
+// a negative count, or counts that add up to more than 2^63−1 for a rank, are an error.
+func NewPairs(ranks int, pairs []Pair) (Matrix, error) {
+	table, err := newPairTable(ranks, pairs)
+	if err != nil {
+		return Matrix{}, err
+	}
+	return Matrix{unique.Make(string(table)), true}, nil
 }
 
 // IsZero reports whether m is the zero value.
@@ -67,11 +80,17 @@ func (m Matrix) Len() int {
 	if m.IsZero() {
 		return 0
 	}
+	if m.few {
+		return int(pairTable(m.sums.Value()).at(0))
+	}
 	return int(math.Sqrt(float64(len(m.sums.Value()) / 16)))
 }
 
 // sum is an entry of the tables; those before the first of a line are 0.
 func (m Matrix) sum(table string, n, line, i int) int64 {
+	if m.few {
+		return pairTable(table).sum(line, i)
+	}
 	if i < 0 {
 		return 0
 	}
@@ -102,12 +121,24 @@ func (m Matrix) Gets(rank int) int64 { return m.Gotten(rank, m.Len()) }
 
 // Max is the elements of the largest block.
 func (m Matrix) Max() (most int64) {
+	if m.few {
+		return pairTable(m.sums.Value()).most()
+	}
 	for from := range m.Len() {
 		for to := range m.Len() {
 			most = max(most, m.At(from, to))
 		}
 	}
 	return most
+}
+
+// GiversMost is how many ranks give something to the one that most do. [NewMatrix]'s has it
+// that all others do.
+func (m Matrix) GiversMost() int {
+	if m.few {
+		return pairTable(m.sums.Value()).giversMost()
+	}
+	return m.Len() - 1
 }
 
 // Busiest is the elements that the rank gives or gets that gives or gets most.
@@ -121,6 +152,9 @@ func (m Matrix) Busiest() (most int64) {
 // IsEven reports whether a rank gives each rank as much as it gets from it, so that it can
 // work in place.
 func (m Matrix) IsEven(rank int) bool {
+	if m.few {
+		return pairTable(m.sums.Value()).alike(rank, m.Len()+rank)
+	}
 	for other := range m.Len() {
 		if m.At(rank, other) != m.At(other, rank) {
 			return false

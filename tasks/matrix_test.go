@@ -109,9 +109,9 @@ func TestMatrixRequest(t *testing.T) {
 		t.Errorf("rank 0 has buffers of %d and %d bytes; all are %d at most, %d a block", send, recv, r.AllBytes(3), r.MeanBytes(3))
 	}
 	for want, change := range map[string]func(r *tasks.Request){
-		"only alltoall has blocks that differ for each pair": func(r *tasks.Request) { r.Coll = tasks.Allgather },
-		"count 3 is not the largest of 3x3 (11, ":            func(r *tasks.Request) { r.Count = 3 },
-		"pitch 9: blocks that differ lie side by side":       func(r *tasks.Request) { r.Pitch = 9 },
+		"only alltoall and neighbors may have blocks that differ for each pair": func(r *tasks.Request) { r.Coll = tasks.Allgather },
+		"count 3 is not the largest of 3x3 (11, ":                               func(r *tasks.Request) { r.Count = 3 },
+		"pitch 9: blocks that differ lie side by side":                          func(r *tasks.Request) { r.Pitch = 9 },
 	} {
 		wrong := r
 		change(&wrong)

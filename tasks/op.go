@@ -72,6 +72,7 @@ var (
 	Lor     = Op{id: OpLor}
 	Lxor    = Op{id: OpLxor}
 	Average = Op{id: OpAverage}
+	Avg     = Average // the same operation
 )
 
 // UserOp is a caller's operation: combine(a, b) for two elements, a from the

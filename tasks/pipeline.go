@@ -26,7 +26,7 @@ func pipeline(r Request, h *levels.Hierarchy, s Shape) []Phase {
 		}
 		return nil
 	}
-	var all []Phase
+	all := make([]Phase, 0, 2*len(wide)+2)
 	add := func(op Collective, level int) {
 		if op != 0 {
 			all = append(all, Phase{Kind{h.Level(level).Symbol, op}, level})
@@ -52,8 +52,13 @@ func pipeline(r Request, h *levels.Hierarchy, s Shape) []Phase {
 	return all
 }
 
+// Phases lists the phases of a request by a shape, as a [Graph] of any rank has them. h is what
+// [Hierarchy] returned.
+func Phases(r Request, h *levels.Hierarchy, s Shape) []Phase { return pipeline(r, h, s) }
+
 // wideLevels lists the levels at which some group has several ranks.
 func wideLevels(h *levels.Hierarchy) (wide []int) {
+	wide = make([]int, 0, h.Depth())
 	for k := range h.Depth() {
 		if h.Widest(k) > 1 {
 			wide = append(wide, k)

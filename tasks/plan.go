@@ -100,7 +100,7 @@ func ShapesOf(c Collective) []Shape {
 // Fits reports whether a collective has the shape.
 func (s Shape) Fits(c Collective) bool {
 	_, special := c.row().Shapes[s]
-	return special || s > 0 && s < maxShape && shapes[s].common
+	return special || s > 0 && s < maxShape && shapes[s].common && (s.IsFlat() || !c.row().Straight)
 }
 
 // Choice is who does the tasks of a level or a kind, and how.
@@ -246,7 +246,9 @@ func (p Plan) Over(base Plan) Plan {
 }
 
 // Equal reports whether two plans choose the same.
-func (p Plan) Equal(q Plan) bool { return p.String() == q.String() }
+func (p Plan) Equal(q Plan) bool {
+	return p.Shape == q.Shape && p.Segment == q.Segment && p.Window == q.Window && p.String() == q.String()
+}
 
 // String prints the plan in the grammar that [ParsePlan] reads:
 // shape=han,fs=256KiB,w=4,i=adapt/chain/32KiB,s=sm.

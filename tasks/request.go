@@ -53,7 +53,7 @@ func (r Request) Block(rank levels.Rank) (off, n int64) {
 
 // Exchanges reports whether each rank has a block of its own for every rank: blocks lie
 // where [Request.Between] says.
-func (r Request) Exchanges() bool { return r.TakesBlocks() && r.GivesBlocks() }
+func (r Request) Exchanges() bool { return r.Coll.Exchanges() }
 
 // Between is where the block lies that one rank gives another in an exchange: in the
 // input of the one, and in the result of the other; bytes.
@@ -195,7 +195,9 @@ func (r Request) Validate(size int) error {
 	if r.Rooted() && (r.Root < 0 || int(r.Root) >= size) {
 		errs = append(errs, fmt.Errorf("root %d: ranks are 0 to %d", r.Root, size-1))
 	}
-	errs = append(errs, r.validateCounts(size), r.validateMatrix(size))
+	if r.Differ() {
+		errs = append(errs, r.validateCounts(size), r.validateMatrix(size))
+	}
 	return errors.Join(errs...)
 }
 
@@ -218,7 +220,7 @@ func (r Request) validateMatrix(size int) error {
 	case n == 0:
 		return nil
 	case !r.Coll.HasMatrix():
-		return fmt.Errorf("counts %v: only %s has blocks that differ for each pair", r.Matrix, Alltoall)
+		return fmt.Errorf("counts %v: only %s may have blocks that differ for each pair", r.Matrix, listed(CollectivesWith(Collective.HasMatrix)))
 	case n != size:
 		return fmt.Errorf("counts %v: %d ranks, and there are %d", r.Matrix, n, size)
 	case r.Count != r.Matrix.Max():
@@ -232,6 +234,9 @@ func (r Request) validateMatrix(size int) error {
 // listed returns names as a sentence has them: gather, scatter and allgather.
 func listed(all []Collective) string {
 	text := fmt.Sprint(all[0])
+	if len(all) == 1 {
+		return text
+	}
 	for _, c := range all[1 : len(all)-1] {
 		text += fmt.Sprintf(", %v", c)
 	}

@@ -24,7 +24,11 @@ type Row struct {
 	// one rank's part of it: trips × (n−1)/n times. 0: it carries the message once.
 	BusTrips int
 
-	Recipe Recipe           // of the shapes that all collectives have; zero: only a task
+	// Straight says that nothing passes through leaders: of the common shapes it has the
+	// flat ones.
+	Straight bool
+
+	Recipe Recipe           // of the common shapes; zero: only a task
 	Shapes map[Shape]Recipe // of the further shapes that this collective has
 	Alone  Collective       // the task of a communicator of one rank, a copy; 0: none
 }
@@ -80,6 +84,7 @@ const (
 	InRecv             // in the receive buffer, a block at its place there
 	InSend             // in the send buffer, in which the result stays: the block of a scatter's root
 	OnlyRecv           // in the receive buffer, in place or not: there is no other
+	Apart              // in the send buffer: it is never in place
 )
 
 // Recipe is the operations of a segment's way through the levels at which some group
@@ -99,7 +104,7 @@ var (
 		NoSource: "of nobody", RootsData: "of the root", OwnersData: "of the owners", CombinedData: "of all, combined",
 		PrefixThrough: "of ranks through its own, combined", PrefixBelow: "of ranks below its own, combined",
 	}
-	placementTexts = [...]string{InRecv: "in recv", InSend: "in send", OnlyRecv: "only recv"}
+	placementTexts = [...]string{InRecv: "in recv", InSend: "in send", OnlyRecv: "only recv", Apart: "only send"}
 )
 
 // String returns the holders in words: the root.

@@ -15,6 +15,7 @@ package tasks
 //	  lanes           sa ia; in the second one all ranks are one group
 //	barrier           as allreduce
 //	scan, exscan      sx iex sp, sex iex sp; each group is led by its last rank
+//	neighbors         in, from each rank straight to its peers
 var rows = []Row{
 	Bcast: {
 		Name: "bcast", Suffix: "b", Doc: "copies the root's message to all ranks",
@@ -104,6 +105,13 @@ var rows = []Row{
 	Prefix: {
 		Name: "prefix", Suffix: "p", Doc: "combines what its leader has of ranks before the group with what each rank of it has",
 		Input: Side{AllRanks, Vector}, Output: Side{AllRanks, Vector}, From: PrefixThrough, Values: 1, Placement: InRecv,
+	},
+	Neighbors: {
+		Name: "neighbors", Suffix: "n", Doc: "gives each rank's peers a block each, and takes one from each",
+		Input: Side{AllRanks, AllBlocks}, Output: Side{AllRanks, AllBlocks}, From: OwnersData, Values: 1, Placement: Apart, Matrix: true,
+		BusTrips: 1, Straight: true,
+		Recipe: Recipe{Top: []Collective{Neighbors}},
+		Alone:  Neighbors,
 	},
 }
 

@@ -5,25 +5,34 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/tierflow/tierflow/levels"
 )
 
-// DOT writes the drawing for Graphviz: a box around each rank, in it one around
-// each level, filled in the level's colour; time goes to the right.
+// DOT writes the drawing for Graphviz: a box around each rank, in the order in which they
+// were given, in it one around each level, filled in the level's colour; time goes to the
+// right. Everything has its place already, which Graphviz's layout nop2 keeps.
 func (d *Drawing) DOT() []byte {
 	var b bytes.Buffer
-	lines := append(slices.Clone(d.Title), d.legend()...)
-	dotHead(&b, lines)
-	for _, p := range slices.Backward(d.Ranks) { // Graphviz puts what comes first at the bottom
-		d.dotRank(&b, p)
+	dotHead(&b, append(slices.Clone(d.Title), d.legend()...))
+	b.WriteString("\tgraph [layout=nop2, outputorder=nodesfirst];\n")
+	l := newLayout(d)
+	for i := range l.boxes {
+		l.dotBox(&b, &l.boxes[i])
 	}
-	for _, e := range d.Edges {
-		style := edgeStyles[e.Kind]
-		if e.Stages > 1 {
-			style = fmt.Sprintf(" [minlen=%d]", e.Stages)
+	for i := range d.Nodes {
+		if d.isOver(i) {
+			return nil
 		}
-		fmt.Fprintf(&b, "\t%s -> %s%s;\n", quote(d.Nodes[e.From].ID()), quote(d.Nodes[e.To].ID()), style)
+		l.dotNode(&b, i)
+	}
+	for _, onPath := range []bool{false, true} { // above the others
+		for i, e := range d.Edges {
+			if d.isOver(i) {
+				return nil
+			}
+			if e.IsCritical == onPath {
+				l.dotEdge(&b, e)
+			}
+		}
 	}
 	b.WriteString("}\n")
 	return b.Bytes()
@@ -38,28 +47,32 @@ func dotHead(b *bytes.Buffer, title []string) {
 	b.WriteString("\tedge [color=\"#555555\", arrowsize=0.6];\n")
 }
 
-// edgeStyles are the attributes of edges. Order edges shape the picture like the
-// others: they show the pipeline.
+// edgeStyles are the attributes of edges.
 var edgeStyles = [maxEdge]string{
-	Data:    "",
-	Slot:    " [style=dashed]",
-	Order:   " [style=dotted, color=\"#999999\"]",
-	Stage:   " [color=\"#BBBBBB\", constraint=false]",
-	After:   "",
-	Message: " [color=\"#0077BB\", penwidth=1.8]",
-	Notice:  " [color=\"#CC3311\", style=dashed]",
+	Slot:    ", style=dashed",
+	Order:   ", style=dotted, color=\"#999999\"",
+	Stage:   ", color=\"#BBBBBB\"",
+	Message: ", color=\"#0077BB\", penwidth=1.8",
+	Notice:  ", color=\"#009988\", style=dashed",
+	Path:    ", style=dotted",
 }
+
+// critical are the attributes of what is on the critical path.
+const critical = ", color=\"#CC3311\", penwidth=3"
 
 var edgeLooks = [maxEdge]string{
 	Data: "solid: data", Slot: "dashed: slot reuse", Order: "dotted: order", Stage: "light grey: the stage before",
-	After: "grey: after", Message: "blue: send to recv", Notice: "red, dashed: notify to await",
+	After: "grey: after", Message: "blue: data between ranks", Notice: "green, dashed: notify to await",
+	Path: "red, dotted: the path waited for a processor",
 }
 
 // legend is a line that explains the kinds of edges that occur.
 func (d *Drawing) legend() []string {
 	var seen [maxEdge]bool
+	marked := false
 	for _, e := range d.Edges {
 		seen[e.Kind] = true
+		marked = marked || e.IsCritical && e.Kind != Path
 	}
 	var parts []string
 	for k, look := range edgeLooks {
@@ -67,47 +80,47 @@ func (d *Drawing) legend() []string {
 			parts = append(parts, look)
 		}
 	}
+	if marked {
+		parts = append(parts, "red, thick: the critical path")
+	}
 	if parts == nil {
 		return nil
 	}
 	return []string{strings.Join(parts, "; ")}
 }
 
-func (d *Drawing) dotRank(b *bytes.Buffer, p Place) {
-	nodes, _ := d.of(p.Rank)
-	if len(nodes) == 0 {
-		return
+// dotBox draws the box behind a rank or a level.
+func (l *layout) dotBox(b *bytes.Buffer, o *box) {
+	look := `color="#BBBBBB", fillcolor="#F4F4F4"`
+	if o.level != 0 {
+		look = fmt.Sprintf("color=%q, fillcolor=white", colour(o.level).line)
 	}
-	fmt.Fprintf(b, "\tsubgraph cluster_r%d {\n", p.Rank)
-	fmt.Fprintf(b, "\t\tlabel=%s; style=\"rounded,filled\"; color=\"#BBBBBB\"; fillcolor=\"#F4F4F4\";\n", quote(p.String()))
-	for _, tier := range d.Tiers {
-		dotLevel(b, p.Rank, tier, nodes)
-	}
-	b.WriteString("\t}\n")
+	fmt.Fprintf(b, "\t%s [label=\"%s\\l\", labelloc=t, margin=\"0.1,0.08\", fontsize=11, %s, %s];\n", quote(o.name), escape(o.label), look,
+		l.placed(point{(o.left + o.right) / 2, (o.top + o.bottom) / 2}, o.right-o.left, o.bottom-o.top))
 }
 
-func dotLevel(b *bytes.Buffer, r levels.Rank, tier levels.Level, nodes []Node) {
-	open := false
-	for i := range nodes {
-		n := &nodes[i]
-		if n.Level != tier.Symbol {
-			continue
-		}
-		if !open {
-			open = true
-			fmt.Fprintf(b, "\t\tsubgraph cluster_r%d_%c {\n", r, tier.Symbol)
-			fmt.Fprintf(b, "\t\t\tlabel=%s; style=rounded; color=%q; fillcolor=none;\n", quote(tier.String()), colour(tier.Symbol).line)
-			fmt.Fprintf(b, "\t\t\tnode [fillcolor=%q];\n", colour(tier.Symbol).fill)
-		}
-		bold := ""
-		if n.IsCritical {
-			bold = ", color=\"#CC3311\", penwidth=3"
-		}
-		fmt.Fprintf(b, "\t\t\t%s [label=%s, tooltip=%s%s];\n", quote(n.ID()), quoteLines(twoLines(n.Label)), quote(n.Label+": "+n.Detail), bold)
+// dotNode draws a task or a step.
+func (l *layout) dotNode(b *bytes.Buffer, i int) {
+	n, c := &l.Nodes[i], l.column[i]
+	bold := ""
+	if n.IsCritical {
+		bold = critical
 	}
-	if open {
-		b.WriteString("\t\t}\n")
+	fmt.Fprintf(b, "\t%s [label=%s, tooltip=%s, fixedsize=true, fillcolor=%q%s, %s];\n", quote(n.ID()), quoteLines(twoLines(n.Label)),
+		quote(n.Label+": "+n.Detail), colour(n.Level).fill, bold, l.placed(point{l.left[c] + l.width[c]/2, l.middle[l.row[i]]}, l.width[c], l.height))
+}
+
+// placed returns the attributes of a node that keeps its place and its size.
+func (l *layout) placed(middle point, width, height int) string {
+	return fmt.Sprintf("pos=\"%d,%d\", width=%.3f, height=%.3f", middle.x, l.bottom-middle.y, float64(width)/72, float64(height)/72)
+}
+
+func (l *layout) dotEdge(b *bytes.Buffer, e Edge) {
+	style := edgeStyles[e.Kind]
+	if e.IsCritical {
+		style += critical
 	}
+	fmt.Fprintf(b, "\t%s -> %s [pos=\"%s\"%s];\n", quote(l.Nodes[e.From].ID()), quote(l.Nodes[e.To].ID()), l.writeCurve(l.route(e)), style)
 }
 
 // twoLines breaks a step's label after its primitive: ib#3 send, r0>r4 64KiB.

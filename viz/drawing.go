@@ -15,6 +15,8 @@ type Drawing struct {
 	Tiers []levels.Level // from the inside out
 	Nodes []Node         // rank after rank
 	Edges []Edge         // by To, then From, then Kind
+
+	opt Options // it is drawn with
 }
 
 // Place is a rank and where it lives: the names of its domains, outermost first.
@@ -52,13 +54,15 @@ type Edge struct {
 	From, To int
 	Kind     EdgeKind
 	Stages   int // of the pipeline that a data edge spans; 0 of other kinds
+	// IsCritical says that the path of [Drawing.MarkPath] goes this way.
+	IsCritical bool
 }
 
 // EdgeKind says why. The zero value is invalid.
 type EdgeKind uint8
 
 // The kinds of edges: the first four between tasks of one rank, the fifth
-// between steps of one rank, the others between steps of two ranks.
+// between steps of one rank, the next two between two ranks.
 const (
 	_       EdgeKind = iota
 	Data             // uses what the earlier task left
@@ -66,12 +70,13 @@ const (
 	Order            // the next segment of the same kind; dataflow shapes don't wait for it
 	Stage            // belongs to the next stage of a lockstep shape
 	After            // runs after the earlier step
-	Message          // from a send to its recv
+	Message          // from a send to its recv, or from a task to one that takes data from it
 	Notice           // from a notify to its await
+	Path             // the critical path goes this way, though none of them waits for the other: a processor was busy
 	maxEdge
 )
 
-var edgeNames = [maxEdge]string{Data: "data", Slot: "slot", Order: "order", Stage: "stage", After: "after", Message: "message", Notice: "notice"}
+var edgeNames = [maxEdge]string{Data: "data", Slot: "slot", Order: "order", Stage: "stage", After: "after", Message: "message", Notice: "notice", Path: "path"}
 
 // String is the kind's name.
 func (k EdgeKind) String() string {
@@ -81,22 +86,6 @@ func (k EdgeKind) String() string {
 	return edgeNames[k]
 }
 
-// MarkPath marks the nodes that are on a critical path: steps, or the tasks of its steps.
-func (d *Drawing) MarkPath(path []PathPiece) {
-	type key struct {
-		rank levels.Rank
-		name string
-	}
-	on := map[key]bool{}
-	for i := range path {
-		on[key{path[i].Rank, path[i].Task}], on[key{path[i].Rank, path[i].Label}] = true, true
-	}
-	for i := range d.Nodes {
-		n := &d.Nodes[i]
-		n.IsCritical = on[key{n.Rank, n.Label}]
-	}
-}
-
 // Options choose what is drawn. The zero value draws everything.
 type Options struct {
 	// Reduce leaves out the edges inside a rank that other edges imply.
@@ -104,7 +93,24 @@ type Options struct {
 	// From and To limit the drawing to the segments From ≤ n < To; a To of 0
 	// means up to the last. Edges to what is left out are left out.
 	From, To int
+	// Check is asked from time to time. Its error ends [Steps] and [Tasks], and is theirs.
+	// What writes the drawing stops then. nil: nobody is asked.
+	Check func() error
 }
+
+// ask asks Check.
+func (o Options) ask() error {
+	if o.Check == nil {
+		return nil
+	}
+	return o.Check()
+}
+
+// askEvery is how many nodes or edges are written before Check is asked again.
+const askEvery = 1 << 12
+
+// isOver reports whether nobody wants the rest of what is written, i-th of it next.
+func (d *Drawing) isOver(i int) bool { return i%askEvery == 0 && d.opt.ask() != nil }
 
 func (o Options) check() error {
 	if o.From < 0 || o.To < 0 || o.To > 0 && o.To <= o.From {
@@ -113,7 +119,8 @@ func (o Options) check() error {
 	return nil
 }
 
-func (o Options) shows(segment int) bool { return segment >= o.From && (o.To == 0 || segment < o.To) }
+// Shows reports whether a segment is drawn.
+func (o Options) Shows(segment int) bool { return segment >= o.From && (o.To == 0 || segment < o.To) }
 
 // errNothing is returned when there is no graph to take a title from.
 var errNothing = errors.New("nothing to draw: no rank's graph was given")

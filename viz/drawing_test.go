@@ -2,6 +2,7 @@ package viz
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
@@ -183,6 +184,120 @@ func TestUsualLevelsDifferInColour(t *testing.T) {
 	for symbol := byte('a'); symbol <= 'z'; symbol++ {
 		if colour(symbol).fill == "" {
 			t.Errorf("%c has no colour", symbol)
+		}
+	}
+}
+
+// Tasks that exchange data are connected: along the chain between nodes, and in
+// nodes by memory that is shown. A notify that all was read connects nothing.
+func TestConnectTasks(t *testing.T) {
+	p := problem{"3x2", segments(tasks.Bcast, 2), han}
+	d := p.tasks(t, Options{})
+	d.ConnectTasks(p.programs(t))
+	got := map[string]bool{}
+	for _, e := range d.Edges {
+		if e.Kind == Message {
+			got[d.Nodes[e.From].ID()+" "+d.Nodes[e.To].ID()] = true
+		}
+	}
+	want := strings.Split("r0.ib#0 r2.ib#0,r2.ib#0 r4.ib#0,r0.sb#0 r1.sb#0,r2.sb#0 r3.sb#0,r4.sb#0 r5.sb#0", ",")
+	for _, edge := range want {
+		if !got[edge] || !got[strings.ReplaceAll(edge, "#0", "#1")] {
+			t.Errorf("no edge %s of both segments in %v", edge, got)
+		}
+	}
+	if len(got) != 2*len(want) {
+		t.Errorf("edges %v, want %v of both segments", got, want)
+	}
+}
+
+// The path takes edges that are drawn, and others where it waited for a processor. Steps
+// of one label are told apart.
+func TestMarkPath(t *testing.T) {
+	d := problem{"2x1", segments(tasks.Bcast, 1), "shape=flat,fs=64KiB,w=1,i=adapt/binomial/32KiB"}.steps(t, Options{})
+	if len(d.Nodes) != 4 || d.Nodes[0].Label != d.Nodes[1].Label {
+		t.Fatalf("nodes %v", d.Nodes)
+	}
+	label := d.Nodes[0].Label
+	d.MarkPath([]PathPiece{{Rank: 0, Step: 0, Label: label}, {Rank: 0, Step: 0, Label: label}, {Rank: 0, Step: -1}, {Rank: 0, Step: 1, Label: label}, {Rank: 1, Step: 1}})
+	text := ""
+	for _, e := range d.Edges {
+		if e.IsCritical {
+			text += d.Nodes[e.From].ID() + " " + d.Nodes[e.To].ID() + " " + e.Kind.String() + ","
+		}
+	}
+	if text != "r0.0 r0.1 path,r0.1 r1.1 message," || d.Nodes[2].IsCritical || !d.Nodes[3].IsCritical {
+		t.Errorf("marked edges %s of nodes %v", text, d.Nodes)
+	}
+}
+
+// Nodes of a picture are in their rank's and their level's box and don't overlap, and
+// every edge leads to the right except those that ranks have in common.
+func TestLayout(t *testing.T) {
+	for name, d := range map[string]*Drawing{
+		"tasks":    eight.tasks(t, Options{}),
+		"reduced":  eight.tasks(t, Options{Reduce: true, From: 2}),
+		"steps":    eight.steps(t, Options{}),
+		"scan":     problem{"2x2x2", segments(tasks.Scan, 2), han + ",m=sm"}.steps(t, Options{}),
+		"alltoall": problem{"2x2", segments(tasks.Alltoall, 2), "shape=flat,fs=64KiB,w=2,i=adapt/linear"}.steps(t, Options{}),
+	} {
+		l := newLayout(d)
+		if len(l.taken) != len(d.Nodes) {
+			t.Errorf("%s: %d places for %d nodes", name, len(l.taken), len(d.Nodes))
+		}
+		for i := range d.Nodes {
+			inside := 0
+			c, y := l.column[i], l.middle[l.row[i]]
+			for _, b := range l.boxes {
+				fits := l.left[c] >= b.left && l.right(c) <= b.right && y-l.height/2 >= b.top && y+l.height/2 <= b.bottom
+				if fits && (b.level == d.Nodes[i].Level || strings.HasPrefix(b.label, "rank ")) {
+					inside++
+				}
+			}
+			if inside != 2 {
+				t.Errorf("%s: %s is in %d boxes, want those of its rank and its level", name, d.Nodes[i].ID(), inside)
+			}
+		}
+		for _, e := range d.Edges {
+			if l.column[e.From] >= l.column[e.To] {
+				t.Errorf("%s: %s -> %s leads back", name, d.Nodes[e.From].ID(), d.Nodes[e.To].ID())
+			}
+		}
+	}
+}
+
+// A drawing that nobody wants any more ends where it is.
+func TestDrawingEnds(t *testing.T) {
+	over := errors.New("nobody wants it")
+	p := problem{"3x2", segments(tasks.Bcast, 2), han}
+	for last := range 4 {
+		asked := 0
+		opt := Options{Check: func() error {
+			if asked++; asked > last {
+				return over
+			}
+			return nil
+		}}
+		if _, err := Steps(p.programs(t), opt); err != over {
+			t.Errorf("steps, asked %d times: error %v", asked, err)
+		}
+		asked = 0
+		if _, err := Tasks(p.graphs(t), opt); err != over {
+			t.Errorf("tasks, asked %d times: error %v", asked, err)
+		}
+	}
+	isOver := false
+	d := p.steps(t, Options{Check: func() error {
+		if isOver {
+			return over
+		}
+		return nil
+	}})
+	whole := [][]byte{d.Text(), d.JSON(), d.DOT()}
+	isOver = true
+	for i, part := range [][]byte{d.Text(), d.JSON(), d.DOT()} {
+		if len(part) >= len(whole[i])/2 {
+			t.Errorf("writer %d wrote %d of %d bytes", i, len(part), len(whole[i]))
 		}
 	}
 }

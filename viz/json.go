@@ -22,6 +22,8 @@ type jsonEdge struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 	Kind string `json:"kind"`
+	// Critical is left out unless the critical path goes this way.
+	Critical bool `json:"critical,omitempty"`
 }
 
 // JSON writes the drawing as one object, a node or an edge a line, in the order
@@ -35,27 +37,36 @@ type jsonEdge struct {
 func (d *Drawing) JSON() []byte {
 	nodes, edges := make([]any, len(d.Nodes)), make([]any, len(d.Edges))
 	for i := range d.Nodes {
+		if d.isOver(i) {
+			return nil
+		}
 		n := &d.Nodes[i]
 		nodes[i] = jsonNode{n.ID(), n.Label, int32(n.Rank), string(rune(n.Level)), n.Segment, n.Detail, n.IsCritical}
 	}
 	for i, e := range d.Edges {
-		edges[i] = jsonEdge{d.Nodes[e.From].ID(), d.Nodes[e.To].ID(), e.Kind.String()}
+		if d.isOver(i) {
+			return nil
+		}
+		edges[i] = jsonEdge{d.Nodes[e.From].ID(), d.Nodes[e.To].ID(), e.Kind.String(), e.IsCritical}
 	}
 	var b bytes.Buffer
 	b.WriteString(`{"title": `)
 	writeJSON(&b, d.Title)
 	b.WriteString(",\n\"nodes\": ")
-	writeLines(&b, nodes)
+	writeLines(&b, nodes, d.isOver)
 	b.WriteString(",\n\"edges\": ")
-	writeLines(&b, edges)
+	writeLines(&b, edges, d.isOver)
 	b.WriteString("}\n")
 	return b.Bytes()
 }
 
-// writeLines writes an array with one element a line.
-func writeLines(b *bytes.Buffer, all []any) {
+// writeLines writes an array with one element a line, until isOver. nil: all of it.
+func writeLines(b *bytes.Buffer, all []any, isOver func(i int) bool) {
 	b.WriteByte('[')
 	for i, v := range all {
+		if isOver != nil && isOver(i) {
+			return
+		}
 		if i > 0 {
 			b.WriteByte(',')
 		}

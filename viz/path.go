@@ -18,6 +18,7 @@ type PathPiece struct {
 	Task       string      // ib#3
 	Label      string      // ib#3 send r0>r4 64KiB
 	Level      byte        // symbol of the step's level
+	Step       int32       // the step's number in the program of its rank; -1: none
 	Cause      string      // what went on, in a word: copying
 	Begin, End int64       // nanoseconds; End >= Begin
 }

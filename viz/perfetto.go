@@ -13,6 +13,8 @@ type traceEvent struct {
 	Name string       `json:"name"`
 	Cat  string       `json:"cat,omitempty"`
 	Ph   string       `json:"ph"`
+	ID   string       `json:"id,omitempty"` // of an arrow: both ends have it
+	BP   string       `json:"bp,omitempty"` // e: an arrow ends in the slice around it
 	Ts   *microsecond `json:"ts,omitempty"`
 	Dur  *microsecond `json:"dur,omitempty"`
 	Pid  int32        `json:"pid"`
@@ -82,7 +84,7 @@ func Perfetto(events []trace.Event, path ...PathPiece) []byte {
 	}
 	var b bytes.Buffer
 	b.WriteString(`{"displayTimeUnit": "ns", "traceEvents": `)
-	writeLines(&b, lines)
+	writeLines(&b, lines, nil)
 	b.WriteString("}\n")
 	return b.Bytes()
 }

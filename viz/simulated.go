@@ -7,7 +7,7 @@ func SimulatedPath(job *sim.Job, result *sim.Result) []PathPiece {
 	all := make([]PathPiece, len(result.Path))
 	for i, p := range result.Path {
 		all[i] = PathPiece{
-			Rank: p.Rank, Task: "flow", Label: "budget given back", Cause: p.Cause.String(),
+			Rank: p.Rank, Task: "flow", Label: "budget given back", Step: p.Step, Cause: p.Cause.String(),
 			Begin: int64(p.Begin.Duration()), End: int64(p.End.Duration()),
 		}
 		if p.Step >= 0 {

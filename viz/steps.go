@@ -22,14 +22,20 @@ func Steps(programs []*submodules.Program, opt Options) (*Drawing, error) {
 		return nil, err
 	}
 	first := programs[0].Tasks
-	s := stepDrawer{Drawing: &Drawing{Title: title(first), Tiers: tiers(first.On)}, opt: opt}
+	s := stepDrawer{Drawing: &Drawing{Title: title(first), Tiers: tiers(first.On), opt: opt}}
 	for _, p := range programs {
+		if err := opt.ask(); err != nil {
+			return nil, err
+		}
 		if err := s.place(p.Rank, p.Tasks.On.Topology()); err != nil {
 			return nil, err
 		}
 		s.addSteps(p)
 	}
 	for i, p := range programs {
+		if err := opt.ask(); err != nil {
+			return nil, err
+		}
 		for _, q := range programs {
 			s.connect(i, p, q)
 		}
@@ -40,8 +46,7 @@ func Steps(programs []*submodules.Program, opt Options) (*Drawing, error) {
 
 type stepDrawer struct {
 	*Drawing
-	opt Options
-	at  [][]int // per program, node of a step, or -1
+	at [][]int // per program, node of a step, or -1
 }
 
 func (s *stepDrawer) addSteps(p *submodules.Program) {
@@ -49,7 +54,7 @@ func (s *stepDrawer) addSteps(p *submodules.Program) {
 	for id := range at {
 		step := p.Step(dag.ID(id))
 		at[id] = -1
-		if segment := int(p.Task(step).Segment); s.opt.shows(segment) {
+		if segment := int(p.Task(step).Segment); s.opt.Shows(segment) {
 			at[id] = len(s.Nodes)
 			s.Nodes = append(s.Nodes, Node{
 				Rank: p.Rank, Name: strconv.Itoa(id), Label: p.Label(step), Level: p.Task(step).Kind.Symbol,
@@ -77,22 +82,14 @@ func (s *stepDrawer) edge(from, to int, k EdgeKind) {
 
 // connect draws what p, the i-th program, says to q.
 func (s *stepDrawer) connect(i int, p, q *submodules.Program) {
-	out, in := p.PeerIndex(q.Rank), q.PeerIndex(p.Rank)
-	if out < 0 || in < 0 {
-		return
-	}
 	j := s.index(q.Rank)
-	heard := q.Peers[in].In
-	for n, id := range p.Peers[out].Out {
-		if n == len(heard) {
-			return
-		}
+	eachPair(p, q, func(from, to dag.ID) {
 		k := Message
-		if p.Step(id).Kind == submodules.NotifyStep {
+		if p.Step(from).Kind == submodules.NotifyStep {
 			k = Notice
 		}
-		s.edge(s.at[i][id], s.at[j][heard[n]], k)
-	}
+		s.edge(s.at[i][from], s.at[j][to], k)
+	})
 }
 
 // index is the place of a rank among the drawn ones, which it is.

@@ -11,8 +11,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Tasks draws the task graphs of some ranks of one request. Tasks of different
-// ranks are not connected: what has the same name in the same group is one task.
+// Tasks draws the task graphs of some ranks of one request. Tasks of one name in
+// the same group are one task. [Drawing.ConnectTasks] connects those that exchange data.
 // The error says what is wrong with opt or that a rank is given twice.
 func Tasks(graphs []*tasks.Graph, opt Options) (*Drawing, error) {
 	if len(graphs) == 0 {
@@ -21,8 +21,11 @@ func Tasks(graphs []*tasks.Graph, opt Options) (*Drawing, error) {
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
-	d := &Drawing{Title: title(graphs[0]), Tiers: tiers(graphs[0].On)}
+	d := &Drawing{Title: title(graphs[0]), Tiers: tiers(graphs[0].On), opt: opt}
 	for _, g := range graphs {
+		if err := opt.ask(); err != nil {
+			return nil, err
+		}
 		if err := d.place(g.Rank, g.On.Topology()); err != nil {
 			return nil, err
 		}
@@ -55,7 +58,7 @@ func (d *Drawing) addTasks(g *tasks.Graph, opt Options) error {
 	for id := range at {
 		t := g.Node(dag.ID(id))
 		at[id] = -1
-		if opt.shows(int(t.Segment)) {
+		if opt.Shows(int(t.Segment)) {
 			at[id] = len(d.Nodes)
 			d.Nodes = append(d.Nodes, Node{
 				Rank: g.Rank, Name: t.String(), Label: t.String(), Level: t.Kind.Symbol, Segment: int(t.Segment),

@@ -9,7 +9,7 @@ import (
 // Text lists the drawing: under each rank one line a node. A line has the node's
 // name, its label where it says more, its level, its operands and its predecessors.
 // A star marks what is on the critical path. Predecessors stand without their kind if that is the usual one (data, after), those
-// of other ranks with their rank.
+// of other ranks with their rank. A star before one says that the path comes from there.
 func (d *Drawing) Text() []byte {
 	var b bytes.Buffer
 	for _, line := range d.Title {
@@ -17,6 +17,9 @@ func (d *Drawing) Text() []byte {
 	}
 	edges := d.Edges // sorted by To, as nodes are
 	for _, p := range d.Ranks {
+		if d.isOver(0) {
+			break
+		}
 		nodes, first := d.of(p.Rank)
 		b.WriteString("\n" + p.String())
 		if len(nodes) == 0 {
@@ -55,13 +58,17 @@ func waitsFor(after []string) string {
 
 func (d *Drawing) predecessor(e Edge) string {
 	from := &d.Nodes[e.From]
+	mark := ""
+	if e.IsCritical {
+		mark = "*"
+	}
 	switch {
 	case e.Kind == Data || e.Kind == After:
-		return from.Name
+		return mark + from.Name
 	case from.Rank == d.Nodes[e.To].Rank:
-		return fmt.Sprintf("%s (%v)", from.Name, e.Kind)
+		return fmt.Sprintf("%s%s (%v)", mark, from.Name, e.Kind)
 	}
-	return from.ID()
+	return mark + from.ID()
 }
 
 // dropEmpty removes the columns in which no row has anything.

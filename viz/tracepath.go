@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/submodules"
 )
 
 // The causes of a path's pieces that a trace can tell apart.
@@ -16,28 +14,42 @@ const (
 	causeBusy    = "engine"  // between two steps of a rank: its engine had other things to do
 )
 
-// causeOf returns the cause of a piece in which a step was on its way.
-func causeOf(k submodules.StepKind) string {
-	switch k {
-	case submodules.CopyStep, submodules.ShareStep:
-		return "copying"
-	case submodules.ReduceStep:
-		return "combining"
-	case submodules.SendStep, submodules.RecvStep, submodules.AwaitStep:
+// More causes, of steps that were on their way.
+const (
+	causeCopy   = "copying"
+	causeReduce = "combining"
+	causeHandle = "handling"
+)
+
+// causeOf returns the cause of a piece in which a step of a kind was on its way.
+func causeOf(kind string) string {
+	switch kind {
+	case "copy", "share":
+		return causeCopy
+	case "reduce":
+		return causeReduce
+	case "send", "recv", "await":
 		return causeMessage
 	}
-	return "handling"
+	return causeHandle
 }
 
 // TracePath returns the critical path of a traced run: the chain of steps that decided
-// when the last one ended. It leads back from that one. What a step waited for is whatever
+// when the last one ended. It leads back from that one. A step waited for whatever
 // was there last: the step before it in the program, the other end of its message, or
-// what its rank did before. Events must be those of one run on all ranks, and their
-// sources compiled programs; if they aren't there is no path.
+// the step before it on its rank. Events must be those of one run on all ranks, and their
+// sources [trace.Linked], as compiled programs are; if they aren't there is no path.
 func TracePath(events []trace.Event) []PathPiece {
+	path, _ := tracePath(events)
+	return path
+}
+
+// tracePath is [TracePath]. origin is the rank that the path leads back to: nothing could go on
+// without it.
+func tracePath(events []trace.Event) (path []PathPiece, origin levels.Rank) {
 	t := newTraced(events)
 	if t == nil {
-		return nil
+		return nil, -1
 	}
 	at := 0
 	for i := range t.events {
@@ -45,11 +57,11 @@ func TracePath(events []trace.Event) []PathPiece {
 			at = i
 		}
 	}
-	var path []PathPiece
 	end, seen := t.events[at].End, make([]bool, len(t.events))
 	for at >= 0 && !seen[at] {
 		seen[at] = true
 		e := &t.events[at]
+		origin = e.Rank
 		// Seen from the other end of a message the step is over when it begins.
 		if from, when := t.otherEnd(at); from >= 0 && when < end && !seen[from] {
 			path = append(path, t.piece(at, causeMessage, when, end))
@@ -57,7 +69,8 @@ func TracePath(events []trace.Event) []PathPiece {
 			continue
 		}
 		if e.Begin < end {
-			path = append(path, t.piece(at, causeOf(t.progs[at].Step(dag.ID(e.Step)).Kind), e.Begin, end))
+			_, _, kind, _, _ := e.Source.Describe(e.Step)
+			path = append(path, t.piece(at, causeOf(kind), e.Begin, end))
 			end = e.Begin
 		}
 		before := t.before(at, end, seen)
@@ -68,37 +81,67 @@ func TracePath(events []trace.Event) []PathPiece {
 		at = before
 	}
 	slices.Reverse(path)
-	return path
+	return path, origin
 }
 
 // traced is the steps of a run.
 type traced struct {
-	events []trace.Event
-	progs  []*submodules.Program // by event
-	index  map[stepKey]int
-	byEnd  map[levels.Rank][]int // events of a rank, by their end
+	events   []trace.Event
+	messages map[messageKey]messageEnds
+	byEnd    map[levels.Rank][]int // events of a rank, by their end
 }
 
-type stepKey struct {
-	rank levels.Rank
-	pass uint32
-	step int32
+// messageKey is a message of a run.
+type messageKey struct {
+	from, to levels.Rank
+	pass     uint32
+	edge     int32
+}
+
+// messageEnds are the events at both ends of it; -1: none.
+type messageEnds struct{ sent, heard int }
+
+// message returns which message a step speaks or hears.
+func message(e *trace.Event) (key messageKey, outgoing, ok bool) {
+	p, ok := e.Source.(trace.Linked)
+	if !ok {
+		return key, false, false
+	}
+	peer, edge, outgoing := p.Link(e.Step)
+	if peer < 0 {
+		return key, false, false
+	}
+	key = messageKey{e.Rank, peer, e.Pass, edge}
+	if !outgoing {
+		key.from, key.to = peer, e.Rank
+	}
+	return key, outgoing, true
 }
 
 // newTraced returns nil if there is nothing whose program is known.
 func newTraced(events []trace.Event) *traced {
-	t := &traced{index: map[stepKey]int{}, byEnd: map[levels.Rank][]int{}}
+	t := &traced{messages: map[messageKey]messageEnds{}, byEnd: map[levels.Rank][]int{}}
 	for _, e := range events {
 		if e.Step == trace.WholeRun {
 			continue
 		}
-		p, ok := e.Source.(*submodules.Program)
-		if !ok {
+		if _, ok := e.Source.(trace.Linked); !ok {
 			return nil
 		}
-		t.index[stepKey{e.Rank, e.Pass, e.Step}] = len(t.events)
+		if key, outgoing, ok := message(&e); ok {
+			both, known := t.messages[key]
+			if !known {
+				both = messageEnds{-1, -1}
+			}
+			if outgoing {
+				both.sent = len(t.events)
+			} else {
+				both.heard = len(t.events)
+			}
+			t.messages[key] = both
+		}
 		t.byEnd[e.Rank] = append(t.byEnd[e.Rank], len(t.events))
-		t.events, t.progs = append(t.events, e), append(t.progs, p)
+		t.events = append(t.events, e)
 	}
 	if len(t.events) == 0 {
 		return nil
@@ -112,40 +155,25 @@ func newTraced(events []trace.Event) *traced {
 // otherEnd returns the event at the other end of a message if the step waited for it: if
 // that end came later. when is from when it could go on. -1: it didn't wait.
 func (t *traced) otherEnd(at int) (other int, when int64) {
-	e, p := &t.events[at], t.progs[at]
-	s := p.Step(dag.ID(e.Step))
-	if s.Peer < 0 || s.Kind == submodules.NotifyStep {
+	e := &t.events[at]
+	key, outgoing, ok := message(e)
+	if _, _, kind, _, _ := e.Source.Describe(e.Step); !ok || kind == "notify" {
 		return -1, 0
 	}
-	peer := p.Peers[s.Peer].Rank
-	for _, i := range t.byEnd[peer] { // any one has the peer's program of the pass
-		if t.events[i].Pass != e.Pass {
-			continue
-		}
-		back := t.progs[i].PeerIndex(e.Rank)
-		if back < 0 {
-			break
-		}
-		edges := t.progs[i].Peers[back].In
-		if s.Kind.Incoming() {
-			edges = t.progs[i].Peers[back].Out
-		}
-		if int(s.Edge) >= len(edges) {
-			break
-		}
-		other, ok := t.index[stepKey{peer, e.Pass, int32(edges[s.Edge])}]
-		if ok && t.events[other].Begin > e.Begin {
-			return other, t.events[other].Begin
-		}
-		break
+	other = t.messages[key].sent
+	if outgoing {
+		other = t.messages[key].heard
 	}
-	return -1, 0
+	if other < 0 || t.events[other].Begin <= e.Begin {
+		return -1, 0
+	}
+	return other, t.events[other].Begin
 }
 
 // before returns the event of the rank that ended last until a time, -1 if there is none.
 // Of those at the same time it is a step that the given one runs after, if there is one.
 func (t *traced) before(at int, until int64, seen []bool) int {
-	e, p := &t.events[at], t.progs[at]
+	e := &t.events[at]
 	best := -1
 	all := t.byEnd[e.Rank]
 	first, _ := slices.BinarySearchFunc(all, until+1, func(i int, end int64) int { return cmp.Compare(t.events[i].End, end) })
@@ -158,7 +186,7 @@ func (t *traced) before(at int, until int64, seen []bool) int {
 		case best < 0:
 			best = i
 		}
-		if t.events[i].Pass == e.Pass && p.Has(dag.ID(t.events[i].Step), dag.ID(e.Step)) {
+		if t.events[i].Pass == e.Pass && slices.Contains(e.Source.(trace.Linked).Next(t.events[i].Step), e.Step) {
 			return i
 		}
 	}
@@ -168,5 +196,5 @@ func (t *traced) before(at int, until int64, seen []bool) int {
 func (t *traced) piece(at int, cause string, begin, end int64) PathPiece {
 	e := &t.events[at]
 	task, label, _, level, _ := e.Source.Describe(e.Step)
-	return PathPiece{Rank: e.Rank, Task: task, Label: label, Level: level, Cause: cause, Begin: begin, End: end}
+	return PathPiece{Rank: e.Rank, Task: task, Label: label, Level: level, Step: e.Step, Cause: cause, Begin: begin, End: end}
 }

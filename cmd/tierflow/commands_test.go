@@ -98,6 +98,17 @@ func TestRun(t *testing.T) {
 	if failed.Status != 7 || !strings.HasPrefix(failed.Errors, "tierflow run: rank 1 on localhost: exit status 7") {
 		t.Errorf("%+v, want status 7", failed)
 	}
+	for _, line := range []string{"-n 2 echo -n 1", "-np 2 echo -n 1", "-np=2 -- echo -n 1", "--no-prefix --map rr -np2 echo -np 1"} {
+		var out, errors strings.Builder
+		status := run(t.Context(), append([]string{"run", "--agent", agent}, strings.Fields(line)...), nil, &out, &errors)
+		if got := strings.Count(out.String(), "1"); status != 0 || got < 2 {
+			t.Errorf("tierflow run %s: status %d, output %q, errors %q; want 1 from each of two ranks", line, status, out.String(), errors.String())
+		}
+	}
+	var piped, errors strings.Builder
+	if status := run(t.Context(), []string{"run", "-n", "2", "--agent", agent, "--", "cat"}, strings.NewReader("hello\n"), &piped, &errors); status != 0 || piped.String() != "[0] hello\n" {
+		t.Errorf("echo hello | tierflow run -n 2 -- cat: status %d, output %q, errors %q", status, piped.String(), errors.String())
+	}
 	if s := tierflow.Run(t, "run", "-n", "3", "--hosts", "a:1", "--", "true"); s.Status != 125 {
 		t.Errorf("%+v, want status 125", s)
 	}
@@ -124,9 +135,16 @@ func TestBenchPlanFromEnvironment(t *testing.T) {
 	}
 }
 
-// TestMain lets the test's binary be the agent that tierflow run starts, and a rank.
+// TestMain lets the test's binary be tierflow, the agent that tierflow run starts, and a rank.
 func TestMain(m *testing.M) {
+	os.Setenv("TIERFLOW_MACHINE", "off") // the plans are those of every machine, and nothing is kept
+	if os.Getenv("TIERFLOW_TEST_RANK") != "" {
+		os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
 	if os.Getenv("TIERFLOW_RANK") != "" && os.Getenv("TIERFLOW_TEST_AGENT") != "" && len(os.Args) > 1 {
+		os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	if os.Getenv("TIERFLOW_TEST_COMMAND") != "" {
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	if os.Getenv("TIERFLOW_TEST_AGENT") != "" {

@@ -23,6 +23,8 @@ const module = "github.com/tierflow/tierflow/"
 var arrows = map[string][]string{
 	// A reader of JSON files with lines in its complaints; levels, costs and tables use it.
 	"levels/strictjson": {},
+	// Offsets of clocks from times that others have read.
+	"levels/clock": {},
 	// Lists of ranks and processors; join, launch and doctor use it.
 	"levels/ranges": {},
 
@@ -58,18 +60,35 @@ var arrows = map[string][]string{
 	// Who started the process, and the wire protocols of process managers.
 	"levels/join/launcher": {"levels"},
 
-	"levels/join":     {"levels/join/launcher", "levels/ranges"},
-	"executor/trace":  {"levels"},
+	// The names of all variables; planner and commands warn of others.
+	"levels/join/env": {},
+
+	// Who goes on after a death is decided without I/O.
+	"levels/join/agree": {},
+
+	// TLS without I/O; the links seal with it what join has agreed on.
+	"levels/join/seal": {},
+
+	// Only tests import it.
+	"levels/join/seal/sealtest": {"levels/join/seal"},
+
+	"levels/join": {"levels/join/launcher", "levels/join/seal", "levels/ranges"},
+	// Times of several machines need their clocks' offsets.
+	"executor/trace":  {"levels", "levels/clock"},
 	"executor/kernel": {"tasks"},
 	"executor/flight": {},
+	// Findings from states; ranks that stall ask it, and so do commands.
+	"executor/flight/verdict": {"executor/flight"},
+	// How others ask a rank; the planner opens it, commands knock.
+	"executor/door": {"executor/flight/verdict"},
 	// A communicator's number is called what recordings call it.
 	"executor/wire": {"levels", "executor/flight"},
 	"executor/flow": {"dag/invariants"},
 	"executor/shm":  {"executor/wire"},
-	"executor/tcp":  {"executor/wire"},
+	"executor/tcp":  {"executor/wire", "levels/join/seal"},
 	// The straight path reads the rings themselves: through an interface it would take as
 	// long again as the messages do.
-	"executor": {"submodules", "executor/kernel", "executor/trace", "executor/flow", "executor/shm"},
+	"executor": {"levels/ranges", "submodules", "executor/kernel", "executor/trace", "executor/flow", "executor/shm", "executor/flight/verdict"},
 	// Goroutine ranks speak by the rings of processes.
 	"executor/local": {"executor"},
 	"executor/proc":  {"executor", "executor/tcp"},
@@ -87,79 +106,124 @@ var arrows = map[string][]string{
 	"costs/machine": {"costs"},
 	// Its closed forms are of the trees that bcasts go along.
 	"costs/derived": {"costs", "submodules/trees"},
+	// It learns any number.
+	"costs/forest": {},
 	// Programs in the language of other simulators: what they compute takes as long as on a machine.
 	"costs/goal": {"costs/machine", "submodules"},
 	// A simulation obeys the flow control of the executor: it decides what overlaps.
 	"costs/sim": {"costs/machine", "submodules", "executor/flow"},
-	// A price is of the same messages, by formulas.
-	"costs/price":   {"costs/machine", "submodules", "executor/flow"},
-	"viz":           {"submodules", "costs", "costs/sim", "executor/trace"},
-	"planner/rule":  {"submodules"},
-	"planner/table": {"submodules", "costs"},
+	// A price is of the same messages, by formulas. How many chains a tree has, and with how many
+	// a rank speaks at once, the submodules say.
+	"costs/price": {"costs/machine", "submodules/adapt", "executor/flow"},
+	"viz":         {"submodules", "costs", "costs/sim", "executor/trace"},
+	// A language for decisions; it knows plans and no submodules.
+	"planner/rules": {"tasks"},
+	// Other libraries' files, as rules.
+	"planner/rules/foreign": {"planner/rules"},
+	// Requests answer what rules ask.
+	// Few rules of a table, as text.
+	"planner/distill": {"planner/table"},
+	"planner/rule":    {"submodules", "planner/rules"},
+	"planner/table":   {"submodules", "costs"},
+	// Which plans there are, whoever chooses.
+	"planner/plans": {"planner/rule", "planner/table"},
 	// On a known machine rivals of the rule's plan are compared by their prices.
-	"planner/priced": {"planner/rule", "costs/price"},
-	// What other libraries decide, as plans. Only who compares itself with them asks.
-	"planner/fixed": {"submodules"},
+	"planner/priced": {"planner/plans", "costs/price", "costs/sim"},
+	// What to measure next, from what was measured.
+	"planner/learn": {"tasks", "costs/forest"},
+	// It asks each way to choose plans in turn.
+	"planner/choose": {"planner/rule", "planner/rules", "planner/table", "planner/priced"},
 	// Under the invariants tag planner checks what it compiles. It makes both kinds of worlds.
-	"planner":      {"planner/rule", "planner/table", "planner/priced", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join"},
-	"planner/tune": {"planner", "planner/priced", "costs/price", "costs/measure"},
+	"planner":      {"planner/choose", "planner/rules/foreign", "executor/door", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join", "levels/join/env"},
+	"planner/tune": {"planner", "planner/priced", "planner/learn", "costs/price", "costs/measure"},
 	// Apart from planner: it needs net/http.
 	"planner/metrics": {"planner"},
+	// It sums floats by collectives of integers.
+	"planner/exact": {"planner"},
+	// It gathers units and reduces gradients in parts.
+	"planner/shard": {"planner"},
+	// It starts collectives of buckets while gradients are computed.
+	"planner/fuse": {"planner"},
 
-	// It reads the hosts of a Slurm allocation.
-	"cmd/tierflow/launch": {"levels/join/launcher", "levels/ranges"},
-	// bench peers carries along what it builds and the cluster it runs on: embedded files, no code.
+	// It reads the hosts of a Slurm allocation, and removes what killed ranks have left at their doors.
+	"cmd/tierflow/launch": {"levels/join/launcher", "levels/ranges", "executor/door"},
+	// peers carries along what it builds and the cluster it runs on: embedded files, no code.
 	"testdata/cluster": {},
 	"testdata/peers":   {},
 	// kit is what commands share; each command is a room that no other one stands on.
-	"cmd/tierflow/kit":         {"costs/machine", "planner"},
+	"cmd/tierflow/kit":         {"costs/machine", "costs/sim", "planner"},
 	"cmd/tierflow/kit/payload": {"planner"},
-	// bench algorithms launches the ranks of a node itself.
-	"cmd/tierflow/bench":  {"cmd/tierflow/kit", "cmd/tierflow/kit/payload", "cmd/tierflow/launch", "viz", "planner/tune"},
-	"cmd/tierflow/peers":  {"cmd/tierflow/kit", "testdata/cluster", "testdata/peers"},
-	"cmd/tierflow/tune":   {"cmd/tierflow/kit", "viz", "planner/tune"},
-	"cmd/tierflow/verify": {"cmd/tierflow/kit", "submodules/check", "submodules/check/casegen"},
-	// A comparison of plans asks the tuner which there are, and what other libraries do.
-	"cmd/tierflow/simulate": {"cmd/tierflow/kit", "viz", "planner/tune", "planner/fixed", "costs/sim", "costs/goal"},
+	"cmd/tierflow/bench":       {"cmd/tierflow/kit", "cmd/tierflow/kit/payload", "viz", "planner/tune"},
+	"cmd/tierflow/tune":        {"cmd/tierflow/kit", "viz", "planner/tune"},
+	"cmd/tierflow/verify":      {"cmd/tierflow/kit", "submodules/check", "submodules/check/casegen"},
+	// Training has the buckets of fuse.
+	"cmd/tierflow/simulate": {"cmd/tierflow/kit", "viz", "planner/plans", "planner/fuse", "costs/sim", "costs/goal"},
 	"cmd/tierflow/draw":     {"cmd/tierflow/kit", "cmd/tierflow/kit/payload", "viz"},
 	// It enters a job as planner does, and looks at the links beneath.
 	"cmd/tierflow/doctor": {"cmd/tierflow/kit"},
+	// Rules are tried as a communicator would follow them.
+	"cmd/tierflow/rules": {"cmd/tierflow/kit", "planner/distill"},
+	// It knocks at the doors of ranks.
+	"cmd/tierflow/watch": {"cmd/tierflow/kit", "executor/door", "executor/flight/verdict", "planner", "planner/metrics"},
+	// It carries the shim's source along.
+	"cmd/tierflow/mpi": {"cmd/tierflow/kit", "cmd/libtierflow/abi", "levels/join/env"},
+	// The C sources, as text.
+	"cmd/libtierflow/abi": {},
+	// It enters a job whose launcher is its caller.
+	"cmd/libtierflow": {"cmd/libtierflow/abi", "planner", "levels/join"},
+
 	"cmd/tierflow": {
-		"cmd/tierflow/bench", "cmd/tierflow/peers", "cmd/tierflow/tune", "cmd/tierflow/verify", "cmd/tierflow/draw", "cmd/tierflow/simulate",
-		"cmd/tierflow/launch", "cmd/tierflow/doctor",
+		"cmd/tierflow/bench", "cmd/tierflow/tune", "cmd/tierflow/verify", "cmd/tierflow/draw", "cmd/tierflow/simulate",
+		"cmd/tierflow/launch", "cmd/tierflow/doctor", "cmd/tierflow/mpi", "cmd/tierflow/rules", "cmd/tierflow/watch",
 	},
+
+	// What other libraries decide, as plans. Only the laboratory compares itself with them.
+	"cmd/tierflow-lab/fixed": {"submodules"},
+	"cmd/tierflow-lab/peers": {"cmd/tierflow/kit", "testdata/cluster", "testdata/peers"},
+	// algorithms launches the ranks of a node itself. Flags and meters are those of bench.
+	"cmd/tierflow-lab/trials": {"cmd/tierflow/bench", "cmd/tierflow/launch", "cmd/tierflow-lab/fixed", "costs/sim"},
+	// It replays what package learn would measure.
+	"cmd/tierflow-lab/learn": {"cmd/tierflow/kit", "viz", "planner/tune"},
+	// Searches are those of tune.
+	"cmd/tierflow-lab/methods": {"cmd/tierflow/tune"},
+	// Machines that nobody has seen, and what is chosen on them.
+	"cmd/tierflow-lab/drawn": {"cmd/tierflow/kit", "planner/plans", "costs/sim"},
+	// Nothing of the product stands on the laboratory.
+	"cmd/tierflow-lab/tree": {},
+	"cmd/tierflow-lab":      {"cmd/tierflow-lab/tree", "cmd/tierflow-lab/peers", "cmd/tierflow-lab/trials", "cmd/tierflow-lab/learn", "cmd/tierflow-lab/methods", "cmd/tierflow-lab/drawn"},
 }
 
 // commands are the packages that make commands.
 var commands = []string{
-	"cmd/tierflow", "cmd/tierflow/kit", "cmd/tierflow/kit/kittest", "cmd/tierflow/bench", "cmd/tierflow/peers",
+	"cmd/tierflow", "cmd/tierflow/kit", "cmd/tierflow/kit/kittest", "cmd/tierflow/bench",
 	"cmd/tierflow/tune", "cmd/tierflow/verify", "cmd/tierflow/draw", "cmd/tierflow/simulate",
-	"cmd/tierflow/doctor",
+	"cmd/tierflow/doctor", "cmd/tierflow/mpi", "cmd/tierflow/rules", "cmd/tierflow/watch", "cmd/tierflow-lab", "cmd/tierflow-lab/peers", "cmd/tierflow-lab/trials", "cmd/tierflow-lab/learn", "cmd/tierflow-lab/methods", "cmd/tierflow-lab/drawn",
 }
 
 // libraries says which packages may import which other modules.
 var libraries = map[string][]string{
 	"github.com/dominikbraun/graph":  {"dag"},
 	"github.com/google/go-cmp":       {"dag/dagtest"},
-	"github.com/schollz/progressbar": {"cmd/tierflow/tune"},
+	"github.com/schollz/progressbar": {"cmd/tierflow/kit"},
 	"github.com/spf13/cobra":         commands,
-	"github.com/spf13/pflag":         {"cmd/tierflow/kit"},
+	"github.com/spf13/pflag":         {"cmd/tierflow/kit", "cmd/tierflow"},
 	"golang.org/x/sync":              {"executor/proc", "planner", "costs/measure", "cmd/tierflow/verify", "cmd/tierflow/doctor"},
-	"golang.org/x/sys":               {"levels/join", "levels/join/launcher", "executor/wire", "executor/tcp", "executor/proc", "executor/kernel", "executor/flight", "costs/measure", "cmd/tierflow/launch", "cmd/tierflow/doctor"},
-	"golang.org/x/term":              {"cmd/tierflow/tune"},
-	"gonum.org/v1/gonum":             {"costs/stats", "costs/derived", "cmd/tierflow/bench", "cmd/tierflow/tune"},
+	"golang.org/x/sys":               {"levels/join", "levels/join/seal", "levels/join/launcher", "executor/wire", "executor/tcp", "executor/proc", "executor/kernel", "executor/flight", "costs/measure", "cmd/tierflow/launch", "cmd/tierflow/doctor", "cmd/tierflow/kit", "cmd/tierflow"},
+	"golang.org/x/term":              {"cmd/tierflow/kit"},
+	"gonum.org/v1/gonum":             {"costs/stats", "costs/derived", "cmd/tierflow/bench", "cmd/tierflow-lab/trials", "cmd/tierflow-lab/methods"},
 	"gonum.org/v1/plot":              {"viz"},
 }
 
 // concurrent are the packages that may have go statements.
-var concurrent = []string{"executor", "executor/wire/wiretest", "levels/join", "costs/measure", "cmd/tierflow/launch"}
+// A door answers while its rank runs.
+var concurrent = []string{"executor", "executor/door", "executor/wire/wiretest", "levels/join", "levels/join/seal/sealtest", "costs/measure", "cmd/tierflow/launch"}
 
 // pure are the folders whose packages give the same bytes for the same input: they
 // know no goroutine, clock, global random number or operating system.
-var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/rule", "planner/table", "planner/priced", "planner/fixed"}
+var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/rule", "planner/rules", "planner/rules/foreign", "planner/distill", "planner/table", "planner/priced", "planner/learn", "cmd/tierflow-lab/fixed"}
 
 // impureBelow are packages in these folders that are not.
-var impureBelow = []string{"levels/join", "levels/join/launcher", "costs/measure", "dag/dagtest", "submodules/submoduletest"}
+var impureBelow = []string{"levels/join", "levels/join/launcher", "levels/join/seal", "levels/join/seal/sealtest", "costs/measure", "dag/dagtest", "submodules/submoduletest"}
 
 // impurePackages are those of the standard library that pure packages may not import.
 var impurePackages = []string{"os", "os/exec", "os/signal", "net", "net/http", "log", "log/slog", "syscall", "crypto/rand"}
@@ -304,6 +368,9 @@ func refusal(pkg, target string) string {
 		return fmt.Sprintf("%s imports %s, against the arrows: it stands on [%s]; to relax that, write a sentence of reason in the table in cmd/tierflow/imports_test.go",
 			pkg, short, strings.Join(below(pkg), " "))
 	}
+	if target == "C" && pkg != "cmd/libtierflow" {
+		return fmt.Sprintf("%s imports C; only cmd/libtierflow may, so that all else builds without cgo", pkg)
+	}
 	if isPure(pkg) && slices.Contains(impurePackages, target) {
 		return fmt.Sprintf("%s imports %s, but is pure: same input, same bytes", pkg, target)
 	}
@@ -382,6 +449,8 @@ func TestArrowsAreChecked(t *testing.T) {
 		{"viz/a.go", `import _ "example.org/x"`, "a library that the table"},
 		{"viz/a.go", `import _ "os"`, "viz imports os, but is pure"},
 		{"cmd/tierflow/a.go", `import _ "os"`, ""},
+		{"executor/a.go", `import "C"`, "executor imports C; only cmd/libtierflow may"},
+		{"cmd/libtierflow/a.go", `import "C"`, ""},
 		{"extra/a.go", ``, "extra has no line"},
 		{"submodules/sm/a.go", `func f() { go f() }`, "go statement in submodules/sm"},
 		{"executor/trace/a.go", `func f() { go f() }`, "go statement in executor/trace"},

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"text/tabwriter"
@@ -11,6 +13,8 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/executor/kernel"
+	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/levels/join/seal"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -22,6 +26,8 @@ type information struct {
 	OS          string          `json:"os"`
 	Arch        string          `json:"arch"`
 	CPUs        int             `json:"cpus"`
+	Between     string          `json:"between_nodes"` // what TIERFLOW_TLS makes of connections between nodes
+	AES         bool            `json:"aes_instructions"`
 	Collectives []string        `json:"collectives"`
 	Shapes      []shapeInfo     `json:"shapes"`
 	Submodules  []submoduleInfo `json:"submodules"`
@@ -62,17 +68,26 @@ type kernelInfo struct {
 }
 
 func (a app) infoCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, isHere, forgets, theirs bool
 	c := &cobra.Command{
 		Use:   "info",
 		Short: "Say what there is to choose from, and what this host offers",
 		Long: `Lists the submodules with their algorithms, what these need and where they come
 from; the shapes in the same way; and for each element type and operation which kernel combines
-elements on this CPU.`,
+elements on this CPU. --here says what a job of this user would choose plans by: variables,
+and the machines and tables that earlier jobs have kept. --forget removes these.`,
 		Example: `  tierflow info
-  tierflow info --json`,
+  tierflow info --foreign
+  tierflow info --json
+  tierflow info --here`,
 		Args: kit.NoOperands,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if theirs {
+				return foreignTable(c.OutOrStdout(), asJSON)
+			}
+			if isHere || forgets {
+				return runHere(c.OutOrStdout(), forgets, asJSON)
+			}
 			i := a.describeHost()
 			if asJSON {
 				return kit.WriteJSON(c.OutOrStdout(), i)
@@ -81,7 +96,11 @@ elements on this CPU.`,
 			return err
 		},
 	}
+	c.Flags().BoolVar(&theirs, "foreign", false, "list the algorithms of Open MPI and MPICH, and the plans that do the same")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&isHere, "here", false, "say what a job here would choose plans by")
+	c.Flags().BoolVar(&forgets, "forget", false, "remove the machines and tables that jobs have kept")
+	c.MarkFlagsMutuallyExclusive("here", "forget")
 	return c
 }
 
@@ -89,6 +108,7 @@ elements on this CPU.`,
 func (a app) describeHost() information {
 	i := information{
 		Version: kit.Version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
+		Between: describeTLS(os.Getenv("TIERFLOW_TLS")), AES: seal.IsFast(),
 		Collectives: kit.Names(tasks.Requestable()), Kernels: listKernels(),
 	}
 	for _, s := range tasks.Shapes() {
@@ -108,13 +128,22 @@ func (a app) describeHost() information {
 		for _, a := range s.Algorithms() {
 			info.Algorithms = append(info.Algorithms, algorithmInfo{
 				Name: a.Name, Doc: a.Doc, Tasks: kit.Names(a.Ops), InnerSegment: a.Inner,
-				Number: a.Number, Numbers: a.Numbers, Inners: a.Inners,
+				Number: a.Number.String(), Numbers: a.Number.Worth, Inners: a.Inners,
 				Restrictions: kit.Names(a.Needs), Source: a.Source,
 			})
 		}
 		i.Submodules = append(i.Submodules, info)
 	}
 	return i
+}
+
+// describeTLS says what a setting makes of connections between nodes.
+func describeTLS(setting string) string {
+	text, err := join.DescribeTLS(setting)
+	if err != nil {
+		return fmt.Sprintf("no job can be joined: TIERFLOW_TLS: %v", err)
+	}
+	return fmt.Sprintf("%s (TIERFLOW_TLS=%s)", text, cmp.Or(setting, "off"))
 }
 
 // listKernels returns the kernels of all types that have any.
@@ -140,7 +169,8 @@ func listKernels() []kernelInfo {
 
 func (i *information) text() []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "tierflow %s, %s, %s/%s, %d CPUs\n\n", i.Version, i.Go, i.OS, i.Arch, i.CPUs)
+	fmt.Fprintf(&b, "tierflow %s, %s, %s/%s, %d CPUs\n", i.Version, i.Go, i.OS, i.Arch, i.CPUs)
+	fmt.Fprintf(&b, "between nodes: %s; instructions for AES: %s\n\n", i.Between, map[bool]string{true: "yes", false: "no"}[i.AES])
 	b.WriteString(i.catalogue())
 	b.WriteString("\nkernels: what combines elements on this CPU (- is not defined)\n")
 	b.WriteString(kernel.Describe())

@@ -10,7 +10,7 @@
 //	tierflow run -n 8 -- ./prog              # launch processes
 //
 // The exit status is 0, 1 after a failure or a wrong result, and 2 for wrong
-// arguments. tierflow run ends with its program's.
+// arguments; 130 if SIGINT ended it, 143 if SIGTERM did. tierflow run ends with its program's.
 package main
 
 import (

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/tree"
 	"github.com/tierflow/tierflow/submodules/all"
 )
 
@@ -69,22 +70,8 @@ var (
 	mdHeading = regexp.MustCompile(`^#+ +(.*)$`)
 )
 
-// prose returns the lines of a .md file that are neither in a fence nor indented code.
-func prose(text string) (lines []string) {
-	fenced := false
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		if strings.HasPrefix(line, "```") {
-			fenced = !fenced
-		} else if !fenced && !strings.HasPrefix(line, "    ") {
-			lines = append(lines, line)
-		}
-	}
-	return lines
-}
-
 func markdownLinks(text string) (links []string) {
-	for _, line := range prose(text) {
+	for _, line := range tree.Prose(text) {
 		for _, m := range mdLink.FindAllStringSubmatch(mdCode.ReplaceAllString(line, "code"), -1) {
 			links = append(links, m[1])
 		}
@@ -95,7 +82,7 @@ func markdownLinks(text string) (links []string) {
 // anchors are what links call a file's headings: small letters and digits, hyphens
 // for spaces.
 func anchors(text string) (all []string) {
-	for _, line := range prose(text) {
+	for _, line := range tree.Prose(text) {
 		m := mdHeading.FindStringSubmatch(line)
 		if m == nil {
 			continue

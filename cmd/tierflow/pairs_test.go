@@ -1,21 +1,15 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"go/ast"
-	"go/importer"
 	"go/parser"
 	"go/token"
-	"go/types"
-	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/tree"
 )
 
 // mostPairs is how many pairs of files of one package may use each other's names.
@@ -29,8 +23,11 @@ var pairCeilings = map[string]int{}
 // Two files of a package are a pair if each uses a name that the other one declares:
 // of the package level, a method or a field. Tests don't count.
 func TestFilePairs(t *testing.T) {
-	all := compiledPackages(t)
-	imports := exportData(all)
+	all, err := tree.Packages(t.Context(), filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	imports := tree.ExportData(all)
 	seen := map[string]bool{}
 	for _, p := range all {
 		short, ours := strings.CutPrefix(p.ImportPath, module)
@@ -38,10 +35,11 @@ func TestFilePairs(t *testing.T) {
 			continue
 		}
 		seen[short] = true
-		pairs, err := p.filePairs(imports)
+		uses, err := p.Uses(imports)
 		if err != nil {
 			t.Fatal(err)
 		}
+		pairs := uses.Pairs()
 		if complaint := pairComplaint(short, pairs, pairCeilings[short]); complaint != "" {
 			t.Error(complaint)
 		}
@@ -55,7 +53,7 @@ func TestFilePairs(t *testing.T) {
 
 // pairComplaint says what is wrong with a package's pairs. Without a ceiling of its
 // own, which is 0, the package has mostPairs.
-func pairComplaint(pkg string, pairs []filePair, ceiling int) string {
+func pairComplaint(pkg string, pairs []tree.Pair, ceiling int) string {
 	switch n := len(pairs); {
 	case ceiling == 0 && n > mostPairs:
 		return fmt.Sprintf("package %s has %d pairs of files that use each other's names, at most %d may: let one of two ask the other, or split the package:\n%s",
@@ -71,105 +69,10 @@ func pairComplaint(pkg string, pairs []filePair, ceiling int) string {
 	return ""
 }
 
-// compiledPackage is what the go command says of a package.
-type compiledPackage struct {
-	ImportPath string
-	Dir        string
-	GoFiles    []string
-	Export     string // file of export data
-}
-
-// compiledPackages lists the module's packages and all that they import, as built
-// for Linux. It needs no network: what is missing is compiled.
-func compiledPackages(t *testing.T) []compiledPackage {
-	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-export", "-json=ImportPath,Dir,GoFiles,Export", "./...")
-	list.Dir = filepath.Join("..", "..")
-	list.Env = append(os.Environ(), "GOOS=linux")
-	var complaints strings.Builder
-	list.Stderr = &complaints
-	out, err := list.Output()
-	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, &complaints)
-	}
-	var all []compiledPackage
-	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p compiledPackage
-		if err := d.Decode(&p); errors.Is(err, io.EOF) {
-			return all
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, p)
-	}
-}
-
-// exportData returns an importer that reads the export data of all.
-func exportData(all []compiledPackage) types.Importer {
-	files := map[string]string{}
-	for _, p := range all {
-		files[p.ImportPath] = p.Export
-	}
-	return importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
-		return os.Open(files[path])
-	})
-}
-
-// filePairs type checks the package and returns its mutual pairs.
-func (p compiledPackage) filePairs(imports types.Importer) ([]filePair, error) {
-	set := token.NewFileSet()
-	var files []*ast.File
-	for _, name := range p.GoFiles {
-		f, err := parser.ParseFile(set, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, f)
-	}
-	return mutualPairs(set, p.ImportPath, files, imports)
-}
-
-// filePair is two files, in the order of their names, and one name that each uses
-// of the other.
-type filePair struct {
-	files [2]string
-	names [2]string // names[i] is declared by files[i]
-}
-
-// mutualPairs type checks files, one package, and returns the pairs that use each
-// other, sorted.
-func mutualPairs(set *token.FileSet, path string, files []*ast.File, imports types.Importer) ([]filePair, error) {
-	info := types.Info{Uses: map[*ast.Ident]types.Object{}}
-	config := types.Config{Importer: imports}
-	pkg, err := config.Check(path, set, files, &info)
-	if err != nil {
-		return nil, err
-	}
-	file := func(at token.Pos) string { return filepath.Base(set.File(at).Name()) }
-	uses := map[[2]string]string{} // a name that the first file uses of the second: the least
-	for id, object := range info.Uses {
-		if object.Pkg() != pkg || !object.Pos().IsValid() {
-			continue
-		}
-		arrow := [2]string{file(id.Pos()), file(object.Pos())}
-		if old, ok := uses[arrow]; !ok || id.Name < old {
-			uses[arrow] = id.Name
-		}
-	}
-	var pairs []filePair
-	for arrow, second := range uses {
-		if first, ok := uses[[2]string{arrow[1], arrow[0]}]; ok && arrow[0] < arrow[1] {
-			pairs = append(pairs, filePair{arrow, [2]string{first, second}})
-		}
-	}
-	slices.SortFunc(pairs, func(a, b filePair) int { return slices.Compare(a.files[:], b.files[:]) })
-	return pairs, nil
-}
-
-func pairsText(pairs []filePair) string {
+func pairsText(pairs []tree.Pair) string {
 	var b strings.Builder
 	for _, p := range pairs {
-		fmt.Fprintf(&b, "\t%s (%s) and %s (%s)\n", p.files[0], p.names[0], p.files[1], p.names[1])
+		fmt.Fprintf(&b, "\t%s (%s) and %s (%s)\n", p.Files[0], p.Names[0], p.Files[1], p.Names[1])
 	}
 	return b.String()
 }
@@ -192,11 +95,11 @@ func TestFilePairsAreCounted(t *testing.T) {
 		}
 		files = append(files, f)
 	}
-	pairs, err := mutualPairs(set, "p", files, nil)
+	uses, err := tree.FindUses(set, "p", files, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := pairsText(pairs), "\tb.go (first) and c.go (field)\n"; got != want {
+	if got, want := pairsText(uses.Pairs()), "\tb.go (first) and c.go (field)\n"; got != want {
 		t.Errorf("pairs are\n%swant\n%s", got, want)
 	}
 	for _, test := range []struct {
@@ -210,7 +113,7 @@ func TestFilePairsAreCounted(t *testing.T) {
 		{13, 14, "lower its ceiling of 14"},
 		{10, 14, "remove its ceiling"},
 	} {
-		got := pairComplaint("p", make([]filePair, test.pairs), test.ceiling)
+		got := pairComplaint("p", make([]tree.Pair, test.pairs), test.ceiling)
 		if !strings.Contains(got, test.want) || test.want == "" && got != "" {
 			t.Errorf("%d pairs, ceiling %d: %q, want %q", test.pairs, test.ceiling, got, test.want)
 		}

@@ -36,9 +36,9 @@ the decision is from, what it predicts, and the runners-up. --explain lists ever
 plan that could be chosen: what the table knows of its time, by prediction and by
 measurement, or why tierflow tune does not measure it.
 
-With --machine plans have prices: what they take on that machine, by formulas. Then the
-cheapest plan is chosen where no table has an answer, and the runners-up are printed with
-their prices, and by what they cost more.`,
+With --machine plans have prices: what they take on that machine, by formulas. Those that
+promise most are simulated on it, and the fastest is chosen where no table has an answer. The
+runners-up are printed with what they take, and by what that is more.`,
 		Example: `  tierflow plan allreduce --bytes 4MiB --topo 4x2
   tierflow plan bcast --bytes 64KiB --root 3 --plan i=adapt/binomial
   tierflow plan allgather --topo 2x2 --counts 1000,0,1000,3000
@@ -65,6 +65,13 @@ their prices, and by what they cost more.`,
 					return err
 				}
 			}
+			if !p.explain && !p.json {
+				text, err := planner.Explain(r, t, p.Options())
+				if err == nil {
+					_, err = fmt.Fprint(c.OutOrStdout(), text)
+				}
+				return err
+			}
 			e, err := tune.Consider(r, t, p.Options(), tune.Space{Heuristics: p.pruned})
 			if err != nil {
 				return err
@@ -75,11 +82,7 @@ their prices, and by what they cost more.`,
 				}
 				return kit.WriteJSON(c.OutOrStdout(), e)
 			}
-			text := e.Text
-			if p.explain {
-				text = e.String()
-			}
-			_, err = fmt.Fprint(c.OutOrStdout(), text)
+			_, err = fmt.Fprint(c.OutOrStdout(), e)
 			return err
 		},
 	}

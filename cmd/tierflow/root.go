@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -10,10 +13,13 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/doctor"
 	"github.com/tierflow/tierflow/cmd/tierflow/draw"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
-	"github.com/tierflow/tierflow/cmd/tierflow/peers"
+	"github.com/tierflow/tierflow/cmd/tierflow/mpi"
+	"github.com/tierflow/tierflow/cmd/tierflow/rules"
 	"github.com/tierflow/tierflow/cmd/tierflow/simulate"
 	"github.com/tierflow/tierflow/cmd/tierflow/tune"
 	"github.com/tierflow/tierflow/cmd/tierflow/verify"
+	"github.com/tierflow/tierflow/cmd/tierflow/watch"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 )
@@ -25,15 +31,27 @@ type app struct {
 
 // run runs the whole program and returns the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return kit.Execute(ctx, app{all.Submodules()}.root(), args, stdin, stdout, stderr)
+	warnOfVariables(args, stderr)
+	return kit.Execute(ctx, app{all.Submodules()}.root(), withoutNP(args), stdin, stdout, stderr)
+}
+
+// warnOfVariables warns of variables that begin like tierflow's and are none. The ranks of
+// a job do it where they join.
+func warnOfVariables(args []string, stderr io.Writer) {
+	if kit.IsLaunched() || len(args) > 0 && slices.Contains([]string{"run", "agent"}, args[0]) {
+		return
+	}
+	for _, u := range env.Unknown(os.Environ()) {
+		fmt.Fprintln(stderr, "tierflow: warning:", u)
+	}
 }
 
 // root returns the command tierflow with all others.
 func (a app) root() *cobra.Command {
-	root := kit.NewRoot("Hierarchical collective communication: measure, draw, trace, check and launch it",
-		kit.Group("bench", "Measure collectives and their tasks", append(bench.Commands(a.registry), peers.Command())...),
-		a.planCommand(), draw.DagCommand(a.registry), draw.TraceCommand(a.registry), simulate.Command(a.registry), verify.Command(a.registry), a.infoCommand(), tune.Command(a.registry),
-		doctor.Command(), runCommand(), agentCommand())
+	root := kit.NewRoot("tierflow", "Hierarchical collective communication: measure, draw, trace, check and launch it",
+		kit.Group("bench", "Measure collectives and their tasks", append(bench.Commands(a.registry), movedFromBench()...)...),
+		a.planCommand(), draw.DagCommand(a.registry), draw.TraceCommand(a.registry), simulate.Command(a.registry), verify.Command(a.registry), a.infoCommand(), a.tuneCommand(), rules.Command(a.registry),
+		doctor.Command(), watch.PsCommand(), watch.DiagnoseCommand(), watch.TopCommand(), watch.MetricsCommand(), mpi.Command(), runCommand(), agentCommand())
 	root.Long = `tierflow compiles MPI-style collectives for hierarchical machines and runs them
 between Go processes or goroutines. This command measures, draws, traces and
 checks them, launches jobs, and examines where they run.
@@ -44,4 +62,21 @@ unequal size, /rr deals ranks round robin, and a file of JSON describes the rest
 Plans are words such as shape=han,fs=256KiB,w=4,i=adapt/chain/32KiB,s=sm; what a
 plan leaves open is chosen as always.`
 	return root
+}
+
+// movedFromBench returns what answers those who call bench's former commands.
+func movedFromBench() (all []*cobra.Command) {
+	for _, name := range []string{"accuracy", "algorithms", "disturb", "overlap", "peers", "share"} {
+		all = append(all, kit.Moved(name, "tierflow-lab "+name))
+	}
+	return all
+}
+
+// tuneCommand returns tune, which answers those who call its former commands.
+func (a app) tuneCommand() *cobra.Command {
+	c := tune.Command(a.registry)
+	for _, name := range []string{"compare", "models", "validate"} {
+		c.AddCommand(kit.Moved(name, "tierflow-lab "+name))
+	}
+	return c
 }

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"errors"
+	"path"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow/launch"
@@ -12,9 +17,10 @@ import (
 // runCommand returns run.
 func runCommand() *cobra.Command {
 	var o launch.Options
-	var agent string
+	var agent, tls, dump string
+	var seen seeing
 	c := &cobra.Command{
-		Use:   "run [-n RANKS] [--hosts a:4,b:4] -- PROGRAM [ARGS]",
+		Use:   "run [-n RANKS] [--hosts a:4,b:4] [--] PROGRAM [ARGS]",
 		Short: "Launch the processes of a job",
 		Long: `Starts PROGRAM once for each rank, watches the processes, passes their output on
 with "[rank] " in front, and ends the job when one of them fails. Each process
@@ -25,23 +31,28 @@ Without hosts all ranks run here, or, in a Slurm allocation, on its hosts and ta
 through srun. With hosts an agent is started on each through ssh, or whatever
 --launcher says; "local" lets this machine play all of them.
 
+The command's standard input goes to rank 0, the others read nothing; --stdin says
+otherwise. In a loop over lines of a file give --stdin none, or rank 0 reads the file.
+Ranks here get the command's environment. Those on other hosts get of it TIERFLOW_*,
+OMP_*, GOMAXPROCS, GOGC, GOMEMLIMIT, GODEBUG and GOTRACEBACK, on top of what their host
+gives them. -x adds a variable on all hosts, and shows it on no command line of theirs.
+
 Where a host has a processor for each of its ranks, ranks are bound to equal shares of
 them. Timers of a rank that has one processor may be 1 ms late, so that the threads of its
 runtime disturb it less. --bind none leaves all that as it is.
 
-The exit status is that of the first rank that failed (128 + number for a signal),
+When ranks fail because of another one, that one is reported, whichever ended first. The
+exit status is that of the reported rank (128 + number for a signal),
 124 for --timeout, 127 and 126 if the program is missing or can't be run, 2 for wrong
 flags or arguments, 125 for everything else.`,
 		Example: `  tierflow run -n 8 -- ./train -epochs 3
-  tierflow run --hosts a:4,b:4 -- ./train
+  tierflow run -np 8 ./train -epochs 3
+  tierflow run --hosts a:4,b:4 -x DATA -x LEVEL=2 --log-dir logs -- ./train
   tierflow run --hostfile hosts --map rr --timeout 10m -- ./train
   tierflow run -n 4 --hosts a:2,b:2 --launcher local -- ./train`,
 		Args: func(c *cobra.Command, args []string) error {
-			switch at := c.ArgsLenAtDash(); {
-			case at < 0 && len(args) > 0 || at > 0:
-				return kit.Usagef("argument %q: the program and its arguments follow --", args[0])
-			case len(args) == 0:
-				return kit.Usagef("no program: give it after --, as in tierflow run -n 4 -- ./program")
+			if len(args) == 0 || args[0] == "" {
+				return kit.Usagef("no program: give it after all flags, as in tierflow run -n 4 ./program")
 			}
 			return nil
 		},
@@ -51,17 +62,34 @@ flags or arguments, 125 for everything else.`,
 			if c.Flags().Changed("ranks") && o.Ranks < 1 {
 				return kit.Usagef("--ranks %d: give a number from 1 on, or leave it out for all slots", o.Ranks)
 			}
-			o.Program, o.Agent = args, strings.Fields(agent)
-			status, err := launch.Run(c.Context(), o, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
-			if err != nil {
-				return kit.WithStatus(err, status)
+			if c.Flags().Changed("tls") {
+				if err := checkTLS(tls, o.Launcher); err != nil {
+					return err
+				}
+				o.Export = append(o.Export, "TIERFLOW_TLS="+tls)
 			}
-			return nil
+			if dump != "" {
+				full, err := filepath.Abs(dump)
+				if err != nil {
+					return err
+				}
+				o.Export = append(o.Export, "TIERFLOW_DUMP_DIR="+full)
+			}
+			o.Program, o.Agent = args, strings.Fields(agent)
+			if err := seen.begin(&o); err != nil {
+				return err
+			}
+			status, err := launch.Run(c.Context(), o, c.InOrStdin(), kit.Raw(c.OutOrStdout()), c.ErrOrStderr())
+			told := seen.end(c.OutOrStdout(), c.ErrOrStderr())
+			if err != nil {
+				return kit.WithStatus(errors.Join(err, told), status)
+			}
+			return told
 		},
 	}
 	f := c.Flags()
-	f.SetInterspersed(false) // flags behind a program that lacks its -- are the program's
-	f.IntVarP(&o.Ranks, "ranks", "n", 0, "number of ranks (default all slots of the hosts, or the number of CPUs)")
+	f.SetInterspersed(false) // flags behind the program are its own
+	f.IntVarP(&o.Ranks, "ranks", "n", 0, "number of ranks, -np as well (default all slots of the hosts, or the number of CPUs)")
 	f.StringVar(&o.Hosts, "hosts", "", "nodes: host[:slots],host[:slots]…")
 	f.StringVar(&o.Hostfile, "hostfile", "", "file with a host[:slots] or \"host slots=N\" a line, - for standard input")
 	f.StringVar(&o.Launcher, "launcher", "", "local, ssh or a command like rsh (default local without hosts, srun in a Slurm allocation, else ssh)")
@@ -69,11 +97,62 @@ flags or arguments, 125 for everything else.`,
 	f.BoolVar(&o.Oversubscribe, "oversubscribe", false, "allow more ranks than slots")
 	f.DurationVar(&o.Timeout, "timeout", 0, "end the job after this long (default never)")
 	f.BoolVar(&o.NoPrefix, "no-prefix", false, "pass output on byte by byte, without \"[rank] \" in front of lines")
+	f.BoolVar(&o.Timestamps, "timestamps", false, "put the time before each line")
+	f.StringVar(&o.LogDir, "log-dir", "", "folder for a file of each rank's output, rank.00.log and so on")
+	f.StringVar(&o.Stdin, "stdin", "", "who reads standard input: all, none or a rank (default 0, none with --hostfile -)")
+	f.StringArrayVarP(&o.Export, "export", "x", nil, "variable of ranks on all hosts: NAME=VALUE, or NAME as it is here; again for more")
 	f.StringVar(&agent, "agent", "", "command line that starts an agent (default this program's path, and agent)")
 	f.DurationVar(&o.AgentTimeout, "agent-timeout", 0, "how long an agent may take to answer (default 30s)")
 	f.StringVar(&o.Bind, "bind", "", "processors of a rank: "+launch.Bindings+" (default $TIERFLOW_BIND, else share where there is one for each rank)")
+	f.StringVar(&tls, "tls", "", "keep what passes between nodes from others, on all ranks: job (by TLS and the job's secret), cert=FILE,key=FILE,ca=FILE[,id=GLOB] (by certificates, the same paths on all hosts) or off (default $TIERFLOW_TLS, else off)")
+	f.Lookup("tls").NoOptDefVal = "job"
+	f.StringVar(&dump, "dump", "", "folder in which ranks keep what they are in when the job stands still or fails, for tierflow diagnose")
+	f.StringVar(&seen.trace, "trace", "", "file for ui.perfetto.dev with the steps of a sample of calls, :every=16 behind it says of how many one, :every=1 all; .gz is compressed")
 	f.BoolVar(&o.NodeNames, "node-names", false, "set TIERFLOW_NODE to the host's name on every rank")
 	return c
+}
+
+// checkTLS says what is wrong with --tls. rsh would show the job's secret to the network that
+// the secret is to be safe from.
+func checkTLS(tls, launcher string) error {
+	command, _, _ := strings.Cut(strings.TrimSpace(launcher), " ")
+	switch {
+	case tls != "off" && tls != "job" && !strings.Contains(tls, "="):
+		return kit.Usagef("--tls=%s: allowed are job, cert=FILE,key=FILE,ca=FILE[,id=GLOB] and off", tls)
+	case tls == "job" && path.Base(command) == "rsh":
+		return kit.Usagef("--tls=job with --launcher %s: rsh carries the job's secret in plain text; use ssh", launcher)
+	}
+	return nil
+}
+
+// withoutNP returns the arguments of tierflow with -np, as mpirun has it, in place of -n
+// for run. What the program is given stays.
+func withoutNP(args []string) []string {
+	if len(args) == 0 || args[0] != "run" {
+		return args
+	}
+	args = slices.Clone(args)
+	flags := runCommand().Flags()
+	for i := 1; i < len(args) && strings.HasPrefix(args[i], "-") && args[i] != "--"; i++ {
+		if number, is := strings.CutPrefix(args[i], "-np"); is {
+			args[i] = "-n" + number
+		}
+		if wantsValue(flags, args[i]) {
+			i++
+		}
+	}
+	return args
+}
+
+// wantsValue reports whether the word after a flag is the flag's value.
+func wantsValue(flags *pflag.FlagSet, word string) bool {
+	var flag *pflag.Flag
+	if name, long := strings.CutPrefix(word, "--"); long {
+		flag = flags.Lookup(name) // with =VALUE there is none of that name
+	} else if len(word) == 2 {
+		flag = flags.ShorthandLookup(word[1:])
+	}
+	return flag != nil && flag.NoOptDefVal == ""
 }
 
 // agentCommand returns the command that run starts on each node.
@@ -81,7 +160,7 @@ func agentCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "agent", Short: "Start the ranks of one node for tierflow run", Hidden: true, Args: kit.NoOperands,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return launch.Agent(c.Context(), c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
+			return launch.Agent(c.Context(), c.InOrStdin(), kit.Raw(c.OutOrStdout()), c.ErrOrStderr())
 		},
 	}
 }

@@ -21,8 +21,8 @@ type Experiment struct {
 	NS      float64 // above 0
 }
 
-// Gather is what a linear gather takes, ns, 0 or more: until one rank's message is there,
-// and what each further one adds where all come at once.
+// Gather is the time of a linear gather, ns, 0 or more: First until one rank's message is
+// there, and Next for each further one. All come at once.
 type Gather struct {
 	First float64 `json:"first_ns"`
 	Next  float64 `json:"next_ns"`
@@ -97,8 +97,8 @@ type Algorithm struct {
 	Off []Deviation // by bytes, ascending; empty: none is known
 }
 
-// Deviation says by which factor an experiment took longer than its model: what no line has,
-// such as a message that waits for credit from some size on.
+// Deviation says by which factor an experiment took longer than its model. A message that waits
+// for credit from some size on is such a case: no line has it.
 type Deviation struct {
 	Bytes  int64
 	Factor float64 // above 0

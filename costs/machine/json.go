@@ -33,7 +33,7 @@ type parser struct {
 // keys are those of a file; the first needed of them must be given.
 var keys = []string{
 	"version", "provenance", "links", "copy_byte_ns", "reduce_byte_ns",
-	"peer_copy_ns", "peer_byte_ns", "step_ns", "memory_byte_ns", "cores", "unreadable", "eager_max_bytes", "budget_bytes", "noise",
+	"peer_copy_ns", "peer_byte_ns", "step_ns", "memory_byte_ns", "cores", "unreadable", "tls", "seal_byte_ns", "open_byte_ns", "eager_max_bytes", "budget_bytes", "noise",
 }
 
 const needed = 5
@@ -42,7 +42,7 @@ func (p *parser) file() {
 	m, line := p.machine, p.Line()
 	values := map[string]any{
 		"version": &m.Version, "provenance": &m.Provenance, "copy_byte_ns": &m.CopyByte, "reduce_byte_ns": &m.ReduceByte,
-		"peer_copy_ns": &m.PeerCopy, "peer_byte_ns": &m.PeerByte, "step_ns": &m.Step, "memory_byte_ns": &m.MemoryByte, "cores": &m.Cores, "unreadable": &m.Unreadable,
+		"peer_copy_ns": &m.PeerCopy, "peer_byte_ns": &m.PeerByte, "step_ns": &m.Step, "memory_byte_ns": &m.MemoryByte, "cores": &m.Cores, "unreadable": &m.Unreadable, "tls": &m.TLS, "seal_byte_ns": &m.SealByte, "open_byte_ns": &m.OpenByte,
 		"eager_max_bytes": &m.EagerMax, "budget_bytes": &m.Budget, "noise": &m.Noise,
 	}
 	fitted := true

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/levels"
@@ -38,6 +39,13 @@ type Machine struct {
 	// Unreadable says that ranks of a node can't read each other's memory where it is.
 	// Then a rank copies what it shares.
 	Unreadable bool `json:"unreadable,omitempty"`
+	// TLS says that connections between nodes were sealed when the links were measured: their
+	// numbers include sealing.
+	TLS bool `json:"tls,omitempty"`
+	// SealByte and OpenByte are what one rank takes to seal a byte for another node, and to
+	// open one, ns. 0: unknown.
+	SealByte float64 `json:"seal_byte_ns,omitempty"`
+	OpenByte float64 `json:"open_byte_ns,omitempty"`
 	// EagerMax is the largest payload that goes without credit, bytes, and Budget bounds
 	// what two ranks have on their way without credit, bytes. 0: as an executor has them
 	// that was told nothing; EagerMax -1: none.
@@ -130,6 +138,24 @@ func (m *Machine) Link(l levels.Level) (Link, error) {
 	return Link{}, fmt.Errorf("machine: no link for level %v; there are links for%s", l, have)
 }
 
+// Sealed returns the same machine with TLS between nodes, whose links the levels between say:
+// sealing and opening a byte is added to what messages take of the ranks' processors. false:
+// the machine doesn't know what that is.
+func (m *Machine) Sealed(between func(Symbol) bool) (*Machine, bool) {
+	if m.TLS {
+		return m, true
+	}
+	sealed := *m
+	sealed.TLS, sealed.Links = true, slices.Clone(m.Links)
+	for i := range sealed.Links {
+		if l := &sealed.Links[i]; between(l.Level) {
+			l.SendByte += m.SealByte
+			l.RecvByte += m.OpenByte
+		}
+	}
+	return &sealed, m.SealByte > 0 && m.OpenByte > 0
+}
+
 // numaSymbol is the symbol of the level inside the node, see [levels.Standard].
 const numaSymbol = 'm'
 
@@ -137,7 +163,7 @@ const numaSymbol = 'm'
 func (m *Machine) check() error {
 	return errors.Join(
 		checkNumbers(
-			"copy_byte_ns", m.CopyByte, "reduce_byte_ns", m.ReduceByte, "peer_copy_ns", m.PeerCopy, "peer_byte_ns", m.PeerByte, "step_ns", m.Step, "memory_byte_ns", m.MemoryByte, "noise", m.Noise,
+			"copy_byte_ns", m.CopyByte, "reduce_byte_ns", m.ReduceByte, "peer_copy_ns", m.PeerCopy, "peer_byte_ns", m.PeerByte, "step_ns", m.Step, "memory_byte_ns", m.MemoryByte, "seal_byte_ns", m.SealByte, "open_byte_ns", m.OpenByte, "noise", m.Noise,
 			"cores: per_node", float64(m.Cores.PerNode), "cores: in_all", float64(m.Cores.InAll), "cores: switch_ns", m.Cores.Switch,
 			"eager_max_bytes", float64(max(0, m.EagerMax)), "budget_bytes", float64(m.Budget),
 		),

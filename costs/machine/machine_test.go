@@ -52,6 +52,7 @@ func TestFormatReadsBack(t *testing.T) {
 	all := machine.Assumed()
 	all.Cores = machine.Cores{InAll: 4, Switch: 1500}
 	all.Unreadable, all.EagerMax, all.Budget, all.Noise = true, -1, 1<<20, 0.1
+	all.TLS, all.SealByte, all.OpenByte = true, 0.2, 0.25
 	all.Links[1].Gap = 100
 	for _, m := range []*machine.Machine{machine.Assumed(), all} {
 		data, err := m.Format()
@@ -83,5 +84,31 @@ func TestLinkOfALevel(t *testing.T) {
 	_, err := m.Link(levels.Level{Name: "rack", Symbol: 'k'})
 	if err == nil || !strings.Contains(err.Error(), "no link for level k/rack; there are links for s i w") {
 		t.Error(err)
+	}
+}
+
+// Sealing takes of the processors on links between nodes, once.
+func TestSealed(t *testing.T) {
+	between := func(s machine.Symbol) bool { return s != 's' }
+	m := machine.Assumed()
+	if _, known := m.Sealed(between); known {
+		t.Error("what sealing takes is known of a machine that doesn't say it")
+	}
+	m.SealByte, m.OpenByte = 0.25, 0.5
+	sealed, known := m.Sealed(between)
+	if !known || !sealed.TLS || m.TLS {
+		t.Errorf("known %t, %+v", known, sealed)
+	}
+	for i, l := range m.Links {
+		if between(l.Level) {
+			l.SendByte += 0.25
+			l.RecvByte += 0.5
+		}
+		if sealed.Links[i] != l {
+			t.Errorf("link %c: %+v, want %+v", l.Level, sealed.Links[i], l)
+		}
+	}
+	if again, known := sealed.Sealed(between); again != sealed || !known {
+		t.Error("sealed twice")
 	}
 }

@@ -3,6 +3,7 @@ package measure
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/stats"
@@ -14,11 +15,13 @@ type Timing struct {
 	Slowest costs.Summary // of the slowest rank in each repetition
 	Ranks   []float64     // median of each rank
 	Series  []float64     // the slowest rank's time, by repetition
+	Spent   float64       // what the whole measurement took, by the clock of rank 0
 }
 
 // Collective times calls of a request with a plan that leaves nothing open, on buffers of
 // its own. A repetition is one call; back to back it is several, and the time that of one.
 func (b *Bench) Collective(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop) (t Timing, err error) {
+	begin := time.Now()
 	calls, err := b.newCalls(r, p)
 	if err != nil {
 		return t, fmt.Errorf("measure: %w", err)
@@ -34,6 +37,7 @@ func (b *Bench) Collective(ctx context.Context, r tasks.Request, p tasks.Plan, s
 	}
 	if b.Rank() == 0 {
 		t = timing(all[0], b.comm.Size())
+		t.Spent = float64(time.Since(begin))
 	}
 	return t, b.share(ctx, &t)
 }

@@ -21,12 +21,13 @@ type Curve struct {
 // Point is one size.
 type Point struct {
 	Bytes    int64         `json:"bytes"`
-	Messages int           `json:"messages"`    // of each pair and direction, in a sample
-	Sample   costs.Summary `json:"sample"`      // the slowest rank's time for all of them
-	NS       float64       `json:"ns"`          // of one message: the median of samples
-	Half     float64       `json:"half_ns"`     // half the width of the 95% confidence interval of the mean
-	Modelled float64       `json:"modelled_ns"` // what the machine's numbers say of it
-	GBps     float64       `json:"gbps"`        // all bytes of all pairs and directions by time, 1e9 bytes per second
+	Messages int           `json:"messages"`     // of each pair and direction, in a sample
+	Sample   costs.Summary `json:"sample"`       // the slowest rank's time for all of them
+	NS       float64       `json:"ns"`           // of one message: the median of samples
+	Half     float64       `json:"half_ns"`      // half the width of the 95% confidence interval of the mean
+	Modelled float64       `json:"modelled_ns"`  // what the machine's numbers say of it
+	Rate     float64       `json:"gbytes_per_s"` // all bytes of all pairs and directions by time, 1e9 bytes per second
+	OldRate  float64       `json:"gbps"`         // deprecated name of Rate, which is no bits: the next version goes without
 }
 
 // Way is how the messages of a curve go. The zero value is invalid.
@@ -167,7 +168,8 @@ func (d *drawing) measure(ctx context.Context, c stopwatch, stop stats.Stop) err
 		p.Sample = all[i].Slowest
 		p.NS, p.Half = p.Sample.P50/d.messages(p), p.Sample.Half/d.messages(p)
 		if p.NS > 0 {
-			p.GBps = float64(p.Bytes) * d.atOnce() / p.NS
+			p.Rate = float64(p.Bytes) * d.atOnce() / p.NS
+			p.OldRate = p.Rate
 		}
 	}
 	return nil

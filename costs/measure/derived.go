@@ -230,10 +230,8 @@ func (s *Simulated) Gamma(ctx context.Context, most int, bytes int64, _ stats.St
 
 // Followed is [Bench.Followed] on simulated time.
 func (s *Simulated) Followed(ctx context.Context, r tasks.Request, p tasks.Plan, gathered int64, _ stats.Stop) (costs.Summary, error) {
-	if err := ctx.Err(); err != nil {
-		return costs.Summary{}, err
-	}
-	first, err := sim.Compile(r, s.topology, p, s.registry)
+	check := func(int64) error { return ctx.Err() }
+	first, err := s.compilation(ctx, r, p).Job()
 	if err != nil {
 		return costs.Summary{}, err
 	}
@@ -242,11 +240,11 @@ func (s *Simulated) Followed(ctx context.Context, r tasks.Request, p tasks.Plan,
 	if err != nil {
 		return costs.Summary{}, err
 	}
-	ended, err := first.Run(s.machine, sim.Options{})
+	ended, err := first.Run(s.machine, sim.Options{Check: check})
 	if err != nil {
 		return costs.Summary{}, err
 	}
-	both, err := second.Run(s.machine, sim.Options{Start: ended.End})
+	both, err := second.Run(s.machine, sim.Options{Start: ended.End, Check: check})
 	if err != nil {
 		return costs.Summary{}, err
 	}

@@ -76,7 +76,7 @@ func TestMachineOfGoroutines(t *testing.T) {
 	}
 	for _, c := range found.Curves {
 		for _, p := range c.Points {
-			if p.NS <= 0 || p.Modelled <= 0 || p.GBps <= 0 || p.Sample.N != 3 {
+			if p.NS <= 0 || p.Modelled <= 0 || p.Rate <= 0 || p.OldRate != p.Rate || p.Sample.N != 3 {
 				t.Errorf("level %c, %v: %+v", c.Level, c.Way, p)
 			}
 		}

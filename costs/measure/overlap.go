@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/tierflow/tierflow/costs"
-	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
@@ -58,10 +57,9 @@ func (s *Simulated) Overlap(ctx context.Context, r tasks.Request, p tasks.Plan, 
 	}
 	var found []costs.Cost
 	for _, only := range aloneAndTogether(kinds) {
-		compile := func() (*sim.Job, error) {
-			return sim.CompileOnly(whole.Request, s.topology, whole.Plan, s.registry, isOneOf(kinds, only), nil)
-		}
-		all, err := s.sampleJob(ctx, compile, 1, nil)
+		compilation := s.compilation(ctx, whole.Request, whole.Plan)
+		compilation.Keep = isOneOf(kinds, only)
+		all, err := s.sampleJob(compilation, 1, nil)
 		if err != nil {
 			return o, fmt.Errorf("measure: %w", err)
 		}

@@ -71,7 +71,11 @@ func (s *Simulated) Collective(ctx context.Context, r tasks.Request, p tasks.Pla
 	if err != nil {
 		return Timing{}, fmt.Errorf("measure: %w", err)
 	}
-	return timing(all, s.topology.Size()), nil
+	t := timing(all, s.topology.Size())
+	for _, ns := range t.Series {
+		t.Spent += ns * realSamples / float64(len(t.Series))
+	}
+	return t, nil
 }
 
 // Pipeline is [Bench.Pipeline] on simulated time.
@@ -152,20 +156,22 @@ func (s *Simulated) repetitions() int {
 // sample simulates a request as often as there is something new in it. Each rank's values
 // begin with when it ended, ns; watch fills in the others, as many as columns are left.
 func (s *Simulated) sample(ctx context.Context, r tasks.Request, p tasks.Plan, columns int, watch func(rank int, values []float64, e sim.Event)) (samples, error) {
-	return s.sampleJob(ctx, func() (*sim.Job, error) { return sim.Compile(r, s.topology, p, s.registry) }, columns, watch)
+	return s.sampleJob(s.compilation(ctx, r, p), columns, watch)
 }
 
-// sampleJob is sample of a job that compile makes.
-func (s *Simulated) sampleJob(ctx context.Context, compile func() (*sim.Job, error), columns int, watch func(rank int, values []float64, e sim.Event)) (all samples, err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	job, err := compile()
+// compilation returns what compiles a request, until ctx ends.
+func (s *Simulated) compilation(ctx context.Context, r tasks.Request, p tasks.Plan) *sim.Compilation {
+	return &sim.Compilation{Request: r, Topology: s.topology, Plan: p, Registry: s.registry, Check: ctx.Err}
+}
+
+// sampleJob is sample of any compilation. Whatever ends this ends the simulations.
+func (s *Simulated) sampleJob(c *sim.Compilation, columns int, watch func(rank int, values []float64, e sim.Event)) (all samples, err error) {
+	job, err := c.Job()
 	if err != nil {
 		return nil, err
 	}
 	for range s.repetitions() {
-		one, err := s.runJob(job, columns, uint64(len(all)+1), watch)
+		one, err := s.runJob(job, c.Check, columns, uint64(len(all)+1), watch)
 		if err != nil {
 			return nil, err
 		}
@@ -176,23 +182,20 @@ func (s *Simulated) sampleJob(ctx context.Context, compile func() (*sim.Job, err
 
 // sampleOnce is one sample, by rank.
 func (s *Simulated) sampleOnce(ctx context.Context, r tasks.Request, p tasks.Plan, columns int, seed uint64, watch func(rank int, values []float64, e sim.Event)) ([][]float64, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	job, err := sim.Compile(r, s.topology, p, s.registry)
+	job, err := s.compilation(ctx, r, p).Job()
 	if err != nil {
 		return nil, err
 	}
-	return s.runJob(job, columns, seed, watch)
+	return s.runJob(job, ctx.Err, columns, seed, watch)
 }
 
-// runJob is one sample of a job, by rank.
-func (s *Simulated) runJob(job *sim.Job, columns int, seed uint64, watch func(rank int, values []float64, e sim.Event)) ([][]float64, error) {
+// runJob is one sample of a job, by rank. An error of check ends it.
+func (s *Simulated) runJob(job *sim.Job, check func() error, columns int, seed uint64, watch func(rank int, values []float64, e sim.Event)) ([][]float64, error) {
 	values := make([][]float64, s.topology.Size())
 	for rank := range values {
 		values[rank] = make([]float64, columns)
 	}
-	options := sim.Options{Seed: seed}
+	options := sim.Options{Seed: seed, Check: func(int64) error { return check() }}
 	if watch != nil {
 		options.Watch = func(e sim.Event) { watch(int(e.Rank), values[e.Rank], e) }
 	}

@@ -46,10 +46,9 @@ func (s *Simulated) Task(ctx context.Context, r tasks.Request, p tasks.Plan, pha
 func (s *Simulated) task(ctx context.Context, r tasks.Request, p tasks.Plan, phases []int, segments int64, idle func(r tasks.Request, p tasks.Plan, phases []int) func(levels.Rank) bool) (pipe costs.Pipeline, err error) {
 	r, p = exactly(r, p, s.affordable(r, p, phases, segments))
 	_, n := tasks.Segments(r, p)
-	compile := func() (*sim.Job, error) {
-		return sim.CompileOnly(r, s.topology, p, s.registry, isOf(phases), idle(r, p, phases))
-	}
-	all, err := s.sampleJob(ctx, compile, 1+int(n), func(_ int, values []float64, e sim.Event) {
+	compilation := s.compilation(ctx, r, p)
+	compilation.Keep, compilation.Idle = isOf(phases), idle(r, p, phases)
+	all, err := s.sampleJob(compilation, 1+int(n), func(_ int, values []float64, e sim.Event) {
 		values[1+e.Segment] = max(values[1+e.Segment], e.End.Nanoseconds())
 	})
 	if err != nil {

@@ -4,17 +4,12 @@ import (
 	"math"
 
 	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/adapt"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// mostAtOnce is with how many partners a rank exchanges at once in package adapt.
-const mostAtOnce = 16
-
 // turn is what a message may have on the wire before others have a turn, bytes.
 const turn = 128 << 10
-
-// packMost is the largest message, bytes, whose pieces are copied together before it leaves.
-const packMost = 64 << 10
 
 // pieces are how a message of an alltoall lies on its two ends.
 type pieces struct {
@@ -98,7 +93,7 @@ func (x *exchange) swapped(c tasks.Choice, n float64, as pieces) (stage, bool) {
 		if !x.atOnce(c.Submodule, n) {
 			return stage{}, false
 		}
-		if more := others - mostAtOnce; more > 0 && c.Submodule == submodules.Adapt {
+		if more := others - adapt.MaxPartners; more > 0 && c.Submodule == submodules.Adapt {
 			x.late = more * 2 * x.step // the ends of earlier ones are waited for
 			if n <= x.lead {
 				x.late += more * 2 * (x.copies(n) - x.step) // it is kept until it is expected
@@ -146,7 +141,7 @@ func (x *exchange) idles(n float64) float64 {
 	case x.ranks > 1:
 		return float64(x.ranks-1) / 2
 	case n <= x.lead:
-		return odd * math.Ceil(others/mostAtOnce)
+		return odd * math.Ceil(others/adapt.MaxPartners)
 	case x.size == 3:
 		return 0
 	default:
@@ -160,15 +155,15 @@ func (x *exchange) idles(n float64) float64 {
 func (x *exchange) atOnce(submodule string, n float64) bool {
 	switch {
 	case x.lanes > 1:
-		return x.size <= mostAtOnce+1
+		return x.size <= adapt.MaxPartners+1
 	case x.ranks == 1:
 		return true
 	case submodule == submodules.Adapt && n > x.lead:
-		return x.ranks <= mostAtOnce+1
+		return x.ranks <= adapt.MaxPartners+1
 	case submodule == submodules.NBC:
-		return x.size <= mostAtOnce+1
+		return x.size <= adapt.MaxPartners+1
 	default:
-		return x.size-x.ranks <= mostAtOnce && x.ranks <= mostAtOnce+1
+		return x.size-x.ranks <= adapt.MaxPartners && x.ranks <= adapt.MaxPartners+1
 	}
 }
 
@@ -176,7 +171,7 @@ func (x *exchange) atOnce(submodule string, n float64) bool {
 func (x *exchange) repack(messages, n float64, as pieces) {
 	switch {
 	case as.count == 1:
-	case n > packMost: // each piece is a message
+	case n > submodules.PackMost: // each piece is a message
 		piece := n / as.count
 		wire, busy := x.wire(piece)*as.count-x.wire(n), (as.count-1)*(x.sends(piece)+x.receives(piece)-(x.SendByte+x.RecvByte)*piece)
 		x.wired += messages * wire
@@ -308,7 +303,7 @@ func (s *share) carried(n float64) float64 {
 		return pairs*meeting*s.step + 4*once
 	case s.reads:
 		return crowded * once
-	case n <= packMost:
+	case n <= submodules.PackMost:
 		return crowded * 2 * once
 	case s.sends:
 		return once

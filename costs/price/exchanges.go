@@ -432,8 +432,9 @@ const (
 )
 
 // blocks is a bcast or a reduce of n bytes on a circulant graph, in blocks. The root
-// sends one in every round, or hears one.
-func (l *link) blocks(size int, n, block, lead float64, reduces bool) stage {
+// sends one in every round, or hears one. So many ranks of a node share its wire: in each round
+// as many send to another node as the round's skip is long, and no more than there are.
+func (l *link) blocks(size int, n, block, lead float64, reduces bool, together int) stage {
 	if block <= 0 || block > n {
 		block = n
 	}
@@ -443,6 +444,16 @@ func (l *link) blocks(size int, n, block, lead float64, reduces bool) stage {
 	}
 	depth := log2(size)
 	hop, wire := l.hop(block), l.wire(block)
+	if together > 1 {
+		far, rounds := 0.0, 0.0
+		for skip := (size + 1) / 2; ; skip = (skip + 1) / 2 {
+			far, rounds = far+float64(min(together, skip)), rounds+1
+			if skip <= 1 {
+				break
+			}
+		}
+		wire *= far / rounds
+	}
 	if depth > 2 {
 		wire *= 1 + crossing
 	}

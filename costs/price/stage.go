@@ -2,6 +2,7 @@ package price
 
 import (
 	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/trees"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -112,7 +113,7 @@ func (s *share) stage(op tasks.Collective) (stage, bool) {
 // along returns the stage of a bcast or a reduce over links.
 func along(l *link, all crowd, inside bool, c tasks.Choice, size int, n, lead float64, reduces bool) (stage, bool) {
 	if c.Submodule == submodules.Circulant {
-		return l.blocks(size, n, float64(c.Inner), lead, reduces), all.ranks == 1
+		return l.blocks(size, n, float64(c.Inner), lead, reduces, all.ranks), true
 	}
 	if c.Inner > 0 && float64(c.Inner) < n || size < 2 {
 		return stage{}, false
@@ -129,11 +130,11 @@ func along(l *link, all crowd, inside bool, c tasks.Choice, size int, n, lead fl
 	case submodules.Chain:
 		return t.chain(), true
 	case submodules.KChain:
-		return t.kchain(or(c.N, chains)), all.ranks == 1
+		return t.kchain(or(c.N, trees.Chains)), all.ranks == 1
 	case submodules.Linear:
-		return t.linear(c.Submodule == submodules.NBC), all.ranks == 1 && (c.Submodule == submodules.NBC || size <= or(c.N, directly))
+		return t.linear(c.Submodule == submodules.NBC), all.ranks == 1 && (c.Submodule == submodules.NBC || size <= or(c.N, trees.MaxFan))
 	case submodules.KNomial:
-		return t.radix(or(c.N, 4)), !reduces
+		return t.radix(or(c.N, trees.Radix)), !reduces
 	case submodules.Rabenseifner:
 		x := &exchange{link: l, crowd: all, size: size, lead: lead}
 		x.rabenseifner(n, true)
@@ -143,10 +144,6 @@ func along(l *link, all crowd, inside bool, c tasks.Choice, size int, n, lead fl
 		return stage{}, false
 	}
 }
-
-// directly is how many ranks the root of a linear tree of package adapt feeds itself, unless
-// a plan says it.
-const directly = 32
 
 // or returns a number, or the usual one if it is 0.
 func or(number, usual int) int {
@@ -190,7 +187,7 @@ func exchanged(x *exchange, c tasks.Choice, op tasks.Collective, n float64) (sta
 	case alg == "nbc/rabenseifner" && op == tasks.Allreduce:
 		x.rabenseifner(n, false)
 		x.inSegments(doubledBehind)
-	case alg == "nbc/pairwise" && op == tasks.ReduceScatter:
+	case alg == "nbc/pairwise" && op == tasks.ReduceScatter, alg == "adapt/direct": // the same without rounds
 		x.pairwise(n, true)
 	case c.Algorithm == submodules.Linear && op == tasks.Allgather:
 		x.pairwise(n, false)

@@ -209,9 +209,6 @@ func (t *tree) halved(size, children int, known map[int]Terms) (path Terms) {
 	return path
 }
 
-// chains are how many chains there usually are below the root of a kchain.
-const chains = 4
-
 func (t *tree) kchain(chains int) stage {
 	below := min(chains, t.size-1)
 	path := t.gap(float64(below - 1)).plus(t.hops.times(float64((t.size - 1 + below - 1) / below)))

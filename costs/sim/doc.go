@@ -4,7 +4,7 @@
 //
 // It is pure: the same programs, machine and options give the same times on every
 // system. Times are integers ([Time]). Events at the same time are taken in the order
-// in which they were made; ranks that start together do so in an arbitrary order, which
+// in which they were made. Ranks that start together do so in an arbitrary order, which
 // the seed chooses.
 //
 //	job, err := sim.Compile(request, topology, plan, all.Submodules())

@@ -8,5 +8,5 @@ import (
 
 // CompileEach is [Compile] without folding.
 func CompileEach(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry) (*Job, error) {
-	return compile(r, t, p, reg, false, nil, nil)
+	return (&Compilation{Request: r, Topology: t, Plan: p, Registry: reg, unfolded: true}).Job()
 }

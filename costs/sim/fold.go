@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -17,6 +18,7 @@ type casting struct {
 	request tasks.Request
 	phases  []phase
 	known   map[string]actor // by role; nil: ranks are not folded
+	key     []byte           // memory for a role
 }
 
 // phase is the groups of a phase.
@@ -59,19 +61,28 @@ func newCasting(r tasks.Request, h *levels.Hierarchy, p tasks.Plan, fold bool) *
 	return c
 }
 
-// role returns a text that is equal for ranks of equal role.
+// role returns bytes that are equal for ranks of equal role.
 func (c *casting) role(rank levels.Rank) string {
-	text := fmt.Appendf(nil, "%v %v %v", c.request.Gives(rank), c.request.Receives(rank), c.request.Rooted() && rank == c.request.Root)
+	has := 0
+	for i, is := range []bool{c.request.Gives(rank), c.request.Receives(rank), c.request.Rooted() && rank == c.request.Root} {
+		if is {
+			has |= 1 << i
+		}
+	}
+	key := append(c.key[:0], byte(has))
 	for i := range c.phases {
 		ph := &c.phases[i]
 		if ph.of[rank] < 0 {
-			text = append(text, '-')
+			key = append(key, 0)
 			continue
 		}
 		g := ph.groups[ph.of[rank]]
-		text = fmt.Appendf(text, "|%d/%d<%d", g.Pos(rank), len(g.Ranks), g.Leader)
+		for _, n := range []int{len(g.Ranks), g.Pos(rank), g.Leader} {
+			key = binary.AppendUvarint(key, uint64(n))
+		}
 	}
-	return string(text)
+	c.key = key
+	return string(key)
 }
 
 // fold returns the seat of a rank whose role is known.
@@ -114,6 +125,7 @@ func (c *casting) add(rank levels.Rank, s seat) {
 type store struct {
 	byHash map[uint64][]*form
 	count  int
+	steps  int64 // of all programs that were compiled
 }
 
 func newStore() *store { return &store{byHash: map[uint64][]*form{}} }

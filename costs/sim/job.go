@@ -5,7 +5,6 @@ import (
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
-	"github.com/tierflow/tierflow/tasks"
 )
 
 // Job is the programs of all ranks of one request. It is never written to after
@@ -16,78 +15,23 @@ type Job struct {
 	passes   int64     // of seats[0]
 	conns    [][]conn  // by rank
 	forms    int       // different ones
+	compiled int64     // steps of all programs that were compiled
+	symmetry symmetry  // zero: all ranks are there
 }
 
 // seat is a rank's place in a form.
 type seat struct {
 	form  *form
 	ranks []int32 // by peer of the form: its rank
+	homes []int32 // by peer: the rank that is simulated for it; mostly that rank itself
 	conns []int32 // by peer: index into the rank's conns
 	backs []int32 // by peer: which peer this rank is of that peer's form
 }
 
 // conn is another rank that a rank speaks with.
 type conn struct {
-	rank int32
+	rank int32 // the one that is simulated for it
 	back int32 // index of this rank among that rank's conns
-}
-
-// Compile compiles a request for all ranks. It keeps no more than their forms: the
-// program of a rank is dropped before that of the next one is made.
-func Compile(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry) (*Job, error) {
-	return compile(r, t, p, reg, true, nil, nil)
-}
-
-// CompileOnly is [Compile] of those tasks alone that keep reports true for, see
-// [tasks.Graph.Only]. All ranks must keep the same phases. Ranks that idle reports true for
-// do nothing; nil: there are none. What is left must not speak with them.
-func CompileOnly(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry, keep func(*tasks.Task) bool, idle func(levels.Rank) bool) (*Job, error) {
-	return compile(r, t, p, reg, idle == nil, keep, idle)
-}
-
-// compile is [Compile]; without fold it compiles every rank. keep nil keeps all tasks.
-func compile(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry, fold bool, keep func(*tasks.Task) bool, idle func(levels.Rank) bool) (*Job, error) {
-	cut, err := tasks.CutRequest(r, t, p)
-	if err != nil {
-		return nil, err
-	}
-	j := &Job{topology: t, passes: cut.Passes}
-	store := newStore()
-	for i, part := range []tasks.Request{cut.Whole, cut.Rest} {
-		if i == 0 && cut.Passes == 0 || i == 1 && cut.Passes > 0 && part.Count == 0 {
-			continue
-		}
-		roles := newCasting(part, cut.On, p, fold)
-		for rank := range levels.Rank(t.Size()) {
-			if idle != nil && idle(rank) {
-				j.seats[i] = append(j.seats[i], seat{form: nothing})
-				continue
-			}
-			s, known := roles.fold(rank)
-			if !known {
-				prog, err := compileRank(part, cut.On, p, rank, reg, keep)
-				if err != nil {
-					return nil, err
-				}
-				s = seatOf(prog, store)
-				roles.add(rank, s)
-			}
-			j.seats[i] = append(j.seats[i], s)
-		}
-	}
-	j.forms = store.count
-	return j, j.connect()
-}
-
-func compileRank(r tasks.Request, h *levels.Hierarchy, p tasks.Plan, rank levels.Rank, reg submodules.Registry, keep func(*tasks.Task) bool) (*submodules.Program, error) {
-	g, err := tasks.ExpandOn(r, h, p, rank)
-	if err != nil {
-		return nil, err
-	}
-	if keep != nil {
-		g = g.Only(keep)
-	}
-	return submodules.Compile(g, h.Topology().Size(), reg)
 }
 
 // New returns the job of programs that were compiled already, by rank: all of one
@@ -114,7 +58,7 @@ func New(t *levels.Topology, all []submodules.Compiled) (*Job, error) {
 		}
 	}
 	j.forms = store.count
-	return j, j.connect()
+	return j, j.connect(nil)
 }
 
 // Ranks returns how many ranks the job has.
@@ -123,8 +67,12 @@ func (j *Job) Ranks() int { return j.topology.Size() }
 // Forms returns how many different programs the job has.
 func (j *Job) Forms() int { return j.forms }
 
+// Compiled returns how many steps were compiled for the job: ranks of equal role share them.
+func (j *Job) Compiled() int64 { return j.compiled }
+
 // Steps returns how many steps all ranks execute together.
 func (j *Job) Steps() (n int64) {
+	defer func() { n *= int64(j.symmetry.times()) }()
 	for i, times := range []int64{j.passes, 1} {
 		for r := range j.seats[i] {
 			n += times * int64(j.seats[i][r].form.len())
@@ -153,34 +101,31 @@ func seatOf(p *submodules.Program, s *store) seat {
 }
 
 // connect finds for each rank and peer how the peer knows that rank. Programs that
-// don't fit together are an error.
-func (j *Job) connect() error {
-	j.conns = make([][]conn, j.Ranks())
+// don't fit together are an error. check is asked from time to time, nil: nobody is.
+func (j *Job) connect(check func() error) error {
+	j.conns = make([][]conn, j.simulated())
 	index := map[uint64]int32{} // of a conn, by both ranks
 	for i := range j.seats {
 		peers := map[uint64]int32{} // index of a peer, by both ranks
 		for rank := range j.seats[i] {
+			if err := ask(check); err != nil {
+				return err
+			}
 			s := &j.seats[i][rank]
-			s.conns = make([]int32, len(s.ranks))
+			s.homes, s.conns = j.symmetry.homesOf(s.ranks), make([]int32, len(s.ranks))
 			for p, peer := range s.ranks {
 				key := pairKey(int32(rank), peer)
 				at, known := index[key]
 				if !known {
 					at = int32(len(j.conns[rank]))
 					index[key] = at
-					j.conns[rank] = append(j.conns[rank], conn{rank: peer})
+					j.conns[rank] = append(j.conns[rank], conn{rank: s.homes[p]})
 				}
 				s.conns[p], peers[key] = at, int32(p)
 			}
 		}
-		if err := j.matchSeats(i, peers); err != nil {
+		if err := j.matchSeats(i, index, peers, check); err != nil {
 			return err
-		}
-	}
-	for rank := range j.conns {
-		for k := range j.conns[rank] {
-			c := &j.conns[rank][k]
-			c.back = index[pairKey(c.rank, int32(rank))]
 		}
 	}
 	return nil
@@ -188,19 +133,33 @@ func (j *Job) connect() error {
 
 func pairKey(a, b int32) uint64 { return uint64(uint32(a))<<32 | uint64(uint32(b)) }
 
-// matchSeats finds who each rank is to its peers. peers are their indexes, by both ranks.
-func (j *Job) matchSeats(i int, peers map[uint64]int32) error {
+// matchSeats finds who each rank is to its peers. index and peers are indexes of conns and
+// of peers, by both ranks.
+func (j *Job) matchSeats(i int, index, peers map[uint64]int32, check func() error) error {
 	for rank := range j.seats[i] {
+		if err := ask(check); err != nil {
+			return err
+		}
 		s := &j.seats[i][rank]
 		s.backs = make([]int32, len(s.ranks))
 		for p, peer := range s.ranks {
-			back, known := peers[pairKey(peer, int32(rank))]
-			if !known || s.form.out.count(int32(p)) != j.seats[i][peer].form.in.count(back) {
+			key := pairKey(s.homes[p], j.symmetry.seen(int32(rank), peer))
+			back, known := peers[key]
+			if !known || s.form.out.count(int32(p)) != j.seats[i][s.homes[p]].form.in.count(back) {
 				return fmt.Errorf("simulate: rank %d sends rank %d %d messages, but that rank waits for another number",
 					rank, peer, s.form.out.count(int32(p)))
 			}
 			s.backs[p] = back
+			j.conns[rank][s.conns[p]].back = index[key]
 		}
 	}
 	return nil
+}
+
+// ask asks a check, if there is one.
+func ask(check func() error) error {
+	if check == nil {
+		return nil
+	}
+	return check()
 }

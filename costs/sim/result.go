@@ -41,15 +41,19 @@ type Use struct {
 
 // result returns what is known in the end. starts are those of [Options].
 func (e *engine) result(starts []Time) *Result {
+	times := e.job.symmetry.times()
 	r := &Result{Counts: e.counts}
-	for i := range e.ranks {
-		r.End = append(r.End, e.ranks[i].end)
-		r.Busy = append(r.Busy, e.ranks[i].busy)
+	r.Steps, r.Messages, r.Bytes = r.Steps*int64(times), r.Messages*int64(times), r.Bytes*int64(times)
+	for range times {
+		for i := range e.ranks {
+			r.End = append(r.End, e.ranks[i].end)
+			r.Busy = append(r.Busy, e.ranks[i].busy)
+		}
 	}
 	r.Time = slices.Max(r.End)
 	for k, wires := range e.wires {
 		if l := &e.prices.links[k]; l.isWired {
-			for d, w := range wires {
+			for d, w := range wires[:len(wires)/times] {
 				r.Links = append(r.Links, Link{l.symbol, d, w.out.Use, w.in.Use})
 			}
 		}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -25,7 +26,19 @@ type Options struct {
 	// Watch, if not nil, is called at the end of each step, in an order that is the same
 	// for the same input. A rank's steps may be reported ahead of earlier ones of other ranks.
 	Watch func(Event)
+	// Check, if not nil, hears from time to time how many steps have ended. Its error ends
+	// the simulation, and is Run's.
+	Check func(steps int64) error
+	// Limit ends a simulation that takes longer, with [ErrLimit]. 0: it may take any time.
+	Limit Time
 }
+
+// ErrLimit is returned for a simulation that would take longer than [Options.Limit], and for a
+// job of more steps than [Compilation] allows.
+var ErrLimit = errors.New("simulate: it takes longer than the limit")
+
+// checkEvery is how many events lie between two calls of Check: some milliseconds.
+const checkEvery = 1 << 15
 
 // Run simulates the job on a machine.
 func (j *Job) Run(m *machine.Machine, o Options) (*Result, error) {
@@ -37,6 +50,14 @@ func (j *Job) Run(m *machine.Machine, o Options) (*Result, error) {
 		ev := e.queue.pop()
 		e.now = ev.at
 		e.counts.Events++
+		if o.Limit > 0 && e.now > o.Limit {
+			return nil, ErrLimit
+		}
+		if o.Check != nil && e.counts.Events%checkEvery == 0 {
+			if err := o.Check(e.counts.Steps); err != nil {
+				return nil, err
+			}
+		}
 		switch i := int32(ev.what & (1<<indexBits - 1)); ev.what >> indexBits {
 		case wake:
 			e.wake(&e.ranks[i])
@@ -61,20 +82,29 @@ func newEngine(j *Job, m *machine.Machine, o *Options) (*engine, error) {
 	if o.Start != nil && len(o.Start) != t.Size() {
 		return nil, fmt.Errorf("simulate: %d times to start at for %d ranks", len(o.Start), t.Size())
 	}
-	e := &engine{job: j, free: -1, left: t.Size(), random: o.Seed, ranks: make([]rank, t.Size()), nodes: make([]int32, t.Size()), memory: make([]Time, t.Nodes())}
+	n := j.simulated()
+	e := &engine{job: j, free: -1, left: n, random: o.Seed, ranks: make([]rank, n), nodes: make([]int32, n), memory: make([]Time, t.Nodes())}
 	var err error
 	if e.prices, err = pricesOf(m, t, o.Seed); err != nil {
+		return nil, err
+	}
+	if err := j.symmetry.check(m, o); err != nil {
 		return nil, err
 	}
 	if o.Watch != nil {
 		e.watch = newWatch(j, o.Watch)
 	}
 	if o.Path {
-		e.log = newLog(t.Size())
+		e.log = newLog(n)
 	}
 	e.makeWires(t)
 	e.makePools(m.Cores, t)
 	for i := range e.ranks {
+		if o.Check != nil {
+			if err := o.Check(0); err != nil {
+				return nil, err
+			}
+		}
 		r := &e.ranks[i]
 		*r = rank{id: int32(i), pass: -1, end: -1, inbox: list{-1, -1}, state: scheduled}
 		e.nodes[i] = int32(t.Node(levels.Rank(i)))
@@ -83,7 +113,7 @@ func newEngine(j *Job, m *machine.Machine, o *Options) (*engine, error) {
 			r.clock = max(0, o.Start[i])
 		}
 	}
-	for _, i := range startOrder(t.Size(), o.Seed) {
+	for _, i := range startOrder(n, o.Seed) {
 		e.queue.push(e.ranks[i].clock, wake, i)
 	}
 	return e, nil
@@ -106,17 +136,28 @@ func startOrder(n int, seed uint64) []int32 {
 // makePairs prepares a rank's side of its conns.
 func (e *engine) makePairs(r *rank, t *levels.Topology) {
 	r.pairs = make([]pair, len(e.job.conns[r.id]))
-	for i := range r.pairs {
-		p, me, peer := &r.pairs[i], levels.Rank(r.id), levels.Rank(e.job.conns[r.id][i].rank)
-		for t.Domain(me, int(p.link)) != t.Domain(peer, int(p.link)) {
-			p.link++
+	for i := range e.job.seats {
+		if e.job.seats[i] == nil {
+			continue
 		}
-		limit := e.prices.limits.NearBudget
-		if p.isFar = t.Node(me) != t.Node(peer); p.isFar {
-			limit = e.prices.limits.FarBudget
+		s := &e.job.seats[i][r.id]
+		for k, c := range s.conns {
+			r.pairs[c] = e.newPair(levels.Rank(r.id), levels.Rank(s.ranks[k]), t)
 		}
-		p.flow, p.spoken, p.bulk = flow.NewPair(limit), -1, list{-1, -1}
 	}
+}
+
+// newPair is what a rank knows of another one at the start.
+func (e *engine) newPair(me, peer levels.Rank, t *levels.Topology) (p pair) {
+	for t.Domain(me, int(p.link)) != t.Domain(peer, int(p.link)) {
+		p.link++
+	}
+	limit := e.prices.limits.NearBudget
+	if p.isFar = t.Node(me) != t.Node(peer); p.isFar {
+		limit = e.prices.limits.FarBudget
+	}
+	p.flow, p.spoken, p.bulk = flow.NewPair(limit), -1, list{-1, -1}
+	return p
 }
 
 // makeWires makes the wires of all links: those of the domains one level inside, at the

@@ -119,7 +119,7 @@ func (e *engine) sendPayload(r *rank, id int32, s *step, kind messageKind) {
 
 // messageTo returns a message for the step at the other end of a step's edge.
 func (e *engine) messageTo(r *rank, s *step, kind messageKind) message {
-	peer := e.job.seat(r.seat.ranks[s.peer], r.pass).form
+	peer := e.job.seat(r.seat.homes[s.peer], r.pass).form
 	at := &peer.in
 	if kind == credit {
 		at = &peer.out

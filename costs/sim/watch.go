@@ -21,7 +21,7 @@ type watch struct {
 }
 
 func newWatch(j *Job, tell func(Event)) *watch {
-	return &watch{tell: tell, begun: make([][]Time, j.Ranks())}
+	return &watch{tell: tell, begun: make([][]Time, j.simulated())}
 }
 
 // load forgets the pass before.

@@ -36,5 +36,6 @@
 // Little endian. A header of 512 bytes: magic, version, rank, ranks, process,
 // start, how many events there were, the last failure. Then 64 calls of 256 bytes,
 // the one with number n in place n%64: when it began and ended, what it is and
-// what it waits for. Then the ring of events, 48 bytes each.
+// what it waits for. Then eight more, for sends and receives that wait. Then the ring of
+// events, 48 bytes each.
 package flight

@@ -36,6 +36,9 @@ var Messages = []string{
 	8: "bye", 9: "tagged", 10: "offer", 11: "accept", 12: "arrived",
 }
 
+// tagged is the message whose waits are those of sends and receives.
+const tagged = 9
+
 func messageName(m uint8) string {
 	if m == 0 || int(m) >= len(Messages) {
 		return fmt.Sprintf("message(%d)", m)

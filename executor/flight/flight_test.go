@@ -171,7 +171,7 @@ func TestReadErrors(t *testing.T) {
 		{nil, "offset 0: the file ends"},
 		{good[:100], "offset 100: the file ends in the header of 512 bytes"},
 		{[]byte(strings.Repeat("text ", 200)), `offset 0: begins with "text tex"`},
-		{change(8, 9), "offset 8: version 9; this program reads version 2"},
+		{change(8, 9), "offset 8: version 9; this program reads version 3"},
 		{change(12, 8), "offset 12: rank 8 of 8"},
 		{change(32, 7), "offset 32: a ring of 7 events"},
 		{change(36, 7), "offset 36: 7 calls"},
@@ -237,7 +237,7 @@ func FuzzReadRecording(f *testing.F) {
 			}
 			return
 		}
-		if uint64(len(rec.Events)) > rec.Total || len(rec.Calls) > 64 {
+		if uint64(len(rec.Events)) > rec.Total || len(rec.Calls) > 72 {
 			t.Errorf("%d of %d events, %d calls", len(rec.Events), rec.Total, len(rec.Calls))
 		}
 		var b strings.Builder

@@ -21,7 +21,7 @@ type header struct {
 	Fail    [440]byte
 }
 
-// call is what is known of a run.
+// call is what is known of a run, or of a send or receive that waits.
 type call struct {
 	Comm    uint64
 	Begun   int64 // ns since Start; 0: nothing is here
@@ -31,16 +31,19 @@ type call struct {
 	TextLen uint32
 	WaitLen uint32
 	Text    [88]byte
-	Wait    [124]byte
+	Wait    [120]byte
+	Apart   uint32 // 1: a send or receive, which has no Seq
 }
 
 var magic = [8]byte{'t', 'f', 'l', 'i', 'g', 'h', 't', '\n'}
 
 const (
-	version     = 2
+	version     = 3
 	headerBytes = 512
 	callBytes   = 256
-	calls       = 64
+	runs        = 64 // places for runs
+	transfers   = 8  // and for sends and receives
+	calls       = runs + transfers
 	eventBytes  = 48
 
 	// DefaultEvents is how many events a ring keeps unless told.

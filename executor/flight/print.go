@@ -80,6 +80,9 @@ func (l line) text() string {
 	if e.Comm != 0 {
 		of += " on comm " + CommName(e.Comm)
 	}
+	if e.Kind == Waiting && e.Message == tagged {
+		return fmt.Sprintf("%v\tfor rank %d\ttag %d, %d bytes\t", e.Kind, e.Peer, e.Edge, e.Bytes)
+	}
 	switch e.Kind {
 	case RunBegin, RunEnd, RunFail:
 		return fmt.Sprintf("%v\t\t\t%s", e.Kind, of)
@@ -144,6 +147,10 @@ func (r *Recording) state(w io.Writer, end time.Time) {
 	ago := func(d time.Duration) string { return seconds(r.Start.Add(d).Sub(end)) }
 	open := r.Unfinished()
 	for _, c := range open {
+		if c.Apart {
+			fmt.Fprintf(w, "rank %d: %s: waits since %s\n", r.Rank, c.Request, ago(c.Begun))
+			continue
+		}
 		fmt.Fprintf(w, "rank %d: %s #%d: ", r.Rank, c.Request, c.Seq)
 		if c.Waits != "" {
 			fmt.Fprintf(w, "waits since %s: %s\n", ago(c.Since), c.Waits)

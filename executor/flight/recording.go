@@ -34,6 +34,7 @@ type Call struct {
 	Ended   time.Duration // 0: not yet
 	Waits   string        // what it stands still for; empty: it moves, or has ended
 	Since   time.Duration // from when on
+	Apart   bool          // a send or receive, which has no Seq
 }
 
 // ReadRecording reads the bytes of a file, which is called name in errors. A
@@ -93,6 +94,7 @@ func (r *Recording) readCalls(data []byte) error {
 			continue
 		}
 		k := Call{Comm: c.Comm, Seq: c.Seq, Request: clean(c.Text[:c.TextLen]), Begun: time.Duration(c.Begun), Ended: time.Duration(c.Ended)}
+		k.Apart = c.Apart != 0
 		if c.Waits != 0 && c.Ended == 0 {
 			k.Waits, k.Since = clean(c.Wait[:c.WaitLen]), time.Duration(c.Waits)
 		}
@@ -146,10 +148,38 @@ func (r *Recording) Unfinished() []Call {
 	return open
 }
 
+// State is what the rank was in at its last sign of life. Times are up to then.
+func (r *Recording) State() State {
+	s := State{Rank: r.Rank, Doing: Outside, PID: r.PID}
+	var last *Call
+	for i := range r.Calls {
+		c := &r.Calls[i]
+		switch {
+		case c.Ended != 0:
+			if !c.Apart && (last == nil || c.Ended >= last.Ended) {
+				last = c
+			}
+		default:
+			o := Open{Comm: c.Comm, Seq: c.Seq, What: c.Request, Waits: c.Waits, Transfer: c.Apart, Awaited: true}
+			if c.Waits != "" {
+				o.For = r.Seen - c.Since
+			}
+			s.Doing, s.Open = Inside, append(s.Open, o)
+		}
+	}
+	if last != nil {
+		s.Last, s.Since = fmt.Sprintf("%s #%d", last.Request, last.Seq), r.Seen-last.Ended
+	}
+	if r.Failure != "" {
+		s.Failed = &Failed{Rank: r.Rank, Text: r.Failure}
+	}
+	return s
+}
+
 // request is the text of a call, as far as it is known.
 func (r *Recording) request(comm uint64, seq uint32) string {
 	for i := range r.Calls {
-		if c := &r.Calls[i]; c.Comm == comm && c.Seq == seq {
+		if c := &r.Calls[i]; c.Comm == comm && c.Seq == seq && !c.Apart {
 			return c.Request
 		}
 	}

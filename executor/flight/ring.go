@@ -118,11 +118,12 @@ const clockEvery = 16
 // Tick reads the clock. Events have the time of its last reading: that costs more
 // than all else here. A call that began since then, and waits, and its events get
 // the time of this one: it is nearer than that of a reading before the caller
-// computed.
-func (r *Ring) Tick() {
+// computed. It returns the time since the reading before.
+func (r *Ring) Tick() (since time.Duration) {
 	if r.off() {
-		return
+		return 0
 	}
+	before := r.now
 	r.now = max(1, int64(time.Since(r.epoch)))
 	r.head.Seen, r.unread = r.now, 0
 	if r.late != nil {
@@ -132,6 +133,7 @@ func (r *Ring) Tick() {
 			r.events[n&uint64(len(r.events)-1)].Time = r.now
 		}
 	}
+	return time.Duration(r.now - before)
 }
 
 // Add records an event. Its Time is filled in.
@@ -162,14 +164,14 @@ func (r *Ring) Begin(comm uint64, seq uint32, request string, bytes int64) {
 	if r.off() {
 		return
 	}
-	c := &r.calls[seq%calls]
+	c := &r.calls[seq%runs]
 	if r.unread++; r.late != nil || r.unread >= clockEvery || r.count == 0 {
 		r.Tick()
 	} else {
 		r.late, r.from = c, r.count
 	}
 	c.Begun = 0 // nothing is here while the rest changes
-	c.Comm, c.Seq, c.Ended, c.Waits = comm, seq, 0, 0
+	c.Comm, c.Seq, c.Ended, c.Waits, c.Apart = comm, seq, 0, 0, 0
 	c.TextLen = uint32(copy(c.Text[:], request))
 	c.Begun = r.now
 	r.Message(RunBegin, 0, comm, seq, 0, -1, -1, bytes)
@@ -177,7 +179,7 @@ func (r *Ring) Begin(comm uint64, seq uint32, request string, bytes int64) {
 
 // call is what is known of a call, nil if a later one has its place.
 func (r *Ring) call(comm uint64, seq uint32) *call {
-	if c := &r.calls[seq%calls]; c.Comm == comm && c.Seq == seq && c.Begun != 0 {
+	if c := &r.calls[seq%runs]; c.Comm == comm && c.Seq == seq && c.Begun != 0 {
 		return c
 	}
 	return nil
@@ -213,6 +215,54 @@ func (r *Ring) Wait(e Event, long time.Duration, what string) {
 	}
 	e.Kind = Waiting
 	r.Add(e)
+}
+
+// WaitTransfer notes that a send or receive has stood still for some time.
+// e.Peer is the other rank, e.Edge the tag. It returns a place for [Ring.EndTransfer]; 0:
+// there is none.
+func (r *Ring) WaitTransfer(e Event, long time.Duration, what string) (place uint8) {
+	if r.off() {
+		return 0
+	}
+	e.Kind, e.Message = Waiting, tagged
+	r.Add(e)
+	for i := range r.calls[runs:] {
+		if c := &r.calls[runs+i]; c.Begun == 0 || c.Ended != 0 {
+			begun := max(1, r.now-int64(long))
+			*c = call{Comm: e.Comm, Ended: begun, Waits: begun, Apart: 1}
+			c.TextLen = uint32(copy(c.Text[:], what))
+			c.Begun, c.Ended = begun, 0
+			return uint8(i + 1)
+		}
+	}
+	return 0
+}
+
+// EndTransfer notes that what has the place waits no more.
+func (r *Ring) EndTransfer(place uint8) {
+	if !r.off() && place > 0 {
+		r.calls[runs+int(place)-1].Ended = r.now
+	}
+}
+
+// LastEnded returns the text and number of the call that ended last, and when, at the
+// earliest: some calls share a reading of the clock. ok is false if none is known.
+func (r *Ring) LastEnded() (what string, seq uint32, ago time.Duration, ok bool) {
+	if r.off() {
+		return "", 0, 0, false
+	}
+	var last *call
+	for i := range r.calls[:runs] {
+		c := &r.calls[i]
+		later := last == nil || c.Ended > last.Ended || c.Ended == last.Ended && int32(c.Seq-last.Seq) > 0
+		if c.Begun != 0 && c.Ended != 0 && later {
+			last = c
+		}
+	}
+	if last == nil {
+		return "", 0, 0, false
+	}
+	return clean(last.Text[:last.TextLen]), last.Seq, time.Since(r.epoch) - time.Duration(last.Ended), true
 }
 
 // Move notes that a call waits no more.

@@ -4,15 +4,11 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/viterin/vek"
-	"github.com/viterin/vek/vek32"
-
 	"github.com/tierflow/tierflow/tasks"
 )
 
 // BenchmarkReduce combines in place, acc = acc ⊕ b, with each implementation
-// there is: ours, its Go twin and, as a yardstick, the library vek (whose minimum
-// and maximum don't keep to our NaN and −0).
+// there is: ours and its Go twin. The module in testdata/vek has a library as a yardstick.
 func BenchmarkReduce(b *testing.B) {
 	cases := []struct {
 		op    tasks.Op
@@ -30,7 +26,7 @@ func BenchmarkReduce(b *testing.B) {
 	for _, c := range cases {
 		for _, t := range c.types {
 			for _, size := range sizes {
-				for _, impl := range withVek(c.op, t) {
+				for _, impl := range implementationsOf(c.op, t) {
 					name := fmt.Sprintf("op=%v/type=%v/bytes=%s/impl=%s", c.op, t, tasks.FormatBytes(size), impl.name)
 					b.Run(name, func(b *testing.B) {
 						acc, other := accs[:size], others[:size]
@@ -60,36 +56,6 @@ func BenchmarkFinish(b *testing.B) {
 			}
 		})
 	}
-}
-
-func withVek(op tasks.Op, t tasks.Datatype) []implementation {
-	all := implementationsOf(op, t)
-	if f := vekKernel(op, t); f != nil {
-		all = append(all, implementation{"vek", f})
-	}
-	return all
-}
-
-// vekKernel is vek's in-place function; it takes no a.
-func vekKernel(op tasks.Op, t tasks.Datatype) Func {
-	if t == tasks.Float64 {
-		return vekInPlace(map[tasks.Op]func(x, y []float64){
-			tasks.Sum: vek.Add_Inplace, tasks.Min: vek.Minimum_Inplace, tasks.Max: vek.Maximum_Inplace,
-		}[op])
-	}
-	if t == tasks.Float32 {
-		return vekInPlace(map[tasks.Op]func(x, y []float32){
-			tasks.Sum: vek32.Add_Inplace, tasks.Min: vek32.Minimum_Inplace, tasks.Max: vek32.Maximum_Inplace,
-		}[op])
-	}
-	return nil
-}
-
-func vekInPlace[T any](f func(x, y []T)) Func {
-	if f == nil {
-		return nil
-	}
-	return func(dst, _, b []byte) { f(elements[T](dst), elements[T](b)) }
 }
 
 // fill makes small normal numbers of every float type.

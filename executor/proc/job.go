@@ -9,11 +9,23 @@ package proc
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"runtime"
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
 )
+
+// Supported says why ranks can't be processes on this system; nil: they can.
+func Supported() error { return supportedOn(runtime.GOOS) }
+
+func supportedOn(system string) error {
+	if system == "linux" {
+		return nil
+	}
+	return fmt.Errorf("ranks as processes need Linux, its epoll and memfd, and this is %s; goroutine ranks work here", system)
+}
 
 // Config is what a world of processes may be told. The zero value is ready to use.
 type Config struct {

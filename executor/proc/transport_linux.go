@@ -19,6 +19,7 @@ import (
 	"github.com/tierflow/tierflow/executor/tcp"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/seal"
 )
 
 // process is the transport of a rank that is a process of its own: shared memory
@@ -102,6 +103,7 @@ var (
 type connection struct {
 	peer levels.Rank
 	fd   int
+	seal *seal.Session // of what passes fd; nil: it is plain
 	err  error
 }
 
@@ -207,7 +209,7 @@ func (p *process) takeArrived() {
 			c.drop()
 			continue
 		}
-		l.Attach(c.fd)
+		l.AttachSealed(c.fd, c.seal)
 		p.ready.add(c.fd, l)
 	}
 }

@@ -20,13 +20,14 @@ import (
 	"github.com/tierflow/tierflow/executor/tcp"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/seal"
 	"github.com/tierflow/tierflow/tasks"
 )
 
 // Purposes of data connections.
 const (
 	tcpPurpose    uint8 = 1
-	memoryPurpose uint8 = 2 // 3 is [executor.NotePurpose]
+	memoryPurpose uint8 = 2 // 3 is [executor.NotePurpose], 4 [executor.ClockPurpose]
 )
 
 // segmentBytes is the address space of one rank's shared memory. Pages are taken
@@ -138,6 +139,8 @@ func (p *process) accept(job Job, w *executor.World, node int) <-chan arrivedUni
 			p.attach(own(peer, c))
 		case executor.NotePurpose:
 			w.Take(peer, c)
+		case executor.ClockPurpose:
+			w.TakeClock(c)
 		case memoryPurpose:
 			u, ok := c.(*net.UnixConn)
 			if !ok {
@@ -172,13 +175,21 @@ func joining(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	return ctx, func(err error) { cancel(err); stop() }
 }
 
-// lossTime is how long the control plane has to say who is lost.
-const lossTime = time.Second
+// lossTime is how long the control plane has to say who is lost. Whoever leaves has told it why before, so only a very busy
+// machine needs it.
+const lossTime = 5 * time.Second
 
-// explained is the loss that the control plane knows of, if it soon says so: a peer
-// whose connection ended may have left because another rank died.
+// unreachable is a rank to which there is no way.
+type unreachable struct{ error }
+
+// Unwrap returns why not.
+func (u unreachable) Unwrap() error { return u.error }
+
+// explained is the loss that the control plane knows of, if it soon says so. A peer may
+// have left, or ended its connection, because another rank died.
 func explained(ctx context.Context, err error) error {
-	if _, ok := errors.AsType[*executor.PeerError](err); !ok {
+	_, ended := errors.AsType[*executor.PeerError](err)
+	if _, away := errors.AsType[unreachable](err); !ended && !away {
 		return err
 	}
 	select {
@@ -214,16 +225,26 @@ func connect(ctx context.Context, job Job, peer levels.Rank) connection {
 // notSentLow keeps the kernel from queueing bulk before control frames, bytes.
 const notSentLow = 128 << 10
 
-// own duplicates a connection's descriptor and closes the connection.
+// own duplicates a connection's descriptor and closes the connection. Of a TLS connection
+// it keeps what seals and opens.
 func own(peer levels.Rank, c net.Conn) connection {
+	none := func(err error) connection { return connection{peer: peer, fd: -1, err: err} }
+	var session *seal.Session
+	if sealed, ok := c.(*seal.Conn); ok {
+		var err error
+		if session, c, err = sealed.Detach(); err != nil {
+			sealed.Close()
+			return none(err)
+		}
+	}
 	defer c.Close()
 	sc, ok := c.(syscall.Conn)
 	if !ok {
-		return connection{peer, -1, errors.New("connection has no descriptor")}
+		return none(errors.New("connection has no descriptor"))
 	}
 	raw, err := sc.SyscallConn()
 	if err != nil {
-		return connection{peer, -1, err}
+		return none(err)
 	}
 	fd := -1
 	if cerr := raw.Control(func(old uintptr) {
@@ -232,7 +253,7 @@ func own(peer levels.Rank, c net.Conn) connection {
 		err = cerr
 	}
 	if err != nil {
-		return connection{peer, -1, err}
+		return none(err)
 	}
 	// Refused options cost speed only. There is no TCP_USER_TIMEOUT: it would also
 	// end links to a rank that computes and doesn't read; a silent host is the
@@ -240,7 +261,7 @@ func own(peer levels.Rank, c net.Conn) connection {
 	_ = unix.SetNonblock(fd, true)
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, notSentLow)
-	return connection{peer: peer, fd: fd}
+	return connection{peer: peer, fd: fd, seal: session}
 }
 
 type arrivedUnix struct {
@@ -295,7 +316,7 @@ func (p *process) share(ctx context.Context, eagerMax int64, job Job, rank level
 		g.Go(func() error {
 			c, err := job.DialUnix(ctx, peer, memoryPurpose)
 			if err != nil {
-				return err
+				return unreachable{err}
 			}
 			return add(peer, c)
 		})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/seal"
 )
 
 // Link is the connection to one rank on another node. It reads and writes its
@@ -30,6 +31,7 @@ type Link struct {
 	ctl  []byte                   // whole frames to be written at the next frame boundary
 	bulk wire.Fifo[wire.Outgoing] // large payloads on their way, in order
 	out  train                    // what is being written
+	seal *sealed                  // how it is sealed; nil: the connection that is written to is plain
 	pace pace
 }
 
@@ -47,6 +49,8 @@ type reader struct {
 	cut  wire.Parts   // of the large payload being read
 
 	events uint32 // what epoll watches
+
+	seal *unsealed // how what is read is opened; nil: it is plain
 }
 
 // readAhead has room for the largest message that goes without credit, and more.
@@ -102,8 +106,11 @@ func (l *Link) Report(s wire.Sink) {
 func (l *Link) Shut() (ended bool) {
 	ended = true
 	for _, r := range l.fds {
-		if !r.shut {
+		if !r.shut && l.holdsBack(r) {
+			ended = false
+		} else if !r.shut {
 			r.shut = true
+			r.sayEnd()
 			_ = unix.Shutdown(r.fd, unix.SHUT_WR) // a peer that is gone needs none
 		}
 		ended = ended && r.eof
@@ -127,10 +134,23 @@ func (l *Link) Close() {
 }
 
 // Attach gives the link a connected, non-blocking descriptor, which it owns.
-func (l *Link) Attach(fd int) {
-	l.fds = append(l.fds, &reader{fd: fd, buf: make([]byte, readAhead), events: unix.EPOLLIN})
+func (l *Link) Attach(fd int) { l.AttachSealed(fd, nil) }
+
+// AttachSealed is Attach of a descriptor for records, which session seals and opens. nil: what
+// passes it is plain.
+func (l *Link) AttachSealed(fd int, session *seal.Session) {
+	r := &reader{fd: fd, events: unix.EPOLLIN}
+	if session == nil {
+		r.buf = make([]byte, readAhead)
+	} else {
+		r.unseal(session)
+	}
+	l.fds = append(l.fds, r)
 	if l.send < 0 {
 		l.send = fd
+		if session != nil {
+			l.seal = &sealed{session: session}
+		}
 	}
 }
 
@@ -157,7 +177,7 @@ func (l *Link) Put(m *wire.Message, src []byte, token int32) bool {
 
 // IsBusy reports whether something is still on its way out.
 func (l *Link) IsBusy() bool {
-	return l.dead == nil && (!l.out.isEmpty() || len(l.ctl)+l.bulk.Len() > 0)
+	return l.dead == nil && (!l.out.isEmpty() || len(l.ctl)+l.bulk.Len() > 0 || l.seal != nil && len(l.seal.left) > 0)
 }
 
 // fail keeps the first reason why the link is of no use.
@@ -200,7 +220,13 @@ func (l *Link) Poll(s wire.Sink) bool {
 		if r.eof {
 			continue
 		}
-		did, err := l.read(r, s)
+		var did bool
+		var err error
+		if r.seal == nil {
+			did, err = l.read(r, s)
+		} else {
+			did, err = l.readSealed(r, s)
+		}
 		some = some || did
 		if err != nil {
 			r.eof = true
@@ -261,6 +287,8 @@ func (r *reader) room() (straight, ahead []byte) {
 // leaves has said so before, which the engine knows.
 func (r *reader) ended() error {
 	switch {
+	case r.seal != nil && !r.seal.session.HasEnded():
+		return fmt.Errorf("read: %w: %w", seal.ErrTruncated, io.ErrUnexpectedEOF)
 	case r.rest > 0 || r.to > r.from:
 		return fmt.Errorf("read: %w in the middle of a frame", io.ErrUnexpectedEOF)
 	case r.shut:

@@ -15,6 +15,8 @@ import (
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/executor/wire/wiretest"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/seal"
+	"github.com/tierflow/tierflow/levels/join/seal/sealtest"
 )
 
 // sockets is a connected pair with buffers so small that frames are cut anywhere.
@@ -66,21 +68,66 @@ func TestFastLine(t *testing.T) {
 	})
 }
 
+func TestSealedLine(t *testing.T) {
+	for _, fast := range []bool{false, true} {
+		wiretest.RunLines(t, func(t *testing.T) (wiretest.Line, wiretest.Line) {
+			a, b := NewLink(1, 4096), NewLink(0, 4096)
+			a.pace.fast, b.pace.fast = fast, fast
+			mine, theirs := sockets(t, 0)
+			attach(t, a, mine, b, theirs, true)
+			return a, b
+		})
+	}
+}
+
+// attach connects two links.
+func attach(t testing.TB, a *Link, mine int, b *Link, theirs int, tls bool) {
+	t.Helper()
+	if !tls {
+		a.Attach(mine)
+		b.Attach(theirs)
+		return
+	}
+	one, two, err := sealtest.Sessions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.AttachSealed(mine, one)
+	b.AttachSealed(theirs, two)
+}
+
+// attachCrossed connects two links twice: a writes to the first connection, b to the second.
+func attachCrossed(t testing.TB, a, b *Link, first, second [2]int, tls bool) {
+	t.Helper()
+	var s [4]*seal.Session
+	if tls {
+		var errs [2]error
+		s[0], s[1], errs[0] = sealtest.Sessions()
+		s[2], s[3], errs[1] = sealtest.Sessions()
+		if err := errors.Join(errs[:]...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.AttachSealed(first[0], s[0])
+	b.AttachSealed(second[1], s[3])
+	a.AttachSealed(second[0], s[2])
+	b.AttachSealed(first[1], s[1])
+}
+
 func TestTCPLink(t *testing.T) {
 	for _, parallel := range []bool{false, true} {
-		for i := range 4 {
+		for i := range 8 {
 			seed := rand.Uint64()
 			draw := rand.New(rand.NewPCG(seed, 0))
 			a, b := NewLink(1, 4096), NewLink(0, 4096)
 			a.pace.fast, b.pace.fast = draw.IntN(2) == 0, draw.IntN(2) == 0
 			mine, theirs := sockets(t, []int{0, 5000, 30_000}[draw.IntN(3)])
-			a.Attach(mine)
 			if i%2 == 0 { // both dialled at once: each writes to its own
 				crossed, other := sockets(t, 5000)
-				b.Attach(other)
-				a.Attach(crossed)
+				attachCrossed(t, a, b, [2]int{mine, theirs}, [2]int{crossed, other}, draw.IntN(2) == 0)
+			} else {
+				attach(t, a, mine, b, theirs, draw.IntN(2) == 0)
 			}
-			b.Attach(theirs)
 			wiretest.Exchange(t, &wiretest.Side{Link: a, Sends: wiretest.DrawLetters(draw, 60, 3*wire.MaxFrame)}, &wiretest.Side{Link: b, Sends: wiretest.DrawLetters(draw, 60, 3*wire.MaxFrame)}, seed, parallel)
 			if a.dead != nil || b.dead != nil {
 				t.Fatalf("seed %d: links died: %v, %v", seed, a.dead, b.dead)
@@ -232,10 +279,16 @@ func TestTCPLinkBroken(t *testing.T) {
 // After forget nothing is written to, or read from, the buffers of a communicator
 // that failed, even in the middle of a frame; the frames behind still come.
 func TestTCPLinkForget(t *testing.T) {
+	for _, tls := range []bool{false, true} {
+		forget(t, tls)
+	}
+}
+
+func forget(t *testing.T, tls bool) {
+	t.Helper()
 	mine, theirs := sockets(t, 20_000)
 	a, b := NewLink(1, 4096), NewLink(0, 4096)
-	a.Attach(mine)
-	b.Attach(theirs)
+	attach(t, a, mine, b, theirs, tls)
 	const large = 3 * wire.MaxFrame
 	failed, other := bytes.Repeat([]byte{1}, large), bytes.Repeat([]byte{2}, large)
 	sender := &wiretest.Reader{Left: 2}
@@ -292,10 +345,16 @@ func TestTCPLinkForgetKeepsBudgets(t *testing.T) {
 
 // A link in use allocates nothing.
 func TestTCPLinkAllocatesNothing(t *testing.T) {
+	for _, tls := range []bool{false, true} {
+		allocateNothing(t, tls)
+	}
+}
+
+func allocateNothing(t *testing.T, tls bool) {
+	t.Helper()
 	mine, theirs := sockets(t, 0)
 	a, b := NewLink(1, 4096), NewLink(0, 4096)
-	a.Attach(mine)
-	b.Attach(theirs)
+	attach(t, a, mine, b, theirs, tls)
 	src, dst := make([]byte, 50_000), make([]byte, 50_000)
 	got := &quiet{dst: dst}
 	round := func() {

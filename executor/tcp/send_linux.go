@@ -52,10 +52,10 @@ func (t *train) add(f frame) {
 func (l *Link) Flush(s wire.Sink) bool {
 	wrote := false
 	for l.send >= 0 && l.IsBusy() {
-		if l.out.isEmpty() {
+		if l.out.isEmpty() && (l.seal == nil || len(l.seal.left) == 0) {
 			l.begin()
 		}
-		n, err := l.out.write(l.send)
+		n, err := l.write(s)
 		switch {
 		case err == unix.EAGAIN || err == unix.EINTR:
 			return wrote
@@ -64,10 +64,20 @@ func (l *Link) Flush(s wire.Sink) bool {
 			return wrote
 		}
 		wrote = true
-		l.advance(n, s)
+		if l.seal == nil {
+			l.advance(n, s)
+		}
 		l.pace.watch(l.send, n)
 	}
 	return wrote
+}
+
+// write writes what the socket has room for.
+func (l *Link) write(s wire.Sink) (int, error) {
+	if l.seal != nil {
+		return l.writeSealed(s)
+	}
+	return l.out.write(l.send)
 }
 
 // begin makes the next frame, or the next ones on a fast connection.

@@ -28,7 +28,7 @@ func newBusyPair(t *testing.T, nodes ...string) *busyPair {
 	for r := range nodes {
 		cs[r].Node = nodes[r]
 	}
-	jobs, errs := joinAll(t, cs, 20*time.Second)
+	jobs, errs := joinAll(t, cs, 2*time.Minute)
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}

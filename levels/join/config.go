@@ -31,6 +31,14 @@ type Config struct {
 	// Secret of the job, or [NoSecret]. Needed unless Size is 1 or there is Share.
 	Secret string
 
+	// TLS keeps the connections between hosts from others on the way, with TLS 1.3: "job" by
+	// the job's secret, of at least 32 characters, and without certificates;
+	// "cert=F,key=F,ca=F" by certificates on both sides, in files of PEM that are read again
+	// when they change. There ",id=GLOB" says whose certificates may come, by URI and DNS
+	// names; without it those with the first name of this rank's own, and id=* is whoever
+	// has one of the CA. All ranks have the same kind. Empty or "off": they are plain TCP.
+	TLS string
+
 	// Share gives every rank the text that rank 0 gives: at most 1000 bytes without
 	// blanks. All ranks call it once, in Join. With it Rendezvous and Secret may be
 	// empty: rank 0 opens a listener, makes a secret and shares both. What a rank was
@@ -39,6 +47,9 @@ type Config struct {
 	// Leave tells the launcher that this rank has ended well. Close calls it, once,
 	// after a job that did not fail. nil: nobody wants to know.
 	Leave func(ctx context.Context) error
+	// Blame tells the launcher whose failure this rank has met first: its own, or that
+	// of another rank. nil: nobody wants to know.
+	Blame func(rank levels.Rank, why string)
 	// Timeout is how long ranks may take to come where Join's ctx has no deadline.
 	// 0: 30 s.
 	Timeout time.Duration
@@ -86,6 +97,9 @@ func (c Config) String() string {
 	case c.Share != nil:
 		line += ", rendezvous shared by the launcher"
 	}
+	if c.TLS != "" {
+		line += ", TLS " + c.TLS
+	}
 	if c.Node != "" {
 		line += ", node " + c.Node
 	}
@@ -128,6 +142,9 @@ func (c *Config) check() error {
 	if err := checkDomain("site", c.Site); err != nil {
 		errs = append(errs, err)
 	}
+	if err := c.checkTLS(); err != nil {
+		errs = append(errs, err)
+	}
 	if c.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("timeout %v; allowed are positive ones, and 0 for %v", c.Timeout, joinTime))
 	}
@@ -149,6 +166,49 @@ func (c *Config) check() error {
 		errs = append(errs, errors.New("no rendezvous address; each rank needs rank 0's host:port"))
 	}
 	return errors.Join(errs...)
+}
+
+// What Config.TLS may be.
+const (
+	tlsOff = "off"
+	tlsJob = "job"
+)
+
+// minSecret is the shortest secret that keeps a job's connections: whoever is on the way gets
+// a proof from a dialer, and may guess secrets with it at leisure.
+const minSecret = 32
+
+// checkTLS says what is wrong with the Config's TLS, as far as it can be known before the
+// launcher has shared a secret.
+func (c *Config) checkTLS() error {
+	switch {
+	case c.TLS == "" || c.TLS == tlsOff:
+		return nil
+	case c.hasCertificates():
+		files, err := parseCertificates(c.TLS)
+		if err == nil && c.Size > 1 {
+			_, err = files.load()
+		}
+		return err
+	case c.TLS != tlsJob:
+		return fmt.Errorf("TLS %q; allowed are off, job and cert=FILE,key=FILE,ca=FILE[,id=GLOB]", c.TLS)
+	case c.Size > 1 && (c.Secret != "" || c.Share == nil):
+		return checkSecret(c.Secret)
+	}
+	return nil
+}
+
+// hasCertificates reports whether TLS names files. Items may come in any order.
+func (c *Config) hasCertificates() bool { return strings.Contains(c.TLS, "=") }
+
+func checkSecret(secret string) error {
+	switch {
+	case secret == NoSecret:
+		return fmt.Errorf("TLS by the job's secret with secret %q; allowed are secrets of at least %d characters", NoSecret, minSecret)
+	case len(secret) < minSecret:
+		return fmt.Errorf("TLS by the job's secret with a secret of %d characters; allowed are at least %d: a shorter one can be guessed", len(secret), minSecret)
+	}
+	return nil
 }
 
 func (c *Config) logger() *slog.Logger {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/tierflow/tierflow/levels"
 )
@@ -35,9 +36,17 @@ func (j *Job) acceptWith(handler func(peer levels.Rank, purpose uint8, c net.Con
 func (j *Job) admit(g greeting, c net.Conn) {
 	j.mu.Lock()
 	handler := j.accept
+	var child *edge
 	switch {
 	case j.closing:
+		if g.purpose == purposeTree { // it would take this rank for lost
+			bye := frame{kind: frameGoodbye, from: j.Rank, to: everyone}
+			deliver(c, bye.encode(), time.Now().Add(lastWords))
+		}
 		c.Close()
+		handler = nil
+	case g.purpose == purposeTree && j.settled:
+		child = newEdge(g.from, c)
 		handler = nil
 	case g.purpose >= reserved:
 		j.admitChild(g, c)
@@ -48,6 +57,9 @@ func (j *Job) admit(g greeting, c net.Conn) {
 		c.Close()
 	}
 	j.mu.Unlock()
+	if child != nil {
+		_ = j.adopt(child) // it looks for another one
+	}
 	if handler != nil {
 		handler(g.from, g.purpose, c)
 	}
@@ -157,7 +169,7 @@ func (j *Job) dial(ctx context.Context, peer levels.Rank, purpose uint8, local b
 		return nil, failed
 	}
 	hello := func() greeting { return newGreeting(purpose, j.Rank, peer) }
-	c, err := race(ctx, targets, j.key, hello, dropped)
+	c, err := race(ctx, targets, credentials{j.key, j.guard}, hello, dropped)
 	if err != nil {
 		for _, t := range targets {
 			failed.At = append(failed.At, t.address)

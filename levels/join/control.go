@@ -37,8 +37,8 @@ func (j *Job) OnControl(handler func(from levels.Rank, kind uint8, payload []byt
 // OnControl's handler does, never beside it.
 //
 // When the lost rank was an inner node of the tree, the ranks below it are cut
-// off from the others: control messages no longer pass between the two sides,
-// but each learns of the loss.
+// off from the others: control messages no longer pass between the two sides. Each
+// learns of the loss, and of those after it: they connect anew for the news.
 func (j *Job) OnLost(handler func(levels.Rank, error)) {
 	j.onLost.Store(&handler)
 	j.inbox.wake()
@@ -77,7 +77,7 @@ const (
 func (j *Job) LetOut() {
 	end := time.Now().Add(passingOn)
 	for looks := 0; looks < passingLooks || time.Now().Before(end); looks++ {
-		if !slices.ContainsFunc(j.edges, func(e *edge) bool { return !e.out.done() }) {
+		if !slices.ContainsFunc(j.allEdges(), func(e *edge) bool { return !e.out.done() }) {
 			return
 		}
 		time.Sleep(100 * time.Microsecond)
@@ -218,10 +218,12 @@ func (j *Job) handle(e *edge, f *frame) error {
 		return j.receivePart(f)
 	case frameLost:
 		if f.from != j.Rank {
-			j.lose(e, f.from, fmt.Errorf("%w: %s", ErrLost, f.payload))
+			j.lose(e, f.from, f.loss())
 		}
 	case frameGoodbye:
 		j.takeLeave(e, f)
+	case frameHealed:
+		e.stands.Store(true)
 	default:
 		return fmt.Errorf("frame of kind %d on a control connection", f.kind)
 	}
@@ -249,17 +251,25 @@ func (j *Job) pass(e *edge, f *frame) {
 }
 
 // flood sends f on over all edges but the one it came from, beyond the queues'
-// limit: for frames of which a rank has a bounded number under way.
+// limit: for frames of which a rank has a bounded number under way. News goes along the
+// edges beside the tree too, once.
 func (j *Job) flood(except *edge, f *frame) {
 	b := f.encode()
-	for _, e := range j.edges {
+	edges := j.edges
+	if f.kind == frameLost || f.kind == frameGoodbye {
+		edges = j.allEdges()
+	}
+	for _, e := range edges {
 		if e != except {
 			e.out.force(b)
 		}
 	}
 }
 
-// lose takes in that r was lost, as its neighbour saw or e said. The news is queued
+// loss is the error that a frameLost tells.
+func (f *frame) loss() error { return fmt.Errorf("%w: %s", ErrLost, f.payload) }
+
+// lose takes in that r was lost, as its neighbour saw or e said; nil: as this rank found. The news is queued
 // before the lock is free: who finds r absent, and ends because of that, has told.
 func (j *Job) lose(e *edge, r levels.Rank, err error) {
 	j.mu.Lock()
@@ -268,26 +278,39 @@ func (j *Job) lose(e *edge, r levels.Rank, err error) {
 		return
 	}
 	j.absent[r] = err
-	f := frame{kind: frameLost, from: r, to: everyone, payload: []byte(strings.TrimPrefix(err.Error(), ErrLost.Error()+": "))}
-	j.flood(e, &f)
+	j.losses = append(j.losses, r)
+	j.flood(e, lostFrame(r, err))
 	for _, x := range j.exchanges {
 		j.settle(x)
 	}
 	j.inbox.force(delivery{from: r, err: err})
+	j.needHealing()
+}
+
+// lostFrame tells that a rank was lost.
+func lostFrame(r levels.Rank, err error) *frame {
+	return &frame{kind: frameLost, from: r, to: everyone, payload: []byte(strings.TrimPrefix(err.Error(), ErrLost.Error()+": "))}
 }
 
 // takeLeave takes in that a rank said goodbye.
 func (j *Job) takeLeave(e *edge, f *frame) {
-	j.mu.Lock()
-	if j.absent[f.from] == nil {
-		j.absent[f.from] = ErrLeft
-		for _, x := range j.exchanges {
-			j.settle(x)
-		}
-	}
-	j.mu.Unlock()
-	j.flood(e, f)
+	j.noteLeft(e, f)
 	if f.from == e.peer {
 		e.depart(true)
 	}
+}
+
+// noteLeft notes that a rank said goodbye, and passes that on if it is new.
+func (j *Job) noteLeft(e *edge, f *frame) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.absent[f.from] != nil || f.from == j.Rank {
+		return
+	}
+	j.absent[f.from] = ErrLeft
+	for _, x := range j.exchanges {
+		j.settle(x)
+	}
+	j.flood(e, f)
+	j.needHealing()
 }

@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
-	"os"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // stagger is how long an attempt has the field for itself before the next address
@@ -41,16 +37,28 @@ func (t target) connect(ctx context.Context) (net.Conn, error) {
 	return c, nil
 }
 
+// credentials are what a dialer proves itself with, and keeps the connection with.
+type credentials struct {
+	key   []byte
+	guard *guard
+}
+
 // greetAt connects and authenticates, up to but without the confirmation.
-func (t target) greetAt(ctx context.Context, key []byte, g greeting) (net.Conn, error) {
+func (t target) greetAt(ctx context.Context, by credentials, g greeting) (net.Conn, error) {
 	c, err := t.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := within(ctx, c, func() error { return greet(c, key, g) }); err != nil {
+	guarded := c
+	if err := within(ctx, c, func() (err error) {
+		if guarded, err = by.guard.dial(c, g.from); err != nil {
+			return err
+		}
+		return by.guard.refused(greet(guarded, by.key, g), c)
+	}); err != nil {
 		return nil, fmt.Errorf("%s: %w", t.address, err)
 	}
-	return c, nil
+	return guarded, nil
 }
 
 // within runs do, which works on c, under ctx. On failure c is closed.
@@ -71,10 +79,10 @@ func within(ctx context.Context, c net.Conn, do func() error) error {
 
 // persist is greetAt, repeated after failures that again says may pass. When ctx ends
 // the error tells what came of the last attempt that had its time.
-func (t target) persist(ctx context.Context, key []byte, hello func() greeting, again func(error) bool) (net.Conn, error) {
+func (t target) persist(ctx context.Context, by credentials, hello func() greeting, again func(error) bool) (net.Conn, error) {
 	var why error
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		c, err := t.greetAt(ctx, key, hello())
+		c, err := t.greetAt(ctx, by, hello())
 		if err == nil || !again(err) {
 			return c, err
 		}
@@ -89,17 +97,6 @@ func (t target) persist(ctx context.Context, key []byte, hello func() greeting, 
 	}
 }
 
-// timedOut: a deadline ended the attempt, which may be that of ctx before ctx knows.
-func timedOut(err error) bool {
-	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// dropped: the other side ended the handshake. A listener does so when strangers keep
-// it busy, a dialer when another of its attempts was faster.
-func dropped(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
-}
-
 // errUnconfirmed: the other side did not wait for the confirmation. On a machine that is
 // very busy the handshake may have taken too long.
 var errUnconfirmed = errors.New("dropped before it was confirmed")
@@ -107,9 +104,9 @@ var errUnconfirmed = errors.New("dropped before it was confirmed")
 // race tries the targets in order, each beside those before it that haven't
 // answered yet, and returns the first authenticated connection, confirmed. It
 // returns when all attempts have ended.
-func race(ctx context.Context, targets []target, key []byte, hello func() greeting, again func(error) bool) (net.Conn, error) {
+func race(ctx context.Context, targets []target, by credentials, hello func() greeting, again func(error) bool) (net.Conn, error) {
 	for {
-		c, err := raceOnce(ctx, targets, key, hello, again)
+		c, err := raceOnce(ctx, targets, by, hello, again)
 		if !errors.Is(err, errUnconfirmed) || ctx.Err() != nil {
 			return c, err
 		}
@@ -117,7 +114,7 @@ func race(ctx context.Context, targets []target, key []byte, hello func() greeti
 }
 
 // raceOnce is race, but a connection that is dropped in the last moment is an error.
-func raceOnce(ctx context.Context, targets []target, key []byte, hello func() greeting, again func(error) bool) (net.Conn, error) {
+func raceOnce(ctx context.Context, targets []target, by credentials, hello func() greeting, again func(error) bool) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type result struct {
@@ -140,7 +137,7 @@ func raceOnce(ctx context.Context, targets []target, key []byte, hello func() gr
 			next++
 			running++
 			go func() { // ends with its result, which is waited for below
-				c, err := t.persist(ctx, key, hello, again)
+				c, err := t.persist(ctx, by, hello, again)
 				results <- result{c, err}
 			}()
 			pause.Reset(stagger)

@@ -8,12 +8,11 @@ import (
 	"net"
 	"os"
 	"sync"
-	"syscall"
+	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/seal"
 )
 
 const (
@@ -41,6 +40,9 @@ type edge struct {
 	conn net.Conn
 	out  *queue[[]byte] // encoded frames
 	late int            // bytes read when the time was up; the reader's
+	// stands is set once both ends know of it. Before, one beside the tree may end because its
+	// other end has given it up.
+	stands atomic.Bool
 
 	mu       sync.Mutex
 	cause    error         // the first failure
@@ -54,6 +56,9 @@ func newEdge(peer levels.Rank, c net.Conn) *edge {
 
 // watchSilence sets keepalive and the time that data may stay unacknowledged.
 func watchSilence(c net.Conn) error {
+	if s, ok := c.(*seal.Conn); ok {
+		c = s.NetConn()
+	}
 	t, ok := c.(*net.TCPConn)
 	if !ok {
 		return nil // a unix socket ends with its process
@@ -102,37 +107,14 @@ func (e *edge) Read(p []byte) (int, error) {
 	if !errors.Is(err, os.ErrDeadlineExceeded) || e.late > lateBytes {
 		return n, err
 	}
-	n, err = readNow(e.conn, p, err)
+	if s, ok := e.conn.(*seal.Conn); ok {
+		s.SetReadDeadline(time.Now().Add(time.Millisecond)) // the socket has records, not plaintext
+		n, err = s.Read(p)
+	} else {
+		n, err = readNow(e.conn, p, err)
+	}
 	e.late += n
 	return n, err
-}
-
-// readNow reads what is here whatever the deadline; none is the error if nothing is.
-func readNow(c net.Conn, p []byte, none error) (n int, err error) {
-	s, ok := c.(syscall.Conn)
-	if !ok || len(p) == 0 {
-		return 0, none
-	}
-	raw, err := s.SyscallConn()
-	if err != nil {
-		return 0, none
-	}
-	if closed := raw.Control(func(fd uintptr) {
-		for err = unix.EINTR; err == unix.EINTR; {
-			n, err = unix.Read(int(fd), p)
-		}
-	}); closed != nil {
-		return 0, none
-	}
-	switch {
-	case err == unix.EAGAIN:
-		return 0, none
-	case err != nil:
-		return 0, os.NewSyscallError("read", err)
-	case n == 0:
-		return 0, io.EOF
-	}
-	return n, nil
 }
 
 // read hands frames to handle until the connection ends.
@@ -199,7 +181,7 @@ func (e *edge) loss() error {
 	switch {
 	case e.goodbye:
 		return nil
-	case errors.Is(e.cause, io.EOF):
+	case errors.Is(e.cause, io.EOF) || errors.Is(e.cause, seal.ErrTruncated):
 		return fmt.Errorf("%w: its control connection ended", ErrLost)
 	default:
 		return fmt.Errorf("%w: %w", ErrLost, e.cause)

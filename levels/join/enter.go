@@ -2,6 +2,7 @@ package join
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -15,15 +16,21 @@ import (
 func (j *Job) enter(ctx context.Context, cfg *Config) error {
 	log := &refusals{log: cfg.logger()}
 	defer cfg.closeOpened()
+	entrusted := cfg.Share != nil && cfg.Secret == ""
 	if err := cfg.invite(ctx); err != nil {
 		return err
 	}
+	guard, err := newGuard(cfg)
+	if err != nil {
+		return err
+	}
+	j.guard = guard
 	self, listeners, err := j.introduce(cfg)
 	if err != nil {
 		return err
 	}
 	// Connections wait in the kernel until the place with the job's key is here.
-	j.door = &gate{self: j.Rank, size: j.Size, log: log, admit: j.admit, listeners: listeners}
+	j.door = &gate{self: j.Rank, size: j.Size, guard: guard, log: log, admit: j.admit, listeners: listeners}
 	p, t, v, err := j.meet(ctx, cfg, self, log)
 	if err != nil {
 		return err
@@ -31,7 +38,14 @@ func (j *Job) enter(ctx context.Context, cfg *Config) error {
 	watched, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	v.watch(fail)
-	return v.end(ctx, j.connect(watched, cfg, self, p, t))
+	err = v.end(ctx, j.connect(watched, cfg, self, p, t))
+	if err == nil && j.guard != nil && j.Rank == 0 {
+		cfg.logger().Info("connections between hosts are sealed", "by", j.Secured())
+		if entrusted && j.guard.files == nil {
+			cfg.logger().Warn("the launcher carried the job's secret: unless it encrypts, whoever is on the way can have read it", "launcher", cfg.Origin)
+		}
+	}
+	return err
 }
 
 // connect makes the control tree of the ranks that have met. t is rank 0's.
@@ -55,12 +69,18 @@ func (j *Job) connect(ctx context.Context, cfg *Config, self *Peer, p *place, t 
 	if err := j.learn(growing, p, t); err != nil {
 		return err
 	}
+	j.standing = true
 	j.running.Go(j.dispatch) // waited for by stop, as are readers and writers
 	for _, e := range j.edges {
 		j.writing.Go(e.write)
 		j.running.Go(func() { j.listenTo(e) })
 	}
-	_, err = j.Exchange(ctx, nil) // all are in, or none returns
+	if _, err = j.Exchange(ctx, nil); err == nil { // all are in, or none returns
+		j.mu.Lock()
+		j.settled = true
+		j.needHealing()
+		j.mu.Unlock()
+	}
 	return err
 }
 
@@ -70,7 +90,12 @@ func (j *Job) learn(ctx context.Context, p *place, t *table) error {
 	if t == nil {
 		up := j.edgeTo(p.Up.Rank)
 		err := within(ctx, up.conn, func() (err error) {
-			if f, err = readFrame(up.conn, j.Size, max(j.Size*maxRecord, MaxPayload)); err == nil && f.kind != frameTable {
+			f, err = readFrame(up.conn, j.Size, max(j.Size*maxRecord, MaxPayload))
+			switch {
+			case err != nil || f.kind == frameTable:
+			case f.kind == frameLost: // the parent leaves
+				err = &PeerError{f.from, f.loss()}
+			default:
 				err = fmt.Errorf("frame of kind %d in place of the table of ranks", f.kind)
 			}
 			return err
@@ -78,7 +103,10 @@ func (j *Job) learn(ctx context.Context, p *place, t *table) error {
 		if err == nil {
 			t, err = parseTable(f.payload, j.Size)
 		}
+		_, named := errors.AsType[*PeerError](err)
 		switch {
+		case named:
+			return err
 		case timedOut(err): // the parent may have waited for it too
 			return &PeerError{0, fmt.Errorf("its table of ranks has not come to rank %d: %w", j.Rank, err)}
 		case err != nil:
@@ -142,14 +170,14 @@ func (j *Job) introduce(cfg *Config) (*Peer, []net.Listener, error) {
 // meet exchanges records through rank 0, which alone gets the table.
 func (j *Job) meet(ctx context.Context, cfg *Config, self *Peer, log *refusals) (*place, *table, vigil, error) {
 	if j.Rank > 0 {
-		p, c, err := register(ctx, cfg, self)
+		p, c, err := register(ctx, cfg, j.guard, self)
 		return p, nil, &guestVigil{conn: c, self: j.Rank}, err
 	}
 	if j.Size == 1 {
 		t := &table{Job: make([]byte, jobIDLen), Peers: []*Peer{self}}
 		return &place{Job: t.Job}, t, alone{}, nil
 	}
-	p, t, h, err := runHost(ctx, cfg, self, log)
+	p, t, h, err := runHost(ctx, cfg, j.guard, self, log)
 	return p, t, &hostVigil{host: h}, err
 }
 
@@ -169,7 +197,9 @@ func (j *Job) growTree(ctx context.Context, p *place) error {
 			err = watchSilence(c)
 		}
 		// After a failure too: stop closes them, not before the vigil has said why.
-		j.edges = append(j.edges, newEdge(r, c))
+		e := newEdge(r, c)
+		e.stands.Store(true)
+		j.edges = append(j.edges, e)
 	}
 	return err
 }
@@ -197,6 +227,9 @@ func (j *Job) neighbours(ctx context.Context, p *place, found map[levels.Rank]ne
 			delete(expected, a.peer)
 			found[a.peer] = a.conn
 		case <-ctx.Done():
+			if _, known := errors.AsType[*JoinError](context.Cause(ctx)); known {
+				return context.Cause(ctx) // those who are late may be the ones who heard it first
+			}
 			var late []levels.Rank
 			for _, r := range p.Down {
 				if expected[r] {

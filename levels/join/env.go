@@ -3,12 +3,8 @@ package join
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net"
-	"os"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join/launcher"
@@ -24,12 +20,13 @@ const (
 	envSite         = "TIERFLOW_SITE"
 	envInterfaces   = "TIERFLOW_INTERFACES"
 	envTimeout      = "TIERFLOW_JOIN_TIMEOUT"
+	envTLS          = "TIERFLOW_TLS"
 )
 
 // FromEnv reads the job's variables with getenv, usually [os.Getenv]: those of whoever
 // started this process, as package launcher finds out, else a job of one rank.
 // TIERFLOW_LAUNCHER names the launcher to believe. TIERFLOW_SECRET, _NODE, _NUMA,
-// _SITE, _INTERFACES and _JOIN_TIMEOUT serve all, and TIERFLOW_RENDEZVOUS replaces the
+// _SITE, _INTERFACES, _JOIN_TIMEOUT and _TLS serve all, and TIERFLOW_RENDEZVOUS replaces the
 // address that a launcher tells. _NODE and _NUMA name a node and a NUMA domain for
 // this rank in place of the real ones: with them one host plays several. _SITE names
 // the site of the node; nothing else tells it. The error has one line for each
@@ -45,6 +42,7 @@ func FromEnv(getenv func(string) string) (Config, error) {
 	c := Config{
 		Origin: l.Origin, Rank: l.Rank, Size: l.Size, Share: l.Share, Leave: l.Leave,
 		Secret:     getenv(envSecret),
+		TLS:        getenv(envTLS),
 		Node:       getenv(envNode),
 		NUMA:       getenv(envNUMA),
 		Site:       getenv(envSite),
@@ -62,7 +60,7 @@ func FromEnv(getenv func(string) string) (Config, error) {
 		e.ask(&c, l.Place)
 	}
 	if l.Name == launcher.Tierflow {
-		c.Listener = e.listener(c.Rank)
+		c.Listener, c.Blame = e.listener(c.Rank), launcher.Blamer(e.Vars)
 		if len(c.Rendezvous) == 0 && c.Size != 1 { // unknown: all that is missing is said at once
 			e.Add("%s is missing: host:port of rank 0, alternatives separated by commas", envRendezvous)
 		}
@@ -136,24 +134,6 @@ func (e environment) listener(rank levels.Rank) net.Listener {
 	return l
 }
 
-func inherit(fd int) (net.Listener, error) {
-	listening, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
-	if err != nil {
-		return nil, err
-	}
-	if listening == 0 {
-		return nil, errors.New("nobody called listen on it")
-	}
-	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	unix.CloseOnExec(fd) // children of the program are no ranks
-	f := os.NewFile(uintptr(dup), "rendezvous")
-	defer f.Close()
-	return net.FileListener(f)
-}
-
 // checkRest complains about what all launchers have in common. advice says how to
 // give a secret.
 func (e environment) checkRest(c *Config, advice string) {
@@ -165,6 +145,9 @@ func (e environment) checkRest(c *Config, advice string) {
 	}
 	if err := checkDomain("site", c.Site); err != nil {
 		e.Add("%s: %w", envSite, err)
+	}
+	if err := c.checkTLS(); err != nil {
+		e.Add("%s: %w", envTLS, err)
 	}
 	if c.Size == 1 {
 		return

@@ -1,12 +1,17 @@
 package join
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/seal"
 )
 
 // Causes that errors of this package wrap.
@@ -15,7 +20,7 @@ var (
 	ErrClosed = errors.New("job is closed")
 	// ErrLeft: the rank said goodbye, so it will not answer any more.
 	ErrLeft = errors.New("has left the job")
-	// ErrLost: the rank's control connection ended without goodbye.
+	// ErrLost: the rank's control connection ended without goodbye, or it has said why it can't go on.
 	ErrLost = errors.New("was lost")
 	// ErrBusy: the control queue towards a neighbour is full; nothing was sent.
 	ErrBusy = errors.New("control queue is full")
@@ -24,7 +29,28 @@ var (
 	ErrSecret = errors.New("job secrets differ")
 	// ErrVersion: the other side speaks another version of this protocol.
 	ErrVersion = errors.New("protocol versions differ")
+	// ErrTLS: the two sides of a connection differ about TLS, its handshake failed, or a rank's
+	// certificate can't be used. All such errors are a [TLSError].
+	ErrTLS = errors.New("no TLS")
 )
+
+// TLSError says why there is no TLS. It unwraps to [ErrTLS] too.
+type TLSError struct {
+	Source string // the file, or the address of the other side; empty: the error around it says so
+	Reason string // what was found, and what is allowed
+	Err    error  // beneath; nil: nothing
+}
+
+// Error is the reason.
+func (e *TLSError) Error() string { return ErrTLS.Error() + ": " + e.Reason }
+
+// Unwrap returns ErrTLS and the cause.
+func (e *TLSError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{ErrTLS}
+	}
+	return []error{ErrTLS, e.Err}
+}
 
 // PeerError is a failure that one rank is the cause or the other side of.
 type PeerError struct {
@@ -121,3 +147,15 @@ func (r reasons) Error() string {
 }
 
 func (r reasons) Unwrap() []error { return r }
+
+// timedOut: a deadline ended the attempt, which may be that of ctx before ctx knows.
+func timedOut(err error) bool {
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// dropped: the other side ended the handshake. A listener does so when strangers keep
+// it busy, a dialer when another of its attempts was faster.
+func dropped(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		errors.Is(err, seal.ErrTruncated)
+}

@@ -135,11 +135,15 @@ func (j *Job) addPart(x *exchange, r levels.Rank, blob []byte) {
 	}
 }
 
-// settle gives x up if a rank is lost or one whose part is missing has left. The
-// caller holds j.mu.
+// settle gives x up if a rank is lost or one whose part is missing has left. The rank lost
+// first is the reason: others leave because of it. The caller holds j.mu.
 func (j *Job) settle(x *exchange) {
+	if len(j.losses) > 0 {
+		x.end(&PeerError{j.losses[0], j.absent[j.losses[0]]})
+		return
+	}
 	for r, err := range j.absent {
-		if err != nil && (x.parts[r] == nil || !errors.Is(err, ErrLeft)) {
+		if err != nil && x.parts[r] == nil {
 			x.end(&PeerError{levels.Rank(r), err})
 		}
 	}

@@ -17,13 +17,14 @@ type frameKind uint8
 const (
 	frameMessage frameKind = iota + 1 // the caller's, with its own kind
 	frameBlob                         // one rank's part of exchange number seq
-	frameLost                         // from was lost; payload says how
+	frameLost                         // from was lost, or can't go on; payload says how
 	frameGoodbye                      // from leaves on purpose
 	frameRecord                       // rendezvous: a rank's record
 	frameWaiting                      // rendezvous: payload is a JoinError, of those who are missing
 	framePlace                        // rendezvous: a rank's place in the tree
 	frameFailure                      // rendezvous: the join failed; payload is a JoinError
 	frameTable                        // tree: all records, before anything else
+	frameHealed                       // beside the tree: the edge stands, before anything else
 )
 
 // everyone as a destination floods the tree.
@@ -63,8 +64,8 @@ func parseHeader(b []byte, size, limit int) (f frame, length int, err error) {
 	switch {
 	case uint64(n) > uint64(limit):
 		err = fmt.Errorf("frame of %d bytes; allowed are %d", n, limit)
-	case f.kind < frameMessage || f.kind > frameTable:
-		err = fmt.Errorf("frame of kind %d; allowed are %d to %d", f.kind, frameMessage, frameTable)
+	case f.kind < frameMessage || f.kind > frameHealed:
+		err = fmt.Errorf("frame of kind %d; allowed are %d to %d", f.kind, frameMessage, frameHealed)
 	case f.from < 0 || int(f.from) >= size:
 		err = fmt.Errorf("frame from rank %d; allowed are 0 to %d", f.from, size-1)
 	case f.to < everyone || int(f.to) >= size:

@@ -26,6 +26,7 @@ const (
 // has proved to hold the secret is not dropped: it may use the connection already.
 type gate struct {
 	key       []byte
+	guard     *guard
 	self      levels.Rank
 	size      int
 	listeners []net.Listener // closed by close
@@ -136,14 +137,18 @@ func (g *gate) trust(v *visitor) {
 func (g *gate) receive(v *visitor) {
 	err := checkOwner(v.conn)
 	var hello greeting
+	c := v.conn
 	if err == nil {
 		v.conn.SetDeadline(v.since.Add(handshakeTime))
-		hello, err = welcome(v.conn, g.key, g.self, g.size, func() { g.trust(v) })
+		c, hello, err = g.guard.receive(v.conn, g.self)
+	}
+	if err == nil {
+		hello, err = welcome(c, g.key, g.self, g.size, func() { g.trust(v) })
 	}
 	kept := g.leave(v)
 	if err == nil {
-		v.conn.SetDeadline(time.Time{})
-		g.admit(hello, v.conn)
+		c.SetDeadline(time.Time{})
+		g.admit(hello, c)
 		return
 	}
 	v.conn.Close()

@@ -2,11 +2,25 @@ package join
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 
 	"github.com/tierflow/tierflow/levels"
 )
+
+const (
+	protocolVersion = 5
+
+	nonceLen    = 32
+	proofLen    = sha256.Size
+	greetingLen = 4 + 2 + 1 + 4 + 4 + nonceLen
+	replyLen    = 4 + 2 + 1 + nonceLen
+	answerLen   = 1 + proofLen
+	confirmed   = 0x2a
+)
+
+const magic = "tfj1"
 
 // verdict is what a listener thinks of a greeting or proof.
 type verdict uint8
@@ -16,6 +30,14 @@ const (
 	wrongVersion
 	wrongRank
 	wrongSecret
+	wantsTLS
+	wantsPlain
+	wantsFiles         // TLS by certificates
+	badCertificate     // for a reason that the listener's log has
+	earlyCertificate   // not valid yet
+	lateCertificate    // expired
+	foreignCertificate // of another CA
+	strangeCertificate // of somebody else
 )
 
 // err is nil for welcomed.
@@ -29,9 +51,27 @@ func (v verdict) err(theirs uint16) error {
 		return fmt.Errorf("another rank listens there")
 	case wrongSecret:
 		return fmt.Errorf("%w: it refused this rank's proof", ErrSecret)
+	case wantsTLS:
+		return &TLSError{Reason: "the listener has TIERFLOW_TLS=job, this rank off"}
+	case wantsFiles:
+		return &TLSError{Reason: "the listener has TIERFLOW_TLS=cert=…, this rank off"}
+	case badCertificate:
+		return refusedCertificate("it can't be used, the listener's log says why")
+	case earlyCertificate:
+		return refusedCertificate("it is not valid yet by the listener's clock")
+	case lateCertificate:
+		return refusedCertificate("it has expired by the listener's clock")
+	case foreignCertificate:
+		return refusedCertificate("it is of another CA")
+	case strangeCertificate:
+		return refusedCertificate("it has another name than is allowed there")
 	default:
 		return fmt.Errorf("unknown verdict %d", uint8(v))
 	}
+}
+
+func refusedCertificate(why string) error {
+	return &TLSError{Reason: "the listener refuses this rank's certificate: " + why}
 }
 
 // greeting opens a connection. Until the proof it is only a claim.

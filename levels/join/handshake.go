@@ -10,6 +10,7 @@ import (
 	"net"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/seal"
 )
 
 // The handshake, all messages of fixed length:
@@ -24,19 +25,10 @@ import (
 // The dialer proves first, so that a stranger gets nothing to guess secrets
 // against. The confirm byte tells the listener that the dialer chose this
 // connection: one that tries several addresses drops the others before it.
-
-const (
-	protocolVersion = 4
-
-	nonceLen    = 32
-	proofLen    = sha256.Size
-	greetingLen = 4 + 2 + 1 + 4 + 4 + nonceLen
-	replyLen    = 4 + 2 + 1 + nonceLen
-	answerLen   = 1 + proofLen
-	confirmed   = 0x2a
-)
-
-const magic = "tfj1"
+//
+// Where connections are TLS all of this is inside it, and each transcript ends with what
+// binds it to the channel: see [binding]. Without TLS nothing of it has changed, so there
+// was no need of a new version.
 
 // errUnused: the dialer proved itself, then used another of its connections.
 var errUnused = errors.New("no confirmation")
@@ -50,24 +42,23 @@ const (
 
 // proof shows that its maker holds key. The role keeps a proof from being sent
 // back as the other side's.
-func proof(key []byte, role string, g *greeting, r *reply) []byte {
+func proof(key []byte, role string, g *greeting, r *reply, binding []byte) []byte {
 	m := hmac.New(sha256.New, key)
 	m.Write([]byte("tierflow " + role + "\x00"))
 	m.Write(g.append(nil))
 	m.Write(r.append(nil))
+	m.Write(binding)
 	return m.Sum(nil)
 }
 
-// rendezvousKey and jobKey keep the uses of one secret apart.
-func rendezvousKey(secret string) []byte { return derive(secret, "rendezvous", nil) }
-
-func jobKey(secret string, job []byte) []byte { return derive(secret, "job", job) }
-
-func derive(secret, use string, salt []byte) []byte {
-	m := hmac.New(sha256.New, []byte(secret))
-	m.Write([]byte("tierflow key " + use + "\x00"))
-	m.Write(salt)
-	return m.Sum(nil)
+// binding is what only the two ends of a TLS connection know, none of another connection. As
+// a part of the proofs it keeps out who terminates TLS on the way: the two ends would prove
+// different things. The idea is tls-exporter's (RFC 9266).
+func binding(c net.Conn) []byte {
+	if s, ok := c.(*seal.Conn); ok {
+		return s.Binding()
+	}
+	return nil
 }
 
 // greet is the dialer's side up to the point where the listener has proved
@@ -87,7 +78,7 @@ func greet(c net.Conn, key []byte, g greeting) error {
 	if err := r.verdict.err(r.version); err != nil {
 		return fmt.Errorf("handshake: %w", err)
 	}
-	if _, err := c.Write(proof(key, "dial", &g, &r)); err != nil {
+	if _, err := c.Write(proof(key, "dial", &g, &r, binding(c))); err != nil {
 		return fmt.Errorf("handshake: %w", err)
 	}
 	if _, err := io.ReadFull(c, buf[:answerLen]); err != nil {
@@ -96,7 +87,7 @@ func greet(c net.Conn, key []byte, g greeting) error {
 	if err := verdict(buf[0]).err(r.version); err != nil {
 		return fmt.Errorf("handshake: %w", err)
 	}
-	if !hmac.Equal(buf[1:answerLen], proof(key, "listen", &g, &r)) {
+	if !hmac.Equal(buf[1:answerLen], proof(key, "listen", &g, &r, binding(c))) {
 		return fmt.Errorf("handshake: %w: its proof is wrong", ErrSecret)
 	}
 	return nil
@@ -116,6 +107,9 @@ func welcome(c net.Conn, key []byte, self levels.Rank, size int, proven func()) 
 	if _, err := io.ReadFull(c, buf[:greetingLen]); err != nil {
 		return greeting{}, fmt.Errorf("no greeting: %w", err)
 	}
+	if isHello(buf[:]) {
+		return refuseTLS(c, buf[:greetingLen])
+	}
 	g, err := parseGreeting(buf[:greetingLen])
 	if err != nil {
 		return g, err
@@ -131,14 +125,14 @@ func welcome(c net.Conn, key []byte, self levels.Rank, size int, proven func()) 
 	if _, err := io.ReadFull(c, buf[:proofLen]); err != nil {
 		return g, fmt.Errorf("no proof: %w", err)
 	}
-	if !hmac.Equal(buf[:proofLen], proof(key, "dial", &g, &r)) {
+	if !hmac.Equal(buf[:proofLen], proof(key, "dial", &g, &r, binding(c))) {
 		var none [answerLen]byte
 		none[0] = byte(wrongSecret)
 		c.Write(none[:]) // the proof was wrong whether or not this arrives
 		return g, fmt.Errorf("%w: it claims to be rank %d", ErrSecret, g.from)
 	}
 	proven()
-	if _, err := c.Write(append([]byte{byte(welcomed)}, proof(key, "listen", &g, &r)...)); err != nil {
+	if _, err := c.Write(append([]byte{byte(welcomed)}, proof(key, "listen", &g, &r, binding(c))...)); err != nil {
 		return g, err
 	}
 	if _, err := io.ReadFull(c, buf[:1]); err != nil {

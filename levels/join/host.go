@@ -10,9 +10,8 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/tierflow/tierflow/levels"
 )
@@ -54,13 +53,13 @@ type event struct {
 	left bool        // said goodbye before: it has joined
 	why  *JoinError  // says why it failed, if not nil
 	bad  error       // failed, if not nil,
-	from levels.Rank // in the name of this rank (a claim); -1: nobody's
+	from levels.Rank // says why; or in the name of this rank (a claim), -1: nobody's
 }
 
 // runHost collects until all are here or ctx ends. A part of the time left is
 // kept for telling the others when it fails. The connections stay open, for the
 // vigil.
-func runHost(ctx context.Context, cfg *Config, self *Peer, log *refusals) (*place, *table, *host, error) {
+func runHost(ctx context.Context, cfg *Config, guard *guard, self *Peer, log *refusals) (*place, *table, *host, error) {
 	listeners, err := rendezvousListeners(cfg)
 	if err != nil {
 		return nil, nil, nil, err
@@ -73,7 +72,7 @@ func runHost(ctx context.Context, cfg *Config, self *Peer, log *refusals) (*plac
 	}
 	h.peers[0] = self
 	h.door = &gate{
-		key: rendezvousKey(cfg.Secret), self: 0, size: cfg.Size, listeners: listeners,
+		key: rendezvousKey(cfg.Secret), guard: guard, self: 0, size: cfg.Size, listeners: listeners,
 		admit: h.admit, refused: h.refused, log: log,
 	}
 	h.door.open()
@@ -126,7 +125,7 @@ func listenAt(address string) (net.Listener, error) {
 	}
 	if _, err := netip.ParseAddr(name); err == nil || name == "localhost" {
 		l, err := net.Listen("tcp", address)
-		if !errors.Is(err, unix.EADDRNOTAVAIL) {
+		if !errors.Is(err, syscall.EADDRNOTAVAIL) {
 			return l, err
 		}
 	}
@@ -158,7 +157,7 @@ func (h *host) admit(g greeting, c net.Conn) {
 			e.left = true
 		case f.kind == frameFailure:
 			why, _ := errors.AsType[*JoinError](parseFailure(&f))
-			h.tell(event{conn: c, why: why})
+			h.tell(event{conn: c, why: why, from: p.Rank})
 		}
 	}
 }
@@ -382,8 +381,8 @@ func deliver(c net.Conn, b []byte, deadline time.Time) {
 	c.Write(b)
 }
 
-// failureFrame carries a JoinError, or what can be made one.
-func failureFrame(kind frameKind, err error) []byte {
+// asJoinError returns the JoinError of an error, or makes one of it.
+func asJoinError(err error) *JoinError {
 	j, ok := errors.AsType[*JoinError](err)
 	if !ok {
 		j = &JoinError{Reason: err.Error()}
@@ -391,7 +390,12 @@ func failureFrame(kind frameKind, err error) []byte {
 			j.Ranks = []levels.Rank{p.Rank}
 		}
 	}
-	payload, _ := json.Marshal(j) // of plain fields: can't fail
+	return j
+}
+
+// failureFrame carries a JoinError, or what can be made one.
+func failureFrame(kind frameKind, err error) []byte {
+	payload, _ := json.Marshal(asJoinError(err)) // of plain fields: can't fail
 	f := frame{kind: kind, to: everyone, payload: payload}
 	return f.encode()
 }

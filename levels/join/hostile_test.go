@@ -127,7 +127,7 @@ func TestSlowLoris(t *testing.T) {
 		if _, err := c.Write(hello[i%20 : i%20+1]); err != nil {
 			break
 		}
-		if time.Since(began) > handshakeTime+2*time.Second || i == greetingLen-1 {
+		if time.Since(began) > handshakeTime+time.Minute || i == greetingLen-1 {
 			t.Fatalf("still open after %v", time.Since(began))
 		}
 		time.Sleep(200 * time.Millisecond)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,9 +44,14 @@ type Job struct {
 	own      []netip.Prefix
 	filtered bool
 	key      []byte
+	guard    *guard
 	door     *gate
 	tree     *tree
-	edges    []*edge // to the parent, then to the children
+	standing bool                    // the edges have readers and writers
+	edges    []*edge                 // to the parent, then to the children
+	healed   atomic.Pointer[[]*edge] // these and those made later beside the tree; nil: there are none
+	life     context.Context         // ends with stop
+	endLife  context.CancelFunc
 	inbox    *queue[delivery]
 	writing  sync.WaitGroup // writers
 	running  sync.WaitGroup // readers, the dispatcher
@@ -57,11 +63,14 @@ type Job struct {
 	exchanging chan struct{} // held by the running Exchange
 
 	mu           sync.Mutex
-	closing      bool // Close was called
-	stopped      bool // its goodbyes are over: ends of connections mean nothing
+	settled      bool          // Join has seen all
+	healing      chan struct{} // has one to look again; nil: nobody looks
+	closing      bool          // Close was called
+	stopped      bool          // its goodbyes are over: ends of connections mean nothing
 	closed       chan struct{}
 	closeErr     error
-	absent       []error // by rank: why it is gone; nil: here
+	absent       []error       // by rank: why it is gone; nil: here
+	losses       []levels.Rank // those of absent that were lost, in the order of the news
 	exchanges    map[uint32]*exchange
 	nextExchange uint32
 	exchangeErr  error
@@ -79,7 +88,7 @@ type arrival struct {
 
 // Join enters the job: it returns when all ranks are here and the control tree
 // stands, or with an error that names the ranks at fault ([JoinError],
-// [PeerError], [ErrSecret], [ErrVersion]). Without a deadline in ctx it gives the
+// [PeerError], [ErrSecret], [ErrVersion], [ErrTLS]). Without a deadline in ctx it gives the
 // ranks cfg.Timeout to come. It closes cfg.Listener in any case.
 //
 // The topology has a level of NUMA domains if on some node ranks are bound to
@@ -108,9 +117,11 @@ func Join(ctx context.Context, cfg Config) (*Job, error) {
 		absent:     make([]error, cfg.Size),
 		exchanges:  map[uint32]*exchange{},
 	}
+	j.life, j.endLife = context.WithCancel(context.Background())
 	if err := j.enter(ctx, &cfg); err != nil {
+		j.sayWhy(err)
 		cancel()
-		j.stop(ctx) // with what this rank knows of losses
+		j.stop(ctx)
 		return nil, fmt.Errorf("join: %w", err)
 	}
 	return j, nil
@@ -123,12 +134,50 @@ func withDefault(ctx context.Context, d time.Duration) (context.Context, context
 	return context.WithTimeout(ctx, d)
 }
 
+// Secured says how connections between nodes are kept from others on the way, for people:
+// "TLS 1.3, X25519MLKEM768, AES-128-GCM, by the job's secret". With certificates it says of
+// which authority, whose names are allowed, and until when this rank's holds. Empty: they are
+// not.
+func (j *Job) Secured() string {
+	switch {
+	case j.guard == nil:
+		return ""
+	case j.Topology.Nodes() == 1:
+		return "no connection between nodes"
+	}
+	return j.guard.String()
+}
+
+// TLSState is what a rank knows of its TLS.
+type TLSState struct {
+	Made    int64     // connections, those of Join among them
+	Failed  int64     // handshakes that failed or were refused
+	Expires time.Time // when this rank's certificate does; zero: it has none
+}
+
+// TLSState returns the state of now; false: connections are plain.
+func (j *Job) TLSState() (TLSState, bool) {
+	if j.guard == nil {
+		return TLSState{}, false
+	}
+	s := TLSState{Made: j.guard.made.Load(), Failed: j.guard.failed.Load()}
+	if j.guard.files != nil {
+		if m, err := j.guard.files.load(); err == nil {
+			s.Expires = m.leaf.NotAfter
+		}
+	}
+	return s, true
+}
+
 // listenTo reads an edge to its end and says if that means a loss.
 func (j *Job) listenTo(e *edge) {
 	e.read(j.Size, j.handle)
-	if err := e.loss(); err != nil {
+	if err := e.loss(); err != nil && e.stands.Load() {
 		j.lose(e, e.peer, err)
 	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.needHealing()
 }
 
 // Close says goodbye, keeps passing on the others' messages until all neighbours
@@ -184,6 +233,35 @@ func (j *Job) Close(ctx context.Context) error {
 	return j.closeErr
 }
 
+// Abandon is Close of a rank that can't go on. It tells the others why, before its goodbye: they lose the rank that err names
+// as [JoinError] or [PeerError], else this one. Without that they would take it for the first to leave.
+func (j *Job) Abandon(ctx context.Context, err error) error {
+	j.sayWhy(err)
+	return j.Close(ctx)
+}
+
+// sayWhy tells the neighbours why this rank leaves, and they the others.
+func (j *Job) sayWhy(err error) {
+	why := asJoinError(signed(err, j.Rank))
+	text := why.Reason
+	if p, ok := errors.AsType[*PeerError](err); ok {
+		text = strings.TrimPrefix(p.Err.Error(), ErrLost.Error()+": ")
+	}
+	for _, r := range why.Ranks {
+		f := frame{kind: frameLost, from: r, to: everyone, payload: []byte(text)}
+		switch {
+		case !j.standing: // nobody reads or writes yet
+			for _, e := range j.edges {
+				deliver(e.conn, f.encode(), time.Now().Add(lastWords))
+			}
+		case r == j.Rank:
+			j.flood(nil, &f)
+		default:
+			j.lose(nil, r, f.loss())
+		}
+	}
+}
+
 // isWhole reports whether no rank was lost.
 func (j *Job) isWhole() bool {
 	j.mu.Lock()
@@ -209,6 +287,7 @@ func (j *Job) tellLauncher() error {
 func (j *Job) stop(ctx context.Context) {
 	j.mu.Lock()
 	j.closing, j.stopped = true, true
+	j.endLife()
 	unclaimed := j.unclaimed
 	j.unclaimed = nil
 	j.mu.Unlock()
@@ -218,7 +297,7 @@ func (j *Job) stop(ctx context.Context) {
 	for _, a := range unclaimed {
 		a.conn.Close()
 	}
-	for _, e := range j.edges {
+	for _, e := range j.allEdges() {
 		e.out.close()
 	}
 	j.inbox.close()
@@ -227,11 +306,11 @@ func (j *Job) stop(ctx context.Context) {
 	if ctx.Err() != nil {
 		end = time.Now().Add(lastWords)
 	}
-	for _, e := range j.edges {
+	for _, e := range j.allEdges() {
 		e.conn.SetReadDeadline(end)
 	}
 	j.running.Wait()
-	for _, e := range j.edges {
+	for _, e := range j.allEdges() {
 		e.conn.Close()
 	}
 }
@@ -240,7 +319,7 @@ func (j *Job) stop(ctx context.Context) {
 func (j *Job) letWrite(ctx context.Context) {
 	defer context.AfterFunc(ctx, func() {
 		end := time.Now().Add(lastWords)
-		for _, e := range j.edges {
+		for _, e := range j.allEdges() {
 			e.conn.SetWriteDeadline(end)
 		}
 	})()

@@ -14,7 +14,7 @@ import (
 // register is the other ranks' side: it finds rank 0, hands in the record and
 // waits for a place in the tree. It tries again while rank 0 isn't there yet. The connection
 // stays open, for the vigil.
-func register(ctx context.Context, cfg *Config, self *Peer) (*place, net.Conn, error) {
+func register(ctx context.Context, cfg *Config, guard *guard, self *Peer) (*place, net.Conn, error) {
 	targets := cfg.targets
 	if len(targets) == 0 {
 		for _, a := range cfg.Rendezvous {
@@ -30,7 +30,7 @@ func register(ctx context.Context, cfg *Config, self *Peer) (*place, net.Conn, e
 	}
 	began := time.Now()
 	for {
-		p, c, err := registerOnce(ctx, cfg, targets, record)
+		p, c, err := registerOnce(ctx, cfg, guard, targets, record)
 		var failed *JoinError
 		var unanswered *waitError
 		switch {
@@ -52,12 +52,14 @@ func register(ctx context.Context, cfg *Config, self *Peer) (*place, net.Conn, e
 }
 
 // final: no later attempt at the rendezvous can do better.
-func final(err error) bool { return errors.Is(err, ErrSecret) || errors.Is(err, ErrVersion) }
+func final(err error) bool {
+	return errors.Is(err, ErrSecret) || errors.Is(err, ErrVersion) || errors.Is(err, ErrTLS)
+}
 
-func registerOnce(ctx context.Context, cfg *Config, targets []target, record []byte) (*place, net.Conn, error) {
+func registerOnce(ctx context.Context, cfg *Config, guard *guard, targets []target, record []byte) (*place, net.Conn, error) {
 	hello := func() greeting { return newGreeting(purposeRendezvous, cfg.Rank, 0) }
 	again := func(err error) bool { return !final(err) }
-	c, err := race(ctx, targets, rendezvousKey(cfg.Secret), hello, again)
+	c, err := race(ctx, targets, credentials{rendezvousKey(cfg.Secret), guard}, hello, again)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
@@ -24,7 +25,7 @@ type vigil interface {
 const (
 	// verdictTime is how long a rank whose join failed waits for rank 0 to say why: it
 	// may have lost a rank that only left because another one died.
-	verdictTime = 500 * time.Millisecond
+	verdictTime = 4 * hearing
 	// sayingWhy bounds sending the news.
 	sayingWhy = time.Second
 )
@@ -91,59 +92,126 @@ func (g *guestVigil) end(ctx context.Context, err error) error {
 	return reached(ctx, verdict, err)
 }
 
-// hostVigil is rank 0's.
+// hostVigil is rank 0's. Whoever fails says why before it leaves, so a connection that ends without a word is a death. Where
+// ranks blame each other, the chain of their words leads to the first.
 type hostVigil struct {
 	*host
+	own     chan *JoinError // rank 0's own failure
 	stop    chan struct{}
-	stopped chan struct{} // closed when watch has ended
-	over    chan struct{} // closed with the first failure of another rank
-	verdict error         // that one; set before
+	stopped chan struct{}              // closed when watch has ended
+	over    chan struct{}              // closed with the verdict
+	verdict *JoinError                 // why the join failed; set before
+	said    map[levels.Rank]*JoinError // why ranks failed, in their words
+	ended   map[levels.Rank]*JoinError // of those who joined before, nil
+	claims  []*JoinError               // of said, the oldest first
 }
 
+// hearing is how long the word of a rank, or its end, may take to reach rank 0 after that of a rank that blames it.
+const hearing = 500 * time.Millisecond
+
 func (v *hostVigil) watch(fail context.CancelCauseFunc) {
-	v.stop, v.stopped, v.over = make(chan struct{}), make(chan struct{}), make(chan struct{})
+	v.own, v.stop, v.stopped, v.over = make(chan *JoinError), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	v.said, v.ended = map[levels.Rank]*JoinError{}, map[levels.Rank]*JoinError{}
 	go func() { // end waits for it
 		defer close(v.stopped)
+		late := time.NewTimer(hearing)
+		defer late.Stop()
 		for {
+			patient, before := true, len(v.claims)
 			select {
 			case <-v.stop:
 				return
 			case e := <-v.events:
-				if err := v.judge(e); err != nil && v.verdict == nil {
-					v.verdict = err
-					v.toAll(failureFrame(frameFailure, err), time.Now().Add(sayingWhy))
-					close(v.over)
-					fail(err)
-				}
+				v.hear(e)
+			case why := <-v.own:
+				v.claim(0, why)
+			case <-late.C:
+				patient = false
+			}
+			if before == 0 && len(v.claims) > 0 {
+				late.Reset(hearing)
+			}
+			if v.verdict != nil {
+				continue
+			}
+			if v.verdict = v.judge(patient); v.verdict != nil {
+				v.toAll(failureFrame(frameFailure, v.verdict), time.Now().Add(sayingWhy))
+				close(v.over)
+				fail(v.verdict)
 			}
 		}
 	}()
 }
 
-// judge is why the join fails with what happened on a connection, nil if it doesn't.
-func (v *hostVigil) judge(e event) error {
+// hear takes in what happened on a connection.
+func (v *hostVigil) hear(e event) {
 	switch {
 	case e.peer != nil: // it came too late; the next join may be its
 		e.conn.Close()
 	case e.why != nil:
-		return e.why
+		v.claim(e.from, e.why)
 	case e.gone != nil && v.conns[e.gone.Rank] == e.conn:
-		v.conns[e.gone.Rank] = nil
+		v.conns[e.gone.Rank], v.ended[e.gone.Rank] = nil, nil
 		if !e.left {
-			return &JoinError{
+			v.ended[e.gone.Rank] = &JoinError{
 				Ranks:  []levels.Rank{e.gone.Rank},
 				Reason: fmt.Sprintf("rank %d (%s) was lost while the ranks connected", e.gone.Rank, e.gone.where()),
 			}
 		}
 	}
+}
+
+// claim takes in why a rank failed.
+func (v *hostVigil) claim(from levels.Rank, why *JoinError) {
+	if v.said[from] == nil {
+		v.said[from] = why
+		v.claims = append(v.claims, why)
+	}
+}
+
+// judge returns why the join fails, nil if it doesn't, or if whoever is blamed may still be heard.
+func (v *hostVigil) judge(patient bool) *JoinError {
+	for r, lost := range v.ended {
+		if lost != nil && v.said[r] == nil {
+			return lost
+		}
+	}
+	for _, why := range v.claims {
+		if root, sure := v.trace(why); sure || !patient {
+			return root
+		}
+	}
 	return nil
 }
 
+// trace follows a rank's word to the rank it blames, then that one's word, and so on. It is sure unless the last one lives and has said
+// nothing.
+func (v *hostVigil) trace(why *JoinError) (root *JoinError, sure bool) {
+	for range v.size {
+		if len(why.Ranks) != 1 {
+			return why, true
+		}
+		next, left := v.said[why.Ranks[0]], false
+		if next == nil {
+			_, left = v.ended[why.Ranks[0]]
+			return why, left
+		}
+		if next == why || slices.Equal(next.Ranks, why.Ranks) {
+			return next, true
+		}
+		why = next
+	}
+	return why, true
+}
+
 func (v *hostVigil) end(ctx context.Context, err error) error {
-	if errors.Is(err, ErrLost) {
+	own := new(JoinError)
+	if err != nil {
+		*own = *asJoinError(signed(err, 0)) // err may wrap the verdict itself
 		select {
+		case v.own <- own:
+			<-v.over
 		case <-v.over:
-		case <-time.After(verdictTime / 5): // the others wait for rank 0
 		}
 	}
 	close(v.stop)
@@ -152,9 +220,7 @@ func (v *hostVigil) end(ctx context.Context, err error) error {
 	case err == nil:
 		f := frame{kind: frameGoodbye, to: everyone}
 		v.toAll(f.encode(), time.Now().Add(sayingWhy))
-	case v.verdict == nil:
-		v.toAll(failureFrame(frameFailure, signed(err, 0)), time.Now().Add(sayingWhy))
-	default:
+	case v.verdict != own:
 		err = reached(ctx, v.verdict, err)
 	}
 	v.dismiss()
@@ -164,7 +230,7 @@ func (v *hostVigil) end(ctx context.Context, err error) error {
 // signed makes an error that names no rank that of a rank.
 func signed(err error, self levels.Rank) error {
 	_, peer := errors.AsType[*PeerError](err)
-	if _, join := errors.AsType[*JoinError](err); peer || join {
+	if join, ok := errors.AsType[*JoinError](err); peer || ok && len(join.Ranks) > 0 {
 		return err
 	}
 	return &PeerError{self, err}

@@ -17,6 +17,8 @@
 //	tierflow_waiting_seconds         how long the one that waits longest has stood still
 //	tierflow_stalls_total            times that a call stood still for Options.StallAfter, doubled each time
 //	tierflow_broken_communicators    communicators that have failed
+//	tierflow_tls_handshakes_total    TLS handshakes between nodes by result: made, failed; of jobs with TLS
+//	tierflow_tls_certificate_expiry_seconds  when the rank's certificate expires, Unix time
 //	tierflow_computing               1 while a caller's operation keeps the rank from telling the others
 //
 // Counters begin with the job and end with it. A rank tells 256 pairs of collective and

@@ -46,12 +46,19 @@ func ExampleWrite() {
 	// # HELP tierflow_waiting_seconds How long the call that waits longest has stood still.
 	// # TYPE tierflow_waiting_seconds gauge
 	// tierflow_waiting_seconds{world="0",rank="3"} 0
+	// # HELP tierflow_waited_seconds_total How long calls have waited with nothing to do; of all ranks a late one waits least.
+	// # TYPE tierflow_waited_seconds_total counter
+	// tierflow_waited_seconds_total{world="0",rank="3"} 0
 	// # HELP tierflow_stalls_total Times that a call stood still for StallAfter, doubled each time.
 	// # TYPE tierflow_stalls_total counter
 	// tierflow_stalls_total{world="0",rank="3"} 0
 	// # HELP tierflow_broken_communicators Communicators that have failed.
 	// # TYPE tierflow_broken_communicators gauge
 	// tierflow_broken_communicators{world="0",rank="3"} 0
+	// # HELP tierflow_tls_handshakes_total TLS handshakes between nodes, by how they ended.
+	// # TYPE tierflow_tls_handshakes_total counter
+	// # HELP tierflow_tls_certificate_expiry_seconds When this rank's certificate expires, Unix time.
+	// # TYPE tierflow_tls_certificate_expiry_seconds gauge
 	// # HELP tierflow_computing 1 while a caller's operation keeps the rank from telling the others.
 	// # TYPE tierflow_computing gauge
 	// tierflow_computing{world="0",rank="3"} 0

@@ -71,11 +71,25 @@ var families = []family{
 	{"tierflow_waiting_seconds", "gauge", "How long the call that waits longest has stood still.", func(u *planner.Usage, add func(float64, ...string)) {
 		one(u, u.Longest.Seconds(), add)
 	}},
+	{"tierflow_waited_seconds_total", "counter", "How long calls have waited with nothing to do; of all ranks a late one waits least.", func(u *planner.Usage, add func(float64, ...string)) {
+		one(u, u.Waited.Seconds(), add)
+	}},
 	{"tierflow_stalls_total", "counter", "Times that a call stood still for StallAfter, doubled each time.", func(u *planner.Usage, add func(float64, ...string)) {
 		one(u, float64(u.Stalls), add)
 	}},
 	{"tierflow_broken_communicators", "gauge", "Communicators that have failed.", func(u *planner.Usage, add func(float64, ...string)) {
 		one(u, float64(u.Broken), add)
+	}},
+	{"tierflow_tls_handshakes_total", "counter", "TLS handshakes between nodes, by how they ended.", func(u *planner.Usage, add func(float64, ...string)) {
+		if u.TLS != nil {
+			add(float64(u.TLS.Made), "result", "made")
+			add(float64(u.TLS.Failed), "result", "failed")
+		}
+	}},
+	{"tierflow_tls_certificate_expiry_seconds", "gauge", "When this rank's certificate expires, Unix time.", func(u *planner.Usage, add func(float64, ...string)) {
+		if u.TLS != nil && !u.TLS.Expires.IsZero() {
+			add(float64(u.TLS.Expires.Unix()))
+		}
 	}},
 	{"tierflow_computing", "gauge", "1 while a caller's operation keeps the rank from telling the others.", func(u *planner.Usage, add func(float64, ...string)) {
 		add(map[bool]float64{true: 1}[u.Computing])

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/metrics"
 	"github.com/tierflow/tierflow/tasks"
@@ -278,4 +279,30 @@ func TestEscaping(t *testing.T) {
 	}
 	parse(t, b.String())
 	lint(t, b.String())
+}
+
+// TestSealed writes what is known of TLS, and nothing where connections are plain.
+func TestSealed(t *testing.T) {
+	var b strings.Builder
+	expires := time.Unix(2_000_000_000, 0)
+	all := []planner.Usage{{Rank: 0, TLS: &join.TLSState{Made: 5, Failed: 2, Expires: expires}}, {Rank: 1}, {Rank: 2, TLS: &join.TLSState{Made: 1}}}
+	if err := metrics.Write(&b, all); err != nil {
+		t.Fatal(err)
+	}
+	values := parse(t, b.String())
+	for name, want := range map[string]float64{
+		`tierflow_tls_handshakes_total{world="0",rank="0",result="made"}`:   5,
+		`tierflow_tls_handshakes_total{world="0",rank="0",result="failed"}`: 2,
+		`tierflow_tls_certificate_expiry_seconds{world="0",rank="0"}`:       2e9,
+		`tierflow_tls_handshakes_total{world="0",rank="2",result="made"}`:   1,
+	} {
+		if got, ok := values[name]; !ok || got != want {
+			t.Errorf("%s is %v (there: %v), want %v", name, got, ok, want)
+		}
+	}
+	for name := range values {
+		if strings.HasPrefix(name, "tierflow_tls") && (strings.Contains(name, `rank="1"`) || strings.Contains(name, `expiry_seconds{world="0",rank="2"`)) {
+			t.Errorf("%s is there", name)
+		}
+	}
 }

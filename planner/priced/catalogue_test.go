@@ -8,6 +8,7 @@ import (
 
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/plans"
 	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules"
@@ -70,20 +71,20 @@ func bestOf(t *testing.T, r tasks.Request, on *levels.Topology, most, steps int6
 }
 
 // families lists a plan of every shape and every algorithm, not cut.
-func (s *search) families() (plans []tasks.Plan) {
+func (s *search) families() (found []tasks.Plan) {
 	alone := s.on.Nodes() == s.on.Size()
 	for _, shape := range tasks.ShapesOf(s.r.Coll) {
 		if alone && shape.IsFlat() || s.on.Nodes() == 1 && shape.IsFlat() && shape != tasks.Flat || alone && shape == tasks.HanLockstep {
 			continue // the same without
 		}
 		p := tasks.Plan{Shape: shape, Segment: tasks.Whole, Window: 8}
-		for _, q := range (rule.Combinations{Registry: all.Submodules()}).Of(s.r, s.on, p) {
+		for _, q := range (plans.Combinations{Registry: all.Submodules()}).Of(s.r, s.on, p) {
 			if g, err := rule.Fits(s.r, s.on, q, all.Submodules()); err == nil && !s.unshared(g, q) {
-				plans = append(plans, q)
+				found = append(found, q)
 			}
 		}
 	}
-	return plans
+	return found
 }
 
 // unshared reports whether a plan sends messages between ranks that share memory.
@@ -140,8 +141,8 @@ func (s *search) neighbours(p tasks.Plan) {
 		c, _ := p.For(ph.Kind)
 		a := algorithm(c)
 		numbers, inners := []int{0}, []int64{0}
-		if a.Number != "" {
-			numbers = append(numbers, a.Numbers...)
+		if a.Number.Taken() {
+			numbers = append(numbers, a.Number.Worth...)
 		}
 		if a.Inner {
 			inners = append(append(inners, 32<<10), a.Inners...)

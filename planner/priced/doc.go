@@ -1,14 +1,18 @@
-// Package priced chooses plans by what they cost on a known machine: of the shapes and
-// algorithms of the catalogue between nodes, each with several segments, the one whose
-// price is least. Prices are those of package costs/price.
+// Package priced chooses plans by what they take on a known machine: closed forms put the plans
+// of the catalogue in order, and those that promise most are simulated, within a budget. Prices
+// are those of package costs/price. A simulation tells by how much the prices of a plan's
+// family, its shape and algorithms, are off.
 //
-// The built-in rule's plan is one of the candidates. Another one takes its place only if
-// it is cheaper by more than prices are usually off. Where nothing has a price, such as a
-// scan, the rule's plan stays. Where only others have one, the cheapest of them is taken.
+// Long messages are simulated in part: once a pipeline is full each further segment takes as long
+// as the one before. Where all nodes do the same one stands for all.
 //
-// It measures nothing, and compiles and simulates nothing. Equal arguments give equal
-// plans on all ranks.
+// The built-in rule's plan is one of the candidates. Where nothing has a price, such as a
+// scan, it stays.
 //
-//	ruled, _ := rule.Choose(request, topology, tasks.Plan{})
-//	choice, err := priced.Choose(machine, request, topology, ruled, registry, priced.Exact)
+// It measures nothing and reads no clock: the budget is counted in steps. Equal arguments give
+// equal plans on all ranks.
+//
+//	asked := rule.Ask(request, topology)
+//	ruled, _ := asked.Choose(tasks.Plan{})
+//	choice, err := priced.Choose(machine, asked, ruled, registry, priced.Exact)
 package priced

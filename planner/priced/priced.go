@@ -2,115 +2,114 @@ package priced
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/price"
-	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/plans"
 	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// By which share of its own price a plan must be cheaper than the rule's plan to take its
-// place: prices are that far off. The first is for a machine whose numbers are as good as
-// described, see the sweep in this package's tests; the second for one that was measured in a
-// hurry, as the README of planner/rule has it.
+// Exact is for a machine whose numbers are as good as described: how far off prices are that
+// simulations have mended, as a share. Hasty is for one that was measured in a hurry, as the
+// README of planner/rule has it: by which share of its own time a plan must be faster than the
+// rule's to take its place.
 const (
 	Exact = 0.04
 	Hasty = 0.15
 )
 
-// Offer is a plan and its price.
-type Offer struct {
-	Plan  tasks.Plan
-	Price price.Price
+// Priced is a plan and its price.
+type Priced struct {
+	Plan      tasks.Plan
+	Price     price.Price
+	Simulated float64 // what it takes in a simulation, ns; 0: it was not simulated
+	Expected  float64 // what it takes by its price and simulations of others, ns; 0: it was simulated
 }
+
+// Time returns what the plan takes as far as is known, ns.
+func (p *Priced) Time() float64 { return max(p.Simulated, p.Expected) }
 
 // Choice is what was chosen, and from what.
 type Choice struct {
-	Offers []Offer // the chosen one, then the best of other shapes and algorithms by price; empty: the rule's plan has no rival
-	Ruled  bool    // the rule's plan was chosen
-	Rule   Offer   // the rule's; its price is 0 if there is no closed form
-	Saved  float64 // share of the rule's price that the chosen plan saves; 0 if it is the rule's
+	Plans []Priced // the chosen one, then the fastest others; empty: the rule's plan has no rival
+	Ruled bool     // the rule's plan was chosen
+	Rule  Priced   // the rule's; its times are 0 if it has no closed form and was not simulated
+	Saved float64  // share of the rule's time that the chosen plan saves; 0 if it is the rule's
+	Tried int      // plans that were simulated
 }
 
-// maxOffers bounds the offers that a choice keeps.
-const maxOffers = 4
+// maxPlans bounds the plans that a choice keeps.
+const maxPlans = 4
 
-// Choose returns the plan that costs least on a machine, of those that reg can compile.
-// ruled is the plan of the built-in rule. It stays unless another one is cheaper by more
-// than margin, a share of its own price, or unless a search would leave the rule's out. Where the
-// rule's plan has no price the cheapest takes its place, unless margin is that of a hasty
-// measurement. A
+// Choose returns the plan that takes least on a machine, of those that reg can compile. Prices
+// say which plans to simulate first, and simulations how far off the prices are. ruled is the
+// plan of the built-in rule. If margin is that of a hasty measurement, ruled stays unless another
+// plan saves more than that share of its own time. It stays too if it has no price then. A
 // machine without a link that t needs is an error.
-func Choose(m *machine.Machine, r tasks.Request, t *levels.Topology, ruled tasks.Plan, reg submodules.Registry, margin float64) (Choice, error) {
-	c := Choice{Ruled: true, Rule: Offer{Plan: ruled}}
+func Choose(m *machine.Machine, asked *rule.Asked, ruled tasks.Plan, reg submodules.Registry, margin float64) (Choice, error) {
+	r, t := asked.Request, asked.On
+	c := Choice{Ruled: true, Rule: Priced{Plan: ruled}}
 	p, err := price.New(m, t, r)
 	if err != nil {
 		return c, err
 	}
-	own, known := p.Plan(ruled)
-	c.Rule.Price = own
-	all := offers(p, Candidates(r, t, ruled))
-	for len(all) > 0 {
-		if _, err := rule.Fits(r, t, all[0].Plan, reg); err == nil {
-			break
+	all := candidates(p, asked, ruled, reg)
+	if len(all) < 2 {
+		c.Rule.Price, _ = p.Plan(ruled)
+		return c, nil
+	}
+	seen := newRehearsal(m, asked, reg, all[0].Price.NS, margin).compete(all)
+	if len(seen) == 0 { // all are too large, and none has a price
+		return c, nil
+	}
+	c.Plans = seen[:min(len(seen), maxPlans)]
+	for _, o := range seen {
+		if o.Simulated > 0 {
+			c.Tried++
 		}
-		all = all[1:]
+		if o.Plan.Equal(ruled) {
+			c.Rule = o
+		}
 	}
-	if len(all) == 0 {
-		return c, nil
-	}
-	least := all[0].Price.NS
+	best, own := seen[0].Time(), c.Rule.Time()
 	switch {
-	case !known && margin >= Hasty: // on doubtful numbers the rule is as good as anything
-		return c, nil
-	case !known:
+	case own == 0 && margin >= Hasty: // on doubtful numbers the rule is as good as anything
+		c.Plans = nil
+	case own == 0:
 		c.Ruled = false
-	case own.NS > least*(1+margin) || isWasteful(r, t, ruled):
-		c.Ruled, c.Saved = false, 1-least/own.NS
+	case own > best && (margin < Hasty || own > best*(1+margin)):
+		c.Ruled, c.Saved = false, 1-best/own
 	default:
-		all = slices.Insert(all, 0, c.Rule)
+		c.Plans = slices.Insert(slices.DeleteFunc(slices.Clone(c.Plans), func(o Priced) bool { return o.Plan.Equal(ruled) }), 0, c.Rule)
 	}
-	c.Offers = apart(all, string(t.Level(t.Depth()-1).Symbol))
 	return c, nil
 }
 
-// apart returns the first offer and the best ones of other shapes and algorithms between
-// nodes, at most maxOffers: neighbours of a plan that cut it a little differently say little.
-func apart(all []Offer, top string) (some []Offer) {
-	seen := map[string]bool{}
-	for _, o := range all {
-		c, _ := o.Plan.Choice(top)
-		if key := o.Plan.Shape.String() + c.Submodule + c.Algorithm; !seen[key] && len(some) < maxOffers {
-			seen[key], some = true, append(some, o)
+// candidates lists the rule's rivals that reg can compile, the cheapest first.
+func candidates(p *price.Pricer, asked *rule.Asked, ruled tasks.Plan, reg submodules.Registry) (all []candidate) {
+	least := math.Inf(1)
+	for i, plan := range append([]tasks.Plan{ruled}, plans.Rivals(asked, ruled)...) {
+		if i > 0 && plan.Equal(ruled) {
+			continue
+		}
+		if _, err := asked.Fits(plan, reg); err != nil {
+			continue
+		}
+		one := candidate{Priced: Priced{Plan: plan}, family: family(plan)}
+		if one.Price, one.known = p.Plan(plan); one.known {
+			least = min(least, one.Price.NS)
+		}
+		all = append(all, one)
+	}
+	for i := range all {
+		if !all[i].known {
+			all[i].Price.NS = least * 1.001 // after it
 		}
 	}
-	return some
-}
-
-// offers prices plans and sorts them, the cheapest first. Those without a price are left
-// out.
-func offers(p *price.Pricer, plans []tasks.Plan) (all []Offer) {
-	for _, plan := range plans {
-		if cost, ok := p.Plan(plan); ok {
-			all = append(all, Offer{plan, cost})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b Offer) int { return cmp.Compare(a.Price.NS, b.Price.NS) })
+	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(a.Price.NS, b.Price.NS) })
 	return all
-}
-
-// isWasteful reports whether a search with heuristics would leave a plan out for what it
-// does between nodes.
-func isWasteful(r tasks.Request, t *levels.Topology, p tasks.Plan) bool {
-	top, group := t.Level(t.Depth()-1).Symbol, t.Nodes()
-	if p.Shape.IsFlat() {
-		group = t.Size()
-	}
-	return slices.ContainsFunc(tasks.Operations(r.Coll, p.Shape), func(op tasks.Collective) bool {
-		c, ok := p.For(tasks.Kind{Symbol: top, Op: op})
-		return ok && rule.Wasted(r, t.Size(), p, op, c, group) != ""
-	})
 }

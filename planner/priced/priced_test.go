@@ -2,65 +2,16 @@ package priced_test
 
 import (
 	"fmt"
-	"strings"
+	"reflect"
 	"testing"
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/priced"
 	"github.com/tierflow/tierflow/planner/rule"
-	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 )
-
-// What is chosen in place of the rule's plan is never a plan that a search with heuristics
-// would leave out.
-func TestNeverPruned(t *testing.T) {
-	space := tune.Space{Registry: all.Submodules(), Heuristics: true}
-	taken := 0
-	for _, spec := range []string{"2x1", "3x1", "4x1", "7x1", "16x1", "33x1", "128x1", "512x1", "4x2", "3x2/rr", "9x4", "32x16"} {
-		topo, err := levels.Parse(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, coll := range tasks.Requestable() {
-			for _, bytes := range []int64{8, 1 << 10, 8 << 10, 20 << 10, 100_000, 1 << 20, 16 << 20} {
-				r := request(coll, bytes)
-				ruled, _ := rule.Choose(r, topo, tasks.Plan{})
-				for speed := range speeds {
-					c, err := priced.Choose(at(speed), r, topo, ruled, space.Registry, priced.Exact)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if c.Ruled {
-						continue
-					}
-					taken++
-					p := c.Offers[0].Plan
-					if why := pruned(space, r, topo, p); why != "" {
-						t.Errorf("%v on %s at %s: %v: %s", r, spec, speeds[speed].name, p, why)
-					}
-				}
-			}
-		}
-	}
-	if taken == 0 {
-		t.Error("the rule's plan was chosen everywhere")
-	}
-}
-
-// pruned says why a search would leave out a plan that it is given as its only one.
-func pruned(s tune.Space, r tasks.Request, t *levels.Topology, p tasks.Plan) string {
-	s.Shapes, s.Segments, s.Windows, s.Inners = []tasks.Shape{p.Shape}, []int64{p.Segment}, []int{p.Window}, []int64{0}
-	s.Plan = p
-	for _, c := range s.Configurations(r, t) {
-		if c.Rejected != "" && !strings.HasPrefix(c.Rejected, "not supported") && c.Plan.Shape == p.Shape {
-			return c.Rejected
-		}
-	}
-	return ""
-}
 
 // The best offer comes first, and says by how much it is cheaper.
 func TestOffers(t *testing.T) {
@@ -73,16 +24,16 @@ func TestOffers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := priced.Choose(at(0), r, topo, ruled, all.Submodules(), priced.Exact)
+	c, err := priced.Choose(at(0), rule.Ask(r, topo), ruled, all.Submodules(), priced.Exact)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Ruled || len(c.Offers) < 2 || c.Saved <= 0 {
+	if c.Ruled || len(c.Plans) < 2 || c.Saved <= 0 || c.Tried < 2 || c.Plans[0].Simulated == 0 {
 		t.Fatalf("a ring of 30 steps for 16 KiB: %+v", c)
 	}
-	for i, o := range c.Offers {
-		if i > 0 && o.Price.NS < c.Offers[i-1].Price.NS {
-			t.Errorf("offer %d costs %v, the one before %v", i, o.Price.NS, c.Offers[i-1].Price.NS)
+	for i, o := range c.Plans {
+		if i > 0 && o.Time() < c.Plans[i-1].Time() {
+			t.Errorf("offer %d takes %v, the one before %v", i, o.Time(), c.Plans[i-1].Time())
 		}
 	}
 }
@@ -101,7 +52,7 @@ func TestRuleStays(t *testing.T) {
 			t.Fatal(err)
 		}
 		ruled, _ := rule.Choose(tc.r, topo, tasks.Plan{})
-		c, err := priced.Choose(machine.Assumed(), tc.r, topo, ruled, all.Submodules(), priced.Exact)
+		c, err := priced.Choose(machine.Assumed(), rule.Ask(tc.r, topo), ruled, all.Submodules(), priced.Exact)
 		if err != nil || !c.Ruled || !c.Rule.Plan.Equal(ruled) {
 			t.Errorf("%v on %s: %+v, %v", tc.r, tc.spec, c, err)
 		}
@@ -110,21 +61,42 @@ func TestRuleStays(t *testing.T) {
 
 // A choice among all candidates, which a communicator makes once for equal requests.
 func BenchmarkChoose(b *testing.B) {
-	for _, spec := range []string{"16x1", "64x4", "256x16", "4096x1"} {
+	for _, spec := range []string{"4x2", "16x1", "64x4", "256x16", "4096x1"} {
 		topo, err := levels.Parse(spec)
 		if err != nil {
 			b.Fatal(err)
 		}
 		for _, coll := range []tasks.Collective{tasks.Bcast, tasks.Allreduce, tasks.Allgather} {
-			b.Run(fmt.Sprintf("coll=%v/on=%s", coll, spec), func(b *testing.B) {
-				r, m := request(coll, 1<<20), machine.Assumed()
-				ruled, _ := rule.Choose(r, topo, tasks.Plan{})
-				for b.Loop() {
-					if _, err := priced.Choose(m, r, topo, ruled, all.Submodules(), priced.Exact); err != nil {
-						b.Fatal(err)
+			for name, margin := range map[string]float64{"exact": priced.Exact, "hasty": priced.Hasty} {
+				b.Run(fmt.Sprintf("coll=%v/on=%s/numbers=%s", coll, spec, name), func(b *testing.B) {
+					r, m := request(coll, 1<<20), machine.Assumed()
+					ruled, _ := rule.Choose(r, topo, tasks.Plan{})
+					for b.Loop() {
+						if _, err := priced.Choose(m, rule.Ask(r, topo), ruled, all.Submodules(), margin); err != nil {
+							b.Fatal(err)
+						}
 					}
-				}
-			})
+				})
+			}
+		}
+	}
+}
+
+// Ranks that choose for themselves choose the same.
+func TestSameEverywhere(t *testing.T) {
+	for _, spec := range []string{"6x2", "5x1", "2x3"} {
+		topo, err := levels.Parse(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, coll := range []tasks.Collective{tasks.Bcast, tasks.Allreduce, tasks.Allgather, tasks.Alltoall} {
+			r := request(coll, 200_000)
+			ruled, _ := rule.Choose(r, topo, tasks.Plan{})
+			a, err := priced.Choose(at(1), rule.Ask(r, topo), ruled, all.Submodules(), priced.Hasty)
+			b, err2 := priced.Choose(at(1), rule.Ask(r, topo), ruled, all.Submodules(), priced.Hasty)
+			if err != nil || err2 != nil || !reflect.DeepEqual(a, b) {
+				t.Errorf("%v on %s: %+v, then %+v, %v, %v", coll, spec, a, b, err, err2)
+			}
 		}
 	}
 }

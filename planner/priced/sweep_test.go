@@ -64,11 +64,11 @@ const (
 )
 
 // sampled is how many cells of a collective the sample has.
-const sampled = 18
+const sampled = 3
 
 // The plan that is chosen by price, beside the best of the whole catalogue and beside the
-// rule's, in simulated time. The best ones were found by TestRecordBest. The bounds are what
-// was found, and a little more: whoever makes prices better may lower them.
+// rule's, in simulated time. The best ones were found by TestRecordBest. Cells that nobody has
+// seen are drawn by tierflow-lab; the bounds are what is wanted of those.
 func TestNearTheBest(t *testing.T) {
 	name, whole, most := recorded, false, int64(fewSteps)
 	if file := os.Getenv(sweepVariable); file != "" {
@@ -87,14 +87,14 @@ func TestNearTheBest(t *testing.T) {
 		coll        tasks.Collective
 		worst, mean float64 // bounds: ratio to the best, and its geometric mean
 	}{
-		{tasks.Bcast, 1.25, 1.03},
-		{tasks.Reduce, 1.35, 1.03},
+		{tasks.Bcast, 1.3, 1.03},
+		{tasks.Reduce, 1.3, 1.03},
 		{tasks.Allreduce, 1.3, 1.03},
-		{tasks.Allgather, 1.4, 1.05},
-		{tasks.Gather, 1.2, 1.02},
-		{tasks.Scatter, 1.3, 1.02},
-		{tasks.ReduceScatter, 1.4, 1.035},
-		{tasks.Alltoall, 1.35, 1.03},
+		{tasks.Allgather, 1.3, 1.03},
+		{tasks.Gather, 1.3, 1.03},
+		{tasks.Scatter, 1.3, 1.03},
+		{tasks.ReduceScatter, 1.3, 1.03},
+		{tasks.Alltoall, 1.3, 1.03},
 	} {
 		var of tally
 		for _, c := range cells {
@@ -147,13 +147,13 @@ func (y *tally) add(t *testing.T, c *cell, most int64) {
 	took := timer{t: t, r: r, on: topo, most: most, jobs: map[string]*sim.Job{}}
 	ruled, _ := rule.Choose(r, topo, tasks.Plan{})
 	for speed := range speeds {
-		choice, err := priced.Choose(at(speed), r, topo, ruled, all.Submodules(), priced.Exact)
+		choice, err := priced.Choose(at(speed), rule.Ask(r, topo), ruled, all.Submodules(), priced.Exact)
 		if err != nil {
 			t.Fatal(err)
 		}
 		chosen := ruled
 		if !choice.Ruled {
-			chosen = choice.Offers[0].Plan
+			chosen = choice.Plans[0].Plan
 		}
 		mine, best, own := took.ns(chosen, speed), took.ns(c.best[speed].plan, speed), took.ns(ruled, speed)
 		if mine == 0 || best == 0 || c.best[speed].ns[speed] == 0 {

@@ -8,12 +8,7 @@ import (
 
 // Outline returns the task graph of r without any elements. Its phases are r's.
 func Outline(r tasks.Request, t *levels.Topology, p tasks.Plan) (*tasks.Graph, error) {
-	h, err := tasks.Hierarchy(r, t, p)
-	if err != nil {
-		return nil, err
-	}
-	r.Count, r.Pitch, r.Counts, r.Matrix = 0, 0, tasks.Counts{}, tasks.Matrix{}
-	return tasks.ExpandOn(r, h, p, 0)
+	return Ask(r, t).Outline(p)
 }
 
 // KindsAt lists the kinds of tasks of a level, in all ranks and for any count.
@@ -28,9 +23,5 @@ func KindsAt(g *tasks.Graph, level int) (kinds []tasks.Kind) {
 
 // Fits returns the outline of r if reg can compile r with p on t, or else why it cannot.
 func Fits(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry) (*tasks.Graph, error) {
-	g, err := Outline(r, t, p)
-	if err != nil {
-		return nil, err
-	}
-	return g, reg.Supports(g)
+	return Ask(r, t).Fits(p, reg)
 }

@@ -78,7 +78,7 @@ func TestRuleCountsBytes(t *testing.T) {
 		}
 		r.Count = r.Counts.Max()
 		if p, why := rule.Choose(r, on, tasks.Plan{}); p.String() != test.want {
-			t.Errorf("%v on %s: %v because %q; want %s", r, test.on, p, why, test.want)
+			t.Errorf("%v on %s: %v because %q; want %s", r, test.on, p, why.Lines(rule.Builtin()), test.want)
 		}
 		checkRule(t, r, on, tasks.Plan{})
 	}
@@ -157,14 +157,19 @@ func TestRuleChoices(t *testing.T) {
 			r.Op = tasks.Sum
 		}
 		if p, why := rule.Choose(r, on, tasks.Plan{}); p.String() != test.want {
-			t.Errorf("%v on %s: %v because %q; want %s", r, test.on, p, why, test.want)
+			t.Errorf("%v on %s: %v because %q; want %s", r, test.on, p, why.Lines(rule.Builtin()), test.want)
 		}
 	}
 }
 
-// The page beside the rule shows the rows that there are.
-func TestRows(t *testing.T) {
-	dagtest.Golden(t, "rows.md", rule.Markdown())
+// The file is as the command fmt writes it, and has no rule that nothing comes to.
+func TestBuiltinRules(t *testing.T) {
+	if b := rule.Builtin(); b.Format() != rule.Text {
+		t.Errorf("not formatted; want\n%s", b.Format())
+	}
+	for _, f := range rule.Builtin().Check() {
+		t.Errorf("builtin.rules:%d:%d: %s", f.Line, f.Column, f.Message)
+	}
 }
 
 // What the rule chooses for every collective on some machines.

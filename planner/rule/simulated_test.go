@@ -11,6 +11,7 @@ import (
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/plans"
 	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
@@ -80,7 +81,7 @@ func besidesRule(t *testing.T, r tasks.Request, topo *levels.Topology) (p point)
 		}
 		for _, segment := range slices.Compact([]int64{min(ruled.Segment, max(r.Bytes(), 1)), max(r.Bytes(), 1)}) {
 			cut := tasks.Plan{Shape: shape, Segment: segment, Window: max(ruled.Window, 8)}
-			for _, plan := range (rule.Combinations{Registry: all.Submodules()}).Of(r, topo, cut) {
+			for _, plan := range (plans.Combinations{Registry: all.Submodules()}).Of(r, topo, cut) {
 				took, ok := simulated(t, r, topo, plan, mostSteps)
 				if !ok {
 					continue

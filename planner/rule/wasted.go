@@ -38,7 +38,7 @@ func Wasted(r tasks.Request, ranks int, p tasks.Plan, op tasks.Collective, c tas
 // blocksOnce reports whether a linear algorithm sends each block once, from where it is to
 // where it goes, and others send it several times.
 func blocksOnce(op tasks.Collective) bool {
-	return op == tasks.Gather || op == tasks.Scatter || op == tasks.Alltoall
+	return op == tasks.Gather || op == tasks.Scatter || op.Exchanges()
 }
 
 // TreeInside reports whether c is a tree of messages that the rule has inside full nodes: a

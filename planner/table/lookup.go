@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -47,8 +48,8 @@ type Answer struct {
 // links names the links between nodes, see [Place.Links]. A table may know only other
 // places than that of r on the topology. Its answer is then all from elsewhere, from the
 // most similar place. Plans that ignore nodes are left out then if the layout differs:
-// their times say nothing about another one.
-func (t *Table) Find(r tasks.Request, on *levels.Topology, links string) (a Answer) {
+// their times say nothing about another one. reg knows the algorithms of the plans.
+func (t *Table) Find(r tasks.Request, on *levels.Topology, links string, reg submodules.Registry) (a Answer) {
 	bytes := r.MeanBytes(on.Size()) // entries are of blocks that are equal
 	want := SizesOf(on)
 	here := PlaceOf(r, on, links)
@@ -84,14 +85,14 @@ func (t *Table) Find(r tasks.Request, on *levels.Topology, links string) (a Answ
 	}
 	for _, text := range sortedKeys(plans) {
 		w := plans[text]
-		if w.count < len(machines) || foldsFirst(w.one.Plan, machines, want) {
+		if w.count < len(machines) || foldsFirst(w.one.Plan, machines, want, reg) {
 			continue // unknown on one side, or between them
 		}
 		if w.count > 1 {
 			w.one.From = FromInterpolated
 		}
 		w.one.NS = 0
-		for i, part := range weigh(machines, want, &w.one.Plan) {
+		for i, part := range weigh(machines, want, func(level string) bool { return byRounds(w.one.Plan, level, reg) }) {
 			w.one.NS += float64(part * w.times[i])
 		}
 		a.Estimates = append(a.Estimates, w.one)
@@ -231,13 +232,13 @@ func ratio(a, b Sizes) float64 {
 func distance(have, want Sizes) float64 { return apart(have, want, nil) }
 
 // weigh gives machines weights of 1 in all: linear interpolation between two, and
-// less for those further away of more. A plan may be by rounds in some levels, see
-// [byRounds]: those are told apart by their rounds then. nil: all are by ranks.
-func weigh(machines []machine, want Sizes, p *tasks.Plan) []float64 {
+// less for those further away of more. A plan may go by rounds in some levels, see
+// [byRounds]: those are told apart by their rounds then. nil: all go by ranks.
+func weigh(machines []machine, want Sizes, byRounds func(level string) bool) []float64 {
 	weights := make([]float64, len(machines))
 	sum := 0.0
 	for i, m := range machines {
-		if d := apart(m.sizes, want, p); d > 0 {
+		if d := apart(m.sizes, want, byRounds); d > 0 {
 			weights[i] = 1 / d
 			sum += weights[i]
 			continue
@@ -252,12 +253,12 @@ func weigh(machines []machine, want Sizes, p *tasks.Plan) []float64 {
 	return weights
 }
 
-// apart is [distance] for a plan.
-func apart(have, want Sizes, p *tasks.Plan) float64 {
+// apart is [distance], for a plan that goes by rounds in some levels.
+func apart(have, want Sizes, byRounds func(level string) bool) float64 {
 	sum := 0.0
 	for _, k := range sortedKeys(want) {
 		x, y := have[k], want[k]
-		if p != nil && byRounds(*p, k) {
+		if byRounds != nil && byRounds(k) {
 			x, y = rounds(x), max(rounds(y), 1)
 		}
 		sum += math.Abs(float64(x-y)) / float64(y)

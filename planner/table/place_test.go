@@ -81,7 +81,7 @@ func TestElsewhere(t *testing.T) {
 		{"same links", block + `,"links":"10gbit"`, bcast, topology(t, "4x2"), true, ""},
 		{"other links", block + `,"links":"1gbit"`, bcast, topology(t, "4x2"), true, "1gbit, here 10gbit"},
 	} {
-		a := placed(t, test.r.Coll.String(), test.place).Find(test.r, test.on, links)
+		a := placed(t, test.r.Coll.String(), test.place).Find(test.r, test.on, links, all.Submodules())
 		if test.why == "" && a.Elsewhere != "" || !strings.HasPrefix(a.Elsewhere, test.why) {
 			t.Errorf("%s: elsewhere is %q, want %q", test.name, a.Elsewhere, test.why)
 		}
@@ -110,7 +110,7 @@ func TestFindsItsPlace(t *testing.T) {
 	}
 	r := tasks.Request{Coll: tasks.Bcast, Count: 1024, Type: tasks.Float32}
 	for spec, want := range map[string]tasks.Shape{"4x2": tasks.Flat, "4x2/rr": tasks.Han} {
-		a := made.Find(r, topology(t, spec), "")
+		a := made.Find(r, topology(t, spec), "", all.Submodules())
 		if a.Elsewhere != "" || len(a.Estimates) != 2 || a.Estimates[0].Plan.Shape != want || a.Estimates[0].From != table.FromMeasured {
 			t.Errorf("%s: %+v, elsewhere %q", spec, a.Estimates, a.Elsewhere)
 		}
@@ -158,7 +158,7 @@ func TestFoldingIsNotInterpolated(t *testing.T) {
 			t.Fatal(err)
 		}
 		made.Sort()
-		a := made.Find(tasks.Request{Coll: tasks.Bcast, Count: 1024, Type: tasks.Float32}, topology(t, test.on), "")
+		a := made.Find(tasks.Request{Coll: tasks.Bcast, Count: 1024, Type: tasks.Float32}, topology(t, test.on), "", all.Submodules())
 		if len(a.Estimates) != test.want {
 			t.Errorf("%s by %s: %+v (%s), want %d plans", test.on, test.measured, a.Estimates, a.Why, test.want)
 		}

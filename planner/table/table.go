@@ -5,7 +5,7 @@
 // all ranks.
 //
 //	t, err := table.Parse("table.json", data, registry)
-//	answer := t.Find(request, topology)
+//	answer := t.Find(request, topology, links, registry)
 //	fmt.Println(answer.Estimates[0].Plan)
 package table
 
@@ -65,6 +65,10 @@ type Provenance struct {
 	Rejected          Counts       `json:"rejected,omitempty"`
 }
 
+// Tried is the method of a table that holds no more than what communicators have tried. It
+// answers for these requests only, and not for sizes near them.
+const Tried = "tried when collectives were made"
+
 // Counts are numbers by reason.
 type Counts map[string]int
 
@@ -118,7 +122,8 @@ type Measurement struct {
 	Low     float64 `json:"low_ns"`
 	High    float64 `json:"high_ns"`
 	Samples int     `json:"samples"`
-	Turns   int     `json:"turns,omitempty"` // that it took with its rivals; 0: it was measured by itself
+	Spent   float64 `json:"spent_ns,omitempty"` // that the measurement took; 0: unknown
+	Turns   int     `json:"turns,omitempty"`    // that it took with its rivals; 0: it was measured by itself
 }
 
 // Interval returns where a candidate's time lies: the time itself if there is no interval.

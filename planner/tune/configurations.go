@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/plans"
 	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules"
@@ -174,7 +175,7 @@ func (t *templates) make(r tasks.Request, shape tasks.Shape) (all []template) {
 	}
 	seen := map[string]bool{}
 	for _, inner := range or(t.space.Inners, DefaultInners) {
-		for _, base := range (rule.Combinations{Registry: t.space.registry(), Inner: inner}).On(bare, tasks.Plan{Shape: shape}) {
+		for _, base := range (plans.Combinations{Registry: t.space.registry(), Inner: inner}).On(bare, tasks.Plan{Shape: shape}) {
 			for _, p := range append([]tasks.Plan{base}, t.space.variants(bare, base)...) {
 				p = t.space.Plan.Over(p)
 				if text := p.String(); !seen[text] {

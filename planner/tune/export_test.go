@@ -16,7 +16,7 @@ func (s Space) Pruned(r tasks.Request, t *levels.Topology, p tasks.Plan) string 
 
 // Groups lists the groups of what is measured first, in its order.
 func (s *Search) Groups() (all []string) {
-	s.plan()
+	_ = s.plan(func() error { return nil })
 	for _, w := range s.job {
 		all = append(all, w.group)
 	}

@@ -16,13 +16,11 @@ import (
 
 // fakeMeter knows what everything takes by a formula: no clock, no ranks.
 type fakeMeter struct {
-	on                                  *levels.Topology
-	collectives, pipelines, runs, units int
-	err                                 error // of plans with a chain; nil: none
+	on                 *levels.Topology
+	collectives, units int
+	err                error // of plans with a chain; nil: none
 
 	bend  func(c tasks.Choice, segment int64) float64 // times what the formula gives for a task; nil: 1
-	rules map[tasks.Request]string                    // plans that take half the time
-	lie   float64                                     // times that for pipelines; 0: 1
 	noise *rand.Rand                                  // of a tenth in each sample; nil: none
 }
 
@@ -87,9 +85,6 @@ func (f *fakeMeter) parts(r tasks.Request, p tasks.Plan) (fill, slowest float64,
 func (f *fakeMeter) time(r tasks.Request, p tasks.Plan) float64 {
 	fill, stable, _ := f.parts(r, p)
 	ns := fill + float64(costs.Segments(r, p)-1)*stable
-	if f.rules[r] == p.String() {
-		ns /= 2
-	}
 	return ns
 }
 
@@ -100,56 +95,6 @@ func (f *fakeMeter) Collective(_ context.Context, r tasks.Request, p tasks.Plan,
 	}
 	series := f.samples(f.time(r, p))
 	return measure.Timing{Series: series, Slowest: stats.Summarize(series)}, nil
-}
-
-func (f *fakeMeter) Pipeline(_ context.Context, r tasks.Request, p tasks.Plan, _ stats.Stop) (costs.Pipeline, error) {
-	f.pipelines++
-	fill, stable, phases := f.parts(r, p)
-	factor := costs.Median(f.samples(1))
-	if f.lie > 0 {
-		factor *= f.lie
-	}
-	fill, stable = fill*factor, stable*factor
-	done := make([]float64, min(costs.Segments(r, p), int64(phases+costs.Extra)))
-	for i := range done {
-		done[i] = fill + float64(i)*stable
-	}
-	end := done[len(done)-1]
-	return costs.Pipeline{
-		Whole: stats.Summarize([]float64{end, end * 1.02}), Segments: len(done), Phases: phases,
-		Leaders: []costs.Completion{costs.NewCompletion(fill, done, end, p.Window)},
-	}, nil
-}
-
-// Stages fills in all stages of graphs of up to as many segments as phases, like
-// the real one.
-func (f *fakeMeter) Stages(_ context.Context, r tasks.Request, p tasks.Plan, _ stats.Stop, book *costs.Book) ([]costs.Series, error) {
-	f.runs++
-	_, _, phases := f.parts(r, p)
-	for u := range min(int64(phases), costs.Segments(r, p)) {
-		for rank := range levels.Rank(f.on.Size()) {
-			g, err := tasks.Expand(costs.First(r, p, u+1), f.on, p, rank)
-			if err != nil {
-				return nil, err
-			}
-			stages, keys, err := costs.StageKeys(g)
-			if err != nil {
-				return nil, err
-			}
-			for i, s := range stages {
-				ns := 0.0
-				for _, id := range s.Tasks {
-					ns = max(ns, 1.1*f.task(g, g.Phases[g.Node(id).Phase], p.Segment))
-				}
-				leaders := []float64{}
-				for range g.On.Groups(0) {
-					leaders = append(leaders, ns)
-				}
-				book.Add(keys[i], costs.Cost{Summary: stats.Summarize([]float64{ns}), Leaders: leaders})
-			}
-		}
-	}
-	return nil, nil
 }
 
 // requests are all pairs of collectives and sizes, which are float32.

@@ -9,6 +9,7 @@ import (
 	"github.com/tierflow/tierflow/costs/measure"
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/learn"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -22,6 +23,8 @@ type knowledge struct {
 	stop     stats.Stop
 	raceWhen RaceWhen
 	table    *table.Table // that is added to
+	learn    learn.Options
+	learning func(text string) // nil: nobody wants to hear
 
 	sizes      table.Sizes
 	candidates [][]Configuration            // by request
@@ -33,17 +36,17 @@ type knowledge struct {
 	tried      map[string]bool              // work, by key
 }
 
-// newKnowledge recalls what the search's table has, and lists all configurations.
+// newKnowledge recalls what the search's table has. [knowledge.survey] is next.
 func newKnowledge(s *Search) *knowledge {
 	k := &knowledge{
 		topology: s.Topology, links: s.Links, requests: s.Requests, space: s.Space, stop: s.Stop, raceWhen: s.Races, table: s.Table,
+		learn: s.Learn, learning: s.Learning,
 		sizes: table.SizesOf(s.Topology), refused: map[string]bool{}, tried: map[string]bool{},
 	}
 	k.known = map[string]table.Measurement{}
 	for _, r := range k.requests {
 		recall(k.known, k.table, r.Coll, k.sizes, k.place(r))
 	}
-	k.survey()
 	return k
 }
 
@@ -83,12 +86,15 @@ func (k *knowledge) wanted(i int) map[string]bool {
 	return all
 }
 
-// survey lists the configurations of all requests.
-func (k *knowledge) survey() {
+// survey lists the configurations of all requests. It asks before each whether it goes on.
+func (k *knowledge) survey(goesOn func() error) error {
 	k.candidates, k.where = make([][]Configuration, len(k.requests)), map[string][]int{}
 	k.needed, k.rules = make([]map[string]bool, len(k.requests)), make([]tasks.Plan, len(k.requests))
 	by := newTemplates(k.space, k.topology)
 	for i, r := range k.requests {
+		if err := goesOn(); err != nil {
+			return err
+		}
 		k.candidates[i] = k.space.configurations(r, by)
 		k.rules[i] = k.space.Rule(r, k.topology)
 		k.needed[i] = map[string]bool{k.rules[i].String(): true}
@@ -106,12 +112,13 @@ func (k *knowledge) survey() {
 	for _, all := range k.where {
 		slices.SortFunc(all, func(i, j int) int { return cmp.Compare(k.requests[i].Count, k.requests[j].Count) })
 	}
+	return nil
 }
 
 // note keeps a measurement, in place of one that is there of the same.
-func (k *knowledge) note(r tasks.Request, p tasks.Plan, series []float64, turns int) {
+func (k *knowledge) note(r tasks.Request, p tasks.Plan, series []float64, turns int, spent float64) {
 	one := NewMeasurement(r, k.topology, p, measure.Timing{Series: series})
-	one.Turns, one.Place = turns, k.place(r)
+	one.Turns, one.Place, one.Spent = turns, k.place(r), spent
 	k.table.Measured = append(k.table.Measured, one)
 	k.known[pointKey(r, p)] = one
 }

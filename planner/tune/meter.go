@@ -19,8 +19,6 @@ import (
 // and all get the same results. *[measure.Bench] is one.
 type Meter interface {
 	Collective(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop) (measure.Timing, error)
-	Pipeline(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop) (costs.Pipeline, error)
-	Stages(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop, book *costs.Book) ([]costs.Series, error)
 	Task(ctx context.Context, r tasks.Request, p tasks.Plan, phases []int, segments int64, stop stats.Stop) (costs.Pipeline, error)
 }
 

@@ -52,7 +52,7 @@ func TestModelsChooseWell(t *testing.T) {
 					best = ns
 				}
 			}
-			answer := made.Find(r, on, "")
+			answer := made.Find(r, on, "", all.Submodules())
 			if len(answer.Estimates) == 0 {
 				t.Errorf("%s, %v: %s", topo, r, answer.Why)
 				continue

@@ -40,6 +40,13 @@ type predictor struct {
 	best    []float64           // predicted, by request, ns
 }
 
+// thrift is how much is left out.
+type thrift struct {
+	far    float64 // times the best is not worth looking around
+	racers int     // of each request, at most
+	close  float64 // times the best predicted: its tasks are measured closely
+}
+
 // fix is what a race showed of a class of plans.
 type fix struct {
 	bytes int64

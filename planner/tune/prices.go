@@ -40,7 +40,7 @@ func (s Space) tooDear(plans []tasks.Plan, r tasks.Request, t *levels.Topology) 
 		if one, known := p.Plan(q); known && one.NS > 0 {
 			ns[i], least = one.NS, min(least, one.NS)
 		} else {
-			ns[i] = priceLike(p, q)
+			ns[i] = priceLike(p, q, s.Registry)
 		}
 	}
 	most, all := dear*least, slices.DeleteFunc(slices.Clone(ns), func(x float64) bool { return x == 0 })
@@ -62,7 +62,7 @@ func (s Space) tooDear(plans []tasks.Plan, r tasks.Request, t *levels.Topology) 
 
 // priceLike prices the plan most like q that has a price, ns; 0: there is none. It is for
 // leaving q out, and too uncertain to leave others out.
-func priceLike(p *price.Pricer, q tasks.Plan) float64 {
+func priceLike(p *price.Pricer, q tasks.Plan, reg submodules.Registry) float64 {
 	if q.Shape == tasks.HanLockstep {
 		q.Shape = tasks.Han // which takes no longer
 	}
@@ -70,13 +70,8 @@ func priceLike(p *price.Pricer, q tasks.Plan) float64 {
 	for _, key := range q.Keys() {
 		c, _ := q.Choice(key)
 		c.N = 0
-		switch c.Algorithm {
-		case submodules.SplitBinary:
-			c.Algorithm, share = submodules.Binary, 0.5 // half of the bytes on each side
-		case submodules.InOrderBinary:
-			c.Algorithm = submodules.Binary
-		case submodules.InOrderBinomial:
-			c.Algorithm = submodules.Binomial
+		if a, known := reg.Algorithm(c); known && a.Like != "" {
+			c.Algorithm, share = a.Like, min(share, a.Share)
 		}
 		q = q.Set(key, c)
 	}
@@ -87,17 +82,18 @@ func priceLike(p *price.Pricer, q tasks.Plan) float64 {
 	return one.NS * share
 }
 
-// cheapest returns the plan that costs least on the space's machine, which may cut into
-// segments that the space's lists don't have. It is false where that is the rule's, or where
-// the space was told what to search.
+// cheapest returns the plan that costs least on the space's machine. It may cut into segments
+// beside the space's lists. It is false if the rule's plan costs least, or the space was told
+// what to search.
 func (s Space) cheapest(r tasks.Request, t *levels.Topology) (p tasks.Plan, known bool) {
 	if s.Machine == nil || !s.Heuristics || len(s.Shapes) > 0 || len(s.Segments) > 0 || len(s.Submodules) > 0 || !s.Plan.Equal(tasks.Plan{}) {
 		return p, false
 	}
-	ruled, _ := rule.Choose(r, t, tasks.Plan{})
-	c, err := priced.Choose(s.Machine, r, t, ruled, s.Registry, priced.Exact)
-	if err != nil || c.Ruled || len(c.Offers) == 0 {
+	asked := rule.Ask(r, t)
+	ruled, _ := asked.Choose(tasks.Plan{})
+	c, err := priced.Choose(s.Machine, asked, ruled, s.Registry, priced.Exact)
+	if err != nil || c.Ruled || len(c.Plans) == 0 {
 		return p, false
 	}
-	return s.named(c.Offers[0].Plan, r, t), true
+	return s.named(c.Plans[0].Plan, r, t), true
 }

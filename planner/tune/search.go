@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/learn"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -21,20 +23,23 @@ type Search struct {
 	Links    string          // between nodes, as the table's places name them; empty: unknown
 	Requests []tasks.Request // each collective with each size
 	Space    Space
-	Method   *Method      // nil: [Exhaustive]
-	Races    RaceWhen     // of the tasks methods
-	Stop     stats.Stop   // the same for every measurement
-	Table    *table.Table // what is known already, of other machines or of an interrupted search; it is added to
-	Keep     int          // candidates of each point besides the best flat one; 0: 3
+	Method   *Method       // nil: [Exhaustive]
+	Races    RaceWhen      // of the tasks methods
+	Learn    learn.Options // of method learn
+	Stop     stats.Stop    // the same for every measurement
+	Table    *table.Table  // what is known already, of other machines or of an interrupted search; it is added to
+	Keep     int           // candidates of each point besides the best flat one; 0: 3
 
-	// Interrupted is asked before each measurement if the search shall end with
-	// what it has. All ranks must get the same answer.
+	// Interrupted is asked while measurements are listed, and before each one, if the
+	// search shall end with what it has. All ranks must get the same answer.
 	Interrupted func(ctx context.Context) (bool, error)
 	// Progress hears before each measurement, and at the end, how many are done
 	// of how many.
 	Progress func(done, planned int)
 	// Doing hears before measurements of what kind they are, and how many.
 	Doing func(kind string, n int)
+	// Learning hears before each measurement of method learn what is measured, and why.
+	Learning func(text string)
 	// Save gets the table from time to time.
 	Save func(*table.Table) error
 
@@ -50,7 +55,8 @@ var ErrInterrupted = errors.New("interrupted: the table has what was measured un
 
 // Run measures what Table doesn't have yet and returns it with the entries that
 // follow. All ranks call it. Its error wraps [ErrInterrupted] if that was the
-// reason to end, and then the table is good.
+// reason to end, and then the table is good. A meter that stands for all ranks is
+// interrupted by the end of ctx, too, in the middle of a measurement.
 func (s *Search) Run(ctx context.Context, m Meter) (*table.Table, error) {
 	switch {
 	case ctx == nil:
@@ -60,7 +66,10 @@ func (s *Search) Run(ctx context.Context, m Meter) (*table.Table, error) {
 	case s.Topology == nil || s.Topology.Depth() == 0:
 		return s.Table, fmt.Errorf("search: %w", errNoTopology)
 	}
-	s.plan()
+	_, alone := m.(sideways)
+	if err := s.plan(func() error { return s.goesOn(ctx, alone) }); err != nil {
+		return s.Table, err
+	}
 	if c, ok := s.strategy.(choosy); ok {
 		if err := c.check(); err != nil {
 			return s.Table, err
@@ -68,17 +77,16 @@ func (s *Search) Run(ctx context.Context, m Meter) (*table.Table, error) {
 	}
 	for saved := 0; len(s.job) > 0; {
 		s.tell()
-		if s.Interrupted != nil {
-			stop, err := s.Interrupted(ctx)
-			if err != nil {
-				return s.Table, err
-			}
-			if stop {
-				s.decide()
-				return s.Table, fmt.Errorf("%d of %d measurements: %w", s.done, s.done+s.left(), ErrInterrupted)
+		err := s.goesOn(ctx, false)
+		if err == nil {
+			if err = s.measure(ctx, m); err != nil && alone && isEnd(err) {
+				err = s.interrupted()
 			}
 		}
-		if err := s.measure(ctx, m); err != nil {
+		if errors.Is(err, ErrInterrupted) {
+			s.decide()
+		}
+		if err != nil {
 			return s.Table, err
 		}
 		if len(s.job) == 0 {
@@ -97,12 +105,37 @@ func (s *Search) Run(ctx context.Context, m Meter) (*table.Table, error) {
 	return s.Table, nil
 }
 
+// interrupted says how far the search came.
+func (s *Search) interrupted() error {
+	return fmt.Errorf("%d of %d measurements: %w", s.done, s.done+s.left(), ErrInterrupted)
+}
+
+// goesOn returns an error if the search shall end, or can't ask. Alone it ends with ctx, too.
+func (s *Search) goesOn(ctx context.Context, alone bool) error {
+	if alone && ctx.Err() != nil {
+		return s.interrupted()
+	}
+	if s.Interrupted == nil {
+		return nil
+	}
+	stop, err := s.Interrupted(ctx)
+	if err == nil && stop {
+		err = s.interrupted()
+	}
+	return err
+}
+
+// isEnd reports whether err says that a context has ended.
+func isEnd(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
 // atOnce is how many measurements are made beside each other at most, before a search is
 // asked whether to go on.
 const atOnce = 64
 
 // measure makes the first measurements of the job: one, or some where the meter can make
-// them beside each other.
+// them beside each other. What fails stays in the job.
 func (s *Search) measure(ctx context.Context, m Meter) error {
 	n := 1
 	side, ok := m.(sideways)
@@ -127,19 +160,23 @@ func (s *Search) measure(ctx context.Context, m Meter) error {
 	} else {
 		do(0)
 	}
+	var failed error
+	var again []work
 	for i, err := range errs {
-		w := &s.job[i]
+		w := s.job[i]
 		// What a lowering refuses, it refuses on all ranks before anything runs.
 		if err != nil && !errors.Is(err, submodules.ErrUnsupported) {
-			return fmt.Errorf("measure %v with %v: %w", w.request, w.plan, err)
+			again = append(again, w)
+			failed = cmp.Or(failed, fmt.Errorf("measure %v with %v: %w", w.request, w.plan, err))
+			continue
 		}
 		if err == nil && notes[i] != nil {
 			notes[i]()
 		}
 		s.done += w.count()
 	}
-	s.job = s.job[n:]
-	return nil
+	s.job = append(again, s.job[n:]...)
+	return failed
 }
 
 func (s *Search) tell() {
@@ -153,9 +190,6 @@ func (s *Search) left() (n int) {
 	for i := range s.job {
 		n += s.job[i].count()
 	}
-	if n > 0 && s.job[0].rivals == nil && s.Races == RacesAlways {
-		n += s.method.last * len(s.Requests)
-	}
 	return n
 }
 
@@ -165,19 +199,22 @@ const saveEvery = 100
 
 // Planned is how many measurements are left to make, and how many configurations the
 // method compares, each size for itself. The measurements of the tasks methods depend
-// on results: for these Planned counts the first round.
-func (s *Search) Planned() (measurements, configurations int) {
-	s.plan()
+// on results: for these Planned counts the first round. It asks Interrupted, and returns an
+// error as Run does.
+func (s *Search) Planned(ctx context.Context) (measurements, configurations int, err error) {
+	if err := s.plan(func() error { return s.goesOn(ctx, false) }); err != nil {
+		return 0, 0, err
+	}
 	for _, all := range s.knowledge.candidates {
 		for _, c := range all {
 			configurations += b2i(c.Rejected == "")
 		}
 	}
-	return s.left(), configurations
+	return s.left(), configurations, nil
 }
 
-// plan finds out what there is to measure first.
-func (s *Search) plan() {
+// plan finds out what there is to measure first. It asks from time to time whether it goes on.
+func (s *Search) plan(goesOn func() error) error {
 	if s.Table == nil {
 		s.Table = &table.Table{Version: table.Version}
 	}
@@ -189,12 +226,16 @@ func (s *Search) plan() {
 		s.method.narrow(&s.Space)
 	}
 	s.done, s.knowledge = 0, newKnowledge(s)
+	if err := s.knowledge.survey(goesOn); err != nil {
+		return err
+	}
 	s.strategy = s.method.begin(s.knowledge)
 	s.job = s.next()
+	return nil
 }
 
-// next lists the next measurements. First comes what the built-in rule's plans need, without
-// which no entry says what it saves. Then each beginning of the list is a fair sample of
+// next lists the next measurements. First come the needs of the built-in rule's plans: without
+// them no entry says what it saves. Then each beginning of the list is a fair sample of
 // the rest: a budget should not cut off one kind of plan, nor one of two sizes without
 // which the other says little. Nothing is tried twice.
 func (s *Search) next() []work {

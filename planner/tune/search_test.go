@@ -30,7 +30,7 @@ func newSearch(t testing.TB, topo string, m *tune.Method, colls string) (*tune.S
 		t.Fatal(err)
 	}
 	return &tune.Search{
-		Topology: on, Requests: requests(colls, someSizes...), Method: m, Races: tune.RacesAlways,
+		Topology: on, Requests: requests(colls, someSizes...), Method: m,
 		Space: tune.Space{
 			Registry: all.Submodules(), Submodules: []string{"adapt", "sm"},
 			Segments: []int64{64 << 10, 256 << 10, tasks.Whole}, Windows: []int{2}, Inners: []int64{0},
@@ -50,9 +50,9 @@ func TestMethods(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		made[m] = f.collectives + f.pipelines + f.runs
-		if m == tune.Tasks && (f.pipelines == 0 || f.runs == 0) {
-			t.Errorf("%v: %d pipelines, %d runs of stages", m, f.pipelines, f.runs)
+		made[m] = f.collectives + f.units
+		if m == tune.Tasks && f.units == 0 {
+			t.Errorf("%v measures no tasks by themselves", m)
 		}
 		if len(tuned.Entries) != len(s.Requests) {
 			t.Errorf("%v: %d entries for %d requests", m, len(tuned.Entries), len(s.Requests))
@@ -73,7 +73,7 @@ func TestMethods(t *testing.T) {
 		}
 	}
 	if !(made[tune.TasksPruned] < made[tune.Tasks] && 4*made[tune.Tasks] < made[tune.Exhaustive] &&
-		made[tune.ExhaustivePruned] < made[tune.Exhaustive] && 8*made[tune.TasksPruned] < made[tune.Exhaustive]) {
+		made[tune.ExhaustivePruned] < made[tune.Exhaustive] && 6*made[tune.TasksPruned] < made[tune.Exhaustive]) {
 		t.Errorf("measurements by method: %v", made)
 	}
 }
@@ -116,15 +116,14 @@ func TestResume(t *testing.T) {
 		}
 		s, f := newSearch(t, "2x2", m, "bcast,reduce")
 		asked, saved := 0, 0
-		s.Interrupted = func(context.Context) (bool, error) { asked++; return asked > 40, nil }
+		s.Interrupted = func(context.Context) (bool, error) { asked++; return asked > len(s.Requests)+40, nil } // for each request while they are listed
 		s.Save = func(*table.Table) error { saved++; return nil }
 		part, err := s.Run(t.Context(), f)
 		if !errors.Is(err, tune.ErrInterrupted) {
 			t.Fatalf("%v: %v", m, err)
 		}
-		// Always racing, the tasks methods learn last what the rule's plans take.
-		if none := m == tune.Tasks || m == tune.TasksPruned; none != (len(part.Entries) == 0) {
-			t.Errorf("%v: %d entries", m, len(part.Entries))
+		if len(part.Entries) == 0 {
+			t.Errorf("%v: nothing is known after 40 measurements", m)
 		}
 		for _, e := range part.Entries {
 			r := requests(e.Collective, e.Bytes)[0]
@@ -140,7 +139,10 @@ func TestResume(t *testing.T) {
 		if more.Table, err = table.Parse("part", data, all.Submodules()); err != nil {
 			t.Fatal(err)
 		}
-		planned, _ := more.Planned()
+		planned, _, err := more.Planned(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
 		got, err := more.Run(t.Context(), f)
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/plans"
 	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules"
@@ -45,12 +46,12 @@ var (
 func (s Space) variants(g *tasks.Graph, p tasks.Plan) (all []tasks.Plan) {
 	for _, ph := range g.Phases {
 		c, ok := p.For(ph.Kind)
-		a, found := s.algorithm(c)
+		a, found := s.Registry.Algorithm(c)
 		if !ok || !found || c.N != 0 {
 			continue
 		}
-		for _, n := range or(s.Numbers, a.Numbers) {
-			if a.Number != "" && n > 0 && n < g.On.Widest(ph.Level) {
+		for _, n := range or(s.Numbers, a.Number.Worth) {
+			if a.Number.Taken() && n > 0 && n < g.On.Widest(ph.Level) {
 				next := c
 				next.N = n
 				all = append(all, p.Set(ph.Kind.String(), next))
@@ -68,20 +69,6 @@ func (s Space) variants(g *tasks.Graph, p tasks.Plan) (all []tasks.Plan) {
 	return all
 }
 
-// algorithm finds the algorithm of a choice.
-func (s Space) algorithm(c tasks.Choice) (submodules.Algorithm, bool) {
-	m, err := s.Registry.Find(c.Submodule)
-	if err != nil {
-		return submodules.Algorithm{}, false
-	}
-	all := m.Algorithms()
-	i := slices.IndexFunc(all, func(a submodules.Algorithm) bool { return a.Name == c.Algorithm })
-	if i < 0 {
-		return submodules.Algorithm{}, false
-	}
-	return all[i], true
-}
-
 // Rule is the plan of the built-in rule for a request, in the words of the
 // space's configurations: an algorithm for each kind of task.
 func (s Space) Rule(r tasks.Request, t *levels.Topology) tasks.Plan {
@@ -91,34 +78,7 @@ func (s Space) Rule(r tasks.Request, t *levels.Topology) tasks.Plan {
 
 // named says a plan in the words of the space's configurations.
 func (s Space) named(p tasks.Plan, r tasks.Request, t *levels.Topology) tasks.Plan {
-	g, err := rule.Outline(r, t, p)
-	if err != nil {
-		return p
-	}
-	q := tasks.Plan{Shape: p.Shape, Segment: p.Segment, Window: p.Window, Order: p.Order}
-	for _, ph := range g.Phases {
-		c, ok := p.For(ph.Kind)
-		if ok && c.Algorithm == "" {
-			c.Algorithm = s.algorithmFor(c, ph.Kind.Op)
-		}
-		if ok {
-			q = q.Set(ph.Kind.String(), c)
-		}
-	}
-	return table.Canonical(s.Plan.Over(q), r.Bytes())
-}
-
-// algorithmFor is the name of the first algorithm of a submodule that does an operation.
-func (s Space) algorithmFor(c tasks.Choice, op tasks.Collective) string {
-	m, err := s.Registry.Find(c.Submodule)
-	if err != nil {
-		return ""
-	}
-	i := slices.IndexFunc(m.Algorithms(), func(a submodules.Algorithm) bool { return a.Does(op) })
-	if i < 0 {
-		return ""
-	}
-	return m.Algorithms()[i].Name
+	return table.Canonical(s.Plan.Over(plans.Named(rule.Ask(r, t), p, s.Registry)), r.Bytes())
 }
 
 // cuts lists shapes, segments and windows, as the space's plan leaves them open.
@@ -205,12 +165,24 @@ func (s Space) pruneMany(r tasks.Request, k tasks.Kind, c tasks.Choice, segment 
 	switch {
 	case cut && isSharded && segment < int64(ranks)*leastShard:
 		return fmt.Sprintf("segment too small for shards: %s for %d ranks", tasks.FormatBytes(segment), ranks)
-	case c.Algorithm == submodules.Pairwise && r.Coll.Scans() && ranks > rule.LinearRanks:
-		return fmt.Sprintf("group too large for pairwise: %d ranks", ranks)
-	case s.Machine != nil && (c.Algorithm == submodules.InOrderBinary || c.Algorithm == submodules.InOrderBinomial) && !keepsOrder(r, k.Op):
+	case r.Coll.Scans() && ranks > rule.LinearRanks && s.speaksWithAll(c, k.Op):
+		return fmt.Sprintf("group too large for %s: %d ranks", c.Algorithm, ranks)
+	case s.Machine != nil && s.isInOrder(c) && !keepsOrder(r, k.Op):
 		return "no order to keep"
 	}
 	return ""
+}
+
+// speaksWithAll reports whether some rank exchanges messages with all others in an operation by a choice.
+func (s Space) speaksWithAll(c tasks.Choice, op tasks.Collective) bool {
+	a, _ := s.Registry.Algorithm(c)
+	return op.Scans() && a.Traffic[op].Partners == submodules.Others
+}
+
+// isInOrder reports whether a choice has a tree over the ranks as they are numbered.
+func (s Space) isInOrder(c tasks.Choice) bool {
+	a, known := s.Registry.Algorithm(c)
+	return known && a.InOrder
 }
 
 // keepsOrder reports whether op combines what must stay in the order of ranks.
@@ -248,7 +220,7 @@ func soloLeast(t *levels.Topology, op tasks.Collective) int64 {
 	switch {
 	case t.IsOneProcess():
 		return 0
-	case op == tasks.Alltoall:
+	case op.Exchanges():
 		return soloBlock
 	}
 	return soloFrom

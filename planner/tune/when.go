@@ -7,14 +7,13 @@ type RaceWhen uint8
 
 // The zero value is RacesAuto.
 const (
-	RacesAuto   RaceWhen = iota // where predictions of plans overlap
-	RacesNever                  // none: the table is predicted from tasks alone
-	RacesAlways                 // all; then pipelines and single segments are measured, not tasks
+	RacesAuto  RaceWhen = iota // where predictions of plans overlap
+	RacesNever                 // none: the table is predicted from tasks alone
 )
 
-var raceNames = [...]string{RacesAuto: "auto", RacesNever: "never", RacesAlways: "always"}
+var raceNames = [...]string{RacesAuto: "auto", RacesNever: "never"}
 
-// String is the word for it: auto, never or always.
+// String is the word for it: auto or never.
 func (w RaceWhen) String() string {
 	if int(w) >= len(raceNames) {
 		return fmt.Sprintf("RaceWhen(%d)", uint8(w))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -27,8 +26,6 @@ type work struct {
 // The kinds of measurements, as [Search.Doing] hears of them.
 const (
 	Collectives = "whole collectives"
-	Pipelines   = "pipelines"
-	Stages      = "stages"
 	Races       = "races"
 	Experiments = "experiments" // with one algorithm, see [Models]
 	Units       = "tasks by themselves"
@@ -42,23 +39,5 @@ func (w *work) count() int { return 1 + len(w.rivals) }
 
 func (k *knowledge) collective(ctx context.Context, m Meter, w *work) (func(), error) {
 	timing, err := m.Collective(ctx, w.request, w.plan, k.stop)
-	return func() { k.note(w.request, w.plan, timing.Series, 0) }, err
-}
-
-func (k *knowledge) pipeline(ctx context.Context, m Meter, w *work) error {
-	key, err := costs.PipelineKey(w.request, k.topology, w.plan)
-	if err != nil {
-		return err
-	}
-	p, err := m.Pipeline(ctx, w.request, w.plan, k.stop)
-	if err != nil {
-		return err
-	}
-	k.table.Book().AddPipeline(key, p)
-	return nil
-}
-
-func (k *knowledge) stages(ctx context.Context, m Meter, w *work) error {
-	_, err := m.Stages(ctx, w.request, w.plan, k.stop, k.table.Book())
-	return err
+	return func() { k.note(w.request, w.plan, timing.Series, 0, timing.Spent) }, err
 }

@@ -9,7 +9,6 @@ package adapt
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/trees"
@@ -36,8 +35,8 @@ type algorithm struct {
 	needs             []submodules.Restriction
 	tree              bool // keeps tasks.TreeOrder
 	inTurn            bool // scans rank after rank
-	number            string
-	numbers           []int
+	number            submodules.Number
+	traits            submodules.Traits
 	lower             map[tasks.Collective]lowering
 }
 
@@ -47,12 +46,12 @@ type lowering func(e *submodules.Emitter, c *submodules.Call)
 // algorithms in the order of the catalogue.
 var algorithms = []algorithm{
 	rooted(submodules.Binomial, knomials, "log2(n) rounds deep, the root sends log2(n) times", "ADAPT, HPDC 2018; coll/adapt binomial").
-		with("radix of the ranks' digits, default 2", 4),
+		with("radix of the ranks' digits", 2, 4).moves(treeTraffic(submodules.Doublings, submodules.Doublings)),
 	chain(),
 	rooted(submodules.KChain, trees.KChains, "four parallel chains below the root, a quarter as long", "coll/adapt chain, coll/tuned chain").
-		with("chains, default 4", 2, 8),
+		with("chains", trees.Chains, 2, 8),
 	rooted(submodules.Binary, trees.Fans, "each rank feeds two, whatever the size of the group", "coll/adapt binary, coll/tuned binary_tree").
-		with("ranks that each feeds, default 2", 3, 4),
+		with("ranks that each feeds", 2, 3, 4),
 	linear(),
 	{
 		name: submodules.Ring, doc: "each passes on to the next what it gets, piece by piece",
@@ -61,35 +60,66 @@ var algorithms = []algorithm{
 		lower: map[tasks.Collective]lowering{
 			tasks.Allgather: ringAllgather, tasks.ReduceScatter: ringReduceScatter, tasks.Allreduce: ringAllreduce,
 		},
+		traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
+			tasks.Allreduce:     {Rounds: submodules.TwiceOthers, Partners: submodules.Neighbours},
+			tasks.Allgather:     {Rounds: submodules.Others, Partners: submodules.Neighbours},
+			tasks.ReduceScatter: {Rounds: submodules.Others, Partners: submodules.Neighbours},
+		}},
+	},
+	{
+		name: submodules.Direct, doc: "all send each its part at once, and combine what comes along the tree over ranks: for order=tree",
+		source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005, 4.2: pairwise exchange, without rounds", tree: true,
+		lower: map[tasks.Collective]lowering{tasks.ReduceScatter: directReduceScatter},
+		traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
+			tasks.ReduceScatter: {Rounds: submodules.Others, Partners: submodules.Others},
+		}},
 	},
 	{
 		name: submodules.Pairwise, doc: "one exchange after the other; messages up to the plan's eager=… leave at once",
 		source: "Fagg et al., EuroPVM/MPI 2006, 6.2: switchable alltoallv",
 		lower:  map[tasks.Collective]lowering{tasks.Alltoall: pairwiseAlltoall},
+		traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
+			tasks.Alltoall: {Partners: submodules.Others},
+		}},
 	},
 	{
 		name: submodules.InOrderBinary, doc: "binary tree over the ranks as they are numbered: keeps their order under any leader",
 		source: "coll/tuned in-order_binary",
 		lower:  map[tasks.Collective]lowering{tasks.Bcast: inOrderBcast, tasks.Reduce: inOrderReduce(trees.InOrder, trees.Top)},
+		traits: submodules.Traits{InOrder: true, Like: submodules.Binary, Share: 1},
 	},
 	{
 		name: submodules.InOrderBinomial, doc: "binomial tree over the ranks as they are numbered: for order=tree, under any leader",
 		source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005, rooted at the lowest rank", tree: true,
-		lower: map[tasks.Collective]lowering{tasks.Reduce: inOrderReduce(trees.Binomial, func(int) int { return 0 })},
+		lower:  map[tasks.Collective]lowering{tasks.Reduce: inOrderReduce(trees.Binomial, func(int) int { return 0 })},
+		traits: submodules.Traits{InOrder: true, Like: submodules.Binomial, Share: 1, Traffic: submodules.Alike(submodules.Doublings, submodules.Doublings, tasks.Reduce)},
 	},
 	{
 		name: submodules.SplitBinary, doc: "half of the message down each side of a binary tree, then pairs exchange halves",
 		source: "coll/tuned split_binary_tree; Pjesivac-Grbovic et al., Cluster Computing 2007",
 		lower:  map[tasks.Collective]lowering{tasks.Bcast: splitBcast},
+		traits: submodules.Traits{Ways: submodules.Neighbours, Like: submodules.Binary, Share: 0.5},
 	},
 }
 
 // knomials is the binomial tree, or one in digits of another radix.
 func knomials(radix int) trees.Shape { return trees.Knomials(max(radix, 2)) }
 
-// with gives an algorithm a number: what it means, and which are worth a search.
-func (a algorithm) with(number string, worth ...int) algorithm {
-	a.number, a.numbers = number, worth
+// with gives an algorithm a number: what it means, what it usually is, and which are worth a
+// search.
+func (a algorithm) with(meaning string, usual int, worth ...int) algorithm {
+	a.number = submodules.Number{Meaning: meaning, Usual: usual, Worth: worth}
+	return a
+}
+
+// treeTraffic is that of a tree in all that goes along one.
+func treeTraffic(rounds, partners submodules.Growth) submodules.Traits {
+	return submodules.Traits{Traffic: submodules.Alike(rounds, partners, tasks.Bcast, tasks.Reduce, tasks.Prefix)}
+}
+
+// moves gives an algorithm its traits.
+func (a algorithm) moves(t submodules.Traits) algorithm {
+	a.traits = t
 	return a
 }
 
@@ -119,15 +149,22 @@ func rooted(name string, shapes func(number int) trees.Shape, doc, source string
 func chain() algorithm {
 	a := rooted(submodules.Chain, func(int) trees.Shape { return trees.Chain }, "each rank feeds the next; best when many segments fill it", "ADAPT, HPDC 2018; coll/adapt pipeline")
 	a.lower[tasks.Scan], a.lower[tasks.Exscan], a.inTurn = chainScan, chainScan, true
+	a.traits.Traffic = submodules.Alike(submodules.Others, submodules.Neighbours, tasks.Bcast, tasks.Reduce, tasks.Prefix, tasks.Scan, tasks.Exscan)
 	return a
 }
 
 // linear is the flattest tree.
 func linear() algorithm {
 	a := rooted(submodules.Linear, trees.Linears, "the root feeds all, up to 32 of them directly", "coll/adapt linear").
-		with("ranks that each feeds in a bcast, reduce or prefix, default 32")
+		with("ranks that each feeds in a bcast, reduce or prefix", trees.MaxFan).moves(treeTraffic(submodules.Others, submodules.Others))
 	a.lower[tasks.Gather], a.lower[tasks.Scatter], a.lower[tasks.Allgather] = linearGather, linearScatter, linearAllgather
-	a.lower[tasks.Alltoall] = linearAlltoall
+	a.lower[tasks.Alltoall], a.lower[tasks.Neighbors] = linearAlltoall, linearAlltoall
+	for _, op := range []tasks.Collective{tasks.Gather, tasks.Scatter, tasks.Allgather} {
+		a.traits.Traffic[op] = submodules.Traffic{Rounds: submodules.Others, Partners: submodules.Others}
+	}
+	for _, op := range []tasks.Collective{tasks.Alltoall, tasks.Neighbors} {
+		a.traits.Traffic[op] = submodules.Traffic{Partners: submodules.Others}
+	}
 	return a
 }
 
@@ -135,12 +172,12 @@ func linear() algorithm {
 var listed = list()
 
 // Algorithms lists them.
-func (Adapt) Algorithms() []submodules.Algorithm { return slices.Clone(listed) }
+func (Adapt) Algorithms() []submodules.Algorithm { return listed }
 
 func list() []submodules.Algorithm {
 	all := make([]submodules.Algorithm, len(algorithms))
 	for i, a := range algorithms {
-		all[i] = submodules.Algorithm{Name: a.name, Doc: a.doc, Source: a.source, Needs: a.needs, Tree: a.tree, InTurn: a.inTurn, Inner: true, Number: a.number, Numbers: a.numbers}
+		all[i] = submodules.Algorithm{Name: a.name, Doc: a.doc, Source: a.source, Needs: a.needs, Tree: a.tree, InTurn: a.inTurn, Inner: true, Number: a.number, Traits: a.traits}
 		for _, op := range tasks.Collectives() {
 			if a.lower[op] != nil {
 				all[i].Ops = append(all[i].Ops, op)

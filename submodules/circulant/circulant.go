@@ -52,6 +52,13 @@ var algorithms = submodules.Catalogue[lowering]{
 			Needs: []submodules.Restriction{submodules.NeedsCommutative},
 			// Blocks and frames together fill packets: a sixteenth less than powers of two.
 			Inners: []int64{2 << 10, 6 << 10, 10 << 10, 15 << 10, 30 << 10},
+			Traits: submodules.Traits{Ways: submodules.Doublings, Traffic: map[tasks.Collective]submodules.Traffic{
+				tasks.Bcast:         {Rounds: submodules.Doublings, Partners: submodules.Doublings},
+				tasks.Reduce:        {Rounds: submodules.Doublings, Partners: submodules.Doublings},
+				tasks.Allgather:     {Rounds: submodules.Doublings},
+				tasks.ReduceScatter: {Rounds: submodules.Doublings},
+				tasks.Allreduce:     {Rounds: submodules.TwiceDoublings},
+			}},
 		},
 		Lower: map[tasks.Collective]lowering{
 			tasks.Bcast: bcast, tasks.Reduce: reduce,
@@ -60,8 +67,11 @@ var algorithms = submodules.Catalogue[lowering]{
 	},
 }
 
+// listed is what Algorithms returns. Decisions ask for it often.
+var listed = algorithms.Algorithms()
+
 // Algorithms lists them.
-func (Circulant) Algorithms() []submodules.Algorithm { return algorithms.Algorithms() }
+func (Circulant) Algorithms() []submodules.Algorithm { return listed }
 
 // Lower emits one task.
 func (Circulant) Lower(e *submodules.Emitter, c *submodules.Call) error {

@@ -37,9 +37,10 @@ var algorithms = submodules.Catalogue[lowering]{
 	{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.Binomial, Source: "Libnbc, SC 2007; coll/libnbc",
-			Doc:   "binomial tree: log2(n) rounds deep, all bytes in every round",
-			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Prefix},
-			Needs: []submodules.Restriction{submodules.NeedsRootFirst},
+			Doc:    "binomial tree: log2(n) rounds deep, all bytes in every round",
+			Ops:    []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Prefix},
+			Needs:  []submodules.Restriction{submodules.NeedsRootFirst},
+			Traits: submodules.Traits{Traffic: submodules.Alike(submodules.Doublings, submodules.Doublings, tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Prefix)},
 		},
 		Lower: map[tasks.Collective]lowering{
 			tasks.Bcast: down(trees.Binomial), tasks.Reduce: binomialReduce, tasks.Prefix: prefixBy(trees.Binomial),
@@ -52,40 +53,55 @@ var algorithms = submodules.Catalogue[lowering]{
 			Doc: "the root sends to all in one round, or combines one rank after the other",
 			Ops: []tasks.Collective{
 				tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather,
-				tasks.Alltoall, tasks.Scan, tasks.Exscan, tasks.Prefix,
+				tasks.Alltoall, tasks.Neighbors, tasks.Scan, tasks.Exscan, tasks.Prefix,
 			},
 			InTurn: true,
+			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
+				tasks.Bcast:     {Rounds: submodules.Others, Partners: submodules.Others},
+				tasks.Reduce:    {Rounds: submodules.Others, Partners: submodules.Others},
+				tasks.Gather:    {Rounds: submodules.Others, Partners: submodules.Others},
+				tasks.Scatter:   {Rounds: submodules.Others, Partners: submodules.Others},
+				tasks.Prefix:    {Rounds: submodules.Others, Partners: submodules.Others},
+				tasks.Allgather: {Partners: submodules.Others},
+				tasks.Alltoall:  {Partners: submodules.Others},
+				tasks.Neighbors: {Partners: submodules.Others},
+				tasks.Scan:      {Rounds: submodules.Others, Partners: submodules.Neighbours},
+				tasks.Exscan:    {Rounds: submodules.Others, Partners: submodules.Neighbours},
+			}},
 		},
 		Lower: map[tasks.Collective]lowering{
 			tasks.Scan: linearScan, tasks.Exscan: linearScan, tasks.Prefix: prefixBy(trees.Linear),
 			tasks.Bcast: linearBcast, tasks.Reduce: linearReduce,
 			tasks.Gather: linearGather, tasks.Scatter: linearScatter, tasks.Allgather: linearAllgather,
-			tasks.Alltoall: linearAlltoall,
+			tasks.Alltoall: linearAlltoall, tasks.Neighbors: linearAlltoall,
 		},
 	},
 	{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.KNomial, Source: "coll/libnbc",
-			Doc: "binomial tree in digits of four: half as deep, up to three sends in a round",
-			Ops: []tasks.Collective{tasks.Bcast}, Number: "radix, default 4", Numbers: []int{8},
+			Doc:    "binomial tree in digits of four: half as deep, up to three sends in a round",
+			Ops:    []tasks.Collective{tasks.Bcast},
+			Number: submodules.Number{Meaning: "radix", Usual: trees.Radix, Worth: []int{8}},
 		},
 		Lower: map[tasks.Collective]lowering{tasks.Bcast: func(r *rounds, c *submodules.Call) { down(trees.Knomials(c.N))(r, c) }},
 	},
 	{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.Chain, Source: "Libnbc, SC 2007; coll/libnbc", Inner: true,
-			Doc:   "each rank feeds the next, an inner segment a round",
-			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce},
-			Needs: []submodules.Restriction{submodules.NeedsRootFirst},
+			Doc:    "each rank feeds the next, an inner segment a round",
+			Ops:    []tasks.Collective{tasks.Bcast, tasks.Reduce},
+			Needs:  []submodules.Restriction{submodules.NeedsRootFirst},
+			Traits: submodules.Traits{Traffic: submodules.Alike(submodules.Others, submodules.Neighbours, tasks.Bcast, tasks.Reduce)},
 		},
 		Lower: map[tasks.Collective]lowering{tasks.Bcast: chainBcast, tasks.Reduce: chainReduce},
 	},
 	{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.RecDoubling, Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; coll/libnbc",
-			Doc:   "recursive doubling: log2(n) exchanges of all that two ranks have",
-			Ops:   []tasks.Collective{tasks.Allreduce, tasks.Allgather, tasks.Scan, tasks.Exscan},
-			Needs: []submodules.Restriction{submodules.NeedsPowerOfTwo},
+			Doc:    "recursive doubling: log2(n) exchanges of all that two ranks have",
+			Ops:    []tasks.Collective{tasks.Allreduce, tasks.Allgather, tasks.Scan, tasks.Exscan},
+			Needs:  []submodules.Restriction{submodules.NeedsPowerOfTwo},
+			Traits: submodules.Traits{Folds: true, Traffic: submodules.Alike(submodules.Doublings, submodules.Doublings, tasks.Allreduce, tasks.Allgather, tasks.Scan, tasks.Exscan)},
 		},
 		Lower: map[tasks.Collective]lowering{
 			tasks.Allreduce: recursiveDoubling, tasks.Allgather: recursiveDoublingAllgather,
@@ -95,8 +111,9 @@ var algorithms = submodules.Catalogue[lowering]{
 	{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.Rabenseifner, Source: "Rabenseifner, ICCS 2004; Thakur, Rabenseifner, Gropp, IJHPCA 2005; coll/libnbc",
-			Doc: "reduce-scatter by recursive halving, then gather or allgather: about twice the bytes, whatever n",
-			Ops: []tasks.Collective{tasks.Reduce, tasks.Allreduce},
+			Doc:    "reduce-scatter by recursive halving, then gather or allgather: about twice the bytes, whatever n",
+			Ops:    []tasks.Collective{tasks.Reduce, tasks.Allreduce},
+			Traits: submodules.Traits{Folds: true, Traffic: submodules.Alike(submodules.TwiceDoublings, submodules.Doublings, tasks.Reduce, tasks.Allreduce)},
 		},
 		Lower: map[tasks.Collective]lowering{tasks.Reduce: rabenseifnerReduce, tasks.Allreduce: rabenseifnerAllreduce},
 	},
@@ -106,15 +123,21 @@ var algorithms = submodules.Catalogue[lowering]{
 			Doc:   "reduce-scatter and allgather around a ring: fewest bytes, n-1 rounds each",
 			Ops:   []tasks.Collective{tasks.Allreduce, tasks.Allgather, tasks.ReduceScatter},
 			Needs: []submodules.Restriction{submodules.NeedsCommutative},
+			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
+				tasks.Allreduce:     {Rounds: submodules.TwiceOthers, Partners: submodules.Neighbours},
+				tasks.Allgather:     {Rounds: submodules.Others, Partners: submodules.Neighbours},
+				tasks.ReduceScatter: {Rounds: submodules.Others, Partners: submodules.Neighbours},
+			}},
 		},
 		Lower: map[tasks.Collective]lowering{tasks.Allreduce: ring, tasks.Allgather: ringAllgather, tasks.ReduceScatter: ringReduceScatter},
 	},
 	{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.Halving, Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; coll/tuned recursive_halving",
-			Doc:   "recursive halving: log2(n) exchanges, each of half the bytes of the one before",
-			Ops:   []tasks.Collective{tasks.ReduceScatter},
-			Needs: []submodules.Restriction{submodules.NeedsCommutative, submodules.NeedsPowerOfTwo},
+			Doc:    "recursive halving: log2(n) exchanges, each of half the bytes of the one before",
+			Ops:    []tasks.Collective{tasks.ReduceScatter},
+			Needs:  []submodules.Restriction{submodules.NeedsCommutative, submodules.NeedsPowerOfTwo},
+			Traits: submodules.Traits{Traffic: submodules.Alike(submodules.Doublings, submodules.Doublings, tasks.ReduceScatter)},
 		},
 		Lower: map[tasks.Collective]lowering{tasks.ReduceScatter: halvingReduceScatter},
 	},
@@ -123,6 +146,12 @@ var algorithms = submodules.Catalogue[lowering]{
 			Name: submodules.Pairwise, Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; MPICH",
 			Doc: "all exchange parts with all in one round and combine them in the order of ranks; an alltoall takes a round for each partner",
 			Ops: []tasks.Collective{tasks.ReduceScatter, tasks.Alltoall, tasks.Scan, tasks.Exscan}, InTurn: true,
+			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
+				tasks.ReduceScatter: {Rounds: submodules.Others, Partners: submodules.Others},
+				tasks.Alltoall:      {Partners: submodules.Others},
+				tasks.Scan:          {Rounds: submodules.Others, Partners: submodules.Others},
+				tasks.Exscan:        {Rounds: submodules.Others, Partners: submodules.Others},
+			}},
 		},
 		Lower: map[tasks.Collective]lowering{
 			tasks.ReduceScatter: pairwiseReduceScatter, tasks.Alltoall: pairwiseAlltoall, tasks.Scan: pairwiseScan, tasks.Exscan: pairwiseScan,
@@ -133,6 +162,9 @@ var algorithms = submodules.Catalogue[lowering]{
 			Name: submodules.NonOverlapping, Source: "coll/tuned non-overlapping", Tree: true,
 			Doc: "reduce to the lowest rank along the in-order binomial tree, then scatter",
 			Ops: []tasks.Collective{tasks.ReduceScatter},
+			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
+				tasks.ReduceScatter: {Partners: submodules.Others},
+			}},
 		},
 		Lower: map[tasks.Collective]lowering{tasks.ReduceScatter: nonOverlapping},
 	},
@@ -142,31 +174,43 @@ var algorithms = submodules.Catalogue[lowering]{
 			Doc:   "each round a rank tells one twice as far what it has heard: log2(n) rounds, any number of ranks",
 			Ops:   []tasks.Collective{tasks.Allreduce},
 			Needs: []submodules.Restriction{submodules.NeedsNoData},
+			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
+				tasks.Allreduce: {Rounds: submodules.Doublings},
+			}},
 		},
 		Lower: map[tasks.Collective]lowering{tasks.Allreduce: dissemination},
 	},
 	{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.Neighbor, Source: "Chen, Sun, Zhang, IPDPS 2005; coll/tuned neighbor exchange",
-			Doc:   "n/2 rounds, each with the neighbour on the other side, two parts at a time",
-			Ops:   []tasks.Collective{tasks.Allgather},
-			Needs: []submodules.Restriction{submodules.NeedsEven},
+			Doc:    "n/2 rounds, each with the neighbour on the other side, two parts at a time",
+			Ops:    []tasks.Collective{tasks.Allgather},
+			Needs:  []submodules.Restriction{submodules.NeedsEven},
+			Traits: submodules.Traits{Traffic: submodules.Alike(submodules.Half, submodules.Neighbours, tasks.Allgather)},
 		},
 		Lower: map[tasks.Collective]lowering{tasks.Allgather: neighborAllgather},
 	},
 	{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.Bruck, Source: "Bruck et al., IEEE TPDS 1997; coll/tuned bruck",
-			Doc: "log2(n) rounds, any number of ranks: each gets as many parts as it has; an alltoall passes blocks on by the digits of the way they have to go",
-			Ops: []tasks.Collective{tasks.Allgather, tasks.Alltoall}, Number: "radix of an alltoall, default 2", Numbers: []int{4, 8},
-			Needs: []submodules.Restriction{submodules.NeedsDense},
+			Doc:    "log2(n) rounds, any number of ranks: each gets as many parts as it has; an alltoall passes blocks on by the digits of the way they have to go",
+			Ops:    []tasks.Collective{tasks.Allgather, tasks.Alltoall},
+			Number: submodules.Number{Meaning: "radix of an alltoall", Usual: 2, Worth: []int{4, 8}},
+			Needs:  []submodules.Restriction{submodules.NeedsDense},
+			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
+				tasks.Allgather: {Rounds: submodules.Doublings},
+				tasks.Alltoall:  {Rounds: submodules.Doublings},
+			}},
 		},
 		Lower: map[tasks.Collective]lowering{tasks.Allgather: bruckAllgather, tasks.Alltoall: bruckAlltoall},
 	},
 }
 
+// listed is what Algorithms returns. Decisions ask for it often.
+var listed = algorithms.Algorithms()
+
 // Algorithms lists them.
-func (NBC) Algorithms() []submodules.Algorithm { return algorithms.Algorithms() }
+func (NBC) Algorithms() []submodules.Algorithm { return listed }
 
 // Lower emits the rounds of one rank.
 func (NBC) Lower(e *submodules.Emitter, c *submodules.Call) error {

@@ -25,6 +25,7 @@ var lowerings = []struct {
 	{tasks.ReduceScatter, reduceScatter},
 	{tasks.Allreduce, allreduce},
 	{tasks.Alltoall, alltoall},
+	{tasks.Neighbors, alltoall},
 	{tasks.Scan, scan},
 	{tasks.Exscan, scan},
 	{tasks.Prefix, prefix},

@@ -72,17 +72,24 @@ func (u underTest) requests() []tasks.Request {
 		inPlace, ordered := r, r
 		inPlace.InPlace, ordered.Op = true, first
 		return append(u.shaped(), r, inPlace, ordered)
-	case tasks.Alltoall:
-		r := tasks.Request{Coll: u.op, Type: tasks.Int32}
-		inPlace := r
-		inPlace.InPlace = true
-		return []tasks.Request{r, inPlace}
 	case tasks.Allreduce:
 		return append(u.shaped(), tasks.Request{Coll: tasks.Barrier})
 	case tasks.Scan, tasks.Exscan, tasks.Prefix:
 		return u.scans()
 	}
-	return nil
+	return u.plain()
+}
+
+// plain are the requests of a collective that is a task of the same name: in place too if
+// it can be.
+func (u underTest) plain() []tasks.Request {
+	r := tasks.Request{Coll: u.op, Type: tasks.Int32}
+	if !slices.Contains(tasks.Operations(u.op, u.shape(r)), u.op) {
+		return nil
+	}
+	inPlace := r
+	inPlace.InPlace = u.op.HasInPlace()
+	return []tasks.Request{r, inPlace}
 }
 
 // scans are those of which han makes tasks of the operation.
@@ -122,7 +129,10 @@ func (u underTest) shape(r tasks.Request) tasks.Shape {
 			return s
 		}
 	}
-	return tasks.Han
+	if tasks.Han.Fits(r.Coll) {
+		return tasks.Han
+	}
+	return tasks.Flat
 }
 
 // groups checks single groups of every size with every leader.

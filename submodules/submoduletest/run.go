@@ -30,6 +30,9 @@ func Run(t *testing.T, s submodules.Submodule) {
 			u := underTest{s, a, op, maxGroup}
 			report(a.Name+"/"+op.String()+"/groups", u.groups)
 			report(a.Name+"/"+op.String()+"/levels", u.levels)
+			if s.Reach() == submodules.Anywhere { // others share memory, and send few messages
+				report(a.Name+"/"+op.String()+"/traits", u.traits)
+			}
 		}
 	}
 }

@@ -20,10 +20,18 @@ func (star) Name() string            { return "star" }
 func (star) Doc() string             { return "everybody talks to the leader" }
 func (star) Reach() submodules.Reach { return submodules.Anywhere }
 
+// exchanges are the operations of blocks with two ends.
+var exchanges = tasks.CollectivesWith(tasks.Collective.Exchanges)
+
 func (star) Algorithms() []submodules.Algorithm {
+	traffic := submodules.Alike(submodules.Others, submodules.Others, tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Prefix, tasks.Scan, tasks.Exscan)
+	for _, op := range append([]tasks.Collective{tasks.Allgather, tasks.ReduceScatter, tasks.Allreduce}, exchanges...) {
+		traffic[op] = submodules.Traffic{Partners: submodules.Others}
+	}
 	return []submodules.Algorithm{{
-		Name: "star", Doc: "one round", Source: "none",
-		Ops: []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter, tasks.Allreduce, tasks.Alltoall, tasks.Scan, tasks.Exscan, tasks.Prefix},
+		Traits: submodules.Traits{Traffic: traffic},
+		Name:   "star", Doc: "one round", Source: "none",
+		Ops: append([]tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter, tasks.Allreduce, tasks.Scan, tasks.Exscan, tasks.Prefix}, exchanges...),
 	}}
 }
 
@@ -69,7 +77,7 @@ func (s star) Lower(e *submodules.Emitter, c *submodules.Call) error {
 			sent = append(sent, e.Send(r, c.Src))
 		}
 		s.combine(e, c, sent...)
-	case c.Kind.Op == tasks.Alltoall:
+	case c.Kind.Op.Exchanges():
 		s.exchange(e, c)
 	case c.Kind.Op == tasks.ReduceScatter:
 		s.combineParts(e, c)

@@ -36,3 +36,21 @@ func TestPartner(t *testing.T) {
 		}
 	}
 }
+
+// Every block of places meets the others alike: who exchanges its block for another one
+// meets those who do the same.
+func TestPartnerIsLike(t *testing.T) {
+	for _, test := range []struct{ n, block int }{{8, 1}, {8, 4}, {12, 6}, {32, 4}, {48, 12}, {80, 10}, {768, 12}} {
+		for far := 1; far < test.n/test.block; far *= 2 {
+			moved := func(place int) int { return (place/test.block^far)*test.block + place%test.block }
+			for round := range trees.Rounds(test.n) {
+				for place := range test.n {
+					other, image := trees.Partner(place, test.n, round), trees.Partner(moved(place), test.n, round)
+					if image != moved(other) {
+						t.Fatalf("%d places in blocks of %d, round %d: %d meets %d, and %d meets %d", test.n, test.block, round, place, other, moved(place), image)
+					}
+				}
+			}
+		}
+	}
+}

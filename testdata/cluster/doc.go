@@ -1,5 +1,5 @@
 // Package cluster holds the script cluster and its test. The script emulates a cluster on one Linux machine: network
-// namespaces with shaped links. Only tierflow bench peers imports the package, to carry the script along. README.md
+// namespaces with shaped links. Only tierflow-lab peers imports the package, to carry the script along. README.md
 // explains its use:
 //
 //	cluster up 4 --rate 1gbit

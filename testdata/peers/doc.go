@@ -1,6 +1,6 @@
 // Package peers holds small drivers that measure the collectives of other libraries as tierflow bench coll measures
 // ours: Open MPI and MPICH (drivers/mpi.c, built with each one's compiler) and Gloo (drivers/gloo.cc). Only tierflow
-// bench peers imports it, and carries the sources along to build them where it runs.
+// tierflow-lab peers imports it, and carries the sources along to build them where it runs.
 //
 // A driver is called, on every rank,
 //

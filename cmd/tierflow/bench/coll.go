@@ -18,32 +18,33 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Commands returns bench's subcommands except peers.
+// Commands returns bench's subcommands.
 func Commands(reg submodules.Registry) []*cobra.Command {
-	return []*cobra.Command{collCommand(reg), p2pCommand(), accuracyCommand(reg), taskCommand(reg), overlapCommand(reg), shareCommand(reg), algorithmsCommand(reg), disturbCommand()}
+	return []*cobra.Command{collCommand(reg), p2pCommand(), taskCommand(reg)}
 }
 
-// benchColl is the command bench coll.
-type benchColl struct {
+// Coll is the command bench coll.
+type Coll struct {
 	kit.Problem
-	effort  effort
-	json    bool   // print JSON
-	wire    bool   // a plain stream beside
-	alloc   bool   // buffers of planner.Alloc
-	file    string // --simulate: a machine's file; empty: nothing is simulated
-	svg     string // a file for a figure; empty: none
-	reg     submodules.Registry
-	given   []string        // --plan, as often as it was given
-	plans   []string        // to compare; empty ones: the environment's, or what is chosen
-	work    []tasks.Request // to measure, in this order
-	from    string          // --root: a rank, all, or all/N
-	every   int             // distance of roots that are measured one by one; 0: --root is not all
-	rotate  bool            // the root, from call to call
-	results results
+	Effort   effort
+	json     bool   // print JSON
+	wire     bool   // a plain stream beside
+	alloc    bool   // buffers of planner.Alloc
+	tls      string // what a second job has between nodes; empty: there is none
+	file     string // --simulate: a machine's file; empty: nothing is simulated
+	svg      string // a file for a figure; empty: none
+	Registry submodules.Registry
+	given    []string        // --plan, as often as it was given
+	plans    []string        // to compare; empty ones: the environment's, or what is chosen
+	Work     []tasks.Request // to measure, in this order
+	from     string          // --root: a rank, all, or all/N
+	every    int             // distance of roots that are measured one by one; 0: --root is not all
+	rotate   bool            // the root, from call to call
+	Results  Results
 }
 
 func collCommand(reg submodules.Registry) *cobra.Command {
-	b := &benchColl{reg: reg}
+	b := &Coll{Registry: reg}
 	c := &cobra.Command{
 		Use:   "coll OP[,OP…]",
 		Short: "Measure collectives and check their results",
@@ -67,7 +68,9 @@ the times include that, so what they exceed it by is the call's own.
 Columns: iters is the number of samples; min, p50 and p99 are microseconds per
 call; algbw is bytes / p50, where ranks have blocks those of all; busbw is that times
 2(n-1)/n for allreduce, (n-1)/n for those with blocks and 1 for bcast and reduce, as
-in NCCL's tests; both in GB/s (1e9 bytes per second).
+in NCCL's tests; both in GB/s (1e9 bytes per second). JSON has them as
+algbw_gbytes_per_s and busbw_gbytes_per_s; algbw_gbps and busbw_gbps are old names of
+the same numbers, deprecated, which the next version goes without.
 
 --svg draws p50 by size, with whiskers from min to p99; with --root all from the fastest
 root to the slowest, around the median of the roots (as in "MPI collectives in MPICH2").
@@ -98,34 +101,41 @@ node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them acros
 			if b.file != "" {
 				return b.runSimulated(c.Context(), args[0], c.OutOrStdout(), c.ErrOrStderr())
 			}
-			return b.RunOnJob(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), func(stdout, stderr io.Writer) error {
-				if err := b.read(args[0]); err != nil {
+			run := func(stdout, stderr io.Writer) error {
+				if err := b.Read(args[0]); err != nil {
 					return err
 				}
 				return b.run(c.Context(), stdout, stderr)
-			})
+			}
+			if b.tls != "" {
+				return b.RunSealed(c.Context(), b.tls, c.OutOrStdout(), c.ErrOrStderr(), run)
+			}
+			return b.RunOnJob(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), run)
 		}),
 	}
 	b.AddJobFlags(c)
 	b.AddDataFlags(c, "8,1KiB,64KiB,1MiB,4MiB", "sizes of a rank's buffer: 4,64KiB or 4:4MiB:x4")
-	b.rootFlag(c)
+	b.AddRootFlag(c)
 	b.AddCountsFlag(c)
 	c.Flags().StringArrayVar(&b.given, "plan", nil, kit.PlanText+"; several are measured in turns (default $"+planner.PlanVariable+", else flat beside what is chosen)")
 	b.AddTableFlag(c)
-	c.Flags().IntVar(&b.effort.samples, "iters", 0, "samples of each size and plan (default as many as fit into --time)")
-	c.Flags().DurationVar(&b.effort.time, "time", 500*time.Millisecond, "time for each size and plan")
-	c.Flags().BoolVar(&b.effort.single, "single", false, "one call a sample, on buffers just written, in place of calls back to back")
-	c.Flags().DurationVar(&b.effort.skew, "skew", 0, "time that the last rank computes before a single call; with --single")
+	c.Flags().IntVar(&b.Effort.samples, "iters", 0, "samples of each size and plan (default as many as fit into --time)")
+	c.Flags().DurationVar(&b.Effort.Time, "time", 500*time.Millisecond, "time for each size and plan")
+	c.Flags().BoolVar(&b.Effort.single, "single", false, "one call a sample, on buffers just written, in place of calls back to back")
+	c.Flags().DurationVar(&b.Effort.skew, "skew", 0, "time that the last rank computes before a single call; with --single")
 	c.Flags().BoolVar(&b.json, "json", false, "print JSON")
 	c.Flags().BoolVar(&b.wire, "wire", false, "on launched processes of several nodes: a plain one-way TCP stream of as many bytes first, and ratios to it")
+	c.Flags().StringVar(&b.tls, "tls", "", "on launched processes: each plan in a plain job and in one with TLS between nodes, in turns, and ratios to plain; "+
+		"job, or cert=FILE,key=FILE,ca=FILE[,id=GLOB]")
+	c.Flags().Lookup("tls").NoOptDefVal = "job"
 	c.Flags().StringVar(&b.file, "simulate", "", kit.SimulateText)
 	c.Flags().StringVar(&b.svg, "svg", "", "draw the times to a file")
 	c.Flags().BoolVar(&b.alloc, "alloc", false, "buffers from planner.Alloc, which ranks of a node read in place, not ordinary slices")
 	return c
 }
 
-// read checks all arguments.
-func (b *benchColl) read(operand string) error {
+// Read checks all arguments.
+func (b *Coll) Read(operand string) error {
 	if b.wire && !kit.IsLaunched() {
 		return kit.Usagef("--wire: goroutine ranks have no wire between them; start processes with tierflow run")
 	}
@@ -143,11 +153,11 @@ func (b *benchColl) read(operand string) error {
 	if err != nil {
 		return kit.Usagef("--bytes: %w", err)
 	}
-	if b.effort.samples < 0 || b.effort.samples > maxSamples || b.effort.time <= 0 {
-		return kit.Usagef("--iters %d, --time %v: at most %d samples, and a time above 0", b.effort.samples, b.effort.time, maxSamples)
+	if b.Effort.samples < 0 || b.Effort.samples > maxSamples || b.Effort.Time <= 0 {
+		return kit.Usagef("--iters %d, --time %v: at most %d samples, and a time above 0", b.Effort.samples, b.Effort.Time, maxSamples)
 	}
-	if b.effort.skew < 0 || b.effort.skew > maxSkew || b.effort.skew > 0 && !b.effort.single {
-		return kit.Usagef("--skew %v: at most %v, and only with --single: calls back to back would be late all the more", b.effort.skew, maxSkew)
+	if b.Effort.skew < 0 || b.Effort.skew > maxSkew || b.Effort.skew > 0 && !b.Effort.single {
+		return kit.Usagef("--skew %v: at most %v, and only with --single: calls back to back would be late all the more", b.Effort.skew, maxSkew)
 	}
 	if err := b.readRoot(); err != nil {
 		return err
@@ -166,14 +176,15 @@ const (
 	mostRoots = 256
 )
 
-func (b *benchColl) rootFlag(c *cobra.Command) {
+// AddRootFlag adds --root, which may name all roots.
+func (b *Coll) AddRootFlag(c *cobra.Command) {
 	c.Flags().StringVar(&b.from, "root", "", kit.RootText+", or all, or all/N, every Nth (default 0, in short operations all by turns)")
 }
 
-func (b *benchColl) readRoot() (err error) {
+func (b *Coll) readRoot() (err error) {
 	size := b.Job.Topology().Size()
 	if !b.IsGiven("root") {
-		b.rotate = !b.effort.single
+		b.rotate = !b.Effort.single
 		return nil
 	}
 	step, isAll := strings.CutPrefix(b.from, allRoots+"/")
@@ -197,7 +208,7 @@ func (b *benchColl) readRoot() (err error) {
 }
 
 // rootsOf returns the roots from which a request is measured, one by one.
-func (b *benchColl) rootsOf(r tasks.Request) []levels.Rank {
+func (b *Coll) rootsOf(r tasks.Request) []levels.Rank {
 	if !r.Rooted() || b.every == 0 {
 		return []levels.Rank{r.Root}
 	}
@@ -208,21 +219,21 @@ func (b *benchColl) rootsOf(r tasks.Request) []levels.Rank {
 	return all
 }
 
-// maxPlans bounds the communicators, each with buffers of its own.
-const maxPlans = 16
+// MaxPlans bounds the communicators, each with buffers of its own.
+const MaxPlans = 16
 
 // readPlans chooses the plans to compare: forced ones, else flat beside what the rule
 // chooses.
-func (b *benchColl) readPlans() error {
-	if len(b.given) > maxPlans {
-		return kit.Usagef("--plan: %d plans; at most %d", len(b.given), maxPlans)
+func (b *Coll) readPlans() error {
+	if len(b.given) > MaxPlans {
+		return kit.Usagef("--plan: %d plans; at most %d", len(b.given), MaxPlans)
 	}
 	plans := b.given
 	if len(plans) == 0 {
 		plans = []string{""} // the environment's
 	}
 	for _, b.Plan = range plans {
-		if _, err := b.ReadForced(b.reg); err != nil {
+		if _, err := b.ReadForced(b.Registry); err != nil {
 			return err
 		}
 	}
@@ -242,11 +253,11 @@ func (b *benchColl) readPlans() error {
 
 // readWork lists the requests to measure, and complains if their buffers are too
 // large.
-func (b *benchColl) readWork(colls []tasks.Collective, sizes []int64) error {
+func (b *Coll) readWork(colls []tasks.Collective, sizes []int64) error {
 	t := b.Job.Topology()
 	for _, coll := range colls {
 		if coll == tasks.Barrier {
-			b.work = append(b.work, tasks.Request{Coll: coll})
+			b.Work = append(b.Work, tasks.Request{Coll: coll})
 			continue
 		}
 		for _, n := range sizes {
@@ -255,7 +266,7 @@ func (b *benchColl) readWork(colls []tasks.Collective, sizes []int64) error {
 				return err
 			}
 			// A send and a receive buffer, and for each root partial results.
-			buffers := int64(1+len(b.rootsOf(r))) * int64(t.Size()*len(b.plans))
+			buffers := int64(1+len(b.rootsOf(r))) * int64(t.Size()*len(b.plans)*len(b.jobs()))
 			if most := payload.MaxBytes / buffers; r.AllBytes(t.Size()) > most && b.file == "" {
 				each := most
 				if r.Blocks() {
@@ -267,7 +278,7 @@ func (b *benchColl) readWork(colls []tasks.Collective, sizes []int64) error {
 			if err := payload.CheckType(r.Type); err != nil {
 				return kit.Usagef("--dtype: %w", err)
 			}
-			b.work = append(b.work, r)
+			b.Work = append(b.Work, r)
 		}
 	}
 	return nil

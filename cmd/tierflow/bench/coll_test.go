@@ -34,7 +34,7 @@ func TestSimulated(t *testing.T) {
 	}
 	rows := tierflow.Run(t, append(line, "--json", "--plan", "bcast:shape=flat")...)
 	all := kittest.Decode[struct {
-		Results []result `json:"results"`
+		Results []Result `json:"results"`
 	}](t, rows.Out).Results
 	if len(all) != 3 || all[1].Shape != "flat" || all[1].P50 <= all[0].P50 || all[1].Simulated == "" || all[1].Iters != 1 {
 		t.Errorf("%+v", all)
@@ -70,8 +70,10 @@ func TestBenchJSON(t *testing.T) {
 		P50        float64 `json:"p50_us"`
 		P99        float64 `json:"p99_us"`
 		Mean       float64 `json:"mean_us"`
-		Algorithm  float64 `json:"algbw_gbps"`
-		Bus        float64 `json:"busbw_gbps"`
+		Algorithm  float64 `json:"algbw_gbytes_per_s"`
+		Bus        float64 `json:"busbw_gbytes_per_s"`
+		OldAlg     float64 `json:"algbw_gbps"`
+		OldBus     float64 `json:"busbw_gbps"`
 		Wrong      int64   `json:"wrong"`
 	}
 	all := kittest.Decode[struct {
@@ -95,11 +97,14 @@ func TestBenchJSON(t *testing.T) {
 		if r.Shape != want || !strings.HasPrefix(r.Plan, "shape="+want) {
 			t.Errorf("row %d: shape %s, plan %s; want %s", i, r.Shape, r.Plan, want)
 		}
+		if r.OldAlg != r.Algorithm || r.OldBus != r.Bus || r.Bytes > 0 && r.Algorithm <= 0 {
+			t.Errorf("row %d: algbw %v, %v by its old name; busbw %v, %v", i, r.Algorithm, r.OldAlg, r.Bus, r.OldBus)
+		}
 		if r.Collective == "allreduce" && r.Bytes > 4 && (r.Bus < 1.4*r.Algorithm || r.Bus > 1.6*r.Algorithm) {
 			t.Errorf("row %d: busbw %v, algbw %v; want a factor of 2·3/4", i, r.Bus, r.Algorithm)
 		}
 	}
-	for _, field := range strings.Fields("collective shape plan bytes ranks nodes iters min_us p50_us p99_us algbw_gbps busbw_gbps wrong") {
+	for _, field := range strings.Fields("collective shape plan bytes ranks nodes iters min_us p50_us p99_us algbw_gbytes_per_s busbw_gbytes_per_s algbw_gbps busbw_gbps wrong") {
 		if strings.Count(s.Out, `"`+field+`":`) != len(all) {
 			t.Errorf("field %s is missing", field)
 		}
@@ -153,7 +158,7 @@ func TestBenchAlloc(t *testing.T) {
 // A sample of single calls is one call from root 0, whatever it takes.
 func TestBenchSingle(t *testing.T) {
 	s := tierflow.Run(t, strings.Fields("bench coll bcast,allreduce --single --bytes 8,64KiB --topo 1x2 --iters 30 --json")...)
-	rows := kittest.Decode[struct{ Results []result }](t, s.Out).Results
+	rows := kittest.Decode[struct{ Results []Result }](t, s.Out).Results
 	if len(rows) != 4 {
 		t.Fatalf("%d rows, want 4", len(rows))
 	}
@@ -167,7 +172,7 @@ func TestBenchSingle(t *testing.T) {
 // A rank that is late makes its call late, and no more calls than that.
 func TestBenchSkew(t *testing.T) {
 	s := tierflow.Run(t, strings.Fields("bench coll allreduce --single --skew 2ms --bytes 8 --topo 1x2 --iters 5 --json")...)
-	rows := kittest.Decode[struct{ Results []result }](t, s.Out).Results
+	rows := kittest.Decode[struct{ Results []Result }](t, s.Out).Results
 	if len(rows) != 1 || rows[0].Skew != 2000 || rows[0].Min < 2000 || rows[0].Wrong != 0 {
 		t.Errorf("%+v", rows)
 	}
@@ -215,7 +220,7 @@ func TestBenchPlans(t *testing.T) {
 	}
 	for flags, want := range map[string]string{
 		"--plan shape=han --plan shape=round":     "--plan: ",
-		strings.Repeat("--plan w=1 ", maxPlans+1): "at most 16",
+		strings.Repeat("--plan w=1 ", MaxPlans+1): "at most 16",
 	} {
 		if r := tierflow.Run(t, append(strings.Fields("bench coll allreduce "+flags), strings.Fields(quick)...)...); !strings.Contains(r.Errors, want) {
 			t.Errorf("%s: %q has no %q", flags, r.Errors, want)
@@ -228,7 +233,7 @@ func TestBenchPlanNotForBarriers(t *testing.T) {
 	const plan = "shape=han,fs=15KiB,i=adapt/splitbinary"
 	args := strings.Fields("bench coll bcast --topo 4x1 --bytes 20KiB --json " + quick)
 	check := func(args ...string) {
-		rows := kittest.Decode[struct{ Results []result }](t, tierflow.Run(t, args...).Out).Results
+		rows := kittest.Decode[struct{ Results []Result }](t, tierflow.Run(t, args...).Out).Results
 		if len(rows) != 1 || rows[0].Wrong != 0 || !strings.Contains(rows[0].Plan, "i=adapt/splitbinary") {
 			t.Errorf("rows %+v, want one of %s", rows, plan)
 		}
@@ -243,7 +248,7 @@ func TestBenchPlanNotForBarriers(t *testing.T) {
 // Each root is measured by itself, and how much roots differ is told.
 func TestBenchAllRoots(t *testing.T) {
 	line := "bench coll scatter,allreduce --topo 2x2 --bytes 400 --plan shape=han --root all " + quick
-	rows := kittest.Decode[struct{ Results []result }](t, tierflow.Run(t, strings.Fields(line+" --json")...).Out).Results
+	rows := kittest.Decode[struct{ Results []Result }](t, tierflow.Run(t, strings.Fields(line+" --json")...).Out).Results
 	if len(rows) != 2 || rows[0].Roots == nil || rows[1].Roots != nil || rows[0].Iters != 4*2 || rows[1].Iters != 2 {
 		t.Fatalf("rows %+v, want the roots of a scatter", rows)
 	}
@@ -263,12 +268,12 @@ func TestBenchAllRoots(t *testing.T) {
 // Blocks that differ come out right, and their bandwidth counts all of them.
 func TestBenchCounts(t *testing.T) {
 	line := "bench coll allgather,reducescatter --topo 2x2 --counts 300,0,1000,7 --json " + quick
-	rows := kittest.Decode[struct{ Results []result }](t, tierflow.Run(t, strings.Fields(line)...).Out).Results
+	rows := kittest.Decode[struct{ Results []Result }](t, tierflow.Run(t, strings.Fields(line)...).Out).Results
 	if len(rows) != 4 {
 		t.Fatalf("%d rows, want flat and the rule's of two collectives", len(rows))
 	}
 	for _, r := range rows {
-		if r.Wrong != 0 || r.Bytes != 4000 || !slices.Equal(r.Counts, []int64{300, 0, 1000, 7}) || r.AlgBW != kit.Round(4*1307/1e3/r.P50, 1e6) {
+		if r.Wrong != 0 || r.Bytes != 4000 || !slices.Equal(r.Counts, []int64{300, 0, 1000, 7}) || r.AlgBW != kit.RoundRate(4*1307/1e3/r.P50) {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -294,7 +299,7 @@ func TestBenchCountsWrongElements(t *testing.T) {
 				t.Errorf("%d elements are wrong, want %d", row.Wrong, 2*samples)
 			}
 			var out strings.Builder
-			table := results{out: &out}
+			table := Results{Out: &out}
 			if err := table.addRow(row); err != nil {
 				return err
 			}
@@ -391,7 +396,7 @@ func TestSimulatedRoots(t *testing.T) {
 	args := []string{"bench", "coll", "bcast,reduce", "--topo", "8x3", "--simulate", "assumed", "--bytes", "64KiB", "--json", "--svg", figure, "--root"}
 	for from, want := range map[string]int{"all": 24, "all/5": 5} {
 		s := tierflow.Run(t, append(args, from)...)
-		rows := kittest.Decode[struct{ Results []result }](t, s.Out).Results
+		rows := kittest.Decode[struct{ Results []Result }](t, s.Out).Results
 		if len(rows) != 4 {
 			t.Fatalf("--root %s: %d rows of %+v", from, len(rows), s)
 		}
@@ -403,9 +408,19 @@ func TestSimulatedRoots(t *testing.T) {
 				t.Errorf("--root %s: a hierarchical %s depends on its root: %+v", from, r.Collective, r.Roots)
 			}
 		}
-		wantDrawing(t, figure, ">root<", "bcast of 64KiB: slowest root to fastest", "reduce of 64KiB", ">han<")
+		kittest.CheckDrawing(t, figure, ">root<", "bcast of 64KiB: slowest root to fastest", "reduce of 64KiB", ">han<")
 	}
 	args[8] = "4,64KiB"
 	tierflow.Run(t, append(args, "all/5")...)
-	wantDrawing(t, figure, ">bytes<", ">64KiB<", ">bcast<")
+	kittest.CheckDrawing(t, figure, ">bytes<", ">64KiB<", ">bcast<")
+}
+
+// A few bytes over a slow link have a bandwidth that can be seen.
+func TestSmallBandwidths(t *testing.T) {
+	out := tierflow.Succeeds(t, strings.Fields("bench coll bcast --topo 2x1 --bytes 4 --simulate assumed --plan shape=flat")...)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	cells := strings.Fields(lines[len(lines)-1])
+	if len(cells) < 9 || strings.Trim(cells[7], "0.") == "" || strings.Trim(cells[8], "0.") == "" {
+		t.Errorf("algbw and busbw are lost in\n%s", out)
+	}
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // draw draws the results, if that is asked for and this is the rank that has them.
-func (b *benchColl) draw(stdout io.Writer) error {
-	if b.svg == "" || len(b.results.all) == 0 {
+func (b *Coll) draw(stdout io.Writer) error {
+	if b.svg == "" || len(b.Results.All) == 0 {
 		return nil
 	}
 	figure, err := b.figure().SVG()
@@ -26,14 +26,14 @@ func (b *benchColl) draw(stdout io.Writer) error {
 
 // figure returns a panel for each collective: by size or, of one size from all roots, by
 // root.
-func (b *benchColl) figure() viz.Panels {
+func (b *Coll) figure() viz.Panels {
 	figure := viz.Panels{Title: fmt.Sprint(b.Job.Topology()), Columns: 1}
-	for at := 0; at < len(b.results.all); {
-		coll, end := b.results.all[at].Collective, at
-		for end < len(b.results.all) && b.results.all[end].Collective == coll {
+	for at := 0; at < len(b.Results.All); {
+		coll, end := b.Results.All[at].Collective, at
+		for end < len(b.Results.All) && b.Results.All[end].Collective == coll {
 			end++
 		}
-		rows := slices.DeleteFunc(slices.Clone(b.results.all[at:end]), func(r result) bool { return r.Shape == "tcp" })
+		rows := slices.DeleteFunc(slices.Clone(b.Results.All[at:end]), func(r Result) bool { return r.Shape == "tcp" })
 		at = end
 		sizes := sizesOf(rows)
 		switch {
@@ -48,7 +48,7 @@ func (b *benchColl) figure() viz.Panels {
 }
 
 // sizesOf lists the sizes of rows in their order.
-func sizesOf(rows []result) (all []int64) {
+func sizesOf(rows []Result) (all []int64) {
 	for _, r := range rows {
 		if !slices.Contains(all, r.Bytes) {
 			all = append(all, r.Bytes)
@@ -58,7 +58,7 @@ func sizesOf(rows []result) (all []int64) {
 }
 
 // name returns what tells the row's plan from others: what was asked for, or the shape.
-func (r result) name() string {
+func (r Result) name() string {
 	if r.asked != "" {
 		return r.asked
 	}
@@ -66,7 +66,7 @@ func (r result) name() string {
 }
 
 // plotRoots draws the time from each root. every is their distance.
-func plotRoots(rows []result, every int) viz.Plot {
+func plotRoots(rows []Result, every int) viz.Plot {
 	p := viz.Plot{X: "root", Y: "µs", Style: viz.Lines, Step: every}
 	var ratios []string
 	for _, r := range rows {
@@ -78,7 +78,7 @@ func plotRoots(rows []result, every int) viz.Plot {
 }
 
 // plotSizes draws the times of all sizes, one series for each plan.
-func plotSizes(rows []result, sizes []int64) viz.Plot {
+func plotSizes(rows []Result, sizes []int64) viz.Plot {
 	p := viz.Plot{Title: rows[0].Collective, X: "bytes", Y: "µs", LogY: true, Style: viz.Lines}
 	for _, n := range sizes {
 		p.Names = append(p.Names, tasks.FormatBytes(n))

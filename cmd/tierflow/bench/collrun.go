@@ -16,8 +16,8 @@ import (
 )
 
 // run measures on all ranks of this process. Rank 0 prints.
-func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
-	b.results = results{out: stdout, json: b.json, wired: b.wire, roots: b.every > 0}
+func (b *Coll) run(ctx context.Context, stdout, stderr io.Writer) error {
+	b.Results = Results{Out: stdout, JSON: b.json, wired: b.wire, roots: b.every > 0, sealed: b.Sealed != nil}
 	notes := stdout
 	if b.json {
 		notes = stderr
@@ -29,10 +29,13 @@ func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	switch {
 	case len(b.given) > 1:
-		b.results.named = true
+		b.Results.named = true
 		fmt.Fprintf(notes, "# plans in turns over the same links; what they leave open is as %s has it\n", chooser)
 	case len(b.plans) > 1:
 		fmt.Fprintf(notes, "# flat ignores nodes; beside it what %s chooses, in turns over the same links\n", chooser)
+	}
+	if b.Sealed != nil {
+		fmt.Fprintf(notes, "# in turns with the same in a second job: %v\n", b.Sealed)
 	}
 	if b.alloc {
 		fmt.Fprintln(notes, "# buffers are planner.Alloc's")
@@ -43,28 +46,36 @@ func (b *benchColl) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if b.every > 0 {
 		fmt.Fprintln(notes, "# every root in turn: root min, p50 and max are of the roots' p50; the rest is of all samples")
 	}
-	if b.effort.single {
+	if b.Effort.single {
 		fmt.Fprintln(notes, "# single calls: each on buffers just written, after two barriers")
 	}
-	if b.effort.skew > 0 {
-		fmt.Fprintf(notes, "# the last rank computes for %v first, which times include\n", b.effort.skew)
+	if b.Effort.skew > 0 {
+		fmt.Fprintf(notes, "# the last rank computes for %v first, which times include\n", b.Effort.skew)
 	}
 	fmt.Fprintln(notes, "# times: slowest rank's per call; algbw, busbw: GB/s (1e9 bytes/s) at p50")
-	if err := b.results.printHead(); err != nil {
+	if err := b.Results.printHead(); err != nil {
 		return err
 	}
-	if err := kit.RunRanks(ctx, b.Job, b.plans, b.runRank); err != nil {
+	if err := kit.RunRanksOf(ctx, b.jobs(), b.plans, b.RunRank); err != nil {
 		return err
 	}
-	if err := b.results.printEnd(); err != nil {
+	if err := b.Results.printEnd(); err != nil {
 		return err
 	}
 	return b.draw(stdout)
 }
 
-// runRank measures all requests on one rank; comms are its ends, one for each plan.
-func (b *benchColl) runRank(ctx context.Context, comms []*planner.Comm) (err error) {
-	m := &collRank{benchColl: b, comms: comms}
+// jobs returns the job, and the sealed one if there is one.
+func (b *Coll) jobs() []kit.Job {
+	if b.Sealed == nil {
+		return []kit.Job{b.Job}
+	}
+	return []kit.Job{b.Job, b.Sealed}
+}
+
+// RunRank measures all requests on one rank; comms are its ends, one for each plan of each job.
+func (b *Coll) RunRank(ctx context.Context, comms []*planner.Comm) (err error) {
+	m := &collRank{Coll: b, comms: comms}
 	if m.own, err = openOwn(ctx, comms); err != nil {
 		return err
 	}
@@ -80,7 +91,7 @@ func (b *benchColl) runRank(ctx context.Context, comms []*planner.Comm) (err err
 		}
 		defer m.stream.close()
 	}
-	for _, r := range b.work {
+	for _, r := range b.Work {
 		if err := m.measure(ctx, r); err != nil {
 			return err
 		}
@@ -90,8 +101,8 @@ func (b *benchColl) runRank(ctx context.Context, comms []*planner.Comm) (err err
 
 // collRank is bench coll on one rank.
 type collRank struct {
-	*benchColl
-	comms  []*planner.Comm // one for each plan
+	*Coll
+	comms  []*planner.Comm // one for each plan of each job
 	own    []*planner.Comm // for barriers and sums, one beside each of comms
 	stream *wire           // nil without --wire
 }
@@ -107,8 +118,8 @@ func (m *collRank) measure(ctx context.Context, r tasks.Request) error {
 	if err != nil {
 		return err
 	}
-	effort := m.effort
-	effort.time /= time.Duration(len(roots))
+	effort := m.Effort
+	effort.Time /= time.Duration(len(roots))
 	// The stream by itself: it goes through the runtime's poller, which moves this
 	// goroutine to another thread. Calls of a few microseconds suffer from that.
 	for _, part := range [][]*subject{streams, operations} {
@@ -164,17 +175,27 @@ func (m *collRank) addRows(streams, operations []*subject, roots int) error {
 		if stream > 0 {
 			row.ToWire = 1
 		}
-		if err := m.results.addRow(row); err != nil {
+		if err := m.Results.addRow(row); err != nil {
 			return err
 		}
 	}
-	for i, plan := range m.plans {
+	var plain []float64 // p50 in µs, by plan
+	for i := range m.comms {
 		row := newRootsResult(operations[i*roots:][:roots])
-		row.asked = plan
+		k := i % len(m.plans)
+		row.asked = m.plans[k]
+		if i < len(m.plans) {
+			plain = append(plain, row.P50)
+		} else {
+			row.TLS = m.tls
+			if plain[k] > 0 {
+				row.ToPlain = kit.Round(row.P50/plain[k], 1e3)
+			}
+		}
 		if stream > 0 {
 			row.ToWire = kit.Round(row.P50/stream, 1e3)
 		}
-		if err := m.results.addRow(row); err != nil {
+		if err := m.Results.addRow(row); err != nil {
 			return err
 		}
 	}

@@ -10,5 +10,5 @@ import (
 
 // tierflow is the command with what is in this package.
 var tierflow kittest.Runner = func() *cobra.Command {
-	return kit.NewRoot("", kit.Group("bench", "", Commands(all.Submodules())...))
+	return kit.NewRoot("tierflow", "", kit.Group("bench", "", Commands(all.Submodules())...))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/tierflow/tierflow/costs/machine"
 	meter "github.com/tierflow/tierflow/costs/measure"
 	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/levels/join/seal"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
@@ -28,6 +29,7 @@ type benchP2P struct {
 	kit.Problem
 	file  string // --machine; empty: none is written
 	json  bool
+	tls   bool // measure what sealing takes
 	stop  stats.Stop
 	sizes []int64
 }
@@ -52,6 +54,7 @@ Columns: µs is the median time of a message, ± half the width of the mean's 95
 confidence; GB/s counts the bytes of all pairs and directions (1e9 bytes per second).`,
 		Example: `  tierflow bench p2p --topo 2x2 --machine machine.json
   tierflow run -n 8 --hosts a:4,b:4 -- tierflow bench p2p --machine machine.json
+  tierflow run -n 2 --hosts a:1,b:1 -- tierflow bench p2p --tls --machine machine.json
   tierflow bench p2p --bytes 1:4MiB:x4 --json`,
 		Args: kit.NoOperands,
 		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
@@ -68,6 +71,7 @@ confidence; GB/s counts the bytes of all pairs and directions (1e9 bytes per sec
 	f.StringVar(&b.Bytes, "bytes", "1,64,1KiB,4KiB,16KiB,64KiB,256KiB,1MiB", "sizes of messages: 1,64KiB or 1:1MiB:x4")
 	f.StringVar(&b.file, "machine", "", "file to write the machine to, - for standard output and nothing else there")
 	f.DurationVar(&b.stop.Budget, "time", 100*time.Millisecond, "time for each size, if 95% confidence of the mean within 2.5% doesn't come first")
+	f.BoolVar(&b.tls, "tls", false, "measure what TLS takes of a processor too: seal_byte_ns and open_byte_ns, whether or not the job has it")
 	f.BoolVar(&b.json, "json", false, "print JSON")
 	return c
 }
@@ -118,6 +122,12 @@ func (b *benchP2P) run(ctx context.Context, stdout, stderr io.Writer) error {
 			return err
 		}
 		of.Machine.Provenance = b.provenance(comms[0])
+		of.Machine.TLS = comms[0].Secured() != "" && comms[0].Topology().Nodes() > 1
+		if b.tls {
+			if err := addSealing(of); err != nil {
+				return err
+			}
+		}
 		found = of
 		return nil
 	})
@@ -125,6 +135,35 @@ func (b *benchP2P) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	return b.write(found, stdout)
+}
+
+// How sealing is measured.
+const (
+	sealRuns = 9 // of which the median counts
+	sealTime = 10 * time.Millisecond
+)
+
+// addSealing measures what TLS takes of rank 0's processor.
+func addSealing(found *meter.Found) error {
+	var seals, opens []float64 // ns a byte
+	for range sealRuns {
+		sealed, opened, err := seal.Rate(sealTime)
+		if err != nil {
+			return err
+		}
+		seals, opens = append(seals, 1e9/sealed), append(opens, 1e9/opened)
+	}
+	m := found.Machine
+	for _, n := range []struct {
+		key string
+		all []float64
+		to  *float64
+	}{{"seal_byte_ns", seals, &m.SealByte}, {"open_byte_ns", opens, &m.OpenByte}} {
+		slices.Sort(n.all)
+		*n.to = n.all[sealRuns/2]
+		found.Numbers = append(found.Numbers, meter.Number{Key: n.key, Value: *n.to, Half: (n.all[sealRuns-2] - n.all[1]) / 2})
+	}
+	return nil
 }
 
 // write writes the machine's file and prints what was measured.
@@ -157,7 +196,7 @@ func p2pText(found *meter.Found) []byte {
 		fmt.Fprintf(&b, "\nlevel %c, %v, %d pair%s\n", c.Level, c.Way, c.Pairs, kit.Plural(c.Pairs))
 		fmt.Fprintln(w, "bytes\tµs\t±\tGB/s\tmodelled µs\tto measured")
 		for _, p := range c.Points {
-			fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.3f\t%.2f\t%.2f\n", tasks.FormatBytes(p.Bytes), p.NS/1e3, p.Half/1e3, p.GBps, p.Modelled/1e3, p.Modelled/p.NS)
+			fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%s\t%.2f\t%.2f\n", tasks.FormatBytes(p.Bytes), p.NS/1e3, p.Half/1e3, kit.RateText(p.Rate), p.Modelled/1e3, p.Modelled/p.NS)
 		}
 		w.Flush()
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// result is one row: an operation, a size, a plan. Times are those of the slowest
+// Result is one row: an operation, a size, a plan. Times are those of the slowest
 // rank. Bandwidths are 1e9 bytes per second at the median time.
-type result struct {
+type Result struct {
 	Collective string      `json:"collective"`
 	Shape      string      `json:"shape"`
 	Plan       string      `json:"plan"`
@@ -29,15 +29,19 @@ type result struct {
 	P50        float64     `json:"p50_us"`
 	P99        float64     `json:"p99_us"`
 	Mean       float64     `json:"mean_us"`
-	AlgBW      float64     `json:"algbw_gbps"`
-	BusBW      float64     `json:"busbw_gbps"`
-	Wrong      int64       `json:"wrong"`                   // elements
-	ToWire     float64     `json:"ratio_to_wire,omitempty"` // of p50, to that of a one-way stream of as many bytes
-	Counts     []int64     `json:"counts,omitempty"`        // of blocks that differ, elements; Bytes is the largest's
-	Roots      *rootSpread `json:"roots,omitempty"`         // of --root all; the other numbers are those of all roots' samples
-	Single     bool        `json:"single,omitempty"`        // a sample is one call; else calls back to back
-	Skew       float64     `json:"skew_us,omitempty"`       // by which the last rank was late; times include it
-	Simulated  string      `json:"simulated,omitempty"`     // the machine; empty: the times were measured
+	AlgBW      float64     `json:"algbw_gbytes_per_s"`
+	BusBW      float64     `json:"busbw_gbytes_per_s"`
+	OldAlgBW   float64     `json:"algbw_gbps"`               // deprecated name of AlgBW, which is no bits: the next version goes without
+	OldBusBW   float64     `json:"busbw_gbps"`               // the same of BusBW
+	Wrong      int64       `json:"wrong"`                    // elements
+	ToWire     float64     `json:"ratio_to_wire,omitempty"`  // of p50, to that of a one-way stream of as many bytes
+	Counts     []int64     `json:"counts,omitempty"`         // of blocks that differ, elements; Bytes is the largest's
+	Roots      *rootSpread `json:"roots,omitempty"`          // of --root all; the other numbers are those of all roots' samples
+	Single     bool        `json:"single,omitempty"`         // a sample is one call; else calls back to back
+	Skew       float64     `json:"skew_us,omitempty"`        // by which the last rank was late; times include it
+	TLS        string      `json:"tls,omitempty"`            // of connections between nodes, as it was given; empty: plain, or as the job has it
+	ToPlain    float64     `json:"ratio_to_plain,omitempty"` // of p50, to that without TLS
+	Simulated  string      `json:"simulated,omitempty"`      // the machine; empty: the times were measured
 	asked      string      // the plan as it was given
 }
 
@@ -64,7 +68,7 @@ func newSpread(p50, lows, p99 []float64) *rootSpread {
 }
 
 // newRootsResult sums up the same operation measured from each root.
-func newRootsResult(byRoot []*subject) result {
+func newRootsResult(byRoot []*subject) Result {
 	all := *byRoot[0]
 	all.times, all.wrong = nil, make([]int64, 1)
 	var p50, lows, p99 []float64
@@ -83,7 +87,7 @@ func newRootsResult(byRoot []*subject) result {
 }
 
 // newResult sums up a measured subject.
-func newResult(s *subject) result {
+func newResult(s *subject) Result {
 	if s.wire != nil {
 		r := sumUp(s.comm.Topology(), s.request, tasks.Plan{}, s.times)
 		r.Collective, r.Shape, r.Plan, r.Counts, r.Wrong = "wire", "tcp", "", nil, s.wrong[0]
@@ -95,9 +99,9 @@ func newResult(s *subject) result {
 }
 
 // sumUp sums up times of a request with a plan: µs, the shortest first.
-func sumUp(t *levels.Topology, of tasks.Request, p tasks.Plan, times []float64) result {
+func sumUp(t *levels.Topology, of tasks.Request, p tasks.Plan, times []float64) Result {
 	quantile := func(p float64) float64 { return kit.Round(stat.Quantile(p, stat.Empirical, times, nil), 1e3) }
-	r := result{
+	r := Result{
 		Collective: of.Coll.String(), Shape: p.Shape.String(), Plan: p.String(),
 		Bytes: of.Bytes(), Ranks: t.Size(), Nodes: t.Nodes(), Iters: len(times),
 		Min: kit.Round(times[0], 1e3), P50: quantile(0.5), P99: quantile(0.99), Mean: kit.Round(stat.Mean(times, nil), 1e3),
@@ -106,33 +110,38 @@ func sumUp(t *levels.Topology, of tasks.Request, p tasks.Plan, times []float64) 
 		r.Counts = append(r.Counts, of.Counts.At(i))
 	}
 	if r.P50 > 0 {
-		r.AlgBW = kit.Round(float64(of.AllBytes(r.Ranks))/1e3/r.P50, 1e6)
-		r.BusBW = kit.Round(r.AlgBW*of.Coll.BusFactor(r.Ranks), 1e6)
+		r.AlgBW = kit.RoundRate(float64(of.AllBytes(r.Ranks)) / 1e3 / r.P50)
+		r.BusBW = kit.RoundRate(r.AlgBW * of.Coll.BusFactor(r.Ranks))
+		r.OldAlgBW, r.OldBusBW = r.AlgBW, r.BusBW
 	}
 	return r
 }
 
-// results prints rows as they come, or all at once as JSON.
-type results struct {
-	out   io.Writer
-	json  bool
-	named bool // rows end with the plan as it was given
-	wired bool // rows have a ratio to the wire's
-	roots bool // rows have a spread over roots
-	plain bool // nothing was checked: simulations move no bytes
-	all   []result
+// Results prints rows as they come, or all at once as JSON.
+type Results struct {
+	Out    io.Writer
+	JSON   bool
+	named  bool // rows end with the plan as it was given
+	wired  bool // rows have a ratio to the wire's
+	sealed bool // rows say whether there was TLS, and have a ratio to plain
+	roots  bool // rows have a spread over roots
+	plain  bool // nothing was checked: simulations move no bytes
+	All    []Result
 }
 
 var columns = []string{"collective", "shape", "bytes", "iters", "min µs", "p50 µs", "p99 µs", "algbw", "busbw", "wrong"}
 
 // printHead prints the names of the columns.
-func (r *results) printHead() error {
-	if r.json {
+func (r *Results) printHead() error {
+	if r.JSON {
 		return nil
 	}
 	cells := slices.Clone(columns)
 	if r.wired {
 		cells = append(cells, "x wire")
+	}
+	if r.sealed {
+		cells = append(cells, "tls", "x plain")
 	}
 	if r.roots {
 		cells = append(cells, "root min", "root p50", "root max", "max/min")
@@ -141,21 +150,27 @@ func (r *results) printHead() error {
 }
 
 // addRow keeps a row, and prints it unless the output is JSON.
-func (r *results) addRow(row result) error {
-	r.all = append(r.all, row)
-	if r.json {
+func (r *Results) addRow(row Result) error {
+	r.All = append(r.All, row)
+	if r.JSON {
 		return nil
 	}
 	us := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
 	cells := []string{
 		row.Collective, row.Shape, tasks.FormatBytes(row.Bytes), strconv.Itoa(row.Iters),
-		us(row.Min), us(row.P50), us(row.P99), us(row.AlgBW), us(row.BusBW), strconv.FormatInt(row.Wrong, 10),
+		us(row.Min), us(row.P50), us(row.P99), kit.RateText(row.AlgBW), kit.RateText(row.BusBW), strconv.FormatInt(row.Wrong, 10),
 	}
 	if r.plain {
 		cells[len(cells)-1] = "-"
 	}
 	if r.wired {
 		cells = append(cells, us(row.ToWire))
+	}
+	switch {
+	case r.sealed && row.TLS != "":
+		cells = append(cells, "yes", us(row.ToPlain))
+	case r.sealed:
+		cells = append(cells, "-", "-")
 	}
 	switch s := row.Roots; {
 	case r.roots && s != nil:
@@ -168,8 +183,8 @@ func (r *results) addRow(row result) error {
 
 // printLine prints one row at once. Its columns are wide enough for all rows, so that
 // they line up though they come seconds apart.
-func (r *results) printLine(cells []string, plan string) error {
-	w := tabwriter.NewWriter(r.out, 11, 0, 1, ' ', tabwriter.AlignRight)
+func (r *Results) printLine(cells []string, plan string) error {
+	w := tabwriter.NewWriter(r.Out, 11, 0, 1, ' ', tabwriter.AlignRight)
 	text := strings.Join(cells, "\t") + "\t"
 	if r.named { // last and not aligned: its width is anybody's guess
 		text += " " + plan
@@ -179,21 +194,21 @@ func (r *results) printLine(cells []string, plan string) error {
 }
 
 // printEnd prints the JSON. It returns an error if a result was wrong.
-func (r *results) printEnd() error {
-	if r.json {
-		if err := kit.WriteJSON(r.out, map[string]any{"results": r.all}); err != nil {
+func (r *Results) printEnd() error {
+	if r.JSON {
+		if err := kit.WriteJSON(r.Out, map[string]any{"results": r.All}); err != nil {
 			return err
 		}
 	}
 	wrong, rows := int64(0), 0
-	for _, row := range r.all {
+	for _, row := range r.All {
 		wrong += row.Wrong
 		if row.Wrong > 0 {
 			rows++
 		}
 	}
 	if wrong > 0 {
-		return fmt.Errorf("%d elements are wrong, in %d of %d rows", wrong, rows, len(r.all))
+		return fmt.Errorf("%d elements are wrong, in %d of %d rows", wrong, rows, len(r.All))
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ const (
 // effort is how long to measure.
 type effort struct {
 	samples int           // 0: as many as fit into time
-	time    time.Duration // of one size and plan
+	Time    time.Duration // of one size and plan
 	single  bool          // one call a sample, as in a program that computes between calls
 	skew    time.Duration // so long does the last rank compute before its single call
 }
@@ -208,7 +208,7 @@ func measure(ctx context.Context, subjects []*subject, e effort) error {
 		if e.single {
 			most = maxSingles
 		}
-		n = int(min(max(e.time*time.Duration(len(subjects))/round, minSamples), most))
+		n = int(min(max(e.Time*time.Duration(len(subjects))/round, minSamples), most))
 	}
 	for range n {
 		for _, s := range subjects {

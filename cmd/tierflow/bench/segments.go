@@ -21,22 +21,22 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// benchTasks is what bench task and bench overlap share: segments on a machine.
-type benchTasks struct {
+// Segments is the flags of commands that measure tasks on segments, and the ranks that do.
+type Segments struct {
 	kit.Problem
-	json bool
-	svg  string // a file for a figure; empty: none
-	file string // --simulate; empty: nothing is simulated
-	stop stats.Stop
-	reg  submodules.Registry
+	JSON     bool
+	SVG      string // a file for a figure; empty: none
+	file     string // --simulate; empty: nothing is simulated
+	Stop     stats.Stop
+	Registry submodules.Registry
 
 	given   []string // --plan, as often as it was given
-	segment int64
-	forced  []tasks.Forced // one for each plan, at least one
+	Segment int64
+	Forced  []tasks.Forced // one for each plan, at least one
 }
 
-// taskMeter measures tasks of one rank, or of all ranks of a simulated machine.
-type taskMeter interface {
+// TaskMeter measures tasks of one rank, or of all ranks of a simulated machine.
+type TaskMeter interface {
 	Rank() levels.Rank // 0 has the results
 	Topology() *levels.Topology
 	Stages(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop, book *costs.Book) ([]costs.Series, error)
@@ -44,24 +44,25 @@ type taskMeter interface {
 }
 
 var (
-	_ taskMeter = (*meter.Bench)(nil)
-	_ taskMeter = (*meter.Simulated)(nil)
+	_ TaskMeter = (*meter.Bench)(nil)
+	_ TaskMeter = (*meter.Simulated)(nil)
 )
 
-func (b *benchTasks) addFlags(c *cobra.Command, figure string) {
+// AddFlags adds all flags. figure says what --svg draws.
+func (b *Segments) AddFlags(c *cobra.Command, figure string) {
 	b.AddJobFlags(c)
 	b.AddRequestFlags(c, "64KiB", "size of a segment")
 	f := c.Flags()
 	f.StringArrayVar(&b.given, "plan", nil, kit.PlanText+"; several are measured one after the other")
-	f.DurationVar(&b.stop.Budget, "time", time.Second, "time for the repetitions, if 95% confidence of the mean within 2.5% doesn't come first")
+	f.DurationVar(&b.Stop.Budget, "time", time.Second, "time for the repetitions, if 95% confidence of the mean within 2.5% doesn't come first")
 	f.StringVar(&b.file, "simulate", "", kit.SimulateText)
-	f.BoolVar(&b.json, "json", false, "print JSON")
-	f.StringVar(&b.svg, "svg", "", "draw "+figure+" to a file")
+	f.BoolVar(&b.JSON, "json", false, "print JSON")
+	f.StringVar(&b.SVG, "svg", "", "draw "+figure+" to a file")
 }
 
-// runOnRanks reads the flags, prepares ranks, and calls f. The writers that f gets
+// RunOnRanks reads the flags, prepares ranks, and calls f. The writers that f gets
 // print on rank 0 only.
-func (b *benchTasks) runOnRanks(c *cobra.Command, f func(ctx context.Context, stdout, stderr io.Writer) error) error {
+func (b *Segments) RunOnRanks(c *cobra.Command, f func(ctx context.Context, stdout, stderr io.Writer) error) error {
 	if err := b.read(); err != nil {
 		return err
 	}
@@ -81,27 +82,27 @@ func (b *benchTasks) runOnRanks(c *cobra.Command, f func(ctx context.Context, st
 	return f(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
 }
 
-func (b *benchTasks) read() (err error) {
-	if b.segment, err = b.ReadSize(); err != nil {
+func (b *Segments) read() (err error) {
+	if b.Segment, err = b.ReadSize(); err != nil {
 		return err
 	}
-	if b.segment < 1 || b.segment > maxSegment {
+	if b.Segment < 1 || b.Segment > maxSegment {
 		return kit.Usagef("--bytes %s: a segment has 1B to %s", b.Bytes, tasks.FormatBytes(maxSegment))
 	}
-	if b.stop.Budget <= 0 {
-		return kit.Usagef("--time %v: must be above 0", b.stop.Budget)
+	if b.Stop.Budget <= 0 {
+		return kit.Usagef("--time %v: must be above 0", b.Stop.Budget)
 	}
-	if err := kit.CheckOutput("svg", b.svg); err != nil {
+	if err := kit.CheckOutput("svg", b.SVG); err != nil {
 		return err
 	}
-	b.forced, err = readPlans(&b.Problem, b.reg, b.given)
+	b.Forced, err = ReadPlans(&b.Problem, b.Registry, b.given)
 	return err
 }
 
-// readPlans reads each plan that was given, or the environment's.
-func readPlans(p *kit.Problem, reg submodules.Registry, given []string) (all []tasks.Forced, err error) {
-	if len(given) > maxPlans {
-		return nil, kit.Usagef("--plan: %d plans; at most %d", len(given), maxPlans)
+// ReadPlans reads each plan that was given, or the environment's.
+func ReadPlans(p *kit.Problem, reg submodules.Registry, given []string) (all []tasks.Forced, err error) {
+	if len(given) > MaxPlans {
+		return nil, kit.Usagef("--plan: %d plans; at most %d", len(given), MaxPlans)
 	}
 	if len(given) == 0 {
 		given = []string{""}
@@ -119,9 +120,9 @@ func readPlans(p *kit.Problem, reg submodules.Registry, given []string) (all []t
 // maxSegment bounds the buffers, of a few dozen segments.
 const maxSegment = 256 << 20
 
-// printHeader describes the machine, once arguments are known to be right.
-func (b *benchTasks) printHeader(stdout, stderr io.Writer) {
-	if b.json {
+// PrintHeader describes the machine, once arguments are known to be right.
+func (b *Segments) PrintHeader(stdout, stderr io.Writer) {
+	if b.JSON {
 		stdout = stderr
 	}
 	if b.file != "" {
@@ -131,23 +132,23 @@ func (b *benchTasks) printHeader(stdout, stderr io.Writer) {
 	fmt.Fprintf(stdout, "# %v; %d CPUs\n", b.Job, runtime.NumCPU())
 }
 
-// makeRequest returns a request of n segments and its plan in lockstep.
-func (b *benchTasks) makeRequest(coll tasks.Collective, n int64, forced tasks.Forced) (tasks.Request, tasks.Plan, error) {
-	r, err := b.ReadRequest(coll, b.segment, b.Job.Topology())
+// MakeRequest returns a request of n segments and its plan in lockstep.
+func (b *Segments) MakeRequest(coll tasks.Collective, n int64, forced tasks.Forced) (tasks.Request, tasks.Plan, error) {
+	r, err := b.ReadRequest(coll, b.Segment, b.Job.Topology())
 	if err != nil {
 		return r, tasks.Plan{}, err
 	}
 	r.Count *= n
 	p := forced.For(coll)
-	p.Shape, p.Segment = tasks.HanLockstep, b.segment
+	p.Shape, p.Segment = tasks.HanLockstep, b.Segment
 	base, _ := rule.Choose(r, b.Job.Topology(), p)
 	return r, p.Over(base), nil
 }
 
-// runOnMeter calls f on each rank's meter, or on that of a simulated machine.
-func (b *benchTasks) runOnMeter(ctx context.Context, f func(ctx context.Context, m taskMeter) error) error {
+// RunOnMeter calls f on each rank's meter, or on that of a simulated machine.
+func (b *Segments) RunOnMeter(ctx context.Context, f func(ctx context.Context, m TaskMeter) error) error {
 	if s, ok := b.Job.(kit.Simulated); ok {
-		return f(ctx, meter.NewSimulated(s.Topology(), s.Machine, b.reg))
+		return f(ctx, meter.NewSimulated(s.Topology(), s.Machine, b.Registry))
 	}
 	return kit.RunRanks(ctx, b.Job, []string{""}, func(ctx context.Context, comms []*planner.Comm) error {
 		m, err := tune.NewBench(ctx, comms[0])

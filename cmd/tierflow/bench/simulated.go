@@ -1,12 +1,14 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"slices"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/tune"
@@ -14,7 +16,7 @@ import (
 )
 
 // runSimulated prints simulated times in place of measured ones.
-func (b *benchColl) runSimulated(ctx context.Context, operand string, stdout, stderr io.Writer) error {
+func (b *Coll) runSimulated(ctx context.Context, operand string, stdout, stderr io.Writer) error {
 	for _, name := range []string{"iters", "time", "wire", "alloc"} {
 		if b.IsGiven(name) {
 			return kit.Usagef("--%s: a simulation with --simulate has no such thing", name)
@@ -25,39 +27,64 @@ func (b *benchColl) runSimulated(ctx context.Context, operand string, stdout, st
 		return err
 	}
 	b.Job = s
-	if err := b.read(operand); err != nil {
+	if err := b.Read(operand); err != nil {
 		return err
 	}
-	b.results = results{out: stdout, json: b.json, plain: true, named: len(b.given) > 1, roots: b.every > 0}
+	bar, err := b.simulatedProgress(ctx, stderr)
+	if err != nil {
+		return err
+	}
+	defer bar.Finish()
+	b.Results = Results{Out: stdout, JSON: b.json, plain: true, named: len(b.given) > 1, roots: b.every > 0}
 	notes := stdout
 	if b.json {
 		notes = stderr
 	}
 	fmt.Fprintf(notes, "# %v\n# times are simulated: slowest rank's; algbw, busbw: GB/s (1e9 bytes/s)\n", s)
-	if err := b.results.printHead(); err != nil {
+	if err := b.Results.printHead(); err != nil {
 		return err
 	}
-	meter := tune.NewSimulatedMeter(s.Topology(), s.Machine, b.reg)
-	for _, r := range b.work {
+	meter := tune.NewSimulatedMeter(s.Topology(), s.Machine, b.Registry)
+	for i, r := range b.Work {
+		bar.Show(int64(i), int64(len(b.Work)))
 		for _, plan := range b.plans {
 			row, err := b.simulate(ctx, meter, r, plan)
 			if err != nil {
 				return err
 			}
 			row.Simulated = s.MachineName()
-			if err := b.results.addRow(row); err != nil {
+			if err := b.Results.addRow(row); err != nil {
 				return err
 			}
 		}
 	}
-	if err := b.results.printEnd(); err != nil {
+	if err := b.Results.printEnd(); err != nil {
 		return err
 	}
 	return b.draw(stdout)
 }
 
+// simulatedProgress says what the largest simulation needs, and complains if it doesn't fit.
+func (b *Coll) simulatedProgress(ctx context.Context, stderr io.Writer) (*kit.Progress, error) {
+	t, need := b.Job.Topology(), ""
+	largest := slices.MaxFunc(b.Work, func(a, b tasks.Request) int { return cmp.Compare(a.Bytes(), b.Bytes()) })
+	for _, forced := range b.plans {
+		plan, err := planner.Decide(largest, t, &planner.Options{Plan: forced, Table: b.Table})
+		if err != nil {
+			return nil, kit.UsageError(err)
+		}
+		c := &sim.Compilation{Request: largest, Topology: t, Plan: plan, Registry: b.Registry, Check: ctx.Err}
+		n, err := kit.CheckSimulation(c, 1)
+		if err != nil {
+			return nil, err
+		}
+		need = fmt.Sprintf("%s, at most: some %s of memory", kit.SimulationText(c, n), kit.MemoryText(n.Bytes))
+	}
+	return kit.NewProgress(stderr, "simulating", need), nil
+}
+
 // simulate returns the row of a request with a forced plan, from one root or from all.
-func (b *benchColl) simulate(ctx context.Context, meter tune.Meter, r tasks.Request, forced string) (row result, err error) {
+func (b *Coll) simulate(ctx context.Context, meter tune.Meter, r tasks.Request, forced string) (row Result, err error) {
 	t := b.Job.Topology()
 	var first tasks.Plan // of root 0, or the one that was asked for
 	var all, p50, lows, p99 []float64

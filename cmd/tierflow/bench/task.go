@@ -20,12 +20,12 @@ import (
 
 // benchTask is the command bench task.
 type benchTask struct {
-	benchTasks
+	Segments
 	name string
 }
 
 func taskCommand(reg submodules.Registry) *cobra.Command {
-	b := &benchTask{benchTasks: benchTasks{reg: reg}}
+	b := &benchTask{Segments: Segments{Registry: reg}}
 	c := &cobra.Command{
 		Use:   "task KIND",
 		Short: "Measure what a task of a pipeline costs each leader",
@@ -47,10 +47,10 @@ neighbours stay within 10%. The mean from there on is the cost. A plan's shape a
 		Args: kit.Operand("a task or stage task such as ib, sb, sbib or sbibirsr"),
 		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
 			b.name = args[0]
-			return b.runOnRanks(c, b.run)
+			return b.RunOnRanks(c, b.run)
 		}),
 	}
-	b.addFlags(c, "the times of a task that occurs often")
+	b.AddFlags(c, "the times of a task that occurs often")
 	return c
 }
 
@@ -66,10 +66,10 @@ type taskResult struct {
 }
 
 func (b *benchTask) run(ctx context.Context, stdout, stderr io.Writer) error {
-	results := make([]taskResult, len(b.forced))
-	requests := make([]tasks.Request, len(b.forced))
-	plans := make([]tasks.Plan, len(b.forced))
-	for i, forced := range b.forced {
+	results := make([]taskResult, len(b.Forced))
+	requests := make([]tasks.Request, len(b.Forced))
+	plans := make([]tasks.Plan, len(b.Forced))
+	for i, forced := range b.Forced {
 		var err error
 		if requests[i], plans[i], results[i].Key, err = b.findRequest(forced); err != nil {
 			return err
@@ -78,12 +78,12 @@ func (b *benchTask) run(ctx context.Context, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
-	b.printHeader(stdout, stderr)
+	b.PrintHeader(stdout, stderr)
 	isFirst := false
-	err := b.runOnMeter(ctx, func(ctx context.Context, m taskMeter) error {
+	err := b.RunOnMeter(ctx, func(ctx context.Context, m TaskMeter) error {
 		for i, r := range requests {
 			book := &costs.Book{}
-			series, err := m.Stages(ctx, r, plans[i], b.stop, book)
+			series, err := m.Stages(ctx, r, plans[i], b.Stop, book)
 			if err != nil {
 				return err
 			}
@@ -105,7 +105,7 @@ func (b *benchTask) run(ctx context.Context, stdout, stderr io.Writer) error {
 // checkSeries complains if a figure is asked for of a task that occurs once on each
 // leader.
 func (b *benchTask) checkSeries(r tasks.Request, p tasks.Plan) error {
-	if b.svg == "" {
+	if b.SVG == "" {
 		return nil
 	}
 	keys, err := stageKeys(r, b.Job.Topology(), p)
@@ -113,7 +113,7 @@ func (b *benchTask) checkSeries(r tasks.Request, p tasks.Plan) error {
 		return err
 	}
 	keys = slices.DeleteFunc(keys, func(k costs.Key) bool { return k.Task != b.name })
-	if len(keys) <= len(leadersOf(b.Job.Topology(), r, p)) {
+	if len(keys) <= len(LeadersOf(b.Job.Topology(), r, p)) {
 		return kit.Usagef("--svg: %s occurs once in a pipeline, so there is no series to draw; bench overlap --svg draws tasks side by side", b.name)
 	}
 	return nil
@@ -121,22 +121,22 @@ func (b *benchTask) checkSeries(r tasks.Request, p tasks.Plan) error {
 
 // show prints and draws the results.
 func (b *benchTask) show(stdout io.Writer, results []taskResult) error {
-	if err := b.print(stdout, results); err != nil || b.svg == "" {
+	if err := b.print(stdout, results); err != nil || b.SVG == "" {
 		return err
 	}
-	figure, err := drawSettling(b.name, b.segment, b.Job, results)
+	figure, err := drawSettling(b.name, b.Segment, b.Job, results)
 	if err != nil {
 		return err
 	}
-	return kit.WriteOutput(stdout, b.svg, figure)
+	return kit.WriteOutput(stdout, b.SVG, figure)
 }
 
 // print prints the results.
 func (b *benchTask) print(stdout io.Writer, results []taskResult) error {
 	switch {
-	case b.json && len(results) == 1:
+	case b.JSON && len(results) == 1:
 		return kit.WriteJSON(stdout, results[0])
-	case b.json:
+	case b.JSON:
 		return kit.WriteJSON(stdout, map[string]any{"results": results})
 	}
 	for _, r := range results {
@@ -153,7 +153,7 @@ func (r *taskResult) fill(name string, t *levels.Topology, request tasks.Request
 	if !ok {
 		return fmt.Errorf("measuring %v gave no cost of %s", request, name)
 	}
-	r.Task, r.Collective, r.Plan, r.LeaderRanks, r.Cost = name, request.Coll.String(), p.String(), leadersOf(t, request, p), cost
+	r.Task, r.Collective, r.Plan, r.LeaderRanks, r.Cost = name, request.Coll.String(), p.String(), LeadersOf(t, request, p), cost
 	r.Series = slices.DeleteFunc(series, func(s costs.Series) bool { return s.Name != name })
 	return nil
 }
@@ -168,7 +168,7 @@ func (b *benchTask) findRequest(forced tasks.Forced) (r tasks.Request, p tasks.P
 		}
 		const phases = 2 * levels.MaxDepth // at most
 		for _, n := range append([]int64{phases + costs.Extra}, 1, 2, 3, 4, 5, 6, 7) {
-			if r, p, err = b.makeRequest(coll, n, forced); err != nil {
+			if r, p, err = b.MakeRequest(coll, n, forced); err != nil {
 				return r, p, key, err
 			}
 			keys, err := stageKeys(r, b.Job.Topology(), p)
@@ -196,7 +196,7 @@ func stageKeys(r tasks.Request, t *levels.Topology, p tasks.Plan) (keys []costs.
 	if _, err := tasks.Hierarchy(r, t, p); err != nil {
 		return nil, err
 	}
-	for _, lead := range leadersOf(t, r, p) {
+	for _, lead := range LeadersOf(t, r, p) {
 		g, err := tasks.Expand(r, t, p, lead)
 		if err != nil {
 			return nil, err
@@ -210,9 +210,9 @@ func stageKeys(r tasks.Request, t *levels.Topology, p tasks.Plan) (keys []costs.
 	return keys, nil
 }
 
-// leadersOf returns the leaders of the innermost groups, in the order of groups; none
+// LeadersOf returns the leaders of the innermost groups, in the order of groups; none
 // where the plan doesn't fit.
-func leadersOf(t *levels.Topology, r tasks.Request, p tasks.Plan) (all []levels.Rank) {
+func LeadersOf(t *levels.Topology, r tasks.Request, p tasks.Plan) (all []levels.Rank) {
 	h, err := tasks.Hierarchy(r, t, p)
 	if err != nil {
 		return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/levels/join/seal/sealtest"
 )
 
 func TestAlone(t *testing.T) {
@@ -136,6 +137,24 @@ func TestJob(t *testing.T) {
 			if f.Rank != i || f.Node != fmt.Sprint("n", i/2) || reached != 3 || f.Launcher != "tierflow" {
 				t.Errorf("rank %d: %+v", i, f)
 			}
+		}
+	}
+}
+
+// A sealed job says with what, and until when certificates hold.
+func TestSealedJob(t *testing.T) {
+	ca, err := sealtest.NewAuthority("train-ca")
+	if err != nil {
+		t.Fatal(err)
+	}
+	option, err := ca.Write(t.TempDir(), sealtest.Leaf{Name: "ranks.train"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := launchAs(t, []string{"TIERFLOW_TLS=" + option, "TIERFLOW_TLS=" + option, "TIERFLOW_TLS=" + option}, lenient...)
+	for _, want := range []string{"between nodes       TLS 1.3, X25519MLKEM768, AES-128-GCM, by certificates of CN=train-ca with names like ranks.train; this rank's holds until ", "; a core seals about ", "rank 2 (", "its certificate expires in 1h0m0s"} {
+		if said[0].Status != 0 || !strings.Contains(said[0].Out, want) {
+			t.Errorf("without %q: %+v", want, said[0])
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/levels/join/launcher"
+	"github.com/tierflow/tierflow/levels/join/seal"
 )
 
 // unlimited is a limit that isn't there.
@@ -55,6 +56,13 @@ type facts struct {
 	// Readable: all ranks of the node may copy from this rank's memory.
 	Readable bool `json:"readable"`
 
+	// Secured is how connections between nodes are kept from others; empty: they are plain.
+	Secured  string    `json:"secured"`
+	Expires  time.Time `json:"certificate_expires"`   // zero: the rank has no certificate
+	SealRate float64   `json:"seal_bytes_per_second"` // of one core, the slower of sealing and opening; 0: not measured
+	HasAES   bool      `json:"aes_instructions"`      // of the processor
+	Entrust  bool      `json:"launcher_knows_secret"` // the job's secret came by the launcher
+
 	Addresses []address `json:"addresses"`
 	Routes    []route   `json:"routes"`
 	Unreached []failure `json:"unreached"`
@@ -87,6 +95,7 @@ func factsOf(cfg *join.Config, job *join.Job) *facts {
 	if job != nil {
 		self := job.Peers[job.Rank]
 		f.Node, f.NUMA = nodeName(job), self.NUMA
+		f.seal(cfg, job)
 		for _, a := range self.Addrs {
 			offered = append(offered, a.Addr().String())
 		}
@@ -94,6 +103,22 @@ func factsOf(cfg *join.Config, job *join.Job) *facts {
 	f.Addresses = addresses(offered, cfg.Interfaces)
 	f.readSystem()
 	return f
+}
+
+// sealTime is how long sealing is measured, and opening.
+const sealTime = 10 * time.Millisecond
+
+// seal finds out how connections between nodes are sealed, if they are.
+func (f *facts) seal(cfg *join.Config, job *join.Job) {
+	if f.Secured = job.Secured(); f.Secured == "" {
+		return
+	}
+	state, _ := job.TLSState()
+	f.Expires, f.HasAES = state.Expires, seal.IsFast()
+	f.Entrust = cfg.Share != nil && cfg.Secret == ""
+	if sealed, opened, err := seal.Rate(sealTime); err == nil {
+		f.SealRate = min(sealed, opened)
+	}
 }
 
 // addresses lists this host's, those that are offered first. offered is in order; nil

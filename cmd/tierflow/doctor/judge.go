@@ -22,6 +22,7 @@ const (
 	payload   = 0.9                    // of a link's rate: the rest is headers
 	spareFile = 64                     // descriptors for the program itself
 	mostNamed = 8                      // ranks or pairs in one finding
+	soon      = 7 * 24 * time.Hour     // a certificate that expires by then is worth a word
 )
 
 // judge finds what is wrong. err ended the examination, if not nil.
@@ -44,6 +45,7 @@ func (r *report) judge(e *examination, s slowest, err error) {
 	r.judgeEqual(e)
 	r.judgeCPUs(e)
 	r.judgeNodes(e)
+	r.judgeSeals(e)
 	r.judgePairs(e, s)
 	untried := 0
 	for _, f := range e.all {
@@ -188,6 +190,32 @@ func (r *report) judgeNodes(e *examination) {
 	}
 	if unread != nil {
 		r.warning("the memory of %s can't be read by others of the node (ptrace_scope %s, a container without SYS_PTRACE, or another user): large messages are copied twice there, except from planner.Alloc", rankList(unread), why)
+	}
+}
+
+// judgeSeals looks at what keeps connections between nodes sealed.
+func (r *report) judgeSeals(e *examination) {
+	sealed := slices.DeleteFunc(slices.Clone(e.all), func(f *facts) bool { return f.Secured == "" })
+	if len(sealed) == 0 {
+		return
+	}
+	for _, f := range sealed {
+		left := time.Until(f.Expires)
+		switch {
+		case f.Expires.IsZero() || left > soon:
+		case left < 0:
+			r.problem("rank %d (%s): its certificate expired on %s: it gets no new connection", f.Rank, f.Host, f.Expires.UTC().Format(time.RFC1123))
+		default:
+			r.warning("rank %d (%s): its certificate expires in %v, on %s; files are read again when they change", f.Rank, f.Host, left.Round(time.Minute), f.Expires.UTC().Format(time.RFC1123))
+		}
+	}
+	for _, g := range groupBy(sealed, func(f *facts) string { return fmt.Sprint(f.HasAES, f.Processor) }) {
+		if f := r.factsOf(g.ranks[0]); !f.HasAES {
+			r.warning("the processor of %s (%s) has no instructions for AES: sealing takes ten times as long there", rankList(g.ranks), f.Processor)
+		}
+	}
+	if f := sealed[0]; f.Entrust && f.Expires.IsZero() {
+		r.warning("the job's secret came by the launcher (%s): unless that encrypts, whoever is on the way can have read it, and come between ranks", f.Launcher)
 	}
 }
 

@@ -35,6 +35,13 @@ func healthy(t *testing.T, topology string) *examination {
 	return e
 }
 
+// sealAll makes the ranks' connections TLS.
+func sealAll(e *examination) {
+	for _, f := range e.all {
+		f.Secured, f.HasAES, f.SealRate, f.Processor, f.Expires = "TLS 1.3", true, 4e9, "old", time.Now().AddDate(0, 1, 0)
+	}
+}
+
 func TestFindings(t *testing.T) {
 	always, err := readSlowest(nil)
 	if err != nil {
@@ -88,6 +95,22 @@ func TestFindings(t *testing.T) {
 		"unread": {
 			spoil:    func(e *examination) { e.all[0].Readable, e.all[0].Ptrace = false, "2" },
 			warnings: []string{"memory of rank 0 can't be read by others of the node (ptrace_scope 2"},
+		},
+		"expiring": {
+			spoil:    func(e *examination) { sealAll(e); e.all[2].Expires = time.Now().Add(50 * time.Hour) },
+			warnings: []string{"rank 2 (h1): its certificate expires in 50h0m0s, on "},
+		},
+		"expired": {
+			spoil:    func(e *examination) { sealAll(e); e.all[2].Expires = time.Now().Add(-time.Hour) },
+			problems: []string{"rank 2 (h1): its certificate expired on "},
+		},
+		"without AES": {
+			spoil:    func(e *examination) { sealAll(e); e.all[3].HasAES, e.all[3].Processor = false, e.all[2].Processor },
+			warnings: []string{"the processor of rank 3 (old) has no instructions for AES"},
+		},
+		"entrusted": {
+			spoil:    func(e *examination) { sealAll(e); e.all[0].Entrust, e.all[0].Expires = true, time.Time{} },
+			warnings: []string{"the job's secret came by the launcher (pmi)"},
 		},
 		"clocks":  {spoil: func(e *examination) { e.visits[1].Ahead = -time.Minute }, warnings: []string{"clock of rank 2 (h1) is -1m0s ahead"}},
 		"no time": {spoil: func(e *examination) { e.visits, e.left = e.visits[:2], 4 }, warnings: []string{"4 of 6 pairs were not measured: --time is 1s"}},

@@ -14,13 +14,14 @@ import (
 )
 
 // tierflow is the command with what is in this package.
-var tierflow kittest.Runner = func() *cobra.Command { return kit.NewRoot("", Command()) }
+var tierflow kittest.Runner = func() *cobra.Command { return kit.NewRoot("tierflow", "", Command()) }
 
 // asRank lets the test's binary be the command, as a rank of a job; or, with the value
 // dies, a rank that is lost once it has joined.
 const asRank = "TIERFLOW_TEST_DOCTOR"
 
 func TestMain(m *testing.M) {
+	os.Setenv("TIERFLOW_MACHINE", "off") // the plans are those of every machine, and nothing is kept
 	if os.Getenv(asRank) == "dies" {
 		fmt.Fprintln(os.Stderr, die(context.Background()))
 		os.Exit(1)

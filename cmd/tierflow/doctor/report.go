@@ -107,10 +107,10 @@ func (r *report) verdict(e *examination) string {
 func (r *report) text(w io.Writer) {
 	fmt.Fprintln(w, r.Verdict)
 	for _, p := range r.Problems {
-		fmt.Fprintf(w, "  problem: %s\n", indent(p))
+		fmt.Fprintf(w, "  %s %s\n", kit.Coloured(w, kit.Red, "problem:"), indent(p))
 	}
 	for _, p := range r.Warnings {
-		fmt.Fprintf(w, "  warning: %s\n", indent(p))
+		fmt.Fprintf(w, "  %s %s\n", kit.Coloured(w, kit.Yellow, "warning:"), indent(p))
 	}
 	r.levelsText(w)
 	r.ranksText(w)
@@ -159,6 +159,7 @@ func (r *report) ranksText(w io.Writer) {
 			return fmt.Sprintf("may be read by the node: %v, ptrace_scope %s", f.Readable, cmp.Or(f.Ptrace, "none"))
 		}},
 		{"congestion control", func(f *facts) string { return cmp.Or(f.Congestion, "unknown") }},
+		{"between nodes", (*facts).sealText},
 	} {
 		groups := groupBy(r.Ranks, line.of)
 		for i, g := range groups {
@@ -174,6 +175,18 @@ func (r *report) ranksText(w io.Writer) {
 			line.name = ""
 		}
 	}
+}
+
+// sealText says how connections between nodes are sealed. Rates are rounded, so that equal
+// hosts say the same.
+func (f *facts) sealText() string {
+	if f.Secured == "" {
+		return "plain TCP: whoever is on the way reads and changes it"
+	}
+	if f.SealRate == 0 {
+		return f.Secured
+	}
+	return fmt.Sprintf("%s; a core seals about %.1g GB/s", f.Secured, f.SealRate/1e9)
 }
 
 // factsOf returns those of a rank.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs/sim"
+	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -35,6 +36,7 @@ type drawing struct {
 	stages   bool
 	format   string
 	out      string
+	most     int    // --max-boxes; 0: any
 	file     string // --simulate: a machine's file; empty: no path is marked
 
 	reg     submodules.Registry
@@ -61,23 +63,27 @@ with what it does:
 ` + suffixes() + `#3 is segment 3's.
 
 Without --role, --rank or --all it draws the root's graph: a leader on all levels.
-A format that isn't given follows from the name of the file: .svg, .dot, .json, .txt;
-without a file it is text. svg needs Graphviz.`,
+A format that isn't given follows from the name of the file: .svg, .png, .dot, .json,
+.txt; without a file it is text. svg and png need Graphviz. A picture of more than
+--max-boxes tasks or steps is refused: --rank and --segments draw a part.`,
 		Example: `  tierflow dag allreduce --topo 2x2 --bytes 3MiB -o allreduce.svg
   tierflow dag bcast --topo 4x2 --bytes 256KiB --steps --all --segments 0..1 --format dot
   tierflow dag allreduce --bytes 1MiB --plan fs=128KiB --stages
-  tierflow dag allreduce --topo 4x1 --bytes 256KiB --all --simulate assumed -o allreduce.svg
+  tierflow dag allreduce --topo 4x1 --bytes 256KiB --all --simulate assumed -o allreduce.png
   tierflow dag allreduce --role member --format json`,
 		Args: kit.Operand(kit.WhichCollective),
 		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
 			if err := d.read(args[0]); err != nil {
 				return err
 			}
-			data, err := d.makeOutput(c.Context())
+			data, err := d.makeOutput(c.Context(), c.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			return kit.WriteOutput(c.OutOrStdout(), d.out, data)
+			if d.format == "text" {
+				return kit.WriteOutput(c.OutOrStdout(), d.out, data)
+			}
+			return kit.WriteOutput(kit.Raw(c.OutOrStdout()), d.out, data)
 		}),
 	}
 	d.AddTopoFlag(c, "4x2")
@@ -94,8 +100,11 @@ without a file it is text. svg needs Graphviz.`,
 	f.BoolVar(&d.steps, "steps", false, "draw steps in place of tasks")
 	f.BoolVar(&d.stages, "stages", false, "draw the pipeline's stages")
 	f.StringVar(&d.file, "simulate", "", "mark the critical path of a simulation of the machine of this file, or assumed")
-	f.StringVar(&d.format, "format", "", "dot, svg, text or json")
+	f.IntVar(&d.most, "max-boxes", 400, "refuse a picture of more boxes; 0: draw any")
+	f.StringVar(&d.format, "format", "", "dot, svg, png, text or json")
 	f.StringVarP(&d.out, "output", "o", "", "file to write (default standard output)")
+	kit.CompleteWords(c, "format", formats...)
+	kit.CompleteWords(c, "role", "leader", "member")
 	return c
 }
 
@@ -141,7 +150,7 @@ func (d *drawing) read(operand string) error {
 	return nil
 }
 
-var formats = []string{"dot", "svg", "text", "json"}
+var formats = []string{"dot", "svg", "png", "text", "json"}
 
 func (d *drawing) readFormat() error {
 	if d.format == "" {
@@ -150,14 +159,16 @@ func (d *drawing) readFormat() error {
 		case slices.Contains(formats, ext):
 			d.format = ext
 		case ext != "" && ext != "txt":
-			return kit.Usagef("-o %s: no format of that name; known are .dot, .svg, .json and .txt, or give --format", d.out)
+			return kit.Usagef("-o %s: no format of that name; known are .dot, .svg, .png, .json and .txt, or give --format", d.out)
 		}
 	}
 	switch {
 	case !slices.Contains(formats, d.format):
 		return kit.Usagef("--format %q: known are %s", d.format, strings.Join(formats, ", "))
 	case d.stages && d.format == "json":
-		return kit.Usagef("--format json: stages are drawn as dot, svg or text")
+		return kit.Usagef("--format json: stages are drawn as dot, svg, png or text")
+	case d.most < 0:
+		return kit.Usagef("--max-boxes %d: give a number of boxes, 0 for any", d.most)
 	case d.stages && (d.reduce || d.segments != "" || d.file != ""):
 		return kit.Usagef("--stages: a table of stages is drawn whole, without --reduce, --segments and --simulate")
 	}
@@ -222,12 +233,12 @@ func (d *drawing) readSegments() error {
 	return nil
 }
 
-func (d *drawing) makeOutput(ctx context.Context) ([]byte, error) {
+func (d *drawing) makeOutput(ctx context.Context, stderr io.Writer) ([]byte, error) {
 	write := (*viz.Drawing).Text
 	switch d.format {
 	case "json":
 		write = (*viz.Drawing).JSON
-	case "dot", "svg":
+	case "dot", "svg", "png":
 		write = (*viz.Drawing).DOT
 	}
 	var data []byte
@@ -237,17 +248,20 @@ func (d *drawing) makeOutput(ctx context.Context) ([]byte, error) {
 			return nil, err
 		}
 	} else {
-		picture, err := d.makePicture()
+		picture, err := d.makePicture(ctx, stderr)
 		if err == nil && d.file != "" {
-			err = d.markPath(picture)
+			err = d.markPath(ctx, picture, stderr)
 		}
 		if err != nil {
 			return nil, err
 		}
 		data = write(picture)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 	}
-	if d.format == "svg" {
-		return graphviz(ctx, data)
+	if d.format == "svg" || d.format == "png" {
+		return graphviz(ctx, data, d.format)
 	}
 	return data, nil
 }
@@ -267,10 +281,23 @@ func (d *drawing) drawStages() ([]byte, error) {
 	return viz.StageDOT(g)
 }
 
-func (d *drawing) makePicture() (*viz.Drawing, error) {
+// makePicture draws the graphs of all ranks that were asked for.
+func (d *drawing) makePicture(ctx context.Context, stderr io.Writer) (*viz.Drawing, error) {
 	var graphs []*tasks.Graph
 	var programs []*submodules.Program
-	for _, r := range d.ranks {
+	need, err := d.checkNeed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	bar := kit.NewProgress(stderr, "drawing", need)
+	defer bar.Finish()
+	d.options.Check = ctx.Err
+	boxes := 0
+	for i, r := range d.ranks {
+		bar.Show(int64(i), int64(len(d.ranks)))
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		g, err := d.expandRank(r)
 		if err != nil {
 			return nil, err
@@ -279,35 +306,118 @@ func (d *drawing) makePicture() (*viz.Drawing, error) {
 			return nil, kit.Usagef("--segments %s: the last segment is %d", d.segments, last)
 		}
 		graphs = append(graphs, g)
-		if !d.steps {
-			continue
+		var p *submodules.Program
+		if d.steps || d.all { // one rank's tasks have no others to be connected with
+			if p, err = submodules.Compile(g, d.on.Topology().Size(), d.reg); errors.Is(err, submodules.ErrUnsupported) {
+				return nil, kit.UsageError(err)
+			} else if err != nil {
+				return nil, err
+			}
+			programs = append(programs, p)
 		}
-		p, err := submodules.Compile(g, d.on.Topology().Size(), d.reg)
-		if errors.Is(err, submodules.ErrUnsupported) {
-			return nil, kit.UsageError(err)
-		}
-		if err != nil {
+		boxes += d.countBoxes(g, p)
+		if err := d.checkBoxes(boxes, i+1); err != nil {
 			return nil, err
 		}
-		programs = append(programs, p)
 	}
 	if d.steps {
 		return viz.Steps(programs, d.options)
 	}
-	return viz.Tasks(graphs, d.options)
+	picture, err := viz.Tasks(graphs, d.options)
+	if err == nil {
+		picture.ConnectTasks(programs)
+	}
+	return picture, err
+}
+
+// Bytes of memory that a step takes until it is drawn: as a box, or beneath a task's.
+const (
+	boxedStep   = 2000
+	beneathTask = 600
+)
+
+// checkNeed says what drawing all ranks needs; empty: one is drawn. It complains if that
+// doesn't fit. A picture is bound by its boxes.
+func (d *drawing) checkNeed(ctx context.Context) (string, error) {
+	if len(d.ranks) == 1 || d.isBounded() {
+		return "", nil
+	}
+	need, err := d.compilation(ctx).Need()
+	if err != nil {
+		return "", kit.UsageError(err)
+	}
+	bytes := need.Steps * beneathTask
+	if d.steps {
+		bytes = need.Steps * boxedStep
+	}
+	what := fmt.Sprintf("drawing %d steps of %d ranks", need.Steps, len(d.ranks))
+	return fmt.Sprintf("%s: some %s of memory", what, kit.MemoryText(bytes)), kit.CheckMemory(what, bytes, "draw one rank (--rank 0), or "+kit.Less)
+}
+
+// compilation returns what compiles the request for a simulation, until ctx ends.
+func (d *drawing) compilation(ctx context.Context) *sim.Compilation {
+	return &sim.Compilation{Request: d.request, Topology: d.on.Topology(), Plan: d.chosen, Registry: d.reg, Check: ctx.Err}
+}
+
+// isBounded reports whether --max-boxes says how much is drawn.
+func (d *drawing) isBounded() bool { return d.most > 0 && d.format != "text" && d.format != "json" }
+
+// countBoxes returns how many boxes a rank has.
+func (d *drawing) countBoxes(g *tasks.Graph, p *submodules.Program) (n int) {
+	if !d.steps {
+		for id := range g.Len() {
+			if d.options.Shows(int(g.Node(dag.ID(id)).Segment)) {
+				n++
+			}
+		}
+		return n
+	}
+	for i := range p.Steps() {
+		if d.options.Shows(int(p.Task(&p.Steps()[i]).Segment)) {
+			n++
+		}
+	}
+	return n
+}
+
+// checkBoxes complains of a picture that nobody could read, of which so many boxes belong to
+// the first ranks.
+func (d *drawing) checkBoxes(boxes, ranks int) error {
+	if boxes <= d.most || !d.isBounded() {
+		return nil
+	}
+	of := ""
+	if ranks < len(d.ranks) {
+		of = fmt.Sprintf(" of the first %d of %d ranks alone", ranks, len(d.ranks))
+	}
+	return kit.Usagef("a picture of %d boxes%s, more than --max-boxes %d: draw one rank (--rank 0), some segments (--segments 0..1), or raise --max-boxes (0: any)", boxes, of, d.most)
 }
 
 // markPath simulates the request and marks its critical path.
-func (d *drawing) markPath(picture *viz.Drawing) error {
+func (d *drawing) markPath(ctx context.Context, picture *viz.Drawing, stderr io.Writer) error {
 	m, err := kit.ReadMachine("simulate", d.file)
 	if err != nil {
 		return err
 	}
-	job, err := sim.Compile(d.request, d.on.Topology(), d.chosen, d.reg)
+	c := d.compilation(ctx)
+	need, err := c.Need()
 	if err != nil {
 		return kit.UsageError(err)
 	}
-	result, err := job.Run(m, sim.Options{Path: true})
+	what, bytes := kit.SimulationText(c, need), need.Bytes+need.Path
+	if err := kit.CheckMemory(what, bytes, "leave out --simulate, or "+kit.Less); err != nil {
+		return err
+	}
+	bar := kit.NewProgress(stderr, "simulating", fmt.Sprintf("%s: some %s of memory", what, kit.MemoryText(bytes)))
+	defer bar.Finish()
+	job, err := c.Job()
+	if err != nil {
+		return kit.UsageError(err)
+	}
+	result, err := job.Run(m, sim.Options{Path: true, Check: func(steps int64) error {
+		bar.Show(steps, job.Steps())
+		return ctx.Err()
+	}})
 	if err != nil {
 		return kit.UsageError(err)
 	}
@@ -316,17 +426,17 @@ func (d *drawing) markPath(picture *viz.Drawing) error {
 	return nil
 }
 
-// graphviz returns DOT as SVG.
-func graphviz(ctx context.Context, dot []byte) ([]byte, error) {
+// graphviz returns DOT as svg or png.
+func graphviz(ctx context.Context, dot []byte, format string) ([]byte, error) {
 	path, err := exec.LookPath("dot")
 	if err != nil {
-		return nil, errors.New("svg is drawn by Graphviz's program dot, which isn't here: install Graphviz (apt-get install graphviz, brew install graphviz) or use --format dot")
+		return nil, fmt.Errorf("%s is drawn by Graphviz's program dot, which isn't here: install Graphviz (apt-get install graphviz, brew install graphviz) or use --format dot", format)
 	}
 	var out, complaints bytes.Buffer
-	cmd := exec.CommandContext(ctx, path, "-Tsvg")
+	cmd := exec.CommandContext(ctx, path, "-T"+format)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(dot), &out, &complaints
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("dot -Tsvg: %w: %s", err, firstLine(&complaints))
+		return nil, fmt.Errorf("dot -T%s: %w: %s", format, err, firstLine(&complaints))
 	}
 	return out.Bytes(), nil
 }

@@ -25,6 +25,7 @@ func TestDag(t *testing.T) {
 		"dag_sag.txt":      "dag bcast --topo 2x2 --bytes 128KiB --plan shape=sag,fs=64KiB",
 		"dag_scatters.txt": "dag reducescatter --topo 2x2 --counts 1000,0,3000,1000 --plan shape=han,fs=8KiB",
 		"dag_critical.txt": "dag bcast --topo 4x1 --bytes 64KiB --plan shape=han,fs=32KiB,i=adapt/binomial --steps --all --simulate assumed",
+		"dag_exchange.txt": "dag allreduce --topo 4x1 --bytes 256KiB --all --simulate assumed",
 		"dag_critical.dot": "dag bcast --topo 4x1 --bytes 64KiB --plan shape=han,fs=32KiB,i=adapt/binomial --all --simulate assumed --format dot",
 		"dag_barrier.txt":  "dag barrier --topo 2x2 --steps --rank 2",
 	} {
@@ -71,10 +72,11 @@ func TestDagWritesFiles(t *testing.T) {
 func TestDagWithoutGraphviz(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("PATH", folder)
-	file := filepath.Join(folder, "a.svg")
-	s := tierflow.Run(t, "dag", "allreduce", "-o", file)
-	if s.Status != 1 || !strings.Contains(s.Errors, "install Graphviz") || s.Out != "" {
-		t.Errorf("%+v, want status 1 and a word on how to get Graphviz", s)
+	for _, format := range []string{"svg", "png"} {
+		s := tierflow.Run(t, "dag", "allreduce", "-o", filepath.Join(folder, "a."+format))
+		if s.Status != 1 || !strings.Contains(s.Errors, format+" is drawn by Graphviz") || !strings.Contains(s.Errors, "install Graphviz") || s.Out != "" {
+			t.Errorf("%+v, want status 1 and a word on how to get Graphviz", s)
+		}
 	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)

@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,7 +39,11 @@ func readRecordings(c *cobra.Command, r *tracing, more []string) (*recordings, e
 			return nil, kit.Usagef("--%s says how to run a collective; --recorder reads files and runs none", name)
 		}
 	}
-	s := &recordings{files: append(slices.Clone(r.recorded), more...), last: r.last, format: r.format, out: r.out}
+	files, err := expandRanks(append(slices.Clone(r.recorded), more...))
+	if err != nil {
+		return nil, err
+	}
+	s := &recordings{files: files, last: r.last, format: r.format, out: r.out}
 	if !c.Flags().Changed("format") {
 		s.format = "text"
 	}
@@ -48,6 +56,39 @@ func readRecordings(c *cobra.Command, r *tracing, more []string) (*recordings, e
 		return nil, kit.Usagef("--last %d: allowed are 0, for all, and more", s.last)
 	}
 	return s, nil
+}
+
+// expandRanks puts the files of all ranks in place of a name with %r, as TIERFLOW_RECORDER
+// has it, in order of ranks. A name that has none is an error.
+func expandRanks(names []string) ([]string, error) {
+	var all []string
+	for _, name := range names {
+		before, _, has := strings.Cut(name, "%r")
+		if !has {
+			all = append(all, name)
+			continue
+		}
+		quoted := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
+		found, err := filepath.Glob(strings.ReplaceAll(quoted, "%r", "*"))
+		if err != nil {
+			return nil, kit.Usagef("--recorder %s: %w", name, err)
+		}
+		ofRanks := map[int]string{}
+		for _, file := range found {
+			text := file[len(before):]
+			digits := text[:len(text)-len(strings.TrimLeft(text, "0123456789"))]
+			if rank, err := strconv.Atoi(digits); err == nil && strings.ReplaceAll(name, "%r", strconv.Itoa(rank)) == file {
+				ofRanks[rank] = file
+			}
+		}
+		if len(ofRanks) == 0 {
+			return nil, fmt.Errorf("--recorder %s: there is no such file of any rank, %%r being its number", name)
+		}
+		for _, rank := range slices.Sorted(maps.Keys(ofRanks)) {
+			all = append(all, ofRanks[rank])
+		}
+	}
+	return all, nil
 }
 
 func (s *recordings) run(stdout io.Writer) error {

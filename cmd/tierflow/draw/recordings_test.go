@@ -27,6 +27,12 @@ func TestRecorded(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, text)
 		}
 	}
+	if got := tierflow.Succeeds(t, "trace", "--last", "0", "--recorder", filepath.Join(dir, "job.%r")); got != text {
+		t.Errorf("job.%%r prints\n%s\nwant what both files do:\n%s", got, text)
+	}
+	if s := tierflow.Run(t, "trace", "--recorder", filepath.Join(dir, "no.%r")); s.Status != 1 || !strings.Contains(s.Errors, "no.%r: there is no such file of any rank") {
+		t.Errorf("%+v", s)
+	}
 	if n := strings.Count(tierflow.Succeeds(t, "trace", "--last", "3", "--recorder", filepath.Join(dir, "job.1")), "\n"); n != 4 {
 		t.Errorf("--last 3 prints %d lines", n)
 	}

@@ -29,6 +29,7 @@ type tracing struct {
 	path   int // lines of the critical path
 
 	recorded []string // files to read in place of a run
+	merge    string   // folder of the traces of a job's ranks
 
 	reg      submodules.Registry
 	request  tasks.Request
@@ -39,7 +40,7 @@ type tracing struct {
 func TraceCommand(reg submodules.Registry) *cobra.Command {
 	r := &tracing{reg: reg}
 	c := &cobra.Command{
-		Use:   "trace OP | trace --recorder FILE [FILE...]",
+		Use:   "trace OP | trace --recorder FILE [FILE...] | trace --merge DIR",
 		Short: "Run a collective once and show when each step ran",
 		Long: `Runs a collective (` + kit.AnyOf(tasks.Requestable()) + `)
 twice on goroutine ranks and records every step of the second run, on all ranks.
@@ -56,19 +57,30 @@ the chain of steps that decided when the last one ended.
 
 --recorder runs nothing: it reads what the ranks of a job recorded to files, see
 TIERFLOW_RECORDER, and prints each rank's last events, oldest first, and what it was
-in when the file ends: also of ranks that are stuck, or were killed.`,
+in when the file ends: also of ranks that are stuck, or were killed.
+
+--merge runs nothing either: it makes one trace of what the ranks of a job have kept in a
+folder, see TIERFLOW_TRACE. It puts all times on rank 0's clock and says how far off they
+may be, and where the time of calls went. tierflow run --trace does all that.`,
 		Example: `  tierflow trace allreduce --topo 4x2 --bytes 1MiB -o trace.json
   tierflow trace bcast --link i=10gbit,20us --plan fs=64KiB --format text
   tierflow trace allreduce --format text --plan shape=han-lockstep,fs=128KiB
   tierflow trace allreduce --bytes 64KiB -o -
-  tierflow trace --recorder job.0.rec job.1.rec`,
+  tierflow trace --recorder job.%r.rec
+  tierflow trace --merge DIR -o t.json.gz`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(r.recorded) > 0 {
 				return nil
 			}
+			if r.merge != "" {
+				return kit.NoOperands(c, args)
+			}
 			return kit.Operand(kit.WhichCollective)(c, args)
 		},
 		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
+			if r.merge != "" {
+				return r.runMerge(c)
+			}
 			if len(r.recorded) > 0 {
 				s, err := readRecordings(c, r, args)
 				if err != nil {
@@ -88,10 +100,12 @@ in when the file ends: also of ranks that are stuck, or were killed.`,
 	r.AddTableFlag(c)
 	f := c.Flags()
 	f.StringVar(&r.format, "format", "perfetto", "perfetto or text")
-	f.StringArrayVar(&r.recorded, "recorder", nil, "read recordings from this file, and those named after it, and run nothing")
+	f.StringArrayVar(&r.recorded, "recorder", nil, "read recordings from this file, and those named after it, and run nothing; %r stands for every rank")
+	f.StringVar(&r.merge, "merge", "", "make one trace of the files in this folder, which a job has left with TIERFLOW_TRACE")
 	f.IntVar(&r.last, "last", 20, "how many of the last events of each recording to print, 0 for all")
 	f.IntVar(&r.path, "path", 0, "how many lines of the critical path to print, the longest ones")
 	f.IntVar(&r.width, "width", 100, "columns of a text timeline")
+	kit.CompleteWords(c, "format", "perfetto", "text")
 	f.StringVarP(&r.out, "output", "o", "", "file to write, - for standard output (text needs none)")
 	return c
 }

@@ -5,20 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 )
 
-// NewRoot returns the command tierflow with subcommands.
-func NewRoot(short string, subcommands ...*cobra.Command) *cobra.Command {
-	root := Group("tierflow", short, subcommands...)
+// NewRoot returns a program of tierflow's, by its name, with subcommands.
+func NewRoot(name, short string, subcommands ...*cobra.Command) *cobra.Command {
+	root := Group(name, short, subcommands...)
 	root.Version = Version()
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
+	completeAll(root)
 	return root
 }
 
@@ -27,13 +26,17 @@ func NewRoot(short string, subcommands ...*cobra.Command) *cobra.Command {
 func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	out := onScreen(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
+	if s, ok := out.(*screen); ok {
+		s.flush()
+	}
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(stderr, "%s: %v\n", cmd.CommandPath(), err)
+	fmt.Fprintf(stderr, "%s %v\n", Coloured(stderr, Red, cmd.CommandPath()+":"), err)
 	if known, ok := errors.AsType[*statusError](err); ok {
 		return known.status
 	}
@@ -45,6 +48,14 @@ func Group(use, short string, subcommands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, RunE: unknownCommand}
 	c.AddCommand(subcommands...)
 	return c
+}
+
+// Moved returns a hidden command that does nothing but name the one that took its place.
+func Moved(name, to string) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Hidden: true, DisableFlagParsing: true,
+		RunE: func(*cobra.Command, []string) error { return Usagef("this is %s now", to) },
+	}
 }
 
 // unknownCommand complains that args name none of c's subcommands.
@@ -97,17 +108,4 @@ func NoOperands(_ *cobra.Command, args []string) error {
 		return nil
 	}
 	return Usagef("argument %q; there are only flags", args[0])
-}
-
-// Interruptible returns do with a context that ends at the first SIGINT or SIGTERM.
-// The command then cleans up. The second signal kills the process. The command run
-// does without: it forwards signals.
-func Interruptible(do func(c *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
-	return func(c *cobra.Command, args []string) error {
-		ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
-		defer stop()
-		context.AfterFunc(ctx, stop)
-		c.SetContext(ctx)
-		return do(c, args)
-	}
 }

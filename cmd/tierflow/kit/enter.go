@@ -20,6 +20,35 @@ func (p *Problem) ReadGoroutines() (g Goroutines, err error) {
 	return g, p.CheckTable()
 }
 
+// RunSealed is RunOnJob for the launched job without TLS, and for a second one of the same
+// processes that has it: p.Sealed.
+func (p *Problem) RunSealed(ctx context.Context, tls string, stdout, stderr io.Writer, f func(stdout, stderr io.Writer) error) error {
+	if !IsLaunched() {
+		return Usagef("--tls: goroutine ranks have no connections; start processes with tierflow run")
+	}
+	plain, out, notes, err := p.join(ctx, "off", stdout, stderr)
+	if err != nil {
+		return err
+	}
+	p.Job = plain
+	sealed, _, _, err := p.join(ctx, tls, stdout, stderr)
+	if err != nil {
+		return errors.Join(err, plain.world.Close())
+	}
+	p.Sealed = sealed
+	return errors.Join(f(out, notes), sealed.world.Close(), plain.world.Close())
+}
+
+// join enters the launched job of this process.
+func (p *Problem) join(ctx context.Context, tls string, stdout, stderr io.Writer) (j launched, out, notes io.Writer, err error) {
+	for _, flag := range []string{"topo", "link"} {
+		if p.IsGiven(flag) {
+			return j, nil, nil, Usagef("--%s: this process is a rank of a launched job, whose topology and links are real", flag)
+		}
+	}
+	return joinJob(ctx, &planner.Options{Table: p.Table, TLS: tls}, stdout, stderr)
+}
+
 // RunOnJob sets p.Job to a job of goroutines or to the launched one, and calls f. The
 // writers that f gets print on rank 0 only.
 func (p *Problem) RunOnJob(ctx context.Context, stdout, stderr io.Writer, f func(stdout, stderr io.Writer) error) error {
@@ -31,12 +60,7 @@ func (p *Problem) RunOnJob(ctx context.Context, stdout, stderr io.Writer, f func
 		p.Job = g
 		return f(stdout, stderr)
 	}
-	for _, flag := range []string{"topo", "link"} {
-		if p.IsGiven(flag) {
-			return Usagef("--%s: this process is a rank of a launched job, whose topology and links are real", flag)
-		}
-	}
-	j, stdout, stderr, err := joinJob(ctx, &planner.Options{Table: p.Table}, stdout, stderr)
+	j, stdout, stderr, err := p.join(ctx, "", stdout, stderr)
 	if err != nil {
 		return err
 	}

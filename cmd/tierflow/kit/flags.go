@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,7 @@ type Problem struct {
 	Table   string         // --table: a file's name; empty: the environment's
 	Link    string         // --link; empty: defaultLink if there are several nodes
 	Job     Job            // nil before RunOnJob
+	Sealed  Job            // the same ranks, with TLS between nodes; nil: RunSealed was not called
 	machine []byte         // a machine's file by which plans are chosen; nil: the environment's
 }
 
@@ -100,5 +102,5 @@ func (p *Problem) AddTableFlag(c *cobra.Command) {
 
 // withCounts lists the collectives whose blocks may differ.
 func withCounts() []tasks.Collective {
-	return tasks.CollectivesWith(func(c tasks.Collective) bool { return c.HasCounts() || c.HasMatrix() })
+	return slices.DeleteFunc(tasks.Requestable(), func(c tasks.Collective) bool { return !c.HasCounts() && !c.HasMatrix() })
 }

@@ -25,19 +25,27 @@ type Job interface {
 // process. f gets that rank's ends in the order of plans. RunRanks closes them and
 // returns the first error.
 func RunRanks(ctx context.Context, j Job, plans []string, f func(ctx context.Context, comms []*planner.Comm) error) error {
+	return RunRanksOf(ctx, []Job{j}, plans, f)
+}
+
+// RunRanksOf is RunRanks with several jobs of the same ranks, each with all plans: f gets the
+// ends of the first job before those of the next.
+func RunRanksOf(ctx context.Context, jobs []Job, plans []string, f func(ctx context.Context, comms []*planner.Comm) error) error {
 	ends := map[int][]*planner.Comm{} // by rank
 	var first []*planner.Comm
-	for i, plan := range plans {
-		local, err := j.Local(plan)
-		if err != nil {
-			closeAll(ends)
-			return err
-		}
-		if i == 0 {
-			first = local
-		}
-		for _, c := range local {
-			ends[c.Rank()] = append(ends[c.Rank()], c)
+	for _, j := range jobs {
+		for _, plan := range plans {
+			local, err := j.Local(plan)
+			if err != nil {
+				closeAll(ends)
+				return err
+			}
+			if first == nil {
+				first = local
+			}
+			for _, c := range local {
+				ends[c.Rank()] = append(ends[c.Rank()], c)
+			}
 		}
 	}
 	defer closeAll(ends)

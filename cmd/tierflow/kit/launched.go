@@ -62,6 +62,9 @@ func (l launched) String() string {
 	if name := Congestion(); t.Nodes() > 1 && name != "" {
 		links += ", congestion control " + name
 	}
+	if by := l.world.Secured(); by != "" {
+		links += ", " + by
+	}
 	return fmt.Sprintf("%v: %d process%s on %d node%s; %s", t, t.Size(), es(t.Size()), t.Nodes(), Plural(t.Nodes()), links)
 }
 

@@ -198,16 +198,8 @@ func (p *Problem) ReadForced(reg submodules.Registry) (tasks.Forced, error) {
 	if text == "" {
 		text, origin = os.Getenv(planner.PlanVariable), planner.PlanVariable
 	}
-	f, err := tasks.ParseForced(text)
-	if err != nil {
-		return nil, Usagef("%s: %w", origin, err)
-	}
-	for _, item := range f {
-		if err := reg.Check(item.Plan); err != nil {
-			return nil, Usagef("%s: %w", origin, err)
-		}
-	}
-	return f, nil
+	f, err := planner.ParseForced(text, origin, reg)
+	return f, UsageError(err)
 }
 
 // CheckTable reads the file of --table and complains if it can't be used.

@@ -3,6 +3,7 @@ package kit
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/tierflow/tierflow/tasks"
@@ -42,6 +43,23 @@ func es(n int) string {
 	return "es"
 }
 
-// Round keeps what a measurement can tell: parts is 1e3 for microseconds and 1e6 for
-// GB/s.
+// Round keeps what a measurement can tell: parts is 1e3 for microseconds.
 func Round(v, parts float64) float64 { return math.Round(v*parts) / parts }
+
+// RoundRate keeps six decimals of GB/s, and of small rates three digits.
+func RoundRate(v float64) float64 {
+	return Round(v, math.Pow10(max(6, smallDigits(v))))
+}
+
+// RateText prints GB/s with three decimals, and small rates with three digits.
+func RateText(v float64) string {
+	return strconv.FormatFloat(v, 'f', max(3, smallDigits(v)), 64)
+}
+
+// smallDigits returns how many decimals a number below 1 needs for three digits.
+func smallDigits(v float64) int {
+	if v <= 0 || v >= 1 {
+		return 0
+	}
+	return 2 - int(math.Floor(math.Log10(v)))
+}

@@ -13,8 +13,11 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
+
+	"github.com/tierflow/tierflow/executor/door"
 )
 
 // Agent runs the ranks of one node for the launcher at the other end of stdin and
@@ -23,14 +26,18 @@ import (
 // stderr. The error says why ranks were killed, or which frame made no sense. A
 // program that can't run is no error here: the launcher hears of it.
 func Agent(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
+	if err := checkSystem(); err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
 	// A write to a launcher that is gone must be an error, not the end of this process: the ranks' groups have to be killed.
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
 
 	a := newAgent(stdout)
+	defer a.sweepDoors() // after all ranks have ended
 	defer a.close()
-	stop := context.AfterFunc(ctx, func() { a.ranks.signal(syscall.SIGKILL) })
+	stop := context.AfterFunc(ctx, func() { a.ranks.signal(syscall.SIGKILL, nil) })
 	defer stop()
 
 	in := bufio.NewReader(stdin)
@@ -56,10 +63,13 @@ type agent struct {
 	wg    sync.WaitGroup // run
 
 	start    *start
-	program  string   // resolved path
-	bound    [][]int  // processors of each rank; nil: none is bound
+	program  string  // resolved path
+	bound    [][]int // processors of each rank; nil: none is bound
+	feeders  []*feeder
 	listener *os.File // rank 0's; closed twice, by run and by close
+	traces   traces   // what the ranks keep of their calls
 	released bool
+	fed      bool // the input has ended
 }
 
 func newAgent(stdout io.Writer) *agent {
@@ -71,16 +81,33 @@ func newAgent(stdout io.Writer) *agent {
 // send sends a frame, and kills the ranks if nobody listens any more.
 func (a *agent) send(f frame) {
 	if err := a.out.write(f); err != nil {
-		a.ranks.signal(syscall.SIGKILL)
+		a.ranks.signal(syscall.SIGKILL, nil)
 	}
 }
 
 // close kills what still runs and returns when all goroutines have ended.
 func (a *agent) close() {
-	a.ranks.signal(syscall.SIGKILL)
+	a.ranks.signal(syscall.SIGKILL, nil)
 	a.wg.Wait()
+	a.ranks.asks.close()
+	a.traces.remove()
 	if a.listener != nil {
 		a.listener.Close()
+	}
+}
+
+// sweepDoors removes the doors of ranks that were killed.
+func (a *agent) sweepDoors() {
+	if a.start == nil {
+		return
+	}
+	env := a.start.Env
+	if a.start.Inherit {
+		env = append(os.Environ(), env...)
+	}
+	o := Options{Env: env}
+	if setting := o.getenv(envDoor); setting != "off" {
+		door.Sweep(door.Folder(setting))
 	}
 }
 
@@ -104,14 +131,36 @@ func (a *agent) handle(f frame) error {
 		a.released = true
 		a.wg.Go(func() { a.run(f.Release.Rendezvous) })
 		return nil
+	case f.Signal == stateSignal:
+		a.ranks.asks.ask()
+		return nil
 	case f.Signal != "":
 		sig, err := signalNamed(f.Signal)
 		if err == nil {
-			a.ranks.signal(sig)
+			a.ranks.signal(sig, f.Spare)
 		}
 		return err
+	case f.Input != nil && a.released && !a.fed:
+		return a.handleInput(f.Input)
 	}
 	return errors.New("the launcher sent a frame out of turn")
+}
+
+// handleInput hands a piece to the ranks that read. It never waits: the launcher knows
+// how many pieces a rank may have.
+func (a *agent) handleInput(in *input) error {
+	a.fed = in.End
+	for _, f := range a.feeders {
+		if in.End {
+			close(f.pieces)
+			continue
+		}
+		select {
+		case f.pieces <- in.Bytes:
+		default: // it has closed its input, and the launcher does not know yet
+		}
+	}
+	return nil
 }
 
 // prepare checks everything that can be checked before a rank starts. So no rank
@@ -130,6 +179,10 @@ func (a *agent) prepare(s *start) error {
 		a.refuse(status, err)
 		return nil
 	}
+	if a.traces, err = makeTraces(s.TraceEvery); err != nil {
+		a.refuse(statusLauncher, err)
+		return nil
+	}
 	if a.bound, err = bindHere(s); err != nil {
 		a.refuse(statusLauncher, err)
 		return nil
@@ -141,7 +194,7 @@ func (a *agent) prepare(s *start) error {
 			return nil
 		}
 	}
-	a.program = program
+	a.program, a.feeders = program, newFeeders(s.Readers)
 	a.send(frame{Ready: &r})
 	return nil
 }
@@ -201,7 +254,7 @@ func (a *agent) run(rendezvous string) {
 		if a.bound != nil {
 			processors = a.bound[i]
 		}
-		err := onProcessors(processors, func() error { return a.ranks.start(rank, a.command(i, rendezvous)) })
+		err := onProcessors(processors, func() error { return a.ranks.start(rank, a.command(i, rendezvous), feederOf(a.feeders, rank)) })
 		if err != nil {
 			a.refuse(statusNotRunning, fmt.Errorf("start rank %d: %w", rank, err))
 			break
@@ -211,16 +264,18 @@ func (a *agent) run(rendezvous string) {
 		a.listener.Close() // it is rank 0's alone: when that ends, dialers must not find it open
 	}
 	a.ranks.wg.Wait()
+	a.traces.sendAll(a.start.Ranks, a.send)
 	a.send(frame{Done: true})
 }
 
-// command returns the i-th rank's process. With no Stdin set it reads /dev/null.
+// command returns the i-th rank's process. Unless its Stdin is set it reads /dev/null.
 func (a *agent) command(i int, rendezvous string) *exec.Cmd {
 	s := a.start
 	base := s.Env
 	if s.Inherit {
 		base = append(passedEnv(os.Environ(), true), s.Env...)
 	}
+	base = append(slices.Clip(base), a.traces.env()...)
 	cmd := &exec.Cmd{Path: a.program, Args: s.Program, Dir: s.Dir, Env: rankEnv(base, s, i, rendezvous)}
 	if s.Ranks[i] == 0 && a.listener != nil {
 		cmd.ExtraFiles = []*os.File{a.listener}

@@ -47,6 +47,8 @@ const (
 	inClose   = "close"
 )
 
+var phases = []string{atStart, inJoin, inRun, betweenIt, inClose}
+
 // longestStop keeps cases short unless many were asked for; a host that was silent for as long as the longest ones would
 // be given up, a process that is stopped must not.
 const longestStop = 800 * time.Millisecond
@@ -112,8 +114,8 @@ func drawPlans(draw *rand.Rand, topology *levels.Topology) string {
 	}
 	text := ""
 	for _, coll := range tasks.Requestable() {
-		p := casegen.Options{Coll: coll, Topology: topology, Registry: all.Submodules()}.Draw(draw).Plan
-		p.Segment = max(p.Segment, 8<<10) // tiny ones take long between processes
+		// Tiny segments take long between processes.
+		p := casegen.Options{Coll: coll, Topology: topology, Registry: all.Submodules(), LeastSegment: 8 << 10}.Draw(draw).Plan
 		if draw.IntN(6) > 0 {
 			text += fmt.Sprintf("%v:%v;", coll, p)
 		}

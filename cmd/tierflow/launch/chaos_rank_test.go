@@ -128,7 +128,7 @@ func (c *chaosRank) round(round int) error {
 	ctx, cancel := context.Background(), context.CancelFunc(func() {})
 	if c.deadly() {
 		// Long enough for all who live; short, because ranks wait as long for one who died before it came.
-		ctx, cancel = context.WithTimeout(ctx, 8*time.Second)
+		ctx, cancel = context.WithTimeout(ctx, 20*time.Second)
 	}
 	defer cancel()
 	c.meet(inJoin, round, 0)

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,6 +31,7 @@ type conn struct {
 	queue  chan frame // closed by hangUp
 	closed bool
 	stderr agentStderr
+	traces string // folder for what ranks keep of their calls; empty: none
 }
 
 // event is a message of a conn to the job's loop. The last event of each has gone set;
@@ -72,14 +75,14 @@ func shellQuote(word string) string {
 
 // dial starts the agent of host and the goroutines that serve it. wg counts these;
 // they end after the agent has.
-func dial(o *Options, host string, ranks []int, out *printer, events chan<- event, wg *sync.WaitGroup) (*conn, error) {
+func dial(o *Options, host string, ranks []int, files logs, out *printer, events chan<- event, wg *sync.WaitGroup) (*conn, error) {
 	line := agentCommand(o, host)
 	c := &conn{
-		host: host, ranks: ranks, sources: map[int]*source{}, pids: map[int]int{},
+		host: host, ranks: ranks, traces: o.TraceDir, sources: map[int]*source{}, pids: map[int]int{},
 		cmd: exec.Command(line[0], line[1:]...), queue: make(chan frame, queuedFrames),
 	}
 	for _, rank := range ranks {
-		c.sources[rank] = &source{label: fmt.Sprintf("[%d] ", rank), raw: o.NoPrefix}
+		c.sources[rank] = &source{label: fmt.Sprintf("[%d] ", rank), raw: o.NoPrefix, log: files.of(rank)}
 	}
 	c.stderr = agentStderr{out: out, source: source{label: "[" + host + "] "}}
 	stdin, err := c.cmd.StdinPipe()
@@ -89,8 +92,8 @@ func dial(o *Options, host string, ranks []int, out *printer, events chan<- even
 	fromAgent, toLauncher := io.Pipe()
 	c.cmd.Env = o.Env
 	c.cmd.Stdout, c.cmd.Stderr = toLauncher, &c.stderr
-	c.cmd.WaitDelay = time.Second                           // a remote shell may leave a process with our pipes
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's ^C is for the launcher alone
+	c.cmd.WaitDelay = time.Second   // a remote shell may leave a process with our pipes
+	c.cmd.SysProcAttr = groupAttr() // a terminal's ^C is for the launcher alone
 	if err := c.cmd.Start(); err != nil {
 		return nil, c.errorf("%w", err)
 	}
@@ -120,6 +123,12 @@ func (c *conn) read(in *bufio.Reader, out *printer, events chan<- event) error {
 		}
 		if err != nil {
 			return err
+		}
+		if f.Kept != nil {
+			if err := c.keep(f.Kept); err != nil {
+				return err
+			}
+			continue
 		}
 		if f.Output == nil {
 			events <- event{conn: c, frame: f}
@@ -168,7 +177,7 @@ func (c *conn) hangUp() {
 // kill ends the agent's process, or the remote shell's, with all that it has started.
 func (c *conn) kill() {
 	if c.cmd.Process.Kill() == nil { // so it has not been waited for
-		syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
+		signalGroup(c.cmd.Process.Pid, syscall.SIGKILL)
 	}
 }
 
@@ -202,3 +211,20 @@ func (a *agentStderr) Write(b []byte) (int, error) {
 	return len(b), a.out.print(&a.source, streamErr, b)
 }
 func (a *agentStderr) flush() { a.out.print(&a.source, streamErr, nil) }
+
+// keep adds a piece to a rank's file.
+func (c *conn) keep(k *kept) (err error) {
+	if c.sources[k.Rank] == nil || c.traces == "" {
+		return fmt.Errorf("a trace of rank %d, for which nobody has asked", k.Rank)
+	}
+	flags := os.O_WRONLY | os.O_APPEND
+	if k.First {
+		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	f, err := os.OpenFile(filepath.Join(c.traces, traceName(k.Rank)), flags, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(k.Bytes)
+	return errors.Join(err, f.Close())
+}

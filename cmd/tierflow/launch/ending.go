@@ -30,6 +30,12 @@ func (j *job) fail(status int, err error) {
 		status = statusLauncher // an agent made it up
 	}
 	j.failure, j.status = err, status
+	j.terminate()
+}
+
+// terminate ends what still runs of a job that has failed.
+func (j *job) terminate() {
+	j.sparing = false
 	if j.released {
 		j.sendAll(frame{Signal: nameOf(syscall.SIGTERM)})
 		j.force = time.After(termGrace)
@@ -38,9 +44,13 @@ func (j *job) fail(status int, err error) {
 	j.hangUpAll()
 }
 
-// endHarder takes the next step of ending a job that does not end: SIGKILL, then
-// giving the agents up.
+// endHarder takes the next step of ending a job that does not end: SIGTERM for a rank
+// that was spared, SIGKILL, then giving the agents up.
 func (j *job) endHarder() {
+	if j.sparing {
+		j.terminate()
+		return
+	}
 	if j.killed {
 		for _, c := range j.conns {
 			c.kill()
@@ -75,6 +85,7 @@ func (j *job) forward(s os.Signal) {
 		signal.Reset(syscall.SIGINT)
 		j.fail(statusSignal+int(sig), fmt.Errorf("killed by a second %v: %s", sig, j.progressText()))
 		if !j.killed {
+			j.sparing = false
 			j.endHarder()
 		}
 	default:
@@ -117,11 +128,12 @@ func (j *job) progressText() string {
 	return fmt.Sprintf("ranks %s of %d were running", ranges.Text(running), j.size)
 }
 
-// result returns the first failure. The report of a failed rank gets its last lines,
-// which have all arrived by now.
+// result returns the first failure. A failure of ranks is that of the rank with which it
+// began. The last lines of all ranks have arrived by now.
 func (j *job) result() (int, error) {
-	if j.failed != nil {
-		j.failed.Tail = j.failedConn.sources[j.failed.Rank].tail
+	if j.first == nil {
+		return j.status, j.failure
 	}
-	return j.status, j.failure
+	err := j.rankError()
+	return err.Status, err
 }

@@ -1,6 +1,8 @@
 package launch
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,21 +11,67 @@ import (
 // The names by which a rank learns its place; the package comment says what each holds.
 const (
 	envPrefix       = "TIERFLOW_"
-	envRank         = envPrefix + "RANK"
-	envSize         = envPrefix + "SIZE"
-	envLocalRank    = envPrefix + "LOCAL_RANK"
-	envLocalSize    = envPrefix + "LOCAL_SIZE"
-	envRendezvous   = envPrefix + "RENDEZVOUS"
-	envRendezvousFD = envPrefix + "RENDEZVOUS_FD"
-	envSecret       = envPrefix + "SECRET"
-	envNode         = envPrefix + "NODE"
-	envLauncher     = envPrefix + "LAUNCHER"
-	envBind         = envPrefix + "BIND" // read by launcher and agent, for a rank's own ranks
+	envRank         = "TIERFLOW_RANK"
+	envSize         = "TIERFLOW_SIZE"
+	envLocalRank    = "TIERFLOW_LOCAL_RANK"
+	envLocalSize    = "TIERFLOW_LOCAL_SIZE"
+	envRendezvous   = "TIERFLOW_RENDEZVOUS"
+	envRendezvousFD = "TIERFLOW_RENDEZVOUS_FD"
+	envBlameFD      = "TIERFLOW_BLAME_FD"
+	envSecret       = "TIERFLOW_SECRET"
+	envNode         = "TIERFLOW_NODE"
+	envLauncher     = "TIERFLOW_LAUNCHER"
+	envDoor         = "TIERFLOW_DOOR" // read by ranks, and by the agent that sweeps up behind them
+	envBind         = "TIERFLOW_BIND" // read by launcher and agent, for a rank's own ranks
 
-	rendezvousFD = 3 // the first of exec.Cmd's ExtraFiles
+	firstFD = 3 // of exec.Cmd's ExtraFiles
 )
 
-var jobKeys = []string{envRank, envSize, envLocalRank, envLocalSize, envRendezvous, envRendezvousFD, envSecret, envNode, envLauncher}
+var jobKeys = []string{envRank, envSize, envLocalRank, envLocalSize, envRendezvous, envRendezvousFD, envBlameFD, envSecret, envNode, envLauncher, envState}
+
+// remotePrefixes begin the names of variables that go to other hosts unasked: those of
+// tierflow and of OpenMP.
+var remotePrefixes = []string{envPrefix, "OMP_"}
+
+// remoteNames go to other hosts unasked, as they say how Go programs run.
+var remoteNames = []string{"GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOTRACEBACK"}
+
+// isRemote reports whether a variable goes to other hosts unasked.
+func isRemote(key string) bool {
+	return slices.Contains(remoteNames, key) || slices.ContainsFunc(remotePrefixes, func(p string) bool { return strings.HasPrefix(key, p) })
+}
+
+// passedEnv returns what the launcher gives to the ranks: of its environment, then the
+// exported variables, the last of which counts.
+func (o *Options) passedEnv() []string {
+	env := passedEnv(o.Env, o.isLocal())
+	for _, x := range o.Export {
+		if name, _, set := strings.Cut(x, "="); set {
+			env = append(env, x)
+		} else {
+			env = append(env, name+"="+o.getenv(name))
+		}
+	}
+	return env
+}
+
+// checkExport complains about variables that can't be exported.
+func (o *Options) checkExport() error {
+	var errs []error
+	for _, x := range o.Export {
+		name, _, set := strings.Cut(x, "=")
+		_, has := o.lookupEnv(name)
+		switch {
+		case name == "" || strings.ContainsRune(x, 0):
+			errs = append(errs, fmt.Errorf("variable %q: give NAME, or NAME=VALUE", x))
+		case slices.Contains(jobKeys, name):
+			errs = append(errs, fmt.Errorf("variable %s: the launcher sets it for each rank", name))
+		case !set && !has:
+			errs = append(errs, fmt.Errorf("variable %s is not in the launcher's environment: set it, or give %s=VALUE", name, name))
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // passedEnv returns the part of the launcher's environment that goes to the ranks. A
 // launcher that is itself a rank must not hand on its own place, nor who started it.
@@ -31,7 +79,7 @@ func passedEnv(env []string, local bool) []string {
 	var passed []string
 	for _, kv := range env {
 		key, _, _ := strings.Cut(kv, "=")
-		if !slices.Contains(jobKeys, key) && (local || strings.HasPrefix(key, envPrefix)) {
+		if !slices.Contains(jobKeys, key) && (local || isRemote(key)) {
 			passed = append(passed, kv)
 		}
 	}
@@ -47,9 +95,12 @@ func rankEnv(base []string, s *start, i int, rendezvous string) []string {
 		envLocalSize+"="+strconv.Itoa(len(s.Ranks)),
 		envRendezvous+"="+rendezvous,
 		envSecret+"="+s.Secret)
+	blameFD := firstFD
 	if s.Ranks[i] == 0 {
-		env = append(env, envRendezvousFD+"="+strconv.Itoa(rendezvousFD))
+		env = append(env, envRendezvousFD+"="+strconv.Itoa(firstFD))
+		blameFD++
 	}
+	env = append(env, envBlameFD+"="+strconv.Itoa(blameFD))
 	if s.Node != "" {
 		env = append(env, envNode+"="+s.Node)
 	}

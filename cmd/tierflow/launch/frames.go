@@ -9,45 +9,54 @@ import (
 	"fmt"
 	"io"
 	"sync"
+
+	"github.com/tierflow/tierflow/levels/join/launcher"
 )
 
 const (
-	protocolVersion = 2
+	protocolVersion = 4
 	maxFrame        = 8 << 20 // a start frame carries a whole environment, which systems bound near 2 MiB
 )
 
-// frame is one message between launcher and agent; exactly one field is set. On the wire it is a big-endian uint32
+// frame is one message between launcher and agent; exactly one field is set, but for Spare. On the wire it is a big-endian uint32
 // length and that many bytes of JSON.
 //
-//	launcher: Start                    Release          Signal …                         (closes stdin)
-//	agent:            Ready | Refused           Started …        Output … Exited … Done
+//	launcher: Start                    Release            Signal … Input …                       (closes stdin)
+//	agent:            Ready | Refused           Started …          Fed … Output … Exited … Kept … Done
 type frame struct {
 	Start   *start   `json:"start,omitempty"`
 	Release *release `json:"release,omitempty"`
-	Signal  string   `json:"signal,omitempty"` // a name of the table in signals.go
+	Signal  string   `json:"signal,omitempty"` // stateSignal, or a name of signalNames
+	Input   *input   `json:"input,omitempty"`
+	Spare   *int     `json:"spare,omitempty"` // the rank that doesn't get the signal
 
 	Ready   *ready   `json:"ready,omitempty"`
 	Refused *refused `json:"refused,omitempty"`
 	Started *started `json:"started,omitempty"`
+	Fed     *fed     `json:"fed,omitempty"`
 	Output  *output  `json:"output,omitempty"`
 	Exited  *exited  `json:"exited,omitempty"`
+	Kept    *kept    `json:"kept,omitempty"`
 	Done    bool     `json:"done,omitempty"` // all ranks have exited and all output is sent
 }
 
 // start tells an agent its part of the job.
 type start struct {
-	Version  int      `json:"version"`
-	Secret   string   `json:"secret"`
-	Node     string   `json:"node,omitempty"` // the ranks' TIERFLOW_NODE
-	Ranks    []int    `json:"ranks"`
-	Size     int      `json:"size"`
-	Dir      string   `json:"dir"`
-	Program  []string `json:"program"`
-	Env      []string `json:"env"`
-	Bind     string   `json:"bind,omitempty"` // empty: as the host says
-	Inherit  bool     `json:"inherit"`        // Env comes on top of the agent's own environment
-	Listen   bool     `json:"listen"`         // rank 0 is here
-	Loopback bool     `json:"loopback"`       // no rank is on another machine
+	Version int      `json:"version"`
+	Secret  string   `json:"secret"`
+	Node    string   `json:"node,omitempty"` // the ranks' TIERFLOW_NODE
+	Ranks   []int    `json:"ranks"`
+	Size    int      `json:"size"`
+	Dir     string   `json:"dir"`
+	Program []string `json:"program"`
+	Env     []string `json:"env"`
+	Bind    string   `json:"bind,omitempty"`    // empty: as the host says
+	Readers []int    `json:"readers,omitempty"` // the ranks that get input
+	// TraceEvery: ranks keep the steps of one call of so many, and the agent sends that; 0: they don't.
+	TraceEvery int  `json:"trace_every,omitempty"`
+	Inherit    bool `json:"inherit"`  // Env comes on top of the agent's own environment
+	Listen     bool `json:"listen"`   // rank 0 is here
+	Loopback   bool `json:"loopback"` // no rank is on another machine
 }
 
 // release lets an agent start its ranks: every agent is ready.
@@ -65,6 +74,19 @@ type ready struct {
 type refused struct {
 	Reason string `json:"reason"`
 	Status int    `json:"status"`
+}
+
+// input is a piece of the launcher's standard input, for the ranks of the agent that get
+// it. No rank has more than inputWindow pieces that it has not read.
+type input struct {
+	Bytes []byte `json:"bytes,omitempty"`
+	End   bool   `json:"end,omitempty"` // there is no more
+}
+
+// fed says that a rank has read a piece of input, or will read no more.
+type fed struct {
+	Rank   int  `json:"rank"`
+	Closed bool `json:"closed,omitempty"`
 }
 
 type started struct {
@@ -91,6 +113,15 @@ type exited struct {
 	Status int    `json:"status"`
 	Signal int    `json:"signal,omitempty"`
 	Text   string `json:"text,omitempty"` // the signal in words of the agent's system
+	// Blame is what the rank said of the failure that it had met first; nil: nothing.
+	Blame *launcher.Blame `json:"blame,omitempty"`
+}
+
+// kept is a piece of what a rank has kept of its calls, the file of [Options.TraceDir].
+type kept struct {
+	Rank  int    `json:"rank"`
+	First bool   `json:"first,omitempty"`
+	Bytes []byte `json:"bytes"`
 }
 
 // frameWriter writes frames of several goroutines one after the other.

@@ -20,6 +20,8 @@ type job struct {
 	secret string
 	size   int
 	out    *printer
+	logs   logs
+	input  supply
 
 	conns  []*conn
 	events chan event
@@ -32,21 +34,24 @@ type job struct {
 
 	failure    error // the first
 	status     int
-	failed     *RankError // failure, when it is a rank's: gets its last lines at the end
-	failedConn *conn
+	endings    map[int]*ending  // of ranks, by rank
+	first      *ending          // the one that is the failure; nil: the failure is no rank's
+	sparing    bool             // the rank with which it began has not got a signal yet
 	force      <-chan time.Time // the next, harder step of ending the job
 	killed     bool
 	interrupts int
+	asked      bool // the ranks, what they are in
 }
 
-func newJob(opts Options, stdout, stderr io.Writer) *job {
+func newJob(opts Options, stdin io.Reader, stdout, stderr io.Writer) *job {
 	secret := make([]byte, 32)
 	rand.Read(secret) // never fails
 	return &job{
 		opts:   opts,
 		secret: hex.EncodeToString(secret),
-		out:    &printer{dest: [streams]io.Writer{streamOut: stdout, streamErr: stderr}},
-		events: make(chan event),
+		out:    &printer{stamped: opts.Timestamps, dest: [streams]io.Writer{streamOut: stdout, streamErr: stderr}},
+		input:  supply{from: stdin, to: map[*conn][]int{}, owed: map[int]int{}},
+		events: make(chan event), endings: map[int]*ending{},
 	}
 }
 
@@ -59,11 +64,19 @@ func (j *job) dialAll(nodes []node, placed [][]int) {
 			used++
 		}
 	}
+	readers, err := j.opts.readers(j.size)
+	if err == nil {
+		j.logs, err = openLogs(j.opts.LogDir, j.size)
+	}
+	if err != nil {
+		j.fail(statusLauncher, err)
+		return
+	}
 	for i, ranks := range placed {
 		if len(ranks) == 0 {
 			continue
 		}
-		c, err := dial(&j.opts, nodes[i].host, ranks, j.out, j.events, &j.wg)
+		c, err := dial(&j.opts, nodes[i].host, ranks, j.logs, j.out, j.events, &j.wg)
 		if err != nil {
 			j.fail(statusLauncher, err)
 			return
@@ -73,8 +86,9 @@ func (j *job) dialAll(nodes []node, placed [][]int) {
 		s := &start{
 			Version: protocolVersion, Secret: j.secret, Ranks: ranks, Size: j.size,
 			Dir: j.opts.Dir, Program: j.opts.Program,
-			Env: passedEnv(j.opts.Env, j.opts.isLocal()), Inherit: !j.opts.isLocal(),
-			Listen: ranks[0] == 0, Loopback: j.opts.isLocal() || used == 1, Bind: j.opts.Bind,
+			Env: j.opts.passedEnv(), Inherit: !j.opts.isLocal(),
+			Readers: j.input.plan(c, ranks, readers),
+			Listen:  ranks[0] == 0, Loopback: j.opts.isLocal() || used == 1, Bind: j.opts.Bind, TraceEvery: j.opts.TraceEvery,
 		}
 		playsAll := j.opts.isLocal() && used > 1
 		if playsAll && s.Bind == "" {
@@ -100,8 +114,11 @@ func (j *job) loop(ctx context.Context) {
 		timeout = timer.C
 	}
 	done := ctx.Done()
+	defer j.input.stop()
 	for j.alive > 0 {
 		select {
+		case piece, ok := <-j.input.next():
+			j.input.pass(piece, ok)
 		case e := <-j.events:
 			j.handle(e)
 		case s := <-signals:
@@ -111,13 +128,16 @@ func (j *job) loop(ctx context.Context) {
 		case <-agents.C:
 			j.checkAgents()
 		case <-timeout:
-			j.fail(statusTimeout, fmt.Errorf("the job was ended after %v: %s", j.opts.Timeout, j.progressText()))
+			timeout = j.endInTime()
 		case <-done:
 			done = nil
 			j.fail(statusLauncher, fmt.Errorf("the job was ended: %w: %s", context.Cause(ctx), j.progressText()))
 		}
 	}
 	j.wg.Wait()
+	if err := j.logs.close(); err != nil && j.failure == nil {
+		j.failure, j.status = err, statusLauncher
+	}
 }
 
 func (j *job) handle(e event) {
@@ -133,6 +153,8 @@ func (j *job) handle(e event) {
 		j.fail(f.Refused.Status, fmt.Errorf("host %s: %s", e.conn.host, f.Refused.Reason))
 	case f.Started != nil:
 		e.conn.pids[f.Started.Rank] = f.Started.PID
+	case f.Fed != nil:
+		j.input.note(f.Fed)
 	case f.Exited != nil:
 		j.handleExit(e.conn, f.Exited)
 	case f.Done:
@@ -157,30 +179,13 @@ func (j *job) handleReady(c *conn, r *ready) {
 	}
 	j.released = true
 	j.sendAll(frame{Release: &release{Rendezvous: j.rendezvous}})
+	j.input.start()
 }
 
 // handleExit notes the end of a rank, which fails the job unless its status is 0.
 func (j *job) handleExit(c *conn, e *exited) {
 	delete(c.pids, e.Rank)
-	if e.Status == 0 || j.failure != nil && !j.explains(e) {
-		return
-	}
-	j.failed = &RankError{Rank: e.Rank, Host: c.host, Status: e.Status, Signal: e.Text}
-	j.failedConn = c
-	if j.failure != nil {
-		j.failure, j.status = j.failed, e.Status
-		return
-	}
-	j.fail(e.Status, j.failed)
-}
-
-// explains reports whether the death of a rank probably caused the failure before it:
-// the other rank may have exited because it had lost this one, and the news of two
-// processes cross. Signals of the launcher explain nothing.
-func (j *job) explains(e *exited) bool {
-	sig := syscall.Signal(e.Signal)
-	ours := nameOf(sig) != "" && sig != syscall.SIGKILL || j.killed
-	return e.Signal != 0 && !ours && j.failed != nil && j.failed.Signal == ""
+	j.noteEnding(c, e)
 }
 
 // endAgent lets an agent end. After the last one's ranks nothing can fail any more,
@@ -204,7 +209,7 @@ func (j *job) dropAgent(e event) {
 	}
 	if j.opts.isLocal() {
 		for _, pid := range e.conn.pids {
-			syscall.Kill(-pid, syscall.SIGKILL)
+			signalGroup(pid, syscall.SIGKILL)
 		}
 	}
 	j.fail(statusLauncher, e.err)

@@ -1,3 +1,5 @@
+//go:build unix
+
 package launch
 
 import (
@@ -25,6 +27,7 @@ const (
 // TestMain lets the test binary play the other parts too: "agent" as Options.Agent's default asks for, "rank NAME args",
 // and "launcher".
 func TestMain(m *testing.M) {
+	os.Setenv("TIERFLOW_MACHINE", "off") // the plans are those of every machine, and nothing is kept
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case "agent":
@@ -92,7 +95,7 @@ func run(t *testing.T, opts Options) *result {
 func runContext(t *testing.T, ctx context.Context, opts Options) *result {
 	t.Helper()
 	if opts.Timeout == 0 {
-		opts.Timeout = 20 * time.Second
+		opts.Timeout = 2 * time.Minute
 	}
 	before := runtime.NumGoroutine()
 	r := &result{}
@@ -102,7 +105,7 @@ func runContext(t *testing.T, ctx context.Context, opts Options) *result {
 	if (r.status == 0) != (r.err == nil) {
 		t.Errorf("status %d with error %v", r.status, r.err)
 	}
-	eventually(t, time.Second, func() error {
+	eventually(t, forever, func() error {
 		if now := runtime.NumGoroutine(); now > before+1 { // os/signal keeps one
 			stacks := make([]byte, 1<<16)
 			return fmt.Errorf("%d goroutines before, %d after:\n%s", before, now, stacks[:runtime.Stack(stacks, true)])

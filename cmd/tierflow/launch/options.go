@@ -51,7 +51,8 @@ type Options struct {
 	// there are several hosts.
 	NodeNames bool
 
-	// Timeout ends the job this long after Run was called. Default: none.
+	// Timeout ends the job this long after Run was called. First each rank of package planner
+	// has a second to print its state and the line of its program. Default: none.
 	Timeout time.Duration
 
 	// AgentTimeout bounds how long an agent may take to answer. Default: 30 s.
@@ -61,14 +62,36 @@ type Options struct {
 	// cut every 64 KiB.
 	NoPrefix bool
 
+	// Timestamps puts the time before each line, when it came to the launcher. It excludes NoPrefix.
+	Timestamps bool
+
+	// LogDir names a folder on the launcher's host, made if need be, for a file of each rank: rank.00.log and so on. They
+	// hold what the rank writes to both streams, in whole lines as they come, without "[rank] ". Default: none.
+	LogDir string
+
+	// TraceEvery lets ranks of package planner keep the steps of one call of so many, and puts them into TraceDir, a
+	// folder that is there on the launcher's host: r0.trace and so on, of each rank that has closed its communicator of
+	// all ranks. Default: none.
+	TraceEvery int
+	TraceDir   string
+
+	// Stdin says which ranks read Run's stdin: "all", "none" or a rank's number; the others read nothing. A rank that
+	// does not read lets the others of "all" wait, unless it closes its input. Default: rank 0, or none if Hostfile
+	// is "-".
+	Stdin string
+
+	// Export lists variables that ranks get on all hosts, NAME=VALUE, or NAME with its value in Env.
+	Export []string
+
 	// Program is what every rank runs, and its arguments. It is looked up on each host.
 	Program []string
 
 	// Dir is the ranks' working directory. Default: the current one.
 	Dir string
 
-	// Env is the launcher's environment, key=value. Local ranks get all of it, others TIERFLOW_* on top of what their
-	// host gives them. Default: os.Environ().
+	// Env is the launcher's environment, key=value. Local ranks get all of it. Those on other hosts get on top of what
+	// their host gives them TIERFLOW_*, OMP_*, what says how Go programs run (GOMAXPROCS, GOGC, GOMEMLIMIT, GODEBUG,
+	// GOTRACEBACK), and Export. Default: os.Environ().
 	Env []string
 }
 
@@ -86,7 +109,7 @@ func (o Options) withDefaults() (Options, error) {
 	var errs []error
 	complain := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if len(o.Program) == 0 || o.Program[0] == "" {
-		complain("no program: give it after --")
+		complain("no program")
 	}
 	if o.Ranks < 0 || o.Ranks > maxRanks {
 		complain("%d ranks: give 1 to %d", o.Ranks, maxRanks)
@@ -106,7 +129,22 @@ func (o Options) withDefaults() (Options, error) {
 	if o.AgentTimeout == 0 {
 		o.AgentTimeout = 30 * time.Second
 	}
-	errs = append(errs, o.fromProcess())
+	if o.TraceEvery < 0 || (o.TraceEvery > 0) != (o.TraceDir != "") {
+		complain("a trace of one call of %d in folder %q: give both, and a number from 1 on", o.TraceEvery, o.TraceDir)
+	}
+	if o.NoPrefix && o.Timestamps {
+		complain("timestamps need whole lines: they exclude output byte by byte")
+	}
+	errs = append(errs, o.fromProcess(), o.checkExport())
+	if o.Stdin == "" {
+		o.Stdin = "0"
+		if o.Hostfile == "-" {
+			o.Stdin = stdinNone // the hosts are read from it
+		}
+	}
+	if o.Hostfile == "-" && o.Stdin != stdinNone {
+		complain("standard input for ranks %s: it holds the hosts", o.Stdin)
+	}
 	if o.Bind == "" {
 		o.Bind = o.getenv(envBind)
 	}
@@ -141,12 +179,18 @@ func (o *Options) chooseLauncher() error {
 
 // getenv returns the last value of a variable, as os.Getenv would in that environment.
 func (o *Options) getenv(name string) string {
+	value, _ := o.lookupEnv(name)
+	return value
+}
+
+// lookupEnv is os.LookupEnv in that environment.
+func (o *Options) lookupEnv(name string) (value string, ok bool) {
 	for _, kv := range slices.Backward(o.Env) {
 		if value, ok := strings.CutPrefix(kv, name+"="); ok {
-			return value
+			return value, true
 		}
 	}
-	return ""
+	return "", false
 }
 
 // fromProcess fills the fields whose default is a property of this process.

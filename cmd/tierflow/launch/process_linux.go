@@ -11,7 +11,9 @@ import (
 // rankAttr puts a rank into its own process group, and has the kernel kill it with the
 // thread that started it.
 func rankAttr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	attr := groupAttr()
+	attr.Pdeathsig = syscall.SIGKILL
+	return attr
 }
 
 // reap waits for the process and calls ended under mu, while the numbers of the

@@ -1,3 +1,5 @@
+//go:build unix
+
 package launch
 
 import (
@@ -17,7 +19,7 @@ import (
 )
 
 // forever is longer than any test waits, and an end for processes that a failing test leaves.
-const forever = 30 * time.Second
+const forever = 3 * time.Minute
 
 // rankPrograms are what ranks of tests run; args may end in words that only mark the process.
 var rankPrograms = map[string]func(args []string){
@@ -37,6 +39,7 @@ var rankPrograms = map[string]func(args []string){
 	"late":       late,
 	"secret":     secret,
 	"daemon":     daemon,
+	"exported":   exported,
 }
 
 func rank() int {
@@ -58,7 +61,7 @@ func printEnv([]string) {
 	for _, kv := range os.Environ() {
 		if key, value, _ := strings.Cut(kv, "="); key == envSecret {
 			vars = append(vars, fmt.Sprintf("%s:%d", key, len(value)))
-		} else if strings.HasPrefix(key, envPrefix) && key != envRendezvous {
+		} else if strings.HasPrefix(key, envPrefix) && key != envRendezvous && key != envState {
 			vars = append(vars, kv)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/tierflow/tierflow/levels/join/launcher"
 )
 
 const (
@@ -19,6 +21,8 @@ const (
 type ranks struct {
 	send func(frame)
 
+	asks questions
+
 	mu     sync.Mutex
 	live   map[int]*os.Process // by rank; the process ids are valid under mu
 	killed bool                // no rank starts any more
@@ -28,44 +32,63 @@ type ranks struct {
 
 var errKilled = errors.New("killed before it started")
 
-// signal sends sig to every process group. After SIGKILL no rank starts any more.
-func (r *ranks) signal(sig syscall.Signal) {
+// signal sends sig to every process group, but for that of a rank to spare. After SIGKILL no rank starts any more.
+func (r *ranks) signal(sig syscall.Signal, spare *int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.killed = r.killed || sig == syscall.SIGKILL
-	for _, p := range r.live {
-		syscall.Kill(-p.Pid, sig) // fails only when the group is gone
+	for rank, p := range r.live {
+		if spare == nil || rank != *spare {
+			signalGroup(p.Pid, sig)
+		}
 	}
 }
 
-// start runs cmd as rank and returns when it runs. wg counts the goroutines that carry
-// on. The calling thread has to live as long as the rank, see rankAttr.
-func (r *ranks) start(rank int, cmd *exec.Cmd) error {
-	var pipes [streams]*os.File
-	var inherited [streams]*os.File
+// start runs cmd as rank and returns when it runs. Its input comes from f; nil: it has
+// none. wg counts the goroutines that carry on. The calling thread has to live as long as the rank, see rankAttr.
+func (r *ranks) start(rank int, cmd *exec.Cmd, f *feeder) error {
+	var pipes [streams + 1]*os.File     // the last is for blame
+	var inherited [streams + 2]*os.File // and its input
 	defer func() { closeAll(inherited[:]) }()
+	var in *os.File // the rank's input
+	if f != nil {
+		var err error
+		if inherited[streams+1], in, err = os.Pipe(); err != nil {
+			return err
+		}
+		cmd.Stdin = inherited[streams+1]
+	}
 	for i := range pipes {
 		var err error
 		if pipes[i], inherited[i], err = os.Pipe(); err != nil {
-			closeAll(pipes[:])
+			closeAll(append(pipes[:], in))
 			return err
 		}
 	}
 	cmd.Stdout, cmd.Stderr = inherited[streamOut], inherited[streamErr]
+	cmd.ExtraFiles = append(cmd.ExtraFiles, inherited[streams])
+	r.asks.add(cmd)
+	defer r.asks.hasStarted()
 	cmd.SysProcAttr = rankAttr()
 	if err := r.fork(rank, cmd); err != nil {
-		closeAll(pipes[:])
+		closeAll(append(pipes[:], in))
 		return err
 	}
 	r.send(frame{Started: &started{Rank: rank, PID: cmd.Process.Pid}})
 	ended := make(chan struct{})
-	for i, pipe := range pipes {
+	for i, pipe := range pipes[:streams] {
 		r.wg.Go(func() { r.read(rank, i, pipe, ended) })
 	}
+	if f != nil {
+		r.wg.Go(func() { f.feed(in, ended, r.send) })
+	}
 	r.wg.Go(func() {
-		r.wait(rank, cmd)
+		r.wait(rank, cmd, pipes[streams])
 		close(ended)
-		for _, pipe := range pipes {
+		if f != nil {
+			in.SetWriteDeadline(time.Now()) // wakes the feeder: a process that the rank has left may hold the other end
+		}
+		for _, pipe := range pipes[:streams] {
 			pipe.SetReadDeadline(time.Now()) // wakes the reader, see drain
 		}
 	})
@@ -88,13 +111,14 @@ func (r *ranks) fork(rank int, cmd *exec.Cmd) error {
 
 // wait reports the end of a rank at once, before its output is drained: these reports
 // have the order in which ranks fail. Processes that the rank leaves in its group are
-// killed.
-func (r *ranks) wait(rank int, cmd *exec.Cmd) {
+// killed. It closes blame.
+func (r *ranks) wait(rank int, cmd *exec.Cmd, blame *os.File) {
+	defer blame.Close()
 	reap(cmd, &r.mu, func() {
-		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		signalGroup(cmd.Process.Pid, syscall.SIGKILL)
 		delete(r.live, rank)
 	})
-	e := exited{Rank: rank, Status: cmd.ProcessState.ExitCode()}
+	e := exited{Rank: rank, Status: cmd.ProcessState.ExitCode(), Blame: launcher.ReadBlame(blame)}
 	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		e.Signal = int(ws.Signal())
 		e.Text = ws.Signal().String()

@@ -11,15 +11,19 @@ import (
 // lines at times. Run itself prints only the output of ranks and agents, so the caller
 // prints the error last.
 //
-// The status is the first failing rank's (128 + number for a signal); 124 for
+// The status is that of the RankError (128 + number for a signal); 124 for
 // Options.Timeout; 127 and 126 when the program is missing or can't be run on a host;
 // 125 for everything else.
 //
 // While it runs, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 go to all
 // ranks, and a second SIGINT kills them. So ctx must not be tied to these signals.
-// When ctx ends, so does the job. Stdin is read only for a host file named "-". One
-// Run at a time per process.
+// When ctx ends, so does the job. Stdin is read for a host file named "-", else for the
+// ranks of Options.Stdin; a read that is under way when the job ends is left to itself.
+// nil is no input. One Run at a time per process.
 func Run(ctx context.Context, opts Options, stdin io.Reader, stdout, stderr io.Writer) (exitStatus int, err error) {
+	if err := checkSystem(); err != nil {
+		return statusLauncher, err
+	}
 	opts, err = opts.withDefaults()
 	if err != nil {
 		return statusLauncher, err
@@ -32,7 +36,7 @@ func Run(ctx context.Context, opts Options, stdin io.Reader, stdout, stderr io.W
 	if err != nil {
 		return statusLauncher, err
 	}
-	j := newJob(opts, stdout, stderr)
+	j := newJob(opts, stdin, stdout, stderr)
 	j.dialAll(nodes, placed)
 	j.loop(ctx)
 	return j.result()

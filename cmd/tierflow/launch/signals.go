@@ -7,20 +7,11 @@ import (
 	"syscall"
 )
 
-// signalNames are the signals from a launcher to ranks. They travel by name because
-// numbers differ between systems. All but the last are forwarded when the launcher
-// gets them.
-var signalNames = []struct {
+// signalName is a signal and how it is called between launcher and agent: numbers
+// differ between systems.
+type signalName struct {
 	signal syscall.Signal
 	name   string
-}{
-	{syscall.SIGINT, "INT"},
-	{syscall.SIGTERM, "TERM"},
-	{syscall.SIGHUP, "HUP"},
-	{syscall.SIGUSR1, "USR1"},
-	{syscall.SIGUSR2, "USR2"},
-	{syscall.SIGQUIT, "QUIT"},
-	{syscall.SIGKILL, "KILL"},
 }
 
 func nameOf(s os.Signal) string {

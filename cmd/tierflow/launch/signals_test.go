@@ -1,3 +1,5 @@
+//go:build unix
+
 package launch
 
 import (
@@ -33,7 +35,7 @@ func (b *buffer) String() string {
 // await waits until text is there n times.
 func (b *buffer) await(t *testing.T, n int, text string) {
 	t.Helper()
-	eventually(t, 5*time.Second, func() error {
+	eventually(t, forever, func() error {
 		if got := b.String(); strings.Count(got, text) != n {
 			return fmt.Errorf("want %d × %q in %q", n, text, got)
 		}
@@ -125,7 +127,7 @@ func TestKilledLauncher(t *testing.T) {
 func TestKilledLauncherOfChattyRanks(t *testing.T) {
 	mark := marked(t)
 	cmd, out := startLauncher(t, Options{Hosts: "a,b", Launcher: launcherLocal, Program: []string{"/bin/sh", "-c", "trap '' TERM; while :; do echo " + mark + "; done & while :; do echo more; done"}})
-	eventually(t, 5*time.Second, func() error {
+	eventually(t, forever, func() error {
 		if out.String() == "" {
 			return fmt.Errorf("no output")
 		}

@@ -4,14 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"slices"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs/sim"
-	"github.com/tierflow/tierflow/planner/fixed"
-	"github.com/tierflow/tierflow/planner/tune"
+	"github.com/tierflow/tierflow/planner/plans"
+	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -21,54 +21,47 @@ type row struct {
 	NS       float64 `json:"simulated_ns"`
 	Ratio    float64 `json:"ratio"` // to the best
 	Messages int64   `json:"messages"`
-	Busy     float64 `json:"busy"` // share of the time that the busiest wire was busy
-	Rule     bool    `json:"rule"` // the built-in rule chooses it
-	// Libraries are those that decide so, by their names in package planner/fixed.
-	Libraries []string `json:"libraries,omitempty"`
-	time      sim.Time
+	Busy     float64 `json:"busy"`   // share of the time that the busiest wire was busy
+	Rule     bool    `json:"rule"`   // the built-in rule chooses it
+	Chosen   bool    `json:"chosen"` // it is what would be chosen on this machine
+	time     sim.Time
 }
 
-// compare simulates a plan of every algorithm, and sorts by time.
-func (s *simulation) compare(ctx context.Context) ([]row, error) {
-	space := tune.Space{Registry: s.reg}
-	ruled := space.Rule(s.request, s.on)
-	space.Segments, space.Windows, space.Inners = []int64{ruled.Segment, tasks.Whole}, []int{max(ruled.Window, 8)}, []int64{0, 32 << 10}
-	if s.on.Nodes() == s.on.Size() && ruled.Shape == tasks.Han { // then flat is the same
-		space.Shapes = slices.DeleteFunc(tasks.ShapesOf(s.request.Coll), tasks.Shape.IsFlat)
+// compare simulates the catalogue's plans and the one that would be chosen, and sorts by time.
+func (s *simulation) compare(ctx context.Context, stderr io.Writer) ([]row, error) {
+	asked := rule.Ask(s.request, s.on)
+	ruled, _ := asked.Choose(tasks.Plan{})
+	chosen, err := s.choice()
+	if err != nil {
+		return nil, err
 	}
-	outer := s.on.Level(s.on.Depth() - 1).Symbol
-	for _, key := range ruled.Keys() {
-		if key[0] != outer {
-			c, _ := ruled.Choice(key)
-			space.Plan = space.Plan.Set(key, c)
-		}
+	all := plans.All(asked, ruled, s.reg)
+	ruled, chosen = plans.Named(asked, ruled, s.reg), plans.Named(asked, chosen, s.reg)
+	if !slices.ContainsFunc(all, chosen.Equal) {
+		all = append(all, chosen)
 	}
-	plans := space.Plans(s.request, s.on)
-	theirs := s.decisions()
-	for _, p := range append(theirs, decided{"", ruled}) {
-		if !slices.ContainsFunc(plans, p.plan.Equal) {
-			plans = append(plans, p.plan)
-		}
+	need, err := s.needOfAll(ctx, all)
+	if err != nil {
+		return nil, err
 	}
+	bar := kit.NewProgress(stderr, "simulating", fmt.Sprintf("simulating %d plans, %d steps on %d ranks: some %s of memory", len(all), need.Steps, s.on.Size(), kit.MemoryText(need.Bytes)))
+	defer bar.Finish()
 	var rows []row
-	for _, p := range plans {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		job, err := sim.Compile(s.request, s.on, p, s.reg)
+	var ended int64 // steps of the plans before
+	for _, p := range all {
+		job, err := s.compilation(ctx, p).Job()
 		if err != nil {
 			return nil, kit.UsageError(err)
 		}
-		r, err := job.Run(s.machine, sim.Options{Seed: s.seed})
+		r, err := job.Run(s.machine, sim.Options{Seed: s.seed, Check: func(steps int64) error {
+			bar.Show(ended+steps, need.Steps)
+			return ctx.Err()
+		}})
 		if err != nil {
 			return nil, kit.UsageError(err)
 		}
-		one := row{Plan: p.String(), NS: r.Time.Nanoseconds(), Messages: r.Messages, Rule: p.Equal(ruled), time: r.Time}
-		for _, d := range theirs {
-			if d.plan.Equal(p) {
-				one.Libraries = append(one.Libraries, d.by)
-			}
-		}
+		ended += r.Steps
+		one := row{Plan: p.String(), NS: r.Time.Nanoseconds(), Messages: r.Messages, Rule: p.Equal(ruled), Chosen: p.Equal(chosen), time: r.Time}
 		for _, u := range busiest(r.Links) {
 			one.Busy = max(one.Busy, kit.Round(share(u.Busy, r.Time), 1e4))
 		}
@@ -84,20 +77,24 @@ func (s *simulation) compare(ctx context.Context) ([]row, error) {
 	return rows, nil
 }
 
-// decided is the plan of another library.
-type decided struct {
-	by   string
-	plan tasks.Plan
+// choice returns the plan that would be chosen.
+func (s *simulation) choice() (tasks.Plan, error) {
+	free := s.Problem
+	free.Plan = ""
+	return free.Decide(s.request, s.on)
 }
 
-// decisions returns the plans of the libraries that have one for the request.
-func (s *simulation) decisions() (all []decided) {
-	for _, lib := range fixed.Libraries() {
-		if d, err := lib.Decide(s.request, s.on); err == nil {
-			all = append(all, decided{lib.Name, d.Plan})
+// needOfAll returns the steps of all plans, and the most bytes of one. It complains of one
+// that does not fit.
+func (s *simulation) needOfAll(ctx context.Context, plans []tasks.Plan) (all sim.Need, err error) {
+	for _, p := range plans {
+		need, err := kit.CheckSimulation(s.compilation(ctx, p), 1)
+		if err != nil {
+			return all, err
 		}
+		all.Steps, all.Bytes = all.Steps+need.Steps, max(all.Bytes, need.Bytes)
 	}
-	return all
+	return all, nil
 }
 
 // tableText is what is printed of all plans.
@@ -107,13 +104,12 @@ func (s *simulation) tableText(rows []row) []byte {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "time\tto best\tmessages\tbusiest wire\tplan")
 	for _, r := range rows {
-		names := r.Libraries
-		if r.Rule {
-			names = append([]string{"built-in rule"}, names...)
-		}
 		mark := ""
-		if len(names) > 0 {
-			mark = "  (" + strings.Join(names, ", ") + ")"
+		if r.Chosen {
+			mark = "  (chosen)"
+		}
+		if r.Rule {
+			mark += "  (built-in rule)"
 		}
 		fmt.Fprintf(w, "%v\t%.2f\t%d\t%.0f%%\t%s%s\n", r.time, r.Ratio, r.Messages, 100*r.Busy, r.Plan, mark)
 	}

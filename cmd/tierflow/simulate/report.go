@@ -25,6 +25,7 @@ type report struct {
 	Programs   int          `json:"programs"` // different ones
 	Links      []linkReport `json:"links"`    // the busiest of each level and direction
 	Path       []pathReport `json:"path"`
+	StandsFor  int          `json:"stands_for,omitempty"` // how many equal nodes the simulated one stands for; 0: all are simulated
 }
 
 type linkReport struct {
@@ -50,6 +51,9 @@ func (s *simulation) report(plan tasks.Plan, job *sim.Job, r *sim.Result, path [
 		Collective: s.request.Coll.String(), Bytes: s.request.Bytes(), Ranks: s.on.Size(), Nodes: s.on.Nodes(),
 		Machine: kit.MachineText(s.file, s.machine), Plan: plan.String(), NS: r.Time.Nanoseconds(),
 		Steps: r.Steps, Messages: r.Messages, Programs: job.Forms(), Links: []linkReport{}, Path: []pathReport{},
+	}
+	if n := job.StandsFor(); n > 1 {
+		all.StandsFor = n
 	}
 	for _, u := range busiest(r.Links) {
 		all.Links = append(all.Links, linkReport{
@@ -80,18 +84,14 @@ func (s *simulation) text(plan tasks.Plan, job *sim.Job, r *sim.Result, ends *vi
 	var b bytes.Buffer
 	b.WriteString(s.header())
 	fmt.Fprintf(&b, "plan: %v\n", plan)
-	if d := s.theirs; d != nil {
-		fmt.Fprintf(&b, "it stands for: %s", d.Theirs)
-		if d.Closest != "" {
-			fmt.Fprintf(&b, "; the closest here: %s", d.Closest)
-		}
-		b.WriteString("\n")
-	}
 	fmt.Fprintf(&b, "time: %v", r.Time)
 	if n := s.request.Bytes(); n > 0 && r.Time > 0 {
-		fmt.Fprintf(&b, ", %.3f GB/s", float64(n)/r.Time.Nanoseconds())
+		fmt.Fprintf(&b, ", %s GB/s", kit.RateText(float64(n)/r.Time.Nanoseconds()))
 	}
 	fmt.Fprintf(&b, "\n%d steps of %d different programs, %d messages of %s\n", r.Steps, job.Forms(), r.Messages, tasks.FormatBytes(r.Bytes))
+	if n := job.StandsFor(); n > 1 {
+		fmt.Fprintf(&b, "One of %d equal nodes was simulated, and stands for all. The links are its own.\n", n)
+	}
 	b.WriteString(ends.String())
 	if len(r.Links) > 0 {
 		b.WriteString("\n")
@@ -101,6 +101,9 @@ func (s *simulation) text(plan tasks.Plan, job *sim.Job, r *sim.Result, ends *vi
 			fmt.Fprintf(w, "%c %s\t%s\t%.1f%%\t%v\t%d\t%s\n", u.level, u.way, u.name(s.on), 100*share(u.Busy, r.Time), u.Waited, u.Messages, tasks.FormatBytes(u.Bytes))
 		}
 		w.Flush()
+	}
+	if s.isLarge && job.StandsFor() == 1 {
+		b.WriteString("\nThe critical path is left out: it would need more than half of the memory that is there.\n")
 	}
 	if len(path) > 0 {
 		fmt.Fprintf(&b, "\ncritical path, which ends on rank %d:\n", path[len(path)-1].Rank)

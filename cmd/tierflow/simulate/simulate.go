@@ -3,7 +3,7 @@ package simulate
 import (
 	"context"
 	"io"
-	"strings"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -11,7 +11,6 @@ import (
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/planner/fixed"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/viz"
@@ -31,11 +30,14 @@ type simulation struct {
 	machine *machine.Machine
 	request tasks.Request
 	on      *levels.Topology
-	theirs  *fixed.Decision // of the library that --plan names; nil: it names none
+	isLarge bool // the critical path is left out: there is no memory for it, or one node stands for all
 }
 
 // allPlans in place of a plan stands for a plan of every algorithm.
 const allPlans = "all"
+
+// libraries are words that once stood for plans of other libraries.
+var libraries = []string{"openmpi", "han", "mpich"}
 
 // mostTraced bounds the steps of a trace, which takes some 200 bytes for each.
 const mostTraced = 5_000_000
@@ -58,16 +60,18 @@ Without it the numbers are assumed: Gigabit Ethernet. tierflow bench p2p writes 
 the machine at hand; loggops:L=2500,o=1500,g=1000,G=6,O=0,S=65535 in place of a file has
 the parameters of LogGOPSim, for nodes of one rank.
 
+What would take a minute and more, or more memory than there is, is simulated on one node
+alone, if that stands for all: nodes are equal, and a ring's, or as many as a power of two,
+as an alltoall's are. Else a simulation that needs more than half of the memory is refused.
+
 It prints the time, how busy the links are, and the critical path: what held up
 the end, by task and by cause. --trace writes a file for ui.perfetto.dev. --goal writes
 the programs in GOAL, for LogGOPSim and ATLAHS, and simulates nothing.
---plan all simulates a plan of every shape and every algorithm between nodes, with what
-the built-in rule chooses inside nodes, and lists them by time. Among them are the
-plans that Open MPI, its HAN and MPICH decide on; --plan ` + strings.Join(fixed.Names(), "|") + ` is one of those.`,
+--plan all simulates the catalogue: plans of every shape and every algorithm between nodes,
+and marks what would be chosen on the machine, and by the built-in rule.`,
 		Example: `  tierflow simulate allreduce --topo 64x12 --bytes 4MiB
   tierflow simulate allreduce --topo 128x32 --bytes 4MiB --plan shape=han,fs=64KiB
   tierflow simulate bcast --topo 512x1 --bytes 64KiB --plan all
-  tierflow simulate bcast --topo 64x4 --bytes 64KiB --plan mpich
   tierflow simulate bcast --topo 4x2 --bytes 1MiB --path 20 --trace trace.json
   tierflow simulate bcast --topo 16x1 --bytes 64KiB --goal bcast.goal`,
 		Args: kit.Operand(kit.WhichCollective),
@@ -75,13 +79,13 @@ plans that Open MPI, its HAN and MPICH decide on; --plan ` + strings.Join(fixed.
 			if err := s.read(args[0]); err != nil {
 				return err
 			}
-			return s.run(c.Context(), c.OutOrStdout())
+			return s.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
 		}),
 	}
 	s.AddTopoFlag(c, "4x2")
 	s.AddRequestFlags(c, "1MiB", "size of a rank's buffer")
 	s.AddCountsFlag(c)
-	s.AddPlanFlag(c, kit.PlanText+"; or a library's, or all")
+	s.AddPlanFlag(c, kit.PlanText+"; or all")
 	s.AddTableFlag(c)
 	f := c.Flags()
 	f.StringVar(&s.file, "machine", "", "file of a machine (default one that is assumed)")
@@ -90,6 +94,7 @@ plans that Open MPI, its HAN and MPICH decide on; --plan ` + strings.Join(fixed.
 	f.StringVar(&s.goal, "goal", "", "file to write the programs of all ranks to, in GOAL, - for standard output")
 	f.IntVar(&s.path, "path", 0, "how many lines of the critical path to print, the longest ones")
 	f.BoolVar(&s.json, "json", false, "print JSON")
+	c.AddCommand(trainCommand(reg))
 	return c
 }
 
@@ -105,12 +110,8 @@ func (s *simulation) read(operand string) (err error) {
 		if s.trace != "" || s.goal != "" || s.path != 0 {
 			return kit.Usagef("--plan all: --trace, --goal and --path show one plan; give one")
 		}
-	} else if lib, known := fixed.Named(s.Plan); known {
-		d, err := lib.Decide(s.request, s.on)
-		if err != nil {
-			return kit.Usagef("--plan %w", err)
-		}
-		s.theirs, s.Plan = &d, d.Plan.String()
+	} else if slices.Contains(libraries, s.Plan) {
+		return kit.Usagef("--plan %s: the plans of other libraries are simulated by tierflow-lab decisions now", s.Plan)
 	} else if _, err := s.ReadForced(s.reg); err != nil {
 		return err
 	}
@@ -126,9 +127,9 @@ func (s *simulation) read(operand string) (err error) {
 	return err
 }
 
-func (s *simulation) run(ctx context.Context, stdout io.Writer) error {
+func (s *simulation) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if s.Plan == allPlans {
-		rows, err := s.compare(ctx)
+		rows, err := s.compare(ctx, stderr)
 		if err != nil {
 			return err
 		}
@@ -142,14 +143,18 @@ func (s *simulation) run(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	if s.goal != "" {
-		return s.writeGoal(plan, stdout)
+		return s.writeGoal(ctx, plan, stdout, stderr)
 	}
-	job, err := sim.Compile(s.request, s.on, plan, s.reg)
+	job, bar, err := s.makeJob(s.compilation(ctx, plan), stderr)
 	if err != nil {
-		return kit.UsageError(err)
+		return err
 	}
+	defer bar.Finish()
 	var rec recorder
-	options := sim.Options{Seed: s.seed, Path: true}
+	options := sim.Options{Seed: s.seed, Path: !s.isLarge, Check: func(steps int64) error {
+		bar.Show(steps, job.Steps()/int64(job.StandsFor()))
+		return ctx.Err()
+	}}
 	if s.trace != "" {
 		if job.Steps() > mostTraced {
 			return kit.Usagef("--trace: %d steps; a trace has at most %d", job.Steps(), mostTraced)
@@ -164,6 +169,7 @@ func (s *simulation) run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return kit.UsageError(err)
 	}
+	bar.Finish()
 	path := viz.SimulatedPath(job, result)
 	if s.trace != "" {
 		if err := kit.WriteOutput(stdout, s.trace, viz.Perfetto(rec.events, path...)); err != nil || s.trace == "-" {

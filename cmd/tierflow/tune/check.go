@@ -17,7 +17,7 @@ import (
 
 // checkCommand returns tune check.
 func checkCommand(reg submodules.Registry) *cobra.Command {
-	u := &tuning{reg: reg}
+	u := &Tuning{Registry: reg}
 	var fix bool
 	c := &cobra.Command{
 		Use:   "check FILE",
@@ -36,7 +36,7 @@ ranks of a launched job, and writes the file anew.`,
 		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
 			u.output = args[0]
 			if !fix {
-				t, err := planner.LoadTable(u.output, u.reg)
+				t, err := planner.LoadTable(u.output, u.Registry)
 				if err != nil {
 					return err
 				}
@@ -46,10 +46,10 @@ ranks of a launched job, and writes the file anew.`,
 			return u.runOnJob(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.fixTable)
 		}),
 	}
-	u.addFlags(c)
-	u.addSizeFlags(c, "4B", "16MiB")
+	u.AddFlags(c)
+	u.AddSizeFlags(c, "4B", "16MiB")
 	c.Flags().BoolVar(&fix, "fix", false, "measure the entries again")
-	c.Flags().BoolVar(&u.json, "json", false, "print JSON")
+	c.Flags().BoolVar(&u.JSON, "json", false, "print JSON")
 	for _, name := range []string{"min", "max", "bytes", "ops", "shapes", "submodules", "segments", "inner", "windows", "numbers", "plan"} {
 		_ = c.Flags().MarkHidden(name) // the table says
 	}
@@ -57,34 +57,34 @@ ranks of a launched job, and writes the file anew.`,
 }
 
 // fixTable measures violating entries again on one rank.
-func (u *tuning) fixTable(ctx context.Context, r *tuneRank) error {
+func (u *Tuning) fixTable(ctx context.Context, r *Rank) error {
 	table, err := u.loadTable(ctx, r)
 	if err != nil {
 		return err
 	}
 	like := func(coll tasks.Collective, bytes int64) (tasks.Request, error) {
-		return u.ReadRequest(coll, bytes, r.topology)
+		return u.ReadRequest(coll, bytes, r.Topology)
 	}
-	n, err := tune.Remeasure(ctx, r.meter, table, r.topology, u.linksOf(r), u.stop, like)
-	if err != nil || !r.isFirst() {
+	n, err := tune.Remeasure(ctx, r.Meter, table, r.Topology, u.LinksOf(r), u.Stop, like)
+	if err != nil || !r.IsFirst() {
 		return err
 	}
 	data, err := table.Encode()
 	if err == nil {
-		err = kit.WriteOutput(r.stdout, u.output, data)
+		err = kit.WriteOutput(r.Stdout, u.output, data)
 	}
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(r.stderr, "%d entr%s measured again\n", n, map[bool]string{true: "y", false: "ies"}[n == 1])
-	return u.reportViolations(r.stdout, table)
+	fmt.Fprintf(r.Stderr, "%d entr%s measured again\n", n, map[bool]string{true: "y", false: "ies"}[n == 1])
+	return u.reportViolations(r.Stdout, table)
 }
 
 // reportViolations prints the violations of guidelines. It is an error if there are
 // any.
-func (u *tuning) reportViolations(out io.Writer, t *table.Table) error {
+func (u *Tuning) reportViolations(out io.Writer, t *table.Table) error {
 	all := tune.Violations(t)
-	if u.json {
+	if u.JSON {
 		if all == nil {
 			all = []tune.Violation{}
 		}

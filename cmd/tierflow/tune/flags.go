@@ -17,15 +17,15 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// addFlags adds the flags of all tune commands, except those for sizes.
-func (u *tuning) addFlags(c *cobra.Command) {
+// AddFlags adds the flags of all tune commands, except those for sizes.
+func (u *Tuning) AddFlags(c *cobra.Command) {
 	u.AddJobFlags(c)
 	f := c.Flags()
 	f.StringVar(&u.ops, "ops", strings.Join(kit.Names(tasks.Requestable()), ","), "collectives")
 	f.StringVar(&u.Type, "dtype", "f32", "element type")
 	f.StringVar(&u.Op, "reduce-op", "sum", "operation of reductions")
-	f.TextVar(&u.regime, "regime", costs.Single, "how calls follow each other: "+sayRegimes())
-	f.DurationVar(&u.time, "time", 50*time.Millisecond, "most time for one measurement, beyond five samples")
+	f.TextVar(&u.Regime, "regime", costs.Single, "how calls follow each other: "+sayRegimes())
+	f.DurationVar(&u.Time, "time", 50*time.Millisecond, "most time for one measurement, beyond five samples")
 	f.StringVar(&u.shapes, "shapes", "", "shapes to search (default all)")
 	f.StringVar(&u.submodules, "submodules", "", "submodules to search (default all)")
 	f.StringVar(&u.segments, "segments", "", "segment sizes to search (default "+sizesText(tune.DefaultSegments)+")")
@@ -44,8 +44,8 @@ func sayRegimes() string {
 	return strings.Join(names, " or ")
 }
 
-// addSizeFlags adds the flags for a ladder of sizes or a list.
-func (u *tuning) addSizeFlags(c *cobra.Command, least, most string) {
+// AddSizeFlags adds the flags for a ladder of sizes or a list.
+func (u *Tuning) AddSizeFlags(c *cobra.Command, least, most string) {
 	f := c.Flags()
 	f.StringVar(&u.min, "min", least, "smallest size of a rank's buffer")
 	f.StringVar(&u.max, "max", most, "largest size")
@@ -61,20 +61,20 @@ func sizesText(all []int64) string {
 }
 
 // read checks the flags that say the same on all ranks.
-func (u *tuning) read() error {
+func (u *Tuning) read() error {
 	colls, err := kit.ParseCollectives(u.ops)
 	if err != nil {
 		return err
 	}
-	sizes, err := u.readSizes()
+	sizes, err := u.ReadSizes()
 	if err != nil {
 		return err
 	}
-	if u.time <= 0 || u.budget < 0 {
-		return kit.Usagef("--time %v, --budget %v: a time is above 0", u.time, u.budget)
+	if u.Time <= 0 || u.Budget < 0 {
+		return kit.Usagef("--time %v, --budget %v: a time is above 0", u.Time, u.Budget)
 	}
-	u.stop = stats.Stop{Budget: u.time}
-	if err := kit.CheckOutput("svg", u.svg); err != nil {
+	u.Stop = stats.Stop{Budget: u.Time}
+	if err := kit.CheckOutput("svg", u.SVG); err != nil {
 		return err
 	}
 	if err := u.readSpace(); err != nil {
@@ -87,12 +87,12 @@ func (u *tuning) read() error {
 			if err != nil {
 				return err
 			}
-			if slices.Contains(u.requests, r) { // barriers, which have no size
+			if slices.Contains(u.Requests, r) { // barriers, which have no size
 				continue
 			}
 			switch {
 			case u.fits(r, t.Size()):
-				u.requests = append(u.requests, r)
+				u.Requests = append(u.Requests, r)
 			case u.isListed():
 				return u.tooLarge(coll, n, t.Size())
 			}
@@ -103,15 +103,15 @@ func (u *tuning) read() error {
 
 // fits reports whether a request's buffers are small enough. Larger sizes of a ladder are
 // left out.
-func (u *tuning) fits(r tasks.Request, ranks int) bool {
-	if u.file == "" {
+func (u *Tuning) fits(r tasks.Request, ranks int) bool {
+	if u.File == "" {
 		return fitsMemory(r, ranks)
 	}
 	return u.isListed() || !r.Blocks() || r.Bytes()*int64(ranks) <= maxBlocks
 }
 
 // tooLarge says that a size which --bytes lists doesn't fit.
-func (u *tuning) tooLarge(coll tasks.Collective, n int64, ranks int) error {
+func (u *Tuning) tooLarge(coll tasks.Collective, n int64, ranks int) error {
 	return kit.Usagef("--bytes %s: %v of %d ranks takes over %s together", tasks.FormatBytes(n), coll, ranks, tasks.FormatBytes(maxTuned))
 }
 
@@ -137,10 +137,10 @@ const (
 const oddEvery = 5
 
 // isListed reports whether --bytes lists the sizes to tune.
-func (u *tuning) isListed() bool { return u.Bytes != "" || u.IsGiven("bytes") }
+func (u *Tuning) isListed() bool { return u.Bytes != "" || u.IsGiven("bytes") }
 
-// readSizes returns the sizes to tune, the smallest first.
-func (u *tuning) readSizes() ([]int64, error) {
+// ReadSizes returns the sizes to tune, the smallest first.
+func (u *Tuning) ReadSizes() ([]int64, error) {
 	if !u.isListed() {
 		return u.readLadder()
 	}
@@ -159,7 +159,7 @@ func (u *tuning) readSizes() ([]int64, error) {
 }
 
 // readLadder returns the sizes from --min to --max.
-func (u *tuning) readLadder() ([]int64, error) {
+func (u *Tuning) readLadder() ([]int64, error) {
 	least, err := kit.ParseSize(u.min)
 	if err != nil {
 		return nil, kit.Usagef("--min: %w", err)
@@ -186,8 +186,8 @@ func (u *tuning) readLadder() ([]int64, error) {
 }
 
 // readSpace reads the flags that narrow the search.
-func (u *tuning) readSpace() error {
-	s := tune.Space{Registry: u.reg, Windows: u.windows, Numbers: u.numbers}
+func (u *Tuning) readSpace() error {
+	s := tune.Space{Registry: u.Registry, Windows: u.windows, Numbers: u.numbers}
 	for _, n := range u.numbers {
 		if n < 0 || n == 1 || n > tasks.MaxNumber {
 			return kit.Usagef("--numbers %d: 0, or 2 to %d", n, tasks.MaxNumber)
@@ -201,7 +201,7 @@ func (u *tuning) readSpace() error {
 		s.Shapes = append(s.Shapes, p.Shape)
 	}
 	for _, name := range splitWords(u.submodules) {
-		if _, err := u.reg.Find(name); err != nil {
+		if _, err := u.Registry.Find(name); err != nil {
 			return kit.Usagef("--submodules: %w", err)
 		}
 		s.Submodules = append(s.Submodules, name)
@@ -229,13 +229,13 @@ func (u *tuning) readSpace() error {
 	}
 	p, err := tasks.ParsePlan(u.Plan)
 	if err == nil {
-		err = u.reg.Check(p)
+		err = u.Registry.Check(p)
 	}
 	if err != nil {
 		return kit.Usagef("--plan: %w", err)
 	}
 	s.Plan = p
-	u.space = s
+	u.Space = s
 	return nil
 }
 

@@ -21,7 +21,7 @@ type submachine struct{ nodes, perNode int }
 
 // readMachines returns the machines that --machines lists, or --nodes and --ppn span; none:
 // the job's ranks are the machine.
-func (u *tuning) readMachines(t *levels.Topology) (all []submachine, err error) {
+func (u *Tuning) readMachines(t *levels.Topology) (all []submachine, err error) {
 	if u.machines != "" && (u.nodes != "" || u.ppn != "") {
 		return nil, kit.Usagef("--machines and --nodes, --ppn exclude each other")
 	}
@@ -85,8 +85,8 @@ func readSpan(flag, text string, most int) (all []int, err error) {
 }
 
 // eachMachine calls f for each machine to tune for, on its ranks. Others wait meanwhile.
-func (u *tuning) eachMachine(ctx context.Context, r *tuneRank, f func(ctx context.Context, r *tuneRank) error) error {
-	all, err := u.readMachines(r.topology)
+func (u *Tuning) eachMachine(ctx context.Context, r *Rank, f func(ctx context.Context, r *Rank) error) error {
+	all, err := u.readMachines(r.Topology)
 	if err != nil {
 		return err
 	}
@@ -140,39 +140,39 @@ func (m submachine) around(all []submachine, t *levels.Topology) (between []*lev
 }
 
 // onMachine calls f on the ranks of machine m of all that are tuned for.
-func (u *tuning) onMachine(ctx context.Context, r *tuneRank, m submachine, all []submachine, f func(ctx context.Context, r *tuneRank) error) error {
-	ranks, err := r.topology.Pick(m.nodes, m.perNode)
+func (u *Tuning) onMachine(ctx context.Context, r *Rank, m submachine, all []submachine, f func(ctx context.Context, r *Rank) error) error {
+	ranks, err := r.Topology.Pick(m.nodes, m.perNode)
 	if err != nil {
 		return err
 	}
 	sub := *r
-	if sub.topology, err = r.topology.Sub(ranks); err != nil {
+	if sub.Topology, err = r.Topology.Sub(ranks); err != nil {
 		return err
 	}
-	if sub.around, err = m.around(all, r.topology); err != nil {
+	if sub.around, err = m.around(all, r.Topology); err != nil {
 		return err
 	}
 	sub.machine = nil // prices would leave out here what is good there, and interpolation needs both
-	if r.comm == nil {
-		sub.meter = tune.NewSimulatedMeter(sub.topology, r.machine, u.reg)
+	if r.Comm == nil {
+		sub.Meter = tune.NewSimulatedMeter(sub.Topology, r.machine, u.Registry)
 		err := f(ctx, &sub)
-		r.spent, r.reuse = sub.spent, sub.reuse
+		r.Spent, r.Reuse = sub.Spent, sub.Reuse
 		return err
 	}
 	color := planner.NoColor
-	if slices.Contains(ranks, levels.Rank(r.comm.Rank())) {
+	if slices.Contains(ranks, levels.Rank(r.Comm.Rank())) {
 		color = 0
 	}
-	if sub.comm, err = r.comm.Split(ctx, color, r.comm.Rank()); err != nil {
+	if sub.Comm, err = r.Comm.Split(ctx, color, r.Comm.Rank()); err != nil {
 		return err
 	}
-	if sub.comm != nil {
-		sub.topology = sub.comm.Topology()
-		if sub.meter, err = tune.NewMeter(ctx, sub.comm, u.regime); err == nil {
+	if sub.Comm != nil {
+		sub.Topology = sub.Comm.Topology()
+		if sub.Meter, err = tune.NewMeter(ctx, sub.Comm, u.Regime); err == nil {
 			err = f(ctx, &sub)
 		}
-		r.spent, r.reuse = sub.spent, sub.reuse
-		if closed := sub.comm.Close(); err == nil {
+		r.Spent, r.Reuse = sub.Spent, sub.Reuse
+		if closed := sub.Comm.Close(); err == nil {
 			err = closed
 		}
 	}
@@ -180,7 +180,7 @@ func (u *tuning) onMachine(ctx context.Context, r *tuneRank, m submachine, all [
 	if err != nil && !interrupted {
 		return err // the others hear of it
 	}
-	ended, agreed := r.comm.Any(ctx, interrupted)
+	ended, agreed := r.Comm.Any(ctx, interrupted)
 	switch {
 	case agreed != nil:
 		return agreed

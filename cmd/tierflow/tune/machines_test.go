@@ -33,7 +33,7 @@ func TestTuneMachines(t *testing.T) {
 	}
 	for i := range own.Entries {
 		e := &own.Entries[i]
-		a := some.Find(request(t, e), topology(t, "3x2"), e.Links)
+		a := some.Find(request(t, e), topology(t, "3x2"), e.Links, all.Submodules())
 		if len(a.Estimates) == 0 || a.Estimates[0].From != table.FromInterpolated || len(a.Neighbours) != 2 {
 			t.Fatalf("%d bytes: %+v", e.Bytes, a)
 		}

@@ -1,8 +1,6 @@
 package tune
 
 import (
-	"time"
-
 	"github.com/spf13/cobra"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
@@ -12,8 +10,5 @@ import (
 
 // tierflow is the command with what is in this package.
 var tierflow kittest.Runner = func() *cobra.Command {
-	return kit.NewRoot("", Command(all.Submodules()))
+	return kit.NewRoot("tierflow", "", Command(all.Submodules()))
 }
-
-// A test may be held up by others for longer than a search is quiet, and expects no progress.
-func init() { quietTime = time.Hour }

@@ -13,16 +13,16 @@ import (
 
 // loadTable returns the table to add to. Rank 0's file counts: all ranks must agree on
 // what there is to measure.
-func (u *tuning) loadTable(ctx context.Context, r *tuneRank) (*table.Table, error) {
+func (u *Tuning) loadTable(ctx context.Context, r *Rank) (*table.Table, error) {
 	made := &table.Table{Version: table.Version}
 	if !u.resume {
 		return made, nil
 	}
 	var data []byte
 	var failed error
-	if r.isFirst() {
+	if r.IsFirst() {
 		var t *table.Table
-		t, failed = planner.LoadTable(u.output, u.reg)
+		t, failed = planner.LoadTable(u.output, u.Registry)
 		switch {
 		case errors.Is(failed, fs.ErrNotExist):
 			failed = nil
@@ -36,33 +36,33 @@ func (u *tuning) loadTable(ctx context.Context, r *tuneRank) (*table.Table, erro
 	if failed != nil {
 		reason = failed.Error()
 	}
-	if r.comm == nil {
+	if r.Comm == nil {
 		if failed != nil || data == nil {
 			return made, failed
 		}
-		return table.Parse(u.output, data, u.reg)
+		return table.Parse(u.output, data, u.Registry)
 	}
-	if why, err := shareBytes(ctx, r.comm, []byte(reason)); err != nil || len(why) > 0 {
+	if why, err := shareBytes(ctx, r.Comm, []byte(reason)); err != nil || len(why) > 0 {
 		return nil, cmp.Or(err, errors.New(string(why)))
 	}
-	data, err := shareBytes(ctx, r.comm, data)
+	data, err := shareBytes(ctx, r.Comm, data)
 	if err != nil || len(data) == 0 {
 		return made, err
 	}
-	return table.Parse(u.output, data, u.reg)
+	return table.Parse(u.output, data, u.Registry)
 }
 
 // checkLinks complains about a table whose numbers can't be compared with new ones: it was
 // measured over other links or in another regime, or one of both is simulated.
-func (u *tuning) checkLinks(r *tuneRank, t *table.Table) error {
-	if have := t.Provenance.Simulated; have != r.simulated {
+func (u *Tuning) checkLinks(r *Rank, t *table.Table) error {
+	if have := t.Provenance.Simulated; have != r.Simulated {
 		said := map[bool]string{true: "measured", false: "simulated on "}
-		return fmt.Errorf("--resume: %s was %s%s, now times are %s%s: a table has one kind", u.output, said[have == ""], have, said[r.simulated == ""], r.simulated)
+		return fmt.Errorf("--resume: %s was %s%s, now times are %s%s: a table has one kind", u.output, said[have == ""], have, said[r.Simulated == ""], r.Simulated)
 	}
-	if have := t.Regime(); have != u.regime {
-		return fmt.Errorf("--resume: %s has times of calls that were %v, these are %v: a table has one kind; give --regime %v", u.output, have, u.regime, have)
+	if have := t.Regime(); have != u.Regime {
+		return fmt.Errorf("--resume: %s has times of calls that were %v, these are %v: a table has one kind; give --regime %v", u.output, have, u.Regime, have)
 	}
-	if have, now := t.Provenance.Links, u.linksOf(r); have != "" && have != now {
+	if have, now := t.Provenance.Links, u.LinksOf(r); have != "" && have != now {
 		return fmt.Errorf("--resume: %s was measured over links %q, these are %q", u.output, have, now)
 	}
 	return nil

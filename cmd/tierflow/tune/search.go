@@ -2,6 +2,7 @@ package tune
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -11,59 +12,65 @@ import (
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/learn"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// tuning has the flags of the tune commands.
-type tuning struct {
+// Tuning has the flags of the tune commands.
+type Tuning struct {
 	kit.Problem
-	reg                  submodules.Registry
+	Registry             submodules.Registry
 	ops                  string        // --ops: collectives
 	min                  string        // --min: smallest size of a ladder
 	max                  string        // --max: largest size of a ladder
 	method               string        // --method
 	races                string        // --races
+	learn                string        // --learn: words
+	why                  bool          // --why
 	machines, nodes, ppn string        // flags of these names; empty: all ranks are the machine
-	regime               costs.Regime  // --regime
-	budget               time.Duration // --budget, of a whole search; 0: no limit
-	time                 time.Duration // --time, of one measurement
-	json                 bool          // --json: print JSON
-	svg                  string        // --svg: a file's name; empty: no drawing
+	Regime               costs.Regime  // --regime
+	Budget               time.Duration // --budget, of a whole search; 0: no limit
+	Time                 time.Duration // --time, of one measurement
+	JSON                 bool          // --json: print JSON
+	SVG                  string        // --svg: a file's name; empty: no drawing
 	output               string        // --output: the table's file
+	keeps                bool          // that is where later jobs find it
 	resume               bool          // --resume: add to that file
-	file                 string        // --simulate: a machine's file; empty: nothing is simulated
+	File                 string        // --simulate: a machine's file; empty: nothing is simulated
 
 	// What narrows the search; empty: nothing does.
 	shapes, submodules, segments, inners string
 	windows, numbers                     []int
 
 	// Read from these flags.
-	requests []tasks.Request
-	space    tune.Space
-	stop     stats.Stop
+	Requests []tasks.Request
+	Space    tune.Space
+	Stop     stats.Stop
 	when     tune.RaceWhen
+	Learn    learn.Options
 }
 
 // runOnJob reads the flags, makes or joins the job, and calls f for each of its ranks
-// in this process. Ranks go on when ctx ends: f asks whether it has.
-func (u *tuning) runOnJob(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *tuneRank) error) error {
+// in this process. Ranks go on when ctx ends: f asks whether it has, so that all agree.
+func (u *Tuning) runOnJob(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *Rank) error) error {
 	return u.RunOnJob(ctx, stdout, stderr, func(stdout, stderr io.Writer) error {
 		if err := u.read(); err != nil {
 			return err
 		}
-		return u.runRanks(ctx, stdout, stderr, f)
+		return u.RunRanks(ctx, stdout, stderr, f)
 	})
 }
 
-// runSimulated reads the flags and calls f once, for no rank, with a meter that simulates.
-func (u *tuning) runSimulated(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *tuneRank) error) error {
-	if u.regime != costs.Single {
-		return kit.Usagef("--regime %v: simulated calls are %v", u.regime, costs.Single)
+// runSimulated reads the flags and calls f once, for no rank, with a meter that simulates
+// until ctx ends.
+func (u *Tuning) runSimulated(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *Rank) error) error {
+	if u.Regime != costs.Single {
+		return kit.Usagef("--regime %v: simulated calls are %v", u.Regime, costs.Single)
 	}
-	s, err := u.ReadSimulated(u.file)
+	s, err := u.ReadSimulated(u.File)
 	if err != nil {
 		return err
 	}
@@ -71,85 +78,108 @@ func (u *tuning) runSimulated(ctx context.Context, stdout, stderr io.Writer, f f
 	if err := u.read(); err != nil {
 		return err
 	}
-	return f(context.WithoutCancel(ctx), &tuneRank{
-		simulated: s.MachineName(), machine: s.Machine, topology: s.Topology(), meter: tune.NewSimulatedMeter(s.Topology(), s.Machine, u.reg),
-		asked: ctx, stdout: stdout, stderr: stderr,
+	need, err := u.SimulatedNeed(ctx, s.Topology(), u.Requests)
+	if err != nil {
+		return err
+	}
+	return f(ctx, &Rank{
+		need: need, Simulated: s.MachineName(), machine: s.Machine, Topology: s.Topology(), Meter: tune.NewSimulatedMeter(s.Topology(), s.Machine, u.Registry),
+		Asked: ctx, Stdout: stdout, Stderr: stderr,
 	})
 }
 
-// tuneRank is one rank that tunes, or a simulation of all.
-type tuneRank struct {
-	simulated string           // the machine; empty: there are ranks
+// Rank is one rank that tunes, or a simulation of all.
+type Rank struct {
+	Simulated string           // the machine; empty: there are ranks
 	machine   *machine.Machine // nil: there are ranks
-	comm      *planner.Comm    // nil if the machine is simulated
-	topology  *levels.Topology
+	Comm      *planner.Comm    // nil if the machine is simulated
+	Topology  *levels.Topology
 	around    []*levels.Topology // machines between this one and others that are tuned for
-	meter     tune.Meter
-	asked     context.Context // ends when the user wants an end
-	spent     spending        // by the last search
-	reuse     tune.Reuse      // of the last search
-	stdout    io.Writer
-	stderr    io.Writer
+	Meter     tune.Meter
+	need      string          // what a simulation needs at most, for a line; empty: there are ranks
+	Asked     context.Context // ends when the user wants an end
+	Spent     spending        // by the last search
+	Reuse     tune.Reuse      // of the last search
+	Stdout    io.Writer
+	Stderr    io.Writer
 }
 
-// isFirst reports whether this is rank 0. Rank 0 prints and writes.
-func (r *tuneRank) isFirst() bool { return r.comm == nil || r.comm.Rank() == 0 }
+// IsFirst reports whether this is rank 0. Rank 0 prints and writes.
+func (r *Rank) IsFirst() bool { return r.Comm == nil || r.Comm.Rank() == 0 }
 
-// isAny reports whether b holds on any rank.
-func (r *tuneRank) isAny(ctx context.Context, b bool) (bool, error) {
-	if r.comm == nil {
+// IsAny reports whether b holds on any rank.
+func (r *Rank) IsAny(ctx context.Context, b bool) (bool, error) {
+	if r.Comm == nil {
 		return b, nil
 	}
-	return r.comm.Any(ctx, b)
+	return r.Comm.Any(ctx, b)
 }
 
-// runRanks calls f for each rank of this process.
-func (u *tuning) runRanks(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *tuneRank) error) error {
+// RunRanks calls f for each rank of this process.
+func (u *Tuning) RunRanks(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *Rank) error) error {
 	return kit.RunRanks(context.WithoutCancel(ctx), u.Job, []string{""}, func(inner context.Context, comms []*planner.Comm) error {
-		r := &tuneRank{comm: comms[0], topology: comms[0].Topology(), asked: ctx, stdout: stdout, stderr: stderr}
-		if !r.isFirst() {
-			r.stdout, r.stderr = io.Discard, io.Discard
+		r := &Rank{Comm: comms[0], Topology: comms[0].Topology(), Asked: ctx, Stdout: stdout, Stderr: stderr}
+		if !r.IsFirst() {
+			r.Stdout, r.Stderr = io.Discard, io.Discard
 		}
 		var err error
-		if r.meter, err = tune.NewMeter(inner, r.comm, u.regime); err != nil {
+		if r.Meter, err = tune.NewMeter(inner, r.Comm, u.Regime); err != nil {
 			return err
 		}
 		return f(inner, r)
 	})
 }
 
-// spaceOn is the space to search on a rank's machine.
-func (u *tuning) spaceOn(r *tuneRank) tune.Space {
-	s := u.space
+// SpaceOn is the space to search on a rank's machine.
+func (u *Tuning) SpaceOn(r *Rank) tune.Space {
+	s := u.Space
 	s.Machine, s.Around = r.machine, r.around
 	return s
 }
 
-// runSearch runs one search on one rank. The budget counts from now.
-func (u *tuning) runSearch(ctx context.Context, r *tuneRank, m *tune.Method, when tune.RaceWhen, table *table.Table, save func(*table.Table) error) (*table.Table, error) {
-	bar := newProgress(r.stderr, contestName(m, when))
+// RunSearch runs one search on one rank. The budget counts from now. Where nobody has to
+// agree it ends a measurement, too.
+func (u *Tuning) RunSearch(ctx context.Context, r *Rank, m *tune.Method, when tune.RaceWhen, table *table.Table, save func(*table.Table) error) (*table.Table, error) {
+	bar := kit.NewProgress(r.Stderr, ContestName(m, when), r.need)
+	defer bar.Finish()
 	begin := time.Now()
-	r.spent = spending{}
-	if r.simulated != "" {
-		r.spent.clock = r.simulatedTime
+	r.Spent = spending{}
+	if r.Simulated != "" {
+		r.Spent.clock = r.SimulatedTime
+		if u.Budget > 0 {
+			within, cancel := context.WithDeadline(ctx, begin.Add(u.Budget))
+			defer cancel()
+			ctx = within
+		}
 	}
-	defer r.spent.end()
+	defer r.Spent.end()
 	s := &tune.Search{
-		Topology: r.topology, Links: u.linksOf(r), Requests: u.requests, Space: u.spaceOn(r), Method: m, Races: when, Stop: u.stop, Table: table,
-		Progress: bar.show, Doing: r.spent.begin,
+		Topology: r.Topology, Links: u.LinksOf(r), Requests: u.Requests, Space: u.SpaceOn(r), Method: m, Races: when, Learn: u.Learn, Stop: u.Stop, Table: table,
+		Progress: func(done, planned int) { bar.Show(int64(done), int64(planned)) }, Doing: r.Spent.begin,
 		Interrupted: func(ctx context.Context) (bool, error) {
-			over := u.budget > 0 && time.Since(begin) > u.budget
-			return r.isAny(ctx, r.isFirst() && over || r.asked.Err() != nil)
+			bar.Show(0, 0)
+			over := u.Budget > 0 && time.Since(begin) > u.Budget
+			return r.IsAny(ctx, r.IsFirst() && over || r.Asked.Err() != nil)
 		},
 	}
-	if r.isFirst() {
+	if r.IsFirst() {
 		s.Save = save
 	}
-	table, err := s.Run(ctx, r.meter)
-	r.reuse = s.Reuse()
-	bar.finish()
+	if u.why && r.IsFirst() {
+		s.Learning = func(text string) { fmt.Fprintln(r.Stderr, text) }
+	}
+	table, err := s.Run(ctx, r.Meter)
+	r.Reuse = s.Reuse()
 	if table != nil {
 		table.Provenance.Seconds = time.Since(begin).Seconds()
 	}
 	return table, err
+}
+
+// ContestName returns the method's name, with a word if races are not as usual.
+func ContestName(m *tune.Method, when tune.RaceWhen) string {
+	if when == tune.RacesNever {
+		return m.String() + " (predicted)"
+	}
+	return m.String()
 }

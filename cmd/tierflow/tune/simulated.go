@@ -2,41 +2,68 @@ package tune
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/costs/sim"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
 )
 
-// addSimulateFlag adds --simulate.
-func (u *tuning) addSimulateFlag(c *cobra.Command) {
-	c.Flags().StringVar(&u.file, "simulate", "", kit.SimulateText)
+// AddSimulateFlag adds --simulate.
+func (u *Tuning) AddSimulateFlag(c *cobra.Command) {
+	c.Flags().StringVar(&u.File, "simulate", "", kit.SimulateText)
 }
 
-// runAnywhere calls f for each rank of the job, or once if a machine is simulated.
-func (u *tuning) runAnywhere(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *tuneRank) error) error {
-	if u.file != "" {
+// RunAnywhere calls f for each rank of the job, or once if a machine is simulated.
+func (u *Tuning) RunAnywhere(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *Rank) error) error {
+	if u.File != "" {
 		return u.runSimulated(ctx, stdout, stderr, f)
 	}
 	return u.runOnJob(ctx, stdout, stderr, f)
 }
 
-// simulatedTime returns how long the measurements so far would have taken on the simulated
+// SimulatedNeed says what the largest simulations of requests need, as many beside each
+// other as there are processors, of the plans that the built-in rule chooses. It complains if they don't fit.
+func (u *Tuning) SimulatedNeed(ctx context.Context, on *levels.Topology, requests []tasks.Request) (string, error) {
+	largest := map[tasks.Collective]tasks.Request{}
+	for _, r := range requests {
+		if have, known := largest[r.Coll]; !known || r.Bytes() > have.Bytes() {
+			largest[r.Coll] = r
+		}
+	}
+	var most sim.Need
+	for _, r := range largest {
+		c := &sim.Compilation{Request: r, Topology: on, Plan: u.Space.Rule(r, on), Registry: u.Registry, Check: ctx.Err}
+		need, err := kit.CheckSimulation(c, runtime.GOMAXPROCS(0))
+		if err != nil {
+			return "", err
+		}
+		most.Steps, most.Bytes = max(most.Steps, need.Steps), max(most.Bytes, need.Bytes)
+	}
+	return fmt.Sprintf("simulating up to %d steps on %d ranks for a measurement, %d measurements beside each other: some %s of memory",
+		most.Steps, on.Size(), runtime.GOMAXPROCS(0), kit.MemoryText(most.Bytes*int64(runtime.GOMAXPROCS(0)))), nil
+}
+
+// SimulatedTime returns how long the measurements so far would have taken on the simulated
 // machine; 0 if there are ranks.
-func (r *tuneRank) simulatedTime() time.Duration {
-	if s, ok := r.meter.(interface{ Spent() time.Duration }); ok {
+func (r *Rank) SimulatedTime() time.Duration {
+	if s, ok := r.Meter.(interface{ Spent() time.Duration }); ok {
 		return s.Spent()
 	}
 	return 0
 }
 
-// seconds returns what has been spent since begin: on the simulated machine, where that had
-// spent so much, or here.
-func (r *tuneRank) seconds(begin time.Time, simulated time.Duration) float64 {
-	if r.simulated != "" {
-		return (r.simulatedTime() - simulated).Seconds()
+// Seconds returns the time since begin. On a simulated machine it is the simulated time since
+// then.
+func (r *Rank) Seconds(begin time.Time, simulated time.Duration) float64 {
+	if r.Simulated != "" {
+		return (r.SimulatedTime() - simulated).Seconds()
 	}
 	return time.Since(begin).Seconds()
 }

@@ -9,15 +9,15 @@ import (
 // spending is the time that a search has spent on each kind of measurement. Kinds are
 // in the order of their first measurement.
 type spending struct {
-	all   []spent
+	All   []Spent
 	kind  string
 	since time.Time
 	clock func() time.Duration // of a simulated machine; nil: time here
 	at    time.Duration        // by clock, when kind began
 }
 
-// spent is the time for one kind of measurement.
-type spent struct {
+// Spent is the time for one kind of measurement.
+type Spent struct {
 	Kind         string  `json:"kind"`
 	Measurements int     `json:"measurements"`
 	Seconds      float64 `json:"seconds"`
@@ -45,18 +45,18 @@ func (s *spending) end() {
 }
 
 // spentOn returns the entry of a kind, a new one if there is none.
-func (s *spending) spentOn(kind string) *spent {
-	for i := range s.all {
-		if s.all[i].Kind == kind {
-			return &s.all[i]
+func (s *spending) spentOn(kind string) *Spent {
+	for i := range s.All {
+		if s.All[i].Kind == kind {
+			return &s.All[i]
 		}
 	}
-	s.all = append(s.all, spent{Kind: kind})
-	return &s.all[len(s.all)-1]
+	s.All = append(s.All, Spent{Kind: kind})
+	return &s.All[len(s.All)-1]
 }
 
-// spentText returns a text such as 24 pipelines 2.1 s, 30 races 1.8 s.
-func spentText(all []spent) string {
+// SpentText returns a text such as 24 pipelines 2.1 s, 30 races 1.8 s.
+func SpentText(all []Spent) string {
 	var parts []string
 	for _, s := range all {
 		parts = append(parts, fmt.Sprintf("%d %s %.1f s", s.Measurements, s.Kind, s.Seconds))

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/planner/learn"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
@@ -16,19 +17,26 @@ import (
 
 // Command returns tune with its subcommands.
 func Command(reg submodules.Registry) *cobra.Command {
-	u := &tuning{reg: reg}
+	u := &Tuning{Registry: reg}
 	c := &cobra.Command{
-		Use:   "tune -o FILE",
+		Use:   "tune [-o FILE]",
 		Short: "Measure, search and write a decision table",
 		Long: `Looks for the fastest plan of each collective and size on this machine and writes
-a decision table, which planner.Options.Table or TIERFLOW_TABLE then name.
+a decision table, which planner.Options.Table or TIERFLOW_TABLE then name. A launched job
+without -o keeps it in the user's cache folder, where later jobs of the same ranks find it.
 
 Methods (--method), as in HAN, section III-C:
 ` + methodsHelp() + `
 The built-in rule's plan always competes. --races says for what the tasks methods run
 whole collectives: auto, where predictions don't tell which plan is the fastest, and they
-learn from it; never, for nothing; always, for every size, beside the rule's plan. With
-always they measure pipelines of plans in place of tasks.
+learn from it; never, for nothing.
+
+Method learn follows ACCLAiM. --learn says how: by default the next measurement is that
+from which most is hoped to be gained for its time, plans are known by their words, and
+what is learned is how wrong their prices are. variance picks where the forest is least
+sure, as the paper does; bootstrap takes that from the jackknife after bootstrap; numbers
+knows plans by these alone; no-prior leaves prices out; cost-blind ignores what
+measurements take; random draws. --why prints a line for each measurement.
 
 A measurement ends when the 95% interval of the mean is within 2.5% of it, or after
 --time, the same for all methods. --budget bounds the whole search: what is not
@@ -64,34 +72,39 @@ that, because not all messages are powers of two. --bytes lists others in their 
   TIERFLOW_TABLE=table.json tierflow plan allreduce --bytes 100000 --topo 3x2`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return kit.Usagef("unknown command %q; known are compare, validate, check, models; to tune give -o FILE and no argument", args[0])
+				return kit.Usagef("unknown command %q; known is check; to tune give -o FILE and no argument", args[0])
 			}
 			return nil
 		},
 		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
-			return u.runAnywhere(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.runTune)
+			return u.RunAnywhere(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.runTune)
 		}),
 	}
 	u.addTuneFlags(c)
-	c.AddCommand(compareCommand(reg), validateCommand(reg), checkCommand(reg), modelsCommand(reg))
+	c.AddCommand(checkCommand(reg))
 	return c
 }
 
 // addTuneFlags adds the flags of tune itself.
-func (u *tuning) addTuneFlags(c *cobra.Command) {
-	u.addFlags(c)
-	u.addSizeFlags(c, "4B", "16MiB")
+func (u *Tuning) addTuneFlags(c *cobra.Command) {
+	u.AddFlags(c)
+	u.AddSizeFlags(c, "4B", "16MiB")
 	f := c.Flags()
 	f.StringVar(&u.machines, "machines", "", "machines to tune for, of the first nodes and ranks: 4x2,3x2,4x1 (default all ranks)")
 	f.StringVar(&u.nodes, "nodes", "", "with --ppn in place of --machines: numbers of nodes: 1:8 or 2,3,4 (default all)")
 	f.StringVar(&u.ppn, "ppn", "", "with --nodes: numbers of ranks a node (default all)")
-	f.StringVarP(&u.output, "output", "o", "", "file to write the table to")
+	f.StringVarP(&u.output, "output", "o", "", "file to write the table to (default of a launched job: where jobs find it)")
 	f.StringVar(&u.method, "method", tune.TasksPruned.String(), "how to search")
-	f.StringVar(&u.races, "races", tune.RacesAuto.String(), "when plans run in turns: auto, never or always")
-	f.DurationVar(&u.budget, "budget", 0, "time for the whole search (default no limit)")
-	u.addSimulateFlag(c)
+	f.StringVar(&u.learn, "learn", "", "how method learn learns: "+strings.Join(learn.OptionWords(), ", "))
+	f.BoolVar(&u.why, "why", false, "say what method learn measures, and why")
+	f.StringVar(&u.races, "races", tune.RacesAuto.String(), "when plans run in turns: auto or never")
+	kit.CompleteWords(c, "method", kit.Names(tune.Methods())...)
+	kit.CompleteWords(c, "races", "auto", "never")
+	kit.CompleteList(c, "learn", learn.OptionWords())
+	f.DurationVar(&u.Budget, "budget", 0, "time for the whole search (default no limit)")
+	u.AddSimulateFlag(c)
 	f.BoolVar(&u.resume, "resume", false, "keep what the file has, and add to it")
-	f.BoolVar(&u.json, "json", false, "print a summary as JSON")
+	f.BoolVar(&u.JSON, "json", false, "print a summary as JSON")
 }
 
 // methodsHelp lists the methods and what they do.
@@ -108,7 +121,7 @@ func methodsHelp() string {
 const methodColumn = 25
 
 // runTune tunes on one rank.
-func (u *tuning) runTune(ctx context.Context, r *tuneRank) error {
+func (u *Tuning) runTune(ctx context.Context, r *Rank) error {
 	m, err := tune.ParseMethod(u.method)
 	if err != nil {
 		return kit.Usagef("--method: %w", err)
@@ -116,24 +129,39 @@ func (u *tuning) runTune(ctx context.Context, r *tuneRank) error {
 	if u.when, err = tune.ParseRaceWhen(u.races); err != nil {
 		return kit.Usagef("--races: %w", err)
 	}
+	if u.Learn, err = learn.ParseOptions(u.learn); err != nil {
+		return kit.Usagef("--learn: %w", err)
+	}
+	if m != tune.Learn && (u.learn != "" || u.why) {
+		return kit.Usagef("--learn and --why are of --method learn; it is %v", m)
+	}
 	if u.output == "" {
-		return kit.Usagef("no file for the table; give -o FILE")
+		if r.Comm == nil || !kit.IsLaunched() {
+			return kit.Usagef("no file for the table; give -o FILE: only launched jobs find one that is kept")
+		}
+		if u.output = r.Comm.TableFile(); u.output == "" && r.IsFirst() {
+			return errors.New("no file for the table, and no cache folder to keep it in; give -o FILE")
+		}
+		u.keeps = true
 	}
 	made, err := u.loadTable(ctx, r)
 	if err != nil {
 		return err
 	}
 	save := func(t *table.Table) error {
+		if u.keeps {
+			return r.Comm.KeepTable(t)
+		}
 		data, err := t.Encode()
 		if err != nil {
 			return err
 		}
-		return kit.WriteOutput(r.stdout, u.output, data)
+		return kit.WriteOutput(r.Stdout, u.output, data)
 	}
-	err = u.eachMachine(ctx, r, func(ctx context.Context, r *tuneRank) error {
+	err = u.eachMachine(ctx, r, func(ctx context.Context, r *Rank) error {
 		u.describeOrigin(made, r, m)
 		before := made.Provenance
-		_, err := u.runSearch(ctx, r, m, u.when, made, save)
+		_, err := u.RunSearch(ctx, r, m, u.when, made, save)
 		p := &made.Provenance
 		p.Seconds += before.Seconds
 		if len(u.machines)+len(u.nodes)+len(u.ppn) > 0 {
@@ -144,7 +172,7 @@ func (u *tuning) runTune(ctx context.Context, r *tuneRank) error {
 	if err != nil && !errors.Is(err, tune.ErrInterrupted) {
 		return err
 	}
-	if !r.isFirst() {
+	if !r.IsFirst() {
 		return nil
 	}
 	if err := save(made); err != nil {
@@ -153,8 +181,19 @@ func (u *tuning) runTune(ctx context.Context, r *tuneRank) error {
 	if err := u.printSummary(r, made); err != nil {
 		return err
 	}
-	if err != nil && r.asked.Err() != nil {
+	return u.explainEnd(err, r, &made.Provenance)
+}
+
+// explainEnd returns the error of a search that ended early: by a signal, or by a budget
+// too short for one measurement. Another budget's end is no error.
+func (u *Tuning) explainEnd(err error, r *Rank, p *table.Provenance) error {
+	switch {
+	case err == nil:
+		return nil
+	case r.Asked.Err() != nil:
 		return fmt.Errorf("%w; --resume goes on", err)
+	case p.Configurations == 0:
+		return fmt.Errorf("--budget %v is less than it takes to list what there is to measure, and to make the first measurement: give more time, or less to search (--ops, --bytes, --shapes)", u.Budget)
 	}
 	return nil
 }
@@ -171,24 +210,24 @@ type Summary struct {
 	Violations   []string     `json:"violations"`
 }
 
-func (u *tuning) printSummary(r *tuneRank, t *table.Table) error {
+func (u *Tuning) printSummary(r *Rank, t *table.Table) error {
 	p := t.Provenance
 	s := Summary{u.output, p.Method, p.Configurations, p.Planned, p.Rejected, p.Seconds, len(t.Entries), []string{}}
 	for _, v := range tune.Violations(t) {
 		s.Violations = append(s.Violations, v.String())
 	}
-	if u.json {
-		return kit.WriteJSON(r.stdout, s)
+	if u.JSON {
+		return kit.WriteJSON(r.Stdout, s)
 	}
-	out := r.stdout
+	out := r.Stdout
 	if u.output == "-" {
-		out = r.stderr
+		out = r.Stderr
 	}
 	fmt.Fprintf(out, "%s: %d entries by %s, %d of %d measurements in %.1f s\n", s.File, s.Entries, s.Method, s.Measurements, s.Planned, s.Seconds)
-	if r.reuse.Tasks > 0 {
-		fmt.Fprintf(out, "tasks: %v\n", r.reuse)
+	if r.Reuse.Tasks > 0 {
+		fmt.Fprintf(out, "tasks: %v\n", r.Reuse)
 	}
-	if text := spentText(r.spent.all); text != "" {
+	if text := SpentText(r.Spent.All); text != "" {
 		fmt.Fprintf(out, "measured: %s\n", text)
 	}
 	if len(s.Rejected) > 0 {

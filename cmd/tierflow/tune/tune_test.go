@@ -2,8 +2,6 @@ package tune
 
 import (
 	"context"
-	"encoding/json"
-	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -184,88 +182,6 @@ func TestTuneResume(t *testing.T) {
 	}
 }
 
-func TestTuneCompare(t *testing.T) {
-	svg := filepath.Join(t.TempDir(), "compare.svg")
-	c := kittest.Decode[comparison](t, tierflow.Succeeds(t, smallSpace("tune", "compare", "--ops", "bcast", "--min", "4KiB", "--json", "--svg", svg)...))
-	last := len(c.Methods) - 1
-	if last != len(contests) || c.Methods[last].Method != "rule" || c.Methods[last].Measurements != 0 || len(c.Points) != 3 {
-		t.Fatalf("%+v", c)
-	}
-	for i, m := range c.Methods {
-		made := 0
-		for _, on := range m.Spent {
-			made += on.Measurements
-		}
-		if made != m.Measurements || (i == last) != (len(m.Spent) == 0) {
-			t.Errorf("%s: spent on %+v, of %d measurements", m.Method, m.Spent, m.Measurements)
-		}
-		if i < last && (m.Method != contestName(contests[i].method, contests[i].when) || m.Configurations == 0) || m.Measurements != m.Planned || len(m.Choices) != 3 || m.MeanSlowdown <= 0 || m.MaxSlowdown < m.MeanSlowdown {
-			t.Errorf("%+v", m)
-		}
-		for _, choice := range m.Choices {
-			if choice.Tie && choice.Slowdown != 1 || choice.NS < choice.Low || choice.NS > choice.High {
-				t.Errorf("%+v", choice)
-			}
-		}
-	}
-	if !strings.Contains(kittest.Contents(t, svg), "exhaustive+heuristics") {
-		t.Error("the drawing does not name the methods")
-	}
-	text := tierflow.Succeeds(t, smallSpace("tune", "compare", "--ops", "bcast", "--min", "64KiB", "--budget", "1ns")...)
-	if !strings.Contains(text, "mean slowdown") {
-		t.Errorf("without a budget to speak of:\n%s", text)
-	}
-}
-
-// Whoever interrupts a comparison sees what was done until then.
-func TestTuneCompareInterrupted(t *testing.T) {
-	interrupted, cancel := context.WithCancel(t.Context())
-	cancel()
-	s := tierflow.RunIn(interrupted, t, smallSpace("tune", "compare", "--ops", "bcast", "--min", "64KiB", "--json")...)
-	if s.Status != 1 || !strings.Contains(s.Errors, "interrupted: of 1 points 0 are compared") {
-		t.Fatalf("status %d, %s", s.Status, s.Errors)
-	}
-	if c := kittest.Decode[comparison](t, s.Out); !c.Interrupted || len(c.Methods) != 2 || c.Methods[0].Planned == 0 || c.Methods[0].Measurements != 0 {
-		t.Errorf("%+v", c)
-	}
-}
-
-func TestTuneValidate(t *testing.T) {
-	var v struct{ Validations []validation }
-	svg := filepath.Join(t.TempDir(), "validate.svg")
-	text := tierflow.Succeeds(t, fewPlans("tune", "validate", "--ops", "bcast", "--bytes", "64KiB", "--json", "--svg", svg)...)
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatal(err)
-	}
-	if len(v.Validations) != 1 || len(v.Validations[0].Rows) < 3 || math.Abs(v.Validations[0].Spearman) > 1 {
-		t.Errorf("%+v", v)
-	}
-	for i, row := range v.Validations[0].Rows {
-		if row.Predicted <= 0 || row.Measured <= 0 || i > 0 && row.Measured < v.Validations[0].Rows[i-1].Measured {
-			t.Errorf("row %d: %+v", i, row)
-		}
-	}
-	if _, err := os.Stat(svg); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestSpearman(t *testing.T) {
-	for _, test := range []struct {
-		a, b []float64
-		want float64
-	}{
-		{[]float64{1, 2, 3, 40}, []float64{10, 11, 12, 13}, 1},
-		{[]float64{1, 2, 3}, []float64{9, 8, 1}, -1},
-		{[]float64{1, 2, 2, 3}, []float64{1, 3, 2, 4}, 0.9486832980505138}, // ties share ranks
-		{[]float64{5}, []float64{6}, 1},
-	} {
-		if got := spearman(test.a, test.b); math.Abs(got-test.want) > 1e-12 {
-			t.Errorf("%v and %v: %v, want %v", test.a, test.b, got, test.want)
-		}
-	}
-}
-
 func TestTuneCheck(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "table.json")
 	const suspicious = `{"tierflow_table":2,"provenance":{},"entries":[
@@ -306,8 +222,7 @@ func TestTuneRefuses(t *testing.T) {
 		{"tune -o x --segments 0", "--segments: 0: at least 1"},
 		{"tune -o x --windows 0", "--windows: "},
 		{"tune -o x --time 0s", "a time is above 0"},
-		{"tune compare x", "there are only flags"},
-		{"tune all", "known are compare, validate, check"},
+		{"tune all", "known is check"},
 	} {
 		if s := tierflow.Run(t, strings.Fields(test.args)...); s.Status != 2 || !strings.Contains(s.Errors, test.want) {
 			t.Errorf("tierflow %s: status %d, %q; want %q", test.args, s.Status, s.Errors, test.want)
@@ -321,10 +236,42 @@ func TestTuneSizes(t *testing.T) {
 		{"1KiB", "1KiB", "1KiB"},
 		{"3B", "10B", "3B,10B"},
 	} {
-		u := tuning{min: test.min, max: test.max}
+		u := Tuning{min: test.min, max: test.max}
 		all, err := u.readLadder()
 		if err != nil || sizesText(all) != test.want {
 			t.Errorf("%s to %s: %s, %v; want %s", test.min, test.max, sizesText(all), err, test.want)
+		}
+	}
+}
+
+// Method learn tunes goroutine ranks and simulated machines, and says what it measures.
+func TestTuneLearn(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "table.json")
+	for _, args := range [][]string{
+		smallSpace("tune", "-o", file, "--ops", "bcast,allreduce", "--min", "1KiB", "--method", "learn", "--why", "--json"),
+		strings.Fields("tune -o " + file + " --topo 16x2 --simulate assumed --ops bcast --bytes 1KiB,64KiB --windows 2 --method learn --learn variance,no-prior --why --json"),
+	} {
+		out := tierflow.Run(t, args...)
+		s := kittest.Decode[Summary](t, out.Out)
+		if out.Status != 0 || s.Entries == 0 || s.Measurements == 0 || !strings.Contains(out.Errors, "not measured") {
+			t.Errorf("%v: %+v", args, out)
+		}
+		made, err := planner.LoadTable(file, all.Submodules())
+		if err != nil || made.Provenance.Method != "learn" {
+			t.Fatalf("%v: %v, %+v", args, err, made)
+		}
+		for _, m := range made.Measured {
+			if m.Spent <= 0 {
+				t.Errorf("%v: how long took the measurement %+v?", args, m)
+			}
+		}
+	}
+	for _, test := range []struct{ args, want string }{
+		{"tune -o x.json --method learn --learn luck", "--learn: unknown word \"luck\"; known are variance, random"},
+		{"tune -o x.json --why", "--learn and --why are of --method learn; it is tasks+heuristics"},
+	} {
+		if s := tierflow.Run(t, strings.Fields(test.args)...); s.Status != 2 || !strings.Contains(s.Errors, test.want) {
+			t.Errorf("%s: %+v, want %q", test.args, s, test.want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"context"
 	"math/rand/v2"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
@@ -23,7 +24,7 @@ func (v *verifying) drawCase(i int) casegen.Case {
 }
 
 // listCases returns all requests and plans on the one machine.
-func (v *verifying) listCases() ([]casegen.Case, error) {
+func (v *verifying) listCases(ctx context.Context) ([]casegen.Case, error) {
 	var all []casegen.Case
 	for _, coll := range v.colls {
 		requests, err := v.listRequests(coll)
@@ -31,6 +32,9 @@ func (v *verifying) listCases() ([]casegen.Case, error) {
 			return nil, err
 		}
 		for _, r := range requests {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
 			plans, err := v.listPlans(r)
 			if err != nil {
 				return nil, err

@@ -8,10 +8,12 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/check"
 	"github.com/tierflow/tierflow/submodules/check/casegen"
@@ -37,16 +39,18 @@ type outcome struct {
 
 // checkAll checks n cases on all CPUs. failure is the error of the smallest wrong
 // case; err is a cancelled context. Apart from the time, the results depend on the
-// cases only.
-func (c *checker) checkAll(ctx context.Context, n int, at func(i int) casegen.Case) (report verification, failure, err error) {
+// cases only. The bar shows how many are checked.
+func (c *checker) checkAll(ctx context.Context, n int, at func(i int) casegen.Case, bar *kit.Progress) (report verification, failure, err error) {
 	begin := time.Now()
 	outcomes := make([]outcome, n)
+	var ended atomic.Int64
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range n {
 		g.Go(func() error {
 			if ctx.Err() == nil {
 				outcomes[i] = c.checkOne(at(i))
+				bar.Show(ended.Add(1), int64(n))
 			}
 			return ctx.Err()
 		})

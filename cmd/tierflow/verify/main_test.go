@@ -10,5 +10,5 @@ import (
 
 // tierflow is the command with what is in this package.
 var tierflow kittest.Runner = func() *cobra.Command {
-	return kit.NewRoot("", Command(all.Submodules()))
+	return kit.NewRoot("tierflow", "", Command(all.Submodules()))
 }

@@ -1,7 +1,7 @@
 package verify
 
 import (
-	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/plans"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -15,7 +15,7 @@ func (v *verifying) listPlans(r tasks.Request) ([]tasks.Plan, error) {
 	for _, shape := range tasks.ShapesOf(r.Coll) {
 		for _, cut := range listCuts(r) {
 			p := tasks.Plan{Shape: shape, Segment: cut.segment, Window: cut.window}
-			all = append(all, rule.Combinations{Registry: v.reg, Inner: cut.inner}.Of(r, v.on, p)...)
+			all = append(all, plans.Combinations{Registry: v.reg, Inner: cut.inner}.Of(r, v.on, p)...)
 		}
 	}
 	return all, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -61,7 +62,7 @@ and the exit status is 1.`,
 			if err := v.read(args[0]); err != nil {
 				return err
 			}
-			return v.run(c.Context(), c.OutOrStdout())
+			return v.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
 		}),
 	}
 	v.AddTopoFlag(c, "4x2")
@@ -138,21 +139,23 @@ func (v *verifying) readRandom() (err error) {
 }
 
 // chooseCases returns the number of cases to check, and the i-th.
-func (v *verifying) chooseCases() (n int, at func(i int) casegen.Case, err error) {
+func (v *verifying) chooseCases(ctx context.Context) (n int, at func(i int) casegen.Case, err error) {
 	if v.random > 0 {
 		return v.random, v.drawCase, nil
 	}
-	all, err := v.listCases()
+	all, err := v.listCases(ctx)
 	return len(all), func(i int) casegen.Case { return all[i] }, err
 }
 
-func (v *verifying) run(ctx context.Context, stdout io.Writer) error {
-	n, at, err := v.chooseCases()
+func (v *verifying) run(ctx context.Context, stdout, stderr io.Writer) error {
+	n, at, err := v.chooseCases(ctx)
 	if err != nil {
 		return err
 	}
 	checker := checker{reg: v.reg, maxRanks: v.maxRanks}
-	report, failure, err := checker.checkAll(ctx, n, at)
+	bar := kit.NewProgress(stderr, "checking", fmt.Sprintf("checking %d cases of up to %d steps, %d beside each other", n, maxSteps, runtime.GOMAXPROCS(0)))
+	report, failure, err := checker.checkAll(ctx, n, at, bar)
+	bar.Finish()
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func withSM(s submodules.Submodule) kittest.Runner {
 			reg = append(reg, other)
 		}
 	}
-	return func() *cobra.Command { return kit.NewRoot("", Command(reg)) }
+	return func() *cobra.Command { return kit.NewRoot("tierflow", "", Command(reg)) }
 }
 
 // A broken submodule is found, and the command that is printed finds it again.

@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/tierflow/tierflow/levels"
 )
@@ -101,13 +98,11 @@ func readPMIPort(v *Vars, l *Launcher) {
 // inherited opens a duplicate of a descriptor that the launcher left open. Children
 // of the program are no ranks: they get neither.
 func inherited(fd int) (net.Conn, error) {
-	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	f, err := duplicate(fd, envPMIFD)
 	if err != nil {
 		return nil, fmt.Errorf("%s=%d is not an open descriptor: %w; a child of a rank is no rank, %s=%s runs it alone",
 			envPMIFD, fd, err, envLauncher, None)
 	}
-	unix.CloseOnExec(fd)
-	f := os.NewFile(uintptr(dup), envPMIFD)
 	defer f.Close()
 	c, err := net.FileConn(f)
 	if err != nil {

@@ -36,11 +36,12 @@ type Source interface {
 
 // Options narrow what is drawn. Zero fields are drawn.
 type Options struct {
-	MaxRanks int // 0: 64
-	Coll     tasks.Collective
-	Topology *levels.Topology
-	Plan     tasks.Plan          // what it leaves open is drawn
-	Registry submodules.Registry // what to draw algorithms from
+	MaxRanks     int // 0: 64
+	Coll         tasks.Collective
+	Topology     *levels.Topology
+	Plan         tasks.Plan          // what it leaves open is drawn
+	Registry     submodules.Registry // what to draw algorithms from
+	LeastSegment int64               // of drawn segments, inner ones too, bytes; 0: 1
 }
 
 // Draw makes a case.
@@ -106,7 +107,7 @@ func (o Options) request(s Source, size int) tasks.Request {
 	}
 	if r.Blocks() {
 		r.Count = int64(s.IntN(int(r.Count)/size + 2)) // of each rank
-		r.InPlace = s.IntN(2) == 1
+		r.InPlace = s.IntN(2) == 1 && r.Coll.HasInPlace()
 	}
 	if r.Coll.HasCounts() && s.IntN(2) == 1 {
 		r.Counts, r.Count = differ(s, size, int(r.Count))
@@ -130,7 +131,7 @@ func (o Options) request(s Source, size int) tasks.Request {
 func (o Options) plan(s Source, r tasks.Request, t *levels.Topology) tasks.Plan {
 	p := tasks.Plan{Shape: pick(s, tasks.ShapesOf(r.Coll)...), Window: 1 + s.IntN(5)}
 	bytes := int(max(1, r.Bytes()))
-	p.Segment = int64(1 + s.IntN(pick(s, bytes, max(1, bytes/4), 64)))
+	p.Segment = max(o.LeastSegment, int64(1+s.IntN(pick(s, bytes, max(1, bytes/4), 64))))
 	if s.IntN(4) == 0 {
 		p.Segment = tasks.Whole
 	}
@@ -166,10 +167,10 @@ func (o Options) choices(s Source, op tasks.Collective, inside bool, p tasks.Pla
 			c := tasks.Choice{Submodule: sub.Name(), Algorithm: a.Name}
 			can = append(can, c)
 			if a.Inner {
-				c.Inner = 1 + int64(s.IntN(int(min(p.Segment, 4096))))
+				c.Inner = max(o.LeastSegment, 1+int64(s.IntN(int(min(p.Segment, 4096)))))
 				can = append(can, c)
 			}
-			if a.Number != "" {
+			if a.Number.Taken() {
 				c.N = 2 + s.IntN(mostNumber-1)
 				can = append(can, c)
 			}

@@ -1,4 +1,5 @@
-// Measures Gloo over its TCP transport. tierflow run starts the ranks.
+// Measures Gloo over its TCP transport. tierflow run starts the ranks. Compiled with -DTLS, against a Gloo that was built
+// with USE_TCP_OPENSSL_LINK, it measures the TLS transport: GLOO_TLS is a folder with key.pem, cert.pem and ca.pem.
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>
@@ -8,6 +9,9 @@
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/transport/tcp/device.h>
+#ifdef TLS
+#include <gloo/transport/tcp/tls/device.h>
+#endif
 
 #include "measure.h"
 
@@ -73,9 +77,19 @@ int main(int argc, char **argv) {
 	struct library lib = {environment("TIERFLOW_RANK"), environment("TIERFLOW_SIZE"), barrier, maximum, run};
 	gloo::transport::tcp::attr attr;
 	attr.iface = atoi(argv[4]) > 1 ? "eth0" : "lo";
+#ifdef TLS // a newer Gloo
+	auto store = std::make_shared<gloo::rendezvous::FileStore>(argv[6]);
+#else
 	gloo::rendezvous::FileStore store(argv[6]);
+#endif
 	context = std::make_shared<gloo::rendezvous::Context>(lib.rank, lib.size);
+#ifdef TLS
+	const std::string folder = getenv("GLOO_TLS") ? getenv("GLOO_TLS") : ".";
+	std::shared_ptr<gloo::transport::Device> device = gloo::transport::tcp::tls::CreateDevice(
+		attr, folder + "/key.pem", folder + "/cert.pem", folder + "/ca.pem", "");
+#else
 	std::shared_ptr<gloo::transport::Device> device = gloo::transport::tcp::CreateDevice(attr);
+#endif
 	context->connectFullMesh(store, device);
 	measure_all(&lib, argv);
 	barrier();

@@ -116,7 +116,7 @@ static void check(struct series *s, int first_root) {
 		size = s->lib->rank;
 	size_t from = takes_blocks(c) ? c->offsets[s->lib->rank] : 0, all = received(s);
 	int bcast = is(c, "bcast"), scatter = is(c, "scatter"), alltoall = is(c, "alltoall"), gathers = gives_blocks(c);
-	if (is(c, "barrier") || size == 0 || ((is(c, "reduce") || is(c, "gather")) && s->lib->rank != c->root))
+	if (is(c, "barrier") || is(c, "pingpong") || size == 0 || ((is(c, "reduce") || is(c, "gather")) && s->lib->rank != c->root))
 		return;
 	for (size_t i = 0; i < all; i++) {
 		size_t at = from + i;

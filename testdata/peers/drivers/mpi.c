@@ -10,7 +10,18 @@ static void maximum(double *values, int n) {
 	MPI_Allreduce(MPI_IN_PLACE, values, n, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
 }
 
-static int rank;
+static int rank, ranks;
+
+/* A message from the first rank to the last, and back. */
+static void ping_pong(const struct call *c, int n, int last) {
+	if (rank == 0) {
+		MPI_Send(c->send, n, MPI_FLOAT, last, 0, MPI_COMM_WORLD);
+		MPI_Recv(c->recv, n, MPI_FLOAT, last, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	} else if (rank == last) {
+		MPI_Recv(c->recv, n, MPI_FLOAT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Send(c->recv, n, MPI_FLOAT, 0, 0, MPI_COMM_WORLD);
+	}
+}
 
 static void run(const struct call *c) {
 	int n = (int)(c->bytes / sizeof(float));
@@ -45,6 +56,8 @@ static void run(const struct call *c) {
 		MPI_Exscan(c->send, c->recv, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 	else if (is(c, "reducescatter"))
 		MPI_Reduce_scatter(c->send, c->recv, c->counts, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+	else if (is(c, "pingpong"))
+		ping_pong(c, n, ranks - 1);
 	else {
 		fprintf(stderr, "no collective %s here\n", c->collective);
 		MPI_Abort(MPI_COMM_WORLD, 2);
@@ -58,6 +71,7 @@ int main(int argc, char **argv) {
 	MPI_Comm_rank(MPI_COMM_WORLD, &lib.rank);
 	rank = lib.rank;
 	MPI_Comm_size(MPI_COMM_WORLD, &lib.size);
+	ranks = lib.size;
 	measure_all(&lib, argv);
 	MPI_Finalize();
 	return 0;

@@ -102,3 +102,14 @@ func Between(t *testing.T, text, from, to string) string {
 	}
 	return inner
 }
+
+// CheckDrawing complains if a file is no SVG that has some texts.
+func CheckDrawing(t *testing.T, name string, texts ...string) {
+	t.Helper()
+	drawing := Contents(t, name)
+	for _, text := range append(texts, "<svg", "</svg>") {
+		if !strings.Contains(drawing, text) {
+			t.Errorf("%s has no %q", filepath.Base(name), text)
+		}
+	}
+}

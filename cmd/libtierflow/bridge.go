@@ -1,0 +1,73 @@
+//go:build cgo
+
+package main
+
+/*
+#include <stdlib.h>
+#define TF_TYPES_ONLY
+#include "abi/tierflow.h"
+
+// A pointer alone: a library that is loaded late has little room for what each thread has.
+static _Thread_local char *tf_text;
+static char *tf_text_of_thread(void) { return tf_text ? tf_text : (tf_text = calloc(1, 2048)); }
+static int tf_call_share(int (*f)(void *, int, void *), void *b, int n, void *arg) { return f(b, n, arg); }
+static void tf_call_progress(void (*f)(void *), void *arg) { f(arg); }
+*/
+import "C"
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"unsafe"
+)
+
+// setError is what tf_error of this thread says from now on: the goroutine of a call from C
+// stays on the caller's thread.
+func setError(err error) {
+	const most = 2048
+	if C.tf_text_of_thread() == nil {
+		return
+	}
+	text := unsafe.Slice((*byte)(unsafe.Pointer(C.tf_text_of_thread())), most)
+	text[copy(text[:most-1], err.Error())] = 0
+}
+
+// errorText is where setError writes.
+func errorText() *C.char { return C.tf_text_of_thread() }
+
+// sharer makes of a C function what join.Config wants, and remembers whether it was called.
+type sharer struct {
+	config C.tf_config
+	called bool
+}
+
+// sharedBytes is how many bytes rank 0 gives: more than an invitation has.
+const sharedBytes = 1024
+
+// share gives all ranks rank 0's text. It ends with a zero byte.
+func (s *sharer) share(_ context.Context, text string) (string, error) {
+	s.called = true
+	room := C.calloc(1, sharedBytes)
+	defer C.free(room)
+	b := unsafe.Slice((*byte)(room), sharedBytes)
+	copy(b[:sharedBytes-1], text)
+	if status := C.tf_call_share(s.config.share, room, sharedBytes, s.config.arg); status != 0 {
+		return "", errors.New("the caller's share has failed")
+	}
+	shared, _, _ := bytes.Cut(b, []byte{0})
+	if len(shared) == 0 {
+		return "", errors.New("rank 0 has nothing to share: it could not begin to join")
+	}
+	return string(shared), nil
+}
+
+// release calls share for those who wait in it, if this rank failed before it came there.
+func (s *sharer) release() {
+	if !s.called {
+		_, _ = s.share(context.Background(), "")
+	}
+}
+
+// progress calls the C function.
+func progress(config *C.tf_config) { C.tf_call_progress(config.progress, config.arg) }

@@ -1,0 +1,165 @@
+//go:build cgo && linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tierflow/tierflow/cmd/libtierflow/abi"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// patience is after how long a program that runs is one that hangs.
+const patience = 2 * time.Minute
+
+// The header's numbers are those of package tasks: programs were built with them.
+func TestHeaderNumbers(t *testing.T) {
+	for name, want := range map[string]any{
+		"TF_BCAST": tasks.Bcast, "TF_REDUCE": tasks.Reduce, "TF_ALLREDUCE": tasks.Allreduce, "TF_ALLGATHER": tasks.Allgather,
+		"TF_GATHER": tasks.Gather, "TF_SCATTER": tasks.Scatter, "TF_REDUCE_SCATTER": tasks.ReduceScatter,
+		"TF_ALLTOALL": tasks.Alltoall, "TF_BARRIER": tasks.Barrier, "TF_SCAN": tasks.Scan, "TF_EXSCAN": tasks.Exscan,
+		"TF_I8": tasks.Int8, "TF_I16": tasks.Int16, "TF_I32": tasks.Int32, "TF_I64": tasks.Int64,
+		"TF_U8": tasks.Uint8, "TF_U16": tasks.Uint16, "TF_U32": tasks.Uint32, "TF_U64": tasks.Uint64,
+		"TF_F16": tasks.Float16, "TF_BF16": tasks.BFloat16, "TF_F32": tasks.Float32, "TF_F64": tasks.Float64,
+		"TF_C64": tasks.Complex64, "TF_C128": tasks.Complex128,
+		"TF_SUM": tasks.OpSum, "TF_PROD": tasks.OpProd, "TF_MIN": tasks.OpMin, "TF_MAX": tasks.OpMax,
+		"TF_BAND": tasks.OpBand, "TF_BOR": tasks.OpBor, "TF_BXOR": tasks.OpBxor,
+		"TF_LAND": tasks.OpLand, "TF_LOR": tasks.OpLor, "TF_LXOR": tasks.OpLxor, "TF_AVERAGE": tasks.OpAverage,
+	} {
+		if got, want := headerNumbers(t)[name], fmt.Sprintf("%d", want); fmt.Sprint(got) != want {
+			t.Errorf("tierflow.h has %s = %d, package tasks has %s", name, got, want)
+		}
+	}
+	if n := len(headerNumbers(t)); n != 36 {
+		t.Errorf("tierflow.h has %d numbers; the table has 36", n)
+	}
+}
+
+// headerNumbers reads the enumerations.
+func headerNumbers(t *testing.T) map[string]int {
+	t.Helper()
+	all := map[string]int{}
+	for _, enum := range regexp.MustCompile(`(?s)enum \w+ \{(.*?)\}`).FindAllStringSubmatch(abi.Header, -1) {
+		next := 0
+		for _, item := range strings.Split(enum[1], ",") {
+			name, value, given := strings.Cut(strings.TrimSpace(item), " = ")
+			if given {
+				if _, err := fmt.Sscan(value, &next); err != nil {
+					t.Fatal(err)
+				}
+			}
+			all[name] = next
+			next++
+		}
+	}
+	return all
+}
+
+// libraryDir is where library has built it; empty: it was not asked to.
+var libraryDir string
+
+var library = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "libtierflow")
+	if err != nil {
+		return "", err
+	}
+	libraryDir = dir
+	file := filepath.Join(dir, "libtierflow.so")
+	out, err := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", file, ".").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("building the library: %w\n%s", err, out)
+	}
+	return file, err
+})
+
+func TestMain(m *testing.M) {
+	os.Setenv("TIERFLOW_MACHINE", "off") // the plans are those of every machine, and nothing is kept
+	status := m.Run()
+	if libraryDir != "" {
+		os.RemoveAll(libraryDir)
+	}
+	os.Exit(status)
+}
+
+// builtLibrary is the library's file.
+func builtLibrary(t *testing.T) string {
+	t.Helper()
+	file, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// runRanks runs a program as the ranks of a job, and returns what each has printed.
+func runRanks(t *testing.T, n int, program ...string) []string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := l.Addr().String()
+	l.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	out, errs := make([]string, n), make([]error, n)
+	var all sync.WaitGroup
+	for r := range n {
+		all.Go(func() {
+			c := exec.CommandContext(ctx, program[0], program[1:]...)
+			c.Env = append(os.Environ(), fmt.Sprint("TIERFLOW_RANK=", r), fmt.Sprint("TIERFLOW_SIZE=", n),
+				"TIERFLOW_RENDEZVOUS="+at, "TIERFLOW_SECRET=of-a-test", "TIERFLOW_LAUNCHER=tierflow")
+			b, err := c.CombinedOutput()
+			out[r], errs[r] = string(b), err
+		})
+	}
+	all.Wait()
+	for r, err := range errs {
+		if err != nil {
+			t.Errorf("rank %d: %v\n%s", r, err, out[r])
+		}
+	}
+	return out
+}
+
+// A C program calls everything that the header has.
+func TestFromC(t *testing.T) {
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("SKIPPED: there is no cc to build a C program with")
+	}
+	lib, prog := builtLibrary(t), filepath.Join(t.TempDir(), "prog")
+	if out, err := exec.Command(cc, "-Wall", "-Werror", "-I", "abi", "-o", prog, "testdata/library.c", lib, "-Wl,-rpath,"+filepath.Dir(lib)).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	runRanks(t, 3, prog)
+}
+
+// The Python example sums up arrays of numpy.
+func TestFromPython(t *testing.T) {
+	python := ""
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(name, "-c", "import numpy").Run() == nil {
+			python = name
+			break
+		}
+	}
+	if python == "" {
+		t.Skip("SKIPPED: there is no python3 with numpy")
+	}
+	for r, got := range runRanks(t, 3, python, "example/allreduce.py", builtLibrary(t)) {
+		if want := "[6.0, 6.0, 6.0, 6.0, 6.0]\n"; got != want {
+			t.Errorf("rank %d prints %q, want %q", r, got, want)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+// Package learn is the laboratory's command that compares ways to learn which plans are fast. It
+// records what everything takes, once, and lets each way measure from the recording.
+package learn
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/submodules"
+)
+
+// learning is the command with its flags.
+type learning struct {
+	kit.Problem
+	registry  submodules.Registry
+	file, op  string
+	record    string
+	replay    []string
+	catalogue bool
+	seed      uint64
+	seeds     int
+	json      bool
+	svg       string
+}
+
+// Command returns learn.
+func Command(reg submodules.Registry) *cobra.Command {
+	u := &learning{registry: reg}
+	c := &cobra.Command{
+		Use:   "learn",
+		Short: "Compare ways to learn which plans are fast, on recorded measurements",
+		Long: `--record simulates all that could be measured of a collective, and keeps what each
+measurement takes: by MPICH's own algorithms on all machines of powers of two up to
+--topo, or with --catalogue by all plans on --topo. One size in five is drawn, and no
+power of two.
+
+--replay lets each way to learn measure from recorded sets. It prints after how many
+seconds of measuring the mean slowdown of its choices was at most 1.03, and when the
+way would stop by itself: the slowdown then over powers of two, over other sizes, and
+the worst. A way ends after half of what all measurements take. random draws points
+(Hunold and others, CLUSTER 2020). paper is ACCLAiM:
+the largest variance is next, plans are numbers. gain takes the point from which most
+is hoped to be gained for its time, and knows plans by their words. learn knows the
+machine's prices beside that, and is what tierflow tune does; an assumed prior is the
+prices of a machine with Gigabit Ethernet that nobody has measured.`,
+		Example: `  tierflow-lab learn --record bcast.json --topo 64x8 --op bcast
+  tierflow-lab learn --replay bcast.json,reduce.json --svg slowdown.svg`,
+		Args: kit.NoOperands,
+		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
+			if (u.record == "") == (len(u.replay) == 0) {
+				return kit.Usagef("give either --record FILE or --replay FILES")
+			}
+			if u.record != "" {
+				return u.runRecord(c)
+			}
+			return u.runReplay(c)
+		}),
+	}
+	u.AddTopoFlag(c, "16x4")
+	f := c.Flags()
+	f.StringVar(&u.record, "record", "", "file to record a set in")
+	f.StringVar(&u.file, "simulate", "assumed", kit.SimulateText)
+	f.StringVar(&u.op, "op", "bcast", "collective to record")
+	f.StringVar(&u.Bytes, "bytes", "8:1MiB:x2", "sizes to record; odd ones are added")
+	f.BoolVar(&u.catalogue, "catalogue", false, "record all plans on the whole machine, not those of MPICH on its parts")
+	f.StringSliceVar(&u.replay, "replay", nil, "files of recorded sets")
+	f.Uint64Var(&u.seed, "seed", 1, "first of the seeds")
+	f.IntVar(&u.seeds, "seeds", 3, "of how many seeds results are the means")
+	f.BoolVar(&u.json, "json", false, "print JSON")
+	f.StringVar(&u.svg, "svg", "", "draw slowdown over collection time to a file")
+	return c
+}
+
+func (u *learning) runRecord(c *cobra.Command) error {
+	s, err := u.ReadSimulated(u.file)
+	if err != nil {
+		return err
+	}
+	coll, err := kit.ParseCollective(u.op)
+	if err != nil {
+		return err
+	}
+	sizes, err := kit.ParseSizes(u.Bytes)
+	if err != nil {
+		return kit.Usagef("--bytes: %w", err)
+	}
+	r := recorder{registry: u.registry, simulated: s, coll: coll, sizes: sizes, all: u.catalogue, seed: u.seed, stderr: c.ErrOrStderr()}
+	set, err := r.record(c.Context())
+	if err != nil {
+		return err
+	}
+	data, err := set.Encode()
+	if err != nil {
+		return err
+	}
+	return kit.WriteOutput(c.OutOrStdout(), u.record, data)
+}
+
+func (u *learning) runReplay(c *cobra.Command) error {
+	if u.seeds < 1 {
+		return kit.Usagef("--seeds %d: from 1 on", u.seeds)
+	}
+	var all []Compared
+	for _, name := range u.replay {
+		s, err := ReadSet(name)
+		if err != nil {
+			return kit.Usagef("--replay: %w", err)
+		}
+		one, err := compare(c.Context(), s, filepath.Base(name), u.seed, u.seeds)
+		if err != nil {
+			return err
+		}
+		all = append(all, one)
+	}
+	var err error
+	if u.json {
+		err = kit.WriteJSON(c.OutOrStdout(), all)
+	} else {
+		err = printAll(c.OutOrStdout(), all)
+	}
+	if err != nil || u.svg == "" {
+		return err
+	}
+	drawing, err := figure(all).SVG()
+	if err != nil {
+		return err
+	}
+	return kit.WriteOutput(c.OutOrStdout(), u.svg, drawing)
+}
+
+func printAll(out io.Writer, all []Compared) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "set\tway\ts to 1.03\ts at stop\tslowdown\tof odd\tworst\tmeasurements\t")
+	for _, one := range all {
+		for _, way := range one.Ways {
+			first := "-"
+			if way.To >= 0 {
+				first = fmt.Sprintf("%.4g", way.To)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%.4g\t%.3f\t%.3f\t%.3f\t%.0f\t\n", one.Set, way.Name, first, way.Seconds, way.Slowdown, way.Odd, way.Worst, way.Measurements)
+		}
+	}
+	return w.Flush()
+}

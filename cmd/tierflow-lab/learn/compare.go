@@ -1,0 +1,198 @@
+package learn
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/planner/learn"
+	"github.com/tierflow/tierflow/viz"
+)
+
+// contests are the ways that are compared.
+var contests = []Contest{
+	{Name: "random", Options: learn.Options{Words: learn.AsNumbers, Pick: learn.AtRandom, NoPrior: true}},
+	{Name: "paper", Options: learn.Options{Words: learn.AsNumbers, Pick: learn.BySpread, NoPrior: true}},
+	{Name: "gain of numbers", Options: learn.Options{Words: learn.AsNumbers, NoPrior: true}},
+	{Name: "gain", Options: learn.Options{NoPrior: true}},
+	{Name: "learn, assumed prior", assumed: true},
+	{Name: "learn"},
+}
+
+// longest is the share of what all measurements take after which a way ends that hasn't stopped.
+const longest = 0.5
+
+// good is the mean slowdown with which the paper is content.
+const good = 1.03
+
+// Compared is what the ways do with one set.
+type Compared struct {
+	Set  string `json:"set"`
+	Ways []Way  `json:"ways"`
+}
+
+// Way is how one way does: means over seeds, but for Worst.
+type Way struct {
+	Name         string  `json:"name"`
+	To           float64 `json:"seconds_to_1.03"` // of measurements, until the mean slowdown was at most 1.03; −1: it never was
+	Seconds      float64 `json:"seconds"`         // until the way stopped
+	Slowdown     float64 `json:"slowdown"`        // then, over sizes that are powers of two
+	Odd          float64 `json:"odd_slowdown"`    // over others
+	Worst        float64 `json:"worst"`           // of all points and seeds
+	Measurements float64 `json:"measurements"`
+
+	steps []Step // of the first seed
+}
+
+// compare lets all ways learn a set. Without measurements are prices, which come first.
+func compare(ctx context.Context, s *Set, name string, seed uint64, seeds int) (Compared, error) {
+	all := Compared{Set: name}
+	every, n := s.everything()
+	all.Ways = append(all.Ways, Way{Name: "exhaustive", To: every, Seconds: every, Slowdown: 1, Odd: 1, Worst: 1, Measurements: n})
+	for _, o := range s.Methods {
+		slow := make([]float64, len(o.NS))
+		for i, ns := range o.NS {
+			slow[i] = ns / s.Points[i].best()
+		}
+		all.Ways = append(all.Ways, s.without(Way{Name: o.Method, To: o.Seconds, Seconds: o.Seconds}, slow))
+	}
+	known := s.Machine
+	if known == nil {
+		known = machine.Assumed()
+	}
+	for _, c := range contests {
+		m := known
+		if c.assumed {
+			m = machine.Assumed()
+		}
+		prices, err := s.prices(m)
+		if err != nil {
+			return all, err
+		}
+		if c.Options == (learn.Options{}) {
+			slow := s.slowdowns(func(row int) int { return cheapest(prices[row]) })
+			way := Way{Name: "prices"}
+			if c.assumed {
+				way.Name = "prices, assumed"
+			}
+			all.Ways = append(all.Ways, s.without(way, slow))
+		}
+		way := Way{Name: c.Name}
+		for k := range seeds {
+			c.Options.Seed = seed + uint64(k)
+			steps := s.replay(ctx, c, prices, every*longest)
+			if ctx.Err() != nil {
+				return all, fmt.Errorf("interrupted: %w", context.Cause(ctx))
+			}
+			if k == 0 {
+				way.steps = steps
+			}
+			way.add(s, steps, float64(seeds))
+		}
+		all.Ways = append(all.Ways, way)
+	}
+	return all, nil
+}
+
+// everything returns what it takes to measure the whole set, seconds, and how many measurements
+// that is.
+func (s *Set) everything() (seconds, n float64) {
+	for i, r := range s.Points {
+		for k, ns := range r.NS {
+			if ns > 0 {
+				seconds, n = seconds+s.spent(i, k), n+1
+			}
+		}
+	}
+	return seconds, n
+}
+
+// without fills in a way that has learned nothing.
+func (s *Set) without(w Way, slow []float64) Way {
+	end := s.sum(slow, Step{})
+	w.Slowdown, w.Odd, w.Worst = end.Slowdown, end.Odd, end.Worst
+	if s.overall(end) > good {
+		w.To = -1
+	}
+	return w
+}
+
+// add counts one of some seeds. A way that never was good with one of them never was.
+func (w *Way) add(s *Set, steps []Step, seeds float64) {
+	first, end := -1.0, steps[len(steps)-1]
+	for _, st := range steps {
+		if s.overall(st) <= good {
+			first = st.Seconds
+			break
+		}
+	}
+	if first < 0 || w.To < 0 {
+		w.To = -1
+	} else {
+		w.To += first / seeds
+	}
+	w.Seconds, w.Slowdown, w.Odd = w.Seconds+end.Seconds/seeds, w.Slowdown+end.Slowdown/seeds, w.Odd+end.Odd/seeds
+	w.Worst, w.Measurements = max(w.Worst, end.Worst), w.Measurements+float64(len(steps))/seeds
+}
+
+// cheapest returns the plan with the lowest price; −1: there is none.
+func cheapest(prices []float64) int {
+	best := -1
+	for k, ns := range prices {
+		if ns > 0 && (best < 0 || ns < prices[best]) {
+			best = k
+		}
+	}
+	return best
+}
+
+// figure draws the mean slowdown over the time of all measurements so far, a plot for each set,
+// as figures 3 and 10 of the paper.
+func figure(all []Compared) viz.Panels {
+	panels := viz.Panels{Title: "slowdown of what is chosen after some time of measuring, first seed"}
+	for _, one := range all {
+		p := viz.Plot{Title: one.Set, X: "s of measurements", Y: "mean slowdown − 1", LogY: true, Style: viz.Lines}
+		every := one.Ways[0].Seconds
+		var times []float64
+		for k := range 25 {
+			at := every * math.Pow(10, float64(k-24)/6)
+			times = append(times, at)
+			name := ""
+			if k%6 == 0 {
+				name = fmt.Sprintf("%.2g", at)
+			}
+			p.Names = append(p.Names, name)
+		}
+		for _, way := range one.Ways {
+			if way.steps == nil {
+				continue
+			}
+			series := viz.Series{Name: way.Name}
+			for _, at := range times {
+				series.Values = append(series.Values, way.at(at))
+			}
+			p.Series = append(p.Series, series)
+		}
+		panels.Plots = append(panels.Plots, p)
+	}
+	return panels
+}
+
+// least is the slowdown less 1 that is drawn for none.
+const least = 1e-4
+
+// at returns the slowdown less 1 after some seconds; NaN: nothing was measured.
+func (w *Way) at(seconds float64) float64 {
+	slow := math.NaN()
+	for _, st := range w.steps {
+		if st.Seconds > seconds {
+			break
+		}
+		slow = max(st.Slowdown-1, least)
+	}
+	if math.IsInf(slow, 0) {
+		return math.NaN()
+	}
+	return slow
+}

@@ -1,0 +1,181 @@
+package learn
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+
+	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/costs/price"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// setVersion is the version of the file format.
+const setVersion = 1
+
+// Set is what a collective takes with each plan at each point: everything that a method could
+// have measured, so that methods can be compared without a machine.
+type Set struct {
+	Version    int              `json:"tierflow_set"`
+	Collective string           `json:"collective"`
+	On         string           `json:"on"`                // the machine, in words
+	Machine    *machine.Machine `json:"machine,omitempty"` // that was simulated; nil: times were measured
+	Samples    int              `json:"samples,omitempty"` // calls that a measurement takes, if it is not known for each
+	Plans      []string         `json:"plans"`
+	Points     []Row            `json:"points"`
+	Methods    []Outcome        `json:"methods,omitempty"` // that have searched the same machine
+
+	parsed []tasks.Plan
+}
+
+// Row is what one request takes on one machine, by plan.
+type Row struct {
+	Nodes   int       `json:"nodes"`
+	PerNode int       `json:"ppn"`
+	Bytes   int64     `json:"bytes"`
+	NS      []float64 `json:"ns"`              // 0: the plan doesn't serve the request
+	Spent   []float64 `json:"spent,omitempty"` // ns that the measurement took; nil: Samples calls
+}
+
+// Outcome is what another method chose, and how long it measured for that.
+type Outcome struct {
+	Method  string    `json:"method"`
+	Seconds float64   `json:"seconds"`
+	NS      []float64 `json:"ns"` // by point: what its choice takes
+}
+
+// isOdd reports whether a row's size is no power of two.
+func (r *Row) isOdd() bool { return r.Bytes&(r.Bytes-1) != 0 }
+
+// best returns the least time of a row, ns.
+func (r *Row) best() float64 {
+	least := math.Inf(1)
+	for _, ns := range r.NS {
+		if ns > 0 {
+			least = min(least, ns)
+		}
+	}
+	return least
+}
+
+// spent returns how long it takes to measure a row with a plan, seconds.
+func (s *Set) spent(row, plan int) float64 {
+	r := &s.Points[row]
+	if r.Spent != nil {
+		return r.Spent[plan] / 1e9
+	}
+	return r.NS[plan] * float64(s.Samples) / 1e9
+}
+
+// ReadSet reads a file that [Set.Encode] wrote.
+func ReadSet(name string) (*Set, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{}
+	if err := json.Unmarshal(data, s); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return s, s.check(name)
+}
+
+// check parses the plans, and complains about a set that can't be replayed.
+func (s *Set) check(name string) error {
+	if s.Version != setVersion {
+		return fmt.Errorf("%s: tierflow_set is %d; allowed is %d", name, s.Version, setVersion)
+	}
+	if len(s.Points) == 0 || len(s.Plans) == 0 {
+		return fmt.Errorf("%s: %d points and %d plans; allowed are 1 or more", name, len(s.Points), len(s.Plans))
+	}
+	for _, text := range s.Plans {
+		p, err := tasks.ParsePlan(text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		s.parsed = append(s.parsed, p)
+	}
+	for i, r := range s.Points {
+		if len(r.NS) != len(s.Plans) || r.Spent != nil && len(r.Spent) != len(s.Plans) || math.IsInf(r.best(), 0) || r.Nodes < 1 || r.PerNode < 1 {
+			return fmt.Errorf("%s: point %d has %d nodes, %d ranks a node and %d times; allowed are 1 or more, and a time for each of %d plans, one above 0",
+				name, i, r.Nodes, r.PerNode, len(r.NS), len(s.Plans))
+		}
+	}
+	for _, o := range s.Methods {
+		if len(o.NS) != len(s.Points) {
+			return fmt.Errorf("%s: %s has %d times; allowed are %d, one for each point", name, o.Method, len(o.NS), len(s.Points))
+		}
+	}
+	return nil
+}
+
+// Encode returns the set as a file, a line for each point.
+func (s *Set) Encode() ([]byte, error) {
+	var b bytes.Buffer
+	head := *s
+	head.Points = nil
+	data, err := json.Marshal(&head)
+	if err != nil {
+		return nil, err
+	}
+	before, after, _ := bytes.Cut(data, []byte(`"points":null`))
+	b.Write(before)
+	b.WriteString("\n\"points\":[")
+	for i := range s.Points {
+		line, err := json.Marshal(&s.Points[i])
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteByte('\n')
+		b.Write(line)
+	}
+	b.WriteString("\n]")
+	b.Write(after)
+	b.WriteByte('\n')
+	return b.Bytes(), nil
+}
+
+// request is the set's collective with so many bytes, of floats if there are whole ones.
+func request(coll tasks.Collective, n int64) tasks.Request {
+	r := tasks.Request{Coll: coll, Type: tasks.Uint8, Count: n}
+	if n%4 == 0 {
+		r.Type, r.Count = tasks.Float32, n/4
+	}
+	if r.Reduces() {
+		r.Op = tasks.Sum
+	}
+	return r
+}
+
+// prices returns what the plans cost on a machine, ns, by point and plan; 0: they have no price.
+// Nodes are numbered one after the other.
+func (s *Set) prices(m *machine.Machine) ([][]float64, error) {
+	coll, err := tasks.ParseCollective(s.Collective)
+	if err != nil {
+		return nil, err
+	}
+	all := make([][]float64, len(s.Points))
+	for i, row := range s.Points {
+		on, err := levels.Parse(fmt.Sprintf("%dx%d", row.Nodes, row.PerNode))
+		if err != nil {
+			return nil, err
+		}
+		p, err := price.New(m, on, request(coll, row.Bytes))
+		if err != nil {
+			return nil, err
+		}
+		all[i] = make([]float64, len(s.Plans))
+		for k, plan := range s.parsed {
+			if one, known := p.Plan(plan); known && row.NS[k] > 0 {
+				all[i][k] = one.NS
+			}
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,351 @@
+package peers
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Names of what is compared, as the table has them.
+const (
+	ourselves = "tierflow"
+	openMPI   = "Open MPI"
+	mpich     = "MPICH"
+	gloo      = "Gloo"
+)
+
+// cells are collectives and sizes: a cell for each pair, one for a barrier.
+type cells struct {
+	ops   []string
+	bytes []int64
+}
+
+// arguments returns the cells as two lists of a command line.
+func (c cells) arguments() (ops, bytes string) {
+	texts := make([]string, len(c.bytes))
+	for i, n := range c.bytes {
+		texts[i] = strconv.FormatInt(n, 10)
+	}
+	return strings.Join(c.ops, ","), strings.Join(texts, ",")
+}
+
+// setting is a library and its parameters: one column of the comparison.
+type setting struct {
+	library string
+	variant string
+	mca     []string // Open MPI's parameters: name, value, name, value …
+	genv    []string // MPICH's variables of the environment: name, value, name, value …
+	only    *cells   // nil: all
+	table   bool     // tierflow's: plans of the decision table
+	alloc   bool     // tierflow's: buffers from planner.Alloc
+	local   bool     // tierflow's: goroutine ranks of one process
+	measure bool     // tierflow's: ranks measure the machine, and plans are chosen by price
+	noisy   bool     // a rank loses its processor at times
+	shimmed bool     // an MPI's: with tierflow's shim
+}
+
+// Our own settings.
+const (
+	tuned       = "tuned"
+	asItIs      = "built-in rule"
+	withAlloc   = "built-in rule, Alloc"
+	asGoroutine = "goroutine ranks"
+	asMeasured  = "measured machine"
+)
+
+func (s setting) String() string { return s.library + " " + s.variant }
+
+// cellsOf returns the cells on which the setting is measured.
+func (s setting) cellsOf(all cells) cells {
+	if s.only != nil {
+		return *s.only
+	}
+	return all
+}
+
+// site says where processes are started, and by which programs.
+type site struct {
+	nodes, perNode int
+	tierflow       string        // the program tierflow
+	lab            string        // this program
+	folder         string        // of drivers and launchers
+	rsh            string        // command line in place of ssh; empty on one node
+	counts         string        // elements of each rank's block; empty: blocks are equal
+	single         bool          // a sample is one call
+	skew           time.Duration // that the last rank computes before it
+	bind           string        // what a rank is bound to: bindNone or bindCore
+	noise          noise         // of noisy settings
+	spin           bool          // Open MPI's ranks spin too
+	measured       bool          // tierflow on a measured machine too
+	so             string        // libtierflow.so, for shims
+}
+
+// What a rank may be bound to, as all launchers call it.
+const (
+	bindNone = "none"
+	bindCore = "core"
+)
+
+// regime is the driver's word for single calls or calls back to back.
+func (s site) regime() string {
+	switch {
+	case s.skew > 0:
+		return "single:" + strconv.FormatFloat(s.skew.Seconds(), 'g', -1, 64)
+	case s.single:
+		return "single"
+	}
+	return "-"
+}
+
+func (s site) ranks() int { return s.nodes * s.perNode }
+
+// driver returns the path of a library's built driver.
+func (s site) driver(library string) string {
+	return s.folder + "/" + peer{name: library}.word()
+}
+
+// shim returns the path of an MPI's built shim.
+func (s site) shim(library string) string { return s.driver(library) + "-shim.so" }
+
+// hosts returns the nodes as launchers take them, with the number of ranks on each if
+// slots is set.
+func (s site) hosts(slots bool) string {
+	all := make([]string, s.nodes)
+	for i := range all {
+		all[i] = fmt.Sprintf("node%d", i)
+		if slots {
+			all[i] += fmt.Sprintf(":%d", s.perNode)
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+// jobCommand returns the command that starts a setting's job on the first node. store
+// is an empty folder.
+func (s site) jobCommand(of setting, c cells, each time.Duration, store string) []string {
+	ops, bytes := c.arguments()
+	var before []string // the program
+	if of.noisy {
+		before = s.noise.command(s)
+	}
+	driver := append(slices.Clone(before),
+		s.driver(of.library), ops, bytes, strconv.FormatFloat(each.Seconds(), 'g', -1, 64),
+		strconv.Itoa(s.nodes), strconv.Itoa(s.perNode), store, cmp.Or(s.counts, "-"), s.regime(),
+	)
+	switch of.library {
+	case openMPI:
+		words := s.mpirun(of.mca)
+		if of.shimmed {
+			words = append(words, "-x", "LD_PRELOAD="+s.shim(openMPI), "-x", "TIERFLOW_LIB="+s.so)
+		}
+		return append(words, driver...)
+	case mpich:
+		if of.shimmed {
+			of.genv = append(slices.Clone(of.genv), "LD_PRELOAD", s.shim(mpich), "TIERFLOW_LIB", s.so)
+		}
+		return append(s.hydra(of.genv), driver...)
+	case gloo:
+		return append(s.tierflowRun(), driver...)
+	}
+	if of.measure {
+		before = append(before, "env", planner.MachineVariable+"="+planner.MachineMeasure)
+	}
+	words := append(before, s.tierflow, "bench", "coll", ops, "--time", each.String(), "--plan=", "--json")
+	if of.local {
+		words = append(words, "--topo", fmt.Sprintf("1x%d", s.perNode))
+	} else {
+		words = append(s.tierflowRun(), words...)
+	}
+	if of.table {
+		words = append(words, "--table", s.tableFile())
+	}
+	if of.alloc {
+		words = append(words, "--alloc")
+	}
+	if s.single {
+		words = append(words, "--single")
+	}
+	if s.skew > 0 {
+		words = append(words, "--skew", s.skew.String())
+	}
+	switch {
+	case s.counts != "":
+		words = append(words, "--counts", s.counts)
+	case ops != tasks.Barrier.String(): // which has no bytes, and would take the flag as a mistake
+		words = append(words, "--bytes", bytes)
+	}
+	if s.nodes > 1 {
+		words = append(words, "--wire")
+	}
+	return words
+}
+
+// tierflowRun returns the command line of tierflow's launcher.
+func (s site) tierflowRun() []string {
+	words := []string{s.tierflow, "run", "--no-prefix", "--oversubscribe", "--bind", s.bind}
+	if s.nodes > 1 {
+		words = append(words, "--hosts", s.hosts(true), "--launcher", s.rsh)
+	} else {
+		words = append(words, "-n", strconv.Itoa(s.perNode))
+	}
+	return append(words, "--")
+}
+
+// mpirun returns the command line of Open MPI's launcher.
+func (s site) mpirun(mca []string) []string {
+	words := []string{
+		"mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", s.bind,
+		"-n", strconv.Itoa(s.ranks()), "--mca", "pml", "ob1",
+	}
+	if s.nodes > 1 {
+		words = append(words, "--host", s.hosts(true), "--map-by", "slot",
+			"--mca", "plm_rsh_agent", s.rsh, "--mca", "oob_tcp_if_include", "eth0",
+			"--mca", "btl", "tcp,self,vader", "--mca", "btl_tcp_if_include", "eth0")
+	} else {
+		words = append(words, "--mca", "btl", "self,vader")
+	}
+	for pair := range slices.Chunk(mca, 2) {
+		words = append(words, "--mca", pair[0], pair[1])
+	}
+	return words
+}
+
+// hydra returns the command line of MPICH's launcher. UCX would take the nodes of an
+// emulated cluster for one machine and pass by the network, unless each has an IPC
+// namespace of its own.
+func (s site) hydra(genv []string) []string {
+	words := []string{"mpiexec.mpich", "-launcher", "fork", "-bind-to", s.bind, "-n", strconv.Itoa(s.perNode)}
+	if s.nodes > 1 {
+		words = s.hydraOverNodes()
+	}
+	for pair := range slices.Chunk(genv, 2) {
+		words = append(words, "-genv", pair[0], pair[1])
+	}
+	return words
+}
+
+func (s site) hydraOverNodes() []string {
+	return []string{
+		"unshare", "--ipc", "mpiexec.mpich", "-launcher", "rsh", "-launcher-exec", s.folder + "/rsh-ipc", "-iface", "eth0",
+		"-hosts", s.hosts(true), "-n", strconv.Itoa(s.ranks()), "-ppn", strconv.Itoa(s.perNode),
+		"-genv", "UCX_TLS", "tcp,self,sm", "-genv", "UCX_NET_DEVICES", "eth0,memory",
+	}
+}
+
+// yielding has Open MPI's parameters for waiting ranks, which yield the processor or
+// spin.
+var yielding = map[bool][]string{true: {"mpi_yield_when_idle", "1"}, false: {"mpi_yield_when_idle", "0"}}
+
+// waits returns how ranks of Open MPI wait: whether they yield the processor.
+func (s site) waits() []bool {
+	if s.spin {
+		return []bool{true, false}
+	}
+	return []bool{true}
+}
+
+func yieldName(yields bool) string {
+	if yields {
+		return "yield"
+	}
+	return "spin"
+}
+
+// allocLeast is the least size in bytes at which the place of buffers matters: shorter
+// messages carry their bytes along.
+const allocLeast = 4 << 10
+
+// defaultSettings returns the settings of libraries as they are, ourselves first. The
+// cells decide which of our own are beside.
+func (s site) defaultSettings(found []string, c cells) []setting {
+	all := []setting{{library: ourselves, variant: asItIs}}
+	if s.measured {
+		all = append(all, setting{library: ourselves, variant: asMeasured, measure: true})
+	}
+	if s.nodes == 1 {
+		of := cells{
+			slices.DeleteFunc(slices.Clone(c.ops), func(op string) bool { return op == tasks.Barrier.String() }),
+			slices.DeleteFunc(slices.Clone(c.bytes), func(n int64) bool { return n < allocLeast }),
+		}
+		if len(of.ops)*len(of.bytes) > 0 {
+			all = append(all, setting{library: ourselves, variant: withAlloc, alloc: true, only: &of})
+		}
+		all = append(all, setting{library: ourselves, variant: asGoroutine, local: true})
+	}
+	for _, library := range found {
+		if library == gloo {
+			all = append(all, s.glooDefault(c)...)
+			continue
+		}
+		if library != openMPI {
+			all = append(all, setting{library: library, variant: "default"})
+			all = append(all, s.mpichForced(library, c)...)
+			continue
+		}
+		for _, yields := range s.waits() {
+			all = append(all, setting{library: openMPI, variant: "tuned, " + yieldName(yields), mca: yielding[yields]})
+			if s.isHierarchical() {
+				all = append(all, setting{
+					library: openMPI, variant: "han, " + yieldName(yields),
+					mca: append([]string{"coll_han_priority", "100"}, yielding[yields]...),
+				})
+			}
+		}
+	}
+	return all
+}
+
+// mpichAlgorithms are those that MPICH's variables can force, by collective; of an alltoall
+// of blocks that differ under alltoallv.
+var mpichAlgorithms = map[string][]string{
+	"scan":      {"smp", "recursive_doubling"},
+	"alltoall":  {"brucks", "pairwise", "scattered"},
+	"alltoallv": {"scattered"},
+}
+
+// mpichForced returns MPICH's algorithms for the collectives among the cells that have
+// several, each as a setting. An exscan has recursive doubling only.
+func (s site) mpichForced(library string, c cells) (all []setting) {
+	if library != mpich {
+		return nil
+	}
+	for _, op := range c.ops {
+		name := op
+		if op == tasks.Alltoall.String() && s.counts != "" {
+			name = "alltoallv"
+		}
+		for _, algorithm := range mpichAlgorithms[name] {
+			all = append(all, setting{
+				library: mpich, variant: "forced: " + algorithm, only: &cells{[]string{op}, c.bytes},
+				genv: []string{"MPIR_CVAR_" + strings.ToUpper(name) + "_INTRA_ALGORITHM", algorithm},
+			})
+		}
+	}
+	return all
+}
+
+// glooOps are the collectives of Gloo's driver, which knows equal blocks only.
+var glooOps = kit.Names([]tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allreduce, tasks.Allgather, tasks.Barrier})
+
+// glooDefault is the setting of Gloo for the cells that its driver can do, if there are any.
+func (s site) glooDefault(c cells) []setting {
+	of := cells{slices.DeleteFunc(slices.Clone(c.ops), func(op string) bool { return !slices.Contains(glooOps, op) }), c.bytes}
+	switch {
+	case s.counts != "" || len(of.ops) == 0:
+		return nil
+	case len(of.ops) == len(c.ops):
+		return []setting{{library: gloo, variant: "default"}}
+	}
+	return []setting{{library: gloo, variant: "default", only: &of}}
+}
+
+// isHierarchical reports whether HAN has something to do. Elsewhere it hands over to
+// tuned.
+func (s site) isHierarchical() bool { return s.nodes > 1 && s.perNode > 1 }

@@ -1,0 +1,16 @@
+//go:build unix
+
+package peers
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// groupOf makes a command that has not started a group of processes, which the end of
+// its context ends. kill kills what the command may have left behind; none is no error.
+func groupOf(cmd *exec.Cmd) (kill func()) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	return func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+}

@@ -1,0 +1,359 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// benchPeers is the command peers.
+type benchPeers struct {
+	topo       string
+	rate       string
+	congestion string
+	ops        string
+	bytes      string
+	counts     string // elements of each rank's block in place of bytes; empty: none
+	time       time.Duration
+	sweep      time.Duration
+	rounds     int
+	single     bool          // a sample is one call
+	skew       time.Duration // that the last rank computes before it
+	bind       string        // what each rank is bound to
+	libraries  string        // beside tierflow
+	program    string        // --tierflow; empty: it is looked for
+	spin       bool          // Open MPI's ranks spin too
+	measured   bool          // tierflow on a measured machine too
+	noise      noise         // without a length: nobody is disturbed
+	json       bool
+
+	command        string // as it was called
+	nodes, perNode int
+	cells          cells
+	others         []peer // that libraries names
+}
+
+// Command returns the command peers.
+func Command() *cobra.Command {
+	b := &benchPeers{}
+	c := &cobra.Command{
+		Use:   "peers",
+		Short: "Measure collectives beside other libraries",
+		Long: `Measures the same collectives with tierflow, Open MPI, MPICH and Gloo, whichever of
+them are installed, between processes on emulated nodes: network namespaces of this
+machine, whose links have a rate. That takes root; one node (--topo 1x4) takes
+neither root nor a link.
+
+Drivers for the other libraries are built from sources that this command carries.
+All measure as tierflow bench coll does: samples begin together, the slowest rank
+counts, results are checked. Libraries take turns in rounds, so that what disturbs
+the machine disturbs all of them; a cell is the median of its rounds' p50, with
+the least and the largest, and how it compares with tierflow's of the same round: 2
+is twice as long. What fails or takes too long is not tried again in later rounds.
+
+Of Open MPI there are the defaults of coll/tuned and coll/han, each with waiting
+ranks that yield the processor and that spin, and "forced", the best for each cell
+of a sweep over algorithms, segment sizes and HAN's modules, with its command line.
+Before that tierflow is tuned for the cells, by tierflow tune in the same place, and
+measured with that decision table; "built-in rule" is without it. Then it is the tuned
+one that others are compared with. --sweep 0 leaves out both: neither is told anything.
+With --counts there is neither: blocks that differ aren't tuned for. --libraries names
+what else is measured, and --spin=false leaves out Open MPI's ranks that spin: on few
+processors they, and MPICH, take most of the time. With --measured there is "measured
+machine" too, whose ranks measure the machine and choose plans by price.
+The row "wire" is a plain one-way TCP stream of as many bytes. On one node tierflow
+is measured with buffers of planner.Alloc too, from 4 KiB on, and on goroutine ranks.
+
+With --single a sample is one call, as of tierflow bench coll --single. --bind core
+binds each rank to a core of its own. Rounds launch all anew, so that least–largest is
+the spread over launches.
+
+With --noise each setting has two turns in a round: one undisturbed, and one in which
+tierflow-lab disturb stops the rank in the middle at random moments. "slowdown" is
+the mean time disturbed over the mean time undisturbed, and 1 / (1 - share) is what the
+lost time alone makes of it. Open MPI's coll/adapt is then there for what it has.
+
+With --json the output has all that the numbers depend on. Kept as
+testdata/peers/results/NAME.json in tierflow's source tree it becomes a table of
+testdata/peers/tables.md with make update.`,
+		Example: `  tierflow-lab peers
+  tierflow-lab peers --topo 4x1 --ops bcast --bytes 4MiB --rate 10gbit
+  tierflow-lab peers --topo 1x4 --bytes 8,64KiB --sweep 0
+  tierflow-lab peers --topo 1x2 --bytes 4,64KiB --single --bind core --rounds 6
+  tierflow-lab peers --topo 1x4 --ops allgather --counts 0,0,100000,0`,
+		Args: kit.NoOperands,
+		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
+			if kit.IsLaunched() {
+				return kit.Usagef("this process is a rank of a launched job; peers launches jobs itself")
+			}
+			if err := b.read(); err != nil {
+				return err
+			}
+			b.command = c.CommandPath()
+			for _, name := range []string{"topo", "rate", "congestion", "ops", "bytes", "counts", "time", "sweep", "rounds", "single", "skew", "noise", "noise-share", "bind", "libraries", "spin", "measured"} {
+				switch f := c.Flags().Lookup(name); {
+				case f.Changed && f.Value.Type() == "bool":
+					b.command += " --" + name + "=" + f.Value.String()
+				case f.Changed:
+					b.command += " --" + name + " " + f.Value.String()
+				}
+			}
+			return b.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
+		}),
+	}
+	b.addFlags(c)
+	return c
+}
+
+// addFlags adds all flags.
+func (b *benchPeers) addFlags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&b.topo, "topo", "4x2", "nodes and ranks on each, such as 4x2")
+	f.StringVar(&b.rate, "rate", "1gbit", "rate of each node's link: 100mbit, 1gbit, … or none")
+	f.StringVar(&b.congestion, "congestion", "reno", "TCP congestion control of all nodes: reno, bbr, … as the kernel allows")
+	f.StringVar(&b.ops, "ops", "bcast,allreduce", "collectives: "+strings.Join(kit.Names(tasks.Requestable()), ", "))
+	f.StringVar(&b.bytes, "bytes", "1KiB,64KiB,4MiB", "sizes of a rank's buffer, or block")
+	f.StringVar(&b.counts, "counts", "", "elements of each rank's block, such as 1,0,3, in place of --bytes: of blocks that differ")
+	f.DurationVar(&b.time, "time", 500*time.Millisecond, "time for each size, library and round")
+	f.DurationVar(&b.sweep, "sweep", 200*time.Millisecond, "time for each size and setting in the sweep of Open MPI, and ten times that of a measurement when tierflow is tuned; 0 for neither")
+	f.IntVar(&b.rounds, "rounds", 3, "how often each library has its turn")
+	f.BoolVar(&b.single, "single", false, "one call a sample, on buffers just written, in place of calls back to back")
+	f.DurationVar(&b.skew, "skew", 0, "time that the last rank computes before a single call; with --single")
+	f.DurationVar(&b.noise.Lasting, "noise", 0, "measure everything again while a rank loses its processor at times, for so long each; with --sweep 0")
+	f.Float64Var(&b.noise.Share, "noise-share", 0.1, "share of the time in which that rank has no processor; with --noise")
+	f.StringVar(&b.bind, "bind", bindNone, "what each rank is bound to, by all launchers alike: none, or core on one node")
+	f.StringVar(&b.program, "tierflow", "", "the program tierflow to measure (default the one in this program's folder, or in PATH)")
+	f.StringVar(&b.libraries, "libraries", strings.Join(libraryWords(), ","), "other libraries to measure; empty: none")
+	kit.CompleteList(c, "libraries", libraryWords())
+	kit.CompleteWords(c, "bind", bindNone, "core")
+	f.BoolVar(&b.spin, "spin", true, "measure Open MPI with waiting ranks that spin too, beside ranks that yield the processor")
+	f.BoolVar(&b.measured, "measured", false, "measure tierflow on a measured machine too ("+planner.MachineVariable+"="+planner.MachineMeasure+")")
+	f.BoolVar(&b.json, "json", false, "print JSON")
+}
+
+// Most that --rounds and --topo may ask for: mistyped numbers must not make a run of days.
+const (
+	maxPeerRounds = 100
+	maxPeerRanks  = 1024
+)
+
+// linkRate matches the rates that the cluster's script takes.
+var linkRate = regexp.MustCompile(`^([1-9][0-9]*[kmg]?bit|none)$`)
+
+// congestionName matches names of congestion controls.
+var congestionName = regexp.MustCompile(`^[a-z0-9_]{1,15}$`)
+
+// read checks all arguments.
+func (b *benchPeers) read() error {
+	t, err := levels.Parse(b.topo)
+	if err != nil {
+		return kit.Usagef("--topo: %w", err)
+	}
+	b.nodes = t.Nodes()
+	b.perNode = t.Size() / b.nodes
+	if b.topo != fmt.Sprintf("%dx%d", b.nodes, b.perNode) || t.Size() < 2 || t.Size() > maxPeerRanks {
+		return kit.Usagef("--topo %s: other libraries' launchers are given nodes of equal size: such as 4x2 or 1x4, of 2 to %d ranks", b.topo, maxPeerRanks)
+	}
+	colls, err := kit.ParseCollectives(b.ops)
+	if err != nil {
+		return kit.Usagef("--ops: %w", err)
+	}
+	sizes, err := b.readSizes(colls, t.Size())
+	if err != nil {
+		return err
+	}
+	if !linkRate.MatchString(b.rate) {
+		return kit.Usagef("--rate %s: want such as 100mbit, 1gbit or none", b.rate)
+	}
+	if !congestionName.MatchString(b.congestion) {
+		return kit.Usagef("--congestion %s: want such as reno, bbr or cubic", b.congestion)
+	}
+	if b.bind != bindNone && (b.bind != bindCore || b.nodes > 1) {
+		return kit.Usagef("--bind %s: want none, or on one node core: emulated nodes have the same processors", b.bind)
+	}
+	if b.skew < 0 || b.skew > 100*time.Millisecond || b.skew > 0 && !b.single {
+		return kit.Usagef("--skew %v: at most 100ms, and only with --single", b.skew)
+	}
+	if b.time <= 0 || b.sweep < 0 || b.rounds < 1 || b.rounds > maxPeerRounds {
+		return kit.Usagef("--time %v, --sweep %v, --rounds %d: a time above 0, a sweep of 0 or more, and 1 to %d rounds",
+			b.time, b.sweep, b.rounds, maxPeerRounds)
+	}
+	if b.others, err = readLibraries(b.libraries); err != nil {
+		return err
+	}
+	b.cells = cells{kit.Names(colls), sizes}
+	return b.noise.check(b.sweep)
+}
+
+// readSizes reads --bytes or --counts. The size of blocks that differ is the largest.
+func (b *benchPeers) readSizes(colls []tasks.Collective, ranks int) ([]int64, error) {
+	// Ints in the drivers' interfaces, and what all ranks may take together.
+	most := int64(1<<30) / int64(ranks)
+	if b.counts == "" {
+		sizes, err := kit.ParseSizes(b.bytes)
+		if err != nil {
+			return nil, kit.Usagef("--bytes: %w", err)
+		}
+		for _, n := range sizes {
+			if n < 4 || n%4 != 0 || n > most {
+				return nil, kit.Usagef("--bytes %s: want a multiple of 4, the bytes of a float, and at most %s for %d ranks",
+					tasks.FormatBytes(n), tasks.FormatBytes(most), ranks)
+			}
+		}
+		return sizes, nil
+	}
+	pairs := 0
+	for _, c := range colls {
+		if !c.HasCounts() && !c.HasMatrix() {
+			return nil, kit.Usagef("--counts: %v has no blocks that differ", c)
+		}
+		if c.HasMatrix() {
+			pairs++
+		}
+	}
+	switch pairs {
+	case 0:
+	case len(colls):
+		return b.readPairs(ranks, most)
+	default:
+		return nil, kit.Usagef("--counts: %v takes a row for each rank, the others one; measure them apart", tasks.Alltoall)
+	}
+	counts, err := kit.ParseCounts(b.counts, ranks)
+	if err != nil {
+		return nil, kit.Usagef("--counts: %w", err)
+	}
+	if n := counts.Sum(); n < 1 || n > most/4 {
+		return nil, kit.Usagef("--counts: %d floats; want at least 1 and at most %d for %d ranks", n, most/4, ranks)
+	}
+	b.sweep = 0
+	return []int64{4 * counts.Max()}, nil
+}
+
+// readPairs reads --counts of pairs of ranks.
+func (b *benchPeers) readPairs(ranks int, most int64) ([]int64, error) {
+	m, err := kit.ParseMatrix(b.counts, ranks)
+	if err != nil {
+		return nil, kit.Usagef("--counts: %w", err)
+	}
+	if n := m.Busiest(); n < 1 || n > most/4 {
+		return nil, kit.Usagef("--counts: %d floats of the busiest rank; want at least 1 and at most %d for %d ranks", n, most/4, ranks)
+	}
+	b.sweep = 0
+	return []int64{4 * m.Max()}, nil
+}
+
+// run sets up what compare needs, and takes it down.
+func (b *benchPeers) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	notes := stdout
+	if b.json {
+		notes = stderr
+	}
+	p, err := b.enter(ctx, notes)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.leave()) }()
+	return b.compare(ctx, p, stdout, notes)
+}
+
+// compare tunes and sweeps, and then measures in rounds.
+func (b *benchPeers) compare(ctx context.Context, p *place, stdout, notes io.Writer) error {
+	t := b.newTable(p)
+	fmt.Fprintf(notes, "# %s: %d processes on %d node%s, rate %s, congestion control %s; %d CPUs\n",
+		b.topo, p.ranks(), b.nodes, kit.Plural(b.nodes), t.Rate, p.congestion, runtime.NumCPU())
+	found, missing, err := p.findPeers(ctx, b.others)
+	if err != nil {
+		return err
+	}
+	for _, l := range b.others {
+		if slices.Contains(found, l.name) {
+			t.Versions[l.name] = versionOf(ctx, l)
+		}
+	}
+	for _, m := range missing {
+		t.Missing = append(t.Missing, m)
+		fmt.Fprintln(notes, "#", m)
+	}
+	run := func(s setting, c cells, each time.Duration) ([]peerRow, error) {
+		rows, err := p.runSetting(ctx, s, c, each)
+		if err != nil && ctx.Err() == nil {
+			t.addFailure(notes, s, err)
+		}
+		return rows, context.Cause(ctx)
+	}
+	settings := p.defaultSettings(found, b.cells)
+	if b.noise.Lasting > 0 {
+		settings, t.Noise = b.noise.settings(settings, b.cells), &b.noise
+	}
+	if b.sweep > 0 {
+		t.Tuning, err = p.tune(ctx, b.cells, b.sweep, notes)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			t.addFailure(notes, tuningItself, err)
+		default: // first, as what others are compared with
+			settings = slices.Insert(settings, 0, setting{library: ourselves, variant: tuned, table: true})
+		}
+	}
+	if b.sweep > 0 && slices.Contains(found, openMPI) {
+		forced, err := p.bestForced(b.cells, b.sweep, notes, run)
+		if err != nil {
+			return err
+		}
+		settings = append(settings, forced...)
+	}
+	if err := b.runRounds(settings, p, t, notes, run); err != nil {
+		return err
+	}
+	t.notePlans(notes)
+	return t.print(stdout, b.cells, b.json)
+}
+
+// newTable returns a table without rows. It describes what the numbers depend on.
+func (b *benchPeers) newTable(p *place) *peerTable {
+	t := &peerTable{
+		Command: b.command, Date: time.Now().UTC().Format(time.RFC3339), Topology: b.topo, Rate: b.rate, Congestion: p.congestion, Single: b.single, Skew: float64(b.skew.Nanoseconds()) / 1e3, Bind: b.bind,
+		CPUs: runtime.NumCPU(), Processor: kit.ProcessorModel(), Kernel: kit.KernelFile("/proc/sys/kernel/osrelease"),
+		Versions: map[string]string{ourselves: kit.Version(), "Go": runtime.Version()}, Missing: []missingPeer{}, Failures: []string{},
+	}
+	if b.nodes == 1 {
+		t.Rate = "none"
+	}
+	return t
+}
+
+// runRounds gives each setting its turn in each round. A setting that failed in one
+// round has no turn in the next.
+func (b *benchPeers) runRounds(settings []setting, p *place, t *peerTable, notes io.Writer, run measurer) error {
+	for round := range b.rounds {
+		fmt.Fprintf(notes, "# round %d of %d\n", round+1, b.rounds)
+		var next []setting
+		for _, s := range settings {
+			c, before := s.cellsOf(b.cells), len(t.Failures)
+			rows, err := run(s, c, b.time)
+			if err != nil {
+				return err
+			}
+			t.addRows(s, p.readableCommand(s, c, b.time), rows)
+			if len(t.Failures) == before {
+				next = append(next, s)
+			}
+		}
+		settings = next
+	}
+	return nil
+}

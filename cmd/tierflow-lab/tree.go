@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/tree"
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+)
+
+// module is the path of what tree measures.
+const module = "github.com/tierflow/tierflow"
+
+// laboratory is where the packages are that are no part of the product.
+const laboratory = "cmd/tierflow-lab"
+
+// treeCommand returns the command tree.
+func treeCommand() *cobra.Command {
+	json := false
+	c := &cobra.Command{
+		Use:   "tree [FOLDER]",
+		Short: "Measure tierflow's source: lines, pairs of files, names, sentences",
+		Long: `Measures the source tree in FOLDER (default .), package by package and in sums of the
+product and of the laboratory:
+
+lines are those of files but tests, and test:code is how many lines of tests there are for
+each. A pair is two files of a package that use each other's names. Uses are arrows from a
+file to one whose names it uses; back up are those that go to an earlier file in the best
+order of files that is found. One-word is the share of functions and methods whose name is
+one word, and relatives are the relative pronouns for each sentence of a comment.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
+			folder := "."
+			if len(args) == 1 {
+				folder = args[0]
+			}
+			if _, err := os.Stat(filepath.Join(folder, "go.mod")); err != nil {
+				return kit.Usagef("%s: give the folder of tierflow's module: %w", folder, err)
+			}
+			rows, err := tree.Measure(c.Context(), folder, module)
+			if err != nil {
+				return err
+			}
+			rows = append(rows, sums(rows)...)
+			if json {
+				return kit.WriteJSON(c.OutOrStdout(), rows)
+			}
+			return kit.WriteOutput(c.OutOrStdout(), "", treeText(rows))
+		}),
+	}
+	c.Flags().BoolVar(&json, "json", false, "print JSON")
+	return c
+}
+
+// sums returns the numbers of the product, of the laboratory, and of both.
+func sums(rows []tree.Measures) []tree.Measures {
+	all := []tree.Measures{{Package: "product"}, {Package: "laboratory"}, {Package: "all"}}
+	for _, r := range rows {
+		part := 0
+		if r.Package == laboratory || strings.HasPrefix(r.Package, laboratory+"/") {
+			part = 1
+		}
+		all[part].Add(r)
+		all[2].Add(r)
+	}
+	return all
+}
+
+// treeText is what is printed of the measures.
+func treeText(rows []tree.Measures) []byte {
+	ratio := func(a, b int) float64 { return float64(a) / float64(max(b, 1)) }
+	var b bytes.Buffer
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "lines\ttest:code\tpairs\tuses\tback up\tfunctions\tone-word\tsentences\trelatives\t package")
+	for _, r := range rows {
+		fmt.Fprintf(w, "%d\t%.2f\t%d\t%d\t%d\t%d\t%.0f%%\t%d\t%.2f\t %s\n", r.Lines, ratio(r.TestLines, r.Lines), r.Pairs, r.Uses, r.BackUp,
+			r.Functions, 100*ratio(r.OneWord, r.Functions), r.Sentences, ratio(r.Relatives, r.Sentences), r.Package)
+	}
+	w.Flush()
+	return b.Bytes()
+}

@@ -1,0 +1,62 @@
+package launch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// envTrace is the folder in which ranks keep the steps of their calls.
+const envTrace = "TIERFLOW_TRACE"
+
+// keptBytes is how much of a file goes into a frame.
+const keptBytes = 1 << 20
+
+// traceName is the file of a rank.
+func traceName(rank int) string { return fmt.Sprintf("r%d.trace", rank) }
+
+// traces is a folder in which the ranks of an agent keep what they do. The zero value is none.
+type traces struct {
+	dir   string
+	every int // one call of so many
+}
+
+// makeTraces makes one; none for 0.
+func makeTraces(every int) (t traces, err error) {
+	if t.every = every; every > 0 {
+		t.dir, err = os.MkdirTemp("", "tierflow-trace")
+	}
+	return t, err
+}
+
+// env is what ranks are told of it.
+func (t *traces) env() []string {
+	if t.dir == "" {
+		return nil
+	}
+	return []string{envTrace + "=" + t.dir + ":every=" + strconv.Itoa(t.every)}
+}
+
+// sendAll sends the files of ranks, which have ended. A rank that was killed has none.
+func (t *traces) sendAll(ranks []int, send func(frame)) {
+	if t.dir == "" {
+		return
+	}
+	for _, rank := range ranks {
+		if text, err := os.ReadFile(filepath.Join(t.dir, traceName(rank))); err == nil {
+			for first := true; first || len(text) > 0; first = false {
+				n := min(len(text), keptBytes)
+				send(frame{Kept: &kept{Rank: rank, First: first, Bytes: text[:n]}})
+				text = text[n:]
+			}
+		}
+	}
+}
+
+// remove removes it.
+func (t *traces) remove() {
+	if t.dir != "" {
+		os.RemoveAll(t.dir)
+	}
+}

@@ -1,0 +1,109 @@
+package launch
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// originGrace is how long the rank with which a failure began may take to end after another
+// one that has ended because of it. It may wait in Close for the others, before it can say
+// why it ends.
+const originGrace = time.Second
+
+// ending is how a rank ended.
+type ending struct {
+	*exited
+	conn *conn
+	ours bool // by a signal that the launcher had sent
+}
+
+// noteEnding takes in that a rank has ended.
+func (j *job) noteEnding(c *conn, e *exited) {
+	sig := syscall.Signal(e.Signal)
+	ours := sig != 0 && j.failure != nil && (j.killed || nameOf(sig) != "" && sig != syscall.SIGKILL)
+	if j.endings[e.Rank] == nil { // an agent that made it up would say it again
+		j.endings[e.Rank] = &ending{e, c, ours}
+	}
+	switch {
+	case e.Status != 0 && j.failure == nil:
+		j.failRank(e)
+	case j.sparing && j.endings[j.origin()] != nil:
+		j.terminate()
+	}
+}
+
+// failRank fails the job because of the first rank that has failed. The others are ended at
+// once, but the rank that it blames gets time to end by itself.
+func (j *job) failRank(e *exited) {
+	j.first = j.endings[e.Rank]
+	j.failure, j.status = fmt.Errorf("rank %d: exit status %d", e.Rank, e.Status), e.Status // until all is known
+	origin := j.origin()
+	if j.endings[origin] != nil {
+		j.terminate()
+		return
+	}
+	j.sparing = true
+	j.sendAll(frame{Signal: nameOf(syscall.SIGTERM), Spare: &origin})
+	j.force = time.After(originGrace)
+}
+
+// origin is the rank with which the failure began. It follows the blame from the first rank
+// that has ended with a failure.
+func (j *job) origin() int {
+	at := j.first.Rank
+	for range j.size { // ranks may blame each other
+		e := j.endings[at]
+		if e == nil || e.Blame == nil || int(e.Blame.Rank) >= j.size {
+			break
+		}
+		at = int(e.Blame.Rank)
+	}
+	if e := j.crashed(); e != nil && j.first.Blame == nil {
+		return e.Rank
+	}
+	return at
+}
+
+// crashed returns a rank that has died of a signal which isn't the launcher's, when the first
+// one has exited; nil: there is none. Programs that don't use this library blame nobody. The
+// first may have exited because it had lost that one, and the news of two processes cross.
+func (j *job) crashed() *ending {
+	for _, c := range j.conns {
+		for _, rank := range c.ranks {
+			if e := j.endings[rank]; e != nil && e.Signal != 0 && !e.ours && j.first.Signal == 0 {
+				return e
+			}
+		}
+	}
+	return nil
+}
+
+// rankError is the failure of the job, told by its origin.
+func (j *job) rankError() *RankError {
+	origin := j.origin()
+	err := &RankError{Rank: origin, Status: j.first.Status, First: j.first.Rank, how: "had not ended"}
+	for _, c := range j.conns {
+		if source := c.sources[origin]; source != nil {
+			err.Host, err.Tail = c.host, source.tail
+		}
+	}
+	e := j.endings[origin]
+	if blame := j.first.Blame; blame != nil && (e == nil || e.ours || e.Status == 0) {
+		err.Why = blame.Why // its status doesn't say it
+	}
+	if e == nil || e.ours {
+		return err
+	}
+	if e.Blame != nil {
+		err.Why = e.Blame.Why
+	}
+	if e.Status != 0 {
+		err.Status = e.Status
+	}
+	err.Signal, err.how = e.Text, fmt.Sprintf("exit status %d", e.Status)
+	if e.Signal != 0 {
+		err.how = fmt.Sprintf("ended by signal: %s (status %d)", e.Text, e.Status)
+	}
+	return err
+}

@@ -1,0 +1,83 @@
+package launch
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// stateSignal is sent as a signal's name to ask ranks what they are in. It is none: an
+// agent writes a byte into a pipe of each rank, and package planner answers on standard
+// error. Programs that don't use it never hear of it.
+const stateSignal = "STATE"
+
+// envState names the descriptor of a rank's pipe.
+const envState = "TIERFLOW_STATE_FD"
+
+// stateGrace is how long ranks have to answer.
+const stateGrace = time.Second
+
+// questions are the pipes through which an agent asks its ranks. The zero value has none.
+type questions struct {
+	mu    sync.Mutex
+	pipes []*os.File
+	given *os.File // the end of the rank that is started just now; nil: none is
+}
+
+// add gives a process that is not started yet a pipe. Without room for one it is asked
+// nothing.
+func (q *questions) add(cmd *exec.Cmd) {
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return
+	}
+	cmd.Env = append(cmd.Env, envState+"="+strconv.Itoa(firstFD+len(cmd.ExtraFiles)))
+	cmd.ExtraFiles = append(cmd.ExtraFiles, theirs)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.pipes, q.given = append(q.pipes, ours), theirs
+}
+
+// hasStarted lets go of what the started process has inherited.
+func (q *questions) hasStarted() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.given != nil {
+		q.given.Close()
+		q.given = nil
+	}
+}
+
+// ask asks all ranks. Those that have ended can't be.
+func (q *questions) ask() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, p := range q.pipes {
+		_, _ = p.Write([]byte{1})
+	}
+}
+
+// close ends the pipes.
+func (q *questions) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, p := range q.pipes {
+		_ = p.Close()
+	}
+	q.pipes = nil
+}
+
+// endInTime ends the job because its time is over. First its ranks are asked what they are
+// in: it returns when to be called again, nil for never.
+func (j *job) endInTime() <-chan time.Time {
+	if j.released && !j.asked && j.failure == nil {
+		j.asked = true
+		j.sendAll(frame{Signal: stateSignal})
+		return time.After(stateGrace)
+	}
+	j.fail(statusTimeout, errors.New("the job was ended after "+j.opts.Timeout.String()+": "+j.progressText()))
+	return nil
+}

@@ -1,0 +1,196 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/planner"
+)
+
+func init() {
+	rankPrograms["spin"] = spin
+	rankPrograms["circle"] = circle
+	rankPrograms["notified"] = notified
+	rankPrograms["tardy"] = tardy
+}
+
+// enterJob joins, calls a barrier and says that this is done.
+func enterJob() *planner.Comm {
+	comm, err := planner.Join(context.Background(), &planner.Options{StallAfter: time.Second})
+	check(err)
+	check(planner.BarrierNow(context.Background(), comm))
+	fmt.Println("joined")
+	return comm
+}
+
+// spin lets rank 2 compute for ever while the others wait for it.
+func spin([]string) {
+	comm := enterJob()
+	for n := 0; comm.Rank() == 2; n++ {
+		if n < 0 {
+			fmt.Println(n)
+		}
+	}
+	check(planner.BarrierNow(context.Background(), comm))
+}
+
+// circle lets each rank receive from the next one.
+func circle([]string) {
+	comm := enterJob()
+	_, err := planner.Recv(context.Background(), comm, (comm.Rank()+1)%comm.Size(), 5, make([]int32, 1))
+	check(err)
+}
+
+// tardy lets rank 2 come late, and all print what they hear.
+func tardy([]string) {
+	comm := enterJob()
+	if comm.Rank() == 2 {
+		time.Sleep(3 * time.Second)
+	}
+	fmt.Printf("heard %v\n", planner.BarrierNow(context.Background(), comm))
+	check(comm.Close())
+}
+
+// notified is a program that handles SIGQUIT itself.
+func notified([]string) {
+	enterJob()
+	quits := make(chan os.Signal, 8)
+	signal.Notify(quits, syscall.SIGQUIT)
+	fmt.Println("handles")
+	<-quits
+	time.Sleep(time.Second) // a default action would end it
+	fmt.Println("has handled")
+	os.Exit(7)
+}
+
+func needsProcesses(t *testing.T) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("ranks as processes need Linux")
+	}
+}
+
+// says checks that a text has lines of patterns.
+func says(t *testing.T, text string, patterns ...string) {
+	t.Helper()
+	for _, p := range patterns {
+		if !regexp.MustCompile("(?m)" + p).MatchString(text) {
+			t.Errorf("no %s in\n%s", p, text)
+		}
+	}
+}
+
+// When its time is over a job says for each rank what it is in and where it stands.
+func TestTimeoutSaysWhoWasWhere(t *testing.T) {
+	needsProcesses(t)
+	r := run(t, Options{Ranks: 4, Oversubscribe: true, Timeout: 4 * time.Second, Program: rankLine(t, "spin")})
+	r.want(t, statusTimeout, "ended after 4s: ranks 0-3 of 4 were running")
+	text := r.stderr.String()
+	says(t, text, `rank 2: in no call after barrier #\d+, at most \d\.\d s ago, at launch\.spin states_linux_test\.go:\d+$`)
+	for _, rank := range []int{0, 1, 3} {
+		says(t, text, fmt.Sprintf(`rank %d: in barrier #\d+, for \d\.\d s, at launch\.spin states_linux_test\.go:\d+$`, rank))
+	}
+	if strings.Contains(text, "goroutine 1 ") {
+		t.Errorf("stacks in\n%s", text)
+	}
+}
+
+// Without having been asked for in advance, SIGQUIT says what each rank is in and where;
+// then Go ends it as always.
+func TestQuitSaysWhoWasWhere(t *testing.T) {
+	needsProcesses(t)
+	cmd, out := startLauncher(t, Options{Ranks: 4, Oversubscribe: true, Program: rankLine(t, "circle")})
+	out.awaitLong(t, 4, "joined")
+	time.Sleep(500 * time.Millisecond) // they wait
+	cmd.Process.Signal(syscall.SIGQUIT)
+	cmd.Wait()
+	if status := cmd.ProcessState.ExitCode(); status != 2 {
+		t.Errorf("status %d, want 2 as Go has it", status)
+	}
+	// The launcher ends the job with the first rank: at least that one has said all.
+	says(t, out.String(), `rank \d, receive from rank \d, tag 5, at launch\.circle states_linux_test\.go:\d+$`, `SIGQUIT: quit`, `goroutine \d+ `)
+}
+
+// A program that handles SIGQUIT itself goes on.
+func TestQuitIsLeftToTheProgram(t *testing.T) {
+	needsProcesses(t)
+	cmd, out := startLauncher(t, Options{Ranks: 1, Program: rankLine(t, "notified")})
+	out.awaitLong(t, 1, "handles")
+	cmd.Process.Signal(syscall.SIGQUIT)
+	cmd.Wait()
+	if status := cmd.ProcessState.ExitCode(); status != 7 {
+		t.Errorf("status %d, want the program's\n%s", status, out)
+	}
+	says(t, out.String(), `rank 0: in no call after barrier #\d+, .* at launch\.notified states_linux_test\.go:\d+$`, `has handled`)
+}
+
+// Of processes with a limit for calls all hear which rank is late, and of no other one.
+func TestProcessesNameTheLate(t *testing.T) {
+	needsProcesses(t)
+	t.Setenv(planner.CallTimeoutVariable, "700ms")
+	launches := 2
+	if os.Getenv("TIERFLOW_TEST_LONG") != "" {
+		launches = 20
+	}
+	for range launches {
+		r := run(t, Options{Ranks: 4, Oversubscribe: true, Env: os.Environ(), Program: rankLine(t, "tardy")})
+		r.want(t, 0)
+		text := r.stdout.String()
+		says(t, text, `\[2\] heard start barrier: communicator is broken: barrier: rank 2 has not come( for 0\.\d s)?, it is in no call after barrier #0,`)
+		named := regexp.MustCompile(`heard .*barrier: rank 2 has not come( for 0\.\d s)?, it is in no call after barrier #0, at most \d\.\d s ago, at launch\.tardy states_linux_test\.go:\d+: the limit of 700ms`)
+		if n := len(named.FindAllString(text, -1)); n != 4 {
+			t.Errorf("%d of 4 ranks name rank 2 in\n%s", n, text)
+		}
+		if other := regexp.MustCompile(`heard .*rank [013] `).FindString(text); other != "" {
+			t.Errorf("another rank is named: %s", other)
+		}
+	}
+}
+
+// Processes that all receive from the next one report a deadlock once, and their recordings
+// say what they are in.
+func TestProcessesReportDeadlock(t *testing.T) {
+	needsProcesses(t)
+	dir := t.TempDir()
+	t.Setenv(planner.RecorderVariable, dir+"/job.%r")
+	r := run(t, Options{Ranks: 4, Oversubscribe: true, Timeout: 4 * time.Second, Env: os.Environ(), Program: rankLine(t, "circle")})
+	r.want(t, statusTimeout)
+	says(t, r.stderr.String(), `WARN stalled rank=3 request="receive from rank 0, tag 5" waits="a message" for=\d.* missing=r0$`,
+		`^\[0\] .*WARN stalled verdict="deadlock: rank 0 is in receive from rank 1, tag 5, for \d\.\d s, at launch\.circle states_linux_test\.go:\d+; rank 1 is in .*; rank 2 is in .*; rank 3 is in receive from rank 0, tag 5,`)
+	for rank := range 4 { // one that writes last may have seen the others end
+		name := fmt.Sprintf("%s/job.%d", dir, rank)
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec, err := flight.ReadRecording(name, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		if err := flight.Print(&b, []*flight.Recording{rec}, 0); err != nil {
+			t.Fatal(err)
+		}
+		says(t, b.String(), fmt.Sprintf(`^rank %d: (receive from rank %d, tag 5: waits since |broke at )`, rank, (rank+1)%4), `wait +for rank \d +tag 5, 4 bytes$`)
+	}
+}
+
+// awaitLong is await on a machine that is busy.
+func (b *buffer) awaitLong(t *testing.T, n int, text string) {
+	t.Helper()
+	eventually(t, forever, func() error {
+		if got := b.String(); strings.Count(got, text) < n {
+			return fmt.Errorf("want %d × %q in %q", n, text, got)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,285 @@
+package mpi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is after how long a program that runs is one that hangs. Some MPIs spin while
+// they wait, whoever else needs the processor.
+const patience = 2 * time.Minute
+
+// library is a MPI that may be installed.
+type library struct {
+	name  string // of its mpicc
+	run   []string
+	ranks int // MPICH's spin: more than processors take for ever
+}
+
+var libraries = []library{
+	{"openmpi", []string{"mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"}, 3},
+	{"mpich", []string{"mpiexec.hydra"}, 2},
+}
+
+var scratch string
+
+func TestMain(m *testing.M) {
+	os.Setenv("TIERFLOW_MACHINE", "off") // the plans are those of every machine, and nothing is kept
+	var err error
+	if scratch, err = os.MkdirTemp("", "tierflow-mpi"); err != nil {
+		panic(err)
+	}
+	status := m.Run()
+	os.RemoveAll(scratch)
+	os.Exit(status)
+}
+
+// built has libtierflow.so, once.
+var built = sync.OnceValues(func() (string, error) {
+	file := filepath.Join(scratch, "libtierflow.so")
+	out, err := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", file, "../../libtierflow").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("building the library: %w\n%s", err, out)
+	}
+	return file, err
+})
+
+// onEach calls f for each MPI that is here, with its shim.
+func onEach(t *testing.T, f func(t *testing.T, mpi library, shim string)) {
+	for _, mpi := range libraries {
+		t.Run(mpi.name, func(t *testing.T) { f(t, mpi, mpi.shim(t)) })
+	}
+}
+
+// shim builds the MPI's shim beside the library.
+func (mpi library) shim(t *testing.T) string {
+	t.Helper()
+	for _, tool := range []string{"mpicc." + mpi.name, mpi.run[0], "cc"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("SKIPPED: %s is not here", tool)
+		}
+	}
+	if _, err := built(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(scratch, mpi.name+".so")
+	if _, err := os.Stat(file); err == nil {
+		return file
+	}
+	if err := build(t.Context(), "mpicc."+mpi.name, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// program compiles a program of testdata, in C or Fortran.
+func (mpi library) program(t *testing.T, name string) string {
+	t.Helper()
+	file := filepath.Join(scratch, name+"."+mpi.name)
+	if _, err := os.Stat(file); err == nil {
+		return file
+	}
+	source, compiler := filepath.Join("..", "..", "..", "testdata", "mpi", name), "mpicc."
+	if _, err := os.Stat(source + ".c"); err == nil {
+		source += ".c"
+	} else {
+		source, compiler = source+".f90", "mpifort."
+	}
+	args := []string{"-o", file, source, "-lpthread"}
+	if compiler == "mpifort." {
+		args = append(args, "-fallow-argument-mismatch")
+	}
+	out, err := exec.Command(compiler+mpi.name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, out)
+	}
+	return file
+}
+
+// under runs a program with a shim and variables NAME=VALUE, and returns all it prints.
+func (mpi library) under(t *testing.T, shim string, variables []string, program ...string) (out string, err error) {
+	t.Helper()
+	args := append(append([]string{}, mpi.run...), append([]string{"-n", fmt.Sprint(mpi.ranks)}, program...)...)
+	environ := append(os.Environ(), variables...)
+	version, _ := exec.Command(args[0], "--version").Output()
+	line, extra := withShim(string(version), shim, args, environ)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c := exec.CommandContext(ctx, line[0], line[1:]...)
+	c.Env = append(environ, extra...)
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
+	c.WaitDelay = 10 * time.Second
+	var all bytes.Buffer
+	c.Stdout, c.Stderr = &all, &all
+	err = c.Run()
+	if ctx.Err() != nil {
+		t.Fatalf("%v %v hangs\n%s", variables, program, &all)
+	}
+	return all.String(), err
+}
+
+// Programs that are right are right under the shim, and tierflow takes part.
+func TestPrograms(t *testing.T) {
+	onEach(t, func(t *testing.T, mpi library, shim string) {
+		for _, test := range []struct{ name, want, ours string }{
+			{"progress", fmt.Sprintf("progress: sum %d\n", mpi.ranks), "allreduce: 5 ours, 0 passed on"},
+			{"fallbacks", "fallbacks: 0 wrong\n", "scatter: [0-9]+ ours, 0 passed on"},
+			{"threads", "threads: 0 wrong\n", "bcast: [0-9]+ ours, 0 passed on"},
+			{"sizes", "sizes: 0 wrong\n", "allreduce: 900 ours, 0 passed on"},
+			{"counts", "counts: 0 wrong\n", "alltoallv: [1-9][0-9]* ours"},
+			{"started", "started: 0 wrong\n", "alltoallv: [1-9][0-9]* ours, 0 passed on"},
+		} {
+			out, err := mpi.under(t, shim, []string{"TIERFLOW_MPI_AFTER=1", "TIERFLOW_MPI_VERBOSE=1"}, mpi.program(t, test.name))
+			ours := regexp.MustCompile("tierflow: rank 0: " + test.ours)
+			if test.name == "fallbacks" { // some are on MPI_COMM_SELF, which is MPI's
+				ours = regexp.MustCompile("tierflow: rank 0: scatter: [1-9][0-9]* ours")
+			}
+			if err != nil || !strings.Contains(out, test.want) || !ours.MatchString(out) {
+				t.Errorf("%s: %v, want %q and %q\n%s", test.name, err, test.want, ours, out)
+			}
+		}
+	})
+}
+
+// Fortran's calls are tierflow's too; those of MPICH's module for Fortran 2008 are MPI's, from
+// its start on.
+func TestFortran(t *testing.T) {
+	onEach(t, func(t *testing.T, mpi library, shim string) {
+		for _, tool := range []string{"gfortran", "mpifort." + mpi.name} {
+			if _, err := exec.LookPath(tool); err != nil {
+				t.Skipf("SKIPPED: %s is not here", tool)
+			}
+		}
+		for _, name := range []string{"fortran", "fortran08"} {
+			out, err := mpi.under(t, shim, []string{"TIERFLOW_MPI_AFTER=1", "TIERFLOW_MPI_VERBOSE=1"}, mpi.program(t, name))
+			ours := name == "fortran" || mpi.name == "openmpi"
+			if err != nil || !strings.Contains(out, name+": 0 wrong\n") || strings.Contains(out, "rank 0: gatherv: 5 ours, 0 passed on") != ours {
+				t.Errorf("%s: %v\n%s", name, err, out)
+			}
+		}
+	})
+}
+
+// Ranks on two nodes, which one host plays, are as right as on one.
+func TestTwoNodes(t *testing.T) {
+	onEach(t, func(t *testing.T, mpi library, shim string) {
+		for name, want := range map[string]string{"fallbacks": "fallbacks: 0 wrong\n", "counts": "counts: 0 wrong\n", "started": "started: 0 wrong\n", "progress": fmt.Sprintf("progress: sum %d\n", mpi.ranks)} {
+			script := `export TIERFLOW_NODE=node$((${OMPI_COMM_WORLD_RANK:-$PMI_RANK} % 2)); exec "$0"`
+			out, err := mpi.under(t, shim, []string{"TIERFLOW_MPI_AFTER=1", "TIERFLOW_MPI_VERBOSE=1"}, "sh", "-c", script, mpi.program(t, name))
+			if err != nil || !strings.Contains(out, want) || !strings.Contains(out, " on 2 nodes") {
+				t.Errorf("%s: %v, want %q on 2 nodes\n%s", name, err, want, out)
+			}
+		}
+	})
+}
+
+// The first call of a request is MPI's, and it is so on all ranks.
+func TestFirstUsePassesOn(t *testing.T) {
+	onEach(t, func(t *testing.T, mpi library, shim string) {
+		out, err := mpi.under(t, shim, []string{"TIERFLOW_MPI_VERBOSE=1"}, mpi.program(t, "progress"))
+		if want := "allreduce: 4 ours, 1 passed on"; err != nil || !strings.Contains(out, want) {
+			t.Errorf("%v, want %q\n%s", err, want, out)
+		}
+		out, err = mpi.under(t, shim, nil, mpi.program(t, "fallbacks"))
+		if want := "fallbacks: 0 wrong"; err != nil || !strings.Contains(out, want) {
+			t.Errorf("%v, want %q\n%s", err, want, out)
+		}
+	})
+}
+
+// Whatever keeps tierflow from it, the program runs, and one line says why.
+func TestPassesOn(t *testing.T) {
+	onEach(t, func(t *testing.T, mpi library, shim string) {
+		prog := mpi.program(t, "fallbacks")
+		onOne := []string{"sh", "-c", `[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ] && export TIERFLOW_LIB=/nowhere/libtierflow.so; exec "$0"`, prog}
+		for _, test := range []struct {
+			variables, program []string
+			want               string
+		}{
+			{[]string{"TIERFLOW_LIB=/nowhere/libtierflow.so"}, []string{prog}, "tierflow: rank 0: /nowhere/libtierflow.so: "},
+			{nil, onOne, "tierflow: rank 1: /nowhere/libtierflow.so: "},
+			{[]string{"TIERFLOW_MPI=allredcue"}, []string{prog}, `tierflow: TIERFLOW_MPI="allredcue": allowed are on, off, and a list of bcast, `},
+		} {
+			out, err := mpi.under(t, shim, test.variables, test.program...)
+			if err != nil || !strings.Contains(out, "fallbacks: 0 wrong\n") || !strings.Contains(out, test.want) || strings.Count(out, "tierflow: ") != 1 {
+				t.Errorf("%v: %v, want one line %q\n%s", test.variables, err, test.want, out)
+			}
+		}
+	})
+}
+
+// The shim of another MPI says so, once, and hands everything through.
+func TestWrongShim(t *testing.T) {
+	onEach(t, func(t *testing.T, mpi library, _ string) {
+		for _, other := range libraries {
+			if other.name == mpi.name {
+				continue
+			}
+			out, err := mpi.under(t, other.shim(t), nil, mpi.program(t, "fallbacks"))
+			if err != nil || !strings.Contains(out, "fallbacks: 0 wrong\n") || strings.Count(out, "tierflow: this shim is for ") != 1 {
+				t.Errorf("shim of %s: %v, want one line that says so\n%s", other.name, err, out)
+			}
+		}
+	})
+}
+
+// Rank 0 says how each request is done, once.
+func TestExplains(t *testing.T) {
+	onEach(t, func(t *testing.T, mpi library, shim string) {
+		out, err := mpi.under(t, shim, []string{"TIERFLOW_MPI_VERBOSE=explain", "TIERFLOW_PLAN=allreduce:shape=flat"}, mpi.program(t, "progress"))
+		if n := strings.Count(out, "tierflow: rank 0: allreduce: allreduce 1 i32"); err != nil || n != 1 || !strings.Contains(out, "TIERFLOW_PLAN") {
+			t.Errorf("%v, and %d explanations, want one with the variable\n%s", err, n, out)
+		}
+	})
+}
+
+// TIERFLOW_MPI says what is tierflow's.
+func TestLimits(t *testing.T) {
+	onEach(t, func(t *testing.T, mpi library, shim string) {
+		out, err := mpi.under(t, shim, []string{"TIERFLOW_MPI=bcast:121-1KiB,allreduce:1MiB,scan", "TIERFLOW_MPI_VERBOSE=1", "TIERFLOW_MPI_AFTER=1"}, mpi.program(t, "fallbacks"))
+		for _, want := range []string{"fallbacks: 0 wrong", "bcast: 0 ours", "allreduce: 0 ours", "gather: 0 ours"} {
+			if err != nil || !strings.Contains(out, want) {
+				t.Errorf("%v, want %q\n%s", err, want, out)
+			}
+		}
+		if !regexp.MustCompile("rank 0: scan: [1-9]").MatchString(out) {
+			t.Errorf("no scan is tierflow's\n%s", out)
+		}
+	})
+}
+
+// A program that ends badly ends as badly as without the shim, and says as much.
+func TestBadEnds(t *testing.T) {
+	onEach(t, func(t *testing.T, mpi library, shim string) {
+		prog := mpi.program(t, "ends")
+		for _, test := range []struct{ how, want string }{
+			{"segv", "Segmentation fault"},
+			{"abort", ""},
+			{"roots", "bcast 4 u8 root"},
+		} {
+			out, err := mpi.under(t, shim, []string{"TIERFLOW_MPI_AFTER=1"}, prog, test.how)
+			if _, failed := errors.AsType[*exec.ExitError](err); !failed || !strings.Contains(out, test.want) {
+				t.Errorf("%s: %v, want a failure and %q\n%s", test.how, err, test.want, out)
+			}
+			if test.how == "segv" && mpi.name == "openmpi" && !strings.Contains(out, "*** End of error message ***") {
+				t.Errorf("the report of a crash is lost\n%s", out)
+			}
+		}
+		out, err := mpi.under(t, shim, []string{"TIERFLOW_MPI_AFTER=1"}, prog, "returned")
+		if n := strings.Count(out, "has come to its end"); err != nil || n != mpi.ranks {
+			t.Errorf("errors that are returned: %v, and %d of %d ranks come to their end\n%s", err, n, mpi.ranks, out)
+		}
+	})
+}

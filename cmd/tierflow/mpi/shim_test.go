@@ -1,0 +1,32 @@
+package mpi
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+func TestWithShim(t *testing.T) {
+	args := strings.Fields("launch -n 2 ./prog")
+	for _, test := range []struct {
+		version, environ, line, extra string
+	}{
+		{"mpirun (Open MPI) 4.1.4", "TIERFLOW_MPI=off HOME=/", "launch -x LD_PRELOAD=/s.so -x TIERFLOW_MPI -n 2 ./prog", ""},
+		{"HYDRA build details:", "LD_PRELOAD=/tool.so", "launch -genv LD_PRELOAD /tool.so:/s.so -n 2 ./prog", ""},
+		{"slurm 22.05", "LD_PRELOAD=", "launch -n 2 ./prog", "LD_PRELOAD=/s.so"},
+	} {
+		line, extra := withShim(test.version, "/s.so", args, strings.Fields(test.environ))
+		if got := strings.Join(line, " "); got != test.line || strings.Join(extra, " ") != test.extra {
+			t.Errorf("%s: %q and %q, want %q and %q", test.version, got, extra, test.line, test.extra)
+		}
+	}
+}
+
+func TestComplaints(t *testing.T) {
+	if err := build(context.Background(), "mpicc.of-nobody", "x.so"); err == nil || !strings.Contains(err.Error(), "give --mpicc") {
+		t.Errorf("error %v", err)
+	}
+	if err := launch(context.Background(), "/nowhere.so", []string{"mpirun"}, nil, nil, nil); err == nil || !strings.Contains(err.Error(), "tierflow mpi build makes it") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,61 @@
+package simulate
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
+)
+
+const layersFile = "../../../testdata/layers/resnet50.json"
+
+// Large buckets leave their last one in sight, small ones their latency.
+func TestTrain(t *testing.T) {
+	args := []string{"simulate", "train", "--layers", layersFile, "--topo", "4x1", "--bucket", "64KiB,1MiB,64MiB"}
+	text := tierflow.Succeeds(t, args...)
+	for _, want := range []string{"54 layers", "161 tensors", "ResNet-50", "64KiB", " best"} {
+		if want == "54 layers" {
+			want = "107 layers" // norms are layers, too
+		}
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	all := kittest.Decode[[]trained](t, tierflow.Succeeds(t, append(args, "--json")...))
+	if len(all) != 3 || all[0].Buckets <= all[1].Buckets || all[1].Buckets <= all[2].Buckets || all[0].Calls <= all[1].Calls {
+		t.Errorf("%+v", all)
+	}
+	spare := kittest.Decode[[]trained](t, tierflow.Succeeds(t, append(args, "--json", "--spare")...))
+	for i := range all {
+		a, s := all[i], spare[i]
+		if a.Computes != 240e6 && (a.Computes < 239.9e6 || a.Computes > 240.1e6) || a.Step < a.Computes || s.Step > a.Step || s.Calls != a.Calls || a.Step > a.Computes+a.Calls {
+			t.Errorf("%+v; with processors to spare %+v", a, s)
+		}
+	}
+}
+
+// What is wrong in a file of layers is told with its line.
+func TestLayers(t *testing.T) {
+	for _, test := range []struct{ data, want string }{
+		{`{"source": "x", "layers": [{"name": "a", "forward_ns": -1, "backward_ns": 1, "tensors": [4]}]}`, `:1: layer "a" takes -1 and 1 ns`},
+		{"{\"source\": \"x\",\n\"layers\": [\n{\"name\": \"a\", \"forward_ns\": 1, \"backward_ns\": 1, \"tensors\": [0]}]}", `:3: layer "a" has tensors of [0] elements`},
+		{`{"source": "x"}`, `"layers"`},
+		{`{"source": "x", "layers": [{"name": "a"}]}`, `"forward_ns"`},
+	} {
+		file := filepath.Join(t.TempDir(), "l.json")
+		if err := os.WriteFile(file, []byte(test.data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := tierflow.Run(t, "simulate", "train", "--layers", file)
+		if s.Status != 2 || !strings.Contains(s.Errors, test.want) {
+			t.Errorf("%s: %+v, want %q", test.data, s, test.want)
+		}
+	}
+	for _, args := range [][]string{{}, {"--layers", layersFile, "--bucket", "much"}, {"--layers", "none.json"}} {
+		if s := tierflow.Run(t, append([]string{"simulate", "train"}, args...)...); s.Status != 2 || s.Out != "" {
+			t.Errorf("%v: %+v", args, s)
+		}
+	}
+}

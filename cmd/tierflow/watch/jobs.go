@@ -1,0 +1,189 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/executor/door"
+	"github.com/tierflow/tierflow/executor/flight"
+)
+
+// doorVariable is that of ranks.
+const doorVariable = "TIERFLOW_DOOR"
+
+// answerTime bounds the wait for a rank here, farTime for one that asks ranks elsewhere.
+const (
+	answerTime = time.Second
+	farTime    = 4 * time.Second
+)
+
+// findJobs returns the jobs on this machine; with names only those whose names begin so.
+func findJobs(names []string) ([]door.Job, error) {
+	setting := os.Getenv(doorVariable)
+	if setting == "off" {
+		return nil, kit.Usagef("%s=off: no rank can be asked; unset it here, and where the job is started", doorVariable)
+	}
+	root := door.Folder(setting)
+	all, err := door.Jobs(root)
+	if err != nil || len(names) == 0 {
+		return all, err
+	}
+	var picked []door.Job
+	for _, name := range names {
+		n := 0
+		for _, j := range all {
+			if strings.HasPrefix(j.Name, name) {
+				picked = append(picked, j)
+				n++
+			}
+		}
+		if n == 0 {
+			return nil, kit.Usagef("job %q: %s", name, knownJobs(all, root))
+		}
+	}
+	return picked, nil
+}
+
+func knownJobs(all []door.Job, root string) string {
+	if len(all) == 0 {
+		return fmt.Sprintf("no job of this user has ranks on this machine (looked in %s)", root)
+	}
+	var names []string
+	for _, j := range all {
+		names = append(names, j.Name)
+	}
+	return "jobs of this user here are " + strings.Join(names, ", ")
+}
+
+// oneJob returns the job that is named, or the only one.
+func oneJob(names []string) (door.Job, error) {
+	jobs, err := findJobs(names)
+	if err != nil {
+		return door.Job{}, err
+	}
+	if len(jobs) != 1 {
+		return door.Job{}, kit.Usagef("%d jobs: name one: %s", len(jobs), knownJobs(jobs, door.Folder(os.Getenv(doorVariable))))
+	}
+	return jobs[0], nil
+}
+
+// jobOf returns the job that a process is in.
+func jobOf(pid int) (door.Job, error) {
+	all, err := findJobs(nil)
+	if err != nil {
+		return door.Job{}, err
+	}
+	for _, j := range all {
+		if slices.ContainsFunc(j.Ranks, func(i door.Info) bool { return i.PID == pid }) {
+			return j, nil
+		}
+	}
+	return door.Job{}, kit.Usagef("--pid %d: no rank of this user here is that process", pid)
+}
+
+// view is a job as it was seen at one moment.
+type view struct {
+	Job     string
+	Program string
+	Began   time.Time
+	Size    int
+	Nodes   []string
+	States  []flight.State // of all ranks, by rank
+}
+
+// look asks all ranks of a job. Those on this machine are asked by themselves, at the same
+// time; the others through the first of these that answers.
+func look(ctx context.Context, j door.Job) (*view, error) {
+	first := j.Ranks[0]
+	v := &view{Job: j.Name, Program: first.Program, Began: first.Began, Size: first.Ranks, Nodes: first.Nodes, States: make([]flight.State, first.Ranks)}
+	for r := range v.States {
+		v.States[r] = flight.State{Rank: r, Doing: flight.Silent}
+	}
+	answers := make([]bool, len(j.Ranks))
+	var asked sync.WaitGroup
+	for k := range j.Ranks {
+		asked.Go(func() {
+			i := &j.Ranks[k]
+			if i.Rank >= 0 && i.Rank < v.Size {
+				v.States[i.Rank], answers[k] = ask(ctx, i)
+			}
+		})
+	}
+	asked.Wait()
+	if len(j.Ranks) < v.Size {
+		v.askFar(ctx, j, answers)
+	}
+	return v, ctx.Err()
+}
+
+// ask asks one rank, or looks at it from outside.
+func ask(ctx context.Context, i *door.Info) (s flight.State, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	if s = i.State(); s.Doing != flight.Silent {
+		return s, false // it can't answer
+	}
+	a, err := i.Ask(ctx, door.Question{})
+	if err == nil && len(a.States) == 1 && a.States[0].Rank == i.Rank {
+		return a.States[0], true
+	}
+	return i.State(), false
+}
+
+// askFar asks ranks on other machines through one here that answers.
+func (v *view) askFar(ctx context.Context, j door.Job, answers []bool) {
+	var far []int
+	for r := range v.Size {
+		if !slices.ContainsFunc(j.Ranks, func(i door.Info) bool { return i.Rank == r }) {
+			far = append(far, r)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, farTime)
+	defer cancel()
+	for k := range j.Ranks {
+		if !answers[k] {
+			continue
+		}
+		a, err := j.Ranks[k].Ask(ctx, door.Question{Ranks: far})
+		if err != nil {
+			continue
+		}
+		for _, s := range a.States {
+			if slices.Contains(far, s.Rank) {
+				v.States[s.Rank] = s
+			}
+		}
+		return
+	}
+}
+
+// node is the name of a rank's node.
+func (v *view) node(rank int) string {
+	if rank < len(v.Nodes) {
+		return v.Nodes[rank]
+	}
+	return ""
+}
+
+// readable reports whether anything is known of any rank.
+func (v *view) readable() bool {
+	return slices.ContainsFunc(v.States, func(s flight.State) bool { return s.Doing != flight.Silent })
+}
+
+var errNothing = errors.New("no rank answers, and there is no recording of one")
+
+// pidText is a process's number; a minus if it is unknown.
+func pidText(pid int) string {
+	if pid == 0 {
+		return "-"
+	}
+	return strconv.Itoa(pid)
+}

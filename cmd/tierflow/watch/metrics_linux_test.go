@@ -1,0 +1,79 @@
+package watch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/door"
+	"github.com/tierflow/tierflow/planner"
+)
+
+// Ranks that can be asked are shown to Prometheus, printed and served.
+func TestMetrics(t *testing.T) {
+	doors(t)
+	for rank := range 2 {
+		u := planner.Usage{World: 7, Rank: rank, Levels: []string{"node"}}
+		u.Calls = []executor.Calls{{Collective: "bcast", Plan: "p", Count: 12}}
+		u.Sent, u.Read = []int64{4096}, []int64{0}
+		text, err := json.Marshal(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := door.Open(os.Getenv(doorVariable), door.Info{Job: "4f2c91aa", Rank: rank, Ranks: 2, Nodes: []string{"a", "a"}}, func(door.Question) door.Answer {
+			return door.Answer{Usage: text}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { d.Close() })
+	}
+	const want = `tierflow_calls_total{world="0",rank="1",collective="bcast",plan="p"} 12`
+	out := tierflow.Succeeds(t, "metrics", "4f")
+	if !strings.Contains(out, want) {
+		t.Errorf("no %s in\n%s", want, out)
+	}
+	if tool, err := exec.LookPath("promtool"); err != nil {
+		t.Log("promtool is missing: its opinion of the text is unknown")
+	} else {
+		check := exec.Command(tool, "check", "metrics")
+		check.Stdin = strings.NewReader(out)
+		if text, err := check.CombinedOutput(); err != nil {
+			t.Errorf("promtool check metrics: %v\n%s", err, text)
+		}
+	}
+
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- serveMetrics(ctx, l, nil) }()
+	answer, err := http.Get("http://" + l.Addr().String() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(string(page), want) || !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/plain; version=0.0.4") {
+		t.Errorf("%v, status %d, %s", err, answer.StatusCode, page)
+	}
+	answer.Body.Close()
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the server ends with %v", err)
+	}
+	for _, args := range [][]string{{"metrics", "x"}, {"metrics", "--listen", "nowhere"}, {"metrics", "a", "b"}} {
+		if s := tierflow.Run(t, args...); s.Status != 2 {
+			t.Errorf("%q: %+v, want status 2", args, s)
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package watch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/executor/door"
+	"github.com/tierflow/tierflow/executor/flight/verdict"
+	"github.com/tierflow/tierflow/planner"
+)
+
+// usages are what the ranks of a job here have done, by rank; nil for one that is elsewhere or
+// doesn't answer.
+type usages struct {
+	at    time.Time
+	ranks []*planner.Usage
+}
+
+// askUsages asks the ranks of a job that are on this machine.
+func askUsages(ctx context.Context, j door.Job) *usages {
+	u := &usages{ranks: make([]*planner.Usage, j.Ranks[0].Ranks)}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	var asked sync.WaitGroup
+	for k := range j.Ranks {
+		asked.Go(func() {
+			i := &j.Ranks[k]
+			a, err := i.Ask(ctx, door.Question{Usage: true})
+			one := &planner.Usage{}
+			if err == nil && json.Unmarshal(a.Usage, one) == nil && i.Rank >= 0 && i.Rank < len(u.ranks) {
+				u.ranks[i.Rank] = one
+			}
+		})
+	}
+	asked.Wait()
+	u.at = time.Now()
+	return u
+}
+
+// waited is how long each rank has waited since before, -1 if that is unknown.
+func (u *usages) waited(before *usages) []time.Duration {
+	all := make([]time.Duration, len(u.ranks))
+	for r := range all {
+		all[r] = -1
+		if now, old := u.ranks[r], before.ranks[r]; now != nil && old != nil && !now.Computing && !old.Computing {
+			all[r] = min(now.Waited-old.Waited, u.at.Sub(before.at)) // it is an estimate
+		}
+	}
+	return all
+}
+
+// row is what a rank did in some time.
+type row struct {
+	Rank    int
+	Node    string
+	Calls   float64 // a second
+	Sent    []int64 // bytes a second, by level
+	Read    []int64
+	Waiting float64 // share of the time
+	Running int
+}
+
+// frame is one picture of top.
+type frame struct {
+	Job    string
+	Levels []string
+	Rows   []row
+	Found  *verdict.Finding `json:",omitempty"`
+}
+
+// compare makes a frame of two looks.
+func compare(j door.Job, before, now *usages) *frame {
+	f := &frame{Job: j.Name}
+	long := now.at.Sub(before.at)
+	each := func(n int64) int64 { return int64(float64(n) / long.Seconds()) }
+	waited := now.waited(before)
+	for r, u := range now.ranks {
+		old := before.ranks[r]
+		if u == nil || old == nil {
+			continue
+		}
+		f.Levels = u.Levels
+		w := row{Rank: r, Running: u.Running, Calls: float64(calls(u)-calls(old)) / long.Seconds(), Waiting: max(0, waited[r].Seconds()/long.Seconds())}
+		if r < len(j.Ranks[0].Nodes) {
+			w.Node = j.Ranks[0].Nodes[r]
+		}
+		for k := range min(len(u.Sent), len(old.Sent)) {
+			w.Sent = append(w.Sent, each(u.Sent[k]-old.Sent[k]))
+			w.Read = append(w.Read, each(u.Read[k]-old.Read[k]))
+		}
+		f.Rows = append(f.Rows, w)
+	}
+	f.Found = verdict.Straggler(waited, long)
+	return f
+}
+
+func calls(u *planner.Usage) (n int64) {
+	for _, c := range u.Calls {
+		n += c.Count
+	}
+	return n
+}
+
+// print writes a frame.
+func (f *frame) print(w io.Writer) {
+	fmt.Fprintf(w, "job %s\n", f.Job)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(t, "rank\tnode\tcalls/s\twaiting\t")
+	for _, level := range f.Levels {
+		fmt.Fprintf(t, "%s MB/s\t", level)
+	}
+	fmt.Fprintln(t)
+	for _, r := range f.Rows {
+		fmt.Fprintf(t, "%d\t%s\t%.0f\t%.0f %%\t", r.Rank, r.Node, r.Calls, 100*r.Waiting)
+		for k := range r.Sent {
+			fmt.Fprintf(t, "%.1f\t", float64(r.Sent[k]+r.Read[k])/1e6)
+		}
+		fmt.Fprintln(t)
+	}
+	_ = t.Flush() // into a buffer
+	if f.Found != nil {
+		fmt.Fprintf(w, "%v\n", f.Found)
+	}
+}
+
+// top is the command top.
+type top struct {
+	every  time.Duration
+	once   bool
+	asJSON bool
+}
+
+// TopCommand returns top.
+func TopCommand() *cobra.Command {
+	o := &top{}
+	c := &cobra.Command{
+		Use:   "top [JOB]",
+		Short: "Show how fast the ranks of a running job are, and who holds up the others",
+		Long: `Asks the ranks of a job on this machine, again and again, what they have done: calls a
+second, the share of the time in which they waited with nothing to do, and megabytes a
+second that they sent or read, by level. In calls that all ranks need the late one waits
+least: if the others wait for much of the time, it is named. JOB is the beginning of a
+job's name, see tierflow ps; it may be left out where there is one job.`,
+		Example: `  tierflow top
+  tierflow top 4f2c --once --json`,
+		Args: atMostOneJob,
+		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
+			if o.every < 100*time.Millisecond {
+				return kit.Usagef("--every %v: give 100ms or more", o.every)
+			}
+			j, err := oneJob(args)
+			if err != nil {
+				return err
+			}
+			return o.show(c.Context(), c.OutOrStdout(), j)
+		}),
+	}
+	c.Flags().DurationVar(&o.every, "every", time.Second, "the time that rates are of")
+	c.Flags().BoolVar(&o.once, "once", false, "print once and end")
+	c.Flags().BoolVar(&o.asJSON, "json", false, "print JSON, a line each time")
+	return c
+}
+
+// show prints frames until the job is over.
+func (o *top) show(ctx context.Context, out io.Writer, j door.Job) error {
+	for before := askUsages(ctx, j); ; {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(o.every):
+		}
+		now := askUsages(ctx, j)
+		f := compare(j, before, now)
+		if len(f.Rows) == 0 {
+			return kit.WithStatus(fmt.Errorf("job %s: %w", j.Name, errNothing), statusUnreadable)
+		}
+		var b bytes.Buffer
+		if o.asJSON {
+			if err := json.NewEncoder(&b).Encode(f); err != nil {
+				return err
+			}
+		} else {
+			if !o.once {
+				b.WriteString(clearScreen)
+			}
+			f.print(&b)
+		}
+		if _, err := out.Write(b.Bytes()); err != nil || o.once {
+			return err
+		}
+		before = now
+	}
+}
+
+// clearScreen moves a terminal's cursor to the upper left and clears what is there.
+const clearScreen = "\x1b[H\x1b[2J"

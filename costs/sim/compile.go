@@ -1,0 +1,121 @@
+package sim
+
+import (
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Compilation is what is compiled into a job, and how. The zero values of the functions
+// change nothing.
+type Compilation struct {
+	Request  tasks.Request
+	Topology *levels.Topology
+	Plan     tasks.Plan
+	Registry submodules.Registry
+	// Keep reports whether a task is compiled, see [tasks.Graph.Only]. All ranks must keep
+	// the same phases. nil: all tasks are.
+	Keep func(*tasks.Task) bool
+	// Idle reports whether a rank does nothing. What is left must not speak with it. nil:
+	// no rank is idle.
+	Idle func(levels.Rank) bool
+	// Check is asked before each rank. Its error ends the compilation, and is that of Job.
+	// nil: nobody is asked.
+	Check func() error
+	// Trusting lets SymmetricJob compare no more than two ranks of other nodes, the second node's
+	// first and the last one. If others differ the times are wrong.
+	Trusting bool
+	// Most bounds the steps that are compiled, and those of the ranks that are simulated. A job of more
+	// is [ErrLimit]. 0: there is no bound.
+	Most int64
+
+	unfolded bool // every rank is compiled by itself
+}
+
+// Compile compiles a request for all ranks. It keeps no more than their forms: the
+// program of a rank is dropped before that of the next one is made.
+func Compile(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry) (*Job, error) {
+	return (&Compilation{Request: r, Topology: t, Plan: p, Registry: reg}).Job()
+}
+
+// Job compiles for all ranks, as [Compile] does.
+func (c *Compilation) Job() (*Job, error) {
+	cut, err := tasks.CutRequest(c.Request, c.Topology, c.Plan)
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{topology: c.Topology, passes: cut.Passes}
+	store, steps := newStore(), int64(0) // of all ranks
+	for i, part := range partsOf(cut) {
+		if part == nil {
+			continue
+		}
+		times := []int64{cut.Passes, 1}[i]
+		err := c.eachSeat(*part, cut.On, store, nil, func(_ levels.Rank, s seat) error {
+			j.seats[i] = append(j.seats[i], s)
+			if steps += times * int64(s.form.len()); c.Most > 0 && max(steps, store.steps) > c.Most {
+				return ErrLimit
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	j.forms, j.compiled = store.count, store.steps
+	return j, j.connect(c.Check)
+}
+
+// partsOf returns the requests of the seats of a job: of the passes, and of what is left in
+// the end. nil: there is none.
+func partsOf(cut tasks.Cut) (parts [2]*tasks.Request) {
+	if cut.Passes > 0 {
+		parts[0] = &cut.Whole
+	}
+	if cut.Passes == 0 || cut.Rest.Count > 0 {
+		parts[1] = &cut.Rest
+	}
+	return parts
+}
+
+// eachSeat calls f for each rank with its place in a form of the store, in the order of
+// ranks, until f returns an error. Ranks that isLeft holds for are left out; nil: none is.
+func (c *Compilation) eachSeat(part tasks.Request, on *levels.Hierarchy, store *store, isLeft func(levels.Rank) bool, f func(levels.Rank, seat) error) error {
+	roles := newCasting(part, on, c.Plan, !c.unfolded && c.Idle == nil)
+	for rank := range levels.Rank(c.Topology.Size()) {
+		if isLeft != nil && isLeft(rank) {
+			continue
+		}
+		if err := ask(c.Check); err != nil {
+			return err
+		}
+		s, known := seat{form: nothing}, c.Idle != nil && c.Idle(rank)
+		if !known {
+			s, known = roles.fold(rank)
+		}
+		if !known {
+			prog, err := c.compileRank(part, on, rank)
+			if err != nil {
+				return err
+			}
+			s = seatOf(prog, store)
+			store.steps += int64(s.form.len())
+			roles.add(rank, s)
+		}
+		if err := f(rank, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Compilation) compileRank(part tasks.Request, on *levels.Hierarchy, rank levels.Rank) (*submodules.Program, error) {
+	g, err := tasks.ExpandOn(part, on, c.Plan, rank)
+	if err != nil {
+		return nil, err
+	}
+	if c.Keep != nil {
+		g = g.Only(c.Keep)
+	}
+	return submodules.Compile(g, on.Topology().Size(), c.Registry)
+}

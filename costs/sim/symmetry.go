@@ -1,0 +1,206 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// ErrAsymmetric is wrapped by errors: the nodes of a request can't stand for each other.
+var ErrAsymmetric = errors.New("the nodes do not all do the same")
+
+// symmetry is how the parts of a machine stand for each other: its nodes, where nothing joins
+// some of them. Part b does what the first one does. Its peers are as many parts away as the
+// first one's. The zero value: there are no such parts.
+type symmetry struct {
+	parts int32 // equal ones; 0: every rank is simulated
+	ranks int32 // of each part
+	isXor bool  // part b's peer is b xor the first one's, else b more than that
+}
+
+// times returns for how many parts one is simulated.
+func (t symmetry) times() int { return int(max(t.parts, 1)) }
+
+// homesOf returns the ranks of the first part that are simulated for some ranks.
+func (t symmetry) homesOf(ranks []int32) []int32 {
+	if t.parts == 0 {
+		return ranks
+	}
+	homes := make([]int32, len(ranks))
+	for i, r := range ranks {
+		homes[i] = r % t.ranks
+	}
+	return homes
+}
+
+// seen returns which rank a rank of the first part is to the one that is simulated for peer.
+func (t symmetry) seen(rank, peer int32) int32 {
+	if t.parts == 0 {
+		return rank
+	}
+	part := peer / t.ranks
+	if !t.isXor {
+		part = (t.parts - part) % t.parts
+	}
+	return part*t.ranks + rank
+}
+
+// moved returns which rank of part b's peers is what one of the first part's is.
+func (t symmetry) moved(peer, b int32) int32 {
+	part := peer / t.ranks
+	if t.isXor {
+		part ^= b
+	} else {
+		part = (part + b) % t.parts
+	}
+	return part*t.ranks + peer%t.ranks
+}
+
+// check complains of a machine or of starts that treat equal parts differently.
+func (t symmetry) check(m *machine.Machine, o *Options) error {
+	switch {
+	case t.parts == 0:
+		return nil
+	case o.Start != nil:
+		return fmt.Errorf("simulate: ranks begin at given times: %w", ErrAsymmetric)
+	}
+	return CheckAlike(m, o.Seed)
+}
+
+// CheckAlike complains of a machine that treats equal nodes differently. The error wraps
+// [ErrAsymmetric].
+func CheckAlike(m *machine.Machine, seed uint64) error {
+	switch {
+	case m.Cores.InAll > 0:
+		return fmt.Errorf("simulate: all nodes share processors: %w", ErrAsymmetric)
+	case m.Noise > 0 && seed != 0:
+		return fmt.Errorf("simulate: noise is another one on each node: %w", ErrAsymmetric)
+	}
+	return nil
+}
+
+// symmetriesOf returns how the outermost parts of a machine may stand for each other: parts with
+// equally many ranks, numbered part by part and arranged alike.
+func symmetriesOf(t *levels.Topology) ([]symmetry, error) {
+	k := t.Depth() - 2 // the parts are domains of this level
+	if k < 0 || t.Domains(k) < 2 || t.Domains(k+1) != 1 {
+		return nil, fmt.Errorf("%v has one node: %w", t, ErrAsymmetric)
+	}
+	one := symmetry{parts: int32(t.Domains(k)), ranks: int32(t.Size() / t.Domains(k))}
+	for rank := range levels.Rank(t.Size()) {
+		part, home := int32(rank)/one.ranks, rank%levels.Rank(one.ranks)
+		for level := range k + 1 {
+			each := int32(t.Domains(level)) / one.parts
+			if t.Domain(rank, level) != part*each+t.Domain(home, level) {
+				return nil, fmt.Errorf("%v: rank %d is not to its node what rank %d is to the first: %w", t, rank, home, ErrAsymmetric)
+			}
+		}
+		if t.Node(rank) != part*int32(t.Nodes())/one.parts+t.Node(home) {
+			return nil, fmt.Errorf("%v: nodes in unequal parts: %w", t, ErrAsymmetric)
+		}
+	}
+	all := []symmetry{one}
+	if one.parts&(one.parts-1) == 0 {
+		one.isXor = true
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// SymmetricJob is [Compilation.Job] of the ranks of the first node alone, which stands for
+// all. It holds as much less, and is simulated in as much less time. Nodes must be equal,
+// numbered one after the other, and do the same: each rank must run the program of the first
+// node's rank at its place, with peers as many nodes further. All ranks are compiled to see
+// that, of large machines those of some nodes. If it isn't so, the error wraps
+// [ErrAsymmetric].
+//
+// Results are of the whole machine, but links and the critical path, which are of the first
+// node, and nothing watches other ranks. Times differ from those of a whole simulation in
+// this: of what happens at the same time, the same comes first on each node.
+func (c *Compilation) SymmetricJob() (*Job, error) {
+	ways, err := symmetriesOf(c.Topology)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.Idle != nil:
+		return nil, fmt.Errorf("some ranks are idle: %w", ErrAsymmetric)
+	case c.Request.Rooted():
+		return nil, fmt.Errorf("%v has a root: %w", c.Request, ErrAsymmetric)
+	case c.Request.Differ():
+		return nil, fmt.Errorf("%v has blocks that differ: %w", c.Request, ErrAsymmetric)
+	}
+	cut, err := tasks.CutRequest(c.Request, c.Topology, c.Plan)
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{topology: c.Topology, passes: cut.Passes}
+	size, store, steps := ways[0].ranks, newStore(), int64(0) // of the first part
+	isLeft := func(rank levels.Rank) bool { return !ways[0].isCompared(int32(rank) / size) }
+	if c.Trusting {
+		isLeft = func(rank levels.Rank) bool { return int32(rank) > size && int(rank) < c.Topology.Size()-1 }
+	}
+	for i, part := range partsOf(cut) {
+		if part == nil {
+			continue
+		}
+		times := []int64{cut.Passes, 1}[i]
+		err := c.eachSeat(*part, cut.On, store, isLeft, func(rank levels.Rank, s seat) error {
+			b, at := int32(rank)/size, int32(rank)%size
+			if b == 0 {
+				steps += times * int64(s.form.len())
+				j.seats[i] = append(j.seats[i], s)
+			}
+			if c.Most > 0 && max(steps, store.steps) > c.Most {
+				return ErrLimit
+			}
+			if b == 0 {
+				return nil
+			}
+			first := &j.seats[i][at]
+			ways = slices.DeleteFunc(ways, func(t symmetry) bool { return !t.isLike(&s, first, b) })
+			if len(ways) == 0 {
+				return fmt.Errorf("rank %d does not do what rank %d does on the first node: %w", rank, at, ErrAsymmetric)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	j.forms, j.compiled, j.symmetry = store.count, store.steps, ways[0]
+	return j, j.connect(c.Check)
+}
+
+// allCompared is up to how many ranks of a machine all are compared.
+const allCompared = 512
+
+// isCompared reports whether part b is compared with the first. Of a large machine those are
+// that all others follow from: one part further gives every distance, powers of two every
+// xor. The last part shows what happens at the end.
+func (t symmetry) isCompared(b int32) bool {
+	return t.parts*t.ranks <= allCompared || b&(b-1) == 0 || b == t.parts-1
+}
+
+// isLike reports whether a seat of part b is what first is in the first part.
+func (t symmetry) isLike(s, first *seat, b int32) bool {
+	if s.form != first.form || len(s.ranks) != len(first.ranks) {
+		return false
+	}
+	for i, peer := range first.ranks {
+		if s.ranks[i] != t.moved(peer, b) {
+			return false
+		}
+	}
+	return true
+}
+
+// StandsFor returns how many equal nodes the first one stands for, see
+// [Compilation.SymmetricJob]; 1: all ranks are simulated.
+func (j *Job) StandsFor() int { return j.symmetry.times() }
+
+// simulated returns how many ranks are simulated: the first ones.
+func (j *Job) simulated() int { return j.topology.Size() / j.symmetry.times() }

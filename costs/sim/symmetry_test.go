@@ -1,0 +1,104 @@
+package sim_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/costs/sim"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// tieError is by how much the times of one node for all may differ from those of all nodes,
+// as a share: in what goes first of what happens at the same time. Where the whole
+// simulation serves equal nodes in turns, the first node is no better off than others.
+const tieError = 0.03
+
+// One node's simulation stands for all nodes': it counts the same, and takes as long.
+func TestSymmetricIsWhole(t *testing.T) {
+	for _, test := range []struct {
+		coll       tasks.Collective
+		topo, plan string
+		bytes      int64
+	}{
+		{tasks.Alltoall, "8x3", "shape=flat,fs=all,w=1,i=nbc/bruck", 64 << 10},
+		{tasks.Alltoall, "5x4", "shape=flat,fs=60KiB,w=4,i=nbc/bruck", 1 << 20},
+		{tasks.Allgather, "6x3", "shape=flat,fs=all,w=4,i=nbc/ring", 64 << 10},
+		{tasks.Allgather, "3x2x2", "shape=flat,fs=60KiB,w=4,i=nbc/ring", 1 << 20},
+		{tasks.Allgather, "8x2", "shape=flat,fs=all,w=1,i=nbc/recdoubling", 64 << 10}, // by xor
+		{tasks.Alltoall, "8x4", "shape=flat,fs=60KiB,w=4,i=adapt/linear", 256 << 10},
+		{tasks.Alltoall, "16x6", "shape=flat,fs=60KiB,w=4,i=adapt/linear", 64 << 10},
+		{tasks.Alltoall, "16x12", "shape=flat,fs=60KiB,w=4,i=adapt/linear", 8 << 10},
+		{tasks.Alltoall, "32x2", "shape=flat,fs=all,w=1,i=adapt/pairwise", 64 << 10},
+		{tasks.Alltoall, "16x4", "shape=flat,fs=all,w=1,i=adapt/pairwise", 100},
+		{tasks.Alltoall, "16x4", "shape=flat,fs=all,w=1,i=nbc/pairwise", 64 << 10},
+		{tasks.Alltoall, "16x2", "shape=flat,fs=all,w=1,i=nbc/linear", 1000},
+		{tasks.Alltoall, "64x1", "shape=flat,fs=60KiB,w=1,i=adapt/linear", 64 << 10},
+	} {
+		on, err := levels.Parse(test.topo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := tasks.ParsePlan(test.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := sim.Compilation{Request: tasks.Request{Coll: test.coll, Type: tasks.Float32, Count: test.bytes / 4}, Topology: on, Plan: plan, Registry: all.Submodules()}
+		whole, err := c.Job()
+		if err != nil {
+			t.Errorf("%v with %v: %v", test.topo, plan, err)
+			continue
+		}
+		one, err := c.SymmetricJob()
+		if err != nil {
+			t.Errorf("%v on %s with %v: %v", c.Request, test.topo, plan, err)
+			continue
+		}
+		want, err := whole.Run(machine.Assumed(), sim.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := one.Run(machine.Assumed(), sim.Options{Path: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		off := float64(got.Time)/float64(want.Time) - 1
+		t.Logf("%v on %s with %v: %v, whole %v, %+.2f%%", c.Request, test.topo, plan, got.Time, want.Time, 100*off)
+		if off < -tieError || off > tieError {
+			t.Errorf("%v on %s with %v: %v, the whole simulation says %v", c.Request, test.topo, plan, got.Time, want.Time)
+		}
+		if one.Steps() != whole.Steps() || got.Steps != want.Steps || got.Bytes != want.Bytes || len(got.End) != len(want.End) {
+			t.Errorf("%v on %s with %v: %d steps of %d, %d bytes; the whole simulation has %d of %d, %d bytes", c.Request, test.topo, plan, got.Steps, one.Steps(), got.Bytes, want.Steps, whole.Steps(), want.Bytes)
+		}
+	}
+}
+
+// What treats nodes differently is refused.
+func TestAsymmetric(t *testing.T) {
+	for _, test := range []struct {
+		coll       tasks.Collective
+		topo, plan string
+	}{
+		{tasks.Bcast, "4x2", "shape=han,fs=all,w=1,i=adapt/chain,s=sm"},
+		{tasks.Alltoall, "6x2", "shape=flat,fs=all,w=1,i=adapt/linear"}, // blocks of 4 of 12 ranks meet
+		{tasks.Alltoall, "8x3", "shape=flat,fs=all,w=1,i=adapt/linear"}, // blocks of 6
+		{tasks.Alltoall, "4x2/rr", "shape=flat,fs=all,w=1,i=nbc/bruck"},
+		{tasks.Alltoall, "a:3,b:2", "shape=flat,fs=all,w=1,i=nbc/bruck"},
+		{tasks.Alltoall, "1x4", "shape=flat,fs=all,w=1,i=nbc/bruck"},
+	} {
+		on, err := levels.Parse(test.topo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := tasks.ParsePlan(test.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := sim.Compilation{Request: tasks.Request{Coll: test.coll, Type: tasks.Float32, Count: 1000}, Topology: on, Plan: plan, Registry: all.Submodules()}
+		if _, err := c.SymmetricJob(); !errors.Is(err, sim.ErrAsymmetric) {
+			t.Errorf("%v on %s: error %v", test.coll, test.topo, err)
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package executor
+
+import (
+	"time"
+
+	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/levels"
+)
+
+// The wait for what ranks say they are in is bounded by stateTime, and by lateTime where a
+// deadline has passed: then the answer breaks a communicator. Ranks that have not answered
+// after straightAfter are asked again, past the control tree.
+const (
+	stateTime     = 2 * time.Second
+	lateTime      = 5 * time.Second
+	straightAfter = 700 * time.Millisecond
+)
+
+// patience is the longest wait.
+func (a *about) patience() time.Duration {
+	if a.forLate {
+		return lateTime
+	}
+	return stateTime
+}
+
+// askStates asks ranks of the world for their states, and calls take with each answer. It
+// returns when all have answered, their time is over, or isOver says so.
+func (c *control) askStates(whom rankSet, left map[levels.Rank]bool, about about, isOver func() bool, take func(flight.State)) {
+	answers := make(chan flight.State, 2*len(left)) // a rank may be asked twice
+	c.mu.Lock()
+	c.asked++
+	q := c.asked
+	c.states[q] = answers
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.states, q)
+	}()
+	n := note{Question: q, To: whom, Comm: about.comm, Seq: about.seq, ForLate: about.forLate, ForCall: about.call}
+	begin := time.Now()
+	c.broadcast(whatControl, n)
+	until, end := begin.Add(straightAfter), begin.Add(about.patience())
+	for len(left) > 0 {
+		s, ok := awaitState(answers, until, isOver)
+		switch {
+		case ok:
+			if r := levels.Rank(s.Rank); left[r] {
+				delete(left, r)
+				take(s)
+			}
+		case isOver(), until == end:
+			return
+		default:
+			until = end
+			c.askStraight(left, n)
+		}
+	}
+}
+
+// mostStraight bounds the ranks that are asked past the control tree.
+const mostStraight = 32
+
+// askStraight asks ranks over connections of their own: the tree may end at one that is
+// stopped.
+func (c *control) askStraight(left map[levels.Rank]bool, n note) {
+	n.Straight, n.To = true, nil
+	b, count := n.bytes(), 0
+	for r := range left {
+		if count++; count > mostStraight {
+			return
+		}
+		c.apart(func() { _ = c.deliverErrand(errand{r, whatControl, b}) }) // who can't be reached is silent
+	}
+}
+
+// awaitState waits for an answer.
+func awaitState(answers <-chan flight.State, end time.Time, isOver func() bool) (s flight.State, ok bool) {
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case s := <-answers:
+			return s, true
+		case now := <-look.C:
+			if now.After(end) || isOver() {
+				return s, false
+			}
+		}
+	}
+}
+
+// hearWhat answers what this rank is in. The control plane's goroutine must not wait for
+// a rank in an operation, so another one does.
+func (c *control) hearWhat(from levels.Rank, n note) {
+	e := c.world.endpoints[c.me]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended.Load() {
+		return
+	}
+	c.takers.Go(func() { // endNotes waits for it
+		if e.lockWithin(lockTime) {
+			e.noteAsked(n)
+			e.mu.Unlock()
+		}
+		s := c.world.states([]levels.Rank{c.me}, about{n.Comm, n.Seq, n.ForCall, n.ForLate}, func() bool { return false })[0]
+		s.Near = c.world.lookNear(c.me)
+		answer := note{Question: n.Question, Is: &s}
+		if n.Straight {
+			_ = c.deliverErrand(errand{from, stateControl, answer.bytes()}) // who can't be reached asks in vain
+			return
+		}
+		c.retry(func() error { return c.send(from, stateControl, answer) })
+	})
+}
+
+// noteAsked notes that another process asks about a communicator.
+func (e *Endpoint) noteAsked(n note) {
+	if one := e.comms[n.Comm]; one != nil && n.ForLate {
+		one.askedLate = time.Now()
+	} else if one != nil {
+		one.askedStall = time.Now()
+	}
+}
+
+// hearState takes what a rank says it is in.
+func (c *control) hearState(from levels.Rank, n note) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if answers := c.states[n.Question]; answers != nil && n.Is != nil && n.Is.Rank == int(from) {
+		select {
+		case answers <- *n.Is:
+		default: // it has said more than it was asked
+		}
+	}
+}
+
+// States returns what ranks of the world are in: these, or all for nil. Those of other
+// processes that have not answered within two seconds are silent. It disturbs no call, but stops
+// the program for about a microsecond for each goroutine.
+func (w *World) States(ranks []levels.Rank) []flight.State {
+	if ranks == nil {
+		ranks = w.everyRank()
+	}
+	return w.states(ranks, about{}, func() bool { return false })
+}
+
+// everyRank lists the ranks of the world.
+func (w *World) everyRank() (all []levels.Rank) {
+	for r := range levels.Rank(w.Size()) {
+		all = append(all, r)
+	}
+	return all
+}
+
+// about is why ranks are asked what they are in.
+type about struct {
+	comm    CommID // which is listed first
+	seq     uint32 // of the call, if call is set
+	call    bool   // a collective: only those that have not come to it need to say where they stand
+	forLate bool   // a deadline has passed, and what is found will break the communicator
+}
+
+func (w *World) states(ranks []levels.Rank, about about, isOver func() bool) []flight.State {
+	all := make([]flight.State, len(ranks))
+	var stacks []stack
+	at, left, far := map[levels.Rank]int{}, map[levels.Rank]bool{}, newRankSet(w.Size())
+	for i, r := range ranks {
+		if e := w.endpoints[r]; e != nil {
+			all[i] = e.State(about.comm)
+			if come, _ := all[i].HasCome(uint64(about.comm), about.seq); about.call && come {
+				continue
+			}
+			if stacks == nil {
+				stacks = w.stacks.read()
+			}
+			all[i].At = findProgram(stacks, e.caller.Load(), w.control != nil)
+			continue
+		}
+		if s, ok := w.lookAt(r); ok {
+			all[i] = s
+			continue
+		}
+		all[i] = flight.State{Rank: int(r), Doing: flight.Silent}
+		at[r], left[r] = i, true
+		far.set(int32(r))
+	}
+	if len(at) > 0 && w.control != nil {
+		w.control.askStates(far, left, about, isOver, func(s flight.State) { all[at[levels.Rank(s.Rank)]] = s })
+	}
+	return all
+}
+
+// lookAt returns the state of a rank of another process that can't answer.
+func (w *World) lookAt(r levels.Rank) (s flight.State, ok bool) {
+	if w.config.Neighbor == nil {
+		return s, false
+	}
+	return w.config.Neighbor(r)
+}
+
+// mostNear bounds the states of neighbors that an answer brings.
+const mostNear = 8
+
+// lookNear returns the ranks of one's node that can't answer.
+func (w *World) lookNear(me levels.Rank) (all []flight.State) {
+	nodes := w.config.Nodes
+	for r := range nodes {
+		if nodes[r] == nodes[me] && r != int(me) && len(all) < mostNear {
+			if s, ok := w.lookAt(levels.Rank(r)); ok {
+				s.Open = s.Open[:min(1, len(s.Open))]
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+// localStates is [World.States] of the ranks of this process.
+func (w *World) localStates() []flight.State {
+	var ranks []levels.Rank
+	w.eachLocal(func(e *Endpoint) { ranks = append(ranks, e.rank) })
+	return w.States(ranks)
+}

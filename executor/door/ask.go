@@ -1,0 +1,197 @@
+package door
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tierflow/tierflow/executor/flight"
+)
+
+// Job is a job with ranks on this machine.
+type Job struct {
+	Name  string
+	Ranks []Info // those on this machine, ascending
+}
+
+// Jobs lists the jobs of this user on this machine, by when they began. A missing folder has
+// none.
+func Jobs(root string) ([]Job, error) {
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []Job
+	for _, e := range entries {
+		if ranks := readJob(filepath.Join(root, e.Name())); len(ranks) > 0 {
+			all = append(all, Job{e.Name(), ranks})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Job) int { return a.Ranks[0].Began.Compare(b.Ranks[0].Began) })
+	return all, nil
+}
+
+// readJob returns the ranks with files in a folder.
+func readJob(dir string) (ranks []Info) {
+	names, err := filepath.Glob(filepath.Join(escapeGlob(dir), "r*.json"))
+	if err != nil {
+		return nil
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		i := Info{dir: dir}
+		if err != nil || json.Unmarshal(text, &i) != nil || i.Job != filepath.Base(dir) || i.file("json") != name {
+			continue // it has just been removed, or is no file of ours
+		}
+		ranks = append(ranks, i)
+	}
+	slices.SortFunc(ranks, func(a, b Info) int { return cmp.Compare(a.Rank, b.Rank) })
+	return ranks
+}
+
+func escapeGlob(dir string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
+}
+
+// Ask asks a rank. It fails when ctx ends, or after ten seconds.
+func (i *Info) Ask(ctx context.Context, q Question) (a Answer, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var dialer net.Dialer
+	c, err := dialer.DialContext(ctx, "unix", i.file("sock"))
+	if err != nil {
+		return a, fmt.Errorf("rank %d: %w", i.Rank, err)
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })() // it may have ended
+	if err = json.NewEncoder(c).Encode(q); err == nil {
+		err = json.NewDecoder(c).Decode(&a)
+	}
+	if err != nil {
+		return a, fmt.Errorf("rank %d does not answer: %w", i.Rank, cmp.Or(context.Cause(ctx), err))
+	}
+	return a, nil
+}
+
+// State returns what can be seen of a rank from outside: its process has ended or is
+// stopped, and what it recorded last. A process of which nothing is known is silent.
+func (i *Info) State() flight.State {
+	s := flight.State{Rank: i.Rank, Doing: flight.Silent}
+	if data, err := os.ReadFile(cmp.Or(i.Recording, i.file("rec"))); err == nil {
+		if rec, err := flight.ReadRecording("", data); err == nil && rec.Rank == i.Rank {
+			s = rec.State()
+			s.Doing = flight.Silent
+		}
+	}
+	s.PID = i.PID
+	if i.Space == "" || i.Space != pidSpace() {
+		return s
+	}
+	switch born, stopped, known := processStat(i.PID); {
+	case !known:
+	case born == 0 || i.Born != 0 && born != i.Born:
+		s.Doing = flight.Gone
+	case stopped:
+		s.Doing = flight.Stopped
+	}
+	return s
+}
+
+// Neighbor returns [Info.State] of a rank of a job; ok is false if the rank has no file, or
+// its process runs.
+func Neighbor(dir string, rank int) (s flight.State, ok bool) {
+	i := Info{dir: dir, Rank: rank}
+	text, err := os.ReadFile(i.file("json"))
+	if err != nil || json.Unmarshal(text, &i) != nil || i.Rank != rank {
+		return s, false
+	}
+	if !i.isRunning() {
+		return i.State(), true
+	}
+	return s, false
+}
+
+// isRunning reports whether the process lives and is not stopped, as far as is known.
+func (i *Info) isRunning() bool {
+	born, stopped, known := processStat(i.PID)
+	return !known || i.Space != pidSpace() || born != 0 && (i.Born == 0 || born == i.Born) && !stopped
+}
+
+// isGone reports whether the process has ended for sure.
+func (i *Info) isGone() bool {
+	born, _, known := processStat(i.PID)
+	return known && i.Space == pidSpace() && (born == 0 || i.Born != 0 && born != i.Born)
+}
+
+// Sweep removes what is left of jobs whose ranks have all ended without closing, and the
+// folder if it is empty then.
+func Sweep(root string) {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if isJobName(e.Name()) { // the folder may be one where the user has others
+			sweepJob(filepath.Join(root, e.Name()))
+		}
+	}
+	_ = os.Remove(root) // if it is empty
+}
+
+// isJobName reports whether a job may have the name: eight hexadecimal digits.
+func isJobName(name string) bool {
+	return len(name) == 8 && strings.Trim(name, "0123456789abcdef") == ""
+}
+
+// sweepJob removes a job's folder if no rank in it lives.
+func sweepJob(dir string) {
+	ranks := readJob(dir)
+	if slices.ContainsFunc(ranks, func(i Info) bool { return !i.isGone() }) {
+		return
+	}
+	for i := range ranks {
+		_ = ranks[i].remove() // somebody else may be at it too
+	}
+	if len(ranks) == 0 {
+		removeOrphans(dir)
+	}
+	_ = os.Remove(dir) // unless a rank has just come
+}
+
+// orphanAge is how old a job's folder must be for files without a rank to be nobody's.
+const orphanAge = time.Minute
+
+// removeOrphans removes files whose rank has left no name: it was killed on its way in or out.
+func removeOrphans(dir string) {
+	if info, err := os.Stat(dir); err != nil || time.Since(info.ModTime()) < orphanAge {
+		return
+	}
+	for _, ending := range []string{"new", "sock", "rec*"} {
+		files, _ := filepath.Glob(filepath.Join(escapeGlob(dir), "r[0-9]*."+ending)) // the pattern is well formed
+		for _, file := range files {
+			_ = os.Remove(file)
+		}
+	}
+}
+
+// readLine reads one line of JSON.
+func readLine(r io.Reader, v any) error {
+	line, err := bufio.NewReader(io.LimitReader(r, maxQuestion)).ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(line, v)
+}

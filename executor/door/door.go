@@ -1,0 +1,212 @@
+package door
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/tierflow/tierflow/executor/flight"
+)
+
+// Info says who a rank is.
+type Info struct {
+	Job         string // its folder's name, the same on all ranks
+	Rank, Ranks int
+	PID         int
+	Born        uint64    // when the process began, in the kernel's ticks; 0: unknown
+	Space       string    // the name space of PID; empty: unknown
+	Host        string    //
+	Nodes       []string  // of all ranks, by rank
+	Program     string    // the command line's first word, without folders
+	Began       time.Time // when it entered the job
+	Recording   string    // the file of its last events; empty: none
+
+	dir string // where the file was found
+}
+
+// Question is what a rank is asked. The zero value asks for its own state.
+type Question struct {
+	Ranks []int // ranks of the world to be asked for theirs
+	All   bool  // all of them
+	Usage bool  // how much it has done, in place of states
+}
+
+// Answer is what a rank says.
+type Answer struct {
+	States []flight.State  `json:",omitempty"`
+	Usage  json.RawMessage `json:",omitempty"` // planner's Usage
+}
+
+// Door is an open door of this process. All methods may be called concurrently.
+type Door struct {
+	info   Info
+	listen net.Listener
+	answer func(Question) Answer
+	served sync.WaitGroup
+	once   sync.Once
+}
+
+// patience bounds how long a client may take to ask and to read.
+const patience = 10 * time.Second
+
+// maxQuestion bounds a question, bytes.
+const maxQuestion = 1 << 20
+
+// Folder returns the folder of this user's jobs: setting, or for an empty one a folder in
+// memory.
+func Folder(setting string) string {
+	if setting != "" {
+		return setting
+	}
+	name := fmt.Sprintf("tierflow-%d", os.Getuid())
+	const memory = "/dev/shm"
+	if info, err := os.Stat(memory); err == nil && info.IsDir() {
+		return filepath.Join(memory, name)
+	}
+	return filepath.Join(os.TempDir(), name)
+}
+
+// Dir is the folder of a rank's job in the folder of all jobs.
+func (i *Info) Dir(root string) string { return filepath.Join(root, i.Job) }
+
+// file is one of the rank's, by its ending.
+func (i *Info) file(ending string) string {
+	return filepath.Join(i.dir, fmt.Sprintf("r%d.%s", i.Rank, ending))
+}
+
+// RecordingPath is where the ranks of the job record unless they are told where; %r is the
+// rank.
+func (i *Info) RecordingPath(root string) string { return filepath.Join(i.Dir(root), "r%r.rec") }
+
+// Prepare makes the folder of the rank's job. It refuses one that is another user's.
+func (i *Info) Prepare(root string) error {
+	for _, dir := range []string{root, i.Dir(root)} {
+		if err := makePrivate(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makePrivate makes a folder that nobody else can enter, unless there is one.
+func makePrivate(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is no folder", dir)
+	case !isOwn(info):
+		return fmt.Errorf("%s belongs to another user", dir)
+	}
+	return nil
+}
+
+// Open opens the door of a rank, in the folder of all jobs, and answers whoever comes. The
+// process, its host and program are filled in. answer may be called concurrently.
+func Open(root string, i Info, answer func(Question) Answer) (*Door, error) {
+	i.dir, i.PID, i.Space, i.Began = i.Dir(root), os.Getpid(), pidSpace(), time.Now()
+	i.Born, _, _ = processStat(i.PID)
+	i.Host, _ = os.Hostname()
+	i.Program = filepath.Base(os.Args[0])
+	text, err := json.Marshal(&i)
+	if err != nil {
+		return nil, fmt.Errorf("door: %w", err)
+	}
+	if err := i.enter(root, text); err != nil {
+		return nil, fmt.Errorf("door: %w", err)
+	}
+	_ = os.Remove(i.file("sock")) // of a process that had this number and was killed
+	listen, err := net.ListenUnix("unix", &net.UnixAddr{Name: i.file("sock"), Net: "unix"})
+	if err == nil {
+		err = os.Rename(i.file("new"), i.file("json"))
+	}
+	if err != nil {
+		_ = os.Remove(i.file("new"))
+		return nil, fmt.Errorf("door: %w", err)
+	}
+	d := &Door{info: i, listen: listen, answer: answer}
+	d.served.Go(d.serve) // Close waits for it
+	return d, nil
+}
+
+// enterTries bounds how often enter tries again.
+const enterTries = 100
+
+// enter makes the folders and a first file, after which nobody removes them. Until then who
+// closes or sweeps may, as they are empty.
+func (i *Info) enter(root string, text []byte) (err error) {
+	for range enterTries {
+		if err = i.Prepare(root); err == nil {
+			err = os.WriteFile(i.file("new"), text, 0o600)
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return err
+}
+
+// serve answers until the door is closed.
+func (d *Door) serve() {
+	for {
+		c, err := d.listen.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // too many descriptors, for example
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		d.served.Go(func() {
+			defer c.Close()
+			_ = d.serveOne(c) // who asks nonsense, or has left, gets no answer
+		})
+	}
+}
+
+func (d *Door) serveOne(c net.Conn) error {
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	var q Question
+	if err := readLine(c, &q); err != nil {
+		return err
+	}
+	return json.NewEncoder(c).Encode(d.answer(q))
+}
+
+// Close closes the door. The folder goes with the last living rank's.
+func (d *Door) Close() error {
+	var err error
+	d.once.Do(func() {
+		err = d.listen.Close() // this removes the socket
+		d.served.Wait()
+		err = errors.Join(err, d.info.remove())
+		sweepJob(d.info.dir)
+		_ = os.Remove(filepath.Dir(d.info.dir)) // if it is empty
+	})
+	return err
+}
+
+// remove removes the rank's files. A process that was in several jobs has numbered its recordings:
+// r3.rec.w2.
+func (i *Info) remove() error {
+	quoted := Info{Rank: i.Rank, dir: escapeGlob(i.dir)}
+	files, err := filepath.Glob(quoted.file("rec*"))
+	errs := []error{err}
+	for _, file := range append(files, i.file("json"), i.file("sock")) {
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

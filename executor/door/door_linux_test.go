@@ -1,0 +1,206 @@
+package door
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tierflow/tierflow/executor/flight"
+)
+
+// rootOf returns a folder whose sockets have short enough names.
+func rootOf(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "door")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "doors")
+}
+
+func open(t *testing.T, root string, rank int) *Door {
+	t.Helper()
+	d, err := Open(root, Info{Job: "4f2c91aa", Rank: rank, Ranks: 2, Nodes: []string{"a", "b"}}, func(q Question) Answer {
+		return Answer{States: []flight.State{{Rank: rank, Doing: flight.Outside, Last: strings.Repeat("x", len(q.Ranks))}}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// Ranks are found and asked, and leave nothing.
+func TestAsk(t *testing.T) {
+	root := rootOf(t)
+	a, b := open(t, root, 1), open(t, root, 0)
+	jobs, err := Jobs(root)
+	if err != nil || len(jobs) != 1 || len(jobs[0].Ranks) != 2 || jobs[0].Ranks[1].Rank != 1 || jobs[0].Ranks[0].PID != os.Getpid() {
+		t.Fatalf("%+v, %v", jobs, err)
+	}
+	for i := range jobs[0].Ranks {
+		answer, err := jobs[0].Ranks[i].Ask(t.Context(), Question{Ranks: []int{3, 4}})
+		if err != nil || len(answer.States) != 1 || answer.States[0].Rank != i || answer.States[0].Last != "xx" {
+			t.Errorf("rank %d: %+v, %v", i, answer, err)
+		}
+		if s := jobs[0].Ranks[i].State(); s.Doing != flight.Silent {
+			t.Errorf("from outside %v", s.Doing)
+		}
+	}
+	for _, dir := range []string{root, filepath.Join(root, "4f2c91aa")} {
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v; want 0700", dir, info.Mode(), err)
+		}
+	}
+	for _, d := range []*Door{a, b, a} {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Stat(root); !os.IsNotExist(err) {
+		t.Errorf("left: %v", err)
+	}
+	if jobs, err := Jobs(root); err != nil || len(jobs) != 0 {
+		t.Errorf("%v, %v", jobs, err)
+	}
+}
+
+// A process that is stopped or dead is seen, with its recording; what it has left is swept
+// when it is dead.
+func TestStoppedAndGone(t *testing.T) {
+	root := rootOf(t)
+	i := Info{Job: "00c0ffee", Rank: 1, Ranks: 2, Space: pidSpace()}
+	if err := i.Prepare(root); err != nil {
+		t.Fatal(err)
+	}
+	i.dir = i.Dir(root)
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	i.PID = cmd.Process.Pid
+	i.Born, _, _ = processStat(i.PID)
+	ring, err := flight.Create(i.file("rec"), 1, 2, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring.Begin(0, 7, "barrier", 0)
+	text, err := json.Marshal(i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(i.file("json"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, ok := Neighbor(i.dir, 1); ok {
+		t.Errorf("a process that runs is %v", s)
+	}
+	cmd.Process.Signal(syscall.SIGSTOP)
+	want := func(d flight.Doing) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			s, ok := Neighbor(i.dir, 1)
+			if ok && s.Doing == d && s.PID == i.PID && len(s.Open) == 1 && s.Open[0].What == "barrier" {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%+v, %v; want %v in its barrier", s, ok, d)
+			}
+		}
+	}
+	want(flight.Stopped)
+	Sweep(root)
+	want(flight.Stopped)
+	cmd.Process.Kill()
+	want(flight.Gone) // before it is waited for: a zombie
+	_ = cmd.Wait()    // killed
+	want(flight.Gone)
+	if err := os.WriteFile(i.file("rec.w2"), nil, 0o600); err != nil { // of an earlier job of that process
+		t.Fatal(err)
+	}
+	Sweep(root)
+	if _, err := os.Stat(root); !os.IsNotExist(err) {
+		t.Errorf("left after the sweep: %v", err)
+	}
+}
+
+// Recordings whose rank left no name are swept once they are old: a rank may be about to come.
+func TestOrphans(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "doors [of x]")
+	i := Info{Job: "00c0ffee", Rank: 1, Ranks: 2}
+	if err := i.Prepare(root); err != nil {
+		t.Fatal(err)
+	}
+	i.dir = i.Dir(root)
+	if err := os.WriteFile(i.file("rec"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	Sweep(root)
+	if _, err := os.Stat(i.file("rec")); err != nil {
+		t.Errorf("a new recording: %v", err)
+	}
+	old := time.Now().Add(-2 * orphanAge)
+	if err := os.Chtimes(i.dir, old, old); err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(root, "reports") // the user's own, in a folder that TIERFLOW_DOOR names
+	if err := os.Mkdir(other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(other, "r1.rec"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(other, old, old); err != nil {
+		t.Fatal(err)
+	}
+	Sweep(root)
+	if _, err := os.Stat(i.dir); !os.IsNotExist(err) {
+		t.Errorf("an old one is left: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(other, "r1.rec")); err != nil {
+		t.Errorf("the user's file: %v", err)
+	}
+}
+
+// A rank that takes no connection is given up.
+func TestAskInVain(t *testing.T) {
+	root := rootOf(t)
+	i := Info{Job: "00c0ffee", Rank: 1, Ranks: 2, dir: root}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := i.Ask(ctx, Question{}); err == nil {
+		t.Error("nobody answers")
+	}
+}
+
+// Snapshots are kept and read.
+func TestSnapshots(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "dumps")
+	if _, err := ReadSnapshots(dir); err == nil {
+		t.Error("there is no folder")
+	}
+	s := Snapshot{Nodes: []string{"a"}, States: []flight.State{{Rank: 0, Doing: flight.Outside}}}
+	if err := s.Keep(dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "r1.snap"), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	all, err := ReadSnapshots(dir)
+	if err != nil || len(all) != 1 || all[0].Nodes[0] != "a" {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if err := os.Remove(filepath.Join(dir, "r0.snap")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadSnapshots(dir); err == nil || !strings.Contains(err.Error(), "r1.snap") {
+		t.Errorf("%v, want the file that can't be read", err)
+	}
+}

@@ -1,0 +1,228 @@
+package flight
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Doing is what a rank does at one moment. The zero value is invalid.
+type Doing uint8
+
+// What a rank may be doing.
+const (
+	_         Doing = iota
+	Outside         // it is in no call
+	Inside          // it is in the calls that [State.Open] lists
+	Computing       // it is in a caller's operation; of calls nothing is known
+	Silent          // it has not answered the one who asks
+	Stopped         // its process is stopped, by SIGSTOP or a debugger; of calls its last record is known
+	Gone            // its process has ended
+	maxDoing
+)
+
+var doingNames = [maxDoing]string{Outside: "in no call", Inside: "in a call", Computing: "in an operation of its program", Silent: "silent", Stopped: "stopped", Gone: "dead"}
+
+// String names it.
+func (d Doing) String() string {
+	if d == 0 || d >= maxDoing {
+		return fmt.Sprintf("doing(%d)", uint8(d))
+	}
+	return doingNames[d]
+}
+
+// State is what one rank is in at one moment: a plain value, which travels as JSON.
+type State struct {
+	Rank  int    // of the world
+	Doing Doing  //
+	At    string `json:",omitempty"` // where the program's goroutine stands: main.load load.go:88; empty: unknown
+	Last  string `json:",omitempty"` // the call that ended last; empty: none, or unknown
+	// Since is at most how long ago that call ended; 0: unknown. Calls in a row share readings
+	// of the clock.
+	Since  time.Duration `json:",omitempty"`
+	Open   []Open        `json:",omitempty"` // calls that have begun and not ended
+	Called []Called      `json:",omitempty"` // how far it is on each communicator that it has made
+	PID    int           `json:",omitempty"` // of its process; 0: unknown
+	Failed *Failed       `json:",omitempty"` // the first failure that it has met; nil: none
+	// Near are ranks of its node that can't answer for themselves: they are stopped, or dead.
+	Near []State `json:",omitempty"`
+}
+
+// Failed is a failure of a communicator.
+type Failed struct {
+	Rank  int    // of the world, with which it began
+	Text  string // the error
+	Kind  string `json:",omitempty"` // a class of package verdict; empty: none of them
+	Ranks []int  `json:",omitempty"` // of the world, to blame; empty: Rank
+}
+
+// Open is a collective, or a send or receive, that has not ended.
+type Open struct {
+	Comm     uint64        // communicator's number
+	Seq      uint32        `json:",omitempty"` // of a collective: how many were called before it
+	What     string        // allreduce 1024 f32 sum, or receive from rank 1, tag 5
+	Waits    string        `json:",omitempty"` // a collective's open steps
+	Peers    []int         `json:",omitempty"` // of the world: those it waits for and that have not come; empty: it moves
+	For      time.Duration `json:",omitempty"` // that it has stood still; 0: less than a tenth of a second
+	Transfer bool          `json:",omitempty"` // a send or receive
+	Awaited  bool          `json:",omitempty"` // the program waits for it; else it was only started
+}
+
+// Called is how many collectives a rank has called on a communicator.
+type Called struct {
+	Comm  uint64
+	Calls uint32
+}
+
+// HasCome reports whether the rank has called a collective, and whether that is known.
+func (s *State) HasCome(comm uint64, seq uint32) (come, known bool) {
+	if s.Doing != Outside && s.Doing != Inside {
+		return false, false
+	}
+	for _, c := range s.Called {
+		if c.Comm == comm {
+			return int32(seq-c.Calls) < 0, true
+		}
+	}
+	return false, true
+}
+
+// String says what the rank is in, since when and where: in receive from rank 1, tag 5,
+// for 2.0 s, at main.load load.go:88.
+func (s *State) String() string {
+	var b strings.Builder
+	switch {
+	case s.Doing == Inside, s.Doing >= Silent && len(s.Open) > 0:
+		if s.Doing >= Silent {
+			b.WriteString(s.Doing.String() + " ")
+		}
+		var calls []string
+		for i := range s.Open {
+			if s.Open[i].Awaited {
+				calls = append(calls, s.Open[i].String())
+			}
+		}
+		if more := len(calls) - maxShown; more > 0 {
+			calls = append(calls[:maxShown], fmt.Sprintf("%d more", more))
+		}
+		b.WriteString(strings.Join(calls, " and "))
+	case (s.Doing == Outside || s.Doing >= Silent) && s.Last != "":
+		if s.Doing >= Silent {
+			b.WriteString(s.Doing.String() + " ")
+		}
+		fmt.Fprintf(&b, "in no call after %s", s.Last)
+		if s.Since > 0 {
+			fmt.Fprintf(&b, ", at most %s ago", tenths(s.Since))
+		}
+	default:
+		b.WriteString(s.Doing.String())
+	}
+	if s.At != "" {
+		b.WriteString(", at " + s.At)
+	}
+	return b.String()
+}
+
+// maxShown bounds the open calls that a state shows.
+const maxShown = 4
+
+// String says what the call is and how long it has stood still.
+func (o *Open) String() string {
+	text := "in " + o.What
+	if !o.Transfer {
+		text += fmt.Sprintf(" #%d", o.Seq)
+	}
+	if o.For > 0 {
+		text += ", for " + tenths(o.For)
+	}
+	return text
+}
+
+func tenths(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+
+// Deadlock returns ranks that wait for each other in a circle, in the order in which each
+// waits for the next; nil if there are none. A rank whose waits could all end counts as
+// free, so does one that has stood still for less than a time.
+func Deadlock(all []State, least time.Duration) []State {
+	stuck := map[int]*State{}
+	for i := range all {
+		if s := &all[i]; s.stands(least) {
+			stuck[s.Rank] = s
+		}
+	}
+	for again := true; again; {
+		again = false
+		for rank, s := range stuck {
+			for i := range s.Open {
+				if s.Open[i].Awaited && s.Open[i].firstIn(stuck) < 0 {
+					delete(stuck, rank)
+					again = true
+					break
+				}
+			}
+		}
+	}
+	for i := range all { // the first in order, so that all who look see the same
+		if stuck[all[i].Rank] != nil {
+			return circle(all[i].Rank, stuck)
+		}
+	}
+	return nil
+}
+
+// stands reports whether the program waits for something, and nothing that it waits for
+// moves.
+func (s *State) stands(least time.Duration) bool {
+	waits := false
+	for i := range s.Open {
+		if o := &s.Open[i]; o.Awaited {
+			if len(o.Peers) == 0 || o.For < least {
+				return false
+			}
+			waits = true
+		}
+	}
+	return s.Doing == Inside && waits
+}
+
+// firstIn returns the first peer that is in a set, -1 if none is.
+func (o *Open) firstIn(stuck map[int]*State) int {
+	for _, p := range o.Peers {
+		if stuck[p] != nil {
+			return p
+		}
+	}
+	return -1
+}
+
+// next returns for whom a stuck rank waits.
+func (s *State) next(stuck map[int]*State) int {
+	for i := range s.Open {
+		if s.Open[i].Awaited {
+			return s.Open[i].firstIn(stuck)
+		}
+	}
+	return -1
+}
+
+// circle follows the waits from a rank until one comes again, and cuts off what led there.
+// It begins with its lowest rank.
+func circle(from int, stuck map[int]*State) []State {
+	at, path := map[int]int{}, []State(nil)
+	r := from
+	for ; ; r = stuck[r].next(stuck) {
+		if _, seen := at[r]; seen {
+			break
+		}
+		at[r] = len(path)
+		path = append(path, *stuck[r])
+	}
+	path = path[at[r]:]
+	low := 0
+	for i := range path {
+		if path[i].Rank < path[low].Rank {
+			low = i
+		}
+	}
+	return append(append([]State(nil), path[low:]...), path[:low]...)
+}

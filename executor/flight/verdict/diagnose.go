@@ -1,0 +1,256 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tierflow/tierflow/executor/flight"
+)
+
+// Options say how states are looked at. The zero value is ready to use.
+type Options struct {
+	// Least is how long a call must have stood still to count. 0: a second.
+	Least time.Duration
+	// Nodes are the names of the ranks' nodes, by rank. nil: they are unknown.
+	Nodes []string
+}
+
+// job is what is looked at.
+type job struct {
+	Options
+	all   []flight.State // ascending by rank, each rank once
+	by    map[int]*flight.State
+	found []Finding
+}
+
+// Diagnose returns what is wrong with a job, the cause of the rest first; nothing for one
+// that moves. States are those of its ranks, in any order, at nearly the same time. Of what is
+// said twice about a rank, by itself and by a neighbor, the rank's own word counts.
+func Diagnose(states []flight.State, o Options) []Finding {
+	j := job{Options: o, by: map[int]*flight.State{}}
+	if j.Least <= 0 {
+		j.Least = time.Second
+	}
+	j.gather(states)
+	j.findFailures()
+	j.findAbsent()
+	j.findMismatch()
+	j.findWaits()
+	slices.SortStableFunc(j.found, func(a, b Finding) int { return cmp.Compare(a.Class, b.Class) })
+	return j.found
+}
+
+// gather keeps the best that is known of each rank.
+func (j *job) gather(states []flight.State) {
+	best := map[int]flight.State{}
+	add := func(s flight.State) {
+		if old, has := best[s.Rank]; !has || old.Doing == flight.Silent && s.Doing != flight.Silent {
+			best[s.Rank] = s
+		}
+	}
+	for i := range states {
+		add(states[i])
+		for _, near := range states[i].Near {
+			add(near)
+		}
+	}
+	for _, rank := range slices.Sorted(maps.Keys(best)) {
+		j.all = append(j.all, best[rank])
+	}
+	for i := range j.all {
+		j.by[j.all[i].Rank] = &j.all[i]
+	}
+}
+
+// add adds a finding.
+func (j *job) add(c Class, ranks []int, long time.Duration, format string, args ...any) {
+	j.found = append(j.found, Finding{Class: c, Ranks: slices.Sorted(slices.Values(ranks)), For: long, Text: fmt.Sprintf(format, args...)})
+}
+
+// findFailures takes the failures that ranks have met: a class and a first rank, once.
+func (j *job) findFailures() {
+	type key struct {
+		class Class
+		rank  int
+	}
+	told := map[key]bool{}
+	for i := range j.all {
+		f := j.all[i].Failed
+		var class Class
+		if f == nil || class.UnmarshalText([]byte(f.Kind)) != nil || told[key{class, f.Rank}] {
+			continue
+		}
+		told[key{class, f.Rank}] = true
+		ranks := f.Ranks
+		if len(ranks) == 0 {
+			ranks = []int{f.Rank}
+		}
+		j.add(class, ranks, 0, "%s", f.Text)
+	}
+}
+
+// findAbsent finds ranks that can't say what they are in.
+func (j *job) findAbsent() {
+	var silent []int
+	for i := range j.all {
+		s := &j.all[i]
+		switch s.Doing {
+		case flight.Gone:
+			if !j.blames(Died, s.Rank) {
+				j.add(Died, []int{s.Rank}, 0, "%s has ended; its last word: %v", j.name(s), s)
+			}
+		case flight.Stopped:
+			j.add(Stopped, []int{s.Rank}, j.waitedFor(s.Rank), "%s is stopped, by SIGSTOP or a debugger; its last word: %v", j.name(s), s)
+		case flight.Silent:
+			silent = append(silent, s.Rank)
+		}
+	}
+	if len(silent) == 0 {
+		return
+	}
+	if nodes := j.whole(silent); len(nodes) > 0 {
+		j.add(Unreachable, silent, 0, "%s cut off: %s %s", strings.Join(nodes, ", "), rankText(silent), doesNot(silent))
+		j.found[len(j.found)-1].Nodes = nodes
+		return
+	}
+	j.add(Unreachable, silent, 0, "%s %s", rankText(silent), doesNot(silent))
+}
+
+func doesNot(ranks []int) string {
+	if len(ranks) == 1 {
+		return "does not answer"
+	}
+	return "don't answer"
+}
+
+// blames reports whether a finding of a class has a rank already.
+func (j *job) blames(c Class, rank int) bool {
+	return slices.ContainsFunc(j.found, func(f Finding) bool { return f.Class == c && slices.Contains(f.Ranks, rank) })
+}
+
+// whole returns the nodes of ranks if these are all ranks of some nodes, and not of all.
+func (j *job) whole(ranks []int) []string {
+	nodes := map[string]bool{}
+	for _, r := range ranks {
+		if r >= len(j.Nodes) {
+			return nil
+		}
+		nodes[j.Nodes[r]] = true
+	}
+	others := false
+	for r, node := range j.Nodes {
+		has := slices.Contains(ranks, r)
+		if nodes[node] && !has {
+			return nil
+		}
+		others = others || !has
+	}
+	if !others {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(nodes))
+}
+
+// name is rank 5 (node2, process 4711).
+func (j *job) name(s *flight.State) string {
+	var more []string
+	if s.Rank < len(j.Nodes) {
+		more = append(more, j.Nodes[s.Rank])
+	}
+	if s.PID > 0 {
+		more = append(more, fmt.Sprintf("process %d", s.PID))
+	}
+	if len(more) == 0 {
+		return fmt.Sprintf("rank %d", s.Rank)
+	}
+	return fmt.Sprintf("rank %d (%s)", s.Rank, strings.Join(more, ", "))
+}
+
+// place names a call on one communicator.
+type place struct {
+	comm uint64
+	seq  uint32
+}
+
+// findMismatch finds calls that are not the same on all ranks: those that fewer run are to
+// blame.
+func (j *job) findMismatch() {
+	calls := map[place]map[string][]int{}
+	var order []place
+	for i := range j.all {
+		for _, o := range j.all[i].Open {
+			if o.Transfer {
+				continue
+			}
+			at := place{o.Comm, o.Seq}
+			if calls[at] == nil {
+				calls[at] = map[string][]int{}
+				order = append(order, at)
+			}
+			calls[at][o.What] = append(calls[at][o.What], j.all[i].Rank)
+		}
+	}
+	for _, at := range order {
+		if len(calls[at]) < 2 {
+			continue
+		}
+		texts := slices.SortedFunc(maps.Keys(calls[at]), func(a, b string) int {
+			return cmp.Or(len(calls[at][b])-len(calls[at][a]), cmp.Compare(a, b))
+		})
+		var ranks []int
+		var parts []string
+		for n, text := range texts {
+			who := calls[at][text]
+			if n > 0 {
+				ranks = append(ranks, who...)
+			}
+			parts = append(parts, fmt.Sprintf("%s %s %s", rankText(who), runs(who), text))
+		}
+		slices.Reverse(parts)
+		j.add(Mismatch, ranks, 0, "as call #%d %s", at.seq, strings.Join(parts, ", "))
+	}
+}
+
+func runs(ranks []int) string {
+	if len(ranks) == 1 {
+		return "runs"
+	}
+	return "run"
+}
+
+// maxNamed bounds the ranks that a text names.
+const maxNamed = 8
+
+// rankText is rank 3, or ranks 1, 2 and 5.
+func rankText(ranks []int) string {
+	if len(ranks) == 1 {
+		return fmt.Sprintf("rank %d", ranks[0])
+	}
+	var b strings.Builder
+	b.WriteString("ranks ")
+	for i, r := range ranks {
+		switch {
+		case i == maxNamed:
+			fmt.Fprintf(&b, " and %d more", len(ranks)-i)
+			return b.String()
+		case i > 0 && i == len(ranks)-1:
+			b.WriteString(" and ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		fmt.Fprint(&b, r)
+	}
+	return b.String()
+}
+
+// seconds is 12 s, or 2.3 s below ten.
+func seconds(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return fmt.Sprintf("%.0f s", d.Seconds())
+}

@@ -1,0 +1,186 @@
+package verdict
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tierflow/tierflow/executor/flight"
+)
+
+// in is a rank that waits for others in a collective.
+func in(rank int, what string, seq uint32, peers ...int) flight.State {
+	return flight.State{Rank: rank, Doing: flight.Inside, Called: []flight.Called{{Calls: seq + 1}}, Open: []flight.Open{
+		{Seq: seq, What: what, Waits: "ib#0 recv", Peers: peers, For: 12 * time.Second, Awaited: true},
+	}}
+}
+
+// receives is a rank that waits for another one's message.
+func receives(rank, from int) flight.State {
+	s := in(rank, fmt.Sprintf("receive from rank %d, tag 5", from), 0, from)
+	s.Open[0].Transfer = true
+	return s
+}
+
+// out is a rank that has made some calls and is in none.
+func out(rank int, calls uint32) flight.State {
+	return flight.State{
+		Rank: rank, Doing: flight.Outside, At: "main.load load.go:88", Called: []flight.Called{{Calls: calls}},
+		Last: "barrier #6", Since: 13 * time.Second,
+	}
+}
+
+func doing(rank int, d flight.Doing) flight.State {
+	return flight.State{Rank: rank, Doing: d, PID: 100 + rank}
+}
+
+func moved(s flight.State) flight.State {
+	s.Open[0].For = 0
+	return s
+}
+
+func failed(s flight.State, f flight.Failed) flight.State {
+	s.Failed = &f
+	return s
+}
+
+func ExampleDiagnose() {
+	for _, f := range Diagnose([]flight.State{in(0, "barrier", 7, 1), in(1, "barrier", 7, 2), out(2, 7)}, Options{}) {
+		fmt.Println(&f)
+	}
+	// Output: late: rank 2 has not come to barrier #7 for 12 s; it is in main.load load.go:88
+}
+
+func TestDiagnose(t *testing.T) {
+	nodes := []string{"a", "a", "b", "b"}
+	for _, test := range []struct {
+		name   string
+		states []flight.State
+		want   string // of the first finding; empty: there is none
+	}{
+		{"all move", []flight.State{moved(in(0, "barrier", 7, 1)), out(1, 7)}, ""},
+		{"all outside", []flight.State{out(0, 7), out(1, 7)}, ""},
+		{"nobody waits for who has ended its part", []flight.State{out(0, 8), moved(in(1, "bcast", 7, 0))}, ""},
+		{
+			"late, seen through others",
+			[]flight.State{in(0, "barrier", 7, 1), in(1, "barrier", 7, 2), in(2, "barrier", 7, 3), out(3, 7)},
+			"late: rank 3 has not come to barrier #7 for 12 s; it is in main.load",
+		},
+		{
+			"late in a receive",
+			[]flight.State{receives(0, 1), out(1, 7)},
+			"late: rank 1 has not come to a receive from rank 1, tag 5 for 12 s",
+		},
+		{
+			"several late",
+			[]flight.State{in(0, "barrier", 7, 1, 2), out(1, 7), out(2, 7)},
+			"late: rank 1 has not come to barrier #7 for 12 s; it is in main.load load.go:88; rank 2 has not come",
+		},
+		{
+			"late, behind one that has just come",
+			[]flight.State{in(0, "barrier", 7, 1), moved(in(1, "barrier", 7, 2)), out(2, 7)},
+			"late: rank 2 has not come to barrier #7 for 12 s; it is in main.load",
+		},
+		{
+			"stopped before late",
+			[]flight.State{in(0, "barrier", 7, 1, 2), doing(1, flight.Stopped), out(2, 7)},
+			"stopped: rank 1 (a, process 101) is stopped",
+		},
+		{
+			"seen by a neighbor",
+			[]flight.State{in(0, "barrier", 7, 3), {Rank: 2, Doing: flight.Outside, Near: []flight.State{doing(3, flight.Stopped)}}, doing(3, flight.Silent)},
+			"stopped: rank 3 (b, process 103)",
+		},
+		{
+			"a rank's own word counts",
+			[]flight.State{out(1, 7), {Rank: 0, Doing: flight.Outside, Near: []flight.State{doing(1, flight.Stopped)}}},
+			"",
+		},
+		{"dead", []flight.State{in(0, "barrier", 7, 1), doing(1, flight.Gone)}, "died: rank 1 (a, process 101) has ended"},
+		{"silent", []flight.State{out(0, 7), out(1, 7), out(2, 7), doing(3, flight.Silent)}, "unreachable: rank 3 does not answer"},
+		{
+			"a node",
+			[]flight.State{out(0, 7), out(1, 7), doing(2, flight.Silent), doing(3, flight.Silent)},
+			"unreachable: b cut off: ranks 2 and 3 don't answer",
+		},
+		{
+			"mismatch",
+			[]flight.State{in(0, "bcast", 7, 1), in(1, "bcast", 7, 0), in(2, "reduce", 7, 0), out(3, 8)},
+			"mismatch: as call #7 rank 2 runs reduce, ranks 0 and 1 run bcast",
+		},
+		{"computing", []flight.State{in(0, "reduce", 7, 1), doing(1, flight.Computing)}, "computing: rank 1 (a, process 101) is in an operation of its program while rank 0 waits for it"},
+		{"deadlock", []flight.State{receives(0, 1), receives(1, 0)}, "deadlock: rank 0 is in receive from rank 1, tag 5, for 12.0 s; rank 1 is in receive from rank 0"},
+		{"no bytes", []flight.State{in(0, "barrier", 7, 1), in(1, "barrier", 7, 0)}, "slow link: no bytes come between ranks 0 and 1 in barrier #7 for 12 s"},
+		{"bytes on their way", []flight.State{out(0, 8), in(1, "bcast", 7, 0)}, "slow link: rank 1 waits for bytes of rank 0 in bcast #7 for 12 s"},
+		{
+			"failures",
+			[]flight.State{failed(out(0, 7), flight.Failed{Rank: 3, Text: "rank 3 failed: was lost", Kind: "died"}), failed(out(1, 7), flight.Failed{Rank: 3, Text: "rank 3 failed: was lost", Kind: "died"})},
+			"died: rank 3 failed: was lost",
+		},
+		{"a failure of no class", []flight.State{failed(out(0, 7), flight.Failed{Text: "cancelled"})}, ""},
+	} {
+		found := Diagnose(test.states, Options{Nodes: nodes})
+		got := ""
+		if len(found) > 0 {
+			got = found[0].String()
+		}
+		if !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+		for i := range found {
+			if len(found[i].Ranks) == 0 {
+				t.Errorf("%s: %v blames no rank", test.name, &found[i])
+			}
+		}
+	}
+}
+
+// What is told twice is found once.
+func TestFailuresAreToldOnce(t *testing.T) {
+	f := flight.Failed{Rank: 1, Text: "x", Kind: "died"}
+	if found := Diagnose([]flight.State{failed(out(0, 1), f), failed(out(2, 1), f), doing(1, flight.Gone)}, Options{}); len(found) != 1 {
+		t.Errorf("%v", found)
+	}
+}
+
+func TestClassesHaveNames(t *testing.T) {
+	for c := Died; c < maxClass; c++ {
+		text, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again Class
+		if err := json.Unmarshal(text, &again); err != nil || again != c || strings.Contains(c.String(), "class(") {
+			t.Errorf("%d is %s, read again %v: %v", c, text, again, err)
+		}
+	}
+	var c Class
+	if err := c.UnmarshalText([]byte("tired")); err == nil {
+		t.Error("tired is a class")
+	}
+}
+
+func TestStraggler(t *testing.T) {
+	const ms = time.Millisecond
+	for _, test := range []struct {
+		waited []time.Duration
+		want   string
+	}{
+		{[]time.Duration{700 * ms, 20 * ms, 800 * ms, 750 * ms}, "slow rank: rank 1 holds up the others, which wait for 75 % of the time; it waits for 2 %"},
+		{[]time.Duration{700 * ms, 600 * ms, 800 * ms, 750 * ms}, ""},
+		{[]time.Duration{100 * ms, 1 * ms, 100 * ms, 100 * ms}, ""}, // nobody waits much
+		{[]time.Duration{700 * ms, 20 * ms}, ""},
+		{[]time.Duration{700 * ms, -1, 800 * ms, 750 * ms}, ""},
+		{[]time.Duration{700 * ms, 1 * ms, 2 * ms, 900 * ms, 800 * ms}, "slow rank: ranks 1 and 2 hold up"},
+	} {
+		got := ""
+		if f := Straggler(test.waited, time.Second); f != nil {
+			got = f.String()
+		}
+		if !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
+			t.Errorf("%v: %q, want %q", test.waited, got, test.want)
+		}
+	}
+}

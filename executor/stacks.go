@@ -1,0 +1,190 @@
+package executor
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"reflect"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// stack is a goroutine of this process as a traceback shows it.
+type stack struct {
+	id     uint64
+	frames []frame // the innermost first
+}
+
+// frame is a function with the file and line where it stands.
+type frame struct{ function, file, line string }
+
+// stackReader reads the goroutines, rarely.
+type stackReader struct {
+	mu   sync.Mutex
+	last []stack
+	when time.Time
+}
+
+// fresh is how long what was read counts as new: several ranks ask at once.
+const fresh = 50 * time.Millisecond
+
+func (r *stackReader) read() []stack {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last == nil || time.Since(r.when) > fresh {
+		r.last, r.when = readStacks(), time.Now()
+	}
+	return r.last
+}
+
+// maxStacks bounds the text of all goroutines, bytes.
+const maxStacks = 16 << 20
+
+// readStacks returns the goroutines of this process. It stops the program for about a
+// microsecond each.
+func readStacks() []stack {
+	b := make([]byte, 64<<10)
+	for n := runtime.Stack(b, true); ; n = runtime.Stack(b, true) {
+		if n < len(b) || len(b) >= maxStacks {
+			return parseStacks(b[:n])
+		}
+		b = make([]byte, 4*len(b))
+	}
+}
+
+// parseStacks reads what runtime.Stack writes: for each goroutine a head, and two lines a
+// function.
+func parseStacks(b []byte) (all []stack) {
+	for text := range bytes.SplitSeq(b, []byte("\n\n")) {
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		number, _, _ := strings.Cut(strings.TrimPrefix(lines[0], "goroutine "), " ")
+		id, err := strconv.ParseUint(number, 10, 64)
+		if err != nil {
+			continue
+		}
+		s := stack{id: id}
+		for i := 1; i+1 < len(lines); i += 2 {
+			if strings.HasPrefix(lines[i], "created by ") || strings.HasPrefix(lines[i], "...") {
+				break
+			}
+			s.frames = append(s.frames, parseFrame(lines[i], lines[i+1]))
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// parseFrame reads the two lines of a function: main.load(0x1) and its /dir/load.go:88 +0x1d.
+func parseFrame(call, place string) frame {
+	f := frame{function: call}
+	if at := strings.LastIndexByte(call, '('); at > 0 {
+		f.function = call[:at]
+	}
+	place, _, _ = strings.Cut(strings.TrimSpace(place), " +0x")
+	if at := strings.LastIndexByte(place, ':'); at > 0 {
+		f.file, f.line = place[:at], place[at+1:]
+	}
+	return f
+}
+
+// goRoot begins the names of the standard library's files.
+var goRoot = func() string {
+	at := reflect.ValueOf(strings.Cut).Pointer()
+	file, _ := runtime.FuncForPC(at).FileLine(at)
+	return strings.TrimSuffix(file, "strings/strings.go")
+}()
+
+// ours are the packages between a program and its ranks' engines.
+var ours = func() (list []string) {
+	const name = "/executor"
+	module := strings.TrimSuffix(reflect.TypeFor[stack]().PkgPath(), name)
+	for _, p := range []string{"planner", "executor", "levels", "submodules", "tasks", "dag"} {
+		list = append(list, module+"/"+p)
+	}
+	return list
+}()
+
+// isOurs reports whether the function belongs to this module's library.
+func (f *frame) isOurs() bool {
+	for _, p := range ours {
+		if rest, ok := strings.CutPrefix(f.function, p); ok && (rest[0] == '.' || rest[0] == '/') && !strings.HasSuffix(f.file, "_test.go") {
+			return true
+		}
+	}
+	return false
+}
+
+// isStandard reports whether the function belongs to the standard library, or to what Go
+// keeps beside it: engines sleep there.
+func (f *frame) isStandard() bool {
+	if strings.HasPrefix(f.function, "golang.org/x/") {
+		return true
+	}
+	if goRoot != "" {
+		return strings.HasPrefix(f.file, goRoot)
+	}
+	first, _, _ := strings.Cut(f.file, "/") // the build has cut off what leads to the files
+	return !strings.Contains(first, ".") && !strings.HasPrefix(f.function, "main.")
+}
+
+// String names the function, without what leads to its package, and the place.
+func (f *frame) String() string {
+	return fmt.Sprintf("%s %s:%s", path.Base(f.function), path.Base(f.file), f.line)
+}
+
+// standsAt says where the program stands in a goroutine: the innermost function that is
+// its own. called reports whether that has called this library.
+func (s *stack) standsAt() (at string, called bool) {
+	for i := range s.frames {
+		f := &s.frames[i]
+		switch {
+		case f.isOurs():
+			called = true
+		case !f.isStandard():
+			return f.String(), called
+		}
+	}
+	return "", called
+}
+
+// findProgram says where the program of a rank stands. caller is the goroutine that was
+// last seen in a call of the rank; 0: none was. If it has ended, any goroutine serves that
+// is in a call, and else the main one, where the process has one rank only.
+func findProgram(all []stack, caller uint64, alone bool) string {
+	best := ""
+	for i := range all {
+		s := &all[i]
+		at, called := s.standsAt()
+		switch {
+		case at == "":
+		case s.id == caller:
+			return at
+		case !alone:
+		case called, s.id == mainGoroutine && best == "":
+			best = at
+		}
+	}
+	return best
+}
+
+// mainGoroutine is the number of the one that runs the function main.
+const mainGoroutine = 1
+
+// goroutineID is the number of this goroutine.
+func goroutineID() uint64 {
+	var head [64]byte
+	n := runtime.Stack(head[:], false) // goroutine 17 [running]: …
+	number, _, _ := bytes.Cut(bytes.TrimPrefix(head[:n], []byte("goroutine ")), []byte(" "))
+	id, err := strconv.ParseUint(string(number), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return id
+}
+
+// Adopt says that the program of this rank runs on the calling goroutine. [World.States]
+// looks there.
+func (e *Endpoint) Adopt() { e.caller.Store(goroutineID()) }

@@ -1,0 +1,195 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/executor/flight/verdict"
+	"github.com/tierflow/tierflow/levels"
+)
+
+// reportVerdict finds out why ranks of the communicator stand still, once for all that have
+// stalled, and tells rank 0 of the world.
+func (c *Comm) reportVerdict() {
+	e, w := c.e, c.e.world
+	isOver := func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return c.broken != nil || e.stopped
+	}
+	leave := c.awaitTurn(&c.askedStall, func() bool { return isOver() || c.wasLooked() })
+	defer leave()
+	if isOver() || c.wasLooked() {
+		return
+	}
+	if w.control == nil {
+		w.looked[c.id] = time.Now()
+	}
+	states := w.states(w.everyRank(), about{comm: c.id}, isOver)
+	if isOver() {
+		return
+	}
+	if found := verdict.Diagnose(states, verdict.Options{Least: w.config.StallAfter / 2, Nodes: w.config.Nodes}); len(found) > 0 {
+		w.tellVerdict(e.rank, &found[0], states)
+		if w.config.Dump != nil {
+			w.config.Dump(states, &found[0])
+		}
+	}
+}
+
+// wasLooked reports whether another rank has looked for a deadlock a short time ago. Where
+// there are no other processes only the one whose turn it is may call it.
+func (c *Comm) wasLooked() bool {
+	w := c.e.world
+	if w.control == nil {
+		return time.Since(w.looked[c.id]) < w.config.StallAfter/2
+	}
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	return time.Since(c.askedStall) < min(stateTime, w.config.StallAfter/2)
+}
+
+// tellVerdict lets rank 0 of the world report a finding; if rank 0 can't, this rank does.
+func (w *World) tellVerdict(me levels.Rank, f *verdict.Finding, states []flight.State) {
+	if w.control == nil || me == 0 || !canReport(states) ||
+		w.control.send(0, verdictControl, note{Verdict: f}) != nil {
+		w.reportVerdict(f)
+	}
+}
+
+// canReport reports whether rank 0 has answered.
+func canReport(states []flight.State) bool {
+	for i := range states {
+		if d := states[i].Doing; states[i].Rank == 0 {
+			return d == flight.Inside || d == flight.Outside || d == flight.Computing
+		}
+	}
+	return false
+}
+
+// reportVerdict logs a finding, unless the same was logged a short time ago: several
+// communicators may stand still because of it.
+func (w *World) reportVerdict(f *verdict.Finding) {
+	log := w.config.Stalls
+	if f == nil || log == nil {
+		return
+	}
+	w.mu.Lock()
+	again := w.reported.Same(f) && time.Since(w.reportedAt) < w.config.StallAfter/2
+	if !again {
+		w.reported, w.reportedAt = *f, time.Now()
+	}
+	w.mu.Unlock()
+	if !again {
+		log.Warn("stalled", "verdict", f.String())
+	}
+}
+
+// noteLoss notes that the control plane has lost a rank.
+func (c *control) noteLoss(rank levels.Rank, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.losses == nil {
+		c.losses = map[levels.Rank]error{}
+	}
+	c.losses[rank] = err
+}
+
+// whyLossOf returns how a rank was lost; nil: it wasn't.
+func (c *control) whyLossOf(rank levels.Rank) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.losses[rank]
+}
+
+// noteFailed keeps the first failure of a communicator for whoever asks.
+func (c *Comm) noteFailed(by levels.Rank, err error) {
+	e := c.e
+	if e.failed != nil {
+		return
+	}
+	e.failed = c.failedAs(by, err)
+	if dump := e.world.config.Dump; dump != nil {
+		s := flight.State{Rank: int(e.rank), Doing: flight.Outside, PID: os.Getpid(), Failed: e.failed}
+		dump([]flight.State{s}, nil)
+	}
+}
+
+// failedAs says what a failure looks like, and who is to blame.
+func (c *Comm) failedAs(by levels.Rank, err error) *flight.Failed {
+	e := c.e
+	f := &flight.Failed{Rank: int(by), Text: shortenText(c.broken.Error())}
+	if m, ok := errors.AsType[*MismatchError](err); ok {
+		f.Kind = verdict.Mismatch.String()
+		for _, r := range m.fewer() {
+			if m.Comm == c.id { // else the numbers are another communicator's
+				f.Ranks = append(f.Ranks, int(c.ranks[r]))
+			}
+		}
+		return f
+	}
+	if l, ok := errors.AsType[*LateError](err); ok {
+		f.Kind = verdict.Late.String()
+		late := l.Late
+		if len(l.Circle) > 0 {
+			f.Kind, late = verdict.Deadlock.String(), l.Circle
+		}
+		for _, r := range late {
+			f.Ranks = append(f.Ranks, int(c.ranks[r.Rank]))
+		}
+		return f
+	}
+	var lost error
+	if e.world.control != nil {
+		lost = e.world.control.whyLossOf(by)
+	}
+	f.Kind = classOf(err, lost, by == e.rank)
+	return f
+}
+
+// classOf returns the class of a failure of a rank; empty: none. lost is how the control plane
+// has lost it, nil if it hasn't.
+func classOf(err, lost error, own bool) string {
+	for _, limit := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOSPC, syscall.ENOBUFS} {
+		if errors.Is(err, limit) {
+			return verdict.Resources.String()
+		}
+	}
+	switch {
+	case lost != nil && isSilence(lost):
+		return verdict.Unreachable.String()
+	case lost != nil, errors.Is(err, ErrUnwound):
+		return verdict.Died.String()
+	case own, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrClosed), errors.Is(err, ErrOperation):
+		return ""
+	}
+	return verdict.Died.String()
+}
+
+// isSilence reports whether a rank was given up because nothing came from its host.
+func isSilence(lost error) bool {
+	text := lost.Error() // it may have come from another rank
+	for _, word := range []string{"timed out", "timeout", "unreachable", "no route"} {
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// fewer returns those ranks of the communicator who run what fewer do.
+func (e *MismatchError) fewer() []levels.Rank {
+	one, other := append([]levels.Rank{e.Rank}, e.With...), append([]levels.Rank{e.Peer}, e.PeerWith...)
+	if len(one) < len(other) {
+		return one
+	}
+	if len(one) == len(other) && len(one) == 1 {
+		return []levels.Rank{min(e.Rank, e.Peer), max(e.Rank, e.Peer)}
+	}
+	return other
+}

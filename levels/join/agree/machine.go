@@ -1,0 +1,341 @@
+package agree
+
+// Quorum reports whether these of n ranks may go on without the others: more than half; half
+// of them with rank 0; or all but those whose end is proven. Two disjoint sets of the first two
+// kinds don't exist. One of the third kind has all who may know of an earlier decision.
+// The lost are counted among the n: who leaves them out lets two sides go on.
+func Quorum(n int, ranks, proven Set) bool {
+	count := ranks.Count()
+	return 2*count > n || 2*count == n && ranks.Has(0) || ranks.Union(proven).Count() == n
+}
+
+// Config is what a machine is told at its beginning.
+type Config struct {
+	Size int    // of the broken communicator
+	Rank int    // this one's
+	ID   uint64 // that this rank has drawn; its decisions have it
+	// GoOn drops the quorum: each side of a partition goes on. The caller must bear that.
+	GoOn bool
+
+	bug bug // none, except in tests
+}
+
+// Machine is one rank's part in one decision. Its methods must not be called concurrently;
+// those that return messages return them for sending, in order. A machine may be copied.
+type Machine struct {
+	config Config
+	began  bool
+	calls  uint32 // Begin's
+	ok     bool   // Begin's
+
+	lost   Set // includes proven; only grows; never this rank
+	proven Set
+
+	promised Ballot    // it accepts no lower one
+	accepted Ballot    // of value
+	value    *Decision // the last it has accepted; nil: none
+	decided  *Decision // nil: not yet
+
+	votedFor    int // the root that has this rank's vote; itself: it has told the others; -1: none
+	votedLost   Set // what was told then
+	votedProven Set
+
+	tally     tally
+	count     uint32    // ballots that this rank has proposed
+	proposal  *Decision // the last of them; nil: none
+	proposed  Set       // who was lost then
+	accepters Set       // of it
+
+	out []Message
+}
+
+// tally is what the votes for this rank say.
+type tally struct {
+	voters Set
+	calls  [2]uint32 // fewest and most
+	ok     bool      // of all
+	ballot Ballot    // the highest at which a voter has accepted one, of lower roots
+	value  *Decision // what it has accepted; nil: nobody has
+}
+
+// New returns a machine that has heard nothing.
+func New(c Config) Machine { return Machine{config: c, votedFor: -1} }
+
+// Begin gives this rank's vote: how many calls on the communicator have their data complete
+// here, and whether this rank says yes to what is asked. It takes effect once.
+func (m *Machine) Begin(calls uint32, ok bool) []Message {
+	if !m.began {
+		m.began, m.calls, m.ok = true, calls, ok
+		m.settle()
+	}
+	return m.flush()
+}
+
+// Began reports whether this rank has voted.
+func (m *Machine) Began() bool { return m.began }
+
+// Lose takes in that a rank counts as lost; proven: that its end is certain.
+func (m *Machine) Lose(rank int, proven bool) []Message {
+	if rank != m.config.Rank {
+		m.addLost(Of(rank), proven)
+		m.settle()
+	}
+	return m.flush()
+}
+
+// Decision returns what is decided; nil: nothing yet.
+func (m *Machine) Decision() *Decision { return m.decided }
+
+// Lost returns the ranks that count as lost here, and those of them whose end is certain.
+func (m *Machine) Lost() (lost, proven Set) { return m.lost, m.proven }
+
+// Quorate reports whether those who are not lost here may decide without the others.
+func (m *Machine) Quorate() bool {
+	switch {
+	case m.config.GoOn:
+		return true
+	case m.config.bug == anyHalf && 2*m.living().Count() >= m.config.Size:
+		return true
+	case m.config.bug == shrunkQuorum:
+		return 2*m.living().Count() > m.config.Size-m.lost.Count()
+	}
+	return Quorum(m.config.Size, m.living(), m.proven)
+}
+
+// Hear takes a message.
+func (m *Machine) Hear(msg Message) []Message {
+	switch {
+	case msg.Kind == Decide:
+		m.hearDecision(msg)
+	case m.decided != nil:
+		m.answer(msg.From)
+	case m.lost.Has(msg.From):
+		if !msg.Lost.Has(m.config.Rank) { // else two would tell each other for ever
+			m.send(Message{Kind: Start, To: msg.From})
+		}
+	case msg.Lost.Has(m.config.Rank):
+		m.addLost(Of(msg.From), false)
+		m.settle()
+	default:
+		m.take(msg)
+		m.settle()
+	}
+	return m.flush()
+}
+
+// take takes a message from a rank that isn't lost.
+func (m *Machine) take(msg Message) {
+	news := m.lost.Without(msg.Lost)
+	if m.config.bug != ownLost || msg.Kind != Vote {
+		m.addLost(msg.Lost, false)
+		m.addLost(msg.Proven, true)
+	}
+	switch msg.Kind {
+	case Vote:
+		m.tally.add(msg, m.config)
+	case Propose:
+		switch d := msg.Value; {
+		case msg.Ballot.less(m.promised) && m.config.bug != acceptAll:
+		case d.Members.Without(news).Count() < d.Members.Count() && m.config.bug != acceptAll:
+			m.votedFor = -1 // the root will propose again: it doesn't know yet who is lost
+		default:
+			m.promised, m.accepted, m.value = msg.Ballot, msg.Ballot, msg.Value
+			m.send(Message{Kind: Accepted, To: msg.From, Ballot: msg.Ballot})
+		}
+	case Accepted:
+		if m.proposal != nil && msg.Ballot == m.ballot() {
+			m.accepters = m.accepters.With(msg.From)
+		}
+	}
+}
+
+// add counts a vote for rank c.Rank.
+func (t *tally) add(msg Message, c Config) {
+	if t.voters == nil {
+		t.calls, t.ok = [2]uint32{msg.Calls, msg.Calls}, true
+	}
+	if c.bug == loseVoter && t.voters.Count() > 1 {
+		t.voters = nil
+	}
+	t.voters = t.voters.With(msg.From)
+	t.calls = [2]uint32{min(t.calls[0], msg.Calls), max(t.calls[1], msg.Calls)}
+	t.ok = t.ok && msg.OK
+	// A ballot of its own was not decided if this rank doesn't know it.
+	if msg.Value != nil && int(msg.Ballot.Root) < c.Rank && (t.value == nil || t.ballot.less(msg.Ballot)) {
+		t.ballot, t.value = msg.Ballot, msg.Value
+	}
+}
+
+// hearDecision takes a decision, once.
+func (m *Machine) hearDecision(msg Message) {
+	switch d := msg.Value; {
+	case m.decided != nil:
+	case m.proven.Includes(d.Members):
+		// Nobody is left to go on with it. A living rank that has it is no member, and waits for nothing.
+		if !d.Members.Has(msg.From) {
+			m.addLost(Of(msg.From), true)
+			m.settle()
+		}
+	default:
+		m.decided = d
+		if m.config.bug != noFlood {
+			m.passOn(msg.From)
+		}
+	}
+}
+
+// passOn tells the root a decision that came from another rank, or as the root tells all: the sender may have
+// died before it told them.
+func (m *Machine) passOn(from int) {
+	root := m.root()
+	m.votedFor = root
+	switch root {
+	case m.config.Rank:
+		m.tellDecision(from)
+	case from:
+	default:
+		m.answer(root)
+	}
+}
+
+// tellDecision tells all but one.
+func (m *Machine) tellDecision(but int) {
+	for _, r := range All(m.config.Size).Without(m.proven).Ranks() {
+		if r != but && r != m.config.Rank {
+			m.answer(r)
+		}
+	}
+}
+
+// answer tells a rank what is decided.
+func (m *Machine) answer(to int) {
+	if m.config.bug != forgetDecision {
+		m.send(Message{Kind: Decide, To: to, Value: m.decided})
+	}
+}
+
+// settle does what follows from what this rank knows.
+func (m *Machine) settle() {
+	root := m.root()
+	switch {
+	case m.decided != nil:
+		if root != m.votedFor && m.config.bug != noFlood {
+			m.passOn(-1)
+		}
+	case !m.began:
+	case root != m.config.Rank:
+		if root != m.votedFor || !m.lost.Equal(m.votedLost) || !m.proven.Equal(m.votedProven) {
+			m.vote(root)
+		}
+	default:
+		m.lead()
+		m.propose()
+	}
+}
+
+// vote votes for a root, and promises to accept nothing from a lower one.
+func (m *Machine) vote(root int) {
+	m.votedFor, m.votedLost, m.votedProven = root, m.lost, m.proven
+	if b := (Ballot{Root: int32(root)}); m.promised.less(b) {
+		m.promised = b
+	}
+	m.send(m.ownVote(root))
+}
+
+// ownVote returns this rank's vote for a root.
+func (m *Machine) ownVote(root int) Message {
+	v := Message{Kind: Vote, To: root, Calls: m.calls, OK: m.ok}
+	if m.config.bug != dropAccepted {
+		v.Ballot, v.Value = m.accepted, m.value
+	}
+	return v
+}
+
+// lead tells the others that this rank is the root, and those it has lost that they are.
+func (m *Machine) lead() {
+	me := m.config.Rank
+	told := m.lost.Without(m.votedLost)
+	if m.votedFor != me {
+		m.votedFor = me
+		told = All(m.config.Size)
+		own := m.ownVote(me)
+		own.From = me
+		m.tally.add(own, m.config)
+	}
+	m.votedLost = m.lost
+	for _, r := range told.Without(m.proven).Without(m.voted()).Ranks() {
+		if r != me {
+			m.send(Message{Kind: Start, To: r})
+		}
+	}
+}
+
+// voted returns who has voted for this rank and is not lost.
+func (m *Machine) voted() Set { return m.tally.voters.Without(m.lost) }
+
+// propose proposes what the votes allow, once all have come, and decides once all have
+// accepted it.
+func (m *Machine) propose() {
+	living, me := m.living(), m.config.Rank
+	if !m.tally.voters.Includes(living) || !m.Quorate() {
+		return
+	}
+	if m.proposal == nil || !m.proposed.Equal(m.lost) {
+		d := m.tally.value
+		if d == nil {
+			d = &Decision{ID: m.config.ID, Members: living, Lost: m.lost, Proven: m.proven, Calls: m.tally.calls, OK: m.tally.ok}
+		}
+		if m.count == 0 || m.config.bug != sameBallot {
+			m.count++
+			m.accepters = nil
+		}
+		m.proposal, m.proposed, m.accepters = d, m.lost, m.accepters.With(me)
+		m.promised, m.accepted, m.value = m.ballot(), m.ballot(), d
+		for _, r := range living.Ranks() {
+			if r != me {
+				m.send(Message{Kind: Propose, To: r, Ballot: m.ballot(), Value: d})
+			}
+		}
+	}
+	if m.accepters.Includes(living) || m.config.bug == decideEarly {
+		m.decided = m.proposal
+		m.tellDecision(me)
+	}
+}
+
+// ballot is that of the last proposal.
+func (m *Machine) ballot() Ballot { return Ballot{int32(m.config.Rank), m.count} }
+
+// living returns who isn't lost.
+func (m *Machine) living() Set { return All(m.config.Size).Without(m.lost) }
+
+// root returns the lowest rank that isn't lost.
+func (m *Machine) root() int {
+	r := 0
+	for m.lost.Has(r) {
+		r++
+	}
+	return r
+}
+
+// addLost counts ranks as lost; this one never.
+func (m *Machine) addLost(ranks Set, proven bool) {
+	ranks = ranks.Without(Of(m.config.Rank))
+	m.lost = m.lost.Union(ranks)
+	if proven {
+		m.proven = m.proven.Union(ranks)
+	}
+}
+
+// send queues a message with what this rank knows.
+func (m *Machine) send(msg Message) {
+	msg.From, msg.Lost, msg.Proven = m.config.Rank, m.lost, m.proven
+	m.out = append(m.out, msg)
+}
+
+// flush returns what was queued.
+func (m *Machine) flush() []Message {
+	out := m.out
+	m.out = nil
+	return out
+}

@@ -1,0 +1,47 @@
+package agree
+
+// Ballot numbers a proposal. A higher root comes after all ballots of a lower one.
+type Ballot struct {
+	Root  int32 // who proposes
+	Count uint32
+}
+
+// less reports whether b comes before o.
+func (b Ballot) less(o Ballot) bool {
+	return b.Root < o.Root || b.Root == o.Root && b.Count < o.Count
+}
+
+// Decision is what is decided. It is never changed. Ranks are those of the broken
+// communicator.
+type Decision struct {
+	ID      uint64 // that the proposer has drawn for the next communicator
+	Members Set
+	Lost    Set // of the others, as the proposer knew them
+	Proven  Set // of Lost: their end is certain
+	Calls   [2]uint32
+	OK      bool // no voter said otherwise
+}
+
+// Kind is what a message is for.
+type Kind uint8
+
+// The kinds of messages.
+const (
+	Start    Kind = 1 + iota // a decision is needed; or: the receiver is counted as lost
+	Vote                     // for the receiver as the proposer
+	Propose                  // a value
+	Accepted                 // the ballot
+	Decide                   // what is decided
+)
+
+// Message goes from one rank to another one.
+type Message struct {
+	Kind     Kind
+	From, To int
+	Lost     Set       // as the sender knows them
+	Proven   Set       // of Lost
+	Ballot   Ballot    // of Propose and Accepted; of a Vote that has a Value: where it was accepted
+	Value    *Decision // of Propose and Decide; of a Vote: what the sender has accepted, or nil
+	Calls    uint32    // of a Vote: [Machine.Begin]'s
+	OK       bool      // of a Vote: [Machine.Begin]'s
+}

@@ -1,0 +1,135 @@
+// Package env is the list of all environment variables that tierflow reads or sets, and
+// finds those that look like one and are none. It reads no environment itself.
+//
+//	for _, u := range env.Unknown(os.Environ()) {
+//		fmt.Fprintln(os.Stderr, u)
+//	}
+package env
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Prefix begins the names of all variables.
+const Prefix = "TIERFLOW_"
+
+// names are the variables that programs and commands read, or get from tierflow run.
+var names = []string{
+	"TIERFLOW_BIND",
+	"TIERFLOW_BLAME_FD",
+	"TIERFLOW_CALL_TIMEOUT",
+	"TIERFLOW_CONGESTION",
+	"TIERFLOW_DOOR",
+	"TIERFLOW_DUMP",
+	"TIERFLOW_DUMP_DIR",
+	"TIERFLOW_EFFORT",
+	"TIERFLOW_INTERFACES",
+	"TIERFLOW_JOIN_TIMEOUT",
+	"TIERFLOW_LAUNCHER",
+	"TIERFLOW_LIB",
+	"TIERFLOW_LINKS",
+	"TIERFLOW_LOCAL_RANK",
+	"TIERFLOW_LOCAL_SIZE",
+	"TIERFLOW_MACHINE",
+	"TIERFLOW_MPI",
+	"TIERFLOW_MPI_AFTER",
+	"TIERFLOW_MPI_VERBOSE",
+	"TIERFLOW_NODE",
+	"TIERFLOW_NUMA",
+	"TIERFLOW_PLAN",
+	"TIERFLOW_PORT",
+	"TIERFLOW_RANK",
+	"TIERFLOW_RECORDER",
+	"TIERFLOW_RENDEZVOUS",
+	"TIERFLOW_RENDEZVOUS_FD",
+	"TIERFLOW_RULES",
+	"TIERFLOW_SECRET",
+	"TIERFLOW_SITE",
+	"TIERFLOW_SIZE",
+	"TIERFLOW_STATE_FD",
+	"TIERFLOW_TABLE",
+	"TIERFLOW_TLS",
+	"TIERFLOW_TRACE",
+}
+
+// ofTests are the variables that only tests of the module read.
+var ofTests = []string{
+	"TIERFLOW_CHAOS",
+	"TIERFLOW_CHAOS_PHASE",
+	"TIERFLOW_CHAOS_SEED",
+	"TIERFLOW_CLUSTER",
+	"TIERFLOW_FIXED_SWEEP",
+	"TIERFLOW_PRICE_RECORD",
+	"TIERFLOW_PRICE_SWEEP",
+	"TIERFLOW_RANDOM_TIME",
+	"TIERFLOW_RULE_SWEEP",
+}
+
+// testPrefix begins more names of tests.
+const testPrefix = Prefix + "TEST_"
+
+// Names returns the names of all variables, sorted, without those of tests.
+func Names() []string { return slices.Clone(names) }
+
+// NamesOfTests returns those that only tests read, but for TIERFLOW_TEST_…, which are
+// all theirs.
+func NamesOfTests() []string { return slices.Clone(ofTests) }
+
+// UnknownName is a name that begins like a variable's, and is none's.
+type UnknownName struct {
+	Name    string
+	Nearest string // the variable with the most similar name
+}
+
+// String says what is wrong.
+func (u UnknownName) String() string {
+	return fmt.Sprintf("%s has no effect: no such variable is known, the nearest is %s", u.Name, u.Nearest)
+}
+
+// ofServices are the names that Kubernetes gives to pods for a Service called tierflow.
+var ofServices = regexp.MustCompile(`^TIERFLOW_(SERVICE_HOST|SERVICE_PORT.*|PORT_\d+_(TCP|UDP|SCTP).*)$`)
+
+// Unknown returns the unknown names of an environment, sorted. Its items are NAME=VALUE.
+func Unknown(environ []string) []UnknownName {
+	var all []UnknownName
+	for _, item := range environ {
+		name, _, _ := strings.Cut(item, "=")
+		if !strings.HasPrefix(name, Prefix) || strings.HasPrefix(name, testPrefix) || ofServices.MatchString(name) ||
+			slices.Contains(names, name) || slices.Contains(ofTests, name) {
+			continue
+		}
+		all = append(all, UnknownName{name, nearest(name)})
+	}
+	slices.SortFunc(all, func(a, b UnknownName) int { return strings.Compare(a.Name, b.Name) })
+	return slices.Compact(all)
+}
+
+// nearest returns the first of the names that the fewest changes lead to.
+func nearest(name string) string {
+	return slices.MinFunc(names, func(a, b string) int { return changes(name, a) - changes(name, b) })
+}
+
+// changes counts the letters to insert, drop or replace that make b of a: Levenshtein's
+// distance (1965), by the table of Wagner and Fischer (1974), one row at a time.
+func changes(a, b string) int {
+	row := make([]int, len(b)+1) // changes from a[:i] to b[:j]
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0] // of the row before
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

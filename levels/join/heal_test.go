@@ -1,0 +1,172 @@
+package join
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// TestParentsWithoutTheLost: whoever is lost, those who are left form one tree, and only
+// ranks whose parent is gone get another one.
+func TestParentsWithoutTheLost(t *testing.T) {
+	seed := rand.Uint64()
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	for range 300 {
+		size := 1 + rnd.IntN(150)
+		nodes := 1 + rnd.IntN(size)
+		place := make([]int, size)
+		for r := range place {
+			place[r] = rnd.IntN(nodes)
+		}
+		top := topologyOfNodes(t, place)
+		s, whole := newSeats(top), newTree(top)
+		gone := make([]error, size)
+		for r := range gone {
+			if got := s.parent(levels.Rank(r), gone); got != whole.parent[r] {
+				t.Fatalf("seed %d: nodes %v: rank %d is below %d, without losses below %d", seed, place, r, whole.parent[r], got)
+			}
+		}
+		before := slices.Clone(whole.parent)
+		for _, lost := range rnd.Perm(size)[:rnd.IntN(size)] {
+			gone[lost] = ErrLost
+			roots := 0
+			for r := range levels.Rank(size) {
+				if gone[r] != nil {
+					continue
+				}
+				up := s.parent(r, gone)
+				if old := before[r]; up != old && int(old) != lost && old != -1 {
+					t.Fatalf("seed %d: nodes %v: rank %d was below %d, which is here, now below %d", seed, place, r, old, up)
+				}
+				before[r] = up
+				steps := 0
+				for at := r; at >= 0; at = s.parent(at, gone) {
+					if steps++; steps > size || gone[at] != nil {
+						t.Fatalf("seed %d: nodes %v, lost %v: rank %d has no way to a root", seed, place, gone, r)
+					}
+				}
+				if up < 0 {
+					roots++
+				}
+			}
+			if roots != 1 {
+				t.Fatalf("seed %d: nodes %v: %d roots", seed, place, roots)
+			}
+		}
+	}
+}
+
+// topologyOfNodes returns that of ranks on these nodes.
+func topologyOfNodes(t *testing.T, node []int) *levels.Topology {
+	t.Helper()
+	peers := make([]*Peer, len(node))
+	for r, n := range node {
+		peers[r] = &Peer{Rank: levels.Rank(r), Size: len(node), Node: fmt.Sprint("node", n)}
+	}
+	top, err := topologyOf(peers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return top
+}
+
+// TestSecondLoss kills ranks beyond the cut that another death has made. Those on the other side
+// learn of it.
+func TestSecondLoss(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		here    []levels.Rank
+		victims []levels.Rank
+		apart   bool // the next one dies once the others know of the one before
+	}{
+		{"a leader, then the next one of its node", []levels.Rank{0, 1}, []levels.Rank{2, 3}, true},
+		{"a node at once", []levels.Rank{0, 1}, []levels.Rank{2, 3}, false},
+		{"the root, then its node, then another leader", []levels.Rank{3, 5}, []levels.Rank{0, 1, 4}, true},
+		{"two nodes at once", []levels.Rank{4, 5}, []levels.Rank{0, 1, 2, 3}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cs := configs(t, 6)
+			var local []Config
+			started := map[levels.Rank]*exec.Cmd{}
+			for r, cfg := range cs {
+				cfg.Node = fmt.Sprint(r / 2)
+				if slices.Contains(c.here, levels.Rank(r)) {
+					local = append(local, cfg)
+				} else {
+					started[levels.Rank(r)] = process(t, cfg)
+				}
+			}
+			jobs, errs := joinAll(t, local, 2*time.Minute)
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
+			}
+			defer closeSoon(jobs)
+			var boxes []*mailbox
+			for _, j := range jobs {
+				boxes = append(boxes, watch(j))
+			}
+			for i, victim := range c.victims {
+				if err := started[victim].Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+				if !c.apart && i+1 < len(c.victims) {
+					continue
+				}
+				for k, m := range boxes {
+					if !m.eventually(2*time.Minute, func() bool { return len(m.lost) == i+1 }) {
+						t.Fatalf("rank %d learned only of %v", jobs[k].Rank, m.lost)
+					}
+				}
+			}
+			for k, m := range boxes {
+				m.mu.Lock()
+				for _, victim := range c.victims {
+					if !errors.Is(m.lost[victim], ErrLost) {
+						t.Errorf("rank %d: of rank %d: %v", jobs[k].Rank, victim, m.lost[victim])
+					}
+				}
+				m.mu.Unlock()
+			}
+			for _, j := range jobs {
+				if _, err := j.Dial(t.Context(), c.victims[0], 1); !errors.Is(err, ErrLost) {
+					t.Errorf("rank %d: dial: %v", j.Rank, err)
+				}
+			}
+		})
+	}
+}
+
+// TestGoodbyeBeyondTheCut: a rank that leaves after a loss is no lost one to those whom its edge beside the
+// tree leads to.
+func TestGoodbyeBeyondTheCut(t *testing.T) {
+	jobs, kill := mixedJob(t, 4, []levels.Rank{0, 1, 3}, 2)
+	boxes := []*mailbox{watch(jobs[0]), watch(jobs[1])}
+	watch(jobs[2])
+	kill()
+	for end := time.Now().Add(30 * time.Second); !jobs[0].hasEdge(3) || !jobs[2].hasEdge(0); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("rank 3 found no other rank above it")
+		}
+	}
+	if err := jobs[2].Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for i, m := range boxes {
+		for end := time.Now().Add(30 * time.Second); !errors.Is(jobs[i].gone(3), ErrLeft); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("rank %d has not heard the goodbye: %v", i, jobs[i].gone(3))
+			}
+		}
+		m.mu.Lock()
+		if len(m.lost) != 1 {
+			t.Errorf("rank %d learned of %v", i, m.lost)
+		}
+		m.mu.Unlock()
+	}
+}

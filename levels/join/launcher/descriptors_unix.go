@@ -1,0 +1,38 @@
+//go:build unix
+
+package launcher
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// duplicate opens a duplicate of an inherited descriptor under a name for errors. Children
+// of this process inherit neither.
+func duplicate(fd int, name string) (*os.File, error) {
+	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	unix.CloseOnExec(fd)
+	return os.NewFile(uintptr(dup), name), nil
+}
+
+// takePipe returns what writes to an inherited pipe, nil if it isn't open for that. Children
+// of this process don't inherit it; a reader that is gone needs no word.
+func takePipe(fd int) func(line []byte) {
+	if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err != nil || flags&unix.O_ACCMODE != unix.O_WRONLY {
+		return nil
+	}
+	unix.CloseOnExec(fd)
+	return func(line []byte) { _, _ = unix.Write(fd, line) }
+}
+
+// readNow reads what a pipe holds, and returns how many bytes; it doesn't wait.
+func readNow(pipe *os.File, b []byte) (n int) {
+	if raw, err := pipe.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { n, _ = unix.Read(int(fd), b) })
+	}
+	return max(n, 0)
+}

@@ -1,0 +1,12 @@
+//go:build !linux
+
+package join
+
+import (
+	"net"
+	"time"
+)
+
+// giveUpUnacked has nothing to set: this system has no TCP_USER_TIMEOUT. A silent
+// host is still seen by keepalive while nothing is being sent.
+func giveUpUnacked(*net.TCPConn, time.Duration) error { return nil }

@@ -1,0 +1,13 @@
+//go:build !unix
+
+package join
+
+import (
+	"errors"
+	"net"
+)
+
+// listenUnix is an error: on this system nobody can ask who is at the other end.
+func listenUnix() (net.Listener, string, error) { return nil, "", errors.ErrUnsupported }
+
+func socketOwner(int) (uint32, error) { return 0, errors.ErrUnsupported }

@@ -1,0 +1,54 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// AlltoallBlocksNow gives each rank a block of any length, and returns what each rank
+// has given this one: blocks[i] goes to rank i, and the i-th result is from rank i. A
+// block may be empty or nil. It is [AlltoallvNow] for a rank that doesn't know what it gets:
+// the ranks tell each other, on each call.
+//
+// All ranks must call it, or AlltoallvNow, at the same time. The results are new memory,
+// one piece for all of them, and blocks stay as they are. It takes one block for each rank,
+// and at most [tasks.MaxMatrix] ranks; blocks of one rank that can't be are an error on all.
+func AlltoallBlocksNow[T any](ctx context.Context, c *Comm, blocks [][]T) ([][]T, error) {
+	if err := c.usable(ctx); err != nil {
+		return nil, fmt.Errorf("alltoallv: %w", err)
+	}
+	mine, wrong := pairCounts{open: true}, error(nil)
+	for _, b := range blocks {
+		mine.send = append(mine.send, len(b))
+	}
+	if len(blocks) != c.Size() {
+		wrong = fmt.Errorf("%d blocks to send, for %d ranks", len(blocks), c.Size())
+	}
+	r, err := settlePairs[T](ctx, c, mine, wrong)
+	if err != nil {
+		return nil, fmt.Errorf("alltoallv: %w", err)
+	}
+	recv := make([]T, r.Matrix.Gets(c.Rank()))
+	got := blocksOf(recv, r.Matrix, c.Rank())
+	r, from, to, err := untype(c, r, noRoot, slices.Concat(blocks...), recv)
+	if err == nil {
+		err = c.now(ctx, r, from, to)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return got, nil
+}
+
+// blocksOf cuts what a rank gets into what it gets of each.
+func blocksOf[T any](recv []T, counts tasks.Matrix, me int) [][]T {
+	all := make([][]T, counts.Len())
+	for from := range all {
+		n := counts.At(from, me)
+		all[from], recv = recv[:n:n], recv[n:]
+	}
+	return all
+}

@@ -1,0 +1,42 @@
+package planner
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"github.com/tierflow/tierflow/executor"
+)
+
+// asked is when the launcher's questions began to be answered.
+var asked sync.Once
+
+// answerLauncher prints the states of this process's ranks to standard error whenever the
+// launcher asks: for each byte from the descriptor that it has handed on. It goes on until
+// the process ends.
+func answerLauncher() {
+	asked.Do(func() {
+		fd, err := strconv.Atoi(os.Getenv(StateVariable))
+		if err != nil || fd < 3 {
+			return
+		}
+		_ = os.Unsetenv(StateVariable) // what this process starts is not asked
+		var kind syscall.Stat_t
+		if syscall.Fstat(fd, &kind) != nil || kind.Mode&syscall.S_IFMT != syscall.S_IFIFO {
+			return // somebody between the launcher and this process has closed it
+		}
+		syscall.CloseOnExec(fd)
+		_ = syscall.SetNonblock(fd, true) // else a thread waits there
+		executor.AnswerEach(os.NewFile(uintptr(fd), StateVariable), func() {
+			open := openJobs()
+			for _, j := range open {
+				j.world.PrintStates(os.Stderr)
+			}
+			if len(open) == 0 {
+				fmt.Fprintf(os.Stderr, "in no job, at %s\n", executor.ProgramAt())
+			}
+		})
+	})
+}

@@ -1,0 +1,134 @@
+package planner_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/planner"
+)
+
+// explained joins processes of several nodes to which nothing is said of the machine, runs a
+// bcast, and returns what rank 0 says of its plan. All ranks must have the same plan.
+func explained(t *testing.T, n int) string {
+	t.Helper()
+	comms := joinProcesses(t, n, 1, &planner.Options{Machine: planner.MachineAuto})
+	defer closeAll(t, comms)
+	texts := make([]string, n)
+	errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
+		col, err := planner.Bcast(c, make([]float32, 5<<10), 0)
+		if err != nil {
+			return err
+		}
+		texts[c.Rank()] = col.Explain()
+		return col.Run(ctx)
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	plan := func(text string) string {
+		_, after, _ := strings.Cut(text, "plan: ")
+		line, _, _ := strings.Cut(after, "\n")
+		return line
+	}
+	for rank, text := range texts {
+		if plan(text) != plan(texts[0]) {
+			t.Errorf("rank %d has the plan %s, rank 0 %s", rank, plan(text), plan(texts[0]))
+		}
+	}
+	return texts[0]
+}
+
+// kept lists the machines that are kept.
+func kept(t *testing.T) []string {
+	t.Helper()
+	folder, err := planner.KeptFolder(planner.KeptMachines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := filepath.Glob(filepath.Join(folder, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// Who says nothing has the machine measured once for the same nodes. It is measured again when
+// the links have changed, or what is kept can't be read.
+func TestMachineIsFound(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	if text := explained(t, 3); !strings.Contains(text, "machine: ranks, measured by pairs") {
+		t.Fatalf("the first job has measured nothing:\n%s", text)
+	}
+	names := kept(t)
+	if len(names) != 1 {
+		t.Fatalf("kept are %v, want one machine", names)
+	}
+	info, err := os.Stat(names[0])
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v; want mode 0600", info.Mode(), err)
+	}
+	data, err := os.ReadFile(names[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := machine.Parse(names[0], data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range m.Links {
+		if l := &m.Links[i]; l.Level == 'i' {
+			l.Latency = 50e6 // nobody's link
+		}
+	}
+	for _, changed := range []func() ([]byte, error){m.Format, func() ([]byte, error) { return []byte("{"), nil }} {
+		data, err := changed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(names[0], data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if text := explained(t, 3); !strings.Contains(text, "machine: ranks, measured by pairs") {
+			t.Errorf("a machine that is another one now was believed:\n%s", text)
+		}
+	}
+	if explained(t, 2); len(kept(t)) != 2 {
+		t.Errorf("kept are %v, want one for each number of nodes", kept(t))
+	}
+}
+
+// What is kept and still holds is not measured again.
+func TestKeptMachineIsUsed(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	if slowdown > 1 {
+		t.Skip("with the race detector messages take now twice as long, now half")
+	}
+	for range 20 { // other tests may disturb a check
+		if text := explained(t, 2); strings.Contains(text, "machine: "+kept(t)[0]) {
+			return
+		}
+	}
+	t.Error("twenty jobs of the same nodes have each measured the machine")
+}
+
+// Without a home, or with one that can't be written to, a job goes on with what it has measured.
+func TestNoPlaceForMachines(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, home := range []string{"", file} {
+		t.Setenv("XDG_CACHE_HOME", home)
+		t.Setenv("HOME", home)
+		if text := explained(t, 2); !strings.Contains(text, "machine: ranks, measured by pairs") {
+			t.Errorf("with the home %q:\n%s", home, text)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package choose
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/rules"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// layouts are where rules are tried.
+var layouts = []string{"1", "2x1", "1x4", "3x1", "8x1", "4x2", "2x4", "4x2/rr", "a:3,b:1", "2x2x2", "16x4"}
+
+// tried is what came of a leaf where rules were tried.
+type tried struct {
+	fits  int
+	unfit string // the first request that it doesn't fit, and why
+}
+
+// CheckRules tries rules on layouts of up to 64 ranks, at sizes around the numbers that they
+// have. No rank can compile the plans in broken. Those in partly fit some requests; others decide
+// for the rest.
+func CheckRules(b *rules.Base, reg submodules.Registry) (broken, partly []rules.Finding) {
+	all := map[*rules.Leaf]*tried{}
+	for _, l := range b.Leaves() {
+		all[l] = &tried{}
+	}
+	chooser := &Rules{Base: b}
+	for q := range drawn(b) {
+		q.Registry = reg
+		if a, err := chooser.Choose(q); err == nil {
+			all[a.(*Followed).leaf].note(a.(*Followed), q)
+		}
+	}
+	for _, l := range b.Leaves() {
+		t := all[l]
+		if !l.Default && t.fits == 0 && t.unfit == "" {
+			t.anywhere(l, b.Collectives(l), reg)
+		}
+		f := rules.Finding{Line: l.Line, Column: l.Column}
+		switch {
+		case l.Default || t.unfit == "":
+		case t.fits == 0:
+			f.Message = "no rank can compile this plan: " + t.unfit
+			broken = append(broken, f)
+		default:
+			f.Message = "this plan doesn't fit everywhere, and others decide where it doesn't: " + t.unfit
+			partly = append(partly, f)
+		}
+	}
+	return broken, partly
+}
+
+// note takes down what came of an answer; t is nil if no leaf decided.
+func (t *tried) note(f *Followed, q *Question) {
+	switch {
+	case t == nil || f.leaf.Default:
+	case f.unfit == nil:
+		t.fits++
+	case t.unfit == "":
+		t.unfit = fmt.Sprintf("%v on %v: %v", q.Request, q.On, f.unfit)
+	}
+}
+
+// anywhere tries a leaf that no drawn request came to: as if its conditions held.
+func (t *tried) anywhere(l *rules.Leaf, colls []tasks.Collective, reg submodules.Registry) {
+	for _, spec := range layouts {
+		on, err := levels.Parse(spec)
+		if err != nil {
+			continue
+		}
+		for _, coll := range colls {
+			asked := rule.Ask(request(coll, 1<<20, on.Size(), false), on)
+			base, _ := asked.Choose(l.Sketch())
+			_, err := asked.Fits(l.Sketch().Over(base), reg)
+			t.note(&Followed{leaf: l, unfit: err}, &Question{Asked: asked})
+		}
+	}
+}
+
+// drawn goes through questions on all layouts.
+func drawn(b *rules.Base) func(func(*Question) bool) {
+	sizes := []int64{0, 8, 1 << 10, 32 << 10, 1 << 20, 16 << 20}
+	for _, coll := range tasks.Requestable() {
+		for _, n := range b.Bounds(coll) {
+			sizes = append(sizes, n&^7, n/2&^7, n/2&^7+8, n&^7+8)
+		}
+	}
+	slices.Sort(sizes)
+	sizes = slices.Compact(sizes)
+	const most = 64
+	for len(sizes) > most { // every second one
+		for i := range len(sizes) / 2 {
+			sizes[i] = sizes[2*i]
+		}
+		sizes = sizes[:len(sizes)/2]
+	}
+	return func(yield func(*Question) bool) {
+		for _, spec := range layouts {
+			on, err := levels.Parse(spec)
+			if err != nil {
+				continue
+			}
+			for _, coll := range tasks.Requestable() {
+				for _, n := range sizes {
+					for _, last := range []bool{false, true} {
+						if last && (!coll.IsRooted() || n != sizes[len(sizes)/2]) {
+							continue
+						}
+						r := request(coll, n, on.Size(), last)
+						if !yield(&Question{Asked: rule.Ask(r, on)}) {
+							return
+						}
+						if !coll.HasData() {
+							break
+						}
+					}
+					if !coll.HasData() {
+						break
+					}
+				}
+			}
+		}
+	}
+}
+
+// request is one for so many bytes.
+func request(coll tasks.Collective, bytes int64, ranks int, last bool) tasks.Request {
+	r := tasks.Request{Coll: coll}
+	if !coll.HasData() {
+		return r
+	}
+	r.Type, r.Count = tasks.Float64, bytes/8
+	if r.Reduces() {
+		r.Op = tasks.Sum
+	}
+	if last {
+		r.Root = levels.Rank(ranks - 1)
+	}
+	return r
+}

@@ -1,0 +1,109 @@
+package choose
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Question is what is asked of choosers: a request on a topology. It is made once, and keeps
+// what several choosers need. One goroutine uses it at a time.
+type Question struct {
+	*rule.Asked
+	Registry submodules.Registry
+	Links    string     // between nodes; empty: unknown
+	Forced   tasks.Plan // the part of the plan that is forced, see [Forced]
+	ruled    *Ruled     // with Forced; nil: the rule wasn't asked yet
+}
+
+// Ask returns the question for a request on a topology.
+func Ask(r tasks.Request, t *levels.Topology, reg submodules.Registry, links string) (*Question, error) {
+	if err := r.Validate(t.Size()); err != nil {
+		return nil, fmt.Errorf("%v: %w", r, err)
+	}
+	return &Question{Asked: rule.Ask(r, t), Registry: reg, Links: links}, nil
+}
+
+// Chooser is a way to choose plans. It keeps what it knows, and nothing of a question.
+type Chooser interface {
+	// Choose answers a question. All ranks get equal answers to equal questions.
+	Choose(q *Question) (Answer, error)
+}
+
+// Answer is what a chooser says of a question.
+type Answer interface {
+	// Plan returns the plan. Without one the next chooser is asked.
+	Plan() (p tasks.Plan, known bool)
+	// Explain adds lines that say why.
+	Explain(text *strings.Builder)
+}
+
+// Chain is choosers in the order in which they are asked. The last one always has a plan.
+type Chain []Chooser
+
+// Choose asks one chooser after the other until one has a plan, and makes sure that the
+// question's registry knows all of its words.
+func (c Chain) Choose(q *Question) (Decision, error) {
+	var d Decision
+	for _, chooser := range c {
+		a, err := chooser.Choose(q)
+		if err != nil {
+			return d, fmt.Errorf("%v: %w", q.Request, err)
+		}
+		d.Answers = append(d.Answers, a)
+		if p, known := a.Plan(); known {
+			d.Plan = p
+			break
+		}
+	}
+	d.Forced = q.Forced
+	if err := q.Registry.Check(d.Plan); err != nil {
+		return d, fmt.Errorf("%v: %w", q.Request, err)
+	}
+	return d, nil
+}
+
+// Decision is a plan with what choosers said, up to the one that chose it.
+type Decision struct {
+	Plan    tasks.Plan
+	Forced  tasks.Plan // the part that was forced
+	Answers []Answer
+}
+
+// find returns the answer of a kind; the zero value: nobody gave one.
+func find[A Answer](d *Decision) (found A) {
+	for _, a := range d.Answers {
+		if one, is := a.(A); is {
+			return one
+		}
+	}
+	return found
+}
+
+// FromTable returns what a table said; nil: none was asked.
+func (d *Decision) FromTable() *Consulted { return find[*Consulted](d) }
+
+// Predicted returns how long whoever chose the plan thinks that a call takes, ns. It isn't known
+// where plans are forced or the built-in rule is all there is.
+func (d *Decision) Predicted() (ns float64, known bool) {
+	if t := d.FromTable(); t != nil && t.chosen >= 0 {
+		return t.Estimates[t.chosen].NS, true
+	}
+	if m := find[*Measured](d); m != nil {
+		return m.Trials[0].NS, true
+	}
+	p := find[*Prices](d)
+	switch {
+	case p == nil:
+	case !p.Ruled || len(p.Plans) > 0:
+		ns = cmp.Or(p.Plans[0].Time(), p.Plans[0].Price.NS)
+	default:
+		ns = p.Rule.Price.NS
+	}
+	return ns, ns > 0
+}

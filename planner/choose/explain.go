@@ -1,0 +1,100 @@
+package choose
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/priced"
+	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Explain returns a text: the plan, what each chooser said that was asked, and the
+// alternatives. asked and reg are the question's.
+func (d *Decision) Explain(asked *rule.Asked, reg submodules.Registry) string {
+	var text strings.Builder
+	r := asked.Request
+	fmt.Fprintf(&text, "%v on %v\n", r, asked.On)
+	fmt.Fprintf(&text, "  plan: %v\n", d.Plan)
+	for _, a := range d.inWords() {
+		a.Explain(&text)
+	}
+	if !d.isPredicted() {
+		fmt.Fprintf(&text, "  predicted: %s\n", d.predict(asked, reg))
+	}
+	for _, s := range tasks.ShapesOf(r.Coll) {
+		if s != d.Plan.Shape {
+			fmt.Fprintf(&text, "  alternative: shape=%v\n", s)
+		}
+	}
+	g, err := asked.Outline(d.Plan)
+	if err != nil {
+		return text.String() // nobody could have compiled it
+	}
+	for k := range g.On.Depth() {
+		for _, kind := range rule.KindsAt(g, k) {
+			fmt.Fprintf(&text, "  alternative: %v= %s\n", kind, reg.Offers(kind.Op, g.On.WithinNodes(k)))
+		}
+	}
+	return text.String()
+}
+
+// isPredicted reports whether an answer that counts says how long the plan takes.
+func (d *Decision) isPredicted() bool {
+	if t := d.FromTable(); t != nil && t.chosen >= 0 {
+		return true
+	}
+	_, known := d.Predicted()
+	_, ruled := find[*Followed](d).known()
+	return known && !ruled
+}
+
+// predict says how long the plan takes: on the machine that is known, or on one that nobody
+// has measured.
+func (d *Decision) predict(asked *rule.Asked, reg submodules.Registry) string {
+	m, where := assumedFor(asked.On), " on an assumed machine, Gigabit Ethernet 50 µs away"
+	if p := find[*Prices](d); p != nil && p.machine.Machine != nil {
+		m, where = p.machine.Machine, ""
+	}
+	one, err := priced.Predict(m, asked, d.Plan, reg)
+	switch {
+	case err != nil:
+		return "not possible: " + err.Error()
+	case one.Simulated > 0:
+		return fmt.Sprintf("%.1f µs, simulated%s", one.Simulated/1e3, where)
+	case one.Expected > 0:
+		return fmt.Sprintf("at least %.1f µs%s: a rank's bytes on the slowest link", one.Expected/1e3, where)
+	}
+	text := fmt.Sprintf("%.1f µs%s", one.Price.NS/1e3, where)
+	if all := parts(&one.Price.Terms); all != "" {
+		text += ": " + all
+	}
+	return text
+}
+
+// assumedFor returns the machine that is assumed where none is known. Levels that it doesn't
+// have are as another network.
+func assumedFor(t *levels.Topology) *machine.Machine {
+	m := machine.Assumed()
+	for k := range t.Depth() {
+		if _, err := m.Link(t.Level(k)); err != nil {
+			another := m.Links[1]
+			another.Level = machine.Symbol(t.Level(k).Symbol)
+			m.Links = append(m.Links, another)
+		}
+	}
+	return m
+}
+
+// inWords lists the answers in the order of the text: what is forced, then the rule if it
+// chose, then those without an answer.
+func (d *Decision) inWords() []Answer {
+	if ruled := find[*Ruled](d); ruled != nil {
+		last := len(d.Answers) - 1
+		return append([]Answer{d.Answers[0], ruled}, d.Answers[1:last]...)
+	}
+	return d.Answers
+}

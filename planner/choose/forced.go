@@ -1,0 +1,88 @@
+package choose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Forced is plans that somebody forces. It is asked first and narrows the question: what other
+// choosers say completes the part that is forced.
+type Forced struct {
+	Plans  tasks.Forced
+	Origin string // who forces them
+}
+
+var _ Chooser = Forced{}
+
+// Choose finds the forced part of the question's plan. A shape forced for all collectives
+// holds for those that have it. A choice forced for a level and all collectives holds for
+// those with a task there that it can do. A choice that has no task only because a shape was
+// forced beside it stays: the two contradict each other, and compiling says so.
+func (f Forced) Choose(q *Question) (Answer, error) {
+	a := &Narrowed{coll: q.Request.Coll, origin: f.Origin}
+	a.plan = f.Plans.For(q.Request.Coll)
+	q.Forced, q.ruled = a.plan, nil
+	if len(a.plan.Keys()) == 0 {
+		return a, nil
+	}
+	phases := q.phases(q.rule().plan.Shape)
+	mine := slices.Clone(f.Plans)
+	for i := range mine {
+		if mine[i].Coll != 0 {
+			continue
+		}
+		for _, key := range mine[i].Plan.Keys() {
+			if c, _ := mine[i].Plan.Choice(key); len(key) == 1 && isIdle(q.Registry, c, key[0], phases) {
+				mine[i].Plan = mine[i].Plan.Without(key)
+				a.others = append(a.others, key+"="+c.String())
+			}
+		}
+	}
+	if len(a.others) > 0 {
+		a.plan = mine.For(q.Request.Coll)
+		q.Forced, q.ruled = a.plan, nil
+	}
+	return a, nil
+}
+
+// phases lists those of plans with a shape, and of han.
+func (q *Question) phases(shape tasks.Shape) (phases []tasks.Phase) {
+	for _, shape := range []tasks.Shape{shape, tasks.Han} {
+		if g, err := q.Outline(tasks.Plan{Shape: shape, Segment: tasks.Whole, Window: 1, Order: q.Forced.Order}); err == nil {
+			phases = append(phases, g.Phases...)
+		}
+	}
+	return phases
+}
+
+// isIdle reports whether a choice for a level does none of the tasks there.
+func isIdle(reg submodules.Registry, c tasks.Choice, symbol byte, phases []tasks.Phase) bool {
+	there := func(ph tasks.Phase) bool { return ph.Kind.Symbol == symbol }
+	does := func(ph tasks.Phase) bool { return there(ph) && reg.Does(c, ph.Kind.Op) }
+	return slices.ContainsFunc(phases, there) && !slices.ContainsFunc(phases, does)
+}
+
+// Narrowed says which part of a plan is forced.
+type Narrowed struct {
+	plan   tasks.Plan
+	others []string // choices that are forced, but for other collectives
+	coll   tasks.Collective
+	origin string
+}
+
+// Plan returns none: the other choosers complete the forced part.
+func (*Narrowed) Plan() (p tasks.Plan, known bool) { return p, false }
+
+// Explain says what is forced, by whom.
+func (n *Narrowed) Explain(text *strings.Builder) {
+	if f := n.plan.String(); f != "" {
+		fmt.Fprintf(text, "  forced by %s: %s\n", n.origin, f)
+	}
+	for _, choice := range n.others {
+		fmt.Fprintf(text, "  forced by %s: %s, but for other collectives: it does no task of %v\n", n.origin, choice, n.coll)
+	}
+}

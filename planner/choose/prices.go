@@ -1,0 +1,237 @@
+package choose
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+	"sync"
+
+	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/costs/price"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/priced"
+	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Machine chooses by prices on a known machine.
+type Machine struct {
+	*machine.Machine        // nil: it could not be measured
+	Origin           string // a file's name, or the option
+	Why              string // there is no machine, or it isn't kept; empty: all is well
+
+	mu      sync.Mutex
+	classes map[class]priced.Choice // by sizes that stand for those near them; on hasty numbers only
+}
+
+// class is a size that stands for those near it, on a communicator.
+type class struct {
+	request tasks.Request
+	on      *levels.Topology
+}
+
+// maxClasses bounds the choices that are kept: beyond it all are forgotten.
+const maxClasses = 1024
+
+// classify returns the request whose size stands for that of r: three bits of it count, so it is at
+// most an eighth more or less. Blocks that differ stand for themselves.
+func classify(r tasks.Request) (as tasks.Request, shared bool) {
+	if r.Counts != (tasks.Counts{}) || r.Matrix != (tasks.Matrix{}) {
+		return r, false
+	}
+	as, as.Pitch = r, 0
+	if unit := int64(1) << max(0, bits.Len64(uint64(r.Count))-3); unit > 1 {
+		as.Count = (r.Count + unit/2) / unit * unit
+	}
+	return as, true
+}
+
+var _ Chooser = (*Machine)(nil)
+
+// Hastily begins how the numbers of a machine were found that the ranks of a job have
+// measured when they joined.
+const Hastily = "measured by pairs of ranks in "
+
+// Check is an error if the machine has no link that t needs.
+func (m *Machine) Check(t *levels.Topology) error {
+	if m == nil || m.Machine == nil {
+		return nil
+	}
+	if _, err := price.New(m.Machine, t, tasks.Request{Coll: tasks.Barrier}); err != nil {
+		return fmt.Errorf("%s: %w", m.Origin, err)
+	}
+	return nil
+}
+
+// Choose asks what costs least, where nothing is forced.
+func (m *Machine) Choose(q *Question) (Answer, error) {
+	p := &Prices{machine: m, on: q.On, asked: q.Request, as: q.Request, Choice: priced.Choice{Ruled: true}}
+	if m.Machine == nil || q.Forced.String() != "" {
+		return p, nil
+	}
+	margin := m.margin(q.On)
+	as, shared := classify(q.Request)
+	if !shared || margin < priced.Hasty {
+		var err error
+		p.Choice, err = priced.Choose(m.Machine, q.Asked, q.rule().plan, q.Registry, margin)
+		return p, err
+	}
+	// A choice takes milliseconds, and calls of many sizes may come once each.
+	p.as = as
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	choice, known := m.classes[class{as, q.On}]
+	if !known {
+		like := &Question{Asked: rule.Ask(as, q.On), Registry: q.Registry, Links: q.Links}
+		var err error
+		if choice, err = priced.Choose(m.Machine, like.Asked, like.rule().plan, q.Registry, margin); err != nil {
+			return p, err
+		}
+		if m.classes == nil || len(m.classes) >= maxClasses {
+			m.classes = map[class]priced.Choice{}
+		}
+		m.classes[class{as, q.On}] = choice
+	}
+	p.Choice = choice
+	return p, nil
+}
+
+// Prices is what prices say.
+type Prices struct {
+	priced.Choice
+	machine *Machine
+	on      *levels.Topology
+	as      tasks.Request // stands for asked; often the same
+	asked   tasks.Request
+}
+
+// Plan returns the cheapest plan, if it is not the rule's.
+func (p *Prices) Plan() (plan tasks.Plan, known bool) {
+	if p.Ruled {
+		return plan, false
+	}
+	return p.Plans[0].Plan, true
+}
+
+// Explain says what the plan costs, and by what others cost more.
+func (p *Prices) Explain(text *strings.Builder) {
+	if p.machine.Machine == nil {
+		fmt.Fprintf(text, "  machine: not known, the built-in rule decides: %s\n", p.machine.Why)
+		return
+	}
+	fmt.Fprintf(text, "  machine: %s, %s", p.machine.Origin, p.machine.Provenance.Method)
+	if date := p.machine.Provenance.Date; date != "" {
+		fmt.Fprintf(text, ", %s", date)
+	}
+	text.WriteByte('\n')
+	for _, l := range p.machine.Links {
+		fmt.Fprintf(text, "  link %c: latency %.4g µs, a byte %.3g ns, a message %.3g µs of the sender and %.3g of the receiver\n",
+			l.Level, l.Latency/1e3, max(l.Byte, l.SendByte), l.Send/1e3, l.Recv/1e3)
+	}
+	if p.machine.Why != "" {
+		fmt.Fprintf(text, "  machine: %s\n", p.machine.Why)
+	}
+	if p.machine.margin(p.on) == slowMargin {
+		text.WriteString("  machine: slow links, measured in a hurry: the rule's plan stays unless it costs twice as much\n")
+	}
+	if p.as.Count != p.asked.Count {
+		fmt.Fprintf(text, "  machine: decided as for %d elements, which stand for sizes near them\n", p.as.Count)
+	}
+	if len(p.Plans) == 0 {
+		if ns := p.Rule.Price.NS; ns > 0 {
+			fmt.Fprintf(text, "  price: %.1f µs, no other plan has one\n", ns/1e3)
+		}
+		return
+	}
+	best := p.Plans[0]
+	if best.Simulated > 0 {
+		fmt.Fprintf(text, "  simulated: %.1f µs, the best of %d plans\n", best.Simulated/1e3, p.Tried)
+	}
+	if best.Price.NS > 0 {
+		fmt.Fprintf(text, "  price: %.1f µs: %s\n", best.Price.NS/1e3, parts(&best.Price.Terms))
+	}
+	switch {
+	case p.Ruled:
+	case p.Rule.Time() == 0:
+		fmt.Fprintf(text, "  price: the rule's plan %v has none\n", p.Rule.Plan)
+	default:
+		fmt.Fprintf(text, "  price: %.1f%% less than that of the rule's plan %v: %s\n", 100*p.Saved, p.Rule.Plan, loss(&best, &p.Rule))
+	}
+	for _, o := range p.Plans[1:] {
+		fmt.Fprintf(text, "  runner-up: %v: %.1f µs, %s\n", o.Plan, o.Time()/1e3, loss(&best, &o))
+	}
+}
+
+// margin returns by which share of its own price a plan must be cheaper than the rule's to be
+// chosen on this machine.
+func (m *Machine) margin(t *levels.Topology) float64 {
+	switch {
+	case !strings.HasPrefix(m.Provenance.Method, Hastily):
+		return priced.Exact
+	case m.isSlow(t):
+		return slowMargin
+	}
+	return priced.Hasty
+}
+
+// isSlow reports whether a byte takes [slowByte] or more on all wires between nodes of t. The
+// built-in rule's rows were found on such links. What disturbs a short measurement makes prices
+// there more wrong than the rule is.
+func (m *Machine) isSlow(t *levels.Topology) bool {
+	slow := false
+	for level := range t.Depth() {
+		if t.Domains(level) >= t.Nodes() {
+			continue // inside nodes
+		}
+		l, err := m.Link(t.Level(level))
+		if err == nil && l.Byte < slowByte {
+			return false
+		}
+		slow = true
+	}
+	return slow
+}
+
+const (
+	// slowByte is what a byte takes, ns, from which on a link counts as slow: some 2.7 Gbit/s.
+	// Links of 1 Gbit/s were measured at 3.7 to 8.2 ns, links without a set rate at 0.2 to
+	// 1.9, the latter on busy processors.
+	slowByte = 3
+	// slowMargin takes the place of [priced.Hasty] on slow links: the rule's plan stays unless
+	// it costs twice as much.
+	slowMargin = 1
+)
+
+// parts lists the terms of a price that matter, µs.
+func parts(t *price.Terms) string {
+	var all []string
+	for i, ns := range t.Values() {
+		if ns >= 50 {
+			all = append(all, fmt.Sprintf("%s %.1f", price.Names()[i], ns/1e3))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// loss says by how much another plan takes longer, and which term of the prices says so most.
+func loss(best, other *priced.Priced) string {
+	mine, its := best.Time(), other.Time()
+	switch {
+	case its == mine:
+		return "the same"
+	case its < mine:
+		return fmt.Sprintf("%.1f%% less, which is too little to be sure", 100*(1-its/mine))
+	}
+	text := fmt.Sprintf("%.1f%% more", 100*(its/mine-1))
+	most, at := 0.0, -1
+	terms := best.Price.Values()
+	for i, ns := range other.Price.Values() {
+		if ns-terms[i] > most {
+			most, at = ns-terms[i], i
+		}
+	}
+	if at < 0 || best.Price.NS == 0 {
+		return text
+	}
+	return fmt.Sprintf("%s: %s takes %.1f µs more", text, price.Names()[at], most/1e3)
+}

@@ -1,0 +1,95 @@
+package choose
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Table chooses by a decision table.
+type Table struct {
+	*table.Table
+	Origin string // a file's name, or the option that has it
+}
+
+var _ Chooser = (*Table)(nil)
+
+// Choose asks the table for its fastest plan that the request and topology allow, where
+// nothing is forced. The built-in rule fills in levels that the table's machines don't have.
+func (t *Table) Choose(q *Question) (Answer, error) {
+	c := &Consulted{Answer: t.Find(q.Request, q.On, q.Links, q.Registry), From: t, chosen: -1}
+	for i, e := range c.Estimates {
+		if t.Provenance.Method == table.Tried && e.From != table.FromMeasured {
+			c.Why = "this size was not tried"
+			break
+		}
+		p := q.Forced.Over(e.Plan)
+		_, err := q.Fits(p, q.Registry)
+		if err != nil {
+			base, _ := q.Asked.Choose(p)
+			p = p.Over(base)
+			_, err = q.Fits(p, q.Registry)
+		}
+		if err == nil {
+			c.chosen, c.plan = i, p
+			return c, nil
+		}
+		c.unfit = append(c.unfit, fmt.Sprintf("%v: %v", e.Plan, err))
+	}
+	if c.Why == "" {
+		c.Why = "none of its plans fits the request"
+	}
+	return c, nil
+}
+
+// Consulted is what a decision table says.
+type Consulted struct {
+	table.Answer
+	From   *Table
+	chosen int // index into Estimates; -1: none
+	plan   tasks.Plan
+	unfit  []string // why faster ones were not taken
+}
+
+// Plan returns the table's plan, if one of them fits.
+func (c *Consulted) Plan() (tasks.Plan, bool) { return c.plan, c.chosen >= 0 }
+
+// callsOf says what calls a table's times are of.
+var callsOf = map[costs.Regime]string{costs.Single: "single calls", costs.BackToBack: "calls back to back"}
+
+// maxRunnersUp bounds the plans that Explain lists beside the chosen one.
+const maxRunnersUp = 3
+
+// Explain says what the table knows, and on what grounds.
+func (c *Consulted) Explain(text *strings.Builder) {
+	if c.chosen < 0 {
+		fmt.Fprintf(text, "  table: %s, but the built-in rule decides: %s\n", c.From.Origin, c.Why)
+		return
+	}
+	fmt.Fprintf(text, "  table: %s, of %s", c.From.Origin, callsOf[c.From.Regime()])
+	if on := c.From.Provenance.Simulated; on != "" {
+		fmt.Fprintf(text, ", simulated on %s", on)
+	}
+	text.WriteByte('\n')
+	for _, n := range c.Neighbours {
+		fmt.Fprintf(text, "  entry: %s of %s on %v, weight %.2f", n.Entry.Collective, tasks.FormatBytes(n.Entry.Bytes), n.Entry.Levels, n.Weight)
+		if c.Elsewhere != "" {
+			fmt.Fprintf(text, ", from elsewhere: %s", c.Elsewhere)
+		}
+		text.WriteByte('\n')
+	}
+	best := c.Estimates[c.chosen]
+	fmt.Fprintf(text, "  predicted: %.1f µs, %s\n", best.NS/1e3, best.From)
+	for _, why := range c.unfit {
+		fmt.Fprintf(text, "  faster but unfit: %s\n", why)
+	}
+	for i, e := range c.Estimates[c.chosen+1:] {
+		if i == maxRunnersUp {
+			break
+		}
+		fmt.Fprintf(text, "  runner-up: %v: %.1f µs, %s\n", e.Plan, e.NS/1e3, e.From)
+	}
+}

@@ -1,0 +1,106 @@
+package planner_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/tierflow/tierflow/planner"
+)
+
+// A deferred Close tells the others why its goroutine is unwound, even if the panic is
+// recovered further up; one that a function calls on its way back tells them nothing.
+func TestCloseWhileUnwound(t *testing.T) {
+	recovered := func(f func()) func(*planner.Comm) {
+		return func(c *planner.Comm) {
+			defer func() { _ = recover() }()
+			defer c.Close()
+			f()
+		}
+	}
+	for name, test := range map[string]struct {
+		end  func(c *planner.Comm)
+		want string // that the others say
+	}{
+		"a panic":        {recovered(func() { panic("boom") }), "rank 1 panicked: boom"},
+		"an error":       {recovered(func() { panic(errors.New("boom")) }), "rank 1 panicked: boom"},
+		"runtime.Goexit": {exitAfter(func(c *planner.Comm) { defer c.Close(); runtime.Goexit() }), "rank 1 ended its goroutine"},
+		"a helper": {func(c *planner.Comm) {
+			defer func() { _ = recover() }()
+			defer func() { _ = recover(); func() { func() { defer c.Close() }() }() }()
+			panic("boom")
+		}, "rank 1 failed: left before call 0: closed"},
+		"nothing": {func(c *planner.Comm) { defer c.Close() }, "rank 1 failed: left before call 0: closed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			local, err := planner.Local("2x2", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, comms := range [][]*planner.Comm{local, joinProcesses(t, 4, 2, nil)} {
+				errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
+					if c.Rank() == 1 {
+						test.end(c)
+						return nil
+					}
+					err := planner.BarrierNow(ctx, c)
+					if closed := c.Close(); closed != nil {
+						return closed
+					}
+					return err
+				})
+				for r, err := range errs {
+					unwound := strings.HasPrefix(test.want, "rank 1 failed") != errors.Is(err, planner.ErrUnwound)
+					if r != 1 && (err == nil || !strings.Contains(err.Error(), test.want) || !unwound) {
+						t.Errorf("rank %d: %v, want %q", r, err, test.want)
+					}
+				}
+				closeAll(t, comms)
+			}
+		})
+	}
+}
+
+// exitAfter calls f, which ends its goroutine, on one of its own.
+func exitAfter(f func(c *planner.Comm)) func(c *planner.Comm) {
+	return func(c *planner.Comm) {
+		over := make(chan struct{})
+		go func() { defer close(over); f(c) }()
+		<-over
+	}
+}
+
+// Ranks that wait, and ranks that call later, are told who has revoked and why.
+func TestRevoke(t *testing.T) {
+	why := errors.New("the loader is out of data")
+	local, err := planner.Local("2x2", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, comms := range [][]*planner.Comm{local, joinProcesses(t, 4, 2, nil)} {
+		errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
+			if c.Rank() == 2 {
+				if err := c.Revoke(nil); err == nil {
+					t.Error("revoked without a reason")
+				}
+				if err := c.Revoke(why); err != nil {
+					t.Error(err)
+				}
+			}
+			first := planner.BarrierNow(ctx, c)
+			if again := planner.BarrierNow(ctx, c); !errors.Is(again, planner.ErrBroken) {
+				t.Errorf("rank %d: a call afterwards: %v", c.Rank(), again)
+			}
+			return first
+		})
+		for r, err := range errs {
+			if r == 2 && !errors.Is(err, why) || r != 2 && (err == nil || !strings.Contains(err.Error(), "rank 2") || !strings.Contains(err.Error(), why.Error())) {
+				t.Errorf("rank %d: %v", r, err)
+			}
+		}
+		closeAll(t, comms)
+	}
+}

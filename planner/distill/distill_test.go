@@ -1,0 +1,117 @@
+package distill_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/tierflow/tierflow/planner/distill"
+	"github.com/tierflow/tierflow/planner/rules"
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+func read(t *testing.T, data string) *table.Table {
+	t.Helper()
+	tab, err := table.Parse("test.json", []byte(data), all.Submodules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tab
+}
+
+// Rules of a recorded table decide as the trees they are made of, within the bounds.
+func TestRecorded(t *testing.T) {
+	data, err := os.ReadFile("../../testdata/tables/recorded.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab := read(t, string(data))
+	made, err := distill.Rules(tab, distill.Bounds{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := rules.Parse("made", made.Text)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, made.Text)
+	}
+	for _, f := range b.Check() {
+		t.Errorf("made:%d: %s", f.Line, f.Message)
+	}
+	slow, n := map[string]float64{}, map[string]int{}
+	for _, e := range tab.Entries {
+		coll, err := tasks.ParseCollective(e.Collective)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &rules.Params{Coll: coll}
+		for q, v := range map[rules.Param]int64{
+			rules.Nodes: int64(max(e.Levels["i"], 1)), rules.PerNode: int64(max(e.Levels["s"], 1)), rules.Bytes: e.Bytes,
+			rules.Balanced: 1, rules.Ordered: 1, rules.Processes: rules.Bool(e.Ranks == table.Processes),
+		} {
+			p.Set(q, v)
+		}
+		l, _ := b.Decide(p)
+		if l == nil {
+			t.Fatalf("%s: nothing is decided", e.Key())
+		}
+		best, mine := e.Candidates[0].NS, 0.0
+		for _, c := range e.Candidates {
+			best = min(best, c.NS)
+			if table.Canonical(c.Parsed, e.Bytes).Equal(table.Canonical(b.Plan(l, p), e.Bytes)) {
+				mine = c.NS
+			}
+		}
+		if mine > 0 {
+			slow[e.Collective] += mine / best
+			n[e.Collective]++
+		}
+	}
+	for _, c := range made.Collectives {
+		t.Logf("%+v; found %.3f over %d", c, slow[c.Collective]/float64(n[c.Collective]), n[c.Collective])
+		if c.Mean > 1.02 || c.Rules > 40 || n[c.Collective] == c.Points && slow[c.Collective]/float64(c.Points) > c.Mean+1e-9 {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// A tree finds the threshold that there is, and says nothing about other machines.
+func TestThreshold(t *testing.T) {
+	var entries []string
+	for _, nodes := range []int{4, 8} {
+		for size := 64; size <= 1<<20; size *= 4 {
+			flat, han := 100, 200
+			if size > 4096*nodes/4 {
+				flat, han = 200, 100
+			}
+			entries = append(entries, fmt.Sprintf(`{"collective":"bcast","levels":{"i":%d,"s":2},"layout":"block","ranks":"processes","bytes":%d,"candidates":[
+				{"plan":"shape=flat,fs=all,w=1,ib=adapt/binomial","ns":%d,"from":"measured"},{"plan":"shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots","ns":%d,"from":"measured"}]}`, nodes, size, flat, han))
+		}
+	}
+	tab := read(t, `{"tierflow_table":2,"provenance":{},"entries":[`+strings.Join(entries, ",")+"]}")
+	made, err := distill.Rules(tab, distill.Bounds{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := made.Collectives[0]
+	if c.Rules != 2 || c.Mean != 1 || c.Depth != 1 || c.HeldOut != 6 {
+		t.Errorf("%+v\n%s", c, made.Text)
+	}
+	const want = `bcast:
+	if nodes >= 4 and nodes <= 16 and pernode >= 2 and pernode <= 4 and bytes <= 4MiB and balanced and ordered and processes then (
+		if bytes <= 8KiB then shape=flat,fs=all,w=1,ib=adapt/binomial
+		else shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots
+	)
+`
+	if made.Text != want {
+		t.Errorf("%s\nwant\n%s", made.Text, want)
+	}
+	if _, err := distill.Rules(tab, distill.Bounds{Mean: 0.5}); err == nil {
+		t.Error("a slowdown of 0.5 was accepted")
+	}
+	if _, err := distill.Rules(&table.Table{}, distill.Bounds{}); err == nil {
+		t.Error("rules were made of nothing")
+	}
+}

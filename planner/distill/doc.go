@@ -1,0 +1,15 @@
+// Package distill makes few rules of a decision table: a small decision tree for each collective.
+//
+// A tree asks for nodes, ranks a node, bytes, the layout and what ranks are. A leaf has the plan
+// that is least slow on average over the leaf's points. The tree is grown until no point gains,
+// and pruned from its leaves while the mean slowdown stays below a bound. Slowdown is a plan's
+// time by the fastest one's of the same point.
+//
+// It measures nothing. Equal tables give equal rules.
+//
+//	made, err := distill.Rules(table, distill.Bounds{Mean: 1.02})
+//	fmt.Print(made.Text)
+//
+// The source is Pješivac-Grbović and others, Decision Trees and MPI Collective Algorithm Selection
+// Problem (2007).
+package distill

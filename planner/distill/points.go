@@ -1,0 +1,130 @@
+package distill
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// feature is what a tree asks about.
+type feature uint8
+
+const (
+	nodes feature = iota
+	perNode
+	bytes
+	ordered
+	processes
+	features
+)
+
+// point is an entry of a table.
+type point struct {
+	is    [features]int64
+	entry *table.Entry
+	best  float64 // ns of its fastest plan
+	cost  []float64
+}
+
+// unknownCost is the slowdown that a plan counts with where nobody knows its time.
+const unknownCost = 2
+
+// pointsOf returns the entries of a collective whose layouts rules can ask for, and how many
+// others there are.
+func pointsOf(t *table.Table, coll string) (all []*point, left int) {
+	for i := range t.Entries {
+		e := &t.Entries[i]
+		if e.Collective != coll || len(e.Candidates) == 0 {
+			continue
+		}
+		if e.Layout != table.Block && e.Layout != table.Dealt || e.Op == table.User {
+			left++
+			continue
+		}
+		p := &point{entry: e, best: math.Inf(1), is: [features]int64{nodes: 1, perNode: 1, bytes: e.Bytes}}
+		for symbol, n := range e.Levels {
+			if symbol == "s" || symbol == "m" { // inside nodes
+				p.is[perNode] *= int64(n)
+			} else {
+				p.is[nodes] *= int64(n)
+			}
+		}
+		if e.Layout == table.Block {
+			p.is[ordered] = 1
+		}
+		if e.Ranks == table.Processes {
+			p.is[processes] = 1
+		}
+		for _, c := range e.Candidates {
+			p.best = min(p.best, c.NS)
+		}
+		all = append(all, p)
+	}
+	return all, left
+}
+
+// plansOf lists the plans of points, sorted by their text, and notes what each costs where.
+func plansOf(all []*point) []string {
+	parsed := map[string]tasks.Plan{}
+	for _, p := range all {
+		for _, c := range p.entry.Candidates {
+			parsed[c.Plan] = c.Parsed
+		}
+	}
+	texts := make([]string, 0, len(parsed))
+	for text := range parsed {
+		texts = append(texts, text)
+	}
+	slices.Sort(texts)
+	for _, p := range all {
+		p.cost = make([]float64, len(texts))
+		for i, text := range texts {
+			p.cost[i] = unknownCost
+			if ns, known := p.time(parsed[text], all); known {
+				p.cost[i] = ns / p.best
+			}
+		}
+	}
+	return texts
+}
+
+// time returns what a plan takes: as it was measured, or between the next sizes at which it was.
+func (p *point) time(plan tasks.Plan, all []*point) (ns float64, known bool) {
+	if ns, known = p.measured(plan, p.entry.Bytes); known {
+		return ns, true
+	}
+	var below, above *point
+	var from, to float64
+	for _, o := range all {
+		if o.entry.Place != p.entry.Place || o.is[nodes] != p.is[nodes] || o.is[perNode] != p.is[perNode] {
+			continue
+		}
+		ns, known := o.measured(plan, o.entry.Bytes)
+		switch b := o.is[bytes]; {
+		case !known || b == p.is[bytes]:
+		case b < p.is[bytes] && (below == nil || b > below.is[bytes]):
+			below, from = o, ns
+		case b > p.is[bytes] && (above == nil || b < above.is[bytes]):
+			above, to = o, ns
+		}
+	}
+	if below == nil || above == nil || below.is[bytes] == 0 {
+		return 0, false
+	}
+	logs := func(b int64) float64 { return math.Log(float64(b)) }
+	share := (logs(p.is[bytes]) - logs(below.is[bytes])) / (logs(above.is[bytes]) - logs(below.is[bytes]))
+	return max(p.best, from*math.Pow(to/from, share)), true
+}
+
+// measured returns the time of a candidate that does what the plan does.
+func (p *point) measured(plan tasks.Plan, size int64) (ns float64, known bool) {
+	like := table.Canonical(plan, size)
+	for _, c := range p.entry.Candidates {
+		if table.Canonical(c.Parsed, size).Equal(like) {
+			return c.NS, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,168 @@
+package planner
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/tierflow/tierflow/executor/door"
+	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/executor/flight/verdict"
+	"github.com/tierflow/tierflow/executor/proc"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join"
+)
+
+// The environment variables for those who ask, now or afterwards.
+const (
+	// DumpDirVariable is a folder for snapshots of a job that stands still or has failed, see
+	// [Options.DumpDir].
+	DumpDirVariable = "TIERFLOW_DUMP_DIR"
+
+	// DoorVariable is the folder in which ranks that are processes can be asked for their
+	// state, by tierflow ps and others; off: they can't be. Empty: a folder of this user in memory,
+	// see package door. Only the same user can ask.
+	DoorVariable = "TIERFLOW_DOOR"
+)
+
+// noDoor is the value of [DoorVariable] for no door.
+const noDoor = "off"
+
+// drawName returns a name for a job that no other one has.
+func drawName() string {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
+}
+
+// doorPlan is where a rank's door is to be. The zero value is nowhere.
+type doorPlan struct {
+	root string
+	info door.Info
+}
+
+// planDoor says where the door of a rank is to be.
+func planDoor(job *join.Job, name string) (p doorPlan, err error) {
+	p.info = door.Info{Job: name, Rank: int(job.Rank), Ranks: job.Size}
+	for r := range levels.Rank(job.Size) {
+		p.info.Nodes = append(p.info.Nodes, job.Topology.NodeName(r))
+	}
+	setting := os.Getenv(DoorVariable)
+	if setting == noDoor || !isJobName(name) {
+		return p, nil
+	}
+	if setting != "" && !filepath.IsAbs(setting) {
+		return p, fmt.Errorf("%s=%q; allowed are off and a folder's absolute path", DoorVariable, setting)
+	}
+	p.root = door.Folder(setting)
+	return p, nil
+}
+
+// isJobName reports whether rank 0's name for the job is one that drawName makes.
+func isJobName(name string) bool {
+	b, err := hex.DecodeString(name)
+	return err == nil && len(b) == 4
+}
+
+// dumpInto lets a rank keep snapshots of its job in the folder of [DumpDirVariable].
+func (p *doorPlan) dumpInto(c *proc.Config, o *Options) {
+	dir := cmp.Or(o.DumpDir, os.Getenv(DumpDirVariable))
+	if dir == "" {
+		return
+	}
+	info, log := p.info, o.Log
+	c.Dump = func(states []flight.State, f *verdict.Finding) {
+		s := door.Snapshot{Job: info.Job, Taken: time.Now(), Nodes: info.Nodes, States: states, Found: f}
+		err := s.Keep(dir, info.Rank)
+		if err == nil && f != nil {
+			err = os.WriteFile(filepath.Join(dir, "verdict.txt"), []byte(f.String()+"\n"), 0o644)
+		}
+		if err != nil && log != nil {
+			log.Warn("no snapshot could be kept", "err", err)
+		}
+	}
+}
+
+// lookThrough lets the ranks of a world see those of their node that can't answer.
+func (p *doorPlan) lookThrough(c *proc.Config) {
+	c.Nodes = p.info.Nodes
+	if p.root == "" {
+		return
+	}
+	dir := p.info.Dir(p.root)
+	c.Neighbor = func(r levels.Rank) (flight.State, bool) { return door.Neighbor(dir, int(r)) }
+}
+
+// open opens the door of a world's rank. Without one the job runs all the same.
+func (p *doorPlan) open(w *world, recorder string, log *slog.Logger) {
+	if p.root == "" {
+		return
+	}
+	p.info.Recording = recorder
+	if p.info.Rank == 0 {
+		door.Sweep(p.root)
+	}
+	d, err := door.Open(p.root, p.info, w.answerDoor(levels.Rank(p.info.Rank)))
+	if err != nil {
+		if log != nil {
+			log.Warn("others can't ask this rank what it is in", "err", err)
+		}
+		return
+	}
+	w.door, w.doorRecording = d, p.info.RecordingPath(p.root)
+}
+
+// answerDoor answers what ranks are in.
+func (w *world) answerDoor(me levels.Rank) func(door.Question) door.Answer {
+	return func(q door.Question) door.Answer {
+		if q.Usage {
+			return door.Answer{Usage: w.usageText(me)}
+		}
+		ranks := []levels.Rank{me}
+		if q.All {
+			ranks = nil
+		} else if len(q.Ranks) > 0 {
+			ranks = ranks[:0]
+			for _, r := range q.Ranks {
+				if r >= 0 && r < w.Size() {
+					ranks = append(ranks, levels.Rank(r))
+				}
+			}
+		}
+		return door.Answer{States: w.States(ranks)}
+	}
+}
+
+// usageText is the usage of a rank as JSON; nil once its job is being left.
+func (w *world) usageText(me levels.Rank) json.RawMessage {
+	for _, j := range openJobs() {
+		if j.world == w {
+			u := j.usage(me, w.Endpoint(me))
+			text, _ := json.Marshal(u) // plain fields
+			return text
+		}
+	}
+	return nil
+}
+
+// recordByDoor keeps the recordings beside the door, where others can read them when the
+// rank is dead. Without room there they stay in the rank's own memory.
+func (w *world) recordByDoor() {
+	if w.door != nil {
+		_ = w.Record(w.doorRecording)
+	}
+}
+
+// closeDoor closes the door, if there is one.
+func (w *world) closeDoor() error {
+	if w.door == nil {
+		return nil
+	}
+	return w.door.Close()
+}

@@ -1,0 +1,91 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tierflow/tierflow/executor"
+)
+
+// Run makes a communicator of goroutine ranks, calls f once per rank, each on a
+// goroutine of its own, closes the communicator and returns the first error. When
+// f fails or panics on one rank, the others' calls return a [PeerError]; so do
+// those that wait for a rank on which f has returned.
+func Run(ctx context.Context, topology string, o *Options, f func(ctx context.Context, c *Comm) error) error {
+	comms, err := Local(topology, o)
+	if err != nil {
+		return err
+	}
+	return Each(ctx, comms, f)
+}
+
+// Each is [Run] on communicators that exist. It closes them, also when it can't call f.
+func Each(ctx context.Context, comms []*Comm, f func(ctx context.Context, c *Comm) error) error {
+	if len(comms) == 0 {
+		return errors.New("there are no communicators; give one for each rank")
+	}
+	err := callable(ctx, f)
+	for i, c := range comms {
+		if c.made() != nil {
+			err = errors.Join(err, fmt.Errorf("communicator %d of %d: %w", i, len(comms), errNoComm))
+		} else if slices.Contains(comms[:i], c) {
+			err = errors.Join(err, fmt.Errorf("communicator %d of %d is given twice", i, len(comms)))
+		}
+	}
+	if err != nil { // the ranks that there are end with it
+		f = func(context.Context, *Comm) error { return err }
+		comms = slices.DeleteFunc(slices.Clone(comms), func(c *Comm) bool { return c.made() != nil })
+	}
+	var first atomic.Pointer[error]
+	var all sync.WaitGroup
+	for _, c := range comms {
+		all.Go(func() {
+			c.guard(ctx, f, func(err error) { first.CompareAndSwap(nil, &err) })
+		})
+	}
+	all.Wait()
+	if p := first.Load(); p != nil {
+		return *p
+	}
+	return err
+}
+
+// callable is an error if there is no context to call a function with, or no function.
+func callable(ctx context.Context, f func(ctx context.Context, c *Comm) error) (err error) {
+	if ctx == nil {
+		err = errNoContext
+	}
+	if f == nil {
+		err = errors.Join(err, errNoFunction)
+	}
+	return err
+}
+
+// guard calls f and closes the communicator. It reports an error before others
+// can see its consequences. A panic is an error, and so is runtime.Goexit, as
+// testing's FailNow calls it.
+func (c *Comm) guard(ctx context.Context, f func(ctx context.Context, c *Comm) error, report func(error)) {
+	err, told := fmt.Errorf("rank %d ended its goroutine", c.Rank()), executor.Exited()
+	defer func() {
+		if p := recover(); p != nil {
+			err, told = fmt.Errorf("rank %d panicked: %v\n%s", c.Rank(), p, debug.Stack()), executor.Panicked(p)
+		}
+		if told == nil {
+			told = err
+		}
+		if err != nil {
+			report(err)
+			c.world.Fail(c.worldRank(), told)
+		}
+		if err := c.close(); err != nil {
+			report(err)
+		}
+	}()
+	c.comm.Endpoint().Adopt()
+	err, told = f(ctx, c), nil
+}

@@ -1,0 +1,190 @@
+package planner
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tierflow/tierflow/planner/choose"
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Bounds of a trial of plans.
+const (
+	trialPlans  = 5
+	trialCalls  = 20   // of a plan
+	trialSure   = 3    // calls from which on a slow plan is tried no more
+	trialSlow   = 1.5  // times the fastest, for such a plan
+	trialMargin = 1.03 // times the fastest that the plan which was thought best may take
+)
+
+// trialTime bounds a trial of plans. Tests change it.
+var trialTime = 200 * time.Millisecond
+
+// tryPlans runs a request by several plans in turns, on memory of its own, and returns what each
+// takes. All ranks agree after each call on the slowest one's time, so all stop together.
+func (c *Comm) tryPlans(ctx context.Context, r tasks.Request, plans []tasks.Plan) (*choose.Measured, error) {
+	sizes := [2]int64{}
+	sizes[0], sizes[1] = r.Buffers(c.comm.Rank(), c.Size())
+	send, recv := make([]byte, sizes[0]), make([]byte, sizes[1])
+	cols := make([]*Collective, len(plans))
+	for i, p := range plans {
+		var err error
+		if cols[i], err = c.decided(&choose.Decision{Plan: p}, r, trialCall, send, recv); err != nil {
+			return nil, err
+		}
+	}
+	agreed := []int64{0, 0} // the last call, and all of the trial, ns: the slowest rank's
+	meet, err := c.treeCollective(tasks.Request{Coll: tasks.Allreduce, Count: 2, Type: tasks.Int64, Op: tasks.Max, InPlace: true}, asBytes(agreed))
+	if err != nil {
+		return nil, err
+	}
+	begun := time.Now()
+	if err := meet.Run(ctx); err != nil {
+		return nil, err
+	}
+	t := newTurns(len(plans))
+	for i := t.next(); i >= 0; i = t.next() {
+		start := time.Now()
+		if err := cols[i].Run(ctx); err != nil {
+			return nil, err
+		}
+		agreed[0], agreed[1] = int64(time.Since(start)), int64(time.Since(begun))
+		if err := meet.Run(ctx); err != nil {
+			return nil, err
+		}
+		t.add(i, agreed[0], agreed[1])
+	}
+	return t.result(plans), nil
+}
+
+// turns is which plan is tried next, and what came of it. The first call of a plan connects
+// ranks, so it counts only where there is no other.
+type turns struct {
+	first []int64   // by plan: what its first call took, ns; 0: there was none
+	times [][]int64 // by plan: of its other calls
+	at    int       // the plan whose turn it is
+	spent int64     // of all, ns
+}
+
+func newTurns(plans int) *turns {
+	return &turns{first: make([]int64, plans), times: make([][]int64, plans)}
+}
+
+// next returns the plan to try next; -1: it is enough.
+func (t *turns) next() int {
+	if t.spent >= int64(trialTime) {
+		return -1
+	}
+	for range t.first {
+		i := t.at
+		t.at = (t.at + 1) % len(t.first)
+		if len(t.times[i]) < trialCalls && !t.isSlow(i) {
+			return i
+		}
+	}
+	return -1
+}
+
+// isSlow reports whether a plan was tried often enough to know that it is not the fastest.
+func (t *turns) isSlow(i int) bool {
+	if len(t.times[i]) < trialSure {
+		return false
+	}
+	for k := range t.times {
+		if len(t.times[k]) >= trialSure && float64(median(t.times[i])) > trialSlow*float64(median(t.times[k])) {
+			return true
+		}
+	}
+	return false
+}
+
+// add keeps what a call of a plan took, and the whole trial so far, ns.
+func (t *turns) add(i int, ns, spent int64) {
+	t.spent = spent
+	if t.first[i] == 0 {
+		t.first[i] = max(ns, 1)
+		return
+	}
+	t.times[i] = append(t.times[i], max(ns, 1))
+}
+
+// result sorts the plans by their times and leaves out those that were not tried. A first call
+// counts as long as there is no other. The first plan leads unless another one is clearly faster.
+func (t *turns) result(plans []tasks.Plan) *choose.Measured {
+	m := &choose.Measured{}
+	for i, p := range plans {
+		switch n := len(t.times[i]); {
+		case n > 0:
+			m.Trials = append(m.Trials, choose.Trial{Plan: p, NS: float64(median(t.times[i])), Calls: n})
+		case t.first[i] > 0:
+			m.Trials = append(m.Trials, choose.Trial{Plan: p, NS: float64(t.first[i]), Calls: 1})
+		}
+	}
+	own := m.Trials[0]
+	slices.SortStableFunc(m.Trials, func(a, b choose.Trial) int { return cmp.Compare(a.NS, b.NS) })
+	if best := m.Trials[0]; !best.Plan.Equal(own.Plan) && own.NS <= trialMargin*best.NS {
+		m.Trials = slices.DeleteFunc(m.Trials, func(o choose.Trial) bool { return o.Plan.Equal(own.Plan) })
+		m.Trials = slices.Insert(m.Trials, 0, own)
+	}
+	return m
+}
+
+// median returns the middle one of some times, the lower one of two.
+func median(all []int64) int64 {
+	all = slices.Sorted(slices.Values(all))
+	return all[(len(all)-1)/2]
+}
+
+// remember adds what was measured to the table that later jobs of the same ranks find. Rank 0 of
+// all ranks does. That it can't is no error.
+func (c *Comm) remember(r tasks.Request, m *choose.Measured) {
+	if c.Rank() != 0 || c.tableFile == "" || !c.remembers || c.Size() != c.world.Size() || r.Differ() {
+		return
+	}
+	c.world.tables.Lock()
+	defer c.world.tables.Unlock()
+	t, err := LoadTable(c.tableFile, c.registry)
+	if err != nil {
+		t = &table.Table{Version: table.Version, Provenance: table.Provenance{Method: table.Tried, Links: c.links}}
+	}
+	t.Provenance.Date = time.Now().UTC().Format(time.RFC3339)
+	if on := c.topology.String(); !slices.Contains(t.Provenance.Machines, on) {
+		t.Provenance.Machines = append(t.Provenance.Machines, on)
+	}
+	e := table.Entry{Collective: r.Coll.String(), Levels: table.SizesOf(c.topology), Place: table.PlaceOf(r, c.topology, c.links), Bytes: r.Bytes()}
+	for _, o := range m.Trials {
+		e.Candidates = append(e.Candidates, table.Candidate{Plan: table.Canonical(o.Plan, r.Bytes()).String(), NS: o.NS, From: table.FromMeasured})
+	}
+	// The first one holds for later jobs too.
+	e.Candidates[0].NS = min(e.Candidates[0].NS, slices.MinFunc(m.Trials, func(a, b choose.Trial) int { return cmp.Compare(a.NS, b.NS) }).NS)
+	t.Replace(e)
+	t.Sort()
+	_ = c.KeepTable(t)
+}
+
+// KeepTable writes a table to [Comm.TableFile], where later jobs of the same ranks find it. It
+// appears whole or not at all, and only this user reads it.
+func (c *Comm) KeepTable(t *table.Table) error {
+	if err := c.made(); err != nil {
+		return err
+	}
+	if c.tableFile == "" {
+		return fmt.Errorf("rank %d keeps no table: only rank 0 of processes does, if there is a cache folder", c.Rank())
+	}
+	data, err := t.Encode()
+	if err != nil {
+		return err
+	}
+	return keepFile(c.tableFile, data)
+}
+
+// TableFile names the file where jobs of the same processes find a decision table, unless they are
+// told of another one. It is empty on ranks but rank 0, and where there is no place for it.
+func (c *Comm) TableFile() string {
+	c.mustBeMade()
+	return c.tableFile
+}

@@ -1,0 +1,144 @@
+package planner_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+const sayTried = "measured by these ranks in "
+
+// summed makes an allreduce twice on each rank, runs it, and returns what rank 0 says of its plan.
+// All ranks must have the same.
+func summed(t *testing.T, comms []*planner.Comm) string {
+	t.Helper()
+	texts := make([]string, len(comms))
+	errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
+		for range 2 {
+			send, recv := make([]int64, 500), make([]int64, 500)
+			for i := range send {
+				send[i] = int64(c.Rank() + i)
+			}
+			col, err := planner.Allreduce(c, send, recv, tasks.Sum)
+			if err != nil {
+				return err
+			}
+			if err := col.Run(ctx); err != nil {
+				return err
+			}
+			n := int64(len(comms))
+			for i, v := range recv {
+				if v != n*(n-1)/2+n*int64(i) {
+					t.Errorf("rank %d: element %d is %d", c.Rank(), i, v)
+				}
+			}
+			if before := texts[c.Rank()]; before != "" && before != col.Explain() {
+				t.Errorf("it was tried again:\n%s", col.Explain())
+			}
+			texts[c.Rank()] = col.Explain()
+		}
+		return planner.AllreduceNow(ctx, c, make([]int64, 500), make([]int64, 500), tasks.Sum)
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for rank, text := range texts {
+		if text != texts[0] && !strings.Contains(text, "of rank 0") {
+			t.Errorf("rank %d says\n%srank 0\n%s", rank, text, texts[0])
+		}
+	}
+	return texts[0]
+}
+
+// Who wants it measured gets the plan that these ranks have found to be the fastest, of those
+// that nobody has forced.
+func TestEffort(t *testing.T) {
+	planner.TryFor(t, time.Hour)
+	for _, test := range []struct {
+		o     planner.Options
+		tried bool
+	}{
+		{planner.Options{Effort: planner.EffortMeasure}, true},
+		{planner.Options{Effort: planner.EffortMeasure, Plan: "i=adapt/binomial"}, false},
+		{planner.Options{Effort: planner.EffortMeasure, RulesData: []byte("allreduce: shape=han")}, false},
+		{planner.Options{Effort: planner.EffortEstimate}, false},
+	} {
+		comms, err := planner.Local("3x2", &test.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := summed(t, comms)
+		closeAll(t, comms)
+		if strings.Contains(text, sayTried) != test.tried || !strings.Contains(text, "runner-up: ") && test.tried {
+			t.Errorf("%+v:\n%s", test.o, text)
+		}
+	}
+	t.Setenv(planner.EffortVariable, "hard")
+	if _, err := planner.Local("2x1", nil); err == nil || !strings.Contains(err.Error(), `TIERFLOW_EFFORT: "hard"; allowed are estimate and measure`) {
+		t.Error(err)
+	}
+}
+
+// What processes have tried serves later jobs of the same ranks, without another trial, unless
+// they say that there is no table.
+func TestTrialsAreKept(t *testing.T) {
+	planner.TryFor(t, time.Hour)
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv(planner.TableVariable, "")
+	job := func(n int, o *planner.Options) string {
+		comms := joinProcesses(t, n, 1, o)
+		defer closeAll(t, comms)
+		return summed(t, comms)
+	}
+	auto := planner.MachineAuto
+	if text := job(3, &planner.Options{Machine: auto, Effort: planner.EffortMeasure}); !strings.Contains(text, sayTried) {
+		t.Fatalf("nothing was tried:\n%s", text)
+	}
+	folder, err := planner.KeptFolder(planner.KeptTables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := filepath.Glob(filepath.Join(folder, "*"))
+	if err != nil || len(names) != 1 {
+		t.Fatalf("%v, %v: want one table", names, err)
+	}
+	if info, err := os.Stat(names[0]); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v; want mode 0600", info.Mode(), err)
+	}
+	decided := "table: " + names[0] + " of rank 0, of single calls\n"
+	other := joinProcesses(t, 3, 1, &planner.Options{Machine: auto})
+	text, err := other[0].ExplainRequest(tasks.Request{Coll: tasks.Allreduce, Op: tasks.Sum, Type: tasks.Int64, Count: 600})
+	if err != nil || !strings.Contains(text, "this size was not tried") {
+		t.Errorf("%v: a size that was not tried:\n%s", err, text)
+	}
+	closeAll(t, other)
+	for _, test := range []struct {
+		ranks int
+		o     planner.Options
+		found bool
+	}{
+		{3, planner.Options{Machine: auto}, true},
+		{3, planner.Options{Machine: auto, Effort: planner.EffortMeasure}, true},
+		{3, planner.Options{Machine: auto, Table: planner.TableOff}, false},
+		{3, planner.Options{Machine: planner.MachineOff}, false},
+		{2, planner.Options{Machine: auto}, false},
+	} {
+		if text := job(test.ranks, &test.o); strings.Contains(text, decided) != test.found || strings.Contains(text, sayTried) {
+			t.Errorf("%d ranks, %+v:\n%s", test.ranks, test.o, text)
+		}
+	}
+	if err := os.WriteFile(names[0], []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text := job(3, &planner.Options{Machine: auto}); strings.Contains(text, names[0]) {
+		t.Errorf("a table that can't be read decides:\n%s", text)
+	}
+}

@@ -1,0 +1,467 @@
+package fuse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+	"unsafe"
+	"weak"
+
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Options are what buckets may be told. nil and the zero value are ready to use. All ranks give
+// the same, but for Log and StallAfter.
+type Options struct {
+	// Bucket is how many bytes a bucket has, but for the first and the last. 0: as many as let
+	// latency be a tenth of what a call takes, or DefaultBucket where nobody knows that.
+	Bucket int64
+	// Ready is the order in which tensors become ready, by their numbers. nil: the last first.
+	// Another order in a step is no error, only slower.
+	Ready []int
+	// Op combines tensors. Zero: tasks.Average.
+	Op tasks.Op
+	// StallAfter is how long Wait waits for tensors that aren't ready before it fails. 0: 10 s.
+	StallAfter time.Duration
+	// Log gets a warning of GOMAXPROCS=1. nil: slog.Default().
+	Log *slog.Logger
+}
+
+// Buckets are tensors in an arena. View, Ready, Skip, Put, Get, Done and WaitFor may be called by
+// any goroutine, for different tensors at the same time.
+type Buckets[T any] struct {
+	comm  *planner.Comm
+	o     Options
+	sizes []int
+	claim weak.Pointer[planner.Comm]
+
+	*layout
+	why   string // of the bucket's size
+	arena []T
+	calls []*call
+
+	mu      sync.Mutex
+	ready   []bool        // by tensor, in this step
+	came    []int         // tensors in the order in which they became ready
+	left    []int         // by bucket: tensors that aren't ready
+	next    int           // the first bucket that hasn't started
+	held    bool          // see Hold
+	changed chan struct{} // of capacity 1: look again whether a bucket has started, or all failed
+	failed  error         // the first failure; nothing starts afterwards
+	before  []int         // came of the step before, for Learn
+}
+
+// call is the collective of a bucket.
+type call struct {
+	*planner.Collective
+	mu      sync.Mutex // held by whoever waits for the bucket
+	pending *planner.Pending
+	over    bool // Wait was called for what was started
+	err     error
+}
+
+// claims are communicators with buckets.
+var claims sync.Map // weak.Pointer[planner.Comm] → nothing
+
+// warnOnce keeps the log short: all ranks of a process have the same GOMAXPROCS.
+var warnOnce sync.Once
+
+// oneProcessor is what Explain and the log say.
+const oneProcessor = "GOMAXPROCS=1: buckets go on when Go interrupts what computes, some 10 ms late; give it 2 or more"
+
+// New makes buckets for tensors of so many elements each. Sizes must be equal on all ranks; those
+// that differ get [planner.ErrMismatch] from the first bucket. No message is sent.
+//
+// A communicator has one Buckets at a time, until Free: others take a [planner.Comm.Dup].
+func New[T any](c *planner.Comm, sizes []int, o *Options) (b *Buckets[T], err error) {
+	if o == nil {
+		o = &Options{}
+	}
+	b = &Buckets[T]{comm: c, o: *o, sizes: slices.Clone(sizes), changed: make(chan struct{}, 1)}
+	if !b.o.Op.Valid() {
+		b.o.Op = tasks.Average
+	}
+	if b.o.StallAfter <= 0 {
+		b.o.StallAfter = 10 * time.Second
+	}
+	if b.o.Bucket < 0 {
+		return nil, fmt.Errorf("buckets of %d bytes; allowed are 0 or more", o.Bucket)
+	}
+	b.claim = weak.Make(c)
+	if _, taken := claims.LoadOrStore(b.claim, nil); taken {
+		return nil, errTaken
+	}
+	if err := b.build(o.Ready); err != nil {
+		claims.Delete(b.claim)
+		return nil, fmt.Errorf("buckets: %w", err)
+	}
+	if runtime.GOMAXPROCS(0) == 1 && c.Size() > 1 {
+		warnOnce.Do(b.warn)
+	}
+	return b, nil
+}
+
+var errTaken = errors.New("the communicator has buckets already, and two would start in any order: free those, or take a Dup")
+
+func (b *Buckets[T]) warn() {
+	log := b.o.Log
+	if log == nil {
+		log = slog.Default()
+	}
+	log.Warn(oneProcessor)
+}
+
+// build makes layout, arena and collectives.
+func (b *Buckets[T]) build(order []int) (err error) {
+	size := int(unsafe.Sizeof(*new(T)))
+	t, err := tasks.DatatypeOf[T]()
+	if err != nil {
+		return err
+	}
+	bytes := b.o.Bucket
+	if b.why = "as asked for"; bytes == 0 {
+		if bytes, b.why, err = bucketFor(b.comm, t, b.o.Op, b.sizes); err != nil {
+			return err
+		}
+	}
+	if b.layout, err = newLayout(b.sizes, order, bytes, size); err != nil {
+		return err
+	}
+	if b.arena, err = planner.Alloc[T](b.comm, b.total()); err != nil {
+		return err
+	}
+	if err := b.prepare(t); err != nil {
+		planner.Free(b.comm, b.arena)
+		return err
+	}
+	b.ready = make([]bool, len(b.tensors))
+	b.left = make([]int, len(b.buckets))
+	b.came, b.before = make([]int, 0, len(b.tensors)), make([]int, 0, len(b.tensors))
+	b.begin()
+	return nil
+}
+
+// prepare makes the collectives. Buckets of equal lengths share a program.
+func (b *Buckets[T]) prepare(t tasks.Datatype) error {
+	b.calls = make([]*call, len(b.buckets))
+	alike := map[int]*planner.Collective{}
+	for k, s := range b.buckets {
+		r := tasks.Request{Coll: tasks.Allreduce, Count: int64(s.len()), Type: t, Op: b.o.Op, InPlace: true}
+		col, err := b.comm.PrepareNamed(b.name(k, r), r, nil, asBytes(b.arena[s.from:s.end]), alike[s.len()])
+		if err != nil {
+			return err
+		}
+		alike[s.len()] = col
+		b.calls[k] = &call{Collective: col}
+	}
+	return nil
+}
+
+func asBytes[T any](s []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
+}
+
+// begin begins a step. b.mu is held, or nobody else has b.
+func (b *Buckets[T]) begin() {
+	b.before = append(b.before[:0], b.came...)
+	b.came, b.next = b.came[:0], 0
+	clear(b.ready)
+	for k := range b.calls {
+		b.left[k] = len(b.parts[k])
+		b.calls[k].pending, b.calls[k].over = nil, false
+	}
+}
+
+// View is tensor i: write gradients there before Ready, read sums there after Wait. It stays the
+// same until Learn or Free.
+func (b *Buckets[T]) View(i int) []T {
+	t := b.tensors[i]
+	return b.arena[t.from:t.end:t.end]
+}
+
+// Put copies src to tensor i.
+func (b *Buckets[T]) Put(i int, src []T) error {
+	if err := b.checkCopy("Put", i, len(src)); err != nil {
+		return err
+	}
+	copy(b.View(i), src)
+	return nil
+}
+
+// Get waits for tensor i and copies it to dst.
+func (b *Buckets[T]) Get(ctx context.Context, i int, dst []T) error {
+	if err := b.checkCopy("Get", i, len(dst)); err != nil {
+		return err
+	}
+	if err := b.WaitFor(ctx, i); err != nil {
+		return err
+	}
+	copy(dst, b.View(i))
+	return nil
+}
+
+func (b *Buckets[T]) checkCopy(method string, i, n int) error {
+	if err := b.check(i); err != nil {
+		return err
+	}
+	if n != b.sizes[i] {
+		return fmt.Errorf("buckets: %s of %d elements; tensor %d has %d", method, n, i, b.sizes[i])
+	}
+	return nil
+}
+
+// check is an error unless there is a tensor i.
+func (b *Buckets[T]) check(i int) error {
+	if i < 0 || i >= len(b.sizes) {
+		return fmt.Errorf("buckets: tensor %d; there are 0 to %d", i, len(b.sizes)-1)
+	}
+	return nil
+}
+
+// Ready says that tensor i is written, and starts buckets that are complete now. It must not be
+// written until the end of Wait.
+func (b *Buckets[T]) Ready(ctx context.Context, i int) error {
+	if err := b.check(i); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("buckets: tensor %d is ready: %w", i, context.Cause(ctx))
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.held:
+		return nil
+	case b.failed != nil:
+		return b.failed
+	case b.ready[i]:
+		return fmt.Errorf("buckets: tensor %d is ready twice in a step; Wait ends a step, and Hold lets gradients accumulate", i)
+	}
+	b.ready[i] = true
+	b.came = append(b.came, i)
+	for k := b.tensors[i].first; k <= b.tensors[i].last; k++ {
+		b.left[k]--
+	}
+	return b.start()
+}
+
+// Skip is Ready with zeros, for a tensor that this step has no gradient of. Other ranks may have
+// one.
+func (b *Buckets[T]) Skip(ctx context.Context, i int) error {
+	if err := b.check(i); err != nil {
+		return err
+	}
+	clear(b.View(i))
+	return b.Ready(ctx, i)
+}
+
+// Hold lets Ready do nothing, until Release: gradients accumulate in the views.
+func (b *Buckets[T]) Hold() { b.hold(true) }
+
+// Release ends Hold: each tensor must be ready once more, with the last gradients.
+func (b *Buckets[T]) Release() { b.hold(false) }
+
+func (b *Buckets[T]) hold(yes bool) {
+	b.mu.Lock()
+	b.held = yes
+	b.mu.Unlock()
+}
+
+// start starts buckets that are complete, in order. b.mu is held. What watches a context would
+// be an allocation: Wait has one.
+func (b *Buckets[T]) start() error {
+	for b.next < len(b.calls) && b.left[b.next] == 0 {
+		pending, err := b.calls[b.next].Start(context.Background())
+		if err != nil {
+			b.failed = fmt.Errorf("buckets: %w", err)
+			return b.failed
+		}
+		b.calls[b.next].pending = pending
+		b.next++
+	}
+	b.pass()
+	return nil
+}
+
+// Done reports whether tensor i is summed up in this step, and WaitFor would return at once.
+func (b *Buckets[T]) Done(i int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.tensors[i]
+	for k := t.first; k <= t.last; k++ {
+		if k >= b.next || !b.calls[k].pending.Done() {
+			return false
+		}
+	}
+	return b.ready[i]
+}
+
+// WaitFor waits until tensor i is summed up: an optimizer may go on with it. Wait still ends the
+// step.
+func (b *Buckets[T]) WaitFor(ctx context.Context, i int) error {
+	if err := b.check(i); err != nil {
+		return err
+	}
+	t := b.tensors[i]
+	return b.wait(ctx, t.first, t.last)
+}
+
+// Wait waits until all tensors are summed up, and ends the step. A tensor that no goroutine makes
+// ready is an error, after Options.StallAfter, and breaks the communicator: other ranks hear which
+// one. So does a context that is cancelled.
+func (b *Buckets[T]) Wait(ctx context.Context) error {
+	if err := b.wait(ctx, 0, len(b.calls)-1); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.begin()
+	return nil
+}
+
+// wait waits for buckets from first to last.
+func (b *Buckets[T]) wait(ctx context.Context, first, last int) error {
+	if err := b.awaitStart(ctx, last); err != nil {
+		return err
+	}
+	for k := first; k <= last; k++ {
+		if err := b.calls[k].finish(ctx); err != nil {
+			err = fmt.Errorf("buckets: %w", err)
+			b.fail(err)
+			return err
+		}
+	}
+	return nil
+}
+
+// finish waits for the bucket, once for each start.
+func (c *call) finish(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		c.over, c.err = true, c.pending.WaitContext(ctx)
+	}
+	return c.err
+}
+
+// awaitStart waits until bucket k has started.
+func (b *Buckets[T]) awaitStart(ctx context.Context, k int) error {
+	var late <-chan time.Time
+	for {
+		b.mu.Lock()
+		started, failed := b.next > k, b.failed
+		b.mu.Unlock()
+		if started || failed != nil {
+			if late != nil {
+				b.pass() // another goroutine may wait, too
+			}
+			return failed
+		}
+		if late == nil {
+			timer := time.NewTimer(b.o.StallAfter)
+			defer timer.Stop()
+			late = timer.C
+		}
+		select {
+		case <-b.changed:
+		case <-ctx.Done():
+			return b.Fail(fmt.Errorf("buckets: wait: %w", context.Cause(ctx)))
+		case <-late:
+			b.mu.Lock()
+			err := fmt.Errorf("buckets: rank %d waits for %s, which nobody made ready in %v", b.comm.Rank(), b.missing(), b.o.StallAfter)
+			b.mu.Unlock()
+			return b.Fail(err)
+		}
+	}
+}
+
+// pass tells the next one who waits for a start.
+func (b *Buckets[T]) pass() {
+	select {
+	case b.changed <- struct{}{}:
+	default:
+	}
+}
+
+// named bounds the tensors that an error lists.
+const named = 8
+
+// missing names tensors that aren't ready. b.mu is held.
+func (b *Buckets[T]) missing() string {
+	text, n := "tensor", 0
+	for _, i := range b.order {
+		if !b.ready[i] && b.sizes[i] > 0 {
+			if n++; n <= named {
+				text += fmt.Sprintf(" %d", i)
+			}
+		}
+	}
+	if n > named {
+		text += fmt.Sprintf(" and %d more", n-named)
+	}
+	return text
+}
+
+// fail keeps the first failure.
+func (b *Buckets[T]) fail(err error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.failed == nil {
+		b.failed = err
+	}
+	return b.failed
+}
+
+// Fail breaks the communicator on all ranks, whose calls return an error with that reason, and
+// returns it. It is for a step that can't be ended: its buckets are on their way.
+func (b *Buckets[T]) Fail(reason error) error {
+	reason = b.fail(reason)
+	_ = b.comm.Revoke(reason) // of a communicator in use: it is made, and the reason is one
+	return reason
+}
+
+// Free gives the arena back, and lets the communicator have other buckets. No step may be under
+// way. Views must not be used afterwards.
+func (b *Buckets[T]) Free() {
+	if planner.Free(b.comm, b.arena) {
+		claims.Delete(b.claim)
+	}
+}
+
+// Learn lays the tensors out anew, in the order in which those of rank 0 became ready in the step
+// before. It is a collective, between steps. Views are others afterwards, and hold zeros.
+func (b *Buckets[T]) Learn(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	order := make([]int64, len(b.sizes))
+	if len(b.came) > 0 || len(b.before) == 0 {
+		return errors.New("buckets: learn within a step, or before the first; it goes between steps")
+	}
+	for k := range b.sizes { // empty tensors needn't become ready
+		if len(b.before) < len(b.sizes) && !slices.Contains(b.before, k) {
+			b.before = append(b.before, k)
+		}
+	}
+	for k, i := range b.before {
+		order[k] = int64(i)
+	}
+	if err := planner.BcastNow(ctx, b.comm, order, 0); err != nil {
+		return fmt.Errorf("buckets: learn: %w", err)
+	}
+	learnt := make([]int, len(order))
+	for k, i := range order {
+		learnt[k] = int(i)
+	}
+	old := b.arena
+	if err := b.build(learnt); err != nil {
+		return fmt.Errorf("buckets: learn: %w", err)
+	}
+	planner.Free(b.comm, old)
+	return nil
+}

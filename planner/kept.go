@@ -1,0 +1,59 @@
+package planner
+
+import "github.com/tierflow/tierflow/tasks"
+
+// Bounds of the one-shot calls whose programs and memory a communicator keeps. The one
+// that was used least recently goes first.
+const (
+	keptPrograms = 1024
+	keptBytes    = 64 << 20 // of programs, scratch and shared slots together
+)
+
+// kept says how much a communicator keeps for one-shot calls. Comm.mu guards it.
+type kept struct {
+	bytes int64  // of all: [executor.Run.Footprint]
+	clock uint64 // of uses; each moves it on by one
+}
+
+// touch marks a collective as the one used last.
+func (k *kept) touch(col *Collective) {
+	k.clock++
+	col.used = k.clock
+}
+
+// keep remembers a one-shot call's collective, and forgets others as long as they are too
+// many or too large. Forgetting one looks at all of them: far less work than compiling the
+// one that needs the room. c.mu is held.
+func (c *Comm) keep(r tasks.Request, col *Collective) {
+	c.forget(r)
+	c.cache[r] = col
+	c.kept.bytes += col.run.Footprint()
+	c.kept.touch(col)
+	for len(c.cache) > keptPrograms || c.kept.bytes > keptBytes && len(c.cache) > 1 {
+		c.forget(c.stalest())
+	}
+}
+
+// forget drops what is kept for a request, if there is anything.
+func (c *Comm) forget(r tasks.Request) {
+	if col := c.cache[r]; col != nil {
+		c.kept.bytes -= col.run.Footprint()
+		delete(c.cache, r)
+		for i := range c.recent {
+			if c.recent[i].col == col {
+				c.recent[i] = recent{}
+			}
+		}
+	}
+}
+
+// stalest is the request whose collective was used least recently.
+func (c *Comm) stalest() (r tasks.Request) {
+	least := c.kept.clock + 1
+	for key, col := range c.cache {
+		if col.used < least {
+			r, least = key, col.used
+		}
+	}
+	return r
+}

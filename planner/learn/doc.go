@@ -1,0 +1,12 @@
+// Package learn decides what to measure next so that few measurements tell which plans are fast:
+// active learning as ACCLAiM has it (Wilkins and others, CLUSTER 2022).
+//
+// It measures nothing and has no clock: callers do, and tell it. Equal answers in equal order
+// give equal questions.
+//
+//	l := learn.New(points, learn.Options{Seed: 1})
+//	for next, ok := l.Next(); ok && !l.Converged(); next, ok = l.Next() {
+//		l.Learn(next.At, measure(points[next.At]))
+//	}
+//	best := l.Best(choice)
+package learn

@@ -1,0 +1,444 @@
+package learn
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/tierflow/tierflow/costs/forest"
+)
+
+// Point is a plan for a request on a machine.
+type Point struct {
+	Choice   int       // points of one choice compete; from 0 on
+	Features []float64 // as many for all points
+	Aside    bool      // it is only predicted, never asked for
+	Prior    float64   // what it is thought to take, ns: the forest learns how wrong that is; 0: nobody knows
+}
+
+// Next is what to measure next.
+type Next struct {
+	At   int     // the point
+	Odd  bool    // better with a size near its own that is no power of two
+	Why  string  // in words
+	Sum  float64 // what is hoped to be gained, or how trees differ, over all; it falls while the learner learns
+	Left int     // points that nobody has measured
+}
+
+// Learner learns what points take. It is not for several goroutines at once.
+type Learner struct {
+	o      Options
+	points []Point
+	by     [][]int // points by choice
+	ns     []float64
+	failed []bool
+	x      [][]float64
+	y      []float64
+	rng    *rand.Rand
+	starts []int
+
+	forest  *forest.Forest
+	trained int       // examples that the forest has seen
+	mean    []float64 // by point: log₂ of ns, as predicted or measured
+	spread  []float64 // by point: the variance of the forest's mean
+	worth   []float64 // by point, see Pick
+	queue   []int     // points to pick before the next look
+	near    []int     // points that each look is at; others are looked at from time to time
+	sums    []float64 // by look
+	least   []float64 // by choice: what its fastest point took, ns; 0: none was measured
+	gained  []float64 // by measured point: by how much that lowered the mean of least, log₂
+	picks   int
+}
+
+// starts are how many points are drawn before the first look, of each hundred choices and at
+// least.
+const (
+	startChoices = 3
+	startLeast   = 8
+)
+
+// New returns a learner of points that have learned nothing.
+func New(points []Point, o Options) *Learner {
+	if o.OddEvery == 0 {
+		o.OddEvery = 5
+	}
+	l := &Learner{
+		o: o, points: points, ns: make([]float64, len(points)), failed: make([]bool, len(points)),
+		mean: make([]float64, len(points)), worth: make([]float64, len(points)),
+		spread: make([]float64, len(points)), rng: rand.New(rand.NewPCG(o.Seed, 1)),
+	}
+	for i, p := range points {
+		for len(l.by) <= p.Choice {
+			l.by = append(l.by, nil)
+		}
+		l.by[p.Choice] = append(l.by[p.Choice], i)
+	}
+	l.least = make([]float64, len(l.by))
+	l.start()
+	return l
+}
+
+// start draws the first points. The choices with fewest, middle and most of all features are
+// among them, with all points that have a low prior or differ; with many plans there are more.
+func (l *Learner) start() {
+	var open [][]int
+	for _, all := range l.by {
+		if len(all) > 0 && !l.points[all[0]].Aside {
+			open = append(open, all)
+		}
+	}
+	for k := range min(startChoices, len(open)) {
+		all := slices.Clone(open[k*(len(open)-1)/startChoices])
+		if len(all) > startLeast {
+			l.shuffle(all)
+			all = all[:startLeast]
+		}
+		l.starts = append(l.starts, all...)
+	}
+	slices.Sort(l.starts)
+	l.starts = slices.Compact(l.starts)
+	l.shuffle(l.starts)
+}
+
+func (l *Learner) shuffle(all []int) {
+	l.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+}
+
+// Learn tells what a point took, ns.
+func (l *Learner) Learn(at int, ns float64) {
+	if ns > 0 && l.ns[at] == 0 {
+		gained := 0.0
+		if old := l.least[l.points[at].Choice]; old == 0 || ns < old {
+			if l.least[l.points[at].Choice] = ns; old > 0 {
+				gained = math.Log2(old/ns) / float64(len(l.by))
+			}
+		}
+		l.gained = append(l.gained, gained)
+		l.ns[at] = ns
+		l.Hear(l.points[at].Features, l.points[at].Prior, ns)
+	}
+}
+
+// Fail tells that a point can't be measured. It is not asked for again.
+func (l *Learner) Fail(at int) { l.failed[at] = true }
+
+// Hear tells what something took that is no point, such as one of another size.
+func (l *Learner) Hear(features []float64, prior, ns float64) {
+	l.x, l.y = append(l.x, features), append(l.y, math.Log2(ns)-l.base(prior))
+}
+
+// base is what a forest's predictions are added to, log₂ of ns.
+func (l *Learner) base(prior float64) float64 {
+	if l.o.NoPrior || prior <= 0 {
+		return 0
+	}
+	return math.Log2(prior)
+}
+
+// Known returns what a point took, ns; 0: nobody knows.
+func (l *Learner) Known(at int) float64 { return l.ns[at] }
+
+// Least returns what the fastest measured point of a point's choice took, ns; 0: none was.
+func (l *Learner) Least(at int) float64 { return l.least[l.points[at].Choice] }
+
+// Predict returns what a point takes, ns, as measured or as the forest says. It is 0 for one
+// that can't be measured, and for all before anything was.
+func (l *Learner) Predict(at int) float64 {
+	l.look()
+	switch {
+	case l.failed[at] || len(l.y) == 0:
+		return 0
+	case l.ns[at] > 0:
+		return l.ns[at]
+	}
+	return math.Exp2(l.mean[at])
+}
+
+// Best returns the point of a choice that takes least; −1: nothing is known.
+func (l *Learner) Best(choice int) int {
+	best := -1
+	for _, i := range l.by[choice] {
+		if ns := l.Predict(i); ns > 0 && (best < 0 || ns < l.Predict(best)) {
+			best = i
+		}
+	}
+	return best
+}
+
+// Next returns what to measure next; false: there is nothing left.
+func (l *Learner) Next() (n Next, ok bool) {
+	l.picks++
+	n.Why = "start"
+	for len(l.starts) > 0 && !ok {
+		n.At, l.starts = l.starts[0], l.starts[1:]
+		ok = l.isOpen(n.At)
+	}
+	if !ok {
+		if n.At, ok = l.pick(); !ok {
+			return n, false
+		}
+		n.Why = l.why(n.At)
+	}
+	n.Odd = l.o.OddEvery > 0 && l.picks%l.o.OddEvery == 0
+	n.Left = l.left()
+	if len(l.sums) > 0 {
+		n.Sum = l.sums[len(l.sums)-1]
+	}
+	return n, true
+}
+
+func (l *Learner) isOpen(at int) bool { return l.ns[at] == 0 && !l.failed[at] && !l.points[at].Aside }
+
+func (l *Learner) left() (n int) {
+	for i := range l.points {
+		if l.isOpen(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// why says in words why a point is picked.
+func (l *Learner) why(at int) string {
+	switch l.o.Pick {
+	case AtRandom:
+		return "drawn"
+	case BySpread:
+		return fmt.Sprintf("variance %.2g", l.worth[at])
+	}
+	return fmt.Sprintf("±%.0f%%", 100*(math.Exp2(l.deviation(at))-1))
+}
+
+// pick returns the point that is worth most.
+func (l *Learner) pick() (at int, ok bool) {
+	for {
+		for len(l.queue) > 0 {
+			at, l.queue = l.queue[0], l.queue[1:]
+			if l.isOpen(at) {
+				return at, true
+			}
+		}
+		if l.left() == 0 || l.o.Pick != AtRandom && len(l.y) == 0 {
+			return 0, false
+		}
+		l.look()
+		l.line()
+	}
+}
+
+// Measurements that are made before a new forest is trained: one for so many examples, since more
+// change it less, and one for so many choices, since these change each other little.
+const (
+	together = 20
+	several  = 12
+)
+
+// line fills the queue: the points that are worth most, one of a choice. There are more of them
+// the more examples there are, since one more then changes the forest less.
+func (l *Learner) line() {
+	var all []int
+	for i := range l.points {
+		if l.isOpen(i) {
+			all = append(all, i)
+		}
+	}
+	l.shuffle(all) // equals in any order
+	if l.o.Pick != AtRandom {
+		slices.SortStableFunc(all, func(i, j int) int { return cmp.Compare(l.worth[j], l.worth[i]) })
+	}
+	taken := map[int]bool{}
+	for _, i := range all {
+		if len(l.queue) > max(len(l.y)/together, len(l.by)/several) {
+			break
+		}
+		if !taken[l.points[i].Choice] {
+			taken[l.points[i].Choice] = true
+			l.queue = append(l.queue, i)
+		}
+	}
+}
+
+// look trains a forest of all examples and asks it for all points, unless nothing is new.
+func (l *Learner) look() {
+	if len(l.y) == l.trained {
+		return
+	}
+	f, err := forest.Train(l.x, l.y, forest.Options{Seed: l.o.Seed, Trees: l.o.Trees})
+	if err != nil {
+		panic(fmt.Sprintf("learn: examples that no forest takes: %v", err)) // points have equal features, times are above 0
+	}
+	l.forest, l.trained = f, len(l.y)
+	if len(l.sums)%lookAtAll == 0 {
+		for i := range l.points {
+			l.ask(i)
+		}
+	} else {
+		for _, i := range l.near {
+			l.ask(i)
+		}
+	}
+	sum := l.value()
+	if len(l.sums)%lookAtAll == 0 {
+		l.narrow()
+	}
+	if l.o.Pick == ByGain && !l.o.CostBlind {
+		for i := range l.worth {
+			l.worth[i] /= math.Exp2(l.mean[i])
+		}
+	}
+	l.sums = append(l.sums, sum)
+}
+
+// Of each choice so many points are looked at each time: those that are worth most, and those
+// that seem fastest. All are every eighth time. So a look takes as long with thousands of plans
+// as with some dozens.
+const (
+	lookAtAll = 8
+	lookNear  = 24
+)
+
+// narrow finds the points to look at each time.
+func (l *Learner) narrow() {
+	l.near = l.near[:0]
+	for _, all := range l.by {
+		if len(all) <= 2*lookNear {
+			l.near = append(l.near, all...)
+			continue
+		}
+		all = slices.Clone(all)
+		slices.SortStableFunc(all, func(i, j int) int { return cmp.Compare(l.worth[j], l.worth[i]) })
+		l.near = append(l.near, all[:lookNear]...)
+		rest := all[lookNear:]
+		slices.SortStableFunc(rest, func(i, j int) int { return cmp.Compare(l.mean[i], l.mean[j]) })
+		l.near = append(l.near, rest[:lookNear]...)
+	}
+}
+
+// ask asks the forest for a point, unless that was measured.
+func (l *Learner) ask(i int) {
+	p := &l.points[i]
+	if l.ns[i] > 0 {
+		l.mean[i], l.spread[i] = math.Log2(l.ns[i]), 0
+		return
+	}
+	l.mean[i], l.spread[i] = l.forest.Both(p.Features)
+	l.mean[i] += l.base(p.Prior)
+	if l.o.Pick == BySpread && l.o.Bootstrap {
+		l.spread[i] = l.forest.AfterBootstrap(p.Features)
+	}
+}
+
+// value finds out what points are worth. It returns the sum that the learner stops by.
+func (l *Learner) value() (sum float64) {
+	if l.o.Pick == ByGain {
+		choices := 0.0
+		for _, all := range l.by {
+			if len(all) > 0 && !l.points[all[0]].Aside {
+				sum, choices = sum+l.gains(all), choices+1
+			}
+		}
+		sum /= max(choices, 1)
+	} else {
+		for i, w := range l.spread {
+			l.worth[i] = 0
+			if l.isOpen(i) {
+				l.worth[i], sum = w, sum+w
+			}
+		}
+	}
+	return sum
+}
+
+// gains turns the spread of a choice's points into what is hoped to be gained by each, as a
+// share of the time: the expected improvement (Jones and others 1998, equation 15) on what would
+// be chosen now. It returns the largest. The trees' spread is taken with the error that they
+// show for what they have not seen, since trees that agree may be wrong together.
+func (l *Learner) gains(all []int) (most float64) {
+	best := -1
+	for _, i := range all {
+		if !l.failed[i] && (best < 0 || l.mean[i] < l.mean[best]) {
+			best = i
+		}
+	}
+	for _, i := range all {
+		if !l.isOpen(i) {
+			l.worth[i] = 0
+			continue
+		}
+		sigma := l.deviation(i)
+		l.worth[i] = 0
+		if sigma > 0 {
+			l.worth[i] = math.Ln2 * improvement(l.mean[best]-l.mean[i], sigma)
+		}
+		most = max(most, l.worth[i])
+	}
+	return most
+}
+
+// deviation is how far a point's prediction may be off, log₂.
+func (l *Learner) deviation(at int) float64 {
+	trees := float64(l.forest.Trees() - 1)
+	return math.Sqrt(float64(l.spread[at]*trees*trees) + l.forest.Wrong()/wrongPart)
+}
+
+// wrongPart is the part of a forest's squared error that counts for a point beside its spread.
+const wrongPart = 4
+
+// improvement is by how much a normal variable with a mean below 0 by off, and a deviation, is
+// expected to be below 0, if what is above counts as 0.
+func improvement(off, sigma float64) float64 {
+	z := off / sigma
+	return off*math.Erfc(-z/math.Sqrt2)/2 + sigma*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)
+}
+
+// calmLeast is how many examples a learner has at least before it thinks that they suffice.
+const calmLeast = 24
+
+// Looks that must agree before a learner has converged, and when they do.
+const (
+	calmLooks  = 4
+	calmSpread = 1e-2 // of the largest sum of variances: it changes less from look to look
+	calmGain   = 1e-2 // hoped to be gained by one more measurement of each choice
+)
+
+// isIdle reports whether the last measurements have gained nearly nothing, whatever was hoped: so
+// it is where many plans take as long as the best.
+func (l *Learner) isIdle() bool {
+	last := len(l.gained) - idleLeast - len(l.by)/2
+	if last < len(l.by)/2 {
+		return false
+	}
+	sum := 0.0
+	for _, g := range l.gained[last:] {
+		sum += g
+	}
+	return sum < idleGain
+}
+
+// Measurements after which a learner looks back, beside one for two choices, and what they must
+// have gained together, log₂ of the mean time.
+const (
+	idleLeast = 16
+	idleGain  = 5e-3
+)
+
+// Converged reports whether it is not worth to measure more. Four times in a row nearly nothing
+// was hoped to be gained, or the last measurements have gained nothing, or the sum of variances has changed by less than a hundredth of its
+// largest value (ACCLAiM, section IV-C).
+func (l *Learner) Converged() bool {
+	n := len(l.sums)
+	if n <= calmLooks || l.o.Pick == AtRandom || len(l.y) < calmLeast {
+		return false
+	}
+	if idle := l.isIdle(); idle || l.o.Pick == ByGain {
+		return idle || slices.Max(l.sums[n-calmLooks:]) < calmGain
+	}
+	for k := n - calmLooks; k < n; k++ {
+		if math.Abs(l.sums[k]-l.sums[k-1]) >= calmSpread*slices.Max(l.sums) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,57 @@
+package planner_test
+
+import (
+	"testing"
+
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// From the second call of a request on, a call by bytes allocates nothing.
+func TestPrepareNowAllocatesNothing(t *testing.T) {
+	comms, err := planner.Local("1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer comms[0].Close()
+	in, out := make([]byte, 64), make([]byte, 64)
+	r := tasks.Request{Coll: tasks.Allreduce, Count: 8, Type: tasks.Float64, Op: tasks.Sum}
+	call := func() {
+		if err := comms[0].PrepareNow(t.Context(), r, in, out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call()
+	if n := testing.AllocsPerRun(100, call); n > 0 {
+		t.Errorf("%v allocations per call", n)
+	}
+}
+
+// BenchmarkPrepareNow shows what a call by bytes costs over the run of a prepared one.
+func BenchmarkPrepareNow(b *testing.B) {
+	comms, err := planner.Local("1", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer comms[0].Close()
+	in, out := make([]byte, 64), make([]byte, 64)
+	r := tasks.Request{Coll: tasks.Allreduce, Count: 8, Type: tasks.Float64, Op: tasks.Sum}
+	prepared, err := comms[0].Prepare(r, in, out)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("call=prepared", func(b *testing.B) {
+		for b.Loop() {
+			if err := prepared.Run(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("call=now", func(b *testing.B) {
+		for b.Loop() {
+			if err := comms[0].PrepareNow(b.Context(), r, in, out); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

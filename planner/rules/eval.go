@@ -1,0 +1,140 @@
+package rules
+
+import (
+	"strings"
+
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// holds makes a node's comparison.
+func (b *Base) holds(n *node, p *Params) bool {
+	if n.way == general {
+		return b.eval(n.is, p) == 1
+	}
+	v, with := p.Get(n.param), n.number
+	switch n.way {
+	case withValue:
+		with = b.now[n.value].Load()
+	case powerOfTwo:
+		return v > 0 && v&(v-1) == 0
+	}
+	is := isMore
+	if v == with {
+		is = isEqual
+	}
+	if v < with {
+		is = isLess
+	}
+	return n.holds&is != 0 && v != Unknown
+}
+
+// eval returns the value of an expression: [Unknown] if it has an unknown operand.
+func (b *Base) eval(e *expr, p *Params) int64 {
+	switch e.op {
+	case literal:
+		return e.number
+	case ask:
+		return p.Get(e.param)
+	case nameOf:
+		return b.now[e.value.index].Load()
+	case standsIn:
+		return b.eval(e.let.is, p)
+	case call:
+		return b.call(e, p)
+	case and, or:
+		for _, x := range e.args {
+			if (b.eval(x, p) == 1) != (e.op == and) {
+				return Bool(e.op == or)
+			}
+		}
+		return Bool(e.op == and)
+	case not:
+		return Bool(b.eval(e.args[0], p) != 1)
+	}
+	return combine(e.op, b.eval(e.args[0], p), b.eval(e.args[1], p))
+}
+
+// combine computes with two operands. Conditions are 1 or 0.
+func combine(op operator, x, y int64) int64 {
+	switch op {
+	case add:
+		return Add(x, y)
+	case sub:
+		return Sub(x, y)
+	case mul:
+		return Mul(x, y)
+	case div:
+		return Div(x, y)
+	case less:
+		return Bool(Less(x, y))
+	case atMost:
+		return Bool(AtMost(x, y))
+	case more:
+		return Bool(More(x, y))
+	case atLeast:
+		return Bool(AtLeast(x, y))
+	case equal:
+		return Bool(Equal(x, y))
+	}
+	return Bool(Unequal(x, y))
+}
+
+// call computes a function.
+func (b *Base) call(e *expr, p *Params) int64 {
+	var x [3]int64
+	for i, a := range e.args {
+		x[i] = b.eval(a, p)
+	}
+	switch e.calls {
+	case minOf:
+		return Min(x[0], x[1])
+	case maxOf:
+		return Max(x[0], x[1])
+	case nearOf:
+		return Near(x[0], x[1], x[2])
+	case packedOf:
+		return Packed(x[0])
+	case log2Of:
+		return Log2(x[0])
+	}
+	return Pow2(x[0])
+}
+
+// Plan returns the plan of a leaf. Numbers that are not in the text are computed, and brought
+// into the range that plans allow; unknown ones are left open.
+func (b *Base) Plan(l *Leaf, p *Params) tasks.Plan {
+	plan := l.plan
+	for _, h := range l.holes {
+		x := b.eval(h.is, p)
+		switch h.key {
+		case "fs":
+			plan.Segment = max(x, 1)
+		case "w":
+			plan.Window = int(min(max(x, 1), tasks.MaxSegments))
+		case "eager":
+			plan.Eager = max(x, 0)
+		default:
+			c, _ := plan.Choice(h.key)
+			if h.at == 2 {
+				c.Inner = max(x, 0)
+			} else {
+				c.N = int(min(max(x, 2), tasks.MaxNumber))
+			}
+			plan = plan.Set(h.key, c)
+		}
+	}
+	return plan
+}
+
+// Because returns a leaf's reason, with the numbers that are computed for it.
+func (b *Base) Because(l *Leaf, p *Params) string {
+	var text strings.Builder
+	for _, r := range l.reason {
+		if r.is == nil {
+			text.WriteString(r.text)
+		} else {
+			text.WriteString(writeNumber(b.eval(r.is, p), r.is.unitOf()))
+		}
+	}
+	return text.String()
+}

@@ -1,0 +1,345 @@
+package foreign
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tierflow/tierflow/planner/rules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Layout is where the ranks of a file are that is written: most formats know their number only.
+// All else that rules may ask about is as usual: ranks are processes and numbered node by node,
+// operations commute, blocks are equal, the root is rank 0, elements have 4 bytes. What a
+// machine is like is not known.
+type Layout struct {
+	PerNode int64 // ranks of each node but the last; 0: 1
+	Most    int64 // ranks; sections go up to here. 0: 4096
+}
+
+// table is what a file says of a collective.
+type table struct {
+	of       *collective
+	sections []section
+}
+
+// element is the size of the elements that files are written for, bytes. A scan, whose files
+// know nothing but the size of its elements, has so many of them.
+const (
+	element  = 4
+	elements = 1024
+)
+
+// params is a request of a library's collective; size is what the library calls its size.
+func (l Layout) params(c *collective, ranks, size int64) *rules.Params {
+	per := max(l.PerNode, 1)
+	p := &rules.Params{Coll: c.coll}
+	set := func(q rules.Param, v int64) { p.Set(q, v) }
+	bytes, total := size, size
+	switch c.size {
+	case "total":
+		bytes = (size + ranks - 1) / ranks
+	case perElement:
+		bytes, total = size/ranks*elements, size/ranks*elements
+	case "bytes":
+		if c.coll.HasBlocks() {
+			total = size * ranks
+		}
+	}
+	set(rules.Ranks, ranks)
+	set(rules.Nodes, (ranks+per-1)/per)
+	set(rules.PerNode, min(per, ranks))
+	set(rules.Balanced, rules.Bool(ranks%per == 0 || ranks < per))
+	set(rules.Ordered, 1)
+	set(rules.Processes, 1)
+	set(rules.Bytes, bytes)
+	set(rules.Total, total)
+	set(rules.Longest, bytes)
+	set(rules.Blocks, 1)
+	if c.coll.HasBlocks() {
+		set(rules.Blocks, ranks)
+	}
+	set(rules.Count, bytes/element)
+	set(rules.Element, element)
+	if c.size == perElement {
+		set(rules.Count, elements)
+		set(rules.Element, size/ranks)
+	}
+	set(rules.Root, 0)
+	set(rules.Commutative, 1)
+	set(rules.BuiltIn, 1)
+	set(rules.Regular, rules.Bool(!c.differ))
+	return p
+}
+
+// tables decides for each collective, from 2 ranks on.
+func (l Layout) tables(b *rules.Base, library string, compositions bool) (all []table, notes []Note) {
+	g := &grid{layout: l, base: b, library: library, compositions: compositions, noted: map[string]bool{}, known: map[matched]step{}}
+	if g.layout.Most == 0 {
+		g.layout.Most = 4096
+	}
+	if line, does := b.DecidesParts(); does {
+		g.note(line, "rules for parts of plans have no counterpart: left out")
+	}
+	for i := range collectives {
+		c := &collectives[i]
+		if !b.Decides(c.coll) || compositions && flatCompositions[c.name] == "" {
+			continue
+		}
+		if library == MPICH && c.size != "0" {
+			own := *c
+			own.size = mpichSize(b, c.coll)
+			c = &own
+		}
+		g.bounds = b.Bounds(c.coll)
+		g.assume(c)
+		if t := (table{of: c, sections: g.collective(c)}); slices.ContainsFunc(t.sections, func(s section) bool {
+			return slices.ContainsFunc(s.steps, func(one step) bool { return one.word != "0" })
+		}) {
+			all = append(all, t)
+		}
+	}
+	return all, g.notes
+}
+
+// mpichSize returns the size that a file of MPICH asks about, of a rank's part or of all. It is
+// the one in the rules.
+func mpichSize(b *rules.Base, c tasks.Collective) string {
+	for _, use := range b.Uses(c) {
+		if use.Param == rules.Bytes || use.Param == rules.Longest {
+			return "bytes"
+		}
+	}
+	return "total"
+}
+
+// assume notes what the rules ask about and the file can't.
+func (g *grid) assume(c *collective) {
+	per := max(g.layout.PerNode, 1)
+	for _, use := range g.base.Uses(c.coll) {
+		said := "as elsewhere"
+		switch use.Param {
+		case rules.Ranks, rules.Bytes, rules.Total, rules.Longest, rules.Regular:
+			continue
+		case rules.Element:
+			if c.size == perElement {
+				continue
+			}
+			fallthrough
+		case rules.Count:
+			said = fmt.Sprintf("as elements of %d bytes make it", element)
+		case rules.Nodes, rules.PerNode, rules.Balanced, rules.Blocks:
+			said = fmt.Sprintf("as %s a node make it", plural(per, "rank"))
+		default:
+			switch v := g.layout.params(c, 2, 0).Get(use.Param); v {
+			case rules.Unknown:
+				said = "as not known"
+			default:
+				said = "as " + strconv.FormatInt(v, 10)
+			}
+		}
+		g.note(use.Line, "%s: the file can't ask for %v; taken %s", c.name, use.Param, said)
+	}
+}
+
+// grid finds where decisions change.
+type grid struct {
+	layout       Layout
+	base         *rules.Base
+	bounds       []int64 // numbers in the rules for the collective at work
+	library      string
+	notes        []Note
+	noted        map[string]bool
+	known        map[matched]step
+	compositions bool   // the file is MPICH's, of compositions
+	han          string // the version of Open MPI for whose HAN the file is; empty: it is another file
+}
+
+// mostSections bounds the sections of a collective.
+const mostSections = 64
+
+// collective returns the sections of a collective.
+func (g *grid) collective(c *collective) (all []section) {
+	var candidates []int64
+	for n := int64(2); n <= g.layout.Most; n *= 2 {
+		candidates = append(candidates, n, n+1)
+	}
+	for n := int64(2); n <= 40; n++ {
+		candidates = append(candidates, n)
+	}
+	per := max(g.layout.PerNode, 1)
+	for _, n := range g.bounds {
+		candidates = append(candidates, n, n+1, n*per, n*per+1, (n-1)*per+1)
+	}
+	candidates = between(candidates, 2, g.layout.Most)
+	at := func(ranks int64) section { return section{ranks: ranks, steps: g.steps(c, ranks)} }
+	all = []section{at(candidates[0])}
+	for _, n := range candidates[1:] {
+		if s := at(n); !c.same(all[len(all)-1].steps, s.steps, n) {
+			all = append(all, s)
+		}
+	}
+	if len(all) > mostSections { // thresholds that move with the number of ranks
+		g.note(0, "%s: what is decided changes with nearly each number of ranks; the file has powers of two only, each up to the next one", c.name)
+		all = slices.DeleteFunc(all, func(s section) bool { return s.ranks&(s.ranks-1) != 0 })
+	}
+	return all
+}
+
+// between sorts numbers and keeps those between two.
+func between(all []int64, least, most int64) []int64 {
+	all = slices.DeleteFunc(all, func(n int64) bool { return n < least || n > most })
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// same reports whether what a section of fewer ranks says is right for so many.
+func (c *collective) same(before, now []step, ranks int64) bool {
+	return slices.EqualFunc(before, now, func(x, y step) bool {
+		bytes := x.bytes == y.bytes
+		if c.size == perElement { // only multiples occur
+			bytes = (x.bytes+ranks-1)/ranks == (y.bytes+ranks-1)/ranks
+		}
+		return bytes && x.Settings == y.Settings && (x.word == y.word || c.means(x.word, ranks) == c.means(y.word, ranks))
+	})
+}
+
+// means returns the plan for a library's word and so many ranks.
+func (c *collective) means(word string, ranks int64) string {
+	library := OpenMPI
+	if strings.HasPrefix(word, "MPI") {
+		library = MPICH
+	}
+	r, err := find(library, c.name, word)
+	if err != nil || word == "0" {
+		return word
+	}
+	if r.Where == ifPower && ranks&(ranks-1) != 0 || r.Where == ifEven && ranks%2 == 1 {
+		return cmp.Or(r.Else, "0")
+	}
+	return r.Plan
+}
+
+// steps returns what is decided for so many ranks, by size.
+func (g *grid) steps(c *collective, ranks int64) (all []step) {
+	if c.size == "0" {
+		return []step{g.decide(c, ranks, 0)}
+	}
+	candidates := []int64{0, 1}
+	for n := int64(2); n <= 1<<30; n *= 2 {
+		candidates = append(candidates, n, n+1)
+	}
+	for _, n := range g.bounds {
+		candidates = append(candidates, n-1, n, n+1)
+	}
+	candidates = between(candidates, 0, 1<<31-1)
+	all = []step{g.decide(c, ranks, 0)}
+	for i, n := range candidates[1:] {
+		next := g.decide(c, ranks, n)
+		for last := all[len(all)-1]; !agree(last, next); last = all[len(all)-1] {
+			low, high := max(candidates[i], last.bytes), n // the change is above low, up to high
+			for low+1 < high {
+				if middle := low + (high-low)/2; agree(last, g.decide(c, ranks, middle)) {
+					low = middle
+				} else {
+					high = middle
+				}
+			}
+			change := g.decide(c, ranks, high)
+			change.bytes = high
+			all = append(all, change)
+		}
+	}
+	return all
+}
+
+// agree reports whether two steps say the same, at whatever size.
+func agree(a, b step) bool { return a.word == b.word && a.Settings == b.Settings }
+
+// decide returns what the rules decide as the library's words.
+func (g *grid) decide(c *collective, ranks, size int64) step {
+	own := step{word: "0", bytes: size}
+	p := g.layout.params(c, ranks, size)
+	l, _ := g.base.Decide(p)
+	if l == nil || l.Default {
+		return own
+	}
+	key := matched{l, c}
+	s, before := g.known[key]
+	if !before || l.Computes() {
+		s = g.match(c, l, g.base.Plan(l, p))
+		g.known[key] = s
+	}
+	s.bytes = size
+	return s
+}
+
+// matched is a leaf for a collective.
+type matched struct {
+	leaf *rules.Leaf
+	of   *collective
+}
+
+// match returns the library's words for a plan of a leaf.
+func (g *grid) match(c *collective, l *rules.Leaf, plan tasks.Plan) step {
+	if g.han != "" {
+		return g.matchHAN(c, l, plan)
+	}
+	if g.compositions && plan.Shape.IsFlat() {
+		return step{word: flatCompositions[c.name]}
+	}
+	r, s, known := match(g.library, c.name, plan)
+	known = known && strings.Contains(r.Name, "_composition_") == g.compositions
+	if !known {
+		g.note(l.Line, "%s: %s has no algorithm for %s: left to its own decision", c.name, g.library, l.Text)
+		return step{word: "0"}
+	}
+	word := r.Name
+	if r.Number > 0 {
+		word = strconv.Itoa(r.Number)
+	}
+	return step{word: word, Settings: s}
+}
+
+// flatCompositions are MPICH's names for all ranks as one group.
+var flatCompositions = map[string]string{
+	"bcast": "MPIDI_Bcast_intra_composition_gamma", "reduce": "MPIDI_Reduce_intra_composition_gamma",
+	"allreduce": "MPIDI_Allreduce_intra_composition_beta",
+}
+
+// matchHAN returns the component for a plan: tuned for plans without hierarchy.
+func (g *grid) matchHAN(c *collective, l *rules.Leaf, plan tasks.Plan) step {
+	word := "han"
+	switch {
+	case plan.Shape.IsFlat():
+		word = "tuned"
+		g.note(l.Line, "%s: %s: the file has tuned, which decides by itself", c.name, l.Text)
+		return step{word: word}
+	case plan.Shape == tasks.HanLockstep || plan.Shape == tasks.Han && plan.Segment > 0 && plan.Segment != tasks.Whole:
+		word += " @intra"
+	case plan.Shape == tasks.Han || plan.Shape == tasks.AR && c.coll == tasks.Allreduce:
+		word += " @simple"
+	default:
+		g.note(l.Line, "%s: HAN has nothing like %s: left to tuned", c.name, l.Text)
+		return step{word: "0"}
+	}
+	if g.han == For4 {
+		word = "han"
+	}
+	if len(plan.Keys()) > 0 || plan.Segment > 0 && plan.Segment != tasks.Whole {
+		g.note(l.Line, "%s: %s: segments and choices of levels are parameters of HAN, not of its file", c.name, l.Text)
+	}
+	return step{word: word}
+}
+
+// note adds a note once.
+func (g *grid) note(line int, format string, args ...any) {
+	n := Note{line, fmt.Sprintf(format, args...)}
+	if !g.noted[n.String()] {
+		g.noted[n.String()] = true
+		g.notes = append(g.notes, n)
+	}
+}

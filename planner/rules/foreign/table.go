@@ -1,0 +1,456 @@
+package foreign
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// The libraries.
+const (
+	OpenMPI = "ompi"
+	MPICH   = "mpich"
+)
+
+// Row is an algorithm of another library, and the plan that does the same.
+type Row struct {
+	Library    string
+	Collective string // as the library calls it
+	Number     int    // Open MPI's; 0: it has none
+	Name       string
+	// Plan does the same. Its keys are those of the level between nodes; inside a single node
+	// the same holds. Empty: there is no counterpart, and Why says what it is.
+	Plan string
+	// Where is a condition of rules on which the algorithm works. Otherwise it turns into another
+	// one, by the plan Else.
+	Else, Where string
+	Why         string
+}
+
+// collective is what a library calls one, and what it is here.
+type collective struct {
+	id      int // Open MPI's number
+	name    string
+	coll    tasks.Collective
+	differ  bool   // blocks differ
+	regular bool   // only where blocks are equal
+	size    string // what Open MPI calls the size of its messages, as rules say it; 0: it is always 0
+}
+
+// collectives are those with a counterpart.
+var collectives = []collective{
+	{0, "allgather", tasks.Allgather, false, true, "total"},
+	{1, "allgatherv", tasks.Allgather, true, false, "total"},
+	{2, "allreduce", tasks.Allreduce, false, false, "bytes"},
+	{3, "alltoall", tasks.Alltoall, false, true, "total"},
+	{4, "alltoallv", tasks.Alltoall, true, false, "0"},
+	{6, "barrier", tasks.Barrier, false, false, "0"},
+	{7, "bcast", tasks.Bcast, false, false, "bytes"},
+	{8, "exscan", tasks.Exscan, false, false, perElement},
+	{9, "gather", tasks.Gather, false, true, "total"},
+	{11, "reduce", tasks.Reduce, false, false, "bytes"},
+	{12, "reduce_scatter", tasks.ReduceScatter, true, false, "total"},
+	{13, "reduce_scatter_block", tasks.ReduceScatter, false, true, "total"},
+	{14, "scan", tasks.Scan, false, false, perElement},
+	{15, "scatter", tasks.Scatter, false, true, "total"},
+}
+
+// perElement is the size that Open MPI counts for a scan: an element of each rank.
+const perElement = "element * ranks"
+
+// others are Open MPI's collectives without counterpart, by number.
+var others = map[int]string{
+	5: "alltoallw", 10: "gatherv", 16: "scatterv", 17: "neighbor_allgather", 18: "neighbor_allgatherv", 19: "neighbor_alltoall",
+	20: "neighbor_alltoallv", 21: "neighbor_alltoallw",
+}
+
+// head is the name of the collective in rules.
+func (c *collective) head() string {
+	if c.differ {
+		return c.coll.String() + "v"
+	}
+	return c.coll.String()
+}
+
+// named returns the collective of a library's name.
+func named(name string) *collective {
+	i := slices.IndexFunc(collectives, func(c collective) bool { return c.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &collectives[i]
+}
+
+// Conditions on which algorithms turn into others.
+const (
+	ifPower = "pow2(ranks)"
+	ifEven  = "ranks / 2 * 2 = ranks"
+)
+
+// rows are all that is known: numbers of Open MPI 4.1 to 6, names of MPICH 4.0 to 4.3.
+var rows = slices.Concat(
+	ompi("bcast",
+		"basic_linear", "shape=flat,ib=nbc/linear",
+		"chain", "shape=flat,ib=adapt/kchain",
+		"pipeline", "shape=flat,ib=adapt/chain",
+		"split_binary_tree", "shape=flat,ib=adapt/splitbinary",
+		"binary_tree", "shape=flat,ib=adapt/binary",
+		"binomial", "shape=flat,ib=adapt/binomial",
+		"knomial", "shape=flat,ib=nbc/knomial",
+		"scatter_allgather", "shape=flat-sag,is=nbc/binomial,iag=nbc/recdoubling", ifPower, "shape=flat-sag,is=nbc/binomial,iag=nbc/bruck",
+		"scatter_allgather_ring", "shape=flat-sag,is=nbc/binomial,iag=nbc/ring"),
+	ompi("reduce",
+		"linear", "shape=flat,ir=nbc/linear",
+		"chain", "shape=flat,ir=adapt/kchain",
+		"pipeline", "shape=flat,ir=adapt/chain",
+		"binary", "shape=flat,ir=adapt/binary",
+		"binomial", "shape=flat,ir=adapt/binomial",
+		"in-order_binary", "shape=flat,ir=adapt/inorderbinary",
+		"rabenseifner", "shape=flat,ir=nbc/rabenseifner",
+		"knomial", "shape=flat,ir=adapt/binomial//4"),
+	ompi("allreduce",
+		"basic_linear", "shape=flat,ir=nbc/linear,ib=nbc/linear",
+		"nonoverlapping", "!a reduce and a bcast by tuned's own decisions",
+		"recursive_doubling", "shape=flat-ar,iar=nbc/recdoubling",
+		"ring", "shape=flat-ar,iar=nbc/ring",
+		"segmented_ring", "shape=flat-ar,iar=adapt/ring",
+		"rabenseifner", "shape=flat-ar,iar=nbc/rabenseifner",
+		"allgather_reduce", "!each rank combines what it has gathered of all"),
+	ompi("allgather",
+		"linear", "!a gather and a bcast by tuned's own decisions",
+		"bruck", "shape=flat,iag=nbc/bruck",
+		"recursive_doubling", "shape=flat,iag=nbc/recdoubling", ifPower, "shape=flat,iag=nbc/bruck",
+		"ring", "shape=flat,iag=nbc/ring",
+		"neighbor", "shape=flat,iag=nbc/neighbor", ifEven, "shape=flat,iag=nbc/ring",
+		"two_proc", "!one exchange, of two ranks only",
+		"sparbit", "!bruck with its blocks in another order",
+		"direct-messaging", "shape=flat,iag=adapt/linear"),
+	ompi("allgatherv",
+		"default", "!a gatherv and a bcast",
+		"bruck", "shape=flat,iag=nbc/bruck",
+		"ring", "shape=flat,iag=nbc/ring",
+		"neighbor", "shape=flat,iag=nbc/neighbor", ifEven, "shape=flat,iag=nbc/ring",
+		"two_proc", "!one exchange, of two ranks only",
+		"sparbit", "!bruck with its blocks in another order"),
+	ompi("alltoall",
+		"linear", "shape=flat,ia=nbc/linear",
+		"pairwise", "shape=flat,ia=adapt/pairwise",
+		"modified_bruck", "shape=flat,ia=nbc/bruck",
+		"linear_sync", "shape=flat,ia=adapt/linear",
+		"two_proc", "!one exchange, of two ranks only"),
+	ompi("alltoallv",
+		"basic_linear", "shape=flat,ia=nbc/linear",
+		"pairwise", "shape=flat,ia=adapt/pairwise"),
+	ompi("barrier",
+		"linear", "shape=flat,ir=nbc/linear,ib=nbc/linear",
+		"double_ring", "!two rounds of a ring",
+		"recursive_doubling", "shape=flat-ar,iar=nbc/recdoubling",
+		"bruck", "shape=flat-ar,iar=nbc/dissemination",
+		"two_proc", "!one exchange, of two ranks only",
+		"tree", "shape=flat,ir=nbc/binomial,ib=nbc/binomial"),
+	ompi("exscan", "linear", "shape=flat,iex=adapt/chain", "recursive_doubling", "shape=flat,iex=nbc/recdoubling"),
+	ompi("scan", "linear", "shape=flat,ix=adapt/chain", "recursive_doubling", "shape=flat,ix=nbc/recdoubling"),
+	ompi("gather",
+		"basic_linear", "shape=flat,ig=nbc/linear",
+		"binomial", "shape=flat,ig=nbc/binomial",
+		"linear_sync", "shape=flat,ig=adapt/linear"),
+	ompi("scatter",
+		"basic_linear", "shape=flat,is=nbc/linear",
+		"binomial", "shape=flat,is=nbc/binomial",
+		"linear_nb", "shape=flat,is=adapt/linear"),
+	ompi("reduce_scatter",
+		"non-overlapping", "shape=flat,irs=nbc/nonoverlapping",
+		"recursive_halving", "shape=flat,irs=nbc/halving", ifPower, "",
+		"ring", "shape=flat,irs=nbc/ring",
+		"butterfly", "!recursive halving with its blocks in another order"),
+	ompi("reduce_scatter_block",
+		"basic_linear", "shape=flat,irs=nbc/nonoverlapping",
+		"recursive_doubling", "!all blocks are exchanged in each round",
+		"recursive_halving", "shape=flat,irs=nbc/halving", ifPower, "",
+		"butterfly", "!recursive halving with its blocks in another order"),
+
+	mpich("bcast", "Bcast",
+		"intra_binomial", "shape=flat,ib=adapt/binomial",
+		"intra_scatter_recursive_doubling_allgather", "shape=flat-sag,is=nbc/binomial,iag=nbc/recdoubling", ifPower, "",
+		"intra_scatter_ring_allgather", "shape=flat-sag,is=nbc/binomial,iag=nbc/ring",
+		"intra_smp", "!the root's node first, by point-to-point messages of leaders",
+		"composition_alpha", "shape=han,ib=adapt/binomial",
+		"composition_beta", "!the root's node first, then leaders by the algorithms for them",
+		"composition_gamma", "!all ranks, by the algorithms of the other file"),
+	mpich("allreduce", "Allreduce",
+		"intra_recursive_doubling", "shape=flat-ar,iar=nbc/recdoubling",
+		"intra_reduce_scatter_allgather", "shape=flat-ar,iar=nbc/rabenseifner",
+		"intra_ring", "shape=flat-ar,iar=nbc/ring",
+		"intra_smp", "!leaders, by the algorithms for them",
+		"composition_alpha", "shape=ar",
+		"composition_beta", "!all ranks, by the algorithms of the other file",
+		"composition_gamma", "!one node, through shared memory"),
+	mpich("reduce", "Reduce",
+		"intra_binomial", "shape=flat,ir=adapt/binomial",
+		"intra_reduce_scatter_gather", "shape=flat,ir=nbc/rabenseifner",
+		"intra_smp", "!leaders, by the algorithms for them",
+		"composition_alpha", "shape=han",
+		"composition_beta", "shape=han,ir=adapt/binomial",
+		"composition_gamma", "!all ranks, by the algorithms of the other file"),
+	mpich("allgather", "Allgather",
+		"intra_brucks", "shape=flat,iag=nbc/bruck",
+		"intra_recursive_doubling", "shape=flat,iag=nbc/recdoubling", ifPower, "",
+		"intra_ring", "shape=flat,iag=nbc/ring"),
+	mpich("allgatherv", "Allgatherv",
+		"intra_brucks", "shape=flat,iag=nbc/bruck",
+		"intra_recursive_doubling", "shape=flat,iag=nbc/recdoubling", ifPower, "",
+		"intra_ring", "shape=flat,iag=nbc/ring"),
+	mpich("alltoall", "Alltoall",
+		"intra_brucks", "shape=flat,ia=nbc/bruck",
+		"intra_scattered", "shape=flat,ia=adapt/linear",
+		"intra_pairwise", "shape=flat,ia=adapt/pairwise",
+		"intra_pairwise_sendrecv_replace", "!pairwise, in place only"),
+	mpich("alltoallv", "Alltoallv",
+		"intra_scattered", "shape=flat,ia=adapt/linear",
+		"intra_pairwise_sendrecv_replace", "!pairwise, in place only"),
+	mpich("barrier", "Barrier",
+		"intra_dissemination", "shape=flat-ar,iar=nbc/dissemination",
+		"intra_smp", "shape=ar,iar=nbc/dissemination"),
+	mpich("gather", "Gather", "intra_binomial", "shape=flat,ig=nbc/binomial"),
+	mpich("scatter", "Scatter", "intra_binomial", "shape=flat,is=nbc/binomial"),
+	mpich("scan", "Scan",
+		"intra_recursive_doubling", "shape=flat,ix=nbc/recdoubling",
+		"intra_smp", "shape=han,iex=nbc/recdoubling"),
+	mpich("exscan", "Exscan", "intra_recursive_doubling", "shape=flat,iex=nbc/recdoubling"),
+	mpich("reduce_scatter", "Reduce_scatter",
+		"intra_noncommutative", "!recursive doubling that keeps the order of ranks",
+		"intra_recursive_halving", "shape=flat,irs=nbc/halving", ifPower, "",
+		"intra_pairwise", "shape=flat,irs=nbc/pairwise",
+		"intra_recursive_doubling", "!all blocks are exchanged in each round"),
+	mpich("reduce_scatter_block", "Reduce_scatter_block",
+		"intra_noncommutative", "!recursive doubling that keeps the order of ranks",
+		"intra_recursive_halving", "shape=flat,irs=nbc/halving", ifPower, "",
+		"intra_pairwise", "shape=flat,irs=nbc/pairwise",
+		"intra_recursive_doubling", "!all blocks are exchanged in each round"),
+)
+
+// ompi returns rows of Open MPI, numbered from 1. What follows is a name, a plan, and maybe a
+// condition with the plan where it doesn't hold. A plan that begins with ! says why there is none.
+func ompi(coll string, words ...string) (all []Row) {
+	for len(words) > 0 {
+		var r Row
+		r, words = row(words)
+		r.Library, r.Collective, r.Number = OpenMPI, coll, len(all)+1
+		all = append(all, r)
+	}
+	return all
+}
+
+// mpich returns rows of MPICH, as ompi does.
+func mpich(coll, prefix string, words ...string) (all []Row) {
+	for len(words) > 0 {
+		var r Row
+		r, words = row(words)
+		r.Library, r.Collective, r.Name = MPICH, coll, "MPIR_"+prefix+"_"+r.Name
+		if name, composed := strings.CutPrefix(r.Name, "MPIR_"+prefix+"_composition"); composed {
+			r.Name = "MPIDI_" + prefix + "_intra_composition" + name
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// row returns the row that words begin with, and the rest of them.
+func row(words []string) (r Row, rest []string) {
+	r = Row{Name: words[0], Plan: words[1]}
+	if why, none := strings.CutPrefix(r.Plan, "!"); none {
+		r.Plan, r.Why = "", why
+	}
+	if len(words) > 3 && (words[2] == ifPower || words[2] == ifEven) {
+		r.Where, r.Else = words[2], words[3]
+		return r, words[4:]
+	}
+	return r, words[2:]
+}
+
+// Rows returns the table.
+func Rows() []Row { return slices.Clone(rows) }
+
+// find returns the row of a library's collective with a number or a name.
+func find(library, coll, word string) (Row, error) {
+	var known []string
+	number, err := strconv.Atoi(word)
+	for _, r := range rows {
+		if r.Library != library || r.Collective != coll {
+			continue
+		}
+		if short := shortName(r.Name); r.Name == word || short == word || err == nil && r.Number > 0 && r.Number == number {
+			return r, nil
+		}
+		if r.Number > 0 {
+			known = append(known, fmt.Sprintf("%d %s", r.Number, r.Name))
+		} else {
+			known = append(known, r.Name)
+		}
+	}
+	if len(known) == 0 {
+		return Row{}, fmt.Errorf("%s: nothing is known of %s's", coll, library)
+	}
+	return Row{}, fmt.Errorf("%s %q: unknown; %s has %s", coll, word, library, strings.Join(known, ", "))
+}
+
+// shortName is MPICH's name of an algorithm without its prefix: binomial.
+func shortName(name string) string {
+	if _, short, is := strings.Cut(name, "_intra_"); is {
+		return short
+	}
+	return name
+}
+
+// Settings are the numbers that come with an algorithm. 0: the library's own.
+type Settings struct {
+	Segment int64 // bytes
+	Fan     int   // ranks that each feeds, or chains
+}
+
+// fill returns a plan of a row as it stands in rules and in TIERFLOW_PLAN: for one level between
+// nodes or inside one, with the numbers in their places. unused are those that have none.
+func fill(plan string, s Settings) (text string, unused []string) {
+	p, err := tasks.ParsePlan(plan)
+	if err != nil {
+		panic(err) // of the table, which a test reads
+	}
+	p.Segment, p.Window = tasks.Whole, window
+	took := false
+	for _, key := range p.Keys() {
+		c, _ := p.Choice(key)
+		if s.Segment > 0 && takesInner(c) {
+			c.Inner = s.Segment
+		} else if s.Segment > 0 {
+			p.Segment, p.Window = s.Segment, pipelined
+		}
+		if s.Fan > 1 && takesFan(c) {
+			c.N, took = s.Fan, true
+		}
+		if s.Fan == 1 && c.Algorithm == "kchain" {
+			c.Algorithm, took = "chain", true
+		}
+		p = p.Set(key, c)
+	}
+	if s.Fan > 0 && !took {
+		unused = append(unused, fmt.Sprintf("fan-out %d", s.Fan))
+	}
+	for _, key := range p.Keys() {
+		c, _ := p.Choice(key)
+		if p.Shape.IsFlat() {
+			p = p.Set("s"+key[1:], c) // where all ranks are on one node
+		}
+	}
+	return p.String(), unused
+}
+
+// Windows of plans from other libraries: segments on their way.
+const (
+	window    = 4
+	pipelined = 8
+)
+
+// takesInner reports whether an algorithm has segments of its own.
+func takesInner(c tasks.Choice) bool { return c.Submodule == "adapt" }
+
+// takesFan reports whether an algorithm has a number that Open MPI calls a fan-out.
+func takesFan(c tasks.Choice) bool {
+	return c.Submodule == "adapt" && (c.Algorithm == "kchain" || c.Algorithm == "binomial" && c.N > 0)
+}
+
+// match returns Open MPI's or MPICH's row that does what a plan does, with its numbers.
+func match(library, coll string, p tasks.Plan) (r Row, s Settings, known bool) {
+	for _, r := range rows {
+		if r.Library != library || r.Collective != coll || r.Plan == "" {
+			continue
+		}
+		for _, plan := range []string{r.Plan, r.Else} {
+			if s, fits := matches(plan, p); plan != "" && fits {
+				return r, s, true
+			}
+		}
+	}
+	return Row{}, Settings{}, false
+}
+
+// matches reports whether a plan does what a row's does, and with which numbers.
+func matches(plan string, p tasks.Plan) (s Settings, fits bool) {
+	want, err := tasks.ParsePlan(plan)
+	if err != nil || want.Shape != p.Shape || p.Order != tasks.AnyOrder || p.Eager != 0 {
+		return s, false
+	}
+	if p.Segment != 0 && p.Segment != tasks.Whole {
+		s.Segment = p.Segment
+	}
+	for _, key := range want.Keys() {
+		w, _ := want.Choice(key)
+		c, known := p.Choice(key)
+		if !known {
+			c, known = p.Choice(key[:1])
+		}
+		if !known || c.Submodule != w.Submodule || c.Algorithm != w.Algorithm {
+			return s, false
+		}
+		if c.Inner > 0 {
+			s.Segment = c.Inner
+		}
+		if c.N > 0 && c.N != w.N {
+			if !takesFan(w) {
+				return s, false
+			}
+			s.Fan = c.N
+		}
+		if w.N > 0 && c.N == 0 {
+			return s, false
+		}
+	}
+	for _, key := range p.Keys() { // nothing else is chosen between nodes
+		if _, wanted := want.Choice(key); key[0] == 'i' && len(key) > 1 && !wanted {
+			return s, false
+		}
+	}
+	return s, true
+}
+
+// Note says what a file has that the other side has not.
+type Note struct {
+	Line    int // of what was read; 0: of no line
+	Message string
+}
+
+// String returns line 12: message.
+func (n Note) String() string {
+	if n.Line == 0 {
+		return n.Message
+	}
+	return fmt.Sprintf("line %d: %s", n.Line, n.Message)
+}
+
+// leaf returns a row's plan as rules have it, in parentheses if it depends on the ranks; notes
+// get what has no counterpart.
+func leaf(r Row, s Settings, line int, notes *[]Note) string {
+	note := func(format string, args ...any) { *notes = append(*notes, Note{line, fmt.Sprintf(format, args...)}) }
+	what := r.Collective + " " + r.Name
+	if r.Number > 0 {
+		what = fmt.Sprintf("%s %d, %s,", r.Collective, r.Number, r.Name)
+	}
+	if r.Plan == "" {
+		note("%s has no counterpart (%s): left to others", what, r.Why)
+		return "default"
+	}
+	text, unused := fill(r.Plan, s)
+	for _, u := range unused {
+		note("%s takes no %s here", what, u)
+	}
+	if r.Where == "" {
+		return text
+	}
+	other := "default"
+	if r.Else != "" {
+		other, _ = fill(r.Else, s)
+	}
+	return fmt.Sprintf("(if %s then %s else %s)", r.Where, text, other)
+}

@@ -1,0 +1,66 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tierflow/tierflow/planner/choose"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// decide is choose, asked once for equal requests.
+func (c *Comm) decide(r tasks.Request) (*choose.Decision, error) {
+	if d := c.memo.find(r); d != nil {
+		return d, nil
+	}
+	d, err := c.choose(r, c.topology)
+	if err != nil {
+		return nil, err
+	}
+	c.memo.put(r, &d)
+	return &d, nil
+}
+
+// settled returns the decision for making a collective. With [EffortMeasure] the ranks try plans
+// for a request that is new.
+func (c *Comm) settled(r tasks.Request) (*choose.Decision, error) {
+	d, err := c.decide(r)
+	if err != nil || !c.tries || r.Op.ID() == tasks.OpUser && r.Reduces() {
+		return d, err
+	}
+	c.trials.mu.Lock()
+	defer c.trials.mu.Unlock()
+	if known := c.trials.known[r]; known != nil {
+		return known, nil
+	}
+	// The memo may have been asked on some of the ranks only, so ask anew.
+	first, err := c.choose(r, c.topology)
+	if err != nil || !first.IsOpen() {
+		return d, err
+	}
+	q, err := choose.Ask(r, c.topology, c.registry, c.links)
+	if err != nil {
+		return nil, err
+	}
+	plans, err := first.Finalists(q, c.machine, trialPlans)
+	if err != nil {
+		return nil, err
+	}
+	if len(plans) > 1 {
+		m, err := c.tryPlans(context.Background(), r, plans)
+		if err != nil {
+			return nil, fmt.Errorf("%v: try plans: %w", r, err)
+		}
+		if len(m.Trials) > 1 {
+			c.remember(r, m)
+		}
+		plan, _ := m.Plan()
+		first = choose.Decision{Plan: plan, Answers: []choose.Answer{first.Answers[0], m}}
+	}
+	if c.trials.known == nil {
+		c.trials.known = map[tasks.Request]*choose.Decision{}
+	}
+	c.trials.known[r] = &first
+	c.memo.put(r, &first)
+	return &first, nil
+}

@@ -1,0 +1,22 @@
+// Package shard keeps the parameters of a model in parts: each rank owns one part of each unit,
+// such as a layer, and has whole units only while it computes with them.
+//
+//	params, err := shard.New[float32](comm, sizes, &shard.Options{Buffers: 2}) // elements of each unit
+//	copy(params.Own(u), initial)                  // this rank's part, for the optimizer
+//	err = params.Gather(ctx, 0)                   // starts
+//	for u := range sizes {
+//		weights, err := params.Whole(ctx, u)  // waits
+//		err = params.Gather(ctx, u+1)         // on its way while u is computed
+//		forward(weights)
+//		params.Free(u)                        // its buffer goes to another unit
+//	}
+//	err = params.Reduce(ctx, u, grad)             // starts: the average over ranks, in parts
+//	mine, err := params.Grad(ctx, u)              // waits: that of Own(u)
+//
+// These are the steps of ZeRO (Rajbhandari et al., SC 2020) and of PyTorch's FSDP. Of n elements,
+// P ranks and b buffers a rank keeps n/P elements and b of the largest units. A gather and a reduction
+// send (P-1)/P of a unit each.
+//
+// Gather and Reduce start collectives: all ranks call them in the same order. One goroutine calls
+// the methods. What has started goes on in the background.
+package shard

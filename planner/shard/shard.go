@@ -1,0 +1,211 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Options are what shards may be told. nil and the zero value are ready to use. All ranks give the
+// same.
+type Options struct {
+	// Buffers is how many units may be whole at a time. 0: all.
+	Buffers int
+	// Op combines what Reduce is given. Zero: tasks.Average.
+	Op tasks.Op
+}
+
+// Shards are units of elements, of which each rank owns a part.
+type Shards[T any] struct {
+	comm    *planner.Comm
+	op      tasks.Op
+	units   []*unit[T]
+	buffers []*buffer[T]
+}
+
+// unit is what is known of a unit.
+type unit[T any] struct {
+	size     int // elements
+	part     int // of each rank; the parts together are size or more
+	own      []T
+	in       *buffer[T] // nil: it isn't whole
+	grad     []T        // this rank's part of the reduction
+	from     []T        // what reduce reads
+	reduce   *planner.Collective
+	reducing *planner.Pending // nil: nothing to wait for
+}
+
+// buffer holds a whole unit.
+type buffer[T any] struct {
+	data      []T
+	gathers   []*planner.Collective // by unit; nil: not needed yet
+	taken     bool
+	gathering *planner.Pending // nil: nothing to wait for
+}
+
+// New makes shards of so many elements each. Units are padded to parts that are equal on all ranks.
+// No message is sent.
+func New[T any](c *planner.Comm, units []int, o *Options) (s *Shards[T], err error) {
+	if o == nil {
+		o = &Options{}
+	}
+	if o.Buffers < 0 {
+		return nil, fmt.Errorf("shards with %d buffers; allowed are 0 or more", o.Buffers)
+	}
+	s = &Shards[T]{comm: c, op: o.Op}
+	if !s.op.Valid() {
+		s.op = tasks.Average
+	}
+	largest := 0
+	for i, n := range units {
+		if n < 0 {
+			return nil, fmt.Errorf("unit %d has %d elements; allowed are 0 or more", i, n)
+		}
+		u := &unit[T]{size: n, part: (n + c.Size() - 1) / c.Size()}
+		if u.own, err = planner.Alloc[T](c, u.part); err != nil {
+			s.Close()
+			return nil, fmt.Errorf("unit %d: %w", i, err)
+		}
+		u.grad = make([]T, u.part)
+		s.units = append(s.units, u)
+		largest = max(largest, u.part*c.Size())
+	}
+	count := o.Buffers
+	if count == 0 {
+		count = len(units)
+	}
+	for range count {
+		b := &buffer[T]{gathers: make([]*planner.Collective, len(units))}
+		if b.data, err = planner.Alloc[T](c, largest); err != nil {
+			s.Close()
+			return nil, fmt.Errorf("shards' buffers: %w", err)
+		}
+		s.buffers = append(s.buffers, b)
+	}
+	return s, nil
+}
+
+// Padded is how many elements Reduce takes for a unit: its own, and as many behind as make the
+// parts equal.
+func (s *Shards[T]) Padded(u int) int { return s.units[u].part * s.comm.Size() }
+
+// Own is this rank's part of a unit. The last ranks' parts may have padding at their ends. It must
+// not be written while the unit is gathered.
+func (s *Shards[T]) Own(u int) []T { return s.units[u].own }
+
+// Range is where this rank's part lies in the unit, from the first element to before the end,
+// without padding.
+func (s *Shards[T]) Range(u int) (from, end int) {
+	x := s.units[u]
+	from = min(s.comm.Rank()*x.part, x.size)
+	return from, min(from+x.part, x.size)
+}
+
+// Gather starts to make a unit whole. Of one that is already, or is on its way, it does nothing.
+// Where no buffer is free it is an error.
+func (s *Shards[T]) Gather(ctx context.Context, u int) (err error) {
+	x := s.units[u]
+	if x.in != nil {
+		return nil
+	}
+	var b *buffer[T]
+	for _, one := range s.buffers {
+		if !one.taken {
+			b = one
+			break
+		}
+	}
+	if b == nil {
+		return fmt.Errorf("gather unit %d: all %d buffers hold other units; Free one", u, len(s.buffers))
+	}
+	if b.gathers[u] == nil {
+		if b.gathers[u], err = planner.Allgather(s.comm, x.own, b.data[:s.Padded(u)]); err != nil {
+			return fmt.Errorf("gather unit %d: %w", u, err)
+		}
+	}
+	if b.gathering, err = b.gathers[u].Start(ctx); err != nil {
+		return fmt.Errorf("gather unit %d: %w", u, err)
+	}
+	x.in, b.taken = b, true
+	return nil
+}
+
+// Whole waits for a unit, and starts to gather it if nobody has. It stays the same until Free, and
+// must only be read.
+func (s *Shards[T]) Whole(ctx context.Context, u int) ([]T, error) {
+	if err := s.Gather(ctx, u); err != nil {
+		return nil, err
+	}
+	b := s.units[u].in
+	if err := finish(ctx, &b.gathering); err != nil {
+		return nil, fmt.Errorf("gather unit %d: %w", u, err)
+	}
+	return b.data[:s.units[u].size], nil
+}
+
+// finish waits for what was started, once.
+func finish(ctx context.Context, p **planner.Pending) error {
+	if *p == nil {
+		return nil
+	}
+	err := (*p).WaitContext(ctx)
+	if err == nil {
+		*p = nil
+	}
+	return err
+}
+
+// Free gives a unit's buffer to others. It waits if the unit is on its way. Of one that isn't whole
+// it does nothing.
+func (s *Shards[T]) Free(u int) {
+	b := s.units[u].in
+	if b == nil {
+		return
+	}
+	_ = finish(context.Background(), &b.gathering) // the next call says what has failed
+	b.taken, b.gathering, s.units[u].in = false, nil, nil
+}
+
+// Reduce starts to combine grad of all ranks. It has Padded elements, and may be another slice than
+// the last time; but keeping to one saves compiling. It must not be touched until the end of Grad.
+func (s *Shards[T]) Reduce(ctx context.Context, u int, grad []T) (err error) {
+	x := s.units[u]
+	if len(grad) != s.Padded(u) {
+		return fmt.Errorf("reduce unit %d: %d elements; with padding it has %d", u, len(grad), s.Padded(u))
+	}
+	if len(grad) == 0 {
+		return nil
+	}
+	if x.reduce == nil || &x.from[0] != &grad[0] {
+		if x.reduce, err = planner.ReduceScatter(s.comm, grad, x.grad, s.op); err != nil {
+			return fmt.Errorf("reduce unit %d: %w", u, err)
+		}
+		x.from = grad
+	}
+	if x.reducing, err = x.reduce.Start(ctx); err != nil {
+		return fmt.Errorf("reduce unit %d: %w", u, err)
+	}
+	return nil
+}
+
+// Grad waits for the last Reduce of a unit and returns this rank's part of the result, that of Own.
+func (s *Shards[T]) Grad(ctx context.Context, u int) ([]T, error) {
+	x := s.units[u]
+	if err := finish(ctx, &x.reducing); err != nil {
+		return nil, fmt.Errorf("reduce unit %d: %w", u, err)
+	}
+	return x.grad, nil
+}
+
+// Close gives all memory back. Nothing may be on its way.
+func (s *Shards[T]) Close() {
+	for _, u := range s.units {
+		planner.Free(s.comm, u.own)
+	}
+	for _, b := range s.buffers {
+		planner.Free(s.comm, b.data)
+	}
+	s.units, s.buffers = nil, nil
+}

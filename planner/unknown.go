@@ -1,0 +1,27 @@
+package planner
+
+import (
+	"log/slog"
+	"os"
+	"sync"
+
+	"github.com/tierflow/tierflow/levels/join/env"
+)
+
+// warned is the process's: its environment is, too.
+var warned sync.Once
+
+// warnOfVariables warns of variables that begin like tierflow's and are none, once in a
+// process. It says so to Options.Log, or to [slog.Default]: who set one hears of it
+// nowhere else.
+func (o *Options) warnOfVariables() {
+	log := slog.Default()
+	if o != nil && o.Log != nil {
+		log = o.Log
+	}
+	warned.Do(func() {
+		for _, u := range env.Unknown(os.Environ()) {
+			log.Warn("unknown environment variable", "name", u.Name, "nearest", u.Nearest)
+		}
+	})
+}

@@ -1,0 +1,204 @@
+// Command buckets compares ways to sum 150 tensors on all ranks: through views of fused buckets,
+// through copies into them, each tensor by itself, and all bytes in one collective. The ways take
+// turns in one launch.
+//
+//	tierflow run -n 4 -- buckets -turns 15
+//
+// Rank 0 prints the median of each way, of the slowest rank in each turn, and its ratio to the one
+// collective with the quartiles of the turns' ratios.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/fuse"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+func main() {
+	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil {
+		log.Fatal("buckets: ", err)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	f := flag.NewFlagSet("buckets", flag.ContinueOnError)
+	kind := f.String("tensors", "resnet50", "resnet50, or uniform: log-uniform from 64 B to 9 MiB, as many bytes")
+	turns := f.Int("turns", 9, "turns, at least 1")
+	bucket := f.Int64("bucket", 0, "bytes of a bucket; 0: as prices say")
+	scale := f.Int("scale", 1, "divides all sizes, at least 1")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	sizes := map[string][]int{"resnet50": resnet50(), "uniform": uniform()}[*kind]
+	if sizes == nil || *turns < 1 || *scale < 1 {
+		return fmt.Errorf("-tensors %s -turns %d -scale %d: allowed are resnet50 and uniform, and 1 or more", *kind, *turns, *scale)
+	}
+	for i := range sizes {
+		sizes[i] = max(1, sizes[i] / *scale)
+	}
+	comm, err := planner.Join(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer comm.Close()
+	all, err := compare(ctx, comm, sizes, *turns, *bucket)
+	if err == nil && comm.Rank() == 0 {
+		all.print(out)
+	}
+	return err
+}
+
+// way is a way to sum all tensors, and what it took in each turn, ns.
+type way struct {
+	name string
+	sum  func() error
+	took []int64
+}
+
+type ways []*way
+
+// compare runs all ways in turns.
+func compare(ctx context.Context, c *planner.Comm, sizes []int, turns int, bucket int64) (all ways, err error) {
+	b, err := fuse.New[float32](c, sizes, &fuse.Options{Bucket: bucket})
+	if err != nil {
+		return nil, err
+	}
+	defer b.Free()
+	total := 0
+	for _, n := range sizes {
+		total += n
+	}
+	whole, err := planner.Alloc[float32](c, total)
+	if err != nil {
+		return nil, err
+	}
+	defer planner.Free(c, whole)
+	one, err := planner.Allreduce(c, whole, whole, tasks.Average)
+	if err != nil {
+		return nil, err
+	}
+	singles := make([]*planner.Collective, len(sizes))
+	own := make([][]float32, len(sizes)) // memory of a framework
+	for i := range sizes {
+		own[i] = make([]float32, sizes[i])
+		if singles[i], err = planner.Allreduce(c, b.View(i), b.View(i), tasks.Average); err != nil {
+			return nil, err
+		}
+	}
+	last := len(sizes) - 1
+	step := func(put func(i int) error) error {
+		for i := last; i >= 0; i-- {
+			if err := put(i); err != nil {
+				return err
+			}
+			if err := b.Ready(ctx, i); err != nil {
+				return err
+			}
+		}
+		return b.Wait(ctx)
+	}
+	all = ways{
+		{name: "one", sum: func() error { return one.Run(ctx) }},
+		{name: "views", sum: func() error { return step(func(int) error { return nil }) }},
+		{name: "copies", sum: func() error {
+			err := step(func(i int) error { return b.Put(i, own[i]) })
+			for i := range own {
+				if err == nil {
+					copy(own[i], b.View(i))
+				}
+			}
+			return err
+		}},
+		{name: "singles", sum: func() error {
+			for i := last; i >= 0; i-- {
+				if err := singles[i].Run(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
+	}
+	for turn := range turns + 1 { // the first one warms up
+		for k := range all {
+			w := all[(k+turn)%len(all)]
+			if err := planner.BarrierNow(ctx, c); err != nil {
+				return nil, err
+			}
+			begin := time.Now()
+			if err := w.sum(); err != nil {
+				return nil, err
+			}
+			ns, err := planner.AllreduceValue(ctx, c, int64(time.Since(begin)), tasks.Max)
+			if err != nil {
+				return nil, err
+			}
+			if turn > 0 {
+				w.took = append(w.took, ns)
+			}
+		}
+	}
+	return all, nil
+}
+
+// print prints a line of key=value for each way.
+func (all ways) print(out io.Writer) {
+	for _, w := range all {
+		ratios := make([]float64, len(w.took))
+		for i := range ratios {
+			ratios[i] = float64(w.took[i]) / float64(all[0].took[i])
+		}
+		slices.Sort(ratios)
+		ms := slices.Sorted(slices.Values(w.took))
+		n := len(ratios)
+		fmt.Fprintf(out, "way=%s median_ms=%.2f ratio=%.3f quartiles=%.3f–%.3f\n", w.name, float64(ms[n/2])/1e6, ratios[n/2], ratios[n/4], ratios[3*n/4])
+	}
+}
+
+// resnet50 is the tensors of ResNet-50 but for the first 11 of its 161, elements of each.
+func resnet50() (sizes []int) {
+	layer := func(in, out, width int) { sizes = append(sizes, in*out*width*width, out, out) } // and two of its norm
+	layer(3, 64, 7)
+	in := 64
+	for stage, blocks := range []int{3, 4, 6, 3} {
+		mid := 64 << stage
+		for b := range blocks {
+			layer(in, mid, 1)
+			layer(mid, mid, 3)
+			layer(mid, 4*mid, 1)
+			if b == 0 {
+				layer(in, 4*mid, 1)
+			}
+			in = 4 * mid
+		}
+	}
+	return append(sizes, 2048*1000, 1000)[11:]
+}
+
+// uniform is 150 tensors of 64 B to 9 MiB, log-uniform, as many bytes in all as those of resnet50.
+func uniform() []int {
+	draw := rand.New(rand.NewPCG(1, 1))
+	sizes, sum, want := make([]int, 150), 0.0, 0.0
+	weights := make([]float64, len(sizes))
+	for i := range weights {
+		weights[i] = 16 * math.Pow(9<<20/64, draw.Float64())
+		sum += weights[i]
+	}
+	for _, n := range resnet50() {
+		want += float64(n)
+	}
+	for i, w := range weights {
+		sizes[i] = min(max(16, int(w*want/sum)), 9<<20/4)
+	}
+	return sizes
+}

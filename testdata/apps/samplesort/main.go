@@ -1,0 +1,175 @@
+// Command samplesort sorts records that are spread over the ranks: afterwards each rank has a
+// sorted part, and none of its keys is below those of the ranks before it.
+//
+//	tierflow run -n 4 -- samplesort -records 1000000
+//
+// Each rank prints how many records it has then, and the place of its first one among all. Ranks
+// check that the whole is sorted and that no record was lost.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"os"
+	"slices"
+
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// record is an element: any type without pointers is one.
+type record struct {
+	Key   uint64
+	Rank  int32 // that made it
+	Index int32 // among those that the rank made
+}
+
+func main() {
+	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil {
+		log.Fatal("samplesort: ", err)
+	}
+}
+
+// run joins the job, sorts and prints this rank's line.
+func run(ctx context.Context, args []string, out io.Writer) error {
+	f := flag.NewFlagSet("samplesort", flag.ContinueOnError)
+	n := f.Int("records", 100_000, "records of each rank, not negative")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if *n < 0 {
+		return fmt.Errorf("-records %d: allowed are 0 and more", *n)
+	}
+	comm, err := planner.Join(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer comm.Close()
+	mine := records(*n, comm.Rank())
+	sorted, first, err := sortAll(ctx, comm, mine)
+	if err != nil {
+		return err
+	}
+	if err := check(ctx, comm, mine, sorted); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "rank=%d records=%d first=%d\n", comm.Rank(), len(sorted), first)
+	return nil
+}
+
+// records returns n random ones.
+func records(n, rank int) []record {
+	draw := rand.New(rand.NewPCG(5, uint64(rank)))
+	all := make([]record, n)
+	for i := range all {
+		all[i] = record{draw.Uint64N(1 << 40), int32(rank), int32(i)}
+	}
+	return all
+}
+
+// order is by key; records with equal keys are ordered too, so that all results are the same.
+func order(a, b record) int {
+	return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Index, b.Index))
+}
+
+// sortAll returns this rank's part of the sorted records, and the place of its first one.
+func sortAll(ctx context.Context, c *planner.Comm, mine []record) (sorted []record, first int, err error) {
+	mine = slices.Clone(mine)
+	slices.SortFunc(mine, order)
+	splitters, err := split(ctx, c, mine)
+	if err != nil {
+		return nil, 0, err
+	}
+	blocks := make([][]record, c.Size()) // what is below the first splitter is for rank 0, and so on
+	for i, s := range splitters {
+		n, _ := slices.BinarySearchFunc(mine, s, order)
+		blocks[i], mine = mine[:n], mine[n:]
+	}
+	blocks[len(splitters)] = mine
+	parts, err := planner.AlltoallBlocksNow(ctx, c, blocks)
+	if err != nil {
+		return nil, 0, err
+	}
+	sorted = slices.Concat(parts...)
+	slices.SortFunc(sorted, order)
+	before := []int{0} // Exscan leaves it alone on rank 0
+	sum, err := planner.Exscan(c, []int{len(sorted)}, before, tasks.Sum)
+	if err != nil {
+		return nil, 0, err
+	}
+	return sorted, before[0], sum.Run(ctx)
+}
+
+// samples is how many each rank gives.
+const samples = 32
+
+// split returns where the parts of the ranks begin, from that of rank 1 on. Sorted records of each
+// rank are sampled at equal distances.
+func split(ctx context.Context, c *planner.Comm, mine []record) ([]record, error) {
+	var some []record
+	for i := range min(samples, len(mine)) {
+		some = append(some, mine[i*len(mine)/min(samples, len(mine))])
+	}
+	counts := make([]int, c.Size())
+	if err := planner.AllgatherNow(ctx, c, []int{len(some)}, counts); err != nil {
+		return nil, err
+	}
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	all := make([]record, total)
+	if err := planner.AllgathervNow(ctx, c, some, all, counts); err != nil || total == 0 {
+		return nil, err
+	}
+	slices.SortFunc(all, order)
+	splitters := make([]record, c.Size()-1)
+	for i := range splitters {
+		splitters[i] = all[(i+1)*total/c.Size()]
+	}
+	return splitters, nil
+}
+
+// check returns an error on all ranks unless the parts are sorted, follow each other and have the
+// records that there were.
+func check(ctx context.Context, c *planner.Comm, before, after []record) error {
+	type part struct {
+		Count           int
+		Lowest, Highest record // if there are any
+	}
+	mine, all := part{Count: len(after)}, make([]part, c.Size())
+	if len(after) > 0 {
+		mine.Lowest, mine.Highest = after[0], after[len(after)-1]
+	}
+	if err := planner.AllgatherNow(ctx, c, []part{mine}, all); err != nil {
+		return err
+	}
+	wrong := !slices.IsSortedFunc(after, order)
+	all = slices.DeleteFunc(all, func(p part) bool { return p.Count == 0 })
+	for i := 1; i < len(all); i++ {
+		wrong = wrong || order(all[i-1].Highest, all[i].Lowest) >= 0
+	}
+	lost, err := planner.AllreduceValue(ctx, c, digest(before)-digest(after), tasks.Sum)
+	if err != nil {
+		return err
+	}
+	if wrong, err = c.Any(ctx, wrong || lost != 0); err == nil && wrong {
+		err = errors.New("the records are not sorted, or not the same")
+	}
+	return err
+}
+
+// digest is the same whatever the order; those of parts add up.
+func digest(all []record) (sum uint64) {
+	for _, r := range all {
+		x := (r.Key ^ uint64(r.Rank)<<48 ^ uint64(r.Index)<<20) * 0x9e3779b97f4a7c15
+		sum += (x ^ x>>29) * 0xbf58476d1ce4e5b9
+	}
+	return sum
+}

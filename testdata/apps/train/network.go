@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas32"
+)
+
+// The units of weights, in the order in which they are used.
+const (
+	embed  = iota // a row for each byte
+	hidden        // a row for each value of the hidden layer, and their biases behind
+	output        // a row for each byte, and their biases behind
+	units
+)
+
+const (
+	symbols = 256
+	width   = 32             // of an embedding
+	inputs  = before * width // of the hidden layer
+)
+
+// network guesses the next byte: softmax(output · tanh(hidden · embedded bytes)).
+type network struct {
+	width   int // of the hidden layer
+	weights [units][]float32
+	// of the last batch, a row for each example
+	x, h, p, dh, dx blas32.General
+}
+
+// sizes are the numbers of weights by unit.
+func (n *network) sizes() []int {
+	return []int{symbols * width, n.width*inputs + n.width, symbols*n.width + symbols}
+}
+
+// newNetwork has the same weights on all ranks.
+func newNetwork(hiddenWidth int, seed uint64) *network {
+	n, draw := &network{width: hiddenWidth}, rand.New(rand.NewPCG(seed, 0))
+	n.x, n.dx = rows(batchSize, inputs, nil), rows(batchSize, inputs, nil)
+	n.h, n.dh = rows(batchSize, n.width, nil), rows(batchSize, n.width, nil)
+	n.p = rows(batchSize, symbols, nil)
+	for u, size := range n.sizes() {
+		scale := []float64{0.5, 1 / math.Sqrt(inputs), 0.5 / math.Sqrt(float64(n.width))}[u]
+		n.weights[u] = make([]float32, size)
+		for i := range n.weights[u] {
+			n.weights[u][i] = float32(draw.NormFloat64() * scale)
+		}
+	}
+	return n
+}
+
+// rows looks at data as a matrix; nil: makes some.
+func rows(n, cols int, data []float32) blas32.General {
+	if data == nil {
+		data = make([]float32, n*cols)
+	}
+	return blas32.General{Rows: n, Cols: cols, Stride: cols, Data: data[:n*cols]}
+}
+
+// layer is a unit's matrix and biases.
+func layer(data []float32, n, cols int) (m blas32.General, bias []float32) {
+	return rows(n, cols, data), data[n*cols:]
+}
+
+// keeper keeps weights and gradients, and knows which ranks have what of them.
+type keeper interface {
+	// weights are those of a unit, until the next call of done.
+	weights(ctx context.Context, u int) ([]float32, error)
+	// done lets the weights of a unit go.
+	done(u int)
+	// grad is where the gradient of a micro-batch goes, of those of this rank. It is added to
+	// what is there, or takes its place.
+	grad(micro, u int) (to []float32, adds bool)
+	// ready says that the gradient of a unit is written, of all of this rank's micro-batches.
+	ready(ctx context.Context, u int) error
+	// update sums gradients and takes a step down. This rank had so many micro-batches.
+	update(ctx context.Context, step, micros int) error
+	free()
+}
+
+// learn computes the loss of a micro-batch, bits a byte, and gradients of the mean over the batch.
+// Without a batch it takes part in what ranks do together.
+func (n *network) learn(ctx context.Context, k keeper, b *batch, micro int, last bool) (loss float64, err error) {
+	for u := range units {
+		if n.weights[u], err = k.weights(ctx, u); err != nil {
+			return 0, err
+		}
+		if b != nil {
+			n.forward(u, b)
+		}
+		if u < output {
+			k.done(u)
+		}
+	}
+	if b != nil {
+		loss = n.compare(b)
+	}
+	for u := units - 1; u >= 0; u-- {
+		if u > embed { // whose weights slopes don't need
+			if n.weights[u], err = k.weights(ctx, u); err != nil {
+				return 0, err
+			}
+		}
+		grad, adds := k.grad(micro, u)
+		if !adds {
+			clear(grad)
+		}
+		if b != nil {
+			n.backward(u, b, grad)
+		}
+		k.done(u)
+		if last {
+			if err := k.ready(ctx, u); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return loss, nil
+}
+
+// loss is that of a batch, without gradients.
+func (n *network) loss(b *batch) float64 {
+	for u := range units {
+		n.forward(u, b)
+	}
+	return n.compare(b)
+}
+
+// forward computes what a unit puts out.
+func (n *network) forward(u int, b *batch) {
+	switch u {
+	case embed:
+		for i, context := range b.contexts {
+			for k, symbol := range context {
+				copy(n.x.Data[i*inputs+k*width:][:width], n.weights[embed][int(symbol)*width:])
+			}
+		}
+	case hidden:
+		w, bias := layer(n.weights[hidden], n.width, inputs)
+		affine(n.h, n.x, w, bias)
+		for i, v := range n.h.Data {
+			n.h.Data[i] = float32(math.Tanh(float64(v)))
+		}
+	case output:
+		w, bias := layer(n.weights[output], symbols, n.width)
+		affine(n.p, n.h, w, bias)
+	}
+}
+
+// affine is y = x · wᵀ + bias in each row.
+func affine(y, x, w blas32.General, bias []float32) {
+	for i := range y.Rows {
+		copy(y.Data[i*y.Stride:][:y.Cols], bias)
+	}
+	blas32.Gemm(blas.NoTrans, blas.Trans, 1, x, w, 1, y)
+}
+
+// compare turns outputs into their slopes of the mean loss, and returns that in bits.
+func (n *network) compare(b *batch) (bits float64) {
+	for i, next := range b.next {
+		row, top, sum := n.p.Data[i*symbols:][:symbols], math.Inf(-1), 0.0
+		for _, v := range row {
+			top = max(top, float64(v))
+		}
+		for _, v := range row {
+			sum += math.Exp(float64(v) - top)
+		}
+		bits -= (float64(row[next]) - top - math.Log(sum)) / math.Ln2 / batchSize
+		for k, v := range row {
+			row[k] = float32(math.Exp(float64(v)-top) / sum / batchSize)
+		}
+		row[next] -= 1.0 / batchSize
+	}
+	return bits
+}
+
+// backward adds a unit's gradient, and hands slopes to the unit before.
+func (n *network) backward(u int, b *batch, grad []float32) {
+	switch u {
+	case output:
+		w, _ := layer(n.weights[output], symbols, n.width)
+		slopes(n.p, n.h, w, n.dh, grad)
+		for i, h := range n.h.Data {
+			n.dh.Data[i] *= 1 - h*h
+		}
+	case hidden:
+		w, _ := layer(n.weights[hidden], n.width, inputs)
+		slopes(n.dh, n.x, w, n.dx, grad)
+	case embed:
+		for i, context := range b.contexts {
+			for k, symbol := range context {
+				row := grad[int(symbol)*width:][:width]
+				for j, d := range n.dx.Data[i*inputs+k*width:][:width] {
+					row[j] += d
+				}
+			}
+		}
+	}
+}
+
+// slopes adds the gradient of y = x · wᵀ + bias, and computes that of x.
+func slopes(dy, x, w, dx blas32.General, grad []float32) {
+	m, bias := layer(grad, w.Rows, w.Cols)
+	blas32.Gemm(blas.Trans, blas.NoTrans, 1, dy, x, 1, m)
+	blas32.Gemm(blas.NoTrans, blas.NoTrans, 1, dy, w, 0, dx)
+	for i := range dy.Rows {
+		for k, d := range dy.Data[i*dy.Stride:][:dy.Cols] {
+			bias[k] += d
+		}
+	}
+}
