@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
@@ -289,7 +288,6 @@ func (p *process) share(ctx context.Context, eagerMax int64, job Job, rank level
 		return err
 	}
 	me := slices.Index(node, rank)
-	var mu sync.Mutex
 	var g errgroup.Group
 	add := func(peer levels.Rank, c *net.UnixConn) error {
 		defer c.Close()
@@ -298,15 +296,13 @@ func (p *process) share(ctx context.Context, eagerMax int64, job Job, rank level
 		if err != nil {
 			return executor.LostRank(peer, err)
 		}
-		mu.Lock()
-		p.shared.addPeer(c) // before the peer has shared with all, and moves its threads
-		mu.Unlock()
 		l := shm.NewLink(peer, p.own, shm.MapSegment(theirs, len(node)), me, slices.Index(node, peer), eagerMax, func() { ring(bell) })
-		mu.Lock()
-		p.links[peer], p.near = l, append(p.near, l)
-		p.bells = append(p.bells, bell)
-		p.maps = append(p.maps, theirs)
-		mu.Unlock()
+		p.engine.Hold(func(wire.Sink) { // which lets go of links when another rank fails meanwhile
+			p.shared.addPeer(c) // before the peer has shared with all, and moves its threads
+			p.links[peer], p.near = l, append(p.near, l)
+			p.bells = append(p.bells, bell)
+			p.maps = append(p.maps, theirs)
+		})
 		if l.PID, l.IsReadable, err = tryReads(c, !p.noReads); err != nil {
 			return executor.LostRank(peer, err)
 		}
