@@ -5,9 +5,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 
+	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/planner/rules"
@@ -47,6 +49,9 @@ func (o *Options) agree(ctx context.Context, job *join.Job, reg submodules.Regis
 	}
 	all, err := job.Exchange(ctx, mine)
 	if err != nil {
+		if lost, ok := errors.AsType[*join.PeerError](err); ok { // as any other call would tell it
+			err = executor.LostRank(lost.Rank, lost.Err)
+		}
 		return s, nil, fmt.Errorf("agree on plans: %w", err)
 	}
 	if err := json.Unmarshal(all[0], &s); err != nil {

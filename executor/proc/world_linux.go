@@ -282,9 +282,10 @@ func (p *process) share(ctx context.Context, eagerMax int64, job Job, rank level
 	if err != nil {
 		return err
 	}
-	p.own = shm.NewSegment(mem, len(node), func(off, n int64) error { return commit(fd, off, n) })
-	p.memory = fd
-	if err := p.own.Reserve(); err != nil {
+	own := shm.NewSegment(mem, len(node), func(off, n int64) error { return commit(fd, off, n) })
+	// Another rank's failure meanwhile breaks communicators and lets go of links.
+	p.engine.Hold(func(wire.Sink) { p.own, p.memory = own, fd })
+	if err := own.Reserve(); err != nil {
 		return err
 	}
 	me := slices.Index(node, rank)
@@ -296,8 +297,8 @@ func (p *process) share(ctx context.Context, eagerMax int64, job Job, rank level
 		if err != nil {
 			return executor.LostRank(peer, err)
 		}
-		l := shm.NewLink(peer, p.own, shm.MapSegment(theirs, len(node)), me, slices.Index(node, peer), eagerMax, func() { ring(bell) })
-		p.engine.Hold(func(wire.Sink) { // which lets go of links when another rank fails meanwhile
+		l := shm.NewLink(peer, own, shm.MapSegment(theirs, len(node)), me, slices.Index(node, peer), eagerMax, func() { ring(bell) })
+		p.engine.Hold(func(wire.Sink) {
 			p.shared.addPeer(c) // before the peer has shared with all, and moves its threads
 			p.links[peer], p.near = l, append(p.near, l)
 			p.bells = append(p.bells, bell)
