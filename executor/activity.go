@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -24,6 +25,13 @@ type Activity struct {
 	// Waited is about how long goroutines that wait for calls have had nothing to do: of waits
 	// that are short one in 64 is measured, and counts for all.
 	Waited time.Duration
+	Flows  []Flow `json:",omitempty"` // to ranks on other nodes to which there is a connection
+}
+
+// Flow is what leaves for another rank.
+type Flow struct {
+	To int // of the world
+	wire.Flow
 }
 
 // Calls counts the calls of one collective with one plan.
@@ -83,6 +91,7 @@ func (e *Endpoint) Activity(depth int, level func(peer levels.Rank) int) Activit
 		}
 	}
 	a.Running, a.Stalls, a.Waited = len(e.runs)+e.transfers, e.stalls, e.waited
+	a.Flows = e.flows()
 	for _, r := range e.runs {
 		if !r.moved && r.probed {
 			a.Waiting++
@@ -95,4 +104,18 @@ func (e *Endpoint) Activity(depth int, level func(peer levels.Rank) int) Activit
 		}
 	}
 	return a
+}
+
+// flows asks the link what leaves for others. The lock is held.
+func (e *Endpoint) flows() (all []Flow) {
+	link, ok := e.link.(wire.Observer)
+	if !ok || e.stopped {
+		return nil
+	}
+	for peer := range e.peers {
+		if f, known := link.Flow(levels.Rank(peer)); known {
+			all = append(all, Flow{peer, f})
+		}
+	}
+	return all
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
@@ -267,9 +268,16 @@ func (f *failure) explainMismatch(find finder) {
 	if f.err == nil && len(c.ranks) <= mostAsked {
 		ask = slices.DeleteFunc(slices.Clone(c.ranks), func(r levels.Rank) bool { return r == c.e.rank })
 	}
-	found := map[levels.Rank]foundCall{}
-	for r, call := range find(ask, c.id, f.seq, f.peer, f.other) {
-		found[c.numberOf(r)] = call
+	look := func() map[levels.Rank]foundCall {
+		found := map[levels.Rank]foundCall{}
+		for r, call := range find(ask, c.id, f.seq, f.peer, f.other) {
+			found[c.numberOf(r)] = call
+		}
+		return found
+	}
+	found := look()
+	for end := time.Now().Add(wire.Tick); f.isEven(found) && time.Now().Before(end); found = look() {
+		time.Sleep(wire.Tick / 10) // who is about to come says which ranks are wrong
 	}
 	theirs := found[c.numberOf(f.peer)]
 	if f.theirs != nil {
@@ -288,6 +296,28 @@ func (f *failure) explainMismatch(find finder) {
 	m.Comm = c.id
 	m.tellOthers(c.Size(), f.digest, f.other, found)
 	f.err, f.peer, f.later = m, c.e.rank, false
+}
+
+// isEven reports whether nobody can say yet which of two ranks is wrong: of the others as many
+// run what the one runs as what the other does, and some have not come.
+func (f *failure) isEven(found map[levels.Rank]foundCall) bool {
+	theirs := f.other
+	if theirs == 0 {
+		theirs = found[f.comm.numberOf(f.peer)].digest
+	}
+	balance, absent := 0, 0
+	for r, call := range found {
+		switch {
+		case f.comm.ranks[r] == f.peer:
+		case call.state == notCome:
+			absent++
+		case call.state == cameTo && call.digest == f.digest:
+			balance++
+		case call.state == cameTo && call.digest == theirs:
+			balance--
+		}
+	}
+	return absent > 0 && balance == 0
 }
 
 // admitCall returns why a call can't begin, nil if it can. A context that is done

@@ -204,3 +204,21 @@ func TestSnapshots(t *testing.T) {
 		t.Errorf("%v, want the file that can't be read", err)
 	}
 }
+
+// A process that computes has run; of one elsewhere nothing is known.
+func TestProcessorTime(t *testing.T) {
+	i := Info{PID: os.Getpid(), Space: pidSpace()}
+	before, _, known := i.ProcessorTime()
+	if !known {
+		t.Skip("this kernel doesn't count it")
+	}
+	for end := time.Now().Add(20 * time.Millisecond); time.Now().Before(end); { // some of it at least
+	}
+	if ran, delayed, _ := i.ProcessorTime(); ran <= before || delayed < 0 {
+		t.Errorf("ran for %v, then %v, and waited for %v", before, ran, delayed)
+	}
+	i.Space = "another"
+	if _, _, known := i.ProcessorTime(); known {
+		t.Error("a process of another name space is known")
+	}
+}

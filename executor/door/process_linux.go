@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // processStat returns when a process began, in ticks since the machine did, and whether it
@@ -32,6 +34,23 @@ func processStat(pid int) (born uint64, stopped, known bool) {
 	}
 	born, err = strconv.ParseUint(string(fields[start]), 10, 64)
 	return born, stopped, err == nil
+}
+
+// ProcessorTime returns how long the rank's threads have run, and how long they were ready to
+// run and had no processor. known is false if that can't be seen from here.
+func (i *Info) ProcessorTime() (ran, delayed time.Duration, known bool) {
+	if i.Space == "" || i.Space != pidSpace() {
+		return 0, 0, false
+	}
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", i.PID)) // the pattern is well formed
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		var on, off int64
+		if _, bad := fmt.Sscan(string(text), &on, &off); err == nil && bad == nil {
+			ran, delayed, known = ran+time.Duration(on), delayed+time.Duration(off), true
+		}
+	}
+	return ran, delayed, known
 }
 
 // pidSpace names the name space in which process ids are this process's.

@@ -2,10 +2,16 @@
 
 package door
 
-import "io/fs"
+import (
+	"io/fs"
+	"time"
+)
 
 // processStat knows nothing: ranks are processes on Linux only.
 func processStat(int) (born uint64, stopped, known bool) { return 0, false, false }
+
+// ProcessorTime is known on Linux only.
+func (i *Info) ProcessorTime() (ran, delayed time.Duration, known bool) { return 0, 0, false }
 
 func pidSpace() string { return "" }
 

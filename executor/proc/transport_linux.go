@@ -95,6 +95,7 @@ var (
 	_ line            = (*shm.Link)(nil)
 	_ wire.Link       = (*process)(nil)
 	_ wire.Dialler    = (*process)(nil)
+	_ wire.Observer   = (*process)(nil)
 	_ wire.Sleeper    = (*process)(nil)
 	_ wire.Memory     = (*process)(nil)
 	_ executor.Sharer = (*process)(nil)
@@ -271,6 +272,14 @@ func (p *process) Forget(what wire.Scope, s wire.Sink) {
 func (p *process) IsOpen(to levels.Rank) bool {
 	l, ok := p.links[to].(*tcp.Link)
 	return !ok || l.IsOpen()
+}
+
+// Flow returns what has left for a rank on another node.
+func (p *process) Flow(to levels.Rank) (f wire.Flow, known bool) {
+	if l, ok := p.links[to].(*tcp.Link); ok {
+		return l.Flow()
+	}
+	return f, false
 }
 
 // Flush writes what was posted since the last poll; it reports whether something

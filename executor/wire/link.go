@@ -34,6 +34,19 @@ type Dialler interface {
 	IsOpen(to levels.Rank) bool
 }
 
+// Observer is a Link that knows how fast bytes leave for ranks on other nodes.
+type Observer interface {
+	// Flow returns what has left for a rank, and whether that is known.
+	Flow(to levels.Rank) (f Flow, known bool)
+}
+
+// Flow is what the system says of a connection's way out.
+type Flow struct {
+	Rate int64         // at which bytes last arrived, bytes/s
+	Full bool          // there always was more to send, so the way doesn't carry more
+	Busy time.Duration // for how long something was on its way, and the other rank had room for it
+}
+
 // Reach is what it takes to speak with a rank.
 type Reach uint8
 

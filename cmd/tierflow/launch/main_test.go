@@ -15,6 +15,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/cmd/tierflow/watch"
 )
 
 // optionsKey holds the Options of a launcher that is started as a process of its own, graceKey its termGrace if that
@@ -25,7 +28,7 @@ const (
 )
 
 // TestMain lets the test binary play the other parts too: "agent" as Options.Agent's default asks for, "rank NAME args",
-// and "launcher".
+// "diagnose", and "launcher".
 func TestMain(m *testing.M) {
 	os.Setenv("TIERFLOW_MACHINE", "off") // the plans are those of every machine, and nothing is kept
 	if len(os.Args) > 1 {
@@ -39,6 +42,8 @@ func TestMain(m *testing.M) {
 		case "rank":
 			rankPrograms[os.Args[2]](os.Args[3:])
 			os.Exit(0)
+		case "diagnose":
+			os.Exit(kit.Execute(context.Background(), kit.NewRoot("tierflow", "test", watch.DiagnoseCommand()), os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 		case "launcher":
 			var opts Options
 			if err := json.Unmarshal([]byte(os.Getenv(optionsKey)), &opts); err != nil {

@@ -2,16 +2,19 @@ package launch
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -19,259 +22,335 @@ import (
 	"github.com/tierflow/tierflow/executor/door"
 	"github.com/tierflow/tierflow/executor/flight/verdict"
 	"github.com/tierflow/tierflow/planner"
-	"github.com/tierflow/tierflow/tasks"
 )
 
-func init() { rankPrograms["faulty"] = faulty }
-
-// fault is what goes wrong in a job, and what is to be found.
-type fault struct {
-	name string
-	want verdict.Class // 0: nothing is wrong
+// playing is a case while it runs.
+type playing struct {
+	faultCase
+	dir    string
+	nodes  string // of its emulated cluster; empty: there is none
+	out    buffer
+	struck atomic.Int64 // when the fault began, Unix time in ns; 0: not yet
 }
 
-// faults are what TestVerdicts injects. A node that is cut off is TestCluster's.
-var faults = []fault{
-	{"killed", verdict.Died},
-	{"exits", verdict.Died},
-	{"stopped", verdict.Stopped},
-	{"loops", verdict.Late},
-	{"loops in an operation", verdict.Computing},
-	{"differs", verdict.Mismatch},
-	{"skips", verdict.Mismatch},
-	{"circle", verdict.Deadlock},
-	{"healthy", 0},
+// told is what a case has led to.
+type told struct {
+	found *verdict.Finding // the first one; nil: there is none
+	after time.Duration    // the fault; 0: unknown
+	text  string           // what everybody said
 }
 
-// faultCase is a job with a fault. It follows from its fault and seed alone.
-type faultCase struct {
-	fault
-	seed   uint64
-	opts   Options
-	ranks  int
-	calls  int
-	at     int // the call
-	victim int
-}
+// mostPlayed bounds a case.
+const mostPlayed = time.Minute
 
-func drawFault(f fault, seed uint64) faultCase {
-	draw := rand.New(rand.NewPCG(seed, 1))
-	c := faultCase{fault: f, seed: seed, ranks: 4 + draw.IntN(5), calls: 30}
-	c.at, c.victim = 5+draw.IntN(20), draw.IntN(c.ranks)
-	c.opts = Options{Ranks: c.ranks, Oversubscribe: true}
-	if nodes := 1 + draw.IntN(4); nodes > 1 {
-		var hosts []string
-		for n := range nodes {
-			hosts = append(hosts, fmt.Sprintf("n%d:%d", n, (c.ranks+n)/nodes))
-		}
-		c.opts.Hosts, c.opts.Launcher = strings.Join(hosts, ","), launcherLocal
-	}
-	return c
-}
-
-// stallAfter is Options.StallAfter of the ranks.
-func (c *faultCase) stallAfter() time.Duration {
-	if os.Getenv("TIERFLOW_TEST_LONG") != "" {
-		return 2 * time.Second
-	}
-	return time.Second
-}
-
-// blamed are the ranks that are to be found.
-func (c *faultCase) blamed() []int {
-	if c.name == "circle" {
-		other := (c.victim + 1) % c.ranks
-		return []int{min(c.victim, other), max(c.victim, other)}
-	}
-	return []int{c.victim}
-}
-
-// faulty plays a rank of the case with fault args[0] and seed args[1].
-func faulty(args []string) {
-	n, err := strconv.Atoi(args[0])
-	check(err)
-	seed, err := strconv.ParseUint(args[1], 10, 64)
-	check(err)
-	c := drawFault(faults[n], seed)
-	ctx := context.Background()
-	comm, err := planner.Join(ctx, &planner.Options{StallAfter: c.stallAfter()})
-	check(err)
-	own := rand.New(rand.NewPCG(seed, uint64(2+comm.Rank())))
-	for i := range c.calls {
-		time.Sleep(time.Duration(own.IntN(3000)) * time.Microsecond)
-		if c.name == "healthy" && i == c.at && comm.Rank() == c.victim {
-			time.Sleep(c.stallAfter() / 2) // it computes
-		}
-		if i == c.at && c.isStruck(comm.Rank()) && c.strike(ctx, comm) {
-			continue
-		}
-		check(c.call(ctx, comm, i, 0))
-	}
-	check(comm.Close())
-}
-
-// isStruck reports whether a rank is one that the fault happens on.
-func (c *faultCase) isStruck(rank int) bool {
-	return slices.Contains(c.blamed(), rank) || c.want == verdict.Computing
-}
-
-// call makes the i-th call of the program: all differ in their counts. more changes it.
-func (c *faultCase) call(ctx context.Context, comm *planner.Comm, i, more int) error {
-	draw := rand.New(rand.NewPCG(c.seed, uint64(100+i)))
-	count := []int{1, 100, 20000}[draw.IntN(3)] + i + more
-	x, y := make([]int32, count), make([]int32, count*comm.Size())
-	switch root := draw.IntN(c.ranks); draw.IntN(4) {
-	case 0:
-		return planner.BcastNow(ctx, comm, x, root)
-	case 1:
-		return planner.AllreduceNow(ctx, comm, x, x, tasks.Sum)
-	case 2:
-		return planner.AllgatherNow(ctx, comm, x, y)
-	default:
-		return planner.ReduceNow(ctx, comm, x, x, tasks.Max, root)
-	}
-}
-
-// strike lets the fault happen. It reports whether the call is not to be made.
-func (c *faultCase) strike(ctx context.Context, comm *planner.Comm) bool {
-	if comm.Rank() == c.victim {
-		fmt.Println("struck", os.Getpid())
-	}
-	switch c.name {
-	case "killed":
-		check(syscall.Kill(os.Getpid(), syscall.SIGKILL))
-	case "exits":
-		os.Exit(0)
-	case "stopped":
-		check(syscall.Kill(os.Getpid(), syscall.SIGSTOP))
-	case "loops":
-		for n := 1; n != 0; n += 2 { // until the job is ended
-			time.Sleep(time.Microsecond)
-		}
-	case "loops in an operation":
-		one := []int32{1}
-		return planner.ReduceNow(ctx, comm, one, one, tasks.UserOp("endless", true, func(a, b int32) int32 {
-			for comm.Rank() == c.victim {
-				time.Sleep(time.Millisecond)
-			}
-			return a + b
-		}), c.victim) == nil
-	case "differs":
-		check(c.call(ctx, comm, c.at, 7))
-		return true
-	case "skips":
-		return true
-	case "circle":
-		other := c.blamed()[0] + c.blamed()[1] - comm.Rank()
-		_, err := planner.Recv(ctx, comm, other, 3, make([]int32, 1))
-		check(err)
-	}
-	return false
-}
-
-// play runs the job until it ends or has given its verdict, and returns the first finding; nil
-// if there is none.
-func (c *faultCase) play(t *testing.T, dir string) (*verdict.Finding, string) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+// play runs the job until it ends, or somebody knows what is wrong.
+func (c faultCase) play(t *testing.T, dir string) told {
+	ctx, cancel := context.WithTimeout(t.Context(), mostPlayed)
 	defer cancel()
-	dumps := filepath.Join(dir, "dumps")
-	n := slices.Index(faults, c.fault)
-	c.opts.Env = append(os.Environ(), planner.DumpDirVariable+"="+dumps, planner.DoorVariable+"="+filepath.Join(dir, "doors"))
-	c.opts.Program = rankLine(t, "faulty", strconv.Itoa(n), strconv.FormatUint(c.seed, 10))
-	var out buffer
+	p := &playing{faultCase: c, dir: dir}
+	if c.fault.cluster {
+		if !p.makeCluster(t) {
+			return told{text: "no cluster can be made"}
+		}
+		defer p.removeCluster(t)
+	}
+	cmd := p.command(ctx, t)
+	if err := cmd.Start(); err != nil {
+		t.Error(err)
+		return told{}
+	}
+	over, ended := context.WithCancel(ctx)
 	var watching sync.WaitGroup
+	var asked told
+	watching.Go(func() { p.hurt(over, t) })
+	watching.Go(func() {
+		if asked = p.ask(over, t); asked.found != nil {
+			cancel()
+		}
+	})
 	watching.Go(func() { // a job that stands still has to be ended
-		for ctx.Err() == nil {
-			if _, err := os.Stat(filepath.Join(dumps, "verdict.txt")); err == nil {
+		for over.Err() == nil {
+			if _, err := os.Stat(filepath.Join(p.dumps(), "verdict.txt")); err == nil {
 				time.Sleep(200 * time.Millisecond) // to be logged
 				cancel()
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
 	})
-	_, err := Run(ctx, c.opts, strings.NewReader(""), &out, &out)
-	cancel()
+	err := cmd.Wait()
+	ended()
 	watching.Wait()
-	text := fmt.Sprintf("%s\n%v", out.String(), err)
-	all, unread := door.ReadSnapshots(dumps)
-	if unread != nil { // the launcher has ended the others before they knew
-		if failed, ok := errors.AsType[*RankError](err); ok && failed.Signal != "" {
-			return &verdict.Finding{Class: verdict.Died, Ranks: []int{failed.Rank}}, text
+	return p.judge(t, err, asked)
+}
+
+func (p *playing) dumps() string { return filepath.Join(p.dir, "dumps") }
+
+// command starts the launcher, on the first node of the cluster if there is one.
+func (p *playing) command(ctx context.Context, t *testing.T) *exec.Cmd {
+	n := slices.IndexFunc(faults, func(f fault) bool { return f.name == p.name })
+	opts := p.opts
+	opts.Program = rankLine(t, "faulty", strconv.Itoa(n), strconv.FormatUint(p.seed, 10))
+	words := []string{self(t), "launcher"}
+	if p.nodes != "" {
+		opts.Launcher = clusterScript(t) + " rsh --name " + p.nodes
+		words = append([]string{clusterScript(t), "exec", "--name", p.nodes, "0"}, words...)
+	}
+	text, err := json.Marshal(opts)
+	if err != nil {
+		t.Error(err)
+	}
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.Env = append(os.Environ(), optionsKey+"="+string(text), planner.DumpDirVariable+"="+p.dumps(), planner.DoorVariable+"="+p.doors(), graceKey+"=1s")
+	cmd.Stdout, cmd.Stderr = &p.out, &p.out
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 20 * time.Second
+	return cmd
+}
+
+func (p *playing) doors() string { return filepath.Join(p.dir, "doors") }
+
+// clusterScript is the path of what makes emulated clusters.
+func clusterScript(t *testing.T) string {
+	script, err := filepath.Abs("../../../testdata/cluster/cluster")
+	if err != nil {
+		t.Error(err)
+	}
+	return script
+}
+
+// clusters numbers emulated clusters.
+var clusters atomic.Int64
+
+func (p *playing) makeCluster(t *testing.T) bool {
+	n := clusters.Add(1)
+	p.nodes = fmt.Sprintf("v%x-%c%c", os.Getpid()&0xfffff, 'a'+n/26%26, 'a'+n%26)
+	out, err := exec.Command(clusterScript(t), "up", strconv.Itoa(clusterNodes), "--rate", "1gbit", "--name", p.nodes).CombinedOutput()
+	if err != nil {
+		t.Errorf("cluster up: %v\n%s", err, out)
+	}
+	return err == nil
+}
+
+func (p *playing) removeCluster(t *testing.T) {
+	if out, err := exec.Command(clusterScript(t), "down", "--name", p.nodes).CombinedOutput(); err != nil {
+		t.Errorf("cluster down: %v\n%s", err, out)
+	}
+}
+
+// struckLine is what a rank says when the fault begins.
+var struckLine = regexp.MustCompile(`struck (\d+)`)
+
+// hurt waits for the fault, and lets it happen where it happens to a node.
+func (p *playing) hurt(ctx context.Context, t *testing.T) {
+	if p.want == 0 {
+		return
+	}
+	for ctx.Err() == nil {
+		text := p.out.String()
+		if m := struckLine.FindStringSubmatch(text); m != nil {
+			at, _ := strconv.ParseInt(m[1], 10, 64)
+			p.struck.Store(at)
+			return
 		}
-		return nil, text
+		if p.nodes != "" && strings.Contains(text, "begun") {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	time.Sleep(time.Duration(rand.New(rand.NewPCG(p.seed, 3)).IntN(1000)) * time.Millisecond)
+	words := []string{"ip", "-n", fmt.Sprint(p.nodes, p.victim), "link", "set", "eth0", "down"}
+	if p.name == "slow node" { // what it sends, or what it is sent, has a twentieth of the rate
+		words = []string{"tc", "-n", fmt.Sprint(p.nodes, p.victim), "qdisc", "change", "dev", "eth0"}
+		if p.seed%2 == 1 {
+			words = []string{"tc", "-n", p.nodes + "br", "qdisc", "change", "dev", fmt.Sprint("port", p.victim)}
+		}
+		words = append(words, strings.Fields("root handle 1: tbf rate 50mbit burst 20kb latency 50ms")...)
+	}
+	p.struck.Store(time.Now().UnixNano())
+	if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+		t.Errorf("%q: %v\n%s", words, err, out)
+	}
+}
+
+// ask asks a job that moves what is wrong with it, again and again, until something is. What
+// has gone on for less than StallAfter doesn't count.
+func (p *playing) ask(ctx context.Context, t *testing.T) (o told) {
+	for p.asked && isFull() && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+		if p.want > 0 && (p.struck.Load() == 0 || p.since(time.Now()) < 3*time.Second) {
+			continue
+		}
+		cmd := exec.CommandContext(ctx, self(t), "diagnose", "diagnose", "--json", "--least", stallAfter().String())
+		cmd.Env = append(os.Environ(), planner.DoorVariable+"="+p.doors())
+		text, _ := cmd.Output() // a finding is an error
+		said := struct{ Findings []verdict.Finding }{}
+		if json.Unmarshal(text, &said) == nil && len(said.Findings) > 0 {
+			return told{&said.Findings[0], p.since(time.Now()), string(text)}
+		}
+	}
+	return o
+}
+
+// since is how long after the fault a moment is.
+func (p *playing) since(t time.Time) time.Duration {
+	if at := p.struck.Load(); at != 0 {
+		return t.Sub(time.Unix(0, at))
+	}
+	return 0
+}
+
+// signalled is what the launcher says of a rank that a signal has ended.
+var signalled = regexp.MustCompile(`rank (\d+) on \S+: ended by signal`)
+
+// judge reads what the job has found out by itself, or else what it was asked.
+func (p *playing) judge(t *testing.T, err error, asked told) told {
+	o := told{text: fmt.Sprintf("%s\n%v\n%s", p.out.String(), err, asked.text)}
+	if asked.found != nil { // what is kept is of a job that was ended
+		asked.text = o.text
+		return asked
+	}
+	all, unread := door.ReadSnapshots(p.dumps())
+	if unread != nil {
+		if m := signalled.FindStringSubmatch(o.text); m != nil { // the launcher has ended the others before they knew
+			rank, _ := strconv.Atoi(m[1])
+			o.found = &verdict.Finding{Class: verdict.Died, Ranks: []int{rank}}
+			return o
+		}
+		return o
 	}
 	states, nodes := door.Merge(all)
 	for _, s := range states {
-		text += fmt.Sprintf("\nrank %d: %v", s.Rank, &s)
+		o.text += fmt.Sprintf("\nrank %d: %v", s.Rank, &s)
 	}
-	found := verdict.Diagnose(states, verdict.Options{Least: c.stallAfter() / 2, Nodes: nodes})
+	found := verdict.Diagnose(states, verdict.Options{Least: stallAfter() / 2, Nodes: nodes})
 	if len(found) == 0 {
-		return nil, text
+		return o
 	}
-	if word := found[0].Class.String() + ": "; c.want > 0 && !isFailure(c.want) && !regexp.MustCompile(`verdict="`+word).MatchString(text) {
-		t.Errorf("%s, seed %d: the job has not logged %s itself\n%s", c.name, c.seed, word, text)
+	o.found = &found[0]
+	first := slices.MinFunc(all, func(a, b door.Snapshot) int { return a.Taken.Compare(b.Taken) })
+	o.after = p.since(first.Taken)
+	if word := found[0].Class.String() + ": "; p.want > 0 && first.Found != nil && !strings.Contains(o.text, `verdict="`+word) {
+		t.Errorf("%s, seed %d: the job has not logged %s itself\n%s", p.name, p.seed, word, o.text)
 	}
-	return &found[0], text
+	return o
 }
 
-// isFailure reports whether such a fault ends the job.
-func isFailure(c verdict.Class) bool { return c == verdict.Died || c == verdict.Mismatch }
+// tallied is what was found of one fault.
+type tallied struct {
+	right, played int
+	columns       map[string]int // by class, of what was wrong
+	after         []time.Duration
+}
+
+// note counts an told, and complains of a wrong one.
+func (y *tallied) note(t *testing.T, c *faultCase, o told) {
+	y.played++
+	column := "nothing"
+	if o.found != nil {
+		column = o.found.Class.String()
+	}
+	switch {
+	case c.isRight(o.found):
+		y.right++
+		if o.after > 0 {
+			y.after = append(y.after, o.after)
+		}
+		return
+	case o.found == nil:
+		t.Errorf("%s, seed %d: nothing found, want %v of %v\n%s", c.name, c.seed, c.want, c.blamed(), o.text)
+	default:
+		if o.found.Class == c.want {
+			column += " of other ranks"
+		}
+		t.Errorf("%s, seed %d: found %v of %v, want %v of %v\n%s", c.name, c.seed, o.found, o.found.Ranks, c.want, c.blamed(), o.text)
+	}
+	y.columns[column]++
+}
+
+// quantile returns the time that a share of all was below.
+func quantile(all []time.Duration, share float64) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	all = slices.Sorted(slices.Values(all))
+	return all[min(len(all)-1, int(share*float64(len(all))))].Round(10 * time.Millisecond)
+}
 
 // Faults that are injected into jobs of random collectives are found by the job itself: their
 // class, and the ranks to blame. Jobs in which nothing is wrong are left alone. With
-// TIERFLOW_TEST_LONG there are 40 seeds of each, with TIERFLOW_TEST_SEEDS as many as that says,
-// and a table of what was taken for what.
+// TIERFLOW_TEST_SEEDS=40 there are 40 seeds of each, and 200 healthy jobs; 21-40 are the second
+// half. Jobs have the settings of every job then, those that move are asked by tierflow
+// diagnose, and emulated clusters join. TIERFLOW_TEST_FAULTS names some of the faults, with commas.
 func TestVerdicts(t *testing.T) {
-	seeds := 1
-	if os.Getenv("TIERFLOW_TEST_LONG") != "" {
-		seeds = 40
-	}
-	if n, err := strconv.Atoi(os.Getenv("TIERFLOW_TEST_SEEDS")); err == nil {
-		seeds = n
-	}
-	table := map[string]map[string]int{}
-	var mu sync.Mutex
-	var playing sync.WaitGroup
-	slots := make(chan struct{}, 4)
-	right := 0
-	for _, f := range faults {
-		table[f.name] = map[string]int{}
-	}
-	for _, f := range faults {
-		for seed := range uint64(seeds) {
-			slots <- struct{}{}
-			dir, err := os.MkdirTemp("", "faults") // sockets have short names
-			if err != nil {
-				t.Fatal(err)
-			}
-			playing.Go(func() {
-				defer os.RemoveAll(dir)
-				defer func() { <-slots }()
-				c := drawFault(f, seed+1)
-				got, text := c.play(t, dir)
-				mu.Lock()
-				defer mu.Unlock()
-				column := "nothing"
-				if got != nil {
-					if column = got.Class.String(); got.Class == c.want && !slices.Equal(got.Ranks, c.blamed()) {
-						column += " of other ranks"
-					}
-				}
-				table[f.name][column]++
-				switch {
-				case got == nil && c.want == 0, got != nil && got.Class == c.want && slices.Equal(got.Ranks, c.blamed()):
-					right++
-				case got == nil:
-					t.Errorf("%s, seed %d: nothing found, want %v of %v\n%s", f.name, seed+1, c.want, c.blamed(), text)
-				default:
-					t.Errorf("%s, seed %d: found %v of %v, want %v of %v\n%s", f.name, seed+1, got, got.Ranks, c.want, c.blamed(), text)
-				}
-			})
+	first, last := uint64(1), uint64(2)
+	if text := os.Getenv("TIERFLOW_TEST_SEEDS"); text != "" {
+		from, to, both := strings.Cut(text, "-")
+		if !both {
+			from, to = "1", from
+		}
+		var bad [2]error
+		first, bad[0] = strconv.ParseUint(from, 10, 64)
+		last, bad[1] = strconv.ParseUint(to, 10, 64)
+		if err := errors.Join(bad[:]...); err != nil {
+			t.Fatalf("TIERFLOW_TEST_SEEDS: %v", err)
 		}
 	}
-	playing.Wait()
-	for _, f := range faults {
-		t.Logf("%-22s %v", f.name, table[f.name])
+	named := os.Getenv("TIERFLOW_TEST_FAULTS")
+	table := map[string]*tallied{}
+	var mu sync.Mutex
+	for _, beside := range []int{4, 2, 1} {
+		var jobs sync.WaitGroup
+		slots := make(chan struct{}, beside)
+		for _, f := range faults {
+			if f.jobs != beside || !isFull() && (f.cluster || f.want == verdict.SlowRank) || named != "" && !slices.Contains(strings.Split(named, ","), f.name) {
+				continue
+			}
+			table[f.name] = &tallied{columns: map[string]int{}}
+			from, to := first, last
+			if f.want == 0 && isFull() {
+				from, to = 5*(first-1)+1, 5*last
+			}
+			for seed := from; seed <= to; seed++ {
+				slots <- struct{}{}
+				dir, err := os.MkdirTemp("", "faults") // sockets have short names
+				if err != nil {
+					t.Fatal(err)
+				}
+				jobs.Go(func() {
+					defer os.RemoveAll(dir)
+					defer func() { <-slots }()
+					c := drawFault(f, seed)
+					o := c.play(t, dir)
+					mu.Lock()
+					defer mu.Unlock()
+					table[f.name].note(t, &c, o)
+				})
+			}
+		}
+		jobs.Wait()
 	}
-	t.Logf("%d of %d right", right, seeds*len(faults))
+	printTable(t, table)
+}
+
+// printTable logs what was taken for what.
+func printTable(t *testing.T, table map[string]*tallied) {
+	right, played := 0, 0
+	var after []time.Duration
+	for _, f := range faults {
+		y := table[f.name]
+		if y == nil {
+			continue
+		}
+		t.Logf("%-22s %-12v %3d of %3d right, found after %v, p95 %v; wrong: %v", f.name, f.want, y.right, y.played, quantile(y.after, 0.5), quantile(y.after, 0.95), y.columns)
+		if f.want > 0 {
+			right, played, after = right+y.right, played+y.played, append(after, y.after...)
+		}
+	}
+	t.Logf("%d of %d faults right, p95 %v", right, played, quantile(after, 0.95))
 }

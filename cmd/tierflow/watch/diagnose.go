@@ -24,6 +24,10 @@ const statusUnreadable = 3
 // betweenLooks is the time between two looks at a job: what is found must be there in both.
 const betweenLooks = 200 * time.Millisecond
 
+// shortStop is how long a process may be stopped, or silent, for reasons that pass: a machine
+// takes a snapshot of itself, say.
+const shortStop = time.Second
+
 // diagnose is the command diagnose.
 type diagnose struct {
 	pid    int
@@ -36,6 +40,7 @@ type result struct {
 	Job      string // or the folder
 	Healthy  bool
 	Findings []verdict.Finding
+	Note     string `json:",omitempty"` // who holds up a job that moves, if only its program has a reason for it
 	States   []flight.State
 }
 
@@ -47,7 +52,8 @@ func DiagnoseCommand() *cobra.Command {
 		Short: "Say why a job stands still",
 		Long: `Asks all ranks of a job of this user what they are in, follows who waits for whom, and
 names the cause: a rank that died, doesn't answer, is stopped, runs something else, is in
-an operation, is late, or bytes that don't come. JOB is the beginning of a job's name, see
+an operation, is late, or bytes that don't come. A job that moves is looked at for a second:
+a network may be much slower than the others, or a rank may have no processor. JOB is the beginning of a job's name, see
 tierflow ps; it may be left out where there is one job. DIR is a folder of TIERFLOW_DUMP_DIR
 or tierflow run --dump: what ranks were in when the job stood still, or why it failed.
 
@@ -126,8 +132,12 @@ func (d *diagnose) examineJob(ctx context.Context, j door.Job) (*result, error) 
 	if len(r.Findings) == 0 {
 		return r, d.findSlow(ctx, j, before, r)
 	}
+	between := betweenLooks
+	if slices.ContainsFunc(r.Findings, func(f verdict.Finding) bool { return f.Class == verdict.Stopped || f.Class == verdict.Unreachable }) {
+		between = shortStop
+	}
 	select {
-	case <-time.After(betweenLooks):
+	case <-time.After(between):
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -141,20 +151,45 @@ func (d *diagnose) examineJob(ctx context.Context, j door.Job) (*result, error) 
 	return again, nil
 }
 
-// slowTime is how long a job that moves is watched for ranks that hold it up.
-const slowTime = time.Second
+// A job that moves is watched for slowTime. A rank that is slow must be so slowLooks times in a
+// row: collecting garbage, or a pause of the machine, is over by then. Rates of the network
+// are of many messages.
+const (
+	slowTime  = time.Second
+	slowLooks = 3
+)
 
-// findSlow adds a rank that holds up a job which moves.
+// fewestCalls are made in that time by a rank that is slow. One that makes fewer computes, or is
+// late.
+const fewestCalls = 3
+
+// findSlow adds what holds up a job that moves: a network that is slower than others, or a
+// rank without a processor. A rank that computes for longer than others is a note.
 func (d *diagnose) findSlow(ctx context.Context, j door.Job, before *usages, r *result) error {
-	select {
-	case <-time.After(slowTime):
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	var found []verdict.Finding
+	for n := range slowLooks {
+		if slices.ContainsFunc(found, func(f verdict.Finding) bool { return f.Class == verdict.SlowLink }) {
+			break
+		}
+		select {
+		case <-time.After(slowTime):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		now := askUsages(ctx, j)
+		seen, note := now.compareSlow(before, j.Ranks[0].Nodes)
+		if n == 0 {
+			r.Note = note
+		} else {
+			seen = slices.DeleteFunc(seen, func(f verdict.Finding) bool {
+				return !slices.ContainsFunc(found, func(g verdict.Finding) bool { return f.Same(&g) })
+			})
+		}
+		if found, before = seen, now; len(found) == 0 {
+			return nil
+		}
 	}
-	now := askUsages(ctx, j)
-	if f := verdict.Straggler(now.waited(before), now.at.Sub(before.at)); f != nil {
-		r.Findings = append(r.Findings, *f)
-	}
+	r.Findings, r.Note = found, ""
 	return nil
 }
 
@@ -180,6 +215,9 @@ func (d *diagnose) print(c *cobra.Command, r *result) error {
 		}
 	case r.Healthy:
 		fmt.Fprintf(&b, "job %s: nothing is wrong\n", r.Job)
+		if r.Note != "" {
+			fmt.Fprintf(&b, "%s\n", r.Note)
+		}
 	default:
 		for i := range r.Findings {
 			fmt.Fprintf(&b, "%v\n", &r.Findings[i])

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"text/tabwriter"
 	"time"
@@ -23,11 +24,17 @@ import (
 type usages struct {
 	at    time.Time
 	ranks []*planner.Usage
+	times []processorTime
 }
+
+// processorTime is how long the threads of a rank have run, and how long they waited for a
+// processor.
+type processorTime struct{ ran, delayed time.Duration }
 
 // askUsages asks the ranks of a job that are on this machine.
 func askUsages(ctx context.Context, j door.Job) *usages {
 	u := &usages{ranks: make([]*planner.Usage, j.Ranks[0].Ranks)}
+	u.times = make([]processorTime, len(u.ranks))
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	var asked sync.WaitGroup
@@ -38,6 +45,7 @@ func askUsages(ctx context.Context, j door.Job) *usages {
 			one := &planner.Usage{}
 			if err == nil && json.Unmarshal(a.Usage, one) == nil && i.Rank >= 0 && i.Rank < len(u.ranks) {
 				u.ranks[i.Rank] = one
+				u.times[i.Rank].ran, u.times[i.Rank].delayed, _ = i.ProcessorTime()
 			}
 		})
 	}
@@ -56,6 +64,64 @@ func (u *usages) waited(before *usages) []time.Duration {
 		}
 	}
 	return all
+}
+
+// flows are what left for other nodes since before.
+func (u *usages) flows(before *usages) (all []verdict.Flow) {
+	long := u.at.Sub(before.at)
+	for r, now := range u.ranks {
+		old := before.ranks[r]
+		if now == nil || old == nil {
+			continue
+		}
+		busy := map[int]time.Duration{}
+		for _, f := range old.Flows {
+			busy[f.To] = f.Busy
+		}
+		for _, f := range now.Flows {
+			share := (f.Busy - busy[f.To]).Seconds() / long.Seconds()
+			all = append(all, verdict.Flow{From: r, To: f.To, Rate: float64(f.Rate), Full: f.Full, Busy: share})
+		}
+	}
+	return all
+}
+
+// compareSlow returns what was slow since before, and a note about a rank that holds up the
+// others and has its processor.
+func (u *usages) compareSlow(before *usages, nodes []string) (found []verdict.Finding, note string) {
+	if f := verdict.Bottleneck(u.flows(before), nodes); f != nil {
+		found = append(found, *f)
+	}
+	f := verdict.Straggler(u.waited(before), u.at.Sub(before.at))
+	if f == nil {
+		return found, ""
+	}
+	if why, yes := u.starved(before, f.Ranks, f.For); yes && u.moves(before, f.Ranks) {
+		f.Text += "; " + why
+		return append(found, *f), ""
+	}
+	return found, f.Text + "; it computes"
+}
+
+// starved reports whether ranks got less than half of the processor time that they could have
+// used since before, and whether that is half of what the others have waited for, or more. It
+// says so.
+func (u *usages) starved(before *usages, ranks []int, waited time.Duration) (text string, yes bool) {
+	for _, r := range ranks {
+		ran, delayed := u.times[r].ran-before.times[r].ran, u.times[r].delayed-before.times[r].delayed
+		if delayed <= ran || 2*delayed < waited {
+			return "", false
+		}
+		if text == "" {
+			text = fmt.Sprintf("its threads ran for %.0f %% of the time that they had work, others had the processor", 100*ran.Seconds()/(ran+delayed).Seconds())
+		}
+	}
+	return text, text != ""
+}
+
+// moves reports whether all of some ranks have made calls since before.
+func (u *usages) moves(before *usages, ranks []int) bool {
+	return !slices.ContainsFunc(ranks, func(r int) bool { return calls(u.ranks[r])-calls(before.ranks[r]) < fewestCalls })
 }
 
 // row is what a rank did in some time.

@@ -78,10 +78,11 @@ func (j *job) findFailures() {
 		rank  int
 	}
 	told := map[key]bool{}
+	beyond := j.beyondCut()
 	for i := range j.all {
 		f := j.all[i].Failed
 		var class Class
-		if f == nil || class.UnmarshalText([]byte(f.Kind)) != nil || told[key{class, f.Rank}] {
+		if f == nil || class.UnmarshalText([]byte(f.Kind)) != nil || told[key{class, f.Rank}] || beyond[i] {
 			continue
 		}
 		told[key{class, f.Rank}] = true
@@ -91,6 +92,29 @@ func (j *job) findFailures() {
 		}
 		j.add(class, ranks, 0, "%s", f.Text)
 	}
+}
+
+// beyondCut returns the places in j.all of those who most of the ranks that failed can't
+// reach, and of their nodes. They see the others die.
+func (j *job) beyondCut() map[int]bool {
+	failed, by := 0, map[int]int{} // rank: who can't reach it
+	for i := range j.all {
+		if f := j.all[i].Failed; f != nil {
+			failed++
+			if f.Kind == Unreachable.String() {
+				by[f.Rank]++
+			}
+		}
+	}
+	beyond := map[int]bool{}
+	for rank, count := range by {
+		for i := range j.all {
+			if r := j.all[i].Rank; 2*count > failed && (r == rank || max(r, rank) < len(j.Nodes) && j.Nodes[r] == j.Nodes[rank]) {
+				beyond[i] = true
+			}
+		}
+	}
+	return beyond
 }
 
 // findAbsent finds ranks that can't say what they are in.

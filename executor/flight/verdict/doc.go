@@ -20,6 +20,8 @@
 //	slow link     all have come, and bytes between two ranks don't, or too slowly
 //	slow rank     all move, and one waits for nobody while the others wait for it
 //
+// Of jobs that move, [Straggler] and [Bottleneck] tell the last two, from what ranks counted.
+//
 // They are in this order: a mismatch, say, mostly makes others late. The first finding is the
 // verdict.
 package verdict

@@ -119,6 +119,15 @@ func TestDiagnose(t *testing.T) {
 			[]flight.State{failed(out(0, 7), flight.Failed{Rank: 3, Text: "rank 3 failed: was lost", Kind: "died"}), failed(out(1, 7), flight.Failed{Rank: 3, Text: "rank 3 failed: was lost", Kind: "died"})},
 			"died: rank 3 failed: was lost",
 		},
+		{
+			"the smaller side of a cut",
+			[]flight.State{
+				failed(out(0, 7), flight.Failed{Rank: 2, Text: "rank 2 timed out", Kind: "unreachable"}),
+				failed(out(1, 7), flight.Failed{Rank: 2, Text: "rank 2 timed out", Kind: "unreachable"}),
+				failed(out(3, 7), flight.Failed{Rank: 2, Text: "rank 2 was lost", Kind: "died"}),
+			},
+			"unreachable: rank 2 timed out",
+		},
 		{"a failure of no class", []flight.State{failed(out(0, 7), flight.Failed{Text: "cancelled"})}, ""},
 	} {
 		found := Diagnose(test.states, Options{Nodes: nodes})
@@ -181,6 +190,41 @@ func TestStraggler(t *testing.T) {
 		}
 		if !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
 			t.Errorf("%v: %q, want %q", test.waited, got, test.want)
+		}
+	}
+}
+
+func TestBottleneck(t *testing.T) {
+	nodes := []string{"a", "a", "b", "c"}
+	const slow, fast = 6e6, 110e6
+	flow := func(from, to int, rate float64) Flow { return Flow{from, to, rate, true, 0.9} }
+	little := func(from, to int, rate float64) Flow { return Flow{from, to, rate, false, 0.9} }
+	for _, test := range []struct {
+		name  string
+		flows []Flow
+		want  string
+	}{
+		{"nothing passes", nil, ""},
+		{"all alike", []Flow{flow(0, 2, 90e6), flow(2, 3, fast), flow(3, 0, 70e6)}, ""},
+		{"a node sends slowly", []Flow{flow(2, 0, slow), flow(2, 3, 5e6), flow(0, 2, fast), flow(0, 3, fast), flow(3, 0, fast)}, "slow link: the network of b carries 6 MB/s, others 110 MB/s or more"},
+		{"there and back", []Flow{flow(2, 0, slow), flow(0, 3, fast), flow(1, 2, 5e6), flow(3, 2, fast)}, "slow link: the network from a to b carries 6 MB/s"},
+		{"one way", []Flow{flow(2, 0, slow), flow(0, 2, fast)}, "slow link: the network from b to a carries"},
+		{"what another rank says is of long ago", []Flow{flow(2, 0, slow), {2, 1, fast, true, 0.01}, flow(0, 2, fast)}, "slow link: the network from b to a carries"},
+		{"little is sent", []Flow{little(2, 0, slow), flow(0, 2, fast)}, ""},
+		{"little is sent on another way", []Flow{little(3, 0, 1e6), flow(2, 0, slow), flow(0, 2, fast)}, "slow link: the network from b to a carries"},
+		{"nobody waits for it", []Flow{{2, 0, slow, true, 0.01}, flow(0, 2, fast)}, ""},
+		{"nothing in common", []Flow{flow(2, 0, slow), flow(3, 2, slow), flow(0, 3, slow), flow(0, 2, fast)}, ""},
+		{"unknown ranks", []Flow{flow(9, 0, slow), flow(-1, 2, fast)}, ""},
+	} {
+		got := ""
+		if f := Bottleneck(test.flows, nodes); f != nil {
+			got = f.String()
+			if len(f.Ranks) == 0 {
+				t.Errorf("%s: no ranks", test.name)
+			}
+		}
+		if !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}
 }

@@ -1,0 +1,111 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Flow is what passes from one rank to another one on another node.
+type Flow struct {
+	From, To int     // ranks of the world
+	Rate     float64 // at which bytes last arrived, bytes/s; 0: unknown
+	// Full: the sender always had more to send, so Rate is what the way can carry. Otherwise it
+	// can carry that or more.
+	Full bool
+	Busy float64 // share of the time in which something was on its way, 0 to 1
+}
+
+// way is a direction between two nodes.
+type way struct{ from, to string }
+
+// slowPart is how slow a way must be beside the slowest of the faster ones: ways of a healthy
+// machine differ, and their rates blend into each other.
+const slowPart = 0.5
+
+// pace is what is known of a way.
+type pace struct {
+	way
+	busy float64 // of its busiest flow, and what that one says of the way
+	rate float64
+	full bool
+}
+
+// Bottleneck returns the node, or the two nodes, whose ways carry less than half of what the
+// other ways do, while the job waits for them. nodes has the name of each rank's node. nil:
+// there is none, or too little has passed to tell.
+func Bottleneck(flows []Flow, nodes []string) *Finding {
+	all := paces(flows, nodes)
+	var slow []pace // those that are full, up to a gap
+	for i, p := range all {
+		if p.full {
+			slow = append(slow, p)
+		}
+		if len(slow) > 0 && i+1 < len(all) && p.rate < slowPart*all[i+1].rate {
+			return blameWays(slow, all[i+1].rate, nodes)
+		}
+	}
+	return nil
+}
+
+// paces returns what is known of all ways, the slowest first.
+func paces(flows []Flow, nodes []string) []pace {
+	by := map[way]*pace{}
+	for _, f := range flows {
+		if f.Rate <= 0 || min(f.From, f.To) < 0 || max(f.From, f.To) >= len(nodes) {
+			continue
+		}
+		w := way{nodes[f.From], nodes[f.To]}
+		p := by[w]
+		if p == nil {
+			p = &pace{way: w}
+			by[w] = p
+		}
+		if f.Busy > p.busy { // what others say may be of long ago
+			p.busy, p.rate, p.full = f.Busy, f.Rate, f.Full
+		}
+	}
+	var all []pace
+	for _, p := range by {
+		if p.busy > 0 {
+			all = append(all, *p)
+		}
+	}
+	slices.SortFunc(all, func(a, b pace) int {
+		return cmp.Or(cmp.Compare(a.rate, b.rate), cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
+	})
+	return all
+}
+
+// blameWays names what slow ways have in common, if ranks wait for one of them.
+func blameWays(slow []pace, others float64, nodes []string) *Finding {
+	named := sharedNodes(slow)
+	if len(named) == 0 || !slices.ContainsFunc(slow, func(p pace) bool { return p.busy >= muchWait }) {
+		return nil
+	}
+	text := "the network of " + named[0]
+	if len(named) > 1 {
+		text = "the network from " + named[0] + " to " + named[1]
+	}
+	f := &Finding{Class: SlowLink, Nodes: named}
+	f.Text = fmt.Sprintf("%s carries %s, others %s or more", text, rateText(slow[len(slow)-1].rate), rateText(others))
+	for r, node := range nodes {
+		if slices.Contains(named, node) {
+			f.Ranks = append(f.Ranks, r)
+		}
+	}
+	return f
+}
+
+// sharedNodes returns the one node that all slow ways begin or end at, or the two of all;
+// nil if they have nothing in common.
+func sharedNodes(slow []pace) (common []string) {
+	common = []string{slow[0].from, slow[0].to}
+	for _, w := range slow[1:] {
+		common = slices.DeleteFunc(common, func(node string) bool { return node != w.from && node != w.to })
+	}
+	return common
+}
+
+// rateText is 3.1 MB/s.
+func rateText(bytes float64) string { return fmt.Sprintf("%.3g MB/s", bytes/1e6) }

@@ -1,0 +1,32 @@
+package tcp
+
+import (
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tierflow/tierflow/executor/wire"
+)
+
+// Flow asks the system how fast what was written has left.
+func (l *Link) Flow() (f wire.Flow, known bool) {
+	if l.send < 0 {
+		return f, false
+	}
+	info, err := unix.GetsockoptTCPInfo(l.send, unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil || info.Delivery_rate == 0 {
+		return f, false
+	}
+	f.Rate = int64(info.Delivery_rate)
+	f.Full = !isLimitedBySender(info)
+	f.Busy = time.Duration(info.Busy_time-min(info.Busy_time, info.Rwnd_limited)) * time.Microsecond
+	return f, true
+}
+
+// isLimitedBySender reports whether the rate is of a time in which the sender had too little to
+// send. The flag is the lowest bit of a byte without a name: it is the last before Rto.
+func isLimitedBySender(info *unix.TCPInfo) bool {
+	flags := *(*byte)(unsafe.Add(unsafe.Pointer(info), unsafe.Offsetof(info.Rto)-1))
+	return flags&1 != 0
+}
