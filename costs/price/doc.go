@@ -12,7 +12,8 @@
 // all phases. Few segments on their way may be a limit, too: then it is a phase's time
 // divided by the window.
 //
-// Messages cost what package machine says. What a simulation has and a price has not:
+// Messages cost what package machine says. The rest is counted: rounds, messages of a rank, bytes
+// over the busiest node's wire. No number is fitted to simulations. What a simulation has and a price has not:
 // messages that wait for each other because of their order, and budgets. Prices are for
 // comparing plans of one request. Package planner/priced says how well they do that.
 //

@@ -20,11 +20,10 @@ type link struct {
 	touch  float64 // the same once for each operand
 	memory float64 // of a byte, for all ranks of a node together
 	eager  float64 // goes without credit anywhere, bytes
-	asked  float64 // share of the large messages that need credit, 0 to 1
 }
 
 func newLink(m *machine.Machine, l *machine.Link, eager int64) link {
-	return link{l, m.Step, m.CopyByte, m.ReduceByte, m.PeerByte, m.PeerCopy, m.MemoryByte, float64(max(0, eager)), 1}
+	return link{l, m.Step, m.CopyByte, m.ReduceByte, m.PeerByte, m.PeerCopy, m.MemoryByte, float64(max(0, eager))}
 }
 
 // wire returns how long n bytes keep one direction of a link busy.
@@ -81,16 +80,16 @@ func (l *link) credit() Terms {
 // credited adds what a message takes of either processor if it needs credit.
 func (l *link) credited(n, of float64) float64 {
 	if n > l.eager {
-		return of * l.asked
+		return of
 	}
 	return 0
 }
 
-// leading returns the link for a message of n bytes in all that goes to so many partners,
-// of whom each hears so many bytes without credit.
-func (l link) leading(n, lead float64, partners int) *link {
-	if l.asked = 1; n > 0 {
-		l.asked = max(0, 1-lead*float64(partners)/n)
+// leading returns the link for messages of n bytes to a rank in all, of which so many may go
+// without credit.
+func (l link) leading(n, lead float64) *link {
+	if n <= lead {
+		l.eager = max(l.eager, lead)
 	}
 	return &l
 }

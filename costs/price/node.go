@@ -7,21 +7,21 @@ import (
 
 // share is a task of a node's ranks, of whom one speaks with each of the others.
 type share struct {
-	*link
-	ranks float64
-	n     float64 // bytes between the one and another
-	sends bool    // in messages, else others read what is offered
-	reads bool    // they read it where it lies
+	*group
+	others float64 // ranks beside the one
+	n      float64 // bytes between the one and another
+	posts  bool    // in messages, else s.others read what is offered
+	reads  bool    // they read it where it lies
 }
 
 // newShare returns nil for what is no such submodule.
-func newShare(l *link, c tasks.Choice, ranks int, n float64) *share {
-	s := &share{link: l, ranks: float64(ranks), n: n}
+func newShare(g *group, c tasks.Choice, n float64) *share {
+	s := &share{group: g, others: float64(g.size - 1), n: n}
 	switch {
 	case c.Submodule == submodules.SM && c.Algorithm == submodules.Rings:
-		s.sends = true
+		s.posts = true
 	case c.Submodule == submodules.SM && (c.Algorithm == "" || c.Algorithm == submodules.Slots):
-		s.sends = n <= submodules.InlineMax
+		s.posts = n <= submodules.InlineMax
 	case c.Submodule == submodules.Solo && (c.Algorithm == "" || c.Algorithm == submodules.Linear):
 		s.reads = true
 	default:
@@ -52,29 +52,40 @@ func (s *share) take(per, others float64) float64 {
 	return max(t, 2*s.memory*s.n*others)
 }
 
+// stage returns that of an operation.
+func (s *share) stage(op tasks.Collective) (stage, bool) {
+	switch op {
+	case tasks.Bcast, tasks.Scatter:
+		return s.outward(op == tasks.Scatter), true
+	case tasks.Reduce, tasks.Gather:
+		return s.inward(op == tasks.Reduce), true
+	case tasks.Allgather, tasks.ReduceScatter:
+		return s.shared(op == tasks.ReduceScatter), true
+	}
+	return stage{}, false
+}
+
 // outward is a bcast or, of parts, a scatter.
 func (s *share) outward(parts bool) (st stage) {
-	others := s.ranks - 1
-	if s.sends {
+	if s.posts {
 		each := s.step + s.Send + s.SendByte*s.n
-		st.first = Terms{Latency: s.Latency, Processor: others*each + s.step + s.Recv + s.RecvByte*s.n}
-		st.alike(load{busy: Terms{Processor: others * each}})
+		st.first = Terms{Latency: s.Latency, Processor: s.others*each + s.step + s.Recv + s.RecvByte*s.n}
+		st.alike(load{busy: Terms{Processor: s.others * each}})
 	} else {
 		offered := s.offer()
 		if parts {
-			offered *= others
+			offered *= s.others
 		}
-		take := s.take(s.copy, others)
-		st.first = s.word().plus(Terms{Processor: (others - 1) * (s.step + s.Send), Work: offered + take})
-		st.alike(load{busy: later(Terms{Processor: others * (2*s.step + s.Send + s.Recv), Work: offered}, work(take))})
+		take := s.take(s.copy, s.others)
+		st.first = s.word().plus(Terms{Processor: (s.others - 1) * (s.step + s.Send), Work: offered + take})
+		st.alike(load{busy: later(Terms{Processor: s.others * (2*s.step + s.Send + s.Recv), Work: offered}, work(take))})
 	}
-	st.total, st.lag = others*st.root.busy.sum(), st.first.sum()
+	st.total, st.lag = s.others*st.root.busy.sum(), st.first.sum()
 	return st
 }
 
 // inward is a reduce or, of parts, a gather.
 func (s *share) inward(combines bool) (st stage) {
-	others := s.ranks - 1
 	per := s.copy
 	if combines {
 		per = s.reduce
@@ -83,81 +94,60 @@ func (s *share) inward(combines bool) (st stage) {
 	if s.n == 0 {
 		each = 0
 	}
-	if s.sends {
-		st.first = Terms{Latency: s.Latency, Processor: s.step + s.Send + s.SendByte*s.n + others*(s.step+s.Recv), Work: others * each}
+	if s.posts {
+		st.first = Terms{Latency: s.Latency, Processor: s.step + s.Send + s.SendByte*s.n + s.others*(s.step+s.Recv), Work: s.others * each}
 		if !combines {
 			st.first.Work = 0 // it arrives where it is to be
 		}
-		st.alike(load{busy: Terms{Processor: others * (s.step + s.Recv), Work: st.first.Work}})
+		st.alike(load{busy: Terms{Processor: s.others * (s.step + s.Recv), Work: st.first.Work}})
 	} else {
 		if s.reads {
 			each += s.touch + s.peer*s.n
 		}
-		st.first = s.word().plus(Terms{Processor: others * (2*s.step + s.Send + s.Recv), Work: s.offer() + others*each})
-		st.alike(load{busy: Terms{Processor: others * (2*s.step + s.Send + s.Recv), Work: others * each}})
+		st.first = s.word().plus(Terms{Processor: s.others * (2*s.step + s.Send + s.Recv), Work: s.offer() + s.others*each})
+		st.alike(load{busy: Terms{Processor: s.others * (2*s.step + s.Send + s.Recv), Work: s.others * each}})
 	}
-	st.total, st.lag = st.root.busy.sum()+others*s.offer(), st.first.sum()
+	st.total, st.lag = st.root.busy.sum()+s.others*s.offer(), st.first.sum()
 	return st
 }
 
-// manyRanks is of how many ranks each holds up the others for as long as it combines what has
-// been sent, as simulations have it.
-const manyRanks = 16
-
-// kept is how many times as long the node's memory takes as for combining alone where short
-// pieces come before they are expected, and queued how many more for large ones in a node of
-// many ranks, of whom each combines in the order of the ranks, as simulations have it.
-const (
-	kept   = 6
-	queued = 1.5
-)
+// kept returns what a short message takes that comes before its receiver waits for it, if all ranks
+// send to all: it is kept, then copied to its place, and the node's memory serves one rank after
+// the other.
+func (s *share) kept() float64 {
+	if !s.posts || s.n > s.eager || s.memory == 0 || s.n == 0 {
+		return 0
+	}
+	return float64(s.size) * (s.Recv + s.step + 4*s.memory*s.n)
+}
 
 // shared is an allgather or, combining, a reduce-scatter of n bytes in all. All ranks use the
-// node's memory at the same time.
+// node's memory at the same time: a copy passes it twice, and a combination three times.
 func (s *share) shared(combines bool) (st stage) {
-	others := s.ranks - 1
-	carried := s.memory * others * s.n // once all pieces that go to another rank
-	s.n /= s.ranks
-	per := s.copy
+	per, passes := s.copy, 2.0
 	if combines {
-		per = s.reduce
+		per, passes = s.reduce, 3
 	}
+	carried := passes * s.memory * s.others * s.n // by the ranks together
+	s.n /= float64(s.size)
 	st.first = s.word()
-	later := 0.0 // what memory takes for a further segment
-	if s.sends {
-		if !combines && s.n <= s.eager {
-			st.early = kept * carried
-		}
-		st.first.Processor += others * (2*s.step + s.Send + s.Recv + (s.SendByte+s.RecvByte)*s.n)
+	if s.posts {
+		st.first.Processor += s.others * (2*s.step + s.Send + s.Recv + (s.SendByte+s.RecvByte)*s.n)
 		if combines {
-			own := others * s.combines(s.n)
-			switch {
-			case s.n <= s.eager && s.ranks > manyRanks:
-				st.first.Work = own * s.ranks * s.ranks / manyRanks
-			case s.n <= s.eager:
-				st.first.Work, later = max(own, 3*carried), kept*3*carried
-			default:
-				st.first.Work = max(own, 3*carried*max(1, 1+queued-7/s.ranks))
-			}
+			st.first.Work = s.others * s.combines(s.n)
 		}
 	} else {
 		offers := 1.0
 		if combines {
-			offers = others
+			offers = s.others
 		}
-		st.first.Processor += others * 2 * (2*s.step + s.Send + s.Recv)
-		st.first.Work = offers*s.offer() + others*s.take(per, s.ranks)
-		if combines {
-			later = 5 * carried // copied, then combined
-			if s.reads {
-				later = 3 * carried
-			}
-			st.first.Work = max(st.first.Work, later-st.first.Processor)
-		}
+		st.first.Processor += s.others * 2 * (2*s.step + s.Send + s.Recv)
+		st.first.Work = offers*s.offer() + s.others*s.take(per, float64(s.size))
 	}
+	st.first.Work = max(st.first.Work, carried)
 	busy := st.first
-	busy.Latency, busy.Work = 0, max(busy.Work, later)
+	busy.Latency = 0
 	st.alike(load{busy: busy})
-	st.total, st.lag = s.ranks*st.root.busy.sum(), st.first.sum()
+	st.total, st.lag = float64(s.size)*st.root.busy.sum(), st.first.sum()
 	return st
 }

@@ -68,8 +68,9 @@ type Pricer struct {
 	links    []link  // by level of the topology
 	together int     // ranks of each node, numbered node by node; 0: they aren't, or nodes have different numbers
 	known    map[tasks.Shape]*outline
-	tiers    *levels.Hierarchy // of the shapes that have levels; nil: nobody asked yet
-	flat     *levels.Hierarchy // of those that have none; nil: the same
+	across   map[tasks.Choice]int // what passes the busiest node's wire in trees of all ranks, by algorithm
+	tiers    *levels.Hierarchy    // of the shapes that have levels; nil: nobody asked yet
+	flat     *levels.Hierarchy    // of those that have none; nil: the same
 
 	root, inner []load // of stages, by level; nil until a plan is priced
 }
@@ -79,17 +80,16 @@ type outline struct {
 	shape  tasks.Shape
 	on     *levels.Hierarchy
 	phases []tasks.Phase
-	widest []int       // by phase: ranks of the largest group
-	groups []int       // by phase
-	inside []bool      // by phase: its groups are inside nodes
-	last   [][4]priced // by phase
+	widest []int  // by phase: ranks of the largest group
+	groups []int  // by phase
+	inside []bool // by phase: its groups are inside nodes
 	err    error
 }
 
 // New returns the pricer of a request. A level of the topology that the machine has no
 // link for is an error, unless no message uses it.
 func New(m *machine.Machine, t *levels.Topology, r tasks.Request) (*Pricer, error) {
-	p := &Pricer{machine: m, request: r, on: t, known: map[tasks.Shape]*outline{}}
+	p := &Pricer{machine: m, request: r, on: t, known: map[tasks.Shape]*outline{}, across: map[tasks.Choice]int{}}
 	limits := limitsOf(m)
 	p.near, p.lead = float64(max(0, limits.EagerMax)), float64(limits.FarMax())
 	p.together = ranksTogether(t)
@@ -141,7 +141,7 @@ func (p *Pricer) outline(plan tasks.Plan) *outline {
 		o.err = err
 		return o
 	}
-	o.phases, o.last = g.Phases, make([][4]priced, len(g.Phases))
+	o.phases = g.Phases
 	for _, ph := range g.Phases {
 		o.inside = append(o.inside, o.on.WithinNodes(ph.Level))
 		o.widest, o.groups = append(o.widest, o.on.Widest(ph.Level)), append(o.groups, len(o.on.Groups(ph.Level)))
@@ -199,7 +199,7 @@ func (p *Pricer) Plan(plan tasks.Plan) (price Price, ok bool) {
 		if !named {
 			return price, false
 		}
-		st, ok := p.stageAgain(o, i, c, segment)
+		st, ok := p.stage(o, i, c, segment)
 		if !ok {
 			return price, false
 		}
@@ -245,7 +245,6 @@ type stage struct {
 	inner load    // of the busiest of the others
 	total float64 // of all processors together, ns
 	lag   float64 // how long a rank keeps a place in its window, ns
-	early float64 // what the node's memory takes if pieces come before they are expected, ns
 }
 
 // load is what a segment takes of a rank.
@@ -265,16 +264,12 @@ type stages struct {
 	root, inner []load // by level
 	total       float64
 	lag         float64
-	wire        float64 // of the busiest phase, ns
 }
 
 func (s *stages) add(st *stage, level int) {
 	s.fill = s.fill.plus(st.first)
 	s.root[level], s.inner[level] = s.root[level].plus(st.root), s.inner[level].plus(st.inner)
 	s.total += st.total
-	// A phase before that keeps the wire busy ends at different times on a node's ranks.
-	s.fill.Work += min(st.early, max(0, 2*(s.wire-st.early/kept)))
-	s.wire = max(s.wire, st.root.in, st.root.out)
 	s.lag = max(s.lag, st.lag)
 }
 

@@ -2,147 +2,78 @@ package price
 
 import (
 	"github.com/tierflow/tierflow/submodules"
-	"github.com/tierflow/tierflow/submodules/trees"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// priced is what a phase takes with a choice.
-type priced struct {
-	choice tasks.Choice
-	n      float64 // bytes of a segment
-	stage  stage
-	ok     bool // it has a price
+// group is ranks that do a task together, and how they speak with each other.
+type group struct {
+	*link
+	size  int
+	lead  float64 // goes without credit, bytes
+	ranks int     // of each node, numbered node by node; 1: all others are on other nodes
+	near  *link   // between ranks of a node; nil if ranks is 1
+	early float64 // goes without credit between them, bytes
 }
 
-// stageAgain is stage. It keeps the last ones inside nodes: plans that differ in what nodes do
-// between them follow each other.
-func (p *Pricer) stageAgain(o *outline, at int, c tasks.Choice, n float64) (stage, bool) {
-	if !o.inside[at] {
-		return p.stage(o, at, c, n)
+// group returns that of a phase whose messages to one rank are whole bytes together. It is false
+// where nodes have several ranks, and not equally many.
+func (p *Pricer) group(o *outline, at int, whole float64) (g group, ok bool) {
+	g = group{size: o.widest[at], lead: p.lead, ranks: 1, early: p.near}
+	if o.inside[at] {
+		g.lead = p.near
 	}
-	last := &o.last[at]
-	for i := range last {
-		if k := &last[i]; k.choice == c && k.n == n && k.choice.Submodule != "" {
-			return k.stage, k.ok
-		}
+	g.link = p.links[p.level(o, o.phases[at])].leading(whole, g.lead)
+	if o.inside[at] || g.size <= p.on.Nodes() {
+		return g, true
 	}
-	st, ok := p.stage(o, at, c, n)
-	copy(last[1:], last[:])
-	last[0] = priced{c, n, st, ok}
-	return st, ok
+	g.ranks, g.near = p.together, p.links[p.on.Depth()-2].leading(whole, p.near)
+	return g, g.ranks > 0
 }
 
 // stage returns what a phase takes of a segment, which is n bytes of the whole message,
-// or of all blocks together.
-func (p *Pricer) stage(o *outline, at int, c tasks.Choice, n float64) (stage, bool) {
-	ph := o.phases[at]
+// or of all blocks together. It is false where there is no closed form.
+func (p *Pricer) stage(o *outline, at int, c tasks.Choice, n float64) (st stage, ok bool) {
+	op := o.phases[at].Kind.Op
 	if p.request.Exchanges() {
 		return p.swap(o, at, c, n/float64(p.on.Size()))
 	}
-	size, partners := o.widest[at], 1
-	if c.Submodule == submodules.Circulant {
-		partners = log2(o.widest[at])
+	g, ok := p.group(o, at, float64(p.request.AllBytes(p.on.Size())))
+	if !ok {
+		return st, false
 	}
-	whole := float64(p.request.AllBytes(p.on.Size()))
-	lead := p.lead
-	if o.inside[at] {
-		lead = p.near
+	parted := op == tasks.Gather || op == tasks.Scatter
+	if p.request.Blocks() && (parted || op == tasks.Allgather || op == tasks.ReduceScatter) {
+		n /= float64(o.groups[at])
 	}
-	l := p.links[p.level(o, ph)].leading(whole, lead, partners)
-	all := crowd{ranks: 1}
-	if !o.inside[at] && size > p.on.Nodes() {
-		if all.ranks = p.together; all.ranks == 0 {
-			return stage{}, false
-		}
-		all.near, all.lead = p.links[p.on.Depth()-2].leading(whole, p.near, partners), p.near
+	if parted {
+		n /= float64(g.size)
 	}
-	switch ph.Kind.Op {
-	case tasks.Gather, tasks.Scatter, tasks.Allgather, tasks.ReduceScatter:
-		if p.request.Blocks() {
-			n /= float64(o.groups[at])
-		}
-		if ph.Kind.Op == tasks.Gather || ph.Kind.Op == tasks.Scatter {
-			n /= float64(size)
-		}
-	}
-	lanes := 0.0
+	lanes := 1.0
 	if o.shape == tasks.Lanes {
-		switch {
-		case p.together == 0 || o.on.Depth() > 2:
-			return stage{}, false
-		case !o.inside[at]:
+		if p.together == 0 || o.on.Depth() > 2 {
+			return st, false
+		}
+		if !o.inside[at] {
 			lanes = float64(p.together)
 			n /= lanes
 		}
 	}
-	if s := newShare(l, c, size, n); s != nil {
-		return s.stage(ph.Kind.Op)
+	if s := newShare(&g, c, n); s != nil {
+		return s.stage(op)
 	}
-	switch ph.Kind.Op {
-	case tasks.Bcast, tasks.Reduce:
-		return along(l, all, o.inside[at], c, size, n, lead, ph.Kind.Op == tasks.Reduce)
-	case tasks.Gather, tasks.Scatter:
-		return parted(l, all, c, size, n, lead, ph.Kind.Op == tasks.Gather)
-	case tasks.Allreduce, tasks.Allgather, tasks.ReduceScatter:
-		return exchanged(&exchange{link: l, crowd: all, size: size, lanes: lanes, lead: lead}, c, ph.Kind.Op, n)
-	default:
-		return stage{}, false
-	}
-}
-
-// stage returns that of an operation inside a node.
-func (s *share) stage(op tasks.Collective) (stage, bool) {
 	switch op {
-	case tasks.Bcast:
-		return s.outward(false), true
-	case tasks.Scatter:
-		return s.outward(true), true
-	case tasks.Reduce:
-		return s.inward(true), true
-	case tasks.Gather:
-		return s.inward(false), true
-	case tasks.Allgather:
-		return s.shared(false), true
-	case tasks.ReduceScatter:
-		return s.shared(true), true
+	case tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter:
+		return (&tree{group: g, op: op, n: n, count: p.across}).stage(c)
+	case tasks.Allreduce, tasks.Allgather, tasks.ReduceScatter:
+		return (&exchange{group: g, lanes: lanes}).stage(c, op, n)
 	default:
-		return stage{}, false
+		return st, false
 	}
 }
 
-// along returns the stage of a bcast or a reduce over links.
-func along(l *link, all crowd, inside bool, c tasks.Choice, size int, n, lead float64, reduces bool) (stage, bool) {
-	if c.Submodule == submodules.Circulant {
-		return l.blocks(size, n, float64(c.Inner), lead, reduces, all.ranks), true
-	}
-	if c.Inner > 0 && float64(c.Inner) < n || size < 2 {
-		return stage{}, false
-	}
-	t := newTree(l, all, size, n, lead, reduces)
-	if inside {
-		t.each = size
-	}
-	switch c.Algorithm {
-	case submodules.Binomial, "":
-		return t.radix(or(c.N, 2)), true
-	case submodules.Binary:
-		return t.spread(or(c.N, 2)), all.ranks == 1
-	case submodules.Chain:
-		return t.chain(), true
-	case submodules.KChain:
-		return t.kchain(or(c.N, trees.Chains)), all.ranks == 1
-	case submodules.Linear:
-		return t.linear(c.Submodule == submodules.NBC), all.ranks == 1 && (c.Submodule == submodules.NBC || size <= or(c.N, trees.MaxFan))
-	case submodules.KNomial:
-		return t.radix(or(c.N, trees.Radix)), !reduces
-	case submodules.Rabenseifner:
-		x := &exchange{link: l, crowd: all, size: size, lead: lead}
-		x.rabenseifner(n, true)
-		x.inSegments(halvedBehind)
-		return x.stage(), reduces
-	default:
-		return stage{}, false
-	}
+// goesWhole reports whether an algorithm takes a message of n bytes in one piece.
+func goesWhole(c tasks.Choice, n float64) bool {
+	return c.Inner <= 0 || float64(c.Inner) >= n || c.Algorithm == submodules.Blocks
 }
 
 // or returns a number, or the usual one if it is 0.
@@ -151,48 +82,4 @@ func or(number, usual int) int {
 		return usual
 	}
 	return number
-}
-
-// exchanged returns the stage of an operation that gives all ranks something.
-func exchanged(x *exchange, c tasks.Choice, op tasks.Collective, n float64) (stage, bool) {
-	if c.Inner > 0 && float64(c.Inner) < n || c.N > 0 || x.size < 2 {
-		return stage{}, false
-	}
-	switch alg := c.Submodule + "/" + c.Algorithm; {
-	case alg == "circulant/blocks" && op == tasks.Allreduce && n > 0:
-		x.halves(n)
-		x.doubles(n)
-	case alg == "circulant/blocks" && n == 0, alg == "nbc/dissemination":
-		x.doubles(n)
-	case alg == "circulant/blocks" && op == tasks.Allgather:
-		x.overlapped(n)
-	case alg == "circulant/blocks", alg == "nbc/halving":
-		x.halvesApart(n)
-	case c.Algorithm == submodules.Ring:
-		if op != tasks.Allgather {
-			x.ring(n, true)
-		}
-		if op != tasks.ReduceScatter {
-			x.ring(n, false)
-		}
-	case alg == "nbc/recdoubling" && op == tasks.Allreduce:
-		x.doubling(n)
-	case alg == "nbc/recdoubling", alg == "nbc/bruck":
-		x.scattered(n)
-	case alg == "nbc/neighbor":
-		if x.ranks >= 16 {
-			return stage{}, false // its rounds hold each other up
-		}
-		x.neighbor(n)
-	case alg == "nbc/rabenseifner" && op == tasks.Allreduce:
-		x.rabenseifner(n, false)
-		x.inSegments(doubledBehind)
-	case alg == "nbc/pairwise" && op == tasks.ReduceScatter, alg == "adapt/direct": // the same without rounds
-		x.pairwise(n, true)
-	case c.Algorithm == submodules.Linear && op == tasks.Allgather:
-		x.pairwise(n, false)
-	default:
-		return stage{}, false
-	}
-	return x.stage(), true
 }

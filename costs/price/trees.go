@@ -1,254 +1,304 @@
 package price
 
-// tree is a bcast or a reduce along a tree of so many ranks.
+import (
+	"math"
+	"slices"
+
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/trees"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// tree passes messages along a tree of so many ranks: down in a bcast or a scatter, and up in a
+// reduce or a gather.
 type tree struct {
-	*link
-	size int
-	n    float64 // bytes
-	lead float64 // goes without credit, bytes
-	red  float64 // to combine them, ns; 0: it is a bcast
-	hops Terms   // of one message, combined
-	next float64 // how long after one message the next one of the same rank comes, ns
-	near *tree   // the same between ranks of a node, of whom the group has several; nil: it has one
-	each int     // ranks of a node; 1 without near
+	group
+	n     float64 // bytes of a message, or of each rank's part
+	op    tasks.Collective
+	limbs func(size int) []limb // of a place whose tree has so many places, the largest first
+	known map[int]Terms         // longest paths by size
+	kind  tasks.Choice          // without an inner segment
+	count map[tasks.Choice]int  // of what [tree.across] has counted, by kind
 }
 
-func newTree(l *link, all crowd, size int, n, lead float64, reduces bool) *tree {
-	t := &tree{link: l, size: size, n: n, lead: lead, hops: l.hop(n), each: all.ranks}
-	if reduces {
-		t.red = l.combines(n)
-		t.hops.Work += t.red
-		t.next = max(l.wire(n), l.receives(n)+t.red)
-	} else {
-		t.next = max(l.wire(n), l.sends(n))
+// limb is the tree of a child: how many places away it begins, and how many it has.
+type limb struct{ places, size int }
+
+// rises reports whether messages go to the root.
+func (t *tree) rises() bool { return t.op == tasks.Reduce || t.op == tasks.Gather }
+
+// edge returns what it takes to pass a limb's message on, from being ready until it is there, and
+// for how long the parent's wire and its processor are busy with it.
+func (t *tree) edge(b limb) (hop, busy Terms, wire float64) {
+	l, n, lead := t.link, t.n, t.lead
+	if t.ranks > 1 && (b.places < t.ranks || t.size <= t.ranks) {
+		l, lead = t.near, t.early
 	}
-	if all.ranks > 1 {
-		t.near = newTree(all.near, crowd{ranks: 1}, size, n, all.lead, reduces)
+	if t.op == tasks.Gather || t.op == tasks.Scatter {
+		n *= float64(b.size)
 	}
-	return t
+	hop, busy = l.hop(n), Terms{Processor: l.sends(n)}
+	if n > lead && n > t.n {
+		hop = hop.plus(l.credit())
+	}
+	if t.rises() {
+		busy.Processor = l.receives(n)
+	}
+	if t.op == tasks.Reduce {
+		combines := l.combines(n)
+		hop.Work, busy.Work = combines, combines
+	}
+	if l != t.near {
+		wire = l.wire(n)
+	}
+	return hop, busy, wire
 }
 
-// gap returns the terms of a message that waits for i others.
-func (t *tree) gap(i float64) Terms {
-	if t.wire(t.n) >= t.next {
-		return Terms{Wire: i * t.next}
+// path returns the longest path below a place whose tree has so many. Messages to its children
+// pass its wire and its processor one after the other, large ones in turns: then all have
+// theirs when the last one has. In a reduce the smallest trees are combined first.
+func (t *tree) path(size int) (path Terms) {
+	if size <= 1 {
+		return path
 	}
-	return Terms{Processor: i * (t.next - t.red), Work: i * t.red}
-}
-
-// to returns the tree whose messages go so many places away.
-func (t *tree) to(places int) *tree {
-	if t.near != nil && (places < t.each || t.size <= t.each) {
-		return t.near
+	if path, ok := t.known[size]; ok {
+		return path
 	}
-	return t
-}
-
-// fan is how many messages a rank passes on to other nodes, and to ranks of its own.
-type fan struct{ far, near float64 }
-
-// load returns what it takes of a rank to pass on so many messages. Unless it is the root it
-// hears one too, or sends one.
-func (t *tree) load(f fan, isRoot bool) (l load) {
-	add := func(of *tree, count float64) {
-		per := of.sends(t.n)
-		if t.red > 0 {
-			per = of.receives(t.n)
-			l.in += count * of.wire(t.n)
-		} else {
-			l.out += count * of.wire(t.n)
+	limbs := t.limbs(size)
+	var before Terms
+	for i := range limbs {
+		b := limbs[i]
+		if t.rises() {
+			b = limbs[len(limbs)-1-i]
 		}
-		l.busy = l.busy.plus(Terms{Processor: count * per, Work: count * t.red})
+		hop, busy, wire := t.edge(b)
+		way, wait := hop.plus(t.path(b.size)), later(busy, Terms{Wire: wire})
+		switch {
+		case t.rises():
+			if i > 0 {
+				before = before.plus(wait)
+			}
+			before = later(before, way)
+			path = later(path.plus(work(busy.Work)), before)
+		case t.n > turn:
+			path = later(path, way.plus(wait.times(float64(len(limbs)-1))))
+		default:
+			path = later(path, before.plus(way))
+			before = before.plus(wait)
+		}
 	}
-	add(t, f.far)
-	if t.near != nil {
-		add(t.near, f.near)
+	t.known[size] = path
+	return path
+}
+
+// turn is what a message may have on the wire before others have a turn, bytes.
+const turn = 128 << 10
+
+// load returns what it takes of a place with such limbs to pass on a segment. Unless it is the
+// root it hears one too, or sends one: with a part for each of so many places.
+func (t *tree) load(limbs []limb, own limb) (l load) {
+	for _, b := range limbs {
+		_, busy, wire := t.edge(b)
+		l.out, l.busy = l.out+wire, l.busy.plus(busy)
 	}
-	switch {
-	case isRoot:
-	case t.red > 0:
-		l.out += t.wire(t.n)
-		l.busy.Processor += t.sends(t.n)
-	default:
-		l.in += t.wire(t.n)
-		l.busy.Processor += t.receives(t.n)
+	if own.size > 0 {
+		_, busy, wire := t.edge(own)
+		l.in, l.busy = wire, l.busy.plus(Terms{Processor: busy.Processor})
+	}
+	if t.rises() {
+		l.in, l.out = l.out, l.in
 	}
 	return l
 }
 
-// stage returns a tree's: the path, and the most children of the root and of another rank.
-func (t *tree) stage(path Terms, root, inner fan) stage {
-	if t.size <= t.each && t.near != nil {
-		t.near.each, t = t.each, t.near
-		root, inner = fan{far: root.near}, fan{far: inner.near}
+// loads returns those of a tree with such a path from the root to the last rank.
+func (t *tree) loads(path Terms, root []limb) (s stage) {
+	own := limb{t.size, 1}
+	if len(root) > 0 {
+		own = root[0]
+	}
+	s.root, s.inner = t.load(root, limb{}), t.load(t.limbs(own.size), limb{t.ranks, own.size})
+	if t.op == tasks.Reduce && t.ranks > 1 { // a node's ranks combine at the same time
+		s.root.busy = later(s.root.busy, work(float64(t.ranks-1)*3*t.memory*t.n))
+	}
+	if t.op == tasks.Gather || t.op == tasks.Scatter {
+		keep := work(t.copies(t.n))
+		if len(t.limbs(own.size)) > 0 { // the root packs what goes the same way
+			keep = keep.times(float64(t.size))
+		}
+		path, s.root.busy = path.plus(keep), s.root.busy.plus(keep)
 	}
 	if t.n > t.lead {
 		path = path.plus(t.credit())
 	}
-	s := stage{first: path.plus(work(t.meeting())), lag: t.trip(t.n), root: t.load(root, true), inner: t.load(inner, false)}
-	if t.red > 0 {
-		s.root.busy = later(s.root.busy, work(float64(t.each-1)*3*contended*3*t.memory*t.n))
-	}
-	s.total = float64(t.size-1) * (t.receives(t.n) + t.sends(t.n) + t.red)
+	s.first, s.lag = path, t.trip(t.n)
+	s.total = float64(t.size-1) * (t.receives(t.n) + t.sends(t.n) + s.inner.busy.Work)
 	return s
 }
 
-// meeting returns what it takes more to combine because ranks of a node do so at the same
-// time: in each round half as many as before.
-func (t *tree) meeting() (ns float64) {
-	if t.red > 0 {
-		for ranks := t.each / 2; ranks > 1; ranks /= 2 {
-			ns += max(0, 3*t.memory*t.n*float64(ranks)-t.red)
+// grown returns the stage of a tree whose places have such limbs. All that a node's ranks pass on
+// to other nodes goes over its wire.
+func (t *tree) grown(limbs func(size int) []limb) stage {
+	t.limbs, t.known = limbs, map[int]Terms{}
+	s := t.loads(t.path(t.size), limbs(t.size))
+	if across := t.across(); across > 1 {
+		wire := float64(across) * t.wire(t.n)
+		s.first = later(s.first, t.hop(t.n).plus(Terms{Wire: wire - t.wire(t.n)}))
+		for _, l := range []*load{&s.root, &s.inner} {
+			l.in, l.out = max(l.in, wire), max(l.out, wire)
 		}
 	}
-	return ns
+	return s
 }
 
-// knomial returns the time of a tree in digits of a radix, which is its longest path.
-func (t *tree) knomial(radix int) Terms {
-	return t.below(t.size, map[int]Terms{1: {}}, radix)
-}
-
-// below returns the longest path below a rank with a tree of some size. Messages to it
-// pass its wire and its processor one after the other. Known paths are by size.
-func (t *tree) below(size int, known map[int]Terms, radix int) (path Terms) {
-	if path, ok := known[size]; ok {
-		return path
+// across returns how many messages the busiest node passes on to others, or hears from them, where
+// its ranks have one wire. 0: each has its own.
+func (t *tree) across() int {
+	if t.ranks < 2 || t.size <= t.ranks {
+		return 0
 	}
-	last := 1
-	for last*radix < size {
-		last *= radix
+	if n, known := t.count[t.kind]; known {
+		return n
 	}
-	var before Terms
-	if t.red > 0 { // the smallest trees first: each is combined after those before
-		for unit := 1; unit < size; unit *= radix {
-			for digit := 1; digit < radix && digit*unit < size; digit++ {
-				via := t.to(digit * unit)
-				if unit > 1 || digit > 1 {
-					before = before.plus(via.gap(1))
-				}
-				before = later(before, via.hops.plus(t.below(min(unit, size-digit*unit), known, radix)))
-				path = later(path.plus(work(t.red)), before)
+	passed, heard := make([]int, t.size/t.ranks+1), make([]int, t.size/t.ranks+1)
+	var walk func(at, size int)
+	walk = func(at, size int) {
+		for _, b := range t.limbs(size) {
+			if from, to := at/t.ranks, (at+b.places)/t.ranks; from != to {
+				passed[from]++
+				heard[to]++
+			}
+			if b.size > 1 {
+				walk(at+b.places, b.size)
 			}
 		}
-	} else {
-		all := t.n > turn // children take turns: each has all of it when all have
-		if f := t.fans(size, radix); all {
-			before = t.gap(f.far)
-			if t.near != nil {
-				before = before.plus(t.near.gap(f.near))
-			}
+	}
+	walk(0, t.size)
+	t.count[t.kind] = max(slices.Max(passed), slices.Max(heard))
+	return t.count[t.kind]
+}
+
+// digits are the limbs of a tree in digits of a radix.
+func digits(radix int) func(int) []limb {
+	return func(size int) (all []limb) {
+		last := 1
+		for last*radix < size {
+			last *= radix
 		}
 		for unit := last; unit >= 1; unit /= radix {
 			for digit := min(radix-1, (size-1)/unit); digit >= 1; digit-- {
-				via := t.to(digit * unit)
-				below := t.below(min(unit, size-digit*unit), known, radix)
-				if all {
-					path = later(path, before.plus(via.gap(-1)).plus(via.hops).plus(below))
-					continue
-				}
-				path = later(path, before.plus(via.hops).plus(below))
-				before = before.plus(via.gap(1))
+				all = append(all, limb{digit * unit, min(unit, size-digit*unit)})
 			}
 		}
+		return all
 	}
-	known[size] = path
-	return path
 }
 
-// fans counts the children of a place in digits of a radix with so many places below it.
-func (t *tree) fans(size, radix int) (f fan) {
-	for unit := 1; unit < size; unit *= radix {
-		for digit := 1; digit < radix && digit*unit < size; digit++ {
-			if t.to(digit*unit) == t {
-				f.far++
-			} else {
-				f.near++
-			}
+// evenly are the limbs of a tree whose places have so many children each.
+func evenly(children int) func(int) []limb {
+	return func(size int) (all []limb) {
+		kids, at := min(children, size-1), 1
+		for i := range kids { // the first ones lead one more than the others, or as many
+			n := (size - 1 + kids - 1 - i) / kids
+			all = append(all, limb{at, n})
+			at += n
 		}
+		return all
 	}
-	return f
 }
 
-// radix returns the stage of a tree in digits of a radix.
-func (t *tree) radix(radix int) stage {
-	last := 1
-	for last*radix < t.size {
-		last *= radix
-	}
-	return t.stage(t.knomial(radix), t.fans(t.size, radix), t.fans(last, radix))
-}
-
-// spread returns the stage of a tree in which each rank has so many children.
-func (t *tree) spread(children int) stage {
-	inner := fan{far: float64(min(children, max(0, (t.size-1-children)/children)))}
-	return t.stage(t.halved(t.size, children, map[int]Terms{}), fan{far: float64(min(children, t.size-1))}, inner)
-}
-
-// halved returns the longest path of a tree of ranks with so many children each.
-func (t *tree) halved(size, children int, known map[int]Terms) (path Terms) {
-	if size <= 1 {
-		return Terms{}
-	}
-	if path, ok := known[size]; ok {
-		return path
-	}
-	kids := min(children, size-1)
-	for i := range kids { // the first ones lead one more than the others, or as many
-		next := t.hops.plus(t.halved((size-1+kids-1-i)/kids, children, known))
-		switch {
-		case i == 0:
-			path = next
-		case t.red > 0:
-			path = later(path.plus(t.gap(1)), next)
-		default:
-			path = later(path, t.gap(float64(i)).plus(next))
+// chains is so many chains below the root. Of each node's ranks the last one passes messages
+// on to another node.
+func (t *tree) chains(count int) stage {
+	length := math.Ceil(float64(t.size-1) / float64(count))
+	t.limbs = func(size int) []limb {
+		if size == 1 {
+			return nil
 		}
+		return []limb{{1, size - 1}}
 	}
-	known[size] = path
-	return path
-}
-
-func (t *tree) kchain(chains int) stage {
-	below := min(chains, t.size-1)
-	path := t.gap(float64(below - 1)).plus(t.hops.times(float64((t.size - 1 + below - 1) / below)))
-	return t.stage(path, fan{far: float64(below)}, fan{far: 1})
-}
-
-func (t *tree) chain() stage {
-	path, inner := t.hops.times(float64(t.size-1)), fan{}
-	if t.size > 2 {
-		inner.far = 1
+	far := math.Ceil(length / float64(t.ranks))
+	if t.size <= t.ranks {
+		far = 0
 	}
-	if t.near == nil {
-		return t.stage(path, fan{far: 1}, inner)
+	root := evenly(count)(t.size)
+	across, _, _ := t.edge(limb{t.ranks, 1})
+	inside, busy, wire := t.edge(limb{1, 1})
+	wait := later(busy, Terms{Wire: wire}).times(float64(len(root) - 1))
+	s := t.loads(wait.plus(across.times(far)).plus(inside.times(length-far)), root)
+	if t.ranks > 1 && far > 0 { // a node's first rank and its last one use its wire
+		last := t.load([]limb{{t.ranks, 1}}, limb{1, 1})
+		for _, l := range []*load{&s.root, &s.inner} {
+			l.in, l.out = max(l.in, last.in, last.out), max(l.out, last.in, last.out)
+		}
+		s.inner.busy = later(s.inner.busy, last.busy)
 	}
-	across := float64((t.size+t.each-1)/t.each - 1)
-	path = t.hops.times(across).plus(t.near.hops.times(float64(t.size-1) - across))
-	if across == 0 {
-		return t.stage(path, fan{near: 1}, fan{near: inner.far})
-	}
-	s := t.stage(path, fan{near: 1}, fan{near: inner.far})
-	wire, far := t.wire(t.n), t.load(fan{far: inner.far}, false)
-	if t.red > 0 { // the node's first rank sends to the node before
-		s.root.in, s.inner.out = wire, wire
-		far.busy.Processor += t.near.sends(t.n) - t.sends(t.n)
-	} else {
-		s.root.out, s.inner.in = wire, wire
-		far.busy.Processor += t.near.receives(t.n) - t.receives(t.n)
-	}
-	if across > 1 {
-		s.inner.in, s.inner.out = wire, wire
-	}
-	s.inner.busy = later(s.inner.busy, far.busy)
 	return s
 }
 
-// linear has rounds in a reduce of package nbc: then each message needs credit for itself.
-func (t *tree) linear(rounds bool) stage {
-	path := t.hops.plus(t.gap(float64(t.size - 2)))
-	if rounds && t.red > 0 && t.n > t.lead {
-		path = t.hops.plus(t.credit()).times(float64(t.size - 1))
+// stage returns what an algorithm takes.
+func (t *tree) stage(c tasks.Choice) (stage, bool) {
+	if !goesWhole(c, t.n) || t.size < 2 {
+		return stage{}, false
 	}
-	return t.stage(path, fan{far: float64(t.size - 1)}, fan{})
+	parted := t.op == tasks.Gather || t.op == tasks.Scatter
+	t.kind = c
+	t.kind.Inner = 0
+	switch c.Algorithm {
+	case submodules.Binomial, "":
+		return t.grown(digits(or(c.N, 2))), true
+	case submodules.KNomial:
+		return t.grown(digits(or(c.N, trees.Radix))), true
+	case submodules.Binary:
+		return t.grown(evenly(or(c.N, 2))), true
+	case submodules.Linear:
+		if parted || c.Submodule == submodules.NBC {
+			c.N = t.size
+		}
+		return t.grown(evenly(or(c.N, trees.MaxFan))), true
+	case submodules.Chain:
+		return t.chains(1), !parted
+	case submodules.KChain:
+		return t.chains(or(c.N, trees.Chains)), !parted
+	case submodules.Rabenseifner:
+		x := &exchange{group: t.group, lanes: 1}
+		x.rabenseifner(t.n, false)
+		return x.loads(), t.op == tasks.Reduce
+	case submodules.Blocks:
+		return t.blocks(float64(c.Inner)), true
+	}
+	return stage{}, false
+}
+
+// blocks is a bcast or a reduce on a circulant graph, in blocks of so many bytes. The root
+// sends one in every round, or hears one. So many ranks of a node share its wire: in each round
+// as many send to another node as the round's skip is long, and no more than there are.
+func (t *tree) blocks(block float64) (s stage) {
+	count, depth, far := 1.0, float64(log2(t.size)), 0.0
+	if block > 0 && block < t.n {
+		count, t.n = math.Ceil(t.n/block), block
+	}
+	for skip := t.size; skip > 1; {
+		skip = (skip + 1) / 2
+		far += float64(min(t.ranks, skip))
+	}
+	hop, root, wire := t.edge(limb{t.ranks, 1})
+	wire *= far / depth
+	other := Terms{Processor: t.receives(t.n)}
+	if t.rises() {
+		other.Processor = t.sends(t.n)
+	}
+	busy := root.times(float64(t.size-2) / float64(t.size-1)).plus(other) // a rank passes on all but its own ones
+	each := later(later(root, busy), Terms{Wire: wire})
+	s.first = hop.times(depth).plus(each.times(count - 1))
+	if t.n > t.lead {
+		s.first = s.first.plus(t.credit())
+	}
+	turns := count - 1 + depth
+	s.root, s.inner = load{out: turns * wire, busy: root.times(turns)}, load{count * wire, count * wire, busy.times(count)}
+	if t.rises() {
+		s.root.in, s.root.out = s.root.out, 0
+	}
+	s.lag, s.total = s.first.sum(), float64(t.size-1)*s.inner.busy.sum()
+	return s
 }
