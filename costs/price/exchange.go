@@ -34,6 +34,10 @@ func (x *exchange) over(l *link, lead float64, far int, n float64, combines bool
 	if n > lead {
 		hop = hop.plus(l.credit())
 	}
+	if more := 2*x.memory*float64(x.close)*n - l.SendByte*n; far == 0 && n > x.eager && more > 0 { // all copy at the same time
+		hop.Work += more
+		x.busy.Work += more
+	}
 	x.busy.Processor += l.sends(n) + l.receives(n)
 	x.wired += share * l.wire(n)
 	if combines && n > 0 {

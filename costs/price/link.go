@@ -94,6 +94,15 @@ func (l link) leading(n, lead float64) *link {
 	return &l
 }
 
+// inPieces returns the link for messages in so many pieces: segments of blocks that don't lie together.
+func (l link) inPieces(count int) *link {
+	one := *l.Link
+	one.Send, one.Recv, one.Gap = one.Send*float64(count), one.Recv*float64(count), one.Gap*float64(count)
+	one.MessageBytes *= int64(count)
+	l.Link, l.step = &one, l.step*float64(count)
+	return &l
+}
+
 // sends and receives return what a message takes of a processor, with the credit of a
 // large one.
 func (l *link) sends(n float64) float64 {

@@ -72,6 +72,7 @@ type Pricer struct {
 	tiers    *levels.Hierarchy    // of the shapes that have levels; nil: nobody asked yet
 	flat     *levels.Hierarchy    // of those that have none; nil: the same
 
+	cut         bool   // the plan that is priced has several segments
 	root, inner []load // of stages, by level; nil until a plan is priced
 }
 
@@ -185,6 +186,7 @@ func (p *Pricer) Plan(plan tasks.Plan) (price Price, ok bool) {
 	if segment > 0 {
 		count = max(1, whole/segment)
 	}
+	p.cut = count > 1
 	if p.request.Blocks() {
 		segment *= float64(p.on.Size())
 	}

@@ -12,21 +12,26 @@ type group struct {
 	lead  float64 // goes without credit, bytes
 	ranks int     // of each node, numbered node by node; 1: all others are on other nodes
 	near  *link   // between ranks of a node; nil if ranks is 1
+	close int     // ranks of a node, over whatever links
 	early float64 // goes without credit between them, bytes
 }
 
-// group returns that of a phase whose messages to one rank are whole bytes together. It is false
-// where nodes have several ranks, and not equally many.
-func (p *Pricer) group(o *outline, at int, whole float64) (g group, ok bool) {
-	g = group{size: o.widest[at], lead: p.lead, ranks: 1, early: p.near}
+// group returns that of a phase whose messages to one rank are whole bytes together, by the way of
+// a choice. It is false where nodes have several ranks, and not equally many.
+func (p *Pricer) group(o *outline, at int, c tasks.Choice, whole float64) (g group, ok bool) {
+	g = group{size: o.widest[at], lead: p.lead, ranks: 1, early: p.near, close: 1}
 	if o.inside[at] {
-		g.lead = p.near
+		g.lead, g.close = p.near, g.size
 	}
 	g.link = p.links[p.level(o, o.phases[at])].leading(whole, g.lead)
+	packs := c.Algorithm == submodules.Binomial || c.Algorithm == submodules.Bruck
+	if !packs && p.cut && p.request.Blocks() && !o.inside[at] && o.on.Depth() > 1 && p.together > 1 {
+		g.link = g.link.inPieces(p.together)
+	}
 	if o.inside[at] || g.size <= p.on.Nodes() {
 		return g, true
 	}
-	g.ranks, g.near = p.together, p.links[p.on.Depth()-2].leading(whole, p.near)
+	g.ranks, g.close, g.near = p.together, p.together, p.links[p.on.Depth()-2].leading(whole, p.near)
 	return g, g.ranks > 0
 }
 
@@ -37,11 +42,15 @@ func (p *Pricer) stage(o *outline, at int, c tasks.Choice, n float64) (st stage,
 	if p.request.Exchanges() {
 		return p.swap(o, at, c, n/float64(p.on.Size()))
 	}
-	g, ok := p.group(o, at, float64(p.request.AllBytes(p.on.Size())))
+	whole, parted := float64(p.request.AllBytes(p.on.Size())), op == tasks.Gather || op == tasks.Scatter
+	switch {
+	case parted, c.Algorithm == submodules.Linear && op == tasks.Allgather, c.Algorithm == submodules.Pairwise, c.Algorithm == submodules.Direct:
+		whole /= float64(o.widest[at]) // each partner gets a part
+	}
+	g, ok := p.group(o, at, c, whole)
 	if !ok {
 		return st, false
 	}
-	parted := op == tasks.Gather || op == tasks.Scatter
 	if p.request.Blocks() && (parted || op == tasks.Allgather || op == tasks.ReduceScatter) {
 		n /= float64(o.groups[at])
 	}

@@ -24,7 +24,7 @@ func (p *Pricer) swap(o *outline, at int, c tasks.Choice, n float64) (stage, boo
 	default:
 		pieces = each * each
 	}
-	g, ok := p.group(o, at, float64(p.request.Bytes())*pieces)
+	g, ok := p.group(o, at, c, float64(p.request.Bytes())*pieces)
 	if !ok {
 		return stage{}, false
 	}

@@ -118,9 +118,7 @@ func (t *tree) loads(path Terms, root []limb) (s stage) {
 		own = root[0]
 	}
 	s.root, s.inner = t.load(root, limb{}), t.load(t.limbs(own.size), limb{t.ranks, own.size})
-	if t.op == tasks.Reduce && t.ranks > 1 { // a node's ranks combine at the same time
-		s.root.busy = later(s.root.busy, work(float64(t.ranks-1)*3*t.memory*t.n))
-	}
+	s.root.busy = later(s.root.busy, work(t.carried(t.n, float64(t.close-1), 1)))
 	if t.op == tasks.Gather || t.op == tasks.Scatter {
 		keep := work(t.copies(t.n))
 		if len(t.limbs(own.size)) > 0 { // the root packs what goes the same way
@@ -140,7 +138,7 @@ func (t *tree) loads(path Terms, root []limb) (s stage) {
 // to other nodes goes over its wire.
 func (t *tree) grown(limbs func(size int) []limb) stage {
 	t.limbs, t.known = limbs, map[int]Terms{}
-	s := t.loads(t.path(t.size), limbs(t.size))
+	s := t.loads(t.path(t.size).plus(work(t.meeting())), limbs(t.size))
 	if across := t.across(); across > 1 {
 		wire := float64(across) * t.wire(t.n)
 		s.first = later(s.first, t.hop(t.n).plus(Terms{Wire: wire - t.wire(t.n)}))
@@ -149,6 +147,28 @@ func (t *tree) grown(limbs func(size int) []limb) stage {
 		}
 	}
 	return s
+}
+
+// carried returns what a node's memory takes for messages of n bytes to so many of its ranks: large
+// ones are copied if they come from the node, as such a share does, and what is reduced is combined.
+func (t *tree) carried(n, ranks, near float64) float64 {
+	passes := 0.0
+	if n > t.eager {
+		passes = 2 * near
+	}
+	if t.op == tasks.Reduce {
+		passes += 3
+	}
+	return passes * t.memory * n * ranks
+}
+
+// meeting returns what it takes more to combine because ranks of a node share its memory: half of
+// them do so in the first round, and half as many in each further one.
+func (t *tree) meeting() (ns float64) {
+	for ranks := t.close / 2; ranks > 1 && t.op == tasks.Reduce; ranks /= 2 {
+		ns += max(0, 3*t.memory*t.n*float64(ranks)-max(t.reduce, 3*t.memory)*t.n)
+	}
+	return ns
 }
 
 // across returns how many messages the busiest node passes on to others, or hears from them, where
@@ -289,13 +309,13 @@ func (t *tree) blocks(block float64) (s stage) {
 		other.Processor = t.sends(t.n)
 	}
 	busy := root.times(float64(t.size-2) / float64(t.size-1)).plus(other) // a rank passes on all but its own ones
-	each := later(later(root, busy), Terms{Wire: wire})
+	each := later(later(later(root, busy), Terms{Wire: wire}), work(t.carried(t.n, float64(t.close), 1-far/(depth*float64(t.ranks)))))
 	s.first = hop.times(depth).plus(each.times(count - 1))
 	if t.n > t.lead {
 		s.first = s.first.plus(t.credit())
 	}
 	turns := count - 1 + depth
-	s.root, s.inner = load{out: turns * wire, busy: root.times(turns)}, load{count * wire, count * wire, busy.times(count)}
+	s.root, s.inner = load{out: turns * wire, busy: root.times(turns)}, load{count * wire, count * wire, each.times(count)}
 	if t.rises() {
 		s.root.in, s.root.out = s.root.out, 0
 	}
