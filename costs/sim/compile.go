@@ -25,8 +25,8 @@ type Compilation struct {
 	// Trusting lets SymmetricJob compare no more than two ranks of other nodes, the second node's
 	// first and the last one. If others differ the times are wrong.
 	Trusting bool
-	// Most bounds the steps that are compiled, and those of the ranks that are simulated. A job of more
-	// is [ErrLimit]. 0: there is no bound.
+	// Most bounds the work, in steps: those of the ranks that are simulated, and [CompiledStep] for
+	// each that is compiled. A job of more is [ErrLimit]. 0: there is no bound.
 	Most int64
 
 	unfolded bool // every rank is compiled by itself
@@ -53,10 +53,8 @@ func (c *Compilation) Job() (*Job, error) {
 		times := []int64{cut.Passes, 1}[i]
 		err := c.eachSeat(*part, cut.On, store, nil, func(_ levels.Rank, s seat) error {
 			j.seats[i] = append(j.seats[i], s)
-			if steps += times * int64(s.form.len()); c.Most > 0 && max(steps, store.steps) > c.Most {
-				return ErrLimit
-			}
-			return nil
+			steps += times * int64(s.form.len())
+			return c.checkWork(steps, store)
 		})
 		if err != nil {
 			return nil, err
@@ -64,6 +62,18 @@ func (c *Compilation) Job() (*Job, error) {
 	}
 	j.forms, j.compiled = store.count, store.steps
 	return j, j.connect(c.Check)
+}
+
+// CompiledStep is what compiling a step takes, in steps that are simulated: the ratio of
+// BenchmarkCompile to BenchmarkRun.
+const CompiledStep = 4
+
+// checkWork returns [ErrLimit] if so many steps, and what the store has compiled, are too much work.
+func (c *Compilation) checkWork(steps int64, s *store) error {
+	if c.Most > 0 && steps+CompiledStep*s.steps > c.Most {
+		return ErrLimit
+	}
+	return nil
 }
 
 // partsOf returns the requests of the seats of a job: of the passes, and of what is left in

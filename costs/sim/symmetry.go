@@ -154,11 +154,8 @@ func (c *Compilation) SymmetricJob() (*Job, error) {
 				steps += times * int64(s.form.len())
 				j.seats[i] = append(j.seats[i], s)
 			}
-			if c.Most > 0 && max(steps, store.steps) > c.Most {
-				return ErrLimit
-			}
-			if b == 0 {
-				return nil
+			if err := c.checkWork(steps, store); err != nil || b == 0 {
+				return err
 			}
 			first := &j.seats[i][at]
 			ways = slices.DeleteFunc(ways, func(t symmetry) bool { return !t.isLike(&s, first, b) })

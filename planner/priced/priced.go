@@ -57,12 +57,12 @@ func Choose(m *machine.Machine, asked *rule.Asked, ruled tasks.Plan, reg submodu
 	if err != nil {
 		return c, err
 	}
-	all := candidates(p, asked, ruled, reg)
+	all := candidates(p, asked, ruled)
 	if len(all) < 2 {
 		c.Rule.Price, _ = p.Plan(ruled)
 		return c, nil
 	}
-	seen := newRehearsal(m, asked, reg, all[0].Price.NS, margin).compete(all)
+	seen := newRehearsal(m, asked, reg, margin).compete(all)
 	if len(seen) == 0 { // all are too large, and none has a price
 		return c, nil
 	}
@@ -89,14 +89,11 @@ func Choose(m *machine.Machine, asked *rule.Asked, ruled tasks.Plan, reg submodu
 	return c, nil
 }
 
-// candidates lists the rule's rivals that reg can compile, the cheapest first.
-func candidates(p *price.Pricer, asked *rule.Asked, ruled tasks.Plan, reg submodules.Registry) (all []candidate) {
+// candidates lists the rule's rivals, the cheapest first, whether they can be compiled or not.
+func candidates(p *price.Pricer, asked *rule.Asked, ruled tasks.Plan) (all []candidate) {
 	least := math.Inf(1)
 	for i, plan := range append([]tasks.Plan{ruled}, plans.Rivals(asked, ruled)...) {
 		if i > 0 && plan.Equal(ruled) {
-			continue
-		}
-		if _, err := asked.Fits(plan, reg); err != nil {
 			continue
 		}
 		one := candidate{Priced: Priced{Plan: plan}, family: family(plan)}

@@ -61,18 +61,18 @@ func TestRuleStays(t *testing.T) {
 
 // A choice among all candidates, which a communicator makes once for equal requests.
 func BenchmarkChoose(b *testing.B) {
-	for _, spec := range []string{"4x2", "16x1", "64x4", "256x16", "4096x1"} {
+	for _, spec := range []string{"4x2", "8x8", "64x1", "64x16", "256x16", "4096x1"} {
 		topo, err := levels.Parse(spec)
 		if err != nil {
 			b.Fatal(err)
 		}
 		for _, coll := range []tasks.Collective{tasks.Bcast, tasks.Allreduce, tasks.Allgather} {
-			for name, margin := range map[string]float64{"exact": priced.Exact, "hasty": priced.Hasty} {
-				b.Run(fmt.Sprintf("coll=%v/on=%s/numbers=%s", coll, spec, name), func(b *testing.B) {
-					r, m := request(coll, 1<<20), machine.Assumed()
+			for name, bytes := range map[string]int64{"4KiB": 4 << 10, "1MiB": 1 << 20} {
+				b.Run(fmt.Sprintf("coll=%v/on=%s/bytes=%s", coll, spec, name), func(b *testing.B) {
+					r, m := request(coll, bytes), machine.Assumed()
 					ruled, _ := rule.Choose(r, topo, tasks.Plan{})
 					for b.Loop() {
-						if _, err := priced.Choose(m, rule.Ask(r, topo), ruled, all.Submodules(), margin); err != nil {
+						if _, err := priced.Choose(m, rule.Ask(r, topo), ruled, all.Submodules(), priced.Exact); err != nil {
 							b.Fatal(err)
 						}
 					}

@@ -9,7 +9,6 @@ import (
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/price"
 	"github.com/tierflow/tierflow/costs/sim"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -27,42 +26,30 @@ type rehearsal struct {
 
 // What compiling takes, in steps that are simulated.
 const (
-	compiledStep = 4   // a step of a program
 	compiledRank = 8   // a rank, whatever it does
 	compiledPlan = 300 // a plan
 )
 
-// The budget, in steps of 0.1 µs and more: four milliseconds for few ranks, and six for
-// budgetRanks or more; or as long as four calls take by the least price, but no more than 50 ms.
-// Among more than mostRanks nothing is simulated: a look at one plan takes longer. On numbers of
-// a hasty measurement it is an eighth of that: they aren't worth more, and each new size of a
-// call pays for it.
+// The budget for numbers of a hasty measurement, in steps of 0.1 to 0.2 µs: a millisecond for few
+// ranks, and ten for mostRanks. Exact numbers are worth exactTimes as much. Among more ranks
+// nothing is simulated: a look at one plan takes longer.
 const (
-	budgetOfRank = 250
-	budgetRanks  = 256
+	leastBudget  = 6_000
+	budgetOfRank = 64
+	exactTimes   = 4
 	mostRanks    = 1024
-	leastBudget  = 40_000
-	mostBudget   = 500_000
-	budgetOfNS   = 0.04
-	mostShare    = 8 // one plan may use as much of it
-	hastyShare   = 8
+	mostShare    = 3 // one plan may use as much of it
 )
 
-// newRehearsal returns a rehearsal for plans of which the cheapest costs so much, ns. margin is
-// that of [Choose].
-func newRehearsal(m *machine.Machine, asked *rule.Asked, reg submodules.Registry, least, margin float64) *rehearsal {
+// newRehearsal returns a rehearsal with all of its budget. margin is that of [Choose].
+func newRehearsal(m *machine.Machine, asked *rule.Asked, reg submodules.Registry, margin float64) *rehearsal {
 	s := &rehearsal{machine: m, asked: asked, reg: reg}
-	size := asked.On.Size()
-	if size > mostRanks {
-		return s
-	}
-	s.left = max(leastBudget, int64(budgetOfRank*min(size, budgetRanks)))
-	if least < math.MaxFloat32 {
-		s.left = max(s.left, min(mostBudget, int64(budgetOfNS*least)))
-	}
-	s.most = max(leastBudget/4, s.left/mostShare)
-	if margin >= Hasty {
-		s.left, s.most = s.left/hastyShare, s.most/hastyShare
+	if size := int64(asked.On.Size()); size <= mostRanks {
+		s.left = max(leastBudget, budgetOfRank*size)
+		if margin < Hasty {
+			s.left *= exactTimes
+		}
+		s.most = s.left / mostShare
 	}
 	return s
 }
@@ -142,11 +129,17 @@ func (s *rehearsal) whole(r tasks.Request, p tasks.Plan, limit float64) (ns floa
 	}
 	c := &sim.Compilation{Request: r, Topology: s.asked.On, Plan: p, Registry: s.reg, Most: min(s.left, s.most)}
 	s.left -= compiledPlan + compiledRank*int64(s.asked.On.Size())
-	job, err := s.compile(c)
-	if err != nil {
+	if s.guess(r, p) > 2*c.Most {
 		return 0, false
 	}
-	s.left -= compiledStep*job.Compiled() + job.Steps()/int64(job.StandsFor())
+	job, err := s.compile(c)
+	if err != nil {
+		if errors.Is(err, sim.ErrLimit) {
+			s.left -= c.Most
+		}
+		return 0, false
+	}
+	s.left -= sim.CompiledStep*job.Compiled() + job.Steps()/int64(job.StandsFor())
 	result, err := job.Run(s.machine, sim.Options{Limit: sim.Time(limit * float64(sim.Nanosecond))})
 	switch {
 	case errors.Is(err, sim.ErrLimit):
@@ -160,41 +153,57 @@ func (s *rehearsal) whole(r tasks.Request, p tasks.Plan, limit float64) (ns floa
 // leastShards is from how many elements for each rank on some may be left out.
 const leastShards = 16
 
-// errLarge says that a job has too many steps.
-var errLarge = errors.New("too many steps")
-
-// compile compiles one node that stands for all, or else all ranks, unless that is too much.
+// compile compiles one node that stands for all, or else all ranks.
 func (s *rehearsal) compile(c *sim.Compilation) (*sim.Job, error) {
-	size, nodes := int64(s.asked.On.Size()), int64(s.asked.On.Nodes())
-	one, err := submodules.CompileRequest(c.Request, s.asked.On, c.Plan, levels.Rank(size/2), s.reg)
-	if err != nil {
-		return nil, err
-	}
-	steps, compiled := int64(len(one.Rest.Steps())), int64(len(one.Rest.Steps()))
-	if one.Whole != nil {
-		compiled += int64(len(one.Whole.Steps()))
-		steps += one.Passes * int64(len(one.Whole.Steps()))
-	}
-	s.left -= compiledStep * compiled
-	if !c.Request.Rooted() && nodes > 1 && sim.CheckAlike(s.machine, 0) == nil {
-		if (size/nodes+2)*(steps+compiledStep*compiled) > c.Most {
-			return nil, errLarge
-		}
+	if s.standsForAll(c.Request) {
 		c.Trusting = true
 		job, err := c.SymmetricJob()
 		if !errors.Is(err, sim.ErrAsymmetric) {
 			return job, err
 		}
-		s.left -= compiledStep * (size / nodes) * compiled
-	}
-	unlike := size // ranks with programs of their own
-	if c.Request.Rooted() && !c.Request.Blocks() {
-		unlike = nodes + size/nodes
-	}
-	if size*steps+unlike*compiledStep*compiled > c.Most {
-		return nil, errLarge
+		s.left -= compiledPlan
 	}
 	return c.Job()
+}
+
+// standsForAll reports whether one node may stand for all.
+func (s *rehearsal) standsForAll(r tasks.Request) bool {
+	return !r.Rooted() && s.asked.On.Nodes() > 1 && sim.CheckAlike(s.machine, 0) == nil
+}
+
+// guess returns about how many steps a simulation has: each rank sends and receives as often as
+// each phase's algorithm says, for each segment.
+func (s *rehearsal) guess(r tasks.Request, p tasks.Plan) (steps int64) {
+	g, err := s.asked.Outline(p)
+	if err != nil {
+		return 0
+	}
+	for _, ph := range g.Phases {
+		c, _ := p.For(ph.Kind)
+		messages := 1
+		if op := ph.Kind.Op; op != tasks.Bcast && op != tasks.Reduce {
+			n := g.On.Widest(ph.Level)
+			messages = submodules.Doublings.Of(n)
+			if a, known := s.reg.Algorithm(c); known {
+				messages = max(messages, a.Traffic[op].Rounds.Of(n), a.Traffic[op].Partners.Of(n))
+			}
+			if op == tasks.Gather || op == tasks.Scatter {
+				messages = 1
+			}
+		} else if r.Blocks() && p.Segment < r.Bytes() { // one after the other
+			messages = s.asked.On.Size()
+		}
+		pieces := int64(1)
+		if c.Inner > 0 {
+			pieces = (min(p.Segment, r.Bytes()) + c.Inner - 1) / c.Inner
+		}
+		steps += 2 * int64(messages) * pieces
+	}
+	ranks := s.asked.On.Size()
+	if s.standsForAll(r) {
+		ranks /= s.asked.On.Nodes()
+	}
+	return steps * int64(ranks) * max(1, (r.Bytes()+p.Segment-1)/max(1, p.Segment))
 }
 
 // candidate is a plan that may be chosen.
@@ -244,6 +253,9 @@ func (s *rehearsal) compete(all []candidate) []Priced {
 	for at := t.next(); at >= 0 && s.left > 0 && len(t.missed) < mostMissed; at = t.next() {
 		c := t.left[at]
 		t.left = slices.Delete(t.left, at, at+1)
+		if !s.fits(c.Plan) {
+			continue
+		}
 		ns, ok := s.time(c.Plan, unworthy*t.best)
 		switch {
 		case !ok:
@@ -276,7 +288,20 @@ func (s *rehearsal) compete(all []candidate) []Priced {
 		t.seen = append(t.seen, c.Priced)
 	}
 	slices.SortStableFunc(t.seen, func(a, b Priced) int { return cmp.Compare(a.Time(), b.Time()) })
+	for i := 0; i < min(maxPlans, len(t.seen)); {
+		if t.seen[i].Simulated > 0 || s.fits(t.seen[i].Plan) {
+			i++
+		} else {
+			t.seen = slices.Delete(t.seen, i, i+1)
+		}
+	}
 	return t.seen
+}
+
+// fits reports whether a plan can be compiled.
+func (s *rehearsal) fits(p tasks.Plan) bool {
+	_, err := s.asked.Fits(p, s.reg)
+	return err == nil
 }
 
 // expected returns what a plan probably takes, ns, and whether its family is known.

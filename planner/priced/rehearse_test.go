@@ -76,7 +76,7 @@ func TestBudget(t *testing.T) {
 			t.Errorf("%s: %+v, %v", topo, c, err)
 		}
 	}
-	s := newRehearsal(m, ask(t, tasks.Alltoall, "16x2", 1<<20), all.Submodules(), 0, Exact)
+	s := newRehearsal(m, ask(t, tasks.Alltoall, "16x2", 1<<20), all.Submodules(), Exact)
 	s.most = 100
 	plan, err := tasks.ParsePlan("shape=flat,fs=all,w=1,i=adapt/linear")
 	if err != nil {
