@@ -12,27 +12,38 @@ import (
 )
 
 // decideBreak settles why the communicator breaks, before the others are told. Whoever
-// decides first does all there is to do, and then closes settled; later ones wait for that
-// and get must false. Otherwise a goroutine could close the communicator, so that both sides
-// forget it, and the word of another one would make it anew.
-func (c *Comm) decideBreak(by levels.Rank, err error) (f failure, settled chan struct{}, must bool) {
+// decides first must do all there is to do, and then closes settled and lets the communicator
+// go; for others settled is closed when this returns. Otherwise a goroutine could close the
+// communicator, so that both sides forget it, and the word of another one would make it anew.
+func (c *Comm) decideBreak(by levels.Rank, err error) (f failure, way *news, must bool) {
 	c.e.mu.Lock()
 	switch {
 	case c.local == nil: // it breaks when it is made
-		f, settled, must = failure{peer: by, err: err}, make(chan struct{}), true
+		f, way, must = failure{peer: by, err: err}, newNews(), true
 	case c.broken != nil || !c.isMember(by):
-	case c.telling.err == nil:
-		c.telling, c.settled = failure{peer: by, err: err}, make(chan struct{})
-		f, settled, must = c.telling, c.settled, true
+	case c.news == nil:
+		c.telling, c.news = failure{peer: by, err: err}, newNews()
+		f, way, must = c.telling, c.news, true
 	default:
-		settled = c.settled
+		way = c.news
+	}
+	if must {
+		c.e.world.keep(c.id)
 	}
 	c.e.mu.Unlock()
-	if settled != nil && !must {
-		<-settled
+	if way != nil && !must {
+		<-way.settled
 	}
-	return f, settled, must
+	return f, way, must
 }
+
+// news is how far the news is that a communicator breaks.
+type news struct {
+	told    chan struct{} // closed when other processes have been told
+	settled chan struct{} // closed when it has had its effect on this process
+}
+
+func newNews() *news { return &news{make(chan struct{}), make(chan struct{})} }
 
 // breakUp breaks the communicator because of what happened on a rank of the world.
 func (c *Comm) breakUp(by levels.Rank, err error) {

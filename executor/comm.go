@@ -26,7 +26,7 @@ type Comm struct {
 	broken   error                   // why it can't be used; nil: it can
 	cause    failure                 // why it broke, by ranks of the world; its err is nil in one that is whole or only closed
 	telling  failure                 // why it is about to break, once the others have been told; its err is nil before
-	settled  chan struct{}           // closed when telling has had its effect on this process; nil before
+	news     *news                   // of telling; nil before
 	left     bool                    // this rank has closed it
 	foretold []failure               // of a communicator that this rank hasn't made yet
 	disowned []disowned              // calls on it that have failed on a rank

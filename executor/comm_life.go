@@ -130,6 +130,16 @@ func (c *Comm) leave(tell bool) error {
 		e.mu.Unlock()
 		return nil
 	}
+	if n := c.news; n != nil { // the goodbye comes after the reason: who has heard all goodbyes forgets
+		e.mu.Unlock()
+		<-n.told
+		e.mu.Lock()
+		if c.left { // another goroutine has closed it meanwhile
+			e.mu.Unlock()
+			return nil
+		}
+		c.breakUp(c.telling.peer, c.telling.err)
+	}
 	var err error
 	if c.broken == nil && c.isBusy() {
 		err = fmt.Errorf("closed during a call: %w", ErrClosed)

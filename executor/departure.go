@@ -122,10 +122,10 @@ func (c *Comm) whyForsaken() error {
 	return nil
 }
 
-// forgetIfLeft forgets a communicator that this rank and all others have left. Nothing
-// comes for it any more except what this rank has sent to itself.
+// forgetIfLeft forgets a communicator that this rank and all others have left, unless it is
+// kept. Nothing comes for it any more except what this rank has sent to itself.
 func (c *Comm) forgetIfLeft() {
-	if c.left && c.id != 0 && c.away.count()+1 == len(c.ranks) && !c.isBusy() {
+	if c.left && c.id != 0 && c.away.count()+1 == len(c.ranks) && !c.isBusy() && !c.e.world.isKept(c.id) {
 		delete(c.e.comms, c.id)
 	}
 }

@@ -16,15 +16,52 @@ import (
 // process. The other processes are told first: once the communicator is broken here, a
 // rank may close it and end the job, and nothing could be told any more.
 func (w *World) failComm(c *Comm, by levels.Rank, err error) {
-	f, settled, must := c.decideBreak(by, err)
+	f, way, must := c.decideBreak(by, err)
 	if !must {
 		return
 	}
-	defer close(settled)
+	defer close(way.settled)
+	defer w.letGo(c.id)
 	if w.control != nil {
 		w.control.tellAbort(c, f.peer, f.err)
 	}
+	close(way.told)
 	w.failHere(c.id, c.members(), f.peer, f.err)
+}
+
+// keep lets no rank of this process forget a communicator until letGo, as often as it is
+// called. Who holds the lock of a rank that has not left the communicator may call it.
+func (w *World) keep(id CommID) {
+	w.keeping.Lock()
+	defer w.keeping.Unlock()
+	if w.kept == nil {
+		w.kept = map[CommID]int{}
+	}
+	w.kept[id]++
+}
+
+// isKept reports whether a communicator must not be forgotten.
+func (w *World) isKept(id CommID) bool {
+	w.keeping.Lock()
+	defer w.keeping.Unlock()
+	return w.kept[id] > 0
+}
+
+// letGo ends one keep. The ranks of this process forget the communicator if all have left it.
+func (w *World) letGo(id CommID) {
+	w.keeping.Lock()
+	w.kept[id]--
+	if w.kept[id] == 0 {
+		delete(w.kept, id)
+	}
+	w.keeping.Unlock()
+	w.eachLocal(func(e *Endpoint) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if c := e.comms[id]; c != nil {
+			c.forgetIfLeft()
+		}
+	})
 }
 
 // failHere ends a communicator on the ranks of this process, if they are among its
@@ -39,9 +76,21 @@ func (w *World) failHere(comm CommID, members rankSet, by levels.Rank, err error
 // left. Each process hears of that by itself; here all ranks are marked before one
 // returns, as in failHere.
 func (w *World) failLater(f failure) {
-	members := f.comm.members()
+	c := f.comm
+	c.e.mu.Lock()
+	left := c.left // then others may have forgotten it
+	if !left {
+		w.keep(c.id)
+	}
+	c.e.mu.Unlock()
+	if left {
+		c.e.endBroken(c.id)
+		return
+	}
+	defer w.letGo(c.id)
+	members := c.members()
 	w.eachLocal(func(e *Endpoint) { e.limitRuns(f, members) })
-	w.eachLocal(func(e *Endpoint) { e.endBroken(f.comm.id) })
+	w.eachLocal(func(e *Endpoint) { e.endBroken(c.id) })
 }
 
 // Fail ends the communicators that a rank is in, those made later too, on all ranks

@@ -95,6 +95,9 @@ type World struct {
 
 	blamed sync.Once // Config.Blame was told
 
+	keeping sync.Mutex
+	kept    map[CommID]int // how many failures of a communicator are on their way here; at least 1
+
 	mu         sync.Mutex
 	closed     bool
 	recordsTo  recorderPath
