@@ -57,6 +57,7 @@ func (e *Endpoint) stopDriving() {
 		e.operator = nil
 	}
 	e.mu.Unlock()
+	e.voter.Stop()
 	e.background.Wait()
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tierflow/tierflow/executor/ballot"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
@@ -33,7 +34,11 @@ type Comm struct {
 	gone     []departure             // ranks that have left
 	held     []departure             // heard just before it breaks: they count from then on
 	halves   map[levels.Rank]byeHalf // of goodbyes that come twice
+	onward   []levels.Rank           // of the world, whose goodbye by the control tree says so, see departure
 	away     rankSet                 // ranks of the communicator that have left, or died
+	never    []levels.Rank           // of the world, members that have never made it and never will
+	agreed   uint32                  // calls of Agree
+	next     *Comm                   // what it has shrunk to; nil: nothing
 	limit    *limit                  // nil: no call has failed because of those
 	counters Counters
 	starting bool // a call is being started, by a function that may let go of the lock
@@ -78,6 +83,8 @@ type departure struct {
 	// broken: the communicator had broken there. Here it is about to break for the same
 	// reason; that, not the departure, ends what waits for the rank.
 	broken bool
+	// onward: it goes on with those who are left, on another communicator.
+	onward bool
 	since  time.Time // when this rank heard of it; only of one fromAll
 }
 
@@ -126,6 +133,9 @@ type CommID = wire.CommID
 
 // ID returns the communicator's number.
 func (c *Comm) ID() CommID { return c.id }
+
+// topic is an agreement on the communicator.
+func (c *Comm) topic(round uint32) ballot.Topic { return ballot.Topic{Comm: c.id, Round: round} }
 
 // Ranks returns the members as ranks of the world, by rank of the communicator.
 func (c *Comm) Ranks() []levels.Rank { return slices.Clone(c.ranks) }

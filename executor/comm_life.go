@@ -57,6 +57,7 @@ func (e *Endpoint) makeComm(id CommID, ranks []levels.Rank, from origin, parent 
 				c.breakUp(d.first, d.err)
 				c.breakUp(d.by, d.otherwise()) // if the first is no member
 				c.markAway(d.by)
+				c.never = append(c.never, d.by)
 				if c.isMember(d.by) {
 					without = append(without, d)
 				}
@@ -152,6 +153,7 @@ func (c *Comm) leave(tell bool) error {
 		}
 	}
 	c.left = true
+	m, onward, owed := e.voter.Withdraw(c.topic(0)) // those who go on without this rank may count it out
 	say := (tell || c.broken == nil) && !e.stopped
 	// The control plane may not have told yet what this rank has broken of the others.
 	broken := c.cause.err != nil || c.id == 0 && e.world.control != nil && e.hasBroken()
@@ -178,7 +180,12 @@ func (c *Comm) leave(tell bool) error {
 		e.world.control.tellPast(past)
 	}
 	if say && e.world.control != nil && (others || broken) {
-		e.world.control.tellBye(c, told, broken)
+		e.world.control.tellBye(c, told, broken, onward)
+	}
+	if owed && c.id != 0 { // it leaves those with whom it should go on
+		if next, failed := e.Make(m.Next()); failed == nil {
+			err = errors.Join(err, next.leave(true))
+		}
 	}
 	return err
 }

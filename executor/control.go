@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,7 @@ type control struct {
 	errands []errand                   // for ranks that the job's control plane doesn't reach
 	dying   map[levels.Rank]error      // what ranks that are about to die have said
 	losses  map[levels.Rank]error      // of ranks that the control plane has lost
+	letters map[levels.Rank][][]byte   // for ranks that only a connection of their own reaches, see sendLetter
 	takers  sync.WaitGroup
 	carried chan struct{} // closed when there are none any more; nil: nobody carries any
 }
@@ -61,6 +63,8 @@ type note struct {
 	ForCall  bool             `json:",omitempty"` // of a question: in the collective Seq
 	Straight bool             `json:",omitempty"` // of a question: the answer goes past the control tree too
 	Verdict  *verdict.Finding `json:",omitempty"` // why the job stands still
+	Onward   bool             `json:",omitempty"` // of a goodbye: see [departure]
+	Ballot   []byte           `json:",omitempty"` // of an agreement of round Seq about Comm
 }
 
 // The kinds of control messages.
@@ -78,6 +82,7 @@ const (
 	whatControl
 	stateControl
 	verdictControl
+	ballotControl
 )
 
 // why is what is broken where a goodbye comes from.
@@ -180,7 +185,7 @@ func (c *control) tellDisowner(id CommID, by levels.Rank, err error) {
 
 // tellBye tells the ranks of a communicator that have not been told over a link; if it is
 // broken, all of them, and why it is: this may come before what else would tell them.
-func (c *control) tellBye(comm *Comm, told []levels.Rank, broken bool) {
+func (c *control) tellBye(comm *Comm, told []levels.Rank, broken, onward bool) {
 	var n note
 	if f := comm.cause; f.err != nil {
 		n = failureNote(f.peer, f.err)
@@ -189,7 +194,7 @@ func (c *control) tellBye(comm *Comm, told []levels.Rank, broken bool) {
 			n.Why = whyRank
 		}
 	}
-	n.Comm, n.Seq, n.To = comm.id, comm.seq, newRankSet(len(comm.local))
+	n.Comm, n.Seq, n.To, n.Onward = comm.id, comm.seq, newRankSet(len(comm.local)), onward
 	for _, r := range comm.ranks {
 		if is := slices.Contains(told, r); r != c.me && (broken || !is) {
 			n.To.set(int32(r))
@@ -390,10 +395,13 @@ func (c *control) carryAll(carried chan struct{}) {
 	}
 }
 
-func (c *control) deliverErrand(e errand) error {
+func (c *control) deliverErrand(e errand) error { return c.deliverBy(c.job.Dial, e) }
+
+// deliverBy is deliverErrand by a way to connect.
+func (c *control) deliverBy(dial func(ctx context.Context, to levels.Rank, purpose uint8) (net.Conn, error), e errand) error {
 	ctx, cancel := context.WithTimeout(context.Background(), errandTime)
 	defer cancel()
-	conn, err := c.job.Dial(ctx, e.to, NotePurpose)
+	conn, err := dial(ctx, e.to, NotePurpose)
 	if err != nil {
 		return err
 	}

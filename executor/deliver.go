@@ -99,7 +99,8 @@ func (c *Comm) deliverToRun(from levels.Rank, m *wire.Message, payload []byte) {
 	if m.Kind == wire.Bye {
 		alone := c.e.world.control == nil
 		if !m.Broken || alone || c.completeBye(from, byLink) { // the other half says what is broken
-			c.e.hearBye(c, departure{rank: from, seq: m.Seq, broken: m.Broken && alone})
+			onward := slices.Contains(c.onward, from) || alone && m.Broken && c.e.world.endpoints[from].voter.GoesOn(c.topic(0))
+			c.e.hearBye(c, departure{rank: from, seq: m.Seq, broken: m.Broken && alone, onward: onward})
 		}
 		return
 	}

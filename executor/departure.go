@@ -60,6 +60,17 @@ func (c *Comm) noteDeparture(d departure) {
 	}
 	c.markAway(d.rank)
 	c.endForsaken()
+	if c.next != nil {
+		c.next.blameStranded(d)
+	}
+}
+
+// blameStranded fails a communicator that another one has shrunk to, because a rank has left that one
+// before it knew: it never makes this one.
+func (c *Comm) blameStranded(d departure) {
+	if !d.onward && !d.fromAll && c.broken == nil && c.isPresent(d.rank) {
+		c.blameRank(d.rank, fmt.Errorf("left while the others agreed to go on with it: %w", ErrClosed))
+	}
 }
 
 // noteHeldDepartures counts the goodbyes that came just before the communicator broke.

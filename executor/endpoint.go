@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/executor/ballot"
 	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/flow"
 	"github.com/tierflow/tierflow/executor/trace"
@@ -25,6 +26,7 @@ type Endpoint struct {
 	memory  wire.Memory
 	flight  *flight.Ring  // what happened last; guarded by mu
 	drawn   atomic.Uint64 // how many numbers of communicators this rank has drawn
+	voter   *ballot.Voter // agrees with other ranks after a death
 	caller  atomic.Uint64 // the number of the goroutine on which its program runs; 0: unknown
 
 	mu      sync.Mutex       // guards all below, and the runs' state
@@ -53,6 +55,7 @@ type Endpoint struct {
 	stopped    bool           // the world closes: nobody drives any more
 	lost       []failure      // ranks that failed or died, for communicators made later
 	dead       []levels.Rank  // ranks that have died
+	ended      []levels.Rank  // ranks of lost that have said themselves that they are no more in anything
 	failed     *flight.Failed // the first failure; nil: none
 	driving    bool           // somebody drives
 	driver     driver         // for whom; while driving

@@ -27,6 +27,12 @@ var (
 	ErrBusy = errors.New("already started")
 	// ErrNotStarted: somebody waited for a run that was never started.
 	ErrNotStarted = errors.New("never started")
+	// ErrRevoked: a rank has given the communicator up, to go on with those who are left.
+	ErrRevoked = errors.New("the communicator was given up")
+	// ErrExcluded: the others have gone on without this rank, which they counted as lost.
+	ErrExcluded = errors.New("the others have gone on without this rank")
+	// ErrMinority: too few ranks are left here to go on; the others may have gone on elsewhere.
+	ErrMinority = errors.New("too few ranks are left to go on")
 	// ErrUnwound: a rank's goroutine panicked, or was ended by runtime.Goexit, before it
 	// had closed.
 	ErrUnwound = errors.New("the goroutine of a rank was unwound")
@@ -57,6 +63,8 @@ var sentinels = []struct {
 	{"cancelled", context.Canceled},
 	{"deadline", context.DeadlineExceeded},
 	{"unwound", ErrUnwound},
+	{"revoked", ErrRevoked},
+	{"excluded", ErrExcluded},
 }
 
 // sentinelNames returns the names of the sentinels that err wraps.

@@ -97,10 +97,23 @@ func (w *World) failLater(f failure) {
 // because of what happened on it: a panic, for example.
 func (w *World) Fail(by levels.Rank, err error) {
 	by, err = originOf(by, err)
+	if e := w.endpoints[by]; e != nil {
+		e.voter.Quit() // before the others count on it
+	}
 	if w.control != nil {
 		w.control.tellFailed(by, err)
 	}
+	w.endRank(by)
 	w.failRank(by, err)
+}
+
+// endRank notes that a rank has said that it is no more in anything.
+func (w *World) endRank(by levels.Rank) {
+	w.eachLocal(func(e *Endpoint) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.ended = append(e.ended, by)
+	})
 }
 
 // originOf returns the rank where a failure began, and its error. A rank ended by another
@@ -120,6 +133,7 @@ func (w *World) failRank(by levels.Rank, err error) {
 		e.noteLost(by, err)
 	})
 	w.failWhere(by, err, func(c *Comm) bool { return c.isMember(by) })
+	w.eachLocal(func(e *Endpoint) { e.voter.Nudge() })
 }
 
 // failWhere ends the communicators for which pick is true on the ranks of this process.
@@ -159,6 +173,7 @@ func (w *World) disownCall(comm CommID, d disowned) {
 			if made(c) {
 				ids[id] = true
 				c.markAway(d.by) // it will never say goodbye there
+				c.never = append(c.never, d.by)
 			}
 		}
 	})
@@ -392,4 +407,22 @@ func errPassed(cause error) error {
 		return fmt.Errorf("came to a call when its context's deadline had passed: %w", cause)
 	}
 	return cause
+}
+
+// failHereRank ends what one rank of this process and another rank are in: one of them has gone on
+// without the other one.
+func (w *World) failHereRank(e *Endpoint, other levels.Rank) {
+	e.mu.Lock()
+	e.noteLost(other, ErrExcluded)
+	e.dead = append(e.dead, other)
+	e.mu.Unlock()
+	ids := e.markBrokenWhere(other, ErrExcluded, func(c *Comm) bool { return c.isMember(other) })
+	e.mu.Lock()
+	for _, c := range e.comms {
+		c.markAway(other)
+	}
+	e.mu.Unlock()
+	for _, id := range ids {
+		e.endBroken(id)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/tierflow/tierflow/executor/ballot"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -38,6 +39,7 @@ func (c *control) hearNote(from levels.Rank, kind uint8, payload []byte) {
 	case failControl:
 		c.job.LetOut()
 		c.hearDying(from, nil)
+		c.world.endRank(n.By)
 		c.world.failRank(n.By, n.err())
 	case disownControl:
 		c.world.disownCall(n.Comm, disowned{n.Seq, from, n.By, n.err()})
@@ -58,6 +60,8 @@ func (c *control) hearNote(from levels.Rank, kind uint8, payload []byte) {
 		c.hearWhat(from, n)
 	case stateControl:
 		c.hearState(from, n)
+	case ballotControl:
+		e.hearBallot(from, ballot.Topic{Comm: n.Comm, Round: n.Seq}, n.Ballot)
 	case verdictControl:
 		c.world.reportVerdict(n.Verdict)
 	case tellControl:
@@ -94,8 +98,11 @@ func (c *control) hearBye(from levels.Rank, n note) {
 	}
 	e.mu.Lock()
 	defer e.releaseApart()
+	if n.Onward {
+		e.ensureComm(n.Comm).onward = append(e.ensureComm(n.Comm).onward, from)
+	}
 	if one := e.ensureComm(n.Comm); !n.Twice.has(int32(c.me)) || one.completeBye(from, byControl) {
-		e.hearBye(one, departure{rank: from, seq: n.Seq, broken: n.Why != noWhy})
+		e.hearBye(one, departure{rank: from, seq: n.Seq, broken: n.Why != noWhy, onward: n.Onward})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/tierflow/tierflow/executor/ballot"
 	"github.com/tierflow/tierflow/executor/flow"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
@@ -30,7 +31,9 @@ func New(config Config, s Setup) (*World, error) {
 		case p.Reach != nil && len(p.Reach) != s.Size:
 			return nil, fmt.Errorf("rank %d says how to reach %d ranks of %d", p.Rank, len(p.Reach), s.Size)
 		}
-		w.endpoints[p.Rank] = newEndpoint(w, p)
+		e := newEndpoint(w, p)
+		e.voter = ballot.NewVoter(p.Rank, e.ballotPort())
+		w.endpoints[p.Rank] = e
 	}
 	if err := w.complete(s); err != nil {
 		return nil, err

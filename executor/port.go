@@ -42,6 +42,11 @@ type ControlPlane interface {
 	// Dial connects to a rank; [World.Take] takes the other end if the purpose is
 	// [NotePurpose], and [World.TakeClock] if it is [ClockPurpose].
 	Dial(ctx context.Context, peer levels.Rank, purpose uint8) (net.Conn, error)
+	// Recall is Dial to a rank that may count as lost.
+	Recall(ctx context.Context, peer levels.Rank, purpose uint8) (net.Conn, error)
+	// Gone finds out whether the end of a rank that counts as lost is certain: it has left,
+	// or its host says that nobody is there any more.
+	Gone(ctx context.Context, peer levels.Rank) bool
 	// Broadcast and Send carry short messages along the control tree.
 	Broadcast(kind uint8, payload []byte) error
 	Send(to levels.Rank, kind uint8, payload []byte) error

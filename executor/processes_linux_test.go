@@ -234,6 +234,26 @@ func (j *paperJob) Dial(ctx context.Context, peer levels.Rank, purpose uint8) (n
 // sealAll makes connections between nodes TLS, unless a test looks at frames on the way.
 var sealAll = os.Getenv("TIERFLOW_TEST_TLS") != ""
 
+// Recall is Dial: nothing is refused because a rank counts as lost.
+func (j *paperJob) Recall(ctx context.Context, peer levels.Rank, purpose uint8) (net.Conn, error) {
+	select {
+	case <-j.all.jobs[peer].end:
+		return nil, errors.New("nobody listens")
+	default:
+	}
+	return j.Dial(ctx, peer, purpose)
+}
+
+// Gone reports whether a rank has left or was killed.
+func (j *paperJob) Gone(_ context.Context, peer levels.Rank) bool {
+	select {
+	case <-j.all.jobs[peer].end:
+		return true
+	default:
+		return false
+	}
+}
+
 // DialUnix connects over a pair of sockets.
 func (j *paperJob) DialUnix(ctx context.Context, peer levels.Rank, purpose uint8) (*net.UnixConn, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

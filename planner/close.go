@@ -8,8 +8,8 @@ import (
 	"github.com/tierflow/tierflow/executor"
 )
 
-// Close leaves the communicator, and with the one of all ranks those that were
-// made from it. Calls of the other ranks that would need this one fail from then
+// Close leaves the communicator, and with the one of all ranks, or what it has shrunk to, those that
+// were made from it. Calls of the other ranks that would need this one fail from then
 // on. Closing again does nothing; it is an error, on all ranks, while a call is on
 // its way. Ranks that are processes wait for each other, for as long as
 // [Options.CloseTimeout] says.
@@ -64,7 +64,13 @@ func unwinding() error {
 // closeUnwound closes the communicator of a rank that is about to end because of err. If it
 // lives on, that is soon so.
 func (c *Comm) closeUnwound(err error) {
-	if c.made() != nil || !c.refuseCalls() {
+	if c.made() != nil {
+		return
+	}
+	for next, _ := c.successor(); next != nil; next, _ = c.successor() {
+		c = next
+	}
+	if !c.refuseCalls() {
 		return
 	}
 	if c.derived {

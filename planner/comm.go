@@ -54,6 +54,9 @@ type Comm struct {
 	exchanged int   // exchanges so far: the same on all ranks
 	// counts is the last call that told counts, for the next one; nil: none, or in use.
 	counts *countsCall
+	// next is what the communicator has shrunk to, with change; nil: it hasn't.
+	next   *Comm
+	change Change
 	// scalar holds the value of the next AllreduceValue; nil: none yet, or in use.
 	scalar *scalar
 }

@@ -24,6 +24,7 @@ type policy struct {
 	table         *choose.Table                      // nil: none
 	links         string                             // between nodes, see [Options.Links]
 	tries         bool                               // plans are tried, see [Options.Effort]
+	lenient       bool                               // forced plans that the ranks can't run are left out
 	tableFile     string                             // of rank 0: where jobs of the same ranks find a table; empty: nowhere
 	remembers     bool                               // what is tried goes to tableFile
 	machineSource                                    // machine: nil, nothing is known
@@ -95,7 +96,25 @@ func (p policy) choose(r tasks.Request, t *levels.Topology) (choose.Decision, er
 	if err != nil {
 		return choose.Decision{}, err
 	}
-	return p.chain().Choose(q)
+	d, err := p.chain().Choose(q)
+	if !p.lenient || len(p.forced) == 0 {
+		return d, err
+	}
+	if err == nil {
+		if _, unfit := rule.Ask(r, t).Fits(d.Plan, p.registry); unfit == nil {
+			return d, nil
+		}
+	}
+	if q, err = choose.Ask(r, t, p.registry, p.links); err != nil {
+		return choose.Decision{}, err
+	}
+	all := p.chain()
+	dropped := choose.Forced{Origin: p.origin, Dropped: p.forced}
+	if order := p.forced.For(r.Coll).Order; order != 0 { // results must not depend on who is left
+		dropped.Plans = tasks.Forced{{Plan: tasks.Plan{Order: order}}}
+	}
+	all[0] = dropped
+	return all.Choose(q)
 }
 
 // planned is what a communicator of topology t with options o would choose, and by

@@ -86,9 +86,11 @@ var arrows = map[string][]string{
 	"executor/flow": {"dag/invariants"},
 	"executor/shm":  {"executor/wire"},
 	"executor/tcp":  {"executor/wire", "levels/join/seal"},
+	// What ranks agree on after a death.
+	"executor/ballot": {"levels/join/agree", "executor/wire"},
 	// The straight path reads the rings themselves: through an interface it would take as
 	// long again as the messages do.
-	"executor": {"levels/ranges", "submodules", "executor/kernel", "executor/trace", "executor/flow", "executor/shm", "executor/flight/verdict"},
+	"executor": {"executor/ballot", "levels/ranges", "submodules", "executor/kernel", "executor/trace", "executor/flow", "executor/shm", "executor/flight/verdict"},
 	// Goroutine ranks speak by the rings of processes.
 	"executor/local": {"executor"},
 	"executor/proc":  {"executor", "executor/tcp"},

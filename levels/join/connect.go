@@ -92,6 +92,26 @@ func (j *Job) Dial(ctx context.Context, peer levels.Rank, purpose uint8) (net.Co
 	return j.dial(ctx, peer, purpose, false)
 }
 
+// Recall is Dial to a rank that may be lost: one that only counts as lost hears so.
+func (j *Job) Recall(ctx context.Context, peer levels.Rank, purpose uint8) (net.Conn, error) {
+	if err := j.dialable(peer, purpose); err != nil && !errors.Is(err, ErrLost) {
+		return nil, err
+	}
+	return j.dial(ctx, peer, purpose, false)
+}
+
+// Gone finds out whether the end of a rank is certain: it has said goodbye, or its host answers at each of its
+// addresses that nobody listens. While it can't be reached that is not certain.
+func (j *Job) Gone(ctx context.Context, peer levels.Rank) bool {
+	if peer < 0 || int(peer) >= j.Size || peer == j.Rank {
+		return false
+	}
+	if errors.Is(j.gone(peer), ErrLeft) {
+		return true
+	}
+	return isRefused(j.knock(ctx, peer))
+}
+
 // Route is an address at which [Job.Dial] tries to reach a rank.
 type Route struct {
 	Address string     // host:port

@@ -235,7 +235,7 @@ func (j *Job) look(r levels.Rank, since map[levels.Rank]time.Time) {
 	if _, known := since[r]; !known {
 		since[r] = time.Now()
 	}
-	err := j.knock(r)
+	err := j.knock(j.life, r)
 	switch {
 	case err == nil || j.life.Err() != nil:
 		delete(since, r)
@@ -247,8 +247,8 @@ func (j *Job) look(r levels.Rank, since map[levels.Rank]time.Time) {
 }
 
 // knock connects to a rank without a word.
-func (j *Job) knock(r levels.Rank) error {
-	ctx, cancel := context.WithTimeout(j.life, lookTime)
+func (j *Job) knock(ctx context.Context, r levels.Rank) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	it := j.Peers[r]
 	targets := []target{{network: "unix", address: it.Unix}}

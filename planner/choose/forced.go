@@ -14,6 +14,8 @@ import (
 type Forced struct {
 	Plans  tasks.Forced
 	Origin string // who forces them
+	// Dropped were forced too, before ranks were lost: those that are left can't run them.
+	Dropped tasks.Forced
 }
 
 var _ Chooser = Forced{}
@@ -24,7 +26,7 @@ var _ Chooser = Forced{}
 // forced beside it stays: the two contradict each other, and compiling says so.
 func (f Forced) Choose(q *Question) (Answer, error) {
 	a := &Narrowed{coll: q.Request.Coll, origin: f.Origin}
-	a.plan = f.Plans.For(q.Request.Coll)
+	a.plan, a.dropped = f.Plans.For(q.Request.Coll), f.Dropped.For(q.Request.Coll)
 	q.Forced, q.ruled = a.plan, nil
 	if len(a.plan.Keys()) == 0 {
 		return a, nil
@@ -68,10 +70,11 @@ func isIdle(reg submodules.Registry, c tasks.Choice, symbol byte, phases []tasks
 
 // Narrowed says which part of a plan is forced.
 type Narrowed struct {
-	plan   tasks.Plan
-	others []string // choices that are forced, but for other collectives
-	coll   tasks.Collective
-	origin string
+	plan    tasks.Plan
+	dropped tasks.Plan
+	others  []string // choices that are forced, but for other collectives
+	coll    tasks.Collective
+	origin  string
 }
 
 // Plan returns none: the other choosers complete the forced part.
@@ -81,6 +84,9 @@ func (*Narrowed) Plan() (p tasks.Plan, known bool) { return p, false }
 func (n *Narrowed) Explain(text *strings.Builder) {
 	if f := n.plan.String(); f != "" {
 		fmt.Fprintf(text, "  forced by %s: %s\n", n.origin, f)
+	}
+	if f := n.dropped.String(); f != "" {
+		fmt.Fprintf(text, "  forced by %s: %s, but the ranks that are left can't run it\n", n.origin, f)
 	}
 	for _, choice := range n.others {
 		fmt.Fprintf(text, "  forced by %s: %s, but for other collectives: it does no task of %v\n", n.origin, choice, n.coll)

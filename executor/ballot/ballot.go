@@ -1,0 +1,391 @@
+// Package ballot takes one rank's part in agreements, see package agree. It keeps them, says again
+// what may not have arrived, and looks for proofs where suspicion alone lets nobody go on. Whoever
+// owns a [Voter] carries its messages and knows who is lost.
+package ballot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tierflow/tierflow/executor/wire"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/agree"
+)
+
+// Topic is what ranks agree on.
+type Topic struct {
+	Comm  wire.CommID
+	Round uint32 // 0: who goes on; from 1 on: what its members were asked
+}
+
+// Port is how a voter reaches the rest of its rank. Its functions are called without a lock
+// of this package, by any goroutine.
+type Port struct {
+	// Send sends a message to another rank of the world. It may be lost.
+	Send func(to levels.Rank, t Topic, b []byte)
+	// Lost returns the ranks of the world that count as lost for a topic, and those whose end is
+	// certain.
+	Lost func(t Topic) (lost, ended []levels.Rank)
+	// Gone finds out whether the end of a lost rank is certain. nil: it never is.
+	Gone func(ctx context.Context, r levels.Rank) bool
+	// Draw returns a number for a communicator.
+	Draw func() uint64
+	// Decided is called once for each decision, before those who wait for it go on.
+	Decided func(m *Matter)
+}
+
+const (
+	lookTime  = 50 * time.Millisecond  // between two looks at who is lost
+	againTime = 200 * time.Millisecond // after which everything is said again; doubled each time
+	mostAgain = 2 * time.Second        // its limit
+	proofTime = time.Second            // for one proof
+)
+
+// Voter is one rank's part in all its agreements. Its methods may be called by any goroutine.
+type Voter struct {
+	port Port
+	me   levels.Rank // of the world
+
+	life    context.Context // ends with Stop
+	endLife context.CancelFunc
+	running sync.WaitGroup
+
+	mu   sync.Mutex
+	all  map[Topic]*Matter
+	quit bool // no vote is given any more
+}
+
+// NewVoter returns the voter of a rank of the world.
+func NewVoter(me levels.Rank, p Port) *Voter {
+	v := &Voter{port: p, me: me, all: map[Topic]*Matter{}}
+	v.life, v.endLife = context.WithCancel(context.Background())
+	return v
+}
+
+// Matter is one agreement.
+type Matter struct {
+	voter   *Voter
+	Topic   Topic
+	Members []levels.Rank // of the world, by rank of the communicator
+
+	known chan struct{} // closed when Decision is set and has had its effect
+	nudge chan struct{} // has one to look at who is lost, now
+
+	// Guarded by voter.mu.
+	machine   agree.Machine
+	decision  *agree.Decision
+	said      map[int][]agree.Message // the last of each kind, by receiver
+	withdrawn bool                    // this rank takes no part any more
+	taken     bool                    // the program knows the decision
+	minority  time.Time               // since when those who live may not decide; zero: they may
+}
+
+// Open returns the agreement on a topic among members, ranks of the world. nil: this rank votes no
+// more.
+func (v *Voter) Open(t Topic, members []levels.Rank) *Matter {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if m := v.all[t]; m != nil {
+		return m
+	}
+	if v.quit {
+		return nil
+	}
+	m := &Matter{
+		voter: v, Topic: t, Members: members, known: make(chan struct{}), nudge: make(chan struct{}, 1), said: map[int][]agree.Message{},
+		machine: agree.New(agree.Config{Size: len(members), Rank: slices.Index(members, v.me), ID: v.port.Draw()}),
+	}
+	v.all[t] = m
+	v.running.Go(m.tend)
+	return m
+}
+
+// Refuse answers a message about an agreement that was forgotten: who still asks counted as lost when
+// the next one was decided.
+func (v *Voter) Refuse(t Topic, members []levels.Rank, from levels.Rank, b []byte) {
+	msg, err := agree.Parse(b, len(members))
+	if err != nil || members[msg.From] != from {
+		return
+	}
+	machine := agree.New(agree.Config{Size: len(members), Rank: slices.Index(members, v.me)})
+	machine.Lose(msg.From, false)
+	for _, answer := range machine.Hear(msg) {
+		v.port.Send(from, t, answer.Append(nil, len(members)))
+	}
+}
+
+// Find returns the agreement on a topic; nil: there is none.
+func (v *Voter) Find(t Topic) *Matter {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.all[t]
+}
+
+// Forget forgets an agreement that nobody asks about any more.
+func (v *Voter) Forget(t Topic) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if m := v.all[t]; m != nil && m.decision != nil {
+		delete(v.all, t)
+	}
+}
+
+// Nudge lets the agreements look at once who is lost.
+func (v *Voter) Nudge() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, m := range v.all {
+		if m.isOpen() {
+			select {
+			case m.nudge <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// Quit withdraws from all agreements, and from later ones.
+func (v *Voter) Quit() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.quit = true
+	for _, m := range v.all {
+		m.withdrawn = m.withdrawn || m.decision == nil
+	}
+}
+
+// Stop is Quit that returns when nothing of the voter runs any more.
+func (v *Voter) Stop() {
+	v.Quit()
+	v.endLife()
+	v.running.Wait()
+}
+
+// Withdraw ends this rank's part in an agreement, if it isn't decided yet: for the others that is
+// this rank's end. onward: it is decided, and this rank is a member; owed: and its program
+// doesn't know.
+func (v *Voter) Withdraw(t Topic) (m *Matter, onward, owed bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	m = v.all[t]
+	switch {
+	case m == nil:
+		return nil, false, false
+	case m.decision == nil:
+		m.withdrawn = true
+		return m, false, false
+	}
+	onward = m.decision.Members.Has(m.rank())
+	return m, onward, onward && !m.taken
+}
+
+// GoesOn reports whether this rank is a member of what was decided.
+func (v *Voter) GoesOn(t Topic) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	m := v.all[t]
+	return m != nil && m.decision != nil && m.decision.Members.Has(m.rank())
+}
+
+// rank is this rank's number in the communicator.
+func (m *Matter) rank() int { return slices.Index(m.Members, m.voter.me) }
+
+// isOpen reports whether it is undecided and this rank takes part. The lock is held.
+func (m *Matter) isOpen() bool { return m.decision == nil && !m.withdrawn }
+
+// Begin gives this rank's vote, once.
+func (m *Matter) Begin(ok bool) {
+	m.update() // a vote should know all that this rank knows
+	m.do(func(a *agree.Machine) []agree.Message { return a.Begin(0, ok) })
+}
+
+// Hear takes a message. One that makes no sense is the error.
+func (m *Matter) Hear(from levels.Rank, b []byte) error {
+	msg, err := agree.Parse(b, len(m.Members))
+	if err == nil && (m.Members[msg.From] != from || msg.To != m.rank()) {
+		err = fmt.Errorf("rank %d of the world speaks as rank %d to rank %d, this is rank %d", from, msg.From, msg.To, m.rank())
+	}
+	if err != nil {
+		return err
+	}
+	m.do(func(a *agree.Machine) []agree.Message { return a.Hear(msg) })
+	return nil
+}
+
+// do lets the machine do something, sends what it says, and takes the decision if that was it.
+func (m *Matter) do(what func(a *agree.Machine) []agree.Message) {
+	v := m.voter
+	v.mu.Lock()
+	if m.withdrawn {
+		v.mu.Unlock()
+		return
+	}
+	out := what(&m.machine)
+	decided := m.decision == nil && m.machine.Decision() != nil
+	if m.decision == nil {
+		m.keep(out)
+	}
+	if decided {
+		m.decision, m.said = m.machine.Decision(), nil
+	}
+	v.mu.Unlock()
+	m.send(out)
+	if decided {
+		v.port.Decided(m)
+		close(m.known)
+	}
+}
+
+// keep keeps what is said, for saying it again. The lock is held.
+func (m *Matter) keep(out []agree.Message) {
+	for _, msg := range out {
+		list := m.said[msg.To]
+		if i := slices.IndexFunc(list, func(old agree.Message) bool { return old.Kind == msg.Kind }); i >= 0 {
+			list[i] = msg
+		} else {
+			m.said[msg.To] = append(list, msg)
+		}
+	}
+}
+
+func (m *Matter) send(out []agree.Message) {
+	for _, msg := range out {
+		m.voter.port.Send(m.Members[msg.To], m.Topic, msg.Append(nil, len(m.Members)))
+	}
+}
+
+// tend looks after an agreement until it is decided: who is lost by now, what has to be said
+// again, which end can be proven.
+func (m *Matter) tend() {
+	v := m.voter
+	look := time.NewTicker(lookTime)
+	defer look.Stop()
+	wait := againTime
+	again := time.Now().Add(wait)
+	for {
+		select {
+		case <-v.life.Done():
+			return
+		case <-m.known:
+			return
+		case <-m.nudge:
+		case <-look.C:
+		}
+		m.update()
+		m.prove()
+		v.mu.Lock()
+		open := m.isOpen()
+		var out []agree.Message
+		if open && time.Now().After(again) {
+			wait = min(2*wait, mostAgain)
+			again = time.Now().Add(wait)
+			_, proven := m.machine.Lost()
+			for to, list := range m.said {
+				if !proven.Has(to) {
+					out = append(out, list...)
+				}
+			}
+		}
+		v.mu.Unlock()
+		m.send(out)
+		if !open {
+			return
+		}
+	}
+}
+
+// update takes in who is lost by now.
+func (m *Matter) update() {
+	lost, ended := m.voter.port.Lost(m.Topic)
+	m.do(func(a *agree.Machine) (out []agree.Message) {
+		known, proven := a.Lost()
+		take := func(ranks []levels.Rank, certain bool, known agree.Set) {
+			for _, r := range ranks {
+				if n := slices.Index(m.Members, r); n >= 0 && r != m.voter.me && !known.Has(n) {
+					out = append(out, a.Lose(n, certain)...)
+				}
+			}
+		}
+		take(ended, true, proven)
+		take(lost, false, known)
+		switch {
+		case a.Quorate():
+			m.minority = time.Time{}
+		case m.minority.IsZero():
+			m.minority = time.Now()
+		}
+		return out
+	})
+}
+
+// prove looks for the ends of those who are lost, where the others can't go on without a proof.
+func (m *Matter) prove() {
+	v := m.voter
+	v.mu.Lock()
+	lost, proven := m.machine.Lost()
+	needed := m.isOpen() && !m.machine.Quorate()
+	v.mu.Unlock()
+	if !needed || v.port.Gone == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(v.life, proofTime)
+	defer cancel()
+	var sure sync.Map
+	var all sync.WaitGroup
+	for _, n := range lost.Without(proven).Ranks() {
+		all.Go(func() {
+			if v.port.Gone(ctx, m.Members[n]) {
+				sure.Store(n, true)
+			}
+		})
+	}
+	all.Wait()
+	m.do(func(a *agree.Machine) (out []agree.Message) {
+		for n := range sure.Range {
+			out = append(out, a.Lose(n.(int), true)...)
+		}
+		return out
+	})
+}
+
+// Known is closed when the decision is known here.
+func (m *Matter) Known() <-chan struct{} { return m.known }
+
+// Decision returns what is decided; nil: nothing yet.
+func (m *Matter) Decision() *agree.Decision {
+	m.voter.mu.Lock()
+	defer m.voter.mu.Unlock()
+	return m.decision
+}
+
+// Take is Decision for the program.
+func (m *Matter) Take() *agree.Decision {
+	m.voter.mu.Lock()
+	defer m.voter.mu.Unlock()
+	m.taken = m.decision != nil
+	return m.decision
+}
+
+// State says what an agreement that takes long waits for: whether those who live may not decide, since when,
+// and who counts as lost.
+func (m *Matter) State() (minority time.Time, lost []levels.Rank) {
+	m.voter.mu.Lock()
+	defer m.voter.mu.Unlock()
+	all, _ := m.machine.Lost()
+	for _, n := range all.Ranks() {
+		lost = append(lost, m.Members[n])
+	}
+	return m.minority, lost
+}
+
+// Next returns the number and the ranks of the communicator that was decided on.
+func (m *Matter) Next() (id wire.CommID, ranks []levels.Rank) {
+	d := m.Decision()
+	for _, n := range d.Members.Ranks() {
+		ranks = append(ranks, m.Members[n])
+	}
+	return wire.CommID(d.ID), ranks
+}

@@ -1,0 +1,14 @@
+package planner
+
+// Change is what has become of a communicator's ranks.
+type Change struct {
+	Lost []Loss // ranks that don't go on, ascending
+	Old  []int  // by rank of the new communicator: its rank in the old one
+}
+
+// Loss is a rank that doesn't go on.
+type Loss struct {
+	Rank   int   // of the old communicator
+	Err    error // as far as this rank knows; it wraps [ErrClosed] if the rank has left
+	Proven bool  // its end is certain; else it was only suspected, and hears that it is excluded
+}
