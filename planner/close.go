@@ -67,10 +67,7 @@ func (c *Comm) closeUnwound(err error) {
 	if c.made() != nil {
 		return
 	}
-	for next, _ := c.successor(); next != nil; next, _ = c.successor() {
-		c = next
-	}
-	if !c.refuseCalls() {
+	if c = c.newest(); !c.refuseCalls() {
 		return
 	}
 	if c.derived {

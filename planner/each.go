@@ -24,7 +24,8 @@ func Run(ctx context.Context, topology string, o *Options, f func(ctx context.Co
 	return Each(ctx, comms, f)
 }
 
-// Each is [Run] on communicators that exist. It closes them, also when it can't call f.
+// Each is [Run] on communicators that exist. It closes them and what they have shrunk to, also when it
+// can't call f.
 func Each(ctx context.Context, comms []*Comm, f func(ctx context.Context, c *Comm) error) error {
 	if len(comms) == 0 {
 		return errors.New("there are no communicators; give one for each rank")
@@ -82,7 +83,7 @@ func (c *Comm) guard(ctx context.Context, f func(ctx context.Context, c *Comm) e
 			report(err)
 			c.world.Fail(c.worldRank(), told)
 		}
-		if err := c.close(); err != nil {
+		if err := c.newest().close(); err != nil {
 			report(err)
 		}
 	}()

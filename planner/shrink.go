@@ -74,6 +74,14 @@ func (c *Comm) successor() (*Comm, Change) {
 	return c.next, c.change
 }
 
+// newest returns what c has become by shrinking, c if it hasn't.
+func (c *Comm) newest() *Comm {
+	for next, _ := c.successor(); next != nil; next, _ = c.successor() {
+		c = next
+	}
+	return c
+}
+
 // succeed lets a new communicator take c's place, once.
 func (c *Comm) succeed(s *executor.Shrunk, t *levels.Topology) (*Comm, Change) {
 	c.mu.Lock()

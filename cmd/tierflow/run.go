@@ -23,7 +23,8 @@ func runCommand() *cobra.Command {
 		Use:   "run [-n RANKS] [--hosts a:4,b:4] [--] PROGRAM [ARGS]",
 		Short: "Launch the processes of a job",
 		Long: `Starts PROGRAM once for each rank, watches the processes, passes their output on
-with "[rank] " in front, and ends the job when one of them fails. Each process
+with "[rank] " in front, and ends the job when one of them fails, with --min when too few
+are left. Each process
 finds its place in the environment: TIERFLOW_RANK, TIERFLOW_SIZE, TIERFLOW_RENDEZVOUS
 and others, which planner.Join reads.
 
@@ -94,6 +95,7 @@ flags or arguments, 125 for everything else.`,
 	f.StringVar(&o.Hostfile, "hostfile", "", "file with a host[:slots] or \"host slots=N\" a line, - for standard input")
 	f.StringVar(&o.Launcher, "launcher", "", "local, ssh or a command like rsh (default local without hosts, srun in a Slurm allocation, else ssh)")
 	f.StringVar(&o.Map, "map", "block", "placement of ranks: block or rr")
+	f.IntVar(&o.Min, "min", 0, "go on as long as so many ranks have not failed, for programs that call Comm.Shrink (default all)")
 	f.BoolVar(&o.Oversubscribe, "oversubscribe", false, "allow more ranks than slots")
 	f.DurationVar(&o.Timeout, "timeout", 0, "end the job after this long (default never)")
 	f.BoolVar(&o.NoPrefix, "no-prefix", false, "pass output on byte by byte, without \"[rank] \" in front of lines")

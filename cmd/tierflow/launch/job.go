@@ -65,6 +65,9 @@ func (j *job) dialAll(nodes []node, placed [][]int) {
 		}
 	}
 	readers, err := j.opts.readers(j.size)
+	if err == nil && j.opts.Min > j.size {
+		err = fmt.Errorf("at least %d ranks of %d; allowed are 0 to %d", j.opts.Min, j.size, j.size)
+	}
 	if err == nil {
 		j.logs, err = openLogs(j.opts.LogDir, j.size)
 	}
@@ -211,6 +214,13 @@ func (j *job) dropAgent(e event) {
 		for _, pid := range e.conn.pids {
 			signalGroup(pid, syscall.SIGKILL)
 		}
+	}
+	if j.released && j.failure == nil && j.bears(len(e.conn.pids)) {
+		for rank := range e.conn.pids {
+			j.noteEnding(e.conn, &exited{Rank: rank, Signal: int(syscall.SIGKILL), Status: statusSignal + int(syscall.SIGKILL), Text: "its agent has ended"})
+		}
+		j.endAgent(e.conn)
+		return
 	}
 	j.fail(statusLauncher, e.err)
 }

@@ -39,6 +39,10 @@ type Options struct {
 	// Map places ranks: "block" fills the nodes in order, "rr" deals ranks round robin. Default: block.
 	Map string
 
+	// Min lets the job go on as long as so many ranks have not failed: programs that go on without the
+	// others, see planner.Comm.Shrink. Default: all.
+	Min int
+
 	// Oversubscribe allows more ranks than slots.
 	Oversubscribe bool
 
@@ -113,6 +117,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Ranks < 0 || o.Ranks > maxRanks {
 		complain("%d ranks: give 1 to %d", o.Ranks, maxRanks)
+	}
+	if o.Min < 0 {
+		complain("at least %d ranks: give 1 or more, 0 for all", o.Min)
 	}
 	if o.Hosts != "" && o.Hostfile != "" {
 		complain("both a host list %q and a host file %q: give one", o.Hosts, o.Hostfile)

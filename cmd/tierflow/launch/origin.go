@@ -26,11 +26,21 @@ func (j *job) noteEnding(c *conn, e *exited) {
 		j.endings[e.Rank] = &ending{e, c, ours}
 	}
 	switch {
-	case e.Status != 0 && j.failure == nil:
+	case e.Status != 0 && j.failure == nil && !j.bears(0):
 		j.failRank(e)
 	case j.sparing && j.endings[j.origin()] != nil:
 		j.terminate()
 	}
+}
+
+// bears reports whether the job goes on without the ranks that have failed, and so many more.
+func (j *job) bears(more int) bool {
+	for _, e := range j.endings {
+		if e.Status != 0 {
+			more++
+		}
+	}
+	return j.opts.Min > 0 && j.size-more >= j.opts.Min
 }
 
 // failRank fails the job because of the first rank that has failed. The others are ended at

@@ -326,3 +326,16 @@ func TestKilledAgent(t *testing.T) {
 		wantProcesses(t, mark, 0, time.Second)
 	}
 }
+
+// With Min the job goes on as long as enough ranks have not failed.
+func TestBears(t *testing.T) {
+	j := &job{size: 4, endings: map[int]*ending{1: {exited: &exited{Rank: 1, Status: 137}}, 2: {exited: &exited{Rank: 2}}}}
+	for _, test := range []struct {
+		least, more int
+		want        bool
+	}{{0, 0, false}, {4, 0, false}, {3, 0, true}, {3, 1, false}, {1, 2, true}} {
+		if j.opts.Min = test.least; j.bears(test.more) != test.want {
+			t.Errorf("one of 4 has failed, at least %d, %d more: %t", test.least, test.more, !test.want)
+		}
+	}
+}
