@@ -37,14 +37,6 @@ func (c *Comm) decideBreak(by levels.Rank, err error) (f failure, way *news, mus
 	return f, way, must
 }
 
-// news is how far the news is that a communicator breaks.
-type news struct {
-	told    chan struct{} // closed when other processes have been told
-	settled chan struct{} // closed when it has had its effect on this process
-}
-
-func newNews() *news { return &news{make(chan struct{}), make(chan struct{})} }
-
 // breakUp breaks the communicator because of what happened on a rank of the world.
 func (c *Comm) breakUp(by levels.Rank, err error) {
 	if c.telling.err != nil && err != ErrClosed {

@@ -106,6 +106,14 @@ type limit struct {
 	err error
 }
 
+// news is how far the news is that a communicator breaks.
+type news struct {
+	told    chan struct{} // closed when other processes have been told
+	settled chan struct{} // closed when it has had its effect on this process
+}
+
+func newNews() *news { return &news{make(chan struct{}), make(chan struct{})} }
+
 // record is what a run was, for those who come late to disagree.
 type record struct {
 	seq    uint32

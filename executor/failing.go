@@ -29,24 +29,6 @@ func (w *World) failComm(c *Comm, by levels.Rank, err error) {
 	w.failHere(c.id, c.members(), f.peer, f.err)
 }
 
-// keep lets no rank of this process forget a communicator until letGo, as often as it is
-// called. Who holds the lock of a rank that has not left the communicator may call it.
-func (w *World) keep(id CommID) {
-	w.keeping.Lock()
-	defer w.keeping.Unlock()
-	if w.kept == nil {
-		w.kept = map[CommID]int{}
-	}
-	w.kept[id]++
-}
-
-// isKept reports whether a communicator must not be forgotten.
-func (w *World) isKept(id CommID) bool {
-	w.keeping.Lock()
-	defer w.keeping.Unlock()
-	return w.kept[id] > 0
-}
-
 // letGo ends one keep. The ranks of this process forget the communicator if all have left it.
 func (w *World) letGo(id CommID) {
 	w.keeping.Lock()

@@ -120,3 +120,21 @@ func (w *World) eachLocal(f func(e *Endpoint)) {
 		}
 	}
 }
+
+// keep lets no rank of this process forget a communicator until letGo, as often as it is
+// called. Who holds the lock of a rank that has not left the communicator may call it.
+func (w *World) keep(id CommID) {
+	w.keeping.Lock()
+	defer w.keeping.Unlock()
+	if w.kept == nil {
+		w.kept = map[CommID]int{}
+	}
+	w.kept[id]++
+}
+
+// isKept reports whether a communicator must not be forgotten.
+func (w *World) isKept(id CommID) bool {
+	w.keeping.Lock()
+	defer w.keeping.Unlock()
+	return w.kept[id] > 0
+}
