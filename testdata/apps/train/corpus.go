@@ -13,10 +13,8 @@ import (
 	"strings"
 )
 
-const (
-	before    = 16 // bytes that the next one is guessed from
-	batchSize = 32 // examples of a micro-batch
-)
+// before is how many bytes the next one is guessed from.
+const before = 16
 
 // corpus is text. Every 20th file, by a hash of its name, is held out.
 type corpus struct {
@@ -78,18 +76,20 @@ func (c *corpus) String() string {
 
 // batch is a micro-batch: the bytes before each example, and the example's.
 type batch struct {
-	contexts [batchSize][before]byte
-	next     [batchSize]byte
+	contexts [][before]byte
+	next     []byte
 }
 
-// batch draws micro-batch number n: the same on every rank.
-func (c *corpus) batch(seed uint64, n int) *batch { return pick(c.seen, seed, uint64(n)) }
+// batch draws micro-batch number n, of so many examples: the same on every rank.
+func (c *corpus) batch(seed uint64, n, examples int) *batch {
+	return pick(c.seen, seed, uint64(n), examples)
+}
 
 // unseen draws a batch of what was held out.
-func (c *corpus) unseen(n int) *batch { return pick(c.held, 0, uint64(n)) }
+func (c *corpus) unseen(n, examples int) *batch { return pick(c.held, 0, uint64(n), examples) }
 
-func pick(text []byte, seed, n uint64) *batch {
-	draw, b := rand.New(rand.NewPCG(seed, n)), &batch{}
+func pick(text []byte, seed, n uint64, examples int) *batch {
+	draw, b := rand.New(rand.NewPCG(seed, n)), &batch{make([][before]byte, examples), make([]byte, examples)}
 	for i := range b.next {
 		at := draw.IntN(len(text) - before)
 		copy(b.contexts[i][:], text[at:])

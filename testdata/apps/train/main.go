@@ -44,6 +44,9 @@ type settings struct {
 	mode, sum    string
 	micro, steps int
 	hidden       int
+	batch        int // examples
+	turns        int // 0: train
+	layers       string
 	seed         uint64
 	rate         float64
 	data, curve  string
@@ -54,21 +57,27 @@ func parse(args []string) (s settings, err error) {
 	f := flag.NewFlagSet("train", flag.ContinueOnError)
 	f.StringVar(&s.mode, "mode", "ddp", "ddp, zero1, zero2 or zero3: what each rank keeps of all and what of its share")
 	f.StringVar(&s.sum, "sum", "free", "free, tree or exact: gradients have the same bits for one plan, for any layout, or for any number of ranks too")
-	f.IntVar(&s.micro, "micro", 24, "micro-batches of 32 examples in a step, of all ranks together, at least 1")
+	f.IntVar(&s.micro, "micro", 24, "micro-batches in a step, of all ranks together, at least 1")
+	f.IntVar(&s.batch, "batch", 32, "examples in a micro-batch, at least 1")
 	f.IntVar(&s.steps, "steps", 0, "steps; 0: for a minute")
 	f.IntVar(&s.hidden, "hidden", 512, "width of the hidden layer, at least 1")
 	f.Uint64Var(&s.seed, "seed", 1, "of the first weights and of the examples")
 	f.Float64Var(&s.rate, "rate", 0.002, "of the descent")
 	f.StringVar(&s.data, "data", "", "folder with Go files; empty: the toolchain's source")
 	f.StringVar(&s.curve, "curve", "train.svg", "file for the loss curve; empty: none")
+	f.IntVar(&s.turns, "turns", 0, "instead of training, find the hidden share of communication: whole steps, computing and sums in so many turns")
+	f.StringVar(&s.layers, "layers", "", "file for what layers take, of -turns, for tierflow simulate train; empty: none")
 	f.IntVar(&s.ranks, "ranks", 4, "processes to start, if there is no launcher")
 	if err := f.Parse(args); err != nil {
 		return s, err
 	}
 	if !slices.Contains([]string{"ddp", "zero1", "zero2", "zero3"}, s.mode) || !slices.Contains([]string{"free", "tree", "exact"}, s.sum) ||
-		s.micro < 1 || s.steps < 0 || s.hidden < 1 || s.ranks < 1 {
-		return s, fmt.Errorf("-mode %s -sum %s -micro %d -steps %d -hidden %d -ranks %d: allowed are ddp, zero1, zero2 and zero3; free, tree and exact; 1 or more, and steps of 0",
-			s.mode, s.sum, s.micro, s.steps, s.hidden, s.ranks)
+		min(s.micro, s.batch, s.hidden, s.ranks) < 1 || min(s.steps, s.turns) < 0 {
+		return s, fmt.Errorf("-mode %s -sum %s -micro %d -batch %d -hidden %d -ranks %d -steps %d -turns %d: allowed are ddp, zero1, zero2 and zero3; free, tree and exact; 1 or more, and steps and turns of 0",
+			s.mode, s.sum, s.micro, s.batch, s.hidden, s.ranks, s.steps, s.turns)
+	}
+	if s.turns > 0 && (s.mode != "ddp" || s.sum == "exact") {
+		return s, fmt.Errorf("-turns %d -mode %s -sum %s: allowed is -mode ddp with sums that are free or tree, which are on their way meanwhile", s.turns, s.mode, s.sum)
 	}
 	return s, nil
 }
@@ -95,6 +104,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		fmt.Fprintf(out, "%v\n", text)
 	} else {
 		out = io.Discard
+	}
+	if s.turns > 0 {
+		return overlap(ctx, comm, s, text, out)
 	}
 	result, err := train(ctx, comm, s, text, out)
 	if err != nil || comm.Rank() != 0 {
@@ -153,7 +165,7 @@ func (r *result) series() []viz.Series {
 
 // train trains, and prints how it goes.
 func train(ctx context.Context, c *planner.Comm, s settings, text *corpus, out io.Writer) (r result, err error) {
-	net := newNetwork(s.hidden, s.seed)
+	net := newNetwork(s.hidden, s.seed, s.batch)
 	k, err := newKeeper(c, s, net)
 	if err != nil {
 		return r, err
@@ -167,7 +179,7 @@ func train(ctx context.Context, c *planner.Comm, s settings, text *corpus, out i
 		for m := range rounds {
 			var b *batch
 			if m < mine {
-				b = text.batch(s.seed, step*s.micro+c.Rank()+m*c.Size())
+				b = text.batch(s.seed, step*s.micro+c.Rank()+m*c.Size(), s.batch)
 			}
 			l, err := net.learn(ctx, k, b, m, m == rounds-1)
 			if err != nil {
@@ -187,7 +199,7 @@ func train(ctx context.Context, c *planner.Comm, s settings, text *corpus, out i
 		if step%20 == 0 || step == s.steps-1 {
 			total := time.Since(begin)
 			fmt.Fprintf(out, "step=%d bits=%.3f examples_per_s=%.0f waiting=%.1f%%\n", step, loss,
-				float64((step+1)*s.micro*batchSize)/total.Seconds(), 100*waited.Seconds()/total.Seconds())
+				float64((step+1)*s.micro*s.batch)/total.Seconds(), 100*waited.Seconds()/total.Seconds())
 		}
 		if s.steps == 0 {
 			over, err := c.Any(ctx, time.Since(begin) > time.Minute)
@@ -212,7 +224,7 @@ func (r result) end(ctx context.Context, c *planner.Comm, net *network, k keeper
 	}
 	const batches = 32
 	for i := c.Rank(); i < batches; i += c.Size() {
-		r.unseen += net.loss(text.unseen(i)) / batches
+		r.unseen += net.loss(text.unseen(i, s.batch)) / batches
 	}
 	if r.unseen, err = planner.AllreduceValue(ctx, c, r.unseen, tasks.Sum); err != nil {
 		return r, err

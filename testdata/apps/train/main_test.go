@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,7 +21,7 @@ const source = "../../../planner"
 // trained is what rank 0 of a topology finds after some steps.
 func trained(t *testing.T, topo string, s settings) (r result) {
 	t.Helper()
-	s.hidden, s.seed, s.rate = 24, 1, 0.002
+	s.hidden, s.batch, s.seed, s.rate = 24, 32, 1, 0.002
 	err := planner.Run(t.Context(), topo, s.options(), func(ctx context.Context, c *planner.Comm) error {
 		text, err := readCorpus(ctx, source)
 		if err != nil {
@@ -108,12 +111,12 @@ func TestGradients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	net := newNetwork(20, 3)
+	net := newNetwork(20, 3, 32)
 	k := &own{net: net}
 	for u, n := range net.sizes() {
 		k.slope[u] = make([]float32, n)
 	}
-	b := text.batch(5, 5)
+	b := text.batch(5, 5, 32)
 	if _, err := net.learn(t.Context(), k, b, 0, true); err != nil {
 		t.Fatal(err)
 	}
@@ -144,10 +147,41 @@ func TestGradients(t *testing.T) {
 	}
 }
 
+// A step's parts are measured, and the layers are what tierflow simulate train reads.
+func TestOverlap(t *testing.T) {
+	file, text := filepath.Join(t.TempDir(), "layers.json"), &strings.Builder{}
+	s := settings{mode: "ddp", sum: "free", micro: 3, hidden: 24, batch: 32, seed: 1, rate: 0.002, turns: 3, layers: file}
+	err := planner.Run(t.Context(), "2x1", s.options(), func(ctx context.Context, c *planner.Comm) error {
+		corpus, err := readCorpus(ctx, source)
+		if err != nil {
+			return err
+		}
+		out := io.Discard
+		if c.Rank() == 0 {
+			out = text
+		}
+		return overlap(ctx, c, s, corpus, out)
+	})
+	if err != nil || !strings.Contains(text.String(), "hidden_percent=") {
+		t.Fatalf("%v: %s", err, text)
+	}
+	var model struct {
+		Source string
+		Layers []layerTime
+	}
+	data, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(data, &model)
+	}
+	if err != nil || len(model.Layers) != 1+units || model.Layers[2].Backward <= 0 || model.Layers[3].Tensors[0] != 256*24+256 {
+		t.Errorf("%v: %s", err, data)
+	}
+}
+
 // Wrong flags are one clear error.
 func TestFlags(t *testing.T) {
-	for _, args := range [][]string{{"-mode", "zero4"}, {"-sum", "fast"}, {"-micro", "0"}, {"-steps", "-1"}} {
-		if err := run(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), "allowed are ddp") {
+	for _, args := range [][]string{{"-mode", "zero4"}, {"-sum", "fast"}, {"-micro", "0"}, {"-steps", "-1"}, {"-turns", "-1"}, {"-turns", "2", "-sum", "exact"}} {
+		if err := run(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), "allowed ") {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

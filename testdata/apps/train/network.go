@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"time"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas32"
@@ -29,6 +30,8 @@ type network struct {
 	weights [units][]float32
 	// of the last batch, a row for each example
 	x, h, p, dh, dx blas32.General
+	took            [2 * units]time.Duration // of each unit in the last micro-batch, forward, then its gradient
+	slope           [units]time.Duration     // and slopes for the unit before
 }
 
 // sizes are the numbers of weights by unit.
@@ -36,8 +39,8 @@ func (n *network) sizes() []int {
 	return []int{symbols * width, n.width*inputs + n.width, symbols*n.width + symbols}
 }
 
-// newNetwork has the same weights on all ranks.
-func newNetwork(hiddenWidth int, seed uint64) *network {
+// newNetwork has the same weights on all ranks. It takes batches of so many examples.
+func newNetwork(hiddenWidth int, seed uint64, batchSize int) *network {
 	n, draw := &network{width: hiddenWidth}, rand.New(rand.NewPCG(seed, 0))
 	n.x, n.dx = rows(batchSize, inputs, nil), rows(batchSize, inputs, nil)
 	n.h, n.dh = rows(batchSize, n.width, nil), rows(batchSize, n.width, nil)
@@ -88,15 +91,16 @@ func (n *network) learn(ctx context.Context, k keeper, b *batch, micro int, last
 		if n.weights[u], err = k.weights(ctx, u); err != nil {
 			return 0, err
 		}
+		begin := time.Now()
 		if b != nil {
 			n.forward(u, b)
 		}
 		if u < output {
 			k.done(u)
+		} else if b != nil {
+			loss = n.compare(b)
 		}
-	}
-	if b != nil {
-		loss = n.compare(b)
+		n.took[u] = time.Since(begin)
 	}
 	for u := units - 1; u >= 0; u-- {
 		if u > embed { // whose weights slopes don't need
@@ -104,19 +108,26 @@ func (n *network) learn(ctx context.Context, k keeper, b *batch, micro int, last
 				return 0, err
 			}
 		}
+		begin := time.Now()
 		grad, adds := k.grad(micro, u)
 		if !adds {
 			clear(grad)
 		}
 		if b != nil {
-			n.backward(u, b, grad)
+			n.gradient(u, b, grad)
 		}
-		k.done(u)
-		if last {
+		n.took[units+u] = time.Since(begin)
+		if last { // sums are on their way while slopes are computed
 			if err := k.ready(ctx, u); err != nil {
 				return 0, err
 			}
 		}
+		begin = time.Now()
+		if b != nil {
+			n.slopes(u)
+		}
+		n.slope[u] = time.Since(begin)
+		k.done(u)
 	}
 	return loss, nil
 }
@@ -160,6 +171,7 @@ func affine(y, x, w blas32.General, bias []float32) {
 
 // compare turns outputs into their slopes of the mean loss, and returns that in bits.
 func (n *network) compare(b *batch) (bits float64) {
+	size := float64(len(b.next))
 	for i, next := range b.next {
 		row, top, sum := n.p.Data[i*symbols:][:symbols], math.Inf(-1), 0.0
 		for _, v := range row {
@@ -168,27 +180,22 @@ func (n *network) compare(b *batch) (bits float64) {
 		for _, v := range row {
 			sum += math.Exp(float64(v) - top)
 		}
-		bits -= (float64(row[next]) - top - math.Log(sum)) / math.Ln2 / batchSize
+		bits -= (float64(row[next]) - top - math.Log(sum)) / math.Ln2 / size
 		for k, v := range row {
-			row[k] = float32(math.Exp(float64(v)-top) / sum / batchSize)
+			row[k] = float32(math.Exp(float64(v)-top) / sum / size)
 		}
-		row[next] -= 1.0 / batchSize
+		row[next] -= float32(1 / size)
 	}
 	return bits
 }
 
-// backward adds a unit's gradient, and hands slopes to the unit before.
-func (n *network) backward(u int, b *batch, grad []float32) {
+// gradient adds a unit's gradient.
+func (n *network) gradient(u int, b *batch, grad []float32) {
 	switch u {
 	case output:
-		w, _ := layer(n.weights[output], symbols, n.width)
-		slopes(n.p, n.h, w, n.dh, grad)
-		for i, h := range n.h.Data {
-			n.dh.Data[i] *= 1 - h*h
-		}
+		accumulate(n.p, n.h, grad)
 	case hidden:
-		w, _ := layer(n.weights[hidden], n.width, inputs)
-		slopes(n.dh, n.x, w, n.dx, grad)
+		accumulate(n.dh, n.x, grad)
 	case embed:
 		for i, context := range b.contexts {
 			for k, symbol := range context {
@@ -201,11 +208,25 @@ func (n *network) backward(u int, b *batch, grad []float32) {
 	}
 }
 
-// slopes adds the gradient of y = x · wᵀ + bias, and computes that of x.
-func slopes(dy, x, w, dx blas32.General, grad []float32) {
-	m, bias := layer(grad, w.Rows, w.Cols)
+// slopes computes the slopes of what a unit takes from the unit before.
+func (n *network) slopes(u int) {
+	switch u {
+	case output:
+		w, _ := layer(n.weights[output], symbols, n.width)
+		blas32.Gemm(blas.NoTrans, blas.NoTrans, 1, n.p, w, 0, n.dh)
+		for i, h := range n.h.Data {
+			n.dh.Data[i] *= 1 - h*h
+		}
+	case hidden:
+		w, _ := layer(n.weights[hidden], n.width, inputs)
+		blas32.Gemm(blas.NoTrans, blas.NoTrans, 1, n.dh, w, 0, n.dx)
+	}
+}
+
+// accumulate adds the gradient of y = x · wᵀ + bias.
+func accumulate(dy, x blas32.General, grad []float32) {
+	m, bias := layer(grad, dy.Cols, x.Cols)
 	blas32.Gemm(blas.Trans, blas.NoTrans, 1, dy, x, 1, m)
-	blas32.Gemm(blas.NoTrans, blas.NoTrans, 1, dy, w, 0, dx)
 	for i := range dy.Rows {
 		for k, d := range dy.Data[i*dy.Stride:][:dy.Cols] {
 			bias[k] += d
