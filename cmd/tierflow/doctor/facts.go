@@ -35,6 +35,7 @@ type facts struct {
 
 	Version  string `json:"version"`
 	Compiler string `json:"go"`
+	Threads  int    `json:"gomaxprocs"`
 
 	CPUs      string  `json:"cpus"`      // that it may run on: 0-3,8
 	CPUCount  int     `json:"cpu_count"` // of these
@@ -85,7 +86,7 @@ func factsOf(cfg *join.Config, job *join.Job) *facts {
 		Rank: int(cfg.Rank), Launcher: l.Name, Started: cfg.String(),
 		Host: host, Node: host, PID: os.Getpid(), User: os.Geteuid(),
 		System:  strings.TrimSpace(fmt.Sprintf("%s/%s %s", runtime.GOOS, runtime.GOARCH, kit.KernelFile("/proc/sys/kernel/osrelease"))),
-		Version: kit.Version(), Compiler: runtime.Version(),
+		Version: kit.Version(), Compiler: runtime.Version(), Threads: runtime.GOMAXPROCS(0),
 		HostCPUs: runtime.NumCPU(), Processor: kit.ProcessorModel(), NUMA: cfg.NUMA,
 		Congestion: kit.Congestion(), Ptrace: kit.KernelFile("/proc/sys/kernel/yama/ptrace_scope"),
 		Readable: true, Quota: quota(kit.KernelFile("/sys/fs/cgroup/cpu.max")),

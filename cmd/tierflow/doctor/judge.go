@@ -160,8 +160,13 @@ func rankList(ranks []int) string {
 	return "rank" + kit.Plural(len(ranks)) + " " + strings.Join(runs, ",")
 }
 
-// judgeCPUs looks for ranks that share CPUs.
+// judgeCPUs looks for ranks that share CPUs, and for those that let Go use one only.
 func (r *report) judgeCPUs(e *examination) {
+	for _, g := range groupBy(e.all, func(f *facts) string { return fmt.Sprint("GOMAXPROCS=", f.Threads) }) {
+		if r.factsOf(g.ranks[0]).Threads == 1 && len(e.all) > 1 {
+			r.warning("%v: a collective that is on its way while the program computes goes on when Go interrupts that, some 10 ms late; give it 2 or more", g)
+		}
+	}
 	for _, g := range groupBy(e.all, func(f *facts) string { return f.Node + " " + f.CPUs }) {
 		n, f := len(g.ranks), r.factsOf(g.ranks[0])
 		switch {

@@ -88,6 +88,7 @@ func TestFindings(t *testing.T) {
 			},
 			warnings: []string{"ranks 0-1 of node n0 share 1 CPU (3)"},
 		},
+		"one thread": {spoil: func(e *examination) { e.all[2].Threads = 1 }, warnings: []string{"GOMAXPROCS=1 on rank 2: a collective that is on its way"}},
 		"quota":      {spoil: func(e *examination) { e.all[0].Quota, e.all[1].Quota = 1.5, 1.5 }, warnings: []string{"ranks 0-1 of node n0 may use 1.5 CPUs"}},
 		"versions":   {spoil: func(e *examination) { e.all[3].Version = "v2" }, warnings: []string{"different versions of tierflow:  on ranks 0-2; v2 on rank 3"}},
 		"congestion": {spoil: func(e *examination) { e.all[3].Congestion = "reno" }, warnings: []string{"cubic on ranks 0-2; reno on rank 3"}},
