@@ -118,6 +118,8 @@ var arrows = map[string][]string{
 	// a rank speaks at once, the submodules say.
 	"costs/price": {"costs/machine", "submodules/adapt", "executor/flow"},
 	"viz":         {"submodules", "costs", "costs/sim", "executor/trace"},
+	// A page of a job's trace has what was found wrong with the job.
+	"viz/report": {"viz", "executor/flight/verdict"},
 	// A language for decisions; it knows plans and no submodules.
 	"planner/rules": {"tasks"},
 	// Other libraries' files, as rules.
@@ -160,7 +162,7 @@ var arrows = map[string][]string{
 	"cmd/tierflow/verify":      {"cmd/tierflow/kit", "submodules/check", "submodules/check/casegen"},
 	// Training has the buckets of fuse.
 	"cmd/tierflow/simulate": {"cmd/tierflow/kit", "viz", "planner/plans", "planner/fuse", "costs/sim", "costs/goal"},
-	"cmd/tierflow/draw":     {"cmd/tierflow/kit", "cmd/tierflow/kit/payload", "viz"},
+	"cmd/tierflow/draw":     {"cmd/tierflow/kit", "cmd/tierflow/kit/payload", "viz", "viz/report"},
 	// It enters a job as planner does, and looks at the links beneath.
 	"cmd/tierflow/doctor": {"cmd/tierflow/kit"},
 	// Rules are tried as a communicator would follow them.

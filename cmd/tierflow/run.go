@@ -75,6 +75,7 @@ flags or arguments, 125 for everything else.`,
 					return err
 				}
 				o.Export = append(o.Export, "TIERFLOW_DUMP_DIR="+full)
+				seen.dump = full
 			}
 			o.Program, o.Agent = args, strings.Fields(agent)
 			if err := seen.begin(&o); err != nil {
@@ -110,6 +111,7 @@ flags or arguments, 125 for everything else.`,
 	f.Lookup("tls").NoOptDefVal = "job"
 	f.StringVar(&dump, "dump", "", "folder in which ranks keep what they are in when the job stands still or fails, for tierflow diagnose")
 	f.StringVar(&seen.trace, "trace", "", "file for ui.perfetto.dev with the steps of a sample of calls, :every=16 behind it says of how many one, :every=1 all; .gz is compressed")
+	f.StringVar(&seen.report, "report", "", "file for a browser with where the time of a sample of calls went, :every=16 behind it as for --trace")
 	f.BoolVar(&o.NodeNames, "node-names", false, "set TIERFLOW_NODE to the host's name on every rank")
 	return c
 }

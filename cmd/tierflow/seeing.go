@@ -11,15 +11,18 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/draw"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow/launch"
+	"github.com/tierflow/tierflow/cmd/tierflow/watch"
 	"github.com/tierflow/tierflow/viz"
 )
 
 // seeing is what run shows of a job when it is over.
 type seeing struct {
-	trace string // FILE, or FILE:every=N
+	trace  string // FILE, or FILE:every=N
+	report string // FILE, or FILE:every=N
+	dump   string // a folder of snapshots; empty: none
 
-	file string
-	dir  string // of what ranks have kept; empty: nothing is to be shown
+	traceFile, reportFile string // without the numbers; empty: not asked for
+	dir                   string // of what ranks have kept; empty: nothing is to be shown
 }
 
 // usualEvery is of how many calls one is traced unless told.
@@ -27,23 +30,39 @@ const usualEvery = 16
 
 // begin checks the flags and lets ranks keep what they do.
 func (s *seeing) begin(o *launch.Options) (err error) {
-	if s.trace == "" {
+	if s.trace == "" && s.report == "" {
 		return nil
 	}
-	file, number, given := strings.Cut(s.trace, ":every=")
-	o.TraceEvery = usualEvery
-	if given {
-		if o.TraceEvery, err = strconv.Atoi(number); err != nil || o.TraceEvery < 1 || o.TraceEvery > 1<<20 {
-			return kit.Usagef("--trace %s: allowed are a file, and a file with :every=1 to :every=%d", s.trace, 1<<20)
-		}
+	var every [2]int
+	if s.traceFile, every[0], err = cutEvery("--trace", s.trace); err != nil {
+		return err
 	}
-	if file == "" {
-		return kit.Usagef("--trace %s: it names no file", s.trace)
+	if s.reportFile, every[1], err = cutEvery("--report", s.report); err != nil {
+		return err
 	}
-	s.file = file
+	if every[0] > 0 && every[1] > 0 && every[0] != every[1] {
+		return kit.Usagef("--trace %s and --report %s: both are of the same calls; give one number", s.trace, s.report)
+	}
+	if o.TraceEvery = max(every[0], every[1]); o.TraceEvery == 0 {
+		o.TraceEvery = usualEvery
+	}
 	s.dir, err = os.MkdirTemp("", "tierflow-traces")
 	o.TraceDir = s.dir
 	return err
+}
+
+// cutEvery reads FILE or FILE:every=N. every is 0 where it isn't given.
+func cutEvery(flag, value string) (file string, every int, err error) {
+	file, number, given := strings.Cut(value, ":every=")
+	if given {
+		if every, err = strconv.Atoi(number); err != nil || every < 1 || every > 1<<20 {
+			return "", 0, kit.Usagef("%s %s: allowed are a file, and a file with :every=1 to :every=%d", flag, value, 1<<20)
+		}
+	}
+	if file == "" && value != "" {
+		return "", 0, kit.Usagef("%s %s: it names no file", flag, value)
+	}
+	return file, every, nil
 }
 
 // end writes what was asked for, and a summary to stderr.
@@ -54,8 +73,26 @@ func (s *seeing) end(stdout, stderr io.Writer) error {
 	defer os.RemoveAll(s.dir)
 	j, err := draw.ReadTraces(s.dir)
 	if err != nil {
-		return fmt.Errorf("--trace %s: no rank has closed the communicator that planner.Join returns, or none calls it", s.file)
+		return fmt.Errorf("%s: no rank has closed the communicator that planner.Join returns, or none calls it", s.asked())
 	}
 	_, err = stderr.Write(viz.JobText(j))
-	return errors.Join(err, draw.WriteTrace(stdout, s.file, j))
+	if s.traceFile != "" {
+		err = errors.Join(err, draw.WriteTrace(stdout, s.traceFile, j))
+	}
+	if s.reportFile != "" {
+		err = errors.Join(err, draw.WriteReport(stdout, s.reportFile, j, watch.FoundIn(s.dump)))
+	}
+	return err
+}
+
+// asked names the flags that ask for something.
+func (s *seeing) asked() string {
+	var flags []string
+	if s.trace != "" {
+		flags = append(flags, "--trace "+s.traceFile)
+	}
+	if s.report != "" {
+		flags = append(flags, "--report "+s.reportFile)
+	}
+	return strings.Join(flags, ", ")
 }

@@ -19,7 +19,7 @@ func (l *Link) Flow() (f wire.Flow, known bool) {
 		return f, false
 	}
 	f.Rate = int64(info.Delivery_rate)
-	f.Full = !isLimitedBySender(info)
+	f.Full, f.Bytes = !isLimitedBySender(info), int64(info.Bytes_acked)
 	f.Busy = time.Duration(info.Busy_time-min(info.Busy_time, info.Rwnd_limited)) * time.Microsecond
 	return f, true
 }

@@ -42,9 +42,10 @@ type Observer interface {
 
 // Flow is what the system says of a connection's way out.
 type Flow struct {
-	Rate int64         // at which bytes last arrived, bytes/s
-	Full bool          // there always was more to send, so the way doesn't carry more
-	Busy time.Duration // for how long something was on its way, and the other rank had room for it
+	Rate  int64         // at which bytes last arrived, bytes/s
+	Full  bool          // there always was more to send, so the way doesn't carry more
+	Bytes int64         // that have arrived
+	Busy  time.Duration // for how long something was on its way, and the other rank had room for it
 }
 
 // Reach is what it takes to speak with a rank.

@@ -122,6 +122,19 @@ func (d *diagnose) examineFolder(dir string) (*result, error) {
 	return r, nil
 }
 
+// FoundIn returns what snapshots in a folder say was wrong. Nothing for a folder without any.
+func FoundIn(dir string) []verdict.Finding {
+	if dir == "" {
+		return nil
+	}
+	d := diagnose{least: time.Second}
+	r, err := d.examineFolder(dir)
+	if err != nil {
+		return nil
+	}
+	return r.Findings
+}
+
 // examineJob looks twice: a rank may be seen between two calls.
 func (d *diagnose) examineJob(ctx context.Context, j door.Job) (*result, error) {
 	before := askUsages(ctx, j)

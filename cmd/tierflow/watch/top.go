@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/door"
 	"github.com/tierflow/tierflow/executor/flight/verdict"
 	"github.com/tierflow/tierflow/planner"
@@ -74,13 +75,15 @@ func (u *usages) flows(before *usages) (all []verdict.Flow) {
 		if now == nil || old == nil {
 			continue
 		}
-		busy := map[int]time.Duration{}
+		was := map[int]executor.Flow{}
 		for _, f := range old.Flows {
-			busy[f.To] = f.Busy
+			was[f.To] = f
 		}
 		for _, f := range now.Flows {
-			share := (f.Busy - busy[f.To]).Seconds() / long.Seconds()
-			all = append(all, verdict.Flow{From: r, To: f.To, Rate: float64(f.Rate), Full: f.Full, Busy: share})
+			busy, bytes := (f.Busy - was[f.To].Busy).Seconds(), f.Bytes-was[f.To].Bytes
+			if busy > 0 {
+				all = append(all, verdict.Flow{From: r, To: f.To, Rate: float64(f.Rate), Moved: float64(bytes) / busy, Full: f.Full, Busy: busy / long.Seconds()})
+			}
 		}
 	}
 	return all

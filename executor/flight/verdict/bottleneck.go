@@ -10,6 +10,7 @@ import (
 type Flow struct {
 	From, To int     // ranks of the world
 	Rate     float64 // at which bytes last arrived, bytes/s; 0: unknown
+	Moved    float64 // bytes/s that arrived while something was on its way: less than Rate if that is little at a time
 	// Full: the sender always had more to send, so Rate is what the way can carry. Otherwise it
 	// can carry that or more.
 	Full bool
@@ -26,9 +27,10 @@ const slowPart = 0.5
 // pace is what is known of a way.
 type pace struct {
 	way
-	busy float64 // of its busiest flow, and what that one says of the way
-	rate float64
-	full bool
+	busy  float64 // of its busiest flow, and what that one says of the way
+	rate  float64
+	moved float64
+	full  bool
 }
 
 // Bottleneck returns the node, or the two nodes, whose ways carry less than half of what the
@@ -41,8 +43,12 @@ func Bottleneck(flows []Flow, nodes []string) *Finding {
 		if p.full {
 			slow = append(slow, p)
 		}
-		if len(slow) > 0 && i+1 < len(all) && p.rate < slowPart*all[i+1].rate {
-			return blameWays(slow, all[i+1].rate, nodes)
+		if len(slow) == 0 || i+1 == len(all) || p.rate >= slowPart*all[i+1].rate {
+			continue
+		}
+		fastest := slices.MaxFunc(all[i+1:], func(a, b pace) int { return cmp.Compare(a.moved, b.moved) }).moved
+		if p.rate < slowPart*fastest { // rates of short bursts may be above what a way can carry
+			return blameWays(slow, fastest, nodes)
 		}
 	}
 	return nil
@@ -62,7 +68,7 @@ func paces(flows []Flow, nodes []string) []pace {
 			by[w] = p
 		}
 		if f.Busy > p.busy { // what others say may be of long ago
-			p.busy, p.rate, p.full = f.Busy, f.Rate, f.Full
+			p.busy, p.rate, p.moved, p.full = f.Busy, f.Rate, f.Moved, f.Full
 		}
 	}
 	var all []pace
@@ -88,7 +94,7 @@ func blameWays(slow []pace, others float64, nodes []string) *Finding {
 		text = "the network from " + named[0] + " to " + named[1]
 	}
 	f := &Finding{Class: SlowLink, Nodes: named}
-	f.Text = fmt.Sprintf("%s carries %s, others %s or more", text, rateText(slow[len(slow)-1].rate), rateText(others))
+	f.Text = fmt.Sprintf("%s carries %s, others up to %s", text, rateText(slow[len(slow)-1].rate), rateText(others))
 	for r, node := range nodes {
 		if slices.Contains(named, node) {
 			f.Ranks = append(f.Ranks, r)

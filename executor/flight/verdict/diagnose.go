@@ -91,7 +91,36 @@ func (j *job) findFailures() {
 			ranks = []int{f.Rank}
 		}
 		j.add(class, ranks, 0, "%s", f.Text)
+		if class == Unreachable {
+			j.doubtCut(f.Rank, &j.found[len(j.found)-1])
+		}
 	}
+}
+
+// doubtCut adds the node of those who can't reach a rank, if nobody else says so and there are
+// other nodes: it may be this one that is cut off.
+func (j *job) doubtCut(rank int, f *Finding) {
+	by := ""
+	for i := range j.all {
+		s := &j.all[i]
+		if max(s.Rank, rank) >= len(j.Nodes) {
+			return
+		}
+		node := j.Nodes[s.Rank]
+		switch {
+		case s.Failed == nil || s.Failed.Rank != rank || s.Failed.Kind != Unreachable.String():
+		case by != "" && by != node:
+			return
+		default:
+			by = node
+		}
+	}
+	third := slices.ContainsFunc(j.Nodes, func(node string) bool { return node != by && node != j.Nodes[rank] })
+	if by == "" || by == j.Nodes[rank] || !third {
+		return
+	}
+	f.Nodes = []string{by, j.Nodes[rank]}
+	f.Text += fmt.Sprintf("; nobody but %s says so: it may be cut off itself", by)
 }
 
 // beyondCut returns the places in j.all of those who most of the ranks that failed can't

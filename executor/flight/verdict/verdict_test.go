@@ -54,7 +54,7 @@ func ExampleDiagnose() {
 }
 
 func TestDiagnose(t *testing.T) {
-	nodes := []string{"a", "a", "b", "b"}
+	nodes := []string{"a", "a", "b", "b", "c"}
 	for _, test := range []struct {
 		name   string
 		states []flight.State
@@ -128,6 +128,14 @@ func TestDiagnose(t *testing.T) {
 			},
 			"unreachable: rank 2 timed out",
 		},
+		{
+			"one side of a cut",
+			[]flight.State{
+				failed(out(0, 7), flight.Failed{Rank: 1, Text: "rank 1 was lost", Kind: "resources"}),
+				failed(out(3, 7), flight.Failed{Rank: 0, Text: "rank 0 timed out", Kind: "unreachable"}),
+			},
+			"unreachable: rank 0 timed out; nobody but b says so",
+		},
 		{"a failure of no class", []flight.State{failed(out(0, 7), flight.Failed{Text: "cancelled"})}, ""},
 	} {
 		found := Diagnose(test.states, Options{Nodes: nodes})
@@ -197,8 +205,8 @@ func TestStraggler(t *testing.T) {
 func TestBottleneck(t *testing.T) {
 	nodes := []string{"a", "a", "b", "c"}
 	const slow, fast = 6e6, 110e6
-	flow := func(from, to int, rate float64) Flow { return Flow{from, to, rate, true, 0.9} }
-	little := func(from, to int, rate float64) Flow { return Flow{from, to, rate, false, 0.9} }
+	flow := func(from, to int, rate float64) Flow { return Flow{from, to, rate, rate, true, 0.9} }
+	little := func(from, to int, rate float64) Flow { return Flow{from, to, rate, rate, false, 0.9} }
 	for _, test := range []struct {
 		name  string
 		flows []Flow
@@ -206,14 +214,15 @@ func TestBottleneck(t *testing.T) {
 	}{
 		{"nothing passes", nil, ""},
 		{"all alike", []Flow{flow(0, 2, 90e6), flow(2, 3, fast), flow(3, 0, 70e6)}, ""},
-		{"a node sends slowly", []Flow{flow(2, 0, slow), flow(2, 3, 5e6), flow(0, 2, fast), flow(0, 3, fast), flow(3, 0, fast)}, "slow link: the network of b carries 6 MB/s, others 110 MB/s or more"},
+		{"a node sends slowly", []Flow{flow(2, 0, slow), flow(2, 3, 5e6), flow(0, 2, fast), flow(0, 3, fast), flow(3, 0, fast)}, "slow link: the network of b carries 6 MB/s, others up to 110 MB/s"},
 		{"there and back", []Flow{flow(2, 0, slow), flow(0, 3, fast), flow(1, 2, 5e6), flow(3, 2, fast)}, "slow link: the network from a to b carries 6 MB/s"},
 		{"one way", []Flow{flow(2, 0, slow), flow(0, 2, fast)}, "slow link: the network from b to a carries"},
-		{"what another rank says is of long ago", []Flow{flow(2, 0, slow), {2, 1, fast, true, 0.01}, flow(0, 2, fast)}, "slow link: the network from b to a carries"},
+		{"what another rank says is of long ago", []Flow{flow(2, 0, slow), {2, 1, fast, fast, true, 0.01}, flow(0, 2, fast)}, "slow link: the network from b to a carries"},
 		{"little is sent", []Flow{little(2, 0, slow), flow(0, 2, fast)}, ""},
 		{"little is sent on another way", []Flow{little(3, 0, 1e6), flow(2, 0, slow), flow(0, 2, fast)}, "slow link: the network from b to a carries"},
-		{"nobody waits for it", []Flow{{2, 0, slow, true, 0.01}, flow(0, 2, fast)}, ""},
+		{"nobody waits for it", []Flow{{2, 0, slow, slow, true, 0.01}, flow(0, 2, fast)}, ""},
 		{"nothing in common", []Flow{flow(2, 0, slow), flow(3, 2, slow), flow(0, 3, slow), flow(0, 2, fast)}, ""},
+		{"short bursts look fast", []Flow{{2, 0, 130e6, 60e6, true, 0.9}, {0, 2, 370e6, 80e6, true, 0.5}}, ""},
 		{"unknown ranks", []Flow{flow(9, 0, slow), flow(-1, 2, fast)}, ""},
 	} {
 		got := ""

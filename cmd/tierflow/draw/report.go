@@ -1,0 +1,20 @@
+package draw
+
+import (
+	"io"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/executor/flight/verdict"
+	"github.com/tierflow/tierflow/viz"
+	"github.com/tierflow/tierflow/viz/report"
+)
+
+// WriteReport writes a job's trace and what was found wrong with it as a page of HTML to a file,
+// - for standard output.
+func WriteReport(stdout io.Writer, name string, j *viz.JobTrace, found []verdict.Finding) error {
+	page, err := report.HTML(j, found)
+	if err != nil {
+		return err
+	}
+	return kit.WriteOutput(stdout, name, page)
+}

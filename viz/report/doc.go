@@ -1,0 +1,11 @@
+// Package report makes one page of HTML of a job's trace: where the time went, which calls are
+// slow and how long they take, who comes late, what passes between nodes, and the slowest
+// call with its critical path.
+//
+//	page, err := report.HTML(trace, findings)
+//	os.WriteFile("report.html", page, 0o644)
+//
+// The page is one file and asks for nothing: a policy in its head forbids the browser to load
+// anything. Pictures and tables need no script. A short one, whose hash the policy names,
+// sorts tables and filters calls. Names in the trace are hostile input: they are escaped.
+package report

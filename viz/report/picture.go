@@ -1,0 +1,217 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tierflow/tierflow/executor/trace"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/viz"
+)
+
+// causeColors tell causes apart, for the colour-blind too (Okabe and Ito).
+var causeColors = map[viz.Cause]string{
+	viz.Late: "#d55e00", viz.Wire: "#0072b2", viz.Memory: "#56b4e9", viz.Copy: "#009e73", viz.Reduce: "#cc79a7", viz.CPU: "#999999",
+}
+
+// kindColors are those of steps; others are as copies.
+var kindColors = map[string]string{"send": "#0072b2", "recv": "#56b4e9", "await": "#bbbbbb", "notify": "#888888", "reduce": "#cc79a7"}
+
+// colorMark is a small square.
+func colorMark(color string) template.HTML {
+	return template.HTML(fmt.Sprintf(`<svg width="12" height="12"><rect width="12" height="12" fill="%s"/></svg>`, color))
+}
+
+// shareBar draws the shares of causes.
+func shareBar(a *viz.Account) template.HTML {
+	const width, height = 400, 16
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="shares" width="%d" height="%d">`, width, height)
+	x := 0
+	for i, share := range a.Percents() {
+		cause := viz.Causes()[i]
+		fmt.Fprintf(&b, `<rect x="%d" width="%d" height="%d" fill="%s"><title>%s %d%%</title></rect>`, x, share*width/100, height, causeColors[cause], cause, share)
+		x += share * width / 100
+	}
+	return template.HTML(b.String() + "</svg>")
+}
+
+// plotTimes draws the times of calls by size, a series for each collective. Whiskers reach to
+// what 95 % of the calls took.
+func plotTimes(rows []callRow) (template.HTML, error) {
+	var sizes []int64
+	var colls []string
+	for _, r := range rows {
+		sizes = append(sizes, r.Bytes)
+		colls = append(colls, collectiveOf(r.Request))
+	}
+	slices.Sort(sizes)
+	slices.Sort(colls)
+	sizes, colls = slices.Compact(sizes), slices.Compact(colls)
+	if len(sizes) == 0 {
+		return "", nil
+	}
+	p := viz.Plot{Title: "Time of calls by size of the message", X: "bytes", Y: "µs", LogY: true}
+	for _, n := range sizes {
+		p.Names = append(p.Names, fmt.Sprint(n))
+	}
+	for _, coll := range colls {
+		s := viz.Series{Name: coll}
+		for _, n := range sizes {
+			half, most := math.NaN(), math.NaN()
+			for _, r := range rows {
+				if r.Bytes == n && collectiveOf(r.Request) == coll {
+					half, most = r.Half, r.Most
+					break
+				}
+			}
+			s.Values, s.Low, s.High = append(s.Values, half), append(s.Low, half), append(s.High, most)
+		}
+		p.Series = append(p.Series, s)
+	}
+	svg, err := p.SVG()
+	if err != nil {
+		return "", fmt.Errorf("plot of times: %w", err)
+	}
+	return template.HTML(svg[max(0, bytes.Index(svg, []byte("<svg"))):]), nil
+}
+
+// mostColumns bounds the columns of the map of late ranks, mostRows its rows.
+const (
+	mostColumns = 100
+	mostRows    = 256
+)
+
+// lateMap draws how much of calls had passed before ranks came to them: ranks from top to bottom,
+// calls from left to right, several of them in a column if there are many.
+func lateMap(j *viz.JobTrace) template.HTML {
+	ranks, columns := min(len(j.Nodes), mostRows), min(len(j.Calls), mostColumns)
+	if ranks*columns == 0 {
+		return ""
+	}
+	const left, cell, high = 50, 9, 9
+	sums, counts := make([]float64, ranks*columns), make([]int, ranks*columns)
+	for i := range j.Calls {
+		c := &j.Calls[i]
+		for n, r := range c.Members {
+			if int(r) < ranks {
+				at := int(r)*columns + i*columns/len(j.Calls)
+				sums[at] += float64(c.Begins[n]-c.Begin()) / float64(max(1, c.Length()))
+				counts[at]++
+			}
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="late" width="%d" height="%d" font-size="9">`, left+columns*cell, ranks*high)
+	for r := range ranks {
+		fmt.Fprintf(&b, `<text x="0" y="%d">rank %d</text>`, r*high+8, r)
+		for k := range columns {
+			at := r*columns + k
+			if counts[at] == 0 {
+				continue
+			}
+			share := sums[at] / float64(counts[at])
+			fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="%d" fill="#d55e00" fill-opacity="%.2f"><title>rank %d comes after %.0f%% of the call</title></rect>`,
+				left+k*cell, r*high, cell-1, high-1, 0.04+0.96*min(1, share), r, 100*share)
+		}
+	}
+	return template.HTML(b.String() + "</svg>")
+}
+
+// Sizes of a timeline, pixels. mostSteps bounds what is drawn of a call.
+const (
+	timelineWidth = 1000
+	timelineLeft  = 60
+	rowHeight     = 22
+	mostSteps     = 3000
+)
+
+// timeline draws one call: a row for each rank, a bar for each step, lines from where messages
+// are sent to where they are heard, and the critical path in black.
+func timeline(j *viz.JobTrace, c *viz.TracedCall, path []viz.PathPiece) template.HTML {
+	ranks := min(len(c.Members), mostRows)
+	scale := float64(timelineWidth-timelineLeft) / float64(max(1, c.Length()))
+	x := func(t int64) float64 { return timelineLeft + float64(t-c.Begin())*scale }
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="timeline" width="%d" height="%d" font-size="11">`, timelineWidth, ranks*rowHeight+20)
+	for n := range ranks {
+		y := n * rowHeight
+		fmt.Fprintf(&b, `<text x="0" y="%d">r%d %s</text>`, y+14, c.Members[n], template.HTMLEscapeString(shortName(j.Nodes[c.Members[n]])))
+		fmt.Fprintf(&b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="#f2f2f2"/>`, x(c.Begins[n]), y, x(c.Ends[n])-x(c.Begins[n]), rowHeight-3)
+	}
+	if len(c.Events) <= mostSteps {
+		drawSteps(&b, c, x, ranks)
+		drawMessages(&b, c, x, ranks)
+	}
+	for _, p := range path {
+		if int(p.Rank) < ranks {
+			fmt.Fprintf(&b, `<rect class="path" x="%.1f" y="%d" width="%.1f" height="3"><title>%s: %s, %v</title></rect>`, x(p.Begin), int(p.Rank)*rowHeight+rowHeight-5,
+				max(0.5, x(p.End)-x(p.Begin)), template.HTMLEscapeString(p.Label), p.Cause, time.Duration(p.End-p.Begin))
+		}
+	}
+	fmt.Fprintf(&b, `<text x="%d" y="%d">0</text><text x="%d" y="%[2]d" text-anchor="end">%v</text>`, timelineLeft, ranks*rowHeight+14, timelineWidth, c.Length())
+	return template.HTML(b.String() + "</svg>")
+}
+
+// shortName fits beside a row.
+func shortName(node string) string {
+	if r := []rune(node); len(r) > 6 {
+		return string(r[:5]) + "…"
+	}
+	return node
+}
+
+// drawSteps draws a bar for each step.
+func drawSteps(b *strings.Builder, c *viz.TracedCall, x func(int64) float64, ranks int) {
+	for i := range c.Events {
+		e := &c.Events[i]
+		if e.Step == trace.WholeRun || int(e.Rank) >= ranks {
+			continue
+		}
+		_, label, kind, _, _ := e.Source.Describe(e.Step)
+		color := kindColors[kind]
+		if color == "" {
+			color = causeColors[viz.Copy]
+		}
+		top, high := 1, rowHeight-7
+		if kind == "recv" || kind == "await" { // they wait while others run
+			top, high = 9, rowHeight-15
+		}
+		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"><title>%s, %v</title></rect>`, x(e.Begin), int(e.Rank)*rowHeight+top,
+			max(0.5, x(e.End)-x(e.Begin)), high, color, template.HTMLEscapeString(label), time.Duration(e.End-e.Begin))
+	}
+}
+
+// drawMessages draws a line for each message.
+func drawMessages(b *strings.Builder, c *viz.TracedCall, x func(int64) float64, ranks int) {
+	type key struct {
+		from, to levels.Rank
+		pass     uint32
+		edge     int32
+	}
+	sent := map[key]int64{}
+	for pass := range 2 {
+		for i := range c.Events {
+			e := &c.Events[i]
+			p, linked := e.Source.(trace.Linked)
+			if !linked || e.Step == trace.WholeRun {
+				continue
+			}
+			peer, edge, outgoing := p.Link(e.Step)
+			switch {
+			case peer < 0 || int(max(peer, e.Rank)) >= ranks:
+			case outgoing && pass == 0:
+				sent[key{e.Rank, peer, e.Pass, edge}] = e.Begin
+			case !outgoing && pass == 1:
+				if at, has := sent[key{peer, e.Rank, e.Pass, edge}]; has {
+					fmt.Fprintf(b, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="#444" stroke-opacity="0.35"/>`, x(at), int(peer)*rowHeight+rowHeight/2, x(e.End), int(e.Rank)*rowHeight+rowHeight/2)
+				}
+			}
+		}
+	}
+}
