@@ -1,23 +1,29 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow/launch"
+	"github.com/tierflow/tierflow/cmd/tierflow/watch"
 )
 
 // runCommand returns run.
 func runCommand() *cobra.Command {
 	var o launch.Options
-	var agent, tls, dump string
+	var agent, tls, dump, metrics string
 	var seen seeing
 	c := &cobra.Command{
 		Use:   "run [-n RANKS] [--hosts a:4,b:4] [--] PROGRAM [ARGS]",
@@ -78,6 +84,15 @@ flags or arguments, 125 for everything else.`,
 				seen.dump = full
 			}
 			o.Program, o.Agent = args, strings.Fields(agent)
+			metrics = cmp.Or(metrics, os.Getenv(metricsVariable))
+			if metrics != "" && agent == "" {
+				self, err := os.Executable()
+				if err != nil {
+					return err
+				}
+				o.Agent = []string{self, "agent", "--metrics", metrics}
+			}
+			defer serveMetrics(c, metrics)()
 			if err := seen.begin(&o); err != nil {
 				return err
 			}
@@ -112,6 +127,7 @@ flags or arguments, 125 for everything else.`,
 	f.StringVar(&dump, "dump", "", "folder in which ranks keep what they are in when the job stands still or fails, for tierflow diagnose")
 	f.StringVar(&seen.trace, "trace", "", "file for ui.perfetto.dev with the steps of a sample of calls, :every=16 behind it says of how many one, :every=1 all; .gz is compressed")
 	f.StringVar(&seen.report, "report", "", "file for a browser with where the time of a sample of calls went, :every=16 behind it as for --trace")
+	f.StringVar(&metrics, "metrics", "", "serve what ranks do to Prometheus, on each host, such as :9100 (default $TIERFLOW_METRICS, else nowhere)")
 	f.BoolVar(&o.NodeNames, "node-names", false, "set TIERFLOW_NODE to the host's name on every rank")
 	return c
 }
@@ -161,10 +177,35 @@ func wantsValue(flags *pflag.FlagSet, word string) bool {
 
 // agentCommand returns the command that run starts on each node.
 func agentCommand() *cobra.Command {
-	return &cobra.Command{
+	var metrics string
+	c := &cobra.Command{
 		Use: "agent", Short: "Start the ranks of one node for tierflow run", Hidden: true, Args: kit.NoOperands,
 		RunE: func(c *cobra.Command, _ []string) error {
+			defer serveMetrics(c, metrics)()
 			return launch.Agent(c.Context(), c.InOrStdin(), kit.Raw(c.OutOrStdout()), c.ErrOrStderr())
 		},
+	}
+	c.Flags().StringVar(&metrics, "metrics", "", "serve what ranks do to Prometheus")
+	return c
+}
+
+// metricsVariable is where hosts serve what their ranks do, unless --metrics says so.
+const metricsVariable = "TIERFLOW_METRICS"
+
+// serveMetrics serves them until stop is called. A job runs without that all the same.
+func serveMetrics(c *cobra.Command, address string) (stop func()) {
+	if address == "" {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(c.Context())
+	var served sync.WaitGroup
+	served.Go(func() {
+		if err := watch.ServeMetrics(ctx, address); err != nil {
+			fmt.Fprintf(c.ErrOrStderr(), "tierflow: %v\n", err)
+		}
+	})
+	return func() {
+		cancel()
+		served.Wait()
 	}
 }

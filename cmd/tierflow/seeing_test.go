@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/launch"
@@ -27,5 +29,21 @@ func TestSeeingFlags(t *testing.T) {
 		if err := s.begin(&o); (err == nil) != (test.every > 0) || err == nil && (o.TraceEvery != test.every || o.TraceDir == "") {
 			t.Errorf("%q and %q: one of %d in %q, %v; want one of %d", test.trace, test.report, o.TraceEvery, o.TraceDir, err, test.every)
 		}
+	}
+}
+
+// A job that can't serve its metrics says so, and goes on.
+func TestServeMetricsNowhere(t *testing.T) {
+	var said bytes.Buffer
+	c := agentCommand()
+	c.SetContext(t.Context())
+	c.SetErr(&said)
+	serveMetrics(c, "")()
+	if said.Len() > 0 {
+		t.Errorf("%q", said.String())
+	}
+	serveMetrics(c, "nowhere")()
+	if !strings.Contains(said.String(), "nowhere") {
+		t.Errorf("%q, want a complaint about the address", said.String())
 	}
 }

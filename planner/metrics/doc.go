@@ -23,4 +23,7 @@
 //
 // Counters begin with the job and end with it. A rank tells 256 pairs of collective and
 // plan apart; calls with further ones have the plan "other".
+//
+// Programs that tierflow run has started need no code: with TIERFLOW_METRICS=:9100 each host
+// serves the metrics of its ranks. grafana.json is a board for them.
 package metrics

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,6 +75,22 @@ func jobMetrics(ctx context.Context, names []string) ([]byte, error) {
 	var b bytes.Buffer
 	err = metrics.Write(&b, all)
 	return b.Bytes(), err
+}
+
+// ServeMetrics serves the metrics of all jobs of this user here until ctx ends. That somebody
+// serves there already is no error: another agent on this machine shows the same.
+func ServeMetrics(ctx context.Context, address string) error {
+	l, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("metrics: %w", err)
+	}
+	if err := serveMetrics(ctx, l, nil); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("metrics: %w", err)
+	}
+	return nil
 }
 
 // serveMetrics serves metrics until ctx ends.

@@ -67,6 +67,12 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%v, status %d, %s", err, answer.StatusCode, page)
 	}
 	answer.Body.Close()
+	if err := ServeMetrics(t.Context(), l.Addr().String()); err != nil {
+		t.Errorf("somebody serves there already: %v", err)
+	}
+	if err := ServeMetrics(t.Context(), "nowhere"); err == nil {
+		t.Error("an address without a port is taken")
+	}
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the server ends with %v", err)
