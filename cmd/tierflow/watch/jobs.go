@@ -19,9 +19,10 @@ import (
 // doorVariable is that of ranks.
 const doorVariable = "TIERFLOW_DOOR"
 
-// answerTime bounds the wait for a rank here, farTime for one that asks ranks elsewhere.
+// answerTime bounds the wait for a rank here, which may have little of a processor; farTime that
+// for one that asks ranks elsewhere.
 const (
-	answerTime = time.Second
+	answerTime = 3 * time.Second
 	farTime    = 4 * time.Second
 )
 
