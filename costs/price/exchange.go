@@ -34,7 +34,8 @@ func (x *exchange) over(l *link, lead float64, far int, n float64, combines bool
 	if n > lead {
 		hop = hop.plus(l.credit())
 	}
-	if more := 2*x.memory*float64(x.close)*n - l.SendByte*n; far == 0 && n > x.eager && more > 0 { // all copy at the same time
+	if far == 0 {
+		more := x.crowds(l, n)
 		hop.Work += more
 		x.busy.Work += more
 	}
@@ -46,6 +47,15 @@ func (x *exchange) over(l *link, lead float64, far int, n float64, combines bool
 		x.busy.Work += x.combined(n)
 	}
 	x.first = x.first.plus(hop)
+}
+
+// crowds returns what a large message over a link inside a node takes more because all of its
+// ranks copy at the same time.
+func (x *exchange) crowds(l *link, n float64) float64 {
+	if n <= x.eager {
+		return 0
+	}
+	return max(0, 2*x.memory*float64(x.close)-l.SendByte) * n
 }
 
 // beside adds a message of n bytes to the last round, to ranks so many places away.
@@ -215,6 +225,9 @@ func (x *exchange) ring(n float64, combines bool) {
 		adds := x.step + x.combined(part)
 		hop.Work += adds
 		x.busy.Work += rounds * adds
+		if part > x.eager && x.close > 1 { // a node's ranks copy and combine at the same time
+			hop = later(hop, work(5*x.memory*float64(x.close)*part))
+		}
 	}
 	x.first = x.first.plus(hop.times(rounds))
 	x.wired += rounds * wire

@@ -2,6 +2,7 @@ package price
 
 import (
 	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/adapt"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -49,6 +50,11 @@ func (x *exchange) swapped(c tasks.Choice, n, pieces float64) (stage, bool) {
 	case c.Algorithm == submodules.Linear:
 		x.everybody(message)
 		x.repack(float64(x.size-1), n, pieces)
+		// Beyond so many partners messages come before they are expected, and are kept.
+		if more := x.size - 1 - adapt.MaxPartners; more > 0 && message <= x.lead && c.Submodule == submodules.Adapt {
+			kept := work(float64(more) * 2 * x.copies(message))
+			x.first, x.busy = x.first.plus(kept), x.busy.plus(kept)
+		}
 	case c.Algorithm == submodules.Pairwise:
 		x.oneByOne(message)
 		x.repack(float64(x.size-1), n, pieces)

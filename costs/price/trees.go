@@ -303,6 +303,7 @@ func (t *tree) blocks(block float64) (s stage) {
 		far += float64(min(t.ranks, skip))
 	}
 	hop, root, wire := t.edge(limb{t.ranks, 1})
+	hop.Wire += max(0, far/depth-1) * wire
 	wire *= far / depth
 	other := Terms{Processor: t.receives(t.n)}
 	if t.rises() {
