@@ -405,5 +405,8 @@ func (c *Collective) Explain() string {
 	if by := c.comm.Secured(); by != "" {
 		text = strings.TrimRight(text, "\n") + "\nbetween nodes: " + by + "\n"
 	}
+	if c.comm.note != nil {
+		text = strings.TrimRight(text, "\n") + "\n  tuner of " + c.comm.note() + "\n"
+	}
 	return text
 }

@@ -59,6 +59,7 @@ type Comm struct {
 	change Change
 	// scalar holds the value of the next AllreduceValue; nil: none yet, or in use.
 	scalar *scalar
+	note   func() string // a line for Explain; nil: none
 }
 
 // countsCall is the call in which ranks tell each other their counts. A communicator keeps

@@ -78,3 +78,6 @@ func TryFor(t interface{ Cleanup(func()) }, limit time.Duration) {
 	t.Cleanup(func() { trialTime = was })
 	trialTime = limit
 }
+
+// SetClock lets a tuner take times by another clock.
+func (t *Tuner) SetClock(now func() time.Duration) { t.clock = now }

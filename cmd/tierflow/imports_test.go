@@ -135,10 +135,12 @@ var arrows = map[string][]string{
 	"planner/priced": {"planner/plans", "costs/price", "costs/sim"},
 	// What to measure next, from what was measured.
 	"planner/learn": {"tasks", "costs/forest"},
+	// Which candidate is the fastest, by times that others take.
+	"planner/feedback": {},
 	// It asks each way to choose plans in turn.
 	"planner/choose": {"planner/rule", "planner/rules", "planner/table", "planner/priced"},
 	// Under the invariants tag planner checks what it compiles. It makes both kinds of worlds.
-	"planner":      {"planner/choose", "planner/rules/foreign", "executor/door", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join", "levels/join/env"},
+	"planner":      {"planner/choose", "planner/feedback", "planner/rules/foreign", "executor/door", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join", "levels/join/env"},
 	"planner/tune": {"planner", "planner/priced", "planner/learn", "costs/price", "costs/measure"},
 	// Apart from planner: it needs net/http.
 	"planner/metrics": {"planner"},
@@ -224,7 +226,7 @@ var concurrent = []string{"executor", "executor/door", "executor/wire/wiretest",
 
 // pure are the folders whose packages give the same bytes for the same input: they
 // know no goroutine, clock, global random number or operating system.
-var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/rule", "planner/rules", "planner/rules/foreign", "planner/distill", "planner/table", "planner/priced", "planner/learn", "cmd/tierflow-lab/fixed"}
+var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/rule", "planner/rules", "planner/rules/foreign", "planner/distill", "planner/table", "planner/priced", "planner/learn", "planner/feedback", "cmd/tierflow-lab/fixed"}
 
 // impureBelow are packages in these folders that are not.
 var impureBelow = []string{"levels/join", "levels/join/launcher", "levels/join/seal", "levels/join/seal/sealtest", "costs/measure", "dag/dagtest", "submodules/submoduletest"}
