@@ -32,9 +32,9 @@ type Tuning struct {
 }
 
 // Tuner tunes a communicator while a program runs. Every few calls it tries another candidate,
-// a plan or a value of the rules, and keeps it if it was faster by the median of three calls. Ranks
-// tell each other what a trial took in one allreduce of 56 bytes, and count what it took on the
-// slowest. A nil Tuner runs calls and tunes nothing.
+// a plan or a value of the rules, and keeps it if it was faster in nine calls, by their median and
+// by more than chance. Ranks tell each other what a trial took in one allreduce of 56 bytes, and
+// count what it took on the slowest. A nil Tuner runs calls and tunes nothing.
 type Tuner struct {
 	c      *Comm
 	what   string // a value's name with $, or "plans"

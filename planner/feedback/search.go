@@ -21,11 +21,12 @@ import (
 
 // Bounds of a search.
 const (
-	samples  = 3    // calls by which a candidate is judged
+	few      = 3    // calls by which a candidate is dropped that is not faster
+	window   = 9    // calls by which it takes the place of the one that holds, and latest calls of that
+	surely   = 67   // of window² pairs of calls, in which the candidate must be the faster one
 	usual    = 4    // usual calls before a trial whose times ranks tell each other
-	window   = 9    // latest usual calls that candidates are compared with
 	slow     = 1.5  // times the one that holds: a candidate that slow is not tried again
-	margin   = 1.03 // a candidate must be faster by that much to take its place
+	margin   = 1.03 // a candidate must be faster by that much to take its place; less is not worth a change
 	longest  = 64   // times as many calls between trials when nothing has come of many
 	leastGap = 2    // calls from one trial to the next
 )
@@ -98,7 +99,7 @@ func New(names []string, holds, every int) *Search {
 	for _, n := range names {
 		s.all = append(s.all, candidate{name: n})
 	}
-	s.recent, s.bench, s.times = make([]int64, min(usual, every-1)), make([]int64, 0, window), make([]int64, 0, samples)
+	s.recent, s.bench, s.times = make([]int64, min(usual, every-1)), make([]int64, 0, window), make([]int64, 0, window)
 	s.left = every - 1
 	s.turn()
 	return s
@@ -201,16 +202,31 @@ func (s *Search) Judge() Verdict {
 	s.all[s.tried].faulty = false
 	s.times = append(s.times, s.Said[time])
 	ratio := float64(median(s.times)) / float64(max(median(s.bench), 1))
-	if len(s.times) < samples && ratio < slow {
+	drop := ratio*margin >= 1
+	switch n := len(s.times); {
+	case n < few && ratio < slow, n < window && !drop:
 		return Open
-	}
-	if ratio*margin >= 1 {
+	case drop, !s.isSure():
 		s.all[s.tried].ratio = ratio
 		s.drop()
 		return Drop
 	}
 	s.keep(ratio)
 	return Keep
+}
+
+// isSure reports whether the candidate is faster by more than chance. Equal ones pass in less than
+// one of a hundred comparisons: the test of Mann and Whitney for 9 calls of each, at 1%.
+func (s *Search) isSure() bool {
+	faster := 0
+	for _, mine := range s.times {
+		for _, other := range s.bench {
+			if mine < other {
+				faster++
+			}
+		}
+	}
+	return faster*window*window >= surely*len(s.times)*len(s.bench)
 }
 
 // compare keeps a time of the candidate that holds.
