@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tierflow/tierflow/planner"
@@ -29,7 +32,7 @@ func TestParticles(t *testing.T) {
 				return err
 			}
 			holds[c.Rank()] = tuner.Holds()
-			if len(ms) != test.steps || len(smooth(ms)) != test.steps {
+			if len(ms) != test.steps {
 				return fmt.Errorf("times of %d steps", len(ms))
 			}
 			if v, err := c.Value("small"); err != nil || test.every == 0 && v != test.small {
@@ -63,6 +66,23 @@ func TestCheck(t *testing.T) {
 		})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The program runs on goroutine ranks, too, and draws.
+func TestRun(t *testing.T) {
+	var out strings.Builder
+	svg := filepath.Join(t.TempDir(), "p.svg")
+	if err := run(t.Context(), []string{"-topo", "3x1", "-particles", "20", "-steps", "20", "-small", "9", "-svg", svg}, &out); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(svg); err != nil || !strings.Contains(string(text), "threshold 9B in the beginning") || !strings.Contains(out.String(), "tuner of $small: ") {
+		t.Errorf("%v, it says %s", err, &out)
+	}
+	for _, args := range [][]string{{"-steps", "3"}, {"-topo", "x"}, {"-small", "-1"}} {
+		if err := run(t.Context(), args, &out); err == nil {
+			t.Errorf("%v: no error", args)
 		}
 	}
 }
