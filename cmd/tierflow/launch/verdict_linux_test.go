@@ -311,7 +311,8 @@ func TestVerdicts(t *testing.T) {
 			if f.jobs != beside || !isFull() && (f.cluster || f.want == verdict.SlowRank) || named != "" && !slices.Contains(strings.Split(named, ","), f.name) {
 				continue
 			}
-			table[f.name] = &tallied{columns: map[string]int{}}
+			of := &tallied{columns: map[string]int{}}
+			table[f.name] = of
 			from, to := first, last
 			if f.want == 0 && isFull() {
 				from, to = 5*(first-1)+1, 5*last
@@ -329,7 +330,7 @@ func TestVerdicts(t *testing.T) {
 					o := c.play(t, dir)
 					mu.Lock()
 					defer mu.Unlock()
-					table[f.name].note(t, &c, o)
+					of.note(t, &c, o)
 				})
 			}
 		}
