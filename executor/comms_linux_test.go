@@ -295,3 +295,22 @@ func TestOthersAreToldFirst(t *testing.T) {
 		t.Errorf("the communicator was broken in %d of the %d times that the others were told", broken.Load(), told.Load())
 	}
 }
+
+// A question about a call that has ended on both ranks meanwhile is answered once: answers to
+// answers would keep both ranks busy for ever, and neither would find out that it stands still.
+func TestProbeOfEndedCall(t *testing.T) {
+	onBoth(t, []string{"1x2", "2x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
+		do(t, w, worldBarriers(t, w))
+		w.Endpoint(0).Comm(0).Probe(1, 0)
+		for begin, last := time.Now(), time.Now(); time.Since(last) < 100*time.Millisecond; {
+			for r := range w.Size() {
+				if w.Endpoint(levels.Rank(r)).Poll() {
+					last = time.Now()
+				}
+			}
+			if time.Since(begin) > patience {
+				t.Fatal("the ranks are still busy with each other")
+			}
+		}
+	})
+}

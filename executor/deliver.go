@@ -147,13 +147,17 @@ func (c *Comm) noteArrival(from levels.Rank, r *Run, m *wire.Message) {
 			c.sendPresence(from, r.seq, r.digest)
 		}
 	case m.Kind == wire.Probe && c.hasEnded(m.Seq):
-		if p := c.remembered(m.Seq); p.seq == m.Seq && p.digest == m.Digest {
-			c.sendPresence(from, m.Seq, m.Digest)
+		// An answer is not answered: the asker's run may have ended too, and then it went on for ever.
+		if p := c.remembered(m.Seq); m.Pass != answerPass && p.seq == m.Seq && p.digest == m.Digest {
+			c.e.transmit(from, &wire.Message{Kind: wire.Probe, Comm: c.id, Seq: m.Seq, Pass: answerPass, Digest: m.Digest}, nil)
 		}
 	}
 }
 
-// sendPresence tells a rank of the world that this one is, or was, in a run.
+// answerPass is the pass of a probe that answers one: "I was in this call".
+const answerPass = 1
+
+// sendPresence tells a rank of the world that this one is in a run.
 func (c *Comm) sendPresence(peer levels.Rank, seq, digest uint32) {
 	c.e.transmit(peer, &wire.Message{Kind: wire.Probe, Comm: c.id, Seq: seq, Digest: digest}, nil)
 }

@@ -107,3 +107,17 @@ func SlotRing(w *World, rank levels.Rank) (size, next int, busy bool) {
 	defer e.mu.Unlock()
 	return len(e.slots.mem), e.slots.next, e.slots.run != nil
 }
+
+// Poll is one look at what has come for the rank; it reports whether there was anything.
+func (e *Endpoint) Poll() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.makeProgress()
+}
+
+// Probe sends what a rank sends that stands still in a call which has ended meanwhile.
+func (c *Comm) Probe(peer levels.Rank, seq uint32) {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	c.sendPresence(peer, seq, c.remembered(seq).digest)
+}

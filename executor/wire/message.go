@@ -60,7 +60,7 @@ type Message struct {
 
 	// Of a run.
 	Seq    uint32 // its number on the communicator
-	Pass   uint32 // of the run
+	Pass   uint32 // of the run; of a Probe not 0 if it answers one
 	Edge   int32  // of the program, between the two ranks
 	Digest uint32 // of (request, plan, topology), compared on arrival
 
