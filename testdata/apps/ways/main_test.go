@@ -34,7 +34,7 @@ var failures = map[string]told{
 	"exit":   {others: "rank 1 failed", launcher: "rank 1 on localhost: exit status 3"},
 	"goexit": {others: "rank 1", launcher: "rank 1 on", ranks: "rank 1 ended its goroutine"},
 	"kill":   {others: "rank 1 failed: was lost", launcher: "rank 1 on localhost: ended by signal: killed"},
-	"close":  {own: "closed", others: leaves, launcher: "rank 1", ranks: "rank 1 failed: left before call 1"},
+	"close":  {own: "closed", others: leaves, launcher: "rank 1", ranks: "rank 1 failed: "}, // it left before call 1, or its call failed
 
 	"late":    {others: "rank 1", launcher: "rank 1", ranks: "rank 1"},
 	"stuck":   {own: "the disk is full", others: "missing=r1", launcher: "the disk is full", ranks: "the disk is full"},
