@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/planner/table"
@@ -46,18 +45,8 @@ func (c *Comm) MeasureMachine(ctx context.Context, keep string) error {
 	return c.measureMachine(ctx, keep)
 }
 
-// MeasuredLink is a link with the numbers that a pair of ranks has measured, ns: a round trip,
-// a stream of small messages, each of them on the sender, a message without credit on the
-// sender, a short and a long stream, and a first message on an idle link.
-func MeasuredLink(like machine.Link, inside, oneProcess bool, turn, many, send, lead, brief, whole, first int64) machine.Link {
-	return measuredLink(like, probe{turn, many, send, lead, brief, whole, first}, inside, oneProcess)
-}
-
 // Hastily begins the method of a machine that ranks measured when they joined.
 const Hastily = choose.Hastily
-
-// PairsAt are the pairs of ranks that measure a level.
-func PairsAt(t *levels.Topology, k int) [][2]int { return pairsAt(t, k) }
 
 // Kept is how many one-shot calls are kept.
 func (c *Comm) Kept() int { return len(c.cache) }

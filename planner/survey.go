@@ -4,11 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"math"
-	"os"
-	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +11,7 @@ import (
 
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/costs/pairs"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/submodules"
@@ -80,21 +76,22 @@ func (c *Comm) survey(ctx context.Context) ([]byte, error) {
 	var rows []int64
 	counts := make([]int, c.topology.Depth()) // pairs by level
 	for k := range counts {
-		pairs := pairsAt(c.topology, k)
-		counts[k] = len(pairs)
-		at, p, err := c.probeLevel(ctx, pairs)
+		level := pairs.At(c.topology, k)
+		counts[k] = len(level)
+		found := make([]int64, len(level)*pairs.ProbeFields)
+		err := c.inPairs(ctx, level, func(at int, l *pairs.Leader) error {
+			p, err := l.Probe(ctx)
+			copy(found[at*pairs.ProbeFields:], p[:])
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
-		level := make([]int64, len(pairs)*probeFields)
-		if at >= 0 {
-			copy(level[at*probeFields:], p[:])
-		}
-		rows = append(rows, level...)
+		rows = append(rows, found...)
 	}
 	hosts := c.Size()
 	rows = append(rows, make([]int64, hosts)...)
-	rows[len(rows)-hosts+c.Rank()] = hostNumber()
+	rows[len(rows)-hosts+c.Rank()] = pairs.HostNumber()
 	r := tasks.Request{Coll: tasks.Allreduce, Count: int64(len(rows)), Type: tasks.Int64, Op: tasks.Sum, InPlace: true}
 	if err := c.alongTree(ctx, r, asBytes(rows)); err != nil {
 		return nil, err
@@ -148,22 +145,10 @@ func (c *Comm) treeCollective(r tasks.Request, buf []byte) (*Collective, error) 
 	return c.decided(&d, r, machineCall, nil, buf)
 }
 
-// hostNumber is a number of the system that this process runs on: emulated nodes share one.
-func hostNumber() int64 {
-	h := fnv.New64a()
-	name, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		host, _ := os.Hostname()
-		name = []byte(host)
-	}
-	_, _ = h.Write(name)
-	return int64(h.Sum64() >> 1)
-}
-
 // surveyed is what rank 0 knows when all pairs have measured.
 type surveyed struct {
 	comm   *Comm
-	rows   []int64 // probes by level and pair, then a number of its host for each rank
+	rows   []int64 // of [pairs.Probe] by level and pair, then a number of its host for each rank
 	counts []int   // pairs by level
 	took   time.Duration
 }
@@ -180,15 +165,16 @@ func (s *surveyed) file() []byte {
 			like = m.Links[1] // as another network
 		}
 		if like.Level = machine.Symbol(symbol); n > 0 { // else nobody speaks there, or only where rank 0 isn't
-			like = measuredLink(like, s.median(at, n), inside, t.IsOneProcess())
+			p := pairs.Median(s.rows[at : at+n*pairs.ProbeFields])
+			like = p.Link(like, pairs.Place{Inside: inside, OneProcess: t.IsOneProcess()})
 		}
 		links = append(links, like)
-		at += n * probeFields
+		at += n * pairs.ProbeFields
 		inside = inside && symbol != levels.NodeSymbol
 	}
 	m.Links, m.TLS = links, s.comm.Secured() != "" && t.Nodes() > 1
-	m.CopyByte, m.ReduceByte = ownSpeed()
-	m.Cores = s.cores(s.rows[at:])
+	m.CopyByte, m.ReduceByte = pairs.OwnSpeed()
+	m.Cores = pairs.Cores(t, s.rows[at:])
 	m.Provenance = costs.Provenance{
 		Method: choose.Hastily + s.took.Round(time.Millisecond).String(),
 		Ranks:  ranksOf(t), Links: s.comm.links, Date: time.Now().UTC().Format(time.RFC3339),
@@ -202,105 +188,3 @@ func (s *surveyed) file() []byte {
 
 // noMachine begins what rank 0 tells in place of a machine's file: why there is none.
 const noMachine = "no machine: "
-
-// median returns the median of each number of n pairs.
-func (s *surveyed) median(at, n int) (p probe) {
-	for f := range p {
-		var all []int64
-		for i := range n {
-			all = append(all, s.rows[at+i*probeFields+f])
-		}
-		slices.Sort(all)
-		p[f] = all[(n-1)/2]
-	}
-	return p
-}
-
-// cores are the processors that ranks share.
-func (s *surveyed) cores(hosts []int64) machine.Cores {
-	slices.Sort(hosts)
-	n := len(slices.Compact(hosts)) * runtime.NumCPU()
-	if s.comm.topology.IsOneProcess() || n < s.comm.topology.Nodes()*runtime.NumCPU() {
-		return machine.Cores{InAll: n}
-	}
-	return machine.Cores{PerNode: runtime.NumCPU()}
-}
-
-// measuredLink returns a link with the numbers of a probe. A message's overheads are what a
-// stream of small ones takes of either end; what else a round trip takes is latency.
-// Ranks inside a node have no wire to share, and those of one process no packets.
-func measuredLink(l machine.Link, p probe, inside, oneProcess bool) machine.Link {
-	turn := float64(p[probeTurn]) / 2
-	l.Send = float64(p[probeSend])
-	each := max(0, float64(p[probeMany]-p[probeTurn])/probeStream)
-	l.Recv = max(each, l.Send)
-	if l.Send+l.Recv > turn {
-		share := turn / (l.Send + l.Recv)
-		l.Send, l.Recv = l.Send*share, l.Recv*share
-	}
-	l.Latency = max(0, turn-l.Send-l.Recv)
-	l.SendMore, l.RecvMore, l.Gap, l.BurstBytes = 0, 0, 0, 0
-	l.SendByte = min(mostByte, max(0, float64(p[probeLead]-p[probeSend])/probeEager))
-	l.RecvByte = recvToSend * l.SendByte
-	byteNs := perByte(&p)
-	if inside || oneProcess {
-		l.MessageBytes, l.PacketBytes, l.PacketExtra, l.BufferBytes = 0, 0, 0, 0
-	}
-	burst := probeBurst - float64(p[probeFirst]-p[probeTurn])/max(byteNs, 1e-3)
-	if !inside && burst > 0 && burst*byteNs > float64(p[probeTurn]) { // else it is lost in the round trip
-		l.BurstBytes = int64(min(burst, probeBurst))
-	}
-	switch {
-	case inside:
-		l.Byte, l.SendByte, l.RecvByte = 0, byteNs, 0
-	case l.PacketBytes > 0:
-		l.Byte = byteNs * float64(l.PacketBytes) / float64(l.PacketBytes+l.PacketExtra)
-	default:
-		l.Byte = byteNs
-	}
-	return l
-}
-
-// perByte returns what a byte takes of a stream, ns: by how much the long one takes longer. It
-// can't be far from what all of the long one takes but for some round trips, whatever
-// disturbed the other.
-func perByte(p *probe) float64 {
-	turn, brief, whole := float64(p[probeTurn]), float64(p[probeBrief]), float64(p[probeWhole])
-	if whole == 0 {
-		return max(0, brief-2*turn) / probeShort // a credit takes a round trip
-	}
-	most := whole / probeLong
-	least := max(most/4, (whole-4*turn)/probeLong)
-	return min(most, max(least, (whole-brief)/(probeLong-probeShort)))
-}
-
-// mostByte bounds what a byte is believed to take of a sender's processor, ns: on a slow link
-// it waits until there is room again.
-const mostByte = 1
-
-// recvToSend is how many times as long a byte takes of a receiver's processor as of a
-// sender's through TCP: as [machine.Assumed] has it.
-const recvToSend = 1.5
-
-// Sizes of what rank 0 does by itself.
-const (
-	ownBytes  = 128 << 10
-	ownRounds = 4
-)
-
-// ownSpeed returns what rank 0 takes to copy a byte and to add one to another, ns.
-func ownSpeed() (copies, adds float64) {
-	a, b := make([]float32, ownBytes/4), make([]float32, ownBytes/4)
-	copies, adds = math.Inf(1), math.Inf(1)
-	for range ownRounds {
-		begun := time.Now()
-		copy(a, b)
-		half := time.Now()
-		for i, v := range b {
-			a[i] += v
-		}
-		copies = min(copies, float64(half.Sub(begun)))
-		adds = min(adds, float64(time.Since(half)))
-	}
-	return copies / ownBytes, adds / ownBytes
-}

@@ -106,6 +106,8 @@ var arrows = map[string][]string{
 	"costs/measure": {"costs/stats", "costs/sim", "costs/derived", "executor"},
 	// Where a machine's numbers come from is said as for measured costs.
 	"costs/machine": {"costs"},
+	// Messages between two ranks over any line: joining a job and doctor measure with them.
+	"costs/pairs": {"costs/machine"},
 	// Its closed forms are of the trees that bcasts go along.
 	"costs/derived": {"costs", "submodules/trees"},
 	// It learns any number.
@@ -140,7 +142,7 @@ var arrows = map[string][]string{
 	// It asks each way to choose plans in turn.
 	"planner/choose": {"planner/rule", "planner/rules", "planner/table", "planner/priced"},
 	// Under the invariants tag planner checks what it compiles. It makes both kinds of worlds.
-	"planner":      {"planner/choose", "planner/feedback", "planner/rules/foreign", "executor/door", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join", "levels/join/env"},
+	"planner":      {"planner/choose", "costs/pairs", "planner/feedback", "planner/rules/foreign", "executor/door", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join", "levels/join/env"},
 	"planner/tune": {"planner", "planner/priced", "planner/learn", "costs/price", "costs/measure"},
 	// Apart from planner: it needs net/http.
 	"planner/metrics": {"planner"},
@@ -229,7 +231,7 @@ var concurrent = []string{"executor", "executor/door", "executor/wire/wiretest",
 var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/rule", "planner/rules", "planner/rules/foreign", "planner/distill", "planner/table", "planner/priced", "planner/learn", "planner/feedback", "cmd/tierflow-lab/fixed"}
 
 // impureBelow are packages in these folders that are not.
-var impureBelow = []string{"levels/join", "levels/join/launcher", "levels/join/seal", "levels/join/seal/sealtest", "costs/measure", "dag/dagtest", "submodules/submoduletest"}
+var impureBelow = []string{"costs/pairs", "levels/join", "levels/join/launcher", "levels/join/seal", "levels/join/seal/sealtest", "costs/measure", "dag/dagtest", "submodules/submoduletest"}
 
 // impurePackages are those of the standard library that pure packages may not import.
 var impurePackages = []string{"os", "os/exec", "os/signal", "net", "net/http", "log", "log/slog", "syscall", "crypto/rand"}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"runtime"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/machine"
 	meter "github.com/tierflow/tierflow/costs/measure"
+	"github.com/tierflow/tierflow/costs/pairs"
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels/join/seal"
 	"github.com/tierflow/tierflow/planner"
@@ -205,42 +205,22 @@ func p2pText(found *meter.Found) []byte {
 
 // setup returns what no message tells. All ranks of c call it.
 func (b *benchP2P) setup(ctx context.Context, c *planner.Comm) (s meter.Setup, err error) {
-	if !kit.IsLaunched() {
-		s.Frame.MessageBytes = goroutineFrame
-		if s.Cores.InAll = runtime.NumCPU(); c.Topology().Nodes() == 1 {
-			s.Cores = machine.Cores{PerNode: runtime.NumCPU()}
+	s.Frame.MessageBytes = goroutineFrame
+	if kit.IsLaunched() {
+		if s.Frame, err = machine.Assumed().Link(c.Topology().Level(c.Topology().Depth() - 1)); err != nil {
+			s.Frame = machine.Link{}
 		}
-		return s, nil
 	}
-	tcp, err := machine.Assumed().Link(c.Topology().Level(c.Topology().Depth() - 1))
-	if err == nil {
-		s.Frame = tcp
-	}
-	hosts, err := hostsOf(ctx, c)
-	if err != nil {
+	hosts := make([]int64, c.Size())
+	if err := planner.AllgatherNow(ctx, c, []int64{pairs.HostNumber()}, hosts); err != nil {
 		return s, err
 	}
-	if s.Cores.PerNode = runtime.NumCPU(); len(hosts) < c.Topology().Nodes() {
-		s.Cores = machine.Cores{InAll: len(hosts) * runtime.NumCPU()}
-	}
+	s.Cores = pairs.Cores(c.Topology(), hosts)
 	return s, nil
 }
 
 // goroutineFrame is what the emulated link adds to a message, bytes.
 const goroutineFrame = 66
-
-// hostsOf returns a number for each kernel that the ranks run on: nodes may be emulated on
-// one. All ranks of c call it.
-func hostsOf(ctx context.Context, c *planner.Comm) ([]uint64, error) {
-	h := fnv.New64a()
-	_, _ = io.WriteString(h, kit.KernelFile("/proc/sys/kernel/random/boot_id"))
-	mine, all := []uint64{h.Sum64()}, make([]uint64, c.Size())
-	if err := planner.AllgatherNow(ctx, c, mine, all); err != nil {
-		return nil, err
-	}
-	slices.Sort(all)
-	return slices.Compact(all), nil
-}
 
 // provenance says where the numbers are from.
 func (b *benchP2P) provenance(c *planner.Comm) costs.Provenance {

@@ -6,6 +6,6 @@
 //
 //	facts.go   what a rank knows of itself: who started it, limits, CPUs, addresses
 //	reach.go   each rank dials every other one
-//	visit.go   rank 0 lets pairs measure latency and bandwidth, as many at once as there are CPUs
+//	visit.go   rank 0 lets pairs measure their lines, as many at once as there are CPUs
 //	judge.go   findings from all that; report.go prints them
 package doctor

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
+	"github.com/tierflow/tierflow/costs/pairs"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/levels/join/seal/sealtest"
@@ -233,7 +234,7 @@ func TestWrongFlags(t *testing.T) {
 }
 
 func TestVisitEncoding(t *testing.T) {
-	v := visit{1, 2, 3, 4, 5e9, 6, -7}
+	v := visit{1, 2, pairs.Visit{First: 3, Latency: 4, Out: 5e9, Back: 6, Ahead: -7}}
 	if got := decodeVisit(v.encode()); got != v {
 		t.Errorf("%+v; want %+v", got, v)
 	}

@@ -105,7 +105,7 @@ func (e *examination) gather(ctx context.Context) error {
 
 // measure lets all pairs measure. Only rank 0 has the results.
 func (e *examination) measure(ctx context.Context) error {
-	v := &visitor{comm: e.world.Endpoint(e.job.Rank).Comm(0), bulk: make([]byte, mostBulk)}
+	v := &visitor{comm: e.world.Endpoint(e.job.Rank).Comm(0)}
 	if e.job.Rank > 0 {
 		return v.obey(ctx)
 	}

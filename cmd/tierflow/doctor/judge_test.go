@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tierflow/tierflow/costs/pairs"
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
@@ -27,7 +28,7 @@ func healthy(t *testing.T, topology string) *examination {
 			CPUs: "0-7", CPUCount: 8, HostCPUs: 8, FilesHard: 4096, Readable: true, Congestion: "cubic", System: "linux/amd64 6.1",
 		})
 		for a := range r {
-			v := visit{A: a, B: r, Latency: 20 * time.Microsecond, Out: 1e9, Back: 1e9}
+			v := visit{a, r, pairs.Visit{Latency: 20 * time.Microsecond, Out: 1e9, Back: 1e9}}
 			e.visits = append(e.visits, v)
 		}
 	}

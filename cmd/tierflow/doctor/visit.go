@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tierflow/tierflow/costs/pairs"
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
 )
@@ -14,41 +15,25 @@ import (
 const (
 	orderTag  int32 = iota // from rank 0: order
 	resultTag              // to rank 0: a visit
-	pingTag                // between a pair: what to do, and the answer
-	bulkTag                // and the bytes
+	pairTag                // between a pair
 )
 
-// What an order or a ping asks for.
+// What an order asks for.
 const (
-	theEnd     uint64 = iota // of all visits, or of this one
-	visitRank                // order: visit a rank
-	hostRank                 // order: be visited by a rank
-	tellTime                 // ping: answer with the time
-	takeBytes                // ping: take so many bytes, then answer
-	giveBytes                // ping: send so many bytes
-	numberBits = 32          // of an order or a ping: a rank, or bytes
+	theEnd     uint64 = iota // of all visits
+	visitRank                // visit a rank
+	hostRank                 // be visited by a rank
+	numberBits = 32          // of an order: a rank
 )
 
-const (
-	pingTime    = 2 * time.Millisecond // that a visit pings
-	fewestPings = 5
-	mostPings   = 100
-	bulkTime    = 3 * time.Millisecond // a transfer that takes longer is the last one
-	firstBulk   = 64 << 10             // bytes
-	mostBulk    = 4 << 20              // bytes
-	visitTime   = 5 * time.Second      // for a wave
-)
+// visitTime bounds the visits of a wave.
+const visitTime = 5 * time.Second
 
-// visit is what a pair measured. Rates are bytes per second.
+// visit is what rank A found of its line to rank B.
 type visit struct {
-	A       int           `json:"a"`
-	B       int           `json:"b"`
-	First   time.Duration `json:"first_ns"`   // round trip of the first message, with the connection
-	Latency time.Duration `json:"latency_ns"` // one way, of the best round trip
-	Out     float64       `json:"bytes_per_second_ab"`
-	Back    float64       `json:"bytes_per_second_ba"`
-	// Ahead is how much later the clock of B is, as far as half a round trip tells.
-	Ahead time.Duration `json:"clock_ahead_ns"`
+	A int `json:"a"`
+	B int `json:"b"`
+	pairs.Visit
 }
 
 // visitBytes is the length of an encoded visit.
@@ -57,8 +42,16 @@ const visitBytes = 7 * 8
 // visitor is a rank in the measurement.
 type visitor struct {
 	comm *executor.Comm
-	bulk []byte
 }
+
+// line is a visitor's line to another rank.
+type line struct {
+	*visitor
+	peer levels.Rank
+}
+
+func (l line) Send(ctx context.Context, b []byte) error { return l.send(ctx, l.peer, pairTag, b) }
+func (l line) Recv(ctx context.Context, b []byte) error { return l.recv(ctx, l.peer, pairTag, b) }
 
 // send and recv move a message.
 func (v *visitor) send(ctx context.Context, to levels.Rank, tag int32, b []byte) error {
@@ -107,7 +100,7 @@ func (v *visitor) follow(ctx context.Context, order uint64) error {
 	defer stop()
 	partner := levels.Rank(uint32(order))
 	if order>>numberBits == hostRank {
-		return v.host(ctx, partner)
+		return pairs.Follow(ctx, line{v, partner}, pairs.VisitLimit)
 	}
 	result, err := v.visit(ctx, partner)
 	if err != nil {
@@ -177,109 +170,10 @@ func (v *visitor) wave(ctx context.Context, wave []pair) (visits []visit, err er
 // visit measures with a rank that hosts this one.
 func (v *visitor) visit(ctx context.Context, to levels.Rank) (r visit, err error) {
 	r = visit{A: int(v.comm.Rank()), B: int(to)}
-	doing := "the first message"
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("r%d>r%d: %s: %w", r.A, r.B, doing, err)
-		}
-	}()
-	best := time.Duration(0)
-	for began, i := time.Now(), 0; i < fewestPings || i < mostPings && time.Since(began) < pingTime; i++ {
-		from := time.Now()
-		if err := v.say(ctx, to, pingTag, tellTime<<numberBits); err != nil {
-			return r, err
-		}
-		theirs, err := v.hear(ctx, to, pingTag)
-		if err != nil {
-			return r, err
-		}
-		trip := time.Since(from)
-		switch {
-		case i == 0:
-			r.First, doing = trip, "small messages"
-		case best == 0 || trip < best:
-			best, r.Ahead = trip, time.Duration(int64(theirs)-from.Add(trip/2).UnixNano())
-		}
+	if r.Visit, err = pairs.NewLeader(line{v, to}).Visit(ctx); err != nil {
+		err = fmt.Errorf("r%d>r%d: %w", r.A, r.B, err)
 	}
-	r.Latency = best / 2
-	if r.Ahead.Abs() <= best/2 {
-		r.Ahead = 0
-	}
-	for n := firstBulk; n <= mostBulk; n *= 4 {
-		doing = fmt.Sprintf("%d bytes there", n)
-		took, err := v.timed(func() error {
-			if err := v.say(ctx, to, pingTag, takeBytes<<numberBits|uint64(n)); err != nil {
-				return err
-			}
-			if err := v.send(ctx, to, bulkTag, v.bulk[:n]); err != nil {
-				return err
-			}
-			_, err := v.hear(ctx, to, pingTag)
-			return err
-		})
-		if err != nil {
-			return r, err
-		}
-		r.Out = max(r.Out, rate(n, took, r.Latency))
-		if took > bulkTime {
-			break
-		}
-	}
-	for n := firstBulk; n <= mostBulk; n *= 4 {
-		doing = fmt.Sprintf("%d bytes back", n)
-		took, err := v.timed(func() error {
-			if err := v.say(ctx, to, pingTag, giveBytes<<numberBits|uint64(n)); err != nil {
-				return err
-			}
-			return v.recv(ctx, to, bulkTag, v.bulk[:n])
-		})
-		if err != nil {
-			return r, err
-		}
-		r.Back = max(r.Back, rate(n, took, r.Latency))
-		if took > bulkTime {
-			break
-		}
-	}
-	doing = "the end"
-	return r, v.say(ctx, to, pingTag, theEnd)
-}
-
-func (v *visitor) timed(do func() error) (time.Duration, error) {
-	began := time.Now()
-	err := do()
-	return time.Since(began), err
-}
-
-// rate returns bytes per second. A transfer takes a latency, but not most of its time.
-func rate(n int, took, latency time.Duration) float64 {
-	return float64(n) / max(took-min(latency, took/2), 1).Seconds()
-}
-
-// host answers a visitor.
-func (v *visitor) host(ctx context.Context, from levels.Rank) error {
-	for {
-		ping, err := v.hear(ctx, from, pingTag)
-		if err != nil {
-			return err
-		}
-		n := min(int(uint32(ping)), mostBulk)
-		switch ping >> numberBits {
-		case tellTime:
-			err = v.say(ctx, from, pingTag, uint64(time.Now().UnixNano()))
-		case takeBytes:
-			if err = v.recv(ctx, from, bulkTag, v.bulk[:n]); err == nil {
-				err = v.say(ctx, from, pingTag, 0)
-			}
-		case giveBytes:
-			err = v.send(ctx, from, bulkTag, v.bulk[:n])
-		default:
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
+	return r, err
 }
 
 // encode writes a visit in visitBytes.
@@ -294,8 +188,8 @@ func (r *visit) encode() []byte {
 // decodeVisit reads what encode wrote.
 func decodeVisit(b []byte) visit {
 	at := func(i int) int64 { return int64(binary.LittleEndian.Uint64(b[8*i:])) }
-	return visit{
-		A: int(at(0)), B: int(at(1)), First: time.Duration(at(2)), Latency: time.Duration(at(3)),
+	return visit{A: int(at(0)), B: int(at(1)), Visit: pairs.Visit{
+		First: time.Duration(at(2)), Latency: time.Duration(at(3)),
 		Out: float64(at(4)), Back: float64(at(5)), Ahead: time.Duration(at(6)),
-	}
+	}}
 }

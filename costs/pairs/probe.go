@@ -1,0 +1,98 @@
+package pairs
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Bounds of what a probe takes. They hold for each level of the topology.
+const (
+	probeTime   = 16 * time.Millisecond // from when on a pair begins nothing new, and nothing long that would end later
+	probeTurns  = 16                    // round trips of a small message
+	probeRounds = 2                     // streams of each size but the long one
+	probeLongs  = 4                     // long streams: other ranks of the same processors disturb most of them
+	probeStream = 24                    // small messages in a stream
+	probeShort  = 72 << 10              // bytes of a short stream, which needs credit as the long one does
+	probeLong   = 168 << 10             // bytes of a long stream
+	probeBurst  = 24 << 10              // bytes of a message that may pass an idle link in a burst
+	probeEager  = 32 << 10              // bytes of a message that goes without credit
+)
+
+// ProbeLimit is what a follower must allow a leader that probes or checks.
+var ProbeLimit = Limit{Bytes: probeLong, Count: probeStream}
+
+// Probe is what one pair of ranks measured, ns. Rows of the same numbers are added up over
+// the ranks, of whom one has it and the others zeros.
+type Probe [ProbeFields]int64
+
+// The numbers of a probe.
+const (
+	Turn        = iota // a round trip of a small message
+	Many               // until the last of 24 small messages was answered
+	Each               // what the sender takes for one of them
+	Lead               // what the sender takes for a message of 32 KiB, which goes without credit
+	Brief              // until a stream of 72 KiB was answered
+	Whole              // until one of 168 KiB was; 0: the link is too slow. A message before it has used up what passes in a burst
+	First              // until a message of 24 KiB was answered, on a link that was idle
+	ProbeFields        // how many numbers there are
+)
+
+// Probe measures, and lets the follower go.
+func (l *Leader) Probe(ctx context.Context) (p Probe, err error) {
+	begun := time.Now()
+	until := probeTime // from the beginning: then a number is left at what it is
+	take := func(at int, size int64, count, times int) {
+		for i := 0; i < times && err == nil && (i == 0 || time.Since(begun) < until); i++ {
+			var t Trip
+			if t, err = l.Put(ctx, size, count); err != nil {
+				return
+			}
+			p.keep(at, i, t.All)
+			switch at {
+			case Many:
+				p.keep(Each, i, t.Sending/time.Duration(count))
+			case Lead:
+				p.keep(Lead, i, t.Sending)
+			}
+		}
+	}
+	until = probeTime / 4
+	take(Turn, 0, 0, 2) // to warm up
+	take(Turn, 0, 0, probeTurns)
+	take(First, probeBurst, 1, probeRounds)
+	take(Many, 8, probeStream, 2*probeRounds)
+	take(Lead, probeEager, 1, 2*probeRounds) // a connection's first stream is a slow one
+	until = probeTime
+	take(Brief, probeShort, 1, probeRounds)
+	long := time.Duration(p[Brief]) * probeLong / probeShort // about what it takes
+	if time.Since(begun)+long < until {
+		take(Whole, probeLong, 1, probeLongs)
+	}
+	if err == nil {
+		err = l.End(ctx)
+	}
+	return p, err
+}
+
+// keep notes a time unless a shorter one of the same is known: what others do meanwhile on
+// the same processors only makes times longer.
+func (p *Probe) keep(at, round int, d time.Duration) {
+	if ns := int64(max(1, d)); round == 0 || ns < p[at] {
+		p[at] = ns
+	}
+}
+
+// Median returns the median of each number of one or more probes, which follow each other
+// in rows.
+func Median(rows []int64) (p Probe) {
+	for f := range p {
+		var all []int64
+		for at := f; at < len(rows); at += len(p) {
+			all = append(all, rows[at])
+		}
+		slices.Sort(all)
+		p[f] = all[(len(all)-1)/2]
+	}
+	return p
+}
