@@ -186,7 +186,7 @@ var arrows = map[string][]string{
 	},
 
 	// What other libraries decide, as plans. Only the laboratory compares itself with them.
-	"cmd/tierflow-lab/fixed": {"submodules"},
+	"cmd/tierflow-lab/fixed": {"submodules", "planner/rules/foreign"},
 	"cmd/tierflow-lab/peers": {"cmd/tierflow/kit", "testdata/cluster", "testdata/peers"},
 	// algorithms launches the ranks of a node itself. Flags and meters are those of bench.
 	"cmd/tierflow-lab/trials": {"cmd/tierflow/bench", "cmd/tierflow/launch", "cmd/tierflow-lab/fixed", "costs/sim"},

@@ -19,7 +19,8 @@ type foreignInfo struct {
 	Plan       string `json:"plan,omitempty"`
 	Else       string `json:"else,omitempty"` // the plan where Where does not hold
 	Where      string `json:"where,omitempty"`
-	Why        string `json:"why,omitempty"` // there is no plan
+	Why        string `json:"why,omitempty"`     // there is no plan
+	Closest    string `json:"closest,omitempty"` // what the plan does in another way
 }
 
 // foreignTable prints the table of other libraries' algorithms.
@@ -45,6 +46,9 @@ func foreignTable(out io.Writer, asJSON bool) error {
 			text += "; unless " + r.Where + ": " + r.Else
 		case r.Where != "":
 			text += "; only if " + r.Where
+		}
+		if r.Closest != "" {
+			text += " (" + r.Closest + ")"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Library, r.Collective, number, r.Name, text)
 	}

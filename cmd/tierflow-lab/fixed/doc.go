@@ -13,8 +13,8 @@
 //   - MPICH of August 2026 (6a79bf6575), maint/tuning/coll: mpir/generic.json,
 //     ch4/generic.json and ch4/posix_generic.json.
 //
-// The plan has tierflow's algorithm of the same kind. Where there is none it has the
-// closest one, never a worse one, and [Decision.Closest] says so. Links, copies and
+// The plan has tierflow's algorithm of the same kind, by the table of package foreign. Where
+// there is none it has the closest one, never a worse one, and [Decision.Closest] says so. Links, copies and
 // messages are tierflow's; what the libraries' own cost no plan can say.
 //
 // It is pure: equal arguments give equal plans.

@@ -1,6 +1,7 @@
 package fixed
 
 import (
+	"github.com/tierflow/tierflow/planner/rules/foreign"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -34,9 +35,20 @@ func mpich(q *question) Decision {
 	case tasks.Allreduce:
 		return q.mpichAllreduce()
 	default:
-		name, c, differs := q.mpichBlocks()
-		return Decision{Plan: on(q.plan(tasks.Flat), []string{q.top}, q.request.Coll, c), Theirs: name, Closest: differs}
+		return q.mpichFlat(q.mpichBlocks())
 	}
+}
+
+// mpichFlat is an algorithm of all ranks as one group.
+func (q *question) mpichFlat(name string) Decision {
+	p, differs := inTable(foreign.MPICH, q.request.Coll, q.ranks, name)
+	return Decision{Plan: q.flat(p), Theirs: name, Closest: differs}
+}
+
+// ofLeaders is the choice of an algorithm of MPICH's for leaders.
+func (q *question) ofLeaders(name string) tasks.Choice {
+	p, _ := inTable(foreign.MPICH, q.request.Coll, q.nodes, name)
+	return choice(p, q.request.Coll)
 }
 
 // isParent reports whether MPICH sees leaders: several nodes, one of which has several ranks.
@@ -51,27 +63,24 @@ func (q *question) led(shape tasks.Shape, op tasks.Collective, c tasks.Choice) t
 	return on(p, q.between, op, c)
 }
 
-func (q *question) mpichBcast() (d Decision) {
+func (q *question) mpichBcast() Decision {
 	switch {
 	case q.nodes == 1:
 		return Decision{Plan: q.led(tasks.Han, tasks.Bcast, tasks.Choice{}), Theirs: "release_gather in the node"}
 	case q.isParent() && (q.ranks < fewRanks || q.bytes < shortBcast):
 		return Decision{
-			Plan:   q.led(tasks.Han, tasks.Bcast, adapt(submodules.Binomial)),
+			Plan:   q.led(tasks.Han, tasks.Bcast, q.ofLeaders("binomial")),
 			Theirs: "composition alpha: binomial between leaders", Closest: "the root leads its node, and no message goes to a leader first",
 		}
 	case q.isParent() && isPower(q.ranks) && q.bytes < longBcast:
 		return q.mpichBeta()
 	case q.ranks < fewRanks || q.bytes <= shortBcast:
-		d.Theirs, d.Plan = "binomial", on(q.plan(tasks.Flat), []string{q.top}, tasks.Bcast, adapt(submodules.Binomial))
+		return q.mpichFlat("binomial")
 	case isPower(q.ranks) && q.bytes <= longBcast:
-		d.Theirs = "scatter_recursive_doubling_allgather"
-		d.Plan, d.Closest = q.scatterAllgather(tasks.FlatSAG, []string{q.top}, q.ranks, nbc(submodules.RecDoubling))
+		return q.mpichFlat("scatter_recursive_doubling_allgather")
 	default:
-		d.Theirs = "scatter_ring_allgather"
-		d.Plan, d.Closest = q.scatterAllgather(tasks.FlatSAG, []string{q.top}, q.ranks, nbc(submodules.Ring))
+		return q.mpichFlat("scatter_ring_allgather")
 	}
-	return d
 }
 
 // mpichBeta is a bcast in the root's node first, then between leaders, then in the others.
@@ -81,7 +90,7 @@ func (q *question) mpichBeta() Decision {
 	switch {
 	case q.nodes < fewRanks || q.bytes <= shortBcast:
 		d.Theirs += "binomial"
-		d.Plan = q.led(tasks.Han, tasks.Bcast, adapt(submodules.Binomial))
+		d.Plan = q.led(tasks.Han, tasks.Bcast, q.ofLeaders("binomial"))
 		return d
 	case isPower(q.nodes):
 		gather = nbc(submodules.RecDoubling)
@@ -98,17 +107,17 @@ func (q *question) mpichReduce() Decision {
 	if q.isParent() {
 		ranks = q.nodes
 	}
-	c, name := nbc(submodules.Rabenseifner), "reduce_scatter_gather"
+	name := "reduce_scatter_gather"
 	if q.bytes <= shortReduce || q.request.Count < powerBelow(ranks) {
-		c, name = adapt(submodules.Binomial), "binomial"
+		name = "binomial"
 	}
 	switch {
 	case q.nodes == 1:
-		return Decision{Plan: q.led(tasks.Han, tasks.Reduce, c), Theirs: "release_gather in the node"}
+		return Decision{Plan: q.led(tasks.Han, tasks.Reduce, tasks.Choice{}), Theirs: "release_gather in the node"}
 	case q.isParent():
-		return Decision{Plan: q.led(tasks.Han, tasks.Reduce, c), Theirs: "leaders: " + name}
+		return Decision{Plan: q.led(tasks.Han, tasks.Reduce, q.ofLeaders(name)), Theirs: "leaders: " + name}
 	}
-	return Decision{Plan: on(q.plan(tasks.Flat), []string{q.top}, tasks.Reduce, c), Theirs: name}
+	return q.mpichFlat(name)
 }
 
 // mpichAllreduce is one by leaders where there are any.
@@ -117,48 +126,45 @@ func (q *question) mpichAllreduce() Decision {
 	if q.isParent() {
 		ranks = q.nodes
 	}
-	c, name := nbc(submodules.Rabenseifner), "reduce_scatter_allgather"
+	name := "reduce_scatter_allgather"
 	if q.bytes <= shortAllreduce || q.request.Count < powerBelow(ranks) {
-		c, name = nbc(submodules.RecDoubling), "recursive_doubling"
+		name = "recursive_doubling"
 	}
 	switch {
 	case q.nodes == 1:
-		return Decision{Plan: q.led(tasks.AR, tasks.Allreduce, c), Theirs: "composition gamma: release_gather in the node"}
+		return Decision{Plan: q.led(tasks.AR, tasks.Allreduce, tasks.Choice{}), Theirs: "composition gamma: release_gather in the node"}
 	case q.isParent():
-		return Decision{Plan: q.led(tasks.AR, tasks.Allreduce, c), Theirs: "composition alpha: between leaders " + name}
+		return Decision{Plan: q.led(tasks.AR, tasks.Allreduce, q.ofLeaders(name)), Theirs: "composition alpha: between leaders " + name}
 	}
-	return Decision{Plan: on(q.plan(tasks.FlatAR), []string{q.top}, tasks.Allreduce, c), Theirs: name}
+	return q.mpichFlat(name)
 }
 
 // mpichBlocks is the algorithm of a collective with blocks: all ranks are one group.
-func (q *question) mpichBlocks() (name string, c tasks.Choice, differs string) {
+func (q *question) mpichBlocks() string {
 	all, power := q.bytes*int64(q.ranks), isPower(q.ranks)
 	switch q.request.Coll {
 	case tasks.Allgather:
 		switch {
 		case power && all < longAllgather:
-			return "recursive_doubling", nbc(submodules.RecDoubling), ""
+			return "recursive_doubling"
 		case !power && all < longOddAllgather:
-			return "brucks", nbc(submodules.Bruck), ""
+			return "brucks"
 		}
-		return "ring", nbc(submodules.Ring), ""
+		return "ring"
 	case tasks.ReduceScatter:
-		switch {
-		case all >= longScatter:
-			return "pairwise", nbc(submodules.Pairwise), "all partners in one round"
-		case !power:
-			return "recursive_halving", blocks, "a round-optimal reduce-scatter"
+		if all >= longScatter {
+			return "pairwise"
 		}
-		return "recursive_halving", nbc(submodules.Halving), ""
+		return "recursive_halving"
 	case tasks.Alltoall:
 		switch {
 		case q.ranks >= fewRanks && q.bytes <= shortAlltoall:
-			return "brucks", nbc(submodules.Bruck), ""
+			return "brucks"
 		case q.bytes <= longAlltoall:
-			return "scattered", adapt(submodules.Linear), "all messages at once, not 32 at a time"
+			return "scattered"
 		}
-		return "pairwise", nbc(submodules.Pairwise), ""
+		return "pairwise"
 	default:
-		return "binomial", nbc(submodules.Binomial), ""
+		return "binomial"
 	}
 }

@@ -78,7 +78,7 @@ var bounds = map[tasks.Collective][2]float64{
 	tasks.Gather:        {1.2, 1.15},
 	tasks.Scatter:       {1.4, 1.2},
 	tasks.ReduceScatter: {1.7, 1.3},
-	tasks.Alltoall:      {1.5, 1.3},
+	tasks.Alltoall:      {2.05, 1.3},
 }
 
 // The built-in choices beside what Open MPI, HAN and MPICH decide, in simulated time: the

@@ -1,6 +1,9 @@
 package fixed
 
 import (
+	"cmp"
+
+	"github.com/tierflow/tierflow/planner/rules/foreign"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -9,44 +12,27 @@ import (
 // alone.
 var blocks = tasks.Choice{Submodule: submodules.Circulant, Algorithm: submodules.Blocks}
 
-// choices are tierflow's algorithms of Open MPI's names.
-var choices = map[tasks.Collective]map[algorithm]tasks.Choice{
-	tasks.Bcast: {
-		binary: adapt(submodules.Binary), binomial: adapt(submodules.Binomial), chain: adapt(submodules.Chain), knomial: nbc(submodules.KNomial),
-		linear: nbc(submodules.Linear), pipeline: adapt(submodules.Chain), splitBinary: adapt(submodules.SplitBinary),
-	},
-	tasks.Reduce: {
-		binary: adapt(submodules.Binary), binomial: adapt(submodules.Binomial), chain: adapt(submodules.Chain), inOrderBinary: adapt(submodules.InOrderBinary),
-		linear: nbc(submodules.Linear), pipeline: adapt(submodules.Chain), rabenseifner: nbc(submodules.Rabenseifner),
-	},
-	tasks.Allreduce: {
-		rabenseifner: nbc(submodules.Rabenseifner), recursiveDoubling: nbc(submodules.RecDoubling),
-		ring: nbc(submodules.Ring), segmentedRing: nbc(submodules.Ring),
-	},
-	tasks.Allgather: {
-		bruck: nbc(submodules.Bruck), neighbor: nbc(submodules.Neighbor), recursiveDoubling: nbc(submodules.RecDoubling),
-		ring: nbc(submodules.Ring), twoProc: nbc(submodules.RecDoubling),
-	},
-	tasks.Gather:        {binomial: nbc(submodules.Binomial), linear: adapt(submodules.Linear), linearSync: adapt(submodules.Linear)},
-	tasks.Scatter:       {binomial: nbc(submodules.Binomial), linear: adapt(submodules.Linear), linearNB: adapt(submodules.Linear)},
-	tasks.ReduceScatter: {butterfly: nbc(submodules.Halving), linear: nbc(submodules.NonOverlapping), recursiveDoubling: nbc(submodules.Halving), recursiveHalving: nbc(submodules.Halving)},
-	tasks.Alltoall: {
-		linear: adapt(submodules.Linear), linearSync: adapt(submodules.Linear), modifiedBruck: nbc(submodules.Bruck),
-		pairwise: nbc(submodules.Pairwise), twoProc: nbc(submodules.Pairwise),
-	},
+// theirNames are Open MPI's names of collectives where they are others than tierflow's.
+var theirNames = map[tasks.Collective]string{tasks.ReduceScatter: "reduce_scatter_block"}
+
+// longNames are Open MPI's names of algorithms that are shorter for some of its collectives.
+var longNames = map[algorithm]string{binary: "binary_tree", linear: "basic_linear"}
+
+// standIns are algorithms without counterpart, with the one that stands for them and how that
+// differs.
+var standIns = map[tasks.Collective]map[algorithm]struct {
+	as      algorithm
+	differs string
+}{
+	tasks.Allgather:     {twoProc: {recursiveDoubling, ""}},
+	tasks.Alltoall:      {twoProc: {pairwise, ""}},
+	tasks.ReduceScatter: {butterfly: {recursiveHalving, "recursive halving"}, recursiveDoubling: {recursiveHalving, "recursive halving, which sends less"}},
 }
 
-// closest names the algorithm that a plan has in place of Open MPI's, by the latter.
-var closest = map[tasks.Collective]map[algorithm]string{
-	tasks.Gather:        {linearSync: "linear gather, which waits for nobody"},
-	tasks.ReduceScatter: {butterfly: "recursive halving", recursiveDoubling: "recursive halving, which sends less"},
-	tasks.Alltoall:      {linearSync: "linear alltoall, all messages at once"},
-}
-
-// inGroup returns what tuned does in a group of ranks, and whatever differs. Preconditions
+// inGroup returns what tuned does in a group of ranks. Preconditions
 // that fail lead to another algorithm, as they do in ompi/mca/coll/base.
-func inGroup(op tasks.Collective, ranks int, bytes, count int64) (name algorithm, differs string) {
-	name = tunedTables[op].look(ranks, bytes)
+func inGroup(op tasks.Collective, ranks int, bytes, count int64) algorithm {
+	name := tunedTables[op].look(ranks, bytes)
 	switch {
 	case op == tasks.Allreduce && ranks == 1:
 		name = linear
@@ -59,62 +45,92 @@ func inGroup(op tasks.Collective, ranks int, bytes, count int64) (name algorithm
 	case op == tasks.Allreduce && (name == ring || name == segmentedRing) && count < int64(ranks):
 		name = recursiveDoubling
 	}
-	return name, closest[op][name]
+	return name
 }
 
-// chosen returns tierflow's algorithm for one of Open MPI's.
-func chosen(op tasks.Collective, name algorithm, ranks int) (c tasks.Choice, differs string) {
-	if op == tasks.ReduceScatter && name != linear && !isPower(ranks) {
-		return blocks, "a round-optimal reduce-scatter"
+// counterpart returns the plan for one of Open MPI's algorithms, between nodes, and what it does
+// in another way. Where nothing is set chains are a single one.
+func counterpart(op tasks.Collective, name algorithm, ranks int) (p tasks.Plan, differs string) {
+	if name == chain {
+		name = pipeline
 	}
-	return choices[op][name], closest[op][name]
+	if s, is := standIns[op][name]; is {
+		name, differs = s.as, s.differs
+	}
+	p, how := inTable(foreign.OpenMPI, op, ranks, string(name), longNames[name])
+	return p, cmp.Or(differs, how)
+}
+
+// inTable returns the plan that package foreign has for an algorithm with one of some names, and
+// what it does in another way.
+func inTable(library string, op tasks.Collective, ranks int, names ...string) (p tasks.Plan, differs string) {
+	var r foreign.Row
+	var err error
+	for _, name := range names {
+		if r, err = foreign.Find(library, cmp.Or(theirNames[op], op.String()), name); err == nil {
+			break
+		}
+	}
+	text := r.For(int64(ranks))
+	switch differs = r.Closest; {
+	case err != nil:
+	case text == "": // it needs a power of two here
+		return tasks.Plan{Shape: tasks.Flat}.Set(tasks.Kind{Symbol: 'i', Op: op}.String(), blocks), "a round-optimal reduce-scatter"
+	case text != r.Plan && op == tasks.Bcast:
+		differs = "an allgather by Bruck, as fast as recursive doubling"
+	}
+	if err == nil {
+		p, err = tasks.ParsePlan(text)
+	}
+	if err != nil {
+		panic("fixed: " + err.Error()) // names are those of this package, and tests go through all
+	}
+	return p, differs
+}
+
+// choice returns a plan's for an operation between nodes.
+func choice(p tasks.Plan, op tasks.Collective) tasks.Choice {
+	c, _ := p.Choice(tasks.Kind{Symbol: 'i', Op: op}.String())
+	return c
+}
+
+// flat is the plan of that table for all ranks as one group.
+func (q *question) flat(of tasks.Plan) tasks.Plan {
+	p := q.plan(of.Shape)
+	for _, key := range of.Keys() {
+		c, _ := of.Choice(key)
+		p = p.Set(q.top+key[1:], c)
+	}
+	return p
 }
 
 // tuned is Open MPI's tuned: all ranks are one group, and nothing is cut.
 func tuned(q *question) Decision {
 	op := q.request.Coll
-	name, _ := inGroup(op, q.ranks, q.bytes, q.request.Count)
+	name := inGroup(op, q.ranks, q.bytes, q.request.Count)
 	d := Decision{Theirs: "tuned " + string(name)}
-	switch {
-	case op == tasks.Bcast && name == scatterAllgather:
-		d.Plan, d.Closest = q.scatterAllgather(tasks.FlatSAG, []string{q.top}, q.ranks, nbc(submodules.RecDoubling))
-	case op == tasks.Allreduce && (name == linear || name == nonOverlapping):
+	if op == tasks.Allreduce && name == nonOverlapping {
 		d.Plan = q.plan(tasks.Flat)
 		for _, part := range []tasks.Collective{tasks.Reduce, tasks.Bcast} {
-			c := nbc(submodules.Linear)
-			if name == nonOverlapping {
-				c, d.Closest = inTree(part, q.ranks, q.bytes, q.request.Count)
-			}
+			var c tasks.Choice
+			c, d.Closest = inTree(part, q.ranks, q.bytes, q.request.Count)
 			d.Plan = on(d.Plan, []string{q.top}, part, c)
 		}
-	default:
-		shape := tasks.Flat
-		if op == tasks.Allreduce {
-			shape = tasks.FlatAR
-		}
-		var c tasks.Choice
-		c, d.Closest = chosen(op, name, q.ranks)
-		d.Plan = on(q.plan(shape), []string{q.top}, op, c)
+		return d
 	}
+	var of tasks.Plan
+	of, d.Closest = counterpart(op, name, q.ranks)
+	d.Plan = q.flat(of)
 	return d
 }
 
 // inTree is tuned's algorithm for a part of a larger collective, which has to be one task:
 // a binomial tree stands for a scatter and an allgather.
 func inTree(op tasks.Collective, ranks int, bytes, count int64) (c tasks.Choice, differs string) {
-	name, _ := inGroup(op, ranks, bytes, count)
+	name := inGroup(op, ranks, bytes, count)
 	if name == scatterAllgather {
 		return adapt(submodules.Binomial), "a binomial tree in place of scatter_allgather"
 	}
-	return chosen(op, name, ranks)
-}
-
-// scatterAllgather is a binomial scatter and an allgather, of a bcast. Where the allgather
-// needs a power of two a dissemination stands for it.
-func (q *question) scatterAllgather(shape tasks.Shape, symbols []string, ranks int, gather tasks.Choice) (p tasks.Plan, differs string) {
-	if gather.Algorithm == submodules.RecDoubling && !isPower(ranks) {
-		gather, differs = nbc(submodules.Bruck), "an allgather by Bruck, as fast as recursive doubling"
-	}
-	p = on(q.plan(shape), symbols, tasks.Scatter, nbc(submodules.Binomial))
-	return on(p, symbols, tasks.Allgather, gather), differs
+	p, differs := counterpart(op, name, ranks)
+	return choice(p, op), differs
 }

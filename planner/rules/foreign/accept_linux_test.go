@@ -61,7 +61,7 @@ var functions = map[string]string{
 	"ir=adapt/binomial": "reduce_intra_binomial", "ir=adapt/binary": "reduce_intra_binary",
 	"iar=nbc/recdoubling": "allreduce_intra_recursivedoubling", "iar=adapt/ring": "allreduce_intra_ring_segmented",
 	"iag=nbc/bruck": "allgather_intra_bruck", "iag=nbc/ring": "allgather_intra_ring",
-	"ia=nbc/bruck": "alltoall_intra_bruck", "ia=adapt/pairwise": "alltoall_intra_pairwise",
+	"ia=nbc/bruck": "alltoall_intra_bruck", "ia=nbc/pairwise": "alltoall_intra_pairwise",
 }
 
 const accepted = `
@@ -70,7 +70,7 @@ bcast: if bytes <= 4KiB then shape=flat,ib=adapt/binomial elif bytes < 64KiB the
 reduce: if bytes < 64KiB then shape=flat,ir=adapt/binomial else shape=flat,ir=adapt/binary/32KiB
 allreduce: if bytes <= 64KiB then shape=flat-ar,iar=nbc/recdoubling else shape=flat-ar,iar=adapt/ring/16KiB
 allgather: if total <= 4KiB then shape=flat,iag=nbc/bruck else shape=flat,iag=nbc/ring
-alltoall: if total <= 4KiB then shape=flat,ia=nbc/bruck else shape=flat,ia=adapt/pairwise
+alltoall: if total <= 4KiB then shape=flat,ia=nbc/bruck else shape=flat,ia=nbc/pairwise
 `
 
 // build compiles a C program or library; without a compiler of the library the test is skipped.

@@ -273,12 +273,12 @@ func (b *builder) leaf(c *collective, s step) string {
 	if s.word == "0" {
 		return "default"
 	}
-	r, err := find(OpenMPI, c.name, s.word)
+	r, err := Find(OpenMPI, c.name, s.word)
 	if err != nil {
 		b.note(s.line, "%v: left to others", err)
 		return "default"
 	}
-	return leaf(r, s.Settings, s.line, &b.notes)
+	return leaf(r, r.inFile(s.Settings, s.line, &b.notes), s.line, &b.notes)
 }
 
 // WriteClassic writes rules as a file of coll_tuned_dynamic_rules_filename for a version of
@@ -299,7 +299,7 @@ func WriteClassic(b *rules.Base, l Layout, version string) (string, []Note) {
 			}
 			fmt.Fprintf(&text, "%-15d # from %s\n%-15d # sizes\n", ranks, plural(s.ranks, "rank"), len(s.steps))
 			for _, one := range s.steps {
-				r, _ := find(OpenMPI, t.of.name, one.word)
+				r, _ := Find(OpenMPI, t.of.name, one.word)
 				name := cmp.Or(r.Name, "its own decision")
 				number := 0
 				if r.Number > 0 {

@@ -60,7 +60,7 @@ func forced(library, coll, value string) (string, error) {
 	if words[0] == "0" && library == OpenMPI {
 		return "", nil
 	}
-	r, err := find(library, name, words[0])
+	r, err := Find(library, name, words[0])
 	if err != nil {
 		return "", err
 	}

@@ -213,14 +213,11 @@ func (c *collective) means(word string, ranks int64) string {
 	if strings.HasPrefix(word, "MPI") {
 		library = MPICH
 	}
-	r, err := find(library, c.name, word)
+	r, err := Find(library, c.name, word)
 	if err != nil || word == "0" {
 		return word
 	}
-	if r.Where == ifPower && ranks&(ranks-1) != 0 || r.Where == ifEven && ranks%2 == 1 {
-		return cmp.Or(r.Else, "0")
-	}
-	return r.Plan
+	return cmp.Or(r.For(ranks), "0")
 }
 
 // steps returns what is decided for so many ranks, by size.

@@ -313,7 +313,7 @@ func WriteJSON(b *rules.Base, l Layout) (string, []Note, error) {
 				if st.word == "0" {
 					continue
 				}
-				r, err := find(OpenMPI, t.of.name, st.word)
+				r, err := Find(OpenMPI, t.of.name, st.word)
 				if err != nil {
 					return "", nil, err
 				}

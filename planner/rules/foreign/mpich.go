@@ -140,7 +140,7 @@ func (m *mpichRules) tree(n *node, depth int) (string, error) {
 
 // algorithm returns the plan of a leaf.
 func (m *mpichRules) algorithm(name string, at member) (string, error) {
-	r, err := find(MPICH, m.of.name, name)
+	r, err := Find(MPICH, m.of.name, name)
 	if err != nil {
 		m.note(at.line, "%s: left to others", name)
 		return "default", nil
@@ -296,7 +296,7 @@ func (w *mpichWriter) sizes(steps []step, of *collective, own *node) {
 
 // leaf writes an algorithm with the conditions that it needs.
 func (w *mpichWriter) leaf(s step, coll string, own *node) {
-	r, err := find(MPICH, coll, s.word)
+	r, err := Find(MPICH, coll, s.word)
 	if err != nil || s.word == "0" || strings.Contains(r.Name, "composition") != w.compositions {
 		w.own(own)
 		return

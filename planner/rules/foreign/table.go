@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -28,6 +29,7 @@ type Row struct {
 	// one, by the plan Else.
 	Else, Where string
 	Why         string
+	Closest     string // what the plan does in another way; empty: nothing
 }
 
 // collective is what a library calls one, and what it is here.
@@ -136,14 +138,14 @@ var rows = slices.Concat(
 		"two_proc", "!one exchange, of two ranks only",
 		"sparbit", "!bruck with its blocks in another order"),
 	ompi("alltoall",
-		"linear", "shape=flat,ia=nbc/linear",
-		"pairwise", "shape=flat,ia=adapt/pairwise",
+		"linear", "shape=flat,ia=nbc/linear", "~32 partners at a time, not all",
+		"pairwise", "shape=flat,ia=nbc/pairwise",
 		"modified_bruck", "shape=flat,ia=nbc/bruck",
-		"linear_sync", "shape=flat,ia=adapt/linear",
+		"linear_sync", "shape=flat,ia=adapt/linear", "~16 partners at a time, not all or as many as is set",
 		"two_proc", "!one exchange, of two ranks only"),
 	ompi("alltoallv",
-		"basic_linear", "shape=flat,ia=nbc/linear",
-		"pairwise", "shape=flat,ia=adapt/pairwise"),
+		"basic_linear", "shape=flat,ia=nbc/linear", "~32 partners at a time, not all",
+		"pairwise", "shape=flat,ia=nbc/pairwise"),
 	ompi("barrier",
 		"linear", "shape=flat,ir=nbc/linear,ib=nbc/linear",
 		"double_ring", "!two rounds of a ring",
@@ -154,11 +156,11 @@ var rows = slices.Concat(
 	ompi("exscan", "linear", "shape=flat,iex=adapt/chain", "recursive_doubling", "shape=flat,iex=nbc/recdoubling"),
 	ompi("scan", "linear", "shape=flat,ix=adapt/chain", "recursive_doubling", "shape=flat,ix=nbc/recdoubling"),
 	ompi("gather",
-		"basic_linear", "shape=flat,ig=nbc/linear",
+		"basic_linear", "shape=flat,ig=nbc/linear", "~the root takes all in one round, not one after the other",
 		"binomial", "shape=flat,ig=nbc/binomial",
-		"linear_sync", "shape=flat,ig=adapt/linear"),
+		"linear_sync", "shape=flat,ig=adapt/linear", "~the root calls nobody, and waits for nobody"),
 	ompi("scatter",
-		"basic_linear", "shape=flat,is=nbc/linear",
+		"basic_linear", "shape=flat,is=nbc/linear", "~the root sends to all in one round, not one after the other",
 		"binomial", "shape=flat,is=nbc/binomial",
 		"linear_nb", "shape=flat,is=adapt/linear"),
 	ompi("reduce_scatter",
@@ -205,11 +207,11 @@ var rows = slices.Concat(
 		"intra_ring", "shape=flat,iag=nbc/ring"),
 	mpich("alltoall", "Alltoall",
 		"intra_brucks", "shape=flat,ia=nbc/bruck",
-		"intra_scattered", "shape=flat,ia=adapt/linear",
-		"intra_pairwise", "shape=flat,ia=adapt/pairwise",
+		"intra_scattered", "shape=flat,ia=nbc/linear",
+		"intra_pairwise", "shape=flat,ia=nbc/pairwise",
 		"intra_pairwise_sendrecv_replace", "!pairwise, in place only"),
 	mpich("alltoallv", "Alltoallv",
-		"intra_scattered", "shape=flat,ia=adapt/linear",
+		"intra_scattered", "shape=flat,ia=nbc/linear",
 		"intra_pairwise_sendrecv_replace", "!pairwise, in place only"),
 	mpich("barrier", "Barrier",
 		"intra_dissemination", "shape=flat-ar,iar=nbc/dissemination",
@@ -223,17 +225,18 @@ var rows = slices.Concat(
 	mpich("reduce_scatter", "Reduce_scatter",
 		"intra_noncommutative", "!recursive doubling that keeps the order of ranks",
 		"intra_recursive_halving", "shape=flat,irs=nbc/halving", ifPower, "",
-		"intra_pairwise", "shape=flat,irs=nbc/pairwise",
+		"intra_pairwise", "shape=flat,irs=nbc/pairwise", "~all partners in one round",
 		"intra_recursive_doubling", "!all blocks are exchanged in each round"),
 	mpich("reduce_scatter_block", "Reduce_scatter_block",
 		"intra_noncommutative", "!recursive doubling that keeps the order of ranks",
 		"intra_recursive_halving", "shape=flat,irs=nbc/halving", ifPower, "",
-		"intra_pairwise", "shape=flat,irs=nbc/pairwise",
+		"intra_pairwise", "shape=flat,irs=nbc/pairwise", "~all partners in one round",
 		"intra_recursive_doubling", "!all blocks are exchanged in each round"),
 )
 
-// ompi returns rows of Open MPI, numbered from 1. What follows is a name, a plan, and maybe a
-// condition with the plan where it doesn't hold. A plan that begins with ! says why there is none.
+// ompi returns rows of Open MPI, numbered from 1. What follows is a name, a plan, maybe a
+// condition with the plan where it doesn't hold, and maybe after ~ what the plan does in another
+// way. A plan that begins with ! says why there is none.
 func ompi(coll string, words ...string) (all []Row) {
 	for len(words) > 0 {
 		var r Row
@@ -264,18 +267,30 @@ func row(words []string) (r Row, rest []string) {
 	if why, none := strings.CutPrefix(r.Plan, "!"); none {
 		r.Plan, r.Why = "", why
 	}
-	if len(words) > 3 && (words[2] == ifPower || words[2] == ifEven) {
-		r.Where, r.Else = words[2], words[3]
-		return r, words[4:]
+	rest = words[2:]
+	if len(rest) > 1 && (rest[0] == ifPower || rest[0] == ifEven) {
+		r.Where, r.Else = rest[0], rest[1]
+		rest = rest[2:]
 	}
-	return r, words[2:]
+	if len(rest) > 0 && strings.HasPrefix(rest[0], "~") {
+		r.Closest, rest = rest[0][1:], rest[1:]
+	}
+	return r, rest
 }
 
 // Rows returns the table.
 func Rows() []Row { return slices.Clone(rows) }
 
-// find returns the row of a library's collective with a number or a name.
-func find(library, coll, word string) (Row, error) {
+// For returns the plan for so many ranks; empty: there is no counterpart.
+func (r *Row) For(ranks int64) string {
+	if r.Where == ifPower && ranks&(ranks-1) != 0 || r.Where == ifEven && ranks%2 == 1 {
+		return r.Else
+	}
+	return r.Plan
+}
+
+// Find returns the row of a library's collective with a number or a name.
+func Find(library, coll, word string) (Row, error) {
 	var known []string
 	number, err := strconv.Atoi(word)
 	for _, r := range rows {
@@ -361,6 +376,27 @@ func takesFan(c tasks.Choice) bool {
 	return c.Submodule == "adapt" && (c.Algorithm == "kchain" || c.Algorithm == "binomial" && c.N > 0)
 }
 
+// usualFan is the fan-out of Open MPI's parameters coll_tuned_*_algorithm_chain_fanout and
+// tree_fanout, where nobody sets it, and that of plans. In its files 0 stands for no such thing.
+const usualFan = 4
+
+// inFile returns the numbers that come with an algorithm in Open MPI's files. There a fan-out of 0
+// makes a single chain, and a knomial tree divides by it.
+func (r *Row) inFile(s Settings, line int, notes *[]Note) Settings {
+	if s.Fan > 0 {
+		return s
+	}
+	switch r.Name {
+	case "chain":
+		s.Fan = 1
+	case "knomial":
+		if r.Collective == "reduce" {
+			*notes = append(*notes, Note{line, fmt.Sprintf("reduce knomial with fan-out 0, by which Open MPI divides: %d is taken", usualFan)})
+		}
+	}
+	return s
+}
+
 // match returns Open MPI's or MPICH's row that does what a plan does, with its numbers.
 func match(library, coll string, p tasks.Plan) (r Row, s Settings, known bool) {
 	for _, r := range rows {
@@ -397,14 +433,11 @@ func matches(plan string, p tasks.Plan) (s Settings, fits bool) {
 		if c.Inner > 0 {
 			s.Segment = c.Inner
 		}
-		if c.N > 0 && c.N != w.N {
-			if !takesFan(w) {
-				return s, false
-			}
-			s.Fan = c.N
-		}
-		if w.N > 0 && c.N == 0 {
+		switch takes := takesFan(w); {
+		case w.N > 0 && c.N == 0, c.N > 0 && c.N != w.N && !takes:
 			return s, false
+		case takes:
+			s.Fan = cmp.Or(c.N, usualFan)
 		}
 	}
 	for _, key := range p.Keys() { // nothing else is chosen between nodes
