@@ -11,6 +11,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -62,48 +63,93 @@ func TestRecordSeveralWorlds(t *testing.T) {
 	}
 }
 
-// BenchmarkRecorder measures the cost of recording: an allreduce without and with it,
-// in turns, so that other work on the machine meets both. It reports the lower
-// quartile of each, and their quotient.
+// watches are the ways to look at what ranks do that BenchmarkRecorder compares; each is beside the
+// first one.
+var watches = []struct {
+	name   string
+	events int // RecorderEvents
+	every  int // one call of so many is traced; 0: none
+}{
+	{"bare", -1, 0}, {"recorder", 0, 0}, {"every16", 0, 16}, {"every1", 0, 1},
+}
+
+// BenchmarkRecorder measures the cost of recording, which is always on, and of traces: allreduces
+// without and with them in turns of a millisecond or so, so that other work on the
+// machine meets all. It reports the lower quartile of what a call takes, and of what it takes beside one of the same turn without
+// a recorder the three quartiles.
 func BenchmarkRecorder(b *testing.B) {
 	for _, topo := range []string{"1x2", "4x2"} {
-		for _, size := range []int64{1 << 10, 64 << 10} {
+		for _, size := range []int64{8, 64 << 10} {
 			b.Run(fmt.Sprintf("op=allreduce/topo=%s/bytes=%s", topo, tasks.FormatBytes(size)), func(b *testing.B) {
-				var once [2]func()
-				for on, events := range []int{-1, 0} {
-					h, p := parse(b, topo, "shape=han,fs=all,w=1,i=adapt/binomial,s=adapt/binomial")
-					w := newWorld(b, h.Size(), executor.Config{RecorderEvents: events})
-					request := tasks.Request{Coll: tasks.Allreduce, Count: size / 4, Type: tasks.Float32, Op: tasks.Sum, InPlace: true}
-					bufs := make([][]byte, h.Size())
-					for i := range bufs {
-						bufs[i] = make([]byte, size)
-					}
-					runs := job{w, h, request, p}.bind(b, nil, bufs)
-					m := newTeam(h.Size(), func(r int) error { return runs[r].Do(context.Background()) })
-					defer m.dismiss(b)
-					once[on] = m.once
+				batch := int(max(20, 16384/(8+size/8)))
+				turns := make([]func(), len(watches))
+				for i, watch := range watches {
+					turns[i] = watchedCalls(b, topo, size, batch, watch.events, watch.every)
 				}
-				const batch = 100
-				var took [2][]time.Duration
-				for b.Loop() {
-					for on := range once {
+				took := make([][]float64, len(watches)) // ns a call
+				for turn := 0; b.Loop(); turn++ {
+					for i := range turns {
+						i = (i + turn) % len(turns) // none is always behind another one
 						began := time.Now()
-						for range batch {
-							once[on]()
-						}
-						took[on] = append(took[on], time.Since(began))
+						turns[i]()
+						took[i] = append(took[i], float64(time.Since(began).Nanoseconds())/float64(batch))
 					}
-				}
-				var ns [2]float64
-				for on, list := range took {
-					slices.Sort(list)
-					ns[on] = float64(list[len(list)/4].Nanoseconds()) / batch
 				}
 				b.ReportMetric(0, "ns/op")
-				b.ReportMetric(ns[0], "ns/off")
-				b.ReportMetric(ns[1], "ns/on")
-				b.ReportMetric(ns[1]/ns[0], "on/off")
+				for i, watch := range watches {
+					b.ReportMetric(quarters(took[i])[0], "ns/"+watch.name)
+					more := make([]float64, len(took[0]))
+					for turn, ns := range took[0] {
+						more[turn] = took[i][turn] / ns
+					}
+					for q, value := range quarters(more) {
+						if i > 0 {
+							b.ReportMetric(value, fmt.Sprintf("%s/bare-q%d", watch.name, q+1))
+						}
+					}
+				}
 			})
 		}
 	}
+}
+
+// quarters are the quartiles of a list.
+func quarters(list []float64) (q [3]float64) {
+	list = slices.Sorted(slices.Values(list))
+	for i := range q {
+		q[i] = list[(i+1)*len(list)/4]
+	}
+	return q
+}
+
+// watchedCalls returns what makes a batch of allreduces on ranks that are watched.
+func watchedCalls(b *testing.B, topo string, size int64, batch, events, every int) func() {
+	h, p := parse(b, topo, map[bool]string{true: "shape=ar,fs=all,w=1,i=nbc/recdoubling,s=sm/rings", false: "shape=rsag,fs=all,w=1,i=adapt/ring,s=sm"}[size == 8])
+	dir := b.TempDir()
+	w := newWorld(b, h.Size(), executor.Config{RecorderEvents: events})
+	if every > 0 {
+		nodes := make([]string, h.Size())
+		for r := range nodes {
+			nodes[r] = h.NodeName(levels.Rank(r))
+		}
+		if err := w.Trace(executor.TraceOptions{Dir: dir, Every: every, Job: "bench", Nodes: nodes}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	request := tasks.Request{Coll: tasks.Allreduce, Count: size / 4, Type: tasks.Float32, Op: tasks.Sum, InPlace: true}
+	bufs := make([][]byte, h.Size())
+	for i := range bufs {
+		bufs[i] = make([]byte, size)
+	}
+	runs := job{w, h, request, p}.bind(b, nil, bufs)
+	m := newTeam(h.Size(), func(r int) error {
+		for range batch {
+			if err := runs[r].Do(context.Background()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	b.Cleanup(func() { m.dismiss(b) })
+	return m.once
 }
