@@ -179,6 +179,7 @@ func (r *Run) finishCall(err error) {
 		r.discardArrived()
 		e.forgetLandings(r)
 	}
+	r.endTiming(err)
 	r.endSample(err)
 	if hook := e.world.config.Hooks.Run; hook != nil && err == nil {
 		hook(trace.Event{Rank: r.comm.me, Run: r.seq, Step: trace.WholeRun, Begin: r.startedAt, End: e.traceTime()})

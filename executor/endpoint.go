@@ -48,6 +48,7 @@ type Endpoint struct {
 
 	samples *trace.Ring // steps of some calls; nil: none
 	tallies []*Tally    // of calls, the oldest first
+	untimed int32       // calls until the next one is timed, see Run.count
 	stalls  int64       // see Activity
 	waited  time.Duration
 	idles   uint32 // waits that have begun, see tickIdle
@@ -156,6 +157,7 @@ func newEndpoint(w *World, p Port) *Endpoint {
 	size := len(w.endpoints)
 	e := &Endpoint{world: w, rank: p.Rank, link: p.Link, sleeper: p.Sleeper, memory: p.Memory, comms: map[CommID]*Comm{}, hand: (&handing{}).copy}
 	e.flight = flight.New(int(p.Rank), size, w.config.RecorderEvents)
+	e.untimed = drawUntimed()
 	e.peers = wire.Apart[peerState](size)
 	for i := range e.peers {
 		budget := w.limits.NearBudget

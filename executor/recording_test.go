@@ -69,12 +69,13 @@ var watches = []struct {
 	name   string
 	events int // RecorderEvents
 	every  int // one call of so many is traced; 0: none
+	timed  bool
 }{
-	{"bare", -1, 0}, {"recorder", 0, 0}, {"every16", 0, 16}, {"every1", 0, 1},
+	{"bare", -1, 0, false}, {"timed", -1, 0, true}, {"recorder", 0, 0, true}, {"every16", 0, 16, true}, {"every1", 0, 1, true},
 }
 
 // BenchmarkRecorder measures the cost of recording, which is always on, and of traces: allreduces
-// without and with them in turns of a millisecond or so, so that other work on the
+// without and with them, and with the times of some calls, in turns of a millisecond or so, so that other work on the
 // machine meets all. It reports the lower quartile of what a call takes, and of what it takes beside one of the same turn without
 // a recorder the three quartiles.
 func BenchmarkRecorder(b *testing.B) {
@@ -84,7 +85,7 @@ func BenchmarkRecorder(b *testing.B) {
 				batch := int(max(20, 16384/(8+size/8)))
 				turns := make([]func(), len(watches))
 				for i, watch := range watches {
-					turns[i] = watchedCalls(b, topo, size, batch, watch.events, watch.every)
+					turns[i] = watchedCalls(b, topo, size, batch, watch.events, watch.every, watch.timed)
 				}
 				took := make([][]float64, len(watches)) // ns a call
 				for turn := 0; b.Loop(); turn++ {
@@ -123,7 +124,7 @@ func quarters(list []float64) (q [3]float64) {
 }
 
 // watchedCalls returns what makes a batch of allreduces on ranks that are watched.
-func watchedCalls(b *testing.B, topo string, size int64, batch, events, every int) func() {
+func watchedCalls(b *testing.B, topo string, size int64, batch, events, every int, timed bool) func() {
 	h, p := parse(b, topo, map[bool]string{true: "shape=ar,fs=all,w=1,i=nbc/recdoubling,s=sm/rings", false: "shape=rsag,fs=all,w=1,i=adapt/ring,s=sm"}[size == 8])
 	dir := b.TempDir()
 	w := newWorld(b, h.Size(), executor.Config{RecorderEvents: events})
@@ -141,7 +142,20 @@ func watchedCalls(b *testing.B, topo string, size int64, batch, events, every in
 	for i := range bufs {
 		bufs[i] = make([]byte, size)
 	}
-	runs := job{w, h, request, p}.bind(b, nil, bufs)
+	runs := make([]*executor.Run, h.Size())
+	for r := range runs {
+		e := w.Endpoint(levels.Rank(r))
+		call, err := job{w, h, request, p}.compile(levels.Rank(r))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if call.Recv = bufs[r]; timed {
+			call.Tally, call.Trips = e.Tally("allreduce", "p"), 1
+		}
+		if runs[r], err = e.Comm(0).Bind(call); err != nil {
+			b.Fatal(err)
+		}
+	}
 	m := newTeam(h.Size(), func(r int) error {
 		for range batch {
 			if err := runs[r].Do(context.Background()); err != nil {

@@ -30,8 +30,10 @@ type Binding struct {
 	// Request is for errors. Where those of two ranks read the same, the rest says what
 	// differs; all of it goes into the digest.
 	Request, Operation, Plan, Layout string
-	// Tally, if not nil, counts the calls. It is of the same rank.
+	// Tally, if not nil, counts the calls. It is of the same rank. Trips is how often the busiest link
+	// carries the larger buffer, for its [Calls].Rate; 0: that is not told.
 	Tally *Tally
+	Trips float64
 	// Ended, if not nil, is called at the end of each step, by the goroutine that
 	// drives the rank: it must be short and must not call back.
 	Ended func(step dag.ID)
@@ -97,6 +99,7 @@ type watched struct {
 	stamps    []int64 // the memory of begun; nil unless calls may be traced
 	startedAt int64   // ns on the clock of traces; 0 unless calls are traced
 	sample            // of a call that the rank keeps in its trace
+	timing            // of a call that its tally has the time of
 }
 
 // flag is what has happened to a step in this pass.

@@ -98,9 +98,7 @@ func (r *Run) beginCall(ctx context.Context, waits bool) bool {
 	send, recv := r.neededBuffers()
 	e.flight.Begin(uint64(c.id), r.seq, r.b.Request, max(send, recv))
 	c.counters.Runs++
-	if r.b.Tally != nil {
-		r.b.Tally.Count++
-	}
+	r.count()
 	if e.samples.Takes(uint64(c.id), r.seq) {
 		r.beginSample()
 	}
@@ -109,6 +107,7 @@ func (r *Run) beginCall(ctx context.Context, waits bool) bool {
 		if done = r.runStraight(ctx); done == len(r.straight.steps) {
 			r.finished, r.err = true, nil
 			c.counters.Straight++
+			r.endTiming(nil)
 			r.endSample(nil)
 			e.flight.End(uint64(c.id), r.seq, 0, false)
 			return true

@@ -213,7 +213,7 @@ func (c *Comm) bind(d *choose.Decision, r tasks.Request, b executor.Binding, tal
 		}
 	}
 	c.comm.Endpoint().Adopt() // making one takes long anyway
-	b.Tally = c.comm.Endpoint().Tally(tally, b.Plan)
+	b.Tally, b.Trips = c.comm.Endpoint().Tally(tally, b.Plan), r.Coll.BusFactor(c.Size())
 	if col.run, err = c.comm.Bind(b); err != nil {
 		return nil, err
 	}

@@ -19,10 +19,15 @@
 //	tierflow_broken_communicators    communicators that have failed
 //	tierflow_tls_handshakes_total    TLS handshakes between nodes by result: made, failed; of jobs with TLS
 //	tierflow_tls_certificate_expiry_seconds  when the rank's certificate expires, Unix time
+//	tierflow_call_seconds            histogram of how long calls take on this rank, from begin to end, by collective and plan
+//	tierflow_bus_bytes_per_second    histogram of their bus bandwidth: bytes, times how often the busiest link carries them, over time
 //	tierflow_computing               1 while a caller's operation keeps the rank from telling the others
 //
 // Counters begin with the job and end with it. A rank tells 256 pairs of collective and
-// plan apart; calls with further ones have the plan "other".
+// plan apart; calls with further ones have the plan "other". The histograms have 14 buckets, whose bounds
+// are four times each other: from 1 µs to 16.8 s, and from 100 kB/s to 1.7 TB/s. A pair has 32 series of them at most, and none
+// before one of its calls was timed. Calls with 256 KiB or more are all timed. Of others one in 32 is, drawn evenly, and
+// counts for 32; their means and quantiles are those of all.
 //
 // Programs that tierflow run has started need no code: with TIERFLOW_METRICS=:9100 each host
 // serves the metrics of its ranks. grafana.json is a board for them.

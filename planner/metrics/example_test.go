@@ -62,4 +62,8 @@ func ExampleWrite() {
 	// # HELP tierflow_computing 1 while a caller's operation keeps the rank from telling the others.
 	// # TYPE tierflow_computing gauge
 	// tierflow_computing{world="0",rank="3"} 0
+	// # HELP tierflow_call_seconds How long calls take on this rank, from begin to end; of calls with less than 256 KiB a sample, each counting for 32.
+	// # TYPE tierflow_call_seconds histogram
+	// # HELP tierflow_bus_bytes_per_second Bus bandwidth of calls, as NCCL's tests define it; the same calls.
+	// # TYPE tierflow_bus_bytes_per_second histogram
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/planner"
 )
 
@@ -96,6 +97,25 @@ var families = []family{
 	}},
 }
 
+// histogram is the metrics of one name that have buckets. Their labels are a collective and a plan.
+type histogram struct {
+	name, help string
+	of         func(c *executor.Calls) *executor.Histogram
+	bounds     []int64
+	unit       float64 // of what is served, in that of the bounds
+}
+
+var histograms = []histogram{
+	{
+		"tierflow_call_seconds", "How long calls take on this rank, from begin to end; of calls with less than 256 KiB a sample, each counting for 32.",
+		func(c *executor.Calls) *executor.Histogram { return &c.Took }, executor.TookBounds[:], 1e9,
+	},
+	{
+		"tierflow_bus_bytes_per_second", "Bus bandwidth of calls, as NCCL's tests define it; the same calls.",
+		func(c *executor.Calls) *executor.Histogram { return &c.Rate }, executor.RateBounds[:], 1,
+	},
+}
+
 // byLevel adds a value for each level.
 func byLevel(u *planner.Usage, bytes []int64, add func(float64, ...string)) {
 	for k, n := range bytes {
@@ -114,21 +134,61 @@ func one(u *planner.Usage, value float64, add func(float64, ...string)) {
 func Write(w io.Writer, all []planner.Usage) error {
 	var b bytes.Buffer
 	for _, f := range families {
-		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
+		writeHead(&b, f.name, f.kind, f.help)
 		for i := range all {
 			u := &all[i]
-			f.each(u, func(value float64, labels ...string) {
-				fmt.Fprintf(&b, `%s{world="%d",rank="%d"`, f.name, u.World, u.Rank)
-				for i := 0; i < len(labels); i += 2 {
-					fmt.Fprintf(&b, `,%s="%s"`, labels[i], escape.Replace(labels[i+1]))
-				}
-				fmt.Fprintf(&b, "} %s\n", strconv.FormatFloat(value, 'g', -1, 64))
-			})
+			f.each(u, func(value float64, labels ...string) { writeSample(&b, f.name, u, value, labels...) })
+		}
+	}
+	for _, h := range histograms {
+		writeHead(&b, h.name, "histogram", h.help)
+		for i := range all {
+			for k := range all[i].Calls {
+				c := &all[i].Calls[k]
+				h.write(&b, &all[i], c)
+			}
 		}
 	}
 	_, err := w.Write(b.Bytes())
 	return err
 }
+
+// writeHead begins the metrics of a name.
+func writeHead(b *bytes.Buffer, name, kind, help string) {
+	fmt.Fprintf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+}
+
+// write writes the buckets, the sum and the count of some calls; nothing if none was timed.
+func (h *histogram) write(b *bytes.Buffer, u *planner.Usage, c *executor.Calls) {
+	of := h.of(c)
+	labels := []string{"collective", c.Collective, "plan", c.Plan}
+	count := int64(0)
+	for _, n := range of.Buckets {
+		count += n
+	}
+	if count == 0 {
+		return
+	}
+	below := int64(0)
+	for k, bound := range h.bounds {
+		below += of.Buckets[k]
+		writeSample(b, h.name+"_bucket", u, float64(below), append(labels, "le", number(float64(bound)/h.unit))...)
+	}
+	writeSample(b, h.name+"_bucket", u, float64(count), append(labels, "le", "+Inf")...)
+	writeSample(b, h.name+"_sum", u, float64(of.Sum)/h.unit, labels...)
+	writeSample(b, h.name+"_count", u, float64(count), labels...)
+}
+
+// writeSample writes a value with its labels: names and values in turns.
+func writeSample(b *bytes.Buffer, name string, u *planner.Usage, value float64, labels ...string) {
+	fmt.Fprintf(b, `%s{world="%d",rank="%d"`, name, u.World, u.Rank)
+	for i := 0; i < len(labels); i += 2 {
+		fmt.Fprintf(b, `,%s="%s"`, labels[i], escape.Replace(labels[i+1]))
+	}
+	fmt.Fprintf(b, "} %s\n", number(value))
+}
+
+func number(value float64) string { return strconv.FormatFloat(value, 'g', -1, 64) }
 
 // escape escapes a label's value.
 var escape = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)

@@ -41,7 +41,7 @@ var sample = regexp.MustCompile(`^([a-z_]+)(\{(?:[a-z]+="(?:[^"\\\n]|\\["\\n])*"
 // help and type.
 func parse(t *testing.T, text string) map[string]float64 {
 	t.Helper()
-	values, family := map[string]float64{}, ""
+	values, family, kind := map[string]float64{}, "", ""
 	seen := map[string]bool{}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
@@ -53,14 +53,14 @@ func parse(t *testing.T, text string) map[string]float64 {
 			seen[family] = true
 			continue
 		}
-		if kind, ok := strings.CutPrefix(line, "# TYPE "+family+" "); ok {
-			if (kind == "counter") != strings.HasSuffix(family, "_total") {
+		if is, ok := strings.CutPrefix(line, "# TYPE "+family+" "); ok {
+			if kind = is; (kind == "counter") != strings.HasSuffix(family, "_total") {
 				t.Errorf("%s is a %s", family, kind)
 			}
 			continue
 		}
 		m := sample.FindStringSubmatch(line)
-		if m == nil || m[1] != family {
+		if m == nil || m[1] != family && (kind != "histogram" || !slices.Contains([]string{"_bucket", "_sum", "_count"}, strings.TrimPrefix(m[1], family))) {
 			t.Errorf("in family %s: %q", family, line)
 			continue
 		}

@@ -1,0 +1,87 @@
+package executor
+
+import "math/rand/v2"
+
+// Histogram counts values. Each is in the first bucket whose bound it doesn't exceed; the last bucket
+// has no bound.
+type Histogram struct {
+	Buckets [histogramBounds + 1]int64
+	Sum     int64 // of the values
+}
+
+const histogramBounds = 13
+
+// The bounds of [Calls].Took, ns, and of [Calls].Rate, bytes per second. Each is four times the one before: a collective and
+// a plan shall not have many series.
+var (
+	TookBounds = bounds(1000)    // 1 µs to 16.8 s
+	RateBounds = bounds(100_000) // 100 kB/s to 1.7 TB/s
+)
+
+func bounds(least int64) (b [histogramBounds]int64) {
+	for i := range b {
+		b[i] = least << (2 * i)
+	}
+	return b
+}
+
+// add counts a value for several equal ones.
+func (h *Histogram) add(value, weight int64, bounds *[histogramBounds]int64) {
+	i := 0
+	for i < len(bounds) && value > bounds[i] {
+		i++
+	}
+	h.Buckets[i] += weight
+	h.Sum += value * weight
+}
+
+// A call with buffers of timedBytes or more is timed. Of others one in timedEvery is, on average, and counts for all: two readings of
+// the clock take an eighth of the time of the smallest ones.
+const (
+	timedBytes = 256 << 10
+	timedEvery = 32
+)
+
+// timing is what a call needs to be timed.
+type timing struct {
+	weight int64 // for how many calls it counts; 0: it isn't timed
+	since  int64 // when it began, on the clock of traces
+}
+
+// drawUntimed returns how many calls are not timed until the next one is: timedEvery-1 in the mean, and never in step with what
+// a program repeats.
+func drawUntimed() int32 { return rand.Int32N(2*timedEvery - 1) }
+
+// count counts a call that begins, and begins to time it if it is one that is timed.
+func (r *Run) count() {
+	r.weight = 0
+	if r.b.Tally == nil {
+		return
+	}
+	r.b.Tally.Count++
+	e := r.comm.e
+	switch {
+	case max(r.needed[0], r.needed[1]) >= timedBytes:
+		r.weight = 1
+	case e.untimed > 0:
+		e.untimed--
+		return
+	default:
+		e.untimed = drawUntimed()
+		r.weight = timedEvery
+	}
+	r.timing.since = e.traceTime()
+}
+
+// endTiming notes how long the call has taken, if it is timed.
+func (r *Run) endTiming(err error) {
+	if r.weight == 0 || err != nil {
+		return
+	}
+	took := max(1, r.comm.e.traceTime()-r.timing.since)
+	t := r.b.Tally
+	t.Took.add(took, r.weight, &TookBounds)
+	if bytes := r.b.Trips * float64(max(r.needed[0], r.needed[1])); bytes > 0 {
+		t.Rate.add(int64(bytes*1e9/float64(took)), r.weight, &RateBounds)
+	}
+}
