@@ -1,6 +1,51 @@
 package executor
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// Calls counts the calls of one collective with one plan.
+type Calls struct {
+	Collective, Plan string
+	Count            int64 // that have begun
+	// Took is how long calls took from their begin to their end on this rank, ns, and Rate their bus bandwidth, bytes per
+	// second: as of links that carry what has to be carried once. Calls with
+	// buffers of less than 256 KiB are a sample: each one counts for 32.
+	Took, Rate Histogram
+}
+
+// Tally counts calls. The lock of the endpoint that made it guards it.
+type Tally struct{ Calls }
+
+// maxTallies bounds the plans that a rank tells apart.
+const maxTallies = 256
+
+// OtherPlans is the plan of [Calls] for which a rank has no room: it tells 256 apart.
+const OtherPlans = "other"
+
+// Tally returns the counter of a collective and a plan, for [Binding.Tally].
+func (e *Endpoint) Tally(collective, plan string) *Tally {
+	e.enter()
+	defer e.mu.Unlock()
+	find := func() *Tally {
+		i := slices.IndexFunc(e.tallies, func(t *Tally) bool { return t.Collective == collective && t.Plan == plan })
+		if i < 0 {
+			return nil
+		}
+		return e.tallies[i]
+	}
+	t := find()
+	if t == nil && len(e.tallies) >= maxTallies {
+		plan = OtherPlans
+		t = find()
+	}
+	if t == nil {
+		t = &Tally{Calls{Collective: collective, Plan: plan}}
+		e.tallies = append(e.tallies, t)
+	}
+	return t
+}
 
 // Histogram counts values. Each is in the first bucket whose bound it doesn't exceed; the last bucket
 // has no bound.
