@@ -159,6 +159,18 @@ func (r *Run) rebind(send, recv []byte) error {
 	return nil
 }
 
+// SetUrgency changes [Binding.Urgency] between runs.
+func (r *Run) SetUrgency(n int32) error {
+	e := r.comm.e
+	e.enter()
+	defer e.mu.Unlock()
+	if r.started && !r.finished {
+		return fmt.Errorf("urgency of %s: %w", r.b.Request, ErrBusy)
+	}
+	r.b.Urgency = n
+	return nil
+}
+
 // measureBuffers returns how far into the caller's buffers the last pass that uses them
 // reaches, bytes.
 func (r *Run) measureBuffers() (send, recv int64) {

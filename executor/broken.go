@@ -161,13 +161,8 @@ func (c *Comm) endLate() {
 // finishCall ends the call and wakes who waits for it.
 func (r *Run) finishCall(err error) {
 	e := r.comm.e
-	for i, other := range e.runs {
-		if other == r {
-			last := len(e.runs) - 1
-			e.runs[i], e.runs[last] = e.runs[last], nil
-			e.runs = e.runs[:last]
-			break
-		}
+	if i := slices.Index(e.runs, r); i >= 0 {
+		e.runs = slices.Delete(e.runs, i, i+1)
 	}
 	if i := slices.Index(r.comm.runs, r); i >= 0 {
 		r.comm.runs = slices.Delete(r.comm.runs, i, i+1)

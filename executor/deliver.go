@@ -166,14 +166,14 @@ func (c *Comm) sendPresence(peer levels.Rank, seq, digest uint32) {
 // anything to do.
 func (e *Endpoint) makeProgress() bool {
 	did := e.link.Poll(e.ears())
-	for i := len(e.runs) - 1; i >= 0; i-- {
-		if i >= len(e.runs) {
-			continue // runs ended meanwhile
-		}
+	for i := 0; i < len(e.runs); {
 		r := e.runs[i]
 		if (len(r.ready) > 0 || r.left == 0) && !r.isStopped() {
 			did = true
 			r.advanceSteps()
+		}
+		if i < len(e.runs) && e.runs[i] == r { // else it has ended, or a more urgent one has come
+			i++
 		}
 	}
 	return did

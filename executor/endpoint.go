@@ -33,7 +33,7 @@ type Endpoint struct {
 	peers   []peerState      // by rank of the world
 	known   knownCalls       // what has been started
 	comms   map[CommID]*Comm // by number; also those that this rank has not made yet
-	runs    []*Run           // started and not finished, of all communicators, in no order
+	runs    []*Run           // started and not finished, of all communicators, in the order in which they are served
 	store   blocks           // payloads that came before their recv was ready
 	puts    puts             // whose bytes are on their way out
 	hand    handFunc         // copies to where others read it

@@ -27,6 +27,9 @@ type Binding struct {
 	Kernel kernel.Func
 	// User says that Kernel calls a caller's function, which may panic.
 	User bool
+	// Urgency says what goes first where several runs could go on: those with a larger one, and
+	// of equal ones those that were started earlier. Ranks may differ in it.
+	Urgency int32
 	// Request is for errors. Where those of two ranks read the same, the rest says what
 	// differs; all of it goes into the digest.
 	Request, Operation, Plan, Layout string
@@ -162,7 +165,7 @@ func (r *Run) peerOf(s *submodules.Step) levels.Rank {
 // message returns a message of a step to its peer.
 func (r *Run) message(k wire.Kind, s *submodules.Step) wire.Message {
 	return wire.Message{
-		Kind: k, Comm: r.comm.id, Seq: r.seq, Pass: r.pass, Edge: s.Edge, Digest: r.digest, Size: s.Len(),
+		Kind: k, Comm: r.comm.id, Seq: r.seq, Pass: r.pass, Edge: s.Edge, Digest: r.digest, Size: s.Len(), Urgency: r.b.Urgency,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -121,7 +122,7 @@ func (r *Run) beginCall(ctx context.Context, waits bool) bool {
 	if e.world.config.Hooks.Run != nil {
 		r.startedAt = e.traceTime()
 	}
-	e.runs = append(e.runs, r)
+	e.line(r)
 	c.runs = append(c.runs, r)
 	c.failIfLeft(r)
 	r.takeSlots()
@@ -138,6 +139,15 @@ func (r *Run) beginCall(ctx context.Context, waits bool) bool {
 		e.driving = false
 	}
 	return false
+}
+
+// line lets a run be served behind those that are as urgent.
+func (e *Endpoint) line(r *Run) {
+	at := len(e.runs)
+	for at > 0 && e.runs[at-1].b.Urgency < r.b.Urgency {
+		at--
+	}
+	e.runs = slices.Insert(e.runs, at, r)
 }
 
 // firstSteps does what can be done at once.

@@ -32,7 +32,8 @@ type Collective struct {
 	recv     []byte
 	busy     bool    // of a one-shot call
 	pending  Pending // of the last Start
-	used     uint64  // of a one-shot call: when it was last, on the communicator's clock
+	urgency  int32
+	used     uint64 // of a one-shot call: when it was last, on the communicator's clock
 }
 
 // Pending is a started collective.
@@ -295,6 +296,20 @@ func (c *Collective) Start(ctx context.Context) (*Pending, error) {
 	}
 	c.pending.finished = false
 	return &c.pending, nil
+}
+
+// SetUrgency says what goes first on this rank where several collectives are on their way: those
+// with a larger urgency, and of equal ones those that were started earlier. It goes between calls; 0
+// is what there is at first. Ranks may differ in it, but what they hurry is late where others don't.
+func (c *Collective) SetUrgency(n int32) error {
+	if c == nil || c.run == nil {
+		return c.unusable("set the urgency")
+	}
+	if err := c.run.SetUrgency(n); err != nil {
+		return err
+	}
+	c.urgency = n
+	return nil
 }
 
 // Wait blocks until the collective has ended on this rank. It must be called for

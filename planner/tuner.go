@@ -266,6 +266,7 @@ func (t *Tuner) enter(from, to int) {
 		was.of[k].adopt(col)
 		col.adopt(&now.of[k])
 		_ = col.run.Rebind(col.send, col.recv) // it is not running, and the buffers are as long
+		_ = col.run.SetUrgency(col.urgency)
 	}
 }
 

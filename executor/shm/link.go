@@ -111,7 +111,7 @@ func (l *Link) Put(m *wire.Message, src []byte, token int32) bool {
 	if !l.streamReserved && !l.reserve(true) {
 		return false
 	}
-	l.bulk.Push(wire.Outgoing{Message: *m, Src: src, Token: token})
+	wire.Queue(&l.bulk, wire.Outgoing{Message: *m, Src: src, Token: token})
 	return false
 }
 

@@ -171,7 +171,7 @@ func (l *Link) Depart() {
 
 // Put queues a large payload; Flush writes it.
 func (l *Link) Put(m *wire.Message, src []byte, token int32) bool {
-	l.bulk.Push(wire.Outgoing{Message: *m, Src: src, Token: token})
+	wire.Queue(&l.bulk, wire.Outgoing{Message: *m, Src: src, Token: token})
 	return false
 }
 

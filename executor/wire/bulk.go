@@ -15,6 +15,17 @@ type Outgoing struct {
 	Token   int32 // for [Sink.Sent], when all have
 }
 
+// Queue puts a large payload behind those that have begun or are as urgent: parts of one follow
+// each other.
+func Queue(bulk *Fifo[Outgoing], o Outgoing) {
+	all := bulk.All()
+	at := len(all)
+	for at > 0 && all[at-1].Gone == 0 && all[at-1].Message.Urgency < o.Message.Urgency {
+		at--
+	}
+	bulk.Insert(at, o)
+}
+
 // DropBulk drops a link's large payloads in scope. With those that have not begun their
 // refunds would be lost, so it posts these. A payload without credit stays, as a copy: it
 // is charged, and the peer may take it, for it may not have failed.

@@ -12,6 +12,9 @@ type Fifo[T any] struct {
 // Push appends an item.
 func (q *Fifo[T]) Push(item T) { q.items = append(q.items, item) }
 
+// Insert puts an item before the i-th oldest, behind all if there are i.
+func (q *Fifo[T]) Insert(i int, item T) { q.items = slices.Insert(q.items, q.next+i, item) }
+
 // Len returns how many items there are.
 func (q *Fifo[T]) Len() int { return len(q.items) - q.next }
 

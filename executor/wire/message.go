@@ -66,6 +66,9 @@ type Message struct {
 
 	Refund int32 // eager bytes given back to the one who hears this; 0 <= Refund
 
+	// Urgency is not sent: it is which large payloads leave first, see [Queue].
+	Urgency int32
+
 	Tag int32 // Tagged, Offer: of the transfer; 0 <= Tag
 
 	Size   int64          // bytes of the payload meant; 0 <= Size

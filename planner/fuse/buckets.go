@@ -157,6 +157,9 @@ func (b *Buckets[T]) prepare(t tasks.Datatype) error {
 		if err != nil {
 			return err
 		}
+		if err := col.SetUrgency(int32(-k)); err != nil { // what started first is needed first
+			return err
+		}
 		alike[s.len()] = col
 		b.calls[k] = &call{Collective: col}
 	}

@@ -14,8 +14,8 @@
 // Tensors lie one after the other in an arena, in the order in which they become ready. Buckets are
 // ranges of it, and each is one Allreduce. A bucket starts when all of its tensors are ready and the
 // buckets before it have started, so all ranks start them in the same order, whatever the order in
-// which a rank's goroutines end. A tensor that is larger than a bucket runs over several; a smaller
-// one lies in one.
+// which a rank's goroutines end. Where several are on their way, the first goes first. A tensor that
+// is larger than a bucket runs over several; a smaller one lies in one.
 //
 // The first bucket is small, so that communication begins early, and the last is, because nothing
 // is left to hide it behind. Those between are so large that at most a tenth of their time is

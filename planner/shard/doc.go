@@ -17,6 +17,8 @@
 // P ranks and b buffers a rank keeps n/P elements and b of the largest units. A gather and a reduction
 // send (P-1)/P of a unit each.
 //
+// Gathers go before reductions that are on their way: computing waits for them.
+//
 // Gather and Reduce start collectives: all ranks call them in the same order. One goroutine calls
 // the methods. What has started goes on in the background.
 package shard

@@ -121,9 +121,14 @@ func (s *Shards[T]) Gather(ctx context.Context, u int) (err error) {
 		return fmt.Errorf("gather unit %d: all %d buffers hold other units; Free one", u, len(s.buffers))
 	}
 	if b.gathers[u] == nil {
-		if b.gathers[u], err = planner.Allgather(s.comm, x.own, b.data[:s.Padded(u)]); err != nil {
+		col, err := planner.Allgather(s.comm, x.own, b.data[:s.Padded(u)])
+		if err == nil {
+			err = col.SetUrgency(1) // computing waits for it, and for no reduction
+		}
+		if err != nil {
 			return fmt.Errorf("gather unit %d: %w", u, err)
 		}
+		b.gathers[u] = col
 	}
 	if b.gathering, err = b.gathers[u].Start(ctx); err != nil {
 		return fmt.Errorf("gather unit %d: %w", u, err)
