@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/exact"
@@ -39,6 +40,13 @@ func (r *replicas) weights(_ context.Context, u int) ([]float32, error) { return
 
 func (r *replicas) done(int) {}
 
+// descend takes a unit's step.
+func (r *replicas) descend(u int, grad []float32, step int) {
+	begin := time.Now()
+	r.adam[u].descend(r.net.weights[u], grad, step)
+	r.net.note(descent, u, begin)
+}
+
 // bucketed sums gradients in buckets, while others are computed.
 type bucketed struct {
 	replicas
@@ -62,7 +70,7 @@ func (b *bucketed) update(ctx context.Context, step, _ int) error {
 		if err := b.WaitFor(ctx, u); err != nil {
 			return err
 		}
-		b.adam[u].descend(b.net.weights[u], b.View(u), step)
+		b.descend(u, b.View(u), step)
 	}
 	return b.Wait(ctx)
 }
@@ -83,7 +91,7 @@ func (e *exactly) ready(context.Context, int) error { return nil }
 func (e *exactly) update(ctx context.Context, step, micros int) error {
 	sums, err := e.add(ctx, micros)
 	for u := range sums {
-		e.adam[u].descend(e.net.weights[u], sums[u], step)
+		e.descend(u, sums[u], step)
 	}
 	return err
 }

@@ -47,6 +47,7 @@ type settings struct {
 	batch        int // examples
 	turns        int // 0: train
 	layers       string
+	picture      string
 	seed         uint64
 	rate         float64
 	data, curve  string
@@ -67,6 +68,7 @@ func parse(args []string) (s settings, err error) {
 	f.StringVar(&s.curve, "curve", "train.svg", "file for the loss curve; empty: none")
 	f.IntVar(&s.turns, "turns", 0, "instead of training, find the hidden share of communication: whole steps, computing and sums in so many turns")
 	f.StringVar(&s.layers, "layers", "", "file for what layers take, of -turns, for tierflow simulate train; empty: none")
+	f.StringVar(&s.picture, "picture", "", "file for a picture of a step, of -turns; empty: none")
 	f.IntVar(&s.ranks, "ranks", 4, "processes to start, if there is no launcher")
 	if err := f.Parse(args); err != nil {
 		return s, err
@@ -78,6 +80,9 @@ func parse(args []string) (s settings, err error) {
 	}
 	if s.turns > 0 && (s.mode != "ddp" || s.sum == "exact") {
 		return s, fmt.Errorf("-turns %d -mode %s -sum %s: allowed is -mode ddp with sums that are free or tree, which are on their way meanwhile", s.turns, s.mode, s.sum)
+	}
+	if s.turns == 0 && s.layers+s.picture != "" {
+		return s, fmt.Errorf("-layers %q -picture %q without -turns, of which they are; allowed are -turns of 1 or more", s.layers, s.picture)
 	}
 	return s, nil
 }
@@ -91,7 +96,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if l, err := launcher.Find(os.Getenv); err == nil && l.Name == launcher.None {
 		return launch(ctx, s.ranks, args)
 	}
-	comm, err := planner.Join(ctx, s.options())
+	o, calls := s.options(), newCallLog()
+	if s.picture != "" {
+		o.Hooks = calls.hooks()
+	}
+	comm, err := planner.Join(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -106,7 +115,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		out = io.Discard
 	}
 	if s.turns > 0 {
-		return overlap(ctx, comm, s, text, out)
+		s.ranks = comm.Size()
+		return overlap(ctx, comm, s, text, calls, out)
 	}
 	result, err := train(ctx, comm, s, text, out)
 	if err != nil || comm.Rank() != 0 {

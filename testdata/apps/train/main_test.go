@@ -150,8 +150,10 @@ func TestGradients(t *testing.T) {
 // A step's parts are measured, and the layers are what tierflow simulate train reads.
 func TestOverlap(t *testing.T) {
 	file, text := filepath.Join(t.TempDir(), "layers.json"), &strings.Builder{}
-	s := settings{mode: "ddp", sum: "free", micro: 3, hidden: 24, batch: 32, seed: 1, rate: 0.002, turns: 3, layers: file}
-	err := planner.Run(t.Context(), "2x1", s.options(), func(ctx context.Context, c *planner.Comm) error {
+	s := settings{mode: "ddp", sum: "free", micro: 3, hidden: 24, batch: 32, seed: 1, rate: 0.002, turns: 3, layers: file, picture: file + ".svg"}
+	calls, o := newCallLog(), s.options()
+	o.Hooks = calls.hooks()
+	err := planner.Run(t.Context(), "2x1", o, func(ctx context.Context, c *planner.Comm) error {
 		corpus, err := readCorpus(ctx, source)
 		if err != nil {
 			return err
@@ -160,10 +162,16 @@ func TestOverlap(t *testing.T) {
 		if c.Rank() == 0 {
 			out = text
 		}
-		return overlap(ctx, c, s, corpus, out)
+		return overlap(ctx, c, s, corpus, calls, out)
 	})
 	if err != nil || !strings.Contains(text.String(), "hidden_percent=") {
 		t.Fatalf("%v: %s", err, text)
+	}
+	svg, err := os.ReadFile(s.picture)
+	for _, part := range []string{"forward output: ", "gradient embed: ", "descent hidden: ", "sum bucket 0: ", "sums alone<"} {
+		if err != nil || !strings.Contains(string(svg), part) {
+			t.Errorf("%v: the picture has no %q: %s", err, part, svg)
+		}
 	}
 	var model struct {
 		Source string
@@ -180,8 +188,8 @@ func TestOverlap(t *testing.T) {
 
 // Wrong flags are one clear error.
 func TestFlags(t *testing.T) {
-	for _, args := range [][]string{{"-mode", "zero4"}, {"-sum", "fast"}, {"-micro", "0"}, {"-steps", "-1"}, {"-turns", "-1"}, {"-turns", "2", "-sum", "exact"}} {
-		if err := run(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), "allowed ") {
+	for _, args := range [][]string{{"-mode", "zero4"}, {"-sum", "fast"}, {"-micro", "0"}, {"-steps", "-1"}, {"-turns", "-1"}, {"-turns", "2", "-sum", "exact"}, {"-picture", "x.svg"}, {"-layers", "x.json"}} {
+		if err := run(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), "allowed") {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"gonum.org/v1/gonum/blas"
@@ -30,8 +33,27 @@ type network struct {
 	weights [units][]float32
 	// of the last batch, a row for each example
 	x, h, p, dh, dx blas32.General
-	took            [2 * units]time.Duration // of each unit in the last micro-batch, forward, then its gradient
-	slope           [units]time.Duration     // and slopes for the unit before
+	did             []work // since the beginning of the step
+}
+
+// work is what was computed of a unit, and when.
+type work struct {
+	kind, unit int
+	begin, end time.Time
+}
+
+// Kinds of work.
+const (
+	forward  = iota
+	gradient // of a unit's weights
+	slopes   // for the unit before
+	descent  // of the weights
+	kinds
+)
+
+// note notes work that ends now.
+func (n *network) note(kind, unit int, begin time.Time) {
+	n.did = append(n.did, work{kind, unit, begin, time.Now()})
 }
 
 // sizes are the numbers of weights by unit.
@@ -87,6 +109,9 @@ type keeper interface {
 // learn computes the loss of a micro-batch, bits a byte, and gradients of the mean over the batch.
 // Without a batch it takes part in what ranks do together.
 func (n *network) learn(ctx context.Context, k keeper, b *batch, micro int, last bool) (loss float64, err error) {
+	if micro == 0 {
+		n.did = n.did[:0]
+	}
 	for u := range units {
 		if n.weights[u], err = k.weights(ctx, u); err != nil {
 			return 0, err
@@ -100,7 +125,7 @@ func (n *network) learn(ctx context.Context, k keeper, b *batch, micro int, last
 		} else if b != nil {
 			loss = n.compare(b)
 		}
-		n.took[u] = time.Since(begin)
+		n.note(forward, u, begin)
 	}
 	for u := units - 1; u >= 0; u-- {
 		if u > embed { // whose weights slopes don't need
@@ -116,7 +141,7 @@ func (n *network) learn(ctx context.Context, k keeper, b *batch, micro int, last
 		if b != nil {
 			n.gradient(u, b, grad)
 		}
-		n.took[units+u] = time.Since(begin)
+		n.note(gradient, u, begin)
 		if last { // sums are on their way while slopes are computed
 			if err := k.ready(ctx, u); err != nil {
 				return 0, err
@@ -126,7 +151,7 @@ func (n *network) learn(ctx context.Context, k keeper, b *batch, micro int, last
 		if b != nil {
 			n.slopes(u)
 		}
-		n.slope[u] = time.Since(begin)
+		n.note(slopes, u, begin)
 		k.done(u)
 	}
 	return loss, nil
@@ -166,7 +191,7 @@ func affine(y, x, w blas32.General, bias []float32) {
 	for i := range y.Rows {
 		copy(y.Data[i*y.Stride:][:y.Cols], bias)
 	}
-	blas32.Gemm(blas.NoTrans, blas.Trans, 1, x, w, 1, y)
+	multiply(blas.NoTrans, blas.Trans, x, w, 1, y)
 }
 
 // compare turns outputs into their slopes of the mean loss, and returns that in bits.
@@ -213,23 +238,61 @@ func (n *network) slopes(u int) {
 	switch u {
 	case output:
 		w, _ := layer(n.weights[output], symbols, n.width)
-		blas32.Gemm(blas.NoTrans, blas.NoTrans, 1, n.p, w, 0, n.dh)
+		multiply(blas.NoTrans, blas.NoTrans, n.p, w, 0, n.dh)
 		for i, h := range n.h.Data {
 			n.dh.Data[i] *= 1 - h*h
 		}
 	case hidden:
 		w, _ := layer(n.weights[hidden], n.width, inputs)
-		blas32.Gemm(blas.NoTrans, blas.NoTrans, 1, n.dh, w, 0, n.dx)
+		multiply(blas.NoTrans, blas.NoTrans, n.dh, w, 0, n.dx)
 	}
 }
 
 // accumulate adds the gradient of y = x · wᵀ + bias.
 func accumulate(dy, x blas32.General, grad []float32) {
 	m, bias := layer(grad, dy.Cols, x.Cols)
-	blas32.Gemm(blas.Trans, blas.NoTrans, 1, dy, x, 1, m)
+	multiply(blas.Trans, blas.NoTrans, dy, x, 1, m)
 	for i := range dy.Rows {
 		for k, d := range dy.Data[i*dy.Stride:][:dy.Cols] {
 			bias[k] += d
 		}
 	}
+}
+
+// piece is how many rows and columns of a product are computed at a time. gonum would compute more
+// than three of them on all Go processors.
+const piece = 64
+
+// multiply is c = a·b + beta·c, of transposed a and b where it is said, on all Go processors but one:
+// sums go on there. Each element has the same bits for any number of processors.
+func multiply(ta, tb blas.Transpose, a, b blas32.General, beta float32, c blas32.General) {
+	cols := (c.Cols + piece - 1) / piece
+	pieces := int64((c.Rows+piece-1)/piece) * int64(cols)
+	var next atomic.Int64
+	work := func() {
+		for k := next.Add(1) - 1; k < pieces; k = next.Add(1) - 1 {
+			i, j := int(k)/cols*piece, int(k)%cols*piece
+			x, y := across(a, i, ta == blas.Trans), across(b, j, tb == blas.NoTrans)
+			blas32.Gemm(ta, tb, 1, x, y, beta, part(c, i, j, piece, piece))
+		}
+	}
+	var others sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) - 2 {
+		others.Go(work)
+	}
+	work()
+	others.Wait()
+}
+
+// across is a piece of rows of a matrix, or of columns, from some on.
+func across(m blas32.General, from int, columns bool) blas32.General {
+	if columns {
+		return part(m, 0, from, m.Rows, piece)
+	}
+	return part(m, from, 0, piece, m.Cols)
+}
+
+// part is rows and columns of a matrix, from some on and at most so many.
+func part(m blas32.General, row, col, rows, cols int) blas32.General {
+	return blas32.General{Rows: min(rows, m.Rows-row), Cols: min(cols, m.Cols-col), Stride: m.Stride, Data: m.Data[row*m.Stride+col:]}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -21,11 +22,10 @@ const (
 	parts
 )
 
-// apart is a bucketed keeper that can leave out the sums of a step, and keeps the time of layers.
+// apart is a bucketed keeper that can leave out the sums of a step.
 type apart struct {
 	*bucketed
-	part    int
-	descent [units]time.Duration
+	part int
 }
 
 func (a *apart) ready(ctx context.Context, u int) error {
@@ -40,9 +40,7 @@ func (a *apart) update(ctx context.Context, step, micros int) error {
 		return a.bucketed.update(ctx, step, micros)
 	}
 	for u := units - 1; u >= 0; u-- {
-		begin := time.Now()
-		a.adam[u].descend(a.net.weights[u], a.View(u), step)
-		a.descent[u] = time.Since(begin)
+		a.descend(u, a.View(u), step)
 	}
 	return nil
 }
@@ -57,9 +55,20 @@ func (a *apart) sum(ctx context.Context) error {
 	return a.Wait(ctx)
 }
 
+// turn is the parts of a step, one after the other.
+type turn struct {
+	ms    [parts]float64 // of the slowest rank
+	begin [parts]time.Time
+	did   [parts][]work
+}
+
+// hidden is the percentage of the sums that hides behind computing. What disturbs a turn disturbs
+// both of its parts that compute.
+func (t *turn) hidden() float64 { return 100 * (1 - (t.ms[whole]-t.ms[computing])/t.ms[sums]) }
+
 // overlap measures which share of the sums hides behind computing, in turns: a step, one without
-// sums, the sums alone. Of each part the slowest rank counts.
-func overlap(ctx context.Context, c *planner.Comm, s settings, text *corpus, out io.Writer) error {
+// sums, the sums alone. calls may be nil.
+func overlap(ctx context.Context, c *planner.Comm, s settings, text *corpus, calls *callLog, out io.Writer) error {
 	net := newNetwork(s.hidden, s.seed, s.batch)
 	b, err := newBucketed(c, s, net)
 	if err != nil {
@@ -67,53 +76,53 @@ func overlap(ctx context.Context, c *planner.Comm, s settings, text *corpus, out
 	}
 	defer b.free()
 	a := &apart{bucketed: b}
-	var took [parts][]float64 // ms by part and turn
-	var layers [][]layerTime  // by turn
-	for turn := range s.turns + 1 {
-		for k := range parts {
-			a.part = (k + turn) % parts
-			var drawn []*batch
-			for m := c.Rank(); m < s.micro; m += c.Size() {
-				drawn = append(drawn, text.batch(s.seed, turn*s.micro+m, s.batch))
-			}
-			if err := planner.BarrierNow(ctx, c); err != nil {
-				return err
-			}
-			begin := time.Now()
-			if a.part == sums {
-				err = a.sum(ctx)
-			} else {
-				err = a.step(ctx, turn, drawn)
-			}
-			if err != nil {
-				return err
-			}
-			ms, err := planner.AllreduceValue(ctx, c, float64(time.Since(begin))/1e6, tasks.Max)
-			if err != nil {
-				return err
-			}
-			if turn == 0 {
-				continue // it warms up
-			}
-			took[a.part] = append(took[a.part], ms)
-			if a.part == computing {
-				layers = append(layers, a.layers())
+	turns := make([]turn, s.turns+1)
+	for i := range turns {
+		for k := range parts { // each part is first in some turns
+			if a.part = (k + i) % parts; err == nil {
+				err = a.take(ctx, c, s, text, i, &turns[i])
 			}
 		}
 	}
-	shares := make([]float64, s.turns)
-	for i := range shares {
-		shares[i] = 100 * (took[computing][i] + took[sums][i] - took[whole][i]) / took[sums][i]
+	if err != nil || c.Rank() != 0 {
+		return err
 	}
+	turns = turns[1:] // the first one warms up
 	fmt.Fprint(out, b.Explain())
 	for k, name := range []string{"step_ms", "computing_ms", "sums_ms"} {
-		fmt.Fprintf(out, "%s=%s ", name, quartiles(took[k]))
+		fmt.Fprintf(out, "%s=%s ", name, median(turns, func(t *turn) float64 { return t.ms[k] }))
 	}
-	fmt.Fprintf(out, "hidden_percent=%s\n", quartiles(shares))
-	if s.layers == "" || c.Rank() != 0 {
-		return nil
+	fmt.Fprintf(out, "hidden_percent=%s\n", median(turns, (*turn).hidden))
+	if s.layers != "" {
+		err = writeLayers(s, net, turns)
 	}
-	return writeLayers(s, layers)
+	if s.picture != "" && err == nil {
+		err = drawStep(s, calls, turns)
+	}
+	return err
+}
+
+// take takes a part of a turn on all ranks at the same time.
+func (a *apart) take(ctx context.Context, c *planner.Comm, s settings, text *corpus, number int, t *turn) (err error) {
+	var drawn []*batch
+	for m := c.Rank(); m < s.micro; m += c.Size() {
+		drawn = append(drawn, text.batch(s.seed, number*s.micro+m, s.batch))
+	}
+	if err := planner.BarrierNow(ctx, c); err != nil {
+		return err
+	}
+	t.begin[a.part] = time.Now()
+	if a.part == sums {
+		err = a.sum(ctx)
+	} else {
+		err = a.step(ctx, number, drawn)
+		t.did[a.part] = slices.Clone(a.net.did)
+	}
+	if err != nil {
+		return err
+	}
+	t.ms[a.part], err = planner.AllreduceValue(ctx, c, float64(time.Since(t.begin[a.part]))/1e6, tasks.Max)
+	return err
 }
 
 // step computes a step's gradients, and takes it.
@@ -131,11 +140,17 @@ func (a *apart) step(ctx context.Context, step int, drawn []*batch) error {
 	return a.update(ctx, step, len(drawn))
 }
 
-// quartiles prints the median, and the quartiles around it.
-func quartiles(all []float64) string {
-	all = slices.Sorted(slices.Values(all))
-	n := len(all)
-	return fmt.Sprintf("%.2f(%.2f–%.2f)", all[n/2], all[n/4], all[3*n/4])
+// median prints a median, and between which two samples that of endlessly many turns is at 95%: as
+// many lie below it as heads fall in so many throws of a coin.
+func median(turns []turn, of func(t *turn) float64) string {
+	var all []float64
+	for i := range turns {
+		all = append(all, of(&turns[i]))
+	}
+	slices.Sort(all)
+	n := float64(len(all))
+	low := max(0, int((n-1.96*math.Sqrt(n))/2))
+	return fmt.Sprintf("%.2f(%.2f–%.2f)", all[len(all)/2], all[low], all[len(all)-1-low])
 }
 
 // layerTime is a layer as tierflow simulate train reads it.
@@ -146,37 +161,42 @@ type layerTime struct {
 	Tensors  []int   `json:"tensors"`
 }
 
-// layers are the times of the last step. The sums of a layer start before it computes slopes, so
-// these are the first thing of the layer before. The descent of the output goes on beside the sums
-// of others, so it is what a layer without weights computes last.
-func (a *apart) layers() []layerTime {
-	all := []layerTime{{"descent", 0, float64(a.descent[output]), []int{}}}
-	for u, n := range a.net.sizes() {
-		name, slopes := []string{"embed", "hidden", "output"}[u], time.Duration(0)
-		if u < output {
-			slopes = a.net.slope[u+1]
+// layers are medians of layers' times. The sums of a layer start before it computes slopes, so these
+// are the first thing of the layer before. The descent of the output goes on beside the sums of
+// others, so it is what a layer without weights computes last.
+func layers(sizes []int, turns []turn) []layerTime {
+	var times [kinds][units]float64 // ns
+	for kind := range kinds {
+		for u := range units {
+			var all []float64
+			for _, t := range turns {
+				for _, w := range t.did[computing] {
+					if w.kind == kind && w.unit == u {
+						all = append(all, float64(w.end.Sub(w.begin)))
+					}
+				}
+			}
+			if slices.Sort(all); len(all) > 0 {
+				times[kind][u] = all[len(all)/2]
+			}
 		}
-		all = append(all, layerTime{name, float64(a.net.took[u]), float64(slopes + a.net.took[units+u]), []int{n}})
 	}
-	all[0].Forward = float64(a.descent[embed] + a.descent[hidden])
+	all := []layerTime{{"descent", times[descent][embed] + times[descent][hidden], times[descent][output], []int{}}}
+	for u, name := range unitNames {
+		l := layerTime{name, times[forward][u], times[gradient][u], []int{sizes[u]}}
+		if u < output {
+			l.Backward += times[slopes][u+1]
+		}
+		all = append(all, l)
+	}
 	return all
 }
 
-// writeLayers writes medians of layers' times.
-func writeLayers(s settings, turns [][]layerTime) error {
-	all := slices.Clone(turns[0])
-	for i := range all {
-		var forward, backward []float64
-		for _, t := range turns {
-			forward, backward = append(forward, t[i].Forward), append(backward, t[i].Backward)
-		}
-		slices.Sort(forward)
-		slices.Sort(backward)
-		all[i].Forward, all[i].Backward = forward[len(forward)/2], backward[len(backward)/2]
-	}
+// writeLayers writes them to a file.
+func writeLayers(s settings, n *network, turns []turn) error {
 	data, err := json.MarshalIndent(map[string]any{
 		"source": fmt.Sprintf("train -hidden %d -batch %d -micro %d, medians of %d turns on rank 0", s.hidden, s.batch, s.micro, s.turns),
-		"layers": all,
+		"layers": layers(n.sizes(), turns),
 	}, "", "  ")
 	if err != nil {
 		return err
