@@ -33,7 +33,7 @@ type Collective struct {
 	busy     bool    // of a one-shot call
 	pending  Pending // of the last Start
 	urgency  int32   // see SetUrgency
-	used     uint64 // of a one-shot call: when it was last, on the communicator's clock
+	used     uint64  // of a one-shot call: when it was last, on the communicator's clock
 }
 
 // Pending is a started collective.
