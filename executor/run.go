@@ -27,8 +27,8 @@ type Binding struct {
 	Kernel kernel.Func
 	// User says that Kernel calls a caller's function, which may panic.
 	User bool
-	// Urgency says what goes first where several runs could go on: those with a larger one, and
-	// of equal ones those that were started earlier. Ranks may differ in it.
+	// Urgency orders runs that could go on: the largest goes first. Of equal ones it is the first
+	// start. Ranks may differ in it.
 	Urgency int32
 	// Request is for errors. Where those of two ranks read the same, the rest says what
 	// differs; all of it goes into the digest.

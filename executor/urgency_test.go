@@ -12,8 +12,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// What is most urgent goes first where several runs could go on, and of equal ones what was started
-// first.
+// The most urgent run goes first, and of equal ones the first that was started.
 func TestUrgency(t *testing.T) {
 	const n = 256 << 10
 	for _, c := range []struct {

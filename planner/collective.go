@@ -298,9 +298,9 @@ func (c *Collective) Start(ctx context.Context) (*Pending, error) {
 	return &c.pending, nil
 }
 
-// SetUrgency says what goes first on this rank where several collectives are on their way: those
-// with a larger urgency, and of equal ones those that were started earlier. It goes between calls; 0
-// is what there is at first. Ranks may differ in it, but what they hurry is late where others don't.
+// SetUrgency orders collectives that are on their way on this rank: the largest urgency goes first.
+// Of equal ones it is the first start. It is 0 until it is set, which goes between calls. Ranks may
+// differ in it, but what one hurries waits for others all the same.
 func (c *Collective) SetUrgency(n int32) error {
 	if c == nil || c.run == nil {
 		return c.unusable("set the urgency")

@@ -20,7 +20,7 @@ import (
 // the same, but for Log and StallAfter.
 type Options struct {
 	// Bucket is how many bytes a bucket has, but for the first and the last. 0: as many as let
-	// latency be a tenth of what a call takes, or DefaultBucket where nobody knows that.
+	// latency be a tenth of a call's time, or DefaultBucket where nobody knows it.
 	Bucket int64
 	// Ready is the order in which tensors become ready, by their numbers. nil: the last first.
 	// Another order in a step is no error, only slower.

@@ -44,8 +44,8 @@ func bucketFor(c *planner.Comm, t tasks.Datatype, op tasks.Op, sizes []int) (byt
 	return bytes, fmt.Sprintf("a call takes %.0f µs and %.3g ns a byte: latency is a tenth", alpha/1e3, beta), nil
 }
 
-// Explain says which tensors are in which bucket, why buckets have their size, and which plan the
-// largest has.
+// Explain lists the buckets with their tensors. It gives the reason for their size, and the plan of
+// the largest.
 func (b *Buckets[T]) Explain() string {
 	var text strings.Builder
 	size := int64(len(asBytes(make([]T, 1))))
