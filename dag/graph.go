@@ -34,6 +34,10 @@ func (g *Graph[T]) Grow(nodes, edges int) {
 	g.edges = slices.Grow(g.edges, edges)
 }
 
+// Reset drops all nodes and edges, and keeps their memory for others. What [Graph.Nodes],
+// [Graph.Edges] and [Graph.Node] returned must not be used any more.
+func (g *Graph[T]) Reset() { g.nodes, g.edges = g.nodes[:0], g.edges[:0] }
+
 // Add appends a node with value v and returns its id.
 func (g *Graph[T]) Add(v T) ID {
 	if len(g.nodes) == math.MaxInt32 {

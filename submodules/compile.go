@@ -13,16 +13,32 @@ import (
 // the communicator. A choice in the plan that the registry doesn't know or can't do
 // is an error. It lists the possible ones.
 func Compile(g *tasks.Graph, size int, reg Registry) (*Program, error) {
-	p := &Program{
+	return new(Compiler).Compile(g, size, reg)
+}
+
+// Compiler compiles one program after the other in the same memory. The zero value is
+// ready. It is not for several goroutines at once.
+type Compiler struct {
+	last *Program // nil: none yet
+	c    compiler
+}
+
+// Compile is like the function [Compile], but the program is good until the next call only.
+func (k *Compiler) Compile(g *tasks.Graph, size int, reg Registry) (*Program, error) {
+	if k.last == nil {
+		k.last = &Program{}
+	}
+	p, c := k.last, &k.c
+	*p = Program{
 		Rank: g.Rank, Size: size, Request: g.Request, Plan: g.Plan, Tasks: g,
-		peerOf: make([]int32, size),
+		Peers: p.Peers[:0], peerOf: slices.Grow(p.peerOf[:0], size)[:size],
 	}
 	for i := range p.peerOf {
 		p.peerOf[i] = -1
 	}
-	c := compiler{prog: p, reg: reg, ends: make([]ends, g.Len())}
-	phases, window := len(g.Phases), min(g.Plan.Window, g.Segments)
-	c.emitter = Emitter{prog: p, scratch: newArea(phases, window), slots: newArea(phases, window), backup: newArea(phases, window)}
+	c.prog, c.reg, c.segment = p, reg, segmentMark{}
+	c.ends = slices.Grow(c.ends[:0], g.Len())[:g.Len()]
+	c.emitter.reset(p, len(g.Phases)*min(g.Plan.Window, g.Segments))
 	c.emitter.scratch.size = g.Partial
 	c.emitter.graph.Grow(4*g.Len(), 8*g.Len())
 	err := c.resolveAll(g)
@@ -221,7 +237,7 @@ func (c *compiler) lowerOver(sub Submodule) error {
 // resolveAll checks the choices for all phases, those that this rank has no part
 // in too, so that a plan is refused by all ranks or by none.
 func (c *compiler) resolveAll(g *tasks.Graph) error {
-	c.phases = make([]resolved, len(g.Phases))
+	c.phases = slices.Grow(c.phases[:0], len(g.Phases))[:len(g.Phases)]
 	for i, ph := range g.Phases {
 		var err error
 		if c.phases[i], err = c.resolve(g, ph); err != nil {

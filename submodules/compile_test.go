@@ -2,6 +2,7 @@ package submodules_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -162,6 +163,49 @@ func TestInnerSegments(t *testing.T) {
 		}
 		if strings.Join(got, ", ") != strings.Join(tc.want, ", ") {
 			t.Errorf("inner %s: got %v, want %v", tc.inner, got, tc.want)
+		}
+	}
+}
+
+// One compiler makes the same programs in used memory as others do in fresh memory.
+func TestCompilerAgain(t *testing.T) {
+	on, err := levels.Parse("3x2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var k submodules.Compiler
+	for _, text := range []string{
+		"shape=han,fs=8,w=3,i=adapt/chain,s=sm",
+		"shape=flat-ar,fs=all,w=1,i=circulant/blocks",
+		"shape=rsag,fs=all,w=1,i=adapt/ring,s=sm/rings",
+		"shape=han,fs=all,w=1,i=adapt/binomial,s=solo",
+	} {
+		plan, err := tasks.ParsePlan(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := allreduce(96)
+		h, err := tasks.Hierarchy(r, on, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rank := range levels.Rank(on.Size()) {
+			want, err := submodules.CompileFor(r, h, plan, rank, all.Submodules())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := k.Compile(want.Tasks, on.Size(), all.Submodules())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.String() != want.String() || got.Scratch != want.Scratch || got.Slots != want.Slots || got.Backup != want.Backup {
+				t.Errorf("%s, rank %d: in used memory\n%v\nwant\n%v", text, rank, got, want)
+			}
+			for i, peer := range want.Peers {
+				if j := got.PeerIndex(peer.Rank); int(j) != i || !slices.Equal(got.Peers[i].In, peer.In) || !slices.Equal(got.Peers[i].Out, peer.Out) {
+					t.Errorf("%s, rank %d: peer %d is %+v, want %+v", text, rank, i, got.Peers[i], peer)
+				}
+			}
 		}
 	}
 }

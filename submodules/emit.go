@@ -2,6 +2,7 @@ package submodules
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/levels"
@@ -172,6 +173,15 @@ func (e *Emitter) follow(id dag.ID, after []dag.ID) {
 	}
 }
 
+// reset drops all steps, for a program with so many slots. Their memory is used again.
+func (e *Emitter) reset(p *Program, slots int) {
+	e.prog, e.kept = p, e.kept[:0]
+	e.graph.Reset()
+	e.scratch.reset(slots)
+	e.slots.reset(slots)
+	e.backup.reset(slots)
+}
+
 // begin opens a task that waits for the given steps, the first ones for its data.
 func (e *Emitter) begin(task dag.ID, entry []dag.ID, data int) {
 	e.task, e.entry, e.data = task, append(e.entry[:0], entry...), append(e.data[:0], entry[:data]...)
@@ -222,7 +232,9 @@ func (e *Emitter) end() (ready, done []dag.ID) {
 func (p *Program) peer(r levels.Rank) int32 {
 	if p.peerOf[r] < 0 {
 		p.peerOf[r] = int32(len(p.Peers))
-		p.Peers = append(p.Peers, Peer{Rank: r})
+		p.Peers = slices.Grow(p.Peers, 1)[:len(p.Peers)+1]
+		last := &p.Peers[len(p.Peers)-1]
+		*last = Peer{Rank: r, In: last.In[:0], Out: last.Out[:0]} // in memory of an earlier program
 	}
 	return p.peerOf[r]
 }
@@ -237,7 +249,13 @@ type area struct {
 	next  int            // which of its pieces comes next
 }
 
-func newArea(phases, window int) area { return area{slots: make([][]tasks.Span, phases*window)} }
+// reset takes everything back, for so many slots.
+func (a *area) reset(slots int) {
+	*a = area{slots: slices.Grow(a.slots[:0], slots)[:slots]}
+	for i := range a.slots {
+		a.slots[i] = a.slots[i][:0]
+	}
+}
 
 func (a *area) begin(slot int) { a.open, a.next = slot, 0 }
 

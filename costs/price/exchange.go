@@ -12,7 +12,7 @@ import (
 type exchange struct {
 	group
 	lanes float64 // groups of one rank of each node that do the same at the same time; 1 or more
-	pairs bool    // ranks speak with those whose number differs in one bit
+	pairs int     // so many ranks, a power of two, speak with those whose number differs in one bit; 0: they don't
 	first Terms
 	wired float64 // of the busiest wire, ns
 	busy  Terms   // of one rank
@@ -70,13 +70,37 @@ func (x *exchange) beside(places int, n float64) {
 // via returns the link to ranks so many places away, what goes there without credit, and
 // how many messages of a node's ranks pass the node's wire at the same time.
 func (x *exchange) via(places int) (l *link, lead float64, far int) {
-	if x.size <= x.ranks || x.pairs && places < x.ranks && isPower(x.ranks) {
+	far = max(min(places, x.ranks, x.size-places), 1)
+	switch {
+	case x.size <= x.ranks:
+		far = 0
+	case x.ranks > 1 && x.pairs > 0:
+		far = x.crossing(places)
+	}
+	if far == 0 {
 		return x.near, x.early, 0
 	}
-	return x.link, x.lead, max(min(places, x.ranks, x.size-places), 1)
+	return x.link, x.lead, far
 }
 
-func isPower(n int) bool { return n&(n-1) == 0 }
+// crossing returns how many ranks of the busiest node speak with one of another node if each of
+// the pairs' speaks with the one whose number among them differs in a bit.
+func (x *exchange) crossing(bit int) (most int) {
+	folded := x.size - x.pairs // so many have handed over to the rank before them
+	rank := func(i int) int { return min(i, folded) + i }
+	node, count := -1, 0
+	for i := range x.pairs {
+		at := rank(i) / x.ranks
+		if at != node {
+			node, count = at, 0
+		}
+		if rank(i^bit)/x.ranks != at {
+			count++
+		}
+		most = max(most, count)
+	}
+	return most
+}
 
 // combined returns what it takes to combine n bytes with others while all ranks of the node
 // do so: two operands and the result pass the node's memory.
@@ -137,14 +161,24 @@ func (x *exchange) stage(c tasks.Choice, op tasks.Collective, n float64) (stage,
 // fold adds the rounds of the largest power of two of members. If there are more ranks,
 // one of every two neighbours hands over to the other one first, and may hear the result.
 func (x *exchange) fold(n float64, back bool, rounds func(members int)) {
-	x.pairs = true
 	members := 1 << int(math.Log2(float64(x.size)))
 	if members < x.size {
-		x.round(1, n, true)
+		x.side(n, true)
 	}
+	x.pairs = members
 	rounds(members)
+	x.pairs = 0
 	if members < x.size && back {
-		x.round(1, n, false)
+		x.side(n, false)
+	}
+}
+
+// side is a round of messages between every two neighbours.
+func (x *exchange) side(n float64, combines bool) {
+	if x.ranks > 1 && x.ranks%2 == 0 { // no two of which are on other nodes
+		x.over(x.near, x.early, 0, n, combines)
+	} else {
+		x.round(1, n, combines)
 	}
 }
 

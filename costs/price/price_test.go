@@ -83,6 +83,8 @@ func TestPricesAreSimulatedTimes(t *testing.T) {
 		{tasks.Allreduce, "16x4", 1 << 20, "shape=rsag,fs=960KiB,w=3,i=adapt/ring,s=sm", 0.1},
 		{tasks.Allreduce, "4x4", 1 << 20, "shape=lanes,fs=all,w=1,i=adapt/ring,s=sm/rings", 0.1},
 		{tasks.Allreduce, "4x4", 4 << 10, "shape=flat-ar,fs=all,w=1,i=nbc/recdoubling", 0.2},
+		{tasks.Allreduce, "10x4", 800 << 10, "shape=flat-ar,fs=all,w=1,i=nbc/rabenseifner", 0.2},
+		{tasks.Allreduce, "5x2", 1 << 20, "shape=flat-ar,fs=all,w=1,i=nbc/recdoubling", 0.1},
 		{tasks.Allreduce, "8x1", 64 << 10, "shape=rsag,fs=all,w=1,irs=nbc/pairwise,iag=adapt/linear", 0.15},
 		{tasks.Bcast, "16x1", 64, "shape=han,fs=all,w=1,i=adapt/binomial//4", 0.02},
 		{tasks.Bcast, "40x1", 64, "shape=han,fs=all,w=1,i=nbc/knomial//8", 0.05},

@@ -125,7 +125,6 @@ func (c *casting) add(rank levels.Rank, s seat) {
 type store struct {
 	byHash map[uint64][]*form
 	count  int
-	steps  int64 // of all programs that were compiled
 }
 
 func newStore() *store { return &store{byHash: map[uint64][]*form{}} }

@@ -15,7 +15,6 @@ type Job struct {
 	passes   int64     // of seats[0]
 	conns    [][]conn  // by rank
 	forms    int       // different ones
-	compiled int64     // steps of all programs that were compiled
 	symmetry symmetry  // zero: all ranks are there
 }
 
@@ -66,9 +65,6 @@ func (j *Job) Ranks() int { return j.topology.Size() }
 
 // Forms returns how many different programs the job has.
 func (j *Job) Forms() int { return j.forms }
-
-// Compiled returns how many steps were compiled for the job: ranks of equal role share them.
-func (j *Job) Compiled() int64 { return j.compiled }
 
 // Steps returns how many steps all ranks execute together.
 func (j *Job) Steps() (n int64) {

@@ -154,7 +154,7 @@ func (c *Compilation) SymmetricJob() (*Job, error) {
 				steps += times * int64(s.form.len())
 				j.seats[i] = append(j.seats[i], s)
 			}
-			if err := c.checkWork(steps, store); err != nil || b == 0 {
+			if err := c.checkWork(steps); err != nil || b == 0 {
 				return err
 			}
 			first := &j.seats[i][at]
@@ -168,7 +168,7 @@ func (c *Compilation) SymmetricJob() (*Job, error) {
 			return nil, err
 		}
 	}
-	j.forms, j.compiled, j.symmetry = store.count, store.steps, ways[0]
+	j.forms, j.symmetry = store.count, ways[0]
 	return j, j.connect(c.Check)
 }
 

@@ -102,3 +102,16 @@ func TestAsymmetric(t *testing.T) {
 		}
 	}
 }
+
+// A job that is too much work is given up after its first ranks.
+func TestMostWork(t *testing.T) {
+	r, on, p := problem(t, tasks.Allreduce, "32x4", 512<<10, "shape=flat-ar,fs=all,w=1,i=nbc/rabenseifner")
+	whole := sim.Compilation{Request: r, Topology: on, Plan: p, Registry: all.Submodules()}
+	if _, err := whole.Job(); err != nil {
+		t.Fatal(err)
+	}
+	part := sim.Compilation{Request: r, Topology: on, Plan: p, Registry: all.Submodules(), Most: whole.Compiled()}
+	if _, err := part.Job(); !errors.Is(err, sim.ErrLimit) || part.Compiled() > whole.Compiled()/10 {
+		t.Errorf("%v after %d of %d steps", err, part.Compiled(), whole.Compiled())
+	}
+}

@@ -223,7 +223,7 @@ func (q *question) rooted() {
 		q.scatterGather()
 	}
 	if q.crowded() {
-		q.add(tasks.Flat, tasks.Whole, 4, adapt(submodules.Binomial), numbered(adapt(submodules.Binomial), 4))
+		q.add(tasks.Flat, tasks.Whole, 4, adapt(submodules.Binomial), numbered(adapt(submodules.Binomial), 4), numbered(adapt(submodules.Binary), 3))
 		if q.request.Coll == tasks.Bcast {
 			q.add(tasks.Flat, tasks.Whole, 4, nbc(submodules.KNomial), numbered(nbc(submodules.KNomial), 8))
 		}
@@ -233,7 +233,7 @@ func (q *question) rooted() {
 		q.add(tasks.Flat, tasks.Whole, 4, q.inners(q.bytes)...)
 		for _, n := range q.cuts() {
 			if q.bytes/n >= int64(q.on.Size()) {
-				q.add(tasks.Flat, n, linkWindow, adapt(submodules.Chain))
+				q.add(tasks.Flat, n, linkWindow, adapt(submodules.Chain), numbered(adapt(submodules.KChain), 2))
 			}
 			if n <= 64<<10 {
 				q.add(tasks.Flat, n, linkWindow, adapt(submodules.Binary))

@@ -25,8 +25,8 @@ func Predict(m *machine.Machine, asked *rule.Asked, plan tasks.Plan, reg submodu
 		return one, nil
 	}
 	one.Price = price.Price{}
-	s := &rehearsal{machine: m, asked: asked, reg: reg, left: predictSteps, most: predictSteps}
-	if one.Simulated, known = s.time(plan, 0); known {
+	s := newRehearsal(m, asked, reg, predictSteps)
+	if one.Simulated, _, known = s.time(plan, 0); known {
 		return one, nil
 	}
 	one.Simulated = 0

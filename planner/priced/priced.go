@@ -62,7 +62,9 @@ func Choose(m *machine.Machine, asked *rule.Asked, ruled tasks.Plan, reg submodu
 		c.Rule.Price, _ = p.Plan(ruled)
 		return c, nil
 	}
-	seen := newRehearsal(m, asked, reg, margin).compete(all)
+	s := newRehearsal(m, asked, reg, 0)
+	s.share(margin)
+	seen := s.compete(all)
 	if len(seen) == 0 { // all are too large, and none has a price
 		return c, nil
 	}
@@ -96,7 +98,7 @@ func candidates(p *price.Pricer, asked *rule.Asked, ruled tasks.Plan) (all []can
 		if i > 0 && plan.Equal(ruled) {
 			continue
 		}
-		one := candidate{Priced: Priced{Plan: plan}, family: family(plan)}
+		one := candidate{Priced: Priced{Plan: plan}}
 		if one.Price, one.known = p.Plan(plan); one.known {
 			least = min(least, one.Price.NS)
 		}

@@ -46,8 +46,8 @@ func TestPartsTakeAsLong(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked := ask(t, tc.coll, tc.topo, tc.bytes)
-		s := &rehearsal{machine: m, asked: asked, reg: all.Submodules(), left: 1e8, most: 1e8}
-		got, ok := s.time(plan, 0)
+		s := newRehearsal(m, asked, all.Submodules(), 1e8)
+		got, _, ok := s.time(plan, 0)
 		job, err := sim.Compile(asked.Request, asked.On, plan, s.reg)
 		if err != nil {
 			t.Fatal(err)
@@ -76,13 +76,85 @@ func TestBudget(t *testing.T) {
 			t.Errorf("%s: %+v, %v", topo, c, err)
 		}
 	}
-	s := newRehearsal(m, ask(t, tasks.Alltoall, "16x2", 1<<20), all.Submodules(), Exact)
-	s.most = 100
+	s := newRehearsal(m, ask(t, tasks.Alltoall, "16x2", 1<<20), all.Submodules(), 100)
 	plan, err := tasks.ParsePlan("shape=flat,fs=all,w=1,i=adapt/linear")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ns, ok := s.time(plan, 0); ok {
+	if ns, _, ok := s.time(plan, 0); ok {
 		t.Errorf("a plan of too many steps takes %v", ns)
+	}
+}
+
+// Plans share a job if they differ in lengths alone.
+func TestStructure(t *testing.T) {
+	r := ask(t, tasks.Bcast, "4x2", 1<<20).Request
+	name := func(bytes int64, text string) string {
+		p, err := tasks.ParsePlan(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Count = bytes / 4
+		return structure(r, p)
+	}
+	one := name(1<<20, "shape=han,fs=64KiB,w=8,i=adapt/chain/16KiB,s=sm")
+	if other := name(1<<18, "shape=han,fs=16KiB,w=8,i=adapt/chain/4KiB,s=sm"); other != one {
+		t.Errorf("16 segments in 4 pieces are %q and %q", one, other)
+	}
+	for _, text := range []string{
+		"shape=han,fs=64KiB,w=4,i=adapt/chain/16KiB,s=sm", "shape=han,fs=64KiB,w=8,i=adapt/chain/8KiB,s=sm", "shape=han,fs=32KiB,w=8,i=adapt/chain/16KiB,s=sm",
+		"shape=han,fs=64KiB,w=8,i=adapt/binary/16KiB,s=sm", "shape=han,fs=64KiB,w=8,i=adapt/chain/16KiB,s=solo", "shape=han,fs=60KiB,w=8,i=adapt/chain/16KiB,s=sm",
+	} {
+		if other := name(1<<20, text); other == one {
+			t.Errorf("%s shares a job with other windows, pieces, segments or algorithms", text)
+		}
+	}
+}
+
+// What was seen of a family, of what is alike between nodes and of a shape says in this order
+// what others take.
+func TestExpected(t *testing.T) {
+	at := func(text string, price float64) *candidate {
+		p, err := tasks.ParsePlan(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &rehearsal{asked: ask(t, tasks.Bcast, "4x2", 1<<20)}
+		c := &candidate{family: family(p), outer: s.outer(p), known: true}
+		c.Plan, c.Price.NS = p, price
+		return c
+	}
+	c := contest{ratios: map[string]ratios{}, shapes: map[tasks.Shape]spread{}}
+	fresh, _, _ := c.expected(at("shape=han,fs=all,i=adapt/binary,s=sm", 100))
+	c.learn(at("shape=han,fs=all,i=adapt/chain,s=sm", 100), 150)
+	own, least, known := c.expected(at("shape=han,fs=64KiB,i=adapt/chain,s=sm", 100))
+	cousin, lower, _ := c.expected(at("shape=han,fs=64KiB,i=adapt/chain,s=solo", 100))
+	shape, _, _ := c.expected(at("shape=han,fs=all,i=adapt/binary,s=sm", 100))
+	other, lowest, _ := c.expected(at("shape=flat,fs=all,i=adapt/binary", 100))
+	if fresh != 100 || own != 150 || !known || cousin != 150 || shape >= 150 || shape <= other || other <= 100 {
+		t.Errorf("after one of 100 took 150: its family %v, the same between nodes %v, its shape %v, others %v", own, cousin, shape, other)
+	}
+	if least >= own || lower >= least || lowest >= lower {
+		t.Errorf("at least %v, %v, %v", least, lower, lowest)
+	}
+}
+
+// A plan that seemed the best in part is simulated whole before it is chosen.
+func TestConfirm(t *testing.T) {
+	s := newRehearsal(machine.Assumed(), ask(t, tasks.Bcast, "6x2", 1<<20), all.Submodules(), 1<<20)
+	var both []candidate
+	for _, text := range []string{"shape=han,fs=16KiB,w=8,i=adapt/chain,s=sm", "shape=han,fs=32KiB,w=8,i=adapt/chain,s=sm"} {
+		p, err := tasks.ParsePlan(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one := candidate{isPart: true}
+		one.Plan, one.Simulated = p, 1 // far too little
+		both = append(both, one)
+	}
+	c := contest{rehearsal: s, seen: both}
+	c.confirm()
+	if c.seen[0].isPart || c.seen[0].Simulated < 1000 || c.seen[1].Simulated < c.seen[0].Simulated {
+		t.Errorf("%+v", c.seen)
 	}
 }

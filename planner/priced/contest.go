@@ -1,0 +1,241 @@
+package priced
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tierflow/tierflow/costs/price"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// candidate is a plan that may be chosen.
+type candidate struct {
+	Priced
+	family string
+	outer  string // what it is between nodes
+	known  bool   // it has a price; else that of the cheapest stands for it
+	isPart bool   // it was simulated in part
+}
+
+// seen returns the plan, without a price that is another one's.
+func (c *candidate) seen() Priced {
+	p := c.Priced
+	if !c.known {
+		p.Price = price.Price{}
+	}
+	return p
+}
+
+// By how much less a plan may take than is expected, as a share, if something was simulated that
+// is like it: the same between nodes, or of its family.
+const (
+	cousin    = 0.8
+	neighbour = 0.9
+)
+
+// How far off prices are before anything was simulated, and as how many families that counts:
+// the deviation of a logarithm. Two of them say what a plan takes at least: six tenths of its price.
+const (
+	priorDeviation = 0.25
+	priorFamilies  = 2
+)
+
+// contest is plans that compete, and what was learned of them.
+type contest struct {
+	*rehearsal
+	left   []candidate       // that were not simulated, sorted by price
+	missed []candidate       // that are too large to be simulated
+	seen   []candidate       // that were simulated
+	best   float64           // of seen, ns
+	ratios map[string]ratios // of a simulated time to a price, by family, and by what is between nodes
+	shapes map[tasks.Shape]spread
+	all    spread // of families with a price
+}
+
+// spread is of logarithms of ratios.
+type spread struct {
+	sum, squares float64
+	count        float64
+}
+
+func (s spread) with(x float64) spread { return spread{s.sum + x, s.squares + x*x, s.count + 1} }
+
+// mean returns the mean with one more that is x.
+func (s spread) mean(x float64) float64 { return (s.sum + x) / (s.count + 1) }
+
+// deviation returns how far they are apart, as far as is known.
+func (s spread) deviation() float64 {
+	apart := priorFamilies * priorDeviation * priorDeviation
+	if s.count > 0 {
+		apart += max(0, s.squares-s.sum*s.sum/s.count)
+	}
+	return math.Sqrt(apart / (priorFamilies + s.count))
+}
+
+// ratios are those of a family: the last one, and the least and the most of all.
+type ratios struct{ last, least, most float64 }
+
+// lowest is what the next one is at least, if it is as far below the others as these are apart,
+// and by such a share anyway.
+func (r *ratios) lowest(share float64) float64 { return min(share*r.last, r.least*r.least/r.most) }
+
+// compete simulates plans, the most promising first, until the budget is spent or none promises
+// to be better than the best one. all are sorted by price. It returns all, the fastest first:
+// those that were not simulated with what is expected of them.
+func (s *rehearsal) compete(all []candidate) []Priced {
+	for i := range all {
+		all[i].family, all[i].outer = family(all[i].Plan), s.outer(all[i].Plan)
+	}
+	t := &contest{rehearsal: s, left: all, best: math.Inf(1), ratios: map[string]ratios{}, shapes: map[tasks.Shape]spread{}}
+	for at := t.next(); at >= 0 && s.left > 0 && len(t.missed) < mostMissed; at = t.next() {
+		c := t.left[at]
+		t.left = slices.Delete(t.left, at, at+1)
+		if !s.fits(c.Plan) {
+			continue
+		}
+		ns, isPart, ok := s.time(c.Plan, unworthy*t.best)
+		switch {
+		case !ok:
+			t.missed = append(t.missed, c)
+			continue
+		case math.IsInf(ns, 1):
+			ns = max(unworthy*t.best, t.ratios[c.family].last*c.Price.NS)
+			c.Expected = ns
+		default:
+			c.Simulated, c.isPart = ns, isPart
+			t.best = min(t.best, ns)
+		}
+		t.seen = append(t.seen, c)
+		t.learn(&c, ns)
+	}
+	t.confirm()
+	for _, c := range slices.Concat(t.left, t.missed) {
+		ns, _, known := t.expected(&c)
+		switch {
+		case !c.known:
+			continue
+		case !math.IsInf(t.best, 1): // some were simulated
+			ns *= 1 + unseen
+		case known:
+			ns *= 1 + Exact
+		default:
+			ns *= 1 + doubt
+		}
+		c.Expected = ns
+		t.seen = append(t.seen, c)
+	}
+	t.sort()
+	var fit []Priced
+	for i := range t.seen {
+		if len(fit) >= maxPlans || t.seen[i].Simulated > 0 || s.fits(t.seen[i].Plan) {
+			fit = append(fit, t.seen[i].seen())
+		}
+	}
+	return fit
+}
+
+// sort sorts those that were seen, the fastest first.
+func (t *contest) sort() {
+	slices.SortStableFunc(t.seen, func(a, b candidate) int { return cmp.Compare(a.Time(), b.Time()) })
+}
+
+// confirm simulates the best one whole if it was simulated in part, and then the one that is the
+// best, until it was whole or the rest of the budget is spent.
+func (t *contest) confirm() {
+	t.rehearsal.left += t.spare
+	for t.rehearsal.left > 0 {
+		t.sort()
+		if len(t.seen) == 0 || !t.seen[0].isPart {
+			return
+		}
+		c := &t.seen[0]
+		r, p := t.even(c.Plan)
+		ns, ok := t.whole(r, t.asked.Request.Bytes(), p, 0)
+		if !ok {
+			return
+		}
+		c.Simulated, c.isPart = ns, false
+	}
+}
+
+// fits reports whether a plan can be compiled.
+func (s *rehearsal) fits(p tasks.Plan) bool {
+	_, err := s.asked.Fits(p, s.reg)
+	return err == nil
+}
+
+// expected returns what a plan probably takes, what it takes at least, ns, and whether its family
+// is known.
+func (t *contest) expected(c *candidate) (ns, least float64, known bool) {
+	if of, known := t.ratios[c.family]; known {
+		return c.Price.NS * of.last, c.Price.NS * of.lowest(neighbour), true
+	}
+	if of, known := t.ratios[c.outer]; known {
+		return c.Price.NS * of.last, c.Price.NS * of.lowest(cousin), false
+	}
+	ns = c.Price.NS * math.Exp(t.shapes[c.Plan.Shape].mean(t.all.mean(0)))
+	return ns, ns * math.Exp(-2*t.all.deviation()), false
+}
+
+// learn keeps what a plan takes for others of its family, and if it has a price for all.
+func (t *contest) learn(c *candidate, ns float64) {
+	ratio := ns / c.Price.NS
+	if _, known := t.ratios[c.family]; !known && c.known {
+		t.shapes[c.Plan.Shape] = t.shapes[c.Plan.Shape].with(math.Log(ratio))
+		t.all = t.all.with(math.Log(ratio))
+	}
+	for _, name := range []string{c.family, c.outer} {
+		of, known := t.ratios[name]
+		if !known {
+			of = ratios{ratio, ratio, ratio}
+		}
+		t.ratios[name] = ratios{ratio, min(of.least, ratio), max(of.most, ratio)}
+	}
+}
+
+// next returns the index of the plan that promises to take least, -1: none is worth a simulation.
+// What it promises lies between what is expected of it and the least that it may take.
+func (t *contest) next() int {
+	at, most := -1, math.Inf(1)
+	for i := range t.left {
+		ns, least, _ := t.expected(&t.left[i])
+		if promise := math.Sqrt(least * ns); least < t.best && promise < most {
+			at, most = i, promise
+		}
+	}
+	return at
+}
+
+const (
+	// unworthy is how many times as long as the best one a plan may take to be simulated to its end.
+	unworthy = 1.25
+	// mostMissed is how many plans may turn out to be too large.
+	mostMissed = 50
+	// unseen is by which share of its time a plan must promise less than those that were simulated,
+	// if it was too large for that, or the budget was spent.
+	unseen = 0.25
+	// doubt is by which share the price of a plan is taken to be too low of whose family none was simulated.
+	doubt = 0.1
+)
+
+// family names what a plan is but for sizes: shape and algorithms.
+func family(p tasks.Plan) string { return named(p, "") }
+
+// outer names what a plan is between nodes, but for sizes.
+func (s *rehearsal) outer(p tasks.Plan) string {
+	return "between nodes " + named(p, string(s.asked.On.Level(s.asked.On.Depth()-1).Symbol))
+}
+
+// named names shape and algorithms of the levels, or kinds, that begin so.
+func named(p tasks.Plan, prefix string) string {
+	text := p.Shape.String()
+	for _, key := range p.Keys() {
+		if c, _ := p.Choice(key); strings.HasPrefix(key, prefix) {
+			c.Inner = 0
+			text += "," + key + "=" + c.String()
+		}
+	}
+	return text
+}
