@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/tierflow/tierflow/executor/trace"
@@ -116,10 +117,35 @@ func (w *World) endTrace() error {
 	}
 	t.stop()
 	t.asked.Wait()
+	return w.writeTraces()
+}
+
+// KeepTraces writes what the ranks of this process have kept until now, as Close does at the end: whoever
+// ends the job may not let it come to that. A world without a trace, or one that is being closed, does nothing.
+func (w *World) KeepTraces() error {
+	if !w.mu.TryLock() {
+		return nil
+	}
+	defer w.mu.Unlock()
+	if w.tracing == nil || w.closed {
+		return nil
+	}
+	return w.writeTraces()
+}
+
+// writeTraces writes a file for each rank of this process; none for one that is in a caller's operation all the time.
+func (w *World) writeTraces() error {
+	t := w.tracing
 	var errs []error
 	w.eachLocal(func(e *Endpoint) {
+		if !e.lockWithin(lockTime) {
+			return
+		}
 		f := e.samples.File(t.base)
-		f.Job, f.Rank, f.Nodes, f.Clock, f.Ahead = t.Job, int(e.rank), t.Nodes, t.clock, t.ahead
+		e.mu.Unlock()
+		t.mu.Lock()
+		f.Job, f.Rank, f.Nodes, f.Clock, f.Ahead = t.Job, int(e.rank), t.Nodes, t.clock, clock.Map{PPM: t.ahead.PPM, Fixes: slices.Clone(t.ahead.Fixes)}
+		t.mu.Unlock()
 		errs = append(errs, keepTrace(filepath.Join(t.Dir, fmt.Sprintf("r%d%s", e.rank, traceSuffix)), f))
 	})
 	return errors.Join(errs...)

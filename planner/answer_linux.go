@@ -14,7 +14,7 @@ import (
 var asked sync.Once
 
 // answerLauncher prints the states of this process's ranks to standard error whenever the
-// launcher asks: for each byte from the descriptor that it has handed on. It goes on until
+// launcher asks, and keeps their traces: for each byte from the descriptor that it has handed on. It goes on until
 // the process ends.
 func answerLauncher() {
 	asked.Do(func() {
@@ -33,6 +33,11 @@ func answerLauncher() {
 			open := openJobs()
 			for _, j := range open {
 				j.world.PrintStates(os.Stderr)
+			}
+			for _, j := range open { // it is asked before the job is ended
+				if err := j.world.KeepTraces(); err != nil {
+					fmt.Fprintln(os.Stderr, err)
+				}
 			}
 			if len(open) == 0 {
 				fmt.Fprintf(os.Stderr, "in no job, at %s\n", executor.ProgramAt())

@@ -256,6 +256,9 @@ func (j *JobTrace) countEarly(a *aligned) {
 
 // Summary says in some lines what the trace has, and how far off its times may be.
 func (j *JobTrace) Summary() string {
+	if len(j.Nodes) == 0 {
+		return "no rank has kept a trace\n"
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "job %s: %d calls on %d ranks, one of %d", j.Job, len(j.Calls), len(j.Nodes), j.Every)
 	if j.Partly > 0 {

@@ -44,6 +44,19 @@ func main() {
 }
 `
 
+// buildProgram builds a program in a folder and returns its path.
+func buildProgram(t *testing.T, dir, text string) string {
+	t.Helper()
+	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "prog")
+	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, source).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
+}
+
 // Stuck ranks print their open steps on SIGQUIT, and go on. A killed rank leaves its
 // recording.
 func TestPostMortem(t *testing.T) {
@@ -51,13 +64,7 @@ func TestPostMortem(t *testing.T) {
 		t.Skip("ranks as processes need Linux")
 	}
 	dir := t.TempDir()
-	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "prog")
-	if err := os.WriteFile(source, []byte(stuck), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, source).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program := buildProgram(t, dir, stuck)
 	t.Setenv("TIERFLOW_TEST_AGENT", "1") // see TestMain
 	t.Setenv(planner.RecorderVariable, filepath.Join(dir, "job.%r"))
 	t.Setenv(planner.DumpVariable, "1")

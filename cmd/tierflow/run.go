@@ -80,8 +80,7 @@ flags or arguments, 125 for everything else.`,
 				if err != nil {
 					return err
 				}
-				o.Export = append(o.Export, "TIERFLOW_DUMP_DIR="+full)
-				seen.dump = full
+				seen.keepDumps(&o, full)
 			}
 			o.Program, o.Agent = args, strings.Fields(agent)
 			metrics = cmp.Or(metrics, os.Getenv(metricsVariable))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow/launch"
 	"github.com/tierflow/tierflow/cmd/tierflow/watch"
+	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/viz"
 )
 
@@ -46,9 +48,23 @@ func (s *seeing) begin(o *launch.Options) (err error) {
 	if o.TraceEvery = max(every[0], every[1]); o.TraceEvery == 0 {
 		o.TraceEvery = usualEvery
 	}
-	s.dir, err = os.MkdirTemp("", "tierflow-traces")
+	if s.dir, err = os.MkdirTemp("", "tierflow-traces"); err != nil {
+		return err
+	}
 	o.TraceDir = s.dir
-	return err
+	if s.report != "" && s.dump == "" {
+		s.dump = os.Getenv(planner.DumpDirVariable)
+		if here := o.Hosts == "" && o.Hostfile == "" && o.Launcher == "" && os.Getenv("SLURM_JOB_ID") == ""; here && s.dump == "" { // on other hosts it would be left behind
+			s.keepDumps(o, filepath.Join(s.dir, "dumps"))
+		}
+	}
+	return nil
+}
+
+// keepDumps lets ranks keep what they are in, when the job stands still or fails.
+func (s *seeing) keepDumps(o *launch.Options, dir string) {
+	s.dump = dir
+	o.Export = append(o.Export, planner.DumpDirVariable+"="+dir)
 }
 
 // cutEvery reads FILE or FILE:every=N. every is 0 where it isn't given.
@@ -71,16 +87,21 @@ func (s *seeing) end(stdout, stderr io.Writer) error {
 		return nil
 	}
 	defer os.RemoveAll(s.dir)
+	found := watch.FoundIn(s.dump)
 	j, err := draw.ReadTraces(s.dir)
 	if err != nil {
-		return fmt.Errorf("%s: no rank has closed the communicator that planner.Join returns, or none calls it", s.asked())
+		err = fmt.Errorf("%s: no rank has closed the communicator that planner.Join returns, or none calls it", s.asked())
+		if s.reportFile != "" && len(found) > 0 { // that is what somebody wants to read then
+			err = errors.Join(err, draw.WriteReport(stdout, s.reportFile, &viz.JobTrace{}, found))
+		}
+		return err
 	}
 	_, err = stderr.Write(viz.JobText(j))
 	if s.traceFile != "" {
 		err = errors.Join(err, draw.WriteTrace(stdout, s.traceFile, j))
 	}
 	if s.reportFile != "" {
-		err = errors.Join(err, draw.WriteReport(stdout, s.reportFile, j, watch.FoundIn(s.dump)))
+		err = errors.Join(err, draw.WriteReport(stdout, s.reportFile, j, found))
 	}
 	return err
 }

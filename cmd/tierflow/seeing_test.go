@@ -2,6 +2,10 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -45,5 +49,53 @@ func TestServeMetricsNowhere(t *testing.T) {
 	serveMetrics(c, "nowhere")()
 	if !strings.Contains(said.String(), "nowhere") {
 		t.Errorf("%q, want a complaint about the address", said.String())
+	}
+}
+
+// late is a program whose rank 1 makes 20 calls and comes no more.
+const late = `package main
+
+import (
+	"context"
+	"log"
+	"time"
+
+	"github.com/tierflow/tierflow/planner"
+)
+
+func main() {
+	ctx := context.Background()
+	comm, err := planner.Join(ctx, &planner.Options{StallAfter: time.Second})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for i := range 21 {
+		if i == 20 && comm.Rank() == 1 {
+			time.Sleep(time.Hour)
+		}
+		if err := planner.BarrierNow(ctx, comm); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+`
+
+// The report of a job that had to be ended has the calls until then, and the verdict.
+func TestReportOfEndedJob(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("ranks as processes need Linux")
+	}
+	dir := t.TempDir()
+	program, page := buildProgram(t, dir, late), filepath.Join(dir, "r.html")
+	t.Setenv("TIERFLOW_TEST_AGENT", "1") // see TestMain
+	s := tierflow.Run(t, "run", "-n", "3", "--oversubscribe", "--agent", os.Args[0], "--timeout", "5s", "--report", page+":every=1", "--", program)
+	text, err := os.ReadFile(page)
+	if s.Status == 0 || err != nil {
+		t.Fatalf("status %d, %v\n%s", s.Status, err, s.Errors)
+	}
+	for _, want := range []string{`(?m)^<p class="found">late: rank 1 has not come`, `(?m)^<tbody><tr><td>barrier</td><td class="n">20</td>`} {
+		if !regexp.MustCompile(want).Match(text) {
+			t.Errorf("no %s in\n%s\n%s", want, text, s.Errors)
+		}
 	}
 }

@@ -13,10 +13,12 @@ for (const head of document.querySelectorAll("table.sorted th")) {
   });
 }
 const filter = document.getElementById("filter");
-filter.hidden = false;
-filter.addEventListener("input", () => {
-  for (const row of document.querySelectorAll("#calls tbody tr")) {
-    row.hidden = !row.textContent.includes(filter.value);
-  }
-});
+if (filter) { // there are calls
+  filter.hidden = false;
+  filter.addEventListener("input", () => {
+    for (const row of document.querySelectorAll("#calls tbody tr")) {
+      row.hidden = !row.textContent.includes(filter.value);
+    }
+  });
+}
 document.documentElement.dataset.ready = "yes";

@@ -154,7 +154,7 @@ func timeline(j *viz.JobTrace, c *viz.TracedCall, path []viz.PathPiece) template
 				max(0.5, x(p.End)-x(p.Begin)), template.HTMLEscapeString(p.Label), p.Cause, time.Duration(p.End-p.Begin))
 		}
 	}
-	fmt.Fprintf(&b, `<text x="%d" y="%d">0</text><text x="%d" y="%[2]d" text-anchor="end">%v</text>`, timelineLeft, ranks*rowHeight+14, timelineWidth, c.Length())
+	fmt.Fprintf(&b, `<text x="%d" y="%[2]d">0</text><text x="%[3]d" y="%[2]d" text-anchor="end">%[4]v</text>`, timelineLeft, ranks*rowHeight+14, timelineWidth, c.Length())
 	return template.HTML(b.String() + "</svg>")
 }
 

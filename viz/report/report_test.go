@@ -2,11 +2,14 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,8 +94,13 @@ func TestHTML(t *testing.T) {
 	if m := regexp.MustCompile(`(?:src|href|url\()\s*=?\s*["']?https?:`).Find(page); m != nil {
 		t.Errorf("the page asks for %s", m)
 	}
-	if _, err := HTML(&viz.JobTrace{}, nil); err != nil {
-		t.Errorf("without calls: %v", err)
+	slowest := slices.MaxFunc(traceOf(10).Calls, func(a, b viz.TracedCall) int { return cmp.Compare(a.Length(), b.Length()) })
+	if axis := fmt.Sprintf(`text-anchor="end">%v</text></svg>`, slowest.Length()); !strings.Contains(string(page), axis) {
+		t.Errorf("the picture of the slowest call doesn't end at %s", axis)
+	}
+	bare, err := HTML(&viz.JobTrace{}, []verdict.Finding{{Class: verdict.Late, Ranks: []int{1}, Text: "rank 1 has not come"}})
+	if err != nil || !strings.Contains(string(bare), "late: rank 1 has not come") || !strings.Contains(string(bare), "no rank has kept a trace") || strings.Contains(string(bare), "<h2>") {
+		t.Errorf("without calls: %v\n%s", err, bare)
 	}
 }
 

@@ -11,14 +11,17 @@ import (
 
 // stateSignal is sent as a signal's name to ask ranks what they are in. It is none: an
 // agent writes a byte into a pipe of each rank, and package planner answers on standard
-// error. Programs that don't use it never hear of it.
+// error, and keeps the ranks' traces. Programs that don't use it never hear of it.
 const stateSignal = "STATE"
 
 // envState names the descriptor of a rank's pipe.
 const envState = "TIERFLOW_STATE_FD"
 
-// stateGrace is how long ranks have to answer.
-const stateGrace = time.Second
+// stateGrace is how long ranks have to answer, traceGrace if they keep traces, too.
+const (
+	stateGrace = time.Second
+	traceGrace = 5 * time.Second
+)
 
 // questions are the pipes through which an agent asks its ranks. The zero value has none.
 type questions struct {
@@ -76,6 +79,9 @@ func (j *job) endInTime() <-chan time.Time {
 	if j.released && !j.asked && j.failure == nil {
 		j.asked = true
 		j.sendAll(frame{Signal: stateSignal})
+		if j.opts.TraceEvery > 0 {
+			return time.After(traceGrace)
+		}
 		return time.After(stateGrace)
 	}
 	j.fail(statusTimeout, errors.New("the job was ended after "+j.opts.Timeout.String()+": "+j.progressText()))

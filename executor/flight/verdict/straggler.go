@@ -40,11 +40,11 @@ func Straggler(waited []time.Duration, in time.Duration) *Finding {
 			ranks = append(ranks, r)
 		}
 	}
-	if len(ranks) == 0 || 2*len(ranks) > len(known) {
+	if len(ranks) == 0 || 2*len(ranks) >= len(known) { // half of all are no exception: leaders have more to do
 		return nil
 	}
-	return &Finding{Class: SlowRank, Ranks: ranks, For: median, Text: fmt.Sprintf("%s %s up the others, which wait for %.0f %% of the time; it waits for %.0f %%",
-		rankText(ranks), holds(ranks), 100*median.Seconds()/in.Seconds(), 100*waited[ranks[0]].Seconds()/in.Seconds())}
+	return &Finding{Class: SlowRank, Ranks: ranks, For: median, Text: fmt.Sprintf("%s %s up the others, which wait for %.0f %% of the time; %s for %.0f %%",
+		rankText(ranks), holds(ranks), 100*median.Seconds()/in.Seconds(), map[bool]string{true: "it waits", false: "they wait"}[len(ranks) == 1], 100*waited[ranks[0]].Seconds()/in.Seconds())}
 }
 
 func holds(ranks []int) string {
