@@ -105,7 +105,7 @@ func (c *Comm) leave() error {
 	err := c.comm.Endpoint().Close()
 	if c.world.open.Add(-1) == 0 {
 		c.world.forget()
-		err = errors.Join(err, c.world.Close(), c.world.closeDoor())
+		err = errors.Join(err, c.world.Close(), c.world.closeDoor(), c.world.calls.write())
 		if c.world.quiet != nil {
 			c.world.quiet()
 		}

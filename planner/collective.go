@@ -34,6 +34,7 @@ type Collective struct {
 	pending  Pending // of the last Start
 	urgency  int32   // see SetUrgency
 	used     uint64  // of a one-shot call: when it was last, on the communicator's clock
+	called   *called // counts its calls; nil: nobody does
 }
 
 // Pending is a started collective.
@@ -218,6 +219,9 @@ func (c *Comm) bind(d *choose.Decision, r tasks.Request, b executor.Binding, tal
 	if col.run, err = c.comm.Bind(b); err != nil {
 		return nil, err
 	}
+	if c.world.calls != nil && c.worldRank() == 0 && tally == r.Coll.String() {
+		col.called = c.world.calls.of(r, c.topology, d.Plan)
+	}
 	col.pending.c = col
 	return col, nil
 }
@@ -263,11 +267,13 @@ func (c *Collective) Run(ctx context.Context) error {
 	if err := c.around.begin(); err != nil {
 		return fmt.Errorf("run %v: %w", c.request, err)
 	}
+	begun := c.called.begin()
 	err := c.run.Do(ctx)
 	c.around.end(err)
 	if err == nil && c.finish != nil {
 		c.finish(c.result())
 	}
+	c.called.end(begun, err == nil)
 	return err
 }
 
@@ -290,10 +296,12 @@ func (c *Collective) Start(ctx context.Context) (*Pending, error) {
 	if err := c.around.begin(); err != nil {
 		return nil, fmt.Errorf("start %v: %w", c.request, err)
 	}
+	begun := c.called.begin()
 	if err := c.run.Start(ctx); err != nil {
 		c.around.end(err)
 		return nil, err
 	}
+	c.called.end(begun, false)
 	c.pending.finished = false
 	return &c.pending, nil
 }
@@ -325,6 +333,7 @@ func (p *Pending) WaitContext(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("wait for %v: %w", p.c.request, errNoContext)
 	}
+	begun := p.c.called.begin()
 	err := p.c.run.Wait(ctx)
 	p.c.around.end(err)
 	if err != nil {
@@ -333,6 +342,7 @@ func (p *Pending) WaitContext(ctx context.Context) error {
 	if p.c.finish != nil && !p.finished {
 		p.c.finish(p.c.result())
 	}
+	p.c.called.end(begun, !p.finished)
 	p.finished = true
 	return nil
 }

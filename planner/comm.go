@@ -82,6 +82,7 @@ type world struct {
 	lent  sync.Map  // unsafe.Pointer of what Alloc returned → func() that frees it
 
 	tables sync.Mutex // held to add to the table that is kept
+	calls  *calls     // of rank 0; nil: nobody counts them
 
 	door          *door.Door // nil: there is none
 	doorRecording string     // where its ranks record unless they are told where; empty: nowhere

@@ -28,6 +28,12 @@ func (o *Options) observe(w *world, job string, t *levels.Topology) error {
 	if err := o.trace(w, job, t); err != nil {
 		return err
 	}
+	if w.Endpoint(0) != nil {
+		var err error
+		if w.calls, err = o.profile(t); err != nil {
+			return err
+		}
+	}
 	path, origin := o.recorder()
 	if path == "" {
 		w.recordByDoor()

@@ -144,6 +144,11 @@ type Options struct {
 	// communicator of all ranks is closed. Empty: the environment's TIERFLOW_TRACE; if that is
 	// empty too, nothing is kept.
 	Trace string
+	// Profile is a file for what rank 0 calls, for tierflow tune --profile: collectives and sizes, by
+	// which plans, how often, and how long it was in them. It is written when the communicator of
+	// all ranks is closed, whole or not at all. Calls that other ranks make without rank 0 are not
+	// in it. Empty: the environment's TIERFLOW_PROFILE; if that is empty too, nothing is counted.
+	Profile string
 	// Congestion is the TCP congestion control of this rank's connections to other
 	// nodes, one that the kernel has and allows, such as reno; creating the communicator
 	// fails otherwise. Empty: the environment's TIERFLOW_CONGESTION; if that is empty

@@ -19,6 +19,6 @@ func (c *Collective) Replan() (changed bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("%v: replan: %w", c.request, err)
 	}
-	c.decision, c.compiled, c.run, c.finish = next.decision, next.compiled, next.run, next.finish
+	c.adopt(next)
 	return true, nil
 }

@@ -252,7 +252,7 @@ func (t *Tuner) prepare(i, old int) error {
 
 // adopt takes over what another one on the same buffers was decided and compiled to.
 func (c *Collective) adopt(o *Collective) {
-	c.decision, c.compiled, c.run, c.finish = o.decision, o.compiled, o.run, o.finish
+	c.decision, c.compiled, c.run, c.finish, c.called = o.decision, o.compiled, o.run, o.finish, o.called
 }
 
 // enter goes from a candidate's frame to another's.

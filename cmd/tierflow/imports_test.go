@@ -137,12 +137,14 @@ var arrows = map[string][]string{
 	"planner/priced": {"planner/plans", "costs/price", "costs/sim"},
 	// What to measure next, from what was measured.
 	"planner/learn": {"tasks", "costs/forest"},
+	// What a program calls, written by planner and read by tune.
+	"planner/profile": {"tasks"},
 	// Which candidate is the fastest, by times that others take.
 	"planner/feedback": {},
 	// It asks each way to choose plans in turn.
 	"planner/choose": {"planner/rule", "planner/rules", "planner/table", "planner/priced"},
 	// Under the invariants tag planner checks what it compiles. It makes both kinds of worlds.
-	"planner":      {"planner/choose", "costs/pairs", "planner/feedback", "planner/rules/foreign", "executor/door", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join", "levels/join/env"},
+	"planner":      {"planner/choose", "costs/pairs", "planner/feedback", "planner/profile", "planner/rules/foreign", "executor/door", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join", "levels/join/env"},
 	"planner/tune": {"planner", "planner/priced", "planner/learn", "costs/price", "costs/measure"},
 	// Apart from planner: it needs net/http.
 	"planner/metrics": {"planner"},

@@ -42,6 +42,7 @@ var names = []string{
 	"TIERFLOW_NUMA",
 	"TIERFLOW_PLAN",
 	"TIERFLOW_PORT",
+	"TIERFLOW_PROFILE",
 	"TIERFLOW_RANK",
 	"TIERFLOW_RECORDER",
 	"TIERFLOW_RENDEZVOUS",
@@ -54,6 +55,7 @@ var names = []string{
 	"TIERFLOW_TABLE",
 	"TIERFLOW_TLS",
 	"TIERFLOW_TRACE",
+	"TIERFLOW_TUNE",
 }
 
 // ofTests are the variables that only tests of the module read.

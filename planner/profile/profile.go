@@ -1,0 +1,119 @@
+// Package profile has what a program calls: which collectives of which sizes, by which plans, how
+// often, and for how long. Package planner writes a profile when a job ends, see
+// planner.Options.Profile, and tierflow tune measures what is in it.
+package profile
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Version is that of the file format.
+const Version = 1
+
+// Profile is what rank 0 of a job has called.
+type Profile struct {
+	Version int     `json:"tierflow_profile"`
+	Program string  `json:"program"` // its name
+	Date    string  `json:"date"`    // when the job ended, RFC 3339
+	Machine string  `json:"machine"` // the layout of all ranks, such as 4x2
+	Seconds float64 `json:"seconds"` // from the job's begin to its end
+	Calls   []Call  `json:"calls"`   // what took longest first
+}
+
+// Call is a kind of calls: equal requests on equal layouts by the same plan.
+type Call struct {
+	Collective string  `json:"collective"`
+	Type       string  `json:"type,omitempty"`   // of elements; empty: a barrier
+	Op         string  `json:"op,omitempty"`     // of a reduction
+	Count      int64   `json:"count"`            // elements of a rank's buffer or block, see [tasks.Request]
+	Bytes      int64   `json:"bytes"`            // of these
+	Differ     bool    `json:"differ,omitempty"` // blocks differ, and Count is of the largest
+	On         string  `json:"on"`               // the layout of the communicator's ranks
+	Plan       string  `json:"plan"`
+	Calls      int64   `json:"calls"`   // that have ended well
+	Seconds    float64 `json:"seconds"` // that the rank was in them, others that came late included
+}
+
+// Of returns a kind of calls without numbers.
+func Of(r tasks.Request, on *levels.Topology, plan tasks.Plan) Call {
+	c := Call{Collective: r.Coll.String(), Count: r.Count, Bytes: r.Bytes(), Differ: r.Differ(), On: on.String(), Plan: plan.String()}
+	if r.Coll.HasData() {
+		c.Type = r.Type.String()
+	}
+	if r.Reduces() {
+		c.Op = r.Op.String()
+	}
+	return c
+}
+
+// Request returns what was called, of root 0. What has no request of its own is an error: blocks
+// that differ, and operations of the program.
+func (c *Call) Request() (r tasks.Request, err error) {
+	if r.Coll, err = tasks.ParseCollective(c.Collective); err != nil {
+		return r, err
+	}
+	if c.Differ {
+		return r, fmt.Errorf("%v of blocks that differ", r.Coll)
+	}
+	if r.Coll.HasData() {
+		if r.Type, err = tasks.ParseDatatype(c.Type); err != nil {
+			return r, err
+		}
+		r.Count = c.Count
+	}
+	if r.Reduces() {
+		r.Op, err = tasks.ParseOp(c.Op)
+	}
+	return r, err
+}
+
+// Encode returns the profile as a file, sorted by time.
+func (p *Profile) Encode() ([]byte, error) {
+	slices.SortStableFunc(p.Calls, func(a, b Call) int {
+		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Collective, b.Collective), cmp.Compare(a.Bytes, b.Bytes))
+	})
+	data, err := json.MarshalIndent(p, "", " ")
+	return append(data, '\n'), err
+}
+
+// maxBytes bounds a file that is read as a profile.
+const maxBytes = 16 << 20
+
+// Read reads a file that [Profile.Encode] made.
+func Read(name string) (*Profile, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxBytes {
+		return nil, fmt.Errorf("%s: %d bytes; a profile has at most %d", name, info.Size(), maxBytes)
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	p := &Profile{}
+	if err := json.Unmarshal(data, p); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if p.Version != Version {
+		return nil, fmt.Errorf("%s: tierflow_profile is %d; allowed is %d", name, p.Version, Version)
+	}
+	for i := range p.Calls {
+		c := &p.Calls[i]
+		if _, err := c.Request(); err != nil && !c.Differ && c.Op == "" {
+			return nil, fmt.Errorf("%s: call %d: %w", name, i, err)
+		}
+		if c.Calls < 0 || c.Count < 0 || !(c.Seconds >= 0) {
+			return nil, fmt.Errorf("%s: call %d: %d calls of %d elements, %v s; allowed are numbers from 0", name, i, c.Calls, c.Count, c.Seconds)
+		}
+	}
+	return p, nil
+}

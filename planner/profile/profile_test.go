@@ -1,0 +1,87 @@
+package profile_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/profile"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// What is written is read again, and says what was called.
+func TestRead(t *testing.T) {
+	on, err := levels.Parse("4x2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &profile.Profile{Version: profile.Version, Program: "train", Machine: on.String(), Seconds: 9}
+	all := []tasks.Request{
+		{Coll: tasks.Barrier},
+		{Coll: tasks.Allreduce, Type: tasks.Float64, Count: 100, Op: tasks.Max},
+		{Coll: tasks.Bcast, Type: tasks.Uint8, Count: 7},
+	}
+	for i, r := range all {
+		c := profile.Of(r, on, tasks.Plan{Shape: tasks.Flat})
+		c.Calls, c.Seconds = 3, float64(3-i)
+		p.Calls = append(p.Calls, c)
+	}
+	data, err := p.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "calls.json")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := profile.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(p, got); diff != "" {
+		t.Error(diff)
+	}
+	for i, r := range all {
+		if asked, err := got.Calls[i].Request(); err != nil || asked != r {
+			t.Errorf("%+v: %v, %v; want %v", got.Calls[i], asked, err, r)
+		}
+	}
+}
+
+// What can't be tuned for is said: blocks that differ, a program's own operation.
+func TestRequestOfNone(t *testing.T) {
+	for _, c := range []struct {
+		call profile.Call
+		want string
+	}{
+		{profile.Call{Collective: "gather", Type: "f32", Differ: true}, "gather of blocks that differ"},
+		{profile.Call{Collective: "allreduce", Type: "f32", Op: "mine"}, "mine"},
+		{profile.Call{Collective: "dance"}, "dance"},
+		{profile.Call{Collective: "bcast", Type: "f31"}, "f31"},
+	} {
+		if _, err := c.call.Request(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", c.call, err)
+		}
+	}
+}
+
+func TestReadErrors(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "calls.json")
+	for text, want := range map[string]string{
+		`{"tierflow_profile":2}`:                                               "tierflow_profile is 2; allowed is 1",
+		`{"tierflow_profile":1,"calls":[{"collective":"dance"}]}`:              "call 0: unknown collective",
+		`{"tierflow_profile":1,"calls":[{"collective":"barrier","calls":-1}]}`: "call 0: -1 calls",
+		`[]`: "cannot unmarshal",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := profile.Read(file); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), file) {
+			t.Errorf("%s: %v; want %s", text, err, want)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/profile"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// ProfileVariable is the environment variable that names a file for what a job calls, see
+// [Options.Profile].
+const ProfileVariable = "TIERFLOW_PROFILE"
+
+// calls are what rank 0 of a world calls. A nil one counts nothing.
+type calls struct {
+	file  string
+	on    *levels.Topology
+	begun time.Time
+
+	mu  sync.Mutex
+	all map[profile.Call]*called
+}
+
+// called counts calls of one kind. A nil one does not. Any goroutine may call it.
+type called struct{ n, ns atomic.Int64 }
+
+// profile returns where the job's calls are counted; nil: nobody asks for that. It is an error if
+// there is no place for the file.
+func (o *Options) profile(on *levels.Topology) (*calls, error) {
+	name := cmp.Or(o.Profile, os.Getenv(ProfileVariable))
+	if name == "" {
+		return nil, nil
+	}
+	origin := map[bool]string{true: "Options.Profile", false: ProfileVariable}[o.Profile != ""]
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s: %s is a folder; allowed are names of files", origin, name)
+	}
+	if _, err := os.Stat(filepath.Dir(name)); err != nil {
+		return nil, fmt.Errorf("%s: no folder for the profile: %w", origin, err)
+	}
+	return &calls{file: name, on: on, begun: time.Now(), all: map[profile.Call]*called{}}, nil
+}
+
+// of returns the counter of a kind of calls.
+func (c *calls) of(r tasks.Request, on *levels.Topology, plan tasks.Plan) *called {
+	key := profile.Of(r, on, plan)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all[key] == nil {
+		c.all[key] = &called{}
+	}
+	return c.all[key]
+}
+
+// write writes the profile, if there is one.
+func (c *calls) write() error {
+	if c == nil {
+		return nil
+	}
+	p := profile.Profile{
+		Version: profile.Version, Program: filepath.Base(os.Args[0]), Date: time.Now().UTC().Format(time.RFC3339),
+		Machine: c.on.String(), Seconds: time.Since(c.begun).Seconds(),
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for kind, n := range c.all {
+		if kind.Calls, kind.Seconds = n.n.Load(), float64(n.ns.Load())/1e9; kind.Calls > 0 {
+			p.Calls = append(p.Calls, kind)
+		}
+	}
+	data, err := p.Encode()
+	if err == nil {
+		err = keepFile(c.file, data)
+	}
+	if err != nil {
+		return fmt.Errorf("write the profile: %w", err)
+	}
+	return nil
+}
+
+// begin returns when a call begins.
+func (c *called) begin() (at time.Time) {
+	if c != nil {
+		at = time.Now()
+	}
+	return at
+}
+
+// end counts the time in a call since begin, and the call itself if it has ended well.
+func (c *called) end(begun time.Time, ended bool) {
+	if c == nil {
+		return
+	}
+	c.ns.Add(int64(time.Since(begun)))
+	if ended {
+		c.n.Add(1)
+	}
+}
