@@ -399,8 +399,8 @@ const calmLeast = 24
 // Looks that must agree before a learner has converged, and when they do.
 const (
 	calmLooks  = 4
-	calmSpread = 1e-2 // of the largest sum of variances: it changes less from look to look
-	calmGain   = 1e-2 // hoped to be gained by one more measurement of each choice
+	calmSpread = 1e-2   // of the largest sum of variances: it changes less from look to look
+	calmGain   = 1.5e-2 // hoped to be gained by one more measurement of each choice: half of what the paper is content with
 )
 
 // isIdle reports whether the last measurements have gained nearly nothing, whatever was hoped: so
