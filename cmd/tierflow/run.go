@@ -23,7 +23,7 @@ import (
 // runCommand returns run.
 func runCommand() *cobra.Command {
 	var o launch.Options
-	var agent, tls, dump, metrics string
+	var agent, tls, dump, metrics, learn string
 	var seen seeing
 	c := &cobra.Command{
 		Use:   "run [-n RANKS] [--hosts a:4,b:4] [--] PROGRAM [ARGS]",
@@ -92,6 +92,9 @@ flags or arguments, 125 for everything else.`,
 				o.Agent = []string{self, "agent", "--metrics", metrics}
 			}
 			defer serveMetrics(c, metrics)()
+			if err := learnFirst(c, o, learn); err != nil {
+				return err
+			}
 			if err := seen.begin(&o); err != nil {
 				return err
 			}
@@ -127,6 +130,7 @@ flags or arguments, 125 for everything else.`,
 	f.StringVar(&seen.trace, "trace", "", "file for ui.perfetto.dev with the steps of a sample of calls, :every=16 behind it says of how many one, :every=1 all; .gz is compressed")
 	f.StringVar(&seen.report, "report", "", "file for a browser with where the time of a sample of calls went, :every=16 behind it as for --trace")
 	f.StringVar(&metrics, "metrics", "", "serve what ranks do to Prometheus, on each host, such as :9100 (default $TIERFLOW_METRICS, else nowhere)")
+	f.StringVar(&learn, "tune", "", "first learn for so long, such as 30s, which plans are fast for the calls in the file that TIERFLOW_PROFILE names; later jobs know them too (default $TIERFLOW_TUNE, else not)")
 	f.BoolVar(&o.NodeNames, "node-names", false, "set TIERFLOW_NODE to the host's name on every rank")
 	return c
 }

@@ -80,6 +80,12 @@ func (u *Tuning) read() error {
 	if err := u.readSpace(); err != nil {
 		return err
 	}
+	if u.breakEven && u.profile == "" {
+		return kit.Usagef("--break-even compares with what a program calls: give --profile FILE")
+	}
+	if u.profile != "" {
+		return u.readProfile()
+	}
 	t := u.Job.Topology()
 	for _, coll := range colls {
 		for _, n := range sizes {

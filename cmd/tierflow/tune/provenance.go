@@ -32,7 +32,9 @@ func (u *Tuning) describeOrigin(t *table.Table, r *Rank, m *tune.Method) {
 	if kit.IsLaunched() {
 		p.CongestionControl = kit.Congestion()
 	}
-	p.Types = u.Type + " " + u.Op
+	if p.Types = u.Type + " " + u.Op; u.calls != nil {
+		p.Types = "as called"
+	}
 	stop := u.Stop.WithDefaults()
 	p.Stop = StopText(stop)
 	p.Intervals, p.Budget = tune.Intervals, "none"

@@ -39,6 +39,8 @@ type Tuning struct {
 	output               string        // --output: the table's file
 	keeps                bool          // that is where later jobs find it
 	resume               bool          // --resume: add to that file
+	profile              string        // --profile: a profile's file; empty: none
+	breakEven            bool          // --break-even
 	File                 string        // --simulate: a machine's file; empty: nothing is simulated
 
 	// What narrows the search; empty: nothing does.
@@ -47,6 +49,7 @@ type Tuning struct {
 
 	// Read from these flags.
 	Requests []tasks.Request
+	calls    *profiled // nil: there is no profile
 	Space    tune.Space
 	Stop     stats.Stop
 	when     tune.RaceWhen

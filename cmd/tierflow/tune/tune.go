@@ -60,6 +60,10 @@ calls are single.
 HAN's table I has it. The table then serves machines between them by interpolation, and
 tierflow plan says so. Odd numbers tell what powers of two don't.
 
+--profile tunes for the calls that a program has made, and for nothing else. A job with
+TIERFLOW_PROFILE=calls.json, or planner.Options.Profile, writes them when it ends.
+--break-even says after how many such calls tuning has paid.
+
 Sizes go from --min to --max by factors of four; every fifth is one and a half times
 that, because not all messages are powers of two. --bytes lists others in their place.`,
 		Example: `  tierflow tune -o table.json --topo 4x2
@@ -69,6 +73,7 @@ that, because not all messages are powers of two. --bytes lists others in their 
   tierflow tune -o table.json --topo 4x1 --ops allreduce --bytes 16KiB,64KiB
   tierflow tune -o loop.json --topo 4x1 --ops allreduce --regime back-to-back
   tierflow run -n 8 -- tierflow tune -o table.json --resume
+  tierflow run -n 8 -- tierflow tune --profile calls.json --break-even
   TIERFLOW_TABLE=table.json tierflow plan allreduce --bytes 100000 --topo 3x2`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -103,6 +108,8 @@ func (u *Tuning) addTuneFlags(c *cobra.Command) {
 	kit.CompleteList(c, "learn", learn.OptionWords())
 	f.DurationVar(&u.Budget, "budget", 0, "time for the whole search (default no limit)")
 	u.AddSimulateFlag(c)
+	f.StringVar(&u.profile, "profile", "", "tune for what a program has called on all these ranks, by a file that TIERFLOW_PROFILE named; equal on all hosts")
+	f.BoolVar(&u.breakEven, "break-even", false, "say after how many of the profile's calls tuning pays")
 	f.BoolVar(&u.resume, "resume", false, "keep what the file has, and add to it")
 	f.BoolVar(&u.JSON, "json", false, "print a summary as JSON")
 }
@@ -208,11 +215,23 @@ type Summary struct {
 	Seconds      float64      `json:"seconds"`
 	Entries      int          `json:"entries"`
 	Violations   []string     `json:"violations"`
+	BreakEven    *BreakEven   `json:"break_even,omitempty"`
+	Left         []string     `json:"left_out,omitempty"` // calls of the profile
 }
 
 func (u *Tuning) printSummary(r *Rank, t *table.Table) error {
 	p := t.Provenance
-	s := Summary{u.output, p.Method, p.Configurations, p.Planned, p.Rejected, p.Seconds, len(t.Entries), []string{}}
+	s := Summary{
+		File: u.output, Method: p.Method, Measurements: p.Configurations, Planned: p.Planned, Rejected: p.Rejected, Seconds: p.Seconds,
+		Entries: len(t.Entries), Violations: []string{},
+	}
+	if u.breakEven {
+		even := u.calls.breakEven(t, r.Topology, u.LinksOf(r))
+		s.BreakEven = &even
+	}
+	if u.calls != nil {
+		s.Left = u.calls.left
+	}
 	for _, v := range tune.Violations(t) {
 		s.Violations = append(s.Violations, v.String())
 	}
@@ -235,6 +254,12 @@ func (u *Tuning) printSummary(r *Rank, t *table.Table) error {
 	}
 	for _, v := range s.Violations {
 		fmt.Fprintf(out, "guideline: %s\n", v)
+	}
+	if u.calls != nil {
+		u.calls.printLeft(out, u.profile)
+	}
+	if s.BreakEven != nil {
+		s.BreakEven.print(out, u.profile)
 	}
 	return nil
 }

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/cmd/tierflow/launch"
+	"github.com/tierflow/tierflow/planner"
+)
+
+// tuneVariable is how long ranks learn before a job, unless --tune says so.
+const tuneVariable = "TIERFLOW_TUNE"
+
+// learnFirst lets the ranks of a job that is about to run learn for a while which plans are fast for
+// the calls that a profile has. They keep a decision table where the job finds it. The first job,
+// which has no profile yet, writes one.
+func learnFirst(c *cobra.Command, o launch.Options, text string) error {
+	if text = cmp.Or(text, os.Getenv(tuneVariable)); text == "" {
+		return nil
+	}
+	long, err := time.ParseDuration(text)
+	if err != nil || long <= 0 {
+		return kit.Usagef("--tune or %s: %q; allowed are durations such as 30s", tuneVariable, text)
+	}
+	file := os.Getenv(planner.ProfileVariable)
+	switch {
+	case file == "":
+		return kit.Usagef("--tune or %s: no profile says what to tune for; %s=FILE names one, and the first job writes it", tuneVariable, planner.ProfileVariable)
+	case o.Hostfile == "-":
+		return kit.Usagef("--tune or %s: standard input has the hosts only once; give a file to --hostfile", tuneVariable)
+	}
+	for name, usual := range map[string]string{planner.TableVariable: "", planner.MachineVariable: planner.MachineAuto} {
+		if value := os.Getenv(name); value != "" && value != usual {
+			return kit.Usagef("--tune or %s: the job would not use what is learned, since %s says by what it decides; unset one", tuneVariable, name)
+		}
+	}
+	if file, err = filepath.Abs(file); err != nil {
+		return err
+	}
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		fmt.Fprintf(c.ErrOrStderr(), "tierflow: nothing is tuned: %s will be there when this job has ended\n", file)
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	o.Program = []string{self, "tune", "--profile", file, "--method", "learn", "--budget", long.String(), "--resume"}
+	o.Export = append(o.Export[:len(o.Export):len(o.Export)], planner.ProfileVariable+"=", tuneVariable+"=")
+	o.Min, o.Stdin, o.LogDir, o.Timeout = 0, "none", "", 0
+	status, err := launch.Run(c.Context(), o, nil, kit.Raw(c.ErrOrStderr()), c.ErrOrStderr())
+	if err != nil {
+		return kit.WithStatus(fmt.Errorf("tune for %s: %w", file, err), status)
+	}
+	return nil
+}
