@@ -22,6 +22,7 @@ type learning struct {
 	record    string
 	replay    []string
 	catalogue bool
+	plans     int
 	seed      uint64
 	seeds     int
 	json      bool
@@ -68,6 +69,7 @@ prices of a machine with Gigabit Ethernet that nobody has measured.`,
 	f.StringVar(&u.op, "op", "bcast", "collective to record")
 	f.StringVar(&u.Bytes, "bytes", "8:1MiB:x2", "sizes to record; odd ones are added")
 	f.BoolVar(&u.catalogue, "catalogue", false, "record all plans on the whole machine, not those of MPICH on its parts")
+	f.IntVar(&u.plans, "plans", 0, "with --catalogue: so many plans of it, drawn (default all)")
 	f.StringSliceVar(&u.replay, "replay", nil, "files of recorded sets")
 	f.Uint64Var(&u.seed, "seed", 1, "first of the seeds")
 	f.IntVar(&u.seeds, "seeds", 3, "of how many seeds results are the means")
@@ -89,7 +91,10 @@ func (u *learning) runRecord(c *cobra.Command) error {
 	if err != nil {
 		return kit.Usagef("--bytes: %w", err)
 	}
-	r := recorder{registry: u.registry, simulated: s, coll: coll, sizes: sizes, all: u.catalogue, seed: u.seed, stderr: c.ErrOrStderr()}
+	if u.plans < 0 || u.plans > 0 && !u.catalogue {
+		return kit.Usagef("--plans %d: from 1 on, with --catalogue", u.plans)
+	}
+	r := recorder{registry: u.registry, simulated: s, coll: coll, sizes: sizes, all: u.catalogue, most: u.plans, seed: u.seed, stderr: c.ErrOrStderr()}
 	set, err := r.record(c.Context())
 	if err != nil {
 		return err

@@ -165,9 +165,6 @@ func figure(all []Compared) viz.Panels {
 			p.Names = append(p.Names, name)
 		}
 		for _, way := range one.Ways {
-			if way.steps == nil {
-				continue
-			}
 			series := viz.Series{Name: way.Name}
 			for _, at := range times {
 				series.Values = append(series.Values, way.at(at))
@@ -182,9 +179,13 @@ func figure(all []Compared) viz.Panels {
 // least is the slowdown less 1 that is drawn for none.
 const least = 1e-4
 
-// at returns the slowdown less 1 after some seconds; NaN: nothing was measured.
+// at returns the slowdown less 1 after some seconds; NaN: nothing was measured. What doesn't learn
+// step by step knows all at its end.
 func (w *Way) at(seconds float64) float64 {
 	slow := math.NaN()
+	if w.steps == nil && w.Seconds <= seconds*(1+1e-9) {
+		return max(w.Slowdown-1, least)
+	}
 	for _, st := range w.steps {
 		if st.Seconds > seconds {
 			break

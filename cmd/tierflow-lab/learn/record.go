@@ -29,6 +29,7 @@ type recorder struct {
 	coll      tasks.Collective
 	sizes     []int64
 	all       bool // plans are the catalogue's, on the whole machine; else MPICH's, on its parts
+	most      int  // plans of the catalogue, drawn; 0: all
 	seed      uint64
 	stderr    io.Writer
 }
@@ -128,7 +129,7 @@ func rounded(ns float64) float64 {
 	return math.Round(math.Round(ns/digit)*digit*1e3) / 1e3
 }
 
-// catalogue lists the plans of all sizes.
+// catalogue lists the plans of all sizes, or some of them.
 func (r *recorder) catalogue(on *levels.Topology, sizes []int64) (all []string) {
 	seen := map[string]bool{}
 	for _, n := range sizes {
@@ -140,6 +141,12 @@ func (r *recorder) catalogue(on *levels.Topology, sizes []int64) (all []string) 
 		}
 	}
 	slices.Sort(all)
+	if r.most > 0 && r.most < len(all) {
+		rng := rand.New(rand.NewPCG(r.seed, 5))
+		rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		all = all[:r.most]
+		slices.Sort(all)
+	}
 	return all
 }
 
