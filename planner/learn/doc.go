@@ -1,5 +1,5 @@
-// Package learn decides what to measure next so that few measurements tell which plans are fast:
-// active learning as ACCLAiM has it (Wilkins and others, CLUSTER 2022).
+// Package learn decides what to measure next, so that few measurements tell plans apart: active
+// learning as ACCLAiM has it (Wilkins and others, CLUSTER 2022).
 //
 // It measures nothing and has no clock: callers do, and tell it. Equal answers in equal order
 // give equal questions.

@@ -1,5 +1,5 @@
-// Package profile has what a program calls: which collectives of which sizes, by which plans, how
-// often, and for how long. Package planner writes a profile when a job ends, see
+// Package profile has what a program calls: collectives, sizes, plans, how often and for how long.
+// Package planner writes a profile when a job ends, see
 // planner.Options.Profile, and tierflow tune measures what is in it.
 package profile
 

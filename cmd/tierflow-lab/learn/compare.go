@@ -20,7 +20,7 @@ var contests = []Contest{
 	{Name: "learn"},
 }
 
-// longest is the share of what all measurements take after which a way ends that hasn't stopped.
+// longest is the share of the time of all measurements after which a way ends at the latest.
 const longest = 0.5
 
 // good is the mean slowdown with which the paper is content.

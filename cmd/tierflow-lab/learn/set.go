@@ -16,8 +16,8 @@ import (
 // setVersion is the version of the file format.
 const setVersion = 1
 
-// Set is what a collective takes with each plan at each point: everything that a method could
-// have measured, so that methods can be compared without a machine.
+// Set is what a collective takes with each plan at each point. A method can measure from it in
+// place of a machine.
 type Set struct {
 	Version    int              `json:"tierflow_set"`
 	Collective string           `json:"collective"`
