@@ -148,8 +148,8 @@ var arrows = map[string][]string{
 	"planner/tune": {"planner", "planner/priced", "planner/learn", "costs/price", "costs/measure"},
 	// Apart from planner: it needs net/http.
 	"planner/metrics": {"planner"},
-	// It sums floats by collectives of integers.
-	"planner/exact": {"planner"},
+	// It sums floats by collectives of integers, which it rounds to by assembly.
+	"planner/exact": {"planner", "executor/kernel"},
 	// It gathers units and reduces gradients in parts.
 	"planner/shard": {"planner"},
 	// It starts collectives of buckets while gradients are computed.

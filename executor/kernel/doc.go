@@ -22,6 +22,9 @@
 //     before. It is not defined on integers, whose quotient would lose its
 //     fraction: Sum and divide instead.
 //
+// [LargestF32], [AddMultiplesF32] and [MultiplyF32] are what exact sums do with floats, before and
+// after integers are summed.
+//
 // [CopyPast] is a copy for memory that another processor has in its cache.
 //
 // Float operations other than Average's division are one IEEE operation per

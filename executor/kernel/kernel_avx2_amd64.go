@@ -141,3 +141,12 @@ func maxF16(dst *byte, a *byte, b *byte, n int)
 
 //go:noescape
 func maxBF16(dst *byte, a *byte, b *byte, n int)
+
+//go:noescape
+func largestF32(x *float32, n int) uint32
+
+//go:noescape
+func addMultiplesF32(acc *int32, x *float32, n int, scale float64)
+
+//go:noescape
+func multiplyF32(dst *float32, q *int32, n int, grid float64)

@@ -4107,3 +4107,80 @@ tail:
 done:
 	VZEROUPPER
 	RET
+
+// func largestF32(x *float32, n int) uint32
+// Requires: AVX, AVX2
+TEXT ·largestF32(SB), NOSPLIT, $0-20
+	MOVQ     x+0(FP), AX
+	MOVQ     n+8(FP), CX
+	VPCMPEQD Y0, Y0, Y0
+	VPSRLD   $0x01, Y0, Y0
+	VPXOR    Y1, Y1, Y1
+	XORQ     DX, DX
+
+blocks:
+	VPAND        (AX)(DX*4), Y0, Y2
+	VPMAXUD      Y2, Y1, Y1
+	ADDQ         $0x08, DX
+	CMPQ         DX, CX
+	JLT          blocks
+	VEXTRACTI128 $0x01, Y1, X0
+	VPMAXUD      X0, X1, X1
+	VPSHUFD      $0x4e, X1, X0
+	VPMAXUD      X0, X1, X1
+	VPSHUFD      $0xb1, X1, X0
+	VPMAXUD      X0, X1, X1
+	VMOVD        X1, AX
+	MOVL         AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func addMultiplesF32(acc *int32, x *float32, n int, scale float64)
+// Requires: AVX
+TEXT ·addMultiplesF32(SB), NOSPLIT, $0-32
+	MOVQ         acc+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VBROADCASTSD scale+24(FP), Y0
+	XORQ         BX, BX
+
+blocks:
+	VCVTPS2PD  (CX)(BX*4), Y1
+	VMULPD     Y0, Y1, Y1
+	VCVTPD2DQY Y1, X1
+	VPADDD     (AX)(BX*4), X1, X1
+	VMOVDQU    X1, (AX)(BX*4)
+	VCVTPS2PD  16(CX)(BX*4), Y1
+	VMULPD     Y0, Y1, Y1
+	VCVTPD2DQY Y1, X1
+	VPADDD     16(AX)(BX*4), X1, X1
+	VMOVDQU    X1, 16(AX)(BX*4)
+	ADDQ       $0x08, BX
+	CMPQ       BX, DX
+	JLT        blocks
+	VZEROUPPER
+	RET
+
+// func multiplyF32(dst *float32, q *int32, n int, grid float64)
+// Requires: AVX
+TEXT ·multiplyF32(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         q+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VBROADCASTSD grid+24(FP), Y0
+	XORQ         BX, BX
+
+blocks:
+	VCVTDQ2PD  (CX)(BX*4), Y1
+	VMULPD     Y0, Y1, Y1
+	VCVTPD2PSY Y1, X1
+	VMOVUPS    X1, (AX)(BX*4)
+	VCVTDQ2PD  16(CX)(BX*4), Y1
+	VMULPD     Y0, Y1, Y1
+	VCVTPD2PSY Y1, X1
+	VMOVUPS    X1, 16(AX)(BX*4)
+	ADDQ       $0x08, BX
+	CMPQ       BX, DX
+	JLT        blocks
+	VZEROUPPER
+	RET

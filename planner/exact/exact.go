@@ -101,11 +101,11 @@ func New[T Float](c *planner.Comm, n, contributions int, o *Options) (*Sum[T], e
 	switch any(*new(T)).(type) {
 	case float32:
 		var a *round[float32, uint8, int32]
-		a, err = newRound(c, p, kernels32)
+		a, err = newRound(c, p, loops32)
 		s.of, _ = any(a).(adder[T])
 	default:
 		var a *round[float64, uint16, int64]
-		a, err = newRound(c, p, kernels64)
+		a, err = newRound(c, p, loops64)
 		s.of, _ = any(a).(adder[T])
 	}
 	if err != nil {
@@ -155,19 +155,6 @@ type exponent interface{ uint8 | uint16 }
 // carrier is what is sent.
 type carrier interface{ int32 | int64 }
 
-// kernels are the loops over elements. A block's top is the exponent field of its largest finite
-// element; that of subnormals is 0.
-type kernels[T Float, E exponent, Q carrier] struct {
-	// look raises tops to those of x, and reports whether there is a NaN or an infinity.
-	look func(tops []E, x []T, block int) (special bool)
-	// add rounds x to multiples of the blocks' grids and adds these to acc. Where flags isn't nil
-	// it marks elements that are NaN or infinite. It reports whether x is above its tops, and
-	// then has added anything.
-	add func(acc []Q, x []T, tops []E, block, shift int, flags []uint8) (above bool)
-	// result is the sum as floats, divided by count.
-	result func(dst []T, acc []Q, tops []E, block, shift int, count int64)
-}
-
 // Words behind the tops: a hash of the problem, its complement, and whether an element is special.
 // A maximum of both a word and its complement shows that all are equal.
 const (
@@ -202,7 +189,7 @@ const (
 // round is a [Sum], and what it knows of this round.
 type round[T Float, E exponent, Q carrier] struct {
 	problem
-	loops *kernels[T, E, Q]
+	loops *loops[T, E, Q]
 	comm  *planner.Comm
 	id    uint32 // the problem's hash
 	phase phase
@@ -217,9 +204,9 @@ type round[T Float, E exponent, Q carrier] struct {
 	marked bool                // in this round there are special elements
 }
 
-func newRound[T Float, E exponent, Q carrier](c *planner.Comm, p problem, k *kernels[T, E, Q]) (s *round[T, E, Q], err error) {
+func newRound[T Float, E exponent, Q carrier](c *planner.Comm, p problem, l *loops[T, E, Q]) (s *round[T, E, Q], err error) {
 	blocks := (p.n + p.block - 1) / p.block
-	s = &round[T, E, Q]{problem: p, loops: k, comm: c, id: p.hash()}
+	s = &round[T, E, Q]{problem: p, loops: l, comm: c, id: p.hash()}
 	s.all = make([]E, blocks+topWords)
 	s.tops = s.all[:blocks]
 	if s.lent, err = planner.Alloc[Q](c, p.n+accWords); err != nil {
@@ -304,7 +291,7 @@ func (s *round[T, E, Q]) add(x []T) error {
 	if s.marked {
 		flags = s.flags
 	}
-	if s.loops.add(s.acc, x, s.tops, s.block, s.shift(), flags) {
+	if s.loops.addAll(s.acc, x, s.tops, s.block, s.shift(), flags) {
 		s.lent[s.n+aboveWord]++
 	}
 	s.lent[s.n+countWord]++
@@ -335,7 +322,7 @@ func (s *round[T, E, Q]) sum(ctx context.Context, dst []T) error {
 	case !s.average:
 		count = 1
 	}
-	s.loops.result(dst, s.acc, s.tops, s.block, s.shift(), count)
+	s.loops.results(dst, s.acc, s.tops, s.block, s.shift(), count)
 	if s.marked {
 		mark(dst, s.flags)
 	}

@@ -28,6 +28,7 @@ func main() {
 	for _, k := range kernels() {
 		k.emit()
 	}
+	grid()
 	build.Generate()
 }
 
