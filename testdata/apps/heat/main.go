@@ -4,6 +4,7 @@
 //	tierflow run -n 4 -- heat -side 2048 -steps 200
 //
 // Each cell's sum has one order, so the result has the same bits as a serial run's; -check compares.
+// -turns takes the steps by Neighbors and by single sends and receives in turns.
 package main
 
 import (
@@ -32,6 +33,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	side := f.Int("side", 512, "cells of a side, at least one for each rank")
 	steps := f.Int("steps", 100, "steps, at least 1")
 	check := f.Bool("check", false, "compare with a serial run")
+	turns := f.Int("turns", 0, "instead, compare halos by Neighbors with single sends and receives, in so many turns")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -40,16 +42,18 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer comm.Close()
-	if *side < comm.Size() || *steps < 1 {
-		return fmt.Errorf("-side %d -steps %d: allowed are %d or more cells, and 1 or more steps", *side, *steps, comm.Size())
+	if *side < comm.Size() || *steps < 1 || *turns < 0 {
+		return fmt.Errorf("-side %d -steps %d -turns %d: allowed are %d or more cells, 1 or more steps, and 0 or more turns", *side, *steps, *turns, comm.Size())
 	}
-	begin := time.Now()
-	p, change, err := spread(ctx, comm, *side, *steps)
+	if *turns > 0 {
+		return inTurns(ctx, comm, *side, *steps, *turns, out)
+	}
+	p, change, err := spread(ctx, comm, *side, *steps, byNeighbors)
 	if err == nil && *check {
 		err = p.compare(*steps)
 	}
 	if err == nil && comm.Rank() == 0 {
-		fmt.Fprintf(out, "side=%d ranks=%d steps=%d change=%.3g step_ms=%.3f\n", *side, comm.Size(), *steps, change, time.Since(begin).Seconds()*1e3/float64(*steps))
+		fmt.Fprintf(out, "side=%d ranks=%d steps=%d change=%.3g step_ms=%.3f\n", *side, comm.Size(), *steps, change, p.took.Seconds()*1e3/float64(*steps))
 	}
 	return err
 }
@@ -60,6 +64,7 @@ type plate struct {
 	top, left     int // its first cell
 	height, width int
 	now, next     []float64 // rows of width+2
+	took          time.Duration
 }
 
 // newPlate is block (row, col) of rows by cols blocks. The plate is cold, its upper edge is hot.
@@ -107,41 +112,23 @@ func (p *plate) line(side int, frame bool) (first, stride, n int) {
 	}
 }
 
-// halo is what a block gives its neighbours and gets from them.
-type halo struct {
-	sides     []int // that have a neighbour
-	send, get [][]float64
-	exchange  *planner.Collective
-}
-
-// newHalo finds the neighbours of a block among rows by cols of them.
-func newHalo(ctx context.Context, c *planner.Comm, p *plate, rows, cols int) (h halo, err error) {
-	row, col := c.Rank()/cols, c.Rank()%cols
-	var peers []int
-	for side, at := range [][2]int{{row - 1, col}, {row + 1, col}, {row, col - 1}, {row, col + 1}} {
-		if at[0] < 0 || at[0] >= rows || at[1] < 0 || at[1] >= cols {
-			continue
-		}
-		_, _, n := p.line(side, false)
-		peers = append(peers, at[0]*cols+at[1])
-		h.sides, h.send, h.get = append(h.sides, side), append(h.send, make([]float64, n)), append(h.get, make([]float64, n))
-	}
-	h.exchange, err = planner.Neighbors(ctx, c, peers, h.send, h.get)
-	return h, err
-}
-
 // spread takes steps, and returns this rank's block and the last change that all ranks looked at.
-func spread(ctx context.Context, c *planner.Comm, side, steps int) (p *plate, change float64, err error) {
+func spread(ctx context.Context, c *planner.Comm, side, steps int, by func(context.Context, *planner.Comm, *halo) (exchange, error)) (p *plate, change float64, err error) {
 	rows := int(math.Sqrt(float64(c.Size())))
 	for c.Size()%rows != 0 {
 		rows--
 	}
 	cols := c.Size() / rows
 	p = newPlate(side, rows, cols, c.Rank()/cols, c.Rank()%cols)
-	h, err := newHalo(ctx, c, p, rows, cols)
+	h := newHalo(c.Rank(), p, rows, cols)
+	start, err := by(ctx, c, &h)
+	if err == nil {
+		err = planner.BarrierNow(ctx, c)
+	}
 	if err != nil {
 		return nil, 0, err
 	}
+	begin := time.Now()
 	for step := range steps {
 		for k, side := range h.sides {
 			first, stride, _ := p.line(side, false)
@@ -149,12 +136,12 @@ func spread(ctx context.Context, c *planner.Comm, side, steps int) (p *plate, ch
 				h.send[k][i] = p.now[first+i*stride]
 			}
 		}
-		pending, err := h.exchange.Start(ctx)
+		wait, err := start(ctx)
 		if err != nil {
 			return nil, 0, err
 		}
 		mine := p.step(2, p.height, 2, p.width) // the interior, while halos fly
-		if err := pending.Wait(); err != nil {
+		if err := wait(); err != nil {
 			return nil, 0, err
 		}
 		for k, side := range h.sides {
@@ -172,6 +159,7 @@ func spread(ctx context.Context, c *planner.Comm, side, steps int) (p *plate, ch
 			}
 		}
 	}
+	p.took = time.Since(begin)
 	return p, change, nil
 }
 

@@ -15,9 +15,9 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"math/rand/v2"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
@@ -52,30 +52,55 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	defer comm.Close()
 	mine := records(*n, comm.Rank())
+	if err := planner.BarrierNow(ctx, comm); err != nil {
+		return err
+	}
+	begin := time.Now()
 	sorted, first, err := sortAll(ctx, comm, mine)
+	if err != nil {
+		return err
+	}
+	took, err := planner.AllreduceValue(ctx, comm, time.Since(begin), tasks.Max)
 	if err != nil {
 		return err
 	}
 	if err := check(ctx, comm, mine, sorted); err != nil {
 		return err
 	}
+	all, err := planner.AllreduceValue(ctx, comm, digest(sorted), tasks.Sum)
+	if err == nil && comm.Rank() == 0 {
+		fmt.Fprintf(out, "records=%d ranks=%d sort_ms=%.3f digest=%016x\n", *n, comm.Size(), took.Seconds()*1e3, all)
+	}
 	fmt.Fprintf(out, "rank=%d records=%d first=%d\n", comm.Rank(), len(sorted), first)
-	return nil
+	return err
 }
 
-// records returns n random ones.
+// mix makes numbers that look random of those that follow each other.
+func mix(n uint64) uint64 {
+	n *= 0x9e3779b97f4a7c15
+	n = (n ^ n>>30) * 0xbf58476d1ce4e5b9
+	n = (n ^ n>>27) * 0x94d049bb133111eb
+	return n ^ n>>31
+}
+
+// records returns n random ones, those of mpi/samplesort.c.
 func records(n, rank int) []record {
-	draw := rand.New(rand.NewPCG(5, uint64(rank)))
 	all := make([]record, n)
 	for i := range all {
-		all[i] = record{draw.Uint64N(1 << 40), int32(rank), int32(i)}
+		all[i] = record{mix(uint64(rank)<<32|uint64(i)) >> 24, int32(rank), int32(i)}
 	}
 	return all
 }
 
 // order is by key; records with equal keys are ordered too, so that all results are the same.
 func order(a, b record) int {
-	return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Index, b.Index))
+	switch {
+	case a.Key != b.Key:
+		return cmp.Compare(a.Key, b.Key)
+	case a.Rank != b.Rank:
+		return cmp.Compare(a.Rank, b.Rank)
+	}
+	return cmp.Compare(a.Index, b.Index)
 }
 
 // sortAll returns this rank's part of the sorted records, and the place of its first one.
@@ -168,8 +193,7 @@ func check(ctx context.Context, c *planner.Comm, before, after []record) error {
 // digest is the same whatever the order; those of parts add up.
 func digest(all []record) (sum uint64) {
 	for _, r := range all {
-		x := (r.Key ^ uint64(r.Rank)<<48 ^ uint64(r.Index)<<20) * 0x9e3779b97f4a7c15
-		sum += (x ^ x>>29) * 0xbf58476d1ce4e5b9
+		sum += mix(r.Key ^ uint64(r.Rank)<<48 ^ uint64(r.Index)<<20)
 	}
 	return sum
 }

@@ -18,7 +18,10 @@ static int32_t weight(int i, int j) {
 }
 
 int main(int argc, char **argv) {
-	int ranks, me, n = argc > 1 ? atoi(argv[1]) : 512;
+	int ranks, me, n = 512;
+	for (int i = 1; i + 1 < argc; i += 2)
+		if (!strcmp(argv[i], "-vertices"))
+			n = atoi(argv[i + 1]);
 	MPI_Init(&argc, &argv);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	MPI_Comm_rank(MPI_COMM_WORLD, &me);
