@@ -14,8 +14,8 @@
 //	mine, err := params.Grad(ctx, u)              // waits: that of Own(u)
 //
 // These are the steps of ZeRO (Rajbhandari et al., SC 2020) and of PyTorch's FSDP. Of n elements,
-// P ranks and b buffers a rank keeps n/P elements and b of the largest units. A gather and a reduction
-// send (P-1)/P of a unit each.
+// P ranks and b buffers a rank keeps n/P elements and b of the largest units, or n where all units
+// have a buffer; and n/P of reductions. A gather and a reduction send (P-1)/P of a unit each.
 //
 // Gathers go before reductions that are on their way: computing waits for them.
 //

@@ -11,7 +11,7 @@ import (
 // Options are what shards may be told. nil and the zero value are ready to use. All ranks give the
 // same.
 type Options struct {
-	// Buffers is how many units may be whole at a time. 0: all.
+	// Buffers is how many units may be whole at a time. 0: all, and then own parts lie in them.
 	Buffers int
 	// Op combines what Reduce is given. Zero: tasks.Average.
 	Op tasks.Op
@@ -30,6 +30,7 @@ type unit[T any] struct {
 	size     int // elements
 	part     int // of each rank; the parts together are size or more
 	own      []T
+	home     *buffer[T] // of its own, in which own lies; nil: any will do
 	in       *buffer[T] // nil: it isn't whole
 	grad     []T        // this rank's part of the reduction
 	from     []T        // what reduce reads
@@ -54,7 +55,7 @@ func New[T any](c *planner.Comm, units []int, o *Options) (s *Shards[T], err err
 	if o.Buffers < 0 {
 		return nil, fmt.Errorf("shards with %d buffers; allowed are 0 or more", o.Buffers)
 	}
-	s = &Shards[T]{comm: c, op: o.Op}
+	s = &Shards[T]{comm: c, op: o.Op, units: make([]*unit[T], 0, len(units))}
 	if !s.op.Valid() {
 		s.op = tasks.Average
 	}
@@ -64,27 +65,35 @@ func New[T any](c *planner.Comm, units []int, o *Options) (s *Shards[T], err err
 			return nil, fmt.Errorf("unit %d has %d elements; allowed are 0 or more", i, n)
 		}
 		u := &unit[T]{size: n, part: (n + c.Size() - 1) / c.Size()}
-		if u.own, err = planner.Alloc[T](c, u.part); err != nil {
+		u.grad = make([]T, u.part)
+		s.units = append(s.units, u)
+		if o.Buffers > 0 {
+			u.own, err = planner.Alloc[T](c, u.part)
+			largest = max(largest, s.Padded(i))
+		} else if u.home, err = s.newBuffer(s.Padded(i)); err == nil {
+			u.own = u.home.data[c.Rank()*u.part:][:u.part:u.part]
+		}
+		if err != nil {
 			s.Close()
 			return nil, fmt.Errorf("unit %d: %w", i, err)
 		}
-		u.grad = make([]T, u.part)
-		s.units = append(s.units, u)
-		largest = max(largest, u.part*c.Size())
 	}
-	count := o.Buffers
-	if count == 0 {
-		count = len(units)
-	}
-	for range count {
-		b := &buffer[T]{gathers: make([]*planner.Collective, len(units))}
-		if b.data, err = planner.Alloc[T](c, largest); err != nil {
+	for range o.Buffers {
+		if _, err := s.newBuffer(largest); err != nil {
 			s.Close()
 			return nil, fmt.Errorf("shards' buffers: %w", err)
 		}
-		s.buffers = append(s.buffers, b)
 	}
 	return s, nil
+}
+
+// newBuffer adds a buffer of n elements.
+func (s *Shards[T]) newBuffer(n int) (b *buffer[T], err error) {
+	b = &buffer[T]{gathers: make([]*planner.Collective, cap(s.units))}
+	if b.data, err = planner.Alloc[T](s.comm, n); err == nil {
+		s.buffers = append(s.buffers, b)
+	}
+	return b, err
 }
 
 // Padded is how many elements Reduce takes for a unit: its own, and as many behind as make the
@@ -110,11 +119,10 @@ func (s *Shards[T]) Gather(ctx context.Context, u int) (err error) {
 	if x.in != nil {
 		return nil
 	}
-	var b *buffer[T]
-	for _, one := range s.buffers {
-		if !one.taken {
-			b = one
-			break
+	b := x.home
+	for i := 0; b == nil && i < len(s.buffers); i++ {
+		if !s.buffers[i].taken {
+			b = s.buffers[i]
 		}
 	}
 	if b == nil {
@@ -207,7 +215,9 @@ func (s *Shards[T]) Grad(ctx context.Context, u int) ([]T, error) {
 // Close gives all memory back. Nothing may be on its way.
 func (s *Shards[T]) Close() {
 	for _, u := range s.units {
-		planner.Free(s.comm, u.own)
+		if u.home == nil {
+			planner.Free(s.comm, u.own)
+		}
 	}
 	for _, b := range s.buffers {
 		planner.Free(s.comm, b.data)

@@ -1,0 +1,186 @@
+// Command shards compares what keeping a model in parts costs: what is sent in a training step, and how
+// much memory a rank takes. Nothing is computed.
+//
+//	tierflow run -n 4 -- shards -turns 9             times of ddp, zero1, zero2 and zero3 in turns
+//	tierflow run -n 4 -- shards -turns 3 -mode zero3 its peak memory, too, beside the table's
+//
+// The table is that of float32 weights with Adam, bytes of P ranks for each weight:
+//
+//	ddp    16
+//	zero1  8 + 12/P            moments in parts, and reductions
+//	zero2  4 + 12/P            gradients, too, are whole in two units at a time
+//	zero3  16/P                weights, too
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/fuse"
+	"github.com/tierflow/tierflow/planner/shard"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+func main() {
+	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil {
+		log.Fatal("shards: ", err)
+	}
+}
+
+// modes are all of them, the first of which others are compared with.
+var modes = []string{"ddp", "zero1", "zero2", "zero3"}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	f := flag.NewFlagSet("shards", flag.ContinueOnError)
+	units := f.Int("units", 48, "units of the model, at least 2")
+	size := f.Int("elements", 1<<19, "weights of a unit, at least 1")
+	turns := f.Int("turns", 9, "turns, at least 1")
+	mode := f.String("mode", "", "ddp, zero1, zero2 or zero3 by itself, and its memory; empty: all in turns")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if *units < 2 || *size < 1 || *turns < 1 || *mode != "" && !slices.Contains(modes, *mode) {
+		return fmt.Errorf("-units %d -elements %d -turns %d -mode %s: allowed are 2 or more, 1 or more, 1 or more, and %v", *units, *size, *turns, *mode, modes)
+	}
+	comm, err := planner.Join(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer comm.Close()
+	sizes := slices.Repeat([]int{*size}, *units)
+	if *mode != "" {
+		return measure(ctx, comm, *mode, sizes, *turns, out)
+	}
+	all, err := compare(ctx, comm, sizes, *turns)
+	for k := 0; k < len(all) && comm.Rank() == 0; k++ {
+		fmt.Fprintln(out, all[k].against(all[0]))
+	}
+	return err
+}
+
+// way is a mode with its memory, and what its steps took, ms of the slowest rank.
+type way struct {
+	name string
+	step func(ctx context.Context) error
+	free func()
+	took []float64
+	kept []float32 // what else is in memory: moments, and weights of ddp
+	parts
+}
+
+// against is a line of key=value.
+func (w *way) against(first *way) string {
+	ratios := make([]float64, len(w.took))
+	for i := range ratios {
+		ratios[i] = w.took[i] / first.took[i]
+	}
+	slices.Sort(ratios)
+	n := len(ratios)
+	return fmt.Sprintf("mode=%s median_ms=%.2f ratio=%.3f quartiles=%.3f–%.3f",
+		w.name, slices.Sorted(slices.Values(w.took))[n/2], ratios[n/2], ratios[n/4], ratios[3*n/4])
+}
+
+// newWay makes a mode, with moments that are written.
+func newWay(c *planner.Comm, name string, sizes []int) (w *way, err error) {
+	w = &way{name: name}
+	if name == "ddp" {
+		err = w.replicate(c, sizes)
+	} else {
+		err = w.split(c, sizes)
+	}
+	return w, err
+}
+
+// replicate keeps all on each rank, and sums gradients in buckets.
+func (w *way) replicate(c *planner.Comm, sizes []int) error {
+	grads, err := fuse.New[float32](c, sizes, nil)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, size := range sizes {
+		n += size
+	}
+	w.kept = ones(3 * n)
+	w.free = grads.Free
+	w.step = func(ctx context.Context) error {
+		for u := len(sizes) - 1; u >= 0; u-- {
+			if err := grads.Ready(ctx, u); err != nil {
+				return err
+			}
+		}
+		return grads.Wait(ctx)
+	}
+	return nil
+}
+
+// split keeps parts. Gradients of zero1 are all there, others have two buffers.
+func (w *way) split(c *planner.Comm, sizes []int) error {
+	o := &shard.Options{}
+	if w.name == "zero3" {
+		o.Buffers = 2
+	}
+	params, err := shard.New[float32](c, sizes, o)
+	if err != nil {
+		return err
+	}
+	grads, moments, buffers := make([][]float32, len(sizes)), 0, [2][]float32{}
+	for u := range sizes {
+		n := params.Padded(u)
+		if w.name == "zero1" || len(buffers[u%2]) < n {
+			buffers[u%2] = ones(n)
+		}
+		grads[u] = buffers[u%2][:n]
+		copy(params.Own(u), grads[u])
+		moments += 2 * len(params.Own(u))
+	}
+	w.kept, w.parts, w.free = ones(moments), parts{params, grads}, params.Close
+	w.step = map[string]func(context.Context) error{"zero1": w.zero1, "zero2": w.zero2, "zero3": w.zero3}[w.name]
+	return nil
+}
+
+// ones is memory that has been written.
+func ones(n int) []float32 { return slices.Repeat([]float32{1}, n) }
+
+// compare takes steps of all modes in turns.
+func compare(ctx context.Context, c *planner.Comm, sizes []int, turns int) (all []*way, err error) {
+	for _, name := range modes {
+		w, err := newWay(c, name, sizes)
+		if err != nil {
+			return nil, err
+		}
+		defer w.free()
+		all = append(all, w)
+	}
+	for turn := range turns + 1 { // the first one warms up
+		for k := range all {
+			if err := all[(k+turn)%len(all)].take(ctx, c, turn > 0); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// take takes a step on all ranks at the same time.
+func (w *way) take(ctx context.Context, c *planner.Comm, counts bool) error {
+	if err := planner.BarrierNow(ctx, c); err != nil {
+		return err
+	}
+	begin := time.Now()
+	if err := w.step(ctx); err != nil {
+		return err
+	}
+	ms, err := planner.AllreduceValue(ctx, c, time.Since(begin).Seconds()*1e3, tasks.Max)
+	if counts {
+		w.took = append(w.took, ms)
+	}
+	return err
+}
