@@ -113,8 +113,12 @@ func (r GanttRow) draw(b *bytes.Buffer, end time.Duration, y int, kinds []string
 	for _, bar := range r.Bars {
 		i := slices.Index(kinds, bar.Kind)
 		from, to := at(bar.Begin, end), at(bar.End, end)
-		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s" stroke="white" stroke-width="0.5"><title>%s %s: %v, from %v</title></rect>`+"\n",
-			from, y, to-from, ganttBar, barColor(i), html.EscapeString(bar.Kind), html.EscapeString(bar.Label), rounded(bar.End-bar.Begin), rounded(bar.Begin))
+		edge := 0.0 // narrow bars would be nothing else
+		if to-from > 4 {
+			edge = 0.5
+		}
+		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s" stroke="white" stroke-width="%g"><title>%s %s: %v, from %v</title></rect>`+"\n",
+			from, y, to-from, ganttBar, barColor(i), edge, html.EscapeString(bar.Kind), html.EscapeString(bar.Label), rounded(bar.End-bar.Begin), rounded(bar.Begin))
 		if float64(ganttLetter*utf8.RuneCountInString(bar.Label)) < to-from {
 			fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="middle" fill="%s">%s</text>`+"\n", (from+to)/2, y+16, inkOn(i), html.EscapeString(bar.Label))
 		}

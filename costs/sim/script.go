@@ -34,7 +34,15 @@ type Outcome struct {
 	Calls    Time // of all calls, one after the other
 	Begun    []Time
 	Ended    []Time // by call, in the order of starts
-	Computed Time   // when the last computation ended
+	Computed []Time // when each computation ended
+}
+
+// LastComputed is when the last computation ended.
+func (o *Outcome) LastComputed() Time {
+	if len(o.Computed) == 0 {
+		return 0
+	}
+	return o.Computed[len(o.Computed)-1]
 }
 
 // Hidden returns the share of the calls' time in which the rank computed; 1 without calls.
@@ -58,8 +66,8 @@ func (s *Script) Run() (o Outcome) {
 		}
 		o.Compute += a.Compute
 		p.compute(a.Compute)
+		o.Computed = append(o.Computed, p.now)
 	}
-	o.Computed = p.now
 	for p.begin() {
 		p.now += p.left
 		p.end()

@@ -57,7 +57,7 @@ func TestScriptBounds(t *testing.T) {
 		o := s.Run()
 		least := max(o.Compute, o.Calls)
 		slack := sim.Time(len(s.Actions)) // of rounding
-		if o.Time < least-slack || o.Time > o.Compute+o.Calls+slack || o.Computed > o.Time || len(o.Begun) != len(o.Ended) {
+		if o.Time < least-slack || o.Time > o.Compute+o.Calls+slack || o.LastComputed() > o.Time || !slices.IsSorted(o.Computed) || len(o.Begun) != len(o.Ended) {
 			t.Fatalf("%+v: %+v", s, o)
 		}
 		for k := range o.Ended {

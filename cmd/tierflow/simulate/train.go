@@ -15,6 +15,7 @@ import (
 	"github.com/tierflow/tierflow/planner/fuse"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/viz"
 )
 
 // training is the command simulate train.
@@ -23,6 +24,7 @@ type training struct {
 	file    string // --layers
 	buckets string // --bucket
 	spare   bool
+	picture string // --picture
 	model   network
 	sizes   []int64 // of buckets, bytes
 }
@@ -43,9 +45,10 @@ beside the computation, and their work on a rank's processor is taken from it, u
 --spare says that there are processors beside those that compute.
 
 It prints for each size of buckets how long the collectives take, how long the step, and
-which share of the collectives is hidden behind computing.`,
+which share of the collectives is hidden behind computing. --picture draws the best step.`,
 		Example: `  tierflow simulate train --layers testdata/layers/resnet50.json --topo 64x8 --bucket 1MiB,4MiB,25MiB
-  tierflow simulate train --layers testdata/layers/resnet50.json --topo 4x1 --machine m.json --spare`,
+  tierflow simulate train --layers testdata/layers/resnet50.json --topo 4x1 --machine m.json --spare
+  tierflow simulate train --layers testdata/layers/resnet50.json --topo 64x8 --picture step.svg`,
 		Args: kit.NoOperands,
 		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
 			if err := t.read(); err != nil {
@@ -61,6 +64,7 @@ which share of the collectives is hidden behind computing.`,
 	f.StringVar(&t.file, "layers", "", "file of a model's layers")
 	f.StringVar(&t.buckets, "bucket", "256KiB,1MiB,4MiB,25MiB", "bytes of a bucket, a list")
 	f.BoolVar(&t.spare, "spare", false, "communication takes nothing from what computes")
+	f.StringVar(&t.picture, "picture", "", "file for a picture of the best step (default none)")
 	f.StringVar(&t.simulation.file, "machine", "", "file of a machine (default one that is assumed)")
 	f.Uint64Var(&t.seed, "seed", 0, "chooses the noise, if the machine has any; 0: none")
 	f.BoolVar(&t.json, "json", false, "print JSON")
@@ -108,6 +112,8 @@ type trained struct {
 	Exposed  float64 `json:"exposed_ns"` // from the end of computing to the end of the step
 	Computes float64 `json:"computing_ns"`
 	Best     bool    `json:"best"`
+
+	outcome sim.Outcome
 }
 
 func (t *training) run(ctx context.Context, stdout, stderr io.Writer) error {
@@ -123,6 +129,15 @@ func (t *training) run(ctx context.Context, stdout, stderr io.Writer) error {
 		}
 	}
 	all[best].Best = true
+	if t.picture != "" {
+		svg, err := t.draw(&all[best]).SVG()
+		if err == nil {
+			err = kit.WriteOutput(stdout, t.picture, svg)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if t.json {
 		return kit.WriteJSON(stdout, all)
 	}
@@ -155,7 +170,8 @@ func (t *training) step(ctx context.Context, bucket int64, known map[int]sim.Cal
 	o := script.Run()
 	return trained{
 		Bucket: bucket, Buckets: len(buckets), Calls: o.Calls.Nanoseconds(), Busy: busy.Nanoseconds(), Step: o.Time.Nanoseconds(),
-		Hidden: kit.Round(o.Hidden(), 1e4), Exposed: (o.Time - o.Computed).Nanoseconds(), Computes: o.Compute.Nanoseconds(),
+		Hidden: kit.Round(o.Hidden(), 1e4), Exposed: (o.Time - o.LastComputed()).Nanoseconds(), Computes: o.Compute.Nanoseconds(),
+		outcome: o,
 	}, nil
 }
 
@@ -181,6 +197,27 @@ func (t *training) call(ctx context.Context, elements int, stderr io.Writer) (c 
 		c.Busy = max(c.Busy, min(b, c.Time))
 	}
 	return c, nil
+}
+
+// draw draws a step: the layers, and the buckets beside them.
+func (t *training) draw(r *trained) viz.Gantt {
+	o := &r.outcome
+	computing, buckets := viz.GanttRow{Name: "computing"}, viz.GanttRow{Name: "sums"}
+	bar := viz.GanttBar{Kind: "forward", Label: "all layers"}
+	for i, end := range o.Computed {
+		if i > 0 {
+			bar = viz.GanttBar{Kind: "backward", Label: t.model.layers[len(t.model.layers)-i].name, Begin: bar.End}
+		}
+		bar.End = end.Duration()
+		computing.Bars = append(computing.Bars, bar)
+	}
+	for k := range o.Begun {
+		buckets.Bars = append(buckets.Bars, viz.GanttBar{Kind: "sum", Label: fmt.Sprintf("bucket %d", k), Begin: o.Begun[k].Duration(), End: o.Ended[k].Duration()})
+	}
+	return viz.Gantt{
+		Title: fmt.Sprintf("a training step on %v, buckets of %s: %.1f ms, %.1f ms without sums; %.0f%% of the sums hides", t.on, tasks.FormatBytes(r.Bucket), r.Step/1e6, r.Computes/1e6, 100*r.Hidden),
+		Rows:  []viz.GanttRow{computing, buckets},
+	}
 }
 
 // text prints a table.

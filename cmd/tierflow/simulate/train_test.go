@@ -27,6 +27,16 @@ func TestTrain(t *testing.T) {
 	if len(all) != 3 || all[0].Buckets <= all[1].Buckets || all[1].Buckets <= all[2].Buckets || all[0].Calls <= all[1].Calls {
 		t.Errorf("%+v", all)
 	}
+	file := filepath.Join(t.TempDir(), "step.svg")
+	if again := tierflow.Succeeds(t, append(args, "--picture", file)...); again != text {
+		t.Errorf("with a picture the text is another: %s", again)
+	}
+	svg, err := os.ReadFile(file)
+	for _, want := range []string{">computing<", "sum bucket 0: ", "forward all layers: 80ms, from 0s", "backward conv1: ", "backward output: "} {
+		if err != nil || !strings.Contains(string(svg), want) {
+			t.Errorf("%v: the picture has no %q", err, want)
+		}
+	}
 	spare := kittest.Decode[[]trained](t, tierflow.Succeeds(t, append(args, "--json", "--spare")...))
 	for i := range all {
 		a, s := all[i], spare[i]
