@@ -3,6 +3,8 @@ package shard
 import (
 	"context"
 	"fmt"
+	"slices"
+	"unsafe"
 
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
@@ -23,6 +25,7 @@ type Shards[T any] struct {
 	op      tasks.Op
 	units   []*unit[T]
 	buffers []*buffer[T]
+	idle    []*reduction[T] // on their way for no unit
 }
 
 // unit is what is known of a unit.
@@ -33,9 +36,15 @@ type unit[T any] struct {
 	home     *buffer[T] // of its own, in which own lies; nil: any will do
 	in       *buffer[T] // nil: it isn't whole
 	grad     []T        // this rank's part of the reduction
-	from     []T        // what reduce reads
-	reduce   *planner.Collective
+	reduce   *reduction[T]
 	reducing *planner.Pending // nil: nothing to wait for
+}
+
+// reduction is a collective that units with parts of one size take in turns: what it needs beside its
+// buffers is there once for each that is on its way, not for each unit.
+type reduction[T any] struct {
+	*planner.Collective
+	from, to []T
 }
 
 // buffer holds a whole unit.
@@ -182,7 +191,8 @@ func (s *Shards[T]) Free(u int) {
 }
 
 // Reduce starts to combine grad of all ranks. It has Padded elements, and may be another slice than
-// the last time; but keeping to one saves compiling. It must not be touched until the end of Grad.
+// the last time. It must not be touched until the end of Grad, which comes before the next Reduce of
+// the unit.
 func (s *Shards[T]) Reduce(ctx context.Context, u int, grad []T) (err error) {
 	x := s.units[u]
 	if len(grad) != s.Padded(u) {
@@ -191,16 +201,46 @@ func (s *Shards[T]) Reduce(ctx context.Context, u int, grad []T) (err error) {
 	if len(grad) == 0 {
 		return nil
 	}
-	if x.reduce == nil || &x.from[0] != &grad[0] {
-		if x.reduce, err = planner.ReduceScatter(s.comm, grad, x.grad, s.op); err != nil {
-			return fmt.Errorf("reduce unit %d: %w", u, err)
-		}
-		x.from = grad
+	if x.reducing != nil {
+		return fmt.Errorf("reduce unit %d: the reduction before has not ended; Grad waits for it", u)
 	}
-	if x.reducing, err = x.reduce.Start(ctx); err != nil {
+	r, err := s.reduction(grad, x.grad)
+	if err != nil {
 		return fmt.Errorf("reduce unit %d: %w", u, err)
 	}
+	if x.reducing, err = r.Start(ctx); err != nil {
+		return fmt.Errorf("reduce unit %d: %w", u, err)
+	}
+	x.reduce = r
 	return nil
+}
+
+// reduction takes an idle one for such slices, those that had them last first, or makes one.
+func (s *Shards[T]) reduction(from, to []T) (*reduction[T], error) {
+	best := -1
+	for i, r := range s.idle {
+		if &r.from[0] == &from[0] && &r.to[0] == &to[0] {
+			best = i
+			break
+		}
+		if best < 0 && len(r.to) == len(to) {
+			best = i
+		}
+	}
+	if best >= 0 {
+		r := s.idle[best]
+		if (&r.from[0] == &from[0] && &r.to[0] == &to[0]) || r.Rebind(asBytes(from), asBytes(to)) == nil {
+			s.idle = slices.Delete(s.idle, best, best+1)
+			r.from, r.to = from, to
+			return r, nil
+		} // else its plan copies blocks, and can't have other slices
+	}
+	col, err := planner.ReduceScatter(s.comm, from, to, s.op)
+	return &reduction[T]{col, from, to}, err
+}
+
+func asBytes[T any](s []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
 }
 
 // Grad waits for the last Reduce of a unit and returns this rank's part of the result, that of Own.
@@ -208,6 +248,9 @@ func (s *Shards[T]) Grad(ctx context.Context, u int) ([]T, error) {
 	x := s.units[u]
 	if err := finish(ctx, &x.reducing); err != nil {
 		return nil, fmt.Errorf("reduce unit %d: %w", u, err)
+	}
+	if x.reduce != nil {
+		s.idle, x.reduce = append(s.idle, x.reduce), nil
 	}
 	return x.grad, nil
 }

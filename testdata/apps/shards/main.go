@@ -142,7 +142,9 @@ func (w *way) split(c *planner.Comm, sizes []int) error {
 		moments += 2 * len(params.Own(u))
 	}
 	w.kept, w.parts, w.free = ones(moments), parts{params, grads}, params.Close
-	w.step = map[string]func(context.Context) error{"zero1": w.zero1, "zero2": w.zero2, "zero3": w.zero3}[w.name]
+	if w.step = w.zero2; w.name == "zero3" {
+		w.step = w.zero3
+	}
 	return nil
 }
 

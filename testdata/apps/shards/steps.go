@@ -12,25 +12,10 @@ type parts struct {
 	grads [][]float32
 }
 
-// zero1 reduces all gradients at the end, and gathers all weights.
-func (p parts) zero1(ctx context.Context) error {
-	for u := len(p.grads) - 1; u >= 0; u-- {
-		if err := p.Reduce(ctx, u, p.grads[u]); err != nil {
-			return err
-		}
-	}
-	for u := len(p.grads) - 1; u >= 0; u-- {
-		if _, err := p.Grad(ctx, u); err != nil {
-			return err
-		}
-	}
-	return p.gatherAll(ctx)
-}
-
-// zero2 reduces gradients unit by unit: the memory of one goes to the unit after the next.
+// zero2 reduces gradients unit by unit, and gathers all weights. The memory of one gradient goes to the
+// unit after the next; with memory for each it is zero1.
 func (p parts) zero2(ctx context.Context) error {
-	last := len(p.grads) - 1
-	for u := last; u >= 0; u-- {
+	for u := len(p.grads) - 1; u >= 0; u-- {
 		if err := p.reduce(ctx, u); err != nil {
 			return err
 		}
@@ -38,7 +23,18 @@ func (p parts) zero2(ctx context.Context) error {
 	if err := p.finish(ctx); err != nil {
 		return err
 	}
-	return p.gatherAll(ctx)
+	for u := range p.grads {
+		p.Free(u)
+		if err := p.Gather(ctx, u); err != nil {
+			return err
+		}
+	}
+	for u := range p.grads {
+		if _, err := p.Whole(ctx, u); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // zero3 gathers weights unit by unit, forward and backward, the next one while one is used.
@@ -86,22 +82,6 @@ func (p parts) reduce(ctx context.Context, u int) error {
 func (p parts) finish(ctx context.Context) error {
 	for u := min(1, len(p.grads)-1); u >= 0; u-- {
 		if _, err := p.Grad(ctx, u); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// gatherAll makes all units whole anew.
-func (p parts) gatherAll(ctx context.Context) error {
-	for u := range p.grads {
-		p.Free(u)
-		if err := p.Gather(ctx, u); err != nil {
-			return err
-		}
-	}
-	for u := range p.grads {
-		if _, err := p.Whole(ctx, u); err != nil {
 			return err
 		}
 	}
