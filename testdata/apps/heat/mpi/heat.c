@@ -62,6 +62,7 @@ int main(int argc, char **argv) {
 	double begin = MPI_Wtime();
 	for (int t = 0; t < steps; t++) {
 		MPI_Request all[8];
+		MPI_Status ended[8];
 		int n, stride, started = 0;
 		for (int s = 0; s < 4; s++) {
 			if (peer[s] < 0)
@@ -73,7 +74,7 @@ int main(int argc, char **argv) {
 			MPI_Isend(send[s], n, MPI_DOUBLE, peer[s], 0, MPI_COMM_WORLD, &all[started++]);
 		}
 		double mine = step(2, height, 2, width);
-		MPI_Waitall(started, all, MPI_STATUSES_IGNORE);
+		MPI_Waitall(started, all, ended);
 		for (int s = 0; s < 4; s++) {
 			if (peer[s] < 0)
 				continue;
