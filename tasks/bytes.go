@@ -2,9 +2,13 @@ package tasks
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
+
+// Whole is the segment size that leaves a message in one piece.
+const Whole = math.MaxInt64
 
 var units = []struct {
 	suffix string

@@ -3,105 +3,10 @@ package tasks
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 )
-
-// Shape chooses how a request is expanded into tasks.
-type Shape uint8
-
-// The shapes.
-const (
-	_           Shape = iota
-	Flat              // one group of all ranks, no hierarchy
-	Han               // reduce and bcast between nodes, dataflow inside a bounded window
-	HanLockstep       // han with the paper's stages: one ends on a rank before its next begins
-	Rotate            // han whose root between nodes moves on with each segment
-	AR                // one allreduce between nodes in place of reduce and bcast
-	RSAG              // reduce-scatter and allgather between nodes in place of reduce and bcast
-	Lanes             // reduce-scatter inside nodes, every local rank an allreduce of its shard between nodes, allgather inside
-	SAG               // scatter and allgather between nodes in place of a bcast
-	FlatAR            // flat, by one allreduce
-	FlatRSAG          // flat, by a reduce-scatter and an allgather
-	FlatSAG           // flat, by a scatter and an allgather
-	maxShape
-)
-
-// shapes holds for each shape its name in plans, whether all collectives have it or
-// only those with it in their row, one line of explanation, and its origin.
-var shapes = [maxShape]struct {
-	name        string
-	common      bool
-	doc, source string
-}{
-	Flat:        {"flat", true, "one group of all ranks, which knows no nodes", "coll/tuned, which has no hierarchy"},
-	Han:         {"han", true, "segments flow through the levels, each as soon as it can", "HAN, III, without its stages"},
-	HanLockstep: {"han-lockstep", true, "segments go through the levels in stages: one ends on a rank before its next begins", "HAN, III"},
-	Rotate:      {"rotate", false, "han whose root between nodes moves on with each segment", "this project"},
-	AR:          {"ar", false, "one allreduce between nodes in place of reduce and bcast", "MPICH2's hierarchical collectives, EuroPVM/MPI 2009"},
-	RSAG:        {"rsag", false, "reduce-scatter and allgather between nodes in place of reduce and bcast", "Rabenseifner, ICCS 2004; Thakur, Rabenseifner, Gropp, IJHPCA 2005"},
-	Lanes: {
-		"lanes", false,
-		"reduce-scatter inside nodes, every local rank an allreduce of its shard between nodes, allgather inside; " +
-			"an alltoall inside nodes, then every local rank sends its share of the other nodes' ranks one message each",
-		"Träff, Hunold, full-lane collectives, CLUSTER 2020; NCCL works alike",
-	},
-	SAG:      {"sag", false, "scatter and allgather between nodes in place of a bcast", "van de Geijn et al., SHPCC 1994; Thakur, Rabenseifner, Gropp, IJHPCA 2005"},
-	FlatAR:   {"flat-ar", false, "one allreduce of all ranks, which knows no nodes", "coll/tuned recursive doubling, ring and Rabenseifner; MPICH"},
-	FlatRSAG: {"flat-rsag", false, "reduce-scatter and allgather of all ranks, which know no nodes", "Thakur, Rabenseifner, Gropp, IJHPCA 2005; MPICH reduce_scatter_allgather"},
-	FlatSAG:  {"flat-sag", false, "scatter and allgather of all ranks, which know no nodes", "coll/tuned scatter_allgather; MPICH"},
-}
-
-// IsFlat reports whether a shape knows no nodes: all ranks are one group.
-func (s Shape) IsFlat() bool {
-	return s == Flat || s == FlatAR || s == FlatRSAG || s == FlatSAG
-}
-
-// String is the shape's name in plans.
-func (s Shape) String() string {
-	if s == 0 || s >= maxShape {
-		return fmt.Sprintf("Shape(%d)", uint8(s))
-	}
-	return shapes[s].name
-}
-
-// Doc says in one line what it is.
-func (s Shape) Doc() string {
-	if s >= maxShape {
-		return ""
-	}
-	return shapes[s].doc
-}
-
-// Source is the paper or the system that it is from.
-func (s Shape) Source() string {
-	if s >= maxShape {
-		return ""
-	}
-	return shapes[s].source
-}
-
-// Shapes lists the shapes.
-func Shapes() []Shape {
-	all := make([]Shape, 0, maxShape-1)
-	for s := Flat; s < maxShape; s++ {
-		all = append(all, s)
-	}
-	return all
-}
-
-// ShapesOf lists the shapes that a collective has.
-func ShapesOf(c Collective) []Shape {
-	return slices.DeleteFunc(Shapes(), func(s Shape) bool { return !s.Fits(c) })
-}
-
-// Fits reports whether a collective has the shape.
-func (s Shape) Fits(c Collective) bool {
-	_, special := c.row().Shapes[s]
-	return special || s > 0 && s < maxShape && shapes[s].common && (s.IsFlat() || !c.row().Straight)
-}
 
 // Choice is who does the tasks of a level or a kind, and how.
 type Choice struct {
@@ -127,9 +32,6 @@ func (c Choice) String() string {
 	}
 	return s
 }
-
-// Whole is the segment size that leaves a message in one piece.
-const Whole = math.MaxInt64
 
 // Plan holds the chosen parameters of a collective. The zero value chooses
 // nothing: each zero field is left to whoever completes the plan.

@@ -108,8 +108,6 @@ func parseChoice(s string) (c Choice, err error) {
 // MaxNumber is the largest number that an algorithm may get.
 const MaxNumber = 1024
 
-func isLetter(b byte) bool { return b >= 'a' && b <= 'z' }
-
 // notInName finds what a submodule's or algorithm's name may not have, so that
 // plans stay readable among commas, semicolons and spaces.
 func notInName(r rune) bool {
