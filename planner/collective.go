@@ -435,3 +435,17 @@ func (c *Collective) Explain() string {
 	}
 	return text
 }
+
+// unusable is why a collective can't begin to run: there is none, or else no context.
+func (c *Collective) unusable(what string) error {
+	if c == nil || c.run == nil {
+		return fmt.Errorf("%s: %w", what, errNoCollective)
+	}
+	return fmt.Errorf("%s %v: %w", what, c.request, errNoContext)
+}
+
+func (c *Collective) mustBeMade() {
+	if c == nil || c.run == nil {
+		panic(errNoCollective)
+	}
+}

@@ -1,14 +1,13 @@
 package planner
 
 import (
-	"errors"
+	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/door"
-	"github.com/tierflow/tierflow/executor/local"
-	"github.com/tierflow/tierflow/executor/tcp"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/tasks"
@@ -88,61 +87,6 @@ type world struct {
 	doorRecording string     // where its ranks record unless they are told where; empty: nowhere
 }
 
-// Local makes a communicator of goroutine ranks, one Comm for each rank of the
-// topology, which [levels.Parse] reads: 4x2 is four nodes of two ranks. Each Comm
-// must be closed.
-func Local(topology string, o *Options) ([]*Comm, error) {
-	t, err := levels.Parse(topology)
-	if err != nil {
-		return nil, err
-	}
-	return LocalOn(t, o)
-}
-
-// LocalOn is [Local] on a topology.
-func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
-	if t == nil || t.Depth() == 0 {
-		return nil, errNoTopology
-	}
-	if o == nil {
-		o = &Options{}
-	}
-	p, err := o.policy()
-	if err != nil {
-		return nil, err
-	}
-	if err := tcp.UsableCongestion(o.congestion()); err != nil {
-		return nil, err // as between processes, which would use it
-	}
-	t = t.OneProcess()
-	if err := p.settle(o, t); err != nil {
-		return nil, err
-	}
-	config, err := o.config()
-	if err != nil {
-		return nil, err
-	}
-	w := &world{World: local.NewShaped(t.Size(), config, o.Link)}
-	if err := o.observe(w, "", t); err != nil {
-		return nil, errors.Join(err, w.Close())
-	}
-	w.open.Store(int32(t.Size()))
-	w.register(t)
-	comms := make([]*Comm, t.Size())
-	for r := range comms {
-		comms[r] = &Comm{
-			comm: w.Endpoint(levels.Rank(r)).Comm(0), world: w, topology: t,
-			policy: p.own(), memo: &memo{}, cache: map[tasks.Request]*Collective{},
-		}
-	}
-	if p.measures {
-		if err := measureAll(comms, p.keep); err != nil {
-			return nil, err
-		}
-	}
-	return comms, nil
-}
-
 // Rank is this rank's number, from 0.
 func (c *Comm) Rank() int {
 	c.mustBeMade()
@@ -186,4 +130,37 @@ func (c *Comm) Links() string {
 func (c *Comm) Counters() executor.Counters {
 	c.mustBeMade()
 	return c.comm.Counters()
+}
+
+// made is an error unless a function of this package made c.
+func (c *Comm) made() error {
+	if c == nil || c.comm == nil {
+		return errNoComm
+	}
+	c.world.RefuseOperations() // before any lock is taken
+	return nil
+}
+
+// mustBeMade is made for methods that can't return an error.
+func (c *Comm) mustBeMade() {
+	if c == nil || c.comm == nil {
+		panic(errNoComm)
+	}
+}
+
+// usable is an error if a call can't begin: without a context, or a communicator.
+func (c *Comm) usable(ctx context.Context) error {
+	if ctx == nil {
+		return errNoContext
+	}
+	return c.made()
+}
+
+// rank is a rank that a caller gave, if it is one of c. It is looked at before it is
+// cut to the bits of a [levels.Rank].
+func (c *Comm) rank(what string, n int) (levels.Rank, error) {
+	if n < 0 || n >= c.Size() {
+		return 0, fmt.Errorf("%s %d: ranks are 0 to %d", what, n, c.Size()-1)
+	}
+	return levels.Rank(n), nil
 }

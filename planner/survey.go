@@ -2,12 +2,9 @@ package planner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/machine"
@@ -20,21 +17,6 @@ import (
 
 // surveyDeadline bounds a measurement, which usually takes some hundredths of a second.
 const surveyDeadline = 10 * time.Second
-
-// measureAll measures the machine with goroutine ranks, which it closes if that fails.
-func measureAll(comms []*Comm, keep string) error {
-	var g errgroup.Group
-	for _, c := range comms {
-		g.Go(func() error { return c.measureMachine(context.Background(), keep) })
-	}
-	err := g.Wait()
-	if err != nil {
-		for _, c := range comms {
-			err = errors.Join(err, c.Close())
-		}
-	}
-	return err
-}
 
 // measureMachine measures the machine with all ranks of a communicator that nothing else has
 // been started on. Rank 0 puts the numbers together, all use what it has found, and it

@@ -1,0 +1,83 @@
+package planner
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tierflow/tierflow/executor/local"
+	"github.com/tierflow/tierflow/executor/tcp"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Local makes a communicator of goroutine ranks, one Comm for each rank of the
+// topology, which [levels.Parse] reads: 4x2 is four nodes of two ranks. Each Comm
+// must be closed.
+func Local(topology string, o *Options) ([]*Comm, error) {
+	t, err := levels.Parse(topology)
+	if err != nil {
+		return nil, err
+	}
+	return LocalOn(t, o)
+}
+
+// LocalOn is [Local] on a topology.
+func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
+	if t == nil || t.Depth() == 0 {
+		return nil, errNoTopology
+	}
+	if o == nil {
+		o = &Options{}
+	}
+	p, err := o.policy()
+	if err != nil {
+		return nil, err
+	}
+	if err := tcp.UsableCongestion(o.congestion()); err != nil {
+		return nil, err // as between processes, which would use it
+	}
+	t = t.OneProcess()
+	if err := p.settle(o, t); err != nil {
+		return nil, err
+	}
+	config, err := o.config()
+	if err != nil {
+		return nil, err
+	}
+	w := &world{World: local.NewShaped(t.Size(), config, o.Link)}
+	if err := o.observe(w, "", t); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	w.open.Store(int32(t.Size()))
+	w.register(t)
+	comms := make([]*Comm, t.Size())
+	for r := range comms {
+		comms[r] = &Comm{
+			comm: w.Endpoint(levels.Rank(r)).Comm(0), world: w, topology: t,
+			policy: p.own(), memo: &memo{}, cache: map[tasks.Request]*Collective{},
+		}
+	}
+	if p.measures {
+		if err := measureAll(comms, p.keep); err != nil {
+			return nil, err
+		}
+	}
+	return comms, nil
+}
+
+// measureAll measures the machine with goroutine ranks, which it closes if that fails.
+func measureAll(comms []*Comm, keep string) error {
+	var g errgroup.Group
+	for _, c := range comms {
+		g.Go(func() error { return c.measureMachine(context.Background(), keep) })
+	}
+	err := g.Wait()
+	if err != nil {
+		for _, c := range comms {
+			err = errors.Join(err, c.Close())
+		}
+	}
+	return err
+}
