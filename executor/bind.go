@@ -192,3 +192,31 @@ func (r *Run) measureBuffers() (send, recv int64) {
 	reach(r.b.Rest, r.b.Passes*r.b.Stride)
 	return send, recv
 }
+
+// makeSlotRing asks for the memory of the ring, once, when a run with slots is bound. Without
+// it there is no ring. The lock is held.
+func (e *Endpoint) makeSlotRing(slots int64) {
+	ring := &e.slots
+	if _, ok := e.link.(Sharer); !ok || ring.asked || slots < slotsLeast {
+		return
+	}
+	ring.asked = true
+	near := 0
+	for i := range e.peers {
+		if !e.peers[i].far {
+			near++
+		}
+	}
+	size := min(ringUsual, ringsMost/near) / slotsAlign * slotsAlign
+	if size < ringLeast {
+		return
+	}
+	mem, _, err := e.memory.Shared(int64(size)) // lost with the rank's memory
+	if err != nil {
+		return // slots of their own were had, and do
+	}
+	for i := 0; i < len(mem); i += slotsAlign {
+		mem[i] = 0 // a page's first write takes longer than a call
+	}
+	ring.mem = mem
+}

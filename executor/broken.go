@@ -168,7 +168,7 @@ func (r *Run) finishCall(err error) {
 		r.comm.runs = slices.Delete(r.comm.runs, i, i+1)
 	}
 	r.ready, r.fresh = r.ready[:0], 0
-	r.returnSlots()
+	r.comm.e.slots.giveBack(r)
 	e.flight.End(uint64(r.comm.id), r.seq, r.pass, err != nil)
 	if err != nil {
 		r.discardArrived()

@@ -1,9 +1,6 @@
 package executor
 
-import (
-	"math/rand/v2"
-	"slices"
-)
+import "math/rand/v2"
 
 // Calls counts the calls of one collective with one plan.
 type Calls struct {
@@ -23,29 +20,6 @@ const maxTallies = 256
 
 // OtherPlans is the plan of [Calls] for which a rank has no room: it tells 256 apart.
 const OtherPlans = "other"
-
-// Tally returns the counter of a collective and a plan, for [Binding.Tally].
-func (e *Endpoint) Tally(collective, plan string) *Tally {
-	e.enter()
-	defer e.mu.Unlock()
-	find := func() *Tally {
-		i := slices.IndexFunc(e.tallies, func(t *Tally) bool { return t.Collective == collective && t.Plan == plan })
-		if i < 0 {
-			return nil
-		}
-		return e.tallies[i]
-	}
-	t := find()
-	if t == nil && len(e.tallies) >= maxTallies {
-		plan = OtherPlans
-		t = find()
-	}
-	if t == nil {
-		t = &Tally{Calls{Collective: collective, Plan: plan}}
-		e.tallies = append(e.tallies, t)
-	}
-	return t
-}
 
 // Histogram counts values. Each is in the first bucket whose bound it doesn't exceed; the last bucket
 // has no bound.
@@ -96,37 +70,3 @@ type timing struct {
 // drawUntimed returns how many calls are not timed until the next one is: timedEvery-1 in the mean, and never in step with what
 // a program repeats.
 func drawUntimed() int32 { return rand.Int32N(2*timedEvery - 1) }
-
-// count counts a call that begins, and begins to time it if it is one that is timed.
-func (r *Run) count() {
-	r.weight = 0
-	if r.b.Tally == nil {
-		return
-	}
-	r.b.Tally.Count++
-	e := r.comm.e
-	switch {
-	case max(r.needed[0], r.needed[1]) >= timedBytes:
-		r.weight = 1
-	case e.untimed > 0:
-		e.untimed--
-		return
-	default:
-		e.untimed = drawUntimed()
-		r.weight = timedEvery
-	}
-	r.timing.since = e.traceTime()
-}
-
-// endTiming notes how long the call has taken, if it is timed.
-func (r *Run) endTiming(err error) {
-	if r.weight == 0 || err != nil {
-		return
-	}
-	took := max(1, r.comm.e.traceTime()-r.timing.since)
-	t := r.b.Tally
-	t.Took.add(took, r.weight, &TookBounds)
-	if bytes := r.b.Trips * float64(max(r.needed[0], r.needed[1])); bytes > 0 {
-		t.Rate.add(int64(bytes*1e9/float64(took)), r.weight, &RateBounds)
-	}
-}

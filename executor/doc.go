@@ -48,7 +48,8 @@
 // those before it, never one behind.
 //
 //	guard                               what an operation of the caller's may not do
-//	slotring                            where the slots of calls are
+//	calls slotring                      counters of calls, and where their slots are
+//	waiters stepend                     how a call ends, and a step
 //	departure broken failing            who has left, what breaks, who is told
 //	unlock                              what the engine does as it lets go of its lock
 //	hand read operation send step       the steps of a pass

@@ -198,6 +198,19 @@ func (e *Endpoint) hasLost(rank levels.Rank) bool {
 // traceTime returns nanoseconds on the clock of traces.
 func (e *Endpoint) traceTime() int64 { return int64(time.Since(e.world.config.Hooks.Epoch)) }
 
+// inBackground calls f on a goroutine of its own, which [World.Close] waits for; not at
+// all if the world is being closed. The lock is held, but not by f.
+func (e *Endpoint) inBackground(f func()) {
+	if e.stopped {
+		return
+	}
+	e.background.Add(1)
+	go func() {
+		defer e.background.Done()
+		f()
+	}()
+}
+
 // transmit sends m with its payload, which has been copied when it returns.
 func (e *Endpoint) transmit(to levels.Rank, m *wire.Message, payload []byte) {
 	e.peers[to].sent += int64(len(payload))

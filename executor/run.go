@@ -1,15 +1,12 @@
 package executor
 
 import (
-	"fmt"
 	"time"
 	"unsafe"
 
 	"github.com/tierflow/tierflow/dag"
-	"github.com/tierflow/tierflow/dag/invariants"
 	"github.com/tierflow/tierflow/executor/flow"
 	"github.com/tierflow/tierflow/executor/kernel"
-	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
@@ -172,47 +169,3 @@ func (r *Run) message(k wire.Kind, s *submodules.Step) wire.Message {
 // isStopped reports whether the run must not go on: nothing of it is executed, and
 // nothing written into its memory.
 func (r *Run) isStopped() bool { return r.comm.broken != nil || r.comm.isLate(r.seq) }
-
-// failStep notes that a step can't be done; it and what depends on it never end.
-func (r *Run) failStep(s *submodules.Step, err error) {
-	c := r.comm
-	c.blameRank(c.e.rank, &StepError{c.me, r.b.Request, r.prog.Label(s), err})
-}
-
-// traceStep notes a step that has ended, and calls the hook for it.
-func (r *Run) traceStep(id dag.ID) {
-	now := r.comm.e.traceTime()
-	if r.sampled {
-		r.comm.e.samples.Step(r.number, r.pass, int32(id), r.begun[id], now)
-	}
-	if hook := r.comm.e.world.config.Hooks.Step; hook != nil {
-		hook(trace.Event{
-			Source: r.prog, Rank: r.comm.me, Run: r.seq, Pass: r.pass, Step: int32(id), Begin: r.begun[id], End: now,
-		})
-	}
-}
-
-// endStep completes a step and makes ready what waited for it only.
-func (r *Run) endStep(id dag.ID) {
-	r.fresh = 0
-	if r.begun != nil {
-		r.traceStep(id)
-	}
-	if invariants.On && (r.flags[id]&ended != 0 || r.left <= 0 || r.pending[id] != 0) {
-		panic(fmt.Sprintf("executor: %s ends twice or before what it waits for", r.prog.Label(&r.steps[id])))
-	}
-	if r.b.Ended != nil {
-		r.b.Ended(id)
-	}
-	r.flags[id] |= ended
-	r.moved = true
-	next := r.prog.Succ(id)
-	for i := len(next) - 1; i >= 0; i-- {
-		n := next[i]
-		r.pending[n]--
-		if r.pending[n] == 0 {
-			r.ready = append(r.ready, n)
-		}
-	}
-	r.left--
-}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/tierflow/tierflow/tasks"
 )
 
 // Seq returns the number of the last start, among those on the communicator; ok is
@@ -125,7 +127,7 @@ func (r *Run) beginCall(ctx context.Context, waits bool) bool {
 	e.line(r)
 	c.runs = append(c.runs, r)
 	c.failIfLeft(r)
-	r.takeSlots()
+	r.memory[tasks.Slot] = r.comm.e.slots.take(r, r.slots)
 	r.beginPass()
 	if done > 0 {
 		r.takeOverStraight(done)
