@@ -34,3 +34,8 @@ func (e *Endpoint) hearBallot(from levels.Rank, t ballot.Topic, b []byte) {
 	}
 	_ = m.Hear(from, b) // what makes no sense is not heard
 }
+
+// openMatter returns an agreement; nil if this rank votes no more. The lock is held.
+func (e *Endpoint) openMatter(c *Comm, round uint32) *ballot.Matter {
+	return e.voter.Open(c.topic(round), c.ranks)
+}

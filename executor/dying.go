@@ -68,10 +68,3 @@ func Panicked(value any) error {
 func Exited() error {
 	return &toldError{"ended its goroutine, as runtime.Goexit and FailNow of a test do", []error{ErrUnwound}}
 }
-
-// blame tells [Config.Blame] of the first failure.
-func (w *World) blame(by levels.Rank, err error) {
-	if tell := w.config.Blame; tell != nil {
-		w.blamed.Do(func() { tell(by, err) })
-	}
-}

@@ -207,8 +207,3 @@ func (e *Endpoint) await(ctx context.Context, m *ballot.Matter, look func(now ti
 		}
 	}
 }
-
-// openMatter returns an agreement; nil if this rank votes no more. The lock is held.
-func (e *Endpoint) openMatter(c *Comm, round uint32) *ballot.Matter {
-	return e.voter.Open(c.topic(round), c.ranks)
-}

@@ -184,7 +184,3 @@ func goroutineID() uint64 {
 	}
 	return id
 }
-
-// Adopt says that the program of this rank runs on the calling goroutine. [World.States]
-// looks there.
-func (e *Endpoint) Adopt() { e.caller.Store(goroutineID()) }

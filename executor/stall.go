@@ -56,6 +56,10 @@ func (e *Endpoint) blameSuspects(now time.Time) {
 	}
 }
 
+// Adopt says that the program of this rank runs on the calling goroutine. [World.States]
+// looks there.
+func (e *Endpoint) Adopt() { e.caller.Store(goroutineID()) }
+
 // noteCaller notes the driving goroutine as the one of the rank's program.
 func (e *Endpoint) noteCaller() {
 	if !e.backDrives {

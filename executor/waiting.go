@@ -70,9 +70,6 @@ func (r *Run) describeWait() string {
 	return text + ": " + r.awaitedSteps()
 }
 
-// maxWaits bounds the steps that a stall report names.
-const maxWaits = 8
-
 // awaitedSteps returns what the run waits for, from ranks that have not come first:
 // ib#3 recv r4>r5 64KiB, ….
 func (r *Run) awaitedSteps() string {

@@ -138,3 +138,10 @@ func (w *World) isKept(id CommID) bool {
 	defer w.keeping.Unlock()
 	return w.kept[id] > 0
 }
+
+// blame tells [Config.Blame] of the first failure.
+func (w *World) blame(by levels.Rank, err error) {
+	if tell := w.config.Blame; tell != nil {
+		w.blamed.Do(func() { tell(by, err) })
+	}
+}

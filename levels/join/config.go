@@ -13,6 +13,11 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
+const (
+	joinTime = 30 * time.Second // unless ctx or Config.Timeout says otherwise
+	tellTime = time.Second      // that rank 0 has on top of it at most, to tell the others
+)
+
 // NoSecret as a Config's Secret means, explicitly, that anyone who can reach the
 // job may join it.
 const NoSecret = "none"

@@ -314,3 +314,14 @@ func (j *Job) noteLeft(e *edge, f *frame) {
 	j.flood(e, f)
 	j.needHealing()
 }
+
+// listenTo reads an edge to its end and says if that means a loss.
+func (j *Job) listenTo(e *edge) {
+	e.read(j.Size, j.handle)
+	if err := e.loss(); err != nil && e.stands.Load() {
+		j.lose(e, e.peer, err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.needHealing()
+}

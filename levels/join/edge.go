@@ -15,6 +15,10 @@ import (
 	"github.com/tierflow/tierflow/levels/join/seal"
 )
 
+// lastWords bounds two waits of a Close whose ctx has ended: to hear the goodbyes
+// of others, and then to let its own out.
+const lastWords = 50 * time.Millisecond
+
 const (
 	edgeQueue = 256 // frames waiting towards one neighbour
 

@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,47 @@ import (
 
 	"github.com/tierflow/tierflow/levels"
 )
+
+// Join enters the job: it returns when all ranks are here and the control tree
+// stands, or with an error that names the ranks at fault ([JoinError],
+// [PeerError], [ErrSecret], [ErrVersion], [ErrTLS]). Without a deadline in ctx it gives the
+// ranks cfg.Timeout to come. It closes cfg.Listener in any case.
+//
+// The topology has a level of NUMA domains if on some node ranks are bound to
+// different ones, and every rank of the job is bound to one; and one of sites if
+// every rank names its site, and there are several.
+func Join(ctx context.Context, cfg Config) (*Job, error) {
+	if cfg.Listener != nil {
+		defer cfg.Listener.Close()
+	}
+	if cfg.Size == 0 {
+		cfg.Size = 1
+	}
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("join: %w", err)
+	}
+	patience := cmp.Or(cfg.Timeout, joinTime)
+	ctx, cancel := withDefault(ctx, patience+min(patience/9, tellTime)) // spareTime takes away as much
+	defer cancel()
+	j := &Job{
+		Rank: cfg.Rank, Size: cfg.Size,
+		leave:      cfg.Leave,
+		filtered:   len(cfg.Interfaces) > 0,
+		inbox:      newQueue[delivery](inboxSize),
+		exchanging: make(chan struct{}, 1),
+		closed:     make(chan struct{}),
+		absent:     make([]error, cfg.Size),
+		exchanges:  map[uint32]*exchange{},
+	}
+	j.life, j.endLife = context.WithCancel(context.Background())
+	if err := j.enter(ctx, &cfg); err != nil {
+		j.sayWhy(err)
+		cancel()
+		j.stop(ctx)
+		return nil, fmt.Errorf("join: %w", err)
+	}
+	return j, nil
+}
 
 // enter does what Join says; the caller stops what was started.
 func (j *Job) enter(ctx context.Context, cfg *Config) error {

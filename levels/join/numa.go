@@ -9,9 +9,6 @@ import (
 	"github.com/tierflow/tierflow/levels/ranges"
 )
 
-// maxDomain is the longest name of a NUMA domain or a site, in bytes.
-const maxDomain = 63
-
 // maxCPUs bounds what a list of CPUs may name; kernels know fewer.
 const maxCPUs = 1 << 16
 
@@ -53,17 +50,6 @@ func numaDomain(sys fs.FS, mine affinity) (string, error) {
 		return domain, checkDomain("NUMA domain", domain)
 	}
 	return "", nil
-}
-
-// checkDomain keeps to what a topology allows in names; "" is an unknown domain.
-func checkDomain(what, name string) error {
-	bad := func(r rune) bool {
-		return !strings.ContainsRune("._-", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
-	}
-	if len(name) > maxDomain || strings.ContainsFunc(name, bad) {
-		return fmt.Errorf("%s %.70q; allowed are up to %d ASCII letters, digits and . _ -", what, name, maxDomain)
-	}
-	return nil
 }
 
 // domain is what the configuration says, else the system. A system that can't be

@@ -168,3 +168,17 @@ func nodeName(p *Peer) string {
 	}
 	return name[:min(len(name), 200)]
 }
+
+// maxDomain is the longest name of a NUMA domain or a site, in bytes.
+const maxDomain = 63
+
+// checkDomain keeps to what a topology allows in names; "" is an unknown domain.
+func checkDomain(what, name string) error {
+	bad := func(r rune) bool {
+		return !strings.ContainsRune("._-", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}
+	if len(name) > maxDomain || strings.ContainsFunc(name, bad) {
+		return fmt.Errorf("%s %.70q; allowed are up to %d ASCII letters, digits and . _ -", what, name, maxDomain)
+	}
+	return nil
+}

@@ -349,3 +349,6 @@ func (s site) glooDefault(c cells) []setting {
 // isHierarchical reports whether HAN has something to do. Elsewhere it hands over to
 // tuned.
 func (s site) isHierarchical() bool { return s.nodes > 1 && s.perNode > 1 }
+
+// tableFile returns the path of the tuned setting's decision table.
+func (s site) tableFile() string { return s.folder + "/table.json" }

@@ -25,9 +25,6 @@ type peerTuning struct {
 // tuningItself is named when tuning fails, as settings are.
 var tuningItself = setting{library: ourselves, variant: "tuning"}
 
-// tableFile returns the path of the tuned setting's decision table.
-func (s site) tableFile() string { return s.folder + "/table.json" }
-
 // tuneCommand returns the command that tunes tierflow for some cells; each is the time
 // for a setting in the sweep. Tuning is to take about as long as the sweep. So it
 // leaves out the shape that only repeats the paper's schedule, and segments and

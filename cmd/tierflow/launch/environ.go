@@ -1,33 +1,10 @@
 package launch
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 )
-
-// The names by which a rank learns its place; the package comment says what each holds.
-const (
-	envPrefix       = "TIERFLOW_"
-	envRank         = "TIERFLOW_RANK"
-	envSize         = "TIERFLOW_SIZE"
-	envLocalRank    = "TIERFLOW_LOCAL_RANK"
-	envLocalSize    = "TIERFLOW_LOCAL_SIZE"
-	envRendezvous   = "TIERFLOW_RENDEZVOUS"
-	envRendezvousFD = "TIERFLOW_RENDEZVOUS_FD"
-	envBlameFD      = "TIERFLOW_BLAME_FD"
-	envSecret       = "TIERFLOW_SECRET"
-	envNode         = "TIERFLOW_NODE"
-	envLauncher     = "TIERFLOW_LAUNCHER"
-	envDoor         = "TIERFLOW_DOOR" // read by ranks, and by the agent that sweeps up behind them
-	envBind         = "TIERFLOW_BIND" // read by launcher and agent, for a rank's own ranks
-
-	firstFD = 3 // of exec.Cmd's ExtraFiles
-)
-
-var jobKeys = []string{envRank, envSize, envLocalRank, envLocalSize, envRendezvous, envRendezvousFD, envBlameFD, envSecret, envNode, envLauncher, envState}
 
 // remotePrefixes begin the names of variables that go to other hosts unasked: those of
 // tierflow and of OpenMP.
@@ -53,24 +30,6 @@ func (o *Options) passedEnv() []string {
 		}
 	}
 	return env
-}
-
-// checkExport complains about variables that can't be exported.
-func (o *Options) checkExport() error {
-	var errs []error
-	for _, x := range o.Export {
-		name, _, set := strings.Cut(x, "=")
-		_, has := o.lookupEnv(name)
-		switch {
-		case name == "" || strings.ContainsRune(x, 0):
-			errs = append(errs, fmt.Errorf("variable %q: give NAME, or NAME=VALUE", x))
-		case slices.Contains(jobKeys, name):
-			errs = append(errs, fmt.Errorf("variable %s: the launcher sets it for each rank", name))
-		case !set && !has:
-			errs = append(errs, fmt.Errorf("variable %s is not in the launcher's environment: set it, or give %s=VALUE", name, name))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // passedEnv returns the part of the launcher's environment that goes to the ranks. A

@@ -12,7 +12,6 @@ import (
 )
 
 const (
-	maxRanks   = 1 << 20
 	maxSlots   = 1 << 16
 	maxHost    = 255
 	maxReports = 10 // complaints about one host file

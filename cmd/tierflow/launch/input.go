@@ -9,13 +9,8 @@ import (
 	"time"
 )
 
-// Values of Options.Stdin beside a rank.
 const (
-	stdinAll  = "all"
-	stdinNone = "none"
-)
-
-const (
+	pieceSize = 32 << 10 // bytes of input or output that are passed on together
 	// inputWindow is how many pieces of input a rank may have that it has not read.
 	inputWindow = 4
 	// foregroundPoll is how often a job in the background of its terminal looks whether it

@@ -12,6 +12,15 @@ import (
 	"github.com/tierflow/tierflow/levels/join/launcher"
 )
 
+// maxRanks bounds the ranks of a job.
+const maxRanks = 1 << 20
+
+// Values of Options.Stdin beside a rank.
+const (
+	stdinAll  = "all"
+	stdinNone = "none"
+)
+
 // Options describes one job. The zero value of every field except Program is usable.
 type Options struct {
 	// Ranks is the number of ranks. Default: the sum of all slots, or without hosts the number of CPUs.
@@ -219,3 +228,21 @@ func (o *Options) fromProcess() (err error) {
 }
 
 func (o *Options) isLocal() bool { return o.Launcher == launcherLocal }
+
+// checkExport complains about variables that can't be exported.
+func (o *Options) checkExport() error {
+	var errs []error
+	for _, x := range o.Export {
+		name, _, set := strings.Cut(x, "=")
+		_, has := o.lookupEnv(name)
+		switch {
+		case name == "" || strings.ContainsRune(x, 0):
+			errs = append(errs, fmt.Errorf("variable %q: give NAME, or NAME=VALUE", x))
+		case slices.Contains(jobKeys, name):
+			errs = append(errs, fmt.Errorf("variable %s: the launcher sets it for each rank", name))
+		case !set && !has:
+			errs = append(errs, fmt.Errorf("variable %s is not in the launcher's environment: set it, or give %s=VALUE", name, name))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -12,7 +12,6 @@ import (
 )
 
 const (
-	pieceSize = 32 << 10
 	drainIdle = 200 * time.Millisecond
 	drainMax  = 1 << 20 // the most that a pipe holds
 )

@@ -14,9 +14,6 @@ import (
 // error, and keeps the ranks' traces. Programs that don't use it never hear of it.
 const stateSignal = "STATE"
 
-// envState names the descriptor of a rank's pipe.
-const envState = "TIERFLOW_STATE_FD"
-
 // stateGrace is how long ranks have to answer, traceGrace if they keep traces, too.
 const (
 	stateGrace = time.Second

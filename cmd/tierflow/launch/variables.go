@@ -1,0 +1,23 @@
+package launch
+
+// The names by which a rank learns its place; the package comment says what each holds.
+const (
+	envPrefix       = "TIERFLOW_"
+	envRank         = "TIERFLOW_RANK"
+	envSize         = "TIERFLOW_SIZE"
+	envLocalRank    = "TIERFLOW_LOCAL_RANK"
+	envLocalSize    = "TIERFLOW_LOCAL_SIZE"
+	envRendezvous   = "TIERFLOW_RENDEZVOUS"
+	envRendezvousFD = "TIERFLOW_RENDEZVOUS_FD"
+	envBlameFD      = "TIERFLOW_BLAME_FD"
+	envSecret       = "TIERFLOW_SECRET"
+	envNode         = "TIERFLOW_NODE"
+	envLauncher     = "TIERFLOW_LAUNCHER"
+	envDoor         = "TIERFLOW_DOOR"     // read by ranks, and by the agent that sweeps up behind them
+	envState        = "TIERFLOW_STATE_FD" // the descriptor of a rank's pipe
+	envBind         = "TIERFLOW_BIND"     // read by launcher and agent, for a rank's own ranks
+
+	firstFD = 3 // of exec.Cmd's ExtraFiles
+)
+
+var jobKeys = []string{envRank, envSize, envLocalRank, envLocalSize, envRendezvous, envRendezvousFD, envBlameFD, envSecret, envNode, envLauncher, envState}

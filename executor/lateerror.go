@@ -1,0 +1,81 @@
+package executor
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/executor/wire"
+	"github.com/tierflow/tierflow/levels"
+)
+
+// maxWaits bounds the ranks that an error names, and the steps that a stall report does.
+const maxWaits = 8
+
+// LateError says that the deadline of a call has passed, and which ranks it waited for. All
+// ranks of the communicator get the same.
+type LateError struct {
+	Request string        // allreduce 1024 f32 sum, or receive from rank 1, tag 5
+	For     time.Duration // that the call had stood still; 0: less than a tenth of a second
+	// Late are the ranks that had not come to the call, or the peer of a send or receive. If
+	// all had come they are those that don't answer or are in an operation. None: the time
+	// was too short for what was to be done.
+	Late []LateRank
+	// Circle are ranks that wait for each other, each for the next one. nil: there are none.
+	Circle []LateRank
+	Err    error `json:"-"` // the cause of the context
+}
+
+// LateRank is a rank of the communicator and what it was in when the deadline passed.
+type LateRank struct {
+	Rank  levels.Rank
+	State flight.State
+}
+
+// Error names the late ranks, what they are in, since when and where.
+func (e *LateError) Error() string {
+	var parts []string
+	if len(e.Circle) > 0 {
+		parts = append(parts, "deadlock: "+circleText(e.Circle))
+	} else {
+		for i, l := range e.Late {
+			if i == maxWaits {
+				parts = append(parts, fmt.Sprintf("%d more ranks", len(e.Late)-i))
+				break
+			}
+			parts = append(parts, l.text(e.For))
+		}
+	}
+	if len(parts) == 0 {
+		parts = []string{"all ranks have come, and it has not ended"}
+	}
+	return fmt.Sprintf("%s: %s: %v", e.Request, strings.Join(parts, "; "), e.Err)
+}
+
+// Unwrap returns the cause of the context.
+func (e *LateError) Unwrap() error { return e.Err }
+
+// text says why the rank is named.
+func (l *LateRank) text(after time.Duration) string {
+	switch l.State.Doing {
+	case flight.Silent:
+		return fmt.Sprintf("rank %d does not answer", l.Rank)
+	case flight.Computing:
+		return fmt.Sprintf("rank %d is %v", l.Rank, &l.State)
+	}
+	text := fmt.Sprintf("rank %d has not come", l.Rank)
+	if after >= wire.Tick {
+		text += fmt.Sprintf(" for %.1f s", after.Seconds())
+	}
+	return text + ", it is " + l.State.String()
+}
+
+// circleText says who waits for whom.
+func circleText(all []LateRank) string {
+	var b strings.Builder
+	for _, l := range all {
+		fmt.Fprintf(&b, "rank %d is %v; ", l.Rank, &l.State)
+	}
+	return strings.TrimSuffix(b.String(), "; ")
+}
