@@ -71,7 +71,7 @@ func (c *control) askStraight(left map[levels.Rank]bool, n note) {
 		if count++; count > mostStraight {
 			return
 		}
-		c.apart(func() { _ = c.deliverErrand(errand{r, whatControl, b}) }) // who can't be reached is silent
+		c.runApart(func() { _ = c.deliverErrand(errand{r, whatControl, b}) }) // who can't be reached is silent
 	}
 }
 

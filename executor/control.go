@@ -263,8 +263,8 @@ func (c *control) recallCall(rank levels.Rank, comm CommID, seq, digest uint32) 
 	return c.pasts[rank].find(comm, seq, digest)
 }
 
-// apart calls f on a goroutine of its own, which endNotes waits for. It reports whether it does.
-func (c *control) apart(f func()) bool {
+// runApart calls f on a goroutine of its own, which endNotes waits for. It reports whether it does.
+func (c *control) runApart(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended.Load() {

@@ -290,16 +290,16 @@ func (e *Endpoint) answerInquiry(q inquiry) {
 	}
 	e.mu.Unlock()
 	if f != nil {
-		e.world.apart(func() {
+		e.world.runApart(func() {
 			f.explainMismatch(e.world.findCalls)
 			e.world.failComm(c, f.peer, f.err)
 		})
 	}
 }
 
-// apart calls f where it may ask other processes: they answer to the goroutine that calls this.
-func (w *World) apart(f func()) {
-	if w.control == nil || !w.control.apart(f) {
+// runApart calls f where it may ask other processes: they answer to the goroutine that calls this.
+func (w *World) runApart(f func()) {
+	if w.control == nil || !w.control.runApart(f) {
 		f()
 	}
 }

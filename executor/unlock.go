@@ -86,7 +86,7 @@ func (e *Endpoint) releaseApart() {
 	errands := len(e.failing)+len(e.asking) > 0
 	e.mu.Unlock()
 	if errands {
-		e.world.apart(e.carryOut)
+		e.world.runApart(e.carryOut)
 	}
 }
 

@@ -78,7 +78,7 @@ func echo(ctx context.Context, c *planner.Comm, buf []float32) error {
 	return errors.Join(recv(), send())
 }
 
-// growth is by how much f lets a process grow, the one that grows most.
+// growth returns the bytes that f adds to the process that grows most.
 func growth(ctx context.Context, c *planner.Comm, f func() error) (int64, error) {
 	most := make([]int64, 1)
 	for range 2 { // what one-shot calls need themselves is there after the first time

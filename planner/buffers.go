@@ -41,10 +41,10 @@ func fill[T any](c *Comm, r tasks.Request, root int, send, recv []T) (_ tasks.Re
 	from, to = asBytes(send), asBytes(recv)
 	switch me := levels.Rank(c.Rank()); {
 	case r.Coll.Row().Placement == tasks.OnlyRecv, !r.Gives(me):
-		r, err = alone(r, me, len(recv))
+		r, err = fillCount(r, me, len(recv))
 		return r, nil, to, err
 	case !r.Receives(me):
-		r, err = alone(r, me, len(send))
+		r, err = fillCount(r, me, len(send))
 		return r, from, nil, err
 	}
 	if r, err = sized(c, r, len(send), len(recv)); err != nil {
@@ -85,9 +85,9 @@ func elementOf[T any](c tasks.Collective) (tasks.Datatype, error) {
 	return tasks.ElementOf[T]()
 }
 
-// alone fills in the count of a rank that has one buffer, of so many elements, and checks
+// fillCount fills in the count of a rank that has one buffer, of so many elements, and checks
 // it where the counts say how many those must be.
-func alone(r tasks.Request, me levels.Rank, elements int) (tasks.Request, error) {
+func fillCount(r tasks.Request, me levels.Rank, elements int) (tasks.Request, error) {
 	if r.Counts.Len() == 0 {
 		r.Count = int64(elements)
 		return r, nil

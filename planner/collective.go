@@ -410,7 +410,7 @@ func (c *Comm) borrow(r tasks.Request, send, recv []byte) (*Collective, error) {
 		c.keep(r, col)
 	}
 	col.busy = true
-	c.kept.touch(col)
+	c.cacheUse.touch(col)
 	return col, nil
 }
 

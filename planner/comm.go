@@ -44,9 +44,9 @@ type Comm struct {
 	trials  trials
 	derived bool // made by Split or Dup: the world is another Comm's to close
 
-	mu    sync.Mutex
-	cache map[tasks.Request]*Collective // of the one-shot calls; nil when closed
-	kept  kept                          // what cache holds
+	mu       sync.Mutex
+	cache    map[tasks.Request]*Collective // of the one-shot calls; nil when closed
+	cacheUse cacheUse                      // what cache holds
 	// recent are some calls of PrepareNow that are in cache.
 	recent    [recents]recent
 	spare     spare // exchanges that have ended

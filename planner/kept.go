@@ -9,14 +9,14 @@ const (
 	keptBytes    = 64 << 20 // of programs, scratch and shared slots together
 )
 
-// kept says how much a communicator keeps for one-shot calls. Comm.mu guards it.
-type kept struct {
+// cacheUse says how much a communicator keeps for one-shot calls. Comm.mu guards it.
+type cacheUse struct {
 	bytes int64  // of all: [executor.Run.Footprint]
 	clock uint64 // of uses; each moves it on by one
 }
 
 // touch marks a collective as the one used last.
-func (k *kept) touch(col *Collective) {
+func (k *cacheUse) touch(col *Collective) {
 	k.clock++
 	col.used = k.clock
 }
@@ -27,9 +27,9 @@ func (k *kept) touch(col *Collective) {
 func (c *Comm) keep(r tasks.Request, col *Collective) {
 	c.forget(r)
 	c.cache[r] = col
-	c.kept.bytes += col.run.Footprint()
-	c.kept.touch(col)
-	for len(c.cache) > keptPrograms || c.kept.bytes > keptBytes && len(c.cache) > 1 {
+	c.cacheUse.bytes += col.run.Footprint()
+	c.cacheUse.touch(col)
+	for len(c.cache) > keptPrograms || c.cacheUse.bytes > keptBytes && len(c.cache) > 1 {
 		c.forget(c.stalest())
 	}
 }
@@ -37,7 +37,7 @@ func (c *Comm) keep(r tasks.Request, col *Collective) {
 // forget drops what is kept for a request, if there is anything.
 func (c *Comm) forget(r tasks.Request) {
 	if col := c.cache[r]; col != nil {
-		c.kept.bytes -= col.run.Footprint()
+		c.cacheUse.bytes -= col.run.Footprint()
 		delete(c.cache, r)
 		for i := range c.recent {
 			if c.recent[i].col == col {
@@ -49,7 +49,7 @@ func (c *Comm) forget(r tasks.Request) {
 
 // stalest is the request whose collective was used least recently.
 func (c *Comm) stalest() (r tasks.Request) {
-	least := c.kept.clock + 1
+	least := c.cacheUse.clock + 1
 	for key, col := range c.cache {
 		if col.used < least {
 			r, least = key, col.used

@@ -52,10 +52,10 @@ func (o *Options) observe(w *world, job string, t *levels.Topology) error {
 	return nil
 }
 
-// mostEvery bounds how seldom calls are traced.
+// mostEvery bounds the calls of which one is traced.
 const mostEvery = 1 << 20
 
-// usualEvery is how seldom they are unless told.
+// usualEvery is their number unless one is given.
 const usualEvery = 16
 
 // trace lets the ranks of a world keep steps, if they are asked to.

@@ -57,7 +57,7 @@ func (c *Comm) recall(ctx context.Context, r tasks.Request, send, recv []byte) *
 		return nil
 	}
 	e.col.busy = true
-	c.kept.touch(e.col)
+	c.cacheUse.touch(e.col)
 	return e.col
 }
 

@@ -52,7 +52,7 @@ type frame struct {
 	value  int64
 	memo   *memo // nil: it is not in use
 	cache  map[tasks.Request]*Collective
-	kept   kept
+	kept   cacheUse
 	known  map[tasks.Request]*choose.Decision
 	of     []Collective // of [Tuning.Of]: their decisions and programs
 }
@@ -232,7 +232,7 @@ func (t *Tuner) try(ctx context.Context, i int, call func(context.Context) error
 // prepare makes a candidate's frame, with the collectives compiled anew.
 func (t *Tuner) prepare(i, old int) error {
 	f := t.frames[i]
-	f.memo, f.cache, f.kept, f.known = &memo{}, map[tasks.Request]*Collective{}, kept{}, nil
+	f.memo, f.cache, f.kept, f.known = &memo{}, map[tasks.Request]*Collective{}, cacheUse{}, nil
 	f.of = make([]Collective, len(t.of))
 	t.swap(f, t.frames[old])
 	defer t.swap(t.frames[old], f)
@@ -285,7 +285,7 @@ func (t *Tuner) swap(now, was *frame) {
 	was.memo, c.memo = c.memo, now.memo
 	if c.cache != nil { // not closed
 		was.cache, c.cache = c.cache, now.cache
-		was.kept, c.kept = c.kept, now.kept
+		was.kept, c.cacheUse = c.cacheUse, now.kept
 		c.recent = [recents]recent{}
 	}
 }

@@ -64,7 +64,7 @@ func (c *Call) Outgoing(e *Emitter, member int, after ...dag.ID) Parcel {
 
 // OutgoingCopy is [Call.Outgoing] of copies: the pieces may be written over after Packed.
 func (c *Call) OutgoingCopy(e *Emitter, member int, after ...dag.ID) (p Parcel) {
-	messages, parts := apart(c.Out[member], e.Scratch)
+	messages, parts := separatePieces(c.Out[member], e.Scratch)
 	var copies []dag.ID
 	for i, src := range c.Out[member] {
 		copies = append(copies, e.Copy(parts[i], src, after...))
@@ -78,7 +78,7 @@ func (c *Call) OutgoingCopy(e *Emitter, member int, after ...dag.ID) (p Parcel) 
 func (c *Call) Incoming(member int, take func(bytes int64) tasks.Span) (p Parcel) {
 	p.Messages = bundle(c.In[member])
 	if p.Messages == nil || c.IsOver(member) {
-		p.Messages, p.parts = apart(c.In[member], take)
+		p.Messages, p.parts = separatePieces(c.In[member], take)
 		p.places = c.In[member]
 	}
 	p.Messages = c.cut(p.Messages)
@@ -93,7 +93,7 @@ func (p *Parcel) IsApart() bool { return len(p.places) > 0 }
 func (c *Call) Places(member int) (all [][]tasks.Span) {
 	messages := bundle(c.In[member])
 	if messages == nil {
-		messages, _ = apart(c.In[member], func(n int64) tasks.Span { return tasks.Span{Len: n} })
+		messages, _ = separatePieces(c.In[member], func(n int64) tasks.Span { return tasks.Span{Len: n} })
 	}
 	left := slices.Clone(c.In[member])
 	for _, m := range c.cut(messages) {
@@ -143,8 +143,8 @@ func bundle(pieces []tasks.Span) []tasks.Span {
 	return []tasks.Span{all}
 }
 
-// apart returns messages for pieces in other memory, and where each piece lies in it.
-func apart(pieces []tasks.Span, take func(bytes int64) tasks.Span) (messages, parts []tasks.Span) {
+// separatePieces returns messages for pieces in other memory, and where each piece lies in it.
+func separatePieces(pieces []tasks.Span, take func(bytes int64) tasks.Span) (messages, parts []tasks.Span) {
 	if len(pieces) == 0 {
 		return nil, nil
 	}

@@ -275,7 +275,7 @@ func (g *Graph) addTask(i, at int) {
 	g.last[at] = append(g.last[at], id)
 }
 
-// slots is how many segments' partial results a rank holds in scratch. As each
+// slots returns the number of segments whose partial results a rank holds in scratch. As each
 // kind may be a window ahead of the next, one slot more per further kind keeps
 // them from waiting for each other, and lockstep stages from waiting in a circle.
 func (g *Graph) slots() int {

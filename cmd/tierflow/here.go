@@ -22,13 +22,13 @@ import (
 // here is what jobs of this user on this host find when they begin.
 type here struct {
 	Folder    string     `json:"folder"` // where machines are kept; empty: there is no place
-	Machines  []kept     `json:"machines"`
-	Tables    []kept     `json:"tables"`
+	Machines  []keptFile `json:"machines"`
+	Tables    []keptFile `json:"tables"`
 	Variables []variable `json:"variables"` // that say what plans are chosen by, if they are set
 }
 
-// kept is a machine or a decision table that a job has kept.
-type kept struct {
+// keptFile is a machine or a decision table that a job has kept.
+type keptFile struct {
 	File  string `json:"file"`
 	Ranks string `json:"ranks"`
 	Date  string `json:"date"`
@@ -51,10 +51,10 @@ func findHere() (h here, err error) {
 		}
 	}
 	if h.Folder, err = planner.KeptFolder(planner.KeptMachines); err != nil {
-		h.Machines, h.Tables = []kept{}, []kept{}
+		h.Machines, h.Tables = []keptFile{}, []keptFile{}
 		return h, nil // there is no home, which is no error
 	}
-	h.Machines, err = findKept(planner.KeptMachines, func(k *kept, data []byte) error {
+	h.Machines, err = findKept(planner.KeptMachines, func(k *keptFile, data []byte) error {
 		m, err := machine.Parse(k.File, data)
 		if err == nil {
 			k.Ranks, k.Date, k.How = m.Provenance.Ranks, m.Provenance.Date, m.Provenance.Method
@@ -64,7 +64,7 @@ func findHere() (h here, err error) {
 	if err != nil {
 		return h, err
 	}
-	h.Tables, err = findKept(planner.KeptTables, func(k *kept, data []byte) error {
+	h.Tables, err = findKept(planner.KeptTables, func(k *keptFile, data []byte) error {
 		t, err := table.Parse(k.File, data, all.Submodules())
 		if err == nil {
 			k.Ranks, k.Date = strings.Join(t.Provenance.Machines, ", "), t.Provenance.Date
@@ -76,8 +76,8 @@ func findHere() (h here, err error) {
 }
 
 // findKept reads all that is kept of a kind.
-func findKept(kind string, read func(k *kept, data []byte) error) ([]kept, error) {
-	found := []kept{}
+func findKept(kind string, read func(k *keptFile, data []byte) error) ([]keptFile, error) {
+	found := []keptFile{}
 	folder, err := planner.KeptFolder(kind)
 	if err != nil {
 		return found, err
@@ -87,7 +87,7 @@ func findKept(kind string, read func(k *kept, data []byte) error) ([]kept, error
 		return found, err
 	}
 	for _, name := range names {
-		one := kept{File: name}
+		one := keptFile{File: name}
 		data, err := os.ReadFile(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // a job has removed it meanwhile
@@ -130,7 +130,7 @@ func (h *here) text(now time.Time) []byte {
 }
 
 // text is what is printed of one file.
-func (k *kept) text(now time.Time) string {
+func (k *keptFile) text(now time.Time) string {
 	if k.Error != "" {
 		return fmt.Sprintf("%s: not read: %s", k.File, k.Error)
 	}
@@ -144,7 +144,7 @@ func (k *kept) text(now time.Time) string {
 // forget removes what is kept, and returns how many machines and tables these were.
 func forget() (machines, tables int, err error) {
 	h, err := findHere()
-	remove := func(all []kept) (n int) {
+	remove := func(all []keptFile) (n int) {
 		for _, k := range all {
 			if gone := os.Remove(k.File); gone != nil {
 				err = errors.Join(err, gone)

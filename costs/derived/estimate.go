@@ -38,8 +38,8 @@ func (g Gather) After(ends []float64) float64 {
 	return last
 }
 
-// alone returns how long an experiment's request took by itself, ns, and its longest path.
-func (x *Experiment) alone(t *levels.Topology, reg submodules.Registry, g Gamma, l Line) (float64, Coeff, error) {
+// timeAlone returns how long an experiment's request took by itself, ns, and its longest path.
+func (x *Experiment) timeAlone(t *levels.Topology, reg submodules.Registry, g Gamma, l Line) (float64, Coeff, error) {
 	path, err := WalkRequest(x.Request, t, x.Plan, reg, g, l)
 	if err != nil {
 		return 0, path, err
@@ -71,7 +71,7 @@ func Estimate(t *levels.Topology, reg submodules.Registry, g Gamma, combine floa
 	rows := make([]Row, len(all))
 	for range rounds {
 		for i := range all {
-			ns, path, err := all[i].alone(t, reg, g, l)
+			ns, path, err := all[i].timeAlone(t, reg, g, l)
 			if err != nil {
 				return l, err
 			}
@@ -109,7 +109,7 @@ type Deviation struct {
 func Deviations(t *levels.Topology, reg submodules.Registry, g Gamma, l Line, all []Experiment) ([]Deviation, error) {
 	var off []Deviation
 	for i := range all {
-		ns, path, err := all[i].alone(t, reg, g, l)
+		ns, path, err := all[i].timeAlone(t, reg, g, l)
 		if err != nil {
 			return nil, err
 		}

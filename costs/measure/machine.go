@@ -138,11 +138,11 @@ const (
 func (f *finder) local() error {
 	node := members(f.topology, f.nodeLevel(), 0)
 	scripts := []*script{
-		alone(func(e *submodules.Emitter) { joins(e, 1) }, 0),
-		alone(func(e *submodules.Emitter) { joins(e, 1+stepCount) }, 0),
-		alone(func(e *submodules.Emitter) { copyOver(e, localBytes, localCount) }, 0),
-		alone(func(e *submodules.Emitter) { copyOver(e, localBytes, localCount) }, node...),
-		alone(func(e *submodules.Emitter) { reduceOver(e, localBytes, localCount) }, 0),
+		soloScript(func(e *submodules.Emitter) { joins(e, 1) }, 0),
+		soloScript(func(e *submodules.Emitter) { joins(e, 1+stepCount) }, 0),
+		soloScript(func(e *submodules.Emitter) { copyOver(e, localBytes, localCount) }, 0),
+		soloScript(func(e *submodules.Emitter) { copyOver(e, localBytes, localCount) }, node...),
+		soloScript(func(e *submodules.Emitter) { reduceOver(e, localBytes, localCount) }, 0),
 	}
 	for i, s := range scripts {
 		s.name, s.bytes, s.adds = fmt.Sprintf("local %d", i), 1, i == len(scripts)-1
@@ -162,14 +162,14 @@ func (f *finder) local() error {
 		return nil // the ranks of a node can't copy at once
 	}
 	together := median(all[3].Slowest).less(call).times(bytes)
-	if together.value > crowded*m.CopyByte {
+	if together.value > crowdRatio*m.CopyByte {
 		m.MemoryByte = f.note("memory_byte_ns", together.times(1/float64(2*len(node))))
 	}
 	return nil
 }
 
-// alone returns a script in which each of some ranks has the same steps, and meets nobody.
-func alone(emit func(*submodules.Emitter), ranks ...levels.Rank) *script {
+// soloScript returns a script in which each of some ranks has the same steps, and meets nobody.
+func soloScript(emit func(*submodules.Emitter), ranks ...levels.Rank) *script {
 	return &script{emit: func(e *submodules.Emitter, c *submodules.Call) {
 		if slices.Contains(ranks, c.Group.Ranks[c.Me]) {
 			emit(e)
@@ -177,9 +177,9 @@ func alone(emit func(*submodules.Emitter), ranks ...levels.Rank) *script {
 	}}
 }
 
-// crowded is how much longer copies of all ranks of a node must take than that of one, if
-// the memory is what they wait for.
-const crowded = 1.15
+// crowdRatio times the copy of one rank is the least that copies of all ranks of a node take
+// where they wait for memory.
+const crowdRatio = 1.15
 
 // nodeLevel returns the level whose domains are nodes.
 func (f *finder) nodeLevel() int {

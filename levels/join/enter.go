@@ -217,7 +217,7 @@ func (j *Job) meet(ctx context.Context, cfg *Config, self *Peer, log *refusals) 
 	}
 	if j.Size == 1 {
 		t := &table{Job: make([]byte, jobIDLen), Peers: []*Peer{self}}
-		return &place{Job: t.Job}, t, alone{}, nil
+		return &place{Job: t.Job}, t, noVigil{}, nil
 	}
 	p, t, h, err := runHost(ctx, cfg, j.guard, self, log)
 	return p, t, &hostVigil{host: h}, err

@@ -30,11 +30,11 @@ const (
 	sayingWhy = time.Second
 )
 
-// alone has nobody to watch.
-type alone struct{}
+// noVigil has nobody to watch.
+type noVigil struct{}
 
-func (alone) watch(context.CancelCauseFunc)          {}
-func (alone) end(_ context.Context, err error) error { return err }
+func (noVigil) watch(context.CancelCauseFunc)          {}
+func (noVigil) end(_ context.Context, err error) error { return err }
 
 // guestVigil is the vigil of all ranks but 0.
 type guestVigil struct {
@@ -106,7 +106,8 @@ type hostVigil struct {
 	claims  []*JoinError               // of said, the oldest first
 }
 
-// hearing is how long the word of a rank, or its end, may take to reach rank 0 after that of a rank that blames it.
+// hearing bounds the time from a rank's blame of another one until rank 0 hears of that one,
+// by its word or its end.
 const hearing = 500 * time.Millisecond
 
 func (v *hostVigil) watch(fail context.CancelCauseFunc) {

@@ -167,8 +167,8 @@ func (q *question) pair(shape tasks.Shape, segment int64, window int, first, sec
 // few reports whether so few nodes may all speak with all at once.
 func (q *question) few() bool { return q.nodes <= mostAtOnce }
 
-// crowded reports whether there is a choice between messages of nodes and of ranks.
-func (q *question) crowded() bool { return q.on.Size() > q.nodes }
+// sharesNodes reports whether there is a choice between messages of nodes and of ranks.
+func (q *question) sharesNodes() bool { return q.on.Size() > q.nodes }
 
 func isPower(n int) bool { return n&(n-1) == 0 }
 
@@ -222,7 +222,7 @@ func (q *question) rooted() {
 	if q.request.Coll == tasks.Bcast {
 		q.scatterGather()
 	}
-	if q.crowded() {
+	if q.sharesNodes() {
 		q.add(tasks.Flat, tasks.Whole, 4, adapt(submodules.Binomial), numbered(adapt(submodules.Binomial), 4), numbered(adapt(submodules.Binary), 3))
 		if q.request.Coll == tasks.Bcast {
 			q.add(tasks.Flat, tasks.Whole, 4, nbc(submodules.KNomial), numbered(nbc(submodules.KNomial), 8))
@@ -251,7 +251,7 @@ func (q *question) scatterGather() {
 	if q.few() {
 		scatter, gathers = adapt(submodules.Linear), append(gathers, adapt(submodules.Linear))
 	}
-	if q.crowded() {
+	if q.sharesNodes() {
 		spokes := nbc(submodules.Binomial)
 		if q.on.Size() <= mostSpokes {
 			spokes = adapt(submodules.Linear)
@@ -323,7 +323,7 @@ func (q *question) allreduce() {
 				q.pair(tasks.RSAG, n, 4, tasks.ReduceScatter, tasks.Allgather, scatter, adapt(submodules.Linear))
 			}
 		}
-		if q.crowded() {
+		if q.sharesNodes() {
 			each := []tasks.Choice{nbc(submodules.RecDoubling), nbc(submodules.Rabenseifner), rounds(0), adapt(submodules.Ring)}
 			if n == tasks.Whole || n >= leastFlat*int64(q.on.Size()) {
 				q.add(tasks.FlatAR, n, linkWindow, each...)
@@ -333,7 +333,7 @@ func (q *question) allreduce() {
 			}
 		}
 	}
-	if q.crowded() {
+	if q.sharesNodes() {
 		for _, n := range q.cuts() {
 			if q.bytes/n >= int64(q.on.Size()) {
 				q.add(tasks.Flat, n, linkWindow, adapt(submodules.Chain))
@@ -352,7 +352,7 @@ func (q *question) blocksOfRing() int64 { return int64(q.on.Size()) }
 // parts adds the plans of an allgather or a reduce-scatter.
 func (q *question) parts() {
 	shapes := []tasks.Shape{tasks.Han}
-	if q.crowded() {
+	if q.sharesNodes() {
 		shapes = append(shapes, tasks.Flat)
 	}
 	for _, shape := range shapes {
@@ -396,7 +396,7 @@ func (q *question) parts() {
 		}
 		for _, n := range q.cuts() {
 			least := int64(1 << 10)
-			if shape == tasks.Han && q.crowded() { // a leader with many small messages holds its node up
+			if shape == tasks.Han && q.sharesNodes() { // a leader with many small messages holds its node up
 				least = rule.Packed(64 << 10)
 			}
 			if ring := n * int64(q.nodes); ring < q.bytes && ring/q.blocks >= least {
@@ -420,7 +420,7 @@ func (q *question) spokes() {
 	if q.on.Size() <= mostSpokes {
 		flat = append(flat, adapt(submodules.Linear), nbc(submodules.Linear))
 	}
-	if q.crowded() {
+	if q.sharesNodes() {
 		q.add(tasks.Flat, tasks.Whole, 4, flat...)
 	}
 	if q.request.Bytes() <= rule.CutFrom {
@@ -429,7 +429,7 @@ func (q *question) spokes() {
 	for _, n := range pieces {
 		if n < q.request.Bytes() {
 			q.add(tasks.Han, n*q.blocks, ringWindow, choices...)
-			if q.crowded() {
+			if q.sharesNodes() {
 				q.add(tasks.Flat, n*q.blocks, ringWindow, flat...)
 			}
 		}
@@ -439,7 +439,7 @@ func (q *question) spokes() {
 // exchanges adds the plans of an alltoall.
 func (q *question) exchanges() {
 	shapes := []tasks.Shape{tasks.Han}
-	if q.crowded() {
+	if q.sharesNodes() {
 		shapes = []tasks.Shape{tasks.Flat, tasks.Lanes, tasks.Han}
 	}
 	for _, shape := range shapes {
@@ -457,7 +457,7 @@ func (q *question) exchanges() {
 		}
 		q.add(shape, tasks.Whole, 4, whole...)
 		for _, n := range pieces {
-			if q.crowded() && n < rule.Packed(64<<10) {
+			if q.sharesNodes() && n < rule.Packed(64<<10) {
 				continue // ranks of a node with many small messages hold each other up
 			}
 			if q.request.Bytes() > rule.CutFrom && n < q.request.Bytes() {

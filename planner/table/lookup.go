@@ -229,7 +229,7 @@ func ratio(a, b Sizes) float64 {
 
 // distance adds up how far a machine is from want, level by level in parts of
 // want's size.
-func distance(have, want Sizes) float64 { return apart(have, want, nil) }
+func distance(have, want Sizes) float64 { return distanceByRounds(have, want, nil) }
 
 // weigh gives machines weights of 1 in all: linear interpolation between two, and
 // less for those further away of more. A plan may go by rounds in some levels, see
@@ -238,7 +238,7 @@ func weigh(machines []machine, want Sizes, byRounds func(level string) bool) []f
 	weights := make([]float64, len(machines))
 	sum := 0.0
 	for i, m := range machines {
-		if d := apart(m.sizes, want, byRounds); d > 0 {
+		if d := distanceByRounds(m.sizes, want, byRounds); d > 0 {
 			weights[i] = 1 / d
 			sum += weights[i]
 			continue
@@ -253,8 +253,8 @@ func weigh(machines []machine, want Sizes, byRounds func(level string) bool) []f
 	return weights
 }
 
-// apart is [distance], for a plan that goes by rounds in some levels.
-func apart(have, want Sizes, byRounds func(level string) bool) float64 {
+// distanceByRounds is [distance], for a plan that goes by rounds in some levels.
+func distanceByRounds(have, want Sizes, byRounds func(level string) bool) float64 {
 	sum := 0.0
 	for _, k := range sortedKeys(want) {
 		x, y := have[k], want[k]

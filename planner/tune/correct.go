@@ -134,7 +134,7 @@ func (p *predictor) rivals(i int) (rivals []tasks.Plan) {
 	isRaced := func(c table.Candidate) bool { return p.raced(i, c.Parsed) }
 	if n := count(all, isRaced); n > 0 {
 		at := slices.IndexFunc(all, isRaced)
-		if at > 0 && n < p.racers && all[0].NS*hardly < all[at].NS {
+		if at > 0 && n < p.racers && all[0].NS*tieRatio < all[at].NS {
 			return []tasks.Plan{all[at].Parsed, all[0].Parsed}
 		}
 		return nil

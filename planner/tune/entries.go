@@ -27,7 +27,7 @@ func (s *Search) decide() {
 		if s.left() > 0 && !s.knowsRule(i) {
 			continue // cut short, and nobody knows whether other plans are better
 		}
-		keep := s.kept(points, i)
+		keep := s.keptPlans(points, i)
 		e := table.Entry{Collective: r.Coll.String(), Levels: s.knowledge.sizes, Place: s.knowledge.place(r), Bytes: r.Bytes()}
 		for _, c := range points[i] {
 			if keep[c.Plan] {
@@ -46,8 +46,9 @@ func (s *Search) decide() {
 	s.Table.Sort()
 }
 
-// hardly is how many times as long takes what the next measurement may find faster.
-const hardly = 1.03
+// tieRatio times the fastest plan's time, or less, counts as equal: the next measurement may
+// reverse the order.
+const tieRatio = 1.03
 
 // price is what each configuration of request i takes, as far as that is known,
 // the fastest first. Once the best were measured beside each other, those that
@@ -61,7 +62,7 @@ func (s *Search) price(i int) []table.Candidate {
 		return all
 	}
 	rule := s.knowledge.rules[i]
-	if k := slices.IndexFunc(all, func(c table.Candidate) bool { return raced(c) && c.Parsed.Equal(rule) }); k >= 0 && all[k].NS <= hardly*all[fastest].NS {
+	if k := slices.IndexFunc(all, func(c table.Candidate) bool { return raced(c) && c.Parsed.Equal(rule) }); k >= 0 && all[k].NS <= tieRatio*all[fastest].NS {
 		fastest = k
 	}
 	return all[fastest:]
@@ -76,9 +77,9 @@ func (s *Search) knowsRule(i int) bool {
 	return known || !competes
 }
 
-// kept returns the plans in the entry of request i: the fastest ones of any size of
+// keptPlans returns the plans in the entry of request i: the fastest ones of any size of
 // the collective, and the fastest that ignores nodes.
-func (s *Search) kept(points [][]table.Candidate, i int) map[string]bool {
+func (s *Search) keptPlans(points [][]table.Candidate, i int) map[string]bool {
 	keep := s.knowledge.wanted(i)
 	best := s.Keep
 	if best == 0 {

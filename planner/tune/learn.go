@@ -56,7 +56,7 @@ type job struct {
 	prior   float64
 }
 
-// mostChecks is how often the choices of a collective are measured because nobody has, at most.
+// mostChecks bounds how often the choices of a collective are measured because nobody has.
 // A choice that turns out slow makes place for another one.
 const mostChecks = 4
 
@@ -252,8 +252,8 @@ func (l *learning) odd(j job) job {
 	return job{request: r, plan: plan, at: -1, prior: prior}
 }
 
-// unseen is how many times as long as the fastest plan that was measured another one takes at
-// least: what is only thought to be faster is not chosen.
+// unseen times the fastest measured plan's time is the least that another plan is given: what
+// is only thought to be faster is not chosen.
 const unseen = 1.01
 
 func (l *learning) estimate(i int, plan tasks.Plan) (c table.Candidate, ok bool) {

@@ -207,7 +207,7 @@ func (u *unit) nearest(bytes int64) int64 {
 	return slices.MinFunc(u.sizes, func(a, b int64) int { return cmp.Compare(factor(a, bytes), factor(b, bytes)) })
 }
 
-// factor is how many times larger the larger one is.
+// factor returns the larger one divided by the smaller one.
 func factor(a, b int64) float64 {
 	x, y := float64(max(a, 1)), float64(max(b, 1))
 	return max(x/y, y/x)

@@ -162,7 +162,7 @@ func (m *models) near(piece int64) *derived.Parameters {
 	return &m.found[at].Parameters
 }
 
-// farNodes is how many times as many nodes as were there are priced, and half as often as few.
+// farNodes times the nodes that were measured are the most that entries are priced for.
 const farNodes = 16
 
 // elsewhere lists entries for other numbers of nodes, twice as many each.

@@ -34,13 +34,13 @@ type predictor struct {
 	plans   [][]composed // by request
 	units   []*unit      // in the order in which plans have them
 	byKey   map[costs.Key]*unit
-	numbers map[string]int32    // of classes and families
-	fixes   map[int32][]fix     // by class or family
-	joints  map[int32]*together // by collective and shape
-	best    []float64           // predicted, by request, ns
+	numbers map[string]int32       // of classes and families
+	fixes   map[int32][]fix        // by class or family
+	joints  map[int32]*jointRatios // by collective and shape
+	best    []float64              // predicted, by request, ns
 }
 
-// thrift is how much is left out.
+// thrift says what a method doesn't measure.
 type thrift struct {
 	far    float64 // times the best is not worth looking around
 	racers int     // of each request, at most
@@ -59,7 +59,7 @@ const (
 	firstFlow   = 128 << 10
 )
 
-// onCurve is by how much a time may be off the line between its neighbours, as a part of it.
+// onCurve is the share of a time by which it may be off the line between its neighbours.
 const onCurve = 0.05
 
 func newPredictor(k *knowledge, t thrift) *predictor {
@@ -210,7 +210,7 @@ func (p *predictor) predict(c *composed) (float64, bool) {
 // holds returns what a ratio says of a plan. That tasks hinder each other holds for all
 // algorithms. On a known machine, that they overlap holds for those that ran; for tables of
 // several machines it is taken of all alike, as times are compared between machines.
-func (p *predictor) holds(j *together, c *composed, ratio float64) float64 {
+func (p *predictor) holds(j *jointRatios, c *composed, ratio float64) float64 {
 	if p.space.Machine != nil && c.outer != j.by.outer {
 		return max(ratio, 1)
 	}
@@ -240,7 +240,7 @@ func (p *predictor) between() (all []work) {
 // little of other sizes.
 const roughly = 1.5
 
-// margin is how many times as long as the best a plan may look to be measured closely.
+// margin times the best prediction is the most at which a plan is measured closely.
 func (p *predictor) margin(c *composed) float64 {
 	if c.cut.Segments > 1 {
 		for _, u := range c.made.flows {
@@ -315,7 +315,7 @@ func (p *predictor) candidate(i int, c *composed) (one table.Candidate, known bo
 	return one, known
 }
 
-// listed is how many predicted plans of a request are looked at in the end.
+// listed bounds the predicted plans of a request that are looked at in the end.
 const listed = 32
 
 // fastest returns the measured plans of request i and the best predicted ones, the fastest

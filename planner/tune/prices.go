@@ -13,9 +13,9 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// dear is how many times the price of the cheapest plan another one may have to be measured.
+// dearRatio times the price of the cheapest plan is the most at which a plan is measured.
 // Prices are seldom further off than that, see the README of package priced.
-const dear = 1.5
+const dearRatio = 1.5
 
 // In an alltoall of over manyRanks ranks one simulation takes seconds, and most plans fill the
 // wires. Of these only the manyPlans cheapest are measured.
@@ -43,7 +43,7 @@ func (s Space) tooDear(plans []tasks.Plan, r tasks.Request, t *levels.Topology) 
 			ns[i] = priceLike(p, q, s.Registry)
 		}
 	}
-	most, all := dear*least, slices.DeleteFunc(slices.Clone(ns), func(x float64) bool { return x == 0 })
+	most, all := dearRatio*least, slices.DeleteFunc(slices.Clone(ns), func(x float64) bool { return x == 0 })
 	many := r.Exchanges() && t.Size() > manyRanks && len(all) > manyPlans
 	if many {
 		slices.Sort(all)

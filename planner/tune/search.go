@@ -130,8 +130,8 @@ func isEnd(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// atOnce is how many measurements are made beside each other at most, before a search is
-// asked whether to go on.
+// atOnce bounds the measurements that are made beside each other before a search is asked
+// whether to go on.
 const atOnce = 64
 
 // measure makes the first measurements of the job: one, or some where the meter can make
@@ -185,7 +185,7 @@ func (s *Search) tell() {
 	}
 }
 
-// left is how many measurements are still to make, as far as that is known.
+// left returns the number of measurements still to make, as far as that is known.
 func (s *Search) left() (n int) {
 	for i := range s.job {
 		n += s.job[i].count()
@@ -193,8 +193,8 @@ func (s *Search) left() (n int) {
 	return n
 }
 
-// saveEvery is after how many measurements the table is saved: what is lost by a
-// kill is seconds of measuring.
+// saveEvery measurements are made between two saves of the table: what is lost by a kill is
+// seconds of measuring.
 const saveEvery = 100
 
 // Planned is how many measurements are left to make, and how many configurations the

@@ -9,10 +9,10 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// together is what the tasks of a collective with a shape take in place, against what they
+// jointRatios is what the tasks of a collective with a shape take in place, against what they
 // take by themselves: a rank that waits for one task wakes once for the next one too, and
 // levels share processors. One plan shows it for all of the shape.
-type together struct {
+type jointRatios struct {
 	by   *composed
 	cuts bool // some plan of the shape cuts messages
 	coll tasks.Collective
@@ -20,7 +20,7 @@ type together struct {
 	many ratios // of what each further segment adds
 }
 
-// ratios are how many times as long tasks take together, by bytes of a segment, the
+// ratios are times of tasks in place divided by their times alone, by bytes of a segment, the
 // smallest first.
 type ratios []fix
 
@@ -47,8 +47,7 @@ var (
 	togetherMany = []int64{30 << 10, 256 << 10}
 )
 
-// togetherBlocks is how many bytes of blocks a segment may have at most to be measured in place
-// as one of many: beyond, transfers are all of the time.
+// togetherBlocks bounds the bytes of blocks in a segment that is measured in place as one of many: beyond, transfers are all of the time.
 const togetherBlocks = 4 << 20
 
 // inPlace lists what shows how tasks do together, of each shape with the plan that looks
@@ -80,7 +79,7 @@ const middling = 16 << 10
 
 // chooseJoints picks a plan of each collective and shape.
 func (p *predictor) chooseJoints() {
-	p.joints = map[int32]*together{}
+	p.joints = map[int32]*jointRatios{}
 	type mark struct{ off, ns float64 }
 	marks, cuts := map[int32]mark{}, map[int32]bool{}
 	for i, r := range p.requests {
@@ -93,7 +92,7 @@ func (p *predictor) chooseJoints() {
 				continue
 			}
 			marks[c.shape] = mark{off, ns}
-			p.joints[c.shape] = &together{by: c, coll: r.Coll}
+			p.joints[c.shape] = &jointRatios{by: c, coll: r.Coll}
 		}
 	}
 	for shape, j := range p.joints {
@@ -102,7 +101,7 @@ func (p *predictor) chooseJoints() {
 }
 
 // joint lists the measurement of tasks together with a segment of some bytes.
-func (p *predictor) joint(j *together, u costs.Unit, bytes int64) []work {
+func (p *predictor) joint(j *jointRatios, u costs.Unit, bytes int64) []work {
 	at := -1 // the smallest request that is as large
 	largest := int64(0)
 	for i, r := range p.requests {

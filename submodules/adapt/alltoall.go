@@ -7,8 +7,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// MaxPartners is with how many ranks of other nodes, and with how many of its own, a rank
-// exchanges at once in an alltoall: memory and posted receives don't grow with the ranks.
+// MaxPartners bounds the ranks of other nodes, and those of its own, that a rank exchanges
+// with at once in an alltoall: memory and posted receives don't grow with the ranks.
 const MaxPartners = 16
 
 // linearAlltoall: all exchange with all, those of other nodes first: the wire is slower.

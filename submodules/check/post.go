@@ -12,7 +12,7 @@ import (
 func (w *world) post() error {
 	r := w.progs[0].Request
 	if !r.Coll.HasData() {
-		return w.together()
+		return w.checkBarrier()
 	}
 	for rank, p := range w.progs {
 		if err := w.untouched(rank, r); err != nil {
@@ -72,8 +72,8 @@ func (w *world) holds(rank int, r tasks.Request, want tasks.Piece) error {
 	return nil
 }
 
-// together checks a barrier: no rank's run ends before all have begun.
-func (w *world) together() error {
+// checkBarrier checks a barrier: no rank's run ends before all have begun.
+func (w *world) checkBarrier() error {
 	for a := range w.progs {
 		for b := range w.progs {
 			if a == b {

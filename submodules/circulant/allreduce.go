@@ -36,7 +36,7 @@ func allreduce(e *submodules.Emitter, c *submodules.Call) {
 	}
 	x.halve()
 	for k := range x.g.phase() {
-		to, from := x.g.ahead(c.Me, k), x.g.behind(c.Me, k)
+		to, from := x.g.placeAhead(c.Me, k), x.g.placeBehind(c.Me, k)
 		for _, s := range x.shards(c.Dst, c.Me, k) {
 			x.add(e.Send(x.rank(to), s, x.gate))
 		}
@@ -52,7 +52,7 @@ func (x *exchange) halve() {
 	c, sum := x.c, x.c.Src
 	var room tasks.Span
 	for k := x.g.phase() - 1; k >= 0; k-- {
-		to, from := x.g.behind(c.Me, k), x.g.ahead(c.Me, k)
+		to, from := x.g.placeBehind(c.Me, k), x.g.placeAhead(c.Me, k)
 		for _, s := range x.shards(sum, to, k) {
 			x.add(x.e.Send(x.rank(to), s, x.gate))
 		}
@@ -94,8 +94,8 @@ func (x *exchange) keepOdd() {
 // everybody has heard of everybody.
 func (x *exchange) signal() {
 	for k := range x.g.phase() {
-		x.add(x.e.Send(x.rank(x.g.ahead(x.c.Me, k)), x.c.Dst, x.gate))
-		x.add(x.e.Recv(x.rank(x.g.behind(x.c.Me, k)), x.c.Dst, x.gate))
+		x.add(x.e.Send(x.rank(x.g.placeAhead(x.c.Me, k)), x.c.Dst, x.gate))
+		x.add(x.e.Recv(x.rank(x.g.placeBehind(x.c.Me, k)), x.c.Dst, x.gate))
 		x.end()
 	}
 	if x.c.Src != x.c.Dst {

@@ -25,12 +25,12 @@ func newGraph(n int) graph {
 // phase is the number of rounds of a phase.
 func (g graph) phase() int { return len(g.skips) - 1 }
 
-// ahead is the place that v sends to in a round, behind the one that it hears from.
-func (g graph) ahead(v, round int) int {
+// placeAhead is the place that v sends to in a round, behind the one that it hears from.
+func (g graph) placeAhead(v, round int) int {
 	return (v + g.skips[round%g.phase()]) % g.n
 }
 
-func (g graph) behind(v, round int) int {
+func (g graph) placeBehind(v, round int) int {
 	return (v - g.skips[round%g.phase()] + g.n) % g.n
 }
 
@@ -64,10 +64,10 @@ func (g graph) turns(v, blocks int) []turn {
 	all := make([]turn, g.phase()+blocks-1)
 	for i, block := range g.hears(v, blocks) {
 		round := g.round(i, blocks)
-		all[i] = turn{to: g.ahead(v, round), from: g.behind(v, round), out: none, in: block}
+		all[i] = turn{to: g.placeAhead(v, round), from: g.placeBehind(v, round), out: none, in: block}
 	}
 	for round := range min(g.phase(), len(all)) {
-		heard := g.hears(g.ahead(v, g.round(round, blocks)), blocks)
+		heard := g.hears(g.placeAhead(v, g.round(round, blocks)), blocks)
 		for i := round; i < len(all); i += g.phase() {
 			all[i].out = heard[i]
 		}

@@ -34,7 +34,7 @@ func TestPhase(t *testing.T) {
 				t.Fatalf("n=%d: in a phase place %d hears %v, want each of %v once", n, v, heard[v], want)
 			}
 			for round := range g.phase() {
-				sends := heard[g.ahead(v, round)][round]
+				sends := heard[g.placeAhead(v, round)][round]
 				if v > 0 && sends != own-g.phase() && !slices.Contains(heard[v][:round], sends) {
 					t.Fatalf("n=%d: place %d is to send block %d in round %d, having heard %v", n, v, sends, round, heard[v][:round])
 				}

@@ -10,22 +10,22 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// MaxRounds is how many rounds of a rank are under way in an allgather or a
+// MaxRounds is the number of rounds of a rank that are under way in an allgather or a
 // reduce-scatter: one arrives while the one before is used.
 const MaxRounds = 2
 
-// together is the broadcasts of all members' parts at once. They share their rounds:
+// jointBcasts is the broadcasts of all members' parts at once. They share their rounds:
 // in each of them a rank sends to one other what that lacks of all parts, block by
 // block. Broadcasts of fewer blocks begin later, and all end together.
-type together struct {
+type jointBcasts struct {
 	e     *submodules.Emitter
 	c     *submodules.Call
 	turns [][]turn // by member whose part it is; none of an empty part
 	n     int      // rounds
 }
 
-func newTogether(e *submodules.Emitter, c *submodules.Call) *together {
-	t := &together{e: e, c: c, turns: make([][]turn, len(c.Parts))}
+func newJointBcasts(e *submodules.Emitter, c *submodules.Call) *jointBcasts {
+	t := &jointBcasts{e: e, c: c, turns: make([][]turn, len(c.Parts))}
 	g := newGraph(len(c.Parts))
 	for i, part := range c.Parts {
 		if len(part) > 0 {
@@ -37,7 +37,7 @@ func newTogether(e *submodules.Emitter, c *submodules.Call) *together {
 }
 
 // in yields what this rank does in a round, by member whose part it is.
-func (t *together) in(round int) iter.Seq2[int, turn] {
+func (t *jointBcasts) in(round int) iter.Seq2[int, turn] {
 	return func(yield func(int, turn) bool) {
 		for i, turns := range t.turns {
 			if at := round - (t.n - len(turns)); at >= 0 && !yield(i, turns[at]) {
@@ -48,7 +48,7 @@ func (t *together) in(round int) iter.Seq2[int, turn] {
 }
 
 // rank is a member's by its place in the broadcast of another's part.
-func (t *together) rank(of, place int) levels.Rank {
+func (t *jointBcasts) rank(of, place int) levels.Rank {
 	return t.c.Group.Ranks[(of+place)%len(t.c.Parts)]
 }
 
@@ -60,7 +60,7 @@ func (t *together) rank(of, place int) levels.Rank {
 //	round 1   part 3 from 3
 //	round 2   parts 2, 1 from 2
 func allgather(e *submodules.Emitter, c *submodules.Call) {
-	t := newTogether(e, c)
+	t := newJointBcasts(e, c)
 	c.Keep(e)
 	got := t.perBlock()
 	var sent, received gates
@@ -83,7 +83,7 @@ func allgather(e *submodules.Emitter, c *submodules.Call) {
 // reduceScatter is the allgather backwards: where a block came from, its sum goes. The
 // sum of a rank's own part is made where that is to lie.
 func reduceScatter(e *submodules.Emitter, c *submodules.Call) {
-	t := newTogether(e, c)
+	t := newJointBcasts(e, c)
 	made, data := t.perBlock(), make([][]tasks.Span, len(c.Parts))
 	for i, part := range c.Parts {
 		data[i] = slices.Clone(part)
@@ -123,7 +123,7 @@ func reduceScatter(e *submodules.Emitter, c *submodules.Call) {
 }
 
 // perBlock is no step for each block of all parts.
-func (t *together) perBlock() [][]dag.ID {
+func (t *jointBcasts) perBlock() [][]dag.ID {
 	all := make([][]dag.ID, len(t.c.Parts))
 	for i, part := range t.c.Parts {
 		all[i] = slices.Repeat([]dag.ID{submodules.None}, len(part))

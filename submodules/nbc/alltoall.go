@@ -6,7 +6,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// mostAtOnce is with how many ranks a rank exchanges in one round of a linear alltoall:
+// mostAtOnce bounds the ranks that a rank exchanges with in one round of a linear alltoall:
 // MPICH's MPIR_CVAR_ALLTOALL_THROTTLE.
 const mostAtOnce = 32
 

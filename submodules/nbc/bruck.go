@@ -80,12 +80,12 @@ func spread(r *rounds, from, to []tasks.Span) {
 		if n > 0 {
 			r.copy(to[0].Cut(0, n), from[0].Cut(0, n))
 		}
-		from, to = behind(from, n), behind(to, n)
+		from, to = dropFront(from, n), dropFront(to, n)
 	}
 }
 
-// behind leaves the first n bytes of spans out, which are in the first one.
-func behind(spans []tasks.Span, n int64) []tasks.Span {
+// dropFront leaves the first n bytes of spans out, which are in the first one.
+func dropFront(spans []tasks.Span, n int64) []tasks.Span {
 	if spans[0].Len == n {
 		return spans[1:]
 	}

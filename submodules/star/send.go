@@ -7,7 +7,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// ahead is how many pieces are on their way between two ranks: one being used,
+// ahead is the number of pieces on their way between two ranks: one being used,
 // one arriving, and one for which the receiver is ready.
 const ahead = 3
 

@@ -65,7 +65,7 @@ of the model does to its accuracy. It takes no operand.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
 			if b.from != "" {
-				return b.again(args, c.OutOrStdout())
+				return b.resimulate(args, c.OutOrStdout())
 			}
 			if err := kit.Operand("collectives such as bcast,allreduce")(c, args); err != nil {
 				return err
@@ -230,8 +230,8 @@ func (b *benchAccuracy) measure(ctx context.Context, meter tune.Meter, r tasks.R
 	return nil
 }
 
-// again simulates a recording.
-func (b *benchAccuracy) again(args []string, stdout io.Writer) error {
+// resimulate simulates a recording.
+func (b *benchAccuracy) resimulate(args []string, stdout io.Writer) error {
 	if len(args) > 0 {
 		return kit.Usagef("%q: with --from the recording says which collectives", args[0])
 	}

@@ -71,15 +71,15 @@ func (d *doctor) run(ctx context.Context) error {
 	began := time.Now()
 	cfg, err := join.FromEnv(os.Getenv)
 	if err != nil {
-		return d.alone(began, &cfg, fmt.Errorf("the environment: %w", err))
+		return d.reportAlone(began, &cfg, fmt.Errorf("the environment: %w", err))
 	}
 	if cfg.Size <= 1 {
-		return d.alone(began, &cfg, nil)
+		return d.reportAlone(began, &cfg, nil)
 	}
 	cfg.Log = nil
 	job, err := join.Join(ctx, cfg)
 	if err != nil {
-		return d.alone(began, &cfg, err)
+		return d.reportAlone(began, &cfg, err)
 	}
 	e := &examination{job: job, began: began, limit: d.limit}
 	e.self = factsOf(&cfg, job)
@@ -91,8 +91,8 @@ func (d *doctor) run(ctx context.Context) error {
 	return errors.Join(err, e.close(ctx))
 }
 
-// alone reports on a rank that is in no job, or can't enter its job.
-func (d *doctor) alone(began time.Time, cfg *join.Config, err error) error {
+// reportAlone reports on a rank that is in no job, or can't enter its job.
+func (d *doctor) reportAlone(began time.Time, cfg *join.Config, err error) error {
 	e := &examination{began: began}
 	e.self = factsOf(cfg, nil)
 	e.all = []*facts{e.self}

@@ -213,7 +213,7 @@ func (a *agentStderr) Write(b []byte) (int, error) {
 func (a *agentStderr) flush() { a.out.print(&a.source, streamErr, nil) }
 
 // keep adds a piece to a rank's file.
-func (c *conn) keep(k *kept) (err error) {
+func (c *conn) keep(k *keptTrace) (err error) {
 	if c.sources[k.Rank] == nil || c.traces == "" {
 		return fmt.Errorf("a trace of rank %d, for which nobody has asked", k.Rank)
 	}

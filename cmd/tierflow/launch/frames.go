@@ -30,14 +30,14 @@ type frame struct {
 	Input   *input   `json:"input,omitempty"`
 	Spare   *int     `json:"spare,omitempty"` // the rank that doesn't get the signal
 
-	Ready   *ready   `json:"ready,omitempty"`
-	Refused *refused `json:"refused,omitempty"`
-	Started *started `json:"started,omitempty"`
-	Fed     *fed     `json:"fed,omitempty"`
-	Output  *output  `json:"output,omitempty"`
-	Exited  *exited  `json:"exited,omitempty"`
-	Kept    *kept    `json:"kept,omitempty"`
-	Done    bool     `json:"done,omitempty"` // all ranks have exited and all output is sent
+	Ready   *ready     `json:"ready,omitempty"`
+	Refused *refused   `json:"refused,omitempty"`
+	Started *started   `json:"started,omitempty"`
+	Fed     *fed       `json:"fed,omitempty"`
+	Output  *output    `json:"output,omitempty"`
+	Exited  *exited    `json:"exited,omitempty"`
+	Kept    *keptTrace `json:"kept,omitempty"`
+	Done    bool       `json:"done,omitempty"` // all ranks have exited and all output is sent
 }
 
 // start tells an agent its part of the job.
@@ -117,8 +117,8 @@ type exited struct {
 	Blame *launcher.Blame `json:"blame,omitempty"`
 }
 
-// kept is a piece of what a rank has kept of its calls, the file of [Options.TraceDir].
-type kept struct {
+// keptTrace is a piece of what a rank has kept of its calls, the file of [Options.TraceDir].
+type keptTrace struct {
 	Rank  int    `json:"rank"`
 	First bool   `json:"first,omitempty"`
 	Bytes []byte `json:"bytes"`

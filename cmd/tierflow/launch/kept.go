@@ -47,7 +47,7 @@ func (t *traces) sendAll(ranks []int, send func(frame)) {
 		if text, err := os.ReadFile(filepath.Join(t.dir, traceName(rank))); err == nil {
 			for first := true; first || len(text) > 0; first = false {
 				n := min(len(text), keptBytes)
-				send(frame{Kept: &kept{Rank: rank, First: first, Bytes: text[:n]}})
+				send(frame{Kept: &keptTrace{Rank: rank, First: first, Bytes: text[:n]}})
 				text = text[n:]
 			}
 		}

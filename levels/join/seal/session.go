@@ -25,7 +25,7 @@ const (
 	data = 23 // kinds of records, as in TLS
 	end  = 21
 
-	// renewAfter is for how many records a key serves: half of what RFC 8446, 5.5 allows.
+	// renewAfter bounds the records of one key: half of what RFC 8446, 5.5 allows.
 	renewAfter = 1 << 23
 )
 
