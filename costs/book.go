@@ -59,7 +59,7 @@ func (b *Book) AddPipeline(k Key, p Pipeline) bool {
 	if b.pipelines == nil {
 		b.pipelines = map[Key]Pipeline{}
 	}
-	b.Curve(k).add(k, p)
+	b.Curve(k).addGroup(k, p)
 	b.pipelines[k] = p
 	return true
 }
@@ -92,8 +92,8 @@ type Use struct {
 	collectives map[tasks.Collective]bool
 }
 
-// use counts one prediction for r.
-func (b *Book) use(k Key, r tasks.Request) {
+// countUse counts one prediction for r.
+func (b *Book) countUse(k Key, r tasks.Request) {
 	if b.uses == nil {
 		b.uses = map[Key]*Use{}
 	}

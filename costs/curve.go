@@ -34,8 +34,8 @@ func (b *Book) Curve(k Key) *Curve {
 	return c
 }
 
-// add enters a pipeline of one group of ranks.
-func (c *Curve) add(k Key, p Pipeline) {
+// addGroup enters a pipeline of one group of ranks.
+func (c *Curve) addGroup(k Key, p Pipeline) {
 	if len(p.Leaders) != 1 {
 		return // of a plan, not of a unit
 	}

@@ -46,7 +46,7 @@ func Load(name string, data []byte) (*Book, error) {
 		return nil, err
 	}
 	l := loader{Reader: r, book: &Book{}}
-	l.file()
+	l.loadFile()
 	if err := l.Err(); err != nil {
 		return nil, err
 	}
@@ -59,21 +59,21 @@ type loader struct {
 	book *Book
 }
 
-func (l *loader) file() {
+func (l *loader) loadFile() {
 	keys := []string{"provenance", "costs", "pipelines"}
 	l.Object("a book", keys, len(keys), func(key string) {
 		switch key {
 		case "provenance":
 			l.Decode(&l.book.Provenance, key)
 		case "costs":
-			l.Array(`"costs"`, l.cost)
+			l.Array(`"costs"`, l.loadCost)
 		case "pipelines":
-			l.Array(`"pipelines"`, l.pipeline)
+			l.Array(`"pipelines"`, l.loadPipeline)
 		}
 	})
 }
 
-func (l *loader) cost() {
+func (l *loader) loadCost() {
 	line := l.Line()
 	var e costEntry
 	if !l.Decode(&e, "a cost") {
@@ -88,7 +88,7 @@ func (l *loader) cost() {
 	}
 }
 
-func (l *loader) pipeline() {
+func (l *loader) loadPipeline() {
 	line := l.Line()
 	var e pipelineEntry
 	if !l.Decode(&e, "a pipeline") {

@@ -38,15 +38,15 @@ func NewCompletion(alone float64, done []float64, end float64, window int) Compl
 		return c
 	}
 	c.Fill = done[0]
-	c.Stable = stable(done, min(max(window, 1), len(done)-1))
+	c.Stable = stablePace(done, min(max(window, 1), len(done)-1))
 	c.Drain = max(0, end-slices.Max(done))
 	return c
 }
 
-// stable is the median time in which a window of segments completes, per segment:
+// stablePace is the median time in which a window of segments completes, per segment:
 // they do so a window at a time, so that the median of neighbours' differences
 // would be about nothing.
-func stable(done []float64, window int) float64 {
+func stablePace(done []float64, window int) float64 {
 	var all []float64
 	for i := window; i < len(done) && window > 0; i++ {
 		all = append(all, (done[i]-done[i-window])/float64(window))

@@ -76,14 +76,14 @@ func Predict(r tasks.Request, t *levels.Topology, p tasks.Plan, b *Book) (Predic
 		return x.Prediction, nil
 	case p.Shape == tasks.HanLockstep:
 		x.Model = StageModel
-		err = x.leaders(t, x.stages)
+		err = x.priceSlowest(t, x.priceStages)
 	case known:
 		x.Model = PipelineModel
-		err = x.pipeline(key)
+		err = x.pricePipeline(key)
 	case p.Shape.IsFlat() || x.Segments == 1:
 		// Without other phases to overlap with, a leader's tasks are a chain.
 		x.Model = CriticalModel
-		err = x.leaders(t, x.stages)
+		err = x.priceSlowest(t, x.priceStages)
 	default:
 		err = fmt.Errorf("%w: pipeline %v", ErrUnmeasured, key)
 	}
@@ -93,16 +93,16 @@ func Predict(r tasks.Request, t *levels.Topology, p tasks.Plan, b *Book) (Predic
 	if err != nil {
 		return x.Prediction, fmt.Errorf("predict %v: %w", r, err)
 	}
-	x.count()
+	x.countUses()
 	return x.Prediction, nil
 }
 
-// count notes in the book what the prediction rests on.
-func (x *pricing) count() {
+// countUses notes in the book what the prediction rests on.
+func (x *pricing) countUses() {
 	seen := map[Key]bool{}
 	for _, t := range x.Terms {
 		if !seen[t.Key] {
-			x.book.use(t.Key, x.Request)
+			x.book.countUse(t.Key, x.Request)
 		}
 		seen[t.Key] = true
 	}
@@ -114,9 +114,9 @@ type pricing struct {
 	book *Book
 }
 
-// passes calls price for a whole pass and for the rest, and joins their terms: a
+// pricePasses calls price for a whole pass and for the rest, and joins their terms: a
 // pass ends before the next one begins.
-func (x *pricing) passes(price func(u int64) ([]Term, error)) ([]Term, error) {
+func (x *pricing) pricePasses(price func(u int64) ([]Term, error)) ([]Term, error) {
 	n, rest := x.Segments/tasks.MaxSegments, x.Segments%tasks.MaxSegments
 	var all []Term
 	if n > 0 {
@@ -136,24 +136,24 @@ func (x *pricing) passes(price func(u int64) ([]Term, error)) ([]Term, error) {
 	return append(all, terms...), err
 }
 
-// leaders takes the terms of the slowest leader.
-func (x *pricing) leaders(t *levels.Topology, price func(t *levels.Topology, group int, lead levels.Rank, u int64) ([]Term, error)) error {
+// priceSlowest takes the terms of the slowest leader.
+func (x *pricing) priceSlowest(t *levels.Topology, price func(t *levels.Topology, group int, lead levels.Rank, u int64) ([]Term, error)) error {
 	h, err := tasks.Hierarchy(x.Request, t, x.Plan)
 	if err != nil {
 		return err
 	}
 	for i, g := range h.Groups(0) {
-		terms, err := x.passes(func(u int64) ([]Term, error) { return price(t, i, g.Lead(), u) })
+		terms, err := x.pricePasses(func(u int64) ([]Term, error) { return price(t, i, g.Lead(), u) })
 		if err != nil {
 			return err
 		}
-		x.keep(i, terms)
+		x.keepSlower(i, terms)
 	}
 	return nil
 }
 
-// keep makes a leader's terms the prediction's if they take longer.
-func (x *pricing) keep(leader int, terms []Term) {
+// keepSlower makes a leader's terms the prediction's if they take longer.
+func (x *pricing) keepSlower(leader int, terms []Term) {
 	ns := 0.0
 	for _, t := range terms {
 		ns += float64(t.Count) * t.NS
@@ -163,12 +163,12 @@ func (x *pricing) keep(leader int, terms []Term) {
 	}
 }
 
-// stages prices u segments on one leader: as many segments as there are phases k
+// priceStages prices u segments on one leader: as many segments as there are phases k
 // have each stage of the pipeline once, and each further segment adds one of
 // those in which all phases are in flight (HAN, equations 3 and 4).
 //
 //	k = 2    ib  sbib × (1 + u−k)  sb
-func (x *pricing) stages(t *levels.Topology, group int, lead levels.Rank, u int64) ([]Term, error) {
+func (x *pricing) priceStages(t *levels.Topology, group int, lead levels.Rank, u int64) ([]Term, error) {
 	g, err := tasks.Expand(First(x.Request, x.Plan, min(u, tasks.MaxSegments)), t, x.Plan, lead)
 	if err != nil {
 		return nil, err
@@ -197,25 +197,25 @@ func (x *pricing) stages(t *levels.Topology, group int, lead levels.Rank, u int6
 		if !ok {
 			return nil, fmt.Errorf("%w: %v", ErrUnmeasured, keys[i])
 		}
-		terms = append(terms, Term{Name: s.Name, Count: count, NS: c.leader(group), Key: keys[i]})
+		terms = append(terms, Term{Name: s.Name, Count: count, NS: c.leaderTime(group), Key: keys[i]})
 	}
 	return terms, nil
 }
 
-// leader returns the time of a group's leader. Under another root that leader may not
+// leaderTime returns the time of a group's leader. Under another root that leader may not
 // have had the task; then it is P50, the slowest leader's time.
-func (c Cost) leader(group int) float64 {
+func (c Cost) leaderTime(group int) float64 {
 	if group < len(c.Leaders) && c.Leaders[group] > 0 {
 		return c.Leaders[group]
 	}
 	return c.P50
 }
 
-// pipeline prices by segment completions.
-func (x *pricing) pipeline(key Key) error {
+// pricePipeline prices by segment completions.
+func (x *pricing) pricePipeline(key Key) error {
 	p, _ := x.book.Pipeline(key)
 	for i, c := range p.Leaders {
-		terms, err := x.passes(func(u int64) ([]Term, error) {
+		terms, err := x.pricePasses(func(u int64) ([]Term, error) {
 			if _, err := p.NS(u); err != nil {
 				return nil, err
 			}
@@ -224,7 +224,7 @@ func (x *pricing) pipeline(key Key) error {
 		if err != nil {
 			return err
 		}
-		x.keep(i, terms)
+		x.keepSlower(i, terms)
 	}
 	return nil
 }

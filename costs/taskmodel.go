@@ -98,19 +98,19 @@ func (x *Priced) Fill(bytes int64) (ns float64, known bool) {
 
 // Each returns what each further segment adds, ns.
 func (x *Priced) Each(bytes int64) (ns float64, known bool) {
-	_, ns, known = x.slowest(bytes)
+	_, ns, known = x.slowestLevel(bytes)
 	return ns, known
 }
 
 // Makeup returns what is priced.
 func (x *Priced) Makeup() *Makeup { return x.makeup }
 
-// slowest returns which level adds most for each further segment, and how much, ns.
-func (x *Priced) slowest(bytes int64) (level int, ns float64, known bool) {
+// slowestLevel returns which level adds most for each further segment, and how much, ns.
+func (x *Priced) slowestLevel(bytes int64) (level int, ns float64, known bool) {
 	for k, all := range x.flows {
 		sum := 0.0
 		for i := range all {
-			one, known := x.each(&all[i], bytes)
+			one, known := x.eachFurther(&all[i], bytes)
 			if !known {
 				return 0, 0, false
 			}
@@ -123,10 +123,10 @@ func (x *Priced) slowest(bytes int64) (level int, ns float64, known bool) {
 	return level, ns, len(x.flows) > 0
 }
 
-// each returns what a unit adds for a further segment: the mean over all that were measured
+// eachFurther returns what a unit adds for a further segment: the mean over all that were measured
 // but the first. Times from one completion to the next say less, for where kernels queue
 // what is sent, segments complete late at first and early in the end.
-func (x *Priced) each(f *flowing, bytes int64) (float64, bool) {
+func (x *Priced) eachFurther(f *flowing, bytes int64) (float64, bool) {
 	fill := func(bytes int64) (ns float64) {
 		for _, at := range f.phases {
 			one, _ := x.singles[at].Alone(bytes)
@@ -181,7 +181,7 @@ func (x *Priced) terms(c Cut) ([]Term, error) {
 	if c.Segments < 2 {
 		return terms, nil
 	}
-	level, each, _ := x.slowest(c.Bytes)
+	level, each, _ := x.slowestLevel(c.Bytes)
 	key := x.makeup.Flows[level][0].Key
 	return append(terms, Term{Name: "each " + key.Task, Count: c.Segments - 2, NS: each, Key: key},
 		Term{Name: "the last", Count: 1, NS: c.Last * each, Key: key}), nil
@@ -195,7 +195,7 @@ func PredictByTasks(r tasks.Request, t *levels.Topology, p tasks.Plan, b *Book) 
 	if err != nil {
 		return x.Prediction, fmt.Errorf("predict %v: %w", r, err)
 	}
-	x.count()
+	x.countUses()
 	return x.Prediction, nil
 }
 
@@ -206,7 +206,7 @@ func (x *pricing) byTasks(t *levels.Topology) error {
 	}
 	cut := CutOf(x.Request, x.Plan)
 	priced := m.On(x.book)
-	terms, err := x.passes(func(u int64) ([]Term, error) {
+	terms, err := x.pricePasses(func(u int64) ([]Term, error) {
 		part := Cut{Bytes: cut.Bytes, Segments: u, Last: 1}
 		if u == x.Segments%tasks.MaxSegments {
 			part.Last = cut.Last
@@ -217,6 +217,6 @@ func (x *pricing) byTasks(t *levels.Topology) error {
 		return err
 	}
 	x.Model = TaskModel
-	x.keep(0, terms)
+	x.keepSlower(0, terms)
 	return nil
 }

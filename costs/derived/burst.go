@@ -6,11 +6,11 @@ import (
 	"github.com/tierflow/tierflow/dag"
 )
 
-// burst begins a burst of a rank: of the sends that are ready the first one to each peer,
+// beginBurst begins a burst of a rank: of the sends that are ready the first one to each peer,
 // by their numbers.
 //
 //	ready   0>1 0>2 0>1 0>2     bursts   0>1 0>2, then 0>1 0>2
-func (w *walker) burst(rank int, now moment) {
+func (w *walker) beginBurst(rank int, now moment) {
 	r := &w.ranks[rank]
 	slices.Sort(r.sends)
 	var all []dag.ID
@@ -26,7 +26,7 @@ func (w *walker) burst(rank int, now moment) {
 		}
 		all, peers = append(all, id), append(peers, s.Peer)
 		bytes += float64(s.Len())
-		from = later(from, r.ready[id])
+		from = laterOf(from, r.ready[id])
 	}
 	r.sends = rest
 	k := float64(len(all))
@@ -54,9 +54,9 @@ type inlet struct {
 	bytes float64
 }
 
-// hear returns when a message is there that was sent from began to ended. Messages that
+// hearMessage returns when a message is there that was sent from began to ended. Messages that
 // overlap share the inlet.
-func (p *inlet) hear(w *walker, began, ended moment, bytes float64) moment {
+func (p *inlet) hearMessage(w *walker, began, ended moment, bytes float64) moment {
 	if p.count == 0 || began.time >= p.ended.time {
 		*p = inlet{began: began}
 	}
@@ -64,6 +64,6 @@ func (p *inlet) hear(w *walker, began, ended moment, bytes float64) moment {
 	p.bytes += bytes
 	times := w.gamma.Of(p.count + 1)
 	all := w.after(p.began, Coeff{Alpha: times, Beta: times * p.bytes / float64(p.count)})
-	p.ended = later(ended, all)
+	p.ended = laterOf(ended, all)
 	return p.ended
 }

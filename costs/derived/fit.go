@@ -45,16 +45,16 @@ func Fit(rows []Row, combine float64) (Line, error) {
 	if !(least < most) {
 		return Line{}, fmt.Errorf("%d experiments of one length; a line needs two different ones", len(rows))
 	}
-	l := regress(x, y)
+	l := regressLine(x, y)
 	l.Combine = combine
 	return l, nil
 }
 
 func isPositive(v float64) bool { return v > 0 && !math.IsInf(v, 0) }
 
-// regress finds the line by least squares again and again, with weights from the
+// regressLine finds the line by least squares again and again, with weights from the
 // residuals of the line before.
-func regress(x, y []float64) Line {
+func regressLine(x, y []float64) Line {
 	weights, off := make([]float64, len(y)), make([]float64, len(y))
 	for i := range y {
 		weights[i] = 1 / (y[i] * y[i])

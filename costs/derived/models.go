@@ -41,9 +41,9 @@ func Bcast(algorithm string) (Model, bool) {
 // all count as equally long. Of splitbinary this is exact if the number of segments is
 // even or 1.
 func (m Model) Coeff(ranks int, bytes, segment int64, g Gamma) Coeff {
-	n, length := pieces(bytes, segment)
+	n, length := piecesOf(bytes, segment)
 	if m.Algorithm == submodules.SplitBinary && ranks > 1 {
-		n, length = pieces((bytes+1)/2, segment)
+		n, length = piecesOf((bytes+1)/2, segment)
 	}
 	if ranks < 2 {
 		return Coeff{}
@@ -52,8 +52,8 @@ func (m Model) Coeff(ranks int, bytes, segment int64, g Gamma) Coeff {
 	return Coeff{Alpha: count, Beta: count * length}
 }
 
-// pieces returns how many segments a message has, at least one, and their mean length.
-func pieces(bytes, segment int64) (n, length float64) {
+// piecesOf returns how many segments a message has, at least one, and their mean length.
+func piecesOf(bytes, segment int64) (n, length float64) {
 	if segment <= 0 || segment >= bytes {
 		return 1, float64(bytes)
 	}
@@ -72,11 +72,11 @@ func pieces(bytes, segment int64) (n, length float64) {
 // linear: all right below the root, up to [trees.MaxFan]; beyond them a second row.
 //
 //	n·γ(P)
-func linear(ranks int, n float64, g Gamma) float64 { return spread(ranks, trees.MaxFan, n, g) }
+func linear(ranks int, n float64, g Gamma) float64 { return spreadPath(ranks, trees.MaxFan, n, g) }
 
-// spread is the longest path of a tree whose places have up to fan children each, the
+// spreadPath is the longest path of a tree whose places have up to fan children each, the
 // largest subtree first.
-func spread(ranks, fan int, n float64, g Gamma) float64 {
+func spreadPath(ranks, fan int, n float64, g Gamma) float64 {
 	sum, most := 0.0, 0.0
 	for size := ranks; size > 1; {
 		children := min(fan, size-1)
@@ -103,7 +103,7 @@ func kchain(ranks int, n float64, g Gamma) float64 {
 // binary: H − 1 places with two children, and a last one with two or one.
 //
 //	(n−1)·γ(3) + (H−1)·γ(3) + b, b = γ(3) if P+1 > 3·2^(H−1), else 1
-func binary(ranks int, n float64, g Gamma) float64 { return spread(ranks, 2, n, g) }
+func binary(ranks int, n float64, g Gamma) float64 { return spreadPath(ranks, 2, n, g) }
 
 // splitBinary: half of the message goes down each side of a binary tree. n counts the
 // segments of a half. A place inside the tree serves its partner on the other side too,

@@ -17,7 +17,7 @@ import (
 func Walk(progs []*submodules.Program, g Gamma, at Line) (Coeff, error) {
 	w := &walker{gamma: g, at: at, ends: make([]moment, len(progs))}
 	err := w.run(progs)
-	return latest(w.ends).path, err
+	return latestOf(w.ends).path, err
 }
 
 // run walks the programs of all ranks. Each begins where it ended before.
@@ -27,14 +27,14 @@ func (w *walker) run(progs []*submodules.Program) error {
 		if int(p.Rank) != i || p.Size != len(progs) {
 			return fmt.Errorf("walk: a program of rank %d of %d in place %d of %d", p.Rank, p.Size, i, len(progs))
 		}
-		w.enter(i, p)
+		w.enterRank(i, p)
 	}
 	for len(w.queue) > 0 {
 		now := w.queue[0].at
 		for len(w.queue) > 0 && w.queue[0].at.time == now.time {
-			w.happen(heap.Pop(&w.queue).(event))
+			w.takeEvent(heap.Pop(&w.queue).(event))
 		}
-		w.settle(now)
+		w.settleBursts(now)
 	}
 	for i := range w.ranks {
 		if left := w.ranks[i].left; left > 0 {
@@ -44,10 +44,10 @@ func (w *walker) run(progs []*submodules.Program) error {
 	return nil
 }
 
-// latest returns the latest of all moments, the first of those that are.
-func latest(all []moment) (last moment) {
+// latestOf returns the latest of all moments, the first of those that are.
+func latestOf(all []moment) (last moment) {
 	for _, m := range all {
-		last = later(last, m)
+		last = laterOf(last, m)
 	}
 	return last
 }
@@ -56,7 +56,7 @@ func latest(all []moment) (last moment) {
 // come one after the other.
 func WalkRequest(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry, g Gamma, at Line) (Coeff, error) {
 	ends, err := walkRequest(r, t, p, reg, &walker{gamma: g, at: at})
-	return latest(ends).path, err
+	return latestOf(ends).path, err
 }
 
 // WalkRanks returns the longest path to where each rank ends, by rank. Here the messages of a
@@ -90,7 +90,7 @@ func walkRequest(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodul
 		if err := w.run(whole); err != nil {
 			return nil, err
 		}
-		more := latest(w.ends)
+		more := latestOf(w.ends)
 		for rank := range w.ends { // the other passes are as long
 			w.ends[rank] = moment{more.time * passes, more.path.Times(float64(passes))}
 		}
@@ -117,8 +117,8 @@ func (w *walker) after(m moment, c Coeff) moment {
 	return moment{m.time + int64(w.at.NS(c)*resolution), m.path.Plus(c)}
 }
 
-// later returns the later one of two moments.
-func later(a, b moment) moment {
+// laterOf returns the later one of two moments.
+func laterOf(a, b moment) moment {
 	if b.time > a.time {
 		return b
 	}
@@ -163,9 +163,9 @@ type event struct {
 	step   dag.ID   // None: the rank begins
 }
 
-// enter brings in a rank. A receive waits for its message beside its predecessors, and
+// enterRank brings in a rank. A receive waits for its message beside its predecessors, and
 // what has none waits for the rank to begin.
-func (w *walker) enter(rank int, p *submodules.Program) {
+func (w *walker) enterRank(rank int, p *submodules.Program) {
 	r := &w.ranks[rank]
 	*r = walked{prog: p, waits: make([]int32, p.Len()), ready: make([]moment, p.Len()), left: p.Len()}
 	for id := range dag.ID(p.Len()) {
@@ -177,33 +177,33 @@ func (w *walker) enter(rank int, p *submodules.Program) {
 	w.push(event{at: w.ends[rank], rank: rank, step: submodules.None})
 }
 
-// begin lets a rank begin.
-func (w *walker) begin(rank int, at moment) {
+// beginRank lets a rank begin.
+func (w *walker) beginRank(rank int, at moment) {
 	p := w.ranks[rank].prog
 	for id := range dag.ID(p.Len()) {
 		if len(p.Pred(id)) == 0 {
-			w.release(rank, id, at)
+			w.releaseStep(rank, id, at)
 		}
 	}
 }
 
-// execute begins a step that waits for nothing any more.
-func (w *walker) execute(rank int, id dag.ID) {
+// beginStep begins a step that waits for nothing any more.
+func (w *walker) beginStep(rank int, id dag.ID) {
 	r := &w.ranks[rank]
 	switch s := r.prog.Step(id); {
 	case s.Kind.Outgoing():
 		r.sends = append(r.sends, id)
-		w.touch(rank)
+		w.noteReady(rank)
 	case s.Kind == submodules.ReduceStep:
-		r.worker = w.after(later(r.ready[id], r.worker), Coeff{Combined: float64(s.Len())})
+		r.worker = w.after(laterOf(r.ready[id], r.worker), Coeff{Combined: float64(s.Len())})
 		w.push(event{at: r.worker, rank: rank, step: id})
 	default:
 		w.push(event{at: r.ready[id], rank: rank, step: id})
 	}
 }
 
-// touch notes that a rank may begin a burst.
-func (w *walker) touch(rank int) {
+// noteReady notes that a rank may begin a burst.
+func (w *walker) noteReady(rank int) {
 	if r := &w.ranks[rank]; !r.isDirty {
 		r.isDirty = true
 		w.dirty = append(w.dirty, rank)
@@ -216,29 +216,29 @@ func (w *walker) push(e event) {
 	heap.Push(&w.queue, e)
 }
 
-// happen takes an event.
-func (w *walker) happen(e event) {
+// takeEvent takes an event.
+func (w *walker) takeEvent(e event) {
 	switch {
 	case e.step == submodules.None:
-		w.begin(e.rank, e.at)
+		w.beginRank(e.rank, e.at)
 		return
 	case e.burst == nil:
-		w.end(e.rank, e.step, e.at)
+		w.endStep(e.rank, e.step, e.at)
 		return
 	}
 	r := &w.ranks[e.rank]
 	if !e.isPart {
 		r.busy = false
-		w.touch(e.rank)
+		w.noteReady(e.rank)
 	}
 	for _, id := range e.burst {
-		w.deliver(r.prog, id, e.began, e.at)
-		w.end(e.rank, id, e.at)
+		w.deliverMessage(r.prog, id, e.began, e.at)
+		w.endStep(e.rank, id, e.at)
 	}
 }
 
-// deliver brings a message to its peer.
-func (w *walker) deliver(from *submodules.Program, id dag.ID, began, ended moment) {
+// deliverMessage brings a message to its peer.
+func (w *walker) deliverMessage(from *submodules.Program, id dag.ID, began, ended moment) {
 	s := from.Step(id)
 	to := int(from.Peers[s.Peer].Rank)
 	r := &w.ranks[to]
@@ -246,36 +246,36 @@ func (w *walker) deliver(from *submodules.Program, id dag.ID, began, ended momen
 	if back < 0 || int(s.Edge) >= len(r.prog.Peers[back].In) {
 		return // that rank has no step for it: whoever waits for something says so
 	}
-	there := r.port.hear(w, began, ended, float64(s.Len()))
-	w.release(to, r.prog.Peers[back].In[s.Edge], there)
+	there := r.port.hearMessage(w, began, ended, float64(s.Len()))
+	w.releaseStep(to, r.prog.Peers[back].In[s.Edge], there)
 }
 
-// end ends a step.
-func (w *walker) end(rank int, id dag.ID, at moment) {
+// endStep ends a step.
+func (w *walker) endStep(rank int, id dag.ID, at moment) {
 	r := &w.ranks[rank]
 	r.left--
-	w.ends[rank] = later(w.ends[rank], at)
+	w.ends[rank] = laterOf(w.ends[rank], at)
 	for _, next := range r.prog.Succ(id) {
-		w.release(rank, next, at)
+		w.releaseStep(rank, next, at)
 	}
 }
 
-// release takes away one thing that a step waits for.
-func (w *walker) release(rank int, id dag.ID, at moment) {
+// releaseStep takes away one thing that a step waits for.
+func (w *walker) releaseStep(rank int, id dag.ID, at moment) {
 	r := &w.ranks[rank]
-	r.ready[id] = later(r.ready[id], at)
+	r.ready[id] = laterOf(r.ready[id], at)
 	if r.waits[id]--; r.waits[id] == 0 {
-		w.execute(rank, id)
+		w.beginStep(rank, id)
 	}
 }
 
-// settle begins the bursts of this moment.
-func (w *walker) settle(now moment) {
+// settleBursts begins the bursts of this moment.
+func (w *walker) settleBursts(now moment) {
 	for _, rank := range w.dirty {
 		r := &w.ranks[rank]
 		r.isDirty = false
 		if !r.busy && len(r.sends) > 0 {
-			w.burst(rank, now)
+			w.beginBurst(rank, now)
 		}
 	}
 	w.dirty = w.dirty[:0]

@@ -41,13 +41,13 @@ const (
 // newCalls compiles a collective and gives it buffers. A sample is one call.
 func (b *Bench) newCalls(r tasks.Request, p tasks.Plan) (*calls, error) {
 	send, recv := r.Buffers(b.Rank(), b.comm.Size())
-	c := &calls{bench: b, request: r, plan: p, send: touched(send), recv: touched(recv), each: 1}
-	return c, c.add(r)
+	c := &calls{bench: b, request: r, plan: p, send: touchedMemory(send), recv: touchedMemory(recv), each: 1}
+	return c, c.addCall(r)
 }
 
-// add compiles one more turn.
-func (c *calls) add(r tasks.Request) error {
-	x, err := c.bench.compile(r, c.plan)
+// addCall compiles one more turn.
+func (c *calls) addCall(r tasks.Request) error {
+	x, err := c.bench.compileRequest(r, c.plan)
 	if err != nil {
 		return err
 	}
@@ -64,15 +64,15 @@ func (c *calls) add(r tasks.Request) error {
 // grown returns at least n bytes of memory: b if it has them.
 func grown(b []byte, n int64) []byte {
 	if int64(len(b)) < n {
-		return touched(n)
+		return touchedMemory(n)
 	}
 	return b
 }
 
-// follow makes a sample of as many calls as take [followTime]. The root goes round, as
+// followCalls makes a sample of as many calls as take [followTime]. The root goes round, as
 // else the ranks that only send would be calls ahead. Roots that the plan can't serve are
 // left out.
-func (c *calls) follow(ctx context.Context) error {
+func (c *calls) followCalls(ctx context.Context) error {
 	if c.request.Rooted() {
 		for _, root := range c.bench.topology.Dealt(mostRoots) {
 			r := c.request
@@ -80,13 +80,13 @@ func (c *calls) follow(ctx context.Context) error {
 			if r.Root == c.request.Root {
 				continue
 			}
-			if err := c.add(r); err != nil && !errors.Is(err, submodules.ErrUnsupported) {
+			if err := c.addCall(r); err != nil && !errors.Is(err, submodules.ErrUnsupported) {
 				return err
 			}
 		}
 	}
 	n := max(leastTries, len(c.turns))
-	few, err := c.bench.repeat(ctx, stats.Stop{Least: n, Most: n}, c.sample)
+	few, err := c.bench.repeatInTurns(ctx, stats.Stop{Least: n, Most: n}, c.sample)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (c *calls) follow(ctx context.Context) error {
 	if c.bench.Rank() == 0 {
 		each = max(1, min(mostCalls, int64(float64(followTime)/max(1, stats.Summarize(few[0].totals()).Min))))
 	}
-	each, err = c.bench.tell(ctx, each)
+	each, err = c.bench.tellNumber(ctx, each)
 	c.each = int(each)
 	return err
 }
@@ -110,14 +110,14 @@ func (c *calls) sample(ctx context.Context) ([]float64, error) {
 		c.turn = (c.turn + 1) % len(c.turns)
 	}
 	took := time.Since(begin)
-	rewrite(c.send)
-	rewrite(c.recv)
+	rewriteBuffer(c.send)
+	rewriteBuffer(c.recv)
 	return []float64{float64(took) / float64(c.each)}, nil
 }
 
-// rewrite writes a buffer's contents to it, so that its cache lines are the processor's
+// rewriteBuffer writes a buffer's contents to it, so that its cache lines are the processor's
 // that runs this.
-func rewrite(buf []byte) {
+func rewriteBuffer(buf []byte) {
 	var spare [page]byte
 	for len(buf) > 0 {
 		n := copy(spare[:], buf)

@@ -20,12 +20,12 @@ func (b *Bench) compareClocks(ctx context.Context) error {
 	for r := levels.Rank(1); int(r) < b.comm.Size(); r++ {
 		switch b.Rank() {
 		case 0:
-			offset, trip, err := b.ask(ctx, r)
+			offset, trip, err := b.askClock(ctx, r)
 			if err != nil {
 				return err
 			}
 			longest = max(longest, trip)
-			if err := b.pass(ctx, r, int64(offset)); err != nil {
+			if err := b.passNumber(ctx, r, int64(offset)); err != nil {
 				return err
 			}
 		case r:
@@ -35,16 +35,16 @@ func (b *Bench) compareClocks(ctx context.Context) error {
 		}
 	}
 	// The news goes down a tree.
-	trip, err := b.tell(ctx, int64(longest))
+	trip, err := b.tellNumber(ctx, int64(longest))
 	b.notice = 20*time.Microsecond + 2*time.Duration(trip)
 	return err
 }
 
-// ask compares with one rank.
-func (b *Bench) ask(ctx context.Context, r levels.Rank) (offset, trip time.Duration, err error) {
+// askClock compares with one rank.
+func (b *Bench) askClock(ctx context.Context, r levels.Rank) (offset, trip time.Duration, err error) {
 	for i := range pings {
 		begin := time.Now()
-		if err := b.pass(ctx, r, 0); err != nil {
+		if err := b.passNumber(ctx, r, 0); err != nil {
 			return 0, 0, err
 		}
 		theirs, err := b.get(ctx, r)
@@ -66,7 +66,7 @@ func (b *Bench) answer(ctx context.Context) error {
 		if _, err := b.get(ctx, 0); err != nil {
 			return err
 		}
-		if err := b.pass(ctx, 0, time.Now().UnixNano()); err != nil {
+		if err := b.passNumber(ctx, 0, time.Now().UnixNano()); err != nil {
 			return err
 		}
 	}
@@ -75,8 +75,8 @@ func (b *Bench) answer(ctx context.Context) error {
 	return err
 }
 
-// pass sends a number to one rank.
-func (b *Bench) pass(ctx context.Context, to levels.Rank, v int64) error {
+// passNumber sends a number to one rank.
+func (b *Bench) passNumber(ctx context.Context, to levels.Rank, v int64) error {
 	var buf [8]byte
 	binary.LittleEndian.PutUint64(buf[:], uint64(v))
 	t, err := b.comm.Send(ctx, to, 0, buf[:])
@@ -99,9 +99,9 @@ func (b *Bench) get(ctx context.Context, from levels.Rank) (int64, error) {
 // lastMoments is how long before a start a rank keeps its core.
 const lastMoments = 50 * time.Microsecond
 
-// await returns at an agreed time of rank 0's clock, or at once if it has passed.
+// awaitTime returns at an agreed time of rank 0's clock, or at once if it has passed.
 // Timers are good to a millisecond only.
-func (b *Bench) await(at int64) {
+func (b *Bench) awaitTime(at int64) {
 	for {
 		left := time.Duration(at + int64(b.offset) - time.Now().UnixNano())
 		if left <= 0 {

@@ -27,11 +27,11 @@ func (b *Bench) Collective(ctx context.Context, r tasks.Request, p tasks.Plan, s
 		return t, fmt.Errorf("measure: %w", err)
 	}
 	if b.Regime == costs.BackToBack {
-		if err := calls.follow(ctx); err != nil {
+		if err := calls.followCalls(ctx); err != nil {
 			return t, fmt.Errorf("measure %v: %w", r, err)
 		}
 	}
-	all, err := b.repeat(ctx, stop, calls.sample)
+	all, err := b.repeatInTurns(ctx, stop, calls.sample)
 	if err != nil {
 		return t, fmt.Errorf("measure %v: %w", r, err)
 	}
@@ -39,7 +39,7 @@ func (b *Bench) Collective(ctx context.Context, r tasks.Request, p tasks.Plan, s
 		t = timing(all[0], b.comm.Size())
 		t.Spent = float64(time.Since(begin))
 	}
-	return t, b.share(ctx, &t)
+	return t, b.shareJSON(ctx, &t)
 }
 
 func timing(s samples, ranks int) Timing {
@@ -53,6 +53,6 @@ func timing(s samples, ranks int) Timing {
 
 // total is the subject that is only the rank's time.
 func (x *bound) total(ctx context.Context) ([]float64, error) {
-	d, err := x.do(ctx)
+	d, err := x.runOnce(ctx)
 	return []float64{float64(d)}, err
 }

@@ -148,17 +148,17 @@ func newDrawing(symbol byte, way Way, pairs []pair, sizes []int64) *drawing {
 		count := int(max(2, min(maxRounds, roundBytes/max(n, 1))))
 		s := &script{name: fmt.Sprintf("%v of %d pairs at %c, %d×%d", way, len(pairs), symbol, count, n), bytes: streamBytes(n, count)}
 		if way == Turns {
-			s.emit = turns(pairs, n, count)
+			s.emit = emitTurns(pairs, n, count)
 		} else {
-			s.emit = streams(pairs, n, count, count, way == BothWays)
+			s.emit = emitStreams(pairs, n, count, count, way == BothWays)
 		}
 		d.scripts, d.Points = append(d.scripts, s), append(d.Points, Point{Bytes: n, Messages: count})
 	}
 	return d
 }
 
-// measure fills in the measured times.
-func (d *drawing) measure(ctx context.Context, c stopwatch, stop stats.Stop) error {
+// measureTimes fills in the measured times.
+func (d *drawing) measureTimes(ctx context.Context, c stopwatch, stop stats.Stop) error {
 	all, err := c.times(ctx, stop, d.scripts...)
 	if err != nil {
 		return fmt.Errorf("measure %v at level %c: %w", d.Way, d.Level, err)
@@ -191,8 +191,8 @@ func (d *drawing) atOnce() float64 {
 	return float64(d.Pairs)
 }
 
-// model fills in what a machine's numbers say.
-func (d *drawing) model(t *levels.Topology, m *machine.Machine) error {
+// modelTimes fills in what a machine's numbers say.
+func (d *drawing) modelTimes(t *levels.Topology, m *machine.Machine) error {
 	for i, s := range d.scripts {
 		ns, err := s.modelled(t, m)
 		if err != nil {
@@ -205,7 +205,7 @@ func (d *drawing) model(t *levels.Topology, m *machine.Machine) error {
 
 // modelled returns how long a script takes by a machine's numbers, ns.
 func (s *script) modelled(t *levels.Topology, m *machine.Machine) (float64, error) {
-	r, err := s.simulate(t, m)
+	r, err := s.simulateOn(t, m)
 	if err != nil {
 		return 0, err
 	}

@@ -39,7 +39,7 @@ func (b *Bench) Gamma(ctx context.Context, most int, bytes int64, stop stats.Sto
 		if err != nil {
 			return nil, fmt.Errorf("measure γ(%d): %w", q, err)
 		}
-		all, err := b.repeat(ctx, stop, series(linear, barrier), series(barrier, barrier))
+		all, err := b.repeatInTurns(ctx, stop, series(linear, barrier), series(barrier, barrier))
 		if err != nil {
 			return nil, fmt.Errorf("measure γ(%d): %w", q, err)
 		}
@@ -48,7 +48,7 @@ func (b *Bench) Gamma(ctx context.Context, most int, bytes int64, stop stats.Sto
 			both, barriers := costs.Median(all[0].column(0, 0)), costs.Median(all[1].column(0, 0))
 			ns = max(both-barriers, both*leastPart)
 		}
-		if err := b.share(ctx, &ns); err != nil {
+		if err := b.shareJSON(ctx, &ns); err != nil {
 			return nil, err
 		}
 		times = append(times, ns/gammaCalls)
@@ -132,11 +132,11 @@ func barrierOf(ranks []levels.Rank) *script {
 // Followed times a request and a linear gather of so many bytes from each rank after it, on
 // rank 0, where both end: ns (section 4.2). See [derived.Experiment].
 func (b *Bench) Followed(ctx context.Context, r tasks.Request, p tasks.Plan, gathered int64, stop stats.Stop) (s costs.Summary, err error) {
-	first, err := b.compile(r, p)
+	first, err := b.compileRequest(r, p)
 	if err != nil {
 		return s, fmt.Errorf("measure: %w", err)
 	}
-	one, err := b.bind(r, first)
+	one, err := b.bindBuffers(r, first)
 	if err != nil {
 		return s, fmt.Errorf("measure: %w", err)
 	}
@@ -144,7 +144,7 @@ func (b *Bench) Followed(ctx context.Context, r tasks.Request, p tasks.Plan, gat
 	if err != nil {
 		return s, fmt.Errorf("measure: %w", err)
 	}
-	all, err := b.repeat(ctx, stop, func(ctx context.Context) ([]float64, error) {
+	all, err := b.repeatInTurns(ctx, stop, func(ctx context.Context) ([]float64, error) {
 		begin := time.Now()
 		if err := one.run.Do(ctx); err != nil {
 			return nil, err
@@ -158,7 +158,7 @@ func (b *Bench) Followed(ctx context.Context, r tasks.Request, p tasks.Plan, gat
 	if b.Rank() == 0 {
 		s = stats.Summarize(all[0].column(0, 0))
 	}
-	return s, b.share(ctx, &s)
+	return s, b.shareJSON(ctx, &s)
 }
 
 // Gather times that gather alone, on rank 0, ns: from one rank, and from all.
@@ -219,7 +219,7 @@ func (s *Simulated) Gamma(ctx context.Context, most int, bytes int64, _ stats.St
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		r, err := linearScript(ranks[:q], bytes, s.registry).simulate(s.topology, s.machine)
+		r, err := linearScript(ranks[:q], bytes, s.registry).simulateOn(s.topology, s.machine)
 		if err != nil {
 			return nil, fmt.Errorf("simulate γ(%d): %w", q, err)
 		}
@@ -236,7 +236,7 @@ func (s *Simulated) Followed(ctx context.Context, r tasks.Request, p tasks.Plan,
 		return costs.Summary{}, err
 	}
 	gather := gatherOf(everyRank(s.topology), gathered)
-	second, err := sim.Compile(gather.request(), s.topology, gather.plan(s.topology), submodules.Registry{gather})
+	second, err := sim.Compile(gather.engineRequest(), s.topology, gather.planOn(s.topology), submodules.Registry{gather})
 	if err != nil {
 		return costs.Summary{}, err
 	}

@@ -22,11 +22,11 @@ func (b *Bench) exchangePlan() tasks.Plan {
 	return p
 }
 
-// exchange runs a collective of bytes on the given buffers. Programs are kept.
-func (b *Bench) exchange(ctx context.Context, r tasks.Request, send, recv []byte) error {
+// runCollective runs a collective of bytes on the given buffers. Programs are kept.
+func (b *Bench) runCollective(ctx context.Context, r tasks.Request, send, recv []byte) error {
 	run := b.kept[r]
 	if run == nil {
-		x, err := b.compile(r, b.exchangePlan())
+		x, err := b.compileRequest(r, b.exchangePlan())
 		if err != nil {
 			return err
 		}
@@ -41,21 +41,21 @@ func (b *Bench) exchange(ctx context.Context, r tasks.Request, send, recv []byte
 	return run.Do(ctx)
 }
 
-// bcast copies rank 0's bytes to all ranks.
-func (b *Bench) bcast(ctx context.Context, buf []byte) error {
-	return b.exchange(ctx, tasks.Request{Coll: tasks.Bcast, Type: tasks.Uint8, Count: int64(len(buf))}, nil, buf)
+// bcastBytes copies rank 0's bytes to all ranks.
+func (b *Bench) bcastBytes(ctx context.Context, buf []byte) error {
+	return b.runCollective(ctx, tasks.Request{Coll: tasks.Bcast, Type: tasks.Uint8, Count: int64(len(buf))}, nil, buf)
 }
 
-// tell copies rank 0's number to all ranks.
-func (b *Bench) tell(ctx context.Context, v int64) (int64, error) {
+// tellNumber copies rank 0's number to all ranks.
+func (b *Bench) tellNumber(ctx context.Context, v int64) (int64, error) {
 	var buf [8]byte
 	binary.LittleEndian.PutUint64(buf[:], uint64(v))
-	err := b.bcast(ctx, buf[:])
+	err := b.bcastBytes(ctx, buf[:])
 	return int64(binary.LittleEndian.Uint64(buf[:])), err
 }
 
-// gather collects as many numbers from each rank at rank 0; others get nil.
-func (b *Bench) gather(ctx context.Context, mine []float64) ([][]float64, error) {
+// gatherNumbers collects as many numbers from each rank at rank 0; others get nil.
+func (b *Bench) gatherNumbers(ctx context.Context, mine []float64) ([][]float64, error) {
 	send := make([]byte, 8*len(mine))
 	for i, v := range mine {
 		binary.LittleEndian.PutUint64(send[8*i:], math.Float64bits(v))
@@ -65,7 +65,7 @@ func (b *Bench) gather(ctx context.Context, mine []float64) ([][]float64, error)
 		recv = make([]byte, b.comm.Size()*len(send))
 	}
 	r := tasks.Request{Coll: tasks.Gather, Type: tasks.Uint8, Count: int64(len(send))}
-	if err := b.exchange(ctx, r, send, recv); err != nil || b.Rank() > 0 {
+	if err := b.runCollective(ctx, r, send, recv); err != nil || b.Rank() > 0 {
 		return nil, err
 	}
 	all := make([][]float64, b.comm.Size())
@@ -78,8 +78,8 @@ func (b *Bench) gather(ctx context.Context, mine []float64) ([][]float64, error)
 	return all, nil
 }
 
-// share copies rank 0's *v to all ranks, as JSON.
-func (b *Bench) share(ctx context.Context, v any) error {
+// shareJSON copies rank 0's *v to all ranks, as JSON.
+func (b *Bench) shareJSON(ctx context.Context, v any) error {
 	var data []byte
 	if b.Rank() == 0 {
 		var err error
@@ -87,7 +87,7 @@ func (b *Bench) share(ctx context.Context, v any) error {
 			return fmt.Errorf("share a result: %w", err)
 		}
 	}
-	n, err := b.tell(ctx, int64(len(data)))
+	n, err := b.tellNumber(ctx, int64(len(data)))
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (b *Bench) share(ctx context.Context, v any) error {
 	}
 	r := tasks.Request{Coll: tasks.Bcast, Type: tasks.Uint8, Count: n}
 	defer delete(b.kept, r) // the next result has another length
-	if err := b.exchange(ctx, r, nil, data); err != nil || b.Rank() == 0 {
+	if err := b.runCollective(ctx, r, nil, data); err != nil || b.Rank() == 0 {
 		return err
 	}
 	return json.Unmarshal(data, v)

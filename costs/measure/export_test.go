@@ -18,7 +18,7 @@ type Following struct {
 func (b *Bench) Follow(ctx context.Context, r tasks.Request, p tasks.Plan) (f Following, err error) {
 	c, err := b.newCalls(r, p)
 	if err == nil {
-		err = c.follow(ctx)
+		err = c.followCalls(ctx)
 	}
 	if err != nil {
 		return f, err
@@ -37,7 +37,7 @@ func (s *Simulated) TaskOfAll(r tasks.Request, p tasks.Plan, phases []int, segme
 
 // Idles returns how many ranks do nothing when phases are simulated by themselves.
 func (s *Simulated) Idles(r tasks.Request, p tasks.Plan, phases []int) (n int) {
-	idle := s.idle(r, p, phases)
+	idle := s.idleRanks(r, p, phases)
 	for rank := range levels.Rank(s.topology.Size()) {
 		if idle != nil && idle(rank) {
 			n++

@@ -19,7 +19,7 @@ const (
 	loneBytes   = 4 << 20
 )
 
-// link finds the numbers of a link between two ranks.
+// findLink finds the numbers of a link between two ranks.
 //
 //	latency          half a round trip of a small message, less what is known of it
 //	time per byte    large ones one after the other; inside a node half a round trip
@@ -28,19 +28,19 @@ const (
 //	                 direction, if their receiver is what is slow; larger round trips
 //	gap              small messages one after the other, if neither end takes so long
 //	buffer           how long before its receiver the sender of a large message has done
-func (f *finder) link(symbol byte, isFar bool, p pair) error {
+func (f *finder) findLink(symbol byte, isFar bool, p pair) error {
 	l := linkFinder{finder: f, pair: p, isFar: isFar, link: machine.Link{Level: machine.Symbol(symbol)}}
 	if isFar {
 		frame := f.setup.Frame
 		l.link.MessageBytes, l.link.PacketBytes, l.link.PacketExtra = frame.MessageBytes, frame.PacketBytes, frame.PacketExtra
 	}
-	if err := l.exchange(); err != nil {
+	if err := l.measureMessages(); err != nil {
 		return err
 	}
-	if err := l.overheads(); err != nil {
+	if err := l.measureOverheads(); err != nil {
 		return err
 	}
-	return l.solve()
+	return l.solveRest()
 }
 
 // linkFinder finds the numbers of one link.
@@ -68,14 +68,14 @@ const (
 	largeRounds = 4
 )
 
-// exchange measures messages while nobody computes.
-func (l *linkFinder) exchange() error {
-	l.small = gauge{script: &script{name: "small turns", bytes: 2 * smallBytes, emit: turns([]pair{l.pair}, smallBytes, smallRounds)}, messages: 2 * smallRounds}
-	l.large = gauge{script: &script{name: "large turns", bytes: 2 * largeBytes, emit: turns([]pair{l.pair}, largeBytes, largeRounds)}, messages: 2 * largeRounds}
+// measureMessages measures messages while nobody computes.
+func (l *linkFinder) measureMessages() error {
+	l.small = gauge{script: &script{name: "small turns", bytes: 2 * smallBytes, emit: emitTurns([]pair{l.pair}, smallBytes, smallRounds)}, messages: 2 * smallRounds}
+	l.large = gauge{script: &script{name: "large turns", bytes: 2 * largeBytes, emit: emitTurns([]pair{l.pair}, largeBytes, largeRounds)}, messages: 2 * largeRounds}
 	one := []pair{l.pair}
-	l.many = gauge{script: &script{name: "large stream", bytes: streamBytes(largeBytes, 1), emit: streams(one, largeBytes, largeCount, 1, false)}, messages: largeCount}
-	l.stream = gauge{script: &script{name: "small stream", bytes: streamBytes(smallBytes, 1), emit: streams(one, smallBytes, streamCount, 1, false)}, messages: streamCount}
-	lone := &script{name: "lone", bytes: 2 * loneBytes, emit: sends(one, loneBytes, 1)}
+	l.many = gauge{script: &script{name: "large stream", bytes: streamBytes(largeBytes, 1), emit: emitStreams(one, largeBytes, largeCount, 1, false)}, messages: largeCount}
+	l.stream = gauge{script: &script{name: "small stream", bytes: streamBytes(smallBytes, 1), emit: emitStreams(one, smallBytes, streamCount, 1, false)}, messages: streamCount}
+	lone := &script{name: "lone", bytes: 2 * loneBytes, emit: emitSends(one, loneBytes, 1)}
 	all, err := l.times(l.ctx, l.stop, l.small.script, l.large.script, l.many.script, l.stream.script, lone)
 	if err != nil {
 		return err
@@ -87,17 +87,17 @@ func (l *linkFinder) exchange() error {
 	return nil
 }
 
-// overheads measures what messages take of the processor of a sender that waits for
+// measureOverheads measures what messages take of the processor of a sender that waits for
 // nobody: they all go without credit. Receivers wait, so what a message takes of theirs
 // is known only of many together. Of a single one it is part of the latency.
-func (l *linkFinder) overheads() error {
+func (l *linkFinder) measureOverheads() error {
 	one := []pair{l.pair}
 	counts, sizes := []int{0, 1, smallCount, 1}, []int64{smallBytes, smallBytes, smallBytes, leadBytes}
 	var scripts []*script
 	for i, n := range sizes {
-		scripts = append(scripts, &script{name: fmt.Sprintf("lone sender %d×%d", counts[i], n), bytes: 2 * n, emit: sends(one, n, counts[i])})
+		scripts = append(scripts, &script{name: fmt.Sprintf("lone sender %d×%d", counts[i], n), bytes: 2 * n, emit: emitSends(one, n, counts[i])})
 	}
-	middle := gauge{script: &script{name: "middle turns", bytes: 2 * middleBytes, emit: turns(one, middleBytes, smallRounds)}}
+	middle := gauge{script: &script{name: "middle turns", bytes: 2 * middleBytes, emit: emitTurns(one, middleBytes, smallRounds)}}
 	stop := l.stop.WithDefaults() // these are short
 	stop.Rel /= 2
 	all, err := l.processorTimes(l.ctx, stop, scripts...)
@@ -112,14 +112,14 @@ func (l *linkFinder) overheads() error {
 	used := func(i int) quantity { return median(all[i].Ranks[l.a]) }
 	sent := used(1).less(used(0)).less(step)
 	more := used(2).less(used(1)).times(1.0 / (smallCount - 1)).less(step)
-	l.link.Send, l.link.SendMore = l.note(l.key("send_ns"), sent), l.note(l.key("send_more_ns"), more)
+	l.link.Send, l.link.SendMore = l.noteNumber(l.key("send_ns"), sent), l.noteNumber(l.key("send_more_ns"), more)
 	perByte := used(3).less(used(1)).times(1.0 / (leadBytes - smallBytes))
-	l.link.SendByte = l.note(l.key("send_byte_ns"), perByte)
+	l.link.SendByte = l.noteNumber(l.key("send_byte_ns"), perByte)
 	got := quantity{0, l.stream.half}
 	if l.stream.value > 1.2*(l.link.SendMore+l.found.Machine.Step) { // else its sender is the slower one
 		got = l.stream.quantity
 	}
-	l.link.Recv = l.note(l.key("recv_ns"), got)
+	l.link.Recv = l.noteNumber(l.key("recv_ns"), got)
 	round := median(trip[1].Slowest).times(1.0 / smallRounds)
 	both := round.less(median(trip[0].Slowest).times(1.0 / smallRounds)).times(0.5 / (middleBytes - smallBytes))
 	// What the kernel does for packets that come in is more than a sender's copy.
@@ -127,16 +127,16 @@ func (l *linkFinder) overheads() error {
 	if wire := l.many.value * middleBytes / largeBytes; wire > round.value/2 { // which these trips may wait for
 		rest.value = min(rest.value, perByte.value)
 	}
-	l.link.RecvByte = l.note(l.key("recv_byte_ns"), rest)
+	l.link.RecvByte = l.noteNumber(l.key("recv_byte_ns"), rest)
 	return nil
 }
 
 // key returns the name of a number of the link.
 func (l *linkFinder) key(of string) string { return string(rune(l.link.Level)) + "." + of }
 
-// solve finds what is left: the numbers with which the round trips take as long in a
+// solveRest finds what is left: the numbers with which the round trips take as long in a
 // simulation as they did.
-func (l *linkFinder) solve() error {
+func (l *linkFinder) solveRest() error {
 	m := l.found.Machine
 	link := &m.Links[slices.IndexFunc(m.Links, func(of machine.Link) bool { return of.Level == l.link.Level })]
 	*link = l.link
@@ -147,40 +147,40 @@ func (l *linkFinder) solve() error {
 	}
 	link.Latency, *perByte = l.small.value, bulk.value/largeBytes
 	for range solveRounds {
-		late, err := l.lag(l.small)
+		late, err := l.lagOf(l.small)
 		if err != nil {
 			return err
 		}
 		link.Latency = max(0, link.Latency-late)
-		if late, err = l.lag(bulk); err != nil {
+		if late, err = l.lagOf(bulk); err != nil {
 			return err
 		}
 		*perByte = max(0, *perByte-late/largeBytes)
 		if link.Byte == 0 {
 			continue
 		}
-		if late, err = l.lag(l.large); err != nil {
+		if late, err = l.lagOf(l.large); err != nil {
 			return err
 		}
 		link.BurstBytes = max(0, link.BurstBytes+int64(late/link.Byte))
 	}
-	l.note(l.key("latency_ns"), quantity{link.Latency, l.small.half})
+	l.noteNumber(l.key("latency_ns"), quantity{link.Latency, l.small.half})
 	if !l.isFar {
-		l.replace(l.key("send_byte_ns"), quantity{*perByte, bulk.half / largeBytes})
+		l.replaceNumber(l.key("send_byte_ns"), quantity{*perByte, bulk.half / largeBytes})
 		return nil
 	}
-	l.note(l.key("byte_ns"), quantity{*perByte, bulk.half / largeBytes})
+	l.noteNumber(l.key("byte_ns"), quantity{*perByte, bulk.half / largeBytes})
 	if link.Byte > 0 {
-		l.note(l.key("burst_bytes"), quantity{float64(link.BurstBytes), l.large.half / link.Byte})
+		l.noteNumber(l.key("burst_bytes"), quantity{float64(link.BurstBytes), l.large.half / link.Byte})
 		queued := l.early.less(quantity{link.Latency + link.Recv, l.small.half})
-		link.BufferBytes = int64(l.note(l.key("buffer_bytes"), queued.times(1/link.Byte)))
-		late, err := l.lag(l.stream)
+		link.BufferBytes = int64(l.noteNumber(l.key("buffer_bytes"), queued.times(1/link.Byte)))
+		late, err := l.lagOf(l.stream)
 		if err != nil {
 			return err
 		}
 		if late < -l.stream.value/10 {
 			wire := link.Byte * float64(smallBytes+link.MessageBytes+link.PacketExtra)
-			link.Gap = l.note(l.key("gap_ns"), l.stream.less(quantity{wire, 0}))
+			link.Gap = l.noteNumber(l.key("gap_ns"), l.stream.less(quantity{wire, 0}))
 		}
 	}
 	return nil
@@ -189,8 +189,8 @@ func (l *linkFinder) solve() error {
 // solveRounds is how often the numbers are corrected: each is nearly right after one.
 const solveRounds = 4
 
-// replace changes a number that was noted.
-func (l *linkFinder) replace(key string, q quantity) {
+// replaceNumber changes a number that was noted.
+func (l *linkFinder) replaceNumber(key string, q quantity) {
 	for i := range l.found.Numbers {
 		if n := &l.found.Numbers[i]; n.Key == key {
 			n.Value, n.Half = q.value, q.half
@@ -198,8 +198,8 @@ func (l *linkFinder) replace(key string, q quantity) {
 	}
 }
 
-// lag returns by how much longer a message takes by the numbers so far than it did, ns.
-func (l *linkFinder) lag(g gauge) (float64, error) {
+// lagOf returns by how much longer a message takes by the numbers so far than it did, ns.
+func (l *linkFinder) lagOf(g gauge) (float64, error) {
 	ns, err := g.modelled(l.topology, l.found.Machine)
 	return ns/g.messages - g.value, err
 }

@@ -59,21 +59,21 @@ func findMachine(ctx context.Context, c stopwatch, t *levels.Topology, s Setup, 
 			f.found.Machine.Links = append(f.found.Machine.Links, machine.Link{Level: machine.Symbol(t.Level(k).Symbol)})
 		}
 	}
-	if err := f.local(); err != nil {
+	if err := f.measureLocal(); err != nil {
 		return nil, fmt.Errorf("measure: %w", err)
 	}
-	if err := f.peers(); err != nil {
+	if err := f.measurePeers(); err != nil {
 		return nil, fmt.Errorf("measure: %w", err)
 	}
 	for k := range t.Depth() {
-		if err := f.level(k, sizes); err != nil {
+		if err := f.measureLevel(k, sizes); err != nil {
 			return nil, fmt.Errorf("measure level %v: %w", t.Level(k), err)
 		}
 	}
-	if err := f.crowd(); err != nil {
+	if err := f.measureSwitch(); err != nil {
 		return nil, fmt.Errorf("measure: %w", err)
 	}
-	if err := f.model(); err != nil {
+	if err := f.modelCurves(); err != nil {
 		return nil, fmt.Errorf("simulate: %w", err)
 	}
 	return f.found, nil
@@ -120,8 +120,8 @@ func (q quantity) positive() quantity { return quantity{max(0, q.value), q.half}
 
 func median(s costs.Summary) quantity { return quantity{s.P50, s.Half} }
 
-// note adds a number to what is reported, and returns its value.
-func (f *finder) note(key string, q quantity) float64 {
+// noteNumber adds a number to what is reported, and returns its value.
+func (f *finder) noteNumber(key string, q quantity) float64 {
 	q = q.positive()
 	f.found.Numbers = append(f.found.Numbers, Number{key, q.value, q.half})
 	return q.value
@@ -134,12 +134,12 @@ const (
 	stepCount  = 1000
 )
 
-// local measures what a rank does by itself: rank 0 while the others wait.
-func (f *finder) local() error {
+// measureLocal measures what a rank does by itself: rank 0 while the others wait.
+func (f *finder) measureLocal() error {
 	node := members(f.topology, f.nodeLevel(), 0)
 	scripts := []*script{
-		soloScript(func(e *submodules.Emitter) { joins(e, 1) }, 0),
-		soloScript(func(e *submodules.Emitter) { joins(e, 1+stepCount) }, 0),
+		soloScript(func(e *submodules.Emitter) { emitJoins(e, 1) }, 0),
+		soloScript(func(e *submodules.Emitter) { emitJoins(e, 1+stepCount) }, 0),
 		soloScript(func(e *submodules.Emitter) { copyOver(e, localBytes, localCount) }, 0),
 		soloScript(func(e *submodules.Emitter) { copyOver(e, localBytes, localCount) }, node...),
 		soloScript(func(e *submodules.Emitter) { reduceOver(e, localBytes, localCount) }, 0),
@@ -154,16 +154,16 @@ func (f *finder) local() error {
 	m, bytes := f.found.Machine, 1.0/(localBytes*localCount)
 	one := func(i int) quantity { return median(all[i].Ranks[0]) }
 	call := one(0)
-	f.note("call_ns", call)
-	m.Step = f.note("step_ns", one(1).less(call).times(1.0/stepCount))
-	m.CopyByte = f.note("copy_byte_ns", one(2).less(call).times(bytes))
-	m.ReduceByte = f.note("reduce_byte_ns", one(4).less(call).times(bytes))
+	f.noteNumber("call_ns", call)
+	m.Step = f.noteNumber("step_ns", one(1).less(call).times(1.0/stepCount))
+	m.CopyByte = f.noteNumber("copy_byte_ns", one(2).less(call).times(bytes))
+	m.ReduceByte = f.noteNumber("reduce_byte_ns", one(4).less(call).times(bytes))
 	if cores := max(f.setup.Cores.PerNode, f.setup.Cores.InAll); cores > 0 && cores < len(node) {
 		return nil // the ranks of a node can't copy at once
 	}
 	together := median(all[3].Slowest).less(call).times(bytes)
 	if together.value > crowdRatio*m.CopyByte {
-		m.MemoryByte = f.note("memory_byte_ns", together.times(1/float64(2*len(node))))
+		m.MemoryByte = f.noteNumber("memory_byte_ns", together.times(1/float64(2*len(node))))
 	}
 	return nil
 }
@@ -191,9 +191,9 @@ func (f *finder) nodeLevel() int {
 	return 0
 }
 
-// level measures the messages between ranks that share a domain of level k and none inside
+// measureLevel measures the messages between ranks that share a domain of level k and none inside
 // it. Without such ranks there is nothing to measure.
-func (f *finder) level(k int, sizes []int64) error {
+func (f *finder) measureLevel(k int, sizes []int64) error {
 	pairs := partners(f.topology, k)
 	if len(pairs) == 0 {
 		return nil
@@ -209,19 +209,19 @@ func (f *finder) level(k int, sizes []int64) error {
 		drawings = append(drawings, newDrawing(symbol, Turns, all, sizes))
 	}
 	for _, d := range drawings {
-		if err := d.measure(f.ctx, f, f.stop); err != nil {
+		if err := d.measureTimes(f.ctx, f, f.stop); err != nil {
 			return err
 		}
 	}
-	if err := f.link(symbol, k > f.nodeLevel(), pairs[0]); err != nil {
+	if err := f.findLink(symbol, k > f.nodeLevel(), pairs[0]); err != nil {
 		return err
 	}
 	f.drawings = append(f.drawings, drawings...)
 	return nil
 }
 
-// peers measures what it takes to copy the memory of another rank of the node.
-func (f *finder) peers() error {
+// measurePeers measures what it takes to copy the memory of another rank of the node.
+func (f *finder) measurePeers() error {
 	var pairs []pair
 	for k := 0; k <= f.nodeLevel() && len(pairs) == 0; k++ {
 		pairs = partners(f.topology, k)
@@ -244,8 +244,8 @@ func (f *finder) peers() error {
 		return q.less(quantity{m.Step + m.CopyByte*float64(sizes[i]), 0})
 	}
 	small := each(0).positive()
-	m.PeerCopy = f.note("peer_copy_ns", small)
-	m.PeerByte = f.note("peer_byte_ns", each(2).less(small).times(1.0/peerBytes))
+	m.PeerCopy = f.noteNumber("peer_copy_ns", small)
+	m.PeerByte = f.noteNumber("peer_byte_ns", each(2).less(small).times(1.0/peerBytes))
 	return nil
 }
 
@@ -255,16 +255,16 @@ const (
 	peerCount = 33
 )
 
-// crowd finds what it takes to give a processor to another rank, if ranks share them: from
+// measureSwitch finds what it takes to give a processor to another rank, if ranks share them: from
 // pairs that all begin at once with a single message. What a lone pair waits for a
 // message has one such change in it, which is then no part of the latency.
-func (f *finder) crowd() error {
+func (f *finder) measureSwitch() error {
 	pairs := everybody(f.topology, f.topology.Depth()-1)
 	m := f.found.Machine
 	if cores := m.Cores.InAll; cores == 0 || cores >= f.topology.Size() || len(pairs) < 2 {
 		return nil
 	}
-	once := &script{name: "once", bytes: 2 * smallBytes, emit: sends(pairs, smallBytes, 1)}
+	once := &script{name: "once", bytes: 2 * smallBytes, emit: emitSends(pairs, smallBytes, 1)}
 	stop := f.stop.WithDefaults() // a short one that chance has much to say in
 	stop.Rel, stop.Budget = stop.Rel/5, 5*stop.Budget
 	all, err := f.times(f.ctx, stop, once)
@@ -291,7 +291,7 @@ func (f *finder) crowd() error {
 			most = m.Cores.Switch
 		}
 	}
-	f.note("switch_ns", quantity{m.Cores.Switch, all[0].Slowest.Half})
+	f.noteNumber("switch_ns", quantity{m.Cores.Switch, all[0].Slowest.Half})
 	return nil
 }
 
@@ -301,10 +301,10 @@ const (
 	switchRounds = 20
 )
 
-// model adds what the machine says of all curves.
-func (f *finder) model() error {
+// modelCurves adds what the machine says of all curves.
+func (f *finder) modelCurves() error {
 	for _, d := range f.drawings {
-		if err := d.model(f.topology, f.found.Machine); err != nil {
+		if err := d.modelTimes(f.topology, f.found.Machine); err != nil {
 			return err
 		}
 		f.found.Curves = append(f.found.Curves, d.Curve)

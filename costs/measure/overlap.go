@@ -39,14 +39,14 @@ func (b *Bench) Overlap(ctx context.Context, r tasks.Request, p tasks.Plan, kind
 		}
 		subjects = append(subjects, x.total)
 	}
-	all, err := b.repeat(ctx, stop, subjects...)
+	all, err := b.repeatInTurns(ctx, stop, subjects...)
 	if err != nil {
 		return o, fmt.Errorf("measure %v: %w", r, err)
 	}
 	if b.Rank() == 0 {
-		o = Overlapped{kinds, [2]costs.Cost{leaders(all[0], whole), leaders(all[1], whole)}, leaders(all[2], whole)}
+		o = Overlapped{kinds, [2]costs.Cost{leaderCosts(all[0], whole), leaderCosts(all[1], whole)}, leaderCosts(all[2], whole)}
 	}
-	return o, b.share(ctx, &o)
+	return o, b.shareJSON(ctx, &o)
 }
 
 // Overlap is [Bench.Overlap] on simulated time.
@@ -63,7 +63,7 @@ func (s *Simulated) Overlap(ctx context.Context, r tasks.Request, p tasks.Plan, 
 		if err != nil {
 			return o, fmt.Errorf("measure: %w", err)
 		}
-		found = append(found, leaders(all, whole))
+		found = append(found, leaderCosts(all, whole))
 	}
 	return Overlapped{kinds, [2]costs.Cost{found[0], found[1]}, found[2]}, nil
 }
@@ -74,7 +74,7 @@ func overlapGraph(r tasks.Request, p tasks.Plan, t *levels.Topology, rank levels
 	if r.Coll != tasks.Bcast && r.Coll != tasks.Allreduce {
 		return nil, fmt.Errorf("measure %v: tasks run by themselves only of bcast and allreduce, where all ranks have a buffer for results", r)
 	}
-	r, p = exactly(r, p, 2)
+	r, p = fullSegments(r, p, 2)
 	p.Window = 2
 	if p.Shape == tasks.HanLockstep {
 		p.Shape = tasks.Han
@@ -102,8 +102,8 @@ func isOneOf(kinds [2]tasks.Kind, only []tasks.Kind) func(t *tasks.Task) bool {
 	return func(t *tasks.Task) bool { return t.Kind == kinds[t.Segment] && slices.Contains(only, t.Kind) }
 }
 
-// leaders is what a subject cost the leaders of level 0.
-func leaders(s samples, g *tasks.Graph) costs.Cost {
+// leaderCosts is what a subject cost the leaders of level 0.
+func leaderCosts(s samples, g *tasks.Graph) costs.Cost {
 	var times [][]float64
 	for _, group := range g.On.Groups(0) {
 		times = append(times, s.column(int(group.Lead()), 0))

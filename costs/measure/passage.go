@@ -31,8 +31,8 @@ func passage(ctx context.Context, c stopwatch, between pair, n int64, stop stats
 		rounds, count = largeRounds, largeCount
 	}
 	one, name := []pair{between}, fmt.Sprintf(" %d-%d of %d", between.a, between.b, n)
-	trip := &script{name: "passage" + name, bytes: 2 * n, emit: turns(one, n, rounds)}
-	stream := &script{name: "passages" + name, bytes: streamBytes(n, count), emit: streams(one, n, count, count, false)}
+	trip := &script{name: "passage" + name, bytes: 2 * n, emit: emitTurns(one, n, rounds)}
+	stream := &script{name: "passages" + name, bytes: streamBytes(n, count), emit: emitStreams(one, n, count, count, false)}
 	all, err := c.times(ctx, stop, trip, stream)
 	if err != nil {
 		return p, fmt.Errorf("measure messages of %d bytes: %w", n, err)

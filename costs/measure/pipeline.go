@@ -26,24 +26,24 @@ func (b *Bench) Pipeline(ctx context.Context, r tasks.Request, p tasks.Plan, sto
 		if err != nil {
 			return pipe, fmt.Errorf("measure: %w", err)
 		}
-		subjects = append(subjects, func(ctx context.Context) ([]float64, error) { return x.completions(ctx, g) })
+		subjects = append(subjects, func(ctx context.Context) ([]float64, error) { return x.segmentTimes(ctx, g) })
 	}
 	stop = stop.WithDefaults()
 	stop.Budget /= time.Duration(len(subjects)) // for both together
-	all, err := b.repeat(ctx, stop, subjects...)
+	all, err := b.repeatInTurns(ctx, stop, subjects...)
 	if err != nil {
 		return pipe, fmt.Errorf("measure %v: %w", r, err)
 	}
 	if b.Rank() == 0 {
-		pipe = pipeline(all[0], all[1], many)
+		pipe = pipelineOf(all[0], all[1], many)
 	}
-	return pipe, b.share(ctx, &pipe)
+	return pipe, b.shareJSON(ctx, &pipe)
 }
 
-// completions runs once and says when each segment was complete on this rank: by
+// segmentTimes runs once and says when each segment was complete on this rank: by
 // the last of its tasks, and not before the segments before it.
-func (x *bound) completions(ctx context.Context, g *tasks.Graph) ([]float64, error) {
-	total, err := x.do(ctx)
+func (x *bound) segmentTimes(ctx context.Context, g *tasks.Graph) ([]float64, error) {
+	total, err := x.runOnce(ctx)
 	values := make([]float64, 1+g.Segments)
 	values[0] = float64(total)
 	for id, end := range x.ends {
@@ -77,23 +77,23 @@ func pipelineGraphs(r tasks.Request, p tasks.Plan, t *levels.Topology, rank leve
 	return one, many, err
 }
 
-// pipeline derives each group's part. A segment is complete in a group when its
+// pipelineOf derives each group's part. A segment is complete in a group when its
 // slowest rank has it: a leader that only sends is done early, and says little
 // about the pipeline behind it. Times are medians over repetitions.
-func pipeline(one, many samples, g *tasks.Graph) costs.Pipeline {
+func pipelineOf(one, many samples, g *tasks.Graph) costs.Pipeline {
 	p := costs.Pipeline{Whole: stats.Summarize(many.totals()), Segments: g.Segments, Phases: len(g.Phases)}
 	for _, group := range g.On.Groups(0) {
 		done := make([]float64, g.Segments)
 		for i := range done {
-			done[i] = many.last(group, 1+i)
+			done[i] = many.lastOf(group, 1+i)
 		}
-		p.Leaders = append(p.Leaders, costs.NewCompletion(one.last(group, 0), done, many.last(group, 0), g.Plan.Window))
+		p.Leaders = append(p.Leaders, costs.NewCompletion(one.lastOf(group, 0), done, many.lastOf(group, 0), g.Plan.Window))
 	}
 	return p
 }
 
-// last is the largest of a group's ranks in one column.
-func (s samples) last(g *levels.Group, column int) float64 {
+// lastOf is the largest of a group's ranks in one column.
+func (s samples) lastOf(g *levels.Group, column int) float64 {
 	all := make([]float64, len(s))
 	for rep := range s {
 		for _, r := range g.Ranks {

@@ -12,8 +12,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// compile makes a rank's programs of a request, without buffers.
-func (b *Bench) compile(r tasks.Request, p tasks.Plan) (executor.Binding, error) {
+// compileRequest makes a rank's programs of a request, without buffers.
+func (b *Bench) compileRequest(r tasks.Request, p tasks.Plan) (executor.Binding, error) {
 	x, err := b.binding(r, p, "")
 	if err != nil {
 		return x, err
@@ -48,10 +48,10 @@ type bound struct {
 	left  []int32         // by task: steps that have not ended, so that the clock is read once
 }
 
-// bind gives programs buffers.
-func (b *Bench) bind(r tasks.Request, x executor.Binding) (*bound, error) {
+// bindBuffers gives programs buffers.
+func (b *Bench) bindBuffers(r tasks.Request, x executor.Binding) (*bound, error) {
 	send, recv := r.Buffers(b.Rank(), b.comm.Size())
-	x.Send, x.Recv = touched(send), touched(recv)
+	x.Send, x.Recv = touchedMemory(send), touchedMemory(recv)
 	run, err := b.comm.Bind(x)
 	return &bound{run: run}, err
 }
@@ -73,7 +73,7 @@ func (b *Bench) bindGraph(g *tasks.Graph, part string) (*bound, error) {
 			of.ends[task] = time.Since(of.began)
 		}
 	}
-	if of, err = b.bind(g.Request, x); err != nil {
+	if of, err = b.bindBuffers(g.Request, x); err != nil {
 		return nil, err
 	}
 	of.ends, of.steps, of.left = make([]time.Duration, g.Len()), make([]int32, g.Len()), make([]int32, g.Len())
@@ -87,8 +87,8 @@ func (b *Bench) bindGraph(g *tasks.Graph, part string) (*bound, error) {
 // are all the same one, which stays in the cache.
 const page = 4 << 10
 
-// touched is n bytes of memory, nil for none.
-func touched(n int64) []byte {
+// touchedMemory is n bytes of memory, nil for none.
+func touchedMemory(n int64) []byte {
 	if n == 0 {
 		return nil
 	}
@@ -99,8 +99,8 @@ func touched(n int64) []byte {
 	return buf
 }
 
-// do runs the program once and returns this rank's time.
-func (x *bound) do(ctx context.Context) (time.Duration, error) {
+// runOnce runs the program once and returns this rank's time.
+func (x *bound) runOnce(ctx context.Context) (time.Duration, error) {
 	clear(x.ends)
 	copy(x.left, x.steps)
 	x.began = time.Now()

@@ -18,10 +18,10 @@ const warm = 2
 // samples are what rank 0 knows of a subject: by repetition, by rank, the numbers.
 type samples [][][]float64
 
-// repeat runs subjects in turns, so that what disturbs the machine disturbs all of
+// repeatInTurns runs subjects in turns, so that what disturbs the machine disturbs all of
 // them, until the rule is satisfied for each. Each begins on all ranks at one time.
 // Rank 0 gets the samples; the others get nil.
-func (b *Bench) repeat(ctx context.Context, stop stats.Stop, subjects ...subject) ([]samples, error) {
+func (b *Bench) repeatInTurns(ctx context.Context, stop stats.Stop, subjects ...subject) ([]samples, error) {
 	all, slowest := make([]samples, len(subjects)), make([][]float64, len(subjects))
 	begin := time.Now()
 	for round := 0; ; round++ {
@@ -30,7 +30,7 @@ func (b *Bench) repeat(ctx context.Context, stop stats.Stop, subjects ...subject
 		}
 		for i, s := range subjects {
 			over := b.Rank() == 0 && i == 0 && enough(stop, slowest, time.Since(begin))
-			goOn, err := b.start(ctx, over)
+			goOn, err := b.agreeOnStart(ctx, over)
 			if err != nil || !goOn {
 				return all, err
 			}
@@ -38,13 +38,13 @@ func (b *Bench) repeat(ctx context.Context, stop stats.Stop, subjects ...subject
 			if err != nil {
 				return nil, err
 			}
-			values, err := b.gather(ctx, mine)
+			values, err := b.gatherNumbers(ctx, mine)
 			if err != nil {
 				return nil, err
 			}
 			if round >= warm && b.Rank() == 0 {
 				all[i] = append(all[i], values)
-				slowest[i] = append(slowest[i], longest(values))
+				slowest[i] = append(slowest[i], slowestTotal(values))
 			}
 		}
 	}
@@ -59,8 +59,8 @@ func enough(stop stats.Stop, slowest [][]float64, spent time.Duration) bool {
 	return true
 }
 
-// longest is the slowest rank's time.
-func longest(values [][]float64) float64 {
+// slowestTotal is the slowest rank's time.
+func slowestTotal(values [][]float64) float64 {
 	ns := 0.0
 	for _, v := range values {
 		ns = max(ns, v[0])
@@ -68,17 +68,17 @@ func longest(values [][]float64) float64 {
 	return ns
 }
 
-// start agrees on when to begin, and returns then; or on the end, which is rank
+// agreeOnStart agrees on when to begin, and returns then; or on the end, which is rank
 // 0's to say.
-func (b *Bench) start(ctx context.Context, over bool) (goOn bool, err error) {
+func (b *Bench) agreeOnStart(ctx context.Context, over bool) (goOn bool, err error) {
 	at := int64(0)
 	if !over {
 		at = time.Now().Add(b.notice).UnixNano()
 	}
-	if at, err = b.tell(ctx, at); err != nil || at == 0 {
+	if at, err = b.tellNumber(ctx, at); err != nil || at == 0 {
 		return false, err
 	}
-	b.await(at)
+	b.awaitTime(at)
 	return true, nil
 }
 
@@ -95,7 +95,7 @@ func (s samples) column(rank, i int) []float64 {
 func (s samples) totals() []float64 {
 	all := make([]float64, len(s))
 	for rep := range s {
-		all[rep] = longest(s[rep])
+		all[rep] = slowestTotal(s[rep])
 	}
 	return all
 }

@@ -49,17 +49,17 @@ func (s *script) Lower(e *submodules.Emitter, c *submodules.Call) error {
 	return nil
 }
 
-// request returns what is asked of an engine so that it runs the script. A bcast's buffer
+// engineRequest returns what is asked of an engine so that it runs the script. A bcast's buffer
 // is one of the caller's, as messages of collectives have; a reduction has a kernel.
-func (s *script) request() tasks.Request {
+func (s *script) engineRequest() tasks.Request {
 	if s.adds {
 		return tasks.Request{Coll: tasks.Reduce, Type: tasks.Float32, Op: tasks.Sum, Count: 1}
 	}
 	return tasks.Request{Coll: tasks.Bcast, Type: tasks.Uint8, Count: s.bytes}
 }
 
-// plan returns the plan that leads to the script on a topology.
-func (s *script) plan(t *levels.Topology) tasks.Plan {
+// planOn returns the plan that leads to the script on a topology.
+func (s *script) planOn(t *levels.Topology) tasks.Plan {
 	p := tasks.Plan{Shape: tasks.Flat, Segment: tasks.Whole, Window: 1}
 	for k := range t.Depth() {
 		p = p.Set(string(t.Level(k).Symbol), tasks.Choice{Submodule: scriptName, Algorithm: scriptName})
@@ -69,7 +69,7 @@ func (s *script) plan(t *levels.Topology) tasks.Plan {
 
 // bindScript compiles a script for this rank and gives it buffers.
 func (b *Bench) bindScript(s *script) (*bound, error) {
-	r, p := s.request(), s.plan(b.topology)
+	r, p := s.engineRequest(), s.planOn(b.topology)
 	x, err := b.binding(r, p, " "+s.name)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (b *Bench) bindScript(s *script) (*bound, error) {
 	if x.Compiled, err = submodules.CompileRequest(r, b.topology, p, b.Rank(), submodules.Registry{s}); err != nil {
 		return nil, err
 	}
-	return b.bind(r, x)
+	return b.bindBuffers(r, x)
 }
 
 // times is the time that passes, see stopwatch.
@@ -100,7 +100,7 @@ func (b *Bench) timesBy(ctx context.Context, clock func(*bound, context.Context)
 		}
 		subjects = append(subjects, func(ctx context.Context) ([]float64, error) { return clock(x, ctx) })
 	}
-	all, err := b.repeat(ctx, stop, subjects...)
+	all, err := b.repeatInTurns(ctx, stop, subjects...)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (b *Bench) timesBy(ctx context.Context, clock func(*bound, context.Context)
 			}
 		}
 	}
-	return found, b.share(ctx, &found)
+	return found, b.shareJSON(ctx, &found)
 }
 
 // processor is the subject that is the time of a processor that the rank uses.
@@ -121,7 +121,7 @@ func (x *bound) processor(ctx context.Context) ([]float64, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	before, known := threadTime()
-	d, err := x.do(ctx)
+	d, err := x.runOnce(ctx)
 	if after, _ := threadTime(); known {
 		d = after - before
 	}
@@ -134,9 +134,9 @@ type scriptTimes struct {
 	Ranks   []costs.Summary // by rank
 }
 
-// simulate runs the script on a machine.
-func (s *script) simulate(t *levels.Topology, m *machine.Machine) (*sim.Result, error) {
-	job, err := sim.Compile(s.request(), t, s.plan(t), submodules.Registry{s})
+// simulateOn runs the script on a machine.
+func (s *script) simulateOn(t *levels.Topology, m *machine.Machine) (*sim.Result, error) {
+	job, err := sim.Compile(s.engineRequest(), t, s.planOn(t), submodules.Registry{s})
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (s *Simulated) timesBy(ctx context.Context, clock func(*sim.Result) []sim.T
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		r, err := one.simulate(s.topology, s.machine)
+		r, err := one.simulateOn(s.topology, s.machine)
 		if err != nil {
 			return nil, err
 		}
@@ -176,12 +176,12 @@ func (s *Simulated) timesBy(ctx context.Context, clock func(*sim.Result) []sim.T
 // pair is two ranks that speak with each other.
 type pair struct{ a, b levels.Rank }
 
-// turns emits round trips of n bytes between a and b of each pair. A rank waits for the
+// emitTurns emits round trips of n bytes between a and b of each pair. A rank waits for the
 // next message while it sends one: so credits are there before they are needed.
-func turns(pairs []pair, n int64, rounds int) func(e *submodules.Emitter, c *submodules.Call) {
+func emitTurns(pairs []pair, n int64, rounds int) func(e *submodules.Emitter, c *submodules.Call) {
 	return func(e *submodules.Emitter, c *submodules.Call) {
 		for _, p := range pairs {
-			peer, first := p.peer(c)
+			peer, first := p.peerOf(c)
 			if peer < 0 {
 				continue
 			}
@@ -200,14 +200,14 @@ func turns(pairs []pair, n int64, rounds int) func(e *submodules.Emitter, c *sub
 	}
 }
 
-// streams emits count messages of n bytes from a to b of each pair, both ways if asked,
+// emitStreams emits count messages of n bytes from a to b of each pair, both ways if asked,
 // and an empty answer to the last one. They are received at so many places in turn: as many
 // as messages where some wait for credit and others don't, for these are written by
 // different ranks at the same time.
-func streams(pairs []pair, n int64, count, places int, both bool) func(e *submodules.Emitter, c *submodules.Call) {
+func emitStreams(pairs []pair, n int64, count, places int, both bool) func(e *submodules.Emitter, c *submodules.Call) {
 	return func(e *submodules.Emitter, c *submodules.Call) {
 		for _, p := range pairs {
-			peer, first := p.peer(c)
+			peer, first := p.peerOf(c)
 			if peer < 0 {
 				continue
 			}
@@ -233,11 +233,11 @@ func streams(pairs []pair, n int64, count, places int, both bool) func(e *submod
 // streamBytes returns the bytes of a rank's buffer for [streams].
 func streamBytes(n int64, places int) int64 { return int64(1+places)*n + 2 }
 
-// sends emits count messages of n bytes from a to b of each pair, all at once.
-func sends(pairs []pair, n int64, count int) func(e *submodules.Emitter, c *submodules.Call) {
+// emitSends emits count messages of n bytes from a to b of each pair, all at once.
+func emitSends(pairs []pair, n int64, count int) func(e *submodules.Emitter, c *submodules.Call) {
 	return func(e *submodules.Emitter, c *submodules.Call) {
 		for _, p := range pairs {
-			peer, first := p.peer(c)
+			peer, first := p.peerOf(c)
 			for i := 0; peer >= 0 && i < count; i++ {
 				if first {
 					e.Send(peer, c.Dst.Cut(0, n))
@@ -252,7 +252,7 @@ func sends(pairs []pair, n int64, count int) func(e *submodules.Emitter, c *subm
 // readsOver emits a chain of copies by a of b's memory.
 func readsOver(p pair, n int64, count int) func(e *submodules.Emitter, c *submodules.Call) {
 	return func(e *submodules.Emitter, c *submodules.Call) {
-		peer, first := p.peer(c)
+		peer, first := p.peerOf(c)
 		switch {
 		case peer < 0:
 		case !first:
@@ -286,8 +286,8 @@ func reduceOver(e *submodules.Emitter, n int64, count int) {
 	}
 }
 
-// joins emits a chain of steps that do nothing.
-func joins(e *submodules.Emitter, count int) {
+// emitJoins emits a chain of steps that do nothing.
+func emitJoins(e *submodules.Emitter, count int) {
 	first := e.Copy(e.Scratch(1), e.Scratch(1))
 	last := e.Copy(e.Scratch(1), e.Scratch(1))
 	for range count {
@@ -295,9 +295,9 @@ func joins(e *submodules.Emitter, count int) {
 	}
 }
 
-// peer returns the other rank, and whether this one is the first; -1 if it is none of
+// peerOf returns the other rank, and whether this one is the first; -1 if it is none of
 // them.
-func (p pair) peer(c *submodules.Call) (peer levels.Rank, first bool) {
+func (p pair) peerOf(c *submodules.Call) (peer levels.Rank, first bool) {
 	switch c.Group.Ranks[c.Me] {
 	case p.a:
 		return p.b, true

@@ -98,7 +98,7 @@ func (s *Simulated) Pipeline(ctx context.Context, r tasks.Request, p tasks.Plan,
 			}
 		}
 	}
-	return pipeline(all[0], all[1], many), nil
+	return pipelineOf(all[0], all[1], many), nil
 }
 
 // Stages is [Bench.Stages] on simulated time.

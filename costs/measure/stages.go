@@ -27,7 +27,7 @@ const mostExtra = 2 * costs.Extra
 // stages that occur often settled.
 func (b *Bench) Stages(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop, book *costs.Book) ([]costs.Series, error) {
 	return stagesOf(r, p, b.topology, b.Rank(), book, func(l *line, missing int64) (f findings, some bool, err error) {
-		if missing, err = b.tell(ctx, missing); err == nil && missing > 0 {
+		if missing, err = b.tellNumber(ctx, missing); err == nil && missing > 0 {
 			some = true
 			f, err = b.run(ctx, l, stop)
 		}
@@ -57,7 +57,7 @@ func stagesOf(r tasks.Request, p tasks.Plan, t *levels.Topology, rank levels.Ran
 		if err != nil {
 			return nil, fmt.Errorf("measure: %w", err)
 		}
-		found, some, err := run(l, l.missing(book))
+		found, some, err := run(l, l.missingStages(book))
 		if err != nil {
 			return nil, fmt.Errorf("measure the stages of %v: %w", l.request, err)
 		}
@@ -87,8 +87,8 @@ type leader struct {
 	keys   []costs.Key // by stage
 }
 
-// exactly is a request and plan of n full segments, as large as those of r.
-func exactly(r tasks.Request, p tasks.Plan, n int64) (tasks.Request, tasks.Plan) {
+// fullSegments is a request and plan of n full segments, as large as those of r.
+func fullSegments(r tasks.Request, p tasks.Plan, n int64) (tasks.Request, tasks.Plan) {
 	if bytes := costs.SegmentBytes(r, p); bytes > 0 {
 		r.Count, p.Segment = n*(bytes/int64(r.Type.Size())), bytes
 	}
@@ -98,7 +98,7 @@ func exactly(r tasks.Request, p tasks.Plan, n int64) (tasks.Request, tasks.Plan)
 
 func newLine(r tasks.Request, p tasks.Plan, t *levels.Topology, n int64) (*line, error) {
 	l := &line{}
-	l.request, l.plan = exactly(r, p, n)
+	l.request, l.plan = fullSegments(r, p, n)
 	h, err := tasks.Hierarchy(l.request, t, l.plan)
 	if err != nil {
 		return nil, err
@@ -117,8 +117,8 @@ func newLine(r tasks.Request, p tasks.Plan, t *levels.Topology, n int64) (*line,
 	return l, nil
 }
 
-// missing is how many stages the book doesn't have.
-func (l *line) missing(book *costs.Book) (n int64) {
+// missingStages is how many stages the book doesn't have.
+func (l *line) missingStages(book *costs.Book) (n int64) {
 	for _, lead := range l.leaders {
 		for _, k := range lead.keys {
 			if _, ok := book.Cost(k); !ok {
@@ -156,8 +156,8 @@ func (b *Bench) run(ctx context.Context, l *line, stop stats.Stop) (f findings, 
 		return f, err
 	}
 	columns := 1 + g.Segments + max(len(g.Phases)-1, 0)
-	all, err := b.repeat(ctx, stop, func(ctx context.Context) ([]float64, error) {
-		total, err := x.do(ctx)
+	all, err := b.repeatInTurns(ctx, stop, func(ctx context.Context) ([]float64, error) {
+		total, err := x.runOnce(ctx)
 		return stageTimes(float64(total), func(id dag.ID) float64 { return float64(x.ends[id]) }, stages, columns), err
 	})
 	if err != nil {
@@ -166,7 +166,7 @@ func (b *Bench) run(ctx context.Context, l *line, stop stats.Stop) (f findings, 
 	if b.Rank() == 0 {
 		f = l.findings(all[0])
 	}
-	return f, b.share(ctx, &f)
+	return f, b.shareJSON(ctx, &f)
 }
 
 // stageTimes is this rank's time and that of each of its stages, by index: from
@@ -207,7 +207,7 @@ func (l *line) findings(s samples) findings {
 				f.Settled = f.Settled && series.Settled
 				from = series.From
 			}
-			times[k][i] = s.over(lead.rank, at[k][from:])
+			times[k][i] = s.meanOver(lead.rank, at[k][from:])
 		}
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(times), costs.Key.Compare) {
@@ -226,9 +226,9 @@ func (s samples) series(name string, leader int, rank levels.Rank, at []int) cos
 	return series
 }
 
-// over is, by repetition, the mean time of some stages of a rank: what so many of
+// meanOver is, by repetition, the mean time of some stages of a rank: what so many of
 // them take together counts, not the usual one.
-func (s samples) over(rank levels.Rank, stages []int) []float64 {
+func (s samples) meanOver(rank levels.Rank, stages []int) []float64 {
 	all := make([]float64, len(s))
 	for rep := range s {
 		for _, index := range stages {

@@ -17,7 +17,7 @@ import (
 // when each segment was complete on all ranks. All ranks begin together, and what the
 // other phases would have done is left out.
 func (b *Bench) Task(ctx context.Context, r tasks.Request, p tasks.Plan, phases []int, segments int64, stop stats.Stop) (pipe costs.Pipeline, err error) {
-	r, p = exactly(r, p, segments)
+	r, p = fullSegments(r, p, segments)
 	whole, err := tasks.Expand(r, b.topology, p, b.Rank())
 	if err != nil {
 		return pipe, fmt.Errorf("measure: %w", err)
@@ -27,24 +27,24 @@ func (b *Bench) Task(ctx context.Context, r tasks.Request, p tasks.Plan, phases 
 	if err != nil {
 		return pipe, fmt.Errorf("measure: %w", err)
 	}
-	all, err := b.repeat(ctx, stop, func(ctx context.Context) ([]float64, error) { return x.completions(ctx, g) })
+	all, err := b.repeatInTurns(ctx, stop, func(ctx context.Context) ([]float64, error) { return x.segmentTimes(ctx, g) })
 	if err != nil {
 		return pipe, fmt.Errorf("measure %v: %w", r, err)
 	}
 	if b.Rank() == 0 {
 		pipe = taskPipeline(all[0], g.Segments, len(phases), p.Window)
 	}
-	return pipe, b.share(ctx, &pipe)
+	return pipe, b.shareJSON(ctx, &pipe)
 }
 
 // Task is [Bench.Task] on simulated time.
 func (s *Simulated) Task(ctx context.Context, r tasks.Request, p tasks.Plan, phases []int, segments int64, _ stats.Stop) (pipe costs.Pipeline, err error) {
-	return s.task(ctx, r, p, phases, segments, s.idle)
+	return s.task(ctx, r, p, phases, segments, s.idleRanks)
 }
 
 // task is Task; idle says which ranks do nothing.
 func (s *Simulated) task(ctx context.Context, r tasks.Request, p tasks.Plan, phases []int, segments int64, idle func(r tasks.Request, p tasks.Plan, phases []int) func(levels.Rank) bool) (pipe costs.Pipeline, err error) {
-	r, p = exactly(r, p, s.affordable(r, p, phases, segments))
+	r, p = fullSegments(r, p, s.affordableSegments(r, p, phases, segments))
 	_, n := tasks.Segments(r, p)
 	compilation := s.compilation(ctx, r, p)
 	compilation.Keep, compilation.Idle = isOf(phases), idle(r, p, phases)
@@ -69,12 +69,12 @@ const (
 	leastMore = 1
 )
 
-// affordable returns how many segments of phases to simulate where so many are asked for.
-func (s *Simulated) affordable(r tasks.Request, p tasks.Plan, phases []int, segments int64) int64 {
+// affordableSegments returns how many segments of phases to simulate where so many are asked for.
+func (s *Simulated) affordableSegments(r tasks.Request, p tasks.Plan, phases []int, segments int64) int64 {
 	if segments <= leastMore+int64(len(phases)) {
 		return segments
 	}
-	r, p = exactly(r, p, 1)
+	r, p = fullSegments(r, p, 1)
 	g, err := tasks.Expand(r, s.topology, p, 0)
 	if err != nil {
 		return segments // as compiling will say
@@ -95,10 +95,10 @@ func (s *Simulated) affordable(r tasks.Request, p tasks.Plan, phases []int, segm
 	return min(segments, max(leastMore+int64(len(phases)), mostSteps/int64(max(ranks*one.Len(), 1))))
 }
 
-// idle returns which ranks do nothing when phases are simulated by themselves; nil: none.
+// idleRanks returns which ranks do nothing when phases are simulated by themselves; nil: none.
 // Where the phases are within nodes, nodes with groups of equal sizes and leaders do the same
 // at the same time, and one of them tells. Requests without blocks are quick anyway.
-func (s *Simulated) idle(r tasks.Request, p tasks.Plan, phases []int) func(levels.Rank) bool {
+func (s *Simulated) idleRanks(r tasks.Request, p tasks.Plan, phases []int) func(levels.Rank) bool {
 	if !r.Blocks() || r.Differ() || s.machine.Cores.InAll > 0 || s.machine.Noise > 0 {
 		return nil
 	}

@@ -6,19 +6,19 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// guests returns the built-in rule's plans for what a table answers by a line from one of some
+// guestPlans returns the built-in rule's plans for what a table answers by a line from one of some
 // requests to another: sizes of message up to those next to it, and the space's machines around.
 // What has no time at both ends of a line can't be chosen between them.
-func (s Space) guests(r tasks.Request, all []tasks.Request, on *levels.Topology) (plans []tasks.Plan) {
+func (s Space) guestPlans(r tasks.Request, all []tasks.Request, on *levels.Topology) (plans []tasks.Plan) {
 	add := func(other tasks.Request, t *levels.Topology) {
 		plans = append(plans, table.Canonical(s.Rule(other, t), r.Bytes()))
 	}
 	below, above := nextTo(r, all)
 	for n := 2 * max(below, 1); below > 0 && n < r.Bytes(); n *= 2 {
-		add(resized(r, n), on)
+		add(resizeRequest(r, n), on)
 	}
 	for n := 2 * max(r.Bytes(), 1); n < above; n *= 2 {
-		add(resized(r, n), on)
+		add(resizeRequest(r, n), on)
 	}
 	for _, t := range s.Around {
 		if int(r.Root) < t.Size() {
@@ -44,8 +44,8 @@ func nextTo(r tasks.Request, all []tasks.Request) (below, above int64) {
 	return below, above
 }
 
-// resized returns a request with elements of so many bytes in all, rounded down to whole ones.
-func resized(r tasks.Request, bytes int64) tasks.Request {
+// resizeRequest returns a request with elements of so many bytes in all, rounded down to whole ones.
+func resizeRequest(r tasks.Request, bytes int64) tasks.Request {
 	r.Count = bytes / int64(r.Type.Size())
 	return r
 }

@@ -33,26 +33,26 @@ func (s Space) Configurations(r tasks.Request, t *levels.Topology) []Configurati
 func (s Space) configurations(r tasks.Request, by *templates) []Configuration {
 	var all []Configuration
 	seen := map[string]bool{}
-	for _, cut := range s.cuts(r) {
-		for _, from := range by.of(r, cut.Shape) {
+	for _, cut := range s.cutPlans(r) {
+		for _, from := range by.forShape(r, cut.Shape) {
 			q := from.plan
 			q.Segment, q.Window = cut.Segment, cut.Window
 			q = table.Canonical(q, r.Bytes())
 			if key := q.String(); !seen[key] {
 				seen[key] = true
-				all = append(all, Configuration{Plan: q, Rejected: s.reject(r, by.topology, q, &from)})
+				all = append(all, Configuration{Plan: q, Rejected: s.whyRejected(r, by.topology, q, &from)})
 			}
 		}
 	}
-	all = s.screen(all, r, by.topology)
-	if p, known := s.cheapest(r, by.topology); known {
-		all = s.with(all, r, by.topology, p)
+	all = s.dropDear(all, r, by.topology)
+	if p, known := s.cheapestPlan(r, by.topology); known {
+		all = s.withRival(all, r, by.topology, p)
 	}
-	return s.with(all, r, by.topology, s.Rule(r, by.topology))
+	return s.withRival(all, r, by.topology, s.Rule(r, by.topology))
 }
 
-// screen leaves out what is too dear on the space's machine.
-func (s Space) screen(all []Configuration, r tasks.Request, t *levels.Topology) []Configuration {
+// dropDear leaves out what is too dear on the space's machine.
+func (s Space) dropDear(all []Configuration, r tasks.Request, t *levels.Topology) []Configuration {
 	var plans []tasks.Plan
 	var at []int
 	for i, c := range all {
@@ -66,8 +66,8 @@ func (s Space) screen(all []Configuration, r tasks.Request, t *levels.Topology) 
 	return all
 }
 
-// with lets a plan compete that the lists may not have, or the heuristics leave out.
-func (s Space) with(all []Configuration, r tasks.Request, t *levels.Topology, p tasks.Plan) []Configuration {
+// withRival lets a plan compete that the lists may not have, or the heuristics leave out.
+func (s Space) withRival(all []Configuration, r tasks.Request, t *levels.Topology, p tasks.Plan) []Configuration {
 	if _, err := rule.Fits(r, t, p, s.Registry); err != nil {
 		return all
 	}
@@ -111,8 +111,8 @@ func RejectionText(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// reject says why a plan of a template is not measured; empty if it is.
-func (s Space) reject(r tasks.Request, t *levels.Topology, p tasks.Plan, from *template) string {
+// whyRejected says why a plan of a template is not measured; empty if it is.
+func (s Space) whyRejected(r tasks.Request, t *levels.Topology, p tasks.Plan, from *template) string {
 	if from.refused != nil {
 		return "not supported: " + from.refused.Error()
 	}
@@ -120,7 +120,7 @@ func (s Space) reject(r tasks.Request, t *levels.Topology, p tasks.Plan, from *t
 		return "the same without flat-: all groups but one have one rank"
 	}
 	if s.Heuristics {
-		return s.prune(from.outline, r, p)
+		return s.whyPruned(from.outline, r, p)
 	}
 	return ""
 }
@@ -150,8 +150,8 @@ func newTemplates(s Space, t *levels.Topology) *templates {
 	return &templates{space: s, topology: t, known: map[templateKey][]template{}}
 }
 
-// of returns the templates of a shape for a request.
-func (t *templates) of(r tasks.Request, shape tasks.Shape) []template {
+// forShape returns the templates of a shape for a request.
+func (t *templates) forShape(r tasks.Request, shape tasks.Shape) []template {
 	bare := r
 	bare.Count, bare.Pitch, bare.Counts, bare.Matrix = 0, 0, tasks.Counts{}, tasks.Matrix{}
 	key := templateKey{bare, shape}
@@ -175,14 +175,14 @@ func (t *templates) make(r tasks.Request, shape tasks.Shape) (all []template) {
 	}
 	seen := map[string]bool{}
 	for _, inner := range or(t.space.Inners, DefaultInners) {
-		for _, base := range (plans.Combinations{Registry: t.space.registry(), Inner: inner}).On(bare, tasks.Plan{Shape: shape}) {
-			for _, p := range append([]tasks.Plan{base}, t.space.variants(bare, base)...) {
+		for _, base := range (plans.Combinations{Registry: t.space.allowedSubmodules(), Inner: inner}).On(bare, tasks.Plan{Shape: shape}) {
+			for _, p := range append([]tasks.Plan{base}, t.space.variantsOf(bare, base)...) {
 				p = t.space.Plan.Over(p)
 				if text := p.String(); !seen[text] {
 					seen[text] = true
 					all = append(all, template{plan: p, outline: outline, refused: err})
 					if err == nil {
-						all[len(all)-1].refused = supports(t.space.Registry, outline, p)
+						all[len(all)-1].refused = whyUnsupported(t.space.Registry, outline, p)
 					}
 				}
 			}
@@ -191,8 +191,8 @@ func (t *templates) make(r tasks.Request, shape tasks.Shape) (all []template) {
 	return all
 }
 
-// supports reports why a registry can't compile a plan with an outline.
-func supports(reg submodules.Registry, outline *tasks.Graph, p tasks.Plan) error {
+// whyUnsupported reports why a registry can't compile a plan with an outline.
+func whyUnsupported(reg submodules.Registry, outline *tasks.Graph, p tasks.Plan) error {
 	g := *outline
 	g.Plan = p
 	return reg.Supports(&g)

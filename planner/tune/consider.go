@@ -63,7 +63,7 @@ func consider(r tasks.Request, t *levels.Topology, d *planner.Decision, configur
 	}
 	measured := map[string]table.Measurement{}
 	if d.Table != nil {
-		recall(measured, d.Table, r.Coll, table.SizesOf(t), table.PlaceOf(r, t, d.Links))
+		recallMeasured(measured, d.Table, r.Coll, table.SizesOf(t), table.PlaceOf(r, t, d.Links))
 	}
 	chosen := table.Canonical(d.Plan, r.Bytes()).String()
 	found := false

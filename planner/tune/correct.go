@@ -9,21 +9,21 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// learn makes corrections of all races so far. What ran and what was predicted are in the
+// learnFromRaces makes corrections of all races so far. What ran and what was predicted are in the
 // table, so an interrupted search has them again.
-func (p *predictor) learn() {
+func (p *predictor) learnFromRaces() {
 	p.fixes = map[int32][]fix{}
 	if p.raceWhen == RacesNever {
 		return
 	}
 	for i, r := range p.requests {
-		for text, m := range p.seen(i) {
+		for text, m := range p.measuredPlans(i) {
 			at := slices.IndexFunc(p.plans[i], func(c composed) bool { return m.Turns > 0 && c.plan.String() == text })
 			if at < 0 {
 				continue
 			}
 			c := &p.plans[i][at]
-			ns, known := p.predict(c)
+			ns, known := p.priceByUnits(c)
 			if !known || !(ns > 0) {
 				continue
 			}
@@ -37,23 +37,23 @@ func (p *predictor) learn() {
 	}
 }
 
-// correction returns by how much a plan's class was measured to take longer than predicted,
+// classCorrection returns by how much a plan's class was measured to take longer than predicted,
 // with the nearest size that ran.
-func (p *predictor) correction(i int, c *composed) float64 {
+func (p *predictor) classCorrection(i int, c *composed) float64 {
 	for _, of := range []int32{c.class, c.family} {
-		if ratio, _ := around(p.fixes[of], p.requests[i].Bytes()); ratio > 0 {
+		if ratio, _ := meanRatioNear(p.fixes[of], p.requests[i].Bytes()); ratio > 0 {
 			return ratio
 		}
 	}
 	return 1
 }
 
-// around returns the mean ratio of what ran with the nearest size. far is the factor between
+// meanRatioNear returns the mean ratio of what ran with the nearest size. far is the factor between
 // that size and bytes. 0: nothing ran.
-func around(all []fix, bytes int64) (ratio, far float64) {
+func meanRatioNear(all []fix, bytes int64) (ratio, far float64) {
 	n := 0.0
 	for _, f := range all {
-		switch by := factor(f.bytes, bytes); {
+		switch by := sizeFactor(f.bytes, bytes); {
 		case n == 0 || by < far:
 			far, ratio, n = by, math.Log(f.ratio), 1
 		case by == far:
@@ -69,32 +69,32 @@ func around(all []fix, bytes int64) (ratio, far float64) {
 // nearby is by which factor a size may differ that ran, to say much about another one.
 const nearby = 6
 
-// doubt is the share by which a prediction may be off.
-func (p *predictor) doubt(i int, c *composed) float64 {
-	if ratio, far := around(p.fixes[c.class], p.requests[i].Bytes()); ratio > 0 && far <= nearby {
+// doubtShare is the share by which a prediction may be off.
+func (p *predictor) doubtShare(i int, c *composed) float64 {
+	if ratio, far := meanRatioNear(p.fixes[c.class], p.requests[i].Bytes()); ratio > 0 && far <= nearby {
 		return corrected
 	}
 	return doubt
 }
 
-// uncertain lists races: of each collective one request at a time, as each race may tell
+// uncertainRaces lists races: of each collective one request at a time, as each race may tell
 // what others would show.
-func (p *predictor) uncertain() (all []work) {
+func (p *predictor) uncertainRaces() (all []work) {
 	if p.raceWhen == RacesNever {
 		return nil
 	}
-	p.look()
+	p.predictAll()
 	done := map[tasks.Collective]bool{}
-	for _, i := range spread(len(p.requests)) {
+	for _, i := range spreadOver(len(p.requests)) {
 		if done[p.requests[i].Coll] {
 			continue
 		}
-		rivals := p.rivals(i)
+		rivals := p.rivalPlans(i)
 		if len(rivals) < 2 {
 			continue
 		}
-		w := work{request: p.requests[i], plan: rivals[0], rivals: rivals[1:], run: p.race, kind: Races}
-		if !p.tried[w.key()] {
+		w := work{request: p.requests[i], plan: rivals[0], rivals: rivals[1:], run: p.racePlans, kind: Races}
+		if !p.tried[w.keyOf()] {
 			done[w.request.Coll] = true
 			all = append(all, w)
 		}
@@ -102,9 +102,9 @@ func (p *predictor) uncertain() (all []work) {
 	return all
 }
 
-// spread lists the numbers below n, so that each beginning of the list is spread over all:
+// spreadOver lists the numbers below n, so that each beginning of the list is spread over all:
 // the middle, the quarters, and so on.
-func spread(n int) (all []int) {
+func spreadOver(n int) (all []int) {
 	seen := make([]bool, n)
 	for parts := 2; len(all) < n; parts *= 2 {
 		for k := 1; k < parts; k += 2 {
@@ -124,14 +124,14 @@ func spread(n int) (all []int) {
 	return all
 }
 
-// rivals lists the plans whose predictions overlap that of the best, one of each class. After a
+// rivalPlans lists the plans whose predictions overlap that of the best, one of each class. After a
 // race it is what was the fastest there, with what is thought to be faster now.
-func (p *predictor) rivals(i int) (rivals []tasks.Plan) {
-	all := p.fastest(i)
+func (p *predictor) rivalPlans(i int) (rivals []tasks.Plan) {
+	all := p.fastestPlans(i)
 	if len(all) == 0 {
 		return nil
 	}
-	isRaced := func(c table.Candidate) bool { return p.raced(i, c.Parsed) }
+	isRaced := func(c table.Candidate) bool { return p.wasRaced(i, c.Parsed) }
 	if n := count(all, isRaced); n > 0 {
 		at := slices.IndexFunc(all, isRaced)
 		if at > 0 && n < p.racers && all[0].NS*tieRatio < all[at].NS {

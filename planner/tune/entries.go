@@ -16,19 +16,19 @@ func (s *Search) decide() {
 	points := make([][]table.Candidate, len(s.Requests))
 	rejected := table.Counts{}
 	for i := range s.Requests {
-		points[i] = s.price(i)
+		points[i] = s.priceRequest(i)
 		for reason, n := range Rejections(s.knowledge.candidates[i]) {
 			rejected[reason] += n
 		}
 	}
 	p := &s.Table.Provenance
-	p.Rejected, p.Configurations, p.Planned = rejected, s.done, s.done+s.left()
+	p.Rejected, p.Configurations, p.Planned = rejected, s.done, s.done+s.workLeft()
 	for i, r := range s.Requests {
-		if s.left() > 0 && !s.knowsRule(i) {
+		if s.workLeft() > 0 && !s.knowsRule(i) {
 			continue // cut short, and nobody knows whether other plans are better
 		}
 		keep := s.keptPlans(points, i)
-		e := table.Entry{Collective: r.Coll.String(), Levels: s.knowledge.sizes, Place: s.knowledge.place(r), Bytes: r.Bytes()}
+		e := table.Entry{Collective: r.Coll.String(), Levels: s.knowledge.sizes, Place: s.knowledge.placeOf(r), Bytes: r.Bytes()}
 		for _, c := range points[i] {
 			if keep[c.Plan] {
 				e.Candidates = append(e.Candidates, c)
@@ -50,13 +50,13 @@ func (s *Search) decide() {
 // reverse the order.
 const tieRatio = 1.03
 
-// price is what each configuration of request i takes, as far as that is known,
+// priceRequest is what each configuration of request i takes, as far as that is known,
 // the fastest first. Once the best were measured beside each other, those that
 // were only thought to be faster are left out, and those that were hardly faster than
 // the built-in rule's plan: the table must not choose them.
-func (s *Search) price(i int) []table.Candidate {
+func (s *Search) priceRequest(i int) []table.Candidate {
 	all := estimates(s.knowledge, s.strategy, i)
-	raced := func(c table.Candidate) bool { return s.knowledge.raced(i, c.Parsed) }
+	raced := func(c table.Candidate) bool { return s.knowledge.wasRaced(i, c.Parsed) }
 	fastest := slices.IndexFunc(all, raced)
 	if fastest < 0 {
 		return all
@@ -80,7 +80,7 @@ func (s *Search) knowsRule(i int) bool {
 // keptPlans returns the plans in the entry of request i: the fastest ones of any size of
 // the collective, and the fastest that ignores nodes.
 func (s *Search) keptPlans(points [][]table.Candidate, i int) map[string]bool {
-	keep := s.knowledge.wanted(i)
+	keep := s.knowledge.wantedPlans(i)
 	best := s.Keep
 	if best == 0 {
 		best = keepBest

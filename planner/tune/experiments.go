@@ -51,8 +51,8 @@ type grounds struct {
 	gather  derived.Gather
 }
 
-// prepare measures γ and the gather.
-func (o *Estimation) prepare(ctx context.Context, m Experimenter) (g grounds, err error) {
+// measureGrounds measures γ and the gather.
+func (o *Estimation) measureGrounds(ctx context.Context, m Experimenter) (g grounds, err error) {
 	times, err := m.Gamma(ctx, gammaMost, o.Segment, o.Stop)
 	if err != nil {
 		return g, err
@@ -65,9 +65,9 @@ func (o *Estimation) prepare(ctx context.Context, m Experimenter) (g grounds, er
 	return g, err
 }
 
-// algorithm measures one algorithm.
-func (o *Estimation) algorithm(ctx context.Context, m Experimenter, model derived.Model, g *grounds) (a derived.Algorithm, all []derived.Experiment, err error) {
-	for _, bytes := range o.sizes(model, g.gamma, g.message) {
+// measureAlgorithm measures one algorithm.
+func (o *Estimation) measureAlgorithm(ctx context.Context, m Experimenter, model derived.Model, g *grounds) (a derived.Algorithm, all []derived.Experiment, err error) {
+	for _, bytes := range o.sizesFor(model, g.gamma, g.message) {
 		r := tasks.Request{Coll: tasks.Bcast, Type: tasks.Uint8, Count: bytes}
 		p := model.Plan(o.Topology, o.Segment)
 		s, err := m.Followed(ctx, r, p, gatheredSize, o.Stop)
@@ -83,10 +83,10 @@ func (o *Estimation) algorithm(ctx context.Context, m Experimenter, model derive
 	return a, all, err
 }
 
-// sizes lists the sizes for an algorithm: a byte and parts of a segment, without which
+// sizesFor lists the sizes for an algorithm: a byte and parts of a segment, without which
 // nothing tells α from β, and then its multiples by equal factors, up to a message that takes
 // [longestCall].
-func (o *Estimation) sizes(model derived.Model, g derived.Gamma, message float64) (all []int64) {
+func (o *Estimation) sizesFor(model derived.Model, g derived.Gamma, message float64) (all []int64) {
 	least := o.Segment
 	most := o.Most
 	for most > 2*least && message*model.Coeff(o.Topology.Size(), most, least, g).Alpha > longestCall {
@@ -113,13 +113,13 @@ func (o *Estimation) Estimate(ctx context.Context, m Meter) (*derived.Parameters
 	if !ok {
 		return nil, nil, errNoExperiments
 	}
-	g, err := o.prepare(ctx, x)
+	g, err := o.measureGrounds(ctx, x)
 	if err != nil {
 		return nil, nil, err
 	}
 	p, all := &derived.Parameters{Gamma: g.gamma, Algorithms: map[string]derived.Algorithm{}}, map[string][]derived.Experiment{}
 	for _, model := range derived.Models() {
-		one, some, err := o.algorithm(ctx, x, model, &g)
+		one, some, err := o.measureAlgorithm(ctx, x, model, &g)
 		if err != nil {
 			return nil, nil, fmt.Errorf("experiments with %s: %w", model.Algorithm, err)
 		}

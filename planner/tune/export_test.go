@@ -11,12 +11,12 @@ func (s Space) Pruned(r tasks.Request, t *levels.Topology, p tasks.Plan) string 
 	s.Heuristics = true
 	one := template{plan: p}
 	one.outline, one.refused = rule.Fits(r, t, p, s.Registry)
-	return s.reject(r, t, p, &one)
+	return s.whyRejected(r, t, p, &one)
 }
 
 // Groups lists the groups of what is measured first, in its order.
 func (s *Search) Groups() (all []string) {
-	_ = s.plan(func() error { return nil })
+	_ = s.planWork(func() error { return nil })
 	for _, w := range s.job {
 		all = append(all, w.group)
 	}
@@ -24,7 +24,7 @@ func (s *Search) Groups() (all []string) {
 }
 
 // Spread is spread.
-func Spread(n int) []int { return spread(n) }
+func Spread(n int) []int { return spreadOver(n) }
 
 // Around is around for pairs of bytes and ratio.
 func Around(pairs [][2]float64, bytes int64) (ratio, far float64) {
@@ -32,5 +32,5 @@ func Around(pairs [][2]float64, bytes int64) (ratio, far float64) {
 	for _, p := range pairs {
 		all = append(all, fix{int64(p[0]), p[1]})
 	}
-	return around(all, bytes)
+	return meanRatioNear(all, bytes)
 }

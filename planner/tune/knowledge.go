@@ -45,7 +45,7 @@ func newKnowledge(s *Search) *knowledge {
 	}
 	k.known = map[string]table.Measurement{}
 	for _, r := range k.requests {
-		recall(k.known, k.table, r.Coll, k.sizes, k.place(r))
+		recallMeasured(k.known, k.table, r.Coll, k.sizes, k.placeOf(r))
 	}
 	return k
 }
@@ -56,9 +56,9 @@ func pointKey(r tasks.Request, p tasks.Plan) string {
 	return fmt.Sprintf("%v %d %v", r.Coll, r.Bytes(), p)
 }
 
-// recall adds to known what a table has measured of a collective on a machine at a place,
+// recallMeasured adds to known what a table has measured of a collective on a machine at a place,
 // by pointKey.
-func recall(known map[string]table.Measurement, t *table.Table, coll tasks.Collective, sizes table.Sizes, at table.Place) {
+func recallMeasured(known map[string]table.Measurement, t *table.Table, coll tasks.Collective, sizes table.Sizes, at table.Place) {
 	for _, m := range t.Measured {
 		if m.Collective == coll.String() && m.Levels.Compare(sizes) == 0 && m.Place == at {
 			known[fmt.Sprintf("%s %d %s", m.Collective, m.Bytes, m.Plan)] = m
@@ -66,14 +66,14 @@ func recall(known map[string]table.Measurement, t *table.Table, coll tasks.Colle
 	}
 }
 
-// place returns where times of a request are measured.
-func (k *knowledge) place(r tasks.Request) table.Place {
+// placeOf returns where times of a request are measured.
+func (k *knowledge) placeOf(r tasks.Request) table.Place {
 	return table.PlaceOf(r, k.topology, k.links)
 }
 
-// wanted lists the plans of which the table needs a time for request i even if others are
+// wantedPlans lists the plans of which the table needs a time for request i even if others are
 // faster: between machines and sizes times of a plan are interpolated, so both ends must have it.
-func (k *knowledge) wanted(i int) map[string]bool {
+func (k *knowledge) wantedPlans(i int) map[string]bool {
 	all := maps.Clone(k.needed[i])
 	r := k.requests[i]
 	for _, e := range k.table.Entries {
@@ -86,8 +86,8 @@ func (k *knowledge) wanted(i int) map[string]bool {
 	return all
 }
 
-// survey lists the configurations of all requests. It asks before each whether it goes on.
-func (k *knowledge) survey(goesOn func() error) error {
+// listConfigurations lists the configurations of all requests. It asks before each whether it goes on.
+func (k *knowledge) listConfigurations(goesOn func() error) error {
 	k.candidates, k.where = make([][]Configuration, len(k.requests)), map[string][]int{}
 	k.needed, k.rules = make([]map[string]bool, len(k.requests)), make([]tasks.Plan, len(k.requests))
 	by := newTemplates(k.space, k.topology)
@@ -98,8 +98,8 @@ func (k *knowledge) survey(goesOn func() error) error {
 		k.candidates[i] = k.space.configurations(r, by)
 		k.rules[i] = k.space.Rule(r, k.topology)
 		k.needed[i] = map[string]bool{k.rules[i].String(): true}
-		for _, p := range k.space.guests(r, k.requests, k.topology) {
-			k.candidates[i] = k.space.with(k.candidates[i], r, k.topology, p)
+		for _, p := range k.space.guestPlans(r, k.requests, k.topology) {
+			k.candidates[i] = k.space.withRival(k.candidates[i], r, k.topology, p)
 			k.needed[i][p.String()] = true
 		}
 		for _, c := range k.candidates[i] {
@@ -115,23 +115,23 @@ func (k *knowledge) survey(goesOn func() error) error {
 	return nil
 }
 
-// note keeps a measurement, in place of one that is there of the same.
-func (k *knowledge) note(r tasks.Request, p tasks.Plan, series []float64, turns int, spent float64) {
+// noteMeasured keeps a measurement, in place of one that is there of the same.
+func (k *knowledge) noteMeasured(r tasks.Request, p tasks.Plan, series []float64, turns int, spent float64) {
 	one := NewMeasurement(r, k.topology, p, measure.Timing{Series: series})
-	one.Turns, one.Place, one.Spent = turns, k.place(r), spent
+	one.Turns, one.Place, one.Spent = turns, k.placeOf(r), spent
 	k.table.Measured = append(k.table.Measured, one)
 	k.known[pointKey(r, p)] = one
 }
 
-// measured returns what is known of a plan by measuring it with request i.
-func (k *knowledge) measured(i int, p tasks.Plan) (c table.Candidate, ok bool) {
+// measuredTime returns what is known of a plan by measuring it with request i.
+func (k *knowledge) measuredTime(i int, p tasks.Plan) (c table.Candidate, ok bool) {
 	c = table.Candidate{Plan: p.String(), Parsed: p, From: k.table.Origin()}
 	m, ok := k.known[pointKey(k.requests[i], p)]
 	c.NS, c.Low, c.High = m.NS, m.Low, m.High
 	return c, ok
 }
 
-// raced reports whether a plan was measured in turns with others.
-func (k *knowledge) raced(i int, q tasks.Plan) bool {
+// wasRaced reports whether a plan was measured in turns with others.
+func (k *knowledge) wasRaced(i int, q tasks.Plan) bool {
 	return k.known[pointKey(k.requests[i], q)].Turns > 0
 }

@@ -257,7 +257,7 @@ func (l *learning) odd(j job) job {
 const unseen = 1.01
 
 func (l *learning) estimate(i int, plan tasks.Plan) (c table.Candidate, ok bool) {
-	if c, ok = l.measured(i, plan); ok {
+	if c, ok = l.measuredTime(i, plan); ok {
 		return c, true
 	}
 	r := l.requests[i]

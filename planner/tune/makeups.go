@@ -50,16 +50,16 @@ type made struct {
 	flows   []*unit
 }
 
-// units of c: those of many segments only if it is cut.
-func (c *composed) units() []*unit {
+// unitsInUse of c: those of many segments only if it is cut.
+func (c *composed) unitsInUse() []*unit {
 	if c.cut.Segments < 2 {
 		return c.made.singles
 	}
 	return append(c.made.singles[:len(c.made.singles):len(c.made.singles)], c.made.flows...)
 }
 
-// compose finds out what each configuration is made of.
-func (p *predictor) compose() {
+// composeAll finds out what each configuration is made of.
+func (p *predictor) composeAll() {
 	p.plans = make([][]composed, len(p.requests))
 	cache := map[string]*made{}
 	for i, r := range p.requests {
@@ -76,13 +76,13 @@ func (p *predictor) compose() {
 			text := planKey(r, key)
 			var known bool
 			if one.made, known = cache[text]; !known {
-				one.made = p.make(r, c.Plan)
+				one.made = p.makeupOf(r, c.Plan)
 				cache[text] = one.made
 			}
 			if one.made == nil {
 				continue
 			}
-			p.enter(&one, i)
+			p.enterUser(&one, i)
 			p.plans[i] = append(p.plans[i], one)
 		}
 	}
@@ -98,9 +98,9 @@ func (p *predictor) compose() {
 	}
 }
 
-// make returns what plans are made of that differ from q in the segment size; nil: they
+// makeupOf returns what plans are made of that differ from q in the segment size; nil: they
 // can't be expanded.
-func (p *predictor) make(r tasks.Request, q tasks.Plan) *made {
+func (p *predictor) makeupOf(r tasks.Request, q tasks.Plan) *made {
 	m, err := costs.MakeupOf(r, p.topology, q)
 	if err != nil {
 		return nil
@@ -131,10 +131,10 @@ func (p *predictor) unit(u costs.Unit) *unit {
 	return one
 }
 
-// enter makes a plan a user of its units and finds its class.
-func (p *predictor) enter(c *composed, i int) {
+// enterUser makes a plan a user of its units and finds its class.
+func (p *predictor) enterUser(c *composed, i int) {
 	n := c.cut.Bytes
-	for _, u := range c.units() {
+	for _, u := range c.unitsInUse() {
 		u.messages[p.requests[i].Bytes()], u.colls[p.requests[i].Coll] = true, true
 	}
 	for k, u := range c.made.singles {
@@ -202,19 +202,19 @@ func baseKey(k costs.Key, s Space) costs.Key {
 	return k
 }
 
-// nearest is the size of users that is closest to some bytes, by factors.
-func (u *unit) nearest(bytes int64) int64 {
-	return slices.MinFunc(u.sizes, func(a, b int64) int { return cmp.Compare(factor(a, bytes), factor(b, bytes)) })
+// nearestSize is the size of users that is closest to some bytes, by factors.
+func (u *unit) nearestSize(bytes int64) int64 {
+	return slices.MinFunc(u.sizes, func(a, b int64) int { return cmp.Compare(sizeFactor(a, bytes), sizeFactor(b, bytes)) })
 }
 
-// factor returns the larger one divided by the smaller one.
-func factor(a, b int64) float64 {
+// sizeFactor returns the larger one divided by the smaller one.
+func sizeFactor(a, b int64) float64 {
 	x, y := float64(max(a, 1)), float64(max(b, 1))
 	return max(x/y, y/x)
 }
 
 // measured returns what is known of a request by measuring, by plan.
-func (p *predictor) seen(i int) map[string]table.Measurement {
+func (p *predictor) measuredPlans(i int) map[string]table.Measurement {
 	r := p.requests[i]
 	all := map[string]table.Measurement{}
 	for _, m := range p.known {

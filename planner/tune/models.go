@@ -61,18 +61,18 @@ func newModels(k *knowledge) *models {
 	most := k.requests[m.largest].Bytes()
 	for _, n := range append(slices.Clone(k.space.Inners), k.space.Segments...) {
 		if n > 0 && n < tasks.Whole && n < most && m.found[n] == nil {
-			m.add(n, most)
+			m.addExperiments(n, most)
 		}
 	}
 	if len(m.pieces) == 0 {
-		m.add(min(8<<10, max(most, 8)), most)
+		m.addExperiments(min(8<<10, max(most, 8)), most)
 	}
 	slices.Sort(m.pieces)
 	return m
 }
 
-// add plans experiments with pieces of n bytes.
-func (m *models) add(n, most int64) {
+// addExperiments plans experiments with pieces of n bytes.
+func (m *models) addExperiments(n, most int64) {
 	m.pieces = append(m.pieces, n)
 	m.found[n] = &modelFindings{
 		Parameters: derived.Parameters{Algorithms: map[string]derived.Algorithm{}},
@@ -83,8 +83,8 @@ func (m *models) add(n, most int64) {
 // isModelled reports whether all ranks of a topology are equally far from each other.
 func isModelled(t *levels.Topology) bool { return t.Nodes() == 1 || t.Nodes() == t.Size() }
 
-// check refuses requests of which none is modelled.
-func (m *models) check() error {
+// checkRequests refuses requests of which none is modelled.
+func (m *models) checkRequests() error {
 	if m.largest < 0 {
 		return errNotModelled
 	}
@@ -104,17 +104,17 @@ func (m *models) next() (all []work) {
 			if !ok {
 				return errNoExperiments
 			}
-			f.grounds, err = f.estimation.prepare(ctx, x)
+			f.grounds, err = f.estimation.measureGrounds(ctx, x)
 			f.Gamma = f.grounds.gamma
 			return err
 		}}
-		if !m.tried[begin.key()] {
+		if !m.tried[begin.keyOf()] {
 			all = append(all, begin)
 			continue
 		}
 		for _, model := range derived.Models() {
 			all = append(all, work{request: r, plan: model.Plan(m.topology, n).Over(tasks.Plan{Segment: n}), kind: Experiments, run: func(ctx context.Context, meter Meter, _ *work) error {
-				one, _, err := f.estimation.algorithm(ctx, meter.(Experimenter), model, &f.grounds)
+				one, _, err := f.estimation.measureAlgorithm(ctx, meter.(Experimenter), model, &f.grounds)
 				f.Algorithms[model.Algorithm] = one
 				return err
 			}})
@@ -125,11 +125,11 @@ func (m *models) next() (all []work) {
 
 // estimate prices a plan by its model.
 func (m *models) estimate(i int, p tasks.Plan) (table.Candidate, bool) {
-	return m.price(m.requests[i], p, m.topology.Size())
+	return m.priceBcast(m.requests[i], p, m.topology.Size())
 }
 
-// price prices a plan of a bcast among so many ranks.
-func (m *models) price(r tasks.Request, p tasks.Plan, ranks int) (c table.Candidate, ok bool) {
+// priceBcast prices a plan of a bcast among so many ranks.
+func (m *models) priceBcast(r tasks.Request, p tasks.Plan, ranks int) (c table.Candidate, ok bool) {
 	c = table.Candidate{Plan: p.String(), Parsed: p, From: table.FromPredicted}
 	if m.largest < 0 || r.Coll != tasks.Bcast || !p.Shape.IsFlat() && p.Shape != tasks.Han {
 		return c, false
@@ -146,13 +146,13 @@ func (m *models) price(r tasks.Request, p tasks.Plan, ranks int) (c table.Candid
 	if choice.Inner > 0 {
 		piece = min(piece, choice.Inner)
 	}
-	c.NS, ok = m.near(piece).NS(choice.Algorithm, ranks, r.Bytes(), piece)
+	c.NS, ok = m.parametersFor(piece).NS(choice.Algorithm, ranks, r.Bytes(), piece)
 	return c, ok && c.NS > 0
 }
 
-// near returns the parameters of the largest pieces that are not larger than piece, or else of
+// parametersFor returns the parameters of the largest pieces that are not larger than piece, or else of
 // the smallest.
-func (m *models) near(piece int64) *derived.Parameters {
+func (m *models) parametersFor(piece int64) *derived.Parameters {
 	at := m.pieces[0]
 	for _, n := range m.pieces {
 		if n <= piece {
@@ -165,8 +165,8 @@ func (m *models) near(piece int64) *derived.Parameters {
 // farNodes times the nodes that were measured are the most that entries are priced for.
 const farNodes = 16
 
-// elsewhere lists entries for other numbers of nodes, twice as many each.
-func (m *models) elsewhere() (all []table.Entry) {
+// entriesElsewhere lists entries for other numbers of nodes, twice as many each.
+func (m *models) entriesElsewhere() (all []table.Entry) {
 	symbol := string(rune(m.topology.Level(m.topology.Depth() - 1).Symbol))
 	size := m.topology.Size()
 	if m.topology.Nodes() < 2 {
@@ -174,13 +174,13 @@ func (m *models) elsewhere() (all []table.Entry) {
 	}
 	for ranks := 2; ranks <= farNodes*size; ranks *= 2 {
 		for i, r := range m.requests {
-			e := table.Entry{Collective: r.Coll.String(), Levels: table.Sizes{}, Place: m.place(r), Bytes: r.Bytes()}
+			e := table.Entry{Collective: r.Coll.String(), Levels: table.Sizes{}, Place: m.placeOf(r), Bytes: r.Bytes()}
 			for k, n := range m.sizes {
 				e.Levels[k] = n
 			}
 			e.Levels[symbol] = ranks
 			for _, c := range m.candidates[i] {
-				if one, ok := m.price(r, c.Plan, ranks); ok && c.Rejected == "" && ranks != size {
+				if one, ok := m.priceBcast(r, c.Plan, ranks); ok && c.Rejected == "" && ranks != size {
 					e.Candidates = append(e.Candidates, one)
 				}
 			}

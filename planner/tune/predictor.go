@@ -64,10 +64,10 @@ const onCurve = 0.05
 
 func newPredictor(k *knowledge, t thrift) *predictor {
 	p := &predictor{knowledge: k, thrift: t, byKey: map[costs.Key]*unit{}, numbers: map[string]int32{}}
-	p.compose()
+	p.composeAll()
 	for i := range p.requests {
 		if c := p.find(i, p.rules[i]); c != nil {
-			for _, u := range c.units() {
+			for _, u := range c.unitsInUse() {
 				u.usual = true
 			}
 		}
@@ -77,7 +77,7 @@ func newPredictor(k *knowledge, t thrift) *predictor {
 
 // next lists what to measure next; nothing is the end.
 func (p *predictor) next() []work {
-	for _, stage := range []func() []work{p.first, p.others, p.inPlace, p.between, p.uncertain} {
+	for _, stage := range []func() []work{p.firstSizes, p.otherSizes, p.inPlace, p.sizesBetween, p.uncertainRaces} {
 		if all := stage(); len(all) > 0 {
 			return all
 		}
@@ -85,45 +85,45 @@ func (p *predictor) next() []work {
 	return nil
 }
 
-// first lists the first sizes of units that others are compared with, or that the rule's plans
+// firstSizes lists the first sizes of units that others are compared with, or that the rule's plans
 // have.
-func (p *predictor) first() (all []work) {
+func (p *predictor) firstSizes() (all []work) {
 	for _, u := range p.units {
 		if u.base == nil || u.usual {
-			all = append(all, p.start(u)...)
+			all = append(all, p.startSizes(u)...)
 		}
 	}
 	return all
 }
 
-// others lists the first sizes of units whose base is not far from the best.
-func (p *predictor) others() (all []work) {
-	p.look()
+// otherSizes lists the first sizes of units whose base is not far from the best.
+func (p *predictor) otherSizes() (all []work) {
+	p.predictAll()
 	for _, u := range p.units {
 		if u.base != nil && u.base.near > 0 && u.base.near <= p.far {
-			all = append(all, p.start(u)...)
+			all = append(all, p.startSizes(u)...)
 		}
 	}
 	return all
 }
 
-// start lists the first sizes of a unit.
-func (p *predictor) start(u *unit) (all []work) {
+// startSizes lists the first sizes of a unit.
+func (p *predictor) startSizes(u *unit) (all []work) {
 	if len(u.sizes) == 0 || len(u.curve.Sizes()) > 0 {
 		return nil
 	}
-	sizes := []int64{u.nearest(firstFlow)}
+	sizes := []int64{u.nearestSize(firstFlow)}
 	if u.Key.Window == 0 {
-		sizes = slices.Compact([]int64{u.sizes[0], u.nearest(firstSingle)})
+		sizes = slices.Compact([]int64{u.sizes[0], u.nearestSize(firstSingle)})
 	}
 	for _, n := range sizes {
-		all = append(all, p.measure(u, n)...)
+		all = append(all, p.measureUnit(u, n)...)
 	}
 	return all
 }
 
-// measure lists the measurement of a unit with some segment, unless it was made.
-func (p *predictor) measure(u *unit, bytes int64) []work {
+// measureUnit lists the measurement of a unit with some segment, unless it was made.
+func (p *predictor) measureUnit(u *unit, bytes int64) []work {
 	if u.asked[bytes] {
 		return nil
 	}
@@ -156,10 +156,10 @@ func (p *predictor) unitWork(r tasks.Request, q tasks.Plan, one costs.Unit, segm
 	}}
 }
 
-// look predicts all plans, and notes what is best and how near to it units are.
-func (p *predictor) look() {
-	p.compare()
-	p.learn()
+// predictAll predicts all plans, and notes what is best and how near to it units are.
+func (p *predictor) predictAll() {
+	p.findRatios()
+	p.learnFromRaces()
 	p.best = make([]float64, len(p.requests))
 	for _, u := range p.units {
 		u.near = 0
@@ -168,7 +168,7 @@ func (p *predictor) look() {
 		p.best[i] = math.Inf(1)
 		times := make([]float64, len(p.plans[i]))
 		for k := range p.plans[i] {
-			if ns, known := p.price(i, &p.plans[i][k]); known {
+			if ns, known := p.priceCorrected(i, &p.plans[i][k]); known {
 				times[k] = ns
 				p.best[i] = min(p.best[i], ns)
 			}
@@ -178,7 +178,7 @@ func (p *predictor) look() {
 				continue
 			}
 			ratio := times[k] / p.best[i]
-			for _, u := range p.plans[i][k].units() {
+			for _, u := range p.plans[i][k].unitsInUse() {
 				if u.near == 0 || ratio < u.near {
 					u.near = ratio
 				}
@@ -187,48 +187,48 @@ func (p *predictor) look() {
 	}
 }
 
-// price predicts what a plan takes with request i.
-func (p *predictor) price(i int, c *composed) (float64, bool) {
-	ns, known := p.predict(c)
-	return ns * p.correction(i, c), known && ns > 0
+// priceCorrected predicts what a plan takes with request i.
+func (p *predictor) priceCorrected(i int, c *composed) (float64, bool) {
+	ns, known := p.priceByUnits(c)
+	return ns * p.classCorrection(i, c), known && ns > 0
 }
 
-// predict is price without what races have shown.
-func (p *predictor) predict(c *composed) (float64, bool) {
+// priceByUnits is price without what races have shown.
+func (p *predictor) priceByUnits(c *composed) (float64, bool) {
 	x, each := c.made.priced, 0.0
 	fill, known := x.Fill(c.cut.Bytes)
 	if known && c.cut.Segments > 1 {
 		each, known = x.Each(c.cut.Bytes)
 	}
 	if j := p.joints[c.shape]; j != nil {
-		fill *= p.holds(j, c, j.one.at(c.cut.Bytes))
-		each *= p.holds(j, c, j.many.at(c.cut.Bytes))
+		fill *= p.ratioFor(j, c, j.one.ratioAt(c.cut.Bytes))
+		each *= p.ratioFor(j, c, j.many.ratioAt(c.cut.Bytes))
 	}
 	return c.cut.Time(fill, each), known
 }
 
-// holds returns what a ratio says of a plan. That tasks hinder each other holds for all
+// ratioFor returns what a ratio says of a plan. That tasks hinder each other holds for all
 // algorithms. On a known machine, that they overlap holds for those that ran; for tables of
 // several machines it is taken of all alike, as times are compared between machines.
-func (p *predictor) holds(j *jointRatios, c *composed, ratio float64) float64 {
+func (p *predictor) ratioFor(j *jointRatios, c *composed, ratio float64) float64 {
 	if p.space.Machine != nil && c.outer != j.by.outer {
 		return max(ratio, 1)
 	}
 	return ratio
 }
 
-// between lists sizes to measure of units that good plans have.
-func (p *predictor) between() (all []work) {
-	p.look()
+// sizesBetween lists sizes to measure of units that good plans have.
+func (p *predictor) sizesBetween() (all []work) {
+	p.predictAll()
 	for i := range p.requests {
 		for k := range p.plans[i] {
 			c := &p.plans[i][k]
-			if ns, known := p.price(i, c); !known || ns > p.margin(c)*p.best[i] {
+			if ns, known := p.priceCorrected(i, c); !known || ns > p.closeMargin(c)*p.best[i] {
 				continue
 			}
-			for _, u := range c.units() {
-				if n, want := u.wants(c.cut.Bytes); want {
-					all = append(all, p.measure(u, n)...)
+			for _, u := range c.unitsInUse() {
+				if n, want := u.sizeWanted(c.cut.Bytes); want {
+					all = append(all, p.measureUnit(u, n)...)
 				}
 			}
 		}
@@ -240,8 +240,8 @@ func (p *predictor) between() (all []work) {
 // little of other sizes.
 const roughly = 1.5
 
-// margin times the best prediction is the most at which a plan is measured closely.
-func (p *predictor) margin(c *composed) float64 {
+// closeMargin times the best prediction is the most at which a plan is measured closely.
+func (p *predictor) closeMargin(c *composed) float64 {
 	if c.cut.Segments > 1 {
 		for _, u := range c.made.flows {
 			if sizes := u.curve.Sizes(); len(sizes) == 1 && sizes[0] != c.cut.Bytes {
@@ -252,9 +252,9 @@ func (p *predictor) margin(c *composed) float64 {
 	return p.close
 }
 
-// wants returns the size to measure next to know what a unit takes with some bytes; none
+// sizeWanted returns the size to measure next to know what a unit takes with some bytes; none
 // if that is known well enough.
-func (u *unit) wants(bytes int64) (n int64, want bool) {
+func (u *unit) sizeWanted(bytes int64) (n int64, want bool) {
 	below, above := u.curve.Around(bytes)
 	switch {
 	case below == bytes && above == bytes || len(u.curve.Sizes()) == 0:
@@ -290,7 +290,7 @@ func (u *unit) isStraight(below, above int64) bool {
 
 // estimate returns what is known of a plan for request i.
 func (p *predictor) estimate(i int, q tasks.Plan) (table.Candidate, bool) {
-	if c, known := p.measured(i, q); known {
+	if c, known := p.measuredTime(i, q); known {
 		return c, true
 	}
 	for k := range p.plans[i] {
@@ -309,8 +309,8 @@ const (
 
 func (p *predictor) candidate(i int, c *composed) (one table.Candidate, known bool) {
 	one = table.Candidate{Plan: c.plan.String(), Parsed: c.plan, From: table.FromPredicted}
-	one.NS, known = p.price(i, c)
-	off := p.doubt(i, c)
+	one.NS, known = p.priceCorrected(i, c)
+	off := p.doubtShare(i, c)
 	one.Low, one.High = one.NS*(1-off), one.NS*(1+off)
 	return one, known
 }
@@ -318,21 +318,21 @@ func (p *predictor) candidate(i int, c *composed) (one table.Candidate, known bo
 // listed bounds the predicted plans of a request that are looked at in the end.
 const listed = 32
 
-// fastest returns the measured plans of request i and the best predicted ones, the fastest
+// fastestPlans returns the measured plans of request i and the best predicted ones, the fastest
 // first. Among them is the best one that ignores nodes.
-func (p *predictor) fastest(i int) (all []table.Candidate) {
+func (p *predictor) fastestPlans(i int) (all []table.Candidate) {
 	type timed struct {
 		ns float64
 		at int
 	}
 	var times []timed
 	for k := range p.plans[i] {
-		if ns, known := p.price(i, &p.plans[i][k]); known {
+		if ns, known := p.priceCorrected(i, &p.plans[i][k]); known {
 			times = append(times, timed{ns, k})
 		}
 	}
 	slices.SortStableFunc(times, func(a, b timed) int { return cmp.Compare(a.ns, b.ns) })
-	seen := p.seen(i)
+	seen := p.measuredPlans(i)
 	flat := false
 	for n, t := range times {
 		c := &p.plans[i][t.at]
@@ -351,7 +351,7 @@ func (p *predictor) fastest(i int) (all []table.Candidate) {
 			}
 		}
 	}
-	for _, text := range slices.Sorted(maps.Keys(p.wanted(i))) {
+	for _, text := range slices.Sorted(maps.Keys(p.wantedPlans(i))) {
 		q, err := tasks.ParsePlan(text)
 		if err != nil || slices.ContainsFunc(all, func(c table.Candidate) bool { return c.Plan == text }) {
 			continue

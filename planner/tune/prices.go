@@ -82,10 +82,10 @@ func priceLike(p *price.Pricer, q tasks.Plan, reg submodules.Registry) float64 {
 	return one.NS * share
 }
 
-// cheapest returns the plan that costs least on the space's machine. It may cut into segments
+// cheapestPlan returns the plan that costs least on the space's machine. It may cut into segments
 // beside the space's lists. It is false if the rule's plan costs least, or the space was told
 // what to search.
-func (s Space) cheapest(r tasks.Request, t *levels.Topology) (p tasks.Plan, known bool) {
+func (s Space) cheapestPlan(r tasks.Request, t *levels.Topology) (p tasks.Plan, known bool) {
 	if s.Machine == nil || !s.Heuristics || len(s.Shapes) > 0 || len(s.Segments) > 0 || len(s.Submodules) > 0 || !s.Plan.Equal(tasks.Plan{}) {
 		return p, false
 	}
@@ -95,5 +95,5 @@ func (s Space) cheapest(r tasks.Request, t *levels.Topology) (p tasks.Plan, know
 	if err != nil || c.Ruled || len(c.Plans) == 0 {
 		return p, false
 	}
-	return s.named(c.Plans[0].Plan, r, t), true
+	return s.namedPlan(c.Plans[0].Plan, r, t), true
 }

@@ -14,11 +14,11 @@ import (
 // what disturbs the machine disturbs all.
 const raceTurns = 2
 
-// race measures plans in turns.
-func (p *knowledge) race(ctx context.Context, m Meter, w *work) error {
+// racePlans measures plans in turns.
+func (p *knowledge) racePlans(ctx context.Context, m Meter, w *work) error {
 	plans := append([]tasks.Plan{w.plan}, w.rivals...)
 	series := make([][]float64, len(plans))
-	stop, spent := turn(p.stop), make([]float64, len(plans))
+	stop, spent := turnStop(p.stop), make([]float64, len(plans))
 	for range raceTurns {
 		for k, q := range plans {
 			timing, err := m.Collective(ctx, w.request, q, stop)
@@ -34,14 +34,14 @@ func (p *knowledge) race(ctx context.Context, m Meter, w *work) error {
 	}
 	for k, q := range plans {
 		if len(series[k]) > 0 {
-			p.note(w.request, q, series[k], raceTurns, spent[k])
+			p.noteMeasured(w.request, q, series[k], raceTurns, spent[k])
 		}
 	}
 	return nil
 }
 
-// turn is a turn's part of what stops a measurement.
-func turn(s stats.Stop) stats.Stop {
+// turnStop is a turn's part of what stops a measurement.
+func turnStop(s stats.Stop) stats.Stop {
 	s = s.WithDefaults()
 	s.Least, s.Most, s.Budget = (s.Least+raceTurns-1)/raceTurns, (s.Most+raceTurns-1)/raceTurns, s.Budget/raceTurns
 	return s

@@ -67,7 +67,7 @@ func (s *Search) Run(ctx context.Context, m Meter) (*table.Table, error) {
 		return s.Table, fmt.Errorf("search: %w", errNoTopology)
 	}
 	_, alone := m.(sideways)
-	if err := s.plan(func() error { return s.goesOn(ctx, alone) }); err != nil {
+	if err := s.planWork(func() error { return s.goesOn(ctx, alone) }); err != nil {
 		return s.Table, err
 	}
 	if c, ok := s.strategy.(choosy); ok {
@@ -79,8 +79,8 @@ func (s *Search) Run(ctx context.Context, m Meter) (*table.Table, error) {
 		s.tell()
 		err := s.goesOn(ctx, false)
 		if err == nil {
-			if err = s.measure(ctx, m); err != nil && alone && isEnd(err) {
-				err = s.interrupted()
+			if err = s.measureFirst(ctx, m); err != nil && alone && isEnd(err) {
+				err = s.errInterrupted()
 			}
 		}
 		if errors.Is(err, ErrInterrupted) {
@@ -105,22 +105,22 @@ func (s *Search) Run(ctx context.Context, m Meter) (*table.Table, error) {
 	return s.Table, nil
 }
 
-// interrupted says how far the search came.
-func (s *Search) interrupted() error {
-	return fmt.Errorf("%d of %d measurements: %w", s.done, s.done+s.left(), ErrInterrupted)
+// errInterrupted says how far the search came.
+func (s *Search) errInterrupted() error {
+	return fmt.Errorf("%d of %d measurements: %w", s.done, s.done+s.workLeft(), ErrInterrupted)
 }
 
 // goesOn returns an error if the search shall end, or can't ask. Alone it ends with ctx, too.
 func (s *Search) goesOn(ctx context.Context, alone bool) error {
 	if alone && ctx.Err() != nil {
-		return s.interrupted()
+		return s.errInterrupted()
 	}
 	if s.Interrupted == nil {
 		return nil
 	}
 	stop, err := s.Interrupted(ctx)
 	if err == nil && stop {
-		err = s.interrupted()
+		err = s.errInterrupted()
 	}
 	return err
 }
@@ -134,9 +134,9 @@ func isEnd(err error) bool {
 // whether to go on.
 const atOnce = 64
 
-// measure makes the first measurements of the job: one, or some where the meter can make
+// measureFirst makes the first measurements of the job: one, or some where the meter can make
 // them beside each other. What fails stays in the job.
-func (s *Search) measure(ctx context.Context, m Meter) error {
+func (s *Search) measureFirst(ctx context.Context, m Meter) error {
 	n := 1
 	side, ok := m.(sideways)
 	for ok && n < min(atOnce, len(s.job)) && s.job[n].beside != nil && s.job[n].kind == s.job[0].kind {
@@ -181,12 +181,12 @@ func (s *Search) measure(ctx context.Context, m Meter) error {
 
 func (s *Search) tell() {
 	if s.Progress != nil {
-		s.Progress(s.done, s.done+s.left())
+		s.Progress(s.done, s.done+s.workLeft())
 	}
 }
 
-// left returns the number of measurements still to make, as far as that is known.
-func (s *Search) left() (n int) {
+// workLeft returns the number of measurements still to make, as far as that is known.
+func (s *Search) workLeft() (n int) {
 	for i := range s.job {
 		n += s.job[i].count()
 	}
@@ -202,7 +202,7 @@ const saveEvery = 100
 // on results: for these Planned counts the first round. It asks Interrupted, and returns an
 // error as Run does.
 func (s *Search) Planned(ctx context.Context) (measurements, configurations int, err error) {
-	if err := s.plan(func() error { return s.goesOn(ctx, false) }); err != nil {
+	if err := s.planWork(func() error { return s.goesOn(ctx, false) }); err != nil {
 		return 0, 0, err
 	}
 	for _, all := range s.knowledge.candidates {
@@ -210,11 +210,11 @@ func (s *Search) Planned(ctx context.Context) (measurements, configurations int,
 			configurations += b2i(c.Rejected == "")
 		}
 	}
-	return s.left(), configurations, nil
+	return s.workLeft(), configurations, nil
 }
 
-// plan finds out what there is to measure first. It asks from time to time whether it goes on.
-func (s *Search) plan(goesOn func() error) error {
+// planWork finds out what there is to measure first. It asks from time to time whether it goes on.
+func (s *Search) planWork(goesOn func() error) error {
 	if s.Table == nil {
 		s.Table = &table.Table{Version: table.Version}
 	}
@@ -226,7 +226,7 @@ func (s *Search) plan(goesOn func() error) error {
 		s.method.narrow(&s.Space)
 	}
 	s.done, s.knowledge = 0, newKnowledge(s)
-	if err := s.knowledge.survey(goesOn); err != nil {
+	if err := s.knowledge.listConfigurations(goesOn); err != nil {
 		return err
 	}
 	s.strategy = s.method.begin(s.knowledge)
@@ -241,7 +241,7 @@ func (s *Search) plan(goesOn func() error) error {
 func (s *Search) next() []work {
 	var groups [][]work
 	for _, w := range s.strategy.next() {
-		key := w.key()
+		key := w.keyOf()
 		if s.knowledge.tried[key] {
 			continue
 		}

@@ -40,10 +40,10 @@ var (
 	DefaultInners   = []int64{0, 32 << 10}
 )
 
-// variants lists the plans that differ from p in the number or the inner segment of one kind's
+// variantsOf lists the plans that differ from p in the number or the inner segment of one kind's
 // algorithm. A number that is not below the ranks of a group changes nothing any more: all
 // are below the root then.
-func (s Space) variants(g *tasks.Graph, p tasks.Plan) (all []tasks.Plan) {
+func (s Space) variantsOf(g *tasks.Graph, p tasks.Plan) (all []tasks.Plan) {
 	for _, ph := range g.Phases {
 		c, ok := p.For(ph.Kind)
 		a, found := s.Registry.Algorithm(c)
@@ -73,16 +73,16 @@ func (s Space) variants(g *tasks.Graph, p tasks.Plan) (all []tasks.Plan) {
 // space's configurations: an algorithm for each kind of task.
 func (s Space) Rule(r tasks.Request, t *levels.Topology) tasks.Plan {
 	p, _ := rule.Choose(r, t, s.Plan)
-	return s.named(s.Plan.Over(p), r, t)
+	return s.namedPlan(s.Plan.Over(p), r, t)
 }
 
-// named says a plan in the words of the space's configurations.
-func (s Space) named(p tasks.Plan, r tasks.Request, t *levels.Topology) tasks.Plan {
+// namedPlan says a plan in the words of the space's configurations.
+func (s Space) namedPlan(p tasks.Plan, r tasks.Request, t *levels.Topology) tasks.Plan {
 	return table.Canonical(s.Plan.Over(plans.Named(rule.Ask(r, t), p, s.Registry)), r.Bytes())
 }
 
-// cuts lists shapes, segments and windows, as the space's plan leaves them open.
-func (s Space) cuts(r tasks.Request) (plans []tasks.Plan) {
+// cutPlans lists shapes, segments and windows, as the space's plan leaves them open.
+func (s Space) cutPlans(r tasks.Request) (plans []tasks.Plan) {
 	for _, shape := range or(s.Shapes, tasks.Shapes()) {
 		for _, segment := range or(s.Segments, DefaultSegments) {
 			for _, w := range or(s.Windows, DefaultWindows) {
@@ -97,8 +97,8 @@ func (s Space) cuts(r tasks.Request) (plans []tasks.Plan) {
 	return plans
 }
 
-// registry is the one to choose from, less what Submodules leaves out.
-func (s Space) registry() submodules.Registry {
+// allowedSubmodules is the one to choose from, less what Submodules leaves out.
+func (s Space) allowedSubmodules() submodules.Registry {
 	if s.Submodules == nil {
 		return s.Registry
 	}
@@ -115,7 +115,7 @@ const (
 	leastShard = 1 << 10 // of a segment, bytes
 )
 
-// prune is the heuristics, HAN's two (section III-C) and those that follow the
+// whyPruned is the heuristics, HAN's two (section III-C) and those that follow the
 // same reasoning: what is known of algorithms beforehand need not be measured.
 //
 //   - solo only for segments of at least 512 KiB, in an alltoall 8 KiB; between goroutine
@@ -129,7 +129,7 @@ const (
 //     only such submodules there), but for the trees of full nodes, [rule.TreeInside];
 //   - what [rule.Wasted] says: a chain of more than four ranks with fewer pieces, a cut
 //     through a message of at most 16 KiB, a linear bcast among more than 16 ranks.
-func (s Space) prune(g *tasks.Graph, r tasks.Request, p tasks.Plan) string {
+func (s Space) whyPruned(g *tasks.Graph, r tasks.Request, p tasks.Plan) string {
 	t, segment := g.On.Topology(), min(p.Segment, max(r.Bytes(), 1))
 	cut := segment < r.Bytes()
 	if s.Machine != nil && p.Shape == tasks.HanLockstep && slices.Contains(or(s.Shapes, tasks.Shapes()), tasks.Han) && s.Plan.Shape == 0 {
@@ -143,7 +143,7 @@ func (s Space) prune(g *tasks.Graph, r tasks.Request, p tasks.Plan) string {
 		if why := s.pruneMany(r, ph.Kind, c, segment, cut, g.On.Widest(ph.Level)); why != "" {
 			return "pruned, " + why + " in " + ph.Kind.String() + "=" + c.String()
 		}
-		if !p.Shape.IsFlat() && g.On.WithinNodes(ph.Level) && !s.shares(c.Submodule) && s.canShare(ph.Kind.Op) &&
+		if !p.Shape.IsFlat() && g.On.WithinNodes(ph.Level) && !s.needsSharedMemory(c.Submodule) && s.canShare(ph.Kind.Op) &&
 			!rule.TreeInside(ph.Kind.Op, c, t.Size(), t.Nodes()) {
 			return "pruned, messages inside a node: " + ph.Kind.String() + "=" + c.String()
 		}
@@ -202,15 +202,15 @@ func exchangesOnly(g *tasks.Graph) bool {
 	})
 }
 
-// shares reports whether a submodule works through shared memory only.
-func (s Space) shares(name string) bool {
+// needsSharedMemory reports whether a submodule works through shared memory only.
+func (s Space) needsSharedMemory(name string) bool {
 	m, err := s.Registry.Find(name)
 	return err == nil && m.Reach() == submodules.SharedNode
 }
 
 // canShare reports whether there is a submodule to do an operation in shared memory.
 func (s Space) canShare(op tasks.Collective) bool {
-	return slices.ContainsFunc(s.registry(), func(m submodules.Submodule) bool {
+	return slices.ContainsFunc(s.allowedSubmodules(), func(m submodules.Submodule) bool {
 		return m.Reach() == submodules.SharedNode && slices.ContainsFunc(m.Algorithms(), func(a submodules.Algorithm) bool { return a.Does(op) })
 	})
 }

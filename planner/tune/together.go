@@ -24,8 +24,8 @@ type jointRatios struct {
 // smallest first.
 type ratios []fix
 
-// at returns the ratio for some bytes: between two sizes in proportion to the logarithm.
-func (all ratios) at(bytes int64) float64 {
+// ratioAt returns the ratio for some bytes: between two sizes in proportion to the logarithm.
+func (all ratios) ratioAt(bytes int64) float64 {
 	if len(all) == 0 {
 		return 1
 	}
@@ -63,11 +63,11 @@ func (p *predictor) inPlace() (all []work) {
 			continue
 		}
 		for _, n := range togetherOne {
-			all = append(all, p.joint(j, m.One, n)...)
+			all = append(all, p.measureJoint(j, m.One, n)...)
 		}
 		for _, n := range togetherMany {
 			if j.cuts {
-				all = append(all, p.joint(j, m.Many, n)...)
+				all = append(all, p.measureJoint(j, m.Many, n)...)
 			}
 		}
 	}
@@ -83,7 +83,7 @@ func (p *predictor) chooseJoints() {
 	type mark struct{ off, ns float64 }
 	marks, cuts := map[int32]mark{}, map[int32]bool{}
 	for i, r := range p.requests {
-		off := factor(r.Bytes(), middling)
+		off := sizeFactor(r.Bytes(), middling)
 		for k := range p.plans[i] {
 			c := &p.plans[i][k]
 			cuts[c.shape] = cuts[c.shape] || c.cut.Segments > 1
@@ -100,8 +100,8 @@ func (p *predictor) chooseJoints() {
 	}
 }
 
-// joint lists the measurement of tasks together with a segment of some bytes.
-func (p *predictor) joint(j *jointRatios, u costs.Unit, bytes int64) []work {
+// measureJoint lists the measurement of tasks together with a segment of some bytes.
+func (p *predictor) measureJoint(j *jointRatios, u costs.Unit, bytes int64) []work {
 	at := -1 // the smallest request that is as large
 	largest := int64(0)
 	for i, r := range p.requests {
@@ -129,8 +129,8 @@ func (p *predictor) joint(j *jointRatios, u costs.Unit, bytes int64) []work {
 	return p.unitWork(r, q, u, u.Segments(0))
 }
 
-// compare finds the ratios, by what has been measured.
-func (p *predictor) compare() {
+// findRatios finds the ratios, by what has been measured.
+func (p *predictor) findRatios() {
 	for _, j := range p.joints {
 		x := j.by.made.priced
 		m := x.Makeup()
@@ -148,7 +148,7 @@ func (p *predictor) compare() {
 		for _, n := range many.Sizes() {
 			fill, _ := x.Fill(n)
 			each, known := x.Each(n)
-			if is := many.Pace(n, fill*j.one.at(n)); known && each > 0 && is > 0 {
+			if is := many.Pace(n, fill*j.one.ratioAt(n)); known && each > 0 && is > 0 {
 				j.many = append(j.many, fix{n, is / each})
 			}
 		}

@@ -31,13 +31,13 @@ const (
 	Units       = "tasks by themselves"
 )
 
-// key names w among all work.
-func (w *work) key() string { return fmt.Sprint(pointKey(w.request, w.plan), w.rivals, w.part) }
+// keyOf names w among all work.
+func (w *work) keyOf() string { return fmt.Sprint(pointKey(w.request, w.plan), w.rivals, w.part) }
 
 // count is how many measurements w makes.
 func (w *work) count() int { return 1 + len(w.rivals) }
 
 func (k *knowledge) collective(ctx context.Context, m Meter, w *work) (func(), error) {
 	timing, err := m.Collective(ctx, w.request, w.plan, k.stop)
-	return func() { k.note(w.request, w.plan, timing.Series, 0, timing.Spent) }, err
+	return func() { k.noteMeasured(w.request, w.plan, timing.Series, 0, timing.Spent) }, err
 }
