@@ -41,6 +41,29 @@
 //
 // So nothing waits for memory, and what arrives early is bounded by the budget.
 //
+// # A walk: running an Allreduce
+//
+// How a run that package planner has made goes to another node and comes back, each stay once.
+//
+//	planner/collective.go              Collective.Run           asks for a run to its end
+//	executor/start.go                  Run.Do                   starts it and waits
+//	executor/start.go                  Run.beginCall            takes a number, and slots
+//	executor/step.go                   Run.beginPass            makes the first steps ready
+//	executor/step.go                   Run.executeStep          does a step that is ready
+//	executor/send.go                   Run.sendStep             asks the flow control whether it may go
+//	executor/endpoint.go               Endpoint.transmit        adds what is owed to the peer
+//	executor/proc/transport_linux.go   process.Post             finds the link
+//	executor/tcp/link_linux.go         Link.Post                queues a frame
+//	executor/unlock.go                 Endpoint.unlock          lets go of the lock
+//	executor/tcp/send_linux.go         Link.Flush               writes what is queued
+//	executor/wait.go                   Endpoint.drive           polls until the run has ended
+//	executor/tcp/link_linux.go         Link.Poll                reads frames, bulk to its place
+//	executor/deliver.go                Endpoint.deliverMessage  finds the communicator
+//	executor/deliver.go                Comm.deliverToRun        finds the run
+//	executor/send.go                   Run.deliverToStep        gives the recv its bytes
+//	executor/stepend.go                Run.endStep              makes the next steps ready
+//	executor/broken.go                 Run.finishCall           ends the run after its last pass
+//
 // # Files
 //
 // What an engine keeps is in world.go, endpoint.go, comm.go, run.go, ending.go, mail.go,

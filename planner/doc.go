@@ -24,4 +24,24 @@
 // ([table.Table]), prices on a known machine, the built-in rule of package rule, in this
 // order. Explain says which one chose. Package tune measures on the machine and writes such
 // a table.
+//
+// # A walk: making an Allreduce
+//
+// What a call passes from the slices to a run that can start, each stay once. The walk goes
+// on in package executor: how a run goes to the wire and comes back.
+//
+//	planner/collective.go      Allreduce             says what is asked
+//	planner/collective.go      typed                 makes a request of it, and bytes of the slices
+//	planner/collective.go      Comm.collective       decides, compiles and binds
+//	planner/settle.go          Comm.settled          looks the decision up, or has it made
+//	planner/decide.go          policy.choose         asks the question
+//	planner/choose/choose.go   Chain.Choose          asks one chooser after the other
+//	planner/collective.go      Comm.binding          says what ranks must agree on
+//	submodules/compiled.go     CompileRequest        cuts it into passes, and compiles these
+//	tasks/graph.go             ExpandOn              makes tasks of request, levels and plan
+//	submodules/compile.go      Compiler.Compile      lowers this rank's tasks to steps
+//	submodules/nbc/nbc.go      NBC.Lower             emits the steps of one task; other submodules likewise
+//	dag/frozen.go              Graph.Freeze          makes arrays of the graph
+//	planner/collective.go      Comm.bind             finds what combines elements
+//	executor/bind.go           Comm.Bind             makes a run of programs and memory
 package planner

@@ -29,14 +29,14 @@ type knowledge struct {
 	sizes      table.Sizes
 	candidates [][]Configuration            // by request
 	rules      []tasks.Plan                 // by request, the built-in rule's
-	needed     []map[string]bool            // by request, plans that a line to another entry needs, see [Space.guests]
+	needed     []map[string]bool            // by request, plans that a line to another entry needs, see [Space.guestPlans]
 	where      map[string][]int             // requests that have a plan, by planKey, the smallest first
 	known      map[string]table.Measurement // of this machine, by pointKey
 	refused    map[string]bool              // what can't be lowered, by pointKey
 	tried      map[string]bool              // work, by key
 }
 
-// newKnowledge recalls what the search's table has. [knowledge.survey] is next.
+// newKnowledge recalls what the search's table has. [knowledge.listConfigurations] is next.
 func newKnowledge(s *Search) *knowledge {
 	k := &knowledge{
 		topology: s.Topology, links: s.Links, requests: s.Requests, space: s.Space, stop: s.Stop, raceWhen: s.Races, table: s.Table,

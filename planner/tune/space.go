@@ -26,7 +26,7 @@ type Space struct {
 	Inners     []int64             // bytes, 0 is none; nil: [DefaultInners], and those that an algorithm adds
 	Numbers    []int               // of algorithms, 0 is the default; nil: that and those that an algorithm adds
 	Plan       tasks.Plan          // what it chooses is not searched
-	Heuristics bool                // leave out what rarely wins, see [Space.prune]
+	Heuristics bool                // leave out what rarely wins, see [Space.whyPruned]
 	Machine    *machine.Machine    // with Heuristics its prices tell what is not worth measuring; nil: it is not known
 	Around     []*levels.Topology  // machines that a table answers for by this one and others: what the built-in rule takes there competes
 }
