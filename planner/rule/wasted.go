@@ -14,9 +14,9 @@ const (
 )
 
 // Wasted says why a plan for so many ranks is hardly worth a measurement: what it does with
-// one operation, by c, in groups of so many ranks at most. Empty: it may be worth one.
-// Searches with heuristics and choices by price leave such plans out.
-func Wasted(r tasks.Request, ranks int, p tasks.Plan, op tasks.Collective, c tasks.Choice, group int) string {
+// one operation, by c, in groups of so many ranks at most. moves are the traits of c's
+// algorithm. Empty: it may be worth one. Searches with heuristics leave such plans out.
+func Wasted(r tasks.Request, ranks int, p tasks.Plan, op tasks.Collective, c tasks.Choice, moves submodules.Traits, group int) string {
 	bytes := max(r.Bytes(), 1)
 	segment := min(p.Segment, bytes)
 	pieces := (bytes + segment - 1) / segment
@@ -26,19 +26,19 @@ func Wasted(r tasks.Request, ranks int, p tasks.Plan, op tasks.Collective, c tas
 	if c.Inner > 0 {
 		pieces *= (segment + c.Inner - 1) / c.Inner
 	}
-	switch {
-	case c.Algorithm == submodules.Chain && !op.Scans() && group > shortChain && pieces < int64(group):
+	switch t := moves.Traffic[op]; {
+	case t.Rounds == submodules.Others && t.Partners == submodules.Neighbours && op.IsRooted() && group > shortChain && pieces < int64(group):
 		return fmt.Sprintf("too few pieces to fill a chain: %d for %d ranks", pieces, group)
-	case c.Algorithm == submodules.Linear && c.Submodule != submodules.Solo && group > LinearRanks && !blocksOnce(op):
-		return fmt.Sprintf("group too large for linear: %d ranks", group)
+	case t.Partners == submodules.Others && group > LinearRanks && !blocksOnce(op):
+		return fmt.Sprintf("group too large for messages to each: %d ranks", group)
 	}
 	return ""
 }
 
-// blocksOnce reports whether a linear algorithm sends each block once, from where it is to
-// where it goes, and others send it several times.
+// blocksOnce reports whether an algorithm in which ranks speak with all others sends each block
+// once, from where it is to where it goes, and others send it several times.
 func blocksOnce(op tasks.Collective) bool {
-	return op == tasks.Gather || op == tasks.Scatter || op.Exchanges()
+	return op == tasks.Gather || op.Scatters()
 }
 
 // TreeInside reports whether c is a tree of messages that the rule has inside full nodes: a

@@ -37,7 +37,7 @@ func (s *Search) decide() {
 		s.Table.Replace(e)
 	}
 	if far, ok := s.strategy.(farsighted); ok {
-		for _, e := range far.elsewhere() {
+		for _, e := range far.entriesElsewhere() {
 			if !s.Table.Measures(&e) {
 				s.Table.Replace(e)
 			}

@@ -71,7 +71,7 @@ func (s *Search) Run(ctx context.Context, m Meter) (*table.Table, error) {
 		return s.Table, err
 	}
 	if c, ok := s.strategy.(choosy); ok {
-		if err := c.check(); err != nil {
+		if err := c.checkRequests(); err != nil {
 			return s.Table, err
 		}
 	}

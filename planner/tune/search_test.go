@@ -224,7 +224,7 @@ func TestHeuristics(t *testing.T) {
 	s := tune.Space{Registry: all.Submodules(), Segments: []int64{4 << 10, 1 << 20, tasks.Whole}, Heuristics: true}
 	for bytes, reasons := range map[int64][]string{
 		8 << 10:  {"message too small to cut", "segment too small for solo", "too few pieces to fill a chain", "messages inside a node"},
-		4 << 20:  {"group too large for linear", "too few pieces to fill a chain"},
+		4 << 20:  {"group too large for messages to each", "too few pieces to fill a chain"},
 		16 << 20: {"segment too small for solo"},
 	} {
 		r := requests("allreduce", bytes)[0]

@@ -147,7 +147,8 @@ func (s Space) whyPruned(g *tasks.Graph, r tasks.Request, p tasks.Plan) string {
 			!rule.TreeInside(ph.Kind.Op, c, t.Size(), t.Nodes()) {
 			return "pruned, messages inside a node: " + ph.Kind.String() + "=" + c.String()
 		}
-		why := rule.Wasted(r, t.Size(), p, ph.Kind.Op, c, g.On.Widest(ph.Level))
+		a, _ := s.allowedSubmodules().Algorithm(c)
+		why := rule.Wasted(r, t.Size(), p, ph.Kind.Op, c, a.Traits, g.On.Widest(ph.Level))
 		if solo := soloLeast(t, ph.Kind.Op); c.Submodule == submodules.Solo && segment < solo {
 			why = "segment too small for solo: less than " + tasks.FormatBytes(solo)
 		}

@@ -19,14 +19,14 @@ type strategy interface {
 
 // fastest is a strategy that lists no more plans than matter.
 type fastest interface {
-	fastest(i int) []table.Candidate
+	fastestPlans(i int) []table.Candidate
 }
 
 // estimates returns what each configuration of request i takes, or is thought to, the
 // fastest first.
 func estimates(k *knowledge, by strategy, i int) (all []table.Candidate) {
 	if f, ok := by.(fastest); ok {
-		return f.fastest(i)
+		return f.fastestPlans(i)
 	}
 	for _, c := range k.candidates[i] {
 		if c.Rejected != "" || k.refused[pointKey(k.requests[i], c.Plan)] {
@@ -46,11 +46,17 @@ func byTime(a, b table.Candidate) int { return cmp.Compare(a.NS, b.NS) }
 // choosy is a strategy that doesn't know all requests.
 type choosy interface {
 	// check returns an error if it knows none of them, before anything is measured.
-	check() error
+	checkRequests() error
 }
 
 // farsighted is a strategy that knows of other machines, too.
 type farsighted interface {
 	// elsewhere lists entries for them. What has been measured there counts more.
-	elsewhere() []table.Entry
+	entriesElsewhere() []table.Entry
 }
+
+var (
+	_ fastest    = (*predictor)(nil)
+	_ choosy     = (*models)(nil)
+	_ farsighted = (*models)(nil)
+)
