@@ -60,6 +60,9 @@ func NewCoder(plans []tasks.Plan, w Words) *Coder {
 
 func algorithm(c tasks.Choice) string { return fmt.Sprintf("%s/%s/%d", c.Submodule, c.Algorithm, c.N) }
 
+// asked is how many features say what is asked for; the others are the plan's.
+const asked = 3
+
 // Features returns a row of them: log₂ of nodes, of ranks a node and of bytes, and the plan.
 func (c *Coder) Features(nodes, perNode int, bytes int64, p tasks.Plan) []float64 {
 	row := []float64{log2(float64(nodes)), log2(float64(perNode)), log2(float64(bytes))}

@@ -13,7 +13,7 @@ import (
 // Point is a plan for a request on a machine.
 type Point struct {
 	Choice   int       // points of one choice compete; from 0 on
-	Features []float64 // as many for all points
+	Features []float64 // as many for all points, see [Coder.Features]; the first three are equal for all of a choice
 	Aside    bool      // it is only predicted, never asked for
 	Prior    float64   // what it is thought to take, ns: the forest learns how wrong that is; 0: nobody knows
 }
@@ -41,6 +41,8 @@ type Learner struct {
 
 	forest  *forest.Forest
 	trained int       // examples that the forest has seen
+	trust   float64   // in what the forest says beside priors, 0 to 1
+	wrong   float64   // mean squared error of priors with that, log₂²
 	mean    []float64 // by point: log₂ of ns, as predicted or measured
 	spread  []float64 // by point: the variance of the forest's mean
 	worth   []float64 // by point, see Pick
@@ -48,7 +50,8 @@ type Learner struct {
 	near    []int     // points that each look is at; others are looked at from time to time
 	sums    []float64 // by look
 	least   []float64 // by choice: what its fastest point took, ns; 0: none was measured
-	gained  []float64 // by measured point: by how much that lowered the mean of least, log₂
+	vain    []float64 // by choice: its measurements since the last one that was faster than all before
+	far     []float64 // by point: steps to the nearest example, see steps
 	picks   int
 }
 
@@ -75,7 +78,10 @@ func New(points []Point, o Options) *Learner {
 		}
 		l.by[p.Choice] = append(l.by[p.Choice], i)
 	}
-	l.least = make([]float64, len(l.by))
+	l.least, l.vain, l.far = make([]float64, len(l.by)), make([]float64, len(l.by)), make([]float64, len(points))
+	for i := range l.far {
+		l.far[i] = math.Inf(1)
+	}
 	l.start()
 	return l
 }
@@ -109,13 +115,11 @@ func (l *Learner) shuffle(all []int) {
 // Learn tells what a point took, ns.
 func (l *Learner) Learn(at int, ns float64) {
 	if ns > 0 && l.ns[at] == 0 {
-		gained := 0.0
-		if old := l.least[l.points[at].Choice]; old == 0 || ns < old {
-			if l.least[l.points[at].Choice] = ns; old > 0 {
-				gained = math.Log2(old/ns) / float64(len(l.by))
-			}
+		if c := l.points[at].Choice; l.least[c] == 0 || ns < l.least[c] {
+			l.least[c], l.vain[c] = ns, 0
+		} else {
+			l.vain[c]++
 		}
-		l.gained = append(l.gained, gained)
 		l.ns[at] = ns
 		l.Hear(l.points[at].Features, l.points[at].Prior, ns)
 	}
@@ -127,6 +131,22 @@ func (l *Learner) Fail(at int) { l.failed[at] = true }
 // Hear tells what something took that is no point, such as one of another size.
 func (l *Learner) Hear(features []float64, prior, ns float64) {
 	l.x, l.y = append(l.x, features), append(l.y, math.Log2(ns)-l.base(prior))
+	for i := range l.points {
+		l.far[i] = min(l.far[i], steps(features, l.points[i].Features))
+	}
+}
+
+// steps is how far apart features are: doublings of what is asked for, and words of the plan that
+// differ. See [Coder.Features].
+func steps(a, b []float64) (sum float64) {
+	for k := range a {
+		if off := math.Abs(a[k] - b[k]); k < asked {
+			sum += off
+		} else if off > 0 {
+			sum++
+		}
+	}
+	return sum
 }
 
 // base is what a forest's predictions are added to, log₂ of ns.
@@ -156,12 +176,17 @@ func (l *Learner) Predict(at int) float64 {
 	return math.Exp2(l.mean[at])
 }
 
-// Best returns the point of a choice that takes least; −1: nothing is known.
+// Best returns the point of a choice that takes least, those that nobody has measured being as
+// slow as they may well be: the lowest of many guesses is too low. −1: nothing is known.
 func (l *Learner) Best(choice int) int {
-	best := -1
+	best, least := -1, math.Inf(1)
 	for _, i := range l.by[choice] {
-		if ns := l.Predict(i); ns > 0 && (best < 0 || ns < l.Predict(best)) {
-			best = i
+		ns := l.Predict(i)
+		if ns > 0 && l.ns[i] == 0 && l.o.Pick == ByGain {
+			ns *= math.Exp2(l.deviation(i))
+		}
+		if ns > 0 && ns < least {
+			best, least = i, ns
 		}
 	}
 	return best
@@ -270,6 +295,7 @@ func (l *Learner) look() {
 		panic(fmt.Sprintf("learn: examples that no forest takes: %v", err)) // points have equal features, times are above 0
 	}
 	l.forest, l.trained = f, len(l.y)
+	l.weigh()
 	if len(l.sums)%lookAtAll == 0 {
 		for i := range l.points {
 			l.ask(i)
@@ -289,6 +315,20 @@ func (l *Learner) look() {
 		}
 	}
 	l.sums = append(l.sums, sum)
+}
+
+// weigh finds out how much better than priors alone the forest is, for examples it has not seen.
+// By that share of its squared error it corrects them: what is no better than chance would make
+// good priors worse.
+func (l *Learner) weigh() {
+	priors := 0.0
+	for _, y := range l.y {
+		priors += y * y / float64(len(l.y))
+	}
+	l.trust, l.wrong = 1, l.forest.Wrong()
+	if priors > 0 {
+		l.trust, l.wrong = max(0, 1-l.wrong/priors), min(l.wrong, priors)
+	}
 }
 
 // Of each choice so many points are looked at each time: those that are worth most, and those
@@ -324,7 +364,8 @@ func (l *Learner) ask(i int) {
 		return
 	}
 	l.mean[i], l.spread[i] = l.forest.Both(p.Features)
-	l.mean[i] += l.base(p.Prior)
+	l.mean[i] = l.trust*l.mean[i] + l.base(p.Prior)
+	l.spread[i] *= l.trust * l.trust
 	if l.o.Pick == BySpread && l.o.Bootstrap {
 		l.spread[i] = l.forest.AfterBootstrap(p.Features)
 	}
@@ -353,8 +394,8 @@ func (l *Learner) value() (sum float64) {
 
 // gains turns the spread of a choice's points into what is hoped to be gained by each, as a
 // share of the time: the expected improvement (Jones and others 1998, equation 15) on what would
-// be chosen now. It returns the largest. The trees' spread is taken with the error that they
-// show for what they have not seen, since trees that agree may be wrong together.
+// be chosen now. Where measurements were in vain there is as many times less hope. It returns the
+// largest.
 func (l *Learner) gains(all []int) (most float64) {
 	best := -1
 	for _, i := range all {
@@ -370,21 +411,21 @@ func (l *Learner) gains(all []int) (most float64) {
 		sigma := l.deviation(i)
 		l.worth[i] = 0
 		if sigma > 0 {
-			l.worth[i] = math.Ln2 * improvement(l.mean[best]-l.mean[i], sigma)
+			l.worth[i] = math.Ln2 * improvement(l.mean[best]-l.mean[i], sigma) / (1 + l.vain[l.points[i].Choice])
 		}
 		most = max(most, l.worth[i])
 	}
 	return most
 }
 
-// deviation is how far a point's prediction may be off, log₂.
+// deviation is how far a point's prediction may be off, log₂. To the trees' spread comes the error
+// that they show for examples they have not seen. Such an example has others about a step away, so
+// further away the error is as many times as large.
 func (l *Learner) deviation(at int) float64 {
 	trees := float64(l.forest.Trees() - 1)
-	return math.Sqrt(float64(l.spread[at]*trees*trees) + l.forest.Wrong()/wrongPart)
+	far := max(.5, l.far[at])
+	return math.Sqrt(float64(l.spread[at]*trees*trees) + float64(l.wrong*far*far))
 }
-
-// wrongPart is the part of a forest's squared error that counts for a point beside its spread.
-const wrongPart = 4
 
 // improvement is by how much a normal variable with a mean below 0 by off, and a deviation, is
 // expected to be below 0, if what is above counts as 0.
@@ -403,37 +444,16 @@ const (
 	calmGain   = 1.5e-2 // hoped to be gained by one more measurement of each choice: half of what the paper is content with
 )
 
-// isIdle reports whether the last measurements have gained nearly nothing, whatever was hoped: so
-// it is where many plans take as long as the best.
-func (l *Learner) isIdle() bool {
-	last := len(l.gained) - idleLeast - len(l.by)/2
-	if last < len(l.by)/2 {
-		return false
-	}
-	sum := 0.0
-	for _, g := range l.gained[last:] {
-		sum += g
-	}
-	return sum < idleGain
-}
-
-// Measurements after which a learner looks back, beside one for two choices, and what they must
-// have gained together, log₂ of the mean time.
-const (
-	idleLeast = 16
-	idleGain  = 5e-3
-)
-
 // Converged reports whether it is not worth to measure more. Four times in a row nearly nothing
-// was hoped to be gained, or the last measurements have gained nothing, or the sum of variances has changed by less than a hundredth of its
-// largest value (ACCLAiM, section IV-C).
+// was hoped to be gained, or the sum of variances has changed by less than a hundredth of its largest
+// value (ACCLAiM, section IV-C).
 func (l *Learner) Converged() bool {
 	n := len(l.sums)
 	if n <= calmLooks || l.o.Pick == AtRandom || len(l.y) < calmLeast {
 		return false
 	}
-	if idle := l.isIdle(); idle || l.o.Pick == ByGain {
-		return idle || slices.Max(l.sums[n-calmLooks:]) < calmGain
+	if l.o.Pick == ByGain {
+		return slices.Max(l.sums[n-calmLooks:]) < calmGain
 	}
 	for k := n - calmLooks; k < n; k++ {
 		if math.Abs(l.sums[k]-l.sums[k-1]) >= calmSpread*slices.Max(l.sums) {

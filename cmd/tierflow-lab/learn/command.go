@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -23,6 +25,7 @@ type learning struct {
 	replay    []string
 	catalogue bool
 	plans     int
+	ways      []string
 	seed      uint64
 	seeds     int
 	json      bool
@@ -71,6 +74,7 @@ prices of a machine with Gigabit Ethernet that nobody has measured.`,
 	f.BoolVar(&u.catalogue, "catalogue", false, "record all plans on the whole machine, not those of MPICH on its parts")
 	f.IntVar(&u.plans, "plans", 0, "with --catalogue: so many plans of it, drawn (default all)")
 	f.StringSliceVar(&u.replay, "replay", nil, "files of recorded sets")
+	f.StringSliceVar(&u.ways, "ways", nil, "ways that learn to replay: "+strings.Join(wayNames(), "; ")+" (default all)")
 	f.Uint64Var(&u.seed, "seed", 1, "first of the seeds")
 	f.IntVar(&u.seeds, "seeds", 3, "of how many seeds results are the means")
 	f.BoolVar(&u.json, "json", false, "print JSON")
@@ -110,13 +114,18 @@ func (u *learning) runReplay(c *cobra.Command) error {
 	if u.seeds < 1 {
 		return kit.Usagef("--seeds %d: from 1 on", u.seeds)
 	}
+	for _, name := range u.ways {
+		if !slices.Contains(wayNames(), name) {
+			return kit.Usagef("--ways %s: allowed are %s", name, strings.Join(wayNames(), ", "))
+		}
+	}
 	var all []Compared
 	for _, name := range u.replay {
 		s, err := ReadSet(name)
 		if err != nil {
 			return kit.Usagef("--replay: %w", err)
 		}
-		one, err := compare(c.Context(), s, filepath.Base(name), u.seed, u.seeds)
+		one, err := compare(c.Context(), s, filepath.Base(name), u.ways, u.seed, u.seeds)
 		if err != nil {
 			return err
 		}

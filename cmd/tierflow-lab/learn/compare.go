@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/planner/learn"
@@ -16,8 +17,16 @@ var contests = []Contest{
 	{Name: "paper", Options: learn.Options{Words: learn.AsNumbers, Pick: learn.BySpread, NoPrior: true}},
 	{Name: "gain of numbers", Options: learn.Options{Words: learn.AsNumbers, NoPrior: true}},
 	{Name: "gain", Options: learn.Options{NoPrior: true}},
-	{Name: "learn, assumed prior", assumed: true},
+	{Name: "learn with assumed prices", assumed: true},
 	{Name: "learn"},
+}
+
+// wayNames lists the names of contests.
+func wayNames() (all []string) {
+	for _, c := range contests {
+		all = append(all, c.Name)
+	}
+	return all
 }
 
 // longest is the share of the time of all measurements after which a way ends at the latest.
@@ -46,7 +55,7 @@ type Way struct {
 }
 
 // compare lets all ways learn a set. Without measurements are prices, which come first.
-func compare(ctx context.Context, s *Set, name string, seed uint64, seeds int) (Compared, error) {
+func compare(ctx context.Context, s *Set, name string, ways []string, seed uint64, seeds int) (Compared, error) {
 	all := Compared{Set: name}
 	every, n := s.everything()
 	all.Ways = append(all.Ways, Way{Name: "exhaustive", To: every, Seconds: every, Slowdown: 1, Odd: 1, Worst: 1, Measurements: n})
@@ -74,9 +83,12 @@ func compare(ctx context.Context, s *Set, name string, seed uint64, seeds int) (
 			slow := s.slowdowns(func(row int) int { return cheapest(prices[row]) })
 			way := Way{Name: "prices"}
 			if c.assumed {
-				way.Name = "prices, assumed"
+				way.Name = "assumed prices"
 			}
 			all.Ways = append(all.Ways, s.without(way, slow))
+		}
+		if len(ways) > 0 && !slices.Contains(ways, c.Name) {
+			continue
 		}
 		way := Way{Name: c.Name}
 		for k := range seeds {

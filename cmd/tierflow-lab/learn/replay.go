@@ -48,13 +48,14 @@ func (s *Set) replay(ctx context.Context, c Contest, prices [][]float64, most fl
 	index := map[at]int{}
 	coder := learn.NewCoder(s.parsed, c.Options.Words)
 	for i, r := range s.Points {
+		usual := geometricMean(prices[i])
 		for k, ns := range r.NS {
 			if ns == 0 {
 				continue
 			}
 			p := learn.Point{Choice: i, Features: coder.Features(r.Nodes, r.PerNode, r.Bytes, s.parsed[k]), Aside: r.isOdd()}
-			if prices != nil {
-				p.Prior = prices[i][k]
+			if p.Prior = prices[i][k]; p.Prior == 0 {
+				p.Prior = usual
 			}
 			index[at{i, k}] = len(points)
 			points, where = append(points, p), append(where, at{i, k})
@@ -94,6 +95,21 @@ func (s *Set) replay(ctx context.Context, c Contest, prices [][]float64, most fl
 		})
 		steps = append(steps, s.sum(slow, Step{Seconds: seconds, Sum: next.Sum, Stopped: l.Converged()}))
 	}
+}
+
+// geometricMean is that of the numbers above 0: what has no price is thought to cost. It is 0 if
+// there are none.
+func geometricMean(all []float64) float64 {
+	sum, n := 0.0, 0.0
+	for _, x := range all {
+		if x > 0 {
+			sum, n = sum+math.Log2(x), n+1
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return math.Exp2(sum / n)
 }
 
 // isTurn reports whether choices are looked at after so many measurements, whatever the learner
