@@ -54,6 +54,8 @@ type flowEnd struct {
 // jobDrawing is the state of [JobPerfetto].
 type jobDrawing struct {
 	j           *JobTrace
+	first       levels.Rank // the process of rank 0
+	prefix      string      // of processes' names
 	lines       []any
 	sent, heard map[flowKey]flowEnd
 	order       []flowKey // of sent
@@ -62,12 +64,36 @@ type jobDrawing struct {
 }
 
 // JobPerfetto writes a job's trace in the Chrome trace event format, see [Perfetto]. A rank is
-// a process. Its thread "call" has a slice for each call, below that are up to three threads
+// a process. Its thread "call" has a slice for each call, from when it is the only one; below that are up to three threads
 // for each level. Arrows lead from where a message is sent to where it is heard. The
-// critical paths of all calls are a process of their own above all ranks.
-func JobPerfetto(j *JobTrace) []byte {
-	d := jobDrawing{j: j, sent: map[flowKey]flowEnd{}, heard: map[flowKey]flowEnd{}, sends: map[flowKey]int64{}, critical: map[flowKey]bool{}}
-	d.addPaths()
+// critical paths of all calls are a process of their own above all ranks. Below each rank is what is
+// predicted of it, where there is a prediction.
+func JobPerfetto(j *JobTrace, p *Prediction) []byte {
+	lines := drawJob(j, 0, "")
+	if p != nil {
+		as := *j
+		as.Calls = p.Calls
+		lines = append(lines, drawJob(&as, predictedProcess, "predicted: ")...)
+	}
+	var b bytes.Buffer
+	b.WriteString(`{"displayTimeUnit": "ns", "traceEvents": `)
+	writeLines(&b, lines, nil)
+	b.WriteString("}\n")
+	return b.Bytes()
+}
+
+// predictedProcess is the process of what is predicted of rank 0.
+const predictedProcess = pathProcess + 1
+
+// drawJob draws calls on processes from a number on.
+func drawJob(j *JobTrace, first levels.Rank, prefix string) []any {
+	d := jobDrawing{
+		j: j, first: first, prefix: prefix,
+		sent: map[flowKey]flowEnd{}, heard: map[flowKey]flowEnd{}, sends: map[flowKey]int64{}, critical: map[flowKey]bool{},
+	}
+	if first == 0 {
+		d.addPaths()
+	}
 	for i := range j.Calls {
 		c := &j.Calls[i]
 		for k := range c.Events {
@@ -80,11 +106,7 @@ func JobPerfetto(j *JobTrace) []byte {
 		d.addRank(r)
 	}
 	d.addArrows()
-	var b bytes.Buffer
-	b.WriteString(`{"displayTimeUnit": "ns", "traceEvents": `)
-	writeLines(&b, d.lines, nil)
-	b.WriteString("}\n")
-	return b.Bytes()
+	return d.lines
 }
 
 // key returns which message a step of a call speaks or hears.
@@ -130,18 +152,21 @@ func (d *jobDrawing) noteCritical(call int, p *PathPiece) {
 
 // addRank draws the process of a rank.
 func (d *jobDrawing) addRank(r levels.Rank) {
-	head := track{rank: r}
+	head := track{rank: d.first + r}
 	var events []trace.Event
 	var calls []any
+	var shown int64 // until when the thread has a call
 	for i := range d.j.Calls {
 		c := &d.j.Calls[i]
 		me := slices.Index(c.Members, r)
 		if me < 0 {
 			continue
 		}
-		begin, length := microsecond(c.Begins[me]), microsecond(c.Ends[me]-c.Begins[me])
+		from := min(max(c.Begins[me], shown), c.Ends[me]) // calls may run at the same time
+		shown = max(shown, c.Ends[me])
+		begin, length := microsecond(from), microsecond(c.Ends[me]-from)
 		calls = append(calls, traceEvent{
-			Name: c.Request, Cat: "call", Ph: "X", Ts: &begin, Dur: &length, Pid: int32(r), Tid: 1,
+			Name: c.Request, Cat: "call", Ph: "X", Ts: &begin, Dur: &length, Pid: int32(d.first + r), Tid: 1,
 			Args: callArgs{c.Plan, c.Comm, c.Seq, c.Bytes},
 		})
 		for _, e := range c.Events {
@@ -155,11 +180,12 @@ func (d *jobDrawing) addRank(r levels.Rank) {
 		return
 	}
 	d.lines = append(d.lines,
-		head.meta("process_name", 0, nameArgs{fmt.Sprintf("rank %d (%s)", r, d.j.Nodes[r])}), head.meta("process_sort_index", 0, indexArgs{int(r)}),
+		head.meta("process_name", 0, nameArgs{fmt.Sprintf("%srank %d (%s)", d.prefix, r, d.j.Nodes[r])}),
+		head.meta("process_sort_index", 0, indexArgs{2*int(r) + min(1, int(d.first))}),
 		head.meta("thread_name", 1, nameArgs{"call"}), head.meta("thread_sort_index", 1, indexArgs{1}))
 	d.lines = append(d.lines, calls...)
 	thread := 1
-	for _, t := range levelTracks(r, events) {
+	for _, t := range levelTracks(d.first+r, events) {
 		thread += d.addTrack(&t, thread+1)
 	}
 }
@@ -247,7 +273,7 @@ func (d *jobDrawing) addArrows() {
 		}
 		h := fnv.New64a()
 		c := &d.j.Calls[key.call]
-		fmt.Fprintln(h, c.Comm, c.Seq, key.pass, key.from, key.to, key.edge)
+		fmt.Fprintln(h, d.prefix, c.Comm, c.Seq, key.pass, key.from, key.to, key.edge)
 		id := fmt.Sprintf("%016x", h.Sum64())
 		begin, end := microsecond(from.at), microsecond(to.at)
 		d.lines = append(

@@ -448,7 +448,7 @@ func TestJobPerfetto(t *testing.T) {
 		j.run(call)
 	}
 	m := j.merged(t, map[string]int64{"node1": 1e9})
-	counts := checkSchema(t, viz.JobPerfetto(m))
+	counts := checkSchema(t, viz.JobPerfetto(m, nil))
 	messages := 0
 	for _, p := range j.programs {
 		for id := range int32(p.Len()) {
@@ -461,7 +461,7 @@ func TestJobPerfetto(t *testing.T) {
 	if least := 4*messages - m.Early - m.Wrong; counts["s"] < least || counts["s"] > 4*messages {
 		t.Errorf("%d arrows of %d messages, %d of which came early", counts["s"], 4*messages, m.Early)
 	}
-	checkSchema(t, viz.JobPerfetto(&viz.JobTrace{}))
+	checkSchema(t, viz.JobPerfetto(&viz.JobTrace{}, nil))
 }
 
 // Sixteen ranks and a hundred calls are read, merged and written; the log says how long that
@@ -497,7 +497,7 @@ func TestJobPerfettoOfManyRanks(t *testing.T) {
 	if err != nil || len(m.Calls) != 100 {
 		t.Fatal(err)
 	}
-	text := viz.JobPerfetto(m)
+	text := viz.JobPerfetto(m, nil)
 	accounts := viz.JobText(m)
 	took := time.Since(began)
 	counts := checkSchema(t, text)

@@ -128,6 +128,7 @@ flags or arguments, 125 for everything else.`,
 	f.Lookup("tls").NoOptDefVal = "job"
 	f.StringVar(&dump, "dump", "", "folder in which ranks keep what they are in when the job stands still or fails, for tierflow diagnose")
 	f.StringVar(&seen.trace, "trace", "", "file for ui.perfetto.dev with the steps of a sample of calls, :every=16 behind it says of how many one, :every=1 all; .gz is compressed")
+	f.StringVar(&seen.machine, "machine", "", "show in --trace's file, and in tables, what is predicted on the machine of this file, or assumed")
 	f.StringVar(&seen.report, "report", "", "file for a browser with where the time of a sample of calls went, :every=16 behind it as for --trace")
 	f.StringVar(&metrics, "metrics", "", "serve what ranks do to Prometheus, on each host, such as :9100 (default $TIERFLOW_METRICS, else nowhere)")
 	f.StringVar(&learn, "tune", "", "first learn for so long, such as 30s, which plans are fast for the calls in the file that TIERFLOW_PROFILE names; later jobs know them too (default $TIERFLOW_TUNE, else not)")

@@ -14,14 +14,16 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/launch"
 	"github.com/tierflow/tierflow/cmd/tierflow/watch"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/viz"
 )
 
 // seeing is what run shows of a job when it is over.
 type seeing struct {
-	trace  string // FILE, or FILE:every=N
-	report string // FILE, or FILE:every=N
-	dump   string // a folder of snapshots; empty: none
+	trace   string // FILE, or FILE:every=N
+	report  string // FILE, or FILE:every=N
+	machine string // file of the machine to predict calls on; empty: they aren't
+	dump    string // a folder of snapshots; empty: none
 
 	traceFile, reportFile string // without the numbers; empty: not asked for
 	dir                   string // of what ranks have kept; empty: nothing is to be shown
@@ -32,8 +34,14 @@ const usualEvery = 16
 
 // begin checks the flags and lets ranks keep what they do.
 func (s *seeing) begin(o *launch.Options) (err error) {
-	if s.trace == "" && s.report == "" {
+	switch {
+	case s.trace == "" && s.machine != "":
+		return kit.Usagef("--machine %s: it is for what --trace shows; give --trace FILE as well", s.machine)
+	case s.trace == "" && s.report == "":
 		return nil
+	}
+	if _, err := kit.ReadMachine("machine", s.machine); err != nil { // before the job, not behind it
+		return err
 	}
 	var every [2]int
 	if s.traceFile, every[0], err = cutEvery("--trace", s.trace); err != nil {
@@ -96,9 +104,11 @@ func (s *seeing) end(stdout, stderr io.Writer) error {
 		}
 		return err
 	}
-	_, err = stderr.Write(viz.JobText(j))
+	p, said, err := draw.Predict(j, s.machine, all.Submodules())
+	_, wrong := stderr.Write(append(viz.JobText(j), said...))
+	err = errors.Join(err, wrong)
 	if s.traceFile != "" {
-		err = errors.Join(err, draw.WriteTrace(stdout, s.traceFile, j))
+		err = errors.Join(err, draw.WriteTrace(stdout, s.traceFile, j, p))
 	}
 	if s.reportFile != "" {
 		err = errors.Join(err, draw.WriteReport(stdout, s.reportFile, j, found))

@@ -99,3 +99,17 @@ func TestReportOfEndedJob(t *testing.T) {
 		}
 	}
 }
+
+// A machine that can't be read, or that nothing is predicted on, is refused before the job runs.
+func TestSeeingMachine(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	for machine, want := range map[string]string{"": "", "assumed": "", "missing.json": "missing.json: no such file"} {
+		err := (&seeing{trace: "t.json", machine: machine}).begin(&launch.Options{})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", machine, err, want)
+		}
+	}
+	if err := (&seeing{report: "r.html", machine: "assumed"}).begin(&launch.Options{}); err == nil || !strings.Contains(err.Error(), "give --trace FILE as well") {
+		t.Error(err)
+	}
+}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/executor/trace"
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/viz"
 )
 
@@ -46,9 +47,9 @@ func ReadTraces(dir string) (*viz.JobTrace, error) {
 }
 
 // WriteTrace writes a job's trace for ui.perfetto.dev to a file, - for standard output;
-// compressed if its name ends in .gz.
-func WriteTrace(stdout io.Writer, name string, j *viz.JobTrace) error {
-	text := viz.JobPerfetto(j)
+// compressed if its name ends in .gz. p is beside it; nil: nothing is predicted.
+func WriteTrace(stdout io.Writer, name string, j *viz.JobTrace, p *viz.Prediction) error {
+	text := viz.JobPerfetto(j, p)
 	if strings.HasSuffix(name, ".gz") {
 		var b bytes.Buffer
 		z := gzip.NewWriter(&b)
@@ -79,12 +80,30 @@ func (r *tracing) runMerge(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if text {
-		return kit.WriteOutput(c.OutOrStdout(), r.out, viz.JobText(j))
-	}
-	if err := WriteTrace(c.OutOrStdout(), r.out, j); err != nil {
+	p, said, err := Predict(j, r.machine, r.reg)
+	if err != nil {
 		return err
 	}
-	_, err = c.ErrOrStderr().Write(viz.JobText(j))
+	said = append(viz.JobText(j), said...)
+	if text {
+		return kit.WriteOutput(c.OutOrStdout(), r.out, said)
+	}
+	if err := WriteTrace(c.OutOrStdout(), r.out, j, p); err != nil {
+		return err
+	}
+	_, err = c.ErrOrStderr().Write(said)
 	return err
+}
+
+// Predict returns what the machine of a file would have taken for calls of a job, and tables of that; nothing without a file.
+func Predict(j *viz.JobTrace, file string, reg submodules.Registry) (*viz.Prediction, []byte, error) {
+	if file == "" {
+		return nil, nil, nil
+	}
+	m, err := kit.ReadMachine("machine", file)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := viz.Predict(j, m, reg)
+	return p, viz.PredictionText(j, p, kit.MachineText(file, m)), nil
 }

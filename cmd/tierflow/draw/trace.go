@@ -30,6 +30,7 @@ type tracing struct {
 
 	recorded []string // files to read in place of a run
 	merge    string   // folder of the traces of a job's ranks
+	machine  string   // file of the machine to predict them on; empty: they aren't
 
 	reg      submodules.Registry
 	request  tasks.Request
@@ -61,19 +62,25 @@ in when the file ends: also of ranks that are stuck, or were killed.
 
 --merge runs nothing either: it makes one trace of what the ranks of a job have kept in a
 folder, see TIERFLOW_TRACE. It puts all times on rank 0's clock and says how far off they
-may be, and where the time of calls went. tierflow run --trace does all that.`,
+may be, and where the time of calls went. tierflow run --trace does all that. With --machine
+it also simulates some calls of each request on that machine, for ranks that enter when they
+did, and says which steps took longer than that.`,
 		Example: `  tierflow trace allreduce --topo 4x2 --bytes 1MiB -o trace.json
   tierflow trace bcast --link i=10gbit,20us --plan fs=64KiB --format text
   tierflow trace allreduce --format text --plan shape=han-lockstep,fs=128KiB
   tierflow trace allreduce --bytes 64KiB -o -
   tierflow trace --recorder job.%r.rec
-  tierflow trace --merge DIR -o t.json.gz`,
+  tierflow trace --merge DIR -o t.json.gz
+  tierflow trace --merge DIR --machine m.json --format text`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(r.recorded) > 0 {
 				return nil
 			}
 			if r.merge != "" {
 				return kit.NoOperands(c, args)
+			}
+			if r.machine != "" {
+				return kit.Usagef("--machine %s goes with --merge only; tierflow simulate predicts a collective", r.machine)
 			}
 			return kit.Operand(kit.WhichCollective)(c, args)
 		},
@@ -102,6 +109,7 @@ may be, and where the time of calls went. tierflow run --trace does all that.`,
 	f.StringVar(&r.format, "format", "perfetto", "perfetto or text")
 	f.StringArrayVar(&r.recorded, "recorder", nil, "read recordings from this file, and those named after it, and run nothing; %r stands for every rank")
 	f.StringVar(&r.merge, "merge", "", "make one trace of the files in this folder, which a job has left with TIERFLOW_TRACE")
+	f.StringVar(&r.machine, "machine", "", "with --merge: show beside each rank what is predicted on the machine of this file, or assumed; tierflow bench p2p writes one")
 	f.IntVar(&r.last, "last", 20, "how many of the last events of each recording to print, 0 for all")
 	f.IntVar(&r.path, "path", 0, "how many lines of the critical path to print, the longest ones")
 	f.IntVar(&r.width, "width", 100, "columns of a text timeline")
