@@ -10,7 +10,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -121,14 +120,33 @@ func sortAll(ctx context.Context, c *planner.Comm, mine []record) (sorted []reco
 	if err != nil {
 		return nil, 0, err
 	}
-	sorted = slices.Concat(parts...)
-	slices.SortFunc(sorted, order)
+	sorted = merge(parts)
 	before := []int{0} // Exscan leaves it alone on rank 0
 	sum, err := planner.Exscan(c, []int{len(sorted)}, before, tasks.Sum)
 	if err != nil {
 		return nil, 0, err
 	}
 	return sorted, before[0], sum.Run(ctx)
+}
+
+// merge makes one of sorted parts, two and two.
+func merge(parts [][]record) []record {
+	for len(parts) > 1 {
+		var next [][]record
+		for ; len(parts) > 1; parts = parts[2:] {
+			a, b, to := parts[0], parts[1], make([]record, 0, len(parts[0])+len(parts[1]))
+			for len(a) > 0 && len(b) > 0 {
+				if order(a[0], b[0]) <= 0 {
+					to, a = append(to, a[0]), a[1:]
+				} else {
+					to, b = append(to, b[0]), b[1:]
+				}
+			}
+			next = append(next, append(append(to, a...), b...))
+		}
+		parts = append(next, parts...)
+	}
+	return parts[0]
 }
 
 // samples is how many each rank gives.
@@ -159,41 +177,4 @@ func split(ctx context.Context, c *planner.Comm, mine []record) ([]record, error
 		splitters[i] = all[(i+1)*total/c.Size()]
 	}
 	return splitters, nil
-}
-
-// check returns an error on all ranks unless the parts are sorted, follow each other and have the
-// records that there were.
-func check(ctx context.Context, c *planner.Comm, before, after []record) error {
-	type part struct {
-		Count           int
-		Lowest, Highest record // if there are any
-	}
-	mine, all := part{Count: len(after)}, make([]part, c.Size())
-	if len(after) > 0 {
-		mine.Lowest, mine.Highest = after[0], after[len(after)-1]
-	}
-	if err := planner.AllgatherNow(ctx, c, []part{mine}, all); err != nil {
-		return err
-	}
-	wrong := !slices.IsSortedFunc(after, order)
-	all = slices.DeleteFunc(all, func(p part) bool { return p.Count == 0 })
-	for i := 1; i < len(all); i++ {
-		wrong = wrong || order(all[i-1].Highest, all[i].Lowest) >= 0
-	}
-	lost, err := planner.AllreduceValue(ctx, c, digest(before)-digest(after), tasks.Sum)
-	if err != nil {
-		return err
-	}
-	if wrong, err = c.Any(ctx, wrong || lost != 0); err == nil && wrong {
-		err = errors.New("the records are not sorted, or not the same")
-	}
-	return err
-}
-
-// digest is the same whatever the order; those of parts add up.
-func digest(all []record) (sum uint64) {
-	for _, r := range all {
-		sum += mix(r.Key ^ uint64(r.Rank)<<48 ^ uint64(r.Index)<<20)
-	}
-	return sum
 }

@@ -35,6 +35,29 @@ static uint64_t digest(const record *all, int n) {
 	return sum;
 }
 
+// merge makes one of sorted runs, two and two; it writes to both. at has the runs' beginnings, and the end.
+static record *merge(record *all, record *other, int *at, int runs) {
+	for (; runs > 1; runs = (runs + 1) / 2) {
+		int total = at[runs], n = 0;
+		for (int r = 0; r < runs; r += 2) {
+			int a = at[r], middle = at[r + 1], b = middle, end = r + 2 <= runs ? at[r + 2] : total;
+			at[r / 2] = n;
+			if (r + 1 == runs)
+				b = end = middle = total;
+			while (a < middle && b < end)
+				other[n++] = order(all + a, all + b) <= 0 ? all[a++] : all[b++];
+			while (a < middle)
+				other[n++] = all[a++];
+			while (b < end)
+				other[n++] = all[b++];
+		}
+		at[(runs + 1) / 2] = total;
+		record *was = all;
+		all = other, other = was;
+	}
+	return all;
+}
+
 int main(int argc, char **argv) {
 	int ranks, me, n = 100000;
 	for (int i = 1; i + 1 < argc; i += 2)
@@ -58,7 +81,7 @@ int main(int argc, char **argv) {
 	record some[SAMPLES];
 	for (int i = 0; i < few; i++)
 		some[i] = mine[(long)i * n / few];
-	int *counts = malloc(sizeof(int) * ranks * 4), *from = counts + ranks, *theirs = from + ranks, *to = theirs + ranks;
+	int *counts = malloc(sizeof(int) * (ranks * 4 + 1)), *from = counts + ranks, *theirs = from + ranks, *to = theirs + ranks;
 	MPI_Allgather(&few, 1, MPI_INT, counts, 1, MPI_INT, MPI_COMM_WORLD);
 	for (int r = 0; r < ranks; total += counts[r++])
 		from[r] = total;
@@ -88,7 +111,8 @@ int main(int argc, char **argv) {
 		to[r] = got;
 	record *sorted = malloc(sizeof *sorted * (got + 1));
 	MPI_Alltoallv(mine, counts, from, type, sorted, theirs, to, type, MPI_COMM_WORLD);
-	qsort(sorted, got, sizeof *sorted, order);
+	to[ranks] = got;
+	sorted = merge(sorted, malloc(sizeof *sorted * (got + 1)), to, ranks);
 	MPI_Exscan(&got, &before, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 
 	double took = MPI_Wtime() - begin, slowest;
