@@ -314,7 +314,7 @@ static void begin(void) {
 	int joined = tf.open(&config, &world) == 0;
 	if (!joined) snprintf(why, sizeof why, "%s", tf.error());
 	active = all_well(MPI_COMM_WORLD, joined);
-	if (active && verbose && rank == 0) fprintf(stderr, "tierflow: rank 0: %d ranks on %d nodes\n", ranks, tf.nodes(world));
+	if (active && verbose && rank == 0) fprintf(stderr, "tierflow: rank 0: %d ranks on %d node%s\n", ranks, tf.nodes(world), tf.nodes(world) == 1 ? "" : "s");
 }
 
 WRAP(Init, int *argc, char ***argv) {

@@ -1,0 +1,50 @@
+package mpi
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
+	"github.com/tierflow/tierflow/cmd/tierflow/watch"
+)
+
+// While an MPI program runs, ps says who waits for whom, and metrics count its calls.
+func TestSeenFromOutside(t *testing.T) {
+	onEach(t, func(t *testing.T, mpi library, shim string) {
+		dir, err := os.MkdirTemp("", "mpi") // a socket's name is short
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		t.Setenv("TIERFLOW_DOOR", filepath.Join(dir, "doors"))
+		prog := mpi.program(t, "late")
+		ended := make(chan string, 1)
+		go func() {
+			out, err := mpi.under(t, shim, nil, prog)
+			ended <- fmt.Sprint(out, err)
+		}()
+		tierflow := kittest.Runner(func() *cobra.Command {
+			return kit.NewRoot("tierflow", "test", watch.PsCommand(), watch.MetricsCommand())
+		})
+		var ps string
+		for begin := time.Now(); !strings.Contains(ps, "allreduce 1 i32 sum #98 1 "); time.Sleep(50 * time.Millisecond) {
+			if len(ended) > 0 || time.Since(begin) > patience {
+				t.Fatalf("ps shows no rank that waits for rank 1:\n%s\n%s", ps, <-ended)
+			}
+			ps = strings.Join(strings.Fields(tierflow.Succeeds(t, "ps")), " ")
+		}
+		if out := tierflow.Succeeds(t, "metrics"); !strings.Contains(out, `collective="allreduce"`) {
+			t.Errorf("metrics have no allreduce:\n%s", out)
+		}
+		if out, want := <-ended, fmt.Sprintf("late: %d ranks\n", mpi.ranks); !strings.Contains(out, want) {
+			t.Errorf("want %q:\n%s", want, out)
+		}
+	})
+}

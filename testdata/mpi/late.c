@@ -1,0 +1,17 @@
+/* Rank 1 comes to the last of many allreduces seconds after the others. */
+#include <mpi.h>
+#include <stdio.h>
+#include <unistd.h>
+
+int main(int argc, char **argv) {
+	int rank, mine = 1, all = 0;
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	for (int i = 0; i < 100; i++) {
+		if (i == 99 && rank == 1) sleep(6);
+		MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	}
+	if (rank == 0) printf("late: %d ranks\n", all);
+	MPI_Finalize();
+	return 0;
+}
