@@ -66,7 +66,7 @@ type Pricer struct {
 	near     float64 // goes to a rank of the node without credit, bytes
 	lead     float64 // goes to a rank of another node without credit, bytes
 	links    []link  // by level of the topology
-	together int     // ranks of each node, numbered node by node; 0: they aren't, or nodes have different numbers
+	together int     // ranks of the largest node, numbered node by node; 0: they aren't
 	known    map[tasks.Shape]*outline
 	across   map[tasks.Choice]int // what passes the busiest node's wire in trees of all ranks, by algorithm
 	tiers    *levels.Hierarchy    // of the shapes that have levels; nil: nobody asked yet
@@ -104,16 +104,22 @@ func New(m *machine.Machine, t *levels.Topology, r tasks.Request) (*Pricer, erro
 	return p, nil
 }
 
-// ranksTogether returns how many ranks each node has, if all have as many and ranks are
-// numbered node by node; else 0.
-func ranksTogether(t *levels.Topology) int {
-	each := t.Size() / t.Nodes()
+// ranksTogether returns how many ranks the largest node has, if ranks are numbered node by node; else
+// 0. What the others have less makes no plan's busiest wire busier.
+func ranksTogether(t *levels.Topology) (most int) {
+	node, count := int32(-1), 0
+	seen := make([]bool, t.Nodes())
 	for r := range levels.Rank(t.Size()) {
-		if int(t.Node(r)) != int(r)/each {
-			return 0
+		if at := t.Node(r); at != node {
+			if seen[at] {
+				return 0
+			}
+			node, count, seen[at] = at, 0, true
 		}
+		count++
+		most = max(most, count)
 	}
-	return each
+	return most
 }
 
 // isUsed reports whether any two ranks share a domain of level k and none inside it.

@@ -17,7 +17,7 @@ type group struct {
 }
 
 // group returns that of a phase whose messages to one rank are whole bytes together, by the way of
-// a choice. It is false where nodes have several ranks, and not equally many.
+// a choice. It is false where nodes have several ranks that aren't numbered one after the other.
 func (p *Pricer) group(o *outline, at int, c tasks.Choice, whole float64) (g group, ok bool) {
 	g = group{size: o.widest[at], lead: p.lead, ranks: 1, early: p.near, close: 1}
 	if o.inside[at] {

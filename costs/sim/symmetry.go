@@ -83,6 +83,13 @@ func CheckAlike(m *machine.Machine, seed uint64) error {
 	return nil
 }
 
+// CheckEqual complains of a machine whose nodes can't stand for each other, whatever they do: they
+// are unequal, or ranks are not numbered one node after the other. The error wraps [ErrAsymmetric].
+func CheckEqual(t *levels.Topology) error {
+	_, err := symmetriesOf(t)
+	return err
+}
+
 // symmetriesOf returns how the outermost parts of a machine may stand for each other: parts with
 // equally many ranks, numbered part by part and arranged alike.
 func symmetriesOf(t *levels.Topology) ([]symmetry, error) {

@@ -374,7 +374,7 @@ func (q *question) parts() {
 				}
 			}
 			if ranks <= mostAtOnce {
-				whole, cut = append(whole, adapt(submodules.Linear)), append(cut, adapt(submodules.Linear))
+				whole, cut = append(whole, adapt(submodules.Linear), nbc(submodules.Linear)), append(cut, adapt(submodules.Linear), nbc(submodules.Linear))
 			}
 		} else {
 			if ranks <= mostSpokes {

@@ -35,11 +35,12 @@ const (
 	neighbour = 0.9
 )
 
-// How far off prices are before anything was simulated, and as how many families that counts:
-// the deviation of a logarithm. Two of them say what a plan takes at least: six tenths of its price.
+// How far off prices are before anything was simulated, and as how many families or shapes that
+// counts: the deviation of a logarithm. Two of them say what a plan takes at least: six tenths of
+// its price.
 const (
 	priorDeviation = 0.25
-	priorFamilies  = 2
+	priorCount     = 2
 )
 
 // contest is plans that compete, and what was learned of them.
@@ -50,8 +51,13 @@ type contest struct {
 	seen   []candidate       // that were simulated
 	best   float64           // of seen, ns
 	ratios map[string]ratios // of a simulated time to a price, by family, and by what is between nodes
-	shapes map[tasks.Shape]spread
-	all    spread // of families with a price
+	shapes []shape           // that were seen, in that order
+}
+
+// shape is what was seen of the families of a shape that have a price.
+type shape struct {
+	tasks.Shape
+	spread
 }
 
 // spread is of logarithms of ratios.
@@ -67,11 +73,11 @@ func (s spread) mean(x float64) float64 { return (s.sum + x) / (s.count + 1) }
 
 // deviation returns how far they are apart, as far as is known.
 func (s spread) deviation() float64 {
-	apart := priorFamilies * priorDeviation * priorDeviation
+	apart := priorCount * priorDeviation * priorDeviation
 	if s.count > 0 {
 		apart += max(0, s.squares-s.sum*s.sum/s.count)
 	}
-	return math.Sqrt(apart / (priorFamilies + s.count))
+	return math.Sqrt(apart / (priorCount + s.count))
 }
 
 // ratios are those of a family: the last one, and the least and the most of all.
@@ -88,28 +94,11 @@ func (s *rehearsal) compete(all []candidate) []Priced {
 	for i := range all {
 		all[i].family, all[i].outer = family(all[i].Plan), s.outer(all[i].Plan)
 	}
-	t := &contest{rehearsal: s, left: all, best: math.Inf(1), ratios: map[string]ratios{}, shapes: map[tasks.Shape]spread{}}
-	for at := t.next(); at >= 0 && s.left > 0 && len(t.missed) < mostMissed; at = t.next() {
-		c := t.left[at]
-		t.left = slices.Delete(t.left, at, at+1)
-		if !s.fits(c.Plan) {
-			continue
-		}
-		ns, isPart, ok := s.time(c.Plan, unworthy*t.best)
-		switch {
-		case !ok:
-			t.missed = append(t.missed, c)
-			continue
-		case math.IsInf(ns, 1):
-			ns = max(unworthy*t.best, t.ratios[c.family].last*c.Price.NS)
-			c.Expected = ns
-		default:
-			c.Simulated, c.isPart = ns, isPart
-			t.best = min(t.best, ns)
-		}
-		t.seen = append(t.seen, c)
-		t.learn(&c, ns)
-	}
+	t := &contest{rehearsal: s, left: all, best: math.Inf(1), ratios: map[string]ratios{}}
+	t.try()
+	t.rehearsal.left += t.spare
+	t.confirm()
+	t.try() // with what is left of the spare part
 	t.confirm()
 	for _, c := range slices.Concat(t.left, t.missed) {
 		ns, _, known := t.expected(&c)
@@ -136,6 +125,31 @@ func (s *rehearsal) compete(all []candidate) []Priced {
 	return fit
 }
 
+// try simulates plans until the budget is spent, or none promises to be better.
+func (t *contest) try() {
+	for at := t.next(); at >= 0 && t.rehearsal.left > 0 && len(t.missed) < mostMissed; at = t.next() {
+		c := t.left[at]
+		t.left = slices.Delete(t.left, at, at+1)
+		if !t.fits(c.Plan) {
+			continue
+		}
+		ns, isPart, ok := t.time(c.Plan, unworthy*t.best)
+		switch {
+		case !ok:
+			t.missed = append(t.missed, c)
+			continue
+		case math.IsInf(ns, 1):
+			ns = max(unworthy*t.best, t.ratios[c.family].last*c.Price.NS)
+			c.Expected = ns
+		default:
+			c.Simulated, c.isPart = ns, isPart
+			t.best = min(t.best, ns)
+		}
+		t.seen = append(t.seen, c)
+		t.learn(&c, ns)
+	}
+}
+
 // sort sorts those that were seen, the fastest first.
 func (t *contest) sort() {
 	slices.SortStableFunc(t.seen, func(a, b candidate) int { return cmp.Compare(a.Time(), b.Time()) })
@@ -144,7 +158,6 @@ func (t *contest) sort() {
 // confirm simulates the best one whole if it was simulated in part, and then the one that is the
 // best, until it was whole or the rest of the budget is spent.
 func (t *contest) confirm() {
-	t.rehearsal.left += t.spare
 	for t.rehearsal.left > 0 {
 		t.sort()
 		if len(t.seen) == 0 || !t.seen[0].isPart {
@@ -157,6 +170,12 @@ func (t *contest) confirm() {
 			return
 		}
 		c.Simulated, c.isPart = ns, false
+		t.best = math.Inf(1)
+		for i := range t.seen {
+			if ns := t.seen[i].Simulated; ns > 0 {
+				t.best = min(t.best, ns)
+			}
+		}
 	}
 }
 
@@ -175,16 +194,37 @@ func (t *contest) expected(c *candidate) (ns, least float64, known bool) {
 	if of, known := t.ratios[c.outer]; known {
 		return c.Price.NS * of.last, c.Price.NS * of.lowest(cousin), false
 	}
-	ns = c.Price.NS * math.Exp(t.shapes[c.Plan.Shape].mean(t.all.mean(0)))
-	return ns, ns * math.Exp(-2*t.all.deviation()), false
+	of, others := t.of(c.Plan.Shape)
+	ratio, apart := others.mean(0), others.deviation()
+	if of != nil {
+		ratio, apart = of.mean(ratio), of.deviation()
+	}
+	ns = c.Price.NS * math.Exp(ratio)
+	return ns, ns * math.Exp(-2*apart), false
+}
+
+// of returns what was seen of a shape, nil: nothing, and the spread of all shapes.
+func (t *contest) of(s tasks.Shape) (of *spread, all spread) {
+	for i := range t.shapes {
+		one := &t.shapes[i]
+		if one.Shape == s {
+			of = &one.spread
+		}
+		all = all.with(one.sum / one.count)
+	}
+	return of, all
 }
 
 // learn keeps what a plan takes for others of its family, and if it has a price for all.
 func (t *contest) learn(c *candidate, ns float64) {
 	ratio := ns / c.Price.NS
 	if _, known := t.ratios[c.family]; !known && c.known {
-		t.shapes[c.Plan.Shape] = t.shapes[c.Plan.Shape].with(math.Log(ratio))
-		t.all = t.all.with(math.Log(ratio))
+		of, _ := t.of(c.Plan.Shape)
+		if of == nil {
+			t.shapes = append(t.shapes, shape{Shape: c.Plan.Shape})
+			of = &t.shapes[len(t.shapes)-1].spread
+		}
+		*of = of.with(math.Log(ratio))
 	}
 	for _, name := range []string{c.family, c.outer} {
 		of, known := t.ratios[name]

@@ -17,14 +17,15 @@ import (
 // rehearsal simulates plans of one request on a machine, within a budget. It counts work and
 // reads no clock, so all ranks come to the same end.
 type rehearsal struct {
-	machine *machine.Machine
-	asked   *rule.Asked
-	reg     submodules.Registry
-	left    int64            // of the budget, in steps that are simulated
-	most    int64            // of one plan
-	spare   int64            // of the budget, for the best ones
-	kept    map[string]sized // jobs, by structure
-	unlike  map[string]bool  // plans whose nodes don't do the same, by what is between nodes
+	machine  *machine.Machine
+	asked    *rule.Asked
+	reg      submodules.Registry
+	left     int64            // of the budget, in steps that are simulated
+	most     int64            // of one plan
+	spare    int64            // of the budget, for the best ones
+	areEqual bool             // nodes
+	kept     map[string]sized // jobs, by structure
+	unlike   map[string]bool  // plans whose nodes don't do the same, by what is between nodes
 }
 
 // sized is a job and the bytes of the request that it was compiled for.
@@ -53,7 +54,7 @@ const (
 
 // newRehearsal returns a rehearsal with a budget of so many steps.
 func newRehearsal(m *machine.Machine, asked *rule.Asked, reg submodules.Registry, steps int64) *rehearsal {
-	return &rehearsal{machine: m, asked: asked, reg: reg, left: steps, most: steps, kept: map[string]sized{}, unlike: map[string]bool{}}
+	return &rehearsal{machine: m, asked: asked, reg: reg, areEqual: sim.CheckEqual(asked.On) == nil, left: steps, most: steps, kept: map[string]sized{}, unlike: map[string]bool{}}
 }
 
 // share divides the budget of a choice. margin is that of [Choose].
@@ -200,7 +201,7 @@ func structure(r tasks.Request, p tasks.Plan) string {
 func (s *rehearsal) compile(r tasks.Request, p tasks.Plan) (sized, bool) {
 	c := &sim.Compilation{Request: r, Topology: s.asked.On, Plan: p, Registry: s.reg, Most: min(s.left, s.most)}
 	s.left -= compiledPlan + compiledRank*int64(s.asked.On.Size())
-	if s.guess(r, p) > 2*c.Most {
+	if s.guess(r, p) > c.Most {
 		return sized{}, false
 	}
 	job, err := s.job(c)
@@ -223,11 +224,11 @@ func (s *rehearsal) job(c *sim.Compilation) (*sim.Job, error) {
 
 // standsForAll reports whether one node may stand for all.
 func (s *rehearsal) standsForAll(r tasks.Request) bool {
-	return !r.Rooted() && s.asked.On.Nodes() > 1 && sim.CheckAlike(s.machine, 0) == nil
+	return !r.Rooted() && s.areEqual && sim.CheckAlike(s.machine, 0) == nil
 }
 
-// guess returns about how many steps a simulation has: each rank sends and receives as often as
-// each phase's algorithm says, for each segment.
+// guess returns about how much work a simulation is: each rank sends and receives as often as
+// each phase's algorithm says, for each segment. Without levels each rank has a program of its own.
 func (s *rehearsal) guess(r tasks.Request, p tasks.Plan) (steps int64) {
 	g, err := s.asked.Outline(p)
 	if err != nil {
@@ -255,8 +256,11 @@ func (s *rehearsal) guess(r tasks.Request, p tasks.Plan) (steps int64) {
 		steps += 2 * int64(messages) * pieces
 	}
 	ranks := s.asked.On.Size()
-	if s.standsForAll(r) {
+	if s.standsForAll(r) && !s.unlike[s.outer(p)] {
 		ranks /= s.asked.On.Nodes()
+	}
+	if p.Shape.IsFlat() {
+		steps *= 1 + sim.CompiledStep
 	}
 	return steps * int64(ranks) * max(1, (r.Bytes()+p.Segment-1)/max(1, p.Segment))
 }

@@ -124,7 +124,7 @@ func TestExpected(t *testing.T) {
 		c.Plan, c.Price.NS = p, price
 		return c
 	}
-	c := contest{ratios: map[string]ratios{}, shapes: map[tasks.Shape]spread{}}
+	c := contest{ratios: map[string]ratios{}}
 	fresh, _, _ := c.expected(at("shape=han,fs=all,i=adapt/binary,s=sm", 100))
 	c.learn(at("shape=han,fs=all,i=adapt/chain,s=sm", 100), 150)
 	own, least, known := c.expected(at("shape=han,fs=64KiB,i=adapt/chain,s=sm", 100))

@@ -38,11 +38,19 @@ func (h hand) whole(low, high int) int {
 	return min(high, int(h.within(float64(low), float64(high)+1)))
 }
 
-// draw returns cell number n of a seed.
-func draw(seed, n uint64) (*cell, error) {
+// draw returns cell number n of a seed. Nodes have equally many ranks, or each as many as is drawn.
+func draw(seed, n uint64, isUnequal bool) (*cell, error) {
 	h := hand{rand.New(rand.NewPCG(seed, n))}
 	c := &cell{number: n, machine: h.machine()}
-	c.topo = fmt.Sprintf("%dx%d", h.whole(2, 64), h.whole(1, 16))
+	nodes, ranks := h.whole(2, 64), h.whole(1, 16)
+	c.topo = fmt.Sprintf("%dx%d", nodes, ranks)
+	if isUnequal {
+		c.topo = ""
+		for i := range nodes {
+			c.topo += fmt.Sprintf(",n%d:%d", i, h.whole(1, 16))
+		}
+		c.topo = c.topo[1:]
+	}
 	c.request = tasks.Request{Coll: collectives[h.IntN(len(collectives))], Type: tasks.Float32, Count: int64(h.within(64, 16<<20)) / 4}
 	if c.request.Reduces() {
 		c.request.Op = tasks.Sum

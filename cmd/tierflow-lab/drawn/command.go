@@ -24,6 +24,8 @@ type drawing struct {
 	cells int
 	show  int
 	json  bool
+
+	isUnequal bool // nodes have different numbers of ranks
 }
 
 // Command returns drawn.
@@ -60,6 +62,7 @@ with 8 times as many. The ten worst cells are printed as commands.`,
 	f.IntVar(&d.cells, "cells", 100, "how many cells to judge")
 	f.Int64Var(&d.steps, "steps", 200_000, "most steps of a chosen plan")
 	f.IntVar(&d.show, "show", 0, "print the machine of this cell, and judge nothing")
+	f.BoolVar(&d.isUnequal, "unequal", false, "draw how many ranks each node has, in place of one number for all")
 	f.BoolVar(&d.json, "json", false, "print all cells as JSON")
 	return c
 }
@@ -69,7 +72,7 @@ func (d *drawing) write(stdout io.Writer) error {
 	if d.show < 0 {
 		return kit.Usagef("--show %d: cells are numbered from 0 on", d.show)
 	}
-	c, err := draw(d.seed, uint64(d.show))
+	c, err := draw(d.seed, uint64(d.show), d.isUnequal)
 	if err != nil {
 		return err
 	}
@@ -87,7 +90,7 @@ func (d *drawing) run(ctx context.Context, stdout, stderr io.Writer) error {
 	passed := 0
 	for n := uint64(0); len(all) < d.cells; n++ {
 		bar.Show(int64(len(all)), int64(d.cells))
-		c, err := draw(d.seed, n)
+		c, err := draw(d.seed, n, d.isUnequal)
 		if err != nil {
 			return err
 		}
@@ -138,7 +141,11 @@ func (d *drawing) text(all []verdict, passed int) []byte {
 	for i := range all[:min(len(all), mostWorst)] {
 		v := &all[i]
 		fmt.Fprintf(&b, "%.3f  %s\n   of  %s\n", v.Chosen.Ratio, v.Chosen.Plan, v.Best.Plan)
-		fmt.Fprintf(&b, "    tierflow-lab drawn --seed %d --show %d > %d.json\n", d.seed, v.Cell, v.Cell)
+		unequal := ""
+		if d.isUnequal {
+			unequal = " --unequal"
+		}
+		fmt.Fprintf(&b, "    tierflow-lab drawn --seed %d%s --show %d > %d.json\n", d.seed, unequal, v.Cell, v.Cell)
 		fmt.Fprintf(&b, "    tierflow simulate %s --topo %s --bytes %s --machine %d.json --plan all\n", v.Collective, v.Topo, tasks.FormatBytes(v.Bytes), v.Cell)
 	}
 	return b.Bytes()

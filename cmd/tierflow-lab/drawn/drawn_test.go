@@ -21,11 +21,11 @@ var lab kittest.Runner = func() *cobra.Command { return kit.NewRoot("tierflow-la
 func TestDraw(t *testing.T) {
 	seen := map[string]bool{}
 	for n := range uint64(200) {
-		c, err := draw(3, n)
+		c, err := draw(3, n, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, _ := draw(3, n)
+		again, _ := draw(3, n, false)
 		a, err := c.machine.Format()
 		b, _ := again.machine.Format()
 		if err != nil || string(a) != string(b) || c.topo != again.topo {
@@ -77,5 +77,26 @@ func TestWrongFlags(t *testing.T) {
 		if s := lab.Run(t, append([]string{"drawn"}, strings.Fields(line)...)...); s.Status != 2 || s.Out != "" {
 			t.Errorf("%s: status %d, output %q", line, s.Status, s.Out)
 		}
+	}
+}
+
+// Nodes of different sizes are drawn if that is asked for, on the same machines.
+func TestUnequal(t *testing.T) {
+	isUnequal := false
+	for n := range uint64(20) {
+		a, err := draw(3, n, true)
+		b, err2 := draw(3, n, false)
+		if err != nil || err2 != nil {
+			t.Fatal(err, err2)
+		}
+		one, _ := a.machine.Format()
+		other, _ := b.machine.Format()
+		if string(one) != string(other) || a.on.Nodes() != b.on.Nodes() {
+			t.Errorf("cell %d is on another machine, or has %d nodes in place of %d", n, a.on.Nodes(), b.on.Nodes())
+		}
+		isUnequal = isUnequal || a.on.Size()%a.on.Nodes() != 0
+	}
+	if !isUnequal {
+		t.Error("20 cells have nodes of the same size")
 	}
 }
