@@ -54,7 +54,7 @@ func TestPricesDecide(t *testing.T) {
 	}
 	for _, want := range []string{
 		"machine: Options.MachineData, assumed", "price: ", "less than that of the rule's plan " + ruled.String(),
-		"runner-up: ", "% more: ", "takes ",
+		"runner-up: ", "% more: its ib takes ", "  task ib: ", "counted over the links above",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("Explain lacks %q:\n%s", want, text)
@@ -146,7 +146,7 @@ func TestRuleWithoutPrice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	on, err := levels.Parse("64x2x4")
+	on, err := levels.Parse("120x2x4")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -179,16 +179,48 @@ func (p *Pricer) hierarchy(plan tasks.Plan) (*levels.Hierarchy, error) {
 // Plan returns the price of a plan, which names shape, segment, window and an algorithm
 // for each kind of task. It reports false where there is no closed form.
 func (p *Pricer) Plan(plan tasks.Plan) (price Price, ok bool) {
-	if plan.Segment < 1 || plan.Window < 1 || !hasForm(plan.Shape) || plan.Order != tasks.AnyOrder || p.request.Differ() {
+	all, count, ok := p.compose(plan, nil)
+	if !ok {
 		return price, false
+	}
+	price.Terms = all.terms(count, float64(plan.Window), p.cores())
+	price.NS = price.sum()
+	return price, true
+}
+
+// Task is what tasks of a kind take in a plan, ns.
+type Task struct {
+	Kind  tasks.Kind
+	First float64 // of the first segment, until the last rank has it
+	Each  float64 // of each further one, while nothing else is busier
+}
+
+// Tasks returns the tasks that a price is made of, in their order, and of how many segments. It
+// reports false where there is no closed form.
+func (p *Pricer) Tasks(plan tasks.Plan) (all []Task, segments float64, ok bool) {
+	_, segments, ok = p.compose(plan, func(kind tasks.Kind, st *stage) {
+		one := Task{Kind: kind, First: st.first.sum()}
+		for _, l := range []load{st.root, st.inner} {
+			one.Each = max(one.Each, l.in, l.out, l.busy.sum())
+		}
+		all = append(all, one)
+	})
+	return all, segments, ok
+}
+
+// compose returns the stages of a plan's tasks, and of how many segments. each is called for every
+// stage; nil: nothing is.
+func (p *Pricer) compose(plan tasks.Plan, each func(tasks.Kind, *stage)) (all stages, count float64, ok bool) {
+	if plan.Segment < 1 || plan.Window < 1 || !hasForm(plan.Shape) || plan.Order != tasks.AnyOrder || p.request.Differ() {
+		return all, 0, false
 	}
 	o := p.outline(plan)
 	if o.err != nil {
-		return price, false
+		return all, 0, false
 	}
 	whole := float64(p.request.Bytes())
 	segment := min(float64(plan.Segment), whole)
-	count := 1.0
+	count = 1.0
 	if segment > 0 {
 		count = max(1, whole/segment)
 	}
@@ -201,21 +233,21 @@ func (p *Pricer) Plan(plan tasks.Plan) (price Price, ok bool) {
 	}
 	clear(p.root)
 	clear(p.inner)
-	all := stages{root: p.root, inner: p.inner}
+	all = stages{root: p.root, inner: p.inner}
 	for i, ph := range o.phases {
 		c, named := plan.For(ph.Kind)
 		if !named {
-			return price, false
+			return all, 0, false
 		}
 		st, ok := p.stage(o, i, c, segment)
 		if !ok {
-			return price, false
+			return all, 0, false
 		}
-		all.add(&st, p.level(o, ph))
+		if all.add(&st, p.level(o, ph)); each != nil {
+			each(ph.Kind, &st)
+		}
 	}
-	price.Terms = all.terms(count, float64(plan.Window), p.cores())
-	price.NS = price.sum()
-	return price, true
+	return all, count, true
 }
 
 // hasForm reports whether segments of a shape flow through its phases as they please.

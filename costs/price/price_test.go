@@ -187,3 +187,38 @@ func TestNoPrice(t *testing.T) {
 		t.Error("a machine without links between nodes has prices for four")
 	}
 }
+
+// The tasks of a pipeline make up its price: the first segment passes all of them, and each further
+// one the slowest.
+func TestTasks(t *testing.T) {
+	topo, err := levels.Parse("8x4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := request(tasks.Allreduce, 4<<20)
+	for _, text := range []string{"shape=han,fs=64KiB,w=64,i=adapt/chain,s=sm", "shape=ar,fs=all,w=1,i=nbc/rabenseifner,s=sm/rings"} {
+		plan, err := tasks.ParsePlan(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := price.New(machine.Assumed(), topo, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, _ := p.Plan(plan)
+		all, segments, ok := p.Tasks(plan)
+		first, each := 0.0, 0.0
+		for _, one := range all {
+			first, each = first+one.First, max(each, one.Each)
+		}
+		if got := first + (segments-1)*each; !ok || got > want.NS+1 || got*float64(len(all)) < want.NS { // tasks may share what is busiest
+			t.Errorf("%s: %d tasks make up %.0f ns of %.0f, %v", text, len(all), got, want.NS, ok)
+		}
+	}
+	if _, _, ok := func() ([]price.Task, float64, bool) {
+		p, _ := price.New(machine.Assumed(), topo, r)
+		return p.Tasks(tasks.Plan{Shape: tasks.HanLockstep, Segment: 1, Window: 1})
+	}(); ok {
+		t.Error("what has no price has tasks")
+	}
+}

@@ -150,15 +150,17 @@ func (p *Prices) Explain(text *strings.Builder) {
 	if best.Price.NS > 0 {
 		fmt.Fprintf(text, "  price: %.1f µs: %s\n", best.Price.NS/1e3, parts(&best.Price.Terms))
 	}
+	costs := p.costs()
+	costs.explain(text, best.Plan)
 	switch {
 	case p.Ruled:
 	case p.Rule.Time() == 0:
 		fmt.Fprintf(text, "  price: the rule's plan %v has none\n", p.Rule.Plan)
 	default:
-		fmt.Fprintf(text, "  price: %.1f%% less than that of the rule's plan %v: %s\n", 100*p.Saved, p.Rule.Plan, loss(&best, &p.Rule))
+		fmt.Fprintf(text, "  price: %.1f%% less than that of the rule's plan %v: %s\n", 100*p.Saved, p.Rule.Plan, costs.loss(&best, &p.Rule))
 	}
 	for _, o := range p.Plans[1:] {
-		fmt.Fprintf(text, "  runner-up: %v: %.1f µs, %s\n", o.Plan, o.Time()/1e3, loss(&best, &o))
+		fmt.Fprintf(text, "  runner-up: %v: %.1f µs, %s\n", o.Plan, o.Time()/1e3, costs.loss(&best, &o))
 	}
 }
 
@@ -201,37 +203,3 @@ const (
 	// it costs twice as much.
 	slowMargin = 1
 )
-
-// parts lists the terms of a price that matter, µs.
-func parts(t *price.Terms) string {
-	var all []string
-	for i, ns := range t.Values() {
-		if ns >= 50 {
-			all = append(all, fmt.Sprintf("%s %.1f", price.Names()[i], ns/1e3))
-		}
-	}
-	return strings.Join(all, ", ")
-}
-
-// loss says by how much another plan takes longer, and which term of the prices says so most.
-func loss(best, other *priced.Priced) string {
-	mine, its := best.Time(), other.Time()
-	switch {
-	case its == mine:
-		return "the same"
-	case its < mine:
-		return fmt.Sprintf("%.1f%% less, which is too little to be sure", 100*(1-its/mine))
-	}
-	text := fmt.Sprintf("%.1f%% more", 100*(its/mine-1))
-	most, at := 0.0, -1
-	terms := best.Price.Values()
-	for i, ns := range other.Price.Values() {
-		if ns-terms[i] > most {
-			most, at = ns-terms[i], i
-		}
-	}
-	if at < 0 || best.Price.NS == 0 {
-		return text
-	}
-	return fmt.Sprintf("%s: %s takes %.1f µs more", text, price.Names()[at], most/1e3)
-}
