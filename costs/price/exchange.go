@@ -15,6 +15,7 @@ type exchange struct {
 	pairs int     // so many ranks, a power of two, speak with those whose number differs in one bit; 0: they don't
 	first Terms
 	wired float64 // of the busiest wire, ns
+	line  float64 // how long the last one waits for the wire in its first round, ns
 	busy  Terms   // of one rank
 }
 
@@ -30,7 +31,6 @@ func (x *exchange) round(places int, n float64, combines bool) {
 func (x *exchange) over(l *link, lead float64, far int, n float64, combines bool) {
 	hop, share := l.both(n), float64(far)*x.lanes
 	hop.Processor += x.step // the end of a round
-	hop.Wire += max(0, share-1) * l.wire(n)
 	if n > lead {
 		hop = hop.plus(l.credit())
 	}
@@ -46,6 +46,11 @@ func (x *exchange) over(l *link, lead float64, far int, n float64, combines bool
 		hop.Processor += x.step
 		x.busy.Work += x.combined(n)
 	}
+	// Those that share a wire stand in line for it once. From then on each finds it free, as long
+	// as it carries all of them in a round.
+	wire, alone := l.wire(n), hop.sum()
+	hop.Wire += max(0, share*wire-alone)
+	x.line = max(x.line, min((share-1)*wire, alone-wire))
 	x.first = x.first.plus(hop)
 }
 
@@ -110,6 +115,7 @@ func (x *exchange) combined(n float64) float64 {
 
 // loads returns those of the rounds.
 func (x *exchange) loads() stage {
+	x.first.Wire += x.line
 	s := stage{first: x.first, lag: x.first.sum()}
 	s.alike(load{x.wired, x.wired, x.busy})
 	s.total = float64(x.size) * s.root.busy.sum()

@@ -264,6 +264,9 @@ func (q *question) scatterGather() {
 		for _, gather := range gathers {
 			if n >= rule.Packed(64<<10) { // a part of a smaller one is all overhead
 				q.pair(tasks.SAG, n, 4, tasks.Scatter, tasks.Allgather, scatter, gather)
+				if n == tasks.Whole && q.few() {
+					q.pair(tasks.SAG, n, 4, tasks.Scatter, tasks.Allgather, nbc(submodules.Binomial), gather)
+				}
 			}
 		}
 	}
@@ -343,6 +346,9 @@ func (q *question) allreduce() {
 			}
 		}
 		q.add(tasks.FlatRSAG, tasks.Whole, 1, adapt(submodules.Ring))
+		if q.on.Size() <= mostSpokes {
+			q.pair(tasks.FlatRSAG, tasks.Whole, 1, tasks.ReduceScatter, tasks.Allgather, nbc(submodules.Pairwise), adapt(submodules.Linear))
+		}
 	}
 }
 

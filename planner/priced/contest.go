@@ -29,7 +29,8 @@ func (c *candidate) seen() Priced {
 }
 
 // By how much less a plan may take than is expected, as a share, if something was simulated that
-// is like it: the same between nodes, or of its family.
+// is like it: the same between nodes, or of its family and with pieces of other sizes; or of about
+// the same.
 const (
 	cousin    = 0.8
 	neighbour = 0.9
@@ -81,7 +82,10 @@ func (s spread) deviation() float64 {
 }
 
 // ratios are those of a family: the last one, and the least and the most of all.
-type ratios struct{ last, least, most float64 }
+type ratios struct {
+	last, least, most float64
+	piece             int64 // of the last, bytes
+}
 
 // lowest is what the next one is at least, if it is as far below the others as these are apart,
 // and by such a share anyway.
@@ -127,7 +131,8 @@ func (s *rehearsal) compete(all []candidate) []Priced {
 
 // try simulates plans until the budget is spent, or none promises to be better.
 func (t *contest) try() {
-	for at := t.next(); at >= 0 && t.rehearsal.left > 0 && len(t.missed) < mostMissed; at = t.next() {
+	vain := 0 // plans in a row that were no better
+	for at := t.next(); at >= 0 && t.rehearsal.left > 0 && len(t.missed) < mostMissed && vain < mostVain; at = t.next() {
 		c := t.left[at]
 		t.left = slices.Delete(t.left, at, at+1)
 		if !t.fits(c.Plan) {
@@ -143,8 +148,12 @@ func (t *contest) try() {
 			c.Expected = ns
 		default:
 			c.Simulated, c.isPart = ns, isPart
+			if ns < t.best*(1-better) {
+				vain = -1
+			}
 			t.best = min(t.best, ns)
 		}
+		vain++
 		t.seen = append(t.seen, c)
 		t.learn(&c, ns)
 	}
@@ -189,7 +198,11 @@ func (s *rehearsal) fits(p tasks.Plan) bool {
 // is known.
 func (t *contest) expected(c *candidate) (ns, least float64, known bool) {
 	if of, known := t.ratios[c.family]; known {
-		return c.Price.NS * of.last, c.Price.NS * of.lowest(neighbour), true
+		share := neighbour
+		if p := piece(c.Plan); p/2 >= of.piece || of.piece/2 >= p {
+			share = cousin
+		}
+		return c.Price.NS * of.last, c.Price.NS * of.lowest(share), true
 	}
 	if of, known := t.ratios[c.outer]; known {
 		return c.Price.NS * of.last, c.Price.NS * of.lowest(cousin), false
@@ -229,9 +242,9 @@ func (t *contest) learn(c *candidate, ns float64) {
 	for _, name := range []string{c.family, c.outer} {
 		of, known := t.ratios[name]
 		if !known {
-			of = ratios{ratio, ratio, ratio}
+			of = ratios{least: ratio, most: ratio}
 		}
-		t.ratios[name] = ratios{ratio, min(of.least, ratio), max(of.most, ratio)}
+		t.ratios[name] = ratios{ratio, min(of.least, ratio), max(of.most, ratio), piece(c.Plan)}
 	}
 }
 
@@ -251,6 +264,9 @@ func (t *contest) next() int {
 const (
 	// unworthy is how many times as long as the best one a plan may take to be simulated to its end.
 	unworthy = 1.25
+	// mostVain is how many plans in a row may turn out to be no better than the best by this share
+	// of its time.
+	mostVain, better = 12, 0.01
 	// mostMissed is how many plans may turn out to be too large.
 	mostMissed = 50
 	// unseen is by which share of its time a plan must promise less than those that were simulated,
@@ -260,7 +276,7 @@ const (
 	doubt = 0.1
 )
 
-// family names what a plan is but for sizes: shape and algorithms.
+// family names what a plan is but for sizes: shape, whether it is cut, and algorithms.
 func family(p tasks.Plan) string { return named(p, "") }
 
 // outer names what a plan is between nodes, but for sizes.
@@ -268,9 +284,23 @@ func (s *rehearsal) outer(p tasks.Plan) string {
 	return "between nodes " + named(p, string(s.asked.On.Level(s.asked.On.Depth()-1).Symbol))
 }
 
+// piece returns how long a plan's shortest pieces are, bytes.
+func piece(p tasks.Plan) int64 {
+	n := p.Segment
+	for _, key := range p.Keys() {
+		if c, _ := p.Choice(key); c.Inner > 0 {
+			n = min(n, c.Inner)
+		}
+	}
+	return n
+}
+
 // named names shape and algorithms of the levels, or kinds, that begin so.
 func named(p tasks.Plan, prefix string) string {
 	text := p.Shape.String()
+	if p.Segment != tasks.Whole {
+		text += " cut"
+	}
 	for _, key := range p.Keys() {
 		if c, _ := p.Choice(key); strings.HasPrefix(key, prefix) {
 			c.Inner = 0

@@ -46,9 +46,9 @@ const (
 const (
 	leastBudget  = 6_000
 	budgetOfRank = 64
-	exactTimes   = 8
+	exactTimes   = 12
 	mostRanks    = 1024
-	mostShare    = 3 // one plan may use as much of it
+	mostShare    = 2 // one plan may use as much of it
 	spareShare   = 4 // as much is kept for the best ones
 )
 

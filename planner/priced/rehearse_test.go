@@ -127,15 +127,16 @@ func TestExpected(t *testing.T) {
 	c := contest{ratios: map[string]ratios{}}
 	fresh, _, _ := c.expected(at("shape=han,fs=all,i=adapt/binary,s=sm", 100))
 	c.learn(at("shape=han,fs=all,i=adapt/chain,s=sm", 100), 150)
-	own, least, known := c.expected(at("shape=han,fs=64KiB,i=adapt/chain,s=sm", 100))
-	cousin, lower, _ := c.expected(at("shape=han,fs=64KiB,i=adapt/chain,s=solo", 100))
-	shape, _, _ := c.expected(at("shape=han,fs=all,i=adapt/binary,s=sm", 100))
+	own, least, known := c.expected(at("shape=han,fs=all,i=adapt/chain,s=sm", 100))
+	_, finer, _ := c.expected(at("shape=han,fs=all,i=adapt/chain/8KiB,s=sm", 100))
+	cousin, lower, _ := c.expected(at("shape=han,fs=all,i=adapt/chain,s=solo", 100))
+	shape, _, _ := c.expected(at("shape=han,fs=64KiB,i=adapt/chain,s=sm", 100))
 	other, lowest, _ := c.expected(at("shape=flat,fs=all,i=adapt/binary", 100))
 	if fresh != 100 || own != 150 || !known || cousin != 150 || shape >= 150 || shape <= other || other <= 100 {
 		t.Errorf("after one of 100 took 150: its family %v, the same between nodes %v, its shape %v, others %v", own, cousin, shape, other)
 	}
-	if least >= own || lower >= least || lowest >= lower {
-		t.Errorf("at least %v, %v, %v", least, lower, lowest)
+	if least >= own || finer >= least || lower != finer || lowest >= lower {
+		t.Errorf("at least %v, %v in finer pieces, %v, %v", least, finer, lower, lowest)
 	}
 }
 
