@@ -85,10 +85,15 @@ func newPlate(side, rows, cols, row, col int) *plate {
 func (p *plate) step(top, bottom, left, right int) (change float64) {
 	w := p.width + 2
 	for i := top; i < bottom; i++ {
-		above, row, below, to := p.now[(i-1)*w:][:w], p.now[i*w:][:w], p.now[(i+1)*w:][:w], p.next[i*w:][:w]
-		for k := left; k < right; k++ {
-			to[k] = 0.25 * ((above[k] + below[k]) + (row[k-1] + row[k+1]))
-			change = max(change, math.Abs(to[k]-row[k]))
+		n := max(0, right-left)
+		at := func(row, k int) []float64 { return p.now[row*w+k:][:n] } // the compiler knows that all are as long
+		above, before, row, after, below := at(i-1, left), at(i, left-1), at(i, left), at(i, left+1), at(i+1, left)
+		for k, was := range row {
+			is := 0.25 * ((above[k] + below[k]) + (before[k] + after[k]))
+			p.next[i*w+left+k] = is
+			if d := math.Abs(is - was); d > change {
+				change = d
+			}
 		}
 	}
 	return change

@@ -150,20 +150,19 @@ func (s *settings) adder(c *planner.Comm, n int) (func(ctx context.Context, each
 // assign adds up points by their nearest centres.
 func assign(sums, points, centres []float64) {
 	clear(sums)
-	for ; len(points) > 0; points = points[dims:] {
+	for ; len(points) >= dims; points = points[dims:] {
+		p := (*[dims]float64)(points)
 		nearest, least := 0, math.Inf(1)
-		for k := range len(centres) / dims {
-			away := 0.0
-			for d, v := range centres[k*dims:][:dims] {
-				away += (points[d] - v) * (points[d] - v)
-			}
-			if away < least {
+		for k, rest := 0, centres; len(rest) >= dims; k, rest = k+1, rest[dims:] {
+			c := (*[dims]float64)(rest)
+			x, y, z, w := p[0]-c[0], p[1]-c[1], p[2]-c[2], p[3]-c[3]
+			if away := x*x + y*y + z*z + w*w; away < least {
 				nearest, least = k, away
 			}
 		}
 		to := sums[nearest*(dims+1):][:dims+1]
-		for d := range dims {
-			to[d] += points[d]
+		for d, v := range p {
+			to[d] += v
 		}
 		to[dims]++
 		sums[len(sums)-1] += least
