@@ -115,7 +115,7 @@ func (e *Endpoint) Poll() bool {
 	return e.makeProgress()
 }
 
-// Probe sends what a rank sends that stands still in a call which has ended meanwhile.
+// Probe sends what a rank sends while it stands still in a call that has ended meanwhile.
 func (c *Comm) Probe(peer levels.Rank, seq uint32) {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/tierflow/tierflow/costs/machine"
 )
 
-// What jobs have kept is listed, what can't be read too, and removed when that is asked for.
+// Files that jobs have kept are listed, unreadable ones too, and removed on request.
 func TestHere(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())

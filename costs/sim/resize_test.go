@@ -8,7 +8,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// A job that is resized takes exactly as long as one that was compiled for that size.
+// A resized job takes exactly as long as one compiled for its size.
 func TestResized(t *testing.T) {
 	for _, tc := range []struct {
 		coll        tasks.Collective

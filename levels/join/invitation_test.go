@@ -81,7 +81,7 @@ func TestJoinByInvitation(t *testing.T) {
 	}
 }
 
-// A rank that knows where to meet, and the secret, keeps to that.
+// A rank that knows the place to meet, and the secret, keeps to them.
 func TestInvitationGivesWay(t *testing.T) {
 	t.Parallel() // it mostly waits
 	cs, _ := invitedConfigs(t, 3)

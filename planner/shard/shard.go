@@ -40,8 +40,8 @@ type unit[T any] struct {
 	reducing *planner.Pending // nil: nothing to wait for
 }
 
-// reduction is a collective that units with parts of one size take in turns: what it needs beside its
-// buffers is there once for each that is on its way, not for each unit.
+// reduction is a collective for units with parts of one size, in turns: scratch is there once for each
+// of them on its way, not for each unit.
 type reduction[T any] struct {
 	*planner.Collective
 	from, to []T

@@ -45,6 +45,11 @@ type modelFindings struct {
 	grounds    grounds
 }
 
+var (
+	_ choosy     = (*models)(nil)
+	_ farsighted = (*models)(nil)
+)
+
 func newModels(k *knowledge) *models {
 	m := &models{knowledge: k, found: map[int64]*modelFindings{}, largest: -1}
 	if !isModelled(k.topology) {

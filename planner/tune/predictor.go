@@ -40,6 +40,8 @@ type predictor struct {
 	best    []float64              // predicted, by request, ns
 }
 
+var _ fastest = (*predictor)(nil)
+
 // thrift says what a method doesn't measure.
 type thrift struct {
 	far    float64 // times the best is not worth looking around

@@ -54,9 +54,3 @@ type farsighted interface {
 	// elsewhere lists entries for them. What has been measured there counts more.
 	entriesElsewhere() []table.Entry
 }
-
-var (
-	_ fastest    = (*predictor)(nil)
-	_ choosy     = (*models)(nil)
-	_ farsighted = (*models)(nil)
-)

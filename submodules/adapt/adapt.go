@@ -105,8 +105,7 @@ var algorithms = []algorithm{
 // knomials is the binomial tree, or one in digits of another radix.
 func knomials(radix int) trees.Shape { return trees.Knomials(max(radix, 2)) }
 
-// with gives an algorithm a number: what it means, what it usually is, and which are worth a
-// search.
+// with gives an algorithm a number, with its meaning, its usual value and those that are worth a search.
 func (a algorithm) with(meaning string, usual int, worth ...int) algorithm {
 	a.number = submodules.Number{Meaning: meaning, Usual: usual, Worth: worth}
 	return a

@@ -131,8 +131,7 @@ func TestBrokenSubmodules(t *testing.T) {
 	}
 }
 
-// problems is what Run would report, up to the problem that is looked for; all if that
-// is empty.
+// problems is what Run would report, up to the problem that is looked for; all if there is none.
 func problems(s submodules.Submodule, sought string) string {
 	checks := []func() error{func() error { return declares(s) }, func() error { return refuses(s) }}
 	for _, a := range s.Algorithms() {
