@@ -101,14 +101,18 @@ func (a *agent) sweepDoors() {
 	if a.start == nil {
 		return
 	}
-	env := a.start.Env
-	if a.start.Inherit {
-		env = append(os.Environ(), env...)
-	}
-	o := Options{Env: env}
-	if setting := o.getenv(envDoor); setting != "off" {
+	if setting := a.start.door(); setting != "off" {
 		door.Sweep(door.Folder(setting))
 	}
+}
+
+// door is the ranks' setting of where they can be asked.
+func (s *start) door() string {
+	env := s.Env
+	if s.Inherit {
+		env = append(os.Environ(), env...)
+	}
+	return (&Options{Env: env}).getenv(envDoor)
 }
 
 // handleEnd handles the end of stdin: the job is over, or the launcher is gone.
@@ -177,6 +181,10 @@ func (a *agent) prepare(s *start) error {
 	program, status, err := findProgram(s.Program[0], s.Dir)
 	if err != nil {
 		a.refuse(status, err)
+		return nil
+	}
+	if err := os.Setenv(envDoor, s.door()); err != nil { // whoever shows here what ranks do finds them
+		a.refuse(statusLauncher, err)
 		return nil
 	}
 	if a.traces, err = makeTraces(s.TraceEvery); err != nil {
