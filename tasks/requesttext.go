@@ -9,8 +9,8 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// ParseRequest reads what [Request.String] prints of a request whose blocks are alike, whose type has a name and
-// whose operation is built in: allreduce 1024 f32 sum. What the text doesn't say is zero.
+// ParseRequest is the inverse of [Request.String]: allreduce 1024 f32 sum. Blocks must be alike, the type must have a name, and
+// the operation be built in. What the text doesn't say is zero.
 func ParseRequest(s string) (r Request, err error) {
 	words := append(strings.Fields(s), make([]string, 6)...) // those that are missing are empty
 	var errs [5]error

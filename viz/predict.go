@@ -25,7 +25,7 @@ type Prediction struct {
 const mostPredicted = 1 << 20
 
 // Predict simulates, of each request, the slowest of a job's calls, the one in the middle and the first. They are compiled anew
-// from what the trace says of them; what is not the programs that ranks have run has no prediction. Ranks are
+// from the texts in the trace. Programs other than those of the ranks have no prediction. Ranks are
 // taken to be on two levels, as the trace has the names of nodes alone.
 func Predict(j *JobTrace, m *machine.Machine, reg submodules.Registry) *Prediction {
 	p := &Prediction{}
@@ -85,7 +85,7 @@ type recompiled struct {
 	programs []submodules.Compiled // by rank
 }
 
-// recompile compiles what a call says it was, and checks that it was that.
+// recompile compiles a call from its texts, and checks that its ranks ran just these programs.
 func recompile(j *JobTrace, c *TracedCall, reg submodules.Registry) (*recompiled, error) {
 	request, err := tasks.ParseRequest(c.Request)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/tierflow/tierflow/viz"
 )
 
-// A job whose calls take what a machine would have taken, with late ranks, is predicted exactly; a step that takes longer is
-// the surplus.
+// A job that was simulated, with late ranks, is predicted exactly. A step that is made longer is the surplus.
 func TestPredict(t *testing.T) {
 	for _, plan := range []string{"shape=han,fs=8KiB,w=4,i=adapt,s=sm", "shape=flat,fs=64KiB,w=4,i=adapt,s=adapt", "shape=ar,fs=4KiB,w=2,i=nbc/recdoubling,s=solo"} {
 		for _, topo := range []string{"2x2", "4x2"} {

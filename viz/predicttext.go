@@ -39,8 +39,8 @@ func ownTimes(c *TracedCall, add func(key stepKey, e *trace.Event, took int64)) 
 	}
 }
 
-// PredictionText compares a job's calls with what a machine would have taken for them, in tables: by request, by
-// kind of step, and the steps that took longest beyond that. name is the machine's.
+// PredictionText compares a job's calls with their predictions, in tables: by request, by
+// kind of step, and the steps with the largest surplus. name is the machine's.
 func PredictionText(j *JobTrace, p *Prediction, name string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "beside what is predicted on %s, for ranks that come as they did:\n", name)

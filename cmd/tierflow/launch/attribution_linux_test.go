@@ -238,7 +238,7 @@ func (c *cluster) setRate(t *testing.T, node int, rate string) {
 	}
 }
 
-// ofHalf is what a half's calls take, in their median, and what of that is due to the cause, ns.
+// ofHalf returns the median time of a half's calls, and of the part that is due to the cause, ns.
 func (b *burden) ofHalf(j *viz.JobTrace, half int) (length, due int64) {
 	var lengths, dues []int64
 	for i := range j.Calls {
