@@ -165,8 +165,11 @@ func (t *contest) sort() {
 }
 
 // confirm simulates the best one whole if it was simulated in part, and then the one that is the
-// best, until it was whole or the rest of the budget is spent.
+// best, until it was whole or the rest of the budget is spent. By how much it was off those are
+// taken to be off, too, that are alike between nodes.
 func (t *contest) confirm() {
+	t.noneStands = true
+	defer func() { t.noneStands = false }()
 	for t.rehearsal.left > 0 {
 		t.sort()
 		if len(t.seen) == 0 || !t.seen[0].isPart {
@@ -178,11 +181,16 @@ func (t *contest) confirm() {
 		if !ok {
 			return
 		}
+		off := ns / c.Simulated
 		c.Simulated, c.isPart = ns, false
 		t.best = math.Inf(1)
 		for i := range t.seen {
-			if ns := t.seen[i].Simulated; ns > 0 {
-				t.best = min(t.best, ns)
+			o := &t.seen[i]
+			if o.isPart && o.outer == c.outer {
+				o.Simulated *= off
+			}
+			if o.Simulated > 0 {
+				t.best = min(t.best, o.Simulated)
 			}
 		}
 	}

@@ -17,15 +17,16 @@ import (
 // rehearsal simulates plans of one request on a machine, within a budget. It counts work and
 // reads no clock, so all ranks come to the same end.
 type rehearsal struct {
-	machine  *machine.Machine
-	asked    *rule.Asked
-	reg      submodules.Registry
-	left     int64            // of the budget, in steps that are simulated
-	most     int64            // of one plan
-	spare    int64            // of the budget, for the best ones
-	areEqual bool             // nodes
-	kept     map[string]sized // jobs, by structure
-	unlike   map[string]bool  // plans whose nodes don't do the same, by what is between nodes
+	machine    *machine.Machine
+	asked      *rule.Asked
+	reg        submodules.Registry
+	left       int64            // of the budget, in steps that are simulated
+	most       int64            // of one plan
+	spare      int64            // of the budget, for the best ones
+	areEqual   bool             // nodes
+	noneStands bool             // for others: all ranks are simulated
+	kept       map[string]sized // jobs, by structure
+	unlike     map[string]bool  // plans whose nodes don't do the same, by what is between nodes
 }
 
 // sized is a job and the bytes of the request that it was compiled for.
@@ -40,13 +41,14 @@ const (
 	compiledPlan = 300 // a plan
 )
 
-// The budget for numbers of a hasty measurement, in steps of 0.1 to 0.2 µs: a millisecond for few
-// ranks, and ten for mostRanks. Exact numbers are worth exactTimes as much. Among more ranks
-// nothing is simulated: a look at one plan takes longer.
+// The budget for numbers of a hasty measurement, in steps of 0.1 to 0.3 µs: a millisecond for few
+// ranks, and ten for mostRanks. Exact numbers are worth exactTimes as much, up to mostExact. Among
+// more ranks nothing is simulated: a look at one plan takes longer.
 const (
 	leastBudget  = 6_000
 	budgetOfRank = 64
 	exactTimes   = 12
+	mostExact    = 200_000
 	mostRanks    = 1024
 	mostShare    = 2 // one plan may use as much of it
 	spareShare   = 4 // as much is kept for the best ones
@@ -66,7 +68,7 @@ func (s *rehearsal) share(margin float64) {
 	}
 	s.left = max(leastBudget, budgetOfRank*size)
 	if margin < Hasty {
-		s.left *= exactTimes
+		s.left = max(s.left, min(exactTimes*s.left, mostExact))
 	}
 	s.most, s.spare = s.left/mostShare, s.left/spareShare
 	s.left -= s.spare
@@ -75,7 +77,8 @@ func (s *rehearsal) share(margin float64) {
 // time returns what a plan takes, ns, if the budget allows to find out. A plan that takes longer
 // than limit takes an infinite time; 0: there is no limit. A long row of segments is simulated
 // in part: once the pipeline is full, and what goes without credit at first has gone, each further
-// segment takes as long as the one before. isPart says that it was.
+// segment takes as long as the one before. isPart says that it was, or that one node stood for all:
+// then what happens at the same time comes in the best order.
 func (s *rehearsal) time(p tasks.Plan, limit float64) (ns float64, isPart, ok bool) {
 	r, p := s.even(p)
 	bytes := s.asked.Request.Bytes()
@@ -87,7 +90,7 @@ func (s *rehearsal) time(p tasks.Plan, limit float64) (ns float64, isPart, ok bo
 	second := first + int64(max(p.Window, 2*fill, 8))
 	if unit == 0 || bytes/unit <= first+second+2 {
 		ns, ok = s.whole(r, bytes, p, limit)
-		return ns, false, ok
+		return ns, ok && s.kept[s.structure(r, p)].job.StandsFor() > 1, ok
 	}
 	short, ok := s.whole(s.cut(first*unit), first*unit, p, limit)
 	if !ok || math.IsInf(short, 1) {
@@ -154,7 +157,7 @@ func (s *rehearsal) row(p tasks.Plan) (unit int64, fill int) {
 
 // whole simulates a plan for a request as if it had so many bytes, if the budget allows it.
 func (s *rehearsal) whole(r tasks.Request, bytes int64, p tasks.Plan, limit float64) (ns float64, ok bool) {
-	key := structure(r, p)
+	key := s.structure(r, p)
 	known := s.kept[key]
 	if known.job == nil {
 		if known, ok = s.compile(r, p); !ok {
@@ -175,11 +178,15 @@ func (s *rehearsal) whole(r tasks.Request, bytes int64, p tasks.Plan, limit floa
 
 // structure names what is compiled for a request but for lengths. Plans whose messages differ in
 // nothing else share a job: those cut into as many equal segments and pieces.
-func structure(r tasks.Request, p tasks.Plan) string {
+func (s *rehearsal) structure(r tasks.Request, p tasks.Plan) string {
 	bytes := r.Bytes()
+	ranks := ""
+	if s.noneStands {
+		ranks = "all ranks "
+	}
 	segment := min(p.Segment, bytes)
 	if segment == 0 || bytes%segment != 0 {
-		return fmt.Sprint(bytes, " ", p)
+		return fmt.Sprint(ranks, bytes, " ", p)
 	}
 	count := bytes / segment
 	p.Segment = tasks.Whole
@@ -190,11 +197,11 @@ func structure(r tasks.Request, p tasks.Plan) string {
 		} else if segment%c.Inner == 0 {
 			c.Inner = segment / c.Inner
 		} else {
-			return fmt.Sprint(bytes, " ", count, " ", p)
+			return fmt.Sprint(ranks, bytes, " ", count, " ", p)
 		}
 		p = p.Set(key, c)
 	}
-	return fmt.Sprint(count, " of ", p)
+	return fmt.Sprint(ranks, count, " of ", p)
 }
 
 // compile compiles a plan for a request, if the budget allows it.
@@ -224,7 +231,7 @@ func (s *rehearsal) job(c *sim.Compilation) (*sim.Job, error) {
 
 // standsForAll reports whether one node may stand for all.
 func (s *rehearsal) standsForAll(r tasks.Request) bool {
-	return !r.Rooted() && s.areEqual && sim.CheckAlike(s.machine, 0) == nil
+	return !r.Rooted() && s.areEqual && !s.noneStands && sim.CheckAlike(s.machine, 0) == nil
 }
 
 // guess returns about how much work a simulation is: each rank sends and receives as often as
