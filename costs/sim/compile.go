@@ -91,7 +91,7 @@ func (c *Compilation) checkWork(steps int64) error {
 	return nil
 }
 
-// Compiled returns how many steps were compiled so far, for jobs and for what became none.
+// Compiled returns how many steps were compiled so far, for failed jobs too.
 func (c *Compilation) Compiled() int64 { return c.compiled }
 
 // partsOf returns the requests of the seats of a job: of the passes, and of what is left in

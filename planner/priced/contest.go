@@ -28,9 +28,8 @@ func (c *candidate) seen() Priced {
 	return p
 }
 
-// By how much less a plan may take than is expected, as a share, if something was simulated that
-// is like it: the same between nodes, or of its family and with pieces of other sizes; or of about
-// the same.
+// By how much less a plan may take than is expected, as a share, if one like it was simulated: the
+// same between nodes, or of its family with pieces of other sizes; or of about the same.
 const (
 	cousin    = 0.8
 	neighbour = 0.9
@@ -257,7 +256,7 @@ func (t *contest) learn(c *candidate, ns float64) {
 }
 
 // next returns the index of the plan that promises to take least, -1: none is worth a simulation.
-// What it promises lies between what is expected of it and the least that it may take.
+// A promise lies between the expected time and the least possible one.
 func (t *contest) next() int {
 	at, most := -1, math.Inf(1)
 	for i := range t.left {
@@ -277,8 +276,8 @@ const (
 	mostVain, better = 12, 0.01
 	// mostMissed is how many plans may turn out to be too large.
 	mostMissed = 50
-	// unseen is by which share of its time a plan must promise less than those that were simulated,
-	// if it was too large for that, or the budget was spent.
+	// unseen is by which share of its time a plan must promise less than simulated ones, if it was too
+	// large to be one, or the budget was spent.
 	unseen = 0.25
 	// doubt is by which share the price of a plan is taken to be too low of whose family none was simulated.
 	doubt = 0.1

@@ -77,8 +77,8 @@ func (s *rehearsal) share(margin float64) {
 // time returns what a plan takes, ns, if the budget allows to find out. A plan that takes longer
 // than limit takes an infinite time; 0: there is no limit. A long row of segments is simulated
 // in part: once the pipeline is full, and what goes without credit at first has gone, each further
-// segment takes as long as the one before. isPart says that it was, or that one node stood for all:
-// then what happens at the same time comes in the best order.
+// segment takes as long as the one before. isPart says so, or that one node stood for all: then
+// simultaneous events come in the best order.
 func (s *rehearsal) time(p tasks.Plan, limit float64) (ns float64, isPart, ok bool) {
 	r, p := s.even(p)
 	bytes := s.asked.Request.Bytes()

@@ -111,8 +111,7 @@ func TestStructure(t *testing.T) {
 	}
 }
 
-// What was seen of a family, of what is alike between nodes and of a shape says in this order
-// what others take.
+// Others of a family follow its ratio, then those alike between nodes, then those of its shape.
 func TestExpected(t *testing.T) {
 	at := func(text string, price float64) *candidate {
 		p, err := tasks.ParsePlan(text)
