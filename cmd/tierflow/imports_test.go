@@ -189,7 +189,8 @@ var arrows = map[string][]string{
 
 	// What other libraries decide, as plans. Only the laboratory compares itself with them.
 	"cmd/tierflow-lab/fixed": {"submodules", "planner/rules/foreign"},
-	"cmd/tierflow-lab/peers": {"cmd/tierflow/kit", "testdata/cluster", "testdata/peers"},
+	// It makes rules for Open MPI of what Open MPI's algorithms took.
+	"cmd/tierflow-lab/peers": {"cmd/tierflow/kit", "planner/distill", "testdata/cluster", "testdata/peers"},
 	// algorithms launches the ranks of a node itself. Flags and meters are those of bench.
 	"cmd/tierflow-lab/trials": {"cmd/tierflow/bench", "cmd/tierflow/launch", "cmd/tierflow-lab/fixed", "costs/sim"},
 	// It replays what package learn would measure.

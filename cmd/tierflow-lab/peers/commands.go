@@ -42,6 +42,7 @@ type setting struct {
 	variant string
 	mca     []string // Open MPI's parameters: name, value, name, value …
 	genv    []string // MPICH's variables of the environment: name, value, name, value …
+	plan    string   // tierflow's that does what it forces; empty: there is none
 	only    *cells   // nil: all
 	table   bool     // tierflow's: plans of the decision table
 	alloc   bool     // tierflow's: buffers from planner.Alloc

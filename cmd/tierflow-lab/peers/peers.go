@@ -38,6 +38,7 @@ type benchPeers struct {
 	spin       bool          // Open MPI's ranks spin too
 	measured   bool          // tierflow on a measured machine too
 	noise      noise         // without a length: nobody is disturbed
+	keep       string        // file for what the sweep took; empty: none
 	json       bool
 
 	command        string // as it was called
@@ -67,6 +68,9 @@ is twice as long. What fails or takes too long is not tried again in later round
 Of Open MPI there are the defaults of coll/tuned and coll/han, each with waiting
 ranks that yield the processor and that spin, and "forced", the best for each cell
 of a sweep over algorithms, segment sizes and HAN's modules, with its command line.
+"rules by tierflow" are made of what all algorithms of coll/tuned took in the sweep, by
+tierflow rules from-table and convert --to ompi: one file for all cells. --record keeps
+what they are made of.
 Before that tierflow is tuned for the cells, by tierflow tune in the same place, and
 measured with that decision table; "built-in rule" is without it. Then it is the tuned
 one that others are compared with. --sweep 0 leaves out both: neither is told anything.
@@ -141,6 +145,7 @@ func (b *benchPeers) addFlags(c *cobra.Command) {
 	kit.CompleteWords(c, "bind", bindNone, "core")
 	f.BoolVar(&b.spin, "spin", true, "measure Open MPI with waiting ranks that spin too, beside ranks that yield the processor")
 	f.BoolVar(&b.measured, "measured", false, "measure tierflow on a measured machine too ("+planner.MachineVariable+"="+planner.MachineMeasure+")")
+	f.StringVar(&b.keep, "record", "", "file to write with what the sweep of Open MPI took, as a decision table for tierflow rules from-table")
 	f.BoolVar(&b.json, "json", false, "print JSON")
 }
 
@@ -310,17 +315,19 @@ func (b *benchPeers) compare(ctx context.Context, p *place, stdout, notes io.Wri
 		}
 	}
 	if b.sweep > 0 && slices.Contains(found, openMPI) {
-		forced, err := p.bestForced(b.cells, b.sweep, notes, run)
+		swept, err := b.sweepOpenMPI(p, t, notes, run)
 		if err != nil {
 			return err
 		}
-		settings = append(settings, forced...)
+		settings = append(settings, swept...)
 	}
 	if err := b.runRounds(settings, p, t, notes, run); err != nil {
 		return err
 	}
 	t.notePlans(notes)
-	return t.print(stdout, b.cells, b.json)
+	err = t.print(stdout, b.cells, b.json)
+	t.noteRules(notes)
+	return err
 }
 
 // newTable returns a table without rows. It describes what the numbers depend on.

@@ -123,7 +123,7 @@ func TestPeerChoices(t *testing.T) {
 			t.Errorf("the sweep tries %v", s)
 		}
 		return []peerRow{{Collective: "alltoall", Bytes: 8, P50: 1}}, nil
-	})
+	}, nothing)
 	if err != nil || len(won) != 1 {
 		t.Errorf("%d settings won, want one; error %v", len(won), err)
 	}
@@ -219,7 +219,7 @@ func TestPeerSweep(t *testing.T) {
 		tried[s.variant] = true
 		return rows, nil
 	}
-	won, err := fourNode.bestForced(cells{[]string{"bcast"}, []int64{8, 65536}}, time.Second, io.Discard, run)
+	won, err := fourNode.bestForced(cells{[]string{"bcast"}, []int64{8, 65536}}, time.Second, io.Discard, run, nothing)
 	if err != nil || len(won) != 2 {
 		t.Fatalf("%v, %v", won, err)
 	}
@@ -236,7 +236,7 @@ func TestPeerSweep(t *testing.T) {
 	}
 	stop := errors.New("interrupted")
 	fails := func(setting, cells, time.Duration) ([]peerRow, error) { return nil, stop }
-	if _, err := fourNode.bestForced(cells{[]string{"bcast"}, []int64{8}}, time.Second, io.Discard, fails); !errors.Is(err, stop) {
+	if _, err := fourNode.bestForced(cells{[]string{"bcast"}, []int64{8}}, time.Second, io.Discard, fails, nothing); !errors.Is(err, stop) {
 		t.Errorf("an interrupted sweep ends with %v", err)
 	}
 }

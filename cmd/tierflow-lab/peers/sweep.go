@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -83,8 +84,8 @@ func number(op, name string) (n int, known bool) {
 // candidateSettings returns the settings to try for a collective.
 func (s site) candidateSettings(op string) []setting {
 	var all []setting
-	add := func(variant string, mca ...string) {
-		all = append(all, setting{library: openMPI, variant: variant, mca: mca})
+	add := func(variant, plan string, mca ...string) {
+		all = append(all, setting{library: openMPI, variant: variant, plan: plan, mca: mca})
 	}
 	if op == tasks.Alltoall.String() && s.counts != "" {
 		op = "alltoallv" // as Open MPI calls it
@@ -101,14 +102,14 @@ func (s site) candidateSettings(op string) []setting {
 				mca = append(mca, "coll_tuned_"+op+"_algorithm_segmentsize", fmt.Sprint(segment))
 				name += "/" + tasks.FormatBytes(int64(segment))
 			}
-			add(name, mca...)
+			add(name, theirPlan(op, n, segment), mca...)
 		}
 	}
 	if s.isHierarchical() && slices.Contains([]string{"bcast", "reduce", "allreduce"}, op) {
 		for up, upName := range []string{"libnbc", "adapt"} {
 			for low, lowName := range []string{"tuned", "sm"} {
 				for _, segment := range hanSegments {
-					add(fmt.Sprintf("han %s+%s/%s", upName, lowName, tasks.FormatBytes(int64(segment))),
+					add(fmt.Sprintf("han %s+%s/%s", upName, lowName, tasks.FormatBytes(int64(segment))), "",
 						"coll_han_priority", "100",
 						"coll_han_"+op+"_up_module", fmt.Sprint(up), "coll_han_"+op+"_low_module", fmt.Sprint(low),
 						"coll_han_"+op+"_segsize", fmt.Sprint(segment))
@@ -124,17 +125,20 @@ func (s site) candidateSettings(op string) []setting {
 type measurer func(s setting, c cells, each time.Duration) ([]peerRow, error)
 
 // bestForced sweeps each collective and returns the best settings of Open MPI, each
-// for the cells that it won.
-func (s site) bestForced(c cells, each time.Duration, notes io.Writer, run measurer) ([]setting, error) {
+// for the cells that it won. saw is told what each setting took.
+func (s site) bestForced(c cells, each time.Duration, notes io.Writer, run measurer, saw func(s setting, row peerRow) error) ([]setting, error) {
 	var won []setting
 	for _, op := range c.ops {
 		settings := s.candidateSettings(op)
 		fmt.Fprintf(notes, "# %s: trying %d settings of Open MPI\n", op, len(settings))
 		best := map[int64]setting{}
 		p50 := map[int64]float64{}
-		try := func(f setting, sizes []int64) error {
+		try := func(f setting, sizes []int64, first bool) error {
 			rows, err := run(f, cells{[]string{op}, sizes}, each)
 			for _, row := range rows {
+				if first {
+					err = errors.Join(err, saw(f, row))
+				}
 				if before, ok := p50[row.Bytes]; !ok || row.P50 < before {
 					best[row.Bytes], p50[row.Bytes] = f, row.P50
 				}
@@ -144,13 +148,13 @@ func (s site) bestForced(c cells, each time.Duration, notes io.Writer, run measu
 		// Spinning ranks would keep the others from too few processors.
 		yields := !s.spin || s.ranks() > runtime.NumCPU()
 		for _, f := range settings {
-			if err := try(f.withYield(yields), c.bytes); err != nil {
+			if err := try(f.withYield(yields), c.bytes, true); err != nil {
 				return nil, err
 			}
 		}
 		for _, f := range settings {
 			if sizes := sizesWonBy(f.withYield(yields), best); s.spin && len(sizes) > 0 {
-				if err := try(f.withYield(!yields), sizes); err != nil {
+				if err := try(f.withYield(!yields), sizes, false); err != nil {
 					return nil, err
 				}
 			}

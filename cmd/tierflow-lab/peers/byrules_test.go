@@ -1,0 +1,87 @@
+package peers
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/submodules/all"
+)
+
+// nothing is told nothing.
+func nothing(setting, peerRow) error { return nil }
+
+// What all of Open MPI's algorithms took becomes a decision table, rules, and a file for Open MPI
+// in which the fastest ones are.
+func TestByRules(t *testing.T) {
+	at := fourNode
+	at.spin, at.folder = false, t.TempDir()
+	b := &benchPeers{topo: "4x2", keep: filepath.Join(t.TempDir(), "kept.json"), cells: cells{[]string{"bcast", "allreduce"}, []int64{1 << 10, 1 << 20}}, sweep: time.Millisecond}
+	fast := map[string]int64{"tuned binomial, yield": 1 << 10, "tuned pipeline/8KiB, yield": 1 << 20, "tuned ring, yield": 1 << 20, "tuned recursive_doubling, yield": 1 << 10, "tuned nonoverlapping, yield": 8}
+	run := func(s setting, c cells, _ time.Duration) (rows []peerRow, err error) {
+		for _, n := range c.bytes {
+			row := peerRow{Collective: c.ops[0], Bytes: n, P50: 10}
+			if fast[s.variant] == n {
+				row.P50 = 5
+			}
+			rows = append(rows, row)
+		}
+		return rows, nil
+	}
+	var notes bytes.Buffer
+	settings, err := b.sweepOpenMPI(&place{site: at}, &peerTable{Rate: "1gbit"}, &notes, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := settings[len(settings)-1]
+	i := slices.Index(last.mca, "coll_tuned_dynamic_rules_filename")
+	if last.variant != byRules || i < 0 {
+		t.Fatalf("no setting by rules: %+v\n%s", last, &notes)
+	}
+	text, err := os.ReadFile(last.mca[i+1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"0 6 0 0 ", " 3 0 8192 ", "0 3 0 0 ", " 4 0 0 ", "# from 8 ranks"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %q in\n%s\nof\n%s", want, text, &notes)
+		}
+	}
+	kept, err := os.ReadFile(b.keep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab, err := table.Parse("kept", kept, all.Submodules())
+	if err != nil || len(tab.Entries) != 4 || tab.Provenance.Links != "1gbit" {
+		t.Errorf("%v, %d entries of %+v", err, len(tab.Entries), tab.Provenance)
+	}
+	// HAN's modules and what has no counterpart are in no table.
+	if n, tried := len(tab.Entries[0].Candidates), len(at.candidateSettings("bcast")); n < 20 || n >= tried {
+		t.Errorf("%d candidates of %d settings", n, tried)
+	}
+}
+
+// How long rules take is told by the time without them.
+func TestNoteRules(t *testing.T) {
+	tab := &peerTable{}
+	usual := setting{library: openMPI, variant: "tuned, yield"}
+	ruled := setting{library: openMPI, variant: byRules}
+	for _, round := range []float64{10, 20} {
+		tab.addRows(usual, "", []peerRow{{Collective: "bcast", Bytes: 8, P50: round}, {Collective: "reduce", Bytes: 8, P50: 4}})
+		tab.addRows(ruled, "", []peerRow{{Collective: "bcast", Bytes: 8, P50: 5}, {Collective: "reduce", Bytes: 8, P50: 4}})
+	}
+	if err := tab.print(io.Discard, cells{[]string{"bcast", "reduce"}, []int64{8}}, true); err != nil {
+		t.Fatal(err)
+	}
+	var notes bytes.Buffer
+	tab.noteRules(&notes)
+	if want := "# Open MPI by rules / as it is: bcast 8B 0.38 (0.25–0.50), reduce 8B 1.00 (1.00–1.00); geometric mean 0.61 (0.50–0.71)\n"; notes.String() != want {
+		t.Errorf("%s, want %s", &notes, want)
+	}
+}
