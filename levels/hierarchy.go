@@ -3,6 +3,7 @@ package levels
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 )
 
 // Hierarchy is the groups and leaders on every level for one root. It is immutable
@@ -40,8 +41,9 @@ func (g *Group) Pos(r Rank) int {
 	return -1
 }
 
-// Hierarchy returns the groups of all levels for root, in O(ranks × depth). It
-// panics when t has no rank root; requests are checked before they come here.
+// Hierarchy returns the groups of all levels for root, in O(ranks × depth), or those that it
+// returned last for the same root. It panics when t has no rank root; requests are checked
+// before they come here.
 func (t *Topology) Hierarchy(root Rank) *Hierarchy { return t.hierarchy(root, 0, false) }
 
 // Trailing returns the groups of all levels, each led by its last rank. The root is the
@@ -53,10 +55,37 @@ func (t *Topology) Trailing() *Hierarchy { return t.hierarchy(Rank(t.Size()-1), 
 // rank root.
 func (t *Topology) Flat(root Rank) *Hierarchy { return t.hierarchy(root, t.Depth()-1, false) }
 
+// made keeps the hierarchy of each kind that a topology was asked for last: who chooses a plan
+// asks for the same several times, and then again for the next plan.
+type made struct {
+	full, flat, trailing atomic.Pointer[Hierarchy]
+}
+
+func (m *made) place(base int, trailing bool) *atomic.Pointer[Hierarchy] {
+	switch {
+	case trailing:
+		return &m.trailing
+	case base > 0:
+		return &m.flat
+	}
+	return &m.full
+}
+
 func (t *Topology) hierarchy(root Rank, base int, trailing bool) *Hierarchy {
 	if root < 0 || int(root) >= t.Size() {
 		panic(fmt.Sprintf("levels: root %d of a topology with ranks 0 to %d", root, t.Size()-1))
 	}
+	last := t.made.place(base, trailing)
+	if h := last.Load(); h != nil && h.root == root {
+		return h
+	}
+	h := t.group(root, base, trailing)
+	last.Store(h)
+	return h
+}
+
+// group makes the groups of a hierarchy.
+func (t *Topology) group(root Rank, base int, trailing bool) *Hierarchy {
 	h := &Hierarchy{
 		topology: t, root: root, base: base, trailing: trailing,
 		groups:  make([][]*Group, t.Depth()-base),

@@ -20,6 +20,7 @@ type Topology struct {
 	ranks  [][][]Rank // ranks[k][d]: those of a domain, ascending; of all levels but the outermost
 	runs   []bool     // every domain of level k is a contiguous run of ranks
 	one    bool       // the ranks are goroutines of one process
+	made   *made
 }
 
 // New makes a topology of len(paths) ranks. levels are given from the inside out.
@@ -118,6 +119,7 @@ func assemble(levels []Level, size int, ids [][]int32, name func(k int, id int32
 		names:  make([][]string, depth),
 		ranks:  make([][][]Rank, depth-1),
 		runs:   make([]bool, depth),
+		made:   &made{},
 	}
 	top := depth - 1
 	t.domain[top], t.count[top], t.runs[top] = make([]int32, size), 1, true
@@ -245,7 +247,7 @@ func (t *Topology) name(k int, d int32) string {
 // node can read each other's memory where it lies.
 func (t *Topology) OneProcess() *Topology {
 	one := *t
-	one.one = true
+	one.one, one.made = true, &made{}
 	return &one
 }
 

@@ -9,14 +9,14 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// BenchmarkDecide asks for plans by a table, and by price: such as were decided before, for
+// BenchmarkDecide asks for plans by the built-in rule, a table, and by price: such as were decided before, for
 // one again and again or for several in turns, and such as never were.
 func BenchmarkDecide(b *testing.B) {
 	data, err := machine.Assumed().Format()
 	if err != nil {
 		b.Fatal(err)
 	}
-	for by, o := range map[string]*planner.Options{"table": {Table: recordedFile}, "price": {MachineData: data}} {
+	for by, o := range map[string]*planner.Options{"rule": {}, "table": {Table: recordedFile}, "price": {MachineData: data}} {
 		for _, sizes := range [][]int64{{1 << 16}, {1 << 8, 1 << 12, 1 << 16, 1 << 20}} {
 			b.Run(fmt.Sprintf("by=%s/known=true/requests=%d", by, len(sizes)), func(b *testing.B) { decideCached(b, o, sizes) })
 		}

@@ -27,19 +27,21 @@ type Base struct {
 type node struct {
 	yes, no int32
 	way     way
-	holds   outcome // of a parameter with what it is compared with
+	holds   outcome // of a parameter with a named value
 	param   Param
-	value   int32 // index of a named value
-	number  int64
-	is      *expr // what the text says
+	value   int32 // index of the named value
+	// A parameter from least on, and larger by up to span, holds.
+	least int64
+	span  uint64
+	is    *expr // what the text says
 }
 
 // way is how a node's comparison is made.
 type way uint8
 
 const (
-	general    way = iota // of any expression
-	withNumber            // of a parameter with a number
+	within     way = iota // of a parameter with a number
+	general               // of any expression
 	withValue             // of a parameter with a named value
 	powerOfTwo            // whether a parameter is one
 )
@@ -177,7 +179,7 @@ func (b *Base) statutes(part Part, c tasks.Collective, places map[*leaf]int32) (
 				return 0, err
 			}
 			if h.differ {
-				next = b.add(node{yes: begin, no: next, way: withNumber, holds: isEqual, number: 1, param: Regular, is: &expr{op: ask, at: s.body.at, param: Regular}})
+				next = b.add(node{yes: begin, no: next, way: within, least: 1, param: Regular, is: &expr{op: ask, at: s.body.at, param: Regular}})
 			}
 			begin = next
 		}
@@ -261,18 +263,42 @@ func (b *Base) condition(e *expr, yes, no int32, at int) (int32, error) {
 	case standsIn:
 		return b.condition(e.let.is, yes, no, at)
 	}
-	n := node{yes: yes, no: no, is: e}
+	n := node{yes: yes, no: no, is: e, way: general}
 	switch {
 	case e.op == ask:
-		n.way, n.param, n.number, n.holds = withNumber, e.param, 1, isEqual
+		n.way, n.param, n.least = within, e.param, 1
 	case e.op == call && e.calls == pow2Of && e.args[0].op == ask:
 		n.way, n.param = powerOfTwo, e.args[0].param
 	case e.op.isComparison() && e.args[0].op == ask && e.args[1].op == literal:
-		n.way, n.param, n.number, n.holds = withNumber, e.args[0].param, e.args[1].number, outcomes[e.op]
+		least, most, is := bounds(e.op, e.args[1].number)
+		if is {
+			n.way, n.param, n.least, n.span = within, e.args[0].param, least, uint64(most)-uint64(least)
+		}
 	case e.op.isComparison() && e.args[0].op == ask && e.args[1].op == nameOf:
 		n.way, n.param, n.value, n.holds = withValue, e.args[0].param, int32(e.args[1].value.index), outcomes[e.op]
 	}
 	return b.add(n), nil
+}
+
+// bounds returns between which numbers the left side of a comparison holds, if these are some in
+// a row. Unknown, the least number of all, is not among them.
+func bounds(op operator, right int64) (least, most int64, is bool) {
+	least, most = Unknown+1, math.MaxInt64
+	switch op {
+	case equal:
+		least, most = right, right
+	case less:
+		most = right - 1
+	case atMost:
+		most = right
+	case more:
+		least = right + 1
+	case atLeast:
+		least = right
+	default:
+		return 0, 0, false
+	}
+	return least, most, least <= most && right > Unknown && right < math.MaxInt64
 }
 
 // Decide returns what the rules decide, and after how many comparisons. nil: they leave it to
@@ -281,10 +307,15 @@ func (b *Base) Decide(p *Params) (l *Leaf, depth int) {
 	var at int32
 	for at = b.root(p); at >= 0; depth++ {
 		n := &b.nodes[at]
-		if b.holds(n, p) {
-			at = n.yes
+		holds := false
+		if n.way == within {
+			holds = uint64(p.Get(n.param))-uint64(n.least) <= n.span
 		} else {
-			at = n.no
+			holds = b.holds(n, p)
+		}
+		yes, no := n.yes, n.no
+		if at = no; holds { // no jump: the processor would guess wrong
+			at = yes
 		}
 	}
 	if at == undecided {

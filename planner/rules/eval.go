@@ -11,13 +11,14 @@ func (b *Base) holds(n *node, p *Params) bool {
 	if n.way == general {
 		return b.eval(n.is, p) == 1
 	}
-	v, with := p.Get(n.param), n.number
+	v := p.Get(n.param)
 	switch n.way {
-	case withValue:
-		with = b.now[n.value].Load()
+	case within:
+		return uint64(v)-uint64(n.least) <= n.span
 	case powerOfTwo:
 		return v > 0 && v&(v-1) == 0
 	}
+	with := b.now[n.value].Load()
 	is := isMore
 	if v == with {
 		is = isEqual

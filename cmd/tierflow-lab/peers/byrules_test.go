@@ -2,6 +2,7 @@ package peers
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -61,6 +62,12 @@ func TestByRules(t *testing.T) {
 	if err != nil || len(tab.Entries) != 4 || tab.Provenance.Links != "1gbit" {
 		t.Errorf("%v, %d entries of %+v", err, len(tab.Entries), tab.Provenance)
 	}
+	b.rules, at.flat = true, true
+	alone, err := b.sweepOpenMPI(&place{site: at}, &peerTable{Rate: "1gbit"}, io.Discard, run)
+	if err != nil || len(alone) != 1 || alone[0].variant != byRules || strings.Contains(fmt.Sprint(at.candidateSettings("bcast")), "han") {
+		t.Errorf("with --rules: %v, %v", alone, err)
+	}
+	at.flat = false
 	// HAN's modules and what has no counterpart are in no table.
 	if n, tried := len(tab.Entries[0].Candidates), len(at.candidateSettings("bcast")); n < 20 || n >= tried {
 		t.Errorf("%d candidates of %d settings", n, tried)

@@ -85,6 +85,7 @@ type site struct {
 	noise          noise         // of noisy settings
 	spin           bool          // Open MPI's ranks spin too
 	measured       bool          // tierflow on a measured machine too
+	flat           bool          // HAN is left out
 	so             string        // libtierflow.so, for shims
 }
 
@@ -349,7 +350,7 @@ func (s site) glooDefault(c cells) []setting {
 
 // isHierarchical reports whether HAN has something to do. Elsewhere it hands over to
 // tuned.
-func (s site) isHierarchical() bool { return s.nodes > 1 && s.perNode > 1 }
+func (s site) isHierarchical() bool { return s.nodes > 1 && s.perNode > 1 && !s.flat }
 
 // tableFile returns the path of the tuned setting's decision table.
 func (s site) tableFile() string { return s.folder + "/table.json" }

@@ -39,6 +39,7 @@ type benchPeers struct {
 	measured   bool          // tierflow on a measured machine too
 	noise      noise         // without a length: nobody is disturbed
 	keep       string        // file for what the sweep took; empty: none
+	rules      bool          // the sweep is for Open MPI's rules alone
 	json       bool
 
 	command        string // as it was called
@@ -107,7 +108,7 @@ testdata/peers/tables.md with make update.`,
 				return err
 			}
 			b.command = c.CommandPath()
-			for _, name := range []string{"topo", "rate", "congestion", "ops", "bytes", "counts", "time", "sweep", "rounds", "single", "skew", "noise", "noise-share", "bind", "libraries", "spin", "measured"} {
+			for _, name := range []string{"topo", "rate", "congestion", "ops", "bytes", "counts", "time", "sweep", "rounds", "single", "skew", "noise", "noise-share", "bind", "libraries", "spin", "measured", "rules"} {
 				switch f := c.Flags().Lookup(name); {
 				case f.Changed && f.Value.Type() == "bool":
 					b.command += " --" + name + "=" + f.Value.String()
@@ -146,6 +147,7 @@ func (b *benchPeers) addFlags(c *cobra.Command) {
 	f.BoolVar(&b.spin, "spin", true, "measure Open MPI with waiting ranks that spin too, beside ranks that yield the processor")
 	f.BoolVar(&b.measured, "measured", false, "measure tierflow on a measured machine too ("+planner.MachineVariable+"="+planner.MachineMeasure+")")
 	f.StringVar(&b.keep, "record", "", "file to write with what the sweep of Open MPI took, as a decision table for tierflow rules from-table")
+	f.BoolVar(&b.rules, "rules", false, "sweep for Open MPI's rules alone: tierflow is not tuned, HAN not tried, and nothing forced is measured in rounds")
 	f.BoolVar(&b.json, "json", false, "print JSON")
 }
 
@@ -303,7 +305,7 @@ func (b *benchPeers) compare(ctx context.Context, p *place, stdout, notes io.Wri
 	if b.noise.Lasting > 0 {
 		settings, t.Noise = b.noise.settings(settings, b.cells), &b.noise
 	}
-	if b.sweep > 0 {
+	if b.sweep > 0 && !b.rules {
 		t.Tuning, err = p.tune(ctx, b.cells, b.sweep, notes)
 		switch {
 		case ctx.Err() != nil:

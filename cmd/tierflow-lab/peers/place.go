@@ -32,7 +32,7 @@ type place struct {
 
 // enter sets up a place. The caller must leave it.
 func (b *benchPeers) enter(ctx context.Context, notes io.Writer) (_ *place, err error) {
-	p := &place{site: site{nodes: b.nodes, perNode: b.perNode, counts: b.counts, single: b.single, skew: b.skew, bind: b.bind, noise: b.noise, spin: b.spin, measured: b.measured}}
+	p := &place{site: site{nodes: b.nodes, perNode: b.perNode, counts: b.counts, single: b.single, skew: b.skew, bind: b.bind, noise: b.noise, spin: b.spin, measured: b.measured, flat: b.rules}}
 	if p.lab, err = os.Executable(); err != nil {
 		return nil, fmt.Errorf("find this program, to launch it: %w", err)
 	}
