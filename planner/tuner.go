@@ -32,8 +32,8 @@ type Tuning struct {
 }
 
 // Tuner tunes a communicator while a program runs. Every few calls it tries another candidate,
-// a plan or a value of the rules, and keeps it if it was faster in nine calls, by their median and
-// by more than chance. Ranks tell each other what a trial took in one allreduce of 56 bytes, and
+// a plan or a value of the rules, and keeps it if it is faster than the calls before each trial, in
+// the median and by more than chance. Ranks tell each other what a trial took in one allreduce of 56 bytes, and
 // count what it took on the slowest. A nil Tuner runs calls and tunes nothing.
 type Tuner struct {
 	c      *Comm

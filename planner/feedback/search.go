@@ -9,26 +9,55 @@
 //	case feedback.Trial: // run by it, Say its time, and Judge
 //	}
 //
+// A trial is compared with the usual calls right before it, since machines are slower at times. The
+// median of these differences judges a candidate, and what is known of one is kept for its next
+// turn. The turn is that of the one that may be the fastest: by its median, less the more trials it
+// has had.
+//
 // The idea is that of 6.2 in Fagg and others, Flexible Collective Communication Tuning
 // Architecture Applied to Open MPI (2006).
 package feedback
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
 
 // Bounds of a search.
 const (
-	few      = 3    // calls by which a candidate is dropped that is not faster
-	window   = 9    // calls by which it takes the place of the one that holds, and latest calls of that
-	surely   = 67   // of window² pairs of calls, in which the candidate must be the faster one
-	usual    = 4    // usual calls before a trial whose times ranks tell each other
-	slow     = 1.5  // times the one that holds: a candidate that slow is not tried again
-	margin   = 1.03 // a candidate must be faster by that much to take its place; less is not worth a change
-	longest  = 64   // times as many calls between trials when nothing has come of many
-	leastGap = 2    // calls from one trial to the next
+	batch    = 4   // trials of a candidate in a row
+	few      = 3   // trials before which none takes the place of the one that holds
+	window   = 9   // latest calls of the one that holds, for people
+	usual    = 4   // usual calls before a trial whose times ranks tell each other
+	longest  = 64  // times as many calls between trials when nothing has come of many
+	leastGap = 2   // calls from one trial to the next
+	lasting  = 24  // latest trials by which a candidate is judged
+	margin   = 150 // a candidate must be faster by that much, as [difference] has it, or 3%; less is not worth a change
+)
+
+// How sure a verdict must be: so many standard errors, squared, and in tenths.
+const (
+	surelyFaster = 30
+	surelySlower = 10
+)
+
+// What is assumed of how much differences scatter, before there are some: their standard deviation,
+// and how many differences that counts for.
+const (
+	scatter = 1000
+	assumed = 4
+)
+
+// Differences of two times are in parts of their sum, of which there are so many.
+const whole = 10_000
+
+// stale is by how much a candidate seems faster for each batch in which it wasn't tried. No difference
+// counts for more than most, which is half as long again.
+const (
+	stale = 10
+	most  = 2000
 )
 
 // Turn says what a call is for.
@@ -77,18 +106,20 @@ type Search struct {
 	ready  bool
 	frozen bool
 	freeze bool    // this rank wishes it
-	failed int     // candidates in a row of which nothing came
+	failed int     // batches in a row of which nothing came
+	batch  int     // number of the last one
 	recent []int64 // times of the latest usual calls on this rank, a ring
 	at     int     // in recent
-	times  []int64 // of the candidate, as agreed
+	trials int     // of the candidate, in this batch
 	bench  []int64 // of the one that holds, as agreed, a ring
 	to     int     // in bench
 }
 
-// candidate is what is known of one.
+// candidate is what is known of one: how its trials differ from the usual calls before each.
 type candidate struct {
 	name   string
-	ratio  float64 // to the one that held; 0: it was not tried
+	latest []int64 // differences, the newest last
+	order  int     // of its last batch among all
 	faulty bool
 }
 
@@ -97,9 +128,9 @@ type candidate struct {
 func New(names []string, holds, every int) *Search {
 	s := &Search{Said: make([]int64, numWords), holds: holds, tried: holds, every: every, gap: every}
 	for _, n := range names {
-		s.all = append(s.all, candidate{name: n})
+		s.all = append(s.all, candidate{name: n, latest: make([]int64, 0, lasting)})
 	}
-	s.recent, s.bench, s.times = make([]int64, min(usual, every-1)), make([]int64, 0, window), make([]int64, 0, window)
+	s.recent, s.bench = make([]int64, min(usual, every-1)), make([]int64, 0, window)
 	s.left = every - 1
 	s.turn()
 	return s
@@ -194,39 +225,101 @@ func (s *Search) Judge() Verdict {
 	if s.stops() {
 		return Drop
 	}
+	var near []int64 // what disturbs the machine disturbs the calls before a trial too
 	for _, ns := range s.Said[before:] {
 		if ns > 0 {
+			near = append(near, ns)
 			s.compare(ns)
 		}
 	}
-	s.all[s.tried].faulty = false
-	s.times = append(s.times, s.Said[time])
-	ratio := float64(median(s.times)) / float64(max(median(s.bench), 1))
-	drop := ratio*margin >= 1
-	switch n := len(s.times); {
-	case n < few && ratio < slow, n < window && !drop:
-		return Open
-	case drop, !s.isSure():
-		s.all[s.tried].ratio = ratio
-		s.drop()
-		return Drop
+	c := &s.all[s.tried]
+	c.faulty = false
+	s.trials++
+	if len(near) > 0 {
+		c.note(difference(s.Said[time], median(near)))
 	}
-	s.keep(ratio)
-	return Keep
+	switch {
+	case c.n() >= few && s.isFaster(c):
+		s.keep()
+		return Keep
+	case s.trials >= batch, s.trials > 1 && s.isSlower(c):
+		return s.next()
+	}
+	return Open
 }
 
-// isSure reports whether the candidate is faster by more than chance. Equal ones pass in less than
-// one of a hundred comparisons: the test of Mann and Whitney for 9 calls of each, at 1%.
-func (s *Search) isSure() bool {
-	faster := 0
-	for _, mine := range s.times {
-		for _, other := range s.bench {
-			if mine < other {
-				faster++
-			}
-		}
+// difference is how two times differ: 0 if they are equal, 2000 if the first is half as long again. It is a whole number, so that all processors come to
+// the same.
+func difference(ns, other int64) int64 {
+	const longest = 1 << 40 // of a time, ns: 18 minutes
+	ns, other = min(max(ns, 1), longest), min(max(other, 1), longest)
+	return (ns - other) * whole / (ns + other)
+}
+
+// without is the difference of two times by that of each from a third one: of halved logarithms of
+// ratios these are the hyperbolic tangents.
+func without(d, by int64) int64 {
+	return max(-whole, min((d-by)*whole/max(whole-d*by/whole, 1), whole))
+}
+
+// note adds a trial in place of the oldest one.
+func (c *candidate) note(d int64) {
+	if len(c.latest) == lasting {
+		c.latest = slices.Delete(c.latest, 0, 1)
 	}
-	return faster*window*window >= surely*len(s.times)*len(s.bench)
+	c.latest = append(c.latest, d)
+}
+
+// n is the number of trials; 0: it was not tried.
+func (c *candidate) n() int64 { return int64(len(c.latest)) }
+
+// median is the median difference; 0: there is none.
+func (c *candidate) median() int64 {
+	if len(c.latest) == 0 {
+		return 0
+	}
+	return median(c.latest)
+}
+
+// middle is the median difference as far as it counts.
+func (c *candidate) middle() int64 { return bounded(c.median()) }
+
+// bounded is a difference as far as it counts.
+func bounded(d int64) int64 { return max(-most, min(d, most)) }
+
+// variance is that of differences around the middle ones, of all candidates. It is made of median
+// deviations, which single calls that take very long don't change.
+func (s *Search) variance() int64 {
+	sum, n := int64(assumed*scatter*scatter), int64(assumed)
+	for i := range s.all {
+		c := &s.all[i]
+		if c.n() < few {
+			continue
+		}
+		var off [lasting]int64
+		middle := c.middle()
+		for k, d := range c.latest {
+			off[k] = max(bounded(d)-middle, middle-bounded(d))
+		}
+		m := median(off[:c.n()])
+		sum, n = sum+(c.n()-1)*m*m*22/10, n+c.n()-1 // 1.48 squared: of normal ones the deviation is so much larger
+	}
+	return sum / n
+}
+
+// isFaster reports whether a candidate is surely faster than the one that holds, by the margin.
+func (s *Search) isFaster(c *candidate) bool {
+	by := -margin - c.middle()
+	return by > 0 && by*by*c.n()*10 >= surelyFaster*s.variance()
+}
+
+// isPromising reports whether a candidate seems faster by the margin.
+func (c *candidate) isPromising() bool { return c.middle() < -margin }
+
+// isSlower reports whether it surely isn't.
+func (s *Search) isSlower(c *candidate) bool {
+	by := c.middle() + margin
+	return by >= 0 && by*by*c.n()*10 >= surelySlower*s.variance()
 }
 
 // compare keeps a time of the candidate that holds.
@@ -239,22 +332,50 @@ func (s *Search) compare(ns int64) {
 	s.to = (s.to + 1) % window
 }
 
-// keep lets the candidate hold.
-func (s *Search) keep(ratio float64) {
-	for i := range s.all {
-		s.all[i].ratio /= ratio // to the new one
+// keep lets the candidate hold. What is known of others is from now on by its time.
+func (s *Search) keep() {
+	now := &s.all[s.tried]
+	by := now.median()
+	old := &s.all[s.holds]
+	for _, d := range now.latest {
+		old.note(-d) // the other way round
 	}
-	s.all[s.holds].ratio, s.all[s.tried].ratio = 1/ratio, 0
+	for i := range s.all {
+		c := &s.all[i]
+		if c.n() == 0 || c == now || c == old {
+			continue
+		}
+		n := max(c.n()*now.n()/(c.n()+now.n()), 1) // both are uncertain
+		c.latest = slices.Delete(c.latest, 0, int(c.n()-n))
+		for k := range c.latest {
+			c.latest[k] = without(c.latest[k], by)
+		}
+	}
+	now.latest = now.latest[:0]
 	s.holds, s.since = s.tried, s.calls
-	s.bench, s.to = append(s.bench[:0], s.times...), 0
+	s.bench, s.to = s.bench[:0], 0
 	clear(s.recent)
 	s.failed, s.gap = 0, s.every
 	s.turn()
 }
 
+// next ends a batch. The candidate goes on if it may still be the fastest.
+func (s *Search) next() Verdict {
+	was := s.tried
+	s.drop()
+	if s.tried != was {
+		return Drop
+	}
+	s.ready = true
+	return Open
+}
+
 // drop goes on to the next candidate. When nothing has come of all of them trials become rarer.
 func (s *Search) drop() {
-	if s.failed++; s.failed >= len(s.all)-1 {
+	if !s.all[s.tried].isPromising() {
+		s.failed++
+	}
+	if s.failed >= len(s.all)-1 {
 		s.failed, s.gap = 0, min(2*s.gap, longest*s.every)
 	}
 	s.turn()
@@ -262,20 +383,48 @@ func (s *Search) drop() {
 
 // turn makes it the next candidate's turn.
 func (s *Search) turn() {
-	s.times, s.ready = s.times[:0], false
-	for range s.all {
-		if s.tried = (s.tried + 1) % len(s.all); s.tried != s.holds {
-			return
+	s.batch++
+	s.all[s.tried].order = s.batch
+	s.trials, s.ready = 0, false
+	best, least, variance := -1, int64(0), s.variance()
+	for k := range s.all {
+		i := (s.tried + 1 + k) % len(s.all)
+		if i == s.holds {
+			continue
 		}
+		if rank := s.rank(&s.all[i], variance); best < 0 || rank < least {
+			best, least = i, rank
+		}
+	}
+	if best >= 0 {
+		s.tried = best
 	}
 }
 
-// median returns the middle one of some times, the lower one of two.
+// rank orders candidates by how fast they may be. Those that were never tried come first.
+func (s *Search) rank(c *candidate, variance int64) int64 {
+	middle, n := c.middle(), c.n()
+	switch {
+	case c.faulty:
+		middle, n = most, 1
+	case n == 0:
+		return math.MinInt64
+	}
+	return middle - int64(math.Sqrt(float64(2*variance/n))) - stale*int64(s.batch-c.order)
+}
+
+// median returns the middle one of some numbers, the lower one of two.
 func median(all []int64) int64 {
-	var sorted [window]int64
+	var sorted [max(window, lasting)]int64
 	some := sorted[:copy(sorted[:], all)]
 	slices.Sort(some)
 	return some[(len(some)-1)/2]
+}
+
+// ratio is about how many times as long as the one that holds a candidate takes.
+func (c *candidate) ratio() float64 {
+	d := float64(c.median())
+	return (whole + d) / max(whole-d, 1)
 }
 
 // Line says in a line what the search does.
@@ -299,10 +448,10 @@ func (s *Search) Explain() string {
 			fmt.Fprintf(&text, "  %s: not compared yet\n", c.name)
 		case c.faulty:
 			fmt.Fprintf(&text, "  %s: a rank failed with it\n", c.name)
-		case c.ratio == 0:
+		case c.n() == 0:
 			fmt.Fprintf(&text, "  %s: not tried yet\n", c.name)
 		default:
-			fmt.Fprintf(&text, "  %s: %.2f of its time\n", c.name, c.ratio)
+			fmt.Fprintf(&text, "  %s: %.2f of its time\n", c.name, c.ratio())
 		}
 	}
 	return text.String()

@@ -70,9 +70,11 @@ func searches(n int, holds, every int, names ...string) (all []*feedback.Search)
 var names = []string{"0", "1KiB", "16KiB", "256KiB", "all"}
 
 // The fastest holds in the end, by what the slowest rank takes, whoever held first and whatever
-// single calls took; and then it is seldom that another one is tried.
+// single calls took, one of seven ten times as long; and then it is seldom that another one is
+// tried. A candidate may be unlucky in all of its first trials, and has another turn late.
 func TestSearchFindsTheFastest(t *testing.T) {
-	for seed := range uint64(50) {
+	wrong := 0
+	for seed := range uint64(100) {
 		draw := rand.New(rand.NewPCG(seed, 34))
 		best, first := draw.IntN(len(names)), draw.IntN(len(names))
 		cost := func(rank, _, candidate int) int64 {
@@ -88,7 +90,9 @@ func TestSearchFindsTheFastest(t *testing.T) {
 		ranks := searches(3, first, 5, names...)
 		ran := play(t, ranks, 2000, cost)
 		if got := ranks[0].Holds(); got != best {
-			t.Errorf("seed %d: %s holds, want %s\n%s", seed, names[got], names[best], ranks[0].Explain())
+			t.Logf("seed %d: %s holds, want %s\n%s", seed, names[got], names[best], ranks[0].Explain())
+			wrong++
+			continue
 		}
 		others := 0
 		for _, i := range ran[len(ran)*9/10:] {
@@ -99,6 +103,9 @@ func TestSearchFindsTheFastest(t *testing.T) {
 		if others > 20 {
 			t.Errorf("seed %d: %d of the last 200 calls tried others", seed, others)
 		}
+	}
+	if wrong > 8 {
+		t.Errorf("in %d of 100 searches another one holds", wrong)
 	}
 }
 

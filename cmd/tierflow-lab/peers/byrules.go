@@ -54,7 +54,8 @@ func theirPlan(op string, algorithm, segment int) string {
 	return plan
 }
 
-// add adds what a setting took, if there is a plan that does the same.
+// add adds the least that a setting took, if there is a plan that does the same: whatever else the
+// machine does makes calls longer only.
 func (r *record) add(s setting, row peerRow) error {
 	coll, err := tasks.ParseCollective(row.Collective)
 	if err != nil || s.plan == "" {
@@ -74,7 +75,7 @@ func (r *record) add(s setting, row peerRow) error {
 			e.Candidates = r.Entries[i].Candidates
 		}
 	}
-	e.Candidates = append(e.Candidates, table.Candidate{Plan: parsed.String(), NS: row.P50 * 1e3, From: table.FromMeasured, Parsed: parsed})
+	e.Candidates = append(e.Candidates, table.Candidate{Plan: parsed.String(), NS: row.Min * 1e3, From: table.FromMeasured, Parsed: parsed})
 	r.Replace(e)
 	return nil
 }
