@@ -9,9 +9,9 @@ import (
 )
 
 // memo keeps decisions, so that asking again for the same collective costs a look
-// into a table. It may be used by several goroutines. Looking needs no lock, and that is half of
-// what it would cost: slots are filled once, one after the other, and a table that is half full
-// is copied to a larger one.
+// into a table. It may be used by several goroutines. Looking needs no lock, which would double its
+// cost. Slots are filled once, one after the other, and a table is copied to a larger one when half
+// of it is full.
 type memo struct {
 	last  atomic.Pointer[remembered] // that was found: most programs ask for the same again
 	slots atomic.Pointer[[]atomic.Pointer[remembered]]

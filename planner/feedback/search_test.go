@@ -69,9 +69,8 @@ func searches(n int, holds, every int, names ...string) (all []*feedback.Search)
 
 var names = []string{"0", "1KiB", "16KiB", "256KiB", "all"}
 
-// The fastest holds in the end, by what the slowest rank takes, whoever held first and whatever
-// single calls took, one of seven ten times as long; and then it is seldom that another one is
-// tried. A candidate may be unlucky in all of its first trials, and has another turn late.
+// The fastest holds in the end, by the slowest rank's times, whoever held first, though one call of
+// seven takes ten times as long. Then another one is seldom tried. A candidate may be unlucky in all of its first trials, and has another turn late.
 func TestSearchFindsTheFastest(t *testing.T) {
 	wrong := 0
 	for seed := range uint64(100) {

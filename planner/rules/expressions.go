@@ -281,3 +281,12 @@ func (p *parser) name(u unit) (n int64, t token, err error) {
 	}
 	return int64(i + 1), t, nil
 }
+
+func (p *parser) findLet(name string) *let {
+	for _, l := range p.file.lets {
+		if l.name == name {
+			return l
+		}
+	}
+	return nil
+}

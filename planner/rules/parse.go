@@ -20,27 +20,6 @@ type parser struct {
 	file  *file
 }
 
-// parse reads a text.
-func parse(name, text string) (*file, error) {
-	p := &parser{lexer: newLexer(name, text)}
-	p.file = &file{lexer: p.lexer}
-	if len(text) > MaxBytes {
-		return nil, p.errorf(0, "%d bytes of rules; allowed are %d", len(text), MaxBytes)
-	}
-	for {
-		t, err := p.peek()
-		if err != nil {
-			return nil, err
-		}
-		if t.kind == end {
-			return p.file, nil
-		}
-		if err := p.item(t); err != nil {
-			return nil, err
-		}
-	}
-}
-
 // peek returns the next token without taking it.
 func (p *parser) peek() (t token, err error) {
 	if !p.has {
@@ -91,30 +70,5 @@ func (p *parser) descend(at int) error {
 	if p.depth++; p.depth > maxDepth {
 		return p.errorf(at, "nested more than %d deep", maxDepth)
 	}
-	return nil
-}
-
-// item reads a named value, a named condition or a rule.
-func (p *parser) item(t token) (err error) {
-	i := item{at: t.at}
-	switch {
-	case t.kind == named:
-		i.value, err = p.value()
-	case t.text == "let" && t.kind == word:
-		i.let, err = p.let()
-	case t.kind == word:
-		i.statute, err = p.statute()
-	default:
-		err = p.errorf(t.at, "%s; expected a rule such as bcast: shape=flat, a named value such as $small = 32KiB, or let NAME = CONDITION", t.describe())
-	}
-	if err != nil {
-		return err
-	}
-	next, err := p.peek()
-	if err != nil {
-		return err
-	}
-	i.to = next.at
-	p.file.items = append(p.file.items, i)
 	return nil
 }

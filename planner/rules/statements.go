@@ -7,6 +7,52 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
+// parse reads a text.
+func parse(name, text string) (*file, error) {
+	p := &parser{lexer: newLexer(name, text)}
+	p.file = &file{lexer: p.lexer}
+	if len(text) > MaxBytes {
+		return nil, p.errorf(0, "%d bytes of rules; allowed are %d", len(text), MaxBytes)
+	}
+	for {
+		t, err := p.peek()
+		if err != nil {
+			return nil, err
+		}
+		if t.kind == end {
+			return p.file, nil
+		}
+		if err := p.item(t); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// item reads a named value, a named condition or a rule.
+func (p *parser) item(t token) (err error) {
+	i := item{at: t.at}
+	switch {
+	case t.kind == named:
+		i.value, err = p.value()
+	case t.text == "let" && t.kind == word:
+		i.let, err = p.let()
+	case t.kind == word:
+		i.statute, err = p.statute()
+	default:
+		err = p.errorf(t.at, "%s; expected a rule such as bcast: shape=flat, a named value such as $small = 32KiB, or let NAME = CONDITION", t.describe())
+	}
+	if err != nil {
+		return err
+	}
+	next, err := p.peek()
+	if err != nil {
+		return err
+	}
+	i.to = next.at
+	p.file.items = append(p.file.items, i)
+	return nil
+}
+
 // value reads $name = NUMBER.
 func (p *parser) value() (*value, error) {
 	t, err := p.take()
@@ -62,15 +108,6 @@ func (p *parser) let() (*let, error) {
 	l := &let{t.text, is}
 	p.file.lets = append(p.file.lets, l)
 	return l, nil
-}
-
-func (p *parser) findLet(name string) *let {
-	for _, l := range p.file.lets {
-		if l.name == name {
-			return l
-		}
-	}
-	return nil
 }
 
 // statute reads HEAD, HEAD: BODY, or PART HEAD, HEAD: BODY.

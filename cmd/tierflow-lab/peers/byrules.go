@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/distill"
 	"github.com/tierflow/tierflow/planner/rules"
@@ -21,8 +20,8 @@ import (
 // byRules is the variant of Open MPI with rules that were made of the sweep.
 const byRules = "rules by tierflow, yield"
 
-// record is a decision table of what the sweep took: each of Open MPI's algorithms is the plan
-// that does the same. The table is for Open MPI, not for tierflow.
+// record is a decision table of the sweep's times. Each of Open MPI's algorithms is the plan that
+// does the same. The table is for Open MPI, not for tierflow.
 type record struct {
 	table.Table
 	on    *levels.Topology
@@ -30,8 +29,8 @@ type record struct {
 }
 
 // newRecord returns an empty record.
-func (b *benchPeers) newRecord(t *peerTable) (*record, error) {
-	on, err := levels.Parse(b.topo)
+func newRecord(topo string, t *peerTable) (*record, error) {
+	on, err := levels.Parse(topo)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +38,7 @@ func (b *benchPeers) newRecord(t *peerTable) (*record, error) {
 	r.Version = table.Version
 	r.Provenance = table.Provenance{
 		Method: "sweep of Open MPI's algorithms", Date: t.Date, Tierflow: t.Versions[ourselves], CPUs: t.CPUs, Kernel: t.Kernel,
-		Machines: []string{b.topo}, Links: t.Rate, CongestionControl: t.Congestion, Types: tasks.Float32.String() + " " + tasks.Sum.String(),
+		Machines: []string{topo}, Links: t.Rate, CongestionControl: t.Congestion, Types: tasks.Float32.String() + " " + tasks.Sum.String(),
 	}
 	return r, nil
 }
@@ -54,8 +53,8 @@ func theirPlan(op string, algorithm, segment int) string {
 	return plan
 }
 
-// add adds the least that a setting took, if there is a plan that does the same: whatever else the
-// machine does makes calls longer only.
+// add adds the least time of a setting, if a plan does the same. Other programs make calls longer
+// only.
 func (r *record) add(s setting, row peerRow) error {
 	coll, err := tasks.ParseCollective(row.Collective)
 	if err != nil || s.plan == "" {
@@ -144,36 +143,4 @@ func (t *peerTable) noteRules(w io.Writer) {
 		fmt.Fprintf(w, "# Open MPI by rules / as it is: %s; geometric mean %.2f (%.2f–%.2f)\n",
 			strings.Join(words, ", "), math.Exp(logs/n), math.Exp(least/n), math.Exp(most/n))
 	}
-}
-
-// sweepOpenMPI tries Open MPI's algorithms, and returns the best settings and the one by rules
-// that were made of all.
-func (b *benchPeers) sweepOpenMPI(p *place, t *peerTable, notes io.Writer, run measurer) ([]setting, error) {
-	r, err := b.newRecord(t)
-	if err != nil {
-		return nil, err
-	}
-	won, err := p.bestForced(b.cells, b.sweep, notes, run, r.add)
-	if err != nil {
-		return nil, err
-	}
-	if b.rules {
-		won = nil
-	}
-	if len(r.Entries) == 0 {
-		return won, nil
-	}
-	text, err := r.file()
-	if err == nil && b.keep != "" {
-		err = kit.WriteOutput(notes, b.keep, text)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("what the sweep of Open MPI took: %w", err)
-	}
-	by, err := p.ruled(r, notes)
-	if err != nil {
-		t.addFailure(notes, by, err)
-		return won, nil
-	}
-	return append(won, by), nil
 }

@@ -366,3 +366,35 @@ func (b *benchPeers) runRounds(settings []setting, p *place, t *peerTable, notes
 	}
 	return nil
 }
+
+// sweepOpenMPI tries Open MPI's algorithms, and returns the best settings and the one by rules
+// that were made of all.
+func (b *benchPeers) sweepOpenMPI(p *place, t *peerTable, notes io.Writer, run measurer) ([]setting, error) {
+	r, err := newRecord(b.topo, t)
+	if err != nil {
+		return nil, err
+	}
+	won, err := p.bestForced(b.cells, b.sweep, notes, run, r.add)
+	if err != nil {
+		return nil, err
+	}
+	if b.rules {
+		won = nil
+	}
+	if len(r.Entries) == 0 {
+		return won, nil
+	}
+	text, err := r.file()
+	if err == nil && b.keep != "" {
+		err = kit.WriteOutput(notes, b.keep, text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("what the sweep of Open MPI took: %w", err)
+	}
+	by, err := p.ruled(r, notes)
+	if err != nil {
+		t.addFailure(notes, by, err)
+		return won, nil
+	}
+	return append(won, by), nil
+}

@@ -234,9 +234,9 @@ var rows = slices.Concat(
 		"intra_recursive_doubling", "!all blocks are exchanged in each round"),
 )
 
-// ompi returns rows of Open MPI, numbered from 1. What follows is a name, a plan, maybe a
-// condition with the plan where it doesn't hold, and maybe after ~ what the plan does in another
-// way. A plan that begins with ! says why there is none.
+// ompi returns rows of Open MPI, numbered from 1. A row is a name and a plan. Maybe a condition
+// follows, with the plan for elsewhere, and after ~ a difference. A plan with ! in front says why
+// there is none.
 func ompi(coll string, words ...string) (all []Row) {
 	for len(words) > 0 {
 		var r Row

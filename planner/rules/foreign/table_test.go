@@ -53,8 +53,8 @@ func TestClosest(t *testing.T) {
 	}
 }
 
-// What is wrong in a file of JSON is said with its line and what is allowed, and what nobody reads is
-// noted.
+// Mistakes in a file of JSON are told with their lines, and with what is allowed. Keys that nobody
+// reads are noted.
 func TestJSONComplaints(t *testing.T) {
 	in := func(rule string) string {
 		return "{\"collectives\":{\n\"bcast\":[\n{\"rules\":[\n" + rule + "]}]}}"
