@@ -33,8 +33,8 @@ func (g *Graph) isFirst(group *levels.Group) bool {
 // vector is the bytes of a segment's vector in scratch.
 func (g *Graph) vector() int64 { return aligned(g.elems * int64(g.Request.Type.Size())) }
 
-// vectors returns the number of them that a rank keeps: for each level that it is on as a leader of
-// the one below, what comes before that; of an exscan the total too.
+// vectors returns the number of them in a rank's scratch: a prefix for each level that it is on
+// as a leader of the one below, and the total of an exscan.
 func (g *Graph) vectors() int {
 	led := max(0, len(g.ups)-1)
 	if led > 0 && g.Request.Coll == Exscan {

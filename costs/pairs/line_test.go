@@ -230,7 +230,7 @@ func TestFollowRefuses(t *testing.T) {
 	}
 }
 
-// A line that is cut ends what goes on, with its error and with what was being done.
+// A line that is cut ends a measurement with its error. The text says at which step.
 func TestCutLine(t *testing.T) {
 	for cut := 1; cut < 12; cut++ {
 		followed := lead(t, wire{}, VisitLimit, func(ctx context.Context, l *Leader, e *end) {

@@ -274,8 +274,8 @@ func (l *Link) read(r *reader, s wire.Sink) (some bool, err error) {
 	return some, nil
 }
 
-// room returns where the next bytes go: the rest of a long payload straight to its place,
-// if that is known, and what follows into the buffer for reading ahead.
+// room returns the places of the next bytes: the rest of a long payload goes straight to its
+// place, if that is known, and later bytes go into the buffer for reading ahead.
 func (r *reader) room() (straight, ahead []byte) {
 	if r.rest >= leastStraight && r.dst != nil {
 		straight = r.dst[:r.rest]

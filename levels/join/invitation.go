@@ -14,8 +14,8 @@ import (
 	"github.com/tierflow/tierflow/levels/join/launcher"
 )
 
-// invitation is what rank 0 shares through a launcher: where it listens, and a secret
-// that it has made. What a rank was given by its Config holds instead.
+// invitation is what rank 0 shares through a launcher: its address, and a secret of its own.
+// A rank's Config comes first.
 //
 // As text it is "tfi1." and its JSON in base64 without padding.
 type invitation struct {

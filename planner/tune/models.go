@@ -30,6 +30,11 @@ var Models = &Method{
 // errNotModelled is what Models says where it has nothing to say.
 var errNotModelled = errors.New("method models knows bcasts among nodes of one rank, or among the ranks of one node; none is asked for")
 
+var (
+	_ choosy     = (*models)(nil)
+	_ farsighted = (*models)(nil)
+)
+
 // models is the strategy of [Models].
 type models struct {
 	*knowledge

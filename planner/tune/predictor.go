@@ -64,6 +64,8 @@ const (
 // onCurve is the share of a time by which it may be off the line between its neighbours.
 const onCurve = 0.05
 
+var _ fastest = (*predictor)(nil)
+
 func newPredictor(k *knowledge, t thrift) *predictor {
 	p := &predictor{knowledge: k, thrift: t, byKey: map[costs.Key]*unit{}, numbers: map[string]int32{}}
 	p.composeAll()

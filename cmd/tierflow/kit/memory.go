@@ -49,8 +49,8 @@ func CheckMemory(what string, bytes int64, advice string) error {
 // MemoryText is a number of bytes of memory, in whole MiB.
 func MemoryText(bytes int64) string { return tasks.FormatBytes(max(bytes>>20, 1) << 20) }
 
-// memoryThere returns how much memory this process may still take, bytes: what the system
-// has, and what its control groups and its own limits leave of that. 0: nobody says.
+// memoryThere returns the memory that this process may still take, bytes: the system's, less
+// what control groups and its own limits withhold. 0: nobody says.
 func memoryThere() (bytes int64) {
 	bytes = availableIn("/")
 	if limit := ownLimit(); limit > 0 && (bytes == 0 || limit < bytes) {
@@ -59,8 +59,8 @@ func memoryThere() (bytes int64) {
 	return bytes
 }
 
-// availableIn returns what the system and the control groups of this process leave, bytes;
-// 0 where there are no files under root that say so.
+// availableIn returns the memory that the system and this process's control groups leave,
+// bytes; 0 without their files under root.
 func availableIn(root string) (bytes int64) {
 	data, _ := os.ReadFile(filepath.Join(root, "proc/meminfo"))
 	_, rest, _ := strings.Cut(string(data), "MemAvailable:")

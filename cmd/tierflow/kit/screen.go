@@ -118,8 +118,7 @@ func (s *screen) breakAt(text []rune, width, depth int) int {
 	return word
 }
 
-// Colours of terminals that have them: for what went wrong, for what deserves a look, and
-// for what is best.
+// Colours, of terminals that have them: of faults, of what deserves a look, and of the best.
 const (
 	Red    = "31"
 	Yellow = "33"

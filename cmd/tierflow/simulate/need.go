@@ -20,7 +20,7 @@ func (s *simulation) compilation(ctx context.Context, plan tasks.Plan) *sim.Comp
 	return &sim.Compilation{Request: s.request, Topology: s.on, Plan: plan, Registry: s.reg, Check: ctx.Err}
 }
 
-// makeJob compiles what fits: the job of all ranks, or that of one node which stands for all.
+// makeJob compiles the job of all ranks, or where that is too large the job of one node for all.
 // The bar shows that something goes on.
 func (s *simulation) makeJob(c *sim.Compilation, stderr io.Writer) (*sim.Job, *kit.Progress, error) {
 	need, err := c.Need()
