@@ -1,0 +1,210 @@
+package price_test
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/costs/price"
+	"github.com/tierflow/tierflow/costs/sim"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// cell is a plan of a request on nodes of one rank each.
+type cell struct {
+	request tasks.Request
+	spec    string
+	plan    string
+}
+
+func (c cell) String() string { return fmt.Sprintf("%v on %s by %s", c.request, c.spec, c.plan) }
+
+// waysOf are ways between nodes that take a message in one piece, by collective.
+var waysOf = map[tasks.Collective][]string{
+	tasks.Bcast:     {"i=adapt/binomial", "i=adapt/binary", "i=nbc/knomial", "i=adapt/binomial//4", "i=nbc/linear"},
+	tasks.Reduce:    {"i=adapt/binomial", "i=adapt/binary", "i=nbc/binomial"},
+	tasks.Allreduce: {"i=nbc/recdoubling", "i=nbc/rabenseifner", "i=circulant/blocks"},
+	tasks.Allgather: {"i=adapt/ring", "i=nbc/bruck", "i=adapt/linear"},
+	tasks.Gather:    {"i=adapt/linear", "i=nbc/binomial"},
+	tasks.Scatter:   {"i=adapt/linear", "i=nbc/binomial"},
+	tasks.Alltoall:  {"i=adapt/linear", "i=nbc/pairwise", "i=nbc/bruck"},
+}
+
+// drawCells draws cells of all collectives that have ways.
+func drawCells(seed uint64, n int) (all []cell) {
+	rng := rand.New(rand.NewPCG(seed, 32))
+	colls := []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allreduce, tasks.Allgather, tasks.Gather, tasks.Scatter, tasks.Alltoall}
+	for i := range n {
+		coll := colls[i%len(colls)]
+		shape := "han"
+		switch coll {
+		case tasks.Allreduce:
+			shape = "ar"
+		case tasks.Alltoall:
+			shape = "flat"
+		}
+		way := waysOf[coll][rng.IntN(len(waysOf[coll]))]
+		all = append(all, cell{
+			request(coll, 4<<rng.IntN(15)), fmt.Sprintf("%dx1", 2+rng.IntN(30)), "shape=" + shape + ",fs=all,w=1," + way,
+		})
+	}
+	return all
+}
+
+// drawMachine draws links and processors in the range of real ones.
+func drawMachine(rng *rand.Rand) *machine.Machine {
+	m := machine.Assumed()
+	between := func(low, high float64) float64 { return low * math.Pow(high/low, rng.Float64()) }
+	l := &m.Links[1]
+	l.Latency, l.Byte = between(1e3, 60e3), between(0.05, 80)
+	l.Send, l.Recv = between(200, 4e3), between(200, 4e3)
+	l.SendMore, l.RecvMore, l.BurstBytes = 0, 0, 0
+	return m
+}
+
+// price returns a cell's price on a machine, ns; 0: there is none.
+func (c cell) price(t *testing.T, m *machine.Machine) float64 {
+	t.Helper()
+	topo, plan := c.parse(t)
+	p, err := price.New(m, topo, c.request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, ok := p.Plan(plan)
+	if !ok {
+		return 0
+	}
+	return got.NS
+}
+
+func (c cell) parse(t *testing.T) (*levels.Topology, tasks.Plan) {
+	t.Helper()
+	topo, err := levels.Parse(c.spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := tasks.ParsePlan(c.plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return topo, plan
+}
+
+// simulate runs a cell on a machine.
+func (c cell) simulate(t *testing.T, m *machine.Machine) *sim.Result {
+	t.Helper()
+	topo, plan := c.parse(t)
+	job, err := sim.Compile(c.request, topo, plan, all.Submodules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := job.Run(m, sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// On a machine where everything takes k times as long, so do prices.
+func TestPricesScale(t *testing.T) {
+	rng, priced := rand.New(rand.NewPCG(1, 1)), 0
+	for _, c := range drawCells(101, 70) {
+		m, k := drawMachine(rng), 1.5+3*rng.Float64()
+		slow := *m
+		slow.Links = append([]machine.Link(nil), m.Links...)
+		for i := range slow.Links {
+			l := &slow.Links[i]
+			for _, v := range []*float64{&l.Latency, &l.Byte, &l.Gap, &l.Send, &l.Recv, &l.SendMore, &l.RecvMore, &l.SendByte, &l.RecvByte} {
+				*v *= k
+			}
+		}
+		for _, v := range []*float64{&slow.CopyByte, &slow.ReduceByte, &slow.PeerCopy, &slow.PeerByte, &slow.Step, &slow.MemoryByte} {
+			*v *= k
+		}
+		fast := c.price(t, m)
+		if fast == 0 {
+			continue
+		}
+		priced++
+		if got := c.price(t, &slow); math.Abs(got/(k*fast)-1) > 1e-6 {
+			t.Errorf("%v: %.0f ns, and %.0f on a machine %.3f times as slow", c, fast, got, k)
+		}
+	}
+	if priced < 50 {
+		t.Errorf("only %d of 70 drawn cells have a price", priced)
+	}
+}
+
+// No price is below what the busiest wire carries, as a simulation counts it, nor below one
+// way over the link.
+func TestPricesCarryAllBytes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	for _, c := range drawCells(202, 70) {
+		m := drawMachine(rng)
+		got := c.price(t, m)
+		if got == 0 {
+			continue
+		}
+		busiest := int64(0)
+		for _, l := range c.simulate(t, m).Links {
+			busiest = max(busiest, l.Out.Bytes, l.In.Bytes)
+		}
+		if least := float64(busiest)*m.Links[1].Byte + m.Links[1].Latency; got < 0.999*least {
+			t.Errorf("%v: %.0f ns; %d bytes on the busiest wire take %.0f with the latency", c, got, busiest, least)
+		}
+	}
+}
+
+// A faster link makes no price higher, and a longer message none lower.
+func TestPricesAreMonotone(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	for _, c := range drawCells(303, 70) {
+		m := drawMachine(rng)
+		got := c.price(t, m)
+		better := *m
+		better.Links = append([]machine.Link(nil), m.Links...)
+		better.Links[1].Byte /= 2
+		better.Links[1].Latency /= 2
+		if now := c.price(t, &better); now > 1.0001*got {
+			t.Errorf("%v: %.0f ns, and %.0f over a link twice as good", c, got, now)
+		}
+		longer := c
+		longer.request.Count *= 2
+		if now := longer.price(t, m); now != 0 && got != 0 && now < 0.9999*got {
+			t.Errorf("%v: %.0f ns, and %.0f for twice the bytes", c, got, now)
+		}
+	}
+}
+
+// Where messages cost nothing but their way, a price is the longest chain of them: as a
+// simulation counts it. Where ranks beyond a power of two hand over first, that and the
+// result's way back overlap by one message, and the price has both.
+func TestPricesOfLatency(t *testing.T) {
+	m := &machine.Machine{Version: machine.Version}
+	for _, l := range machine.Assumed().Links {
+		m.Links = append(m.Links, machine.Link{Level: l.Level, Latency: 1000})
+	}
+	for _, c := range drawCells(404, 70) {
+		topo, plan := c.parse(t)
+		if c.request.Bytes() > 4<<10 || c.request.Count < int64(topo.Size()) {
+			continue // credits would go the other way; parts without elements are not sent
+		}
+		got := c.price(t, m)
+		if got == 0 {
+			continue
+		}
+		choice, _ := plan.Choice("i")
+		more := 0.0
+		if a, _ := all.Submodules().Algorithm(choice); a.Folds && bits.OnesCount(uint(topo.Size())) > 1 {
+			more = 1000
+		}
+		if want := c.simulate(t, m).Time.Nanoseconds(); got < want-1 || got > want+more+1 {
+			t.Errorf("%v: price %.0f ns, simulated %.0f", c, got, want)
+		}
+	}
+}
