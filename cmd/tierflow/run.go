@@ -30,7 +30,7 @@ func runCommand() *cobra.Command {
 		Short: "Launch the processes of a job",
 		Long: `Starts PROGRAM once for each rank, watches the processes, passes their output on
 with "[rank] " in front, and ends the job when one of them fails, with --min when too few
-are left. Each process
+are left. With --max-restarts another process takes the place of one that has failed. Each process
 finds its place in the environment: TIERFLOW_RANK, TIERFLOW_SIZE, TIERFLOW_RENDEZVOUS
 and others, which planner.Join reads.
 
@@ -56,6 +56,7 @@ flags or arguments, 125 for everything else.`,
   tierflow run -np 8 ./train -epochs 3
   tierflow run --hosts a:4,b:4 -x DATA -x LEVEL=2 --log-dir logs -- ./train
   tierflow run --hostfile hosts --map rr --timeout 10m -- ./train
+  tierflow run -n 8 --min 6 --max-restarts 20 -- ./train
   tierflow run -n 4 --hosts a:2,b:2 --launcher local -- ./train`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 || args[0] == "" {
@@ -114,6 +115,7 @@ flags or arguments, 125 for everything else.`,
 	f.StringVar(&o.Launcher, "launcher", "", "local, ssh or a command like rsh (default local without hosts, srun in a Slurm allocation, else ssh)")
 	f.StringVar(&o.Map, "map", "block", "placement of ranks: block or rr")
 	f.IntVar(&o.Min, "min", 0, "go on as long as so many ranks have not failed, for programs that call Comm.Shrink (default all)")
+	f.IntVar(&o.MaxRestarts, "max-restarts", 0, "start so many processes, in all, in the place of failed ones, for programs that call planner.Elastic (default none)")
 	f.BoolVar(&o.Oversubscribe, "oversubscribe", false, "allow more ranks than slots")
 	f.DurationVar(&o.Timeout, "timeout", 0, "end the job after this long (default never)")
 	f.BoolVar(&o.NoPrefix, "no-prefix", false, "pass output on byte by byte, without \"[rank] \" in front of lines")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/launcher"
 )
 
 const (
@@ -55,6 +56,9 @@ type Config struct {
 	// Blame tells the launcher whose failure this rank has met first: its own, or that
 	// of another rank. nil: nobody wants to know.
 	Blame func(rank levels.Rank, why string)
+	// Lobby says who waits to join while the job runs, and whether this process must wait. nil: nobody
+	// ever does. Join doesn't look at it.
+	Lobby *launcher.Lobby
 	// Timeout is how long ranks may take to come where Join's ctx has no deadline.
 	// 0: 30 s.
 	Timeout time.Duration

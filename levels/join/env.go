@@ -61,6 +61,7 @@ func FromEnv(getenv func(string) string) (Config, error) {
 	}
 	if l.Name == launcher.Tierflow {
 		c.Listener, c.Blame = e.listener(c.Rank), launcher.Blamer(e.Vars)
+		c.Lobby = launcher.OpenLobby(e.Vars)
 		if len(c.Rendezvous) == 0 && c.Size != 1 { // unknown: all that is missing is said at once
 			e.Add("%s is missing: host:port of rank 0, alternatives separated by commas", envRendezvous)
 		}

@@ -69,12 +69,14 @@ type agent struct {
 	listener *os.File // rank 0's; closed twice, by run and by close
 	traces   traces   // what the ranks keep of their calls
 	released bool
-	fed      bool // the input has ended
+	fed      bool       // the input has ended
+	again    chan again // ranks to start again, each once at a time; closed: there are no more
+	last     sync.Once  // closes again
 }
 
 func newAgent(stdout io.Writer) *agent {
 	a := &agent{out: frameWriter{w: stdout}}
-	a.ranks = ranks{send: a.send, live: map[int]*os.Process{}}
+	a.ranks = ranks{send: a.send, live: map[int]*os.Process{}, notes: notes{send: a.send, to: map[int]*os.File{}}}
 	return a
 }
 
@@ -88,7 +90,9 @@ func (a *agent) send(f frame) {
 // close kills what still runs and returns when all goroutines have ended.
 func (a *agent) close() {
 	a.ranks.signal(syscall.SIGKILL, nil)
+	a.endRestarts()
 	a.wg.Wait()
+	a.ranks.notes.close()
 	a.ranks.asks.close()
 	a.traces.remove()
 	if a.listener != nil {
@@ -134,6 +138,19 @@ func (a *agent) handle(f frame) error {
 	case f.Release != nil && a.program != "" && !a.released:
 		a.released = true
 		a.wg.Go(func() { a.run(f.Release.Rendezvous) })
+		return nil
+	case f.Tell != nil:
+		a.ranks.notes.tell(f.Tell)
+		return nil
+	case f.Restart != nil && a.start != nil && a.start.Restarts && a.released && slices.Contains(a.start.Ranks, f.Restart.Rank):
+		select {
+		case a.again <- *f.Restart:
+			return nil
+		default:
+			return errors.New("the launcher starts more ranks again than there were")
+		}
+	case f.Last:
+		a.endRestarts()
 		return nil
 	case f.Signal == stateSignal:
 		a.ranks.asks.ask()
@@ -202,6 +219,10 @@ func (a *agent) prepare(s *start) error {
 			return nil
 		}
 	}
+	a.again, a.ranks.notes.on = make(chan again, len(s.Ranks)), s.Restarts
+	if !s.Restarts {
+		a.endRestarts()
+	}
 	a.program, a.feeders = program, newFeeders(s.Readers)
 	a.send(frame{Ready: &r})
 	return nil
@@ -258,34 +279,50 @@ func (a *agent) run(rendezvous string) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for i, rank := range a.start.Ranks {
-		var processors []int
-		if a.bound != nil {
-			processors = a.bound[i]
-		}
-		err := onProcessors(processors, func() error { return a.ranks.start(rank, a.command(i, rendezvous), feederOf(a.feeders, rank)) })
-		if err != nil {
+		if err := a.startRank(i, rendezvous, again{First: true}, feederOf(a.feeders, rank)); err != nil {
 			a.refuse(statusNotRunning, fmt.Errorf("start rank %d: %w", rank, err))
 			break
 		}
 	}
-	if a.listener != nil {
+	if a.listener != nil && !a.start.Restarts {
 		a.listener.Close() // it is rank 0's alone: when that ends, dialers must not find it open
+	}
+	for r := range a.again {
+		if err := a.startRank(slices.Index(a.start.Ranks, r.Rank), rendezvous, r, nil); err != nil {
+			a.send(frame{Exited: &exited{Rank: r.Rank, Status: statusNotRunning, Text: err.Error()}})
+		}
 	}
 	a.ranks.wg.Wait()
 	a.traces.sendAll(a.start.Ranks, a.send)
 	a.send(frame{Done: true})
 }
 
+// startRank starts the i-th rank, or starts it again. What is started again has no input.
+func (a *agent) startRank(i int, rendezvous string, r again, in *feeder) error {
+	var processors []int
+	if a.bound != nil {
+		processors = a.bound[i]
+	}
+	return onProcessors(processors, func() error { return a.ranks.start(a.start.Ranks[i], a.command(i, rendezvous, r), in) })
+}
+
+// endRestarts lets no rank be started again.
+func (a *agent) endRestarts() {
+	if a.again != nil {
+		a.last.Do(func() { close(a.again) })
+	}
+}
+
 // command returns the i-th rank's process. Unless its Stdin is set it reads /dev/null.
-func (a *agent) command(i int, rendezvous string) *exec.Cmd {
+func (a *agent) command(i int, rendezvous string, r again) *exec.Cmd {
 	s := a.start
 	base := s.Env
 	if s.Inherit {
 		base = append(passedEnv(os.Environ(), true), s.Env...)
 	}
 	base = append(slices.Clip(base), a.traces.env()...)
-	cmd := &exec.Cmd{Path: a.program, Args: s.Program, Dir: s.Dir, Env: rankEnv(base, s, i, rendezvous)}
-	if s.Ranks[i] == 0 && a.listener != nil {
+	cmd := &exec.Cmd{Path: a.program, Args: s.Program, Dir: s.Dir, Env: rankEnv(base, s, i, rendezvous, r)}
+	if s.Ranks[i] == 0 && r.First && a.listener != nil {
 		cmd.ExtraFiles = []*os.File{a.listener}
 	}
 	return cmd

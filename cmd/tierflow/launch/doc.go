@@ -1,7 +1,7 @@
 // Package launch starts the processes of one job, for the command run. One agent per
 // node starts and watches that node's ranks. The launcher talks with each agent over
 // the agent's stdin and stdout, so it needs nothing but a remote shell. It never takes
-// part in the job's communication, never restarts a rank, and never puts the job's
+// part in the job's communication, restarts a rank only if told, and never puts the job's
 // secret, or a variable, on a command line.
 //
 //	status, err := launch.Run(ctx, launch.Options{
@@ -26,6 +26,8 @@
 //	TIERFLOW_RENDEZVOUS_FD                    rank 0 only: the descriptor of that listener
 //	TIERFLOW_BLAME_FD                         the descriptor of a pipe, for whose failure it has met first
 //	TIERFLOW_STATE_FD                         the descriptor through which [Options.Timeout] asks it what it is in
+//	TIERFLOW_LOBBY_FD                         with [Options.MaxRestarts]: a socket, for who waits to join and who may
+//	TIERFLOW_RESTARTS                         of a process that was started again: how many restarts the job has had
 //	TIERFLOW_SECRET                           64 hex digits, new for every job
 //	TIERFLOW_NODE                             only when one machine plays several nodes, or when asked: its node
 //

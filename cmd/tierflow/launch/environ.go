@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tierflow/tierflow/levels/join/launcher"
 )
 
 // remotePrefixes begin the names of variables that go to other hosts unasked: those of
@@ -45,8 +47,9 @@ func passedEnv(env []string, local bool) []string {
 	return passed
 }
 
-// rankEnv returns the environment of the i-th rank of s on top of base.
-func rankEnv(base []string, s *start, i int, rendezvous string) []string {
+// rankEnv returns the environment of the i-th rank of s on top of base. r says whether it is started
+// again.
+func rankEnv(base []string, s *start, i int, rendezvous string, r again) []string {
 	env := append(slices.Clip(base),
 		envRank+"="+strconv.Itoa(s.Ranks[i]),
 		envSize+"="+strconv.Itoa(s.Size),
@@ -55,7 +58,9 @@ func rankEnv(base []string, s *start, i int, rendezvous string) []string {
 		envRendezvous+"="+rendezvous,
 		envSecret+"="+s.Secret)
 	blameFD := firstFD
-	if s.Ranks[i] == 0 {
+	if !r.First {
+		env = append(env, launcher.RestartsVariable+"="+strconv.Itoa(r.Restarts))
+	} else if s.Ranks[i] == 0 {
 		env = append(env, envRendezvousFD+"="+strconv.Itoa(firstFD))
 		blameFD++
 	}

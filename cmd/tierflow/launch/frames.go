@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	protocolVersion = 4
+	protocolVersion = 5
 	maxFrame        = 8 << 20 // a start frame carries a whole environment, which systems bound near 2 MiB
 )
 
 // frame is one message between launcher and agent; exactly one field is set, but for Spare. On the wire it is a big-endian uint32
 // length and that many bytes of JSON.
 //
-//	launcher: Start                    Release            Signal … Input …                       (closes stdin)
-//	agent:            Ready | Refused           Started …          Fed … Output … Exited … Kept … Done
+//	launcher: Start                    Release            Signal … Input … Tell … Restart … Last   (closes stdin)
+//	agent:            Ready | Refused           Started …          Fed … Output … Said … Exited … Kept … Done
 type frame struct {
 	Start   *start   `json:"start,omitempty"`
 	Release *release `json:"release,omitempty"`
@@ -30,11 +30,16 @@ type frame struct {
 	Input   *input   `json:"input,omitempty"`
 	Spare   *int     `json:"spare,omitempty"` // the rank that doesn't get the signal
 
+	Tell    *note  `json:"tell,omitempty"`
+	Restart *again `json:"restart,omitempty"`
+	Last    bool   `json:"last,omitempty"` // no rank is started again
+
 	Ready   *ready     `json:"ready,omitempty"`
 	Refused *refused   `json:"refused,omitempty"`
 	Started *started   `json:"started,omitempty"`
 	Fed     *fed       `json:"fed,omitempty"`
 	Output  *output    `json:"output,omitempty"`
+	Said    *note      `json:"said,omitempty"`
 	Exited  *exited    `json:"exited,omitempty"`
 	Kept    *keptTrace `json:"kept,omitempty"`
 	Done    bool       `json:"done,omitempty"` // all ranks have exited and all output is sent
@@ -54,14 +59,29 @@ type start struct {
 	Readers []int    `json:"readers,omitempty"` // the ranks that get input
 	// TraceEvery: ranks keep the steps of one call of so many, and the agent sends that; 0: they don't.
 	TraceEvery int  `json:"trace_every,omitempty"`
-	Inherit    bool `json:"inherit"`  // Env comes on top of the agent's own environment
-	Listen     bool `json:"listen"`   // rank 0 is here
-	Loopback   bool `json:"loopback"` // no rank is on another machine
+	Restarts   bool `json:"restarts,omitempty"` // ranks have a lobby, and are started again until Last
+	Inherit    bool `json:"inherit"`            // Env comes on top of the agent's own environment
+	Listen     bool `json:"listen"`             // rank 0 is here
+	Loopback   bool `json:"loopback"`           // no rank is on another machine
 }
 
 // release lets an agent start its ranks: every agent is ready.
 type release struct {
 	Rendezvous string `json:"rendezvous"`
+}
+
+// note is a line to a rank, or from one, see package launcher's LobbyNote.
+type note struct {
+	Rank int             `json:"rank"` // everyRank: all
+	Line json.RawMessage `json:"line"`
+}
+
+// again lets an agent start a rank again.
+type again struct {
+	Rank     int `json:"rank"`
+	Restarts int `json:"restarts"` // of the job, with this one
+	// First: no rank has joined yet, so it does as its first process did.
+	First bool `json:"first,omitempty"`
 }
 
 // ready says that an agent can start its ranks. Rendezvous is set on rank 0's node.

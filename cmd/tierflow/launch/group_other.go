@@ -22,4 +22,6 @@ func groupAttr() *syscall.SysProcAttr { return nil }
 
 func signalGroup(int, syscall.Signal) {}
 
+func socketPair() (ours, theirs *os.File, err error) { return nil, nil, errors.ErrUnsupported }
+
 func inBackground(*os.File) bool { return false }

@@ -31,6 +31,22 @@ func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: tru
 // group is gone.
 func signalGroup(leader int, s syscall.Signal) { _ = syscall.Kill(-leader, s) }
 
+// socketPair returns two ends of a connection, which programs that are started don't inherit by themselves.
+func socketPair() (ours, theirs *os.File, err error) {
+	syscall.ForkLock.RLock()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fds[0])
+		unix.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, err
+	}
+	_ = unix.SetNonblock(fds[0], true) // else a thread waits there
+	return os.NewFile(uintptr(fds[0]), "a rank's lobby"), os.NewFile(uintptr(fds[1]), "lobby"), nil
+}
+
 // inBackground reports whether f is a terminal that another job of its shell has: who
 // reads it then is stopped.
 func inBackground(f *os.File) bool {

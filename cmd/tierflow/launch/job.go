@@ -41,6 +41,7 @@ type job struct {
 	killed     bool
 	interrupts int
 	asked      bool // the ranks, what they are in
+	lobby      lobby
 }
 
 func newJob(opts Options, stdin io.Reader, stdout, stderr io.Writer) *job {
@@ -90,8 +91,8 @@ func (j *job) dialAll(nodes []node, placed [][]int) {
 			Version: protocolVersion, Secret: j.secret, Ranks: ranks, Size: j.size,
 			Dir: j.opts.Dir, Program: j.opts.Program,
 			Env: j.opts.passedEnv(), Inherit: !j.opts.isLocal(),
-			Readers: j.input.plan(c, ranks, readers),
-			Listen:  ranks[0] == 0, Loopback: j.opts.isLocal() || used == 1, Bind: j.opts.Bind, TraceEvery: j.opts.TraceEvery,
+			Readers: j.input.plan(c, ranks, readers), Restarts: j.restarts(),
+			Listen: ranks[0] == 0, Loopback: j.opts.isLocal() || used == 1, Bind: j.opts.Bind, TraceEvery: j.opts.TraceEvery,
 		}
 		playsAll := j.opts.isLocal() && used > 1
 		if playsAll && s.Bind == "" {
@@ -102,6 +103,7 @@ func (j *job) dialAll(nodes []node, placed [][]int) {
 		}
 		c.send(frame{Start: s})
 	}
+	j.openLobby()
 }
 
 // loop serves the job until every agent is gone. It never waits for anything else.
@@ -119,6 +121,9 @@ func (j *job) loop(ctx context.Context) {
 	done := ctx.Done()
 	defer j.input.stop()
 	for j.alive > 0 {
+		if j.failure != nil {
+			j.closeLobby()
+		}
 		select {
 		case piece, ok := <-j.input.next():
 			j.input.pass(piece, ok)
@@ -128,6 +133,8 @@ func (j *job) loop(ctx context.Context) {
 			j.forward(s)
 		case <-j.force:
 			j.endHarder()
+		case <-j.lobby.wake:
+			j.startDue()
 		case <-agents.C:
 			j.checkAgents()
 		case <-timeout:
@@ -158,6 +165,8 @@ func (j *job) handle(e event) {
 		e.conn.pids[f.Started.Rank] = f.Started.PID
 	case f.Fed != nil:
 		j.input.note(f.Fed)
+	case f.Said != nil:
+		j.hearNote(e.conn, f.Said)
 	case f.Exited != nil:
 		j.handleExit(e.conn, f.Exited)
 	case f.Done:
@@ -188,7 +197,11 @@ func (j *job) handleReady(c *conn, r *ready) {
 // handleExit notes the end of a rank, which fails the job unless its status is 0.
 func (j *job) handleExit(c *conn, e *exited) {
 	delete(c.pids, e.Rank)
-	j.noteEnding(c, e)
+	if j.restarts() {
+		j.replace(c, e)
+	} else {
+		j.noteEnding(c, e)
+	}
 }
 
 // endAgent lets an agent end. After the last one's ranks nothing can fail any more,
@@ -214,6 +227,9 @@ func (j *job) dropAgent(e event) {
 		for _, pid := range e.conn.pids {
 			signalGroup(pid, syscall.SIGKILL)
 		}
+	}
+	if j.restarts() {
+		j.leaveLobby(e.conn)
 	}
 	if j.released && j.failure == nil && j.bears(len(e.conn.pids)) {
 		for rank := range e.conn.pids {

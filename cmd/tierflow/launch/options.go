@@ -52,6 +52,11 @@ type Options struct {
 	// others, see planner.Comm.Shrink. Default: all.
 	Min int
 
+	// MaxRestarts is how many processes may be started, in all, in the place of those that have failed, each
+	// on the same host as the one before it: for programs that let them in, see planner.Elastic. The job
+	// goes on meanwhile. When a process has ended well no more are started. Default: none.
+	MaxRestarts int
+
 	// Oversubscribe allows more ranks than slots.
 	Oversubscribe bool
 
@@ -129,6 +134,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Min < 0 {
 		complain("at least %d ranks: give 1 or more, 0 for all", o.Min)
+	}
+	if o.MaxRestarts < 0 {
+		complain("%d restarts: give 0 or more", o.MaxRestarts)
 	}
 	if o.Hosts != "" && o.Hostfile != "" {
 		complain("both a host list %q and a host file %q: give one", o.Hosts, o.Hostfile)

@@ -40,6 +40,7 @@ var rankPrograms = map[string]func(args []string){
 	"secret":     secret,
 	"daemon":     daemon,
 	"exported":   exported,
+	"guest":      guest,
 }
 
 func rank() int {

@@ -20,7 +20,8 @@ const (
 type ranks struct {
 	send func(frame)
 
-	asks questions
+	asks  questions
+	notes notes
 
 	mu     sync.Mutex
 	live   map[int]*os.Process // by rank; the process ids are valid under mu
@@ -66,8 +67,13 @@ func (r *ranks) start(rank int, cmd *exec.Cmd, f *feeder) error {
 	}
 	cmd.Stdout, cmd.Stderr = inherited[streamOut], inherited[streamErr]
 	cmd.ExtraFiles = append(cmd.ExtraFiles, inherited[streams])
-	r.asks.add(cmd)
+	r.asks.add(rank, cmd)
 	defer r.asks.hasStarted()
+	defer r.notes.hasStarted()
+	if err := r.notes.add(rank, cmd); err != nil {
+		closeAll(append(pipes[:], in))
+		return err
+	}
 	cmd.SysProcAttr = rankAttr()
 	if err := r.fork(rank, cmd); err != nil {
 		closeAll(append(pipes[:], in))

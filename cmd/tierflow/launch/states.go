@@ -23,13 +23,13 @@ const (
 // questions are the pipes through which an agent asks its ranks. The zero value has none.
 type questions struct {
 	mu    sync.Mutex
-	pipes []*os.File
-	given *os.File // the end of the rank that is started just now; nil: none is
+	pipes map[int]*os.File // by rank
+	given *os.File         // the end of the rank that is started just now; nil: none is
 }
 
 // add gives a process that is not started yet a pipe. Without room for one it is asked
 // nothing.
-func (q *questions) add(cmd *exec.Cmd) {
+func (q *questions) add(rank int, cmd *exec.Cmd) {
 	theirs, ours, err := os.Pipe()
 	if err != nil {
 		return
@@ -38,7 +38,13 @@ func (q *questions) add(cmd *exec.Cmd) {
 	cmd.ExtraFiles = append(cmd.ExtraFiles, theirs)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.pipes, q.given = append(q.pipes, ours), theirs
+	if q.pipes == nil {
+		q.pipes = map[int]*os.File{}
+	}
+	if before := q.pipes[rank]; before != nil {
+		_ = before.Close()
+	}
+	q.pipes[rank], q.given = ours, theirs
 }
 
 // hasStarted lets go of what the started process has inherited.

@@ -1,5 +1,7 @@
 package launch
 
+import "github.com/tierflow/tierflow/levels/join/launcher"
+
 // The names by which a rank learns its place; the package comment says what each holds.
 const (
 	envPrefix       = "TIERFLOW_"
@@ -20,4 +22,4 @@ const (
 	firstFD = 3 // of exec.Cmd's ExtraFiles
 )
 
-var jobKeys = []string{envRank, envSize, envLocalRank, envLocalSize, envRendezvous, envRendezvousFD, envBlameFD, envSecret, envNode, envLauncher, envState}
+var jobKeys = []string{envRank, envSize, envLocalRank, envLocalSize, envRendezvous, envRendezvousFD, envBlameFD, envSecret, envNode, envLauncher, envState, launcher.LobbyVariable, launcher.RestartsVariable}

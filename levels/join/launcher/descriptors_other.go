@@ -10,6 +10,9 @@ import (
 // duplicate is an error: this system passes no descriptor by its number.
 func duplicate(int, string) (*os.File, error) { return nil, errors.ErrUnsupported }
 
+// openSocket is an error, as duplicate is.
+func openSocket(int, string) (*os.File, error) { return nil, errors.ErrUnsupported }
+
 // takePipe is nil: ranks are processes on Linux only.
 func takePipe(int) func(line []byte) { return nil }
 

@@ -36,3 +36,15 @@ func readNow(pipe *os.File, b []byte) (n int) {
 	}
 	return max(n, 0)
 }
+
+// openSocket opens a duplicate of an inherited socket. Reads and writes wait without a thread. Children of this
+// process inherit neither.
+func openSocket(fd int, name string) (*os.File, error) {
+	if _, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
+		return nil, err
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, err
+	}
+	return duplicate(fd, name)
+}
