@@ -228,6 +228,13 @@ func (c *Comm) Disown(seq uint32, err error) {
 	w.disownCall(c.id, disowned{seq, c.e.rank, first, err})
 }
 
+// Err returns why no call can begin on the communicator; nil: one can.
+func (c *Comm) Err() error {
+	c.e.enter()
+	defer c.e.mu.Unlock()
+	return c.whyUnusable()
+}
+
 // Counters returns a snapshot.
 func (c *Comm) Counters() Counters {
 	c.e.enter()

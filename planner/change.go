@@ -2,8 +2,9 @@ package planner
 
 // Change is what has become of a communicator's ranks.
 type Change struct {
-	Lost []Loss // ranks that don't go on, ascending
-	Old  []int  // by rank of the new communicator: its rank in the old one
+	Lost   []Loss // ranks that don't go on, ascending
+	Joined []int  // ranks of the new communicator that weren't in the old one, ascending
+	Old    []int  // by rank of the new communicator: its rank in the old one, -1 of one that has joined
 }
 
 // Loss is a rank that doesn't go on.

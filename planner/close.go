@@ -109,6 +109,7 @@ func (c *Comm) leave() error {
 		if c.world.quiet != nil {
 			c.world.quiet()
 		}
+		c.world.before.Wait()
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/door"
@@ -58,6 +59,7 @@ type Comm struct {
 	change Change
 	// scalar holds the value of the next AllreduceValue; nil: none yet, or in use.
 	scalar *scalar
+	turn   turn          // of Turn
 	note   func() string // a line for Explain; nil: none
 }
 
@@ -72,6 +74,18 @@ type countsCall struct {
 // largest are complex128 and a tasks.Loc of 8 bytes.
 type scalar [2]uint64
 
+// turn is when ranks look next who waits.
+type turn struct {
+	left, calls int       // calls of Turn until they look, and between the last two looks
+	looked      time.Time // last; zero: never
+}
+
+// entered is how a world's rank has joined, for joining again.
+type entered struct {
+	config  join.Config
+	options *Options
+}
+
 // world counts the ranks of this process that have not closed yet.
 type world struct {
 	*executor.World
@@ -82,6 +96,9 @@ type world struct {
 
 	tables sync.Mutex // held to add to the table that is kept
 	calls  *calls     // of rank 0; nil: nobody counts them
+
+	entered entered
+	before  sync.WaitGroup // closes the world that this one has taken the place of
 
 	door          *door.Door // nil: there is none
 	doorRecording string     // where its ranks record unless they are told where; empty: nowhere

@@ -30,7 +30,7 @@ func Each(ctx context.Context, comms []*Comm, f func(ctx context.Context, c *Com
 	if len(comms) == 0 {
 		return errors.New("there are no communicators; give one for each rank")
 	}
-	err := callable(ctx, f)
+	err := callable(ctx, f == nil)
 	for i, c := range comms {
 		if c.made() != nil {
 			err = errors.Join(err, fmt.Errorf("communicator %d of %d: %w", i, len(comms), errNoComm))
@@ -57,11 +57,11 @@ func Each(ctx context.Context, comms []*Comm, f func(ctx context.Context, c *Com
 }
 
 // callable is an error if there is no context to call a function with, or no function.
-func callable(ctx context.Context, f func(ctx context.Context, c *Comm) error) (err error) {
+func callable(ctx context.Context, without bool) (err error) {
 	if ctx == nil {
 		err = errNoContext
 	}
-	if f == nil {
+	if without {
 		err = errors.Join(err, errNoFunction)
 	}
 	return err

@@ -10,9 +10,13 @@ import (
 	"github.com/tierflow/tierflow/executor/proc"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/levels/join/launcher"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 )
+
+// ErrOver is the error of [Join] in a process that waits to join a job that ends without it.
+var ErrOver = launcher.ErrOver
 
 // Join enters the job that this process was started in and returns its
 // communicator of all ranks: a job of tierflow run, torchrun, mpiexec, mpirun, srun or
@@ -21,6 +25,10 @@ import (
 // when all ranks have come, after 30 s at the latest unless ctx or
 // TIERFLOW_JOIN_TIMEOUT says otherwise. A job of several ranks needs Linux; elsewhere
 // that is the error.
+//
+// A process that tierflow run --max-restarts has started while the job ran waits, as long as ctx
+// lets it, until the ranks let it in by [Comm.Grow]; so does one that calls Join again. [ErrOver]
+// says that the job ends without it.
 //
 // Plans forced on rank 0 and its decision table, by its options or environment,
 // hold for all ranks. Rank 0 warns of variables TIERFLOW_… that nobody knows.
@@ -60,6 +68,44 @@ func JoinAs(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
 		}
 		return alone[0], nil
 	}
+	if cfg.Lobby != nil && cfg.Lobby.Enter() {
+		return joinRunning(ctx, cfg, o)
+	}
+	c, err := joinOnce(ctx, cfg, o)
+	if err == nil && cfg.Lobby != nil {
+		cfg.Lobby.Entered()
+	}
+	return c, err
+}
+
+// joinRunning waits until the ranks of a job that runs let this process in, again and again if that fails.
+func joinRunning(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
+	if cfg.Listener != nil {
+		cfg.Listener.Close() // as join.Join does
+	}
+	for {
+		p, err := cfg.Lobby.Await(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("join a job that runs: %w", err)
+		}
+		cfg.Rank, cfg.Size, cfg.Rendezvous, cfg.Listener = p.Rank, p.Size, nil, nil
+		cfg.Share = func(context.Context, string) (string, error) { return p.Text, nil }
+		c, err := joinOnce(ctx, cfg, o)
+		if err == nil {
+			if err = BarrierNow(ctx, c); err == nil {
+				return c, nil
+			}
+			_ = c.close()
+		}
+		o.logger().Warn("the ranks could not let this process in; it waits on", "err", err)
+		if ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+// joinOnce is JoinAs of one of several ranks that all join now.
+func joinOnce(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
 	if cfg.Log == nil {
 		cfg.Log = o.Log
 	}
@@ -80,6 +126,7 @@ func JoinAs(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
 		blameJoin(&cfg, err)
 		return nil, errors.Join(err, job.Abandon(ctx, blamed(err)))
 	}
+	c.world.entered = entered{cfg, o}
 	return c, nil
 }
 

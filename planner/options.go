@@ -226,6 +226,14 @@ func (o *Options) planText() (text, origin string) {
 	}
 }
 
+// logger is where warnings go that nobody has asked for.
+func (o *Options) logger() *slog.Logger {
+	if o == nil || o.Log == nil {
+		return slog.Default()
+	}
+	return o.Log
+}
+
 // ParseForced reads plans in the grammar of [tasks.ParseForced]. A collective's plan may also have
 // a word of another library, as bcast:ompi=6/65536: an algorithm's number or name, a segment
 // size and a fan-out, or as bcast:mpich=binomial. tierflow info --foreign lists them. Unknown

@@ -32,7 +32,7 @@ func without(ctx context.Context, c *planner.Comm, gone int) (*planner.Comm, err
 		if again, _, err := c.Shrink(ctx); err != nil || again != next {
 			return nil, fmt.Errorf("a second shrink: %v, %w", again, err)
 		}
-		if len(change.Old)+len(change.Lost) != old || slices.ContainsFunc(change.Lost, func(l planner.Loss) bool { return !errors.Is(l.Err, planner.ErrClosed) || !l.Proven }) {
+		if len(change.Old)+len(change.Lost) != old || slices.ContainsFunc(change.Lost, func(l planner.Loss) bool { return l.Err == nil || !l.Proven }) {
 			return nil, fmt.Errorf("of %d ranks %v, lost %v", old, change.Old, change.Lost)
 		}
 		if err := c.Close(); err != nil { // closes nothing that is in use

@@ -1,0 +1,139 @@
+package planner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// ErrTooFew is the error of [Elastic] when fewer ranks than [ElasticOptions].Min are left, and nobody
+// has come in time.
+var ErrTooFew = errors.New("too few ranks are left")
+
+// ElasticOptions are what [Elastic] may be told. The zero value and nil are ready to use.
+type ElasticOptions struct {
+	// Options are those of Join. nil: the defaults.
+	Options *Options
+	// Min is how many ranks there must be. Fewer wait for others to join. 0: one.
+	Min int
+	// Wait is how long they do. 0: a minute.
+	Wait time.Duration
+}
+
+// Elastic joins the job and calls f with its communicator, and again whenever the ranks have changed:
+// after a death with those who are left ([Comm.Shrink]), and with newcomers ([Comm.Grow]). f
+// returns nil when the work is done, and any error of a call on the communicator as it is.
+// Between steps it calls [Comm.Turn], and returns its error; without that nobody is ever let
+// in. change is nil in the first call of a process, which may come late into a job that runs: f begins with
+// [Sync], so that all ranks have the state of those who have got farthest.
+//
+// A rank that counts as lost, or is in a minority, waits to join anew where tierflow run takes care of
+// newcomers (--max-restarts). Elastic returns nil in a process whose job ends before it was let
+// in. Other errors of f end this rank: the others go on without it. f may have ended well on
+// some ranks only; a call of [Comm.Agree] at the end of each step makes sure.
+func Elastic(ctx context.Context, o *ElasticOptions, f func(ctx context.Context, c *Comm, change *Change) error) error {
+	if err := callable(ctx, f == nil); err != nil {
+		return fmt.Errorf("elastic: %w", err)
+	}
+	if o == nil {
+		o = &ElasticOptions{}
+	}
+	if o.Min < 0 || o.Wait < 0 {
+		return fmt.Errorf("elastic: at least %d ranks, waiting for %v; allowed are numbers from 0 on", o.Min, o.Wait)
+	}
+	for {
+		c, err := Join(ctx, o.Options)
+		switch {
+		case errors.Is(err, ErrOver):
+			return nil
+		case err != nil:
+			return err
+		}
+		takesIn := c.lobby() != nil
+		if c, err = o.stay(ctx, c, f); err == nil {
+			return c.Close()
+		}
+		_ = c.Close() // it failed: err says so
+		if !takesIn || !errors.Is(err, ErrExcluded) && !errors.Is(err, ErrMinority) {
+			return err
+		}
+	}
+}
+
+// stay calls f until it has done its work, or this rank can't go on. It returns what c has become.
+func (o *ElasticOptions) stay(ctx context.Context, c *Comm, f func(ctx context.Context, c *Comm, change *Change) error) (*Comm, error) {
+	alone := 0 // errors in a row that have cost no rank
+	err := o.fill(ctx, c)
+	var change *Change
+	for {
+		if err == nil {
+			err = f(ctx, c, change)
+		}
+		var next *Comm
+		var became Change
+		var failed error
+		switch {
+		case err == nil:
+			return c, nil
+		case errors.Is(err, ErrChange):
+			if next, became, failed = c.Grow(ctx, mostNewcomers); failed != nil && c.comm.Err() == nil {
+				o.Options.logger().Warn("newcomers could not be let in", "rank", c.Rank(), "err", failed)
+				next, failed = c, nil // as before
+			}
+		case Recoverable(err) && alone <= mostAlone:
+			alone++
+			next, became, failed = c.Shrink(ctx)
+		default:
+			return c, err
+		}
+		if failed != nil && !Recoverable(failed) {
+			return c, fmt.Errorf("%w, after: %w", failed, err)
+		}
+		if err = failed; err != nil {
+			continue
+		}
+		if len(became.Lost)+len(became.Joined) > 0 {
+			alone = 0
+		}
+		c, change = next, &became
+		err = o.fill(ctx, c)
+	}
+}
+
+// mostNewcomers bounds how many join at once.
+const mostNewcomers = 1 << 10
+
+// fillLook is how often ranks that are too few look who waits.
+const fillLook = 50 * time.Millisecond
+
+// fill waits until enough processes wait to join, if the ranks are too few: the error is ErrChange then.
+func (o *ElasticOptions) fill(ctx context.Context, c *Comm) error {
+	if c.Size() >= o.Min {
+		return nil
+	}
+	wait := cmp.Or(o.Wait, time.Minute)
+	for end := time.Now().Add(wait); ; {
+		said := []int64{int64(c.Waiting()), 0}
+		if time.Now().After(end) {
+			said[1] = 1
+		}
+		if err := AllreduceNow(ctx, c, said, said, tasks.Max); err != nil {
+			return err
+		}
+		switch {
+		case int64(c.Size())+said[0] >= int64(o.Min):
+			return ErrChange
+		case said[1] > 0:
+			return fmt.Errorf("%d of at least %d after %v: %w", c.Size(), o.Min, wait, ErrTooFew)
+		}
+		select {
+		case <-time.After(fillLook):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

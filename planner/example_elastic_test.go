@@ -1,0 +1,68 @@
+package planner_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Rank 3 leaves after two steps, as if it had died; the others go on.
+func ExampleComm_Shrink() {
+	train := func(ctx context.Context, comm *planner.Comm) error {
+		defer func() { comm.Close() }() // of those who are left
+		grads, sum := []float64{1}, []float64{0}
+		steps := 5
+		if comm.Rank() == 3 {
+			steps = 2
+		}
+		for step := 1; step <= steps; {
+			copy(sum, grads) // an error may leave anything in sum
+			err := planner.AllreduceNow(ctx, comm, sum, sum, tasks.Average)
+			if all, _ := comm.Agree(ctx, err == nil); !all {
+				if comm, _, err = comm.Shrink(ctx); err != nil {
+					return err
+				}
+				continue
+			}
+			step++
+		}
+		if comm.Rank() == 0 {
+			fmt.Println(steps, "steps, the last with", comm.Size(), "ranks")
+		}
+		return nil
+	}
+	if err := planner.Run(context.Background(), "2x2", nil, train); err != nil {
+		fmt.Println(err)
+	}
+	// Output: 5 steps, the last with 3 ranks
+}
+
+// Without a launcher the job is of one rank, and nobody else joins.
+func ExampleElastic() {
+	const steps = 10
+	ctx := context.Background()
+	state := []float64{1, 0} // the next step, and the weight
+	err := planner.Elastic(ctx, nil, func(ctx context.Context, comm *planner.Comm, _ *planner.Change) error {
+		if _, err := planner.Sync(ctx, comm, uint64(state[0]), planner.PartOf("state", state)); err != nil {
+			return err
+		}
+		for state[0] <= steps {
+			if err := comm.Turn(ctx); err != nil { // somebody wants in
+				return err
+			}
+			sum := []float64{state[0]}
+			err := planner.AllreduceNow(ctx, comm, sum, sum, tasks.Average)
+			if all, failed := comm.Agree(ctx, err == nil); !all { // on all ranks that live
+				return cmp.Or(err, failed, planner.ErrRevoked)
+			}
+			state[1] += sum[0]
+			state[0]++
+		}
+		return nil
+	})
+	fmt.Println("weight", state[1], err)
+	// Output: weight 55 <nil>
+}

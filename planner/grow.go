@@ -1,0 +1,216 @@
+package planner
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/launcher"
+)
+
+var (
+	errNoLobby = errors.New("this job takes nobody in: start it by tierflow run --max-restarts, and grow the communicator of all ranks")
+	errNobody  = errors.New("nobody waits to join")
+	errOthers  = errors.New("another rank could not take them in")
+)
+
+// lobby says who waits to join the job; nil: nobody ever does.
+func (c *Comm) lobby() *launcher.Lobby { return c.world.entered.config.Lobby }
+
+// Waiting is how many processes wait to join the job, as far as this rank has heard. It sends no
+// message. [Comm.Turn] lets all ranks see the same.
+func (c *Comm) Waiting() int {
+	c.mustBeMade()
+	if l := c.lobby(); l != nil {
+		return len(l.Waiting())
+	}
+	return 0
+}
+
+// Grow returns a communicator of c's ranks and of at most so many of the processes that wait to join, those
+// that have waited longest. All ranks of c call it; c is that of all ranks, or what it has shrunk to.
+// The newcomers' [Join] returns their end of it. Ranks keep their order, and a newcomer comes behind
+// those of its node, or behind all; so rank 0 stays. Change.Joined says who is new.
+//
+// The next communicator is a job of its own: plans and tables are rank 0's again. c, and those that were made
+// from it, are closed then. On an error none of that happens on any rank, and c is as it was: if the
+// error is [Recoverable], [Comm.Shrink] can be called. A newcomer that dies meanwhile is such an error, and
+// so are 30 s without all of them, unless ctx or TIERFLOW_JOIN_TIMEOUT says otherwise.
+func (c *Comm) Grow(ctx context.Context, most int) (next *Comm, change Change, err error) {
+	if err := c.usable(ctx); err != nil {
+		return nil, Change{}, fmt.Errorf("grow: %w", err)
+	}
+	if c.derived || c.lobby() == nil {
+		return nil, Change{}, fmt.Errorf("grow: %w", errNoLobby)
+	}
+	if most < 1 {
+		return nil, Change{}, fmt.Errorf("grow by at most %d; allowed are numbers from 1 on", most)
+	}
+	g, err := c.planGrowth(ctx, most)
+	if err != nil {
+		return nil, Change{}, fmt.Errorf("grow: %w", err)
+	}
+	next, err = g.join(ctx)
+	all, unsaid := c.comm.Agree(ctx, err == nil)
+	if unsaid == nil && all {
+		change = g.change()
+		c.moveTo(ctx, next, change)
+		return next, change, nil
+	}
+	if next != nil {
+		c.world.before.Go(func() { _ = next.close() }) // the others do so too
+	}
+	return nil, Change{}, fmt.Errorf("grow: %w", cmp.Or(unsaid, c.comm.Err(), err, errOthers))
+}
+
+// growth is who will be in the next communicator.
+type growth struct {
+	c         *Comm
+	places    []int64 // by rank of the next one: its rank in c, or -1 and below: a newcomer
+	newcomers []int   // their numbers at the launcher, on rank 0
+}
+
+// planGrowth lets all ranks know whom rank 0 takes in.
+func (c *Comm) planGrowth(ctx context.Context, most int) (*growth, error) {
+	g := &growth{c: c}
+	var slots []int64
+	if c.Rank() == 0 {
+		slots = make([]int64, c.Size())
+	}
+	if err := GatherNow(ctx, c, []int64{int64(c.lobby().Slot())}, slots, 0); err != nil {
+		return nil, err
+	}
+	if c.Rank() == 0 {
+		waiting := c.lobby().Waiting()
+		g.seat(slots, waiting[:min(most, len(waiting))])
+	}
+	size := []int64{int64(len(g.places))}
+	if err := BcastNow(ctx, c, size, 0); err != nil {
+		return nil, err
+	}
+	if int(size[0]) == c.Size() {
+		return nil, errNobody
+	}
+	if c.Rank() != 0 {
+		g.places = make([]int64, size[0])
+	}
+	return g, BcastNow(ctx, c, g.places, 0)
+}
+
+// seat puts newcomers behind the ranks of their nodes. slots are the ranks' numbers at the launcher.
+func (g *growth) seat(slots []int64, newcomers []launcher.Newcomer) {
+	at := slices.Clone(slots) // by place, as g.places
+	for r := range slots {
+		g.places = append(g.places, int64(r))
+	}
+	for i, n := range newcomers {
+		behind := len(at)
+		for j, slot := range at {
+			if slices.Contains(n.Beside, int(slot)) {
+				behind = j + 1
+			}
+		}
+		at = slices.Insert(at, behind, int64(n.Slot))
+		g.places = slices.Insert(g.places, behind, int64(-1-i))
+		g.newcomers = append(g.newcomers, n.Slot)
+	}
+}
+
+// change says what becomes of c's ranks.
+func (g *growth) change() (change Change) {
+	for r, old := range g.places {
+		if old < 0 {
+			old = -1
+			change.Joined = append(change.Joined, r)
+		}
+		change.Old = append(change.Old, int(old))
+	}
+	return change
+}
+
+// join joins the next job. It gives up when c breaks, or when a newcomer ends.
+func (g *growth) join(ctx context.Context) (*Comm, error) {
+	c := g.c
+	ctx, stop := c.whileWhole(ctx)
+	defer stop()
+	ctx, leave := c.lobby().Follow(ctx, g.newcomers)
+	defer leave()
+	cfg := c.world.entered.config
+	cfg.Rank, cfg.Size = levels.Rank(slices.Index(g.places, int64(c.Rank()))), len(g.places)
+	cfg.Rendezvous, cfg.Listener = nil, nil
+	cfg.Share = g.share
+	return joinOnce(ctx, cfg, c.world.entered.options)
+}
+
+// share gives rank 0's text to all.
+func (g *growth) share(ctx context.Context, text string) (string, error) {
+	if g.c.Rank() == 0 {
+		var places []launcher.Place
+		for r, old := range g.places {
+			if old < 0 {
+				places = append(places, launcher.Place{Slot: g.newcomers[-1-old], Rank: levels.Rank(r), Size: len(g.places), Text: text})
+			}
+		}
+		if err := g.c.lobby().Invite(places); err != nil {
+			return "", err
+		}
+	}
+	shared := make([]byte, launcher.MaxText)
+	copy(shared, text)
+	err := BcastNow(ctx, g.c, shared, 0)
+	return string(bytes.TrimRight(shared, "\x00")), err
+}
+
+const (
+	// wholeLook is how often who joins looks whether the communicator that it comes from is whole.
+	wholeLook = 20 * time.Millisecond
+	// lingerTime is how long ranks still answer on a communicator that has grown, if not all may know so.
+	lingerTime = 10 * time.Second
+)
+
+// whileWhole returns a context that ends when c breaks.
+func (c *Comm) whileWhole(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		look := time.NewTicker(wholeLook)
+		defer look.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-look.C:
+				if err := c.comm.Err(); err != nil {
+					cancel(err)
+				}
+			}
+		}
+	})
+	return ctx, func() {
+		cancel(nil)
+		looking.Wait()
+	}
+}
+
+// moveTo closes c, whose ranks go on with next.
+func (c *Comm) moveTo(ctx context.Context, next *Comm, change Change) {
+	sure := BarrierNow(ctx, next) == nil // then all know that they go on
+	c.mu.Lock()
+	c.next, c.change = next, change
+	c.mu.Unlock()
+	if !c.refuseCalls() {
+		return
+	}
+	next.world.before.Go(func() {
+		if !sure {
+			time.Sleep(lingerTime)
+		}
+		_ = c.leave() // who has died since is no news
+	})
+}

@@ -1,0 +1,302 @@
+package planner_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/levels/join/launcher"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// hall stands in for a launcher: it passes on who waits, and invitations.
+type hall struct {
+	mu      sync.Mutex
+	desks   map[int]net.Conn // by number
+	waiting []launcher.Newcomer
+	perNode int
+	running sync.WaitGroup
+}
+
+func newHall(t *testing.T, perNode int) *hall {
+	h := &hall{desks: map[int]net.Conn{}, perNode: perNode}
+	t.Cleanup(func() {
+		h.mu.Lock()
+		for _, c := range h.desks {
+			c.Close()
+		}
+		h.mu.Unlock()
+		h.running.Wait()
+	})
+	return h
+}
+
+// lobby returns a process's end.
+func (h *hall) lobby(t *testing.T, slot int, newcomer bool) *launcher.Lobby {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	theirs, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.mu.Lock()
+	if before := h.desks[slot]; before != nil {
+		before.Close() // that process has ended
+	}
+	h.desks[slot] = ours
+	h.mu.Unlock()
+	h.running.Go(func() {
+		for lines := bufio.NewScanner(ours); lines.Scan(); {
+			var n launcher.LobbyNote
+			_ = json.Unmarshal(lines.Bytes(), &n)
+			h.take(slot, n)
+		}
+	})
+	return launcher.NewLobby(theirs, slot, newcomer)
+}
+
+func (h *hall) take(slot int, n launcher.LobbyNote) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n.Wait {
+		var beside []int
+		for s := range 32 {
+			if s/h.perNode == slot/h.perNode {
+				beside = append(beside, s)
+			}
+		}
+		h.waiting = append(h.waiting, launcher.Newcomer{Slot: slot, Beside: beside})
+	}
+	for _, p := range n.Invite {
+		h.waiting = slices.DeleteFunc(h.waiting, func(n launcher.Newcomer) bool { return n.Slot == p.Slot })
+		h.tell(p.Slot, launcher.LobbyNote{Invite: []launcher.Place{p}})
+	}
+	for s := range h.desks {
+		h.tell(s, launcher.LobbyNote{Waiting: &h.waiting})
+	}
+}
+
+// end says that a process has ended.
+func (h *hall) end(slot int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.waiting = slices.DeleteFunc(h.waiting, func(n launcher.Newcomer) bool { return n.Slot == slot })
+	for s := range h.desks {
+		h.tell(s, launcher.LobbyNote{Ended: &slot})
+		h.tell(s, launcher.LobbyNote{Waiting: &h.waiting})
+	}
+}
+
+func (h *hall) tell(slot int, n launcher.LobbyNote) { _ = json.NewEncoder(h.desks[slot]).Encode(n) }
+
+// start makes n ranks of a job that takes others in.
+func (h *hall) start(t *testing.T, n int) []*planner.Comm {
+	t.Helper()
+	return joinPlaced(t, n, nil, func(r int, cfg *join.Config) {
+		cfg.Node, cfg.Lobby = fmt.Sprintf("node%d", r/h.perNode), h.lobby(t, r, false)
+	})
+}
+
+// come lets a newcomer join; its communicator comes over the channel.
+func (h *hall) come(ctx context.Context, t *testing.T, slot int) chan *planner.Comm {
+	t.Helper()
+	cfg := join.Config{
+		Node: fmt.Sprintf("node%d", slot/h.perNode), Lobby: h.lobby(t, slot, true), Size: 2,
+		Secret: "the secret of a test, which is long enough",
+	}
+	came := make(chan *planner.Comm, 1)
+	h.running.Go(func() {
+		c, err := planner.JoinAs(ctx, cfg, nil)
+		if err != nil && ctx.Err() == nil {
+			t.Errorf("newcomer %d: %v", slot, err)
+		}
+		came <- c
+	})
+	return came
+}
+
+// turnUntil calls Turn on all ranks until newcomers wait.
+func turnUntil(t *testing.T, comms []*planner.Comm) {
+	t.Helper()
+	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+		for {
+			if err := c.Turn(ctx); err != nil {
+				if !errors.Is(err, planner.ErrChange) {
+					return err
+				}
+				return nil
+			}
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}))
+}
+
+// growAll grows all communicators, and wants a sum of all ranks afterwards.
+func growAll(t *testing.T, comms []*planner.Comm, most int, came ...chan *planner.Comm) (grown []*planner.Comm, change planner.Change) {
+	t.Helper()
+	grown = make([]*planner.Comm, len(comms))
+	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) (err error) {
+		i := slices.Index(comms, c)
+		var became planner.Change
+		if grown[i], became, err = c.Grow(ctx, most); i == 0 {
+			change = became
+		}
+		return err
+	}))
+	for _, ch := range came {
+		grown = append(grown, <-ch)
+	}
+	slices.SortFunc(grown, func(a, b *planner.Comm) int { return a.Rank() - b.Rank() })
+	noErrors(t, each(grown, func(ctx context.Context, c *planner.Comm) error {
+		said := []int64{1 << c.Rank()}
+		if err := planner.AllreduceNow(ctx, c, said, said, tasks.Sum); err != nil || said[0] != 1<<len(grown)-1 {
+			return fmt.Errorf("sum %b of %d ranks, %w", said[0], len(grown), err)
+		}
+		return nil
+	}))
+	return grown, change
+}
+
+// A newcomer comes behind the ranks of its node, one of a new node behind all; ranks that are gone have left their places.
+func TestGrow(t *testing.T) {
+	h := newHall(t, 2)
+	comms := h.start(t, 4)
+	var rest []*planner.Comm
+	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+		if c.Rank() == 1 {
+			h.running.Go(func() { _ = c.Close() }) // it waits for the others
+			return nil
+		}
+		_ = sum(ctx, c)
+		next, _, err := c.Shrink(ctx)
+		if err == nil {
+			h.mu.Lock()
+			rest = append(rest, next)
+			h.mu.Unlock()
+		}
+		return err
+	}))
+	slices.SortFunc(rest, func(a, b *planner.Comm) int { return a.Rank() - b.Rank() })
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	first := h.come(ctx, t, 1)
+	turnUntil(t, rest)
+	grown, change := growAll(t, rest, 5, first)
+	if want := []int{0, -1, 1, 2}; !slices.Equal(change.Old, want) || !slices.Equal(change.Joined, []int{1}) {
+		t.Errorf("ranks %v, joined %v; want %v", change.Old, change.Joined, want)
+	}
+	if got := grown[0].Topology().String(); got != "2x2" && grown[0].Topology().Nodes() != 2 {
+		t.Errorf("topology %v", got)
+	}
+	second, third := h.come(ctx, t, 4), h.come(ctx, t, 5)
+	turnUntil(t, grown)
+	for grown[0].Waiting() < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	grown, change = growAll(t, grown, 1000, second, third)
+	if len(grown) != 6 || !slices.Equal(change.Joined, []int{4, 5}) {
+		t.Errorf("%d ranks, joined %v", len(grown), change.Joined)
+	}
+	closeAll(t, grown)
+}
+
+// A newcomer that dies meanwhile costs nothing but time, and the next one is let in.
+func TestGrowWithoutNewcomer(t *testing.T) {
+	h := newHall(t, 1)
+	comms := h.start(t, 3)
+	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+		if _, _, err := c.Grow(ctx, 1); err == nil || planner.Recoverable(err) {
+			return fmt.Errorf("grown by nobody: %w", err)
+		}
+		return nil
+	}))
+	l := h.lobby(t, 7, true) // of a process that never joins
+	go func() { _, _ = l.Await(t.Context()) }()
+	turnUntil(t, comms)
+	ended := time.AfterFunc(50*time.Millisecond, func() { h.end(7) })
+	defer ended.Stop()
+	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+		if _, _, err := c.Grow(ctx, 1); err == nil || planner.Recoverable(err) {
+			return fmt.Errorf("grown by a process that has ended: %w", err)
+		}
+		return sum(ctx, c)
+	}))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	came := h.come(ctx, t, 8)
+	turnUntil(t, comms)
+	grown, _ := growAll(t, comms, 1, came)
+	closeAll(t, grown)
+}
+
+// A rank that dies while the others take somebody in is as any death: those who are left shrink, and try again.
+func TestGrowWithDeath(t *testing.T) {
+	h := newHall(t, 2)
+	comms := h.start(t, 4)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	came := h.come(ctx, t, 4)
+	turnUntil(t, comms)
+	var rest []*planner.Comm
+	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+		if c.Rank() == 2 {
+			h.running.Go(func() { _ = c.Close() })
+			return nil
+		}
+		_, _, err := c.Grow(ctx, 1)
+		if !planner.Recoverable(err) {
+			return fmt.Errorf("grown without a rank: %w", err)
+		}
+		next, _, err := c.Shrink(ctx)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		rest = append(rest, next)
+		return err
+	}))
+	slices.SortFunc(rest, func(a, b *planner.Comm) int { return a.Rank() - b.Rank() })
+	turnUntil(t, rest)
+	grown, _ := growAll(t, rest, 1, came)
+	if len(grown) != 4 {
+		t.Errorf("%d ranks; want 4", len(grown))
+	}
+	closeAll(t, grown)
+}
+
+// Goroutine ranks, and communicators that others were made from, take nobody in.
+func TestGrowNowhere(t *testing.T) {
+	comms, err := planner.Local("2", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+		if _, _, err := c.Grow(ctx, 1); err == nil || c.Waiting() != 0 {
+			return fmt.Errorf("grown: %w, %d wait", err, c.Waiting())
+		}
+		for range 3 {
+			if err := c.Turn(ctx); err != nil {
+				return err
+			}
+		}
+		return c.Close()
+	}))
+}

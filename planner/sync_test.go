@@ -1,0 +1,116 @@
+package planner_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tierflow/tierflow/planner"
+)
+
+// All ranks end with the state of the highest revision, then what most have, then the lowest rank's, and only what differs travels.
+func TestSync(t *testing.T) {
+	const mib = 1 << 20
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 12 {
+		const n = 4
+		a, b := 3*mib+r.IntN(mib), r.IntN(100)
+		base := make([]byte, a+b)
+		for i := range base {
+			base[i] = byte(r.Uint32())
+		}
+		states, revisions := make([][]byte, n), make([]uint64, n)
+		touched := map[int]bool{} // chunks of the first part
+		for rank := range n {
+			states[rank] = bytes.Clone(base)
+			revisions[rank] = uint64(r.IntN(2))
+			if r.IntN(2) == 0 {
+				at := r.IntN(a)
+				states[rank][at] ^= 1
+				touched[at/mib] = true
+			}
+		}
+		want := bestOf(states, revisions)
+		comms, err := planner.Local("2x2", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
+			defer c.Close()
+			mine := states[c.Rank()]
+			s, err := planner.Sync(ctx, c, revisions[c.Rank()], planner.PartOf("a", mine[:a]), planner.Part{Name: "b", Data: mine[a:]})
+			if err != nil {
+				return err
+			}
+			if s.From != want || s.Revision != revisions[want] || s.Bytes > int64(len(touched)*mib) {
+				return fmt.Errorf("%+v; want from %d, at most %d bytes", s, want, len(touched)*mib)
+			}
+			return nil
+		})
+		for _, err := range errs {
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+		}
+		for rank, state := range states {
+			if !bytes.Equal(state, states[want]) {
+				t.Fatalf("seed %d: rank %d has another state than rank %d", seed, rank, want)
+			}
+		}
+	}
+}
+
+// bestOf is the slow twin of how a source is chosen.
+func bestOf(states [][]byte, revisions []uint64) (best int) {
+	votes := func(r int) (n int) {
+		for o := range states {
+			if revisions[o] == revisions[r] && bytes.Equal(states[o], states[r]) {
+				n++
+			}
+		}
+		return n
+	}
+	for r := range states {
+		if revisions[r] > revisions[best] || revisions[r] == revisions[best] && votes(r) > votes(best) {
+			best = r
+		}
+	}
+	return best
+}
+
+// Parts that can't be compared are an error on all ranks.
+func TestSyncOfOthers(t *testing.T) {
+	comms, err := planner.Local("3", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+		defer c.Close()
+		if _, err := planner.Sync(ctx, c, 0); err != nil {
+			return fmt.Errorf("without parts: %w", err)
+		}
+		if _, err := planner.Sync(ctx, c, 0, planner.PartOf("none", []int{})); err != nil {
+			return fmt.Errorf("an empty part: %w", err)
+		}
+		if _, err := planner.Sync(ctx, c, 0, planner.PartOf("p", []*int{nil})); err == nil {
+			return errors.New("pointers were sent")
+		}
+		data := make([]byte, 10)
+		if c.Rank() == 2 {
+			data = data[:9]
+		}
+		_, err := planner.Sync(ctx, c, 0, planner.PartOf("x", data))
+		if e, ok := errors.AsType[*planner.SyncError](err); !ok || e.Rank != 2 {
+			return fmt.Errorf("another length: %w", err)
+		}
+		_, err = planner.Sync(ctx, c, 0, planner.PartOf(fmt.Sprint("x", c.Rank()/2), make([]byte, 3)))
+		if e, ok := errors.AsType[*planner.SyncError](err); !ok || e.Rank != 2 {
+			return fmt.Errorf("another name: %w", err)
+		}
+		return nil
+	}))
+}
