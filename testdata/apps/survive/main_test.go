@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -20,6 +21,34 @@ import (
 // patience is after how long a job counts as hanging.
 const patience = 4 * time.Minute
 
+// build builds this program and tierflow.
+func build(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", dir+string(filepath.Separator), ".", "../../../cmd/tierflow").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return dir
+}
+
+// Each kind of rank is killed, and the table has all kills.
+func TestBenchRecover(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tierflow := filepath.Join(build(t), "tierflow")
+	out, err := exec.CommandContext(ctx, tierflow, "run", "-n", "4", "--hosts", "a:2,b:2", "--launcher", "local", "--oversubscribe",
+		"--max-restarts", "6", "--", tierflow, "bench", "recover", "--kills", "6").CombinedOutput()
+	for _, victim := range []string{"root", "leader", "leaf"} {
+		if !regexp.MustCompile(`(?m)^\[\d+\] ` + victim + ` +2 +[1-9]`).Match(out) {
+			t.Errorf("no two kills of a %s", victim)
+		}
+	}
+	if err != nil || t.Failed() {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
+
 // processes returns the processes of a program.
 func processes(program string) (pids []int) {
 	all, _ := filepath.Glob("/proc/[0-9]*/exe")
@@ -32,25 +61,23 @@ func processes(program string) (pids []int) {
 	return pids
 }
 
-// Processes are killed one after the other, and the sum stays right.
+// Processes are killed one after the other, and the sum stays right. With restarts others take their places, and
+// end with the right sum too.
 func TestKilled(t *testing.T) {
-	dir := t.TempDir()
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", dir+string(filepath.Separator), ".", "../../../cmd/tierflow").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	cases := []struct {
+	dir := build(t)
+	type job struct {
 		ranks, kills int
 		hosts        string
-	}{{8, 5, "a:4,b:4"}}
+		restarts     int
+		steps        int
+	}
+	cases := []job{{8, 5, "a:4,b:4", 0, 300}, {8, 6, "a:4,b:4", 20, 600}}
 	if os.Getenv("TIERFLOW_TEST_LONG") != "" {
-		cases = append(cases, cases[0], cases[0])
-		cases[1].ranks, cases[1].hosts = 16, "a:4,b:4,c:4,d:4"
-		cases[2].ranks, cases[2].hosts = 4, "a:1,b:1,c:1,d:1"
-		cases[2].kills = 3
+		cases = append(cases, job{16, 5, "a:4,b:4,c:4,d:4", 0, 300}, job{4, 3, "a:1,b:1,c:1,d:1", 0, 300},
+			job{16, 60, "a:4,b:4,c:4,d:4", 100, 3000}, job{4, 20, "a:4", 30, 1500}, job{3, 20, "a:1,b:1,c:1", 30, 1500})
 	}
 	for _, test := range cases {
-		t.Run(test.hosts, func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s restarts=%d", test.hosts, test.restarts), func(t *testing.T) {
 			seed := rand.Uint64()
 			defer func() {
 				if t.Failed() {
@@ -61,8 +88,9 @@ func TestKilled(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			program := filepath.Join(dir, "survive")
-			cmd := exec.CommandContext(ctx, filepath.Join(dir, "tierflow"), "run", "-n", strconv.Itoa(test.ranks), "--min", strconv.Itoa(test.ranks-test.kills),
-				"--hosts", test.hosts, "--launcher", "local", "--oversubscribe", "--", program)
+			cmd := exec.CommandContext(ctx, filepath.Join(dir, "tierflow"), "run", "-n", strconv.Itoa(test.ranks), "--min", strconv.Itoa(max(1, test.ranks-test.kills)),
+				"--max-restarts", strconv.Itoa(test.restarts), "--hosts", test.hosts, "--launcher", "local", "--oversubscribe",
+				"--", program, "-steps", strconv.Itoa(test.steps), "-think", "10ms")
 			pipe, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -72,12 +100,15 @@ func TestKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			var text strings.Builder
-			killed, next, right := 0, 1, 0
+			killed, next, right, wrong := 0, 1, 0, 0
 			said := regexp.MustCompile(`step (\d+) with`)
 			for lines := bufio.NewScanner(pipe); lines.Scan(); {
 				text.WriteString(lines.Text() + "\n")
 				if strings.Contains(lines.Text(), "is right: true") {
 					right++
+				}
+				if strings.Contains(lines.Text(), "is right: false") {
+					wrong++
 				}
 				m := said.FindStringSubmatch(lines.Text())
 				if m == nil {
@@ -93,8 +124,12 @@ func TestKilled(t *testing.T) {
 					killed++
 				}
 			}
-			if err := cmd.Wait(); err != nil || killed != test.kills || right != test.ranks-killed {
-				t.Errorf("%v; %d killed, %d of %d have the right weight:\n%s", err, killed, right, test.ranks-killed, text.String())
+			least, most := test.ranks-killed, test.ranks-killed
+			if test.restarts > 0 {
+				least, most = max(1, least+1), test.ranks // others came, perhaps not all in time
+			}
+			if err := cmd.Wait(); err != nil || killed != test.kills || wrong != 0 || right < least || right > most {
+				t.Errorf("%v; %d killed, %d have the right weight, %d a wrong one; want %d to %d right:\n%s", err, killed, right, wrong, least, most, text.String())
 			}
 		})
 	}
