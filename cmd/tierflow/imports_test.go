@@ -144,7 +144,8 @@ var arrows = map[string][]string{
 	// It asks each way to choose plans in turn.
 	"planner/choose": {"planner/rule", "planner/rules", "planner/table", "planner/priced"},
 	// Under the invariants tag planner checks what it compiles. It makes both kinds of worlds.
-	"planner":      {"planner/choose", "costs/pairs", "planner/feedback", "planner/profile", "planner/rules/foreign", "executor/door", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join", "levels/join/env"},
+	// It hears from the launcher who waits to join.
+	"planner":      {"levels/join/launcher", "planner/choose", "costs/pairs", "planner/feedback", "planner/profile", "planner/rules/foreign", "executor/door", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join", "levels/join/env"},
 	"planner/tune": {"planner", "planner/priced", "planner/learn", "costs/price", "costs/measure"},
 	// Apart from planner: it needs net/http.
 	"planner/metrics": {"planner"},
@@ -163,7 +164,7 @@ var arrows = map[string][]string{
 	// kit is what commands share; each command is a room that no other one stands on.
 	"cmd/tierflow/kit":         {"costs/machine", "costs/sim", "planner"},
 	"cmd/tierflow/kit/payload": {"planner"},
-	"cmd/tierflow/bench":       {"cmd/tierflow/kit", "cmd/tierflow/kit/payload", "viz", "planner/tune"},
+	"cmd/tierflow/bench":       {"levels/join/launcher", "cmd/tierflow/kit", "cmd/tierflow/kit/payload", "viz", "planner/tune"},
 	"cmd/tierflow/tune":        {"cmd/tierflow/kit", "viz", "planner/tune"},
 	"cmd/tierflow/verify":      {"cmd/tierflow/kit", "submodules/check", "submodules/check/casegen"},
 	// Training has the buckets of fuse.
