@@ -28,8 +28,8 @@ type ElasticOptions struct {
 // after a death with those who are left ([Comm.Shrink]), and with newcomers ([Comm.Grow]). f
 // returns nil when the work is done, and any error of a call on the communicator as it is.
 // Between steps it calls [Comm.Turn], and returns its error; without that nobody is ever let
-// in. change is nil in the first call of a process, which may come late into a job that runs: f begins with
-// [Sync], so that all ranks have the state of those who have got farthest.
+// in. change is nil in the first call of a process. It may have come late into a job that runs, so f begins with
+// [Sync]: then all ranks have the newest state.
 //
 // A rank that counts as lost, or is in a minority, waits to join anew where tierflow run takes care of
 // newcomers (--max-restarts). Elastic returns nil in a process whose job ends before it was let

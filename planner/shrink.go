@@ -41,7 +41,7 @@ func Recoverable(err error) bool {
 //
 // The new communicator takes c's place: the job ends when it is closed, or the last one that was made
 // so. Close is best deferred as func() { comm.Close() }() where comm is the variable that changes.
-// Plans that were forced for c are left out where the ranks that are left can't run them.
+// Plans that were forced for c are left out if the other ranks can't run them.
 func (c *Comm) Shrink(ctx context.Context) (next *Comm, change Change, err error) {
 	if err := c.usable(ctx); err != nil {
 		return nil, Change{}, fmt.Errorf("shrink: %w", err)

@@ -46,8 +46,8 @@ func (e *SyncError) Error() string {
 // chunk is what is compared, and travels, as a whole, in bytes.
 const chunk = 1 << 20
 
-// Sync gives all ranks the newest state: that of the highest revision; among several of it what most ranks
-// have, then what the lowest rank has. Parts are compared by checksums of each MiB (two CRC-32), and only
+// Sync gives all ranks the state of the highest revision. If there are several, that of most ranks counts, then
+// that of the lowest rank. Parts are compared by checksums of each MiB (two CRC-32), and only
 // what differs on some rank travels, once, to all of them together. So newcomers get their state, and ranks
 // that have it send and take 16 bytes. All ranks call it, with the parts in the same order.
 // Checksums guard against accidents, not against attackers.

@@ -9,8 +9,7 @@ import (
 	"github.com/tierflow/tierflow/levels/join/launcher"
 )
 
-// lobby is what the launcher knows of a job in which processes take the place of those that have
-// died. Ranks go by the number that their first process had.
+// lobby is what the launcher knows of a job with restarts. Ranks go by the number that their first process had.
 type lobby struct {
 	members  map[int]bool          // whose process is in the job, or has been let in
 	waiting  []int                 // whose process waits to join, the first in front
