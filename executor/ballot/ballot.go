@@ -272,6 +272,7 @@ func (m *Matter) tend() {
 		case <-m.known:
 			return
 		case <-m.nudge:
+			again, wait = time.Now(), againTime/2 // what was on its way through the lost rank is lost too
 		case <-look.C:
 		}
 		m.update()
@@ -279,7 +280,7 @@ func (m *Matter) tend() {
 		v.mu.Lock()
 		open := m.isOpen()
 		var out []agree.Message
-		if open && time.Now().After(again) {
+		if now := time.Now(); open && !now.Before(again) {
 			wait = min(2*wait, mostAgain)
 			again = time.Now().Add(wait)
 			_, proven := m.machine.Lost()

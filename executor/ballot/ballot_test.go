@@ -1,0 +1,196 @@
+package ballot
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// paper is a network of voters. Those in lost count as lost everywhere, and say nothing.
+type paper struct {
+	voters  []*Voter
+	members []levels.Rank
+	lost    []levels.Rank
+	gone    atomic.Bool                     // the end of the lost can be proven
+	drop    func(from, to levels.Rank) bool // nil: nothing is lost
+	decided atomic.Int32
+}
+
+var topic = Topic{Comm: 7}
+
+func newPaper(n int, lost ...levels.Rank) *paper {
+	p := &paper{lost: lost}
+	for r := range levels.Rank(n) {
+		p.members = append(p.members, r)
+		p.voters = append(p.voters, NewVoter(r, Port{
+			Send: func(to levels.Rank, t Topic, b []byte) {
+				if !slices.Contains(lost, to) && (p.drop == nil || !p.drop(r, to)) {
+					go p.hear(to, r, t, b)
+				}
+			},
+			Lost:    func(Topic) (suspects, ended []levels.Rank) { return lost, nil },
+			Gone:    func(context.Context, levels.Rank) bool { return p.gone.Load() },
+			Draw:    func() uint64 { return uint64(100 + r) },
+			Decided: func(*Matter) { p.decided.Add(1) },
+		}))
+	}
+	return p
+}
+
+// hear lets a rank hear of the agreement as a library does: it votes at once.
+func (p *paper) hear(to, from levels.Rank, t Topic, b []byte) {
+	if m := p.voters[to].Open(t, p.members); m != nil {
+		m.Begin(true)
+		_ = m.Hear(from, b)
+	}
+}
+
+// begin lets one rank begin, and returns its part.
+func (p *paper) begin(r levels.Rank) *Matter {
+	m := p.voters[r].Open(topic, p.members)
+	m.Begin(true)
+	return m
+}
+
+func (p *paper) stop() {
+	for _, v := range p.voters {
+		v.Stop()
+	}
+}
+
+// want looks at what was decided everywhere.
+func (p *paper) want(t *testing.T, members ...levels.Rank) {
+	t.Helper()
+	for _, r := range members {
+		m := p.voters[r].Find(topic)
+		if m == nil || m.Decision() == nil {
+			t.Errorf("rank %d has no decision", r)
+			continue
+		}
+		if id, ranks := m.Next(); !slices.Equal(ranks, members) || id < 100 {
+			t.Errorf("rank %d goes on with %v on %v; want %v", r, ranks, id, members)
+		}
+		if !p.voters[r].GoesOn(topic) {
+			t.Errorf("rank %d does not go on", r)
+		}
+	}
+	if got := int(p.decided.Load()); got != len(members) {
+		t.Errorf("%d ranks have taken a decision; want %d", got, len(members))
+	}
+}
+
+// One rank begins; all decide without the lost one, in no time.
+func TestDecision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPaper(5, 2)
+		defer p.stop()
+		began := time.Now()
+		<-p.begin(4).Known()
+		synctest.Wait()
+		p.want(t, 0, 1, 3, 4)
+		if d := time.Since(began); d != 0 {
+			t.Errorf("it took %v, though nothing was lost", d)
+		}
+	})
+}
+
+// Messages that were lost are said again: after a while, and at once when a loss becomes known.
+func TestSaidAgain(t *testing.T) {
+	for _, nudged := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPaper(4, 0)
+			defer p.stop()
+			var broken atomic.Bool
+			broken.Store(true)
+			p.drop = func(_, _ levels.Rank) bool { return broken.Load() }
+			began := time.Now()
+			for _, r := range []levels.Rank{1, 2, 3} {
+				p.begin(r)
+			}
+			synctest.Wait()
+			if p.decided.Load() != 0 {
+				t.Error("decided without a message")
+			}
+			broken.Store(false)
+			if nudged {
+				for _, r := range []levels.Rank{1, 2, 3} {
+					p.voters[r].Nudge()
+				}
+			}
+			<-p.voters[3].Find(topic).Known()
+			synctest.Wait()
+			p.want(t, 1, 2, 3)
+			switch d := time.Since(began); {
+			case nudged && d != 0:
+				t.Errorf("said again after %v; want at once", d)
+			case !nudged && (d < againTime || d > 2*againTime):
+				t.Errorf("said again after %v; want about %v", d, againTime)
+			}
+		})
+	}
+}
+
+// Half of the ranks without the lowest go on only when the ends of the others are proven.
+func TestProof(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPaper(4, 0, 1)
+		defer p.stop()
+		m := p.begin(3)
+		time.Sleep(time.Minute)
+		since, lost := m.State()
+		if m.Decision() != nil || since.IsZero() || !slices.Equal(lost, []levels.Rank{0, 1}) {
+			t.Errorf("decided %v, in a minority since %v, without %v", m.Decision(), since, lost)
+		}
+		p.gone.Store(true)
+		<-m.Known()
+		time.Sleep(mostAgain)
+		p.want(t, 2, 3)
+	})
+}
+
+// A rank that withdraws before the decision counts as one that says nothing, and one that has quit opens nothing.
+func TestWithdrawal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPaper(3)
+		defer p.stop()
+		m := p.voters[1].Open(topic, p.members)
+		if _, onward, owed := p.voters[1].Withdraw(topic); onward || owed {
+			t.Error("a rank goes on with what was not decided")
+		}
+		m.Begin(true)
+		p.begin(0)
+		time.Sleep(time.Minute)
+		if p.decided.Load() != 0 {
+			t.Error("decided without one that counts as here")
+		}
+		p.voters[2].Quit()
+		if p.voters[2].Open(Topic{Comm: 8}, p.members) != nil {
+			t.Error("a rank that has quit takes part")
+		}
+	})
+}
+
+// Who asks about an agreement that was forgotten hears that it counts as lost. What makes no sense is an error.
+func TestRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPaper(3)
+		defer p.stop()
+		var told atomic.Int32
+		p.drop = func(_, to levels.Rank) bool { told.Add(int32(to) + 1); return true }
+		m := p.begin(1)
+		vote := m.said[0][0].Append(nil, 3)
+		told.Store(0)
+		p.voters[0].Refuse(topic, p.members, 1, vote)
+		if told.Load() != 2 {
+			t.Errorf("rank 1 was not told; sum %d", told.Load())
+		}
+		if m := p.voters[2].Open(topic, p.members); m.Hear(1, vote) == nil || m.Hear(0, vote) == nil || m.Hear(0, []byte{1}) == nil {
+			t.Error("a vote for another rank, from another rank, or nonsense is heard")
+		}
+	})
+}
