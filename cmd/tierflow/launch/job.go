@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os/signal"
@@ -11,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/tierflow/tierflow/levels/join/launcher"
 )
 
 // job is the state of one Run. Only its loop touches it; readers of agents' output
@@ -246,4 +249,208 @@ func (j *job) sendAll(f frame) {
 	for _, c := range j.conns {
 		c.send(f)
 	}
+}
+
+// lobby is what the launcher knows of a job with restarts. Ranks go by the number that their first process had.
+type lobby struct {
+	members  map[int]bool          // whose process is in the job, or has been let in
+	waiting  []int                 // whose process waits to join, the first in front
+	restarts int                   // so far
+	delays   map[int]time.Duration // before the next restart of one that was not let in
+	due      []restart
+	wake     <-chan time.Time // when the next of due is
+	runs     bool             // a process has joined: those that are started from now on come late
+	over     bool             // nobody is started or let in any more
+	ended    bool             // a process has ended well: the program has done its work
+}
+
+// restart is a process that is to be started.
+type restart struct {
+	conn *conn
+	rank int
+	at   time.Time
+}
+
+// A process that ends before it was let in is started again after a pause, which doubles.
+const (
+	firstPause = time.Second
+	mostPause  = 30 * time.Second
+)
+
+// openLobby lets all that are about to start be in the job.
+func (j *job) openLobby() {
+	j.lobby = lobby{members: map[int]bool{}, delays: map[int]time.Duration{}}
+	for _, c := range j.conns {
+		for _, rank := range c.ranks {
+			j.lobby.members[rank] = true
+		}
+	}
+}
+
+// restarts reports whether processes take the place of others.
+func (j *job) restarts() bool { return j.opts.MaxRestarts > 0 }
+
+// replace takes in that a process has ended. Unless the program has done its work another one takes its
+// place, as long as a rank lives that can let it in.
+func (j *job) replace(c *conn, e *exited) {
+	l := &j.lobby
+	member := l.members[e.Rank]
+	delete(l.members, e.Rank)
+	l.waiting = slices.DeleteFunc(l.waiting, func(r int) bool { return r == e.Rank })
+	j.tellAll(launcher.LobbyNote{Ended: &e.Rank})
+	switch {
+	case e.Status == 0:
+		l.ended = true
+		j.noteEnding(c, e)
+		j.closeLobby()
+	case l.over && !member:
+		e.Status = 0 // nobody has taken it in, and nobody missed it
+		j.noteEnding(c, e)
+	case j.failure == nil && !l.over && l.restarts < j.opts.MaxRestarts && (len(l.members) > 0 || !l.runs) && !c.done:
+		l.restarts++
+		j.plan(c, e, member && l.runs)
+	default:
+		j.noteEnding(c, e)
+	}
+	if len(l.members) == 0 && l.runs && !l.ended && j.failure == nil {
+		j.failRank(e) // those that wait have nobody who lets them in
+	}
+	j.tellWaiting()
+}
+
+// plan lets a process be started in the place of another one.
+func (j *job) plan(c *conn, e *exited, member bool) {
+	l := &j.lobby
+	pause := time.Duration(0)
+	if !member {
+		pause = min(max(firstPause, 2*l.delays[e.Rank]), mostPause)
+	}
+	l.delays[e.Rank] = pause
+	l.due = append(l.due, restart{c, e.Rank, time.Now().Add(pause)})
+	how := fmt.Sprintf("exit status %d", e.Status)
+	if e.Signal != 0 {
+		how = "signal: " + e.Text
+	}
+	j.note(fmt.Sprintf("rank %d on host %s has ended (%s); restart %d of %d", e.Rank, c.host, how, l.restarts, j.opts.MaxRestarts))
+	j.startDue()
+}
+
+// note prints a line of the launcher itself.
+func (j *job) note(line string) {
+	_ = j.out.print(&source{label: "[tierflow run] "}, streamErr, []byte(line+"\n"))
+}
+
+// startDue starts the processes whose time has come.
+func (j *job) startDue() {
+	l := &j.lobby
+	l.wake = nil
+	if l.over {
+		return
+	}
+	var later []restart
+	for _, r := range l.due {
+		if time.Until(r.at) <= 0 {
+			r.conn.send(frame{Restart: &again{Rank: r.rank, Restarts: l.restarts, First: !l.runs}})
+			if !l.runs {
+				l.members[r.rank] = true
+			}
+		} else {
+			later = append(later, r)
+		}
+	}
+	l.due = later
+	if len(later) > 0 {
+		next := slices.MinFunc(later, func(a, b restart) int { return a.at.Compare(b.at) })
+		l.wake = time.After(time.Until(next.at))
+	}
+}
+
+// hearNote takes what a process says.
+func (j *job) hearNote(c *conn, n *note) {
+	l := &j.lobby
+	var said launcher.LobbyNote
+	if !slices.Contains(c.ranks, n.Rank) || json.Unmarshal(n.Line, &said) != nil || !j.restarts() {
+		j.fail(statusLauncher, c.errorf("what rank %d says to the launcher makes no sense: %.80q", n.Rank, n.Line))
+		return
+	}
+	switch {
+	case said.In:
+		l.runs = true
+	case said.Wait && l.over:
+		j.tell(n.Rank, launcher.LobbyNote{Over: true})
+	case said.Wait:
+		delete(l.members, n.Rank)
+		if !slices.Contains(l.waiting, n.Rank) {
+			l.waiting = append(l.waiting, n.Rank)
+		}
+		if len(l.members) == 0 && j.failure == nil {
+			j.fail(statusLauncher, fmt.Errorf("all processes wait to join, and none is in the job: %s", j.progressText()))
+		}
+	default:
+		for _, p := range said.Invite {
+			if i := slices.Index(l.waiting, p.Slot); i >= 0 {
+				l.waiting = slices.Delete(l.waiting, i, i+1)
+				l.members[p.Slot] = true
+				l.delays[p.Slot] = 0
+				j.tell(p.Slot, launcher.LobbyNote{Invite: []launcher.Place{p}})
+			} else { // it has ended meanwhile
+				j.tell(n.Rank, launcher.LobbyNote{Ended: &p.Slot})
+			}
+		}
+	}
+	j.tellWaiting()
+}
+
+// tellWaiting tells all who waits.
+func (j *job) tellWaiting() {
+	waiting := []launcher.Newcomer{}
+	for _, rank := range j.lobby.waiting {
+		waiting = append(waiting, launcher.Newcomer{Slot: rank, Beside: j.connOf(rank).ranks})
+	}
+	j.tellAll(launcher.LobbyNote{Waiting: &waiting})
+}
+
+// connOf returns the agent of a rank.
+func (j *job) connOf(rank int) *conn {
+	i := slices.IndexFunc(j.conns, func(c *conn) bool { return slices.Contains(c.ranks, rank) })
+	return j.conns[i]
+}
+
+// tell says something to one process, tellAll to all.
+func (j *job) tell(rank int, said launcher.LobbyNote) {
+	line, _ := json.Marshal(said) // of plain fields: can't fail
+	j.connOf(rank).send(frame{Tell: &note{Rank: rank, Line: line}})
+}
+
+func (j *job) tellAll(said launcher.LobbyNote) {
+	line, _ := json.Marshal(said) // of plain fields: can't fail
+	j.sendAll(frame{Tell: &note{Rank: everyRank, Line: line}})
+}
+
+// leaveLobby strikes off the ranks of an agent that is gone: nobody starts them again.
+func (j *job) leaveLobby(c *conn) {
+	l := &j.lobby
+	l.due = slices.DeleteFunc(l.due, func(r restart) bool { return r.conn == c })
+	l.waiting = slices.DeleteFunc(l.waiting, func(r int) bool { return slices.Contains(c.ranks, r) })
+	for _, rank := range c.ranks {
+		if l.members[rank] {
+			delete(l.members, rank)
+			j.tellAll(launcher.LobbyNote{Ended: &rank})
+		}
+	}
+	j.tellWaiting()
+}
+
+// closeLobby lets nobody be started or let in any more.
+func (j *job) closeLobby() {
+	l := &j.lobby
+	if l.over || !j.restarts() {
+		return
+	}
+	l.over, l.wake = true, nil
+	for _, rank := range l.waiting {
+		j.tell(rank, launcher.LobbyNote{Over: true})
+	}
+	l.due, l.waiting = nil, nil
+	j.sendAll(frame{Last: true})
 }
