@@ -9,7 +9,8 @@ class Config(Structure):
                 ("progress", c_void_p), ("arg", c_void_p), ("options", c_char_p)]
 
 class Request(Structure):
-    _fields_ = [("coll", c_uint8), ("type", c_uint8), ("op", c_uint8), ("in_place", c_uint8), ("root", c_int32), ("count", c_int64)]
+    _fields_ = [("coll", c_uint8), ("type", c_uint8), ("op", c_uint8), ("in_place", c_uint8), ("root", c_int32), ("count", c_int64),
+                ("counts", c_void_p)]
 
 tf = CDLL(sys.argv[1])
 tf.tf_error.restype = c_char_p
@@ -19,7 +20,7 @@ def check(status):
         sys.exit(tf.tf_error().decode())
 
 world = c_void_p()
-check(tf.tf_open(byref(Config(abi=1)), byref(world)))
+check(tf.tf_open(byref(Config(abi=2)), byref(world)))
 a = numpy.full(5, tf.tf_rank(world) + 1.0)
 sum_in_place = Request(coll=3, type=12, op=1, in_place=1, count=a.size)  # TF_ALLREDUCE, TF_F64, TF_SUM
 check(tf.tf_call(world, byref(sum_in_place), None, c_void_p(a.ctypes.data)))
