@@ -92,11 +92,13 @@ func (s *Search) Run(ctx context.Context, m Meter) (*table.Table, error) {
 		if len(s.job) == 0 {
 			s.job = s.next()
 		}
-		if s.Save != nil && s.done >= saved+saveEvery {
+		if s.done >= saved+saveEvery {
 			saved = s.done
-			s.decide()
-			if err := s.Save(s.Table); err != nil {
-				return s.Table, err
+			s.decide() // also where nobody saves: a strategy that is asked may learn, and all ranks must learn alike
+			if s.Save != nil {
+				if err := s.Save(s.Table); err != nil {
+					return s.Table, err
+				}
 			}
 		}
 	}

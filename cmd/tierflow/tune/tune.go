@@ -129,6 +129,8 @@ const methodColumn = 25
 
 // runTune tunes on one rank.
 func (u *Tuning) runTune(ctx context.Context, r *Rank) error {
+	own := *u // goroutine ranks share u
+	u = &own
 	m, err := tune.ParseMethod(u.method)
 	if err != nil {
 		return kit.Usagef("--method: %w", err)
