@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -156,7 +155,11 @@ func (b *benchRecover) kill(ctx context.Context, c *planner.Comm, n int, t *tria
 		return c, err
 	}
 	if death := time.Unix(0, when[0]); victimOf(c.Topology(), kind) == c.Rank() {
-		time.AfterFunc(time.Until(death), func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) })
+		own, err := os.FindProcess(os.Getpid())
+		if err != nil {
+			return c, err
+		}
+		time.AfterFunc(time.Until(death), func() { _ = own.Kill() })
 	}
 	*t = trial{victim: float64(slices.Index(victims, kind))}
 	since := func(column int) { t[column] = float64(time.Now().UnixNano()-when[0]) / 1e6 }
