@@ -153,7 +153,7 @@ func TestProof(t *testing.T) {
 	})
 }
 
-// A rank that withdraws before the decision counts as one that says nothing, and one that has quit opens nothing.
+// A rank that withdraws before the decision counts as silent. After it has quit it opens nothing.
 func TestWithdrawal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPaper(3)
@@ -175,7 +175,7 @@ func TestWithdrawal(t *testing.T) {
 	})
 }
 
-// Who asks about an agreement that was forgotten hears that it counts as lost. What makes no sense is an error.
+// An agreement that was forgotten counts as lost to those who ask. Nonsense is an error.
 func TestRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPaper(3)

@@ -46,8 +46,8 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// In the figure a search that doesn't learn knows all at its end, and one that learns what its last
-// step says.
+// In the figure a search that doesn't learn knows all at its end. One that learns knows then what its
+// last step says.
 func TestFigureValues(t *testing.T) {
 	search := &Way{Seconds: 10, Slowdown: 1.02}
 	learned := &Way{steps: []Step{{Seconds: 1, Slowdown: math.Inf(1)}, {Seconds: 2, Slowdown: 1.5}, {Seconds: 4, Slowdown: 1}}}
