@@ -7,6 +7,7 @@ import (
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 func TestPipelineKey(t *testing.T) {
@@ -26,7 +27,7 @@ func TestPipelineKey(t *testing.T) {
 		{request(tasks.Bcast, 9), "4x2/rr", "shape=flat,fs=64KiB,w=2" + choices, "shape=flat task=bcast levels=4x2/rr fs=64KiB w=2 by=ib:adapt/chain/32KiB"},
 		{tasks.Request{Coll: tasks.Barrier}, "2x2", "shape=han,fs=all,w=1" + choices, "shape=han task=barrier levels=i2,s2 fs=0B w=1 by=ib:adapt/chain/32KiB,ir:nbc/chain,sb:sm,sr:sm"},
 	} {
-		got, err := costs.PipelineKey(test.r, topology(t, test.spec), plan(t, test.plan))
+		got, err := costs.PipelineKey(test.r, tasktest.Topology(t, test.spec), tasktest.Plan(t, test.plan))
 		if err != nil || got.String() != test.want {
 			t.Errorf("%v on %s:\n%v, %v\nwant\n%s", test.r, test.spec, got, err, test.want)
 		}
@@ -38,11 +39,11 @@ func TestPipelineKey(t *testing.T) {
 
 // Layouts that no short text describes have keys that read back too.
 func TestKeyOfATree(t *testing.T) {
-	topo, err := topology(t, "a:2,b:3").Sub([]levels.Rank{0, 4, 3, 1, 2})
+	topo, err := tasktest.Topology(t, "a:2,b:3").Sub([]levels.Rank{0, 4, 3, 1, 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := costs.PipelineKey(request(tasks.Bcast, 9), topo, plan(t, "shape=flat,fs=64KiB,w=2,i=adapt"))
+	key, err := costs.PipelineKey(request(tasks.Bcast, 9), topo, tasktest.Plan(t, "shape=flat,fs=64KiB,w=2,i=adapt"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,27 +12,10 @@ import (
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 const lockstep = "shape=han-lockstep,fs=64KiB,w=4,i=adapt/chain,s=sm"
-
-func topology(t testing.TB, spec string) *levels.Topology {
-	t.Helper()
-	topo, err := levels.Parse(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return topo
-}
-
-func plan(t testing.TB, text string) tasks.Plan {
-	t.Helper()
-	p, err := tasks.ParsePlan(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
 
 // request is one of so many segments of 64 KiB.
 func request(coll tasks.Collective, segments int64) tasks.Request {
@@ -102,7 +85,7 @@ func TestPaperEquations(t *testing.T) {
 		{tasks.Reduce, 8, "1·sr + 7·irsr + 1·ir"},
 		{tasks.Allgather, 8, "1·sg + 1·iagsg + 6·sbiagsg + 1·sbiag + 1·sb"},
 	} {
-		topo, p, r := topology(t, "4x2"), plan(t, lockstep), request(test.coll, test.u)
+		topo, p, r := tasktest.Topology(t, "4x2"), tasktest.Plan(t, lockstep), request(test.coll, test.u)
 		book := &costs.Book{}
 		price(t, book, request(test.coll, min(test.u, 20)), topo, p)
 		if test.u > tasks.MaxSegments { // passes, one after the other
@@ -130,7 +113,7 @@ func TestStagesOneByOne(t *testing.T) {
 	for _, spec := range []string{"1", "4", "4x1", "4x2", "2x2x2", "a:3,b:1,c:2", "3x2/rr"} {
 		for _, coll := range tasks.Requestable() {
 			for _, u := range []int64{1, 2, 3, 5, 17} {
-				topo, p, r := topology(t, spec), plan(t, lockstep+",m=sm"), request(coll, u)
+				topo, p, r := tasktest.Topology(t, spec), tasktest.Plan(t, lockstep+",m=sm"), request(coll, u)
 				if coll == tasks.Barrier {
 					r = tasks.Request{Coll: coll}
 				}
@@ -173,9 +156,9 @@ func TestStagesOneByOne(t *testing.T) {
 
 // One segment has no pipeline: a dataflow shape takes what lockstep does.
 func TestOneSegmentAlongTheCriticalPath(t *testing.T) {
-	topo, book := topology(t, "4x2"), &costs.Book{}
-	price(t, book, request(tasks.Allreduce, 1), topo, plan(t, lockstep))
-	p := plan(t, strings.Replace(lockstep, "-lockstep", "", 1))
+	topo, book := tasktest.Topology(t, "4x2"), &costs.Book{}
+	price(t, book, request(tasks.Allreduce, 1), topo, tasktest.Plan(t, lockstep))
+	p := tasktest.Plan(t, strings.Replace(lockstep, "-lockstep", "", 1))
 	got, err := costs.Predict(request(tasks.Allreduce, 1), topo, p, book)
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +173,7 @@ func TestOneSegmentAlongTheCriticalPath(t *testing.T) {
 }
 
 func TestFlatAlongTheCriticalPath(t *testing.T) {
-	topo, p, book := topology(t, "4x2"), plan(t, "shape=flat,fs=64KiB,w=4,i=adapt/chain"), &costs.Book{}
+	topo, p, book := tasktest.Topology(t, "4x2"), tasktest.Plan(t, "shape=flat,fs=64KiB,w=4,i=adapt/chain"), &costs.Book{}
 	r := request(tasks.Bcast, 5)
 	g, err := tasks.Expand(r, topo, p, 0)
 	if err != nil {
@@ -205,7 +188,7 @@ func TestFlatAlongTheCriticalPath(t *testing.T) {
 	if err != nil || formula(got) != "5·ib" || got.NS != 35 {
 		t.Errorf("%s = %v, error %v", formula(got), got.NS, err)
 	}
-	elsewhere := topology(t, "4x2/rr")
+	elsewhere := tasktest.Topology(t, "4x2/rr")
 	if _, err := costs.Predict(r, elsewhere, p, book); !errors.Is(err, costs.ErrUnmeasured) {
 		t.Errorf("ranks numbered across nodes: %v; a flat shape's costs hold for one layout", err)
 	}
@@ -213,7 +196,7 @@ func TestFlatAlongTheCriticalPath(t *testing.T) {
 
 // Costs don't depend on message sizes and collectives, and the book counts that.
 func TestReuse(t *testing.T) {
-	topo, p, book := topology(t, "4x2"), plan(t, lockstep), &costs.Book{}
+	topo, p, book := tasktest.Topology(t, "4x2"), tasktest.Plan(t, lockstep), &costs.Book{}
 	price(t, book, request(tasks.Allreduce, 20), topo, p)
 	price(t, book, request(tasks.Bcast, 20), topo, p)
 	for _, u := range []int64{4, 8, 8, 16} {
@@ -238,7 +221,7 @@ func TestReuse(t *testing.T) {
 }
 
 func TestPredictRefuses(t *testing.T) {
-	topo := topology(t, "4x2")
+	topo := tasktest.Topology(t, "4x2")
 	for _, test := range []struct {
 		r    tasks.Request
 		plan string
@@ -248,12 +231,12 @@ func TestPredictRefuses(t *testing.T) {
 		{request(tasks.Bcast, 2), "shape=han", "lacks a segment size"},
 		{request(tasks.Bcast, 2), lockstep, "has not been measured: shape=han-lockstep task=ib levels=i4,s2 fs=64KiB by=ib:adapt/chain"},
 	} {
-		_, err := costs.Predict(test.r, topo, plan(t, test.plan), &costs.Book{})
+		_, err := costs.Predict(test.r, topo, tasktest.Plan(t, test.plan), &costs.Book{})
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v with %s: error %v, want %q", test.r, test.plan, err, test.want)
 		}
 	}
-	if p, err := costs.Predict(request(tasks.Bcast, 0), topo, plan(t, lockstep), &costs.Book{}); err != nil || p.NS != 0 {
+	if p, err := costs.Predict(request(tasks.Bcast, 0), topo, tasktest.Plan(t, lockstep), &costs.Book{}); err != nil || p.NS != 0 {
 		t.Errorf("no bytes: %+v, %v; want nothing to pay", p, err)
 	}
 }

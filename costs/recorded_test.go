@@ -13,6 +13,7 @@ import (
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/dag/dagtest"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // recorded is a collective that was measured as a whole, beside the book.
@@ -60,12 +61,12 @@ func (r recorded) request(t *testing.T) tasks.Request {
 // what was measured.
 func TestRecordedPredictions(t *testing.T) {
 	book, measured := readRecording(t)
-	topo := topology(t, "4x2")
+	topo := tasktest.Topology(t, "4x2")
 	var out bytes.Buffer
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "collective\tbytes\tmodel\tpredicted µs\tmeasured µs\terror\t plan")
 	for _, m := range measured {
-		p, err := costs.Predict(m.request(t), topo, plan(t, m.Plan), book)
+		p, err := costs.Predict(m.request(t), topo, tasktest.Plan(t, m.Plan), book)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +83,7 @@ func TestRecordedPredictions(t *testing.T) {
 // What predictions are for is the choice: what they find best is nearly so.
 func TestRecordedChoices(t *testing.T) {
 	book, measured := readRecording(t)
-	topo := topology(t, "4x2")
+	topo := tasktest.Topology(t, "4x2")
 	type problem struct {
 		coll  string
 		bytes int64
@@ -93,7 +94,7 @@ func TestRecordedChoices(t *testing.T) {
 	}
 	for which, all := range by {
 		predicted := func(m recorded) float64 {
-			p, err := costs.Predict(m.request(t), topo, plan(t, m.Plan), book)
+			p, err := costs.Predict(m.request(t), topo, tasktest.Plan(t, m.Plan), book)
 			if err != nil {
 				t.Fatal(err)
 			}

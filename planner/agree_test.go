@@ -16,6 +16,7 @@ import (
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // joinWith is joinProcesses with options for each rank. It returns each rank's
@@ -85,7 +86,7 @@ func TestTableIsAgreed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeComms(local)
-	for _, r := range requests("bcast,allreduce,gather", 64, 5000, 1<<20) {
+	for _, r := range tasktest.Requests("bcast,allreduce,gather", 64, 5000, 1<<20) {
 		want, err := local[0].Decide(r)
 		if err != nil {
 			t.Fatal(err)
@@ -132,7 +133,7 @@ func TestTableRefusedByAll(t *testing.T) {
 // The environment names a table, and communicators made from others keep it.
 func TestTableFromEnvironment(t *testing.T) {
 	t.Setenv(planner.TableVariable, recordedFile)
-	r := requests("allreduce", 1<<20)[0]
+	r := tasktest.Requests("allreduce", 1<<20)[0]
 	var plans []tasks.Plan
 	err := planner.Run(t.Context(), "2x2", nil, func(ctx context.Context, c *planner.Comm) error {
 		d, err := c.Dup(ctx)
@@ -186,7 +187,7 @@ func TestDecideAllocatesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeComms(comms)
-	all := requests("bcast,allreduce", 64, 5000)
+	all := tasktest.Requests("bcast,allreduce", 64, 5000)
 	i := 0
 	decide := func() {
 		if _, err := comms[0].Decide(all[i%len(all)]); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // BenchmarkDecide asks for plans by the built-in rule, a table, and by price: such as were decided before, for
@@ -30,7 +31,7 @@ func decideCached(b *testing.B, o *planner.Options, sizes []int64) {
 		b.Fatal(err)
 	}
 	defer closeComms(comms)
-	all := requests("allreduce", sizes...)
+	all := tasktest.Requests("allreduce", sizes...)
 	for _, r := range all {
 		if _, err := comms[0].Decide(r); err != nil {
 			b.Fatal(err)

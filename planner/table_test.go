@@ -17,6 +17,7 @@ import (
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/submodules/check/casegen"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // recordedFile was tuned on goroutine ranks over emulated links, as it says.
@@ -262,7 +263,7 @@ func FuzzParseTable(f *testing.F) {
 			t.Errorf("%v; written twice:\n%s\n%s", err, first, second)
 		}
 		for _, coll := range tasks.Requestable() {
-			r := requests(coll.String(), 4096)[0]
+			r := tasktest.Requests(coll.String(), 4096)[0]
 			p, _, err := planner.DecideBy(made, r, on)
 			if err != nil {
 				t.Fatal(err)

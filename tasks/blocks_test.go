@@ -8,6 +8,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // TestParts: members' parts cover the ranks they speak for, or shards of a segment;
@@ -66,7 +67,7 @@ func TestParts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := tasks.Expand(tc.r, topology(t, tc.topo), p, levels.Rank(tc.rank))
+		g, err := tasks.Expand(tc.r, tasktest.Topology(t, tc.topo), p, levels.Rank(tc.rank))
 		if err != nil {
 			t.Fatal(err)
 		}

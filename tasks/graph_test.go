@@ -15,6 +15,7 @@ import (
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 var edgeNames = map[dag.EdgeKind]string{tasks.DataEdge: "data", tasks.SlotEdge: "slot", tasks.OrderEdge: "order"}
@@ -200,7 +201,7 @@ func TestExpandErrors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = tasks.Expand(tc.r, topology(t, tc.topo), p, 0)
+			_, err = tasks.Expand(tc.r, tasktest.Topology(t, tc.topo), p, 0)
 			if err == nil || !strings.Contains(err.Error(), tc.want) || tc.is != nil && !errors.Is(err, tc.is) {
 				t.Errorf("got error %v, want one with %q that wraps %v", err, tc.want, tc.is)
 			}
@@ -435,7 +436,7 @@ func TestPasses(t *testing.T) {
 // TestPassesCoverTheMessage: n × whole + rest is the message, and each is a
 // request that Expand takes.
 func TestPassesCoverTheMessage(t *testing.T) {
-	topo := topology(t, "2")
+	topo := tasktest.Topology(t, "2")
 	rapid.Check(t, func(t *rapid.T) {
 		r := tasks.Request{Coll: tasks.Bcast, Type: rapid.SampledFrom(tasks.Datatypes()).Draw(t, "type")}
 		r.Count = rapid.Int64Range(0, math.MaxInt64/int64(r.Type.Size())).Draw(t, "count")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // segmentBytes is the segment size of all cases here; buffers hold bytes.
@@ -25,22 +26,13 @@ func request(coll tasks.Collective, segments int) tasks.Request {
 	return r
 }
 
-func topology(t testing.TB, spec string) *levels.Topology {
-	t.Helper()
-	topo, err := levels.Parse(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return topo
-}
-
 func expand(t testing.TB, r tasks.Request, spec, plan string, rank levels.Rank) *tasks.Graph {
 	t.Helper()
 	p, err := tasks.ParsePlan(plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := tasks.Expand(r, topology(t, spec), p, rank)
+	g, err := tasks.Expand(r, tasktest.Topology(t, spec), p, rank)
 	if err != nil {
 		t.Fatal(err)
 	}

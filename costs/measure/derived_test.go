@@ -12,6 +12,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // A machine whose wire is all that counts: γ(k) is k − 1, and a gather takes each message
@@ -40,7 +41,7 @@ func TestSimulatedExperiments(t *testing.T) {
 		t.Errorf("a gather takes %+v, %v; want %+v", g, err, want)
 	}
 	r := tasks.Request{Coll: tasks.Bcast, Type: tasks.Uint8, Count: 1e6}
-	s, err := bench.Followed(t.Context(), r, plan(t, "shape=flat,fs=all,w=1,ib=adapt/chain"), 1000, stats.Stop{})
+	s, err := bench.Followed(t.Context(), r, tasktest.Plan(t, "shape=flat,fs=all,w=1,ib=adapt/chain"), 1000, stats.Stop{})
 	if want := 5*10e6 + 11e3; err != nil || s.P50 < want || s.P50 > 1.01*want {
 		t.Errorf("a chain and a gather take %.0f ns, %v; want %.0f", s.P50, err, want)
 	}
@@ -60,7 +61,7 @@ func TestExperiments(t *testing.T) {
 		if f.Gather, err = b.Gather(ctx, 64, brief); err != nil {
 			return f, err
 		}
-		s, err := b.Followed(ctx, request(tasks.Bcast, 4096), plan(t, "shape=flat,fs=all,w=1,ib=adapt/chain"), 64, brief)
+		s, err := b.Followed(ctx, tasktest.Request(tasks.Bcast, 4096), tasktest.Plan(t, "shape=flat,fs=all,w=1,ib=adapt/chain"), 64, brief)
 		f.NS = s.P50
 		return f, err
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // brief is few repetitions: tests look at what is measured, not at how long it takes.
@@ -59,43 +60,14 @@ func onRanks[T any](t *testing.T, topology string, f func(ctx context.Context, b
 	return got[0]
 }
 
-func topology(t *testing.T, spec string) *levels.Topology {
-	t.Helper()
-	topo, err := levels.Parse(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return topo
-}
-
-func plan(t *testing.T, text string) tasks.Plan {
-	t.Helper()
-	p, err := tasks.ParsePlan(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-func request(coll tasks.Collective, bytes int64) tasks.Request {
-	if coll == tasks.Barrier {
-		return tasks.Request{Coll: coll}
-	}
-	r := tasks.Request{Coll: coll, Type: tasks.Float32, Count: bytes / 4}
-	if r.Reduces() {
-		r.Op = tasks.Sum
-	}
-	return r
-}
-
 const choices = ",fs=4KiB,w=4,i=adapt/binomial,s=sm,ig=adapt/linear,is=adapt/linear,iag=adapt/ring,irs=adapt/ring,ix=adapt/chain,iex=adapt/chain,ia=adapt/linear"
 
 func TestCollective(t *testing.T) {
 	for _, shape := range []string{"flat", "han", "han-lockstep"} {
 		for _, coll := range tasks.Requestable() {
-			p := plan(t, "shape="+shape+choices)
+			p := tasktest.Plan(t, "shape="+shape+choices)
 			got := onRanks(t, "2x2", func(ctx context.Context, b *measure.Bench) (measure.Timing, error) {
-				return b.Collective(ctx, request(coll, 20<<10), p, brief)
+				return b.Collective(ctx, tasktest.Request(coll, 20<<10), p, brief)
 			})
 			if got.Slowest.N != 3 || len(got.Series) != 3 || len(got.Ranks) != 4 || got.Slowest.Min <= 0 {
 				t.Errorf("%v with %v: %+v; want 3 samples on 4 ranks", coll, p, got)
@@ -112,9 +84,9 @@ func TestCollectiveBackToBack(t *testing.T) {
 		request        tasks.Request
 		roots          []levels.Rank
 	}{
-		{"2x2", "shape=han" + choices, request(tasks.Bcast, 64), []levels.Rank{0, 2, 1, 3}},
-		{"2x2", "shape=han" + choices, request(tasks.Allreduce, 64), []levels.Rank{0}},
-		{"2x1", "shape=flat" + choices, request(tasks.Reduce, 4<<20), []levels.Rank{0, 1}},
+		{"2x2", "shape=han" + choices, tasktest.Request(tasks.Bcast, 64), []levels.Rank{0, 2, 1, 3}},
+		{"2x2", "shape=han" + choices, tasktest.Request(tasks.Allreduce, 64), []levels.Rank{0}},
+		{"2x1", "shape=flat" + choices, tasktest.Request(tasks.Reduce, 4<<20), []levels.Rank{0, 1}},
 	} {
 		type result struct {
 			timing measure.Timing
@@ -122,8 +94,8 @@ func TestCollectiveBackToBack(t *testing.T) {
 		}
 		got := onRanks(t, test.topology, func(ctx context.Context, b *measure.Bench) (r result, err error) {
 			b.Regime = costs.BackToBack
-			if r.timing, err = b.Collective(ctx, test.request, plan(t, test.plan), brief); err == nil {
-				r.follow, err = b.Follow(ctx, test.request, plan(t, test.plan))
+			if r.timing, err = b.Collective(ctx, test.request, tasktest.Plan(t, test.plan), brief); err == nil {
+				r.follow, err = b.Follow(ctx, test.request, tasktest.Plan(t, test.plan))
 			}
 			return r, err
 		})
@@ -139,7 +111,7 @@ func TestCollectiveBackToBack(t *testing.T) {
 // More than a thousand segments run in passes.
 func TestCollectiveInPasses(t *testing.T) {
 	got := onRanks(t, "2x1", func(ctx context.Context, b *measure.Bench) (measure.Timing, error) {
-		return b.Collective(ctx, request(tasks.Bcast, 4*3000), plan(t, "shape=han,fs=4,w=4,i=adapt"), brief)
+		return b.Collective(ctx, tasktest.Request(tasks.Bcast, 4*3000), tasktest.Plan(t, "shape=han,fs=4,w=4,i=adapt"), brief)
 	})
 	if got.Slowest.N != 3 {
 		t.Errorf("%+v", got)
@@ -149,7 +121,7 @@ func TestCollectiveInPasses(t *testing.T) {
 func TestPipeline(t *testing.T) {
 	for _, shape := range []string{"flat", "han"} {
 		for _, coll := range tasks.Requestable() {
-			p, r := plan(t, "shape="+shape+choices), request(coll, 1<<20)
+			p, r := tasktest.Plan(t, "shape="+shape+choices), tasktest.Request(coll, 1<<20)
 			got := onRanks(t, "a:3,b:1", func(ctx context.Context, b *measure.Bench) (costs.Pipeline, error) {
 				return b.Pipeline(ctx, r, p, brief)
 			})
@@ -189,7 +161,7 @@ func TestStagesFillTheBook(t *testing.T) {
 	}
 	for _, coll := range tasks.Requestable() {
 		for _, segments := range []int64{1, 2, 3, 20} {
-			p, r := plan(t, "shape=han-lockstep"+choices), request(coll, segments<<12)
+			p, r := tasktest.Plan(t, "shape=han-lockstep"+choices), tasktest.Request(coll, segments<<12)
 			var filled *costs.Book
 			got := onRanks(t, "2x2", func(ctx context.Context, b *measure.Bench) (found, error) {
 				mine := &costs.Book{}
@@ -220,7 +192,7 @@ func TestStagesFillTheBook(t *testing.T) {
 		}
 	}
 	series := onRanks(t, "2x2", func(ctx context.Context, b *measure.Bench) ([]costs.Series, error) {
-		return b.Stages(ctx, request(tasks.Bcast, 80<<10), plan(t, "shape=han-lockstep"+choices), brief, book)
+		return b.Stages(ctx, tasktest.Request(tasks.Bcast, 80<<10), tasktest.Plan(t, "shape=han-lockstep"+choices), brief, book)
 	})
 	if series != nil {
 		t.Errorf("measured again: %v", series)
@@ -229,7 +201,7 @@ func TestStagesFillTheBook(t *testing.T) {
 
 func TestStagesSettle(t *testing.T) {
 	got := onRanks(t, "3x2", func(ctx context.Context, b *measure.Bench) ([]costs.Series, error) {
-		return b.Stages(ctx, request(tasks.Bcast, 80<<10), plan(t, "shape=han-lockstep"+choices), brief, &costs.Book{})
+		return b.Stages(ctx, tasktest.Request(tasks.Bcast, 80<<10), tasktest.Plan(t, "shape=han-lockstep"+choices), brief, &costs.Book{})
 	})
 	if len(got) != 3 {
 		t.Fatalf("%d series, want one of sbib on each of 3 leaders", len(got))
@@ -244,7 +216,7 @@ func TestStagesSettle(t *testing.T) {
 func TestOverlap(t *testing.T) {
 	kinds := [2]tasks.Kind{{Symbol: 'i', Op: tasks.Bcast}, {Symbol: 's', Op: tasks.Bcast}}
 	got := onRanks(t, "3x2", func(ctx context.Context, b *measure.Bench) (measure.Overlapped, error) {
-		return b.Overlap(ctx, request(tasks.Bcast, 64<<10), plan(t, "shape=han"+choices), kinds, brief)
+		return b.Overlap(ctx, tasktest.Request(tasks.Bcast, 64<<10), tasktest.Plan(t, "shape=han"+choices), kinds, brief)
 	})
 	for _, c := range []costs.Cost{got.Alone[0], got.Alone[1], got.Together} {
 		if c.N != 3 || len(c.Leaders) != 3 || c.Min <= 0 {

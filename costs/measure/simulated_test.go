@@ -12,6 +12,7 @@ import (
 	"github.com/tierflow/tierflow/costs/measure"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // What pipelines and stages show on simulated time predicts whole collectives there.
@@ -28,7 +29,7 @@ func TestSimulatedPredicts(t *testing.T) {
 		{tasks.Allreduce, "4x2", "shape=han-lockstep,fs=64KiB,w=4,i=adapt/binomial,s=sm", 0.1},
 		{tasks.Bcast, "4x2", "shape=han-lockstep,fs=128KiB,w=4,i=adapt/chain,s=sm", 0.05},
 	} {
-		r, topo, plan := request(test.coll, 4<<20), topology(t, test.topo), plan(t, test.plan)
+		r, topo, plan := tasktest.Request(test.coll, 4<<20), tasktest.Topology(t, test.topo), tasktest.Plan(t, test.plan)
 		bench, book := measure.NewSimulated(topo, machine.Assumed(), all.Submodules()), &costs.Book{}
 		if plan.Shape == tasks.HanLockstep {
 			if _, err := bench.Stages(t.Context(), r, plan, brief, book); err != nil {
@@ -61,8 +62,8 @@ func TestSimulatedPredicts(t *testing.T) {
 
 // Without noise one sample says all; with noise samples differ, and repeat.
 func TestSimulatedSamples(t *testing.T) {
-	topo := topology(t, "4x1")
-	plan := plan(t, "shape=flat,fs=all,w=1,i=adapt/chain")
+	topo := tasktest.Topology(t, "4x1")
+	plan := tasktest.Plan(t, "shape=flat,fs=all,w=1,i=adapt/chain")
 	r := tasks.Request{Coll: tasks.Bcast, Type: tasks.Uint8, Count: 1000}
 	m := machine.Assumed()
 	bench := measure.NewSimulated(topo, m, all.Submodules())

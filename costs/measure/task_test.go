@@ -12,6 +12,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // measureUnits puts into book what a plan's time is made of.
@@ -62,7 +63,7 @@ func TestTasksPredict(t *testing.T) {
 		{tasks.Scan, "4x2", "shape=han,fs=64KiB,w=4,i=nbc/recdoubling,s=sm", 0.05, 0.1},
 		{tasks.Alltoall, "4x2", "shape=han,fs=all,w=1,i=nbc/pairwise,s=sm", 0.01, 0},
 	} {
-		r, on, plan := request(test.coll, 4<<20), topology(t, test.topo), plan(t, test.plan)
+		r, on, plan := tasktest.Request(test.coll, 4<<20), tasktest.Topology(t, test.topo), tasktest.Plan(t, test.plan)
 		bench, book := measure.NewSimulated(on, machine.Assumed(), all.Submodules()), &costs.Book{}
 		whole, err := bench.Collective(t.Context(), r, plan, brief)
 		if err != nil {
@@ -98,8 +99,8 @@ func TestTasksPredict(t *testing.T) {
 
 // Tasks of a bcast serve an allreduce and other sizes; what is missing is named.
 func TestTasksAreReused(t *testing.T) {
-	on := topology(t, "4x2")
-	plan := plan(t, "shape=han,fs=all,w=1,i=adapt/binomial,s=sm")
+	on := tasktest.Topology(t, "4x2")
+	plan := tasktest.Plan(t, "shape=han,fs=all,w=1,i=adapt/binomial,s=sm")
 	bench, book := measure.NewSimulated(on, machine.Assumed(), all.Submodules()), &costs.Book{}
 	bcast := tasks.Request{Coll: tasks.Bcast, Type: tasks.Float32, Count: 1000}
 	reduce := tasks.Request{Coll: tasks.Reduce, Type: tasks.Float32, Count: 1000, Op: tasks.Sum}
@@ -153,7 +154,7 @@ func TestNodesAlikeAreSimulatedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := measure.NewSimulated(on, machine.Assumed(), all.Submodules())
-		r, p := tasks.Request{Coll: c.coll, Type: tasks.Float32, Op: tasks.Sum, Count: 4096}, plan(t, c.plan)
+		r, p := tasks.Request{Coll: c.coll, Type: tasks.Float32, Op: tasks.Sum, Count: 4096}, tasktest.Plan(t, c.plan)
 		some, err := s.Task(t.Context(), r, p, c.phases, 6, brief)
 		if err != nil {
 			t.Fatal(err)

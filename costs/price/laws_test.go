@@ -13,6 +13,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // cell is a plan of a request on nodes of one rank each.
@@ -50,7 +51,7 @@ func drawCells(seed uint64, n int) (all []cell) {
 		}
 		way := waysOf[coll][rng.IntN(len(waysOf[coll]))]
 		all = append(all, cell{
-			request(coll, 4<<rng.IntN(15)), fmt.Sprintf("%dx1", 2+rng.IntN(30)), "shape=" + shape + ",fs=all,w=1," + way,
+			tasktest.Request(coll, 4<<rng.IntN(15)), fmt.Sprintf("%dx1", 2+rng.IntN(30)), "shape=" + shape + ",fs=all,w=1," + way,
 		})
 	}
 	return all

@@ -10,19 +10,8 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
-
-// request returns one of so many bytes.
-func request(coll tasks.Collective, bytes int64) tasks.Request {
-	r := tasks.Request{Coll: coll, Type: tasks.Float32, Count: bytes / 4}
-	if coll == tasks.Barrier {
-		return tasks.Request{Coll: coll}
-	}
-	if r.Reduces() {
-		r.Op = tasks.Sum
-	}
-	return r
-}
 
 // priceOf returns the price of a plan and its simulated time, ns.
 func priceOf(t *testing.T, m *machine.Machine, spec string, r tasks.Request, text string) (price.Price, float64) {
@@ -101,7 +90,7 @@ func TestPricesAreSimulatedTimes(t *testing.T) {
 		{tasks.ReduceScatter, "8x1", 64 << 10, "shape=han,fs=all,w=4,i=nbc/halving", 0.1},
 		{tasks.Barrier, "64x1", 0, "shape=ar,fs=all,w=4,i=nbc/dissemination", 0.02},
 	} {
-		p, want := priceOf(t, machine.Assumed(), tc.spec, request(tc.coll, tc.bytes), tc.plan)
+		p, want := priceOf(t, machine.Assumed(), tc.spec, tasktest.Request(tc.coll, tc.bytes), tc.plan)
 		if math.Abs(p.NS/want-1) > tc.off {
 			t.Errorf("%v of %d bytes on %s by %s: price %.0f ns, simulated %.0f, want at most %.0f%% off", tc.coll, tc.bytes, tc.spec, tc.plan, p.NS, want, 100*tc.off)
 		}
@@ -110,7 +99,7 @@ func TestPricesAreSimulatedTimes(t *testing.T) {
 
 // The terms make up the price, and each has a name.
 func TestTerms(t *testing.T) {
-	p, _ := priceOf(t, machine.Assumed(), "16x4", request(tasks.Allreduce, 4<<20), "shape=han,fs=60KiB,w=8,i=adapt/chain,s=sm")
+	p, _ := priceOf(t, machine.Assumed(), "16x4", tasktest.Request(tasks.Allreduce, 4<<20), "shape=han,fs=60KiB,w=8,i=adapt/chain,s=sm")
 	sum := 0.0
 	for _, v := range p.Values() {
 		if v < 0 {
@@ -132,7 +121,7 @@ func TestTerms(t *testing.T) {
 // Ranks that share processors wait for them.
 func TestSharedCores(t *testing.T) {
 	m := machine.Assumed()
-	r, plan := request(tasks.Allreduce, 8), "shape=ar,fs=all,w=1,i=nbc/recdoubling"
+	r, plan := tasktest.Request(tasks.Allreduce, 8), "shape=ar,fs=all,w=1,i=nbc/recdoubling"
 	free, _ := priceOf(t, m, "64x1", r, plan)
 	m.Cores.InAll = 2
 	shared, _ := priceOf(t, m, "64x1", r, plan)
@@ -144,7 +133,7 @@ func TestSharedCores(t *testing.T) {
 // What a wire that was idle lets through at once saves nothing: the next call finds it used up.
 func TestBurst(t *testing.T) {
 	m := machine.Assumed()
-	r, plan := request(tasks.Allreduce, 1<<10), "shape=han,fs=all,w=4,i=nbc/linear"
+	r, plan := tasktest.Request(tasks.Allreduce, 1<<10), "shape=han,fs=all,w=4,i=nbc/linear"
 	want, _ := priceOf(t, m, "16x1", r, plan)
 	m.Links[1].BurstBytes = 20 << 10
 	if got, _ := priceOf(t, m, "16x1", r, plan); got.NS != want.NS {
@@ -169,7 +158,7 @@ func TestNoPrice(t *testing.T) {
 		{tasks.Bcast, "shape=han,fs=all,i=adapt/chain,s=sm"},
 		{tasks.Bcast, "shape=han,fs=all,w=1,i=adapt/splitbinary,s=sm"},
 	} {
-		p, err := price.New(machine.Assumed(), topo, request(tc.coll, 1<<20))
+		p, err := price.New(machine.Assumed(), topo, tasktest.Request(tc.coll, 1<<20))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +172,7 @@ func TestNoPrice(t *testing.T) {
 	}
 	m := machine.Assumed()
 	m.Links = m.Links[:1]
-	if _, err := price.New(m, topo, request(tasks.Bcast, 8)); err == nil {
+	if _, err := price.New(m, topo, tasktest.Request(tasks.Bcast, 8)); err == nil {
 		t.Error("a machine without links between nodes has prices for four")
 	}
 }
@@ -195,7 +184,7 @@ func TestTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := request(tasks.Allreduce, 4<<20)
+	r := tasktest.Request(tasks.Allreduce, 4<<20)
 	for _, text := range []string{"shape=han,fs=64KiB,w=64,i=adapt/chain,s=sm", "shape=ar,fs=all,w=1,i=nbc/rabenseifner,s=sm/rings"} {
 		plan, err := tasks.ParsePlan(text)
 		if err != nil {

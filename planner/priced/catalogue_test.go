@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tierflow/tierflow/costs/machine/machinetest"
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/plans"
@@ -61,7 +62,7 @@ func bestOf(t *testing.T, r tasks.Request, on *levels.Topology, most, steps int6
 			s.neighbours(p)
 		}
 	}
-	for speed := range speeds {
+	for speed := range machinetest.Speeds {
 		best[speed].plan = ruled
 		if all := s.sorted(speed); len(all) > 0 {
 			best[speed].plan, best[speed].ns[speed] = all[0].plan, all[0].ns[speed]
@@ -97,7 +98,7 @@ func (s *search) unshared(g *tasks.Graph, p tasks.Plan) bool {
 
 // finalists lists the best plans so far of all speeds.
 func (s *search) finalists() (plans []tasks.Plan) {
-	for speed := range speeds {
+	for speed := range machinetest.Speeds {
 		all := s.sorted(speed)
 		for _, f := range all[:min(finalists, len(all))] {
 			plans = append(plans, f.plan)
@@ -219,8 +220,8 @@ func (s *search) try(p tasks.Plan) {
 		return
 	}
 	f := &found{plan: p}
-	for speed := range speeds {
-		result, err := job.Run(at(speed), sim.Options{})
+	for speed := range machinetest.Speeds {
+		result, err := job.Run(machinetest.Speeds[speed].Machine(), sim.Options{})
 		if err != nil {
 			s.t.Fatalf("%v on %v by %v: %v", s.r, s.on, p, err)
 		}

@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/costs/machine/machinetest"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/priced"
 	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // The best offer comes first, and says by how much it is cheaper.
@@ -19,12 +21,12 @@ func TestOffers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := request(tasks.Allreduce, 16<<10)
+	r := tasktest.Request(tasks.Allreduce, 16<<10)
 	ruled, err := tasks.ParsePlan("shape=rsag,fs=all,w=3,i=adapt/ring")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := priced.Choose(at(0), rule.Ask(r, topo), ruled, all.Submodules(), priced.Exact)
+	c, err := priced.Choose(machinetest.Speeds[0].Machine(), rule.Ask(r, topo), ruled, all.Submodules(), priced.Exact)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +46,8 @@ func TestRuleStays(t *testing.T) {
 		spec string
 		r    tasks.Request
 	}{
-		{"1x8", request(tasks.Allreduce, 1<<20)},
-		{"8x1", request(tasks.Scan, 1<<20)},
+		{"1x8", tasktest.Request(tasks.Allreduce, 1<<20)},
+		{"8x1", tasktest.Request(tasks.Scan, 1<<20)},
 	} {
 		topo, err := levels.Parse(tc.spec)
 		if err != nil {
@@ -69,7 +71,7 @@ func BenchmarkChoose(b *testing.B) {
 		for _, coll := range []tasks.Collective{tasks.Bcast, tasks.Allreduce, tasks.Allgather} {
 			for name, bytes := range map[string]int64{"4KiB": 4 << 10, "1MiB": 1 << 20} {
 				b.Run(fmt.Sprintf("coll=%v/on=%s/bytes=%s", coll, spec, name), func(b *testing.B) {
-					r, m := request(coll, bytes), machine.Assumed()
+					r, m := tasktest.Request(coll, bytes), machine.Assumed()
 					ruled, _ := rule.Choose(r, topo, tasks.Plan{})
 					for b.Loop() {
 						if _, err := priced.Choose(m, rule.Ask(r, topo), ruled, all.Submodules(), priced.Exact); err != nil {
@@ -90,10 +92,10 @@ func TestSameEverywhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, coll := range []tasks.Collective{tasks.Bcast, tasks.Allreduce, tasks.Allgather, tasks.Alltoall} {
-			r := request(coll, 200_000)
+			r := tasktest.Request(coll, 200_000)
 			ruled, _ := rule.Choose(r, topo, tasks.Plan{})
-			a, err := priced.Choose(at(1), rule.Ask(r, topo), ruled, all.Submodules(), priced.Hasty)
-			b, err2 := priced.Choose(at(1), rule.Ask(r, topo), ruled, all.Submodules(), priced.Hasty)
+			a, err := priced.Choose(machinetest.Speeds[1].Machine(), rule.Ask(r, topo), ruled, all.Submodules(), priced.Hasty)
+			b, err2 := priced.Choose(machinetest.Speeds[1].Machine(), rule.Ask(r, topo), ruled, all.Submodules(), priced.Hasty)
 			if err != nil || err2 != nil || !reflect.DeepEqual(a, b) {
 				t.Errorf("%v on %s: %+v, then %+v, %v, %v", coll, spec, a, b, err, err2)
 			}

@@ -13,8 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tierflow/tierflow/costs/machine/machinetest"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // recordVariable names a file for TestRecordBest, which goes on where the file ends.
@@ -49,7 +51,7 @@ func cells() (all []cell) {
 		for _, spec := range worlds {
 			for _, bytes := range []int64{8, 256, 2 << 10, 12 << 10, 48 << 10, 200 << 10, 1 << 20, 8 << 20, 64 << 20} {
 				topo, _ := levels.Parse(spec)
-				r := request(coll, bytes)
+				r := tasktest.Request(coll, bytes)
 				if r.AllBytes(topo.Size()) <= 64<<20 && (coll != tasks.Alltoall || topo.Size() <= 256) {
 					if c := (cell{coll: coll, spec: spec, bytes: bytes}); topo.Size() <= 256 || hash(c)%8 == 0 {
 						all = append(all, c)
@@ -73,7 +75,7 @@ func hash(c cell) uint32 {
 func (c *cell) line() string {
 	var b strings.Builder
 	b.WriteString(c.key())
-	for speed := range speeds {
+	for speed := range machinetest.Speeds {
 		fmt.Fprintf(&b, " | %.0f %v", c.best[speed].ns[speed], c.best[speed].plan)
 	}
 	return b.String()
@@ -84,8 +86,8 @@ func parseCells(text []byte) (all []cell, err error) {
 	for s := bufio.NewScanner(bytes.NewReader(text)); s.Scan(); {
 		parts := strings.Split(s.Text(), " | ")
 		words := strings.Fields(parts[0])
-		if len(parts) != 1+len(speeds) || len(words) != 3 {
-			return nil, fmt.Errorf("%q: want a collective, a topology and a size, and %d plans", s.Text(), len(speeds))
+		if len(parts) != 1+len(machinetest.Speeds) || len(words) != 3 {
+			return nil, fmt.Errorf("%q: want a collective, a topology and a size, and %d plans", s.Text(), len(machinetest.Speeds))
 		}
 		c := cell{spec: words[1]}
 		if c.coll, err = tasks.ParseCollective(words[0]); err != nil {
@@ -144,7 +146,7 @@ func TestRecordBest(t *testing.T) {
 			t.Fatal(err)
 		}
 		begin, plans := time.Now(), 0
-		c.best, plans = bestOf(t, request(c.coll, c.bytes), topo, 200_000, 1_200_000)
+		c.best, plans = bestOf(t, tasktest.Request(c.coll, c.bytes), topo, 200_000, 1_200_000)
 		if _, err := fmt.Fprintln(file, c.line()); err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/costs/machine/machinetest"
 	"github.com/tierflow/tierflow/costs/price"
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/levels"
@@ -17,44 +17,12 @@ import (
 	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // sweepVariable names a file of recorded cells for TestNearTheBest. It takes all of them
 // then, which takes some minutes.
 const sweepVariable = "TIERFLOW_PRICE_SWEEP"
-
-// speeds are links between nodes: what a byte takes, how far the other end is, and what a
-// message costs the processor, ns.
-var speeds = [3]struct {
-	name                   string
-	byteNs, latency, perOp float64
-}{
-	{"100 Mbit/s", 80, 50e3, 4e3},
-	{"10 Gbit/s", 0.8, 15e3, 2e3},
-	{"100 Gbit/s", 0.08, 2e3, 500},
-}
-
-// at returns the machine of a speed.
-func at(speed int) *machine.Machine {
-	m, s := machine.Assumed(), speeds[speed]
-	for k := range m.Links {
-		if l := &m.Links[k]; l.Level == 'i' {
-			l.Byte, l.Latency, l.Send, l.Recv = s.byteNs, s.latency, s.perOp, s.perOp
-		}
-	}
-	return m
-}
-
-func request(coll tasks.Collective, bytes int64) tasks.Request {
-	if coll == tasks.Barrier {
-		return tasks.Request{Coll: coll}
-	}
-	r := tasks.Request{Coll: coll, Type: tasks.Float32, Count: bytes / 4}
-	if r.Reduces() {
-		r.Op = tasks.Sum
-	}
-	return r
-}
 
 // Limits of a cell in steps of one plan, in the sample and in the whole sweep. Cells whose
 // chosen or best plan has more are left out, and counted.
@@ -98,7 +66,7 @@ func TestNearTheBest(t *testing.T) {
 	} {
 		var of tally
 		for _, c := range cells {
-			if c.coll == tc.coll && (whole || of.cells < sampled*float64(len(speeds))) {
+			if c.coll == tc.coll && (whole || of.cells < sampled*float64(len(machinetest.Speeds))) {
 				of.add(t, &c, most)
 			}
 		}
@@ -143,11 +111,11 @@ func (y *tally) add(t *testing.T, c *cell, most int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := request(c.coll, c.bytes)
+	r := tasktest.Request(c.coll, c.bytes)
 	took := timer{t: t, r: r, on: topo, most: most, jobs: map[string]*sim.Job{}}
 	ruled, _ := rule.Choose(r, topo, tasks.Plan{})
-	for speed := range speeds {
-		choice, err := priced.Choose(at(speed), rule.Ask(r, topo), ruled, all.Submodules(), priced.Exact)
+	for speed := range machinetest.Speeds {
+		choice, err := priced.Choose(machinetest.Speeds[speed].Machine(), rule.Ask(r, topo), ruled, all.Submodules(), priced.Exact)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +136,7 @@ func (y *tally) add(t *testing.T, c *cell, most int64) {
 		}
 		if y.worst = max(y.worst, over); over > 1.1 {
 			y.beyond++
-			prices, err := price.New(at(speed), topo, r)
+			prices, err := price.New(machinetest.Speeds[speed].Machine(), topo, r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,7 +144,7 @@ func (y *tally) add(t *testing.T, c *cell, most int64) {
 				cost, _ := prices.Plan(p)
 				return fmt.Sprintf("%v (%.1f µs, price %.1f)", p, ns/1e3, cost.NS/1e3)
 			}
-			y.far = append(y.far, ratio{over, fmt.Sprintf("%s at %s: %s, best %s", c.key(), speeds[speed].name, of(chosen, mine), of(c.best[speed].plan, best))})
+			y.far = append(y.far, ratio{over, fmt.Sprintf("%s at %s: %s, best %s", c.key(), machinetest.Speeds[speed].Name, of(chosen, mine), of(c.best[speed].plan, best))})
 		}
 	}
 }
@@ -210,7 +178,7 @@ func (m *timer) ns(p tasks.Plan, speed int) float64 {
 	if job == nil {
 		return 0
 	}
-	result, err := job.Run(at(speed), sim.Options{})
+	result, err := job.Run(machinetest.Speeds[speed].Machine(), sim.Options{})
 	if err != nil {
 		m.t.Fatal(err)
 	}

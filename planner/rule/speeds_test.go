@@ -5,7 +5,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/costs/machine/machinetest"
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/rule"
@@ -13,17 +13,6 @@ import (
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 )
-
-// speeds are links between nodes, from slow to fast: what a byte takes on the wire, how
-// far the other end is, and what a message costs the processor, ns.
-var speeds = []struct {
-	name                   string
-	byteNs, latency, perOp float64
-}{
-	{"100 Mbit/s", 80, 50e3, 4e3},
-	{"10 Gbit/s", 0.8, 15e3, 2e3},
-	{"100 Gbit/s", 0.08, 2e3, 500},
-}
 
 // TestRuleAtThreeSpeeds holds how near the rule's plan is to the best of some dozen, where
 // its rows for many nodes decide. The bounds are what was found, and a little more: whoever
@@ -47,7 +36,7 @@ func TestRuleAtThreeSpeeds(t *testing.T) {
 				for i, ratio := range ratios(t, r, spec) {
 					sum, worst, cells = sum+math.Log(ratio), max(worst, ratio), cells+1
 					if ratio > tc.most {
-						t.Errorf("%v on %s at %s: the rule's plan takes %.2f times the best, want at most %v", r, spec, speeds[i].name, ratio, tc.most)
+						t.Errorf("%v on %s at %s: the rule's plan takes %.2f times the best, want at most %v", r, spec, machinetest.Speeds[i].Name, ratio, tc.most)
 					}
 				}
 			}
@@ -118,15 +107,9 @@ func atAllSpeeds(t *testing.T, r tasks.Request, topo *levels.Topology, plan task
 	if err != nil {
 		t.Fatal(err)
 	}
-	took := make([]sim.Time, len(speeds))
-	for i, s := range speeds {
-		m := machine.Assumed()
-		for k := range m.Links {
-			if l := &m.Links[k]; l.Level == 'i' {
-				l.Byte, l.Latency, l.Send, l.Recv = s.byteNs, s.latency, s.perOp, s.perOp
-			}
-		}
-		result, err := job.Run(m, sim.Options{})
+	took := make([]sim.Time, len(machinetest.Speeds))
+	for i, s := range machinetest.Speeds {
+		result, err := job.Run(s.Machine(), sim.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

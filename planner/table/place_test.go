@@ -8,16 +8,8 @@ import (
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
-
-func topology(t *testing.T, spec string) *levels.Topology {
-	t.Helper()
-	on, err := levels.Parse(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return on
-}
 
 // Layouts of machines of other sizes are the same, if these are regular.
 func TestLayoutOf(t *testing.T) {
@@ -27,12 +19,12 @@ func TestLayoutOf(t *testing.T) {
 		"a:2,b:2,c:2,d:1": "unequal-", "a:1,b:2": "unequal-", "a:1,b:2/rr": "unequal-",
 		"2x2x2/rr": "mixed-",
 	} {
-		got := table.LayoutOf(topology(t, spec))
+		got := table.LayoutOf(tasktest.Topology(t, spec))
 		if got != want && (!strings.HasSuffix(want, "-") || !strings.HasPrefix(got, want)) {
 			t.Errorf("%s: %s, want %s", spec, got, want)
 		}
 	}
-	if a, b := table.LayoutOf(topology(t, "a:1,b:2")), table.LayoutOf(topology(t, "a:2,b:1")); a == b {
+	if a, b := table.LayoutOf(tasktest.Topology(t, "a:1,b:2")), table.LayoutOf(tasktest.Topology(t, "a:2,b:1")); a == b {
 		t.Errorf("nodes of 1 and 2, and of 2 and 1 ranks: both %s", a)
 	}
 }
@@ -61,7 +53,7 @@ func TestElsewhere(t *testing.T) {
 	wide, own := sum, sum
 	wide.Type, wide.Count = tasks.Float64, 512
 	own.Op = tasks.UserOp("own", true, func(a, b float32) float32 { return a + b })
-	one := topology(t, "4x2").OneProcess()
+	one := tasktest.Topology(t, "4x2").OneProcess()
 	for _, test := range []struct {
 		name, place string
 		r           tasks.Request
@@ -69,17 +61,17 @@ func TestElsewhere(t *testing.T) {
 		flat        bool   // plans that ignore nodes are kept
 		why         string // elsewhere; empty: here
 	}{
-		{"here", block, bcast, topology(t, "4x2"), true, ""},
-		{"type of what isn't reduced", block, tasks.Request{Coll: tasks.Bcast, Count: 4096, Type: tasks.Uint8}, topology(t, "4x2"), true, ""},
-		{"dealt", block, bcast, topology(t, "4x2/rr"), false, "block, here dealt"},
-		{"unequal", block, bcast, topology(t, "a:2,b:2,c:2,d:1"), false, "block, here unequal-"},
-		{"block", `"layout":"dealt","ranks":"processes"`, bcast, topology(t, "4x2"), false, "dealt, here block"},
+		{"here", block, bcast, tasktest.Topology(t, "4x2"), true, ""},
+		{"type of what isn't reduced", block, tasks.Request{Coll: tasks.Bcast, Count: 4096, Type: tasks.Uint8}, tasktest.Topology(t, "4x2"), true, ""},
+		{"dealt", block, bcast, tasktest.Topology(t, "4x2/rr"), false, "block, here dealt"},
+		{"unequal", block, bcast, tasktest.Topology(t, "a:2,b:2,c:2,d:1"), false, "block, here unequal-"},
+		{"block", `"layout":"dealt","ranks":"processes"`, bcast, tasktest.Topology(t, "4x2"), false, "dealt, here block"},
 		{"goroutines", block, bcast, one, true, "processes, here goroutines"},
-		{"same reduction", block + `,"type":"f32","op":"built-in"`, sum, topology(t, "4x2"), true, ""},
-		{"another type", block + `,"type":"f32","op":"built-in"`, wide, topology(t, "4x2"), true, "f32, here f64"},
-		{"user operation", block + `,"type":"f32","op":"built-in"`, own, topology(t, "4x2"), true, "built-in, here user"},
-		{"same links", block + `,"links":"10gbit"`, bcast, topology(t, "4x2"), true, ""},
-		{"other links", block + `,"links":"1gbit"`, bcast, topology(t, "4x2"), true, "1gbit, here 10gbit"},
+		{"same reduction", block + `,"type":"f32","op":"built-in"`, sum, tasktest.Topology(t, "4x2"), true, ""},
+		{"another type", block + `,"type":"f32","op":"built-in"`, wide, tasktest.Topology(t, "4x2"), true, "f32, here f64"},
+		{"user operation", block + `,"type":"f32","op":"built-in"`, own, tasktest.Topology(t, "4x2"), true, "built-in, here user"},
+		{"same links", block + `,"links":"10gbit"`, bcast, tasktest.Topology(t, "4x2"), true, ""},
+		{"other links", block + `,"links":"1gbit"`, bcast, tasktest.Topology(t, "4x2"), true, "1gbit, here 10gbit"},
 	} {
 		a := placed(t, test.r.Coll.String(), test.place).Find(test.r, test.on, links, all.Submodules())
 		if test.why == "" && a.Elsewhere != "" || !strings.HasPrefix(a.Elsewhere, test.why) {
@@ -110,7 +102,7 @@ func TestFindsItsPlace(t *testing.T) {
 	}
 	r := tasks.Request{Coll: tasks.Bcast, Count: 1024, Type: tasks.Float32}
 	for spec, want := range map[string]tasks.Shape{"4x2": tasks.Flat, "4x2/rr": tasks.Han} {
-		a := made.Find(r, topology(t, spec), "", all.Submodules())
+		a := made.Find(r, tasktest.Topology(t, spec), "", all.Submodules())
 		if a.Elsewhere != "" || len(a.Estimates) != 2 || a.Estimates[0].Plan.Shape != want || a.Estimates[0].From != table.FromMeasured {
 			t.Errorf("%s: %+v, elsewhere %q", spec, a.Estimates, a.Elsewhere)
 		}
@@ -158,7 +150,7 @@ func TestFoldingIsNotInterpolated(t *testing.T) {
 			t.Fatal(err)
 		}
 		made.Sort()
-		a := made.Find(tasks.Request{Coll: tasks.Bcast, Count: 1024, Type: tasks.Float32}, topology(t, test.on), "", all.Submodules())
+		a := made.Find(tasks.Request{Coll: tasks.Bcast, Count: 1024, Type: tasks.Float32}, tasktest.Topology(t, test.on), "", all.Submodules())
 		if len(a.Estimates) != test.want {
 			t.Errorf("%s by %s: %+v (%s), want %d plans", test.on, test.measured, a.Estimates, a.Why, test.want)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 const suspicious = `{"tierflow_table":2,"provenance":{},"entries":[
@@ -52,7 +53,7 @@ func TestRemeasure(t *testing.T) {
 		t.Fatal(err)
 	}
 	like := func(coll tasks.Collective, bytes int64) (tasks.Request, error) {
-		return requests(coll.String(), bytes)[0], nil
+		return tasktest.Requests(coll.String(), bytes)[0], nil
 	}
 	f := &fakeMeter{on: on}
 	n, err := tune.Remeasure(t.Context(), f, made, on, "", stats.Stop{}, like)
@@ -77,7 +78,7 @@ func TestConsider(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := requests("allreduce", 5000)[0]
+	r := tasktest.Requests("allreduce", 5000)[0]
 	e, err := tune.Consider(r, on, &planner.Options{Table: recordedFile}, tune.Space{})
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // The heuristics never leave out what the built-in rule chooses. Package priced has the
@@ -21,7 +22,7 @@ func TestHeuristicsKeepTheRule(t *testing.T) {
 		}
 		for _, on := range []*levels.Topology{on, on.OneProcess()} {
 			for _, coll := range tasks.Requestable() {
-				for _, r := range requests(coll.String(), 8, 600, 1<<10, 6<<10, 8<<10, 20<<10, 100_000, 300<<10, 1<<20, 16<<20) {
+				for _, r := range tasktest.Requests(coll.String(), 8, 600, 1<<10, 6<<10, 8<<10, 20<<10, 100_000, 300<<10, 1<<20, 16<<20) {
 					ruled, _ := rule.Choose(r, on, tasks.Plan{})
 					if why := s.Pruned(r, on, ruled); why != "" {
 						t.Errorf("%v on %s, goroutines %v: %v: %s", r, spec, on.IsOneProcess(), ruled, why)

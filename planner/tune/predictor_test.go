@@ -15,6 +15,7 @@ import (
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // Without races only tasks are measured, and the table is total and good. With races where
@@ -72,7 +73,7 @@ func TestTasksServeAllSizes(t *testing.T) {
 	alone(t)
 	count := func(sizes ...int64) int {
 		s, f := newSearch(t, "4x2", tune.Tasks, "bcast,allreduce")
-		s.Races, s.Requests = tune.RacesNever, requests("bcast,allreduce", sizes...)
+		s.Races, s.Requests = tune.RacesNever, tasktest.Requests("bcast,allreduce", sizes...)
 		if _, err := s.Run(t.Context(), f); err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +94,7 @@ func TestPredictedOnSimulatedMachine(t *testing.T) {
 	shared.Cores = machine.Cores{InAll: 2, Switch: 14e3}
 	for name, m := range map[string]*machine.Machine{"cores of their own": machine.Assumed(), "shared cores": shared} {
 		s, _ := newSearch(t, "4x2", tune.Tasks, "bcast,allreduce")
-		s.Races, s.Requests = tune.RacesNever, requests("bcast,allreduce", 64, 16<<10, 256<<10, 4<<20)
+		s.Races, s.Requests = tune.RacesNever, tasktest.Requests("bcast,allreduce", 64, 16<<10, 256<<10, 4<<20)
 		s.Space.Shapes = []tasks.Shape{tasks.Flat, tasks.Han, tasks.RSAG, tasks.SAG}
 		meter := measure.NewSimulated(s.Topology, m, all.Submodules())
 		tuned, err := s.Run(t.Context(), meter)
@@ -125,7 +126,7 @@ func TestSimulatedBeside(t *testing.T) {
 	var tables [2]string
 	for i := range tables {
 		s, _ := newSearch(t, "4x2", tune.TasksPruned, "bcast,alltoall")
-		s.Requests = requests("bcast,alltoall", 64, 64<<10, 1<<20)
+		s.Requests = tasktest.Requests("bcast,alltoall", 64, 64<<10, 1<<20)
 		var meter tune.Meter = measure.NewSimulated(s.Topology, machine.Assumed(), all.Submodules())
 		if i > 0 {
 			meter = struct{ tune.Meter }{meter} // measures one after the other

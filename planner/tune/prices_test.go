@@ -8,6 +8,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // On a known machine prices leave out part of a large space, and never what the rule chooses.
@@ -18,7 +19,7 @@ func TestPricesLeaveOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, coll := range []string{"bcast", "reduce", "allreduce", "allgather", "alltoall"} {
-		for _, r := range requests(coll, 64<<10) {
+		for _, r := range tasktest.Requests(coll, 64<<10) {
 			known := tune.Space{Registry: all.Submodules(), Heuristics: true, Machine: machine.Assumed()}
 			unknown, thorough := known, known
 			unknown.Machine, thorough.Heuristics = nil, false

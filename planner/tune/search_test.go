@@ -18,6 +18,7 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 var someSizes = []int64{64, 4 << 10, 48 << 10, 256 << 10, 1 << 20, 4 << 20}
@@ -30,7 +31,7 @@ func newSearch(t testing.TB, topo string, m *tune.Method, colls string) (*tune.S
 		t.Fatal(err)
 	}
 	return &tune.Search{
-		Topology: on, Requests: requests(colls, someSizes...), Method: m,
+		Topology: on, Requests: tasktest.Requests(colls, someSizes...), Method: m,
 		Space: tune.Space{
 			Registry: all.Submodules(), Submodules: []string{"adapt", "sm"},
 			Segments: []int64{64 << 10, 256 << 10, tasks.Whole}, Windows: []int{2}, Inners: []int64{0},
@@ -126,7 +127,7 @@ func TestResume(t *testing.T) {
 			t.Errorf("%v: nothing is known after 40 measurements", m)
 		}
 		for _, e := range part.Entries {
-			r := requests(e.Collective, e.Bytes)[0]
+			r := tasktest.Requests(e.Collective, e.Bytes)[0]
 			if rule := s.Space.Rule(r, s.Topology); !slices.ContainsFunc(e.Candidates, func(c table.Candidate) bool { return c.Parsed.Equal(rule) }) {
 				t.Errorf("%v: the entry of %v has no time of the rule's plan %v", m, r, rule)
 			}
@@ -184,7 +185,7 @@ func choices(t *table.Table) (all []string) {
 func TestSpace(t *testing.T) {
 	s, _ := newSearch(t, "3x2", tune.Exhaustive, "allgather")
 	for _, coll := range tasks.Requestable() {
-		r := requests(coll.String(), 128<<10)[0]
+		r := tasktest.Requests(coll.String(), 128<<10)[0]
 		space := s.Space
 		space.Submodules = nil
 		configurations := space.Configurations(r, s.Topology)
@@ -208,7 +209,7 @@ func TestSpace(t *testing.T) {
 		}
 	}
 	space := tune.Space{Registry: all.Submodules(), Plan: tasks.Plan{Shape: tasks.Flat}.Set("i", tasks.Choice{Submodule: "adapt", Algorithm: "chain"})}
-	for _, p := range space.Plans(requests("bcast", 1<<20)[0], s.Topology) {
+	for _, p := range space.Plans(tasktest.Requests("bcast", 1<<20)[0], s.Topology) {
 		if c, _ := p.Choice("i"); p.Shape != tasks.Flat || c.Algorithm != "chain" {
 			t.Errorf("a forced flat chain leaves %v", p)
 		}
@@ -227,7 +228,7 @@ func TestHeuristics(t *testing.T) {
 		4 << 20:  {"group too large for messages to each", "too few pieces to fill a chain"},
 		16 << 20: {"segment too small for solo"},
 	} {
-		r := requests("allreduce", bytes)[0]
+		r := tasktest.Requests("allreduce", bytes)[0]
 		configurations := s.Configurations(r, on)
 		counts := tune.Rejections(configurations)
 		sum := len(s.Plans(r, on))
@@ -269,7 +270,7 @@ func TestHeuristicsCutWhatOverlaps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		why := s.Pruned(requests(c.coll, 4<<20)[0], on, p)
+		why := s.Pruned(tasktest.Requests(c.coll, 4<<20)[0], on, p)
 		if c.why == "" && why != "" || !strings.HasPrefix(why, c.why) {
 			t.Errorf("%s %s: %q, want %q", c.coll, c.plan, why, c.why)
 		}
@@ -287,7 +288,7 @@ func TestHeuristicsLetRanksRead(t *testing.T) {
 		}
 		for _, on := range []*levels.Topology{on, on.OneProcess()} {
 			for _, coll := range tasks.Requestable() {
-				for _, r := range requests(coll.String(), 64, 4<<10, 8<<10, 20<<10, 64<<10, 1<<20, 16<<20) {
+				for _, r := range tasktest.Requests(coll.String(), 64, 4<<10, 8<<10, 20<<10, 64<<10, 1<<20, 16<<20) {
 					rule := s.Rule(r, on)
 					read += b2i(strings.Contains(rule.String(), "=solo"))
 					if why := s.Pruned(r, on, rule); strings.Contains(why, "solo") {
@@ -313,7 +314,7 @@ func TestHeuristicsAskForOneProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := requests("bcast", 1<<20)[0]
+	r := tasktest.Requests("bcast", 1<<20)[0]
 	if why := s.Pruned(r, on, p); !strings.Contains(why, "too small for solo: less than 512KiB") {
 		t.Errorf("processes: %q", why)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // manySizes are those that tierflow tune takes.
@@ -31,7 +32,7 @@ func protocols(c tasks.Choice, segment int64) float64 {
 // newTuneSearch is one over a space that compiles fast.
 func newTuneSearch(t *testing.T, m *tune.Method) (*tune.Search, *fakeMeter) {
 	s, f := newSearch(t, "4x2", m, "bcast")
-	s.Requests = requests("bcast,allreduce", manySizes...)
+	s.Requests = tasktest.Requests("bcast,allreduce", manySizes...)
 	s.Space.Shapes = []tasks.Shape{tasks.Flat, tasks.Han, tasks.RSAG}
 	return s, f
 }
@@ -120,7 +121,7 @@ func TestRuleCompetes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, coll := range tasks.Requestable() {
-			for _, r := range requests(coll.String(), 64, 64<<10, 4<<20) {
+			for _, r := range tasktest.Requests(coll.String(), 64, 64<<10, 4<<20) {
 				for _, s := range []tune.Space{
 					{Segments: []int64{tasks.Whole}, Shapes: []tasks.Shape{tasks.Flat}, Submodules: []string{"nbc"}, Heuristics: true},
 					{Windows: []int{4, 8}, Inners: []int64{0}, Heuristics: true},

@@ -8,16 +8,8 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
-
-// request is a collective of so many bytes in a rank's buffer, or in a block.
-func request(coll tasks.Collective, bytes int64) tasks.Request {
-	r := tasks.Request{Coll: coll, Type: tasks.Float32, Count: bytes / 4}
-	if r.Reduces() {
-		r.Op = tasks.Sum
-	}
-	return r
-}
 
 // Every decision of every library is a plan that compiles, on whatever topology.
 func TestPlansCompile(t *testing.T) {
@@ -28,7 +20,7 @@ func TestPlansCompile(t *testing.T) {
 		}
 		for _, coll := range fixed.Covered() {
 			for _, bytes := range []int64{0, 4, 64, 600, 5000, 20_000, 100_000, 600_000, 3 << 20} {
-				r := request(coll, bytes)
+				r := tasktest.Request(coll, bytes)
 				for _, lib := range fixed.Libraries() {
 					d, err := lib.Decide(r, on)
 					if err != nil {
@@ -97,12 +89,12 @@ func TestDecisions(t *testing.T) {
 		if !ok {
 			t.Fatalf("no library %s", test.lib)
 		}
-		d, err := lib.Decide(request(test.coll, test.bytes), on)
+		d, err := lib.Decide(tasktest.Request(test.coll, test.bytes), on)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := d.Theirs + ": " + d.Plan.String(); !strings.HasPrefix(got, test.want) {
-			t.Errorf("%s: %v on %s: got %s, want %s", test.lib, request(test.coll, test.bytes), test.on, got, test.want)
+			t.Errorf("%s: %v on %s: got %s, want %s", test.lib, tasktest.Request(test.coll, test.bytes), test.on, got, test.want)
 		}
 	}
 }
@@ -113,7 +105,7 @@ func TestUndecided(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range []tasks.Request{{Coll: tasks.Barrier}, request(tasks.Scan, 64)} {
+	for _, r := range []tasks.Request{{Coll: tasks.Barrier}, tasktest.Request(tasks.Scan, 64)} {
 		for _, lib := range fixed.Libraries() {
 			if _, err := lib.Decide(r, on); err == nil || !strings.Contains(err.Error(), "no decision is written down") {
 				t.Errorf("%s: %v: got error %v", lib.Name, r, err)

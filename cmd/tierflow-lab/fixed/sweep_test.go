@@ -9,39 +9,19 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow-lab/fixed"
 	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/costs/machine/machinetest"
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/priced"
 	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // sweepVariable asks TestNeverSlower for the whole sweep. With the name of a collective it
 // is that of the collective.
 const sweepVariable = "TIERFLOW_FIXED_SWEEP"
-
-// speeds are links between nodes: what a byte takes, how far the other end is, and what a
-// message costs the processor, ns.
-var speeds = []struct {
-	name                   string
-	byteNs, latency, perOp float64
-}{
-	{"100 Mbit/s", 80, 50e3, 4e3},
-	{"10 Gbit/s", 0.8, 15e3, 2e3},
-	{"100 Gbit/s", 0.08, 2e3, 500},
-}
-
-// at returns the machine of a speed.
-func at(speed int) *machine.Machine {
-	m, s := machine.Assumed(), speeds[speed]
-	for k := range m.Links {
-		if l := &m.Links[k]; l.Level == 'i' {
-			l.Byte, l.Latency, l.Send, l.Recv = s.byteNs, s.latency, s.perOp, s.perOp
-		}
-	}
-	return m
-}
 
 // sweep is what is simulated.
 type sweep struct {
@@ -100,9 +80,9 @@ func TestNeverSlower(t *testing.T) {
 				continue
 			}
 			for _, bytes := range s.sizes {
-				r := request(coll, bytes)
+				r := tasktest.Request(coll, bytes)
 				if r.Blocks() {
-					if r = request(coll, bytes/int64(on.Size())); r.Count == 0 {
+					if r = tasktest.Request(coll, bytes/int64(on.Size())); r.Count == 0 {
 						continue
 					}
 				}
@@ -152,8 +132,8 @@ func (s *sweep) compare(t *testing.T, r tasks.Request, on *levels.Topology, spec
 	t.Helper()
 	jobs := map[string]*sim.Job{}
 	ruled, _ := rule.Choose(r, on, tasks.Plan{})
-	for speed := range speeds {
-		m := at(speed)
+	for speed := range machinetest.Speeds {
+		m := machinetest.Speeds[speed].Machine()
 		c, err := priced.Choose(m, rule.Ask(r, on), ruled, all.Submodules(), priced.Exact)
 		if err != nil {
 			t.Fatal(err)
@@ -182,7 +162,7 @@ func (s *sweep) compare(t *testing.T, r tasks.Request, on *levels.Topology, spec
 					tallies[key].large++
 				} else {
 					tallies[key].add(took[name]/theirs, func() string {
-						return fmt.Sprintf("%v on %s at %s: %v; theirs %v", r, spec, speeds[speed].name, p, d.Plan)
+						return fmt.Sprintf("%v on %s at %s: %v; theirs %v", r, spec, machinetest.Speeds[speed].Name, p, d.Plan)
 					})
 				}
 			}

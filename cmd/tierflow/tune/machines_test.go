@@ -7,12 +7,12 @@ import (
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/stats"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // A table of some machines serves one between them nearly as well as its own would.
@@ -33,7 +33,7 @@ func TestTuneMachines(t *testing.T) {
 	}
 	for i := range own.Entries {
 		e := &own.Entries[i]
-		a := some.Find(request(t, e), topology(t, "3x2"), e.Links, all.Submodules())
+		a := some.Find(request(t, e), tasktest.Topology(t, "3x2"), e.Links, all.Submodules())
 		if len(a.Estimates) == 0 || a.Estimates[0].From != table.FromInterpolated || len(a.Neighbours) != 2 {
 			t.Fatalf("%d bytes: %+v", e.Bytes, a)
 		}
@@ -79,15 +79,6 @@ func read(t *testing.T, file string) *table.Table {
 	return made
 }
 
-func topology(t *testing.T, text string) *levels.Topology {
-	t.Helper()
-	on, err := levels.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return on
-}
-
 // request is the one of an entry of bcasts.
 func request(t *testing.T, e *table.Entry) tasks.Request {
 	t.Helper()
@@ -97,7 +88,7 @@ func request(t *testing.T, e *table.Entry) tasks.Request {
 // simulated is what a plan takes on the assumed machine.
 func simulated(t *testing.T, topo string, e *table.Entry, p tasks.Plan) (float64, bool) {
 	t.Helper()
-	meter := tune.NewSimulatedMeter(topology(t, topo), machine.Assumed(), all.Submodules())
+	meter := tune.NewSimulatedMeter(tasktest.Topology(t, topo), machine.Assumed(), all.Submodules())
 	took, err := meter.Collective(t.Context(), request(t, e), p, stats.Stop{})
 	return took.Slowest.P50, err == nil
 }
