@@ -39,15 +39,17 @@ type Learner struct {
 	rng    *rand.Rand
 	starts []int
 
-	forest  *forest.Forest
+	forest  *forest.Forest // nil: none was trained
 	trained int       // examples that the forest has seen
+	looked  int       // examples at the last look
+	sum     float64   // what the learner stops by, as of the last training
 	trust   float64   // in what the forest says beside priors, 0 to 1
 	wrong   float64   // mean squared error of priors with that, log₂²
 	mean    []float64 // by point: log₂ of ns, as predicted or measured
 	spread  []float64 // by point: the variance of the forest's mean
 	worth   []float64 // by point, see Pick
-	queue   []int     // points to pick before the next look
-	near    []int     // points that each look is at; others are looked at from time to time
+	queue   []Next    // what to pick before the next look
+	near    []int     // points that each forest is asked for; others are asked for from time to time
 	sums    []float64 // by look
 	least   []float64 // by choice: what its fastest point took, ns; 0: none was measured
 	vain    []float64 // by choice: its measurements since the last one that was faster than all before
@@ -80,7 +82,7 @@ func New(points []Point, o Options) *Learner {
 	}
 	l.least, l.vain, l.far = make([]float64, len(l.by)), make([]float64, len(l.by)), make([]float64, len(points))
 	for i := range l.far {
-		l.far[i] = math.Inf(1)
+		l.far[i], l.near = math.Inf(1), append(l.near, i)
 	}
 	l.start()
 	return l
@@ -163,15 +165,16 @@ func (l *Learner) Known(at int) float64 { return l.ns[at] }
 // Least returns what the fastest measured point of a point's choice took, ns; 0: none was.
 func (l *Learner) Least(at int) float64 { return l.least[l.points[at].Choice] }
 
-// Predict returns what a point takes, ns, as measured or as the forest says. It is 0 for one
-// that can't be measured, and for all before anything was.
+// Predict returns what a point takes, ns, as measured or as the forest says that was trained last.
+// It is 0 for one that can't be measured, and where none was trained.
 func (l *Learner) Predict(at int) float64 {
-	l.look()
 	switch {
-	case l.failed[at] || len(l.y) == 0:
+	case l.failed[at]:
 		return 0
 	case l.ns[at] > 0:
 		return l.ns[at]
+	case l.forest == nil:
+		return 0
 	}
 	return math.Exp2(l.mean[at])
 }
@@ -192,7 +195,8 @@ func (l *Learner) Best(choice int) int {
 	return best
 }
 
-// Next returns what to measure next; false: there is nothing left.
+// Next returns what to measure next; false: there is nothing left. It trains if there is something
+// new to learn from.
 func (l *Learner) Next() (n Next, ok bool) {
 	l.picks++
 	n.Why = "start"
@@ -201,10 +205,9 @@ func (l *Learner) Next() (n Next, ok bool) {
 		ok = l.isOpen(n.At)
 	}
 	if !ok {
-		if n.At, ok = l.pick(); !ok {
+		if n, ok = l.pick(); !ok {
 			return n, false
 		}
-		n.Why = l.why(n.At)
 	}
 	n.Odd = l.o.OddEvery > 0 && l.picks%l.o.OddEvery == 0
 	n.Left = l.left()
@@ -237,16 +240,16 @@ func (l *Learner) why(at int) string {
 }
 
 // pick returns the point that is worth most.
-func (l *Learner) pick() (at int, ok bool) {
+func (l *Learner) pick() (n Next, ok bool) {
 	for {
 		for len(l.queue) > 0 {
-			at, l.queue = l.queue[0], l.queue[1:]
-			if l.isOpen(at) {
-				return at, true
+			n, l.queue = l.queue[0], l.queue[1:]
+			if l.isOpen(n.At) {
+				return n, true
 			}
 		}
 		if l.left() == 0 || l.o.Pick != AtRandom && len(l.y) == 0 {
-			return 0, false
+			return n, false
 		}
 		l.look()
 		l.line()
@@ -271,7 +274,7 @@ func (l *Learner) line() {
 	}
 	l.shuffle(all) // equals in any order
 	if l.o.Pick != AtRandom {
-		slices.SortStableFunc(all, func(i, j int) int { return cmp.Compare(l.worth[j], l.worth[i]) })
+		slices.SortStableFunc(all, func(i, j int) int { return cmp.Compare(l.pays(j), l.pays(i)) })
 	}
 	taken := map[int]bool{}
 	for _, i := range all {
@@ -280,15 +283,31 @@ func (l *Learner) line() {
 		}
 		if !taken[l.points[i].Choice] {
 			taken[l.points[i].Choice] = true
-			l.queue = append(l.queue, i)
+			l.queue = append(l.queue, Next{At: i, Why: l.why(i)})
 		}
 	}
 }
 
-// look trains a forest of all examples and asks it for all points, unless nothing is new.
-func (l *Learner) look() {
+// pays is what a measurement is worth, for the time that it is thought to take if that counts.
+func (l *Learner) pays(at int) float64 {
+	if l.o.Pick == ByGain && !l.o.CostBlind {
+		return l.worth[at] / math.Exp2(l.mean[at])
+	}
+	return l.worth[at]
+}
+
+// Train trains a forest of all examples. Answers are by the last forest. However often it is
+// called, the learner's questions are the same.
+func (l *Learner) Train() {
+	if l.fit() {
+		l.askFor(l.near)
+	}
+}
+
+// fit trains a forest of all examples, and reports whether there were new ones.
+func (l *Learner) fit() bool {
 	if len(l.y) == l.trained {
-		return
+		return false
 	}
 	f, err := forest.Train(l.x, l.y, forest.Options{Seed: l.o.Seed, Trees: l.o.Trees})
 	if err != nil {
@@ -296,25 +315,37 @@ func (l *Learner) look() {
 	}
 	l.forest, l.trained = f, len(l.y)
 	l.weigh()
+	return true
+}
+
+// look finds out what to ask next, if there is something new to learn from, and notes the sum that
+// the learner stops by. Each eighth look is at all points.
+func (l *Learner) look() {
+	if len(l.y) == l.looked {
+		return
+	}
+	l.fit()
+	l.looked = len(l.y)
 	if len(l.sums)%lookAtAll == 0 {
+		l.askFor(nil)
+		l.narrow()
+	} else {
+		l.askFor(l.near)
+	}
+	l.sums = append(l.sums, l.sum)
+}
+
+// askFor asks the forest for some points, or all without a list, and finds out what all are worth.
+func (l *Learner) askFor(some []int) {
+	for _, i := range some {
+		l.ask(i)
+	}
+	if some == nil {
 		for i := range l.points {
 			l.ask(i)
 		}
-	} else {
-		for _, i := range l.near {
-			l.ask(i)
-		}
 	}
-	sum := l.value()
-	if len(l.sums)%lookAtAll == 0 {
-		l.narrow()
-	}
-	if l.o.Pick == ByGain && !l.o.CostBlind {
-		for i := range l.worth {
-			l.worth[i] /= math.Exp2(l.mean[i])
-		}
-	}
-	l.sums = append(l.sums, sum)
+	l.sum = l.value()
 }
 
 // weigh finds out how much better than priors alone the forest is, for examples it has not seen.

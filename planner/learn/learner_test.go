@@ -3,6 +3,7 @@ package learn_test
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -47,6 +48,7 @@ func run(o learn.Options) (n int, slow float64, asked []string) {
 		l.Learn(next.At, ns[next.At])
 		asked = append(asked, fmt.Sprintf("%d %v %s", next.At, next.Odd, next.Why))
 	}
+	l.Train()
 	choices := points[len(points)-1].Choice + 1
 	for c := range choices {
 		best := math.Inf(1)
@@ -115,9 +117,46 @@ func TestLearnerPassesOver(t *testing.T) {
 			l.Learn(n.At, ns[n.At])
 		}
 	}
+	l.Train()
 	for c := range points[len(points)-1].Choice + 1 {
 		if best := l.Best(c); best%3 == 0 && !points[best].Aside || points[best].Choice != c {
 			t.Errorf("choice %d: %d is best", c, best)
+		}
+	}
+}
+
+// Answers change nothing: a learner that is asked and trained at drawn moments asks for the same as
+// one that nobody asks.
+func TestAnswersChangeNothing(t *testing.T) {
+	points, ns := trial()
+	for seed := range uint64(4) {
+		o := learn.Options{Seed: seed, Trees: 8, Pick: []learn.Pick{learn.ByGain, learn.BySpread}[seed%2]}
+		quiet, busy := learn.New(points, o), learn.New(points, o)
+		rng := rand.New(rand.NewPCG(seed, 9))
+		for range 90 {
+			want, _ := quiet.Next()
+			for range rng.IntN(3) {
+				at := rng.IntN(len(points))
+				busy.Predict(at)
+				busy.Least(at)
+				busy.Best(points[at].Choice)
+				if rng.IntN(2) == 0 {
+					busy.Train()
+				}
+			}
+			got, _ := busy.Next()
+			if got != want || quiet.Converged() != busy.Converged() {
+				t.Fatalf("seed %d: asked for %+v, want %+v", seed, got, want)
+			}
+			quiet.Learn(want.At, ns[want.At])
+			busy.Learn(want.At, ns[want.At])
+		}
+		quiet.Train()
+		busy.Train()
+		for i := range points {
+			if quiet.Predict(i) != busy.Predict(i) {
+				t.Fatalf("seed %d, point %d: %v and %v", seed, i, quiet.Predict(i), busy.Predict(i))
+			}
 		}
 	}
 }

@@ -27,6 +27,7 @@ func TestTrustInNoise(t *testing.T) {
 	for i := 0; i < 400; i += 10 {
 		l.Learn(i, ns[i])
 	}
+	l.Train()
 	for i, p := range points {
 		if l.Known(i) > 0 {
 			continue
@@ -50,6 +51,7 @@ func TestTrustInWords(t *testing.T) {
 	for i := 0; i < 400; i += 9 {
 		l.Learn(i, ns[i])
 	}
+	l.Train()
 	for i, p := range points {
 		if share := l.Predict(i) / p.Prior; (i%7 == 3) != (share < .5) {
 			t.Errorf("plan %d is predicted to take %.2f times its prior; it takes %v times that", i, share, ns[i]/p.Prior)
@@ -70,6 +72,7 @@ func TestCautiousFarAway(t *testing.T) {
 	for i := range 10 {
 		l.Learn(i, 1000*math.Exp2(.2*rng.NormFloat64()))
 	}
+	l.Train()
 	near, far := l.Cautious(12)/l.Predict(12), l.Cautious(38)/l.Predict(38)
 	if near <= 1 || far < 2*near {
 		t.Errorf("a size further a guess counts %.2f times, 14 sizes further %.2f times; want far more", near, far)

@@ -104,6 +104,7 @@ func (l *learning) prepare(one *lesson) {
 			one.learner.Learn(at, m.NS)
 		}
 	}
+	one.learner.Train()
 }
 
 func (l *learning) features(one *lesson, r tasks.Request, p tasks.Plan) []float64 {
@@ -198,6 +199,7 @@ func (l *learning) jobs(one *lesson) (all []job) {
 			return []job{l.ask(one, next)}
 		}
 	}
+	one.learner.Train()
 	for ; one.check < mostChecks && len(all) == 0; one.check++ {
 		for choice := range one.choices {
 			if best := one.learner.Best(choice); best >= 0 {

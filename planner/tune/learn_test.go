@@ -142,6 +142,28 @@ func TestLearnResumes(t *testing.T) {
 	}
 }
 
+// A rank that saves its table now and then, as the first one does, measures the same as one that
+// doesn't: ranks would part otherwise.
+func TestLearnMeasuresAlikeWhoeverSaves(t *testing.T) {
+	alone(t)
+	var told [2][]string
+	saved := 0
+	for rank := range told {
+		s, f := newSearch(t, "4x2", tune.Learn, "bcast,reduce")
+		s.Learn.Trees = 15
+		s.Learning = func(text string) { told[rank] = append(told[rank], text) }
+		if rank == 0 {
+			s.Save = func(*table.Table) error { saved++; return nil }
+		}
+		if _, err := s.Run(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if saved == 0 || !slices.Equal(told[0], told[1]) {
+		t.Errorf("%d saves: %s", saved, cmp.Diff(told[0], told[1]))
+	}
+}
+
 // What no submodule lowers is passed over.
 func TestLearnPassesOverRefusals(t *testing.T) {
 	alone(t)

@@ -94,8 +94,8 @@ func (s *Search) Run(ctx context.Context, m Meter) (*table.Table, error) {
 		}
 		if s.done >= saved+saveEvery {
 			saved = s.done
-			s.decide() // also where nobody saves: a strategy that is asked may learn, and all ranks must learn alike
 			if s.Save != nil {
+				s.decide()
 				if err := s.Save(s.Table); err != nil {
 					return s.Table, err
 				}

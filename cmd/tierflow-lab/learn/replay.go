@@ -87,6 +87,7 @@ func (s *Set) replay(ctx context.Context, c Contest, prices [][]float64, most fl
 			steps = append(steps, last)
 			continue
 		}
+		l.Train()
 		slow := s.slowdowns(func(row int) int {
 			if best := l.Best(row); best >= 0 {
 				return where[best].plan
