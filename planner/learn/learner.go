@@ -40,20 +40,20 @@ type Learner struct {
 	starts []int
 
 	forest  *forest.Forest // nil: none was trained
-	trained int       // examples that the forest has seen
-	looked  int       // examples at the last look
-	sum     float64   // what the learner stops by, as of the last training
-	trust   float64   // in what the forest says beside priors, 0 to 1
-	wrong   float64   // mean squared error of priors with that, log₂²
-	mean    []float64 // by point: log₂ of ns, as predicted or measured
-	spread  []float64 // by point: the variance of the forest's mean
-	worth   []float64 // by point, see Pick
-	queue   []Next    // what to pick before the next look
-	near    []int     // points that each forest is asked for; others are asked for from time to time
-	sums    []float64 // by look
-	least   []float64 // by choice: what its fastest point took, ns; 0: none was measured
-	vain    []float64 // by choice: its measurements since the last one that was faster than all before
-	far     []float64 // by point: steps to the nearest example, see steps
+	trained int            // examples that the forest has seen
+	looked  int            // examples at the last look
+	sum     float64        // what the learner stops by, as of the last training
+	trust   float64        // in what the forest says beside priors, 0 to 1
+	wrong   float64        // mean squared error of priors with that, log₂²
+	mean    []float64      // by point: log₂ of ns, as predicted or measured
+	spread  []float64      // by point: the variance of the forest's mean
+	worth   []float64      // by point, see Pick
+	queue   []Next         // what to pick before the next look
+	near    []int          // points that each forest is asked for; others are asked for from time to time
+	sums    []float64      // by look
+	least   []float64      // by choice: what its fastest point took, ns; 0: none was measured
+	vain    []float64      // by choice: its measurements since the last one that was faster than all before
+	far     []float64      // by point: steps to the nearest example, see steps
 	picks   int
 }
 
