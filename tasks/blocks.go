@@ -19,13 +19,13 @@ type holding uint8
 const (
 	oneBlock  holding = iota // this rank's own, or the vector
 	allBlocks                // at their places
-	some                     // those of Graph.stored, one after the other
+	some                     // those of blocks.stored, one after the other
 
 	inputPairs  // of an exchange: all that this rank gives
 	resultPairs // all that it gets
-	givenPairs  // those of Graph.given
-	gottenPairs // those of Graph.gotten
-	lanePairs   // those of Graph.given; what this rank gets is in the receive buffer
+	givenPairs  // those of exchange.given
+	gottenPairs // those of exchange.gotten
+	lanePairs   // those of exchange.given; what this rank gets is in the receive buffer
 )
 
 // keep reserves scratch for what this rank holds of a segment between phases when no
@@ -37,115 +37,89 @@ const (
 //	ReduceScatter  partial results of all blocks; if it has none, the blocks of those it leads
 //	Alltoall       the blocks that those it leads give, and those that they get
 func (g *Graph) keep() {
-	bytes := int64(0)
-	switch r := g.Request; {
-	case r.Coll.Scans():
-		bytes = int64(g.vectors()) * g.vector()
-	case r.Exchanges():
-		bytes = g.keepExchange()
-	case !r.Blocks() && r.Coll.HasData():
-		vectors := r.Coll.row().Values
-		if r.Receives(g.Rank) {
-			vectors-- // which the receive buffer holds
-		}
-		bytes = int64(vectors) * g.elems * int64(r.Type.Size())
-	case r.Blocks():
-		g.stored = g.stores()
-		g.starts = []int64{0}
-		for _, rank := range g.stored {
-			_, n := r.Block(rank)
-			bytes += min(n, g.elems*int64(r.Type.Size()))
-			g.starts = append(g.starts, bytes)
-		}
-	}
-	if g.kept = bytes; bytes > 0 {
-		g.Partial = g.slot(g.slots()-1, bytes) + bytes
+	if g.kept = g.layout().keep(); g.kept > 0 {
+		g.Partial = g.slot(g.slots()-1, g.kept) + g.kept
 	}
 }
 
+func (b *blocks) keep() (bytes int64) {
+	switch r := b.Request; {
+	case r.Blocks():
+		b.stored = b.stores()
+		b.starts = []int64{0}
+		for _, rank := range b.stored {
+			_, n := r.Block(rank)
+			bytes += min(n, b.elems*int64(r.Type.Size()))
+			b.starts = append(b.starts, bytes)
+		}
+	case r.Coll.HasData():
+		vectors := r.Coll.row().Values
+		if r.Receives(b.Rank) {
+			vectors-- // which the receive buffer holds
+		}
+		bytes = int64(vectors) * b.elems * int64(r.Type.Size())
+	}
+	return bytes
+}
+
 // stores lists the ranks whose blocks this rank keeps in scratch.
-func (g *Graph) stores() []levels.Rank {
-	tasks := make([]int, 0, len(g.Phases)) // phases in which it has one
+func (b *blocks) stores() []levels.Rank {
+	tasks := make([]int, 0, len(b.Phases)) // phases in which it has one
 	reduces := false
-	for at, ph := range g.Phases {
-		if g.roles[at].group != nil {
+	for at, ph := range b.Phases {
+		if b.roles[at].group != nil {
 			tasks = append(tasks, at)
 			reduces = reduces || ph.Kind.Op == Reduce
 		}
 	}
-	r := g.Request
+	r := b.Request
 	switch {
-	case len(tasks) < 2 && !reduces, r.GivesBlocks() && r.Receives(g.Rank), r.Rooted() && g.Rank == r.Root:
+	case len(tasks) < 2 && !reduces, r.GivesBlocks() && r.Receives(b.Rank), r.Rooted() && b.Rank == r.Root:
 		return nil // a buffer of the caller's holds them
 	case reduces:
-		return g.everyone()
+		return b.everyone()
 	case r.GivesBlocks():
-		return g.On.Under(g.Rank, g.Phases[tasks[len(tasks)-1]].Level)
+		return b.On.Under(b.Rank, b.Phases[tasks[len(tasks)-1]].Level)
 	}
-	return g.On.Under(g.Rank, g.Phases[tasks[0]].Level)
-}
-
-func (g *Graph) everyone() []levels.Rank {
-	all := make([]levels.Rank, g.On.Topology().Size())
-	for r := range all {
-		all[r] = levels.Rank(r)
-	}
-	return all
-}
-
-// slot is where a segment's place in scratch begins, for places of so many bytes.
-func (g *Graph) slot(i int, bytes int64) int64 { return int64(i) * aligned(bytes) }
-
-// aligned rounds up to whole cache lines, and so to any element.
-func aligned(bytes int64) int64 {
-	const line = 64
-	return (bytes + line - 1) / line * line
+	return b.On.Under(b.Rank, b.Phases[tasks[0]].Level)
 }
 
 // locate says where a task finds its data and where it leaves it. The first task of a
 // segment on a rank reads the caller's input. All others work on the segment where
 // the rank keeps it: in the receive buffer, or in scratch where there is none. The
 // last task of a scatter fills the receive buffer.
-func (g *Graph) locate(t *Task, first bool) {
-	r, at := g.Request, int(t.Phase)
-	switch {
-	case r.Coll.Scans():
-		g.locateScan(t)
-		return
-	case r.Exchanges():
-		g.locateExchange(t, first)
-		return
-	}
-	from := int64(t.Segment) * g.elems
+func (b *blocks) locate(t *Task, first bool) {
+	r, at := b.Request, int(t.Phase)
+	from := int64(t.Segment) * b.elems
 	size := int64(r.Type.Size())
-	input := store{region: r.Input(g.Rank), off: from * size}
+	input := store{region: r.Input(b.Rank), off: from * size}
 	if r.TakesBlocks() || r.GivesBlocks() && input.region == Recv {
 		input.holds = allBlocks
 	}
 	work := input
 	switch {
-	case g.Partial > 0 && (r.Blocks() || !r.Receives(g.Rank)):
-		work = store{Scratch, g.slot(int(t.Segment)%g.slots(), g.kept), oneBlock}
+	case b.Partial > 0 && (r.Blocks() || !r.Receives(b.Rank)):
+		work = store{Scratch, b.slot(int(t.Segment)%b.slots(), b.kept), oneBlock}
 		if r.Blocks() {
 			work.holds = some
 		}
-	case r.GivesBlocks() && r.Receives(g.Rank):
+	case r.GivesBlocks() && r.Receives(b.Rank):
 		work = store{Recv, input.off, allBlocks}
-	case !r.Blocks() && r.Receives(g.Rank):
+	case !r.Blocks() && r.Receives(b.Rank):
 		work.region = Recv
 	}
 	t.in, t.out = work, work
 	if first {
 		t.in = input
 	}
-	if r.TakesBlocks() && t.Kind.Op.Scatters() && g.final(at) && r.Receives(g.Rank) {
+	if r.TakesBlocks() && t.Kind.Op.Scatters() && b.final(at) && r.Receives(b.Rank) {
 		t.out = store{Recv, input.off, oneBlock}
 	}
-	n := min(g.elems, r.Count-from) * size
+	n := min(b.elems, r.Count-from) * size
 	t.Src = Span{Region: t.in.region, Off: t.in.off, Len: n}
 	t.Dst = Span{Region: t.out.region, Off: t.out.off, Len: n}
-	if g.acrossLanes(g.Phases[at]) { // a lane's shard
-		lane, lanes := t.Group.Index, g.roles[at].shards
+	if b.acrossLanes(b.Phases[at]) { // a lane's shard
+		lane, lanes := t.Group.Index, b.roles[at].shards
 		t.Src, t.Dst = t.Src.Shard(lane, lanes, size), t.Dst.Shard(lane, lanes, size)
 	}
 }
@@ -200,12 +174,12 @@ func (g *Graph) part(t *Task, st store, member int) []Span {
 	if g.Request.Exchanges() {
 		var all []Span
 		for _, rank := range role.speaks[member] {
-			all = append(all, g.pairsOf(t, st, rank, t.Kind.Op == Scatter)...)
+			all = append(all, g.exchange.pairsOf(t, st, rank, t.Kind.Op == Scatter)...)
 		}
 		return all
 	}
 	if role.speaks != nil {
-		return g.runs(t, st, role.speaks[member])
+		return g.blocks.runs(t, st, role.speaks[member])
 	}
 	s := Span{Region: st.region, Off: st.off, Len: t.Dst.Len}.Shard(member, role.shards, int64(g.Request.Type.Size()))
 	if s.Len == 0 {
@@ -218,20 +192,20 @@ func (g *Graph) part(t *Task, st store, member int) []Span {
 // it, of a request with blocks: spans of equal lengths on all ranks.
 func (g *Graph) Runs(t *Task) (src, dst []Span) {
 	all := g.everyone()
-	src = g.runs(t, t.in, all)
+	src = g.blocks.runs(t, t.in, all)
 	if t.in == t.out {
 		return src, src
 	}
-	return src, g.runs(t, t.out, all)
+	return src, g.blocks.runs(t, t.out, all)
 }
 
 // runs is where the blocks of some ranks lie. Whole blocks of neighbours are one run.
-func (g *Graph) runs(t *Task, st store, ranks []levels.Rank) []Span {
+func (b *blocks) runs(t *Task, st store, ranks []levels.Rank) []Span {
 	var all []Span
-	whole := g.Segments == 1 && g.Request.Pitch <= g.Request.Count
+	whole := b.Segments == 1 && b.Request.Pitch <= b.Request.Count
 	before := levels.Rank(-2)
 	for _, r := range ranks {
-		s := g.blockIn(t, st, r)
+		s := b.blockIn(t, st, r)
 		switch {
 		case s.Len == 0:
 		case whole && before == r-1:
@@ -246,17 +220,17 @@ func (g *Graph) runs(t *Task, st store, ranks []levels.Rank) []Span {
 }
 
 // blockIn is where a segment's part of a rank's block lies in a store.
-func (g *Graph) blockIn(t *Task, st store, r levels.Rank) Span {
-	size := int64(g.Request.Type.Size())
-	off, n := g.Request.Block(r)
-	begin := int64(t.Segment) * g.elems * size
-	s := Span{Region: st.region, Off: st.off, Len: max(0, min(g.elems*size, n-begin))}
+func (b *blocks) blockIn(t *Task, st store, r levels.Rank) Span {
+	size := int64(b.Request.Type.Size())
+	off, n := b.Request.Block(r)
+	begin := int64(t.Segment) * b.elems * size
+	s := Span{Region: st.region, Off: st.off, Len: max(0, min(b.elems*size, n-begin))}
 	switch st.holds {
 	case allBlocks:
 		s.Off += off
 	case some:
-		i, _ := slices.BinarySearch(g.stored, r)
-		s.Off += g.starts[i]
+		i, _ := slices.BinarySearch(b.stored, r)
+		s.Off += b.starts[i]
 	}
 	return s
 }

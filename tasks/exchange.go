@@ -11,39 +11,39 @@ import "github.com/tierflow/tierflow/levels"
 //	ia   of leaders  0>0 1>0 2>0 3>0  0>1 1>1 2>1 3>1
 //	ss   inside      0>0 1>0 2>0 3>0
 
-// keepExchange lays out what this rank keeps of a segment, and returns its bytes: a
+// keep lays out what this rank keeps of a segment, and returns its bytes: a
 // leader keeps the blocks that those it leads give, and then those that they get; with
 // shape=lanes each rank keeps what its node gives the ranks it sends to.
-func (g *Graph) keepExchange() int64 {
-	if g.Plan.Shape == Lanes {
-		return g.keepLanes()
+func (x *exchange) keep() int64 {
+	if x.Plan.Shape == Lanes {
+		return x.keepLanes()
 	}
 	led := []levels.Rank(nil)
 	tasks := 0
-	for at, ph := range g.Phases {
-		if g.roles[at].group != nil && ph.Kind.Op != Scatter {
-			led = g.On.Under(g.Rank, ph.Level)
+	for at, ph := range x.Phases {
+		if x.roles[at].group != nil && ph.Kind.Op != Scatter {
+			led = x.On.Under(x.Rank, ph.Level)
 			tasks++
 		}
 	}
 	if tasks < 2 {
 		return 0
 	}
-	g.given = g.keepPairs(led, g.everyone(), false, 0)
-	g.gotten = g.keepPairs(led, g.everyone(), true, g.given.end())
-	return g.gotten.end()
+	x.given = x.keepPairs(led, x.everyone(), false, 0)
+	x.gotten = x.keepPairs(led, x.everyone(), true, x.given.end())
+	return x.gotten.end()
 }
 
-// locateExchange is [Graph.locate] of an exchange's task.
-func (g *Graph) locateExchange(t *Task, first bool) {
-	begin := int64(t.Segment) * g.elems * int64(g.Request.Type.Size())
-	slot := g.slot(int(t.Segment)%g.slots(), g.kept)
+// locate says where a task finds its blocks and where it leaves them.
+func (x *exchange) locate(t *Task, first bool) {
+	begin := int64(t.Segment) * x.elems * int64(x.Request.Type.Size())
+	slot := x.slot(int(t.Segment)%x.slots(), x.kept)
 	t.in = store{Scratch, slot, givenPairs}
 	if first {
-		t.in = store{g.Request.Input(g.Rank), begin, inputPairs}
+		t.in = store{x.Request.Input(x.Rank), begin, inputPairs}
 	}
 	t.out = store{Scratch, slot, gottenPairs}
-	if g.final(int(t.Phase)) {
+	if x.final(int(t.Phase)) {
 		t.out = store{Recv, begin, resultPairs}
 	}
 	switch {
@@ -51,26 +51,26 @@ func (g *Graph) locateExchange(t *Task, first bool) {
 		t.out = store{Scratch, slot, givenPairs}
 	case t.Kind.Op == Scatter:
 		t.in = store{Scratch, slot, gottenPairs}
-	case g.Plan.Shape == Lanes && !g.final(int(t.Phase)):
+	case x.Plan.Shape == Lanes && !x.final(int(t.Phase)):
 		t.out = store{Scratch, slot, lanePairs}
 	}
-	n := g.length(t)
+	n := x.length(t)
 	t.Src = Span{Region: t.in.region, Off: t.in.off, Len: n}
 	t.Dst = Span{Region: t.out.region, Off: t.out.off, Len: n}
 }
 
 // pairsOf is where all the blocks lie that a rank gives, or gets, in a store. Whole ones
 // are one run.
-func (g *Graph) pairsOf(t *Task, st store, rank levels.Rank, gets bool) []Span {
+func (x *exchange) pairsOf(t *Task, st store, rank levels.Rank, gets bool) []Span {
 	var all []Span
-	for other := range levels.Rank(g.On.Topology().Size()) {
+	for other := range levels.Rank(x.On.Topology().Size()) {
 		from, to := rank, other
 		if gets {
 			from, to = to, from
 		}
-		switch s := g.pairIn(t, st, from, to); {
+		switch s := x.pairIn(t, st, from, to); {
 		case s.Len == 0:
-		case g.isWhole() && len(all) > 0:
+		case x.isWhole() && len(all) > 0:
 			all[0].Len += s.Len
 		default:
 			all = append(all, s)
@@ -86,8 +86,8 @@ func (g *Graph) Exchange(t *Task) (out, in [][]Span) {
 	me := t.Group.Pos(g.Rank)
 	out, in = make([][]Span, len(t.Group.Ranks)), make([][]Span, len(t.Group.Ranks))
 	for member := range t.Group.Ranks {
-		out[member] = g.pieces(t, t.in, me, member)
-		in[member] = g.pieces(t, t.out, member, me)
+		out[member] = g.exchange.pieces(t, t.in, me, member)
+		in[member] = g.exchange.pieces(t, t.out, member, me)
 	}
 	return out, in
 }
@@ -108,17 +108,17 @@ func (g *Graph) IsDense(ph Phase) bool {
 }
 
 // pieces are the blocks that one member gives another, where they lie in a store.
-func (g *Graph) pieces(t *Task, st store, giver, taker int) (all []Span) {
+func (x *exchange) pieces(t *Task, st store, giver, taker int) (all []Span) {
 	switch {
-	case g.isAmongAll(int(t.Phase)):
-		return g.betweenLanes(t, st, t.Group.Ranks[giver], t.Group.Ranks[taker])
-	case g.Plan.Shape == Lanes && len(g.Phases) > 1:
-		return g.toLane(t, st, t.Group.Ranks[giver], t.Group.Ranks[taker])
+	case x.isAmongAll(int(t.Phase)):
+		return x.betweenLanes(t, st, t.Group.Ranks[giver], t.Group.Ranks[taker])
+	case x.Plan.Shape == Lanes && len(x.Phases) > 1:
+		return x.toLane(t, st, t.Group.Ranks[giver], t.Group.Ranks[taker])
 	}
-	speaks := g.roles[t.Phase].speaks
+	speaks := x.roles[t.Phase].speaks
 	for _, from := range speaks[giver] {
 		for _, to := range speaks[taker] {
-			if s := g.pairIn(t, st, from, to); s.Len > 0 {
+			if s := x.pairIn(t, st, from, to); s.Len > 0 {
 				all = append(all, s)
 			}
 		}

@@ -54,18 +54,58 @@ type Graph struct {
 	On       *levels.Hierarchy
 	Rank     levels.Rank
 	Segments int
-	Phases   []Phase                       // of all ranks, in the order of the pipeline
-	Partial  int64                         // bytes at the beginning of scratch that are the tasks'
-	elems    int64                         // of a segment, of all but the last
-	last     [][]dag.ID                    // per phase, the tasks by segment
-	roles    []role                        // by phase, this rank's
-	ups      []int                         // of a scan: the phases on the way up in which this rank has a task
-	stored   []levels.Rank                 // whose blocks this rank keeps in scratch
-	starts   []int64                       // where they begin in a slot, bytes, and where the last ends
-	kept     int64                         // bytes of a slot in scratch, see keep
-	given    pairStore                     // of an exchange: what those that this rank leads give
-	lanes    map[levels.Rank][]levels.Rank // see owners
-	gotten   pairStore                     // and what they get
+	Phases   []Phase    // of all ranks, in the order of the pipeline
+	Partial  int64      // bytes at the beginning of scratch that are the tasks'
+	elems    int64      // of a segment, of all but the last
+	last     [][]dag.ID // per phase, the tasks by segment
+	roles    []role     // by phase, this rank's
+	kept     int64      // bytes of a slot in scratch, see keep
+	blocks   blocks
+	exchange exchange
+	scan     scan
+}
+
+// layout is where a rank has what its tasks work on.
+type layout interface {
+	keep() int64                // lays out what the rank keeps of a segment between phases; its bytes
+	locate(t *Task, first bool) // says where a task finds its data and where it leaves it; first: of a segment on the rank
+}
+
+// blocks is the layout of all other requests, with blocks or with one vector.
+type blocks struct {
+	*Graph
+	stored []levels.Rank // whose blocks this rank keeps in scratch
+	starts []int64       // where they begin in a slot, bytes, and where the last ends
+}
+
+// exchange is the layout of an exchange: where a rank has blocks with two ends.
+type exchange struct {
+	*Graph
+	given  pairStore                     // what those that this rank leads give
+	gotten pairStore                     // and what they get
+	lanes  map[levels.Rank][]levels.Rank // see owners; nil until asked
+}
+
+// scan is the layout of a scan: where a rank has its values.
+type scan struct {
+	*Graph
+	ups []int // the phases on the way up in which this rank has a task
+}
+
+// layout is the one of the request.
+func (g *Graph) layout() layout {
+	switch {
+	case g.Request.Coll.Scans():
+		return &g.scan
+	case g.Request.Exchanges():
+		return &g.exchange
+	}
+	return &g.blocks
+}
+
+// holdLayouts ties the layouts to their graph.
+func (g *Graph) holdLayouts() {
+	g.blocks.Graph, g.exchange.Graph, g.scan.Graph = g, g, g
 }
 
 // Phase is one stop of a segment on its way: all tasks of one kind.
@@ -144,6 +184,7 @@ func ExpandOn(r Request, h *levels.Hierarchy, p Plan, rank levels.Rank) (*Graph,
 		return nil, fmt.Errorf("%v: in place rank %d must give each rank as many elements as it gets from it", r, rank)
 	}
 	g := &Graph{Request: r, Plan: p, On: h, Rank: rank, Segments: int(n), elems: segElems, Phases: pipeline(r, h, p.Shape)}
+	g.holdLayouts()
 	g.Plan.Window = g.window()
 	g.Grow(g.Segments*len(g.Phases), 3*g.Segments*len(g.Phases))
 	g.last = make([][]dag.ID, len(g.Phases))
@@ -258,7 +299,7 @@ func (g *Graph) addTask(i, at int) {
 	before := g.before(i, at)
 	ph := g.Phases[at]
 	t := Task{Kind: ph.Kind, Level: int8(ph.Level), Phase: int8(at), Segment: int32(i), Group: group}
-	g.locate(&t, before < 0)
+	g.layout().locate(&t, before < 0)
 	id := g.Add(t)
 	if before >= 0 {
 		g.Connect(before, id, DataEdge)
@@ -306,4 +347,22 @@ func (g *Graph) before(i, at int) dag.ID {
 		}
 	}
 	return -1
+}
+
+// everyone lists all ranks.
+func (g *Graph) everyone() []levels.Rank {
+	all := make([]levels.Rank, g.On.Topology().Size())
+	for r := range all {
+		all[r] = levels.Rank(r)
+	}
+	return all
+}
+
+// slot is where a segment's place in scratch begins, for places of so many bytes.
+func (g *Graph) slot(i int, bytes int64) int64 { return int64(i) * aligned(bytes) }
+
+// aligned rounds up to whole cache lines, and so to any element.
+func aligned(bytes int64) int64 {
+	const line = 64
+	return (bytes + line - 1) / line * line
 }

@@ -24,41 +24,41 @@ func (g *Graph) isAmongAll(at int) bool {
 }
 
 // all is the group of all ranks, at the level of a phase.
-func (g *Graph) all(ph Phase) *levels.Group {
-	return &levels.Group{Level: ph.Level, Ranks: g.everyone()}
+func (x *exchange) all(ph Phase) *levels.Group {
+	return &levels.Group{Level: ph.Level, Ranks: x.everyone()}
 }
 
 // nodeOf lists the ranks that a rank shares its lanes with.
-func (g *Graph) nodeOf(rank levels.Rank) []levels.Rank {
-	return g.On.Under(rank, g.Phases[len(g.Phases)-1].Level)
+func (x *exchange) nodeOf(rank levels.Rank) []levels.Rank {
+	return x.On.Under(rank, x.Phases[len(x.Phases)-1].Level)
 }
 
 // keepLanes lays out what this rank keeps for those that it owns, by taker, and returns
 // the bytes.
-func (g *Graph) keepLanes() int64 {
-	node := g.nodeOf(g.Rank)
-	if len(g.Phases) < 2 || len(node) == 1 && !g.makesRoom() {
+func (x *exchange) keepLanes() int64 {
+	node := x.nodeOf(x.Rank)
+	if len(x.Phases) < 2 || len(node) == 1 && !x.makesRoom() {
 		return 0
 	}
 	var owned []levels.Rank
-	for to, owner := range g.owners(node) {
-		if owner == g.Rank && levels.Rank(to) != g.Rank {
+	for to, owner := range x.owners(node) {
+		if owner == x.Rank && levels.Rank(to) != x.Rank {
 			owned = append(owned, levels.Rank(to))
 		}
 	}
-	g.given = g.keepPairs(owned, node, true, 0)
-	return g.given.end()
+	x.given = x.keepPairs(owned, node, true, 0)
+	return x.given.end()
 }
 
 // owners returns for each rank who in a node sends to it: in its own node the rank itself.
 // Of another node's ranks the first belongs to the node's first rank, the second to the
 // second, and so on in turn. Where blocks differ each has about the same bytes. The ranks
 // that get most are given out first, each to the owner that has least.
-func (g *Graph) owners(node []levels.Rank) []levels.Rank {
-	if all, ok := g.lanes[node[0]]; ok {
+func (x *exchange) owners(node []levels.Rank) []levels.Rank {
+	if all, ok := x.lanes[node[0]]; ok {
 		return all
 	}
-	all := make([]levels.Rank, g.On.Topology().Size())
+	all := make([]levels.Rank, x.On.Topology().Size())
 	var others []levels.Rank
 	for r := range all {
 		rank := levels.Rank(r)
@@ -67,25 +67,25 @@ func (g *Graph) owners(node []levels.Rank) []levels.Rank {
 			continue
 		}
 		others = append(others, rank)
-		place, _ := slices.BinarySearch(g.nodeOf(rank), rank)
+		place, _ := slices.BinarySearch(x.nodeOf(rank), rank)
 		all[r] = node[place%len(node)]
 	}
-	if !g.Request.Matrix.IsZero() {
-		g.balance(all, node, others)
+	if !x.Request.Matrix.IsZero() {
+		x.balance(all, node, others)
 	}
-	if g.lanes == nil {
-		g.lanes = map[levels.Rank][]levels.Rank{}
+	if x.lanes == nil {
+		x.lanes = map[levels.Rank][]levels.Rank{}
 	}
-	g.lanes[node[0]] = all
+	x.lanes[node[0]] = all
 	return all
 }
 
 // balance gives each of others an owner in a node, by what the node sends it.
-func (g *Graph) balance(owner, node, others []levels.Rank) {
+func (x *exchange) balance(owner, node, others []levels.Rank) {
 	gets := make([]int64, len(owner))
 	for _, to := range others {
 		for _, from := range node {
-			_, _, n := g.Request.Between(from, to)
+			_, _, n := x.Request.Between(from, to)
 			gets[to] += n
 		}
 	}
@@ -111,12 +111,12 @@ func (g *Graph) makesRoom() bool {
 
 // toLane is what a rank gives an owner of its node: for the owner itself, and for those
 // that it owns.
-func (g *Graph) toLane(t *Task, st store, giver, owner levels.Rank) (all []Span) {
-	for to, o := range g.owners(g.nodeOf(giver)) {
+func (x *exchange) toLane(t *Task, st store, giver, owner levels.Rank) (all []Span) {
+	for to, o := range x.owners(x.nodeOf(giver)) {
 		if o != owner {
 			continue
 		}
-		if s := g.pairIn(t, st, giver, levels.Rank(to)); s.Len > 0 {
+		if s := x.pairIn(t, st, giver, levels.Rank(to)); s.Len > 0 {
 			all = append(all, s)
 		}
 	}
@@ -126,17 +126,17 @@ func (g *Graph) toLane(t *Task, st store, giver, owner levels.Rank) (all []Span)
 // betweenLanes is what an owner sends a rank: what its whole node gives that rank. Whole
 // blocks of neighbours lie side by side on both. A rank that is alone on its node keeps its
 // own block here.
-func (g *Graph) betweenLanes(t *Task, st store, owner, taker levels.Rank) (all []Span) {
-	node := g.nodeOf(owner)
-	if owner == taker && (len(node) > 1 || g.makesRoom()) || owner != taker && slices.Contains(node, taker) || g.owners(node)[taker] != owner {
+func (x *exchange) betweenLanes(t *Task, st store, owner, taker levels.Rank) (all []Span) {
+	node := x.nodeOf(owner)
+	if owner == taker && (len(node) > 1 || x.makesRoom()) || owner != taker && slices.Contains(node, taker) || x.owners(node)[taker] != owner {
 		return nil
 	}
 	before := levels.Rank(-2)
 	for _, from := range node {
-		s := g.pairIn(t, st, from, taker)
+		s := x.pairIn(t, st, from, taker)
 		switch {
-		case s.Len == 0 && g.Segments > 1:
-		case g.isWhole() && before == from-1:
+		case s.Len == 0 && x.Segments > 1:
+		case x.isWhole() && before == from-1:
 			all[len(all)-1].Len += s.Len
 			before = from
 		default:

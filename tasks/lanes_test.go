@@ -40,7 +40,7 @@ func TestOwners(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := fmt.Sprint(g.owners(g.nodeOf(tc.rank))); got != tc.want {
+		if got := fmt.Sprint(g.exchange.owners(g.exchange.nodeOf(tc.rank))); got != tc.want {
 			t.Errorf("%s, %v: rank %d's node has the owners %s, want %s", tc.topo, tc.matrix, tc.rank, got, tc.want)
 		}
 	}

@@ -15,19 +15,19 @@ type pairStore struct {
 }
 
 // keepPairs lays out a store from a number of bytes on.
-func (g *Graph) keepPairs(outer, inner []levels.Rank, byTaker bool, from int64) pairStore {
+func (x *exchange) keepPairs(outer, inner []levels.Rank, byTaker bool, from int64) pairStore {
 	k := pairStore{outer, inner, byTaker, make([]int64, 0, len(outer)*len(inner)+1)}
 	for _, a := range outer {
 		for _, b := range inner {
 			if byTaker {
 				a, b = b, a
 			}
-			_, _, n := g.Request.Between(a, b)
+			_, _, n := x.Request.Between(a, b)
 			if byTaker {
 				a, b = b, a
 			}
 			k.starts = append(k.starts, from)
-			from += min(n, g.elems*int64(g.Request.Type.Size()))
+			from += min(n, x.elems*int64(x.Request.Type.Size()))
 		}
 	}
 	k.starts = append(k.starts, from)
@@ -48,30 +48,30 @@ func (k *pairStore) at(from, to levels.Rank) int64 {
 }
 
 // pairIn is where a segment's part of the block from one rank to another lies in a store.
-func (g *Graph) pairIn(t *Task, st store, from, to levels.Rank) Span {
-	input, result, n := g.Request.Between(from, to)
-	size := int64(g.Request.Type.Size())
-	begin := int64(t.Segment) * g.elems * size
-	s := Span{Region: st.region, Off: st.off, Len: max(0, min(g.elems*size, n-begin))}
+func (x *exchange) pairIn(t *Task, st store, from, to levels.Rank) Span {
+	input, result, n := x.Request.Between(from, to)
+	size := int64(x.Request.Type.Size())
+	begin := int64(t.Segment) * x.elems * size
+	s := Span{Region: st.region, Off: st.off, Len: max(0, min(x.elems*size, n-begin))}
 	switch st.holds {
 	case inputPairs:
 		s.Off += input
 	case resultPairs:
 		s.Off += result
 	case givenPairs:
-		s.Off += g.given.at(from, to)
+		s.Off += x.given.at(from, to)
 	case gottenPairs:
-		s.Off += g.gotten.at(from, to)
+		s.Off += x.gotten.at(from, to)
 	case lanePairs:
-		if to == g.Rank {
+		if to == x.Rank {
 			s.Region, s.Off = Recv, begin+result
 			return s
 		}
-		s.Off += g.given.at(from, to)
+		s.Off += x.given.at(from, to)
 	}
 	return s
 }
 
 // isWhole reports whether a segment is all there is of each block, so that blocks of
 // neighbours lie side by side everywhere.
-func (g *Graph) isWhole() bool { return g.Segments == 1 && g.Request.Pitch <= g.Request.Count }
+func (x *exchange) isWhole() bool { return x.Segments == 1 && x.Request.Pitch <= x.Request.Count }

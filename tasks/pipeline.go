@@ -84,13 +84,13 @@ func (g *Graph) cast() {
 		case g.acrossLanes(ph):
 			group = g.lane(ph)
 		case g.isAmongAll(at):
-			group = g.all(ph)
+			group = g.exchange.all(ph)
 		}
-		if group == nil || len(group.Ranks) == 1 && len(g.Phases) > 1 && !g.makesRoom() || ph.Kind.Op == Prefix && g.isFirst(group) {
+		if group == nil || len(group.Ranks) == 1 && len(g.Phases) > 1 && !g.makesRoom() || ph.Kind.Op == Prefix && g.scan.isFirst(group) {
 			continue
 		}
 		if ph.Kind.Op == Scan || ph.Kind.Op == Exscan {
-			g.ups = append(g.ups, at)
+			g.scan.ups = append(g.scan.ups, at)
 		}
 		p := &g.roles[at]
 		p.group, p.shards = group, len(group.Ranks)
@@ -145,7 +145,7 @@ func (g *Graph) Groups(ph Phase) []*levels.Group {
 	case g.acrossLanes(ph):
 		return g.On.Lanes(g.Phases[0].Level, ph.Level)
 	case g.Request.Exchanges() && g.Plan.Shape == Lanes && ph != g.Phases[0]:
-		return []*levels.Group{g.all(ph)}
+		return []*levels.Group{g.exchange.all(ph)}
 	}
 	return g.On.Groups(ph.Level)
 }

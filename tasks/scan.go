@@ -15,6 +15,9 @@ import "github.com/tierflow/tierflow/levels"
 //	iex  of leaders                                   0,1 | 0,1,2,3
 //	sp   inside                              0,1,2
 
+// keep returns the bytes of the vectors that this rank keeps of a segment.
+func (s *scan) keep() int64 { return int64(s.vectors()) * s.vector() }
+
 // Scanned says where a rank has the two values of a scan's task. A value that it doesn't
 // want has a length and no region.
 type Scanned struct {
@@ -26,41 +29,41 @@ type Scanned struct {
 }
 
 // isFirst reports whether no rank comes before those of a group.
-func (g *Graph) isFirst(group *levels.Group) bool {
-	return g.On.Under(group.Ranks[0], group.Level)[0] == 0
+func (s *scan) isFirst(group *levels.Group) bool {
+	return s.On.Under(group.Ranks[0], group.Level)[0] == 0
 }
 
 // vector is the bytes of a segment's vector in scratch.
-func (g *Graph) vector() int64 { return aligned(g.elems * int64(g.Request.Type.Size())) }
+func (s *scan) vector() int64 { return aligned(s.elems * int64(s.Request.Type.Size())) }
 
 // vectors returns the number of them in a rank's scratch: a prefix for each level that it is on
 // as a leader of the one below, and the total of an exscan.
-func (g *Graph) vectors() int {
-	led := max(0, len(g.ups)-1)
-	if led > 0 && g.Request.Coll == Exscan {
+func (s *scan) vectors() int {
+	led := max(0, len(s.ups)-1)
+	if led > 0 && s.Request.Coll == Exscan {
 		return led + 1
 	}
 	return led
 }
 
-// locateScan is [Graph.locate] of a scan's task.
-func (g *Graph) locateScan(t *Task) {
-	up := g.up(int(t.Level))
-	s := g.Scanned(t)
-	if t.Dst = s.Through; t.Kind.Op == Exscan && s.Below.Region != 0 || s.Through.Region == 0 {
-		t.Dst = s.Below
+// locate says where a task finds its values and where it leaves them.
+func (s *scan) locate(t *Task, _ bool) {
+	up := s.up(int(t.Level))
+	has := s.Scanned(t)
+	if t.Dst = has.Through; t.Kind.Op == Exscan && has.Below.Region != 0 || has.Through.Region == 0 {
+		t.Dst = has.Below
 	}
 	switch {
-	case t.Kind.Op == Prefix && t.Group.Lead() == g.Rank:
-		if t.Src = g.below(t, up+1); t.Dst.Region == 0 {
+	case t.Kind.Op == Prefix && t.Group.Lead() == s.Rank:
+		if t.Src = s.below(t, up+1); t.Dst.Region == 0 {
 			t.Dst = t.Src
 		}
 	case t.Kind.Op == Prefix:
 		t.Src = t.Dst
 	case up == 0:
-		t.Src = g.vectorAt(t, g.Request.Input(g.Rank))
+		t.Src = s.vectorAt(t, s.Request.Input(s.Rank))
 	default:
-		t.Src = g.through(t, up-1)
+		t.Src = s.through(t, up-1)
 	}
 }
 
@@ -68,11 +71,11 @@ func (g *Graph) locateScan(t *Task) {
 // leaves them there. A prefix task finds them there and puts before them the value that
 // its leader has in [Task.Src].
 func (g *Graph) Scanned(t *Task) Scanned {
-	up := g.up(int(t.Level))
-	s := Scanned{Below: g.below(t, up), Through: g.through(t, up)}
+	up := g.scan.up(int(t.Level))
+	s := Scanned{Below: g.scan.below(t, up), Through: g.scan.through(t, up)}
 	if t.Kind.Op == Prefix {
 		s.Fresh = t.Group.Pos(g.Rank) == 0
-		if g.Request.Coll == Exscan || up < len(g.ups)-1 { // it went on, or ends there
+		if g.Request.Coll == Exscan || up < len(g.scan.ups)-1 { // it went on, or ends there
 			s.Through = Span{Len: g.length(t)}
 		}
 	}
@@ -80,9 +83,9 @@ func (g *Graph) Scanned(t *Task) Scanned {
 }
 
 // up is the place among the phases on the way up of the one at a level.
-func (g *Graph) up(level int) int {
-	for i, at := range g.ups {
-		if g.Phases[at].Level == level {
+func (s *scan) up(level int) int {
+	for i, at := range s.ups {
+		if s.Phases[at].Level == level {
 			return i
 		}
 	}
@@ -90,37 +93,37 @@ func (g *Graph) up(level int) int {
 }
 
 // below is where the rank has what comes before it, after the i-th phase on its way up.
-func (g *Graph) below(t *Task, i int) Span {
+func (s *scan) below(t *Task, i int) Span {
 	switch {
 	case i > 0:
-		return g.inScratch(t, i-1)
-	case g.Request.Coll == Exscan:
-		return g.vectorAt(t, Recv)
+		return s.inScratch(t, i-1)
+	case s.Request.Coll == Exscan:
+		return s.vectorAt(t, Recv)
 	}
-	return Span{Len: g.length(t)}
+	return Span{Len: s.length(t)}
 }
 
 // through is where the rank has what comes before it and its own, after the i-th phase on
 // its way up.
-func (g *Graph) through(t *Task, i int) Span {
-	switch last := len(g.ups) - 1; {
-	case g.Request.Coll != Exscan:
-		return g.vectorAt(t, Recv)
+func (s *scan) through(t *Task, i int) Span {
+	switch last := len(s.ups) - 1; {
+	case s.Request.Coll != Exscan:
+		return s.vectorAt(t, Recv)
 	case i < last:
-		return g.inScratch(t, last)
+		return s.inScratch(t, last)
 	}
-	return Span{Len: g.length(t)}
+	return Span{Len: s.length(t)}
 }
 
 // inScratch is the n-th vector of a segment in scratch.
-func (g *Graph) inScratch(t *Task, n int) Span {
-	at := g.slot(int(t.Segment)%g.slots(), g.kept) + int64(n)*g.vector()
-	return Span{Region: Scratch, Off: at, Len: g.length(t)}
+func (s *scan) inScratch(t *Task, n int) Span {
+	at := s.slot(int(t.Segment)%s.slots(), s.kept) + int64(n)*s.vector()
+	return Span{Region: Scratch, Off: at, Len: s.length(t)}
 }
 
 // vectorAt is a segment in a buffer of the caller's.
-func (g *Graph) vectorAt(t *Task, r Region) Span {
-	return Span{Region: r, Off: int64(t.Segment) * g.elems * int64(g.Request.Type.Size()), Len: g.length(t)}
+func (s *scan) vectorAt(t *Task, r Region) Span {
+	return Span{Region: r, Off: int64(t.Segment) * s.elems * int64(s.Request.Type.Size()), Len: s.length(t)}
 }
 
 // length is the bytes of a segment.
