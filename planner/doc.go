@@ -38,7 +38,7 @@
 //	planner/choose/choose.go   Chain.Choose          asks one chooser after the other
 //	planner/collective.go      Comm.binding          says what ranks must agree on
 //	submodules/compiled.go     CompileRequest        cuts it into passes, and compiles these
-//	tasks/graph.go             ExpandOn              makes tasks of request, levels and plan
+//	tasks/expand.go            ExpandOn              makes tasks of request, levels and plan
 //	submodules/compile.go      Compiler.Compile      lowers this rank's tasks to steps
 //	submodules/nbc/nbc.go      NBC.Lower             emits the steps of one task; other submodules likewise
 //	dag/frozen.go              Graph.Freeze          makes arrays of the graph

@@ -28,20 +28,6 @@ const (
 	lanePairs   // those of exchange.given; what this rank gets is in the receive buffer
 )
 
-// keep reserves scratch for what this rank holds of a segment between phases when no
-// buffer of the caller's can hold it:
-//
-//	Reduce         partial results, except at the root
-//	Gather         the blocks of those it leads, except at the root
-//	Scatter        the same
-//	ReduceScatter  partial results of all blocks; if it has none, the blocks of those it leads
-//	Alltoall       the blocks that those it leads give, and those that they get
-func (g *Graph) keep() {
-	if g.kept = g.layout().keep(); g.kept > 0 {
-		g.Partial = g.slot(g.slots()-1, g.kept) + g.kept
-	}
-}
-
 func (b *blocks) keep() (bytes int64) {
 	switch r := b.Request; {
 	case r.Blocks():
@@ -122,16 +108,6 @@ func (b *blocks) locate(t *Task, first bool) {
 		lane, lanes := t.Group.Index, b.roles[at].shards
 		t.Src, t.Dst = t.Src.Shard(lane, lanes, size), t.Dst.Shard(lane, lanes, size)
 	}
-}
-
-// final reports whether the rank has no task in a later phase.
-func (g *Graph) final(at int) bool {
-	for _, later := range g.roles[at+1:] {
-		if later.group != nil {
-			return false
-		}
-	}
-	return true
 }
 
 // Parts returns the division of a gathering or scattering task's data on this rank.

@@ -65,20 +65,14 @@ type Graph struct {
 	scan     scan
 }
 
-// layout is where a rank has what its tasks work on.
-type layout interface {
-	keep() int64                // lays out what the rank keeps of a segment between phases; its bytes
-	locate(t *Task, first bool) // says where a task finds its data and where it leaves it; first: of a segment on the rank
-}
-
-// blocks is the layout of all other requests, with blocks or with one vector.
+// blocks is where a rank has blocks with one end, or the one vector of a request without blocks.
 type blocks struct {
 	*Graph
 	stored []levels.Rank // whose blocks this rank keeps in scratch
 	starts []int64       // where they begin in a slot, bytes, and where the last ends
 }
 
-// exchange is the layout of an exchange: where a rank has blocks with two ends.
+// exchange is where a rank has blocks with two ends.
 type exchange struct {
 	*Graph
 	given  pairStore                     // what those that this rank leads give
@@ -86,25 +80,22 @@ type exchange struct {
 	lanes  map[levels.Rank][]levels.Rank // see owners; nil until asked
 }
 
-// scan is the layout of a scan: where a rank has its values.
+// pairStore is the blocks of a segment that a rank keeps in scratch between two phases: those
+// between each of some ranks and each of others.
+type pairStore struct {
+	outer, inner []levels.Rank // ascending
+	byTaker      bool          // outer are those that get the blocks, not those that give them
+	starts       []int64       // where each begins, outer by outer, and where the last one ends; bytes
+}
+
+// scan is where a rank has the values of a scan.
 type scan struct {
 	*Graph
 	ups []int // the phases on the way up in which this rank has a task
 }
 
-// layout is the one of the request.
-func (g *Graph) layout() layout {
-	switch {
-	case g.Request.Coll.Scans():
-		return &g.scan
-	case g.Request.Exchanges():
-		return &g.exchange
-	}
-	return &g.blocks
-}
-
-// holdLayouts ties the layouts to their graph.
-func (g *Graph) holdLayouts() {
+// tiePlaces ties the places where data lies to their graph.
+func (g *Graph) tiePlaces() {
 	g.blocks.Graph, g.exchange.Graph, g.scan.Graph = g, g, g
 }
 
@@ -112,89 +103,6 @@ func (g *Graph) holdLayouts() {
 type Phase struct {
 	Kind  Kind
 	Level int // of the hierarchy
-}
-
-// Expand makes the task graph of one rank for a request of at most
-// [MaxSegments] segments. Plan must name shape, segment and window; choices
-// don't matter here. A rank that has nothing to do gets an empty graph.
-func Expand(r Request, t *levels.Topology, p Plan, rank levels.Rank) (*Graph, error) {
-	h, err := Hierarchy(r, t, p)
-	if err != nil {
-		return nil, err
-	}
-	return ExpandOn(r, h, p, rank)
-}
-
-// Hierarchy is the one that p's shape uses for r. It depends on the request's
-// root and operation only, so callers may keep it.
-func Hierarchy(r Request, t *levels.Topology, p Plan) (*levels.Hierarchy, error) {
-	if err := r.Validate(t.Size()); err != nil {
-		return nil, fmt.Errorf("%v: %w", r, err)
-	}
-	root := levels.Rank(0)
-	if r.Rooted() {
-		root = r.Root
-	}
-	if !p.Shape.Fits(r.Coll) {
-		return nil, fmt.Errorf("%v: %w: %q: a %v has the shapes %v", r, ErrPlan, p, r.Coll, ShapesOf(r.Coll))
-	}
-	if p.Shape.IsFlat() {
-		return t.Flat(root), nil
-	}
-	h := t.Hierarchy(root)
-	if r.Coll.Scans() {
-		h = t.Trailing()
-	}
-	if err := fits(r, h, p); err != nil {
-		return nil, fmt.Errorf("%v: %w: %q: %w", r, ErrPlan, p, err)
-	}
-	return h, nil
-}
-
-// fits says why a shape with levels can't do a request, nil if it can.
-func fits(r Request, h *levels.Hierarchy, p Plan) error {
-	ordered := r.Reduces() && !r.Op.Commutative()
-	switch wide := wideLevels(h); {
-	case r.Coll.Scans() && !h.Ordered():
-		return fmt.Errorf("a %v with shape=%v needs ranks that are numbered node by node; shape=flat works on any layout", r.Coll, p.Shape)
-	case r.Coll.Scans() && p.Order == TreeOrder:
-		return fmt.Errorf("order=tree with shape=%v: groups of a %v combine in an order of their own; shape=flat keeps the same on any layout", p.Shape, r.Coll)
-	case ordered && !h.Ordered():
-		return fmt.Errorf("shape=%v needs a commutative operation or ranks that are numbered node by node; shape=flat keeps rank order on any layout", p.Shape)
-	case ordered && p.Shape == Rotate:
-		return fmt.Errorf("shape=rotate needs a commutative operation: no rank leads all segments")
-	case p.Shape == Lanes && len(wide) > 2:
-		return fmt.Errorf("shape=lanes works on two levels, and here %d have groups of several ranks; shape=rsag works on any", len(wide))
-	case p.Order == TreeOrder && r.Reduces() && !wholeSubtrees(h):
-		return fmt.Errorf("order=tree with shape=%v needs groups that are whole subtrees of the tree over ranks; shape=flat keeps it on any layout", p.Shape)
-	}
-	return nil
-}
-
-// ExpandOn is [Expand] on a hierarchy that [Hierarchy] returned.
-func ExpandOn(r Request, h *levels.Hierarchy, p Plan, rank levels.Rank) (*Graph, error) {
-	segElems, n, err := segments(r, p)
-	if err != nil {
-		return nil, err
-	}
-	if n > MaxSegments {
-		return nil, fmt.Errorf("%v: %w: %q makes %d segments, one graph holds %d: cut the request with Passes", r, ErrPlan, p, n, MaxSegments)
-	}
-	if r.InPlace && !r.Matrix.IsZero() && !r.Matrix.IsEven(int(rank)) {
-		return nil, fmt.Errorf("%v: in place rank %d must give each rank as many elements as it gets from it", r, rank)
-	}
-	g := &Graph{Request: r, Plan: p, On: h, Rank: rank, Segments: int(n), elems: segElems, Phases: pipeline(r, h, p.Shape)}
-	g.holdLayouts()
-	g.Plan.Window = g.window()
-	g.Grow(g.Segments*len(g.Phases), 3*g.Segments*len(g.Phases))
-	g.last = make([][]dag.ID, len(g.Phases))
-	for at := range g.last {
-		g.last[at] = make([]dag.ID, 0, g.Segments)
-	}
-	g.cast()
-	g.keep()
-	g.expand()
-	return g, nil
 }
 
 // window returns how many segments may be in flight. In place in a buffer that has a
@@ -255,98 +163,11 @@ func Passes(r Request, p Plan) (whole Request, n int64, rest Request, err error)
 	return whole, n, rest, nil
 }
 
-// expand adds the rank's tasks in canonical order. Dataflow shapes take one
-// segment after the other; lockstep takes one stage after the other, the latest
-// phase of a stage first. On a leader of an Allreduce (rows: segments, columns:
-// stages):
-//
-//	stage   0    1    2    3    4    5
-//	seg 0   sr   ir   ib   sb
-//	seg 1        sr   ir   ib   sb
-//	seg 2             sr   ir   ib   sb
-func (g *Graph) expand() {
-	if g.Plan.Shape != HanLockstep {
-		for i := range g.Segments {
-			for at := range g.Phases {
-				g.addTask(i, at)
-			}
-		}
-		return
-	}
-	last := len(g.Phases) - 1
-	var before dag.ID // the first task of the stage before
-	for stage := range g.Segments + last {
-		first := dag.ID(g.Len())
-		for at := min(stage, last); at >= 0 && stage-at < g.Segments; at-- {
-			id := dag.ID(g.Len())
-			g.addTask(stage-at, at)
-			for b := before; b < first && id < dag.ID(g.Len()); b++ {
-				g.Connect(b, id, StageEdge)
-			}
-		}
-		if first < dag.ID(g.Len()) {
-			before = first
-		}
-	}
-}
-
-// addTask adds the rank's task of a segment in a phase, if it has one.
-func (g *Graph) addTask(i, at int) {
-	group := g.group(i, at)
-	if group == nil {
-		return
-	}
-	before := g.before(i, at)
-	ph := g.Phases[at]
-	t := Task{Kind: ph.Kind, Level: int8(ph.Level), Phase: int8(at), Segment: int32(i), Group: group}
-	g.layout().locate(&t, before < 0)
-	id := g.Add(t)
-	if before >= 0 {
-		g.Connect(before, id, DataEdge)
-	}
-	if i >= g.Plan.Window {
-		g.Connect(g.last[at][i-g.Plan.Window], id, SlotEdge)
-	}
-	if before < 0 && g.Partial > 0 {
-		g.reuse(i, at, id)
-	}
-	if i > 0 {
-		g.Connect(g.last[at][i-1], id, OrderEdge)
-	}
-	g.last[at] = append(g.last[at], id)
-}
-
 // slots returns the number of segments whose partial results a rank holds in scratch. As each
 // kind may be a window ahead of the next, one slot more per further kind keeps
 // them from waiting for each other, and lockstep stages from waiting in a circle.
 func (g *Graph) slots() int {
 	return max(1, min(g.Plan.Window+len(g.Phases)-1, g.Segments))
-}
-
-// reuse lets segment i's first task, in phase at, wait for all that used its slot
-// before: the same phase is behind by a window at most, later ones consume it.
-func (g *Graph) reuse(i, at int, id dag.ID) {
-	old := i - g.slots()
-	if old < 0 {
-		return
-	}
-	for later := at; later < len(g.Phases); later++ {
-		windowed := later == at && g.slots() == g.Plan.Window // by the edge of the phase itself
-		if old < len(g.last[later]) && !windowed {
-			g.Connect(g.last[later][old], id, SlotEdge)
-		}
-	}
-}
-
-// before is the rank's task that a segment passes through before a phase, -1 if
-// it is the first.
-func (g *Graph) before(i, at int) dag.ID {
-	for at--; at >= 0; at-- {
-		if i < len(g.last[at]) {
-			return g.last[at][i]
-		}
-	}
-	return -1
 }
 
 // everyone lists all ranks.
@@ -365,4 +186,14 @@ func (g *Graph) slot(i int, bytes int64) int64 { return int64(i) * aligned(bytes
 func aligned(bytes int64) int64 {
 	const line = 64
 	return (bytes + line - 1) / line * line
+}
+
+// final reports whether the rank has no task in a later phase.
+func (g *Graph) final(at int) bool {
+	for _, later := range g.roles[at+1:] {
+		if later.group != nil {
+			return false
+		}
+	}
+	return true
 }

@@ -8,7 +8,7 @@ import "github.com/tierflow/tierflow/dag"
 func (g *Graph) Only(keep func(t *Task) bool) *Graph {
 	some := *g
 	some.Graph = dag.Graph[Task]{}
-	some.holdLayouts()
+	some.tiePlaces()
 	ids := make([]dag.ID, g.Len())
 	for id := range dag.ID(g.Len()) {
 		ids[id] = -1

@@ -6,14 +6,6 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// pairStore is the blocks of a segment that a rank keeps in scratch between two phases: those
-// between each of some ranks and each of others.
-type pairStore struct {
-	outer, inner []levels.Rank // ascending
-	byTaker      bool          // outer are those that get the blocks, not those that give them
-	starts       []int64       // where each begins, outer by outer, and where the last one ends; bytes
-}
-
 // keepPairs lays out a store from a number of bytes on.
 func (x *exchange) keepPairs(outer, inner []levels.Rank, byTaker bool, from int64) pairStore {
 	k := pairStore{outer, inner, byTaker, make([]int64, 0, len(outer)*len(inner)+1)}

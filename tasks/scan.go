@@ -47,7 +47,7 @@ func (s *scan) vectors() int {
 }
 
 // locate says where a task finds its values and where it leaves them.
-func (s *scan) locate(t *Task, _ bool) {
+func (s *scan) locate(t *Task) {
 	up := s.up(int(t.Level))
 	has := s.Scanned(t)
 	if t.Dst = has.Through; t.Kind.Op == Exscan && has.Below.Region != 0 || has.Through.Region == 0 {
