@@ -102,7 +102,7 @@ func (c *control) hearWhat(from levels.Rank, n note) {
 	}
 	c.takers.Go(func() { // endNotes waits for it
 		if e.lockWithin(lockTime) {
-			e.noteAsked(n)
+			e.comms.noteAsked(n)
 			e.mu.Unlock()
 		}
 		s := c.world.states([]levels.Rank{c.me}, about{n.Comm, n.Seq, n.ForCall, n.ForLate}, func() bool { return false })[0]
@@ -117,8 +117,8 @@ func (c *control) hearWhat(from levels.Rank, n note) {
 }
 
 // noteAsked notes that another process asks about a communicator.
-func (e *Endpoint) noteAsked(n note) {
-	if one := e.comms[n.Comm]; one != nil && n.ForLate {
+func (t commTable) noteAsked(n note) {
+	if one := t[n.Comm]; one != nil && n.ForLate {
 		one.askedLate = time.Now()
 	} else if one != nil {
 		one.askedStall = time.Now()

@@ -19,7 +19,7 @@ func TestHistogram(t *testing.T) {
 // Each call of a program that repeats some has the same chance to be timed: none of 16 is left out.
 func TestTimedCallsAreDrawn(t *testing.T) {
 	const period, rounds = 16, 4000
-	e := &Endpoint{untimed: drawUntimed(), world: &World{}}
+	e := &Endpoint{accounts: accounts{untimed: drawUntimed()}, world: &World{}}
 	r := &Run{}
 	r.comm = &Comm{e: e}
 	r.b.Tally = &Tally{}

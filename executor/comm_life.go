@@ -156,7 +156,7 @@ func (c *Comm) leave(tell bool) error {
 	m, onward, owed := e.voter.Withdraw(c.topic(0)) // those who go on without this rank may count it out
 	say := (tell || c.broken == nil) && !e.stopped
 	// The control plane may not have told yet what this rank has broken of the others.
-	broken := c.cause.err != nil || c.id == 0 && e.world.control != nil && e.hasBroken()
+	broken := c.cause.err != nil || c.id == 0 && e.world.control != nil && e.comms.hasBroken()
 	var told []levels.Rank
 	others := false
 	if say {
@@ -292,9 +292,9 @@ func (e *Endpoint) Alloc(n int64) (b []byte, free func(), err error) {
 	return b, free, err
 }
 
-// hasBroken reports whether a communicator of this rank is broken. The lock is held.
-func (e *Endpoint) hasBroken() bool {
-	for _, c := range e.comms {
+// hasBroken reports whether one of them is broken. The engine's lock is held.
+func (t commTable) hasBroken() bool {
+	for _, c := range t {
 		if c.cause.err != nil {
 			return true
 		}

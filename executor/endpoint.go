@@ -29,47 +29,68 @@ type Endpoint struct {
 	voter   *ballot.Voter // agrees with other ranks after a death
 	caller  atomic.Uint64 // the number of the goroutine on which its program runs; 0: unknown
 
-	mu      sync.Mutex       // guards all below, and the runs' state
-	peers   []peerState      // by rank of the world
-	known   knownCalls       // what has been started
-	comms   map[CommID]*Comm // by number; also those that this rank has not made yet
-	runs    []*Run           // started and not finished, of all communicators, in the order in which they are served
-	store   blocks           // payloads that came before their recv was ready
-	puts    puts             // whose bytes are on their way out
-	hand    handFunc         // copies to where others read it
-	slots   slotRing         // of calls on this rank
-	bounces [2][]byte        // for operands of another process, see bounceBuffer; nil until needed
-	failing []failure        // found under mu; the driver carries it out without mu
-	asking  []inquiry        // likewise
+	mu      sync.Mutex  // guards all below, and the runs' state
+	peers   []peerState // by rank of the world
+	known   knownCalls  // what has been started
+	comms   commTable   // also those that this rank has not made yet
+	runs    []*Run      // started and not finished, of all communicators, in the order in which they are served
+	store   blocks      // payloads that came before their recv was ready
+	puts    puts        // whose bytes are on their way out
+	hand    handFunc    // copies to where others read it
+	slots   slotRing    // of calls on this rank
+	bounces [2][]byte   // for operands of another process, see bounceBuffer; nil until needed
 	// outgoing is the message that the link is given just now, nothing afterwards. It
 	// is a field because a pointer that goes through an interface escapes: a message on the
 	// stack would be an allocation each. Only prepare writes it.
-	outgoing wire.Message
+	outgoing  wire.Message
+	transfers int       // how many are on their way; 0 <= transfers
+	tickets   uint32    // receives posted
+	operator  *operator // runs callers' operations; nil until there is one
+	stopped   bool      // the world closes: nobody drives any more
+	duties
+	losses
+	wheel
+	accounts
+}
 
-	samples *trace.Ring // steps of some calls; nil: none
-	tallies []*Tally    // of calls, the oldest first
-	untimed int32       // calls until the next one is timed, see Run.count
-	stalls  int64       // see Activity
-	waited  time.Duration
-	idles   uint32 // waits that have begun, see tickIdle
+// commTable is a rank's communicators by number.
+type commTable map[CommID]*Comm
 
-	stopped    bool           // the world closes: nobody drives any more
-	lost       []failure      // ranks that failed or died, for communicators made later
-	dead       []levels.Rank  // ranks that have died
-	ended      []levels.Rank  // ranks of lost that have said themselves that they are no more in anything
-	failed     *flight.Failed // the first failure; nil: none
+// duties are what is found under the engine's lock and carried out without it, by the driver.
+type duties struct {
+	failing []failure
+	asking  []inquiry
+}
+
+// losses are what a rank knows of ranks of the world that have gone.
+type losses struct {
+	lost     []failure      // ranks that failed or died, for communicators made later
+	dead     []levels.Rank  // ranks that have died
+	ended    []levels.Rank  // ranks of lost that have said themselves that they are no more in anything
+	failed   *flight.Failed // the first failure; nil: none
+	suspects []suspect      // the oldest first
+}
+
+// wheel is who drives, and who waits for that.
+type wheel struct {
 	driving    bool           // somebody drives
 	driver     driver         // for whom; while driving
 	waiters    []*ending      // what is waited for while another goroutine drives
-	transfers  int            // how many are on their way; 0 <= transfers
-	tickets    uint32         // receives posted
-	operator   *operator      // runs callers' operations; nil until there is one
 	background sync.WaitGroup // the background driver and the operator; World.Close waits for them
-	suspects   []suspect      // the oldest first
 	inBack     bool           // a background driver exists
 	backDrives bool           // and drives
 	back       func()         // the background driver; nil before the first
 	looked     time.Time      // when lendThread last looked around
+	waited     time.Duration  // that somebody waited, see Activity
+	idles      uint32         // waits that have begun, see tickIdle
+}
+
+// accounts are what a rank counts and times.
+type accounts struct {
+	samples *trace.Ring // steps of some calls; nil: none
+	tallies []*Tally    // of calls, the oldest first
+	untimed int32       // calls until the next one is timed, see Run.count
+	stalls  int64       // see Activity
 }
 
 // peerState is what an engine keeps of one rank, itself included.
@@ -155,7 +176,7 @@ type inquiry struct {
 // newEndpoint returns the engine of a rank, with no communicator.
 func newEndpoint(w *World, p Port) *Endpoint {
 	size := len(w.endpoints)
-	e := &Endpoint{world: w, rank: p.Rank, link: p.Link, sleeper: p.Sleeper, memory: p.Memory, comms: map[CommID]*Comm{}, hand: (&handing{}).copy}
+	e := &Endpoint{world: w, rank: p.Rank, link: p.Link, sleeper: p.Sleeper, memory: p.Memory, comms: commTable{}, hand: (&handing{}).copy}
 	e.flight = flight.New(int(p.Rank), size, w.config.RecorderEvents)
 	e.untimed = drawUntimed()
 	e.peers = wire.Apart[peerState](size)
@@ -182,9 +203,9 @@ func (e *Endpoint) ensureComm(id CommID) *Comm {
 
 // noteLost notes that all that a rank of the world is in is broken, and will be. The
 // lock is held.
-func (e *Endpoint) noteLost(rank levels.Rank, err error) {
-	if !slices.ContainsFunc(e.lost, func(f failure) bool { return f.peer == rank }) {
-		e.lost = append(e.lost, failure{peer: rank, err: err})
+func (l *losses) noteLost(rank levels.Rank, err error) {
+	if !slices.ContainsFunc(l.lost, func(f failure) bool { return f.peer == rank }) {
+		l.lost = append(l.lost, failure{peer: rank, err: err})
 	}
 }
 

@@ -39,7 +39,7 @@ func (e *Endpoint) State(comm CommID) flight.State {
 		s.Doing = flight.Inside
 	}
 	s.Open = s.Open[:min(maxOpen, len(s.Open))]
-	s.Called, s.Failed = e.listCalled(comm), e.failed
+	s.Called, s.Failed = e.comms.listCalled(comm), e.failed
 	if what, seq, ago, ok := e.flight.LastEnded(); ok {
 		s.Last, s.Since = fmt.Sprintf("%s #%d", what, seq), ago
 	}
@@ -142,15 +142,15 @@ func (e *Endpoint) stallTime(now time.Time) int64 {
 	return max(1, int64(now.Sub(e.world.config.Hooks.Epoch)))
 }
 
-// listCalled returns how far the rank is on its communicators, on one of them first.
-func (e *Endpoint) listCalled(first CommID) (list []flight.Called) {
+// listCalled returns how far the rank is on each of them, on one first.
+func (t commTable) listCalled(first CommID) (list []flight.Called) {
 	add := func(c *Comm) {
 		if c != nil && c.local != nil && len(list) < maxCalled {
 			list = append(list, flight.Called{Comm: uint64(c.id), Calls: c.seq})
 		}
 	}
-	add(e.comms[first])
-	for id, c := range e.comms {
+	add(t[first])
+	for id, c := range t {
 		if id != first {
 			add(c)
 		}

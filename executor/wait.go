@@ -57,8 +57,8 @@ func (n *ending) awaitEnd(ctx context.Context) error {
 }
 
 // takeWheel makes this goroutine the driver, for n; nil: in the background.
-func (e *Endpoint) takeWheel(ctx context.Context, n *ending) {
-	e.driving, e.driver = true, driver{ctx, n}
+func (w *wheel) takeWheel(ctx context.Context, n *ending) {
+	w.driving, w.driver = true, driver{ctx, n}
 }
 
 // Done reports whether it has ended: Wait would return at once.
@@ -262,9 +262,9 @@ func (e *Endpoint) endIdle(idle int) {
 }
 
 // addWaited counts time that somebody waited; the background driver waits for nobody.
-func (e *Endpoint) addWaited(d time.Duration) {
-	if !e.backDrives {
-		e.waited += d
+func (w *wheel) addWaited(d time.Duration) {
+	if !w.backDrives {
+		w.waited += d
 	}
 }
 
@@ -274,13 +274,13 @@ const shortWait = 50 * time.Microsecond
 
 // waitedSampled counts the beginning of a wait, if it is one that is measured. A long one stands
 // for itself only.
-func (e *Endpoint) waitedSampled(d time.Duration) {
+func (w *wheel) waitedSampled(d time.Duration) {
 	switch {
-	case e.idles%sampleEvery != 0:
+	case w.idles%sampleEvery != 0:
 	case d > shortWait:
-		e.addWaited(d)
+		w.addWaited(d)
 	default:
-		e.addWaited(sampleEvery * d)
+		w.addWaited(sampleEvery * d)
 	}
 }
 
