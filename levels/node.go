@@ -23,6 +23,10 @@ func (t *Topology) Node(r Rank) int32 { return t.Domain(r, t.node()) }
 // Nodes is the number of nodes.
 func (t *Topology) Nodes() int { return t.Domains(t.node()) }
 
+// Rack is the index of the domain just outside of r's node: a rack, or a site. Where nodes are in
+// nothing but the whole machine it is 0.
+func (t *Topology) Rack(r Rank) int32 { return t.Domain(r, min(t.node()+1, t.Depth()-1)) }
+
 // WithinNodes reports whether no group of a level spans two nodes.
 func (h *Hierarchy) WithinNodes(level int) bool {
 	for _, g := range h.Groups(level) {

@@ -256,9 +256,12 @@ func (t *Topology) IsOneProcess() bool { return t.one }
 
 // Equal reports whether both have the same levels, domains and names.
 func (t *Topology) Equal(o *Topology) bool {
-	return slices.Equal(t.levels, o.levels) &&
-		slices.EqualFunc(t.domain, o.domain, slices.Equal[[]int32]) &&
-		slices.EqualFunc(t.names, o.names, slices.Equal[[]string])
+	return t.Alike(o) && slices.EqualFunc(t.names, o.names, slices.Equal[[]string])
+}
+
+// Alike reports whether both have the same levels and domains, whatever these are called.
+func (t *Topology) Alike(o *Topology) bool {
+	return slices.Equal(t.levels, o.levels) && slices.EqualFunc(t.domain, o.domain, slices.Equal[[]int32])
 }
 
 // Sub is the topology of an ordered subset: its rank j is ranks[j] of t. All levels

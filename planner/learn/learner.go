@@ -34,6 +34,7 @@ type Learner struct {
 	by     [][]int // points by choice
 	ns     []float64
 	failed []bool
+	asked  []bool // asked for, and neither measured nor given back
 	x      [][]float64
 	y      []float64
 	rng    *rand.Rand
@@ -70,7 +71,7 @@ func New(points []Point, o Options) *Learner {
 		o.OddEvery = 5
 	}
 	l := &Learner{
-		o: o, points: points, ns: make([]float64, len(points)), failed: make([]bool, len(points)),
+		o: o, points: points, ns: make([]float64, len(points)), failed: make([]bool, len(points)), asked: make([]bool, len(points)),
 		mean: make([]float64, len(points)), worth: make([]float64, len(points)),
 		spread: make([]float64, len(points)), rng: rand.New(rand.NewPCG(o.Seed, 1)),
 	}
@@ -129,6 +130,10 @@ func (l *Learner) Learn(at int, ns float64) {
 
 // Fail tells that a point can't be measured. It is not asked for again.
 func (l *Learner) Fail(at int) { l.failed[at] = true }
+
+// Free tells that a point that was asked for is not measured, but something else in its place. It
+// may be asked for again.
+func (l *Learner) Free(at int) { l.asked[at] = false }
 
 // Hear tells what something took that is no point, such as one of another size.
 func (l *Learner) Hear(features []float64, prior, ns float64) {
@@ -196,7 +201,8 @@ func (l *Learner) Best(choice int) int {
 }
 
 // Next returns what to measure next; false: there is nothing left. It trains if there is something
-// new to learn from.
+// new to learn from. What it has asked for before is not asked for again, so that many can be
+// measured at one time, unless [Learner.Free] says otherwise.
 func (l *Learner) Next() (n Next, ok bool) {
 	l.picks++
 	n.Why = "start"
@@ -209,6 +215,7 @@ func (l *Learner) Next() (n Next, ok bool) {
 			return n, false
 		}
 	}
+	l.asked[n.At] = true
 	n.Odd = l.o.OddEvery > 0 && l.picks%l.o.OddEvery == 0
 	n.Left = l.left()
 	if len(l.sums) > 0 {
@@ -217,7 +224,9 @@ func (l *Learner) Next() (n Next, ok bool) {
 	return n, true
 }
 
-func (l *Learner) isOpen(at int) bool { return l.ns[at] == 0 && !l.failed[at] && !l.points[at].Aside }
+func (l *Learner) isOpen(at int) bool {
+	return l.ns[at] == 0 && !l.failed[at] && !l.asked[at] && !l.points[at].Aside
+}
 
 func (l *Learner) left() (n int) {
 	for i := range l.points {

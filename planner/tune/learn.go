@@ -18,15 +18,17 @@ var Learn = &Method{
 	about: `learns from each measurement what other plans and sizes take,
 by a random forest, and measures next what tells most; stops
 when little is hoped to be gained by more`,
-	begin: func(k *knowledge) strategy { return newLearning(k) },
+	begin: func(k *knowledge) strategy { return &learningOn{learning: newLearning(k), on: k} },
 }
 
-// learning is the strategy of [Learn]: a learner for each collective. Measured first are the
-// built-in rule's plans, so that every size has a time, and last what would be chosen, until all
-// that is has been measured.
+// learning is what [Learn] knows of some machines: a learner for each collective. Measured first
+// are the built-in rule's plans, so that every size has a time, and last what would be chosen,
+// until all that is has been measured.
 type learning struct {
-	*knowledge
+	options learn.Options
+	tell    func(text string) // nil: nobody wants to hear
 	lessons []*lesson
+	many    bool // machines
 	rng     *rand.Rand
 }
 
@@ -34,202 +36,237 @@ type learning struct {
 type lesson struct {
 	learner *learn.Learner
 	coder   *learn.Coder
-	choices []int          // requests
-	points  []arm          // by the learner's point
-	at      map[string]int // points by pointKey
-	pending []job          // what was asked for, and has no answer yet
-	ruled   bool           // the rule's plans were asked for
-	check   int            // rounds in which choices were asked for
+	choices []choice
+	points  []arm           // by the learner's point
+	at      map[pointOn]int // points
+	listed  []job           // to be measured, whatever comes out of others
+	open    int             // jobs that have no answer yet
+	ruled   bool            // the rule's plans were listed
+	check   int             // rounds in which choices were listed
 }
 
-// arm is a plan for a request.
-type arm struct {
+// choice is a request on a machine.
+type choice struct {
+	of      *knowledge
 	request int
-	plan    tasks.Plan
 }
 
-// job is a measurement that was asked for.
+// arm is a plan for a choice.
+type arm struct {
+	choice
+	plan tasks.Plan
+}
+
+// pointOn names a plan for a request on a machine.
+type pointOn struct {
+	of  *knowledge
+	key string // see pointKey
+}
+
+// job is a measurement that is asked for.
 type job struct {
+	of      *knowledge
+	lesson  *lesson
 	request tasks.Request
 	plan    tasks.Plan
-	at      int // the learner's point; −1: a size that is none
-	prior   float64
+	at      int     // the learner's point
+	odd     bool    // the request is of another size than the point's
+	usual   bool    // the built-in rule's plan
+	prior   float64 // ns, if it is odd
 }
 
 // mostChecks bounds how often the choices of a collective are measured because nobody has.
 // A choice that turns out slow makes place for another one.
 const mostChecks = 4
 
-func newLearning(k *knowledge) *learning {
-	l := &learning{knowledge: k, rng: rand.New(rand.NewPCG(k.learn.Seed, 4))}
+// newLearning begins to learn on machines, whose searches have the same options.
+func newLearning(machines ...*knowledge) *learning {
+	l := &learning{options: machines[0].learn, tell: machines[0].learning, rng: rand.New(rand.NewPCG(machines[0].learn.Seed, 4))}
 	by := map[tasks.Collective]*lesson{}
-	for i, r := range k.requests {
-		if by[r.Coll] == nil {
-			by[r.Coll] = &lesson{at: map[string]int{}}
-			l.lessons = append(l.lessons, by[r.Coll])
+	for _, k := range machines {
+		for i, r := range k.requests {
+			if by[r.Coll] == nil {
+				by[r.Coll] = &lesson{at: map[pointOn]int{}}
+				l.lessons = append(l.lessons, by[r.Coll])
+			}
+			by[r.Coll].choices = append(by[r.Coll].choices, choice{k, i})
 		}
-		by[r.Coll].choices = append(by[r.Coll].choices, i)
 	}
 	for _, one := range l.lessons {
-		l.prepare(one)
+		one.prepare(l.options)
 	}
+	l.many = len(machines) > 1
 	return l
 }
 
 // prepare lists a lesson's points, and tells its learner what is known of them.
-func (l *learning) prepare(one *lesson) {
+func (one *lesson) prepare(o learn.Options) {
 	var plans []tasks.Plan
-	for _, i := range one.choices {
-		for _, c := range l.candidates[i] {
-			if c.Rejected == "" {
-				plans = append(plans, c.Plan)
+	for _, c := range one.choices {
+		for _, of := range c.of.candidates[c.request] {
+			if of.Rejected == "" {
+				plans = append(plans, of.Plan)
 			}
 		}
 	}
-	one.coder = learn.NewCoder(plans, l.learn.Words)
+	one.coder = learn.NewCoder(plans, o.Words)
 	var points []learn.Point
-	for choice, i := range one.choices {
-		prices := l.priors(i)
-		for k, c := range l.candidates[i] {
-			if c.Rejected == "" {
-				one.at[pointKey(l.requests[i], c.Plan)] = len(points)
-				points = append(points, learn.Point{Choice: choice, Features: l.features(one, l.requests[i], c.Plan), Prior: prices[k]})
-				one.points = append(one.points, arm{i, c.Plan})
+	for n, c := range one.choices {
+		prices, r := c.of.priors(c.request), c.of.requests[c.request]
+		for k, of := range c.of.candidates[c.request] {
+			if of.Rejected == "" {
+				one.at[pointOn{c.of, pointKey(r, of.Plan)}] = len(points)
+				points = append(points, learn.Point{Choice: n, Features: one.features(c.of, r, of.Plan), Prior: prices[k]})
+				one.points = append(one.points, arm{c, of.Plan})
 			}
 		}
 	}
-	one.learner = learn.New(points, l.learn)
+	one.learner = learn.New(points, o)
 	for at, a := range one.points {
-		if m, known := l.known[pointKey(l.requests[a.request], a.plan)]; known {
+		if m, known := a.of.known[pointKey(a.of.requests[a.request], a.plan)]; known {
 			one.learner.Learn(at, m.NS)
 		}
 	}
 	one.learner.Train()
 }
 
-func (l *learning) features(one *lesson, r tasks.Request, p tasks.Plan) []float64 {
-	nodes := l.topology.Nodes()
-	return one.coder.Features(nodes, (l.topology.Size()+nodes-1)/nodes, r.Bytes(), p)
+func (one *lesson) features(on *knowledge, r tasks.Request, p tasks.Plan) []float64 {
+	nodes := on.topology.Nodes()
+	return one.coder.Features(nodes, (on.topology.Size()+nodes-1)/nodes, r.Bytes(), p)
 }
 
-// machine returns the one whose prices are priors: the space's, or one that nobody has measured.
-func (l *learning) machine() *machine.Machine {
-	if l.space.Machine != nil {
-		return l.space.Machine
+// pricedMachine returns the one whose prices are priors: the space's, or one that nobody has
+// measured.
+func (k *knowledge) pricedMachine() *machine.Machine {
+	if k.space.Machine != nil {
+		return k.space.Machine
 	}
 	return machine.Assumed()
 }
 
 // priors returns what the candidates of request i cost, ns. What has no price costs what is like
 // it, or else the geometric mean of all.
-func (l *learning) priors(i int) []float64 {
-	ns := make([]float64, len(l.candidates[i]))
-	p, err := price.New(l.machine(), l.topology, l.requests[i])
+func (k *knowledge) priors(i int) []float64 {
+	ns := make([]float64, len(k.candidates[i]))
+	p, err := price.New(k.pricedMachine(), k.topology, k.requests[i])
 	if err != nil {
 		return ns
 	}
 	var priced []float64
-	for k, c := range l.candidates[i] {
+	for n, c := range k.candidates[i] {
 		if c.Rejected == "" {
-			if ns[k] = priceLike(p, c.Plan, l.space.Registry); ns[k] > 0 {
-				priced = append(priced, ns[k])
+			if ns[n] = priceLike(p, c.Plan, k.space.Registry); ns[n] > 0 {
+				priced = append(priced, ns[n])
 			}
 		}
 	}
 	mean := geometricMean(priced)
-	for k := range ns {
-		if ns[k] == 0 {
-			ns[k] = mean
+	for n := range ns {
+		if ns[n] == 0 {
+			ns[n] = mean
 		}
 	}
 	return ns
 }
 
-// next lists a measurement for each collective that is not learned yet.
-func (l *learning) next() (all []work) {
-	for _, one := range l.lessons {
-		one.hear(l)
-		jobs := l.jobs(one)
-		one.pending = jobs
-		for _, j := range jobs {
-			all = append(all, work{
-				request: j.request, plan: j.plan, usual: !one.ruled, beside: l.collective, kind: Collectives,
-			})
-		}
-		one.ruled = true
+// take returns the next measurement of a lesson; false: there is none, or none before the open
+// ones have answers.
+func (l *learning) take(one *lesson) (j job, ok bool) {
+	if len(one.listed) == 0 {
+		l.list(one)
 	}
-	return all
+	if len(one.listed) == 0 {
+		return j, false
+	}
+	j, one.listed = one.listed[0], one.listed[1:]
+	one.open++
+	return j, true
 }
 
-// hear tells the learner what came out of the last measurements.
-func (one *lesson) hear(l *learning) {
-	for _, j := range one.pending {
-		m, known := l.known[pointKey(j.request, j.plan)]
+// list lists what to measure next of a lesson: the rule's plans, then what the learner asks for,
+// and in the end what would be chosen.
+func (l *learning) list(one *lesson) {
+	if !one.ruled {
+		one.ruled = true
+		for _, c := range one.choices {
+			if at, there := one.at[pointOn{c.of, pointKey(c.of.requests[c.request], c.of.rules[c.request])}]; there {
+				one.want(at, true)
+			}
+		}
+		if len(one.listed) > 0 {
+			return
+		}
+	}
+	if one.check == 0 && !one.learner.Converged() {
+		if next, ok := one.learner.Next(); ok {
+			one.listed = append(one.listed, l.ask(one, next))
+			return
+		}
+	}
+	if one.open > 0 {
+		return // their answers may change what would be chosen
+	}
+	one.learner.Train()
+	for ; one.check < mostChecks && len(one.listed) == 0; one.check++ {
+		for n := range one.choices {
+			if best := one.learner.Best(n); best >= 0 {
+				one.want(best, false)
+			}
+		}
+		if len(one.listed) == 0 {
+			break
+		}
+	}
+}
+
+// want lists a point, unless it is measured.
+func (one *lesson) want(at int, usual bool) {
+	if a := one.points[at]; one.learner.Known(at) == 0 {
+		one.listed = append(one.listed, job{of: a.of, lesson: one, request: a.of.requests[a.request], plan: a.plan, at: at, usual: usual})
+	}
+}
+
+// hear tells learners what came out of jobs.
+func (l *learning) hear(jobs []job) {
+	for _, j := range jobs {
+		one := j.lesson
+		one.open--
+		m, known := j.of.known[pointKey(j.request, j.plan)]
 		switch {
-		case known && j.at >= 0:
-			one.learner.Learn(j.at, m.NS)
+		case j.odd:
+			one.learner.Free(j.at)
+			if known {
+				one.learner.Hear(one.features(j.of, j.request, j.plan), j.prior, m.NS)
+			}
 		case known:
-			one.learner.Hear(l.features(one, j.request, j.plan), j.prior, m.NS)
-		case j.at >= 0:
+			one.learner.Learn(j.at, m.NS)
+		default:
 			one.learner.Fail(j.at) // nobody lowers it
 		}
 	}
 }
 
-// jobs lists what to measure next of a collective.
-func (l *learning) jobs(one *lesson) (all []job) {
-	add := func(at int) {
-		a := one.points[at]
-		if one.learner.Known(at) == 0 {
-			all = append(all, job{request: l.requests[a.request], plan: a.plan, at: at})
-		}
-	}
-	if !one.ruled {
-		for _, i := range one.choices {
-			if at, there := one.at[pointKey(l.requests[i], l.rules[i])]; there {
-				add(at)
-			}
-		}
-		if len(all) > 0 {
-			return all
-		}
-	}
-	if one.check == 0 && !one.learner.Converged() {
-		if next, ok := one.learner.Next(); ok {
-			return []job{l.ask(one, next)}
-		}
-	}
-	one.learner.Train()
-	for ; one.check < mostChecks && len(all) == 0; one.check++ {
-		for choice := range one.choices {
-			if best := one.learner.Best(choice); best >= 0 {
-				add(best)
-			}
-		}
-		if len(all) == 0 {
-			break
-		}
-	}
-	return all
-}
-
 // ask returns the measurement that a learner asks for, and tells whoever wants to hear.
 func (l *learning) ask(one *lesson, next learn.Next) job {
 	a := one.points[next.At]
-	j := job{request: l.requests[a.request], plan: a.plan, at: next.At}
+	j := job{of: a.of, lesson: one, request: a.of.requests[a.request], plan: a.plan, at: next.At}
 	if next.Odd {
-		j = l.odd(j)
+		j = l.resize(j)
 	}
-	if l.learning != nil {
-		l.learning(fmt.Sprintf("%v by %v: %s; over all %.3g, %d not measured", j.request, j.plan, next.Why, next.Sum, next.Left))
+	if l.tell != nil {
+		on := ""
+		if l.many {
+			on = fmt.Sprintf(" on %v", j.of.sizes)
+		}
+		l.tell(fmt.Sprintf("%v%s by %v: %s; over all %.3g, %d not measured", j.request, on, j.plan, next.Why, next.Sum, next.Left))
 	}
 	return j
 }
 
-// odd returns a measurement with a drawn size in place of a point's: from three quarters to one
+// resize returns a measurement with a drawn size in place of a point's: from three quarters to one
 // and a half times that, whole elements, and not the same (ACCLAiM, section IV-B). Without room
 // for another size it is the point's.
-func (l *learning) odd(j job) job {
+func (l *learning) resize(j job) job {
 	n := j.request.Count
 	least, most := (3*n+3)/4, (3*n-1)/2
 	if !j.request.Coll.HasData() || most-least < 2 || j.request.Differ() {
@@ -240,31 +277,55 @@ func (l *learning) odd(j job) job {
 		r.Count = least + l.rng.Int64N(most-least+1)
 	}
 	plan := table.Canonical(j.plan, r.Bytes())
-	if _, known := l.known[pointKey(r, plan)]; known {
+	if _, known := j.of.known[pointKey(r, plan)]; known {
 		return j
 	}
-	p, err := price.New(l.machine(), l.topology, r)
+	p, err := price.New(j.of.pricedMachine(), j.of.topology, r)
 	if err != nil {
 		return j
 	}
-	prior := priceLike(p, plan, l.space.Registry)
+	prior := priceLike(p, plan, j.of.space.Registry)
 	if prior == 0 {
 		return j
 	}
-	return job{request: r, plan: plan, at: -1, prior: prior}
+	j.request, j.plan, j.odd, j.prior = r, plan, true, prior
+	return j
 }
 
 // unseen times the fastest measured plan's time is the least that another plan is given: what
 // is only thought to be faster is not chosen.
 const unseen = 1.01
 
-func (l *learning) estimate(i int, plan tasks.Plan) (c table.Candidate, ok bool) {
-	if c, ok = l.measuredTime(i, plan); ok {
+// learningOn is the strategy of one of the machines that are learned.
+type learningOn struct {
+	*learning
+	on      *knowledge
+	pending []job // that next has listed
+}
+
+// next lists measurements of each collective that is not learned yet.
+func (l *learningOn) next() (all []work) {
+	l.hear(l.pending)
+	l.pending = nil
+	for _, one := range l.lessons {
+		for j, ok := l.take(one); ok; j, ok = l.take(one) {
+			l.pending = append(l.pending, j)
+			all = append(all, work{request: j.request, plan: j.plan, usual: j.usual, beside: l.on.collective, kind: Collectives})
+			if len(one.listed) == 0 {
+				break
+			}
+		}
+	}
+	return all
+}
+
+func (l *learningOn) estimate(i int, plan tasks.Plan) (c table.Candidate, ok bool) {
+	if c, ok = l.on.measuredTime(i, plan); ok {
 		return c, true
 	}
-	r := l.requests[i]
+	point := pointOn{l.on, pointKey(l.on.requests[i], plan)}
 	for _, one := range l.lessons {
-		if at, there := one.at[pointKey(r, plan)]; there {
+		if at, there := one.at[point]; there {
 			c.NS, c.From = one.learner.Predict(at), table.FromPredicted
 			known := c.NS > 0
 			c.NS = max(c.NS, unseen*one.learner.Least(at))

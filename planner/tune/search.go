@@ -217,6 +217,16 @@ func (s *Search) Planned(ctx context.Context) (measurements, configurations int,
 
 // planWork finds out what there is to measure first. It asks from time to time whether it goes on.
 func (s *Search) planWork(goesOn func() error) error {
+	if err := s.listWork(goesOn); err != nil {
+		return err
+	}
+	s.strategy = s.method.begin(s.knowledge)
+	s.job = s.next()
+	return nil
+}
+
+// listWork finds out what could be measured.
+func (s *Search) listWork(goesOn func() error) error {
 	if s.Table == nil {
 		s.Table = &table.Table{Version: table.Version}
 	}
@@ -228,12 +238,7 @@ func (s *Search) planWork(goesOn func() error) error {
 		s.method.narrow(&s.Space)
 	}
 	s.done, s.knowledge = 0, newKnowledge(s)
-	if err := s.knowledge.listConfigurations(goesOn); err != nil {
-		return err
-	}
-	s.strategy = s.method.begin(s.knowledge)
-	s.job = s.next()
-	return nil
+	return s.knowledge.listConfigurations(goesOn)
 }
 
 // next lists the next measurements. First come the needs of the built-in rule's plans: without

@@ -75,6 +75,7 @@ func (s *Set) replay(ctx context.Context, c Contest, prices [][]float64, most fl
 				k, there := index[at{row, where[i].plan}]
 				return there && l.Known(k) == 0
 			}); row >= 0 {
+				l.Free(i)
 				i = index[at{row, where[i].plan}]
 			}
 		}

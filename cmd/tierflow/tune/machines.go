@@ -12,6 +12,7 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/planner/tune"
 )
 
@@ -85,11 +86,7 @@ func readSpan(flag, text string, most int) (all []int, err error) {
 }
 
 // eachMachine calls f for each machine to tune for, on its ranks. Others wait meanwhile.
-func (u *Tuning) eachMachine(ctx context.Context, r *Rank, f func(ctx context.Context, r *Rank) error) error {
-	all, err := u.readMachines(r.Topology)
-	if err != nil {
-		return err
-	}
+func (u *Tuning) eachMachine(ctx context.Context, r *Rank, all []submachine, f func(ctx context.Context, r *Rank) error) error {
 	if len(all) == 0 {
 		return f(ctx, r)
 	}
@@ -102,6 +99,53 @@ func (u *Tuning) eachMachine(ctx context.Context, r *Rank, f func(ctx context.Co
 			}
 		}
 	}
+	return nil
+}
+
+// learnMachines tunes for all machines together, by method learn.
+func (u *Tuning) learnMachines(ctx context.Context, r *Rank, all []submachine, made *table.Table, save func(*table.Table) error) error {
+	var machines []tune.Machine
+	for _, m := range all {
+		around, err := m.around(all, r.Topology)
+		if err != nil {
+			return err
+		}
+		machines = append(machines, tune.Machine{Nodes: m.nodes, PerNode: m.perNode, Around: around})
+	}
+	var meter tune.PartMeter
+	if r.Comm == nil {
+		r.parts = tune.NewSimulatedParts(r.Topology, r.machine, u.Registry)
+		meter = r.parts
+	} else {
+		parts := tune.NewRankParts(r.Comm, u.Regime)
+		defer parts.Close()
+		meter = parts
+	}
+	for _, m := range all {
+		if err := u.describeMachine(made, r, m); err != nil {
+			return err
+		}
+	}
+	_, err := u.search(ctx, r, tune.Learn, u.when, made, save, func(ctx context.Context, s *tune.Search) (*table.Table, error) {
+		f := &tune.Fleet{Search: *s, Machines: machines, Alone: u.alone}
+		t, err := f.Run(ctx, meter)
+		r.batches = f.Batches()
+		return t, err
+	})
+	return err
+}
+
+// describeMachine notes in the table what is tuned for.
+func (u *Tuning) describeMachine(made *table.Table, r *Rank, m submachine) error {
+	ranks, err := r.Topology.Pick(m.nodes, m.perNode)
+	if err != nil {
+		return err
+	}
+	sub := *r
+	if sub.Topology, err = r.Topology.Sub(ranks); err != nil {
+		return err
+	}
+	u.describeOrigin(made, &sub, tune.Learn)
 	return nil
 }
 

@@ -53,6 +53,8 @@ func TestTuneMachinesRefuses(t *testing.T) {
 		{"--nodes 0:2", `--nodes: "0:2"; allowed are numbers 1 to 4 and spans of them`},
 		{"--ppn 3", `--ppn: "3"; allowed are numbers 1 to 2`},
 		{"--ppn 1 --machines 2x1", "exclude each other"},
+		{"--alone --method learn", "--alone is of --method learn on some --machines"},
+		{"--alone --ppn 1", "--alone is of --method learn on some --machines"},
 	} {
 		args := append([]string{"tune", "-o", "x", "--simulate", "assumed", "--topo", "4x2", "--ops", "bcast"}, strings.Fields(test.args)...)
 		if s := tierflow.Run(t, args...); s.Status != 2 || !strings.Contains(s.Errors, test.want) {
@@ -67,6 +69,35 @@ func TestTuneMachinesOnRanks(t *testing.T) {
 	tierflow.Succeeds(t, smallSpace("tune", "-o", file, "--ops", "bcast", "--min", "64KiB", "--nodes", "1:2", "--ppn", "1,2")...)
 	if made := read(t, file); len(made.Entries) != 3 {
 		t.Errorf("%d entries for 1x2, 2x1 and 2x2", len(made.Entries))
+	}
+}
+
+// Method learn learns machines together, and says how many it measured at one time: on ranks in two
+// racks and simulated.
+func TestLearnMachines(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "table.json")
+	for _, c := range []struct {
+		topo string
+		args []string
+		one  bool // machine at one time
+	}{
+		{"2x2x1x1", nil, false},
+		{"2x2x1x1", []string{"--simulate", "assumed"}, false},
+		{"2x2x1x1", []string{"--simulate", "assumed", "--alone"}, true},
+		{"4x1", []string{"--simulate", "assumed"}, true},
+	} {
+		args := append([]string{
+			"tune", "-o", file, "--topo", c.topo, "--method", "learn", "--nodes", "1:4", "--ppn", "1", "--ops", "bcast", "--bytes", "1KiB,64KiB",
+			"--submodules", "adapt", "--segments", "all", "--windows", "8", "--inner", "0", "--time", "2ms",
+		}, c.args...)
+		s := tierflow.Run(t, args...)
+		if s.Status != 0 || strings.Contains(s.Out, "at one time: 1.00 on average") != c.one || !strings.Contains(s.Out, "at one time: ") {
+			t.Errorf("%s %v: status %d, %s%s", c.topo, c.args, s.Status, s.Out, s.Errors)
+			continue
+		}
+		if made := read(t, file); len(made.Entries) != 6 || len(made.Provenance.Machines) != 3 {
+			t.Errorf("%s %v: %d entries, machines %q", c.topo, c.args, len(made.Entries), made.Provenance.Machines)
+		}
 	}
 }
 

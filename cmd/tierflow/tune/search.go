@@ -30,6 +30,7 @@ type Tuning struct {
 	races                string        // --races
 	learn                string        // --learn: words
 	why                  bool          // --why
+	alone                bool          // --alone
 	machines, nodes, ppn string        // flags of these names; empty: all ranks are the machine
 	Regime               costs.Regime  // --regime
 	Budget               time.Duration // --budget, of a whole search; 0: no limit
@@ -99,10 +100,12 @@ type Rank struct {
 	Topology  *levels.Topology
 	around    []*levels.Topology // machines between this one and others that are tuned for
 	Meter     tune.Meter
-	need      string          // what a simulation needs at most, for a line; empty: there are ranks
-	Asked     context.Context // ends when the user wants an end
-	Spent     spending        // by the last search
-	Reuse     tune.Reuse      // of the last search
+	parts     *tune.SimulatedParts // nil: there are ranks, or no parts of them
+	need      string               // what a simulation needs at most, for a line; empty: there are ranks
+	Asked     context.Context      // ends when the user wants an end
+	Spent     spending             // by the last search
+	Reuse     tune.Reuse           // of the last search
+	batches   int                  // in which machines were measured at one time; 0: one after the other
 	Stdout    io.Writer
 	Stderr    io.Writer
 }
@@ -142,7 +145,18 @@ func (u *Tuning) SpaceOn(r *Rank) tune.Space {
 
 // RunSearch runs one search on one rank. The budget counts from now. Where nobody has to
 // agree it ends a measurement, too.
-func (u *Tuning) RunSearch(ctx context.Context, r *Rank, m *tune.Method, when tune.RaceWhen, table *table.Table, save func(*table.Table) error) (*table.Table, error) {
+func (u *Tuning) RunSearch(ctx context.Context, r *Rank, m *tune.Method, when tune.RaceWhen, known *table.Table, save func(*table.Table) error) (*table.Table, error) {
+	return u.search(ctx, r, m, when, known, save, func(ctx context.Context, s *tune.Search) (*table.Table, error) {
+		made, err := s.Run(ctx, r.Meter)
+		r.Reuse = s.Reuse()
+		return made, err
+	})
+}
+
+// search prepares a search on one rank and lets run make it.
+func (u *Tuning) search(ctx context.Context, r *Rank, m *tune.Method, when tune.RaceWhen, known *table.Table, save func(*table.Table) error,
+	run func(ctx context.Context, s *tune.Search) (*table.Table, error),
+) (*table.Table, error) {
 	bar := kit.NewProgress(r.Stderr, ContestName(m, when), r.need)
 	defer bar.Finish()
 	begin := time.Now()
@@ -157,7 +171,7 @@ func (u *Tuning) RunSearch(ctx context.Context, r *Rank, m *tune.Method, when tu
 	}
 	defer r.Spent.end()
 	s := &tune.Search{
-		Topology: r.Topology, Links: u.LinksOf(r), Requests: u.Requests, Space: u.SpaceOn(r), Method: m, Races: when, Learn: u.Learn, Stop: u.Stop, Table: table,
+		Topology: r.Topology, Links: u.LinksOf(r), Requests: u.Requests, Space: u.SpaceOn(r), Method: m, Races: when, Learn: u.Learn, Stop: u.Stop, Table: known,
 		Progress: func(done, planned int) { bar.Show(int64(done), int64(planned)) }, Doing: r.Spent.begin,
 		Interrupted: func(ctx context.Context) (bool, error) {
 			bar.Show(0, 0)
@@ -171,12 +185,11 @@ func (u *Tuning) RunSearch(ctx context.Context, r *Rank, m *tune.Method, when tu
 	if u.why && r.IsFirst() {
 		s.Learning = func(text string) { fmt.Fprintln(r.Stderr, text) }
 	}
-	table, err := s.Run(ctx, r.Meter)
-	r.Reuse = s.Reuse()
-	if table != nil {
-		table.Provenance.Seconds = time.Since(begin).Seconds()
+	made, err := run(ctx, s)
+	if made != nil {
+		made.Provenance.Seconds = time.Since(begin).Seconds()
 	}
-	return table, err
+	return made, err
 }
 
 // ContestName returns the method's name, with a word if races are not as usual.

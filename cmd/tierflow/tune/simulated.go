@@ -53,6 +53,9 @@ func (u *Tuning) SimulatedNeed(ctx context.Context, on *levels.Topology, request
 // SimulatedTime returns how long the measurements so far would have taken on the simulated
 // machine; 0 if there are ranks.
 func (r *Rank) SimulatedTime() time.Duration {
+	if r.parts != nil {
+		return r.parts.Spent()
+	}
 	if s, ok := r.Meter.(interface{ Spent() time.Duration }); ok {
 		return s.Spent()
 	}

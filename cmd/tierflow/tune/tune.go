@@ -58,7 +58,10 @@ calls are single.
 
 --machines, or --nodes and --ppn, tune for parts of the ranks too, one after the other, as
 HAN's table I has it. The table then serves machines between them by interpolation, and
-tierflow plan says so. Odd numbers tell what powers of two don't.
+tierflow plan says so. Odd numbers tell what powers of two don't. Method learn learns them
+all together: what one machine takes tells what others do. Where the topology has racks or
+sites, machines are measured at one time, none of them in a rack of another (ACCLAiM,
+section IV-D); --alone doesn't.
 
 --profile tunes for the calls that a program has made, and for nothing else. A job with
 TIERFLOW_PROFILE=calls.json, or planner.Options.Profile, writes them when it ends.
@@ -70,6 +73,7 @@ that, because not all messages are powers of two. --bytes lists others in their 
   tierflow tune -o table.json --topo 2x2 --ops bcast --method exhaustive --budget 2m
   tierflow tune -o table.json --topo 64x12 --simulate machine.json --ops bcast
   tierflow tune -o table.json --topo 8x2 --nodes 1:8 --ppn 1,2 --ops bcast
+  tierflow tune -o table.json --topo 4x16x1x2 --simulate assumed --method learn --nodes 4,8,16,32,64 --ppn 1,2 --ops bcast
   tierflow tune -o table.json --topo 4x1 --ops allreduce --bytes 16KiB,64KiB
   tierflow tune -o loop.json --topo 4x1 --ops allreduce --regime back-to-back
   tierflow run -n 8 -- tierflow tune -o table.json --resume
@@ -102,6 +106,7 @@ func (u *Tuning) addTuneFlags(c *cobra.Command) {
 	f.StringVar(&u.method, "method", tune.TasksPruned.String(), "how to search")
 	f.StringVar(&u.learn, "learn", "", "how method learn learns: "+strings.Join(learn.OptionWords(), ", "))
 	f.BoolVar(&u.why, "why", false, "say what method learn measures, and why")
+	f.BoolVar(&u.alone, "alone", false, "with --method learn and --machines: measure on one machine at a time")
 	f.StringVar(&u.races, "races", tune.RacesAuto.String(), "when plans run in turns: auto or never")
 	kit.CompleteWords(c, "method", kit.Names(tune.Methods())...)
 	kit.CompleteWords(c, "races", "auto", "never")
@@ -167,17 +172,20 @@ func (u *Tuning) runTune(ctx context.Context, r *Rank) error {
 		}
 		return kit.WriteOutput(r.Stdout, u.output, data)
 	}
-	err = u.eachMachine(ctx, r, func(ctx context.Context, r *Rank) error {
-		u.describeOrigin(made, r, m)
-		before := made.Provenance
-		_, err := u.RunSearch(ctx, r, m, u.when, made, save)
-		p := &made.Provenance
-		p.Seconds += before.Seconds
-		if len(u.machines)+len(u.nodes)+len(u.ppn) > 0 {
-			p.Configurations, p.Planned = p.Configurations+before.Configurations, p.Planned+before.Planned
-		}
+	machines, err := u.readMachines(r.Topology)
+	if err != nil {
 		return err
-	})
+	}
+	if u.alone && (m != tune.Learn || len(machines) == 0) {
+		return kit.Usagef("--alone is of --method learn on some --machines, which measures on several of them at one time")
+	}
+	if m == tune.Learn && len(machines) > 0 {
+		err = u.learnMachines(ctx, r, machines, made, save)
+	} else {
+		err = u.eachMachine(ctx, r, machines, func(ctx context.Context, r *Rank) error {
+			return u.tuneMachine(ctx, r, m, made, save)
+		})
+	}
 	if err != nil && !errors.Is(err, tune.ErrInterrupted) {
 		return err
 	}
@@ -191,6 +199,19 @@ func (u *Tuning) runTune(ctx context.Context, r *Rank) error {
 		return err
 	}
 	return u.explainEnd(err, r, &made.Provenance)
+}
+
+// tuneMachine tunes for a rank's machine, one of some or all ranks.
+func (u *Tuning) tuneMachine(ctx context.Context, r *Rank, m *tune.Method, made *table.Table, save func(*table.Table) error) error {
+	u.describeOrigin(made, r, m)
+	before := made.Provenance
+	_, err := u.RunSearch(ctx, r, m, u.when, made, save)
+	p := &made.Provenance
+	p.Seconds += before.Seconds
+	if len(u.machines)+len(u.nodes)+len(u.ppn) > 0 {
+		p.Configurations, p.Planned = p.Configurations+before.Configurations, p.Planned+before.Planned
+	}
+	return err
 }
 
 // explainEnd returns the error of a search that ended early: by a signal, or by a budget
@@ -250,6 +271,9 @@ func (u *Tuning) printSummary(r *Rank, t *table.Table) error {
 	}
 	if text := SpentText(r.Spent.All); text != "" {
 		fmt.Fprintf(out, "measured: %s\n", text)
+	}
+	if r.batches > 0 {
+		fmt.Fprintf(out, "at one time: %.2f on average\n", float64(s.Measurements)/float64(r.batches))
 	}
 	if len(s.Rejected) > 0 {
 		fmt.Fprintf(out, "not measured: %s\n", tune.RejectionText(s.Rejected))

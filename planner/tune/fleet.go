@@ -1,0 +1,208 @@
+package tune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/table"
+)
+
+// Fleet searches by method [Learn] for several machines that are parts of one. What a measurement
+// on one machine tells counts for others, and machines in different racks are measured at one time.
+type Fleet struct {
+	Search // of all ranks: Topology is theirs, Method is not asked for
+
+	Machines []Machine
+	Alone    bool // one machine at a time
+
+	learned *learning
+	members []*member
+	held    *job // that did not fit beside the last ones
+	passed  int  // lessons that had their turn
+	batches int  // measured so far
+}
+
+// member is a machine of a fleet, and its search.
+type member struct {
+	Machine
+	*Search
+}
+
+// Batches returns how many times something was measured: on one machine, or on several at one time.
+func (f *Fleet) Batches() int { return f.batches }
+
+// Run measures what Table doesn't have yet and returns it with the entries that follow, as
+// [Search.Run] does.
+func (f *Fleet) Run(ctx context.Context, m PartMeter) (*table.Table, error) {
+	switch {
+	case ctx == nil:
+		return f.Table, fmt.Errorf("search: %w", errNoContext)
+	case m == nil:
+		return f.Table, fmt.Errorf("search: %w", errNoMeter)
+	case f.Topology == nil || f.Topology.Depth() == 0:
+		return f.Table, fmt.Errorf("search: %w", errNoTopology)
+	}
+	if err := f.begin(ctx); err != nil {
+		return f.Table, err
+	}
+	places := newSlots(f.Topology)
+	for saved := 0; ; {
+		jobs, parts := f.batch(places)
+		if len(jobs) == 0 {
+			break
+		}
+		f.tell(len(jobs))
+		err := f.goesOn(ctx, false)
+		if err == nil {
+			err = f.measure(ctx, m, jobs, parts)
+		}
+		if errors.Is(err, ErrInterrupted) {
+			f.decide()
+		}
+		if err != nil {
+			return f.Table, err
+		}
+		if f.done >= saved+saveEvery {
+			saved = f.done
+			if f.Save != nil {
+				f.decide()
+				if err := f.Save(f.Table); err != nil {
+					return f.Table, err
+				}
+			}
+		}
+	}
+	f.tell(0)
+	f.decide()
+	return f.Table, nil
+}
+
+// begin lists what could be measured on each machine.
+func (f *Fleet) begin(ctx context.Context) error {
+	if f.Table == nil {
+		f.Table = &table.Table{Version: table.Version}
+	}
+	f.Method, f.done, f.batches, f.held, f.members = Learn, 0, 0, nil, nil
+	var all []*knowledge
+	for _, m := range f.Machines {
+		on, err := m.topology(f.Topology)
+		if err != nil {
+			return err
+		}
+		one := f.Search
+		one.Topology, one.Space.Around, one.Table = on, m.Around, f.Table
+		if err := one.listWork(func() error { return f.goesOn(ctx, false) }); err != nil {
+			return err
+		}
+		all = append(all, one.knowledge)
+		f.members = append(f.members, &member{m, &one})
+	}
+	if len(all) == 0 {
+		return errors.New("search: no machines; allowed are one or more")
+	}
+	f.learned = newLearning(all...)
+	for _, one := range f.members {
+		one.strategy = &learningOn{learning: f.learned, on: one.knowledge}
+	}
+	return nil
+}
+
+// topology is a machine's, on the first nodes of a whole.
+func (m Machine) topology(whole *levels.Topology) (*levels.Topology, error) {
+	ranks, err := whole.Pick(m.Nodes, m.PerNode)
+	if err != nil {
+		return nil, err
+	}
+	return whole.Sub(ranks)
+}
+
+// batch returns what is measured next, at one time: in the order in which it is asked for, up to
+// what does not fit any more.
+func (f *Fleet) batch(places *slots) (jobs []job, parts []Part) {
+	places.clear()
+	for {
+		if f.held == nil {
+			if f.held = f.take(); f.held == nil {
+				return jobs, parts
+			}
+		}
+		m := f.memberOf(f.held)
+		ranks := places.place(m.Machine, m.Topology)
+		if ranks == nil {
+			return jobs, parts
+		}
+		parts = append(parts, Part{ranks, f.held.request, f.held.plan})
+		jobs, f.held = append(jobs, *f.held), nil
+		if f.Alone {
+			return jobs, parts
+		}
+	}
+}
+
+// take returns the next job of the lessons, which take turns; nil: there is none.
+func (f *Fleet) take() *job {
+	for range f.learned.lessons {
+		one := f.learned.lessons[f.passed%len(f.learned.lessons)]
+		f.passed++
+		if j, ok := f.learned.take(one); ok {
+			return &j
+		}
+	}
+	return nil
+}
+
+func (f *Fleet) memberOf(j *job) *member {
+	for _, m := range f.members {
+		if m.knowledge == j.of {
+			return m
+		}
+	}
+	panic("tune: a job of no machine") // jobs are of members' knowledge
+}
+
+// measure makes the measurements of a batch, and tells the learners.
+func (f *Fleet) measure(ctx context.Context, m PartMeter, jobs []job, parts []Part) error {
+	if f.Doing != nil {
+		f.Doing(Collectives, len(jobs))
+	}
+	results, err := m.Parts(ctx, parts, f.Stop)
+	if err != nil {
+		return err
+	}
+	for i, r := range results {
+		if !r.Refused {
+			jobs[i].of.noteMeasured(jobs[i].request, jobs[i].plan, r.Timing.Series, 0, r.Timing.Spent)
+		}
+		f.memberOf(&jobs[i]).done++
+	}
+	f.done, f.batches = f.done+len(jobs), f.batches+1
+	f.learned.hear(jobs)
+	return nil
+}
+
+// tell tells of the progress.
+func (f *Fleet) tell(next int) {
+	if f.Progress != nil {
+		f.Progress(f.done, f.done+next)
+	}
+}
+
+// decide writes the entries of all machines. In a second turn each has the times of plans that are
+// good on others.
+func (f *Fleet) decide() {
+	rejected := table.Counts{}
+	for turn := range 2 {
+		for _, m := range f.members {
+			m.Search.decide()
+			for reason, n := range f.Table.Provenance.Rejected {
+				if turn == 0 {
+					rejected[reason] += n
+				}
+			}
+		}
+	}
+	p := &f.Table.Provenance
+	p.Rejected, p.Configurations, p.Planned = rejected, f.done, f.done
+}

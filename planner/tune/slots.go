@@ -1,0 +1,78 @@
+package tune
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Machine is a part of a job's ranks that is tuned for as a machine of its own: so many nodes, with
+// so many ranks each.
+type Machine struct {
+	Nodes, PerNode int
+	Around         []*levels.Topology // machines between this one and others, see [Space]
+}
+
+// String is nodes and ranks a node: 3x2.
+func (m Machine) String() string { return fmt.Sprintf("%dx%d", m.Nodes, m.PerNode) }
+
+// slots places machines on parts of a topology that are measured at one time. In a rack, the domain
+// just outside of nodes, there is one of them at most, so that none disturbs another.
+//
+// The algorithm is ACCLAiM's (section IV-D): each machine takes the next unused nodes in order, and
+// what is left of the racks that it touches counts as used.
+type slots struct {
+	whole *levels.Topology
+	nodes [][]levels.Rank // ranks of each node; nodes of a rack follow each other
+	used  []bool          // nodes
+}
+
+func newSlots(t *levels.Topology) *slots {
+	s := &slots{whole: t, nodes: make([][]levels.Rank, t.Nodes()), used: make([]bool, t.Nodes())}
+	for r := range levels.Rank(t.Size()) {
+		s.nodes[t.Node(r)] = append(s.nodes[t.Node(r)], r)
+	}
+	return s
+}
+
+// clear begins another time.
+func (s *slots) clear() { clear(s.used) }
+
+// place returns the ranks for a machine with a topology; nil: it does not fit any more. A place
+// counts only if it is like the topology, on which the machine's plans are made.
+func (s *slots) place(m Machine, like *levels.Topology) []levels.Rank {
+	for first := range len(s.nodes) - m.Nodes + 1 {
+		ranks := s.ranks(first, m)
+		if ranks == nil {
+			continue
+		}
+		if on, err := s.whole.Sub(ranks); err == nil && on.Alike(like) {
+			for _, r := range ranks {
+				s.use(s.whole.Rack(r))
+			}
+			return ranks
+		}
+	}
+	return nil
+}
+
+// ranks returns those of a machine whose first node is given, in the order of ranks; nil: some are
+// used, or there are too few.
+func (s *slots) ranks(first int, m Machine) (all []levels.Rank) {
+	for n := first; n < first+m.Nodes; n++ {
+		if s.used[n] || len(s.nodes[n]) < m.PerNode {
+			return nil
+		}
+		all = append(all, s.nodes[n][:m.PerNode]...)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// use marks all nodes of a rack.
+func (s *slots) use(rack int32) {
+	for n, ranks := range s.nodes {
+		s.used[n] = s.used[n] || s.whole.Rack(ranks[0]) == rack
+	}
+}
