@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/table"
 )
 
@@ -47,7 +46,7 @@ func (f *Fleet) Run(ctx context.Context, m PartMeter) (*table.Table, error) {
 	if err := f.begin(ctx); err != nil {
 		return f.Table, err
 	}
-	places := newSlots(f.Topology)
+	places := NewSlots(f.Topology)
 	for saved := 0; ; {
 		jobs, parts := f.batch(places)
 		if len(jobs) == 0 {
@@ -109,27 +108,17 @@ func (f *Fleet) begin(ctx context.Context) error {
 	return nil
 }
 
-// topology is a machine's, on the first nodes of a whole.
-func (m Machine) topology(whole *levels.Topology) (*levels.Topology, error) {
-	ranks, err := whole.Pick(m.Nodes, m.PerNode)
-	if err != nil {
-		return nil, err
-	}
-	return whole.Sub(ranks)
-}
-
 // batch returns what is measured next, at one time: in the order in which it is asked for, up to
 // what does not fit any more.
-func (f *Fleet) batch(places *slots) (jobs []job, parts []Part) {
-	places.clear()
+func (f *Fleet) batch(places *Slots) (jobs []job, parts []Part) {
+	places.Clear()
 	for {
 		if f.held == nil {
 			if f.held = f.take(); f.held == nil {
 				return jobs, parts
 			}
 		}
-		m := f.memberOf(f.held)
-		ranks := places.place(m.Machine, m.Topology)
+		ranks := places.Place(f.memberOf(f.held).Machine)
 		if ranks == nil {
 			return jobs, parts
 		}

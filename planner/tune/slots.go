@@ -17,33 +17,43 @@ type Machine struct {
 // String is nodes and ranks a node: 3x2.
 func (m Machine) String() string { return fmt.Sprintf("%dx%d", m.Nodes, m.PerNode) }
 
-// slots places machines on parts of a topology that are measured at one time. In a rack, the domain
+// Slots places machines on parts of a topology that are measured at one time. In a rack, the domain
 // just outside of nodes, there is one of them at most, so that none disturbs another.
 //
 // The algorithm is ACCLAiM's (section IV-D): each machine takes the next unused nodes in order, and
 // what is left of the racks that it touches counts as used.
-type slots struct {
+type Slots struct {
 	whole *levels.Topology
-	nodes [][]levels.Rank // ranks of each node; nodes of a rack follow each other
-	used  []bool          // nodes
+	nodes [][]levels.Rank             // ranks of each node; nodes of a rack follow each other
+	used  []bool                      // nodes
+	first map[string]*levels.Topology // machines on the first nodes
 }
 
-func newSlots(t *levels.Topology) *slots {
-	s := &slots{whole: t, nodes: make([][]levels.Rank, t.Nodes()), used: make([]bool, t.Nodes())}
+// NewSlots returns the places of a topology, on which nothing is measured.
+func NewSlots(t *levels.Topology) *Slots {
+	s := &Slots{whole: t, nodes: make([][]levels.Rank, t.Nodes()), used: make([]bool, t.Nodes()), first: map[string]*levels.Topology{}}
 	for r := range levels.Rank(t.Size()) {
 		s.nodes[t.Node(r)] = append(s.nodes[t.Node(r)], r)
 	}
 	return s
 }
 
-// clear begins another time.
-func (s *slots) clear() { clear(s.used) }
+// Clear begins another time.
+func (s *Slots) Clear() { clear(s.used) }
 
-// place returns the ranks for a machine with a topology; nil: it does not fit any more. A place
-// counts only if it is like the topology, on which the machine's plans are made.
-func (s *slots) place(m Machine, like *levels.Topology) []levels.Rank {
-	for first := range len(s.nodes) - m.Nodes + 1 {
-		ranks := s.ranks(first, m)
+// Place returns the ranks for a machine; nil: it does not fit any more, or there is no such machine.
+// A place counts only if it is like the first nodes, on which the machine's plans are made.
+func (s *Slots) Place(m Machine) []levels.Rank {
+	like := s.first[m.String()]
+	if like == nil {
+		var err error
+		if like, err = m.topology(s.whole); err != nil {
+			return nil
+		}
+		s.first[m.String()] = like
+	}
+	for n := range len(s.nodes) - m.Nodes + 1 {
+		ranks := s.ranks(n, m)
 		if ranks == nil {
 			continue
 		}
@@ -59,7 +69,7 @@ func (s *slots) place(m Machine, like *levels.Topology) []levels.Rank {
 
 // ranks returns those of a machine whose first node is given, in the order of ranks; nil: some are
 // used, or there are too few.
-func (s *slots) ranks(first int, m Machine) (all []levels.Rank) {
+func (s *Slots) ranks(first int, m Machine) (all []levels.Rank) {
 	for n := first; n < first+m.Nodes; n++ {
 		if s.used[n] || len(s.nodes[n]) < m.PerNode {
 			return nil
@@ -71,8 +81,17 @@ func (s *slots) ranks(first int, m Machine) (all []levels.Rank) {
 }
 
 // use marks all nodes of a rack.
-func (s *slots) use(rack int32) {
+func (s *Slots) use(rack int32) {
 	for n, ranks := range s.nodes {
 		s.used[n] = s.used[n] || s.whole.Rack(ranks[0]) == rack
 	}
+}
+
+// topology is a machine's, on the first nodes of a whole.
+func (m Machine) topology(whole *levels.Topology) (*levels.Topology, error) {
+	ranks, err := whole.Pick(m.Nodes, m.PerNode)
+	if err != nil {
+		return nil, err
+	}
+	return whole.Sub(ranks)
 }

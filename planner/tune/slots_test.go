@@ -18,13 +18,9 @@ func placed(t *testing.T, topo string, all ...Machine) (places []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSlots(whole)
+	s := NewSlots(whole)
 	for _, m := range all {
-		like, err := m.topology(whole)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ranks := s.place(m, like)
+		ranks := s.Place(m)
 		if ranks == nil {
 			break
 		}
@@ -74,14 +70,14 @@ func TestSlotsOnDrawnMachines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, used, n := newSlots(whole), map[int32]int{}, 0
+		s, used, n := NewSlots(whole), map[int32]int{}, 0
 		for turn := range 8 {
 			m := Machine{Nodes: 1 + rng.IntN(whole.Nodes()), PerNode: 1 + rng.IntN(2)}
 			like, err := m.topology(whole)
 			if err != nil {
 				continue // a node has fewer ranks
 			}
-			ranks := s.place(m, like)
+			ranks := s.Place(m)
 			if ranks == nil {
 				if n == 0 {
 					t.Fatalf("%v: %v does not fit where nothing is", whole, m)

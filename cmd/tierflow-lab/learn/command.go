@@ -28,6 +28,7 @@ type learning struct {
 	ways      []string
 	seed      uint64
 	seeds     int
+	racks     int
 	json      bool
 	svg       string
 }
@@ -77,6 +78,7 @@ prices of a machine with Gigabit Ethernet that nobody has measured.`,
 	f.StringSliceVar(&u.ways, "ways", nil, "ways that learn to replay: "+strings.Join(wayNames(), "; ")+" (default all)")
 	f.Uint64Var(&u.seed, "seed", 1, "first of the seeds")
 	f.IntVar(&u.seeds, "seeds", 3, "of how many seeds results are the means")
+	f.IntVar(&u.racks, "racks", 0, "racks of the nodes, as many in each: ways that learn measure machines in different racks at one time (default one machine at a time)")
 	f.BoolVar(&u.json, "json", false, "print JSON")
 	f.StringVar(&u.svg, "svg", "", "draw slowdown over collection time to a file")
 	return c
@@ -114,6 +116,9 @@ func (u *learning) runReplay(c *cobra.Command) error {
 	if u.seeds < 1 {
 		return kit.Usagef("--seeds %d: from 1 on", u.seeds)
 	}
+	if u.racks < 0 {
+		return kit.Usagef("--racks %d: from 0 on", u.racks)
+	}
 	for _, name := range u.ways {
 		if !slices.Contains(wayNames(), name) {
 			return kit.Usagef("--ways %s: allowed are %s", name, strings.Join(wayNames(), ", "))
@@ -125,7 +130,7 @@ func (u *learning) runReplay(c *cobra.Command) error {
 		if err != nil {
 			return kit.Usagef("--replay: %w", err)
 		}
-		one, err := compare(c.Context(), s, filepath.Base(name), u.ways, u.seed, u.seeds)
+		one, err := compare(c.Context(), s, filepath.Base(name), trial{u.ways, u.seed, u.seeds, u.racks})
 		if err != nil {
 			return err
 		}

@@ -6,8 +6,11 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/learn"
+	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/viz"
 )
 
@@ -54,9 +57,40 @@ type Way struct {
 	steps []Step // of the first seed
 }
 
+// trial says how ways are compared.
+type trial struct {
+	ways  []string // names; empty: all
+	seed  uint64   // the first one
+	seeds int
+	racks int // that nodes are in, as many in each; machines in different ones are measured at one time; 0: none is beside another
+}
+
+// places returns where machines of a set can be measured at one time; nil: nowhere.
+func (t trial) places(s *Set, name string) (*tune.Slots, error) {
+	if t.racks == 0 {
+		return nil, nil
+	}
+	most := 0
+	for _, r := range s.Points {
+		most = max(most, r.Nodes)
+	}
+	if most%t.racks != 0 {
+		return nil, kit.Usagef("--racks %d: %s has machines of up to %d nodes; allowed are numbers that divide these", t.racks, name, most)
+	}
+	on, err := levels.Parse(fmt.Sprintf("%dx%dx1x1", t.racks, most/t.racks))
+	if err != nil {
+		return nil, err
+	}
+	return tune.NewSlots(on), nil
+}
+
 // compare lets all ways learn a set. Without measurements are prices, which come first.
-func compare(ctx context.Context, s *Set, name string, ways []string, seed uint64, seeds int) (Compared, error) {
+func compare(ctx context.Context, s *Set, name string, t trial) (Compared, error) {
 	all := Compared{Set: name}
+	places, err := t.places(s, name)
+	if err != nil {
+		return all, err
+	}
 	every, n := s.everything()
 	all.Ways = append(all.Ways, Way{Name: "exhaustive", To: every, Seconds: every, Slowdown: 1, Odd: 1, Worst: 1, Measurements: n})
 	for _, o := range s.Methods {
@@ -87,20 +121,20 @@ func compare(ctx context.Context, s *Set, name string, ways []string, seed uint6
 			}
 			all.Ways = append(all.Ways, s.without(way, slow))
 		}
-		if len(ways) > 0 && !slices.Contains(ways, c.Name) {
+		if len(t.ways) > 0 && !slices.Contains(t.ways, c.Name) {
 			continue
 		}
 		way := Way{Name: c.Name}
-		for k := range seeds {
-			c.Options.Seed = seed + uint64(k)
-			steps := s.replay(ctx, c, prices, every*longest)
+		for k := range t.seeds {
+			c.Options.Seed = t.seed + uint64(k)
+			steps := s.replay(ctx, c, prices, every*longest, places)
 			if ctx.Err() != nil {
 				return all, fmt.Errorf("interrupted: %w", context.Cause(ctx))
 			}
 			if k == 0 {
 				way.steps = steps
 			}
-			way.add(s, steps, float64(seeds))
+			way.add(s, steps, float64(t.seeds))
 		}
 		all.Ways = append(all.Ways, way)
 	}

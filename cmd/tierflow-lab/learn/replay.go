@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tierflow/tierflow/planner/learn"
+	"github.com/tierflow/tierflow/planner/tune"
 )
 
 // Contest is a way to learn that is replayed.
@@ -22,7 +23,6 @@ type Step struct {
 	Slowdown float64 // mean over points with sizes that are powers of two
 	Odd      float64 // mean over the other points; 0: there are none
 	Worst    float64 // over all points
-	Sum      float64 // that the learner stops by
 	Stopped  bool    // it would have stopped by now
 }
 
@@ -40,12 +40,12 @@ func (s *Set) slowdowns(choose func(row int) int) (all []float64) {
 
 // replay lets a learner measure a set until all of it is measured, or most seconds are spent.
 // Choices are made for all points; only those with powers of two are looked at to pick, and
-// others are measured where it asks for odd sizes.
-func (s *Set) replay(ctx context.Context, c Contest, prices [][]float64, most float64) (steps []Step) {
-	type at struct{ row, plan int }
+// others are measured where it asks for odd sizes. With places, points that have some are measured
+// at one time.
+func (s *Set) replay(ctx context.Context, c Contest, prices [][]float64, most float64, places *tune.Slots) (steps []Step) {
 	var points []learn.Point
-	var where []at
-	index := map[at]int{}
+	var where []arm
+	index := map[arm]int{}
 	coder := learn.NewCoder(s.parsed, c.Options.Words)
 	for i, r := range s.Points {
 		usual := geometricMean(prices[i])
@@ -57,46 +57,96 @@ func (s *Set) replay(ctx context.Context, c Contest, prices [][]float64, most fl
 			if p.Prior = prices[i][k]; p.Prior == 0 {
 				p.Prior = usual
 			}
-			index[at{i, k}] = len(points)
-			points, where = append(points, p), append(where, at{i, k})
+			index[arm{i, k}] = len(points)
+			points, where = append(points, p), append(where, arm{i, k})
 		}
 	}
-	rng := rand.New(rand.NewPCG(c.Options.Seed, 2))
-	l := learn.New(points, c.Options)
-	seconds := 0.0
+	r := &replayed{set: s, rng: rand.New(rand.NewPCG(c.Options.Seed, 2)), learner: learn.New(points, c.Options), where: where, index: index}
+	seconds, due := 0.0, true
 	for {
-		next, ok := l.Next()
-		if !ok || ctx.Err() != nil || seconds > most || len(steps) > 0 && steps[len(steps)-1].Stopped {
+		batch := r.batch(places)
+		if len(batch) == 0 || ctx.Err() != nil || seconds > most || len(steps) > 0 && steps[len(steps)-1].Stopped {
 			return steps
 		}
-		i := next.At
-		if next.Odd {
-			if row := s.near(where[i].row, where[i].plan, rng, func(row int) bool {
-				k, there := index[at{row, where[i].plan}]
-				return there && l.Known(k) == 0
-			}); row >= 0 {
-				l.Free(i)
-				i = index[at{row, where[i].plan}]
-			}
+		longest := 0.0
+		for _, i := range batch {
+			longest = max(longest, s.spent(where[i].row, where[i].plan))
+			r.learner.Learn(i, s.Points[where[i].row].NS[where[i].plan])
 		}
-		w := where[i]
-		seconds += s.spent(w.row, w.plan)
-		l.Learn(i, s.Points[w.row].NS[w.plan])
-		if stop := l.Converged(); len(steps) > 0 && !stop && !isTurn(len(steps)) {
-			last := steps[len(steps)-1]
-			last.Seconds = seconds
-			steps = append(steps, last)
-			continue
-		}
-		l.Train()
-		slow := s.slowdowns(func(row int) int {
-			if best := l.Best(row); best >= 0 {
-				return where[best].plan
+		seconds += longest
+		stop := r.learner.Converged()
+		for n := range batch {
+			due = due || stop || isTurn(len(steps))
+			if len(steps) > 0 && (n+1 < len(batch) || !due) {
+				last := steps[len(steps)-1]
+				last.Seconds = seconds
+				steps = append(steps, last)
+				continue
 			}
-			return -1
-		})
-		steps = append(steps, s.sum(slow, Step{Seconds: seconds, Sum: next.Sum, Stopped: l.Converged()}))
+			r.learner.Train()
+			slow := s.slowdowns(func(row int) int {
+				if best := r.learner.Best(row); best >= 0 {
+					return where[best].plan
+				}
+				return -1
+			})
+			steps, due = append(steps, s.sum(slow, Step{Seconds: seconds, Stopped: stop})), false
+		}
 	}
+}
+
+// arm is a plan for a row's request.
+type arm struct{ row, plan int }
+
+// replayed is a learner that measures from a set.
+type replayed struct {
+	set     *Set
+	rng     *rand.Rand
+	learner *learn.Learner
+	where   []arm
+	index   map[arm]int
+	held    int // the point that did not fit beside others; 0: none
+	holds   bool
+}
+
+// batch returns the points that are measured next, at one time: one, or as many as have places.
+func (r *replayed) batch(places *tune.Slots) (all []int) {
+	if places == nil {
+		if i, ok := r.next(); ok {
+			all = append(all, i)
+		}
+		return all
+	}
+	places.Clear()
+	for {
+		if !r.holds {
+			if r.held, r.holds = r.next(); !r.holds {
+				return all
+			}
+		}
+		if ranks := places.Place(tune.Machine{Nodes: r.set.Points[r.where[r.held].row].Nodes, PerNode: 1}); ranks == nil {
+			return all
+		}
+		all, r.holds = append(all, r.held), false
+	}
+}
+
+// next returns the point that the learner asks for, or one of another size in its place.
+func (r *replayed) next() (int, bool) {
+	next, ok := r.learner.Next()
+	if !ok || !next.Odd {
+		return next.At, ok
+	}
+	of := r.where[next.At]
+	row := r.set.near(of.row, of.plan, r.rng, func(row int) bool {
+		k, there := r.index[arm{row, of.plan}]
+		return there && r.learner.Known(k) == 0
+	})
+	if row < 0 {
+		return next.At, true
+	}
+	r.learner.Free(next.At)
+	return r.index[arm{row, of.plan}], true
 }
 
 // geometricMean is that of the numbers above 0: what has no price is thought to cost. It is 0 if

@@ -46,6 +46,30 @@ func TestWays(t *testing.T) {
 	}
 }
 
+// With racks machines are measured at one time: that takes less time, and chooses as well. Racks that
+// nodes don't fill are refused.
+func TestReplayInRacks(t *testing.T) {
+	set := filepath.Join(t.TempDir(), "set.json")
+	if status, _, errs := lab(t, "learn", "--record", set, "--topo", "8x2", "--op", "allreduce", "--bytes", "8:64KiB:x2"); status != 0 {
+		t.Fatal(errs)
+	}
+	took := map[string]Way{}
+	for _, racks := range []string{"0", "1", "4"} {
+		status, out, errs := lab(t, "learn", "--replay", set, "--seeds", "2", "--ways", "learn", "--racks", racks, "--json")
+		if status != 0 {
+			t.Fatal(errs)
+		}
+		ways := kittest.Decode[[]Compared](t, out)[0].Ways
+		took[racks] = ways[len(ways)-1]
+	}
+	if took["1"].Seconds < .9*took["0"].Seconds || took["4"].Seconds > .85*took["1"].Seconds || took["4"].Slowdown > 1.01*took["0"].Slowdown {
+		t.Errorf("by racks: %+v", took)
+	}
+	if status, _, errs := lab(t, "learn", "--replay", set, "--racks", "3"); status != 2 || !strings.Contains(errs, "--racks 3: set.json has machines of up to 8 nodes; allowed are numbers that divide these") {
+		t.Errorf("status %d, %q", status, errs)
+	}
+}
+
 // In the figure a search that doesn't learn knows all at its end. One that learns knows then what its
 // last step says.
 func TestFigureValues(t *testing.T) {
