@@ -29,8 +29,8 @@ func (e *Endpoint) hearBallot(from levels.Rank, t ballot.Topic, b []byte) {
 	if whole {
 		e.world.failHere(t.Comm, c.members(), from, ErrRevoked)
 	}
-	if t.Round == 0 {
-		m.Begin(true)
+	if t.Round == 0 && c != nil {
+		m.Begin(c.countComplete(), true)
 	}
 	_ = m.Hear(from, b) // what makes no sense is not heard
 }
@@ -38,4 +38,11 @@ func (e *Endpoint) hearBallot(from levels.Rank, t ballot.Topic, b []byte) {
 // openMatter returns an agreement; nil if this rank votes no more. The lock is held.
 func (e *Endpoint) openMatter(c *Comm, round uint32) *ballot.Matter {
 	return e.voter.Open(c.topic(round), c.ranks)
+}
+
+// countComplete returns how many calls on a communicator that is broken have their data complete here.
+func (c *Comm) countComplete() uint32 {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	return c.complete
 }

@@ -15,17 +15,14 @@ import (
 
 // Bind makes a run on a communicator. Scratch and slots are allocated here.
 func (c *Comm) Bind(b Binding) (*Run, error) {
-	r := &Run{ending: newEnding(c), bound: bound{b: b, digest: b.Digest, call: b.description()}}
+	r := &Run{ending: newEnding(c), bound: bound{b: b, digest: b.Digest, call: b.description(), seal: c.seal}}
 	if b.User {
 		r.user, r.pace = r.combineApart, firstPace
 	}
 	r.finished, r.err = true, fmt.Errorf("wait for %s: %w", b.Request, ErrNotStarted)
 	var steps int
 	var scratch, slots, backup int64
-	for _, p := range []*submodules.Program{b.Whole, b.Rest} {
-		if p == nil {
-			continue
-		}
+	for _, p := range r.programs() {
 		if p.Size != c.Size() || p.Rank != c.me {
 			return nil, fmt.Errorf("bind %s: a program of rank %d of %d on rank %d of %d", b.Request, p.Rank, p.Size, c.me, c.Size())
 		}
@@ -65,10 +62,8 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 func (r *Run) Footprint() int64 {
 	const perStep = 64 // of a pass's slices
 	n := int64(len(r.pending))*perStep + int64(len(r.memory[tasks.Scratch])+len(r.memory[tasks.Backup])+len(r.slots))
-	for _, p := range []*submodules.Program{r.b.Whole, r.b.Rest} {
-		if p != nil {
-			n += int64(p.Len()) * int64(unsafe.Sizeof(submodules.Step{})+perStep)
-		}
+	for _, p := range r.programs() {
+		n += int64(p.Len()) * int64(unsafe.Sizeof(submodules.Step{})+perStep)
 	}
 	return n
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/tierflow/tierflow/executor/ballot"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
 )
 
 // Comm is one rank's end of a communicator: the order of its runs, and what has
@@ -38,6 +39,8 @@ type Comm struct {
 	away     rankSet                 // ranks of the communicator that have left, or died
 	never    []levels.Rank           // of the world, members that have never made it and never will
 	agreed   uint32                  // calls of Agree
+	seal     *submodules.Program     // see Seal; nil: none
+	complete uint32                  // calls whose data is complete here, and that of all before; counted where there is a seal
 	next     *Comm                   // what it has shrunk to; nil: nothing
 	limit    *limit                  // nil: no call has failed because of those
 	counters Counters

@@ -168,7 +168,7 @@ func (e *Endpoint) makeProgress() bool {
 	did := e.link.Poll(e.ears())
 	for i := 0; i < len(e.runs); {
 		r := e.runs[i]
-		if (len(r.ready) > 0 || r.left == 0) && !r.isStopped() {
+		if (len(r.ready) > 0 || r.left == 0 && !r.parked) && !r.isStopped() {
 			did = true
 			r.advanceSteps()
 		}

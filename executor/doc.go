@@ -78,6 +78,7 @@
 //	hand read operation send step       the steps of a pass
 //	transfer anysource deliver          what arrives
 //	waiting stall                       who is waited for
+//	seal ballots settle shrink          how calls end after a death, and who goes on
 //	wait bind start                     a call
 //	comm_life hear recording close open communicators and worlds begin and end
 package executor

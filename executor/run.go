@@ -58,6 +58,7 @@ type bound struct {
 	straight *straight              // nil: the engine walks the graph
 	slots    []byte                 // of its own, see slotRing
 	user     func(dst, a, b []byte) // combineApart; nil unless b.User
+	seal     *submodules.Program    // the barrier at the end of each call; nil: none
 }
 
 // running is a call on its way and, in the slices by step, its pass. The engine's lock
@@ -65,7 +66,8 @@ type bound struct {
 type running struct {
 	started bool   // ever
 	seq     uint32 // of the call, among those on the communicator
-	pass    uint32 // from 0 on; b.Passes: the rest
+	pass    uint32 // from 0 on; b.Passes: the rest; one more: the seal
+	parked  bool   // its data is complete, and it waits for that of an earlier call
 
 	prog   *submodules.Program
 	steps  []submodules.Step  // of prog
@@ -130,8 +132,11 @@ func (r *Run) neededBuffers() (send, recv int64) { return r.needed[0], r.needed[
 // loadPass makes a program the one that runs, base bytes into the buffers.
 func (r *Run) loadPass(prog *submodules.Program, base int64) {
 	r.prog, r.steps, r.lead = prog, prog.Steps(), r.leads[0]
-	if prog == r.b.Rest {
+	switch prog {
+	case r.b.Rest:
 		r.lead = r.leads[1]
+	case r.seal:
+		r.lead = nil
 	}
 	// A rank that has no part of a buffer may have bound one of no bytes.
 	r.memory[tasks.Recv] = r.b.Recv[min(base, int64(len(r.b.Recv))):]

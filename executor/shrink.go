@@ -25,15 +25,8 @@ type Loss struct {
 	Proven bool        // its end is certain; else it was only suspected, and may hear that it is excluded
 }
 
-const (
-	// minorityTime is how long ranks that are too few wait for those who are only suspected.
-	minorityTime = 30 * time.Second
-	// decideTime bounds an agreement that waits for no program. Ranks in long operations of
-	// their callers vote when these have ended.
-	decideTime = 2 * time.Minute
-	// forsakenTime is how long an agreement goes on whose communicator the others have given up.
-	forsakenTime = 2 * time.Second
-)
+// forsakenTime is how long an agreement goes on whose communicator the others have given up.
+const forsakenTime = 2 * time.Second
 
 // Shrink makes a communicator of those members that live. All of them agree on who that is, and
 // none has to call anything: their libraries vote. c is broken afterwards on all ranks, if it wasn't
@@ -46,24 +39,11 @@ func (c *Comm) Shrink(ctx context.Context) (*Shrunk, error) {
 	if ctx == nil {
 		return nil, errNoContext
 	}
-	e := c.e
 	if err := c.giveUp(); err != nil {
 		return nil, err
 	}
-	e.mu.Lock()
-	m := e.openMatter(c, 0)
-	e.mu.Unlock()
-	if m == nil {
-		return nil, ErrClosed
-	}
-	m.Begin(true)
-	limit := time.Now().Add(decideTime)
-	if err := e.await(ctx, m, func(now time.Time) error {
-		if now.After(limit) {
-			return fmt.Errorf("no decision after %v: %w", decideTime, context.DeadlineExceeded)
-		}
-		return nil
-	}); err != nil {
+	m, err := c.decide(ctx, 0)
+	if err != nil {
 		return nil, err
 	}
 	return c.succeed(m)
@@ -160,7 +140,7 @@ func (c *Comm) Agree(ctx context.Context, ok bool) (all bool, err error) {
 	if round > 2 {
 		e.voter.Forget(c.topic(round - 2)) // who is in this one has the one before
 	}
-	m.Begin(ok)
+	m.Begin(0, ok)
 	var forsaken time.Time
 	if err := e.await(ctx, m, func(now time.Time) error {
 		switch given := e.voter.Find(c.topic(0)); {
@@ -179,31 +159,4 @@ func (c *Comm) Agree(ctx context.Context, ok bool) (all bool, err error) {
 		return false, ErrExcluded
 	}
 	return d.OK, nil
-}
-
-// await waits until an agreement is decided. look is called now and then, its error ends the wait.
-func (e *Endpoint) await(ctx context.Context, m *ballot.Matter, look func(now time.Time) error) error {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-m.Known():
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case now := <-tick.C:
-			since, lost := m.State()
-			e.mu.Lock()
-			stopped := e.stopped
-			e.mu.Unlock()
-			switch err := look(now); {
-			case stopped:
-				return ErrClosed
-			case err != nil:
-				return err
-			case !since.IsZero() && now.Sub(since) > minorityTime:
-				return fmt.Errorf("%d of %d ranks are lost, ranks %v of the world: %w", len(lost), len(m.Members), lost, ErrMinority)
-			}
-		}
-	}
 }

@@ -144,7 +144,9 @@ func (c *casualties) strike(most time.Duration, inside bool) {
 			c.inside.Add(1)
 		}
 		c.next, c.waiting = c.next+1, false
-		c.ended[r]()
+		if end := c.ended[r]; end != nil { // else it hasn't begun to live
+			end()
+		}
 	})
 }
 

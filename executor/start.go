@@ -42,7 +42,7 @@ func (r *Run) Do(ctx context.Context) error {
 		return nil
 	}
 	e.dispatch()
-	return r.awaitInTime(ctx)
+	return r.settle(ctx, r.awaitInTime(ctx))
 }
 
 // startCall begins a call and leaves the engine's lock held, unless it returns an
@@ -117,7 +117,7 @@ func (r *Run) beginCall(ctx context.Context, waits bool) bool {
 		}
 	}
 	r.reopen()
-	r.pass, r.moved, r.since, r.reported = 0, true, time.Time{}, 0
+	r.pass, r.parked, r.moved, r.since, r.reported = 0, false, true, time.Time{}, 0
 	r.startedAt = 0
 	clear(r.came)
 	clear(r.told)

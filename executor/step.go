@@ -21,9 +21,12 @@ func (r *Run) advanceSteps() {
 	r.fresh = 0
 	for n := 0; n < burst && !r.isStopped(); n++ {
 		if r.left == 0 {
+			if r.parked {
+				return
+			}
 			r.pass++
 			r.beginPass()
-			if r.finished {
+			if r.finished || r.parked {
 				return
 			}
 		}
@@ -91,6 +94,11 @@ func (r *Run) beginPass() {
 			r.prog = r.b.Whole
 		case n == r.b.Passes && r.b.Rest != nil:
 			r.prog = r.b.Rest
+		case r.seal != nil && n <= int64(r.sealPass()):
+			if !r.maySeal() {
+				return
+			}
+			r.pass, r.prog = r.sealPass(), r.seal
 		default:
 			if !r.comm.failIfDisagreed(r) {
 				r.finishCall(nil)

@@ -18,7 +18,7 @@ func (r *Run) failStep(s *submodules.Step, err error) {
 // traceStep notes a step that has ended, and calls the hook for it.
 func (r *Run) traceStep(id dag.ID) {
 	now := r.comm.e.traceTime()
-	if r.sampled {
+	if r.sampled && r.prog != r.seal { // traces know the data's
 		r.comm.e.samples.Step(r.number, r.pass, int32(id), r.begun[id], now)
 	}
 	if hook := r.comm.e.world.config.Hooks.Step; hook != nil {

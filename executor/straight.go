@@ -74,7 +74,7 @@ func (r *Run) straighten() *straight {
 	}
 	hooks := e.world.config.Hooks
 	node, ok := e.link.(Sharer)
-	if !ok || prog == nil || prog.Len() > straightMax || r.b.User || r.b.Ended != nil || hooks.Step != nil || hooks.Run != nil {
+	if !ok || prog == nil || r.seal != nil || prog.Len() > straightMax || r.b.User || r.b.Ended != nil || hooks.Step != nil || hooks.Run != nil {
 		return nil
 	}
 	s := &straight{prog: prog, node: node, steps: wire.Apart[straightStep](prog.Len())[:0]}

@@ -34,6 +34,7 @@ type announcement struct {
 	Error      string `json:"error"`      // why rank 0 can't join
 	Job        string `json:"job"`        // the job's name, see [DoorVariable]
 	Tries      bool   `json:"tries"`      // see [Options.Effort]
+	Uniform    bool   `json:"uniform"`    // see [Options.Uniform]
 }
 
 // agree makes what rank 0 was told to use known to all ranks: its plans, and how
@@ -71,7 +72,7 @@ func (o *Options) agree(ctx context.Context, job *join.Job, reg submodules.Regis
 // announce is rank 0's part of agree.
 func (o *Options) announce(reg submodules.Registry, job *join.Job) (s announcement, data []byte) {
 	s.Plan, s.PlanOrigin = o.planText()
-	s.Job = drawName()
+	s.Job, s.Uniform = drawName(), o.Uniform
 	s.Links = cmp.Or(o.Links, os.Getenv(LinksVariable))
 	t, err := o.tableOn(job, reg)
 	if err == nil {

@@ -28,6 +28,7 @@ type Collective struct {
 	run      *executor.Run
 	finish   func(dst []byte) // divides an average; nil otherwise
 	around   around
+	undo     *undo // nil: there is nothing to undo
 	send     []byte
 	recv     []byte
 	busy     bool    // of a one-shot call
@@ -222,7 +223,7 @@ func (c *Comm) bind(d *choose.Decision, r tasks.Request, b executor.Binding, tal
 	if c.world.calls != nil && c.worldRank() == 0 && tally == r.Coll.String() {
 		col.called = c.world.calls.of(r, c.topology, d.Plan)
 	}
-	col.pending.c = col
+	col.pending.c, col.undo = col, c.newUndo(r)
 	return col, nil
 }
 
@@ -264,17 +265,31 @@ func (c *Collective) Run(ctx context.Context) error {
 	if c == nil || c.run == nil || ctx == nil {
 		return c.unusable("run")
 	}
-	if err := c.around.begin(); err != nil {
+	if err := c.begin(); err != nil {
 		return fmt.Errorf("run %v: %w", c.request, err)
 	}
 	begun := c.called.begin()
 	err := c.run.Do(ctx)
-	c.around.end(err)
+	c.end(err)
 	if err == nil && c.finish != nil {
 		c.finish(c.result())
 	}
 	c.called.end(begun, err == nil)
 	return err
+}
+
+// begin is before a run.
+func (c *Collective) begin() error {
+	if err := c.around.begin(); err != nil {
+		return err
+	}
+	return c.undo.begin(c.recv)
+}
+
+// end is after it.
+func (c *Collective) end(err error) {
+	c.around.end(err)
+	c.undo.end(c.recv, err)
 }
 
 // result is the part of the receive buffer that holds the result of a reduction.
@@ -293,12 +308,12 @@ func (c *Collective) Start(ctx context.Context) (*Pending, error) {
 	if c == nil || c.run == nil || ctx == nil {
 		return nil, c.unusable("start")
 	}
-	if err := c.around.begin(); err != nil {
+	if err := c.begin(); err != nil {
 		return nil, fmt.Errorf("start %v: %w", c.request, err)
 	}
 	begun := c.called.begin()
 	if err := c.run.Start(ctx); err != nil {
-		c.around.end(err)
+		c.end(err)
 		return nil, err
 	}
 	c.called.end(begun, false)
@@ -335,7 +350,7 @@ func (p *Pending) WaitContext(ctx context.Context) error {
 	}
 	begun := p.c.called.begin()
 	err := p.c.run.Wait(ctx)
-	p.c.around.end(err)
+	p.c.end(err)
 	if err != nil {
 		return err
 	}

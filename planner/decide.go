@@ -24,6 +24,7 @@ type policy struct {
 	table         *choose.Table                      // nil: none
 	links         string                             // between nodes, see [Options.Links]
 	tries         bool                               // plans are tried, see [Options.Effort]
+	uniform       bool                               // calls end alike on all ranks, see [Options.Uniform]
 	lenient       bool                               // forced plans that the ranks can't run are left out
 	tableFile     string                             // of rank 0: where jobs of the same ranks find a table; empty: nowhere
 	remembers     bool                               // what is tried goes to tableFile
@@ -32,7 +33,7 @@ type policy struct {
 
 // policy reads what the options and the environment say.
 func (o *Options) policy() (p policy, err error) {
-	p.registry, p.compiled = all.Submodules(), o.Decide
+	p.registry, p.compiled, p.uniform = all.Submodules(), o.Decide, o.Uniform
 	if p.forced, p.origin, err = o.forced(p.registry); err == nil {
 		p.table, err = o.table(p.registry)
 	}

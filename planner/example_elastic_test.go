@@ -40,6 +40,35 @@ func ExampleComm_Shrink() {
 	// Output: 5 steps, the last with 3 ranks
 }
 
+// Calls that end alike on all ranks need no Agree: what has failed is done again, with its input as it was. Rank 3 leaves
+// after two steps, as if it had died.
+func ExampleRetry() {
+	train := func(ctx context.Context, comm *planner.Comm) error {
+		defer func() { comm.Close() }() // of those who are left
+		steps := 5
+		if comm.Rank() == 3 {
+			steps = 2
+		}
+		grads := make([]float64, 1)
+		for step := 1; step <= steps; step++ {
+			grads[0] = float64(step)
+			if err := planner.Retry(ctx, &comm, func(comm *planner.Comm) error {
+				return planner.AllreduceNow(ctx, comm, grads, grads, tasks.Sum)
+			}); err != nil {
+				return err
+			}
+		}
+		if comm.Rank() == 0 {
+			fmt.Println("the last sum is", grads[0], "of", comm.Size(), "ranks")
+		}
+		return nil
+	}
+	if err := planner.Run(context.Background(), "2x2", &planner.Options{Uniform: true}, train); err != nil {
+		fmt.Println(err)
+	}
+	// Output: the last sum is 15 of 3 ranks
+}
+
 // Without a launcher the job is of one rank, and nobody else joins.
 func ExampleElastic() {
 	const steps = 10

@@ -203,13 +203,16 @@ func enter(ctx context.Context, job *join.Job, o *Options, blame func(levels.Ran
 		policy: policy{registry: registry, compiled: o.Decide, forced: forced, origin: origin, links: sealedLinks(agreed.Links, job), machineSource: known}, memo: &memo{},
 		cache: map[tasks.Request]*Collective{},
 	}
-	c.tries = agreed.Tries
+	c.tries, c.uniform = agreed.Tries, agreed.Uniform
 	if job.Rank == 0 {
 		c.tableFile, c.remembers = o.keptTable(job), o.remembers()
 	}
 	c.world.open.Store(1)
 	entered.register(job.Topology)
-	err = c.share(ctx, agreed, table)
+	err = c.unify()
+	if err == nil {
+		err = c.share(ctx, agreed, table)
+	}
 	if err == nil && known.checks {
 		var same bool
 		same, err = c.isUnchanged(ctx)

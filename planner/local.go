@@ -59,6 +59,11 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 			policy: p.own(), memo: &memo{}, cache: map[tasks.Request]*Collective{},
 		}
 	}
+	for _, c := range comms {
+		if err := c.unify(); err != nil {
+			return nil, errors.Join(err, w.Close())
+		}
+	}
 	if p.measures {
 		if err := measureAll(comms, p.keep); err != nil {
 			return nil, err

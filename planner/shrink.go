@@ -60,7 +60,10 @@ func (c *Comm) Shrink(ctx context.Context) (next *Comm, change Change, err error
 	if err != nil {
 		return nil, Change{}, fmt.Errorf("shrink: %w", err)
 	}
-	next, change = c.succeed(s, t)
+	next, change, err = c.succeed(s, t)
+	if err != nil {
+		return nil, Change{}, fmt.Errorf("shrink: %w", err)
+	}
 	if c.comm.ID() != 0 { // that of all ranks ends with the job
 		_ = c.comm.Close() // it is broken
 	}
@@ -83,14 +86,18 @@ func (c *Comm) newest() *Comm {
 }
 
 // succeed lets a new communicator take c's place, once.
-func (c *Comm) succeed(s *executor.Shrunk, t *levels.Topology) (*Comm, Change) {
+func (c *Comm) succeed(s *executor.Shrunk, t *levels.Topology) (*Comm, Change, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.next != nil {
-		return c.next, c.change
+		return c.next, c.change, nil
 	}
-	c.next = c.over(s.Comm, t)
-	c.next.derived, c.next.lenient = c.derived, true
+	next := c.over(s.Comm, t)
+	next.derived, next.lenient = c.derived, true
+	if err := next.unify(); err != nil {
+		return nil, Change{}, err
+	}
+	c.next = next
 	for _, r := range s.Old {
 		c.change.Old = append(c.change.Old, int(r))
 	}
@@ -99,7 +106,7 @@ func (c *Comm) succeed(s *executor.Shrunk, t *levels.Topology) (*Comm, Change) {
 	}
 	c.cache, c.counts, c.spare = nil, nil, spare{}
 	clear(c.recent[:])
-	return c.next, c.change
+	return c.next, c.change, nil
 }
 
 // Agree returns whether all ranks that live say ok: the same answer on each of them. It waits until each

@@ -140,7 +140,8 @@ func (c *Comm) derive(id executor.CommID, members []choice, seq uint32) (*Comm, 
 	if err != nil {
 		return nil, err
 	}
-	return c.over(made, t), nil
+	d := c.over(made, t)
+	return d, d.unify()
 }
 
 // over is the face of a communicator that was made from c.

@@ -196,10 +196,10 @@ func (m *Matter) rank() int { return slices.Index(m.Members, m.voter.me) }
 // isOpen reports whether it is undecided and this rank takes part. The lock is held.
 func (m *Matter) isOpen() bool { return m.decision == nil && !m.withdrawn }
 
-// Begin gives this rank's vote, once.
-func (m *Matter) Begin(ok bool) {
+// Begin gives this rank's vote, once: how many calls have their data complete here, and what it says.
+func (m *Matter) Begin(calls uint32, ok bool) {
 	m.update() // a vote should know all that this rank knows
-	m.do(func(a *agree.Machine) []agree.Message { return a.Begin(0, ok) })
+	m.do(func(a *agree.Machine) []agree.Message { return a.Begin(calls, ok) })
 }
 
 // Hear takes a message. One that makes no sense is the error.

@@ -45,7 +45,7 @@ func newPaper(n int, lost ...levels.Rank) *paper {
 // hear lets a rank hear of the agreement as a library does: it votes at once.
 func (p *paper) hear(to, from levels.Rank, t Topic, b []byte) {
 	if m := p.voters[to].Open(t, p.members); m != nil {
-		m.Begin(true)
+		m.Begin(0, true)
 		_ = m.Hear(from, b)
 	}
 }
@@ -53,7 +53,7 @@ func (p *paper) hear(to, from levels.Rank, t Topic, b []byte) {
 // begin lets one rank begin, and returns its part.
 func (p *paper) begin(r levels.Rank) *Matter {
 	m := p.voters[r].Open(topic, p.members)
-	m.Begin(true)
+	m.Begin(0, true)
 	return m
 }
 
@@ -153,6 +153,21 @@ func TestProof(t *testing.T) {
 	})
 }
 
+// The decision has the fewest and the most calls that those who voted have told, also where the numbers begin anew.
+func TestCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPaper(3)
+		defer p.stop()
+		for r, calls := range []uint32{1, 1<<32 - 1, 0} {
+			p.voters[r].Open(topic, p.members).Begin(calls, true)
+		}
+		synctest.Wait()
+		if d := p.voters[2].Find(topic).Decision(); d == nil || d.Calls != [2]uint32{1<<32 - 1, 1} {
+			t.Errorf("decided %+v; want calls from 1<<32 - 1 to 1", d)
+		}
+	})
+}
+
 // A rank that withdraws before the decision counts as silent. After it has quit it opens nothing.
 func TestWithdrawal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -162,7 +177,7 @@ func TestWithdrawal(t *testing.T) {
 		if _, onward, owed := p.voters[1].Withdraw(topic); onward || owed {
 			t.Error("a rank goes on with what was not decided")
 		}
-		m.Begin(true)
+		m.Begin(0, true)
 		p.begin(0)
 		time.Sleep(time.Minute)
 		if p.decided.Load() != 0 {

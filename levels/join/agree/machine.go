@@ -158,7 +158,12 @@ func (t *tally) add(msg Message, c Config) {
 		t.voters = nil
 	}
 	t.voters = t.voters.With(msg.From)
-	t.calls = [2]uint32{min(t.calls[0], msg.Calls), max(t.calls[1], msg.Calls)}
+	if int32(msg.Calls-t.calls[0]) < 0 { // numbers of calls begin anew after 1 << 32
+		t.calls[0] = msg.Calls
+	}
+	if int32(msg.Calls-t.calls[1]) > 0 {
+		t.calls[1] = msg.Calls
+	}
 	t.ok = t.ok && msg.OK
 	// A ballot of its own was not decided if this rank doesn't know it.
 	if msg.Value != nil && int(msg.Ballot.Root) < c.Rank && (t.value == nil || t.ballot.less(msg.Ballot)) {

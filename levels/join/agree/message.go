@@ -16,10 +16,10 @@ func (b Ballot) less(o Ballot) bool {
 type Decision struct {
 	ID      uint64 // that the proposer has drawn for the next communicator
 	Members Set
-	Lost    Set // of the others, as the proposer knew them
-	Proven  Set // of Lost: their end is certain
-	Calls   [2]uint32
-	OK      bool // no voter said otherwise
+	Lost    Set       // of the others, as the proposer knew them
+	Proven  Set       // of Lost: their end is certain
+	Calls   [2]uint32 // fewest and most that voters have told, see [Machine.Begin]
+	OK      bool      // no voter said otherwise
 }
 
 // Kind is what a message is for.

@@ -1,0 +1,109 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tierflow/tierflow/executor/ballot"
+)
+
+const (
+	// minorityTime is how long ranks that are too few wait for those who are only suspected.
+	minorityTime = 30 * time.Second
+	// decideTime bounds an agreement that waits for no program. Ranks in long operations of
+	// their callers vote when these have ended.
+	decideTime = 2 * time.Minute
+	// settleTime is how long a call whose context is done waits for the others' word how it has ended.
+	settleTime = 2 * time.Second
+)
+
+// Wait blocks until the call has ended and returns its error, as [Run.Do] does. When ctx is cancelled first, the
+// communicator breaks on all ranks and the error is the context's cause. Waiting again returns the same error.
+func (r *Run) Wait(ctx context.Context) error { return r.settle(ctx, r.ending.Wait(ctx)) }
+
+// settle returns how a call has ended. One that has failed on a sealed communicator waits until those who go on
+// agree: no program has to call anything for that. When ctx is done they have some time more; then this rank leaves, and
+// the others go on without it.
+func (r *Run) settle(ctx context.Context, err error) error {
+	if err == nil || r.seal == nil {
+		return err
+	}
+	c, e := r.comm, r.comm.e
+	e.mu.Lock()
+	open := c.broken != nil && c.broken != ErrClosed && !c.left && !e.stopped && r.started
+	e.mu.Unlock()
+	if !open { // then no rank can have been through the barrier
+		return err
+	}
+	m, failed := c.decide(ctx, settleTime)
+	if failed != nil {
+		_ = c.leave(true) // else the others would wait for this rank
+		return fmt.Errorf("%w, after: %w", failed, err)
+	}
+	switch d := m.Decision(); {
+	case !d.Members.Has(int(c.me)):
+		return fmt.Errorf("%w, after: %w", ErrExcluded, err)
+	case int32(r.seq-d.Calls[0]) < 0:
+		return nil
+	}
+	return err
+}
+
+// decide waits until those who go on have agreed what becomes of a communicator that is broken; when ctx is done, so
+// long more.
+func (c *Comm) decide(ctx context.Context, more time.Duration) (*ballot.Matter, error) {
+	e := c.e
+	e.mu.Lock()
+	m := e.openMatter(c, 0)
+	e.mu.Unlock()
+	if m == nil {
+		return nil, ErrClosed
+	}
+	m.Begin(c.countComplete(), true)
+	limit := time.Now().Add(decideTime)
+	var over time.Time // ctx counts from then on; zero: it isn't done
+	wait := ctx
+	if more > 0 {
+		wait = context.WithoutCancel(ctx)
+	}
+	return m, e.await(wait, m, func(now time.Time) error {
+		switch {
+		case now.After(limit):
+			return fmt.Errorf("no decision after %v: %w", decideTime, context.DeadlineExceeded)
+		case ctx.Err() == nil:
+		case over.IsZero():
+			over = now.Add(more)
+		case now.After(over):
+			return context.Cause(ctx)
+		}
+		return nil
+	})
+}
+
+// await waits until an agreement is decided. look is called now and then, its error ends the wait.
+func (e *Endpoint) await(ctx context.Context, m *ballot.Matter, look func(now time.Time) error) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-m.Known():
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case now := <-tick.C:
+			since, lost := m.State()
+			e.mu.Lock()
+			stopped := e.stopped
+			e.mu.Unlock()
+			switch err := look(now); {
+			case stopped:
+				return ErrClosed
+			case err != nil:
+				return err
+			case !since.IsZero() && now.Sub(since) > minorityTime:
+				return fmt.Errorf("%d of %d ranks are lost, ranks %v of the world: %w", len(lost), len(m.Members), lost, ErrMinority)
+			}
+		}
+	}
+}
