@@ -179,17 +179,19 @@ func (g *Graph) Runs(t *Task) (src, dst []Span) {
 func (b *blocks) runs(t *Task, st store, ranks []levels.Rank) []Span {
 	var all []Span
 	whole := b.Segments == 1 && b.Request.Pitch <= b.Request.Count
-	before := levels.Rank(-2)
-	for _, r := range ranks {
-		s := b.blockIn(t, st, r)
-		switch {
-		case s.Len == 0:
-		case whole && before == r-1:
-			all[len(all)-1].Len += s.Len
-			before = r
-		default:
+	differ := b.Request.Differ()
+	for i := 0; i < len(ranks); {
+		s, next := b.blockIn(t, st, ranks[i]), i+1
+		each := s.Len
+		for whole && each > 0 && next < len(ranks) && ranks[next] == ranks[next-1]+1 {
+			if differ {
+				each = b.blockIn(t, st, ranks[next]).Len
+			}
+			s.Len += each
+			next++
+		}
+		if i = next; s.Len > 0 {
 			all = append(all, s)
-			before = r
 		}
 	}
 	return all

@@ -12,6 +12,7 @@ import (
 type exchange struct {
 	group
 	lanes float64 // groups of one rank of each node that do the same at the same time; 1 or more
+	skew  float64 // how many times the mean part the largest one is; 1: all are equal
 	pairs int     // so many ranks, a power of two, speak with those whose number differs in one bit; 0: they don't
 	first Terms
 	wired float64 // of the busiest wire, ns
@@ -209,6 +210,11 @@ func (x *exchange) shares() (all []int) {
 	return all
 }
 
+// parts returns how large so many parts of n bytes are: one of them may be the largest.
+func (x *exchange) parts(count int, n float64) float64 {
+	return (float64(count-1) + x.skew) * n / float64(x.size)
+}
+
 // loose returns how many messages more there are than rounds where each shard is one.
 func (x *exchange) loose() float64 { return float64(x.size - 1 - log2(x.size)) }
 
@@ -217,7 +223,7 @@ func (x *exchange) halve(n, more float64) {
 	left := x.size
 	for _, k := range x.shares() {
 		left -= k
-		x.round(left, float64(k)*n/float64(x.size), true)
+		x.round(left, x.parts(k, n), true)
 	}
 	x.apart(n, more)
 	x.first.Work += more * x.step
@@ -228,7 +234,7 @@ func (x *exchange) halve(n, more float64) {
 func (x *exchange) double(n, more float64) {
 	all, far := x.shares(), 1
 	for i := len(all) - 1; i >= 0; i-- {
-		x.round(far, float64(all[i])*n/float64(x.size), false)
+		x.round(far, x.parts(all[i], n), false)
 		far += all[i]
 	}
 	x.apart(n, more)
@@ -247,7 +253,7 @@ func (x *exchange) apart(n, more float64) {
 // parts on between them before one does to the next node, so a part's way is the links' mean.
 // It takes no less than the busiest processor or wire does for it.
 func (x *exchange) ring(n float64, combines bool) {
-	part, rounds := n/float64(x.size), float64(x.size-1)
+	part, rounds := x.parts(1, n), float64(x.size-1) // the largest one goes round, too
 	hop, busiest, wire := x.both(part), x.sends(part)+x.receives(part), x.lanes*x.wire(part)
 	if x.ranks > 1 {
 		share := 1 / float64(x.ranks)
@@ -276,16 +282,16 @@ func (x *exchange) ring(n float64, combines bool) {
 
 // neighbor is an allgather in rounds of two parts, with one side after the other.
 func (x *exchange) neighbor(n float64) {
-	part := n / float64(x.size)
+	part, two := x.parts(1, n), x.parts(2, n)
 	x.round(1, part, false)
 	for i := 1; i < x.size/2; i++ {
 		switch {
 		case x.size <= x.ranks || x.ranks > 1 && x.ranks%2 == 0 && i%2 == 0:
-			x.over(x.near, x.early, 0, 2*part, false)
+			x.over(x.near, x.early, 0, two, false)
 		case x.ranks == 1 || x.ranks%2 == 1:
-			x.over(x.link, x.lead, 1, 2*part, false)
+			x.over(x.link, x.lead, 1, two, false)
 		default: // at both ends of a node
-			x.over(x.link, x.lead, 2, 2*part, false)
+			x.over(x.link, x.lead, 2, two, false)
 		}
 	}
 	x.apart(n, float64(x.size/2-1))
@@ -293,7 +299,7 @@ func (x *exchange) neighbor(n float64) {
 
 // pairwise is an exchange of all with all in one round.
 func (x *exchange) pairwise(n float64, combines bool) {
-	part := n / float64(x.size)
+	part := x.parts(1, n) // to the largest node's leader, or from it
 	x.everybody(part)
 	if combines {
 		others := float64(x.size - 1)

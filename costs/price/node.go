@@ -68,7 +68,7 @@ func (s *share) stage(op tasks.Collective) (stage, bool) {
 // outward is a bcast or, of parts, a scatter.
 func (s *share) outward(parts bool) (st stage) {
 	if s.posts {
-		each := s.step + s.Send + s.SendByte*s.n
+		each := s.step + s.Send + max(s.SendByte, s.passes()*s.memory)*s.n
 		st.first = Terms{Latency: s.Latency, Processor: s.others*each + s.step + s.Recv + s.RecvByte*s.n}
 		st.alike(load{busy: Terms{Processor: s.others * each}})
 	} else {
@@ -86,11 +86,10 @@ func (s *share) outward(parts bool) (st stage) {
 
 // inward is a reduce or, of parts, a gather.
 func (s *share) inward(combines bool) (st stage) {
-	per := s.copy
+	each, carried := s.copies(s.n), s.passes()*s.memory*s.n*s.others
 	if combines {
-		per = s.reduce
+		each, carried = s.combines(s.n), carried+3*s.memory*s.n*s.others
 	}
-	each := s.step + per*s.n
 	if s.n == 0 {
 		each = 0
 	}
@@ -99,6 +98,7 @@ func (s *share) inward(combines bool) (st stage) {
 		if !combines {
 			st.first.Work = 0 // it arrives where it is to be
 		}
+		st.first.Work = max(st.first.Work, carried)
 		st.alike(load{busy: Terms{Processor: s.others * (s.step + s.Recv), Work: st.first.Work}})
 	} else {
 		if s.reads {
@@ -109,6 +109,14 @@ func (s *share) inward(combines bool) (st stage) {
 	}
 	st.total, st.lag = st.root.busy.sum()+s.others*s.offer(), st.first.sum()
 	return st
+}
+
+// passes returns how often a posted byte passes the node's memory: large messages are copied.
+func (s *share) passes() float64 {
+	if s.n > s.eager {
+		return 2
+	}
+	return 0
 }
 
 // kept returns what a short message takes that comes before its receiver waits for it, if all ranks
@@ -124,12 +132,19 @@ func (s *share) kept() float64 {
 // shared is an allgather or, combining, a reduce-scatter of n bytes in all. All ranks use the
 // node's memory at the same time: a copy passes it twice, and a combination three times.
 func (s *share) shared(combines bool) (st stage) {
+	all := s.n
+	s.n /= float64(s.size)
 	per, passes := s.copy, 2.0
-	if combines {
+	if s.posts {
+		passes = s.passes()
+	}
+	switch {
+	case combines && s.posts:
+		per, passes = s.reduce, passes+3
+	case combines:
 		per, passes = s.reduce, 3
 	}
-	carried := passes * s.memory * s.others * s.n // by the ranks together
-	s.n /= float64(s.size)
+	carried := passes * s.memory * s.others * all // by the ranks together
 	st.first = s.word()
 	if s.posts {
 		st.first.Processor += s.others * (2*s.step + s.Send + s.Recv + (s.SendByte+s.RecvByte)*s.n)

@@ -81,9 +81,9 @@ type outline struct {
 	shape  tasks.Shape
 	on     *levels.Hierarchy
 	phases []tasks.Phase
-	widest []int  // by phase: ranks of the largest group
-	groups []int  // by phase
-	inside []bool // by phase: its groups are inside nodes
+	widest []int     // by phase: ranks of the largest group
+	shares []float64 // by phase: share of all ranks that the largest group's members lead
+	inside []bool    // by phase: its groups are inside nodes
 	err    error
 }
 
@@ -122,6 +122,17 @@ func ranksTogether(t *levels.Topology) (most int) {
 	return most
 }
 
+// largest returns the share of all ranks that the largest domain of a level has.
+func (p *Pricer) largest(level int) float64 {
+	count, most := make([]int, p.on.Domains(level)), 0
+	for r := range levels.Rank(p.on.Size()) {
+		at := p.on.Domain(r, level)
+		count[at]++
+		most = max(most, count[at])
+	}
+	return float64(most) / float64(p.on.Size())
+}
+
 // isUsed reports whether any two ranks share a domain of level k and none inside it.
 func isUsed(t *levels.Topology, k int) bool {
 	inside := t.Size()
@@ -151,7 +162,7 @@ func (p *Pricer) outline(plan tasks.Plan) *outline {
 	o.phases = g.Phases
 	for _, ph := range g.Phases {
 		o.inside = append(o.inside, o.on.WithinNodes(ph.Level))
-		o.widest, o.groups = append(o.widest, o.on.Widest(ph.Level)), append(o.groups, len(o.on.Groups(ph.Level)))
+		o.widest, o.shares = append(o.widest, o.on.Widest(ph.Level)), append(o.shares, p.largest(p.level(o, ph)))
 	}
 	return o
 }

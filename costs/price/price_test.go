@@ -88,11 +88,37 @@ func TestPricesAreSimulatedTimes(t *testing.T) {
 		{tasks.Scatter, "12x1", 64 << 10, "shape=han,fs=all,w=1,i=adapt/linear", 0.05},
 		{tasks.Allgather, "8x1", 4 << 10, "shape=han,fs=all,w=4,i=adapt/ring", 0.05},
 		{tasks.ReduceScatter, "8x1", 64 << 10, "shape=han,fs=all,w=4,i=nbc/halving", 0.1},
+		{tasks.Bcast, "12x3", 2 << 20, "shape=flat,fs=15KiB,w=8,i=adapt/chain", 0.1},
+		{tasks.Bcast, "12x3", 2 << 20, "shape=flat,fs=15KiB,w=8,i=adapt/kchain//2", 0.1}, // one node begins the second chain
+		{tasks.Reduce, "4x8", 8 << 10, "shape=han,fs=all,w=1,i=adapt/binomial,s=sm/rings", 0.1},
+		{tasks.Allgather, "a:1,b:9,c:2,d:1,e:3", 4 << 10, "shape=han,fs=all,w=1,i=adapt/ring,s=sm", 0.05},
+		{tasks.Allgather, "a:1,b:9,c:2,d:1,e:3", 4 << 10, "shape=han,fs=all,w=1,i=nbc/linear,s=sm", 0.05},
+		{tasks.ReduceScatter, "a:1,b:9,c:2,d:1,e:3", 4 << 10, "shape=han,fs=all,w=1,i=adapt/ring,s=sm", 0.1},
 		{tasks.Barrier, "64x1", 0, "shape=ar,fs=all,w=4,i=nbc/dissemination", 0.02},
 	} {
 		p, want := priceOf(t, machine.Assumed(), tc.spec, tasktest.Request(tc.coll, tc.bytes), tc.plan)
 		if math.Abs(p.NS/want-1) > tc.off {
 			t.Errorf("%v of %d bytes on %s by %s: price %.0f ns, simulated %.0f, want at most %.0f%% off", tc.coll, tc.bytes, tc.spec, tc.plan, p.NS, want, 100*tc.off)
+		}
+	}
+}
+
+// Where a node's memory is slower than a rank's copies, it says what large messages on it take.
+func TestSlowMemory(t *testing.T) {
+	m := machine.Assumed()
+	m.MemoryByte = 3 * m.CopyByte
+	for _, tc := range []struct {
+		coll tasks.Collective
+		plan string
+	}{
+		{tasks.Reduce, "shape=han,fs=all,w=1,i=adapt/binomial,s=sm/rings"},
+		{tasks.Bcast, "shape=han,fs=all,w=1,i=adapt/binomial,s=sm/rings"},
+		{tasks.Gather, "shape=han,fs=all,w=1,i=adapt/linear,s=sm/rings"},
+		{tasks.Allreduce, "shape=lanes,fs=all,w=1,i=nbc/recdoubling,s=sm/rings"},
+	} {
+		p, want := priceOf(t, m, "2x8", tasktest.Request(tc.coll, 8<<10), tc.plan)
+		if math.Abs(p.NS/want-1) > 0.12 {
+			t.Errorf("%v by %s: price %.0f ns, simulated %.0f", tc.coll, tc.plan, p.NS, want)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (p *Pricer) swap(o *outline, at int, c tasks.Choice, n float64) (stage, boo
 	s := newShare(&g, c, pieces*n)
 	switch {
 	case !inside || s == nil:
-		return (&exchange{group: g, lanes: lanes}).swapped(c, n, pieces)
+		return (&exchange{group: g, lanes: lanes, skew: 1}).swapped(c, n, pieces)
 	case o.shape == tasks.Han && !all: // its leader gathers or scatters
 		return s.stage(o.phases[at].Kind.Op)
 	default:

@@ -248,12 +248,28 @@ func (t *tree) chains(count int) stage {
 	s := t.loads(wait.plus(across.times(far)).plus(inside.times(length-far)), root)
 	if t.ranks > 1 && far > 0 { // a node's first rank and its last one use its wire
 		last := t.load([]limb{{t.ranks, 1}}, limb{1, 1})
+		wire := float64(t.meetings(root)) * t.wire(t.n)
 		for _, l := range []*load{&s.root, &s.inner} {
-			l.in, l.out = max(l.in, last.in, last.out), max(l.out, last.in, last.out)
+			l.in, l.out = max(l.in, wire), max(l.out, wire)
 		}
 		s.inner.busy = later(s.inner.busy, last.busy)
 	}
 	return s
+}
+
+// meetings returns how many messages of chains the busiest node passes on to others: each chain leaves a
+// node once, but the one in which the next begins hears from the root, too.
+func (t *tree) meetings(chains []limb) int {
+	passed, heard := make([]int, t.size/t.ranks+1), make([]int, t.size/t.ranks+1)
+	for _, c := range chains {
+		for at, from := c.places, 0; at < c.places+c.size; at, from = at+1, at {
+			if from/t.ranks != at/t.ranks {
+				passed[from/t.ranks]++
+				heard[at/t.ranks]++
+			}
+		}
+	}
+	return max(slices.Max(passed), slices.Max(heard))
 }
 
 // stage returns what an algorithm takes.
@@ -281,7 +297,7 @@ func (t *tree) stage(c tasks.Choice) (stage, bool) {
 	case submodules.KChain:
 		return t.chains(or(c.N, trees.Chains)), !parted
 	case submodules.Rabenseifner:
-		x := &exchange{group: t.group, lanes: 1}
+		x := &exchange{group: t.group, lanes: 1, skew: 1}
 		x.rabenseifner(t.n, false)
 		return x.loads(), t.op == tasks.Reduce
 	case submodules.Blocks:

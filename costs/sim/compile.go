@@ -52,19 +52,15 @@ func (c *Compilation) Job() (*Job, error) {
 		if part == nil {
 			continue
 		}
-		times, before, compiled := []int64{cut.Passes, 1}[i], int64(0), c.compiled
-		err := c.eachSeat(*part, cut.On, store, nil, func(rank levels.Rank, s seat) error {
+		times, before := []int64{cut.Passes, 1}[i], int64(0)
+		err := c.eachSeat(*part, cut.On, store, nil, func(rank levels.Rank, s seat, uncompiled int) error {
 			j.seats[i] = append(j.seats[i], s)
-			each := int64(s.form.len())
-			work, others := times*min(before, each), int64(0)
+			each, others := int64(s.form.len()), int64(0)
 			steps += times * each
-			if c.compiled > compiled {
-				work += CompiledStep * min(before, each)
-			}
 			if rank >= firstOthers { // those to come are as much work at least
-				others = int64(c.Topology.Size()-1-int(rank)) * work
+				others = min(before, each) * (times*int64(c.Topology.Size()-1-int(rank)) + CompiledStep*int64(uncompiled))
 			}
-			before, compiled = each, c.compiled
+			before = each
 			return c.checkWork(steps + others)
 		})
 		if err != nil {
@@ -106,10 +102,12 @@ func partsOf(cut tasks.Cut) (parts [2]*tasks.Request) {
 	return parts
 }
 
-// eachSeat calls f for each rank with its place in a form of the store, in the order of
-// ranks, until f returns an error. Ranks that isLeft holds for are left out; nil: none is.
-func (c *Compilation) eachSeat(part tasks.Request, on *levels.Hierarchy, store *store, isLeft func(levels.Rank) bool, f func(levels.Rank, seat) error) error {
-	roles := newCasting(part, on, c.Plan, !c.unfolded && c.Idle == nil)
+// eachSeat calls f for each rank with its place in a form of the store, and with how many ranks are
+// still to be compiled, in the order of ranks, until f returns an error. Ranks that isLeft holds for
+// are left out; nil: none is.
+func (c *Compilation) eachSeat(part tasks.Request, on *levels.Hierarchy, store *store, isLeft func(levels.Rank) bool, f func(rank levels.Rank, s seat, uncompiled int) error) error {
+	isAlone := c.Trusting && isLeft != nil // no two that are left have one role
+	roles := newCasting(part, on, c.Plan, !c.unfolded && c.Idle == nil && !isAlone)
 	for rank := range levels.Rank(c.Topology.Size()) {
 		if isLeft != nil && isLeft(rank) {
 			continue
@@ -130,7 +128,7 @@ func (c *Compilation) eachSeat(part tasks.Request, on *levels.Hierarchy, store *
 			c.compiled += int64(s.form.len())
 			roles.add(rank, s)
 		}
-		if err := f(rank, s); err != nil {
+		if err := f(rank, s, roles.unknown); err != nil {
 			return err
 		}
 	}

@@ -17,8 +17,10 @@ import (
 type casting struct {
 	request tasks.Request
 	phases  []phase
-	known   map[string]actor // by role; nil: ranks are not folded
-	key     []byte           // memory for a role
+	roles   []int32 // by rank; nil: ranks are not folded
+	known   []actor // by role
+	unknown int     // roles that nobody has played
+	key     []byte  // memory for the text of a role
 }
 
 // phase is the groups of a phase.
@@ -30,11 +32,11 @@ type phase struct {
 // actor is the rank of a role that was compiled.
 type actor struct {
 	rank levels.Rank
-	seat seat
+	seat seat // without a form: nobody was compiled yet
 }
 
 func newCasting(r tasks.Request, h *levels.Hierarchy, p tasks.Plan, fold bool) *casting {
-	c := &casting{request: r}
+	c := &casting{request: r, unknown: h.Topology().Size()}
 	from := r.Coll.Row().From
 	isPrefix := from == tasks.PrefixThrough || from == tasks.PrefixBelow // which depends on all ranks below
 	if !fold || r.Blocks() || isPrefix || p.Order == tasks.TreeOrder || r.Reduces() && !r.Op.Commutative() {
@@ -44,7 +46,6 @@ func newCasting(r tasks.Request, h *levels.Hierarchy, p tasks.Plan, fold bool) *
 	if err != nil {
 		return c // as compiling any rank will say
 	}
-	c.known = map[string]actor{}
 	for _, ph := range g.Phases {
 		groups := g.Groups(ph)
 		of := make([]int32, h.Topology().Size())
@@ -58,11 +59,28 @@ func newCasting(r tasks.Request, h *levels.Hierarchy, p tasks.Plan, fold bool) *
 		}
 		c.phases = append(c.phases, phase{groups, of})
 	}
+	c.number(h.Topology().Size())
 	return c
 }
 
+// number numbers the roles of so many ranks.
+func (c *casting) number(ranks int) {
+	c.roles = make([]int32, ranks)
+	ids := map[string]int32{}
+	for rank := range c.roles {
+		key := c.role(levels.Rank(rank))
+		id, known := ids[string(key)]
+		if !known {
+			id = int32(len(ids))
+			ids[string(key)] = id
+		}
+		c.roles[rank] = id
+	}
+	c.known, c.unknown = make([]actor, len(ids)), len(ids)
+}
+
 // role returns bytes that are equal for ranks of equal role.
-func (c *casting) role(rank levels.Rank) string {
+func (c *casting) role(rank levels.Rank) []byte {
 	has := 0
 	for i, is := range []bool{c.request.Gives(rank), c.request.Receives(rank), c.request.Rooted() && rank == c.request.Root} {
 		if is {
@@ -82,16 +100,16 @@ func (c *casting) role(rank levels.Rank) string {
 		}
 	}
 	c.key = key
-	return string(key)
+	return key
 }
 
 // fold returns the seat of a rank whose role is known.
 func (c *casting) fold(rank levels.Rank) (seat, bool) {
-	if c.known == nil {
+	if c.roles == nil {
 		return seat{}, false
 	}
-	a, known := c.known[c.role(rank)]
-	if !known {
+	a := &c.known[c.roles[rank]]
+	if a.seat.form == nil {
 		return seat{}, false
 	}
 	s := seat{form: a.seat.form, ranks: slices.Clone(a.seat.ranks)}
@@ -116,8 +134,8 @@ func (c *casting) counterpart(actor, peer, rank levels.Rank) levels.Rank {
 
 // add keeps the seat of a rank for the others of its role.
 func (c *casting) add(rank levels.Rank, s seat) {
-	if c.known != nil {
-		c.known[c.role(rank)] = actor{rank, s}
+	if c.unknown--; c.roles != nil {
+		c.known[c.roles[rank]] = actor{rank, s}
 	}
 }
 

@@ -155,7 +155,7 @@ func (c *Compilation) SymmetricJob() (*Job, error) {
 			continue
 		}
 		times := []int64{cut.Passes, 1}[i]
-		err := c.eachSeat(*part, cut.On, store, isLeft, func(rank levels.Rank, s seat) error {
+		err := c.eachSeat(*part, cut.On, store, isLeft, func(rank levels.Rank, s seat, _ int) error {
 			b, at := int32(rank)/size, int32(rank)%size
 			if b == 0 {
 				steps += times * int64(s.form.len())

@@ -95,7 +95,7 @@ func (r *ratios) lowest(share float64) float64 { return min(share*r.last, r.leas
 // those that were not simulated with what is expected of them.
 func (s *rehearsal) compete(all []candidate) []Priced {
 	for i := range all {
-		all[i].family, all[i].outer = family(all[i].Plan), s.outer(all[i].Plan)
+		all[i].family, all[i].outer = s.family(all[i].Plan), s.outer(all[i].Plan)
 	}
 	t := &contest{rehearsal: s, left: all, best: math.Inf(1), ratios: map[string]ratios{}}
 	t.try()
@@ -104,12 +104,12 @@ func (s *rehearsal) compete(all []candidate) []Priced {
 	t.try() // with what is left of the spare part
 	t.confirm()
 	for _, c := range slices.Concat(t.left, t.missed) {
-		ns, _, known := t.expected(&c)
+		ns, least, known := t.expected(&c)
 		switch {
 		case !c.known:
 			continue
 		case !math.IsInf(t.best, 1): // some were simulated
-			ns *= 1 + unseen
+			ns *= math.Sqrt(ns / least) // as much more as it promises less
 		case known:
 			ns *= 1 + Exact
 		default:
@@ -276,19 +276,25 @@ const (
 	mostVain, better = 12, 0.01
 	// mostMissed is how many plans may turn out to be too large.
 	mostMissed = 50
-	// unseen is by which share of its time a plan must promise less than simulated ones, if it was too
-	// large to be one, or the budget was spent.
-	unseen = 0.25
 	// doubt is by which share the price of a plan is taken to be too low of whose family none was simulated.
 	doubt = 0.1
 )
 
-// family names what a plan is but for sizes: shape, whether it is cut, and algorithms.
-func family(p tasks.Plan) string { return named(p, "") }
+// family names what a plan is but for sizes: shape, whether it is cut, algorithms, and whether
+// its pieces go without credit.
+func (s *rehearsal) family(p tasks.Plan) string { return named(p, "") + s.way(p) }
 
 // outer names what a plan is between nodes, but for sizes.
 func (s *rehearsal) outer(p tasks.Plan) string {
-	return "between nodes " + named(p, string(s.asked.On.Level(s.asked.On.Depth()-1).Symbol))
+	return "between nodes " + named(p, string(s.asked.On.Level(s.asked.On.Depth()-1).Symbol)) + s.way(p)
+}
+
+// way says how a plan's pieces go: short ones may come before they are expected, and are copied.
+func (s *rehearsal) way(p tasks.Plan) string {
+	if min(piece(p), s.asked.Request.Bytes()) <= s.eager {
+		return " eagerly"
+	}
+	return ""
 }
 
 // piece returns how long a plan's shortest pieces are, bytes.

@@ -23,6 +23,7 @@ type rehearsal struct {
 	left       int64            // of the budget, in steps that are simulated
 	most       int64            // of one plan
 	spare      int64            // of the budget, for the best ones
+	eager      int64            // goes without credit, bytes
 	areEqual   bool             // nodes
 	noneStands bool             // for others: all ranks are simulated
 	kept       map[string]sized // jobs, by structure
@@ -56,7 +57,7 @@ const (
 
 // newRehearsal returns a rehearsal with a budget of so many steps.
 func newRehearsal(m *machine.Machine, asked *rule.Asked, reg submodules.Registry, steps int64) *rehearsal {
-	return &rehearsal{machine: m, asked: asked, reg: reg, areEqual: sim.CheckEqual(asked.On) == nil, left: steps, most: steps, kept: map[string]sized{}, unlike: map[string]bool{}}
+	return &rehearsal{machine: m, asked: asked, reg: reg, eager: flow.NewLimits(m.EagerMax, m.Budget).EagerMax, areEqual: sim.CheckEqual(asked.On) == nil, left: steps, most: steps, kept: map[string]sized{}, unlike: map[string]bool{}}
 }
 
 // share divides the budget of a choice. margin is that of [Choose].
@@ -207,10 +208,10 @@ func (s *rehearsal) structure(r tasks.Request, p tasks.Plan) string {
 // compile compiles a plan for a request, if the budget allows it.
 func (s *rehearsal) compile(r tasks.Request, p tasks.Plan) (sized, bool) {
 	c := &sim.Compilation{Request: r, Topology: s.asked.On, Plan: p, Registry: s.reg, Most: min(s.left, s.most)}
-	s.left -= compiledPlan + compiledRank*int64(s.asked.On.Size())
 	if s.guess(r, p) > c.Most {
 		return sized{}, false
 	}
+	s.left -= compiledPlan + compiledRank*int64(s.asked.On.Size())
 	job, err := s.job(c)
 	s.left -= sim.CompiledStep * c.Compiled()
 	return sized{job, r.Bytes()}, err == nil
@@ -224,7 +225,9 @@ func (s *rehearsal) job(c *sim.Compilation) (*sim.Job, error) {
 		if !errors.Is(err, sim.ErrAsymmetric) {
 			return job, err
 		}
-		s.unlike[outer] = true
+		if s.unlike[outer] = true; s.guess(c.Request, c.Plan) > c.Most {
+			return nil, sim.ErrLimit
+		}
 	}
 	return c.Job()
 }
@@ -235,7 +238,8 @@ func (s *rehearsal) standsForAll(r tasks.Request) bool {
 }
 
 // guess returns about how much work a simulation is: each rank sends and receives as often as
-// each phase's algorithm says, for each segment. Without levels each rank has a program of its own.
+// each phase's algorithm says, for each segment. Ranks of one role are compiled once: with levels
+// all but leaders have their place in the node for a role, else each has its own.
 func (s *rehearsal) guess(r tasks.Request, p tasks.Plan) (steps int64) {
 	g, err := s.asked.Outline(p)
 	if err != nil {
@@ -263,11 +267,14 @@ func (s *rehearsal) guess(r tasks.Request, p tasks.Plan) (steps int64) {
 		steps += 2 * int64(messages) * pieces
 	}
 	ranks := s.asked.On.Size()
-	if s.standsForAll(r) && !s.unlike[s.outer(p)] {
-		ranks /= s.asked.On.Nodes()
+	compiled := ranks
+	switch nodes := s.asked.On.Nodes(); {
+	case s.standsForAll(r) && !s.unlike[s.outer(p)]:
+		ranks /= nodes
+		compiled = ranks
+	case !p.Shape.IsFlat() && p.Shape != tasks.Lanes && !r.Blocks(): // the root's node, one of the others, and the other leaders
+		compiled = 2*(ranks/nodes) + nodes
 	}
-	if p.Shape.IsFlat() {
-		steps *= 1 + sim.CompiledStep
-	}
-	return steps * int64(ranks) * max(1, (r.Bytes()+p.Segment-1)/max(1, p.Segment))
+	steps *= int64(ranks + sim.CompiledStep*min(compiled, ranks))
+	return steps * max(1, (r.Bytes()+p.Segment-1)/max(1, p.Segment))
 }

@@ -119,7 +119,7 @@ func TestExpected(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &rehearsal{asked: ask(t, tasks.Bcast, "4x2", 1<<20)}
-		c := &candidate{family: family(p), outer: s.outer(p), known: true}
+		c := &candidate{family: s.family(p), outer: s.outer(p), known: true}
 		c.Plan, c.Price.NS = p, price
 		return c
 	}
@@ -181,5 +181,17 @@ func TestConfirmAllRanks(t *testing.T) {
 	c.confirm()
 	if c.seen[0].isPart || s.noneStands || c.seen[0].Simulated < 5*least || c.seen[1].Simulated < 5*least {
 		t.Errorf("%+v", c.seen)
+	}
+}
+
+// A plan that is too large for the budget costs none of it.
+func TestLargePlanIsFree(t *testing.T) {
+	s := newRehearsal(machine.Assumed(), ask(t, tasks.Bcast, "8x4", 8<<20), all.Submodules(), 1000)
+	p, err := tasks.ParsePlan("shape=flat,fs=15KiB,w=8,i=adapt/chain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, ok := s.time(p, 0); ok || s.left != 1000 {
+		t.Errorf("a large plan was simulated: %v; %d of 1000 steps are left", ok, s.left)
 	}
 }
