@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tierflow/tierflow/executor/flight"
@@ -183,6 +184,10 @@ func (w *World) states(ranks []levels.Rank, about about, isOver func() bool) []f
 			all[i] = s
 			continue
 		}
+		if w.hasDeparted(r) {
+			all[i] = flight.State{Rank: int(r), Doing: flight.Left}
+			continue
+		}
 		all[i] = flight.State{Rank: int(r), Doing: flight.Silent}
 		at[r], left[r] = i, true
 		far.set(int32(r))
@@ -191,6 +196,24 @@ func (w *World) states(ranks []levels.Rank, about about, isOver func() bool) []f
 		w.control.askStates(far, left, about, isOver, func(s flight.State) { all[at[levels.Rank(s.Rank)]] = s })
 	}
 	return all
+}
+
+// hasDeparted reports whether a rank of another process has said goodbye to all.
+func (w *World) hasDeparted(r levels.Rank) bool {
+	if w.control == nil {
+		return false
+	}
+	e := w.endpoints[w.control.me]
+	if !e.lockWithin(lockTime) {
+		return false
+	}
+	defer e.mu.Unlock()
+	c := e.comms[0]
+	if c == nil {
+		return false
+	}
+	_, half := c.halves[r]
+	return half || slices.ContainsFunc(slices.Concat(c.gone, c.held), func(d departure) bool { return d.rank == r && !d.onward })
 }
 
 // lookAt returns the state of a rank of another process that can't answer.

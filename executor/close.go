@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
+
+	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/executor/flight/verdict"
 )
 
 // Close ends the world: runs that are still on their way return [ErrClosed]. It
@@ -67,10 +72,60 @@ func (c *control) close() error {
 	cause := fmt.Errorf("waited for %v: %w", limit, context.DeadlineExceeded)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, cause)
 	defer cancel()
+	defer c.watchClose()()
 	if c.world.stop != nil {
 		c.world.stop(ctx)
 	}
 	c.deliverErrands(ctx)
 	c.endNotes()
 	return c.job.Close(ctx)
+}
+
+// watchClose reports who has not come to Close, once others have waited for that long, until
+// end is called.
+func (c *control) watchClose() (end func()) {
+	limit := c.world.config.StallAfter
+	if limit <= 0 {
+		return func() {}
+	}
+	over := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-over:
+		case <-time.After(limit):
+			c.reportUnclosed(over)
+		}
+	})
+	return func() {
+		close(over)
+		watching.Wait()
+	}
+}
+
+// reportUnclosed finds out who has not come to Close, and why, unless it is over.
+func (c *control) reportUnclosed(over <-chan struct{}) {
+	isOver := func() bool {
+		select {
+		case <-over:
+			return true
+		default:
+			return false
+		}
+	}
+	w := c.world
+	states := w.states(w.everyRank(), about{}, isOver)
+	f := verdict.Unclosed(states, verdict.Options{Nodes: w.config.Nodes}, w.config.StallAfter)
+	if isOver() || f == nil {
+		return
+	}
+	if c.ended.Load() { // rank 0 hears no more
+		w.reportVerdict(f)
+	} else {
+		w.tellVerdict(c.me, f, states)
+	}
+	if w.config.Dump != nil {
+		states = slices.DeleteFunc(states, func(s flight.State) bool { return s.Doing == flight.Silent }) // others may close
+		w.config.Dump(states, f)
+	}
 }

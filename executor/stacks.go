@@ -15,6 +15,7 @@ import (
 // stack is a goroutine of this process as a traceback shows it.
 type stack struct {
 	id     uint64
+	state  string  // computing, or what it waits for, as Go names it: sleep, IO wait
 	frames []frame // the innermost first
 }
 
@@ -60,12 +61,12 @@ func readStacks() []stack {
 func parseStacks(b []byte) (all []stack) {
 	for text := range bytes.SplitSeq(b, []byte("\n\n")) {
 		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-		number, _, _ := strings.Cut(strings.TrimPrefix(lines[0], "goroutine "), " ")
+		number, state, _ := strings.Cut(strings.TrimPrefix(lines[0], "goroutine "), " ")
 		id, err := strconv.ParseUint(number, 10, 64)
 		if err != nil {
 			continue
 		}
-		s := stack{id: id}
+		s := stack{id: id, state: parseState(state)}
 		for i := 1; i+1 < len(lines); i += 2 {
 			if strings.HasPrefix(lines[i], "created by ") || strings.HasPrefix(lines[i], "...") {
 				break
@@ -75,6 +76,16 @@ func parseStacks(b []byte) (all []stack) {
 		all = append(all, s)
 	}
 	return all
+}
+
+// parseState reads [IO wait, 2 minutes]: of the end of a goroutine's head.
+func parseState(text string) string {
+	text, _, _ = strings.Cut(strings.TrimPrefix(text, "["), "]")
+	text, _, _ = strings.Cut(text, ",")
+	if text == "running" || text == "runnable" {
+		return "computing"
+	}
+	return text
 }
 
 // parseFrame reads the two lines of a function: main.load(0x1) and its /dir/load.go:88 +0x1d.
@@ -136,15 +147,18 @@ func (f *frame) String() string {
 }
 
 // standsAt says where the program stands in a goroutine: the innermost function that is
-// its own. called reports whether that has called this library.
+// its own, and what it does there. called reports whether that has called this library.
 func (s *stack) standsAt() (at string, called bool) {
 	for i := range s.frames {
 		f := &s.frames[i]
 		switch {
 		case f.isOurs():
 			called = true
-		case !f.isStandard():
-			return f.String(), called
+		case f.isStandard():
+		case called:
+			return f.String(), true
+		default:
+			return f.String() + " (" + s.state + ")", false
 		}
 	}
 	return "", called

@@ -28,7 +28,9 @@ func (e *Endpoint) State(comm CommID) flight.State {
 		return s
 	}
 	defer e.mu.Unlock()
-	s.Doing = flight.Outside
+	if s.Doing = flight.Outside; e.stopped {
+		s.Doing = flight.Left
+	}
 	now := time.Now()
 	for _, r := range e.runs {
 		s.Open = append(s.Open, r.open(now))

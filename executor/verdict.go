@@ -79,12 +79,12 @@ func (w *World) reportVerdict(f *verdict.Finding) {
 	if f == nil || log == nil {
 		return
 	}
-	w.mu.Lock()
+	w.reporting.Lock()
 	again := w.reported.Same(f) && time.Since(w.reportedAt) < w.config.StallAfter/2
 	if !again {
 		w.reported, w.reportedAt = *f, time.Now()
 	}
-	w.mu.Unlock()
+	w.reporting.Unlock()
 	if !again {
 		log.Warn("stalled", "verdict", f.String())
 	}

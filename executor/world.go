@@ -98,10 +98,12 @@ type World struct {
 	keeping sync.Mutex
 	kept    map[CommID]int // how many failures of a communicator are on their way here; at least 1
 
-	mu         sync.Mutex
-	closed     bool
-	recordsTo  recorderPath
-	tracing    *tracing        // nil: nothing is traced
+	mu        sync.Mutex
+	closed    bool
+	recordsTo recorderPath
+	tracing   *tracing // nil: nothing is traced
+
+	reporting  sync.Mutex      // Close reports too, and holds mu
 	reported   verdict.Finding // last
 	reportedAt time.Time
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -450,6 +451,28 @@ func TestCloseTimeout(t *testing.T) {
 		}
 		if err := comms[1].Close(); err != nil {
 			t.Errorf("%d per node: rank 0 had said goodbye: %v", perNode, err)
+		}
+	}
+}
+
+// Who waits in Close hears who has not come to it, and where that one is.
+func TestCloseNamesTheLate(t *testing.T) {
+	for _, perNode := range []int{1, 2} {
+		said := &lockedBuffer{}
+		comms := joinProcesses(t, 2, perNode, &planner.Options{StallAfter: 200 * time.Millisecond, Log: slog.New(slog.NewTextHandler(said, nil))})
+		for r, err := range each(comms, planner.BarrierNow) {
+			if err != nil {
+				t.Fatalf("rank %d: %v", r, err)
+			}
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- comms[0].Close() }()
+		const want = "late: rank 1 has not come to Close for 0.2 s"
+		for !strings.Contains(said.String(), want) && t.Context().Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		if err := errors.Join(comms[1].Close(), <-closed); err != nil {
+			t.Errorf("%d per node: %v", perNode, err)
 		}
 	}
 }

@@ -24,6 +24,29 @@ type Job struct {
 	Ranks []Info // those on this machine, ascending
 }
 
+// Has reports whether a rank has a file here.
+func (j *Job) Has(rank int) bool {
+	return slices.ContainsFunc(j.Ranks, func(i Info) bool { return i.Rank == rank })
+}
+
+// HasClosed reports whether a rank has left the job, as far as is known: it has no file here,
+// and others of its node do.
+func (j *Job) HasClosed(rank int) bool {
+	nodes := j.Ranks[0].Nodes
+	on := func(r int) string {
+		if r < 0 || r >= len(nodes) {
+			return ""
+		}
+		return nodes[r]
+	}
+	return !j.Has(rank) && on(rank) != "" && slices.ContainsFunc(j.Ranks, func(i Info) bool { return on(i.Rank) == on(rank) })
+}
+
+// IsDead reports whether the processes of all ranks here have ended for sure.
+func (j *Job) IsDead() bool {
+	return !slices.ContainsFunc(j.Ranks, func(i Info) bool { return !i.isGone() })
+}
+
 // Jobs lists the jobs of this user on this machine, by when they began. A missing folder has
 // none.
 func Jobs(root string) ([]Job, error) {

@@ -80,22 +80,22 @@ func ReadSnapshots(dir string) (all []Snapshot, err error) {
 }
 
 // Merge returns the states of the job that has kept the last of some snapshots, and its ranks'
-// nodes. If it stood still before it failed its states of that moment count, the first ones;
-// else what ranks say of themselves.
-func Merge(all []Snapshot) (states []flight.State, nodes []string) {
+// nodes. If it stood still before it failed its states of that moment count, the first ones,
+// and what the job found in them; else what ranks say of themselves.
+func Merge(all []Snapshot) (states []flight.State, nodes []string, found *verdict.Finding) {
 	if len(all) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	last := slices.MaxFunc(all, func(a, b Snapshot) int { return a.Taken.Compare(b.Taken) })
 	all = slices.DeleteFunc(slices.Clone(all), func(s Snapshot) bool { return s.Job != last.Job })
 	slices.SortStableFunc(all, func(a, b Snapshot) int { return a.Taken.Compare(b.Taken) })
 	if all[0].Found != nil {
-		return all[0].States, all[0].Nodes
+		return all[0].States, all[0].Nodes, all[0].Found
 	}
 	for _, s := range all {
 		if s.Found == nil {
 			states = append(states, s.States...)
 		}
 	}
-	return states, last.Nodes
+	return states, last.Nodes, nil
 }

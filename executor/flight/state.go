@@ -18,10 +18,11 @@ const (
 	Silent          // it has not answered the one who asks
 	Stopped         // its process is stopped, by SIGSTOP or a debugger; of calls its last record is known
 	Gone            // its process has ended
+	Left            // it has closed its communicator of all ranks; it may wait for others to
 	maxDoing
 )
 
-var doingNames = [maxDoing]string{Outside: "in no call", Inside: "in a call", Computing: "in an operation of its program", Silent: "silent", Stopped: "stopped", Gone: "dead"}
+var doingNames = [maxDoing]string{Outside: "in no call", Inside: "in a call", Computing: "in an operation of its program", Silent: "silent", Stopped: "stopped", Gone: "dead", Left: "closed"}
 
 // String names it.
 func (d Doing) String() string {
@@ -35,7 +36,7 @@ func (d Doing) String() string {
 type State struct {
 	Rank  int    // of the world
 	Doing Doing  //
-	At    string `json:",omitempty"` // where the program's goroutine stands: main.load load.go:88; empty: unknown
+	At    string `json:",omitempty"` // where the program's goroutine stands: main.load load.go:88 (sleep); empty: unknown
 	Last  string `json:",omitempty"` // the call that ended last; empty: none, or unknown
 	// Since is at most how long ago that call ended; 0: unknown. Calls in a row share readings
 	// of the clock.
@@ -110,7 +111,10 @@ func (s *State) String() string {
 		if s.Doing >= Silent {
 			b.WriteString(s.Doing.String() + " ")
 		}
-		fmt.Fprintf(&b, "in no call after %s", s.Last)
+		if s.Doing != Left {
+			b.WriteString("in no call ")
+		}
+		fmt.Fprintf(&b, "after %s", s.Last)
 		if s.Since > 0 {
 			fmt.Fprintf(&b, ", at most %s ago", tenths(s.Since))
 		}

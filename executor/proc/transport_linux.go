@@ -42,14 +42,15 @@ import (
 //   - Failures, losses and questions come by the control plane, which has
 //     goroutines of its own; a bye is looked at by the next call.
 type process struct {
-	own   *shm.Segment // nil if the rank is alone on its node
-	near  []*shm.Link
-	links []line // by rank
-	loop  *loopLink
-	far   []*tcp.Link
-	late  *tcp.Link              // the last one posted to; nil: none yet
-	ready readiness              // of the connections of far
-	dial  func(peer levels.Rank) // starts connecting; attach is called later
+	own     *shm.Segment // nil if the rank is alone on its node
+	near    []*shm.Link
+	links   []line // by rank
+	loop    *loopLink
+	far     []*tcp.Link
+	late    *tcp.Link // the last one posted to; nil: none yet
+	lookout tcp.Lookout
+	ready   readiness              // of the connections of far
+	dial    func(peer levels.Rank) // starts connecting; attach is called later
 
 	engine   *executor.Endpoint
 	dialling context.Context // ends with the dials
@@ -117,6 +118,7 @@ func newProcess(rank levels.Rank, t *levels.Topology, config Config) (*process, 
 	for r := range levels.Rank(size) {
 		if t.Node(r) != t.Node(rank) {
 			l := tcp.NewLink(r, limits.FarMax())
+			l.Lookout = &p.lookout
 			p.links[r], p.far = l, append(p.far, l)
 		}
 	}
@@ -240,6 +242,7 @@ func (p *process) Poll(s wire.Sink) bool {
 		}
 		l.Report(s)
 	}
+	p.lookout.Note()
 	return did
 }
 
@@ -409,6 +412,7 @@ func (p *process) Park(done <-chan struct{}) (ticked bool) {
 	if p.own != nil {
 		p.own.SetSleeping(false)
 	}
+	p.lookout.Note()
 	if now := time.Now(); now.Sub(p.last) >= wire.Tick {
 		p.last = now
 		return true

@@ -9,14 +9,16 @@ import (
 	"github.com/tierflow/tierflow/executor/wire"
 )
 
-// Flow asks the system how fast what was written has left.
+// Flow asks the system how fast what was written has left, and says how fast payloads came.
 func (l *Link) Flow() (f wire.Flow, known bool) {
+	f.In = l.came.pace()
+	known = f.In.Best > 0
 	if l.send < 0 {
-		return f, false
+		return f, known
 	}
 	info, err := unix.GetsockoptTCPInfo(l.send, unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil || info.Delivery_rate == 0 {
-		return f, false
+		return f, known
 	}
 	f.Rate = int64(info.Delivery_rate)
 	f.Full, f.Bytes = !isLimitedBySender(info), int64(info.Bytes_acked)

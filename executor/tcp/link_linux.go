@@ -33,6 +33,9 @@ type Link struct {
 	out  train                    // what is being written
 	seal *sealed                  // how it is sealed; nil: the connection that is written to is plain
 	pace pace
+	came arrival
+
+	Lookout *Lookout // the rank's; nil: it doesn't matter how fast payloads come
 }
 
 // tcpReader takes frames from one descriptor.
@@ -51,6 +54,9 @@ type reader struct {
 	events uint32 // what epoll watches
 
 	seal *unsealed // how what is read is opened; nil: it is plain
+
+	wait waiting
+	got  int // bytes, at this look
 }
 
 // readAhead has room for the largest message that goes without credit, and more.
@@ -222,12 +228,14 @@ func (l *Link) Poll(s wire.Sink) bool {
 		}
 		var did bool
 		var err error
+		r.got = 0
 		if r.seal == nil {
 			did, err = l.read(r, s)
 		} else {
 			did, err = l.readSealed(r, s)
 		}
 		some = some || did
+		l.came.note(l.Lookout, &r.wait, r.got, err == nil && (r.rest > 0 || r.to > r.from))
 		if err != nil {
 			r.eof = true
 			l.fail(err)
@@ -257,6 +265,7 @@ func (l *Link) read(r *reader, s wire.Sink) (some bool, err error) {
 			return some, r.ended()
 		}
 		some = true
+		r.got += n
 		full := n == len(straight)+len(ahead)
 		k := min(n, len(straight))
 		r.to += n - k

@@ -126,6 +126,7 @@ func (l *Link) readSealed(r *reader, s wire.Sink) (some bool, err error) {
 			return some, r.ended()
 		}
 		some = true
+		r.got += n
 		u.to += n
 		if err := l.openAll(r, s); err != nil {
 			return some, err

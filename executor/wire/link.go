@@ -40,12 +40,20 @@ type Observer interface {
 	Flow(to levels.Rank) (f Flow, known bool)
 }
 
-// Flow is what the system says of a connection's way out.
+// Flow is what the system says of a connection's way out, and what came through it.
 type Flow struct {
 	Rate  int64         // at which bytes last arrived, bytes/s
 	Full  bool          // there always was more to send, so the way doesn't carry more
 	Bytes int64         // that have arrived
 	Busy  time.Duration // for how long something was on its way, and the other rank had room for it
+	In    Pace          // of what came from the other rank
+}
+
+// Pace is how fast bytes come from a rank while this one waits for the rest of what that one has
+// begun to send. It tells of payloads that are too short for Flow.Rate.
+type Pace struct {
+	Best, Median int64         // of the last payloads, bytes/s; 0: there were too few
+	Waited       time.Duration // in all
 }
 
 // Reach is what it takes to speak with a rank.

@@ -55,6 +55,9 @@ type faultCase struct {
 	calls  int
 	at     int // the call
 	victim int // a rank; of a cluster a node
+	// bursts: calls on the cluster are of 64 KiB, and a rank sleeps before each, on any node.
+	bursts  bool
+	sleeper int
 }
 
 // clusterNodes and clusterRanks are the size of emulated clusters.
@@ -74,6 +77,10 @@ func drawFault(f fault, seed uint64) faultCase {
 		c.ranks = clusterNodes * clusterRanks
 	}
 	c.at, c.victim = 5+draw.IntN(20), draw.IntN(c.ranks)
+	c.bursts, c.sleeper = f.want == verdict.SlowLink && seed%4 >= 2, draw.IntN(c.ranks)
+	if c.strikesLast() {
+		c.at = c.calls
+	}
 	c.opts = Options{Ranks: c.ranks, Oversubscribe: true}
 	if f.cluster {
 		c.victim = 1 + draw.IntN(clusterNodes-1) // the launcher is on the first one
@@ -88,6 +95,9 @@ func drawFault(f fault, seed uint64) faultCase {
 	}
 	return c
 }
+
+// strikesLast reports whether a rank is stopped after its last call: only Close needs it.
+func (c *faultCase) strikesLast() bool { return c.want == verdict.Stopped && c.seed%4 == 3 }
 
 // isFull reports whether tests play whole tables, with the settings that jobs have.
 func isFull() bool { return os.Getenv("TIERFLOW_TEST_SEEDS") != "" }
@@ -158,6 +168,9 @@ func faulty(args []string) {
 		}
 		check(c.call(ctx, comm, i, 0))
 	}
+	if c.strikesLast() && c.isStruck(comm.Rank()) {
+		c.strike(ctx, comm)
+	}
 	check(comm.Close())
 }
 
@@ -207,14 +220,15 @@ func (c *faultCase) compute(own *rand.Rand, me, i int) {
 	time.Sleep(work)
 }
 
-// collectGarbage fills a heap of 1 GiB with small objects and collects it.
+// collectGarbage fills a heap of 1 GiB with small objects and collects it. On a machine that is
+// very busy the heap is smaller: a rank that is away for StallAfter is late in truth.
 func collectGarbage() {
 	type node struct {
 		next *node
 		_    [56]byte
 	}
 	var first *node
-	for range 1 << 24 {
+	for n, end := 0, time.Now().Add(stallAfter()/2); n < 1<<24 && (n%1024 > 0 || time.Now().Before(end)); n++ {
 		first = &node{next: first}
 	}
 	runtime.GC()
@@ -236,9 +250,15 @@ func (c *faultCase) goOn(ctx context.Context, comm *planner.Comm) {
 	runtime.LockOSThread()
 	for i := 0; ; i++ {
 		count := 1000
-		if c.cluster {
+		switch {
+		case c.bursts:
+			count = 16 << 10
+			if comm.Rank() == c.sleeper {
+				time.Sleep(10 * time.Millisecond)
+			}
+		case c.cluster:
 			count = 100_000 + 50_000*(i%5)
-		} else {
+		default:
 			useProcessor(4 * time.Millisecond)
 		}
 		if i == c.at && c.cluster && comm.Rank() == 0 {
@@ -249,10 +269,10 @@ func (c *faultCase) goOn(ctx context.Context, comm *planner.Comm) {
 			startLoops(6)
 		}
 		x, y := make([]int32, count), make([]int32, count*comm.Size())
-		switch i % 3 {
-		case 0:
+		switch {
+		case i%3 == 0 || c.bursts:
 			check(planner.AllreduceNow(ctx, comm, x, x, tasks.Sum))
-		case 1:
+		case i%3 == 1:
 			check(planner.AllgatherNow(ctx, comm, x, y))
 		default:
 			check(planner.AlltoallNow(ctx, comm, y[:count/comm.Size()*comm.Size()], make([]int32, count/comm.Size()*comm.Size())))
@@ -316,6 +336,7 @@ func (c *faultCase) strike(ctx context.Context, comm *planner.Comm) bool {
 		check(syscall.Kill(os.Getpid(), syscall.SIGKILL))
 	case "stopped":
 		check(syscall.Kill(os.Getpid(), syscall.SIGSTOP))
+		time.Sleep(time.Millisecond) // the signal may come to another thread
 	case "loops":
 		for n := 1; n != 0; n += 2 { // until the job is ended
 			time.Sleep(time.Microsecond)

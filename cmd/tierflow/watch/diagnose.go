@@ -116,9 +116,12 @@ func (d *diagnose) examineFolder(dir string) (*result, error) {
 	if err != nil {
 		return nil, kit.WithStatus(err, statusUnreadable)
 	}
-	states, nodes := door.Merge(all)
+	states, nodes, found := door.Merge(all)
 	r := &result{Job: dir, States: states}
 	r.Findings = verdict.Diagnose(states, verdict.Options{Least: d.least, Nodes: nodes})
+	if found != nil && !slices.ContainsFunc(r.Findings, func(f verdict.Finding) bool { return f.Same(found) }) {
+		r.Findings = append([]verdict.Finding{*found}, r.Findings...) // it knew more: who had not come to Close
+	}
 	return r, nil
 }
 
@@ -214,7 +217,7 @@ func (d *diagnose) lookOnce(ctx context.Context, j door.Job) (*result, error) {
 	if !v.readable() {
 		return nil, kit.WithStatus(fmt.Errorf("job %s: %w", j.Name, errNothing), statusUnreadable)
 	}
-	return &result{Job: j.Name, States: v.States, Findings: verdict.Diagnose(v.States, verdict.Options{Least: d.least, Nodes: v.Nodes})}, nil
+	return &result{Job: j.Name, States: v.States, Findings: verdict.Diagnose(v.known(), verdict.Options{Least: d.least, Nodes: v.Nodes})}, nil
 }
 
 // print prints the findings. That there are some is the error.

@@ -27,8 +27,10 @@ const (
 )
 
 // findJobs returns the jobs on this machine; with names only those whose names begin so.
-func findJobs(names []string) ([]door.Job, error) {
-	setting := os.Getenv(doorVariable)
+func findJobs(names []string) ([]door.Job, error) { return findJobsIn(os.Getenv(doorVariable), names) }
+
+// findJobsIn is findJobs where the ranks' variable has a value.
+func findJobsIn(setting string, names []string) ([]door.Job, error) {
 	if setting == "off" {
 		return nil, kit.Usagef("%s=off: no rank can be asked; unset it here, and where the job is started", doorVariable)
 	}
@@ -64,11 +66,15 @@ func knownJobs(all []door.Job, root string) string {
 	return "jobs of this user here are " + strings.Join(names, ", ")
 }
 
-// oneJob returns the job that is named, or the only one.
+// oneJob returns the job that is named, or the only one. Of those whose ranks here have all
+// died nobody is asked for unless there is no other one.
 func oneJob(names []string) (door.Job, error) {
 	jobs, err := findJobs(names)
 	if err != nil {
 		return door.Job{}, err
+	}
+	if living := slices.DeleteFunc(slices.Clone(jobs), func(j door.Job) bool { return j.IsDead() }); len(living) > 0 {
+		jobs = living
 	}
 	if len(jobs) != 1 {
 		return door.Job{}, kit.Usagef("%d jobs: name one: %s", len(jobs), knownJobs(jobs, door.Folder(os.Getenv(doorVariable))))
@@ -98,15 +104,20 @@ type view struct {
 	Size    int
 	Nodes   []string
 	States  []flight.State // of all ranks, by rank
+	asked   []bool         // by rank: somebody was asked, or what it left was looked at
 }
 
 // look asks all ranks of a job. Those on this machine are asked by themselves, at the same
 // time; the others through the first of these that answers.
 func look(ctx context.Context, j door.Job) (*view, error) {
 	first := j.Ranks[0]
-	v := &view{Job: j.Name, Program: first.Program, Began: first.Began, Size: first.Ranks, Nodes: first.Nodes, States: make([]flight.State, first.Ranks)}
+	v := &view{Job: j.Name, Program: first.Program, Began: first.Began, Size: first.Ranks, Nodes: first.Nodes, States: make([]flight.State, first.Ranks), asked: make([]bool, first.Ranks)}
 	for r := range v.States {
 		v.States[r] = flight.State{Rank: r, Doing: flight.Silent}
+		if j.HasClosed(r) {
+			v.States[r].Doing = flight.Left
+		}
+		v.asked[r] = j.Has(r)
 	}
 	answers := make([]bool, len(j.Ranks))
 	var asked sync.WaitGroup
@@ -143,7 +154,7 @@ func ask(ctx context.Context, i *door.Info) (s flight.State, ok bool) {
 func (v *view) askFar(ctx context.Context, j door.Job, answers []bool) {
 	var far []int
 	for r := range v.Size {
-		if !slices.ContainsFunc(j.Ranks, func(i door.Info) bool { return i.Rank == r }) {
+		if v.States[r].Doing != flight.Left && !j.Has(r) {
 			far = append(far, r)
 		}
 	}
@@ -156,6 +167,9 @@ func (v *view) askFar(ctx context.Context, j door.Job, answers []bool) {
 		a, err := j.Ranks[k].Ask(ctx, door.Question{Ranks: far})
 		if err != nil {
 			continue
+		}
+		for _, r := range far {
+			v.asked[r] = true
 		}
 		for _, s := range a.States {
 			if slices.Contains(far, s.Rank) {
@@ -172,6 +186,16 @@ func (v *view) node(rank int) string {
 		return v.Nodes[rank]
 	}
 	return ""
+}
+
+// known are the states of ranks of which something could have been heard.
+func (v *view) known() (all []flight.State) {
+	for r, s := range v.States {
+		if v.asked[r] {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // readable reports whether anything is known of any rank.

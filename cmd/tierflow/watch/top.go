@@ -67,8 +67,8 @@ func (u *usages) waited(before *usages) []time.Duration {
 	return all
 }
 
-// flows are what left for other nodes since before.
-func (u *usages) flows(before *usages) (all []verdict.Flow) {
+// flows are what left for other nodes since before, and what arrived from there.
+func (u *usages) flows(before *usages) (left, arrived []verdict.Flow) {
 	long := u.at.Sub(before.at)
 	for r, now := range u.ranks {
 		old := before.ranks[r]
@@ -82,17 +82,21 @@ func (u *usages) flows(before *usages) (all []verdict.Flow) {
 		for _, f := range now.Flows {
 			busy, bytes := (f.Busy - was[f.To].Busy).Seconds(), f.Bytes-was[f.To].Bytes
 			if busy > 0 {
-				all = append(all, verdict.Flow{From: r, To: f.To, Rate: float64(f.Rate), Moved: float64(bytes) / busy, Full: f.Full, Busy: busy / long.Seconds()})
+				left = append(left, verdict.Flow{From: r, To: f.To, Rate: float64(f.Rate), Moved: float64(bytes) / busy, Full: f.Full, Busy: busy / long.Seconds()})
+			}
+			if waited := (f.In.Waited - was[f.To].In.Waited).Seconds(); waited > 0 {
+				arrived = append(arrived, verdict.Flow{From: f.To, To: r, Rate: float64(f.In.Best), Moved: float64(f.In.Median), Full: true, Busy: waited / long.Seconds()})
 			}
 		}
 	}
-	return all
+	return left, arrived
 }
 
 // compareSlow returns what was slow since before, and a note about a rank that holds up the
 // others and has its processor.
 func (u *usages) compareSlow(before *usages, nodes []string) (found []verdict.Finding, note string) {
-	if f := verdict.Bottleneck(u.flows(before), nodes); f != nil {
+	left, arrived := u.flows(before)
+	if f := verdict.Bottleneck(left, arrived, nodes); f != nil {
 		found = append(found, *f)
 	}
 	f := verdict.Straggler(u.waited(before), u.at.Sub(before.at))

@@ -3,6 +3,7 @@ package watch
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -127,12 +128,20 @@ func TestDiagnoseFolder(t *testing.T) {
 	if s := tierflow.Run(t, "diagnose", dir); s.Status != statusUnreadable {
 		t.Errorf("%+v, want status 3", s)
 	}
-	whole := door.Snapshot{States: stuck(12 * time.Second), Found: &verdict.Finding{Class: verdict.Late}, Taken: time.Now()}
+	whole := door.Snapshot{States: stuck(12 * time.Second), Found: &verdict.Finding{Class: verdict.Late, Ranks: []int{3}}, Taken: time.Now()}
 	if err := whole.Keep(dir, 0); err != nil {
 		t.Fatal(err)
 	}
 	if s := tierflow.Run(t, "diagnose", dir); s.Status != 1 || !strings.HasPrefix(s.Out, "late: rank 3") {
 		t.Errorf("%+v", s)
+	}
+	whole.States, whole.Found = nil, &verdict.Finding{Class: verdict.Late, Ranks: []int{1}, Text: "rank 1 has not come to Close"}
+	closing := t.TempDir()
+	if err := whole.Keep(closing, 0); err != nil {
+		t.Fatal(err)
+	}
+	if s := tierflow.Run(t, "diagnose", closing); s.Status != 1 || s.Out != "late: rank 1 has not come to Close\n" {
+		t.Errorf("%+v, want what only the job knew", s)
 	}
 	if err := os.Remove(filepath.Join(dir, "r0.snap")); err != nil {
 		t.Fatal(err)
@@ -183,5 +192,37 @@ func TestTop(t *testing.T) {
 	}
 	if s := tierflow.Run(t, "top", "--every", "1ms"); s.Status != 2 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// A job whose ranks here have all been killed is in nobody's way, and can be asked for by name.
+func TestDeadJobs(t *testing.T) {
+	doors(t)
+	play(t, "00c0ffee", stuck(0))
+	ended := exec.Command("true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(os.Getenv(doorVariable), "4f2c91aa")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	left := door.Info{Job: "4f2c91aa", Ranks: 2, PID: ended.Process.Pid, Born: 1, Nodes: []string{"a", "a"}}
+	left.Space, _ = os.Readlink("/proc/self/ns/pid")
+	text, err := json.Marshal(left)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "r0.json"), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := tierflow.Run(t, "diagnose"); s.Status != 0 || !strings.HasPrefix(s.Out, "job 00c0ffee") {
+		t.Errorf("%+v, want the living job's health", s)
+	}
+	if s := tierflow.Run(t, "diagnose", "4f"); s.Status != 1 || !strings.HasPrefix(s.Out, "died: rank 0") {
+		t.Errorf("%+v, want the dead rank", s)
+	}
+	if out := tierflow.Succeeds(t, "ps", "4f"); !strings.Contains(out, "closed") {
+		t.Errorf("rank 1 has no file beside rank 0's:\n%s", out)
 	}
 }

@@ -24,6 +24,14 @@ type way struct{ from, to string }
 // machine differ, and their rates blend into each other.
 const slowPart = 0.5
 
+// Of what arrives little at a time slowBurst is the slowPart: how soon processes are woken counts
+// there. burstWait is how much of the time ranks must wait for the rest of what has begun to
+// arrive: the first of it is mostly there at once.
+const (
+	slowBurst = 0.25
+	burstWait = 0.05
+)
+
 // pace is what is known of a way.
 type pace struct {
 	way
@@ -34,21 +42,31 @@ type pace struct {
 }
 
 // Bottleneck returns the node, or the two nodes, whose ways carry less than half of what the
-// other ways do, while the job waits for them. nodes has the name of each rank's node. nil:
-// there is none, or too little has passed to tell.
-func Bottleneck(flows []Flow, nodes []string) *Finding {
+// other ways do, while the job waits for them. left is what senders know of what they sent,
+// and arrived what receivers know: that tells of short messages too, where it is less than a quarter.
+// nodes has the name of each rank's node. nil: there is none, or too little has passed to tell.
+func Bottleneck(left, arrived []Flow, nodes []string) *Finding {
+	if f := findSlowWays(left, nodes, slowPart, muchWait); f != nil {
+		return f
+	}
+	return findSlowWays(arrived, nodes, slowBurst, burstWait)
+}
+
+// findSlowWays finds ways that carry less than a part of what the others do, and are busy for
+// some share of the time.
+func findSlowWays(flows []Flow, nodes []string, part, busy float64) *Finding {
 	all := paces(flows, nodes)
 	var slow []pace // those that are full, up to a gap
 	for i, p := range all {
 		if p.full {
 			slow = append(slow, p)
 		}
-		if len(slow) == 0 || i+1 == len(all) || p.rate >= slowPart*all[i+1].rate {
+		if len(slow) == 0 || i+1 == len(all) || p.rate >= part*all[i+1].rate {
 			continue
 		}
 		fastest := slices.MaxFunc(all[i+1:], func(a, b pace) int { return cmp.Compare(a.moved, b.moved) }).moved
-		if p.rate < slowPart*fastest { // rates of short bursts may be above what a way can carry
-			return blameWays(slow, fastest, nodes)
+		if p.rate < part*fastest { // rates of short bursts may be above what a way can carry
+			return blameWays(slow, fastest, busy, nodes)
 		}
 	}
 	return nil
@@ -84,9 +102,9 @@ func paces(flows []Flow, nodes []string) []pace {
 }
 
 // blameWays names what slow ways have in common, if ranks wait for one of them.
-func blameWays(slow []pace, others float64, nodes []string) *Finding {
+func blameWays(slow []pace, others, busy float64, nodes []string) *Finding {
 	named := sharedNodes(slow)
-	if len(named) == 0 || !slices.ContainsFunc(slow, func(p pace) bool { return p.busy >= muchWait }) {
+	if len(named) == 0 || !slices.ContainsFunc(slow, func(p pace) bool { return p.busy >= busy }) {
 		return nil
 	}
 	text := "the network of " + named[0]

@@ -44,6 +44,46 @@ func Diagnose(states []flight.State, o Options) []Finding {
 	return j.found
 }
 
+// Unclosed returns why ranks that close their communicator have waited for some time: others are
+// stopped or dead, or have not come to Close, which makes them late. States are as for [Diagnose].
+// Those who don't answer are blamed if nobody else is: the way to them may lead through others.
+// nil: all ranks are closing.
+func Unclosed(states []flight.State, o Options, long time.Duration) *Finding {
+	for _, f := range Diagnose(states, o) {
+		if f.Class == Died || f.Class == Stopped {
+			return &f
+		}
+	}
+	j := job{Options: o, by: map[int]*flight.State{}}
+	j.gather(states)
+	var away, silent []*flight.State
+	for i := range j.all {
+		switch s := &j.all[i]; s.Doing {
+		case flight.Left:
+		case flight.Silent:
+			silent = append(silent, s)
+		default:
+			away = append(away, s)
+		}
+	}
+	if len(away) == 0 {
+		away = silent
+	}
+	if len(away) == 0 {
+		return nil
+	}
+	f := &Finding{Class: Late, For: long}
+	var texts []string
+	for _, s := range away {
+		f.Ranks = append(f.Ranks, s.Rank)
+		if len(texts) < maxNamed {
+			texts = append(texts, fmt.Sprintf("rank %d has not come to Close for %s%s", s.Rank, seconds(long), whereabouts(s)))
+		}
+	}
+	f.Text = strings.Join(texts, "; ")
+	return f
+}
+
 // gather keeps the best that is known of each rank.
 func (j *job) gather(states []flight.State) {
 	best := map[int]flight.State{}

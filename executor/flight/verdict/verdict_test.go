@@ -162,6 +162,39 @@ func TestFailuresAreToldOnce(t *testing.T) {
 	}
 }
 
+// Who waits in Close for others hears which of them have not come.
+func TestUnclosed(t *testing.T) {
+	closed := func(rank int) flight.State { return doing(rank, flight.Left) }
+	for _, test := range []struct {
+		name   string
+		states []flight.State
+		want   string
+	}{
+		{"all close", []flight.State{closed(0), closed(1)}, ""},
+		{"one is stopped", []flight.State{closed(0), doing(1, flight.Stopped), closed(2)}, "stopped: rank 1 (a, process 101) is stopped"},
+		{"one is elsewhere", []flight.State{closed(0), out(1, 7), closed(2)}, "late: rank 1 has not come to Close for 11 s; it is in main.load load.go:88"},
+		{"one can't be asked", []flight.State{closed(0), doing(2, flight.Silent)}, "late: rank 2 has not come to Close for 11 s; it is silent"},
+		{"who can't be asked is behind another one", []flight.State{closed(0), out(1, 7), doing(2, flight.Silent)}, "late: rank 1 has not come to Close for 11 s; it is in main.load load.go:88"},
+		{"stopped, and others behind it", []flight.State{doing(0, flight.Stopped), closed(1), doing(2, flight.Silent)}, "stopped: rank 0"},
+		{"two of several", []flight.State{closed(0), out(1, 7), doing(2, flight.Gone), out(3, 7)}, "died: rank 2 (b, process 102) has ended"},
+	} {
+		got := ""
+		if f := Unclosed(test.states, Options{Nodes: []string{"a", "a", "b", "b"}}, 11*time.Second); f != nil {
+			got = f.String()
+		}
+		if !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+// Ranks that have closed their communicator are nobody's trouble.
+func TestClosedRanksAreFine(t *testing.T) {
+	if found := Diagnose([]flight.State{doing(0, flight.Left), doing(1, flight.Left), out(2, 7)}, Options{}); len(found) > 0 {
+		t.Errorf("%v", found)
+	}
+}
+
 func TestClassesHaveNames(t *testing.T) {
 	for c := Died; c < maxClass; c++ {
 		text, err := json.Marshal(c)
@@ -227,13 +260,39 @@ func TestBottleneck(t *testing.T) {
 		{"unknown ranks", []Flow{flow(9, 0, slow), flow(-1, 2, fast)}, ""},
 	} {
 		got := ""
-		if f := Bottleneck(test.flows, nodes); f != nil {
+		if f := Bottleneck(test.flows, nil, nodes); f != nil {
 			got = f.String()
 			if len(f.Ranks) == 0 {
 				t.Errorf("%s: no ranks", test.name)
 			}
 		}
 		if !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+// What arrives little at a time tells of a slow network where what left doesn't.
+func TestBottleneckOfBursts(t *testing.T) {
+	nodes := []string{"a", "a", "b", "c"}
+	left := []Flow{{2, 0, 1200e6, 5e6, false, 0.9}, {0, 2, 1300e6, 9e6, false, 0.1}}
+	pace := func(from, to int, rate, busy float64) Flow { return Flow{from, to, rate, 0.9 * rate, true, busy} }
+	fine := []Flow{pace(2, 3, 160e6, 0.01), pace(3, 2, 150e6, 0.01)}
+	for _, test := range []struct {
+		name    string
+		arrived []Flow
+		want    string
+	}{
+		{"a node sends slowly", append(fine, pace(2, 0, 6e6, 0.1)), "slow link: the network from b to a carries 6 MB/s, others up to 144 MB/s"},
+		{"it hardly sends", append(fine, pace(2, 0, 6e6, 0.01)), ""},
+		{"its processes are woken late", append(fine, pace(2, 0, 60e6, 0.1)), ""},
+		{"nothing to compare with", []Flow{pace(2, 0, 6e6, 0.1)}, ""},
+	} {
+		got := ""
+		if f := Bottleneck(left, test.arrived, nodes); f != nil {
+			got = f.String()
+		}
+		if got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}
