@@ -70,7 +70,7 @@ func (c *Comm) decide(ctx context.Context, more time.Duration) (*ballot.Matter, 
 	return m, e.await(wait, m, func(now time.Time) error {
 		switch {
 		case now.After(limit):
-			return fmt.Errorf("no decision after %v: %w", decideTime, context.DeadlineExceeded)
+			return fmt.Errorf("no decision after %v, ranks %v of the world have said nothing: %w", decideTime, m.Awaited(), context.DeadlineExceeded)
 		case ctx.Err() == nil:
 		case over.IsZero():
 			over = now.Add(more)

@@ -118,7 +118,7 @@ func (c *Comm) whyGone(rank levels.Rank) error {
 
 // Agree returns whether all members that live say ok, the same on all of them. It waits until each of
 // them has called it as often, died, or closed the communicator, which may be broken. Losses
-// are no error as long as those who live may go on, see [Comm.Shrink]. When ctx ends the rank's
+// are no error as long as those who live may go on, see [Comm.Shrink]. When ctx ends, or [Config.CallTimeout] has passed, the rank's
 // word stands all the same.
 func (c *Comm) Agree(ctx context.Context, ok bool) (all bool, err error) {
 	if ctx == nil {
@@ -141,8 +141,33 @@ func (c *Comm) Agree(ctx context.Context, ok bool) (all bool, err error) {
 		e.voter.Forget(c.topic(round - 2)) // who is in this one has the one before
 	}
 	m.Begin(0, ok)
-	var forsaken time.Time
-	if err := e.await(ctx, m, func(now time.Time) error {
+	if err := c.awaitWords(ctx, m); err != nil {
+		return false, err
+	}
+	d := m.Take()
+	if !d.Members.Has(int(c.me)) {
+		return false, ErrExcluded
+	}
+	return d.OK, nil
+}
+
+// awaitWords waits until all have said what they were asked. It reports a stall as a call does, and has a call's time.
+func (c *Comm) awaitWords(ctx context.Context, m *ballot.Matter) error {
+	e, config := c.e, &c.e.world.config
+	if config.CallTimeout > 0 {
+		limited, cancel := e.world.limitCall(ctx)
+		defer cancel()
+		ctx = limited
+	}
+	var forsaken time.Time // the others count as having given up from then on; zero: they have not
+	began, report := time.Now(), config.StallAfter
+	err := e.await(ctx, m, func(now time.Time) error {
+		if long := now.Sub(began); report > 0 && long >= report {
+			report *= 2
+			e.mu.Lock()
+			e.noteStall(c, "agree", "words", long, fmt.Sprint(m.Awaited()))
+			e.mu.Unlock()
+		}
 		switch given := e.voter.Find(c.topic(0)); {
 		case given == nil || given.Decision() == nil:
 		case forsaken.IsZero():
@@ -151,12 +176,9 @@ func (c *Comm) Agree(ctx context.Context, ok bool) (all bool, err error) {
 			return ErrRevoked
 		}
 		return nil
-	}); err != nil {
-		return false, err
+	})
+	if err != nil && err == context.Cause(ctx) {
+		return fmt.Errorf("ranks %v of the world have said nothing: %w", m.Awaited(), err)
 	}
-	d := m.Take()
-	if !d.Members.Has(int(c.me)) {
-		return false, ErrExcluded
-	}
-	return d.OK, nil
+	return err
 }

@@ -117,10 +117,13 @@ func (h *hall) start(t *testing.T, n int) []*planner.Comm {
 // come lets a newcomer join; its communicator comes over the channel.
 func (h *hall) come(ctx context.Context, t *testing.T, slot int) chan *planner.Comm {
 	t.Helper()
-	cfg := join.Config{
-		Node: fmt.Sprintf("node%d", slot/h.perNode), Lobby: h.lobby(t, slot, true), Size: 2,
-		Secret: "the secret of a test, which is long enough",
-	}
+	return h.comeBy(ctx, t, slot, join.Config{Lobby: h.lobby(t, slot, true), Size: 2})
+}
+
+// comeBy is come by a configuration.
+func (h *hall) comeBy(ctx context.Context, t *testing.T, slot int, cfg join.Config) chan *planner.Comm {
+	t.Helper()
+	cfg.Node, cfg.Secret = fmt.Sprintf("node%d", slot/h.perNode), "the secret of a test, which is long enough"
 	came := make(chan *planner.Comm, 1)
 	h.running.Go(func() {
 		c, err := planner.JoinAs(ctx, cfg, nil)
@@ -175,6 +178,28 @@ func growAll(t *testing.T, comms []*planner.Comm, most int, came ...chan *planne
 		return nil
 	}))
 	return grown, change
+}
+
+// A process in the place of one that has died before anybody was known to have joined joins as one of the first does, in vain. Once
+// another one has joined, it waits to be let in.
+func TestGrowByLateFirst(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 2)
+	comms := h.start(t, 2)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	nobody, err := net.Listen("tcp", "127.0.0.1:0") // where the first ones have met
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nobody.Close()
+	late := h.comeBy(ctx, t, 2, join.Config{Lobby: h.lobby(t, 2, false), Rank: 2, Size: 3, Rendezvous: []string{nobody.Addr().String()}})
+	h.mu.Lock()
+	h.tell(2, launcher.LobbyNote{Runs: true})
+	h.mu.Unlock()
+	turnUntil(t, comms)
+	grown, _ := growAll(t, comms, 1, late)
+	closeAll(t, grown)
 }
 
 // A newcomer comes behind the ranks of its node, one of a new node behind all; ranks that are gone have left their places.

@@ -71,8 +71,17 @@ func JoinAs(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
 	if cfg.Lobby != nil && cfg.Lobby.Enter() {
 		return joinRunning(ctx, cfg, o)
 	}
-	c, err := joinOnce(ctx, cfg, o)
-	if err == nil && cfg.Lobby != nil {
+	if cfg.Lobby == nil {
+		return joinOnce(ctx, cfg, o)
+	}
+	inTime, stop := cfg.Lobby.InTime(ctx)
+	c, err := joinOnce(inTime, cfg, o)
+	late := err != nil && errors.Is(context.Cause(inTime), launcher.ErrRuns)
+	stop()
+	switch {
+	case late:
+		return joinRunning(ctx, cfg, o)
+	case err == nil:
 		cfg.Lobby.Entered()
 	}
 	return c, err

@@ -382,6 +382,16 @@ func (m *Matter) State() (minority time.Time, lost []levels.Rank) {
 	return m.minority, lost
 }
 
+// Awaited returns the ranks of the world whose word is missing, as far as this rank knows.
+func (m *Matter) Awaited() (ranks []levels.Rank) {
+	m.voter.mu.Lock()
+	defer m.voter.mu.Unlock()
+	for _, n := range m.machine.Awaited().Ranks() {
+		ranks = append(ranks, m.Members[n])
+	}
+	return ranks
+}
+
 // Next returns the number and the ranks of the communicator that was decided on.
 func (m *Matter) Next() (id wire.CommID, ranks []levels.Rank) {
 	d := m.Decision()

@@ -374,8 +374,10 @@ func (j *job) hearNote(c *conn, n *note) {
 		return
 	}
 	switch {
-	case said.In:
+	case said.In && !l.runs:
 		l.runs = true
+		j.tellAll(launcher.LobbyNote{Runs: true})
+	case said.In:
 	case said.Wait && l.over:
 		j.tell(n.Rank, launcher.LobbyNote{Over: true})
 	case said.Wait:

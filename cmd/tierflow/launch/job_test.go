@@ -100,6 +100,19 @@ func TestPauses(t *testing.T) {
 	if j.lobby.delays[1] != 0 || !j.lobby.members[1] {
 		t.Error("who was let in is not a member like any other")
 	}
+	j.lobby.runs = false
+	for range 2 { // the first one that joins is news to all
+		j.hearNote(c, &note{Rank: 0, Line: []byte(`{"in":true}`)})
+	}
+	told := 0
+	for len(c.queue) > 0 {
+		if f := <-c.queue; f.Tell != nil && strings.Contains(string(f.Tell.Line), `"runs":true`) {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("told %d times that the job runs; want once", told)
+	}
 	j.hearNote(c, &note{Rank: 0, Line: []byte(`nonsense`)})
 	if j.failure == nil {
 		t.Error("nonsense was understood")

@@ -89,6 +89,20 @@ func (m *Machine) Decision() *Decision { return m.decided }
 // Lost returns the ranks that count as lost here, and those of them whose end is certain.
 func (m *Machine) Lost() (lost, proven Set) { return m.lost, m.proven }
 
+// Awaited returns whose word is missing, as far as this rank knows: the root knows all, another rank only the root.
+func (m *Machine) Awaited() Set {
+	switch root := m.root(); {
+	case m.decided != nil:
+		return nil
+	case root != m.config.Rank:
+		return Of(root)
+	case m.proposal == nil:
+		return m.living().Without(m.voted())
+	default:
+		return m.living().Without(m.accepters)
+	}
+}
+
 // Quorate reports whether those who are not lost here may decide without the others.
 func (m *Machine) Quorate() bool {
 	switch {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/tierflow/tierflow/levels"
 )
@@ -42,6 +43,7 @@ type LobbyNote struct {
 	In      bool        `json:"in,omitempty"`      // from a rank: it has joined
 	Invite  []Place     `json:"invite,omitempty"`  // from rank 0; to a newcomer: its own
 	Waiting *[]Newcomer `json:"waiting,omitempty"` // to all: who waits, the first in front
+	Runs    bool        `json:"runs,omitempty"`    // to all: the first process has joined
 	Ended   *int        `json:"ended,omitempty"`   // to all: the process of a number has ended
 	Over    bool        `json:"over,omitempty"`    // to those who wait: nobody will take them in
 }
@@ -64,6 +66,7 @@ type Lobby struct {
 	waiting  []Newcomer
 	place    *Place
 	over     bool
+	runs     bool          // a process has joined
 	changed  chan struct{} // closed when one of these has changed
 	watchers map[*watcher]bool
 }
@@ -129,6 +132,43 @@ func (l *Lobby) Enter() (wait bool) {
 // Entered tells the launcher that this process is in the job. Before the first one is, others are started
 // again as if it were the first time.
 func (l *Lobby) Entered() { _ = l.send(LobbyNote{In: true}) }
+
+// ErrRuns: the others are in the job, and this process isn't.
+var ErrRuns = errors.New("the job runs without this process")
+
+// lateTime is how long after the first process has joined others may still be about to: all do at once.
+const lateTime = 5 * time.Second
+
+// InTime returns a context for joining the job as one of the first. It ends with [ErrRuns] as the cause some time after another
+// process has joined: then that one has met a process before this one, which has died since. It ends with stop.
+func (l *Lobby) InTime(ctx context.Context) (inTime context.Context, stop context.CancelFunc) {
+	inTime, end := context.WithCancelCause(ctx)
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for {
+			l.mu.Lock()
+			runs, changed := l.runs, l.changed
+			l.mu.Unlock()
+			if runs {
+				select {
+				case <-time.After(lateTime):
+					end(ErrRuns)
+				case <-inTime.Done():
+				}
+				return
+			}
+			select {
+			case <-changed:
+			case <-inTime.Done():
+				return
+			}
+		}
+	})
+	return inTime, func() {
+		end(nil)
+		looking.Wait()
+	}
+}
 
 // Waiting returns who waits to join, the first in front.
 func (l *Lobby) Waiting() []Newcomer {
@@ -221,6 +261,8 @@ func (l *Lobby) take(n LobbyNote) {
 				}
 			}
 		}
+	case n.Runs:
+		l.runs = true
 	case n.Over:
 		l.over, l.waiting = true, nil
 	}

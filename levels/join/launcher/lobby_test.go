@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -88,6 +89,32 @@ func TestLobbyAwait(t *testing.T) {
 		t.Errorf("after the end: %v", err)
 	}
 	l.conn.Close()
+}
+
+// Who joins as one of the first gives up soon after another process has joined, and not before.
+func TestLobbyInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, d := newDesk(t, false)
+		ctx, stop := l.InTime(t.Context())
+		time.Sleep(time.Hour)
+		if ctx.Err() != nil {
+			t.Errorf("gave up before anybody had joined: %v", context.Cause(ctx))
+		}
+		began := time.Now()
+		d.tell(t, LobbyNote{Runs: true})
+		<-ctx.Done()
+		if took := time.Since(began); !errors.Is(context.Cause(ctx), ErrRuns) || took != lateTime {
+			t.Errorf("gave up after %v: %v", took, context.Cause(ctx))
+		}
+		stop()
+		ctx, stop = l.InTime(t.Context())
+		stop() // joined in time
+		if !errors.Is(context.Cause(ctx), context.Canceled) {
+			t.Errorf("joined in time: %v", context.Cause(ctx))
+		}
+		l.conn.Close()
+		l.reading.Wait()
+	})
 }
 
 func TestLobbyOfMember(t *testing.T) {

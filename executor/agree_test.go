@@ -1,0 +1,48 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/local"
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Who waits too long for another rank's word reports it, and gives up when a call's time is over; the words of both stand.
+func TestAgreeInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log lines
+		const limit = 5 * time.Second
+		w := local.New(3, executor.Config{StallAfter: time.Second, CallTimeout: limit, Stalls: log.logger()})
+		defer w.Close()
+		agree := func(r levels.Rank, ok bool) (bool, error) {
+			return w.Endpoint(r).Comm(0).Agree(context.Background(), ok)
+		}
+		began := time.Now()
+		var waiting sync.WaitGroup
+		for r := range levels.Rank(2) {
+			waiting.Go(func() {
+				_, err := agree(r, true)
+				if !errors.Is(err, context.DeadlineExceeded) || r == 0 && !strings.Contains(err.Error(), "ranks [2] of the world") {
+					t.Errorf("rank %d: %v", r, err)
+				}
+			})
+		}
+		waiting.Wait()
+		if took := time.Since(began); took < limit || took > 2*limit {
+			t.Errorf("gave up after %v; the limit is %v", took, limit)
+		}
+		if text := log.text(); !strings.Contains(text, "agree") || !strings.Contains(text, "missing=[2]") {
+			t.Errorf("reported %q", text)
+		}
+		if all, err := agree(2, true); err != nil || !all {
+			t.Errorf("rank 2: %t, %v; all have said yes", all, err)
+		}
+	})
+}
