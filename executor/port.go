@@ -44,7 +44,7 @@ type ControlPlane interface {
 	Dial(ctx context.Context, peer levels.Rank, purpose uint8) (net.Conn, error)
 	// Recall is Dial to a rank that may count as lost.
 	Recall(ctx context.Context, peer levels.Rank, purpose uint8) (net.Conn, error)
-	// Gone finds out whether the end of a rank that counts as lost is certain: it has left,
+	// Gone finds out whether the end of a rank is certain: it has left,
 	// or its host says that nobody is there any more.
 	Gone(ctx context.Context, peer levels.Rank) bool
 	// Broadcast and Send carry short messages along the control tree.

@@ -29,7 +29,7 @@ type Port struct {
 	// Lost returns the ranks of the world that count as lost for a topic, and those whose end is
 	// certain.
 	Lost func(t Topic) (lost, ended []levels.Rank)
-	// Gone finds out whether the end of a lost rank is certain. nil: it never is.
+	// Gone finds out whether the end of a rank is certain. nil: it never is.
 	Gone func(ctx context.Context, r levels.Rank) bool
 	// Draw returns a number for a communicator.
 	Draw func() uint64
@@ -276,7 +276,7 @@ func (m *Matter) tend() {
 		case <-look.C:
 		}
 		m.update()
-		m.prove()
+		m.prove(m.Topic.Round == 0 && wait == mostAgain && !time.Now().Before(again))
 		v.mu.Lock()
 		open := m.isOpen()
 		var out []agree.Message
@@ -322,21 +322,30 @@ func (m *Matter) update() {
 	})
 }
 
-// prove looks for the ends of those who are lost, where the others can't go on without a proof.
-func (m *Matter) prove() {
+// prove looks for the ends of those who are lost, where the others can't go on without a proof; quiet: and of
+// those who say nothing for long though no program has to say anything. They may have ended unheard.
+func (m *Matter) prove(quiet bool) {
 	v := m.voter
 	v.mu.Lock()
 	lost, proven := m.machine.Lost()
-	needed := m.isOpen() && !m.machine.Quorate()
+	var asked agree.Set
+	if !m.machine.Quorate() {
+		asked = lost
+	}
+	if quiet {
+		asked = asked.Union(m.machine.Awaited())
+	}
+	open := m.isOpen()
 	v.mu.Unlock()
-	if !needed || v.port.Gone == nil {
+	asked = asked.Without(proven).Without(agree.Of(m.rank()))
+	if !open || asked.Count() == 0 || v.port.Gone == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(v.life, proofTime)
 	defer cancel()
 	var sure sync.Map
 	var all sync.WaitGroup
-	for _, n := range lost.Without(proven).Ranks() {
+	for _, n := range asked.Ranks() {
 		all.Go(func() {
 			if v.port.Gone(ctx, m.Members[n]) {
 				sure.Store(n, true)

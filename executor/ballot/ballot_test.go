@@ -168,6 +168,25 @@ func TestCalls(t *testing.T) {
 	})
 }
 
+// A rank whose end nobody has told of is looked for when it says nothing.
+func TestUnheardEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPaper(3)
+		defer p.stop()
+		p.drop = func(from, to levels.Rank) bool { return from == 0 || to == 0 }
+		m := p.begin(1)
+		p.begin(2)
+		time.Sleep(time.Minute)
+		if m.Decision() != nil {
+			t.Error("decided without one that may live")
+		}
+		p.gone.Store(true) // of whom it is asked
+		<-m.Known()
+		time.Sleep(mostAgain)
+		p.want(t, 1, 2)
+	})
+}
+
 // A rank that withdraws before the decision counts as silent. After it has quit it opens nothing.
 func TestWithdrawal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

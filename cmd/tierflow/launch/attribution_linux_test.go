@@ -306,7 +306,7 @@ func TestAttribution(t *testing.T) {
 			})
 		}
 	}
-	c := newCluster(t)
+	c := newCluster(t, 4, "a")
 	for n := range burdens {
 		b := &burdens[n]
 		for _, hosts := range []string{"node0:2,node1:2", "node0:2,node1:2,node2:2,node3:2"} {

@@ -17,14 +17,15 @@ import (
 	"time"
 )
 
-// cluster is an emulated one of four nodes, joined by links of 1 Gbit/s.
+// cluster is an emulated one, whose nodes are joined by links of 1 Gbit/s.
 type cluster struct {
 	name   string
 	script string
 }
 
-// newCluster brings it up until the test ends, or skips where that can't be.
-func newCluster(t *testing.T) *cluster {
+// newCluster brings up one of some nodes until the test ends, or skips where that can't be. Clusters of this process differ in their
+// letter.
+func newCluster(t *testing.T, nodes int, letter string) *cluster {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("network namespaces are made by root only")
@@ -33,13 +34,13 @@ func newCluster(t *testing.T) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{fmt.Sprintf("l%xc", os.Getpid()), script}
+	c := &cluster{fmt.Sprintf("l%x%s", os.Getpid(), letter), script}
 	t.Cleanup(func() {
 		if out, err := exec.Command(script, "down", "--name", c.name).CombinedOutput(); err != nil {
 			t.Errorf("cluster down: %v\n%s", err, out)
 		}
 	})
-	out, err := exec.CommandContext(t.Context(), script, "up", "4", "--rate", "1gbit", "--name", c.name).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), script, "up", strconv.Itoa(nodes), "--rate", "1gbit", "--name", c.name).CombinedOutput()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 3 {
 		t.Skip(strings.TrimSpace(string(out)))
@@ -53,13 +54,18 @@ func newCluster(t *testing.T) *cluster {
 // launch starts a job of two ranks on each node from node 0, as a user would.
 func (c *cluster) launch(t *testing.T, program ...string) (*exec.Cmd, *buffer) {
 	t.Helper()
-	options, err := json.Marshal(Options{
-		Hosts:    "node0:2,node1:2,node2:2,node3:2",
-		Launcher: c.script + " rsh --name " + c.name,
-		Program:  rankLine(t, program[0], program[1:]...),
-		Dir:      "/",
-		Timeout:  50 * time.Second,
+	return c.start(t, Options{
+		Hosts:   "node0:2,node1:2,node2:2,node3:2",
+		Program: rankLine(t, program[0], program[1:]...),
+		Timeout: 50 * time.Second,
 	})
+}
+
+// start starts any job from node 0.
+func (c *cluster) start(t *testing.T, o Options) (*exec.Cmd, *buffer) {
+	t.Helper()
+	o.Launcher, o.Dir = c.script+" rsh --name "+c.name, "/"
+	options, err := json.Marshal(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +80,7 @@ func (c *cluster) launch(t *testing.T, program ...string) (*exec.Cmd, *buffer) {
 }
 
 func TestCluster(t *testing.T) {
-	c := newCluster(t)
+	c := newCluster(t, 4, "c")
 	t.Run("conform", func(t *testing.T) {
 		most := "12"
 		if testing.Short() {

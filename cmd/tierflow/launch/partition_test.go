@@ -1,0 +1,151 @@
+//go:build linux
+
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+func init() { rankPrograms["islander"] = islander }
+
+// islander sums with those it can go on with, and says who they are, or why it can't. After a loss it sums some more.
+func islander([]string) {
+	ctx := context.Background()
+	comm, err := planner.Join(ctx, nil)
+	check(err)
+	me := comm.Rank()
+	for left := -1; left != 0; left-- {
+		ranks := []int64{1 << me}
+		if err = planner.AllreduceNow(ctx, comm, ranks, ranks, tasks.Sum); planner.Recoverable(err) {
+			if comm, _, err = comm.Shrink(ctx); err == nil {
+				left = 20
+				continue
+			}
+		}
+		if err != nil {
+			break
+		}
+		switch left {
+		case -1:
+			fmt.Printf("rank %d has begun\n", me)
+		case 1:
+			fmt.Printf("rank %d goes on with %b\n", me, ranks[0])
+		}
+		if left < 0 {
+			left = -1 // until something happens
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if errors.Is(err, planner.ErrMinority) || errors.Is(err, planner.ErrExcluded) {
+		fmt.Printf("rank %d stands still: %v\n", me, err)
+		return
+	}
+	check(err)
+	check(comm.Close())
+}
+
+// cut drops what a node sends to another one.
+func (c *cluster) cut(t *testing.T, from, to int) { c.route(t, "add", from, to) }
+
+// heal lets it through again.
+func (c *cluster) heal(t *testing.T, from, to int) { c.route(t, "del", from, to) }
+
+func (c *cluster) route(t *testing.T, what string, from, to int) {
+	t.Helper()
+	out, err := exec.Command(c.script, "hosts", "--name", c.name).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	addresses := regexp.MustCompile(`[0-9a-f]*[.:][0-9a-f.:]+`)
+	for line := range strings.Lines(string(out)) {
+		if !regexp.MustCompile(fmt.Sprintf(`\bnode%d\b`, to)).MatchString(line) {
+			continue
+		}
+		for _, address := range addresses.FindAllString(line, -1) {
+			if text, err := exec.Command("ip", "-n", c.name+strconv.Itoa(from), "route", what, "blackhole", address).CombinedOutput(); err != nil {
+				t.Fatalf("%s the route from %d to %s: %v\n%s", what, from, address, err, text)
+			}
+		}
+	}
+}
+
+// When the network parts, at most one side goes on, and the others learn that they must not: none of them ever goes on, also
+// when the network heals later.
+func TestPartition(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a minority waits for half a minute")
+	}
+	for i, test := range []struct {
+		name   string
+		nodes  int
+		cuts   [][2]int // what one node sends to another one
+		goOn   []int    // ranks
+		healed bool     // as soon as these go on
+	}{
+		{"3|2", 5, [][2]int{{0, 3}, {0, 4}, {1, 3}, {1, 4}, {2, 3}, {2, 4}, {3, 0}, {3, 1}, {3, 2}, {4, 0}, {4, 1}, {4, 2}}, []int{0, 1, 2}, false},
+		{"2|3", 5, [][2]int{{0, 2}, {0, 3}, {0, 4}, {1, 2}, {1, 3}, {1, 4}, {2, 0}, {2, 1}, {3, 0}, {3, 1}, {4, 0}, {4, 1}}, []int{2, 3, 4}, true},
+		{"2|2", 4, [][2]int{{0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 0}, {2, 1}, {3, 0}, {3, 1}}, []int{0, 1}, false},
+		{"2|2 healed", 4, [][2]int{{0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 0}, {2, 1}, {3, 0}, {3, 1}}, []int{0, 1}, true},
+		{"1|1", 2, [][2]int{{0, 1}, {1, 0}}, []int{0}, true},
+		{"one way", 3, [][2]int{{2, 0}}, []int{0, 1}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, test.nodes, string(rune('p'+i)))
+			var hosts []string
+			for n := range test.nodes {
+				hosts = append(hosts, fmt.Sprintf("node%d:1", n))
+			}
+			cmd, out := c.start(t, Options{Hosts: strings.Join(hosts, ","), Min: 1, Program: rankLine(t, "islander"), Timeout: forever})
+			said := func(what string, n int) {
+				t.Helper()
+				eventually(t, forever, func() error {
+					if got := count(out.String(), what); got < n {
+						return fmt.Errorf("%d of %d ranks said %q:\n%s", got, n, what, out.String())
+					}
+					return nil
+				})
+			}
+			said("has begun", test.nodes)
+			for _, way := range test.cuts {
+				c.cut(t, way[0], way[1])
+			}
+			said("goes on with", len(test.goOn))
+			if test.healed {
+				for _, way := range test.cuts {
+					c.heal(t, way[0], way[1])
+				}
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("%v\n%s", err, out.String())
+			}
+			members := 0
+			for _, r := range test.goOn {
+				members |= 1 << r
+			}
+			for r := range test.nodes {
+				want := fmt.Sprintf("rank %d stands still", r)
+				if members>>r&1 != 0 {
+					want = fmt.Sprintf("rank %d goes on with %b\n", r, members)
+				}
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("not said: %q", want)
+				}
+			}
+			if got := count(out.String(), "goes on with"); got != len(test.goOn) || t.Failed() {
+				t.Errorf("%d ranks go on; want ranks %v:\n%s", got, test.goOn, out.String())
+			}
+		})
+	}
+}
