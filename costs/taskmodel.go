@@ -13,6 +13,8 @@ type Priced struct {
 	makeup  *Makeup
 	singles []*Curve
 	flows   [][]flowing
+	one     *Curve // all phases, one segment
+	many    *Curve // and many
 }
 
 // flowing is a unit of many segments.
@@ -23,7 +25,7 @@ type flowing struct {
 
 // On returns the makeup with the curves of a book.
 func (m *Makeup) On(b *Book) *Priced {
-	x := &Priced{makeup: m}
+	x := &Priced{makeup: m, one: b.Curve(m.One.Key), many: b.Curve(m.Many.Key)}
 	for _, s := range m.Singles {
 		x.singles = append(x.singles, b.Curve(s.Key))
 	}
@@ -167,8 +169,31 @@ func (x *Priced) Missing(cut bool) (Unit, bool) {
 	return Unit{}, false
 }
 
-// terms are the summands of NS.
+// Together returns what the first of several segments takes, and what each further one adds, ns, where
+// all phases were measured together with segments of so many bytes. That is the stable stage with its
+// company: levels overlap as far as they do, and hinder each other (HAN, section III-A2, equations 3
+// and 4).
+func (x *Priced) Together(bytes int64) (first, each float64, known bool) {
+	at, known := x.one.find(bytes)
+	if !known {
+		return 0, 0, false
+	}
+	first = x.one.points[at].alone
+	each = x.many.Pace(bytes, first)
+	return first, each, each > 0
+}
+
+// terms are the summands of NS, or of what the phases take together where that is known.
 func (x *Priced) terms(c Cut) ([]Term, error) {
+	if first, each, known := x.Together(c.Bytes); known && c.Segments > 1 {
+		key := x.makeup.Many.Key
+		key.Segment = c.Bytes
+		return []Term{
+			{Name: "first " + key.Task, Count: 1, NS: first, Key: key},
+			{Name: "each " + key.Task, Count: c.Segments - 2, NS: each, Key: key},
+			{Name: "the last", Count: 1, NS: c.Last * each, Key: key},
+		}, nil
+	}
 	if u, missing := x.Missing(c.Segments > 1); missing {
 		return nil, fmt.Errorf("%w: %v", ErrUnmeasured, u.Key)
 	}
@@ -187,8 +212,8 @@ func (x *Priced) terms(c Cut) ([]Term, error) {
 		Term{Name: "the last", Count: 1, NS: c.Last * each, Key: key}), nil
 }
 
-// PredictByTasks is [Predict] from tasks that were measured by themselves, whatever else
-// the book has.
+// PredictByTasks is [Predict] from tasks that were measured by themselves, or all together, whatever
+// else the book has.
 func PredictByTasks(r tasks.Request, t *levels.Topology, p tasks.Plan, b *Book) (Prediction, error) {
 	x := pricing{book: b, Prediction: Prediction{Request: r, Plan: p, Segments: Segments(r, p)}}
 	err := x.byTasks(t)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/costs/machine/machinetest"
 	"github.com/tierflow/tierflow/costs/measure"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -94,6 +95,51 @@ func TestTasksPredict(t *testing.T) {
 		book.AddPipeline(key, pipe)
 		p, err = costs.Predict(r, on, plan, book)
 		off("its pipeline", p, err, test.pipelines)
+	}
+}
+
+// Where memory is as fast as the wire, levels hinder each other: tasks together say what a message
+// takes, and those alone say too little. Stages that were measured once serve messages of other sizes.
+func TestTogether(t *testing.T) {
+	m, on := machinetest.Speeds[2].Machine(), tasktest.Topology(t, "8x6")
+	bench := measure.NewSimulated(on, m, all.Submodules())
+	for _, tc := range []struct {
+		coll tasks.Collective
+		plan string
+	}{
+		{tasks.Reduce, "shape=han,fs=64KiB,w=8,i=adapt/binomial,s=sm"},
+		{tasks.Allreduce, "shape=han,fs=64KiB,w=8,i=adapt/binomial,s=sm"},
+		{tasks.Allreduce, "shape=ar,fs=64KiB,w=8,i=nbc/recdoubling,s=sm"},
+	} {
+		plan, alone, together := tasktest.Plan(t, tc.plan), &costs.Book{}, &costs.Book{}
+		r := tasktest.Request(tc.coll, 4<<20)
+		makeup, err := costs.MakeupOf(r, on, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range []costs.Unit{makeup.One, makeup.Many} {
+			pipe, err := bench.Task(t.Context(), r, u.Plan(plan), u.Phases, u.Segments(0), brief)
+			if err != nil {
+				t.Fatal(err)
+			}
+			together.AddPipeline(u.Key, pipe)
+		}
+		measureUnits(t, bench, alone, r, on, plan)
+		for _, bytes := range []int64{1 << 20, 4 << 20} {
+			r := tasktest.Request(tc.coll, bytes)
+			whole, err := bench.Collective(t.Context(), r, plan, brief)
+			if err != nil {
+				t.Fatal(err)
+			}
+			least, err := costs.PredictByTasks(r, on, plan, alone)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := costs.PredictByTasks(r, on, plan, together)
+			if is := whole.Slowest.P50; err != nil || math.Abs(p.NS/is-1) > 0.06 || least.NS > 0.9*is {
+				t.Errorf("%v by %s takes %.0f ns: together %.0f, alone %.0f, %v", r, tc.plan, is, p.NS, least.NS, err)
+			}
+		}
 	}
 }
 

@@ -89,7 +89,7 @@ func TestTuneValidate(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	for i, row := range v.Validations[0].Rows {
-		if row.Predicted <= 0 || row.Measured <= 0 || i > 0 && row.Measured < v.Validations[0].Rows[i-1].Measured {
+		if row.Predicted <= 0 || row.Alone <= 0 || row.Measured <= 0 || i > 0 && row.Measured < v.Validations[0].Rows[i-1].Measured {
 			t.Errorf("row %d: %+v", i, row)
 		}
 	}

@@ -31,10 +31,16 @@ func validateCommand(reg submodules.Registry) *cobra.Command {
 		Use:   "validate",
 		Short: "Compare predicted with measured times of every configuration",
 		Long: `Predicts each configuration for messages of some size (--bytes), of all shapes, from
-tasks that it measures by themselves. It measures the configuration too, and prints
-both, the fastest first (HAN, figures 4 and 7). Spearman's rank correlation is 1 where
-the predictions bring the configurations in the right order. The errors of each shape
-are shares of the measured time.`,
+its stages: what the first segment takes, and what each further one adds while the
+tasks of all levels keep each other company (HAN, equations 3 and 4). A row of ten or
+more segments shows that, and serves messages of all sizes. Beside it stands what
+follows from tasks that are measured each alone, and are taken to overlap in full. It
+measures the configuration too, and prints all three, the fastest first (HAN, figures 4
+and 7). A message of one segment has no stages: there both are the tasks one after the
+other.
+
+Spearman's rank correlation is 1 where the predictions bring the configurations in the
+right order. Errors are shares of the measured time.`,
 		Example: `  tierflow-lab validate --ops bcast --bytes 4MiB --topo 4x2
   tierflow-lab validate --ops bcast,allreduce --topo 2x2 --shapes han --svg validate.svg`,
 		Args: kit.NoOperands,
@@ -54,12 +60,20 @@ are shares of the measured time.`,
 
 // validation is the output of validate for one collective.
 type validation struct {
-	Collective string            `json:"collective"`
-	Bytes      int64             `json:"bytes"`
-	Spearman   float64           `json:"spearman"`
-	Best       bool              `json:"best"` // the best predicted is a tie with the best measured, or it
-	Shapes     []shapeError      `json:"shapes"`
-	Rows       []validatedConfig `json:"configurations"`
+	Collective string `json:"collective"`
+	Bytes      int64  `json:"bytes"`
+	accuracy
+	Best   bool              `json:"best"`  // the best predicted is a tie with the best measured, or it
+	Alone  accuracy          `json:"alone"` // of predictions by tasks alone
+	Shapes []shapeError      `json:"shapes"`
+	Rows   []validatedConfig `json:"configurations"`
+}
+
+// accuracy is how well predictions of some configurations do.
+type accuracy struct {
+	Spearman float64 `json:"spearman"`
+	Mean     float64 `json:"mean"`  // error, as a share of the measured time
+	Worst    float64 `json:"worst"` // with its sign
 }
 
 // validatedConfig is one configuration's times: predicted, and measured with an
@@ -67,17 +81,42 @@ type validation struct {
 type validatedConfig struct {
 	Plan      string  `json:"plan"`
 	Predicted float64 `json:"predicted_ns"`
+	Alone     float64 `json:"alone_ns"` // predicted by tasks alone
 	Measured  float64 `json:"measured_ns"`
 	Low       float64 `json:"low_ns"`
 	High      float64 `json:"high_ns"`
 }
 
+// accuracyOf says how well one of the predictions of some rows does.
+func accuracyOf(rows []validatedConfig, predicted func(*validatedConfig) float64) (a accuracy) {
+	said, measured := make([]float64, len(rows)), make([]float64, len(rows))
+	for i := range rows {
+		said[i], measured[i] = predicted(&rows[i]), rows[i].Measured
+		off := said[i]/measured[i] - 1
+		a.Mean += math.Abs(off) / float64(len(rows))
+		if math.Abs(off) > math.Abs(a.Worst) {
+			a.Worst = off
+		}
+	}
+	a.Spearman = spearman(said, measured)
+	return a
+}
+
+// String says it in words.
+func (a *accuracy) String() string {
+	return fmt.Sprintf("Spearman's rank correlation %.3f, error %.1f%% on average, %+.1f%% at worst", a.Spearman, 100*a.Mean, 100*a.Worst)
+}
+
+func byStages(row *validatedConfig) float64 { return row.Predicted }
+
+func byTasks(row *validatedConfig) float64 { return row.Alone }
+
 // runValidate compares predictions with measurements on one rank.
 func (u *comparing) runValidate(ctx context.Context, r *tuning.Rank) error {
 	var all []validation
-	book, begin := &costs.Book{}, time.Now()
+	books, begin := [2]costs.Book{}, time.Now()
 	for _, request := range u.Requests {
-		v, err := u.validateRequest(ctx, r, request, book, begin)
+		v, err := u.validateRequest(ctx, r, request, &books, begin)
 		if err != nil {
 			return err
 		}
@@ -98,8 +137,9 @@ func (u *comparing) runValidate(ctx context.Context, r *tuning.Rank) error {
 	return u.draw(r, drawValidations(all))
 }
 
-// validateRequest predicts and measures the configurations of one request.
-func (u *comparing) validateRequest(ctx context.Context, r *tuning.Rank, request tasks.Request, book *costs.Book, begin time.Time) (v validation, err error) {
+// validateRequest predicts and measures the configurations of one request. The first book has tasks
+// alone, the second one those of all levels together.
+func (u *comparing) validateRequest(ctx context.Context, r *tuning.Rank, request tasks.Request, books *[2]costs.Book, begin time.Time) (v validation, err error) {
 	v = validation{Collective: request.Coll.String(), Bytes: request.Bytes()}
 	t := r.Topology
 	for _, p := range u.Space.Plans(request, t) {
@@ -110,9 +150,13 @@ func (u *comparing) validateRequest(ctx context.Context, r *tuning.Rank, request
 			}
 			break
 		}
-		predicted, err := u.predictByTasks(ctx, r, request, p, book)
+		alone, err := u.predictByTasks(ctx, r, request, p, &books[0], false)
 		if errors.Is(err, submodules.ErrUnsupported) {
 			continue
+		}
+		predicted := alone
+		if err == nil && predicted.Segments > 1 {
+			predicted, err = u.predictByTasks(ctx, r, request, p, &books[1], true)
 		}
 		if err != nil {
 			return v, err
@@ -125,37 +169,35 @@ func (u *comparing) validateRequest(ctx context.Context, r *tuning.Rank, request
 			return v, err
 		}
 		m := tune.NewMeasurement(request, t, p, timing)
-		v.Rows = append(v.Rows, validatedConfig{p.String(), predicted.NS, m.NS, m.Low, m.High})
+		v.Rows = append(v.Rows, validatedConfig{p.String(), predicted.NS, alone.NS, m.NS, m.Low, m.High})
 	}
 	if len(v.Rows) == 0 {
 		return v, fmt.Errorf("%v: no configuration for %s was predicted", request.Coll, tasks.FormatBytes(v.Bytes))
 	}
 	slices.SortStableFunc(v.Rows, func(a, b validatedConfig) int { return cmp.Compare(a.Measured, b.Measured) })
-	predicted, measured := make([]float64, len(v.Rows)), make([]float64, len(v.Rows))
-	for i, row := range v.Rows {
-		predicted[i], measured[i] = row.Predicted, row.Measured
-	}
-	v.Spearman, v.Shapes = spearman(predicted, measured), errorsByShape(v.Rows)
+	v.accuracy, v.Alone, v.Shapes = accuracyOf(v.Rows, byStages), accuracyOf(v.Rows, byTasks), errorsByShape(v.Rows)
 	first := slices.MinFunc(v.Rows, func(a, b validatedConfig) int { return cmp.Compare(a.Predicted, b.Predicted) })
 	v.Best = first.Low <= v.Rows[0].High
 	return v, nil
 }
 
-// predictByTasks predicts a plan by its tasks, and measures those that book lacks.
-func (u *comparing) predictByTasks(ctx context.Context, r *tuning.Rank, request tasks.Request, p tasks.Plan, book *costs.Book) (costs.Prediction, error) {
+// predictByTasks predicts a plan by its tasks, alone or together, and measures those that book lacks.
+func (u *comparing) predictByTasks(ctx context.Context, r *tuning.Rank, request tasks.Request, p tasks.Plan, book *costs.Book, isTogether bool) (costs.Prediction, error) {
 	m, err := costs.MakeupOf(request, r.Topology, p)
 	if err != nil {
 		return costs.Prediction{}, err
 	}
 	units := m.Singles
 	if costs.Segments(request, p) > 1 {
-		units = m.Units()
+		if units = m.Units(); isTogether {
+			units = []costs.Unit{m.One, m.Many}
+		}
 	}
 	for _, one := range units {
 		if _, known := book.Pipeline(one.Key); known {
 			continue
 		}
-		pipe, err := r.Meter.Task(ctx, request, one.Plan(p), one.Phases, one.Segments(costs.Segments(request, p)), u.Stop)
+		pipe, err := r.Meter.Task(ctx, request, one.Plan(p), one.Phases, one.Segments(0), u.Stop)
 		if err != nil {
 			return costs.Prediction{}, err
 		}
@@ -164,32 +206,23 @@ func (u *comparing) predictByTasks(ctx context.Context, r *tuning.Rank, request 
 	return costs.PredictByTasks(request, r.Topology, p, book)
 }
 
-// shapeError is how far off the predictions of a shape's configurations are, as shares of
-// the measured times.
+// shapeError is the accuracy of a shape's configurations.
 type shapeError struct {
-	Shape string  `json:"shape"`
-	Count int     `json:"configurations"`
-	Mean  float64 `json:"mean"`
-	Worst float64 `json:"worst"` // with its sign
+	Shape string `json:"shape"`
+	Count int    `json:"configurations"`
+	accuracy
 }
 
 // errorsByShape sums up rows by the shapes of their plans.
 func errorsByShape(rows []validatedConfig) (all []shapeError) {
+	byShape := map[string][]validatedConfig{}
 	for _, row := range rows {
 		shape, _, _ := strings.Cut(strings.TrimPrefix(row.Plan, "shape="), ",")
-		at := slices.IndexFunc(all, func(e shapeError) bool { return e.Shape == shape })
-		if at < 0 {
-			at = len(all)
-			all = append(all, shapeError{Shape: shape})
-		}
-		e, off := &all[at], row.Predicted/row.Measured-1
-		e.Count++
-		e.Mean += (math.Abs(off) - e.Mean) / float64(e.Count)
-		if math.Abs(off) > math.Abs(e.Worst) {
-			e.Worst = off
-		}
+		byShape[shape] = append(byShape[shape], row)
 	}
-	slices.SortFunc(all, func(a, b shapeError) int { return cmp.Compare(a.Shape, b.Shape) })
+	for _, shape := range sortedNames(byShape) {
+		all = append(all, shapeError{shape, len(byShape[shape]), accuracyOf(byShape[shape], byStages)})
+	}
 	return all
 }
 
@@ -224,17 +257,38 @@ func placesOf(values []float64) []float64 {
 	return places
 }
 
+// summarize returns the accuracy over several requests: the mean error of all configurations, the worst
+// one, and the least rank correlation.
+func summarize(all []validation, of func(*validation) *accuracy) (sum accuracy) {
+	sum.Spearman = 1
+	count := 0
+	for i := range all {
+		a, n := of(&all[i]), len(all[i].Rows)
+		sum.Spearman = min(sum.Spearman, a.Spearman)
+		sum.Mean += a.Mean * float64(n)
+		count += n
+		if math.Abs(a.Worst) > math.Abs(sum.Worst) {
+			sum.Worst = a.Worst
+		}
+	}
+	sum.Mean /= float64(max(count, 1))
+	return sum
+}
+
 func printValidations(r *tuning.Rank, all []validation) error {
+	stages := summarize(all, func(v *validation) *accuracy { return &v.accuracy })
+	alone := summarize(all, func(v *validation) *accuracy { return &v.Alone })
+	fmt.Fprintf(r.Stdout, "# all by stages: the least %v\n# all by tasks alone: the least %v\n", &stages, &alone)
 	for _, v := range all {
-		fmt.Fprintf(r.Stdout, "# %s of %s: Spearman's rank correlation %.3f over %d configurations; the best predicted is as good as the best measured: %v\n",
-			v.Collective, tasks.FormatBytes(v.Bytes), v.Spearman, len(v.Rows), v.Best)
-		for _, e := range v.Shapes {
-			fmt.Fprintf(r.Stdout, "# %s: %d configurations, error %.1f%% on average, %+.1f%% at worst\n", e.Shape, e.Count, 100*e.Mean, 100*e.Worst)
+		fmt.Fprintf(r.Stdout, "# %s of %s: %d configurations; the best predicted is as good as the best measured: %v\n# by stages: %v\n# by tasks alone: %v\n",
+			v.Collective, tasks.FormatBytes(v.Bytes), len(v.Rows), v.Best, &v.accuracy, &v.Alone)
+		for i := range v.Shapes {
+			fmt.Fprintf(r.Stdout, "# %s: %d configurations, %v\n", v.Shapes[i].Shape, v.Shapes[i].Count, &v.Shapes[i].accuracy)
 		}
 		w := tabwriter.NewWriter(r.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintln(w, "predicted µs\tmeasured µs\tratio\t plan")
+		fmt.Fprintln(w, "predicted µs\talone µs\tmeasured µs\tratio\t plan")
 		for _, row := range v.Rows {
-			fmt.Fprintf(w, "%.1f\t%.1f\t%.2f\t %s\n", row.Predicted/1e3, row.Measured/1e3, row.Predicted/row.Measured, row.Plan)
+			fmt.Fprintf(w, "%.1f\t%.1f\t%.1f\t%.2f\t %s\n", row.Predicted/1e3, row.Alone/1e3, row.Measured/1e3, row.Predicted/row.Measured, row.Plan)
 		}
 		if err := w.Flush(); err != nil {
 			return err
@@ -250,11 +304,12 @@ func drawValidations(all []validation) viz.Panels {
 	for _, v := range all {
 		p := viz.Plot{
 			Title: v.Collective + " of " + tasks.FormatBytes(v.Bytes), X: "configuration, by measured time", Y: "µs", LogY: true, Style: viz.Lines, First: 1,
-			Series: []viz.Series{{Name: "measured"}, {Name: "predicted"}},
+			Series: []viz.Series{{Name: "measured"}, {Name: "predicted by stages"}, {Name: "by tasks alone"}},
 		}
 		for _, row := range v.Rows {
 			p.Series[0].Values = append(p.Series[0].Values, row.Measured/1e3)
 			p.Series[1].Values = append(p.Series[1].Values, row.Predicted/1e3)
+			p.Series[2].Values = append(p.Series[2].Values, row.Alone/1e3)
 			p.Series[0].Low, p.Series[0].High = append(p.Series[0].Low, row.Low/1e3), append(p.Series[0].High, row.High/1e3)
 		}
 		figure.Plots = append(figure.Plots, p)
