@@ -62,11 +62,11 @@ func (w *World) tellVerdict(me levels.Rank, f *verdict.Finding, states []flight.
 	}
 }
 
-// canReport reports whether rank 0 has answered.
+// canReport reports whether rank 0 has answered, and hears what it is told: in an operation it may not.
 func canReport(states []flight.State) bool {
 	for i := range states {
 		if d := states[i].Doing; states[i].Rank == 0 {
-			return d == flight.Inside || d == flight.Outside || d == flight.Computing
+			return d == flight.Inside || d == flight.Outside
 		}
 	}
 	return false

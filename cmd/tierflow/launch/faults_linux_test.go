@@ -40,8 +40,8 @@ var faults = []fault{
 	{name: "differs", jobs: 4, want: verdict.Mismatch},
 	{name: "skips", jobs: 4, want: verdict.Mismatch},
 	{name: "circle", jobs: 4, want: verdict.Deadlock},
-	{name: "slow node", jobs: 4, want: verdict.SlowLink, cluster: true, asked: true},
-	{name: "cut off", jobs: 4, want: verdict.Unreachable, cluster: true},
+	{name: "slow node", jobs: 2, want: verdict.SlowLink, cluster: true, asked: true},
+	{name: "cut off", jobs: 2, want: verdict.Unreachable, cluster: true},
 	{name: "starved", jobs: 1, want: verdict.SlowRank, asked: true},
 	{name: "healthy", jobs: 2, asked: true},
 }

@@ -126,6 +126,15 @@ func (u *usages) starved(before *usages, ranks []int, waited time.Duration) (tex
 	return text, text != ""
 }
 
+// crowded reports whether the ranks here waited longer for processors than they ran since before.
+func (u *usages) crowded(before *usages) bool {
+	var ran, delayed time.Duration
+	for r, now := range u.times {
+		ran, delayed = ran+now.ran-before.times[r].ran, delayed+now.delayed-before.times[r].delayed
+	}
+	return delayed > ran
+}
+
 // moves reports whether all of some ranks have made calls since before.
 func (u *usages) moves(before *usages, ranks []int) bool {
 	return !slices.ContainsFunc(ranks, func(r int) bool { return calls(u.ranks[r])-calls(before.ranks[r]) < fewestCalls })
