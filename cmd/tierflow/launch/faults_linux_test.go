@@ -220,16 +220,18 @@ func (c *faultCase) compute(own *rand.Rand, me, i int) {
 	time.Sleep(work)
 }
 
-// collectGarbage fills a heap of 1 GiB with small objects and collects it. On a machine that is
-// very busy the heap is smaller: a rank that is away for StallAfter is late in truth.
+// collectGarbage fills a heap of 1 GiB with objects that point to each other, and collects it.
 func collectGarbage() {
 	type node struct {
 		next *node
 		_    [56]byte
 	}
 	var first *node
-	for n, end := 0, time.Now().Add(stallAfter()/2); n < 1<<24 && (n%1024 > 0 || time.Now().Before(end)); n++ {
-		first = &node{next: first}
+	for range 1 << 10 { // objects one by one take long on a busy machine
+		many := make([]node, 1<<14)
+		for i := range many {
+			many[i].next, first = first, &many[i]
+		}
 	}
 	runtime.GC()
 	runtime.KeepAlive(first)

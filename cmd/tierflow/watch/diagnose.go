@@ -169,7 +169,7 @@ func (d *diagnose) examineJob(ctx context.Context, j door.Job) (*result, error) 
 
 // A job that moves is watched for slowTime. A rank that is slow must be so slowLooks times in a
 // row: collecting garbage, or a pause of the machine, is over by then. Rates of the network
-// are of many messages: one look will do, but two where ranks wait for processors.
+// are of many messages.
 const (
 	slowTime  = time.Second
 	slowLooks = 3
@@ -184,6 +184,9 @@ const fewestCalls = 3
 func (d *diagnose) findSlow(ctx context.Context, j door.Job, before *usages, r *result) error {
 	var found []verdict.Finding
 	for n := range slowLooks {
+		if slices.ContainsFunc(found, func(f verdict.Finding) bool { return f.Class == verdict.SlowLink }) {
+			break
+		}
 		select {
 		case <-time.After(slowTime):
 		case <-ctx.Done():
@@ -198,12 +201,8 @@ func (d *diagnose) findSlow(ctx context.Context, j door.Job, before *usages, r *
 				return !slices.ContainsFunc(found, func(g verdict.Finding) bool { return f.Same(&g) })
 			})
 		}
-		crowded := n == 0 && now.crowded(before)
 		if found, before = seen, now; len(found) == 0 {
 			return nil
-		}
-		if !crowded && slices.ContainsFunc(found, func(f verdict.Finding) bool { return f.Class == verdict.SlowLink }) {
-			break
 		}
 	}
 	r.Findings, r.Note = found, ""

@@ -96,7 +96,7 @@ func (u *usages) flows(before *usages) (left, arrived []verdict.Flow) {
 // others and has its processor.
 func (u *usages) compareSlow(before *usages, nodes []string) (found []verdict.Finding, note string) {
 	left, arrived := u.flows(before)
-	if f := verdict.Bottleneck(left, arrived, nodes); f != nil {
+	if f := verdict.Bottleneck(left, arrived, nodes, u.crowded(before)); f != nil {
 		found = append(found, *f)
 	}
 	f := verdict.Straggler(u.waited(before), u.at.Sub(before.at))

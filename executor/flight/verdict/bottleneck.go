@@ -24,6 +24,10 @@ type way struct{ from, to string }
 // machine differ, and their rates blend into each other.
 const slowPart = 0.5
 
+// crowdedPart is slowPart where ranks wait longer for processors than they run: then rates are more of
+// who had one than of the network.
+const crowdedPart = 0.1
+
 // Of what arrives little at a time slowBurst is the slowPart: how soon processes are woken counts
 // there. burstWait is how much of the time ranks must wait for the rest of what has begun to
 // arrive: the first of it is mostly there at once.
@@ -44,12 +48,17 @@ type pace struct {
 // Bottleneck returns the node, or the two nodes, whose ways carry less than half of what the
 // other ways do, while the job waits for them. left is what senders know of what they sent,
 // and arrived what receivers know: that tells of short messages too, where it is less than a quarter.
+// Where the ranks are crowded, and wait longer for processors than they run, it is less than a tenth.
 // nodes has the name of each rank's node. nil: there is none, or too little has passed to tell.
-func Bottleneck(left, arrived []Flow, nodes []string) *Finding {
-	if f := findSlowWays(left, nodes, slowPart, muchWait); f != nil {
+func Bottleneck(left, arrived []Flow, nodes []string, crowded bool) *Finding {
+	part, burst := slowPart, slowBurst
+	if crowded {
+		part, burst = crowdedPart, crowdedPart
+	}
+	if f := findSlowWays(left, nodes, part, muchWait); f != nil {
 		return f
 	}
-	return findSlowWays(arrived, nodes, slowBurst, burstWait)
+	return findSlowWays(arrived, nodes, burst, burstWait)
 }
 
 // findSlowWays finds ways that carry less than a part of what the others do, and are busy for

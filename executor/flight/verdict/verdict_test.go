@@ -260,7 +260,7 @@ func TestBottleneck(t *testing.T) {
 		{"unknown ranks", []Flow{flow(9, 0, slow), flow(-1, 2, fast)}, ""},
 	} {
 		got := ""
-		if f := Bottleneck(test.flows, nil, nodes); f != nil {
+		if f := Bottleneck(test.flows, nil, nodes, false); f != nil {
 			got = f.String()
 			if len(f.Ranks) == 0 {
 				t.Errorf("%s: no ranks", test.name)
@@ -281,15 +281,18 @@ func TestBottleneckOfBursts(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		arrived []Flow
+		crowded bool
 		want    string
 	}{
-		{"a node sends slowly", append(fine, pace(2, 0, 6e6, 0.1)), "slow link: the network from b to a carries 6 MB/s, others up to 144 MB/s"},
-		{"it hardly sends", append(fine, pace(2, 0, 6e6, 0.01)), ""},
-		{"its processes are woken late", append(fine, pace(2, 0, 60e6, 0.1)), ""},
-		{"nothing to compare with", []Flow{pace(2, 0, 6e6, 0.1)}, ""},
+		{"a node sends slowly", append(fine, pace(2, 0, 6e6, 0.1)), false, "slow link: the network from b to a carries 6 MB/s, others up to 144 MB/s"},
+		{"it hardly sends", append(fine, pace(2, 0, 6e6, 0.01)), false, ""},
+		{"its processes are woken late", append(fine, pace(2, 0, 60e6, 0.1)), false, ""},
+		{"nothing to compare with", []Flow{pace(2, 0, 6e6, 0.1)}, false, ""},
+		{"too few processors to tell", append(fine, pace(2, 0, 20e6, 0.1)), true, ""},
+		{"too few processors, and still clear", append(fine, pace(2, 0, 6e6, 0.1)), true, "slow link: the network from b to a carries 6 MB/s, others up to 144 MB/s"},
 	} {
 		got := ""
-		if f := Bottleneck(left, test.arrived, nodes); f != nil {
+		if f := Bottleneck(left, test.arrived, nodes, test.crowded); f != nil {
 			got = f.String()
 		}
 		if got != test.want {
