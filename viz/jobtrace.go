@@ -254,6 +254,23 @@ func (j *JobTrace) countEarly(a *aligned) {
 	}
 }
 
+// Longest keeps the n longest calls, in the order of time.
+func (j *JobTrace) Longest(n int) {
+	byLength := slices.Clone(j.Calls)
+	slices.SortStableFunc(byLength, func(a, b TracedCall) int { return cmp.Compare(b.Length(), a.Length()) })
+	if n >= len(byLength) {
+		return
+	}
+	j.Calls = byLength[:n]
+	slices.SortStableFunc(j.Calls, func(a, b TracedCall) int { return cmp.Compare(a.Begin(), b.Begin()) })
+}
+
+// Between keeps the calls from one to before another, counted in the order of time from 0.
+func (j *JobTrace) Between(from, to int) {
+	to = max(0, min(to, len(j.Calls)))
+	j.Calls = j.Calls[min(max(0, from), to):to]
+}
+
 // Summary says in some lines what the trace has, and how far off its times may be.
 func (j *JobTrace) Summary() string {
 	if len(j.Nodes) == 0 {

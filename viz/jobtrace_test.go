@@ -187,6 +187,41 @@ func TestMergeAligns(t *testing.T) {
 	}
 }
 
+// Some calls are kept, in the order of time.
+func TestSomeCalls(t *testing.T) {
+	lengths := []int64{30, 10, 50, 20, 40}
+	made := func() *viz.JobTrace {
+		j := &viz.JobTrace{}
+		for i, length := range lengths {
+			j.Calls = append(j.Calls, viz.TracedCall{Seq: uint32(i), Begins: []int64{int64(100 * i)}, Ends: []int64{int64(100*i) + length}})
+		}
+		return j
+	}
+	kept := func(pick func(*viz.JobTrace)) (all []uint32) {
+		j := made()
+		pick(j)
+		for _, c := range j.Calls {
+			all = append(all, c.Seq)
+		}
+		return all
+	}
+	for _, test := range []struct {
+		name string
+		pick func(*viz.JobTrace)
+		want []uint32
+	}{
+		{"two longest", func(j *viz.JobTrace) { j.Longest(2) }, []uint32{2, 4}},
+		{"more than there are", func(j *viz.JobTrace) { j.Longest(9) }, []uint32{0, 1, 2, 3, 4}},
+		{"a range", func(j *viz.JobTrace) { j.Between(1, 3) }, []uint32{1, 2}},
+		{"a range beyond the end", func(j *viz.JobTrace) { j.Between(4, 9) }, []uint32{4}},
+		{"nothing there", func(j *viz.JobTrace) { j.Between(7, 9) }, nil},
+	} {
+		if got := kept(test.pick); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
 func TestMergeRefuses(t *testing.T) {
 	j := play(t, "2x2", "shape=flat,fs=64KiB,w=4,i=adapt,s=adapt", 16)
 	j.run(0)

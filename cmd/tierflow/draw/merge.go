@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -76,10 +77,15 @@ func (r *tracing) runMerge(c *cobra.Command) error {
 	case !text && r.out == "":
 		return kit.Usagef("no file to write the trace to: give -o FILE, or -o - for standard output")
 	}
+	pick, err := parseCalls(r.calls)
+	if err != nil {
+		return err
+	}
 	j, err := ReadTraces(r.merge)
 	if err != nil {
 		return err
 	}
+	pick(j)
 	p, said, err := Predict(j, r.machine, r.reg)
 	if err != nil {
 		return err
@@ -93,6 +99,23 @@ func (r *tracing) runMerge(c *cobra.Command) error {
 	}
 	_, err = c.ErrOrStderr().Write(said)
 	return err
+}
+
+// parseCalls reads --calls: 20 are the longest, 100-119 those by their place in time.
+func parseCalls(text string) (pick func(j *viz.JobTrace), err error) {
+	if text == "" {
+		return func(*viz.JobTrace) {}, nil
+	}
+	first, last, both := strings.Cut(text, "-")
+	from, bad := strconv.Atoi(first)
+	if !both && bad == nil && from > 0 {
+		return func(j *viz.JobTrace) { j.Longest(from) }, nil
+	}
+	to, worse := strconv.Atoi(last)
+	if bad != nil || worse != nil || from < 0 || to < from {
+		return nil, kit.Usagef("--calls %q: give a number from 1 on for the longest calls, such as 20, or a range in the order of time from 0 on, such as 100-119", text)
+	}
+	return func(j *viz.JobTrace) { j.Between(from, to+1) }, nil
 }
 
 // Predict returns what the machine of a file would have taken for calls of a job, and tables of that; nothing without a file.

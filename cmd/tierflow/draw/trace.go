@@ -30,6 +30,7 @@ type tracing struct {
 
 	recorded []string // files to read in place of a run
 	merge    string   // folder of the traces of a job's ranks
+	calls    string   // which of the job's calls; empty: all
 	machine  string   // file of the machine to predict them on; empty: they aren't
 
 	reg      submodules.Registry
@@ -79,6 +80,9 @@ did, and says which steps took longer than that.`,
 			if r.merge != "" {
 				return kit.NoOperands(c, args)
 			}
+			if r.calls != "" {
+				return kit.Usagef("--calls %s goes with --merge only", r.calls)
+			}
 			if r.machine != "" {
 				return kit.Usagef("--machine %s goes with --merge only; tierflow simulate predicts a collective", r.machine)
 			}
@@ -109,6 +113,7 @@ did, and says which steps took longer than that.`,
 	f.StringVar(&r.format, "format", "perfetto", "perfetto or text")
 	f.StringArrayVar(&r.recorded, "recorder", nil, "read recordings from this file, and those named after it, and run nothing; %r stands for every rank")
 	f.StringVar(&r.merge, "merge", "", "make one trace of the files in this folder, which a job has left with TIERFLOW_TRACE")
+	f.StringVar(&r.calls, "calls", "", "with --merge: only the 20 longest calls, or 100-119 in the order of time from 0 on (default all)")
 	f.StringVar(&r.machine, "machine", "", "with --merge: show beside each rank what is predicted on the machine of this file, or assumed; tierflow bench p2p writes one")
 	f.IntVar(&r.last, "last", 20, "how many of the last events of each recording to print, 0 for all")
 	f.IntVar(&r.path, "path", 0, "how many lines of the critical path to print, the longest ones")
