@@ -29,6 +29,11 @@ int main(int argc, char **argv) {
     MPI_Allreduce(a, b, sizes[i] / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     MPI_Allgather(a, sizes[i] / size, MPI_CHAR, b, sizes[i] / size, MPI_CHAR, MPI_COMM_WORLD);
     MPI_Alltoall(a, sizes[i] / size, MPI_CHAR, b, sizes[i] / size, MPI_CHAR, MPI_COMM_WORLD);
+    MPI_Gather(a, sizes[i] / size, MPI_CHAR, b, sizes[i] / size, MPI_CHAR, 0, MPI_COMM_WORLD);
+    MPI_Scatter(a, sizes[i] / size, MPI_CHAR, b, sizes[i] / size, MPI_CHAR, 0, MPI_COMM_WORLD);
+    MPI_Scan(a, b, sizes[i] / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Exscan(a, b, sizes[i] / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Reduce_scatter_block(a, b, sizes[i] / 8 / size, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   }
   if (rank == 0) printf("DONE\n");
   return MPI_Finalize();
@@ -173,17 +178,37 @@ func functionOf(t *testing.T, coll, plan string) string {
 	return ""
 }
 
+// bySize asks for bytes of each collective that a table may be of, as rules of tables do.
+const bySize = `
+bcast: if bytes <= 4KiB then shape=flat,ib=adapt/binomial else shape=flat-sag,is=nbc/binomial,iag=nbc/ring
+reduce: if bytes < 64KiB then shape=flat,ir=adapt/binomial else shape=flat,ir=nbc/rabenseifner
+allreduce: if bytes <= 64KiB then shape=flat-ar,iar=nbc/recdoubling else shape=flat-ar,iar=nbc/rabenseifner
+allgather: if bytes <= 4KiB then shape=flat,iag=nbc/bruck else shape=flat,iag=nbc/ring
+alltoall: if bytes <= 4KiB then shape=flat,ia=nbc/bruck else shape=flat,ia=nbc/pairwise
+gather: if bytes <= 4KiB then default else shape=flat,ig=nbc/binomial
+scatter: if bytes <= 4KiB then default else shape=flat,is=nbc/binomial
+scan: if bytes <= 4KiB then shape=flat,ix=nbc/recdoubling else default
+exscan: if bytes <= 4KiB then shape=flat,iex=nbc/recdoubling else default
+reducescatter: if bytes <= 4KiB then shape=flat,irs=nbc/halving else shape=flat,irs=nbc/pairwise
+`
+
 // The installed MPICH runs with the files of algorithms and of compositions. It ends programs
 // whose files it does not like.
 func TestMPICHAccepts(t *testing.T) {
 	prog := build(t, "mpicc.mpich", "prog", program)
-	for _, compositions := range []bool{false, true} {
-		text := accepted + "reducescatter: shape=flat,irs=nbc/halving\n"
+	for _, c := range []struct {
+		rules        string
+		compositions bool
+	}{
+		{accepted + "reducescatter: shape=flat,irs=nbc/halving\n", false},
+		{bySize, false},
+		{"bcast: if nodes > 1 and bytes <= 1MiB then shape=han,ib=adapt/binomial else shape=flat\nallreduce: if bytes > 1KiB then shape=ar", true},
+	} {
 		variable := "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
-		if compositions {
-			text, variable = "bcast: if nodes > 1 and bytes <= 1MiB then shape=han,ib=adapt/binomial else shape=flat\nallreduce: if bytes > 1KiB then shape=ar", "MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE"
+		if c.compositions {
+			variable = "MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE"
 		}
-		file, _, err := WriteMPICH(parse(t, text), Layout{}, compositions)
+		file, _, err := WriteMPICH(parse(t, c.rules), Layout{}, c.compositions)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -91,7 +91,7 @@ func (l Layout) tables(b *rules.Base, library string, compositions bool) (all []
 		}
 		if library == MPICH && c.size != "0" {
 			own := *c
-			own.size = mpichSize(b, c.coll)
+			own.size = mpichSize(b, c)
 			c = &own
 		}
 		g.bounds = b.Bounds(c.coll)
@@ -105,12 +105,21 @@ func (l Layout) tables(b *rules.Base, library string, compositions bool) (all []
 	return all, g.notes
 }
 
-// mpichSize returns the size that a file of MPICH asks about, of a rank's part or of all. It is
-// the one in the rules.
-func mpichSize(b *rules.Base, c tasks.Collective) string {
-	for _, use := range b.Uses(c) {
-		if use.Param == rules.Bytes || use.Param == rules.Longest {
-			return "bytes"
+// mpichAverage are MPICH's collectives of which a file can ask for the size of a rank's part. Of
+// others it knows that of all parts, and of scans none: it ends programs whose file asks (4.0.2).
+var mpichAverage = []string{"bcast", "reduce", "allreduce", "alltoall"}
+
+// mpichSize returns the size that a file of MPICH asks about, of a rank's part or of all. Where both
+// can be it is the one in the rules.
+func mpichSize(b *rules.Base, c *collective) string {
+	if c.coll.Scans() {
+		return "0"
+	}
+	if slices.Contains(mpichAverage, c.name) {
+		for _, use := range b.Uses(c.coll) {
+			if use.Param == rules.Bytes || use.Param == rules.Longest {
+				return "bytes"
+			}
 		}
 	}
 	return "total"
@@ -122,8 +131,13 @@ func (g *grid) assume(c *collective) {
 	for _, use := range g.base.Uses(c.coll) {
 		said := "as elsewhere"
 		switch use.Param {
-		case rules.Ranks, rules.Bytes, rules.Total, rules.Longest, rules.Regular:
+		case rules.Ranks, rules.Regular:
 			continue
+		case rules.Bytes, rules.Total, rules.Longest:
+			if c.size != "0" || !c.coll.Scans() {
+				continue
+			}
+			said = "as 0"
 		case rules.Element:
 			if c.size == perElement {
 				continue
@@ -172,7 +186,7 @@ func (g *grid) collective(c *collective) (all []section) {
 	}
 	per := max(g.layout.PerNode, 1)
 	for _, n := range g.bounds {
-		candidates = append(candidates, n, n+1, n*per, n*per+1, (n-1)*per+1)
+		candidates = append(candidates, n, n+1, n*per, n*per+1, (n-1)*per+1, n/per, n/per+1)
 	}
 	candidates = between(candidates, 2, g.layout.Most)
 	at := func(ranks int64) section { return section{ranks: ranks, steps: g.steps(c, ranks)} }
@@ -256,10 +270,19 @@ func (g *grid) steps(c *collective, ranks int64) (all []step) {
 // agree reports whether two steps say the same, at whatever size.
 func agree(a, b step) bool { return a.word == b.word && a.Settings == b.Settings }
 
+// allRanks returns how many ranks there are where a file says that there are so many: it may count
+// the leaders of nodes, see [WriteMPICH].
+func (g *grid) allRanks(c *collective, ranks int64) int64 {
+	if g.library == MPICH && !g.compositions && flatCompositions[c.name] != "" {
+		return ranks * max(g.layout.PerNode, 1)
+	}
+	return ranks
+}
+
 // decide returns what the rules decide as the library's words.
 func (g *grid) decide(c *collective, ranks, size int64) step {
 	own := step{word: "0", bytes: size}
-	p := g.layout.params(c, ranks, size)
+	p := g.layout.params(c, g.allRanks(c, ranks), size)
 	l, _ := g.base.Decide(p)
 	if l == nil || l.Default {
 		return own

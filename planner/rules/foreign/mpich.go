@@ -213,6 +213,10 @@ func (m *mpichRules) where(key string, line int) (string, error) {
 // WriteMPICH writes rules as MPICH's selection JSON, of algorithms or of compositions. The file
 // is complete: what rules leave open is as MPICH 4.0.2 has it. Algorithms that need a power of
 // two, a predefined operation or enough elements get these conditions.
+//
+// With several ranks a node MPICH takes a bcast, a reduce and an allreduce apart by the file of
+// compositions, and asks that of algorithms for the nodes' leaders. So its number of ranks is that
+// of nodes there.
 func WriteMPICH(b *rules.Base, l Layout, compositions bool) (string, []Note, error) {
 	own, err := parseJSON("mpich", mpichOwn(compositions))
 	if err != nil {
@@ -278,6 +282,10 @@ func (w *mpichWriter) sizes(steps []step, of *collective, own *node) {
 	key := "avg_msg_size"
 	if of.size == "total" {
 		key = "total_msg_size"
+	}
+	if len(steps) == 1 {
+		w.leaf(steps[0], of.name, own)
+		return
 	}
 	w.WriteByte('{')
 	for i, s := range steps {
