@@ -434,13 +434,17 @@ func (l *Learner) value() (sum float64) {
 
 // gains turns the spread of a choice's points into what is hoped to be gained by each, as a
 // share of the time: the expected improvement (Jones and others 1998, equation 15) on what would
-// be chosen now. Where measurements were in vain there is as many times less hope. It returns the
-// largest.
+// be chosen now. What would be chosen is measured to find out whether the second best is better.
+// Where measurements were in vain there is as many times less hope. It returns the largest.
 func (l *Learner) gains(all []int) (most float64) {
-	best := -1
+	best, second := -1, -1
 	for _, i := range all {
-		if !l.failed[i] && (best < 0 || l.mean[i] < l.mean[best]) {
-			best = i
+		switch {
+		case l.failed[i]:
+		case best < 0 || l.mean[i] < l.mean[best]:
+			best, second = i, best
+		case second < 0 || l.mean[i] < l.mean[second]:
+			second = i
 		}
 	}
 	for _, i := range all {
@@ -451,7 +455,13 @@ func (l *Learner) gains(all []int) (most float64) {
 		sigma := l.deviation(i)
 		l.worth[i] = 0
 		if sigma > 0 {
-			l.worth[i] = math.Ln2 * improvement(l.mean[best]-l.mean[i], sigma) / (1 + l.vain[l.points[i].Choice])
+			rival := best
+			if i == best {
+				rival = second
+			}
+			if rival >= 0 {
+				l.worth[i] = math.Ln2 * improvement(-math.Abs(l.mean[rival]-l.mean[i]), sigma) / (1 + l.vain[l.points[i].Choice])
+			}
 		}
 		most = max(most, l.worth[i])
 	}
@@ -479,21 +489,24 @@ const calmLeast = 24
 
 // Looks that must agree before a learner has converged, and when they do.
 const (
-	calmLooks  = 4
+	calmLooks  = 4      // of variances
+	calmTwice  = 2      // of gains
 	calmSpread = 1e-2   // of the largest sum of variances: it changes less from look to look
 	calmGain   = 1.5e-2 // hoped to be gained by one more measurement of each choice: half of what the paper is content with
 )
 
-// Converged reports whether it is not worth to measure more. Four times in a row nearly nothing
-// was hoped to be gained, or the sum of variances has changed by less than a hundredth of its largest
+// Converged reports whether it is not worth to measure more. Twice in a row nearly nothing was hoped
+// to be gained, or four times the sum of variances has changed by less than a hundredth of its largest
 // value (ACCLAiM, section IV-C).
 func (l *Learner) Converged() bool {
 	n := len(l.sums)
-	if n <= calmLooks || l.o.Pick == AtRandom || len(l.y) < calmLeast {
+	switch {
+	case l.o.Pick == AtRandom || len(l.y) < min(calmLeast, len(l.points)/2):
 		return false
-	}
-	if l.o.Pick == ByGain {
-		return slices.Max(l.sums[n-calmLooks:]) < calmGain
+	case l.o.Pick == ByGain:
+		return n >= calmTwice && slices.Max(l.sums[n-calmTwice:]) < calmGain
+	case n <= calmLooks:
+		return false
 	}
 	for k := n - calmLooks; k < n; k++ {
 		if math.Abs(l.sums[k]-l.sums[k-1]) >= calmSpread*slices.Max(l.sums) {
