@@ -29,6 +29,7 @@ type learning struct {
 	seed      uint64
 	seeds     int
 	racks     int
+	learned   string
 	json      bool
 	svg       string
 }
@@ -54,7 +55,9 @@ is hoped to be gained for its time, and knows plans by their words. learn knows 
 machine's prices beside that, and is what tierflow tune does; an assumed prior is the
 prices of a machine with Gigabit Ethernet that nobody has measured.`,
 		Example: `  tierflow-lab learn --record bcast.json --topo 64x8 --op bcast
-  tierflow-lab learn --replay bcast.json,reduce.json --svg slowdown.svg`,
+  tierflow-lab learn --replay bcast.json,reduce.json --svg slowdown.svg
+  tierflow-lab peers --topo 4x1 --libraries mpich --rules --record mpich.json
+  tierflow-lab learn --replay mpich.json --learned learned.json`,
 		Args: kit.NoOperands,
 		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
 			if (u.record == "") == (len(u.replay) == 0) {
@@ -74,11 +77,12 @@ prices of a machine with Gigabit Ethernet that nobody has measured.`,
 	f.StringVar(&u.Bytes, "bytes", "8:1MiB:x2", "sizes to record; odd ones are added")
 	f.BoolVar(&u.catalogue, "catalogue", false, "record all plans on the whole machine, not those of MPICH on its parts")
 	f.IntVar(&u.plans, "plans", 0, "with --catalogue: so many plans of it, drawn (default all)")
-	f.StringSliceVar(&u.replay, "replay", nil, "files of recorded sets")
+	f.StringSliceVar(&u.replay, "replay", nil, "files of recorded sets, or decision tables with measurements")
 	f.StringSliceVar(&u.ways, "ways", nil, "ways that learn to replay: "+strings.Join(wayNames(), "; ")+" (default all)")
 	f.Uint64Var(&u.seed, "seed", 1, "first of the seeds")
 	f.IntVar(&u.seeds, "seeds", 3, "of how many seeds results are the means")
 	f.IntVar(&u.racks, "racks", 0, "racks of the nodes, as many in each: ways that learn measure machines in different racks at one time (default one machine at a time)")
+	f.StringVar(&u.learned, "learned", "", "with one decision table to replay: write the table that learn makes of the measurements for which it asks")
 	f.BoolVar(&u.json, "json", false, "print JSON")
 	f.StringVar(&u.svg, "svg", "", "draw slowdown over collection time to a file")
 	return c
@@ -126,15 +130,24 @@ func (u *learning) runReplay(c *cobra.Command) error {
 	}
 	var all []Compared
 	for _, name := range u.replay {
-		s, err := ReadSet(name)
+		sets, err := readSets(name)
 		if err != nil {
 			return kit.Usagef("--replay: %w", err)
 		}
-		one, err := compare(c.Context(), s, filepath.Base(name), trial{u.ways, u.seed, u.seeds, u.racks})
-		if err != nil {
-			return err
+		if u.learned != "" {
+			return u.writeLearned(c, sets)
 		}
-		all = append(all, one)
+		for _, s := range sets {
+			title := filepath.Base(name)
+			if s.of != nil {
+				title += ", " + s.Collective
+			}
+			one, err := compare(c.Context(), s, title, trial{u.ways, u.seed, u.seeds, u.racks})
+			if err != nil {
+				return err
+			}
+			all = append(all, one)
+		}
 	}
 	var err error
 	if u.json {
@@ -150,6 +163,23 @@ func (u *learning) runReplay(c *cobra.Command) error {
 		return err
 	}
 	return kit.WriteOutput(c.OutOrStdout(), u.svg, drawing)
+}
+
+// writeLearned writes the table that learn would have made.
+func (u *learning) writeLearned(c *cobra.Command, sets []*Set) error {
+	if len(u.replay) != 1 || sets[0].of == nil {
+		return kit.Usagef("--learned %s: --replay has %s; allowed is one decision table with measurements", u.learned, strings.Join(u.replay, ","))
+	}
+	made, err := learned(c.Context(), sets, u.seed)
+	if err != nil {
+		return err
+	}
+	data, err := made.Encode()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.OutOrStdout(), "%s: %d entries, %d of %d measurements, %.2f s\n", u.learned, len(made.Entries), made.Provenance.Configurations, made.Provenance.Planned, made.Provenance.Seconds)
+	return kit.WriteOutput(c.OutOrStdout(), u.learned, data)
 }
 
 func printAll(out io.Writer, all []Compared) error {

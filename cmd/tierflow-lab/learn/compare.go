@@ -127,7 +127,7 @@ func compare(ctx context.Context, s *Set, name string, t trial) (Compared, error
 		way := Way{Name: c.Name}
 		for k := range t.seeds {
 			c.Options.Seed = t.seed + uint64(k)
-			steps := s.replay(ctx, c, prices, every*longest, places)
+			steps := s.newReplayed(c, prices).replay(ctx, every*longest, places)
 			if ctx.Err() != nil {
 				return all, fmt.Errorf("interrupted: %w", context.Cause(ctx))
 			}

@@ -38,30 +38,35 @@ func (s *Set) slowdowns(choose func(row int) int) (all []float64) {
 	return all
 }
 
-// replay lets a learner measure a set until all of it is measured, or most seconds are spent.
-// Choices are made for all points; only those with powers of two are looked at to pick, and
-// others are measured where it asks for odd sizes. With places, points that have some are measured
-// at one time.
-func (s *Set) replay(ctx context.Context, c Contest, prices [][]float64, most float64, places *tune.Slots) (steps []Step) {
+// newReplayed returns a learner of a set that has measured nothing. Choices are made for all points;
+// only those with powers of two are looked at to pick, and others are measured where it asks for odd
+// sizes.
+func (s *Set) newReplayed(c Contest, prices [][]float64) *replayed {
+	r := &replayed{set: s, rng: rand.New(rand.NewPCG(c.Options.Seed, 2)), index: map[arm]int{}}
 	var points []learn.Point
-	var where []arm
-	index := map[arm]int{}
 	coder := learn.NewCoder(s.parsed, c.Options.Words)
-	for i, r := range s.Points {
+	for i, row := range s.Points {
 		usual := geometricMean(prices[i])
-		for k, ns := range r.NS {
+		for k, ns := range row.NS {
 			if ns == 0 {
 				continue
 			}
-			p := learn.Point{Choice: i, Features: coder.Features(r.Nodes, r.PerNode, r.Bytes, s.parsed[k]), Aside: r.isOdd()}
+			p := learn.Point{Choice: i, Features: coder.Features(row.Nodes, row.PerNode, row.Bytes, s.parsed[k]), Aside: row.isOdd()}
 			if p.Prior = prices[i][k]; p.Prior == 0 {
 				p.Prior = usual
 			}
-			index[arm{i, k}] = len(points)
-			points, where = append(points, p), append(where, arm{i, k})
+			r.index[arm{i, k}] = len(points)
+			points, r.where = append(points, p), append(r.where, arm{i, k})
 		}
 	}
-	r := &replayed{set: s, rng: rand.New(rand.NewPCG(c.Options.Seed, 2)), learner: learn.New(points, c.Options), where: where, index: index}
+	r.learner = learn.New(points, c.Options)
+	return r
+}
+
+// replay measures until the learner stops, all is measured, or most seconds are spent. With places,
+// points that have some are measured at one time.
+func (r *replayed) replay(ctx context.Context, most float64, places *tune.Slots) (steps []Step) {
+	s := r.set
 	seconds, due := 0.0, true
 	for {
 		batch := r.batch(places)
@@ -70,8 +75,8 @@ func (s *Set) replay(ctx context.Context, c Contest, prices [][]float64, most fl
 		}
 		longest := 0.0
 		for _, i := range batch {
-			longest = max(longest, s.spent(where[i].row, where[i].plan))
-			r.learner.Learn(i, s.Points[where[i].row].NS[where[i].plan])
+			longest = max(longest, s.spent(r.where[i].row, r.where[i].plan))
+			r.learner.Learn(i, s.Points[r.where[i].row].NS[r.where[i].plan])
 		}
 		seconds += longest
 		stop := r.learner.Converged()
@@ -86,7 +91,7 @@ func (s *Set) replay(ctx context.Context, c Contest, prices [][]float64, most fl
 			r.learner.Train()
 			slow := s.slowdowns(func(row int) int {
 				if best := r.learner.Best(row); best >= 0 {
-					return where[best].plan
+					return r.where[best].plan
 				}
 				return -1
 			})

@@ -10,6 +10,7 @@ import (
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/price"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -29,6 +30,7 @@ type Set struct {
 	Methods    []Outcome        `json:"methods,omitempty"` // that have searched the same machine
 
 	parsed []tasks.Plan
+	of     *table.Table // that the set is made of; nil: a file
 }
 
 // Row is what one request takes on one machine, by plan.
@@ -38,6 +40,8 @@ type Row struct {
 	Bytes   int64     `json:"bytes"`
 	NS      []float64 `json:"ns"`              // 0: the plan doesn't serve the request
 	Spent   []float64 `json:"spent,omitempty"` // ns that the measurement took; nil: Samples calls
+
+	entry *table.Entry // of the table that the set is made of; nil: a file
 }
 
 // Outcome is what another method chose, and how long it measured for that.

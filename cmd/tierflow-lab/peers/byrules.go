@@ -17,35 +17,36 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// byRules is the variant of Open MPI with rules that were made of the sweep.
-const byRules = "rules by tierflow, yield"
+// byRules is the variant of a library with rules that were made of the sweep.
+const byRules = "rules by tierflow"
 
-// record is a decision table of the sweep's times. Each of Open MPI's algorithms is the plan that
-// does the same. The table is for Open MPI, not for tierflow.
+// record is a decision table of what another library's algorithms took. Each is the plan that does
+// the same. The table is for that library, not for tierflow.
 type record struct {
 	table.Table
-	on    *levels.Topology
-	links string
+	library string
+	on      *levels.Topology
+	links   string
 }
 
-// newRecord returns an empty record.
-func newRecord(topo string, t *peerTable) (*record, error) {
+// newRecord returns an empty record of a library.
+func newRecord(library, topo string, t *peerTable) (*record, error) {
 	on, err := levels.Parse(topo)
 	if err != nil {
 		return nil, err
 	}
-	r := &record{on: on, links: t.Rate}
+	r := &record{library: library, on: on, links: t.Rate}
 	r.Version = table.Version
 	r.Provenance = table.Provenance{
-		Method: "sweep of Open MPI's algorithms", Date: t.Date, Tierflow: t.Versions[ourselves], CPUs: t.CPUs, Kernel: t.Kernel,
+		Method: "sweep of " + library + "'s algorithms", Date: t.Date, Tierflow: t.Versions[ourselves], CPUs: t.CPUs, Kernel: t.Kernel,
 		Machines: []string{topo}, Links: t.Rate, CongestionControl: t.Congestion, Types: tasks.Float32.String() + " " + tasks.Sum.String(),
 	}
 	return r, nil
 }
 
-// theirPlan returns the plan that does what Open MPI's forced algorithm does; empty: none.
-func theirPlan(op string, algorithm, segment int) string {
-	text, err := foreign.Expand(fmt.Sprintf("%s:%s=%d/%d", op, foreign.OpenMPI, algorithm, segment))
+// planOf returns the plan that does what a word such as ompi=6/65536 or mpich=ring says; empty: none.
+func planOf(op, word string) string {
+	text, err := foreign.Expand(op + ":" + word)
 	if err != nil {
 		return "" // no counterpart, or blocks that differ
 	}
@@ -53,8 +54,9 @@ func theirPlan(op string, algorithm, segment int) string {
 	return plan
 }
 
-// add adds the least time of a setting, if a plan does the same. Other programs make calls longer
-// only.
+// add adds the time of a setting, if a plan does the same. Of Open MPI, whose ranks yield, it is the
+// least: other programs make calls longer only. MPICH's ranks spin, and how they share processors
+// is part of what its calls take: of it, it is the median.
 func (r *record) add(s setting, row peerRow) error {
 	coll, err := tasks.ParseCollective(row.Collective)
 	if err != nil || s.plan == "" {
@@ -68,14 +70,22 @@ func (r *record) add(s setting, row peerRow) error {
 	if req.Reduces() {
 		req.Op = tasks.Sum
 	}
+	ns := row.Min * 1e3
+	if r.library == mpich {
+		ns = row.P50 * 1e3
+	}
 	e := table.Entry{Collective: row.Collective, Levels: table.SizesOf(r.on), Place: table.PlaceOf(req, r.on, r.links), Bytes: row.Bytes}
 	for i := range r.Entries {
 		if r.Entries[i].Key() == e.Key() {
 			e.Candidates = r.Entries[i].Candidates
 		}
 	}
-	e.Candidates = append(e.Candidates, table.Candidate{Plan: parsed.String(), NS: row.Min * 1e3, From: table.FromMeasured, Parsed: parsed})
+	e.Candidates = append(e.Candidates, table.Candidate{Plan: parsed.String(), NS: ns, From: table.FromMeasured, Parsed: parsed})
 	r.Replace(e)
+	r.Measured = append(r.Measured, table.Measurement{
+		Collective: e.Collective, Levels: e.Levels, Place: e.Place, Bytes: e.Bytes, Plan: parsed.String(),
+		NS: ns, Low: ns, High: ns, Samples: row.Iters, Spent: row.Mean * 1e3 * float64(row.Iters),
+	})
 	return nil
 }
 
@@ -89,11 +99,11 @@ func (r *record) file() ([]byte, error) {
 	return text, err
 }
 
-// ruled writes rules that were made of the record as a file of Open MPI's, and returns the
-// setting that has them.
-func (s site) ruled(r *record, notes io.Writer) (of setting, err error) {
-	of = setting{library: openMPI, variant: byRules}
-	made, err := distill.Rules(&r.Table, distill.Bounds{})
+// ruled writes rules that were made of a table as a file of a library's, and returns the setting that
+// has them.
+func (s site) ruled(library string, t *table.Table, notes io.Writer) (of setting, err error) {
+	of = setting{library: library, variant: byRules}
+	made, err := distill.Rules(t, distill.Bounds{})
 	if err != nil {
 		return of, err
 	}
@@ -101,23 +111,45 @@ func (s site) ruled(r *record, notes io.Writer) (of setting, err error) {
 	if err != nil {
 		return of, err
 	}
-	text, lost := foreign.WriteClassic(base, foreign.Layout{PerNode: int64(s.perNode)}, foreign.For4)
+	layout := foreign.Layout{PerNode: int64(s.perNode)}
+	var text string
+	var lost []foreign.Note
+	name := filepath.Join(s.folder, peer{name: library}.word()+".rules")
+	if library == mpich {
+		text, lost, err = foreign.WriteMPICH(base, layout, false)
+		of.genv = []string{"MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE", name}
+	} else {
+		text, lost = foreign.WriteClassic(base, layout, foreign.For4)
+		of.mca = append([]string{"coll_tuned_use_dynamic_rules", "1", "coll_tuned_dynamic_rules_filename", name}, yielding[true]...)
+		of.variant += ", " + yieldName(true)
+	}
+	if err != nil {
+		return of, err
+	}
 	for _, n := range lost {
-		fmt.Fprintf(notes, "# rules for Open MPI: %v\n", n)
+		fmt.Fprintf(notes, "# rules for %s: %v\n", library, n)
 	}
 	for line := range strings.Lines(made.Text) {
 		fmt.Fprintf(notes, "# rules: %s", line)
 	}
-	name := filepath.Join(s.folder, "openmpi.rules")
-	of.mca = append([]string{"coll_tuned_use_dynamic_rules", "1", "coll_tuned_dynamic_rules_filename", name}, yielding[true]...)
 	return of, os.WriteFile(name, []byte(text), 0o644)
 }
 
-// noteRules says how long Open MPI takes by rules, by its time as it is.
+// isByRules reports whether a result is of a library by rules.
+func isByRules(r *peerResult) bool { return strings.HasPrefix(r.Variant, byRules) }
+
+// noteRules says how long libraries take by rules, by their time as they are.
 func (t *peerTable) noteRules(w io.Writer) {
+	for library, variant := range map[string]string{openMPI: "tuned, " + yieldName(true), mpich: "default"} {
+		t.noteRulesOf(w, library, variant)
+	}
+}
+
+// noteRulesOf is noteRules of a library that is as it is with a variant.
+func (t *peerTable) noteRulesOf(w io.Writer, library, variant string) {
 	usual := map[string]*peerResult{}
 	for _, r := range t.Results {
-		if r.Library == openMPI && r.Variant == "tuned, "+yieldName(true) {
+		if r.Library == library && r.Variant == variant {
 			usual[r.cell()] = r
 		}
 	}
@@ -125,7 +157,7 @@ func (t *peerTable) noteRules(w io.Writer) {
 	var words []string
 	for _, r := range t.Results {
 		base := usual[r.cell()]
-		if r.Variant != byRules || base == nil {
+		if r.Library != library || !isByRules(r) || base == nil {
 			continue
 		}
 		var ratios []float64
@@ -140,7 +172,7 @@ func (t *peerTable) noteRules(w io.Writer) {
 		words = append(words, fmt.Sprintf("%s %s %.2f (%.2f–%.2f)", r.Collective, tasks.FormatBytes(r.Bytes), middle, low, high))
 	}
 	if n := float64(len(words)); n > 0 {
-		fmt.Fprintf(w, "# Open MPI by rules / as it is: %s; geometric mean %.2f (%.2f–%.2f)\n",
-			strings.Join(words, ", "), math.Exp(logs/n), math.Exp(least/n), math.Exp(most/n))
+		fmt.Fprintf(w, "# %s by rules / as it is: %s; geometric mean %.2f (%.2f–%.2f)\n",
+			library, strings.Join(words, ", "), math.Exp(logs/n), math.Exp(least/n), math.Exp(most/n))
 	}
 }

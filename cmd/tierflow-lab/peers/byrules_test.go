@@ -36,13 +36,13 @@ func TestByRules(t *testing.T) {
 		return rows, nil
 	}
 	var notes bytes.Buffer
-	settings, err := b.sweepOpenMPI(&place{site: at}, &peerTable{Rate: "1gbit"}, &notes, run)
+	settings, err := b.sweepOf(openMPI, &place{site: at}, &peerTable{Rate: "1gbit"}, &notes, run)
 	if err != nil {
 		t.Fatal(err)
 	}
 	last := settings[len(settings)-1]
 	i := slices.Index(last.mca, "coll_tuned_dynamic_rules_filename")
-	if last.variant != byRules || i < 0 {
+	if last.variant != byRules+", yield" || i < 0 {
 		t.Fatalf("no setting by rules: %+v\n%s", last, &notes)
 	}
 	text, err := os.ReadFile(last.mca[i+1])
@@ -63,8 +63,8 @@ func TestByRules(t *testing.T) {
 		t.Errorf("%v, %d entries of %+v", err, len(tab.Entries), tab.Provenance)
 	}
 	b.rules, at.flat = true, true
-	alone, err := b.sweepOpenMPI(&place{site: at}, &peerTable{Rate: "1gbit"}, io.Discard, run)
-	if err != nil || len(alone) != 1 || alone[0].variant != byRules || strings.Contains(fmt.Sprint(at.candidateSettings("bcast")), "han") {
+	alone, err := b.sweepOf(openMPI, &place{site: at}, &peerTable{Rate: "1gbit"}, io.Discard, run)
+	if err != nil || len(alone) != 1 || alone[0].variant != byRules+", yield" || strings.Contains(fmt.Sprint(at.candidateSettings("bcast")), "han") {
 		t.Errorf("with --rules: %v, %v", alone, err)
 	}
 	at.flat = false
@@ -74,11 +74,67 @@ func TestByRules(t *testing.T) {
 	}
 }
 
+// What MPICH's algorithms took becomes rules too, by the median, and a file for MPICH. A table that is
+// there takes the place of the sweep.
+func TestByRulesOfMPICH(t *testing.T) {
+	at := fourNode
+	at.folder = t.TempDir()
+	b := &benchPeers{topo: "4x2", rules: true, keep: filepath.Join(t.TempDir(), "kept.json"), cells: cells{[]string{"bcast", "allgather", "scan"}, []int64{1 << 10, 1 << 20}}, sweep: time.Millisecond}
+	ran := 0
+	run := func(s setting, c cells, _ time.Duration) (rows []peerRow, err error) {
+		ran++
+		for _, n := range c.bytes {
+			row := peerRow{Collective: c.ops[0], Bytes: n, P50: 10, Min: 1, Mean: 12, Iters: 3}
+			if strings.Contains(s.variant, "ring") == (n > 4096) {
+				row.P50, row.Min = 5, 4
+			}
+			rows = append(rows, row)
+		}
+		return rows, nil
+	}
+	of := func() string {
+		t.Helper()
+		var notes bytes.Buffer
+		settings, err := b.sweepOf(mpich, &place{site: at}, &peerTable{Rate: "1gbit"}, &notes, run)
+		if err != nil || len(settings) != 1 || settings[0].variant != byRules || settings[0].genv[0] != "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE" {
+			t.Fatalf("%v, %+v\n%s", err, settings, &notes)
+		}
+		text, err := os.ReadFile(settings[0].genv[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	swept := of()
+	if ran != 6 {
+		t.Errorf("%d jobs; want one for each of six algorithms", ran)
+	}
+	for _, want := range []string{`"comm_size<=8": {"avg_msg_size<=`, "MPIR_Bcast_intra_scatter_ring_allgather", "MPIR_Allgather_intra_ring"} {
+		if !strings.Contains(swept, want) {
+			t.Errorf("no %q in\n%s", want, swept)
+		}
+	}
+	kept, err := os.ReadFile(b.keep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.from, err = table.Parse("kept", kept, all.Submodules()); err != nil {
+		t.Fatal(err)
+	}
+	if m := b.from.Measured; len(m) != 12 || m[0].NS < 5e3 || m[0].Spent != 36e3 || m[0].Samples != 3 {
+		t.Errorf("%d measurements, %+v", len(m), m)
+	}
+	ran = 0
+	if again := of(); again != swept || ran > 0 {
+		t.Errorf("%d jobs; of the table is made\n%s", ran, again)
+	}
+}
+
 // How long rules take is told by the time without them.
 func TestNoteRules(t *testing.T) {
 	tab := &peerTable{}
 	usual := setting{library: openMPI, variant: "tuned, yield"}
-	ruled := setting{library: openMPI, variant: byRules}
+	ruled := setting{library: openMPI, variant: byRules + ", yield"}
 	for _, round := range []float64{10, 20} {
 		tab.addRows(usual, "", []peerRow{{Collective: "bcast", Bytes: 8, P50: round}, {Collective: "reduce", Bytes: 8, P50: 4}})
 		tab.addRows(ruled, "", []peerRow{{Collective: "bcast", Bytes: 8, P50: 5}, {Collective: "reduce", Bytes: 8, P50: 4}})

@@ -324,13 +324,20 @@ func (s site) mpichForced(library string, c cells) (all []setting) {
 			name = "alltoallv"
 		}
 		for _, algorithm := range mpichAlgorithms[name] {
-			all = append(all, setting{
-				library: mpich, variant: "forced: " + algorithm, only: &cells{[]string{op}, c.bytes},
-				genv: []string{"MPIR_CVAR_" + strings.ToUpper(name) + "_INTRA_ALGORITHM", algorithm},
-			})
+			forced := forceMPICH(name, algorithm)
+			forced.only = &cells{[]string{op}, c.bytes}
+			all = append(all, forced)
 		}
 	}
 	return all
+}
+
+// forceMPICH returns the setting in which MPICH's variable forces an algorithm of a collective.
+func forceMPICH(coll, algorithm string) setting {
+	return setting{
+		library: mpich, variant: "forced: " + algorithm,
+		genv: []string{"MPIR_CVAR_" + strings.ToUpper(coll) + "_INTRA_ALGORITHM", algorithm},
+	}
 }
 
 // glooOps are the collectives of Gloo's driver, which knows equal blocks only.

@@ -16,6 +16,8 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -39,13 +41,15 @@ type benchPeers struct {
 	measured   bool          // tierflow on a measured machine too
 	noise      noise         // without a length: nobody is disturbed
 	keep       string        // file for what the sweep took; empty: none
-	rules      bool          // the sweep is for Open MPI's rules alone
+	rules      bool          // the sweep is for other libraries' rules alone
+	file       string        // of a decision table to make rules of, without a sweep; empty: none
 	json       bool
 
 	command        string // as it was called
 	nodes, perNode int
 	cells          cells
-	others         []peer // that libraries names
+	others         []peer       // that libraries names
+	from           *table.Table // of file
 }
 
 // Command returns the command peers.
@@ -71,7 +75,7 @@ ranks that yield the processor and that spin, and "forced", the best for each ce
 of a sweep over algorithms, segment sizes and HAN's modules, with its command line.
 "rules by tierflow" are made of what all algorithms of coll/tuned took in the sweep, by
 tierflow rules from-table and convert --to ompi: one file for all cells. --record keeps
-what they are made of.
+what they are made of. With --rules there are such of MPICH too, of its own algorithms.
 Before that tierflow is tuned for the cells, by tierflow tune in the same place, and
 measured with that decision table; "built-in rule" is without it. Then it is the tuned
 one that others are compared with. --sweep 0 leaves out both: neither is told anything.
@@ -108,7 +112,7 @@ testdata/peers/tables.md with make update.`,
 				return err
 			}
 			b.command = c.CommandPath()
-			for _, name := range []string{"topo", "rate", "congestion", "ops", "bytes", "counts", "time", "sweep", "rounds", "single", "skew", "noise", "noise-share", "bind", "libraries", "spin", "measured", "rules"} {
+			for _, name := range []string{"topo", "rate", "congestion", "ops", "bytes", "counts", "time", "sweep", "rounds", "single", "skew", "noise", "noise-share", "bind", "libraries", "spin", "measured", "rules", "from"} {
 				switch f := c.Flags().Lookup(name); {
 				case f.Changed && f.Value.Type() == "bool":
 					b.command += " --" + name + "=" + f.Value.String()
@@ -146,8 +150,9 @@ func (b *benchPeers) addFlags(c *cobra.Command) {
 	kit.CompleteWords(c, "bind", bindNone, "core")
 	f.BoolVar(&b.spin, "spin", true, "measure Open MPI with waiting ranks that spin too, beside ranks that yield the processor")
 	f.BoolVar(&b.measured, "measured", false, "measure tierflow on a measured machine too ("+planner.MachineVariable+"="+planner.MachineMeasure+")")
-	f.StringVar(&b.keep, "record", "", "file to write with what the sweep of Open MPI took, as a decision table for tierflow rules from-table")
-	f.BoolVar(&b.rules, "rules", false, "sweep for Open MPI's rules alone: tierflow is not tuned, HAN not tried, and nothing forced is measured in rounds")
+	f.StringVar(&b.keep, "record", "", "file to write with what the sweep of one library took, as a decision table for tierflow rules from-table")
+	f.BoolVar(&b.rules, "rules", false, "sweep for rules of Open MPI and MPICH alone: tierflow is not tuned, HAN not tried, and nothing forced is measured in rounds")
+	f.StringVar(&b.file, "from", "", "with --rules: make them of this decision table, which --record wrote, without a sweep")
 	f.BoolVar(&b.json, "json", false, "print JSON")
 }
 
@@ -200,6 +205,17 @@ func (b *benchPeers) read() error {
 	}
 	if b.others, err = readLibraries(b.libraries); err != nil {
 		return err
+	}
+	if b.file != "" {
+		if !b.rules || b.sweep == 0 || b.keep != "" {
+			return kit.Usagef("--from %s: only with --rules, and without --sweep 0 and --record", b.file)
+		}
+		if b.from, err = planner.LoadTable(b.file, all.Submodules()); err != nil {
+			return kit.Usagef("--from: %w", err)
+		}
+	}
+	if b.keep != "" && len(b.others) > 1 && b.rules {
+		return kit.Usagef("--record %s: the sweep of one library; --libraries names %s", b.keep, b.libraries)
 	}
 	b.cells = cells{kit.Names(colls), sizes}
 	return b.noise.check(b.sweep)
@@ -316,8 +332,8 @@ func (b *benchPeers) compare(ctx context.Context, p *place, stdout, notes io.Wri
 			settings = slices.Insert(settings, 0, setting{library: ourselves, variant: tuned, table: true})
 		}
 	}
-	if b.sweep > 0 && slices.Contains(found, openMPI) {
-		swept, err := b.sweepOpenMPI(p, t, notes, run)
+	for _, library := range found {
+		swept, err := b.sweepOf(library, p, t, notes, run)
 		if err != nil {
 			return err
 		}
@@ -367,34 +383,45 @@ func (b *benchPeers) runRounds(settings []setting, p *place, t *peerTable, notes
 	return nil
 }
 
-// sweepOpenMPI tries Open MPI's algorithms, and returns the best settings and the one by rules
-// that were made of all.
-func (b *benchPeers) sweepOpenMPI(p *place, t *peerTable, notes io.Writer, run measurer) ([]setting, error) {
-	r, err := newRecord(b.topo, t)
-	if err != nil {
-		return nil, err
-	}
-	won, err := p.bestForced(b.cells, b.sweep, notes, run, r.add)
-	if err != nil {
-		return nil, err
+// sweepOf tries a library's algorithms, and returns the best settings and the one by rules that were
+// made of all, or of a table that is there already.
+func (b *benchPeers) sweepOf(library string, p *place, t *peerTable, notes io.Writer, run measurer) (won []setting, err error) {
+	var r *record
+	switch {
+	case library != openMPI && (library != mpich || !b.rules), b.sweep == 0:
+		return nil, nil
+	case b.from != nil:
+		return b.byRules(library, p, t, b.from, notes)
+	case library == mpich:
+		r, err = b.sweepMPICH(t, notes, run)
+	default:
+		if r, err = newRecord(library, b.topo, t); err == nil {
+			won, err = p.bestForced(b.cells, b.sweep, notes, run, r.add)
+		}
 	}
 	if b.rules {
 		won = nil
 	}
-	if len(r.Entries) == 0 {
-		return won, nil
+	if err != nil || len(r.Entries) == 0 {
+		return won, err
 	}
 	text, err := r.file()
 	if err == nil && b.keep != "" {
 		err = kit.WriteOutput(notes, b.keep, text)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("what the sweep of Open MPI took: %w", err)
+		return nil, fmt.Errorf("what the sweep of %s took: %w", library, err)
 	}
-	by, err := p.ruled(r, notes)
+	by, err := b.byRules(library, p, t, &r.Table, notes)
+	return append(won, by...), err
+}
+
+// byRules returns the setting of a library by rules that are made of a table, if that can be.
+func (b *benchPeers) byRules(library string, p *place, t *peerTable, of *table.Table, notes io.Writer) ([]setting, error) {
+	by, err := p.ruled(library, of, notes)
 	if err != nil {
 		t.addFailure(notes, by, err)
-		return won, nil
+		return nil, nil
 	}
-	return append(won, by), nil
+	return []setting{by}, nil
 }

@@ -71,6 +71,38 @@ var tunedAlgorithms = map[string][]algorithm{
 	"barrier":   {{"double_ring", unsegmented}, {"recursive_doubling", unsegmented}, {"bruck", unsegmented}, {"tree", unsegmented}},
 }
 
+// mpichSwept are MPICH's own algorithms of the collectives that have several, but for those of
+// scans and alltoalls.
+var mpichSwept = map[string][]string{
+	"bcast":     {"binomial", "scatter_recursive_doubling_allgather", "scatter_ring_allgather"},
+	"reduce":    {"binomial", "reduce_scatter_gather"},
+	"allreduce": {"recursive_doubling", "reduce_scatter_allgather"},
+	"allgather": {"brucks", "recursive_doubling", "ring"},
+}
+
+// sweepMPICH tries MPICH's algorithms, and returns what they took.
+func (b *benchPeers) sweepMPICH(t *peerTable, notes io.Writer, run measurer) (*record, error) {
+	r, err := newRecord(mpich, b.topo, t)
+	if err != nil {
+		return nil, err
+	}
+	for _, op := range b.cells.ops {
+		fmt.Fprintf(notes, "# %s: trying %d algorithms of MPICH\n", op, len(mpichSwept[op]))
+		for _, algorithm := range mpichSwept[op] {
+			s := forceMPICH(op, algorithm)
+			s.plan = planOf(op, foreign.MPICH+"="+algorithm)
+			rows, err := run(s, cells{[]string{op}, b.cells.bytes}, b.sweep)
+			for _, row := range rows {
+				err = errors.Join(err, r.add(s, row))
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return r, nil
+}
+
 // number returns by which number Open MPI knows an algorithm of a collective.
 func number(op, name string) (n int, known bool) {
 	for _, r := range foreign.Rows() {
@@ -102,7 +134,7 @@ func (s site) candidateSettings(op string) []setting {
 				mca = append(mca, "coll_tuned_"+op+"_algorithm_segmentsize", fmt.Sprint(segment))
 				name += "/" + tasks.FormatBytes(int64(segment))
 			}
-			add(name, theirPlan(op, n, segment), mca...)
+			add(name, planOf(op, fmt.Sprintf("%s=%d/%d", foreign.OpenMPI, n, segment)), mca...)
 		}
 	}
 	if s.isHierarchical() && slices.Contains([]string{"bcast", "reduce", "allreduce"}, op) {
