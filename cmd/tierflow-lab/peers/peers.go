@@ -386,18 +386,19 @@ func (b *benchPeers) runRounds(settings []setting, p *place, t *peerTable, notes
 // sweepOf tries a library's algorithms, and returns the best settings and the one by rules that were
 // made of all, or of a table that is there already.
 func (b *benchPeers) sweepOf(library string, p *place, t *peerTable, notes io.Writer, run measurer) (won []setting, err error) {
-	var r *record
 	switch {
 	case library != openMPI && (library != mpich || !b.rules), b.sweep == 0:
 		return nil, nil
 	case b.from != nil:
 		return b.byRules(library, p, t, b.from, notes)
+	}
+	r, err := newRecord(library, b.topo, t)
+	switch {
+	case err != nil:
 	case library == mpich:
-		r, err = b.sweepMPICH(t, notes, run)
+		err = sweepMPICH(r, b.cells, b.sweep, notes, run)
 	default:
-		if r, err = newRecord(library, b.topo, t); err == nil {
-			won, err = p.bestForced(b.cells, b.sweep, notes, run, r.add)
-		}
+		won, err = p.bestForced(b.cells, b.sweep, notes, run, r.add)
 	}
 	if b.rules {
 		won = nil

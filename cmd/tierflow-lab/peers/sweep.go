@@ -80,27 +80,23 @@ var mpichSwept = map[string][]string{
 	"allgather": {"brucks", "recursive_doubling", "ring"},
 }
 
-// sweepMPICH tries MPICH's algorithms, and returns what they took.
-func (b *benchPeers) sweepMPICH(t *peerTable, notes io.Writer, run measurer) (*record, error) {
-	r, err := newRecord(mpich, b.topo, t)
-	if err != nil {
-		return nil, err
-	}
-	for _, op := range b.cells.ops {
+// sweepMPICH tries MPICH's algorithms, and records what they take.
+func sweepMPICH(r *record, c cells, each time.Duration, notes io.Writer, run measurer) error {
+	for _, op := range c.ops {
 		fmt.Fprintf(notes, "# %s: trying %d algorithms of MPICH\n", op, len(mpichSwept[op]))
 		for _, algorithm := range mpichSwept[op] {
 			s := forceMPICH(op, algorithm)
 			s.plan = planOf(op, foreign.MPICH+"="+algorithm)
-			rows, err := run(s, cells{[]string{op}, b.cells.bytes}, b.sweep)
+			rows, err := run(s, cells{[]string{op}, c.bytes}, each)
 			for _, row := range rows {
 				err = errors.Join(err, r.add(s, row))
 			}
 			if err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
-	return r, nil
+	return nil
 }
 
 // number returns by which number Open MPI knows an algorithm of a collective.
