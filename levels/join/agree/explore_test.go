@@ -175,14 +175,14 @@ func (s *system) crash(r, kind int) *system {
 	return next
 }
 
-// steps calls f with each state that may come next, until f returns false. It reports whether
-// nothing has to happen any more: what is on its way from the dead may never arrive, and nobody
+// steps calls f with what makes each state that may come next, until f returns false; wild: somebody dies there, or is
+// suspected. It reports whether nothing has to happen any more: what is on its way from the dead may never arrive, and nobody
 // has to die or be suspected.
-func (s *system) steps(f func(*system) bool) (ended bool) {
+func (s *system) steps(f func(wild bool, next func() *system) bool) (ended bool) {
 	ended = true
 	for i, e := range s.net {
 		ended = ended && s.isDead(e.From)
-		if !f(s.deliver(i, false)) {
+		if !f(false, func() *system { return s.deliver(i, false) }) {
 			return false
 		}
 	}
@@ -193,15 +193,17 @@ func (s *system) steps(f func(*system) bool) (ended bool) {
 		m := s.nodes[a]
 		if !m.began && m.decided == nil {
 			ended = false
-			next := s.fork(func() string { return fmt.Sprintf("%d begins", a) })
-			next.act(a, func(m *Machine) []Message { return m.Begin(uint32(10+a), true) })
-			next.noteVerdict(a, true)
-			if !f(next) {
+			if !f(false, func() *system {
+				next := s.fork(func() string { return fmt.Sprintf("%d begins", a) })
+				next.act(a, func(m *Machine) []Message { return m.Begin(uint32(10+a), true) })
+				next.noteVerdict(a, true)
+				return next
+			}) {
 				return false
 			}
 		}
 		for kind := range 2 {
-			if s.left[kind] > 0 && !f(s.crash(a, kind)) {
+			if s.left[kind] > 0 && !f(true, func() *system { return s.crash(a, kind) }) {
 				return false
 			}
 		}
@@ -212,13 +214,15 @@ func (s *system) steps(f func(*system) bool) (ended bool) {
 				continue
 			case s.isDead(b) && (proven && !m.proven.Has(b) || !m.lost.Has(b)):
 				ended = false
-				if !f(s.lose(a, b, proven)) {
+				if !f(false, func() *system { return s.lose(a, b, proven) }) {
 					return false
 				}
 			case !s.isDead(b) && s.left[2] > 0 && !m.lost.Has(b):
-				next := s.lose(a, b, false)
-				next.left[2]--
-				if !f(next) {
+				if !f(true, func() *system {
+					next := s.lose(a, b, false)
+					next.left[2]--
+					return next
+				}) {
 					return false
 				}
 			}
@@ -444,7 +448,8 @@ func explore(sc scene) (states int, err error) {
 	for len(todo) > 0 && err == nil {
 		s := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		ended := s.steps(func(next *system) bool {
+		ended := s.steps(func(_ bool, reach func() *system) bool {
+			next := reach()
 			next.forgetIdle()
 			h := next.hash()
 			if _, known := seen[h]; known {
@@ -505,13 +510,12 @@ func walk(sc scene, r *rand.Rand) error {
 	s := newSystem(&sc)
 	for {
 		// What happens is mostly that a message arrives: a death in each step would leave nothing to see.
-		var calm, wild []*system
-		budget := s.left
-		ended := s.steps(func(next *system) bool {
-			if next.left == budget {
-				calm = append(calm, next)
-			} else {
+		var calm, wild []func() *system
+		ended := s.steps(func(isWild bool, next func() *system) bool {
+			if isWild {
 				wild = append(wild, next)
+			} else {
+				calm = append(calm, next)
 			}
 			return true
 		})
@@ -522,11 +526,11 @@ func walk(sc scene, r *rand.Rand) error {
 		}
 		switch {
 		case len(wild) > 0 && r.IntN(8) == 0:
-			s = wild[r.IntN(len(wild))]
+			s = wild[r.IntN(len(wild))]()
 		case len(s.net) > 0 && r.IntN(16) == 0:
 			s = s.deliver(r.IntN(len(s.net)), true)
 		case len(calm) > 0:
-			s = calm[r.IntN(len(calm))]
+			s = calm[r.IntN(len(calm))]()
 		default:
 			return nil
 		}
