@@ -80,13 +80,13 @@ func (o *endings) compare(living []levels.Rank) (different []string) {
 // on with those who live when one has failed.
 type sealedLife struct {
 	*casualties
-	ends    endings
-	h       *levels.Topology
-	plan    string
-	count   int
-	after   int // calls on a communicator before a rank is to die
-	seal    bool
-	settled atomic.Int32 // calls that have failed
+	ends   endings
+	h      *levels.Topology
+	plan   string
+	count  int
+	after  int // calls on a communicator before a rank is to die
+	seal   bool
+	failed atomic.Int64 // communicators on which a call has failed, on each rank
 }
 
 // onTheirWay is how many calls are on their way at most.
@@ -113,7 +113,7 @@ func (l *sealedLife) live(ctx context.Context, t testing.TB, me levels.Rank, see
 		case !names(err, everyone(l.p.World)...) && !errors.Is(err, executor.ErrRevoked):
 			return err
 		}
-		l.settled.Add(1)
+		l.failed.Add(1)
 		l.strike(2*time.Millisecond, true)
 		s, err := comm.Shrink(ctx)
 		if l.isDead(me) {
@@ -174,7 +174,7 @@ func (l *sealedLife) callUntil(ctx context.Context, t testing.TB, comm *executor
 }
 
 // runSealed lets ranks live and die, and returns the calls that have ended differently on survivors.
-func runSealed(t testing.TB, seed uint64, seal bool) (different []string, failed int) {
+func runSealed(t testing.TB, seed uint64, seal bool) (l *sealedLife, different []string) {
 	draw := rand.New(rand.NewPCG(seed, 0))
 	topo := []string{"2x2", "1x4", "3x2", "1x3", "4x1", "2x3"}[draw.IntN(6)]
 	h, _ := parse(t, topo, "")
@@ -185,7 +185,7 @@ func runSealed(t testing.TB, seed uint64, seal bool) (different []string, failed
 			t.Logf("close: %v", err)
 		}
 	}()
-	l := &sealedLife{
+	l = &sealedLife{
 		casualties: newCasualties(p, draw), h: h, plan: shrinkPlans[draw.IntN(len(shrinkPlans))], count: 2 + draw.IntN(3000),
 		after: draw.IntN(30), seal: seal,
 	}
@@ -201,23 +201,31 @@ func runSealed(t testing.TB, seed uint64, seal bool) (different []string, failed
 			living = append(living, r)
 		}
 	}
-	return l.ends.compare(living), int(l.settled.Load())
+	return l, l.ends.compare(living)
 }
 
 // A call on a sealed communicator ends well on all survivors or on none, whenever ranks die.
 func TestSealedKills(t *testing.T) {
-	seeds(t, 12, func(t testing.TB, seed uint64) {
-		different, _ := runSealed(t, seed, true)
-		for _, text := range different {
-			t.Error(text)
-		}
-	})
+	kills := killsOf(t)
+	var done, inside, failed atomic.Int64
+	for done.Load() < kills && !t.Failed() {
+		seeds(t, 12, func(t testing.TB, seed uint64) {
+			l, different := runSealed(t, seed, true)
+			for _, text := range different {
+				t.Error(text)
+			}
+			done.Add(int64(l.next))
+			inside.Add(l.inside.Load())
+			failed.Add(l.failed.Load())
+		})
+	}
+	t.Logf("%d kills, %d of them while others agreed; %d times a call failed on a rank", done.Load(), inside.Load(), failed.Load())
 }
 
 // Without a seal calls end differently on survivors: the test before this can fail.
 func TestUnsealedKills(t *testing.T) {
 	for range 50 {
-		different, _ := runSealed(seeded{t, 0}, rand.Uint64(), false)
+		_, different := runSealed(seeded{t, 0}, rand.Uint64(), false)
 		if len(different) > 0 {
 			return
 		}

@@ -16,6 +16,8 @@ type Shrunk struct {
 	Comm *Comm         // of those who go on, in the old order
 	Old  []levels.Rank // by rank of Comm: its rank in the old communicator
 	Lost []Loss        // ascending by rank
+	// Decided is when this rank has heard who goes on.
+	Decided time.Time
 }
 
 // Loss is a rank that doesn't go on.
@@ -87,7 +89,7 @@ func (c *Comm) succeed(m *ballot.Matter) (*Shrunk, error) {
 		}
 	}
 	e.release()
-	s := &Shrunk{Comm: next}
+	s := &Shrunk{Comm: next, Decided: m.Heard()}
 	for r := range levels.Rank(c.Size()) {
 		if d.Members.Has(int(r)) {
 			s.Old = append(s.Old, r)

@@ -61,17 +61,25 @@ var shrinkPlans = []string{
 	"shape=han,fs=4KiB,w=2,s=adapt/chain,i=adapt/binary",
 }
 
+// killsOf is how many ranks a test of kills lets die: few, unless the environment says otherwise.
+func killsOf(t *testing.T) int64 {
+	t.Helper()
+	text := os.Getenv("TIERFLOW_TEST_KILLS")
+	if text == "" {
+		return 30
+	}
+	kills, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		t.Fatalf("TIERFLOW_TEST_KILLS: %v", err)
+	}
+	return kills
+}
+
 // Survivors of random kills, between calls, in calls and while they agree, go on with right sums.
 func TestShrinkKills(t *testing.T) {
-	kills := 30
-	if text := os.Getenv("TIERFLOW_TEST_SHRINKS"); text != "" {
-		var err error
-		if kills, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	kills := killsOf(t)
 	var done, shrinks, inside atomic.Int64
-	for done.Load() < int64(kills) {
+	for done.Load() < kills {
 		seeds(t, 4, func(t testing.TB, seed uint64) {
 			draw := rand.New(rand.NewPCG(seed, 0))
 			topo := []string{"2x2", "1x4", "3x2", "1x2", "2x1", "4x1", "2x3"}[draw.IntN(7)]

@@ -135,6 +135,7 @@ func joinOnce(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
 		blameJoin(&cfg, err)
 		return nil, errors.Join(err, job.Abandon(ctx, blamed(err)))
 	}
+	cfg.Share = nil // it knows the job before, and that the one before it
 	c.world.entered = entered{cfg, o}
 	return c, nil
 }

@@ -98,6 +98,7 @@ func (c *Comm) succeed(s *executor.Shrunk, t *levels.Topology) (*Comm, Change, e
 		return nil, Change{}, err
 	}
 	c.next = next
+	c.change.Decided = s.Decided
 	for _, r := range s.Old {
 		c.change.Old = append(c.change.Old, int(r))
 	}

@@ -38,10 +38,10 @@ type Port struct {
 }
 
 const (
-	lookTime  = 50 * time.Millisecond  // between two looks at who is lost
-	againTime = 200 * time.Millisecond // after which everything is said again; doubled each time
-	mostAgain = 2 * time.Second        // its limit
-	proofTime = time.Second            // for one proof
+	lookTime  = 50 * time.Millisecond // between two looks at who is lost
+	againTime = 50 * time.Millisecond // after which everything is said again; doubled each time. A round takes some ms
+	mostAgain = 2 * time.Second       // its limit
+	proofTime = time.Second           // for one proof
 )
 
 // Voter is one rank's part in all its agreements. Its methods may be called by any goroutine.
@@ -77,6 +77,7 @@ type Matter struct {
 	// Guarded by voter.mu.
 	machine   agree.Machine
 	decision  *agree.Decision
+	heard     time.Time               // of the decision
 	said      map[int][]agree.Message // the last of each kind, by receiver
 	withdrawn bool                    // this rank takes no part any more
 	taken     bool                    // the program knows the decision
@@ -229,7 +230,7 @@ func (m *Matter) do(what func(a *agree.Machine) []agree.Message) {
 		m.keep(out)
 	}
 	if decided {
-		m.decision, m.said = m.machine.Decision(), nil
+		m.decision, m.said, m.heard = m.machine.Decision(), nil, time.Now()
 	}
 	v.mu.Unlock()
 	m.send(out)
@@ -369,6 +370,13 @@ func (m *Matter) Decision() *agree.Decision {
 	m.voter.mu.Lock()
 	defer m.voter.mu.Unlock()
 	return m.decision
+}
+
+// Heard returns when this rank has heard the decision; zero: not yet.
+func (m *Matter) Heard() time.Time {
+	m.voter.mu.Lock()
+	defer m.voter.mu.Unlock()
+	return m.heard
 }
 
 // Take is Decision for the program.

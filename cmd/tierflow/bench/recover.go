@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"text/tabwriter"
@@ -26,6 +27,7 @@ type benchRecover struct {
 	kills  int
 	victim string // a name of victims, or all
 	count  int64  // elements of the calls
+	twice  bool   // a second rank dies soon after
 }
 
 // victims are the kinds of ranks that are killed, in turn.
@@ -44,9 +46,13 @@ how long the others take to go on, by the last of them. Before each kill all ran
 node with others), or all of these that there are in turn. The times count from when the rank was to
 die, by the clock of the host: all ranks must be on one.
 
-Columns, in milliseconds, p50 and p99 of the kills, and the longest: heard is when the call has failed, shrunk when Shrink has returned,
+Columns, in milliseconds, p50 and p99 of the kills, and the longest: heard is when the call has failed, decided when it is known who goes on, shrunk when Shrink has returned,
 first when the first allreduce of those who are left has ended, full when a new process has joined and an allreduce of all has ended;
-still is how long ranks stand still for that.`,
+still is how long ranks stand still for that. A last line says what rank 0 held of the system after the third kill and after the
+last, if it is the same process.
+
+With --twice the highest other rank dies too, at most 30 ms after the first one. The times still count from the first death, and end
+without both.`,
 		Example: `  tierflow run -n 16 --hosts a:4,b:4,c:4,d:4 --launcher local --oversubscribe --max-restarts 200 -- tierflow bench recover --kills 200
   tierflow run -n 4 --max-restarts 20 -- tierflow bench recover --kills 20 --victim leaf`,
 		Args: kit.NoOperands,
@@ -58,8 +64,9 @@ still is how long ranks stand still for that.`,
 		}),
 	}
 	f := c.Flags()
-	f.IntVar(&b.kills, "kills", 20, "number of kills, at most --max-restarts of tierflow run")
+	f.IntVar(&b.kills, "kills", 20, "number of kills, at most --max-restarts of tierflow run, or half of that with --twice")
 	f.StringVar(&b.victim, "victim", "all", "who is killed: root, leader, leaf or all")
+	f.BoolVar(&b.twice, "twice", false, "a second rank dies while the others recover")
 	f.StringVar(&size, "bytes", "8KiB", "size of the allreduces, of float64")
 	return c
 }
@@ -87,6 +94,7 @@ func (b *benchRecover) read(size string) error {
 const (
 	victim = iota // index of victims
 	heard         // ms, as those below
+	decided
 	shrunk
 	first
 	full
@@ -94,7 +102,7 @@ const (
 	times
 )
 
-var timeNames = [times]string{"victim", "heard", "shrunk", "first", "full", "still"}
+var timeNames = [times]string{"victim", "heard", "decided", "shrunk", "first", "full", "still"}
 
 // trial is one kill.
 type trial [times]float64
@@ -110,8 +118,10 @@ func (b *benchRecover) run(ctx context.Context, stdout io.Writer) error {
 	}
 	defer func() { c.Close() }()
 	all := make([]trial, b.kills)
+	var early holdings
 	var last trial // as this rank has seen it; zero: it wasn't there
-	for done := 0; ; {
+	done := 0
+	for {
 		if c, err = fill(ctx, c, &last); err != nil {
 			return err
 		}
@@ -123,6 +133,9 @@ func (b *benchRecover) run(ctx context.Context, stdout io.Writer) error {
 			if err := planner.AllreduceNow(ctx, c, last[:], all[done-1][:], tasks.Max); err != nil {
 				return err
 			}
+		}
+		if done == settled {
+			early = countHoldings()
 		}
 		if done == b.kills {
 			break
@@ -136,9 +149,39 @@ func (b *benchRecover) run(ctx context.Context, stdout io.Writer) error {
 		return nil
 	}
 	fmt.Fprintf(stdout, "# %v; allreduce of %s\n", c.Topology(), tasks.FormatBytes(8*b.count))
-	_, err = stdout.Write(recoveryText(all))
+	if _, err = stdout.Write(recoveryText(all)); err == nil && early.descriptors > 0 && done > settled {
+		_, err = fmt.Fprintf(stdout, "# rank 0 had %v after %d kills, and has %v after %d\n", early, settled, countHoldings(), done)
+	}
 	return err
 }
+
+// settled is after how many kills what a process holds should grow no more.
+const settled = 3
+
+// holdings are what a process could leak.
+type holdings struct{ descriptors, mappings, goroutines, heap int }
+
+func (h holdings) String() string {
+	return fmt.Sprintf("%d descriptors, %d mappings, %d goroutines, %d KiB in use", h.descriptors, h.mappings, h.goroutines, h.heap)
+}
+
+// countHoldings counts what this process holds; without /proc nothing but goroutines and memory.
+func countHoldings() (h holdings) {
+	time.Sleep(settleTime)
+	runtime.GC()
+	runtime.GC() // what cleanups let go of
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	fds, _ := os.ReadDir("/proc/self/fd")
+	maps, _ := os.ReadFile("/proc/self/maps")
+	return holdings{len(fds), bytes.Count(maps, []byte("\n")), runtime.NumGoroutine(), int(m.HeapAlloc >> 10)}
+}
+
+// settleTime is how long a job that others have taken the place of may take to end.
+const settleTime = time.Second
+
+// mostSecond is how long after the first a second rank dies at most, ms.
+const mostSecond = 30
 
 // lead is how long before its death a rank is told, and everybody: longer than what leads there.
 const lead = 50 * time.Millisecond
@@ -150,21 +193,14 @@ func (b *benchRecover) kill(ctx context.Context, c *planner.Comm, n int, t *tria
 		return c, kit.Usagef("--victim %s: %v has no such rank, or no other one", b.victim, c.Topology())
 	}
 	kind := kinds[n%len(kinds)]
-	when := []int64{time.Now().Add(lead + time.Duration(n*7919%20)*time.Millisecond).UnixNano()}
-	if err := planner.BcastNow(ctx, c, when, 0); err != nil {
+	death, left, err := b.doom(ctx, c, victimOf(c.Topology(), kind), n)
+	if err != nil {
 		return c, err
 	}
-	if death := time.Unix(0, when[0]); victimOf(c.Topology(), kind) == c.Rank() {
-		own, err := os.FindProcess(os.Getpid())
-		if err != nil {
-			return c, err
-		}
-		time.AfterFunc(time.Until(death), func() { _ = own.Kill() })
-	}
 	*t = trial{victim: float64(slices.Index(victims, kind))}
-	since := func(column int) { t[column] = float64(time.Now().UnixNano()-when[0]) / 1e6 }
+	at := func(column int, then time.Time) { t[column] = float64(then.UnixNano()-death) / 1e6 }
+	since := func(column int) { at(column, time.Now()) }
 	data := make([]float64, b.count)
-	var err error
 	for err == nil {
 		err = planner.AllreduceNow(ctx, c, data, data, tasks.Max)
 	}
@@ -173,16 +209,51 @@ func (b *benchRecover) kill(ctx context.Context, c *planner.Comm, n int, t *tria
 		if !planner.Recoverable(err) {
 			return c, err
 		}
-		if c, _, err = c.Shrink(ctx); err != nil {
+		var change planner.Change
+		if c, change, err = c.Shrink(ctx); err != nil {
 			return c, err
 		}
+		at(decided, change.Decided)
 		since(shrunk)
+		for err == nil && c.Size() > left { // the second one lives
+			err = planner.AllreduceNow(ctx, c, data, data, tasks.Max)
+		}
+		if err != nil {
+			continue
+		}
 		if err = planner.AllreduceNow(ctx, c, data, data, tasks.Max); err == nil {
 			since(first)
-			t[full] = float64(when[0]) // fill makes a time of it
+			t[full] = float64(death) // fill makes a time of it
 			return c, nil
 		}
 	}
+}
+
+// doom lets a rank die soon, or two. It returns when the first one does, in ns, and how many are left.
+func (b *benchRecover) doom(ctx context.Context, c *planner.Comm, victim, n int) (death int64, left int, err error) {
+	soon := time.Now().Add(lead + time.Duration(n*7919%20)*time.Millisecond)
+	deaths := []int64{soon.UnixNano(), soon.Add(time.Duration(n*7907%(mostSecond+1)) * time.Millisecond).UnixNano()}
+	if err := planner.BcastNow(ctx, c, deaths, 0); err != nil {
+		return 0, 0, err
+	}
+	victims := []int{victim, c.Size() - 1}
+	if victim == c.Size()-1 {
+		victims[1]--
+	}
+	if !b.twice {
+		victims = victims[:1]
+	}
+	if left = c.Size() - len(victims); left == 0 {
+		return 0, 0, kit.Usagef("--twice: %v has no third rank", c.Topology())
+	}
+	if i := slices.Index(victims, c.Rank()); i >= 0 {
+		own, err := os.FindProcess(os.Getpid())
+		if err != nil {
+			return 0, 0, err
+		}
+		time.AfterFunc(time.Until(time.Unix(0, deaths[i])), func() { _ = own.Kill() })
+	}
+	return deaths[0], left, nil
 }
 
 // fill lets others in until all ranks are there again. All ranks call it, those that have come late too.

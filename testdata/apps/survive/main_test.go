@@ -49,6 +49,34 @@ func TestBenchRecover(t *testing.T) {
 	}
 }
 
+// What a rank holds of the system after many deaths, and as many newcomers, is what it held after the first ones.
+func TestEndurance(t *testing.T) {
+	ranks, hosts, kills, limit := 4, "a:2,b:2", 15, patience
+	if os.Getenv("TIERFLOW_TEST_LONG") != "" {
+		ranks, hosts, kills, limit = 16, "a:4,b:4,c:4,d:4", 1000, time.Hour
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	tierflow := filepath.Join(build(t), "tierflow")
+	out, err := exec.CommandContext(ctx, tierflow, "run", "-n", strconv.Itoa(ranks), "--hosts", hosts, "--launcher", "local", "--oversubscribe",
+		"--max-restarts", strconv.Itoa(2*kills), "--", tierflow, "bench", "recover", "--victim", "leaf", "--kills", strconv.Itoa(kills)).CombinedOutput()
+	found := regexp.MustCompile(`rank 0 had (\d+) descriptors, (\d+) mappings, (\d+) goroutines, (\d+) KiB .* has (\d+) descriptors, (\d+) mappings, (\d+) goroutines, (\d+) KiB`).FindSubmatch(out)
+	if err != nil || found == nil {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	t.Log(string(found[0]))
+	for i, what := range []struct {
+		name string
+		more int // that come and go
+	}{{"descriptors", 8}, {"mappings", 20}, {"goroutines", 8}, {"KiB", 3 << 10}} {
+		before, _ := strconv.Atoi(string(found[1+i]))
+		after, _ := strconv.Atoi(string(found[5+i]))
+		if after > before+what.more {
+			t.Errorf("%d %s after %d kills, %d after the first ones", after, what.name, kills, before)
+		}
+	}
+}
+
 // processes returns the processes of a program.
 func processes(program string) (pids []int) {
 	all, _ := filepath.Glob("/proc/[0-9]*/exe")
@@ -76,6 +104,14 @@ func TestKilled(t *testing.T) {
 		cases = append(cases, job{16, 5, "a:4,b:4,c:4,d:4", 0, 300}, job{4, 3, "a:1,b:1,c:1,d:1", 0, 300},
 			job{16, 60, "a:4,b:4,c:4,d:4", 100, 3000}, job{4, 20, "a:4", 30, 1500}, job{3, 20, "a:1,b:1,c:1", 30, 1500})
 	}
+	every := 30 // steps
+	if text := os.Getenv("TIERFLOW_TEST_KILLS"); text != "" {
+		kills, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatalf("TIERFLOW_TEST_KILLS: %v", err)
+		}
+		cases, every = []job{{8, kills, "a:4,b:4", 3 * kills, 12*kills + 300}}, 10 // most while others shrink, grow or sync
+	}
 	for _, test := range cases {
 		t.Run(fmt.Sprintf("%s restarts=%d", test.hosts, test.restarts), func(t *testing.T) {
 			seed := rand.Uint64()
@@ -85,7 +121,7 @@ func TestKilled(t *testing.T) {
 				}
 			}()
 			draw := rand.New(rand.NewPCG(seed, 0))
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), patience+time.Duration(test.kills)*time.Second)
 			defer cancel()
 			program := filepath.Join(dir, "survive")
 			cmd := exec.CommandContext(ctx, filepath.Join(dir, "tierflow"), "run", "-n", strconv.Itoa(test.ranks), "--min", strconv.Itoa(max(1, test.ranks-test.kills)),
@@ -114,9 +150,9 @@ func TestKilled(t *testing.T) {
 				if m == nil {
 					continue
 				}
-				// Each thirty steps one dies.
+				// Every few steps one dies.
 				if step, _ := strconv.Atoi(m[1]); step >= next && killed < test.kills {
-					next = step + 30
+					next = step + every
 					pids := processes(program)
 					if err := syscall.Kill(pids[draw.IntN(len(pids))], syscall.SIGKILL); err != nil {
 						t.Error(err)
