@@ -110,7 +110,7 @@ func (i *Info) Ask(ctx context.Context, q Question) (a Answer, err error) {
 }
 
 // State returns what can be seen of a rank from outside: its process has ended or is
-// stopped, and what it recorded last. A process of which nothing is known is silent.
+// stopped, and what it recorded last. One that has closed its door before it ended has left. A process of which nothing is known is silent.
 func (i *Info) State() flight.State {
 	s := flight.State{Rank: i.Rank, Doing: flight.Silent}
 	if data, err := os.ReadFile(cmp.Or(i.Recording, i.file("rec"))); err == nil {
@@ -127,6 +127,9 @@ func (i *Info) State() flight.State {
 	case !known:
 	case born == 0 || i.Born != 0 && born != i.Born:
 		s.Doing = flight.Gone
+		if _, err := os.Stat(i.file("json")); errors.Is(err, os.ErrNotExist) {
+			s.Doing = flight.Left // it removed its files before it ended
+		}
 	case stopped:
 		s.Doing = flight.Stopped
 	}

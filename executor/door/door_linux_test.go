@@ -122,6 +122,16 @@ func TestStoppedAndGone(t *testing.T) {
 	want(flight.Gone) // before it is waited for: a zombie
 	_ = cmd.Wait()    // killed
 	want(flight.Gone)
+	hidden := i.file("json") + ".hidden"
+	if err := os.Rename(i.file("json"), hidden); err != nil {
+		t.Fatal(err)
+	}
+	if s := i.State(); s.Doing != flight.Left { // who asks had listed the job before
+		t.Errorf("a rank that has removed its files and ended is %v", s.Doing)
+	}
+	if err := os.Rename(hidden, i.file("json")); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(i.file("rec.w2"), nil, 0o600); err != nil { // of an earlier job of that process
 		t.Fatal(err)
 	}
