@@ -66,7 +66,7 @@ func (m *Machine) Check(t *levels.Topology) error {
 // Choose asks what costs least, where nothing is forced.
 func (m *Machine) Choose(q *Question) (Answer, error) {
 	p := &Prices{machine: m, on: q.On, asked: q.Request, as: q.Request, Choice: priced.Choice{Ruled: true}}
-	if m.Machine == nil || q.Forced.String() != "" {
+	if m.Machine == nil || q.Forced.String() != "" || m.isDisturbed(q.On) {
 		return p, nil
 	}
 	margin := m.margin(q.On)
@@ -131,6 +131,10 @@ func (p *Prices) Explain(text *strings.Builder) {
 	if p.machine.Why != "" {
 		fmt.Fprintf(text, "  machine: %s\n", p.machine.Why)
 	}
+	if p.machine.isDisturbed(p.on) {
+		text.WriteString("  machine: messages inside nodes took longer than to others, so something disturbed the measurement: the built-in rule decides\n")
+		return
+	}
 	if p.machine.margin(p.on) == slowMargin {
 		text.WriteString("  machine: slow links, measured in a hurry: the rule's plan stays unless it costs twice as much\n")
 	}
@@ -192,6 +196,26 @@ func (m *Machine) isSlow(t *levels.Topology) bool {
 		slow = true
 	}
 	return slow
+}
+
+// isDisturbed reports whether numbers that were measured in a hurry can't be believed on t: a message
+// inside a node takes longer than one to another node. Then ranks waited for processors.
+func (m *Machine) isDisturbed(t *levels.Topology) bool {
+	if !strings.HasPrefix(m.Provenance.Method, Hastily) {
+		return false
+	}
+	before := 0.0
+	for level := range t.Depth() {
+		l, err := m.Link(t.Level(level))
+		if err != nil || t.Domains(level) == t.Size() {
+			continue
+		}
+		if l.Latency < before {
+			return true
+		}
+		before = l.Latency
+	}
+	return false
 }
 
 const (
