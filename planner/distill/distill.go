@@ -62,7 +62,7 @@ func Rules(t *table.Table, b Bounds) (*Made, error) {
 		plans := plansOf(all)
 		root := newTree(all)
 		root.grow()
-		root.prune(b)
+		root.finish(b)
 		c := Cost{Collective: coll.String(), Depth: root.depth(), Points: len(all), Left: left}
 		n, total := root.leaves()
 		c.Rules, c.Mean = n, total/float64(len(all))
@@ -113,7 +113,7 @@ func (c *Cost) holdOut(all []*point, b Bounds) {
 	plans := plansOf(kept)
 	root := newTree(kept)
 	root.grow()
-	root.prune(b)
+	root.finish(b)
 	known := 0
 	for _, p := range held {
 		plan, err := tasks.ParsePlan(plans[root.choose(p)])

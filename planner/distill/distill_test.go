@@ -77,6 +77,34 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
+// Where plans change between two sizes, the one that takes less half way serves all sizes between.
+// Leaves with one plan are merged.
+func TestHalfway(t *testing.T) {
+	entry := func(size, flat, han int) string {
+		return fmt.Sprintf(`{"collective":"bcast","levels":{"i":4,"s":2},"layout":"block","ranks":"processes","bytes":%d,"candidates":[
+			{"plan":"shape=flat,fs=all,w=1,ib=adapt/binomial","ns":%d,"from":"measured"},{"plan":"shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots","ns":%d,"from":"measured"}]}`, size, flat, han)
+	}
+	const flat, han = "shape=flat,fs=all,w=1,ib=adapt/binomial", "shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots"
+	for _, c := range []struct {
+		entries []string
+		want    string
+	}{
+		// 1 and 4 KiB; half way, at 2.5 KiB, flat takes less, and then more.
+		{[]string{entry(1<<10, 100, 400), entry(4<<10, 110, 100)}, "if bytes <= 4095B then " + flat + "\n\t\telse " + han},
+		{[]string{entry(1<<10, 100, 110), entry(4<<10, 400, 100)}, "if bytes <= 1KiB then " + flat + "\n\t\telse " + han},
+		{[]string{entry(1<<10, 100, 400), entry(4<<10, 100, 400)}, flat},
+		{[]string{entry(1<<10, 100, 400), entry(4<<10, 400, 100), entry(16<<10, 400, 100), entry(64<<10, 100, 400), entry(256<<10, 100, 400)}, "if bytes <= 16KiB then (\n\t\t\tif bytes <= 1KiB then " + flat + "\n\t\t\telse " + han + "\n\t\t)\n\t\telse " + flat},
+	} {
+		made, err := distill.Rules(read(t, `{"tierflow_table":2,"provenance":{},"entries":[`+strings.Join(c.entries, ",")+"]}"), distill.Bounds{Mean: 1, Worst: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(made.Text, c.want) || strings.Count(made.Text, "shape=") != strings.Count(c.want, "shape=") || made.Collectives[0].Rules != strings.Count(c.want, "shape=") {
+			t.Errorf("%d rules\n%s\nwant\n%s", made.Collectives[0].Rules, made.Text, c.want)
+		}
+	}
+}
+
 // A tree finds the threshold that there is, and says nothing about other machines.
 func TestThreshold(t *testing.T) {
 	var entries []string
@@ -101,7 +129,7 @@ func TestThreshold(t *testing.T) {
 	}
 	const want = `bcast:
 	if nodes >= 4 and nodes <= 16 and pernode >= 2 and pernode <= 4 and bytes <= 4MiB and balanced and ordered and processes then (
-		if bytes <= 8KiB then shape=flat,fs=all,w=1,ib=adapt/binomial
+		if bytes <= 4KiB then shape=flat,fs=all,w=1,ib=adapt/binomial
 		else shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots
 	)
 `

@@ -2,8 +2,9 @@
 //
 // A tree asks for nodes, ranks a node, bytes, the layout and what ranks are. A leaf has the plan
 // that is least slow on average over the leaf's points. The tree is grown until no point gains,
-// and pruned from its leaves while the mean slowdown stays below a bound. Slowdown is a plan's
-// time by the fastest one's of the same point.
+// and pruned from its leaves while the mean slowdown stays below a bound. Slowdown is a plan's time
+// by the fastest one's of the same point. Leaves of one plan that follow each other are merged. A
+// threshold between two sizes is where ACCLAiM has it (Wilkins and others, CLUSTER 2022, section V).
 //
 // It measures nothing. Equal tables give equal rules.
 //

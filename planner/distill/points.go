@@ -24,8 +24,9 @@ const (
 type point struct {
 	is    [features]int64
 	entry *table.Entry
-	best  float64 // ns of its fastest plan
-	cost  []float64
+	best  float64   // ns of its fastest plan
+	cost  []float64 // by plan: its time by best
+	known []bool    // by plan: somebody knows that
 }
 
 // unknownCost is the slowdown that a plan counts with where nobody knows its time.
@@ -79,11 +80,11 @@ func plansOf(all []*point) []string {
 	}
 	slices.Sort(texts)
 	for _, p := range all {
-		p.cost = make([]float64, len(texts))
+		p.cost, p.known = make([]float64, len(texts)), make([]bool, len(texts))
 		for i, text := range texts {
 			p.cost[i] = unknownCost
 			if ns, known := p.time(parsed[text], all); known {
-				p.cost[i] = ns / p.best
+				p.cost[i], p.known[i] = ns/p.best, true
 			}
 		}
 	}

@@ -1,0 +1,107 @@
+package distill
+
+import "math"
+
+// finish makes a grown tree ready to be written: it is pruned, leaves that follow each other with one
+// plan are merged, and thresholds between sizes are settled.
+func (t *tree) finish(b Bounds) {
+	t.prune(b)
+	t.merge()
+	t.settle()
+}
+
+// merge joins leaves of one plan that follow each other by one number. Nothing is decided otherwise.
+func (t *tree) merge() {
+	if t.yes == nil {
+		return
+	}
+	t.yes.merge()
+	t.no.merge()
+	for t.no.yes != nil && t.no.ask == t.ask && t.yes.isLeafLike(t.no.yes) { // if ≤ x then P elif ≤ y then P
+		t.yes, t.most, t.no = t.yes.joined(t.no.yes), t.no.most, t.no.no
+	}
+	for t.yes.yes != nil && t.yes.ask == t.ask && t.no.isLeafLike(t.yes.no) { // if ≤ y then (if ≤ x then … else P) else P
+		t.no, t.most, t.yes = t.no.joined(t.yes.no), t.yes.most, t.yes.yes
+	}
+	if t.yes.isLeafLike(t.no) {
+		*t = *t.yes.joined(t.no)
+	}
+}
+
+// isLeafLike reports whether both are leaves with one plan.
+func (t *tree) isLeafLike(o *tree) bool { return t.yes == nil && o.yes == nil && t.plan == o.plan }
+
+// joined is a leaf of two with one plan.
+func (t *tree) joined(o *tree) *tree {
+	return &tree{points: append(t.points[:len(t.points):len(t.points)], o.points...), plan: t.plan, total: t.total + o.total, worst: max(t.worst, o.worst)}
+}
+
+// settle moves thresholds between two sizes A and C, where plans change. Of both plans the one that
+// takes less half way, at B = (A + C)/2, serves all sizes between (ACCLAiM, section V and figure 9).
+// Where nobody knows that, the threshold stays.
+func (t *tree) settle() {
+	if t.yes == nil {
+		return
+	}
+	t.yes.settle()
+	t.no.settle()
+	if t.ask != bytes {
+		return
+	}
+	a, c := int64(0), int64(math.MaxInt64)
+	for _, p := range t.yes.all() {
+		a = max(a, p.is[bytes])
+	}
+	for _, p := range t.no.all() {
+		c = min(c, p.is[bytes])
+	}
+	below, above := t.yes, t.no // the leaves next to the threshold
+	for below.yes != nil && below.ask == bytes {
+		below = below.no
+	}
+	for above.yes != nil && above.ask == bytes {
+		above = above.yes
+	}
+	if below.yes != nil || above.yes != nil || a < 1 || a >= c {
+		return // plans depend on the machine, too
+	}
+	if gain, known := t.gainHalfway(below.plan, above.plan, a, c); known && gain > 0 {
+		t.most = c - 1
+	} else if known {
+		t.most = a
+	}
+}
+
+// all lists the points of all leaves.
+func (t *tree) all() []*point {
+	if t.yes == nil {
+		return t.points
+	}
+	return append(t.yes.all(), t.no.all()...)
+}
+
+// gainHalfway returns by how much longer a second plan takes than a first one half way between two
+// sizes, the mean of logarithms over machines of which both are known. Times between two sizes are
+// on a line, by logarithms.
+func (t *tree) gainHalfway(first, second int, a, c int64) (gain float64, known bool) {
+	logs := func(b int64) float64 { return math.Log(float64(b)) }
+	share := (logs((a+c)/2) - logs(a)) / (logs(c) - logs(a))
+	at := func(low, high *point, plan int) (float64, bool) {
+		x, y := low.cost[plan]*low.best, high.cost[plan]*high.best
+		return (1-share)*math.Log(x) + share*math.Log(y), low.known[plan] && high.known[plan]
+	}
+	every := t.all()
+	for _, low := range every {
+		for _, high := range every {
+			if low.is[bytes] != a || high.is[bytes] != c || low.is[nodes] != high.is[nodes] || low.is[perNode] != high.is[perNode] || low.entry.Place != high.entry.Place {
+				continue
+			}
+			x, one := at(low, high, first)
+			y, two := at(low, high, second)
+			if one && two {
+				gain, known = gain+y-x, true
+			}
+		}
+	}
+	return gain, known
+}
