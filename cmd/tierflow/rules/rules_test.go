@@ -10,7 +10,9 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
+	"github.com/tierflow/tierflow/planner/rules"
 	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
 )
 
 // tierflow is the command with what is in this package.
@@ -97,4 +99,69 @@ func TestFromTable(t *testing.T) {
 	if got := tierflow.Succeeds(t, "rules", "check", name); !strings.Contains(got, " 0 complaints\n") {
 		t.Error(got)
 	}
+}
+
+// Of a table of MPICH's own algorithms come rules, and of these files for MPICH, Open MPI and tierflow.
+// Read back they decide as the rules do, at the sizes of the table.
+func TestLearnedTableConverts(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	tierflow.Succeeds(t, "rules", "from-table", "../../../testdata/learned/mpich-4x1.json", "-o", at("made.rules"))
+	made := parsed(t, at("made.rules"))
+	for _, to := range []string{"tierflow", "mpich", "ompi-json"} {
+		for _, args := range [][]string{{"--to", to, at("made.rules"), "-o", at(to)}, {"--from", to, at(to), "-o", at("back.rules")}} {
+			if s := tierflow.Run(t, append([]string{"rules", "convert"}, args...)...); s.Status != 0 { // notes are no failure
+				t.Fatal(s.Errors)
+			}
+		}
+		back := parsed(t, at("back.rules"))
+		for _, coll := range []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allreduce, tasks.Allgather} {
+			for _, n := range []int64{64, 512, 1536, 4 << 10, 16 << 10, 40 << 10, 64 << 10, 256 << 10} {
+				if got, want := decided(back, coll, n), decided(made, coll, n); got != want || want == "" {
+					t.Errorf("%s: %v of %d bytes by %s, want %s", to, coll, n, got, want)
+				}
+			}
+		}
+	}
+}
+
+func parsed(t *testing.T, name string) *rules.Base {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := rules.Parse(name, string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// decided returns the algorithms that rules choose on four nodes of a rank.
+func decided(b *rules.Base, coll tasks.Collective, n int64) string {
+	p := &rules.Params{Coll: coll}
+	for q, v := range map[rules.Param]int64{
+		rules.Ranks: 4, rules.Nodes: 4, rules.PerNode: 1, rules.Balanced: 1, rules.Ordered: 1, rules.Processes: 1, rules.Bytes: n, rules.Total: n,
+		rules.Longest: n, rules.Count: n / 4, rules.Element: 4, rules.Commutative: 1, rules.BuiltIn: 1, rules.Regular: 1, rules.Blocks: 1,
+	} {
+		p.Set(q, v)
+	}
+	if coll == tasks.Allgather {
+		p.Set(rules.Blocks, 4)
+		p.Set(rules.Total, 4*n)
+	}
+	l, _ := b.Decide(p)
+	if l == nil || l.Default {
+		return ""
+	}
+	plan := b.Plan(l, p)
+	text := ""
+	for _, key := range plan.Keys() {
+		if key[0] == 'i' {
+			c, _ := plan.Choice(key)
+			text += key + "=" + c.Algorithm + " "
+		}
+	}
+	return text
 }
