@@ -2,6 +2,7 @@ package submodules
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -10,7 +11,8 @@ import (
 // type F.
 type Catalogue[F any] []Entry[F]
 
-// Entry is an algorithm with a function for each of its Ops.
+// Entry is an algorithm with a function for each operation that it does. [Catalogue.Algorithms]
+// fills in its Ops.
 type Entry[F any] struct {
 	Algorithm
 	Lower map[tasks.Collective]F
@@ -21,6 +23,7 @@ func (c Catalogue[F]) Algorithms() []Algorithm {
 	all := make([]Algorithm, len(c))
 	for i, e := range c {
 		all[i] = e.Algorithm
+		all[i].Ops = slices.DeleteFunc(tasks.Collectives(), func(op tasks.Collective) bool { _, does := e.Lower[op]; return !does })
 	}
 	return all
 }

@@ -17,8 +17,8 @@ type Traits struct {
 	Ways    Growth // in how many ways the inner segments of a bcast come to a rank; the zero value: all in one
 
 	// Like names an algorithm of the same submodule that each rank has as much to do in, and
-	// Share is which part of the message its edges carry here. Prices take that one's price
-	// where this one has none. Empty: there is none.
+	// Share is which part of the message its edges carry here. A search leaves a plan out by
+	// that one's price where this one has none; nobody chooses by it. Empty: there is none.
 	Like  string
 	Share float64
 }

@@ -48,7 +48,6 @@ var algorithms = submodules.Catalogue[lowering]{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.Blocks, Source: "Träff, CLUSTER 2022, arXiv:2407.18004", Inner: true,
 			Doc:   "each inner segment goes its own way: log2(n) rounds deep, each rank hears it once",
-			Ops:   []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allgather, tasks.ReduceScatter, tasks.Allreduce},
 			Needs: []submodules.Restriction{submodules.NeedsCommutative},
 			// Blocks and frames together fill packets: a sixteenth less than powers of two.
 			Inners: []int64{2 << 10, 6 << 10, 10 << 10, 15 << 10, 30 << 10},

@@ -38,7 +38,6 @@ var algorithms = submodules.Catalogue[lowering]{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.Binomial, Source: "Libnbc, SC 2007; coll/libnbc",
 			Doc:    "binomial tree: log2(n) rounds deep, all bytes in every round",
-			Ops:    []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Prefix},
 			Needs:  []submodules.Restriction{submodules.NeedsRootFirst},
 			Traits: submodules.Traits{Traffic: submodules.Alike(submodules.Doublings, submodules.Doublings, tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Prefix)},
 		},
@@ -50,11 +49,7 @@ var algorithms = submodules.Catalogue[lowering]{
 	{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.Linear, Source: "coll/libnbc; coll/basic",
-			Doc: "the root sends to all in one round, or combines one rank after the other",
-			Ops: []tasks.Collective{
-				tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Allgather,
-				tasks.Alltoall, tasks.Neighbors, tasks.Scan, tasks.Exscan, tasks.Prefix,
-			},
+			Doc:    "the root sends to all in one round, or combines one rank after the other",
 			InTurn: true,
 			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
 				tasks.Bcast:     {Rounds: submodules.Others, Partners: submodules.Others},
@@ -80,7 +75,6 @@ var algorithms = submodules.Catalogue[lowering]{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.KNomial, Source: "coll/libnbc",
 			Doc:    "binomial tree in digits of four: half as deep, up to three sends in a round",
-			Ops:    []tasks.Collective{tasks.Bcast},
 			Number: submodules.Number{Meaning: "radix", Usual: trees.Radix, Worth: []int{8}},
 		},
 		Lower: map[tasks.Collective]lowering{tasks.Bcast: func(r *rounds, c *submodules.Call) { down(trees.Knomials(c.N))(r, c) }},
@@ -89,7 +83,6 @@ var algorithms = submodules.Catalogue[lowering]{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.Chain, Source: "Libnbc, SC 2007; coll/libnbc", Inner: true,
 			Doc:    "each rank feeds the next, an inner segment a round",
-			Ops:    []tasks.Collective{tasks.Bcast, tasks.Reduce},
 			Needs:  []submodules.Restriction{submodules.NeedsRootFirst},
 			Traits: submodules.Traits{Traffic: submodules.Alike(submodules.Others, submodules.Neighbours, tasks.Bcast, tasks.Reduce)},
 		},
@@ -99,7 +92,6 @@ var algorithms = submodules.Catalogue[lowering]{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.RecDoubling, Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; coll/libnbc",
 			Doc:    "recursive doubling: log2(n) exchanges of all that two ranks have",
-			Ops:    []tasks.Collective{tasks.Allreduce, tasks.Allgather, tasks.Scan, tasks.Exscan},
 			Needs:  []submodules.Restriction{submodules.NeedsPowerOfTwo},
 			Traits: submodules.Traits{Folds: true, Traffic: submodules.Alike(submodules.Doublings, submodules.Doublings, tasks.Allreduce, tasks.Allgather, tasks.Scan, tasks.Exscan)},
 		},
@@ -112,7 +104,6 @@ var algorithms = submodules.Catalogue[lowering]{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.Rabenseifner, Source: "Rabenseifner, ICCS 2004; Thakur, Rabenseifner, Gropp, IJHPCA 2005; coll/libnbc",
 			Doc:    "reduce-scatter by recursive halving, then gather or allgather: about twice the bytes, whatever n",
-			Ops:    []tasks.Collective{tasks.Reduce, tasks.Allreduce},
 			Traits: submodules.Traits{Folds: true, Traffic: submodules.Alike(submodules.TwiceDoublings, submodules.Doublings, tasks.Reduce, tasks.Allreduce)},
 		},
 		Lower: map[tasks.Collective]lowering{tasks.Reduce: rabenseifnerReduce, tasks.Allreduce: rabenseifnerAllreduce},
@@ -121,7 +112,6 @@ var algorithms = submodules.Catalogue[lowering]{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.Ring, Source: "Patarasuk, Yuan, JPDC 2009; coll/libnbc",
 			Doc:   "reduce-scatter and allgather around a ring: fewest bytes, n-1 rounds each",
-			Ops:   []tasks.Collective{tasks.Allreduce, tasks.Allgather, tasks.ReduceScatter},
 			Needs: []submodules.Restriction{submodules.NeedsCommutative},
 			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
 				tasks.Allreduce:     {Rounds: submodules.TwiceOthers, Partners: submodules.Neighbours},
@@ -135,7 +125,6 @@ var algorithms = submodules.Catalogue[lowering]{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.Halving, Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; coll/tuned recursive_halving",
 			Doc:    "recursive halving: log2(n) exchanges, each of half the bytes of the one before",
-			Ops:    []tasks.Collective{tasks.ReduceScatter},
 			Needs:  []submodules.Restriction{submodules.NeedsCommutative, submodules.NeedsPowerOfTwo},
 			Traits: submodules.Traits{Traffic: submodules.Alike(submodules.Doublings, submodules.Doublings, tasks.ReduceScatter)},
 		},
@@ -144,8 +133,8 @@ var algorithms = submodules.Catalogue[lowering]{
 	{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.Pairwise, Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; MPICH",
-			Doc: "all exchange parts with all in one round and combine them in the order of ranks; an alltoall takes a round for each partner",
-			Ops: []tasks.Collective{tasks.ReduceScatter, tasks.Alltoall, tasks.Scan, tasks.Exscan}, InTurn: true,
+			Doc:    "all exchange parts with all in one round and combine them in the order of ranks; an alltoall takes a round for each partner",
+			InTurn: true,
 			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
 				tasks.ReduceScatter: {Rounds: submodules.Others, Partners: submodules.Others},
 				tasks.Alltoall:      {Partners: submodules.Others},
@@ -161,7 +150,6 @@ var algorithms = submodules.Catalogue[lowering]{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.NonOverlapping, Source: "coll/tuned non-overlapping", Tree: true,
 			Doc: "reduce to the lowest rank along the in-order binomial tree, then scatter",
-			Ops: []tasks.Collective{tasks.ReduceScatter},
 			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
 				tasks.ReduceScatter: {Partners: submodules.Others},
 			}},
@@ -172,7 +160,6 @@ var algorithms = submodules.Catalogue[lowering]{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.Dissemination, Source: "Hensgen, Finkel, Manber, IJPP 1988; Open MPI calls it bruck",
 			Doc:   "each round a rank tells one twice as far what it has heard: log2(n) rounds, any number of ranks",
-			Ops:   []tasks.Collective{tasks.Allreduce},
 			Needs: []submodules.Restriction{submodules.NeedsNoData},
 			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
 				tasks.Allreduce: {Rounds: submodules.Doublings},
@@ -184,7 +171,6 @@ var algorithms = submodules.Catalogue[lowering]{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.Neighbor, Source: "Chen, Sun, Zhang, IPDPS 2005; coll/tuned neighbor exchange",
 			Doc:    "n/2 rounds, each with the neighbour on the other side, two parts at a time",
-			Ops:    []tasks.Collective{tasks.Allgather},
 			Needs:  []submodules.Restriction{submodules.NeedsEven},
 			Traits: submodules.Traits{Traffic: submodules.Alike(submodules.Half, submodules.Neighbours, tasks.Allgather)},
 		},
@@ -194,7 +180,6 @@ var algorithms = submodules.Catalogue[lowering]{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.Bruck, Source: "Bruck et al., IEEE TPDS 1997; coll/tuned bruck",
 			Doc:    "log2(n) rounds, any number of ranks: each gets as many parts as it has; an alltoall passes blocks on by the digits of the way they have to go",
-			Ops:    []tasks.Collective{tasks.Allgather, tasks.Alltoall},
 			Number: submodules.Number{Meaning: "radix of an alltoall", Usual: 2, Worth: []int{4, 8}},
 			Needs:  []submodules.Restriction{submodules.NeedsDense},
 			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
