@@ -43,7 +43,8 @@
 //
 // # A walk: running an Allreduce
 //
-// How a run that package planner has made goes to another node and comes back, each stay once.
+// How a run that package planner has made goes to another node and comes back, each stay once. What is
+// sent is a small message here: a large one goes by Endpoint.transmitFrom, process.Put and Link.Put.
 //
 //	planner/collective.go              Collective.Run           asks for a run to its end
 //	executor/start.go                  Run.Do                   starts it and waits
@@ -54,15 +55,18 @@
 //	executor/endpoint.go               Endpoint.transmit        adds what is owed to the peer
 //	executor/proc/transport_linux.go   process.Post             finds the link
 //	executor/tcp/link_linux.go         Link.Post                queues a frame
-//	executor/unlock.go                 Endpoint.unlock          lets go of the lock
+//	executor/unlock.go                 Endpoint.dispatch        has the link write
 //	executor/tcp/send_linux.go         Link.Flush               writes what is queued
 //	executor/wait.go                   Endpoint.drive           polls until the run has ended
+//	executor/deliver.go                Endpoint.makeProgress    asks the link, and lets runs go on
 //	executor/tcp/link_linux.go         Link.Poll                reads frames, bulk to its place
+//	executor/deliver.go                Endpoint.findPlace       says where bulk goes
 //	executor/deliver.go                Endpoint.deliverMessage  finds the communicator
 //	executor/deliver.go                Comm.deliverToRun        finds the run
 //	executor/send.go                   Run.deliverToStep        gives the recv its bytes
 //	executor/stepend.go                Run.endStep              makes the next steps ready
 //	executor/broken.go                 Run.finishCall           ends the run after its last pass
+//	executor/unlock.go                 Endpoint.unlock          lets go of the lock
 //
 // # Files
 //

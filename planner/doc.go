@@ -20,10 +20,9 @@
 // and a value that no function of this package has made. Methods without an error to
 // return panic then.
 //
-// Package choose asks for the plan of a request: what is forced, a decision table
-// ([table.Table]), prices on a known machine, the built-in rule of package rule, in this
-// order. Explain says which one chose. Package tune measures on the machine and writes such
-// a table.
+// Package choose asks for the plan of a request, and says who is asked in which order: what is
+// forced first, the built-in rule last. Explain says who chose. Package tune measures on the
+// machine and writes a decision table ([table.Table]), which is asked too.
 //
 // # A walk: making an Allreduce
 //

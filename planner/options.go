@@ -42,7 +42,7 @@ type Options struct {
 	// collective fails, and the error lists those that can.
 	Deterministic bool
 	// Rules names a file of rules, see package rules. They decide what Plan leaves open.
-	// The rest is decided as if there were none: by a table, prices or the built-in rule. So
+	// The rest is decided as if there were none, see package choose. So
 	// it is where no rank could compile the rules' plan. In a job of
 	// processes rank 0's counts, for all ranks. Empty: the environment's TIERFLOW_RULES; if
 	// that is empty too, no rules.
@@ -55,8 +55,8 @@ type Options struct {
 	// can't be read is the error of creating the collective. nil: nobody is asked.
 	Decide func(p *rules.Params) (plan string, known bool)
 	// Table names a file with a decision table, as tierflow tune writes it. The table
-	// decides all that Plan and Rules leave open; where it has no answer the built-in rule
-	// does. In a job of processes rank 0's counts, for all ranks. Empty: the
+	// decides all that Plan and Rules leave open; where it has no answer
+	// prices do, or the built-in rule. In a job of processes rank 0's counts, for all ranks. Empty: the
 	// environment's TIERFLOW_TABLE. If that is empty too, processes use the table that
 	// tierflow tune has kept for the same ranks in the user's cache folder, unless
 	// TIERFLOW_TABLE is off or Machine is not auto.

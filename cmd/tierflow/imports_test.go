@@ -128,9 +128,9 @@ var arrows = map[string][]string{
 	"planner/rules": {"tasks"},
 	// Other libraries' files, as rules.
 	"planner/rules/foreign": {"planner/rules"},
-	// Requests answer what rules ask.
 	// Few rules of a table, as text.
 	"planner/distill": {"planner/table"},
+	// Requests answer what rules ask.
 	"planner/rule":    {"submodules", "planner/rules"},
 	"planner/table":   {"submodules", "costs"},
 	// Which plans there are, whoever chooses.

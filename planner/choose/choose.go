@@ -1,7 +1,6 @@
 package choose
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -41,6 +40,17 @@ type Answer interface {
 	Plan() (p tasks.Plan, known bool)
 	// Explain adds lines that say why.
 	Explain(text *strings.Builder)
+}
+
+// Timed is an [Answer] that may say how long a call of the plan takes, ns.
+type Timed interface {
+	Time() (ns float64, known bool)
+}
+
+// Final is an [Answer] that may say that no trial changes it: somebody wants the plan, or has
+// measured it for this very request.
+type Final interface {
+	IsFinal() bool
 }
 
 // Chain is choosers in the order in which they are asked. The last one always has a plan.
@@ -91,19 +101,12 @@ func (d *Decision) FromTable() *Consulted { return find[*Consulted](d) }
 // Predicted returns how long whoever chose the plan thinks that a call takes, ns. It isn't known
 // where plans are forced or the built-in rule is all there is.
 func (d *Decision) Predicted() (ns float64, known bool) {
-	if t := d.FromTable(); t != nil && t.chosen >= 0 {
-		return t.Estimates[t.chosen].NS, true
+	for _, a := range d.Answers {
+		if t, is := a.(Timed); is {
+			if ns, known = t.Time(); known {
+				return ns, true
+			}
+		}
 	}
-	if m := find[*Measured](d); m != nil {
-		return m.Trials[0].NS, true
-	}
-	p := find[*Prices](d)
-	switch {
-	case p == nil:
-	case !p.Ruled || len(p.Plans) > 0:
-		ns = cmp.Or(p.Plans[0].Time(), p.Plans[0].Price.NS)
-	default:
-		ns = p.Rule.Price.NS
-	}
-	return ns, ns > 0
+	return 0, false
 }

@@ -1,13 +1,20 @@
 // Package choose asks for the plan of a request: one chooser after the other, until one knows.
 //
-// A [Question] is a request on a topology. A [Chain] puts it to choosers: what is forced
-// narrows it. Then rules of the user are asked, then a decision table, then prices on a known machine, then the
-// built-in rule, which always knows. Each chooser is a file of this package, and a row where
-// package planner makes its chain. Nobody further down is asked once one knows.
+// A [Question] is a request on a topology. A [Chain] puts it to choosers, in this order:
+//
+//	Forced    what is forced narrows the question
+//	Rules     a file of rules
+//	Compiled  a function of the program, Options.Decide
+//	Table     a decision table
+//	Machine   prices on a known machine
+//	Rule      the built-in rule, which always knows
+//
+// Nobody further down is asked once one knows. Each chooser is a file of this package, and a row
+// where package planner makes its chain. A new one stands before Rule. Its answers are the same
+// on all ranks: what it asks the world, rank 0 has told the others when they joined, as it tells
+// them its table. A program that has a way of its own needs no chooser: Options.Decide asks it.
 //
 // It measures nothing, reads no files and knows no ranks that run.
 //
-//	q, err := choose.Ask(request, topology, registry, "")
-//	d, err := choose.Chain{table, choose.Rule{}}.Choose(q)
-//	fmt.Print(d.Explain(q))
+// The example shows how to ask a chain.
 package choose

@@ -1,7 +1,9 @@
 package choose
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tierflow/tierflow/costs/machine"
@@ -44,9 +46,6 @@ func (d *Decision) Explain(asked *rule.Asked, reg submodules.Registry) string {
 
 // isPredicted reports whether an answer that counts says how long the plan takes.
 func (d *Decision) isPredicted() bool {
-	if t := d.FromTable(); t != nil && t.chosen >= 0 {
-		return true
-	}
 	_, known := d.Predicted()
 	_, ruled := find[*Followed](d).known()
 	return known && !ruled
@@ -92,9 +91,16 @@ func assumedFor(t *levels.Topology) *machine.Machine {
 // inWords lists the answers in the order of the text: what is forced, then the rule if it
 // chose, then those without an answer.
 func (d *Decision) inWords() []Answer {
-	if ruled := find[*Ruled](d); ruled != nil {
-		last := len(d.Answers) - 1
-		return append([]Answer{d.Answers[0], ruled}, d.Answers[1:last]...)
+	place := func(a Answer) int {
+		switch a.(type) {
+		case *Narrowed:
+			return 0
+		case *Ruled:
+			return 1
+		}
+		return 2
 	}
-	return d.Answers
+	all := slices.Clone(d.Answers)
+	slices.SortStableFunc(all, func(a, b Answer) int { return cmp.Compare(place(a), place(b)) })
+	return all
 }

@@ -24,6 +24,9 @@ type Measured struct{ Trials []Trial }
 // Plan returns the first plan.
 func (m *Measured) Plan() (tasks.Plan, bool) { return m.Trials[0].Plan, true }
 
+// Time is what the first plan took.
+func (m *Measured) Time() (ns float64, known bool) { return m.Trials[0].NS, true }
+
 // Explain says what each plan took.
 func (m *Measured) Explain(text *strings.Builder) {
 	best := m.Trials[0]
@@ -43,19 +46,10 @@ func (d *Decision) IsOpen() bool {
 	if len(d.Forced.Keys()) > 0 || d.Forced.String() != "" {
 		return false
 	}
-	if t := d.FromTable(); t != nil && t.chosen >= 0 {
-		return t.Estimates[t.chosen].From != table.FromMeasured
-	}
-	for _, a := range d.Answers {
-		_, known := a.Plan()
-		switch a.(type) {
-		case *Followed, *Told:
-			if known {
-				return false
-			}
-		}
-	}
-	return true
+	return !slices.ContainsFunc(d.Answers, func(a Answer) bool {
+		f, is := a.(Final)
+		return is && f.IsFinal()
+	})
 }
 
 // Finalists lists the plans to try for a question, the decided one first and no more than most.

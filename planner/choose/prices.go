@@ -1,6 +1,7 @@
 package choose
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"strings"
@@ -111,6 +112,16 @@ func (p *Prices) Plan() (plan tasks.Plan, known bool) {
 		return plan, false
 	}
 	return p.Plans[0].Plan, true
+}
+
+// Time is the simulated time of the plan that is taken, or else its price.
+func (p *Prices) Time() (ns float64, known bool) {
+	if !p.Ruled || len(p.Plans) > 0 {
+		ns = cmp.Or(p.Plans[0].Time(), p.Plans[0].Price.NS)
+	} else {
+		ns = p.Rule.Price.NS
+	}
+	return ns, ns > 0
 }
 
 // Explain says what the plan costs, and by what others cost more.

@@ -119,6 +119,12 @@ func (f *Followed) Plan() (tasks.Plan, bool) {
 	return f.plan, (f.decides() || len(f.parts) > 0) && f.unfit == nil
 }
 
+// IsFinal reports whether the rules' plan is taken: whoever wrote them wants it.
+func (f *Followed) IsFinal() bool {
+	_, known := f.Plan()
+	return known
+}
+
 // known is Plan for an answer that may be none.
 func (f *Followed) known() (p tasks.Plan, known bool) {
 	if f == nil {
@@ -193,6 +199,12 @@ type Told struct {
 
 // Plan returns the function's plan, if it has one and it fits.
 func (t *Told) Plan() (tasks.Plan, bool) { return t.plan, t.known && t.unfit == nil }
+
+// IsFinal reports whether the function's plan is taken.
+func (t *Told) IsFinal() bool {
+	_, known := t.Plan()
+	return known
+}
 
 // Explain gives the function's words.
 func (t *Told) Explain(text *strings.Builder) {

@@ -57,6 +57,19 @@ type Consulted struct {
 // Plan returns the table's plan, if one of them fits.
 func (c *Consulted) Plan() (tasks.Plan, bool) { return c.plan, c.chosen >= 0 }
 
+// Time is what the table has of its plan.
+func (c *Consulted) Time() (ns float64, known bool) {
+	if c.chosen < 0 {
+		return 0, false
+	}
+	return c.Estimates[c.chosen].NS, true
+}
+
+// IsFinal reports whether the plan was measured, and not only predicted.
+func (c *Consulted) IsFinal() bool {
+	return c.chosen >= 0 && c.Estimates[c.chosen].From == table.FromMeasured
+}
+
 // callsOf says what calls a table's times are of.
 var callsOf = map[costs.Regime]string{costs.Single: "single calls", costs.BackToBack: "calls back to back"}
 
@@ -66,7 +79,7 @@ const maxRunnersUp = 3
 // Explain says what the table knows, and on what grounds.
 func (c *Consulted) Explain(text *strings.Builder) {
 	if c.chosen < 0 {
-		fmt.Fprintf(text, "  table: %s, but the built-in rule decides: %s\n", c.From.Origin, c.Why)
+		fmt.Fprintf(text, "  table: %s leaves it open: %s\n", c.From.Origin, c.Why)
 		return
 	}
 	fmt.Fprintf(text, "  table: %s, of %s", c.From.Origin, callsOf[c.From.Regime()])

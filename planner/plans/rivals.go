@@ -15,10 +15,6 @@ var pieces = []int64{rule.Packed(8 << 10), rule.Packed(16 << 10), rule.Packed(32
 // blockSizes are inner segments of round-optimal schedules, bytes.
 var blockSizes = []int64{2 << 10, 5 << 10, 10 << 10, rule.Packed(16 << 10), rule.Packed(32 << 10), rule.Packed(64 << 10), rule.Packed(128 << 10)}
 
-// soloFrom is the least segment for single copies between processes, bytes. Below it two
-// copies through slots cost less.
-const soloFrom = 512 << 10
-
 // Windows of rivals, in segments: as the rule has them.
 const (
 	linkWindow = 8
@@ -103,7 +99,7 @@ func (q *question) inside(ruled tasks.Plan) {
 	}
 	q.insides = []tasks.Plan{first}
 	all := []tasks.Choice{{Submodule: submodules.SM, Algorithm: submodules.Rings}, {Submodule: submodules.SM}}
-	if q.request.Bytes() >= soloFrom {
+	if q.request.Bytes() >= rule.SoloFrom {
 		all = append(all, tasks.Choice{Submodule: submodules.Solo})
 	}
 	for _, c := range all {
@@ -148,7 +144,7 @@ func (q *question) complete(p tasks.Plan) {
 		return
 	}
 	for _, inside := range q.insides {
-		if c, _ := inside.Choice("s"); c.Submodule == submodules.Solo && min(p.Segment, q.request.Bytes()) < soloFrom {
+		if c, _ := inside.Choice("s"); c.Submodule == submodules.Solo && min(p.Segment, q.request.Bytes()) < rule.SoloFrom {
 			continue
 		}
 		q.all = append(q.all, p.Over(inside))

@@ -9,8 +9,9 @@ import (
 
 // Limits of plans worth a look.
 const (
-	CutFrom     = 16 << 10 // bytes, of all blocks: smaller messages are latency, and cutting them adds some
-	LinearRanks = 16       // a root that feeds more one by one is the bottleneck
+	CutFrom     = 16 << 10  // bytes, of all blocks: smaller messages are latency, and cutting them adds some
+	LinearRanks = 16        // a root that feeds more one by one is the bottleneck
+	SoloFrom    = 512 << 10 // bytes of a segment: below, two copies through slots cost less between processes than the setup of one (HAN, III-C)
 )
 
 // Wasted says why a plan for so many ranks is hardly worth a measurement: what it does with

@@ -1,7 +1,8 @@
 package tune
 
 // Method is a way to find out how long plans take, one of [Methods]. All write the same
-// kind of table. A method is a row here and a strategy in a file of its own.
+// kind of table. A method is a variable and a strategy, in a file of
+// its own, and a name in methods.go.
 type Method struct {
 	name       string
 	about      string // what it does, in lines of help

@@ -109,8 +109,7 @@ func (s Space) allowedSubmodules() submodules.Registry {
 
 // Limits of the heuristics.
 const (
-	soloFrom  = 512 << 10 // HAN, III-C: below, sm's copies cost less than solo's setup between processes
-	soloBlock = 8 << 10   // the same of an alltoall, whose blocks each rank reads once
+	soloBlock = 8 << 10 // rule.SoloFrom of an alltoall, whose blocks each rank reads once
 
 	leastShard = 1 << 10 // of a segment, bytes
 )
@@ -224,7 +223,7 @@ func soloLeast(t *levels.Topology, op tasks.Collective) int64 {
 	case op.Exchanges():
 		return soloBlock
 	}
-	return soloFrom
+	return rule.SoloFrom
 }
 
 func or[T any](given, fallback []T) []T {
