@@ -131,8 +131,8 @@ var arrows = map[string][]string{
 	// Few rules of a table, as text.
 	"planner/distill": {"planner/table"},
 	// Requests answer what rules ask.
-	"planner/rule":    {"submodules", "planner/rules"},
-	"planner/table":   {"submodules", "costs"},
+	"planner/rule":  {"submodules", "planner/rules"},
+	"planner/table": {"submodules", "costs"},
 	// Which plans there are, whoever chooses.
 	"planner/plans": {"planner/rule", "planner/table"},
 	// On a known machine rivals of the rule's plan are compared by their prices.
