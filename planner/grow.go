@@ -57,6 +57,9 @@ func (c *Comm) Grow(ctx context.Context, most int) (next *Comm, change Change, e
 		return nil, Change{}, fmt.Errorf("grow: %w", err)
 	}
 	next, err = g.join(ctx)
+	if err != nil && !g.shared { // the others wait for rank 0's text
+		_, _ = g.tell(ctx, "")
+	}
 	all, unsaid := c.comm.Agree(ctx, err == nil)
 	if unsaid == nil && all {
 		change = g.change()
@@ -74,6 +77,7 @@ type growth struct {
 	c         *Comm
 	places    []int64 // by rank of the next one: its rank in c, or -1 and below: a newcomer
 	newcomers []int   // their numbers at the launcher, on rank 0
+	shared    bool    // this rank has taken part in telling rank 0's text
 }
 
 // planGrowth lets all ranks know whom rank 0 takes in.
@@ -161,6 +165,16 @@ func (g *growth) share(ctx context.Context, text string) (string, error) {
 			return "", err
 		}
 	}
+	text, err := g.tell(ctx, text)
+	if err == nil && text == "" {
+		err = errOthers
+	}
+	return text, err
+}
+
+// tell tells all ranks rank 0's text, which is empty if it could not begin to join.
+func (g *growth) tell(ctx context.Context, text string) (string, error) {
+	g.shared = true
 	shared := make([]byte, launcher.MaxText)
 	copy(shared, text)
 	err := BcastNow(ctx, g.c, shared, 0)

@@ -272,6 +272,8 @@ func fill(ctx context.Context, c *planner.Comm, t *trial) (*planner.Comm, error)
 				c = next
 				continue
 			}
+		} else if err != nil && !planner.Recoverable(err) {
+			return c, err
 		}
 		switch {
 		case planner.Recoverable(err):
