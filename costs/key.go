@@ -28,6 +28,7 @@ type Key struct {
 	By      string // who does the kinds involved: ib:adapt/chain/32KiB,sb:sm, sorted
 	Segment int64  // bytes, of each block if there are blocks
 	Window  int    // of a pipeline; stages don't depend on it: 0
+	Eager   int64  // bytes, of exchanges by plans that have it, see [tasks.Plan]; 0: none
 	Type    string // of what is reduced: f32; empty where nothing is
 	Op      string // sum
 }
@@ -82,6 +83,9 @@ func newKey(g *tasks.Graph, name string, kinds []tasks.Kind) Key {
 	k := Key{
 		Shape: p.Shape, Task: name, Levels: levelsText(g.On, p.Shape),
 		Segment: SegmentBytes(r, p), By: byText(p, kinds),
+	}
+	if slices.ContainsFunc(kinds, func(k tasks.Kind) bool { return k.Op == tasks.Alltoall }) {
+		k.Eager = p.Eager
 	}
 	if r.Reduces() && slices.ContainsFunc(kinds, func(k tasks.Kind) bool { return k.Op.Reduces() }) {
 		k.Type, k.Op = r.Type.String(), r.Op.String()
@@ -151,6 +155,9 @@ func (k Key) String() string {
 	if k.Window != 0 {
 		words = append(words, fmt.Sprintf("w=%d", k.Window))
 	}
+	if k.Eager != 0 {
+		words = append(words, "eager="+tasks.FormatBytes(k.Eager))
+	}
 	for _, w := range [][2]string{{"by", k.By}, {"type", k.Type}, {"op", k.Op}} {
 		if w[1] != "" {
 			words = append(words, w[0]+"="+w[1])
@@ -199,6 +206,8 @@ func (k *Key) parseWord(name, value string) (err error) {
 		if name == "w" && p.Window == 0 {
 			return fmt.Errorf("w=%s: a window is a number", value)
 		}
+	case "eager":
+		k.Eager, err = tasks.ParseBytes(value)
 	case "fs":
 		k.Segment, err = tasks.ParseBytes(value)
 	case "task":
@@ -214,7 +223,7 @@ func (k *Key) parseWord(name, value string) (err error) {
 	case "op":
 		k.Op = value
 	default:
-		return fmt.Errorf("unknown word %q; known are shape, task, after, levels, fs, w, by, type and op", name)
+		return fmt.Errorf("unknown word %q; known are shape, task, after, levels, fs, w, eager, by, type and op", name)
 	}
 	return err
 }
@@ -223,7 +232,7 @@ func (k *Key) parseWord(name, value string) (err error) {
 func (k Key) Compare(o Key) int {
 	return cmp.Or(
 		cmp.Compare(k.Shape, o.Shape), cmp.Compare(k.Levels, o.Levels), cmp.Compare(k.By, o.By),
-		cmp.Compare(k.Segment, o.Segment), cmp.Compare(k.Window, o.Window), cmp.Compare(k.Type, o.Type),
+		cmp.Compare(k.Segment, o.Segment), cmp.Compare(k.Window, o.Window), cmp.Compare(k.Eager, o.Eager), cmp.Compare(k.Type, o.Type),
 		cmp.Compare(k.Op, o.Op), cmp.Compare(len(k.Task), len(o.Task)), cmp.Compare(k.Task, o.Task), cmp.Compare(k.After, o.After))
 }
 

@@ -25,6 +25,8 @@ func TestPipelineKey(t *testing.T) {
 		{few, "4x1", "shape=han,fs=64KiB,w=2" + choices, "shape=han task=allreduce levels=i4,s1 fs=400B w=2 by=ib:adapt/chain/32KiB,ir:nbc/chain type=f32 op=sum"},
 		{sum, "4x1", "shape=rsag,fs=64KiB,w=2,s=sm,i=nbc/ring", "shape=rsag task=allreduce levels=i4,s1 fs=64KiB w=2 by=iag:nbc/ring,irs:nbc/ring type=f32 op=sum"},
 		{request(tasks.Bcast, 9), "4x2/rr", "shape=flat,fs=64KiB,w=2" + choices, "shape=flat task=bcast levels=4x2/rr fs=64KiB w=2 by=ib:adapt/chain/32KiB"},
+		{request(tasks.Alltoall, 100), "4x1", "shape=flat,fs=all,w=1,eager=16KiB,ia=adapt/pairwise", "shape=flat task=alltoall levels=4x1 fs=6400KiB w=1 eager=16KiB by=ia:adapt/pairwise"},
+		{request(tasks.Bcast, 9), "4x2", "shape=flat,fs=64KiB,w=2,eager=16KiB" + choices, "shape=flat task=bcast levels=4x2 fs=64KiB w=2 by=ib:adapt/chain/32KiB"},
 		{tasks.Request{Coll: tasks.Barrier}, "2x2", "shape=han,fs=all,w=1" + choices, "shape=han task=barrier levels=i2,s2 fs=0B w=1 by=ib:adapt/chain/32KiB,ir:nbc/chain,sb:sm,sr:sm"},
 	} {
 		got, err := costs.PipelineKey(test.r, tasktest.Topology(t, test.spec), tasktest.Plan(t, test.plan))

@@ -155,7 +155,7 @@ func (c *Comm) remember(r tasks.Request, m *choose.Measured) {
 	if on := c.topology.String(); !slices.Contains(t.Provenance.Machines, on) {
 		t.Provenance.Machines = append(t.Provenance.Machines, on)
 	}
-	e := table.Entry{Collective: r.Coll.String(), Levels: table.SizesOf(c.topology), Place: table.PlaceOf(r, c.topology, c.links), Bytes: r.Bytes()}
+	e := table.PointOf(r, c.topology, c.links)
 	for _, o := range m.Trials {
 		e.Candidates = append(e.Candidates, table.Candidate{Plan: table.Canonical(o.Plan, r.Bytes()).String(), NS: o.NS, From: table.FromMeasured})
 	}

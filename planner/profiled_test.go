@@ -61,7 +61,7 @@ func TestProfile(t *testing.T) {
 	want := []profile.Call{
 		{Collective: "bcast", Type: "f32", Count: 100, Bytes: 400, On: "2x2", Calls: 3},
 		{Collective: "allreduce", Type: "f32", Op: "sum", Count: 100, Bytes: 400, On: "2x2", Calls: 2},
-		{Collective: "allgather", Type: "f32", Count: 2, Bytes: 8, Differ: true, On: "2", Calls: 1},
+		{Collective: "allgather", Type: "f32", Count: 2, Bytes: 8, Differ: true, Mean: 2, On: "2", Calls: 1},
 	}
 	byName := cmpopts.SortSlices(func(a, b profile.Call) bool { return a.Collective < b.Collective })
 	if diff := cmp.Diff(want, p.Calls, byName, cmpopts.IgnoreFields(profile.Call{}, "Plan", "Seconds", "On")); diff != "" {

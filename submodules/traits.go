@@ -14,6 +14,7 @@ type Traits struct {
 
 	Folds   bool   // in an allreduce or a reduce of no power of two of ranks some hand over to a neighbour first, and wait for the result
 	InOrder bool   // its tree is over the ranks as they are numbered, whoever leads
+	Eager   bool   // heeds a plan's eager=
 	Ways    Growth // in how many ways the inner segments of a bcast come to a rank; the zero value: all in one
 
 	// Like names an algorithm of the same submodule that each rank has as much to do in, and

@@ -105,8 +105,8 @@ func TestMatrixRequest(t *testing.T) {
 	if diff := gocmp.Diff(want, r.Given(2, 3)); diff != "" {
 		t.Errorf("given by rank 2 (-want +got):\n%s", diff)
 	}
-	if send, recv := r.Buffers(0, 3); send != 6 || recv != 10 || r.AllBytes(3) != 10 || r.MeanBytes(3) != 4 {
-		t.Errorf("rank 0 has buffers of %d and %d bytes; all are %d at most, %d a block", send, recv, r.AllBytes(3), r.MeanBytes(3))
+	if send, recv := r.Buffers(0, 3); send != 6 || recv != 10 || r.AllBytes(3) != 10 || r.MeanBytes() != 4 {
+		t.Errorf("rank 0 has buffers of %d and %d bytes; all are %d at most, %d a block", send, recv, r.AllBytes(3), r.MeanBytes())
 	}
 	for want, change := range map[string]func(r *tasks.Request){
 		"only alltoall and neighbors may have blocks that differ for each pair": func(r *tasks.Request) { r.Coll = tasks.Allgather },

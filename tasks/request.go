@@ -85,10 +85,11 @@ func (r Request) Differ() bool { return r.Counts.Len() > 0 || !r.Matrix.IsZero()
 
 // MeanBytes returns the size of a rank's buffer or, of a request with blocks, of a block:
 // where they differ the mean, rounded up.
-func (r Request) MeanBytes(size int) int64 {
+func (r Request) MeanBytes() int64 {
 	if !r.Differ() {
 		return r.Bytes()
 	}
+	size := max(r.Counts.Len(), r.Matrix.Len())
 	return (r.AllBytes(size) + int64(size) - 1) / int64(size)
 }
 

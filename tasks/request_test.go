@@ -94,7 +94,7 @@ func TestAllBytes(t *testing.T) {
 		if tc.r.Counts == differ {
 			mean = 4 // two elements, of 2+0+5+1 for four ranks
 		}
-		if got := tc.r.MeanBytes(4); got != mean {
+		if got := tc.r.MeanBytes(); got != mean {
 			t.Errorf("%v: a block has %d bytes, want %d", tc.r, got, mean)
 		}
 	}

@@ -55,37 +55,46 @@ func Rules(t *table.Table, b Bounds) (*Made, error) {
 	made := &Made{}
 	var text strings.Builder
 	for _, coll := range tasks.Requestable() {
-		all, left := pointsOf(t, coll.String())
-		if len(all) == 0 {
-			continue
+		for _, differ := range []bool{true, false} { // the first rule counts that decides; the second one is for both
+			if all, left := pointsOf(t, coll.String(), differ); len(all) > 0 {
+				name := coll.String()
+				if differ {
+					name += "v"
+				}
+				made.add(&text, name, all, left, b)
+			}
 		}
-		plans := plansOf(all)
-		root := newTree(all)
-		root.grow()
-		root.finish(b)
-		c := Cost{Collective: coll.String(), Depth: root.depth(), Points: len(all), Left: left}
-		n, total := root.leaves()
-		c.Rules, c.Mean = n, total/float64(len(all))
-		for _, p := range all {
-			c.Worst = max(c.Worst, p.cost[root.choose(p)])
-		}
-		c.holdOut(all, b)
-		made.Collectives = append(made.Collectives, c)
-		fmt.Fprintf(&text, "%s:\n\tif %s then ", coll, around(all))
-		if root.yes == nil {
-			text.WriteString(plans[root.plan])
-		} else {
-			text.WriteString("(")
-			root.write(&text, plans, "\t\t")
-			text.WriteString("\n\t)")
-		}
-		text.WriteString("\n\n")
 	}
 	if len(made.Collectives) == 0 {
 		return nil, errEmpty
 	}
 	made.Text = strings.TrimSuffix(text.String(), "\n")
 	return made, nil
+}
+
+// add adds a rule made of points.
+func (made *Made) add(text *strings.Builder, name string, all []*point, left int, b Bounds) {
+	plans := plansOf(all)
+	root := newTree(all)
+	root.grow()
+	root.finish(b)
+	c := Cost{Collective: name, Depth: root.depth(), Points: len(all), Left: left}
+	n, total := root.leaves()
+	c.Rules, c.Mean = n, total/float64(len(all))
+	for _, p := range all {
+		c.Worst = max(c.Worst, p.cost[root.choose(p)])
+	}
+	c.holdOut(all, b)
+	made.Collectives = append(made.Collectives, c)
+	fmt.Fprintf(text, "%s:\n\tif %s then ", name, around(all))
+	if root.yes == nil {
+		text.WriteString(plans[root.plan])
+	} else {
+		text.WriteString("(")
+		root.write(text, plans, "\t\t")
+		text.WriteString("\n\t)")
+	}
+	text.WriteString("\n\n")
 }
 
 // holdOut makes a tree without every second size of each machine, and asks it for these.
@@ -117,7 +126,7 @@ func (c *Cost) holdOut(all []*point, b Bounds) {
 	known := 0
 	for _, p := range held {
 		plan, err := tasks.ParsePlan(plans[root.choose(p)])
-		ns, is := p.measured(plan, p.is[bytes])
+		ns, is := p.measured(plan, p.entry.Largest())
 		if err != nil || !is {
 			c.Unknown++
 			continue

@@ -143,3 +143,31 @@ func TestThreshold(t *testing.T) {
 		t.Error("rules were made of nothing")
 	}
 }
+
+// Blocks that differ have rules of their own, before those of equal ones.
+func TestUneven(t *testing.T) {
+	entry := func(uneven int, bytes int, eager string, ns int) string {
+		return fmt.Sprintf(`{"collective":"alltoall","levels":{"i":8},"layout":"block","ranks":"processes","uneven":%d,"bytes":%d,"candidates":[
+			{"plan":"shape=flat,fs=all,w=1,eager=%s,ia=adapt/pairwise","ns":%d,"from":"measured"},{"plan":"shape=flat,fs=all,w=1,ia=adapt/linear","ns":100,"from":"measured"}]}`, uneven, bytes, eager, ns)
+	}
+	tab := read(t, `{"tierflow_table":2,"provenance":{},"entries":[`+strings.Join([]string{
+		entry(4, 4096, "8KiB", 80), entry(4, 65536, "8KiB", 90), entry(0, 4096, "all", 300), entry(0, 65536, "all", 300),
+	}, ",")+"]}")
+	made, err := distill.Rules(tab, distill.Bounds{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := rules.Parse("made", made.Text)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, made.Text)
+	}
+	for regular, want := range []string{"shape=flat,fs=all,w=1,eager=8KiB,ia=adapt/pairwise", "shape=flat,fs=all,w=1,ia=adapt/linear"} {
+		p := &rules.Params{Coll: tasks.Alltoall}
+		for q, v := range map[rules.Param]int64{rules.Nodes: 8, rules.PerNode: 1, rules.Bytes: 4096, rules.Balanced: 1, rules.Ordered: 1, rules.Processes: 1, rules.Regular: int64(regular)} {
+			p.Set(q, v)
+		}
+		if l, _ := base.Decide(p); l == nil || base.Plan(l, p).String() != want {
+			t.Errorf("regular %d: %v, want %s, of\n%s", regular, l, want, made.Text)
+		}
+	}
+}

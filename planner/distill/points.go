@@ -33,11 +33,11 @@ type point struct {
 const unknownCost = 2
 
 // pointsOf returns the entries of a collective whose layouts rules can ask for, and how many
-// others there are.
-func pointsOf(t *table.Table, coll string) (all []*point, left int) {
+// others there are: those of blocks that differ, or the others.
+func pointsOf(t *table.Table, coll string, differ bool) (all []*point, left int) {
 	for i := range t.Entries {
 		e := &t.Entries[i]
-		if e.Collective != coll || len(e.Candidates) == 0 {
+		if e.Collective != coll || len(e.Candidates) == 0 || (e.Uneven > 0) != differ {
 			continue
 		}
 		if e.Layout != table.Block && e.Layout != table.Dealt || e.Op == table.User {
@@ -93,7 +93,7 @@ func plansOf(all []*point) []string {
 
 // time returns what a plan takes: as it was measured, or between the next sizes at which it was.
 func (p *point) time(plan tasks.Plan, all []*point) (ns float64, known bool) {
-	if ns, known = p.measured(plan, p.entry.Bytes); known {
+	if ns, known = p.measured(plan, p.entry.Largest()); known {
 		return ns, true
 	}
 	var below, above *point
@@ -102,7 +102,7 @@ func (p *point) time(plan tasks.Plan, all []*point) (ns float64, known bool) {
 		if o.entry.Place != p.entry.Place || o.is[nodes] != p.is[nodes] || o.is[perNode] != p.is[perNode] {
 			continue
 		}
-		ns, known := o.measured(plan, o.entry.Bytes)
+		ns, known := o.measured(plan, o.entry.Largest())
 		switch b := o.is[bytes]; {
 		case !known || b == p.is[bytes]:
 		case b < p.is[bytes] && (below == nil || b > below.is[bytes]):

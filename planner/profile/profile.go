@@ -35,6 +35,8 @@ type Call struct {
 	Count      int64   `json:"count"`            // elements of a rank's buffer or block, see [tasks.Request]
 	Bytes      int64   `json:"bytes"`            // of these
 	Differ     bool    `json:"differ,omitempty"` // blocks differ, and Count is of the largest
+	Mean       int64   `json:"mean,omitempty"`   // elements of these on average, rounded up, see [tasks.Request.MeanBytes]; 0: unknown
+	Uneven     int     `json:"uneven,omitempty"` // how far they differ, see [tasks.Request.Uneven]
 	On         string  `json:"on"`               // the layout of the communicator's ranks
 	Plan       string  `json:"plan"`
 	Calls      int64   `json:"calls"`   // that have ended well
@@ -47,31 +49,44 @@ func Of(r tasks.Request, on *levels.Topology, plan tasks.Plan) Call {
 	if r.Coll.HasData() {
 		c.Type = r.Type.String()
 	}
+	if r.Differ() {
+		size := int64(r.Type.Size())
+		c.Mean, c.Uneven = (r.MeanBytes()+size-1)/size, r.Uneven()
+	}
 	if r.Reduces() {
 		c.Op = r.Op.String()
 	}
 	return c
 }
 
-// Request returns what was called, of root 0. What has no request of its own is an error: blocks
-// that differ, and operations of the program.
+// Request returns what was called, of root 0. Blocks that differ are others with the same mean that differ as
+// much: no table tells them apart. What has no request of its own is an error: operations of the program.
 func (c *Call) Request() (r tasks.Request, err error) {
 	if r.Coll, err = tasks.ParseCollective(c.Collective); err != nil {
 		return r, err
 	}
-	if c.Differ {
-		return r, fmt.Errorf("%v of blocks that differ", r.Coll)
+	if c.Differ && c.Mean == 0 {
+		return r, fmt.Errorf("%v of blocks that differ, and nobody knows by how much", r.Coll)
 	}
 	if r.Coll.HasData() {
 		if r.Type, err = tasks.ParseDatatype(c.Type); err != nil {
 			return r, err
 		}
-		r.Count = c.Count
+		r.Count = cmp.Or(c.Mean, c.Count)
 	}
 	if r.Reduces() {
-		r.Op, err = tasks.ParseOp(c.Op)
+		if r.Op, err = tasks.ParseOp(c.Op); err != nil {
+			return r, err
+		}
 	}
-	return r, err
+	if c.Uneven == 0 {
+		return r, nil
+	}
+	on, err := levels.Parse(c.On)
+	if err != nil {
+		return r, err
+	}
+	return tasks.MakeUneven(r, c.Uneven, on.Size())
 }
 
 // Encode returns the profile as a file, sorted by time.
@@ -111,8 +126,8 @@ func Read(name string) (*Profile, error) {
 		if _, err := c.Request(); err != nil && !c.Differ && c.Op == "" {
 			return nil, fmt.Errorf("%s: call %d: %w", name, i, err)
 		}
-		if c.Calls < 0 || c.Count < 0 || !(c.Seconds >= 0) {
-			return nil, fmt.Errorf("%s: call %d: %d calls of %d elements, %v s; allowed are numbers from 0", name, i, c.Calls, c.Count, c.Seconds)
+		if c.Calls < 0 || c.Count < 0 || c.Mean < 0 || !(c.Seconds >= 0) {
+			return nil, fmt.Errorf("%s: call %d: %d calls of %d elements, %d on average, %v s; allowed are numbers from 0", name, i, c.Calls, c.Count, c.Mean, c.Seconds)
 		}
 	}
 	return p, nil

@@ -20,14 +20,19 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &profile.Profile{Version: profile.Version, Program: "train", Machine: on.String(), Seconds: 9}
+	uneven, err := tasks.MakeUneven(tasks.Request{Coll: tasks.Alltoall, Type: tasks.Float32, Count: 50}, 4, on.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := []tasks.Request{
+		uneven,
 		{Coll: tasks.Barrier},
 		{Coll: tasks.Allreduce, Type: tasks.Float64, Count: 100, Op: tasks.Max},
 		{Coll: tasks.Bcast, Type: tasks.Uint8, Count: 7},
 	}
 	for i, r := range all {
 		c := profile.Of(r, on, tasks.Plan{Shape: tasks.Flat})
-		c.Calls, c.Seconds = 3, float64(3-i)
+		c.Calls, c.Seconds = 3, float64(9-i)
 		p.Calls = append(p.Calls, c)
 	}
 	data, err := p.Encode()
@@ -58,7 +63,7 @@ func TestRequestOfNone(t *testing.T) {
 		call profile.Call
 		want string
 	}{
-		{profile.Call{Collective: "gather", Type: "f32", Differ: true}, "gather of blocks that differ"},
+		{profile.Call{Collective: "gather", Type: "f32", Differ: true}, "gather of blocks that differ, and nobody knows by how much"},
 		{profile.Call{Collective: "allreduce", Type: "f32", Op: "mine"}, "mine"},
 		{profile.Call{Collective: "dance"}, "dance"},
 		{profile.Call{Collective: "bcast", Type: "f31"}, "f31"},

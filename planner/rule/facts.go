@@ -31,7 +31,7 @@ func (a *Facts) Value(p rules.Param) int64 {
 	case rules.Processes:
 		return rules.Bool(!a.On.IsOneProcess())
 	case rules.Bytes:
-		return r.MeanBytes(size)
+		return r.MeanBytes()
 	case rules.Total:
 		return r.AllBytes(size)
 	case rules.Longest:

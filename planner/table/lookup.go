@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -50,7 +51,7 @@ type Answer struct {
 // most similar place. Plans that ignore nodes are left out then if the layout differs:
 // their times say nothing about another one. reg knows the algorithms of the plans.
 func (t *Table) Find(r tasks.Request, on *levels.Topology, links string, reg submodules.Registry) (a Answer) {
-	bytes := r.MeanBytes(on.Size()) // entries are of blocks that are equal
+	bytes := r.MeanBytes()
 	want := SizesOf(on)
 	here := PlaceOf(r, on, links)
 	machines, why := t.near(r.Coll, want, here)
@@ -194,7 +195,7 @@ func (t *Table) near(coll tasks.Collective, want Sizes, here Place) (around []ma
 }
 
 // mostAlike returns the place of some machines that has the fewest differences from here.
-// A layout counts most.
+// A layout counts most, and how uneven blocks are least.
 func mostAlike(some []machine, here Place) Place {
 	rank := func(p Place) int {
 		n := len(p.differences(here))
@@ -203,8 +204,12 @@ func mostAlike(some []machine, here Place) Place {
 		}
 		return n
 	}
+	off := func(p Place) int {
+		n := bits.Len(uint(p.Uneven)) - bits.Len(uint(here.Uneven))
+		return max(n, -n)
+	}
 	return slices.MinFunc(some, func(a, b machine) int {
-		return cmp.Or(rank(a.place)-rank(b.place), a.place.Compare(b.place))
+		return cmp.Or(rank(a.place)-rank(b.place), off(a.place)-off(b.place), a.place.Compare(b.place))
 	}).place
 }
 
@@ -304,7 +309,7 @@ func between(low, high *Entry, bytes int64) (map[string]Estimate, []Neighbour, s
 	all := map[string]Estimate{}
 	for _, e := range []*Entry{low, high} {
 		for _, c := range e.Candidates {
-			p := Canonical(c.Parsed, bytes)
+			p := Canonical(c.Parsed, e.Place.largest(bytes))
 			a, ok := low.time(p)
 			b, also := high.time(p)
 			if ok && also {
@@ -329,7 +334,7 @@ func between(low, high *Entry, bytes int64) (map[string]Estimate, []Neighbour, s
 // time is what a plan takes at an entry's size, where it may be the same as
 // another plan.
 func (e *Entry) time(p tasks.Plan) (ns float64, ok bool) {
-	text := Canonical(p, e.Bytes).String()
+	text := Canonical(p, e.Largest()).String()
 	for _, c := range e.Candidates {
 		if c.Plan == text {
 			return c.NS, true
@@ -339,9 +344,13 @@ func (e *Entry) time(p tasks.Plan) (ns float64, ok bool) {
 }
 
 // Canonical is the one of all plans that do the same with a message of so many
-// bytes: one segment has no window and no stages to wait for, and an inner segment
-// as large as the segment cuts nothing.
+// bytes, those of the largest block: one segment has no window and no stages to wait for, an
+// inner segment as large as the segment cuts nothing, and all messages are up to a threshold
+// that the largest is.
 func Canonical(p tasks.Plan, bytes int64) tasks.Plan {
+	if p.Eager > 0 && p.Eager >= bytes {
+		p.Eager = tasks.Whole
+	}
 	if p.Segment >= bytes {
 		p.Segment, p.Window = tasks.Whole, 1
 		if p.Shape == tasks.HanLockstep {

@@ -18,6 +18,9 @@ type Place struct {
 	Type   string `json:"type,omitempty"`  // element type of a reduction; empty: nothing is reduced
 	Op     string `json:"op,omitempty"`    // class of its operation: [BuiltIn] or [User]; empty as Type
 	Links  string `json:"links,omitempty"` // between nodes, with their rate if it is known; empty: unknown
+	// Uneven is how many times the mean the largest block has, of blocks that differ:
+	// [tasks.Request.Uneven]. 0: blocks are about equal, or there are none.
+	Uneven int `json:"uneven,omitempty"`
 }
 
 // What ranks are.
@@ -38,7 +41,7 @@ const SharedMemory = "no link is emulated: all ranks share memory"
 // PlaceOf returns the place of a request on a topology, whose links between nodes are
 // named by links; empty: unknown.
 func PlaceOf(r tasks.Request, t *levels.Topology, links string) Place {
-	p := Place{Layout: LayoutOf(t), Ranks: Processes, Links: links}
+	p := Place{Layout: LayoutOf(t), Ranks: Processes, Links: links, Uneven: r.Uneven()}
 	if t.IsOneProcess() {
 		p.Ranks = Goroutines
 	}
@@ -106,6 +109,14 @@ func isDealt(t *levels.Topology) bool {
 	return true
 }
 
+// blocks says how far blocks differ.
+func (p Place) blocks() string {
+	if p.Uneven == 0 {
+		return "equal blocks"
+	}
+	return fmt.Sprintf("the largest block %d times the mean", p.Uneven)
+}
+
 // String lists what is known: block, goroutines, f32, built-in.
 func (p Place) String() string {
 	words := []string{p.Layout, p.Ranks}
@@ -114,18 +125,21 @@ func (p Place) String() string {
 			words = append(words, w)
 		}
 	}
+	if p.Uneven > 0 {
+		words = append(words, p.blocks())
+	}
 	return strings.Join(words, ", ")
 }
 
 // Compare orders places by their words.
 func (p Place) Compare(o Place) int {
 	return cmp.Or(cmp.Compare(p.Layout, o.Layout), cmp.Compare(p.Ranks, o.Ranks), cmp.Compare(p.Type, o.Type),
-		cmp.Compare(p.Op, o.Op), cmp.Compare(p.Links, o.Links))
+		cmp.Compare(p.Op, o.Op), cmp.Compare(p.Links, o.Links), cmp.Compare(p.Uneven, o.Uneven))
 }
 
 // differences lists what p has that here has otherwise. Links count where both are known.
 func (p Place) differences(here Place) (all []string) {
-	for _, w := range [][2]string{{p.Layout, here.Layout}, {p.Ranks, here.Ranks}, {p.Type, here.Type}, {p.Op, here.Op}} {
+	for _, w := range [][2]string{{p.Layout, here.Layout}, {p.Ranks, here.Ranks}, {p.Type, here.Type}, {p.Op, here.Op}, {p.blocks(), here.blocks()}} {
 		if w[0] != w[1] {
 			all = append(all, fmt.Sprintf("%s, here %s", w[0], w[1]))
 		}
@@ -149,6 +163,10 @@ func (p Place) check(coll tasks.Collective) string {
 		return fmt.Sprintf("op %q of %v; known are %s, %s", p.Op, coll, BuiltIn, User)
 	case reduces && p.Type == "":
 		return fmt.Sprintf("no type of %v, which reduces", coll)
+	case p.Uneven != 0 && !coll.HasCounts() && !coll.HasMatrix():
+		return fmt.Sprintf("uneven %d of %v, which has no blocks that differ", p.Uneven, coll)
+	case p.Uneven != 0 && (p.Uneven < 2 || p.Uneven&(p.Uneven-1) != 0):
+		return fmt.Sprintf("uneven %d; it is a power of two from 2 on, or 0", p.Uneven)
 	case !reduces && (p.Type != "" || p.Op != ""):
 		return fmt.Sprintf("type %q, op %q of %v, which reduces nothing", p.Type, p.Op, coll)
 	}

@@ -17,6 +17,7 @@ import (
 	"slices"
 
 	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -79,7 +80,8 @@ type Entry struct {
 	// the nodes and s the ranks per node of a machine of two levels.
 	Levels Sizes `json:"levels"`
 	Place
-	// Bytes is the size of a rank's buffer, or of its block if there are blocks.
+	// Bytes is the size of a rank's buffer, or of its block if there are blocks: of blocks that
+	// differ the mean.
 	Bytes      int64       `json:"bytes"`
 	Candidates []Candidate `json:"candidates"` // the fastest first
 }
@@ -133,6 +135,18 @@ func (c Candidate) Interval() (low, high float64) {
 	}
 	return c.Low, c.High
 }
+
+// PointOf returns the entry, without candidates, for a request on a topology, whose links between
+// nodes are named by links; empty: unknown.
+func PointOf(r tasks.Request, t *levels.Topology, links string) Entry {
+	return Entry{Collective: r.Coll.String(), Levels: SizesOf(t), Place: PlaceOf(r, t, links), Bytes: r.MeanBytes()}
+}
+
+// Largest is the size of the largest block, or of a rank's buffer.
+func (e *Entry) Largest() int64 { return e.Place.largest(e.Bytes) }
+
+// largest is the size of the largest block, of blocks with a mean.
+func (p Place) largest(mean int64) int64 { return mean * int64(max(p.Uneven, 1)) }
 
 // Key says which point an entry is about.
 func (e *Entry) Key() string {
@@ -253,7 +267,7 @@ func (t *Table) Beside(e *Entry, c tasks.Collective) *Entry {
 	for i := range t.Entries {
 		o := &t.Entries[i]
 		if o.Collective == c.String() && o.Bytes == e.Bytes && o.Levels.Compare(e.Levels) == 0 &&
-			o.Layout == e.Layout && o.Ranks == e.Ranks && o.Links == e.Links {
+			o.Layout == e.Layout && o.Ranks == e.Ranks && o.Links == e.Links && o.Uneven == e.Uneven {
 			return o
 		}
 	}

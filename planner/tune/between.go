@@ -34,7 +34,7 @@ func nextTo(r tasks.Request, all []tasks.Request) (below, above int64) {
 	for _, other := range all {
 		n := other.Bytes()
 		switch {
-		case other.Coll != r.Coll:
+		case other.Coll != r.Coll || other.Uneven() != r.Uneven():
 		case n < r.Bytes():
 			below = max(below, n)
 		case n > r.Bytes() && (above == 0 || n < above):
@@ -44,8 +44,16 @@ func nextTo(r tasks.Request, all []tasks.Request) (below, above int64) {
 	return below, above
 }
 
-// resizeRequest returns a request with elements of so many bytes in all, rounded down to whole ones.
+// resizeRequest returns a request with elements of so many bytes in all, rounded down to whole ones. Of blocks that
+// differ these are those of the largest.
 func resizeRequest(r tasks.Request, bytes int64) tasks.Request {
-	r.Count = bytes / int64(r.Type.Size())
+	like := r
+	r.Counts, r.Matrix, r.Count = tasks.Counts{}, tasks.Matrix{}, bytes/int64(r.Type.Size())
+	if times := like.Uneven(); times > 0 {
+		r.Count /= int64(times)
+		if uneven, err := tasks.MakeUneven(r, times, max(like.Counts.Len(), like.Matrix.Len())); err == nil {
+			return uneven
+		}
+	}
 	return r
 }

@@ -37,10 +37,12 @@ func (s Space) configurations(r tasks.Request, by *templates) []Configuration {
 		for _, from := range by.forShape(r, cut.Shape) {
 			q := from.plan
 			q.Segment, q.Window = cut.Segment, cut.Window
-			q = table.Canonical(q, r.Bytes())
-			if key := q.String(); !seen[key] {
-				seen[key] = true
-				all = append(all, Configuration{Plan: q, Rejected: s.whyRejected(r, by.topology, q, &from)})
+			for _, q := range append([]tasks.Plan{q}, s.thresholdsOf(r, q)...) {
+				q = table.Canonical(q, r.Bytes())
+				if key := q.String(); !seen[key] {
+					seen[key] = true
+					all = append(all, Configuration{Plan: q, Rejected: s.whyRejected(r, by.topology, q, &from)})
+				}
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func (s *Search) decide() {
 			continue // cut short, and nobody knows whether other plans are better
 		}
 		keep := s.keptPlans(points, i)
-		e := table.Entry{Collective: r.Coll.String(), Levels: s.knowledge.sizes, Place: s.knowledge.placeOf(r), Bytes: r.Bytes()}
+		e := table.PointOf(r, s.Topology, s.Links)
 		for _, c := range points[i] {
 			if keep[c.Plan] {
 				e.Candidates = append(e.Candidates, c)

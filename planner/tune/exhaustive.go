@@ -16,11 +16,18 @@ type exhaustive struct{ *knowledge }
 
 // next lists each configuration with each size.
 func (e exhaustive) next() (all []work) {
-	for i, r := range e.requests {
-		for _, c := range e.candidates[i] {
-			if _, ok := e.known[pointKey(r, c.Plan)]; !ok && c.Rejected == "" {
-				all = append(all, work{request: r, plan: c.Plan, usual: c.Plan.Equal(e.rules[i]), beside: e.collective, kind: Collectives})
-			}
+	for i := range e.requests {
+		all = append(all, e.everyPlan(i)...)
+	}
+	return all
+}
+
+// everyPlan lists each configuration of request i that was not measured.
+func (k *knowledge) everyPlan(i int) (all []work) {
+	r := k.requests[i]
+	for _, c := range k.candidates[i] {
+		if _, ok := k.known[pointKey(r, c.Plan)]; !ok && c.Rejected == "" {
+			all = append(all, work{request: r, plan: c.Plan, usual: c.Plan.Equal(k.rules[i]), beside: k.collective, kind: Collectives})
 		}
 	}
 	return all

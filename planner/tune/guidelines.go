@@ -144,6 +144,11 @@ func Remeasure(ctx context.Context, m Meter, t *table.Table, on *levels.Topology
 			if err != nil {
 				return n, err
 			}
+			if e.Uneven > 0 {
+				if r, err = tasks.MakeUneven(r, e.Uneven, on.Size()); err != nil {
+					return n, err
+				}
+			}
 			if e.Place != table.PlaceOf(r, on, links) {
 				continue
 			}

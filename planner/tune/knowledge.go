@@ -53,7 +53,11 @@ func newKnowledge(s *Search) *knowledge {
 func planKey(r tasks.Request, p tasks.Plan) string { return r.Coll.String() + " " + p.String() }
 
 func pointKey(r tasks.Request, p tasks.Plan) string {
-	return fmt.Sprintf("%v %d %v", r.Coll, r.Bytes(), p)
+	return pointText(r.Coll.String(), r.MeanBytes(), r.Uneven(), p.String())
+}
+
+func pointText(coll string, bytes int64, uneven int, plan string) string {
+	return fmt.Sprintf("%s %d %d %s", coll, bytes, uneven, plan)
 }
 
 // recallMeasured adds to known what a table has measured of a collective on a machine at a place,
@@ -61,7 +65,7 @@ func pointKey(r tasks.Request, p tasks.Plan) string {
 func recallMeasured(known map[string]table.Measurement, t *table.Table, coll tasks.Collective, sizes table.Sizes, at table.Place) {
 	for _, m := range t.Measured {
 		if m.Collective == coll.String() && m.Levels.Compare(sizes) == 0 && m.Place == at {
-			known[fmt.Sprintf("%s %d %s", m.Collective, m.Bytes, m.Plan)] = m
+			known[pointText(m.Collective, m.Bytes, m.Uneven, m.Plan)] = m
 		}
 	}
 }
@@ -77,7 +81,7 @@ func (k *knowledge) wantedPlans(i int) map[string]bool {
 	all := maps.Clone(k.needed[i])
 	r := k.requests[i]
 	for _, e := range k.table.Entries {
-		if e.Collective == r.Coll.String() && e.Bytes == r.Bytes() && e.Levels.Compare(k.sizes) != 0 {
+		if e.Collective == r.Coll.String() && e.Bytes == r.MeanBytes() && e.Uneven == r.Uneven() && e.Levels.Compare(k.sizes) != 0 {
 			for _, c := range e.Candidates {
 				all[c.Plan] = true
 			}

@@ -1,9 +1,11 @@
 package tune
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/price"
@@ -97,6 +99,16 @@ func newLearning(machines ...*knowledge) *learning {
 	}
 	l.many = len(machines) > 1
 	return l
+}
+
+// checkRequests refuses blocks that differ, whose plans' thresholds it doesn't know.
+func (l *learning) checkRequests() error {
+	for _, one := range l.lessons {
+		if slices.ContainsFunc(one.choices, func(c choice) bool { return c.of.requests[c.request].Differ() }) {
+			return errors.New("method learn knows no blocks that differ; the others but models do")
+		}
+	}
+	return nil
 }
 
 // prepare lists a lesson's points, and tells its learner what is known of them.

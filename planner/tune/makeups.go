@@ -58,13 +58,13 @@ func (c *composed) unitsInUse() []*unit {
 	return append(c.made.singles[:len(c.made.singles):len(c.made.singles)], c.made.flows...)
 }
 
-// composeAll finds out what each configuration is made of.
+// composeAll finds out what each configuration is made of. Those of blocks that differ are not taken apart.
 func (p *predictor) composeAll() {
 	p.plans = make([][]composed, len(p.requests))
 	cache := map[string]*made{}
 	for i, r := range p.requests {
 		for _, c := range p.candidates[i] {
-			if c.Rejected != "" {
+			if c.Rejected != "" || r.Differ() {
 				continue
 			}
 			one := composed{plan: c.Plan, cut: costs.CutOf(r, c.Plan)}
@@ -218,7 +218,7 @@ func (p *predictor) measuredPlans(i int) map[string]table.Measurement {
 	r := p.requests[i]
 	all := map[string]table.Measurement{}
 	for _, m := range p.known {
-		if m.Collective == r.Coll.String() && m.Bytes == r.Bytes() {
+		if m.Collective == r.Coll.String() && m.Bytes == r.MeanBytes() && m.Uneven == r.Uneven() {
 			all[m.Plan] = m
 		}
 	}

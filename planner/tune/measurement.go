@@ -13,10 +13,8 @@ import (
 
 // NewMeasurement sums up what a meter returned. It doesn't know what the links are.
 func NewMeasurement(r tasks.Request, t *levels.Topology, p tasks.Plan, timing measure.Timing) table.Measurement {
-	m := table.Measurement{
-		Collective: r.Coll.String(), Levels: table.SizesOf(t), Place: table.PlaceOf(r, t, ""), Bytes: r.Bytes(), Plan: p.String(),
-		Samples: len(timing.Series),
-	}
+	at := table.PointOf(r, t, "")
+	m := table.Measurement{Collective: at.Collective, Levels: at.Levels, Place: at.Place, Bytes: at.Bytes, Plan: p.String(), Samples: len(timing.Series)}
 	m.NS, m.Low, m.High = medianInterval(timing.Series)
 	return m
 }

@@ -3,7 +3,6 @@ package tune
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -16,6 +15,8 @@ import (
 // predictor chooses the measurements of the tasks methods where races are not always run.
 // It measures tasks by themselves ([costs.Makeup]), and prices all plans and sizes by that:
 //
+//   - Blocks that differ are measured as they are, all plans, and the fastest then in turns: their
+//     flat exchanges have one task only.
 //   - First each task on two sizes of segments, and the pace of each level on one, for the
 //     largest window and without inner segments. Other windows and inner segments follow
 //     where that is not far from the best plan of some request.
@@ -81,7 +82,8 @@ func newPredictor(k *knowledge, t thrift) *predictor {
 
 // next lists what to measure next; nothing is the end.
 func (p *predictor) next() []work {
-	for _, stage := range []func() []work{p.firstSizes, p.otherSizes, p.inPlace, p.sizesBetween, p.uncertainRaces} {
+	races := func() []work { return p.unevenRaces(p.racers, p.close) }
+	for _, stage := range []func() []work{p.unevenBlocks, races, p.firstSizes, p.otherSizes, p.inPlace, p.sizesBetween, p.uncertainRaces} {
 		if all := stage(); len(all) > 0 {
 			return all
 		}
@@ -349,7 +351,7 @@ func (p *predictor) fastestPlans(i int) (all []table.Candidate) {
 			all = append(all, table.Candidate{Plan: text, Parsed: c.plan, NS: m.NS, Low: m.Low, High: m.High, From: p.table.Origin()})
 			continue
 		}
-		if (n < listed || first) && !p.refused[fmt.Sprint(p.requests[i].Coll, " ", p.requests[i].Bytes(), " ", text)] {
+		if (n < listed || first) && !p.refused[pointKey(p.requests[i], c.plan)] {
 			if one, known := p.candidate(i, c); known {
 				all = append(all, one)
 			}

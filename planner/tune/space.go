@@ -25,6 +25,7 @@ type Space struct {
 	Windows    []int               // nil: [DefaultWindows]
 	Inners     []int64             // bytes, 0 is none; nil: [DefaultInners], and those that an algorithm adds
 	Numbers    []int               // of algorithms, 0 is the default; nil: that and those that an algorithm adds
+	Eagers     []int64             // bytes, of exchanges whose blocks differ, 0 is none; nil: [DefaultEagers]
 	Plan       tasks.Plan          // what it chooses is not searched
 	Heuristics bool                // leave out what rarely wins, see [Space.whyPruned]
 	Machine    *machine.Machine    // with Heuristics its prices tell what is not worth measuring; nil: it is not known
@@ -38,7 +39,32 @@ var (
 	DefaultSegments = []int64{rule.Packed(rule.ChainLeast), rule.Packed(32 << 10), rule.Packed(rule.ChainMost), rule.InsideSegment, 256 << 10, 512 << 10, 1 << 20, tasks.Whole}
 	DefaultWindows  = []int{2, 8}
 	DefaultInners   = []int64{0, 32 << 10}
+	DefaultEagers   = []int64{0, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, tasks.Whole}
 )
+
+// thresholdsOf lists the plans that differ from p in the messages that leave at once, where blocks
+// differ and an algorithm heeds that: thresholds up to the largest message, and all. They are of whole blocks, so plans that cut have none.
+func (s Space) thresholdsOf(r tasks.Request, p tasks.Plan) (all []tasks.Plan) {
+	if r.Matrix.IsZero() || s.Plan.Eager != 0 || p.Segment < r.Bytes() || !s.heedsEager(p) {
+		return nil
+	}
+	for _, n := range or(s.Eagers, DefaultEagers) {
+		if n == tasks.Whole || n > 0 && n < r.Bytes() {
+			p.Eager = n
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// heedsEager reports whether an algorithm of a plan heeds eager=.
+func (s Space) heedsEager(p tasks.Plan) bool {
+	return slices.ContainsFunc(p.Keys(), func(key string) bool {
+		c, _ := p.Choice(key)
+		a, known := s.Registry.Algorithm(c)
+		return known && a.Eager
+	})
+}
 
 // variantsOf lists the plans that differ from p in the number or the inner segment of one kind's
 // algorithm. A number that is not below the ranks of a group changes nothing any more: all

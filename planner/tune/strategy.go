@@ -25,7 +25,7 @@ type fastest interface {
 // estimates returns what each configuration of request i takes, or is thought to, the
 // fastest first.
 func estimates(k *knowledge, by strategy, i int) (all []table.Candidate) {
-	if f, ok := by.(fastest); ok {
+	if f, ok := by.(fastest); ok && !k.requests[i].Differ() {
 		return f.fastestPlans(i)
 	}
 	for _, c := range k.candidates[i] {

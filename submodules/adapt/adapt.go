@@ -78,7 +78,7 @@ var algorithms = submodules.Catalogue[lowering]{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.Pairwise, Source: "Fagg et al., EuroPVM/MPI 2006, 6.2: switchable alltoallv",
 			Doc: "one exchange after the other; messages up to the plan's eager=… leave at once",
-			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
+			Traits: submodules.Traits{Eager: true, Traffic: map[tasks.Collective]submodules.Traffic{
 				tasks.Alltoall: {Partners: submodules.Others},
 			}},
 		},

@@ -74,7 +74,7 @@ func (r *record) add(s setting, row peerRow) error {
 	if r.library == mpich {
 		ns = row.P50 * 1e3
 	}
-	e := table.Entry{Collective: row.Collective, Levels: table.SizesOf(r.on), Place: table.PlaceOf(req, r.on, r.links), Bytes: row.Bytes}
+	e := table.PointOf(req, r.on, r.links)
 	for i := range r.Entries {
 		if r.Entries[i].Key() == e.Key() {
 			e.Candidates = r.Entries[i].Candidates

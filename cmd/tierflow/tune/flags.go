@@ -87,9 +87,22 @@ func (u *Tuning) read() error {
 		return u.readProfile()
 	}
 	t := u.Job.Topology()
+	for _, other := range []string{"machines", "nodes", "ppn"} {
+		if err := u.CheckExclusive("uneven", other); err != nil {
+			return err
+		}
+	}
+	if u.uneven != 0 && !u.IsGiven("ops") {
+		colls = slices.DeleteFunc(colls, func(c tasks.Collective) bool { return !c.HasCounts() && !c.HasMatrix() })
+	}
 	for _, coll := range colls {
 		for _, n := range sizes {
 			r, err := u.ReadRequest(coll, n, t)
+			if err == nil && u.uneven != 0 {
+				if r, err = tasks.MakeUneven(r, u.uneven, t.Size()); err != nil {
+					err = kit.Usagef("--uneven: %w", err)
+				}
+			}
 			if err != nil {
 				return err
 			}
@@ -123,7 +136,7 @@ func (u *Tuning) tooLarge(coll tasks.Collective, n int64, ranks int) error {
 
 // fitsMemory reports whether all ranks' blocks are small enough.
 func fitsMemory(r tasks.Request, ranks int) bool {
-	n := r.Bytes() * int64(ranks)
+	n := r.MeanBytes() * int64(ranks)
 	if r.Blocks() {
 		n *= int64(ranks)
 	}

@@ -19,7 +19,7 @@ import (
 // readProfile takes the requests from the profile: its calls on all ranks. Calls that no table
 // tells apart are one request.
 func (u *Tuning) readProfile() error {
-	for _, other := range []string{"ops", "bytes", "min", "max", "dtype", "reduce-op", "machines", "nodes", "ppn"} {
+	for _, other := range []string{"ops", "bytes", "min", "max", "dtype", "reduce-op", "machines", "nodes", "ppn", "uneven"} {
 		if err := u.CheckExclusive("profile", other); err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (u *Tuning) requestOf(c *profile.Call, t *levels.Topology) (r tasks.Request
 
 // pointOf names the point of a table that decides for a request.
 func pointOf(r tasks.Request, t *levels.Topology, links string) string {
-	e := table.Entry{Collective: r.Coll.String(), Levels: table.SizesOf(t), Place: table.PlaceOf(r, t, links), Bytes: r.Bytes()}
+	e := table.PointOf(r, t, links)
 	return e.Key()
 }
 

@@ -47,6 +47,7 @@ type Tuning struct {
 	// What narrows the search; empty: nothing does.
 	shapes, submodules, segments, inners string
 	windows, numbers                     []int
+	uneven                               int // --uneven: of blocks that differ, the largest by the mean; 0: they are equal
 
 	// Read from these flags.
 	Requests []tasks.Request

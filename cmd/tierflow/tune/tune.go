@@ -63,6 +63,11 @@ all together: what one machine takes tells what others do. Where the topology ha
 sites, machines are measured at one time, none of them in a rack of another (ACCLAiM,
 section IV-D); --alone doesn't.
 
+--uneven 8 tunes for blocks that differ, the largest of which is 8 times the mean, as an
+Alltoallv or a Gatherv has them: the largest, then each half of what is left. Which messages
+of an exchange leave at once (eager=) is searched then. The table's entries hold for blocks
+that differ as much. Methods measure whole collectives then; learn and models don't take it.
+
 --profile tunes for the calls that a program has made, and for nothing else. A job with
 TIERFLOW_PROFILE=calls.json, or planner.Options.Profile, writes them when it ends.
 --break-even says after how many such calls tuning has paid.
@@ -75,6 +80,7 @@ that, because not all messages are powers of two. --bytes lists others in their 
   tierflow tune -o table.json --topo 8x2 --nodes 1:8 --ppn 1,2 --ops bcast
   tierflow tune -o table.json --topo 4x16x1x2 --simulate assumed --method learn --nodes 4,8,16,32,64 --ppn 1,2 --ops bcast
   tierflow tune -o table.json --topo 4x1 --ops allreduce --bytes 16KiB,64KiB
+  tierflow tune -o table.json --topo 8x1 --ops alltoall --uneven 4 --bytes 4KiB,64KiB
   tierflow tune -o loop.json --topo 4x1 --ops allreduce --regime back-to-back
   tierflow run -n 8 -- tierflow tune -o table.json --resume
   tierflow run -n 8 -- tierflow tune --profile calls.json --break-even
@@ -99,6 +105,7 @@ func (u *Tuning) addTuneFlags(c *cobra.Command) {
 	u.AddFlags(c)
 	u.AddSizeFlags(c, "4B", "16MiB")
 	f := c.Flags()
+	f.IntVar(&u.uneven, "uneven", 0, "tune for blocks that differ, the largest of which is so many times the mean: a power of two below the ranks; of --ops those that have such blocks")
 	f.StringVar(&u.machines, "machines", "", "machines to tune for, of the first nodes and ranks: 4x2,3x2,4x1 (default all ranks)")
 	f.StringVar(&u.nodes, "nodes", "", "with --ppn in place of --machines: numbers of nodes: 1:8 or 2,3,4 (default all)")
 	f.StringVar(&u.ppn, "ppn", "", "with --nodes: numbers of ranks a node (default all)")
