@@ -29,6 +29,7 @@ import (
 const (
 	batch    = 4   // trials of a candidate in a row
 	few      = 3   // trials before which none takes the place of the one that holds
+	settled  = 4   // trials of a candidate that others are before in every second round: those of one batch may all have been unlucky
 	window   = 9   // latest calls of the one that holds, for people
 	usual    = 4   // usual calls before a trial whose times ranks tell each other
 	longest  = 64  // times as many calls between trials when nothing has come of many
@@ -107,6 +108,7 @@ type Search struct {
 	frozen bool
 	freeze bool    // this rank wishes it
 	failed int     // batches in a row of which nothing came
+	round  int     // of as many batches of which nothing came as there are others
 	batch  int     // number of the last one
 	recent []int64 // times of the latest usual calls on this rank, a ring
 	at     int     // in recent
@@ -120,6 +122,7 @@ type candidate struct {
 	name   string
 	latest []int64 // differences, the newest last
 	order  int     // of its last batch among all
+	round  int     // in which that was
 	faulty bool
 }
 
@@ -242,7 +245,7 @@ func (s *Search) Judge() Verdict {
 	case c.n() >= few && s.isFaster(c):
 		s.keep()
 		return Keep
-	case s.trials >= batch, s.trials > 1 && s.isSlower(c):
+	case s.trials >= batch, (s.trials > 1 || c.n() >= few) && s.isSlower(c):
 		return s.next()
 	}
 	return Open
@@ -377,6 +380,7 @@ func (s *Search) drop() {
 	}
 	if s.failed >= len(s.all)-1 {
 		s.failed, s.gap = 0, min(2*s.gap, longest*s.every)
+		s.round++
 	}
 	s.turn()
 }
@@ -384,7 +388,7 @@ func (s *Search) drop() {
 // turn makes it the next candidate's turn.
 func (s *Search) turn() {
 	s.batch++
-	s.all[s.tried].order = s.batch
+	s.all[s.tried].order, s.all[s.tried].round = s.batch, s.round
 	s.trials, s.ready = 0, false
 	best, least, variance := -1, int64(0), s.variance()
 	for k := range s.all {
@@ -401,7 +405,8 @@ func (s *Search) turn() {
 	}
 }
 
-// rank orders candidates by how fast they may be. Those that were never tried come first.
+// rank orders candidates by how fast they may be. Those that were never tried come first, then those
+// with few trials that have had none in this round and the last one.
 func (s *Search) rank(c *candidate, variance int64) int64 {
 	middle, n := c.middle(), c.n()
 	switch {
@@ -409,6 +414,8 @@ func (s *Search) rank(c *candidate, variance int64) int64 {
 		middle, n = most, 1
 	case n == 0:
 		return math.MinInt64
+	case n < settled && c.round+1 < s.round:
+		return math.MinInt64 + whole + middle
 	}
 	return middle - int64(math.Sqrt(float64(2*variance/n))) - stale*int64(s.batch-c.order)
 }

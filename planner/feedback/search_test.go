@@ -103,7 +103,7 @@ func TestSearchFindsTheFastest(t *testing.T) {
 			t.Errorf("seed %d: %d of the last 200 calls tried others", seed, others)
 		}
 	}
-	if wrong > 8 {
+	if wrong > 1 { // of 1000 other seeds it were 12
 		t.Errorf("in %d of 100 searches another one holds", wrong)
 	}
 }
@@ -112,7 +112,7 @@ func TestSearchFindsTheFastest(t *testing.T) {
 func TestSearchStays(t *testing.T) {
 	ranks := searches(2, 1, 2, "a", "b", "c")
 	play(t, ranks, 500, func(int, int, int) int64 { return 1000 })
-	want := "b holds since call 0 of 500; one call of 64 tries another\n  a: 1.00 of its time\n  b: 1.0 µs, the median of its last 9 calls on the slowest rank\n  c: 1.00 of its time\n"
+	want := "b holds since call 0 of 500; one call of 128 tries another\n  a: 1.00 of its time\n  b: 1.0 µs, the median of its last 9 calls on the slowest rank\n  c: 1.00 of its time\n"
 	if got := ranks[0].Explain(); got != want {
 		t.Errorf("it says\n%swant\n%s", got, want)
 	}
