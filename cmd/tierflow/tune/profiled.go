@@ -13,6 +13,7 @@ import (
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/profile"
 	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -64,6 +65,8 @@ func (u *Tuning) requestOf(c *profile.Call, t *levels.Topology) (r tasks.Request
 		return r, err.Error()
 	case c.On != t.String():
 		return r, "on " + c.On
+	case r.Differ() && u.method == tune.Learn.String():
+		return r, "blocks that differ, which method learn doesn't know"
 	case !u.fits(r, t.Size()):
 		return r, "too large to measure"
 	}

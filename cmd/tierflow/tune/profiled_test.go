@@ -42,7 +42,7 @@ func TestTuneProfile(t *testing.T) {
 		{Collective: "bcast", Type: "u8", Count: 4000, Bytes: 4000, On: "4x2", Plan: slowPlan, Calls: 7, Seconds: 1},
 		{Collective: "allreduce", Type: "f64", Op: "max", Count: 8, Bytes: 64, On: "4x2", Plan: "shape=flat", Calls: 2, Seconds: 1},
 		{Collective: "allgather", Type: "f32", Count: 8, Bytes: 32, On: "4x1", Plan: "shape=flat", Calls: 2},
-		{Collective: "gather", Type: "f32", Count: 8, Bytes: 32, Differ: true, On: "4x2", Plan: "shape=flat", Calls: 2},
+		{Collective: "gather", Type: "f32", Count: 8, Bytes: 32, Differ: true, Mean: 4, Uneven: 2, On: "4x2", Plan: "shape=flat", Calls: 2},
 	}
 	file := writeProfile(t, calls...)
 	args := []string{
@@ -50,9 +50,15 @@ func TestTuneProfile(t *testing.T) {
 		"--inner", "0", "--windows", "1", "--method", "learn",
 	}
 	s := kittest.Decode[Summary](t, tierflow.Succeeds(t, append(args, "--profile", file, "--break-even", "--json")...))
-	if s.Entries != 2 || len(s.Left) != 2 || s.Left[0] != "allgather of 32B: on 4x1" || s.Left[1] != "gather of 32B: gather of blocks that differ, and nobody knows by how much" {
+	if s.Entries != 2 || len(s.Left) != 2 || s.Left[0] != "allgather of 32B: on 4x1" || s.Left[1] != "gather of 32B: blocks that differ, which method learn doesn't know" {
 		t.Errorf("%+v", s)
 	}
+	args[len(args)-1] = "exhaustive"
+	all := kittest.Decode[Summary](t, tierflow.Succeeds(t, append(args, "--profile", file, "--json")...))
+	if all.Entries != 3 || len(all.Left) != 1 {
+		t.Errorf("method exhaustive: %+v", all)
+	}
+	args[len(args)-1] = "learn"
 	if b := s.BreakEven; b == nil || b.Calls < 7 || b.Calls+b.Unknown != 20 || b.Before < b.After || b.Job != 10 {
 		t.Errorf("%+v", b)
 	}
