@@ -54,12 +54,12 @@ func TestTuneProfile(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	args[len(args)-1] = "exhaustive"
-	all := kittest.Decode[Summary](t, tierflow.Succeeds(t, append(args, "--profile", file, "--json")...))
+	all := kittest.Decode[Summary](t, tierflow.Succeeds(t, append(args, "--profile", file, "--break-even", "--json")...))
 	if all.Entries != 3 || len(all.Left) != 1 {
 		t.Errorf("method exhaustive: %+v", all)
 	}
 	args[len(args)-1] = "learn"
-	if b := s.BreakEven; b == nil || b.Calls < 7 || b.Calls+b.Unknown != 20 || b.Before < b.After || b.Job != 10 {
+	if b := all.BreakEven; b == nil || b.Calls < 7 || b.Calls+b.Unknown != 20 || b.Before < b.After || b.Job != 10 {
 		t.Errorf("%+v", b)
 	}
 	text := tierflow.Succeeds(t, append(args, "--profile", file, "--break-even")...)
