@@ -103,14 +103,18 @@ func (q *question) inside(ruled tasks.Plan) {
 		all = append(all, tasks.Choice{Submodule: submodules.Solo})
 	}
 	for _, c := range all {
-		var p tasks.Plan
-		for k := range q.on.Depth() - 1 {
-			p = p.Set(string(q.on.Level(k).Symbol), c)
-		}
-		if !p.Equal(first) {
+		if p := q.everywhereInside(c); !p.Equal(first) {
 			q.insides = append(q.insides, p)
 		}
 	}
+}
+
+// everywhereInside is a choice at all levels inside nodes.
+func (q *question) everywhereInside(c tasks.Choice) (p tasks.Plan) {
+	for k := range q.on.Depth() - 1 {
+		p = p.Set(string(q.on.Level(k).Symbol), c)
+	}
+	return p
 }
 
 // adapt and nbc are choices without a number or an inner segment.
@@ -444,10 +448,15 @@ func (q *question) exchanges() {
 	if q.sharesNodes() {
 		shapes = []tasks.Shape{tasks.Flat, tasks.Lanes, tasks.Han}
 	}
+	leaders := q.insides
 	for _, shape := range shapes {
 		ranks := q.nodes
-		if shape == tasks.Flat {
+		q.insides = leaders
+		switch shape {
+		case tasks.Flat:
 			ranks = q.on.Size()
+		case tasks.Lanes: // inside, too, all give all others something
+			q.insides = append(leaders[:len(leaders):len(leaders)], q.everywhereInside(adapt(submodules.Pairwise)))
 		}
 		whole := []tasks.Choice{adapt(submodules.Pairwise), nbc(submodules.Pairwise)}
 		if ranks <= mostLinear {

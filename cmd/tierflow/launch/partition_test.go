@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -19,32 +21,35 @@ import (
 
 func init() { rankPrograms["islander"] = islander }
 
-// islander sums with those it can go on with, and says who they are, or why it can't. After a loss it sums some more.
-func islander([]string) {
+// islander sums with those it can go on with, and says who they are, or why it can't. After a loss it goes on until one of
+// them sees a file.
+func islander(args []string) {
 	ctx := context.Background()
 	comm, err := planner.Join(ctx, nil)
 	check(err)
 	me := comm.Rank()
-	for left := -1; left != 0; left-- {
-		ranks := []int64{1 << me}
+	for said, lost := false, false; ; {
+		ranks := []int64{1 << me, 0} // and whether it ends
+		if _, missing := os.Stat(args[0]); missing == nil {
+			ranks[1] = 1
+		}
 		if err = planner.AllreduceNow(ctx, comm, ranks, ranks, tasks.Sum); planner.Recoverable(err) {
+			said, lost = false, true
 			if comm, _, err = comm.Shrink(ctx); err == nil {
-				left = 20
 				continue
 			}
 		}
-		if err != nil {
+		if err != nil || ranks[1] > 0 {
 			break
 		}
-		switch left {
-		case -1:
-			fmt.Printf("rank %d has begun\n", me)
-		case 1:
+		switch {
+		case said:
+		case lost:
 			fmt.Printf("rank %d goes on with %b\n", me, ranks[0])
+		default:
+			fmt.Printf("rank %d has begun\n", me)
 		}
-		if left < 0 {
-			left = -1 // until something happens
-		}
+		said = true
 		time.Sleep(10 * time.Millisecond)
 	}
 	if errors.Is(err, planner.ErrMinority) || errors.Is(err, planner.ErrExcluded) {
@@ -107,7 +112,8 @@ func TestPartition(t *testing.T) {
 			for n := range test.nodes {
 				hosts = append(hosts, fmt.Sprintf("node%d:1", n))
 			}
-			cmd, out := c.start(t, Options{Hosts: strings.Join(hosts, ","), Min: 1, Program: rankLine(t, "islander"), Timeout: forever})
+			end := filepath.Join(t.TempDir(), "end")
+			cmd, out := c.start(t, Options{Hosts: strings.Join(hosts, ","), Min: 1, Program: rankLine(t, "islander", end), Timeout: forever})
 			said := func(what string, n int) {
 				t.Helper()
 				eventually(t, forever, func() error {
@@ -126,6 +132,11 @@ func TestPartition(t *testing.T) {
 				for _, way := range test.cuts {
 					c.heal(t, way[0], way[1])
 				}
+			}
+			// Those who go on are there until the others know: once they had ended nobody would be left who could tell.
+			said("stands still", test.nodes-len(test.goOn))
+			if err := os.WriteFile(end, nil, 0o600); err != nil {
+				t.Fatal(err)
 			}
 			if err := cmd.Wait(); err != nil {
 				t.Errorf("%v\n%s", err, out.String())

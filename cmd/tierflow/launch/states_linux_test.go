@@ -130,7 +130,7 @@ func TestQuitIsLeftToTheProgram(t *testing.T) {
 	if status := cmd.ProcessState.ExitCode(); status != 7 {
 		t.Errorf("status %d, want the program's\n%s", status, out)
 	}
-	says(t, out.String(), `rank 0: in no call after barrier #\d+, .* at launch\.notified states_linux_test\.go:\d+$`, `has handled`)
+	says(t, out.String(), `rank 0: in no call after barrier #\d+, .* at launch\.notified states_linux_test\.go:\d+( \([a-z ]+\))?$`, `has handled`)
 }
 
 // Of processes with a limit for calls all hear which rank is late, and of no other one.
@@ -146,7 +146,7 @@ func TestProcessesNameTheLate(t *testing.T) {
 		r.want(t, 0)
 		text := r.stdout.String()
 		says(t, text, `\[2\] heard start barrier: communicator is broken: barrier: rank 2 has not come( for 0\.\d s)?, it is in no call after barrier #0,`)
-		named := regexp.MustCompile(`heard .*barrier: rank 2 has not come( for 0\.\d s)?, it is in no call after barrier #0, at most \d\.\d s ago, at launch\.tardy states_linux_test\.go:\d+: the limit of 700ms`)
+		named := regexp.MustCompile(`heard .*barrier: rank 2 has not come( for 0\.\d s)?, it is in no call after barrier #0, at most \d\.\d s ago, at launch\.tardy states_linux_test\.go:\d+( \([a-z ]+\))?: the limit of 700ms`)
 		if n := len(named.FindAllString(text, -1)); n != 4 {
 			t.Errorf("%d of 4 ranks name rank 2 in\n%s", n, text)
 		}
