@@ -267,13 +267,15 @@ func (x *exchange) ring(n float64, combines bool) {
 		hop = x.near.both(part).times(1 - share).plus(hop.times(share))
 	}
 	hop = later(later(hop, Terms{Processor: busiest}), Terms{Wire: wire})
+	passes := 2.0 // of a byte through the node's memory: a copy
 	if combines { // a rank after the other
 		adds := x.step + x.combined(part)
 		hop.Work += adds
 		x.busy.Work += rounds * adds
-		if part > x.eager && x.close > 1 { // a node's ranks copy and combine at the same time
-			hop = later(hop, work(5*x.memory*float64(x.close)*part))
-		}
+		passes += 3
+	}
+	if x.close > 1 { // a node's ranks do so at the same time
+		hop = later(hop, work(passes*x.memory*float64(x.close)*part))
 	}
 	x.first = x.first.plus(hop.times(rounds))
 	x.wired += rounds * wire
