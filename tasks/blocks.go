@@ -101,7 +101,7 @@ func (b *blocks) locate(t *Task, first bool) {
 	if r.TakesBlocks() && t.Kind.Op.Scatters() && b.final(at) && r.Receives(b.Rank) {
 		t.out = store{Recv, input.off, oneBlock}
 	}
-	n := min(b.elems, r.Count-from) * size
+	n := b.length(t)
 	t.Src = Span{Region: t.in.region, Off: t.in.off, Len: n}
 	t.Dst = Span{Region: t.out.region, Off: t.out.off, Len: n}
 	if b.acrossLanes(b.Phases[at]) { // a lane's shard
@@ -178,8 +178,7 @@ func (g *Graph) Runs(t *Task) (src, dst []Span) {
 // runs is where the blocks of some ranks lie. Whole blocks of neighbours are one run.
 func (b *blocks) runs(t *Task, st store, ranks []levels.Rank) []Span {
 	var all []Span
-	whole := b.Segments == 1 && b.Request.Pitch <= b.Request.Count
-	differ := b.Request.Differ()
+	whole, differ := b.isWhole(), b.Request.Differ()
 	for i := 0; i < len(ranks); {
 		s, next := b.blockIn(t, st, ranks[i]), i+1
 		each := s.Len

@@ -197,3 +197,12 @@ func (g *Graph) final(at int) bool {
 	}
 	return true
 }
+
+// isWhole reports whether a segment is all there is of each block, so that blocks of
+// neighbours lie side by side everywhere.
+func (g *Graph) isWhole() bool { return g.Segments == 1 && g.Request.Pitch <= g.Request.Count }
+
+// length is the bytes of a segment.
+func (g *Graph) length(t *Task) int64 {
+	return min(g.elems, g.Request.Count-int64(t.Segment)*g.elems) * int64(g.Request.Type.Size())
+}

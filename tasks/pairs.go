@@ -63,7 +63,3 @@ func (x *exchange) pairIn(t *Task, st store, from, to levels.Rank) Span {
 	}
 	return s
 }
-
-// isWhole reports whether a segment is all there is of each block, so that blocks of
-// neighbours lie side by side everywhere.
-func (x *exchange) isWhole() bool { return x.Segments == 1 && x.Request.Pitch <= x.Request.Count }

@@ -125,8 +125,3 @@ func (s *scan) inScratch(t *Task, n int) Span {
 func (s *scan) vectorAt(t *Task, r Region) Span {
 	return Span{Region: r, Off: int64(t.Segment) * s.elems * int64(s.Request.Type.Size()), Len: s.length(t)}
 }
-
-// length is the bytes of a segment.
-func (g *Graph) length(t *Task) int64 {
-	return min(g.elems, g.Request.Count-int64(t.Segment)*g.elems) * int64(g.Request.Type.Size())
-}
