@@ -3,7 +3,6 @@ package tune
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/tierflow/tierflow/planner/table"
 )
@@ -35,13 +34,8 @@ func (f *Fleet) Batches() int { return f.batches }
 // Run measures what Table doesn't have yet and returns it with the entries that follow, as
 // [Search.Run] does.
 func (f *Fleet) Run(ctx context.Context, m PartMeter) (*table.Table, error) {
-	switch {
-	case ctx == nil:
-		return f.Table, fmt.Errorf("search: %w", errNoContext)
-	case m == nil:
-		return f.Table, fmt.Errorf("search: %w", errNoMeter)
-	case f.Topology == nil || f.Topology.Depth() == 0:
-		return f.Table, fmt.Errorf("search: %w", errNoTopology)
+	if err := f.check(ctx, m != nil); err != nil {
+		return f.Table, err
 	}
 	if err := f.begin(ctx); err != nil {
 		return f.Table, err
@@ -63,14 +57,8 @@ func (f *Fleet) Run(ctx context.Context, m PartMeter) (*table.Table, error) {
 		if err != nil {
 			return f.Table, err
 		}
-		if f.done >= saved+saveEvery {
-			saved = f.done
-			if f.Save != nil {
-				f.decide()
-				if err := f.Save(f.Table); err != nil {
-					return f.Table, err
-				}
-			}
+		if err := f.saveSince(&saved, f.decide); err != nil {
+			return f.Table, err
 		}
 	}
 	f.tell(0)
@@ -86,7 +74,7 @@ func (f *Fleet) begin(ctx context.Context) error {
 	f.Method, f.done, f.batches, f.held, f.members = Learn, 0, 0, nil, nil
 	var all []*knowledge
 	for _, m := range f.Machines {
-		on, err := m.topology(f.Topology)
+		on, err := m.On(f.Topology)
 		if err != nil {
 			return err
 		}
@@ -108,8 +96,8 @@ func (f *Fleet) begin(ctx context.Context) error {
 	return nil
 }
 
-// batch returns what is measured next, at one time: in the order in which it is asked for, up to
-// what does not fit any more.
+// batch returns what is measured next, at one time: all that fits beside each other, in the order of
+// the learners' questions.
 func (f *Fleet) batch(places *Slots) (jobs []job, parts []Part) {
 	places.Clear()
 	for {

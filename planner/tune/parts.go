@@ -180,15 +180,24 @@ func shareJSON(ctx context.Context, c *planner.Comm, v any, root int) error {
 			return fmt.Errorf("share a result: %w", err)
 		}
 	}
+	data, err := ShareBytes(ctx, c, data, root)
+	if err != nil || c.Rank() == root {
+		return err
+	}
+	return json.Unmarshal(data, v)
+}
+
+// ShareBytes returns root's bytes on all ranks; nil: there are none.
+func ShareBytes(ctx context.Context, c *planner.Comm, data []byte, root int) ([]byte, error) {
 	n := []int64{int64(len(data))}
 	if err := planner.BcastNow(ctx, c, n, root); err != nil {
-		return err
+		return nil, err
+	}
+	if n[0] == 0 {
+		return nil, nil
 	}
 	if c.Rank() != root {
 		data = make([]byte, n[0])
 	}
-	if err := planner.BcastNow(ctx, c, data, root); err != nil || c.Rank() == root {
-		return err
-	}
-	return json.Unmarshal(data, v)
+	return data, planner.BcastNow(ctx, c, data, root)
 }

@@ -58,13 +58,8 @@ var ErrInterrupted = errors.New("interrupted: the table has what was measured un
 // reason to end, and then the table is good. A meter that stands for all ranks is
 // interrupted by the end of ctx, too, in the middle of a measurement.
 func (s *Search) Run(ctx context.Context, m Meter) (*table.Table, error) {
-	switch {
-	case ctx == nil:
-		return s.Table, fmt.Errorf("search: %w", errNoContext)
-	case m == nil:
-		return s.Table, fmt.Errorf("search: %w", errNoMeter)
-	case s.Topology == nil || s.Topology.Depth() == 0:
-		return s.Table, fmt.Errorf("search: %w", errNoTopology)
+	if err := s.check(ctx, m != nil); err != nil {
+		return s.Table, err
 	}
 	_, alone := m.(sideways)
 	if err := s.planWork(func() error { return s.goesOn(ctx, alone) }); err != nil {
@@ -92,19 +87,39 @@ func (s *Search) Run(ctx context.Context, m Meter) (*table.Table, error) {
 		if len(s.job) == 0 {
 			s.job = s.next()
 		}
-		if s.done >= saved+saveEvery {
-			saved = s.done
-			if s.Save != nil {
-				s.decide()
-				if err := s.Save(s.Table); err != nil {
-					return s.Table, err
-				}
-			}
+		if err := s.saveSince(&saved, s.decide); err != nil {
+			return s.Table, err
 		}
 	}
 	s.tell()
 	s.decide()
 	return s.Table, nil
+}
+
+// check complains of what a search can't do without.
+func (s *Search) check(ctx context.Context, metered bool) error {
+	switch {
+	case ctx == nil:
+		return fmt.Errorf("search: %w", errNoContext)
+	case !metered:
+		return fmt.Errorf("search: %w", errNoMeter)
+	case s.Topology == nil || s.Topology.Depth() == 0:
+		return fmt.Errorf("search: %w", errNoTopology)
+	}
+	return nil
+}
+
+// saveSince saves the table, once it is decided, if enough was measured since the last time.
+func (s *Search) saveSince(saved *int, decide func()) error {
+	if s.done < *saved+saveEvery {
+		return nil
+	}
+	*saved = s.done
+	if s.Save == nil {
+		return nil
+	}
+	decide()
+	return s.Save(s.Table)
 }
 
 // errInterrupted says how far the search came.

@@ -47,7 +47,7 @@ func (s *Slots) Place(m Machine) []levels.Rank {
 	like := s.first[m.String()]
 	if like == nil {
 		var err error
-		if like, err = m.topology(s.whole); err != nil {
+		if like, err = m.On(s.whole); err != nil {
 			return nil
 		}
 		s.first[m.String()] = like
@@ -87,8 +87,8 @@ func (s *Slots) use(rack int32) {
 	}
 }
 
-// topology is a machine's, on the first nodes of a whole.
-func (m Machine) topology(whole *levels.Topology) (*levels.Topology, error) {
+// On is the machine's topology, on the first nodes of a whole.
+func (m Machine) On(whole *levels.Topology) (*levels.Topology, error) {
 	ranks, err := whole.Pick(m.Nodes, m.PerNode)
 	if err != nil {
 		return nil, err

@@ -73,7 +73,7 @@ func TestSlotsOnDrawnMachines(t *testing.T) {
 		s, used, n := NewSlots(whole), map[int32]int{}, 0
 		for turn := range 8 {
 			m := Machine{Nodes: 1 + rng.IntN(whole.Nodes()), PerNode: 1 + rng.IntN(2)}
-			like, err := m.topology(whole)
+			like, err := m.On(whole)
 			if err != nil {
 				continue // a node has fewer ranks
 			}

@@ -20,6 +20,11 @@ import (
 // machine of its own.
 type submachine struct{ nodes, perNode int }
 
+// on is its topology.
+func (m submachine) on(whole *levels.Topology) (*levels.Topology, error) {
+	return tune.Machine{Nodes: m.nodes, PerNode: m.perNode}.On(whole)
+}
+
 // readMachines returns the machines that --machines lists, or --nodes and --ppn span; none:
 // the job's ranks are the machine.
 func (u *Tuning) readMachines(t *levels.Topology) (all []submachine, err error) {
@@ -137,14 +142,12 @@ func (u *Tuning) learnMachines(ctx context.Context, r *Rank, all []submachine, m
 
 // describeMachine notes in the table what is tuned for.
 func (u *Tuning) describeMachine(made *table.Table, r *Rank, m submachine) error {
-	ranks, err := r.Topology.Pick(m.nodes, m.perNode)
+	on, err := m.on(r.Topology)
 	if err != nil {
 		return err
 	}
 	sub := *r
-	if sub.Topology, err = r.Topology.Sub(ranks); err != nil {
-		return err
-	}
+	sub.Topology = on
 	u.describeOrigin(made, &sub, tune.Learn)
 	return nil
 }
@@ -170,11 +173,7 @@ func (m submachine) around(all []submachine, t *levels.Topology) (between []*lev
 		if slices.Contains(all, s) {
 			continue
 		}
-		ranks, err := t.Pick(s.nodes, s.perNode)
-		if err != nil {
-			return nil, err
-		}
-		sub, err := t.Sub(ranks)
+		sub, err := s.on(t)
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/planner/tune"
 )
 
 // loadTable returns the table to add to. Rank 0's file counts: all ranks must agree on
@@ -42,10 +43,10 @@ func (u *Tuning) loadTable(ctx context.Context, r *Rank) (*table.Table, error) {
 		}
 		return table.Parse(u.output, data, u.Registry)
 	}
-	if why, err := shareBytes(ctx, r.Comm, []byte(reason)); err != nil || len(why) > 0 {
+	if why, err := tune.ShareBytes(ctx, r.Comm, []byte(reason), 0); err != nil || len(why) > 0 {
 		return nil, cmp.Or(err, errors.New(string(why)))
 	}
-	data, err := shareBytes(ctx, r.Comm, data)
+	data, err := tune.ShareBytes(ctx, r.Comm, data, 0)
 	if err != nil || len(data) == 0 {
 		return made, err
 	}
@@ -66,19 +67,4 @@ func (u *Tuning) checkLinks(r *Rank, t *table.Table) error {
 		return fmt.Errorf("--resume: %s was measured over links %q, these are %q", u.output, have, now)
 	}
 	return nil
-}
-
-// shareBytes returns rank 0's bytes on all ranks.
-func shareBytes(ctx context.Context, c *planner.Comm, data []byte) ([]byte, error) {
-	n := []int64{int64(len(data))}
-	if err := planner.BcastNow(ctx, c, n, 0); err != nil {
-		return nil, err
-	}
-	if n[0] == 0 {
-		return nil, nil
-	}
-	if c.Rank() > 0 {
-		data = make([]byte, n[0])
-	}
-	return data, planner.BcastNow(ctx, c, data, 0)
 }
