@@ -1,0 +1,189 @@
+package learn
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tierflow/tierflow/costs/forest"
+)
+
+// Train trains a forest of all examples. Answers are by the last forest. However often it is
+// called, the learner's questions are the same.
+func (l *Learner) Train() {
+	if l.fit() {
+		l.askFor(l.near)
+	}
+}
+
+// fit trains a forest of all examples, and reports whether there were new ones.
+func (l *Learner) fit() bool {
+	if len(l.y) == l.trained {
+		return false
+	}
+	f, err := forest.Train(l.x, l.y, forest.Options{Seed: l.o.Seed, Trees: l.o.Trees})
+	if err != nil {
+		panic(fmt.Sprintf("learn: examples that no forest takes: %v", err)) // points have equal features, times are above 0
+	}
+	l.forest, l.trained = f, len(l.y)
+	l.weigh()
+	return true
+}
+
+// look finds out what to ask next, if there is something new to learn from, and notes the sum that
+// the learner stops by. Each eighth look is at all points.
+func (l *Learner) look() {
+	if len(l.y) == l.looked {
+		return
+	}
+	l.fit()
+	l.looked = len(l.y)
+	if len(l.sums)%lookAtAll == 0 {
+		l.askFor(nil)
+		l.narrow()
+	} else {
+		l.askFor(l.near)
+	}
+	l.sums = append(l.sums, l.sum)
+}
+
+// askFor asks the forest for some points, or all without a list, and finds out what all are worth.
+func (l *Learner) askFor(some []int) {
+	for _, i := range some {
+		l.ask(i)
+	}
+	if some == nil {
+		for i := range l.points {
+			l.ask(i)
+		}
+	}
+	l.sum = l.value()
+}
+
+// weigh finds out how much better than priors alone the forest is, for examples it has not seen.
+// By that share of its squared error it corrects them: what is no better than chance would make
+// good priors worse.
+func (l *Learner) weigh() {
+	priors := 0.0
+	for _, y := range l.y {
+		priors += y * y / float64(len(l.y))
+	}
+	l.trust, l.wrong = 1, l.forest.Wrong()
+	if priors > 0 {
+		l.trust, l.wrong = max(0, 1-l.wrong/priors), min(l.wrong, priors)
+	}
+}
+
+// Of each choice so many points are looked at each time: those that are worth most, and those
+// that seem fastest. All are every eighth time. So a look takes as long with thousands of plans
+// as with some dozens.
+const (
+	lookAtAll = 8
+	lookNear  = 24
+)
+
+// narrow finds the points to look at each time.
+func (l *Learner) narrow() {
+	l.near = l.near[:0]
+	for _, all := range l.by {
+		if len(all) <= 2*lookNear {
+			l.near = append(l.near, all...)
+			continue
+		}
+		all = slices.Clone(all)
+		slices.SortStableFunc(all, func(i, j int) int { return cmp.Compare(l.worth[j], l.worth[i]) })
+		l.near = append(l.near, all[:lookNear]...)
+		rest := all[lookNear:]
+		slices.SortStableFunc(rest, func(i, j int) int { return cmp.Compare(l.mean[i], l.mean[j]) })
+		l.near = append(l.near, rest[:lookNear]...)
+	}
+}
+
+// ask asks the forest for a point, unless that was measured.
+func (l *Learner) ask(i int) {
+	p := &l.points[i]
+	if l.ns[i] > 0 {
+		l.mean[i], l.spread[i] = math.Log2(l.ns[i]), 0
+		return
+	}
+	l.mean[i], l.spread[i] = l.forest.Both(p.Features)
+	l.mean[i] = l.trust*l.mean[i] + l.base(p.Prior)
+	l.spread[i] *= l.trust * l.trust
+	if l.o.Pick == BySpread && l.o.Bootstrap {
+		l.spread[i] = l.forest.AfterBootstrap(p.Features)
+	}
+}
+
+// value finds out what points are worth. It returns the sum that the learner stops by.
+func (l *Learner) value() (sum float64) {
+	if l.o.Pick == ByGain {
+		choices := 0.0
+		for _, all := range l.by {
+			if len(all) > 0 && !l.points[all[0]].Aside {
+				sum, choices = sum+l.gains(all), choices+1
+			}
+		}
+		sum /= max(choices, 1)
+	} else {
+		for i, w := range l.spread {
+			l.worth[i] = 0
+			if l.isOpen(i) {
+				l.worth[i], sum = w, sum+w
+			}
+		}
+	}
+	return sum
+}
+
+// gains turns the spread of a choice's points into what is hoped to be gained by each, as a
+// share of the time: the expected improvement (Jones and others 1998, equation 15) on what would
+// be chosen now. What would be chosen is measured to find out whether the second best is better.
+// Where measurements were in vain there is as many times less hope. It returns the largest.
+func (l *Learner) gains(all []int) (most float64) {
+	best, second := -1, -1
+	for _, i := range all {
+		switch {
+		case l.failed[i]:
+		case best < 0 || l.mean[i] < l.mean[best]:
+			best, second = i, best
+		case second < 0 || l.mean[i] < l.mean[second]:
+			second = i
+		}
+	}
+	for _, i := range all {
+		if !l.isOpen(i) {
+			l.worth[i] = 0
+			continue
+		}
+		sigma := l.deviation(i)
+		l.worth[i] = 0
+		if sigma > 0 {
+			rival := best
+			if i == best {
+				rival = second
+			}
+			if rival >= 0 {
+				l.worth[i] = math.Ln2 * improvement(-math.Abs(l.mean[rival]-l.mean[i]), sigma) / (1 + l.vain[l.points[i].Choice])
+			}
+		}
+		most = max(most, l.worth[i])
+	}
+	return most
+}
+
+// deviation is how far a point's prediction may be off, log₂. To the trees' spread comes the error
+// that they show for examples they have not seen. Such an example has others about a step away, so
+// further away the error is as many times as large.
+func (l *Learner) deviation(at int) float64 {
+	trees := float64(l.forest.Trees() - 1)
+	far := max(.5, l.far[at])
+	return math.Sqrt(float64(l.spread[at]*trees*trees) + float64(l.wrong*far*far))
+}
+
+// improvement is by how much a normal variable with a mean below 0 by off, and a deviation, is
+// expected to be below 0, if what is above counts as 0.
+func improvement(off, sigma float64) float64 {
+	z := off / sigma
+	return off*math.Erfc(-z/math.Sqrt2)/2 + sigma*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)
+}
