@@ -184,9 +184,6 @@ func takeOver(ctx context.Context, c *Comm, from int, mine digests, parts []Part
 	if err := AllreduceNow(ctx, c, differs, differs, tasks.Bor); err != nil {
 		return 0, err
 	}
-	if len(sums) == 0 {
-		return 0, nil // all ranks' parts are empty
-	}
 	for i, p := range parts {
 		n := len(mine[i])
 		sent, err := sendChunks(ctx, c, from, differs[:n], p.Data)
