@@ -169,9 +169,9 @@ func (x *Priced) Missing(cut bool) (Unit, bool) {
 	return Unit{}, false
 }
 
-// Together returns what the first of several segments takes, and what each further one adds, ns, where
-// all phases were measured together with segments of so many bytes. That is the stable stage with its
-// company: levels overlap as far as they do, and hinder each other (HAN, section III-A2, equations 3
+// Together returns the time of the first of several segments, and what each further one adds, ns.
+// They are of all phases measured together, with segments of so many bytes. That is the stable stage
+// with its company: levels overlap as far as they do, and hinder each other (HAN, section III-A2, equations 3
 // and 4).
 func (x *Priced) Together(bytes int64) (first, each float64, known bool) {
 	at, known := x.one.find(bytes)
@@ -183,7 +183,7 @@ func (x *Priced) Together(bytes int64) (first, each float64, known bool) {
 	return first, each, each > 0
 }
 
-// terms are the summands of NS, or of what the phases take together where that is known.
+// terms are the summands of NS. Where all phases were measured together, they are of that.
 func (x *Priced) terms(c Cut) ([]Term, error) {
 	if first, each, known := x.Together(c.Bytes); known && c.Segments > 1 {
 		key := x.makeup.Many.Key

@@ -40,7 +40,7 @@ type Comm struct {
 	never    []levels.Rank           // of the world, members that have never made it and never will
 	agreed   uint32                  // calls of Agree
 	seal     *submodules.Program     // see Seal; nil: none
-	complete uint32                  // calls whose data is complete here, and that of all before; counted where there is a seal
+	complete uint32                  // calls with complete data here, up to the first one without; counted with a seal
 	next     *Comm                   // what it has shrunk to; nil: nothing
 	limit    *limit                  // nil: no call has failed because of those
 	counters Counters

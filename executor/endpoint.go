@@ -71,7 +71,7 @@ type losses struct {
 	suspects []suspect      // the oldest first
 }
 
-// wheel is who drives, and who waits for that.
+// wheel is the goroutine that drives, and those that wait.
 type wheel struct {
 	driving    bool           // somebody drives
 	driver     driver         // for whom; while driving

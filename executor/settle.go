@@ -22,8 +22,8 @@ const (
 // communicator breaks on all ranks and the error is the context's cause. Waiting again returns the same error.
 func (r *Run) Wait(ctx context.Context) error { return r.settle(ctx, r.ending.Wait(ctx)) }
 
-// settle returns how a call has ended. One that has failed on a sealed communicator waits until those who go on
-// agree: no program has to call anything for that. When ctx is done they have some time more; then this rank leaves, and
+// settle returns how a call has ended. On a sealed communicator a failed call waits for the agreement of those who go
+// on. No program has to call anything for that. When ctx is done they have some time more; then this rank leaves, and
 // the others go on without it.
 func (r *Run) settle(ctx context.Context, err error) error {
 	if err == nil || r.seal == nil {
@@ -50,8 +50,7 @@ func (r *Run) settle(ctx context.Context, err error) error {
 	return err
 }
 
-// decide waits until those who go on have agreed what becomes of a communicator that is broken; when ctx is done, so
-// long more.
+// decide waits for the agreement about a broken communicator. When ctx is done it waits so much longer.
 func (c *Comm) decide(ctx context.Context, more time.Duration) (*ballot.Matter, error) {
 	e := c.e
 	e.mu.Lock()

@@ -108,12 +108,13 @@ type Options struct {
 	// program says otherwise: nobody else could say why a job stands still.
 	Log *slog.Logger
 	// Uniform lets each collective end alike on all ranks that go on after a death: well on all of them, or
-	// with an error on all of them. After an error a rank's input is what it was before the call, also where send and recv
-	// are one slice: the call can be made again on what [Comm.Shrink] returns. So no [Comm.Agree] is needed.
+	// with an error on all of them. After an error a rank's input is as before the call, even if send and recv
+	// are one slice. So the call can be made again on what [Comm.Shrink] returns, and no [Comm.Agree] is needed.
 	// Each call ends with a barrier then, and what an in-place call would overwrite is copied before it. A call
-	// that fails returns once those who go on have agreed, which takes them no program's call; one whose context ends,
-	// 2 s later at most, and then this rank is none of them. Sends and receives, and [Comm.ExchangeNow], are not uniform. In a job of
-	// processes rank 0's counts, for all ranks. It holds for communicators made from this one too.
+	// that fails returns once those who go on have agreed. Their programs need not call anything for that. A call whose
+	// context ends returns 2 s later at most, and then this rank is none of them. Sends and receives, and
+	// [Comm.ExchangeNow], are not uniform. In a job of processes rank 0's counts, for all ranks. It holds for
+	// communicators made from this one too.
 	Uniform bool
 	// StallAfter is how long a collective waits before Log hears what for.
 	// 0: 10 s; negative: never.

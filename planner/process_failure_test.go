@@ -455,7 +455,7 @@ func TestCloseTimeout(t *testing.T) {
 	}
 }
 
-// Who waits in Close hears who has not come to it, and where that one is.
+// Close, while it waits, says which rank has not come to it, and where that one stands.
 func TestCloseNamesTheLate(t *testing.T) {
 	for _, perNode := range []int{1, 2} {
 		said := &lockedBuffer{}

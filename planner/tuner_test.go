@@ -230,6 +230,7 @@ func TestTuneErrors(t *testing.T) {
 	}
 	for want, o := range map[string]planner.Tuning{
 		"it takes one of both": {},
+
 		`value "small" and plans ["w=2"]; it takes one of both`: {Value: "small", Plans: []string{"w=2"}},
 		"$large: no such value":                                 {Value: "large", Numbers: []int64{1}},
 		"numbers [0]; it takes some beside what $small is, 0":   {Value: "small", Numbers: []int64{0}},

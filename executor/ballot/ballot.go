@@ -258,8 +258,8 @@ func (m *Matter) send(out []agree.Message) {
 	}
 }
 
-// tend looks after an agreement until it is decided: who is lost by now, what has to be said
-// again, which end can be proven.
+// tend looks after an agreement until it is decided. It takes in losses, says things again, and
+// proves ends.
 func (m *Matter) tend() {
 	v := m.voter
 	look := time.NewTicker(lookTime)
@@ -323,8 +323,8 @@ func (m *Matter) update() {
 	})
 }
 
-// prove looks for the ends of those who are lost, where the others can't go on without a proof; quiet: and of
-// those who say nothing for long though no program has to say anything. They may have ended unheard.
+// prove looks for the ends of lost ranks, where the others can't go on without a proof. quiet: it looks for
+// those of silent ranks too, though no program has to say anything. They may have ended unheard.
 func (m *Matter) prove(quiet bool) {
 	v := m.voter
 	v.mu.Lock()

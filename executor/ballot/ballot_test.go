@@ -153,7 +153,7 @@ func TestProof(t *testing.T) {
 	})
 }
 
-// The decision has the fewest and the most calls that those who voted have told, also where the numbers begin anew.
+// The decision has the fewest and the most calls of all votes. That holds where the numbers begin anew, too.
 func TestCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPaper(3)

@@ -9,8 +9,8 @@ import (
 	"github.com/tierflow/tierflow/executor/wire"
 )
 
-// Of a payload that comes in pieces the pace is that of the pieces after the first, and a rank
-// that has looked elsewhere meanwhile learns nothing.
+// The pace of a payload in pieces is that of the pieces after the first. A rank that has looked
+// elsewhere meanwhile learns nothing.
 func TestArrivalPace(t *testing.T) {
 	const piece, pause, ticks = 20_000, 8 * time.Millisecond, 8
 	for _, blind := range []bool{false, true} {

@@ -195,8 +195,8 @@ func (l *learning) take(one *lesson) (j job, ok bool) {
 	return j, true
 }
 
-// list lists what to measure next of a lesson: the rule's plans, then what the learner asks for,
-// and in the end what would be chosen.
+// list lists what to measure next of a lesson: the rule's plans, then the learner's questions, and
+// in the end what would be chosen.
 func (l *learning) list(one *lesson) {
 	if !one.ruled {
 		one.ruled = true

@@ -74,8 +74,7 @@ func setOf(t *table.Table, coll string) *Set {
 	return s
 }
 
-// learned returns the table that would have been made by measuring only what method learn asks for,
-// of a table that has everything.
+// learned makes a table by method learn, whose measurements come from a table that has everything.
 func learned(ctx context.Context, sets []*Set, seed uint64) (*table.Table, error) {
 	whole := sets[0].of
 	made := &table.Table{Version: table.Version, Provenance: whole.Provenance}

@@ -26,7 +26,7 @@
 //	TIERFLOW_RENDEZVOUS_FD                    rank 0 only: the descriptor of that listener
 //	TIERFLOW_BLAME_FD                         the descriptor of a pipe, for whose failure it has met first
 //	TIERFLOW_STATE_FD                         the descriptor through which [Options.Timeout] asks it what it is in
-//	TIERFLOW_LOBBY_FD                         with [Options.MaxRestarts]: a socket, for who waits to join and who may
+//	TIERFLOW_LOBBY_FD                         with [Options.MaxRestarts]: a socket for newcomers: some wait to join, others are let in
 //	TIERFLOW_RESTARTS                         of a process that was started again: how many restarts the job has had
 //	TIERFLOW_SECRET                           64 hex digits, new for every job
 //	TIERFLOW_NODE                             only when one machine plays several nodes, or when asked: its node

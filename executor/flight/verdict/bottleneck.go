@@ -47,8 +47,8 @@ type pace struct {
 
 // Bottleneck returns the node, or the two nodes, whose ways carry less than half of what the
 // other ways do, while the job waits for them. left is what senders know of what they sent,
-// and arrived what receivers know: that tells of short messages too, where it is less than a quarter.
-// Where the ranks are crowded, and wait longer for processors than they run, it is less than a tenth.
+// and arrived what receivers know. Receivers know of short messages too; by them less than a quarter counts.
+// Where the ranks are crowded, and wait longer for processors than they run, less than a tenth counts.
 // nodes has the name of each rank's node. nil: there is none, or too little has passed to tell.
 func Bottleneck(left, arrived []Flow, nodes []string, crowded bool) *Finding {
 	part, burst := slowPart, slowBurst

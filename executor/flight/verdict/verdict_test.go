@@ -272,7 +272,7 @@ func TestBottleneck(t *testing.T) {
 	}
 }
 
-// What arrives little at a time tells of a slow network where what left doesn't.
+// Bursts tell of a slow network by their arrival, where senders notice nothing.
 func TestBottleneckOfBursts(t *testing.T) {
 	nodes := []string{"a", "a", "b", "c"}
 	left := []Flow{{2, 0, 1200e6, 5e6, false, 0.9}, {0, 2, 1300e6, 9e6, false, 0.1}}
