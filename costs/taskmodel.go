@@ -188,11 +188,7 @@ func (x *Priced) terms(c Cut) ([]Term, error) {
 	if first, each, known := x.Together(c.Bytes); known && c.Segments > 1 {
 		key := x.makeup.Many.Key
 		key.Segment = c.Bytes
-		return []Term{
-			{Name: "first " + key.Task, Count: 1, NS: first, Key: key},
-			{Name: "each " + key.Task, Count: c.Segments - 2, NS: each, Key: key},
-			{Name: "the last", Count: 1, NS: c.Last * each, Key: key},
-		}, nil
+		return append([]Term{{Name: "first " + key.Task, Count: 1, NS: first, Key: key}}, c.further(key, each)...), nil
 	}
 	if u, missing := x.Missing(c.Segments > 1); missing {
 		return nil, fmt.Errorf("%w: %v", ErrUnmeasured, u.Key)
@@ -208,8 +204,15 @@ func (x *Priced) terms(c Cut) ([]Term, error) {
 	}
 	level, each, _ := x.slowestLevel(c.Bytes)
 	key := x.makeup.Flows[level][0].Key
-	return append(terms, Term{Name: "each " + key.Task, Count: c.Segments - 2, NS: each, Key: key},
-		Term{Name: "the last", Count: 1, NS: c.Last * each, Key: key}), nil
+	return append(terms, c.further(key, each)...), nil
+}
+
+// further are the terms of all segments after the first.
+func (c Cut) further(key Key, each float64) []Term {
+	return []Term{
+		{Name: "each " + key.Task, Count: c.Segments - 2, NS: each, Key: key},
+		{Name: "the last", Count: 1, NS: c.Last * each, Key: key},
+	}
 }
 
 // PredictByTasks is [Predict] from tasks that were measured by themselves, or all together, whatever

@@ -210,7 +210,7 @@ func (x *exchange) shares() (all []int) {
 	return all
 }
 
-// parts returns how large so many parts of n bytes are: one of them may be the largest.
+// parts returns the bytes of so many of the x.size parts into which n bytes are cut, the largest among them.
 func (x *exchange) parts(count int, n float64) float64 {
 	return (float64(count-1) + x.skew) * n / float64(x.size)
 }

@@ -82,7 +82,8 @@ type outline struct {
 	on     *levels.Hierarchy
 	phases []tasks.Phase
 	widest []int     // by phase: ranks of the largest group
-	shares []float64 // by phase: share of all ranks that the largest group's members lead
+	shares []float64 // by phase: share of all ranks that the largest group's members lead; 1 without blocks
+	skews  []float64 // by phase: how many times the mean part of its ranks the largest one is; 1 without parts
 	inside []bool    // by phase: its groups are inside nodes
 	err    error
 }
@@ -161,8 +162,15 @@ func (p *Pricer) outline(plan tasks.Plan) *outline {
 	}
 	o.phases = g.Phases
 	for _, ph := range g.Phases {
-		o.inside = append(o.inside, o.on.WithinNodes(ph.Level))
-		o.widest, o.shares = append(o.widest, o.on.Widest(ph.Level)), append(o.shares, p.largest(p.level(o, ph)))
+		inside, widest, share, skew := o.on.WithinNodes(ph.Level), o.on.Widest(ph.Level), 1.0, 1.0
+		if p.request.Blocks() {
+			level := p.level(o, ph)
+			if share = p.largest(level); !inside && o.on.Depth() > 1 {
+				skew = p.largest(level-1) * float64(widest)
+			}
+		}
+		o.inside, o.widest = append(o.inside, inside), append(o.widest, widest)
+		o.shares, o.skews = append(o.shares, share), append(o.skews, skew)
 	}
 	return o
 }

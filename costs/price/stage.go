@@ -74,18 +74,10 @@ func (p *Pricer) stage(o *outline, at int, c tasks.Choice, n float64) (st stage,
 	case tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter:
 		return (&tree{group: g, op: op, n: n, count: p.across}).stage(c)
 	case tasks.Allreduce, tasks.Allgather, tasks.ReduceScatter:
-		return (&exchange{group: g, lanes: lanes, skew: p.skew(o, at)}).stage(c, op, n)
+		return (&exchange{group: g, lanes: lanes, skew: o.skews[at]}).stage(c, op, n)
 	default:
 		return st, false
 	}
-}
-
-// skew returns how many times the mean part the largest one is, where a phase's ranks have parts.
-func (p *Pricer) skew(o *outline, at int) float64 {
-	if !p.request.Blocks() || o.inside[at] || o.on.Depth() == 1 {
-		return 1
-	}
-	return p.largest(p.level(o, o.phases[at])-1) * float64(o.widest[at])
 }
 
 // goesWhole reports whether an algorithm takes a message of n bytes in one piece.
