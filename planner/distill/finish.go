@@ -81,8 +81,8 @@ func (t *tree) all() []*point {
 }
 
 // gainHalfway returns by how much longer a second plan takes than a first one half way between two
-// sizes, the mean of logarithms over machines of which both are known. Times between two sizes are
-// on a line, by logarithms.
+// sizes: differences of logarithms, summed over machines of which both are known. Times between two sizes
+// are on a line, by logarithms.
 func (t *tree) gainHalfway(first, second int, a, c int64) (gain float64, known bool) {
 	logs := func(b int64) float64 { return math.Log(float64(b)) }
 	share := (logs((a+c)/2) - logs(a)) / (logs(c) - logs(a))

@@ -32,8 +32,8 @@ type point struct {
 // unknownCost is the slowdown that a plan counts with where nobody knows its time.
 const unknownCost = 2
 
-// pointsOf returns the entries of a collective whose layouts rules can ask for, and how many
-// others there are: those of blocks that differ, or the others.
+// pointsOf returns the entries of a collective, of blocks that differ or of equal ones, whose layouts rules
+// can ask for. left counts those of the same kind that have other layouts.
 func pointsOf(t *table.Table, coll string, differ bool) (all []*point, left int) {
 	for i := range t.Entries {
 		e := &t.Entries[i]

@@ -29,7 +29,7 @@ import (
 const (
 	batch    = 4   // trials of a candidate in a row
 	few      = 3   // trials before which none takes the place of the one that holds
-	settled  = 4   // trials of a candidate that others are before in every second round: those of one batch may all have been unlucky
+	settled  = 4   // trials from which on times alone decide a candidate's turn; with fewer it comes early every second round, since one batch may have been unlucky
 	window   = 9   // latest calls of the one that holds, for people
 	usual    = 4   // usual calls before a trial whose times ranks tell each other
 	longest  = 64  // times as many calls between trials when nothing has come of many
@@ -108,7 +108,7 @@ type Search struct {
 	frozen bool
 	freeze bool    // this rank wishes it
 	failed int     // batches in a row of which nothing came
-	round  int     // of as many batches of which nothing came as there are others
+	round  int     // rounds so far: one ends when as many batches have brought nothing as there are other candidates
 	batch  int     // number of the last one
 	recent []int64 // times of the latest usual calls on this rank, a ring
 	at     int     // in recent

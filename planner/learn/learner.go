@@ -43,7 +43,6 @@ type Learner struct {
 	forest  *forest.Forest // nil: none was trained
 	trained int            // examples that the forest has seen
 	looked  int            // examples at the last look
-	sum     float64        // what the learner stops by, as of the last training
 	trust   float64        // in what the forest says beside priors, 0 to 1
 	wrong   float64        // mean squared error of priors with that, log₂²
 	mean    []float64      // by point: log₂ of ns, as predicted or measured

@@ -40,16 +40,16 @@ func (l *Learner) look() {
 	l.fit()
 	l.looked = len(l.y)
 	if len(l.sums)%lookAtAll == 0 {
-		l.askFor(nil)
+		l.sums = append(l.sums, l.askFor(nil))
 		l.narrow()
 	} else {
-		l.askFor(l.near)
+		l.sums = append(l.sums, l.askFor(l.near))
 	}
-	l.sums = append(l.sums, l.sum)
 }
 
-// askFor asks the forest for some points, or all without a list, and finds out what all are worth.
-func (l *Learner) askFor(some []int) {
+// askFor asks the forest for some points, or all without a list, and finds out what all are worth. It returns
+// what the learner stops by.
+func (l *Learner) askFor(some []int) (sum float64) {
 	for _, i := range some {
 		l.ask(i)
 	}
@@ -58,7 +58,7 @@ func (l *Learner) askFor(some []int) {
 			l.ask(i)
 		}
 	}
-	l.sum = l.value()
+	return l.value()
 }
 
 // weigh finds out how much better than priors alone the forest is, for examples it has not seen.

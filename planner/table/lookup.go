@@ -195,7 +195,7 @@ func (t *Table) near(coll tasks.Collective, want Sizes, here Place) (around []ma
 }
 
 // mostAlike returns the place of some machines that has the fewest differences from here.
-// A layout counts most, and how uneven blocks are least.
+// A layout counts most. Of places with as many differences those come first whose blocks differ most nearly as much.
 func mostAlike(some []machine, here Place) Place {
 	rank := func(p Place) int {
 		n := len(p.differences(here))
@@ -345,8 +345,8 @@ func (e *Entry) time(p tasks.Plan) (ns float64, ok bool) {
 
 // Canonical is the one of all plans that do the same with a message of so many
 // bytes, those of the largest block: one segment has no window and no stages to wait for, an
-// inner segment as large as the segment cuts nothing, and all messages are up to a threshold
-// that the largest is.
+// inner segment as large as the segment cuts nothing, and a threshold no smaller than the largest
+// block lets all messages leave at once.
 func Canonical(p tasks.Plan, bytes int64) tasks.Plan {
 	if p.Eager > 0 && p.Eager >= bytes {
 		p.Eager = tasks.Whole

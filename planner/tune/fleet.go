@@ -37,7 +37,8 @@ func (f *Fleet) Run(ctx context.Context, m PartMeter) (*table.Table, error) {
 	if err := f.check(ctx, m != nil); err != nil {
 		return f.Table, err
 	}
-	if err := f.begin(ctx); err != nil {
+	_, alone := m.(sideways)
+	if err := f.begin(ctx, alone); err != nil {
 		return f.Table, err
 	}
 	places := NewSlots(f.Topology)
@@ -49,7 +50,9 @@ func (f *Fleet) Run(ctx context.Context, m PartMeter) (*table.Table, error) {
 		f.tell(len(jobs))
 		err := f.goesOn(ctx, false)
 		if err == nil {
-			err = f.measure(ctx, m, jobs, parts)
+			if err = f.measure(ctx, m, jobs, parts); err != nil && alone && isEnd(err) {
+				err = f.errInterrupted()
+			}
 		}
 		if errors.Is(err, ErrInterrupted) {
 			f.decide()
@@ -66,8 +69,8 @@ func (f *Fleet) Run(ctx context.Context, m PartMeter) (*table.Table, error) {
 	return f.Table, nil
 }
 
-// begin lists what could be measured on each machine.
-func (f *Fleet) begin(ctx context.Context) error {
+// begin lists what could be measured on each machine. Alone it ends with ctx, too.
+func (f *Fleet) begin(ctx context.Context, alone bool) error {
 	if f.Table == nil {
 		f.Table = &table.Table{Version: table.Version}
 	}
@@ -80,7 +83,7 @@ func (f *Fleet) begin(ctx context.Context) error {
 		}
 		one := f.Search
 		one.Topology, one.Space.Around, one.Table = on, m.Around, f.Table
-		if err := one.listWork(func() error { return f.goesOn(ctx, false) }); err != nil {
+		if err := one.listWork(func() error { return f.goesOn(ctx, alone) }); err != nil {
 			return err
 		}
 		all = append(all, one.knowledge)
@@ -90,6 +93,9 @@ func (f *Fleet) begin(ctx context.Context) error {
 		return errors.New("search: no machines; allowed are one or more")
 	}
 	f.learned = newLearning(all...)
+	if err := f.learned.checkRequests(); err != nil {
+		return err
+	}
 	for _, one := range f.members {
 		one.strategy = &learningOn{learning: f.learned, on: one.knowledge}
 	}
@@ -152,7 +158,6 @@ func (f *Fleet) measure(ctx context.Context, m PartMeter, jobs []job, parts []Pa
 		if !r.Refused {
 			jobs[i].of.noteMeasured(jobs[i].request, jobs[i].plan, r.Timing.Series, 0, r.Timing.Spent)
 		}
-		f.memberOf(&jobs[i]).done++
 	}
 	f.done, f.batches = f.done+len(jobs), f.batches+1
 	f.learned.hear(jobs)
@@ -170,15 +175,14 @@ func (f *Fleet) tell(next int) {
 // good on others.
 func (f *Fleet) decide() {
 	rejected := table.Counts{}
-	for turn := range 2 {
-		for _, m := range f.members {
-			m.Search.decide()
-			for reason, n := range f.Table.Provenance.Rejected {
-				if turn == 0 {
-					rejected[reason] += n
-				}
-			}
+	for _, m := range f.members {
+		m.Search.decide()
+		for reason, n := range f.Table.Provenance.Rejected {
+			rejected[reason] += n
 		}
+	}
+	for _, m := range f.members {
+		m.Search.decide()
 	}
 	p := &f.Table.Provenance
 	p.Rejected, p.Configurations, p.Planned = rejected, f.done, f.done

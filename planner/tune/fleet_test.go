@@ -55,6 +55,20 @@ func newFleet(t *testing.T, alone bool) (*tune.Fleet, *tune.SimulatedParts) {
 	return f, tune.NewSimulatedParts(on, machine.Assumed(), all.Submodules())
 }
 
+// A fleet on a described machine ends with ctx, in the middle of measurements too, and its table has what was measured.
+func TestFleetEndsWithContext(t *testing.T) {
+	f, meter := newFleet(t, false)
+	ctx, cancel := context.WithCancel(t.Context())
+	made, err := f.Run(ctx, watched{meter, func([]tune.Part, []tune.Timed) {
+		if f.Batches() == 3 {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, tune.ErrInterrupted) || len(made.Measured) == 0 || len(made.Entries) == 0 {
+		t.Errorf("%v; %d measurements, %d entries", err, len(made.Measured), len(made.Entries))
+	}
+}
+
 // A fleet measures machines in different racks at one time. That takes far less time than one after
 // the other, and comes to choices that are as good. What a machine takes in a batch is what it takes
 // alone.

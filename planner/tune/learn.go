@@ -123,21 +123,22 @@ func (one *lesson) prepare(o learn.Options) {
 	}
 	one.coder = learn.NewCoder(plans, o.Words)
 	var points []learn.Point
+	var took []float64 // by point, ns; 0: not measured
 	for n, c := range one.choices {
 		prices, r := c.of.priors(c.request), c.of.requests[c.request]
 		for k, of := range c.of.candidates[c.request] {
 			if of.Rejected == "" {
-				one.at[pointOn{c.of, pointKey(r, of.Plan)}] = len(points)
+				key := pointKey(r, of.Plan)
+				one.at[pointOn{c.of, key}] = len(points)
+				took = append(took, c.of.known[key].NS)
 				points = append(points, learn.Point{Choice: n, Features: one.features(c.of, r, of.Plan), Prior: prices[k]})
 				one.points = append(one.points, arm{c, of.Plan})
 			}
 		}
 	}
 	one.learner = learn.New(points, o)
-	for at, a := range one.points {
-		if m, known := a.of.known[pointKey(a.of.requests[a.request], a.plan)]; known {
-			one.learner.Learn(at, m.NS)
-		}
+	for at, ns := range took {
+		one.learner.Learn(at, ns)
 	}
 	one.learner.Train()
 }

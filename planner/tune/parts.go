@@ -59,10 +59,15 @@ func NewSimulatedParts(t *levels.Topology, m *machine.Machine, reg submodules.Re
 // made at one time as long as the longest of them.
 func (s *SimulatedParts) Spent() time.Duration { return time.Duration(s.spent) }
 
+// Beside calls f with 0 to n-1, on several processors.
+func (s *SimulatedParts) Beside(n int, f func(i int)) {
+	measure.NewSimulated(s.topology, s.machine, s.registry).Beside(n, f)
+}
+
 // Parts simulates each part by itself. Parts in different racks share nothing that a simulation has.
 func (s *SimulatedParts) Parts(ctx context.Context, all []Part, stop stats.Stop) ([]Timed, error) {
 	results, errs := make([]Timed, len(all)), make([]error, len(all))
-	measure.NewSimulated(s.topology, s.machine, s.registry).Beside(len(all), func(i int) {
+	s.Beside(len(all), func(i int) {
 		on, err := s.topology.Sub(all[i].Ranks)
 		if err != nil {
 			errs[i] = err

@@ -111,13 +111,10 @@ func (s *Search) check(ctx context.Context, metered bool) error {
 
 // saveSince saves the table, once it is decided, if enough was measured since the last time.
 func (s *Search) saveSince(saved *int, decide func()) error {
-	if s.done < *saved+saveEvery {
+	if s.Save == nil || s.done < *saved+saveEvery {
 		return nil
 	}
 	*saved = s.done
-	if s.Save == nil {
-		return nil
-	}
 	decide()
 	return s.Save(s.Table)
 }

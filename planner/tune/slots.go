@@ -38,7 +38,7 @@ func NewSlots(t *levels.Topology) *Slots {
 	return s
 }
 
-// Clear begins another time.
+// Clear frees all nodes, for what is measured next.
 func (s *Slots) Clear() { clear(s.used) }
 
 // Place returns the ranks for a machine; nil: it does not fit any more, or there is no such machine.
@@ -58,8 +58,8 @@ func (s *Slots) Place(m Machine) []levels.Rank {
 			continue
 		}
 		if on, err := s.whole.Sub(ranks); err == nil && on.Alike(like) {
-			for _, r := range ranks {
-				s.use(s.whole.Rack(r))
+			for _, node := range s.nodes[n : n+m.Nodes] {
+				s.use(s.whole.Rack(node[0]))
 			}
 			return ranks
 		}

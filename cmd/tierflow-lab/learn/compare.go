@@ -65,7 +65,7 @@ type trial struct {
 	racks int // that nodes are in, as many in each; machines in different ones are measured at one time; 0: none is beside another
 }
 
-// places returns where machines of a set can be measured at one time; nil: nowhere.
+// places returns where machines of a set can be measured at one time; nil: machines are measured one at a time.
 func (t trial) places(s *Set, name string) (*tune.Slots, error) {
 	if t.racks == 0 {
 		return nil, nil

@@ -42,7 +42,7 @@ func (s *Set) slowdowns(choose func(row int) int) (all []float64) {
 // only those with powers of two are looked at to pick, and others are measured where it asks for odd
 // sizes.
 func (s *Set) newReplayed(c Contest, prices [][]float64) *replayed {
-	r := &replayed{set: s, rng: rand.New(rand.NewPCG(c.Options.Seed, 2)), index: map[arm]int{}}
+	r := &replayed{held: -1, set: s, rng: rand.New(rand.NewPCG(c.Options.Seed, 2)), index: map[arm]int{}}
 	var points []learn.Point
 	coder := learn.NewCoder(s.parsed, c.Options.Words)
 	for i, row := range s.Points {
@@ -110,8 +110,7 @@ type replayed struct {
 	learner *learn.Learner
 	where   []arm
 	index   map[arm]int
-	held    int // the point that did not fit beside others; 0: none
-	holds   bool
+	held    int // the point that did not fit beside others; -1: none
 }
 
 // batch returns the points that are measured next, at one time: one, or as many as have places.
@@ -124,15 +123,17 @@ func (r *replayed) batch(places *tune.Slots) (all []int) {
 	}
 	places.Clear()
 	for {
-		if !r.holds {
-			if r.held, r.holds = r.next(); !r.holds {
+		if r.held < 0 {
+			i, ok := r.next()
+			if !ok {
 				return all
 			}
+			r.held = i
 		}
 		if ranks := places.Place(tune.Machine{Nodes: r.set.Points[r.where[r.held].row].Nodes, PerNode: 1}); ranks == nil {
 			return all
 		}
-		all, r.holds = append(all, r.held), false
+		all, r.held = append(all, r.held), -1
 	}
 }
 

@@ -140,9 +140,8 @@ func isByRules(r *peerResult) bool { return strings.HasPrefix(r.Variant, byRules
 
 // noteRules says how long libraries take by rules, by their time as they are.
 func (t *peerTable) noteRules(w io.Writer) {
-	for library, variant := range map[string]string{openMPI: "tuned, " + yieldName(true), mpich: "default"} {
-		t.noteRulesOf(w, library, variant)
-	}
+	t.noteRulesOf(w, openMPI, "tuned, "+yieldName(true))
+	t.noteRulesOf(w, mpich, "default")
 }
 
 // noteRulesOf is noteRules of a library that is as it is with a variant.
