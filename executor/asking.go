@@ -1,7 +1,6 @@
 package executor
 
 import (
-	"slices"
 	"time"
 
 	"github.com/tierflow/tierflow/executor/flight"
@@ -167,6 +166,7 @@ type about struct {
 func (w *World) states(ranks []levels.Rank, about about, isOver func() bool) []flight.State {
 	all := make([]flight.State, len(ranks))
 	var stacks []stack
+	var departed rankSet // nil: not looked up yet
 	at, left, far := map[levels.Rank]int{}, map[levels.Rank]bool{}, newRankSet(w.Size())
 	for i, r := range ranks {
 		if e := w.endpoints[r]; e != nil {
@@ -184,7 +184,10 @@ func (w *World) states(ranks []levels.Rank, about about, isOver func() bool) []f
 			all[i] = s
 			continue
 		}
-		if w.hasDeparted(r) {
+		if departed == nil {
+			departed = w.departed()
+		}
+		if departed.has(int32(r)) {
 			all[i] = flight.State{Rank: int(r), Doing: flight.Left}
 			continue
 		}
@@ -198,22 +201,32 @@ func (w *World) states(ranks []levels.Rank, about about, isOver func() bool) []f
 	return all
 }
 
-// hasDeparted reports whether a rank of another process has said goodbye to all.
-func (w *World) hasDeparted(r levels.Rank) bool {
+// departed returns the ranks of other processes that have said goodbye to all.
+func (w *World) departed() rankSet {
+	all := newRankSet(w.Size())
 	if w.control == nil {
-		return false
+		return all
 	}
 	e := w.endpoints[w.control.me]
 	if !e.lockWithin(lockTime) {
-		return false
+		return all
 	}
 	defer e.mu.Unlock()
 	c := e.comms[0]
 	if c == nil {
-		return false
+		return all
 	}
-	_, half := c.halves[r]
-	return half || slices.ContainsFunc(slices.Concat(c.gone, c.held), func(d departure) bool { return d.rank == r && !d.onward })
+	for r := range c.halves {
+		all.set(int32(r))
+	}
+	for _, list := range [][]departure{c.gone, c.held} {
+		for _, d := range list {
+			if !d.onward {
+				all.set(int32(d.rank))
+			}
+		}
+	}
+	return all
 }
 
 // lookAt returns the state of a rank of another process that can't answer.

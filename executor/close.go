@@ -88,31 +88,24 @@ func (c *control) watchClose() (end func()) {
 	if limit <= 0 {
 		return func() {}
 	}
-	over := make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		select {
-		case <-over:
+		case <-ctx.Done():
 		case <-time.After(limit):
-			c.reportUnclosed(over)
+			c.reportUnclosed(ctx)
 		}
 	})
 	return func() {
-		close(over)
+		cancel()
 		watching.Wait()
 	}
 }
 
-// reportUnclosed finds out who has not come to Close, and why, unless it is over.
-func (c *control) reportUnclosed(over <-chan struct{}) {
-	isOver := func() bool {
-		select {
-		case <-over:
-			return true
-		default:
-			return false
-		}
-	}
+// reportUnclosed finds out who has not come to Close, and why, unless ctx ends.
+func (c *control) reportUnclosed(ctx context.Context) {
+	isOver := func() bool { return ctx.Err() != nil }
 	w := c.world
 	states := w.states(w.everyRank(), about{}, isOver)
 	f := verdict.Unclosed(states, verdict.Options{Nodes: w.config.Nodes}, w.config.StallAfter)

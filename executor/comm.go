@@ -223,6 +223,9 @@ func (c *Comm) hasDiffered(m *wire.Message) bool {
 // isLate reports whether a run is beyond the limit.
 func (c *Comm) isLate(seq uint32) bool { return c.limit != nil && int32(seq-c.limit.seq) >= 0 }
 
+// isClosed reports whether this rank has closed it. The lock is held.
+func (c *Comm) isClosed() bool { return c.left || c.e.stopped || c.broken == ErrClosed }
+
 // whyUnusable returns why the communicator can't be used, nil if it can.
 func (c *Comm) whyUnusable() error {
 	switch {

@@ -31,7 +31,7 @@ func (r *Run) settle(ctx context.Context, err error) error {
 	}
 	c, e := r.comm, r.comm.e
 	e.mu.Lock()
-	open := c.broken != nil && c.broken != ErrClosed && !c.left && !e.stopped && r.started
+	open := c.broken != nil && !c.isClosed() && r.started
 	e.mu.Unlock()
 	if !open { // then no rank can have been through the barrier
 		return err

@@ -54,7 +54,7 @@ func (c *Comm) Shrink(ctx context.Context) (*Shrunk, error) {
 // giveUp breaks the communicator if it is whole. The error is that of one that this rank has closed.
 func (c *Comm) giveUp() error {
 	c.e.mu.Lock()
-	left, whole := c.left || c.e.stopped || c.broken == ErrClosed, c.broken == nil
+	left, whole := c.isClosed(), c.broken == nil
 	c.e.mu.Unlock()
 	switch {
 	case left:
@@ -128,7 +128,7 @@ func (c *Comm) Agree(ctx context.Context, ok bool) (all bool, err error) {
 	}
 	e := c.e
 	e.mu.Lock()
-	if c.left || e.stopped || c.broken == ErrClosed {
+	if c.isClosed() {
 		e.mu.Unlock()
 		return false, ErrClosed
 	}

@@ -393,27 +393,26 @@ func (m *Matter) State() (minority time.Time, lost []levels.Rank) {
 	m.voter.mu.Lock()
 	defer m.voter.mu.Unlock()
 	all, _ := m.machine.Lost()
-	for _, n := range all.Ranks() {
-		lost = append(lost, m.Members[n])
-	}
-	return m.minority, lost
+	return m.minority, m.worldRanks(all)
 }
 
 // Awaited returns the ranks of the world whose word is missing, as far as this rank knows.
-func (m *Matter) Awaited() (ranks []levels.Rank) {
+func (m *Matter) Awaited() []levels.Rank {
 	m.voter.mu.Lock()
 	defer m.voter.mu.Unlock()
-	for _, n := range m.machine.Awaited().Ranks() {
-		ranks = append(ranks, m.Members[n])
-	}
-	return ranks
+	return m.worldRanks(m.machine.Awaited())
 }
 
 // Next returns the number and the ranks of the communicator that was decided on.
 func (m *Matter) Next() (id wire.CommID, ranks []levels.Rank) {
 	d := m.Decision()
-	for _, n := range d.Members.Ranks() {
+	return wire.CommID(d.ID), m.worldRanks(d.Members)
+}
+
+// worldRanks returns ranks of the communicator as those of the world.
+func (m *Matter) worldRanks(some agree.Set) (ranks []levels.Rank) {
+	for _, n := range some.Ranks() {
 		ranks = append(ranks, m.Members[n])
 	}
-	return wire.CommID(d.ID), ranks
+	return ranks
 }

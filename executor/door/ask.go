@@ -185,7 +185,7 @@ func isJobName(name string) bool {
 // sweepJob removes a job's folder if no rank in it lives.
 func sweepJob(dir string) {
 	ranks := readJob(dir)
-	if slices.ContainsFunc(ranks, func(i Info) bool { return !i.isGone() }) {
+	if j := (Job{Ranks: ranks}); !j.IsDead() {
 		return
 	}
 	for i := range ranks {
