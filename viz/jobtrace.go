@@ -256,11 +256,11 @@ func (j *JobTrace) countEarly(a *aligned) {
 
 // Longest keeps the n longest calls, in the order of time.
 func (j *JobTrace) Longest(n int) {
-	byLength := slices.Clone(j.Calls)
-	slices.SortStableFunc(byLength, func(a, b TracedCall) int { return cmp.Compare(b.Length(), a.Length()) })
-	if n >= len(byLength) {
+	if n >= len(j.Calls) {
 		return
 	}
+	byLength := slices.Clone(j.Calls)
+	slices.SortStableFunc(byLength, func(a, b TracedCall) int { return cmp.Compare(b.Length(), a.Length()) })
 	j.Calls = byLength[:n]
 	slices.SortStableFunc(j.Calls, func(a, b TracedCall) int { return cmp.Compare(a.Begin(), b.Begin()) })
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/levels"
@@ -42,8 +43,8 @@ func recoverCommand() *cobra.Command {
 		Long: `Kills ranks of the job with SIGKILL while all are in allreduces, one after the other, and measures
 how long the others take to go on, by the last of them. Before each kill all ranks are there again.
 
---victim says who dies: root (rank 0), leader (the first rank of a node that isn't rank 0's), leaf (the last rank of a
-node with others), or all of these that there are in turn. The times count from when the rank was to
+--victim says who dies: root (rank 0), leader (the first rank of a node that isn't rank 0's), leaf (the lowest rank that
+isn't the first of its node), or all of these that there are in turn. The times count from when the rank was to
 die, by the clock of the host: all ranks must be on one.
 
 Columns, in milliseconds, p50 and p99 of the kills, and the longest: heard is when the call has failed, decided when it is known who goes on, shrunk when Shrink has returned,
@@ -307,11 +308,10 @@ func victimOf(t *levels.Topology, kind string) int {
 	if kind == "root" {
 		return 0
 	}
+	seen := map[int32]bool{} // nodes
 	for r := range levels.Rank(t.Size()) {
-		isFirst := true
-		for before := range r {
-			isFirst = isFirst && t.Node(before) != t.Node(r)
-		}
+		isFirst := !seen[t.Node(r)]
+		seen[t.Node(r)] = true
 		if r > 0 && isFirst == (kind == "leader") {
 			return int(r)
 		}
@@ -340,7 +340,8 @@ func recoveryText(all []trial) []byte {
 				ms = append(ms, t[column])
 			}
 			slices.Sort(ms)
-			fmt.Fprintf(w, "\t%.1f\t%.1f\t%.1f", ms[(len(ms)-1)/2], ms[(len(ms)*99+99)/100-1], ms[len(ms)-1])
+			part := func(p float64) float64 { return stat.Quantile(p, stat.Empirical, ms, nil) }
+			fmt.Fprintf(w, "\t%.1f\t%.1f\t%.1f", part(0.5), part(0.99), part(1))
 		}
 		fmt.Fprintln(w)
 	}

@@ -66,12 +66,12 @@ type agent struct {
 	program  string  // resolved path
 	bound    [][]int // processors of each rank; nil: none is bound
 	feeders  []*feeder
-	listener *os.File // rank 0's; closed twice, by run and by close
+	listener *os.File // rank 0's; closed by close, and before by run unless ranks may be started again
 	traces   traces   // what the ranks keep of their calls
 	released bool
 	fed      bool       // the input has ended
 	again    chan again // ranks to start again, each once at a time; closed: there are no more
-	last     sync.Once  // closes again
+	last     sync.Once  // closes the channel again
 }
 
 func newAgent(stdout io.Writer) *agent {

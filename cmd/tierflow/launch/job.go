@@ -261,7 +261,6 @@ type lobby struct {
 	wake     <-chan time.Time // when the next of due is
 	runs     bool             // a process has joined: those that are started from now on come late
 	over     bool             // nobody is started or let in any more
-	ended    bool             // a process has ended well: the program has done its work
 }
 
 // restart is a process that is to be started.
@@ -294,13 +293,12 @@ func (j *job) restarts() bool { return j.opts.MaxRestarts > 0 }
 // place, as long as a rank lives that can let it in.
 func (j *job) replace(c *conn, e *exited) {
 	l := &j.lobby
-	member := l.members[e.Rank]
+	member, waited := l.members[e.Rank], len(l.waiting)
 	delete(l.members, e.Rank)
 	l.waiting = slices.DeleteFunc(l.waiting, func(r int) bool { return r == e.Rank })
 	j.tellAll(launcher.LobbyNote{Ended: &e.Rank})
 	switch {
 	case e.Status == 0:
-		l.ended = true
 		j.noteEnding(c, e)
 		j.closeLobby()
 	case l.over && !member:
@@ -312,10 +310,12 @@ func (j *job) replace(c *conn, e *exited) {
 	default:
 		j.noteEnding(c, e)
 	}
-	if len(l.members) == 0 && l.runs && !l.ended && j.failure == nil {
+	if len(l.members) == 0 && l.runs && !l.over && j.failure == nil {
 		j.failRank(e) // those that wait have nobody who lets them in
 	}
-	j.tellWaiting()
+	if len(l.waiting) != waited {
+		j.tellWaiting()
+	}
 }
 
 // plan lets a process be started in the place of another one.
@@ -374,12 +374,16 @@ func (j *job) hearNote(c *conn, n *note) {
 		return
 	}
 	switch {
-	case said.In && !l.runs:
-		l.runs = true
-		j.tellAll(launcher.LobbyNote{Runs: true})
 	case said.In:
+		if !l.runs {
+			l.runs = true
+			j.tellAll(launcher.LobbyNote{Runs: true})
+		}
+		j.tell(n.Rank, j.waitingNote()) // the others know
+		return
 	case said.Wait && l.over:
 		j.tell(n.Rank, launcher.LobbyNote{Over: true})
+		return
 	case said.Wait:
 		delete(l.members, n.Rank)
 		if !slices.Contains(l.waiting, n.Rank) {
@@ -403,13 +407,16 @@ func (j *job) hearNote(c *conn, n *note) {
 	j.tellWaiting()
 }
 
-// tellWaiting tells all who waits.
-func (j *job) tellWaiting() {
+// tellWaiting tells all who waits, which has changed.
+func (j *job) tellWaiting() { j.tellAll(j.waitingNote()) }
+
+// waitingNote lists who waits.
+func (j *job) waitingNote() launcher.LobbyNote {
 	waiting := []launcher.Newcomer{}
 	for _, rank := range j.lobby.waiting {
 		waiting = append(waiting, launcher.Newcomer{Slot: rank, Beside: j.connOf(rank).ranks})
 	}
-	j.tellAll(launcher.LobbyNote{Waiting: &waiting})
+	return launcher.LobbyNote{Waiting: &waiting}
 }
 
 // connOf returns the agent of a rank.

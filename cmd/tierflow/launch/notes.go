@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
-	"strconv"
 	"sync"
 	"time"
 
@@ -20,42 +19,31 @@ type notes struct {
 	on   bool // ranks get one
 	send func(frame)
 
-	mu    sync.Mutex
-	to    map[int]*os.File // by rank
-	given *os.File         // the end of the rank that is started just now; nil: none is
-	wg    sync.WaitGroup   // readers
+	mu sync.Mutex
+	to map[int]*os.File // by rank
+	wg sync.WaitGroup   // readers
 }
 
 // tellTime is how long a rank may take to make room for a line. One that doesn't read is told no more.
 const tellTime = 100 * time.Millisecond
 
-// add gives a process that is not started yet a socket.
-func (n *notes) add(rank int, cmd *exec.Cmd) error {
+// add gives a process that is not started yet a socket, and returns its end, to be closed once the process has
+// inherited it; nil: it has none.
+func (n *notes) add(rank int, cmd *exec.Cmd) (theirs *os.File, err error) {
 	if !n.on {
-		return nil
+		return nil, nil
 	}
 	ours, theirs, err := socketPair()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	cmd.Env = append(cmd.Env, launcher.LobbyVariable+"="+strconv.Itoa(firstFD+len(cmd.ExtraFiles)))
-	cmd.ExtraFiles = append(cmd.ExtraFiles, theirs)
+	bequeath(cmd, launcher.LobbyVariable, theirs)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.drop(rank)
-	n.to[rank], n.given = ours, theirs
+	n.to[rank] = ours
 	n.wg.Go(func() { n.read(rank, ours) })
-	return nil
-}
-
-// hasStarted lets go of what the started process has inherited.
-func (n *notes) hasStarted() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.given != nil {
-		n.given.Close()
-		n.given = nil
-	}
+	return theirs, nil
 }
 
 // read passes on what a rank says, until its end.

@@ -67,10 +67,10 @@ func (r *ranks) start(rank int, cmd *exec.Cmd, f *feeder) error {
 	}
 	cmd.Stdout, cmd.Stderr = inherited[streamOut], inherited[streamErr]
 	cmd.ExtraFiles = append(cmd.ExtraFiles, inherited[streams])
-	r.asks.add(rank, cmd)
-	defer r.asks.hasStarted()
-	defer r.notes.hasStarted()
-	if err := r.notes.add(rank, cmd); err != nil {
+	defer closeAll([]*os.File{r.asks.add(rank, cmd)})
+	lobby, err := r.notes.add(rank, cmd)
+	defer closeAll([]*os.File{lobby})
+	if err != nil {
 		closeAll(append(pipes[:], in))
 		return err
 	}

@@ -24,18 +24,22 @@ const (
 type questions struct {
 	mu    sync.Mutex
 	pipes map[int]*os.File // by rank
-	given *os.File         // the end of the rank that is started just now; nil: none is
 }
 
-// add gives a process that is not started yet a pipe. Without room for one it is asked
-// nothing.
-func (q *questions) add(rank int, cmd *exec.Cmd) {
+// bequeath lets a process that is not started yet inherit a file, whose descriptor a variable tells.
+func bequeath(cmd *exec.Cmd, variable string, f *os.File) {
+	cmd.Env = append(cmd.Env, variable+"="+strconv.Itoa(firstFD+len(cmd.ExtraFiles)))
+	cmd.ExtraFiles = append(cmd.ExtraFiles, f)
+}
+
+// add gives a process that is not started yet a pipe, and returns its end, to be closed once the process has
+// inherited it. Without room for one it is nil, and the process is asked nothing.
+func (q *questions) add(rank int, cmd *exec.Cmd) (theirs *os.File) {
 	theirs, ours, err := os.Pipe()
 	if err != nil {
-		return
+		return nil
 	}
-	cmd.Env = append(cmd.Env, envState+"="+strconv.Itoa(firstFD+len(cmd.ExtraFiles)))
-	cmd.ExtraFiles = append(cmd.ExtraFiles, theirs)
+	bequeath(cmd, envState, theirs)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.pipes == nil {
@@ -44,17 +48,8 @@ func (q *questions) add(rank int, cmd *exec.Cmd) {
 	if before := q.pipes[rank]; before != nil {
 		_ = before.Close()
 	}
-	q.pipes[rank], q.given = ours, theirs
-}
-
-// hasStarted lets go of what the started process has inherited.
-func (q *questions) hasStarted() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.given != nil {
-		q.given.Close()
-		q.given = nil
-	}
+	q.pipes[rank] = ours
+	return theirs
 }
 
 // ask asks all ranks. Those that have ended can't be.

@@ -73,8 +73,10 @@ func oneJob(names []string) (door.Job, error) {
 	if err != nil {
 		return door.Job{}, err
 	}
-	if living := slices.DeleteFunc(slices.Clone(jobs), func(j door.Job) bool { return j.IsDead() }); len(living) > 0 {
-		jobs = living
+	if len(jobs) > 1 {
+		if living := slices.DeleteFunc(slices.Clone(jobs), func(j door.Job) bool { return j.IsDead() }); len(living) > 0 {
+			jobs = living
+		}
 	}
 	if len(jobs) != 1 {
 		return door.Job{}, kit.Usagef("%d jobs: name one: %s", len(jobs), knownJobs(jobs, door.Folder(os.Getenv(doorVariable))))

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 const (
 	// LobbyVariable names the descriptor of a socket, see [Lobby].
 	LobbyVariable = "TIERFLOW_LOBBY_FD"
-	// RestartsVariable is how often the launcher has started a process in this one's place before.
+	// RestartsVariable is how many restarts the job has had, with that of this process; unset or 0 in one of the first.
 	RestartsVariable = "TIERFLOW_RESTARTS"
 )
 
@@ -139,8 +140,9 @@ var ErrRuns = errors.New("the job runs without this process")
 // lateTime is how long after the first process has joined others may still be about to: all do at once.
 const lateTime = 5 * time.Second
 
-// InTime returns a context for joining the job as one of the first. It ends with [ErrRuns] as the cause some time after another
-// process has joined: then that one has met a process before this one, which has died since. It ends with stop.
+// InTime returns a context for joining the job as one of the first. It ends with [ErrRuns] as the cause if
+// this process hasn't joined some time after another one has: the job has begun with the process that this one replaces.
+// stop ends it, too.
 func (l *Lobby) InTime(ctx context.Context) (inTime context.Context, stop context.CancelFunc) {
 	inTime, end := context.WithCancelCause(ctx)
 	var looking sync.WaitGroup
@@ -255,10 +257,8 @@ func (l *Lobby) take(n LobbyNote) {
 		l.place = &n.Invite[0]
 	case n.Ended != nil:
 		for w := range l.watchers {
-			for _, slot := range w.slots {
-				if slot == *n.Ended {
-					w.ended(errEnded)
-				}
+			if slices.Contains(w.slots, *n.Ended) {
+				w.ended(errEnded)
 			}
 		}
 	case n.Runs:
