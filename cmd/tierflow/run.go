@@ -18,7 +18,6 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow/launch"
 	"github.com/tierflow/tierflow/cmd/tierflow/watch"
-	"github.com/tierflow/tierflow/planner"
 )
 
 // runCommand returns run.
@@ -85,15 +84,16 @@ flags or arguments, 125 for everything else.`,
 				seen.keepDumps(&o, full)
 			}
 			o.Program, o.Agent = args, strings.Fields(agent)
-			metrics = cmp.Or(metrics, os.Getenv(metricsVariable))
-			if metrics != "" && agent == "" {
+			if metrics = cmp.Or(metrics, os.Getenv(metricsVariable)); metrics != "" {
 				self, err := os.Executable()
 				if err != nil {
 					return err
 				}
-				o.Agent = []string{self, "agent", "--metrics", metrics, "--door", o.Value(planner.DoorVariable)}
+				if agent == "" {
+					o.Agent = []string{self, "agent"}
+				}
+				o.Agent = append(o.Agent, "--metrics", metrics)
 			}
-			defer serveMetrics(c, metrics, o.Value(planner.DoorVariable))()
 			if err := learnFirst(c, o, learn); err != nil {
 				return err
 			}
@@ -184,32 +184,30 @@ func wantsValue(flags *pflag.FlagSet, word string) bool {
 
 // agentCommand returns the command that run starts on each node.
 func agentCommand() *cobra.Command {
-	var metrics, door string
+	var metrics string
 	c := &cobra.Command{
 		Use: "agent", Short: "Start the ranks of one node for tierflow run", Hidden: true, Args: kit.NoOperands,
 		RunE: func(c *cobra.Command, _ []string) error {
-			defer serveMetrics(c, metrics, door)()
+			defer serveMetrics(c, metrics)()
 			return launch.Agent(c.Context(), c.InOrStdin(), kit.Raw(c.OutOrStdout()), c.ErrOrStderr())
 		},
 	}
 	c.Flags().StringVar(&metrics, "metrics", "", "serve what ranks do to Prometheus")
-	c.Flags().StringVar(&door, "door", "", "where the ranks can be asked, as TIERFLOW_DOOR says it to them")
 	return c
 }
 
 // metricsVariable is where hosts serve what their ranks do, unless --metrics says so.
 const metricsVariable = "TIERFLOW_METRICS"
 
-// serveMetrics serves them until stop is called, of ranks with this TIERFLOW_DOOR. A job runs without
-// that all the same.
-func serveMetrics(c *cobra.Command, address, door string) (stop func()) {
+// serveMetrics serves them until stop is called. A job runs without that all the same.
+func serveMetrics(c *cobra.Command, address string) (stop func()) {
 	if address == "" {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(c.Context())
 	var served sync.WaitGroup
 	served.Go(func() {
-		if err := watch.ServeMetrics(ctx, address, door); err != nil {
+		if err := watch.ServeMetrics(ctx, address); err != nil {
 			fmt.Fprintf(c.ErrOrStderr(), "tierflow: %v\n", err)
 		}
 	})

@@ -42,11 +42,11 @@ func TestServeMetricsNowhere(t *testing.T) {
 	c := agentCommand()
 	c.SetContext(t.Context())
 	c.SetErr(&said)
-	serveMetrics(c, "", "")()
+	serveMetrics(c, "")()
 	if said.Len() > 0 {
 		t.Errorf("%q", said.String())
 	}
-	serveMetrics(c, "nowhere", "")()
+	serveMetrics(c, "nowhere")()
 	if !strings.Contains(said.String(), "nowhere") {
 		t.Errorf("%q, want a complaint about the address", said.String())
 	}

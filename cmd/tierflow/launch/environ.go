@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,19 +32,6 @@ func (o *Options) passedEnv() []string {
 		}
 	}
 	return env
-}
-
-// Value returns what a variable of tierflow's is on the ranks.
-func (o Options) Value(name string) (value string) {
-	if o.Env == nil {
-		o.Env = os.Environ()
-	}
-	for _, kv := range o.passedEnv() {
-		if key, v, _ := strings.Cut(kv, "="); key == name {
-			value = v
-		}
-	}
-	return value
 }
 
 // passedEnv returns the part of the launcher's environment that goes to the ranks. A

@@ -95,18 +95,3 @@ func TestTimestamps(t *testing.T) {
 	}
 	run(t, Options{Ranks: 1, Timestamps: true, NoPrefix: true, Program: []string{"true"}}).want(t, statusLauncher, "timestamps need whole lines")
 }
-
-// A variable is what ranks get: what is exported counts more than the launcher's own.
-func TestValue(t *testing.T) {
-	o := Options{Env: []string{"TIERFLOW_DOOR=/mine"}}
-	if got := o.Value("TIERFLOW_DOOR"); got != "/mine" {
-		t.Errorf("%q of the launcher's environment", got)
-	}
-	o.Export = []string{"TIERFLOW_DOOR", "TIERFLOW_DOOR=/theirs"}
-	if got := o.Value("TIERFLOW_DOOR"); got != "/theirs" {
-		t.Errorf("%q, want what is exported", got)
-	}
-	if got := o.Value("OTHER"); got != "" {
-		t.Errorf("%q of no variable", got)
-	}
-}

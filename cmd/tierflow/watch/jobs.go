@@ -27,10 +27,8 @@ const (
 )
 
 // findJobs returns the jobs on this machine; with names only those whose names begin so.
-func findJobs(names []string) ([]door.Job, error) { return findJobsIn(os.Getenv(doorVariable), names) }
-
-// findJobsIn is findJobs where the ranks' variable has a value.
-func findJobsIn(setting string, names []string) ([]door.Job, error) {
+func findJobs(names []string) ([]door.Job, error) {
+	setting := os.Getenv(doorVariable)
 	if setting == "off" {
 		return nil, kit.Usagef("%s=off: no rank can be asked; unset it here, and where the job is started", doorVariable)
 	}

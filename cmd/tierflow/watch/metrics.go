@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"syscall"
 	"time"
 
@@ -40,7 +39,7 @@ as ps does. The label world numbers the jobs, the oldest is 0. See go doc
 		},
 		RunE: kit.Interruptible(func(c *cobra.Command, names []string) error {
 			if listen == "" {
-				text, err := jobMetrics(c.Context(), os.Getenv(doorVariable), names)
+				text, err := jobMetrics(c.Context(), names)
 				if err == nil {
 					_, err = c.OutOrStdout().Write(text)
 				}
@@ -51,16 +50,16 @@ as ps does. The label world numbers the jobs, the oldest is 0. See go doc
 				return kit.Usagef("--listen: %w", err)
 			}
 			fmt.Fprintf(c.ErrOrStderr(), "serving http://%v/metrics\n", l.Addr())
-			return serveMetrics(c.Context(), l, os.Getenv(doorVariable), names)
+			return serveMetrics(c.Context(), l, names)
 		}),
 	}
 	c.Flags().StringVar(&listen, "listen", "", "serve there, such as :9100, in place of printing once")
 	return c
 }
 
-// jobMetrics are the metrics of jobs here, as text. setting is the ranks' doorVariable.
-func jobMetrics(ctx context.Context, setting string, names []string) ([]byte, error) {
-	jobs, err := findJobsIn(setting, names)
+// jobMetrics are the metrics of jobs here, as text.
+func jobMetrics(ctx context.Context, names []string) ([]byte, error) {
+	jobs, err := findJobs(names)
 	if err != nil {
 		return nil, err
 	}
@@ -78,10 +77,10 @@ func jobMetrics(ctx context.Context, setting string, names []string) ([]byte, er
 	return b.Bytes(), err
 }
 
-// ServeMetrics serves the metrics of all jobs of this user here until ctx ends: of those that
-// have their doors where setting, a value of TIERFLOW_DOOR, says. That somebody serves there already is
-// no error: another agent on this machine shows the same.
-func ServeMetrics(ctx context.Context, address, setting string) error {
+// ServeMetrics serves the metrics of all jobs of this user here until ctx ends. That somebody
+// serves there already is no error: another agent on this machine shows the same. Jobs are looked
+// for where TIERFLOW_DOOR says at the time of a request.
+func ServeMetrics(ctx context.Context, address string) error {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil
@@ -89,17 +88,17 @@ func ServeMetrics(ctx context.Context, address, setting string) error {
 	if err != nil {
 		return fmt.Errorf("metrics: %w", err)
 	}
-	if err := serveMetrics(ctx, l, setting, nil); err != nil && ctx.Err() == nil {
+	if err := serveMetrics(ctx, l, nil); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("metrics: %w", err)
 	}
 	return nil
 }
 
 // serveMetrics serves metrics until ctx ends.
-func serveMetrics(ctx context.Context, l net.Listener, setting string, names []string) error {
+func serveMetrics(ctx context.Context, l net.Listener, names []string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		text, err := jobMetrics(r.Context(), setting, names)
+		text, err := jobMetrics(r.Context(), names)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return

@@ -57,9 +57,7 @@ func TestMetrics(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	setting := os.Getenv(doorVariable)
-	t.Setenv(doorVariable, "off") // ranks have been told another folder than this process
-	go func() { ended <- serveMetrics(ctx, l, setting, nil) }()
+	go func() { ended <- serveMetrics(ctx, l, nil) }()
 	answer, err := http.Get("http://" + l.Addr().String() + "/metrics")
 	if err != nil {
 		t.Fatal(err)
@@ -69,11 +67,10 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%v, status %d, %s", err, answer.StatusCode, page)
 	}
 	answer.Body.Close()
-	t.Setenv(doorVariable, setting)
-	if err := ServeMetrics(t.Context(), l.Addr().String(), setting); err != nil {
+	if err := ServeMetrics(t.Context(), l.Addr().String()); err != nil {
 		t.Errorf("somebody serves there already: %v", err)
 	}
-	if err := ServeMetrics(t.Context(), "nowhere", setting); err == nil {
+	if err := ServeMetrics(t.Context(), "nowhere"); err == nil {
 		t.Error("an address without a port is taken")
 	}
 	cancel()
