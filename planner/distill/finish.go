@@ -48,13 +48,6 @@ func (t *tree) settle() {
 	if t.ask != bytes {
 		return
 	}
-	a, c := int64(0), int64(math.MaxInt64)
-	for _, p := range t.yes.all() {
-		a = max(a, p.is[bytes])
-	}
-	for _, p := range t.no.all() {
-		c = min(c, p.is[bytes])
-	}
 	below, above := t.yes, t.no // the leaves next to the threshold
 	for below.yes != nil && below.ask == bytes {
 		below = below.no
@@ -62,46 +55,47 @@ func (t *tree) settle() {
 	for above.yes != nil && above.ask == bytes {
 		above = above.yes
 	}
-	if below.yes != nil || above.yes != nil || a < 1 || a >= c {
+	if below.yes != nil || above.yes != nil {
 		return // plans depend on the machine, too
 	}
-	if gain, known := t.gainHalfway(below.plan, above.plan, a, c); known && gain > 0 {
+	if a, c, gain, known := gainHalfway(below, above); known && gain > 0 {
 		t.most = c - 1
 	} else if known {
 		t.most = a
 	}
 }
 
-// all lists the points of all leaves.
-func (t *tree) all() []*point {
-	if t.yes == nil {
-		return t.points
+// gainHalfway returns by how much longer the plan of a second leaf takes than that of a first one half way
+// between the largest size of the first and the smallest of the second: differences of logarithms, summed
+// over machines of which both are known. Times between two sizes are on a line, by logarithms.
+func gainHalfway(below, above *tree) (a, c int64, gain float64, known bool) {
+	a, c = below.points[0].is[bytes], above.points[0].is[bytes]
+	for _, p := range below.points {
+		a = max(a, p.is[bytes])
 	}
-	return append(t.yes.all(), t.no.all()...)
-}
-
-// gainHalfway returns by how much longer a second plan takes than a first one half way between two
-// sizes: differences of logarithms, summed over machines of which both are known. Times between two sizes
-// are on a line, by logarithms.
-func (t *tree) gainHalfway(first, second int, a, c int64) (gain float64, known bool) {
+	for _, p := range above.points {
+		c = min(c, p.is[bytes])
+	}
+	if a < 1 || a >= c {
+		return a, c, 0, false
+	}
 	logs := func(b int64) float64 { return math.Log(float64(b)) }
 	share := (logs((a+c)/2) - logs(a)) / (logs(c) - logs(a))
 	at := func(low, high *point, plan int) (float64, bool) {
 		x, y := low.cost[plan]*low.best, high.cost[plan]*high.best
 		return (1-share)*math.Log(x) + share*math.Log(y), low.known[plan] && high.known[plan]
 	}
-	every := t.all()
-	for _, low := range every {
-		for _, high := range every {
-			if low.is[bytes] != a || high.is[bytes] != c || low.is[nodes] != high.is[nodes] || low.is[perNode] != high.is[perNode] || low.entry.Place != high.entry.Place {
+	for _, low := range below.points {
+		for _, high := range above.points {
+			if low.is[bytes] != a || high.is[bytes] != c || !low.isMachineOf(high) {
 				continue
 			}
-			x, one := at(low, high, first)
-			y, two := at(low, high, second)
+			x, one := at(low, high, below.plan)
+			y, two := at(low, high, above.plan)
 			if one && two {
 				gain, known = gain+y-x, true
 			}
 		}
 	}
-	return gain, known
+	return a, c, gain, known
 }

@@ -44,14 +44,9 @@ func pointsOf(t *table.Table, coll string, differ bool) (all []*point, left int)
 			left++
 			continue
 		}
-		p := &point{entry: e, best: math.Inf(1), is: [features]int64{nodes: 1, perNode: 1, bytes: e.Bytes}}
-		for symbol, n := range e.Levels {
-			if symbol == "s" || symbol == "m" { // inside nodes
-				p.is[perNode] *= int64(n)
-			} else {
-				p.is[nodes] *= int64(n)
-			}
-		}
+		p := &point{entry: e, best: math.Inf(1), is: [features]int64{bytes: e.Bytes}}
+		across, inside := e.Levels.Machine()
+		p.is[nodes], p.is[perNode] = int64(across), int64(inside)
 		if e.Layout == table.Block {
 			p.is[ordered] = 1
 		}
@@ -99,7 +94,7 @@ func (p *point) time(plan tasks.Plan, all []*point) (ns float64, known bool) {
 	var below, above *point
 	var from, to float64
 	for _, o := range all {
-		if o.entry.Place != p.entry.Place || o.is[nodes] != p.is[nodes] || o.is[perNode] != p.is[perNode] {
+		if !o.isMachineOf(p) {
 			continue
 		}
 		ns, known := o.measured(plan, o.entry.Largest())
@@ -117,6 +112,11 @@ func (p *point) time(plan tasks.Plan, all []*point) (ns float64, known bool) {
 	logs := func(b int64) float64 { return math.Log(float64(b)) }
 	share := (logs(p.is[bytes]) - logs(below.is[bytes])) / (logs(above.is[bytes]) - logs(below.is[bytes]))
 	return max(p.best, from*math.Pow(to/from, share)), true
+}
+
+// isMachineOf reports whether both points are of one machine.
+func (p *point) isMachineOf(o *point) bool {
+	return o.entry.Place == p.entry.Place && o.is[nodes] == p.is[nodes] && o.is[perNode] == p.is[perNode]
 }
 
 // measured returns the time of a candidate that does what the plan does.

@@ -23,6 +23,19 @@ func SizesOf(t *levels.Topology) Sizes {
 	return sizes
 }
 
+// Machine returns how many nodes there are, and how many ranks on each.
+func (s Sizes) Machine() (nodes, perNode int) {
+	nodes, perNode = 1, 1
+	for symbol, n := range s {
+		if symbol == "s" || symbol == "m" { // inside nodes
+			perNode *= n
+		} else {
+			nodes *= n
+		}
+	}
+	return nodes, perNode
+}
+
 // String is i=4,s=2: the keys sorted.
 func (s Sizes) String() string {
 	var b bytes.Buffer

@@ -128,6 +128,11 @@ type Measurement struct {
 	Turns   int     `json:"turns,omitempty"`    // that it took with its rivals; 0: it was measured by itself
 }
 
+// IsOf reports whether an entry is about what was measured.
+func (m *Measurement) IsOf(e *Entry) bool {
+	return m.Collective == e.Collective && m.Bytes == e.Bytes && m.Levels.Compare(e.Levels) == 0 && m.Place == e.Place
+}
+
 // Interval returns where a candidate's time lies: the time itself if there is no interval.
 func (c Candidate) Interval() (low, high float64) {
 	if c.Low == 0 && c.High == 0 {

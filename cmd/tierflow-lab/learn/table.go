@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/tierflow/tierflow/costs/machine"
@@ -56,16 +57,10 @@ func setOf(t *table.Table, coll string) *Set {
 		if e.Collective != coll {
 			continue
 		}
-		row := Row{Nodes: 1, PerNode: 1, Bytes: e.Bytes, NS: make([]float64, len(s.Plans)), Spent: make([]float64, len(s.Plans)), entry: e}
-		for symbol, n := range e.Levels {
-			if symbol == "s" || symbol == "m" { // inside nodes
-				row.PerNode *= n
-			} else {
-				row.Nodes *= n
-			}
-		}
+		row := Row{Bytes: e.Bytes, NS: make([]float64, len(s.Plans)), Spent: make([]float64, len(s.Plans)), entry: e}
+		row.Nodes, row.PerNode = e.Levels.Machine()
 		for _, m := range t.Measured {
-			if m.Collective == coll && m.Bytes == e.Bytes && m.Levels.Compare(e.Levels) == 0 && m.Place == e.Place {
+			if m.IsOf(e) {
 				row.NS[at[m.Plan]], row.Spent[at[m.Plan]] = m.NS, m.Spent
 			}
 		}
@@ -121,11 +116,10 @@ func (r *replayed) write(made *table.Table) {
 		made.Replace(e)
 	}
 	for _, m := range r.set.of.Measured {
+		k := slices.Index(r.set.Plans, m.Plan)
 		for row := range r.set.Points {
-			e := r.set.Points[row].entry
-			for k, text := range r.set.Plans {
-				i, there := r.index[arm{row, k}]
-				if there && m.Collective == r.set.Collective && m.Bytes == e.Bytes && m.Plan == text && m.Levels.Compare(e.Levels) == 0 && m.Place == e.Place && r.learner.Known(i) > 0 {
+			if m.IsOf(r.set.Points[row].entry) {
+				if i, there := r.index[arm{row, k}]; there && r.learner.Known(i) > 0 {
 					made.Measured = append(made.Measured, m)
 				}
 			}
