@@ -17,12 +17,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"slices"
-	"time"
 
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/fuse"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/testdata/apps/contest"
 )
 
 func main() {
@@ -54,22 +53,15 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	defer comm.Close()
 	all, err := compare(ctx, comm, sizes, *turns, *bucket)
 	if err == nil && comm.Rank() == 0 {
-		all.print(out)
+		for _, w := range all {
+			fmt.Fprintf(out, "way=%s %s\n", w.Name, w.Against(all[0]))
+		}
 	}
 	return err
 }
 
-// way is a way to sum all tensors, and what it took in each turn, ns.
-type way struct {
-	name string
-	sum  func() error
-	took []int64
-}
-
-type ways []*way
-
 // compare runs all ways in turns.
-func compare(ctx context.Context, c *planner.Comm, sizes []int, turns int, bucket int64) (all ways, err error) {
+func compare(ctx context.Context, c *planner.Comm, sizes []int, turns int, bucket int64) (all []*contest.Way, err error) {
 	b, err := fuse.New[float32](c, sizes, &fuse.Options{Bucket: bucket})
 	if err != nil {
 		return nil, err
@@ -97,7 +89,7 @@ func compare(ctx context.Context, c *planner.Comm, sizes []int, turns int, bucke
 		}
 	}
 	last := len(sizes) - 1
-	step := func(put func(i int) error) error {
+	step := func(ctx context.Context, put func(i int) error) error {
 		for i := last; i >= 0; i-- {
 			if err := put(i); err != nil {
 				return err
@@ -108,11 +100,11 @@ func compare(ctx context.Context, c *planner.Comm, sizes []int, turns int, bucke
 		}
 		return b.Wait(ctx)
 	}
-	all = ways{
-		{name: "one", sum: func() error { return one.Run(ctx) }},
-		{name: "views", sum: func() error { return step(func(int) error { return nil }) }},
-		{name: "copies", sum: func() error {
-			err := step(func(i int) error { return b.Put(i, own[i]) })
+	all = []*contest.Way{
+		{Name: "one", Do: func(ctx context.Context) error { return one.Run(ctx) }},
+		{Name: "views", Do: func(ctx context.Context) error { return step(ctx, func(int) error { return nil }) }},
+		{Name: "copies", Do: func(ctx context.Context) error {
+			err := step(ctx, func(i int) error { return b.Put(i, own[i]) })
 			for i := range own {
 				if err == nil {
 					copy(own[i], b.View(i))
@@ -120,7 +112,7 @@ func compare(ctx context.Context, c *planner.Comm, sizes []int, turns int, bucke
 			}
 			return err
 		}},
-		{name: "singles", sum: func() error {
+		{Name: "singles", Do: func(ctx context.Context) error {
 			for i := last; i >= 0; i-- {
 				if err := singles[i].Run(ctx); err != nil {
 					return err
@@ -129,40 +121,7 @@ func compare(ctx context.Context, c *planner.Comm, sizes []int, turns int, bucke
 			return nil
 		}},
 	}
-	for turn := range turns + 1 { // the first one warms up
-		for k := range all {
-			w := all[(k+turn)%len(all)]
-			if err := planner.BarrierNow(ctx, c); err != nil {
-				return nil, err
-			}
-			begin := time.Now()
-			if err := w.sum(); err != nil {
-				return nil, err
-			}
-			ns, err := planner.AllreduceValue(ctx, c, int64(time.Since(begin)), tasks.Max)
-			if err != nil {
-				return nil, err
-			}
-			if turn > 0 {
-				w.took = append(w.took, ns)
-			}
-		}
-	}
-	return all, nil
-}
-
-// print prints a line of key=value for each way.
-func (all ways) print(out io.Writer) {
-	for _, w := range all {
-		ratios := make([]float64, len(w.took))
-		for i := range ratios {
-			ratios[i] = float64(w.took[i]) / float64(all[0].took[i])
-		}
-		slices.Sort(ratios)
-		ms := slices.Sorted(slices.Values(w.took))
-		n := len(ratios)
-		fmt.Fprintf(out, "way=%s median_ms=%.2f ratio=%.3f quartiles=%.3f–%.3f\n", w.name, float64(ms[n/2])/1e6, ratios[n/2], ratios[n/4], ratios[3*n/4])
-	}
+	return all, contest.Run(ctx, c, turns, all)
 }
 
 // resnet50 is the tensors of ResNet-50 but for the first 11 of its 161, elements of each.

@@ -20,12 +20,11 @@ import (
 	"log"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/fuse"
 	"github.com/tierflow/tierflow/planner/shard"
-	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/testdata/apps/contest"
 )
 
 func main() {
@@ -60,36 +59,22 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	all, err := compare(ctx, comm, sizes, *turns)
 	for k := 0; k < len(all) && comm.Rank() == 0; k++ {
-		fmt.Fprintln(out, all[k].against(all[0]))
+		fmt.Fprintf(out, "mode=%s %s\n", all[k].Name, all[k].Against(&all[0].Way))
 	}
 	return err
 }
 
-// way is a mode with its memory, and what its steps took, ms of the slowest rank.
+// way is a mode with its memory, and its steps.
 type way struct {
-	name string
-	step func(ctx context.Context) error
+	contest.Way
 	free func()
-	took []float64
 	kept []float32 // what else is in memory: moments, and weights of ddp
 	parts
 }
 
-// against is a line of key=value.
-func (w *way) against(first *way) string {
-	ratios := make([]float64, len(w.took))
-	for i := range ratios {
-		ratios[i] = w.took[i] / first.took[i]
-	}
-	slices.Sort(ratios)
-	n := len(ratios)
-	return fmt.Sprintf("mode=%s median_ms=%.2f ratio=%.3f quartiles=%.3f–%.3f",
-		w.name, slices.Sorted(slices.Values(w.took))[n/2], ratios[n/2], ratios[n/4], ratios[3*n/4])
-}
-
 // newWay makes a mode, with moments that are written.
 func newWay(c *planner.Comm, name string, sizes []int) (w *way, err error) {
-	w = &way{name: name}
+	w = &way{Way: contest.Way{Name: name}}
 	if name == "ddp" {
 		err = w.replicate(c, sizes)
 	} else {
@@ -110,7 +95,7 @@ func (w *way) replicate(c *planner.Comm, sizes []int) error {
 	}
 	w.kept = ones(3 * n)
 	w.free = grads.Free
-	w.step = func(ctx context.Context) error {
+	w.Do = func(ctx context.Context) error {
 		for u := len(sizes) - 1; u >= 0; u-- {
 			if err := grads.Ready(ctx, u); err != nil {
 				return err
@@ -124,7 +109,7 @@ func (w *way) replicate(c *planner.Comm, sizes []int) error {
 // split keeps parts. Gradients of zero1 are all there, others have two buffers.
 func (w *way) split(c *planner.Comm, sizes []int) error {
 	o := &shard.Options{}
-	if w.name == "zero3" {
+	if w.Name == "zero3" {
 		o.Buffers = 2
 	}
 	params, err := shard.New[float32](c, sizes, o)
@@ -134,7 +119,7 @@ func (w *way) split(c *planner.Comm, sizes []int) error {
 	grads, moments, buffers := make([][]float32, len(sizes)), 0, [2][]float32{}
 	for u := range sizes {
 		n := params.Padded(u)
-		if w.name == "zero1" || len(buffers[u%2]) < n {
+		if w.Name == "zero1" || len(buffers[u%2]) < n {
 			buffers[u%2] = ones(n)
 		}
 		grads[u] = buffers[u%2][:n]
@@ -142,8 +127,8 @@ func (w *way) split(c *planner.Comm, sizes []int) error {
 		moments += 2 * len(params.Own(u))
 	}
 	w.kept, w.parts, w.free = ones(moments), parts{params, grads}, params.Close
-	if w.step = w.zero2; w.name == "zero3" {
-		w.step = w.zero3
+	if w.Do = w.zero2; w.Name == "zero3" {
+		w.Do = w.zero3
 	}
 	return nil
 }
@@ -153,36 +138,14 @@ func ones(n int) []float32 { return slices.Repeat([]float32{1}, n) }
 
 // compare takes steps of all modes in turns.
 func compare(ctx context.Context, c *planner.Comm, sizes []int, turns int) (all []*way, err error) {
+	var ways []*contest.Way
 	for _, name := range modes {
 		w, err := newWay(c, name, sizes)
 		if err != nil {
 			return nil, err
 		}
 		defer w.free()
-		all = append(all, w)
+		all, ways = append(all, w), append(ways, &w.Way)
 	}
-	for turn := range turns + 1 { // the first one warms up
-		for k := range all {
-			if err := all[(k+turn)%len(all)].take(ctx, c, turn > 0); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return all, nil
-}
-
-// take takes a step on all ranks at the same time.
-func (w *way) take(ctx context.Context, c *planner.Comm, counts bool) error {
-	if err := planner.BarrierNow(ctx, c); err != nil {
-		return err
-	}
-	begin := time.Now()
-	if err := w.step(ctx); err != nil {
-		return err
-	}
-	ms, err := planner.AllreduceValue(ctx, c, time.Since(begin).Seconds()*1e3, tasks.Max)
-	if counts {
-		w.took = append(w.took, ms)
-	}
-	return err
+	return all, contest.Run(ctx, c, turns, ways)
 }

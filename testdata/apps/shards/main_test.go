@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/testdata/apps/contest"
 )
 
 // All modes take their steps, on layouts of any kind, and gradients of ones stay ones.
@@ -19,8 +20,8 @@ func TestCompare(t *testing.T) {
 			err := planner.Run(t.Context(), topo, nil, func(ctx context.Context, c *planner.Comm) error {
 				all, err := compare(ctx, c, sizes, 3)
 				for _, w := range all {
-					if line := w.against(all[0]); len(w.took) != 3 || !strings.HasPrefix(line, "mode="+w.name+" median_ms=") {
-						t.Errorf("%s: %v", line, w.took)
+					if line := w.Against(&all[0].Way); len(w.Took) != 3 || !strings.HasPrefix(line, "median_ms=") {
+						t.Errorf("%s: %v", line, w.Took)
 					}
 				}
 				return err
@@ -37,7 +38,7 @@ func TestSteps(t *testing.T) {
 	sizes := []int{30, 31, 32, 33}
 	for _, mode := range modes[1:] {
 		err := planner.Run(t.Context(), "3x1", nil, func(ctx context.Context, c *planner.Comm) error {
-			w := &way{name: mode}
+			w := &way{Way: contest.Way{Name: mode}}
 			if err := w.split(c, sizes); err != nil {
 				return err
 			}
@@ -47,7 +48,7 @@ func TestSteps(t *testing.T) {
 					w.Own(u)[i] = float32(u + 1)
 				}
 			}
-			if err := w.step(ctx); err != nil {
+			if err := w.Do(ctx); err != nil {
 				return err
 			}
 			for u, size := range sizes {

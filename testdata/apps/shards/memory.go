@@ -30,7 +30,7 @@ func measure(ctx context.Context, c *planner.Comm, mode string, sizes []int, tur
 	}
 	defer w.free()
 	for range turns {
-		if err := w.take(ctx, c, true); err != nil {
+		if err := w.Take(ctx, c, true); err != nil {
 			return err
 		}
 	}

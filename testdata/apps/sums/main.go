@@ -19,12 +19,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"slices"
-	"time"
 
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/exact"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/testdata/apps/contest"
 )
 
 func main() {
@@ -55,30 +54,16 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	all, err := compare(ctx, comm, *bytes/4, *parts, *turns)
 	if err == nil && comm.Rank() == 0 {
 		for _, w := range all {
-			fmt.Fprintln(out, w.against(all[0]))
+			fmt.Fprintf(out, "order=%s %s digest %s\n", w.Name, w.Against(&all[0].Way), w.hash)
 		}
 	}
 	return err
 }
 
-// way is a way to sum, and what it took in each turn, ns.
+// way is a way to sum.
 type way struct {
-	name string
-	sum  func(dst []float32) error
-	took []int64
-	hash string // of the last sum
-}
-
-// against is a line of key=value.
-func (w *way) against(free *way) string {
-	ratios := make([]float64, len(w.took))
-	for i := range ratios {
-		ratios[i] = float64(w.took[i]) / float64(free.took[i])
-	}
-	slices.Sort(ratios)
-	n := len(ratios)
-	return fmt.Sprintf("order=%s median_ms=%.3f ratio=%.3f quartiles=%.3f–%.3f digest %s",
-		w.name, float64(slices.Sorted(slices.Values(w.took))[n/2])/1e6, ratios[n/2], ratios[n/4], ratios[3*n/4], w.hash)
+	contest.Way
+	hash string // of its sum
 }
 
 // contribution has exponents from -120 to 120: the same on any rank.
@@ -115,8 +100,8 @@ func compare(ctx context.Context, c *planner.Comm, n, contributions, turns int) 
 		return nil, err
 	}
 	defer exactly.Free()
-	first := func(sum *planner.Collective) func([]float32) error {
-		return func(dst []float32) error {
+	first := func(sum *planner.Collective) func(context.Context) error {
+		return func(ctx context.Context) error {
 			copy(dst, mine[0])
 			for _, x := range mine[1:] {
 				for i, v := range x {
@@ -126,34 +111,21 @@ func compare(ctx context.Context, c *planner.Comm, n, contributions, turns int) 
 			return sum.Run(ctx)
 		}
 	}
-	all = []*way{
-		{name: "free", sum: first(free)},
-		{name: "tree", sum: first(tree)},
-		{name: "exact", sum: func(dst []float32) error { return exactly.Run(ctx, mine, dst) }},
+	ways := []*contest.Way{
+		{Name: "free", Do: first(free)},
+		{Name: "tree", Do: first(tree)},
+		{Name: "exact", Do: func(ctx context.Context) error { return exactly.Run(ctx, mine, dst) }},
 	}
-	for turn := range turns + 1 { // the first one warms up
-		for k := range all {
-			w := all[(k+turn)%len(all)]
-			if err := planner.BarrierNow(ctx, c); err != nil {
-				return nil, err
-			}
-			begin := time.Now()
-			if err := w.sum(dst); err != nil {
-				return nil, err
-			}
-			ns, err := planner.AllreduceValue(ctx, c, int64(time.Since(begin)), tasks.Max)
-			if err != nil {
-				return nil, err
-			}
-			if turn > 0 {
-				w.took = append(w.took, ns)
-			}
-			if turn == turns {
-				h := sha256.New()
-				_ = binary.Write(h, binary.LittleEndian, dst) // a hash takes all
-				w.hash = fmt.Sprintf("%x", h.Sum(nil)[:8])
-			}
+	if err := contest.Run(ctx, c, turns, ways); err != nil {
+		return nil, err
+	}
+	for _, w := range ways {
+		if err := w.Do(ctx); err != nil {
+			return nil, err
 		}
+		h := sha256.New()
+		_ = binary.Write(h, binary.LittleEndian, dst) // a hash takes all
+		all = append(all, &way{*w, fmt.Sprintf("%x", h.Sum(nil)[:8])})
 	}
 	return all, nil
 }

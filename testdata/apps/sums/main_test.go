@@ -16,7 +16,7 @@ func TestCompare(t *testing.T) {
 			all, err := compare(ctx, c, 3000, 12, 1)
 			if err == nil && c.Rank() == 0 {
 				digests["free"][all[0].hash], digests["exact"][all[2].hash] = true, true
-				if line := all[2].against(all[0]); !strings.HasPrefix(line, "order=exact median_ms=") {
+				if line := all[2].Against(&all[0].Way); all[2].Name != "exact" || !strings.HasPrefix(line, "median_ms=") {
 					t.Error(line)
 				}
 			}
