@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
@@ -150,18 +149,7 @@ func TestAllocLeavesNothing(t *testing.T) {
 				}
 			}
 			once()
-			before := holds(t)
-			for range 10 {
-				once()
-			}
-			after := holds(t)
-			for wait := 0; after.over(before) && wait < 100; wait++ { // goroutines that end by themselves
-				time.Sleep(20 * time.Millisecond)
-				after = holds(t)
-			}
-			if after.over(before) {
-				t.Errorf("before %+v, after %+v", before, after)
-			}
+			leavesNothing(t, 10, once)
 		})
 	}
 }

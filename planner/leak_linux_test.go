@@ -33,6 +33,23 @@ func (h held) over(before held) bool {
 	return h.descriptors > before.descriptors || h.goroutines > before.goroutines || h.mappings > before.mappings
 }
 
+// leavesNothing does something again and again, and complains of what is held then.
+func leavesNothing(t *testing.T, cycles int, once func()) {
+	t.Helper()
+	before := holds(t)
+	for range cycles {
+		once()
+	}
+	after := holds(t)
+	for wait := 0; after.over(before) && wait < 100; wait++ { // goroutines that end by themselves
+		time.Sleep(20 * time.Millisecond)
+		after = holds(t)
+	}
+	if after.over(before) {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+}
+
 // Joining and closing again and again leaves nothing behind: no descriptor, no
 // goroutine, no mapping. Under TIERFLOW_TEST_LONG=1 it is a thousand times.
 func TestJoinCloseLeavesNothing(t *testing.T) {
@@ -55,18 +72,7 @@ func TestJoinCloseLeavesNothing(t *testing.T) {
 	for _, kind := range []string{"goroutines", "processes"} {
 		t.Run(fmt.Sprintf("%d %s", cycles[kind], kind), func(t *testing.T) {
 			once[kind]() // what is made once, such as the runtime's poller
-			before := holds(t)
-			for range cycles[kind] {
-				once[kind]()
-			}
-			after := holds(t)
-			for wait := 0; after.over(before) && wait < 100; wait++ { // those that end by themselves
-				time.Sleep(20 * time.Millisecond)
-				after = holds(t)
-			}
-			if after.over(before) {
-				t.Errorf("before %+v, after %+v", before, after)
-			}
+			leavesNothing(t, cycles[kind], once[kind])
 		})
 	}
 }

@@ -46,14 +46,8 @@ runners-up are printed with what they take, and by what that is more.`,
   tierflow plan bcast --bytes 64KiB --topo 64x1 --machine machine.json`,
 		Args: kit.Operand(kit.WhichCollective),
 		RunE: func(c *cobra.Command, args []string) error {
-			r, t, err := p.ReadOne(args[0])
+			r, t, err := p.ReadPlanned(args[0], a.registry)
 			if err != nil {
-				return err
-			}
-			if _, err := p.ReadForced(a.registry); err != nil {
-				return err
-			}
-			if err := p.CheckTable(); err != nil {
 				return err
 			}
 			if p.machine != "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // Other collectives are walked by the same rules.
@@ -87,34 +88,22 @@ func TestWalkRefuses(t *testing.T) {
 }
 
 // Each rank has an end of its own: those of a chain end one after the other, except the last
-// two, which end at once.
+// two, which end at once. Of a burst the first rank ends after one message, the last one with the burst.
 func TestWalkRanks(t *testing.T) {
-	on, _ := levels.Parse("5x1")
-	p, _ := tasks.ParsePlan("shape=flat,fs=all,w=1,i=adapt/chain,s=sm")
-	r := tasks.Request{Coll: tasks.Bcast, Type: tasks.Uint8, Count: 100}
-	got, err := derived.WalkRanks(r, on, p, all.Submodules(), gamma(t, "wire"), derived.Line{Alpha: 1, Beta: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for rank, alpha := range []float64{1, 2, 3, 4, 4} {
-		if want := (derived.Coeff{Alpha: alpha, Beta: 100 * alpha}); got[rank] != want {
-			t.Errorf("rank %d ends after %+v, want %+v", rank, got[rank], want)
+	for plan, ends := range map[string][]float64{
+		"shape=flat,fs=all,w=1,i=adapt/chain,s=sm": {1, 2, 3, 4, 4},
+		"shape=flat,fs=all,w=1,i=nbc/linear,s=sm":  {4, 1, 2, 3, 4},
+	} {
+		on, p := tasktest.Topology(t, "5x1"), tasktest.Plan(t, plan)
+		r := tasks.Request{Coll: tasks.Bcast, Type: tasks.Uint8, Count: 100}
+		got, err := derived.WalkRanks(r, on, p, all.Submodules(), gamma(t, "wire"), derived.Line{Alpha: 1, Beta: 1})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-}
-
-// Of a burst the first rank ends after one message, the last one with the burst.
-func TestWalkRanksOfBurst(t *testing.T) {
-	on, _ := levels.Parse("4x1")
-	p, _ := tasks.ParsePlan("shape=flat,fs=all,w=1,i=nbc/linear,s=sm")
-	r := tasks.Request{Coll: tasks.Bcast, Type: tasks.Uint8, Count: 100}
-	got, err := derived.WalkRanks(r, on, p, all.Submodules(), gamma(t, "wire"), derived.Line{Alpha: 1, Beta: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for rank, alpha := range []float64{3, 1, 2, 3} {
-		if want := (derived.Coeff{Alpha: alpha, Beta: 100 * alpha}); got[rank] != want {
-			t.Errorf("rank %d ends after %+v, want %+v", rank, got[rank], want)
+		for rank, alpha := range ends {
+			if want := (derived.Coeff{Alpha: alpha, Beta: 100 * alpha}); got[rank] != want {
+				t.Errorf("%s: rank %d ends after %+v, want %+v", plan, rank, got[rank], want)
+			}
 		}
 	}
 }

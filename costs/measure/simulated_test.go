@@ -10,10 +10,25 @@ import (
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/measure"
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
 )
+
+// measurePipeline adds the pipeline of a plan to a book.
+func measurePipeline(t *testing.T, bench *measure.Simulated, book *costs.Book, r tasks.Request, on *levels.Topology, plan tasks.Plan) {
+	t.Helper()
+	key, err := costs.PipelineKey(r, on, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pipe, err := bench.Pipeline(t.Context(), r, plan, brief)
+	if err != nil {
+		t.Fatal(err)
+	}
+	book.AddPipeline(key, pipe)
+}
 
 // What pipelines and stages show on simulated time predicts whole collectives there.
 func TestSimulatedPredicts(t *testing.T) {
@@ -36,15 +51,7 @@ func TestSimulatedPredicts(t *testing.T) {
 				t.Fatal(err)
 			}
 		} else {
-			key, err := costs.PipelineKey(r, topo, plan)
-			if err != nil {
-				t.Fatal(err)
-			}
-			pipe, err := bench.Pipeline(t.Context(), r, plan, brief)
-			if err != nil {
-				t.Fatal(err)
-			}
-			book.AddPipeline(key, pipe)
+			measurePipeline(t, bench, book, r, topo, plan)
 		}
 		predicted, err := costs.Predict(r, topo, plan, book)
 		if err != nil {

@@ -84,15 +84,7 @@ func TestTasksPredict(t *testing.T) {
 		if test.pipelines == 0 {
 			continue
 		}
-		key, err := costs.PipelineKey(r, on, plan)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pipe, err := bench.Pipeline(t.Context(), r, plan, brief)
-		if err != nil {
-			t.Fatal(err)
-		}
-		book.AddPipeline(key, pipe)
+		measurePipeline(t, bench, book, r, on, plan)
 		p, err = costs.Predict(r, on, plan, book)
 		off("its pipeline", p, err, test.pipelines)
 	}

@@ -121,16 +121,6 @@ func (b *Base) Uses(c tasks.Collective) (all []Use) {
 
 // walk goes through all expressions on the ways of a collective to whole plans.
 func (b *Base) walk(c tasks.Collective, f func(e *expr)) {
-	var down func(e *expr)
-	down = func(e *expr) {
-		f(e)
-		if e.op == standsIn {
-			down(e.let.is)
-		}
-		for _, x := range e.args {
-			down(x)
-		}
-	}
 	seen := make([]bool, len(b.nodes))
 	todo := []int32{b.roots[WholePlan][c-1]}
 	for len(todo) > 0 {
@@ -140,11 +130,11 @@ func (b *Base) walk(c tasks.Collective, f func(e *expr)) {
 		case at == undecided || at >= 0 && seen[at]:
 		case at < 0:
 			for _, h := range b.leaves[^at].holes {
-				down(h.is)
+				h.is.walk(f)
 			}
 		default:
 			seen[at] = true
-			down(b.nodes[at].is)
+			b.nodes[at].is.walk(f)
 			todo = append(todo, b.nodes[at].yes, b.nodes[at].no)
 		}
 	}

@@ -83,28 +83,18 @@ func namedValues(u unit) (names []string) {
 
 // each goes through the expressions of a body, and through what their names stand for.
 func (b *body) each(f func(e *expr)) {
-	var down func(e *expr)
-	down = func(e *expr) {
-		f(e)
-		if e.op == standsIn {
-			down(e.let.is)
-		}
-		for _, x := range e.args {
-			down(x)
-		}
-	}
 	if b.leaf != nil {
 		for _, h := range b.leaf.holes {
-			down(h.is)
+			h.is.walk(f)
 		}
 		for _, r := range b.leaf.reason {
 			if r.is != nil {
-				down(r.is)
+				r.is.walk(f)
 			}
 		}
 	}
 	for _, a := range b.arms {
-		down(a.when)
+		a.when.walk(f)
 		a.then.each(f)
 	}
 	if b.orElse != nil {

@@ -133,6 +133,17 @@ type expr struct {
 	let    *let
 }
 
+// walk goes through an expression, and through what its names stand for.
+func (e *expr) walk(f func(e *expr)) {
+	f(e)
+	if e.op == standsIn {
+		e.let.is.walk(f)
+	}
+	for _, x := range e.args {
+		x.walk(f)
+	}
+}
+
 // isTruth reports whether it is a condition.
 func (e *expr) isTruth() bool {
 	switch {

@@ -30,10 +30,8 @@ func mpich(q *question) Decision {
 	switch q.request.Coll {
 	case tasks.Bcast:
 		return q.mpichBcast()
-	case tasks.Reduce:
-		return q.mpichReduce()
-	case tasks.Allreduce:
-		return q.mpichAllreduce()
+	case tasks.Reduce, tasks.Allreduce:
+		return q.mpichReduction()
 	default:
 		return q.mpichFlat(q.mpichBlocks())
 	}
@@ -101,42 +99,35 @@ func (q *question) mpichBeta() Decision {
 	return d
 }
 
-// mpichReduce is one by leaders where there are any.
-func (q *question) mpichReduce() Decision {
-	ranks := q.ranks
+// mpichReduction is a reduce or an allreduce, by leaders where there are any.
+func (q *question) mpichReduction() Decision {
+	coll, ranks := q.request.Coll, q.ranks
 	if q.isParent() {
 		ranks = q.nodes
 	}
-	name := "reduce_scatter_gather"
-	if q.bytes <= shortReduce || q.request.Count < powerBelow(ranks) {
-		name = "binomial"
+	w := reductions[coll]
+	name := w.long
+	if q.bytes <= w.most || q.request.Count < powerBelow(ranks) {
+		name = w.short
 	}
 	switch {
 	case q.nodes == 1:
-		return Decision{Plan: q.led(tasks.Han, tasks.Reduce, tasks.Choice{}), Theirs: "release_gather in the node"}
+		return Decision{Plan: q.led(w.shape, coll, tasks.Choice{}), Theirs: w.alone + "release_gather in the node"}
 	case q.isParent():
-		return Decision{Plan: q.led(tasks.Han, tasks.Reduce, q.ofLeaders(name)), Theirs: "leaders: " + name}
+		return Decision{Plan: q.led(w.shape, coll, q.ofLeaders(name)), Theirs: w.led + name}
 	}
 	return q.mpichFlat(name)
 }
 
-// mpichAllreduce is one by leaders where there are any.
-func (q *question) mpichAllreduce() Decision {
-	ranks := q.ranks
-	if q.isParent() {
-		ranks = q.nodes
-	}
-	name := "reduce_scatter_allgather"
-	if q.bytes <= shortAllreduce || q.request.Count < powerBelow(ranks) {
-		name = "recursive_doubling"
-	}
-	switch {
-	case q.nodes == 1:
-		return Decision{Plan: q.led(tasks.AR, tasks.Allreduce, tasks.Choice{}), Theirs: "composition gamma: release_gather in the node"}
-	case q.isParent():
-		return Decision{Plan: q.led(tasks.AR, tasks.Allreduce, q.ofLeaders(name)), Theirs: "composition alpha: between leaders " + name}
-	}
-	return q.mpichFlat(name)
+// reductions are how MPICH reduces: up to most bytes by its short algorithm.
+var reductions = map[tasks.Collective]struct {
+	shape       tasks.Shape
+	most        int64
+	short, long string
+	alone, led  string // what it is called on one node, and by leaders
+}{
+	tasks.Reduce:    {tasks.Han, shortReduce, "binomial", "reduce_scatter_gather", "", "leaders: "},
+	tasks.Allreduce: {tasks.AR, shortAllreduce, "recursive_doubling", "reduce_scatter_allgather", "composition gamma: ", "composition alpha: between leaders "},
 }
 
 // mpichBlocks is the algorithm of a collective with blocks: all ranks are one group.

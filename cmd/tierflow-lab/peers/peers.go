@@ -120,7 +120,7 @@ testdata/peers/tables.md with make update.`,
 					b.command += " --" + name + " " + f.Value.String()
 				}
 			}
-			return b.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
+			return b.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), b.compare)
 		}),
 	}
 	b.addFlags(c)
@@ -278,8 +278,8 @@ func (b *benchPeers) readPairs(ranks int, most int64) ([]int64, error) {
 	return []int64{4 * m.Max()}, nil
 }
 
-// run sets up what compare needs, and takes it down.
-func (b *benchPeers) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+// run sets up what a comparison needs, and takes it down.
+func (b *benchPeers) run(ctx context.Context, stdout, stderr io.Writer, compare func(ctx context.Context, p *place, stdout, notes io.Writer) error) (err error) {
 	notes := stdout
 	if b.json {
 		notes = stderr
@@ -289,7 +289,7 @@ func (b *benchPeers) run(ctx context.Context, stdout, stderr io.Writer) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, p.leave()) }()
-	return b.compare(ctx, p, stdout, notes)
+	return compare(ctx, p, stdout, notes)
 }
 
 // compare tunes and sweeps, and then measures in rounds.

@@ -3,7 +3,6 @@ package peers
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -49,7 +48,7 @@ which "go build -buildmode=c-shared" makes of cmd/libtierflow.`,
 			if err := b.read(); err != nil {
 				return err
 			}
-			return b.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
+			return b.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), b.compare)
 		}),
 	}
 	f := c.Flags()
@@ -97,16 +96,8 @@ type shimCell struct {
 	plain, shim, ratios []float64
 }
 
-func (b *benchShim) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
-	notes := stdout
-	if b.json {
-		notes = stderr
-	}
-	p, err := b.enter(ctx, notes)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.leave()) }()
+// compare builds the shims, and measures in turns.
+func (b *benchShim) compare(ctx context.Context, p *place, stdout, notes io.Writer) error {
 	t := &shimTable{
 		Date: time.Now().UTC().Format(time.RFC3339), Topology: b.topo, Rate: b.rate, Congestion: p.congestion, CPUs: runtime.NumCPU(),
 		Processor: kit.ProcessorModel(), Kernel: kit.KernelFile("/proc/sys/kernel/osrelease"),

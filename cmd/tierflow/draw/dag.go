@@ -124,14 +124,8 @@ func (d *drawing) read(operand string) error {
 	if err := cmp.Or(d.CheckExclusive("role", "rank", "all"), d.CheckExclusive("steps", "stages")); err != nil {
 		return err
 	}
-	r, t, err := d.ReadOne(operand)
+	r, t, err := d.ReadPlanned(operand, d.reg)
 	if err != nil {
-		return err
-	}
-	if _, err := d.ReadForced(d.reg); err != nil {
-		return err
-	}
-	if err := d.CheckTable(); err != nil {
 		return err
 	}
 	if d.chosen, err = d.Decide(r, t); err != nil {

@@ -127,11 +127,8 @@ func (r *tracing) read(operand string) error {
 	if kit.IsLaunched() {
 		return kit.Usagef("this process is a rank of a launched job; trace runs on goroutine ranks of one process")
 	}
-	request, t, err := r.ReadOne(operand)
+	request, t, err := r.ReadPlanned(operand, r.reg)
 	if err != nil {
-		return err
-	}
-	if _, err := r.ReadForced(r.reg); err != nil {
 		return err
 	}
 	if err := payload.CheckType(request.Type); err != nil && request.Coll != tasks.Barrier {

@@ -192,6 +192,17 @@ func (p *Problem) ReadOne(operand string) (r tasks.Request, t *levels.Topology, 
 	return r, t, err
 }
 
+// ReadPlanned is ReadOne where plans may be forced, or come from a table.
+func (p *Problem) ReadPlanned(operand string, reg submodules.Registry) (r tasks.Request, t *levels.Topology, err error) {
+	if r, t, err = p.ReadOne(operand); err != nil {
+		return r, nil, err
+	}
+	if _, err := p.ReadForced(reg); err != nil {
+		return r, nil, err
+	}
+	return r, t, p.CheckTable()
+}
+
 // ReadForced reads --plan, or the environment if it isn't given.
 func (p *Problem) ReadForced(reg submodules.Registry) (tasks.Forced, error) {
 	text, origin := p.Plan, "--plan"

@@ -173,11 +173,8 @@ its way. Where the rules leave it open the others decide: a table, prices, the b
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			r, t, err := p.ReadOne(args[1])
+			r, t, err := p.ReadPlanned(args[1], reg)
 			if err != nil {
-				return err
-			}
-			if _, err := p.ReadForced(reg); err != nil {
 				return err
 			}
 			o := p.Options()

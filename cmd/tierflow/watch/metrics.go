@@ -31,12 +31,7 @@ as ps does. The label world numbers the jobs, the oldest is 0. See go doc
 		Example: `  tierflow metrics
   tierflow metrics --listen :9100
   tierflow metrics --listen 127.0.0.1:9100 4f2c91aa`,
-		Args: func(_ *cobra.Command, names []string) error {
-			if len(names) > 1 {
-				return kit.Usagef("%d jobs: name one, or none for all", len(names))
-			}
-			return nil
-		},
+		Args: atMostOneJob,
 		RunE: kit.Interruptible(func(c *cobra.Command, names []string) error {
 			if listen == "" {
 				text, err := jobMetrics(c.Context(), names)

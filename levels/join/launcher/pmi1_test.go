@@ -48,13 +48,10 @@ var dialects = map[string]dialect{
 // pmiServer plays a launcher of size ranks.
 type pmiServer struct {
 	dialect
-	size  int
+	fence
 	bytes bool // answers come byte by byte
 
-	mu     sync.Mutex
 	values map[string]string
-	inside int
-	open   chan struct{} // closed when all are in the barrier
 	left   int
 	over   chan struct{} // closed with the test
 }
@@ -104,20 +101,6 @@ func (s *pmiServer) serve(c net.Conn, rank int) {
 			return
 		}
 	}
-}
-
-func (s *pmiServer) enter() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open == nil {
-		s.open = make(chan struct{})
-	}
-	open := s.open
-	if s.inside++; s.inside == s.size {
-		close(open)
-		s.inside, s.open = 0, nil
-	}
-	return open
 }
 
 func (s *pmiServer) say(c net.Conn, lines ...string) {
@@ -186,7 +169,7 @@ func TestPMI(t *testing.T) {
 		for _, bytewise := range []bool{false, true} {
 			for _, byPort := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s bytewise=%v port=%v", name, bytewise, byPort), func(t *testing.T) {
-					s := &pmiServer{dialect: d, size: 4, bytes: bytewise}
+					s := &pmiServer{dialect: d, fence: fence{size: 4}, bytes: bytewise}
 					all := s.start(t, byPort)
 					for i := range 2 { // a process may join again while it hasn't left
 						onAll(t, all, func(r int, s *session) error { return shareText(t.Context(), r, s, fmt.Sprintf("tfi1.abc-_%d", i)) })
@@ -206,7 +189,7 @@ func TestPMI(t *testing.T) {
 }
 
 func TestPMIBarrierNamesTheWait(t *testing.T) {
-	s := &pmiServer{dialect: dialects["Hydra"], size: 4}
+	s := &pmiServer{dialect: dialects["Hydra"], fence: fence{size: 4}}
 	all := s.start(t, false)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
@@ -224,7 +207,7 @@ func TestPMIBarrierNamesTheWait(t *testing.T) {
 }
 
 func TestPMICancelled(t *testing.T) {
-	s := &pmiServer{dialect: dialects["Slurm"], size: 2}
+	s := &pmiServer{dialect: dialects["Slurm"], fence: fence{size: 2}}
 	all := s.start(t, false)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")

@@ -16,15 +16,35 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// pmixServer plays the PMIx server of a job of size ranks, as OpenPMIx 4.2.2 answers.
-type pmixServer struct {
-	size  int
-	stray bool // sends messages that nobody asked for
+// fence is where ranks wait for each other.
+type fence struct {
+	size int
 
 	mu     sync.Mutex
-	values []byte // what rank 0 has committed: key, kind, value
 	inside int
-	open   chan struct{} // closed when all are in the fence
+	open   chan struct{} // closed when all are inside
+}
+
+func (f *fence) enter() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open == nil {
+		f.open = make(chan struct{})
+	}
+	open := f.open
+	if f.inside++; f.inside == f.size {
+		close(open)
+		f.inside, f.open = 0, nil
+	}
+	return open
+}
+
+// pmixServer plays the PMIx server of a job of size ranks, as OpenPMIx 4.2.2 answers.
+type pmixServer struct {
+	fence
+	stray bool // sends messages that nobody asked for
+
+	values []byte // what rank 0 has committed: key, kind, value
 	left   int
 	over   chan struct{} // closed with the test
 }
@@ -131,20 +151,6 @@ func (s *pmixServer) answer(request []byte) (answer []byte, last bool) {
 	return p.b, false
 }
 
-func (s *pmixServer) enter() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open == nil {
-		s.open = make(chan struct{})
-	}
-	open := s.open
-	if s.inside++; s.inside == s.size {
-		close(open)
-		s.inside, s.open = 0, nil
-	}
-	return open
-}
-
 func (s *pmixServer) start(t *testing.T) []*session {
 	s.over = make(chan struct{})
 	t.Cleanup(func() { close(s.over) })
@@ -168,7 +174,7 @@ func (s *pmixServer) start(t *testing.T) []*session {
 
 func TestPMIx(t *testing.T) {
 	for _, stray := range []bool{false, true} {
-		s := &pmixServer{size: 3, stray: stray}
+		s := &pmixServer{fence: fence{size: 3}, stray: stray}
 		all := s.start(t)
 		for i := range 2 {
 			onAll(t, all, func(r int, s *session) error { return shareText(t.Context(), r, s, fmt.Sprint("tfi1.text-", i)) })
@@ -181,7 +187,7 @@ func TestPMIx(t *testing.T) {
 }
 
 func TestPMIxFenceNamesTheWait(t *testing.T) {
-	s := &pmixServer{size: 3}
+	s := &pmixServer{fence: fence{size: 3}}
 	all := s.start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -207,7 +213,7 @@ func TestPMIxURI(t *testing.T) {
 
 // goodPMIx is all that rank 1's server says, up to the value.
 func goodPMIx() []byte {
-	s := &pmixServer{size: 1, open: nil}
+	s := &pmixServer{fence: fence{size: 1}}
 	s.answer(commitRequest("tierflow-0", "text"))
 	get, _ := s.answer(getRequest("job", "tierflow-0"))
 	fence, _ := s.answer(fenceRequest("job"))
