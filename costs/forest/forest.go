@@ -17,10 +17,10 @@ type Options struct {
 
 // Forest is a trained forest. It is never changed, so it is safe for concurrent use.
 type Forest struct {
-	trees  []tree
-	unseen [][]int32 // by tree: the examples that its bag does not have
-	spared []float64 // by example: how many trees have not seen it
-	wrong  float64   // see Wrong
+	trees    []tree
+	unseen   [][]int32 // by tree: the examples that its bag does not have
+	spared   []float64 // by example: how many trees have not seen it
+	foreseen []float64 // see Unseen
 }
 
 // tree is its nodes. The first is the root, and the right child follows the left one.
@@ -59,32 +59,27 @@ func Train(x [][]float64, y []float64, o Options) (*Forest, error) {
 			f.spared[i]++
 		}
 	}
-	f.wrong = f.test(x, y)
+	f.foreseen = f.foresee(x)
 	return f, nil
 }
 
-// test lets each example be predicted by the trees that have not seen it. It returns the mean
-// squared error.
-func (f *Forest) test(x [][]float64, y []float64) (wrong float64) {
-	sums := make([]float64, len(y))
+// Unseen returns what is predicted of each example by the trees that have not seen it (Breiman 2001,
+// section 3.1); NaN: all have.
+func (f *Forest) Unseen() []float64 { return f.foreseen }
+
+// foresee lets each example be predicted by the trees that have not seen it.
+func (f *Forest) foresee(x [][]float64) []float64 {
+	sums := make([]float64, len(x))
 	for k, t := range f.trees {
 		for _, i := range f.unseen[k] {
 			sums[i] += t.predict(x[i])
 		}
 	}
-	tested := 0.0
 	for i, trees := range f.spared {
-		if trees > 0 {
-			off := sums[i]/trees - y[i]
-			wrong, tested = wrong+float64(off*off), tested+1
-		}
+		sums[i] /= trees // without trees: not a number
 	}
-	return wrong / max(tested, 1)
+	return sums
 }
-
-// Wrong returns the mean squared error of the examples, each predicted by the trees that have
-// not seen it (Breiman 2001, section 3.1). It is 0 if all trees have seen all.
-func (f *Forest) Wrong() float64 { return f.wrong }
 
 // Trees returns how many there are.
 func (f *Forest) Trees() int { return len(f.trees) }

@@ -199,6 +199,22 @@ func (l *Learner) Best(choice int) int {
 	return best
 }
 
+// Doubt returns what to measure of a choice so that its best point can be relied on: that one, or
+// if it is known the one that most is hoped of, if that is more than the paper is content with. False:
+// there is no doubt. [Learner.Train] is before.
+func (l *Learner) Doubt(choice int) (at int, ok bool) {
+	at = l.Best(choice)
+	if at < 0 || l.o.Pick != ByGain || l.ns[at] == 0 {
+		return at, at >= 0 && l.isOpen(at)
+	}
+	for _, i := range l.by[choice] {
+		if l.isOpen(i) && l.worth[i] > l.worth[at] {
+			at = i
+		}
+	}
+	return at, l.worth[at] > doubt
+}
+
 // Next returns what to measure next; false: there is nothing left. It trains if there is something
 // new to learn from. What it has asked for before is not asked for again, so that many can be
 // measured at one time, unless [Learner.Free] says otherwise.
@@ -312,6 +328,7 @@ const (
 	calmLooks  = 4      // of variances
 	calmTwice  = 2      // of gains
 	calmSpread = 1e-2   // of the largest sum of variances: it changes less from look to look
+	doubt      = 3e-2   // hoped to be gained by one more measurement of a choice
 	calmGain   = 1.5e-2 // hoped to be gained by one more measurement of each choice: half of what the paper is content with
 )
 

@@ -61,18 +61,26 @@ func (l *Learner) askFor(some []int) (sum float64) {
 	return l.value()
 }
 
-// weigh finds out how much better than priors alone the forest is, for examples it has not seen.
-// By that share of its squared error it corrects them: what is no better than chance would make
-// good priors worse.
+// weigh finds out what share of the forest's corrections to make: that with which the squared error
+// is least for examples it has not seen, less what chance alone would make of it (the estimator of
+// James and Stein 1961, of one share). What is no better than chance would make good priors worse.
 func (l *Learner) weigh() {
-	priors := 0.0
-	for _, y := range l.y {
-		priors += y * y / float64(len(l.y))
+	unseen := l.forest.Unseen()
+	all, both, squares, n := 0.0, 0.0, 0.0, 0.0
+	for i, p := range unseen {
+		if y := l.y[i]; !math.IsNaN(p) {
+			all, both, squares, n = all+float64(y*y), both+float64(y*p), squares+float64(p*p), n+1
+		}
 	}
-	l.trust, l.wrong = 1, l.forest.Wrong()
-	if priors > 0 {
-		l.trust, l.wrong = max(0, 1-l.wrong/priors), min(l.wrong, priors)
+	l.trust = 1
+	if !l.o.NoPrior && both > 0 {
+		share, explained := both/squares, float64(both*both)/squares
+		chance := (all - explained) / n
+		l.trust = min(1, share*max(0, 1-chance/explained))
+	} else if !l.o.NoPrior {
+		l.trust = 0
 	}
+	l.wrong = (all - 2*float64(l.trust*both) + float64(l.trust*l.trust*squares)) / max(1, n)
 }
 
 // Of each choice so many points are looked at each time: those that are worth most, and those
@@ -178,7 +186,7 @@ func (l *Learner) gains(all []int) (most float64) {
 func (l *Learner) deviation(at int) float64 {
 	trees := float64(l.forest.Trees() - 1)
 	far := max(.5, l.far[at])
-	return math.Sqrt(float64(l.spread[at]*trees*trees) + float64(l.wrong*far*far))
+	return math.Sqrt(float64(l.spread[at]*trees*trees) + float64(max(0, l.wrong)*far*far))
 }
 
 // improvement is by how much a normal variable with a mean below 0 by off, and a deviation, is

@@ -28,16 +28,19 @@ func TestTrustInNoise(t *testing.T) {
 		l.Learn(i, ns[i])
 	}
 	l.Train()
+	corrected := 0.0
 	for i, p := range points {
 		if l.Known(i) > 0 {
 			continue
 		}
-		if off := math.Abs(math.Log2(l.Predict(i) / p.Prior)); off > .05 {
-			t.Fatalf("plan %d is predicted to take %v, its prior is %v", i, l.Predict(i), p.Prior)
-		}
+		off := math.Log2(l.Predict(i) / p.Prior)
+		corrected += off * off / 360
 		if l.Cautious(i) <= l.Predict(i) {
 			t.Fatalf("plan %d: a guess of %v counts as %v; want more", i, l.Predict(i), l.Cautious(i))
 		}
+	}
+	if math.Sqrt(corrected) > .05 {
+		t.Errorf("predictions are %.3f from priors that are wrong by .1 at random", math.Sqrt(corrected))
 	}
 	if best := l.Best(0); ns[best] > 1.25*points[0].Prior {
 		t.Errorf("plan %d, which takes %v, is chosen", best, ns[best])
@@ -76,5 +79,44 @@ func TestCautiousFarAway(t *testing.T) {
 	near, far := l.Cautious(12)/l.Predict(12), l.Cautious(38)/l.Predict(38)
 	if near <= 1 || far < 2*near {
 		t.Errorf("a size further a guess counts %.2f times, 14 sizes further %.2f times; want far more", near, far)
+	}
+}
+
+// A choice is in doubt until its best plan is measured, and then while much is hoped of another one:
+// the plan of a choice that was priced too low makes others hope, one that was priced right does not.
+func TestDoubt(t *testing.T) {
+	for _, wrong := range []float64{1, 3} {
+		var points []learn.Point
+		for choice := range 12 {
+			for plan := range 3 {
+				points = append(points, learn.Point{
+					Choice: choice, Features: []float64{2, 1, float64(choice), float64(plan)}, Prior: 1000 * (1 + float64(plan)),
+				})
+			}
+		}
+		l := learn.New(points, learn.Options{Trees: 30, OddEvery: -1})
+		for choice := range 6 { // the first plan takes what it is priced in one half, and three times that in the other
+			for plan := range 3 {
+				ns := points[3*choice+plan].Prior
+				if plan == 0 && choice%2 == 0 {
+					ns *= wrong
+				}
+				l.Learn(3*choice+plan, ns)
+			}
+		}
+		l.Train()
+		for choice := range 6 {
+			if at, doubts := l.Doubt(choice); doubts {
+				t.Errorf("all of choice %d is measured, and point %d is in doubt", choice, at)
+			}
+		}
+		if at, doubts := l.Doubt(11); !doubts || at != l.Best(11) {
+			t.Errorf("wrong by %v: nobody measured the best of choice 11, point %d, and %d is in doubt: %v", wrong, l.Best(11), at, doubts)
+		}
+		l.Learn(33, 1000*wrong)
+		l.Train()
+		if at, doubts := l.Doubt(11); doubts != (wrong > 1) {
+			t.Errorf("wrong by %v: point %d of choice 11 is in doubt: %v", wrong, at, doubts)
+		}
 	}
 }

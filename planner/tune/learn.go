@@ -24,8 +24,8 @@ when little is hoped to be gained by more`,
 }
 
 // learning is what [Learn] knows of some machines: a learner for each collective. Measured first
-// are the built-in rule's plans, so that every size has a time, and last what would be chosen,
-// until all that is has been measured.
+// are the built-in rule's plans, so that every size has a time, and last what would be chosen and
+// what may be much faster than that, see [learn.Learner.Doubt].
 type learning struct {
 	options learn.Options
 	tell    func(text string) // nil: nobody wants to hear
@@ -77,9 +77,9 @@ type job struct {
 	prior   float64 // ns, if it is odd
 }
 
-// mostChecks bounds how often the choices of a collective are measured because nobody has.
+// MostChecks bounds how often the choices of a collective that are in doubt are measured.
 // A choice that turns out slow makes place for another one.
-const mostChecks = 4
+const MostChecks = 4
 
 // newLearning begins to learn on machines, whose searches have the same options.
 func newLearning(machines ...*knowledge) *learning {
@@ -220,10 +220,10 @@ func (l *learning) list(one *lesson) {
 		return // their answers may change what would be chosen
 	}
 	one.learner.Train()
-	for ; one.check < mostChecks && len(one.listed) == 0; one.check++ {
+	for ; one.check < MostChecks && len(one.listed) == 0; one.check++ {
 		for n := range one.choices {
-			if best := one.learner.Best(n); best >= 0 {
-				one.want(best, false)
+			if at, ok := one.learner.Doubt(n); ok {
+				one.want(at, false)
 			}
 		}
 		if len(one.listed) == 0 {

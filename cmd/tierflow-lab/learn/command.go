@@ -48,7 +48,8 @@ power of two.
 --replay lets each way to learn measure from recorded sets. It prints after how many
 seconds of measuring the mean slowdown of its choices was at most 1.03, and when the
 way would stop by itself: the slowdown then over powers of two, over other sizes, and
-the worst. A way ends after half of what all measurements take. random draws points
+the worst. tierflow tune goes on and measures what would be chosen: how long that takes
+and the worst then follow. A way ends after half of what all measurements take. random draws points
 (Hunold and others, CLUSTER 2020). paper is ACCLAiM:
 the largest variance is next, plans are numbers. gain takes the point from which most
 is hoped to be gained for its time, and knows plans by their words. learn knows the
@@ -184,14 +185,18 @@ func (u *learning) writeLearned(c *cobra.Command, sets []*Set) error {
 
 func printAll(out io.Writer, all []Compared) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "set\tway\ts to 1.03\ts at stop\tslowdown\tof odd\tworst\tmeasurements\t")
+	fmt.Fprintln(w, "set\tway\ts to 1.03\ts at stop\tslowdown\tof odd\tworst\tmeasurements\ts checked\tworst\t")
 	for _, one := range all {
 		for _, way := range one.Ways {
 			first := "-"
 			if way.To >= 0 {
 				first = fmt.Sprintf("%.4g", way.To)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%.4g\t%.3f\t%.3f\t%.3f\t%.0f\t\n", one.Set, way.Name, first, way.Seconds, way.Slowdown, way.Odd, way.Worst, way.Measurements)
+			checked := "\t"
+			if way.Checked > 0 {
+				checked = fmt.Sprintf("%.4g\t%.3f", way.Checked, way.CheckedWorst)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%.4g\t%.3f\t%.3f\t%.3f\t%.0f\t%s\t\n", one.Set, way.Name, first, way.Seconds, way.Slowdown, way.Odd, way.Worst, way.Measurements, checked)
 		}
 	}
 	return w.Flush()

@@ -53,6 +53,8 @@ type Way struct {
 	Odd          float64 `json:"odd_slowdown"`    // over others
 	Worst        float64 `json:"worst"`           // of all points and seeds
 	Measurements float64 `json:"measurements"`
+	Checked      float64 `json:"seconds_checked,omitempty"` // of learn: until what would be chosen was measured, too
+	CheckedWorst float64 `json:"worst_checked,omitempty"`   // then, of all points and seeds
 
 	steps []Step // of the first seed
 }
@@ -127,7 +129,8 @@ func compare(ctx context.Context, s *Set, name string, t trial) (Compared, error
 		way := Way{Name: c.Name}
 		for k := range t.seeds {
 			c.Options.Seed = t.seed + uint64(k)
-			steps := s.newReplayed(c, prices).replay(ctx, every*longest, places)
+			r := s.newReplayed(c, prices)
+			steps := r.replay(ctx, every*longest, places)
 			if ctx.Err() != nil {
 				return all, fmt.Errorf("interrupted: %w", context.Cause(ctx))
 			}
@@ -135,6 +138,10 @@ func compare(ctx context.Context, s *Set, name string, t trial) (Compared, error
 				way.steps = steps
 			}
 			way.add(s, steps, float64(t.seeds))
+			if c.Options.Pick == learn.ByGain {
+				checked := r.check(steps[len(steps)-1])
+				way.Checked, way.CheckedWorst = way.Checked+checked.Seconds/float64(t.seeds), max(way.CheckedWorst, checked.Worst)
+			}
 		}
 		all.Ways = append(all.Ways, way)
 	}

@@ -24,6 +24,7 @@ type Step struct {
 	Odd      float64 // mean over the other points; 0: there are none
 	Worst    float64 // over all points
 	Stopped  bool    // it would have stopped by now
+	Checked  bool    // what would be chosen is measured, too
 }
 
 // mean is over all points, each counting once.
@@ -64,7 +65,7 @@ func (s *Set) newReplayed(c Contest, prices [][]float64) *replayed {
 }
 
 // replay measures until the learner stops, all is measured, or most seconds are spent. With places,
-// points that have some are measured at one time.
+// points that have some are measured at one time. [replayed.check] is next.
 func (r *replayed) replay(ctx context.Context, most float64, places *tune.Slots) (steps []Step) {
 	s := r.set
 	seconds, due := 0.0, true
@@ -88,16 +89,37 @@ func (r *replayed) replay(ctx context.Context, most float64, places *tune.Slots)
 				steps = append(steps, last)
 				continue
 			}
-			r.learner.Train()
-			slow := s.slowdowns(func(row int) int {
-				if best := r.learner.Best(row); best >= 0 {
-					return r.where[best].plan
-				}
-				return -1
-			})
-			steps, due = append(steps, s.sum(slow, Step{Seconds: seconds, Stopped: stop})), false
+			steps, due = append(steps, r.step(Step{Seconds: seconds, Stopped: stop})), false
 		}
 	}
+}
+
+// step fills in how good the choices are.
+func (r *replayed) step(st Step) Step {
+	r.learner.Train()
+	return r.set.sum(r.set.slowdowns(func(row int) int {
+		if best := r.learner.Best(row); best >= 0 {
+			return r.where[best].plan
+		}
+		return -1
+	}), st)
+}
+
+// check measures what would be chosen for sizes that are powers of two, as method learn of tierflow
+// tune does in the end: as many times, since what turns out slow makes place for another plan.
+func (r *replayed) check(st Step) Step {
+	s := r.set
+	for range tune.MostChecks {
+		r.learner.Train()
+		for row := range s.Points {
+			if i, ok := r.learner.Doubt(row); ok {
+				st.Seconds += s.spent(row, r.where[i].plan)
+				r.learner.Learn(i, s.Points[row].NS[r.where[i].plan])
+			}
+		}
+	}
+	st.Checked = true
+	return r.step(st)
 }
 
 // arm is a plan for a row's request.

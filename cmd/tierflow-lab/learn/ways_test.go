@@ -69,6 +69,9 @@ func TestReplayInRacks(t *testing.T) {
 	if each("4") >= each("1") || took["4"].Slowdown > 1.01*took["0"].Slowdown {
 		t.Errorf("by racks: %+v", took)
 	}
+	if alone := took["0"]; alone.Checked <= alone.Seconds || alone.CheckedWorst > alone.Worst {
+		t.Errorf("what would be chosen was measured, and then: %+v", alone)
+	}
 	if status, _, errs := lab(t, "learn", "--replay", set, "--racks", "3"); status != 2 || !strings.Contains(errs, "--racks 3: set.json has machines of up to 8 nodes; allowed are numbers that divide these") {
 		t.Errorf("status %d, %q", status, errs)
 	}
