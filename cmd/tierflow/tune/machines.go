@@ -131,12 +131,17 @@ func (u *Tuning) learnMachines(ctx context.Context, r *Rank, all []submachine, m
 			return err
 		}
 	}
+	before := made.Provenance
 	_, err := u.search(ctx, r, tune.Learn, u.when, made, save, func(ctx context.Context, s *tune.Search) (*table.Table, error) {
 		f := &tune.Fleet{Search: *s, Machines: machines, Alone: u.alone}
 		t, err := f.Run(ctx, meter)
-		r.batches = f.Batches()
+		if n := f.Batches(); n > 0 {
+			r.together = float64(t.Provenance.Configurations) / float64(n)
+		}
 		return t, err
 	})
+	p := &made.Provenance
+	p.Seconds, p.Configurations, p.Planned = p.Seconds+before.Seconds, p.Configurations+before.Configurations, p.Planned+before.Planned
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/planner"
@@ -98,6 +99,26 @@ func TestLearnMachines(t *testing.T) {
 		if made := read(t, file); len(made.Entries) != 6 || len(made.Provenance.Machines) != 3 {
 			t.Errorf("%s %v: %d entries, machines %q", c.topo, c.args, len(made.Entries), made.Provenance.Machines)
 		}
+	}
+}
+
+// A table that learning several machines goes on with counts what was measured, and how long, before.
+func TestLearnMachinesResume(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "table.json")
+	args := []string{
+		"tune", "-o", file, "--topo", "4x1", "--simulate", "assumed", "--method", "learn", "--nodes", "1:4", "--ops", "bcast",
+		"--submodules", "adapt", "--segments", "all", "--windows", "8", "--inner", "0", "--json", "--bytes",
+	}
+	before := Summary{}
+	for n, sizes := range [][]string{{"1KiB"}, {"64KiB", "--resume"}, {"64KiB", "--resume"}} {
+		s := kittest.Decode[Summary](t, tierflow.Succeeds(t, append(args, sizes...)...))
+		if made := read(t, file); s.Measurements != len(made.Measured) || s.Planned < s.Measurements {
+			t.Errorf("search %d: %d of %d measurements; the table has %d", n, s.Measurements, s.Planned, len(made.Measured))
+		}
+		if s.Measurements < before.Measurements || s.Seconds <= before.Seconds {
+			t.Errorf("search %d: %+v, before %+v", n, s, before)
+		}
+		before = s
 	}
 }
 

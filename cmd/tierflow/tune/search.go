@@ -106,7 +106,7 @@ type Rank struct {
 	Asked     context.Context      // ends when the user wants an end
 	Spent     spending             // by the last search
 	Reuse     tune.Reuse           // of the last search
-	batches   int                  // in which machines were measured at one time; 0: one after the other
+	together  float64              // measurements that were made at one time, on average; 0: one after the other
 	Stdout    io.Writer
 	Stderr    io.Writer
 }

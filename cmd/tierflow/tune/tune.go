@@ -279,8 +279,8 @@ func (u *Tuning) printSummary(r *Rank, t *table.Table) error {
 	if text := SpentText(r.Spent.All); text != "" {
 		fmt.Fprintf(out, "measured: %s\n", text)
 	}
-	if r.batches > 0 {
-		fmt.Fprintf(out, "at one time: %.2f on average\n", float64(s.Measurements)/float64(r.batches))
+	if r.together > 0 {
+		fmt.Fprintf(out, "at one time: %.2f on average\n", r.together)
 	}
 	if len(s.Rejected) > 0 {
 		fmt.Fprintf(out, "not measured: %s\n", tune.RejectionText(s.Rejected))
