@@ -47,7 +47,8 @@ type setting struct {
 	table   bool     // tierflow's: plans of the decision table
 	alloc   bool     // tierflow's: buffers from planner.Alloc
 	local   bool     // tierflow's: goroutine ranks of one process
-	measure bool     // tierflow's: ranks measure the machine, and plans are chosen by price
+	measure bool     // tierflow's: the machine is measured once and kept, and plans are chosen by price
+	effort  bool     // tierflow's: a collective tries the best plans when it is made
 	noisy   bool     // a rank loses its processor at times
 	shimmed bool     // an MPI's: with tierflow's shim
 }
@@ -59,6 +60,7 @@ const (
 	withAlloc   = "built-in rule, Alloc"
 	asGoroutine = "goroutine ranks"
 	asMeasured  = "measured machine"
+	asTried     = "tries in place"
 )
 
 func (s setting) String() string { return s.library + " " + s.variant }
@@ -85,6 +87,7 @@ type site struct {
 	noise          noise         // of noisy settings
 	spin           bool          // Open MPI's ranks spin too
 	measured       bool          // tierflow on a measured machine too
+	effort         bool          // and as it tries plans in place
 	flat           bool          // HAN is left out
 	so             string        // libtierflow.so, for shims
 }
@@ -156,9 +159,14 @@ func (s site) jobCommand(of setting, c cells, each time.Duration, store string) 
 	case gloo:
 		return append(s.tierflowRun(), driver...)
 	}
-	if of.measure {
-		before = append(before, "env", planner.MachineVariable+"="+planner.MachineMeasure)
+	environ := []string{planner.MachineVariable + "=" + planner.MachineOff}
+	if of.measure || of.effort {
+		environ = []string{planner.MachineVariable + "=" + planner.MachineAuto, "XDG_CACHE_HOME=" + s.folder}
 	}
+	if of.effort {
+		environ = append(environ, planner.EffortVariable+"="+planner.EffortMeasure)
+	}
+	before = slices.Concat([]string{"env"}, environ, before)
 	words := append(before, s.tierflow, "bench", "coll", ops, "--time", each.String(), "--plan=", "--json")
 	if of.local {
 		words = append(words, "--topo", fmt.Sprintf("1x%d", s.perNode))
@@ -270,6 +278,9 @@ func (s site) defaultSettings(found []string, c cells) []setting {
 	all := []setting{{library: ourselves, variant: asItIs}}
 	if s.measured {
 		all = append(all, setting{library: ourselves, variant: asMeasured, measure: true})
+	}
+	if s.effort {
+		all = append(all, setting{library: ourselves, variant: asTried, effort: true})
 	}
 	if s.nodes == 1 {
 		of := cells{

@@ -39,6 +39,7 @@ type benchPeers struct {
 	program    string        // --tierflow; empty: it is looked for
 	spin       bool          // Open MPI's ranks spin too
 	measured   bool          // tierflow on a measured machine too
+	effort     bool          // and as it tries plans in place
 	noise      noise         // without a length: nobody is disturbed
 	keep       string        // file for what the sweep took; empty: none
 	rules      bool          // the sweep is for other libraries' rules alone
@@ -82,7 +83,9 @@ one that others are compared with. --sweep 0 leaves out both: neither is told an
 With --counts there is neither: blocks that differ aren't tuned for. --libraries names
 what else is measured, and --spin=false leaves out Open MPI's ranks that spin: on few
 processors they, and MPICH, take most of the time. With --measured there is "measured
-machine" too, whose ranks measure the machine and choose plans by price.
+machine" too, which is tierflow as it is by default: the first round measures the
+machine, later ones read what was kept. With --effort there is "tries in place":
+a collective tries the best plans when it is made. All other rows of ours know of no machine.
 The row "wire" is a plain one-way TCP stream of as many bytes. On one node tierflow
 is measured with buffers of planner.Alloc too, from 4 KiB on, and on goroutine ranks.
 
@@ -112,7 +115,7 @@ testdata/peers/tables.md with make update.`,
 				return err
 			}
 			b.command = c.CommandPath()
-			for _, name := range []string{"topo", "rate", "congestion", "ops", "bytes", "counts", "time", "sweep", "rounds", "single", "skew", "noise", "noise-share", "bind", "libraries", "spin", "measured", "rules", "from"} {
+			for _, name := range []string{"topo", "rate", "congestion", "ops", "bytes", "counts", "time", "sweep", "rounds", "single", "skew", "noise", "noise-share", "bind", "libraries", "spin", "measured", "effort", "rules", "from"} {
 				switch f := c.Flags().Lookup(name); {
 				case f.Changed && f.Value.Type() == "bool":
 					b.command += " --" + name + "=" + f.Value.String()
@@ -149,7 +152,8 @@ func (b *benchPeers) addFlags(c *cobra.Command) {
 	kit.CompleteList(c, "libraries", libraryWords())
 	kit.CompleteWords(c, "bind", bindNone, "core")
 	f.BoolVar(&b.spin, "spin", true, "measure Open MPI with waiting ranks that spin too, beside ranks that yield the processor")
-	f.BoolVar(&b.measured, "measured", false, "measure tierflow on a measured machine too ("+planner.MachineVariable+"="+planner.MachineMeasure+")")
+	f.BoolVar(&b.measured, "measured", false, "measure tierflow as it is by default too, on a machine that it measures and keeps ("+planner.MachineVariable+"="+planner.MachineAuto+")")
+	f.BoolVar(&b.effort, "effort", false, "measure tierflow as it tries plans in place too ("+planner.EffortVariable+"="+planner.EffortMeasure+")")
 	f.StringVar(&b.keep, "record", "", "file to write with what the sweep of one library took, as a decision table for tierflow rules from-table")
 	f.BoolVar(&b.rules, "rules", false, "sweep for rules of Open MPI and MPICH alone: tierflow is not tuned, HAN not tried, and nothing forced is measured in rounds")
 	f.StringVar(&b.file, "from", "", "with --rules: make them of this decision table, which --record wrote, without a sweep")

@@ -31,7 +31,7 @@ func TestPeerCommands(t *testing.T) {
 		of   setting
 		want string // words in this order, among others
 	}{
-		{oneNode, setting{library: ourselves}, "/bin/tierflow run --bind core -n 4 -- /bin/tierflow bench coll bcast,allreduce --bytes 8,65536"},
+		{oneNode, setting{library: ourselves}, "/bin/tierflow run --bind core -n 4 -- env TIERFLOW_MACHINE=off /bin/tierflow bench coll bcast,allreduce --bytes 8,65536"},
 		{fourNode, setting{library: ourselves}, "run --bind none --hosts node0:2,node1:2,node2:2,node3:2 --launcher /d/cluster rsh --name x -- /bin/tierflow bench coll --wire"},
 		{oneNode, han, "mpirun.openmpi --bind-to core -n 4 self,vader coll_han_priority 100 /d/openmpi bcast,allreduce 8,65536 0.5 1 4 /d/s"},
 		{fourNode, han, "--allow-run-as-root --oversubscribe --bind-to none -n 8 plm_rsh_agent /d/cluster rsh --name x btl tcp,self,vader"},
@@ -51,7 +51,7 @@ func TestPeerCommands(t *testing.T) {
 		}
 	}
 	local := oneNode.jobCommand(setting{library: ourselves, local: true, alloc: true}, c, time.Second, "/d/s")
-	if got, want := strings.Join(local, " "), "/bin/tierflow bench coll bcast,allreduce --time 1s --plan= --json --topo 1x4 --alloc --bytes 8,65536"; got != want {
+	if got, want := strings.Join(local, " "), "env TIERFLOW_MACHINE=off /bin/tierflow bench coll bcast,allreduce --time 1s --plan= --json --topo 1x4 --alloc --bytes 8,65536"; got != want {
 		t.Errorf("goroutine ranks are measured with %q, want %q", got, want)
 	}
 	barrier := oneNode.jobCommand(setting{library: ourselves}, cells{[]string{"barrier"}, []int64{8}}, time.Second, "/d/s")
@@ -102,21 +102,24 @@ func TestPeerDefaults(t *testing.T) {
 	}
 }
 
-// --spin=false leaves out spinning ranks, in the sweep too, and --measured adds a row.
+// --spin=false leaves out spinning ranks, in the sweep too, and --measured and --effort each add a row.
 func TestPeerChoices(t *testing.T) {
 	at := fourNode
-	at.spin, at.measured = false, true
+	at.spin, at.measured, at.effort = false, true, true
 	c := cells{[]string{"alltoall"}, []int64{8}}
 	all := at.defaultSettings([]string{openMPI}, c)
 	var names []string
 	for _, s := range all {
 		names = append(names, s.String())
 	}
-	if want := []string{"tierflow built-in rule", "tierflow measured machine", "Open MPI tuned, yield", "Open MPI han, yield"}; !slices.Equal(names, want) {
+	if want := []string{"tierflow built-in rule", "tierflow measured machine", "tierflow tries in place", "Open MPI tuned, yield", "Open MPI han, yield"}; !slices.Equal(names, want) {
 		t.Errorf("settings %q, want %q", names, want)
 	}
-	if words := at.jobCommand(all[1], c, time.Second, ""); !slices.Contains(words, "TIERFLOW_MACHINE=measure") {
+	if words := at.jobCommand(all[1], c, time.Second, ""); !slices.Contains(words, "TIERFLOW_MACHINE=auto") {
 		t.Errorf("a measured machine is measured by %q", words)
+	}
+	if words := at.jobCommand(all[2], c, time.Second, ""); !slices.Contains(words, "TIERFLOW_EFFORT=measure") {
+		t.Errorf("what tries in place is measured by %q", words)
 	}
 	won, err := at.bestForced(c, time.Second, io.Discard, func(s setting, c cells, _ time.Duration) ([]peerRow, error) {
 		if !slices.Equal(s.mca[len(s.mca)-2:], yielding[true]) {

@@ -32,7 +32,7 @@ type place struct {
 
 // enter sets up a place. The caller must leave it.
 func (b *benchPeers) enter(ctx context.Context, notes io.Writer) (_ *place, err error) {
-	p := &place{site: site{nodes: b.nodes, perNode: b.perNode, counts: b.counts, single: b.single, skew: b.skew, bind: b.bind, noise: b.noise, spin: b.spin, measured: b.measured, flat: b.rules}}
+	p := &place{site: site{nodes: b.nodes, perNode: b.perNode, counts: b.counts, single: b.single, skew: b.skew, bind: b.bind, noise: b.noise, spin: b.spin, measured: b.measured, effort: b.effort, flat: b.rules}}
 	if p.lab, err = os.Executable(); err != nil {
 		return nil, fmt.Errorf("find this program, to launch it: %w", err)
 	}
@@ -209,7 +209,7 @@ func runCommand(ctx context.Context, limit time.Duration, words ...string) ([]by
 // of the built-in rule.
 func isPlanVariable(word string) bool {
 	name, _, _ := strings.Cut(word, "=")
-	return name == planner.TableVariable || name == planner.PlanVariable || name == planner.MachineVariable
+	return name == planner.TableVariable || name == planner.PlanVariable || name == planner.MachineVariable || name == planner.EffortVariable
 }
 
 // withComplaints adds the first lines of what a command said to its failure.

@@ -58,6 +58,9 @@ func TestPeersTune(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			tools := t.TempDir()
+			script(t, filepath.Join(tools, "env"), `while case "$1" in *=*) ;; *) false;; esac; do export "$1"; shift; done
+exec "$@"
+`)
 			t.Setenv("PATH", tools)
 			p := &place{site: site{nodes: 1, perNode: 2, bind: bindNone, tierflow: filepath.Join(tools, "tierflow"), lab: filepath.Join(tools, "tierflow-lab"), folder: t.TempDir()}}
 			script(t, p.tierflow, fmt.Sprintf(fakeTierflow, test.tunes))
