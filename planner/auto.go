@@ -87,7 +87,7 @@ func (o *Options) tableOn(job *join.Job, reg submodules.Registry) (*choose.Table
 }
 
 // probeVersion changes with what is measured, so that no machine of an older way is read.
-const probeVersion = 1
+const probeVersion = 2
 
 // onJob completes what is to be done if nothing was said: ranks of several nodes use the machine
 // that is kept of them, or measure one. What is kept and can't be read is measured again.

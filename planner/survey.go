@@ -139,19 +139,25 @@ type surveyed struct {
 func (s *surveyed) file() []byte {
 	t := s.comm.topology
 	m := machine.Assumed()
-	links, at, inside := []machine.Link{}, 0, true
+	probes, at := make([]pairs.Probe, len(s.counts)), 0
+	for k, n := range s.counts {
+		if n > 0 { // else nobody speaks there, or only where rank 0 isn't
+			probes[k] = pairs.Median(s.rows[at : at+n*pairs.ProbeFields])
+		}
+		at += n * pairs.ProbeFields
+	}
+	pairs.Settle(probes)
+	links, inside := []machine.Link{}, true
 	for k, n := range s.counts {
 		symbol := t.Level(k).Symbol
 		like, err := m.Link(t.Level(k))
 		if err != nil {
 			like = m.Links[1] // as another network
 		}
-		if like.Level = machine.Symbol(symbol); n > 0 { // else nobody speaks there, or only where rank 0 isn't
-			p := pairs.Median(s.rows[at : at+n*pairs.ProbeFields])
-			like = p.Link(like, pairs.Place{Inside: inside, OneProcess: t.IsOneProcess()})
+		if like.Level = machine.Symbol(symbol); n > 0 {
+			like = probes[k].Link(like, pairs.Place{Inside: inside, OneProcess: t.IsOneProcess()})
 		}
 		links = append(links, like)
-		at += n * pairs.ProbeFields
 		inside = inside && symbol != levels.NodeSymbol
 	}
 	m.Links, m.TLS = links, s.comm.Secured() != "" && t.Nodes() > 1

@@ -2,6 +2,7 @@ package pairs
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 )
@@ -95,4 +96,21 @@ func Median(rows []int64) (p Probe) {
 		p[f] = all[(len(all)-1)/2]
 	}
 	return p
+}
+
+// Settle bounds the round trips of each level by those of the levels around it: what is nearer
+// answers no later. Where numbers say otherwise, ranks of the inner pair waited for processors.
+// probes are by level, the innermost first; those of nobody are zero.
+func Settle(probes []Probe) {
+	most := int64(math.MaxInt64)
+	for k := len(probes) - 1; k >= 0; k-- {
+		p := &probes[k]
+		if p[Turn] == 0 {
+			continue
+		}
+		late := max(0, p[Turn]-most)
+		p[Turn] -= late
+		p[Many] = max(p[Many]-late, p[Turn])
+		most = p[Turn]
+	}
 }

@@ -1,7 +1,6 @@
 package choose
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -55,47 +54,6 @@ func TestNearSizesShareChoices(t *testing.T) {
 		}
 		if len(m.classes) != shared {
 			t.Errorf("%s: %d choices are kept, want %d", method, len(m.classes), shared)
-		}
-	}
-}
-
-// A machine on which messages inside nodes took longer than to others was measured while something else
-// ran: the rule decides, and Explain says why. A described one is believed, and so is one whose
-// nodes have one rank.
-func TestDisturbedMeasurement(t *testing.T) {
-	for _, tc := range []struct {
-		topo, method string
-		inside       float64 // latency, ns
-		ruled        bool
-	}{
-		{"4x2", Hastily + "3 ms", 27e6, true},
-		{"4x2", Hastily + "3 ms", 200, false},
-		{"4x2", "described", 27e6, false},
-		{"8x1", Hastily + "3 ms", 27e6, false},
-	} {
-		on, err := levels.Parse(tc.topo)
-		if err != nil {
-			t.Fatal(err)
-		}
-		known := *machine.Assumed()
-		known.Links = slices.Clone(known.Links)
-		known.Links[0].Latency, known.Links[1].Byte, known.Provenance.Method = tc.inside, 0.1, tc.method
-		m := &Machine{Machine: &known, Origin: "here"}
-		q, err := Ask(tasks.Request{Coll: tasks.Bcast, Count: 1 << 20, Type: tasks.Float32}, on, all.Submodules(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, err := m.Choose(q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var text strings.Builder
-		a.Explain(&text)
-		if says := strings.Contains(text.String(), "something disturbed the measurement"); says != tc.ruled || (len(m.classes) == 0) != (tc.ruled || tc.method == "described") {
-			t.Errorf("%+v: %d choices by price\n%s", tc, len(m.classes), &text)
-		}
-		if _, known := a.Plan(); known && tc.ruled {
-			t.Errorf("%+v: another plan than the rule's", tc)
 		}
 	}
 }

@@ -67,10 +67,10 @@ func (m *Machine) Check(t *levels.Topology) error {
 // Choose asks what costs least, where nothing is forced.
 func (m *Machine) Choose(q *Question) (Answer, error) {
 	p := &Prices{machine: m, on: q.On, asked: q.Request, as: q.Request, Choice: priced.Choice{Ruled: true}}
-	if m.Machine == nil || q.Forced.String() != "" || m.isDisturbed(q.On) {
+	if m.Machine == nil || q.Forced.String() != "" {
 		return p, nil
 	}
-	margin := m.margin(q.On)
+	margin := m.margin()
 	as, shared := classify(q.Request)
 	if !shared || margin < priced.Hasty {
 		var err error
@@ -142,18 +142,14 @@ func (p *Prices) Explain(text *strings.Builder) {
 	if p.machine.Why != "" {
 		fmt.Fprintf(text, "  machine: %s\n", p.machine.Why)
 	}
-	if p.machine.isDisturbed(p.on) {
-		text.WriteString("  machine: messages inside nodes took longer than to others, so something disturbed the measurement: the built-in rule decides\n")
-		return
-	}
-	if p.machine.margin(p.on) == slowMargin {
-		text.WriteString("  machine: slow links, measured in a hurry: the rule's plan stays unless it costs twice as much\n")
-	}
 	if p.as.Count != p.asked.Count {
 		fmt.Fprintf(text, "  machine: decided as for %d elements, which stand for sizes near them\n", p.as.Count)
 	}
 	if len(p.Plans) == 0 {
-		if ns := p.Rule.Price.NS; ns > 0 {
+		switch ns := p.Rule.Price.NS; {
+		case p.Large:
+			fmt.Fprintf(text, "  price: %.1f µs; the rule's plan is too large to be simulated, and stays: the machine was measured in a hurry\n", ns/1e3)
+		case ns > 0:
 			fmt.Fprintf(text, "  price: %.1f µs, no other plan has one\n", ns/1e3)
 		}
 		return
@@ -181,60 +177,9 @@ func (p *Prices) Explain(text *strings.Builder) {
 
 // margin returns by which share of its own price a plan must be cheaper than the rule's to be
 // chosen on this machine.
-func (m *Machine) margin(t *levels.Topology) float64 {
-	switch {
-	case !strings.HasPrefix(m.Provenance.Method, Hastily):
-		return priced.Exact
-	case m.isSlow(t):
-		return slowMargin
+func (m *Machine) margin() float64 {
+	if strings.HasPrefix(m.Provenance.Method, Hastily) {
+		return priced.Hasty
 	}
-	return priced.Hasty
+	return priced.Exact
 }
-
-// isSlow reports whether a byte takes [slowByte] or more on all wires between nodes of t. The
-// built-in rule's rows were found on such links. What disturbs a short measurement makes prices
-// there more wrong than the rule is.
-func (m *Machine) isSlow(t *levels.Topology) bool {
-	slow := false
-	for level := range t.Depth() {
-		if t.Domains(level) >= t.Nodes() {
-			continue // inside nodes
-		}
-		l, err := m.Link(t.Level(level))
-		if err == nil && l.Byte < slowByte {
-			return false
-		}
-		slow = true
-	}
-	return slow
-}
-
-// isDisturbed reports whether numbers that were measured in a hurry can't be believed on t: a message
-// inside a node takes longer than one to another node. Then ranks waited for processors.
-func (m *Machine) isDisturbed(t *levels.Topology) bool {
-	if !strings.HasPrefix(m.Provenance.Method, Hastily) {
-		return false
-	}
-	before := 0.0
-	for level := range t.Depth() {
-		l, err := m.Link(t.Level(level))
-		if err != nil || t.Domains(level) == t.Size() {
-			continue
-		}
-		if l.Latency < before {
-			return true
-		}
-		before = l.Latency
-	}
-	return false
-}
-
-const (
-	// slowByte is what a byte takes, ns, from which on a link counts as slow: some 2.7 Gbit/s.
-	// Links of 1 Gbit/s were measured at 3.7 to 8.2 ns, links without a set rate at 0.2 to
-	// 1.9, the latter on busy processors.
-	slowByte = 3
-	// slowMargin takes the place of [priced.Hasty] on slow links: the rule's plan stays unless
-	// it costs twice as much.
-	slowMargin = 1
-)

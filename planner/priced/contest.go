@@ -98,6 +98,9 @@ func (s *rehearsal) compete(all []candidate) []Priced {
 		all[i].family, all[i].outer = s.family(all[i].Plan), s.outer(all[i].Plan)
 	}
 	t := &contest{rehearsal: s, left: all, best: math.Inf(1), ratios: map[string]ratios{}}
+	if s.own > 0 {
+		t.begin()
+	}
 	t.try()
 	t.rehearsal.left += t.spare
 	t.confirm()
@@ -126,6 +129,16 @@ func (s *rehearsal) compete(all []candidate) []Priced {
 		}
 	}
 	return fit
+}
+
+// begin begins with the rule's plan, which was simulated.
+func (t *contest) begin() {
+	at := slices.IndexFunc(t.left, func(c candidate) bool { return c.Plan.Equal(t.ruled) })
+	c := t.left[at]
+	t.left = slices.Delete(t.left, at, at+1)
+	c.Simulated, t.best = t.own, t.own
+	t.seen = append(t.seen, c)
+	t.learn(&c, t.own)
 }
 
 // try simulates plans until the budget is spent, or none promises to be better.

@@ -40,6 +40,7 @@ type Choice struct {
 	Rule  Priced   // the rule's; its times are 0 if it has no closed form and was not simulated
 	Saved float64  // share of the rule's time that the chosen plan saves; 0 if it is the rule's
 	Tried int      // plans that were simulated
+	Large bool     // on hasty numbers: the rule's plan is too large to be simulated, so no other was tried
 }
 
 // maxPlans bounds the plans that a choice keeps.
@@ -48,8 +49,8 @@ const maxPlans = 4
 // Choose returns the plan that takes least on a machine, of those that reg can compile. Prices
 // say which plans to simulate first, and simulations how far off the prices are. ruled is the
 // plan of the built-in rule. If margin is that of a hasty measurement, ruled stays unless another
-// plan saves more than that share of its own time. It stays too if it has no price then. A
-// machine without a link that t needs is an error.
+// plan saves more than that share of its own time in simulations of both. It stays
+// too if it is too large to be simulated. A machine without a link that t needs is an error.
 func Choose(m *machine.Machine, asked *rule.Asked, ruled tasks.Plan, reg submodules.Registry, margin float64) (Choice, error) {
 	r, t := asked.Request, asked.On
 	c := Choice{Ruled: true, Rule: Priced{Plan: ruled}}
@@ -57,16 +58,28 @@ func Choose(m *machine.Machine, asked *rule.Asked, ruled tasks.Plan, reg submodu
 	if err != nil {
 		return c, err
 	}
+	s := newRehearsal(m, asked, reg, 0)
+	s.share(margin)
 	all := candidates(p, asked, ruled)
+	if margin >= Hasty {
+		all = slices.DeleteFunc(all, func(c candidate) bool { return !c.Plan.Equal(ruled) && s.longest(c.Plan) > mostMeasured })
+	}
 	if len(all) < 2 {
 		c.Rule.Price, _ = p.Plan(ruled)
 		return c, nil
 	}
-	s := newRehearsal(m, asked, reg, 0)
-	s.share(margin)
+	isHasty := margin >= Hasty && s.left > 0
+	if isHasty && !s.simulateRule(ruled) {
+		c.Rule.Price, _ = p.Plan(ruled)
+		c.Large = true
+		return c, nil
+	}
 	seen := s.compete(all)
 	if len(seen) == 0 { // all are too large, and none has a price
 		return c, nil
+	}
+	if isHasty {
+		seen = s.prove(seen, s.own/(1+margin))
 	}
 	c.Plans = seen[:min(len(seen), maxPlans)]
 	for _, o := range seen {

@@ -10,6 +10,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/priced"
 	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
@@ -58,6 +59,53 @@ func TestRuleStays(t *testing.T) {
 		if err != nil || !c.Ruled || !c.Rule.Plan.Equal(ruled) {
 			t.Errorf("%v on %s: %+v, %v", tc.r, tc.spec, c, err)
 		}
+	}
+}
+
+// On hasty numbers no message between nodes is longer than what was measured, whatever has no price
+// in caches: but for the rule's own plan. On exact numbers longer ones win.
+func TestMessagesAreAsMeasured(t *testing.T) {
+	const most = 256 << 10
+	changed, long := 0, 0
+	for _, spec := range []string{"4x1", "6x2", "16x1"} {
+		topo, err := levels.Parse(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, coll := range []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allreduce, tasks.Allgather, tasks.ReduceScatter} {
+			r := tasktest.Request(coll, 16<<20)
+			ruled, _ := rule.Choose(r, topo, tasks.Plan{})
+			for _, margin := range []float64{priced.Exact, priced.Hasty} {
+				c, err := priced.Choose(machinetest.Speeds[2].Machine(), rule.Ask(r, topo), ruled, all.Submodules(), margin)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c.Ruled {
+					continue
+				}
+				program, err := submodules.CompileRequest(r, topo, c.Plans[0].Plan, 1, all.Submodules())
+				if err != nil {
+					t.Fatal(err)
+				}
+				longest := int64(0)
+				for _, s := range program.Rest.Steps() {
+					if s.Kind == submodules.SendStep && topo.Meet(1, program.Rest.Peers[s.Peer].Rank) == topo.Depth()-1 {
+						longest = max(longest, s.Len())
+					}
+				}
+				switch {
+				case margin == priced.Exact && longest > most:
+					long++
+				case margin == priced.Hasty && longest > most:
+					t.Errorf("%v on %s: %v sends %d bytes at once, measured were %d", coll, spec, c.Plans[0].Plan, longest, most)
+				case margin == priced.Hasty:
+					changed++
+				}
+			}
+		}
+	}
+	if changed == 0 || long == 0 {
+		t.Errorf("%d choices on hasty numbers, %d of longer messages on exact ones", changed, long)
 	}
 }
 

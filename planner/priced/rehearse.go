@@ -26,6 +26,9 @@ type rehearsal struct {
 	eager      int64            // goes without credit, bytes
 	areEqual   bool             // nodes
 	noneStands bool             // for others: all ranks are simulated
+	ruled      tasks.Plan       // the rule's
+	own        float64          // what it takes, ns; 0: it was not asked for
+	ruleStands bool             // one node stood for all when the rule's plan was simulated
 	kept       map[string]sized // jobs, by structure
 	unlike     map[string]bool  // plans whose nodes don't do the same, by what is between nodes
 }

@@ -1,0 +1,76 @@
+package priced
+
+import (
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// mostMeasured is how long the messages of a plan may be that is chosen on hasty numbers, bytes. The
+// longest that such a measurement sends have 168 KiB, and lie in caches. Longer ones may not, and
+// then a byte takes longer than it was measured to.
+const mostMeasured = 256 << 10
+
+// ruleBudget is what may be spent at least, in steps that are simulated, to simulate the rule's plan
+// once: about two milliseconds. Plans of some hundred segments between a few ranks take as much.
+const ruleBudget = 4 * leastBudget
+
+// simulateRule simulates the rule's plan, for which there is a budget apart: with all ranks, or if
+// they are too many with one node that stands for all. It reports whether that could be done.
+func (s *rehearsal) simulateRule(ruled tasks.Plan) (ok bool) {
+	left, most := s.left, s.most
+	defer func() { s.left, s.most, s.noneStands = left, most, false }()
+	s.ruled = ruled
+	for _, s.ruleStands = range []bool{false, true} {
+		s.left = max(left, ruleBudget)
+		s.most, s.noneStands = s.left, !s.ruleStands
+		if s.own, _, ok = s.time(ruled, 0); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// prove simulates plans as the rule's was, the fastest first, until one takes less than limit, ns,
+// or the budget is spent. Plans that don't, and those before it that were not simulated, go.
+func (s *rehearsal) prove(seen []Priced, limit float64) []Priced {
+	s.left, s.noneStands = s.left+s.most, !s.ruleStands
+	defer func() { s.noneStands = false }()
+	for len(seen) > 0 && !seen[0].Plan.Equal(s.ruled) {
+		if one := &seen[0]; one.Simulated > 0 && one.Simulated < limit && s.left > 0 {
+			if ns, _, ok := s.time(one.Plan, limit); ok && ns < limit {
+				one.Simulated = ns
+				break
+			}
+		}
+		seen = seen[1:]
+	}
+	return seen
+}
+
+// longest returns about how long the longest message between nodes is, bytes: a segment, or a
+// piece of it, or what a node has of it where algorithms divide it among all first.
+func (s *rehearsal) longest(p tasks.Plan) (bytes int64) {
+	g, err := s.asked.Outline(p)
+	if err != nil {
+		return 0
+	}
+	for _, ph := range g.Phases {
+		n := g.On.Widest(ph.Level)
+		if n < 2 || ph.Level < g.On.Depth()-1 {
+			continue
+		}
+		c, _ := p.For(ph.Kind)
+		one := min(p.Segment, s.asked.Request.Bytes())
+		if c.Inner > 0 {
+			one = min(one, c.Inner)
+		}
+		if a, known := s.reg.Algorithm(c); known && ph.Kind.Op == tasks.Allreduce {
+			switch a.Traffic[ph.Kind.Op].Rounds {
+			case submodules.TwiceOthers, submodules.TwiceDoublings:
+				one /= int64(n)
+			}
+		}
+		bytes = max(bytes, one)
+	}
+	return bytes
+}

@@ -1,0 +1,78 @@
+package priced_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/costs/sim"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/priced"
+	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
+)
+
+// hastyMachine draws a machine as ranks may measure it: nodes of their own, or all on two
+// processors, which then decide more than the wire does.
+func hastyMachine(rng *rand.Rand) *machine.Machine {
+	m := machine.Assumed()
+	for k := range m.Links {
+		if l := &m.Links[k]; l.Level == 'i' {
+			l.Byte = 0.08 * math.Pow(1000, rng.Float64())
+			l.Latency, l.Send, l.Recv = 30e3*rng.Float64(), 500+6e3*rng.Float64(), 500+8e3*rng.Float64()
+		}
+	}
+	if rng.IntN(2) == 0 {
+		m.Cores.InAll = 2
+	}
+	return m
+}
+
+// On hasty numbers another plan than the rule's is taken only if it saves more than the margin in a
+// simulation of all ranks: on machines, layouts and sizes that are drawn.
+func TestHastyChoicesSave(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	changed := 0
+	for range 60 {
+		m := hastyMachine(rng)
+		topo, err := levels.Parse([]string{"4x2", "4x1", "7x1", "3x3", "2x4"}[rng.IntN(5)])
+		if err != nil {
+			t.Fatal(err)
+		}
+		coll := []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allreduce, tasks.Allgather, tasks.ReduceScatter, tasks.Alltoall}[rng.IntN(6)]
+		r := tasktest.Request(coll, int64(256*math.Pow(4096, rng.Float64())))
+		ruled, _ := rule.Choose(r, topo, tasks.Plan{})
+		c, err := priced.Choose(m, rule.Ask(r, topo), ruled, all.Submodules(), priced.Hasty)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Ruled {
+			continue
+		}
+		changed++
+		own, ns := simulated(t, m, r, topo, ruled), simulated(t, m, r, topo, c.Plans[0].Plan)
+		if ns*1.1 > own { // some of the margin is for rows that are simulated in part
+			t.Errorf("%v on %v: %v takes %.0f ns, the rule's %v takes %.0f", r, topo, c.Plans[0].Plan, ns, ruled, own)
+		}
+	}
+	if changed < 10 {
+		t.Errorf("%d choices are not the rule's, want ten at least", changed)
+	}
+}
+
+// simulated returns what a plan takes with all ranks, ns.
+func simulated(t *testing.T, m *machine.Machine, r tasks.Request, on *levels.Topology, p tasks.Plan) float64 {
+	t.Helper()
+	job, err := (&sim.Compilation{Request: r, Topology: on, Plan: p, Registry: all.Submodules()}).Job()
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := job.Run(m, sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.Time.Nanoseconds()
+}
