@@ -134,6 +134,3 @@ func (l *link) trip(n float64) float64 {
 	}
 	return t
 }
-
-// work is time spent on copies and reductions.
-func work(ns float64) Terms { return Terms{Work: ns} }

@@ -2,61 +2,11 @@ package price
 
 import (
 	"fmt"
-	"math/bits"
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
-
-// Price is what a plan takes. NS is the sum of the terms.
-type Price struct {
-	NS float64
-	Terms
-}
-
-// Terms are the parts of a price, each in ns.
-type Terms struct {
-	Latency   float64 // messages are on their way
-	Wire      float64 // bytes pass the busiest link
-	Processor float64 // the busiest processor handles messages
-	Work      float64 // it copies and reduces
-	Filling   float64 // the first segment passes through a pipeline of several
-	Waiting   float64 // the window is closed
-}
-
-// Names lists the terms in words, in the order of [Terms.Values].
-func Names() []string {
-	return []string{"latency", "bytes on the busiest link", "messages on the busiest processor", "copies and reductions", "filling the pipeline", "a closed window"}
-}
-
-// Values lists the terms, in the order of [Names].
-func (t *Terms) Values() []float64 {
-	return []float64{t.Latency, t.Wire, t.Processor, t.Work, t.Filling, t.Waiting}
-}
-
-// sum returns all terms together.
-func (t *Terms) sum() float64 {
-	return t.Latency + t.Wire + t.Processor + t.Work + t.Filling + t.Waiting
-}
-
-// plus returns the terms of one thing after the other.
-func (t Terms) plus(u Terms) Terms {
-	return Terms{t.Latency + u.Latency, t.Wire + u.Wire, t.Processor + u.Processor, t.Work + u.Work, t.Filling + u.Filling, t.Waiting + u.Waiting}
-}
-
-// times returns the terms of a thing done x times.
-func (t Terms) times(x float64) Terms {
-	return Terms{t.Latency * x, t.Wire * x, t.Processor * x, t.Work * x, t.Filling * x, t.Waiting * x}
-}
-
-// later returns the larger one of two.
-func later(a, b Terms) Terms {
-	if b.sum() > a.sum() {
-		return b
-	}
-	return a
-}
 
 // Pricer prices the plans of one request. It is not for several goroutines at once.
 type Pricer struct {
@@ -296,69 +246,3 @@ func (p *Pricer) cores() float64 {
 	}
 	return float64(n)
 }
-
-// stage is what a phase takes of a segment.
-type stage struct {
-	first Terms   // from when its ranks may begin until the last one has ended
-	root  load    // of the rank that leads all, or of each where all do the same
-	inner load    // of the busiest of the others
-	total float64 // of all processors together, ns
-	lag   float64 // how long a rank keeps a place in its window, ns
-}
-
-// load is what a segment takes of a rank.
-type load struct {
-	in, out float64 // of its wire, ns each way
-	busy    Terms   // of its processor: messages and work
-}
-
-func (l load) plus(k load) load { return load{l.in + k.in, l.out + k.out, l.busy.plus(k.busy)} }
-
-// alike sets the loads of ranks that all do the same.
-func (s *stage) alike(l load) { s.root, s.inner = l, l }
-
-// stages are those of all phases. Wires of different levels don't add up.
-type stages struct {
-	fill        Terms
-	root, inner []load // by level
-	total       float64
-	lag         float64
-}
-
-func (s *stages) add(st *stage, level int) {
-	s.fill = s.fill.plus(st.first)
-	s.root[level], s.inner[level] = s.root[level].plus(st.root), s.inner[level].plus(st.inner)
-	s.total += st.total
-	s.lag = max(s.lag, st.lag)
-}
-
-// most returns the load of the busiest of wires and processors.
-func (s *stages) most() (t Terms) {
-	for _, role := range [][]load{s.root, s.inner} {
-		var busy Terms
-		for _, l := range role {
-			busy = busy.plus(l.busy)
-			t = later(t, Terms{Wire: max(l.in, l.out)})
-		}
-		t = later(t, busy)
-	}
-	return t
-}
-
-// terms returns what so many segments take.
-func (s *stages) terms(count, window, cores float64) (t Terms) {
-	t = s.fill
-	if count > 1 {
-		each := s.most()
-		t = each.times(count)
-		t.Filling = max(0, s.fill.sum()-each.sum())
-		t.Waiting = max(0, (count/window-1)*s.lag-(count-1)*each.sum())
-	}
-	if cores > 0 {
-		t.Processor = max(t.Processor, s.total*count/cores-t.Work)
-	}
-	return t
-}
-
-// log2 returns how many times a number is halved until it is 1, rounded up.
-func log2(n int) int { return bits.Len(uint(max(n, 1) - 1)) }

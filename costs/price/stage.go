@@ -5,17 +5,6 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// group is ranks that do a task together, and how they speak with each other.
-type group struct {
-	*link
-	size  int
-	lead  float64 // goes without credit, bytes
-	ranks int     // of each node, numbered node by node; 1: all others are on other nodes
-	near  *link   // between ranks of a node; nil if ranks is 1
-	close int     // ranks of a node, over whatever links
-	early float64 // goes without credit between them, bytes
-}
-
 // group returns that of a phase whose messages to one rank are whole bytes together, by the way of
 // a choice. It is false where nodes have several ranks that aren't numbered one after the other.
 func (p *Pricer) group(o *outline, at int, c tasks.Choice, whole float64) (g group, ok bool) {
@@ -78,17 +67,4 @@ func (p *Pricer) stage(o *outline, at int, c tasks.Choice, n float64) (st stage,
 	default:
 		return st, false
 	}
-}
-
-// goesWhole reports whether an algorithm takes a message of n bytes in one piece.
-func goesWhole(c tasks.Choice, n float64) bool {
-	return c.Inner <= 0 || float64(c.Inner) >= n || c.Algorithm == submodules.Blocks
-}
-
-// or returns a number, or the usual one if it is 0.
-func or(number, usual int) int {
-	if number == 0 {
-		return usual
-	}
-	return number
 }

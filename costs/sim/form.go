@@ -2,6 +2,7 @@ package sim
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/submodules"
@@ -132,4 +133,53 @@ func (f *form) sizes(e *edges, peer int32) iter.Seq[int64] {
 			}
 		}
 	}
+}
+
+// store holds each form once.
+type store struct {
+	byHash map[uint64][]*form
+	count  int
+}
+
+func newStore() *store { return &store{byHash: map[uint64][]*form{}} }
+
+// intern returns the form that equals f, f itself if it is the first.
+func (s *store) intern(f *form) *form {
+	key := f.hash()
+	for _, g := range s.byHash[key] {
+		if f.equal(g) {
+			return g
+		}
+	}
+	s.byHash[key] = append(s.byHash[key], f)
+	s.count++
+	return f
+}
+
+// hash returns a number that is equal for equal forms: FNV-1a over words of the steps.
+func (f *form) hash() uint64 {
+	h := uint64(14695981039346656037)
+	for i := range f.steps {
+		s := &f.steps[i]
+		for _, word := range [...]uint64{uint64(s.bytes), uint64(s.kind), pairKey(s.peer, s.edge), pairKey(s.task, s.next)} {
+			h = (h ^ word) * 1099511628211
+		}
+	}
+	return h
+}
+
+func (f *form) equal(g *form) bool {
+	return slices.Equal(f.steps, g.steps) && slices.Equal(f.succ, g.succ) && slices.Equal(f.first, g.first) &&
+		slices.Equal(f.in.start, g.in.start) && slices.Equal(f.in.steps, g.in.steps) &&
+		slices.Equal(f.out.start, g.out.start) && slices.Equal(f.out.steps, g.out.steps) && slices.Equal(f.tasks, g.tasks)
+}
+
+func pairKey(a, b int32) uint64 { return uint64(uint32(a))<<32 | uint64(uint32(b)) }
+
+// sized returns a slice of n elements, s if it has room.
+func sized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
 }

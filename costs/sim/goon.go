@@ -104,3 +104,7 @@ func (e *engine) look(r *rank) {
 	}
 	r.fresh = 0
 }
+
+// burst is how many steps a rank executes between two looks at its inbox, as package
+// executor does.
+const burst = 32

@@ -144,11 +144,3 @@ func (e *engine) load(r *rank) {
 		}
 	}
 }
-
-// sized returns a slice of n elements, s if it has room.
-func sized[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
-}

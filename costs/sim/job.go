@@ -127,8 +127,6 @@ func (j *Job) connect(check func() error) error {
 	return nil
 }
 
-func pairKey(a, b int32) uint64 { return uint64(uint32(a))<<32 | uint64(uint32(b)) }
-
 // matchSeats finds who each rank is to its peers. index and peers are indexes of conns and
 // of peers, by both ranks.
 func (j *Job) matchSeats(i int, index, peers map[uint64]int32, check func() error) error {
@@ -159,3 +157,10 @@ func ask(check func() error) error {
 	}
 	return check()
 }
+
+// StandsFor returns how many equal nodes the first one stands for, see
+// [Compilation.SymmetricJob]; 1: all ranks are simulated.
+func (j *Job) StandsFor() int { return j.symmetry.times() }
+
+// simulated returns how many ranks are simulated: the first ones.
+func (j *Job) simulated() int { return j.topology.Size() / j.symmetry.times() }

@@ -11,10 +11,6 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// burst is how many steps a rank executes between two looks at its inbox, as package
-// executor does.
-const burst = 32
-
 // Options are what a simulation may be told beside programs and machine.
 type Options struct {
 	// Seed chooses the noise, of which the machine says how much there is. 0: none.
@@ -88,7 +84,7 @@ func newEngine(j *Job, m *machine.Machine, o *Options) (*engine, error) {
 	if e.prices, err = pricesOf(m, t, o.Seed); err != nil {
 		return nil, err
 	}
-	if err := j.symmetry.check(m, o); err != nil {
+	if err := j.symmetry.check(m, o.Seed, o.Start); err != nil {
 		return nil, err
 	}
 	if o.Watch != nil {

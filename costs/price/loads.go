@@ -1,0 +1,64 @@
+package price
+
+// stage is what a phase takes of a segment.
+type stage struct {
+	first Terms   // from when its ranks may begin until the last one has ended
+	root  load    // of the rank that leads all, or of each where all do the same
+	inner load    // of the busiest of the others
+	total float64 // of all processors together, ns
+	lag   float64 // how long a rank keeps a place in its window, ns
+}
+
+// load is what a segment takes of a rank.
+type load struct {
+	in, out float64 // of its wire, ns each way
+	busy    Terms   // of its processor: messages and work
+}
+
+func (l load) plus(k load) load { return load{l.in + k.in, l.out + k.out, l.busy.plus(k.busy)} }
+
+// alike sets the loads of ranks that all do the same.
+func (s *stage) alike(l load) { s.root, s.inner = l, l }
+
+// stages are those of all phases. Wires of different levels don't add up.
+type stages struct {
+	fill        Terms
+	root, inner []load // by level
+	total       float64
+	lag         float64
+}
+
+func (s *stages) add(st *stage, level int) {
+	s.fill = s.fill.plus(st.first)
+	s.root[level], s.inner[level] = s.root[level].plus(st.root), s.inner[level].plus(st.inner)
+	s.total += st.total
+	s.lag = max(s.lag, st.lag)
+}
+
+// most returns the load of the busiest of wires and processors.
+func (s *stages) most() (t Terms) {
+	for _, role := range [][]load{s.root, s.inner} {
+		var busy Terms
+		for _, l := range role {
+			busy = busy.plus(l.busy)
+			t = later(t, Terms{Wire: max(l.in, l.out)})
+		}
+		t = later(t, busy)
+	}
+	return t
+}
+
+// terms returns what so many segments take.
+func (s *stages) terms(count, window, cores float64) (t Terms) {
+	t = s.fill
+	if count > 1 {
+		each := s.most()
+		t = each.times(count)
+		t.Filling = max(0, s.fill.sum()-each.sum())
+		t.Waiting = max(0, (count/window-1)*s.lag-(count-1)*each.sum())
+	}
+	if cores > 0 {
+		t.Processor = max(t.Processor, s.total*count/cores-t.Work)
+	}
+	return t
+}

@@ -1,0 +1,81 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tierflow/tierflow/costs/machine"
+)
+
+// ErrAsymmetric is wrapped by errors: the nodes of a request can't stand for each other.
+var ErrAsymmetric = errors.New("the nodes do not all do the same")
+
+// symmetry is how the parts of a machine stand for each other: its nodes, where nothing joins
+// some of them. Part b does what the first one does. Its peers are as many parts away as the
+// first one's. The zero value: there are no such parts.
+type symmetry struct {
+	parts int32 // equal ones; 0: every rank is simulated
+	ranks int32 // of each part
+	isXor bool  // part b's peer is b xor the first one's, else b more than that
+}
+
+// times returns for how many parts one is simulated.
+func (t symmetry) times() int { return int(max(t.parts, 1)) }
+
+// homesOf returns the ranks of the first part that are simulated for some ranks.
+func (t symmetry) homesOf(ranks []int32) []int32 {
+	if t.parts == 0 {
+		return ranks
+	}
+	homes := make([]int32, len(ranks))
+	for i, r := range ranks {
+		homes[i] = r % t.ranks
+	}
+	return homes
+}
+
+// seen returns which rank a rank of the first part is to the one that is simulated for peer.
+func (t symmetry) seen(rank, peer int32) int32 {
+	if t.parts == 0 {
+		return rank
+	}
+	part := peer / t.ranks
+	if !t.isXor {
+		part = (t.parts - part) % t.parts
+	}
+	return part*t.ranks + rank
+}
+
+// moved returns which rank of part b's peers is what one of the first part's is.
+func (t symmetry) moved(peer, b int32) int32 {
+	part := peer / t.ranks
+	if t.isXor {
+		part ^= b
+	} else {
+		part = (part + b) % t.parts
+	}
+	return part*t.ranks + peer%t.ranks
+}
+
+// check complains of a machine or of starts that treat equal parts differently.
+func (t symmetry) check(m *machine.Machine, seed uint64, starts []Time) error {
+	switch {
+	case t.parts == 0:
+		return nil
+	case starts != nil:
+		return fmt.Errorf("simulate: ranks begin at given times: %w", ErrAsymmetric)
+	}
+	return CheckAlike(m, seed)
+}
+
+// CheckAlike complains of a machine that treats equal nodes differently. The error wraps
+// [ErrAsymmetric].
+func CheckAlike(m *machine.Machine, seed uint64) error {
+	switch {
+	case m.Cores.InAll > 0:
+		return fmt.Errorf("simulate: all nodes share processors: %w", ErrAsymmetric)
+	case m.Noise > 0 && seed != 0:
+		return fmt.Errorf("simulate: noise is another one on each node: %w", ErrAsymmetric)
+	}
+	return nil
+}
