@@ -91,21 +91,13 @@ func (x *exchange) via(places int) (l *link, lead float64, far int) {
 
 // crossing returns how many ranks of the busiest node speak with one of another node if each of
 // the pairs' speaks with the one whose number among them differs in a bit.
-func (x *exchange) crossing(bit int) (most int) {
+func (x *exchange) crossing(bit int) int {
 	folded := x.size - x.pairs // so many have handed over to the rank before them
 	rank := func(i int) int { return min(i, folded) + i }
-	node, count := -1, 0
-	for i := range x.pairs {
-		at := rank(i) / x.ranks
-		if at != node {
-			node, count = at, 0
+	return x.passed(func(yield func(from, to int) bool) {
+		for i := 0; i < x.pairs && yield(rank(i), rank(i^bit)); i++ {
 		}
-		if rank(i^bit)/x.ranks != at {
-			count++
-		}
-		most = max(most, count)
-	}
-	return most
+	})
 }
 
 // combined returns what it takes to combine n bytes with others while all ranks of the node

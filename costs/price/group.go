@@ -1,7 +1,9 @@
 package price
 
 import (
+	"iter"
 	"math/bits"
+	"slices"
 
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -16,6 +18,19 @@ type group struct {
 	near  *link   // between ranks of a node; nil if ranks is 1
 	close int     // ranks of a node, over whatever links
 	early float64 // goes without credit between them, bytes
+}
+
+// passed returns how many messages, of those between such pairs of ranks, the busiest node passes on to
+// others, or hears from them.
+func (g *group) passed(pairs iter.Seq2[int, int]) int {
+	passed, heard := make([]int, g.size/g.ranks+1), make([]int, g.size/g.ranks+1)
+	for from, to := range pairs {
+		if from, to := from/g.ranks, to/g.ranks; from != to {
+			passed[from]++
+			heard[to]++
+		}
+	}
+	return max(slices.Max(passed), slices.Max(heard))
 }
 
 // goesWhole reports whether an algorithm takes a message of n bytes in one piece.

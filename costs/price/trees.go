@@ -2,7 +2,6 @@ package price
 
 import (
 	"math"
-	"slices"
 
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/trees"
@@ -180,22 +179,18 @@ func (t *tree) across() int {
 	if n, known := t.count[t.kind]; known {
 		return n
 	}
-	passed, heard := make([]int, t.size/t.ranks+1), make([]int, t.size/t.ranks+1)
-	var walk func(at, size int)
-	walk = func(at, size int) {
-		for _, b := range t.limbs(size) {
-			if from, to := at/t.ranks, (at+b.places)/t.ranks; from != to {
-				passed[from]++
-				heard[to]++
-			}
-			if b.size > 1 {
-				walk(at+b.places, b.size)
-			}
+	t.count[t.kind] = t.passed(func(yield func(from, to int) bool) { t.walk(0, t.size, yield) })
+	return t.count[t.kind]
+}
+
+// walk goes through the messages below a place whose tree has so many, as long as yield reports true.
+func (t *tree) walk(at, size int, yield func(from, to int) bool) bool {
+	for _, b := range t.limbs(size) {
+		if !yield(at, at+b.places) || !t.walk(at+b.places, b.size, yield) {
+			return false
 		}
 	}
-	walk(0, t.size)
-	t.count[t.kind] = max(slices.Max(passed), slices.Max(heard))
-	return t.count[t.kind]
+	return true
 }
 
 // digits are the limbs of a tree in digits of a radix.
@@ -260,16 +255,15 @@ func (t *tree) chains(count int) stage {
 // meetings returns how many messages of chains the busiest node passes on to others: each chain leaves a
 // node once, but the one in which the next begins hears from the root, too.
 func (t *tree) meetings(chains []limb) int {
-	passed, heard := make([]int, t.size/t.ranks+1), make([]int, t.size/t.ranks+1)
-	for _, c := range chains {
-		for at, from := c.places, 0; at < c.places+c.size; at, from = at+1, at {
-			if from/t.ranks != at/t.ranks {
-				passed[from/t.ranks]++
-				heard[at/t.ranks]++
+	return t.passed(func(yield func(from, to int) bool) {
+		for _, c := range chains {
+			for at, from := c.places, 0; at < c.places+c.size; at, from = at+1, at {
+				if !yield(from, at) {
+					return
+				}
 			}
 		}
-	}
-	return max(slices.Max(passed), slices.Max(heard))
+	})
 }
 
 // stage returns what an algorithm takes.
