@@ -1,0 +1,235 @@
+package price_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/costs/price"
+	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
+)
+
+// waysOfNodes are ways of nodes with several ranks, by collective: shapes with what goes between
+// nodes. %s stands for what goes inside.
+var waysOfNodes = map[tasks.Collective][]string{
+	tasks.Bcast:         {"shape=han,fs=all,w=1,i=adapt/binomial,s=%s", "shape=han,fs=16KiB,w=8,i=adapt/chain,s=%s", "shape=sag,fs=all,w=1,is=adapt/linear,iag=adapt/ring,s=%s", "shape=flat,fs=all,w=1,i=adapt/binomial", "shape=flat,fs=all,w=1,i=circulant/blocks/8KiB", "shape=flat-sag,fs=all,w=1,is=nbc/binomial,iag=adapt/ring"},
+	tasks.Reduce:        {"shape=han,fs=all,w=1,i=adapt/binomial,s=%s", "shape=han,fs=16KiB,w=8,i=adapt/chain,s=%s", "shape=flat,fs=all,w=1,i=nbc/rabenseifner", "shape=flat,fs=all,w=1,i=adapt/binary//3"},
+	tasks.Allreduce:     {"shape=ar,fs=all,w=1,i=nbc/recdoubling,s=%s", "shape=rsag,fs=all,w=1,i=adapt/ring,s=%s", "shape=lanes,fs=all,w=1,i=nbc/rabenseifner,s=%s", "shape=flat-ar,fs=all,w=1,i=nbc/recdoubling", "shape=flat-rsag,fs=all,w=1,i=adapt/ring", "shape=flat-ar,fs=all,w=1,i=circulant/blocks"},
+	tasks.Allgather:     {"shape=han,fs=all,w=1,i=adapt/ring,s=%s", "shape=flat,fs=all,w=1,i=nbc/bruck", "shape=flat,fs=all,w=1,i=adapt/linear"},
+	tasks.ReduceScatter: {"shape=han,fs=all,w=1,i=adapt/ring,s=%s", "shape=flat,fs=all,w=1,i=nbc/pairwise", "shape=flat,fs=all,w=1,i=circulant/blocks"},
+	tasks.Gather:        {"shape=han,fs=all,w=1,i=adapt/linear,s=%s", "shape=flat,fs=all,w=1,i=nbc/binomial"},
+	tasks.Scatter:       {"shape=han,fs=all,w=1,i=nbc/binomial,s=%s", "shape=flat,fs=all,w=1,i=adapt/linear"},
+	tasks.Alltoall:      {"shape=flat,fs=all,w=1,i=adapt/linear", "shape=flat,fs=all,w=1,i=nbc/bruck//4", "shape=lanes,fs=all,w=1,i=adapt/pairwise,s=%s"},
+}
+
+// drawNodes draws cells on two to eight nodes of two to six ranks.
+func drawNodes(seed uint64, n int) (all []cell) {
+	rng := rand.New(rand.NewPCG(seed, 33))
+	colls := []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allreduce, tasks.Allgather, tasks.ReduceScatter, tasks.Gather, tasks.Scatter, tasks.Alltoall}
+	insides := []string{"sm", "sm/rings", "sm/slots", "solo"}
+	for i := range n {
+		coll := colls[i%len(colls)]
+		way := waysOfNodes[coll][rng.IntN(len(waysOfNodes[coll]))]
+		if inside := insides[rng.IntN(len(insides))]; way[len(way)-2:] == "%s" {
+			way = fmt.Sprintf(way, inside)
+		}
+		all = append(all, cell{tasktest.Request(coll, 4<<rng.IntN(16)), fmt.Sprintf("%dx%d", 2+rng.IntN(7), 2+rng.IntN(5)), way})
+	}
+	return all
+}
+
+// drawNode draws a machine whose nodes have a drawn memory and drawn links, too.
+func drawNode(rng *rand.Rand) *machine.Machine {
+	m := drawMachine(rng)
+	m.CopyByte = 0.05 + 0.2*rng.Float64()
+	m.ReduceByte = m.CopyByte * (1 + rng.Float64())
+	m.MemoryByte = m.CopyByte * rng.Float64()
+	m.Links[0].Latency, m.Links[0].Send = 100+900*rng.Float64(), 50+200*rng.Float64()
+	return m
+}
+
+// clone returns a machine with links of its own.
+func clone(m *machine.Machine) *machine.Machine {
+	other := *m
+	other.Links = append([]machine.Link(nil), m.Links...)
+	return &other
+}
+
+// terms returns the price of a cell; false: it has none.
+func (c cell) terms(t *testing.T, m *machine.Machine) (price.Price, bool) {
+	t.Helper()
+	topo, plan := c.parse(t)
+	p, err := price.New(m, topo, c.request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Plan(plan)
+}
+
+// On nodes of several ranks, too, prices are near what a simulation takes: on the mean of
+// drawn cells, and none is far off.
+func TestNodesAreNearSimulations(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	off, n := 0.0, 0
+	for _, c := range drawNodes(505, 160) {
+		m := drawNode(rng)
+		got := c.price(t, m)
+		if got == 0 {
+			continue
+		}
+		by := math.Log(got / c.simulate(t, m).Time.Nanoseconds())
+		off, n = off+math.Abs(by), n+1
+		if math.Abs(by) > math.Log(2) {
+			t.Errorf("%v: price %.0f ns is %.2f of what is simulated", c, got, math.Exp(by))
+		}
+	}
+	if mean := math.Exp(off / float64(n)); n < 120 || mean > 1.15 {
+		t.Errorf("%d cells have a price, which is off by a factor of %.3f", n, mean)
+	} else {
+		t.Logf("%d prices, off by a factor of %.3f", n, mean)
+	}
+}
+
+// What makes a part of a machine faster makes no price higher, and what makes messages longer
+// none lower.
+func TestNodesAreMonotone(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	faster := map[string]func(m *machine.Machine){
+		"memory":      func(m *machine.Machine) { m.MemoryByte /= 2 },
+		"copies":      func(m *machine.Machine) { m.CopyByte /= 2 },
+		"reductions":  func(m *machine.Machine) { m.ReduceByte /= 2 },
+		"wires":       func(m *machine.Machine) { m.Links[1].Byte /= 2 },
+		"latency":     func(m *machine.Machine) { m.Links[0].Latency /= 2; m.Links[1].Latency /= 2 },
+		"processors":  func(m *machine.Machine) { m.Links[1].Send /= 2; m.Links[1].Recv /= 2; m.Step /= 2 },
+		"other nodes": func(m *machine.Machine) { m.Links[1] = machine.Link{Level: m.Links[1].Level} },
+	}
+	for _, c := range drawNodes(606, 96) {
+		m := drawNode(rng)
+		got := c.price(t, m)
+		if got == 0 {
+			continue
+		}
+		for name, change := range faster {
+			other := clone(m)
+			change(other)
+			if now := c.price(t, other); now > 1.001*got {
+				t.Errorf("%v: %.0f ns, and %.0f with faster %s", c, got, now, name)
+			}
+		}
+		longer := c
+		longer.request.Count *= 4
+		if now := longer.price(t, m); now != 0 && now < 0.999*got {
+			t.Errorf("%v: %.0f ns, and %.0f for four times the bytes", c, got, now)
+		}
+	}
+}
+
+// The terms of each price are times, and make it up. A window that never closes, and a processor
+// for each rank, make none higher.
+func TestNodesHaveTerms(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	shares := 0
+	for _, c := range drawNodes(707, 96) {
+		m := drawNode(rng)
+		got, ok := c.terms(t, m)
+		if !ok {
+			continue
+		}
+		sum := 0.0
+		for i, v := range got.Values() {
+			if sum += v; v < 0 || math.IsNaN(v) {
+				t.Errorf("%v: %v ns of %s", c, v, price.Names()[i])
+			}
+		}
+		if math.Abs(sum-got.NS) > 1e-6*got.NS {
+			t.Errorf("%v: terms make up %v ns of %v", c, sum, got.NS)
+		}
+		topo, plan := c.parse(t)
+		p, err := price.New(m, topo, c.request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan.Window = 1
+		if closed, ok := p.Plan(plan); !ok || closed.NS < 0.9999*got.NS {
+			t.Errorf("%v: %.0f ns, and %.0f with a window of one segment", c, got.NS, closed.NS)
+		}
+		crowded := clone(m)
+		crowded.Cores.InAll = 1
+		if shared, ok := c.terms(t, crowded); !ok || shared.NS < 0.9999*got.NS {
+			t.Errorf("%v: %.0f ns, and %.0f on one processor", c, got.NS, shared.NS)
+		} else if shared.NS > 1.01*got.NS {
+			shares++
+		}
+		crowded.Cores.InAll = topo.Size()
+		if own, ok := c.terms(t, crowded); !ok || own != got {
+			t.Errorf("%v: %+v, and %+v with a processor for each rank", c, got, own)
+		}
+	}
+	if shares == 0 {
+		t.Error("no ranks wait for a processor")
+	}
+}
+
+// Over a link so slow that a segment's way takes longer than all else, a pipeline waits for its window:
+// twice as long with half of it.
+func TestClosedWindow(t *testing.T) {
+	m := machine.Assumed()
+	m.Links[1].Latency = 1e8
+	wait := func(window int) float64 {
+		c := cell{tasktest.Request(tasks.Bcast, 1<<20), "4x2", fmt.Sprintf("shape=han,fs=16KiB,w=%d,i=adapt/chain,s=sm", window)}
+		got, ok := c.terms(t, m)
+		if !ok {
+			t.Fatalf("%v has no price", c)
+		}
+		return got.Waiting
+	}
+	for window := 2; window <= 16; window *= 2 {
+		if half, whole := wait(window/2), wait(window); whole <= 0 || half < 1.9*whole {
+			t.Errorf("with a window of %d segments a bcast waits %.0f ns, with half of it %.0f", window, whole, half)
+		}
+	}
+	if got := wait(64); got != 0 {
+		t.Errorf("with a window of all segments a bcast waits %.0f ns", got)
+	}
+}
+
+// Prices know nodes by what they are, not by their names, and have no memory: a pricer that has
+// priced others says the same.
+func TestNodesAreNameless(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 8))
+	pricers := map[string]*price.Pricer{}
+	m := drawNode(rng)
+	for _, c := range drawNodes(808, 64) {
+		want, ok := c.terms(t, m)
+		topo, plan := c.parse(t)
+		other := c
+		other.spec = ""
+		for node := range topo.Nodes() {
+			other.spec += fmt.Sprintf(",n%c:%d", 'z'-node, topo.Size()/topo.Nodes())
+		}
+		other.spec = other.spec[1:]
+		if got, has := other.terms(t, m); has != ok || got != want {
+			t.Errorf("%v: %+v, and %+v on %s", c, want, got, other.spec)
+		}
+		key := fmt.Sprint(c.spec, c.request)
+		if pricers[key] == nil {
+			p, err := price.New(m, topo, c.request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pricers[key] = p
+			for _, way := range waysOfNodes[c.request.Coll] { // of which it keeps something
+				if way[len(way)-2:] == "%s" {
+					way = fmt.Sprintf(way, "sm")
+				}
+				p.Plan(tasktest.Plan(t, way))
+			}
+		}
+		if got, has := pricers[key].Plan(plan); has != ok || got != want {
+			t.Errorf("%v: %+v, and %+v by a pricer that has priced others", c, want, got)
+		}
+	}
+}
