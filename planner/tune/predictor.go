@@ -82,13 +82,36 @@ func newPredictor(k *knowledge, t thrift) *predictor {
 
 // next lists what to measure next; nothing is the end.
 func (p *predictor) next() []work {
-	races := func() []work { return p.unevenRaces(p.racers, p.close) }
-	for _, stage := range []func() []work{p.unevenBlocks, races, p.firstSizes, p.otherSizes, p.inPlace, p.sizesBetween, p.uncertainRaces} {
+	for _, stage := range []func() []work{p.unevenBlocks, p.unevenRaces, p.firstSizes, p.otherSizes, p.inPlace, p.sizesBetween, p.uncertainRaces} {
 		if all := stage(); len(all) > 0 {
 			return all
 		}
 	}
 	return nil
+}
+
+// unevenRaces lists, of each request whose blocks differ, a race of the fastest plans near the best with the
+// built-in rule's.
+func (p *predictor) unevenRaces() (all []work) {
+	for i, r := range p.requests {
+		if !r.Differ() || p.raceWhen == RacesNever {
+			continue
+		}
+		first := estimates(p.knowledge, exhaustive{p.knowledge}, i)
+		if slices.ContainsFunc(first, func(c table.Candidate) bool { return p.wasRaced(i, c.Parsed) }) || len(first) < 2 {
+			continue
+		}
+		w := work{request: r, plan: first[0].Parsed, run: p.racePlans, kind: Races}
+		for at, c := range first[1:] {
+			if at < p.racers && c.NS <= p.close*first[0].NS || c.Parsed.Equal(p.rules[i]) {
+				w.rivals = append(w.rivals, c.Parsed)
+			}
+		}
+		if len(w.rivals) > 0 && !p.tried[w.keyOf()] {
+			all = append(all, w)
+		}
+	}
+	return all
 }
 
 // firstSizes lists the first sizes of units that others are compared with, or that the rule's plans
