@@ -61,9 +61,8 @@ func StageKeys(g *tasks.Graph) ([]tasks.Stage, []Key, error) {
 	return stages, keys, nil
 }
 
-// PipelineKey is under which a [Book] has the pipeline of a request with a plan:
-// all message sizes that the plan cuts into segments of the same size share it.
-// The error is that of [tasks.Expand].
+// PipelineKey returns the key of a request's pipeline with a plan in a [Book]. All sizes cut into equal
+// segments share it. The error is that of [tasks.Expand].
 func PipelineKey(r tasks.Request, t *levels.Topology, p tasks.Plan) (Key, error) {
 	g, err := tasks.Expand(First(r, p, 1), t, p, 0)
 	if err != nil {

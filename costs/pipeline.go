@@ -15,7 +15,7 @@ type Pipeline struct {
 	Leaders  []Completion `json:"leaders"`  // by group of level 0
 }
 
-// Completion is what a leader, with the ranks that it leads, saw of a pipeline, in
+// Completion is when segments of a pipeline were complete on a leader and the ranks below it, in
 // nanoseconds from the start.
 type Completion struct {
 	Alone  float64   `json:"alone_ns"`  // a run of one segment, until all of them had ended
@@ -77,7 +77,7 @@ func (p Pipeline) NS(u int64) (float64, error) {
 // all is until the last of the measured segments.
 func (c Completion) all() float64 { return slices.Max(append([]float64{0}, c.Done...)) + c.Drain }
 
-// each is what a segment adds between one and all that were measured.
+// each is the time of a further segment, between one and all that were measured.
 func (c Completion) each() float64 {
 	return max(0, c.all()-c.Alone) / float64(max(len(c.Done)-1, 1))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// ErrUnmeasured is what a prediction wraps that needs a cost the book lacks.
+// ErrUnmeasured is wrapped by errors of predictions without a cost in the book.
 var ErrUnmeasured = errors.New("cost has not been measured")
 
 // The models, as [Prediction.Model] names them.
@@ -59,12 +59,10 @@ func plural(n int64) string {
 	return "s"
 }
 
-// Predict prices a request with a plan from what the book has, and counts what it
-// used there. Lockstep is priced by stage tasks, dataflow shapes by their
-// pipeline; of these a flat shape, or one segment, along the critical path of
-// single tasks if the book has no pipeline. Where these costs are missing, tasks that were
-// measured by themselves serve. A cost that is missing is [ErrUnmeasured], and names its
-// key.
+// Predict prices a request with a plan from the book's costs, and counts those it used. Lockstep is priced
+// by stage tasks, dataflow shapes by their pipeline; of these a flat shape, or one segment, along the
+// critical path of single tasks if the book has no pipeline. If such costs are missing, tasks that were
+// measured by themselves serve. A cost that is missing is [ErrUnmeasured], and names its key.
 func Predict(r tasks.Request, t *levels.Topology, p tasks.Plan, b *Book) (Prediction, error) {
 	x := pricing{book: b, Prediction: Prediction{Request: r, Plan: p, Segments: Segments(r, p)}}
 	key, err := PipelineKey(r, t, p)

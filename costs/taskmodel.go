@@ -215,8 +215,7 @@ func (c Cut) further(key Key, each float64) []Term {
 	}
 }
 
-// PredictByTasks is [Predict] from tasks that were measured by themselves, or all together, whatever
-// else the book has.
+// PredictByTasks is [Predict] from tasks alone. These were measured by themselves, or all together.
 func PredictByTasks(r tasks.Request, t *levels.Topology, p tasks.Plan, b *Book) (Prediction, error) {
 	x := pricing{book: b, Prediction: Prediction{Request: r, Plan: p, Segments: Segments(r, p)}}
 	err := x.byTasks(t)

@@ -28,8 +28,8 @@ func (c Catalogue[F]) Algorithms() []Algorithm {
 	return all
 }
 
-// Find returns what lowers a task by the algorithm that was chosen. If there is nothing the
-// error wraps [ErrUnsupported].
+// Find returns the lowering of a task's chosen algorithm. If there is nothing the error wraps
+// [ErrUnsupported].
 func (c Catalogue[F]) Find(call *Call) (lower F, err error) {
 	for _, e := range c {
 		if lower, ok := e.Lower[call.Kind.Op]; ok && e.Name == call.Algorithm {

@@ -82,8 +82,8 @@ func (e *Emitter) Await(from levels.Rank, after ...dag.ID) dag.ID {
 	return e.add(Step{Kind: AwaitStep}, from, after)
 }
 
-// Join adds a step that does nothing, after all of those named: where many steps
-// end before many begin. Joining one step is that step, joining none is [None].
+// Join adds an empty step after all of those named: many steps end before many begin. Joining one step is
+// that step, joining none is [None].
 func (e *Emitter) Join(after ...dag.ID) dag.ID {
 	var only dag.ID = None
 	steps := 0
@@ -207,8 +207,7 @@ func (e *Emitter) sinks() (all []dag.ID) {
 	return all
 }
 
-// end closes the task and returns the steps after which its result is ready and
-// those after which it is done.
+// end closes the task. It returns the last steps of its result, and those of all its work.
 func (e *Emitter) end() (ready, done []dag.ID) {
 	from := len(e.kept)
 	for i, inner := range e.inner {

@@ -34,7 +34,7 @@ func (c *Call) IsNear(member int) bool {
 	return c.On.Node(c.Group.Ranks[member]) == c.On.Node(c.Group.Ranks[c.Me])
 }
 
-// IsOver reports whether what comes from a member of an Alltoall lies over what it gets.
+// IsOver reports whether a member's block of an Alltoall arrives over the block for it.
 func (c *Call) IsOver(member int) bool {
 	var low, high [tasks.Regions]int64 // of what it gets
 	for _, out := range c.Out[member] {
@@ -112,8 +112,7 @@ func (c *Call) Places(member int) (all [][]tasks.Span) {
 	return all
 }
 
-// Settle adds copying what has come to where it belongs, after the steps named, and
-// returns the step after which it is there.
+// Settle adds a copy of the arrived data to its place, after the steps named, and returns the copy's step.
 func (p *Parcel) Settle(e *Emitter, after ...dag.ID) dag.ID {
 	if len(p.places) == 0 {
 		return e.Join(after...)

@@ -70,8 +70,7 @@ func StepLabel(task string, k StepKind, rank, peer levels.Rank, bytes int64) str
 	return fmt.Sprintf("%s %v %s %s", task, k, me, tasks.FormatBytes(bytes))
 }
 
-// Describe tells what a step is to those who watch runs: it makes a program a
-// trace.Source.
+// Describe names a step for those who watch runs: it makes a program a trace.Source.
 func (p *Program) Describe(step int32) (task, label, kind string, level byte, bytes int64) {
 	s := p.Step(dag.ID(step))
 	t := p.Task(s)

@@ -22,8 +22,8 @@ func (c *Call) Precede(e *Emitter, prefix tasks.Span, off, n int64, after ...dag
 	return steps
 }
 
-// ArrivesBelow reports whether what comes before this rank may arrive where it is to lie
-// in the end: it is wanted, and nothing is there that is needed.
+// ArrivesBelow reports whether the values before this rank may arrive at their final place: they are
+// wanted, and nothing needed is there.
 func (c *Call) ArrivesBelow() bool {
 	if c.Kind.Op == tasks.Prefix {
 		return c.Scan.Fresh && c.Scan.Below.Region != 0

@@ -12,8 +12,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// ErrUnsupported is what a choice that can't be lowered wraps. The error's text
-// lists what can.
+// ErrUnsupported is wrapped by errors of choices that can't be lowered. The error's text lists what can.
 var ErrUnsupported = errors.New("not supported")
 
 // Reach says between which ranks a submodule works.
@@ -174,8 +173,8 @@ func (c *Call) Keep(e *Emitter, after ...dag.ID) (steps []dag.ID) {
 	return steps
 }
 
-// Alone reports whether this rank is the only one of its group, and then adds all
-// there is to do: copying what it has to where it belongs.
+// Alone reports whether this rank is the only one of its group, and then adds its work: a copy of its data
+// to their place.
 func (c *Call) Alone(e *Emitter) bool {
 	if len(c.Group.Ranks) > 1 {
 		return false

@@ -24,8 +24,7 @@ type Traits struct {
 	Share float64
 }
 
-// Traffic is what an operation asks of ranks that send to one other at a time and receive
-// from one.
+// Traffic is an operation's demand on ranks that send to one other at a time and receive from one.
 type Traffic struct {
 	Rounds   Growth // until all have what they want, the message being in one piece
 	Partners Growth // that the busiest rank exchanges messages with

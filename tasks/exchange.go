@@ -11,9 +11,9 @@ import "github.com/tierflow/tierflow/levels"
 //	ia   of leaders  0>0 1>0 2>0 3>0  0>1 1>1 2>1 3>1
 //	ss   inside      0>0 1>0 2>0 3>0
 
-// keep lays out what this rank keeps of a segment, and returns its bytes: a
-// leader keeps the blocks that those it leads give, and then those that they get; with
-// shape=lanes each rank keeps what its node gives the ranks it sends to.
+// keep lays out this rank's scratch for a segment, and returns its bytes. A leader keeps the blocks given
+// by the ranks below it, then those for them. With shape=lanes each rank keeps its node's blocks for the
+// ranks it sends to.
 func (x *exchange) keep() int64 {
 	if x.Plan.Shape == Lanes {
 		return x.keepLanes()
@@ -59,8 +59,7 @@ func (x *exchange) locate(t *Task, first bool) {
 	t.Dst = Span{Region: t.out.region, Off: t.out.off, Len: n}
 }
 
-// pairsOf is where all the blocks lie that a rank gives, or gets, in a store. Whole ones
-// are one run.
+// pairsOf returns the places of all blocks that a rank gives, or gets, in a store. Whole ones are one run.
 func (x *exchange) pairsOf(t *Task, st store, rank levels.Rank, gets bool) []Span {
 	var all []Span
 	for other := range levels.Rank(x.On.Topology().Size()) {
@@ -79,9 +78,8 @@ func (x *exchange) pairsOf(t *Task, st store, rank levels.Rank, gets bool) []Spa
 	return all
 }
 
-// Exchange returns what this rank gives each member of the group in an alltoall's task,
-// and what it gets from each, in pieces: where they lie on this rank. The pieces that one
-// member gives another are as many, and as long, on both.
+// Exchange returns the pieces for each member of the group in an alltoall's task, and those from each, as
+// places on this rank. The pieces that one member gives another are as many, and as long, on both.
 func (g *Graph) Exchange(t *Task) (out, in [][]Span) {
 	me := t.Group.Pos(g.Rank)
 	out, in = make([][]Span, len(t.Group.Ranks)), make([][]Span, len(t.Group.Ranks))

@@ -61,9 +61,9 @@ func appendLine(body []byte, line []entry) ([]byte, error) {
 	return body, nil
 }
 
-// pairTable is the pairs of ranks that give each other something, in words of 8 bytes, little-endian: the ranks n; where
-// each of 2n lines begins, in entries, and where the last one ends; the entries of all lines,
-// each a rank and the sum up to it. Line r is what rank r gives, line n+r what it gets.
+// pairTable is the pairs of ranks that give each other something, in words of 8 bytes, little-endian: the
+// ranks n; where each of 2n lines begins, in entries, and where the last one ends; the entries of all
+// lines, each a rank and the sum up to it. Line r has the blocks from rank r, line n+r those to it.
 type pairTable string
 
 // at is a word.
@@ -77,7 +77,7 @@ func (t pairTable) line(i int) (lo, hi int) {
 	return first + 2*int(t.at(1+i)), first + 2*int(t.at(2+i))
 }
 
-// sum is what a line has up to a rank, that one included.
+// sum is a line's elements up to a rank, included.
 func (t pairTable) sum(line, rank int) int64 {
 	lo, hi := t.line(line)
 	n := sort.Search((hi-lo)/2, func(i int) bool { return t.at(lo+2*i) > int64(rank) })

@@ -26,7 +26,7 @@ const (
 	OrderEdge
 )
 
-// ErrPlan is what a plan that can't be expanded for a request wraps.
+// ErrPlan is wrapped by errors of plans that can't be expanded for a request.
 var ErrPlan = errors.New("plan doesn't fit the request")
 
 // Task is one sub-collective on one segment in one group, as one rank takes

@@ -33,8 +33,7 @@ func (x *exchange) nodeOf(rank levels.Rank) []levels.Rank {
 	return x.On.Under(rank, x.Phases[len(x.Phases)-1].Level)
 }
 
-// keepLanes lays out what this rank keeps for those that it owns, by taker, and returns
-// the bytes.
+// keepLanes lays out the blocks for this rank's takers, by taker, and returns the bytes.
 func (x *exchange) keepLanes() int64 {
 	node := x.nodeOf(x.Rank)
 	if len(x.Phases) < 2 || len(node) == 1 && !x.makesRoom() {
@@ -50,10 +49,10 @@ func (x *exchange) keepLanes() int64 {
 	return x.given.end()
 }
 
-// owners returns for each rank who in a node sends to it: in its own node the rank itself.
-// Of another node's ranks the first belongs to the node's first rank, the second to the
-// second, and so on in turn. Where blocks differ each has about the same bytes. The ranks
-// that get most are given out first, each to the owner that has least.
+// owners returns for each rank who in a node sends to it: in its own node the rank itself. Of another
+// node's ranks the first belongs to the node's first rank, the second to the second, and so on in turn.
+// Where blocks differ each has about the same bytes. The ranks with most to get are given out first, each
+// to the owner with least.
 func (x *exchange) owners(node []levels.Rank) []levels.Rank {
 	if all, ok := x.lanes[node[0]]; ok {
 		return all
@@ -109,8 +108,7 @@ func (g *Graph) makesRoom() bool {
 	return g.Plan.Shape == Lanes && g.Request.Exchanges() && g.Request.InPlace
 }
 
-// toLane is what a rank gives an owner of its node: for the owner itself, and for those
-// that it owns.
+// toLane is the data from a rank to an owner of its node: for the owner itself, and for its takers.
 func (x *exchange) toLane(t *Task, st store, giver, owner levels.Rank) (all []Span) {
 	for to, o := range x.owners(x.nodeOf(giver)) {
 		if o != owner {
@@ -123,9 +121,8 @@ func (x *exchange) toLane(t *Task, st store, giver, owner levels.Rank) (all []Sp
 	return all
 }
 
-// betweenLanes is what an owner sends a rank: what its whole node gives that rank. Whole
-// blocks of neighbours lie side by side on both. A rank that is alone on its node keeps its
-// own block here.
+// betweenLanes is the data from an owner to a rank: all blocks of its node for that rank. Whole blocks of
+// neighbours lie side by side on both. A rank that is alone on its node keeps its own block here.
 func (x *exchange) betweenLanes(t *Task, st store, owner, taker levels.Rank) (all []Span) {
 	node := x.nodeOf(owner)
 	if owner == taker && (len(node) > 1 || x.makesRoom()) || owner != taker && slices.Contains(node, taker) || x.owners(node)[taker] != owner {

@@ -141,7 +141,7 @@ func (m Matrix) GiversMost() int {
 	return m.Len() - 1
 }
 
-// Busiest is the elements that the rank gives or gets that gives or gets most.
+// Busiest is the elements given or gotten by the rank with most of either.
 func (m Matrix) Busiest() (most int64) {
 	for rank := range m.Len() {
 		most = max(most, m.Gives(rank), m.Gets(rank))

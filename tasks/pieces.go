@@ -88,7 +88,7 @@ func (r Request) layout(c Content, rank levels.Rank, size int, gives bool) (all 
 	return all
 }
 
-// endOf is where a rank has the block that it gives another in an exchange, or gets from it.
+// endOf returns the place of a rank's block for another in an exchange, or from it.
 func (r Request) endOf(rank, other levels.Rank, gives bool) (at, n int64) {
 	if gives {
 		at, _, n = r.Between(rank, other)

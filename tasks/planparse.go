@@ -108,8 +108,8 @@ func parseChoice(s string) (c Choice, err error) {
 // MaxNumber is the largest number that an algorithm may get.
 const MaxNumber = 1024
 
-// notInName finds what a submodule's or algorithm's name may not have, so that
-// plans stay readable among commas, semicolons and spaces.
+// notInName finds the characters that no name of a submodule or algorithm may have: they separate words of
+// plans.
 func notInName(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 }

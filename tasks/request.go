@@ -93,8 +93,8 @@ func (r Request) MeanBytes() int64 {
 	return (r.AllBytes(size) + int64(size) - 1) / int64(size)
 }
 
-// Input is the region in which a rank has what it puts in. In place counts where
-// there is a receive buffer: of a Reduce or Gather, at the root.
+// Input is the region of a rank's input. In place counts where there is a receive buffer: of a Reduce or
+// Gather, at the root.
 func (r Request) Input(rank levels.Rank) Region {
 	place := r.Coll.row().Placement
 	if place == OnlyRecv || place == InRecv && r.InPlace && r.Receives(rank) {

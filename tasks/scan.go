@@ -2,13 +2,12 @@ package tasks
 
 import "github.com/tierflow/tierflow/levels"
 
-// A scan's segments go up the levels and come down again. On the way up a rank learns
-// what the ranks before it in its group have put in, and what the group's ranks through
-// it have. The last rank of a group has the group's total then, and takes it one level
-// up. On the way down each group hears from its leader what the groups before it have,
-// and puts that before its own. This is MPICH2's hierarchical scan (EuroPVM/MPI 2009,
-// section 3.5) without its second step. That one sends a group's total from its last
-// rank to its first, which leads there.
+// A scan's segments go up the levels and come down again. On the way up a rank learns what the ranks
+// before it in its group have put in, and what the group's ranks through it have. The last rank of a group
+// has the group's total then, and takes it one level up. On the way down each group hears from its leader
+// what the groups before it have, and puts that before its own. This is MPICH2's hierarchical scan
+// (EuroPVM/MPI 2009, section 3.5) without its second step. That one sends a group's total from its last
+// rank to its first, the leader there.
 //
 //	2x2 ranks            rank 0   rank 1     rank 2   rank 3
 //	sx   inside          0        0,1        2        2,3
@@ -92,7 +91,7 @@ func (s *scan) up(level int) int {
 	return 0
 }
 
-// below is where the rank has what comes before it, after the i-th phase on its way up.
+// below is the place of the values before the rank, after the i-th phase on its way up.
 func (s *scan) below(t *Task, i int) Span {
 	switch {
 	case i > 0:
@@ -103,8 +102,7 @@ func (s *scan) below(t *Task, i int) Span {
 	return Span{Len: s.length(t)}
 }
 
-// through is where the rank has what comes before it and its own, after the i-th phase on
-// its way up.
+// through is the place of the values through the rank, after the i-th phase on its way up.
 func (s *scan) through(t *Task, i int) Span {
 	switch last := len(s.ups) - 1; {
 	case s.Request.Coll != Exscan:

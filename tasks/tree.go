@@ -6,8 +6,8 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// merge is a node of the tree over ranks: what ranks lo to mid−1 have combined is
-// combined with what mid to hi−1 have.
+// merge is a node of the tree over ranks: the result of ranks lo to mid−1 is combined with that of mid to
+// hi−1.
 type merge struct{ lo, mid, hi levels.Rank }
 
 // Split is how many of n operands the left side of the in-order binary tree

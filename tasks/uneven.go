@@ -31,10 +31,10 @@ func CheckUneven(times, ranks int) error {
 	return nil
 }
 
-// MakeUneven lets the blocks of a request differ, those of a rank or of each pair of ranks.
-// Count is their mean. The largest is so many times as long, and each further one half of what is
-// left, but no longer; the last is what is left then. In an exchange each rank gives and gets as
-// much: the most to its next rank, the least to itself.
+// MakeUneven lets the blocks of a request differ, those of a rank or of each pair of ranks. Count is their
+// mean. The largest is so many times as long, and each further one half of the rest, but no longer; the
+// last is the rest. In an exchange each rank gives and gets as much: the most to its next rank, the least
+// to itself.
 func MakeUneven(r Request, times, ranks int) (Request, error) {
 	if !r.Coll.HasCounts() && !r.Coll.HasMatrix() {
 		return r, fmt.Errorf("%v has no blocks that differ; %s have", r.Coll, listed(CollectivesWith(func(c Collective) bool { return c.HasCounts() || c.HasMatrix() })))

@@ -115,8 +115,7 @@ func (c *calls) sample(ctx context.Context) ([]float64, error) {
 	return []float64{float64(took) / float64(c.each)}, nil
 }
 
-// rewriteBuffer writes a buffer's contents to it, so that its cache lines are the processor's
-// that runs this.
+// rewriteBuffer writes a buffer's contents to it, so that this processor owns its cache lines.
 func rewriteBuffer(buf []byte) {
 	var spare [page]byte
 	for len(buf) > 0 {

@@ -87,9 +87,9 @@ func (l *linkFinder) measureMessages() error {
 	return nil
 }
 
-// measureOverheads measures what messages take of the processor of a sender that waits for
-// nobody: they all go without credit. Receivers wait, so what a message takes of theirs
-// is known only of many together. Of a single one it is part of the latency.
+// measureOverheads measures the processor time of messages on a sender that never waits: they all go
+// without credit. Receivers wait, so what a message takes of theirs is known only of many together. Of a
+// single one it is part of the latency.
 func (l *linkFinder) measureOverheads() error {
 	one := []pair{l.pair}
 	counts, sizes := []int{0, 1, smallCount, 1}, []int64{smallBytes, smallBytes, smallBytes, leadBytes}
@@ -122,7 +122,7 @@ func (l *linkFinder) measureOverheads() error {
 	l.link.Recv = l.noteNumber(l.key("recv_ns"), got)
 	round := median(trip[1].Slowest).times(1.0 / smallRounds)
 	both := round.less(median(trip[0].Slowest).times(1.0 / smallRounds)).times(0.5 / (middleBytes - smallBytes))
-	// What the kernel does for packets that come in is more than a sender's copy.
+	// The kernel's work for incoming packets is more than a sender's copy.
 	rest := both.less(perByte.positive())
 	if wire := l.many.value * middleBytes / largeBytes; wire > round.value/2 { // which these trips may wait for
 		rest.value = min(rest.value, perByte.value)
@@ -134,8 +134,7 @@ func (l *linkFinder) measureOverheads() error {
 // key returns the name of a number of the link.
 func (l *linkFinder) key(of string) string { return string(rune(l.link.Level)) + "." + of }
 
-// solveRest finds what is left: the numbers with which the round trips take as long in a
-// simulation as they did.
+// solveRest finds the other numbers: with them the round trips take as long in a simulation as they did.
 func (l *linkFinder) solveRest() error {
 	m := l.found.Machine
 	link := &m.Links[slices.IndexFunc(m.Links, func(of machine.Link) bool { return of.Level == l.link.Level })]

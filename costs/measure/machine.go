@@ -177,8 +177,8 @@ func soloScript(emit func(*submodules.Emitter), ranks ...levels.Rank) *script {
 	}}
 }
 
-// crowdRatio times the copy of one rank is the least that copies of all ranks of a node take
-// where they wait for memory.
+// crowdRatio times the copy of one rank is the least time of copies of all ranks of a node that wait for
+// memory.
 const crowdRatio = 1.15
 
 // nodeLevel returns the level whose domains are nodes.
@@ -255,9 +255,9 @@ const (
 	peerCount = 33
 )
 
-// measureSwitch finds what it takes to give a processor to another rank, if ranks share them: from
-// pairs that all begin at once with a single message. What a lone pair waits for a
-// message has one such change in it, which is then no part of the latency.
+// measureSwitch finds what it takes to give a processor to another rank, if ranks share them: from pairs
+// that all begin at once with a single message. A lone pair's wait for a message contains one such change.
+// It is then no part of the latency.
 func (f *finder) measureSwitch() error {
 	pairs := everybody(f.topology, f.topology.Depth()-1)
 	m := f.found.Machine

@@ -18,9 +18,9 @@ const warm = 2
 // samples are what rank 0 knows of a subject: by repetition, by rank, the numbers.
 type samples [][][]float64
 
-// repeatInTurns runs subjects in turns, so that what disturbs the machine disturbs all of
-// them, until the rule is satisfied for each. Each begins on all ranks at one time.
-// Rank 0 gets the samples; the others get nil.
+// repeatInTurns runs subjects in turns, so that a disturbance of the machine meets all of them, until the
+// rule is satisfied for each. Each begins on all ranks at one time. Rank 0 gets the samples; the others
+// get nil.
 func (b *Bench) repeatInTurns(ctx context.Context, stop stats.Stop, subjects ...subject) ([]samples, error) {
 	all, slowest := make([]samples, len(subjects)), make([][]float64, len(subjects))
 	begin := time.Now()

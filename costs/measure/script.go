@@ -49,8 +49,8 @@ func (s *script) Lower(e *submodules.Emitter, c *submodules.Call) error {
 	return nil
 }
 
-// engineRequest returns what is asked of an engine so that it runs the script. A bcast's buffer
-// is one of the caller's, as messages of collectives have; a reduction has a kernel.
+// engineRequest returns the request with which an engine runs the script. A bcast's buffer is one of the
+// caller's, as messages of collectives have; a reduction has a kernel.
 func (s *script) engineRequest() tasks.Request {
 	if s.adds {
 		return tasks.Request{Coll: tasks.Reduce, Type: tasks.Float32, Op: tasks.Sum, Count: 1}
@@ -116,7 +116,7 @@ func (b *Bench) timesBy(ctx context.Context, clock func(*bound, context.Context)
 	return found, b.shareJSON(ctx, &found)
 }
 
-// processor is the subject that is the time of a processor that the rank uses.
+// processor is the subject of the rank's processor time.
 func (x *bound) processor(ctx context.Context) ([]float64, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

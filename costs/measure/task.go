@@ -62,8 +62,8 @@ func (s *Simulated) task(ctx context.Context, r tasks.Request, p tasks.Plan, pha
 	return taskPipeline(all, int(n), len(phases), p.Window), nil
 }
 
-// Segments of a unit that takes many steps: as many as stay below mostSteps, or as many more
-// than phases as show what one adds.
+// Segments of a unit of many steps: as many as stay below mostSteps, or enough beyond the phases to show
+// the time of one more.
 const (
 	mostSteps = 4 << 20
 	leastMore = 1

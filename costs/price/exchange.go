@@ -115,7 +115,7 @@ func (x *exchange) loads() stage {
 	return s
 }
 
-// stage returns that of an operation that gives all ranks something.
+// stage returns the stage of an operation with results on all ranks.
 func (x *exchange) stage(c tasks.Choice, op tasks.Collective, n float64) (stage, bool) {
 	if !goesWhole(c, n) || c.N > 0 || x.size < 2 {
 		return stage{}, false
@@ -232,7 +232,7 @@ func (x *exchange) double(n, more float64) {
 	x.apart(n, more)
 }
 
-// apart adds what so many more messages of shards take, which carry no more bytes.
+// apart adds the time of so many more messages of shards, without their bytes.
 func (x *exchange) apart(n, more float64) {
 	part := n / float64(x.size)
 	wire, send := x.wire(part)-x.Byte*part, x.sends(part)-x.SendByte*part

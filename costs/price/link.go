@@ -46,8 +46,7 @@ func (l *link) head(n float64) float64 {
 	return n
 }
 
-// hop returns what a message takes from being ready on one rank to being there on another
-// one that waits for it.
+// hop returns the time of a message, from being ready on one rank until it is there on a waiting one.
 func (l *link) hop(n float64) Terms {
 	head, wire := l.head(n), l.wire(n)
 	over := max(wire, l.SendByte*(n-head))
@@ -72,7 +71,7 @@ func (l *link) both(n float64) Terms {
 	}
 }
 
-// credit returns what a word takes that asks for a message.
+// credit returns the time of a word that asks for a message.
 func (l *link) credit() Terms {
 	return Terms{Latency: l.Latency, Wire: l.wire(0), Processor: l.Send + l.Recv}
 }

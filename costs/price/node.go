@@ -35,8 +35,8 @@ func (s *share) word() Terms {
 	return Terms{Latency: s.Latency, Processor: 2*s.step + s.Send + s.Recv}
 }
 
-// offer returns what it takes to make n bytes readable, and take what it takes to read
-// them, with so many others at the same time.
+// offer returns the time of making n bytes readable, and take that of reading them with so many others at
+// once.
 func (s *share) offer() float64 {
 	if s.reads {
 		return s.step
@@ -119,9 +119,8 @@ func (s *share) passes() float64 {
 	return 0
 }
 
-// kept returns what a short message takes that comes before its receiver waits for it, if all ranks
-// send to all: it is kept, then copied to its place, and the node's memory serves one rank after
-// the other.
+// kept returns the time of an unexpected short message, if all ranks send to all: it is kept, then copied
+// to its place, and the node's memory serves one rank after the other.
 func (s *share) kept() float64 {
 	if !s.posts || s.n > s.eager || s.memory == 0 || s.n == 0 {
 		return 0

@@ -24,8 +24,8 @@ func (p *Pricer) group(o *outline, at int, c tasks.Choice, whole float64) (g gro
 	return g, g.ranks > 0
 }
 
-// stage returns what a phase takes of a segment, which is n bytes of the whole message,
-// or of all blocks together. It is false where there is no closed form.
+// stage returns the stage of a phase for a segment of n bytes: of the whole message, or of all blocks
+// together. It is false where there is no closed form.
 func (p *Pricer) stage(o *outline, at int, c tasks.Choice, n float64) (st stage, ok bool) {
 	op := o.phases[at].Kind.Op
 	if p.request.Exchanges() {

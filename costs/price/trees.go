@@ -148,8 +148,8 @@ func (t *tree) grown(limbs func(size int) []limb) stage {
 	return s
 }
 
-// carried returns what a node's memory takes for messages of n bytes to so many of its ranks: large
-// ones are copied if they come from the node, as such a share does, and what is reduced is combined.
+// carried returns what a node's memory takes for messages of n bytes to so many of its ranks: large ones
+// are copied if they come from the node, as such a share does, and reductions combine.
 func (t *tree) carried(n, ranks, near float64) float64 {
 	passes := 0.0
 	if n > t.eager {

@@ -46,15 +46,6 @@ func (c Cause) String() string {
 	return causeNames[c]
 }
 
-// Causes lists the causes.
-func Causes() []Cause {
-	all := make([]Cause, 0, maxCause-1)
-	for c := Handling; c < maxCause; c++ {
-		all = append(all, c)
-	}
-	return all
-}
-
 // log is what processors did, and because of what.
 type log struct {
 	chunks []*[chunk]act // all full, except the last one: what is there is never copied

@@ -6,9 +6,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// allreduce: all offer their data to all, or send it, and each combines all of it
-// in the order of ranks. That is one exchange, where a reduce and a bcast are two,
-// for as many times the bytes as there are other ranks.
+// allreduce: all offer their data to all, or send it, and each combines all of it in the order of ranks.
+// That is one exchange in place of a reduce and a bcast, of the bytes of all other ranks.
 //
 //	each   offer tell…  await… reduce… notify…  await…    or   send… recv… reduce…
 func allreduce(e *submodules.Emitter, c *submodules.Call, m Medium) {
@@ -86,8 +85,8 @@ func (x *exchange) give(src tasks.Span) (done []dag.ID, direct bool) {
 	return []dag.ID{offered.Step}, offered.Span == src
 }
 
-// taken tells the others that their data has been used after a step, and returns
-// the steps after which they have read this rank's.
+// taken tells the others that their data has been used after a step. It returns the steps that end when
+// they have read this rank's.
 func (x *exchange) taken(last dag.ID, sends bool) (read []dag.ID) {
 	for i, r := range x.c.Others() {
 		if sends {

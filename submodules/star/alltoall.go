@@ -13,7 +13,7 @@ import (
 //
 //	each   offer tell…  await… copy… notify…  await…    or   send… recv…
 //
-// In place, what is read where it lies is offered as a copy: what comes lies over it.
+// In place, data that would be read where it lies is offered as a copy: arriving data overwrites it.
 func alltoall(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	if c.Alone(e) {
 		return

@@ -120,8 +120,7 @@ func reduceScatter(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	}
 }
 
-// operand is one rank's piece of what is combined, and the step after which it is
-// there.
+// operand is one rank's piece of a combination, and the step that brings it.
 type operand struct {
 	at    tasks.Span
 	ready dag.ID
@@ -197,8 +196,7 @@ func take(e *submodules.Emitter, from levels.Rank, to []tasks.Span, m Medium) {
 	}
 }
 
-// decline hears of pieces that a rank offers and leaves them where they are. What it
-// sends comes all the same.
+// decline hears of a rank's offers and reads none. Sent pieces come all the same.
 func decline(e *submodules.Emitter, from levels.Rank, to []tasks.Span, m Medium) {
 	in := stream{peer: from}
 	for _, s := range to {

@@ -175,12 +175,11 @@ const (
 	slowLooks = 3
 )
 
-// fewestCalls are made in that time by a rank that is slow. One that makes fewer computes, or is
-// late.
+// fewestCalls are made in that time by a slow rank. One that makes fewer computes, or is late.
 const fewestCalls = 3
 
-// findSlow adds what holds up a job that moves: a network that is slower than others, or a
-// rank without a processor. A rank that computes for longer than others is a note.
+// findSlow adds what holds up a moving job: a slower network, or a rank without a processor. A rank that
+// computes for longer than others is a note.
 func (d *diagnose) findSlow(ctx context.Context, j door.Job, before *usages, r *result) error {
 	var found []verdict.Finding
 	for n := range slowLooks {

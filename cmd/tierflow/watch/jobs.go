@@ -19,8 +19,8 @@ import (
 // doorVariable is that of ranks.
 const doorVariable = "TIERFLOW_DOOR"
 
-// answerTime bounds the wait for a rank here, which may have little of a processor; farTime that
-// for one that asks ranks elsewhere.
+// answerTime bounds the wait for a rank here, which may have little of a processor; farTime that for a
+// rank asking others elsewhere.
 const (
 	answerTime = 3 * time.Second
 	farTime    = 4 * time.Second

@@ -90,7 +90,7 @@ func (v *view) print(w io.Writer, now time.Time) {
 	_ = t.Flush() // into a buffer
 }
 
-// columns says what a rank is in, for whom it waits, and since when.
+// columns says a rank's call, the ranks that it waits for, and since when.
 func columns(s *flight.State) (in, waits, since string) {
 	waits, since = "-", "-"
 	ago := func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

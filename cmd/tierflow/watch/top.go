@@ -20,8 +20,7 @@ import (
 	"github.com/tierflow/tierflow/planner"
 )
 
-// usages are what the ranks of a job here have done, by rank; nil for one that is elsewhere or
-// doesn't answer.
+// usages are the counts of a job's ranks here, by rank; nil: it is elsewhere, or doesn't answer.
 type usages struct {
 	at    time.Time
 	ranks []*planner.Usage
@@ -92,8 +91,8 @@ func (u *usages) flows(before *usages) (left, arrived []verdict.Flow) {
 	return left, arrived
 }
 
-// compareSlow returns what was slow since before, and a note about a rank that holds up the
-// others and has its processor.
+// compareSlow returns what was slow since before, and a note about a rank that is late in spite of its
+// processor.
 func (u *usages) compareSlow(before *usages, nodes []string) (found []verdict.Finding, note string) {
 	left, arrived := u.flows(before)
 	if f := verdict.Bottleneck(left, arrived, nodes, u.crowded(before)); f != nil {

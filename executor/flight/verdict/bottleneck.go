@@ -45,11 +45,11 @@ type pace struct {
 	full  bool
 }
 
-// Bottleneck returns the node, or the two nodes, whose ways carry less than half of what the
-// other ways do, while the job waits for them. left is what senders know of what they sent,
-// and arrived what receivers know. Receivers know of short messages too; by them less than a quarter counts.
-// Where the ranks are crowded, and wait longer for processors than they run, less than a tenth counts.
-// nodes has the name of each rank's node. nil: there is none, or too little has passed to tell.
+// Bottleneck returns the node, or the two nodes, whose ways carry less than half of the other ways' rate,
+// while the job waits for them. left is as senders counted it, and arrived as receivers did. Receivers
+// know of short messages too; by them less than a quarter counts. Where the ranks are crowded, and wait
+// longer for processors than they run, less than a tenth counts. nodes has the name of each rank's node.
+// nil: there is none, or too little has passed to tell.
 func Bottleneck(left, arrived []Flow, nodes []string, crowded bool) *Finding {
 	part, burst := slowPart, slowBurst
 	if crowded {
@@ -61,8 +61,8 @@ func Bottleneck(left, arrived []Flow, nodes []string, crowded bool) *Finding {
 	return findSlowWays(arrived, nodes, burst, burstWait)
 }
 
-// findSlowWays finds ways that carry less than a part of what the others do, and are busy for
-// some share of the time.
+// findSlowWays finds ways that carry less than a part of the others' rate, and are busy for some share of
+// the time.
 func findSlowWays(flows []Flow, nodes []string, part, busy float64) *Finding {
 	all := paces(flows, nodes)
 	var slow []pace // those that are full, up to a gap

@@ -27,9 +27,9 @@ type job struct {
 	found []Finding
 }
 
-// Diagnose returns what is wrong with a job, the cause of the rest first; nothing for one
-// that moves. States are those of its ranks, in any order, at nearly the same time. Of what is
-// said twice about a rank, by itself and by a neighbor, the rank's own word counts.
+// Diagnose returns the faults of a job, the cause of the rest first; none while it moves. States are those
+// of its ranks, in any order, at nearly the same time. Of what is said twice about a rank, by itself and
+// by a neighbor, the rank's own word counts.
 func Diagnose(states []flight.State, o Options) []Finding {
 	j := job{Options: o, by: map[int]*flight.State{}}
 	if j.Least <= 0 {
@@ -137,8 +137,8 @@ func (j *job) findFailures() {
 	}
 }
 
-// doubtCut adds the node of those who can't reach a rank, if nobody else says so and there are
-// other nodes: it may be this one that is cut off.
+// doubtCut adds the node of ranks that can't reach another, if nobody else says so and there are other
+// nodes: it may be cut off itself.
 func (j *job) doubtCut(rank int, f *Finding) {
 	by := ""
 	for i := range j.all {
@@ -163,8 +163,8 @@ func (j *job) doubtCut(rank int, f *Finding) {
 	f.Text += fmt.Sprintf("; nobody but %s says so: it may be cut off itself", by)
 }
 
-// beyondCut returns the places in j.all of those who most of the ranks that failed can't
-// reach, and of their nodes. They see the others die.
+// beyondCut returns the places in j.all of ranks out of reach for most of the failed ones, and of their
+// nodes. They see the others die.
 func (j *job) beyondCut() map[int]bool {
 	failed, by := 0, map[int]int{} // rank: who can't reach it
 	for i := range j.all {
@@ -186,7 +186,7 @@ func (j *job) beyondCut() map[int]bool {
 	return beyond
 }
 
-// findAbsent finds ranks that can't say what they are in.
+// findAbsent finds ranks that can't say their call.
 func (j *job) findAbsent() {
 	var silent []int
 	for i := range j.all {
@@ -269,8 +269,7 @@ type place struct {
 	seq  uint32
 }
 
-// findMismatch finds calls that are not the same on all ranks: those that fewer run are to
-// blame.
+// findMismatch finds calls that differ between ranks: the minority is to blame.
 func (j *job) findMismatch() {
 	calls := map[place]map[string][]int{}
 	var order []place

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Of ranks that all move, one that waits less than littleWait of the median is the one that
-// the others wait for, if these wait for muchWait of the time or more.
+// Of moving ranks, one that waits less than littleWait of the median holds up the others, if these wait
+// for muchWait of the time or more.
 const (
 	littleWait = 0.2
 	muchWait   = 0.3
@@ -16,9 +16,9 @@ const (
 // fewestRanks are needed to tell one from the others.
 const fewestRanks = 3
 
-// Straggler returns the ranks that hold up the others of a job which moves. waited is how long
-// each rank had nothing to do in some time, -1 if that is unknown. No clocks are compared: in
-// calls that all ranks need the late one waits least. nil: nobody holds up the others.
+// Straggler returns the ranks that hold up the others of a moving job. waited is how long each rank had
+// nothing to do in some time, -1 if that is unknown. No clocks are compared: in calls that all ranks need
+// the late one waits least. nil: nobody holds up the others.
 func Straggler(waited []time.Duration, in time.Duration) *Finding {
 	var known []time.Duration
 	for _, d := range waited {
