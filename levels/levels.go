@@ -74,8 +74,8 @@ func checkLevels(c *strictjson.Complaints, levels []Level, at func(k int) string
 	}
 }
 
-// checkName keeps to what host names and addresses need, so that specs and
-// printed trees stay unambiguous.
+// checkName allows the characters of host names and addresses. So specs and printed trees stay
+// unambiguous.
 func checkName(s string) error {
 	for _, r := range s {
 		if !strings.ContainsRune("._-:", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// String is the spec that [Parse] reads back to an equal topology if there is one,
-// else levels and domains as a tree: "s/node i/network tree: a{0-2,5} b{3-4}". Topologies
-// that differ have strings that differ.
+// String is the spec that [Parse] reads back to an equal topology if there is one, else levels and domains
+// as a tree: "s/node i/network tree: a{0-2,5} b{3-4}". Different topologies have different strings.
 func (t *Topology) String() string {
 	if slices.Equal(t.levels, Standard(t.Depth())) {
 		for _, shape := range t.shapes() {

@@ -243,8 +243,8 @@ func (t *Topology) name(k int, d int32) string {
 	return fmt.Sprintf("%s%d", t.levels[k].Name, d)
 }
 
-// OneProcess is the topology with ranks that are goroutines of one process: those of a
-// node can read each other's memory where it lies.
+// OneProcess is the topology with goroutines of one process as ranks: those of a node can read each
+// other's memory in place.
 func (t *Topology) OneProcess() *Topology {
 	one := *t
 	one.one, one.made = true, &made{}
@@ -264,8 +264,8 @@ func (t *Topology) Alike(o *Topology) bool {
 	return slices.Equal(t.levels, o.levels) && slices.EqualFunc(t.domain, o.domain, slices.Equal[[]int32])
 }
 
-// Sub is the topology of an ordered subset: its rank j is ranks[j] of t. All levels
-// stay. The error lists ranks that t does not have or that are given twice.
+// Sub is the topology of an ordered subset: its rank j is ranks[j] of t. All levels stay. The error lists
+// ranks given twice, or missing in t.
 func (t *Topology) Sub(ranks []Rank) (*Topology, error) {
 	if err := t.checkSubset(ranks); err != nil {
 		return nil, fmt.Errorf("subset: %w", err)

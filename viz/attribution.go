@@ -131,8 +131,8 @@ func Accounts(j *JobTrace) []Account {
 	return all
 }
 
-// Of returns how much of the time is due to a cause, ns, and how much of that to the place
-// that has most of it.
+// Of returns how much of the time is due to a cause, ns, and how much of that to the place with most of
+// it.
 func (a *Account) Of(cause Cause) (all int64, most Blame) {
 	for _, b := range a.Blames {
 		if b.Cause == cause {

@@ -7,9 +7,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// ConnectTasks draws an edge from a task to the same one of another rank that takes data
-// from it, by a message or out of memory that was shown to it. The programs are those
-// that the drawn tasks are lowered to.
+// ConnectTasks draws an edge from a task to the same one of another rank that takes its data, by a message
+// or out of exposed memory. The programs are those that the drawn tasks are lowered to.
 func (d *Drawing) ConnectTasks(programs []*submodules.Program) {
 	at := map[taskOf]int{}
 	for i := range d.Nodes {

@@ -9,8 +9,8 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// Ends is what a run does before nodes hear of each other, and after that. A call that
-// stands alone pays for both: calls back to back hide them in their neighbours.
+// Ends is the parts of a run before nodes hear of each other, and after that. A call that stands alone
+// pays for both: calls back to back hide them in their neighbours.
 type Ends struct {
 	Messages int           // between nodes, with bytes; 0: the other fields say nothing
 	Leaves   time.Duration // from the start until the first of them can be sent

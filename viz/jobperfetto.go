@@ -63,11 +63,11 @@ type jobDrawing struct {
 	critical    map[flowKey]bool
 }
 
-// JobPerfetto writes a job's trace in the Chrome trace event format, see [Perfetto]. A rank is
-// a process. Its thread "call" has a slice for each call, from when it is the only one; below that are up to three threads
-// for each level. Arrows lead from where a message is sent to where it is heard. The
-// critical paths of all calls are a process of their own above all ranks. Below each rank is what is
-// predicted of it, where there is a prediction.
+// JobPerfetto writes a job's trace in the Chrome trace event format, see [Perfetto]. A rank is a process.
+// Its thread "call" has a slice for each call, from when it is the only one; below that are up to three
+// threads for each level. Arrows lead from the send of a message to its receive. The critical paths of all
+// calls are a process of their own above all ranks. Below each rank is what is predicted of it, where
+// there is a prediction.
 func JobPerfetto(j *JobTrace, p *Prediction) []byte {
 	lines := drawJob(j, 0, "")
 	if p != nil {

@@ -6,9 +6,8 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// MarkPath marks the nodes that are on a critical path, steps or the tasks of its steps,
-// and the edges that it takes from one to the next. Where it takes none that is drawn,
-// an edge of the kind [Path] is added.
+// MarkPath marks the nodes that are on a critical path, steps or the tasks of its steps, and the edges
+// that it takes from one to the next. If it takes no drawn one, an edge of the kind [Path] is added.
 func (d *Drawing) MarkPath(path []PathPiece) {
 	type key struct {
 		rank levels.Rank

@@ -11,8 +11,8 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// PathPiece is a part of the critical path of a run: what held up everything that came
-// after it. A piece begins when the one before it in the path ends.
+// PathPiece is a part of the critical path of a run: it held up everything after it. A piece begins when
+// the one before it in the path ends.
 type PathPiece struct {
 	Rank       levels.Rank // on which it was; of a message the receiver
 	Task       string      // ib#3

@@ -223,7 +223,7 @@ func (b *bars) Plot(c draw.Canvas, chart *plot.Plot) {
 	}
 }
 
-// DataRange returns what the bars cover: from 0 up, where the axis is linear.
+// DataRange returns the range of the bars: from 0 up on a linear axis.
 func (b *bars) DataRange() (xmin, xmax, ymin, ymax float64) {
 	xmin, xmax, ymin, ymax = plotter.XYRange(b.at)
 	return xmin - 0.5, xmax + 0.5, ymin, ymax

@@ -116,7 +116,7 @@ func writeKinds(b *bytes.Buffer, all []surplus) {
 	b.Write(align(rows))
 }
 
-// writeSurplus lists the steps that took longest beyond what is predicted, with their link or rank.
+// writeSurplus lists the steps with the longest time beyond the predicted one, with their link or rank.
 func writeSurplus(b *bytes.Buffer, all []surplus, nodes []string) {
 	slices.SortStableFunc(all, func(x, y surplus) int { return cmp.Compare(y.took-y.predicted, x.took-x.predicted) })
 	rows := [][]string{{"longest beyond that", "measured", "predicted", "where", "request", "call"}}

@@ -10,10 +10,9 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Steps draws the programs of some ranks of one request. Sends are connected to
-// their recvs and notifies to their awaits where both ends are drawn; ends that
-// don't match are for package check to find, here they stay unconnected. The
-// error says what is wrong with opt or that a rank is given twice.
+// Steps draws the programs of some ranks of one request. Sends are connected to their recvs and notifies
+// to their awaits where both ends are drawn; ends that don't match are for package check to find, here
+// they stay unconnected. The error names a fault of opt, or a rank given twice.
 func Steps(programs []*submodules.Program, opt Options) (*Drawing, error) {
 	if len(programs) == 0 {
 		return nil, errNothing

@@ -11,9 +11,9 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Tasks draws the task graphs of some ranks of one request. Tasks of one name in
-// the same group are one task. [Drawing.ConnectTasks] connects those that exchange data.
-// The error says what is wrong with opt or that a rank is given twice.
+// Tasks draws the task graphs of some ranks of one request. Tasks of one name in the same group are one
+// task. [Drawing.ConnectTasks] connects those that exchange data. The error names a fault of opt, or a
+// rank given twice.
 func Tasks(graphs []*tasks.Graph, opt Options) (*Drawing, error) {
 	if len(graphs) == 0 {
 		return nil, errNothing

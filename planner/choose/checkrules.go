@@ -14,7 +14,7 @@ import (
 // layouts are where rules are tried.
 var layouts = []string{"1", "2x1", "1x4", "3x1", "8x1", "4x2", "2x4", "4x2/rr", "a:3,b:1", "2x2x2", "16x4"}
 
-// tried is what came of a leaf where rules were tried.
+// tried is the outcome of a leaf in a trial of rules.
 type tried struct {
 	fits  int
 	unfit string // the first request that it doesn't fit, and why

@@ -78,7 +78,7 @@ func (c Chain) Choose(q *Question) (Decision, error) {
 	return d, nil
 }
 
-// Decision is a plan with what choosers said, up to the one that chose it.
+// Decision is a plan with the answers of choosers, up to the one that chose it.
 type Decision struct {
 	Plan    tasks.Plan
 	Forced  tasks.Plan // the part that was forced

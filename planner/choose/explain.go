@@ -51,8 +51,7 @@ func (d *Decision) isPredicted() bool {
 	return known && !ruled
 }
 
-// predict says how long the plan takes: on the machine that is known, or on one that nobody
-// has measured.
+// predict says how long the plan takes on the known machine, or on an assumed one.
 func (d *Decision) predict(asked *rule.Asked, reg submodules.Registry) string {
 	m, where := assumedFor(asked.On), " on an assumed machine, Gigabit Ethernet 50 µs away"
 	if p := find[*Prices](d); p != nil && p.machine.Machine != nil {
@@ -74,8 +73,8 @@ func (d *Decision) predict(asked *rule.Asked, reg submodules.Registry) string {
 	return text
 }
 
-// assumedFor returns the machine that is assumed where none is known. Levels that it doesn't
-// have are as another network.
+// assumedFor returns the machine assumed without a known one. Levels that it doesn't have are as another
+// network.
 func assumedFor(t *levels.Topology) *machine.Machine {
 	m := machine.Assumed()
 	for k := range t.Depth() {

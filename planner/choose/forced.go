@@ -9,8 +9,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Forced is plans that somebody forces. It is asked first and narrows the question: what other
-// choosers say completes the part that is forced.
+// Forced is plans that somebody forces. It is asked first and narrows the question: other choosers'
+// answers complete the forced part.
 type Forced struct {
 	Plans  tasks.Forced
 	Origin string // who forces them
@@ -80,7 +80,7 @@ type Narrowed struct {
 // Plan returns none: the other choosers complete the forced part.
 func (*Narrowed) Plan() (p tasks.Plan, known bool) { return p, false }
 
-// Explain says what is forced, by whom.
+// Explain says what is forced, and by which setting.
 func (n *Narrowed) Explain(text *strings.Builder) {
 	if f := n.plan.String(); f != "" {
 		fmt.Fprintf(text, "  forced by %s: %s\n", n.origin, f)

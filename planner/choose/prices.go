@@ -34,8 +34,8 @@ type class struct {
 // maxClasses bounds the choices that are kept: beyond it all are forgotten.
 const maxClasses = 1024
 
-// classify returns the request whose size stands for that of r: three bits of it count, so it is at
-// most an eighth more or less. Blocks that differ stand for themselves.
+// classify returns r with a size that stands for all near it: three bits of it count, so it is at most an
+// eighth more or less. Blocks that differ stand for themselves.
 func classify(r tasks.Request) (as tasks.Request, shared bool) {
 	if r.Counts != (tasks.Counts{}) || r.Matrix != (tasks.Matrix{}) {
 		return r, false
@@ -64,7 +64,7 @@ func (m *Machine) Check(t *levels.Topology) error {
 	return nil
 }
 
-// Choose asks what costs least, where nothing is forced.
+// Choose asks for the cheapest plan, unless something is forced.
 func (m *Machine) Choose(q *Question) (Answer, error) {
 	p := &Prices{machine: m, on: q.On, asked: q.Request, as: q.Request, Choice: priced.Choice{Ruled: true}}
 	if m.Machine == nil || q.Forced.String() != "" {
@@ -124,7 +124,7 @@ func (p *Prices) Time() (ns float64, known bool) {
 	return ns, ns > 0
 }
 
-// Explain says what the plan costs, and by what others cost more.
+// Explain says the plan's price, and by which task others cost more.
 func (p *Prices) Explain(text *strings.Builder) {
 	if p.machine.Machine == nil {
 		fmt.Fprintf(text, "  machine: not known, the built-in rule decides: %s\n", p.machine.Why)

@@ -76,7 +76,7 @@ var callsOf = map[costs.Regime]string{costs.Single: "single calls", costs.BackTo
 // maxRunnersUp bounds the plans that Explain lists beside the chosen one.
 const maxRunnersUp = 3
 
-// Explain says what the table knows, and on what grounds.
+// Explain says the table's answer, and its grounds.
 func (c *Consulted) Explain(text *strings.Builder) {
 	if c.chosen < 0 {
 		fmt.Fprintf(text, "  table: %s leaves it open: %s\n", c.From.Origin, c.Why)

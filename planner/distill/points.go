@@ -29,7 +29,7 @@ type point struct {
 	known []bool    // by plan: somebody knows that
 }
 
-// unknownCost is the slowdown that a plan counts with where nobody knows its time.
+// unknownCost is the slowdown counted for a plan of unknown time.
 const unknownCost = 2
 
 // pointsOf returns the entries of a collective, of blocks that differ or of equal ones, whose layouts rules
@@ -61,7 +61,7 @@ func pointsOf(t *table.Table, coll string, differ bool) (all []*point, left int)
 	return all, left
 }
 
-// plansOf lists the plans of points, sorted by their text, and notes what each costs where.
+// plansOf lists the plans of points, sorted by their text, and notes their costs at each point.
 func plansOf(all []*point) []string {
 	parsed := map[string]tasks.Plan{}
 	for _, p := range all {
@@ -86,7 +86,7 @@ func plansOf(all []*point) []string {
 	return texts
 }
 
-// time returns what a plan takes: as it was measured, or between the next sizes at which it was.
+// time returns a plan's time: as it was measured, or between the next measured sizes.
 func (p *point) time(plan tasks.Plan, all []*point) (ns float64, known bool) {
 	if ns, known = p.measured(plan, p.entry.Largest()); known {
 		return ns, true
@@ -119,7 +119,7 @@ func (p *point) isMachineOf(o *point) bool {
 	return o.entry.Place == p.entry.Place && o.is[nodes] == p.is[nodes] && o.is[perNode] == p.is[perNode]
 }
 
-// measured returns the time of a candidate that does what the plan does.
+// measured returns the time of a candidate equal to the plan.
 func (p *point) measured(plan tasks.Plan, size int64) (ns float64, known bool) {
 	like := table.Canonical(plan, size)
 	for _, c := range p.entry.Candidates {

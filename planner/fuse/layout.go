@@ -8,7 +8,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// DefaultBucket is how many bytes a bucket has where nothing is known of what calls take.
+// DefaultBucket is the bytes of a bucket if nothing is known of the times of calls.
 const DefaultBucket = 1 << 20
 
 // taper is how much smaller the first bucket is, and the last.

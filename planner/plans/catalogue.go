@@ -15,10 +15,10 @@ var catalogueInners = []int64{0, 32 << 10}
 // catalogueWindow is the least window of a catalogue's plans, in segments.
 const catalogueWindow = 8
 
-// All lists the catalogue for a request: [Rivals], and every shape with every algorithm
-// between nodes, cut as the built-in rule's plan ruled is and not at all. Inside nodes the
-// latter have what ruled has. ruled is in the list. Each plan is there once, in the words of
-// [Named]. What reg can't compile is left out, and so is what is the same as another one.
+// All lists the catalogue for a request: [Rivals], and every shape with every algorithm between nodes, cut
+// as the built-in rule's plan ruled is and not at all. Inside nodes the latter have what ruled has. ruled
+// is in the list. Each plan is there once, in the words of [Named]. Plans that reg can't compile are left
+// out, and so are repetitions of others.
 func All(asked *rule.Asked, ruled tasks.Plan, reg submodules.Registry) []tasks.Plan {
 	c := catalogue{asked: asked, reg: reg, seen: map[string]bool{}}
 	c.add(ruled)

@@ -43,8 +43,8 @@ func (c Combinations) On(g *tasks.Graph, p tasks.Plan) []tasks.Plan {
 	return plans
 }
 
-// level completes p for one level's kinds, once for each algorithm: those kinds
-// that it can't do are done by the first one that can.
+// level completes p for one level's kinds, once for each algorithm. Kinds beyond it are done by the first
+// able one.
 func (c Combinations) level(p tasks.Plan, kinds []tasks.Kind, shared bool) []tasks.Plan {
 	var all []tasks.Plan
 	for _, s := range c.Registry {

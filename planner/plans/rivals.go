@@ -49,10 +49,10 @@ type question struct {
 	all     []tasks.Plan
 }
 
-// Rivals lists the plans that compete for a request besides that of the rule: the
-// shapes and algorithms of the catalogue between nodes, with segments and windows. Inside
-// nodes they have what the rule's plan has, ruled, and what else there is. There are none
-// on one node, and none for collectives whose plans have no price.
+// Rivals lists the plans that compete for a request besides that of the rule: the shapes and algorithms of
+// the catalogue between nodes, with segments and windows. Inside nodes they have the choices of the rule's
+// plan, ruled, and all others. There are none on one node, and none for collectives whose plans have no
+// price.
 func Rivals(asked *rule.Asked, ruled tasks.Plan) []tasks.Plan {
 	r, t := asked.Request, asked.On
 	q := &question{asked: asked, request: r, on: t, nodes: t.Nodes(), bytes: r.AllBytes(t.Size()), blocks: 1}
@@ -272,8 +272,8 @@ func (q *question) scatterGather() {
 	}
 }
 
-// pipelines adds trees through which segments flow, and round-optimal schedules of large
-// segments where a node's other ranks would wait for a whole one.
+// pipelines adds trees of flowing segments, and round-optimal schedules of large segments if a node's
+// other ranks would wait for a whole one.
 func (q *question) pipelines() {
 	for _, n := range q.cuts() {
 		trees := []tasks.Choice{adapt(submodules.Binomial)}

@@ -100,8 +100,7 @@ type Use struct {
 	Line  int
 }
 
-// Uses lists the parameters that rules for whole plans ask about for a collective, each in the
-// first line that does.
+// Uses lists the parameters asked for in a collective's rules for whole plans, each with its first line.
 func (b *Base) Uses(c tasks.Collective) (all []Use) {
 	b.walk(c, func(e *expr) {
 		if e.op != ask {

@@ -56,7 +56,7 @@ func start() known {
 	return k
 }
 
-// with returns what is known where a condition holds, or doesn't. possible: it may be so.
+// with returns the knowledge under a condition, or under its opposite. possible: it may be so.
 func (k known) with(e *expr, holds bool) (next known, possible bool) {
 	switch {
 	case e.op == standsIn:
@@ -135,7 +135,7 @@ func (k known) compared(e *expr, holds bool) (known, bool) {
 	return k, is.least <= is.most
 }
 
-// opposite are the comparisons that hold where others don't.
+// opposite are the comparisons that hold if others don't.
 var opposite = map[operator]operator{less: atLeast, atLeast: less, more: atMost, atMost: more, equal: unequal, unequal: equal}
 
 // mirrored are comparisons with their sides exchanged.

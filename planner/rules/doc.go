@@ -22,9 +22,9 @@
 // 10gbit, times as 50us. A comparison with what is not known, such as the rate of unknown
 // links, does not hold.
 //
-// Plans are those of [tasks.ParsePlan]. In place of a number a plan may have a named value,
-// $small, or a formula in braces. What comes out is brought into the range that a plan allows.
-// What a plan leaves open is completed as always.
+// Plans are those of [tasks.ParsePlan]. In place of a number a plan may have a named value, $small, or a
+// formula in braces. The result is brought into the range of plans. What a plan leaves open is completed
+// as always.
 //
 // A rule may decide a part of plans only: shape before the collectives chooses shape=, segments
 // fs= and w=, and task who does the tasks of an operation by=. Those for segments may ask for

@@ -101,8 +101,8 @@ func (b *Base) call(e *expr, p *Params) int64 {
 	return Pow2(x[0])
 }
 
-// Plan returns the plan of a leaf. Numbers that are not in the text are computed, and brought
-// into the range that plans allow; unknown ones are left open.
+// Plan returns the plan of a leaf. Numbers missing in the text are computed, and brought into the range of
+// plans; unknown ones are left open.
 func (b *Base) Plan(l *Leaf, p *Params) tasks.Plan {
 	plan := l.plan
 	for _, h := range l.holes {

@@ -171,7 +171,7 @@ func (l *leaf) String() string {
 	return text
 }
 
-// Strengths of operators: what is weaker than what is around it stands in parentheses.
+// Strengths of operators: an operation weaker than the one around it stands in parentheses.
 const (
 	ofOr = iota + 1
 	ofAnd

@@ -16,7 +16,7 @@ const (
 	maxPart
 )
 
-// parts says what rules for parts are called, and which words they choose.
+// parts has the names of rules for parts, and the words that they choose.
 var parts = [maxPart]struct {
 	name  string
 	words []string
@@ -44,7 +44,7 @@ func findPart(name string) (Part, bool) {
 	return 0, false
 }
 
-// taskKey is the level under which a plan has what by= chooses.
+// taskKey is a plan's level for the choice of by=.
 const taskKey = "i"
 
 // Choice returns what a leaf of [TaskPart] chooses.

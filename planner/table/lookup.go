@@ -183,7 +183,7 @@ func (t *Table) near(coll tasks.Collective, want Sizes, here Place) (around []ma
 		alike = max(alike, strings.Count(d, "1"))
 	}
 	for _, d := range sortedKeys(best) {
-		// Machines that equal it in a level tell more than those that don't.
+		// Machines equal in a level tell more than others.
 		if strings.Count(d, "1") == alike {
 			around = append(around, best[d])
 		}
@@ -331,8 +331,7 @@ func between(low, high *Entry, bytes int64) (map[string]Estimate, []Neighbour, s
 	return all, from, ""
 }
 
-// time is what a plan takes at an entry's size, where it may be the same as
-// another plan.
+// time is a plan's time at an entry's size. It may be the same as another plan there.
 func (e *Entry) time(p tasks.Plan) (ns float64, ok bool) {
 	text := Canonical(p, e.Largest()).String()
 	for _, c := range e.Candidates {

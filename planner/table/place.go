@@ -10,8 +10,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Place is where a time was measured: what it depends on beside the collective, the sizes
-// of levels, the bytes and the plan.
+// Place is the conditions of a measured time, beside the collective, the sizes of levels, the bytes and
+// the plan.
 type Place struct {
 	Layout string `json:"layout"`          // how ranks are numbered over nodes: [LayoutOf]
 	Ranks  string `json:"ranks"`           // [Processes] or [Goroutines]
@@ -137,7 +137,7 @@ func (p Place) Compare(o Place) int {
 		cmp.Compare(p.Op, o.Op), cmp.Compare(p.Links, o.Links), cmp.Compare(p.Uneven, o.Uneven))
 }
 
-// differences lists what p has that here has otherwise. Links count where both are known.
+// differences lists the parts of p that differ from here. Links count where both are known.
 func (p Place) differences(here Place) (all []string) {
 	for _, w := range [][2]string{{p.Layout, here.Layout}, {p.Ranks, here.Ranks}, {p.Type, here.Type}, {p.Op, here.Op}, {p.blocks(), here.blocks()}} {
 		if w[0] != w[1] {
@@ -150,7 +150,7 @@ func (p Place) differences(here Place) (all []string) {
 	return all
 }
 
-// check says what is wrong with a place that was read; empty: nothing.
+// check returns the fault of a place that was read; empty: none.
 func (p Place) check(coll tasks.Collective) string {
 	known := p.Layout == Block || p.Layout == Dealt || strings.HasPrefix(p.Layout, "mixed-") || strings.HasPrefix(p.Layout, "unequal-")
 	reduces := tasks.Request{Coll: coll}.Reduces()

@@ -25,10 +25,9 @@ import (
 // writes.
 const Version = 2
 
-// Table is a decision table: which plans are fast for which collective, machine
-// and size, as tierflow tune measured or predicted it. A table is total: for what
-// it says nothing about, or nothing near, the built-in rule decides, and Explain
-// says so. It is not changed once it is in use.
+// Table is a decision table: the fast plans for each collective, machine and size, as tierflow tune
+// measured or predicted them. A table is total: for what it says nothing about, or nothing near, the
+// built-in rule decides, and Explain says so. It is not changed once it is in use.
 type Table struct {
 	Version    int        `json:"tierflow_table"`
 	Provenance Provenance `json:"provenance"`
@@ -66,8 +65,8 @@ type Provenance struct {
 	Rejected          Counts       `json:"rejected,omitempty"`
 }
 
-// Tried is the method of a table that holds no more than what communicators have tried. It
-// answers for these requests only, and not for sizes near them.
+// Tried is the method of a table made by trials of communicators alone. It answers for these requests
+// only, and not for sizes near them.
 const Tried = "tried when collectives were made"
 
 // Counts are numbers by reason.

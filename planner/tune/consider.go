@@ -15,7 +15,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Considered is what is known of one plan that could serve a request.
+// Considered is the knowledge about one plan for a request.
 type Considered struct {
 	Plan      string  `json:"plan"`
 	Chosen    bool    `json:"chosen,omitempty"`

@@ -9,8 +9,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// learnFromRaces makes corrections of all races so far. What ran and what was predicted are in the
-// table, so an interrupted search has them again.
+// learnFromRaces makes corrections of all races so far. The table has both measurements and predictions,
+// so an interrupted search has them again.
 func (p *predictor) learnFromRaces() {
 	p.fixes = map[int32][]fix{}
 	if p.raceWhen == RacesNever {
@@ -66,7 +66,7 @@ func meanRatioNear(all []fix, bytes int64) (ratio, far float64) {
 	return math.Exp(ratio / n), far
 }
 
-// nearby is by which factor a size may differ that ran, to say much about another one.
+// nearby is the largest factor between a measured size and another one for which it counts.
 const nearby = 6
 
 // doubtShare is the share by which a prediction may be off.
@@ -124,8 +124,8 @@ func spreadOver(n int) (all []int) {
 	return all
 }
 
-// rivalPlans lists the plans whose predictions overlap that of the best, one of each class. After a
-// race it is what was the fastest there, with what is thought to be faster now.
+// rivalPlans lists the plans whose predictions overlap that of the best, one of each class. After a race
+// it is the fastest one there, with those predicted to be faster now.
 func (p *predictor) rivalPlans(i int) (rivals []tasks.Plan) {
 	all := p.fastestPlans(i)
 	if len(all) == 0 {

@@ -50,10 +50,9 @@ func (s *Search) decide() {
 // reverse the order.
 const tieRatio = 1.03
 
-// priceRequest is what each configuration of request i takes, as far as that is known,
-// the fastest first. Once the best were measured beside each other, those that
-// were only thought to be faster are left out, and those that were hardly faster than
-// the built-in rule's plan: the table must not choose them.
+// priceRequest lists the configurations of request i with a known time, the fastest first. Once the best
+// were measured beside each other, those that were only thought to be faster are left out, and those that
+// were hardly faster than the built-in rule's plan: the table must not choose them.
 func (s *Search) priceRequest(i int) []table.Candidate {
 	all := estimates(s.knowledge, s.strategy, i)
 	raced := func(c table.Candidate) bool { return s.knowledge.wasRaced(i, c.Parsed) }

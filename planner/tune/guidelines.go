@@ -125,10 +125,9 @@ func losesToFlat(e *table.Entry) []Violation {
 	return nil
 }
 
-// Remeasure measures all candidates of the entries that break guidelines again, in
-// place of what the table had. All ranks of topology on, whose links between
-// nodes links names, must call it; entries of other machines and places stay. like makes the request for a point. It returns how many
-// entries were measured.
+// Remeasure measures all candidates of the entries that break guidelines again, in place of the table's.
+// All ranks of topology on, whose links between nodes links names, must call it; entries of other machines
+// and places stay. like makes the request for a point. It returns how many entries were measured.
 func Remeasure(ctx context.Context, m Meter, t *table.Table, on *levels.Topology, links string, stop stats.Stop, like func(coll tasks.Collective, bytes int64) (tasks.Request, error)) (n int, err error) {
 	done := map[string]bool{}
 	for _, v := range Violations(t) {

@@ -14,7 +14,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// knowledge is what a search is about, and what it has found out so far. Strategies read it.
+// knowledge is the questions of a search, and its findings so far. Strategies read it.
 type knowledge struct {
 	topology *levels.Topology
 	links    string // between nodes

@@ -98,8 +98,7 @@ func (p *predictor) composeAll() {
 	}
 }
 
-// makeupOf returns what plans are made of that differ from q in the segment size; nil: they
-// can't be expanded.
+// makeupOf returns the makeup of all plans like q with any segments; nil: they can't be expanded.
 func (p *predictor) makeupOf(r tasks.Request, q tasks.Plan) *made {
 	m, err := costs.MakeupOf(r, p.topology, q)
 	if err != nil {
@@ -166,8 +165,8 @@ func (p *predictor) enterUser(c *composed, i int) {
 	c.family, c.class = p.number(family), p.number(family+outer)
 }
 
-// phasesOf returns the phases of a unit in the pipeline of a plan, which may be others
-// than those of the first plan that has the unit.
+// phasesOf returns the phases of a unit in the pipeline of a plan. The first plan with the unit may have
+// it in other phases.
 func (p *predictor) phasesOf(c *composed, u *unit) []int {
 	for _, f := range c.made.priced.Flows() {
 		f.Key.Segment = 0

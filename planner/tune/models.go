@@ -27,7 +27,7 @@ var Models = &Method{
 	},
 }
 
-// errNotModelled is what Models says where it has nothing to say.
+// errNotModelled is the answer of Models without a model.
 var errNotModelled = errors.New("method models knows bcasts among nodes of one rank, or among the ranks of one node; none is asked for")
 
 var (
@@ -172,7 +172,7 @@ func (m *models) parametersFor(piece int64) *derived.Parameters {
 	return &m.found[at].Parameters
 }
 
-// farNodes times the nodes that were measured are the most that entries are priced for.
+// farNodes times the measured nodes are the most with priced entries.
 const farNodes = 16
 
 // entriesElsewhere lists entries for other numbers of nodes, twice as many each.

@@ -114,8 +114,7 @@ func (p *predictor) unevenRaces() (all []work) {
 	return all
 }
 
-// firstSizes lists the first sizes of units that others are compared with, or that the rule's plans
-// have.
+// firstSizes lists the first sizes of the rule's units, and of those that others are compared with.
 func (p *predictor) firstSizes() (all []work) {
 	for _, u := range p.units {
 		if u.base == nil || u.usual {
@@ -281,8 +280,8 @@ func (p *predictor) closeMargin(c *composed) float64 {
 	return p.close
 }
 
-// sizeWanted returns the size to measure next to know what a unit takes with some bytes; none
-// if that is known well enough.
+// sizeWanted returns the size to measure next for a unit's time with some bytes; none if that is known
+// well enough.
 func (u *unit) sizeWanted(bytes int64) (n int64, want bool) {
 	below, above := u.curve.Around(bytes)
 	switch {

@@ -42,8 +42,9 @@ var (
 	DefaultEagers   = []int64{0, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, tasks.Whole}
 )
 
-// thresholdsOf lists plans that differ from p in eager=, where blocks differ and an algorithm heeds it. There are
-// thresholds up to the largest message, and one for all messages. They are of whole blocks, so plans that cut have none.
+// thresholdsOf lists plans like p with another eager=, if blocks differ and an algorithm heeds it. There
+// are thresholds up to the largest message, and one for all messages. They are of whole blocks, so plans
+// that cut have none.
 func (s Space) thresholdsOf(r tasks.Request, p tasks.Plan) (all []tasks.Plan) {
 	if r.Matrix.IsZero() || s.Plan.Eager != 0 || p.Segment < r.Bytes() || !s.heedsEager(p) {
 		return nil

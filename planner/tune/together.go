@@ -50,8 +50,8 @@ var (
 // togetherBlocks bounds the bytes of blocks in a segment that is measured in place as one of many: beyond, transfers are all of the time.
 const togetherBlocks = 4 << 20
 
-// inPlace lists what shows how tasks do together, of each shape with the plan that looks
-// best for a message of middle size.
+// inPlace lists measurements of tasks together, of each shape with the best-looking plan for a message of
+// middle size.
 func (p *predictor) inPlace() (all []work) {
 	if p.joints == nil {
 		p.chooseJoints()

@@ -18,8 +18,8 @@ type work struct {
 	group   string                                            // work of the same one that is listed one after the other stays together; empty: it stays alone
 	run     func(ctx context.Context, m Meter, w *work) error // measures, and notes what comes out; nil: beside does
 
-	// beside measures, also beside other work where a meter can do that. The function
-	// that it returns notes what comes out.
+	// beside measures, also beside other work where a meter can do that. The function returned notes the
+	// outcome.
 	beside func(ctx context.Context, m Meter, w *work) (note func(), err error)
 }
 
