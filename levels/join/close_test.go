@@ -109,12 +109,12 @@ func TestGoodbyeOfOneThatIsGone(t *testing.T) {
 			if err := <-closeIn(b.jobs[1], time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("rank 1: %v", err)
 			}
-			out := b.jobs[0].edges[0].out
+			e := b.jobs[0].edges[0]
 			eventually(t, "writing to rank 1 has failed", func() bool {
 				b.jobs[0].Broadcast(1, nil)
-				out.mu.Lock()
-				defer out.mu.Unlock()
-				return out.closed
+				e.mu.Lock()
+				defer e.mu.Unlock()
+				return e.cause != nil
 			})
 			time.Sleep(readOut + 100*time.Millisecond)
 			close(b.release)

@@ -45,8 +45,14 @@ func (j *Job) admit(g greeting, c net.Conn) {
 		}
 		c.Close()
 		handler = nil
+	case g.purpose == purposeTree && errors.Is(j.absent[g.from], ErrLost):
+		c.Close() // the others go on without it
+		handler = nil
 	case g.purpose == purposeTree && j.settled:
 		child = newEdge(g.from, c)
+		handler = nil
+	case g.purpose == purposeMend:
+		j.admitMending(g, c)
 		handler = nil
 	case g.purpose >= reserved:
 		j.admitChild(g, c)
@@ -74,6 +80,29 @@ func (j *Job) admitChild(g greeting, c net.Conn) {
 			return
 		default: // more than there are ranks, or the tree stands
 		}
+	}
+	c.Close()
+}
+
+// admitMending takes another connection of an edge: that of before is of no use any more. If this rank must dial, the
+// connection only says so. j.mu is held.
+func (j *Job) admitMending(g greeting, c net.Conn) {
+	for _, e := range j.allEdges() {
+		if e.peer != g.from || e.ended() || j.absent[g.from] != nil || !j.settled {
+			continue
+		}
+		if e.dialled {
+			e.current().Close()
+			break
+		}
+		select {
+		case old := <-e.fresh:
+			old.Close()
+		default:
+		}
+		e.fresh <- c // only this function sends, one at a time
+		e.current().Close()
+		return
 	}
 	c.Close()
 }
@@ -110,6 +139,14 @@ func (j *Job) Gone(ctx context.Context, peer levels.Rank) bool {
 		return true
 	}
 	return isRefused(j.knock(ctx, peer))
+}
+
+// Lives reports whether a rank can be reached and takes connections. A stopped process does, by its kernel.
+func (j *Job) Lives(ctx context.Context, peer levels.Rank) bool {
+	if peer < 0 || int(peer) >= j.Size || peer == j.Rank || j.gone(peer) != nil {
+		return false
+	}
+	return j.knock(ctx, peer) == nil
 }
 
 // Route is an address at which [Job.Dial] tries to reach a rank.

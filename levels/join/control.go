@@ -1,6 +1,7 @@
 package join
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -210,14 +211,17 @@ func (j *Job) edgeTo(r levels.Rank) *edge {
 // a message never goes back over the edge it came from, so in a tree the queues
 // that wait for each other form no circle.
 func (j *Job) handle(e *edge, f *frame) error {
+	j.count(e, f)
 	switch f.kind {
+	case frameAck:
 	case frameMessage:
 		j.pass(e, f)
 	case frameBlob:
 		j.flood(e, f)
 		return j.receivePart(f)
 	case frameLost:
-		if f.from != j.Rank {
+		// The other side of a network that has parted counts those of this one as lost. When it heals nobody here may believe that.
+		if f.from != j.Rank && !errors.Is(j.gone(e.peer), ErrLost) {
 			j.lose(e, f.from, f.loss())
 		}
 	case frameGoodbye:
@@ -315,9 +319,15 @@ func (j *Job) noteLeft(e *edge, f *frame) {
 	j.needHealing()
 }
 
-// listenTo reads an edge to its end and says if that means a loss.
+// listenTo reads an edge to its end, over as many connections as it takes, and says if that means a loss.
 func (j *Job) listenTo(e *edge) {
-	e.read(j.Size, j.handle)
+	for e.read(j.Size, j.handle); j.mend(e); {
+		e.read(j.Size, j.handle)
+	}
+	e.current().Close()
+	j.mu.Lock()
+	e.end()
+	j.mu.Unlock()
 	if err := e.loss(); err != nil && e.stands.Load() {
 		j.lose(e, e.peer, err)
 	}

@@ -354,9 +354,7 @@ func TestLossIsToldBeforeItIsSeen(t *testing.T) {
 		t.Error("rank 0 finds rank 2 lost before it has told rank 1")
 	}
 	jobs[0].LetOut()
-	for _, e := range jobs[0].edges { // as when the process ends
-		e.conn.Close()
-	}
+	jobs[0].die()
 	if !m.eventually(2*time.Minute, func() bool { return m.lost[0] != nil && m.lost[2] != nil }) {
 		t.Errorf("rank 1 learned of %v", m.lost)
 	}

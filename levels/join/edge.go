@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,30 +41,56 @@ const (
 // edge is the connection to a neighbour in the tree. A reader goroutine hands
 // frames to the job, a writer goroutine sends queued ones; the job waits for both.
 type edge struct {
-	peer levels.Rank
-	conn net.Conn
-	out  *queue[[]byte] // encoded frames
-	late int            // bytes read when the time was up; the reader's
+	peer    levels.Rank
+	dialled bool           // by this rank
+	out     *queue[[]byte] // encoded frames
+	late    int            // bytes read when the time was up; the reader's
+	got     uint32         // frames that have come; the reader's
+	bytes   int            // of their payload since the last ack; the reader's
+	fresh   chan net.Conn  // has another connection, see [Job.mend]
 	// stands is set once both ends know of it. Before, one beside the tree may end because its
 	// other end has given it up.
 	stands atomic.Bool
 
 	mu       sync.Mutex
-	cause    error         // the first failure
+	conn     net.Conn
+	times    int           // that the connection was replaced
+	mended   sync.Cond     // when it is, and when the edge ends
+	over     bool          // the edge has ended
+	sent     [][]byte      // frames that the writer has taken and that may not have arrived
+	first    uint32        // the number of the first of them
+	next     int           // of sent: the first that this connection has not taken; 0 <= next <= len(sent)
+	foul     bool          // the neighbour said what it must not
+	cause    error         // the first failure of the connection
 	goodbye  bool          // the peer said it
 	departed chan struct{} // closed on goodbye or end: nothing to wait for any more
 }
 
 func newEdge(peer levels.Rank, c net.Conn) *edge {
-	return &edge{peer: peer, conn: c, out: newQueue[[]byte](edgeQueue), departed: make(chan struct{})}
+	e := &edge{peer: peer, conn: c, out: newQueue[[]byte](edgeQueue), departed: make(chan struct{}), fresh: make(chan net.Conn, 1)}
+	e.mended.L = &e.mu
+	return e
+}
+
+// current returns the connection of now.
+func (e *edge) current() net.Conn {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.conn
+}
+
+// tcpOf returns the TCP connection below c, if there is one.
+func tcpOf(c net.Conn) (t *net.TCPConn, ok bool) {
+	if s, sealed := c.(*seal.Conn); sealed {
+		c = s.NetConn()
+	}
+	t, ok = c.(*net.TCPConn)
+	return t, ok
 }
 
 // watchSilence sets keepalive and the time that data may stay unacknowledged.
 func watchSilence(c net.Conn) error {
-	if s, ok := c.(*seal.Conn); ok {
-		c = s.NetConn()
-	}
-	t, ok := c.(*net.TCPConn)
+	t, ok := tcpOf(c)
 	if !ok {
 		return nil // a unix socket ends with its process
 	}
@@ -75,31 +102,51 @@ func watchSilence(c net.Conn) error {
 
 // write sends frames until the queue is closed and empty, then half-closes.
 func (e *edge) write() {
-	for {
-		batch := e.out.takeAll()
-		if len(batch) == 0 {
-			break
-		}
-		if err := e.send(batch); err != nil {
-			// The neighbour may have left with goodbye, still to be read.
-			e.note(err)
-			e.conn.SetReadDeadline(time.Now().Add(readOut))
-			e.out.close()
+	for batch := e.out.takeAll(); len(batch) > 0; batch = e.out.takeAll() {
+		e.mu.Lock()
+		e.sent = append(e.sent, batch...)
+		e.mu.Unlock()
+		if !e.sendKept() {
 			return
 		}
 	}
-	if h, ok := e.conn.(interface{ CloseWrite() error }); ok {
+	if h, ok := e.current().(interface{ CloseWrite() error }); ok {
 		h.CloseWrite()
 	}
 }
 
+// sendKept sends the frames that the connection has not taken, and waits for another connection after an
+// error. It reports false if none came.
+func (e *edge) sendKept() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for !e.over && e.next < len(e.sent) {
+		c, times, batch := e.conn, e.times, net.Buffers(slices.Clone(e.sent[e.next:]))
+		e.next = len(e.sent)
+		e.mu.Unlock()
+		err := send(c, batch)
+		if err != nil {
+			// The neighbour may have left with goodbye, still to be read.
+			c.SetReadDeadline(time.Now().Add(readOut))
+		}
+		e.mu.Lock()
+		if err != nil && e.cause == nil && e.times == times {
+			e.cause = err
+		}
+		for err != nil && e.times == times && !e.over {
+			e.mended.Wait()
+		}
+	}
+	return !e.over
+}
+
 // send writes frames. If the time is up it tries once more: on a busy machine that
 // may have been so before the writer had its turn.
-func (e *edge) send(batch net.Buffers) error {
-	_, err := batch.WriteTo(e.conn) // takes away what it has written
+func send(c net.Conn, batch net.Buffers) error {
+	_, err := batch.WriteTo(c) // takes away what it has written
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		e.conn.SetWriteDeadline(time.Now().Add(lastWords))
-		_, err = batch.WriteTo(e.conn)
+		c.SetWriteDeadline(time.Now().Add(lastWords))
+		_, err = batch.WriteTo(c)
 	}
 	return err
 }
@@ -107,15 +154,16 @@ func (e *edge) send(batch net.Buffers) error {
 // Read reads from the connection. If the time is up it still takes what is here: a
 // reader that was kept busy would miss the goodbye otherwise.
 func (e *edge) Read(p []byte) (int, error) {
-	n, err := e.conn.Read(p)
+	c := e.current() // which the reader itself replaces
+	n, err := c.Read(p)
 	if !errors.Is(err, os.ErrDeadlineExceeded) || e.late > lateBytes {
 		return n, err
 	}
-	if s, ok := e.conn.(*seal.Conn); ok {
+	if s, ok := c.(*seal.Conn); ok {
 		s.SetReadDeadline(time.Now().Add(time.Millisecond)) // the socket has records, not plaintext
 		n, err = s.Read(p)
 	} else {
-		n, err = readNow(e.conn, p, err)
+		n, err = readNow(c, p, err)
 	}
 	e.late += n
 	return n, err
@@ -127,16 +175,32 @@ func (e *edge) read(size int, handle func(*edge, *frame) error) {
 	for {
 		f, err := readFrame(r, size, MaxPayload)
 		if err == nil {
-			err = handle(e, &f)
+			if err = handle(e, &f); err != nil {
+				e.mu.Lock()
+				e.foul = true
+				e.mu.Unlock()
+			}
 		}
 		if err != nil {
 			e.note(err)
-			break
+			return
 		}
 	}
-	e.conn.Close()
+}
+
+// end ends the edge, whose connection is closed. The job's lock is held: no other connection comes.
+func (e *edge) end() {
+	e.mu.Lock()
+	e.over = true
+	e.mended.Broadcast()
+	e.mu.Unlock()
 	e.out.close()
 	e.depart(false)
+	select {
+	case c := <-e.fresh:
+		c.Close()
+	default:
+	}
 }
 
 // note keeps the first reason.

@@ -241,6 +241,7 @@ func (j *Job) growTree(ctx context.Context, p *place) error {
 		// After a failure too: stop closes them, not before the vigil has said why.
 		e := newEdge(r, c)
 		e.stands.Store(true)
+		e.dialled = p.Up != nil && r == p.Up.Rank
 		j.edges = append(j.edges, e)
 	}
 	return err

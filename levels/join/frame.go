@@ -25,6 +25,8 @@ const (
 	frameFailure                      // rendezvous: the join failed; payload is a JoinError
 	frameTable                        // tree: all records, before anything else
 	frameHealed                       // beside the tree: the edge stands, before anything else
+	frameResume                       // an edge that is mended: so many frames have come, before anything else
+	frameAck                          // an edge: so many frames have come
 )
 
 // everyone as a destination floods the tree.
@@ -64,8 +66,8 @@ func parseHeader(b []byte, size, limit int) (f frame, length int, err error) {
 	switch {
 	case uint64(n) > uint64(limit):
 		err = fmt.Errorf("frame of %d bytes; allowed are %d", n, limit)
-	case f.kind < frameMessage || f.kind > frameHealed:
-		err = fmt.Errorf("frame of kind %d; allowed are %d to %d", f.kind, frameMessage, frameHealed)
+	case f.kind < frameMessage || f.kind > frameAck:
+		err = fmt.Errorf("frame of kind %d; allowed are %d to %d", f.kind, frameMessage, frameAck)
 	case f.from < 0 || int(f.from) >= size:
 		err = fmt.Errorf("frame from rank %d; allowed are 0 to %d", f.from, size-1)
 	case f.to < everyone || int(f.to) >= size:

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	protocolVersion = 5
+	protocolVersion = 6
 
 	nonceLen    = 32
 	proofLen    = sha256.Size

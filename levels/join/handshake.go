@@ -38,6 +38,7 @@ const (
 	reserved          uint8 = 0xf0
 	purposeRendezvous uint8 = 0xf0
 	purposeTree       uint8 = 0xf1
+	purposeMend       uint8 = 0xf2 // an edge that broke
 )
 
 // proof shows that its maker holds key. The role keeps a proof from being sent

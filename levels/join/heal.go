@@ -195,6 +195,7 @@ func (j *Job) attach(up levels.Rank) error {
 		return fmt.Errorf("frame of kind %d in place of a welcome", f.kind)
 	}
 	e := newEdge(up, c)
+	e.dialled = true
 	e.stands.Store(true)
 	return j.adopt(e)
 }

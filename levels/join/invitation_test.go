@@ -114,9 +114,7 @@ func TestLeaveAfterALoss(t *testing.T) {
 	m := watch(jobs[0])
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, e := range jobs[2].edges {
-		e.conn.Close()
-	}
+	jobs[2].die()
 	if !m.eventually(2*time.Minute, func() bool { return len(m.lost) > 0 }) {
 		t.Fatal("no loss")
 	}

@@ -143,11 +143,11 @@ func (j *Job) stop(ctx context.Context) {
 		end = time.Now().Add(lastWords)
 	}
 	for _, e := range j.allEdges() {
-		e.conn.SetReadDeadline(end)
+		e.current().SetReadDeadline(end)
 	}
 	j.running.Wait()
 	for _, e := range j.allEdges() {
-		e.conn.Close()
+		e.current().Close()
 	}
 }
 
@@ -156,7 +156,7 @@ func (j *Job) letWrite(ctx context.Context) {
 	defer context.AfterFunc(ctx, func() {
 		end := time.Now().Add(lastWords)
 		for _, e := range j.allEdges() {
-			e.conn.SetWriteDeadline(end)
+			e.current().SetWriteDeadline(end)
 		}
 	})()
 	j.writing.Wait()
