@@ -59,7 +59,7 @@ func (c *Comm) breakUp(by levels.Rank, err error) {
 		if m.Comm != c.id {
 			c.broken = fmt.Errorf("on communicator %v: %w", m.Comm, m)
 		}
-	} else if by != c.e.rank {
+	} else if late, ok := errors.AsType[*LateError](err); by != c.e.rank || ok && late.blames(at) {
 		c.broken = c.failure(by, err)
 	}
 	c.e.flight.Break(uint64(c.id), int32(by), c.broken)
@@ -187,11 +187,17 @@ func (r *Run) finishCall(err error) {
 
 // discardArrived lets go of what came for steps that will never run.
 func (r *Run) discardArrived() {
+	r.eachKept(func(from levels.Rank, block int32) {
+		r.comm.e.consumeUnwanted(from, wire.Eager, len(r.comm.e.store.get(block)))
+		r.comm.e.store.drop(block)
+	})
+}
+
+// eachKept calls f for each payload that is kept for a step.
+func (r *Run) eachKept(f func(from levels.Rank, block int32)) {
 	for i := range r.steps {
-		s := &r.steps[i]
-		if s.Kind == submodules.RecvStep && r.flags[i]&(arrived|ended) == arrived {
-			r.comm.e.consumeUnwanted(r.peerOf(s), wire.Eager, len(r.comm.e.store.get(r.kept[i])))
-			r.comm.e.store.drop(r.kept[i])
+		if s := &r.steps[i]; s.Kind == submodules.RecvStep && r.flags[i]&(arrived|ended) == arrived {
+			f(r.peerOf(s), r.kept[i])
 		}
 	}
 }

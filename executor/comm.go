@@ -42,6 +42,7 @@ type Comm struct {
 	seal     *submodules.Program     // see Seal; nil: none
 	complete uint32                  // calls with complete data here, up to the first one without; counted with a seal
 	next     *Comm                   // what it has shrunk to; nil: nothing
+	quit     error                   // why this rank has left it though nobody has closed it; nil: it hasn't
 	limit    *limit                  // nil: no call has failed because of those
 	counters Counters
 	starting bool // a call is being started, by a function that may let go of the lock

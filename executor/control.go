@@ -83,6 +83,7 @@ const (
 	stateControl
 	verdictControl
 	ballotControl
+	linkControl
 )
 
 // why is what is broken where a goodbye comes from.

@@ -20,12 +20,15 @@ func (s *ears) Place(from levels.Rank, m *wire.Message) []byte {
 
 func (s *ears) Sent(token int32) { (*Endpoint)(s).endPut(token) }
 
-// Fail breaks all communicators of a peer that broke the protocol: the control plane
-// knows no better. After any other error it may.
+// Fail breaks all communicators of a peer that broke the protocol, and renews the link to it: the
+// control plane knows no better. After any other error it may.
 func (s *ears) Fail(peer levels.Rank, err error) {
 	e := (*Endpoint)(s)
 	if errors.Is(err, ErrProtocol) {
 		e.blameEverywhere(nil, peer, err)
+		if number, ok := e.linkNumber(peer); ok {
+			e.inBackground(func() { e.RenewLink(peer, number+1, err) })
+		}
 		return
 	}
 	e.addSuspect(nil, peer, err)

@@ -156,10 +156,11 @@ type failure struct {
 // read. The control plane mostly knows more: that it said goodbye, or died, or
 // left because another one failed.
 type suspect struct {
-	comm  *Comm // nil: all that the rank is in
-	rank  levels.Rank
-	err   error
-	since time.Time
+	comm   *Comm // nil: all that the rank is in
+	rank   levels.Rank
+	err    error
+	since  time.Time
+	number uint32 // of the link to it that broke
 }
 
 // inquiry asks a rank that is waited for, and has not come, whether it is through
@@ -204,7 +205,7 @@ func (e *Endpoint) ensureComm(id CommID) *Comm {
 // noteLost notes that all that a rank of the world is in is broken, and will be. The
 // lock is held.
 func (l *losses) noteLost(rank levels.Rank, err error) {
-	if !slices.ContainsFunc(l.lost, func(f failure) bool { return f.peer == rank }) {
+	if !l.isLost(rank) {
 		l.lost = append(l.lost, failure{peer: rank, err: err})
 	}
 }
@@ -213,7 +214,12 @@ func (l *losses) noteLost(rank levels.Rank, err error) {
 func (e *Endpoint) hasLost(rank levels.Rank) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return slices.ContainsFunc(e.lost, func(f failure) bool { return f.peer == rank })
+	return e.isLost(rank)
+}
+
+// isLost is hasLost with the lock held.
+func (l *losses) isLost(rank levels.Rank) bool {
+	return slices.ContainsFunc(l.lost, func(f failure) bool { return f.peer == rank })
 }
 
 // traceTime returns nanoseconds on the clock of traces.

@@ -33,6 +33,8 @@ var (
 	ErrExcluded = errors.New("the others have gone on without this rank")
 	// ErrMinority: too few ranks are left here to go on; the others may have gone on elsewhere.
 	ErrMinority = errors.New("too few ranks are left to go on")
+	// ErrLink: a connection has broken, and the ranks at both ends live. They connect anew.
+	ErrLink = errors.New("a connection between ranks that live broke")
 	// ErrUnwound: a rank's goroutine panicked, or was ended by runtime.Goexit, before it
 	// had closed.
 	ErrUnwound = errors.New("the goroutine of a rank was unwound")
@@ -65,6 +67,7 @@ var sentinels = []struct {
 	{"unwound", ErrUnwound},
 	{"revoked", ErrRevoked},
 	{"excluded", ErrExcluded},
+	{"link", ErrLink},
 }
 
 // sentinelNames returns the names of the sentinels that err wraps.

@@ -62,6 +62,8 @@ func (c *control) hearNote(from levels.Rank, kind uint8, payload []byte) {
 		c.hearState(from, n)
 	case ballotControl:
 		e.hearBallot(from, ballot.Topic{Comm: n.Comm, Round: n.Seq}, n.Ballot)
+	case linkControl:
+		e.RenewLink(from, n.Seq, n.err())
 	case verdictControl:
 		c.world.reportVerdict(n.Verdict)
 	case tellControl:

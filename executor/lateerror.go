@@ -53,6 +53,11 @@ func (e *LateError) Error() string {
 	return fmt.Sprintf("%s: %s: %v", e.Request, strings.Join(parts, "; "), e.Err)
 }
 
+// blames reports whether a rank is late. Another one has found that out: who asks is never late itself.
+func (e *LateError) blames(rank levels.Rank) bool {
+	return len(e.Circle) == 0 && len(e.Late) > 0 && e.Late[0].Rank == rank
+}
+
 // Unwrap returns the cause of the context.
 func (e *LateError) Unwrap() error { return e.Err }
 

@@ -47,6 +47,8 @@ type ControlPlane interface {
 	// Gone finds out whether the end of a rank is certain: it has left,
 	// or its host says that nobody is there any more.
 	Gone(ctx context.Context, peer levels.Rank) bool
+	// Lives finds out whether a rank can be reached and takes connections.
+	Lives(ctx context.Context, peer levels.Rank) bool
 	// Broadcast and Send carry short messages along the control tree.
 	Broadcast(kind uint8, payload []byte) error
 	Send(to levels.Rank, kind uint8, payload []byte) error

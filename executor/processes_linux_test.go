@@ -254,6 +254,9 @@ func (j *paperJob) Gone(_ context.Context, peer levels.Rank) bool {
 	}
 }
 
+// Lives reports whether a rank has neither left nor been killed.
+func (j *paperJob) Lives(ctx context.Context, peer levels.Rank) bool { return !j.Gone(ctx, peer) }
+
 // DialUnix connects over a pair of sockets.
 func (j *paperJob) DialUnix(ctx context.Context, peer levels.Rank, purpose uint8) (*net.UnixConn, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

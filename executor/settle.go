@@ -38,6 +38,9 @@ func (r *Run) settle(ctx context.Context, err error) error {
 	}
 	m, failed := c.decide(ctx, settleTime)
 	if failed != nil {
+		e.mu.Lock()
+		c.quit = failed
+		e.mu.Unlock()
 		_ = c.leave(true) // else the others would wait for this rank
 		return fmt.Errorf("%w, after: %w", failed, err)
 	}

@@ -51,12 +51,14 @@ func (c *Comm) Shrink(ctx context.Context) (*Shrunk, error) {
 	return c.succeed(m)
 }
 
-// giveUp breaks the communicator if it is whole. The error is that of one that this rank has closed.
+// giveUp breaks the communicator if it is whole. The error is that of one that this rank has left.
 func (c *Comm) giveUp() error {
 	c.e.mu.Lock()
-	left, whole := c.isClosed(), c.broken == nil
+	left, whole, quit := c.isClosed(), c.broken == nil, c.quit
 	c.e.mu.Unlock()
 	switch {
+	case quit != nil:
+		return quit
 	case left:
 		return ErrClosed
 	case whole:

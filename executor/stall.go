@@ -44,14 +44,15 @@ func (e *Endpoint) lookAround() {
 }
 
 // blameSuspects breaks the communicators of a rank that is suspect without a reason
-// that the control plane knows.
+// that the control plane knows. Where only the link to it broke it is asked first.
 func (e *Endpoint) blameSuspects(now time.Time) {
 	for len(e.suspects) > 0 && now.Sub(e.suspects[0].since) >= grace {
 		s := e.suspects[0]
 		e.suspects = e.suspects[1:]
-		e.blameEverywhere(s.comm, s.rank, s.err)
-		if s.comm == nil { // its link is told of once
-			e.noteLost(s.rank, s.err)
+		if number, ok := e.linkNumber(s.rank); s.comm != nil || !ok {
+			e.lose(s)
+		} else if number == s.number { // else it was renewed meanwhile
+			e.inBackground(func() { e.clearUp(s) })
 		}
 	}
 }

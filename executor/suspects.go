@@ -13,13 +13,14 @@ const grace = time.Second
 
 // addSuspect notes a rank as suspect, until the control plane says more. An error that is no
 // sign of a death, such as a forged record, needs no more. The lock is held.
-func (l *losses) addSuspect(c *Comm, rank levels.Rank, err error) {
+func (e *Endpoint) addSuspect(c *Comm, rank levels.Rank, err error) {
+	number, _ := e.linkNumber(rank)
 	if _, known := errors.AsType[interface {
 		error
 		IsNoDeath() bool
 	}](err); known {
-		l.suspects = slices.Insert(l.suspects, 0, suspect{c, rank, err, time.Now().Add(-grace)})
+		e.suspects = slices.Insert(e.suspects, 0, suspect{c, rank, err, time.Now().Add(-grace), number})
 		return
 	}
-	l.suspects = append(l.suspects, suspect{c, rank, err, time.Now()})
+	e.suspects = append(e.suspects, suspect{c, rank, err, time.Now(), number})
 }

@@ -47,6 +47,7 @@ type Pair struct {
 	limit  int64 // the most that can be charged and not given back, bytes, in each direction; 0 <= limit
 	budget int64 // what this rank may still charge, bytes; 0 <= budget <= limit
 	owed   int64 // what this rank has consumed and not given back, bytes; 0 <= owed, and owed <= limit if the peer keeps to its own budget
+	stale  int64 // what this rank keeps of messages of before Renew, bytes: nobody wants it back; 0 <= stale
 }
 
 // NewPair returns a pair with nothing on its way. A limit below 0 counts as 0.
@@ -91,6 +92,10 @@ func (p *Pair) Refund(bytes int64) bool {
 // give that back, for there may be no other one.
 func (p *Pair) Consume(n int64) (due bool) {
 	p.owed += n + Overhead
+	if p.stale > 0 {
+		k := min(p.stale, n+Overhead)
+		p.stale, p.owed = p.stale-k, p.owed-k
+	}
 	return p.owed >= p.limit/2
 }
 
@@ -103,6 +108,13 @@ func (p *Pair) Settle() (refund int32) {
 	refund = int32(p.owed)
 	p.owed = 0
 	return refund
+}
+
+// Renew makes the pair as new, when both sides do: what is on its way is lost. Of what came before this rank
+// keeps so many bytes, which nobody wants back.
+func (p *Pair) Renew(kept int64) {
+	*p = NewPair(p.limit)
+	p.stale = kept
 }
 
 // Way is how a message that is ready leaves. The zero value is invalid.

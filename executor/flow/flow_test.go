@@ -69,6 +69,22 @@ func TestConsume(t *testing.T) {
 	}
 }
 
+// What is kept of before Renew is not given back, and no more than that.
+func TestRenew(t *testing.T) {
+	p := flow.NewPair(400)
+	p.Charge(100)
+	p.Consume(10)
+	p.Renew(64 + 100)
+	if p.Budget() != 400 || p.Owed() != 0 {
+		t.Errorf("budget %d, owed %d after it was renewed", p.Budget(), p.Owed())
+	}
+	for _, want := range []int64{0, 0, 28, 92} { // of 64 bytes each, 164 are of before
+		if p.Consume(0); p.Owed() != want {
+			t.Errorf("owed %d, want %d", p.Owed(), want)
+		}
+	}
+}
+
 func TestChoose(t *testing.T) {
 	for _, test := range []struct {
 		n               int64

@@ -30,6 +30,12 @@ func (r *readiness) add(fd int, l *tcp.Link) {
 	r.count++
 }
 
+// remove forgets a connection that is about to be closed.
+func (r *readiness) remove(fd int) {
+	r.links[fd] = nil
+	r.count--
+}
+
 // find returns what epoll says without waiting: connections with something to read, and
 // maybe others. It reports false if asking costs more than trying all, or fails.
 func (r *readiness) find(epoll int) (some []unix.EpollEvent, ok bool) {

@@ -48,8 +48,8 @@ type process struct {
 	far     []*tcp.Link
 	late    *tcp.Link // the last one posted to; nil: none yet
 	lookout tcp.Lookout
-	ready   readiness              // of the connections of far
-	dial    func(peer levels.Rank) // starts connecting; attach is called later
+	ready   readiness                             // of the connections of far
+	dial    func(peer levels.Rank, number uint32) // starts connecting; attach is called later
 
 	engine   *executor.Endpoint
 	dialling context.Context // ends with the dials
@@ -95,6 +95,7 @@ var (
 	_ line            = (*shm.Link)(nil)
 	_ wire.Link       = (*process)(nil)
 	_ wire.Dialler    = (*process)(nil)
+	_ wire.Renewer    = (*process)(nil)
 	_ wire.Observer   = (*process)(nil)
 	_ wire.Sleeper    = (*process)(nil)
 	_ wire.Memory     = (*process)(nil)
@@ -102,10 +103,11 @@ var (
 )
 
 type connection struct {
-	peer levels.Rank
-	fd   int
-	seal *seal.Session // of what passes fd; nil: it is plain
-	err  error
+	peer   levels.Rank
+	fd     int
+	seal   *seal.Session // of what passes fd; nil: it is plain
+	err    error
+	number uint32 // of the link that it is for
 }
 
 func newProcess(rank levels.Rank, t *levels.Topology, config Config) (*process, error) {
@@ -166,7 +168,7 @@ func (p *process) Put(to levels.Rank, m *wire.Message, src []byte, token int32) 
 // connect starts a TCP connection when something is to be sent for the first time.
 func (p *process) connect(to levels.Rank) {
 	if l, ok := p.links[to].(*tcp.Link); ok && l.MustDial() {
-		p.dial(to)
+		p.dial(to, l.Number)
 	}
 }
 
@@ -199,8 +201,8 @@ func (p *process) takeArrived() {
 	p.mu.Unlock()
 	for _, c := range list {
 		l, ok := p.links[c.peer].(*tcp.Link)
-		if !ok || l.IsFull() {
-			c.drop() // a peer that connects where, or more often than, any rank does
+		if !ok || l.IsFull() || c.number != l.Number {
+			c.drop() // a peer that connects where, or more often than, any rank does, or did before the link was renewed
 			continue
 		}
 		if c.err == nil {
@@ -274,6 +276,23 @@ func (p *process) Forget(what wire.Scope, s wire.Sink) {
 func (p *process) IsOpen(to levels.Rank) bool {
 	l, ok := p.links[to].(*tcp.Link)
 	return !ok || l.IsOpen()
+}
+
+// Number returns the number of the link to a rank on another node.
+func (p *process) Number(to levels.Rank) (number uint32, ok bool) {
+	if l, far := p.links[to].(*tcp.Link); far {
+		return l.Number, true
+	}
+	return 0, false
+}
+
+// Renew makes the link to a rank on another node a new one.
+func (p *process) Renew(to levels.Rank, number uint32, s wire.Sink) {
+	l, _ := p.links[to].(*tcp.Link)
+	for _, fd := range l.Descriptors() {
+		p.ready.remove(fd)
+	}
+	l.Renew(number, s)
 }
 
 // Flow returns what has left for a rank on another node.

@@ -25,9 +25,13 @@ import (
 
 // Purposes of data connections.
 const (
-	tcpPurpose    uint8 = 1
-	memoryPurpose uint8 = 2 // 3 is [executor.NotePurpose], 4 [executor.ClockPurpose]
+	memoryPurpose uint8 = 2  // 3 is [executor.NotePurpose], 4 [executor.ClockPurpose]
+	linkPurpose   uint8 = 64 // and linksApart-1 more: connections of a link to a rank, by its number
 )
+
+// linksApart is how many links between two ranks, one after the other, can be told apart. A dial is given up after 30 s; that
+// often in this time a link is not renewed.
+const linksApart = 64
 
 // segmentBytes is the address space of one rank's shared memory. Pages are taken
 // only as they are used.
@@ -104,8 +108,8 @@ func (p *process) setup(rank levels.Rank, t *levels.Topology, job Job) executor.
 	for _, l := range p.far {
 		reach[l.Peer] = wire.Far
 	}
-	p.dial = func(peer levels.Rank) {
-		p.dials.Go(func() { p.attach(connect(p.dialling, job, peer)) })
+	p.dial = func(peer levels.Rank, number uint32) {
+		p.dials.Go(func() { p.attach(connect(p.dialling, job, peer, number)) })
 	}
 	s.Ports = []executor.Port{{Rank: rank, Link: p, Sleeper: p, Memory: p, Reach: reach}}
 	return s
@@ -134,8 +138,6 @@ func (p *process) accept(job Job, w *executor.World, node int) <-chan arrivedUni
 	incoming := make(chan arrivedUnix, node)
 	job.Accept(func(peer levels.Rank, purpose uint8, c net.Conn) {
 		switch purpose {
-		case tcpPurpose:
-			p.attach(own(peer, c))
 		case executor.NotePurpose:
 			w.Take(peer, c)
 		case executor.ClockPurpose:
@@ -152,11 +154,34 @@ func (p *process) accept(job Job, w *executor.World, node int) <-chan arrivedUni
 				c.Close()
 			}
 		default:
-			c.Close()
+			if purpose < linkPurpose || purpose-linkPurpose >= linksApart {
+				c.Close()
+				return
+			}
+			p.attach(own(peer, p.findNumber(peer, purpose-linkPurpose), c))
 		}
 	})
 	return incoming
 }
+
+// findNumber returns the number of the link that a connection is for, from its remainder. If the peer has renewed the link this
+// rank does so too.
+func (p *process) findNumber(peer levels.Rank, remainder uint8) (number uint32) {
+	p.engine.Hold(func(wire.Sink) { number, _ = p.Number(peer) })
+	switch ahead := (remainder - uint8(number%linksApart)) % linksApart; {
+	case ahead == 0:
+		return number
+	case ahead < linksApart/2:
+		number += uint32(ahead)
+		p.engine.RenewLink(peer, number, errRenewed)
+		return number
+	default:
+		return number - (linksApart - uint32(ahead))
+	}
+}
+
+// errRenewed is why a link is renewed of which the other end has a new connection.
+var errRenewed = errors.New("it has connected anew")
 
 // processEagerMax keeps small messages well within rings and read-ahead.
 const processEagerMax = min(shm.MaxPayload, tcp.MaxSmall/2)
@@ -213,12 +238,12 @@ func neighbours(t *levels.Topology, rank levels.Rank) []levels.Rank {
 }
 
 // connect dials a rank and takes the descriptor out of the runtime's hands.
-func connect(ctx context.Context, job Job, peer levels.Rank) connection {
-	c, err := job.Dial(ctx, peer, tcpPurpose)
+func connect(ctx context.Context, job Job, peer levels.Rank, number uint32) connection {
+	c, err := job.Dial(ctx, peer, linkPurpose+uint8(number%linksApart))
 	if err != nil {
-		return connection{peer: peer, fd: -1, err: err}
+		return connection{peer: peer, fd: -1, err: err, number: number}
 	}
-	return own(peer, c)
+	return own(peer, number, c)
 }
 
 // notSentLow keeps the kernel from queueing bulk before control frames, bytes.
@@ -226,8 +251,8 @@ const notSentLow = 128 << 10
 
 // own duplicates a connection's descriptor and closes the connection. Of a TLS connection
 // it keeps what seals and opens.
-func own(peer levels.Rank, c net.Conn) connection {
-	none := func(err error) connection { return connection{peer: peer, fd: -1, err: err} }
+func own(peer levels.Rank, number uint32, c net.Conn) connection {
+	none := func(err error) connection { return connection{peer: peer, fd: -1, err: err, number: number} }
 	var session *seal.Session
 	if sealed, ok := c.(*seal.Conn); ok {
 		var err error
@@ -260,7 +285,7 @@ func own(peer levels.Rank, c net.Conn) connection {
 	_ = unix.SetNonblock(fd, true)
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, notSentLow)
-	return connection{peer: peer, fd: fd, seal: session}
+	return connection{peer: peer, fd: fd, seal: session, number: number}
 }
 
 type arrivedUnix struct {

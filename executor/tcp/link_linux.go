@@ -35,6 +35,7 @@ type Link struct {
 	pace pace
 	came arrival
 
+	Number  uint32   // how often it was renewed, see Renew; older connections are not for it
 	Lookout *Lookout // the rank's; nil: it doesn't matter how fast payloads come
 }
 
@@ -82,11 +83,11 @@ const maxConnections = 2
 func (l *Link) IsFull() bool { return len(l.fds) == maxConnections }
 
 // IsOpen reports whether a message needs no new connection.
-func (l *Link) IsOpen() bool { return l.send >= 0 || l.dialled }
+func (l *Link) IsOpen() bool { return l.dead == nil && (l.send >= 0 || l.dialled) }
 
 // MustDial reports whether this rank should open a connection, once.
 func (l *Link) MustDial() bool {
-	must := !l.IsOpen()
+	must := l.send < 0 && !l.dialled
 	l.dialled = l.dialled || must
 	return must
 }
@@ -136,6 +137,26 @@ func (l *Link) Descriptors() (fds []int) {
 func (l *Link) Close() {
 	for _, r := range l.fds {
 		unix.Close(r.fd)
+	}
+}
+
+// Renew ends the connections and drops what is on its way. The link is as at first then, and has that number.
+func (l *Link) Renew(number uint32, s wire.Sink) {
+	for _, r := range l.fds {
+		if !r.wait.since.IsZero() {
+			l.Lookout.midway--
+		}
+	}
+	l.Close()
+	old := *l
+	*l = Link{Peer: l.Peer, small: l.small, send: -1, Number: number, Lookout: l.Lookout}
+	for _, f := range old.out.frames[old.out.first:old.out.last] {
+		if f.token >= 0 {
+			s.Sent(f.token)
+		}
+	}
+	for _, b := range old.bulk.All() {
+		s.Sent(b.Token)
 	}
 }
 

@@ -34,6 +34,15 @@ type Dialler interface {
 	IsOpen(to levels.Rank) bool
 }
 
+// Renewer is a Link whose links to some ranks can be renewed after they broke.
+type Renewer interface {
+	// Number returns the number of the link to a rank, at first 0; ok is false if it can't be renewed.
+	Number(to levels.Rank) (number uint32, ok bool)
+	// Renew ends the connections to a rank and drops what is on its way to it or from it. The link is as at first then, and
+	// has that number.
+	Renew(to levels.Rank, number uint32, s Sink)
+}
+
 // Observer is a Link that knows how fast bytes leave for ranks on other nodes.
 type Observer interface {
 	// Flow returns what has left for a rank, and whether that is known.

@@ -157,6 +157,21 @@ func (f *Link) IsOpen(to levels.Rank) bool {
 	return !ok || d.IsOpen(to)
 }
 
+// Number asks the link below.
+func (f *Link) Number(to levels.Rank) (number uint32, ok bool) {
+	if r, may := f.Link.(wire.Renewer); may {
+		return r.Number(to)
+	}
+	return 0, false
+}
+
+// Renew also drops what is kept back of a rank.
+func (f *Link) Renew(to levels.Rank, number uint32, s wire.Sink) {
+	f.waiting -= len(f.held[to])
+	f.held[to] = nil
+	f.Link.(wire.Renewer).Renew(to, number, s)
+}
+
 // Holds calls Touch first.
 func (f *Link) Holds(from levels.Rank, p unsafe.Pointer, n int64) bool {
 	f.touch(from)
