@@ -66,7 +66,7 @@ func Elastic(ctx context.Context, o *ElasticOptions, f func(ctx context.Context,
 
 // stay calls f until it has done its work, or this rank can't go on. It returns what c has become.
 func (o *ElasticOptions) stay(ctx context.Context, c *Comm, f func(ctx context.Context, c *Comm, change *Change) error) (*Comm, error) {
-	alone := 0 // errors in a row that have cost no rank
+	alone := 0 // errors in a row that have cost no rank, but for those of connections
 	err := o.fill(ctx, c)
 	var change *Change
 	for {
@@ -85,7 +85,9 @@ func (o *ElasticOptions) stay(ctx context.Context, c *Comm, f func(ctx context.C
 				next, failed = c, nil // as before
 			}
 		case Recoverable(err) && alone <= mostAlone:
-			alone++
+			if !errors.Is(err, ErrLink) {
+				alone++
+			}
 			next, became, failed = c.Shrink(ctx)
 		default:
 			return c, err

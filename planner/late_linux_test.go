@@ -75,6 +75,9 @@ func lateRound(t *testing.T, comms []*planner.Comm, late int) []error {
 
 // namesLate is an error unless err is of a deadline and names a rank and no other one.
 func namesLate(err error, late int) error {
+	if !planner.Recoverable(err) {
+		return fmt.Errorf("%w: those who have come could go on", err)
+	}
 	var why *planner.LateError
 	if !errors.As(err, &why) || !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%v, want a LateError by a deadline", err)

@@ -14,6 +14,7 @@ var (
 	ErrRevoked  = executor.ErrRevoked
 	ErrExcluded = executor.ErrExcluded
 	ErrMinority = executor.ErrMinority
+	ErrLink     = executor.ErrLink
 )
 
 // Recoverable reports whether a call has failed because of another rank, so that those who are left
@@ -31,8 +32,8 @@ func Recoverable(err error) bool {
 
 // Shrink returns a communicator of those ranks of c that live, in c's order. All of them agree on who that
 // is. c is broken then on all ranks, if it wasn't before, and closed on this one; asked again it
-// returns the same. None of the others has to call anything for that: their libraries vote. A rank
-// whose link alone has failed counts as lost.
+// returns the same. None of the others has to call anything for that: their libraries vote. Where only a
+// connection broke, between ranks that live ([ErrLink]), nobody is lost: those two connect anew.
 //
 // Those go on who are more than half of c's ranks, or half with its rank 0, or all whose end isn't
 // certain. The others get [ErrMinority] after half a minute, or [ErrExcluded] if they hear of the
