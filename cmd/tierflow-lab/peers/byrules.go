@@ -100,13 +100,14 @@ func (r *record) file() ([]byte, error) {
 }
 
 // ruled writes rules that were made of a table as a file of a library's, and returns the setting that
-// has them.
-func (s site) ruled(library string, t *table.Table, notes io.Writer) (of setting, err error) {
+// has them. Rules that come first may leave cells to the library.
+func (s site) ruled(library string, t *table.Table, first string, notes io.Writer) (of setting, err error) {
 	of = setting{library: library, variant: byRules}
 	made, err := distill.Rules(t, distill.Bounds{})
 	if err != nil {
 		return of, err
 	}
+	made.Text = first + made.Text
 	base, err := rules.Parse("the sweep", made.Text)
 	if err != nil {
 		return of, err

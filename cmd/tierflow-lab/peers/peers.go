@@ -75,8 +75,10 @@ Of Open MPI there are the defaults of coll/tuned and coll/han, each with waiting
 ranks that yield the processor and that spin, and "forced", the best for each cell
 of a sweep over algorithms, segment sizes and HAN's modules, with its command line.
 "rules by tierflow" are made of what all algorithms of coll/tuned took in the sweep, by
-tierflow rules from-table and convert --to ompi: one file for all cells. --record keeps
-what they are made of. With --rules there are such of MPICH too, of its own algorithms.
+tierflow rules from-table and convert --to ompi: one file for all cells. Then they are
+proven: cells in which they are not faster than the library as it is, in each of five
+turns, are left to its own decision. --record keeps what they are made of. With --rules
+there are such of MPICH too, of its own algorithms.
 Before that tierflow is tuned for the cells, by tierflow tune in the same place, and
 measured with that decision table; "built-in rule" is without it. Then it is the tuned
 one that others are compared with. --sweep 0 leaves out both: neither is told anything.
@@ -394,7 +396,7 @@ func (b *benchPeers) sweepOf(library string, p *place, t *peerTable, notes io.Wr
 	case library != openMPI && (library != mpich || !b.rules), b.sweep == 0:
 		return nil, nil
 	case b.from != nil:
-		return b.byRules(library, p, t, b.from, notes)
+		return b.byRules(library, p, t, b.from, notes, run)
 	}
 	r, err := newRecord(library, b.topo, t)
 	switch {
@@ -417,14 +419,23 @@ func (b *benchPeers) sweepOf(library string, p *place, t *peerTable, notes io.Wr
 	if err != nil {
 		return nil, fmt.Errorf("what the sweep of %s took: %w", library, err)
 	}
-	by, err := b.byRules(library, p, t, &r.Table, notes)
+	by, err := b.byRules(library, p, t, &r.Table, notes, run)
 	return append(won, by...), err
 }
 
-// byRules returns the setting of a library by rules that are made of a table, if that can be.
-func (b *benchPeers) byRules(library string, p *place, t *peerTable, of *table.Table, notes io.Writer) ([]setting, error) {
-	by, err := p.ruled(library, of, notes)
+// byRules returns the setting of a library by rules that are made of a table, if that can be. Where
+// they prove to be no faster than the library's own decisions, these stay.
+func (b *benchPeers) byRules(library string, p *place, t *peerTable, of *table.Table, notes io.Writer, run measurer) ([]setting, error) {
+	by, err := p.ruled(library, of, "", io.Discard)
 	if err != nil {
+		t.addFailure(notes, by, err)
+		return nil, nil
+	}
+	lost, err := unproven(by, b.cells, b.time, notes, run)
+	if err != nil {
+		return nil, err
+	}
+	if by, err = p.ruled(library, of, leaveOut(lost, b.cells.bytes), notes); err != nil {
 		t.addFailure(notes, by, err)
 		return nil, nil
 	}
