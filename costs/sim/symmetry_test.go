@@ -6,9 +6,9 @@ import (
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/sim"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // tieError is by how much the times of one node for all may differ from those of all nodes,
@@ -37,14 +37,7 @@ func TestSymmetricIsWhole(t *testing.T) {
 		{tasks.Alltoall, "16x2", "shape=flat,fs=all,w=1,i=nbc/linear", 1000},
 		{tasks.Alltoall, "64x1", "shape=flat,fs=60KiB,w=1,i=adapt/linear", 64 << 10},
 	} {
-		on, err := levels.Parse(test.topo)
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan, err := tasks.ParsePlan(test.plan)
-		if err != nil {
-			t.Fatal(err)
-		}
+		on, plan := tasktest.Topology(t, test.topo), tasktest.Plan(t, test.plan)
 		c := sim.Compilation{Request: tasks.Request{Coll: test.coll, Type: tasks.Float32, Count: test.bytes / 4}, Topology: on, Plan: plan, Registry: all.Submodules()}
 		whole, err := c.Job()
 		if err != nil {
@@ -88,14 +81,7 @@ func TestAsymmetric(t *testing.T) {
 		{tasks.Alltoall, "a:3,b:2", "shape=flat,fs=all,w=1,i=nbc/bruck"},
 		{tasks.Alltoall, "1x4", "shape=flat,fs=all,w=1,i=nbc/bruck"},
 	} {
-		on, err := levels.Parse(test.topo)
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan, err := tasks.ParsePlan(test.plan)
-		if err != nil {
-			t.Fatal(err)
-		}
+		on, plan := tasktest.Topology(t, test.topo), tasktest.Plan(t, test.plan)
 		c := sim.Compilation{Request: tasks.Request{Coll: test.coll, Type: tasks.Float32, Count: 1000}, Topology: on, Plan: plan, Registry: all.Submodules()}
 		if _, err := c.SymmetricJob(); !errors.Is(err, sim.ErrAsymmetric) {
 			t.Errorf("%v on %s: error %v", test.coll, test.topo, err)
