@@ -11,7 +11,7 @@ import (
 )
 
 func TestHelp(t *testing.T) {
-	for _, command := range []string{"", "bench", "bench coll", "bench p2p", "bench recover", "bench task", "plan", "dag", "trace", "simulate", "verify", "info", "doctor", "run", "tune", "tune check"} {
+	for _, command := range []string{"", "bench", "bench coll", "bench p2p", "bench recover", "bench sync", "bench task", "plan", "dag", "trace", "simulate", "verify", "info", "doctor", "run", "tune", "tune check"} {
 		name := strings.ReplaceAll("help "+command, " ", "_")
 		t.Run(name, func(t *testing.T) {
 			args := append(strings.Fields(command), "--help")

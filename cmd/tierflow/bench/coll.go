@@ -20,7 +20,7 @@ import (
 
 // Commands returns bench's subcommands.
 func Commands(reg submodules.Registry) []*cobra.Command {
-	return []*cobra.Command{collCommand(reg), p2pCommand(), recoverCommand(), taskCommand(reg)}
+	return []*cobra.Command{collCommand(reg), p2pCommand(), recoverCommand(), syncCommand(), taskCommand(reg)}
 }
 
 // Coll is the command bench coll.
