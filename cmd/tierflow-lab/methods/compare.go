@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,11 +24,15 @@ import (
 )
 
 // comparing is the commands compare and validate, with the flags of a search.
-type comparing struct{ tuning.Tuning }
+type comparing struct {
+	tuning.Tuning
+	methods  []string
+	contests []contest
+}
 
 // compareCommand returns compare.
 func compareCommand(reg submodules.Registry) *cobra.Command {
-	u := &comparing{tuning.Tuning{Registry: reg}}
+	u := &comparing{Tuning: tuning.Tuning{Registry: reg}}
 	c := &cobra.Command{
 		Use:   "compare",
 		Short: "Compare the methods of tuning: how long they take and how well they choose",
@@ -35,7 +41,8 @@ measurement, then measures what they chose in turns, and says how much slower it
 than what exhaustive search chose (HAN, figures 8 and 9). Where intervals overlap it
 is a tie, and the slowdown is 1. Methods called predicted run no whole collective. Beside the methods stands what the built-in rule
 chooses without any measurement. --budget is for each method: where it cuts a search
-short, the planned measurements say by how much.
+short, the planned measurements say by how much. --methods names some, the first of which
+is exhaustive, and may give one a budget of its own.
 
 Of a simulated machine (--simulate) the seconds are simulated: seven samples of each
 measurement.
@@ -43,9 +50,13 @@ measurement.
 best, median and mean are those of all configurations that exhaustive search measured
 with a size: what there is to gain by tuning.`,
 		Example: `  tierflow-lab compare --topo 2x2 --ops bcast,allreduce --budget 1m
-  tierflow-lab compare --topo 4x2 --ops bcast --max 1MiB --json --svg compare.svg`,
+  tierflow-lab compare --topo 4x2 --ops bcast --max 1MiB --json --svg compare.svg
+  tierflow-lab compare --topo 4x2 --ops bcast --max 1MiB --methods exhaustive,learn=30s`,
 		Args: kit.NoOperands,
-		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
+		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) (err error) {
+			if u.contests, err = parseContests(u.methods, u.Budget); err != nil {
+				return err
+			}
 			return u.RunAnywhere(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), u.runCompare)
 		}),
 	}
@@ -54,6 +65,7 @@ with a size: what there is to gain by tuning.`,
 	f := c.Flags()
 	u.AddSimulateFlag(c)
 	f.DurationVar(&u.Budget, "budget", 0, "time for each method's search (default no limit)")
+	f.StringSliceVar(&u.methods, "methods", nil, "methods to compare, such as exhaustive,learn=30s: names, and times for the search; allowed are "+strings.Join(contestNames(), "; ")+" (default all but learn)")
 	f.BoolVar(&u.JSON, "json", false, "print JSON")
 	f.StringVar(&u.SVG, "svg", "", "draw the comparison to a file")
 	return c
@@ -114,22 +126,62 @@ func (u *comparing) draw(r *tuning.Rank, figure viz.Panels) error {
 	return kit.WriteOutput(r.Stdout, u.SVG, drawing)
 }
 
-// contests are what is compared: each method, and each that may run races without any.
-var contests = []struct {
+// contest is a method that is compared.
+type contest struct {
 	method *tune.Method
 	when   tune.RaceWhen
-}{
-	{tune.Exhaustive, tune.RacesAuto},
-	{tune.ExhaustivePruned, tune.RacesAuto},
-	{tune.Tasks, tune.RacesAuto},
-	{tune.Tasks, tune.RacesNever},
-	{tune.TasksPruned, tune.RacesAuto},
-	{tune.TasksPruned, tune.RacesNever},
+	budget time.Duration // 0: no limit
+}
+
+func (c contest) name() string { return tuning.ContestName(c.method, c.when) }
+
+// contests are what can be compared: each method, and each that may run races without any.
+var contests = []contest{
+	{method: tune.Exhaustive, when: tune.RacesAuto},
+	{method: tune.ExhaustivePruned, when: tune.RacesAuto},
+	{method: tune.Tasks, when: tune.RacesAuto},
+	{method: tune.Tasks, when: tune.RacesNever},
+	{method: tune.TasksPruned, when: tune.RacesAuto},
+	{method: tune.TasksPruned, when: tune.RacesNever},
+	{method: tune.Learn, when: tune.RacesAuto},
+}
+
+func contestNames() (all []string) {
+	for _, c := range contests {
+		all = append(all, c.name())
+	}
+	return all
+}
+
+// parseContests returns the contests of names, which may have budgets after =. Without names it is
+// all but the one that learns, each with the same budget.
+func parseContests(names []string, budget time.Duration) (all []contest, err error) {
+	if len(names) == 0 {
+		names = contestNames()[:len(contests)-1]
+	}
+	for _, word := range names {
+		name, text, has := strings.Cut(word, "=")
+		i := slices.Index(contestNames(), name)
+		if i < 0 {
+			return nil, kit.Usagef("--methods %s: allowed are %s", word, strings.Join(contestNames(), "; "))
+		}
+		one := contests[i]
+		if one.budget = budget; has {
+			if one.budget, err = time.ParseDuration(text); err != nil || one.budget <= 0 {
+				return nil, kit.Usagef("--methods %s: %q; allowed are times above 0, such as 30s", word, text)
+			}
+		}
+		all = append(all, one)
+	}
+	if all[0].method != tune.Exhaustive {
+		return nil, kit.Usagef("--methods %s: the first is %s, with whose choices others are compared", strings.Join(names, ","), tune.Exhaustive)
+	}
+	return all, nil
 }
 
 // compareMethods tunes with one method after the other, until the user wants an end.
 func (u *comparing) compareMethods(ctx context.Context, r *tuning.Rank, all *comparison) (tables []*table.Table, err error) {
-	for _, c := range contests {
+	for _, c := range u.contests {
 		count := &tune.Search{Topology: r.Topology, Links: u.LinksOf(r), Requests: u.Requests, Space: u.SpaceOn(r), Method: c.method, Races: c.when, Stop: u.Stop}
 		count.Interrupted = func(ctx context.Context) (bool, error) { return wantsEnd(ctx, r) }
 		_, configurations, err := count.Planned(ctx)
@@ -141,7 +193,9 @@ func (u *comparing) compareMethods(ctx context.Context, r *tuning.Rank, all *com
 			return nil, err
 		}
 		begin, simulated := time.Now(), r.SimulatedTime()
-		t, err := u.RunSearch(ctx, r, c.method, c.when, nil, nil)
+		alone := u.Tuning // other ranks may still be in the contest before
+		alone.Budget = c.budget
+		t, err := alone.RunSearch(ctx, r, c.method, c.when, nil, nil)
 		if err != nil && !errors.Is(err, tune.ErrInterrupted) {
 			return nil, err
 		}

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
-	tuning "github.com/tierflow/tierflow/cmd/tierflow/tune"
 )
 
 // On a simulated machine tables from tasks cost a small part of exhaustive search, and
@@ -36,7 +36,7 @@ func TestTuneCompare(t *testing.T) {
 	svg := filepath.Join(t.TempDir(), "compare.svg")
 	c := kittest.Decode[comparison](t, lab.Succeeds(t, smallSpace("compare", "--ops", "bcast", "--min", "4KiB", "--json", "--svg", svg)...))
 	last := len(c.Methods) - 1
-	if last != len(contests) || c.Methods[last].Method != "rule" || c.Methods[last].Measurements != 0 || len(c.Points) != 3 {
+	if last != len(contests)-1 || c.Methods[last].Method != "rule" || c.Methods[last].Measurements != 0 || len(c.Points) != 3 {
 		t.Fatalf("%+v", c)
 	}
 	for i, m := range c.Methods {
@@ -47,7 +47,7 @@ func TestTuneCompare(t *testing.T) {
 		if made != m.Measurements || (i == last) != (len(m.Spent) == 0) {
 			t.Errorf("%s: spent on %+v, of %d measurements", m.Method, m.Spent, m.Measurements)
 		}
-		if i < last && (m.Method != tuning.ContestName(contests[i].method, contests[i].when) || m.Configurations == 0) || m.Measurements != m.Planned || len(m.Choices) != 3 || m.MeanSlowdown <= 0 || m.MaxSlowdown < m.MeanSlowdown {
+		if i < last && (m.Method != contests[i].name() || m.Configurations == 0) || m.Measurements != m.Planned || len(m.Choices) != 3 || m.MeanSlowdown <= 0 || m.MaxSlowdown < m.MeanSlowdown {
 			t.Errorf("%+v", m)
 		}
 		for _, choice := range m.Choices {
@@ -111,5 +111,28 @@ func TestSpearman(t *testing.T) {
 		if got := spearman(test.a, test.b); math.Abs(got-test.want) > 1e-12 {
 			t.Errorf("%v and %v: %v, want %v", test.a, test.b, got, test.want)
 		}
+	}
+}
+
+// Methods can be named, and have budgets of their own. The first is what others are compared with.
+func TestCompareNamedMethods(t *testing.T) {
+	args := smallSpace("compare", "--ops", "bcast", "--min", "64KiB", "--json")
+	c := kittest.Decode[comparison](t, lab.Succeeds(t, append(args, "--methods", "exhaustive,learn=30s")...))
+	if len(c.Methods) != 3 || c.Methods[0].Method != "exhaustive" || c.Methods[1].Method != "learn" || c.Methods[1].Measurements == 0 || c.Methods[2].Method != "rule" {
+		t.Errorf("%+v", c.Methods)
+	}
+	for text, want := range map[string]string{
+		"learn,exhaustive":     "--methods learn,exhaustive: the first is exhaustive",
+		"exhaustive,luck":      "--methods luck: allowed are exhaustive; exhaustive+heuristics",
+		"exhaustive,learn=30":  `--methods learn=30: "30"; allowed are times above 0`,
+		"exhaustive,learn=-3s": `--methods learn=-3s: "-3s"; allowed are times above 0`,
+	} {
+		if s := lab.Run(t, append(args, "--methods", text)...); s.Status != 2 || !strings.Contains(s.Errors, want) {
+			t.Errorf("%s: status %d, %s", text, s.Status, s.Errors)
+		}
+	}
+	all, err := parseContests([]string{"exhaustive", "learn=30s"}, time.Minute)
+	if err != nil || len(all) != 2 || all[0].budget != time.Minute || all[1].budget != 30*time.Second {
+		t.Errorf("%+v, %v", all, err)
 	}
 }

@@ -26,7 +26,7 @@ import (
 
 // validateCommand returns validate.
 func validateCommand(reg submodules.Registry) *cobra.Command {
-	u := &comparing{tuning.Tuning{Registry: reg}}
+	u := &comparing{Tuning: tuning.Tuning{Registry: reg}}
 	c := &cobra.Command{
 		Use:   "validate",
 		Short: "Compare predicted with measured times of every configuration",
