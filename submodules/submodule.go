@@ -253,12 +253,24 @@ func (r Registry) Algorithm(c tasks.Choice) (a Algorithm, known bool) {
 // Does reports whether a choice that Check has nothing against can do an operation,
 // somewhere.
 func (r Registry) Does(c tasks.Choice, op tasks.Collective) bool {
-	s, err := r.Find(c.Submodule)
-	if err != nil {
-		return false
+	_, does := r.Row(c, op)
+	return does
+}
+
+// Row returns the algorithm that does an operation by such a choice; false if none does. Nobody may
+// write to it.
+func (r Registry) Row(c tasks.Choice, op tasks.Collective) (*Algorithm, bool) {
+	for _, s := range r {
+		if s.Name() == c.Submodule {
+			all := s.Algorithms()
+			for i := range all {
+				if (c.Algorithm == "" || all[i].Name == c.Algorithm) && slices.Contains(all[i].Ops, op) {
+					return &all[i], true
+				}
+			}
+		}
 	}
-	_, ok := find(s, c.Algorithm, op)
-	return ok
+	return nil, false
 }
 
 // keepsTree reports whether the algorithm combines in the same order on any layout.

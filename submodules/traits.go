@@ -16,6 +16,7 @@ type Traits struct {
 	InOrder bool   // its tree is over the ranks as they are numbered, whoever leads
 	Eager   bool   // heeds a plan's eager=
 	Ways    Growth // in how many ways the inner segments of a bcast come to a rank; the zero value: all in one
+	Handed  Hand   // how ranks that share memory give each other data
 
 	// Like names an algorithm of the same submodule that each rank has as much to do in, and
 	// Share is which part of the message its edges carry here. A search leaves a plan out by
@@ -26,15 +27,17 @@ type Traits struct {
 
 // Traffic is an operation's demand on ranks that send to one other at a time and receive from one.
 type Traffic struct {
-	Rounds   Growth // until all have what they want, the message being in one piece
-	Partners Growth // that the busiest rank exchanges messages with
+	Schedule Schedule // who sends what to whom
+	Rounds   Growth   // until all have what they want, the message being in one piece
+	Partners Growth   // that the busiest rank exchanges messages with
+	AtOnce   int      // partners that a rank exchanges with at the same time; 0: no bound, or what the schedule says
 }
 
 // Alike gives some operations the same traffic.
-func Alike(rounds, partners Growth, some ...tasks.Collective) map[tasks.Collective]Traffic {
+func Alike(schedule Schedule, rounds, partners Growth, some ...tasks.Collective) map[tasks.Collective]Traffic {
 	all := map[tasks.Collective]Traffic{}
 	for _, op := range some {
-		all[op] = Traffic{rounds, partners}
+		all[op] = Traffic{Schedule: schedule, Rounds: rounds, Partners: partners}
 	}
 	return all
 }

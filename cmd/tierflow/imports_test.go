@@ -120,7 +120,7 @@ var arrows = map[string][]string{
 	"costs/sim": {"costs/machine", "submodules", "executor/flow"},
 	// A price is of the same messages, by formulas. How many chains a tree has, and with how many
 	// a rank speaks at once, the submodules say.
-	"costs/price": {"costs/machine", "submodules/adapt", "executor/flow"},
+	"costs/price": {"costs/machine", "submodules", "executor/flow"},
 	"viz":         {"submodules", "costs", "costs/sim", "executor/trace"},
 	// A page of a job's trace has what was found wrong with the job.
 	"viz/report": {"viz", "executor/flight/verdict"},

@@ -116,41 +116,39 @@ func (x *exchange) loads() stage {
 }
 
 // stage returns the stage of an operation with results on all ranks.
-func (x *exchange) stage(c tasks.Choice, op tasks.Collective, n float64) (stage, bool) {
-	if !goesWhole(c, n) || c.N > 0 || x.size < 2 {
+func (x *exchange) stage(w *way, op tasks.Collective, n float64) (stage, bool) {
+	if !w.goesWhole(n) || x.size < 2 {
 		return stage{}, false
 	}
-	switch alg := c.Submodule + "/" + c.Algorithm; {
-	case alg == "circulant/blocks" && op == tasks.Allreduce && n > 0:
+	switch s := w.Schedule; {
+	case s == submodules.CirculantGraph && op == tasks.Allreduce && n > 0:
 		x.halve(n, 0)
 		x.double(n, 0)
-	case alg == "circulant/blocks" && n == 0, alg == "nbc/dissemination":
+	case s == submodules.CirculantGraph && n == 0, s == submodules.DistanceDoubling && op == tasks.Allreduce:
 		x.double(n, 0)
-	case alg == "circulant/blocks" && op == tasks.ReduceScatter, alg == "nbc/halving":
+	case s == submodules.CirculantGraph && op == tasks.ReduceScatter, s == submodules.RecursiveHalving:
 		x.halve(n, x.loose())
-	case alg == "circulant/blocks", alg == "nbc/bruck", alg == "nbc/recdoubling" && op == tasks.Allgather:
+	case s == submodules.CirculantGraph, s == submodules.DistanceDoubling, s == submodules.RecursiveDoubling && op == tasks.Allgather:
 		x.double(n, x.loose())
-	case c.Algorithm == submodules.Ring:
+	case s == submodules.AroundRing:
 		if op != tasks.Allgather {
 			x.ring(n, true)
 		}
 		if op != tasks.ReduceScatter {
 			x.ring(n, false)
 		}
-	case alg == "nbc/recdoubling":
+	case s == submodules.RecursiveDoubling:
 		x.fold(n, true, func(members int) {
 			for m := 1; m < members; m *= 2 {
 				x.round(m, n, true)
 			}
 		})
-	case alg == "nbc/neighbor":
+	case s == submodules.NeighborExchange:
 		x.neighbor(n)
-	case alg == "nbc/rabenseifner" && op == tasks.Allreduce:
+	case s == submodules.HalvingDoubling:
 		x.rabenseifner(n, true)
-	case alg == "nbc/pairwise" && op == tasks.ReduceScatter, alg == "adapt/direct": // the same without rounds
-		x.pairwise(n, true)
-	case c.Algorithm == submodules.Linear && op == tasks.Allgather:
-		x.pairwise(n, false)
+	case s == submodules.AllAtOnce:
+		x.pairwise(n, op == tasks.ReduceScatter)
 	default:
 		return stage{}, false
 	}

@@ -1,6 +1,7 @@
 package price
 
 import (
+	"cmp"
 	"iter"
 	"math/bits"
 	"slices"
@@ -33,17 +34,27 @@ func (g *group) passed(pairs iter.Seq2[int, int]) int {
 	return max(slices.Max(passed), slices.Max(heard))
 }
 
-// goesWhole reports whether an algorithm takes a message of n bytes in one piece.
-func goesWhole(c tasks.Choice, n float64) bool {
-	return c.Inner <= 0 || float64(c.Inner) >= n || c.Algorithm == submodules.Blocks
+// way is how a task is done.
+type way struct {
+	submodules.Traffic
+	hand   submodules.Hand
+	number int     // the plan's, or else the algorithm's usual one; 0: it takes none
+	inner  float64 // of a piece, bytes; 0: messages aren't cut
 }
 
-// or returns a number, or the usual one if it is 0.
-func or(number, usual int) int {
-	if number == 0 {
-		return usual
+// way returns that of a plan for a kind of task. It is false where no algorithm does so.
+func (p *Pricer) way(plan tasks.Plan, kind tasks.Kind) (w way, ok bool) {
+	c, _ := plan.For(kind)
+	a, ok := p.registry.Row(c, kind.Op)
+	if !ok || c.Inner > 0 && !a.Inner || c.N > 0 && !a.Number.Taken() {
+		return w, false
 	}
-	return number
+	return way{a.Traffic[kind.Op], a.Handed, cmp.Or(c.N, a.Number.Usual), float64(c.Inner)}, true
+}
+
+// goesWhole reports whether a message of n bytes goes in one piece, or its pieces' ways have a form.
+func (w *way) goesWhole(n float64) bool {
+	return w.inner <= 0 || w.inner >= n || w.Schedule == submodules.CirculantGraph
 }
 
 // log2 returns how many times a number is halved until it is 1, rounded up.

@@ -72,7 +72,7 @@ func drawMachine(rng *rand.Rand) *machine.Machine {
 func (c cell) price(t *testing.T, m *machine.Machine) float64 {
 	t.Helper()
 	topo, plan := c.parse(t)
-	p, err := price.New(m, topo, c.request)
+	p, err := price.New(m, topo, c.request, all.Submodules())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,20 +14,15 @@ type share struct {
 	reads  bool    // they read it where it lies
 }
 
-// newShare returns nil for what is no such submodule.
-func newShare(g *group, c tasks.Choice, n float64) *share {
-	s := &share{group: g, others: float64(g.size - 1), n: n}
-	switch {
-	case c.Submodule == submodules.SM && c.Algorithm == submodules.Rings:
-		s.posts = true
-	case c.Submodule == submodules.SM && (c.Algorithm == "" || c.Algorithm == submodules.Slots):
-		s.posts = n <= submodules.InlineMax
-	case c.Submodule == submodules.Solo && (c.Algorithm == "" || c.Algorithm == submodules.Linear):
-		s.reads = true
-	default:
+// newShare returns nil for another way.
+func newShare(g *group, w *way, n float64) *share {
+	if w.hand == submodules.ByLink || w.Schedule != submodules.StarTree && w.Schedule != submodules.AllAtOnce {
 		return nil
 	}
-	return s
+	return &share{
+		group: g, others: float64(g.size - 1), n: n, reads: w.hand == submodules.Read,
+		posts: w.hand == submodules.Posted || w.hand == submodules.Slotted && n <= submodules.InlineMax,
+	}
 }
 
 // word returns what it takes to tell another rank something, of both processors.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/price"
+	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
 )
@@ -63,7 +64,7 @@ func clone(m *machine.Machine) *machine.Machine {
 func (c cell) terms(t *testing.T, m *machine.Machine) (price.Price, bool) {
 	t.Helper()
 	topo, plan := c.parse(t)
-	p, err := price.New(m, topo, c.request)
+	p, err := price.New(m, topo, c.request, all.Submodules())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +171,7 @@ func TestNodesHaveTerms(t *testing.T) {
 			t.Errorf("%v: terms make up %v ns of %v", c, sum, got.NS)
 		}
 		topo, plan := c.parse(t)
-		p, err := price.New(m, topo, c.request)
+		p, err := price.New(m, topo, c.request, all.Submodules())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,7 +239,7 @@ func TestNodesAreNameless(t *testing.T) {
 		}
 		key := fmt.Sprint(c.spec, c.request)
 		if pricers[key] == nil {
-			p, err := price.New(m, topo, c.request)
+			p, err := price.New(m, topo, c.request, all.Submodules())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -264,7 +265,7 @@ func TestNodesHaveTasks(t *testing.T) {
 	for _, c := range drawNodes(909, 240) {
 		m := drawNode(rng)
 		topo, plan := c.parse(t)
-		p, err := price.New(m, topo, c.request)
+		p, err := price.New(m, topo, c.request, all.Submodules())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -329,11 +330,11 @@ func TestNothingToSend(t *testing.T) {
 	m := machine.Assumed()
 	m.Links = m.Links[1:] // nothing goes inside nodes of one rank
 	on := tasktest.Topology(t, "4x1")
-	if _, err := price.New(m, on, tasktest.Request(tasks.Bcast, 8)); err != nil {
+	if _, err := price.New(m, on, tasktest.Request(tasks.Bcast, 8), all.Submodules()); err != nil {
 		t.Errorf("%v, but no message would use that link", err)
 	}
 	m.Links = nil
-	if _, err := price.New(m, on, tasktest.Request(tasks.Bcast, 8)); err == nil {
+	if _, err := price.New(m, on, tasktest.Request(tasks.Bcast, 8), all.Submodules()); err == nil {
 		t.Error("a machine without links has prices")
 	}
 }

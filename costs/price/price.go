@@ -5,12 +5,14 @@ import (
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
 // Pricer prices the plans of one request. It is not for several goroutines at once.
 type Pricer struct {
 	machine  *machine.Machine
+	registry submodules.Registry
 	request  tasks.Request
 	on       *levels.Topology
 	near     float64 // goes to a rank of the node without credit, bytes
@@ -18,9 +20,9 @@ type Pricer struct {
 	links    []link  // by level of the topology
 	together int     // ranks of the largest node, numbered node by node; 0: they aren't
 	known    map[tasks.Shape]*outline
-	across   map[tasks.Choice]int // what passes the busiest node's wire in trees of all ranks, by algorithm
-	tiers    *levels.Hierarchy    // of the shapes that have levels; nil: nobody asked yet
-	flat     *levels.Hierarchy    // of those that have none; nil: the same
+	across   map[way]int       // what passes the busiest node's wire in trees of all ranks, by schedule
+	tiers    *levels.Hierarchy // of the shapes that have levels; nil: nobody asked yet
+	flat     *levels.Hierarchy // of those that have none; nil: the same
 
 	cut         bool   // the plan that is priced has several segments
 	root, inner []load // of stages, by level; nil until a plan is priced
@@ -38,10 +40,10 @@ type outline struct {
 	err    error
 }
 
-// New returns the pricer of a request. A level of the topology that the machine has no
-// link for is an error, unless no message uses it.
-func New(m *machine.Machine, t *levels.Topology, r tasks.Request) (*Pricer, error) {
-	p := &Pricer{machine: m, request: r, on: t, known: map[tasks.Shape]*outline{}, across: map[tasks.Choice]int{}}
+// New returns the pricer of a request's plans by algorithms of reg. A level of the topology that the
+// machine has no link for is an error, unless no message uses it.
+func New(m *machine.Machine, t *levels.Topology, r tasks.Request, reg submodules.Registry) (*Pricer, error) {
+	p := &Pricer{machine: m, registry: reg, request: r, on: t, known: map[tasks.Shape]*outline{}, across: map[way]int{}}
 	limits := limitsOf(m)
 	p.near, p.lead = float64(max(0, limits.EagerMax)), float64(limits.FarMax())
 	p.together = ranksTogether(t)
@@ -204,11 +206,11 @@ func (p *Pricer) compose(plan tasks.Plan, each func(tasks.Kind, *stage)) (all st
 	clear(p.inner)
 	all = stages{root: p.root, inner: p.inner}
 	for i, ph := range o.phases {
-		c, named := plan.For(ph.Kind)
-		if !named {
+		w, known := p.way(plan, ph.Kind)
+		if !known {
 			return all, 0, false
 		}
-		st, ok := p.stage(o, i, c, segment)
+		st, ok := p.stage(o, i, w, segment)
 		if !ok {
 			return all, 0, false
 		}

@@ -24,7 +24,7 @@ func priceOf(t *testing.T, m *machine.Machine, spec string, r tasks.Request, tex
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := price.New(m, topo, r)
+	p, err := price.New(m, topo, r, all.Submodules())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestNoPrice(t *testing.T) {
 		{tasks.Bcast, "shape=han,fs=all,i=adapt/chain,s=sm"},
 		{tasks.Bcast, "shape=han,fs=all,w=1,i=adapt/splitbinary,s=sm"},
 	} {
-		p, err := price.New(machine.Assumed(), topo, tasktest.Request(tc.coll, 1<<20))
+		p, err := price.New(machine.Assumed(), topo, tasktest.Request(tc.coll, 1<<20), all.Submodules())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func TestNoPrice(t *testing.T) {
 	}
 	m := machine.Assumed()
 	m.Links = m.Links[:1]
-	if _, err := price.New(m, topo, tasktest.Request(tasks.Bcast, 8)); err == nil {
+	if _, err := price.New(m, topo, tasktest.Request(tasks.Bcast, 8), all.Submodules()); err == nil {
 		t.Error("a machine without links between nodes has prices for four")
 	}
 }
@@ -216,7 +216,7 @@ func TestTasks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := price.New(machine.Assumed(), topo, r)
+		p, err := price.New(machine.Assumed(), topo, r, all.Submodules())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,7 +231,7 @@ func TestTasks(t *testing.T) {
 		}
 	}
 	if _, _, ok := func() ([]price.Task, float64, bool) {
-		p, _ := price.New(machine.Assumed(), topo, r)
+		p, _ := price.New(machine.Assumed(), topo, r, all.Submodules())
 		return p.Tasks(tasks.Plan{Shape: tasks.HanLockstep, Segment: 1, Window: 1})
 	}(); ok {
 		t.Error("what has no price has tasks")

@@ -5,15 +5,15 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// group returns that of a phase whose messages to one rank are whole bytes together, by the way of
-// a choice. It is false where nodes have several ranks that aren't numbered one after the other.
-func (p *Pricer) group(o *outline, at int, c tasks.Choice, whole float64) (g group, ok bool) {
+// group returns that of a phase whose messages to one rank are whole bytes together, by a
+// way. It is false where nodes have several ranks that aren't numbered one after the other.
+func (p *Pricer) group(o *outline, at int, w way, whole float64) (g group, ok bool) {
 	g = group{size: o.widest[at], lead: p.lead, ranks: 1, early: p.near, close: 1}
 	if o.inside[at] {
 		g.lead, g.close = p.near, g.size
 	}
 	g.link = p.links[p.level(o, o.phases[at])].leading(whole, g.lead)
-	packs := c.Algorithm == submodules.Binomial || c.Algorithm == submodules.Bruck
+	packs := w.Schedule == submodules.DigitTree || w.Schedule == submodules.DistanceDoubling
 	if !packs && p.cut && p.request.Blocks() && !o.inside[at] && o.on.Depth() > 1 && p.together > 1 {
 		g.link = g.link.inPieces(p.together)
 	}
@@ -26,17 +26,16 @@ func (p *Pricer) group(o *outline, at int, c tasks.Choice, whole float64) (g gro
 
 // stage returns the stage of a phase for a segment of n bytes: of the whole message, or of all blocks
 // together. It is false where there is no closed form.
-func (p *Pricer) stage(o *outline, at int, c tasks.Choice, n float64) (st stage, ok bool) {
+func (p *Pricer) stage(o *outline, at int, w way, n float64) (st stage, ok bool) {
 	op := o.phases[at].Kind.Op
 	if p.request.Exchanges() {
-		return p.swap(o, at, c, n/float64(p.on.Size()))
+		return p.swap(o, at, w, n/float64(p.on.Size()))
 	}
 	whole, parted := float64(p.request.AllBytes(p.on.Size())), op == tasks.Gather || op == tasks.Scatter
-	switch {
-	case parted, c.Algorithm == submodules.Linear && op == tasks.Allgather, c.Algorithm == submodules.Pairwise, c.Algorithm == submodules.Direct:
+	if parted || w.Schedule == submodules.AllAtOnce {
 		whole /= float64(o.widest[at]) // each partner gets a part
 	}
-	g, ok := p.group(o, at, c, whole)
+	g, ok := p.group(o, at, w, whole)
 	if !ok {
 		return st, false
 	}
@@ -56,14 +55,14 @@ func (p *Pricer) stage(o *outline, at int, c tasks.Choice, n float64) (st stage,
 			n /= lanes
 		}
 	}
-	if s := newShare(&g, c, n); s != nil {
+	if s := newShare(&g, &w, n); s != nil {
 		return s.stage(op)
 	}
 	switch op {
 	case tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter:
-		return (&tree{group: g, op: op, n: n, count: p.across}).stage(c)
+		return (&tree{group: g, op: op, n: n, count: p.across}).stage(&w)
 	case tasks.Allreduce, tasks.Allgather, tasks.ReduceScatter:
-		return (&exchange{group: g, lanes: lanes, skew: o.skews[at]}).stage(c, op, n)
+		return (&exchange{group: g, lanes: lanes, skew: o.skews[at]}).stage(&w, op, n)
 	default:
 		return st, false
 	}

@@ -2,13 +2,12 @@ package price
 
 import (
 	"github.com/tierflow/tierflow/submodules"
-	"github.com/tierflow/tierflow/submodules/adapt"
 	"github.com/tierflow/tierflow/tasks"
 )
 
 // swap returns a phase of an alltoall of blocks of n bytes. A message is what a rank has for
 // another one in its phase: in lanes the blocks of a node's place, in levels those of a node.
-func (p *Pricer) swap(o *outline, at int, c tasks.Choice, n float64) (stage, bool) {
+func (p *Pricer) swap(o *outline, at int, w way, n float64) (stage, bool) {
 	inside, nodes, each, pieces := o.inside[at], float64(p.on.Nodes()), float64(p.together), 1.0
 	all := o.on.Depth() == 1 || p.on.Size() == p.on.Nodes() // with all
 	lanes := 1.0
@@ -25,14 +24,14 @@ func (p *Pricer) swap(o *outline, at int, c tasks.Choice, n float64) (stage, boo
 	default:
 		pieces = each * each
 	}
-	g, ok := p.group(o, at, c, float64(p.request.Bytes())*pieces)
+	g, ok := p.group(o, at, w, float64(p.request.Bytes())*pieces)
 	if !ok {
 		return stage{}, false
 	}
-	s := newShare(&g, c, pieces*n)
+	s := newShare(&g, &w, pieces*n)
 	switch {
 	case !inside || s == nil:
-		return (&exchange{group: g, lanes: lanes, skew: 1}).swapped(c, n, pieces)
+		return (&exchange{group: g, lanes: lanes, skew: 1}).swapped(&w, n, pieces)
 	case o.shape == tasks.Han && !all: // its leader gathers or scatters
 		return s.stage(o.phases[at].Kind.Op)
 	default:
@@ -41,25 +40,25 @@ func (p *Pricer) swap(o *outline, at int, c tasks.Choice, n float64) (stage, boo
 }
 
 // swapped is an alltoall of messages of so many pieces of n bytes.
-func (x *exchange) swapped(c tasks.Choice, n, pieces float64) (stage, bool) {
+func (x *exchange) swapped(w *way, n, pieces float64) (stage, bool) {
 	message := pieces * n
-	if !goesWhole(c, message) || x.size < 2 {
+	if !w.goesWhole(message) || x.size < 2 {
 		return stage{}, false
 	}
-	switch {
-	case c.Algorithm == submodules.Linear:
+	switch w.Schedule {
+	case submodules.AllAtOnce, submodules.StarTree: // its leader is as busy as all would be
 		x.everybody(message)
 		x.repack(float64(x.size-1), n, pieces)
 		// Beyond so many partners messages come before they are expected, and are kept.
-		if more := x.size - 1 - adapt.MaxPartners; more > 0 && message <= x.lead && c.Submodule == submodules.Adapt {
+		if more := x.size - 1 - w.AtOnce; w.AtOnce > 0 && more > 0 && message <= x.lead {
 			kept := work(float64(more) * 2 * x.copies(message))
 			x.first, x.busy = x.first.plus(kept), x.busy.plus(kept)
 		}
-	case c.Algorithm == submodules.Pairwise:
+	case submodules.OneByOne:
 		x.oneByOne(message)
 		x.repack(float64(x.size-1), n, pieces)
-	case c.Submodule == submodules.NBC && c.Algorithm == submodules.Bruck:
-		x.digits(or(c.N, 2), message)
+	case submodules.DistanceDoubling:
+		x.digits(max(w.number, 2), message)
 	default:
 		return stage{}, false
 	}

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/tierflow/tierflow/submodules"
-	"github.com/tierflow/tierflow/submodules/trees"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -16,8 +15,8 @@ type tree struct {
 	op    tasks.Collective
 	limbs func(size int) []limb // of a place whose tree has so many places, the largest first
 	known map[int]Terms         // longest paths by size
-	kind  tasks.Choice          // without an inner segment
-	count map[tasks.Choice]int  // of what [tree.across] has counted, by kind
+	kind  way                   // without an inner segment
+	count map[way]int           // of what [tree.across] has counted, by kind
 }
 
 // limb is the tree of a child: how many places away it begins, and how many it has.
@@ -267,35 +266,28 @@ func (t *tree) meetings(chains []limb) int {
 }
 
 // stage returns what an algorithm takes.
-func (t *tree) stage(c tasks.Choice) (stage, bool) {
-	if !goesWhole(c, t.n) || t.size < 2 {
+func (t *tree) stage(w *way) (stage, bool) {
+	if !w.goesWhole(t.n) || t.size < 2 {
 		return stage{}, false
 	}
 	parted := t.op == tasks.Gather || t.op == tasks.Scatter
-	t.kind = c
-	t.kind.Inner = 0
-	switch c.Algorithm {
-	case submodules.Binomial, "":
-		return t.grown(digits(or(c.N, 2))), true
-	case submodules.KNomial:
-		return t.grown(digits(or(c.N, trees.Radix))), true
-	case submodules.Binary:
-		return t.grown(evenly(or(c.N, 2))), true
-	case submodules.Linear:
-		if parted || c.Submodule == submodules.NBC {
-			c.N = t.size
-		}
-		return t.grown(evenly(or(c.N, trees.MaxFan))), true
-	case submodules.Chain:
-		return t.chains(1), !parted
-	case submodules.KChain:
-		return t.chains(or(c.N, trees.Chains)), !parted
-	case submodules.Rabenseifner:
+	t.kind = *w
+	t.kind.inner = 0
+	switch w.Schedule {
+	case submodules.DigitTree:
+		return t.grown(digits(max(w.number, 2))), true
+	case submodules.FanTree:
+		return t.grown(evenly(w.number)), true
+	case submodules.StarTree:
+		return t.grown(evenly(t.size)), true
+	case submodules.ChainTree:
+		return t.chains(max(w.number, 1)), !parted
+	case submodules.HalvingDoubling:
 		x := &exchange{group: t.group, lanes: 1, skew: 1}
 		x.rabenseifner(t.n, false)
 		return x.loads(), t.op == tasks.Reduce
-	case submodules.Blocks:
-		return t.blocks(float64(c.Inner)), true
+	case submodules.CirculantGraph:
+		return t.blocks(w.inner), true
 	}
 	return stage{}, false
 }

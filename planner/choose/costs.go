@@ -14,7 +14,7 @@ type taskCosts struct{ *price.Pricer } // nil: there are none
 
 // costs returns those that p was decided by.
 func (p *Prices) costs() taskCosts {
-	pricer, err := price.New(p.machine.Machine, p.on, p.as)
+	pricer, err := price.New(p.machine.Machine, p.on, p.as, p.registry)
 	if err != nil {
 		return taskCosts{}
 	}

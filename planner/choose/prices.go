@@ -12,6 +12,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/priced"
 	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -58,7 +59,7 @@ func (m *Machine) Check(t *levels.Topology) error {
 	if m == nil || m.Machine == nil {
 		return nil
 	}
-	if _, err := price.New(m.Machine, t, tasks.Request{Coll: tasks.Barrier}); err != nil {
+	if _, err := price.New(m.Machine, t, tasks.Request{Coll: tasks.Barrier}, nil); err != nil {
 		return fmt.Errorf("%s: %w", m.Origin, err)
 	}
 	return nil
@@ -66,7 +67,7 @@ func (m *Machine) Check(t *levels.Topology) error {
 
 // Choose asks for the cheapest plan, unless something is forced.
 func (m *Machine) Choose(q *Question) (Answer, error) {
-	p := &Prices{machine: m, on: q.On, asked: q.Request, as: q.Request, Choice: priced.Choice{Ruled: true}}
+	p := &Prices{machine: m, on: q.On, asked: q.Request, as: q.Request, registry: q.Registry, Choice: priced.Choice{Ruled: true}}
 	if m.Machine == nil || q.Forced.String() != "" {
 		return p, nil
 	}
@@ -104,6 +105,8 @@ type Prices struct {
 	on      *levels.Topology
 	as      tasks.Request // stands for asked; often the same
 	asked   tasks.Request
+
+	registry submodules.Registry
 }
 
 // Plan returns the cheapest plan, if it is not the rule's.

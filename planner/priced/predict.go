@@ -16,7 +16,7 @@ const predictSteps = 4_000_000
 // bytes on the slowest link. A machine without a link that the topology needs is an error.
 func Predict(m *machine.Machine, asked *rule.Asked, plan tasks.Plan, reg submodules.Registry) (Priced, error) {
 	one := Priced{Plan: plan}
-	p, err := price.New(m, asked.On, asked.Request)
+	p, err := price.New(m, asked.On, asked.Request, reg)
 	if err != nil {
 		return one, err
 	}

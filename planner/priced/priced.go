@@ -54,7 +54,7 @@ const maxPlans = 4
 func Choose(m *machine.Machine, asked *rule.Asked, ruled tasks.Plan, reg submodules.Registry, margin float64) (Choice, error) {
 	r, t := asked.Request, asked.On
 	c := Choice{Ruled: true, Rule: Priced{Plan: ruled}}
-	p, err := price.New(m, t, r)
+	p, err := price.New(m, t, r, reg)
 	if err != nil {
 		return c, err
 	}

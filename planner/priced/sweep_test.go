@@ -136,7 +136,7 @@ func (y *tally) add(t *testing.T, c *cell, most int64) {
 		}
 		if y.worst = max(y.worst, over); over > 1.1 {
 			y.beyond++
-			prices, err := price.New(machinetest.Speeds[speed].Machine(), topo, r)
+			prices, err := price.New(machinetest.Speeds[speed].Machine(), topo, r, all.Submodules())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -161,7 +161,7 @@ func (k *knowledge) pricedMachine() *machine.Machine {
 // it, or else the geometric mean of all.
 func (k *knowledge) priors(i int) []float64 {
 	ns := make([]float64, len(k.candidates[i]))
-	p, err := price.New(k.pricedMachine(), k.topology, k.requests[i])
+	p, err := price.New(k.pricedMachine(), k.topology, k.requests[i], k.space.Registry)
 	if err != nil {
 		return ns
 	}
@@ -293,7 +293,7 @@ func (l *learning) resize(j job) job {
 	if _, known := j.of.known[pointKey(r, plan)]; known {
 		return j
 	}
-	p, err := price.New(j.of.pricedMachine(), j.of.topology, r)
+	p, err := price.New(j.of.pricedMachine(), j.of.topology, r, j.of.space.Registry)
 	if err != nil {
 		return j
 	}

@@ -31,7 +31,7 @@ func (s Space) tooDear(plans []tasks.Plan, r tasks.Request, t *levels.Topology) 
 	if s.Machine == nil || !s.Heuristics {
 		return why
 	}
-	p, err := price.New(s.Machine, t, r)
+	p, err := price.New(s.Machine, t, r, s.Registry)
 	if err != nil {
 		return why // it doesn't describe these links
 	}

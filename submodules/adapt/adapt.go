@@ -8,6 +8,8 @@
 package adapt
 
 import (
+	"maps"
+
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/trees"
 	"github.com/tierflow/tierflow/tasks"
@@ -37,15 +39,17 @@ var algorithms = submodules.Catalogue[lowering]{
 	rooted(submodules.Binomial, knomials, submodules.Algorithm{
 		Doc: "log2(n) rounds deep, the root sends log2(n) times", Source: "ADAPT, HPDC 2018; coll/adapt binomial",
 		Number: submodules.Number{Meaning: "radix of the ranks' digits", Usual: 2, Worth: []int{4}},
-		Traits: treeTraits(submodules.Doublings, submodules.Doublings),
+		Traits: treeTraits(submodules.DigitTree, submodules.Doublings, submodules.Doublings),
 	}),
 	chain(),
 	rooted(submodules.KChain, trees.KChains, submodules.Algorithm{
 		Doc: "four parallel chains below the root, a quarter as long", Source: "coll/adapt chain, coll/tuned chain",
+		Traits: treeTraits(submodules.ChainTree, 0, 0),
 		Number: submodules.Number{Meaning: "chains", Usual: trees.Chains, Worth: []int{2, 8}},
 	}),
 	rooted(submodules.Binary, trees.Fans, submodules.Algorithm{
 		Doc: "each rank feeds two, whatever the size of the group", Source: "coll/adapt binary, coll/tuned binary_tree",
+		Traits: treeTraits(submodules.FanTree, 0, 0),
 		Number: submodules.Number{Meaning: "ranks that each feeds", Usual: 2, Worth: []int{3, 4}},
 	}),
 	linear(),
@@ -55,9 +59,9 @@ var algorithms = submodules.Catalogue[lowering]{
 			Doc:   "each passes on to the next what it gets, piece by piece",
 			Needs: []submodules.Restriction{submodules.NeedsCommutative},
 			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
-				tasks.Allreduce:     {Rounds: submodules.TwiceOthers, Partners: submodules.Neighbours},
-				tasks.Allgather:     {Rounds: submodules.Others, Partners: submodules.Neighbours},
-				tasks.ReduceScatter: {Rounds: submodules.Others, Partners: submodules.Neighbours},
+				tasks.Allreduce:     {Schedule: submodules.AroundRing, Rounds: submodules.TwiceOthers, Partners: submodules.Neighbours},
+				tasks.Allgather:     {Schedule: submodules.AroundRing, Rounds: submodules.Others, Partners: submodules.Neighbours},
+				tasks.ReduceScatter: {Schedule: submodules.AroundRing, Rounds: submodules.Others, Partners: submodules.Neighbours},
 			}},
 		},
 		Lower: map[tasks.Collective]lowering{
@@ -69,7 +73,7 @@ var algorithms = submodules.Catalogue[lowering]{
 			Name: submodules.Direct, Tree: true, Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005, 4.2: pairwise exchange, without rounds",
 			Doc: "all send each its part at once, and combine what comes along the tree over ranks: for order=tree",
 			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
-				tasks.ReduceScatter: {Rounds: submodules.Others, Partners: submodules.Others},
+				tasks.ReduceScatter: {Schedule: submodules.AllAtOnce, Rounds: submodules.Others, Partners: submodules.Others},
 			}},
 		},
 		Lower: map[tasks.Collective]lowering{tasks.ReduceScatter: directReduceScatter},
@@ -79,7 +83,7 @@ var algorithms = submodules.Catalogue[lowering]{
 			Name: submodules.Pairwise, Source: "Fagg et al., EuroPVM/MPI 2006, 6.2: switchable alltoallv",
 			Doc: "one exchange after the other; messages up to the plan's eager=… leave at once",
 			Traits: submodules.Traits{Eager: true, Traffic: map[tasks.Collective]submodules.Traffic{
-				tasks.Alltoall: {Partners: submodules.Others},
+				tasks.Alltoall: {Schedule: submodules.OneByOne, Partners: submodules.Others},
 			}},
 		},
 		Lower: map[tasks.Collective]lowering{tasks.Alltoall: pairwiseAlltoall},
@@ -96,7 +100,7 @@ var algorithms = submodules.Catalogue[lowering]{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.InOrderBinomial, Tree: true, Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005, rooted at the lowest rank",
 			Doc:    "binomial tree over the ranks as they are numbered: for order=tree, under any leader",
-			Traits: submodules.Traits{InOrder: true, Like: submodules.Binomial, Share: 1, Traffic: submodules.Alike(submodules.Doublings, submodules.Doublings, tasks.Reduce)},
+			Traits: submodules.Traits{InOrder: true, Like: submodules.Binomial, Share: 1, Traffic: submodules.Alike(0, submodules.Doublings, submodules.Doublings, tasks.Reduce)},
 		},
 		Lower: map[tasks.Collective]lowering{tasks.Reduce: inOrderReduce(trees.Binomial, func(int) int { return 0 })},
 	},
@@ -114,8 +118,8 @@ var algorithms = submodules.Catalogue[lowering]{
 func knomials(radix int) trees.Shape { return trees.Knomials(max(radix, 2)) }
 
 // treeTraits are those of a tree, in all that goes along one.
-func treeTraits(rounds, partners submodules.Growth) submodules.Traits {
-	return submodules.Traits{Traffic: submodules.Alike(rounds, partners, tasks.Bcast, tasks.Reduce, tasks.Prefix)}
+func treeTraits(schedule submodules.Schedule, rounds, partners submodules.Growth) submodules.Traits {
+	return submodules.Traits{Traffic: submodules.Alike(schedule, rounds, partners, tasks.Bcast, tasks.Reduce, tasks.Prefix)}
 }
 
 // rooted is the algorithm that goes along a tree rooted at the leader, whose shape depends on
@@ -141,7 +145,7 @@ func rooted(name string, shapes func(number int) trees.Shape, a submodules.Algor
 func chain() entry {
 	a := rooted(submodules.Chain, func(int) trees.Shape { return trees.Chain }, submodules.Algorithm{
 		Doc: "each rank feeds the next; best when many segments fill it", Source: "ADAPT, HPDC 2018; coll/adapt pipeline", InTurn: true,
-		Traits: submodules.Traits{Traffic: submodules.Alike(submodules.Others, submodules.Neighbours, tasks.Bcast, tasks.Reduce, tasks.Prefix, tasks.Scan, tasks.Exscan)},
+		Traits: submodules.Traits{Traffic: submodules.Alike(submodules.ChainTree, submodules.Others, submodules.Neighbours, tasks.Bcast, tasks.Reduce, tasks.Prefix, tasks.Scan, tasks.Exscan)},
 	})
 	a.Lower[tasks.Scan], a.Lower[tasks.Exscan] = chainScan, chainScan
 	return a
@@ -152,15 +156,14 @@ func linear() entry {
 	a := rooted(submodules.Linear, trees.Linears, submodules.Algorithm{
 		Doc: "the root feeds all, up to 32 of them directly", Source: "coll/adapt linear",
 		Number: submodules.Number{Meaning: "ranks that each feeds in a bcast, reduce or prefix", Usual: trees.MaxFan},
-		Traits: treeTraits(submodules.Others, submodules.Others),
+		Traits: treeTraits(submodules.FanTree, submodules.Others, submodules.Others),
 	})
 	a.Lower[tasks.Gather], a.Lower[tasks.Scatter], a.Lower[tasks.Allgather] = linearGather, linearScatter, linearAllgather
 	a.Lower[tasks.Alltoall], a.Lower[tasks.Neighbors] = linearAlltoall, linearAlltoall
-	for _, op := range []tasks.Collective{tasks.Gather, tasks.Scatter, tasks.Allgather} {
-		a.Traffic[op] = submodules.Traffic{Rounds: submodules.Others, Partners: submodules.Others}
-	}
+	maps.Copy(a.Traffic, submodules.Alike(submodules.StarTree, submodules.Others, submodules.Others, tasks.Gather, tasks.Scatter))
+	maps.Copy(a.Traffic, submodules.Alike(submodules.AllAtOnce, submodules.Others, submodules.Others, tasks.Allgather))
 	for _, op := range []tasks.Collective{tasks.Alltoall, tasks.Neighbors} {
-		a.Traffic[op] = submodules.Traffic{Partners: submodules.Others}
+		a.Traffic[op] = submodules.Traffic{Schedule: submodules.AllAtOnce, Partners: submodules.Others, AtOnce: maxPartners}
 	}
 	return a
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// MaxPartners bounds the ranks of other nodes, and those of its own, that a rank exchanges
+// maxPartners bounds the ranks of other nodes, and those of its own, that a rank exchanges
 // with at once in an alltoall: memory and posted receives don't grow with the ranks.
-const MaxPartners = 16
+const maxPartners = 16
 
 // linearAlltoall: all exchange with all, those of other nodes first: the wire is slower.
 // All take their partners in the order of a tournament's rounds. So what is to be sent to
@@ -38,8 +38,8 @@ func linearAlltoall(e *submodules.Emitter, c *submodules.Call) {
 type exchanges struct {
 	e          *submodules.Emitter
 	c          *submodules.Call
-	sent, came [MaxPartners]dag.ID
-	rooms      [MaxPartners]tasks.Span // where what comes waits, if it can't go to its place
+	sent, came [maxPartners]dag.ID
+	rooms      [maxPartners]tasks.Span // where what comes waits, if it can't go to its place
 	n          int                     // so far
 }
 
@@ -48,8 +48,8 @@ func (x *exchanges) with(member int) {
 	if len(x.c.Out[member])+len(x.c.In[member]) == 0 {
 		return
 	}
-	turn, maySend, mayReceive := x.n%MaxPartners, submodules.None, submodules.None
-	if x.n >= MaxPartners {
+	turn, maySend, mayReceive := x.n%maxPartners, submodules.None, submodules.None
+	if x.n >= maxPartners {
 		maySend, mayReceive = x.sent[turn], x.came[turn]
 	}
 	x.n++

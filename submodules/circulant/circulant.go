@@ -52,11 +52,11 @@ var algorithms = submodules.Catalogue[lowering]{
 			// Blocks and frames together fill packets: a sixteenth less than powers of two.
 			Inners: []int64{2 << 10, 6 << 10, 10 << 10, 15 << 10, 30 << 10},
 			Traits: submodules.Traits{Ways: submodules.Doublings, Traffic: map[tasks.Collective]submodules.Traffic{
-				tasks.Bcast:         {Rounds: submodules.Doublings, Partners: submodules.Doublings},
-				tasks.Reduce:        {Rounds: submodules.Doublings, Partners: submodules.Doublings},
-				tasks.Allgather:     {Rounds: submodules.Doublings},
-				tasks.ReduceScatter: {Rounds: submodules.Doublings},
-				tasks.Allreduce:     {Rounds: submodules.TwiceDoublings},
+				tasks.Bcast:         {Schedule: submodules.CirculantGraph, Rounds: submodules.Doublings, Partners: submodules.Doublings},
+				tasks.Reduce:        {Schedule: submodules.CirculantGraph, Rounds: submodules.Doublings, Partners: submodules.Doublings},
+				tasks.Allgather:     {Schedule: submodules.CirculantGraph, Rounds: submodules.Doublings},
+				tasks.ReduceScatter: {Schedule: submodules.CirculantGraph, Rounds: submodules.Doublings},
+				tasks.Allreduce:     {Schedule: submodules.CirculantGraph, Rounds: submodules.TwiceDoublings},
 			}},
 		},
 		Lower: map[tasks.Collective]lowering{

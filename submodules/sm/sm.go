@@ -32,21 +32,23 @@ func (SM) Doc() string {
 // Reach says that all ranks must share memory.
 func (SM) Reach() submodules.Reach { return submodules.SharedNode }
 
-// Algorithms lists them.
-func (SM) Algorithms() []submodules.Algorithm {
-	ops := star.Operations()
-	return []submodules.Algorithm{
-		{
-			Name: submodules.Slots, Inner: true, InTurn: true, Ops: ops, Source: "HAN, III",
-			Doc:   "every rank speaks with the leader through slots; an inner segment overlaps in and out",
-			Needs: []submodules.Restriction{submodules.NeedsRootFirst},
-		},
-		{
-			Name: submodules.Rings, Inner: true, InTurn: true, Ops: ops, Source: "coll/sm's fragments; HAN, III",
-			Doc: "inner segments stream between the leader and every rank through a ring of each pair; keeps the order of ranks under any leader",
-		},
-	}
+// algorithms are the catalogue.
+var algorithms = []submodules.Algorithm{
+	{
+		Name: submodules.Slots, Inner: true, InTurn: true, Ops: star.Operations(), Source: "HAN, III",
+		Doc:    "every rank speaks with the leader through slots; an inner segment overlaps in and out",
+		Needs:  []submodules.Restriction{submodules.NeedsRootFirst},
+		Traits: submodules.Traits{Traffic: star.Traffic(), Handed: submodules.Slotted},
+	},
+	{
+		Name: submodules.Rings, Inner: true, InTurn: true, Ops: star.Operations(), Source: "coll/sm's fragments; HAN, III",
+		Doc:    "inner segments stream between the leader and every rank through a ring of each pair; keeps the order of ranks under any leader",
+		Traits: submodules.Traits{Traffic: star.Traffic(), Handed: submodules.Posted},
+	},
 }
+
+// Algorithms lists them.
+func (SM) Algorithms() []submodules.Algorithm { return algorithms }
 
 // media are the ways of the algorithms.
 var media = map[string]star.Medium{

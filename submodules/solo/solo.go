@@ -28,23 +28,26 @@ func (Solo) Doc() string { return "one-sided single copy, reduce on read (HAN, I
 // Reach says that all ranks must share memory.
 func (Solo) Reach() submodules.Reach { return submodules.SharedNode }
 
-// Algorithms lists them.
-func (Solo) Algorithms() []submodules.Algorithm {
-	return []submodules.Algorithm{
-		{
-			Name: submodules.Linear, Inner: true, InTurn: true, Source: "HAN, III",
-			Doc:   "members read from the leader; the leader reduces or reads from the members",
-			Ops:   star.Operations(),
-			Needs: []submodules.Restriction{submodules.NeedsRootFirst},
-		},
-		{
-			Name: submodules.Slices, Source: "Rabenseifner's reduce-scatter and gather, on reads",
-			Doc:   "every rank reduces its slice from all, the leader collects the slices",
-			Ops:   []tasks.Collective{tasks.Reduce},
-			Needs: []submodules.Restriction{submodules.NeedsCommutative},
-		},
-	}
+// algorithms are the catalogue.
+var algorithms = []submodules.Algorithm{
+	{
+		Name: submodules.Linear, Inner: true, InTurn: true, Source: "HAN, III",
+		Doc:    "members read from the leader; the leader reduces or reads from the members",
+		Ops:    star.Operations(),
+		Needs:  []submodules.Restriction{submodules.NeedsRootFirst},
+		Traits: submodules.Traits{Traffic: star.Traffic(), Handed: submodules.Read},
+	},
+	{
+		Name: submodules.Slices, Source: "Rabenseifner's reduce-scatter and gather, on reads",
+		Doc:    "every rank reduces its slice from all, the leader collects the slices",
+		Ops:    []tasks.Collective{tasks.Reduce},
+		Needs:  []submodules.Restriction{submodules.NeedsCommutative},
+		Traits: submodules.Traits{Handed: submodules.Read},
+	},
 }
+
+// Algorithms lists them.
+func (Solo) Algorithms() []submodules.Algorithm { return algorithms }
 
 // Lower emits one task by reads.
 func (Solo) Lower(e *submodules.Emitter, c *submodules.Call) error {

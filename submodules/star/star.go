@@ -5,6 +5,7 @@ package star
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/levels"
@@ -37,6 +38,14 @@ func Operations() []tasks.Collective {
 	for i, l := range lowerings {
 		all[i] = l.op
 	}
+	return all
+}
+
+// Traffic returns that of the operations of [Lower] that have a schedule. How many messages there are follows
+// from the medium.
+func Traffic() map[tasks.Collective]submodules.Traffic {
+	all := submodules.Alike(submodules.StarTree, 0, 0, tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Prefix)
+	maps.Copy(all, submodules.Alike(submodules.AllAtOnce, 0, 0, tasks.Allgather, tasks.ReduceScatter, tasks.Alltoall, tasks.Neighbors))
 	return all
 }
 

@@ -30,8 +30,11 @@ func Run(t *testing.T, s submodules.Submodule) {
 			u := underTest{s, a, op, maxGroup}
 			report(a.Name+"/"+op.String()+"/groups", u.groups)
 			report(a.Name+"/"+op.String()+"/levels", u.levels)
+			report(a.Name+"/"+op.String()+"/hand", u.hand)
 			if s.Reach() == submodules.Anywhere { // others share memory, and send few messages
 				report(a.Name+"/"+op.String()+"/traits", u.traits)
+			} else if a.Handed == submodules.Posted {
+				report(a.Name+"/"+op.String()+"/schedule", u.schedule)
 			}
 		}
 	}

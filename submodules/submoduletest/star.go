@@ -24,10 +24,14 @@ func (star) Reach() submodules.Reach { return submodules.Anywhere }
 var exchanges = tasks.CollectivesWith(tasks.Collective.Exchanges)
 
 func (star) Algorithms() []submodules.Algorithm {
-	traffic := submodules.Alike(submodules.Others, submodules.Others, tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Prefix, tasks.Scan, tasks.Exscan)
-	for _, op := range append([]tasks.Collective{tasks.Allgather, tasks.ReduceScatter, tasks.Allreduce}, exchanges...) {
-		traffic[op] = submodules.Traffic{Partners: submodules.Others}
+	traffic := submodules.Alike(submodules.StarTree, submodules.Others, submodules.Others, tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Prefix)
+	for _, op := range []tasks.Collective{tasks.Scan, tasks.Exscan} {
+		traffic[op] = submodules.Traffic{Rounds: submodules.Others, Partners: submodules.Others}
 	}
+	for _, op := range append([]tasks.Collective{tasks.Allgather, tasks.ReduceScatter}, exchanges...) {
+		traffic[op] = submodules.Traffic{Schedule: submodules.AllAtOnce, Partners: submodules.Others}
+	}
+	traffic[tasks.Allreduce] = submodules.Traffic{Partners: submodules.Others}
 	return []submodules.Algorithm{{
 		Traits: submodules.Traits{Traffic: traffic},
 		Name:   "star", Doc: "one round", Source: "none",

@@ -38,7 +38,7 @@ func (u underTest) traits() error {
 	return errors.Join(
 		u.follows("rounds", says.Rounds, sizes, rounds, folds),
 		u.follows("partners", says.Partners, sizes, partners, folds),
-		u.folding(), u.inOrder(), u.ways(), u.like(), u.usual(),
+		u.schedule(), u.folding(), u.inOrder(), u.ways(), u.like(), u.usual(),
 	)
 }
 

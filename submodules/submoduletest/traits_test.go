@@ -20,6 +20,10 @@ func TestWrongTraits(t *testing.T) {
 		{tasks.Bcast, traffic(submodules.Doublings, submodules.Others), "its rounds are said to be ⌈log2 n⌉, but are [1 2 3"},
 		{tasks.Bcast, traffic(0, submodules.Others), "its rounds are said to have no closed form, but are n-1"},
 		{tasks.Bcast, traffic(submodules.Others, submodules.Neighbours), "its partners are said to be min(2, n-1), but are [1 2 3"},
+		{tasks.Bcast, scheduled(tasks.Bcast, submodules.DigitTree, 0), "its schedule is said to be tree of digits: 4 ranks then send and hear"},
+		{tasks.Allgather, scheduled(tasks.Allgather, submodules.OneByOne, 0), "said to expect messages of 1 partners at once, but expects those of 2"},
+		{tasks.Allgather, scheduled(tasks.Allgather, submodules.AllAtOnce, 4), "said to expect messages of 4 partners at once, but expects those of 5"},
+		{tasks.Allreduce, scheduled(tasks.Allreduce, submodules.AroundRing, 0), "its schedule is said to be ring: 3 ranks"},
 		{tasks.Allreduce, func(a *submodules.Algorithm) { a.Folds = true }, "Folds is true, but some rank of 8 speaks with"},
 		{tasks.Reduce, func(a *submodules.Algorithm) { a.InOrder = true }, "InOrder is true, but 0 edges among 9 ranks"},
 		{tasks.Bcast, func(a *submodules.Algorithm) { a.Ways = submodules.Doublings }, "its ways are said to be ⌈log2 n⌉, but are [1 1 1"},
@@ -38,10 +42,27 @@ func TestWrongTraits(t *testing.T) {
 	}
 }
 
+// A submodule over links whose row says that ranks read each other's memory is a complaint.
+func TestWrongHand(t *testing.T) {
+	s := named{broken{algorithms: func(a *submodules.Algorithm) { a.Handed = submodules.Read }, lower: byNumber}}
+	if err := (underTest{s, s.Algorithms()[0], tasks.Bcast, maxGroup}).hand(); err == nil || err.Error() != "the trait Handed is read, but data is by link" {
+		t.Errorf("got %v", err)
+	}
+}
+
 // traffic gives an algorithm's bcast other traffic.
 func traffic(rounds, partners submodules.Growth) func(a *submodules.Algorithm) {
 	return func(a *submodules.Algorithm) {
-		a.Traffic[tasks.Bcast] = submodules.Traffic{Rounds: rounds, Partners: partners}
+		a.Traffic[tasks.Bcast] = submodules.Traffic{Schedule: submodules.StarTree, Rounds: rounds, Partners: partners}
+	}
+}
+
+// scheduled gives an algorithm another schedule of an operation, with so many partners at once.
+func scheduled(op tasks.Collective, s submodules.Schedule, atOnce int) func(a *submodules.Algorithm) {
+	return func(a *submodules.Algorithm) {
+		one := a.Traffic[op]
+		one.Schedule, one.AtOnce = s, atOnce
+		a.Traffic[op] = one
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/tierflow/tierflow/costs/price"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -164,22 +165,22 @@ func (s *Set) prices(m *machine.Machine) ([][]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([][]float64, len(s.Points))
+	ns := make([][]float64, len(s.Points))
 	for i, row := range s.Points {
 		on, err := levels.Parse(fmt.Sprintf("%dx%d", row.Nodes, row.PerNode))
 		if err != nil {
 			return nil, err
 		}
-		p, err := price.New(m, on, request(coll, row.Bytes))
+		p, err := price.New(m, on, request(coll, row.Bytes), all.Submodules())
 		if err != nil {
 			return nil, err
 		}
-		all[i] = make([]float64, len(s.Plans))
+		ns[i] = make([]float64, len(s.Plans))
 		for k, plan := range s.parsed {
 			if one, known := p.Plan(plan); known && row.NS[k] > 0 {
-				all[i][k] = one.NS
+				ns[i][k] = one.NS
 			}
 		}
 	}
-	return all, nil
+	return ns, nil
 }
