@@ -36,7 +36,7 @@ type control struct {
 	errands []errand                   // for ranks that the job's control plane doesn't reach
 	dying   map[levels.Rank]error      // what ranks that are about to die have said
 	losses  map[levels.Rank]error      // of ranks that the control plane has lost
-	letters map[levels.Rank][][]byte   // for ranks that only a connection of their own reaches, see sendLetter
+	letters map[levels.Rank]*postbag   // for ranks that only a connection of their own reaches, see sendLetter
 	takers  sync.WaitGroup
 	carried chan struct{} // closed when there are none any more; nil: nobody carries any
 }

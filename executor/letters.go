@@ -1,13 +1,19 @@
 package executor
 
 import (
+	"bytes"
 	"slices"
+	"time"
 
 	"github.com/tierflow/tierflow/levels"
 )
 
 // mostLetters bounds those that wait for one rank. What is lost is said again.
 const mostLetters = 16
+
+// letterRest is for how long a letter that was sent isn't sent again. A connection takes some ms, and
+// some tenths of a second where all ranks share few processors: more of them only take longer.
+const letterRest = 400 * time.Millisecond
 
 // sendBallot sends a message of an agreement. A rank that counts as lost may live: it must hear that
 // it is excluded.
@@ -19,39 +25,73 @@ func (c *control) sendBallot(to levels.Rank, n note) {
 }
 
 // sendLetter sends a message over a connection of its own, after those before it. Others' letters don't
-// wait for one to a host that is silent.
+// wait for one to a host that is silent. One that waits, or was carried a moment ago, is not sent again.
 func (c *control) sendLetter(to levels.Rank, b []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended.Load() {
 		return
 	}
-	list, busy := c.letters[to]
-	if len(list) == mostLetters {
-		list = list[1:]
-	}
 	if c.letters == nil {
-		c.letters = map[levels.Rank][][]byte{}
+		c.letters = map[levels.Rank]*postbag{}
 	}
-	c.letters[to] = append(list, b)
-	if !busy {
-		c.takers.Go(func() { c.carryLetters(to) })
+	bag := c.letters[to]
+	if bag == nil {
+		bag = &postbag{}
+		c.letters[to] = bag
+	}
+	if bag.has(b) {
+		return
+	}
+	if len(bag.waiting) == mostLetters {
+		bag.waiting = bag.waiting[1:]
+	}
+	bag.waiting = append(bag.waiting, b)
+	if !bag.busy {
+		bag.busy = true
+		c.takers.Go(func() { c.carryLetters(to, bag) })
 	}
 }
 
 // carryLetters carries the letters to one rank until there are none.
-func (c *control) carryLetters(to levels.Rank) {
+func (c *control) carryLetters(to levels.Rank, bag *postbag) {
 	for {
 		c.mu.Lock()
-		list := c.letters[to]
-		if len(list) == 0 || c.ended.Load() {
-			delete(c.letters, to)
+		if bag.busy = len(bag.waiting) > 0 && !c.ended.Load(); !bag.busy {
 			c.mu.Unlock()
 			return
 		}
-		letter := list[0]
-		c.letters[to] = list[1:]
+		letter := bag.waiting[0]
+		bag.waiting, bag.carried = bag.waiting[1:], append(bag.carried, carriedLetter{letter, time.Now()})
+		bag.carried = bag.carried[max(0, len(bag.carried)-mostLetters):]
 		c.mu.Unlock()
-		_ = c.deliverBy(c.job.Recall, errand{to, ballotControl, letter}) // who can't be reached doesn't hear it
+		if err := c.deliverBy(c.job.Recall, errand{to, ballotControl, letter}); err != nil { // it may be tried again at once
+			c.mu.Lock()
+			bag.carried = bag.carried[:len(bag.carried)-1]
+			c.mu.Unlock()
+		}
 	}
+}
+
+// postbag is the letters to one rank.
+type postbag struct {
+	waiting [][]byte
+	carried []carriedLetter // the last ones
+	busy    bool            // one is being carried
+}
+
+// carriedLetter is a letter that was sent and, as far as the sender knows, has come.
+type carriedLetter struct {
+	letter []byte
+	begun  time.Time
+}
+
+// has reports whether a letter waits, or was sent within [letterRest].
+func (p *postbag) has(b []byte) bool {
+	for _, l := range p.carried {
+		if bytes.Equal(l.letter, b) && time.Since(l.begun) < letterRest {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.waiting, func(l []byte) bool { return bytes.Equal(l, b) })
 }

@@ -38,10 +38,12 @@ type Port struct {
 }
 
 const (
-	lookTime  = 50 * time.Millisecond // between two looks at who is lost
-	againTime = 50 * time.Millisecond // after which everything is said again; doubled each time. A round takes some ms
-	mostAgain = 2 * time.Second       // its limit
-	proofTime = time.Second           // for one proof
+	lookTime  = 10 * time.Millisecond  // between two looks at who is lost
+	againTime = 20 * time.Millisecond  // after which everything is said again: a round takes some ms,
+	againRank = 100 * time.Microsecond // or after this for each rank, if that is more
+	manyAgain = 50                     // times: from then on that is doubled. Ways around the lost ranks are found by then
+	mostAgain = 2 * time.Second        // its limit
+	proofTime = time.Second            // for one proof
 )
 
 // Voter is one rank's part in all its agreements. Its methods may be called by any goroutine.
@@ -240,15 +242,15 @@ func (m *Matter) do(what func(a *agree.Machine) []agree.Message) {
 	}
 }
 
+// superseded is what need not be said again to a rank that is told what comes after it.
+var superseded = map[agree.Kind]agree.Kind{agree.Propose: agree.Start, agree.Accepted: agree.Vote}
+
 // keep keeps what is said, for saying it again. The lock is held.
 func (m *Matter) keep(out []agree.Message) {
 	for _, msg := range out {
-		list := m.said[msg.To]
-		if i := slices.IndexFunc(list, func(old agree.Message) bool { return old.Kind == msg.Kind }); i >= 0 {
-			list[i] = msg
-		} else {
-			m.said[msg.To] = append(list, msg)
-		}
+		m.said[msg.To] = append(slices.DeleteFunc(m.said[msg.To], func(old agree.Message) bool {
+			return old.Kind == msg.Kind || old.Kind == superseded[msg.Kind]
+		}), msg)
 	}
 }
 
@@ -264,7 +266,8 @@ func (m *Matter) tend() {
 	v := m.voter
 	look := time.NewTicker(lookTime)
 	defer look.Stop()
-	wait := againTime
+	often := max(againTime, time.Duration(len(m.Members))*againRank)
+	wait, times := often, 0
 	again := time.Now().Add(wait)
 	for {
 		select {
@@ -273,7 +276,7 @@ func (m *Matter) tend() {
 		case <-m.known:
 			return
 		case <-m.nudge:
-			again, wait = time.Now(), againTime/2 // what was on its way through the lost rank is lost too
+			again, wait, times = time.Now(), often, 0 // what was on its way through the lost rank is lost too
 		case <-look.C:
 		}
 		m.update()
@@ -282,7 +285,9 @@ func (m *Matter) tend() {
 		open := m.isOpen()
 		var out []agree.Message
 		if now := time.Now(); open && !now.Before(again) {
-			wait = min(2*wait, mostAgain)
+			if times++; times > manyAgain {
+				wait = min(2*wait, mostAgain)
+			}
 			again = time.Now().Add(wait)
 			_, proven := m.machine.Lost()
 			for to, list := range m.said {
