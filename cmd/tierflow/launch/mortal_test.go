@@ -174,6 +174,9 @@ func (m *mortalState) retry(steps float64) error {
 	return c.Close()
 }
 
+// mortalTime is after how long a job counts as hanging. Most take some seconds.
+const mortalTime = 90 * time.Second
+
 // Processes die in steps, and while they and others shrink, retry, grow and sync; the next one often while the others are
 // at the one before. Those who are left, and who come in, end with the right sum. TIERFLOW_TEST_KILLS is how many must die,
 // TIERFLOW_TEST_SEED the first seed.
@@ -195,10 +198,10 @@ func TestMortal(t *testing.T) {
 		if n%3 == 2 {
 			kind, steps, restarts = inRetry, 30, 0
 		}
-		opts := Options{Program: rankLine(t, "mortal", kind, strconv.FormatUint(seed+n, 10), strconv.Itoa(steps)), MaxRestarts: restarts, Min: 1, Timeout: forever}
+		opts := Options{Program: rankLine(t, "mortal", kind, strconv.FormatUint(seed+n, 10), strconv.Itoa(steps)), MaxRestarts: restarts, Min: 1, Timeout: mortalTime}
 		opts.Hosts, opts.Launcher, opts.Oversubscribe = "a:3,b:3", launcherLocal, true
 		r := run(t, opts)
-		out := r.stdout.String()
+		out, before := r.stdout.String(), all
 		for _, phase := range regexp.MustCompile(`dies in (\w+)`).FindAllStringSubmatch(out, -1) {
 			died[phase[1]]++
 			all++
@@ -206,6 +209,7 @@ func TestMortal(t *testing.T) {
 		if right, wrong := count(out, "ends right: true"), count(out, "ends right: false"); r.status != 0 || r.err != nil || right == 0 || wrong > 0 {
 			t.Fatalf("%s, seed %d: status %d, %v; %d end with the right sum, %d with a wrong one:\n%s%s", kind, seed+n, r.status, r.err, right, wrong, out, r.stderr.String())
 		}
+		t.Logf("%s, seed %d: %d died, %v", kind, seed+n, all-before, r.took.Round(time.Millisecond))
 	}
 	t.Logf("%d processes died, seeds %d and on: %v", all, seed, strings.TrimPrefix(fmt.Sprint(died), "map"))
 }
