@@ -1,7 +1,6 @@
 package executor
 
 import (
-	"bytes"
 	"slices"
 	"time"
 
@@ -10,10 +9,6 @@ import (
 
 // mostLetters bounds those that wait for one rank. What is lost is said again.
 const mostLetters = 16
-
-// letterRest is for how long a letter that was sent isn't sent again. A connection takes some ms, and
-// some tenths of a second where all ranks share few processors: more of them only take longer.
-const letterRest = 400 * time.Millisecond
 
 // sendBallot sends a message of an agreement. A rank that counts as lost may live: it must hear that
 // it is excluded.
@@ -71,27 +66,4 @@ func (c *control) carryLetters(to levels.Rank, bag *postbag) {
 			c.mu.Unlock()
 		}
 	}
-}
-
-// postbag is the letters to one rank.
-type postbag struct {
-	waiting [][]byte
-	carried []carriedLetter // the last ones
-	busy    bool            // one is being carried
-}
-
-// carriedLetter is a letter that was sent and, as far as the sender knows, has come.
-type carriedLetter struct {
-	letter []byte
-	begun  time.Time
-}
-
-// has reports whether a letter waits, or was sent within [letterRest].
-func (p *postbag) has(b []byte) bool {
-	for _, l := range p.carried {
-		if bytes.Equal(l.letter, b) && time.Since(l.begun) < letterRest {
-			return true
-		}
-	}
-	return slices.ContainsFunc(p.waiting, func(l []byte) bool { return bytes.Equal(l, b) })
 }
