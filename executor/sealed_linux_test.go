@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -112,7 +113,9 @@ func TestSealedBetweenNodes(t *testing.T) {
 		if wrong > 0 {
 			t.Errorf("flipped behind %d bytes: %d ranks had wrong results", after, wrong)
 		}
-		if f.hit.Load() && !slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, seal.ErrDamaged) }) {
+		// A rank that hears of it from the other one first has its text.
+		named := func(err error) bool { return err != nil && strings.Contains(err.Error(), seal.ErrDamaged.Error()) }
+		if f.hit.Load() && !slices.ContainsFunc(errs, named) {
 			t.Errorf("flipped behind %d bytes: %v", after, errs)
 		}
 	}

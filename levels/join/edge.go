@@ -133,8 +133,14 @@ func (e *edge) sendKept() bool {
 		if err != nil && e.cause == nil && e.times == times {
 			e.cause = err
 		}
-		for err != nil && e.times == times && !e.over {
-			e.mended.Wait()
+		if err != nil {
+			// The reader of this edge mends it. It may wait to pass a frame on to an edge that is broken too, whose
+			// reader waits for this one.
+			e.out.loosen(true)
+			for e.times == times && !e.over {
+				e.mended.Wait()
+			}
+			e.out.loosen(false)
 		}
 	}
 	return !e.over

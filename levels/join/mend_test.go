@@ -50,7 +50,7 @@ func TestMend(t *testing.T) {
 				select {
 				case <-over:
 					return
-				case <-time.After(time.Duration(draw.IntN(40)) * time.Millisecond):
+				case <-time.After(time.Duration(draw.IntN(10)) * time.Millisecond):
 				}
 				if jobs[draw.IntN(n)].breakEdge(draw) {
 					breaks++

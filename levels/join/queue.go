@@ -13,6 +13,7 @@ type queue[T any] struct {
 	change sync.Cond
 	items  []T
 	closed bool
+	loose  bool // it takes more than limit: put doesn't wait
 	idle   bool // takeAll waits: what it returned before is done
 }
 
@@ -22,14 +23,22 @@ func newQueue[T any](limit int) *queue[T] {
 	return q
 }
 
-// put waits while the queue is full; false when it is closed.
+// put waits while the queue is full, unless it is loose; false when it is closed.
 func (q *queue[T]) put(item T) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.items) >= q.limit && !q.closed {
+	for len(q.items) >= q.limit && !q.closed && !q.loose {
 		q.change.Wait()
 	}
 	return q.add(item)
+}
+
+// loosen lets put go beyond the limit, or no more.
+func (q *queue[T]) loosen(loose bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.loose = loose
+	q.change.Broadcast()
 }
 
 // force goes beyond the limit, for items whose number is bounded elsewhere.
