@@ -17,7 +17,7 @@ type postbag struct {
 	busy    bool            // one is being carried
 }
 
-// carriedLetter is a letter that was sent and, as far as the sender knows, has come.
+// carriedLetter is a letter that is on its way or has come, as far as the sender knows.
 type carriedLetter struct {
 	letter []byte
 	begun  time.Time

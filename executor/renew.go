@@ -71,8 +71,8 @@ func (e *Endpoint) linkNumber(rank levels.Rank) (number uint32, ok bool) {
 	return 0, false
 }
 
-// RenewLink breaks what this rank shares with another one that lives, and then renews the link to it, so that it has a
-// number. It does nothing if it has that already. Any goroutine may call it.
+// RenewLink breaks what this rank shares with another one, which lives. Then it makes their link anew and gives it a
+// number. It does nothing if the link has that already. Any goroutine may call it.
 func (e *Endpoint) RenewLink(peer levels.Rank, number uint32, cause error) {
 	err := fmt.Errorf("%w: it and rank %d of the world: %w", ErrLink, e.rank, cause)
 	for told := false; ; told = true {

@@ -455,7 +455,7 @@ func TestCloseTimeout(t *testing.T) {
 	}
 }
 
-// Close, while it waits, says which rank has not come to it, and where that one stands.
+// While Close waits it says which rank has not come to it. It says where that one stands, too.
 func TestCloseNamesTheLate(t *testing.T) {
 	for _, perNode := range []int{1, 2} {
 		said := &lockedBuffer{}

@@ -41,7 +41,7 @@ const (
 	lookTime  = 10 * time.Millisecond  // between two looks at who is lost
 	againTime = 20 * time.Millisecond  // after which everything is said again: a round takes some ms,
 	againRank = 100 * time.Microsecond // or after this for each rank, if that is more
-	manyAgain = 50                     // times: from then on that is doubled. Ways around the lost ranks are found by then
+	oftenTime = time.Second            // for so long; then that is doubled each time. Ways around the lost ranks are found by then
 	mostAgain = 2 * time.Second        // its limit
 	proofTime = time.Second            // for one proof
 )
@@ -242,7 +242,8 @@ func (m *Matter) do(what func(a *agree.Machine) []agree.Message) {
 	}
 }
 
-// superseded is what need not be said again to a rank that is told what comes after it.
+// superseded is, by kind of message, the kind that comes before it. Who is told the later one need not be told the
+// earlier one again.
 var superseded = map[agree.Kind]agree.Kind{agree.Propose: agree.Start, agree.Accepted: agree.Vote}
 
 // keep keeps what is said, for saying it again. The lock is held.
@@ -267,8 +268,8 @@ func (m *Matter) tend() {
 	look := time.NewTicker(lookTime)
 	defer look.Stop()
 	often := max(againTime, time.Duration(len(m.Members))*againRank)
-	wait, times := often, 0
-	again := time.Now().Add(wait)
+	wait, begun := often, time.Now()
+	again := begun.Add(wait)
 	for {
 		select {
 		case <-v.life.Done():
@@ -276,7 +277,7 @@ func (m *Matter) tend() {
 		case <-m.known:
 			return
 		case <-m.nudge:
-			again, wait, times = time.Now(), often, 0 // what was on its way through the lost rank is lost too
+			again, wait, begun = time.Now(), often, time.Now() // what was on its way through the lost rank is lost too
 		case <-look.C:
 		}
 		m.update()
@@ -285,10 +286,10 @@ func (m *Matter) tend() {
 		open := m.isOpen()
 		var out []agree.Message
 		if now := time.Now(); open && !now.Before(again) {
-			if times++; times > manyAgain {
+			if now.Sub(begun) > oftenTime {
 				wait = min(2*wait, mostAgain)
 			}
-			again = time.Now().Add(wait)
+			again = now.Add(wait)
 			_, proven := m.machine.Lost()
 			for to, list := range m.said {
 				if !proven.Has(to) {

@@ -15,8 +15,8 @@ import (
 // was down the reset didn't reach it. So the other one tells it, by a connection of its own. An edge therefore keeps the
 // frames of which it doesn't know that they have arrived, and tells now and then how many have.
 //
-// A host that is silent for too long is not dialled again: it counts as lost. Nor is a rank whose host
-// says that nobody listens any more, which is how processes end.
+// A host that is silent for too long is not dialled again: it counts as lost. Nor is one
+// whose host says that nobody listens any more: so processes end.
 
 const (
 	mendTime  = silence                // for mending an edge

@@ -101,11 +101,10 @@ func (m *Machine) Choose(q *Question) (Answer, error) {
 // Prices is what prices say.
 type Prices struct {
 	priced.Choice
-	machine *Machine
-	on      *levels.Topology
-	as      tasks.Request // stands for asked; often the same
-	asked   tasks.Request
-
+	machine  *Machine
+	on       *levels.Topology
+	as       tasks.Request // stands for asked; often the same
+	asked    tasks.Request
 	registry submodules.Registry
 }
 

@@ -199,8 +199,8 @@ func (l *Learner) Best(choice int) int {
 	return best
 }
 
-// Doubt returns what to measure of a choice so that its best point can be relied on: that one, or
-// if it is known the one that most is hoped of, if that is more than the paper is content with. False:
+// Doubt returns what to measure of a choice so that its best point can be relied on: that one, until
+// it was measured. Then it is the one that most is hoped of, unless that is less than the paper is content with. False:
 // there is no doubt. [Learner.Train] is before.
 func (l *Learner) Doubt(choice int) (at int, ok bool) {
 	at = l.Best(choice)

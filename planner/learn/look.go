@@ -61,8 +61,8 @@ func (l *Learner) askFor(some []int) (sum float64) {
 	return l.value()
 }
 
-// weigh finds out what share of the forest's corrections to make: that with which the squared error
-// is least for examples it has not seen, less what chance alone would make of it (the estimator of
+// weigh finds out what share of the forest's corrections to make. It has the least squared error for
+// examples that the forest has not seen. What chance alone would explain is taken off (the estimator of
 // James and Stein 1961, of one share). What is no better than chance would make good priors worse.
 func (l *Learner) weigh() {
 	unseen := l.forest.Unseen()

@@ -141,8 +141,9 @@ func isByRules(r *peerResult) bool { return strings.HasPrefix(r.Variant, byRules
 
 // noteRules says how long libraries take by rules, by their time as they are.
 func (t *peerTable) noteRules(w io.Writer) {
-	t.noteRulesOf(w, openMPI, "tuned, "+yieldName(true))
-	t.noteRulesOf(w, mpich, "default")
+	for _, library := range []string{openMPI, mpich} {
+		t.noteRulesOf(w, library, asItIsOf(library).variant)
+	}
 }
 
 // noteRulesOf is noteRules of a library that is as it is with a variant.

@@ -268,6 +268,19 @@ func yieldName(yields bool) string {
 	return "spin"
 }
 
+// asItIsOf is the setting of a library that is told nothing, against which its rules are measured.
+func asItIsOf(library string) setting {
+	if library == openMPI {
+		return openMPITuned(true)
+	}
+	return setting{library: library, variant: "default"}
+}
+
+// openMPITuned is Open MPI by its coll/tuned as it is, whose waiting ranks yield the processor or spin.
+func openMPITuned(yields bool) setting {
+	return setting{library: openMPI, variant: "tuned, " + yieldName(yields), mca: yielding[yields]}
+}
+
 // allocLeast is the least size in bytes at which the place of buffers matters: shorter
 // messages carry their bytes along.
 const allocLeast = 4 << 10
@@ -298,12 +311,12 @@ func (s site) defaultSettings(found []string, c cells) []setting {
 			continue
 		}
 		if library != openMPI {
-			all = append(all, setting{library: library, variant: "default"})
+			all = append(all, asItIsOf(library))
 			all = append(all, s.mpichForced(library, c)...)
 			continue
 		}
 		for _, yields := range s.waits() {
-			all = append(all, setting{library: openMPI, variant: "tuned, " + yieldName(yields), mca: yielding[yields]})
+			all = append(all, openMPITuned(yields))
 			if s.isHierarchical() {
 				all = append(all, setting{
 					library: openMPI, variant: "han, " + yieldName(yields),

@@ -50,14 +50,6 @@ func unproven(by setting, c cells, each time.Duration, notes io.Writer, run meas
 	return lost, nil
 }
 
-// asItIsOf is the setting of a library that is told nothing, against which its rules are measured.
-func asItIsOf(library string) setting {
-	if library == mpich {
-		return setting{library: library, variant: "default"}
-	}
-	return setting{library: library, variant: "tuned, " + yieldName(true), mca: yielding[true]}
-}
-
 // cell is a collective with a size.
 type cell struct {
 	op    string
