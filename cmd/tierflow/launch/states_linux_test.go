@@ -95,9 +95,9 @@ func TestTimeoutSaysWhoWasWhere(t *testing.T) {
 	r := run(t, Options{Ranks: 4, Oversubscribe: true, Timeout: 4 * time.Second, Program: rankLine(t, "spin")})
 	r.want(t, statusTimeout, "ended after 4s: ranks 0-3 of 4 were running")
 	text := r.stderr.String()
-	says(t, text, `rank 2: in no call after barrier #\d+, at most \d\.\d s ago, at launch\.spin states_linux_test\.go:\d+$`)
+	says(t, text, `rank 2: in no call after barrier #\d+, at most \d\.\d s ago, at launch\.spin states_linux_test\.go:\d+( \([a-z ]+\))?$`)
 	for _, rank := range []int{0, 1, 3} {
-		says(t, text, fmt.Sprintf(`rank %d: in barrier #\d+, for \d\.\d s, at launch\.spin states_linux_test\.go:\d+$`, rank))
+		says(t, text, fmt.Sprintf(`rank %d: in barrier #\d+, for \d\.\d s, at launch\.spin states_linux_test\.go:\d+( \([a-z ]+\))?$`, rank))
 	}
 	if strings.Contains(text, "goroutine 1 ") {
 		t.Errorf("stacks in\n%s", text)
@@ -117,7 +117,7 @@ func TestQuitSaysWhoWasWhere(t *testing.T) {
 		t.Errorf("status %d, want 2 as Go has it", status)
 	}
 	// The launcher ends the job with the first rank: at least that one has said all.
-	says(t, out.String(), `rank \d, receive from rank \d, tag 5, at launch\.circle states_linux_test\.go:\d+$`, `SIGQUIT: quit`, `goroutine \d+ `)
+	says(t, out.String(), `rank \d, receive from rank \d, tag 5, at launch\.circle states_linux_test\.go:\d+( \([a-z ]+\))?$`, `SIGQUIT: quit`, `goroutine \d+ `)
 }
 
 // A program that handles SIGQUIT itself goes on.
