@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"slices"
 
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -51,6 +52,9 @@ const chunk = 1 << 20
 // what differs on some rank travels, once, to all of them together. So newcomers get their state, and ranks
 // that have it send and take 16 bytes. All ranks call it, with the parts in the same order.
 // Checksums guard against accidents, not against attackers.
+//
+// A rank's parts are written when all of the state has come, and never in part: after an error they are
+// as they were, or, if only other ranks met it, as the newest ones. So a rank needs memory for what differs on it a second time.
 func Sync(ctx context.Context, c *Comm, revision uint64, parts ...Part) (s Synced, err error) {
 	if err := c.usable(ctx); err != nil {
 		return s, fmt.Errorf("sync: %w", err)
@@ -60,8 +64,9 @@ func Sync(ctx context.Context, c *Comm, revision uint64, parts ...Part) (s Synce
 			return s, fmt.Errorf("sync: part %q: %w", p.Name, p.err)
 		}
 	}
-	mine := digestsOf(parts)
-	all, err := gatherStandings(ctx, c, standing{revision, whole(mine.flat()), shapeOf(parts)})
+	mine := sightOf(parts)
+	sums := mine.digests()
+	all, err := gatherStandings(ctx, c, standing{revision, whole(sums.flat()), shapeOf(parts)})
 	if err != nil {
 		return s, fmt.Errorf("sync: %w", err)
 	}
@@ -73,26 +78,68 @@ func Sync(ctx context.Context, c *Comm, revision uint64, parts ...Part) (s Synce
 	if differing(all, s.From, func(d standing) uint64 { return d.whole }) < 0 {
 		return s, nil
 	}
-	if s.Bytes, err = takeOver(ctx, c, s.From, mine, parts); err != nil {
+	if s.Bytes, err = takeOver(ctx, c, s.From, sums, mine); err != nil {
 		return s, fmt.Errorf("sync: %w", err)
 	}
-	return s, checkSynced(ctx, c, s.From, parts)
+	if err := checkSynced(ctx, c, s.From, parts, mine); err != nil {
+		return s, err
+	}
+	mine.write()
+	return s, nil
+}
+
+// sight is a part as this rank will have it: what has come from another rank covers what is in memory.
+type sight struct {
+	data []byte
+	come map[int][]byte // by number of a chunk
+}
+
+// chunk returns the i-th chunk.
+func (v *sight) chunk(i int) []byte {
+	if b, ok := v.come[i]; ok {
+		return b
+	}
+	return v.data[i*chunk : min((i+1)*chunk, len(v.data))]
+}
+
+// digests are the checksums of each chunk.
+func (v *sight) digests() (each []uint64) {
+	for i := range (len(v.data) + chunk - 1) / chunk {
+		each = append(each, digest(v.chunk(i)))
+	}
+	return each
+}
+
+// sights are those of all parts.
+type sights []*sight
+
+// sightOf returns the parts as they are.
+func sightOf(parts []Part) (all sights) {
+	for _, p := range parts {
+		all = append(all, &sight{p.Data, map[int][]byte{}})
+	}
+	return all
+}
+
+// digests are the checksums of each chunk of each part.
+func (all sights) digests() (d digests) {
+	for _, v := range all {
+		d = append(d, v.digests())
+	}
+	return d
+}
+
+// write puts what has come into memory.
+func (all sights) write() {
+	for _, v := range all {
+		for i, b := range v.come {
+			copy(v.data[i*chunk:], b)
+		}
+	}
 }
 
 // digests are the checksums of each chunk of each part.
 type digests [][]uint64
-
-// digestsOf computes them.
-func digestsOf(parts []Part) (all digests) {
-	for _, p := range parts {
-		var each []uint64
-		for b := p.Data; len(b) > 0; b = b[min(chunk, len(b)):] {
-			each = append(each, digest(b[:min(chunk, len(b))]))
-		}
-		all = append(all, each)
-	}
-	return all
-}
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -169,28 +216,29 @@ func differing(all []standing, from int, of func(standing) uint64) int {
 }
 
 // takeOver sends all that differs on some rank.
-func takeOver(ctx context.Context, c *Comm, from int, mine digests, parts []Part) (bytes int64, err error) {
+func takeOver(ctx context.Context, c *Comm, from int, mine digests, parts sights) (bytes int64, err error) {
 	sums := mine.flat()
 	theirs := append([]uint64{}, sums...)
 	if err := BcastNow(ctx, c, theirs, from); err != nil {
 		return 0, err
 	}
-	differs := make([]uint8, len(sums))
+	own := make([]uint8, len(sums)) // 1: the chunk differs here
 	for i := range sums {
 		if sums[i] != theirs[i] {
-			differs[i] = 1
+			own[i] = 1
 		}
 	}
+	differs := slices.Clone(own)
 	if err := AllreduceNow(ctx, c, differs, differs, tasks.Bor); err != nil {
 		return 0, err
 	}
 	for i, p := range parts {
 		n := len(mine[i])
-		sent, err := sendChunks(ctx, c, from, differs[:n], p.Data)
+		sent, err := p.takeChunks(ctx, c, from, differs[:n], own[:n])
 		if err != nil {
 			return bytes, err
 		}
-		bytes, differs = bytes+sent, differs[n:]
+		bytes, differs, own = bytes+sent, differs[n:], own[n:]
 	}
 	return bytes, nil
 }
@@ -198,8 +246,9 @@ func takeOver(ctx context.Context, c *Comm, from int, mine digests, parts []Part
 // mostChunks bounds what travels in one call: its plan is compiled once for all of that length.
 const mostChunks = 16
 
-// sendChunks sends the chunks of a part that differ, neighbours together.
-func sendChunks(ctx context.Context, c *Comm, from int, differs []uint8, data []byte) (bytes int64, err error) {
+// takeChunks sends the chunks of a part that differ on some rank, neighbours together. A rank on which one of
+// them differs itself gets them into memory of their own.
+func (v *sight) takeChunks(ctx context.Context, c *Comm, from int, differs, own []uint8) (bytes int64, err error) {
 	for i := 0; i < len(differs); {
 		n := 0
 		for n < mostChunks && i+n < len(differs) && differs[i+n] != 0 {
@@ -209,20 +258,29 @@ func sendChunks(ctx context.Context, c *Comm, from int, differs []uint8, data []
 			i++
 			continue
 		}
-		b := data[i*chunk : min((i+n)*chunk, len(data))]
+		b := v.data[i*chunk : min((i+n)*chunk, len(v.data))]
+		apart := slices.Contains(own[i:i+n], 1)
+		if apart {
+			b = make([]byte, len(b))
+		}
 		if err := BcastNow(ctx, c, b, from); err != nil {
 			return bytes, err
 		}
 		bytes += int64(len(b))
+		for ; apart && len(b) > 0; b = b[min(chunk, len(b)):] {
+			v.come[i] = b[:min(chunk, len(b))]
+			i++
+			n--
+		}
 		i += n
 	}
 	return bytes, nil
 }
 
-// checkSynced compares all parts once more.
-func checkSynced(ctx context.Context, c *Comm, from int, parts []Part) error {
-	for _, p := range parts {
-		all, err := gatherStandings(ctx, c, standing{whole: whole(digestsOf([]Part{p}).flat())})
+// checkSynced compares all parts once more, as they will be.
+func checkSynced(ctx context.Context, c *Comm, from int, parts []Part, mine sights) error {
+	for i, p := range parts {
+		all, err := gatherStandings(ctx, c, standing{whole: whole(mine[i].digests())})
 		if err != nil {
 			return fmt.Errorf("sync: %w", err)
 		}

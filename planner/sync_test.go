@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
 )
 
 // All ranks end with the state of the highest revision, then what most have, then the lowest rank's, and only what differs travels.
@@ -62,6 +64,42 @@ func TestSync(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A rank that gets a part of the newest state only, since the one that has it fails, keeps its own: with half of
+// each it would count as one that has the newest.
+func TestSyncLeavesNothingPartial(t *testing.T) {
+	comms, err := planner.Local("3", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+		defer c.Close()
+		state := []uint64{1, 10}
+		parts := []planner.Part{planner.PartOf("step", state[:1]), planner.PartOf("weights", state[1:])}
+		if c.Rank() == 0 { // says that it has the newest, sends the first part of it and fails
+			if err := planner.AllgatherNow(ctx, c, planner.StandingOf(2, parts...), make([]uint64, 9)); err != nil {
+				return err
+			}
+			if err := planner.BcastNow(ctx, c, []uint64{7, 8}, 0); err != nil {
+				return err
+			}
+			if err := planner.AllreduceNow(ctx, c, []uint8{0, 0}, make([]uint8, 2), tasks.Bor); err != nil {
+				return err
+			}
+			if err := planner.BcastNow(ctx, c, make([]byte, 8), 0); err != nil {
+				return err
+			}
+			return c.Revoke(errors.New("fails here"))
+		}
+		if _, err := planner.Sync(ctx, c, 1, parts...); !planner.Recoverable(err) {
+			return fmt.Errorf("with a source that failed: %w", err)
+		}
+		if !slices.Equal(state, []uint64{1, 10}) {
+			return fmt.Errorf("it has %v now", state)
+		}
+		return nil
+	}))
 }
 
 // bestOf is the slow twin of how a source is chosen.
