@@ -85,6 +85,7 @@ type Config struct {
 
 	opened  []net.Listener // rank 0's, for the ranks that it has invited
 	targets []target       // rank 0's, in the order to try; empty: those of Rendezvous
+	open    bool           // rank 0 listened at Rendezvous when it invited this rank
 }
 
 // String is one line without the secret.

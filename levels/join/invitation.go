@@ -22,6 +22,7 @@ type invitation struct {
 	At     []string `json:"at"`
 	Secret string   `json:"secret,omitempty"`
 	Host   *Host    `json:"host,omitempty"` // rank 0's; nil: it didn't fit
+	Open   bool     `json:"open,omitempty"` // rank 0 listens there already
 }
 
 const (
@@ -120,7 +121,7 @@ func (c *Config) invite(ctx context.Context) error {
 // invited takes rank 0's addresses in the order to try them: loopback is the first on
 // its host, and out of question elsewhere.
 func (c *Config) invited(i invitation) {
-	c.Rendezvous = i.At
+	c.Rendezvous, c.open = i.At, i.Open
 	filters, err := parseFilters(c.Interfaces)
 	if err != nil {
 		return // check complains
@@ -160,6 +161,7 @@ func (c *Config) invitation() (invitation, error) {
 		i.Secret = NoSecret
 	}
 	if len(i.At) > 0 {
+		i.Open = c.Listener != nil
 		return i, nil
 	}
 	filters, err := parseFilters(c.Interfaces)
@@ -177,7 +179,7 @@ func (c *Config) invitation() (invitation, error) {
 	for _, a := range offered {
 		i.At = append(i.At, a.String())
 	}
-	c.opened = listeners
+	c.opened, i.Open = listeners, true
 	return i, nil
 }
 

@@ -154,6 +154,20 @@ func TestShareThatFails(t *testing.T) {
 	}
 }
 
+// Where rank 0 has given up the ranks that it has invited do so too, at once: it was there.
+func TestInvitationOfOneThatIsGone(t *testing.T) {
+	cs, _ := invitedConfigs(t, 2)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := Join(ctx, cs[0]); err == nil {
+		t.Fatal("rank 0 has joined alone")
+	}
+	_, err := Join(t.Context(), cs[1])
+	if p, ok := errors.AsType[*PeerError](err); !ok || p.Rank != 0 || !strings.Contains(err.Error(), "closed the rendezvous that it invited rank 1 to") {
+		t.Error(err)
+	}
+}
+
 func TestJoinTimeout(t *testing.T) {
 	cs := configs(t, 3)
 	cs[0].Timeout = time.Second

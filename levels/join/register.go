@@ -6,14 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
 )
 
 // register is the other ranks' side: it finds rank 0, hands in the record and
-// waits for a place in the tree. It tries again while rank 0 isn't there yet. The connection
-// stays open, for the vigil.
+// waits for a place in the tree. It tries again while rank 0 isn't there yet; a rank 0 that has
+// sent an invitation was there, and has gone if nobody listens. The connection stays open, for
+// the vigil.
 func register(ctx context.Context, cfg *Config, guard *guard, self *Peer) (*place, net.Conn, error) {
 	targets := cfg.targets
 	if len(targets) == 0 {
@@ -40,6 +42,8 @@ func register(ctx context.Context, cfg *Config, guard *guard, self *Peer) (*plac
 			return nil, nil, err
 		case final(err):
 			return nil, nil, &PeerError{0, fmt.Errorf("rank %d can't join at its rendezvous: %w", cfg.Rank, err)}
+		case cfg.open && isRefused(err):
+			return nil, nil, &PeerError{0, fmt.Errorf("it has closed the rendezvous that it invited rank %d to: %w", cfg.Rank, err)}
 		case ctx.Err() != nil && errors.As(err, &unanswered) && unanswered.missing != nil:
 			return nil, nil, fmt.Errorf("rank %d gave up joining after %s: %w: %w",
 				cfg.Rank, roundText(time.Since(began)), context.Cause(ctx), unanswered.missing)
@@ -58,7 +62,9 @@ func final(err error) bool {
 
 func registerOnce(ctx context.Context, cfg *Config, guard *guard, targets []target, record []byte) (*place, net.Conn, error) {
 	hello := func() greeting { return newGreeting(purposeRendezvous, cfg.Rank, 0) }
-	again := func(err error) bool { return !final(err) }
+	again := func(err error) bool {
+		return !final(err) && !(cfg.open && errors.Is(err, syscall.ECONNREFUSED))
+	}
 	c, err := race(ctx, targets, credentials{rendezvousKey(cfg.Secret), guard}, hello, again)
 	if err != nil {
 		return nil, nil, err
