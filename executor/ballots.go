@@ -11,7 +11,8 @@ func (e *Endpoint) hearBallot(from levels.Rank, t ballot.Topic, b []byte) {
 	m := e.voter.Find(t)
 	e.mu.Lock()
 	c := e.comms[t.Comm]
-	may := c != nil && !e.stopped && !c.left && c.isMember(from)
+	moved := c != nil && c.next != nil && t.Round > c.agreed // its program asks nothing here any more
+	may := c != nil && !e.stopped && (moved || !c.left) && c.isMember(from)
 	if m == nil && may && t.Round > 0 && t.Round+1 < c.agreed {
 		ranks := c.ranks
 		e.mu.Unlock()
@@ -32,7 +33,23 @@ func (e *Endpoint) hearBallot(from levels.Rank, t ballot.Topic, b []byte) {
 	if t.Round == 0 && c != nil {
 		m.Begin(c.countComplete(), true)
 	}
+	if moved {
+		m.Begin(0, false)
+	}
 	_ = m.Hear(from, b) // what makes no sense is not heard
+}
+
+// refuseWords says no for the program wherever the others ask what it has not answered: it has gone on with another
+// communicator, and they need not wait.
+func (c *Comm) refuseWords() {
+	c.e.mu.Lock()
+	id, agreed := c.id, c.agreed
+	c.e.mu.Unlock()
+	for _, m := range c.e.voter.FindAll(id) {
+		if m.Topic.Round > agreed {
+			m.Begin(0, false)
+		}
+	}
 }
 
 // openMatter returns an agreement; nil if this rank votes no more. The lock is held.

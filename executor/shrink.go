@@ -91,6 +91,7 @@ func (c *Comm) succeed(m *ballot.Matter) (*Shrunk, error) {
 		}
 	}
 	e.release()
+	c.refuseWords()
 	s := &Shrunk{Comm: next, Decided: m.Heard()}
 	for r := range levels.Rank(c.Size()) {
 		if d.Members.Has(int(r)) {
@@ -121,7 +122,8 @@ func (c *Comm) whyGone(rank levels.Rank) error {
 }
 
 // Agree returns whether all members that live say ok, the same on all of them. It waits until each of
-// them has called it as often, died, or closed the communicator, which may be broken. Losses
+// them has called it as often, died, or closed the communicator, which may be broken; one that has gone on with
+// another one says no. Losses
 // are no error as long as those who live may go on, see [Comm.Shrink]. When ctx ends, or [Config.CallTimeout] has passed, the rank's
 // word stands all the same.
 func (c *Comm) Agree(ctx context.Context, ok bool) (all bool, err error) {

@@ -320,6 +320,38 @@ func TestAgree(t *testing.T) {
 	})
 }
 
+// Who has gone on with another communicator says no on the one before: others that still ask there need not wait.
+func TestAgreeWithThoseWhoHaveShrunk(t *testing.T) {
+	onBoth(t, []string{"1x3", "2x2"}, executor.Config{}, func(t *testing.T, w *executor.World, h *levels.Topology) {
+		for _, id := range []executor.CommID{0, 1} {
+			var shrunk sync.WaitGroup
+			shrunk.Add(w.Size() - 1)
+			succeed(t, w, func(ctx context.Context, r int) error {
+				c := w.Endpoint(levels.Rank(r)).Comm(0)
+				if id != 0 {
+					c = makeComm(t, w.Endpoint(levels.Rank(r)), id, everyone(w))
+				}
+				if r != 1 {
+					_, err := c.Shrink(ctx)
+					if err == nil && id != 0 {
+						err = c.Close()
+					}
+					shrunk.Done()
+					return err
+				}
+				if id == 0 {
+					shrunk.Wait()
+				}
+				if all, err := c.Agree(ctx, true); err != nil || all {
+					return fmt.Errorf("communicator %d: %t, %w", id, all, err)
+				}
+				_, err := c.Shrink(ctx)
+				return err
+			})
+		}
+	})
+}
+
 // A rank that dies says nothing any more; those who wait for its word go on.
 func TestAgreeWithoutTheDead(t *testing.T) {
 	onBoth(t, []string{"2x2"}, executor.Config{}, func(t *testing.T, w *executor.World, h *levels.Topology) {

@@ -44,6 +44,9 @@ const (
 	oftenTime = time.Second            // for so long; then that is doubled each time. Ways around the lost ranks are found by then
 	mostAgain = 2 * time.Second        // its limit
 	proofTime = time.Second            // for one proof
+	quietTime = 200 * time.Millisecond // after which it is proven whether silent ranks live; then that is doubled each time
+	quietRank = time.Millisecond       // or after this for each rank, if that is more: all may ask one
+	mostQuiet = 10                     // times the first, its limit
 )
 
 // Voter is one rank's part in all its agreements. Its methods may be called by any goroutine.
@@ -125,6 +128,18 @@ func (v *Voter) Find(t Topic) *Matter {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.all[t]
+}
+
+// FindAll returns the agreements of a communicator, in any order.
+func (v *Voter) FindAll(id wire.CommID) (all []*Matter) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for t, m := range v.all {
+		if t.Comm == id {
+			all = append(all, m)
+		}
+	}
+	return all
 }
 
 // Forget forgets an agreement that nobody asks about any more.
@@ -270,6 +285,8 @@ func (m *Matter) tend() {
 	often := max(againTime, time.Duration(len(m.Members))*againRank)
 	wait, begun := often, time.Now()
 	again := begun.Add(wait)
+	quiet := max(quietTime, time.Duration(len(m.Members))*quietRank)
+	pause, proof := quiet, begun.Add(quiet)
 	for {
 		select {
 		case <-v.life.Done():
@@ -278,10 +295,16 @@ func (m *Matter) tend() {
 			return
 		case <-m.nudge:
 			again, wait, begun = time.Now(), often, time.Now() // what was on its way through the lost rank is lost too
+			pause, proof = quiet, begun.Add(quiet)
 		case <-look.C:
 		}
 		m.update()
-		m.prove(m.Topic.Round == 0 && wait == mostAgain && !time.Now().Before(again))
+		silent := !time.Now().Before(proof)
+		m.prove(silent)
+		if silent {
+			pause = min(2*pause, mostQuiet*quiet)
+			proof = time.Now().Add(pause)
+		}
 		v.mu.Lock()
 		open := m.isOpen()
 		var out []agree.Message
@@ -329,9 +352,10 @@ func (m *Matter) update() {
 	})
 }
 
-// prove looks for the ends of lost ranks, where the others can't go on without a proof. quiet: it looks for
-// those of silent ranks too, though no program has to say anything. They may have ended unheard.
-func (m *Matter) prove(quiet bool) {
+// prove looks for the ends of lost ranks, where the others can't go on without a proof. silent: it looks for
+// those of ranks too that have said nothing yet. They may have ended unheard: the rank that should have passed on
+// their goodbye died.
+func (m *Matter) prove(silent bool) {
 	v := m.voter
 	v.mu.Lock()
 	lost, proven := m.machine.Lost()
@@ -339,7 +363,7 @@ func (m *Matter) prove(quiet bool) {
 	if !m.machine.Quorate() {
 		asked = lost
 	}
-	if quiet {
+	if silent {
 		asked = asked.Union(m.machine.Awaited())
 	}
 	open := m.isOpen()

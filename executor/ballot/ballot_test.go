@@ -187,6 +187,23 @@ func TestUnheardEnd(t *testing.T) {
 	})
 }
 
+// Where a rank's end is certain but nobody has told of it the others soon go on.
+func TestUnheardEndIsSoonFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPaper(3)
+		defer p.stop()
+		p.drop = func(from, to levels.Rank) bool { return from == 0 || to == 0 }
+		p.gone.Store(true) // of whom it is asked
+		began := time.Now()
+		m := p.begin(1)
+		p.begin(2)
+		<-m.Known()
+		if took := time.Since(began); took > 2*quietTime {
+			t.Errorf("decided after %v", took)
+		}
+	})
+}
+
 // A rank that withdraws before the decision counts as silent. After it has quit it opens nothing.
 func TestWithdrawal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
