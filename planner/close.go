@@ -109,6 +109,9 @@ func (c *Comm) leave() error {
 		if c.world.quiet != nil {
 			c.world.quiet()
 		}
+		if err == nil {
+			c.world.whole.Store(true)
+		}
 		c.world.before.Wait()
 	}
 	return err

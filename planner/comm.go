@@ -99,6 +99,7 @@ type world struct {
 
 	entered entered
 	before  sync.WaitGroup // closes the world that this one has taken the place of
+	whole   atomic.Bool    // all ranks that live have been heard in this world
 
 	door          *door.Door // nil: there is none
 	doorRecording string     // where its ranks record unless they are told where; empty: nowhere

@@ -184,7 +184,7 @@ func (g *growth) tell(ctx context.Context, text string) (string, error) {
 const (
 	// wholeLook is how often who joins looks whether the communicator that it comes from is whole.
 	wholeLook = 20 * time.Millisecond
-	// lingerTime is how long ranks still answer on a communicator that has grown, if not all may know so.
+	// lingerTime is how long ranks still answer on a communicator that has grown, until all are known to have gone on.
 	lingerTime = 10 * time.Second
 )
 
@@ -222,8 +222,8 @@ func (c *Comm) moveTo(ctx context.Context, next *Comm, change Change) {
 		return
 	}
 	next.world.before.Go(func() {
-		if !sure {
-			time.Sleep(lingerTime)
+		for end := time.Now().Add(lingerTime); !sure && !next.world.whole.Load() && time.Now().Before(end); {
+			time.Sleep(wholeLook)
 		}
 		_ = c.leave() // who has died since is no news
 	})

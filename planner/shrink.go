@@ -57,6 +57,7 @@ func (c *Comm) Shrink(ctx context.Context) (next *Comm, change Change, err error
 		}
 		return nil, Change{}, fmt.Errorf("shrink: %w", err)
 	}
+	c.world.whole.Store(true)
 	t, err := c.topology.Sub(s.Old)
 	if err != nil {
 		return nil, Change{}, fmt.Errorf("shrink: %w", err)
@@ -112,10 +113,10 @@ func (c *Comm) succeed(s *executor.Shrunk, t *levels.Topology) (*Comm, Change, e
 }
 
 // Agree returns whether all ranks that live say ok: the same answer on each of them. It waits until each
-// has called it as often as this one, has died or has closed. The communicator may be broken, so a
-// program can learn whether a call has ended well on all ranks. When ctx ends, or the others have
-// shrunk the communicator meanwhile, that is the error; the rank's word stands. Calls are made
-// one after the other.
+// has called it as often as this one, has died or has closed. Ranks that have shrunk the communicator before say no.
+// The communicator may be broken, so a program can learn whether a call has ended well on all ranks. When ctx ends, or
+// the others have shrunk the communicator meanwhile, that is the error; the rank's word stands. Calls are made one after
+// the other.
 func (c *Comm) Agree(ctx context.Context, ok bool) (all bool, err error) {
 	if err := c.usable(ctx); err != nil {
 		return false, fmt.Errorf("agree: %w", err)
@@ -123,6 +124,7 @@ func (c *Comm) Agree(ctx context.Context, ok bool) (all bool, err error) {
 	if all, err = c.comm.Agree(ctx, ok); err != nil {
 		return false, fmt.Errorf("agree: %w", err)
 	}
+	c.world.whole.Store(true)
 	return all, nil
 }
 
