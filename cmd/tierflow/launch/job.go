@@ -385,6 +385,9 @@ func (j *job) hearNote(c *conn, n *note) {
 		j.tell(n.Rank, launcher.LobbyNote{Over: true})
 		return
 	case said.Wait:
+		if l.members[n.Rank] { // it could not join those who have invited it, or not stay: they need not wait for it
+			j.tellAll(launcher.LobbyNote{Ended: &n.Rank})
+		}
 		delete(l.members, n.Rank)
 		if !slices.Contains(l.waiting, n.Rank) {
 			l.waiting = append(l.waiting, n.Rank)

@@ -45,7 +45,7 @@ type LobbyNote struct {
 	Invite  []Place     `json:"invite,omitempty"`  // from rank 0; to a newcomer: its own
 	Waiting *[]Newcomer `json:"waiting,omitempty"` // to all: who waits, the first in front
 	Runs    bool        `json:"runs,omitempty"`    // to all: the first process has joined
-	Ended   *int        `json:"ended,omitempty"`   // to all: the process of a number has ended
+	Ended   *int        `json:"ended,omitempty"`   // to all: the process of a number has ended, or waits again
 	Over    bool        `json:"over,omitempty"`    // to those who wait: nobody will take them in
 }
 
@@ -72,13 +72,13 @@ type Lobby struct {
 	watchers map[*watcher]bool
 }
 
-// watcher is told when one of some processes has ended.
+// watcher is told when one of some processes has ended, or waits again.
 type watcher struct {
 	slots []int
 	ended context.CancelCauseFunc
 }
 
-var errEnded = errors.New("a process that was to join has ended")
+var errEnded = errors.New("a process that was to join has ended, or could not")
 
 // NewLobby returns this rank's end of a connection to its launcher. It reads until the other end closes.
 func NewLobby(conn io.ReadWriteCloser, slot int, newcomer bool) *Lobby {
@@ -206,7 +206,7 @@ func (l *Lobby) Await(ctx context.Context) (Place, error) {
 // Invite lets newcomers in.
 func (l *Lobby) Invite(places []Place) error { return l.send(LobbyNote{Invite: places}) }
 
-// Follow returns a context that ends when the process of one of these numbers does.
+// Follow returns a context that ends when the process of one of these numbers does, or waits again.
 func (l *Lobby) Follow(ctx context.Context, slots []int) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	w := &watcher{slots, end}
