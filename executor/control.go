@@ -351,7 +351,7 @@ func (c *control) inquire(q inquiry) {
 }
 
 // errand is a note for a rank that the control tree doesn't reach, because a rank in
-// between has left. It goes over a connection of its own: purpose NotePurpose, then the
+// between has left. It goes over a connection for such notes: purpose NotePurpose, then for each the
 // length of what follows in 4 bytes, big-endian, the kind in one, and the note.
 type errand struct {
 	to   levels.Rank
@@ -396,22 +396,36 @@ func (c *control) carryAll(carried chan struct{}) {
 	}
 }
 
-func (c *control) deliverErrand(e errand) error { return c.deliverBy(c.job.Dial, e) }
+func (c *control) deliverErrand(e errand) error {
+	conn, err := c.deliverBy(c.job.Dial, e)
+	if err == nil {
+		conn.Close()
+	}
+	return err
+}
 
-// deliverBy is deliverErrand by a way to connect.
-func (c *control) deliverBy(dial func(ctx context.Context, to levels.Rank, purpose uint8) (net.Conn, error), e errand) error {
+// deliverBy is deliverErrand by a way to connect. The connection may carry more.
+func (c *control) deliverBy(dial func(ctx context.Context, to levels.Rank, purpose uint8) (net.Conn, error), e errand) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), errandTime)
 	defer cancel()
 	conn, err := dial(ctx, e.to, NotePurpose)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer conn.Close()
+	if err := writeErrand(conn, e); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// writeErrand writes a note to a connection.
+func writeErrand(conn net.Conn, e errand) error {
 	if err := conn.SetDeadline(time.Now().Add(errandTime)); err != nil {
 		return err
 	}
 	b := binary.BigEndian.AppendUint32(nil, uint32(1+len(e.note)))
-	_, err = conn.Write(append(append(b, e.kind), e.note...))
+	_, err := conn.Write(append(append(b, e.kind), e.note...))
 	return err
 }
 

@@ -153,17 +153,31 @@ func (c *control) acceptNote(from levels.Rank, conn net.Conn) {
 		conn.Close()
 		return
 	}
-	c.takers.Go(func() { _ = c.takeNote(from, conn) }) // a peer that says nonsense is not heard
+	c.takers.Go(func() { _ = c.takeNotes(from, conn) }) // a peer that says nonsense is not heard on
 }
 
-// takeNote hears what a rank says over a connection of its own, and closes that.
-func (c *control) takeNote(from levels.Rank, conn net.Conn) error {
+// takeNotes hears what a rank says over a connection for that, and closes it.
+func (c *control) takeNotes(from levels.Rank, conn net.Conn) error {
 	defer conn.Close()
+	for {
+		switch err := c.takeNote(from, conn); {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// takeNote takes one note. The error is io.EOF if there are no more.
+func (c *control) takeNote(from levels.Rank, conn net.Conn) error {
 	if err := conn.SetDeadline(time.Now().Add(errandTime)); err != nil {
 		return err
 	}
 	var head [5]byte
-	if _, err := io.ReadFull(conn, head[:]); err != nil {
+	if _, err := io.ReadFull(conn, head[:]); err == io.EOF {
+		return err
+	} else if err != nil {
 		return fmt.Errorf("a note from rank %d: %w", from, err)
 	}
 	n := binary.BigEndian.Uint32(head[:])

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"net"
 	"slices"
 	"time"
 
@@ -9,6 +10,10 @@ import (
 
 // mostLetters bounds those that wait for one rank. What is lost is said again.
 const mostLetters = 16
+
+// lineTime is how long a connection stays for the next letter. An agreement is some of them each way, and
+// connecting takes longer than all else.
+const lineTime = 50 * time.Millisecond
 
 // sendBallot sends a message of an agreement. A rank that counts as lost may live: it must hear that
 // it is excluded.
@@ -19,7 +24,7 @@ func (c *control) sendBallot(to levels.Rank, n note) {
 	}
 }
 
-// sendLetter sends a message over a connection of its own, after those before it. Others' letters don't
+// sendLetter sends a message over a connection of the letters to its rank, after those before it. Others' letters don't
 // wait for one to a host that is silent. One that waits, or was carried a moment ago, is not sent again.
 func (c *control) sendLetter(to levels.Rank, b []byte) {
 	c.mu.Lock()
@@ -32,7 +37,7 @@ func (c *control) sendLetter(to levels.Rank, b []byte) {
 	}
 	bag := c.letters[to]
 	if bag == nil {
-		bag = &postbag{}
+		bag = &postbag{more: make(chan struct{}, 1)}
 		c.letters[to] = bag
 	}
 	if bag.has(b) {
@@ -42,28 +47,59 @@ func (c *control) sendLetter(to levels.Rank, b []byte) {
 		bag.waiting = bag.waiting[1:]
 	}
 	bag.waiting = append(bag.waiting, b)
+	bag.signal()
 	if !bag.busy {
 		bag.busy = true
 		c.takers.Go(func() { c.carryLetters(to, bag) })
 	}
 }
 
-// carryLetters carries the letters to one rank until there are none.
+// carryLetters carries the letters to one rank until there are none, over one connection as long as they follow each other.
 func (c *control) carryLetters(to levels.Rank, bag *postbag) {
-	for {
-		c.mu.Lock()
-		if bag.busy = len(bag.waiting) > 0 && !c.ended.Load(); !bag.busy {
-			c.mu.Unlock()
-			return
+	var line net.Conn
+	for letter := c.nextLetter(bag, false); letter != nil; letter = c.nextLetter(bag, line != nil) {
+		var err error
+		if line != nil {
+			err = writeErrand(line, errand{to, ballotControl, letter})
 		}
-		letter := bag.waiting[0]
-		bag.waiting, bag.carried = bag.waiting[1:], append(bag.carried, carriedLetter{letter, time.Now()})
-		bag.carried = bag.carried[max(0, len(bag.carried)-mostLetters):]
-		c.mu.Unlock()
-		if err := c.deliverBy(c.job.Recall, errand{to, ballotControl, letter}); err != nil { // it may be tried again at once
+		if line == nil || err != nil {
+			if line != nil {
+				line.Close()
+			}
+			line, err = c.deliverBy(c.job.Recall, errand{to, ballotControl, letter})
+		}
+		if err != nil { // it may be tried again at once
 			c.mu.Lock()
 			bag.carried = bag.carried[:len(bag.carried)-1]
 			c.mu.Unlock()
 		}
 	}
+	if line != nil {
+		line.Close()
+	}
+}
+
+// nextLetter takes the letter that has waited longest; nil: there is none, and nobody carries any more. wait: it waits
+// for the next one a little.
+func (c *control) nextLetter(bag *postbag, wait bool) []byte {
+	if wait {
+		idle := time.NewTimer(lineTime)
+		defer idle.Stop()
+		select {
+		case <-bag.more:
+		case <-idle.C:
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if bag.busy = len(bag.waiting) > 0 && !c.ended.Load(); !bag.busy {
+		return nil
+	}
+	letter := bag.waiting[0]
+	if bag.waiting = bag.waiting[1:]; len(bag.waiting) > 0 {
+		bag.signal()
+	}
+	bag.carried = append(bag.carried, carriedLetter{letter, time.Now()})
+	bag.carried = bag.carried[max(0, len(bag.carried)-mostLetters):]
+	return letter
 }

@@ -14,7 +14,16 @@ const letterRest = 400 * time.Millisecond
 type postbag struct {
 	waiting [][]byte
 	carried []carriedLetter // the last ones
-	busy    bool            // one is being carried
+	busy    bool            // one is being carried, or a connection waits for the next one
+	more    chan struct{}   // tells it that one waits; room for one
+}
+
+// signal tells who carries that a letter waits.
+func (p *postbag) signal() {
+	select {
+	case p.more <- struct{}{}:
+	default:
+	}
 }
 
 // carriedLetter is a letter that is on its way or has come, as far as the sender knows.
