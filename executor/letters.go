@@ -82,23 +82,22 @@ func (c *control) carryLetters(to levels.Rank, bag *postbag) {
 // nextLetter takes the letter that has waited longest; nil: there is none, and nobody carries any more. wait: it waits
 // for the next one a little.
 func (c *control) nextLetter(bag *postbag, wait bool) []byte {
-	if wait {
-		idle := time.NewTimer(lineTime)
-		defer idle.Stop()
-		select {
-		case <-bag.more:
-		case <-idle.C:
-		}
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if wait && len(bag.waiting) == 0 {
+		bag.drain() // of those that it has taken
+		c.mu.Unlock()
+		select {
+		case <-bag.more:
+		case <-time.After(lineTime):
+		}
+		c.mu.Lock()
+	}
 	if bag.busy = len(bag.waiting) > 0 && !c.ended.Load(); !bag.busy {
 		return nil
 	}
 	letter := bag.waiting[0]
-	if bag.waiting = bag.waiting[1:]; len(bag.waiting) > 0 {
-		bag.signal()
-	}
+	bag.waiting = bag.waiting[1:]
 	bag.carried = append(bag.carried, carriedLetter{letter, time.Now()})
 	bag.carried = bag.carried[max(0, len(bag.carried)-mostLetters):]
 	return letter
