@@ -57,7 +57,7 @@ func (c *Comm) Shrink(ctx context.Context) (next *Comm, change Change, err error
 		}
 		return nil, Change{}, fmt.Errorf("shrink: %w", err)
 	}
-	c.world.whole.Store(true)
+	c.noteWhole()
 	t, err := c.topology.Sub(s.Old)
 	if err != nil {
 		return nil, Change{}, fmt.Errorf("shrink: %w", err)
@@ -124,8 +124,15 @@ func (c *Comm) Agree(ctx context.Context, ok bool) (all bool, err error) {
 	if all, err = c.comm.Agree(ctx, ok); err != nil {
 		return false, fmt.Errorf("agree: %w", err)
 	}
-	c.world.whole.Store(true)
+	c.noteWhole()
 	return all, nil
+}
+
+// noteWhole notes that all ranks that live have been heard in c's world, if c is not of some of them.
+func (c *Comm) noteWhole() {
+	if !c.derived {
+		c.world.whole.Store(true)
+	}
 }
 
 // mostAlone is how often Retry tries again though nobody was lost: an operation that panics on one rank

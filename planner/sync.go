@@ -64,7 +64,7 @@ func Sync(ctx context.Context, c *Comm, revision uint64, parts ...Part) (s Synce
 			return s, fmt.Errorf("sync: part %q: %w", p.Name, p.err)
 		}
 	}
-	mine := sightOf(parts)
+	mine := sightsOf(parts)
 	sums := mine.digests()
 	all, err := gatherStandings(ctx, c, standing{revision, whole(sums.flat()), shapeOf(parts)})
 	if err != nil {
@@ -99,8 +99,11 @@ func (v *sight) chunk(i int) []byte {
 	if b, ok := v.come[i]; ok {
 		return b
 	}
-	return v.data[i*chunk : min((i+1)*chunk, len(v.data))]
+	return chunksOf(v.data, i, 1)
 }
+
+// chunksOf returns n chunks of b, from the i-th one on.
+func chunksOf(b []byte, i, n int) []byte { return b[i*chunk : min((i+n)*chunk, len(b))] }
 
 // digests are the checksums of each chunk.
 func (v *sight) digests() (each []uint64) {
@@ -113,8 +116,8 @@ func (v *sight) digests() (each []uint64) {
 // sights are those of all parts.
 type sights []*sight
 
-// sightOf returns the parts as they are.
-func sightOf(parts []Part) (all sights) {
+// sightsOf returns the parts as they are.
+func sightsOf(parts []Part) (all sights) {
 	for _, p := range parts {
 		all = append(all, &sight{p.Data, map[int][]byte{}})
 	}
@@ -258,7 +261,7 @@ func (v *sight) takeChunks(ctx context.Context, c *Comm, from int, differs, own 
 			i++
 			continue
 		}
-		b := v.data[i*chunk : min((i+n)*chunk, len(v.data))]
+		b := chunksOf(v.data, i, n)
 		apart := slices.Contains(own[i:i+n], 1)
 		if apart {
 			b = make([]byte, len(b))
@@ -267,10 +270,10 @@ func (v *sight) takeChunks(ctx context.Context, c *Comm, from int, differs, own 
 			return bytes, err
 		}
 		bytes += int64(len(b))
-		for ; apart && len(b) > 0; b = b[min(chunk, len(b)):] {
-			v.come[i] = b[:min(chunk, len(b))]
-			i++
-			n--
+		if apart {
+			for k := range n {
+				v.come[i+k] = chunksOf(b, k, 1)
+			}
 		}
 		i += n
 	}
