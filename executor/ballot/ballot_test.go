@@ -33,8 +33,10 @@ func newPaper(n int, lost ...levels.Rank) *paper {
 					go p.hear(to, r, t, b)
 				}
 			},
-			Lost:    func(Topic) (suspects, ended []levels.Rank) { return lost, nil },
-			Gone:    func(context.Context, levels.Rank) bool { return p.gone.Load() },
+			Lost: func(Topic) (suspects, ended []levels.Rank) { return lost, nil },
+			Gone: func(_ context.Context, to levels.Rank) bool {
+				return p.gone.Load() && (slices.Contains(lost, to) || p.drop != nil && p.drop(to, r))
+			},
 			Draw:    func() uint64 { return uint64(100 + r) },
 			Decided: func(*Matter) { p.decided.Add(1) },
 		}))
