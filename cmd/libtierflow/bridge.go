@@ -7,7 +7,7 @@ package main
 #define TF_TYPES_ONLY
 #include "abi/tierflow.h"
 
-// A pointer alone: a library that is loaded late has little room for what each thread has.
+// A pointer alone: a library loaded late has little room for variables of each thread.
 static _Thread_local char *tf_text;
 static char *tf_text_of_thread(void) { return tf_text ? tf_text : (tf_text = calloc(1, 2048)); }
 static int tf_call_share(int (*f)(void *, int, void *), void *b, int n, void *arg) { return f(b, n, arg); }
@@ -22,8 +22,8 @@ import (
 	"unsafe"
 )
 
-// setError is what tf_error of this thread says from now on: the goroutine of a call from C
-// stays on the caller's thread.
+// setError sets tf_error's text of this thread: the goroutine of a call from C stays on the
+// caller's thread.
 func setError(err error) {
 	const most = 2048
 	if C.tf_text_of_thread() == nil {
@@ -33,10 +33,10 @@ func setError(err error) {
 	text[copy(text[:most-1], err.Error())] = 0
 }
 
-// errorText is where setError writes.
+// errorText is the place of this text.
 func errorText() *C.char { return C.tf_text_of_thread() }
 
-// sharer makes of a C function what join.Config wants, and remembers whether it was called.
+// sharer makes a function for join.Config of one in C, and remembers its call.
 type sharer struct {
 	config C.tf_config
 	called bool
@@ -62,7 +62,7 @@ func (s *sharer) share(_ context.Context, text string) (string, error) {
 	return string(shared), nil
 }
 
-// release calls share for those who wait in it, if this rank failed before it came there.
+// release calls share for ranks waiting in it, if this rank failed before its own call.
 func (s *sharer) release() {
 	if !s.called {
 		_, _ = s.share(context.Background(), "")

@@ -1,7 +1,7 @@
-// Command tierflow runs, measures, draws, traces and checks collectives, and
-// launches jobs that use them. It holds no algorithm of its own: each subcommand
-// reads flags, calls the library and prints. Here are the root, info, plan and run;
-// bench, peers, tune, verify and draw have the others, kit what they share.
+// Command tierflow runs, measures, draws, traces and checks collectives, and launches jobs with
+// them. It holds no algorithm of its own: each subcommand reads flags, calls the library and
+// prints. Here are the root, info, plan and run. The packages below have the other commands, and
+// kit has their common parts.
 //
 //	tierflow bench coll allreduce            # measure, on goroutine ranks
 //	tierflow dag allreduce --topo 2x2 -o a.svg

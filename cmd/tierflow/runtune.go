@@ -19,8 +19,8 @@ import (
 // tuneVariable is how long ranks learn before a job, unless --tune says so.
 const tuneVariable = "TIERFLOW_TUNE"
 
-// learnFirst lets a job's ranks tune for the calls of a profile before the program starts. They keep
-// a decision table where the job finds it. The first job has no profile yet, and writes one.
+// learnFirst lets a job's ranks tune for the calls of a profile before the program starts. They
+// keep a decision table for the job. The first job has no profile yet, and writes one.
 func learnFirst(c *cobra.Command, o launch.Options, text string) error {
 	if text = cmp.Or(text, os.Getenv(tuneVariable)); text == "" {
 		return nil

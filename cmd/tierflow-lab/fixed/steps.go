@@ -2,7 +2,7 @@ package fixed
 
 import "math"
 
-// algorithm is what Open MPI calls one.
+// algorithm is Open MPI's name of one.
 type algorithm string
 
 // The algorithms of Open MPI's tables.

@@ -2,8 +2,8 @@ package fixed
 
 import "github.com/tierflow/tierflow/tasks"
 
-// tunedTables are the thresholds of coll_tuned_decision_fixed.c, for operations that
-// commute: bytes of the message, of a block where there are blocks.
+// tunedTables are the thresholds of coll_tuned_decision_fixed.c, for commuting
+// operations: bytes of the message, or of a block.
 var tunedTables = map[tasks.Collective]decisions{
 	tasks.Allgather:     tunedAllgather,
 	tasks.Allreduce:     tunedAllreduce,

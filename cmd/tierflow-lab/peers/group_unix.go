@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// groupOf makes a command that has not started a group of processes, which the end of
-// its context ends. kill kills what the command may have left behind; none is no error.
+// groupOf makes a command that has not started a group of processes. The end of its context
+// ends the group. kill kills the processes left behind by the command; none is no error.
 func groupOf(cmd *exec.Cmd) (kill func()) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }

@@ -17,7 +17,7 @@ var (
 // Relatives counts the relative pronouns of a sentence.
 func Relatives(sentence string) int { return len(pronoun.FindAllString(sentence, -1)) }
 
-// Sentences splits a paragraph; what has one word is none.
+// Sentences splits a paragraph; a single word is no sentence.
 func Sentences(paragraph string) (all []string) {
 	for _, s := range sentenceEnd.Split(strings.Join(strings.Fields(paragraph), " "), -1) {
 		if strings.Contains(s, " ") {
@@ -27,7 +27,7 @@ func Sentences(paragraph string) (all []string) {
 	return all
 }
 
-// Prose returns the lines of a .md file that are neither in a fence nor indented code.
+// Prose returns the lines of a .md file, without fenced and indented code.
 func Prose(text string) (lines []string) {
 	fenced := false
 	for line := range strings.Lines(text) {

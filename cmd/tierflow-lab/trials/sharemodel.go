@@ -22,11 +22,11 @@ var (
 	_ passageMeter = (*meter.Simulated)(nil)
 )
 
-// sendFraction is the share of a message's time that its sender is busy with it, as
+// sendFraction is the share of a message's time in which its sender is busy with it, as
 // "MPI collectives in MPICH2" assumes.
 const sendFraction = 1.0 / 3
 
-// shareModel is the model of that paper: what messages of a size take between two nodes
+// shareModel is the model of that paper: times of messages of a size between two nodes
 // and between two ranks of one.
 type shareModel struct {
 	between, within meter.Passage
@@ -62,9 +62,9 @@ func newShareModel(ctx context.Context, m passageMeter, t *levels.Topology, n in
 	return s, err
 }
 
-// times returns what a collective takes by the model, and how much of it inside nodes, ns.
+// times returns a collective's time by the model, and its part inside nodes, ns.
 // A message by itself goes along trees; cut into segments, which follow each other, it
-// takes as long as its bytes take on each link. What all ranks get goes to the leaders
+// takes as long as its bytes take on each link. A result for all ranks goes to the leaders
 // and back: twice that; of a scan twice inside nodes. The model has no others: 0.
 func (s shareModel) times(coll tasks.Collective, isCut bool) (total, inside float64) {
 	between := (1 + sendFraction) * math.Log2(float64(s.nodes)) * s.between.Alone

@@ -12,7 +12,7 @@ import (
 	"github.com/tierflow/tierflow/viz"
 )
 
-// draw draws the results, if that is asked for and this is the rank that has them.
+// draw draws the results with --svg on rank 0, the only one to have them.
 func (b *Coll) draw(stdout io.Writer) error {
 	if b.svg == "" || len(b.Results.All) == 0 {
 		return nil
@@ -57,7 +57,7 @@ func sizesOf(rows []Result) (all []int64) {
 	return all
 }
 
-// name returns what tells the row's plan from others: what was asked for, or the shape.
+// name tells the row's plan from others: the plan as given, or the shape.
 func (r Result) name() string {
 	if r.asked != "" {
 		return r.asked

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// sampleTime is the least length of a sample. An operation of less than 200 µs is
-	// called over 100 times, so that clock and barrier don't count.
+	// sampleTime is the least length of a sample. An operation of less than 200 µs is called over
+	// 100 times: clock and barrier then don't count.
 	sampleTime = 20 * time.Millisecond
 	maxCalls   = 10_000
 	minSamples = 5
 	maxSamples = 10_000
 	// maxSingles bounds the samples of single calls: a 99th percentile needs no more.
 	maxSingles = 1000
-	// maxRoots bounds the programs that a rotating root needs.
+	// maxRoots bounds the programs of a rotating root.
 	maxRoots = 16
 )
 
@@ -30,31 +30,31 @@ const (
 type effort struct {
 	samples int           // 0: as many as fit into time
 	Time    time.Duration // of one size and plan
-	single  bool          // one call a sample, as in a program that computes between calls
+	single  bool          // one call a sample, as in a program computing between calls
 	skew    time.Duration // so long does the last rank compute before its single call
 }
 
-// subject is one rank's part in what is measured: an operation under one plan, or a
-// plain stream.
+// subject is one rank's part in a measurement: of an operation under one plan, or of a plain
+// stream.
 type subject struct {
 	comm    *planner.Comm // of the operation
 	own     *planner.Comm // of barriers and sums, among the same ranks
 	request tasks.Request // from the first root
 	rotate  bool          // the root
 	single  bool          // a sample is one call
-	skew    time.Duration // by which the last rank is late in a single call
-	wire    *wire         // what is measured in place of the operation, if there is one
+	skew    time.Duration // lateness of the last rank in a single call
+	wire    *wire         // measured in place of the operation, if there is one
 	send    []byte        // nil if the operation has one buffer
 	recv    []byte
 	calls   []*planner.Collective // the same operation, of one root after the other
 	turn    int                   // index into calls of the next one
-	results [][][]byte            // by call: one period of what each block of recv must hold
+	results [][][]byte            // by call: one period of each block of recv, as it must be
 	perCall int                   // calls in a sample
 	times   []float64             // µs per call, by sample
 	wrong   []int64               // one number: elements, in all results so far
 }
 
-// newSubject prepares the operation on new buffers, which t makes.
+// newSubject prepares the operation on new buffers, made by t.
 func newSubject(c, own *planner.Comm, r tasks.Request, rotate bool, t payload.Take) (*subject, error) {
 	s := &subject{comm: c, own: own, request: r, rotate: rotate, perCall: 1, wrong: make([]int64, 1)}
 	var err error
@@ -110,9 +110,9 @@ func (s *subject) warmUp(ctx context.Context) (estimate time.Duration, err error
 	return estimate, s.addRoots(ctx)
 }
 
-// addRoots lets the root rotate in samples of several calls. Else the root of a bcast,
-// or the leaves of a reduce, would be calls ahead of the others, and calls would
-// overlap. Each new call runs once, so that its result is checked.
+// addRoots lets the root rotate in samples of several calls. Else the root of a bcast, or the
+// leaves of a reduce, would be calls ahead of the others, and calls would overlap. Each new call
+// runs once for a check of its result.
 func (s *subject) addRoots(ctx context.Context) error {
 	if !s.rotate || s.perCall == 1 {
 		return nil
@@ -139,7 +139,7 @@ func (s *subject) takeSample(ctx context.Context) (time.Duration, error) {
 		return s.takeWireSample(ctx)
 	}
 	me, bcast := levels.Rank(s.comm.Rank()), s.request.Coll == tasks.Bcast
-	want := s.results[s.turn] // of a bcast the first root's, which the others pass on
+	want := s.results[s.turn] // of a bcast the first root's, passed on by the others
 	if bcast && s.calls[s.turn].Request().Root == me {
 		payload.Tile(s.recv, want[0])
 	} else {
@@ -167,7 +167,7 @@ func (s *subject) takeSample(ctx context.Context) (time.Duration, error) {
 		s.turn = (s.turn + 1) % len(s.calls)
 	}
 	took := time.Since(begin)
-	// Checking must not take time from ranks that are still measured.
+	// Checking must not take time from ranks still measured.
 	if err := planner.BarrierNow(ctx, s.own); err != nil {
 		return 0, err
 	}
@@ -177,9 +177,9 @@ func (s *subject) takeSample(ctx context.Context) (time.Duration, error) {
 	return took, nil
 }
 
-// assemble returns when all ranks may begin. Before a single call each rank has written
-// all that it sends, as a program would that computes between calls. The second barrier
-// then takes little, so that ranks leave it nearly together.
+// assemble returns when all ranks may begin. Before a single call each rank has written its send
+// buffer, like a program computing between calls. The second barrier then takes little: ranks
+// leave it nearly together.
 func (s *subject) assemble(ctx context.Context) error {
 	if s.single {
 		payload.Rewrite(s.send)
@@ -190,8 +190,8 @@ func (s *subject) assemble(ctx context.Context) error {
 	return planner.BarrierNow(ctx, s.own)
 }
 
-// measure takes samples of all subjects in turn, so that a disturbance of the machine
-// disturbs all of them.
+// measure takes samples of all subjects in turn: a disturbance of the machine disturbs all of
+// them.
 func measure(ctx context.Context, subjects []*subject, e effort) error {
 	var round time.Duration
 	for _, s := range subjects {

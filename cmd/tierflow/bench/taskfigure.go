@@ -14,7 +14,7 @@ import (
 // mostDrawn bounds the leaders in a figure: more are drawn at equal distances.
 const mostDrawn = 8
 
-// DrawnLeaders returns the indexes of the leaders that are drawn.
+// DrawnLeaders returns the indexes of the leaders to draw.
 func DrawnLeaders(n int) (all []int) {
 	for i := range min(n, mostDrawn) {
 		all = append(all, i*n/min(n, mostDrawn))
@@ -60,7 +60,7 @@ func micros(ns []float64) []float64 {
 	return all
 }
 
-// PlanTitle returns what a plan says of some kinds of tasks, whose names may be joined.
+// PlanTitle returns the choices of a plan for some kinds of tasks. Their names may be joined.
 func PlanTitle(plan string, names ...string) string {
 	p, err := tasks.ParsePlan(plan)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 )
 
-// expected is the slowest link of a level that is well.
+// expected is the slowest good link of a level.
 type expected struct {
 	Rate    float64       `json:"bytes_per_second"` // 0: any
 	Latency time.Duration `json:"latency_ns"`       // one way; 0: any
@@ -17,7 +17,7 @@ type expected struct {
 // slowest is by the symbol of the level.
 type slowest map[byte]expected
 
-// readSlowest completes what --expect says by what is always expected.
+// readSlowest reads --expect, with defaults for all other levels.
 func readSlowest(items []string) (slowest, error) {
 	all := slowest{
 		'm': {Rate: 2e9 / 8, Latency: 100 * time.Microsecond},

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	reachPurpose  uint8 = 9               // of connections that are tried; the executor's are others
+	reachPurpose  uint8 = 9               // of trials; the executor's are others
 	reachTime           = 2 * time.Second // for one connection
 	reachAll            = 4 * time.Second // for all of a rank's
-	reachAtOnce         = 16              // connections that a rank makes at a time
-	mostUnreached       = 16              // that a rank describes
+	reachAtOnce         = 16              // connections made by a rank at a time
+	mostUnreached       = 16              // described by a rank
 )
 
 // route is how some ranks are reached.
@@ -32,13 +32,13 @@ type route struct {
 	Longest time.Duration `json:"longest_ns"`
 }
 
-// failure is a rank that could not be reached.
+// failure is a rank out of reach.
 type failure struct {
 	Rank int    `json:"rank"`
 	Why  string `json:"why"`
 }
 
-// greet answers a rank that tries to reach this one.
+// greet answers a rank trying to reach this one.
 func greet(_ levels.Rank, _ uint8, c net.Conn) {
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(reachTime))
@@ -82,7 +82,7 @@ func (f *facts) reach(ctx context.Context, job *join.Job) {
 	_ = all.Wait() // has no errors
 }
 
-// reason leaves out who could not reach whom.
+// reason leaves out the two ranks of an error.
 func reason(err error) string {
 	if r, ok := errors.AsType[*join.ReachError](err); ok {
 		return fmt.Sprintf("at %s: %v", strings.Join(r.At, ", "), r.Err)
@@ -122,7 +122,7 @@ func try(ctx context.Context, job *join.Job, peer levels.Rank) (why, example str
 	return why, fmt.Sprintf("r%d>r%d at %s from %s", job.Rank, peer, at, from), nil
 }
 
-// addRoute counts ranks that were reached.
+// addRoute counts reached ranks.
 func (f *facts) addRoute(more route) {
 	for i := range f.Routes {
 		if r := &f.Routes[i]; r.Why == more.Why {

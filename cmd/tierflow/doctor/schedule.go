@@ -1,6 +1,6 @@
 package doctor
 
-// pair is two ranks that measure each other. a < b.
+// pair is two ranks measuring each other. a < b.
 type pair struct{ a, b int }
 
 // waves returns all pairs of n ranks, those of a wave at the same time. In a wave no
@@ -29,7 +29,7 @@ func waves(n int, node func(rank int) int, room func(node int) int) [][]pair {
 	return all
 }
 
-// fits reports whether a node on which some ranks are busy has room for a pair's.
+// fits reports whether a node with some busy ranks has room for a pair's.
 func fits(busy, room int) bool { return busy == 0 || busy+2 <= room }
 
 // rounds returns a tournament: in each round every rank has one partner, or none if n

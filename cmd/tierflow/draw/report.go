@@ -9,8 +9,8 @@ import (
 	"github.com/tierflow/tierflow/viz/report"
 )
 
-// WriteReport writes a job's trace and what was found wrong with it as a page of HTML to a file,
-// - for standard output.
+// WriteReport writes a job's trace and its findings as a page of HTML to a file, - for standard
+// output.
 func WriteReport(stdout io.Writer, name string, j *viz.JobTrace, found []verdict.Finding) error {
 	page, err := report.HTML(j, found)
 	if err != nil {

@@ -21,8 +21,8 @@ func NewRoot(name, short string, subcommands ...*cobra.Command) *cobra.Command {
 	return root
 }
 
-// Execute runs the command that args name and returns the exit status. It writes
-// the error, if there is one, to stderr.
+// Execute runs the command named by args and returns the exit status. It writes an error to
+// stderr.
 func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -43,14 +43,14 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 	return statusFailed
 }
 
-// Group returns a command that has subcommands and does nothing itself.
+// Group returns a command with subcommands. It does nothing itself.
 func Group(use, short string, subcommands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, RunE: unknownCommand}
 	c.AddCommand(subcommands...)
 	return c
 }
 
-// Moved returns a hidden command that does nothing but name the one that took its place.
+// Moved returns a hidden command that only names its successor.
 func Moved(name, to string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Hidden: true, DisableFlagParsing: true,
@@ -58,7 +58,7 @@ func Moved(name, to string) *cobra.Command {
 	}
 }
 
-// unknownCommand complains that args name none of c's subcommands.
+// unknownCommand complains that args name no subcommand of c.
 func unknownCommand(c *cobra.Command, args []string) error {
 	var known []string
 	for _, sub := range c.Commands() {
@@ -73,7 +73,7 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	return Usagef("unknown command %q; known are %s", args[0], list)
 }
 
-// helpCommand returns cobra's, except that asking for a missing command is an error.
+// helpCommand returns cobra's, but asking for a missing command is an error.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", Short: "Say how a command is used", Hidden: true,

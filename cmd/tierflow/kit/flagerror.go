@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// flagError returns the complaint about a flag of c, which names flags of nearly the same
-// name and no type of Go's.
+// flagError returns the complaint about a flag of c. It names flags of nearly the same name and
+// no type of Go's.
 func flagError(c *cobra.Command, err error) error {
 	var number *strconv.NumError
 	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
@@ -29,12 +29,12 @@ func flagError(c *cobra.Command, err error) error {
 	return UsageError(err)
 }
 
-// words are the types of flags whose values are parsed by package strconv, in words.
+// words are the types of flags parsed by package strconv, in words.
 var words = map[string]string{
 	"int": "whole number", "int64": "whole number", "uint64": "whole number from 0 on", "float64": "number", "bool": "true or false",
 }
 
-// unknownFlag returns the complaint about a flag that c doesn't have.
+// unknownFlag returns the complaint about a flag unknown to c.
 func unknownFlag(c *cobra.Command, missing *pflag.NotExistError) error {
 	given, name := "--"+missing.GetSpecifiedName(), missing.GetSpecifiedName()
 	if cluster := missing.GetSpecifiedShortnames(); cluster != "" { // -bytes was read as -b -y …
@@ -50,7 +50,7 @@ func unknownFlag(c *cobra.Command, missing *pflag.NotExistError) error {
 
 // similarFlags returns the flags of c with names like the given one, at most three.
 func similarFlags(c *cobra.Command, name string) (similar []string) {
-	names := &cobra.Command{SuggestionsMinimumDistance: 2} // cobra's measure, which is for names of commands
+	names := &cobra.Command{SuggestionsMinimumDistance: 2} // cobra's measure, for names of commands
 	var parts []string
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Hidden {

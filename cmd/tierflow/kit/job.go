@@ -7,13 +7,13 @@ import (
 	"github.com/tierflow/tierflow/planner"
 )
 
-// Job is a source of ranks: goroutines of this process, or the processes of the
-// launched job to which this one belongs.
+// Job is a source of ranks: goroutines of this process, or the processes of a launched job with
+// this one among them.
 type Job interface {
 	// Topology returns the places of all ranks.
 	Topology() *levels.Topology
-	// Local makes a communicator that runs with the given plans, in the grammar of
-	// planner.Options.Plan, and returns the ends of this process's ranks.
+	// Local makes a communicator with forced plans, in the grammar of planner.Options.Plan, and
+	// returns the ends of this process's ranks.
 	Local(plan string) ([]*planner.Comm, error)
 	// Links describes the links: measurements over others can't be compared.
 	Links() string
@@ -50,8 +50,7 @@ func RunRanksOf(ctx context.Context, jobs []Job, plans []string, f func(ctx cont
 	}
 	defer closeAll(ends)
 	return planner.Each(ctx, first, func(ctx context.Context, c *planner.Comm) error {
-		// A rank that fails leaves all communicators, so that nobody waits for it in
-		// any of them.
+		// A failed rank leaves all communicators, so nobody waits for it in any of them.
 		defer closeEnds(ends[c.Rank()][1:])
 		return f(ctx, ends[c.Rank()])
 	})
@@ -63,8 +62,7 @@ func closeAll(ends map[int][]*planner.Comm) {
 	}
 }
 
-// closeEnds closes comms and drops the errors: what a failed communicator says at its
-// end has been said before.
+// closeEnds closes comms and drops the errors: a failed communicator only repeats its failure.
 func closeEnds(comms []*planner.Comm) {
 	for _, c := range comms {
 		_ = c.Close()

@@ -12,20 +12,20 @@ import (
 	"github.com/tierflow/tierflow/planner"
 )
 
-// launched is the job of processes to which this process belongs.
+// launched is the job of this process and others.
 type launched struct{ world *planner.Comm }
 
 var _ Job = launched{}
 
-// IsLaunched reports whether a launcher started this process as one of several ranks,
-// or seems to: then joining says what is missing.
+// IsLaunched reports whether a launcher started this process as one of several ranks, or seems
+// to. If its variables are incomplete, joining says so.
 func IsLaunched() bool {
 	l, err := launcher.Find(os.Getenv)
 	return err != nil || l.Name != launcher.None
 }
 
-// joinJob enters the job of this process. Only rank 0 prints: on other ranks the
-// returned writers drop what is written.
+// joinJob enters the job of this process. Only rank 0 prints: the writers returned on other ranks
+// drop everything.
 func joinJob(ctx context.Context, o *planner.Options, stdout, stderr io.Writer) (j launched, out, notes io.Writer, err error) {
 	world, err := planner.Join(ctx, o)
 	if err != nil {
@@ -37,7 +37,7 @@ func joinJob(ctx context.Context, o *planner.Options, stdout, stderr io.Writer) 
 	return launched{world}, stdout, stderr, nil
 }
 
-// Topology returns where the job's processes are.
+// Topology returns the places of the job's processes.
 func (l launched) Topology() *levels.Topology { return l.world.Topology() }
 
 // dupTime bounds the wait for the other ranks when a communicator is made.

@@ -50,7 +50,7 @@ func parseLink(text string, t *levels.Topology) (*link, error) {
 	return l, nil
 }
 
-// readWord reads a rate or a delay, whichever word is.
+// readWord reads a rate or a delay.
 func (l *link) readWord(word string) error {
 	if rate, ok := parseRate(word); ok && l.rate == 0 {
 		l.rate = rate
@@ -63,8 +63,8 @@ func (l *link) readWord(word string) error {
 	return fmt.Errorf("%q: one rate (bit, kbit, mbit, gbit or tbit per second, above 0) and one delay (ns, us, ms or s, up to 1m) are allowed", word)
 }
 
-// ReadLink reads a rate, bytes per second, and a delay from words such as 10gbit,50us;
-// what is left out is 0.
+// ReadLink reads a rate, bytes per second, and a delay from words such as 10gbit,50us; each is 0
+// if left out.
 func ReadLink(words string) (rate float64, delay time.Duration, err error) {
 	var l link
 	for word := range strings.SplitSeq(words, ",") {
@@ -109,7 +109,7 @@ func (l *link) shaper(t *levels.Topology) local.Shaper {
 	return local.NewNetwork(t, l.rate, l.delay)
 }
 
-// String says what the times of a run mean.
+// String describes the link, which the times of a run depend on.
 func (l *link) String() string {
 	if l == nil {
 		return table.SharedMemory

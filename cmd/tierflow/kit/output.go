@@ -37,9 +37,9 @@ func WriteOutput(stdout io.Writer, name string, data []byte) error {
 	return err
 }
 
-// CheckOutput complains if a file that a flag names beside what is printed is standard
-// output, or can't be written later because of the folder it is in. It makes nothing. Of the ranks of a launched job only one writes, maybe
-// on another machine: there nothing is checked.
+// CheckOutput complains if the file of a flag is standard output, taken by the printed numbers,
+// or can't be written later because of its folder. It makes nothing. Of the ranks of a launched
+// job only one writes, maybe on another machine: nothing is checked there.
 func CheckOutput(flag, name string) error {
 	if name == "-" {
 		return Usagef("--%s -: standard output has the numbers; name a file", flag)

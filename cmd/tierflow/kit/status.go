@@ -18,11 +18,10 @@ type statusError struct {
 
 func (e *statusError) Unwrap() error { return e.error }
 
-// WithStatus returns err with the exit status that it ends the program with.
+// WithStatus returns err with the program's exit status.
 func WithStatus(err error, status int) error { return &statusError{err, status} }
 
-// UsageError returns err as a complaint about arguments, which ends the program with
-// status 2. It returns nil for nil.
+// UsageError returns err as a complaint about arguments, with status 2. It returns nil for nil.
 func UsageError(err error) error {
 	if err == nil {
 		return nil

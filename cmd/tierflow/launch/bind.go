@@ -10,7 +10,7 @@ import (
 	"github.com/tierflow/tierflow/levels/ranges"
 )
 
-// Where ranks may run on their host.
+// Choices of processors for the ranks of a host.
 const (
 	// bindShare gives each rank an equal share of the host's processors, whole cores if
 	// there are enough.
@@ -23,7 +23,7 @@ const (
 	bindNone = "none"
 )
 
-// Bindings lists what [Options.Bind] may be.
+// Bindings lists the values of [Options.Bind].
 const Bindings = bindShare + ", " + bindCore + ", " + bindNUMA + " or " + bindNone
 
 func checkBinding(name string) error {
@@ -67,8 +67,8 @@ func readProcessors(sys fs.FS, allowed []int) []processor {
 	return all
 }
 
-// readList reads a file with a list such as 0-3,8. One that isn't there, or can't be
-// understood, names nobody: binding is then as if the system told nothing.
+// readList reads a file with a list such as 0-3,8. A missing or senseless one names nobody:
+// binding is then as if the system told nothing.
 func readList(sys fs.FS, name string) []int {
 	text, err := fs.ReadFile(sys, name)
 	if err != nil {
@@ -78,8 +78,8 @@ func readList(sys fs.FS, name string) []int {
 	return all
 }
 
-// bind returns the processors of each of a host's ranks. nil: no rank is bound. Without a
-// binding ranks get shares where there is a processor for each.
+// bind returns the processors of each of a host's ranks. nil: no rank is bound. Without a binding
+// ranks get shares if there is a processor for each.
 func bind(binding string, ranks int, host []processor) ([][]int, error) {
 	if binding == "" && ranks <= len(host) {
 		binding = bindShare
@@ -111,7 +111,8 @@ func bind(binding string, ranks int, host []processor) ([][]int, error) {
 
 func sameCore(a, b processor) bool { return a.core == b.core }
 
-// coresIfEnough says what ranks share: cores, or processors if there are more ranks.
+// coresIfEnough returns the units for ranks to share: cores, or processors if there are more
+// ranks.
 func coresIfEnough(ranks int, host []processor) (together func(a, b processor) bool) {
 	if len(cut(host, sameCore)) >= ranks {
 		return sameCore
@@ -119,7 +120,7 @@ func coresIfEnough(ranks int, host []processor) (together func(a, b processor) b
 	return func(a, b processor) bool { return a.number == b.number }
 }
 
-// cut cuts processors into groups of neighbours that belong together.
+// cut cuts processors into groups of neighbours belonging together.
 func cut(host []processor, together func(a, b processor) bool) (groups [][]int) {
 	for i, p := range host {
 		if i == 0 || !together(host[i-1], p) {

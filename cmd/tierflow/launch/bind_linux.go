@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostProcessors describes those on which this process may run.
+// hostProcessors describes the processors that this process may run on.
 func hostProcessors() ([]processor, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -23,7 +23,7 @@ func hostProcessors() ([]processor, error) {
 	return readProcessors(os.DirFS("/sys"), allowed), nil
 }
 
-// onProcessors calls f, on a thread that may run only there; what f starts inherits that.
+// onProcessors calls f on a thread bound to some processors; processes started by f inherit that.
 // The calling goroutine must be locked to its thread. nil: everywhere.
 func onProcessors(numbers []int, f func() error) error {
 	if numbers == nil {
@@ -39,25 +39,25 @@ func onProcessors(numbers []int, f func() error) error {
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
 		return fmt.Errorf("bind to processors %s: %w", ranges.Text(numbers), err)
 	}
-	defer unix.SchedSetaffinity(0, &before) // which was allowed before
+	defer unix.SchedSetaffinity(0, &before) // it was allowed before
 	if len(numbers) == 1 {
 		defer slackenTimers()()
 	}
 	return f()
 }
 
-// boundSlack is by how much timers of a rank with one processor may be late, in ns. For some
-// milliseconds after each sleep a thread of Go's runtime wakes every 20 µs, on the processor
-// on which the rank waits for its peers. Late it wakes 20 times less often. First calls of
-// a job, allreduce of 4 B on two processors: p99 from 22–34 µs to 0.7–2.6 (2026-11-22).
+// boundSlack lets timers of a rank with one processor be so many ns late. For some milliseconds
+// after each sleep a thread of Go's runtime wakes every 20 µs, on the processor of a rank waiting
+// for its peers. With late timers it wakes 20 times less often. First calls of a job, allreduce
+// of 4 B on two processors: p99 from 22–34 µs to 0.7–2.6 (2026-11-22).
 const boundSlack = 1e6
 
-// slackenTimers gives the calling thread timers that may be late, as what it starts inherits,
-// until restore is called. A kernel that refuses leaves them as they are.
+// slackenTimers lets timers of the calling thread be late, and those of processes that it starts,
+// until restore is called. If the kernel refuses they stay as they are.
 func slackenTimers() (restore func()) {
 	before, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
 	if err != nil || before >= boundSlack || unix.Prctl(unix.PR_SET_TIMERSLACK, boundSlack, 0, 0, 0) != nil {
 		return func() {}
 	}
-	return func() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(before), 0, 0, 0) } // which was allowed before
+	return func() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(before), 0, 0, 0) } // it was allowed before
 }

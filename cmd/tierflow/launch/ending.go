@@ -13,15 +13,15 @@ import (
 	"github.com/tierflow/tierflow/levels/ranges"
 )
 
-// termGrace is the time between SIGTERM and SIGKILL. It is a variable for tests that
-// want every rank's last word.
+// termGrace is the time between SIGTERM and SIGKILL. It is a variable for tests of every rank's
+// last word.
 var termGrace = 500 * time.Millisecond
 
 // killGrace is the time between SIGKILL and giving an agent up.
 const killGrace = time.Second
 
-// fail keeps the first failure and begins to end the job: SIGTERM for ranks that run,
-// the end of stdin for agents without any.
+// fail keeps the first failure and begins to end the job: SIGTERM for running ranks, the end of
+// stdin for agents without any.
 func (j *job) fail(status int, err error) {
 	if j.failure != nil || j.finished {
 		return
@@ -33,7 +33,7 @@ func (j *job) fail(status int, err error) {
 	j.terminate()
 }
 
-// terminate ends what still runs of a job that has failed.
+// terminate ends the rest of a failed job.
 func (j *job) terminate() {
 	j.sparing = false
 	if j.released {
@@ -44,8 +44,8 @@ func (j *job) terminate() {
 	j.hangUpAll()
 }
 
-// endHarder takes the next step of ending a job that does not end: SIGTERM for a rank
-// that was spared, SIGKILL, then giving the agents up.
+// endHarder takes the next step of ending a job that goes on: SIGTERM for a spared rank, SIGKILL,
+// then giving the agents up.
 func (j *job) endHarder() {
 	if j.sparing {
 		j.terminate()
@@ -106,7 +106,7 @@ func (j *job) checkAgents() {
 	}
 }
 
-// progressText names the ranks that have not ended.
+// progressText names the ranks still running.
 func (j *job) progressText() string {
 	var running []int
 	var silent []string
@@ -128,8 +128,8 @@ func (j *job) progressText() string {
 	return fmt.Sprintf("ranks %s of %d were running", ranges.Text(running), j.size)
 }
 
-// result returns the first failure. A failure of ranks is that of the rank with which it
-// began. The last lines of all ranks have arrived by now.
+// result returns the first failure. If ranks failed it is that of the rank it began with. The
+// last lines of all ranks have arrived by now.
 func (j *job) result() (int, error) {
 	if j.first == nil {
 		return j.status, j.failure

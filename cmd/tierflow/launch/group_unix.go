@@ -27,11 +27,10 @@ var signalNames = []signalName{
 // groupAttr makes a process the leader of a group of its own.
 func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// signalGroup sends a signal to the group that a process leads. It fails only when the
-// group is gone.
+// signalGroup sends a signal to the group led by a process. It fails only when the group is gone.
 func signalGroup(leader int, s syscall.Signal) { _ = syscall.Kill(-leader, s) }
 
-// socketPair returns two ends of a connection, which programs that are started don't inherit by themselves.
+// socketPair returns two ends of a connection. Children don't inherit them by themselves.
 func socketPair() (ours, theirs *os.File, err error) {
 	syscall.ForkLock.RLock()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
@@ -47,8 +46,8 @@ func socketPair() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "a rank's lobby"), os.NewFile(uintptr(fds[1]), "lobby"), nil
 }
 
-// inBackground reports whether f is a terminal that another job of its shell has: who
-// reads it then is stopped.
+// inBackground reports whether f is a terminal in the hands of another job of its shell. Reading
+// it stops a process.
 func inBackground(f *os.File) bool {
 	raw, err := f.SyscallConn()
 	if err != nil {

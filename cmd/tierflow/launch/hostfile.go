@@ -125,8 +125,7 @@ func cutSlots(item string) (host, slots string, given bool) {
 	return item[:colon], item[colon+1:], true
 }
 
-// checkHost accepts names that a remote shell takes for one word, and not for an
-// option.
+// checkHost accepts names taken for one word, and not for an option, by a remote shell.
 func checkHost(host string) error {
 	if host == "" || len(host) > maxHost {
 		return fmt.Errorf("host name of %d bytes: want 1 to %d", len(host), maxHost)

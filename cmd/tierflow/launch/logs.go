@@ -8,11 +8,11 @@ import (
 	"strconv"
 )
 
-// logs are the files that keep the output of each rank. nil: there are none.
+// logs are the files of each rank's output. nil: there are none.
 type logs []*os.File
 
-// openLogs opens a file for each rank in a folder, which it makes. Files that are there
-// are emptied. Names sort as ranks do. An empty folder's name means no files.
+// openLogs opens a file for each rank in a folder, and makes the folder. Existing files are
+// emptied. Names sort as ranks do. An empty folder's name means no files.
 func openLogs(dir string, size int) (logs, error) {
 	if dir == "" {
 		return nil, nil

@@ -36,33 +36,34 @@ type Options struct {
 	// standard input.
 	Hostfile string
 
-	// Launcher says how an agent is started: "local" (a child process; with several hosts this machine plays them all),
-	// "ssh" (no questions asked: keys and known hosts have to be there), or another command with arguments that is
-	// followed by the host and the agent's command line, as in rsh. Default: local without hosts, srun for those of an
-	// allocation, else ssh.
+	// Launcher says how an agent is started: "local" (a child process; with several hosts this
+	// machine plays them all), "ssh" (no questions asked: keys and known hosts have to be there),
+	// or another command with arguments, followed by the host and the agent's command line, as in
+	// rsh. Default: local without hosts, srun for those of an allocation, else ssh.
 	Launcher string
 
-	// Agent is the command line that starts an agent. Default: the path of this executable, and "agent".
+	// Agent is the command line of an agent. Default: the path of this executable, and "agent".
 	Agent []string
 
 	// Map places ranks: "block" fills the nodes in order, "rr" deals ranks round robin. Default: block.
 	Map string
 
-	// Min lets the job go on as long as so many ranks have not failed: programs that go on without the
-	// others, see planner.Comm.Shrink. Default: all.
+	// Min lets the job go on while so many ranks have not failed: for programs able to go on
+	// without the others, see planner.Comm.Shrink. Default: all.
 	Min int
 
-	// MaxRestarts is how many processes may be started, in all, in the place of those that have failed, each
-	// on the same host as the one before it: for programs that let them in, see planner.Elastic. The job
+	// MaxRestarts bounds the processes started, in all, in the place of failed ones, each on the
+	// same host as the one before it: for programs letting them in, see planner.Elastic. The job
 	// goes on meanwhile. When a process has ended well no more are started. Default: none.
 	MaxRestarts int
 
 	// Oversubscribe allows more ranks than slots.
 	Oversubscribe bool
 
-	// Bind says on which processors of its host a rank may run: "share" (an equal part of them, whole cores if there are
-	// enough), "core" (one core), "numa" (one NUMA domain), "none". Default: TIERFLOW_BIND, in Env or on the host; else
-	// shares where there is a processor for each rank, none where one machine plays several hosts.
+	// Bind says on which processors of its host a rank may run: "share" (an equal part of them,
+	// whole cores if there are enough), "core" (one core), "numa" (one NUMA domain), "none".
+	// Default: TIERFLOW_BIND, in Env or on the host; else shares if there is a processor for each
+	// rank, none if one machine plays several hosts.
 	Bind string
 
 	// NodeNames sets TIERFLOW_NODE to the host's name on every rank; it is always set when the launcher is local and
@@ -83,33 +84,35 @@ type Options struct {
 	// Timestamps puts the time before each line, when it came to the launcher. It excludes NoPrefix.
 	Timestamps bool
 
-	// LogDir names a folder on the launcher's host, made if need be, for a file of each rank: rank.00.log and so on. They
-	// hold what the rank writes to both streams, in whole lines as they come, without "[rank] ". Default: none.
+	// LogDir names a folder on the launcher's host, made if need be, for a file of each rank:
+	// rank.00.log and so on. They hold both of the rank's streams, in whole lines as they come,
+	// without "[rank] ". Default: none.
 	LogDir string
 
-	// TraceEvery lets ranks of package planner keep the steps of one call of so many, and puts them into TraceDir, a
-	// folder that is there on the launcher's host: r0.trace and so on, of each rank that has closed its communicator of
-	// all ranks. Default: none.
+	// TraceEvery lets ranks of package planner keep the steps of one call of so many, and puts
+	// them into TraceDir, an existing folder on the launcher's host: r0.trace and so on, of each
+	// rank after the close of its communicator of all ranks. Default: none.
 	TraceEvery int
 	TraceDir   string
 
-	// Stdin says which ranks read Run's stdin: "all", "none" or a rank's number; the others read nothing. A rank that
-	// does not read lets the others of "all" wait, unless it closes its input. Default: rank 0, or none if Hostfile
-	// is "-".
+	// Stdin says which ranks read Run's stdin: "all", "none" or a rank's number; the others read
+	// nothing. A rank not reading lets the others of "all" wait, unless it closes its input.
+	// Default: rank 0, or none if Hostfile is "-".
 	Stdin string
 
-	// Export lists variables that ranks get on all hosts, NAME=VALUE, or NAME with its value in Env.
+	// Export lists variables for ranks on all hosts, NAME=VALUE, or NAME with its value in Env.
 	Export []string
 
-	// Program is what every rank runs, and its arguments. It is looked up on each host.
+	// Program is the program of every rank, and its arguments. It is looked up on each host.
 	Program []string
 
 	// Dir is the ranks' working directory. Default: the current one.
 	Dir string
 
-	// Env is the launcher's environment, key=value. Local ranks get all of it. Those on other hosts get on top of what
-	// their host gives them TIERFLOW_*, OMP_*, what says how Go programs run (GOMAXPROCS, GOGC, GOMEMLIMIT, GODEBUG,
-	// GOTRACEBACK), and Export. Default: os.Environ().
+	// Env is the launcher's environment, key=value. Local ranks get all of it. Ranks on other
+	// hosts get parts of it on top of their host's: TIERFLOW_*, OMP_*, the settings of Go
+	// programs (GOMAXPROCS, GOGC, GOMEMLIMIT, GODEBUG, GOTRACEBACK), and Export. Default:
+	// os.Environ().
 	Env []string
 }
 
@@ -121,8 +124,8 @@ const (
 	mapRoundRobin = "rr"
 )
 
-// withDefaults checks the options and fills every field whose default needs no hosts.
-// All complaints come at once.
+// withDefaults checks the options and fills every field with a default independent of hosts. All
+// complaints come at once.
 func (o Options) withDefaults() (Options, error) {
 	var errs []error
 	complain := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -201,13 +204,13 @@ func (o *Options) chooseLauncher() error {
 	return nil
 }
 
-// getenv returns the last value of a variable, as os.Getenv would in that environment.
+// getenv returns the last value of a variable, as os.Getenv would in Env.
 func (o *Options) getenv(name string) string {
 	value, _ := o.lookupEnv(name)
 	return value
 }
 
-// lookupEnv is os.LookupEnv in that environment.
+// lookupEnv is os.LookupEnv in Env.
 func (o *Options) lookupEnv(name string) (value string, ok bool) {
 	for _, kv := range slices.Backward(o.Env) {
 		if value, ok := strings.CutPrefix(kv, name+"="); ok {
@@ -217,7 +220,7 @@ func (o *Options) lookupEnv(name string) (value string, ok bool) {
 	return "", false
 }
 
-// fromProcess fills the fields whose default is a property of this process.
+// fromProcess fills the fields with properties of this process as their defaults.
 func (o *Options) fromProcess() (err error) {
 	if o.Env == nil {
 		o.Env = os.Environ()

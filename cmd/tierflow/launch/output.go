@@ -13,17 +13,17 @@ import (
 const (
 	maxLine     = 64 << 10
 	tailLines   = 10
-	panicLines  = 30 // of a Go program that panics
+	panicLines  = 30 // of a panicking Go program
 	maxTailLine = 1 << 10
 	timeLayout  = "2006-01-02T15:04:05.000000Z07:00 " // as RFC 3339 has it, in microseconds
 )
 
 // lines cuts a stream into lines of at most maxLine bytes.
 type lines struct {
-	part []byte // of a line that has not ended
+	part []byte // of a line without its end yet
 }
 
-// add calls emit, with no newline, for every line that b completes.
+// add calls emit, with no newline, for every line completed by b.
 func (l *lines) add(b []byte, emit func(line []byte)) {
 	for len(b) > 0 {
 		end := bytes.IndexByte(b, '\n')
@@ -47,7 +47,7 @@ func (l *lines) add(b []byte, emit func(line []byte)) {
 	}
 }
 
-// flush emits a line that has not ended.
+// flush emits a line without an end.
 func (l *lines) flush(emit func(line []byte)) {
 	if len(l.part) > 0 {
 		emit(l.part)
@@ -64,7 +64,7 @@ type source struct {
 	tail    []string // its last lines, both streams
 }
 
-// remember keeps the last lines. Those of a panic begin with what it says.
+// remember keeps the last lines. Those of a panic begin with its message.
 func (s *source) remember(line []byte) {
 	most := tailLines
 	switch {

@@ -39,7 +39,7 @@ func place(nodes []node, ranks int, mapping string, oversubscribe bool) ([][]int
 	return placed, nil
 }
 
-// slotOrder returns the node of each slot, in the order in which slots are filled.
+// slotOrder returns the node of each slot, in the order of filling.
 func slotOrder(nodes []node, mapping string) []int {
 	type slot struct{ node, onNode int }
 	var slots []slot

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rankAttr puts a rank into its own process group, and has the kernel kill it with the
-// thread that started it.
+// rankAttr puts a rank into its own process group, and has the kernel kill it with the thread of
+// its start.
 func rankAttr() *syscall.SysProcAttr {
 	attr := groupAttr()
 	attr.Pdeathsig = syscall.SIGKILL

@@ -2,7 +2,7 @@ package launch
 
 import "github.com/tierflow/tierflow/levels/join/launcher"
 
-// The names by which a rank learns its place; the package comment says what each holds.
+// The names of a rank's variables; the package comment explains each.
 const (
 	envPrefix       = "TIERFLOW_"
 	envRank         = "TIERFLOW_RANK"
@@ -15,7 +15,7 @@ const (
 	envSecret       = "TIERFLOW_SECRET"
 	envNode         = "TIERFLOW_NODE"
 	envLauncher     = "TIERFLOW_LAUNCHER"
-	envDoor         = "TIERFLOW_DOOR"     // read by ranks, and by the agent that sweeps up behind them
+	envDoor         = "TIERFLOW_DOOR"     // read by ranks, and by the agent sweeping up behind them
 	envState        = "TIERFLOW_STATE_FD" // the descriptor of a rank's pipe
 	envBind         = "TIERFLOW_BIND"     // read by launcher and agent, for a rank's own ranks
 

@@ -1,6 +1,5 @@
-// Package mpi is the command tierflow mpi: it builds the shim under which an MPI program's
-// collectives are tierflow's, and starts programs under it. It never speaks to an MPI
-// itself.
+// Package mpi is the command tierflow mpi. It builds the shim, a library to give an MPI program
+// tierflow's collectives, and starts programs under it. It never speaks to an MPI itself.
 package mpi
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 )
 
-// shimName is the file that build makes and run looks for.
+// shimName is the file written by build and loaded by run.
 const shimName = "libtierflow-mpi.so"
 
 // Command returns mpi.

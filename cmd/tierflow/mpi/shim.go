@@ -7,7 +7,7 @@ import (
 	"github.com/tierflow/tierflow/levels/join/env"
 )
 
-// The variables that only the shim reads.
+// The variables read by the shim alone.
 const (
 	libVariable     = "TIERFLOW_LIB"
 	limitsVariable  = "TIERFLOW_MPI"
@@ -15,10 +15,10 @@ const (
 	verboseVariable = "TIERFLOW_MPI_VERBOSE"
 )
 
-// withShim returns the command line with which a launcher lets ranks load the shim, and
-// what to add to its environment. version is what the launcher says with --version.
+// withShim returns a launcher's command line for ranks to load the shim, and additions to its
+// environment. version is the launcher's answer to --version.
 func withShim(version, shim string, args, environ []string) (line, extra []string) {
-	preload := "LD_PRELOAD=" + shim // behind what is loaded already: other tools see the program's calls first
+	preload := "LD_PRELOAD=" + shim // last: other tools see the program's calls first
 	for _, v := range environ {
 		if old, found := strings.CutPrefix(v, "LD_PRELOAD="); found && old != "" {
 			preload = v + ":" + shim
@@ -33,7 +33,7 @@ func withShim(version, shim string, args, environ []string) (line, extra []strin
 				add = append(add, "-x", name)
 			}
 		}
-	case strings.Contains(version, "HYDRA"): // which exports all variables
+	case strings.Contains(version, "HYDRA"): // it exports all variables
 		name, value, _ := strings.Cut(preload, "=")
 		add = []string{"-genv", name, value}
 	default:

@@ -13,10 +13,10 @@ import (
 	"github.com/tierflow/tierflow/planner/rules/foreign"
 )
 
-// formats are what convert reads and writes.
+// formats are those of convert's files.
 var formats = []string{"tierflow", "ompi", "ompi-json", "han", "mpich", "mpich-ch4"}
 
-// versions are those of Open MPI that files are for.
+// versions are those of Open MPI known to convert.
 var versions = []string{foreign.For4, foreign.For5, foreign.ForMain}
 
 // conversion is the command convert.
@@ -69,7 +69,7 @@ classic file for the next smaller numbers of ranks.`,
 	return c
 }
 
-// convert reads a file and returns what is to be written.
+// convert reads a file and returns its text in the other format.
 func (v *conversion) convert(name string) (text string, notes []foreign.Note, err error) {
 	for flag, word := range map[string]string{"from": v.from, "to": v.to} {
 		if !slices.Contains(formats, word) {
@@ -119,7 +119,7 @@ func (v *conversion) convert(name string) (text string, notes []foreign.Note, er
 	}
 	if v.from != "tierflow" {
 		for i := range more {
-			more[i].Line = 0 // of rules that nobody sees
+			more[i].Line = 0 // the lines are of rules nobody sees
 		}
 	}
 	return text, append(notes, more...), err

@@ -43,7 +43,7 @@ sizes that it was not made of. Convert makes files for other libraries of them.`
 	return c
 }
 
-// costs says in comments what rules cost.
+// costs returns comments about the costs of rules.
 func costs(made *distill.Made) string {
 	var b strings.Builder
 	for _, c := range made.Collectives {

@@ -15,7 +15,7 @@ type network struct {
 	layers []networkLayer
 }
 
-// networkLayer is what a rank computes in a layer, and the elements of its tensors.
+// networkLayer is a rank's computing in a layer, and the elements of its tensors.
 type networkLayer struct {
 	name              string
 	forward, backward float64 // ns
@@ -57,7 +57,7 @@ func readLayer(r *strictjson.Reader) (l networkLayer) {
 	return l
 }
 
-// mostLayer bounds what a layer takes, ns.
+// mostLayer bounds the time of a layer, ns.
 const mostLayer = 1e12
 
 // sizes are the elements of all tensors, and order how they become ready: the last layer's first.
@@ -75,7 +75,7 @@ func (n *network) sizes() (sizes, order []int) {
 	return sizes, order
 }
 
-// compute is what forward and backward take, ns.
+// compute is the time of all layers, ns.
 func (n *network) compute() (forward, backward float64) {
 	for _, l := range n.layers {
 		forward, backward = forward+l.forward, backward+l.backward

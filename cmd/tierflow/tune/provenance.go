@@ -13,7 +13,7 @@ import (
 	"github.com/tierflow/tierflow/planner/tune"
 )
 
-// describeOrigin notes in the table where its numbers are from.
+// describeOrigin notes the origin of the table's numbers in it.
 func (u *Tuning) describeOrigin(t *table.Table, r *Rank, m *tune.Method) {
 	p := &t.Provenance
 	p.Method, p.Date, p.Tierflow = m.String(), time.Now().UTC().Format(time.RFC3339), kit.Version()

@@ -12,8 +12,8 @@ import (
 	"github.com/tierflow/tierflow/planner/tune"
 )
 
-// loadTable returns the table to add to. Rank 0's file counts: all ranks must agree on
-// what there is to measure.
+// loadTable returns the table to add to. Rank 0's file counts: all ranks must agree on the
+// measurements to make.
 func (u *Tuning) loadTable(ctx context.Context, r *Rank) (*table.Table, error) {
 	made := &table.Table{Version: table.Version}
 	if !u.resume {
@@ -53,8 +53,8 @@ func (u *Tuning) loadTable(ctx context.Context, r *Rank) (*table.Table, error) {
 	return table.Parse(u.output, data, u.Registry)
 }
 
-// checkLinks complains about a table whose numbers can't be compared with new ones: it was
-// measured over other links or in another regime, or one of both is simulated.
+// checkLinks complains about a table with numbers of another kind than new ones: it was measured
+// over other links or in another regime, or one of both is simulated.
 func (u *Tuning) checkLinks(r *Rank, t *table.Table) error {
 	if have := t.Provenance.Simulated; have != r.Simulated {
 		said := map[bool]string{true: "measured", false: "simulated on "}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// spending is the time that a search has spent on each kind of measurement. Kinds are
-// in the order of their first measurement.
+// spending is a search's time for each kind of measurement. Kinds are in the order of their first
+// measurement.
 type spending struct {
 	All   []Spent
 	kind  string
@@ -23,7 +23,7 @@ type Spent struct {
 	Seconds      float64 `json:"seconds"`
 }
 
-// begin notes that n measurements of a kind begin. Those before have ended.
+// begin notes the beginning of n measurements of a kind. Those before have ended.
 func (s *spending) begin(kind string, n int) {
 	s.end()
 	s.kind, s.since = kind, time.Now()
@@ -33,7 +33,7 @@ func (s *spending) begin(kind string, n int) {
 	s.spentOn(kind).Measurements += n
 }
 
-// end notes that the last measurements have ended.
+// end notes the end of the last measurements.
 func (s *spending) end() {
 	switch {
 	case s.kind != "" && s.clock != nil:

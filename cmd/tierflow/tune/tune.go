@@ -126,7 +126,7 @@ func (u *Tuning) addTuneFlags(c *cobra.Command) {
 	f.BoolVar(&u.JSON, "json", false, "print a summary as JSON")
 }
 
-// methodsHelp lists the methods and what they do.
+// methodsHelp lists and explains the methods.
 func methodsHelp() string {
 	var b strings.Builder
 	for _, m := range tune.Methods() {
@@ -136,7 +136,7 @@ func methodsHelp() string {
 	return b.String()
 }
 
-// methodColumn is where the texts of methods begin.
+// methodColumn is the first column of the methods' texts.
 const methodColumn = 25
 
 // runTune tunes on one rank.
@@ -221,8 +221,8 @@ func (u *Tuning) tuneMachine(ctx context.Context, r *Rank, m *tune.Method, made 
 	return err
 }
 
-// explainEnd returns the error of a search that ended early: by a signal, or by a budget
-// too short for one measurement. Another budget's end is no error.
+// explainEnd returns the error of a search ended early: by a signal, or by a budget too short for
+// one measurement. Another budget's end is no error.
 func (u *Tuning) explainEnd(err error, r *Rank, p *table.Provenance) error {
 	switch {
 	case err == nil:

@@ -72,9 +72,9 @@ func jobMetrics(ctx context.Context, names []string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// ServeMetrics serves the metrics of all jobs of this user here until ctx ends. That somebody
-// serves there already is no error: another agent on this machine shows the same. Jobs are looked
-// for where TIERFLOW_DOOR says at the time of a request.
+// ServeMetrics serves the metrics of all jobs of this user here until ctx ends. An address in use
+// is no error: another agent on this machine shows the same. Each request looks for jobs in the
+// folder of TIERFLOW_DOOR.
 func ServeMetrics(ctx context.Context, address string) error {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -99,7 +99,7 @@ func serveMetrics(ctx context.Context, l net.Listener, names []string) error {
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_, _ = w.Write(text) // who has left needs no answer
+		_, _ = w.Write(text) // a caller gone since needs no answer
 	})
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	defer context.AfterFunc(ctx, func() { _ = s.Close() })()

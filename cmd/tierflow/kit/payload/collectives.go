@@ -8,8 +8,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Prepare prepares the request's collective on buffers whose element type is known
-// only when the program runs. They may be longer than what the rank needs.
+// Prepare prepares the request's collective on buffers of an element type known only at run time.
+// They may be longer than the rank's needs.
 func Prepare(c *planner.Comm, r tasks.Request, send, recv []byte) (*planner.Collective, error) {
 	give, get := r.Buffers(levels.Rank(c.Rank()), c.Size())
 	return c.Prepare(r, send[:min(give, int64(len(send)))], recv[:min(get, int64(len(recv)))])
@@ -25,6 +25,6 @@ func CheckType(t tasks.Datatype) error {
 	return nil
 }
 
-// MaxBytes bounds what all ranks' buffers take together: a mistyped size must be an
-// error, not the end of the process.
+// MaxBytes bounds all ranks' buffers together: a mistyped size must be an error, not the end of
+// the process.
 const MaxBytes = 64 << 30
