@@ -38,8 +38,8 @@ func (b *Book) MarshalJSON() ([]byte, error) {
 	return json.Marshal(file)
 }
 
-// Load reads what [Book.MarshalJSON] wrote and checks all of it. The error lists
-// what is wrong, each with name:line.
+// Load reads a file of [Book.MarshalJSON] and checks all of it. The error lists all complaints,
+// each with name:line.
 func Load(name string, data []byte) (*Book, error) {
 	r, err := strictjson.NewReader(name, data)
 	if err != nil {
@@ -106,7 +106,7 @@ func (l *loader) loadPipeline() {
 	l.book.AddPipeline(e.Key, e.Pipeline)
 }
 
-// check says what a key of a file lacks.
+// check complains of a key that a file lacks.
 func (k Key) check() error {
 	if k == (Key{}) {
 		return errors.New("key is missing")

@@ -11,15 +11,14 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Key is all that a measured cost depends on. Keys compare with ==, and print and
-// parse as words:
+// Key is everything a measured cost depends on. Keys compare with ==, and print and parse as words:
 //
 //	shape=han-lockstep task=sbib after=ib levels=i4,s2 fs=64KiB by=ib:adapt/chain,sb:sm
 //
-// A stage task's key doesn't name the collective but the stage before: ranks leave
-// that one as skewed as they begin this one (HAN, section III-A). So the irsr of a
-// reduce is the irsr of an allreduce, both after sr; but the first ib of a bcast, which
-// all begin together, is not the ib after ir. A pipeline's key names the collective.
+// A stage task's key names the stage before in place of the collective: ranks begin a stage as
+// skewed as they left the one before (HAN, section III-A). So the irsr of a reduce is the irsr of
+// an allreduce, both after sr. But all ranks begin the first ib of a bcast together, so it is not
+// the ib after ir. A pipeline's key names the collective.
 type Key struct {
 	Shape   tasks.Shape
 	Task    string // a stage or task kind: ib, sbib; of a pipeline, the collective: bcast
@@ -28,14 +27,14 @@ type Key struct {
 	By      string // who does the kinds involved: ib:adapt/chain/32KiB,sb:sm, sorted
 	Segment int64  // bytes, of each block if there are blocks
 	Window  int    // of a pipeline; stages don't depend on it: 0
-	Eager   int64  // bytes, of exchanges by plans that have it, see [tasks.Plan]; 0: none
-	Type    string // of what is reduced: f32; empty where nothing is
+	Eager   int64  // bytes, of exchanges by plans with eager=, see [tasks.Plan]; 0: none
+	Type    string // of reduced elements: f32; empty without a reduction
 	Op      string // sum
 }
 
-// StageKeys are the stages of g and under which keys a [Book] has their costs. g's
-// request must have a full segment. Costs of stages hold for dataflow shapes of one
-// segment too, whose tasks come one after the other anyway: they have equal keys.
+// StageKeys returns the stages of g and their keys in a [Book]. g's request must have a full
+// segment. Tasks of a dataflow shape of one segment come one after the other anyway. So the costs
+// of stages hold for it too, and its keys are equal.
 func StageKeys(g *tasks.Graph) ([]tasks.Stage, []Key, error) {
 	stages, err := g.Stages()
 	if err != nil {
@@ -123,8 +122,8 @@ func byText(p tasks.Plan, kinds []tasks.Kind) string {
 	return strings.Join(slices.Compact(words), ",")
 }
 
-// levelsText says how large groups are. Trees of a flat shape cross nodes as the
-// numbering of ranks has it, so that its costs hold for one layout only.
+// levelsText says how large groups are. Trees of a flat shape follow the numbering of ranks across
+// nodes, so its costs hold for one layout only.
 func levelsText(h *levels.Hierarchy, s tasks.Shape) string {
 	if s.IsFlat() {
 		return strings.ReplaceAll(h.Topology().String(), " ", "_")
@@ -165,7 +164,7 @@ func (k Key) String() string {
 	return strings.Join(words, " ")
 }
 
-// ParseKey reads what [Key.String] prints.
+// ParseKey reads the text of [Key.String].
 func ParseKey(s string) (Key, error) {
 	var k Key
 	seen := map[string]bool{}

@@ -13,7 +13,7 @@ type Regime uint8
 const (
 	_          Regime = iota
 	Single            // each rank has computed and written its buffers; all then call once
-	BackToBack        // a call follows the last one, whose end on another rank it may hide
+	BackToBack        // a call follows the last one, and may hide its end on another rank
 	maxRegime
 )
 

@@ -2,14 +2,14 @@ package costs
 
 import "slices"
 
-// Summary is what is kept of repeated measurements of one time, in nanoseconds.
+// Summary sums up repeated measurements of one time, in nanoseconds.
 type Summary struct {
 	N        int     `json:"n"`        // samples
 	Outliers int     `json:"outliers"` // of them outside of Tukey's fences, 1.5 quartile distances from the quartiles
 	Mean     float64 `json:"mean_ns"`
 	Half     float64 `json:"half_ns"` // half the width of the mean's 95% confidence interval; 0 with one sample
 	Min      float64 `json:"min_ns"`
-	P50      float64 `json:"p50_ns"` // what predictions use: one disturbed sample doesn't move it
+	P50      float64 `json:"p50_ns"` // for predictions: one disturbed sample doesn't move it
 	P95      float64 `json:"p95_ns"`
 	Max      float64 `json:"max_ns"`
 }

@@ -28,8 +28,8 @@ type Gather struct {
 	Next  float64 `json:"next_ns"`
 }
 
-// After returns when the last message is there, ns, if each rank sends its own at its end.
-// ends[0] is the root's, which sends none. Equal ends come one after the other.
+// After returns when the last message is there, ns, if each rank sends its own at its end. ends[0]
+// is the root's; the root sends none. Equal ends come one after the other.
 func (g Gather) After(ends []float64) float64 {
 	last := ends[0]
 	for _, end := range slices.Sorted(slices.Values(ends[1:])) {
@@ -52,20 +52,19 @@ func (x *Experiment) timeAlone(t *levels.Topology, reg submodules.Registry, g Ga
 	for rank, c := range paths {
 		ends[rank] = l.NS(c)
 	}
-	// Messages that others sent before the end are there by then, whatever they took.
+	// Messages sent before the last end are there by then.
 	gather := x.Gather.After(ends) - slices.Max(ends)
 	return max(x.NS-gather, x.NS/most), path, nil
 }
 
-// most is the largest part of an experiment that a gather is believed to take, as x of x − 1.
+// most bounds a gather's part of an experiment to 1 − 1/most.
 const most = 4
 
-// rounds is how often [Estimate] looks for the longest path: which one it is depends on what
-// messages take.
+// rounds is how often [Estimate] looks for the longest path: it depends on the time of messages.
 const rounds = 3
 
-// Estimate returns α and β of an algorithm from experiments with it on t. combine is what
-// a byte of a reduction takes, ns.
+// Estimate returns α and β of an algorithm from experiments with it on t. combine is the time of a
+// byte of a reduction, ns.
 func Estimate(t *levels.Topology, reg submodules.Registry, g Gamma, combine float64, all []Experiment) (Line, error) {
 	l := Line{Alpha: 1e4, Beta: 1, Combine: combine}
 	rows := make([]Row, len(all))
@@ -85,20 +84,20 @@ func Estimate(t *levels.Topology, reg submodules.Registry, g Gamma, combine floa
 	return l, nil
 }
 
-// Parameters are what is known of bcasts on a machine.
+// Parameters hold the measured numbers of bcasts on a machine.
 type Parameters struct {
 	Gamma      Gamma
 	Algorithms map[string]Algorithm
 }
 
-// Algorithm is what is known of one of them.
+// Algorithm holds the measured numbers of one algorithm.
 type Algorithm struct {
 	Line
 	Off []Deviation // by bytes, ascending; empty: none is known
 }
 
-// Deviation says by which factor an experiment took longer than its model. A message that waits
-// for credit from some size on is such a case: no line has it.
+// Deviation is how many times as long as its model an experiment took. From some size on messages
+// wait for credit, for instance: no line has that.
 type Deviation struct {
 	Bytes  int64
 	Factor float64 // above 0
@@ -121,8 +120,8 @@ func Deviations(t *levels.Topology, reg submodules.Registry, g Gamma, l Line, al
 	return slices.CompactFunc(off, func(a, b Deviation) bool { return a.Bytes == b.Bytes }), nil
 }
 
-// factor interpolates between two sizes, both bytes and factors by their logarithms. Outside of what was
-// measured it is that of the next size.
+// factor interpolates between two sizes, both bytes and factors by their logarithms. Beyond the
+// measured sizes it is that of the next one.
 func (a *Algorithm) factor(bytes int64) float64 {
 	if len(a.Off) == 0 {
 		return 1
@@ -176,6 +175,6 @@ func (m Model) Plan(t *levels.Topology, segment int64) tasks.Plan {
 	if !m.Segmented {
 		segment = 0
 	}
-	k := t.Depth() - 1 // where a flat shape has its tasks
+	k := t.Depth() - 1 // the level of a flat shape's tasks
 	return p.Set(string(t.Level(k).Symbol)+"b", tasks.Choice{Submodule: submodules.Adapt, Algorithm: m.Algorithm, Inner: segment})
 }

@@ -20,7 +20,7 @@ const (
 	huber      = 1.345  // scales of residuals; beyond, a row counts less: 95% efficient for normal errors
 	normalMAD  = 0.6745 // median of the absolute deviations of a normal distribution, in its scale
 	mostRounds = 50
-	exact      = 1e-12 // a residual, as a part of the time, that is none
+	exact      = 1e-12 // a residual up to it, as a part of the time, is none
 )
 
 // Fit returns α and β from experiments with one algorithm (section 4.2). Each row is
@@ -28,9 +28,8 @@ const (
 // Huber's regression finds the line: rows far from it count less. Residuals are parts of
 // T, not ns, so that the small messages count as much as the large ones.
 //
-// Neither number gets negative: the other one takes it all then. Fewer than two different
-// M are an error. combine is what a byte of a reduction takes, ns; its part is taken off
-// the times first.
+// Neither number gets negative: the other one takes it all then. Fewer than two different M are an
+// error. combine is the time of a byte of a reduction, ns; its part is taken off the times first.
 func Fit(rows []Row, combine float64) (Line, error) {
 	x, y := make([]float64, len(rows)), make([]float64, len(rows))
 	least, most := math.Inf(1), math.Inf(-1)

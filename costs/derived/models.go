@@ -36,10 +36,9 @@ func Bcast(algorithm string) (Model, bool) {
 	return Model{}, false
 }
 
-// Coeff returns the longest path of a bcast of bytes among so many ranks, in segments of
-// segment bytes; 0 or more than bytes: in one piece. Where the last segment is shorter,
-// all count as equally long. Of splitbinary this is exact if the number of segments is
-// even or 1.
+// Coeff returns the longest path of a bcast of bytes among so many ranks, in segments of segment
+// bytes; 0 or more than bytes: in one piece. If the last segment is shorter, all count as equally
+// long. Of splitbinary this is exact if the number of segments is even or 1.
 func (m Model) Coeff(ranks int, bytes, segment int64, g Gamma) Coeff {
 	n, length := piecesOf(bytes, segment)
 	if m.Algorithm == submodules.SplitBinary && ranks > 1 {
@@ -74,8 +73,8 @@ func piecesOf(bytes, segment int64) (n, length float64) {
 //	n·γ(P)
 func linear(ranks int, n float64, g Gamma) float64 { return spreadPath(ranks, trees.MaxFan, n, g) }
 
-// spreadPath is the longest path of a tree whose places have up to fan children each, the
-// largest subtree first.
+// spreadPath is the longest path of a tree with up to fan children of each place, the largest
+// subtree first.
 func spreadPath(ranks, fan int, n float64, g Gamma) float64 {
 	sum, most := 0.0, 0.0
 	for size := ranks; size > 1; {
@@ -90,8 +89,8 @@ func spreadPath(ranks, fan int, n float64, g Gamma) float64 {
 // chain: n + P − 2 messages.
 func chain(ranks int, n float64, _ Gamma) float64 { return n + float64(ranks-2) }
 
-// kchain: the root feeds [trees.Chains] chains, each of which takes longer from the root
-// than from place to place.
+// kchain: the root feeds [trees.Chains] chains. Each takes longer from the root than from place to
+// place.
 //
 //	n·γ(5) + ⌈(P−1)/4⌉ − 1
 func kchain(ranks int, n float64, g Gamma) float64 {
@@ -142,8 +141,7 @@ func binomial(ranks int, n float64, g Gamma) float64 {
 	for size := ranks; size > 1; {
 		l := bits.Len(uint(size - 1))
 		sum += g.Of(l + 1)
-		// Below are the child with what lies behind the first half, and the one with the
-		// second quarter.
+		// Below are the child of the first half's rest, and the one of the second quarter.
 		size = max(size-1<<(l-1), 1<<(l-1)/2)
 	}
 	return sum + (n-1)*most

@@ -1,6 +1,6 @@
-// Package goal writes and reads schedules in GOAL, the language of LogGOPSim and ATLAHS
-// (Hoefler, Schneider, Lumsdaine: LogGOPSim, HPDC 2010): what each rank sends, receives and
-// computes, and what of it waits for what. So other simulators can run tierflow's programs.
+// Package goal writes and reads schedules in GOAL, the language of LogGOPSim and ATLAHS (Hoefler,
+// Schneider, Lumsdaine: LogGOPSim, HPDC 2010): each rank's sends, receives and computations, and
+// their order. So other simulators can run tierflow's programs.
 //
 // It is pure. It simulates nothing.
 //
@@ -16,9 +16,9 @@
 //
 // Passes follow each other: the first steps of one wait for all of the one before.
 //
-// GOAL knows messages only. A step that tells a rank of shared memory, or waits for that,
-// can't be said in it: that is an error. So are programs with submodules sm and solo.
-// Nothing in it says what a rank does first of all that it could do.
+// GOAL knows messages only. It has no words for telling a rank of shared memory, or for waiting for
+// that. Such steps are errors, and so are programs with submodules sm and solo. It gives no
+// priorities to ops that could begin at the same time.
 package goal
 
 import (
@@ -31,13 +31,13 @@ import (
 // Schedule is what all ranks do, by rank.
 type Schedule struct{ Ranks [][]Op }
 
-// Op is one thing that a rank does.
+// Op is one send, receive or computation of a rank.
 type Op struct {
 	Kind  Kind
 	Size  int64       // of a message, bytes; of a Calc ns; 0 or more
 	Peer  levels.Rank // of a message
 	Tag   int64       // of a message, 0 or more
-	After []int32     // ops of the rank that must have ended, each before this one in the rank's order
+	After []int32     // ops of the rank that must end first, each before this one in the rank's order
 }
 
 // Kind is what an op does. The zero value is invalid.

@@ -21,7 +21,7 @@ var (
 	spaces    = regexp.MustCompile(`[ \t]+`)
 )
 
-// mostRanks bounds what a schedule's first line makes [Parse] allocate.
+// mostRanks bounds the memory that [Parse] allocates for a schedule's first line.
 const mostRanks = 1 << 20
 
 // Parse reads a schedule as [Schedule.Format] writes it. Labels may be any words, white
@@ -53,7 +53,7 @@ func Parse(name string, text []byte) (*Schedule, error) {
 // parser reads a schedule line by line.
 type parser struct {
 	schedule Schedule
-	rank     int // whose block is open; -1: none
+	rank     int // of the open block; -1: none
 	seen     map[int]bool
 	labels   map[string]int32
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// ErrUnsaid is what an error wraps about a step that GOAL has no words for.
+// ErrUnsaid is wrapped by errors about steps without words in GOAL.
 var ErrUnsaid = errors.New("GOAL has messages and computations only")
 
 // FromPrograms returns the schedule of programs, by rank: all of one request. Copies and
@@ -39,7 +39,7 @@ type writer struct {
 	machine *machine.Machine
 	size    int // ranks
 	ops     []Op
-	gate    []int32        // what the first ops of the next pass wait for
+	gate    []int32        // waited for by the first ops of the next pass
 	tags    map[lane]int64 // next tag
 }
 
@@ -93,7 +93,7 @@ func (w *writer) add(p *submodules.Program) error {
 	return nil
 }
 
-// op returns a step's op, without what it waits for.
+// op returns a step's op, without its order.
 func (w *writer) op(p *submodules.Program, id dag.ID) (Op, error) {
 	s := p.Step(id)
 	switch s.Kind {

@@ -2,8 +2,8 @@ package machine
 
 import "github.com/tierflow/tierflow/costs"
 
-// Assumed returns a machine that nobody measured: servers on Gigabit Ethernet that speak
-// TCP, 50 µs away, and sites 1 ms away. A file for another machine begins with it.
+// Assumed returns a machine without measurements: servers on Gigabit Ethernet by TCP, 50 µs away,
+// and sites 1 ms away. A file for another machine begins with it.
 func Assumed() *Machine {
 	tcp := Link{
 		Level: 'i', Latency: 50e3, Byte: 8, Send: 4e3, Recv: 4e3, SendByte: 0.2, RecvByte: 0.3,

@@ -7,10 +7,10 @@ import (
 	"github.com/tierflow/tierflow/levels/strictjson"
 )
 
-// Parse reads a machine file, as [Machine.Format] writes it, and checks all of it. The
-// keys version, provenance, links, copy_byte_ns and reduce_byte_ns must be there, and the
-// level of each link. Any other key may be left out: it is 0 then. The error lists
-// what is wrong, each with name:line.
+// Parse reads a machine file, as [Machine.Format] writes it, and checks all of it. The keys
+// version, provenance, links, copy_byte_ns and reduce_byte_ns must be there, and the level of each
+// link. Any other key may be left out: it is 0 then. The error lists all complaints, each with
+// name:line.
 func Parse(name string, data []byte) (*Machine, error) {
 	r, err := strictjson.NewReader(name, data)
 	if err != nil {
@@ -86,8 +86,8 @@ func (p *parser) link() {
 	p.machine.Links = append(p.machine.Links, l)
 }
 
-// Format returns the file of a machine, which ends with a new line. The same machine
-// gives the same bytes. What [Parse] would refuse is an error.
+// Format returns the file of a machine, with a new line at its end. The same machine gives the same
+// bytes. A machine that [Parse] would refuse is an error.
 func (m *Machine) Format() ([]byte, error) {
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {

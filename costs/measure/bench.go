@@ -22,10 +22,10 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Bench is one rank's end of a communicator on which is measured.
+// Bench is one rank's end of a communicator for measurements.
 type Bench struct {
-	// Regime is that in which Collective times calls, the same on all ranks. Zero is
-	// [costs.Single]. Other methods time single runs in any regime.
+	// Regime is the regime of calls in Collective, the same on all ranks. Zero is [costs.Single].
+	// Other methods time single runs in any regime.
 	Regime costs.Regime
 
 	comm     *executor.Comm

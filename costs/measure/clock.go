@@ -12,9 +12,8 @@ import (
 // pings is how often rank 0 asks each rank for its time; the quickest answer counts.
 const pings = 8
 
-// compareClocks finds how far each rank's wall clock is from rank 0's: half of a
-// round trip is how well one can know. Ranks of one host share a clock, and an
-// offset that a round trip can't tell from none is none.
+// compareClocks finds how far each rank's wall clock is from rank 0's, to half of a round trip.
+// Ranks of one host share a clock, and an offset below half of a round trip is none.
 func (b *Bench) compareClocks(ctx context.Context) error {
 	longest := time.Duration(0)
 	for r := levels.Rank(1); int(r) < b.comm.Size(); r++ {

@@ -26,7 +26,7 @@ func (b *Bench) compileRequest(r tasks.Request, p tasks.Plan) (executor.Binding,
 	return x, nil
 }
 
-// binding is one without programs. part says what of the request is run.
+// binding returns an executor's binding without programs. part names the part of the request.
 func (b *Bench) binding(r tasks.Request, p tasks.Plan, part string) (x executor.Binding, err error) {
 	x = executor.Binding{Request: "measure " + r.String() + part}
 	if r.Reduces() {
@@ -45,7 +45,7 @@ type bound struct {
 	began time.Time
 	ends  []time.Duration // by task of the graph, since began; 0 for one without steps
 	steps []int32         // by task
-	left  []int32         // by task: steps that have not ended, so that the clock is read once
+	left  []int32         // by task: steps still to end, so the clock is read once
 }
 
 // bindBuffers gives programs buffers.
@@ -83,8 +83,8 @@ func (b *Bench) bindGraph(g *tasks.Graph, part string) (*bound, error) {
 	return of, nil
 }
 
-// page is how far apart writes make memory real: pages that were never written
-// are all the same one, which stays in the cache.
+// page is how far apart writes make memory real. Pages without a write are all the same one, and
+// that stays in the cache.
 const page = 4 << 10
 
 // touchedMemory is n bytes of memory, nil for none.

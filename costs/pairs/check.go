@@ -6,13 +6,13 @@ import (
 	"github.com/tierflow/tierflow/costs/machine"
 )
 
-// Of a check of a link that is known.
+// Sizes and limits of a check of a known link.
 const (
 	checkTurns  = 6        // round trips
 	checkTimes  = 2        // streams of checkCount messages of probeBurst bytes
 	checkCount  = 2        // messages in such a stream
 	mostChanged = 2.0      // times as long, or as short
-	changeLeast = 30_000.0 // ns that never count: processes wake up
+	changeLeast = 30_000.0 // ns below which a difference never counts: processes wake up
 )
 
 // IsChanged reports whether messages take another time than a link says, and lets the

@@ -6,9 +6,9 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// At returns pairs of ranks that share a domain of level k and none inside it: as many
-// as there are binary digits of such domains, at most, each rank in one of them. They are
-// near and far. The first of a pair leads.
+// At returns pairs of ranks with a common domain of level k and none inside it: at most as many as
+// the number of such domains has binary digits. No rank is in two pairs. Some are near and some
+// far. The first of a pair leads.
 func At(t *levels.Topology, k int) (all [][2]int) {
 	heads, last := map[int32]int{}, []int32{}
 	for r := range t.Size() {

@@ -12,8 +12,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// HostNumber returns a number of the system that this process runs on: emulated nodes
-// share one. It is 0 or more.
+// HostNumber returns a number of this process's system: emulated nodes share one. It is 0 or more.
 func HostNumber() int64 {
 	h := fnv.New64a()
 	name, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -25,8 +24,8 @@ func HostNumber() int64 {
 	return int64(h.Sum64() >> 1)
 }
 
-// Cores returns the processors that the ranks of a topology share: hosts has the number of
-// each rank's host, see [HostNumber]. All hosts are taken to have as many processors as this one.
+// Cores returns the processors of the ranks of a topology. hosts has the number of each rank's
+// host, see [HostNumber]. All hosts are taken to have as many processors as this one.
 func Cores(t *levels.Topology, hosts []int64) machine.Cores {
 	apart := len(slices.Compact(slices.Sorted(slices.Values(hosts))))
 	if apart < t.Nodes() {
@@ -35,13 +34,13 @@ func Cores(t *levels.Topology, hosts []int64) machine.Cores {
 	return machine.Cores{PerNode: runtime.NumCPU()}
 }
 
-// Sizes of what a rank does by itself.
+// Sizes of a rank's work by itself.
 const (
 	ownBytes  = 128 << 10
 	ownRounds = 4
 )
 
-// OwnSpeed returns what this rank takes to copy a byte and to add one to another, ns.
+// OwnSpeed returns this rank's time to copy a byte and to add one to another, ns.
 func OwnSpeed() (copies, adds float64) {
 	a, b := make([]float32, ownBytes/4), make([]float32, ownBytes/4)
 	copies, adds = math.Inf(1), math.Inf(1)

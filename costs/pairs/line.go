@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// Line is a rank's end of a connection with the other rank of its pair. Messages arrive in
-// the order in which they were sent.
+// Line is a rank's end of a connection with the other rank of its pair. Messages arrive in order.
 type Line interface {
 	// Send sends b. It may return before the other rank has it.
 	Send(ctx context.Context, b []byte) error
-	// Recv fills b with the next message, which has as many bytes.
+	// Recv fills b with the next message of as many bytes.
 	Recv(ctx context.Context, b []byte) error
 }
 
@@ -24,7 +23,7 @@ const (
 // theEnd is an order without messages of a negative length: the follower is free.
 const theEnd = -1
 
-// Leader is the rank of a pair that says what comes next. It serves one goroutine.
+// Leader is the rank of a pair that gives the orders. It serves one goroutine.
 type Leader struct {
 	line   Line
 	buf    []byte
@@ -32,7 +31,7 @@ type Leader struct {
 	answer [answerBytes]byte
 }
 
-// NewLeader returns the leader on a line at whose other end a rank calls [Follow].
+// NewLeader returns the leader on a line. At the other end a rank calls [Follow].
 func NewLeader(l Line) *Leader { return &Leader{line: l} }
 
 // Trip says how long messages took there, and their answer back.
@@ -79,7 +78,7 @@ func (l *Leader) Get(ctx context.Context, size int64) (time.Duration, error) {
 // End lets the follower go.
 func (l *Leader) End(ctx context.Context) error { return l.say(ctx, theEnd, 0) }
 
-// room returns so many bytes, whose content is of no account.
+// room returns so many bytes of any content.
 func (l *Leader) room(size int64) []byte {
 	if int64(len(l.buf)) < size {
 		l.buf = make([]byte, size)
@@ -93,7 +92,7 @@ func (l *Leader) say(ctx context.Context, size int64, count int) error {
 	return l.line.Send(ctx, l.order[:])
 }
 
-// Limit bounds what a follower does for one order.
+// Limit bounds a follower's work for one order.
 type Limit struct {
 	Bytes int64 // of a message
 	Count int   // messages

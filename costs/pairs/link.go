@@ -2,15 +2,14 @@ package pairs
 
 import "github.com/tierflow/tierflow/costs/machine"
 
-// Place says where the ranks of a pair are.
+// Place is the place of a pair's ranks.
 type Place struct {
 	Inside     bool // on one node: they have no wire to share
 	OneProcess bool // in one process: there are no packets
 }
 
-// Link returns a link with the numbers of the probe; like has those that it doesn't tell. A
-// message's overheads are what a stream of small ones takes of either end; what else a
-// round trip takes is latency.
+// Link returns a link with the numbers of the probe, and all others of like. A message's overheads
+// are the time of either end in a stream of small ones. The rest of a round trip is latency.
 func (p *Probe) Link(like machine.Link, at Place) machine.Link {
 	l, turn := like, float64(p[Turn])/2
 	l.Send = float64(p[Each])
@@ -43,9 +42,9 @@ func (p *Probe) Link(like machine.Link, at Place) machine.Link {
 	return l
 }
 
-// perByte returns what a byte takes of a stream, ns: by how much the long one takes longer. It
-// can't be far from what all of the long one takes except some round trips, whatever
-// disturbed the other.
+// perByte returns the time of a byte in a stream, ns: the difference between the long one and the
+// short one. It can't be far from the time of the long one less some round trips, even if the short
+// one was disturbed.
 func (p *Probe) perByte() float64 {
 	turn, brief, whole := float64(p[Turn]), float64(p[Brief]), float64(p[Whole])
 	if whole == 0 {
@@ -56,8 +55,8 @@ func (p *Probe) perByte() float64 {
 	return min(most, max(least, (whole-brief)/(probeLong-probeShort)))
 }
 
-// mostByte bounds what a byte is believed to take of a sender's processor, ns: on a slow link
-// it waits until there is room again.
+// mostByte bounds the believed time of a sender's processor for a byte, ns: on a slow link it waits
+// until there is room again.
 const mostByte = 1
 
 // recvToSend is how many times as long a byte takes of a receiver's processor as of a

@@ -7,42 +7,42 @@ import (
 	"time"
 )
 
-// Bounds of what a probe takes. They hold for each level of the topology.
+// Bounds of a probe. They hold for each level of the topology.
 const (
-	probeTime   = 16 * time.Millisecond // from when on a pair begins nothing new, and nothing long that would end later
+	probeTime   = 16 * time.Millisecond // after it a pair begins nothing new; long streams must end before it
 	probeTurns  = 16                    // round trips of a small message
 	probeRounds = 2                     // streams of each size but the long one
 	probeLongs  = 4                     // long streams: other ranks of the same processors disturb most of them
 	probeStream = 24                    // small messages in a stream
-	probeShort  = 72 << 10              // bytes of a short stream, which needs credit as the long one does
+	probeShort  = 72 << 10              // bytes of a short stream; it needs credit like the long one
 	probeLong   = 168 << 10             // bytes of a long stream
-	probeBurst  = 24 << 10              // bytes of a message that may pass an idle link in a burst
-	probeEager  = 32 << 10              // bytes of a message that goes without credit
+	probeBurst  = 24 << 10              // bytes of a message; it may pass an idle link in a burst
+	probeEager  = 32 << 10              // bytes of a message without credit
 )
 
-// ProbeLimit is what a follower must allow a leader that probes or checks.
+// ProbeLimit is the follower's limit for a leader's probes and checks.
 var ProbeLimit = Limit{Bytes: probeLong, Count: probeStream}
 
-// Probe is what one pair of ranks measured, ns. Rows of the same numbers are added up over
-// the ranks, of whom one has it and the others zeros.
+// Probe is the numbers of one pair of ranks, ns. To share them rows are added up over the ranks:
+// one has the numbers and the others zeros.
 type Probe [ProbeFields]int64
 
 // The numbers of a probe.
 const (
 	Turn        = iota // a round trip of a small message
 	Many               // until the last of 24 small messages was answered
-	Each               // what the sender takes for one of them
-	Lead               // what the sender takes for a message of 32 KiB, which goes without credit
+	Each               // the sender's time for one of them
+	Lead               // the sender's time for a message of 32 KiB, without credit
 	Brief              // until a stream of 72 KiB was answered
-	Whole              // until one of 168 KiB was; 0: the link is too slow. A message before it has used up what passes in a burst
-	First              // until a message of 24 KiB was answered, on a link that was idle
+	Whole              // until one of 168 KiB was; 0: the link is too slow. A message before it has used up the burst
+	First              // until a message of 24 KiB was answered, on an idle link
 	ProbeFields        // how many numbers there are
 )
 
 // Probe measures, and lets the follower go.
 func (l *Leader) Probe(ctx context.Context) (p Probe, err error) {
 	begun := time.Now()
-	until := probeTime // from the beginning: then a number is left at what it is
+	until := probeTime // from the beginning: then a number stays as it is
 	take := func(at int, size int64, count, times int) {
 		for i := 0; i < times && err == nil && (i == 0 || time.Since(begun) < until); i++ {
 			var t Trip
@@ -66,7 +66,7 @@ func (l *Leader) Probe(ctx context.Context) (p Probe, err error) {
 	take(Lead, probeEager, 1, 2*probeRounds) // a connection's first stream is a slow one
 	until = probeTime
 	take(Brief, probeShort, 1, probeRounds)
-	long := time.Duration(p[Brief]) * probeLong / probeShort // about what it takes
+	long := time.Duration(p[Brief]) * probeLong / probeShort // about its time
 	if time.Since(begun)+long < until {
 		take(Whole, probeLong, 1, probeLongs)
 	}
@@ -76,16 +76,15 @@ func (l *Leader) Probe(ctx context.Context) (p Probe, err error) {
 	return p, err
 }
 
-// keep notes a time unless a shorter one of the same is known: what others do meanwhile on
-// the same processors only makes times longer.
+// keep notes a time unless a shorter one of the same is known: others on the same processors only
+// make times longer.
 func (p *Probe) keep(at, round int, d time.Duration) {
 	if ns := int64(max(1, d)); round == 0 || ns < p[at] {
 		p[at] = ns
 	}
 }
 
-// Median returns the median of each number of one or more probes, which follow each other
-// in rows.
+// Median returns the median of each number of one or more probes, given row after row.
 func Median(rows []int64) (p Probe) {
 	for f := range p {
 		var all []int64
@@ -98,9 +97,9 @@ func Median(rows []int64) (p Probe) {
 	return p
 }
 
-// Settle bounds the round trips of each level by those of the levels around it: what is nearer
-// answers no later. Where numbers say otherwise, ranks of the inner pair waited for processors.
-// probes are by level, the innermost first; those of nobody are zero.
+// Settle bounds the round trips of each level by those of the levels around it: a nearer rank
+// answers no later. If numbers say otherwise, ranks of the inner pair waited for processors. probes
+// are by level, the innermost first; those of nobody are zero.
 func Settle(probes []Probe) {
 	most := int64(math.MaxInt64)
 	for k := len(probes) - 1; k >= 0; k-- {

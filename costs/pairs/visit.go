@@ -8,29 +8,29 @@ import (
 
 // Bounds of a visit.
 const (
-	pingTime    = 2 * time.Millisecond // from when on no small message is sent any more
+	pingTime    = 2 * time.Millisecond // after it no small message is sent any more
 	fewestPings = 5
 	mostPings   = 100
-	bulkTime    = 3 * time.Millisecond // a transfer that takes longer is the last one
+	bulkTime    = 3 * time.Millisecond // a longer transfer is the last one
 	firstBulk   = 64 << 10             // bytes
 	mostBulk    = 4 << 20              // bytes
 )
 
-// VisitLimit is what a follower must allow a leader that visits it.
+// VisitLimit is the follower's limit for a leader's visit.
 var VisitLimit = Limit{Bytes: mostBulk, Count: 1}
 
-// Visit is what a leader found of its line. Rates are bytes per second.
+// Visit is a leader's measurements of its line. Rates are bytes per second.
 type Visit struct {
 	First   time.Duration `json:"first_ns"`   // round trip of the first message, with the connection
 	Latency time.Duration `json:"latency_ns"` // one way, of the best round trip
 	Out     float64       `json:"bytes_per_second_ab"`
 	Back    float64       `json:"bytes_per_second_ba"`
-	// Ahead is how much later the follower's clock is, as far as half a round trip tells;
-	// 0 if that is no more than the latency.
+	// Ahead is how much later the follower's clock is, as far as half a round trip tells; 0 if it
+	// is no more than the latency.
 	Ahead time.Duration `json:"clock_ahead_ns"`
 }
 
-// Visit measures, and lets the follower go. An error says at what.
+// Visit measures, and lets the follower go. An error names the failed part.
 func (l *Leader) Visit(ctx context.Context) (v Visit, err error) {
 	doing := "the first message"
 	defer func() {

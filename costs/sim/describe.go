@@ -28,7 +28,7 @@ func (j *Job) Source(rank levels.Rank, pass int64) Source {
 	return Source{j, j.seat(int32(rank), pass), int32(rank)}
 }
 
-// Describe says what a step is, as a compiled program does.
+// Describe describes a step, as a compiled program does.
 func (s Source) Describe(step int32) (task, label, kind string, level byte, bytes int64) {
 	at := &s.seat.form.steps[step]
 	name := s.seat.form.tasks[at.task]

@@ -9,17 +9,16 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// casting finds the ranks of a request that have equal roles. A rank's role is its
-// place in its group of each phase, the size and the leader of that group, and
-// which of the caller's buffers it has. Lowering asks nothing else of a rank when there
-// are no blocks and no prefixes: so equal roles give equal programs, with the peers at
-// the same places of the groups. (Which shard a lane combines is its place inside the node.)
+// casting finds the ranks of a request with equal roles. A rank's role is its place in its group of
+// each phase, the size and the leader of that group, and its buffers of the caller's. Without
+// blocks and prefixes lowering asks nothing else of a rank. So equal roles give equal programs,
+// with the peers at the same places of the groups. (A lane's shard is its place inside the node.)
 type casting struct {
 	request tasks.Request
 	phases  []phase
 	roles   []int32 // by rank; nil: ranks are not folded
 	known   []actor // by role
-	unknown int     // roles that nobody has played
+	unknown int     // roles without an actor
 	key     []byte  // memory for the text of a role
 }
 
@@ -29,7 +28,7 @@ type phase struct {
 	of     []int32 // by rank: its group; -1: it has none
 }
 
-// actor is the rank of a role that was compiled.
+// actor is the compiled rank of a role.
 type actor struct {
 	rank levels.Rank
 	seat seat // without a form: nobody was compiled yet
@@ -38,7 +37,7 @@ type actor struct {
 func newCasting(r tasks.Request, h *levels.Hierarchy, p tasks.Plan, fold bool) *casting {
 	c := &casting{request: r, unknown: h.Topology().Size()}
 	from := r.Coll.Row().From
-	isPrefix := from == tasks.PrefixThrough || from == tasks.PrefixBelow // which depends on all ranks below
+	isPrefix := from == tasks.PrefixThrough || from == tasks.PrefixBelow // a prefix depends on all ranks below
 	if !fold || r.Blocks() || isPrefix || p.Order == tasks.TreeOrder || r.Reduces() && !r.Op.Commutative() {
 		return c
 	}
@@ -79,7 +78,7 @@ func (c *casting) number(ranks int) {
 	c.known, c.unknown = make([]actor, len(ids)), len(ids)
 }
 
-// role returns bytes that are equal for ranks of equal role.
+// role returns bytes, equal for ranks of equal role.
 func (c *casting) role(rank levels.Rank) []byte {
 	has := 0
 	for i, is := range []bool{c.request.Gives(rank), c.request.Receives(rank), c.request.Rooted() && rank == c.request.Root} {
@@ -103,7 +102,7 @@ func (c *casting) role(rank levels.Rank) []byte {
 	return key
 }
 
-// fold returns the seat of a rank whose role is known.
+// fold returns the seat of a rank from the actor of its role, if there is one.
 func (c *casting) fold(rank levels.Rank) (seat, bool) {
 	if c.roles == nil {
 		return seat{}, false
@@ -119,7 +118,8 @@ func (c *casting) fold(rank levels.Rank) (seat, bool) {
 	return s, true
 }
 
-// counterpart returns the rank that is to rank what peer is to actor.
+// counterpart returns rank's peer at the place of the actor's peer: the same place in the same
+// group.
 func (c *casting) counterpart(actor, peer, rank levels.Rank) levels.Rank {
 	for i := range c.phases {
 		ph := &c.phases[i]

@@ -1,7 +1,7 @@
 package sim
 
-// event is something that happens at a time: what says which kind of thing, and to
-// which rank, message or wire.
+// event is something at a time. Its field what has its kind, and the index of a rank, a message or
+// a wire.
 type event struct {
 	at   Time
 	seq  uint32 // order among events at the same time; may wrap around
@@ -17,7 +17,7 @@ const (
 	turn          // a wire may carry bulk
 )
 
-// indexBits is how many bits of an event's what are the index.
+// indexBits is the width of the index in an event's field what.
 const indexBits = 29
 
 func (a *event) isBefore(b *event) bool {

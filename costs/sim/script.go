@@ -2,8 +2,8 @@ package sim
 
 import "math/bits"
 
-// Script is what every rank does in a step of a program: it computes and starts collectives, which go
-// on meanwhile, one after the other, and at the end waits for all of them.
+// Script is a step of a program on every rank. The rank computes and starts collectives. They go on
+// meanwhile, one after the other, and at the end the rank waits for all of them.
 //
 //	compute  ████████░░████░░░░██|      ░ the processor serves a collective
 //	0               ├──────┤     |      from start to end
@@ -11,23 +11,23 @@ import "math/bits"
 //	                             time that is not hidden
 type Script struct {
 	Actions []Action
-	// Spare says that ranks have processors beside those that compute: collectives take none of them.
+	// Spare says that ranks have processors beside the computing ones, for collectives.
 	Spare bool
 }
 
-// Action is a computation, or, where Start isn't nil, the start of a collective.
+// Action is a computation, or, if Start isn't nil, the start of a collective.
 type Action struct {
-	Compute Time // of a rank that does nothing else
+	Compute Time // of a rank without other work
 	Start   *Call
 }
 
 // Call is a collective as it was simulated by itself, see [Result].
 type Call struct {
 	Time Time // from its start to its end on all ranks
-	Busy Time // of which a rank's processor is busy; at most Time
+	Busy Time // a rank's processor is busy; at most Time
 }
 
-// Outcome is what a script takes.
+// Outcome is the times of a script.
 type Outcome struct {
 	Time     Time
 	Compute  Time // of all actions
@@ -45,7 +45,7 @@ func (o *Outcome) LastComputed() Time {
 	return o.Computed[len(o.Computed)-1]
 }
 
-// Hidden returns the share of the calls' time in which the rank computed; 1 without calls.
+// Hidden returns the share of the calls' time hidden by computing; 1 without calls.
 func (o *Outcome) Hidden() float64 {
 	if o.Calls == 0 {
 		return 1
@@ -53,9 +53,9 @@ func (o *Outcome) Hidden() float64 {
 	return float64(o.Compute+o.Calls-o.Time) / float64(o.Calls)
 }
 
-// Run says when each call begins and ends, and how long the script takes. A call begins when it was
-// started and those before it have ended; while it goes on the rank computes in what is left of its
-// processor.
+// Run says when each call begins and ends, and how long the script takes. A call begins once it was
+// started and those before it have ended. While it goes on the rank computes in the rest of its
+// processor's time.
 func (s *Script) Run() (o Outcome) {
 	p := player{spare: s.Spare, o: &o}
 	for _, a := range s.Actions {
@@ -80,7 +80,7 @@ func (s *Script) Run() (o Outcome) {
 type player struct {
 	spare bool
 	now   Time
-	queue []Call // that have not ended; the first one goes on
+	queue []Call // still to end; the first one goes on
 	left  Time   // of the first one; 0: it has not begun
 	o     *Outcome
 }

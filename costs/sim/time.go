@@ -29,6 +29,6 @@ type rate float64
 // nanoseconds returns ns as a time, rounded.
 func nanoseconds(ns float64) Time { return rate(ns).of(int64(Nanosecond)) }
 
-// of returns the time for n bytes, rounded. The conversion of the product keeps
-// processors from fusing it with the sum, which would round differently.
+// of returns the time for n bytes, rounded. The conversion of the product keeps processors from
+// fusing it with the sum: that would round differently.
 func (r rate) of(n int64) Time { return Time(float64(float64(n)*float64(r)) + 0.5) }
