@@ -16,10 +16,9 @@ type Frozen struct {
 	order      []ID
 }
 
-// Freeze returns the graph made of all nodes and those edges for which keep
-// returns true (all of them if keep is nil); edges with the same ends become
-// one. keep is called once per edge, in the order of [Graph.Edges]. The Graph
-// is not changed and shares no memory with the result.
+// Freeze returns the graph made of all nodes and the edges that keep returns true for (all of
+// them if keep is nil); edges with the same ends become one. keep is called once per edge, in
+// the order of [Graph.Edges]. The Graph is not changed and shares no memory with the result.
 //
 // If the kept edges close a cycle the error is a [*CycleError].
 func (g *Graph[T]) Freeze(keep func(Edge) bool) (*Frozen, error) {
@@ -40,8 +39,8 @@ func filter(edges []Edge, keep func(Edge) bool) []Edge {
 }
 
 func freeze(n int, edges []Edge) (*Frozen, error) {
-	// Two transpositions are a radix sort: the first leaves each row sorted, so
-	// that equal edges stand side by side; the second starts from merged rows.
+	// Two transpositions are a radix sort: the first leaves each row sorted, with equal edges
+	// side by side; the second starts from merged rows.
 	succ := sources(n, edges).transpose().merge()
 	pred := succ.transpose()
 	indegree := make([]int32, n)
@@ -84,11 +83,11 @@ func (f *Frozen) Len() int { return len(f.indegree) }
 // Succ returns the nodes that id has edges to, ascending.
 func (f *Frozen) Succ(id ID) []ID { return f.succ.at(id) }
 
-// Pred returns the nodes that have edges to id, ascending.
+// Pred returns the nodes with edges to id, ascending.
 func (f *Frozen) Pred(id ID) []ID { return f.pred.at(id) }
 
-// Has reports whether there is an edge from one node to the other, in
-// logarithmic time. Nodes that do not exist have no edges.
+// Has reports whether there is an edge from one node to the other, in logarithmic time. Unknown
+// nodes have no edges.
 func (f *Frozen) Has(from, to ID) bool {
 	return f.has(from) && f.has(to) && f.succ.has(from, to)
 }
@@ -98,6 +97,6 @@ func (f *Frozen) has(id ID) bool { return uint(id) < uint(f.Len()) }
 // InDegree returns len(Pred(id)) for every node: what a walk counts down from.
 func (f *Frozen) InDegree() []int32 { return f.indegree }
 
-// Order returns all nodes such that edges point from earlier to later ones; of
-// the nodes that could come next, the one with the smallest id does.
+// Order returns all nodes with edges from earlier to later ones only. Of several possible next
+// nodes the one with the smallest id comes first.
 func (f *Frozen) Order() []ID { return f.order }

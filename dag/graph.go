@@ -9,11 +9,11 @@ import (
 // ID names a node of one graph: the n-th node added has ID n, counted from 0.
 type ID int32
 
-// EdgeKind tells edges apart for the filter of [Graph.Freeze]. Its values mean
-// whatever the user says.
+// EdgeKind tells edges apart for the filter of [Graph.Freeze]. Its values mean what the user
+// says.
 type EdgeKind uint8
 
-// Edge says that From comes before To.
+// Edge puts From before To.
 type Edge struct {
 	From, To ID
 	Kind     EdgeKind
@@ -27,15 +27,14 @@ type Graph[T any] struct {
 	edges []Edge
 }
 
-// Grow makes room for that many further nodes and edges, so that adding them
-// does not allocate.
+// Grow makes room for so many further nodes and edges: adding them doesn't allocate.
 func (g *Graph[T]) Grow(nodes, edges int) {
 	g.nodes = slices.Grow(g.nodes, nodes)
 	g.edges = slices.Grow(g.edges, edges)
 }
 
-// Reset drops all nodes and edges, and keeps their memory for others. What [Graph.Nodes],
-// [Graph.Edges] and [Graph.Node] returned must not be used any more.
+// Reset drops all nodes and edges, and keeps their memory for others. The results of
+// [Graph.Nodes], [Graph.Edges] and [Graph.Node] must not be used any more.
 func (g *Graph[T]) Reset() { g.nodes, g.edges = g.nodes[:0], g.edges[:0] }
 
 // Add appends a node with value v and returns its id.
@@ -47,8 +46,8 @@ func (g *Graph[T]) Add(v T) ID {
 	return ID(len(g.nodes) - 1)
 }
 
-// Connect appends an edge between two nodes that exist; it panics when one does
-// not. Edges may be repeated, with the same kind or another.
+// Connect appends an edge between two existing nodes; it panics if one doesn't exist. Edges may
+// be repeated, with the same kind or another.
 func (g *Graph[T]) Connect(from, to ID, kind EdgeKind) {
 	if n := ID(len(g.nodes)); uint32(from) >= uint32(n) || uint32(to) >= uint32(n) {
 		panic(fmt.Sprintf("dag: Connect(%d, %d): both ends must exist, graph has %d nodes", from, to, n))

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// ErrCycle is what errors.Is finds in the error of [Graph.Freeze].
+// ErrCycle is wrapped by the error of [Graph.Freeze].
 var ErrCycle = errors.New("dag: cycle")
 
-// CycleError names one cycle of a graph that should have none: each node has an
-// edge to the next, the last one to the first, which is the smallest id.
+// CycleError names one cycle of a graph that should have none: each node has an edge to the
+// next, the last one to the first, the smallest id.
 type CycleError struct{ Cycle []ID }
 
 // Error lists the ids, at most the first 16.

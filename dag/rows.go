@@ -34,7 +34,7 @@ func sources(n int, edges []Edge) rows {
 	return c.rows()
 }
 
-// transpose turns every edge round. Its rows are ascending, whatever r's are.
+// transpose turns every edge round. Its rows are ascending, even if r's aren't.
 func (r rows) transpose() rows {
 	c := newCounting(r.len())
 	for _, id := range r.ids {
@@ -71,9 +71,8 @@ func (r rows) merge() rows {
 
 // counting is a counting sort of ids into rows: count all, place, add all.
 type counting struct {
-	// next[i+2] counts row i. place makes next[i+1] the place of its next id,
-	// so that at the end next[i+1] is where row i ends: next is the start array
-	// of the result, with no second array of cursors.
+	// next[i+2] counts row i. place makes next[i+1] the place of its next id; in the end row i
+	// ends there. So next is the start array of the result, without a second array of cursors.
 	next []int32
 	ids  []ID
 }

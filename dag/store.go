@@ -14,11 +14,10 @@ var ErrReadOnly = errors.New("dag: frozen graph is read-only")
 //
 //	g := graph.NewWithStore(func(id dag.ID) dag.ID { return id }, f.Store(), graph.Directed())
 //
-// All that only reads works: sorting, searching, paths, components, drawing.
-// So does what changes a clone (TransitiveReduction, Union, Clone itself), for
-// clones have a store of their own in memory. AddVertex, AddEdge and the like
-// on g return [ErrReadOnly]. Edges have weight 0 and no data; vertices and edges
-// are listed in ascending order. The store is safe for concurrent use.
+// All reading works: sorting, searching, paths, components, drawing. So do changes of a clone
+// (TransitiveReduction, Union, Clone itself), for clones have a store of their own in memory.
+// AddVertex, AddEdge and the like on g return [ErrReadOnly]. Edges have weight 0 and no data;
+// vertices and edges are listed in ascending order. The store is safe for concurrent use.
 func (f *Frozen) Store() graph.Store[ID, ID] { return store{f} }
 
 type store struct{ f *Frozen }

@@ -55,7 +55,7 @@ func (t *Topology) Trailing() *Hierarchy { return t.hierarchy(Rank(t.Size()-1), 
 // rank root.
 func (t *Topology) Flat(root Rank) *Hierarchy { return t.hierarchy(root, t.Depth()-1, false) }
 
-// made keeps the hierarchy of each kind that a topology was asked for last: who chooses a plan
+// made keeps the last hierarchy of each kind: whoever chooses a plan
 // asks for the same several times, and then again for the next plan.
 type made struct {
 	full, flat, trailing atomic.Pointer[Hierarchy]
@@ -102,7 +102,7 @@ func (t *Topology) group(root Rank, base int, trailing bool) *Hierarchy {
 	return h
 }
 
-// split groups members, which are ascending, by their level-k domain.
+// split groups members, in ascending order, by their level-k domain.
 func (h *Hierarchy) split(k int, members []Rank) []*Group {
 	domain, count := h.topology.domain[h.base+k], h.topology.count[h.base+k]
 	size := make([]int32, count)
@@ -125,7 +125,7 @@ func (h *Hierarchy) split(k int, members []Rank) []*Group {
 	return groups
 }
 
-// Topology is where the ranks live.
+// Topology returns the places of the ranks.
 func (h *Hierarchy) Topology() *Topology { return h.topology }
 
 // Root is the rank that leads on its own path.

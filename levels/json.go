@@ -45,7 +45,7 @@ func ParseJSON(name string, data []byte) (*Topology, error) {
 	return build(f.levels, f.ranks, checkName, itself, j.pos)
 }
 
-// file is what a topology file holds.
+// file is the contents of a topology file.
 type file struct {
 	given    string // its keys
 	spec     string
@@ -54,7 +54,7 @@ type file struct {
 	ranks    [][]string
 }
 
-// reader reads a topology file and keeps where its parts are.
+// reader reads a topology file and keeps the lines of its parts.
 type reader struct {
 	*strictjson.Reader
 	pos position

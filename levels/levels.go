@@ -51,7 +51,7 @@ func Standard(depth int) []Level {
 	return nil
 }
 
-// checkLevels reports what is wrong with levels; at says where level k was given.
+// checkLevels reports the faults of levels; at returns the position of level k.
 func checkLevels(c *strictjson.Complaints, levels []Level, at func(k int) string) {
 	if n := len(levels); n < 1 || n > MaxDepth {
 		c.Add("%s%d levels; allowed are 1 to %d", at(-1), n, MaxDepth)

@@ -15,8 +15,8 @@ var units = []struct {
 	bytes  int64
 }{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
 
-// FormatBytes prints a byte count in the largest binary unit that divides it,
-// so that [ParseBytes] reads back the same number; [Whole] is "all".
+// FormatBytes prints a byte count in the largest binary unit that divides it: [ParseBytes] reads
+// back the same number; [Whole] is "all".
 func FormatBytes(n int64) string {
 	if n == Whole {
 		return "all"

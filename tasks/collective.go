@@ -18,6 +18,6 @@ const (
 	Barrier
 	Scan
 	Exscan
-	Prefix // a task only: what comes before a group goes before what its ranks have
+	Prefix // a task only: the values before a group go before those of its ranks
 	Neighbors
 )

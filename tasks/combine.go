@@ -5,11 +5,10 @@ import (
 	"unsafe"
 )
 
-// Combine applies an operation of [UserOp] to two slices as a reduction does it, a from
-// the lower ranks: dst[i] = a[i] ⊕ b[i]. It is for those who test their own operations.
-// The slices have equal lengths; dst may be a or b, and must not overlap with them
-// otherwise. An operation that can't combine elements of T is an error, as is a built-in
-// one: these need no test.
+// Combine applies an operation of [UserOp] to two slices as a reduction does it, a from the
+// lower ranks: dst[i] = a[i] ⊕ b[i]. It is for those who test their own operations. The slices
+// have equal lengths; dst may be a or b, and must not overlap with them otherwise. An operation
+// that can't combine elements of T is an error, as is a built-in one: these need no test.
 func Combine[T any](op Op, dst, a, b []T) error {
 	if len(a) != len(dst) || len(b) != len(dst) {
 		return fmt.Errorf("combine: %d and %d elements into %d; they must be equal", len(a), len(b), len(dst))

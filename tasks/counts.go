@@ -8,15 +8,14 @@ import (
 	"strings"
 )
 
-// Counts are the elements of each rank's block where blocks differ, in the order
-// of ranks. They are comparable and immutable; the zero value stands for blocks
-// of equal size.
+// Counts are the elements of each rank's block if blocks differ, in the order of ranks. They are
+// comparable and immutable; the zero value stands for blocks of equal size.
 type Counts struct {
 	ends string // for each rank, where its block ends: 8 bytes, little-endian
 }
 
-// NewCounts makes counts of a list. A negative count, or counts that add up to
-// more than 2^63−1, are an error.
+// NewCounts makes counts of a list. A negative count is an error, and so is a sum of more than
+// 2^63−1.
 func NewCounts(counts []int) (Counts, error) {
 	ends := make([]byte, 0, 8*len(counts))
 	sum := int64(0)
@@ -55,8 +54,8 @@ func (c Counts) Max() (n int64) {
 	return n
 }
 
-// String lists the counts. Of a long list it prints the beginning, the number and
-// a sum that tells lists apart.
+// String lists the counts. Of a long list it prints the beginning, the number and a hash to tell
+// lists apart.
 func (c Counts) String() string {
 	const most = 16
 	var b strings.Builder

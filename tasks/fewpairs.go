@@ -8,7 +8,7 @@ import (
 	"sort"
 )
 
-// Pair is what one rank gives another.
+// Pair is the block from one rank to another.
 type Pair struct {
 	From, To int
 	Count    int64 // elements
@@ -16,7 +16,7 @@ type Pair struct {
 
 // newPairTable lays out the pairs of so many ranks.
 func newPairTable(ranks int, pairs []Pair) (pairTable, error) {
-	lines := make([][]entry, 2*max(ranks, 0)) // what each rank gives, then what each gets
+	lines := make([][]entry, 2*max(ranks, 0)) // the blocks from each rank, then those to each
 	for _, p := range pairs {
 		if p.From < 0 || p.From >= ranks || p.To < 0 || p.To >= ranks || p.Count < 0 {
 			return "", fmt.Errorf("count %d from rank %d to rank %d: counts are not negative, and ranks are 0 to %d", p.Count, p.From, p.To, ranks-1)
@@ -38,7 +38,7 @@ func newPairTable(ranks int, pairs []Pair) (pairTable, error) {
 	return pairTable(append(head, body...)), nil
 }
 
-// entry is a rank and what one gives it or gets from it; in a table with what comes before.
+// entry is a rank and the elements of its block; in a table with the sum of those before.
 type entry struct{ rank, count int64 }
 
 const entryBytes = 16
@@ -61,9 +61,10 @@ func appendLine(body []byte, line []entry) ([]byte, error) {
 	return body, nil
 }
 
-// pairTable is the pairs of ranks that give each other something, in words of 8 bytes, little-endian: the
-// ranks n; where each of 2n lines begins, in entries, and where the last one ends; the entries of all
-// lines, each a rank and the sum up to it. Line r has the blocks from rank r, line n+r those to it.
+// pairTable is the pairs of ranks with a block, in words of 8 bytes, little-endian: the number n
+// of ranks; the beginning of each of 2n lines, in entries, and the end of the last one; the
+// entries of all lines, each a rank and the sum up to it. Line r has the blocks from rank r,
+// line n+r those to it.
 type pairTable string
 
 // at is a word.
@@ -71,7 +72,7 @@ func (t pairTable) at(i int) int64 {
 	return int64(binary.LittleEndian.Uint64([]byte(t[8*i : 8*i+8])))
 }
 
-// line returns the words of a line's first entry and of that after its last one.
+// line returns the words of a line's first entry and of the next line's.
 func (t pairTable) line(i int) (lo, hi int) {
 	first := 2 + 2*int(t.at(0)) // word of the first entry of all
 	return first + 2*int(t.at(1+i)), first + 2*int(t.at(2+i))
@@ -99,7 +100,7 @@ func (t pairTable) most() (most int64) {
 	return most
 }
 
-// giversMost returns how many ranks give something to the one that most do.
+// giversMost returns the most ranks with a block for one rank.
 func (t pairTable) giversMost() (most int) {
 	n := int(t.at(0))
 	for taker := range n {

@@ -11,8 +11,8 @@ type Forced []struct {
 	Plan Plan
 }
 
-// ParseForced reads plans separated by semicolons; a collective's name and a
-// colon in front limit one to that collective: allreduce:shape=flat;w=8.
+// ParseForced reads plans separated by semicolons; a collective's name and a colon in front
+// limit one to this collective: allreduce:shape=flat;w=8.
 func ParseForced(s string) (Forced, error) {
 	var forced Forced
 	for _, part := range strings.Split(s, ";") {
@@ -39,8 +39,8 @@ func ParseForced(s string) (Forced, error) {
 	return forced, nil
 }
 
-// For joins what is forced for a collective; later words win over earlier ones. A
-// plan for all that asks for a shape is for those that have it.
+// For joins the forced plans for a collective; later words win over earlier ones. A plan for all
+// with a shape is for the collectives of this shape.
 func (f Forced) For(c Collective) Plan {
 	var p Plan
 	for _, item := range f {

@@ -1,7 +1,6 @@
 package tasks
 
-// Kind is what tasks of one level and one operation have in common: the ib of
-// ib#3.
+// Kind is the level and the operation of tasks: the ib of ib#3.
 type Kind struct {
 	Symbol byte // the level's
 	Op     Collective

@@ -8,25 +8,25 @@ import (
 	"unique"
 )
 
-// MaxMatrix is the most ranks that a [Matrix] is for: it has a count for each pair of
-// them, and all ranks have it.
+// MaxMatrix is the most ranks of a [Matrix] by [NewMatrix]: it has a count for each pair of
+// them, on all ranks.
 const MaxMatrix = 1024
 
-// Matrix is the elements that each rank gives each other one, where they differ. Matrices
-// that one function made are comparable, at the cost of a pointer. They are immutable; the
-// zero value stands for blocks of equal size.
+// Matrix is the elements from each rank to each other one, if they differ. Matrices made by one
+// function are comparable, at the cost of a pointer. They are immutable; the zero value stands
+// for blocks of equal size.
 type Matrix struct {
 	sums unique.Handle[string] // two tables of sums, see NewMatrix and NewPairs
 	few  bool                  // by NewPairs
 }
 
-// NewMatrix makes a matrix of counts: element j of row i is what rank i gives rank j. Rows
-// must be as many as columns, and at most [MaxMatrix]. A negative count, or counts that
-// add up to more than 2^63−1 for a rank, are an error.
+// NewMatrix makes a matrix of counts: element j of row i is from rank i to rank j. Rows must be
+// as many as columns, and at most [MaxMatrix]. A negative count is an error, and so is a sum of
+// more than 2^63−1 for a rank.
 //
-// It holds for each pair, row by row, what the giver gives the ranks up to the taker; and
-// then, column by column, what the taker gets from the ranks up to the giver: 8 bytes each,
-// little-endian.
+// It holds for each pair, row by row, the sum of the giver's blocks for the ranks up to the
+// taker; and then, column by column, the sum of the taker's blocks from the ranks up to the
+// giver: 8 bytes each, little-endian.
 func NewMatrix(counts [][]int) (Matrix, error) {
 	n := len(counts)
 	if n < 1 || n > MaxMatrix {
@@ -60,10 +60,10 @@ func NewMatrix(counts [][]int) (Matrix, error) {
 	return Matrix{sums: unique.Make(string(table))}, nil
 }
 
-// NewPairs makes a matrix for so many ranks, at least 1, of which most give each other
-// nothing: it takes memory for the pairs only, and for any number of ranks. Pairs come in
-// any order, each at most once; those of no elements are left out. A rank that there isn't,
-// a negative count, or counts that add up to more than 2^63−1 for a rank, are an error.
+// NewPairs makes a matrix for so many ranks, at least 1, most of them with nothing for each
+// other: it takes memory for the pairs only, and for any number of ranks. Pairs come in any
+// order, each at most once; those of no elements are left out. An unknown rank, a negative
+// count, or a sum of more than 2^63−1 for a rank, is an error.
 func NewPairs(ranks int, pairs []Pair) (Matrix, error) {
 	table, err := newPairTable(ranks, pairs)
 	if err != nil {
@@ -98,25 +98,25 @@ func (m Matrix) sum(table string, n, line, i int) int64 {
 	return int64(binary.LittleEndian.Uint64([]byte(table[at : at+8])))
 }
 
-// At is the elements that one rank gives another.
+// At is the elements from one rank to another.
 func (m Matrix) At(from, to int) int64 {
 	table, n := m.sums.Value(), m.Len()
 	return m.sum(table, n, from, to) - m.sum(table, n, from, to-1)
 }
 
-// Given is the elements that a rank gives the ranks below another.
+// Given is the elements from a rank to the ranks below another.
 func (m Matrix) Given(from, to int) int64 { return m.sum(m.sums.Value(), m.Len(), from, to-1) }
 
-// Gotten is the elements that a rank gets from the ranks below another.
+// Gotten is the elements for a rank from the ranks below another.
 func (m Matrix) Gotten(to, from int) int64 {
 	n := m.Len()
 	return m.sum(m.sums.Value(), n, n+to, from-1)
 }
 
-// Gives is the elements that a rank gives all ranks.
+// Gives is the elements from a rank to all ranks.
 func (m Matrix) Gives(rank int) int64 { return m.Given(rank, m.Len()) }
 
-// Gets is the elements that a rank gets from all ranks.
+// Gets is the elements for a rank from all ranks.
 func (m Matrix) Gets(rank int) int64 { return m.Gotten(rank, m.Len()) }
 
 // Max is the elements of the largest block.
@@ -132,8 +132,7 @@ func (m Matrix) Max() (most int64) {
 	return most
 }
 
-// GiversMost is how many ranks give something to the one that most do. [NewMatrix]'s has it
-// that all others do.
+// GiversMost is the most ranks with a block for one rank. In [NewMatrix]'s it is all others.
 func (m Matrix) GiversMost() int {
 	if m.few {
 		return pairTable(m.sums.Value()).giversMost()
@@ -149,8 +148,8 @@ func (m Matrix) Busiest() (most int64) {
 	return most
 }
 
-// IsEven reports whether a rank gives each rank as much as it gets from it, so that it can
-// work in place.
+// IsEven reports whether a rank gives each rank as much as it gets from it: then it can work in
+// place.
 func (m Matrix) IsEven(rank int) bool {
 	if m.few {
 		return pairTable(m.sums.Value()).alike(rank, m.Len()+rank)
@@ -163,7 +162,7 @@ func (m Matrix) IsEven(rank int) bool {
 	return true
 }
 
-// String prints the ranks, the sum and a number that tells matrices apart: 4x4 (20, 5a3f01c7).
+// String prints the ranks, the sum and a hash to tell matrices apart: 4x4 (20, 5a3f01c7).
 func (m Matrix) String() string {
 	sum := uint64(0)
 	for rank := range m.Len() {

@@ -2,9 +2,9 @@ package tasks
 
 import "github.com/tierflow/tierflow/dag"
 
-// Only returns a graph of those tasks of g that keep reports true for, with the edges
-// between them. It serves to measure tasks by themselves: what the others would have left
-// in buffers isn't there, so results mean nothing. All ranks must keep the same phases.
+// Only returns a graph of the tasks of g that keep reports true for, with the edges between
+// them. It serves to measure tasks by themselves: the other tasks' results are missing in
+// buffers, so results mean nothing. All ranks must keep the same phases.
 func (g *Graph) Only(keep func(t *Task) bool) *Graph {
 	some := *g
 	some.Graph = dag.Graph[Task]{}

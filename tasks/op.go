@@ -75,12 +75,11 @@ var (
 	Avg     = Average // the same operation
 )
 
-// UserOp is a caller's operation: combine(a, b) for two elements, a from the
-// lower ranks. It must be associative. All ranks must give the same operation the
-// same name: what they compare is its [Op.Signature], as functions can't be
-// compared. A name of a built-in operation is allowed, and another operation. A
-// non-commutative operation restricts the plan to those that keep rank order. T may
-// be a named type; that it fits the buffers' element type is checked by [Op.Kernel].
+// UserOp is a caller's operation: combine(a, b) for two elements, a from the lower ranks. It
+// must be associative. All ranks must give the same operation the same name: they compare its
+// [Op.Signature], as functions can't be compared. A name of a built-in operation is allowed, and
+// another operation. A non-commutative operation restricts the plan to those that keep rank
+// order. T may be a named type; [Op.Kernel] checks that it fits the buffers' element type.
 // Without a function the operation is not [Op.Valid].
 func UserOp[T any](name string, commutative bool, combine func(a, b T) T) Op {
 	u := &userOp{name: name, commutative: commutative}
@@ -101,9 +100,9 @@ func UserOp[T any](name string, commutative bool, combine func(a, b T) T) Op {
 	return Op{id: OpUser, user: u}
 }
 
-// UserOpWithIdentity is [UserOp] for an operation with a neutral element. The
-// claim is tried: an identity that combined with itself gives something else is an
-// error of [Op.Kernel], before any data is combined.
+// UserOpWithIdentity is [UserOp] for an operation with a neutral element. The claim is tried:
+// [Op.Kernel] returns an error, before any data is combined, if the identity combined with
+// itself gives something else.
 func UserOpWithIdentity[T comparable](name string, commutative bool, identity T, combine func(a, b T) T) Op {
 	o := UserOp(name, commutative, combine)
 	if o.user.err == nil {
@@ -120,7 +119,7 @@ func elements[T any](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(zero)))
 }
 
-// ID tells which operation o is.
+// ID identifies the operation.
 func (o Op) ID() OpID { return o.id }
 
 // Valid reports whether o is an operation.

@@ -5,7 +5,7 @@ import "github.com/tierflow/tierflow/levels"
 // Everyone in place of a rank stands for the data of all ranks, combined in order.
 const Everyone levels.Rank = -1
 
-// Piece is bytes of one of a rank's buffers and what they are.
+// Piece is bytes of one of a rank's buffers and their origin.
 type Piece struct {
 	At, Len int64       // in the buffer
 	From    levels.Rank // whose input it is, or the first of those; Everyone: of all ranks, combined
@@ -13,8 +13,8 @@ type Piece struct {
 	Off     int64       // where each input has it
 }
 
-// Given is what a rank puts in: where it lies in its [Request.Input], and its place
-// in the rank's input. Empty blocks are left out.
+// Given is what a rank puts in: its place in its [Request.Input], and in the input as a whole.
+// Empty blocks are left out.
 func (r Request) Given(rank levels.Rank, size int) []Piece {
 	if !r.Gives(rank) {
 		return nil
@@ -32,8 +32,8 @@ func (r Request) Given(rank levels.Rank, size int) []Piece {
 	return all
 }
 
-// Promised is what a rank finds in its receive buffer in the end, if it has one.
-// Other bytes of the buffer are the caller's, or hold anything if it was the input.
+// Promised is what a rank finds in its receive buffer in the end, if it has one. Other bytes of
+// the buffer are the caller's, or hold anything if it was the input.
 func (r Request) Promised(rank levels.Rank, size int) []Piece {
 	row := r.Coll.row()
 	if !r.Receives(rank) || row.From == PrefixBelow && rank == 0 {
@@ -45,7 +45,7 @@ func (r Request) Promised(rank levels.Rank, size int) []Piece {
 		switch {
 		case r.Exchanges():
 			p.Off, _, _ = r.Between(p.From, rank)
-		case row.takesBlocks(): // the receiver's block of what others put in
+		case row.takesBlocks(): // the receiver's block of others' input
 			p.Off, _ = r.Block(rank)
 		}
 		switch row.From {
@@ -62,8 +62,8 @@ func (r Request) Promised(rank levels.Rank, size int) []Piece {
 	return all
 }
 
-// layout lists where a rank's part of a side lies in a buffer: of blocks each one, From
-// its owner. Empty ones are left out. It is the side of what a rank gives, or gets.
+// layout lists the places of a rank's part of a side in a buffer: of blocks each one, From its
+// owner. Empty ones are left out. gives: the side is the rank's input, else its result.
 func (r Request) layout(c Content, rank levels.Rank, size int, gives bool) (all []Piece) {
 	add := func(p Piece) {
 		if p.Len > 0 {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// ParsePlan reads one plan: words separated by commas, each key=value. Keys are
-// shape, fs, w, order, eager, a level's symbol or a task kind; values of levels and kinds are
-// submodule[/algorithm][/inner segment][/number]. What is left out stays zero.
+// ParsePlan reads one plan: words separated by commas, each key=value. Keys are shape, fs, w,
+// order, eager, a level's symbol or a task kind; values of levels and kinds are
+// submodule[/algorithm][/inner segment][/number]. Missing words stay zero.
 func ParsePlan(s string) (Plan, error) {
 	var p Plan
 	for _, word := range strings.Split(s, ",") {
@@ -105,11 +105,11 @@ func parseChoice(s string) (c Choice, err error) {
 	return c, err
 }
 
-// MaxNumber is the largest number that an algorithm may get.
+// MaxNumber is the largest number for an algorithm.
 const MaxNumber = 1024
 
-// notInName finds the characters that no name of a submodule or algorithm may have: they separate words of
-// plans.
+// notInName finds the characters outside names of submodules and algorithms: they separate words
+// of plans.
 func notInName(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 }

@@ -9,10 +9,11 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// ParseRequest is the inverse of [Request.String]: allreduce 1024 f32 sum. Blocks must be alike, the type must have a name, and
-// the operation be built in. What the text doesn't say is zero.
+// ParseRequest is the inverse of [Request.String]: allreduce 1024 f32 sum. Blocks must be alike,
+// the type must have a name, and the operation be built in. Fields without a word in the text
+// are zero.
 func ParseRequest(s string) (r Request, err error) {
-	words := append(strings.Fields(s), make([]string, 6)...) // those that are missing are empty
+	words := append(strings.Fields(s), make([]string, 6)...) // missing ones are empty
 	var errs [5]error
 	if r.Coll, errs[0] = ParseCollective(words[0]); errs[0] == nil && r.Coll.HasData() {
 		r.Count, errs[1] = strconv.ParseInt(words[1], 10, 64)

@@ -1,45 +1,45 @@
 package tasks
 
 // Row is all that tells one collective from the others. The questions about a request
-// ([Request.Receives], [Request.Promised], …) are answered from it: a new collective
-// begins as a row.
+// ([Request.Receives], [Request.Promised], …) are answered from it: a new collective begins as a
+// row.
 type Row struct {
 	Name   string // in lower case
 	Suffix string // in a task's name: the b of ib; empty: it is never a task
 	Doc    string // what it does, in one line
 
-	Input     Side      // which ranks put something in, and what
-	Output    Side      // which ranks get something, and what
+	Input     Side      // the ranks with an input, and their input
+	Output    Side      // the ranks with a result, and their result
 	From      Source    // whose input a result is made of
 	Placement Placement // where a rank that works in place has its input
 	Counts    bool      // blocks may differ, see [Counts]
 	Matrix    bool      // blocks may differ for each pair of ranks, see [Matrix]
 
-	// Values is how many vectors of a segment a rank keeps between phases, on two levels
-	// at most: 1, or of a scan its result and the prefix of its group, of an exscan the
-	// group's total too. 0: there is no data.
+	// Values is how many vectors of a segment a rank keeps between phases, on two levels at most. It is 1 for
+	// most collectives, 2 for a scan (its result, and the prefix of its group), 3 for an exscan (the group's
+	// total too), and 0 without data.
 	Values int
 
-	// BusTrips counts the times that the busiest link carries the message, except for
-	// one rank's part of it: trips × (n−1)/n times. 0: it carries the message once.
+	// BusTrips counts how often the busiest link carries the message, except for one rank's part
+	// of it: trips × (n−1)/n times. 0: it carries the message once.
 	BusTrips int
 
-	// Straight says that nothing passes through leaders: of the common shapes it has the
-	// flat ones.
+	// Straight marks a collective that passes nothing through leaders: of the common shapes it
+	// has the flat ones.
 	Straight bool
 
 	Recipe Recipe           // of the common shapes; zero: only a task
-	Shapes map[Shape]Recipe // of the further shapes that this collective has
+	Shapes map[Shape]Recipe // of this collective's further shapes
 	Alone  Collective       // the task of a communicator of one rank, a copy; 0: none
 }
 
-// Side is one end of a collective: what goes in, or what comes out.
+// Side is one end of a collective: its input, or its result.
 type Side struct {
 	Holders Holders
 	Content Content
 }
 
-// Holders are the ranks that have a part in a side.
+// Holders are the ranks with a part in a side.
 type Holders uint8
 
 // The holders.
@@ -49,7 +49,7 @@ const (
 	AllRanks
 )
 
-// Content is what each holder has.
+// Content is each holder's part.
 type Content uint8
 
 // The contents.
@@ -61,7 +61,7 @@ const (
 	AllBlocks         // a block for each rank, in the order of ranks
 )
 
-// Source says whose input a result is made of.
+// Source is the origin of a result's data.
 type Source uint8
 
 // The sources.
@@ -69,32 +69,32 @@ const (
 	_             Source = iota
 	NoSource             // of a barrier
 	RootsData            // the root's
-	OwnersData           // of each block the data of the rank that it belongs to
+	OwnersData           // of each block its owner's data
 	CombinedData         // all ranks' data, combined in their order
 	PrefixThrough        // the data of ranks 0 to the receiver, combined in their order
 	PrefixBelow          // the data of the ranks before the receiver, combined in their order; rank 0 gets nothing
 )
 
-// Placement says where a rank that works in place has its input.
+// Placement is where a rank that works in place has its input.
 type Placement uint8
 
 // The placements.
 const (
 	_        Placement = iota
 	InRecv             // in the receive buffer, a block at its place there
-	InSend             // in the send buffer, in which the result stays: the block of a scatter's root
+	InSend             // in the send buffer, and the result stays there: the block of a scatter's root
 	OnlyRecv           // in the receive buffer, in place or not: there is no other
 	Apart              // in the send buffer: it is never in place
 )
 
-// Recipe is the operations of a segment's way through the levels at which some group
-// has several ranks; 0 for none.
+// Recipe is the operations of a segment's way through the levels at which some group has several
+// ranks; 0 for none.
 type Recipe struct {
 	First  Collective   // at the innermost level on the way up; 0: Up there too
 	Up     Collective   // below the outermost level on the way up
 	Top    []Collective // at the outermost level
 	Down   Collective   // below the outermost level on the way down
-	Single []Collective // where there is only one such level; nil: Top
+	Single []Collective // if there is only one such level; nil: Top
 }
 
 var (
@@ -119,7 +119,7 @@ func (s Source) String() string { return textOf(sourceTexts[:], int(s)) }
 // String returns the placement in words: in recv.
 func (p Placement) String() string { return textOf(placementTexts[:], int(p)) }
 
-// textOf returns the i-th text, or ? for a value that is none of the list's.
+// textOf returns the i-th text, or ? for a value outside the list.
 func textOf(texts []string, i int) string {
 	if i == 0 || i >= len(texts) {
 		return "?"
@@ -135,10 +135,10 @@ func (s Source) combines() bool {
 	return s == CombinedData || s == PrefixThrough || s == PrefixBelow
 }
 
-// takesBlocks reports whether what goes in is a block for each rank.
+// takesBlocks reports whether the input is a block for each rank.
 func (row *Row) takesBlocks() bool { return row.Input.Content == AllBlocks }
 
-// givesBlocks reports whether what comes out is a block of each rank.
+// givesBlocks reports whether the result is a block of each rank.
 func (row *Row) givesBlocks() bool { return row.Output.Content == AllBlocks }
 
 // recipe returns the one of a shape.

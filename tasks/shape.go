@@ -11,7 +11,7 @@ const (
 	Flat              // one group of all ranks, no hierarchy
 	Han               // reduce and bcast between nodes, dataflow inside a bounded window
 	HanLockstep       // han with the paper's stages: one ends on a rank before its next begins
-	Rotate            // han whose root between nodes moves on with each segment
+	Rotate            // han, the root between nodes moving on with each segment
 	AR                // one allreduce between nodes in place of reduce and bcast
 	RSAG              // reduce-scatter and allgather between nodes in place of reduce and bcast
 	Lanes             // reduce-scatter inside nodes, every local rank an allreduce of its shard between nodes, allgather inside
@@ -60,7 +60,7 @@ func (s Shape) String() string {
 	return shapes[s].name
 }
 
-// Doc says in one line what it is.
+// Doc describes it in one line.
 func (s Shape) Doc() string {
 	if s >= maxShape {
 		return ""
@@ -68,7 +68,7 @@ func (s Shape) Doc() string {
 	return shapes[s].doc
 }
 
-// Source is the paper or the system that it is from.
+// Source is its paper or system.
 func (s Shape) Source() string {
 	if s >= maxShape {
 		return ""

@@ -7,18 +7,17 @@ import (
 	"github.com/tierflow/tierflow/dag"
 )
 
-// Stage is the tasks that are in flight together on one rank in one step of the
-// pipeline: HAN's compound tasks (HAN, sections III-A and III-B, figures 1 and 5).
+// Stage is the tasks in flight together on one rank in one step of the pipeline: HAN's compound
+// tasks (HAN, sections III-A and III-B, figures 1 and 5).
 type Stage struct {
 	Index int      // of the pipeline, from 0; a rank may have nothing in some
 	Tasks []dag.ID // latest phase first, as the paper names them
 	Name  string   // sbibirsr
 }
 
-// Stages derives the stage tasks of the rank from the task graph with its order
-// edges: a task's stage is the longest way to it, where a data edge counts the
-// phases it spans (a member's sr→sb waits for ir and ib elsewhere) and an order
-// edge counts one.
+// Stages derives the stage tasks of the rank from the task graph with its order edges: a task's
+// stage is the longest way to it. A data edge counts the phases between its ends (a member's
+// sr→sb waits for ir and ib elsewhere), and an order edge counts one.
 func (g *Graph) Stages() ([]Stage, error) {
 	frozen, err := g.Freeze(func(e dag.Edge) bool { return e.Kind == DataEdge || e.Kind == OrderEdge })
 	if err != nil {

@@ -6,13 +6,13 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// merge is a node of the tree over ranks: the result of ranks lo to mid−1 is combined with that of mid to
-// hi−1.
+// merge is a node of the tree over ranks: the result of ranks lo to mid−1 is combined with that
+// of mid to hi−1.
 type merge struct{ lo, mid, hi levels.Rank }
 
-// Split is how many of n operands the left side of the in-order binary tree
-// combines: the largest power of two below n. Reducing along this tree, whoever does
-// which part of it, always gives the same bits. n is at least 2.
+// Split is how many of n operands the left side of the in-order binary tree combines: the
+// largest power of two below n. Reducing along this tree gives the same bits under any division
+// of the work. n is at least 2.
 func Split(n int) int { return 1 << (bits.Len(uint(n-1)) - 1) }
 
 // wholeSubtrees reports whether reducing group by group, each along its own tree,
@@ -50,8 +50,7 @@ func bounds(n int) []levels.Rank {
 	return all
 }
 
-// merges calls f for all nodes of the tree over operands that begin and end at
-// bounds.
+// merges calls f for all nodes of the tree over operands between bounds.
 func merges(bounds []levels.Rank, f func(merge)) {
 	n := len(bounds) - 1
 	if n < 2 {

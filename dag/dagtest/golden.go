@@ -1,6 +1,6 @@
-// Package dagtest compares results with golden files. Only tests import it: it
-// declares the flag -update, and a program can declare a flag only once. Packages
-// that do not import it do not know the flag, so name the packages to update:
+// Package dagtest compares results with golden files. Only tests import it: it declares the flag
+// -update, and a program can declare a flag only once. Other packages don't know the flag, so
+// name the packages to update:
 //
 //	dagtest.Golden(t, "testdata/small.txt", got)
 //

@@ -7,21 +7,21 @@ import (
 	"io"
 )
 
-// The conversation: the asker says who it is, and the other answers with who it is. Then
+// The conversation: the asker sends its name, and the other answers with its own. Then
 // the asker sends numbers from 1 on, and each comes back with two times.
 const (
 	askBytes    = 8
 	answerBytes = 24
 )
 
-// Enough ends the pings of [Ask] early: when the error has been that small, ns, for so many
+// [Ask] ends early when the error has been at most enough, ns, for enoughFor pings
 // in a row.
 const (
 	enough    = 5_000
 	enoughFor = 10
 )
 
-// Ask compares the clock that now reads with that of [Answer] at the other end of a
+// Ask compares the clock behind now with the clock of [Answer] at the other end of a
 // connection, by at most so many pings. id names the clock; if the other one has the same
 // nothing is measured, and same is true. It fails if the connection does, and if a clock
 // has stepped meanwhile.
@@ -68,7 +68,7 @@ func Ask(rw io.ReadWriter, now func() int64, id uint64, pings int) (f Fix, same 
 	return f, false, nil
 }
 
-// Answer answers [Ask] until the connection ends. That is no error.
+// Answer answers [Ask] until the connection ends. This end is no error.
 func Answer(rw io.ReadWriter, now func() int64, id uint64) error {
 	var in [askBytes]byte
 	var out [answerBytes]byte

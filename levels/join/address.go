@@ -77,7 +77,7 @@ func admits(filters []filter, name string, a netip.Addr) bool {
 	return included || chosen
 }
 
-// maxAddresses bounds what one rank offers.
+// maxAddresses bounds the addresses of one rank.
 const maxAddresses = 64
 
 // ownAddresses returns this host's addresses that pass the filters, with their
@@ -140,8 +140,8 @@ func distance(a netip.Addr) int {
 }
 
 // openListeners listens for peers: on the wildcard address when any interface will
-// do, else on each address that passed, so that the others stay shut. It returns
-// what to offer, in own's order.
+// do, else on each address of own: the others stay shut. It returns
+// the addresses to offer, in own's order.
 func openListeners(own []netip.Prefix, filtered bool) ([]net.Listener, []netip.AddrPort, error) {
 	if !filtered {
 		l, err := net.Listen("tcp", ":0")
@@ -213,8 +213,8 @@ func hopeless(own []netip.Prefix, sameHost bool, a netip.Addr) error {
 }
 
 // sourceFor chooses the address to dial a from: ours in the same subnet (near);
-// else, with filters, the first that passed them; else the kernel's choice, which
-// is the zero address.
+// else, with filters, the first admitted one; else the kernel's choice, as the
+// zero address.
 func sourceFor(own []netip.Prefix, filtered bool, a netip.Addr) (source netip.Addr, near bool) {
 	for _, p := range own {
 		if p.Contains(a) {

@@ -15,25 +15,25 @@ import (
 	"time"
 )
 
-// certificates are the files that a rank shows itself by. They are read again when they have
+// certificates are the files by which a rank proves its identity. They are read again when they have
 // changed: whoever renews certificates writes new files while the job runs.
 type certificates struct {
 	certFile, keyFile, caFile string
-	id                        string       // glob of who may come; empty: whoever has this rank's own name
-	log                       *slog.Logger // nil: nobody is told of files that can't be used
+	id                        string       // glob of the peers' names; empty: this rank's own name
+	log                       *slog.Logger // nil: nobody is told of useless files
 
 	mu     sync.Mutex
 	stamps [3]os.FileInfo // of the files when they were read last
-	now    *material      // the last that could be used
+	now    *material      // of the last good files
 }
 
-// material is what the files hold.
+// material is the contents of the files.
 type material struct {
 	pair    tls.Certificate
 	leaf    *x509.Certificate
 	roots   *x509.CertPool
 	issuers string // the subjects of roots, for people
-	id      string // glob of who may come, never empty
+	id      string // glob of the peers' names, never empty
 }
 
 // anyID is the id of whoever has a certificate of the CA.
@@ -65,8 +65,8 @@ func parseCertificates(text string) (*certificates, error) {
 	return c, nil
 }
 
-// load returns what the files hold now. Files that can't be used any more, such as a key of
-// another certificate while both are renewed, leave what there was.
+// load returns the present contents of the files. Useless files, such as a key of
+// another certificate while both are renewed, leave the contents from before.
 func (c *certificates) load() (*material, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +171,7 @@ func parsePEM(text []byte) (all []*x509.Certificate, err error) {
 	return all, nil
 }
 
-// lacking returns the usage that a certificate doesn't have and a rank needs.
+// lacking returns a usage needed by ranks and missing in a certificate; empty: none is.
 func lacking(leaf *x509.Certificate) string {
 	has := func(u x509.ExtKeyUsage) bool {
 		return len(leaf.ExtKeyUsage)+len(leaf.UnknownExtKeyUsage) == 0 || // for all uses
@@ -186,7 +186,7 @@ func lacking(leaf *x509.Certificate) string {
 	return ""
 }
 
-// names returns whom a certificate is of: its URIs, then its DNS names. The common name says
+// names returns the names of the owner of a certificate: its URIs, then its DNS names. The common name says
 // nothing: anybody may be called anything there.
 func names(leaf *x509.Certificate) (all []string) {
 	for _, u := range leaf.URIs {
@@ -195,7 +195,7 @@ func names(leaf *x509.Certificate) (all []string) {
 	return append(all, leaf.DNSNames...)
 }
 
-// describe says which certificate it is, for people.
+// describe describes a certificate for people.
 func describe(leaf *x509.Certificate) string {
 	name := leaf.Subject.String()
 	if all := names(leaf); len(all) > 0 {
@@ -206,8 +206,8 @@ func describe(leaf *x509.Certificate) string {
 
 func date(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// judge says what is wrong with the chain that the other side has shown; welcomed: nothing.
-// usage is what the other side does: who dials is a client.
+// judge returns the fault of the other side's chain; welcomed: none.
+// usage is the role of the other side: a dialer is a client.
 func (m *material) judge(chain []*x509.Certificate, usage x509.ExtKeyUsage, now time.Time) (verdict, error) {
 	if len(chain) == 0 {
 		return badCertificate, errors.New("it has shown no certificate")

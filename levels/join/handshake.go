@@ -22,12 +22,12 @@ import (
 //	                                        ← answer: verdict HMAC(key, "listen" transcript)
 //	confirm: one byte                       →
 //
-// The dialer proves first, so that a stranger gets nothing to guess secrets
-// against. The confirm byte tells the listener that the dialer chose this
-// connection: one that tries several addresses drops the others before it.
+// The dialer proves first: a stranger gets nothing to guess secrets
+// against. By the confirm byte the dialer chooses this
+// connection: it may try several addresses, and drops the others before.
 //
-// Where connections are TLS all of this is inside it, and each transcript ends with what
-// binds it to the channel: see [binding]. Without TLS nothing of it has changed, so there
+// Where connections are TLS all of this is inside it, and each transcript ends with
+// the channel's [binding]. Without TLS nothing of it has changed, so there
 // was no need of a new version.
 
 // errUnused: the dialer proved itself, then used another of its connections.
@@ -38,7 +38,7 @@ const (
 	reserved          uint8 = 0xf0
 	purposeRendezvous uint8 = 0xf0
 	purposeTree       uint8 = 0xf1
-	purposeMend       uint8 = 0xf2 // an edge that broke
+	purposeMend       uint8 = 0xf2 // a broken edge
 )
 
 // proof shows that its maker holds key. The role keeps a proof from being sent
@@ -52,8 +52,8 @@ func proof(key []byte, role string, g *greeting, r *reply, binding []byte) []byt
 	return m.Sum(nil)
 }
 
-// binding is what only the two ends of a TLS connection know, none of another connection. As
-// a part of the proofs it keeps out who terminates TLS on the way: the two ends would prove
+// binding is a secret of the two ends of one TLS connection. As
+// a part of the proofs it keeps out a man in the middle with TLS on both sides: the two ends would prove
 // different things. The idea is tls-exporter's (RFC 9266).
 func binding(c net.Conn) []byte {
 	if s, ok := c.(*seal.Conn); ok {
@@ -94,7 +94,7 @@ func greet(c net.Conn, key []byte, g greeting) error {
 	return nil
 }
 
-// confirm tells the listener that the connection will be used.
+// confirm chooses the connection: the listener may use it.
 func confirm(c net.Conn) error {
 	_, err := c.Write([]byte{confirmed})
 	return err
@@ -152,7 +152,7 @@ func judge(g *greeting, self levels.Rank, size int) verdict {
 	case g.to != self || g.from == self || g.from < 0 || g.from >= levels.MaxRanks:
 		return wrongRank
 	case int(g.from) >= size && g.purpose != purposeRendezvous:
-		return wrongRank // at the rendezvous its size is compared first, which explains more
+		return wrongRank // at the rendezvous its size is compared first, as that explains more
 	}
 	return welcomed
 }

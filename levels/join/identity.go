@@ -5,16 +5,16 @@ import (
 	"os"
 )
 
-// Host identifies the operating system and network namespace that a rank runs in.
+// Host identifies the operating system and network namespace of a rank.
 // Ranks with equal hosts can reach each other over loopback and unix sockets.
 type Host struct {
 	Boot string // boot id of the kernel
 	Name string // host name
-	Net  string // network namespace, empty where the system has none
+	Net  string // network namespace, empty if the system has none
 }
 
 // thisHost asks the system. Without a boot id two hosts of one name would look
-// the same, so that is an error.
+// the same: so its lack is an error.
 func thisHost() (Host, error) {
 	name, err := os.Hostname()
 	if err != nil {

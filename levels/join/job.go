@@ -13,7 +13,7 @@ import (
 
 const (
 	dialTime = 30 * time.Second
-	// maxUnclaimed bounds the connections that wait for an Accept handler.
+	// maxUnclaimed bounds the connections waiting for an Accept handler.
 	maxUnclaimed = 1024
 )
 
@@ -56,7 +56,7 @@ type Job struct {
 	closed       chan struct{}
 	closeErr     error
 	absent       []error       // by rank: why it is gone; nil: here
-	losses       []levels.Rank // those of absent that were lost, in the order of the news
+	losses       []levels.Rank // the lost ones of absent, in the order of the news
 	exchanges    map[uint32]*exchange
 	nextExchange uint32
 	exchangeErr  error
@@ -80,8 +80,8 @@ func withDefault(ctx context.Context, d time.Duration) (context.Context, context
 }
 
 // Secured says how connections between nodes are kept from others on the way, for people:
-// "TLS 1.3, X25519MLKEM768, AES-128-GCM, by the job's secret". With certificates it says of
-// which authority, whose names are allowed, and until when this rank's holds. Empty: they are
+// "TLS 1.3, X25519MLKEM768, AES-128-GCM, by the job's secret". With certificates it tells the
+// authority, the allowed names, and until when this rank's holds. Empty: they are
 // not.
 func (j *Job) Secured() string {
 	switch {
@@ -93,10 +93,10 @@ func (j *Job) Secured() string {
 	return j.guard.String()
 }
 
-// TLSState is what a rank knows of its TLS.
+// TLSState is the state of a rank's TLS.
 type TLSState struct {
 	Made    int64     // connections, those of Join among them
-	Failed  int64     // handshakes that failed or were refused
+	Failed  int64     // failed and refused handshakes
 	Expires time.Time // when this rank's certificate does; zero: it has none
 }
 

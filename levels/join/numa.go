@@ -9,16 +9,16 @@ import (
 	"github.com/tierflow/tierflow/levels/ranges"
 )
 
-// maxCPUs bounds what a list of CPUs may name; kernels know fewer.
+// maxCPUs bounds the CPUs in a list; kernels know fewer.
 const maxCPUs = 1 << 16
 
-// affinity is the CPUs that a process may run on.
+// affinity is the CPUs allowed to a process.
 type affinity struct {
 	count int
 	has   func(cpu int) bool
 }
 
-// numaDomain names the one NUMA domain that holds all CPUs of mine, "" if they lie
+// numaDomain names the one NUMA domain with all CPUs of mine, "" if they lie
 // in several or the system (rooted at /sys) tells of none.
 func numaDomain(sys fs.FS, mine affinity) (string, error) {
 	lists, err := fs.Glob(sys, "devices/system/node/node[0-9]*/cpulist")
@@ -52,8 +52,8 @@ func numaDomain(sys fs.FS, mine affinity) (string, error) {
 	return "", nil
 }
 
-// domain is what the configuration says, else the system. A system that can't be
-// understood is worth a line, not a failed join.
+// domain returns the domain of the configuration, else of the system. Nonsense from the
+// system is worth a line, not a failed join.
 func (c *Config) domain(system func() (string, error)) string {
 	if c.NUMA != "" {
 		return c.NUMA

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// systemDomain is the NUMA domain that this process is bound to, if to one.
+// systemDomain is the NUMA domain of this process, if it is bound to one.
 func systemDomain() (string, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(os.Getpid(), &set); err != nil {

@@ -14,7 +14,7 @@ type queue[T any] struct {
 	items  []T
 	closed bool
 	loose  bool // it takes more than limit: put doesn't wait
-	idle   bool // takeAll waits: what it returned before is done
+	idle   bool // takeAll waits: its last items are done
 }
 
 func newQueue[T any](limit int) *queue[T] {
@@ -41,7 +41,7 @@ func (q *queue[T]) loosen(loose bool) {
 	q.change.Broadcast()
 }
 
-// force goes beyond the limit, for items whose number is bounded elsewhere.
+// force goes beyond the limit, for items with a bound elsewhere.
 func (q *queue[T]) force(item T) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -78,8 +78,8 @@ func (q *queue[T]) takeAll() []T {
 	return items
 }
 
-// takeFirst waits for the first item that ready accepts; false when closed,
-// whatever is left. ready runs under the queue's lock; call [queue.wake] when it
+// takeFirst waits for the first item accepted by ready; false when closed,
+// with items left or not. ready runs under the queue's lock; call [queue.wake] when it
 // may have changed.
 func (q *queue[T]) takeFirst(ready func(T) bool) (item T, ok bool) {
 	q.mu.Lock()

@@ -10,5 +10,5 @@ import (
 // inherit is an error: this system passes no socket by its number.
 func inherit(int) (net.Listener, error) { return nil, errors.ErrUnsupported }
 
-// readNow takes nothing: only a descriptor can be read whatever the deadline.
+// readNow takes nothing: only a descriptor can be read after the deadline.
 func readNow(_ net.Conn, _ []byte, none error) (int, error) { return 0, none }

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inherit opens a duplicate of a listening socket that this process was started with.
+// inherit opens a duplicate of a listening socket that this process inherited.
 func inherit(fd int) (net.Listener, error) {
 	listening, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
 	if err != nil {
@@ -31,7 +31,7 @@ func inherit(fd int) (net.Listener, error) {
 	return net.FileListener(f)
 }
 
-// readNow reads what is here whatever the deadline; none is the error if nothing is.
+// readNow reads the bytes here after any deadline; none is the error if nothing is here.
 func readNow(c net.Conn, p []byte, none error) (n int, err error) {
 	s, ok := c.(syscall.Conn)
 	if !ok || len(p) == 0 {

@@ -13,8 +13,8 @@ import (
 // jobIDLen is the length of the random number of a job, in bytes.
 const jobIDLen = 16
 
-// place is what rank 0 tells each rank when the job is complete: its neighbours in the
-// control tree. The table of all ranks comes down that tree: from rank 0 alone it would be
+// place is rank 0's word to each rank when the job is complete: its neighbours in the
+// control tree. The table of all ranks comes down the tree: from rank 0 alone it would be
 // gigabytes for thousands of ranks.
 type place struct {
 	Job  []byte
@@ -51,7 +51,7 @@ func parsePlace(b []byte, self levels.Rank, size int) (*place, error) {
 	return &p, nil
 }
 
-// table is what all ranks know when the job is complete.
+// table is the knowledge of all ranks when the job is complete.
 type table struct {
 	Job   []byte
 	Peers []*Peer // by rank
@@ -75,13 +75,13 @@ func (t *table) places() ([]*place, error) {
 	return all, nil
 }
 
-// packed is a table on its way: what ranks have in common is there once.
+// packed is a table on its way: common parts of records are there once.
 type packed struct {
 	Common []common
 	Ranks  []row
 }
 
-// common is what ranks of a host have in common.
+// common is the common part of the records of a host.
 type common struct {
 	Version int
 	Host    Host
@@ -129,8 +129,8 @@ func (t *table) encode() []byte {
 	return b
 }
 
-// parseTable reads the table of a job of the given size. Ranks share the strings that they
-// have in common.
+// parseTable reads the table of a job of the given size. Ranks share common
+// strings.
 func parseTable(b []byte, size int) (*table, error) {
 	var p packed
 	if err := json.Unmarshal(b, &p); err != nil {

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// checkOwner refuses a unix connection whose other end another user holds: names
+// checkOwner refuses a unix connection to another user: names
 // of sockets are visible to all users of a host. TCP connections pass.
 func checkOwner(c net.Conn) error {
 	u, ok := c.(*net.UnixConn)

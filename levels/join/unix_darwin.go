@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listenUnix opens a socket in a fresh folder that only this user can enter. Its
+// listenUnix opens a socket in a fresh folder for this user alone. Its
 // close removes both.
 func listenUnix() (net.Listener, string, error) {
 	dir, err := os.MkdirTemp("", "tf")

@@ -9,7 +9,7 @@ import (
 // would give one for each of its lines.
 const MaxComplaints = 10
 
-// Complaints collects what is wrong with one input. It keeps the first
+// Complaints collects the faults of one input. It keeps the first
 // [MaxComplaints] and counts the others. The zero value has none.
 type Complaints struct {
 	errs []error
@@ -28,8 +28,8 @@ func (c *Complaints) Add(format string, args ...any) {
 // Len returns how many complaints were added.
 func (c *Complaints) Len() int { return len(c.errs) + c.more }
 
-// Err returns the complaints as one error, one a line, with the number of those
-// that were left out at the end; nil if there are none.
+// Err returns the complaints as one error, one a line, with the number of omitted
+// ones at the end; nil if there are none.
 func (c *Complaints) Err() error {
 	if c.more > 0 {
 		return errors.Join(append(c.errs[:len(c.errs):len(c.errs)], fmt.Errorf("and %d more", c.more))...)
@@ -37,7 +37,7 @@ func (c *Complaints) Err() error {
 	return errors.Join(c.errs...)
 }
 
-// Clip shortens a text for an error that quotes it.
+// Clip shortens a text to be quoted in an error.
 func Clip(s string) string {
 	if len(s) > 60 {
 		return s[:60] + "…"

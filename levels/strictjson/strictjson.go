@@ -1,4 +1,4 @@
-// Package strictjson reads JSON files that people write or edit: topologies, books
+// Package strictjson reads JSON files written or edited by people: topologies, books
 // of costs, decision tables. It names the file and the line of each fault, and
 // reports up to [MaxComplaints] of them at once. An unknown key, a key given twice,
 // a missing key and a value of the wrong type are faults.
@@ -23,14 +23,14 @@ type Reader struct {
 	name string
 	data []byte
 	dec  *json.Decoder
-	off  int // start of the last token that was looked for: 0 <= off <= len(data)
+	off  int // start of the last token looked for: 0 <= off <= len(data)
 	line int // line of data[off], counted from 1
 }
 
-// NewReader returns a reader of data, which is one JSON value. name begins each
-// complaint. The error is that of the first mistake in the syntax.
+// NewReader returns a reader of data, one JSON value. name begins each
+// complaint. The error is the first mistake in the syntax.
 func NewReader(name string, data []byte) (*Reader, error) {
-	// With the syntax known to be right, what follows can only meet wrong types.
+	// With the syntax known to be right, later reads can only meet wrong types.
 	if err := json.Unmarshal(data, new(json.RawMessage)); err != nil {
 		line := 1
 		if at, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -116,8 +116,8 @@ func (r *Reader) Text(what string) string {
 	return s
 }
 
-// Decode reads a value into v as [json.Unmarshal] does, but takes no key that v's
-// type lacks. It reports whether the value fitted. what names it in complaints; an
+// Decode reads a value into v as [json.Unmarshal] does, but takes no key unknown to v's
+// type. It reports whether the value fitted. what names it in complaints; an
 // error of v's own methods says itself what it is about.
 func (r *Reader) Decode(v any, what string) bool {
 	line := r.Line()

@@ -1,19 +1,19 @@
 package agree
 
-// bug is a mistake that tests make a machine make: whoever explores its states must find it.
+// bug is a mistake that a test lets a machine make: an exploration of its states must find it.
 type bug uint8
 
 const (
 	noBug          bug = iota
-	acceptAll          // it accepts ballots that it has promised not to
+	acceptAll          // it accepts ballots against its promise
 	decideEarly        // it decides when it has proposed
-	forgetDecision     // it tells no decision to who asks later
-	ownLost            // it doesn't take in whom votes name as lost
-	shrunkQuorum       // it counts a majority of those who are not lost
+	forgetDecision     // it tells no decision to ranks that ask later
+	ownLost            // it doesn't take in the lost ranks of votes
+	shrunkQuorum       // it counts a majority of the living alone
 	anyHalf            // half without rank 0 is enough
 	sameBallot         // it proposes another value under the same ballot
-	dropAccepted       // a vote doesn't say what was accepted
-	loseVoter          // votes that come late replace others
-	noFlood            // it tells nobody a decision that it has heard
+	dropAccepted       // a vote lacks the accepted value
+	loseVoter          // late votes replace others
+	noFlood            // it tells nobody a decision from another rank
 	bugs               // how many there are
 )

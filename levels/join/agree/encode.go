@@ -59,7 +59,7 @@ func (s Set) append(b []byte, n int) []byte {
 	return b
 }
 
-// Parse reads what [Message.Append] wrote for n ranks. What a machine couldn't have sent is an error.
+// Parse reads a message of n ranks, written by [Message.Append]. One that no machine sends is an error.
 func Parse(b []byte, n int) (Message, error) {
 	want := messageLen + 2*setLen(n)
 	if len(b) < want {

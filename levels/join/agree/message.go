@@ -2,7 +2,7 @@ package agree
 
 // Ballot numbers a proposal. A higher root comes after all ballots of a lower one.
 type Ballot struct {
-	Root  int32 // who proposes
+	Root  int32 // the proposer
 	Count uint32
 }
 
@@ -11,18 +11,18 @@ func (b Ballot) less(o Ballot) bool {
 	return b.Root < o.Root || b.Root == o.Root && b.Count < o.Count
 }
 
-// Decision is what is decided. It is never changed. Ranks are those of the broken
+// Decision is the outcome. It is never changed. Ranks are those of the broken
 // communicator.
 type Decision struct {
-	ID      uint64 // that the proposer has drawn for the next communicator
+	ID      uint64 // drawn by the proposer for the next communicator
 	Members Set
 	Lost    Set       // of the others, as the proposer knew them
 	Proven  Set       // of Lost: their end is certain
-	Calls   [2]uint32 // fewest and most that voters have told, see [Machine.Begin]
+	Calls   [2]uint32 // fewest and most of the votes, see [Machine.Begin]
 	OK      bool      // no voter said otherwise
 }
 
-// Kind is what a message is for.
+// Kind is the purpose of a message.
 type Kind uint8
 
 // The kinds of messages.
@@ -31,7 +31,7 @@ const (
 	Vote                     // for the receiver as the proposer
 	Propose                  // a value
 	Accepted                 // the ballot
-	Decide                   // what is decided
+	Decide                   // the decision
 )
 
 // Message goes from one rank to another one.
@@ -40,8 +40,8 @@ type Message struct {
 	From, To int
 	Lost     Set       // as the sender knows them
 	Proven   Set       // of Lost
-	Ballot   Ballot    // of Propose and Accepted; of a Vote that has a Value: where it was accepted
-	Value    *Decision // of Propose and Decide; of a Vote: what the sender has accepted, or nil
+	Ballot   Ballot    // of Propose and Accepted; of a Vote with a Value: the ballot of its acceptance
+	Value    *Decision // of Propose and Decide; of a Vote: the value accepted by the sender, or nil
 	Calls    uint32    // of a Vote: [Machine.Begin]'s
 	OK       bool      // of a Vote: [Machine.Begin]'s
 }

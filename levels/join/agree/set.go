@@ -53,7 +53,7 @@ func (s Set) Union(o Set) Set {
 	return union
 }
 
-// Without returns the ranks of s that are not in o.
+// Without returns the ranks of s outside of o.
 func (s Set) Without(o Set) Set {
 	rest := make(Set, len(s))
 	for i, word := range s {

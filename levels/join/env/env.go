@@ -1,5 +1,5 @@
-// Package env is the list of all environment variables that tierflow reads or sets, and
-// finds those that look like one and are none. It reads no environment itself.
+// Package env is the list of all environment variables read or set by tierflow, and
+// finds misspelt ones. It reads no environment itself.
 //
 //	for _, u := range env.Unknown(os.Environ()) {
 //		fmt.Fprintln(os.Stderr, u)
@@ -16,7 +16,7 @@ import (
 // Prefix begins the names of all variables.
 const Prefix = "TIERFLOW_"
 
-// names are the variables that programs and commands read, or get from tierflow run.
+// names are the variables of programs and commands, from users or from tierflow run.
 var names = []string{
 	"TIERFLOW_BIND",
 	"TIERFLOW_BLAME_FD",
@@ -60,7 +60,7 @@ var names = []string{
 	"TIERFLOW_TUNE",
 }
 
-// ofTests are the variables that only tests of the module read.
+// ofTests are the variables of the module's tests.
 var ofTests = []string{
 	"TIERFLOW_CHAOS",
 	"TIERFLOW_CHAOS_PHASE",
@@ -83,18 +83,18 @@ func Names() []string { return slices.Clone(names) }
 // all theirs.
 func NamesOfTests() []string { return slices.Clone(ofTests) }
 
-// UnknownName is a name that begins like a variable's, and is none's.
+// UnknownName is a name with the beginning of a variable's, but of no variable.
 type UnknownName struct {
 	Name    string
 	Nearest string // the variable with the most similar name
 }
 
-// String says what is wrong.
+// String tells the fault.
 func (u UnknownName) String() string {
 	return fmt.Sprintf("%s has no effect: no such variable is known, the nearest is %s", u.Name, u.Nearest)
 }
 
-// ofServices are the names that Kubernetes gives to pods for a Service called tierflow.
+// ofServices are the names in pods of Kubernetes for a Service called tierflow.
 var ofServices = regexp.MustCompile(`^TIERFLOW_(SERVICE_HOST|SERVICE_PORT.*|PORT_\d+_(TCP|UDP|SCTP).*)$`)
 
 // Unknown returns the unknown names of an environment, sorted. Its items are NAME=VALUE.
@@ -112,12 +112,12 @@ func Unknown(environ []string) []UnknownName {
 	return slices.Compact(all)
 }
 
-// nearest returns the first of the names that the fewest changes lead to.
+// nearest returns the first of the names within the fewest changes.
 func nearest(name string) string {
 	return slices.MinFunc(names, func(a, b string) int { return changes(name, a) - changes(name, b) })
 }
 
-// changes counts the letters to insert, drop or replace that make b of a: Levenshtein's
+// changes counts the letters to insert, drop or replace to make b of a: Levenshtein's
 // distance (1965), by the table of Wagner and Fischer (1974), one row at a time.
 func changes(a, b string) int {
 	row := make([]int, len(b)+1) // changes from a[:i] to b[:j]

@@ -19,8 +19,8 @@ func duplicate(fd int, name string) (*os.File, error) {
 	return os.NewFile(uintptr(dup), name), nil
 }
 
-// takePipe returns what writes to an inherited pipe, nil if it isn't open for that. Children
-// of this process don't inherit it; a reader that is gone needs no word.
+// takePipe returns a function that writes to an inherited pipe, nil if it isn't open for writing. Children
+// of this process don't inherit it; without a reader the line is lost.
 func takePipe(fd int) func(line []byte) {
 	if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err != nil || flags&unix.O_ACCMODE != unix.O_WRONLY {
 		return nil
@@ -29,7 +29,7 @@ func takePipe(fd int) func(line []byte) {
 	return func(line []byte) { _, _ = unix.Write(fd, line) }
 }
 
-// readNow reads what a pipe holds, and returns how many bytes; it doesn't wait.
+// readNow reads the bytes in a pipe, and returns how many; it doesn't wait.
 func readNow(pipe *os.File, b []byte) (n int) {
 	if raw, err := pipe.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { n, _ = unix.Read(int(fd), b) })

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// PMIx packs values as its bfrops module "v3" does, which PMIx has from 3.0 on: fixed
+// PMIx packs values by its bfrops module "v3", as PMIx has it from 3.0 on: fixed
 // sizes, big endian. "Not described" buffers have no type in front of a value. Every
 // pack is a count and as many values.
 
@@ -18,7 +18,7 @@ const (
 	pmixUint64 = 15
 )
 
-// Limits on what a server may send.
+// Limits on messages of a server.
 const (
 	pmixMessage = 1 << 20  // bytes of a message
 	pmixText    = 64 << 10 // bytes of a string
@@ -40,7 +40,7 @@ func (p *pack) text(s string) {
 	p.b = append(append(p.b, s...), 0)
 }
 
-// size packs a size_t, described as what it is on this machine.
+// size packs a size_t, described as its type on this machine.
 func (p *pack) size(n int) {
 	p.u16(pmixUint64)
 	p.b = binary.BigEndian.AppendUint64(p.b, uint64(n))
@@ -91,7 +91,7 @@ func (u *unpack) u64() uint64 {
 	return 0
 }
 
-// one reads the count of a pack that has one value.
+// one reads the count of a pack with one value.
 func (u *unpack) one() {
 	if n := u.u32(); u.err == nil && n != 1 {
 		u.err = fmt.Errorf("%d values where one belongs", n)

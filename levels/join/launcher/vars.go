@@ -40,7 +40,7 @@ func (v *Vars) All(names ...string) bool {
 	return true
 }
 
-// first returns the first of the names that is there; empty: none.
+// first returns the first of the names in the environment; empty: none.
 func (v *Vars) first(names ...string) string {
 	for _, name := range names {
 		if v.get(name) != "" {
@@ -65,7 +65,7 @@ func (v *Vars) Number(name string, low, high int) (n int, ok bool) {
 	return n, true
 }
 
-// List returns the items of a variable that are separated by commas.
+// List returns the items of a variable between commas.
 func (v *Vars) List(name string) []string {
 	var items []string
 	for _, item := range strings.Split(v.get(name), ",") {

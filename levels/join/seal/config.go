@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Anonymous returns what both sides of connections use that prove nobody's identity: TLS with
-// a new key for each config. Whoever uses one must prove who it is over the connection,
+// Anonymous returns the config of both sides of connections without proof of an identity: TLS with
+// a new key for each config. Whoever uses one must prove its identity over the connection,
 // together with its [Conn.Binding], before anything else passes.
 func Anonymous(protocol string) (*tls.Config, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -31,7 +31,7 @@ func Anonymous(protocol string) (*tls.Config, error) {
 	return c, nil
 }
 
-// Mutual returns what both sides of connections use that show certificates, own this side's.
+// Mutual returns the config of both sides of connections with certificates, own this side's.
 // Whoever dials gets the listener's chain judged, before anything passes; an error is told to
 // the listener as "bad certificate". Whoever listens finds the dialer's chain in
 // [Conn.State], and must judge it before he believes anything.
@@ -46,12 +46,12 @@ func Mutual(protocol string, own *tls.Certificate, judge func([]*x509.Certificat
 	return c
 }
 
-// config returns what all connections of this package have in common: TLS 1.3 and nothing
-// else, full handshakes, and records that are as long as they can be. crypto/tls compares no
-// names: ranks dial addresses that no certificate has.
+// config returns the common config of all connections of this package: TLS 1.3 and nothing
+// else, full handshakes, and records as long as they can be. crypto/tls compares no
+// names: ranks dial addresses, and no certificate has these.
 func config(protocol string) *tls.Config {
 	return &tls.Config{
-		InsecureSkipVerify: true, // a bound proof counts, or what Mutual is given
+		InsecureSkipVerify: true, // a bound proof counts, or the judge of Mutual
 
 		MinVersion: tls.VersionTLS13, MaxVersion: tls.VersionTLS13,
 		NextProtos:                  []string{protocol},

@@ -25,11 +25,11 @@ const (
 	data = 23 // kinds of records, as in TLS
 	end  = 21
 
-	// renewAfter bounds the records of one key: half of what RFC 8446, 5.5 allows.
+	// renewAfter bounds the records of one key: half of the limit in RFC 8446, 5.5.
 	renewAfter = 1 << 23
 )
 
-// ErrDamaged: a record is not what the other side has sealed, or not the next one.
+// ErrDamaged: a record was not sealed by the other side, or is not the next one.
 var ErrDamaged error = damage{}
 
 // damage is no sign of a death: nobody needs to wait for a better explanation.
@@ -42,7 +42,7 @@ func (damage) Error() string {
 // IsNoDeath returns true: both sides may live.
 func (damage) IsNoDeath() bool { return true }
 
-// Session seals what one side of a connection sends, and opens what it gets. It does no I/O,
+// Session seals and opens the records of one side of a connection. It does no I/O,
 // and after the first use it allocates nothing until a key is renewed. Its methods must not
 // be called concurrently.
 type Session struct {
@@ -55,7 +55,7 @@ type direction struct {
 	secret []byte
 	aead   cipher.AEAD
 	iv     [nonceLen]byte
-	nonce  [nonceLen]byte // a field, so that it is allocated once
+	nonce  [nonceLen]byte // a field, so it is allocated once
 	seq    uint64         // of the next record with this key
 	limit  uint64         // records of a key
 	header cipher.Block   // makes the checks of headers
@@ -105,8 +105,8 @@ func (d *direction) renew() {
 	}
 }
 
-// check returns what the header of the next record has in place of TLS's version. A changed
-// length would else be found only when so many bytes have come, which both sides may wait for.
+// check returns the two bytes in place of TLS's version in the header of the next record. Without them a changed
+// length would be found only after so many bytes, and both sides might wait for these.
 func (d *direction) check(kind, high, low byte) (a, b byte) {
 	d.renew()
 	d.block = [aes.BlockSize]byte{kind, high, low}
@@ -128,7 +128,7 @@ func (d *direction) next() []byte {
 // Seal appends a record with plain, at most [MaxPlain] bytes, to dst.
 func (s *Session) Seal(dst, plain []byte) []byte { return s.out.seal(dst, data, plain) }
 
-// End appends the record that says that nothing more comes.
+// End appends the last record: nothing comes after it.
 func (s *Session) End(dst []byte) []byte { return s.out.seal(dst, end, nil) }
 
 func (d *direction) seal(dst []byte, kind byte, plain []byte) []byte {
@@ -141,7 +141,7 @@ func (d *direction) seal(dst []byte, kind byte, plain []byte) []byte {
 	return d.aead.Seal(dst, d.next(), plain, dst[len(dst)-headerLen:])
 }
 
-// RecordLen returns the length of the next record to open, which b begins with, 0 if b is too
+// RecordLen returns the length of the next record to open, at the beginning of b, 0 if b is too
 // short to tell. After a failed Open it fails too.
 func (s *Session) RecordLen(b []byte) (int, error) {
 	if s.failed != nil && !s.HasEnded() {
@@ -158,8 +158,8 @@ func (s *Session) RecordLen(b []byte) (int, error) {
 	return headerLen + n, nil
 }
 
-// Open opens a whole record, whose length RecordLen has told. dst has room for its
-// plaintext, which is [Overhead] bytes shorter, and does not overlap it. The other side's end
+// Open opens a whole record, with the length from RecordLen. dst has room for its
+// plaintext, [Overhead] bytes less, and does not overlap it. The other side's end
 // is io.EOF. After an error Open fails for good, and dst holds nothing of the record.
 func (s *Session) Open(dst, record []byte) (n int, err error) {
 	if s.failed != nil {

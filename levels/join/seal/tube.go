@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// tube is the connection below crypto/tls. It reads no byte behind the record that is asked
-// for, and once it is told to keep what is written it never fails to write: crypto/tls would
+// tube is the connection below crypto/tls. It reads no byte behind the wanted
+// record, and once it is told to keep written bytes it never fails to write: crypto/tls would
 // give the connection up.
 type tube struct {
 	net.Conn
-	first []byte // read before the handshake; comes before what the socket has
+	first []byte // read before the handshake; comes before the bytes of the socket
 
 	head [headerLen]byte // of the record being read
-	have int             // bytes of head that are here; 0 <= have < headerLen
+	have int             // bytes of head here already; 0 <= have < headerLen
 	rest int             // bytes of the record behind its head, still to come; 0 <= rest
 
 	ended atomic.Bool // the socket's stream has ended
@@ -27,13 +27,13 @@ type tube struct {
 	mu   sync.Mutex
 	keep bool   // writes go to out
 	mute bool   // writes go nowhere
-	out  []byte // records that have not left
+	out  []byte // unsent records
 }
 
 // headerLen is the length of a record's header: its kind, version and length.
 const headerLen = 5
 
-// Read reads what is left of the header or of the record at most.
+// Read reads up to the rest of the header or of the record.
 func (t *tube) Read(p []byte) (n int, err error) {
 	if t.apart {
 		return 0, errNothing{}
@@ -78,7 +78,7 @@ func (t *tube) Write(b []byte) (int, error) {
 	return t.Conn.Write(b)
 }
 
-// flush writes what was kept. What the socket did not take stays for the next flush. One
+// flush writes the kept bytes. Those refused by the socket stay for the next flush. One
 // goroutine at a time calls it.
 func (t *tube) flush() error {
 	t.mu.Lock()
@@ -113,7 +113,7 @@ func (t *tube) SetReadDeadline(time.Time) error { return nil }
 // SetWriteDeadline does nothing.
 func (t *tube) SetWriteDeadline(time.Time) error { return nil }
 
-// errNothing is a read of a tube without a socket. It is temporary, so that crypto/tls
+// errNothing is a read of a tube without a socket. It is temporary, so crypto/tls
 // doesn't keep it.
 type errNothing struct{}
 
