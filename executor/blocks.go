@@ -4,15 +4,14 @@ import (
 	"math/bits"
 )
 
-// blocks keeps payloads that came before their recv was ready. A block has the
-// power of two above its payload: together they take at most twice what the
-// peers' eager budgets allow.
+// blocks keeps payloads until their recvs are ready. A block's size is the next power of two:
+// together they take at most twice the peers' eager budgets.
 type blocks struct {
 	all  [][]byte
 	free [64][]int32 // by class
 }
 
-const smallestBlock = 6 // as a power of two: about what a message is charged
+const smallestBlock = 6 // as a power of two: about the charge for a message
 
 // blockClass returns the power of two of the block for a payload of size bytes.
 func blockClass(size int) int { return max(smallestBlock, bits.Len(uint(size-1))) }

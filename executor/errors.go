@@ -25,36 +25,35 @@ var (
 	// ErrBusy: the same run, or the same communicator, was started again before
 	// the start before had returned or the run had ended.
 	ErrBusy = errors.New("already started")
-	// ErrNotStarted: somebody waited for a run that was never started.
+	// ErrNotStarted: Wait was called on a run that was never started.
 	ErrNotStarted = errors.New("never started")
-	// ErrRevoked: a rank has given the communicator up, to go on with those who are left.
+	// ErrRevoked: a rank has given the communicator up, to go on with the remaining ranks.
 	ErrRevoked = errors.New("the communicator was given up")
-	// ErrExcluded: the others have gone on without this rank, which they counted as lost.
+	// ErrExcluded: the others counted this rank as lost, and have gone on without it.
 	ErrExcluded = errors.New("the others have gone on without this rank")
 	// ErrMinority: too few ranks are left here to go on; the others may have gone on elsewhere.
 	ErrMinority = errors.New("too few ranks are left to go on")
-	// ErrLink: a connection has broken, and the ranks at both ends live. They connect anew.
+	// ErrLink: a connection has broken between two living ranks. They connect anew.
 	ErrLink = errors.New("a connection between ranks that live broke")
 	// ErrUnwound: a rank's goroutine panicked, or was ended by runtime.Goexit, before it
 	// had closed.
 	ErrUnwound = errors.New("the goroutine of a rank was unwound")
 )
 
-// ErrOperation is why a collective fails whose operation, one of [tasks.UserOp], makes a
-// call on a communicator: it would wait for itself.
+// ErrOperation is the failure of a collective whose operation, one of [tasks.UserOp], calls a
+// communicator: it would wait for itself.
 var ErrOperation = errors.New("an operation must not use a communicator")
 
 var errNoContext = errors.New("the context is nil")
 
-// errLeft is the reason when memory was read whose owner may have reused it.
+// errLeft: the owner of an operand left during the read, and may have reused the memory.
 var errLeft = errors.New("left the call while its memory was read")
 
-// errUnread: the owner of an operand is suspect because its memory can't be read;
-// mostly it has died, which the control plane will say.
+// errUnread: the memory of an operand can't be read. Its owner is suspect; mostly it has died, and
+// the control plane will say so.
 var errUnread = errors.New("operand could not be read")
 
-// sentinels are the errors that others can be told of by name, so that errors.Is finds
-// them on all ranks.
+// sentinels are the errors with a name in control messages, so errors.Is finds them on all ranks.
 var sentinels = []struct {
 	name string
 	err  error
@@ -70,7 +69,7 @@ var sentinels = []struct {
 	{"link", ErrLink},
 }
 
-// sentinelNames returns the names of the sentinels that err wraps.
+// sentinelNames returns the names of the sentinels wrapped by err.
 func sentinelNames(err error) (names []string) {
 	for _, s := range sentinels {
 		if errors.Is(err, s.err) {
@@ -89,10 +88,10 @@ type toldError struct {
 // Error returns the other process's text.
 func (e *toldError) Error() string { return e.text }
 
-// Unwrap returns the sentinels that the error wraps there.
+// Unwrap returns the sentinels wrapped by the error there.
 func (e *toldError) Unwrap() []error { return e.wraps }
 
-// PeerError says on which rank the failure was that ended a run here.
+// PeerError names the rank with the failure that ended a run here.
 type PeerError struct {
 	Rank  levels.Rank // of the communicator
 	Err   error
@@ -109,7 +108,7 @@ func (e *PeerError) Error() string {
 	if errors.Is(e.Err, ErrUnwound) {
 		return fmt.Sprintf("rank %d %v", e.Rank, e.Err) // panicked: …
 	}
-	if _, late := e.Err.(*LateError); late { // it has the rank, which has not failed
+	if _, late := e.Err.(*LateError); late { // it names the rank, and this one has not failed
 		return e.Err.Error()
 	}
 	return fmt.Sprintf("rank %d failed: %v", e.Rank, e.Err)
@@ -118,7 +117,7 @@ func (e *PeerError) Error() string {
 // Unwrap returns the failed rank's error.
 func (e *PeerError) Unwrap() error { return e.Err }
 
-// StepError is a step that failed; the steps that depend on it never ran.
+// StepError is a failed step; the steps depending on it never ran.
 type StepError struct {
 	Rank    levels.Rank
 	Request string
@@ -131,5 +130,5 @@ func (e *StepError) Error() string {
 	return fmt.Sprintf("rank %d, %s, step %q: %v", e.Rank, e.Request, e.Step, e.Err)
 }
 
-// Unwrap returns why the step failed.
+// Unwrap returns the step's failure.
 func (e *StepError) Unwrap() error { return e.Err }

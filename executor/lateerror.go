@@ -10,30 +10,30 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// maxWaits bounds the ranks that an error names, and the steps that a stall report does.
+// maxWaits bounds the ranks named by an error, and the steps named by a stall report.
 const maxWaits = 8
 
-// LateError says that the deadline of a call has passed, and which ranks it waited for. All
-// ranks of the communicator get the same.
+// LateError says that the deadline of a call has passed, and which ranks it waited for. All ranks
+// of the communicator get the same.
 type LateError struct {
 	Request string        // allreduce 1024 f32 sum, or receive from rank 1, tag 5
-	For     time.Duration // that the call had stood still; 0: less than a tenth of a second
-	// Late are the ranks that had not come to the call, or the peer of a send or receive. If
-	// all had come they are those that don't answer or are in an operation. None: the time
-	// was too short for what was to be done.
+	For     time.Duration // time it had stood still; 0: less than a tenth of a second
+	// Late are the ranks missing in the call, or the peer of a send or receive. If all had come,
+	// these are the ranks in an operation or not answering. None: the time was too short for the
+	// work.
 	Late []LateRank
-	// Circle are ranks that wait for each other, each for the next one. nil: there are none.
+	// Circle are ranks waiting for each other, each for the next one. nil: there are none.
 	Circle []LateRank
 	Err    error `json:"-"` // the cause of the context
 }
 
-// LateRank is a rank of the communicator and what it was in when the deadline passed.
+// LateRank is a rank of the communicator with its state when the deadline passed.
 type LateRank struct {
 	Rank  levels.Rank
 	State flight.State
 }
 
-// Error names the late ranks, what they are in, since when and where.
+// Error names the late ranks, their states, since when and where.
 func (e *LateError) Error() string {
 	var parts []string
 	if len(e.Circle) > 0 {
@@ -53,7 +53,8 @@ func (e *LateError) Error() string {
 	return fmt.Sprintf("%s: %s: %v", e.Request, strings.Join(parts, "; "), e.Err)
 }
 
-// blames reports whether a rank is late. Another one has found that out: who asks is never late itself.
+// blames reports whether a rank is to blame as the first late one. Another rank has found that out:
+// the asking rank is never late itself.
 func (e *LateError) blames(rank levels.Rank) bool {
 	return len(e.Circle) == 0 && len(e.Late) > 0 && e.Late[0].Rank == rank
 }
@@ -76,7 +77,7 @@ func (l *LateRank) text(after time.Duration) string {
 	return text + ", it is " + l.State.String()
 }
 
-// circleText says who waits for whom.
+// circleText says for each rank which one it waits for.
 func circleText(all []LateRank) string {
 	var b strings.Builder
 	for _, l := range all {

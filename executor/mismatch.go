@@ -10,7 +10,7 @@ import (
 	"github.com/tierflow/tierflow/levels/ranges"
 )
 
-// description says what a run is: all that its digest covers.
+// description is the text of a run: everything its digest covers.
 type description struct {
 	Request   string
 	Operation string `json:",omitempty"`
@@ -18,13 +18,13 @@ type description struct {
 	Layout    string `json:",omitempty"`
 }
 
-// unknownCall is that of a rank which ended without Close, or of a million calls ago.
+// unknownCall stands for a call of a rank gone without Close, or of a million calls ago.
 var unknownCall = &description{Request: "another one, about which it can't be asked any more"}
 
-// mostText bounds the texts of a description, so that two fit into a note.
+// mostText bounds the texts of a description, so two of them fit into a note.
 const mostText = 2 << 10
 
-// shortenText shortens a long text so that texts which differ still do.
+// shortenText shortens a long text. Different texts stay different.
 func shortenText(text string) string {
 	if len(text) <= mostText {
 		return text
@@ -34,23 +34,23 @@ func shortenText(text string) string {
 	return fmt.Sprintf("%s… (%d bytes, %08x)", text[:mostText], len(text), h.Sum32())
 }
 
-// MismatchError is what differs between ranks of a communicator; it wraps [ErrMismatch]. All of them get the same, and none
-// of those that it names has failed.
+// MismatchError is the difference between ranks of a communicator; it wraps [ErrMismatch]. All of
+// them get the same, and none of the ranks it names has failed.
 type MismatchError struct {
 	Rank, Peer         levels.Rank
-	Request, PeerWants string      // with what else differs, if the requests read the same
+	Request, PeerWants string      // with the other differences, if the requests read the same
 	Seq                uint32      // how many collectives both had called on the communicator before
 	Comm               wire.CommID // the communicator
-	// With are the other ranks with Rank's request, PeerWith those with Peer's, ascending. Of more than 64 ranks only those two
-	// are known.
+	// With are the other ranks with Rank's request, PeerWith those with Peer's, ascending. Of more
+	// than 64 ranks only Rank and Peer are known.
 	With, PeerWith []levels.Rank `json:",omitempty"`
-	// Others says what further ranks run: rank 5 runs barrier.
+	// Others names the calls of further ranks: rank 5 runs barrier.
 	Others []string `json:",omitempty"`
-	// Absent are the ranks that had not come to the call, ascending.
+	// Absent are the ranks missing in the call, ascending.
 	Absent []levels.Rank `json:",omitempty"`
 }
 
-// newMismatch compares what two ranks run.
+// newMismatch compares the calls of two ranks.
 func newMismatch(rank, peer levels.Rank, seq uint32, mine, theirs *description) *MismatchError {
 	m := &MismatchError{Rank: rank, Peer: peer, Seq: seq, Request: mine.Request, PeerWants: theirs.Request}
 	if m.Request != m.PeerWants {

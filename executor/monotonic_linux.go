@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// monotonic reads the machine's monotonic clock, ns: all processes of a machine see the same
-// one, unless they are in different time namespaces.
+// monotonic reads the machine's monotonic clock, ns: all processes of a machine see the same one,
+// unless they are in different time namespaces.
 func monotonic() int64 {
 	const clockMonotonic = 1
 	var ts syscall.Timespec
@@ -17,7 +17,7 @@ func monotonic() int64 {
 	return ts.Nano()
 }
 
-// clockOrigin is equal where that clock is the same.
+// clockOrigin is equal in processes with the same clock.
 func clockOrigin() string {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	space, _ := os.Readlink("/proc/self/ns/time") // before Linux 5.6 there is none

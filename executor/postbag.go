@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// letterRest is for how long a letter that was sent isn't sent again. A connection takes some ms, and
-// some tenths of a second where all ranks share few processors: more of them only take longer.
+// letterRest is the time before a letter may be sent again. A connection takes some ms, and some
+// tenths of a second where all ranks share few processors: more of them only take longer.
 const letterRest = 400 * time.Millisecond
 
 // postbag is the letters to one rank.
 type postbag struct {
 	waiting [][]byte
 	carried []carriedLetter // the last ones
-	busy    bool            // one is being carried, or a connection waits for the next one
-	more    chan struct{}   // tells it that one waits; room for one
+	busy    bool            // a letter is being carried, or a connection waits for the next one
+	more    chan struct{}   // tells the carrier of a waiting letter; room for one
 }
 
-// signal tells who carries that a letter waits.
+// signal tells the carrier of a waiting letter.
 func (p *postbag) signal() {
 	select {
 	case p.more <- struct{}{}:
@@ -26,13 +26,13 @@ func (p *postbag) signal() {
 	}
 }
 
-// carriedLetter is a letter that is on its way or has come, as far as the sender knows.
+// carriedLetter is a letter on its way or delivered, as far as the sender knows.
 type carriedLetter struct {
 	letter []byte
 	begun  time.Time
 }
 
-// drain forgets what it was told.
+// drain forgets the signal.
 func (p *postbag) drain() {
 	select {
 	case <-p.more:

@@ -19,21 +19,21 @@ import (
 //	danger                          protection                                    test
 //	torn single copy                isIntact in Run.doInChunks                    TestTornCopy
 //	message before its run          early in Comm.deliverToRun, deliverEarly      TestFarAhead
-//	message before its receive      came in Comm.deliverTransfer                  TestMessagesArriveInOrder
+//	message before its receive      keep in Comm.deliverTransfer                  TestMessagesArriveInOrder
 //	too much sent early             Charge in Run.sendStep                        TestBudgetIsCharged
-//	budget lost                     Endpoint.consume                              TestBudgetComesBack
+//	budget lost                     traffic.consume                               TestBudgetComesBack
 //	budget invented                 Refund in Endpoint.deliverMessage             TestHostilePeerRepeats
 //	waiting for credit in vain      Run.resumeSends                               TestBudgetLetsGo
 //	credit for what has left        late in Run.findStep and Comm.deliverToRun    TestBudgetLetsGo
 //	slots reused too early          the program's last awaits                     TestSlotsAreReused
-//	sequence numbers wrap           differences in Comm.hasEnded, failIfLeft      TestSequenceWraps
+//	sequence numbers wrap           differences in callOrder.hasEnded, failIfLeft TestSequenceWraps
 //	cancelled in the middle         markBroken before endBroken in World.failHere TestNothingIsWrittenAfterReturn, by chance
 //	                                Link.Forget                                   TestTCPLinkForget, TestShmLinkForget
 //	large send when it breaks       puts.forget                                   TestBreakDuringLargeSend
 //	buffer reused after a failure   the copy in wire.DropBulk                     TestFailedCallSendsWhatItMeant
 //	budget dropped with a payload   the refund in wire.DropBulk                   TestShmLinkForget, TestTCPLinkForgetKeepsBudgets
-//	communicators in other orders   comm in Comm.findRun                          TestOppositeOrders
-//	message told twice              Run.canHear, heard in deliverMessage          TestHostilePeerRepeats, TestFaultsRepeat
+//	communicators in other orders   comm in callOrder.findRun                     TestOppositeOrders
+//	message told twice              running.canHear, inTicket in deliverMessage   TestHostilePeerRepeats, TestFaultsRepeat
 //	payload cut short               Message.Check, Parts.Follow                   TestTCPLinkProtocol, TestPartsFollow
 //	connection that just ends       tcpReader.ended                               TestTCPLinkEnds
 

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// quit sends this process the signal that ends it with the stacks of its goroutines.
+// quit sends this process SIGQUIT: it ends with the stacks of its goroutines.
 func quit() { _ = syscall.Kill(os.Getpid(), syscall.SIGQUIT) }

@@ -9,14 +9,13 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// recorderPath is where a world records. The zero value is nowhere.
+// recorderPath is the place of a world's recordings. The zero value is nowhere.
 type recorderPath struct {
 	path   string
-	number int // among the worlds of this process that record there, from 1 on
+	number int // among the worlds of this process recording there, from 1 on
 }
 
-// recorderPaths are those in use. Files are the process's, not a world's: so is
-// this.
+// recorderPaths are the paths in use. Files are the process's, not a world's, and so is this.
 var recorderPaths = pathsInUse{used: map[recorderPath]bool{}}
 
 type pathsInUse struct {
@@ -24,7 +23,7 @@ type pathsInUse struct {
 	used map[recorderPath]bool
 }
 
-// take finds the first number that is free.
+// take takes the first free number.
 func (p *pathsInUse) take(path string) recorderPath {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,6 +35,7 @@ func (p *pathsInUse) take(path string) recorderPath {
 	return r
 }
 
+// release frees the number.
 func (r recorderPath) release() {
 	recorderPaths.mu.Lock()
 	defer recorderPaths.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/tierflow/tierflow/levels/clock"
 )
 
-// sample is what a run needs to keep its steps in the rank's trace.
+// sample is a run's state for keeping its steps in the rank's trace.
 type sample struct {
 	about   *trace.Bound // nil: bound before there was a trace
 	sampled bool         // this call is kept
@@ -16,18 +16,18 @@ type sample struct {
 	last    int64        // of a straight call: when the step before ended
 }
 
-// TraceOptions say what to trace, and where to.
+// TraceOptions choose the traced calls and the files.
 type TraceOptions struct {
 	Dir   string   // a folder, made if need be, for a file of each rank: r3.trace and so on
 	Every int      // one call of so many is kept; 1: all
-	Job   string   // a name that all ranks have
+	Job   string   // the same name on all ranks
 	Nodes []string // the names of the ranks' nodes, by rank
 }
 
 // tracing is the trace of a world.
 type tracing struct {
 	TraceOptions
-	base  int64 // the machine's clock when that of traces was 0
+	base  int64 // the machine's clock at 0 of the clock of traces
 	clock string
 	stop  context.CancelFunc
 	asked sync.WaitGroup

@@ -13,7 +13,7 @@ import (
 	"github.com/tierflow/tierflow/executor/flight"
 )
 
-// Info says who a rank is.
+// Info describes a rank.
 type Info struct {
 	Job         string // its folder's name, the same on all ranks
 	Rank, Ranks int
@@ -26,17 +26,17 @@ type Info struct {
 	Began       time.Time // when it entered the job
 	Recording   string    // the file of its last events; empty: none
 
-	dir string // where the file was found
+	dir string // of the file
 }
 
-// Question is what a rank is asked. The zero value asks for its own state.
+// Question is a question to a rank. The zero value asks for its own state.
 type Question struct {
 	Ranks []int // ranks of the world to be asked for theirs
 	All   bool  // all of them
 	Usage bool  // how much it has done, in place of states
 }
 
-// Answer is what a rank says.
+// Answer is a rank's answer.
 type Answer struct {
 	States []flight.State  `json:",omitempty"`
 	Usage  json.RawMessage `json:",omitempty"` // planner's Usage
@@ -79,11 +79,11 @@ func (i *Info) file(ending string) string {
 	return filepath.Join(i.dir, fmt.Sprintf("r%d.%s", i.Rank, ending))
 }
 
-// RecordingPath is where the ranks of the job record unless they are told where; %r is the
+// RecordingPath is the file of the ranks' recordings unless they are told another; %r is the
 // rank.
 func (i *Info) RecordingPath(root string) string { return filepath.Join(i.Dir(root), "r%r.rec") }
 
-// Prepare makes the folder of the rank's job. It refuses one that is another user's.
+// Prepare makes the folder of the rank's job. It refuses another user's.
 func (i *Info) Prepare(root string) error {
 	for _, dir := range []string{root, i.Dir(root)} {
 		if err := makePrivate(dir); err != nil {
@@ -93,7 +93,7 @@ func (i *Info) Prepare(root string) error {
 	return nil
 }
 
-// makePrivate makes a folder that nobody else can enter, unless there is one.
+// makePrivate makes a folder for this user alone, unless there is one.
 func makePrivate(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
@@ -141,8 +141,8 @@ func Open(root string, i Info, answer func(Question) Answer) (*Door, error) {
 // enterTries bounds how often enter tries again.
 const enterTries = 100
 
-// enter makes the folders and a first file, after which nobody removes them. Until then who
-// closes or sweeps may, as they are empty.
+// enter makes the folders and a first file: nobody removes them from then on. Until then a
+// Close or Sweep may, as they are empty.
 func (i *Info) enter(root string, text []byte) (err error) {
 	for range enterTries {
 		if err = i.Prepare(root); err == nil {
@@ -168,7 +168,7 @@ func (d *Door) serve() {
 		}
 		d.served.Go(func() {
 			defer c.Close()
-			_ = d.serveOne(c) // who asks nonsense, or has left, gets no answer
+			_ = d.serveOne(c) // nonsense gets no answer, nor a caller that has left
 		})
 	}
 }
@@ -197,7 +197,7 @@ func (d *Door) Close() error {
 	return err
 }
 
-// remove removes the rank's files. A process that was in several jobs has numbered its recordings:
+// remove removes the rank's files. A process of several jobs has numbered its recordings:
 // r3.rec.w2.
 func (i *Info) remove() error {
 	quoted := Info{Rank: i.Rank, dir: escapeGlob(i.dir)}

@@ -2,7 +2,7 @@ package flight
 
 import "fmt"
 
-// Kind is what an event tells. The zero value is invalid.
+// Kind is the meaning of an event. The zero value is invalid.
 type Kind uint8
 
 // The kinds of events.
@@ -11,10 +11,10 @@ const (
 	RunBegin      // a call was started; Bytes is the size of its buffer
 	RunEnd        // it ended well
 	RunFail       // it ended with an error
-	Waiting       // it has stood still for a while; Peer and Edge are one of those that it waits for
+	Waiting       // it has stood still for a while; Peer and Edge are of one of its open steps
 	Sent          // a message was handed to the link
 	Received      // a message came
-	Broken        // the communicator broke; Peer is the rank that is blamed
+	Broken        // the communicator broke; Peer is the rank to blame
 	maxKind
 )
 
@@ -36,7 +36,7 @@ var Messages = []string{
 	8: "bye", 9: "tagged", 10: "offer", 11: "accept", 12: "arrived",
 }
 
-// tagged is the message whose waits are those of sends and receives.
+// tagged is the message of waits for sends and receives.
 const tagged = 9
 
 func messageName(m uint8) string {
@@ -46,7 +46,7 @@ func messageName(m uint8) string {
 	return Messages[m]
 }
 
-// Event is one thing that happened on a rank. Ranks are those of the world.
+// Event is one entry of a recording: a message, or a step in the life of a call. Ranks are those of the world.
 type Event struct {
 	Time    int64  // nanoseconds since the recording's start, see [Ring.Tick]
 	Comm    uint64 // communicator's number
@@ -57,6 +57,6 @@ type Event struct {
 	Edge    int32  // of the program; a point-to-point message's tag
 	Kind    Kind
 	Message uint8  // of Sent and Received, see [Messages]
-	stamp   uint16 // the low bits of the event's number: a slot that is half overwritten has another
+	stamp   uint16 // the low bits of the event's number: a half overwritten slot has another
 	_       uint32
 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapFile makes a file of n zero bytes and maps it. The bytes are written, so that
+// mapFile makes a file of n zero bytes and maps it. The bytes are written: so
 // a full disk is an error here and not a fault later.
 func mapFile(path string, n int) (mem []byte, unmap func() error, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)

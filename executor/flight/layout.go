@@ -21,7 +21,7 @@ type header struct {
 	Fail    [440]byte
 }
 
-// call is what is known of a run, or of a send or receive that waits.
+// call is the record of a run, or of a waiting send or receive.
 type call struct {
 	Comm    uint64
 	Begun   int64 // ns since Start; 0: nothing is here
@@ -32,7 +32,7 @@ type call struct {
 	WaitLen uint32
 	Text    [88]byte
 	Wait    [120]byte
-	Apart   uint32 // 1: a send or receive, which has no Seq
+	Apart   uint32 // 1: a send or receive, without a Seq
 }
 
 var magic = [8]byte{'t', 'f', 'l', 'i', 'g', 'h', 't', '\n'}
@@ -48,14 +48,14 @@ const (
 
 	// DefaultEvents is how many events a ring keeps unless told.
 	DefaultEvents = 1024
-	// MaxEvents bounds what it may be told.
+	// MaxEvents bounds the events of a ring.
 	MaxEvents = 1 << 20
 )
 
 // fileBytes is the size of a recording of n events.
 func fileBytes(n int) int { return headerBytes + calls*callBytes + n*eventBytes }
 
-// The layout in memory is that of the file.
+// Memory and file have the same layout.
 const (
 	_ = uint(headerBytes-unsafe.Sizeof(header{})) + uint(unsafe.Sizeof(header{})-headerBytes)
 	_ = uint(callBytes-unsafe.Sizeof(call{})) + uint(unsafe.Sizeof(call{})-callBytes)

@@ -18,36 +18,36 @@
 //
 //	budget + on its way + kept + owed + on its way back = limit
 //
-// A byte that leaves this circle is lost for ever, and in the end nothing goes
-// without credit any more: what is dropped must be consumed, too.
+// A byte outside this circle is lost for ever, and in the end nothing goes
+// without credit any more: dropped messages must be consumed, too.
 //
 // # Sending
 //
-// A small message may go without credit, and so may a [Lead]. A message that is
-// ready, and the recv that waits for it:
+// A small message may go without credit, and so may a [Lead]. A
+// message when it is ready, and its recv:
 //
 //	recv gave credit     Direct   straight to its destination
 //	eager, in budget     Eager    charged
-//	eager, none left     Ask      waits for budget or for credit, whichever comes first
+//	eager, none left     Ask      waits for budget or for credit, for the first of them
 //	large                Wait     waits for credit
 //
-//	recv of a large message, or of one that was asked for: gives credit when it is ready
+//	recv of a large message, or one asked for credit: gives it when it is ready
 //	any other recv: gives none
 package flow
 
 import "github.com/tierflow/tierflow/dag/invariants"
 
-// Overhead is charged for each message without credit beside its payload, bytes, so
-// that empty ones are bounded too.
+// Overhead is charged for each message without credit beside its payload, bytes: so
+// empty ones are bounded too.
 const Overhead = 64
 
-// Pair is one rank's side of the flow control with another one, which may be itself.
+// Pair is one rank's side of the flow control with another one, or with itself.
 // The zero value allows nothing without credit.
 type Pair struct {
-	limit  int64 // the most that can be charged and not given back, bytes, in each direction; 0 <= limit
-	budget int64 // what this rank may still charge, bytes; 0 <= budget <= limit
-	owed   int64 // what this rank has consumed and not given back, bytes; 0 <= owed, and owed <= limit if the peer keeps to its own budget
-	stale  int64 // what this rank keeps of messages of before Renew, bytes: nobody wants it back; 0 <= stale
+	limit  int64 // bounds the charges not given back, bytes, in each direction; 0 <= limit
+	budget int64 // left for charges of this rank, bytes; 0 <= budget <= limit
+	owed   int64 // consumed by this rank and not given back, bytes; 0 <= owed, and owed <= limit if the peer keeps to its own budget
+	stale  int64 // of messages from before Renew, still kept, bytes: nobody wants it back; 0 <= stale
 }
 
 // NewPair returns a pair with nothing on its way. A limit below 0 counts as 0.
@@ -72,7 +72,7 @@ func (p *Pair) Charge(n int64) bool {
 	return true
 }
 
-// Refund adds to the budget what the peer gives back. It reports whether so much was
+// Refund adds bytes given back by the peer to the budget. It reports whether so much was
 // out. If not, the peer is broken: the budget is then the limit, or as it was if bytes
 // is negative.
 func (p *Pair) Refund(bytes int64) bool {
@@ -87,9 +87,9 @@ func (p *Pair) Refund(bytes int64) bool {
 	return true
 }
 
-// Consume notes that nothing is kept any more of a message of n bytes that the peer has
-// charged. It reports whether half of the limit is owed: then a message of its own must
-// give that back, for there may be no other one.
+// Consume notes the end of a message of n bytes, charged by the peer: nothing of it is kept any more.
+// It reports whether half of the limit is owed: then a message of its own must
+// give the bytes back, for there may be no other one.
 func (p *Pair) Consume(n int64) (due bool) {
 	p.owed += n + Overhead
 	if p.stale > 0 {
@@ -99,8 +99,8 @@ func (p *Pair) Consume(n int64) (due bool) {
 	return p.owed >= p.limit/2
 }
 
-// Settle returns what is owed, bytes: the refund of the message to the peer that leaves
-// now.
+// Settle returns the bytes owed: the refund in the next message to the
+// peer.
 func (p *Pair) Settle() (refund int32) {
 	if invariants.On && p.owed != int64(int32(p.owed)) {
 		panic("flow: more is owed than a refund can say")
@@ -110,14 +110,14 @@ func (p *Pair) Settle() (refund int32) {
 	return refund
 }
 
-// Renew makes the pair as new, when both sides do: what is on its way is lost. Of what came before this rank
-// keeps so many bytes, which nobody wants back.
+// Renew makes the pair as new, when both sides do: messages on their way are lost. Of older messages this rank
+// keeps so many bytes; nobody wants them back.
 func (p *Pair) Renew(kept int64) {
 	*p = NewPair(p.limit)
 	p.stale = kept
 }
 
-// Way is how a message that is ready leaves. The zero value is invalid.
+// Way is how a ready message leaves. The zero value is invalid.
 type Way uint8
 
 // The ways of a message.
@@ -126,7 +126,7 @@ const (
 	Direct     // against credit
 	Eager      // without; it has been charged
 	Ask        // not yet: it waits for credit or budget, and the receiver is asked for credit
-	Wait       // not yet: it waits for the credit that its recv gives unasked
+	Wait       // not yet: it waits for credit, and its recv gives that unasked
 	maxWay
 )
 
@@ -141,7 +141,7 @@ func (w Way) String() string {
 }
 
 // Choose returns how a message of n bytes leaves, and charges it if it is [Eager].
-// credited says that its recv has given credit; eager that it may go without.
+// credited: its recv has given credit; eager: it may go without.
 func (p *Pair) Choose(n int64, credited, eager bool) Way {
 	switch {
 	case credited:

@@ -11,7 +11,7 @@ const (
 	// pieceSize bounds how long assembly runs, to some 10 µs: the garbage
 	// collector can't stop a goroutine inside.
 	pieceSize = 256 << 10
-	// opDivide is the row of the assembly table that [Finish] uses.
+	// opDivide is the row of the assembly table for [Finish].
 	opDivide = tasks.OpUser
 )
 

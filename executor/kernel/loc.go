@@ -7,7 +7,8 @@ import (
 	"github.com/tierflow/tierflow/tasks/half"
 )
 
-// portableLoc is the kernel of MinLoc and MaxLoc on Loc[v].
+// portableLoc is the kernel of MinLoc and MaxLoc on Loc[v]. Each comparison is named in a call of its own:
+// the compiler inlines it then. By a table of functions a loop over int32 took 2.7 times as long (2026-11-24).
 func portableLoc(op tasks.OpID, v tasks.Datatype) Func {
 	switch v {
 	case tasks.Int8:
@@ -38,7 +39,7 @@ func portableLoc(op tasks.OpID, v tasks.Datatype) Func {
 	return nil
 }
 
-// What compareFloat gives when one side is a NaN.
+// Answers of compareFloat when one side is a NaN.
 const (
 	xIsNaN = -2
 	yIsNaN = 2

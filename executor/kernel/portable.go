@@ -105,7 +105,7 @@ func floats[T float](op tasks.OpID) Func {
 	return reals[T](op)
 }
 
-// reals holds what integers and floats share. The builtin min and max have our
+// reals holds the common operations of integers and floats. The builtin min and max have our
 // NaN and −0.
 func reals[T integer | float](op tasks.OpID) Func {
 	switch op {

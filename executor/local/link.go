@@ -13,7 +13,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// hub is what the goroutine ranks of a world share.
+// hub is shared by the goroutine ranks of a world.
 type hub struct {
 	inboxes []*inbox // by rank
 	pairs   *pairs   // nil: there are only the inboxes
@@ -37,8 +37,8 @@ func (h *hub) carry(from, to levels.Rank, m *wire.Message, payload []byte) {
 	h.inboxes[to].push(from, m, payload)
 }
 
-// inbox is what others have said to one rank. A large payload does not pass through it:
-// the sender copies it to the address that the receiver's credit carries.
+// inbox is the messages from others to one rank. A large payload does not pass through it:
+// the sender copies it to the address in the receiver's credit.
 type inbox struct {
 	mu    sync.Mutex
 	box   wire.Batch // filled by senders, under mu
@@ -47,7 +47,7 @@ type inbox struct {
 
 	// Senders look at these with every message, and mostly leave them as they are.
 	some   atomic.Bool   // there is something in box
-	spoken atomic.Uint64 // by rank modulo 64: something may be in the ring that comes from there
+	spoken atomic.Uint64 // by rank modulo 64: something may be in the ring from there
 	wire.Bell
 	_ [wire.CacheLine]byte
 }
@@ -75,7 +75,7 @@ func (b *inbox) speak(from levels.Rank) {
 	b.Ring()
 }
 
-// local is the link and the sleeper of one goroutine rank.
+// link is the link and the sleeper of one goroutine rank.
 type link struct {
 	*inbox
 	hub   *hub
@@ -98,14 +98,14 @@ func (l *link) Post(to levels.Rank, m *wire.Message, payload []byte) {
 	l.hub.carry(l.rank, to, m, payload)
 }
 
-// Put copies straight to the receiver's buffer, whose address the credit has.
+// Put copies straight to the receiver's buffer, at the address in the credit.
 func (l *link) Put(to levels.Rank, m *wire.Message, src []byte, _ int32) bool {
 	copy(wire.BytesAt(m.Addr, 0, int64(len(src))), src)
 	l.Post(to, m, nil)
 	return true
 }
 
-// Poll hands over what has come by rings and to the inbox.
+// Poll hands over the messages in the rings and in the inbox.
 func (l *link) Poll(s wire.Sink) bool {
 	did := l.spoken.Load() != 0 && l.pollRings(s)
 	return l.some.Load() && l.pollBox(s) || did
@@ -141,7 +141,7 @@ func (l *link) pollBox(s wire.Sink) bool {
 	return true
 }
 
-// Flush has nothing to do: what is posted has arrived.
+// Flush has nothing to do: posted messages have arrived.
 func (l *link) Flush(wire.Sink) bool { return false }
 
 // Forget has nothing to do: a put is over when it returns.
@@ -157,7 +157,7 @@ func (l *link) RingTo(peer levels.Rank) *shm.End {
 	return &e.End
 }
 
-// Rings counts the pairs of goroutine ranks that have rings.
+// Rings counts the pairs of goroutine ranks with rings.
 func (l *link) Rings() int { return l.hub.pairs.rings() }
 
 // Looks returns how often to look for a message before it is worth a yield.

@@ -10,7 +10,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// New makes a world of n ranks, which exists until Close.
+// New makes a world of n ranks. It exists until Close.
 func New(n int, config executor.Config) *executor.World { return NewShaped(n, config, nil) }
 
 // NewShaped makes a world of n ranks whose messages take their time between ranks, as

@@ -11,14 +11,14 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// stop closes what the rank has opened, in good order as long as ctx lets it.
+// stop closes all that the rank has opened, in good order as long as ctx lets it.
 func (p *process) stop(ctx context.Context) {
 	p.drain(ctx)
 	p.hangUp()
 	p.engine.Hold(func(wire.Sink) { p.close() })
 }
 
-// noteLost remembers that the control plane has lost a rank.
+// noteLost remembers a rank lost by the control plane.
 func (p *process) noteLost(rank levels.Rank) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -27,8 +27,8 @@ func (p *process) noteLost(rank levels.Rank) {
 
 // drain closes the connections. It writes the rest, shuts this side, and reads until
 // the peers shut theirs too: closing a socket with unread bytes would reset it, and
-// the peer would lose its unread bytes. Bytes that a rank of this node has no room
-// for are left: it may have closed without taking all. Nobody drives any more. The
+// the peer would lose its unread bytes. Bytes for which a rank of this node has no room
+// are left: it may have closed without taking all. Nobody drives any more. The
 // engine's lock is held, but not while waiting.
 func (p *process) drain(ctx context.Context) {
 	p.waitUntil(ctx, func(s wire.Sink) bool { return !p.Flush(s) })
@@ -55,7 +55,7 @@ func (p *process) waitUntil(ctx context.Context, over func(s wire.Sink) bool) {
 	}
 }
 
-// forsake ends the links to ranks of this node that read no more.
+// forsake ends the links to ranks of this node after their loss, and after their word to read no more.
 func (p *process) forsake() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,8 +75,7 @@ func (p *process) sayLeft() {
 	}
 }
 
-// shut ends this side of all connections, also of those that have come since it
-// was last called, and reports whether the peers have ended theirs.
+// shut ends this side of all connections, with those made since the last call, and reports whether the peers have ended theirs.
 func (p *process) shut() bool {
 	all := true
 	for _, l := range p.far {
@@ -86,8 +85,8 @@ func (p *process) shut() bool {
 }
 
 // close frees descriptors and mappings. Slots of requests lie in this memory:
-// nobody may drive any more. The engine's lock is held, if there is an engine; what is
-// called later finds no links.
+// nobody may drive any more. The engine's lock is held, if there is an engine; later
+// calls find no links.
 func (p *process) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

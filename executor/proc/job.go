@@ -1,4 +1,4 @@
-// Package proc makes the world of a rank that is a process of its own.
+// Package proc makes the world of a rank in a process of its own.
 //
 // The rank has shared memory with the ranks of its node, TCP to the others and one epoll
 // over all of them. Segments and doorbells are exchanged when the world is made;
@@ -27,17 +27,17 @@ func supportedOn(system string) error {
 	return fmt.Errorf("ranks as processes need Linux, its epoll and memfd, and this is %s; goroutine ranks work here", system)
 }
 
-// Config is what a world of processes may be told. The zero value is ready to use.
+// Config has the settings of a world of processes. The zero value is ready to use.
 type Config struct {
 	executor.Config
 	// NoPeerReads keeps processes from reading each other's memory by process_vm_readv, as
 	// if the kernel forbade it.
 	NoPeerReads bool
-	// NoSpread leaves it to the kernel where ranks begin to run. Else each moves once to a
+	// NoSpread leaves the first processor of each rank to the kernel. Else each moves once to a
 	// share of the node's processors, if all may run on the same and there are enough.
 	NoSpread bool
-	// Congestion is the TCP congestion control of connections to other nodes, one that the
-	// kernel has and allows, such as reno. Empty: the system's choice.
+	// Congestion is the TCP congestion control of connections to other nodes: one of
+	// those in the kernel and allowed there, such as reno. Empty: the system's choice.
 	Congestion string
 }
 

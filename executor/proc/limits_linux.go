@@ -9,8 +9,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// EnoughDescriptors complains if the process can't open need more files, what says
-// for what. It raises the soft limit as far as the hard one lets it.
+// EnoughDescriptors complains if the process can't open need more files; what names
+// their use. It raises the soft limit as far as the hard one lets it.
 func EnoughDescriptors(need int, what string) error {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -37,7 +37,7 @@ func EnoughDescriptors(need int, what string) error {
 		what, need, open, l.Cur, l.Max)
 }
 
-// sharingDescriptors is what a rank opens to share memory with the ranks of its
+// sharingDescriptors counts the descriptors to share memory with the other ranks of the
 // node: a socket, a memory file and a doorbell for each at the same time, and its
 // own epoll, memory and doorbell.
 func sharingDescriptors(node int) int {
@@ -48,7 +48,7 @@ func sharingDescriptors(node int) int {
 }
 
 // enoughMemory complains if limits of the process forbid the shared memory of a
-// node of that many ranks, each of which maps the memory of all.
+// node of so many ranks: each maps the memory of all.
 func enoughMemory(node int) error {
 	const one = segmentBytes
 	for _, limit := range []struct {
@@ -56,7 +56,7 @@ func enoughMemory(node int) error {
 		need  uint64
 		text  string
 	}{
-		// Beyond this the kernel doesn't refuse: it sends a signal that kills.
+		// Beyond this the kernel doesn't refuse: it sends a deadly signal.
 		{unix.RLIMIT_FSIZE, one, "a file of %s in memory; files are limited to %s (ulimit -f)"},
 		{unix.RLIMIT_AS, uint64(node) * one, "%s of address space, of which few pages are used; it is limited to %s (ulimit -v)"},
 	} {

@@ -24,7 +24,7 @@ func (p *process) Shared(n int64) ([]byte, func(), error) {
 	return p.own.Alloc(n)
 }
 
-// Lend is Shared of what stays mapped.
+// Lend is Shared, but the memory stays mapped.
 func (p *process) Lend(n int64) ([]byte, func(), error) {
 	if p.closed || n == 0 || p.own == nil {
 		return p.Shared(n)

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canary is what a peer tries to read to find out whether it may: random, so that
-// no other process has the same bytes at the same address.
+// canary are the bytes for a peer's try to read this process: random, so no other
+// process has the same bytes at the same address.
 var canary = func() (b [16]byte) {
 	_, _ = rand.Read(b[:]) // it never fails, see its documentation
 	return b

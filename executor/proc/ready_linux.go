@@ -14,14 +14,14 @@ import (
 type readiness struct {
 	links  []*tcp.Link         // by descriptor; nil: none of a connection
 	count  int                 // of connections; 0 <= count
-	events [32]unix.EpollEvent // the kernel's answer: a field, so that asking allocates nothing
+	events [32]unix.EpollEvent // the kernel's answer: a field, so asking allocates nothing
 }
 
 // askFrom is from how many connections on it pays to ask: on seven nodes it took 0.8 to 0.9
 // of the time, on four, with three connections, about the same (2026-11-23).
 const askFrom = 4
 
-// add notes a connection that epoll watches.
+// add notes a connection watched by epoll.
 func (r *readiness) add(fd int, l *tcp.Link) {
 	for len(r.links) <= fd {
 		r.links = append(r.links, nil)
@@ -30,13 +30,13 @@ func (r *readiness) add(fd int, l *tcp.Link) {
 	r.count++
 }
 
-// remove forgets a connection that is about to be closed.
+// remove forgets a connection before its end.
 func (r *readiness) remove(fd int) {
 	r.links[fd] = nil
 	r.count--
 }
 
-// find returns what epoll says without waiting: connections with something to read, and
+// find asks epoll without waiting for events: connections with something to read, and
 // maybe others. It reports false if asking costs more than trying all, or fails.
 func (r *readiness) find(epoll int) (some []unix.EpollEvent, ok bool) {
 	if r.count < askFrom {

@@ -9,7 +9,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// New makes the world of a rank that is a process. It works on Linux only.
+// New makes the world of a rank in a process. It works on Linux only.
 func New(context.Context, Job, levels.Rank, *levels.Topology, Config) (*executor.World, error) {
 	return nil, Supported()
 }

@@ -2,8 +2,8 @@ package shm
 
 import "sync/atomic"
 
-// End is one rank's end of a link whose messages come by a ring, as far as those that read
-// the ring themselves need it.
+// End is one rank's end of a link by a ring, for callers that read
+// the ring themselves.
 type End struct {
 	In   Reader
 	Dead error          // why the link is of no use any more; nil: it is

@@ -35,21 +35,21 @@ const (
 	fewestPaces = 4
 )
 
-// arrival is how the rest of frames comes, of which the beginning has been read. The sender
-// has begun them, so what is waited for is the network.
+// arrival is how the rest of frames comes after their beginning. The sender
+// has begun them, so the rank waits for the network.
 type arrival struct {
 	paces [pacesKept]int64 // bytes/s, the last ones
 	count int              // of paces since the link was made
-	long  time.Duration    // that this rank waited for the rest of frames
+	long  time.Duration    // waited by this rank for the rest of frames
 }
 
 // waiting is one wait for the rest of frames from a connection.
 type waiting struct {
 	since time.Time // zero: there is none
-	bytes int       // that have come since
+	bytes int       // come since
 }
 
-// note takes that n bytes were read, and whether what was read ends inside a frame.
+// note takes in a read of n bytes; midway: it ends inside a frame.
 func (a *arrival) note(o *Lookout, w *waiting, n int, midway bool) {
 	waits := !w.since.IsZero()
 	if o == nil || waits == midway && n == 0 || !waits && !midway {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UsableCongestion complains of a TCP congestion control that the kernel doesn't have,
-// or doesn't let this process use.
+// UsableCongestion complains of a TCP congestion control unless the kernel has it
+// and lets this process use it.
 func UsableCongestion(name string) error {
 	if name == "" {
 		return nil
@@ -39,7 +39,7 @@ func SetCongestion(fd int, name string) error {
 	return nil
 }
 
-// oneLine is what a file of the kernel's says, if it can be read.
+// oneLine returns the text of a kernel's file, if it can be read.
 func oneLine(name string) string {
 	data, err := os.ReadFile(name)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/tierflow/tierflow/executor/wire"
 )
 
-// Flow asks the system how fast what was written has left, and says how fast payloads came.
+// Flow asks the system for the rate of sent bytes, and adds the pace of payloads that came.
 func (l *Link) Flow() (f wire.Flow, known bool) {
 	f.In = l.came.pace()
 	known = f.In.Best > 0
@@ -26,8 +26,8 @@ func (l *Link) Flow() (f wire.Flow, known bool) {
 	return f, true
 }
 
-// isLimitedBySender reports whether the rate is of a time in which the sender had too little to
-// send. The flag is the lowest bit of a byte without a name: it is the last before Rto.
+// isLimitedBySender reports whether the sender had too little to send in the time of the
+// rate. The flag is the lowest bit of a byte without a name: it is the last before Rto.
 func isLimitedBySender(info *unix.TCPInfo) bool {
 	flags := *(*byte)(unsafe.Add(unsafe.Pointer(info), unsafe.Offsetof(info.Rto)-1))
 	return flags&1 != 0

@@ -11,7 +11,7 @@ import (
 )
 
 // pace finds out whether a connection is fast: then a packet costs the processors more
-// than the wire, and several frames share packets. What the peer has acknowledged since
+// than the wire, and several frames share packets. The bytes acknowledged by the peer since
 // the last look, over the time since then, is a lower bound of the rate: the rank may have
 // had nothing to send. So a connection is fast when one look shows it, and until many
 // looks have not.
@@ -20,13 +20,13 @@ type pace struct {
 	sent  int       // bytes since the last look; 0 <= sent
 	queue int       // bytes not acknowledged at the last look
 	last  time.Time // of the last look
-	vain  int       // looks since one has shown that it is fast
-	reply int32     // the kernel's, a field so that looking allocates nothing
+	vain  int       // looks since the last fast one
+	reply int32     // the kernel's, a field so looking allocates nothing
 }
 
 const (
-	// fastFrom is the rate from which on a connection is fast, bytes per second. It is
-	// twice that of links of 1 Gbit/s, whose buffers may take a burst.
+	// fastFrom is the least rate of a fast connection, bytes per second. It is
+	// twice the rate of links of 1 Gbit/s: their buffers may take a burst.
 	fastFrom = 250e6
 	// lookEvery is after how many bytes to look.
 	lookEvery = 128 << 10

@@ -12,17 +12,17 @@ import (
 	"github.com/tierflow/tierflow/executor/wire"
 )
 
-// Limits of what one system call writes.
+// Limits of one system call to write.
 const (
 	longestTrain = 16            // frames with large payloads
 	heaviestLoad = wire.MaxFrame // bytes of these, together
 	// leastPacket is how many bytes of a payload end a packet on a slow connection. Else the
-	// kernel joins messages that wait into packets of up to 64 KiB, and the first is there
+	// kernel joins waiting messages into packets of up to 64 KiB, and the first is there
 	// with the last only.
 	leastPacket = 1 << 10
 )
 
-// train is frames that are written with one system call, or with several if the socket
+// train is frames for writing with one system call, or with several if the socket
 // has no room.
 type train struct {
 	frames      [longestTrain]frame
@@ -31,7 +31,7 @@ type train struct {
 	apart       bool   // the connection is slow: messages share no packets
 }
 
-// frame is what is left to be written of one.
+// frame is the unwritten rest of one.
 type frame struct {
 	head  []byte      // its header, after control frames if it is the first of a train
 	body  []byte      // of a large payload; empty: control frames alone
@@ -47,7 +47,7 @@ func (t *train) add(f frame) {
 	t.last++
 }
 
-// Flush writes what it can: at each frame boundary first the control frames, then
+// Flush writes as much as it can: at each frame boundary first the control frames, then
 // the next part of the first large payload. It reports whether it wrote anything.
 func (l *Link) Flush(s wire.Sink) bool {
 	wrote := false
@@ -72,7 +72,7 @@ func (l *Link) Flush(s wire.Sink) bool {
 	return wrote
 }
 
-// write writes what the socket has room for.
+// write writes as much as the socket has room for.
 func (l *Link) write(s wire.Sink) (int, error) {
 	if l.seal != nil {
 		return l.writeSealed(s)
@@ -134,9 +134,9 @@ func (l *Link) advance(n int, s wire.Sink) {
 	}
 }
 
-// Forget makes the link let go of the buffers of a communicator that has failed:
-// they are the caller's again. What is left of a frame is sent from a copy, and so is
-// what goes without credit.
+// Forget makes the link let go of the buffers of a failed communicator:
+// they are the caller's again. The rest of a begun frame is sent from a copy, and so are
+// payloads without credit.
 func (l *Link) Forget(what wire.Scope, s wire.Sink) {
 	for _, r := range l.fds {
 		if what.Has(&r.m) {
@@ -151,8 +151,8 @@ func (l *Link) Forget(what wire.Scope, s wire.Sink) {
 	wire.DropBulk(&l.bulk, what, s, l.Post)
 }
 
-// write writes what the socket has room for, with one system call. It never blocks, so
-// it keeps the processor. What follows the last payload begins a packet of its own: else a
+// write writes as much as the socket has room for, with one system call. It never blocks, so
+// it keeps the processor. Bytes behind the last payload begin a packet of its own: else a
 // segment would end in the middle of one, and be complete with the next only.
 func (t *train) write(fd int) (int, error) {
 	f := &t.frames[t.first]

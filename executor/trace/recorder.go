@@ -15,16 +15,16 @@ type Recorder struct {
 	shards [shards]shard
 }
 
-// NewRecorder returns an empty recorder whose epoch is now.
+// NewRecorder returns an empty recorder; its epoch is now.
 func NewRecorder() *Recorder { return &Recorder{epoch: time.Now()} }
 
-// Hooks returns the hooks that record into r, the same for all ranks.
+// Hooks returns hooks for recording into r, the same for all ranks.
 func (r *Recorder) Hooks() Hooks { return Hooks{Epoch: r.epoch, Step: r.add} }
 
 func (r *Recorder) add(e Event) { r.shards[uint32(e.Rank)%shards].add(e) }
 
-// Events returns a copy of what was recorded so far, sorted by Begin, Rank and
-// Step; what is equal in these stays in the order it was recorded in.
+// Events returns a copy of all events so far, sorted by Begin, Rank and
+// Step; equal ones stay in the order of recording.
 func (r *Recorder) Events() []Event {
 	var all []Event
 	for i := range r.shards {
@@ -42,7 +42,7 @@ const (
 )
 
 // shard keeps the events of some ranks in blocks of fixed size: growing copies
-// nothing, so that recording one event never takes long.
+// nothing, so recording one event never takes long.
 type shard struct {
 	mu     sync.Mutex
 	blocks [][]Event // all but the last are full

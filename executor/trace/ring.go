@@ -6,7 +6,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// Bound says what the calls of one run are. It stays as it is while they are traced.
+// Bound describes the calls of one run. It stays as it is while they are traced.
 type Bound struct {
 	Comm                     uint64        // the communicator's number
 	Rank                     levels.Rank   // of it
@@ -17,8 +17,8 @@ type Bound struct {
 	Whole, Rest              Linked // nil: none
 }
 
-// Ring keeps what one rank does in a sample of its calls: the last ones, for which it has
-// taken memory when it was made. A nil one does nothing. It is not safe for concurrent use.
+// Ring keeps the steps of one rank in a sample of its calls: the last ones. Its memory is taken
+// when it is made. A nil one does nothing. It is not safe for concurrent use.
 type Ring struct {
 	every uint64
 	steps []span
@@ -27,7 +27,7 @@ type Ring struct {
 	call  uint64 // calls so far
 }
 
-// span is a step that has ended. Times count from where the executor's do.
+// span is a step that has ended. Times count from the executor's start.
 type span struct {
 	call       uint32
 	pass       uint32
@@ -43,7 +43,7 @@ type call struct {
 	last       uint64 // steps [first, last) may be its own
 }
 
-// The size of a ring unless told: 4 MiB, which are touched as they are used.
+// The size of a ring unless told: 4 MiB, touched as they are used.
 const (
 	ringSteps = 1 << 17
 	ringCalls = 1 << 12
@@ -63,7 +63,7 @@ func NewRing(every, steps, calls int) *Ring {
 
 // Takes reports whether a call is in the sample. All ranks take the same calls without a
 // word between them: it follows from the numbers of the communicator and of the call on
-// it, which are stirred, as programs repeat calls in periods.
+// it. The numbers are stirred, as programs repeat calls in periods.
 func (r *Ring) Takes(comm uint64, seq uint32) bool {
 	return r != nil && (r.every == 1 || stir(comm^uint64(seq)<<32^uint64(seq))%r.every == 0)
 }
@@ -84,13 +84,13 @@ func (r *Ring) Begin(b *Bound, seq uint32, at int64) (number uint32) {
 	return number
 }
 
-// Step adds a step that has ended.
+// Step adds an ended step.
 func (r *Ring) Step(number, pass uint32, step int32, begin, end int64) {
 	r.steps[r.step&uint64(len(r.steps)-1)] = span{number, pass, step, begin, end}
 	r.step++
 }
 
-// End ends a call. Those that fail are not ended, and not kept.
+// End ends a call. Failed calls are not ended, and not kept.
 func (r *Ring) End(number uint32, at int64) {
 	if uint32(r.call)-number <= uint32(len(r.calls)) {
 		c := &r.calls[number&uint32(len(r.calls)-1)]
@@ -98,8 +98,8 @@ func (r *Ring) End(number uint32, at int64) {
 	}
 }
 
-// File returns the calls that are whole, with base added to all times, and the
-// programs they ran. Lost counts the others. Who the rank is it leaves to the caller.
+// File returns the whole calls, with base added to all times, and their
+// programs. Lost counts the others. The caller adds the rank.
 func (r *Ring) File(base int64) *File {
 	f := &File{Format: format, Every: int(r.every)}
 	bounds, programs := map[*Bound]int{}, map[Linked]int{}

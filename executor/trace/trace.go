@@ -1,5 +1,5 @@
-// Package trace lets programs watch a run: the hooks an executor calls, the events it
-// calls them with, and a recorder that keeps these.
+// Package trace lets programs watch a run: the hooks called by an executor, their
+// events, and a recorder of these.
 //
 // It never runs, orders or prints anything. Of programs it knows only the methods of
 // [Source].
@@ -19,20 +19,20 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// Source tells what the steps of an event are; a compiled program is one. It must
+// Source describes the steps of events; a compiled program is one. It must
 // be safe for concurrent use.
 type Source interface {
-	// Describe says of a step which task it belongs to (ib#3), its own label
+	// Describe returns the task of a step (ib#3), its own label
 	// (ib#3 send r0>r4 64KiB), its primitive (send), the symbol of its level
-	// ('i') and how many bytes it works on. step is one that an event named.
+	// ('i') and the number of its bytes. step is from an event.
 	Describe(step int32) (task, label, kind string, level byte, bytes int64)
 }
 
-// WholeRun is the step of an event that stands for a whole run of a rank. It is
+// WholeRun is the step of an event for a whole run of a rank. It is
 // not for [Source.Describe].
 const WholeRun int32 = -1
 
-// Event is one step, or one whole run, that has ended. Waiting counts: a recv
+// Event is one ended step, or one ended run. Waiting counts: a recv
 // begins when it could have received, not when its first byte came.
 type Event struct {
 	Source     Source
@@ -42,12 +42,12 @@ type Event struct {
 	Begin, End int64 // nanoseconds since [Hooks.Epoch], monotonic
 }
 
-// Hooks are functions that an executor calls while it runs a program; nil ones
-// are not called. They are called by the goroutine that drives the rank, between
+// Hooks are functions for an executor to call while it runs a program; nil ones
+// are not called. The goroutine that drives the rank calls them, between
 // two steps, and for several ranks at the same time: they must be short, safe
 // for concurrent use, and must not call back.
 type Hooks struct {
-	Epoch time.Time   // what times count from, with a monotonic reading as [time.Now] has it
+	Epoch time.Time   // the zero of times, with a monotonic reading as from [time.Now]
 	Step  func(Event) // at the end of each step
 	Run   func(Event) // at the end of each run of a rank, after all its steps; Step is WholeRun
 }

@@ -2,8 +2,8 @@
 
 package wire
 
-// AnnounceRead tells the race detector what a raw system call is about to read.
+// AnnounceRead tells the race detector of the bytes for a raw system call to read.
 func AnnounceRead([]byte) {}
 
-// AnnounceWrite tells the race detector what a raw system call is about to write.
+// AnnounceWrite tells the race detector of the bytes for a raw system call to write.
 func AnnounceWrite([]byte) {}

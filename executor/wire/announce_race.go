@@ -7,17 +7,17 @@ import (
 	"unsafe"
 )
 
-// The race detector doesn't see raw system calls: these tell it what they read
-// and write.
+// The race detector doesn't see raw system calls: these functions tell it of their reads
+// and writes.
 
-// AnnounceRead tells the race detector what a raw system call is about to read.
+// AnnounceRead tells the race detector of the bytes for a raw system call to read.
 func AnnounceRead(b []byte) {
 	if len(b) > 0 {
 		runtime.RaceReadRange(unsafe.Pointer(&b[0]), len(b))
 	}
 }
 
-// AnnounceWrite tells the race detector what a raw system call is about to write.
+// AnnounceWrite tells the race detector of the bytes for a raw system call to write.
 func AnnounceWrite(b []byte) {
 	if len(b) > 0 {
 		runtime.RaceWriteRange(unsafe.Pointer(&b[0]), len(b))

@@ -2,7 +2,7 @@ package wire
 
 import "github.com/tierflow/tierflow/levels"
 
-// Batch is messages with copies of their payloads, in the order in which they were added.
+// Batch is messages with copies of their payloads, in the order of [Batch.Add].
 // It keeps its memory: in a steady state it allocates nothing. The zero value is empty.
 type Batch struct {
 	items   []item

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Bell is a [Sleeper] for a rank whose messages are put where it can see them by other
-// goroutines of its process: they ring it. Before it is used it is told to Listen.
+// Bell is a [Sleeper] for a rank with messages from other goroutines of its process. These put a
+// message into the rank's sight, then ring. Before it is used it is told to Listen.
 type Bell struct {
 	heard    func() bool   // see Listen
 	signal   chan struct{} // capacity 1
@@ -18,14 +18,14 @@ type Bell struct {
 
 var _ Sleeper = (*Bell)(nil)
 
-// Listen prepares a bell. heard reports whether something has come that no Poll has looked
-// at: what was done before a Ring must show in it.
+// Listen prepares a bell. heard reports whether something has come since the last Poll:
+// everything done before a Ring must show in it.
 func (b *Bell) Listen(heard func() bool) {
 	b.heard, b.signal = heard, make(chan struct{}, 1)
 }
 
-// Ring wakes the rank if it sleeps. What it will find was put there before; the rank says
-// that it sleeps before it looks a last time. Any goroutine may call it.
+// Ring wakes the rank if it sleeps. The caller has put its message there before; the rank sets its flag
+// for sleep before it looks a last time. Any goroutine may call it.
 func (b *Bell) Ring() {
 	if b.sleeping.Load() {
 		b.Wake()
@@ -69,7 +69,7 @@ func (b *Bell) Park(done <-chan struct{}) (ticked bool) {
 	return ticked
 }
 
-// tick arms the timer, but only after it has fired, so that parking costs nothing.
+// tick arms the timer, but only after it has fired: so parking costs nothing.
 func (b *Bell) tick() <-chan time.Time {
 	switch {
 	case b.timer == nil:

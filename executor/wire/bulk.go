@@ -11,11 +11,11 @@ import (
 type Outgoing struct {
 	Message Message
 	Src     []byte
-	Gone    int   // bytes of Src that have left; 0 <= Gone <= len(Src)
+	Gone    int   // bytes of Src already on the way; 0 <= Gone <= len(Src)
 	Token   int32 // for [Sink.Sent], when all have
 }
 
-// Queue puts a large payload behind those that have begun or are as urgent: parts of one follow
+// Queue puts a large payload behind all begun ones and all as urgent: parts of one follow
 // each other.
 func Queue(bulk *Fifo[Outgoing], o Outgoing) {
 	all := bulk.All()
@@ -26,7 +26,7 @@ func Queue(bulk *Fifo[Outgoing], o Outgoing) {
 	bulk.Insert(at, o)
 }
 
-// DropBulk drops a link's large payloads in scope. With those that have not begun their
+// DropBulk drops a link's large payloads in scope. With payloads not yet begun their
 // refunds would be lost, so it posts these. A payload without credit stays, as a copy: it
 // is charged, and the peer may take it, for it may not have failed.
 func DropBulk(bulk *Fifo[Outgoing], what Scope, s Sink, post func(m *Message, payload []byte)) {
@@ -51,7 +51,7 @@ func DropBulk(bulk *Fifo[Outgoing], what Scope, s Sink, post func(m *Message, pa
 	}
 }
 
-// GiveBack delivers the budget that came with the first part of a large payload, and takes
+// GiveBack delivers the budget in the first part of a large payload, and takes
 // it out of m. It uses the memory of m: a new message would be an allocation.
 func GiveBack(s Sink, from levels.Rank, m *Message) {
 	if m.Refund > 0 {
@@ -62,17 +62,17 @@ func GiveBack(s Sink, from levels.Rank, m *Message) {
 	}
 }
 
-// Parts is how much has come of a large payload that a link cuts. Its parts come one after
-// the other, and none is shorter than it could be. A payload that the sender let go of,
-// because its communicator failed, is followed by the first part of another one. The zero
+// Parts is how much has come of a large payload, cut by a link. Its parts come one after
+// the other, and none is shorter than it could be. The sender lets go of a payload when its
+// communicator fails: then the first part of another one follows. The zero
 // value waits for a first part.
 type Parts struct {
-	of   Message // without what differs between the parts
-	next int64   // where the next one begins; 0: at the beginning of another payload
+	of   Message // without the fields that differ between parts
+	next int64   // offset of the next one; 0: it begins another payload
 }
 
-// Follow takes in a part of n bytes, where a part has at most most bytes. A part that
-// doesn't follow is an error that wraps [ErrProtocol].
+// Follow takes in a part of n bytes, of parts of at most most bytes. A part out of place
+// is an error that wraps [ErrProtocol].
 func (p *Parts) Follow(m *Message, n, most int64) error {
 	of := *m
 	of.Offset, of.Refund = 0, 0

@@ -2,11 +2,11 @@ package wire
 
 import "slices"
 
-// Fifo is a queue that keeps its memory: in a steady state it allocates nothing. The zero
+// Fifo is a queue with lasting memory: in a steady state it allocates nothing. The zero
 // value is empty.
 type Fifo[T any] struct {
 	items []T
-	next  int // of items: the first that is still here; 0 <= next <= len(items)
+	next  int // of items: the first still here; 0 <= next <= len(items)
 }
 
 // Push appends an item.
@@ -39,7 +39,7 @@ func (q *Fifo[T]) Pop() {
 	}
 }
 
-// Drop removes the items that pick returns true for.
+// Drop removes the items picked.
 func (q *Fifo[T]) Drop(pick func(T) bool) {
 	rest := slices.DeleteFunc(q.All(), pick)
 	q.items = q.items[:q.next+len(rest)]

@@ -38,8 +38,8 @@ func AppendFrame(b []byte, m *Message, n int) []byte {
 	return append(b, h[:]...)
 }
 
-// ParseFrame reads a header that n bytes of payload follow. small is for [Message.Check]. A
-// header that no link writes is an error that wraps [ErrProtocol].
+// ParseFrame reads a header; n bytes of payload follow it. small is for [Message.Check]. A
+// header foreign to all links is an error that wraps [ErrProtocol].
 func ParseFrame(h []byte, small int64) (m Message, n int, err error) {
 	if len(h) < FrameHeader {
 		return m, 0, fmt.Errorf("%w: a frame header of %d bytes; it has %d", ErrProtocol, len(h), FrameHeader)

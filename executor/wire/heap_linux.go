@@ -27,5 +27,5 @@ func enoughHeap(n int64) error {
 	return nil
 }
 
-// heapStep is in what steps the Go heap grows, bytes.
+// heapStep is the step by which the Go heap grows, bytes.
 const heapStep = 64 << 20

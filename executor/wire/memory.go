@@ -7,8 +7,8 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// BytesAt returns n bytes that begin off bytes behind p. The caller has p from the owner,
-// who keeps the memory alive and in place while the run lasts.
+// BytesAt returns n bytes that begin off bytes behind p. The caller has p from the owner:
+// this one keeps the memory alive and in place while the run lasts.
 func BytesAt(p unsafe.Pointer, off, n int64) []byte {
 	if n == 0 {
 		return nil
@@ -16,7 +16,7 @@ func BytesAt(p unsafe.Pointer, off, n int64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(p, off)), n)
 }
 
-// Start returns where b begins.
+// Start returns the address of b.
 func Start(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
 
 // CacheLine is the alignment of scratch and slots, bytes.
@@ -41,15 +41,15 @@ func Aligned(n int64) []byte {
 	return b[skip : int64(skip)+n : int64(skip)+n]
 }
 
-// Apart allocates n elements that share no cache line with anything else: what goroutine
-// ranks write with every message would often lie side by side.
+// Apart allocates n elements on cache lines of their own: words written by goroutine
+// ranks with every message would often lie side by side.
 func Apart[T any](n int) []T {
 	around := CacheLine/int(unsafe.Sizeof(*new(T))) + 1
 	return make([]T, n+2*around)[around : around+n : around+n]
 }
 
-// OneProcess is the [Memory] of ranks that are goroutines of one process: they read each
-// other's memory as their own. A link that carries addresses goes with it. That a rank
+// OneProcess is the [Memory] of goroutine ranks of one process: they read each
+// other's memory as their own. It goes with a link for addresses. That a rank
 // doesn't leave a run while it is read is seen to by the engine.
 type OneProcess struct{}
 

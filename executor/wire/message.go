@@ -6,10 +6,10 @@ import (
 	"unsafe"
 )
 
-// ErrProtocol is wrapped by the errors of a link whose peer said something that can't be.
+// ErrProtocol is wrapped by the errors of a link after an impossible message from its peer.
 var ErrProtocol = errors.New("protocol error")
 
-// Kind is what a message means. The zero value is invalid.
+// Kind is the meaning of a message. The zero value is invalid.
 type Kind uint8
 
 // The kinds of messages. Those from Tagged on are point-to-point, the others are a run's.
@@ -17,17 +17,17 @@ const (
 	_       Kind = iota
 	Eager        // payload of a send without credit
 	Data         // a large payload is in its place
-	Credit       // a recv is ready: Addr is where its bytes go
+	Credit       // a recv is ready: Addr is the place for its bytes
 	Want         // an eager send has no budget left and asks for credit
-	Notify       // a notify; Addr is what it exposes
+	Notify       // a notify; Addr is the exposed memory
 	Return       // gives back eager budget, nothing else
-	Probe        // "I am at this request": finds ranks that disagree
+	Probe        // "I am at this request": finds disagreeing ranks
 	Bye          // the rank has left the communicator after Seq runs
 	Tagged       // payload of a small point-to-point send
 	Offer        // a large point-to-point send is ready
-	Accept       // its recv: Addr is where the bytes go
+	Accept       // its recv: Addr is the place for the bytes
 	Arrived      // its bytes are there
-	MaxKind      // the first number that is no kind
+	MaxKind      // behind the last kind
 )
 
 var kindNames = [MaxKind]string{
@@ -50,13 +50,13 @@ func (k Kind) IsLarge() bool { return k == Data || k == Arrived }
 // IsPointToPoint reports whether it is of a transfer, not of a run.
 func (k Kind) IsPointToPoint() bool { return k >= Tagged && k < MaxKind }
 
-// Message is what engines tell each other. Runs are named by (Comm, Seq, Pass), steps by
-// the edge between the two ranks; transfers by tickets, which each rank counts by itself.
-// Fields that its kind doesn't name are zero.
+// Message is one message between engines. Runs are named by (Comm, Seq, Pass), steps by
+// the edge between the two ranks; transfers by tickets, counted by each rank for itself.
+// Fields without use for its kind are zero.
 type Message struct {
 	Kind   Kind
-	Broken bool   // Bye: the communicator, or another one if it is that of all ranks, is broken on the rank that leaves
-	Comm   CommID // zero in a Return, which is for all communicators
+	Broken bool   // Bye: the communicator, or another one if it is that of all ranks, is broken on the leaving rank
+	Comm   CommID // zero in a Return: it is for all communicators
 
 	// Of a run.
 	Seq    uint32 // its number on the communicator
@@ -64,15 +64,15 @@ type Message struct {
 	Edge   int32  // of the program, between the two ranks
 	Digest uint32 // of (request, plan, topology), compared on arrival
 
-	Refund int32 // eager bytes given back to the one who hears this; 0 <= Refund
+	Refund int32 // eager bytes given back to the receiver of this; 0 <= Refund
 
-	// Urgency is not sent: it is which large payloads leave first, see [Queue].
+	// Urgency is not sent: it orders large payloads, see [Queue].
 	Urgency int32
 
 	Tag int32 // Tagged, Offer: of the transfer; 0 <= Tag
 
 	Size   int64          // bytes of the payload meant; 0 <= Size
-	Addr   unsafe.Pointer // Credit, Accept, Notify: in the memory of the one who says this; nil: there is none
+	Addr   unsafe.Pointer // Credit, Accept, Notify: in the sender's memory; nil: there is none
 	Offset int64          // bytes of a large payload before this part; 0 <= Offset <= Size
 	Remote uint64         // Notify: Addr as an address of the sender's process; 0: this process can use Addr
 	Age    uint64         // Notify: of the sender's memory when it said so; a reader compares it
@@ -82,13 +82,13 @@ type Message struct {
 	RecvTicket uint32 // Accept: number of the receive; Arrived: of the receive it completes
 }
 
-// Numbers returns what says for whom a message is, as links carry it: no message has both
+// Numbers returns the address of a message, as links carry it: no message has both
 // a run and a transfer.
 func (m *Message) Numbers() (seq, turn uint32, edge int32) {
 	return m.Seq | m.RecvTicket, m.Pass | m.SendTicket, m.Edge | m.Tag
 }
 
-// SetNumbers sets what Numbers returned, for a message of m's kind.
+// SetNumbers sets the numbers from Numbers, for a message of m's kind.
 func (m *Message) SetNumbers(seq, turn uint32, edge int32) {
 	if m.Kind.IsPointToPoint() {
 		m.RecvTicket, m.SendTicket, m.Tag = seq, turn, edge
@@ -97,7 +97,7 @@ func (m *Message) SetNumbers(seq, turn uint32, edge int32) {
 	}
 }
 
-// Extent returns the one number of a message that says how much, as links carry it: the
+// Extent returns the quantity of a message, as links carry it: the
 // age of a Notify, whether a Bye is of a broken communicator, the size of any other.
 func (m *Message) Extent() int64 {
 	switch {
@@ -109,7 +109,7 @@ func (m *Message) Extent() int64 {
 	return m.Size
 }
 
-// SetExtent sets what Extent returned, for a message of m's kind.
+// SetExtent sets the number from Extent, for a message of m's kind.
 func (m *Message) SetExtent(n int64) {
 	switch m.Kind {
 	case Notify:
@@ -121,9 +121,9 @@ func (m *Message) SetExtent(n int64) {
 	}
 }
 
-// Check returns an error that wraps [ErrProtocol] if no rank says such a message, or
-// if n bytes of payload don't fit it. small bounds, in bytes, the payloads of messages
-// that are not parts of large ones.
+// Check returns an error that wraps [ErrProtocol] if no rank sends such a message, or
+// if n bytes of payload don't fit it. small bounds, in bytes, the payloads of all but parts of
+// large ones.
 func (m *Message) Check(n, small int64) error {
 	payload := m.Kind == Eager || m.Kind == Tagged
 	switch {

@@ -1,6 +1,6 @@
 package wire
 
-// Scope is what has failed: a communicator, or its runs from Seq on.
+// Scope is a failed communicator, or its runs from Seq on.
 type Scope struct {
 	Comm  CommID
 	Seq   uint32

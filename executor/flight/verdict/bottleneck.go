@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// Flow is what passes from one rank to another one on another node.
+// Flow is the bytes from one rank to another one on another node.
 type Flow struct {
 	From, To int     // ranks of the world
-	Rate     float64 // at which bytes last arrived, bytes/s; 0: unknown
-	Moved    float64 // bytes/s that arrived while something was on its way: less than Rate if that is little at a time
-	// Full: the sender always had more to send, so Rate is what the way can carry. Otherwise it
-	// can carry that or more.
+	Rate     float64 // of the last arrivals, bytes/s; 0: unknown
+	Moved    float64 // bytes/s while something was on its way: less than Rate if little is at a time
+	// Full: the sender always had more to send, so the way can carry Rate. Otherwise it
+	// can carry Rate or more.
 	Full bool
-	Busy float64 // share of the time in which something was on its way, 0 to 1
+	Busy float64 // share of the time with something on its way, 0 to 1
 }
 
 // way is a direction between two nodes.
@@ -24,30 +24,30 @@ type way struct{ from, to string }
 // machine differ, and their rates blend into each other.
 const slowPart = 0.5
 
-// crowdedPart is slowPart where ranks wait longer for processors than they run: then rates are more of
-// who had one than of the network.
+// crowdedPart is slowPart for ranks that wait longer for processors than they run: then rates tell more of
+// the processors than of the network.
 const crowdedPart = 0.1
 
-// Of what arrives little at a time slowBurst is the slowPart: how soon processes are woken counts
-// there. burstWait is how much of the time ranks must wait for the rest of what has begun to
-// arrive: the first of it is mostly there at once.
+// slowBurst is the slowPart of payloads with few bytes at a time: their rates depend on how soon processes
+// are woken. burstWait is the least share of the time that ranks must wait for the rest of begun
+// payloads: the first of these is mostly there at once.
 const (
 	slowBurst = 0.25
 	burstWait = 0.05
 )
 
-// pace is what is known of a way.
+// pace is the knowledge of a way.
 type pace struct {
 	way
-	busy  float64 // of its busiest flow, and what that one says of the way
+	busy  float64 // of its busiest flow, as are the others
 	rate  float64
 	moved float64
 	full  bool
 }
 
-// Bottleneck returns the node, or the two nodes, whose ways carry less than half of the other ways' rate,
+// Bottleneck returns the node, or the two nodes, of ways with less than half of the other ways' rate,
 // while the job waits for them. left is as senders counted it, and arrived as receivers did. Receivers
-// know of short messages too; by them less than a quarter counts. Where the ranks are crowded, and wait
+// know of short messages too; by them less than a quarter counts. If the ranks are crowded, and wait
 // longer for processors than they run, less than a tenth counts. nodes has the name of each rank's node.
 // nil: there is none, or too little has passed to tell.
 func Bottleneck(left, arrived []Flow, nodes []string, crowded bool) *Finding {
@@ -61,11 +61,11 @@ func Bottleneck(left, arrived []Flow, nodes []string, crowded bool) *Finding {
 	return findSlowWays(arrived, nodes, burst, burstWait)
 }
 
-// findSlowWays finds ways that carry less than a part of the others' rate, and are busy for some share of
+// findSlowWays finds ways with less than a part of the others' rate, busy for some share of
 // the time.
 func findSlowWays(flows []Flow, nodes []string, part, busy float64) *Finding {
 	all := paces(flows, nodes)
-	var slow []pace // those that are full, up to a gap
+	var slow []pace // full ways, up to a gap
 	for i, p := range all {
 		if p.full {
 			slow = append(slow, p)
@@ -81,7 +81,7 @@ func findSlowWays(flows []Flow, nodes []string, part, busy float64) *Finding {
 	return nil
 }
 
-// paces returns what is known of all ways, the slowest first.
+// paces returns the paces of all ways, the slowest first.
 func paces(flows []Flow, nodes []string) []pace {
 	by := map[way]*pace{}
 	for _, f := range flows {
@@ -94,7 +94,7 @@ func paces(flows []Flow, nodes []string) []pace {
 			p = &pace{way: w}
 			by[w] = p
 		}
-		if f.Busy > p.busy { // what others say may be of long ago
+		if f.Busy > p.busy { // the other rates may be of long ago
 			p.busy, p.rate, p.moved, p.full = f.Busy, f.Rate, f.Moved, f.Full
 		}
 	}
@@ -110,7 +110,7 @@ func paces(flows []Flow, nodes []string) []pace {
 	return all
 }
 
-// blameWays names what slow ways have in common, if ranks wait for one of them.
+// blameWays names the common node or nodes of slow ways, if ranks wait for one of them.
 func blameWays(slow []pace, others, busy float64, nodes []string) *Finding {
 	named := sharedNodes(slow)
 	if len(named) == 0 || !slices.ContainsFunc(slow, func(p pace) bool { return p.busy >= busy }) {
@@ -130,7 +130,7 @@ func blameWays(slow []pace, others, busy float64, nodes []string) *Finding {
 	return f
 }
 
-// sharedNodes returns the one node that all slow ways begin or end at, or the two of all;
+// sharedNodes returns the one node at an end of all slow ways, or the two of all;
 // nil if they have nothing in common.
 func sharedNodes(slow []pace) (common []string) {
 	common = []string{slow[0].from, slow[0].to}

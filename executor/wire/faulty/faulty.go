@@ -1,8 +1,8 @@
 // Package faulty makes a rank hear its messages late, or more than once, or not at all.
 //
 // It decorates a link, with its sleeper and its memory, and is for tests: engines must
-// cope with whatever it does. It keeps what links keep, the order of what one rank says to
-// another. It draws from a seed only, so a failing test can be repeated.
+// cope with whatever it does. Like all links it keeps the order of messages between two
+// ranks. It draws from a seed only, so a failing test can be repeated.
 //
 //	f := faulty.New(faulty.Under{Link: l, Sleeper: s, Memory: m}, rank, size, faulty.Faults{Seed: 1, Hold: true})
 package faulty
@@ -17,13 +17,13 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// Faults are what happens to the messages that a rank hears. The zero value is nothing.
+// Faults are the disturbances of the messages to a rank. The zero value is none.
 type Faults struct {
 	Seed uint64
 	// Hold keeps messages back for a random number of polls, and hands over those of
 	// different ranks in random order.
 	Hold bool
-	// Repeat lets a rank hear a message that it has heard before again, after every so
+	// Repeat lets a rank hear an earlier message again, after every so
 	// many; 0: never.
 	Repeat int
 	// At is called, by a goroutine of its own, when the rank has heard After messages.
@@ -31,14 +31,14 @@ type Faults struct {
 	After int
 }
 
-// Under is what a faulty link decorates.
+// Under is the link below a faulty one.
 type Under struct {
 	wire.Link
 	wire.Sleeper
 	wire.Memory
 }
 
-// Link is a link whose messages come late, or more than once, with its sleeper and its
+// Link is a link with late and repeated messages, with its sleeper and its
 // memory. Like those below it is guarded by the engine's lock.
 type Link struct {
 	Under
@@ -46,7 +46,7 @@ type Link struct {
 	Say func(to levels.Rank, m *wire.Message, payload []byte) bool
 	// Touch, if not nil, is called before a peer's memory is read.
 	Touch func(from levels.Rank)
-	// Draw is the source of all that is random here.
+	// Draw is the source of all randomness here.
 	Draw *rand.Rand
 	// Started are the calls of Faults.At.
 	Started *sync.WaitGroup
@@ -55,7 +55,7 @@ type Link struct {
 	faults  Faults
 	held    [][]heard // by sender
 	waiting int       // of all
-	old     []heard   // some that were handed over
+	old     []heard   // some already handed over
 	count   int       // handed over
 	dead    bool      // neither says nor hears anything more
 }
@@ -74,7 +74,7 @@ type heard struct {
 	payload []byte
 }
 
-// maxOld bounds what is kept to be said again.
+// maxOld bounds the messages kept for repetition.
 const maxOld = 100
 
 // New puts faults over the link of a rank in a world of so many.
@@ -88,7 +88,7 @@ func New(under Under, rank levels.Rank, size int, f Faults) *Link {
 // Kill makes the rank neither say nor hear anything more.
 func (f *Link) Kill() { f.dead = true }
 
-// Poll takes what has come and hands over some of what waits.
+// Poll takes the messages from below and hands over some of those held back.
 func (f *Link) Poll(s wire.Sink) bool {
 	if f.dead {
 		return false
@@ -133,7 +133,7 @@ func (f *Link) hand(s wire.Sink, h heard) {
 	}
 }
 
-// Arm sees to it that the engine doesn't sleep over what waits here.
+// Arm keeps the engine awake while messages are held back.
 func (f *Link) Arm() bool { return f.dead || f.waiting == 0 && f.Sleeper.Arm() }
 
 // Post sends m, unless the rank is dead or Say has.
@@ -148,7 +148,7 @@ func (f *Link) Put(to levels.Rank, m *wire.Message, src []byte, token int32) boo
 	return !f.dead && f.Link.Put(to, m, src, token)
 }
 
-// Flush moves on what is on its way, unless the rank is dead.
+// Flush moves on the messages on their way, unless the rank is dead.
 func (f *Link) Flush(s wire.Sink) bool { return !f.dead && f.Link.Flush(s) }
 
 // IsOpen asks the link below, if its connections are opened when they are needed.
@@ -165,7 +165,7 @@ func (f *Link) Number(to levels.Rank) (number uint32, ok bool) {
 	return 0, false
 }
 
-// Renew also drops what is kept back of a rank.
+// Renew also drops the messages held back from a rank.
 func (f *Link) Renew(to levels.Rank, number uint32, s wire.Sink) {
 	f.waiting -= len(f.held[to])
 	f.held[to] = nil

@@ -10,7 +10,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// Port is what one of two ranks has: rank 0 or rank 1.
+// Port is the link of one of two ranks: rank 0 or rank 1.
 type Port struct {
 	Link wire.Link
 	// Sleeper, if not nil, is how the rank waits for the link.
@@ -89,8 +89,8 @@ func (p *portLine) Forget(what wire.Scope, s wire.Sink) { p.link.Forget(what, s)
 // IsBusy reports whether something was left at the last Flush.
 func (p *portLine) IsBusy() bool { return p.left }
 
-// testLetters: what one rank says the other hears, once, whole and in order; large payloads
-// come to their places and the budget that messages carry with them; each Put ends.
+// testLetters: the messages of one rank come to the other, once, whole and in order; large payloads
+// come to their places and so does the budget in messages; each Put ends.
 func testLetters(t *testing.T, open func(t *testing.T) (a, b Port)) {
 	const largest = 3 * wire.MaxFrame
 	for _, parallel := range []bool{false, true} {
