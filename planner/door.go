@@ -19,14 +19,14 @@ import (
 	"github.com/tierflow/tierflow/levels/join"
 )
 
-// The environment variables for those who ask, now or afterwards.
+// The environment variables for questions about a job, now or afterwards.
 const (
-	// DumpDirVariable is a folder for snapshots of a job that stands still or has failed, see
+	// DumpDirVariable is a folder for snapshots of a job standing still or failed, see
 	// [Options.DumpDir].
 	DumpDirVariable = "TIERFLOW_DUMP_DIR"
 
-	// DoorVariable is the folder in which ranks that are processes can be asked for their
-	// state, by tierflow ps and others; off: they can't be. Empty: a folder of this user in memory,
+	// DoorVariable is the folder of the sockets of processes' doors: tierflow ps and others ask there for the
+	// state of ranks. off: none. Empty: a folder of this user in memory,
 	// see package door. Only the same user can ask.
 	DoorVariable = "TIERFLOW_DOOR"
 )
@@ -34,20 +34,20 @@ const (
 // noDoor is the value of [DoorVariable] for no door.
 const noDoor = "off"
 
-// drawName returns a name for a job that no other one has.
+// drawName returns a new name for a job, of 32 random bits.
 func drawName() string {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	return hex.EncodeToString(b[:])
 }
 
-// doorPlan is where a rank's door is to be. The zero value is nowhere.
+// doorPlan is the place of a rank's future door. The zero value is none.
 type doorPlan struct {
 	root string
 	info door.Info
 }
 
-// planDoor says where the door of a rank is to be.
+// planDoor returns the place for a rank's door.
 func planDoor(job *join.Job, name string) (p doorPlan, err error) {
 	p.info = door.Info{Job: name, Rank: int(job.Rank), Ranks: job.Size}
 	for r := range levels.Rank(job.Size) {
@@ -64,7 +64,7 @@ func planDoor(job *join.Job, name string) (p doorPlan, err error) {
 	return p, nil
 }
 
-// isJobName reports whether rank 0's name for the job is one that drawName makes.
+// isJobName reports whether rank 0's name for the job looks like one of drawName's.
 func isJobName(name string) bool {
 	b, err := hex.DecodeString(name)
 	return err == nil && len(b) == 4
@@ -89,7 +89,7 @@ func (p *doorPlan) dumpInto(c *proc.Config, o *Options) {
 	}
 }
 
-// lookThrough lets the ranks of a world see those of their node that can't answer.
+// lookThrough lets the ranks of a world see the states of ranks of their node, even if these can't answer.
 func (p *doorPlan) lookThrough(c *proc.Config) {
 	c.Nodes = p.info.Nodes
 	if p.root == "" {
@@ -118,7 +118,7 @@ func (p *doorPlan) open(w *world, recorder string, log *slog.Logger) {
 	w.door, w.doorRecording = d, p.info.RecordingPath(p.root)
 }
 
-// answerDoor answers what ranks are in.
+// answerDoor returns a function to answer questions with states or the usage of ranks.
 func (w *world) answerDoor(me levels.Rank) func(door.Question) door.Answer {
 	return func(q door.Question) door.Answer {
 		if q.Usage {
@@ -151,7 +151,7 @@ func (w *world) usageText(me levels.Rank) json.RawMessage {
 	return nil
 }
 
-// recordByDoor keeps the recordings beside the door, where others can read them when the
+// recordByDoor keeps the recordings beside the door: others can read them there when the
 // rank is dead. Without room there they stay in the rank's own memory.
 func (w *world) recordByDoor() {
 	if w.door != nil {

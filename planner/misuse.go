@@ -2,8 +2,8 @@ package planner
 
 import "errors"
 
-// What is said of a call with something that isn't there. Functions without an error
-// to return panic with it.
+// Errors of calls with a missing argument. Functions without an error to return panic
+// with them.
 var (
 	errNoContext    = errors.New("the context is nil; allowed is any other, context.Background() for one")
 	errNoComm       = errors.New("the communicator is nil or zero; allowed are those that Join, Local, Run, Split and Dup make, and Split makes none for NoColor")

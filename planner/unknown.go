@@ -11,8 +11,8 @@ import (
 // warned is the process's: its environment is, too.
 var warned sync.Once
 
-// warnOfVariables warns of variables that begin like tierflow's and are none, once in a
-// process. It says so to Options.Log, or to [slog.Default]: who set one hears of it
+// warnOfVariables warns of unknown variables that begin like tierflow's, once in a
+// process. It says so to Options.Log, or to [slog.Default]: their user hears of them
 // nowhere else.
 func (o *Options) warnOfVariables() {
 	log := slog.Default()

@@ -9,21 +9,21 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Forced is plans that somebody forces. It is asked first and narrows the question: other choosers'
+// Forced is forced plans. It is asked first and narrows the question: other choosers'
 // answers complete the forced part.
 type Forced struct {
 	Plans  tasks.Forced
-	Origin string // who forces them
-	// Dropped were forced too, before ranks were lost: those that are left can't run them.
+	Origin string // the setting with them
+	// Dropped were forced too, before ranks were lost: the ranks left can't run them.
 	Dropped tasks.Forced
 }
 
 var _ Chooser = Forced{}
 
 // Choose finds the forced part of the question's plan. A shape forced for all collectives
-// holds for those that have it. A choice forced for a level and all collectives holds for
-// those with a task there that it can do. A choice that has no task only because a shape was
-// forced beside it stays: the two contradict each other, and compiling says so.
+// holds for those with the shape. A choice forced for a level and all collectives holds for
+// those with a task for it there. A choice without a task only because of a shape forced
+// beside it stays: the two contradict each other, and compiling says so.
 func (f Forced) Choose(q *Question) (Answer, error) {
 	a := &Narrowed{coll: q.Request.Coll, origin: f.Origin}
 	a.plan, a.dropped = f.Plans.For(q.Request.Coll), f.Dropped.For(q.Request.Coll)
@@ -68,11 +68,11 @@ func isIdle(reg submodules.Registry, c tasks.Choice, symbol byte, phases []tasks
 	return slices.ContainsFunc(phases, there) && !slices.ContainsFunc(phases, does)
 }
 
-// Narrowed says which part of a plan is forced.
+// Narrowed is the forced part of a plan.
 type Narrowed struct {
 	plan    tasks.Plan
 	dropped tasks.Plan
-	others  []string // choices that are forced, but for other collectives
+	others  []string // choices forced for other collectives
 	coll    tasks.Collective
 	origin  string
 }
@@ -80,7 +80,7 @@ type Narrowed struct {
 // Plan returns none: the other choosers complete the forced part.
 func (*Narrowed) Plan() (p tasks.Plan, known bool) { return p, false }
 
-// Explain says what is forced, and by which setting.
+// Explain says the forced parts, and by which setting.
 func (n *Narrowed) Explain(text *strings.Builder) {
 	if f := n.plan.String(); f != "" {
 		fmt.Fprintf(text, "  forced by %s: %s\n", n.origin, f)

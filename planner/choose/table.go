@@ -12,13 +12,13 @@ import (
 // Table chooses by a decision table.
 type Table struct {
 	*table.Table
-	Origin string // a file's name, or the option that has it
+	Origin string // a file's name, or an option
 }
 
 var _ Chooser = (*Table)(nil)
 
-// Choose asks the table for its fastest plan that the request and topology allow, where
-// nothing is forced. The built-in rule fills in levels that the table's machines don't have.
+// Choose asks the table for its fastest plan that fits the request and the topology, with the forced
+// part in it. The built-in rule fills in levels that the table's machines lack.
 func (t *Table) Choose(q *Question) (Answer, error) {
 	c := &Consulted{Answer: t.Find(q.Request, q.On, q.Links, q.Registry), From: t, chosen: -1}
 	for i, e := range c.Estimates {
@@ -45,7 +45,7 @@ func (t *Table) Choose(q *Question) (Answer, error) {
 	return c, nil
 }
 
-// Consulted is what a decision table says.
+// Consulted is the answer of a decision table.
 type Consulted struct {
 	table.Answer
 	From   *Table
@@ -57,7 +57,7 @@ type Consulted struct {
 // Plan returns the table's plan, if one of them fits.
 func (c *Consulted) Plan() (tasks.Plan, bool) { return c.plan, c.chosen >= 0 }
 
-// Time is what the table has of its plan.
+// Time is the plan's time in the table.
 func (c *Consulted) Time() (ns float64, known bool) {
 	if c.chosen < 0 {
 		return 0, false
@@ -70,10 +70,10 @@ func (c *Consulted) IsFinal() bool {
 	return c.chosen >= 0 && c.Estimates[c.chosen].From == table.FromMeasured
 }
 
-// callsOf says what calls a table's times are of.
+// callsOf describes the calls behind a table's times.
 var callsOf = map[costs.Regime]string{costs.Single: "single calls", costs.BackToBack: "calls back to back"}
 
-// maxRunnersUp bounds the plans that Explain lists beside the chosen one.
+// maxRunnersUp bounds the plans beside the chosen one in Explain.
 const maxRunnersUp = 3
 
 // Explain says the table's answer, and its grounds.

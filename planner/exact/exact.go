@@ -20,7 +20,7 @@ const MaxContributions = 1 << 16
 // DefaultBlock is how many elements share an exponent, unless [Options.Block] says otherwise.
 const DefaultBlock = 64
 
-// Options are what a sum may be told. nil and the zero value are ready to use. All ranks give
+// Options are those of a sum. nil and the zero value are ready to use. All ranks give
 // the same.
 type Options struct {
 	// Block is how many elements share an exponent, 1 or more. 0: DefaultBlock.
@@ -125,7 +125,7 @@ func Allreduce[T Float](ctx context.Context, c *planner.Comm, send, recv []T) er
 	return s.Run(ctx, [][]T{send}, recv)
 }
 
-// problem is what all ranks must have in common.
+// problem is equal on all ranks.
 type problem struct {
 	n, contributions, block int
 	average                 bool
@@ -152,7 +152,7 @@ func (p problem) hash() uint32 {
 // exponent is a float's exponent field.
 type exponent interface{ uint8 | uint16 }
 
-// carrier is what is sent.
+// carrier is the type of sent multiples.
 type carrier interface{ int32 | int64 }
 
 // Words behind the tops: a hash of the problem, its complement, and whether an element is special.
@@ -177,7 +177,7 @@ const (
 	isMinusInf
 )
 
-// phase is what a sum expects next.
+// phase is the next step of a sum.
 type phase uint8
 
 const (
@@ -186,7 +186,7 @@ const (
 	freed
 )
 
-// round is a [Sum], and what it knows of this round.
+// round is a [Sum] in one round.
 type round[T Float, E exponent, Q carrier] struct {
 	problem
 	loops *loops[T, E, Q]

@@ -1,6 +1,6 @@
 package fuse
 
-// Layout is where tensors and buckets are.
+// Layout returns the places of tensors and buckets.
 func Layout(sizes, order []int, bucket int64, size int) (buckets, tensors [][2]int, parts [][]int, err error) {
 	l, err := newLayout(sizes, order, bucket, size)
 	if err != nil {

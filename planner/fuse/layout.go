@@ -8,7 +8,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// DefaultBucket is the bytes of a bucket if nothing is known of the times of calls.
+// DefaultBucket is the bytes of a bucket if the times of calls are unknown.
 const DefaultBucket = 1 << 20
 
 // taper is how much smaller the first bucket is, and the last.
@@ -22,13 +22,13 @@ type span struct{ from, end int }
 
 func (s span) len() int { return s.end - s.from }
 
-// Bucket is a bucket that New makes.
+// Bucket is one of New's buckets.
 type Bucket struct {
 	Elements int
-	Tensors  []int // in the order in which they become ready
+	Tensors  []int // in the order of becoming ready
 }
 
-// Cut returns the buckets of tensors of so many elements each, in the order in which they start.
+// Cut returns the buckets of tensors of so many elements each, in the order of their starts.
 // They have about so many bytes; elements have size bytes. order is as [Options.Ready].
 func Cut(sizes, order []int, bucket int64, size int) ([]Bucket, error) {
 	l, err := newLayout(sizes, order, bucket, size)
@@ -42,13 +42,13 @@ func Cut(sizes, order []int, bucket int64, size int) ([]Bucket, error) {
 	return all, nil
 }
 
-// tensor is where a tensor is.
+// tensor is the place of a tensor.
 type tensor struct {
 	span
-	first, last int // buckets it lies in; of an empty tensor last < first
+	first, last int // its buckets; of an empty tensor last < first
 }
 
-// layout is where all tensors and buckets are. It is a function of sizes and order alone.
+// layout is the place of all tensors and buckets. It is a function of sizes and order alone.
 type layout struct {
 	order   []int    // of tensors, as they become ready
 	tensors []tensor // by number
@@ -86,7 +86,7 @@ func newLayout(sizes, order []int, bucket int64, size int) (*layout, error) {
 	return l, nil
 }
 
-// checkOrder is an error unless order has each of n tensors once.
+// checkOrder returns an error unless order has each of n tensors once.
 func checkOrder(order []int, n int) error {
 	if len(order) != n {
 		return fmt.Errorf("an order of %d tensors, but there are %d", len(order), n)
@@ -108,7 +108,7 @@ func checkOrder(order []int, n int) error {
 //	         first               6 is cut                last
 func (l *layout) cut(bucket, grain, total int) {
 	small := max(grain, bucket/taper/grain*grain)
-	tail := total // where the last bucket begins
+	tail := total // begin of the last bucket
 	for _, i := range slices.Backward(l.order) {
 		t := l.tensors[i]
 		if total-t.from > small {
@@ -129,7 +129,7 @@ func (l *layout) cut(bucket, grain, total int) {
 			end(t.from)
 		}
 		if t.len() <= bucket {
-			room = max(room, (t.end-from+grain-1)/grain*grain) // a tensor that fits one bucket is in one
+			room = max(room, (t.end-from+grain-1)/grain*grain) // a tensor small enough lies in one bucket
 		}
 		for t.end-from > room {
 			end(from + room)
@@ -138,7 +138,7 @@ func (l *layout) cut(bucket, grain, total int) {
 	end(total)
 }
 
-// assign says which tensors are in which buckets.
+// assign lists the tensors of each bucket, and the buckets of each tensor.
 func (l *layout) assign() {
 	l.parts = make([][]int, len(l.buckets))
 	for i := range l.tensors {

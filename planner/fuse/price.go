@@ -9,7 +9,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Bounds of a bucket whose size comes from prices, bytes.
+// Bounds of a bucket's size by prices, bytes.
 const (
 	leastBucket = 64 << 10
 	mostBucket  = 64 << 20
@@ -19,7 +19,7 @@ const (
 const latencyShare = 10
 
 // bucketFor returns how many bytes a bucket should have on a communicator, and why. Calls of two
-// sizes give the latency α and the time of a byte β; of α+βB the first is a tenth where B is 9α/β.
+// sizes give the latency α and the time of a byte β. α is a tenth of α+βB if B is 9α/β.
 func bucketFor(c *planner.Comm, t tasks.Datatype, op tasks.Op, sizes []int) (bytes int64, why string, err error) {
 	const near, far = 256 << 10, 4 << 20
 	var ns [2]float64

@@ -14,20 +14,19 @@ type Words uint8
 
 // The zero value is InWords.
 const (
-	InWords   Words = iota // by its parts, so that plans share what is known of each
+	InWords   Words = iota // by its parts: plans share the knowledge about each
 	AsNumbers              // by its number alone, as the paper does
 )
 
-// Coder makes features of plans: numbers in which a forest finds its way.
+// Coder makes features of plans: numbers for a forest.
 type Coder struct {
 	words   Words
 	numbers map[string]float64            // of plans
 	parts   map[string]map[string]float64 // by column: numbers of its words
-	kinds   []string                      // keys of choices that some plan has
+	kinds   []string                      // keys of choices of all plans
 }
 
-// NewCoder numbers the words of some plans. Plans that are coded must be of these, or of their
-// words.
+// NewCoder numbers the words of some plans. It codes these, and others of their words.
 func NewCoder(plans []tasks.Plan, w Words) *Coder {
 	c := &Coder{words: w, numbers: map[string]float64{}, parts: map[string]map[string]float64{}}
 	seen := map[string]map[string]bool{}
@@ -60,7 +59,7 @@ func NewCoder(plans []tasks.Plan, w Words) *Coder {
 
 func algorithm(c tasks.Choice) string { return fmt.Sprintf("%s/%s/%d", c.Submodule, c.Algorithm, c.N) }
 
-// asked is how many features say what is asked for; the others are the plan's.
+// asked is the number of features of the request; the others are the plan's.
 const asked = 3
 
 // Features returns a row of them: log₂ of nodes, of ranks a node and of bytes, and the plan.
@@ -81,7 +80,7 @@ func (c *Coder) Features(nodes, perNode int, bytes int64, p tasks.Plan) []float6
 	return row
 }
 
-// log2 is that of a number from 1 on, and −1 below.
+// log2 is the logarithm of a number from 1 on, and −1 below.
 func log2(x float64) float64 {
 	if x < 1 {
 		return -1

@@ -5,17 +5,17 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// mostMeasured is how long the messages of a plan may be that is chosen on hasty numbers, bytes. The
-// longest that such a measurement sends have 168 KiB, and lie in caches. Longer ones may not, and
-// then a byte takes longer than it was measured to.
+// mostMeasured bounds the messages of a plan chosen on hasty numbers, bytes. The longest ones in such a
+// measurement have 168 KiB, and lie in caches. Longer ones may not, and then a byte takes longer than
+// measured.
 const mostMeasured = 256 << 10
 
-// ruleBudget is what may be spent at least, in steps that are simulated, to simulate the rule's plan
-// once: about two milliseconds. Plans of some hundred segments between a few ranks take as much.
+// ruleBudget is the least budget for one simulation of the rule's plan, in simulated steps: about two
+// milliseconds. Plans of some hundred segments between a few ranks take as much.
 const ruleBudget = 4 * leastBudget
 
-// simulateRule simulates the rule's plan, for which there is a budget apart: with all ranks, or if
-// they are too many with one node that stands for all. It reports whether that could be done.
+// simulateRule simulates the rule's plan on a budget of its own: with all ranks, or if they are too many
+// with one node in place of all. It reports whether it could.
 func (s *rehearsal) simulateRule(ruled tasks.Plan) (ok bool) {
 	left, most := s.left, s.most
 	defer func() { s.left, s.most, s.noneStands = left, most, false }()
@@ -31,7 +31,7 @@ func (s *rehearsal) simulateRule(ruled tasks.Plan) (ok bool) {
 }
 
 // prove simulates plans as the rule's was, the fastest first, until one takes less than limit, ns,
-// or the budget is spent. Plans that don't, and those before it that were not simulated, go.
+// or the budget is spent. Slower plans, and those before it without a simulation, go.
 func (s *rehearsal) prove(seen []Priced, limit float64) []Priced {
 	s.left, s.noneStands = s.left+s.most, !s.ruleStands
 	defer func() { s.noneStands = false }()
@@ -48,7 +48,7 @@ func (s *rehearsal) prove(seen []Priced, limit float64) []Priced {
 }
 
 // longest returns about how long the longest message between nodes is, bytes: a segment, or a
-// piece of it, or what a node has of it where algorithms divide it among all first.
+// piece of it, or a node's share of it if algorithms divide it among all first.
 func (s *rehearsal) longest(p tasks.Plan) (bytes int64) {
 	g, err := s.asked.Outline(p)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package profile has what a program calls: collectives, sizes, plans, how often and for how long.
+// Package profile describes a program's calls: collectives, sizes, plans, how often and for how long.
 // Package planner writes a profile when a job ends, see
-// planner.Options.Profile, and tierflow tune measures what is in it.
+// planner.Options.Profile, and tierflow tune measures its calls.
 package profile
 
 import (
@@ -14,17 +14,17 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Version is that of the file format.
+// Version is the version of the file format.
 const Version = 1
 
-// Profile is what rank 0 of a job has called.
+// Profile lists the calls of a job's rank 0.
 type Profile struct {
 	Version int     `json:"tierflow_profile"`
 	Program string  `json:"program"` // its name
 	Date    string  `json:"date"`    // when the job ended, RFC 3339
 	Machine string  `json:"machine"` // the layout of all ranks, such as 4x2
 	Seconds float64 `json:"seconds"` // from the job's begin to its end
-	Calls   []Call  `json:"calls"`   // what took longest first
+	Calls   []Call  `json:"calls"`   // the longest first
 }
 
 // Call is a kind of calls: equal requests on equal layouts by the same plan.
@@ -39,8 +39,8 @@ type Call struct {
 	Uneven     int     `json:"uneven,omitempty"` // how far they differ, see [tasks.Request.Uneven]
 	On         string  `json:"on"`               // the layout of the communicator's ranks
 	Plan       string  `json:"plan"`
-	Calls      int64   `json:"calls"`   // that have ended well
-	Seconds    float64 `json:"seconds"` // that the rank was in them, others that came late included
+	Calls      int64   `json:"calls"`   // that ended well
+	Seconds    float64 `json:"seconds"` // of the rank in them, waiting for late ranks included
 }
 
 // Of returns a kind of calls without numbers.
@@ -59,8 +59,8 @@ func Of(r tasks.Request, on *levels.Topology, plan tasks.Plan) Call {
 	return c
 }
 
-// Request returns what was called, of root 0. Blocks that differ are others with the same mean that differ as
-// much: no table tells them apart. What has no request of its own is an error: operations of the program.
+// Request returns the request of a call, with root 0. Blocks of different lengths become others with the same
+// mean and unevenness: no table tells them apart. Operations of the program are an error.
 func (c *Call) Request() (r tasks.Request, err error) {
 	if r.Coll, err = tasks.ParseCollective(c.Collective); err != nil {
 		return r, err
@@ -98,10 +98,10 @@ func (p *Profile) Encode() ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// maxBytes bounds a file that is read as a profile.
+// maxBytes bounds a profile's file.
 const maxBytes = 16 << 20
 
-// Read reads a file that [Profile.Encode] made.
+// Read reads a file made by [Profile.Encode].
 func Read(name string) (*Profile, error) {
 	info, err := os.Stat(name)
 	if err != nil {

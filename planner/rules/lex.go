@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// kind is what a token is.
+// kind is the kind of a token.
 type kind uint8
 
 const (
@@ -26,7 +26,7 @@ type token struct {
 	at   int // bytes from the beginning
 }
 
-// describe says what a complaint calls the token.
+// describe names the token in a complaint.
 func (t token) describe() string {
 	switch t.kind {
 	case end:
@@ -44,7 +44,7 @@ type comment struct {
 	alone bool // nothing is before it on its line
 }
 
-// newLexer returns one that is at the beginning of a text.
+// newLexer returns a lexer at the beginning of a text.
 func newLexer(name, text string) *lexer {
 	l := &lexer{name: name, text: text, lines: []int{0}}
 	for i := range len(text) {
@@ -58,8 +58,8 @@ func newLexer(name, text string) *lexer {
 // lexer cuts a text into tokens, one at a time.
 type lexer struct {
 	name, text string
-	at         int   // of what comes next
-	lines      []int // where the lines begin
+	at         int   // of the next token
+	lines      []int // their beginnings
 	comments   []comment
 }
 
@@ -144,7 +144,7 @@ func (l *lexer) next() (token, error) {
 	return token{}, l.errorf(begin, "unexpected %q; words, numbers, $names, \"texts\", comments after # and the signs %s are allowed", r, strings.Join(signs, " "))
 }
 
-// wordEnd returns where a word ends. A minus is part of it if a letter follows.
+// wordEnd returns the end of a word. A minus is part of it if a letter follows.
 func (l *lexer) wordEnd(at int) int {
 	for at < len(l.text) {
 		c := l.text[at]

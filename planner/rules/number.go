@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// Functions and comparisons of rules, for what [Base.Source] writes. Of what is [Unknown] they make
-// Unknown, and a comparison with it does not hold. What is too large is the largest number.
+// Functions and comparisons of rules, for the source from [Base.Source]. A function of [Unknown] is
+// Unknown, and a comparison with it does not hold. A result that is too large is the largest number.
 
 // Add returns x + y.
 func Add(x, y int64) int64 {
@@ -54,7 +54,7 @@ func Div(x, y int64) int64 {
 }
 
 // Min returns the smaller one of two numbers.
-func Min(x, y int64) int64 { return min(x, y) } // what is unknown is the least number
+func Min(x, y int64) int64 { return min(x, y) } // Unknown is the least number
 
 // Max returns the larger one of two numbers.
 func Max(x, y int64) int64 {
@@ -64,7 +64,7 @@ func Max(x, y int64) int64 {
 	return max(x, y)
 }
 
-// Near returns the power of two times least that is near n: up to it, and up to most.
+// Near returns least, doubled as long as it is below most and its double is up to n.
 func Near(n, least, most int64) int64 {
 	if n == Unknown || least == Unknown || most == Unknown {
 		return Unknown
@@ -75,9 +75,9 @@ func Near(n, least, most int64) int64 {
 	return least
 }
 
-// Packed returns a sixteenth less than n, so that a segment and the header of its frame
-// fill whole packets: devices take up to 64 KiB at once, or a power of two that divides
-// it. A full power of two leaves a rest that costs as much as a packet.
+// Packed returns a sixteenth less than n: a segment and the header of its frame fill whole packets
+// then. Devices take up to 64 KiB at once, or a power of two that divides it. A full power of two
+// leaves a rest, and this costs as much as a packet.
 func Packed(n int64) int64 {
 	if n == Unknown {
 		return Unknown
@@ -85,7 +85,7 @@ func Packed(n int64) int64 {
 	return n - n/16
 }
 
-// Log2 returns the logarithm of n to the base two, rounded down; 0 for what is less than 1.
+// Log2 returns the logarithm of n to the base two, rounded down; 0 for numbers below 1.
 func Log2(n int64) int64 {
 	if n == Unknown {
 		return Unknown

@@ -10,16 +10,16 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Options are what shards may be told. nil and the zero value are ready to use. All ranks give the
+// Options are the options of shards. nil and the zero value are ready to use. All ranks give the
 // same.
 type Options struct {
 	// Buffers is how many units may be whole at a time. 0: all, and then own parts lie in them.
 	Buffers int
-	// Op combines what Reduce is given. Zero: tasks.Average.
+	// Op combines gradients in Reduce. Zero: tasks.Average.
 	Op tasks.Op
 }
 
-// Shards are units of elements, of which each rank owns a part.
+// Shards are units of elements. Each rank owns a part of each.
 type Shards[T any] struct {
 	comm    *planner.Comm
 	op      tasks.Op
@@ -28,12 +28,12 @@ type Shards[T any] struct {
 	idle    []*reduction[T] // on their way for no unit
 }
 
-// unit is what is known of a unit.
+// unit is the state of a unit.
 type unit[T any] struct {
 	size     int // elements
 	part     int // of each rank; the parts together are size or more
 	own      []T
-	home     *buffer[T] // of its own, in which own lies; nil: any will do
+	home     *buffer[T] // of its own, with own in it; nil: any will do
 	in       *buffer[T] // nil: it isn't whole
 	grad     []T        // this rank's part of the reduction
 	reduce   *reduction[T]
@@ -55,7 +55,7 @@ type buffer[T any] struct {
 	gathering *planner.Pending // nil: nothing to wait for
 }
 
-// New makes shards of so many elements each. Units are padded to parts that are equal on all ranks.
+// New makes shards of so many elements each. Units are padded to parts of one size on all ranks.
 // No message is sent.
 func New[T any](c *planner.Comm, units []int, o *Options) (s *Shards[T], err error) {
 	if o == nil {
@@ -121,8 +121,8 @@ func (s *Shards[T]) Range(u int) (from, end int) {
 	return from, min(from+x.part, x.size)
 }
 
-// Gather starts to make a unit whole. Of one that is already, or is on its way, it does nothing.
-// Where no buffer is free it is an error.
+// Gather starts to make a unit whole. If it is already, or is on its way, Gather does nothing.
+// Without a free buffer it is an error.
 func (s *Shards[T]) Gather(ctx context.Context, u int) (err error) {
 	x := s.units[u]
 	if x.in != nil {
@@ -167,7 +167,7 @@ func (s *Shards[T]) Whole(ctx context.Context, u int) ([]T, error) {
 	return b.data[:s.units[u].size], nil
 }
 
-// finish waits for what was started, once.
+// finish waits for a started call, once.
 func finish(ctx context.Context, p **planner.Pending) error {
 	if *p == nil {
 		return nil
@@ -179,14 +179,14 @@ func finish(ctx context.Context, p **planner.Pending) error {
 	return err
 }
 
-// Free gives a unit's buffer to others. It waits if the unit is on its way. Of one that isn't whole
-// it does nothing.
+// Free gives a unit's buffer to others. It waits if the unit is on its way. If the unit isn't whole
+// Free does nothing.
 func (s *Shards[T]) Free(u int) {
 	b := s.units[u].in
 	if b == nil {
 		return
 	}
-	_ = finish(context.Background(), &b.gathering) // the next call says what has failed
+	_ = finish(context.Background(), &b.gathering) // the next call returns the failure
 	b.taken, b.gathering, s.units[u].in = false, nil, nil
 }
 
@@ -215,7 +215,7 @@ func (s *Shards[T]) Reduce(ctx context.Context, u int, grad []T) (err error) {
 	return nil
 }
 
-// reduction takes an idle one for such slices, those that had them last first, or makes one.
+// reduction takes an idle one for such slices, best the last user of them, or makes one.
 func (s *Shards[T]) reduction(from, to []T) (*reduction[T], error) {
 	best := -1
 	for i, r := range s.idle {

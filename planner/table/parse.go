@@ -68,7 +68,7 @@ func (p *tableReader) table() *Table {
 	return t
 }
 
-// origins complains about candidates whose origin is not the table's.
+// origins complains about candidates of another origin than the table's.
 func (p *tableReader) origins(t *Table) {
 	for i := range t.Entries {
 		for _, c := range t.Entries[i].Candidates {
@@ -91,8 +91,7 @@ func (p *tableReader) version(t *Table) {
 	}
 }
 
-// costs reads the costs of tasks, whose package says where in them something is
-// wrong.
+// costs reads the costs of tasks. Their package names the place of a mistake.
 func (p *tableReader) costs(t *Table) {
 	name := fmt.Sprintf("%s, costs from line %d", p.name, p.Line())
 	var err error
@@ -125,7 +124,7 @@ func (p *tableReader) entry(e *Entry, line int) bool {
 	return p.Len() == before
 }
 
-// measurement checks a measurement that was read.
+// measurement checks a measurement.
 func (p *tableReader) measurement(m *Measurement, line int) bool {
 	before := p.Len()
 	p.point(m.Collective, m.Levels, m.Place, m.Bytes, line)
@@ -136,7 +135,7 @@ func (p *tableReader) measurement(m *Measurement, line int) bool {
 	return p.Len() == before
 }
 
-// point checks what an entry or a measurement is about.
+// point checks the point of an entry or a measurement.
 func (p *tableReader) point(coll string, sizes Sizes, place Place, bytes int64, line int) {
 	c, err := tasks.ParseCollective(coll)
 	if err != nil {
@@ -196,5 +195,5 @@ func Read(name string, r io.Reader, reg submodules.Registry) (*Table, error) {
 	return Parse(name, data, reg)
 }
 
-// MaxBytes bounds a file that is read as a table.
+// MaxBytes bounds the file of a table.
 const MaxBytes = 256 << 20

@@ -18,12 +18,12 @@ type Place struct {
 	Type   string `json:"type,omitempty"`  // element type of a reduction; empty: nothing is reduced
 	Op     string `json:"op,omitempty"`    // class of its operation: [BuiltIn] or [User]; empty as Type
 	Links  string `json:"links,omitempty"` // between nodes, with their rate if it is known; empty: unknown
-	// Uneven is how many times the mean the largest block has, of blocks that differ:
+	// Uneven is the largest block by the mean one, of blocks with different sizes:
 	// [tasks.Request.Uneven]. 0: blocks are about equal, or there are none.
 	Uneven int `json:"uneven,omitempty"`
 }
 
-// What ranks are.
+// Kinds of ranks.
 const (
 	Processes  = "processes"
 	Goroutines = "goroutines"
@@ -35,11 +35,11 @@ const (
 	User    = "user"
 )
 
-// SharedMemory is what [Place.Links] says of goroutine ranks without emulated links.
+// SharedMemory is [Place.Links] of goroutine ranks without emulated links.
 const SharedMemory = "no link is emulated: all ranks share memory"
 
-// PlaceOf returns the place of a request on a topology, whose links between nodes are
-// named by links; empty: unknown.
+// PlaceOf returns the place of a request on a topology. links names the links between nodes;
+// empty: unknown.
 func PlaceOf(r tasks.Request, t *levels.Topology, links string) Place {
 	p := Place{Layout: LayoutOf(t), Ranks: Processes, Links: links, Uneven: r.Uneven()}
 	if t.IsOneProcess() {
@@ -54,14 +54,14 @@ func PlaceOf(r tasks.Request, t *levels.Topology, links string) Place {
 	return p
 }
 
-// The layouts that hold for machines of any size.
+// The layouts of machines of any size.
 const (
 	Block = "block" // groups of equal size, each a run of ranks: 4x2
 	Dealt = "dealt" // nodes of equal size, the ranks dealt round robin: 4x2/rr
 )
 
-// LayoutOf returns [Block] or [Dealt], or else a word for exactly this layout, whose
-// groups are unequal or in another order.
+// LayoutOf returns [Block] or [Dealt], or else a word for exactly this layout with its unequal
+// groups or its order.
 func LayoutOf(t *levels.Topology) string {
 	h := t.Hierarchy(0)
 	equal := hasEqualGroups(h)
@@ -117,7 +117,7 @@ func (p Place) blocks() string {
 	return fmt.Sprintf("the largest block %d times the mean", p.Uneven)
 }
 
-// String lists what is known: block, goroutines, f32, built-in.
+// String lists the known parts: block, goroutines, f32, built-in.
 func (p Place) String() string {
 	words := []string{p.Layout, p.Ranks}
 	for _, w := range []string{p.Type, p.Op, p.Links} {
@@ -150,7 +150,7 @@ func (p Place) differences(here Place) (all []string) {
 	return all
 }
 
-// check returns the fault of a place that was read; empty: none.
+// check returns the fault of a place from a file; empty: none.
 func (p Place) check(coll tasks.Collective) string {
 	known := p.Layout == Block || p.Layout == Dealt || strings.HasPrefix(p.Layout, "mixed-") || strings.HasPrefix(p.Layout, "unequal-")
 	reduces := tasks.Request{Coll: coll}.Reduces()

@@ -6,9 +6,9 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// guestPlans returns the built-in rule's plans for what a table answers by a line from one of some
+// guestPlans returns the built-in rule's plans for requests answered by a line from one of some
 // requests to another: sizes of message up to those next to it, and the space's machines around.
-// What has no time at both ends of a line can't be chosen between them.
+// A plan without a time at both ends of a line can't be chosen between them.
 func (s Space) guestPlans(r tasks.Request, all []tasks.Request, on *levels.Topology) (plans []tasks.Plan) {
 	add := func(other tasks.Request, t *levels.Topology) {
 		plans = append(plans, table.Canonical(s.Rule(other, t), r.Bytes()))
@@ -44,8 +44,8 @@ func nextTo(r tasks.Request, all []tasks.Request) (below, above int64) {
 	return below, above
 }
 
-// resizeRequest returns a request with elements of so many bytes in all, rounded down to whole ones. Of blocks that
-// differ these are those of the largest.
+// resizeRequest returns a request with elements of so many bytes in all, rounded down to whole ones. If blocks
+// differ these are the largest block's.
 func resizeRequest(r tasks.Request, bytes int64) tasks.Request {
 	like := r
 	r.Counts, r.Matrix, r.Count = tasks.Counts{}, tasks.Matrix{}, bytes/int64(r.Type.Size())

@@ -19,7 +19,7 @@ import (
 type Considered struct {
 	Plan      string  `json:"plan"`
 	Chosen    bool    `json:"chosen,omitempty"`
-	NS        float64 `json:"ns,omitempty"`        // by which plans are compared; 0: unknown
+	NS        float64 `json:"ns,omitempty"`        // for comparisons; 0: unknown
 	From      string  `json:"from,omitempty"`      // NS: measured, predicted, interpolated or extrapolated
 	Predicted float64 `json:"predicted,omitempty"` // ns, from the table's costs of tasks; 0: they don't tell
 	Measured  float64 `json:"measured,omitempty"`  // ns, of exactly this request; 0: not measured
@@ -39,8 +39,8 @@ type Explanation struct {
 }
 
 // Consider is [planner.Explain] with every plan of a space: the chosen one if there is a time
-// for it, the others by their times, then those that nothing is known of, then
-// those that are not searched. Some may have a better time than the chosen one: it
+// for it, the others by their times, then those without any knowledge, then
+// the rejected ones. Some may have a better time than the chosen one: it
 // was measured beside its rivals, they were not.
 func Consider(r tasks.Request, t *levels.Topology, o *planner.Options, s Space) (*Explanation, error) {
 	d, err := planner.Inspect(r, t, o)
@@ -93,7 +93,7 @@ func consider(r tasks.Request, t *levels.Topology, d *planner.Decision, configur
 	for _, c := range configurations {
 		all = append(all, one(c.Plan, c.Rejected))
 	}
-	for _, text := range slices.Sorted(maps.Keys(known)) { // of another space, the one that was searched
+	for _, text := range slices.Sorted(maps.Keys(known)) { // of another space, that of the search
 		all = append(all, one(known[text].Plan, ""))
 	}
 	if !found {

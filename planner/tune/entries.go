@@ -7,11 +7,11 @@ import (
 )
 
 // keepBest is how many of the fastest plans of each point a table keeps unless
-// told otherwise. They are the runners-up, and what interpolation needs on both
+// told otherwise. They are the runners-up, and interpolation needs them on both
 // sides.
 const keepBest = 3
 
-// decide writes the entries of the requests from what has been measured so far.
+// decide writes the entries of the requests from the measurements so far.
 func (s *Search) decide() {
 	points := make([][]table.Candidate, len(s.Requests))
 	rejected := table.Counts{}
@@ -51,8 +51,8 @@ func (s *Search) decide() {
 const tieRatio = 1.03
 
 // priceRequest lists the configurations of request i with a known time, the fastest first. Once the best
-// were measured beside each other, those that were only thought to be faster are left out, and those that
-// were hardly faster than the built-in rule's plan: the table must not choose them.
+// were measured beside each other, plans with only a faster prediction are left out, and those
+// hardly faster than the built-in rule's plan: the table must not choose them.
 func (s *Search) priceRequest(i int) []table.Candidate {
 	all := estimates(s.knowledge, s.strategy, i)
 	raced := func(c table.Candidate) bool { return s.knowledge.wasRaced(i, c.Parsed) }
@@ -77,7 +77,7 @@ func (s *Search) knowsRule(i int) bool {
 }
 
 // keptPlans returns the plans in the entry of request i: the fastest ones of any size of
-// the collective, and the fastest that ignores nodes.
+// the collective, and the fastest one without regard to nodes.
 func (s *Search) keptPlans(points [][]table.Candidate, i int) map[string]bool {
 	keep := s.knowledge.wantedPlans(i)
 	best := s.Keep

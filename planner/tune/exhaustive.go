@@ -11,7 +11,7 @@ var Exhaustive = &Method{
 	begin: func(k *knowledge) strategy { return exhaustive{k} },
 }
 
-// exhaustive believes only what it has measured.
+// exhaustive believes only its measurements.
 type exhaustive struct{ *knowledge }
 
 // next lists each configuration with each size.
@@ -22,7 +22,7 @@ func (e exhaustive) next() (all []work) {
 	return all
 }
 
-// everyPlan lists each configuration of request i that was not measured.
+// everyPlan lists each configuration of request i without a measurement.
 func (k *knowledge) everyPlan(i int) (all []work) {
 	r := k.requests[i]
 	for _, c := range k.candidates[i] {

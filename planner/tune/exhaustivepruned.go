@@ -1,6 +1,6 @@
 package tune
 
-// ExhaustivePruned is [Exhaustive] less what heuristics leave out.
+// ExhaustivePruned is [Exhaustive] with heuristics to leave plans out.
 var ExhaustivePruned = &Method{
 	name: "exhaustive+heuristics", heuristics: true,
 	about: `leaves out what rarely wins: solo between processes below

@@ -39,15 +39,15 @@ type Estimation struct {
 // Limits of the experiments.
 const (
 	experiments  = 10    // sizes of each algorithm, as the paper has
-	gatheredSize = 256   // bytes that each rank sends the root after a bcast
-	gammaMost    = 8     // ranks with which γ is measured; beyond, it is a line
-	longestCall  = 200e6 // ns that the largest message may take: more of it says nothing new
+	gatheredSize = 256   // bytes of each rank for the root after a bcast
+	gammaMost    = 8     // ranks in measurements of γ; beyond, it is a line
+	longestCall  = 200e6 // ns for the largest message: a longer one tells nothing new
 )
 
-// grounds are what the experiments with all algorithms rest on.
+// grounds are measurements behind the experiments with all algorithms.
 type grounds struct {
 	gamma   derived.Gamma
-	message float64 // what one message takes, ns
+	message float64 // time of one message, ns
 	gather  derived.Gather
 }
 
@@ -83,16 +83,15 @@ func (o *Estimation) measureAlgorithm(ctx context.Context, m Experimenter, model
 	return a, all, err
 }
 
-// sizesFor lists the sizes for an algorithm: a byte and parts of a segment, without which
-// nothing tells α from β, and then its multiples by equal factors, up to a message that takes
-// [longestCall].
+// sizesFor lists the sizes for an algorithm: a byte and parts of a segment, to tell α from β, and then
+// its multiples by equal factors, up to a message of [longestCall].
 func (o *Estimation) sizesFor(model derived.Model, g derived.Gamma, message float64) (all []int64) {
 	least := o.Segment
 	most := o.Most
 	for most > 2*least && message*model.Coeff(o.Topology.Size(), most, least, g).Alpha > longestCall {
 		most = most * 3 / 4
 	}
-	if !model.Segmented { // whose one message is that much longer
+	if !model.Segmented { // its one message is that much longer
 		most = min(most, max(2*least, int64(float64(least)*longestCall/message/g.Of(o.Topology.Size()))))
 	}
 	all = append(all, 1, max(1, least/8), max(1, least/2))
@@ -100,7 +99,7 @@ func (o *Estimation) sizesFor(model derived.Model, g derived.Gamma, message floa
 	for i := range experiments - len(all) {
 		n := max(1, math.Round(math.Pow(factor, float64(i))))
 		if n > 1 {
-			n += math.Mod(n, 2) // so that halves are whole segments
+			n += math.Mod(n, 2) // halves are whole segments then
 		}
 		all = append(all, int64(n)*least)
 	}

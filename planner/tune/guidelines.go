@@ -10,8 +10,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Violation is a guideline that an entry of a table breaks: a sign that something
-// was measured while the machine was disturbed, or predicted wrong.
+// Violation is a guideline broken by an entry of a table: a sign of a measurement on
+// a disturbed machine, or of a wrong prediction.
 type Violation struct {
 	Guideline  string      `json:"guideline"`
 	Collective string      `json:"collective"`
@@ -21,13 +21,13 @@ type Violation struct {
 	entries    []*table.Entry
 }
 
-// String names the point and what is wrong there.
+// String names the point and the mistake there.
 func (v Violation) String() string {
 	return fmt.Sprintf("%s: %s of %s on %v: %s", v.Guideline, v.Collective, tasks.FormatBytes(v.Bytes), v.Levels, v.Text)
 }
 
-// specializations are collectives that must not take longer than others that do
-// their work one after the other (Träff, Gropp, Thakur: self-consistent MPI
+// specializations are collectives that must not take longer than others with the
+// same work one after the other (Träff, Gropp, Thakur: self-consistent MPI
 // performance guidelines).
 var specializations = []struct {
 	special tasks.Collective
@@ -38,12 +38,12 @@ var specializations = []struct {
 	{tasks.Gather, []tasks.Collective{tasks.Allgather}},
 }
 
-// muchFaster is the part of the time of a smaller message that a larger one must
-// not get below: protocols change with the size, and may gain a little by that.
+// muchFaster times the time of a smaller message is the least for a larger one:
+// protocols change with the size, and may gain a little.
 const muchFaster = 0.8
 
-// Violations checks a table against rules that hold on any machine. A collective is
-// not slower than others that do the same. More bytes are not much faster. The choice
+// Violations checks a table against guidelines for any machine. A collective is
+// not slower than others with the same effect. More bytes are not much faster. The choice
 // does not lose to flat. A difference within the intervals of measurements is no
 // violation.
 func Violations(t *table.Table) (all []Violation) {
@@ -103,8 +103,8 @@ func muchFasterThan(small, large *table.Entry) []Violation {
 		large.Candidates[0].NS/1e3, tasks.FormatBytes(small.Bytes), small.Candidates[0].NS/1e3), small)
 }
 
-// losesToFlat also finds choices that only a prediction puts before flat, by less
-// than its error.
+// losesToFlat also finds choices before flat by a mere prediction, and by less than
+// its error.
 func losesToFlat(e *table.Entry) []Violation {
 	best := e.Candidates[0]
 	for _, c := range e.Candidates {
@@ -126,7 +126,7 @@ func losesToFlat(e *table.Entry) []Violation {
 }
 
 // Remeasure measures all candidates of the entries that break guidelines again, in place of the table's.
-// All ranks of topology on, whose links between nodes links names, must call it; entries of other machines
+// All ranks of topology on must call it. links names its links between nodes; entries of other machines
 // and places stay. like makes the request for a point. It returns how many entries were measured.
 func Remeasure(ctx context.Context, m Meter, t *table.Table, on *levels.Topology, links string, stop stats.Stop, like func(coll tasks.Collective, bytes int64) (tasks.Request, error)) (n int, err error) {
 	done := map[string]bool{}

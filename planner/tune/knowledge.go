@@ -22,21 +22,21 @@ type knowledge struct {
 	space    Space
 	stop     stats.Stop
 	raceWhen RaceWhen
-	table    *table.Table // that is added to
+	table    *table.Table // it grows
 	learn    learn.Options
 	learning func(text string) // nil: nobody wants to hear
 
 	sizes      table.Sizes
 	candidates [][]Configuration            // by request
 	rules      []tasks.Plan                 // by request, the built-in rule's
-	needed     []map[string]bool            // by request, plans that a line to another entry needs, see [Space.guestPlans]
-	where      map[string][]int             // requests that have a plan, by planKey, the smallest first
+	needed     []map[string]bool            // by request, plans for lines to other entries, see [Space.guestPlans]
+	where      map[string][]int             // requests with a plan, by planKey, the smallest first
 	known      map[string]table.Measurement // of this machine, by pointKey
-	refused    map[string]bool              // what can't be lowered, by pointKey
+	refused    map[string]bool              // plans that can't be lowered, by pointKey
 	tried      map[string]bool              // work, by key
 }
 
-// newKnowledge recalls what the search's table has. [knowledge.listConfigurations] is next.
+// newKnowledge recalls the measurements in the search's table. [knowledge.listConfigurations] is next.
 func newKnowledge(s *Search) *knowledge {
 	k := &knowledge{
 		topology: s.Topology, links: s.Links, requests: s.Requests, space: s.Space, stop: s.Stop, raceWhen: s.Races, table: s.Table,
@@ -60,8 +60,8 @@ func pointText(coll string, bytes int64, uneven int, plan string) string {
 	return fmt.Sprintf("%s %d %d %s", coll, bytes, uneven, plan)
 }
 
-// recallMeasured adds to known what a table has measured of a collective on a machine at a place,
-// by pointKey.
+// recallMeasured adds a table's measurements of a collective on a machine at a place to known, by
+// pointKey.
 func recallMeasured(known map[string]table.Measurement, t *table.Table, coll tasks.Collective, sizes table.Sizes, at table.Place) {
 	for _, m := range t.Measured {
 		if m.Collective == coll.String() && m.Levels.Compare(sizes) == 0 && m.Place == at {
@@ -70,12 +70,12 @@ func recallMeasured(known map[string]table.Measurement, t *table.Table, coll tas
 	}
 }
 
-// placeOf returns where times of a request are measured.
+// placeOf returns the place of a request's times.
 func (k *knowledge) placeOf(r tasks.Request) table.Place {
 	return table.PlaceOf(r, k.topology, k.links)
 }
 
-// wantedPlans lists the plans of which the table needs a time for request i even if others are
+// wantedPlans lists plans that need a time in the table for request i even if others are
 // faster: between machines and sizes times of a plan are interpolated, so both ends must have it.
 func (k *knowledge) wantedPlans(i int) map[string]bool {
 	all := maps.Clone(k.needed[i])
@@ -119,7 +119,7 @@ func (k *knowledge) listConfigurations(goesOn func() error) error {
 	return nil
 }
 
-// noteMeasured keeps a measurement, in place of one that is there of the same.
+// noteMeasured keeps a measurement, in place of an older one of the same.
 func (k *knowledge) noteMeasured(r tasks.Request, p tasks.Plan, series []float64, turns int, spent float64) {
 	one := NewMeasurement(r, k.topology, p, measure.Timing{Series: series})
 	one.Turns, one.Place, one.Spent = turns, k.placeOf(r), spent
@@ -127,7 +127,7 @@ func (k *knowledge) noteMeasured(r tasks.Request, p tasks.Plan, series []float64
 	k.known[pointKey(r, p)] = one
 }
 
-// measuredTime returns what is known of a plan by measuring it with request i.
+// measuredTime returns the measured time of a plan with request i.
 func (k *knowledge) measuredTime(i int, p tasks.Plan) (c table.Candidate, ok bool) {
 	c = table.Candidate{Plan: p.String(), Parsed: p, From: k.table.Origin()}
 	m, ok := k.known[pointKey(k.requests[i], p)]

@@ -11,7 +11,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// NewMeasurement sums up what a meter returned. It doesn't know what the links are.
+// NewMeasurement sums up a meter's result. It doesn't know the links.
 func NewMeasurement(r tasks.Request, t *levels.Topology, p tasks.Plan, timing measure.Timing) table.Measurement {
 	at := table.PointOf(r, t, "")
 	m := table.Measurement{Collective: at.Collective, Levels: at.Levels, Place: at.Place, Bytes: at.Bytes, Plan: p.String(), Samples: len(timing.Series)}
@@ -19,11 +19,11 @@ func NewMeasurement(r tasks.Request, t *levels.Topology, p tasks.Plan, timing me
 	return m
 }
 
-// Intervals says what the intervals of a table are.
+// Intervals describes the intervals of a table.
 const Intervals = "95% interval of the median, by order statistics"
 
-// medianInterval is the median and its 95% interval: that between two of the
-// samples in order, which few outliers don't move.
+// medianInterval is the median and its 95% interval: from one of the
+// samples in order to another one. Few outliers don't move it.
 func medianInterval(samples []float64) (median, low, high float64) {
 	if len(samples) == 0 {
 		return 0, 0, 0

@@ -36,7 +36,7 @@ var (
 	_ sideways = (*measure.Simulated)(nil)
 )
 
-// NewSimulatedMeter returns a meter that gives the times of a described machine with the
+// NewSimulatedMeter returns a meter with the times of a described machine and the
 // ranks of t. It stands for all ranks: one caller uses it, without a communicator. A
 // table of its times must say so, see its Provenance.
 func NewSimulatedMeter(t *levels.Topology, m *machine.Machine, reg submodules.Registry) Meter {
@@ -76,7 +76,7 @@ func benchOn(ctx context.Context, c *planner.Comm) (*measure.Bench, error) {
 	return measure.New(ctx, comm, c.Topology(), registry)
 }
 
-// What is said of a call with something that isn't there.
+// Complaints about arguments that are nil or zero.
 var (
 	errNoContext     = errors.New("the context is nil; allowed is any other, context.Background() for one")
 	errNoMeter       = errors.New("the meter is nil; allowed are those that NewMeter and NewBench make")

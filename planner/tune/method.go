@@ -5,14 +5,14 @@ package tune
 // its own, and a name in methods.go.
 type Method struct {
 	name       string
-	about      string // what it does, in lines of help
-	heuristics bool   // it leaves out what rarely wins, see [Space.Heuristics]
+	about      string // its description, in lines of help
+	heuristics bool   // it leaves out plans that rarely win, see [Space.Heuristics]
 	begin      func(k *knowledge) strategy
-	narrow     func(s *Space) // fills in lists that are not given; nil: those of [Space]
+	narrow     func(s *Space) // fills in missing lists; nil: those of [Space]
 }
 
 // String is the method's name in tables and flags.
 func (m *Method) String() string { return m.name }
 
-// About says what the method does, in lines of help.
+// About describes the method in lines of help.
 func (m *Method) About() string { return m.about }

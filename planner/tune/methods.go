@@ -2,10 +2,10 @@ package tune
 
 import "fmt"
 
-// Methods lists the methods: [Searches], then models, and what learns.
+// Methods lists the methods: [Searches], then [Models] and [Learn].
 func Methods() []*Method { return append(Searches(), Models, Learn) }
 
-// Searches lists the methods that HAN compares (section III-C, figures 8 and 9).
+// Searches lists the methods in HAN's comparison (section III-C, figures 8 and 9).
 func Searches() []*Method { return []*Method{Exhaustive, ExhaustivePruned, Tasks, TasksPruned} }
 
 // ParseMethod finds a method by its name.

@@ -18,14 +18,14 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Part is a collective of some of a job's ranks, which are as a machine of their own.
+// Part is a collective of some of a job's ranks. They are as a machine of their own.
 type Part struct {
 	Ranks   []levels.Rank
 	Request tasks.Request
 	Plan    tasks.Plan
 }
 
-// Timed is what a part took.
+// Timed is the time of a part.
 type Timed struct {
 	Timing  measure.Timing
 	Refused bool // no submodule lowers the plan
@@ -55,8 +55,8 @@ func NewSimulatedParts(t *levels.Topology, m *machine.Machine, reg submodules.Re
 	return &SimulatedParts{topology: t, machine: m, registry: reg}
 }
 
-// Spent returns how long all measurements so far would have taken on the machine: those that are
-// made at one time as long as the longest of them.
+// Spent returns how long all measurements so far would have taken on the machine: those at
+// one time as long as the longest of them.
 func (s *SimulatedParts) Spent() time.Duration { return time.Duration(s.spent) }
 
 // Beside calls f with 0 to n-1, on several processors.
@@ -64,7 +64,7 @@ func (s *SimulatedParts) Beside(n int, f func(i int)) {
 	measure.NewSimulated(s.topology, s.machine, s.registry).Beside(n, f)
 }
 
-// Parts simulates each part by itself. Parts in different racks share nothing that a simulation has.
+// Parts simulates each part by itself. Parts in different racks share nothing in a simulation.
 func (s *SimulatedParts) Parts(ctx context.Context, all []Part, stop stats.Stop) ([]Timed, error) {
 	results, errs := make([]Timed, len(all)), make([]error, len(all))
 	s.Beside(len(all), func(i int) {
@@ -95,13 +95,13 @@ func (p *Part) measure(ctx context.Context, m Meter, stop stats.Stop) (Timed, er
 	return Timed{Timing: timing}, nil
 }
 
-// RankParts is a rank's end of a meter on a communicator. Each part has a communicator of its own,
-// which is kept: the next time it is there already.
+// RankParts is a rank's end of a meter on a communicator. Each part has a communicator of its own.
+// It stays for the next time.
 type RankParts struct {
 	comm   *planner.Comm
 	regime costs.Regime
-	made   map[string]bool      // parts that have communicators, by their ranks
-	own    map[string]*rankPart // those that this rank is in
+	made   map[string]bool      // parts with communicators, by their ranks
+	own    map[string]*rankPart // this rank's ends of parts
 }
 
 // rankPart is this rank's end of a part.
@@ -153,7 +153,7 @@ func (p *Part) key() string { return fmt.Sprint(p.Ranks) }
 // has reports whether a rank is of the part.
 func (p *Part) has(rank int) bool { return slices.Contains(p.Ranks, levels.Rank(rank)) }
 
-// split makes communicators for parts that have none.
+// split makes communicators for parts without one.
 func (r *RankParts) split(ctx context.Context, all []Part) error {
 	color, key, fresh := planner.NoColor, "", false
 	for i := range all {

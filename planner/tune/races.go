@@ -11,7 +11,7 @@ import (
 )
 
 // raceTurns is how often each plan of a race is measured, a part of the time each:
-// what disturbs the machine disturbs all.
+// a disturbance meets all of them.
 const raceTurns = 2
 
 // racePlans measures plans in turns.
@@ -40,7 +40,7 @@ func (p *knowledge) racePlans(ctx context.Context, m Meter, w *work) error {
 	return nil
 }
 
-// turnStop is a turn's part of what stops a measurement.
+// turnStop is a turn's part of the rule to stop a measurement.
 func turnStop(s stats.Stop) stats.Stop {
 	s = s.WithDefaults()
 	s.Least, s.Most, s.Budget = (s.Least+raceTurns-1)/raceTurns, (s.Most+raceTurns-1)/raceTurns, s.Budget/raceTurns

@@ -2,12 +2,12 @@ package tune
 
 import "fmt"
 
-// Reuse says how far the tasks that a search measured serve more than one plan's time.
+// Reuse says how far measured tasks serve more than one plan's time.
 type Reuse struct {
 	Tasks       int `json:"tasks"`       // different ones, each with some sizes of segments
 	Measured    int `json:"measured"`    // all sizes of these
-	Sizes       int `json:"sizes"`       // tasks that serve several sizes of message
-	Collectives int `json:"collectives"` // tasks that serve several collectives
+	Sizes       int `json:"sizes"`       // tasks in several sizes of message
+	Collectives int `json:"collectives"` // tasks in several collectives
 }
 
 // String says it in words.
@@ -17,7 +17,7 @@ func (r Reuse) String() string {
 		r.Tasks, float64(r.Measured)/float64(max(r.Tasks, 1)), part(r.Sizes), part(r.Collectives))
 }
 
-// Reuse says it of the tasks that the table has for the search. Methods that measure no
+// Reuse counts the tasks in the table for the search. Methods that measure no
 // tasks by themselves reuse none.
 func (s *Search) Reuse() (all Reuse) {
 	p, ok := s.strategy.(*predictor)

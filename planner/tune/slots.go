@@ -7,7 +7,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// Machine is a part of a job's ranks that is tuned for as a machine of its own: so many nodes, with
+// Machine is a part of a job's ranks, tuned for as a machine of its own: so many nodes, with
 // so many ranks each.
 type Machine struct {
 	Nodes, PerNode int
@@ -17,11 +17,11 @@ type Machine struct {
 // String is nodes and ranks a node: 3x2.
 func (m Machine) String() string { return fmt.Sprintf("%dx%d", m.Nodes, m.PerNode) }
 
-// Slots places machines on parts of a topology that are measured at one time. In a rack, the domain
-// just outside of nodes, there is one of them at most, so that none disturbs another.
+// Slots places machines on parts of a topology, to be measured at one time. In a rack, the domain just
+// outside of nodes, there is one of them at most: so none disturbs another.
 //
 // The algorithm is ACCLAiM's (section IV-D): each machine takes the next unused nodes in order, and
-// what is left of the racks that it touches counts as used.
+// the rest of its racks counts as used.
 type Slots struct {
 	whole *levels.Topology
 	nodes [][]levels.Rank             // ranks of each node; nodes of a rack follow each other
@@ -29,7 +29,7 @@ type Slots struct {
 	first map[string]*levels.Topology // machines on the first nodes
 }
 
-// NewSlots returns the places of a topology, on which nothing is measured.
+// NewSlots returns the free places of a topology.
 func NewSlots(t *levels.Topology) *Slots {
 	s := &Slots{whole: t, nodes: make([][]levels.Rank, t.Nodes()), used: make([]bool, t.Nodes()), first: map[string]*levels.Topology{}}
 	for r := range levels.Rank(t.Size()) {
@@ -38,11 +38,11 @@ func NewSlots(t *levels.Topology) *Slots {
 	return s
 }
 
-// Clear frees all nodes, for what is measured next.
+// Clear frees all nodes.
 func (s *Slots) Clear() { clear(s.used) }
 
 // Place returns the ranks for a machine; nil: it does not fit any more, or there is no such machine.
-// A place counts only if it is like the first nodes, on which the machine's plans are made.
+// A place counts only if it is like the first nodes: the machine's plans are made there.
 func (s *Slots) Place(m Machine) []levels.Rank {
 	like := s.first[m.String()]
 	if like == nil {
@@ -67,7 +67,7 @@ func (s *Slots) Place(m Machine) []levels.Rank {
 	return nil
 }
 
-// ranks returns those of a machine whose first node is given, in the order of ranks; nil: some are
+// ranks returns those of a machine from a first node on, in the order of ranks; nil: some are
 // used, or there are too few.
 func (s *Slots) ranks(first int, m Machine) (all []levels.Rank) {
 	for n := first; n < first+m.Nodes; n++ {

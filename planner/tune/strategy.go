@@ -8,22 +8,22 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// strategy is how a method goes about it. It reads what its [knowledge] has learned since
-// it was last asked. All ranks' strategies answer alike.
+// strategy chooses a method's measurements. It reads its [knowledge] each time it is asked.
+// All ranks' strategies answer alike.
 type strategy interface {
-	// next lists what to measure next; nothing is the end. What was tried is left out.
+	// next lists the next measurements; none: it is the end. Tried ones are left out.
 	next() []work
-	// estimate returns what a plan takes with request i, or is thought to take.
+	// estimate returns the time of a plan with request i, measured or predicted.
 	estimate(i int, p tasks.Plan) (table.Candidate, bool)
 }
 
-// fastest is a strategy that lists no more plans than matter.
+// fastest is a strategy with a list of only the best plans.
 type fastest interface {
 	fastestPlans(i int) []table.Candidate
 }
 
-// estimates returns what each configuration of request i takes, or is thought to, the
-// fastest first.
+// estimates returns the time of each configuration of request i, measured or predicted,
+// the fastest first.
 func estimates(k *knowledge, by strategy, i int) (all []table.Candidate) {
 	if f, ok := by.(fastest); ok && !k.requests[i].Differ() {
 		return f.fastestPlans(i)
@@ -43,14 +43,14 @@ func estimates(k *knowledge, by strategy, i int) (all []table.Candidate) {
 // byTime orders candidates, the fastest first.
 func byTime(a, b table.Candidate) int { return cmp.Compare(a.NS, b.NS) }
 
-// choosy is a strategy that doesn't know all requests.
+// choosy is a strategy for some requests only.
 type choosy interface {
-	// check returns an error if it knows none of them, before anything is measured.
+	// checkRequests returns an error if it knows none of them, before anything is measured.
 	checkRequests() error
 }
 
-// farsighted is a strategy that knows of other machines, too.
+// farsighted is a strategy with estimates for other machines, too.
 type farsighted interface {
-	// elsewhere lists entries for them. What has been measured there counts more.
+	// entriesElsewhere lists entries for them. Measurements there count more.
 	entriesElsewhere() []table.Entry
 }

@@ -1,7 +1,7 @@
 package tune
 
-// Tasks measures tasks by themselves and predicts all plans and sizes from that. Races tell
-// apart what predictions don't.
+// Tasks measures tasks by themselves and predicts all plans and sizes from them. Races tell
+// plans of about equal predictions apart.
 var Tasks = &Method{
 	name: "tasks",
 	about: `measures tasks by themselves, on some sizes of segments, and

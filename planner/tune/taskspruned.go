@@ -1,7 +1,7 @@
 package tune
 
-// TasksPruned is [Tasks] less what heuristics leave out. It believes what it has seen
-// sooner.
+// TasksPruned is [Tasks] with heuristics to leave plans out. It needs fewer measurements
+// to believe.
 var TasksPruned = &Method{
 	name: "tasks+heuristics", heuristics: true,
 	about: "both, and follows only what is near the best",

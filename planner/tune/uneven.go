@@ -2,7 +2,7 @@ package tune
 
 import "slices"
 
-// unevenBlocks lists each configuration of the requests whose blocks differ.
+// unevenBlocks lists each configuration of requests with blocks that differ.
 func (k *knowledge) unevenBlocks() (all []work) {
 	for i, r := range k.requests {
 		if r.Differ() {

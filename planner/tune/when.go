@@ -2,12 +2,12 @@ package tune
 
 import "fmt"
 
-// RaceWhen says for which requests the tasks methods run plans in turns.
+// RaceWhen chooses requests for races in the tasks methods: plans run in turns.
 type RaceWhen uint8
 
 // The zero value is RacesAuto.
 const (
-	RacesAuto  RaceWhen = iota // where predictions of plans overlap
+	RacesAuto  RaceWhen = iota // requests with overlapping predictions of plans
 	RacesNever                 // none: the table is predicted from tasks alone
 )
 
@@ -21,7 +21,7 @@ func (w RaceWhen) String() string {
 	return raceNames[w]
 }
 
-// ParseRaceWhen reads what [RaceWhen.String] prints.
+// ParseRaceWhen is the inverse of [RaceWhen.String].
 func ParseRaceWhen(s string) (RaceWhen, error) {
 	for w, name := range raceNames {
 		if name == s {

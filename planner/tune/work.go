@@ -11,14 +11,14 @@ import (
 type work struct {
 	request tasks.Request
 	plan    tasks.Plan
-	rivals  []tasks.Plan // that take turns with plan
-	part    string       // of the plan, which alone is measured; empty: all of it
+	rivals  []tasks.Plan // in turns with plan
+	part    string       // the measured part of the plan; empty: all of it
 	kind    string
 	usual   bool                                              // the built-in rule's plan needs it: it comes first
-	group   string                                            // work of the same one that is listed one after the other stays together; empty: it stays alone
-	run     func(ctx context.Context, m Meter, w *work) error // measures, and notes what comes out; nil: beside does
+	group   string                                            // neighbours in a list with the same group stay together; empty: it stays alone
+	run     func(ctx context.Context, m Meter, w *work) error // measures, and notes the outcome; nil: beside does
 
-	// beside measures, also beside other work where a meter can do that. The function returned notes the
+	// beside measures, also beside other work if a meter can do so. The function returned notes the
 	// outcome.
 	beside func(ctx context.Context, m Meter, w *work) (note func(), err error)
 }
