@@ -7,12 +7,12 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Catalogue lists a submodule's algorithms with what lowers tasks by them, functions of
-// type F.
+// Catalogue lists a submodule's algorithms, each with the functions of type F to lower tasks by
+// it.
 type Catalogue[F any] []Entry[F]
 
-// Entry is an algorithm with a function for each operation that it does. [Catalogue.Algorithms]
-// fills in its Ops.
+// Entry is an algorithm with a function for each of its operations. [Catalogue.Algorithms] fills
+// in its Ops.
 type Entry[F any] struct {
 	Algorithm
 	Lower map[tasks.Collective]F

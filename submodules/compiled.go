@@ -8,14 +8,14 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Compiled is a request compiled for one rank: what a run needs beside the buffers.
+// Compiled is a request compiled for one rank: all that a run needs, except the buffers.
 type Compiled struct {
 	// Whole runs Passes times, each Stride bytes further into the buffers; then
 	// Rest runs once, if it is not nil. Programs are those of this rank.
 	Whole, Rest *Program
 	Passes      int64
 	Stride      int64
-	// Digest is equal on ranks that agree on request, plan and topology, see [Digest].
+	// Digest is equal on ranks with the same request, plan and topology, see [Digest].
 	Digest uint32
 }
 
@@ -36,8 +36,8 @@ func CompileRequest(r tasks.Request, t *levels.Topology, p tasks.Plan, rank leve
 	return c, err
 }
 
-// Digest returns a number that tells calls apart: by what they are for, and by request,
-// plan and topology. Ranks compare it with the first message of a run.
+// Digest returns a number to tell calls apart by: it depends on their purpose, request, plan and
+// topology. Ranks compare it with the first message of a run.
 func Digest(purpose string, r tasks.Request, t *levels.Topology, p tasks.Plan) uint32 {
 	operation := ""
 	if r.Reduces() {

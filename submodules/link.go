@@ -5,7 +5,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// Link says with which rank a step speaks, -1 for none, and by which of the edges between
+// Link returns the rank that a step speaks with, -1 for none, and the number of the edge between
 // the two. outgoing is of the end that speaks. With [Program.Describe] and [Program.Next] it
 // makes a program a trace.Linked.
 func (p *Program) Link(step int32) (peer levels.Rank, edge int32, outgoing bool) {
@@ -16,7 +16,7 @@ func (p *Program) Link(step int32) (peer levels.Rank, edge int32, outgoing bool)
 	return p.Peers[s.Peer].Rank, s.Edge, s.Kind.Outgoing()
 }
 
-// Next lists the steps that wait for one's end.
+// Next lists the successors of a step.
 func (p *Program) Next(step int32) []int32 {
 	var all []int32
 	for _, id := range p.Succ(dag.ID(step)) {

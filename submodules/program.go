@@ -20,7 +20,7 @@ type Program struct {
 	Peers   []Peer
 	Scratch int64 // bytes of private scratch
 	Slots   int64 // bytes of slots in the node's shared memory
-	Backup  int64 // bytes of shared memory for what its peers can't read where it lies
+	Backup  int64 // bytes of shared memory for data that its peers can't read in place
 	steps   []Step
 	peerOf  []int32 // by rank, index into Peers or -1
 }
@@ -51,8 +51,8 @@ func (p *Program) Label(s *Step) string {
 	return StepLabel(p.Task(s).String(), s.Kind, p.Rank, peer, s.Len())
 }
 
-// StepLabel returns the label of a step: its task, what it does, the rank and the peer,
-// if it has one, and the bytes.
+// StepLabel returns the label of a step: its task, its kind, the rank and the peer, if it has
+// one, and the bytes.
 func StepLabel(task string, k StepKind, rank, peer levels.Rank, bytes int64) string {
 	me := fmt.Sprintf("r%d", rank)
 	from, to := fmt.Sprintf("r%d", peer), me

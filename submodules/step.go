@@ -18,10 +18,10 @@ const (
 	RecvStep            // from the peer's matching send into Dst
 	CopyStep            // A into Dst
 	ReduceStep          // Dst = A ⊕ B
-	ShareStep           // make A readable for the node: nothing if it is where it lies, else A into Dst
+	ShareStep           // make A readable for the node: nothing if it is readable in place, else A into Dst
 	NotifyStep          // tell the peer's matching await, and expose A to it if set
 	AwaitStep           // until the peer's matching notify
-	JoinStep            // nothing: where many steps end before many begin
+	JoinStep            // nothing: many steps end here before many begin
 	maxStep
 )
 
@@ -45,9 +45,8 @@ func (k StepKind) Outgoing() bool { return k == SendStep || k == NotifyStep }
 // Incoming reports whether a step of this kind waits for its peer.
 func (k StepKind) Incoming() bool { return k == RecvStep || k == AwaitStep }
 
-// Step is one primitive of one rank. A step that speaks and the one that hears
-// it have the same edge number: the place among all messages from the one rank
-// to the other in this program.
+// Step is one primitive of one rank. A step that speaks and the one that hears it have the same
+// edge number: the place among all messages from the one rank to the other in this program.
 type Step struct {
 	Kind StepKind
 	Task dag.ID // in the rank's task graph
@@ -65,8 +64,8 @@ func (s *Step) Len() int64 {
 	return s.A.Len
 }
 
-// Peer is what a program knows of a rank it talks to. Edges count the messages
-// of each direction from 0.
+// Peer is one of the ranks that a program talks to. Edges count the messages of each direction
+// from 0.
 type Peer struct {
 	Rank levels.Rank
 	Out  []dag.ID // by edge: this rank's sends and notifies

@@ -29,7 +29,7 @@ func (p *Program) String() string {
 	return b.String()
 }
 
-// operands is what a step reads and writes.
+// operands is the memory that a step reads and writes.
 func (s *Step) operands() string {
 	switch s.Kind {
 	case SendStep:

@@ -7,10 +7,9 @@ import (
 	"github.com/tierflow/tierflow/submodules/trees"
 )
 
-// inOrderReduce combines along a tree over the ranks as they are numbered, whoever
-// leads; the rank at its top sends the result to the leader. The binomial tree is the
-// one that [tasks.Split] describes: the left side of each node combines a power of
-// two of ranks.
+// inOrderReduce combines along a tree over the ranks as they are numbered, under any leader. The
+// rank at its top sends the result to the leader. The binomial tree is that of [tasks.Split]:
+// the left side of each node combines a power of two of ranks.
 //
 //	      4 ─ result → leader          0 ─┬─ 1          ((0 1) (2 3)) ((4 5) 6)
 //	  ┌───┴───┐                           ├─ 2 ── 3
@@ -36,8 +35,8 @@ func inOrderReduce(shape trees.Shape, topOf func(n int) int) lowering {
 	}
 }
 
-// inOrderBcast goes down the binary tree. A leader who isn't at its top feeds the
-// top and, as it has the data already, its own subtree; nobody feeds the leader.
+// inOrderBcast goes down the binary tree. A leader elsewhere than at its top feeds the top and,
+// as it has the data already, its own subtree; nobody feeds the leader.
 func inOrderBcast(e *submodules.Emitter, c *submodules.Call) {
 	at := seatsFrom(0, c)
 	place := trees.InOrder(at.me, at.n)

@@ -42,8 +42,8 @@ func halves(c *submodules.Call) (first, second *submodules.Call) {
 	return &a, &b
 }
 
-// splitRoot feeds both sides, and the last place on the left if it has no
-// partner. What one rank gets comes in the order first, second.
+// splitRoot feeds both sides, and the last place on the left if it has no partner. A rank on
+// both ways gets the first half before the second.
 func splitRoot(e *submodules.Emitter, at seats, first, second *submodules.Call) {
 	onLeft, onRight := neighbours{parent: nobody}, neighbours{parent: nobody}
 	if at.n > 1 {
@@ -60,8 +60,8 @@ func splitRoot(e *submodules.Emitter, at seats, first, second *submodules.Call) 
 	bcast(e, second, onRight)
 }
 
-// splitMember passes its side's half on to its children and to its partner, from
-// whom it gets the other half. Partner 0, the root, needs nothing.
+// splitMember passes its side's half on to its children and to its partner, and gets the other
+// half from this partner. Partner 0, the root, needs nothing.
 func splitMember(e *submodules.Emitter, at seats, mine, other *submodules.Call, partner int) {
 	place := trees.Binary(at.me, at.n)
 	near := at.neighbours(place.Parent, place.LargestFirst())

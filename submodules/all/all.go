@@ -1,5 +1,5 @@
-// Package all lists the submodules that come with tierflow. A new one is added here;
-// nothing registers itself.
+// Package all lists tierflow's own submodules. A new one is added here; nothing registers
+// itself.
 package all
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/tierflow/tierflow/submodules/solo"
 )
 
-// Submodules is the catalogue, in the order in which it is printed.
+// Submodules is the catalogue, in the order of printing.
 func Submodules() submodules.Registry {
 	return submodules.Registry{adapt.Adapt{}, nbc.NBC{}, circulant.Circulant{}, sm.SM{}, solo.Solo{}}
 }

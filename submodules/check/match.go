@@ -55,7 +55,7 @@ func (w *world) matchPair(a int, to submodules.Peer) error {
 		return fmt.Errorf("%s: rank %d never says it", w.label(in[len(to.Out)]), a)
 	}
 	for _, id := range to.In {
-		// A rank that hears but is never spoken to has no Out on the other side.
+		// A rank that only hears has no Out on the other side.
 		if w.progs[b].PeerIndex(levels.Rank(a)) < 0 {
 			return fmt.Errorf("%s: rank %d never says it", w.label(w.first[a]+int(id)), b)
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// mostAtOnce bounds the ranks that a rank exchanges with in one round of a linear alltoall:
-// MPICH's MPIR_CVAR_ALLTOALL_THROTTLE.
+// mostAtOnce bounds a rank's partners in one round of a linear alltoall: MPICH's
+// MPIR_CVAR_ALLTOALL_THROTTLE.
 const mostAtOnce = 32
 
 // linearAlltoall: all exchange with all in one round, or in several of 32 partners.
@@ -16,9 +16,9 @@ func linearAlltoall(r *rounds, c *submodules.Call) { exchangeInRounds(r, c, most
 // pairwiseAlltoall: in each round a rank exchanges with one other.
 func pairwiseAlltoall(r *rounds, c *submodules.Call) { exchangeInRounds(r, c, 1) }
 
-// exchangeInRounds has each rank exchange with so many others in a round, in the order of
-// a tournament. What can't be received where it belongs is copied there in a round of its
-// own. Its memory serves again from then on.
+// exchangeInRounds has each rank exchange with so many others in a round, in the order of a
+// tournament. Data received elsewhere than in its place is copied there in a round of its own.
+// The memory serves again from then on.
 func exchangeInRounds(r *rounds, c *submodules.Call, most int) {
 	r.open = append(r.open, c.KeepOwn(r.e, r.gate)...)
 	n := len(c.Group.Ranks)

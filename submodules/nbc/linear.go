@@ -19,8 +19,8 @@ func linearBcast(r *rounds, c *submodules.Call) {
 	}
 }
 
-// linearReduce: the leader takes the ranks above it upwards, then those below it
-// downwards, and combines each on its side: that is rank order under any leader.
+// linearReduce: the leader takes the ranks above it upwards, then those below it downwards, and
+// combines each on its side: the order of ranks under any leader.
 func linearReduce(r *rounds, c *submodules.Call) {
 	if c.Me != c.Group.Leader {
 		r.send(c.Group.Lead(), c.Src)
@@ -33,9 +33,9 @@ func linearReduce(r *rounds, c *submodules.Call) {
 	collect(r, c, from)
 }
 
-// collect combines this rank's data with that of others, one after the other;
-// those of lower ranks come in on the left. It returns where the result is. Two
-// buffers let one arrive while the other is used.
+// collect combines this rank's data with other ranks', one after the other; lower ranks' data
+// comes in on the left. It returns the place of the result. Two buffers let one arrive while the
+// other is used.
 //
 //	round 0   recv 0
 //	round 1   recv 1  reduce 0

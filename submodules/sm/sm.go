@@ -24,12 +24,12 @@ var _ submodules.Submodule = SM{}
 // Name is the word in plans.
 func (SM) Name() string { return submodules.SM }
 
-// Doc says what it is.
+// Doc describes it.
 func (SM) Doc() string {
 	return "slots and rings in the node's shared memory, copy in and copy out (HAN, III)"
 }
 
-// Reach says that all ranks must share memory.
+// Reach is ranks with shared memory.
 func (SM) Reach() submodules.Reach { return submodules.SharedNode }
 
 // algorithms are the catalogue.

@@ -1,9 +1,9 @@
-// Package solo lowers tasks to one-sided single copies: a rank lets its data be read
-// in place, and each rank that needs it reads it, once. It is HAN's SOLO submodule
-// (HAN, section III), best for large segments.
+// Package solo lowers tasks to one-sided single copies: a rank lets its data be read in place,
+// and each rank in need of it reads it, once. It is HAN's SOLO submodule (HAN, section III),
+// best for large segments.
 //
-// Shared memory is read in place. Other memory of another process is copied by the
-// kernel; where that is forbidden, it passes through a slot. It emits steps only.
+// Shared memory is read in place. Other memory of another process is copied by the kernel; if
+// that is forbidden, it passes through a slot. It emits steps only.
 package solo
 
 import (
@@ -22,10 +22,10 @@ var _ submodules.Submodule = Solo{}
 // Name is the word in plans.
 func (Solo) Name() string { return submodules.Solo }
 
-// Doc says what it is.
+// Doc describes it.
 func (Solo) Doc() string { return "one-sided single copy, reduce on read (HAN, III)" }
 
-// Reach says that all ranks must share memory.
+// Reach is ranks with shared memory.
 func (Solo) Reach() submodules.Reach { return submodules.SharedNode }
 
 // algorithms are the catalogue.

@@ -13,7 +13,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Run tests that s does what it declares, as subtests algorithm/operation.
+// Run tests s against its declarations, as subtests algorithm/operation.
 func Run(t *testing.T, s submodules.Submodule) {
 	t.Helper()
 	report := func(name string, check func() error) {
@@ -72,8 +72,8 @@ func declares(s submodules.Submodule) error {
 	return errors.Join(errs...)
 }
 
-// refuses checks that an algorithm returns an error for each operation it doesn't
-// declare, also to a caller who didn't ask before.
+// refuses checks that an algorithm returns an error for each other operation than its own, even
+// to a caller who didn't ask before.
 func refuses(s submodules.Submodule) error {
 	var errs []error
 	for _, a := range s.Algorithms() {

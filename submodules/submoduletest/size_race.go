@@ -2,6 +2,6 @@
 
 package submoduletest
 
-// maxGroup is small with the race detector, which slows the suite down and has
-// nothing to find in code of one goroutine.
+// maxGroup is small with the race detector: it slows the suite down and has nothing to find in
+// code of one goroutine.
 const maxGroup = 4

@@ -3,14 +3,14 @@ package trees
 // Rounds returns in how many rounds n places can meet each other place once, one a round.
 func Rounds(n int) int { return n - 1 + n%2 }
 
-// Partner returns whom a place meets in a round, -1 if it rests: with an odd number one
-// place rests in every round. Whoever is a place's partner has that place as its own.
+// Partner returns the place that a place meets in a round, -1 if it rests: of an odd number one
+// place rests in every round. The partner's partner is the place itself.
 //
 // Places are blocks of equal size, an odd number or twice one; their number is a power of two.
 // In the first rounds block b meets block b xor 1, in as many rounds as a block has places, then
 // b xor 2, and so on. So every block meets the others alike, and so does every node of whole
-// blocks. Last, the places of a block meet each other. Where blocks meet, and inside a
-// block, it is the circle of a tournament: in round k meet those whose places add up to k.
+// blocks. Last, the places of a block meet each other. Between two blocks, and inside a block,
+// it is the circle of a tournament: in round k two places meet if they add up to k.
 //
 //	n = 4     round 0   0 2   1 3
 //	          round 1   0 3   1 2

@@ -1,15 +1,13 @@
-// Package trees is the shapes that messages travel along: index arithmetic on n
-// places, one place at a time. It knows no ranks, messages or steps; its user gives
-// each place a rank.
+// Package trees is the shapes that messages travel along: index arithmetic on n places, one
+// place at a time. It knows no ranks, messages or steps; its user gives each place a rank.
 //
 //	at := trees.Binomial(v, n) // for v of 0…n−1
 //	if at.Parent >= 0 { receive from at.Parent }
 //	for _, child := range at.Children { send to child }
 //
-// In all trees except [InOrder] place 0 is the root. The tree below each child is a
-// stretch of places, right behind those of the parent and of the children before. So
-// a place that combines its own data with the children's, one after the other, keeps
-// the order of places.
+// In all trees except [InOrder] place 0 is the root. The tree below each child is a stretch of
+// places, right behind those of the parent and of the children before. So a place that combines
+// its own data with the children's, one after the other, keeps the order of places.
 package trees
 
 import "slices"
@@ -21,8 +19,8 @@ type Place struct {
 	End      int   // the place after the last one of this place's tree
 }
 
-// LargestFirst are the children in the order in which they should be served:
-// the one with most places below it has the longest way to go.
+// LargestFirst are the children in the order of service: the one with most places below it has
+// the longest way to go.
 func (p Place) LargestFirst() []int {
 	size := func(child int) int {
 		for _, next := range p.Children {
@@ -40,9 +38,9 @@ func (p Place) LargestFirst() []int {
 // Shape finds place v in a tree of n.
 type Shape func(v, n int) Place
 
-// spread divides what is below a place into as many equal runs as it may have
-// children, one child leading each: top of them below the root, fan elsewhere.
-// Larger runs come first. It goes down from the root, in O(depth).
+// spread divides the places below a place into as many equal runs as it may have children, one
+// child leading each: top of them below the root, fan elsewhere. Larger runs come first. It goes
+// down from the root, in O(depth).
 func spread(v, n, top, fan int) Place {
 	parent, at, size, most := -1, 0, n, top
 	for v != at {
@@ -66,7 +64,7 @@ func spread(v, n, top, fan int) Place {
 	return Place{parent, heads(v, size, most), v + size}
 }
 
-// heads are the children of v, whose tree has size places.
+// heads are the children of v in its tree of size places.
 func heads(v, size, most int) []int {
 	runs := min(most, size-1)
 	if runs <= 0 {

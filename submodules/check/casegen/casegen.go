@@ -1,7 +1,7 @@
-// Package casegen draws random cases for property tests and for tierflow verify: a
-// layout, a request and a plan that the catalogue supports. The same cases are
-// checked symbolically and run for real. It has no generator of its own: numbers come
-// from the caller, so a seed or a shrinking library decides.
+// Package casegen draws random cases for property tests and for tierflow verify: a layout, a
+// request and a plan within the catalogue. The same cases are checked symbolically and run for
+// real. It has no generator of its own: numbers come from the caller, so a seed or a shrinking
+// library decides.
 package casegen
 
 import (
@@ -89,7 +89,7 @@ func (o Options) topology(s Source) *levels.Topology {
 	return t
 }
 
-// concat is an operation that shows every change of order.
+// concat is an operation to show every change of order.
 var concat = tasks.UserOp("first", false, func(a, _ int32) int32 { return a })
 
 func (o Options) request(s Source, size int) tasks.Request {
@@ -126,8 +126,8 @@ func (o Options) request(s Source, size int) tasks.Request {
 	return r
 }
 
-// plan draws parameters, and for every kind of task an algorithm that does it; a
-// registry that has none leaves the kind without a choice.
+// plan draws parameters, and for every kind of task an algorithm for it; a registry without any
+// leaves the kind without a choice.
 func (o Options) plan(s Source, r tasks.Request, t *levels.Topology) tasks.Plan {
 	p := tasks.Plan{Shape: pick(s, tasks.ShapesOf(r.Coll)...), Window: 1 + s.IntN(5)}
 	bytes := int(max(1, r.Bytes()))
@@ -153,8 +153,8 @@ func (o Options) plan(s Source, r tasks.Request, t *levels.Topology) tasks.Plan 
 // mostNumber bounds the numbers of algorithms: groups are hardly larger.
 const mostNumber = 9
 
-// choices lists who does an operation inside nodes or between them, each with
-// and without an inner segment, and with a number if it takes one.
+// choices lists the algorithms for an operation inside nodes or between them, each with and
+// without an inner segment, and with a number if it takes one.
 func (o Options) choices(s Source, op tasks.Collective, inside bool, p tasks.Plan) (can []tasks.Choice) {
 	for _, sub := range o.Registry {
 		if sub.Reach() == submodules.SharedNode && !inside {
