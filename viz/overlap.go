@@ -7,10 +7,10 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// Overlap measures how much two levels work at the same time on one rank: for
-// how long a step of each was in progress, and for how long steps of both were.
-// What several steps of a level do at once counts once. Waiting for a peer is
-// progress; to leave it out, pass only the events of other kinds of steps.
+// Overlap measures how much two levels work at the same time on one rank: for how long a step of
+// each was in progress, and for how long steps of both were. Simultaneous steps of a level count
+// once. Waiting for a peer is progress; to leave it out, pass only the events of other kinds of
+// steps.
 func Overlap(events []trace.Event, rank levels.Rank, levelA, levelB byte) (both, a, b time.Duration) {
 	var busyA, busyB []interval
 	for _, t := range tracks(events) {

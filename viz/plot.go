@@ -20,7 +20,7 @@ type Plot struct {
 	LogY        bool // values of 0 and less are left out
 	Style       Style
 	Names       []string // along the horizontal axis; nil: numbers from First
-	First       int      // number of the first value, where there are no names
+	First       int      // number of the first value if there are no names
 	Step        int      // from there to the next number; 0: 1
 	Series      []Series
 }
@@ -38,7 +38,7 @@ const (
 	Bars
 )
 
-// Series is the values of one kind; NaN where there is none.
+// Series is the values of one kind; NaN is none.
 type Series struct {
 	Name   string
 	Values []float64
@@ -61,7 +61,7 @@ var plotColors = []color.RGBA{
 	{90, 50, 150, 255},
 }
 
-// plotShapes tell series apart where their marks lie on each other.
+// plotShapes tell series apart if their marks lie on each other.
 var plotShapes = []draw.GlyphDrawer{
 	draw.RingGlyph{}, draw.CrossGlyph{}, draw.SquareGlyph{}, draw.PlusGlyph{}, draw.TriangleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{},
 }
@@ -71,7 +71,7 @@ func (p Plot) SVG() ([]byte, error) {
 	return Panels{Plots: []Plot{p}}.SVG()
 }
 
-// points are the values of a series that can be drawn, with their whiskers.
+// points are the drawable values of a series, with their whiskers.
 type points struct {
 	plotter.XYs
 	plotter.YErrors // as distances from the values
@@ -81,7 +81,7 @@ type points struct {
 // the distance of names.
 const whiskerShift = 0.12
 
-// pointsOf returns what can be drawn of series i.
+// pointsOf returns the drawable values of series i.
 func (p Plot) pointsOf(i int) (all points) {
 	s := p.Series[i]
 	first, step := 1, 1 // of names
