@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return err
 }
 
-// times are what a run took, of the slowest rank.
+// times are those of a run, on the slowest rank.
 type times struct {
 	vertices, ranks int
 	total, bcasts   time.Duration
@@ -115,7 +115,7 @@ func rows(n, ranks, rank int) (first, end int) { return n * rank / ranks, n * (r
 // unreached is no path.
 const unreached = 1 << 29
 
-// weights returns rows of a graph that is the same on all ranks: about a quarter of all edges.
+// weights returns rows of a graph, the same on all ranks: about a quarter of all edges.
 func weights(n, first, end int) [][]int32 {
 	all := make([][]int32, end-first)
 	for i := range all {
@@ -136,7 +136,7 @@ func weights(n, first, end int) [][]int32 {
 	return all
 }
 
-// relax lets paths go by vertex k, whose row is given.
+// relax lets paths go by vertex k; its row is given.
 func relax(mine [][]int32, row []int32, k int) {
 	for _, r := range mine {
 		by := r[k]

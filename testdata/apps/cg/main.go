@@ -100,7 +100,7 @@ func (alone) halo(context.Context, []float64, int) (func() error, error) {
 	return func() error { return nil }, nil
 }
 
-// enough is the residual at which the steps end, beside the first one.
+// enough is the residual, relative to the first one, that ends the steps.
 const enough = 1e-10
 
 // solve returns the residual after each step.

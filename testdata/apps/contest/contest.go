@@ -11,15 +11,15 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Way is one of them.
+// Way is one way to do the same thing.
 type Way struct {
 	Name string
 	Do   func(ctx context.Context) error
 	Took []float64 // in each turn, ms of the slowest rank
 }
 
-// Run takes all ways in turns. Each is the first one in some of them. A turn more, before those that
-// count, warms up.
+// Run takes all ways in turns. Each way begins some of the turns. One more turn, before
+// the counted ones, warms up.
 func Run(ctx context.Context, c *planner.Comm, turns int, ways []*Way) error {
 	for turn := range turns + 1 {
 		for k := range ways {
@@ -31,7 +31,7 @@ func Run(ctx context.Context, c *planner.Comm, turns int, ways []*Way) error {
 	return nil
 }
 
-// Take does it once, on all ranks at the same time, and keeps what it took if that counts.
+// Take does it once, on all ranks at the same time, and keeps its time if the turn counts.
 func (w *Way) Take(ctx context.Context, c *planner.Comm, counts bool) error {
 	if err := planner.BarrierNow(ctx, c); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (w *Way) Take(ctx context.Context, c *planner.Comm, counts bool) error {
 	return err
 }
 
-// Against says, as key=value, the median of a way and of its ratio to another one in each turn, with
+// Against returns, as key=value, the median of a way and of its ratio to another one in each turn, with
 // quartiles.
 func (w *Way) Against(other *Way) string {
 	ratios := make([]float64, len(w.Took))

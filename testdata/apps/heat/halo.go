@@ -6,9 +6,9 @@ import (
 	"github.com/tierflow/tierflow/planner"
 )
 
-// halo is what a block gives its neighbours and gets from them.
+// halo is the cells at the sides of a block, and those of its neighbours beside them.
 type halo struct {
-	sides     []int // that have a neighbour
+	sides     []int // those with a neighbour
 	peers     []int
 	send, get [][]float64
 }

@@ -62,16 +62,16 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return err
 }
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	points, clusters, steps int
 	exact                   bool
 }
 
-// result is what all ranks find.
+// result is the same on all ranks.
 type result struct {
 	centres []float64 // dims of each
-	inertia float64   // mean square of what points are away from their centres
+	inertia float64   // mean square of the distances of points from their centres
 	took    time.Duration
 }
 

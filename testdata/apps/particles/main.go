@@ -79,7 +79,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return report(ctx, comm, s, out)
 }
 
-// report runs the simulation, and prints and draws what rank 0 says of it.
+// report runs the simulation, and prints and draws its times on rank 0.
 func report(ctx context.Context, c *planner.Comm, s settings, out io.Writer) error {
 	ms, tuner, err := simulate(ctx, c, s)
 	if err != nil || c.Rank() != 0 {
@@ -103,7 +103,7 @@ const rules = "$small = 0\nalltoallv: shape=flat,eager=$small,ia=adapt/pairwise\
 // thresholds are tried beside the first one.
 var thresholds = []int64{0, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}
 
-// simulate runs the steps, checks what comes of them, and returns what they took on the slowest rank.
+// simulate runs the steps, checks the particles, and returns the times of the slowest rank.
 func simulate(ctx context.Context, c *planner.Comm, s settings) (ms []float64, tuner *planner.Tuner, err error) {
 	if err := c.Set(ctx, "small", s.small); err != nil {
 		return nil, nil, err

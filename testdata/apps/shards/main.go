@@ -1,5 +1,5 @@
-// Command shards compares what keeping a model in parts costs: what is sent in a training step, and how
-// much memory a rank takes. Nothing is computed.
+// Command shards compares the costs of keeping a model in parts: the messages of a training step, and
+// the memory of a rank. Nothing is computed.
 //
 //	tierflow run -n 4 -- shards -turns 9             times of ddp, zero1, zero2 and zero3 in turns
 //	tierflow run -n 4 -- shards -turns 3 -mode zero3 its peak memory, too, beside the table's
@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// modes are all of them, the first of which others are compared with.
+// modes are all of them. Others are compared with the first one.
 var modes = []string{"ddp", "zero1", "zero2", "zero3"}
 
 func run(ctx context.Context, args []string, out io.Writer) error {

@@ -1,4 +1,4 @@
-// Command survive trains on, whichever of its processes are killed. The launcher starts others in their place:
+// Command survive goes on training when any of its processes are killed. The launcher starts others in their place:
 //
 //	tierflow run -n 8 --min 2 --max-restarts 20 -- survive
 package main

@@ -10,7 +10,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// newKeeper returns who keeps weights and gradients in the mode that is asked for.
+// newKeeper returns the keeper of weights and gradients in a mode.
 func newKeeper(c *planner.Comm, s settings, net *network) (keeper, error) {
 	switch {
 	case s.mode != "ddp":
@@ -22,7 +22,7 @@ func newKeeper(c *planner.Comm, s settings, net *network) (keeper, error) {
 	}
 }
 
-// replicas are weights of which every rank has all.
+// replicas are weights in whole on every rank.
 type replicas struct {
 	net  *network
 	adam [units]adam

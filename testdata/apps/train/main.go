@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	mode, sum    string
 	micro, steps int
@@ -136,7 +136,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// options force ordered sums where they are asked for.
+// options force ordered sums if they are asked for.
 func (s settings) options() *planner.Options {
 	return &planner.Options{Deterministic: s.sum == "tree"}
 }
@@ -154,7 +154,7 @@ func launch(ctx context.Context, ranks int, args []string) error {
 	return cmd.Run()
 }
 
-// result is what rank 0 knows at the end.
+// result is rank 0's findings at the end.
 type result struct {
 	losses []float64 // bits a byte, of each step
 	unseen float64   // bits a byte of text that was held out

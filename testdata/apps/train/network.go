@@ -36,7 +36,7 @@ type network struct {
 	did             []work // since the beginning of the step
 }
 
-// work is what was computed of a unit, and when.
+// work is a computation for a unit, and its time.
 type work struct {
 	kind, unit int
 	begin, end time.Time
@@ -51,7 +51,7 @@ const (
 	kinds
 )
 
-// note notes work that ends now.
+// note adds work ending now.
 func (n *network) note(kind, unit int, begin time.Time) {
 	n.did = append(n.did, work{kind, unit, begin, time.Now()})
 }
@@ -90,16 +90,16 @@ func layer(data []float32, n, cols int) (m blas32.General, bias []float32) {
 	return rows(n, cols, data), data[n*cols:]
 }
 
-// keeper keeps weights and gradients, and knows which ranks have what of them.
+// keeper keeps weights and gradients, in whole or in parts by rank.
 type keeper interface {
 	// weights are those of a unit, until the next call of done.
 	weights(ctx context.Context, u int) ([]float32, error)
 	// done lets the weights of a unit go.
 	done(u int)
-	// grad is where the gradient of a micro-batch goes, of those of this rank. It is added to
-	// what is there, or takes its place.
+	// grad returns the place for the gradient of one of this rank's micro-batches, and whether
+	// it is added to the one there or replaces it.
 	grad(micro, u int) (to []float32, adds bool)
-	// ready says that the gradient of a unit is written, of all of this rank's micro-batches.
+	// ready says: the gradient of a unit is written, of all of this rank's micro-batches.
 	ready(ctx context.Context, u int) error
 	// update sums gradients and takes a step down. This rank had so many micro-batches.
 	update(ctx context.Context, step, micros int) error
@@ -107,7 +107,7 @@ type keeper interface {
 }
 
 // learn computes the loss of a micro-batch, bits a byte, and gradients of the mean over the batch.
-// Without a batch it takes part in what ranks do together.
+// Without a batch it only takes part in collectives.
 func (n *network) learn(ctx context.Context, k keeper, b *batch, micro int, last bool) (loss float64, err error) {
 	if micro == 0 {
 		n.did = n.did[:0]
@@ -157,7 +157,7 @@ func (n *network) learn(ctx context.Context, k keeper, b *batch, micro int, last
 	return loss, nil
 }
 
-// loss is that of a batch, without gradients.
+// loss returns the loss of a batch, without gradients.
 func (n *network) loss(b *batch) float64 {
 	for u := range units {
 		n.forward(u, b)
@@ -165,7 +165,7 @@ func (n *network) loss(b *batch) float64 {
 	return n.compare(b)
 }
 
-// forward computes what a unit puts out.
+// forward computes the outputs of a unit.
 func (n *network) forward(u int, b *batch) {
 	switch u {
 	case embed:
@@ -233,7 +233,7 @@ func (n *network) gradient(u int, b *batch, grad []float32) {
 	}
 }
 
-// slopes computes the slopes of what a unit takes from the unit before.
+// slopes computes the slopes of a unit's inputs from the unit before.
 func (n *network) slopes(u int) {
 	switch u {
 	case output:

@@ -13,7 +13,7 @@ import (
 	"github.com/tierflow/tierflow/viz"
 )
 
-// unitNames and kindNames are what pictures and files call them.
+// unitNames and kindNames are the names in pictures and files.
 var (
 	unitNames = [units]string{"embed", "hidden", "output"}
 	kindNames = [kinds]string{"forward", "gradient", "slopes", "descent"}
@@ -39,7 +39,7 @@ func (l *callLog) note(e trace.Event) {
 	l.mu.Unlock()
 }
 
-// between are the calls that began and ended then.
+// between returns the calls begun and ended in this time.
 func (l *callLog) between(begin, end time.Time) (all []trace.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +67,7 @@ func drawStep(s settings, calls *callLog, turns []turn) error {
 	return os.WriteFile(s.picture, svg, 0o644)
 }
 
-// computed is a row with what was computed in a part.
+// computed returns a row with the computations of a part.
 func (t *turn) computed(name string, part int) viz.GanttRow {
 	row := viz.GanttRow{Name: name}
 	for _, w := range t.did[part] {
@@ -76,7 +76,7 @@ func (t *turn) computed(name string, part int) viz.GanttRow {
 	return row
 }
 
-// called is a row with the buckets of a part. Where several are on their way a bar begins at the end
+// called returns a row with the buckets of a part. If several are on their way a bar begins at the end
 // of the bucket before.
 func (t *turn) called(name string, calls *callLog, part int) viz.GanttRow {
 	row, before := viz.GanttRow{Name: name}, time.Duration(0)

@@ -71,7 +71,7 @@ func add(ctx context.Context, c *planner.Comm, op tasks.Op) error {
 
 var errDisk = errors.New("the disk is full")
 
-// ways are what ranks do; wrong is true on rank 1.
+// ways are run by all ranks; wrong is true on rank 1.
 var ways = map[string]func(ctx context.Context, c *planner.Comm, wrong bool) error{
 	// A rank ends.
 	"panic":  alone(func() error { panic("boom") }),
@@ -160,14 +160,14 @@ var ways = map[string]func(ctx context.Context, c *planner.Comm, wrong bool) err
 		return errors.Join(err, pending.Wait())
 	},
 
-	// An operation that may not do what it does.
+	// An operation doing forbidden things.
 	"op-panic": func(ctx context.Context, c *planner.Comm, wrong bool) error {
 		return add(ctx, c, spoilt(wrong, func() { panic("boom") }))
 	},
 	"op-goexit": func(ctx context.Context, c *planner.Comm, wrong bool) error {
 		return add(ctx, c, spoilt(wrong, runtime.Goexit))
 	},
-	"op-calls": func(ctx context.Context, c *planner.Comm, wrong bool) error { // which would wait for itself
+	"op-calls": func(ctx context.Context, c *planner.Comm, wrong bool) error { // the call would wait for itself
 		return add(ctx, c, spoilt(wrong, func() { _ = planner.BarrierNow(ctx, c) }))
 	},
 }
