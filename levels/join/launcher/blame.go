@@ -8,25 +8,25 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// BlameVariable names the descriptor of a pipe on which a rank tells its launcher whose failure
-// it has met first: a line of JSON, a [Blame].
-const BlameVariable = "TIERFLOW_BLAME_FD"
+// blameVariable names the descriptor of a pipe from a rank to its launcher. The first failure that the rank
+// has met goes there: a line of JSON, a [Blame].
+const blameVariable = "TIERFLOW_BLAME_FD"
 
-// Blame is what a rank says of the failure that it has met first.
+// Blame is the first failure that a rank has met.
 type Blame struct {
-	Rank levels.Rank `json:"rank"` // where it was: this one, or another
+	Rank levels.Rank `json:"rank"` // the failed one: this one, or another
 	Why  string      `json:"why"`  // without the rank
 }
 
 const maxWhy = 1 << 10
 
-// Blamer returns what tells the launcher, nil if the launcher doesn't ask.
+// Blamer returns a function that tells the launcher, nil if the launcher doesn't ask.
 func Blamer(v *Vars) func(rank levels.Rank, why string) {
-	text := v.Get(BlameVariable)
+	text := v.Get(blameVariable)
 	if text == "" {
 		return nil
 	}
-	fd, ok := v.Number(BlameVariable, 3, 1<<20)
+	fd, ok := v.Number(blameVariable, 3, 1<<20)
 	if !ok {
 		return nil
 	}
@@ -35,12 +35,12 @@ func Blamer(v *Vars) func(rank levels.Rank, why string) {
 		return nil // a program in between has closed it
 	}
 	return func(rank levels.Rank, why string) {
-		line, _ := json.Marshal(Blame{rank, strings.ToValidUTF8(why[:min(len(why), maxWhy)], "")}) // it has no field that can fail
+		line, _ := json.Marshal(Blame{rank, strings.ToValidUTF8(why[:min(len(why), maxWhy)], "")}) // of plain fields: can't fail
 		pipe(append(line, '\n'))
 	}
 }
 
-// ReadBlame returns what a rank that has ended left in its pipe; nil: nothing.
+// ReadBlame returns the blame in the pipe of a rank after its end; nil: there is none.
 func ReadBlame(pipe *os.File) *Blame {
 	var said [8 << 10]byte // a line, whatever JSON makes of a byte
 	line, _, whole := strings.Cut(string(said[:readNow(pipe, said[:])]), "\n")

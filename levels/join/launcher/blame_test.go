@@ -18,14 +18,14 @@ func TestBlame(t *testing.T) {
 	if got := ReadBlame(read); got != nil {
 		t.Errorf("before there is any: %+v", got)
 	}
-	env := map[string]string{BlameVariable: strconv.Itoa(int(write.Fd()))}
+	env := map[string]string{blameVariable: strconv.Itoa(int(write.Fd()))}
 	getenv := func(key string) string { return env[key] }
 	Blamer(NewVars(getenv))(3, "panicked: \"boom\"\n"+strings.Repeat("\x01", 2*maxWhy))
 	got := ReadBlame(read)
 	if got == nil || got.Rank != 3 || !strings.HasPrefix(got.Why, "panicked: \"boom\"\n") || len(got.Why) != maxWhy {
 		t.Errorf("%+v", got)
 	}
-	env[BlameVariable] = strconv.Itoa(int(read.Fd()))
+	env[blameVariable] = strconv.Itoa(int(read.Fd()))
 	if Blamer(NewVars(getenv)) != nil {
 		t.Error("a descriptor that can't be written to is taken")
 	}

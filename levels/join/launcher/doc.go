@@ -2,7 +2,7 @@
 // launcher has a process manager, it carries one text from rank 0 to all ranks. It
 // speaks the wire protocols of PMI-1 and PMIx itself and needs no library of theirs.
 //
-// It opens no connection between ranks and knows nothing of what the text says.
+// It opens no connection between ranks and knows nothing of the text.
 //
 //	l, err := launcher.Find(os.Getenv)              // reads variables only
 //	if l.Place != nil {
@@ -13,10 +13,10 @@
 //		defer l.Leave()
 //	}
 //
-// # Who is asked
+// # Order of launchers
 //
-// The first of these whose variables are there, or the one that TIERFLOW_LAUNCHER
-// names:
+// The first of these with its variables in the environment, or the one named by
+// TIERFLOW_LAUNCHER:
 //
 //	name        found by                                          text by
 //	tierflow    TIERFLOW_RANK or TIERFLOW_RENDEZVOUS_FD            TIERFLOW_RENDEZVOUS
@@ -31,11 +31,11 @@
 // Process managers come before Slurm because their ranks inherit its variables: a rank
 // of mpirun inside salloc has those of the daemon that started it. A batch script has
 // SLURM_PROCID and SLURM_NTASKS without being a rank, so only variables of a step
-// count. Variables that are found but don't suffice are an error. They never make a
+// count. Variables of a launcher that don't suffice are an error. They never make a
 // job of one rank.
 //
 // # Trust
 //
-// What goes through a process manager is as safe as that is. PMI-1 hands each rank a
-// socket of its own. A PMIx server believes the user number that a client claims.
+// A text through a process manager is as safe as the manager. PMI-1 hands each rank a
+// socket of its own. A PMIx server believes the user number claimed by a client.
 package launcher

@@ -22,7 +22,7 @@ const (
 	None       = "none"
 )
 
-// Variables that serve several launchers.
+// Variables of several launchers.
 const (
 	envLauncher   = "TIERFLOW_LAUNCHER"
 	envRank       = "TIERFLOW_RANK"
@@ -32,20 +32,20 @@ const (
 	envSecret     = "TIERFLOW_SECRET"
 )
 
-// MaxText is the longest text that Share carries, in bytes.
+// MaxText is the longest text of Share, in bytes.
 const MaxText = 1000
 
 // Launcher is who started this process, and what it says about the process.
 type Launcher struct {
 	Name   string // one of the names above
-	Origin string // the variables that say so, for people
+	Origin string // its variables, for people
 
 	Rank levels.Rank
 	Size int // ranks in the job; 0: [Launcher.Place] tells
 
 	// Rendezvous holds host:port alternatives of rank 0, if variables tell them.
 	Rendezvous []string
-	// Advice says how to give a secret where nothing is shared. Empty: as everywhere.
+	// Advice says how to give a secret if nothing is shared. Empty: as everywhere.
 	Advice string
 
 	// Place asks the process manager for rank and size. nil: Rank and Size hold.
@@ -54,7 +54,7 @@ type Launcher struct {
 	// blanks. All ranks call it equally often, one call at a time in a process; what
 	// the others give is ignored. nil: this launcher carries no text.
 	Share func(ctx context.Context, text string) (string, error)
-	// Leave tells the process manager that this rank has ended well; then Share fails.
+	// Leave tells the process manager of the good end of this rank; then Share fails.
 	// It does nothing before the first Share or Place. nil if Share is.
 	Leave func(ctx context.Context) error
 }
@@ -80,7 +80,7 @@ var ways = []way{
 	{None, func(*Vars) bool { return true }, readNone},
 }
 
-// Names returns the values that TIERFLOW_LAUNCHER may have.
+// Names returns the values of TIERFLOW_LAUNCHER.
 func Names() []string {
 	var names []string
 	for _, w := range ways {
@@ -92,7 +92,7 @@ func Names() []string {
 }
 
 // Find returns who started this process. It only reads variables. The error has a
-// line for each one that is missing or malformed; the launcher is returned with it, as
+// line for each missing or malformed one; the launcher is returned with it, as
 // far as it is known.
 func Find(getenv func(string) string) (Launcher, error) {
 	v := NewVars(getenv)
@@ -115,17 +115,12 @@ func Find(getenv func(string) string) (Launcher, error) {
 		}
 	}
 	if l.Name != None && v.All(envRendezvous, envSecret) {
-		l.Share, l.Leave = nil, l.leaveAfterPlace() // nobody needs to be asked
+		l.Share = nil // nobody needs to be asked
+		if l.Place == nil {
+			l.Leave = nil // there is no conversation to end
+		}
 	}
 	return l, v.Err()
-}
-
-// leaveAfterPlace returns Leave if Place begins a conversation that must be ended.
-func (l *Launcher) leaveAfterPlace() func(context.Context) error {
-	if l.Place == nil {
-		return nil
-	}
-	return l.Leave
 }
 
 func readNone(_ *Vars, l *Launcher) {

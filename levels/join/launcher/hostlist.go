@@ -15,10 +15,10 @@ const (
 
 var errHosts = errors.New("want names and ranges such as node[01-16,20]")
 
-// ParseHosts expands a list of hosts as Slurm writes it: a,b[01-03,7],c[1-2]x[0-1].
+// parseHosts expands a list of hosts as Slurm writes it: a,b[01-03,7],c[1-2]x[0-1].
 // Numbers keep their leading zeros. It returns at least 1 and at most 65,536 names.
-func ParseHosts(list string) ([]string, error) {
-	complain := func(err error) error { return fmt.Errorf("%s: %w", quoted(list), err) }
+func parseHosts(list string) ([]string, error) {
+	complain := func(err error) error { return fmt.Errorf("%s: %w", quoteStart(list), err) }
 	var hosts []string
 	for _, item := range splitOutside(list) {
 		names, err := expand(item, maxHosts-len(hosts))
@@ -30,8 +30,8 @@ func ParseHosts(list string) ([]string, error) {
 	return hosts, nil
 }
 
-// quoted cuts a long text for an error.
-func quoted(text string) string {
+// quoteStart cuts a long text for an error.
+func quoteStart(text string) string {
 	if len(text) > 200 {
 		return strconv.Quote(text[:200]) + "…"
 	}
@@ -157,7 +157,7 @@ func ParseCounts(text string) ([]int, error) {
 			}
 		}
 		if err != nil || n < 1 || many < 1 || len(counts)+many > maxHosts {
-			return nil, fmt.Errorf("%s: want numbers such as 4(x2),3, of at most %d hosts", quoted(text), maxHosts)
+			return nil, fmt.Errorf("%s: want numbers such as 4(x2),3, of at most %d hosts", quoteStart(text), maxHosts)
 		}
 		for range many {
 			counts = append(counts, n)

@@ -17,12 +17,12 @@ func TestParseHosts(t *testing.T) {
 		{"r[1][2]", "r12"},
 		{"[1-2]", "1 2"},
 	} {
-		got, err := ParseHosts(c.list)
+		got, err := parseHosts(c.list)
 		if err != nil || strings.Join(got, " ") != c.want {
 			t.Errorf("%s: %q, %v, want %s", c.list, got, err, c.want)
 		}
 	}
-	if got, err := ParseHosts("n[0-65535]"); len(got) != 65536 {
+	if got, err := parseHosts("n[0-65535]"); len(got) != 65536 {
 		t.Errorf("65536 hosts: %d, %v", len(got), err)
 	}
 	for list, want := range map[string]string{
@@ -33,7 +33,7 @@ func TestParseHosts(t *testing.T) {
 		"n[0-999999999]": "more than 65536 hosts", "n[0-9999999999]": "want names",
 		"n[0-65535],m": "more than 65536 hosts", "n[0-65535],m[1-2]": "more than 65536 hosts",
 	} {
-		if got, err := ParseHosts(list); err == nil || !strings.Contains(err.Error(), want) {
+		if got, err := parseHosts(list); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %d hosts, %v, want %s", list, len(got), err, want)
 		}
 	}
@@ -56,7 +56,7 @@ func FuzzHostlist(f *testing.F) {
 		f.Add(list)
 	}
 	f.Fuzz(func(t *testing.T, list string) {
-		hosts, err := ParseHosts(list)
+		hosts, err := parseHosts(list)
 		if err != nil && strings.Contains(err.Error(), "\n") {
 			t.Errorf("an error of several lines: %v", err)
 		}

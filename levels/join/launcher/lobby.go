@@ -13,29 +13,29 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// Variables of jobs whose launcher starts processes in the place of those that have died.
+// Variables of jobs with a launcher that replaces dead processes.
 const (
 	// LobbyVariable names the descriptor of a socket, see [Lobby].
 	LobbyVariable = "TIERFLOW_LOBBY_FD"
-	// RestartsVariable is how many restarts the job has had, with that of this process; unset or 0 in one of the first.
+	// RestartsVariable counts the restarts in the job so far, with the one of this process; unset or 0 in one of the first.
 	RestartsVariable = "TIERFLOW_RESTARTS"
 )
 
-// ErrOver: the job ends without the processes that wait to join it.
+// ErrOver: the job ends without the processes waiting to join it.
 var ErrOver = errors.New("the job ends without this process")
 
-// Newcomer is a process that waits to join a job that runs.
+// Newcomer is a process waiting to join a running job.
 type Newcomer struct {
-	Slot   int   `json:"slot"`   // its number at the launcher, which has that of the process before it
-	Beside []int `json:"beside"` // the numbers that are on its node
+	Slot   int   `json:"slot"`   // its number at the launcher: that of the process before it
+	Beside []int `json:"beside"` // the numbers of all on its node
 }
 
-// Place is what a newcomer is told when it may join.
+// Place is the word to a newcomer that may join.
 type Place struct {
-	Slot int         `json:"slot"` // whose place it is
+	Slot int         `json:"slot"` // of the newcomer
 	Rank levels.Rank `json:"rank"`
 	Size int         `json:"size"`
-	Text string      `json:"text"` // what rank 0 shares
+	Text string      `json:"text"` // shared by rank 0
 }
 
 // LobbyNote is a line of JSON between a rank and its launcher. One field is set.
@@ -43,17 +43,17 @@ type LobbyNote struct {
 	Wait    bool        `json:"wait,omitempty"`    // from a rank: it waits to join
 	In      bool        `json:"in,omitempty"`      // from a rank: it has joined
 	Invite  []Place     `json:"invite,omitempty"`  // from rank 0; to a newcomer: its own
-	Waiting *[]Newcomer `json:"waiting,omitempty"` // to all: who waits, the first in front
+	Waiting *[]Newcomer `json:"waiting,omitempty"` // to all: the waiting processes, the first in front
 	Runs    bool        `json:"runs,omitempty"`    // to all: the first process has joined
 	Ended   *int        `json:"ended,omitempty"`   // to all: the process of a number has ended, or waits again
-	Over    bool        `json:"over,omitempty"`    // to those who wait: nobody will take them in
+	Over    bool        `json:"over,omitempty"`    // to the waiting processes: nobody will take them in
 }
 
 // MaxNote bounds a line, in bytes.
 const MaxNote = 1 << 20
 
-// Lobby is a rank's end of the socket over which the launcher says who waits to join the job, and
-// takes invitations. Its methods may be called by any goroutine.
+// Lobby is a rank's end of a socket of the launcher. By it come the processes waiting to join the job, and
+// invitations go the other way. Its methods may be called by any goroutine.
 type Lobby struct {
 	slot     int
 	newcomer bool // the process was started while the job ran
@@ -120,8 +120,8 @@ func OpenLobby(v *Vars) *Lobby {
 // Slot is this process's number at the launcher.
 func (l *Lobby) Slot() int { return l.slot }
 
-// Enter notes that this process enters the job. It reports whether the job runs already, so that
-// the process must wait until those who are in it let it in.
+// Enter notes that this process enters the job. It reports whether the job runs already: then
+// the process must wait until the others let it in.
 func (l *Lobby) Enter() (wait bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,7 +130,7 @@ func (l *Lobby) Enter() (wait bool) {
 	return wait
 }
 
-// Entered tells the launcher that this process is in the job. Before the first one is, others are started
+// Entered tells the launcher of this process in the job. Before the first one is, others are started
 // again as if it were the first time.
 func (l *Lobby) Entered() { _ = l.send(LobbyNote{In: true}) }
 
@@ -147,23 +147,13 @@ func (l *Lobby) InTime(ctx context.Context) (inTime context.Context, stop contex
 	inTime, end := context.WithCancelCause(ctx)
 	var looking sync.WaitGroup
 	looking.Go(func() {
-		for {
-			l.mu.Lock()
-			runs, changed := l.runs, l.changed
-			l.mu.Unlock()
-			if runs {
-				select {
-				case <-time.After(lateTime):
-					end(ErrRuns)
-				case <-inTime.Done():
-				}
-				return
-			}
-			select {
-			case <-changed:
-			case <-inTime.Done():
-				return
-			}
+		if l.waitUntil(inTime, func() bool { return l.runs }) != nil {
+			return
+		}
+		select {
+		case <-time.After(lateTime):
+			end(ErrRuns)
+		case <-inTime.Done():
 		}
 	})
 	return inTime, func() {
@@ -172,7 +162,7 @@ func (l *Lobby) InTime(ctx context.Context) (inTime context.Context, stop contex
 	}
 }
 
-// Waiting returns who waits to join, the first in front.
+// Waiting returns the processes waiting to join, the first in front.
 func (l *Lobby) Waiting() []Newcomer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,21 +174,33 @@ func (l *Lobby) Await(ctx context.Context) (Place, error) {
 	if err := l.send(LobbyNote{Wait: true}); err != nil {
 		return Place{}, err
 	}
+	var p *Place
+	err := l.waitUntil(ctx, func() bool {
+		p, l.place = l.place, nil
+		return p != nil || l.over
+	})
+	switch {
+	case err != nil:
+		return Place{}, err
+	case p == nil:
+		return Place{}, ErrOver
+	}
+	return *p, nil
+}
+
+// waitUntil waits for holds to become true by news of the launcher, or for the end of ctx. It calls holds under the lock.
+func (l *Lobby) waitUntil(ctx context.Context, holds func() bool) error {
 	for {
 		l.mu.Lock()
-		p, over, changed := l.place, l.over, l.changed
-		l.place = nil
+		enough, changed := holds(), l.changed
 		l.mu.Unlock()
-		switch {
-		case p != nil:
-			return *p, nil
-		case over:
-			return Place{}, ErrOver
+		if enough {
+			return nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return Place{}, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -232,7 +234,7 @@ func (l *Lobby) send(n LobbyNote) error {
 	return err
 }
 
-// read takes what the launcher says. After its end nobody lets anybody in.
+// read takes the news of the launcher. After its end nobody lets anybody in.
 func (l *Lobby) read() {
 	defer l.conn.Close()
 	lines := bufio.NewScanner(l.conn)

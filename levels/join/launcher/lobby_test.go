@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,12 +76,14 @@ func TestLobbyAwait(t *testing.T) {
 			t.Errorf("place %v, %v; want %v", got, err, want)
 		}
 	}
-	go d.Scan()
+	var asked sync.WaitGroup
+	asked.Go(func() { d.Scan() })
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if _, err := l.Await(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("without a place: %v", err)
 	}
+	asked.Wait()
 	go func() {
 		d.Scan()
 		d.tell(t, LobbyNote{Over: true})

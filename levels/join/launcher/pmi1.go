@@ -54,12 +54,10 @@ func readPMIFD(v *Vars, l *Launcher) {
 		return
 	}
 	rank, size := l.Rank, l.Size
-	s := sessionFor(fmt.Sprintf("%s=%d", envPMIFD, fd), func() *session {
-		return &session{
-			label: "PMI",
-			dial:  func(context.Context) (net.Conn, error) { return inherited(fd) },
-			speak: func(c net.Conn) manager { return newPMI1(c, "", rank, size) },
-		}
+	s := sessionFor(fmt.Sprintf("%s=%d", envPMIFD, fd), &session{
+		label: "PMI",
+		dial:  func(context.Context) (net.Conn, error) { return openInherited(fd) },
+		speak: func(c net.Conn) manager { return newPMI1(c, "", rank, size) },
 	})
 	l.Share, l.Leave = s.share, s.leave
 }
@@ -76,14 +74,10 @@ func readPMIPort(v *Vars, l *Launcher) {
 	if !ok {
 		return
 	}
-	s := sessionFor(fmt.Sprintf("%s=%s %s=%d", envPMIPort, at, envPMIID, id), func() *session {
-		return &session{
-			label: "PMI",
-			dial: func(ctx context.Context) (net.Conn, error) {
-				return new(net.Dialer).DialContext(ctx, "tcp", at)
-			},
-			speak: func(c net.Conn) manager { return newPMI1(c, strconv.Itoa(id), 0, 0) },
-		}
+	s := sessionFor(fmt.Sprintf("%s=%s %s=%d", envPMIPort, at, envPMIID, id), &session{
+		label: "PMI",
+		dial:  func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", at) },
+		speak: func(c net.Conn) manager { return newPMI1(c, strconv.Itoa(id), 0, 0) },
 	})
 	l.Place = func(ctx context.Context) (levels.Rank, int, error) {
 		if err := s.during(ctx, func() error { return nil }); err != nil {
@@ -95,9 +89,9 @@ func readPMIPort(v *Vars, l *Launcher) {
 	l.Share, l.Leave = s.share, s.leave
 }
 
-// inherited opens a duplicate of a descriptor that the launcher left open. Children
+// openInherited opens a duplicate of a descriptor left open by the launcher. Children
 // of the program are no ranks: they get neither.
-func inherited(fd int) (net.Conn, error) {
+func openInherited(fd int) (net.Conn, error) {
 	f, err := duplicate(fd, envPMIFD)
 	if err != nil {
 		return nil, fmt.Errorf("%s=%d is not an open descriptor: %w; a child of a rank is no rank, %s=%s runs it alone",
@@ -111,11 +105,11 @@ func inherited(fd int) (net.Conn, error) {
 	return c, nil
 }
 
-// pmi1 is a manager that speaks PMI-1.
+// pmi1 is a manager by PMI-1.
 type pmi1 struct {
 	conn io.ReadWriter
 	in   *bufio.Reader
-	id   string // what to say on a connection by PMI_PORT; empty: PMI_FD
+	id   string // the name of this process on a connection by PMI_PORT; empty: PMI_FD
 
 	rank levels.Rank
 	size int
@@ -156,7 +150,7 @@ func (p *pmi1) greet() error {
 	return nil
 }
 
-// acknowledge says who this process is, and hears rank and size.
+// acknowledge names this process, and receives rank and size.
 func (p *pmi1) acknowledge() error {
 	if _, err := p.ask("initack pmiid="+p.id, "initack"); err != nil {
 		return err
@@ -238,7 +232,7 @@ func (p *pmi1) hear(expected string) (answer, error) {
 	case errors.Is(err, bufio.ErrBufferFull):
 		return answer{}, fmt.Errorf("an answer of more than %d bytes", pmiLine)
 	case errors.Is(err, io.EOF) && len(line) > 0:
-		return answer{}, fmt.Errorf("the launcher cut its answer short: %s", shown(string(line)))
+		return answer{}, fmt.Errorf("the launcher cut its answer short: %s", hideValue(string(line)))
 	case errors.Is(err, io.EOF):
 		return answer{}, fmt.Errorf("the launcher ended the conversation: %w", io.ErrUnexpectedEOF)
 	case err != nil:
@@ -263,7 +257,7 @@ type answer struct {
 }
 
 // parseAnswer reads key=value words between blanks. A word without = belongs to a
-// message for people. A key that comes twice is an error.
+// message for people. A repeated key is an error.
 func parseAnswer(line string) (answer, error) {
 	a := answer{line, map[string]string{}}
 	for _, word := range strings.Fields(line) {
@@ -296,12 +290,12 @@ func (a answer) number(key string, low, high int) (int, error) {
 }
 
 // bad returns an error about the line.
-func (a answer) bad(why string) error { return fmt.Errorf("answer %s: %s", shown(a.line), why) }
+func (a answer) bad(why string) error { return fmt.Errorf("answer %s: %s", hideValue(a.line), why) }
 
-// shown quotes a line without its value, which may be a secret.
-func shown(line string) string {
+// hideValue quotes a line without its value, as that may be a secret.
+func hideValue(line string) string {
 	if before, _, ok := strings.Cut(line, "value="); ok {
 		line = before + "value=…"
 	}
-	return quoted(line)
+	return quoteStart(line)
 }

@@ -331,13 +331,13 @@ func TestInherited(t *testing.T) {
 	defer file.Close()
 	defer c.Close()
 	for range 2 {
-		c, err := inherited(int(file.Fd()))
+		c, err := openInherited(int(file.Fd()))
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Close()
 	}
-	if _, err := inherited(1 << 19); err == nil || !strings.Contains(err.Error(), "PMI_FD=524288 is not an open descriptor") {
+	if _, err := openInherited(1 << 19); err == nil || !strings.Contains(err.Error(), "PMI_FD=524288 is not an open descriptor") {
 		t.Error(err)
 	}
 	null, err := os.Open(os.DevNull)
@@ -345,7 +345,7 @@ func TestInherited(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	if _, err := inherited(int(null.Fd())); err == nil || !strings.Contains(err.Error(), "is not a socket") {
+	if _, err := openInherited(int(null.Fd())); err == nil || !strings.Contains(err.Error(), "is not a socket") {
 		t.Error(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,7 +23,7 @@ import (
 //
 //	> header, "native" uid gid, namespace rank, "3.2.4" "v3" "hash"   < status, index
 //	> commit: the text, for ranks of this node and of others          < status      rank 0
-//	> fence of all ranks, collecting what was committed               < status
+//	> fence of all ranks, collecting the committed texts              < status
 //	> get of rank 0's text                                            < status, values
 //	> finalize                                                        < status
 //
@@ -36,10 +37,10 @@ const (
 
 	pmixVersion  = "3.2.4"
 	pmixFirstTag = 100        // of requests; lower ones are reserved
-	pmixEveryone = ^uint32(1) // the rank that means all
+	pmixEveryone = ^uint32(1) // the rank for all
 	pmixNobody   = ^uint32(0) // index and tag of the handshake
 	pmixHeader   = 4 * 4      // bytes
-	pmixStray    = 1000       // messages that answer no request, at most
+	pmixStray    = 1000       // messages without a request, at most
 )
 
 // Commands of a request.
@@ -50,7 +51,7 @@ const (
 	pmixFinalize = 5
 )
 
-// pmixURIs are the variables that may tell the server's address, best first.
+// pmixURIs are the variables with the server's address, best first.
 var pmixURIs = []string{"PMIX_SERVER_URI3", "PMIX_SERVER_URI4", "PMIX_SERVER_URI41", "PMIX_SERVER_URI21"}
 
 func hasPMIx(v *Vars) bool { return v.All(envPMIXRank, envPMIXSpace) && v.Any(pmixURIs...) }
@@ -90,18 +91,16 @@ func readPMIx(v *Vars, l *Launcher) {
 		v.Add("%s=%w", uri, err)
 		return
 	}
-	if mode := v.Get(envPMIXMode); mode != "" && !contains(mode, "native") && !v.All(envRendezvous, envSecret) {
+	if mode := v.Get(envPMIXMode); mode != "" && !slices.Contains(v.List(envPMIXMode), "native") && !v.All(envRendezvous, envSecret) {
 		v.Add("%s=%q: the PMIx server wants one of these, this rank can do native: use srun --mpi=pmi2, or give %s and %s",
 			envPMIXMode, mode, envRendezvous, envSecret)
 		return
 	}
 	space, rank, size := v.Get(envPMIXSpace), l.Rank, l.Size
-	s := sessionFor(fmt.Sprintf("%s.%d at %s", space, rank, at), func() *session {
-		return &session{
-			label: "PMIx",
-			dial:  func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, network, at) },
-			speak: func(c net.Conn) manager { return newPMIx(c, space, rank, size) },
-		}
+	s := sessionFor(fmt.Sprintf("%s.%d at %s", space, rank, at), &session{
+		label: "PMIx",
+		dial:  func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, network, at) },
+		speak: func(c net.Conn) manager { return newPMIx(c, space, rank, size) },
 	})
 	l.Share, l.Leave = s.share, s.leave
 }
@@ -122,15 +121,6 @@ func readPMIxPlace(v *Vars) (levels.Rank, int) {
 	return v.place(envPMIXRank, size)
 }
 
-func contains(list, item string) bool {
-	for part := range strings.SplitSeq(list, ",") {
-		if strings.TrimSpace(part) == item {
-			return true
-		}
-	}
-	return false
-}
-
 // parsePMIxURI reads NAME.RANK;tcp4://HOST:PORT, whatever may follow behind another
 // semicolon.
 func parsePMIxURI(uri string) (network, at string, err error) {
@@ -146,10 +136,10 @@ func parsePMIxURI(uri string) (network, at string, err error) {
 			}
 		}
 	}
-	return "", "", fmt.Errorf("%s: want NAME.RANK;tcp4://ADDRESS:PORT or tcp6://[ADDRESS]:PORT", quoted(uri))
+	return "", "", fmt.Errorf("%s: want NAME.RANK;tcp4://ADDRESS:PORT or tcp6://[ADDRESS]:PORT", quoteStart(uri))
 }
 
-// pmix is a manager that speaks PMIx.
+// pmix is a manager by PMIx.
 type pmix struct {
 	conn  io.ReadWriter
 	space string
@@ -189,20 +179,20 @@ func (p *pmix) greet() error {
 	}
 	var answer [8]byte
 	if _, err := io.ReadFull(p.conn, answer[:4]); err != nil {
-		return fmt.Errorf("handshake: %w", ended(err))
+		return fmt.Errorf("handshake: %w", explainEnd(err))
 	}
 	if status := int32(binary.BigEndian.Uint32(answer[:])); status != 0 {
 		return fmt.Errorf("handshake: status %d", status)
 	}
 	if _, err := io.ReadFull(p.conn, answer[4:]); err != nil {
-		return fmt.Errorf("handshake: %w", ended(err))
+		return fmt.Errorf("handshake: %w", explainEnd(err))
 	}
 	p.index = binary.BigEndian.Uint32(answer[4:])
 	return nil
 }
 
-// ended says what an end of the connection means.
-func ended(err error) error {
+// explainEnd explains an end of the connection.
+func explainEnd(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("the launcher ended the conversation: %w", io.ErrUnexpectedEOF)
 	}
@@ -257,7 +247,7 @@ func commitRequest(key, text string) []byte {
 	return m.b
 }
 
-// fenceRequest waits for all ranks and collects what they have committed.
+// fenceRequest waits for all ranks and collects their commits.
 func fenceRequest(space string) []byte {
 	var m pack
 	m.count(1)
@@ -339,7 +329,7 @@ func (p *pmix) ask(what string, request []byte) (*unpack, error) {
 			return nil, fail(err)
 		}
 		if got != tag {
-			continue // an event that nobody asked for
+			continue // an event
 		}
 		u := &unpack{b: body}
 		status := u.status()
@@ -358,15 +348,15 @@ func (p *pmix) ask(what string, request []byte) (*unpack, error) {
 func (p *pmix) hear() (tag uint32, body []byte, err error) {
 	var header [pmixHeader]byte
 	if _, err := io.ReadFull(p.conn, header[:]); err != nil {
-		return 0, nil, ended(err)
+		return 0, nil, explainEnd(err)
 	}
 	n := binary.BigEndian.Uint32(header[8:])
 	if n > pmixMessage {
 		return 0, nil, fmt.Errorf("a message of %d bytes; allowed are %d", n, pmixMessage)
 	}
-	var b bytes.Buffer // grows with what comes, whatever the header promises
+	var b bytes.Buffer // grows with the bytes that come, as the header may lie
 	if _, err := io.CopyN(&b, p.conn, int64(n)); err != nil {
-		return 0, nil, ended(err)
+		return 0, nil, explainEnd(err)
 	}
 	return binary.BigEndian.Uint32(header[4:]), b.Bytes(), nil
 }

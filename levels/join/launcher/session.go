@@ -16,7 +16,7 @@ import (
 type manager interface {
 	// greet begins the conversation; the first call.
 	greet() error
-	// spread gives all ranks the text of rank 0, under a key that no earlier call had.
+	// spread gives all ranks the text of rank 0, under a new key.
 	spread(key, text string) (string, error)
 	// bye ends the conversation; the last call.
 	bye() error
@@ -42,21 +42,21 @@ type session struct {
 
 var errHasLeft = errors.New("this process told its launcher at Close that it has ended; one job for each process")
 
-// sessions holds the conversations of this process by what began them.
+// sessions holds the conversations of this process by key, see sessionFor.
 var sessions struct {
 	mu sync.Mutex
 	by map[string]*session
 }
 
-// sessionFor returns the session that key names, made on the first call.
-func sessionFor(key string, begin func() *session) *session {
+// sessionFor returns the session named by key; on the first call that is fresh. key has the variables that lead to the manager.
+func sessionFor(key string, fresh *session) *session {
 	sessions.mu.Lock()
 	defer sessions.mu.Unlock()
 	if sessions.by == nil {
 		sessions.by = map[string]*session{}
 	}
 	if sessions.by[key] == nil {
-		sessions.by[key] = begin()
+		sessions.by[key] = fresh
 	}
 	return sessions.by[key]
 }
@@ -117,7 +117,7 @@ func (s *session) during(ctx context.Context, do func() error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", s.label, explained(ctx, err, time.Since(began)))
+	return fmt.Errorf("%s: %w", s.label, explainTimeout(ctx, err, time.Since(began)))
 }
 
 // open connects on the first call.
@@ -130,16 +130,11 @@ func (s *session) open(ctx context.Context) error {
 	case s.conn != nil:
 		return nil
 	}
-	c, err := s.dial(ctx)
-	if err != nil {
-		s.broken = err
-		return err
-	}
-	s.conn = c
-	return nil
+	s.conn, s.broken = s.dial(ctx)
+	return s.broken
 }
 
-// waitError is a wait for all ranks that did not end.
+// waitError is an unfinished wait for all ranks.
 type waitError struct {
 	what string
 	size int // 0: unknown
@@ -150,8 +145,8 @@ func (e *waitError) Error() string { return e.err.Error() }
 
 func (e *waitError) Unwrap() error { return e.err }
 
-// explained says what an ended ctx means.
-func explained(ctx context.Context, err error, took time.Duration) error {
+// explainTimeout explains an error after the end of ctx.
+func explainTimeout(ctx context.Context, err error, took time.Duration) error {
 	if !errors.Is(err, os.ErrDeadlineExceeded) || ctx.Err() == nil {
 		return err
 	}

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Ports that ranks of a Slurm step meet at, unless TIERFLOW_PORT says otherwise: below
-// the ports that Linux gives to outgoing connections.
+// Ports for ranks of a Slurm step to meet, unless TIERFLOW_PORT says otherwise: below
+// Linux's ports of outgoing connections.
 const (
 	firstPort = 15000
 	ports     = 16000
@@ -41,7 +41,7 @@ func readSlurm(v *Vars, l *Launcher) {
 		v.Add("SLURM_STEP_NODELIST is missing: names of the step's nodes, such as node[01-16,20]")
 		return
 	}
-	hosts, err := ParseHosts(list)
+	hosts, err := parseHosts(list)
 	if err != nil {
 		v.Add("SLURM_STEP_NODELIST=%w", err)
 		return
