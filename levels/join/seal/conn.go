@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// ErrTruncated: the connection ended without the word that TLS ends with, so somebody on the
+// ErrTruncated: the connection ended without the last word of TLS, so somebody on the
 // way may have cut it, or the other side was killed.
 var ErrTruncated = errors.New("the connection ended without TLS's close_notify")
 
-// Labels of what is exported from a handshake.
+// Labels of keys exported from a handshake.
 const (
 	bindingLabel = "EXPORTER-tierflow-join"
 	linkLabel    = "EXPORTER-tierflow-link"
@@ -23,6 +23,8 @@ const (
 // Conn is a TLS 1.3 connection. One goroutine may read while another one writes; all other
 // methods may be called at any time.
 type Conn struct {
+	net.Conn // the socket: it has the addresses and deadlines
+
 	tls     *tls.Conn
 	tube    *tube
 	dialled bool
@@ -34,15 +36,15 @@ type Conn struct {
 
 var _ net.Conn = (*Conn)(nil)
 
-// Client makes the handshake as the one who dialled, under the deadlines of c. c belongs to
+// Client makes the handshake of the dialer, under the deadlines of c. c belongs to
 // the Conn; after an error it is still the caller's.
 func Client(c net.Conn, cfg *tls.Config) (*Conn, error) {
 	t := &tube{Conn: c}
 	return newConn(t, tls.Client(t, cfg), true)
 }
 
-// Server makes the handshake as the one who was dialled. first are bytes that were read from
-// c already.
+// Server makes the handshake of the listener. first are bytes already read from
+// c.
 func Server(c net.Conn, cfg *tls.Config, first []byte) (*Conn, error) {
 	t := &tube{Conn: c, first: first}
 	return newConn(t, tls.Server(t, cfg), false)
@@ -56,7 +58,7 @@ func newConn(t *tube, c *tls.Conn, dialled bool) (*Conn, error) {
 	if state.Version != tls.VersionTLS13 {
 		return nil, fmt.Errorf("%s was agreed on; allowed is TLS 1.3", tls.VersionName(state.Version))
 	}
-	sealed := &Conn{tls: c, tube: t, dialled: dialled}
+	sealed := &Conn{Conn: t.Conn, tls: c, tube: t, dialled: dialled}
 	var err error
 	if sealed.binding, err = state.ExportKeyingMaterial(bindingLabel, nil, 32); err != nil {
 		return nil, err
@@ -70,8 +72,8 @@ func newConn(t *tube, c *tls.Conn, dialled bool) (*Conn, error) {
 	return sealed, nil
 }
 
-// Protocols returns the application protocols that whoever dialled c asks for, nil if it
-// does not speak TLS. It answers nothing. first are bytes that were read from c already.
+// Protocols returns the application protocols asked for by the dialer of c, nil if it
+// does not speak TLS. It answers nothing. first are bytes already read from c.
 func Protocols(c net.Conn, first []byte) (asked []string) {
 	enough := errors.New("enough")
 	t := &tube{Conn: c, first: first, mute: true}
@@ -85,17 +87,17 @@ func Protocols(c net.Conn, first []byte) (asked []string) {
 	return asked
 }
 
-// Binding returns 32 bytes that only the two ends of this handshake know: whoever sits
-// between two connections has others on each side.
+// Binding returns 32 bytes known to the two ends of this handshake alone: a man in the middle of
+// two connections has others on each side.
 func (c *Conn) Binding() []byte { return c.binding }
 
-// State returns what the handshake agreed on.
+// State returns the result of the handshake.
 func (c *Conn) State() tls.ConnectionState { return c.tls.ConnectionState() }
 
 // NetConn returns the connection below. Options may be set on it, and nothing else.
-func (c *Conn) NetConn() net.Conn { return c.tube.Conn }
+func (c *Conn) NetConn() net.Conn { return c.Conn }
 
-// Read reads plaintext. A read whose time is up can be repeated. The end is io.EOF if the
+// Read reads plaintext. After its deadline a read can be repeated. The end is io.EOF if the
 // other side has said it, else [ErrTruncated].
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.tls.Read(p)
@@ -105,9 +107,9 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write seals p and writes it. What it has sealed when its time is up leaves with the next
-// Write or with the end, before anything else: so it counts as written, and a Write
-// that finds such bytes in the way takes nothing.
+// Write seals p and writes it. Bytes sealed but not written at the deadline leave with the next
+// Write or with the end, before anything else: so they count as written, and a Write
+// takes nothing while such bytes are in the way.
 func (c *Conn) Write(p []byte) (int, error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -121,12 +123,12 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return n, c.tube.flush()
 }
 
-// CloseWrite says that nothing more comes, and ends this side of the socket.
+// CloseWrite tells the other side of the end, and ends this side of the socket.
 func (c *Conn) CloseWrite() error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	err := errors.Join(c.tls.CloseWrite(), c.tube.flush())
-	if h, ok := c.tube.Conn.(interface{ CloseWrite() error }); ok {
+	if h, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		err = errors.Join(err, h.CloseWrite())
 	}
 	return err
@@ -138,32 +140,17 @@ const farewell = time.Millisecond
 // Close closes the socket. It says the end before if that needs no wait.
 func (c *Conn) Close() error {
 	if c.writing.TryLock() {
-		c.tube.Conn.SetWriteDeadline(time.Now().Add(farewell))
+		c.Conn.SetWriteDeadline(time.Now().Add(farewell))
 		_ = c.tls.CloseWrite() // whoever reads finds out otherwise
 		_ = c.tube.flush()
 		c.writing.Unlock()
 	}
-	return c.tube.Conn.Close()
+	return c.Conn.Close()
 }
 
-// LocalAddr returns the socket's.
-func (c *Conn) LocalAddr() net.Addr { return c.tube.Conn.LocalAddr() }
-
-// RemoteAddr returns the socket's.
-func (c *Conn) RemoteAddr() net.Addr { return c.tube.Conn.RemoteAddr() }
-
-// SetDeadline sets the socket's.
-func (c *Conn) SetDeadline(t time.Time) error { return c.tube.Conn.SetDeadline(t) }
-
-// SetReadDeadline sets the socket's.
-func (c *Conn) SetReadDeadline(t time.Time) error { return c.tube.Conn.SetReadDeadline(t) }
-
-// SetWriteDeadline sets the socket's.
-func (c *Conn) SetWriteDeadline(t time.Time) error { return c.tube.Conn.SetWriteDeadline(t) }
-
 // Detach takes the connection apart: the socket is the caller's, the Session seals and opens
-// what passes it. It fails if something was read that nobody has taken, or written that has
-// not left. The Conn is of no use any more.
+// its records. It fails if some bytes were read and not taken, or written and not
+// sent. The Conn is of no use any more.
 func (c *Conn) Detach() (*Session, net.Conn, error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -176,5 +163,5 @@ func (c *Conn) Detach() (*Session, net.Conn, error) {
 		return nil, nil, errors.New("a TLS connection has bytes that nobody has read; it can't be detached")
 	}
 	s, err := newSession(c.secrets, c.dialled)
-	return s, c.tube.Conn, err
+	return s, c.Conn, err
 }
