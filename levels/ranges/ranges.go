@@ -9,19 +9,19 @@ import (
 )
 
 // Text writes ascending numbers, neighbours as a range; none are "".
-func Text(numbers []int) string { return strings.Join(Items(numbers), ",") }
+func Text[N ~int | ~int32](numbers []N) string { return strings.Join(Items(numbers), ",") }
 
 // Items returns the parts of [Text]: single numbers and ranges.
-func Items(numbers []int) []string {
+func Items[N ~int | ~int32](numbers []N) []string {
 	var items []string
 	for i := 0; i < len(numbers); i++ {
 		first := numbers[i]
 		for i+1 < len(numbers) && numbers[i+1] == numbers[i]+1 {
 			i++
 		}
-		item := strconv.Itoa(first)
+		item := strconv.Itoa(int(first))
 		if numbers[i] > first {
-			item += "-" + strconv.Itoa(numbers[i])
+			item += "-" + strconv.Itoa(int(numbers[i]))
 		}
 		items = append(items, item)
 	}
