@@ -178,9 +178,7 @@ func TestAttacks(t *testing.T) {
 func atDoor(t *testing.T, tls string, strangers int, do func(c net.Conn, known *guard) error) (tries, in int, took time.Duration) {
 	t.Helper()
 	cs := tlsConfigs(t, 3)
-	for r := range cs {
-		cs[r].TLS = tls
-	}
+	setTLS(cs, tls)
 	known, err := newGuard(&cs[1])
 	if err != nil {
 		t.Fatal(err)
@@ -267,21 +265,13 @@ func onTheWay(t *testing.T, tls, kind string, seeds []uint64) (joined, refused i
 		cs := tlsConfigs(t, 2)
 		draw := rand.New(rand.NewPCG(seed, 0))
 		m := &meddler{kind: kind, up: draw.IntN(2) == 0, index: draw.IntN(10), draw: draw}
-		target := cs[0].Rendezvous[0]
-		relay := newBetween(t, func(c net.Conn) {
-			up, err := net.Dial("tcp", target)
-			if err != nil {
-				return
-			}
+		comeBetween(t, cs, func(c, up net.Conn) {
 			var both sync.WaitGroup
 			both.Go(func() { m.pass(c, up, m.up) })
 			both.Go(func() { m.pass(up, c, !m.up) })
 			both.Wait()
 		})
-		for r := range cs {
-			cs[r].TLS = tls
-		}
-		cs[1].Rendezvous = []string{relay.Addr().String()}
+		setTLS(cs, tls)
 		all.Go(func() {
 			began := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -41,6 +41,15 @@ func write(t testing.TB, a *sealtest.Authority, dir string, leaf sealtest.Leaf) 
 	return option
 }
 
+// certifiedConfigs are configs with certificates of one CA, each rank on a node of its own.
+func certifiedConfigs(t testing.TB, n int) []Config {
+	ca, cs := authority(t, "train-ca"), tlsConfigs(t, n)
+	for r := range cs {
+		cs[r].TLS = write(t, ca, t.TempDir(), sealtest.Leaf{Name: "ranks.train"})
+	}
+	return cs
+}
+
 // said keeps what is logged.
 type said struct {
 	mu   sync.Mutex
@@ -92,11 +101,7 @@ func disagree(t *testing.T, cs []Config, zero, one string) {
 // TestTLSFiles joins with certificates, dials, and says until when they hold.
 func TestTLSFiles(t *testing.T) {
 	t.Parallel()
-	ca, cs := authority(t, "train-ca"), tlsConfigs(t, 3)
-	for r := range cs {
-		cs[r].TLS = write(t, ca, t.TempDir(), sealtest.Leaf{Name: "ranks.train"})
-	}
-	jobs := mustJoin(t, cs)
+	jobs := mustJoin(t, certifiedConfigs(t, 3))
 	if got := jobs[2].Secured(); !strings.Contains(got, "by certificates of CN=train-ca with names like ranks.train; this rank's holds until 2") {
 		t.Errorf("secured by %q", got)
 	}
@@ -120,10 +125,8 @@ func TestTLSFiles(t *testing.T) {
 // TestTLSFilesWithoutSecret: certificates let in by themselves.
 func TestTLSFilesWithoutSecret(t *testing.T) {
 	t.Parallel()
-	ca, cs := authority(t, "train-ca"), tlsConfigs(t, 2)
-	for r := range cs {
-		cs[r].TLS, cs[r].Secret = write(t, ca, t.TempDir(), sealtest.Leaf{Name: "ranks.train"}), NoSecret
-	}
+	cs := certifiedConfigs(t, 2)
+	cs[0].Secret, cs[1].Secret = NoSecret, NoSecret
 	mustJoin(t, cs)
 }
 
@@ -302,10 +305,7 @@ func TestTLSKinds(t *testing.T) {
 // nobody hears anything of a job, and the ranks come together.
 func TestTLSStrangersAtFiles(t *testing.T) {
 	t.Parallel()
-	ca, cs := authority(t, "train-ca"), tlsConfigs(t, 2)
-	for r := range cs {
-		cs[r].TLS = write(t, ca, t.TempDir(), sealtest.Leaf{Name: "ranks.train"})
-	}
+	cs := certifiedConfigs(t, 2)
 	known, err := newGuard(&cs[1])
 	if err != nil {
 		t.Fatal(err)

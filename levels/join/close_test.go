@@ -28,10 +28,7 @@ func newBusyPair(t *testing.T, nodes ...string) *busyPair {
 	for r := range nodes {
 		cs[r].Node = nodes[r]
 	}
-	jobs, errs := joinAll(t, cs, 2*time.Minute)
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	jobs := enterAll(t, cs)
 	b := &busyPair{jobs: jobs, release: make(chan struct{})}
 	jobs[0].OnControl(func(levels.Rank, uint8, []byte) {
 		<-b.release
@@ -53,6 +50,18 @@ func (b *busyPair) send(n int, payload []byte) {
 			time.Sleep(time.Millisecond)
 		}
 		b.sent++
+	}
+}
+
+// free frees rank 0, and waits for the ends of both.
+func (b *busyPair) free(t *testing.T, busy, other <-chan error) {
+	t.Helper()
+	close(b.release)
+	if err := <-busy; err != nil {
+		t.Errorf("rank 0: %v", err)
+	}
+	if err := <-other; err != nil {
+		t.Errorf("rank 1: %v", err)
 	}
 }
 
@@ -85,13 +94,7 @@ func TestCloseHearsWhatIsHere(t *testing.T) {
 	eventually(t, "rank 1's goodbye is out", func() bool { return b.jobs[1].isClosing() && left.done() })
 	busy := closeIn(b.jobs[0], 50*time.Millisecond)
 	time.Sleep(300 * time.Millisecond)
-	close(b.release)
-	if err := <-busy; err != nil {
-		t.Errorf("rank 0: %v", err)
-	}
-	if err := <-other; err != nil {
-		t.Errorf("rank 1: %v", err)
-	}
+	b.free(t, busy, other)
 }
 
 func (j *Job) isClosing() bool {
@@ -116,10 +119,10 @@ func TestGoodbyeOfOneThatIsGone(t *testing.T) {
 				defer e.mu.Unlock()
 				return e.cause != nil
 			})
-			time.Sleep(readOut + 100*time.Millisecond)
+			time.Sleep(drainTime + 100*time.Millisecond)
 			close(b.release)
-			eventually(t, "rank 0 knows that rank 1 has left", func() bool { return b.jobs[0].gone(1) != nil })
-			if err := b.jobs[0].gone(1); !errors.Is(err, ErrLeft) {
+			eventually(t, "rank 0 knows that rank 1 has left", func() bool { return b.jobs[0].goneError(1) != nil })
+			if err := b.jobs[0].goneError(1); !errors.Is(err, ErrLeft) {
 				t.Error(err)
 			}
 			eventually(t, "all messages have come", func() bool { return b.got.Load()+b.lost.Load() >= b.sent })
@@ -140,16 +143,10 @@ func TestCloseLetsAllOut(t *testing.T) {
 	b.send(100, make([]byte, MaxPayload)) // more than a socket holds
 	other := closeIn(b.jobs[1], 20*time.Second)
 	busy := closeIn(b.jobs[0], 20*time.Second)
-	eventually(t, "rank 1 knows that rank 0 has left", func() bool { return b.jobs[1].gone(0) != nil })
-	time.Sleep(linger + 300*time.Millisecond)
-	close(b.release)
-	if err := <-busy; err != nil {
-		t.Errorf("rank 0: %v", err)
-	}
-	if err := <-other; err != nil {
-		t.Errorf("rank 1: %v", err)
-	}
-	if err := b.jobs[0].gone(1); !errors.Is(err, ErrLeft) || b.lost.Load() > 0 {
+	eventually(t, "rank 1 knows that rank 0 has left", func() bool { return b.jobs[1].goneError(0) != nil })
+	time.Sleep(lingerTime + 300*time.Millisecond)
+	b.free(t, busy, other)
+	if err := b.jobs[0].goneError(1); !errors.Is(err, ErrLeft) || b.lost.Load() > 0 {
 		t.Errorf("rank 1 at rank 0: %v", err)
 	}
 }

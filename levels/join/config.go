@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -16,14 +17,14 @@ import (
 
 const (
 	joinTime = 30 * time.Second // unless ctx or Config.Timeout says otherwise
-	tellTime = time.Second      // that rank 0 has on top of it at most, to tell the others
+	tellTime = time.Second      // on top of it at most, for rank 0 to tell the others
 )
 
-// NoSecret as a Config's Secret means, explicitly, that anyone who can reach the
-// job may join it.
+// NoSecret as a Config's Secret lets, explicitly, anyone who can reach the
+// job join it.
 const NoSecret = "none"
 
-// Config is what a rank needs to enter its job. [FromEnv] makes one.
+// Config tells a rank how to enter its job. [FromEnv] makes one.
 type Config struct {
 	Rank levels.Rank
 	Size int // ranks in the job; 0 means 1
@@ -39,51 +40,51 @@ type Config struct {
 
 	// TLS keeps the connections between hosts from others on the way, with TLS 1.3: "job" by
 	// the job's secret, of at least 32 characters, and without certificates;
-	// "cert=F,key=F,ca=F" by certificates on both sides, in files of PEM that are read again
-	// when they change. There ",id=GLOB" says whose certificates may come, by URI and DNS
-	// names; without it those with the first name of this rank's own, and id=* is whoever
-	// has one of the CA. All ranks have the same kind. Empty or "off": they are plain TCP.
+	// "cert=F,key=F,ca=F" by certificates on both sides, in files of PEM. They are read again
+	// when they change. There ",id=GLOB" admits certificates by their URI and DNS
+	// names; without it those with the first name of this rank's own, and id=* admits
+	// all of the CA. All ranks have the same kind. Empty or "off": they are plain TCP.
 	TLS string
 
-	// Share gives every rank the text that rank 0 gives: at most 1000 bytes without
+	// Share gives every rank the text of rank 0: at most 1000 bytes without
 	// blanks. All ranks call it once, in Join. With it Rendezvous and Secret may be
-	// empty: rank 0 opens a listener, makes a secret and shares both. What a rank was
-	// given it keeps. nil: nothing is shared.
+	// empty: rank 0 opens a listener, makes a secret and shares both. A rank keeps its own
+	// address and secret. nil: nothing is shared.
 	Share func(ctx context.Context, text string) (string, error)
-	// Leave tells the launcher that this rank has ended well. Close calls it, once,
-	// after a job that did not fail. nil: nobody wants to know.
+	// Leave tells the launcher of this rank's good end. Close calls it, once,
+	// after a job without failure. nil: nobody wants to know.
 	Leave func(ctx context.Context) error
-	// Blame tells the launcher whose failure this rank has met first: its own, or that
-	// of another rank. nil: nobody wants to know.
+	// Blame tells the launcher of the first failure met by this rank: its own, or
+	// another rank's. nil: nobody wants to know.
 	Blame func(rank levels.Rank, why string)
-	// Lobby says who waits to join while the job runs, and whether this process must wait. nil: nobody
+	// Lobby has the processes waiting to join while the job runs; this one may have to wait. nil: nobody
 	// ever does. Join doesn't look at it.
 	Lobby *launcher.Lobby
 	// Timeout is how long ranks may take to come where Join's ctx has no deadline.
 	// 0: 30 s.
 	Timeout time.Duration
 
-	// Node overrides the identity of the node that this rank lives on, to emulate
+	// Node overrides the identity of this rank's node, to emulate
 	// several nodes on one host. Empty: boot id, host name and network namespace.
 	Node string
-	// NUMA overrides the NUMA domain of the node that this rank is bound to, to
-	// emulate several. Empty: the one that holds all CPUs of the process's affinity.
+	// NUMA overrides the NUMA domain to which this rank is bound, to
+	// emulate several. Empty: the one with all CPUs of the process's affinity.
 	NUMA string
-	// Site names the site that the node is at, one of several with links between
-	// them that are slower than inside. Empty: unknown.
+	// Site names the site of the node, one of several with slower links between
+	// them than inside. Empty: unknown.
 	Site string
 	// Interfaces to use: names, name*, subnets; ! in front excludes. Empty: all.
 	Interfaces []string
 	// Hello is the caller's, told to all ranks; at most [MaxHello] bytes.
 	Hello []byte
 
-	// Origin says where the configuration was found.
+	// Origin names the source of the configuration.
 	Origin string
 	// Log gets one line per source of refused connections, and one if the NUMA
 	// domain can't be found out. nil: slog.Default().
 	Log *slog.Logger
 
-	opened  []net.Listener // rank 0's, for the ranks that it has invited
+	opened  []net.Listener // rank 0's, for the ranks it has invited
 	targets []target       // rank 0's, in the order to try; empty: those of Rendezvous
 	open    bool           // rank 0 listened at Rendezvous when it invited this rank
 }
@@ -107,20 +108,12 @@ func (c Config) String() string {
 	case c.Share != nil:
 		line += ", rendezvous shared by the launcher"
 	}
-	if c.TLS != "" {
-		line += ", TLS " + c.TLS
-	}
-	if c.Node != "" {
-		line += ", node " + c.Node
-	}
-	if c.NUMA != "" {
-		line += ", NUMA domain " + c.NUMA
-	}
-	if c.Site != "" {
-		line += ", site " + c.Site
-	}
-	if len(c.Interfaces) > 0 {
-		line += ", interfaces " + strings.Join(c.Interfaces, ",")
+	for _, set := range [][2]string{
+		{"TLS", c.TLS}, {"node", c.Node}, {"NUMA domain", c.NUMA}, {"site", c.Site}, {"interfaces", strings.Join(c.Interfaces, ",")},
+	} {
+		if set[1] != "" {
+			line += ", " + set[0] + " " + set[1]
+		}
 	}
 	return line
 }
@@ -130,31 +123,22 @@ func (c Config) GoString() string { return "join.Config{" + c.String() + "}" }
 
 // check lists everything wrong with a Config.
 func (c *Config) check() error {
-	var errs []error
+	var errs []error // some are nil
 	if c.Size < 1 || c.Size > levels.MaxRanks {
 		errs = append(errs, fmt.Errorf("size %d; allowed are 1 to %d", c.Size, levels.MaxRanks))
 	}
 	if c.Rank < 0 || int(c.Rank) >= c.Size {
 		errs = append(errs, fmt.Errorf("rank %d; allowed are 0 to %d", c.Rank, c.Size-1))
 	}
-	if _, err := parseFilters(c.Interfaces); err != nil {
-		errs = append(errs, err)
-	}
+	_, err := parseFilters(c.Interfaces)
+	errs = append(errs, err)
 	if len(c.Hello) > MaxHello {
 		errs = append(errs, fmt.Errorf("hello of %d bytes; allowed are %d", len(c.Hello), MaxHello))
 	}
 	if len(c.Node) > 255 {
 		errs = append(errs, fmt.Errorf("node name of %d bytes; allowed are 255", len(c.Node)))
 	}
-	if err := checkDomain("NUMA domain", c.NUMA); err != nil {
-		errs = append(errs, err)
-	}
-	if err := checkDomain("site", c.Site); err != nil {
-		errs = append(errs, err)
-	}
-	if err := c.checkTLS(); err != nil {
-		errs = append(errs, err)
-	}
+	errs = append(errs, checkDomain("NUMA domain", c.NUMA), checkDomain("site", c.Site), c.checkTLS())
 	if c.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("timeout %v; allowed are positive ones, and 0 for %v", c.Timeout, joinTime))
 	}
@@ -178,17 +162,17 @@ func (c *Config) check() error {
 	return errors.Join(errs...)
 }
 
-// What Config.TLS may be.
+// Values of Config.TLS.
 const (
 	tlsOff = "off"
 	tlsJob = "job"
 )
 
-// minSecret is the shortest secret that keeps a job's connections: whoever is on the way gets
+// minSecret is the length of the shortest secret for TLS: an attacker on the way gets
 // a proof from a dialer, and may guess secrets with it at leisure.
 const minSecret = 32
 
-// checkTLS says what is wrong with the Config's TLS, as far as it can be known before the
+// checkTLS returns the fault of the Config's TLS, as far as it can be known before the
 // launcher has shared a secret.
 func (c *Config) checkTLS() error {
 	switch {
@@ -219,6 +203,15 @@ func checkSecret(secret string) error {
 		return fmt.Errorf("TLS by the job's secret with a secret of %d characters; allowed are at least %d: a shorter one can be guessed", len(secret), minSecret)
 	}
 	return nil
+}
+
+// addresses returns this host's addresses that c's Interfaces admit, see [ownAddresses].
+func (c *Config) addresses() ([]netip.Prefix, error) {
+	filters, err := parseFilters(c.Interfaces)
+	if err != nil {
+		return nil, err
+	}
+	return ownAddresses(filters)
 }
 
 func (c *Config) logger() *slog.Logger {

@@ -12,7 +12,7 @@ import (
 )
 
 // Accept sets the handler of incoming connections of any purpose, over TCP and
-// unix sockets; those that came before are handed to it now. It owns the
+// unix sockets; earlier ones are handed to it now. It owns the
 // connection, runs on a goroutine per connection and should return soon: Close
 // waits for it. A later call replaces the handler; nil keeps connections for
 // the next one.
@@ -22,7 +22,7 @@ func (j *Job) Accept(handler func(peer levels.Rank, purpose uint8, c net.Conn)) 
 	}
 }
 
-// acceptWith sets the handler and returns what came before, for it.
+// acceptWith sets the handler and returns earlier connections, for it.
 func (j *Job) acceptWith(handler func(peer levels.Rank, purpose uint8, c net.Conn)) (unclaimed []arrival) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -40,8 +40,7 @@ func (j *Job) admit(g greeting, c net.Conn) {
 	switch {
 	case j.closing:
 		if g.purpose == purposeTree { // it would take this rank for lost
-			bye := frame{kind: frameGoodbye, from: j.Rank, to: everyone}
-			deliver(c, bye.encode(), time.Now().Add(lastWords))
+			deliver(c, frame{kind: frameGoodbye, from: j.Rank, to: everyone}.encode(), time.Now().Add(farewellTime))
 		}
 		c.Close()
 		handler = nil
@@ -84,11 +83,11 @@ func (j *Job) admitChild(g greeting, c net.Conn) {
 	c.Close()
 }
 
-// admitMending takes another connection of an edge: that of before is of no use any more. If this rank must dial, the
+// admitMending takes another connection of an edge: the old one is of no use any more. If this rank must dial, the
 // connection only says so. j.mu is held.
 func (j *Job) admitMending(g greeting, c net.Conn) {
 	for _, e := range j.allEdges() {
-		if e.peer != g.from || e.ended() || j.absent[g.from] != nil || !j.settled {
+		if e.peer != g.from || e.isOver() || j.absent[g.from] != nil || !j.settled {
 			continue
 		}
 		if e.dialled {
@@ -110,8 +109,8 @@ func (j *Job) admitMending(g greeting, c net.Conn) {
 // Dial connects to another rank over TCP, authenticated; its Accept handler gets
 // the other end with this purpose, 0 to 239. It tries all addresses of the peer,
 // each after a short lead of those before: loopback on the same host, then shared
-// subnets, then the rest; with an Interfaces filter always from an address that
-// passed. Without a deadline in ctx it gives up after 30 s, with a [ReachError]. The
+// subnets, then the rest; with an Interfaces filter always from an admitted
+// address. Without a deadline in ctx it gives up after 30 s, with a [ReachError]. The
 // connection has Go's default keepalive and no limit on unacknowledged data: a
 // silent host shows in OnLost.
 func (j *Job) Dial(ctx context.Context, peer levels.Rank, purpose uint8) (net.Conn, error) {
@@ -121,7 +120,7 @@ func (j *Job) Dial(ctx context.Context, peer levels.Rank, purpose uint8) (net.Co
 	return j.dial(ctx, peer, purpose, false)
 }
 
-// Recall is Dial to a rank that may be lost: one that only counts as lost hears so.
+// Recall is Dial to a lost rank, too: if it still lives it hears that it counts as lost.
 func (j *Job) Recall(ctx context.Context, peer levels.Rank, purpose uint8) (net.Conn, error) {
 	if err := j.dialable(peer, purpose); err != nil && !errors.Is(err, ErrLost) {
 		return nil, err
@@ -129,13 +128,13 @@ func (j *Job) Recall(ctx context.Context, peer levels.Rank, purpose uint8) (net.
 	return j.dial(ctx, peer, purpose, false)
 }
 
-// Gone finds out whether the end of a rank is certain: it has said goodbye, or its host answers at each of its
-// addresses that nobody listens. While it can't be reached that is not certain.
+// Gone finds out whether the end of a rank is certain: it has said goodbye, or its host refuses connections at each of its
+// addresses. While it can't be reached its end is not certain.
 func (j *Job) Gone(ctx context.Context, peer levels.Rank) bool {
-	if peer < 0 || int(peer) >= j.Size || peer == j.Rank {
+	if !j.isOther(peer) {
 		return false
 	}
-	if errors.Is(j.gone(peer), ErrLeft) {
+	if errors.Is(j.goneError(peer), ErrLeft) {
 		return true
 	}
 	return isRefused(j.knock(ctx, peer))
@@ -143,26 +142,26 @@ func (j *Job) Gone(ctx context.Context, peer levels.Rank) bool {
 
 // Lives reports whether a rank can be reached and takes connections. A stopped process does, by its kernel.
 func (j *Job) Lives(ctx context.Context, peer levels.Rank) bool {
-	if peer < 0 || int(peer) >= j.Size || peer == j.Rank || j.gone(peer) != nil {
+	if !j.isOther(peer) || j.goneError(peer) != nil {
 		return false
 	}
 	return j.knock(ctx, peer) == nil
 }
 
-// Route is an address at which [Job.Dial] tries to reach a rank.
+// Route is an address of a rank for [Job.Dial].
 type Route struct {
 	Address string     // host:port
 	Source  netip.Addr // to dial from; the zero value is the system's choice
 	Why     string     // for people
 }
 
-// Routes returns the addresses of another rank in the order in which Dial tries them.
-// skipped says why it doesn't try the others.
+// Routes returns the addresses of another rank in Dial's order.
+// skipped says why Dial doesn't try the others.
 func (j *Job) Routes(peer levels.Rank) (routes []Route, skipped []error) {
-	if peer < 0 || int(peer) >= j.Size || peer == j.Rank {
+	if !j.isOther(peer) {
 		return nil, nil
 	}
-	targets, skipped := candidates(j.own, j.filtered, j.Peers[j.Rank].Host == j.Peers[peer].Host, j.Peers[peer].Addrs)
+	targets, skipped := j.targets(peer, false)
 	for _, t := range targets {
 		routes = append(routes, Route{t.address, t.source, t.why})
 	}
@@ -192,7 +191,7 @@ func (j *Job) DialUnix(ctx context.Context, peer levels.Rank, purpose uint8) (*n
 
 func (j *Job) dialable(peer levels.Rank, purpose uint8) error {
 	switch {
-	case peer < 0 || int(peer) >= j.Size || peer == j.Rank:
+	case !j.isOther(peer):
 		return fmt.Errorf("rank %d dials rank %d; allowed are the others of 0 to %d", j.Rank, peer, j.Size-1)
 	case purpose >= reserved:
 		return fmt.Errorf("dial rank %d: purpose %d; allowed are 0 to %d", peer, purpose, reserved-1)
@@ -203,8 +202,11 @@ func (j *Job) dialable(peer levels.Rank, purpose uint8) error {
 	if closing {
 		return fmt.Errorf("dial rank %d: %w", peer, ErrClosed)
 	}
-	return j.gone(peer)
+	return j.goneError(peer)
 }
+
+// isOther reports whether r is another rank of the job.
+func (j *Job) isOther(r levels.Rank) bool { return r >= 0 && int(r) < j.Size && r != j.Rank }
 
 // sameNode reports whether a unix socket leads to r.
 func (j *Job) sameNode(r levels.Rank) bool {
@@ -212,21 +214,27 @@ func (j *Job) sameNode(r levels.Rank) bool {
 	return me.Host == it.Host && me.nodeKey() == it.nodeKey()
 }
 
+// targets returns the addresses to dial a rank at, in order: its unix socket alone if local. skipped says why the
+// others are out of question.
+func (j *Job) targets(peer levels.Rank, local bool) (targets []target, skipped []error) {
+	it := j.Peers[peer]
+	if local {
+		return []target{{network: "unix", address: it.Unix}}, nil
+	}
+	return candidates(j.own, j.filtered, j.Peers[j.Rank].Host == it.Host, it.Addrs)
+}
+
 func (j *Job) dial(ctx context.Context, peer levels.Rank, purpose uint8, local bool) (net.Conn, error) {
 	ctx, cancel := withDefault(ctx, dialTime)
 	defer cancel()
-	it := j.Peers[peer]
 	failed := &ReachError{From: j.Rank, To: peer}
-	targets, skipped := []target{{network: "unix", address: it.Unix}}, []error(nil)
-	if !local {
-		targets, skipped = candidates(j.own, j.filtered, j.Peers[j.Rank].Host == it.Host, it.Addrs)
-	}
+	targets, skipped := j.targets(peer, local)
 	if len(targets) == 0 {
 		failed.Err = reasons(append(skipped, errors.New("it offers no other address that isn't loopback")))
 		return nil, failed
 	}
 	hello := func() greeting { return newGreeting(purpose, j.Rank, peer) }
-	c, err := race(ctx, targets, credentials{j.key, j.guard}, hello, dropped)
+	c, err := race(ctx, targets, credentials{j.key, j.guard}, hello, isDropped)
 	if err != nil {
 		for _, t := range targets {
 			failed.At = append(failed.At, t.address)

@@ -10,7 +10,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// inboxSize bounds the messages that wait for the OnControl handler.
+// inboxSize bounds the messages waiting for the OnControl handler.
 const inboxSize = 1024
 
 // delivery is a message, or a loss if err is set.
@@ -21,8 +21,8 @@ type delivery struct {
 	err     error
 }
 
-// OnControl sets the handler of messages from Broadcast and Send. Messages that came
-// before are kept for it, 1024 at most. Handlers run one at a time, those of one
+// OnControl sets the handler of messages from Broadcast and Send. Earlier
+// messages are kept for it, 1024 at most. Handlers run one at a time, those of one
 // sender in the order of sending, and own the payload. A handler must not wait
 // for the control plane (Exchange, Close) and should return soon: while 1024
 // messages wait for it, nothing else is taken from the tree. A later call
@@ -32,9 +32,9 @@ func (j *Job) OnControl(handler func(from levels.Rank, kind uint8, payload []byt
 	j.inbox.wake()
 }
 
-// OnLost sets the handler for ranks that ended without goodbye, or whose host went
+// OnLost sets the handler for ranks that ended without goodbye, or have a host
 // silent for 10 s. It is called once per lost rank, on every surviving rank; the
-// error wraps [ErrLost]. Losses that came before are kept for it. It runs as
+// error wraps [ErrLost]. Earlier losses are kept for it. It runs as
 // OnControl's handler does, never beside it.
 //
 // When the lost rank was an inner node of the tree, the ranks below it are cut
@@ -67,17 +67,17 @@ func (j *Job) dispatch() {
 // others, for so long, and looked for so often: on a busy machine the time alone may
 // pass before a writer has had its turn.
 const (
-	passingOn    = 100 * time.Millisecond
-	passingLooks = 500
+	passTime  = 100 * time.Millisecond
+	passLooks = 500
 )
 
-// LetOut waits until what was sent and passed on so far is with the operating system,
+// LetOut waits until all messages sent and passed on so far are with the operating system,
 // 100 ms or longer if the machine is busy, not for ever. A program may end itself as
 // soon as it hears why it can't go on. The others then lose this rank too, and must
 // have heard the reason before.
 func (j *Job) LetOut() {
-	end := time.Now().Add(passingOn)
-	for looks := 0; looks < passingLooks || time.Now().Before(end); looks++ {
+	end := time.Now().Add(passTime)
+	for looks := 0; looks < passLooks || time.Now().Before(end); looks++ {
 		if !slices.ContainsFunc(j.allEdges(), func(e *edge) bool { return !e.out.done() }) {
 			return
 		}
@@ -87,14 +87,14 @@ func (j *Job) LetOut() {
 
 // Broadcast sends a message to every other rank, of at most [MaxPayload] bytes. It
 // doesn't wait: when a queue is full it fails with [ErrBusy] and sends nothing.
-// Ranks that are lost, or cut off by a loss, are passed over.
+// Lost ranks, and those cut off by a loss, are passed over.
 func (j *Job) Broadcast(kind uint8, payload []byte) error {
 	f := frame{kind: frameMessage, user: kind, from: j.Rank, to: everyone, payload: payload}
 	return j.originate(&f, j.edges)
 }
 
-// Send sends a message to one rank, which may be this one. Limits are Broadcast's;
-// a rank that is gone or cut off is a [PeerError].
+// Send sends a message to one rank, maybe this one. Limits are Broadcast's;
+// a gone rank, or one cut off, is a [PeerError].
 func (j *Job) Send(to levels.Rank, kind uint8, payload []byte) error {
 	if to < 0 || int(to) >= j.Size {
 		return fmt.Errorf("send control message: rank %d; allowed are 0 to %d", to, j.Size-1)
@@ -103,18 +103,18 @@ func (j *Job) Send(to levels.Rank, kind uint8, payload []byte) error {
 	if to == j.Rank {
 		return j.sendSelf(&f)
 	}
-	if err := j.gone(to); err != nil {
+	if err := j.goneError(to); err != nil {
 		return err
 	}
 	hop := j.tree.next(j.Rank, to)
-	if err := j.gone(hop); err != nil {
+	if err := j.goneError(hop); err != nil {
 		return &PeerError{to, fmt.Errorf("cut off: %w", err)}
 	}
 	return j.originate(&f, []*edge{j.edgeTo(hop)})
 }
 
-// CutOff lists the ranks that are here and that no control message from this one
-// reaches: a rank on the way to them is lost, or left before them. [Job.Dial] reaches
+// CutOff lists the ranks here but out of reach for control messages from this
+// one: a rank on the way to them is lost, or left before them. [Job.Dial] reaches
 // them.
 func (j *Job) CutOff() []levels.Rank {
 	j.mu.Lock()
@@ -186,8 +186,8 @@ func (j *Job) originate(f *frame, edges []*edge) error {
 	return nil
 }
 
-// gone is a PeerError if r is lost or has left.
-func (j *Job) gone(r levels.Rank) error {
+// goneError returns a PeerError if r is lost or has left.
+func (j *Job) goneError(r levels.Rank) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err := j.absent[r]; err != nil {
@@ -207,7 +207,7 @@ func (j *Job) edgeTo(r levels.Rank) *edge {
 
 // handle takes one frame from a neighbour; an error ends that edge.
 //
-// Forwarding a message may wait for room in the next queue. That can't deadlock:
+// Forwarding a message may wait for room in the next queue. No deadlock follows:
 // a message never goes back over the edge it came from, so in a tree the queues
 // that wait for each other form no circle.
 func (j *Job) handle(e *edge, f *frame) error {
@@ -220,8 +220,8 @@ func (j *Job) handle(e *edge, f *frame) error {
 		j.flood(e, f)
 		return j.receivePart(f)
 	case frameLost:
-		// The other side of a network that has parted counts those of this one as lost. When it heals nobody here may believe that.
-		if f.from != j.Rank && !errors.Is(j.gone(e.peer), ErrLost) {
+		// After a split of the network each side counts the ranks of the other as lost. When it heals nobody may believe the other side.
+		if f.from != j.Rank && !errors.Is(j.goneError(e.peer), ErrLost) {
 			j.lose(e, f.from, f.loss())
 		}
 	case frameGoodbye:
@@ -255,7 +255,7 @@ func (j *Job) pass(e *edge, f *frame) {
 }
 
 // flood sends f on over all edges but the one it came from, beyond the queues'
-// limit: for frames of which a rank has a bounded number under way. News goes along the
+// limit: for frames with a bounded number per rank under way. News goes along the
 // edges beside the tree too, once.
 func (j *Job) flood(except *edge, f *frame) {
 	b := f.encode()
@@ -270,33 +270,38 @@ func (j *Job) flood(except *edge, f *frame) {
 	}
 }
 
-// loss is the error that a frameLost tells.
+// loss is the error in a frameLost.
 func (f *frame) loss() error { return fmt.Errorf("%w: %s", ErrLost, f.payload) }
 
-// lose takes in that r was lost, as its neighbour saw or e said; nil: as this rank found. The news is queued
-// before the lock is free: who finds r absent, and ends because of that, has told.
+// lose takes in the loss of r, as its neighbour saw or e said; nil: as this rank found. The news is queued
+// before the lock is free: whoever finds r absent, and ends because of it, has passed the news on.
 func (j *Job) lose(e *edge, r levels.Rank, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.absent[r] != nil || j.stopped {
 		return
 	}
-	j.absent[r] = err
 	j.losses = append(j.losses, r)
-	j.flood(e, lostFrame(r, err))
+	j.setAbsent(e, lostFrame(r, err), err)
+	j.inbox.force(delivery{from: r, err: err}) // behind the news to the others, see dispatch
+}
+
+// setAbsent notes why the rank that news is from is gone, and passes the news on. j.mu is held.
+func (j *Job) setAbsent(e *edge, news *frame, why error) {
+	j.absent[news.from] = why
+	j.flood(e, news)
 	for _, x := range j.exchanges {
 		j.settle(x)
 	}
-	j.inbox.force(delivery{from: r, err: err})
 	j.needHealing()
 }
 
-// lostFrame tells that a rank was lost.
+// lostFrame is the news of a lost rank.
 func lostFrame(r levels.Rank, err error) *frame {
 	return &frame{kind: frameLost, from: r, to: everyone, payload: []byte(strings.TrimPrefix(err.Error(), ErrLost.Error()+": "))}
 }
 
-// takeLeave takes in that a rank said goodbye.
+// takeLeave takes in the goodbye of a rank.
 func (j *Job) takeLeave(e *edge, f *frame) {
 	j.noteLeft(e, f)
 	if f.from == e.peer {
@@ -304,22 +309,16 @@ func (j *Job) takeLeave(e *edge, f *frame) {
 	}
 }
 
-// noteLeft notes that a rank said goodbye, and passes that on if it is new.
+// noteLeft notes the goodbye of a rank, and passes it on if it is new.
 func (j *Job) noteLeft(e *edge, f *frame) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.absent[f.from] != nil || f.from == j.Rank {
-		return
+	if j.absent[f.from] == nil && f.from != j.Rank {
+		j.setAbsent(e, f, ErrLeft)
 	}
-	j.absent[f.from] = ErrLeft
-	for _, x := range j.exchanges {
-		j.settle(x)
-	}
-	j.flood(e, f)
-	j.needHealing()
 }
 
-// listenTo reads an edge to its end, over as many connections as it takes, and says if that means a loss.
+// listenTo reads an edge to its end, over as many connections as it takes, and tells of the loss if its end is one.
 func (j *Job) listenTo(e *edge) {
 	for e.read(j.Size, j.handle); j.mend(e); {
 		e.read(j.Size, j.handle)

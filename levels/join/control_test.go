@@ -260,10 +260,7 @@ func mixedJob(t *testing.T, n int, here []levels.Rank, victim levels.Rank) (jobs
 			kill = func() { cmd.Process.Signal(syscall.SIGKILL) }
 		}
 	}
-	jobs, errs := joinAll(t, local, 2*time.Minute)
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	jobs = enterAll(t, local)
 	t.Cleanup(func() { closeSoon(jobs) })
 	return jobs, kill
 }
@@ -376,10 +373,7 @@ func TestFreshJoin(t *testing.T) {
 		if cs[0], err = FromEnv(func(k string) string { return env[k] }); err != nil {
 			t.Fatal(err)
 		}
-		jobs, errs := joinAll(t, cs, 2*time.Minute)
-		if err := errors.Join(errs...); err != nil {
-			t.Fatal(err)
-		}
+		jobs := enterAll(t, cs)
 		closeAll(t, jobs)
 	}
 }

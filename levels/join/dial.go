@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// stagger is how long an attempt has the field for itself before the next address
+// staggerTime is how long an attempt has the field for itself before the next address
 // is tried beside it.
-const stagger = 100 * time.Millisecond
+const staggerTime = 100 * time.Millisecond
 
 // target is one address to dial, and the local one to dial from if valid.
 type target struct {
@@ -22,7 +22,7 @@ type target struct {
 }
 
 func (t target) connect(ctx context.Context) (net.Conn, error) {
-	d := net.Dialer{FallbackDelay: stagger}
+	d := net.Dialer{FallbackDelay: staggerTime}
 	if t.source.IsValid() {
 		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(t.source, 0))
 	}
@@ -37,7 +37,7 @@ func (t target) connect(ctx context.Context) (net.Conn, error) {
 	return c, nil
 }
 
-// credentials are what a dialer proves itself with, and keeps the connection with.
+// credentials prove a dialer, and seal its connection.
 type credentials struct {
 	key   []byte
 	guard *guard
@@ -54,14 +54,14 @@ func (t target) greetAt(ctx context.Context, by credentials, g greeting) (net.Co
 		if guarded, err = by.guard.dial(c, g.from); err != nil {
 			return err
 		}
-		return by.guard.refused(greet(guarded, by.key, g), c)
+		return by.guard.addRefusal(greet(guarded, by.key, g), c)
 	}); err != nil {
 		return nil, fmt.Errorf("%s: %w", t.address, err)
 	}
 	return guarded, nil
 }
 
-// within runs do, which works on c, under ctx. On failure c is closed.
+// within runs do, a function on c, under ctx. On failure c is closed.
 func within(ctx context.Context, c net.Conn, do func() error) error {
 	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
 	err := do()
@@ -77,8 +77,8 @@ func within(ctx context.Context, c net.Conn, do func() error) error {
 	return err
 }
 
-// persist is greetAt, repeated after failures that again says may pass. When ctx ends
-// the error tells what came of the last attempt that had its time.
+// persist is greetAt, repeated after failures if again says that they may pass. When ctx ends
+// the error is that of the last attempt with enough time.
 func (t target) persist(ctx context.Context, by credentials, hello func() greeting, again func(error) bool) (net.Conn, error) {
 	var why error
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
@@ -97,12 +97,12 @@ func (t target) persist(ctx context.Context, by credentials, hello func() greeti
 	}
 }
 
-// errUnconfirmed: the other side did not wait for the confirmation. On a machine that is
-// very busy the handshake may have taken too long.
+// errUnconfirmed: the other side did not wait for the confirmation. On a very busy
+// machine the handshake may have taken too long.
 var errUnconfirmed = errors.New("dropped before it was confirmed")
 
-// race tries the targets in order, each beside those before it that haven't
-// answered yet, and returns the first authenticated connection, confirmed. It
+// race tries the targets in order, each beside the unanswered ones before
+// it, and returns the first authenticated connection, confirmed. It
 // returns when all attempts have ended.
 func race(ctx context.Context, targets []target, by credentials, hello func() greeting, again func(error) bool) (net.Conn, error) {
 	for {
@@ -113,7 +113,7 @@ func race(ctx context.Context, targets []target, by credentials, hello func() gr
 	}
 }
 
-// raceOnce is race, but a connection that is dropped in the last moment is an error.
+// raceOnce is race, but a connection dropped in the last moment is an error.
 func raceOnce(ctx context.Context, targets []target, by credentials, hello func() greeting, again func(error) bool) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -136,11 +136,11 @@ func raceOnce(ctx context.Context, targets []target, by credentials, hello func(
 			t := targets[next]
 			next++
 			running++
-			go func() { // ends with its result, which is waited for below
+			go func() { // ends with its result, received below
 				c, err := t.persist(ctx, by, hello, again)
 				results <- result{c, err}
 			}()
-			pause.Reset(stagger)
+			pause.Reset(staggerTime)
 		case r := <-results:
 			running--
 			switch {
@@ -161,7 +161,7 @@ func raceOnce(ctx context.Context, targets []target, by credentials, hello func(
 	}
 	if err := confirm(winner); err != nil {
 		winner.Close()
-		if dropped(err) {
+		if isDropped(err) {
 			err = fmt.Errorf("%w: %w", errUnconfirmed, err)
 		}
 		return nil, err

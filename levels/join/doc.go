@@ -4,7 +4,7 @@
 // dead rank.
 //
 // It never moves bulk data and knows no collective and no program. It believes
-// nothing from a connection that hasn't proved the job secret. It authenticates
+// nothing from a connection without a proof of the job secret. It authenticates
 // peers; it neither encrypts nor signs their data. Package launcher finds out who
 // started the process.
 //
@@ -19,7 +19,7 @@
 // # How ranks meet
 //
 // Ranks need an address of rank 0 and a secret. tierflow run, torchrun and the
-// environment tell both. Where Config.Share is there rank 0 makes them itself and
+// environment tell both. With Config.Share rank 0 makes them itself and
 // gives them to all as an invitation.
 //
 // Every rank opens its own listeners, then registers with rank 0's rendezvous

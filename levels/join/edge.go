@@ -16,51 +16,51 @@ import (
 	"github.com/tierflow/tierflow/levels/join/seal"
 )
 
-// lastWords bounds two waits of a Close whose ctx has ended: to hear the goodbyes
+// farewellTime bounds two waits of a Close after its ctx has ended: to hear the goodbyes
 // of others, and then to let its own out.
-const lastWords = 50 * time.Millisecond
+const farewellTime = 50 * time.Millisecond
 
 const (
 	edgeQueue = 256 // frames waiting towards one neighbour
 
-	// A host that went silent is given up within 10 s: probes start when a connection
+	// A silent host is given up within 10 s: probes start when a connection
 	// has been idle for 3 s and come each second, and both they and data must be
 	// acknowledged within 8 s. Only control connections have this limit, since they
-	// are always read: it also ends a connection whose reader has shut its window,
-	// which on a data link is no reason.
-	probeAfter = 3 * time.Second
-	probeEvery = time.Second
-	silence    = 8 * time.Second
+	// are always read: it also ends a connection after its reader has shut the window,
+	// and on a data link this is no reason.
+	probeAfter  = 3 * time.Second
+	probeEvery  = time.Second
+	silenceTime = 8 * time.Second
 
-	readOut = 500 * time.Millisecond // for what a neighbour sent before writing to it failed
+	drainTime = 500 * time.Millisecond // for a neighbour's last frames after writing to it failed
 
-	// lateBytes bounds what a reader takes whose time is up: more than a socket holds.
-	lateBytes = 16 << 20
+	// maxOvertimeBytes bounds the bytes taken by a reader after its deadline: more than a socket holds.
+	maxOvertimeBytes = 16 << 20
 )
 
 // edge is the connection to a neighbour in the tree. A reader goroutine hands
 // frames to the job, a writer goroutine sends queued ones; the job waits for both.
 type edge struct {
-	peer    levels.Rank
-	dialled bool           // by this rank
-	out     *queue[[]byte] // encoded frames
-	late    int            // bytes read when the time was up; the reader's
-	got     uint32         // frames that have come; the reader's
-	bytes   int            // of their payload since the last ack; the reader's
-	fresh   chan net.Conn  // has another connection, see [Job.mend]
+	peer          levels.Rank
+	dialled       bool           // by this rank
+	out           *queue[[]byte] // encoded frames
+	overtimeBytes int            // bytes read when the time was up; the reader's
+	received      uint32         // frames received; the reader's
+	bytes         int            // of their payload since the last ack; the reader's
+	fresh         chan net.Conn  // has another connection, see [Job.mend]
 	// stands is set once both ends know of it. Before, one beside the tree may end because its
 	// other end has given it up.
 	stands atomic.Bool
 
 	mu       sync.Mutex
 	conn     net.Conn
-	times    int           // that the connection was replaced
+	times    int           // replacements of the connection
 	mended   sync.Cond     // when it is, and when the edge ends
 	over     bool          // the edge has ended
-	sent     [][]byte      // frames that the writer has taken and that may not have arrived
+	sent     [][]byte      // frames taken by the writer, not known to have arrived
 	first    uint32        // the number of the first of them
-	next     int           // of sent: the first that this connection has not taken; 0 <= next <= len(sent)
-	foul     bool          // the neighbour said what it must not
+	next     int           // of sent: the first not taken by this connection; 0 <= next <= len(sent)
+	foul     bool          // the neighbour broke the protocol
 	cause    error         // the first failure of the connection
 	goodbye  bool          // the peer said it
 	departed chan struct{} // closed on goodbye or end: nothing to wait for any more
@@ -88,16 +88,16 @@ func tcpOf(c net.Conn) (t *net.TCPConn, ok bool) {
 	return t, ok
 }
 
-// watchSilence sets keepalive and the time that data may stay unacknowledged.
+// watchSilence sets keepalive and the longest time of unacknowledged data.
 func watchSilence(c net.Conn) error {
 	t, ok := tcpOf(c)
 	if !ok {
 		return nil // a unix socket ends with its process
 	}
 	err := t.SetKeepAliveConfig(net.KeepAliveConfig{
-		Enable: true, Idle: probeAfter, Interval: probeEvery, Count: int((silence - probeAfter) / probeEvery),
+		Enable: true, Idle: probeAfter, Interval: probeEvery, Count: int((silenceTime - probeAfter) / probeEvery),
 	})
-	return errors.Join(err, giveUpUnacked(t, silence))
+	return errors.Join(err, giveUpUnacked(t, silenceTime))
 }
 
 // write sends frames until the queue is closed and empty, then half-closes.
@@ -115,7 +115,7 @@ func (e *edge) write() {
 	}
 }
 
-// sendKept sends the frames that the connection has not taken, and waits for another connection after an
+// sendKept sends the frames not taken by the connection yet, and waits for another connection after an
 // error. It reports false if none came.
 func (e *edge) sendKept() bool {
 	e.mu.Lock()
@@ -127,15 +127,15 @@ func (e *edge) sendKept() bool {
 		err := send(c, batch)
 		if err != nil {
 			// The neighbour may have left with goodbye, still to be read.
-			c.SetReadDeadline(time.Now().Add(readOut))
+			c.SetReadDeadline(time.Now().Add(drainTime))
 		}
 		e.mu.Lock()
 		if err != nil && e.cause == nil && e.times == times {
 			e.cause = err
 		}
 		if err != nil {
-			// The reader of this edge mends it. It may wait to pass a frame on to an edge that is broken too, whose
-			// reader waits for this one.
+			// The reader of this edge mends it. It may wait to pass a frame on to another broken edge, and the reader
+			// of that one for this edge.
 			e.out.loosen(true)
 			for e.times == times && !e.over {
 				e.mended.Wait()
@@ -146,23 +146,23 @@ func (e *edge) sendKept() bool {
 	return !e.over
 }
 
-// send writes frames. If the time is up it tries once more: on a busy machine that
-// may have been so before the writer had its turn.
+// send writes frames. If the time is up it tries once more: on a busy machine
+// it may have been up before the writer had its turn.
 func send(c net.Conn, batch net.Buffers) error {
-	_, err := batch.WriteTo(c) // takes away what it has written
+	_, err := batch.WriteTo(c) // takes the written bytes away
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		c.SetWriteDeadline(time.Now().Add(lastWords))
+		c.SetWriteDeadline(time.Now().Add(farewellTime))
 		_, err = batch.WriteTo(c)
 	}
 	return err
 }
 
-// Read reads from the connection. If the time is up it still takes what is here: a
-// reader that was kept busy would miss the goodbye otherwise.
+// Read reads from the connection. If the time is up it still takes the bytes here: a
+// busy reader would miss the goodbye otherwise.
 func (e *edge) Read(p []byte) (int, error) {
-	c := e.current() // which the reader itself replaces
+	c := e.current() // the reader itself replaces it
 	n, err := c.Read(p)
-	if !errors.Is(err, os.ErrDeadlineExceeded) || e.late > lateBytes {
+	if !errors.Is(err, os.ErrDeadlineExceeded) || e.overtimeBytes > maxOvertimeBytes {
 		return n, err
 	}
 	if s, ok := c.(*seal.Conn); ok {
@@ -171,7 +171,7 @@ func (e *edge) Read(p []byte) (int, error) {
 	} else {
 		n, err = readNow(c, p, err)
 	}
-	e.late += n
+	e.overtimeBytes += n
 	return n, err
 }
 
@@ -194,7 +194,7 @@ func (e *edge) read(size int, handle func(*edge, *frame) error) {
 	}
 }
 
-// end ends the edge, whose connection is closed. The job's lock is held: no other connection comes.
+// end ends the edge after its connection. The job's lock is held: no other connection comes.
 func (e *edge) end() {
 	e.mu.Lock()
 	e.over = true
@@ -218,7 +218,7 @@ func (e *edge) note(err error) {
 	}
 }
 
-// depart notes that nothing more is to be waited for.
+// depart ends all waiting for the neighbour.
 func (e *edge) depart(goodbye bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -230,8 +230,8 @@ func (e *edge) depart(goodbye bool) {
 	}
 }
 
-// ended reports whether nothing more is to be waited for.
-func (e *edge) ended() bool {
+// isOver reports whether nothing more is to be waited for.
+func (e *edge) isOver() bool {
 	select {
 	case <-e.departed:
 		return true

@@ -90,7 +90,7 @@ func (j *Job) enter(ctx context.Context, cfg *Config) error {
 	return err
 }
 
-// connect makes the control tree of the ranks that have met. t is rank 0's.
+// connect makes the control tree of all ranks. t is rank 0's.
 func (j *Job) connect(ctx context.Context, cfg *Config, self *Peer, p *place, t *table) (err error) {
 	j.Peers = make([]*Peer, j.Size) // as far as they are known
 	j.Peers[j.Rank] = self
@@ -101,7 +101,7 @@ func (j *Job) connect(ctx context.Context, cfg *Config, self *Peer, p *place, t 
 	j.building = make(chan arrival, j.Size)
 	j.door.key = j.key
 	j.door.open()
-	// Who waits in vain for a neighbour must still be able to tell the others.
+	// After a vain wait for a neighbour there must be time to tell the others.
 	deadline, _ := ctx.Deadline()
 	growing, stop := context.WithDeadline(ctx, deadline.Add(-spareTime(deadline)))
 	defer stop()
@@ -185,11 +185,7 @@ func (j *Job) introduce(cfg *Config) (*Peer, []net.Listener, error) {
 	if self.Host, err = thisHost(); err != nil || j.Size == 1 {
 		return self, nil, err
 	}
-	filters, err := parseFilters(cfg.Interfaces)
-	if err != nil {
-		return nil, nil, err
-	}
-	if j.own, err = ownAddresses(filters); err != nil {
+	if j.own, err = cfg.addresses(); err != nil {
 		return nil, nil, err
 	}
 	listeners, offered, err := openListeners(j.own, j.filtered)
@@ -209,7 +205,7 @@ func (j *Job) introduce(cfg *Config) (*Peer, []net.Listener, error) {
 	return self, append(listeners, local), nil
 }
 
-// meet exchanges records through rank 0, which alone gets the table.
+// meet exchanges records through rank 0. It alone gets the table.
 func (j *Job) meet(ctx context.Context, cfg *Config, self *Peer, log *refusals) (*place, *table, vigil, error) {
 	if j.Rank > 0 {
 		p, c, err := register(ctx, cfg, j.guard, self)
@@ -271,29 +267,29 @@ func (j *Job) neighbours(ctx context.Context, p *place, found map[levels.Rank]ne
 			found[a.peer] = a.conn
 		case <-ctx.Done():
 			if _, known := errors.AsType[*JoinError](context.Cause(ctx)); known {
-				return context.Cause(ctx) // those who are late may be the ones who heard it first
+				return context.Cause(ctx) // the late ranks may have heard it first
 			}
-			var late []levels.Rank
+			var missing []levels.Rank
 			for _, r := range p.Down {
 				if expected[r] {
-					late = append(late, r)
+					missing = append(missing, r)
 				}
 			}
-			return &PeerError{late[0], fmt.Errorf("%s joined but did not connect to rank %d: %w",
-				ranksText(late), j.Rank, context.Cause(ctx))}
+			return &PeerError{missing[0], fmt.Errorf("%s joined but did not connect to rank %d: %w",
+				ranksText(missing), j.Rank, context.Cause(ctx))}
 		}
 	}
 	return nil
 }
 
-// endBuilding ends the time for connections of the tree, and returns those that
-// nobody has taken.
-func (j *Job) endBuilding() (late []arrival) {
+// endBuilding ends the time for connections of the tree, and returns the
+// unclaimed ones.
+func (j *Job) endBuilding() (unclaimed []arrival) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for len(j.building) > 0 {
-		late = append(late, <-j.building)
+		unclaimed = append(unclaimed, <-j.building)
 	}
 	j.building = nil
-	return late
+	return unclaimed
 }

@@ -27,14 +27,14 @@ const (
 // started this process, as package launcher finds out, else a job of one rank.
 // TIERFLOW_LAUNCHER names the launcher to believe. TIERFLOW_SECRET, _NODE, _NUMA,
 // _SITE, _INTERFACES, _JOIN_TIMEOUT and _TLS serve all, and TIERFLOW_RENDEZVOUS replaces the
-// address that a launcher tells. _NODE and _NUMA name a node and a NUMA domain for
+// address told by a launcher. _NODE and _NUMA name a node and a NUMA domain for
 // this rank in place of the real ones: with them one host plays several. _SITE names
 // the site of the node; nothing else tells it. The error has one line for each
-// variable that is missing or malformed.
+// missing or malformed variable.
 //
-// It opens no connection, except to a PMI-1 launcher that gives PMI_PORT: rank and
+// It opens no connection, except to a PMI-1 launcher with PMI_PORT: rank and
 // size have to be asked for. On rank 0 Listener duplicates the inherited descriptor
-// of TIERFLOW_RENDEZVOUS_FD, which stays open: a later FromEnv and Join in the same
+// of TIERFLOW_RENDEZVOUS_FD, and this one stays open: a later FromEnv and Join in the same
 // process find it again.
 func FromEnv(getenv func(string) string) (Config, error) {
 	l, err := launcher.Find(getenv)
@@ -62,7 +62,7 @@ func FromEnv(getenv func(string) string) (Config, error) {
 	if l.Name == launcher.Tierflow {
 		c.Listener, c.Blame = e.listener(c.Rank), launcher.Blamer(e.Vars)
 		c.Lobby = launcher.OpenLobby(e.Vars)
-		if len(c.Rendezvous) == 0 && c.Size != 1 { // unknown: all that is missing is said at once
+		if len(c.Rendezvous) == 0 && c.Size != 1 { // unknown: all missing variables are told at once
 			e.Add("%s is missing: host:port of rank 0, alternatives separated by commas", envRendezvous)
 		}
 	}
@@ -91,7 +91,7 @@ func (e environment) ask(c *Config, place func(context.Context) (levels.Rank, in
 	}
 }
 
-// askTime bounds the question to the launcher on this host, which knows the answer.
+// askTime bounds the question to the launcher on this host, as that one knows the answer.
 const askTime = 10 * time.Second
 
 // Bounds of TIERFLOW_JOIN_TIMEOUT.
@@ -135,28 +135,24 @@ func (e environment) listener(rank levels.Rank) net.Listener {
 	return l
 }
 
-// checkRest complains about what all launchers have in common. advice says how to
+// checkRest complains about the variables of all launchers. advice says how to
 // give a secret.
 func (e environment) checkRest(c *Config, advice string) {
-	if _, err := parseFilters(c.Interfaces); err != nil {
-		e.Add("%s: %w", envInterfaces, err)
+	complain := func(variable string, err error) {
+		if err != nil {
+			e.Add("%s: %w", variable, err)
+		}
 	}
-	if err := checkDomain("NUMA domain", c.NUMA); err != nil {
-		e.Add("%s: %w", envNUMA, err)
-	}
-	if err := checkDomain("site", c.Site); err != nil {
-		e.Add("%s: %w", envSite, err)
-	}
-	if err := c.checkTLS(); err != nil {
-		e.Add("%s: %w", envTLS, err)
-	}
+	_, err := parseFilters(c.Interfaces)
+	complain(envInterfaces, err)
+	complain(envNUMA, checkDomain("NUMA domain", c.NUMA))
+	complain(envSite, checkDomain("site", c.Site))
+	complain(envTLS, c.checkTLS())
 	if c.Size == 1 {
 		return
 	}
 	for _, a := range c.Rendezvous {
-		if err := checkHostPort(a); err != nil {
-			e.Add("%s: %w", envRendezvous, err)
-		}
+		complain(envRendezvous, checkHostPort(a))
 	}
 	if c.Secret == "" && c.Share == nil {
 		e.Add("%s is missing: %s", envSecret, cmp.Or(advice, "the job's secret, or the word "+NoSecret+" to go without"))

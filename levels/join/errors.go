@@ -12,6 +12,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join/seal"
+	"github.com/tierflow/tierflow/levels/ranges"
 )
 
 // Causes that errors of this package wrap.
@@ -37,7 +38,7 @@ var (
 // TLSError says why there is no TLS. It unwraps to [ErrTLS] too.
 type TLSError struct {
 	Source string // the file, or the address of the other side; empty: the error around it says so
-	Reason string // what was found, and what is allowed
+	Reason string // the fault, and the allowed values
 	Err    error  // beneath; nil: nothing
 }
 
@@ -52,7 +53,7 @@ func (e *TLSError) Unwrap() []error {
 	return []error{ErrTLS, e.Err}
 }
 
-// PeerError is a failure that one rank is the cause or the other side of.
+// PeerError is a failure with one rank as its cause or other side.
 type PeerError struct {
 	Rank levels.Rank
 	Err  error
@@ -64,12 +65,12 @@ func (e *PeerError) Error() string { return fmt.Sprintf("rank %d: %v", e.Rank, e
 // Unwrap returns the cause.
 func (e *PeerError) Unwrap() error { return e.Err }
 
-// ReachError says where one rank looked for another in vain. It unwraps to a
+// ReachError is a vain search of one rank for another. It unwraps to a
 // [PeerError] of To.
 type ReachError struct {
 	From, To levels.Rank
 	At       []string // addresses tried
-	Err      error    // what each attempt came to
+	Err      error    // of each attempt
 }
 
 // Error is on one line.
@@ -84,8 +85,8 @@ func (e *ReachError) Error() string {
 // Unwrap returns a PeerError.
 func (e *ReachError) Unwrap() error { return &PeerError{e.To, e.Err} }
 
-// JoinError says why a job didn't come together. Rank 0 finds out; every rank that
-// had registered by then gets the same error.
+// JoinError says why a job didn't come together. Rank 0 finds out; every rank
+// registered by then gets the same error.
 type JoinError struct {
 	Ranks  []levels.Rank // at fault: absent, duplicate or started with another size
 	Reason string        // names them
@@ -94,8 +95,8 @@ type JoinError struct {
 // Error is the reason.
 func (e *JoinError) Error() string { return e.Reason }
 
-// absent is the error for ranks that did not come in time. hints are what is known
-// about failed attempts in their name.
+// absent is the error for ranks that did not come in time. hints tell of
+// failed attempts in their name.
 func absent(missing []levels.Rank, size int, waited time.Duration, hints []string) *JoinError {
 	reason := fmt.Sprintf("%s did not join within %s (have %d of %d)",
 		ranksText(missing), roundText(waited), size-len(missing), size)
@@ -110,21 +111,7 @@ func ranksText(ranks []levels.Rank) string {
 	if len(ranks) == 1 {
 		return fmt.Sprintf("rank %d", ranks[0])
 	}
-	var runs []string
-	for len(ranks) > 0 {
-		n := 1
-		for n < len(ranks) && ranks[n] == ranks[n-1]+1 {
-			n++
-		}
-		switch n {
-		case 1:
-			runs = append(runs, fmt.Sprint(ranks[0]))
-		default:
-			runs = append(runs, fmt.Sprintf("%d-%d", ranks[0], ranks[n-1]))
-		}
-		ranks = ranks[n:]
-	}
-	return "ranks " + strings.Join(runs, ", ")
+	return "ranks " + strings.Join(ranges.Items(ranks), ", ")
 }
 
 // roundText prints a duration for people: 30 s, 1.5 s, 250 ms.
@@ -148,14 +135,14 @@ func (r reasons) Error() string {
 
 func (r reasons) Unwrap() []error { return r }
 
-// timedOut: a deadline ended the attempt, which may be that of ctx before ctx knows.
+// timedOut: a deadline ended the attempt, maybe that of ctx before ctx knows.
 func timedOut(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// dropped: the other side ended the handshake. A listener does so when strangers keep
+// isDropped: the other side ended the handshake. A listener does so when strangers keep
 // it busy, a dialer when another of its attempts was faster.
-func dropped(err error) bool {
+func isDropped(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		errors.Is(err, seal.ErrTruncated)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // exchange is one allgather: every rank floods its part, every rank collects all.
-// Over a tree this moves each part over each edge once, which is the least.
+// Over a tree each part moves over each edge once, and less is impossible.
 type exchange struct {
 	parts   [][]byte // by rank; nil: not here yet
 	missing int
@@ -33,8 +33,8 @@ func (x *exchange) end(err error) {
 // [MaxPayload] bytes. Concurrent calls on one rank are served one after the other.
 //
 // It fails with a [PeerError] when a rank is lost, has left, or did not come before the deadline of ctx, and with the
-// cause of ctx when ctx ends first for another reason. After a failure the ranks no longer agree about which calls
-// belong together, so all later calls on this rank fail with the same error.
+// cause of ctx when ctx ends first for another reason. After a failure the ranks no longer agree about the numbers of
+// their calls, so all later calls on this rank fail with the same error.
 func (j *Job) Exchange(ctx context.Context, blob []byte) ([][]byte, error) {
 	if len(blob) > MaxPayload {
 		return nil, fmt.Errorf("exchange: %d bytes; allowed are %d", len(blob), MaxPayload)
@@ -65,20 +65,20 @@ func (j *Job) Exchange(ctx context.Context, blob []byte) ([][]byte, error) {
 	return parts, err
 }
 
-// overdue is why x is given up when ctx ends. A deadline is the fault of those
-// whose parts are not here.
+// overdue is why x is given up when ctx ends. A deadline is the fault of the ranks
+// without a part here.
 func (x *exchange) overdue(ctx context.Context) error {
 	cause := context.Cause(ctx)
-	var late []levels.Rank
+	var missing []levels.Rank
 	for r, part := range x.parts {
 		if part == nil {
-			late = append(late, levels.Rank(r))
+			missing = append(missing, levels.Rank(r))
 		}
 	}
-	if len(late) == 0 || !errors.Is(cause, context.DeadlineExceeded) {
+	if len(missing) == 0 || !errors.Is(cause, context.DeadlineExceeded) {
 		return cause
 	}
-	return &PeerError{late[0], fmt.Errorf("%s did not take part: %w", ranksText(late), cause)}
+	return &PeerError{missing[0], fmt.Errorf("%s did not take part: %w", ranksText(missing), cause)}
 }
 
 // begin takes the next number and adds this rank's part.
@@ -135,7 +135,7 @@ func (j *Job) addPart(x *exchange, r levels.Rank, blob []byte) {
 	}
 }
 
-// settle gives x up if a rank is lost or one whose part is missing has left. The rank lost
+// settle gives x up if a rank is lost, or has left without its part. The rank lost
 // first is the reason: others leave because of it. The caller holds j.mu.
 func (j *Job) settle(x *exchange) {
 	if len(j.losses) > 0 {

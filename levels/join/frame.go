@@ -11,7 +11,7 @@ import (
 // MaxPayload is the longest payload of one control message, in bytes.
 const MaxPayload = 64 << 10
 
-// frameKind is what a frame on a control or rendezvous connection carries.
+// frameKind is the content of a frame on a control or rendezvous connection.
 type frameKind uint8
 
 const (
@@ -20,12 +20,12 @@ const (
 	frameLost                         // from was lost, or can't go on; payload says how
 	frameGoodbye                      // from leaves on purpose
 	frameRecord                       // rendezvous: a rank's record
-	frameWaiting                      // rendezvous: payload is a JoinError, of those who are missing
+	frameWaiting                      // rendezvous: payload is a JoinError, of the missing ranks
 	framePlace                        // rendezvous: a rank's place in the tree
 	frameFailure                      // rendezvous: the join failed; payload is a JoinError
 	frameTable                        // tree: all records, before anything else
 	frameHealed                       // beside the tree: the edge stands, before anything else
-	frameResume                       // an edge that is mended: so many frames have come, before anything else
+	frameResume                       // a mended edge: so many frames have come, before anything else
 	frameAck                          // an edge: so many frames have come
 )
 
@@ -43,7 +43,7 @@ type frame struct {
 	payload  []byte
 }
 
-func (f *frame) encode() []byte {
+func (f frame) encode() []byte {
 	b := make([]byte, 0, headerLen+len(f.payload))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(f.payload)))
 	b = append(b, byte(f.kind), f.user)
@@ -53,7 +53,7 @@ func (f *frame) encode() []byte {
 	return append(b, f.payload...)
 }
 
-// parseHeader returns the frame without its payload, whose length is at most limit.
+// parseHeader returns the frame without its payload. length, of the payload, is at most limit.
 func parseHeader(b []byte, size, limit int) (f frame, length int, err error) {
 	if len(b) != headerLen {
 		return f, 0, fmt.Errorf("frame header has %d bytes; allowed is %d", len(b), headerLen)

@@ -21,9 +21,9 @@ const (
 //
 // A stranger costs at most one slot: a goroutine, a descriptor and a buffer of
 // some hundred bytes. When all slots are taken the oldest handshake is dropped
-// once it has had gateYield, so that connections that only sit there delay an
-// honest rank by a fraction of a second; the kernel's backlog holds the others. Who
-// has proved to hold the secret is not dropped: it may use the connection already.
+// once it has had gateYield: idle connections delay an
+// honest rank by a fraction of a second; the kernel's backlog holds the others. A dialer with
+// a proof of the secret is not dropped: it may use the connection already.
 type gate struct {
 	key       []byte
 	guard     *guard
@@ -31,7 +31,7 @@ type gate struct {
 	size      int
 	listeners []net.Listener // closed by close
 	// admit gets each proven connection, deadlines cleared, on a goroutine of its
-	// own that close waits for.
+	// own; close waits for it.
 	admit func(greeting, net.Conn)
 	// refused, if any, gets failed handshakes; the greeting is only a claim.
 	refused func(greeting, net.Conn, error)
@@ -51,7 +51,7 @@ type visitor struct {
 	proven bool // it holds the secret
 }
 
-// open starts accepting; close waits for what it starts.
+// open starts to accept; close waits for its goroutines.
 func (g *gate) open() {
 	g.freed = make(chan struct{}, 1)
 	for _, l := range g.listeners {
@@ -155,9 +155,9 @@ func (g *gate) receive(v *visitor) {
 	if !kept || errors.Is(err, errUnused) || g.isClosed() {
 		return
 	}
-	// Who leaves without a wrong word is no news: a rank that tries several addresses
+	// A dialer that leaves without a wrong word is no news: a rank trying several addresses
 	// drops all connections but one.
-	left := dropped(err)
+	left := isDropped(err)
 	if !left {
 		g.log.add(source(v.conn), err)
 	}
@@ -191,7 +191,7 @@ func (g *gate) shut() {
 	}
 }
 
-// source names where a connection comes from, without the port: that differs for
+// source names the origin of a connection, without the port: it differs for
 // each attempt.
 func source(c net.Conn) string {
 	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {

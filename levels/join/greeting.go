@@ -22,7 +22,7 @@ const (
 
 const magic = "tfj1"
 
-// verdict is what a listener thinks of a greeting or proof.
+// verdict is a listener's answer to a greeting or proof.
 type verdict uint8
 
 const (
@@ -33,7 +33,7 @@ const (
 	wantsTLS
 	wantsPlain
 	wantsFiles         // TLS by certificates
-	badCertificate     // for a reason that the listener's log has
+	badCertificate     // for a reason in the listener's log
 	earlyCertificate   // not valid yet
 	lateCertificate    // expired
 	foreignCertificate // of another CA
@@ -100,11 +100,8 @@ func (g *greeting) append(b []byte) []byte {
 // parseGreeting accepts any version: telling the dialer is the listener's job.
 func parseGreeting(b []byte) (greeting, error) {
 	var g greeting
-	if len(b) != greetingLen {
-		return g, fmt.Errorf("greeting has %d bytes; allowed is %d", len(b), greetingLen)
-	}
-	if string(b[:4]) != magic {
-		return g, fmt.Errorf("greeting starts with %q; allowed is %q", b[:4], magic)
+	if err := checkFrame("greeting", b, greetingLen); err != nil {
+		return g, err
 	}
 	g.version = binary.BigEndian.Uint16(b[4:])
 	g.purpose = b[6]
@@ -112,6 +109,17 @@ func parseGreeting(b []byte) (greeting, error) {
 	g.to = levels.Rank(binary.BigEndian.Uint32(b[11:]))
 	copy(g.nonce[:], b[15:])
 	return g, nil
+}
+
+// checkFrame complains about the length of a frame, or its first bytes.
+func checkFrame(name string, b []byte, length int) error {
+	if len(b) != length {
+		return fmt.Errorf("%s has %d bytes; allowed is %d", name, len(b), length)
+	}
+	if string(b[:4]) != magic {
+		return fmt.Errorf("%s starts with %q; allowed is %q", name, b[:4], magic)
+	}
+	return nil
 }
 
 // reply is the listener's challenge, or its refusal.
@@ -130,11 +138,8 @@ func (r *reply) append(b []byte) []byte {
 
 func parseReply(b []byte) (reply, error) {
 	var r reply
-	if len(b) != replyLen {
-		return r, fmt.Errorf("reply has %d bytes; allowed is %d", len(b), replyLen)
-	}
-	if string(b[:4]) != magic {
-		return r, fmt.Errorf("reply starts with %q; allowed is %q", b[:4], magic)
+	if err := checkFrame("reply", b, replyLen); err != nil {
+		return r, err
 	}
 	r.version = binary.BigEndian.Uint16(b[4:])
 	r.verdict = verdict(b[6])

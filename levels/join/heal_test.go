@@ -12,6 +12,19 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
+// The leaders of 35 nodes: the first has 32 below it, and the second the rest.
+func TestParents(t *testing.T) {
+	place := make([]int, 37)
+	for r := range place {
+		place[r] = r
+	}
+	place[35], place[36] = 0, 34 // below their nodes' leaders
+	want := slices.Concat([]levels.Rank{-1}, make([]levels.Rank, 32), []levels.Rank{1, 1, 0, 34})
+	if got := newTree(topologyOfNodes(t, place)).parent; !slices.Equal(got, want) {
+		t.Errorf("parents %v, want %v", got, want)
+	}
+}
+
 // TestParentsWithoutTheLost: whoever is lost, those who are left form one tree, and only
 // ranks whose parent is gone get another one.
 func TestParentsWithoutTheLost(t *testing.T) {
@@ -25,14 +38,8 @@ func TestParentsWithoutTheLost(t *testing.T) {
 			place[r] = rnd.IntN(nodes)
 		}
 		top := topologyOfNodes(t, place)
-		s, whole := newSeats(top), newTree(top)
-		gone := make([]error, size)
-		for r := range gone {
-			if got := s.parent(levels.Rank(r), gone); got != whole.parent[r] {
-				t.Fatalf("seed %d: nodes %v: rank %d is below %d, without losses below %d", seed, place, r, whole.parent[r], got)
-			}
-		}
-		before := slices.Clone(whole.parent)
+		tree, gone := newTree(top), make([]error, size)
+		before := slices.Clone(tree.parent)
 		for _, lost := range rnd.Perm(size)[:rnd.IntN(size)] {
 			gone[lost] = ErrLost
 			roots := 0
@@ -40,13 +47,13 @@ func TestParentsWithoutTheLost(t *testing.T) {
 				if gone[r] != nil {
 					continue
 				}
-				up := s.parent(r, gone)
+				up := tree.parentWithout(gone, r)
 				if old := before[r]; up != old && int(old) != lost && old != -1 {
 					t.Fatalf("seed %d: nodes %v: rank %d was below %d, which is here, now below %d", seed, place, r, old, up)
 				}
 				before[r] = up
 				steps := 0
-				for at := r; at >= 0; at = s.parent(at, gone) {
+				for at := r; at >= 0; at = tree.parentWithout(gone, at) {
 					if steps++; steps > size || gone[at] != nil {
 						t.Fatalf("seed %d: nodes %v, lost %v: rank %d has no way to a root", seed, place, gone, r)
 					}
@@ -102,10 +109,7 @@ func TestSecondLoss(t *testing.T) {
 					started[levels.Rank(r)] = process(t, cfg)
 				}
 			}
-			jobs, errs := joinAll(t, local, 2*time.Minute)
-			if err := errors.Join(errs...); err != nil {
-				t.Fatal(err)
-			}
+			jobs := enterAll(t, local)
 			defer closeSoon(jobs)
 			var boxes []*mailbox
 			for _, j := range jobs {
@@ -158,9 +162,9 @@ func TestGoodbyeBeyondTheCut(t *testing.T) {
 		t.Error(err)
 	}
 	for i, m := range boxes {
-		for end := time.Now().Add(30 * time.Second); !errors.Is(jobs[i].gone(3), ErrLeft); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(30 * time.Second); !errors.Is(jobs[i].goneError(3), ErrLeft); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("rank %d has not heard the goodbye: %v", i, jobs[i].gone(3))
+				t.Fatalf("rank %d has not heard the goodbye: %v", i, jobs[i].goneError(3))
 			}
 		}
 		m.mu.Lock()

@@ -16,12 +16,12 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// progressEvery is how often rank 0 tells those who wait whom they wait for.
+// progressEvery is how often rank 0 tells the waiting ranks of the missing ones.
 const progressEvery = 500 * time.Millisecond
 
-// stragglers is how long a join that has failed already takes more ranks in, only
+// stragglerTime is how long a failed join still takes ranks in, only
 // to tell them why.
-const stragglers = 500 * time.Millisecond
+const stragglerTime = 500 * time.Millisecond
 
 // host is rank 0's side of the rendezvous: it collects all records and sends
 // everyone a place in the tree.
@@ -35,17 +35,17 @@ type host struct {
 
 	mu   sync.Mutex
 	over bool
-	open map[net.Conn]bool // whatever admit works on
+	open map[net.Conn]bool // the connections of admit
 
-	door  *gate
-	peers []*Peer                // by rank; nil: not here yet
-	conns []net.Conn             // by rank
-	gave  map[levels.Rank]bool   // those that came, and gave up waiting for others
-	hints map[levels.Rank]string // failed attempts in a rank's name, at most one each
-	other string                 // the last failed attempt in nobody's name
+	door   *gate
+	peers  []*Peer                // by rank; nil: not here yet
+	conns  []net.Conn             // by rank
+	gaveUp map[levels.Rank]bool   // the ranks that came, and gave up waiting for others
+	hints  map[levels.Rank]string // failed attempts in a rank's name, at most one each
+	other  string                 // the last failed attempt in nobody's name
 }
 
-// event is what happened on one connection.
+// event is news of one connection.
 type event struct {
 	conn net.Conn
 	peer *Peer       // arrived, if not nil
@@ -68,12 +68,12 @@ func runHost(ctx context.Context, cfg *Config, guard *guard, self *Peer, log *re
 		self: self, size: cfg.Size, began: time.Now(),
 		events: make(chan event), done: make(chan struct{}), open: map[net.Conn]bool{},
 		peers: make([]*Peer, cfg.Size), conns: make([]net.Conn, cfg.Size),
-		gave: map[levels.Rank]bool{}, hints: map[levels.Rank]string{},
+		gaveUp: map[levels.Rank]bool{}, hints: map[levels.Rank]string{},
 	}
 	h.peers[0] = self
 	h.door = &gate{
 		key: rendezvousKey(cfg.Secret), guard: guard, self: 0, size: cfg.Size, listeners: listeners,
-		admit: h.admit, refused: h.refused, log: log,
+		admit: h.admit, refused: h.noteRefusal, log: log,
 	}
 	h.door.open()
 	t, err := h.collect(ctx)
@@ -201,8 +201,8 @@ func (h *host) dismiss() {
 	h.door.close()
 }
 
-// refused notes the claim of who couldn't prove it.
-func (h *host) refused(g greeting, c net.Conn, err error) {
+// noteRefusal notes a claim without proof.
+func (h *host) noteRefusal(g greeting, c net.Conn, err error) {
 	e := event{bad: fmt.Errorf("%s: %w", source(c), err), from: -1}
 	if g.version != 0 && g.from > 0 && int(g.from) < h.size {
 		e.from = g.from
@@ -217,7 +217,7 @@ func (h *host) tell(e event) {
 	}
 }
 
-// spareTime is the part of the time left that is kept for telling the others.
+// spareTime is the part of the time left for telling the others.
 func spareTime(deadline time.Time) time.Duration { return min(time.Until(deadline)/10, time.Second) }
 
 func (h *host) collect(ctx context.Context) (*table, error) {
@@ -234,7 +234,7 @@ func (h *host) collect(ctx context.Context) (*table, error) {
 			err := h.note(e)
 			if err != nil && contradiction == nil {
 				contradiction = err
-				end.Reset(min(time.Until(deadline)-spare, stragglers))
+				end.Reset(min(time.Until(deadline)-spare, stragglerTime))
 			}
 		case <-progress.C:
 			h.report()
@@ -242,7 +242,7 @@ func (h *host) collect(ctx context.Context) (*table, error) {
 			if contradiction != nil {
 				return nil, contradiction
 			}
-			err := absent(h.missing(), h.size, time.Since(h.began), h.known())
+			err := absent(h.missing(), h.size, time.Since(h.began), h.failureHints())
 			err.Ranks = h.culprits()
 			return nil, err
 		case <-ctx.Done():
@@ -267,7 +267,7 @@ func (h *host) note(e event) error {
 	case e.gone != nil && h.conns[e.gone.Rank] == e.conn:
 		h.peers[e.gone.Rank], h.conns[e.gone.Rank] = nil, nil
 		h.hints[e.gone.Rank] = fmt.Sprintf("rank %d: came and left again (%s)", e.gone.Rank, e.gone.where())
-		h.gave[e.gone.Rank] = e.left
+		h.gaveUp[e.gone.Rank] = e.left
 	case e.peer != nil:
 		return h.enter(e.peer, e.conn)
 	}
@@ -286,7 +286,7 @@ func (h *host) enter(p *Peer, c net.Conn) error {
 	default:
 		h.peers[p.Rank], h.conns[p.Rank] = p, c
 		delete(h.hints, p.Rank)
-		delete(h.gave, p.Rank)
+		delete(h.gaveUp, p.Rank)
 		return nil
 	}
 	err := &JoinError{Ranks: []levels.Rank{p.Rank}, Reason: reason}
@@ -305,17 +305,17 @@ func (h *host) missing() []levels.Rank {
 	return missing
 }
 
-// culprits are the missing ranks at fault: those that never came, before those that
-// came and gave up waiting for them.
+// culprits are the missing ranks at fault: those that never came, else those that
+// gave up waiting.
 func (h *host) culprits() []levels.Rank {
-	if never := slices.DeleteFunc(h.missing(), func(r levels.Rank) bool { return h.gave[r] }); len(never) > 0 {
+	if never := slices.DeleteFunc(h.missing(), func(r levels.Rank) bool { return h.gaveUp[r] }); len(never) > 0 {
 		return never
 	}
 	return h.missing()
 }
 
-// known lists a few hints on failed attempts, in rank order.
-func (h *host) known() []string {
+// failureHints lists a few hints on failed attempts, in rank order.
+func (h *host) failureHints() []string {
 	var hints []string
 	for _, r := range h.missing() {
 		if hint := h.hints[r]; hint != "" && len(hints) < 8 {
@@ -328,8 +328,8 @@ func (h *host) known() []string {
 	return hints
 }
 
-// report sends the waiting ranks the list of the missing ones: a rank that gives up
-// first can name them. It doesn't wait for a rank that isn't listening.
+// report sends the waiting ranks the list of the missing ones: the first rank to give up
+// can name them. It waits for nobody to listen.
 func (h *host) report() {
 	missing := h.missing()
 	b := failureFrame(frameWaiting, &JoinError{
@@ -343,7 +343,7 @@ func (h *host) report() {
 	}
 }
 
-// answer sends the outcome to all who are here: places by rank, or an error.
+// answer sends the outcome to all ranks here: places by rank, or an error.
 func (h *host) answer(ctx context.Context, places []*place, err error) {
 	deadline, _ := ctx.Deadline()
 	if ctx.Err() != nil {
@@ -355,8 +355,7 @@ func (h *host) answer(ctx context.Context, places []*place, err error) {
 	}
 	h.toEach(func(r levels.Rank) []byte {
 		payload, _ := json.Marshal(places[r]) // of plain fields: can't fail
-		f := frame{kind: framePlace, to: everyone, payload: payload}
-		return f.encode()
+		return frame{kind: framePlace, to: everyone, payload: payload}.encode()
 	}, deadline)
 }
 
@@ -375,7 +374,7 @@ func (h *host) toEach(of func(levels.Rank) []byte, deadline time.Time) {
 	sent.Wait()
 }
 
-// deliver writes b; a rank that can't be told will find out by itself.
+// deliver writes b; a rank out of reach will find out by itself.
 func deliver(c net.Conn, b []byte, deadline time.Time) {
 	c.SetWriteDeadline(deadline)
 	c.Write(b)
@@ -396,11 +395,10 @@ func asJoinError(err error) *JoinError {
 // failureFrame carries a JoinError, or what can be made one.
 func failureFrame(kind frameKind, err error) []byte {
 	payload, _ := json.Marshal(asJoinError(err)) // of plain fields: can't fail
-	f := frame{kind: kind, to: everyone, payload: payload}
-	return f.encode()
+	return frame{kind: kind, to: everyone, payload: payload}.encode()
 }
 
-// parseFailure reads the JoinError that failureFrame wrote.
+// parseFailure reads the JoinError of a failureFrame.
 func parseFailure(f *frame) error {
 	j := new(JoinError)
 	if err := json.Unmarshal(f.payload, j); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/tierflow/tierflow/levels/join/launcher"
 )
 
-// invitation is what rank 0 shares through a launcher: its address, and a secret of its own.
+// invitation is rank 0's text for the others, shared through a launcher: its address, and a secret of its own.
 // A rank's Config comes first.
 //
 // As text it is "tfi1." and its JSON in base64 without padding.
@@ -54,7 +54,7 @@ func (i invitation) text(limit int) (string, error) {
 	}
 }
 
-// parseInvitation reads what text wrote. Errors don't tell the secret.
+// parseInvitation reads an invitation's text. Errors don't tell the secret.
 func parseInvitation(text string) (invitation, error) {
 	var i invitation
 	body, ok := strings.CutPrefix(text, invitationPrefix)
@@ -81,7 +81,7 @@ func parseInvitation(text string) (invitation, error) {
 	return i, nil
 }
 
-// invite shares an invitation through the launcher and fills in what cfg lacks:
+// invite shares an invitation through the launcher and completes cfg:
 // rendezvous and secret.
 func (c *Config) invite(ctx context.Context) error {
 	if c.Share == nil || c.Size == 1 {
@@ -113,20 +113,16 @@ func (c *Config) invite(ctx context.Context) error {
 	}
 	c.Secret = cmp.Or(c.Secret, i.Secret)
 	if len(c.Rendezvous) == 0 {
-		c.invited(i)
+		c.orderAddresses(i)
 	}
 	return nil
 }
 
-// invited takes rank 0's addresses in the order to try them: loopback is the first on
+// orderAddresses takes rank 0's addresses in the order to try them: loopback is the first on
 // its host, and out of question elsewhere.
-func (c *Config) invited(i invitation) {
+func (c *Config) orderAddresses(i invitation) {
 	c.Rendezvous, c.open = i.At, i.Open
-	filters, err := parseFilters(c.Interfaces)
-	if err != nil {
-		return // check complains
-	}
-	own, err := ownAddresses(filters)
+	own, err := c.addresses()
 	host, err2 := thisHost()
 	if err != nil || err2 != nil || i.Host == nil {
 		return // later steps complain
@@ -135,11 +131,11 @@ func (c *Config) invited(i invitation) {
 	for _, a := range i.At {
 		at, err := netip.ParseAddrPort(a)
 		if err != nil {
-			return // a name that rank 0 was given
+			return // a name given to rank 0
 		}
 		offered = append(offered, at)
 	}
-	if targets, _ := candidates(own, len(filters) > 0, host == *i.Host, offered); len(targets) > 0 {
+	if targets, _ := candidates(own, len(c.Interfaces) > 0, host == *i.Host, offered); len(targets) > 0 {
 		c.targets = targets
 	}
 }
@@ -164,15 +160,11 @@ func (c *Config) invitation() (invitation, error) {
 		i.Open = c.Listener != nil
 		return i, nil
 	}
-	filters, err := parseFilters(c.Interfaces)
+	own, err := c.addresses()
 	if err != nil {
 		return i, err
 	}
-	own, err := ownAddresses(filters)
-	if err != nil {
-		return i, err
-	}
-	listeners, offered, err := openListeners(own, len(filters) > 0)
+	listeners, offered, err := openListeners(own, len(c.Interfaces) > 0)
 	if err != nil {
 		return i, err
 	}

@@ -68,10 +68,7 @@ func TestJoinByInvitation(t *testing.T) {
 			for r := range cs {
 				spoil(r, &cs[r])
 			}
-			jobs, errs := joinAll(t, cs, 2*time.Minute)
-			if err := errors.Join(errs...); err != nil {
-				t.Fatal(err)
-			}
+			jobs := enterAll(t, cs)
 			closeAll(t, jobs)
 			closeAll(t, jobs)
 			if b.shares != 4 || fmt.Sprint(b.left) != "map[0:1 1:1 2:1 3:1]" {
@@ -107,10 +104,7 @@ func TestInvitationGivesWay(t *testing.T) {
 // To whom a rank was lost the launcher is not told that all is well.
 func TestLeaveAfterALoss(t *testing.T) {
 	cs, b := invitedConfigs(t, 3)
-	jobs, errs := joinAll(t, cs, 2*time.Minute)
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	jobs := enterAll(t, cs)
 	m := watch(jobs[0])
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -130,10 +124,7 @@ func TestLeaveThatFails(t *testing.T) {
 	cs, _ := invitedConfigs(t, 2)
 	refused := errors.New("the launcher is deaf")
 	cs[1].Leave = func(context.Context) error { return refused }
-	jobs, errs := joinAll(t, cs, 2*time.Minute)
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	jobs := enterAll(t, cs)
 	go jobs[0].Close(t.Context())
 	if err := jobs[1].Close(t.Context()); !errors.Is(err, refused) {
 		t.Error(err)
@@ -243,6 +234,6 @@ func FuzzInvitation(f *testing.F) {
 		if err := c.check(); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
-		c.invited(i)
+		c.orderAddresses(i)
 	})
 }

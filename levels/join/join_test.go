@@ -56,6 +56,14 @@ func joinAll(t testing.TB, cs []Config, limit time.Duration) ([]*Job, []error) {
 // mustJoin joins and closes at the end of the test.
 func mustJoin(t testing.TB, cs []Config) []*Job {
 	t.Helper()
+	jobs := enterAll(t, cs)
+	t.Cleanup(func() { closeAll(t, jobs) })
+	return jobs
+}
+
+// enterAll joins. The caller closes.
+func enterAll(t testing.TB, cs []Config) []*Job {
+	t.Helper()
 	jobs, errs := joinAll(t, cs, 2*time.Minute)
 	for r, err := range errs {
 		if err != nil {
@@ -65,7 +73,6 @@ func mustJoin(t testing.TB, cs []Config) []*Job {
 	if t.Failed() {
 		t.FailNow()
 	}
-	t.Cleanup(func() { closeAll(t, jobs) })
 	return jobs
 }
 
@@ -312,10 +319,7 @@ func TestNoLeaks(t *testing.T) {
 	cycle := func() {
 		cs := configs(t, 3)
 		cs[1].Node = "other"
-		jobs, errs := joinAll(t, cs, 2*time.Minute)
-		if err := errors.Join(errs...); err != nil {
-			t.Fatal(err)
-		}
+		jobs := enterAll(t, cs)
 		onAll(t, jobs, func(j *Job) error {
 			_, err := j.Exchange(t.Context(), nil)
 			return err

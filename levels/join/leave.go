@@ -11,15 +11,15 @@ import (
 
 const (
 	closeTime = 5 * time.Second
-	// linger is how long Close waits for neighbours that said goodbye to end their
+	// lingerTime is how long Close waits for neighbours after their goodbye to end their
 	// connections too.
-	linger = time.Second
+	lingerTime = time.Second
 )
 
 // Close says goodbye, keeps passing on the others' messages until all neighbours
 // in the tree have said it too, and ends everything Join started; connections
 // from Dial and Accept stay the caller's. It waits until ctx ends, without a
-// deadline 5 s; neighbours that had not said goodbye by then are the error, as
+// deadline 5 s; neighbours without a goodbye by then are the error, as
 // [PeerError]. If no rank was lost it ends with cfg.Leave. Don't call it from a
 // handler. Later calls return the same.
 func (j *Job) Close(ctx context.Context) error {
@@ -39,14 +39,14 @@ func (j *Job) Close(ctx context.Context) error {
 	ctx, cancel := withDefault(ctx, closeTime)
 	defer cancel()
 	j.flood(nil, &frame{kind: frameGoodbye, from: j.Rank, to: everyone})
-	late := make(chan struct{})
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, func() { close(late) }) })()
+	overdue := make(chan struct{})
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(farewellTime, func() { close(overdue) }) })()
 	var waited []*edge // in vain
 	for _, e := range j.edges {
 		select {
 		case <-e.departed:
-		case <-late:
-			if !e.ended() {
+		case <-overdue:
+			if !e.isOver() {
 				waited = append(waited, e)
 			}
 		}
@@ -69,8 +69,8 @@ func (j *Job) Close(ctx context.Context) error {
 	return j.closeErr
 }
 
-// Abandon is Close of a rank that can't go on. It tells the others why, before its goodbye: they lose the rank that err names
-// as [JoinError] or [PeerError], else this one. Without that they would take it for the first to leave.
+// Abandon is Close of a rank that can't go on. It tells the others why, before its goodbye: they lose the rank named by err
+// as [JoinError] or [PeerError], else this one. Without this they would take it for the first to leave.
 func (j *Job) Abandon(ctx context.Context, err error) error {
 	j.sayWhy(err)
 	return j.Close(ctx)
@@ -78,7 +78,7 @@ func (j *Job) Abandon(ctx context.Context, err error) error {
 
 // sayWhy tells the neighbours why this rank leaves, and they the others.
 func (j *Job) sayWhy(err error) {
-	why := asJoinError(signed(err, j.Rank))
+	why := asJoinError(signError(err, j.Rank))
 	text := why.Reason
 	if p, ok := errors.AsType[*PeerError](err); ok {
 		text = strings.TrimPrefix(p.Err.Error(), ErrLost.Error()+": ")
@@ -88,7 +88,7 @@ func (j *Job) sayWhy(err error) {
 		switch {
 		case !j.standing: // nobody reads or writes yet
 			for _, e := range j.edges {
-				deliver(e.conn, f.encode(), time.Now().Add(lastWords))
+				deliver(e.conn, f.encode(), time.Now().Add(farewellTime))
 			}
 		case r == j.Rank:
 			j.flood(nil, &f)
@@ -105,7 +105,7 @@ func (j *Job) isWhole() bool {
 	return !slices.ContainsFunc(j.absent, func(err error) bool { return err != nil && !errors.Is(err, ErrLeft) })
 }
 
-// tellLauncher says that this rank has ended well. Without that some launchers take
+// tellLauncher tells the launcher of this rank's good end. Else some launchers take
 // its end for a crash, so the caller's ctx doesn't cut it short.
 func (j *Job) tellLauncher() error {
 	if j.leave == nil {
@@ -117,8 +117,8 @@ func (j *Job) tellLauncher() error {
 }
 
 // stop ends all goroutines and descriptors. Until ctx ends it lets queued frames out;
-// then it waits a little for the neighbours to end their connections, so that nothing
-// sent is lost. What is here is read in any case, even if ctx had ended before a
+// then it waits a little for the neighbours to end their connections, so nothing
+// sent is lost. All bytes here are read in any case, even if ctx had ended before a
 // reader had its turn.
 func (j *Job) stop(ctx context.Context) {
 	j.mu.Lock()
@@ -138,9 +138,9 @@ func (j *Job) stop(ctx context.Context) {
 	}
 	j.inbox.close()
 	j.letWrite(ctx)
-	end := time.Now().Add(linger)
+	end := time.Now().Add(lingerTime)
 	if ctx.Err() != nil {
-		end = time.Now().Add(lastWords)
+		end = time.Now().Add(farewellTime)
 	}
 	for _, e := range j.allEdges() {
 		e.current().SetReadDeadline(end)
@@ -154,7 +154,7 @@ func (j *Job) stop(ctx context.Context) {
 // letWrite waits for the writers, a little longer than ctx.
 func (j *Job) letWrite(ctx context.Context) {
 	defer context.AfterFunc(ctx, func() {
-		end := time.Now().Add(lastWords)
+		end := time.Now().Add(farewellTime)
 		for _, e := range j.allEdges() {
 			e.current().SetWriteDeadline(end)
 		}

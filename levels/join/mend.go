@@ -10,19 +10,19 @@ import (
 )
 
 // A connection of the tree may break while both ranks live: somebody on the way has reset it. Then the
-// rank that has dialled it dials again. Both say how many frames they have got, and what the other one
-// hasn't got is sent again: no frame is lost, comes twice or out of order. That rank may not know yet: where the network
+// dialer of that connection dials again. Both tell how many frames they have got, and the missing ones
+// are sent again: no frame is lost, comes twice or out of order. The dialer may not know yet: if the network
 // was down the reset didn't reach it. So the other one tells it, by a connection of its own. An edge therefore keeps the
-// frames of which it doesn't know that they have arrived, and tells now and then how many have.
+// frames until the other end acknowledges them, now and then.
 //
-// A host that is silent for too long is not dialled again: it counts as lost. Nor is one
-// whose host says that nobody listens any more: so processes end.
+// A host silent for too long is not dialled again: it counts as lost. So does a rank
+// when its host refuses connections: its process has ended.
 
 const (
-	mendTime  = silence                // for mending an edge
+	mendTime  = silenceTime            // for mending an edge
 	mendPause = 20 * time.Millisecond  // between two attempts
-	tellPause = 500 * time.Millisecond // before the other end is told that it must dial, and between two such words
-	ackEvery  = 32                     // frames after which the other end is told how many have come
+	tellPause = 500 * time.Millisecond // before the other end is told to dial, and between two such words
+	ackEvery  = 32                     // frames between two acknowledgements
 	ackBytes  = 256 << 10              // of payload, likewise
 )
 
@@ -68,7 +68,7 @@ func (j *Job) reconnect(ctx context.Context, e *edge) (net.Conn, error) {
 	}
 }
 
-// mayMend reports whether the end of the connection is no proof that the neighbour is gone, or silent.
+// mayMend reports whether the neighbour may live after the end of the connection, and its host isn't silent.
 func (e *edge) mayMend() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -77,18 +77,17 @@ func (e *edge) mayMend() bool {
 }
 
 // isSilence reports whether a connection ended because nothing has come from its host for too long. The system says
-// why packets didn't leave, if it knows that.
+// why packets didn't leave, if it knows.
 func isSilence(err error) bool {
 	return errors.Is(err, syscall.ETIMEDOUT) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH)
 }
 
-// resume continues on another connection: it tells what has come and hears what the other end has got. On an error
+// resume continues on another connection: both ends tell how many frames they have got. On an error
 // it is closed.
 func (e *edge) resume(ctx context.Context, c net.Conn, j *Job) error {
 	var f frame
 	err := within(ctx, c, func() (err error) {
-		hello := frame{kind: frameResume, from: j.Rank, to: e.peer, seq: e.got}
-		if _, err = c.Write(hello.encode()); err == nil {
+		if _, err = c.Write(frame{kind: frameResume, from: j.Rank, to: e.peer, seq: e.received}.encode()); err == nil {
 			f, err = readFrame(c, j.Size, 0)
 		}
 		return err
@@ -116,15 +115,14 @@ func (e *edge) resume(ctx context.Context, c net.Conn, j *Job) error {
 	return err
 }
 
-// ack is a frame that tells how many have come.
+// ack is a frame with the number of received ones.
 func (e *edge) ack(j *Job) []byte {
-	f := frame{kind: frameAck, from: j.Rank, to: e.peer, seq: e.got}
-	return f.encode()
+	return frame{kind: frameAck, from: j.Rank, to: e.peer, seq: e.received}.encode()
 }
 
-// count counts a frame that has come, and tells the other end now and then. The reader calls it.
+// count counts a received frame, and tells the other end now and then. The reader calls it.
 func (j *Job) count(e *edge, f *frame) {
-	e.got++
+	e.received++
 	if f.kind == frameAck {
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -133,7 +131,7 @@ func (j *Job) count(e *edge, f *frame) {
 		}
 	}
 	e.bytes += len(f.payload)
-	if e.got%ackEvery == 0 || e.bytes >= ackBytes {
+	if e.received%ackEvery == 0 || e.bytes >= ackBytes {
 		e.bytes = 0
 		e.out.force(e.ack(j))
 	}

@@ -18,7 +18,7 @@ const MaxHello = 4 << 10
 // names.
 const maxRecord = 16 << 10
 
-// Peer is what a rank told about itself when it joined.
+// Peer is the record of a rank, from itself when it joined.
 type Peer struct {
 	Rank    levels.Rank
 	Size    int // of the job, as this rank was told
@@ -27,7 +27,7 @@ type Peer struct {
 	Node    string           // override of the node's identity, if any
 	NUMA    string           // NUMA domain of the node; empty: unknown, or several
 	Site    string           // site of the node; empty: unknown
-	Addrs   []netip.AddrPort // where it listens, in the order to try
+	Addrs   []netip.AddrPort // its listeners, in the order to try
 	Unix    string           // its unix listener, for ranks of the same host
 	PID     int
 	UID     int
@@ -78,9 +78,9 @@ func (p *Peer) check() error {
 }
 
 // topologyOf places the ranks on nodes. A node has the name it was told to have or
-// its host's, with a number behind where several nodes share one. All ranks decide
-// from the same records, so a rank that tells no NUMA domain or site, as those of
-// older versions do, keeps all without that level.
+// its host's, with a number behind if several nodes share one. All ranks decide
+// from the same records, so one rank without a NUMA domain or site, as in
+// older versions, keeps all without that level.
 func topologyOf(peers []*Peer) (*levels.Topology, error) {
 	names, taken := map[string]string{}, map[string]int{}
 	paths := make([][]string, len(peers))
@@ -96,7 +96,7 @@ func topologyOf(peers []*Peer) (*levels.Topology, error) {
 		}
 		paths[r] = []string{p.NUMA, names[key], p.Site}
 	}
-	several, err := sited(peers)
+	several, err := checkSites(peers)
 	if err != nil {
 		return nil, err
 	}
@@ -113,9 +113,9 @@ func topologyOf(peers []*Peer) (*levels.Topology, error) {
 	return levels.Named(levels.Standard(4)[from:to+1], paths)
 }
 
-// sited reports whether all ranks know their site, and there are several. A node at
+// checkSites reports whether all ranks know their site, and there are several. A node at
 // two sites is an error.
-func sited(peers []*Peer) (bool, error) {
+func checkSites(peers []*Peer) (bool, error) {
 	at := map[string]*Peer{} // by node: its first rank
 	several := false
 	for _, p := range peers {
@@ -157,11 +157,10 @@ func nodeName(p *Peer) string {
 		name = p.Host.Name
 	}
 	name = strings.Map(func(r rune) rune {
-		switch {
-		case strings.ContainsRune("._-", r), '0' <= r && r <= '9', 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z':
-			return r
+		if isBad(r) {
+			return '-'
 		}
-		return '-'
+		return r
 	}, name)
 	if name == "" {
 		name = "node"
@@ -172,12 +171,14 @@ func nodeName(p *Peer) string {
 // maxDomain is the longest name of a NUMA domain or a site, in bytes.
 const maxDomain = 63
 
-// checkDomain keeps to what a topology allows in names; "" is an unknown domain.
+// isBad reports whether a topology allows no r in names.
+func isBad(r rune) bool {
+	return !strings.ContainsRune("._-", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+}
+
+// checkDomain keeps to names allowed in a topology; "" is an unknown domain.
 func checkDomain(what, name string) error {
-	bad := func(r rune) bool {
-		return !strings.ContainsRune("._-", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
-	}
-	if len(name) > maxDomain || strings.ContainsFunc(name, bad) {
+	if len(name) > maxDomain || strings.ContainsFunc(name, isBad) {
 		return fmt.Errorf("%s %.70q; allowed are up to %d ASCII letters, digits and . _ -", what, name, maxDomain)
 	}
 	return nil

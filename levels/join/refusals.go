@@ -13,7 +13,7 @@ const (
 )
 
 // refusals logs refused connections: one line per source and minute, and a
-// bounded number of sources, so that an attacker can't fill a disk.
+// bounded number of sources: an attacker can't fill a disk.
 type refusals struct {
 	log *slog.Logger
 
@@ -27,13 +27,11 @@ func (c *refusals) add(source string, err error) {
 	if c.seen == nil {
 		c.seen = map[string]time.Time{}
 	}
+	if _, known := c.seen[source]; !known && len(c.seen) >= refusalSources {
+		source = "other sources"
+	}
 	last, known := c.seen[source]
 	quiet := known && now.Sub(last) < refusalPause
-	if !known && len(c.seen) >= refusalSources {
-		source = "other sources"
-		last, known = c.seen[source]
-		quiet = known && now.Sub(last) < refusalPause
-	}
 	if !quiet {
 		c.seen[source] = now
 	}

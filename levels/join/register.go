@@ -71,13 +71,11 @@ func registerOnce(ctx context.Context, cfg *Config, guard *guard, targets []targ
 	}
 	var p *place
 	err = within(ctx, c, func() (err error) {
-		f := frame{kind: frameRecord, from: cfg.Rank, payload: record}
-		if _, err = c.Write(f.encode()); err == nil {
+		if _, err = c.Write(frame{kind: frameRecord, from: cfg.Rank, payload: record}.encode()); err == nil {
 			p, err = awaitPlace(c, cfg.Rank, cfg.Size)
 		}
 		if err != nil && ctx.Err() != nil { // gave up, and is not at fault
-			f := frame{kind: frameGoodbye, from: cfg.Rank}
-			deliver(c, f.encode(), time.Now().Add(lastWords))
+			deliver(c, frame{kind: frameGoodbye, from: cfg.Rank}.encode(), time.Now().Add(farewellTime))
 		}
 		return err
 	})
@@ -87,9 +85,9 @@ func registerOnce(ctx context.Context, cfg *Config, guard *guard, targets []targ
 	return p, c, err
 }
 
-// waitError is the end of a connection over which an answer was to come.
+// waitError is the end of a connection before the answer.
 type waitError struct {
-	missing *JoinError // whom rank 0 waited for, when it last said so; nil: it didn't
+	missing *JoinError // the ranks missing by rank 0's last word; nil: there was none
 	err     error
 }
 
@@ -100,7 +98,7 @@ func (e *waitError) Error() string {
 	return fmt.Sprintf("%v: %v", e.missing, e.err)
 }
 
-// Unwrap leaves out who is missing: that is no failure yet.
+// Unwrap leaves out the missing ranks: they are no failure yet.
 func (e *waitError) Unwrap() error { return e.err }
 
 // awaitPlace reads until the outcome.

@@ -53,23 +53,18 @@ func liveHeap() uint64 {
 }
 
 // loopback returns the bytes that have crossed it.
-func loopback(b *testing.B) int64 {
-	text, err := os.ReadFile("/proc/net/dev")
-	if err != nil {
-		b.Skip(err)
-	}
-	_, rest, _ := strings.Cut(string(text), "lo:")
-	n, _ := strconv.ParseInt(strings.Fields(rest + " 0")[0], 10, 64)
-	return n
-}
+func loopback(b *testing.B) int64 { return numberIn(b, "/proc/net/dev", "lo:") }
 
 // peak returns the most memory that the process has had, bytes.
-func peak(b *testing.B) float64 {
-	text, err := os.ReadFile("/proc/self/status")
+func peak(b *testing.B) float64 { return 1024 * float64(numberIn(b, "/proc/self/status", "VmHWM:")) }
+
+// numberIn returns the number behind a word of a file of the system; 0: there is none.
+func numberIn(b *testing.B, file, word string) int64 {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		b.Skip(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "VmHWM:")
-	kib, _ := strconv.ParseFloat(strings.Fields(rest + " 0")[0], 64)
-	return kib * 1024
+	_, rest, _ := strings.Cut(string(text), word)
+	n, _ := strconv.ParseInt(strings.Fields(rest + " 0")[0], 10, 64)
+	return n
 }

@@ -23,7 +23,7 @@ import (
 
 // guard makes connections between hosts TLS; nil leaves them plain.
 //
-// Without certificates it proves nobody's identity: the handshake inside does, which is bound
+// Without certificates it proves nobody's identity: the handshake inside does, bound
 // to the TLS channel. So greet and welcome are the only ones to read and write before that is
 // over. With certificates both are needed.
 type guard struct {
@@ -36,8 +36,8 @@ type guard struct {
 	failed    atomic.Int64                        // handshakes
 }
 
-// Application protocols of connections: that the job's secret keeps, and certificates. They
-// differ, so that two ranks of different kinds don't agree.
+// Application protocols of connections: by the job's secret, and by certificates. They
+// differ: so two ranks of different kinds don't agree.
 const (
 	protocolJob   = "tierflow-job"
 	protocolFiles = "tierflow-files"
@@ -66,15 +66,10 @@ func newGuard(cfg *Config) (*guard, error) {
 	return g, err
 }
 
-// setting is what TIERFLOW_TLS is, for people.
-func (g *guard) setting() string {
-	if g.files != nil {
-		return "cert=…"
-	}
-	return tlsJob
-}
+// setting is the value of TIERFLOW_TLS, for people.
+func (g *guard) setting() string { return settingOf([]string{g.protocol}) }
 
-// settingOf is the setting of who asks for protocols.
+// settingOf is the setting of a rank, by its protocols.
 func settingOf(protocols []string) string {
 	if slices.Contains(protocols, protocolFiles) {
 		return "cert=…"
@@ -82,7 +77,7 @@ func settingOf(protocols []string) string {
 	return tlsJob
 }
 
-// dial makes a connection that this rank has dialled TLS. The caller sets deadlines, and
+// dial makes a connection dialled by this rank TLS. The caller sets deadlines, and
 // closes c after an error.
 func (g *guard) dial(c net.Conn, from levels.Rank) (net.Conn, error) {
 	if _, local := c.(*net.UnixConn); g == nil || local {
@@ -123,7 +118,7 @@ func (g *guard) note(c *seal.Conn) {
 	g.state.Store(&state)
 }
 
-// explain says what the end of a dialer's handshake means.
+// explain explains the end of a dialer's handshake.
 func (g *guard) explain(err error, c net.Conn) error {
 	header, foreign := errors.AsType[tls.RecordHeaderError](err)
 	text, reason := err.Error(), ""
@@ -139,7 +134,7 @@ func (g *guard) explain(err error, c net.Conn) error {
 		reason = fmt.Sprintf("what listens there has another kind of TIERFLOW_TLS, this rank %s, or is no rank of tierflow", g.setting())
 	case strings.HasSuffix(text, "remote error: tls: internal error"):
 		return fmt.Errorf("handshake: %w: it refused this rank's admission", ErrSecret)
-	case dropped(err) || timedOut(err):
+	case isDropped(err) || timedOut(err):
 		return fmt.Errorf("TLS handshake: %w", err)
 	default:
 		reason = text
@@ -147,8 +142,8 @@ func (g *guard) explain(err error, c net.Conn) error {
 	return &TLSError{Source: c.RemoteAddr().String(), Reason: reason, Err: err}
 }
 
-// refused adds to an error of a dialer's handshake which certificate of this rank was refused.
-func (g *guard) refused(err error, c net.Conn) error {
+// addRefusal adds the refused certificate of this rank to an error of a dialer's handshake.
+func (g *guard) addRefusal(err error, c net.Conn) error {
 	failed, ok := errors.AsType[*TLSError](err)
 	if !ok || g == nil || g.files == nil {
 		return err
@@ -161,7 +156,7 @@ func (g *guard) refused(err error, c net.Conn) error {
 	return err
 }
 
-// receive makes a connection that came in TLS. The greeting it returns with an error is a
+// receive makes an accepted connection TLS. The greeting it returns with an error is a
 // claim. The caller sets deadlines, and closes c after an error.
 func (g *guard) receive(c net.Conn, self levels.Rank) (net.Conn, greeting, error) {
 	if _, local := c.(*net.UnixConn); g == nil || local {
@@ -209,7 +204,7 @@ func (g *guard) receiveSealed(c net.Conn, self levels.Rank) (*seal.Conn, greetin
 	switch {
 	case refused != nil:
 		return nil, claim, refused
-	case err != nil && (dropped(err) || timedOut(err)):
+	case err != nil && (isDropped(err) || timedOut(err)):
 		return nil, claim, fmt.Errorf("TLS handshake: %w", err)
 	case err != nil && m != nil && strings.HasSuffix(err.Error(), "remote error: tls: bad certificate"):
 		return nil, claim, &TLSError{Reason: fmt.Sprintf("rank %d refuses this rank's certificate, its error says why (%s: %s)",
@@ -226,8 +221,8 @@ func (g *guard) receiveSealed(c net.Conn, self levels.Rank) (*seal.Conn, greetin
 	return sealed, claim, nil
 }
 
-// refuseCertificate tells a dialer what is wrong with its certificate: with TLS 1.3 its own
-// handshake was over before anybody has looked at that.
+// refuseCertificate tells a dialer the fault of its certificate: with TLS 1.3 its own
+// handshake was over before anybody looked at the certificate.
 func refuseCertificate(c net.Conn, v verdict) {
 	var greeting [greetingLen]byte
 	if _, err := io.ReadFull(c, greeting[:]); err != nil {
@@ -235,12 +230,12 @@ func refuseCertificate(c net.Conn, v verdict) {
 	}
 	r := reply{version: protocolVersion, verdict: v}
 	c.Write(r.append(nil))
-	c.Close() // says the end, so that the reply arrives
+	c.Close() // says the end: so the reply arrives
 }
 
-// A ticket is an application protocol that a dialer names beside the true one: its rank, and
-// that it knows the secret. It proves little, since who has seen one can repeat it. But
-// whoever hasn't makes the listener do nothing dear.
+// A ticket is an application protocol named by a dialer beside the true one: its rank, and
+// a proof of the secret. It proves little, since an eavesdropper can repeat it. But
+// without one the listener does nothing dear.
 const (
 	ticketPrefix = "tierflow-rank-"
 	ticketNonce  = 16
@@ -258,7 +253,7 @@ func (g *guard) stamp(nonce []byte) []byte {
 	return m.Sum(nil)[:ticketNonce]
 }
 
-// admit looks at a ticket. The greeting is a claim; known says that it holds the secret.
+// admit looks at a ticket. The greeting is a claim; known: its maker holds the secret.
 func (g *guard) admit(protocols []string, self levels.Rank) (claim greeting, known bool, err error) {
 	claim, stamped := readTicket(protocols)
 	claim.to = self
@@ -292,8 +287,8 @@ func readTicket(protocols []string) (claim greeting, stamped []byte) {
 	return greeting{}, nil
 }
 
-// refusePlain tells a dialer without TLS, of whose greeting the first bytes are read, that it
-// needs it.
+// refusePlain tells a dialer without TLS that it needs it. first are the bytes
+// already read of its greeting.
 func (g *guard) refusePlain(c net.Conn, first []byte) (greeting, error) {
 	var buf [greetingLen]byte
 	n := copy(buf[:], first)
@@ -312,8 +307,8 @@ func (g *guard) refusePlain(c net.Conn, first []byte) (greeting, error) {
 	return claim, &TLSError{Reason: fmt.Sprintf("rank %d has TIERFLOW_TLS=off, this rank %s", claim.from, g.setting())}
 }
 
-// refuseTLS tells a dialer with TLS, of whose hello the first bytes are read, that it is not
-// wanted here.
+// refuseTLS tells a dialer that TLS is not wanted here. first are the bytes already read of
+// its hello.
 func refuseTLS(c net.Conn, first []byte) (greeting, error) {
 	protocols := seal.Protocols(c, first)
 	claim, _ := readTicket(protocols)
@@ -325,11 +320,11 @@ func refuseTLS(c net.Conn, first []byte) (greeting, error) {
 	return claim, &TLSError{Reason: fmt.Sprintf("rank %d has TIERFLOW_TLS=%s, this rank off", claim.from, settingOf(protocols))}
 }
 
-// isHello reports whether bytes that came first begin a TLS connection.
+// isHello reports whether the first bytes of a connection begin TLS.
 func isHello(b []byte) bool { return b[0] == 0x16 }
 
-// DescribeTLS says what a setting of TIERFLOW_TLS means to this rank, for people, or what is
-// wrong with it. It reads certificates, and can't know whether the other ranks agree.
+// DescribeTLS explains a setting of TIERFLOW_TLS to this rank, for people, or returns its
+// fault. It reads certificates, and can't know whether the other ranks agree.
 func DescribeTLS(setting string) (string, error) {
 	cfg := Config{Size: 2, TLS: setting, Secret: strings.Repeat("?", minSecret)} // as if it had one
 	if err := cfg.checkTLS(); err != nil {

@@ -24,6 +24,13 @@ func tlsConfigs(t testing.TB, n int) []Config {
 	return cs
 }
 
+// setTLS gives all ranks a value of TIERFLOW_TLS.
+func setTLS(cs []Config, tls string) {
+	for r := range cs {
+		cs[r].TLS = tls
+	}
+}
+
 // TestTLSJob joins with TLS, dials, exchanges and leaves.
 func TestTLSJob(t *testing.T) {
 	jobs := mustJoin(t, tlsConfigs(t, 4))
@@ -124,8 +131,10 @@ func TestTLSConfig(t *testing.T) {
 	j.Close(t.Context())
 }
 
-// newBetween listens, and handles what comes until the test ends.
-func newBetween(t *testing.T, handle func(c net.Conn)) net.Listener {
+// comeBetween makes the last rank go to somebody in between, until the test ends. He handles each of its
+// connections, beside one of his own to where it was to go.
+func comeBetween(t *testing.T, cs []Config, handle func(c, up net.Conn)) {
+	target := cs[0].Rendezvous[0]
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +148,10 @@ func newBetween(t *testing.T, handle func(c net.Conn)) net.Listener {
 			}
 			conns.Go(func() {
 				defer c.Close()
-				handle(c)
+				if up, err := net.Dial("tcp", target); err == nil {
+					defer up.Close()
+					handle(c, up)
+				}
 			})
 		}
 	})
@@ -147,7 +159,7 @@ func newBetween(t *testing.T, handle func(c net.Conn)) net.Listener {
 		l.Close()
 		conns.Wait()
 	})
-	return l
+	cs[len(cs)-1].Rendezvous = []string{l.Addr().String()}
 }
 
 // forward moves bytes both ways until either side ends, and shows them to see.
@@ -184,7 +196,6 @@ func TestTLSTerminatedOnTheWay(t *testing.T) {
 		t.Run(tls, func(t *testing.T) {
 			t.Parallel()
 			cs := configs(t, 2)
-			target := cs[0].Rendezvous[0]
 			var mu sync.Mutex
 			var seen []byte
 			see := func(b []byte) {
@@ -192,12 +203,7 @@ func TestTLSTerminatedOnTheWay(t *testing.T) {
 				defer mu.Unlock()
 				seen = append(seen, b...)
 			}
-			relay := newBetween(t, func(c net.Conn) {
-				up, err := net.Dial("tcp", target)
-				if err != nil {
-					return
-				}
-				defer up.Close()
+			comeBetween(t, cs, func(c, up net.Conn) {
 				c.SetDeadline(time.Now().Add(5 * time.Second))
 				up.SetDeadline(time.Now().Add(5 * time.Second))
 				if tls == tlsOff {
@@ -219,10 +225,7 @@ func TestTLSTerminatedOnTheWay(t *testing.T) {
 				}
 				forward(here, there, see)
 			})
-			for r := range cs {
-				cs[r].TLS = tls
-			}
-			cs[1].Rendezvous = []string{relay.Addr().String()}
+			setTLS(cs, tls)
 			cs[1].Hello = []byte("known payload")
 			jobs, errs := joinAll(t, cs, 10*time.Second)
 			mu.Lock()
@@ -251,24 +254,16 @@ func TestTLSTerminatedOnTheWay(t *testing.T) {
 func TestTLSIsOpaque(t *testing.T) {
 	for _, tls := range []string{tlsOff, tlsJob} {
 		cs := configs(t, 2)
-		target := cs[0].Rendezvous[0]
 		var mu sync.Mutex
 		var seen []byte
-		relay := newBetween(t, func(c net.Conn) {
-			up, err := net.Dial("tcp", target)
-			if err != nil {
-				return
-			}
+		comeBetween(t, cs, func(c, up net.Conn) {
 			forward(c, up, func(b []byte) {
 				mu.Lock()
 				defer mu.Unlock()
 				seen = append(seen, b...)
 			})
 		})
-		for r := range cs {
-			cs[r].TLS = tls
-		}
-		cs[1].Rendezvous = []string{relay.Addr().String()}
+		setTLS(cs, tls)
 		mustJoin(t, cs)
 		mu.Lock()
 		found := bytes.Contains(seen, []byte(`"Hello"`)) || bytes.Contains(seen, []byte(magic))

@@ -12,22 +12,22 @@ import (
 )
 
 // vigil keeps the rendezvous connections open while the tree grows. A rank that dies
-// or fails meanwhile has no neighbours yet, or not all, who would notice: rank 0
+// or fails meanwhile lacks some neighbours to notice it yet: rank 0
 // does, and tells all.
 type vigil interface {
 	// watch begins; fail is called if the join has failed elsewhere.
 	watch(fail context.CancelCauseFunc)
-	// end tells the others what came of the join here, and returns why it failed: at
-	// its root, as far as rank 0 knows that, else err. ctx is the caller's.
+	// end tells the others the outcome of the join here, and returns the cause of a failure: its
+	// root, as far as rank 0 knows it, else err. ctx is the caller's.
 	end(ctx context.Context, err error) error
 }
 
 const (
-	// verdictTime is how long a rank whose join failed waits for rank 0 to say why: it
+	// verdictTime is how long a rank waits after a failure for rank 0 to say why: it
 	// may have lost a rank that only left because another one died.
-	verdictTime = 4 * hearing
-	// sayingWhy bounds sending the news.
-	sayingWhy = time.Second
+	verdictTime = 4 * hearTime
+	// reasonTime bounds sending the news.
+	reasonTime = time.Second
 )
 
 // noVigil has nobody to watch.
@@ -70,13 +70,12 @@ func (g *guestVigil) hear() error {
 
 func (g *guestVigil) end(ctx context.Context, err error) error {
 	if err == nil {
-		f := frame{kind: frameGoodbye, from: g.self}
-		deliver(g.conn, f.encode(), time.Now().Add(sayingWhy))
+		deliver(g.conn, frame{kind: frameGoodbye, from: g.self}.encode(), time.Now().Add(reasonTime))
 		g.conn.Close()
 		<-g.over
 		return nil
 	}
-	deliver(g.conn, failureFrame(frameFailure, signed(err, g.self)), time.Now().Add(sayingWhy))
+	deliver(g.conn, failureFrame(frameFailure, signError(err, g.self)), time.Now().Add(reasonTime))
 	patience := verdictTime
 	if errors.Is(ctx.Err(), context.Canceled) {
 		patience = 0 // the caller's reason is the one
@@ -89,10 +88,10 @@ func (g *guestVigil) end(ctx context.Context, err error) error {
 	}
 	g.conn.Close()
 	<-g.over
-	return reached(ctx, verdict, err)
+	return joinVerdict(ctx, verdict, err)
 }
 
-// hostVigil is rank 0's. Whoever fails says why before it leaves, so a connection that ends without a word is a death. Where
+// hostVigil is rank 0's. A failing rank says why before it leaves, so the end of a connection without a word is a death. If
 // ranks blame each other, the chain of their words leads to the first.
 type hostVigil struct {
 	*host
@@ -101,22 +100,22 @@ type hostVigil struct {
 	stopped chan struct{}              // closed when watch has ended
 	over    chan struct{}              // closed with the verdict
 	verdict *JoinError                 // why the join failed; set before
-	said    map[levels.Rank]*JoinError // why ranks failed, in their words
-	ended   map[levels.Rank]*JoinError // of those who joined before, nil
-	claims  []*JoinError               // of said, the oldest first
+	claimOf map[levels.Rank]*JoinError // why ranks failed, in their words
+	ended   map[levels.Rank]*JoinError // nil for those that joined before
+	claims  []*JoinError               // of claimOf, the oldest first
 }
 
-// hearing bounds the time from a rank's blame of another one until rank 0 hears of that one,
+// hearTime bounds the time from a rank's blame of another one until rank 0 hears of the other,
 // by its word or its end.
-const hearing = 500 * time.Millisecond
+const hearTime = 500 * time.Millisecond
 
 func (v *hostVigil) watch(fail context.CancelCauseFunc) {
 	v.own, v.stop, v.stopped, v.over = make(chan *JoinError), make(chan struct{}), make(chan struct{}), make(chan struct{})
-	v.said, v.ended = map[levels.Rank]*JoinError{}, map[levels.Rank]*JoinError{}
+	v.claimOf, v.ended = map[levels.Rank]*JoinError{}, map[levels.Rank]*JoinError{}
 	go func() { // end waits for it
 		defer close(v.stopped)
-		late := time.NewTimer(hearing)
-		defer late.Stop()
+		hearTimer := time.NewTimer(hearTime)
+		defer hearTimer.Stop()
 		for {
 			patient, before := true, len(v.claims)
 			select {
@@ -126,17 +125,17 @@ func (v *hostVigil) watch(fail context.CancelCauseFunc) {
 				v.hear(e)
 			case why := <-v.own:
 				v.claim(0, why)
-			case <-late.C:
+			case <-hearTimer.C:
 				patient = false
 			}
 			if before == 0 && len(v.claims) > 0 {
-				late.Reset(hearing)
+				hearTimer.Reset(hearTime)
 			}
 			if v.verdict != nil {
 				continue
 			}
 			if v.verdict = v.judge(patient); v.verdict != nil {
-				v.toAll(failureFrame(frameFailure, v.verdict), time.Now().Add(sayingWhy))
+				v.toAll(failureFrame(frameFailure, v.verdict), time.Now().Add(reasonTime))
 				close(v.over)
 				fail(v.verdict)
 			}
@@ -144,7 +143,7 @@ func (v *hostVigil) watch(fail context.CancelCauseFunc) {
 	}()
 }
 
-// hear takes in what happened on a connection.
+// hear takes in an event on a connection.
 func (v *hostVigil) hear(e event) {
 	switch {
 	case e.peer != nil: // it came too late; the next join may be its
@@ -164,16 +163,16 @@ func (v *hostVigil) hear(e event) {
 
 // claim takes in why a rank failed.
 func (v *hostVigil) claim(from levels.Rank, why *JoinError) {
-	if v.said[from] == nil {
-		v.said[from] = why
+	if v.claimOf[from] == nil {
+		v.claimOf[from] = why
 		v.claims = append(v.claims, why)
 	}
 }
 
-// judge returns why the join fails, nil if it doesn't, or if whoever is blamed may still be heard.
+// judge returns why the join fails, nil if it doesn't, or if the blamed rank may still say why.
 func (v *hostVigil) judge(patient bool) *JoinError {
 	for r, lost := range v.ended {
-		if lost != nil && v.said[r] == nil {
+		if lost != nil && v.claimOf[r] == nil {
 			return lost
 		}
 	}
@@ -185,14 +184,14 @@ func (v *hostVigil) judge(patient bool) *JoinError {
 	return nil
 }
 
-// trace follows a rank's word to the rank it blames, then that one's word, and so on. It is sure unless the last one lives and has said
+// trace follows a rank's word to the rank it blames, then to the word of this one, and so on. It is sure unless the last one lives and has said
 // nothing.
 func (v *hostVigil) trace(why *JoinError) (root *JoinError, sure bool) {
 	for range v.size {
 		if len(why.Ranks) != 1 {
 			return why, true
 		}
-		next, left := v.said[why.Ranks[0]], false
+		next, left := v.claimOf[why.Ranks[0]], false
 		if next == nil {
 			_, left = v.ended[why.Ranks[0]]
 			return why, left
@@ -208,7 +207,7 @@ func (v *hostVigil) trace(why *JoinError) (root *JoinError, sure bool) {
 func (v *hostVigil) end(ctx context.Context, err error) error {
 	own := new(JoinError)
 	if err != nil {
-		*own = *asJoinError(signed(err, 0)) // err may wrap the verdict itself
+		*own = *asJoinError(signError(err, 0)) // err may wrap the verdict itself
 		select {
 		case v.own <- own:
 			<-v.over
@@ -219,17 +218,16 @@ func (v *hostVigil) end(ctx context.Context, err error) error {
 	<-v.stopped
 	switch {
 	case err == nil:
-		f := frame{kind: frameGoodbye, to: everyone}
-		v.toAll(f.encode(), time.Now().Add(sayingWhy))
+		v.toAll(frame{kind: frameGoodbye, to: everyone}.encode(), time.Now().Add(reasonTime))
 	case v.verdict != own:
-		err = reached(ctx, v.verdict, err)
+		err = joinVerdict(ctx, v.verdict, err)
 	}
 	v.dismiss()
 	return err
 }
 
-// signed makes an error that names no rank that of a rank.
-func signed(err error, self levels.Rank) error {
+// signError makes an error without a rank the error of this one.
+func signError(err error, self levels.Rank) error {
 	_, peer := errors.AsType[*PeerError](err)
 	if join, ok := errors.AsType[*JoinError](err); peer || ok && len(join.Ranks) > 0 {
 		return err
@@ -237,8 +235,8 @@ func signed(err error, self levels.Rank) error {
 	return &PeerError{self, err}
 }
 
-// reached joins what rank 0 and what this rank know of a failure.
-func reached(ctx context.Context, verdict, err error) error {
+// joinVerdict joins rank 0's and this rank's knowledge of a failure.
+func joinVerdict(ctx context.Context, verdict, err error) error {
 	switch {
 	case verdict == nil:
 		return err

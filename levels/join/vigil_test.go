@@ -211,7 +211,7 @@ func leaveOne(ctx context.Context, cfg Config, joined, left levels.Rank, end <-c
 		switch levels.Rank(r) {
 		case joined:
 			f := frame{kind: frameGoodbye, to: everyone}
-			deliver(c, f.encode(), time.Now().Add(sayingWhy))
+			deliver(c, f.encode(), time.Now().Add(reasonTime))
 		case left:
 			time.Sleep(100 * time.Millisecond) // it is in the exchange by now
 			c.Close()
