@@ -1,9 +1,9 @@
-// Package machine describes a machine by numbers: what a simulator needs to say how
-// long messages, copies and reductions take on it.
+// Package machine describes a machine by numbers. From them a simulator knows how long messages,
+// copies and reductions take.
 //
-// The model is LogGOPS (Hoefler, Schneider, Lumsdaine: LogGOPSim, HPDC 2010) with a
-// link per level. A description is written by hand, or measured between pairs of
-// ranks. It is never fitted to collectives: that would hide what the model lacks.
+// The model is LogGOPS (Hoefler, Schneider, Lumsdaine: LogGOPSim, HPDC 2010) with a link per level.
+// A description is written by hand, or measured between pairs of ranks. It is never fitted to
+// collectives: that would hide gaps of the model.
 //
 // The package reads and writes files of such descriptions. It measures nothing and
 // simulates nothing.
@@ -13,8 +13,8 @@
 //
 // # A message
 //
-// A message of n bytes from rank a to rank b uses the link of the innermost level
-// whose domain has both. All times are ns, all sizes bytes:
+// A message of n bytes from rank a to rank b uses the link of the innermost level on which they
+// share a domain. All times are ns, all sizes bytes:
 //
 //	rank a     send_ns + n·send_byte_ns               its processor is busy
 //	wire       gap_ns + wire(n)·byte_ns               one direction of a's domain, and of b's
@@ -23,10 +23,10 @@
 //
 //	wire(n) = message_bytes + n + packet_extra_bytes·⌈(message_bytes + n)/packet_bytes⌉
 //
-// A domain's two directions are independent. Each is shared by all ranks of the domain:
-// messages pass one after the other. The domain is the one just inside the link's level.
-// For the network this is the node. A wire that was idle lets burst_bytes pass in no time.
+// A domain's two directions are independent. Each is shared by all ranks of the domain: messages
+// pass one after the other. The domain is the one just inside the link's level. For the network
+// this is the node. An idle wire lets burst_bytes pass in no time.
 //
-// The parts overlap: a long message is on the wire while its sender still copies the
-// rest to the kernel. What can't overlap is the first packet_bytes of either side.
+// The parts overlap: a long message is on the wire while its sender still copies the rest to the
+// kernel. Only the first packet_bytes of either side can't overlap.
 package machine
