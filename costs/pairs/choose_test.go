@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // Pairs are apart, of different domains, and as many as the domains have digits.
@@ -17,10 +18,7 @@ func TestAt(t *testing.T) {
 	}{
 		{"2x1", 0, 0}, {"2x1", 1, 1}, {"3x1", 1, 1}, {"16x1", 1, 4}, {"16x4", 1, 4}, {"16x4", 0, 2}, {"1024x1", 1, 10}, {"5x3/rr", 1, 2}, {"2x2x3", 2, 1},
 	} {
-		on, err := levels.Parse(tc.spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		on := tasktest.Topology(t, tc.spec)
 		pairs := At(on, tc.level)
 		if len(pairs) != tc.want {
 			t.Errorf("%s level %d: %v, want %d pairs", tc.spec, tc.level, pairs, tc.want)
@@ -50,10 +48,7 @@ func TestCores(t *testing.T) {
 		{"3x1", []int64{5, 6, 5}, 2},
 		{"1x3", []int64{7, 7, 7}, 0},
 	} {
-		on, err := levels.Parse(test.spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		on := tasktest.Topology(t, test.spec)
 		if got := Cores(on, test.hosts); got.InAll != test.inAll*runtime.NumCPU() || (got.PerNode > 0) == (got.InAll > 0) {
 			t.Errorf("%s on hosts %v: %+v", test.spec, test.hosts, got)
 		}

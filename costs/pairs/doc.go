@@ -1,5 +1,5 @@
-// Package pairs measures messages between two ranks over whatever line they have. Ranks
-// that join a job measure their machine with it, and tierflow doctor looks at every pair.
+// Package pairs measures messages between two ranks over any line. Ranks measure their machine with
+// it when they join a job, and tierflow doctor looks at every pair.
 //
 // One rank of a pair leads and the other one follows. An order says how many bytes, and
 // how many messages. The follower takes or gives them and, if it took them, answers with
@@ -13,6 +13,6 @@
 //	choose.go  which ranks of a level measure
 //	host.go    what a rank finds without messages: its host, copies and sums
 //
-// Measurements that need intervals of confidence are those of package measure: it runs
-// programs, which a simulator can run, too.
+// Package measure has the measurements with intervals of confidence: it runs programs, and a
+// simulator can run these, too.
 package pairs
