@@ -16,8 +16,8 @@
 //
 // A process keeps its last 1024 events, a goroutine rank 256: calls, messages,
 // waits, failures. TIERFLOW_RECORDER=/tmp/job.%r, or planner's Options.Recorder, keeps
-// them in a mapped file, %r being the rank. A second job that a process enters while
-// the first is open has .w2 at the end of its files, and so on.
+// them in a mapped file, %r being the rank. A second job of a process, entered while
+// the first is open, has .w2 at the end of its files, and so on.
 //
 //	$ tierflow trace --last 3 --recorder /tmp/job.*
 //	-2.010000s  rank 3  begin                                          allreduce 1024 f32 sum #17
@@ -28,14 +28,14 @@
 //
 // Reading the clock would be most of the cost of an event, so an event has the time
 // of the last reading. The executor reads the clock at the begin of every 16th call in
-// a row, after each sleep, and now and then while a rank spins. A call that waits, and
-// its events, get the time of the first reading in it.
+// a row, after each sleep, and now and then while a rank spins. A waiting call and
+// its events get the time of the first reading in it.
 //
 // # The file
 //
 // Little endian. A header of 512 bytes: magic, version, rank, ranks, process,
 // start, how many events there were, the last failure. Then 64 calls of 256 bytes,
-// the one with number n in place n%64: when it began and ended, what it is and
-// what it waits for. Then eight more, for sends and receives that wait. Then the ring of
+// the one with number n in place n%64: its begin and end, its request and
+// its open steps. Then eight more, for waiting sends and receives. Then the ring of
 // events, 48 bytes each.
 package flight

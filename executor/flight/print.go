@@ -100,8 +100,8 @@ func (l line) text() string {
 	return e.Kind.String()
 }
 
-// CommName is a communicator's number for people: r3.17 is the 17th that rank 3 of the
-// world drew; world is that of all ranks. A number that no rank drew is printed as it is.
+// CommName is a communicator's number for people: r3.17 is the 17th drawn by rank 3 of the
+// world; world is that of all ranks. A number drawn by no rank is printed as it is.
 func CommName(comm uint64) string {
 	const rankAt, rankBits = 42, 21
 	leader := comm >> rankAt
@@ -114,16 +114,14 @@ func CommName(comm uint64) string {
 	return fmt.Sprintf("r%d.%d", leader-1, comm&(1<<rankAt-1))
 }
 
-// message is what was sent.
+// message is the text of a message.
 func (e *Event) message() string {
 	text := messageName(e.Message)
 	switch text {
-	case "return":
+	case "return", "bye", "accept", "arrived":
 		return text
 	case "tagged", "offer":
 		return fmt.Sprintf("%s tag %d, %d bytes", text, e.Edge, e.Bytes)
-	case "bye", "accept", "arrived":
-		return text
 	}
 	text += fmt.Sprintf(" edge %d, %d bytes", e.Edge, e.Bytes)
 	if e.Pass > 0 {
@@ -132,7 +130,7 @@ func (e *Event) message() string {
 	return text
 }
 
-// owner is the call that a message belongs to; point-to-point messages and those
+// owner is a message's call; point-to-point messages and those
 // about the link belong to none.
 func (e *Event) owner(of string) string {
 	switch messageName(e.Message) {

@@ -2,6 +2,7 @@ package flight
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -18,8 +19,8 @@ type Recording struct {
 	Start       time.Time
 	Seen        time.Duration // the last sign of life, since Start
 	Closed      bool          // the rank left in good order
-	Total       uint64        // events that there were
-	Events      []Event       // those that are left, the oldest first
+	Total       uint64        // events so far
+	Events      []Event       // the last ones, the oldest first
 	Calls       []Call        // the last ones, the oldest first
 	Failure     string        // the last failure of a communicator; empty: none
 	FailedAt    time.Duration // since Start
@@ -32,14 +33,14 @@ type Call struct {
 	Request string
 	Begun   time.Duration // since the recording's start
 	Ended   time.Duration // 0: not yet
-	Waits   string        // what it stands still for; empty: it moves, or has ended
+	Waits   string        // its open steps while it stands still; empty: it moves, or has ended
 	Since   time.Duration // from when on
-	Apart   bool          // a send or receive, which has no Seq
+	Apart   bool          // a send or receive, without a Seq
 }
 
-// ReadRecording reads the bytes of a file, which is called name in errors. A
-// recording that goes on meanwhile can be read too: events that were being
-// overwritten are left out.
+// ReadRecording reads the bytes of a file, called name in errors. A
+// recording that goes on meanwhile can be read too: half overwritten
+// events are left out.
 func ReadRecording(name string, data []byte) (*Recording, error) {
 	bad := func(offset int, format string, args ...any) (*Recording, error) {
 		return nil, fmt.Errorf("recording %s: offset %d: %s", name, offset, fmt.Sprintf(format, args...))
@@ -100,7 +101,7 @@ func (r *Recording) readCalls(data []byte) error {
 		}
 		r.Calls = append(r.Calls, k)
 	}
-	slices.SortStableFunc(r.Calls, func(a, b Call) int { return int(min(1, max(-1, a.Begun-b.Begun))) })
+	slices.SortStableFunc(r.Calls, func(a, b Call) int { return cmp.Compare(a.Begun, b.Begun) })
 	return nil
 }
 
@@ -127,7 +128,7 @@ func (r *Recording) readEvents(ring []byte, size uint64) {
 // clean makes bytes of a file printable on one line.
 func clean(b []byte) string {
 	for len(b) > 0 && !utf8.Valid(b) && !utf8.RuneStart(b[len(b)-1]) {
-		b = b[:len(b)-1] // a rune that was cut
+		b = b[:len(b)-1] // a cut rune
 	}
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == utf8.RuneError {
@@ -137,7 +138,7 @@ func clean(b []byte) string {
 	}, string(bytes.TrimRight(b, "\x00")))
 }
 
-// Unfinished are the calls that have not ended.
+// Unfinished returns the calls without an end.
 func (r *Recording) Unfinished() []Call {
 	var open []Call
 	for _, c := range r.Calls {
@@ -148,7 +149,7 @@ func (r *Recording) Unfinished() []Call {
 	return open
 }
 
-// State is what the rank was in at its last sign of life. Times are up to then.
+// State returns the calls of the rank at its last sign of life. Times are up to then.
 func (r *Recording) State() State {
 	s := State{Rank: r.Rank, Doing: Outside, PID: r.PID}
 	var last *Call

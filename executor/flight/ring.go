@@ -9,20 +9,20 @@ import (
 )
 
 // Ring records. A nil one does nothing. It is not safe for concurrent use: the
-// lock of the engine that it belongs to guards it.
+// lock of its engine guards it.
 type Ring struct {
-	mem    []byte // all of the below; nil when it was unmapped
-	head   *header
-	calls  []call
-	events []Event
-	count  uint64
-	now    int64  // the last reading of the clock
-	unread uint32 // calls begun since then
-	late   *call  // begun since then and not ended; nil: none
-	from   uint64 // the number of its first event
-	epoch  time.Time
-	unmap  func() error // nil without a file
-	path   string
+	mem            []byte // all of the below; nil when it was unmapped
+	head           *header
+	calls          []call
+	events         []Event
+	count          uint64
+	now            int64  // the last reading of the clock
+	callsSinceTick uint32 // calls begun since then
+	pending        *call  // begun since then and not ended; nil: none
+	pendingFrom    uint64 // the number of its first event
+	epoch          time.Time
+	unmap          func() error // nil without a file
+	path           string
 }
 
 // New makes a ring of a rank's last n events in memory, rounded up to a power of
@@ -34,7 +34,7 @@ func New(rank, ranks, n int) *Ring {
 	return lay(make([]byte, fileBytes(size(n))), rank, ranks, size(n))
 }
 
-// Create is [New] in a file, which replaces an older recording of that name and
+// Create is [New] in a file. It replaces an older recording of this name and
 // nothing else.
 func Create(path string, rank, ranks, n int) (*Ring, error) {
 	if n < 0 {
@@ -59,7 +59,7 @@ func size(n int) int {
 	return min(MaxEvents, 1<<bits.Len(uint(n-1)))
 }
 
-// replaceable complains about a file that is no recording. The old file is
+// replaceable complains about a file unless it is a recording. The old file is
 // removed, not written over: another process may have it mapped.
 func replaceable(path string) error {
 	info, err := os.Lstat(path)
@@ -115,9 +115,9 @@ func (r *Ring) Path() string {
 // reading of the clock.
 const clockEvery = 16
 
-// Tick reads the clock. Events have the time of its last reading: that costs more
-// than all else here. A call that began since then, and waits, and its events get
-// the time of this one: it is nearer than that of a reading before the caller
+// Tick reads the clock. Events have the time of its last reading, as a reading costs more
+// than all else here. A waiting call begun since then, and its events, get
+// the time of this reading: the last one may be of before the caller
 // computed. It returns the time since the reading before.
 func (r *Ring) Tick() (since time.Duration) {
 	if r.off() {
@@ -125,11 +125,11 @@ func (r *Ring) Tick() (since time.Duration) {
 	}
 	before := r.now
 	r.now = max(1, int64(time.Since(r.epoch)))
-	r.head.Seen, r.unread = r.now, 0
-	if r.late != nil {
-		r.late.Begun = r.now
-		r.late = nil
-		for n := max(r.from, r.count-min(r.count, uint64(len(r.events)))); n < r.count; n++ {
+	r.head.Seen, r.callsSinceTick = r.now, 0
+	if r.pending != nil {
+		r.pending.Begun = r.now
+		r.pending = nil
+		for n := max(r.pendingFrom, r.count-min(r.count, uint64(len(r.events)))); n < r.count; n++ {
 			r.events[n&uint64(len(r.events)-1)].Time = r.now
 		}
 	}
@@ -151,24 +151,24 @@ func (r *Ring) Message(k Kind, message uint8, comm uint64, seq, pass uint32, pee
 	e.Time, e.Comm, e.Seq, e.Pass = r.now, comm, seq, pass
 	e.Kind, e.Message, e.stamp = k, message, uint16(r.count)
 	e.Peer, e.Edge, e.Bytes = peer, edge, bytes
-	// Last: a process that dies here has counted only whole events. That needs no
-	// atomic store, which would cost more than the event: the dead write no further,
+	// Last: a process that dies here has counted only whole events. An
+	// atomic store would cost more than the event, and isn't needed: the dead write no further,
 	// and readers of the living look at stamps.
 	r.count++
 	r.head.Count = r.count
 }
 
-// Begin records that a call was started, with the text of its request. It reads
+// Begin records the start of a call, with the text of its request. It reads
 // the clock for one call of several, see [Ring.Tick].
 func (r *Ring) Begin(comm uint64, seq uint32, request string, bytes int64) {
 	if r.off() {
 		return
 	}
 	c := &r.calls[seq%runs]
-	if r.unread++; r.late != nil || r.unread >= clockEvery || r.count == 0 {
+	if r.callsSinceTick++; r.pending != nil || r.callsSinceTick >= clockEvery || r.count == 0 {
 		r.Tick()
 	} else {
-		r.late, r.from = c, r.count
+		r.pending, r.pendingFrom = c, r.count
 	}
 	c.Begun = 0 // nothing is here while the rest changes
 	c.Comm, c.Seq, c.Ended, c.Waits, c.Apart = comm, seq, 0, 0, 0
@@ -177,7 +177,7 @@ func (r *Ring) Begin(comm uint64, seq uint32, request string, bytes int64) {
 	r.Message(RunBegin, 0, comm, seq, 0, -1, -1, bytes)
 }
 
-// call is what is known of a call, nil if a later one has its place.
+// call is the record of a call, nil if a later one has its place.
 func (r *Ring) call(comm uint64, seq uint32) *call {
 	if c := &r.calls[seq%runs]; c.Comm == comm && c.Seq == seq && c.Begun != 0 {
 		return c
@@ -185,15 +185,15 @@ func (r *Ring) call(comm uint64, seq uint32) *call {
 	return nil
 }
 
-// End records that a call has ended.
+// End records the end of a call.
 func (r *Ring) End(comm uint64, seq, pass uint32, failed bool) {
 	if r.off() {
 		return
 	}
 	if c := r.call(comm, seq); c != nil {
 		c.Ended = r.now
-		if c == r.late {
-			r.late = nil
+		if c == r.pending {
+			r.pending = nil
 		}
 	}
 	k := RunEnd
@@ -203,7 +203,7 @@ func (r *Ring) End(comm uint64, seq, pass uint32, failed bool) {
 	r.Message(k, 0, comm, seq, pass, -1, -1, 0)
 }
 
-// Wait notes that a call has stood still for that long. what lists its open steps;
+// Wait notes that a call has stood still for so long. what lists its open steps;
 // e.Peer and e.Edge are the first of them.
 func (r *Ring) Wait(e Event, long time.Duration, what string) {
 	if r.off() {
@@ -238,15 +238,15 @@ func (r *Ring) WaitTransfer(e Event, long time.Duration, what string) (place uin
 	return 0
 }
 
-// EndTransfer notes that what has the place waits no more.
+// EndTransfer notes that the send or receive with this place waits no more.
 func (r *Ring) EndTransfer(place uint8) {
 	if !r.off() && place > 0 {
 		r.calls[runs+int(place)-1].Ended = r.now
 	}
 }
 
-// LastEnded returns the text and number of the call that ended last, and when, at the
-// earliest: some calls share a reading of the clock. ok is false if none is known.
+// LastEnded returns the text and number of the last call to end, and how long ago, at the
+// most: some calls share a reading of the clock. ok is false if none is known.
 func (r *Ring) LastEnded() (what string, seq uint32, ago time.Duration, ok bool) {
 	if r.off() {
 		return "", 0, 0, false
@@ -274,7 +274,7 @@ func (r *Ring) Move(comm uint64, seq uint32) {
 	}
 }
 
-// Break records that a communicator broke because of a rank.
+// Break records the break of a communicator because of a rank.
 func (r *Ring) Break(comm uint64, by int32, why error) {
 	if r.off() {
 		return
@@ -285,7 +285,7 @@ func (r *Ring) Break(comm uint64, by int32, why error) {
 	r.Add(Event{Kind: Broken, Comm: comm, Peer: by, Edge: -1})
 }
 
-// Recording is a copy of what was recorded so far, named name; nil if nothing is.
+// Recording returns a copy of the record so far, named name; nil if nothing is recorded.
 func (r *Ring) Recording(name string) *Recording {
 	if r.off() {
 		return nil
@@ -297,7 +297,7 @@ func (r *Ring) Recording(name string) *Recording {
 	return rec
 }
 
-// Close says that the rank left in good order and unmaps the file, which stays.
+// Close notes that the rank left in good order, and unmaps the file. This one stays.
 // From then on nothing is recorded.
 func (r *Ring) Close() error {
 	if r.off() {

@@ -2,20 +2,21 @@ package flight
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
 
-// Doing is what a rank does at one moment. The zero value is invalid.
+// Doing is the activity of a rank at one moment. The zero value is invalid.
 type Doing uint8
 
-// What a rank may be doing.
+// The activities.
 const (
 	_         Doing = iota
 	Outside         // it is in no call
-	Inside          // it is in the calls that [State.Open] lists
+	Inside          // it is in the calls of [State.Open]
 	Computing       // it is in a caller's operation; of calls nothing is known
-	Silent          // it has not answered the one who asks
+	Silent          // it has not answered
 	Stopped         // its process is stopped, by SIGSTOP or a debugger; of calls its last record is known
 	Gone            // its process has ended
 	Left            // it has closed its communicator of all ranks; it may wait for others to
@@ -32,39 +33,39 @@ func (d Doing) String() string {
 	return doingNames[d]
 }
 
-// State is what one rank is in at one moment: a plain value, which travels as JSON.
+// State is one rank at one moment: a plain value, made to travel as JSON.
 type State struct {
 	Rank  int    // of the world
 	Doing Doing  //
-	At    string `json:",omitempty"` // where the program's goroutine stands: main.load load.go:88 (sleep); empty: unknown
-	Last  string `json:",omitempty"` // the call that ended last; empty: none, or unknown
+	At    string `json:",omitempty"` // place of the program's goroutine: main.load load.go:88 (sleep); empty: unknown
+	Last  string `json:",omitempty"` // the last call to end; empty: none, or unknown
 	// Since is at most how long ago that call ended; 0: unknown. Calls in a row share readings
 	// of the clock.
 	Since  time.Duration `json:",omitempty"`
-	Open   []Open        `json:",omitempty"` // calls that have begun and not ended
-	Called []Called      `json:",omitempty"` // how far it is on each communicator that it has made
+	Open   []Open        `json:",omitempty"` // calls under way
+	Called []Called      `json:",omitempty"` // how far it is on each of its communicators
 	PID    int           `json:",omitempty"` // of its process; 0: unknown
-	Failed *Failed       `json:",omitempty"` // the first failure that it has met; nil: none
-	// Near are ranks of its node that can't answer for themselves: they are stopped, or dead.
+	Failed *Failed       `json:",omitempty"` // the first failure it has met; nil: none
+	// Near are stopped or dead ranks of its node: they can't answer for themselves.
 	Near []State `json:",omitempty"`
 }
 
 // Failed is a failure of a communicator.
 type Failed struct {
-	Rank  int    // of the world, with which it began
+	Rank  int    // of the world: it began there
 	Text  string // the error
 	Kind  string `json:",omitempty"` // a class of package verdict; empty: none of them
 	Ranks []int  `json:",omitempty"` // of the world, to blame; empty: Rank
 }
 
-// Open is a collective, or a send or receive, that has not ended.
+// Open is a collective, or a send or receive, under way.
 type Open struct {
 	Comm     uint64        // communicator's number
 	Seq      uint32        `json:",omitempty"` // of a collective: how many were called before it
 	What     string        // allreduce 1024 f32 sum, or receive from rank 1, tag 5
 	Waits    string        `json:",omitempty"` // a collective's open steps
-	Peers    []int         `json:",omitempty"` // of the world: those it waits for and that have not come; empty: it moves
-	For      time.Duration `json:",omitempty"` // that it has stood still; 0: less than a tenth of a second
+	Peers    []int         `json:",omitempty"` // of the world: those that have not come and hold it up; empty: it moves
+	For      time.Duration `json:",omitempty"` // it has stood still for so long; 0: less than a tenth of a second
 	Transfer bool          `json:",omitempty"` // a send or receive
 	Awaited  bool          `json:",omitempty"` // the program waits for it; else it was only started
 }
@@ -75,7 +76,7 @@ type Called struct {
 	Calls uint32
 }
 
-// HasCome reports whether the rank has called a collective, and whether that is known.
+// HasCome reports whether the rank has called a collective; known is false if nobody can tell.
 func (s *State) HasCome(comm uint64, seq uint32) (come, known bool) {
 	if s.Doing != Outside && s.Doing != Inside {
 		return false, false
@@ -88,7 +89,7 @@ func (s *State) HasCome(comm uint64, seq uint32) (come, known bool) {
 	return false, true
 }
 
-// String says what the rank is in, since when and where: in receive from rank 1, tag 5,
+// String tells the calls of the rank, for how long it stands in them, and its place: in receive from rank 1, tag 5,
 // for 2.0 s, at main.load load.go:88.
 func (s *State) String() string {
 	var b strings.Builder
@@ -127,10 +128,10 @@ func (s *State) String() string {
 	return b.String()
 }
 
-// maxShown bounds the open calls that a state shows.
+// maxShown bounds the open calls in the text of a state.
 const maxShown = 4
 
-// String says what the call is and how long it has stood still.
+// String tells the call and for how long it has stood still.
 func (o *Open) String() string {
 	text := "in " + o.What
 	if !o.Transfer {
@@ -144,9 +145,9 @@ func (o *Open) String() string {
 
 func tenths(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
-// Deadlock returns ranks that wait for each other in a circle, in the order in which each
-// waits for the next; nil if there are none. A rank whose waits could all end counts as
-// free, so does one that has stood still for less than a time.
+// Deadlock returns ranks in a circle, each of which waits for the
+// next; nil if there are none. A rank that may get on in some wait counts as
+// free, so does one that has stood still for less than least.
 func Deadlock(all []State, least time.Duration) []State {
 	stuck := map[int]*State{}
 	for i := range all {
@@ -166,7 +167,7 @@ func Deadlock(all []State, least time.Duration) []State {
 			}
 		}
 	}
-	for i := range all { // the first in order, so that all who look see the same
+	for i := range all { // the first in order, so all see the same
 		if stuck[all[i].Rank] != nil {
 			return circle(all[i].Rank, stuck)
 		}
@@ -174,7 +175,7 @@ func Deadlock(all []State, least time.Duration) []State {
 	return nil
 }
 
-// stands reports whether the program waits for something, and nothing that it waits for
+// stands reports whether the program waits in calls and none of them
 // moves.
 func (s *State) stands(least time.Duration) bool {
 	waits := false
@@ -189,7 +190,7 @@ func (s *State) stands(least time.Duration) bool {
 	return s.Doing == Inside && waits
 }
 
-// firstIn returns the first peer that is in a set, -1 if none is.
+// firstIn returns the first peer in a set, -1 if none is.
 func (o *Open) firstIn(stuck map[int]*State) int {
 	for _, p := range o.Peers {
 		if stuck[p] != nil {
@@ -199,7 +200,7 @@ func (o *Open) firstIn(stuck map[int]*State) int {
 	return -1
 }
 
-// next returns for whom a stuck rank waits.
+// next returns the first stuck peer of a stuck rank.
 func (s *State) next(stuck map[int]*State) int {
 	for i := range s.Open {
 		if s.Open[i].Awaited {
@@ -209,7 +210,7 @@ func (s *State) next(stuck map[int]*State) int {
 	return -1
 }
 
-// circle follows the waits from a rank until one comes again, and cuts off what led there.
+// circle follows the waits from a rank until one comes again, and cuts off the way there.
 // It begins with its lowest rank.
 func circle(from int, stuck map[int]*State) []State {
 	at, path := map[int]int{}, []State(nil)
@@ -228,5 +229,5 @@ func circle(from int, stuck map[int]*State) []State {
 			low = i
 		}
 	}
-	return append(append([]State(nil), path[low:]...), path[:low]...)
+	return slices.Concat(path[low:], path[:low])
 }

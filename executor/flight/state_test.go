@@ -1,0 +1,152 @@
+package flight_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tierflow/tierflow/executor/flight"
+)
+
+const second = time.Second
+
+// waiting is a rank whose program waits in calls, each for some peers.
+func waiting(rank int, peers ...[]int) flight.State {
+	s := flight.State{Rank: rank, Doing: flight.Inside}
+	for _, p := range peers {
+		s.Open = append(s.Open, flight.Open{What: "barrier", Seq: 7, Peers: p, For: 2 * second, Awaited: true})
+	}
+	return s
+}
+
+func TestStateText(t *testing.T) {
+	open := flight.Open{What: "barrier", Seq: 7, For: 1500 * time.Millisecond, Awaited: true}
+	receive := flight.Open{What: "receive from rank 1, tag 5", Transfer: true, Awaited: true}
+	started := flight.Open{What: "bcast", Seq: 8}
+	for _, c := range []struct {
+		s    flight.State
+		want string
+	}{
+		{flight.State{Doing: flight.Outside}, "in no call"},
+		{flight.State{Doing: flight.Outside, Last: "barrier #7", Since: 2 * second}, "in no call after barrier #7, at most 2.0 s ago"},
+		{flight.State{Doing: flight.Outside, At: "main.load load.go:88"}, "in no call, at main.load load.go:88"},
+		{flight.State{Doing: flight.Inside, Open: []flight.Open{open, started}}, "in barrier #7, for 1.5 s"},
+		{flight.State{Doing: flight.Inside, Open: []flight.Open{open, receive}, At: "x.go:1"}, "in barrier #7, for 1.5 s and in receive from rank 1, tag 5, at x.go:1"},
+		{
+			flight.State{Doing: flight.Inside, Open: []flight.Open{receive, receive, receive, receive, open, open}},
+			strings.Repeat("in receive from rank 1, tag 5 and ", 4) + "2 more",
+		},
+		{flight.State{Doing: flight.Stopped, Open: []flight.Open{open}}, "stopped in barrier #7, for 1.5 s"},
+		{flight.State{Doing: flight.Gone, Last: "barrier #7"}, "dead in no call after barrier #7"},
+		{flight.State{Doing: flight.Left, Last: "barrier #7"}, "closed after barrier #7"},
+		{flight.State{Doing: flight.Computing, Open: []flight.Open{open}}, "in an operation of its program"},
+		{flight.State{}, "doing(0)"},
+	} {
+		if got := c.s.String(); got != c.want {
+			t.Errorf("%+v\n got %s\nwant %s", c.s, got, c.want)
+		}
+	}
+}
+
+// A rank has come to a call if it has called later ones, also where the numbers begin anew.
+func TestHasCome(t *testing.T) {
+	s := flight.State{Doing: flight.Outside, Called: []flight.Called{{Comm: 1, Calls: 5}, {Comm: 2, Calls: 3}}}
+	for _, c := range []struct {
+		comm uint64
+		seq  uint32
+		come bool
+	}{{1, 4, true}, {1, 5, false}, {1, 1<<32 - 1, true}, {2, 3, false}, {2, 2, true}, {3, 0, false}} {
+		if come, known := s.HasCome(c.comm, c.seq); come != c.come || !known {
+			t.Errorf("call %d on %d: %v, %v", c.seq, c.comm, come, known)
+		}
+	}
+	for _, d := range []flight.Doing{flight.Computing, flight.Silent, flight.Stopped, flight.Gone, flight.Left} {
+		s.Doing = d
+		if _, known := s.HasCome(1, 4); known {
+			t.Errorf("of a %v rank it is known", d)
+		}
+	}
+}
+
+func TestDeadlock(t *testing.T) {
+	short := waiting(1, []int{2})
+	short.Open[0].For = second / 2
+	started := waiting(2, []int{1})
+	started.Open[0].Awaited = false
+	for name, c := range map[string]struct {
+		all  []flight.State
+		want []int
+	}{
+		"nobody":             {nil, nil},
+		"two":                {[]flight.State{waiting(2, []int{1}), waiting(1, []int{2})}, []int{1, 2}},
+		"three and a tail":   {[]flight.State{waiting(0, []int{3}), waiting(3, []int{2}), waiting(2, []int{5}), waiting(5, []int{3})}, []int{2, 5, 3}},
+		"one free":           {[]flight.State{waiting(1, []int{2}), {Rank: 2, Doing: flight.Outside}}, nil},
+		"a free one of two":  {[]flight.State{waiting(1, []int{2}, []int{4}), waiting(2, []int{1}), {Rank: 4, Doing: flight.Outside}}, nil},
+		"both of two":        {[]flight.State{waiting(1, []int{2}, []int{4}), waiting(2, []int{1}), waiting(4, []int{1})}, []int{1, 2}},
+		"a short wait":       {[]flight.State{short, waiting(2, []int{1})}, nil},
+		"one has no peers":   {[]flight.State{waiting(1, nil), waiting(2, []int{1})}, nil},
+		"one is not awaited": {[]flight.State{waiting(1, []int{2}), started}, nil},
+	} {
+		var got []int
+		for _, s := range flight.Deadlock(c.all, second) {
+			got = append(got, s.Rank)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// A send or receive that waits has a place until it ends; there are eight. What the rank is in follows from
+// its recording.
+func TestTransfersThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := flight.New(3, 8, 0)
+		r.Begin(0, 6, "bcast", 8)
+		time.Sleep(second)
+		r.Tick()
+		r.End(0, 6, 0, false)
+		var places []uint8
+		for range 9 {
+			places = append(places, r.WaitTransfer(flight.Event{Peer: 1, Edge: 5, Bytes: 64}, second/2, "receive from rank 1, tag 5"))
+		}
+		if diff := cmp.Diff([]uint8{1, 2, 3, 4, 5, 6, 7, 8, 0}, places); diff != "" {
+			t.Error(diff)
+		}
+		for _, p := range places[1:] {
+			r.EndTransfer(p)
+		}
+		time.Sleep(second)
+		r.Tick()
+		if what, seq, ago, ok := r.LastEnded(); what != "bcast" || seq != 6 || ago != second || !ok {
+			t.Errorf("last ended %s #%d, %v ago, %v", what, seq, ago, ok)
+		}
+		rec := r.Recording("x")
+		s := rec.State()
+		if got, want := s.String(), "in receive from rank 1, tag 5"; got != want || s.Last != "bcast #6" || s.Since != second {
+			t.Errorf("%s after %s, %v ago; want %s", got, s.Last, s.Since, want)
+		}
+		var b strings.Builder
+		if err := flight.Print(&b, []*flight.Recording{rec}, 1); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"wait  for rank 1  tag 5, 64 bytes", "rank 3: receive from rank 1, tag 5: waits since -1.500000s"} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("printed %s; want %s", &b, want)
+			}
+		}
+	})
+}
+
+func TestCommName(t *testing.T) {
+	for comm, want := range map[uint64]string{
+		0: "world", 1<<42 | 17: "r0.17", 4<<42 | 5: "r3.5", 12: "12", 1 << 63: "9223372036854775808",
+	} {
+		if got := flight.CommName(comm); got != want {
+			t.Errorf("%#x is %s, want %s", comm, got, want)
+		}
+	}
+}
