@@ -22,7 +22,6 @@ type scene struct {
 	vanished   int  // crashes that can only be suspected
 	suspicions int  // of ranks that live
 	eager      bool // all have begun before anything happens
-	goOn       bool
 	bug        bug
 }
 
@@ -78,7 +77,7 @@ func (s *step) String() string {
 func newSystem(sc *scene) *system {
 	s := &system{scene: sc, left: [3]int8{int8(sc.crashes), int8(sc.vanished), int8(sc.suspicions)}}
 	for r := range sc.size {
-		m := New(Config{Size: sc.size, Rank: r, ID: uint64(r), GoOn: sc.goOn, bug: sc.bug})
+		m := New(Config{Size: sc.size, Rank: r, ID: uint64(r), bug: sc.bug})
 		s.nodes[r] = &node{Machine: m, hash: hashMachine(&m)}
 	}
 	if sc.eager {
@@ -282,16 +281,13 @@ func (s *system) checkVerdicts() error {
 		return nil
 	}
 	last := s.verdicts[len(s.verdicts)-1]
-	if !s.scene.goOn && !s.isQuorum(last.accepters) {
+	if !s.isQuorum(last.accepters) {
 		return fmt.Errorf("%v was decided by %v: no quorum", last.value, last.accepters.Ranks())
 	}
 	for _, r := range last.value.Members.Ranks() {
 		if !s.nodes[r].began {
 			return fmt.Errorf("%v was decided: rank %d has not voted", last.value, r)
 		}
-	}
-	if s.scene.goOn {
-		return nil
 	}
 	for _, v := range s.verdicts[:len(s.verdicts)-1] {
 		for _, r := range v.accepters.Ranks() {

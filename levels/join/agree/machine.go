@@ -1,27 +1,25 @@
 package agree
 
 // Quorum reports whether these of n ranks may go on without the others: more than half; half
-// of them with rank 0; or all but those whose end is proven. Two disjoint sets of the first two
-// kinds don't exist. One of the third kind has all who may know of an earlier decision.
-// The lost are counted among the n: who leaves them out lets two sides go on.
+// of them with rank 0; or all but ranks with a proven end. Two disjoint sets of the first two
+// kinds don't exist. One of the third kind has all ranks that may know of an earlier decision.
+// The lost are counted among the n: without them two sides could go on.
 func Quorum(n int, ranks, proven Set) bool {
 	count := ranks.Count()
 	return 2*count > n || 2*count == n && ranks.Has(0) || ranks.Union(proven).Count() == n
 }
 
-// Config is what a machine is told at its beginning.
+// Config starts a machine.
 type Config struct {
 	Size int    // of the broken communicator
 	Rank int    // this one's
-	ID   uint64 // that this rank has drawn; its decisions have it
-	// GoOn drops the quorum: each side of a partition goes on. The caller must bear that.
-	GoOn bool
+	ID   uint64 // drawn by this rank; its decisions have it
 
 	bug bug // none, except in tests
 }
 
 // Machine is one rank's part in one decision. Its methods must not be called concurrently;
-// those that return messages return them for sending, in order. A machine may be copied.
+// returned messages are for sending, in order. A machine may be copied.
 type Machine struct {
 	config Config
 	began  bool
@@ -36,33 +34,33 @@ type Machine struct {
 	value    *Decision // the last it has accepted; nil: none
 	decided  *Decision // nil: not yet
 
-	votedFor    int // the root that has this rank's vote; itself: it has told the others; -1: none
-	votedLost   Set // what was told then
+	votedFor    int // the root with this rank's vote; itself: it has told the others; -1: none
+	votedLost   Set // as told then
 	votedProven Set
 
 	tally     tally
-	count     uint32    // ballots that this rank has proposed
+	count     uint32    // ballots proposed by this rank
 	proposal  *Decision // the last of them; nil: none
-	proposed  Set       // who was lost then
+	proposed  Set       // the ranks lost then
 	accepters Set       // of it
 
 	out []Message
 }
 
-// tally is what the votes for this rank say.
+// tally is the sum of the votes for this rank.
 type tally struct {
 	voters Set
 	calls  [2]uint32 // fewest and most
 	ok     bool      // of all
-	ballot Ballot    // the highest at which a voter has accepted one, of lower roots
-	value  *Decision // what it has accepted; nil: nobody has
+	ballot Ballot    // the highest ballot accepted by a voter, of lower roots
+	value  *Decision // accepted by it; nil: nobody has accepted any
 }
 
-// New returns a machine that has heard nothing.
+// New returns a machine before its first message.
 func New(c Config) Machine { return Machine{config: c, votedFor: -1} }
 
 // Begin gives this rank's vote: how many calls on the communicator have their data complete
-// here, and whether this rank says yes to what is asked. It takes effect once.
+// here, and whether this rank says yes to the question. It takes effect once.
 func (m *Machine) Begin(calls uint32, ok bool) []Message {
 	if !m.began {
 		m.began, m.calls, m.ok = true, calls, ok
@@ -74,7 +72,7 @@ func (m *Machine) Begin(calls uint32, ok bool) []Message {
 // Began reports whether this rank has voted.
 func (m *Machine) Began() bool { return m.began }
 
-// Lose takes in that a rank counts as lost; proven: that its end is certain.
+// Lose takes in a lost rank; proven: its end is certain.
 func (m *Machine) Lose(rank int, proven bool) []Message {
 	if rank != m.config.Rank {
 		m.addLost(Of(rank), proven)
@@ -83,13 +81,13 @@ func (m *Machine) Lose(rank int, proven bool) []Message {
 	return m.flush()
 }
 
-// Decision returns what is decided; nil: nothing yet.
+// Decision returns the decision; nil: none yet.
 func (m *Machine) Decision() *Decision { return m.decided }
 
-// Lost returns the ranks that count as lost here, and those of them whose end is certain.
+// Lost returns the ranks counted as lost here, and those of them with a certain end.
 func (m *Machine) Lost() (lost, proven Set) { return m.lost, m.proven }
 
-// Awaited returns whose word is missing, as far as this rank knows: the root knows all, another rank only the root.
+// Awaited returns the ranks that have yet to answer, as far as this rank knows: the root knows all, another rank only the root.
 func (m *Machine) Awaited() Set {
 	switch root := m.root(); {
 	case m.decided != nil:
@@ -97,17 +95,15 @@ func (m *Machine) Awaited() Set {
 	case root != m.config.Rank:
 		return Of(root)
 	case m.proposal == nil:
-		return m.living().Without(m.voted())
+		return m.living().Without(m.supporters())
 	default:
 		return m.living().Without(m.accepters)
 	}
 }
 
-// Quorate reports whether those who are not lost here may decide without the others.
+// Quorate reports whether the ranks not lost here may decide without the others.
 func (m *Machine) Quorate() bool {
 	switch {
-	case m.config.GoOn:
-		return true
 	case m.config.bug == anyHalf && 2*m.living().Count() >= m.config.Size:
 		return true
 	case m.config.bug == shrunkQuorum:
@@ -137,7 +133,7 @@ func (m *Machine) Hear(msg Message) []Message {
 	return m.flush()
 }
 
-// take takes a message from a rank that isn't lost.
+// take takes a message from a living rank.
 func (m *Machine) take(msg Message) {
 	news := m.lost.Without(msg.Lost)
 	if m.config.bug != ownLost || msg.Kind != Vote {
@@ -151,7 +147,7 @@ func (m *Machine) take(msg Message) {
 		switch d := msg.Value; {
 		case msg.Ballot.less(m.promised) && m.config.bug != acceptAll:
 		case d.Members.Without(news).Count() < d.Members.Count() && m.config.bug != acceptAll:
-			m.votedFor = -1 // the root will propose again: it doesn't know yet who is lost
+			m.votedFor = -1 // the root will propose again: it doesn't know all lost ranks yet
 		default:
 			m.promised, m.accepted, m.value = msg.Ballot, msg.Ballot, msg.Value
 			m.send(Message{Kind: Accepted, To: msg.From, Ballot: msg.Ballot})
@@ -190,7 +186,7 @@ func (m *Machine) hearDecision(msg Message) {
 	switch d := msg.Value; {
 	case m.decided != nil:
 	case m.proven.Includes(d.Members):
-		// Nobody is left to go on with it. A living rank that has it is no member, and waits for nothing.
+		// Nobody is left to go on with it. A living rank with this decision is no member, and waits for nothing.
 		if !d.Members.Has(msg.From) {
 			m.addLost(Of(msg.From), true)
 			m.settle()
@@ -203,7 +199,7 @@ func (m *Machine) hearDecision(msg Message) {
 	}
 }
 
-// passOn tells the root a decision that came from another rank, or as the root tells all: the sender may have
+// passOn tells the root a decision from another rank, or as the root tells all: the sender may have
 // died before it told them.
 func (m *Machine) passOn(from int) {
 	root := m.root()
@@ -226,14 +222,14 @@ func (m *Machine) tellDecision(but int) {
 	}
 }
 
-// answer tells a rank what is decided.
+// answer tells a rank the decision.
 func (m *Machine) answer(to int) {
 	if m.config.bug != forgetDecision {
 		m.send(Message{Kind: Decide, To: to, Value: m.decided})
 	}
 }
 
-// settle does what follows from what this rank knows.
+// settle acts on the knowledge of this rank.
 func (m *Machine) settle() {
 	root := m.root()
 	switch {
@@ -270,7 +266,7 @@ func (m *Machine) ownVote(root int) Message {
 	return v
 }
 
-// lead tells the others that this rank is the root, and those it has lost that they are.
+// lead tells the others of this rank as the root, and the lost ranks of their loss.
 func (m *Machine) lead() {
 	me := m.config.Rank
 	told := m.lost.Without(m.votedLost)
@@ -282,17 +278,17 @@ func (m *Machine) lead() {
 		m.tally.add(own, m.config)
 	}
 	m.votedLost = m.lost
-	for _, r := range told.Without(m.proven).Without(m.voted()).Ranks() {
+	for _, r := range told.Without(m.proven).Without(m.supporters()).Ranks() {
 		if r != me {
 			m.send(Message{Kind: Start, To: r})
 		}
 	}
 }
 
-// voted returns who has voted for this rank and is not lost.
-func (m *Machine) voted() Set { return m.tally.voters.Without(m.lost) }
+// supporters returns the living ranks with a vote for this rank.
+func (m *Machine) supporters() Set { return m.tally.voters.Without(m.lost) }
 
-// propose proposes what the votes allow, once all have come, and decides once all have
+// propose proposes a decision by the votes, once all have come, and decides once all have
 // accepted it.
 func (m *Machine) propose() {
 	living, me := m.living(), m.config.Rank
@@ -325,10 +321,10 @@ func (m *Machine) propose() {
 // ballot is that of the last proposal.
 func (m *Machine) ballot() Ballot { return Ballot{int32(m.config.Rank), m.count} }
 
-// living returns who isn't lost.
+// living returns all ranks but the lost ones.
 func (m *Machine) living() Set { return All(m.config.Size).Without(m.lost) }
 
-// root returns the lowest rank that isn't lost.
+// root returns the lowest living rank.
 func (m *Machine) root() int {
 	r := 0
 	for m.lost.Has(r) {
@@ -346,13 +342,13 @@ func (m *Machine) addLost(ranks Set, proven bool) {
 	}
 }
 
-// send queues a message with what this rank knows.
+// send queues a message with the losses known to this rank.
 func (m *Machine) send(msg Message) {
 	msg.From, msg.Lost, msg.Proven = m.config.Rank, m.lost, m.proven
 	m.out = append(m.out, msg)
 }
 
-// flush returns what was queued.
+// flush returns the queued messages.
 func (m *Machine) flush() []Message {
 	out := m.out
 	m.out = nil
