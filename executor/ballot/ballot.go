@@ -1,6 +1,6 @@
-// Package ballot takes one rank's part in agreements, see package agree. It keeps them, says again
-// what may not have arrived, and looks for proofs where suspicion alone lets nobody go on. Whoever
-// owns a [Voter] carries its messages and knows who is lost.
+// Package ballot takes one rank's part in agreements, see package agree. It keeps them, repeats
+// messages until they are answered, and looks for proofs if suspicion alone lets nobody go on. The
+// owner of a [Voter] carries its messages and knows the lost ranks.
 package ballot
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/tierflow/tierflow/levels/join/agree"
 )
 
-// Topic is what ranks agree on.
+// Topic is the question of an agreement.
 type Topic struct {
 	Comm  wire.CommID
-	Round uint32 // 0: who goes on; from 1 on: what its members were asked
+	Round uint32 // 0: who goes on; from 1 on: a question to its members
 }
 
 // Port is how a voter reaches the rest of its rank. Its functions are called without a lock
@@ -26,25 +26,25 @@ type Topic struct {
 type Port struct {
 	// Send sends a message to another rank of the world. It may be lost.
 	Send func(to levels.Rank, t Topic, b []byte)
-	// Lost returns the ranks of the world that count as lost for a topic, and those whose end is
-	// certain.
+	// Lost returns the ranks of the world that count as lost for a topic, and the ranks with a certain
+	// end.
 	Lost func(t Topic) (lost, ended []levels.Rank)
 	// Gone finds out whether the end of a rank is certain. nil: it never is.
 	Gone func(ctx context.Context, r levels.Rank) bool
 	// Draw returns a number for a communicator.
 	Draw func() uint64
-	// Decided is called once for each decision, before those who wait for it go on.
+	// Decided is called once for each decision, before the callers that wait for it go on.
 	Decided func(m *Matter)
 }
 
 const (
-	lookTime  = 10 * time.Millisecond  // between two looks at who is lost
+	lookTime  = 10 * time.Millisecond  // between two looks for lost ranks
 	againTime = 20 * time.Millisecond  // after which everything is said again: a round takes some ms,
 	againRank = 100 * time.Microsecond // or after this for each rank, if that is more
-	oftenTime = time.Second            // for so long; then that is doubled each time. Ways around the lost ranks are found by then
+	oftenTime = time.Second            // for so long; then the pause is doubled each time. Ways around the lost ranks are found by then
 	mostAgain = 2 * time.Second        // its limit
 	proofTime = time.Second            // for one proof
-	quietTime = 200 * time.Millisecond // after which it is proven whether silent ranks live; then that is doubled each time
+	quietTime = 200 * time.Millisecond // until silent ranks are asked for a sign of life; then the pause is doubled each time
 	quietRank = time.Millisecond       // or after this for each rank, if that is more: all may ask one
 	mostQuiet = 10                     // times the first, its limit
 )
@@ -77,16 +77,16 @@ type Matter struct {
 	Members []levels.Rank // of the world, by rank of the communicator
 
 	known chan struct{} // closed when Decision is set and has had its effect
-	nudge chan struct{} // has one to look at who is lost, now
+	nudge chan struct{} // has one to look for lost ranks, now
 
 	// Guarded by voter.mu.
 	machine   agree.Machine
 	decision  *agree.Decision
-	heard     time.Time               // of the decision
-	said      map[int][]agree.Message // the last of each kind, by receiver
+	decidedAt time.Time               // of the decision
+	repeats   map[int][]agree.Message // the last of each kind, by receiver
 	withdrawn bool                    // this rank takes no part any more
 	taken     bool                    // the program knows the decision
-	minority  time.Time               // since when those who live may not decide; zero: they may
+	minority  time.Time               // since then the living may not decide; zero: they may
 }
 
 // Open returns the agreement on a topic among members, ranks of the world. nil: this rank votes no
@@ -101,7 +101,7 @@ func (v *Voter) Open(t Topic, members []levels.Rank) *Matter {
 		return nil
 	}
 	m := &Matter{
-		voter: v, Topic: t, Members: members, known: make(chan struct{}), nudge: make(chan struct{}, 1), said: map[int][]agree.Message{},
+		voter: v, Topic: t, Members: members, known: make(chan struct{}), nudge: make(chan struct{}, 1), repeats: map[int][]agree.Message{},
 		machine: agree.New(agree.Config{Size: len(members), Rank: slices.Index(members, v.me), ID: v.port.Draw()}),
 	}
 	v.all[t] = m
@@ -109,7 +109,7 @@ func (v *Voter) Open(t Topic, members []levels.Rank) *Matter {
 	return m
 }
 
-// Refuse answers a message about an agreement that was forgotten: who still asks counted as lost when
+// Refuse answers a message about a forgotten agreement: its sender counted as lost when
 // the next one was decided.
 func (v *Voter) Refuse(t Topic, members []levels.Rank, from levels.Rank, b []byte) {
 	msg, err := agree.Parse(b, len(members))
@@ -142,7 +142,7 @@ func (v *Voter) FindAll(id wire.CommID) (all []*Matter) {
 	return all
 }
 
-// Forget forgets an agreement that nobody asks about any more.
+// Forget forgets a decided agreement. Nobody asks about it any more.
 func (v *Voter) Forget(t Topic) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -151,7 +151,7 @@ func (v *Voter) Forget(t Topic) {
 	}
 }
 
-// Nudge lets the agreements look at once who is lost.
+// Nudge lets the agreements look for lost ranks at once.
 func (v *Voter) Nudge() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -175,15 +175,15 @@ func (v *Voter) Quit() {
 	}
 }
 
-// Stop is Quit that returns when nothing of the voter runs any more.
+// Stop is Quit, and returns when nothing of the voter runs any more.
 func (v *Voter) Stop() {
 	v.Quit()
 	v.endLife()
 	v.running.Wait()
 }
 
-// Withdraw ends this rank's part in an agreement, if it isn't decided yet: for the others that is
-// this rank's end. onward: it is decided, and this rank is a member; owed: and its program
+// Withdraw ends this rank's part in an agreement, if it isn't decided yet: this rank counts as ended for
+// the others then. onward: it is decided, and this rank is a member; owed: and its program
 // doesn't know.
 func (v *Voter) Withdraw(t Topic) (m *Matter, onward, owed bool) {
 	v.mu.Lock()
@@ -200,7 +200,7 @@ func (v *Voter) Withdraw(t Topic) (m *Matter, onward, owed bool) {
 	return m, onward, onward && !m.taken
 }
 
-// GoesOn reports whether this rank is a member of what was decided.
+// GoesOn reports whether this rank is a member of the decision.
 func (v *Voter) GoesOn(t Topic) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -214,13 +214,13 @@ func (m *Matter) rank() int { return slices.Index(m.Members, m.voter.me) }
 // isOpen reports whether it is undecided and this rank takes part. The lock is held.
 func (m *Matter) isOpen() bool { return m.decision == nil && !m.withdrawn }
 
-// Begin gives this rank's vote, once: how many calls have their data complete here, and what it says.
+// Begin gives this rank's vote, once: how many calls have their data complete here, and yes or no.
 func (m *Matter) Begin(calls uint32, ok bool) {
-	m.update() // a vote should know all that this rank knows
+	m.update() // a vote should have all knowledge of this rank
 	m.do(func(a *agree.Machine) []agree.Message { return a.Begin(calls, ok) })
 }
 
-// Hear takes a message. One that makes no sense is the error.
+// Hear takes a message. A message without sense is an error.
 func (m *Matter) Hear(from levels.Rank, b []byte) error {
 	msg, err := agree.Parse(b, len(m.Members))
 	if err == nil && (m.Members[msg.From] != from || msg.To != m.rank()) {
@@ -233,7 +233,7 @@ func (m *Matter) Hear(from levels.Rank, b []byte) error {
 	return nil
 }
 
-// do lets the machine do something, sends what it says, and takes the decision if that was it.
+// do lets the machine do something, sends its messages, and takes the decision if there is one now.
 func (m *Matter) do(what func(a *agree.Machine) []agree.Message) {
 	v := m.voter
 	v.mu.Lock()
@@ -247,7 +247,7 @@ func (m *Matter) do(what func(a *agree.Machine) []agree.Message) {
 		m.keep(out)
 	}
 	if decided {
-		m.decision, m.said, m.heard = m.machine.Decision(), nil, time.Now()
+		m.decision, m.repeats, m.decidedAt = m.machine.Decision(), nil, time.Now()
 	}
 	v.mu.Unlock()
 	m.send(out)
@@ -257,14 +257,14 @@ func (m *Matter) do(what func(a *agree.Machine) []agree.Message) {
 	}
 }
 
-// superseded is, by kind of message, the kind that comes before it. Who is told the later one need not be told the
-// earlier one again.
+// superseded is, by kind of message, the kind before it. The earlier one need not be repeated after
+// the later one.
 var superseded = map[agree.Kind]agree.Kind{agree.Propose: agree.Start, agree.Accepted: agree.Vote}
 
-// keep keeps what is said, for saying it again. The lock is held.
+// keep keeps messages for repetition. The lock is held.
 func (m *Matter) keep(out []agree.Message) {
 	for _, msg := range out {
-		m.said[msg.To] = append(slices.DeleteFunc(m.said[msg.To], func(old agree.Message) bool {
+		m.repeats[msg.To] = append(slices.DeleteFunc(m.repeats[msg.To], func(old agree.Message) bool {
 			return old.Kind == msg.Kind || old.Kind == superseded[msg.Kind]
 		}), msg)
 	}
@@ -282,11 +282,10 @@ func (m *Matter) tend() {
 	v := m.voter
 	look := time.NewTicker(lookTime)
 	defer look.Stop()
-	often := max(againTime, time.Duration(len(m.Members))*againRank)
-	wait, begun := often, time.Now()
-	again := begun.Add(wait)
-	quiet := max(quietTime, time.Duration(len(m.Members))*quietRank)
-	pause, proof := quiet, begun.Add(quiet)
+	ranks := time.Duration(len(m.Members))
+	often, quiet := max(againTime, ranks*againRank), max(quietTime, ranks*quietRank)
+	begun := time.Now()
+	again, proof := newSchedule(begun, often, mostAgain), newSchedule(begun, quiet, mostQuiet*quiet)
 	for {
 		select {
 		case <-v.life.Done():
@@ -294,27 +293,24 @@ func (m *Matter) tend() {
 		case <-m.known:
 			return
 		case <-m.nudge:
-			again, wait, begun = time.Now(), often, time.Now() // what was on its way through the lost rank is lost too
-			pause, proof = quiet, begun.Add(quiet)
+			begun = time.Now()
+			again, proof = newSchedule(begun, often, mostAgain), newSchedule(begun, quiet, mostQuiet*quiet)
+			again.due = begun // messages on their way through the lost rank are lost too
 		case <-look.C:
 		}
 		m.update()
-		silent := !time.Now().Before(proof)
+		silent := proof.isDue(time.Now())
 		m.prove(silent)
 		if silent {
-			pause = min(2*pause, mostQuiet*quiet)
-			proof = time.Now().Add(pause)
+			proof.next(time.Now(), true)
 		}
 		v.mu.Lock()
 		open := m.isOpen()
 		var out []agree.Message
-		if now := time.Now(); open && !now.Before(again) {
-			if now.Sub(begun) > oftenTime {
-				wait = min(2*wait, mostAgain)
-			}
-			again = now.Add(wait)
+		if now := time.Now(); open && again.isDue(now) {
+			again.next(now, now.Sub(begun) > oftenTime)
 			_, proven := m.machine.Lost()
-			for to, list := range m.said {
+			for to, list := range m.repeats {
 				if !proven.Has(to) {
 					out = append(out, list...)
 				}
@@ -328,7 +324,7 @@ func (m *Matter) tend() {
 	}
 }
 
-// update takes in who is lost by now.
+// update takes in the ranks lost by now.
 func (m *Matter) update() {
 	lost, ended := m.voter.port.Lost(m.Topic)
 	m.do(func(a *agree.Machine) (out []agree.Message) {
@@ -352,8 +348,8 @@ func (m *Matter) update() {
 	})
 }
 
-// prove looks for the ends of lost ranks, where the others can't go on without a proof. silent: it looks for
-// those of ranks too that have said nothing yet. They may have ended unheard: the rank that should have passed on
+// prove looks for proofs that lost ranks have ended, if the others can't go on without. silent: it looks for
+// the ends of silent ranks, too. They may have ended unheard: the rank that should have passed on
 // their goodbye died.
 func (m *Matter) prove(silent bool) {
 	v := m.voter
@@ -395,7 +391,7 @@ func (m *Matter) prove(silent bool) {
 // Known is closed when the decision is known here.
 func (m *Matter) Known() <-chan struct{} { return m.known }
 
-// Decision returns what is decided; nil: nothing yet.
+// Decision returns the decision; nil: none yet.
 func (m *Matter) Decision() *agree.Decision {
 	m.voter.mu.Lock()
 	defer m.voter.mu.Unlock()
@@ -406,7 +402,7 @@ func (m *Matter) Decision() *agree.Decision {
 func (m *Matter) Heard() time.Time {
 	m.voter.mu.Lock()
 	defer m.voter.mu.Unlock()
-	return m.heard
+	return m.decidedAt
 }
 
 // Take is Decision for the program.
@@ -417,8 +413,8 @@ func (m *Matter) Take() *agree.Decision {
 	return m.decision
 }
 
-// State says what an agreement that takes long waits for: whether those who live may not decide, since when,
-// and who counts as lost.
+// State says why an agreement takes long: since when the living may not decide, zero if they may,
+// and the ranks counted as lost.
 func (m *Matter) State() (minority time.Time, lost []levels.Rank) {
 	m.voter.mu.Lock()
 	defer m.voter.mu.Unlock()
@@ -426,14 +422,14 @@ func (m *Matter) State() (minority time.Time, lost []levels.Rank) {
 	return m.minority, m.worldRanks(all)
 }
 
-// Awaited returns the ranks of the world whose word is missing, as far as this rank knows.
+// Awaited returns the ranks of the world that have yet to answer, as far as this rank knows.
 func (m *Matter) Awaited() []levels.Rank {
 	m.voter.mu.Lock()
 	defer m.voter.mu.Unlock()
 	return m.worldRanks(m.machine.Awaited())
 }
 
-// Next returns the number and the ranks of the communicator that was decided on.
+// Next returns the number and the ranks of the next communicator, by the decision.
 func (m *Matter) Next() (id wire.CommID, ranks []levels.Rank) {
 	d := m.Decision()
 	return wire.CommID(d.ID), m.worldRanks(d.Members)
