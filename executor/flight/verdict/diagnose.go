@@ -19,7 +19,7 @@ type Options struct {
 	Nodes []string
 }
 
-// job is what is looked at.
+// job is a job under examination.
 type job struct {
 	Options
 	all   []flight.State // ascending by rank, each rank once
@@ -28,14 +28,13 @@ type job struct {
 }
 
 // Diagnose returns the faults of a job, the cause of the rest first; none while it moves. States are those
-// of its ranks, in any order, at nearly the same time. Of what is said twice about a rank, by itself and
-// by a neighbor, the rank's own word counts.
+// of its ranks, in any order, at nearly the same time. A rank may be told of twice, by itself and
+// by a neighbor: then its own word counts.
 func Diagnose(states []flight.State, o Options) []Finding {
-	j := job{Options: o, by: map[int]*flight.State{}}
-	if j.Least <= 0 {
-		j.Least = time.Second
+	if o.Least <= 0 {
+		o.Least = time.Second
 	}
-	j.gather(states)
+	j := newJob(states, o)
 	j.findFailures()
 	j.findAbsent()
 	j.findMismatch()
@@ -45,8 +44,8 @@ func Diagnose(states []flight.State, o Options) []Finding {
 }
 
 // Unclosed returns why ranks that close their communicator have waited for some time: others are
-// stopped or dead, or have not come to Close, which makes them late. States are as for [Diagnose].
-// Those who don't answer are blamed if nobody else is: the way to them may lead through others.
+// stopped or dead, or late: they have not come to Close. States are as for [Diagnose].
+// Silent ranks are blamed if nobody else is: the way to them may lead through others.
 // nil: all ranks are closing.
 func Unclosed(states []flight.State, o Options, long time.Duration) *Finding {
 	for _, f := range Diagnose(states, o) {
@@ -54,8 +53,7 @@ func Unclosed(states []flight.State, o Options, long time.Duration) *Finding {
 			return &f
 		}
 	}
-	j := job{Options: o, by: map[int]*flight.State{}}
-	j.gather(states)
+	j := newJob(states, o)
 	var away, silent []*flight.State
 	for i := range j.all {
 		switch s := &j.all[i]; s.Doing {
@@ -84,8 +82,9 @@ func Unclosed(states []flight.State, o Options, long time.Duration) *Finding {
 	return f
 }
 
-// gather keeps the best that is known of each rank.
-func (j *job) gather(states []flight.State) {
+// newJob returns a job with the best state known of each rank.
+func newJob(states []flight.State, o Options) *job {
+	j := &job{Options: o, by: map[int]*flight.State{}}
 	best := map[int]flight.State{}
 	add := func(s flight.State) {
 		if old, has := best[s.Rank]; !has || old.Doing == flight.Silent && s.Doing != flight.Silent {
@@ -104,6 +103,7 @@ func (j *job) gather(states []flight.State) {
 	for i := range j.all {
 		j.by[j.all[i].Rank] = &j.all[i]
 	}
+	return j
 }
 
 // add adds a finding.
@@ -111,7 +111,7 @@ func (j *job) add(c Class, ranks []int, long time.Duration, format string, args 
 	j.found = append(j.found, Finding{Class: c, Ranks: slices.Sorted(slices.Values(ranks)), For: long, Text: fmt.Sprintf(format, args...)})
 }
 
-// findFailures takes the failures that ranks have met: a class and a first rank, once.
+// findFailures takes the failures met by ranks: a class and a first rank, once.
 func (j *job) findFailures() {
 	type key struct {
 		class Class
@@ -137,7 +137,7 @@ func (j *job) findFailures() {
 	}
 }
 
-// doubtCut adds the node of ranks that can't reach another, if nobody else says so and there are other
+// doubtCut adds the node of the ranks that can't reach another one, if nobody else says so and there are other
 // nodes: it may be cut off itself.
 func (j *job) doubtCut(rank int, f *Finding) {
 	by := ""
@@ -166,7 +166,7 @@ func (j *job) doubtCut(rank int, f *Finding) {
 // beyondCut returns the places in j.all of ranks out of reach for most of the failed ones, and of their
 // nodes. They see the others die.
 func (j *job) beyondCut() map[int]bool {
-	failed, by := 0, map[int]int{} // rank: who can't reach it
+	failed, by := 0, map[int]int{} // rank: how many can't reach it
 	for i := range j.all {
 		if f := j.all[i].Failed; f != nil {
 			failed++
@@ -186,7 +186,7 @@ func (j *job) beyondCut() map[int]bool {
 	return beyond
 }
 
-// findAbsent finds ranks that can't say their call.
+// findAbsent finds ranks that can't tell their call.
 func (j *job) findAbsent() {
 	var silent []int
 	for i := range j.all {
@@ -206,18 +206,11 @@ func (j *job) findAbsent() {
 		return
 	}
 	if nodes := j.whole(silent); len(nodes) > 0 {
-		j.add(Unreachable, silent, 0, "%s cut off: %s %s", strings.Join(nodes, ", "), rankText(silent), doesNot(silent))
+		j.add(Unreachable, silent, 0, "%s cut off: %s %s", strings.Join(nodes, ", "), rankText(silent), verb(silent, "does not answer", "don't answer"))
 		j.found[len(j.found)-1].Nodes = nodes
 		return
 	}
-	j.add(Unreachable, silent, 0, "%s %s", rankText(silent), doesNot(silent))
-}
-
-func doesNot(ranks []int) string {
-	if len(ranks) == 1 {
-		return "does not answer"
-	}
-	return "don't answer"
+	j.add(Unreachable, silent, 0, "%s %s", rankText(silent), verb(silent, "does not answer", "don't answer"))
 }
 
 // blames reports whether a finding of a class has a rank already.
@@ -269,7 +262,7 @@ type place struct {
 	seq  uint32
 }
 
-// findMismatch finds calls that differ between ranks: the minority is to blame.
+// findMismatch finds different calls under one number: the minority is to blame.
 func (j *job) findMismatch() {
 	calls := map[place]map[string][]int{}
 	var order []place
@@ -300,21 +293,22 @@ func (j *job) findMismatch() {
 			if n > 0 {
 				ranks = append(ranks, who...)
 			}
-			parts = append(parts, fmt.Sprintf("%s %s %s", rankText(who), runs(who), text))
+			parts = append(parts, fmt.Sprintf("%s %s %s", rankText(who), verb(who, "runs", "run"), text))
 		}
 		slices.Reverse(parts)
 		j.add(Mismatch, ranks, 0, "as call #%d %s", at.seq, strings.Join(parts, ", "))
 	}
 }
 
-func runs(ranks []int) string {
+// verb returns the form that belongs to so many ranks.
+func verb(ranks []int, one, many string) string {
 	if len(ranks) == 1 {
-		return "runs"
+		return one
 	}
-	return "run"
+	return many
 }
 
-// maxNamed bounds the ranks that a text names.
+// maxNamed bounds the ranks named in a text.
 const maxNamed = 8
 
 // rankText is rank 3, or ranks 1, 2 and 5.

@@ -2,13 +2,14 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
 // Class is a kind of finding. The zero value is invalid.
 type Class uint8
 
-// The classes, in the order in which findings are told.
+// The classes, in the order of findings.
 const (
 	_ Class = iota
 	Died
@@ -51,13 +52,13 @@ func (c *Class) UnmarshalText(text []byte) error {
 	return fmt.Errorf("no class of findings is called %q", text)
 }
 
-// Finding is one thing that is wrong with a job.
+// Finding is one fault of a job.
 type Finding struct {
 	Class Class
-	Ranks []int         // of the world, to blame, ascending; of a slow link who sends and who receives
-	Nodes []string      `json:",omitempty"` // where all ranks of a node are to blame
-	For   time.Duration `json:",omitempty"` // that others have waited; 0: unknown
-	Text  string        // what and where, without the class
+	Ranks []int         // of the world, to blame, ascending; of a slow link the sender and the receiver
+	Nodes []string      `json:",omitempty"` // set if all ranks of a node are to blame
+	For   time.Duration `json:",omitempty"` // the wait of the others; 0: unknown
+	Text  string        // the fault and its place, without the class
 }
 
 // String has the class first.
@@ -65,13 +66,5 @@ func (f *Finding) String() string { return f.Class.String() + ": " + f.Text }
 
 // Same reports whether two findings blame the same ranks for the same.
 func (f *Finding) Same(g *Finding) bool {
-	if f.Class != g.Class || len(f.Ranks) != len(g.Ranks) {
-		return false
-	}
-	for i, r := range f.Ranks {
-		if g.Ranks[i] != r {
-			return false
-		}
-	}
-	return true
+	return f.Class == g.Class && slices.Equal(f.Ranks, g.Ranks)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Of moving ranks, one that waits less than littleWait of the median holds up the others, if these wait
+// A rank of a moving job holds up the others if it waits less than littleWait of the median, and they wait
 // for muchWait of the time or more.
 const (
 	littleWait = 0.2
@@ -16,8 +16,8 @@ const (
 // fewestRanks are needed to tell one from the others.
 const fewestRanks = 3
 
-// Straggler returns the ranks that hold up the others of a moving job. waited is how long each rank had
-// nothing to do in some time, -1 if that is unknown. No clocks are compared: in calls that all ranks need
+// Straggler returns the ranks that hold up the others of a moving job. waited is each rank's time with
+// nothing to do, of the time in; -1: unknown. No clocks are compared: in calls of all ranks
 // the late one waits least. nil: nobody holds up the others.
 func Straggler(waited []time.Duration, in time.Duration) *Finding {
 	var known []time.Duration
@@ -44,12 +44,5 @@ func Straggler(waited []time.Duration, in time.Duration) *Finding {
 		return nil
 	}
 	return &Finding{Class: SlowRank, Ranks: ranks, For: median, Text: fmt.Sprintf("%s %s up the others, which wait for %.0f %% of the time; %s for %.0f %%",
-		rankText(ranks), holds(ranks), 100*median.Seconds()/in.Seconds(), map[bool]string{true: "it waits", false: "they wait"}[len(ranks) == 1], 100*waited[ranks[0]].Seconds()/in.Seconds())}
-}
-
-func holds(ranks []int) string {
-	if len(ranks) == 1 {
-		return "holds"
-	}
-	return "hold"
+		rankText(ranks), verb(ranks, "holds", "hold"), 100*median.Seconds()/in.Seconds(), verb(ranks, "it waits", "they wait"), 100*waited[ranks[0]].Seconds()/in.Seconds())}
 }

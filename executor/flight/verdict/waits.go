@@ -11,14 +11,14 @@ import (
 	"github.com/tierflow/tierflow/executor/flight"
 )
 
-// wait is that a rank stands in a call because of another one.
+// wait is a rank held up in a call by another one.
 type wait struct {
 	rank int
 	call *flight.Open
 	peer *flight.State
 }
 
-// findWaits follows what ranks wait for.
+// findWaits follows the waits of ranks.
 func (j *job) findWaits() {
 	if j.findCircle() {
 		return
@@ -32,7 +32,7 @@ func (j *job) findWaits() {
 			late[w.peer.Rank] = append(late[w.peer.Rank], w)
 		case !known:
 		case w.call.Transfer, !come:
-			if w.peer.Doing == flight.Outside || !isAwaiting(w.peer) {
+			if w.peer.Doing == flight.Outside || awaitedCall(w.peer) == nil {
 				late[w.peer.Rank] = append(late[w.peer.Rank], w)
 			}
 		case w.peer.Doing == flight.Outside, !isHeld(w.peer):
@@ -48,7 +48,7 @@ func (j *job) findWaits() {
 	for _, r := range ranks {
 		s, w := j.by[r], late[r]
 		if s.Doing == flight.Computing {
-			j.add(Computing, []int{r}, longest(w), "%s is in an operation of its program while %s %s for it%s", j.name(s), rankText(waiters(w)), waits(w), at(s))
+			j.add(Computing, []int{r}, longest(w), "%s is in an operation of its program while %s %s for it%s", j.name(s), rankText(waiters(w)), verb(waiters(w), "waits", "wait"), at(s))
 			continue
 		}
 		lateRanks = append(lateRanks, r)
@@ -67,11 +67,11 @@ func (j *job) findWaits() {
 	}
 }
 
-// circlePart is by how much shorter than others the waits in a circle may be: who has come to
-// it last has waited less than those behind it.
+// circlePart is by how much shorter than others the waits in a circle may be: its last rank to come
+// has waited less than the ranks behind it.
 const circlePart = 4
 
-// findCircle finds ranks that wait for each other.
+// findCircle finds ranks in a circle of waits.
 func (j *job) findCircle() bool {
 	if !slices.ContainsFunc(j.all, func(s flight.State) bool { return j.stands(&s) }) {
 		return false
@@ -86,14 +86,14 @@ func (j *job) findCircle() bool {
 	long := time.Duration(0)
 	for i := range circle {
 		s := &circle[i]
-		first, this := awaited(&circle[0]), awaited(s)
+		first, this := awaitedCall(&circle[0]), awaitedCall(s)
 		same = same && !this.Transfer && this.Comm == first.Comm && this.Seq == first.Seq && this.What == first.What
 		ranks, long = append(ranks, s.Rank), max(long, this.For)
 		texts = append(texts, fmt.Sprintf("rank %d is %v", s.Rank, s))
 	}
-	if same { // a collective alone can't wait for itself: it is what is between the ranks
+	if same { // a collective alone can't wait for itself: the fault is between the ranks
 		if len(j.found) == 0 {
-			j.add(SlowLink, ranks, long, "no bytes come between %s in %s for %s", rankText(ranks), callText(awaited(&circle[0])), seconds(long))
+			j.add(SlowLink, ranks, long, "no bytes come between %s in %s for %s", rankText(ranks), callText(awaitedCall(&circle[0])), seconds(long))
 		}
 		return true
 	}
@@ -101,7 +101,7 @@ func (j *job) findCircle() bool {
 	return true
 }
 
-// findStill takes waits for ranks that have done their part: the bytes are on their way.
+// findStill takes waits for ranks after their part: the bytes are on their way.
 func (j *job) findStill(between []wait) {
 	slices.SortStableFunc(between, func(a, b wait) int { return cmp.Compare(b.call.For, a.call.For) })
 	if len(between) > 0 {
@@ -113,7 +113,7 @@ func (j *job) findStill(between []wait) {
 }
 
 // eachWait calls f for each wait of a program that has stood still for long enough, and for
-// those of ranks that hold up such a one: they may have begun to wait only just now. The
+// the waits of all ranks in its way: they may have begun only just now. The
 // peers are known.
 func (j *job) eachWait(f func(w wait)) {
 	var todo []*flight.State
@@ -146,7 +146,7 @@ func (j *job) eachWait(f func(w wait)) {
 	}
 }
 
-// longestBehind is how long any rank has stood still that the first of some ranks hold up.
+// longestBehind returns the longest wait of others for the waiting ranks themselves.
 func (j *job) longestBehind(all []wait) (long time.Duration) {
 	for _, w := range all {
 		long = max(long, j.waitedFor(w.rank))
@@ -164,23 +164,20 @@ func (j *job) waitedFor(rank int) (long time.Duration) {
 	return long
 }
 
-// stands reports whether a rank waits in a call that has stood still.
+// stands reports whether a rank waits in a call without progress.
 func (j *job) stands(s *flight.State) bool {
-	o := awaited(s)
+	o := awaitedCall(s)
 	return o != nil && o.For >= j.Least
 }
 
 // isHeld reports whether a rank waits for others.
 func isHeld(s *flight.State) bool {
-	o := awaited(s)
+	o := awaitedCall(s)
 	return o != nil && len(o.Peers) > 0
 }
 
-// isAwaiting reports whether the rank's program waits for a call.
-func isAwaiting(s *flight.State) bool { return awaited(s) != nil }
-
-// awaited is the call that a program waits for; nil: none.
-func awaited(s *flight.State) *flight.Open {
+// awaitedCall returns the call awaited by a rank's program; nil: none.
+func awaitedCall(s *flight.State) *flight.Open {
 	for i := range s.Open {
 		if s.Open[i].Awaited {
 			return &s.Open[i]
@@ -204,13 +201,6 @@ func waiters(all []wait) (ranks []int) {
 	return slices.Compact(ranks)
 }
 
-func waits(all []wait) string {
-	if len(waiters(all)) == 1 {
-		return "waits"
-	}
-	return "wait"
-}
-
 // callText is barrier #7.
 func callText(o *flight.Open) string {
 	if o.Transfer {
@@ -219,7 +209,7 @@ func callText(o *flight.Open) string {
 	return fmt.Sprintf("%s #%d", o.What, o.Seq)
 }
 
-// whereabouts is what a late rank does.
+// whereabouts tells the place of a late rank.
 func whereabouts(s *flight.State) string {
 	if s.At != "" {
 		return "; it is in " + s.At
