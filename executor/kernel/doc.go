@@ -9,7 +9,7 @@
 //		finish(acc)
 //	}
 //
-// What the operations mean, on every path:
+// The meaning of the operations, on every path:
 //
 //   - Integers wrap. Land, Lor and Lxor give 1 or 0.
 //   - Min and Max give a NaN if either operand is one, and order −0 below +0.
@@ -22,7 +22,7 @@
 //     before. It is not defined on integers, whose quotient would lose its
 //     fraction: Sum and divide instead.
 //
-// [LargestF32], [AddMultiplesF32] and [MultiplyF32] are what exact sums do with floats, before and
+// [LargestF32], [AddMultiplesF32] and [MultiplyF32] are the parts of exact sums with floats, before and
 // after integers are summed.
 //
 // [CopyPast] is a copy for memory that another processor has in its cache.

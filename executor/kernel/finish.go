@@ -5,7 +5,7 @@ import (
 	"github.com/tierflow/tierflow/tasks/half"
 )
 
-// Finish returns what turns the combination of all ranks' operands into the
+// Finish returns a function that turns the combination of all ranks' operands into the
 // result, in place; nil if it is the result already, as for all operations but
 // Average. It must be applied exactly once to each element.
 func Finish(op tasks.Op, t tasks.Datatype, ranks int) func(dst []byte) {
@@ -52,7 +52,7 @@ func divide[T any](t tasks.Datatype, by T, exact bool, portable func(d []T)) fun
 	if whole == nil || !exact {
 		return plain
 	}
-	f := announced(inBlocks(whole, func(dst, _, _ []byte) { plain(dst) }))
+	f := announce(inBlocks(whole, func(dst, _, _ []byte) { plain(dst) }))
 	divisor := make([]byte, 4<<10)
 	for i := range elements[T](divisor) {
 		elements[T](divisor)[i] = by

@@ -36,7 +36,7 @@ func For(op tasks.Op, t tasks.Datatype) (Func, error) {
 	return f, nil
 }
 
-// Impl names the implementation that [For] picks for a built-in operation:
+// Impl names the implementation from [For] for a built-in operation:
 // "avx2" (assembly), "go", or "" where op isn't defined on t.
 func Impl(op tasks.Op, t tasks.Datatype) string {
 	_, name := choose(op.ID(), t)
@@ -69,7 +69,7 @@ func choose(op tasks.OpID, t tasks.Datatype) (f Func, name string) {
 		return nil, ""
 	}
 	if fast, name := assembly(op, t); fast != nil {
-		return announced(inBlocks(fast, f)), name
+		return announce(inBlocks(fast, f)), name
 	}
 	return f, "go"
 }

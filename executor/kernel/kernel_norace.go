@@ -2,8 +2,8 @@
 
 package kernel
 
-// detects: the race detector is on, and can't see what assembly touches.
+// detects: the race detector is on, and can't see the accesses of assembly.
 const detects = false
 
-// announced tells the race detector what assembly touches; without it, nothing.
-func announced(f Func) Func { return f }
+// announce tells the race detector of the accesses of assembly; without it, nothing.
+func announce(f Func) Func { return f }

@@ -7,11 +7,11 @@ import (
 	"unsafe"
 )
 
-// detects: the race detector is on, and can't see what assembly touches.
+// detects: the race detector is on, and can't see the accesses of assembly.
 const detects = true
 
-// announced tells the race detector what assembly touches.
-func announced(f Func) Func {
+// announce tells the race detector of the accesses of assembly.
+func announce(f Func) Func {
 	return func(dst, a, b []byte) {
 		if len(dst) > 0 {
 			runtime.RaceReadRange(unsafe.Pointer(&a[0]), len(dst))
