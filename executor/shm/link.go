@@ -22,8 +22,8 @@ type Link struct {
 	IsReadable bool        // the peer may read ours
 
 	out   Writer
-	m     wire.Message      // the one being read: a field, so that reading allocates nothing
-	queue wire.Fifo[queued] // what found no room in the ring, in order
+	m     wire.Message      // the one being read: a field, so reading allocates nothing
+	queue wire.Fifo[queued] // messages without room in the ring, in order
 
 	parts    uint64                   // of our stream, sent
 	partsEnd *atomic.Uint64           // consumed, in the peer's memory
@@ -38,7 +38,7 @@ type Link struct {
 	told  bool  // the engine has been told that it is dead
 }
 
-// queued is a message that waits for room.
+// queued is a message waiting for room.
 type queued struct {
 	m       wire.Message
 	addr    uint64
@@ -115,7 +115,7 @@ func (l *Link) Put(m *wire.Message, src []byte, token int32) bool {
 	return false
 }
 
-// Flush moves on what is on its way out. It reports whether it moved anything.
+// Flush moves on all messages on their way out. It reports whether it moved anything.
 func (l *Link) Flush(s wire.Sink) bool {
 	moved := false
 	for l.queue.Len() > 0 {
@@ -170,11 +170,11 @@ func (l *Link) stream(s wire.Sink) {
 	}
 }
 
-// Forget makes the link let go of the buffers of a communicator that has failed:
+// Forget makes the link let go of the buffers of a failed communicator:
 // they are the caller's again.
 func (l *Link) Forget(what wire.Scope, s wire.Sink) { wire.DropBulk(&l.bulk, what, s, l.Post) }
 
-// Poll hands over what has come. What no rank says is the link's end.
+// Poll hands over the messages that have come. An impossible one is the link's end.
 func (l *Link) Poll(s wire.Sink) bool {
 	some := false
 	m := &l.m
@@ -201,7 +201,7 @@ func (l *Link) Poll(s wire.Sink) bool {
 // its segment.
 const remoteBit = 1 << 63
 
-// resolve says where the memory is that a message means.
+// resolve finds the memory meant by a message.
 func (l *Link) resolve(m *wire.Message, addr uint64) {
 	if addr&remoteBit != 0 {
 		m.Remote = addr &^ remoteBit
@@ -258,7 +258,7 @@ func (l *Link) Report(s wire.Sink) {
 // Forsake ends the link, without telling the engine, to a peer that is lost or reads no
 // more.
 func (l *Link) Forsake(lost bool, why error) {
-	if l.Dead == nil && (lost || l.theirs.left().Load() != 0) {
+	if l.Dead == nil && (lost || l.theirs.leftFlag().Load() != 0) {
 		l.Dead, l.told = why, true
 	}
 }

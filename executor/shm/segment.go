@@ -101,7 +101,7 @@ func (s *Segment) SetSleeping(is bool) { s.sleeping().Store(word32(is)) }
 func (s *Segment) SetAway(is bool) { s.away().Store(word32(is)) }
 
 // SetLeft says that the rank reads no more.
-func (s *Segment) SetLeft() { s.left().Store(1) }
+func (s *Segment) SetLeft() { s.leftFlag().Store(1) }
 
 func word32(is bool) uint32 {
 	if is {
@@ -117,8 +117,8 @@ func (s *Segment) away() *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Pointer(&s.mem[2*wire.CacheLine]))
 }
 
-// left is 1 when the rank reads no more.
-func (s *Segment) left() *atomic.Uint32 {
+// leftFlag is 1 when the rank reads no more.
+func (s *Segment) leftFlag() *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Pointer(&s.mem[4]))
 }
 

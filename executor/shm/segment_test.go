@@ -155,7 +155,7 @@ func TestSegmentLayout(t *testing.T) {
 		who += 4
 	}
 	claim(unsafe.Slice((*byte)(unsafe.Pointer(s.sleeping())), 4), who)
-	claim(unsafe.Slice((*byte)(unsafe.Pointer(s.left())), 4), who+2)
+	claim(unsafe.Slice((*byte)(unsafe.Pointer(s.leftFlag())), 4), who+2)
 	claim(unsafe.Slice((*byte)(unsafe.Pointer(s.away())), 4), who+3)
 	claim(word(unsafe.Pointer(s.age())), who+4)
 	for n := range uint64(ages) {
