@@ -1,10 +1,10 @@
 // Package clock compares clocks of two machines, with a proven bound on the error.
 //
 // Nobody can see how long a message takes in one direction. But it takes no less than no
-// time, and that bounds the offset from both sides. A message that leaves at 5 and comes
-// at 9 on another clock says that this one is at most 4 ahead. Each ping gives such an
-// interval, and the offset lies in all of them. So does SKaMPI's estimate, which HCA3 (Hunold
-// and Carpen-Amarie, Cluster 2018) builds on: it beats half of the shortest round trip, as
+// time, and this bounds the offset from both sides. A message leaves at 5 and comes
+// at 9 on the other clock: so the other one is at most 4 ahead. Each ping gives such an
+// interval, and the offset lies in all of them. SKaMPI estimates so too, and HCA3 (Hunold
+// and Carpen-Amarie, Cluster 2018) builds on it: it beats half of the shortest round trip, as
 // the quickest ways there and back may be of different pings.
 //
 // The package reads no clock and opens no connection: callers hand both in. Times are
@@ -27,12 +27,12 @@ const Quartz = 100
 // clock; T2 and T3 are when the other heard and answered, on the other's.
 type Ping struct{ T1, T2, T3, T4 int64 }
 
-// Fix says that at the asker's At the other clock was Ahead ns ahead of the asker's, at most
+// Fix is one comparison: at the asker's At the other clock was Ahead ns ahead, at most
 // Error more or less.
 type Fix struct{ At, Ahead, Error int64 }
 
-// Estimate returns what pings say of the moment when the last one came back, for clocks
-// whose rates differ by no more than ppm. It is false without pings, and if they
+// Estimate returns the fix by pings at the moment when the last one came back, for clocks
+// with rates within ppm of each other. It is false without pings, and if they
 // contradict each other: then a clock has stepped between them, or they are of other clocks.
 func Estimate(all []Ping, ppm float64) (Fix, bool) {
 	if len(all) == 0 {
@@ -53,7 +53,7 @@ func Estimate(all []Ping, ppm float64) (Fix, bool) {
 	return middle(at, low, high), true
 }
 
-// middle returns the fix whose interval is from low to high.
+// middle returns the fix of the interval from low to high.
 func middle(at, low, high int64) Fix {
 	half := (high - low + 1) / 2
 	return Fix{At: at, Ahead: low + half, Error: half}
@@ -67,14 +67,14 @@ func drift(since int64, ppm float64) int64 {
 	return int64(ppm*float64(max(since, -since))/1e6) + 1
 }
 
-// Map turns times of one clock into those of another. The zero value is of two that are
-// the same. It is plain data: whoever adds to one that others read must see to that.
+// Map turns times of one clock into those of another. The zero value is of one clock for
+// both. It is plain data: a writer beside readers needs a lock.
 type Map struct {
 	Fixes []Fix   `json:"fixes,omitempty"` // by At, ascending
 	PPM   float64 `json:"ppm,omitempty"`   // how much faster one may run
 }
 
-// Add adds a fix, which must be later than those before. It reports whether they fit
+// Add adds a fix later than all before. It reports whether they fit
 // together; if they don't a clock has stepped.
 func (m *Map) Add(f Fix) (fits bool) {
 	fits = true
@@ -87,35 +87,30 @@ func (m *Map) Add(f Fix) (fits bool) {
 	return fits
 }
 
-// Global returns what the other clock showed at time t of this one, and how far off that
+// Global returns the time of the other clock at time t of this one, and how far off it
 // may be. Both fixes around t bound the offset, each the less the further away it is; the
-// answer is the middle of what both allow. If that is nothing, as a clock has stepped between
+// answer is the middle of both bounds. If these exclude each other, as a clock has stepped between
 // them, the bound spans both.
 func (m *Map) Global(t int64) (global, off int64) {
 	if len(m.Fixes) == 0 {
 		return t, 0
 	}
 	i, _ := slices.BinarySearchFunc(m.Fixes, t, func(f Fix, t int64) int { return cmp.Compare(f.At, t) })
-	var around []Fix
-	if i > 0 {
-		around = append(around, m.Fixes[i-1])
-	}
-	if i < len(m.Fixes) {
-		around = append(around, m.Fixes[i])
-	}
+	around := m.Fixes[max(i-1, 0):min(i+1, len(m.Fixes))]
 	low, high := m.cone(around[0], t)
 	if len(around) > 1 {
 		low2, high2 := m.cone(around[1], t)
-		both, any := [2]int64{max(low, low2), min(high, high2)}, [2]int64{min(low, low2), max(high, high2)}
-		if low, high = both[0], both[1]; low > high {
-			low, high = any[0], any[1]
+		if max(low, low2) <= min(high, high2) {
+			low, high = max(low, low2), min(high, high2)
+		} else {
+			low, high = min(low, low2), max(high, high2)
 		}
 	}
 	f := middle(t, low, high)
 	return t + f.Ahead, f.Error
 }
 
-// cone returns what a fix says of the offset at another time.
+// cone returns the bounds of the offset at another time, by a fix.
 func (m *Map) cone(f Fix, t int64) (low, high int64) {
 	d := drift(t-f.At, m.PPM)
 	return f.Ahead - f.Error - d, f.Ahead + f.Error + d
