@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,14 +12,14 @@ import (
 	"github.com/tierflow/tierflow/levels/clock"
 )
 
-// Linked is a source that also says how its steps hang together. A compiled program is
+// Linked is a source that also tells the links between its steps. A compiled program is
 // one, and so is a [Program] from a file.
 type Linked interface {
 	Source
-	// Link says with which rank of the communicator a step speaks, -1 for none. Both ends of a
-	// message have the same edge; outgoing is of the end that speaks.
+	// Link returns the partner of a step, a rank of the communicator, -1 for none. Both ends of a
+	// message have the same edge; outgoing is true at the sender's.
 	Link(step int32) (peer levels.Rank, edge int32, outgoing bool)
-	// Next lists the steps that wait for this one's end.
+	// Next lists the steps waiting for this one's end.
 	Next(step int32) []int32
 	// Len is the number of steps.
 	Len() int
@@ -27,18 +28,18 @@ type Linked interface {
 // format is the version of files.
 const format = 1
 
-// File is what one rank of a job has kept of its sampled calls. Times are nanoseconds on
+// File is the sampled calls of one rank of a job. Times are nanoseconds on
 // the machine's monotonic clock.
 type File struct {
 	Format int      `json:"format"`
-	Job    string   `json:"job"` // a name that all ranks have from rank 0
+	Job    string   `json:"job"` // the same name on all ranks, from rank 0
 	Rank   int      `json:"rank"`
 	Nodes  []string `json:"nodes"` // of all ranks
 	Every  int      `json:"every"` // one call of so many is in the sample
-	Lost   int64    `json:"lost"`  // sampled calls that there was no room for, or that did not end well
+	Lost   int64    `json:"lost"`  // sampled calls without room, or without a good end
 
-	// Clock names the machine's clock: files with the same one have one clock. Ahead says how
-	// much rank 0's is ahead of it. Other ranks of the node may know that, and this one not.
+	// Clock names the machine's clock: files with the same one have one clock. Ahead tells how
+	// far rank 0's is ahead of it. Other ranks of the node may know it when this one doesn't.
 	Clock string    `json:"clock"`
 	Ahead clock.Map `json:"ahead"`
 
@@ -47,7 +48,7 @@ type File struct {
 	Calls    []Call    `json:"calls"`
 }
 
-// Kind is what several calls have in common, see [Bound].
+// Kind is the common part of several calls, see [Bound].
 type Kind struct {
 	Comm      uint64        `json:"comm"`
 	Rank      levels.Rank   `json:"rank"`
@@ -61,7 +62,7 @@ type Kind struct {
 	Rest      int           `json:"rest"`
 }
 
-// Program returns which program runs in a pass, -1 for none.
+// Program returns the index of the program of a pass, -1 for none.
 func (k *Kind) Program(pass int64) int {
 	if pass < k.Passes {
 		return k.Whole
@@ -99,7 +100,7 @@ type StepInfo struct {
 
 var _ Linked = Program(nil)
 
-// describe copies what a source says.
+// describe copies the steps of a source.
 func describe(s Linked) Program {
 	p := make(Program, s.Len())
 	for i := range p {
@@ -113,22 +114,22 @@ func describe(s Linked) Program {
 	return p
 }
 
-// Describe is that of [Source].
+// Describe implements [Source].
 func (p Program) Describe(step int32) (task, label, kind string, level byte, bytes int64) {
 	d := &p[step]
 	return d.Task, d.Label, d.Kind, d.Level[0], d.Bytes
 }
 
-// Link is that of [Linked].
+// Link implements [Linked].
 func (p Program) Link(step int32) (peer levels.Rank, edge int32, outgoing bool) {
 	d := &p[step]
 	return d.Peer, d.Edge, d.Outgoing
 }
 
-// Next is that of [Linked].
+// Next implements [Linked].
 func (p Program) Next(step int32) []int32 { return p[step].After }
 
-// Len is that of [Linked].
+// Len implements [Linked].
 func (p Program) Len() int { return len(p) }
 
 // Write writes the file, for [ReadFile].
@@ -138,8 +139,8 @@ func (f *File) Write(w io.Writer) error {
 	return e.Encode(f)
 }
 
-// ReadFile reads what [File.Write] has written. It believes nothing that the file says:
-// of one that it returns every index is within its list. name begins each error.
+// ReadFile reads a file of [File.Write]. It believes nothing in it: every index of a
+// returned one is within its list. name begins each error.
 func ReadFile(name string, data []byte) (*File, error) {
 	f := &File{}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -157,7 +158,7 @@ func ReadFile(name string, data []byte) (*File, error) {
 	return f, nil
 }
 
-// check says what is wrong with a file.
+// check returns the first fault of a file.
 func (f *File) check() error {
 	if f.Rank < 0 || f.Rank >= len(f.Nodes) {
 		return fmt.Errorf("rank %d of %d", f.Rank, len(f.Nodes))
@@ -181,7 +182,7 @@ func (f *File) check() error {
 		}
 	}
 	fixes := f.Ahead.Fixes
-	if !slices.IsSortedFunc(fixes, func(a, b clock.Fix) int { return int(min(1, max(-1, a.At-b.At))) }) {
+	if !slices.IsSortedFunc(fixes, func(a, b clock.Fix) int { return cmp.Compare(a.At, b.At) }) {
 		return fmt.Errorf("fixes of the clock that are not in order: %v", fixes)
 	}
 	return nil
