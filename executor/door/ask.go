@@ -44,7 +44,10 @@ func (j *Job) HasClosed(rank int) bool {
 
 // IsDead reports whether the processes of all ranks here have ended for sure.
 func (j *Job) IsDead() bool {
-	return !slices.ContainsFunc(j.Ranks, func(i Info) bool { return !i.isGone() })
+	return !slices.ContainsFunc(j.Ranks, func(i Info) bool {
+		ended, _, known := i.process()
+		return !known || !ended
+	})
 }
 
 // Jobs lists the jobs of this user on this machine, by when they began. A missing folder has
@@ -109,8 +112,8 @@ func (i *Info) Ask(ctx context.Context, q Question) (a Answer, err error) {
 	return a, nil
 }
 
-// State returns what can be seen of a rank from outside: its process has ended or is
-// stopped, and what it recorded last. One that has closed its door before it ended has left. A process of which nothing is known is silent.
+// State returns the state of a rank as seen from outside: its process has ended or is
+// stopped, and its last record. A rank that closed its door before its end has left. An unknown process is silent.
 func (i *Info) State() flight.State {
 	s := flight.State{Rank: i.Rank, Doing: flight.Silent}
 	if data, err := os.ReadFile(cmp.Or(i.Recording, i.file("rec"))); err == nil {
@@ -120,12 +123,9 @@ func (i *Info) State() flight.State {
 		}
 	}
 	s.PID = i.PID
-	if i.Space == "" || i.Space != pidSpace() {
-		return s
-	}
-	switch born, stopped, known := processStat(i.PID); {
+	switch ended, stopped, known := i.process(); {
 	case !known:
-	case born == 0 || i.Born != 0 && born != i.Born:
+	case ended:
 		s.Doing = flight.Gone
 		if _, err := os.Stat(i.file("json")); errors.Is(err, os.ErrNotExist) {
 			s.Doing = flight.Left // it removed its files before it ended
@@ -144,22 +144,17 @@ func Neighbor(dir string, rank int) (s flight.State, ok bool) {
 	if err != nil || json.Unmarshal(text, &i) != nil || i.Rank != rank {
 		return s, false
 	}
-	if !i.isRunning() {
+	if ended, stopped, known := i.process(); known && (ended || stopped) {
 		return i.State(), true
 	}
 	return s, false
 }
 
-// isRunning reports whether the process lives and is not stopped, as far as is known.
-func (i *Info) isRunning() bool {
+// process reports whether the rank's process has ended, or is stopped; known is false if this can't be seen from here.
+func (i *Info) process() (ended, stopped, known bool) {
 	born, stopped, known := processStat(i.PID)
-	return !known || i.Space != pidSpace() || born != 0 && (i.Born == 0 || born == i.Born) && !stopped
-}
-
-// isGone reports whether the process has ended for sure.
-func (i *Info) isGone() bool {
-	born, _, known := processStat(i.PID)
-	return known && i.Space == pidSpace() && (born == 0 || i.Born != 0 && born != i.Born)
+	ended = born == 0 || i.Born != 0 && born != i.Born // another process has the number
+	return ended, stopped, known && i.Space != "" && i.Space == pidSpace()
 }
 
 // Sweep removes what is left of jobs whose ranks have all ended without closing, and the
@@ -170,7 +165,7 @@ func Sweep(root string) {
 		return
 	}
 	for _, e := range entries {
-		if isJobName(e.Name()) { // the folder may be one where the user has others
+		if isJobName(e.Name()) { // the user may have other folders there
 			sweepJob(filepath.Join(root, e.Name()))
 		}
 	}
@@ -200,7 +195,7 @@ func sweepJob(dir string) {
 // orphanAge is how old a job's folder must be for files without a rank to be nobody's.
 const orphanAge = time.Minute
 
-// removeOrphans removes files whose rank has left no name: it was killed on its way in or out.
+// removeOrphans removes files of ranks without a name: they were killed on their way in or out.
 func removeOrphans(dir string) {
 	if info, err := os.Stat(dir); err != nil || time.Since(info.ModTime()) < orphanAge {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/tierflow/tierflow/executor/flight/verdict"
 )
 
-// Snapshot is what a rank has kept of a moment for afterwards.
+// Snapshot is the record of a moment, kept by a rank for afterwards.
 type Snapshot struct {
 	Job    string
 	Taken  time.Time
@@ -22,8 +22,8 @@ type Snapshot struct {
 	Found  *verdict.Finding `json:",omitempty"` // why the job stood still; nil: it has failed
 }
 
-// Keep writes a rank's snapshot to a folder, which is made if need be. The file appears
-// whole or not at all, in place of an older one; but the moment at which a job stood still
+// Keep writes a rank's snapshot to a folder. It makes the folder if need be. The file appears
+// whole or not at all, in place of an older one; but the snapshot of a standstill
 // stays when it fails in the end.
 func (s *Snapshot) Keep(dir string, rank int) error {
 	text, err := json.MarshalIndent(s, "", " ")
@@ -51,7 +51,7 @@ func readSnapshot(name string) (s Snapshot, err error) {
 	return s, err
 }
 
-// ReadSnapshots reads what the ranks of a job have kept in a folder. It fails if there is
+// ReadSnapshots reads the snapshots of the ranks of a job in a folder. It fails if there is
 // nothing.
 func ReadSnapshots(dir string) (all []Snapshot, err error) {
 	names, err := filepath.Glob(filepath.Join(escapeGlob(dir), "r*.snap"))
@@ -70,18 +70,18 @@ func ReadSnapshots(dir string) (all []Snapshot, err error) {
 		}
 		all = append(all, s)
 	}
-	if len(all) == 0 && len(errs) == 0 {
-		errs = append(errs, fmt.Errorf("%s has no file r0.snap or of another rank", dir))
+	switch {
+	case len(all) > 0:
+		return all, nil
+	case len(errs) == 0:
+		return nil, fmt.Errorf("%s has no file r0.snap or of another rank", dir)
 	}
-	if len(all) == 0 {
-		return nil, errors.Join(errs...)
-	}
-	return all, nil
+	return nil, errors.Join(errs...)
 }
 
-// Merge returns the states of the job that has kept the last of some snapshots, and its ranks'
+// Merge returns the states of the job with the last of some snapshots, and its ranks'
 // nodes. If it stood still before it failed its states of that moment count, the first ones,
-// and what the job found in them; else what ranks say of themselves.
+// and its finding; else the states of ranks as told by themselves.
 func Merge(all []Snapshot) (states []flight.State, nodes []string, found *verdict.Finding) {
 	if len(all) == 0 {
 		return nil, nil, nil
