@@ -1,7 +1,7 @@
 package local
 
 import (
-	"container/heap"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,16 +13,14 @@ import (
 type clock struct {
 	hub   *hub
 	mu    sync.Mutex
-	held  pile
-	count uint64
-	early chan struct{} // capacity 1: something due sooner has come
+	held  wire.Fifo[*heldMessage] // by due, then in the order of hold
+	early chan struct{}           // capacity 1: something due sooner has come
 	end   chan struct{}
 	ended sync.WaitGroup
 }
 
 type heldMessage struct {
 	due     time.Time
-	n       uint64 // keeps the order of what is due at the same time
 	from    levels.Rank
 	to      levels.Rank
 	message wire.Message
@@ -44,11 +42,15 @@ func (c *clock) stop() {
 // hold keeps a message until due.
 func (c *clock) hold(due time.Time, from, to levels.Rank, m *wire.Message, payload []byte) {
 	c.mu.Lock()
-	c.count++
-	heap.Push(&c.held, &heldMessage{due, c.count, from, to, *m, append([]byte(nil), payload...)})
-	first := c.held[0].n == c.count
+	at, _ := slices.BinarySearchFunc(c.held.All(), due, func(h *heldMessage, due time.Time) int {
+		if h.due.After(due) {
+			return 1
+		}
+		return -1 // also if equal: a later message goes behind
+	})
+	c.held.Insert(at, &heldMessage{due, from, to, *m, slices.Clone(payload)})
 	c.mu.Unlock()
-	if first {
+	if at == 0 {
 		select {
 		case c.early <- struct{}{}:
 		default:
@@ -57,53 +59,31 @@ func (c *clock) hold(due time.Time, from, to levels.Rank, m *wire.Message, paylo
 }
 
 func (c *clock) run() {
-	s := newSleeper()
-	defer s.close()
+	timer := time.NewTimer(0)
+	timer.Stop()
 	for {
 		next, some := c.deliver()
 		var d time.Duration = -1
 		if some {
 			d = max(0, time.Until(next)) // negative would be for ever
 		}
-		if !s.sleep(d, c.early, c.end) {
+		if !sleep(timer, d, c.early, c.end) {
 			return
 		}
 	}
 }
 
-// deliver hands over all that is due and says when the next message is.
+// deliver hands over all due messages and returns the time of the next one.
 func (c *clock) deliver() (next time.Time, some bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.held) > 0 {
-		h := c.held[0]
+	for c.held.Len() > 0 {
+		h := *c.held.First()
 		if h.due.After(time.Now()) {
 			return h.due, true
 		}
-		heap.Pop(&c.held)
+		c.held.Pop()
 		c.hub.inboxes[h.to].push(h.from, &h.message, h.payload)
 	}
 	return next, false
-}
-
-// pile is a heap of messages, the first due on top.
-type pile []*heldMessage
-
-func (p pile) Len() int      { return len(p) }
-func (p pile) Swap(i, j int) { p[i], p[j] = p[j], p[i] }
-func (p pile) Less(i, j int) bool {
-	if !p[i].due.Equal(p[j].due) {
-		return p[i].due.Before(p[j].due)
-	}
-	return p[i].n < p[j].n
-}
-
-// Push and Pop are for package heap.
-func (p *pile) Push(x any) { *p = append(*p, x.(*heldMessage)) }
-
-// Pop removes the last message.
-func (p *pile) Pop() any {
-	last := (*p)[len(*p)-1]
-	*p = (*p)[:len(*p)-1]
-	return last
 }

@@ -1,4 +1,4 @@
-// Package local makes worlds whose ranks are goroutines of one process.
+// Package local makes worlds of ranks in goroutines of one process.
 //
 // Messages go by the ring of a pair of ranks or, if they carry an address or the ring is
 // full, to the inbox of the receiver; large payloads are copied straight to their place. A

@@ -21,9 +21,9 @@ type pairs struct {
 const crowd = 5
 
 // pair is two ranks with a ring in either direction, as between processes. A ring
-// takes no addresses, which the collector has to see, and may be full: then the
-// message goes to the other's inbox, and so does all that follows until the other has
-// taken it out of there. So what is in the ring is always older than what is in the
+// takes no addresses, as the collector has to see them, and may be full: then the
+// message goes to the other's inbox, and so do all later ones until the other has
+// taken it out of there. So messages in the ring are always older than those in the
 // inbox, and the order is kept.
 type pair struct {
 	rings atomic.Pointer[[2][]byte] // by the rank that writes, the lower first; nil: none yet
@@ -36,14 +36,14 @@ type end struct {
 	pair  *pair
 	at    int // of the pair's ends
 	out   shm.Writer
-	m     wire.Message // the one being read: a field, so that reading allocates nothing
+	m     wire.Message // the one being read: a field, so reading allocates nothing
 	boxed uint64       // messages that went to the other's inbox
 	seen  uint64       // of them taken, when last looked at
 	_     [wire.CacheLine]byte
 
 	consumed atomic.Uint64 // of the ring that comes in, for the other end
 	_        [wire.CacheLine]byte
-	taken    atomic.Uint64 // of this rank's inbox, of what the other put there
+	taken    atomic.Uint64 // of this rank's inbox: the messages of the other
 	_        [wire.CacheLine]byte
 }
 
@@ -96,11 +96,11 @@ func (e *end) open() {
 	if e.pair.rings.Load() == nil {
 		e.pair.rings.CompareAndSwap(nil, &[2][]byte{wire.Aligned(shm.RingBytes), wire.Aligned(shm.RingBytes)})
 	}
-	e.opened()
+	e.hasRings()
 }
 
-// opened reports whether there are rings. The other rank may have made them.
-func (e *end) opened() bool {
+// hasRings reports whether there are rings. The other rank may have made them.
+func (e *end) hasRings() bool {
 	if e.In.Mem == nil {
 		rings := e.pair.rings.Load()
 		if rings == nil {
@@ -114,25 +114,25 @@ func (e *end) opened() bool {
 // push sends a message by the ring, or reports false: then it has to go to the
 // other's inbox, and is counted as there.
 func (e *end) push(m *wire.Message, payload []byte) bool {
-	if m.Addr == nil && e.opened() && e.emptied() && e.out.Push(m, 0, payload) {
+	if m.Addr == nil && e.hasRings() && e.isEmpty() && e.out.Push(m, 0, payload) {
 		return true
 	}
 	e.boxed++
 	return false
 }
 
-// emptied reports whether the other has taken all that went to its inbox.
-func (e *end) emptied() bool {
+// isEmpty reports whether the other has taken all that went to its inbox.
+func (e *end) isEmpty() bool {
 	if e.seen != e.boxed {
 		e.seen = e.pair.ends[1-e.at].taken.Load()
 	}
 	return e.seen == e.boxed
 }
 
-// poll hands over what has come by the ring from a rank.
+// poll hands over the messages in the ring from a rank.
 func (e *end) poll(from levels.Rank, s wire.Sink) bool {
 	some := false
-	for e.opened() {
+	for e.hasRings() {
 		_, payload, ok := e.In.Pop(&e.m)
 		if !ok {
 			break
