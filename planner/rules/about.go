@@ -1,31 +1,23 @@
 package rules
 
 import (
+	"cmp"
 	"errors"
+	"iter"
 	"slices"
 
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Leaves lists all that rules may decide, in the order of the text.
+// Leaves lists all decisions of the rules, in the order of the text.
 func (b *Base) Leaves() []*Leaf {
-	all := make([]*Leaf, len(b.leaves))
-	for i := range b.leaves {
-		all[i] = &b.leaves[i]
-	}
-	slices.SortFunc(all, func(x, y *Leaf) int {
-		if x.Line != y.Line {
-			return x.Line - y.Line
-		}
-		return x.Column - y.Column
-	})
-	return all
+	return slices.SortedFunc(slices.Values(b.leaves), func(x, y *Leaf) int { return cmp.Or(x.Line-y.Line, x.Column-y.Column) })
 }
 
 // Decides reports whether any rule is for whole plans of a collective.
 func (b *Base) Decides(c tasks.Collective) bool { return b.roots[WholePlan][c-1] != undecided }
 
-// DecidesParts reports whether any rule is for a part of plans, and where the first one is.
+// DecidesParts reports whether any rule is for a part of plans, and the line of the first one.
 func (b *Base) DecidesParts() (line int, does bool) {
 	for _, s := range b.file.statutes {
 		if s.part != WholePlan {
@@ -36,30 +28,47 @@ func (b *Base) DecidesParts() (line int, does bool) {
 	return 0, false
 }
 
-// Collectives lists those that a leaf of a whole plan may be decided for.
+// Collectives lists those with a way to a leaf of a whole plan.
 func (b *Base) Collectives(l *Leaf) (all []tasks.Collective) {
 	for i, root := range b.roots[WholePlan] {
-		if seen := make([]bool, len(b.nodes)); b.leads(root, l, seen) {
-			all = append(all, tasks.Collective(i+1))
+		for at := range b.reach(root) {
+			if at < 0 && b.leaves[^at] == l {
+				all = append(all, tasks.Collective(i+1))
+				break
+			}
 		}
 	}
 	return all
 }
 
-// leads reports whether a way goes from a node to a leaf.
-func (b *Base) leads(at int32, l *Leaf, seen []bool) bool {
-	for at >= 0 && !seen[at] {
-		seen[at] = true
-		if b.leads(b.nodes[at].yes, l, seen) {
-			return true
+// reach lists the nodes, and as ^index the leaves, on all ways from one of them. Each is there once.
+func (b *Base) reach(from int32) iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		nodes, leaves := make([]bool, len(b.nodes)), make([]bool, len(b.leaves))
+		for todo := []int32{from}; len(todo) > 0; {
+			at := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			if at == undecided {
+				continue
+			}
+			seen, i := nodes, at
+			if at < 0 {
+				seen, i = leaves, ^at
+			}
+			if seen[i] {
+				continue
+			}
+			if seen[i] = true; !yield(at) {
+				return
+			}
+			if at >= 0 {
+				todo = append(todo, b.nodes[at].yes, b.nodes[at].no)
+			}
 		}
-		at = b.nodes[at].no
 	}
-	return at < 0 && at != undecided && &b.leaves[^at] == l
 }
 
-// Bounds lists the numbers of bytes that the rules for whole plans of a collective compare with,
-// sorted.
+// Bounds lists the numbers of bytes in the rules for whole plans of a collective, sorted.
 func (b *Base) Bounds(c tasks.Collective) (all []int64) {
 	b.walk(c, func(e *expr) {
 		if e.op == literal && e.number <= maxBound {
@@ -73,14 +82,14 @@ func (b *Base) Bounds(c tasks.Collective) (all []int64) {
 	return slices.Compact(all)
 }
 
-// maxBound bounds what is taken for a number of bytes: larger messages are rare.
+// maxBound is the largest number taken for one of bytes: larger messages are rare.
 const maxBound = 1 << 30
 
 // Computes reports whether numbers of the plan are computed for each request.
 func (l *Leaf) Computes() bool { return len(l.holes) > 0 }
 
-// Sketch returns the plan with some number in place of each one that is computed: enough to
-// check its words.
+// Sketch returns the plan with some number in place of each computed one: enough to check its
+// words.
 func (l *Leaf) Sketch() tasks.Plan { return l.plan }
 
 // CheckPlans asks check about the plan of each leaf. Complaints name the place.
@@ -94,7 +103,7 @@ func (b *Base) CheckPlans(check func(tasks.Plan) error) error {
 	return errors.Join(all...)
 }
 
-// Use is a parameter that rules ask about, in a line.
+// Use is a parameter in a line of rules.
 type Use struct {
 	Param Param
 	Line  int
@@ -120,21 +129,13 @@ func (b *Base) Uses(c tasks.Collective) (all []Use) {
 
 // walk goes through all expressions on the ways of a collective to whole plans.
 func (b *Base) walk(c tasks.Collective, f func(e *expr)) {
-	seen := make([]bool, len(b.nodes))
-	todo := []int32{b.roots[WholePlan][c-1]}
-	for len(todo) > 0 {
-		at := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		switch {
-		case at == undecided || at >= 0 && seen[at]:
-		case at < 0:
-			for _, h := range b.leaves[^at].holes {
-				h.is.walk(f)
-			}
-		default:
-			seen[at] = true
+	for at := range b.reach(b.roots[WholePlan][c-1]) {
+		if at >= 0 {
 			b.nodes[at].is.walk(f)
-			todo = append(todo, b.nodes[at].yes, b.nodes[at].no)
+			continue
+		}
+		for _, h := range b.leaves[^at].holes {
+			h.is.walk(f)
 		}
 	}
 }

@@ -12,18 +12,18 @@ import (
 
 // Base is a compiled file of rules. Several goroutines may ask it.
 type Base struct {
-	// Name is where the rules are from: a file's name, or an option.
+	// Name is the source of the rules: a file's name, or an option.
 	Name string
 	file *file
 	now  []atomic.Int64 // of the named values
-	// roots are where deciding begins, by part and collective: a node, or as [node.yes] has it.
+	// roots begin decisions, by part and collective: a node, or as [node.yes] has it.
 	roots  [maxPart][]int32
 	nodes  []node
-	leaves []Leaf
+	leaves []*Leaf
 }
 
-// node is a comparison, with where to go on: another node; or a leaf, as ^index; or nothing,
-// which is undecided.
+// node is a comparison with its two ways on: to another node, to a leaf as ^index, or to nothing as
+// undecided.
 type node struct {
 	yes, no int32
 	way     way
@@ -33,7 +33,7 @@ type node struct {
 	// A parameter from least on, and larger by up to span, holds.
 	least int64
 	span  uint64
-	is    *expr // what the text says
+	is    *expr // as in the text
 }
 
 // way is how a node's comparison is made.
@@ -55,31 +55,26 @@ const (
 	isMore
 )
 
-// outcomes are those with which comparisons hold.
-var outcomes = map[operator]outcome{
-	less: isLess, atMost: isLess | isEqual, more: isMore, atLeast: isMore | isEqual, equal: isEqual, unequal: isLess | isMore,
-}
-
-// undecided is where deciding ends without a leaf.
+// undecided ends a decision without a leaf.
 const undecided = math.MinInt32
 
 // maxNodes bounds a base: conditions with names are compiled wherever they stand.
 const maxNodes = 1 << 16
 
-// Leaf is what rules decide.
+// Leaf is a decision of rules.
 type Leaf struct {
 	Line, Column int
 	// Text is the plan as the rules say it; "default" leaves it to whoever chooses without.
 	Text    string
 	Because string // as the rules say it; empty: nothing
-	// Default says that the rules leave it to others.
+	// Default: the rules leave it to others.
 	Default bool
 	plan    tasks.Plan
 	holes   []hole
-	reason  []phrase // Because, with what is computed for it
+	reason  []phrase // Because, in pieces
 }
 
-// Parse compiles a text. name is what complaints call it.
+// Parse compiles a text. Complaints call it name.
 func Parse(name, text string) (*Base, error) {
 	f, err := parse(name, text)
 	if err != nil {
@@ -89,13 +84,19 @@ func Parse(name, text string) (*Base, error) {
 	for i, v := range f.values {
 		b.now[i].Store(v.first)
 	}
-	return b, b.compile()
+	c := &compiler{Base: b, places: map[*Leaf]int32{}}
+	for part := range maxPart {
+		for _, coll := range tasks.Collectives() {
+			b.roots[part] = append(b.roots[part], c.statutes(part, coll))
+		}
+	}
+	return b, c.err
 }
 
-// Text returns the text that the base was made of.
+// Text returns the text of the rules.
 func (b *Base) Text() string { return b.file.lexer.text }
 
-// Clone returns a base with named values of its own, which are as they are now.
+// Clone returns a base with named values of its own, as they are now.
 func (b *Base) Clone() *Base {
 	c := *b
 	c.now = make([]atomic.Int64, len(b.now))
@@ -114,7 +115,7 @@ func (b *Base) Names() []string {
 	return all
 }
 
-// Value returns a named value. An unknown name is an error that lists those there are.
+// Value returns a named value. An unknown name is an error with the known ones.
 func (b *Base) Value(name string) (int64, error) {
 	v, err := b.find(name)
 	if err != nil {
@@ -123,7 +124,7 @@ func (b *Base) Value(name string) (int64, error) {
 	return b.now[v.index].Load(), nil
 }
 
-// Set changes a named value, which is 0 or more.
+// Set changes a named value, to 0 or more.
 func (b *Base) Set(name string, to int64) error {
 	v, err := b.find(name)
 	if err != nil {
@@ -137,10 +138,8 @@ func (b *Base) Set(name string, to int64) error {
 }
 
 func (b *Base) find(name string) (*value, error) {
-	for _, v := range b.file.values {
-		if v.name == name {
-			return v, nil
-		}
+	if v := b.file.find(name); v != nil {
+		return v, nil
 	}
 	if len(b.file.values) == 0 {
 		return nil, fmt.Errorf("$%s: %s has no named values", name, b.Name)
@@ -148,120 +147,83 @@ func (b *Base) find(name string) (*value, error) {
 	return nil, fmt.Errorf("$%s: no such value; %s has $%s", name, b.Name, strings.Join(b.Names(), ", $"))
 }
 
-// compile makes nodes of the text, for each part of plans and each collective its own.
-func (b *Base) compile() error {
-	places := map[*leaf]int32{}
-	for part := range maxPart {
-		for _, c := range tasks.Collectives() {
-			begin, err := b.statutes(part, c, places)
-			if err != nil {
-				return err
-			}
-			b.roots[part] = append(b.roots[part], begin)
-		}
-	}
-	return nil
+// compiler makes nodes of a text, for each part of plans and each collective its own.
+type compiler struct {
+	*Base
+	places map[*Leaf]int32 // indexes of leaves
+	err    error           // too many nodes
 }
 
-// statutes compiles the rules for a part and a collective. places are where leaves are.
-func (b *Base) statutes(part Part, c tasks.Collective, places map[*leaf]int32) (begin int32, err error) {
+// statutes compiles the rules for a part and a collective.
+func (c *compiler) statutes(part Part, coll tasks.Collective) (begin int32) {
 	begin = undecided
-	for _, s := range slices.Backward(b.file.statutes) {
+	for _, s := range slices.Backward(c.file.statutes) {
 		if s.part != part {
 			continue
 		}
 		for _, h := range slices.Backward(s.heads) {
-			if h.coll != 0 && h.coll != c {
+			if h.coll != 0 && h.coll != coll {
 				continue
 			}
-			next, err := b.body(s.body, begin, places)
-			if err != nil {
-				return 0, err
-			}
+			next := c.body(s.body, begin)
 			if h.differ {
-				next = b.add(node{yes: begin, no: next, way: within, least: 1, param: Regular, is: &expr{op: ask, at: s.body.at, param: Regular}})
+				next = c.add(node{yes: begin, no: next, way: within, least: 1, param: Regular, is: &expr{op: ask, at: s.body.at, param: Regular}})
 			}
 			begin = next
 		}
 	}
-	return begin, nil
+	return begin
 }
 
-// add adds a node and returns where it is.
-func (b *Base) add(n node) int32 {
-	b.nodes = append(b.nodes, n)
-	return int32(len(b.nodes) - 1)
+// add adds a node and returns its index.
+func (c *compiler) add(n node) int32 {
+	c.nodes = append(c.nodes, n)
+	return int32(len(c.nodes) - 1)
 }
 
-// body compiles a body. What it leaves open goes on at rest.
-func (b *Base) body(is *body, rest int32, places map[*leaf]int32) (int32, error) {
+// body compiles a body. Requests that it leaves open go on at rest.
+func (c *compiler) body(is *body, rest int32) int32 {
 	if is.leaf != nil {
-		at, known := places[is.leaf]
+		at, known := c.places[is.leaf]
 		if !known {
-			at = b.leaf(is.leaf)
-			places[is.leaf] = at
+			at = int32(len(c.leaves))
+			c.leaves, c.places[is.leaf] = append(c.leaves, is.leaf), at
 		}
-		return ^at, nil
+		return ^at
 	}
-	open := rest // also of arms that don't decide: not their else, but the next rule
+	open := rest // for arms without a decision: not their else, but the next rule
 	if is.orElse != nil {
-		var err error
-		if rest, err = b.body(is.orElse, rest, places); err != nil {
-			return 0, err
-		}
+		rest = c.body(is.orElse, rest)
 	}
 	for _, a := range slices.Backward(is.arms) {
-		then, err := b.body(a.then, open, places)
-		if err != nil {
-			return 0, err
-		}
-		if rest, err = b.condition(a.when, then, rest, a.at); err != nil {
-			return 0, err
-		}
+		rest = c.condition(a.when, c.body(a.then, open), rest, a.at)
 	}
-	return rest, nil
+	return rest
 }
 
-// leaf adds a leaf and returns its index.
-func (b *Base) leaf(l *leaf) int32 {
-	line, column := b.file.lexer.position(l.at)
-	text := l.text
-	if l.isOpen {
-		text = "default"
+// condition compiles a condition of an arm. It goes on at yes or no.
+func (c *compiler) condition(e *expr, yes, no int32, arm int) int32 {
+	if len(c.nodes) > maxNodes && c.err == nil {
+		c.err = c.file.lexer.errorf(arm, "rules with more than %d comparisons, counting those of named conditions wherever these stand", maxNodes)
 	}
-	b.leaves = append(b.leaves, Leaf{
-		Line: line, Column: column, Text: text, Because: l.because, Default: l.isOpen, plan: l.plan, holes: l.holes, reason: l.reason,
-	})
-	return int32(len(b.leaves) - 1)
-}
-
-// condition compiles a condition that goes on at yes or no.
-func (b *Base) condition(e *expr, yes, no int32, at int) (int32, error) {
-	if len(b.nodes) > maxNodes {
-		return 0, b.file.lexer.errorf(at, "rules with more than %d comparisons, counting those of named conditions wherever these stand", maxNodes)
+	if c.err != nil {
+		return no
 	}
 	switch e.op {
-	case and, or:
-		next := yes
-		if e.op == or {
-			next = no
-		}
+	case and:
 		for _, x := range slices.Backward(e.args) {
-			var err error
-			if e.op == and {
-				next, err = b.condition(x, next, no, at)
-			} else {
-				next, err = b.condition(x, yes, next, at)
-			}
-			if err != nil {
-				return 0, err
-			}
+			yes = c.condition(x, yes, no, arm)
 		}
-		return next, nil
+		return yes
+	case or:
+		for _, x := range slices.Backward(e.args) {
+			no = c.condition(x, yes, no, arm)
+		}
+		return no
 	case not:
-		return b.condition(e.args[0], no, yes, at)
+		return c.condition(e.args[0], no, yes, arm)
 	case standsIn:
-		return b.condition(e.let.is, yes, no, at)
+		return c.condition(e.let.is, yes, no, arm)
 	}
 	n := node{yes: yes, no: no, is: e, way: general}
 	switch {
@@ -275,13 +237,13 @@ func (b *Base) condition(e *expr, yes, no int32, at int) (int32, error) {
 			n.way, n.param, n.least, n.span = within, e.args[0].param, least, uint64(most)-uint64(least)
 		}
 	case e.op.isComparison() && e.args[0].op == ask && e.args[1].op == nameOf:
-		n.way, n.param, n.value, n.holds = withValue, e.args[0].param, int32(e.args[1].value.index), outcomes[e.op]
+		n.way, n.param, n.value, n.holds = withValue, e.args[0].param, int32(e.args[1].value.index), operators[e.op].holds
 	}
-	return b.add(n), nil
+	return c.add(n)
 }
 
-// bounds returns between which numbers the left side of a comparison holds, if these are some in
-// a row. Unknown, the least number of all, is not among them.
+// bounds returns the least and the largest number on the left side for which a comparison holds, if all
+// between them do. Unknown, the least number of all, is not among them.
 func bounds(op operator, right int64) (least, most int64, is bool) {
 	least, most = Unknown+1, math.MaxInt64
 	switch op {
@@ -301,7 +263,7 @@ func bounds(op operator, right int64) (least, most int64, is bool) {
 	return least, most, least <= most && right > Unknown && right < math.MaxInt64
 }
 
-// Decide returns what the rules decide, and after how many comparisons. nil: they leave it to
+// Decide returns the decision of the rules, and the number of comparisons. nil: they leave it to
 // others without saying so. It allocates nothing and takes no lock.
 func (b *Base) Decide(p *Params) (l *Leaf, depth int) {
 	var at int32
@@ -321,10 +283,10 @@ func (b *Base) Decide(p *Params) (l *Leaf, depth int) {
 	if at == undecided {
 		return nil, depth
 	}
-	return &b.leaves[^at], depth
+	return b.leaves[^at], depth
 }
 
-// root is where deciding begins.
+// root returns the beginning of a decision.
 func (b *Base) root(p *Params) int32 {
 	if i := int(p.Coll) - 1; p.Part < maxPart && i >= 0 && i < len(b.roots[p.Part]) {
 		return b.roots[p.Part][i]

@@ -1,30 +1,27 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Finding is something in rules that nobody can have meant.
+// Finding is a mistake in rules: nobody can have meant it.
 type Finding struct {
 	Line, Column int
 	Message      string
 }
 
-// Check lists what can't decide anything. A leaf may be one to which no request comes. A
-// condition may always hold where it stands, or never. Named values count as anything, since programs
-// change them.
+// Check lists leaves that no request reaches, and conditions that always or never hold in their place.
+// Named values count as any number, since programs change them.
 func (b *Base) Check() []Finding {
-	c := &checker{base: b, seen: map[*expr]int{}, reached: map[*leaf]bool{}}
+	c := &checker{base: b, seen: map[*expr]int{}, reached: map[*Leaf]bool{}}
 	for c.part = range maxPart {
-		colls := tasks.Collectives()
-		if c.part == WholePlan {
-			colls = tasks.Requestable()
-		}
-		for _, c.coll = range colls {
+		for _, c.coll = range c.part.collectives() {
 			c.statutes(b.file.statutes, start())
 		}
 	}
@@ -32,16 +29,16 @@ func (b *Base) Check() []Finding {
 	return c.findings
 }
 
-// between is what is known of a number: it is one of these.
+// between bounds a number.
 type between struct{ least, most int64 }
 
-// known is what is known on a way through the rules.
+// known is the knowledge about a request on a way through the rules.
 type known struct {
 	params [maxParam]between
-	others map[string]bool // conditions that are more than a parameter and a number, by their text
+	others map[string]bool // conditions of more than a parameter and a number, by their text
 }
 
-// start returns what is known of all requests.
+// start returns the knowledge about all requests.
 func start() known {
 	k := known{others: map[string]bool{}}
 	for p := range maxParam {
@@ -71,7 +68,7 @@ func (k known) with(e *expr, holds bool) (next known, possible bool) {
 			}
 		}
 		return next, true
-	case e.op == and || e.op == or: // one of them: what is known if only one is left
+	case e.op == and || e.op == or: // one of them; if only one is left, it is known
 		var ways []known
 		for _, x := range e.args {
 			if one, may := k.with(x, holds); may {
@@ -86,12 +83,12 @@ func (k known) with(e *expr, holds bool) (next known, possible bool) {
 		}
 		return k, true
 	}
-	return k.compared(e, holds)
+	return k.withComparison(e, holds)
 }
 
-// compared is with for a single comparison.
-func (k known) compared(e *expr, holds bool) (known, bool) {
-	p, op, number, plainly := plainly(e)
+// withComparison is with for a single comparison.
+func (k known) withComparison(e *expr, holds bool) (known, bool) {
+	p, op, number, plainly := asComparison(e)
 	maybeUnknown := plainly && (p == Rate || p == Latency || p == Cores)
 	if !plainly || maybeUnknown && !holds {
 		text := write(e, 0)
@@ -99,10 +96,8 @@ func (k known) compared(e *expr, holds bool) (known, bool) {
 			return k, before == holds
 		}
 		next := k
-		next.others = map[string]bool{text: holds}
-		for t, h := range k.others {
-			next.others[t] = h
-		}
+		next.others = maps.Clone(k.others)
+		next.others[text] = holds
 		return next, true
 	}
 	if !holds {
@@ -135,14 +130,14 @@ func (k known) compared(e *expr, holds bool) (known, bool) {
 	return k, is.least <= is.most
 }
 
-// opposite are the comparisons that hold if others don't.
+// opposite are the negations of comparisons.
 var opposite = map[operator]operator{less: atLeast, atLeast: less, more: atMost, atMost: more, equal: unequal, unequal: equal}
 
 // mirrored are comparisons with their sides exchanged.
 var mirrored = map[operator]operator{less: more, more: less, atMost: atLeast, atLeast: atMost, equal: equal, unequal: unequal}
 
-// plainly returns a comparison of a parameter with a number, if it is one.
-func plainly(e *expr) (p Param, op operator, number int64, is bool) {
+// asComparison returns a comparison of a parameter with a number, if it is one.
+func asComparison(e *expr) (p Param, op operator, number int64, is bool) {
 	switch {
 	case e.op == ask:
 		return e.param, equal, 1, true
@@ -162,12 +157,12 @@ type checker struct {
 	part     Part
 	coll     tasks.Collective
 	seen     map[*expr]int // bit 0: it may hold somewhere; bit 1: it may fail to
-	reached  map[*leaf]bool
+	reached  map[*Leaf]bool
 	findings []Finding
 	ways     int
 }
 
-// maxWays bounds the ways that are gone: beyond it nothing more is found.
+// maxWays bounds the ways through rules: beyond it nothing more is found.
 const maxWays = 1 << 16
 
 // statutes goes through the rules from some on.
@@ -197,7 +192,7 @@ func (c *checker) statutes(all []*statute, k known) {
 	}
 }
 
-// body goes through a body; what it leaves open goes on at open.
+// body goes through a body. Requests that it leaves open go on at open.
 func (c *checker) body(b *body, k known, open func(known)) {
 	if c.ways++; c.ways > maxWays {
 		return
@@ -226,27 +221,22 @@ func (c *checker) body(b *body, k known, open func(known)) {
 	open(k)
 }
 
-// report lists what was not reached.
+// report lists leaves and conditions that were not reached.
 func (c *checker) report() {
 	if c.ways > maxWays {
 		return
 	}
 	for _, s := range c.base.file.statutes {
-		c.unreached(s.body)
+		c.reportUnreached(s.body)
 	}
-	slices.SortStableFunc(c.findings, func(a, b Finding) int {
-		if a.Line != b.Line {
-			return a.Line - b.Line
-		}
-		return a.Column - b.Column
-	})
+	slices.SortStableFunc(c.findings, func(a, b Finding) int { return cmp.Or(a.Line-b.Line, a.Column-b.Column) })
 }
 
-// unreached reports conditions and leaves of a body.
-func (c *checker) unreached(b *body) {
+// reportUnreached reports conditions and leaves of a body.
+func (c *checker) reportUnreached(b *body) {
 	if b.leaf != nil {
 		if !c.reached[b.leaf] {
-			c.add(b.leaf.at, "nothing comes here: what stands above decides all of it, otherwise than by %s", b.leaf)
+			c.add(b.at, "nothing comes here: what stands above decides all of it, otherwise than by %s", b.leaf)
 		}
 		return
 	}
@@ -261,10 +251,10 @@ func (c *checker) unreached(b *body) {
 			c.add(a.when.at, "%s never holds here: it contradicts itself or what stands above", write(a.when, 0))
 			continue
 		}
-		c.unreached(a.then)
+		c.reportUnreached(a.then)
 	}
 	if b.orElse != nil && (len(b.arms) == 0 || c.seen[b.arms[len(b.arms)-1].when]&2 != 0) {
-		c.unreached(b.orElse)
+		c.reportUnreached(b.orElse)
 	}
 }
 

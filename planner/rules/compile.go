@@ -1,16 +1,18 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"go/format"
+	"slices"
 	"strings"
 
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Source returns Go source of a function that decides as the rules do, for a program to call by
+// Source returns Go source of a function with the decisions of the rules, for a program to call by
 // Options.Decide: func(p *rules.Params) (plan string, known bool). Named values are as they are
-// now. A plan with a number that is computed can't be in it, and is an error with its line.
+// now. A plan with a computed number can't be in it, and is an error with its line.
 func (b *Base) Source(pkg, function string) (string, error) {
 	if line, does := b.DecidesParts(); does {
 		return "", &Error{b.Name, line, 1, "a rule for a part of plans; only rules for whole plans are compiled"}
@@ -38,16 +40,11 @@ func (b *Base) Source(pkg, function string) (string, error) {
 	return string(source), err
 }
 
-// ways returns the statements for a node and all that it leads to. Nodes lead to earlier ones.
+// ways returns the statements for a node and all nodes behind it. Nodes lead to earlier ones.
 func (b *Base) ways(root int32) string {
-	reached, jumped := map[int32]bool{root: true}, map[int32]bool{}
-	order := []int32{}
-	for at := root; at >= 0; at-- {
-		if reached[at] {
-			order = append(order, at)
-			reached[b.nodes[at].yes], reached[b.nodes[at].no] = true, true
-		}
-	}
+	jumped := map[int32]bool{}
+	order := slices.DeleteFunc(slices.Collect(b.reach(root)), func(at int32) bool { return at < 0 })
+	slices.SortFunc(order, func(x, y int32) int { return cmp.Compare(y, x) })
 	to := func(at int32) string {
 		switch {
 		case at >= 0:
@@ -87,25 +84,25 @@ func (b *Base) ways(root int32) string {
 func (b *Base) goCondition(e *expr) string {
 	switch e.op {
 	case and, or:
-		sign := map[operator]string{and: " && ", or: " || "}[e.op]
 		all := make([]string, len(e.args))
 		for i, x := range e.args {
 			all[i] = b.goCondition(x)
 		}
-		return "(" + strings.Join(all, sign) + ")"
+		return "(" + strings.Join(all, " "+operators[e.op].inGo+" ") + ")"
 	case not:
 		return "!" + b.goCondition(e.args[0])
 	case standsIn:
 		return b.goCondition(e.let.is)
-	case less, atMost, more, atLeast, equal, unequal:
-		return fmt.Sprintf("rules.%s(%s, %s)", inGo[e.op], b.goNumber(e.args[0]), b.goNumber(e.args[1]))
+	}
+	if e.op.isComparison() {
+		return b.goNumber(e)
 	}
 	return "(" + b.goNumber(e) + " == 1)"
 }
 
 // goNumber returns a number in Go, or a condition as 1 or 0.
 func (b *Base) goNumber(e *expr) string {
-	name := inGo[e.op]
+	name := operators[e.op].inGo
 	switch e.op {
 	case literal:
 		return fmt.Sprint(e.number)
@@ -123,12 +120,6 @@ func (b *Base) goNumber(e *expr) string {
 		all[i] = b.goNumber(x)
 	}
 	return "rules." + name + "(" + strings.Join(all, ", ") + ")"
-}
-
-// inGo are the functions for operators.
-var inGo = map[operator]string{
-	add: "Add", sub: "Sub", mul: "Mul", div: "Div",
-	less: "Less", atMost: "AtMost", more: "More", atLeast: "AtLeast", equal: "Equal", unequal: "Unequal",
 }
 
 // goName returns the constant of a parameter.

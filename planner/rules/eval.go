@@ -41,7 +41,11 @@ func (b *Base) eval(e *expr, p *Params) int64 {
 	case standsIn:
 		return b.eval(e.let.is, p)
 	case call:
-		return b.call(e, p)
+		var x [3]int64
+		for i, a := range e.args {
+			x[i] = b.eval(a, p)
+		}
+		return functions[e.calls].of(x)
 	case and, or:
 		for _, x := range e.args {
 			if (b.eval(x, p) == 1) != (e.op == and) {
@@ -52,53 +56,7 @@ func (b *Base) eval(e *expr, p *Params) int64 {
 	case not:
 		return Bool(b.eval(e.args[0], p) != 1)
 	}
-	return combine(e.op, b.eval(e.args[0], p), b.eval(e.args[1], p))
-}
-
-// combine computes with two operands. Conditions are 1 or 0.
-func combine(op operator, x, y int64) int64 {
-	switch op {
-	case add:
-		return Add(x, y)
-	case sub:
-		return Sub(x, y)
-	case mul:
-		return Mul(x, y)
-	case div:
-		return Div(x, y)
-	case less:
-		return Bool(Less(x, y))
-	case atMost:
-		return Bool(AtMost(x, y))
-	case more:
-		return Bool(More(x, y))
-	case atLeast:
-		return Bool(AtLeast(x, y))
-	case equal:
-		return Bool(Equal(x, y))
-	}
-	return Bool(Unequal(x, y))
-}
-
-// call computes a function.
-func (b *Base) call(e *expr, p *Params) int64 {
-	var x [3]int64
-	for i, a := range e.args {
-		x[i] = b.eval(a, p)
-	}
-	switch e.calls {
-	case minOf:
-		return Min(x[0], x[1])
-	case maxOf:
-		return Max(x[0], x[1])
-	case nearOf:
-		return Near(x[0], x[1], x[2])
-	case packedOf:
-		return Packed(x[0])
-	case log2Of:
-		return Log2(x[0])
-	}
-	return Pow2(x[0])
+	return operators[e.op].of(b.eval(e.args[0], p), b.eval(e.args[1], p))
 }
 
 // Plan returns the plan of a leaf. Numbers missing in the text are computed, and brought into the range of
@@ -127,7 +85,7 @@ func (b *Base) Plan(l *Leaf, p *Params) tasks.Plan {
 	return plan
 }
 
-// Because returns a leaf's reason, with the numbers that are computed for it.
+// Because returns a leaf's reason, with its computed numbers.
 func (b *Base) Because(l *Leaf, p *Params) string {
 	var text strings.Builder
 	for _, r := range l.reason {
@@ -138,4 +96,17 @@ func (b *Base) Because(l *Leaf, p *Params) string {
 		}
 	}
 	return text.String()
+}
+
+// taskKey is a plan's level for the choice of by=.
+const taskKey = "i"
+
+// Choice returns the choice of a leaf of [TaskPart].
+func (b *Base) Choice(l *Leaf, p *Params) tasks.Choice {
+	plan := l.plan
+	if len(l.holes) > 0 {
+		plan = b.Plan(l, p)
+	}
+	c, _ := plan.Choice(taskKey)
+	return c
 }

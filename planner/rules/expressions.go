@@ -8,193 +8,163 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// condition reads an expression that holds or not.
-func (p *parser) condition() (*expr, error) {
-	e, err := p.either()
-	if err == nil && !e.isTruth() {
-		err = p.errorf(e.at, "a number; expected a condition, such as bytes <= 4KiB")
+// condition reads a condition.
+func (p *parser) condition() *expr {
+	e := p.either()
+	p.wantTruth(e, "a number")
+	return e
+}
+
+// wantTruth complains of a number in place of a condition.
+func (p *parser) wantTruth(e *expr, found string) {
+	if !e.isTruth() {
+		p.fail(e.at, "%s; expected a condition, such as bytes <= 4KiB", found)
 	}
-	return e, err
+}
+
+// wantNumber complains of a condition in place of a number.
+func (p *parser) wantNumber(e *expr, found string) {
+	if e.isTruth() {
+		p.fail(e.at, "%s; expected a number", found)
+	}
 }
 
 // either reads conditions with or between them.
-func (p *parser) either() (*expr, error) {
-	return p.joined("or", or, func() (*expr, error) { return p.joined("and", and, p.negation) })
+func (p *parser) either() *expr {
+	return p.readJoined(or, func() *expr { return p.readJoined(and, p.negation) })
 }
 
-// joined reads what one operator joins.
-func (p *parser) joined(by string, op operator, read func() (*expr, error)) (*expr, error) {
-	e, err := read()
-	for err == nil && p.accept(by) {
-		var f *expr
-		if f, err = read(); err != nil {
-			return nil, err
-		}
-		for _, x := range []*expr{e, f} {
-			if !x.isTruth() {
-				return nil, p.errorf(x.at, "a number beside %s; expected a condition, such as bytes <= 4KiB", by)
-			}
-		}
+// readJoined reads the conditions joined by one operator.
+func (p *parser) readJoined(op operator, read func() *expr) *expr {
+	e := read()
+	for p.accept(operators[op].sign) {
+		f := read()
+		p.wantTruth(e, "a number beside "+operators[op].sign)
+		p.wantTruth(f, "a number beside "+operators[op].sign)
 		if e.op == op {
 			e.args = append(e.args, f)
 		} else {
 			e = &expr{op: op, at: e.at, args: []*expr{e, f}}
 		}
 	}
-	return e, err
+	return e
 }
 
-// negation reads a condition that may have not before it.
-func (p *parser) negation() (*expr, error) {
-	t, err := p.peek()
-	if err != nil {
-		return nil, err
-	}
+// negation reads a condition, maybe with not before it.
+func (p *parser) negation() *expr {
+	t := p.peek()
 	if !p.accept("not") {
 		return p.comparison()
 	}
-	if err := p.descend(t.at); err != nil {
-		return nil, err
-	}
-	defer func() { p.depth-- }()
-	e, err := p.negation()
-	if err == nil && !e.isTruth() {
-		err = p.errorf(e.at, "a number after not; expected a condition, such as bytes <= 4KiB")
-	}
-	return &expr{op: not, at: t.at, args: []*expr{e}}, err
+	defer p.descend(t.at)()
+	e := p.negation()
+	p.wantTruth(e, "a number after not")
+	return &expr{op: not, at: t.at, args: []*expr{e}}
 }
 
-// comparison reads two numbers with a sign between them, or what stands alone.
-func (p *parser) comparison() (*expr, error) {
-	left, err := p.sum()
-	if err != nil {
-		return nil, err
-	}
-	t, err := p.peek()
-	if err != nil {
-		return nil, err
-	}
+// comparison reads two numbers with a sign between them, or an operand alone.
+func (p *parser) comparison() *expr {
+	left := p.sum()
+	t := p.peek()
 	if t.text == "==" {
 		t.text = "="
 	}
 	for op := less; op <= unequal; op++ {
-		if t.kind != symbol || t.text != signsOf[op] {
+		if t.kind != symbol || t.text != operators[op].sign {
 			continue
 		}
 		p.has = false
-		right, err := p.sum()
-		if err != nil {
-			return nil, err
-		}
-		for _, x := range []*expr{left, right} {
-			if x.isTruth() {
-				return nil, p.errorf(x.at, "a condition beside %s; expected a number", t.text)
-			}
-		}
+		right := p.sum()
+		p.wantNumber(left, "a condition beside "+t.text)
+		p.wantNumber(right, "a condition beside "+t.text)
 		if a, b := left.unitOf(), right.unitOf(); a != b && a != plain && b != plain {
-			return nil, p.errorf(t.at, "%s are compared with %s", unitNames[a], unitNames[b])
+			p.fail(t.at, "%s are compared with %s", unitNames[a], unitNames[b])
 		}
-		return &expr{op: op, at: left.at, args: []*expr{left, right}}, nil
+		return &expr{op: op, at: left.at, args: []*expr{left, right}}
 	}
-	return left, nil
+	return left
 }
 
-// unitNames are what complaints call units.
+// unitNames name units in complaints.
 var unitNames = map[unit]string{plain: "numbers", inBytes: "bytes", inBits: "bits a second", nanosec: "times", truth: "conditions", ofShape: "shapes", ofCollective: "collectives"}
 
-// sum reads what + and - join.
-func (p *parser) sum() (*expr, error) { return p.chain(p.product, add, sub) }
+// sum reads products joined by + and -.
+func (p *parser) sum() *expr { return p.chain(p.product, add, sub) }
 
-// product reads what * and / join.
-func (p *parser) product() (*expr, error) { return p.chain(p.operand, mul, div) }
+// product reads operands joined by * and /.
+func (p *parser) product() *expr { return p.chain(p.operand, mul, div) }
 
-// chain reads what two operators join, from left to right.
-func (p *parser) chain(read func() (*expr, error), ops ...operator) (*expr, error) {
-	e, err := read()
-	if err != nil {
-		return nil, err
-	}
+// chain reads operands joined by some operators, from left to right.
+func (p *parser) chain(read func() *expr, ops ...operator) *expr {
+	e := read()
 	for n := 0; ; n++ {
-		t, err := p.peek()
-		if err != nil {
-			return nil, err
-		}
-		i := slices.IndexFunc(ops, func(o operator) bool { return t.kind == symbol && t.text == signsOf[o] })
+		t := p.peek()
+		i := slices.IndexFunc(ops, func(o operator) bool { return t.kind == symbol && t.text == operators[o].sign })
 		if i < 0 {
-			return e, nil
+			return e
 		}
 		if n == maxDepth {
-			return nil, p.errorf(t.at, "more than %d operands", maxDepth)
+			p.fail(t.at, "more than %d operands", maxDepth)
 		}
 		p.has = false
-		f, err := read()
-		if err != nil {
-			return nil, err
-		}
-		for _, x := range []*expr{e, f} {
-			if x.isTruth() {
-				return nil, p.errorf(x.at, "a condition beside %s; expected a number", t.text)
-			}
-		}
+		f := read()
+		p.wantNumber(e, "a condition beside "+t.text)
+		p.wantNumber(f, "a condition beside "+t.text)
 		e = &expr{op: ops[i], at: e.at, args: []*expr{e, f}}
 	}
 }
 
 // operand reads a number, a parameter, a name, a call, or something in parentheses.
-func (p *parser) operand() (*expr, error) {
-	t, err := p.take()
-	if err != nil {
-		return nil, err
-	}
+func (p *parser) operand() *expr {
+	t := p.take()
 	e := &expr{at: t.at, text: t.text}
+	param, isParam := findParam(t.text)
 	switch {
 	case t.kind == number || t.text == "all" && t.kind == word:
-		if e.number, e.unit, err = readNumber(t.text); err != nil {
-			return nil, p.errorf(t.at, "%s", err)
-		}
-		return e, nil
+		e.number, e.unit = p.number(t)
 	case t.kind == named:
-		for _, v := range p.file.values {
-			if v.name == t.text[1:] {
-				e.op, e.value = nameOf, v
-				return e, nil
-			}
+		if e.op, e.value = nameOf, p.file.find(t.text[1:]); e.value == nil {
+			e.op = literal
+			p.fail(t.at, "%s has no value; write a line such as %s = 32KiB before", t.text, t.text)
 		}
-		return nil, p.errorf(t.at, "%s has no value; write a line such as %s = 32KiB before", t.text, t.text)
 	case t.kind == symbol && t.text == "(":
-		if err := p.descend(t.at); err != nil {
-			return nil, err
+		defer p.descend(t.at)()
+		e = p.either()
+		p.expect(")", ") or an operator")
+	case t.kind != word:
+		p.failUnknown(t)
+	case findFunction(t.text) > 0:
+		e.op, e.calls = call, findFunction(t.text)
+		p.operands(e)
+	case t.text == "fits":
+		p.fits(e)
+	case isParam:
+		e.op, e.param = ask, param
+		if u := parameters[param].unit; u == ofShape || u == ofCollective {
+			return p.byName(e, u)
 		}
-		defer func() { p.depth-- }()
-		if e, err = p.either(); err == nil {
-			err = p.expect(")", ") or an operator")
-		}
-		return e, err
-	case t.kind == word && findFunction(t.text) > 0:
-		e.calls = findFunction(t.text)
-		return e, p.call(e)
-	case t.kind == word && t.text == "fits":
-		return e, p.fits(e)
-	case t.kind == word:
-		if q, known := findParam(t.text); known {
-			e.op, e.param = ask, q
-			if u := parameters[q].unit; u == ofShape || u == ofCollective {
-				return p.byName(e, u)
-			}
-			return e, nil
-		}
-		if l := p.findLet(t.text); l != nil {
-			e.op, e.let = standsIn, l
-			return e, nil
+	default:
+		if e.op, e.let = standsIn, p.findLet(t.text); e.let == nil {
+			e.op = literal
+			p.failUnknown(t)
 		}
 	}
-	return nil, p.unknown(t)
+	return e
 }
 
-// unknown complains of a token that is no operand.
-func (p *parser) unknown(t token) error {
+// number returns a token's number and its unit.
+func (p *parser) number(t token) (int64, unit) {
+	n, u, err := readNumber(t.text)
+	if err != nil {
+		p.fail(t.at, "%s", err)
+	}
+	return n, u
+}
+
+// failUnknown complains of a token in place of an operand.
+func (p *parser) failUnknown(t token) {
 	if why := withheld[t.text]; why != "" {
-		return p.errorf(t.at, "%q is nothing to decide by: %s", t.text, why)
+		p.fail(t.at, "%q is nothing to decide by: %s", t.text, why)
 	}
 	known := []string{"fits(…)"}
 	for _, q := range parameters[:firstFits] {
@@ -206,82 +176,60 @@ func (p *parser) unknown(t token) error {
 	for _, f := range functions[minOf:] {
 		known = append(known, f.name+"(…)")
 	}
-	return p.errorf(t.at, "%s; expected a number such as 64KiB, a $name, not, (, or one of %s", t.describe(), list(known))
+	p.fail(t.at, "%s; expected a number such as 64KiB, a $name, not, (, or one of %s", t.describe(), list(known))
 }
 
-// call reads the operands of a function.
-func (p *parser) call(e *expr) error {
-	e.op = call
-	if err := p.descend(e.at); err != nil {
-		return err
-	}
-	defer func() { p.depth-- }()
-	if err := p.expect("(", "( after "+e.text); err != nil {
-		return err
-	}
-	operands := functions[e.calls].operands
-	for i := range operands {
+// operands reads those of a function.
+func (p *parser) operands(e *expr) {
+	defer p.descend(e.at)()
+	p.expect("(", "( after "+e.text)
+	count := functions[e.calls].operands
+	for i := range count {
 		if i > 0 {
-			if err := p.expect(",", "a comma: "+e.text+" has "+strconv.Itoa(operands)+" operands"); err != nil {
-				return err
-			}
+			p.expect(",", "a comma: "+e.text+" has "+strconv.Itoa(count)+" operands")
 		}
-		x, err := p.sum()
-		if err != nil {
-			return err
-		}
-		if x.isTruth() {
-			return p.errorf(x.at, "a condition in %s; expected a number", e.text)
-		}
+		x := p.sum()
+		p.wantNumber(x, "a condition in "+e.text)
 		e.args = append(e.args, x)
 	}
-	return p.expect(")", ") after the operands of "+e.text)
+	p.expect(")", ") after the operands of "+e.text)
 }
 
 // fits reads the shape after fits.
-func (p *parser) fits(e *expr) error {
-	if err := p.expect("(", "( after fits"); err != nil {
-		return err
-	}
-	n, _, err := p.name(ofShape)
-	if err != nil {
-		return err
-	}
+func (p *parser) fits(e *expr) {
+	p.expect("(", "( after fits")
+	n, _ := p.name(ofShape)
 	e.op, e.param = ask, Fits(tasks.Shape(n))
-	return p.expect(")", ") after the shape")
+	p.expect(")", ") after the shape")
 }
 
-// byName reads what a parameter with names for values is compared with.
-func (p *parser) byName(e *expr, u unit) (*expr, error) {
+// byName reads the name beside a parameter with names for values.
+func (p *parser) byName(e *expr, u unit) *expr {
 	op := equal
 	switch {
 	case p.accept("!="):
 		op = unequal
 	case !p.accept("=") && !p.accept("=="):
-		t, err := p.peek()
-		if err == nil {
-			err = p.errorf(t.at, "%s; expected = or != after %v", t.describe(), e.param)
-		}
-		return nil, err
+		t := p.peek()
+		p.fail(t.at, "%s; expected = or != after %v", t.describe(), e.param)
 	}
-	n, t, err := p.name(u)
+	n, t := p.name(u)
 	value := &expr{at: t.at, number: n, text: t.text, unit: u}
-	return &expr{op: op, at: e.at, args: []*expr{e, value}}, err
+	return &expr{op: op, at: e.at, args: []*expr{e, value}}
 }
 
-// name reads a name that stands for a value, from 1.
-func (p *parser) name(u unit) (n int64, t token, err error) {
-	if t, err = p.take(); err != nil {
-		return 0, t, err
-	}
+// name reads the name of a value, from 1.
+func (p *parser) name(u unit) (n int64, t token) {
+	t = p.take()
 	names := namedValues(u)
 	i := slices.Index(names, t.text)
 	if i < 0 || t.kind != word {
-		return 0, t, p.errorf(t.at, "%s; expected one of %s", t.describe(), strings.Join(names, ", "))
+		p.fail(t.at, "%s; expected one of %s", t.describe(), strings.Join(names, ", "))
 	}
-	return int64(i + 1), t, nil
+	return int64(i + 1), t
 }
 
+// findLet returns the named condition; nil: there is none.
 func (p *parser) findLet(name string) *let {
 	for _, l := range p.file.lets {
 		if l.name == name {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Format returns the text in the usual layout: one arm a line, with comments where they were.
+// Format returns the text in the usual layout: one arm a line, with comments in their places.
 // It decides the same.
 func (b *Base) Format() string {
 	w := &writer{comments: slices.Clone(b.file.lexer.comments), text: b.file.lexer.text}
@@ -13,7 +13,7 @@ func (b *Base) Format() string {
 		if n > 0 && w.gap(b.file.items[n-1], i) {
 			w.WriteByte('\n')
 		}
-		w.before(i.at, "")
+		w.writeComments(i.at, "")
 		switch {
 		case i.value != nil:
 			w.WriteString("$" + i.value.name + " = " + i.value.text)
@@ -33,7 +33,7 @@ func (b *Base) Format() string {
 		w.rest(i.to)
 		w.WriteByte('\n')
 	}
-	w.before(len(w.text)+1, "")
+	w.writeComments(len(w.text)+1, "")
 	return w.String()
 }
 
@@ -51,7 +51,7 @@ func (h head) String() string {
 // writer writes a file anew.
 type writer struct {
 	strings.Builder
-	comments []comment // that were not written yet
+	comments []comment // not written yet
 	text     string
 }
 
@@ -69,24 +69,25 @@ func (w *writer) blankBefore(at int) bool {
 			break
 		}
 	}
-	above := strings.NewReplacer("\r", "", "\t", "", " ", "").Replace(w.text[:at])
-	return strings.HasSuffix(above, "\n\n")
+	return strings.HasSuffix(withoutBlanks.Replace(w.text[:at]), "\n\n")
 }
 
-// before writes the comments before a place, each on a line of its own.
-func (w *writer) before(at int, indent string) {
+// withoutBlanks drops the blanks inside lines.
+var withoutBlanks = strings.NewReplacer("\r", "", "\t", "", " ", "")
+
+// writeComments writes the comments before a place, each on a line of its own.
+func (w *writer) writeComments(at int, indent string) {
 	for len(w.comments) > 0 && w.comments[0].at < at {
 		c := w.comments[0]
 		w.WriteString(indent + c.text + "\n")
 		w.comments = w.comments[1:]
-		after := strings.NewReplacer("\r", "", "\t", "", " ", "").Replace(w.text[c.at:])
-		if _, after, _ = strings.Cut(after, "\n"); strings.HasPrefix(after, "\n") && strings.TrimSpace(after) != "" && indent == "" {
+		if _, after, _ := strings.Cut(withoutBlanks.Replace(w.text[c.at:]), "\n"); strings.HasPrefix(after, "\n") && strings.TrimSpace(after) != "" && indent == "" {
 			w.WriteByte('\n')
 		}
 	}
 }
 
-// rest writes a comment behind what was written last, if the next one before a place is one.
+// rest writes the next comment before a place, if it stands behind other text on its line.
 func (w *writer) rest(at int) {
 	if len(w.comments) > 0 && w.comments[0].at < at && !w.comments[0].alone {
 		w.WriteString(" " + w.comments[0].text)
@@ -109,22 +110,18 @@ func (w *writer) body(b *body, indent string, top bool) {
 	}
 	for i, a := range b.arms {
 		w.WriteByte('\n')
-		w.before(a.at, indent)
+		w.writeComments(a.at, indent)
 		w.WriteString(indent + map[bool]string{true: "if ", false: "elif "}[i == 0] + write(a.when, 0) + " then")
 		w.body(a.then, indent+"\t", false)
-		stop := len(w.text)
 		if i+1 < len(b.arms) {
-			stop = b.arms[i+1].at
+			w.rest(b.arms[i+1].at)
 		} else if b.orElse != nil {
-			stop = b.orElse.at
-		}
-		if i+1 < len(b.arms) || b.orElse != nil {
-			w.rest(stop)
+			w.rest(b.orElse.at)
 		}
 	}
 	if b.orElse != nil {
 		w.WriteByte('\n')
-		w.before(b.orElse.at, indent)
+		w.writeComments(b.orElse.at, indent)
 		w.WriteString(indent + "else")
 		w.body(b.orElse, indent+"\t", false)
 	}
@@ -133,7 +130,7 @@ func (w *writer) body(b *body, indent string, top bool) {
 	}
 }
 
-// inside lists the comments in a body, as far as it is known where it ends.
+// inside lists the comments in a body, up to the beginning of its last part.
 func (w *writer) inside(b *body) []comment {
 	last := b.arms[len(b.arms)-1].then
 	if b.orElse != nil {
@@ -159,78 +156,45 @@ func line(b *body) string {
 	return text
 }
 
-// String returns the leaf as it is written.
-func (l *leaf) String() string {
-	text := l.text
-	if l.isOpen {
-		text = "default"
+// String returns the leaf as rules write it.
+func (l *Leaf) String() string {
+	if l.Because == "" {
+		return l.Text
 	}
-	if l.because != "" {
-		text += ` because "` + l.because + `"`
-	}
-	return text
+	return l.Text + ` because "` + l.Because + `"`
 }
 
-// Strengths of operators: an operation weaker than the one around it stands in parentheses.
-const (
-	ofOr = iota + 1
-	ofAnd
-	ofNot
-	ofComparison
-	ofSum
-	ofProduct
-	ofOperand
-)
+// write returns an expression as rules have it, in parentheses inside a stronger one.
+func write(e *expr, around int) string { return writeNaming(e, around, (*value).String) }
 
-// strength returns how strongly an operator holds its operands together.
-func (o operator) strength() int {
-	switch o {
-	case or:
-		return ofOr
-	case and:
-		return ofAnd
-	case not:
-		return ofNot
-	case add, sub:
-		return ofSum
-	case mul, div:
-		return ofProduct
-	}
-	if o.isComparison() {
-		return ofComparison
-	}
-	return ofOperand
-}
-
-// write returns an expression as rules have it, in parentheses if what is around is stronger.
-func write(e *expr, around int) string {
+// writeNaming is write with words for the named values.
+func writeNaming(e *expr, around int, name func(*value) string) string {
 	var text string
-	mine := e.op.strength()
+	mine := operators[e.op].strength
+	joined := func(around int, by string) string {
+		all := make([]string, len(e.args))
+		for i, a := range e.args {
+			all[i] = writeNaming(a, around, name)
+		}
+		return strings.Join(all, by)
+	}
 	switch e.op {
 	case literal:
 		return e.text
 	case ask:
 		return e.param.String()
 	case nameOf:
-		return "$" + e.value.name
+		return name(e.value)
 	case standsIn:
 		return e.let.name
 	case call:
-		all := make([]string, len(e.args))
-		for i, a := range e.args {
-			all[i] = write(a, 0)
-		}
-		return e.text + "(" + strings.Join(all, ", ") + ")"
+		return e.text + "(" + joined(0, ", ") + ")"
 	case not:
-		text = "not " + write(e.args[0], mine)
+		text = "not " + joined(mine, "")
 	case and, or:
-		all := make([]string, len(e.args))
-		for i, a := range e.args {
-			all[i] = write(a, mine+1)
-		}
-		text = strings.Join(all, " "+signsOf[e.op]+" ")
+		text = joined(mine+1, " "+operators[e.op].sign+" ")
 	default:
-		text = write(e.args[0], mine) + " " + signsOf[e.op] + " " + write(e.args[1], mine+1)
+		text = writeNaming(e.args[0], mine, name) + " " + operators[e.op].sign + " " + writeNaming(e.args[1], mine+1, name)
 	}
 	if mine < around {
 		return "(" + text + ")"

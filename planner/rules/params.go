@@ -8,7 +8,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Param is something that conditions ask about.
+// Param is a parameter of conditions.
 type Param uint8
 
 // The parameters.
@@ -45,7 +45,7 @@ const (
 // maxShapes is how many shapes there are, see [tasks.Shapes].
 const maxShapes = tasks.FlatSAG
 
-// Unknown is the value of a parameter that is not known. Comparisons with it do not hold.
+// Unknown is the value of an unknown parameter. Comparisons with it do not hold.
 const Unknown = math.MinInt64
 
 // unit is how a parameter's values are written.
@@ -61,15 +61,15 @@ const (
 	ofCollective      // the name of a collective
 )
 
-// parameter is what is to be known of one.
+// parameter describes a parameter.
 type parameter struct {
 	name  string
 	unit  unit
 	doc   string
-	since Part // that is decided first with it known
+	since Part // the first part whose rules may ask for it
 }
 
-// parameters says what the parameters are.
+// parameters describes all of them.
 var parameters = withFits([maxParam]parameter{
 	Ranks:       {"ranks", plain, "ranks of the communicator", 0},
 	Nodes:       {"nodes", plain, "nodes that they are on", 0},
@@ -98,7 +98,7 @@ var parameters = withFits([maxParam]parameter{
 	Inside:      {"inside", truth, "the tasks are inside nodes", TaskPart},
 })
 
-// withFits adds what says whether shapes fit.
+// withFits adds a parameter for each shape: whether it fits.
 func withFits(all [maxParam]parameter) [maxParam]parameter {
 	for _, s := range tasks.Shapes() {
 		all[Fits(s)] = parameter{"fits(" + s.String() + ")", truth, "the collective has this shape, and groups of ranks can have it", 0}
@@ -115,7 +115,7 @@ type Parameter struct {
 	Truth     bool // it is a condition, not a number
 }
 
-// Parameters lists what conditions may ask about.
+// Parameters lists the parameters of conditions.
 func Parameters() []Parameter {
 	all := make([]Parameter, maxParam)
 	for p, row := range parameters {
@@ -137,7 +137,7 @@ func findParam(name string) (Param, bool) {
 	return 0, false
 }
 
-// withheld are words that people look for, with why there is no such parameter.
+// withheld are words that people look for, with the reason for no such parameter.
 var withheld = map[string]string{
 	"inplace": "each rank says for itself whether it works in place, and all must choose the same plan",
 	"rank":    "all ranks must choose the same plan",
@@ -149,12 +149,12 @@ type Source interface {
 	Value(p Param) int64
 }
 
-// Params are the values that a decision is made by. Each is asked for once, when it is needed.
+// Params are the values for a decision. Each is asked for once, when it is needed.
 // The zero value knows nothing. One goroutine uses it at a time.
 type Params struct {
 	Coll   tasks.Collective // of [TaskPart] the operation of the tasks
 	Part   Part
-	From   Source // of what was not set; nil: it is unknown
+	From   Source // of values that were not set; nil: they are unknown
 	values [maxParam]int64
 	have   uint64 // bit p: values[p] is known; there are fewer than 64
 }
@@ -189,7 +189,5 @@ func Bool(holds bool) int64 {
 
 // list joins names for a complaint.
 func list(names []string) string {
-	names = slices.Clone(names)
-	slices.Sort(names)
-	return strings.Join(names, ", ")
+	return strings.Join(slices.Sorted(slices.Values(names)), ", ")
 }

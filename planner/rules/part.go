@@ -1,22 +1,20 @@
 package rules
 
-import (
-	"github.com/tierflow/tierflow/tasks"
-)
+import "github.com/tierflow/tierflow/tasks"
 
-// Part is what a rule decides of a plan.
+// Part is a part of plans with rules of its own.
 type Part uint8
 
-// The parts, in the order in which they are decided.
+// The parts, in the order of their decisions.
 const (
 	WholePlan    Part = iota // all words of a plan, as far as a rule has them
 	ShapePart                // its shape
 	SegmentsPart             // the size of segments, and the window
-	TaskPart                 // who does the tasks of an operation, and how
+	TaskPart                 // the submodule and the algorithm of an operation's tasks
 	maxPart
 )
 
-// parts has the names of rules for parts, and the words that they choose.
+// parts has the names of rules for parts, and the words of their plans.
 var parts = [maxPart]struct {
 	name  string
 	words []string
@@ -34,6 +32,14 @@ func (p Part) String() string {
 	return parts[p].name
 }
 
+// collectives lists those with rules for the part: some operations are only tasks.
+func (p Part) collectives() []tasks.Collective {
+	if p == WholePlan {
+		return tasks.Requestable()
+	}
+	return tasks.Collectives()
+}
+
 // findPart returns the part of a name.
 func findPart(name string) (Part, bool) {
 	for p := ShapePart; p < maxPart; p++ {
@@ -44,29 +50,16 @@ func findPart(name string) (Part, bool) {
 	return 0, false
 }
 
-// taskKey is a plan's level for the choice of by=.
-const taskKey = "i"
-
-// Choice returns what a leaf of [TaskPart] chooses.
-func (b *Base) Choice(l *Leaf, p *Params) tasks.Choice {
-	plan := l.plan
-	if len(l.holes) > 0 {
-		plan = b.Plan(l, p)
-	}
-	c, _ := plan.Choice(taskKey)
-	return c
-}
-
-// Fits is the parameter that says whether a collective has a shape, and the groups of ranks can
-// have it: fits(lanes).
+// Fits returns the parameter for a shape: whether the collective has it, and the groups of ranks can
+// have it. In rules it is fits(lanes).
 func Fits(s tasks.Shape) Param { return firstFits + Param(s) - 1 }
 
-// IsFits returns the shape of a parameter that [Fits] returns.
+// IsFits returns the shape of a parameter from [Fits].
 func (p Param) IsFits() (s tasks.Shape, is bool) {
 	return tasks.Shape(p-firstFits) + 1, p >= firstFits && p < maxParam
 }
 
-// namedValues are the values of a parameter that has names in place of numbers.
+// namedValues are the values of a parameter with names in place of numbers.
 func namedValues(u unit) (names []string) {
 	switch u {
 	case ofShape:
@@ -79,43 +72,4 @@ func namedValues(u unit) (names []string) {
 		}
 	}
 	return names
-}
-
-// each goes through the expressions of a body, and through what their names stand for.
-func (b *body) each(f func(e *expr)) {
-	if b.leaf != nil {
-		for _, h := range b.leaf.holes {
-			h.is.walk(f)
-		}
-		for _, r := range b.leaf.reason {
-			if r.is != nil {
-				r.is.walk(f)
-			}
-		}
-	}
-	for _, a := range b.arms {
-		a.when.walk(f)
-		a.then.each(f)
-	}
-	if b.orElse != nil {
-		b.orElse.each(f)
-	}
-}
-
-// inTime complains of parameters that aren't known yet when a part is decided.
-func (p *parser) inTime(s *statute) (err error) {
-	s.body.each(func(e *expr) {
-		if since := parameters[e.param].since; e.op == ask && err == nil && s.part < since {
-			err = p.errorf(e.at, "%v isn't known here; rules that begin with %s may ask for it", e.param, list(names(since)))
-		}
-	})
-	return err
-}
-
-// names lists the parts from one on.
-func names(since Part) (all []string) {
-	for part := since; part < maxPart; part++ {
-		all = append(all, part.String())
-	}
-	return all
 }

@@ -84,6 +84,17 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// doubled is a rule with a condition of 2^n comparisons, by n names.
+func doubled(n int) string {
+	var text strings.Builder
+	text.WriteString("let n0 = nodes < 2\n")
+	for i := range n {
+		fmt.Fprintf(&text, "let n%d = n%d and n%d\n", i+1, i, i)
+	}
+	fmt.Fprintf(&text, "bcast: if n%d then w=2", n)
+	return text.String()
+}
+
 func TestErrors(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"bcast: shape=flatt", `test.rules:1:8: plan "shape=flatt": unknown shape "flatt"; known are`},
@@ -125,6 +136,7 @@ func TestErrors(t *testing.T) {
 		{`bcast: w=2 because "a {nodes b"`, "expected } after a number in a text"},
 		{`bcast: w=2 because "a {balanced} b"`, "expected a number in braces in a text"},
 		{strings.Repeat("#", rules.MaxBytes+1), "262145 bytes of rules; allowed are 262144"},
+		{doubled(17), "test.rules:19:8: rules with more than 65536 comparisons, counting those of named conditions wherever these stand"},
 	} {
 		_, err := rules.Parse("test.rules", test.text)
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "test.rules:") {

@@ -3,8 +3,6 @@ package rules
 import (
 	"slices"
 	"strings"
-
-	"github.com/tierflow/tierflow/tasks"
 )
 
 // parse reads a text.
@@ -12,231 +10,165 @@ func parse(name, text string) (*file, error) {
 	p := &parser{lexer: newLexer(name, text)}
 	p.file = &file{lexer: p.lexer}
 	if len(text) > MaxBytes {
-		return nil, p.errorf(0, "%d bytes of rules; allowed are %d", len(text), MaxBytes)
+		p.fail(0, "%d bytes of rules; allowed are %d", len(text), MaxBytes)
 	}
-	for {
-		t, err := p.peek()
-		if err != nil {
-			return nil, err
-		}
-		if t.kind == end {
-			return p.file, nil
-		}
-		if err := p.item(t); err != nil {
-			return nil, err
-		}
+	for t := p.peek(); t.kind != end; t = p.peek() {
+		p.item(t)
 	}
+	return p.file, p.err
 }
 
 // item reads a named value, a named condition or a rule.
-func (p *parser) item(t token) (err error) {
+func (p *parser) item(t token) {
 	i := item{at: t.at}
 	switch {
 	case t.kind == named:
-		i.value, err = p.value()
+		i.value = p.value()
 	case t.text == "let" && t.kind == word:
-		i.let, err = p.let()
+		i.let = p.let()
 	case t.kind == word:
-		i.statute, err = p.statute()
+		i.statute = p.statute()
 	default:
-		err = p.errorf(t.at, "%s; expected a rule such as bcast: shape=flat, a named value such as $small = 32KiB, or let NAME = CONDITION", t.describe())
+		p.fail(t.at, "%s; expected a rule such as bcast: shape=flat, a named value such as $small = 32KiB, or let NAME = CONDITION", t.describe())
 	}
-	if err != nil {
-		return err
-	}
-	next, err := p.peek()
-	if err != nil {
-		return err
-	}
-	i.to = next.at
+	i.to = p.peek().at
 	p.file.items = append(p.file.items, i)
-	return nil
 }
 
 // value reads $name = NUMBER.
-func (p *parser) value() (*value, error) {
-	t, err := p.take()
-	if err != nil {
-		return nil, err
-	}
+func (p *parser) value() *value {
+	t := p.take()
 	name := t.text[1:]
-	for _, v := range p.file.values {
-		if v.name == name {
-			return nil, p.errorf(t.at, "$%s has a value already, in line %d", name, v.line)
-		}
+	if v := p.file.find(name); v != nil {
+		p.fail(t.at, "$%s has a value already, in line %d", name, v.line)
 	}
-	if err := p.expect("=", "= and a number after $"+name); err != nil {
-		return nil, err
-	}
-	n, err := p.take()
-	if err != nil {
-		return nil, err
-	}
+	p.expect("=", "= and a number after $"+name)
+	n := p.take()
 	if n.kind != number && n.text != "all" {
-		return nil, p.errorf(n.at, "%s; expected a number, such as 8, 32KiB, 10gbit or 50us, or all", n.describe())
+		p.fail(n.at, "%s; expected a number, such as 8, 32KiB, 10gbit or 50us, or all", n.describe())
 	}
 	v := &value{name: name, index: len(p.file.values), text: n.text}
 	v.line, _ = p.position(t.at)
-	if v.first, v.unit, err = readNumber(n.text); err != nil {
-		return nil, p.errorf(n.at, "%s", err)
-	}
+	v.first, v.unit = p.number(n)
 	p.file.values = append(p.file.values, v)
-	return v, nil
+	return v
 }
 
 // let reads let NAME = EXPRESSION.
-func (p *parser) let() (*let, error) {
+func (p *parser) let() *let {
 	p.has = false // let
-	t, err := p.take()
-	if err != nil {
-		return nil, err
-	}
+	t := p.take()
 	if t.kind != word || slices.Contains(words, t.text) {
-		return nil, p.errorf(t.at, "%s; expected the name of a condition", t.describe())
+		p.fail(t.at, "%s; expected the name of a condition", t.describe())
 	}
 	_, taken := findParam(t.text)
 	if taken || t.text == "fits" || findFunction(t.text) > 0 || p.findLet(t.text) != nil {
-		return nil, p.errorf(t.at, "%q has a meaning already", t.text)
+		p.fail(t.at, "%q has a meaning already", t.text)
 	}
-	if err := p.expect("=", "= after let "+t.text); err != nil {
-		return nil, err
-	}
-	is, err := p.either()
-	if err != nil {
-		return nil, err
-	}
-	l := &let{t.text, is}
+	p.expect("=", "= after let "+t.text)
+	l := &let{t.text, p.either()}
 	p.file.lets = append(p.file.lets, l)
-	return l, nil
+	return l
 }
 
 // statute reads HEAD, HEAD: BODY, or PART HEAD, HEAD: BODY.
-func (p *parser) statute() (*statute, error) {
+func (p *parser) statute() *statute {
 	s := &statute{}
-	if t, err := p.peek(); err == nil {
-		if part, is := findPart(t.text); is {
-			s.part, p.has = part, false
-		}
+	if part, is := findPart(p.peek().text); is {
+		s.part, p.has = part, false
 	}
 	p.part = s.part
 	for {
-		t, err := p.take()
-		if err != nil {
-			return nil, err
-		}
-		h, err := p.head(t)
-		if err != nil {
-			return nil, err
-		}
+		t := p.take()
+		h := p.head(t)
 		if slices.Contains(s.heads, h) {
-			return nil, p.errorf(t.at, "%q is named twice", t.text)
+			p.fail(t.at, "%q is named twice", t.text)
 		}
 		s.heads = append(s.heads, h)
 		if !p.accept(",") {
 			break
 		}
 	}
-	if err := p.expect(":", "a colon after the names of collectives, or a comma and one more"); err != nil {
-		return nil, err
-	}
+	p.expect(":", "a colon after the names of collectives, or a comma and one more")
 	p.file.statutes = append(p.file.statutes, s)
-	var err error
-	if s.body, err = p.body(); err == nil {
-		err = p.inTime(s)
-	}
-	return s, err
+	s.body = p.body()
+	p.inTime(s)
+	return s
 }
 
-// head reads whom a rule is for.
-func (p *parser) head(t token) (h head, err error) {
-	if t.kind == word && t.text == "all" {
-		return h, nil
-	}
-	if p.part != WholePlan {
-		names := namedValues(ofCollective)
-		if i := slices.Index(names, t.text); i >= 0 && t.kind == word {
-			return head{coll: tasks.Collective(i + 1)}, nil
-		}
-		return h, p.errorf(t.at, "%s; expected a collective: %s, or all", t.describe(), strings.Join(names, ", "))
-	}
-	if t.kind == word {
-		if h.coll, err = tasks.ParseCollective(t.text); err == nil {
-			return h, nil
-		}
-		name, differ := strings.CutSuffix(t.text, "v")
-		if h.coll, err = tasks.ParseCollective(name); err == nil && differ && (h.coll.HasCounts() || h.coll.HasMatrix()) {
-			h.differ = true
-			return h, nil
-		}
-	}
+// head reads the name of a collective, or all.
+func (p *parser) head(t token) head {
 	var known []string
-	for _, c := range tasks.Requestable() {
-		known = append(known, c.String())
-		if c.HasCounts() || c.HasMatrix() {
-			known = append(known, c.String()+"v")
+	for _, c := range p.part.collectives() {
+		for _, h := range []head{{coll: c}, {coll: c, differ: true}} {
+			if h.differ && (p.part != WholePlan || !c.HasCounts() && !c.HasMatrix()) {
+				continue
+			}
+			if t.kind == word && t.text == h.String() {
+				return h
+			}
+			known = append(known, h.String())
 		}
 	}
-	return h, p.errorf(t.at, "%s; expected a collective: %s, or all", t.describe(), strings.Join(known, ", "))
+	if t.kind != word || t.text != "all" {
+		p.fail(t.at, "%s; expected a collective: %s, or all", t.describe(), strings.Join(known, ", "))
+	}
+	return head{}
 }
 
 // body reads if … then … elif … else …, a body in parentheses, or a leaf.
-func (p *parser) body() (*body, error) {
-	t, err := p.peek()
-	if err != nil {
-		return nil, err
-	}
-	if err := p.descend(t.at); err != nil {
-		return nil, err
-	}
-	defer func() { p.depth-- }()
+func (p *parser) body() *body {
+	t := p.peek()
+	defer p.descend(t.at)()
 	b := &body{at: t.at}
 	switch {
 	case p.accept("("):
-		if b, err = p.body(); err == nil {
-			err = p.expect(")", ") after the rule in parentheses")
-		}
+		b = p.body()
+		p.expect(")", ") after the rule in parentheses")
 	case t.kind == word && t.text == "if":
-		err = p.arms(b)
+		p.arms(b)
 	default:
-		b.leaf, err = p.leaf(t)
+		b.leaf = p.leaf(t)
 	}
-	return b, err
+	return b
 }
 
-// arms reads conditions with what follows, up to the else.
-func (p *parser) arms(b *body) error {
-	t, _ := p.take() // if
+// arms reads conditions with their bodies, up to the else.
+func (p *parser) arms(b *body) {
+	t := p.take() // if
 	for {
-		a := arm{at: t.at}
-		var err error
-		if a.when, err = p.condition(); err != nil {
-			return err
-		}
-		if err = p.expect("then", "then, or an operator such as and"); err != nil {
-			return err
-		}
-		if a.then, err = p.body(); err != nil {
-			return err
-		}
+		a := arm{at: t.at, when: p.condition()}
+		p.expect("then", "then, or an operator such as and")
+		a.then = p.body()
 		b.arms = append(b.arms, a)
-		if p.accept(";") {
-			if t, err = p.peek(); err != nil {
-				return err
-			}
-			if t.text != "elif" && t.text != "else" {
-				return p.errorf(t.at, "%s; expected elif or else after a semicolon", t.describe())
-			}
-		}
-		if t, err = p.peek(); err != nil {
-			return err
+		closed := p.accept(";")
+		if t = p.peek(); closed && t.text != "elif" && t.text != "else" {
+			p.fail(t.at, "%s; expected elif or else after a semicolon", t.describe())
 		}
 		switch {
 		case p.accept("elif"):
 		case p.accept("else"):
-			b.orElse, err = p.body()
-			return err
+			b.orElse = p.body()
+			return
 		default:
-			return nil
+			return
 		}
 	}
+}
+
+// inTime complains of parameters from later parts.
+func (p *parser) inTime(s *statute) {
+	s.body.each(func(e *expr) {
+		if since := parameters[e.param].since; e.op == ask && s.part < since {
+			p.fail(e.at, "%v isn't known here; rules that begin with %s may ask for it", e.param, list(names(since)))
+		}
+	})
+}
+
+// names lists the parts from one on.
+func names(since Part) (all []string) {
+	for part := since; part < maxPart; part++ {
+		all = append(all, part.String())
+	}
+	return all
 }

@@ -9,8 +9,8 @@ import (
 // Step is a comparison on the way to a decision.
 type Step struct {
 	Line  int
-	Text  string // as the rules say it, with values in place of what has none in it: nodes >= 8
-	Given string // what the request has, such as nodes 4
+	Text  string // as the rules say it, with the values of names: nodes >= $few (8)
+	Given string // values of the request, such as nodes 4
 	Holds bool
 }
 
@@ -31,7 +31,7 @@ func (b *Base) Trace(p *Params) (l *Leaf, steps []Step) {
 	at := b.root(p)
 	for at >= 0 {
 		n := &b.nodes[at]
-		s := Step{Text: b.words(n.is), Given: b.given(n.is, p), Holds: b.holds(n, p)}
+		s := Step{Text: b.words(n.is), Given: b.listGiven(n.is, p), Holds: b.holds(n, p)}
 		s.Line, _ = b.file.lexer.position(n.is.at)
 		if at = n.no; s.Holds {
 			at = n.yes
@@ -41,49 +41,34 @@ func (b *Base) Trace(p *Params) (l *Leaf, steps []Step) {
 	if at == undecided {
 		return nil, steps
 	}
-	return &b.leaves[^at], steps
+	return b.leaves[^at], steps
 }
 
 // words returns an expression with the values of names: bytes <= $small (32KiB).
 func (b *Base) words(e *expr) string {
-	text := write(e, 0)
-	var seen []int
-	var walk func(e *expr)
-	walk = func(e *expr) {
-		if e.op == nameOf && !slices.Contains(seen, e.value.index) {
-			seen = append(seen, e.value.index)
-			name := "$" + e.value.name
-			text = strings.Replace(text, name, name+" ("+writeNumber(b.now[e.value.index].Load(), e.value.unit)+")", 1)
+	seen := map[*value]bool{}
+	return writeNaming(e, 0, func(v *value) string {
+		if seen[v] {
+			return v.String()
 		}
-		for _, x := range e.args {
-			walk(x)
-		}
-	}
-	walk(e)
-	return text
+		seen[v] = true
+		return v.String() + " (" + writeNumber(b.now[v.index].Load(), v.unit) + ")"
+	})
 }
 
-// given lists the parameters of an expression with their values.
-func (b *Base) given(e *expr, p *Params) string {
+// listGiven lists the parameters of an expression with their values.
+func (b *Base) listGiven(e *expr, p *Params) string {
 	var all []string
-	var walk func(e *expr)
-	walk = func(e *expr) {
-		if e.op == standsIn {
-			walk(e.let.is)
-		}
+	e.walk(func(e *expr) {
 		if e.op == ask && parameters[e.param].unit != truth {
 			text := e.param.String() + " " + writeNumber(p.Get(e.param), parameters[e.param].unit)
 			if !slices.Contains(all, text) {
 				all = append(all, text)
 			}
 		}
-		for _, x := range e.args {
-			walk(x)
-		}
-	}
-	walk(e)
+	})
 	return strings.Join(all, ", ")
 }
 
-// Position says where a leaf is: FILE:12.
+// Position returns the place of a leaf: FILE:12.
 func (b *Base) Position(l *Leaf) string { return b.Name + ":" + strconv.Itoa(l.Line) }

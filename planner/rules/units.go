@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"cmp"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -8,7 +10,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// units are what numbers may end with beside those of bytes.
+// units are the ends of numbers, beside those of bytes.
 var units = []struct {
 	suffix string
 	unit   unit
@@ -39,16 +41,9 @@ func readNumber(text string) (int64, unit, error) {
 	}
 	b, err := tasks.ParseBytes(text)
 	if err != nil {
-		return 0, 0, &numberError{text}
+		return 0, 0, fmt.Errorf("%q is no number; write 8, 64KiB, 4MiB, 10gbit, 50us or all", clip(text))
 	}
 	return b, inBytes, nil
-}
-
-// numberError says what is no number.
-type numberError struct{ text string }
-
-func (e *numberError) Error() string {
-	return strconv.Quote(clip(e.text)) + " is no number; write 8, 64KiB, 4MiB, 10gbit, 50us or all"
 }
 
 // writeNumber is the inverse of readNumber.
@@ -68,21 +63,13 @@ func writeNumber(n int64, u unit) string {
 	}
 	best := ""
 	for _, known := range units {
-		if known.unit == u && n != 0 && n%int64(known.times) == 0 {
+		if known.unit == u && n%int64(known.times) == 0 {
 			if text := strconv.FormatInt(n/int64(known.times), 10) + known.suffix; best == "" || len(text) < len(best) {
 				best = text
 			}
 		}
 	}
-	if best == "" {
-		best = strconv.FormatInt(n, 10)
-		if u == inBits {
-			best += "bit"
-		} else if u == nanosec {
-			best += "ns"
-		}
-	}
-	return best
+	return cmp.Or(best, strconv.FormatInt(n, 10))
 }
 
 // ParseNumber reads a number as rules have it: 8, 64KiB, 10gbit, 50us, all. Rates are bits a
