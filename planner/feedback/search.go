@@ -1,20 +1,20 @@
-// Package feedback decides which of some candidates is the fastest, while a program that goes on
-// uses one of them. It is the state of such a search and has no clock: somebody else runs calls,
+// Package feedback looks for the fastest of some candidates, while a running program
+// uses one of them: the holder. It is the state of such a search and has no clock: somebody else runs calls,
 // takes their times and lets ranks agree on them. Equal times give equal verdicts, so all ranks of
-// a job that hear the same come to the same.
+// a job come to the same.
 //
 //	switch candidate, turn := s.Next(); turn {
-//	case feedback.Usual: // run by the one that holds, and Note its time
+//	case feedback.Usual: // run by the holder, and Note its time
 //	case feedback.First: // prepare the candidate, Say whether that went well, Ready, run by it
 //	case feedback.Trial: // run by it, Say its time, and Judge
 //	}
 //
 // A trial is compared with the usual calls right before it, since machines are slower at times. The
-// median of these differences judges a candidate, and what is known of one is kept for its next
-// turn. The turn is that of the one that may be the fastest: by its median, less the more trials it
-// has had.
+// median of these differences judges a candidate. Its trials are kept for its next turn. The next
+// turn goes to the candidate with the best chance: by its median, with a bonus that shrinks with the
+// number of its trials.
 //
-// The idea is that of 6.2 in Fagg and others, Flexible Collective Communication Tuning
+// The idea comes from 6.2 in Fagg and others, Flexible Collective Communication Tuning
 // Architecture Applied to Open MPI (2006).
 package feedback
 
@@ -27,15 +27,15 @@ import (
 
 // Bounds of a search.
 const (
-	batch    = 4   // trials of a candidate in a row
-	few      = 3   // trials before which none takes the place of the one that holds
-	settled  = 4   // trials from which on times alone decide a candidate's turn; with fewer it comes early every second round, since one batch may have been unlucky
-	window   = 9   // latest calls of the one that holds, for people
-	usual    = 4   // usual calls before a trial whose times ranks tell each other
-	longest  = 64  // times as many calls between trials when nothing has come of many
-	leastGap = 2   // calls from one trial to the next
-	lasting  = 24  // latest trials by which a candidate is judged
-	margin   = 150 // a candidate must be faster by that much, as [difference] has it, or 3%; less is not worth a change
+	batch        = 4   // trials of a candidate in a row
+	leastTrials  = 3   // trials of a candidate before it can become the holder
+	enoughTrials = 4   // trials of a candidate before times alone decide its turn; with fewer it comes early every second round, since one batch may have been unlucky
+	window       = 9   // latest calls of the holder, for people
+	usualCalls   = 4   // usual calls before a trial, with times for all ranks
+	mostGap      = 64  // times as many calls between trials after many in vain
+	leastGap     = 2   // calls from one trial to the next
+	keptTrials   = 24  // latest trials of a candidate; older ones don't count
+	margin       = 150 // least advantage of a new holder, as a [difference]: 3%; less is not worth a change
 )
 
 // How sure a verdict must be: so many standard errors, squared, and in tenths.
@@ -44,96 +44,96 @@ const (
 	surelySlower = 10
 )
 
-// What is assumed of how much differences scatter, before there are some: their standard deviation,
-// and how many differences that counts for.
+// Assumed scatter of differences before there are some: their standard deviation, and its weight as a
+// number of differences.
 const (
-	scatter = 1000
-	assumed = 4
+	assumedDeviation = 1000
+	assumedWeight    = 4
 )
 
-// Differences of two times are in parts of their sum, of which there are so many.
-const whole = 10_000
+// unit is the sum of two times in the unit of their difference.
+const unit = 10_000
 
-// stale is by how much a candidate seems faster for each batch in which it wasn't tried. No difference
-// counts for more than most, which is half as long again.
+// waitBonus is a candidate's bonus for each batch without a trial of it, as a difference. maxDifference
+// bounds the differences: half as long again.
 const (
-	stale = 10
-	most  = 2000
+	waitBonus     = 10
+	maxDifference = 2000
 )
 
-// Turn says what a call is for.
+// Turn is the use of a call.
 type Turn uint8
 
 // The turns of calls.
 const (
-	Usual Turn = iota // it runs by the candidate that holds
-	First             // the first of a candidate, in which ranks connect: not judged
-	Trial             // one by which a candidate is judged
+	Usual Turn = iota // it runs by the holder
+	First             // the first of a candidate: ranks connect, so it is not judged
+	Trial             // it counts for the verdict on a candidate
 )
 
-// Verdict is what comes of a trial.
+// Verdict is the result of a trial.
 type Verdict uint8
 
 // The verdicts.
 const (
 	Open Verdict = iota // the candidate is tried again
-	Drop                // the one that holds stays
-	Keep                // the candidate holds from now on
+	Drop                // the holder stays
+	Keep                // the candidate is the holder from now on
 )
 
-// Words of what ranks say, see [Search.Said].
+// Words of [Search.Said].
 const (
-	wish     = iota // 1: the search is to be frozen
-	fault           // 1: it didn't go well
-	time            // of the trial, ns
-	before          // of usual calls before it, ns; 0: none
-	numWords = before + usual
+	wordFreeze = iota // 1: the search is to be frozen
+	wordFault         // 1: it didn't go well
+	wordTime          // of the trial, ns
+	wordBefore        // of usual calls before it, ns; 0: none
+	numWords   = wordBefore + usualCalls
 )
 
 // Search is the state of a search.
 type Search struct {
-	// Said is what this rank says: all ranks' Said are combined by their maximum, word by word,
+	// Said is this rank's message: all ranks' Said are combined by their maximum, word by word,
 	// before Ready and Judge.
 	Said []int64
 
-	all    []candidate
-	holds  int
-	tried  int // the candidate whose turn it is
-	since  int // calls when holds began to hold
-	calls  int
-	every  int // calls from one trial to the next, without what came of trials
-	gap    int // and with it
-	left   int // usual calls until the next trial
-	ready  bool
-	frozen bool
-	freeze bool    // this rank wishes it
-	failed int     // batches in a row of which nothing came
-	round  int     // rounds so far: one ends when as many batches have brought nothing as there are other candidates
-	batch  int     // number of the last one
-	recent []int64 // times of the latest usual calls on this rank, a ring
-	at     int     // in recent
-	trials int     // of the candidate, in this batch
-	bench  []int64 // of the one that holds, as agreed, a ring
-	to     int     // in bench
+	all       []candidate
+	holds     int
+	tried     int // the candidate of this turn
+	heldSince int // number of calls when the holder changed last
+	calls     int
+	every     int // calls from one trial to the next, at the beginning
+	gap       int // and now, after trials in vain
+	left      int // usual calls until the next trial
+	ready     bool
+	frozen    bool
+	freeze    bool    // this rank wishes it
+	failed    int     // batches in a row in vain
+	round     int     // rounds so far: one ends after as many batches in vain as there are other candidates
+	batch     int     // number of the last one
+	recent    []int64 // times of the latest usual calls on this rank, a ring
+	recentAt  int     // in recent
+	trials    int     // of the candidate, in this batch
+	bench     []int64 // times of the holder, as agreed, a ring
+	benchAt   int     // in bench
 }
 
-// candidate is what is known of one: how its trials differ from the usual calls before each.
+// candidate has the trials of one candidate: their differences from the usual calls before each.
 type candidate struct {
 	name   string
 	latest []int64 // differences, the newest last
 	order  int     // of its last batch among all
-	round  int     // in which that was
+	round  int     // of that batch
 	faulty bool
 }
 
-// New returns a search among candidates with such names, of which one holds and one call of every
-// is a trial, which must be 2 or more.
+// New returns a search among candidates with such names. holds is the index of the holder. One call in
+// every, 2 or more, is a trial.
 func New(names []string, holds, every int) *Search {
 	s := &Search{Said: make([]int64, numWords), holds: holds, tried: holds, every: every, gap: every}
 	for _, n := range names {
-		s.all = append(s.all, candidate{name: n, latest: make([]int64, 0, lasting)})
+		s.all = append(s.all, candidate{name: n, latest: make([]int64, 0, keptTrials)})
 	}
-	s.recent, s.bench = make([]int64, min(usual, every-1)), make([]int64, 0, window)
+	s.recent, s.bench = make([]int64, min(usualCalls, every-1)), make([]int64, 0, window)
 	s.left = every - 1
 	s.turn()
 	return s
@@ -147,13 +147,13 @@ func CheckEvery(n int) error {
 	return nil
 }
 
-// Holds is the candidate that holds.
+// Holds is the index of the holder.
 func (s *Search) Holds() int { return s.holds }
 
 // Name is a candidate's name.
 func (s *Search) Name(i int) string { return s.all[i].name }
 
-// Next begins a call: it returns the candidate to run it by, and what for.
+// Next begins a call: it returns the candidate to run it by, and its use.
 func (s *Search) Next() (i int, turn Turn) {
 	s.calls++
 	switch {
@@ -172,24 +172,24 @@ func (s *Search) Next() (i int, turn Turn) {
 
 // Note keeps the time of a usual call on this rank, ns.
 func (s *Search) Note(ns int64) {
-	s.recent[s.at] = max(ns, 1)
-	s.at = (s.at + 1) % len(s.recent)
+	s.recent[s.recentAt] = max(ns, 1)
+	s.recentAt = (s.recentAt + 1) % len(s.recent)
 }
 
-// Say fills in what this rank says of a first call or a trial: its time in ns, or that it failed.
+// Say fills in Said after a first call or a trial: its time in ns, or its failure.
 func (s *Search) Say(ns int64, failed bool) {
 	clear(s.Said)
 	if s.freeze {
-		s.Said[wish] = 1
+		s.Said[wordFreeze] = 1
 	}
 	if failed {
-		s.Said[fault] = 1
+		s.Said[wordFault] = 1
 	}
-	s.Said[time] = ns
-	copy(s.Said[before:], s.recent)
+	s.Said[wordTime] = ns
+	copy(s.Said[wordBefore:], s.recent)
 }
 
-// Freeze wishes that trials end, on all ranks, from the next one on.
+// Freeze asks for the end of trials, on all ranks, from the next one on.
 func (s *Search) Freeze() { s.freeze = true }
 
 // Continue begins trials again.
@@ -201,21 +201,21 @@ func (s *Search) Continue() {
 // Frozen reports whether trials have ended.
 func (s *Search) Frozen() bool { return s.frozen }
 
-// Ready hears what all ranks say before the first call of a candidate, and reports whether it may
-// run by it.
+// Ready reads all ranks' messages in Said before the first call of a candidate, and reports whether
+// the call may run by it.
 func (s *Search) Ready() bool {
 	s.ready = !s.stops()
 	return s.ready
 }
 
-// stops drops the candidate if a rank wishes or has failed, and reports whether it did.
+// stops drops the candidate if a rank asks to freeze or has failed, and reports whether it did.
 func (s *Search) stops() bool {
-	if s.Said[wish] > 0 {
+	if s.Said[wordFreeze] > 0 {
 		s.frozen = true
 		s.turn()
 		return true
 	}
-	if s.Said[fault] > 0 {
+	if s.Said[wordFault] > 0 {
 		s.all[s.tried].faulty = true
 		s.drop()
 		return true
@@ -223,13 +223,13 @@ func (s *Search) stops() bool {
 	return false
 }
 
-// Judge hears what all ranks say of a trial.
+// Judge reads all ranks' messages in Said after a trial.
 func (s *Search) Judge() Verdict {
 	if s.stops() {
 		return Drop
 	}
-	var near []int64 // what disturbs the machine disturbs the calls before a trial too
-	for _, ns := range s.Said[before:] {
+	var near []int64 // a disturbance of the machine shows in the calls before a trial too
+	for _, ns := range s.Said[wordBefore:] {
 		if ns > 0 {
 			near = append(near, ns)
 			s.compare(ns)
@@ -239,35 +239,35 @@ func (s *Search) Judge() Verdict {
 	c.faulty = false
 	s.trials++
 	if len(near) > 0 {
-		c.note(difference(s.Said[time], median(near)))
+		c.addTrial(difference(s.Said[wordTime], median(near)))
 	}
 	switch {
-	case c.n() >= few && s.isFaster(c):
+	case c.n() >= leastTrials && s.isFaster(c):
 		s.keep()
 		return Keep
-	case s.trials >= batch, (s.trials > 1 || c.n() >= few) && s.isSlower(c):
+	case s.trials >= batch, (s.trials > 1 || c.n() >= leastTrials) && s.isSlower(c):
 		return s.next()
 	}
 	return Open
 }
 
-// difference is how two times differ: 0 if they are equal, 2000 if the first is half as long again. It is a whole number, so that all processors come to
-// the same.
+// difference returns the difference of two times in parts of their sum: 0 if they are equal, 2000 if
+// the first is half as long again. It is a whole number: all processors come to the same.
 func difference(ns, other int64) int64 {
-	const longest = 1 << 40 // of a time, ns: 18 minutes
-	ns, other = min(max(ns, 1), longest), min(max(other, 1), longest)
-	return (ns - other) * whole / (ns + other)
+	const longestTime = 1 << 40 // of a time, ns: 18 minutes
+	ns, other = min(max(ns, 1), longestTime), min(max(other, 1), longestTime)
+	return (ns - other) * unit / (ns + other)
 }
 
-// without is the difference of two times by that of each from a third one: of halved logarithms of
-// ratios these are the hyperbolic tangents.
-func without(d, by int64) int64 {
-	return max(-whole, min((d-by)*whole/max(whole-d*by/whole, 1), whole))
+// relativeTo returns the difference of two times from the differences of each to a third one. These are
+// the hyperbolic tangents of halved logarithms of ratios.
+func relativeTo(d, by int64) int64 {
+	return max(-unit, min((d-by)*unit/max(unit-d*by/unit, 1), unit))
 }
 
-// note adds a trial in place of the oldest one.
-func (c *candidate) note(d int64) {
-	if len(c.latest) == lasting {
+// addTrial adds a trial in place of the oldest one.
+func (c *candidate) addTrial(d int64) {
+	if len(c.latest) == keptTrials {
 		c.latest = slices.Delete(c.latest, 0, 1)
 	}
 	c.latest = append(c.latest, d)
@@ -276,7 +276,7 @@ func (c *candidate) note(d int64) {
 // n is the number of trials; 0: it was not tried.
 func (c *candidate) n() int64 { return int64(len(c.latest)) }
 
-// median is the median difference; 0: there is none.
+// median returns the median difference; 0: there is none.
 func (c *candidate) median() int64 {
 	if len(c.latest) == 0 {
 		return 0
@@ -284,33 +284,33 @@ func (c *candidate) median() int64 {
 	return median(c.latest)
 }
 
-// middle is the median difference as far as it counts.
-func (c *candidate) middle() int64 { return bounded(c.median()) }
+// middle returns the median difference, [clamp].
+func (c *candidate) middle() int64 { return clamp(c.median()) }
 
-// bounded is a difference as far as it counts.
-func bounded(d int64) int64 { return max(-most, min(d, most)) }
+// clamp returns a difference cut to ±maxDifference.
+func clamp(d int64) int64 { return max(-maxDifference, min(d, maxDifference)) }
 
-// variance is that of differences around the middle ones, of all candidates. It is made of median
-// deviations, which single calls that take very long don't change.
+// variance returns the variance of all candidates' differences around their middle ones. It is made
+// of median deviations: single very long calls don't change these.
 func (s *Search) variance() int64 {
-	sum, n := int64(assumed*scatter*scatter), int64(assumed)
+	sum, n := int64(assumedWeight*assumedDeviation*assumedDeviation), int64(assumedWeight)
 	for i := range s.all {
 		c := &s.all[i]
-		if c.n() < few {
+		if c.n() < leastTrials {
 			continue
 		}
-		var off [lasting]int64
+		var off [keptTrials]int64
 		middle := c.middle()
 		for k, d := range c.latest {
-			off[k] = max(bounded(d)-middle, middle-bounded(d))
+			off[k] = max(clamp(d)-middle, middle-clamp(d))
 		}
 		m := median(off[:c.n()])
-		sum, n = sum+(c.n()-1)*m*m*22/10, n+c.n()-1 // 1.48 squared: of normal ones the deviation is so much larger
+		sum, n = sum+(c.n()-1)*m*m*22/10, n+c.n()-1 // 1.48 squared: a normal distribution's deviation is so much larger
 	}
 	return sum / n
 }
 
-// isFaster reports whether a candidate is surely faster than the one that holds, by the margin.
+// isFaster reports whether a candidate is surely faster than the holder, by the margin.
 func (s *Search) isFaster(c *candidate) bool {
 	by := -margin - c.middle()
 	return by > 0 && by*by*c.n()*10 >= surelyFaster*s.variance()
@@ -325,23 +325,23 @@ func (s *Search) isSlower(c *candidate) bool {
 	return by >= 0 && by*by*c.n()*10 >= surelySlower*s.variance()
 }
 
-// compare keeps a time of the candidate that holds.
+// compare keeps a time of the holder.
 func (s *Search) compare(ns int64) {
 	if len(s.bench) < window {
 		s.bench = append(s.bench, ns)
 		return
 	}
-	s.bench[s.to] = ns
-	s.to = (s.to + 1) % window
+	s.bench[s.benchAt] = ns
+	s.benchAt = (s.benchAt + 1) % window
 }
 
-// keep lets the candidate hold. What is known of others is from now on by its time.
+// keep makes the candidate the holder. The others' differences are from now on by its time.
 func (s *Search) keep() {
 	now := &s.all[s.tried]
 	by := now.median()
 	old := &s.all[s.holds]
 	for _, d := range now.latest {
-		old.note(-d) // the other way round
+		old.addTrial(-d) // the other way round
 	}
 	for i := range s.all {
 		c := &s.all[i]
@@ -351,12 +351,12 @@ func (s *Search) keep() {
 		n := max(c.n()*now.n()/(c.n()+now.n()), 1) // both are uncertain
 		c.latest = slices.Delete(c.latest, 0, int(c.n()-n))
 		for k := range c.latest {
-			c.latest[k] = without(c.latest[k], by)
+			c.latest[k] = relativeTo(c.latest[k], by)
 		}
 	}
 	now.latest = now.latest[:0]
-	s.holds, s.since = s.tried, s.calls
-	s.bench, s.to = s.bench[:0], 0
+	s.holds, s.heldSince = s.tried, s.calls
+	s.bench, s.benchAt = s.bench[:0], 0
 	clear(s.recent)
 	s.failed, s.gap = 0, s.every
 	s.turn()
@@ -373,13 +373,13 @@ func (s *Search) next() Verdict {
 	return Open
 }
 
-// drop goes on to the next candidate. When nothing has come of all of them trials become rarer.
+// drop goes on to the next candidate. After a round in vain trials become rarer.
 func (s *Search) drop() {
 	if !s.all[s.tried].isPromising() {
 		s.failed++
 	}
 	if s.failed >= len(s.all)-1 {
-		s.failed, s.gap = 0, min(2*s.gap, longest*s.every)
+		s.failed, s.gap = 0, min(2*s.gap, mostGap*s.every)
 		s.round++
 	}
 	s.turn()
@@ -405,45 +405,45 @@ func (s *Search) turn() {
 	}
 }
 
-// rank orders candidates by how fast they may be. Those that were never tried come first, then those
-// with few trials that have had none in this round and the last one.
+// rank orders candidates by how fast they may be. Untried ones come first, then those with
+// few trials, none of them in this round or the last.
 func (s *Search) rank(c *candidate, variance int64) int64 {
 	middle, n := c.middle(), c.n()
 	switch {
 	case c.faulty:
-		middle, n = most, 1
+		middle, n = maxDifference, 1
 	case n == 0:
 		return math.MinInt64
-	case n < settled && c.round+1 < s.round:
-		return math.MinInt64 + whole + middle
+	case n < enoughTrials && c.round+1 < s.round:
+		return math.MinInt64 + unit + middle
 	}
-	return middle - int64(math.Sqrt(float64(2*variance/n))) - stale*int64(s.batch-c.order)
+	return middle - int64(math.Sqrt(float64(2*variance/n))) - waitBonus*int64(s.batch-c.order)
 }
 
 // median returns the middle one of some numbers, the lower one of two.
 func median(all []int64) int64 {
-	var sorted [max(window, lasting)]int64
+	var sorted [max(window, keptTrials)]int64
 	some := sorted[:copy(sorted[:], all)]
 	slices.Sort(some)
 	return some[(len(some)-1)/2]
 }
 
-// ratio is about how many times as long as the one that holds a candidate takes.
+// ratio returns a candidate's time in times of the holder's, about.
 func (c *candidate) ratio() float64 {
 	d := float64(c.median())
-	return (whole + d) / max(whole-d, 1)
+	return (unit + d) / max(unit-d, 1)
 }
 
-// Line says in a line what the search does.
+// Line describes the search in a line.
 func (s *Search) Line() string {
 	now := fmt.Sprintf("one call of %d tries another", s.gap)
 	if s.frozen {
 		now = "frozen"
 	}
-	return fmt.Sprintf("%s holds since call %d of %d; %s", s.all[s.holds].name, s.since, s.calls, now)
+	return fmt.Sprintf("%s holds since call %d of %d; %s", s.all[s.holds].name, s.heldSince, s.calls, now)
 }
 
-// Explain says what is known of each candidate.
+// Explain describes each candidate.
 func (s *Search) Explain() string {
 	var text strings.Builder
 	fmt.Fprintln(&text, s.Line())
