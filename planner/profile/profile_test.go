@@ -8,17 +8,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/profile"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // What is written is read again, and says what was called.
 func TestRead(t *testing.T) {
-	on, err := levels.Parse("4x2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "4x2")
 	p := &profile.Profile{Version: profile.Version, Program: "train", Machine: on.String(), Seconds: 9}
 	uneven, err := tasks.MakeUneven(tasks.Request{Coll: tasks.Alltoall, Type: tasks.Float32, Count: 50}, 4, on.Size())
 	if err != nil {
