@@ -151,7 +151,7 @@ func TestOpenMPIAccepts(t *testing.T) {
 		called[m[2]] = append(called[m[2]], m[1])
 	}
 	for _, coll := range []string{"bcast", "reduce", "allreduce", "allgather", "alltoall"} {
-		c := named(coll)
+		c := findCollective(coll)
 		var want []string
 		for _, size := range []int64{8, 4096, 4104, 65536, 262144} {
 			if c.size == "total" {

@@ -1,5 +1,5 @@
-// Package foreign reads and writes the files by which people choose algorithms in Open MPI and
-// MPICH, as rules: see package planner/rules.
+// Package foreign reads and writes the files for the choice of algorithms in Open MPI and MPICH, as
+// rules: see package planner/rules.
 //
 //	ompi       the file of coll_tuned_dynamic_rules_filename, versions 1 and 2
 //	ompi-json  the same of Open MPI 6
@@ -7,8 +7,8 @@
 //	mpich      the file of MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE, or of compositions,
 //	           MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE
 //
-// [Rows] is the one table of their algorithms and of the plans that do the same. What has no
-// counterpart is left to others, and a [Note] with the line says so. Nothing is guessed.
+// [Rows] is the one table of their algorithms and of equal plans. An algorithm without a counterpart
+// is left to others, and a [Note] with the line says so. Nothing is guessed.
 //
 // Libraries mean different things by the size of a message. Open MPI counts all blocks of an
 // allgather, a gather, a scatter and an alltoall, nothing of an alltoallv and a barrier, and one

@@ -10,7 +10,7 @@ import (
 )
 
 // Expand replaces words such as ompi=6/65536 and mpich=binomial in a text of forced plans by
-// the plans that do the same: an algorithm's number or name, and for Open MPI a segment size,
+// equal plans: an algorithm's number or name, and for Open MPI a segment size,
 // bytes, and a fan-out, 0 being its own. ompi=0 forces nothing. The collective must be named:
 // bcast:ompi=6/65536.
 func Expand(text string) (string, error) {
@@ -33,7 +33,7 @@ func Expand(text string) (string, error) {
 			if !has {
 				return "", fmt.Errorf("plan %q: %s= numbers algorithms of a collective; write bcast:%s", part, key, strings.TrimSpace(word))
 			}
-			plan, err := forced(key, strings.TrimSpace(name), value)
+			plan, err := forcedPlan(key, strings.TrimSpace(name), value)
 			if err != nil {
 				return "", fmt.Errorf("plan %q: %w", part, err)
 			}
@@ -46,8 +46,8 @@ func Expand(text string) (string, error) {
 	return strings.Join(parts, ";"), nil
 }
 
-// forced returns the plan for number/segment/fan of a library.
-func forced(library, coll, value string) (string, error) {
+// forcedPlan returns the plan for number/segment/fan of a library.
+func forcedPlan(library, coll, value string) (string, error) {
 	c, err := tasks.ParseCollective(coll)
 	if err != nil {
 		return "", err
@@ -67,7 +67,7 @@ func forced(library, coll, value string) (string, error) {
 	if r.Plan == "" {
 		return "", fmt.Errorf("%s %s has no counterpart: %s", name, r.Name, r.Why)
 	}
-	var s Settings
+	var s settings
 	if len(words) > 3 || len(words) > 1 && library != OpenMPI {
 		return "", fmt.Errorf("%s=%s: write ompi=NUMBER[/SEGMENT[/FAN]] or mpich=NAME", library, value)
 	}

@@ -57,7 +57,7 @@ func TestPaperFile(t *testing.T) {
 		ranks, size int64
 		want        string
 	}{{2, 1 << 20, linear}, {7, 1 << 20, linear}, {8, 32767, linear}, {8, 32768, pairwise}, {64, 262144, linear}, {64, 524287, linear}, {64, 524288, pairwise}} {
-		if got := decided(b, named("alltoall"), test.ranks, test.size); got != test.want {
+		if got := decided(b, findCollective("alltoall"), test.ranks, test.size); got != test.want {
 			t.Errorf("%d ranks, %d bytes in all: %s, want %s", test.ranks, test.size, got, test.want)
 		}
 	}
@@ -75,7 +75,7 @@ func TestFanOut(t *testing.T) {
 		size int64
 		want string
 	}{{"bcast", 63, "ib=adapt/chain,"}, {"bcast", 64, "ib=adapt/kchain//3,"}, {"reduce", 8, "ir=adapt/binomial//4,"}} {
-		if got := decided(b, named(test.coll), 8, test.size); !strings.Contains(got, test.want) {
+		if got := decided(b, findCollective(test.coll), 8, test.size); !strings.Contains(got, test.want) {
 			t.Errorf("%s of %d bytes: %s, want %s", test.coll, test.size, got, test.want)
 		}
 	}
@@ -95,7 +95,7 @@ func TestVersions(t *testing.T) {
 		if err != nil || len(notes) > 0 != (version == ForMain) {
 			t.Fatal(err, notes)
 		}
-		if got := decided(parse(t, text), named("bcast"), 8, 100); !strings.Contains(got, want) {
+		if got := decided(parse(t, text), findCollective("bcast"), 8, 100); !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %s", version, got, want)
 		}
 	}
@@ -126,7 +126,7 @@ func TestClassicComplaints(t *testing.T) {
 		t.Errorf("%v, %q, want %q", err, notes, want)
 	}
 	b := parse(t, text)
-	if got := decided(b, named("alltoall"), 16, 8); !strings.Contains(got, "nbc/bruck") { // 010 is octal
+	if got := decided(b, findCollective("alltoall"), 16, 8); !strings.Contains(got, "nbc/bruck") { // 010 is octal
 		t.Error(got)
 	}
 }
@@ -217,14 +217,14 @@ func TestRoundTrip(t *testing.T) {
 // Every plan of the table can be read; its numbers go where Open MPI has them.
 func TestRows(t *testing.T) {
 	for _, r := range rows {
-		if r.Plan == "" != (r.Why != "") || r.Collective == "" || named(r.Collective) == nil {
+		if r.Plan == "" != (r.Why != "") || r.Collective == "" || findCollective(r.Collective) == nil {
 			t.Errorf("%+v", r)
 		}
 		for _, plan := range []string{r.Plan, r.Else} {
 			if plan == "" {
 				continue
 			}
-			text, _ := fill(plan, Settings{Segment: 8192})
+			text, _ := fill(plan, settings{Segment: 8192})
 			p, err := tasks.ParsePlan(text)
 			if err != nil {
 				t.Fatalf("%+v: %v", r, err)
@@ -270,17 +270,23 @@ func TestExpand(t *testing.T) {
 	}
 }
 
+// checkRead checks what a reader makes of any file f: rules that can be read, or a complaint with a line.
+func checkRead(t *testing.T, made string, err error) {
+	t.Helper()
+	if err == nil {
+		parse(t, made)
+	} else if !strings.HasPrefix(err.Error(), "f:") {
+		t.Fatal(err)
+	}
+}
+
 func FuzzReadClassic(f *testing.F) {
 	f.Add(paperFile)
 	f.Add("rule-file-version-2\n1\n7\n1\n2\n1\n0 6 0 0 3\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, version := range []string{For4, ForMain} {
 			out, _, err := ReadClassic("f", text, version)
-			if err == nil {
-				parse(t, out)
-			} else if !strings.HasPrefix(err.Error(), "f:") {
-				t.Fatal(err)
-			}
+			checkRead(t, out, err)
 		}
 	})
 }
@@ -289,11 +295,7 @@ func FuzzReadJSON(f *testing.F) {
 	f.Add(`{"collectives":{"bcast":[{"comm_size_min":4,"comm_rank_distribution":"one-per-node","rules":[{"msg_size_min":65536,"alg":"chain","faninout":4,"seg_size":32768}]}]}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		out, _, err := ReadJSON("f", text)
-		if err == nil {
-			parse(t, out)
-		} else if !strings.HasPrefix(err.Error(), "f:") {
-			t.Fatal(err)
-		}
+		checkRead(t, out, err)
 	})
 }
 
@@ -350,7 +352,7 @@ func TestHAN(t *testing.T) {
 		{"bcast", 4, 8192, "shape=han-lockstep,fs=64KiB,w=4,ib=nbc/binomial,s=sm/slots"},
 		{"reduce", 4, 8192, "default"},
 	} {
-		if got := decided(b, named(test.coll), test.ranks, test.size); got != test.want {
+		if got := decided(b, findCollective(test.coll), test.ranks, test.size); got != test.want {
 			t.Errorf("%s, %d ranks, %d bytes: %s, want %s", test.coll, test.ranks, test.size, got, test.want)
 		}
 	}
@@ -362,7 +364,7 @@ func TestHAN(t *testing.T) {
 	c := parse(t, again)
 	for _, ranks := range []int64{2, 127, 128, 4000} {
 		for _, size := range []int64{0, 4095, 4096, 262143, 262144} {
-			if got, want := decided(c, named("allreduce"), ranks, size), decided(b, named("allreduce"), ranks, size); got != want {
+			if got, want := decided(c, findCollective("allreduce"), ranks, size), decided(b, findCollective("allreduce"), ranks, size); got != want {
 				t.Errorf("%d ranks, %d bytes: %s, want %s\n%s", ranks, size, got, want, written)
 			}
 		}
@@ -437,11 +439,7 @@ func FuzzReadHAN(f *testing.F) {
 	f.Add(hanExample)
 	f.Fuzz(func(t *testing.T, text string) {
 		out, _, err := ReadHAN("f", text)
-		if err == nil {
-			parse(t, out)
-		} else if !strings.HasPrefix(err.Error(), "f:") {
-			t.Fatal(err)
-		}
+		checkRead(t, out, err)
 	})
 }
 
@@ -452,10 +450,6 @@ func FuzzReadMPICH(f *testing.F) {
 	f.Add(`{"collective=bcast":{"comm_size<4":{"any":{"algorithm=MPIR_Bcast_intra_binomial":{}}}}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		out, _, err := ReadMPICH("f", text)
-		if err == nil {
-			parse(t, out)
-		} else if !strings.HasPrefix(err.Error(), "f:") {
-			t.Fatal(err)
-		}
+		checkRead(t, out, err)
 	})
 }

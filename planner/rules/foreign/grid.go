@@ -11,76 +11,61 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Layout is where the ranks of a file are that is written: most formats know their number only.
-// All else that rules may ask about is as usual: ranks are processes and numbered node by node,
-// operations commute, blocks are equal, the root is rank 0, elements have 4 bytes. What a
-// machine is like is not known.
+// Layout is the layout of the ranks for a file: most formats know only their number. All other
+// parameters of rules are as usual: ranks are processes and numbered node by node, operations commute,
+// blocks are equal, the root is rank 0, elements have 4 bytes. The machine is not known.
 type Layout struct {
 	PerNode int64 // ranks of each node but the last; 0: 1
 	Most    int64 // ranks; sections go up to here. 0: 4096
 }
 
-// table is what a file says of a collective.
+// table is the part of a file for a collective.
 type table struct {
 	of       *collective
 	sections []section
 }
 
-// element is the size of the elements that files are written for, bytes. A scan, whose files
-// know nothing but the size of its elements, has so many of them.
+// element is the size of the elements in files, bytes. A file for scans knows nothing but the size of
+// their elements: there are so many of them.
 const (
 	element  = 4
 	elements = 1024
 )
 
-// params is a request of a library's collective; size is what the library calls its size.
+// params is a request of a library's collective, with the size as the library counts it.
 func (l Layout) params(c *collective, ranks, size int64) *rules.Params {
 	per := max(l.PerNode, 1)
-	p := &rules.Params{Coll: c.coll}
-	set := func(q rules.Param, v int64) { p.Set(q, v) }
-	bytes, total := size, size
+	blocks, bytes, total := int64(1), size, size
+	if c.coll.HasBlocks() {
+		blocks = ranks
+	}
 	switch c.size {
 	case "total":
 		bytes = (size + ranks - 1) / ranks
-	case perElement:
-		bytes, total = size/ranks*elements, size/ranks*elements
 	case "bytes":
-		if c.coll.HasBlocks() {
-			total = size * ranks
-		}
+		total = size * blocks
 	}
-	set(rules.Ranks, ranks)
-	set(rules.Nodes, (ranks+per-1)/per)
-	set(rules.PerNode, min(per, ranks))
-	set(rules.Balanced, rules.Bool(ranks%per == 0 || ranks < per))
-	set(rules.Ordered, 1)
-	set(rules.Processes, 1)
-	set(rules.Bytes, bytes)
-	set(rules.Total, total)
-	set(rules.Longest, bytes)
-	set(rules.Blocks, 1)
-	if c.coll.HasBlocks() {
-		set(rules.Blocks, ranks)
-	}
-	set(rules.Count, bytes/element)
-	set(rules.Element, element)
+	count, each := bytes/element, int64(element)
 	if c.size == perElement {
-		set(rules.Count, elements)
-		set(rules.Element, size/ranks)
+		count, each = elements, size/ranks
+		bytes, total = count*each, count*each
 	}
-	set(rules.Root, 0)
-	set(rules.Commutative, 1)
-	set(rules.BuiltIn, 1)
-	set(rules.Regular, rules.Bool(!c.differ))
+	p := &rules.Params{Coll: c.coll}
+	for q, v := range map[rules.Param]int64{
+		rules.Ranks: ranks, rules.Nodes: (ranks + per - 1) / per, rules.PerNode: min(per, ranks),
+		rules.Balanced: rules.Bool(ranks%per == 0 || ranks < per), rules.Ordered: 1, rules.Processes: 1,
+		rules.Bytes: bytes, rules.Total: total, rules.Longest: bytes, rules.Blocks: blocks, rules.Count: count, rules.Element: each,
+		rules.Root: 0, rules.Commutative: 1, rules.BuiltIn: 1, rules.Regular: rules.Bool(!c.differ),
+	} {
+		p.Set(q, v)
+	}
 	return p
 }
 
 // tables decides for each collective, from 2 ranks on.
 func (l Layout) tables(b *rules.Base, library string, compositions bool) (all []table, notes []Note) {
-	g := &grid{layout: l, base: b, library: library, compositions: compositions, noted: map[string]bool{}, known: map[matched]step{}}
-	if g.layout.Most == 0 {
-		g.layout.Most = 4096
-	}
+	g := l.grid(b, library)
+	g.compositions = compositions
 	if line, does := b.DecidesParts(); does {
 		g.note(line, "rules for parts of plans have no counterpart: left out")
 	}
@@ -94,23 +79,19 @@ func (l Layout) tables(b *rules.Base, library string, compositions bool) (all []
 			own.size = mpichSize(b, c)
 			c = &own
 		}
-		g.bounds = b.Bounds(c.coll)
-		g.assume(c)
-		if t := (table{of: c, sections: g.collective(c)}); slices.ContainsFunc(t.sections, func(s section) bool {
-			return slices.ContainsFunc(s.steps, func(one step) bool { return one.word != "0" })
-		}) {
-			all = append(all, t)
+		if sections := g.collective(c); len(sections) > 0 {
+			all = append(all, table{c, sections})
 		}
 	}
 	return all, g.notes
 }
 
-// mpichAverage are MPICH's collectives of which a file can ask for the size of a rank's part. Of
-// others it knows that of all parts, and of scans none: it ends programs whose file asks (4.0.2).
+// mpichAverage are MPICH's collectives with the size of a rank's part. Others have that of all parts,
+// and scans have none: MPICH 4.0.2 ends a program if its file asks.
 var mpichAverage = []string{"bcast", "reduce", "allreduce", "alltoall"}
 
-// mpichSize returns the size that a file of MPICH asks about, of a rank's part or of all. Where both
-// can be it is the one in the rules.
+// mpichSize returns the size in a file of MPICH, of a rank's part or of all. If both are possible it is
+// the one in the rules.
 func mpichSize(b *rules.Base, c *collective) string {
 	if c.coll.Scans() {
 		return "0"
@@ -125,7 +106,7 @@ func mpichSize(b *rules.Base, c *collective) string {
 	return "total"
 }
 
-// assume notes what the rules ask about and the file can't.
+// assume notes parameters of the rules that the file lacks.
 func (g *grid) assume(c *collective) {
 	per := max(g.layout.PerNode, 1)
 	for _, use := range g.base.Uses(c.coll) {
@@ -159,7 +140,7 @@ func (g *grid) assume(c *collective) {
 	}
 }
 
-// grid finds where decisions change.
+// grid finds the numbers of ranks and the sizes at which decisions change.
 type grid struct {
 	layout       Layout
 	base         *rules.Base
@@ -169,14 +150,22 @@ type grid struct {
 	noted        map[string]bool
 	known        map[matched]step
 	compositions bool   // the file is MPICH's, of compositions
-	han          string // the version of Open MPI for whose HAN the file is; empty: it is another file
+	han          string // the version of Open MPI, of a file for HAN; empty: it is another file
+}
+
+// grid returns one without decisions.
+func (l Layout) grid(b *rules.Base, library string) *grid {
+	l.Most = cmp.Or(l.Most, 4096)
+	return &grid{layout: l, base: b, library: library, noted: map[string]bool{}, known: map[matched]step{}}
 }
 
 // mostSections bounds the sections of a collective.
 const mostSections = 64
 
-// collective returns the sections of a collective.
+// collective returns the sections of a collective; none if all of them leave it to the library.
 func (g *grid) collective(c *collective) (all []section) {
+	g.bounds = g.base.Bounds(c.coll)
+	g.assume(c)
 	var candidates []int64
 	for n := int64(2); n <= g.layout.Most; n *= 2 {
 		candidates = append(candidates, n, n+1)
@@ -188,7 +177,7 @@ func (g *grid) collective(c *collective) (all []section) {
 	for _, n := range g.bounds {
 		candidates = append(candidates, n, n+1, n*per, n*per+1, (n-1)*per+1, n/per, n/per+1)
 	}
-	candidates = between(candidates, 2, g.layout.Most)
+	candidates = numbersBetween(candidates, 2, g.layout.Most)
 	at := func(ranks int64) section { return section{ranks: ranks, steps: g.steps(c, ranks)} }
 	all = []section{at(candidates[0])}
 	for _, n := range candidates[1:] {
@@ -200,24 +189,32 @@ func (g *grid) collective(c *collective) (all []section) {
 		g.note(0, "%s: what is decided changes with nearly each number of ranks; the file has powers of two only, each up to the next one", c.name)
 		all = slices.DeleteFunc(all, func(s section) bool { return s.ranks&(s.ranks-1) != 0 })
 	}
+	if !slices.ContainsFunc(all, section.decides) {
+		return nil
+	}
 	return all
 }
 
-// between sorts numbers and keeps those between two.
-func between(all []int64, least, most int64) []int64 {
+// decides reports whether a section has an algorithm.
+func (s section) decides() bool {
+	return slices.ContainsFunc(s.steps, func(one step) bool { return one.word != "0" })
+}
+
+// numbersBetween sorts numbers and keeps those between two.
+func numbersBetween(all []int64, least, most int64) []int64 {
 	all = slices.DeleteFunc(all, func(n int64) bool { return n < least || n > most })
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// same reports whether what a section of fewer ranks says is right for so many.
+// same reports whether the steps for fewer ranks are right for so many.
 func (c *collective) same(before, now []step, ranks int64) bool {
 	return slices.EqualFunc(before, now, func(x, y step) bool {
 		bytes := x.bytes == y.bytes
 		if c.size == perElement { // only multiples occur
 			bytes = (x.bytes+ranks-1)/ranks == (y.bytes+ranks-1)/ranks
 		}
-		return bytes && x.Settings == y.Settings && (x.word == y.word || c.means(x.word, ranks) == c.means(y.word, ranks))
+		return bytes && x.settings == y.settings && (x.word == y.word || c.means(x.word, ranks) == c.means(y.word, ranks))
 	})
 }
 
@@ -234,7 +231,7 @@ func (c *collective) means(word string, ranks int64) string {
 	return cmp.Or(r.For(ranks), "0")
 }
 
-// steps returns what is decided for so many ranks, by size.
+// steps returns the decisions for so many ranks, by size.
 func (g *grid) steps(c *collective, ranks int64) (all []step) {
 	if c.size == "0" {
 		return []step{g.decide(c, ranks, 0)}
@@ -246,7 +243,7 @@ func (g *grid) steps(c *collective, ranks int64) (all []step) {
 	for _, n := range g.bounds {
 		candidates = append(candidates, n-1, n, n+1)
 	}
-	candidates = between(candidates, 0, 1<<31-1)
+	candidates = numbersBetween(candidates, 0, 1<<31-1)
 	all = []step{g.decide(c, ranks, 0)}
 	for i, n := range candidates[1:] {
 		next := g.decide(c, ranks, n)
@@ -267,11 +264,11 @@ func (g *grid) steps(c *collective, ranks int64) (all []step) {
 	return all
 }
 
-// agree reports whether two steps say the same, at whatever size.
-func agree(a, b step) bool { return a.word == b.word && a.Settings == b.Settings }
+// agree reports whether two steps are equal but for the size.
+func agree(a, b step) bool { return a.word == b.word && a.settings == b.settings }
 
-// allRanks returns how many ranks there are where a file says that there are so many: it may count
-// the leaders of nodes, see [WriteMPICH].
+// allRanks returns the number of all ranks for a file's number of ranks. A file may count the leaders
+// of nodes, see [WriteMPICH].
 func (g *grid) allRanks(c *collective, ranks int64) int64 {
 	if g.library == MPICH && !g.compositions && flatCompositions[c.name] != "" {
 		return ranks * max(g.layout.PerNode, 1)
@@ -279,7 +276,7 @@ func (g *grid) allRanks(c *collective, ranks int64) int64 {
 	return ranks
 }
 
-// decide returns what the rules decide as the library's words.
+// decide returns the decision of the rules in the library's words.
 func (g *grid) decide(c *collective, ranks, size int64) step {
 	own := step{word: "0", bytes: size}
 	p := g.layout.params(c, g.allRanks(c, ranks), size)
@@ -321,7 +318,7 @@ func (g *grid) match(c *collective, l *rules.Leaf, plan tasks.Plan) step {
 	if r.Number > 0 {
 		word = strconv.Itoa(r.Number)
 	}
-	return step{word: word, Settings: s}
+	return step{word: word, settings: s}
 }
 
 // flatCompositions are MPICH's names for all ranks as one group.

@@ -13,111 +13,58 @@ import (
 // hanLevels are HAN's levels in its files, by name and number.
 var hanLevels = []string{"intra_node", "inter_node", "global_communicator"}
 
-// hanComponents are what a level may be left to.
+// hanComponents are the components for a level.
 var hanComponents = []string{"self", "basic", "libnbc", "tuned", "sm", "adapt", "han", "xhc"}
 
 // hanAlgorithms are HAN's algorithms, from 1 on; 0 is default.
 var hanAlgorithms = []string{"default", "intra", "simple", "reproducible"}
 
-// hanFile is what a file says of a collective.
+// hanFile is the part of a file for a collective.
 type hanFile struct {
 	line   int
-	of     *collective
+	name   string
+	of     *collective  // nil: it has no counterpart
 	levels [3][]section // by level
 }
 
-// ReadHAN reads a file of coll_han_dynamic_rules_filename, and returns rules that decide the
-// same as far as HAN follows the file. Levels by name, and algorithms after han, are of Open MPI
+// ReadHAN reads a file of coll_han_dynamic_rules_filename, and returns rules with the same decisions,
+// as far as HAN follows the file. Levels by name, and algorithms after han, are of Open MPI
 // 5.0 and later; 4.1 reads levels by number.
 func ReadHAN(name, text string) (string, []Note, error) {
-	r := &hanReader{name: name}
+	b := &builder{complaints: complaints{name: name}}
+	r := &reader{complaints: b.complaints}
 	for i, line := range strings.Split(text, "\n") {
 		line, _, _ = strings.Cut(line, "#")
 		if at := strings.IndexByte(line, '['); at >= 0 {
-			r.notes = append(r.notes, Note{i + 1, "segment lengths in brackets have no effect in HAN: skipped"})
+			b.note(i+1, "segment lengths in brackets have no effect in HAN: skipped")
 			line = line[:at]
 		}
 		for _, w := range strings.Fields(strings.ReplaceAll(line, "@", " @")) {
-			r.words = append(r.words, hanWord{w, i + 1})
+			r.words = append(r.words, word{w, i + 1})
 		}
 	}
-	b := &builder{library: OpenMPI, notes: r.notes}
-	n, err := r.number("the number of collectives", 1, 22)
-	if err != nil {
-		return "", nil, err
-	}
 	var all []hanFile
-	for range n {
-		f, err := r.collective()
-		if err != nil {
-			return "", nil, err
+	for range r.count("the number of collectives", 1, 22) {
+		f := r.hanCollective()
+		if f.of == nil {
+			b.note(f.line, "%s has no counterpart: left to others", f.name)
 		}
 		all = slices.DeleteFunc(all, func(g hanFile) bool { return g.of != nil && g.of == f.of }) // the last one wins
 		all = append(all, f)
 	}
 	if r.at < len(r.words) {
-		return "", nil, fmt.Errorf("%s:%d: %q after the last collective", name, r.words[r.at].line, r.words[r.at].text)
+		r.fail(r.words[r.at].line, "%q after the last collective", r.words[r.at].text)
 	}
-	b.notes = append(b.notes, r.notes[len(b.notes):]...)
-	for _, f := range all {
-		f.write(b)
+	if b.err = r.err; b.err == nil {
+		for _, f := range all {
+			f.write(b)
+		}
 	}
-	return b.String(), b.notes, nil
+	return b.result()
 }
 
-type hanWord struct {
-	text string
-	line int
-}
-
-type hanReader struct {
-	name  string
-	words []hanWord
-	at    int
-	line  int
-	notes []Note
-}
-
-// word takes a word.
-func (r *hanReader) word(what string) (string, error) {
-	if r.at == len(r.words) {
-		return "", fmt.Errorf("%s:%d: the file ends; expected %s", r.name, max(r.line, 1), what)
-	}
-	w := r.words[r.at]
-	r.at, r.line = r.at+1, w.line
-	return w.text, nil
-}
-
-// number takes a number.
-func (r *hanReader) number(what string, least, most int64) (int64, error) {
-	w, err := r.word(what)
-	if err != nil {
-		return 0, err
-	}
-	n, err := strconv.ParseInt(w, 0, 64)
-	if err != nil || n < least || n > most {
-		return 0, fmt.Errorf("%s:%d: %q for %s; allowed are %d to %d", r.name, r.line, w, what, least, most)
-	}
-	return n, nil
-}
-
-// oneOf takes one of some names, or its number.
-func (r *hanReader) oneOf(what string, known []string, numbers bool) (int, error) {
-	w, err := r.word(what)
-	if err != nil {
-		return 0, err
-	}
-	i := slices.Index(known, w)
-	if n, err := strconv.Atoi(w); i < 0 && err == nil && n >= 0 && n < len(known) && numbers {
-		i = n
-	}
-	if i < 0 {
-		return 0, fmt.Errorf("%s:%d: %q for %s; allowed are %s", r.name, r.line, w, what, strings.Join(known, ", "))
-	}
-	return i, nil
-}
-
-func (r *hanReader) collective() (f hanFile, err error) {
+// hanCollective reads the part of a collective.
+func (r *reader) hanCollective() (f hanFile) {
 	known := make([]string, 22)
 	for _, c := range collectives {
 		known[c.id] = c.name
@@ -125,77 +72,37 @@ func (r *hanReader) collective() (f hanFile, err error) {
 	for id, name := range others {
 		known[id] = name
 	}
-	id, err := r.oneOf("a collective", known, true)
-	if err != nil {
-		return f, err
+	f.name = known[r.oneOf("a collective", known, true)]
+	f.line, f.of = r.line, findCollective(f.name)
+	for range r.count("the number of levels", 0, 1<<10) {
+		level := r.oneOf("a level", hanLevels, true)
+		f.levels[level] = r.sections(1, func(all []section, ranks int64) {
+			if k := len(all); k == 0 && ranks != 1 || k > 0 && ranks <= all[k-1].ranks {
+				r.fail(r.line, "communicator size %d; the first is 1, and they ascend", ranks)
+			}
+		}, r.hanStep)
 	}
-	f.line, f.of = r.line, named(known[id])
-	if f.of == nil {
-		r.notes = append(r.notes, Note{r.line, known[id] + " has no counterpart: left to others"})
-	}
-	levels, err := r.number("the number of levels", 0, 1<<10)
-	if err != nil {
-		return f, err
-	}
-	for range levels {
-		level, err := r.oneOf("a level", hanLevels, true)
-		if err != nil {
-			return f, err
-		}
-		if f.levels[level], err = r.sections(); err != nil {
-			return f, err
-		}
-	}
-	return f, nil
+	return f
 }
 
-func (r *hanReader) sections() (all []section, err error) {
-	n, err := r.number("the number of communicator sizes", 0, 1<<20)
-	if err != nil {
-		return nil, err
+// hanStep reads a message size with its component, behind others.
+func (r *reader) hanStep(before []step) step {
+	s := step{bytes: r.number("a message size", 0, math.MaxInt64), line: r.line}
+	if k := len(before); k == 0 && s.bytes > 1 || k > 0 && s.bytes <= before[k-1].bytes {
+		r.fail(r.line, "message size %d; the first is 0, and they ascend", s.bytes)
 	}
-	for i := range n {
-		var s section
-		if s.ranks, err = r.number("a communicator's size", 1, math.MaxInt32); err != nil {
-			return nil, err
+	s.word = hanComponents[r.oneOf("a component", hanComponents, false)]
+	if r.at < len(r.words) && strings.HasPrefix(r.words[r.at].text, "@") {
+		if s.word += " " + r.words[r.at].text; s.word[:4] != "han " {
+			r.fail(r.words[r.at].line, "%s; an algorithm comes after han only", s.word)
 		}
-		s.line = r.line
-		if i == 0 && s.ranks != 1 || i > 0 && s.ranks <= all[i-1].ranks {
-			return nil, fmt.Errorf("%s:%d: communicator size %d; the first is 1, and they ascend", r.name, r.line, s.ranks)
-		}
-		steps, err := r.number("the number of message sizes", 0, 1<<20)
-		if err != nil {
-			return nil, err
-		}
-		for k := range steps {
-			var one step
-			if one.bytes, err = r.number("a message size", 0, math.MaxInt64); err != nil {
-				return nil, err
-			}
-			one.line = r.line
-			if k == 0 && one.bytes > 1 || k > 0 && one.bytes <= s.steps[k-1].bytes {
-				return nil, fmt.Errorf("%s:%d: message size %d; the first is 0, and they ascend", r.name, r.line, one.bytes)
-			}
-			component, err := r.oneOf("a component", hanComponents, false)
-			if err != nil {
-				return nil, err
-			}
-			one.word = hanComponents[component]
-			if r.at < len(r.words) && strings.HasPrefix(r.words[r.at].text, "@") {
-				if one.word += " " + r.words[r.at].text; one.word[:4] != "han " {
-					return nil, fmt.Errorf("%s:%d: %s; an algorithm comes after han only", r.name, r.words[r.at].line, one.word)
-				}
-				r.at++
-			}
-			s.steps = append(s.steps, one)
-		}
-		all = append(all, s)
+		r.at++
 	}
-	return all, nil
+	return s
 }
 
-// write writes the rules for a collective: by the whole communicator's component, then by that
-// between nodes, then by that inside them.
+// write writes the rules for a collective: by the component of the whole communicator, then by the one
+// between nodes, then by the one inside them.
 func (f *hanFile) write(b *builder) {
 	if f.of == nil {
 		return
@@ -210,7 +117,7 @@ func (f *hanFile) write(b *builder) {
 
 // cross returns the rules of all levels. inside are choices for the inside of nodes by condition.
 func (f *hanFile) cross(b *builder, inside []choiceWhere) string {
-	between := f.nest(b, "nodes", f.levels[1], func(s step) string { return f.between(b, s) })
+	between := f.nest(b, "nodes", f.levels[1], func(s step) string { return f.choiceBetween(b, s) })
 	whole := f.nest(b, "ranks", f.levels[2], func(s step) string { return f.whole(b, s) })
 	var arms []string
 	for _, w := range whole {
@@ -221,7 +128,7 @@ func (f *hanFile) cross(b *builder, inside []choiceWhere) string {
 		if !strings.HasPrefix(w.plan, "shape=flat") {
 			for _, i := range between {
 				for _, in := range inside {
-					arms = append(arms, fmt.Sprintf("if %s and %s and %s then %s", w.where, i.where, in.where, joined(w.plan, i.plan, in.plan)))
+					arms = append(arms, fmt.Sprintf("if %s and %s and %s then %s", w.where, i.where, in.where, joinWords(w.plan, i.plan, in.plan)))
 				}
 			}
 			continue
@@ -231,15 +138,15 @@ func (f *hanFile) cross(b *builder, inside []choiceWhere) string {
 	return strings.Join(arms, " el") + " else default"
 }
 
-// joined joins words of plans.
-func joined(plans ...string) string {
+// joinWords joins words of plans.
+func joinWords(plans ...string) string {
 	return strings.Join(slices.DeleteFunc(plans, func(p string) bool { return p == "" }), ",")
 }
 
 // choiceWhere is words of a plan under a condition.
 type choiceWhere struct{ where, plan string }
 
-// nest lists what is said for each interval of ranks and bytes; always something.
+// nest lists the choice for each interval of ranks and bytes; at least one.
 func (f *hanFile) nest(b *builder, what string, all []section, plan func(step) string) (list []choiceWhere) {
 	for k, s := range all {
 		for i, one := range s.steps {
@@ -283,30 +190,23 @@ func (f *hanFile) whole(b *builder, s step) string {
 	return "shape=han,fs=all,w=4"
 }
 
-// between returns the choice for a component between nodes.
-func (f *hanFile) between(b *builder, s step) string {
-	switch s.word {
-	case "adapt":
-		switch f.of.name {
-		case "bcast":
-			return "ib=adapt/binomial"
-		case "reduce":
-			return "ir=adapt/binomial"
-		case "allreduce":
-			return "ir=adapt/binomial,ib=adapt/binomial"
-		}
-	case "libnbc":
-		switch f.of.name {
-		case "bcast":
-			return "ib=nbc/binomial"
-		case "reduce":
-			return "ir=nbc/rabenseifner"
-		case "allreduce":
-			return "ir=nbc/rabenseifner,ib=nbc/binomial"
-		}
+// hanBetween are choices between nodes, by component and collective.
+var hanBetween = map[string]map[string]string{
+	"adapt": {
+		"bcast": "ib=adapt/binomial", "reduce": "ir=adapt/binomial", "allreduce": "ir=adapt/binomial,ib=adapt/binomial",
+	},
+	"libnbc": {
+		"bcast": "ib=nbc/binomial", "reduce": "ir=nbc/rabenseifner", "allreduce": "ir=nbc/rabenseifner,ib=nbc/binomial",
+	},
+}
+
+// choiceBetween returns the choice for a component between nodes.
+func (f *hanFile) choiceBetween(b *builder, s step) string {
+	choice := hanBetween[s.word][f.of.name]
+	if choice == "" {
+		b.note(s.line, "%s between nodes by %s decides by itself: left open", f.of.name, s.word)
 	}
-	b.note(s.line, "%s between nodes by %s decides by itself: left open", f.of.name, s.word)
-	return ""
+	return choice
 }
 
 // inside returns the choice for a component inside nodes.
@@ -319,29 +219,23 @@ func (f *hanFile) inside(b *builder, s step) string {
 }
 
 // WriteHAN writes rules as a file of coll_han_dynamic_rules_filename: for each collective
-// whether HAN or tuned does it, and for HAN which component does it between nodes and inside
+// whether HAN or tuned does it, and for HAN the components between nodes and inside
 // them. Open MPI 4.1 gets levels by number and no algorithms of HAN.
 func WriteHAN(b *rules.Base, l Layout, version string) (string, []Note) {
-	g := &grid{layout: l, base: b, library: OpenMPI, noted: map[string]bool{}, known: map[matched]step{}, han: version}
-	if g.layout.Most == 0 {
-		g.layout.Most = 4096
-	}
+	g := l.grid(b, OpenMPI)
+	g.han = version
 	var text strings.Builder
 	n := 0
 	for i := range collectives {
 		c := collectives[i]
-		if c.size == "total" { // HAN counts what a rank has
+		if c.size == "total" { // HAN counts a rank's bytes
 			c.size = "bytes"
 		}
 		if !b.Decides(c.coll) || c.size == perElement || c.differ || c.coll.String() == "reducescatter" {
 			continue
 		}
-		g.bounds = b.Bounds(c.coll)
-		g.assume(&c)
 		all := g.collective(&c)
-		if !slices.ContainsFunc(all, func(s section) bool {
-			return slices.ContainsFunc(s.steps, func(one step) bool { return one.word != "0" })
-		}) {
+		if len(all) == 0 {
 			continue
 		}
 		n++

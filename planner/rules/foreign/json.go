@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -58,7 +60,7 @@ type jsonReader struct {
 	*json.Decoder
 	data   []byte
 	name   string
-	offset int // up to which lines are counted
+	offset int // the end of the counted lines
 	line   int
 }
 
@@ -122,63 +124,54 @@ func (n *node) member(key string) *node {
 	return nil
 }
 
-// ReadJSON reads Open MPI's rules in JSON, and returns rules that decide the same.
+// ReadJSON reads Open MPI's rules in JSON, and returns rules with the same decisions.
 func ReadJSON(name, text string) (string, []Note, error) {
 	root, err := parseJSON(name, []byte(text))
 	if err != nil {
 		return "", nil, err
 	}
+	b := &builder{complaints: complaints{name: name}}
 	colls := root.member("collectives")
 	if colls == nil || !colls.object {
-		return "", nil, fmt.Errorf(`%s:%d: no "collectives", an object that has a list of rules for each collective`, name, root.line)
+		b.fail(root.line, `no "collectives", an object that has a list of rules for each collective`)
+		return b.result()
 	}
-	j := &jsonRules{builder{library: OpenMPI}, name}
 	for _, m := range colls.members {
-		if err := j.collective(m); err != nil {
-			return "", nil, err
+		b.jsonCollective(m)
+	}
+	return b.result()
+}
+
+// jsonCollective writes the rules for a collective: the first fitting one of its lists, and in it the
+// first fitting rule.
+func (b *builder) jsonCollective(m member) {
+	c := findCollective(m.key)
+	switch {
+	case !m.array:
+		b.fail(m.line, "%s: expected a list of rules", m.key)
+		return
+	case c == nil && slices.Contains(slices.Collect(maps.Values(others)), m.key):
+		b.note(m.line, "%s has no counterpart: left to others", m.key)
+		return
+	case c == nil:
+		var known []string
+		for i := range collectives {
+			known = append(known, collectives[i].name)
 		}
+		b.fail(m.line, "unknown collective %q; Open MPI has %s", m.key, strings.Join(known, ", "))
+		return
 	}
-	return j.String(), j.notes, nil
-}
-
-type jsonRules struct {
-	builder
-	name string
-}
-
-func (j *jsonRules) errorf(line int, format string, args ...any) error {
-	return fmt.Errorf("%s:%d: %s", j.name, line, fmt.Sprintf(format, args...))
-}
-
-// collective writes the rules for a collective: the first of its lists that fits, and in it the
-// first rule that does.
-func (j *jsonRules) collective(m member) error {
-	if !m.array {
-		return j.errorf(m.line, "%s: expected a list of rules", m.key)
-	}
-	c := named(m.key)
-	if c == nil {
-		for _, other := range others {
-			if other == m.key {
-				j.note(m.line, "%s has no counterpart: left to others", other)
-				return nil
-			}
-		}
-		return j.errorf(m.line, "unknown collective %q; Open MPI has %s", m.key, strings.Join(names(), ", "))
-	}
-	fmt.Fprintf(j, "%s:\n\t", c.head())
+	fmt.Fprintf(b, "%s:\n\t", c.head())
 	if c.regular {
-		j.WriteString("if not regular then default\n\tel")
+		b.WriteString("if not regular then default\n\tel")
 	}
 	for _, s := range m.items {
 		list := s.member("rules")
 		if list == nil || !list.array {
-			return j.errorf(s.line, `no "rules", a list`)
+			b.fail(s.line, `no "rules", a list`)
+			return
 		}
-		where, err := j.bounds(s, "ranks", "comm_size")
-		if err != nil {
-			return err
-		}
+		where := b.jsonBounds(s, "ranks", "comm_size")
 		switch d := s.member("comm_rank_distribution"); {
 		case d == nil || d.value == "any":
 		case d.value == "one-per-node":
@@ -186,51 +179,37 @@ func (j *jsonRules) collective(m member) error {
 		case d.value == "single-node":
 			where = append(where, "nodes = 1")
 		default:
-			return j.errorf(d.line, "comm_rank_distribution %v; allowed are any, one-per-node and single-node", d.value)
+			b.fail(d.line, "comm_rank_distribution %v; allowed are any, one-per-node and single-node", d.value)
 		}
-		fmt.Fprintf(j, "if %s then (", all(where))
+		fmt.Fprintf(b, "if %s then (", all(where))
 		for _, rule := range list.items {
-			if err := j.rule(c, rule); err != nil {
-				return err
-			}
+			b.jsonRule(c, rule)
 		}
-		j.WriteString("default)\n\tel")
+		b.WriteString("default)\n\tel")
 	}
-	j.WriteString("if ranks >= 1 then default\n\n")
-	return nil
+	b.WriteString("if ranks >= 1 then default\n\n")
 }
 
-// rule writes a rule of a list, up to its else.
-func (j *jsonRules) rule(c *collective, rule *node) error {
-	where, err := j.bounds(rule, c.size, "msg_size")
-	if err != nil {
-		return err
-	}
+// jsonRule writes a rule of a list, up to its else.
+func (b *builder) jsonRule(c *collective, rule *node) {
+	where := b.jsonBounds(rule, c.size, "msg_size")
 	alg := rule.member("alg")
 	if alg == nil {
-		return j.errorf(rule.line, `no "alg", an algorithm's number or name`)
+		b.fail(rule.line, `no "alg", an algorithm's number or name`)
+		return
 	}
 	for _, m := range rule.members {
 		switch m.key {
 		case "msg_size_min", "msg_size_max", "alg", "faninout", "seg_size", "reqs":
 		default:
-			j.note(m.line, "%q is unknown: skipped, as Open MPI does", m.key)
+			b.note(m.line, "%q is unknown: skipped, as Open MPI does", m.key)
 		}
 	}
 	s := step{line: alg.line, word: fmt.Sprint(alg.value)}
-	fan, err := j.number(rule, "faninout", 0)
-	if err != nil {
-		return err
-	}
-	s.Fan = int(min(fan, 1<<20))
-	if s.Segment, err = j.number(rule, "seg_size", 0); err != nil {
-		return err
-	}
-	if s.requests, err = j.number(rule, "reqs", 0); err != nil {
-		return err
-	}
-	fmt.Fprintf(j, "if %s then %s else ", all(where), j.leaf(c, s))
-	return nil
+	s.Fan = int(min(b.jsonNumber(rule, "faninout"), 1<<20))
+	s.Segment = b.jsonNumber(rule, "seg_size")
+	s.requests = b.jsonNumber(rule, "reqs")
+	fmt.Fprintf(b, "if %s then %s else ", all(where), b.leaf(c, s))
 }
 
 // all joins conditions.
@@ -241,49 +220,35 @@ func all(where []string) string {
 	return strings.Join(where, " and ")
 }
 
-// bounds returns conditions for KEY_min and KEY_max.
-func (j *jsonRules) bounds(n *node, what, key string) (where []string, err error) {
-	least, err := j.number(n, key+"_min", 0)
-	if err != nil {
-		return nil, err
-	}
-	if least > 0 {
+// jsonBounds returns conditions for KEY_min and KEY_max.
+func (b *builder) jsonBounds(n *node, what, key string) (where []string) {
+	if least := b.jsonNumber(n, key+"_min"); least > 0 {
 		where = append(where, fmt.Sprintf("%s >= %d", what, least))
 	}
 	most := n.member(key + "_max")
 	switch {
 	case most == nil || most.value == "inf" && key == "msg_size":
-		return where, nil
+		return where
 	case most.value == "inf":
-		j.note(most.line, "Open MPI takes %s_max \"inf\" for -1, so that nothing fits; leave it out", key)
-		return append(where, "ranks < 0"), nil
+		b.note(most.line, "Open MPI takes %s_max \"inf\" for -1, so that nothing fits; leave it out", key)
+		return append(where, never)
 	}
-	n64, err := j.number(n, key+"_max", 0)
-	return append(where, fmt.Sprintf("%s <= %d", what, n64)), err
+	return append(where, fmt.Sprintf("%s <= %d", what, b.jsonNumber(n, key+"_max")))
 }
 
-// number reads a number that may be left out.
-func (j *jsonRules) number(n *node, key string, usual int64) (int64, error) {
+// jsonNumber reads a number; 0 if it is left out.
+func (b *builder) jsonNumber(n *node, key string) int64 {
 	m := n.member(key)
 	if m == nil {
-		return usual, nil
+		return 0
 	}
-	number, is := m.value.(json.Number)
-	if is {
+	if number, is := m.value.(json.Number); is {
 		if x, err := strconv.ParseInt(number.String(), 10, 64); err == nil && x >= 0 {
-			return x, nil
+			return x
 		}
 	}
-	return 0, j.errorf(m.line, "%s %v; allowed are whole numbers from 0", key, m.value)
-}
-
-// names lists the collectives with a counterpart.
-func names() []string {
-	all := make([]string, len(collectives))
-	for i, c := range collectives {
-		all[i] = c.name
-	}
-	return all
+	b.fail(m.line, "%s %v; allowed are whole numbers from 0", key, m.value)
+	return 0
 }
 
 // WriteJSON writes rules as Open MPI's rules in JSON, as [WriteClassic] does.

@@ -9,8 +9,8 @@ import (
 	"github.com/tierflow/tierflow/planner/rules"
 )
 
-// mpichTable is what MPICH 4.0.2 decides by itself. A file that is written has all of it: without
-// one of the collectives MPICH ends the program.
+// mpichTable has the decisions of MPICH 4.0.2 itself. A written file has all of them: without one of
+// the collectives MPICH ends the program.
 //
 //go:embed mpich-4.0.2.txt
 var mpichTable string
@@ -22,7 +22,7 @@ func mpichOwn(compositions bool) []byte {
 		part, leaf = 2, "composition="
 	}
 	var b strings.Builder
-	var open []string // keys of the objects that are open
+	var open []string // keys of the open objects
 	for line := range strings.Lines(strings.Split(mpichTable, "\n\n")[part]) {
 		path := strings.Fields(line)
 		path[0] = "collective=" + path[0]
@@ -47,57 +47,51 @@ func mpichOwn(compositions bool) []byte {
 }
 
 // ReadMPICH reads MPICH's selection JSON, of algorithms or of compositions, and returns rules
-// that decide the same for calls that are not in place, in programs of one thread.
+// with the same decisions for calls that are not in place, in programs of one thread.
 func ReadMPICH(name, text string) (string, []Note, error) {
 	root, err := parseJSON(name, []byte(text))
 	if err != nil {
 		return "", nil, err
 	}
+	m := &mpichRules{builder: builder{complaints: complaints{name: name}}}
 	if !root.object {
-		return "", nil, fmt.Errorf("%s:%d: expected an object of collective=NAME", name, root.line)
+		m.fail(root.line, "expected an object of collective=NAME")
 	}
-	m := &mpichRules{builder{library: MPICH}, name, nil}
 	for _, one := range root.members {
 		coll, is := strings.CutPrefix(strings.ReplaceAll(one.key, " ", ""), "collective=")
 		if !is {
-			return "", nil, m.errorf(one.line, "%q; expected collective=NAME", one.key)
+			m.fail(one.line, "%q; expected collective=NAME", one.key)
 		}
-		if m.of = named(coll); m.of == nil {
+		if m.of = findCollective(coll); m.of == nil {
 			if !strings.HasPrefix(coll, "i") && !strings.HasPrefix(coll, "neighbor") {
 				m.note(one.line, "%s has no counterpart: left to others", coll)
 			}
 			continue
 		}
-		body, err := m.tree(one.node, 1)
-		if err != nil {
-			return "", nil, err
-		}
+		body := m.tree(one.node, 1)
 		fmt.Fprintf(m, "%s: ", m.of.head())
 		if m.of.regular {
 			m.WriteString("if not regular then default else ")
 		}
 		m.WriteString(body + "\n\n")
 	}
-	return m.String(), m.notes, nil
+	return m.result()
 }
 
+// mpichRules writes the rules of a file of MPICH.
 type mpichRules struct {
 	builder
-	name string
-	of   *collective
-}
-
-func (m *mpichRules) errorf(line int, format string, args ...any) error {
-	return fmt.Errorf("%s:%d: %s", m.name, line, fmt.Sprintf(format, args...))
+	of *collective // at work
 }
 
 // mostTrees bounds how deep conditions are nested: rules have a limit too.
 const mostTrees = 50
 
 // tree returns the rules for a tree.
-func (m *mpichRules) tree(n *node, depth int) (string, error) {
+func (m *mpichRules) tree(n *node, depth int) string {
 	if !n.object || depth > mostTrees {
-		return "", m.errorf(n.line, "expected conditions or an algorithm, nested up to %d deep", mostTrees)
+		m.fail(n.line, "expected conditions or an algorithm, nested up to %d deep", mostTrees)
+		return ""
 	}
 	var b strings.Builder
 	arms := 0
@@ -108,23 +102,16 @@ func (m *mpichRules) tree(n *node, depth int) (string, error) {
 				return m.algorithm(name, one)
 			}
 		}
-		where, err := m.where(key, one.line)
-		if err != nil {
-			return "", err
-		}
+		where := m.where(key, one.line)
 		if where == never {
 			continue
 		}
-		body, err := m.tree(one.node, depth+1)
-		if err != nil {
-			return "", err
-		}
-		if where == "" { // whatever comes behind is never asked
+		body := m.tree(one.node, depth+1)
+		if where == "" { // the members behind it are never asked
 			if arms == 0 {
-				return body, nil
+				return body
 			}
-			b.WriteString(" else " + body)
-			return "(" + b.String() + ")", nil
+			return "(" + b.String() + " else " + body + ")"
 		}
 		if arms > 0 {
 			b.WriteString(" el")
@@ -133,28 +120,28 @@ func (m *mpichRules) tree(n *node, depth int) (string, error) {
 		b.WriteString("if " + where + " then " + body)
 	}
 	if arms == 0 {
-		return "default", nil
+		return "default"
 	}
-	return "(" + b.String() + " else default)", nil
+	return "(" + b.String() + " else default)"
 }
 
 // algorithm returns the plan of a leaf.
-func (m *mpichRules) algorithm(name string, at member) (string, error) {
+func (m *mpichRules) algorithm(name string, at member) string {
 	r, err := Find(MPICH, m.of.name, name)
 	if err != nil {
 		m.note(at.line, "%s: left to others", name)
-		return "default", nil
+		return "default"
 	}
 	for _, p := range at.members {
 		m.note(p.line, "%s: %s has no counterpart", name, p.key)
 	}
-	return leaf(r, Settings{}, at.line, &m.notes), nil
+	return leaf(r, settings{}, at.line, &m.notes)
 }
 
-// never is a condition that doesn't hold here.
+// never is a condition without requests.
 const never = "ranks < 0"
 
-// yesNo are MPICH's conditions that are yes or no.
+// yesNo are MPICH's conditions with yes or no.
 var yesNo = map[string]string{
 	"is_node_consecutive": "ordered", "is_commutative": "commutative", "is_op_built_in": "builtin", "is_block_regular": "regular",
 }
@@ -165,10 +152,10 @@ var numbers = map[string]string{
 }
 
 // where returns a condition as rules have it; empty: it always holds.
-func (m *mpichRules) where(key string, line int) (string, error) {
+func (m *mpichRules) where(key string, line int) string {
 	at := strings.IndexAny(key, "<=")
 	if key == "any" || strings.HasSuffix(key, "=any") {
-		return "", nil
+		return ""
 	}
 	if at > 0 {
 		name, sign := key[:at], "<="
@@ -177,45 +164,46 @@ func (m *mpichRules) where(key string, line int) (string, error) {
 			sign, value = key[at:at+1], key[at+1:]
 		}
 		if what, is := yesNo[name]; is && (value == "yes" || value == "no") && sign == "=" {
-			return map[string]string{"yes": what, "no": "not " + what}[value], nil
+			return map[string]string{"yes": what, "no": "not " + what}[value]
 		}
 		if what, is := numbers[name]; is {
 			if n, err := strconv.ParseUint(value, 10, 31); err == nil {
-				return fmt.Sprintf("%s %s %d", what, sign, n), nil
+				return fmt.Sprintf("%s %s %d", what, sign, n)
 			}
 		}
 	}
 	switch key {
 	case "comm_type=intra", "is_multi_threaded=no", "is_sendbuf_inplace=no":
-		return "", nil
+		return ""
 	case "comm_type=inter":
-		return never, nil
+		return never
 	case "is_multi_threaded=yes", "is_sendbuf_inplace=yes":
 		m.note(line, "%s is nothing to decide by here: passed over", key)
-		return never, nil
+		return never
 	case "comm_hierarchy=node_roots", "comm_hierarchy=node":
 		m.note(line, "%s is of communicators inside MPICH: passed over", key)
-		return never, nil
+		return never
 	case "comm_hierarchy=parent":
-		return "nodes > 1 and pernode > 1", nil
+		return "nodes > 1 and pernode > 1"
 	case "comm_hierarchy=flat":
-		return "(nodes = 1 or pernode = 1)", nil
+		return "(nodes = 1 or pernode = 1)"
 	case "comm_size=pow2":
-		return "pow2(ranks)", nil
+		return ifPower
 	case "comm_size=node_comm_size":
-		return "nodes = 1", nil
+		return "nodes = 1"
 	case "count<pow2":
-		return "count < near(ranks, 1, ranks)", nil
+		return "count < near(ranks, 1, ranks)"
 	}
-	return "", m.errorf(line, "unknown condition %q", key)
+	m.fail(line, "unknown condition %q", key)
+	return never
 }
 
 // WriteMPICH writes rules as MPICH's selection JSON, of algorithms or of compositions. The file
-// is complete: what rules leave open is as MPICH 4.0.2 has it. Algorithms that need a power of
+// is complete: requests that rules leave open go by MPICH 4.0.2. Algorithms that need a power of
 // two, a predefined operation or enough elements get these conditions.
 //
 // With several ranks a node MPICH takes a bcast, a reduce and an allreduce apart by the file of
-// compositions, and asks that of algorithms for the nodes' leaders. So its number of ranks is that
+// compositions, and asks the other file for the nodes' leaders. So its number of ranks is the number
 // of nodes there.
 func WriteMPICH(b *rules.Base, l Layout, compositions bool) (string, []Note, error) {
 	own, err := parseJSON("mpich", mpichOwn(compositions))
@@ -233,13 +221,13 @@ func WriteMPICH(b *rules.Base, l Layout, compositions bool) (string, []Note, err
 		w.collective(one, tables)
 	}
 	w.WriteString("\n}\n")
-	return w.String(), append(notes, w.notes...), nil
+	return w.String(), notes, nil
 }
 
+// mpichWriter writes a file of MPICH.
 type mpichWriter struct {
 	strings.Builder
 	compositions bool
-	notes        []Note
 }
 
 // collective writes a collective: MPICH's own tree if no table is of it.
@@ -267,17 +255,15 @@ func (w *mpichWriter) collective(own member, tables []table) {
 		}
 		w.WriteByte('}')
 		if inter := own.member("comm_type=inter"); inter != nil {
-			w.WriteString(",\n  \"comm_type=inter\": ")
-			w.own(inter)
+			w.WriteString(",\n  \"comm_type=inter\": " + printTree(inter))
 		}
 		w.WriteByte('}')
 		return
 	}
-	fmt.Fprintf(w, " %q: ", own.key)
-	w.own(own.node)
+	fmt.Fprintf(w, " %q: %s", own.key, printTree(own.node))
 }
 
-// sizes writes the steps of a section, own where they leave it open.
+// sizes writes the steps of a section, and own in place of those without an algorithm.
 func (w *mpichWriter) sizes(steps []step, of *collective, own *node) {
 	key := "avg_msg_size"
 	if of.size == "total" {
@@ -302,17 +288,17 @@ func (w *mpichWriter) sizes(steps []step, of *collective, own *node) {
 	w.WriteByte('}')
 }
 
-// leaf writes an algorithm with the conditions that it needs.
+// leaf writes an algorithm with its conditions.
 func (w *mpichWriter) leaf(s step, coll string, own *node) {
 	r, err := Find(MPICH, coll, s.word)
 	if err != nil || s.word == "0" || strings.Contains(r.Name, "composition") != w.compositions {
-		w.own(own)
+		w.WriteString(printTree(own))
 		return
 	}
 	closing := ""
 	needs := func(key, otherwise string) {
 		fmt.Fprintf(w, "{%q: ", key)
-		closing = fmt.Sprintf(", %q: %s}", otherwise, printed(own)) + closing
+		closing = fmt.Sprintf(", %q: %s}", otherwise, printTree(own)) + closing
 	}
 	if coll == "alltoall" || coll == "alltoallv" {
 		needs("is_sendbuf_inplace=no", "is_sendbuf_inplace=yes")
@@ -322,7 +308,7 @@ func (w *mpichWriter) leaf(s step, coll string, own *node) {
 	}
 	if strings.HasSuffix(r.Name, "reduce_scatter_allgather") || strings.HasSuffix(r.Name, "reduce_scatter_gather") {
 		needs("is_op_built_in=yes", "is_op_built_in=no")
-		fmt.Fprintf(w, "{\"count<pow2\": %s, \"count=any\": ", printed(own))
+		fmt.Fprintf(w, "{\"count<pow2\": %s, \"count=any\": ", printTree(own))
 		closing = "}" + closing
 	}
 	if coll == "reduce_scatter" || coll == "reduce_scatter_block" || w.compositions && strings.HasSuffix(coll, "reduce") {
@@ -335,18 +321,15 @@ func (w *mpichWriter) leaf(s step, coll string, own *node) {
 	fmt.Fprintf(w, "{\"%s=%s\": {}}%s", kind, r.Name, closing)
 }
 
-// own writes a tree as it is.
-func (w *mpichWriter) own(n *node) { w.WriteString(printed(n)) }
-
-// printed returns a tree of objects as JSON.
-func printed(n *node) string {
+// printTree returns a tree of objects as JSON.
+func printTree(n *node) string {
 	var b strings.Builder
 	b.WriteByte('{')
 	for i, m := range n.members {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "%q: %s", m.key, printed(m.node))
+		fmt.Fprintf(&b, "%q: %s", m.key, printTree(m.node))
 	}
 	b.WriteByte('}')
 	return b.String()

@@ -16,30 +16,30 @@ const (
 	MPICH   = "mpich"
 )
 
-// Row is an algorithm of another library, and the plan that does the same.
+// Row is an algorithm of another library, and the equal plan.
 type Row struct {
 	Library    string
-	Collective string // as the library calls it
+	Collective string // by its name in the library
 	Number     int    // Open MPI's; 0: it has none
 	Name       string
 	// Plan does the same. Its keys are those of the level between nodes; inside a single node
-	// the same holds. Empty: there is no counterpart, and Why says what it is.
+	// the same holds. Empty: there is no counterpart, and Why describes the algorithm.
 	Plan string
-	// Where is a condition of rules on which the algorithm works. Otherwise it turns into another
-	// one, by the plan Else.
+	// Where is a condition of rules for the algorithm. Otherwise it turns into another one, by the
+	// plan Else.
 	Else, Where string
 	Why         string
-	Closest     string // what the plan does in another way; empty: nothing
+	Closest     string // a difference of the plan; empty: none
 }
 
-// collective is what a library calls one, and what it is here.
+// collective is a library's collective, and its counterpart here.
 type collective struct {
 	id      int // Open MPI's number
 	name    string
 	coll    tasks.Collective
 	differ  bool   // blocks differ
-	regular bool   // only where blocks are equal
-	size    string // what Open MPI calls the size of its messages, as rules say it; 0: it is always 0
+	regular bool   // only with equal blocks
+	size    string // the size of its messages as Open MPI counts it, in words of rules; 0: it is always 0
 }
 
 // collectives are those with a counterpart.
@@ -60,7 +60,7 @@ var collectives = []collective{
 	{15, "scatter", tasks.Scatter, false, true, "total"},
 }
 
-// perElement is the size that Open MPI counts for a scan: an element of each rank.
+// perElement is the size of a scan as Open MPI counts it: an element of each rank.
 const perElement = "element * ranks"
 
 // others are Open MPI's collectives without counterpart, by number.
@@ -77,8 +77,8 @@ func (c *collective) head() string {
 	return c.coll.String()
 }
 
-// named returns the collective of a library's name.
-func named(name string) *collective {
+// findCollective returns the collective of a library's name.
+func findCollective(name string) *collective {
 	i := slices.IndexFunc(collectives, func(c collective) bool { return c.name == name })
 	if i < 0 {
 		return nil
@@ -86,13 +86,13 @@ func named(name string) *collective {
 	return &collectives[i]
 }
 
-// Conditions on which algorithms turn into others.
+// Conditions of algorithms that turn into others without them.
 const (
 	ifPower = "pow2(ranks)"
 	ifEven  = "ranks / 2 * 2 = ranks"
 )
 
-// rows are all that is known: numbers of Open MPI 4.1 to 6, names of MPICH 4.0 to 4.3.
+// rows are all known algorithms: numbers of Open MPI 4.1 to 6, names of MPICH 4.0 to 4.3.
 var rows = slices.Concat(
 	ompi("bcast",
 		"basic_linear", "shape=flat,ib=nbc/linear",
@@ -197,14 +197,8 @@ var rows = slices.Concat(
 		"composition_alpha", "shape=han",
 		"composition_beta", "shape=han,ir=adapt/binomial",
 		"composition_gamma", "!all ranks, by the algorithms of the other file"),
-	mpich("allgather", "Allgather",
-		"intra_brucks", "shape=flat,iag=nbc/bruck",
-		"intra_recursive_doubling", "shape=flat,iag=nbc/recdoubling", ifPower, "",
-		"intra_ring", "shape=flat,iag=nbc/ring"),
-	mpich("allgatherv", "Allgatherv",
-		"intra_brucks", "shape=flat,iag=nbc/bruck",
-		"intra_recursive_doubling", "shape=flat,iag=nbc/recdoubling", ifPower, "",
-		"intra_ring", "shape=flat,iag=nbc/ring"),
+	mpich("allgather", "Allgather", mpichGathers...),
+	mpich("allgatherv", "Allgatherv", mpichGathers...),
 	mpich("alltoall", "Alltoall",
 		"intra_brucks", "shape=flat,ia=nbc/bruck",
 		"intra_scattered", "shape=flat,ia=nbc/linear",
@@ -222,16 +216,23 @@ var rows = slices.Concat(
 		"intra_recursive_doubling", "shape=flat,ix=nbc/recdoubling",
 		"intra_smp", "shape=han,iex=nbc/recdoubling"),
 	mpich("exscan", "Exscan", "intra_recursive_doubling", "shape=flat,iex=nbc/recdoubling"),
-	mpich("reduce_scatter", "Reduce_scatter",
+	mpich("reduce_scatter", "Reduce_scatter", mpichReduceScatters...),
+	mpich("reduce_scatter_block", "Reduce_scatter_block", mpichReduceScatters...),
+)
+
+// Rows of collectives that MPICH has for equal blocks and for others.
+var (
+	mpichGathers = []string{
+		"intra_brucks", "shape=flat,iag=nbc/bruck",
+		"intra_recursive_doubling", "shape=flat,iag=nbc/recdoubling", ifPower, "",
+		"intra_ring", "shape=flat,iag=nbc/ring",
+	}
+	mpichReduceScatters = []string{
 		"intra_noncommutative", "!recursive doubling that keeps the order of ranks",
 		"intra_recursive_halving", "shape=flat,irs=nbc/halving", ifPower, "",
 		"intra_pairwise", "shape=flat,irs=nbc/pairwise", "~all partners in one round",
-		"intra_recursive_doubling", "!all blocks are exchanged in each round"),
-	mpich("reduce_scatter_block", "Reduce_scatter_block",
-		"intra_noncommutative", "!recursive doubling that keeps the order of ranks",
-		"intra_recursive_halving", "shape=flat,irs=nbc/halving", ifPower, "",
-		"intra_pairwise", "shape=flat,irs=nbc/pairwise", "~all partners in one round",
-		"intra_recursive_doubling", "!all blocks are exchanged in each round"),
+		"intra_recursive_doubling", "!all blocks are exchanged in each round",
+	}
 )
 
 // ompi returns rows of Open MPI, numbered from 1. A row is a name and a plan. Maybe a condition
@@ -261,7 +262,7 @@ func mpich(coll, prefix string, words ...string) (all []Row) {
 	return all
 }
 
-// row returns the row that words begin with, and the rest of them.
+// row returns the row at the beginning of words, and the rest of them.
 func row(words []string) (r Row, rest []string) {
 	r = Row{Name: words[0], Plan: words[1]}
 	if why, none := strings.CutPrefix(r.Plan, "!"); none {
@@ -320,18 +321,18 @@ func shortName(name string) string {
 	return name
 }
 
-// Settings are the numbers that come with an algorithm. 0: the library's own.
-type Settings struct {
+// settings are the numbers of an algorithm. 0: the library's own.
+type settings struct {
 	Segment int64 // bytes
-	Fan     int   // ranks that each feeds, or chains
+	Fan     int   // ranks fed by each one, or chains
 }
 
 // fill returns a plan of a row as it stands in rules and in TIERFLOW_PLAN: for one level between
-// nodes or inside one, with the numbers in their places. unused are those that have none.
-func fill(plan string, s Settings) (text string, unused []string) {
+// nodes or inside one, with the numbers in their places. unused are those without a place.
+func fill(plan string, s settings) (text string, unused []string) {
 	p, err := tasks.ParsePlan(plan)
 	if err != nil {
-		panic(err) // of the table, which a test reads
+		panic(err) // of the table: a test reads it
 	}
 	p.Segment, p.Window = tasks.Whole, window
 	took := false
@@ -356,7 +357,7 @@ func fill(plan string, s Settings) (text string, unused []string) {
 	for _, key := range p.Keys() {
 		c, _ := p.Choice(key)
 		if p.Shape.IsFlat() {
-			p = p.Set("s"+key[1:], c) // where all ranks are on one node
+			p = p.Set("s"+key[1:], c) // for ranks of one node
 		}
 	}
 	return p.String(), unused
@@ -371,18 +372,18 @@ const (
 // takesInner reports whether an algorithm has segments of its own.
 func takesInner(c tasks.Choice) bool { return c.Submodule == "adapt" }
 
-// takesFan reports whether an algorithm has a number that Open MPI calls a fan-out.
+// takesFan reports whether an algorithm has a number, Open MPI's fan-out.
 func takesFan(c tasks.Choice) bool {
 	return c.Submodule == "adapt" && (c.Algorithm == "kchain" || c.Algorithm == "binomial" && c.N > 0)
 }
 
 // usualFan is the fan-out of Open MPI's parameters coll_tuned_*_algorithm_chain_fanout and
-// tree_fanout, where nobody sets it, and that of plans. In its files 0 stands for no such thing.
+// tree_fanout unless somebody sets it, and that of plans. In its files 0 stands for no such thing.
 const usualFan = 4
 
-// inFile returns the numbers that come with an algorithm in Open MPI's files. There a fan-out of 0
+// inFile returns the numbers of an algorithm in Open MPI's files. There a fan-out of 0
 // makes a single chain, and a knomial tree divides by it.
-func (r *Row) inFile(s Settings, line int, notes *[]Note) Settings {
+func (r *Row) inFile(s settings, line int, notes *[]Note) settings {
 	if s.Fan > 0 {
 		return s
 	}
@@ -397,8 +398,8 @@ func (r *Row) inFile(s Settings, line int, notes *[]Note) Settings {
 	return s
 }
 
-// match returns Open MPI's or MPICH's row that does what a plan does, with its numbers.
-func match(library, coll string, p tasks.Plan) (r Row, s Settings, known bool) {
+// match returns Open MPI's or MPICH's row for a plan, with its numbers.
+func match(library, coll string, p tasks.Plan) (r Row, s settings, known bool) {
 	for _, r := range rows {
 		if r.Library != library || r.Collective != coll || r.Plan == "" {
 			continue
@@ -409,11 +410,11 @@ func match(library, coll string, p tasks.Plan) (r Row, s Settings, known bool) {
 			}
 		}
 	}
-	return Row{}, Settings{}, false
+	return Row{}, settings{}, false
 }
 
-// matches reports whether a plan does what a row's does, and with which numbers.
-func matches(plan string, p tasks.Plan) (s Settings, fits bool) {
+// matches reports whether a plan does the same as a row's, and with its numbers.
+func matches(plan string, p tasks.Plan) (s settings, fits bool) {
 	want, err := tasks.ParsePlan(plan)
 	if err != nil || want.Shape != p.Shape || p.Order != tasks.AnyOrder || p.Eager != 0 {
 		return s, false
@@ -448,9 +449,9 @@ func matches(plan string, p tasks.Plan) (s Settings, fits bool) {
 	return s, true
 }
 
-// Note says what a file has that the other side has not.
+// Note is a part of a file without a counterpart on the other side.
 type Note struct {
-	Line    int // of what was read; 0: of no line
+	Line    int // of the file; 0: of no line
 	Message string
 }
 
@@ -463,8 +464,8 @@ func (n Note) String() string {
 }
 
 // leaf returns a row's plan as rules have it, in parentheses if it depends on the ranks; notes
-// get what has no counterpart.
-func leaf(r Row, s Settings, line int, notes *[]Note) string {
+// get the parts without a counterpart.
+func leaf(r Row, s settings, line int, notes *[]Note) string {
 	note := func(format string, args ...any) { *notes = append(*notes, Note{line, fmt.Sprintf(format, args...)}) }
 	what := r.Collective + " " + r.Name
 	if r.Number > 0 {

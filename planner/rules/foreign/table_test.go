@@ -40,7 +40,7 @@ func TestFor(t *testing.T) {
 // Rows have a plan or say why not, and what a plan does in another way belongs to one.
 func TestClosest(t *testing.T) {
 	n := 0
-	for _, r := range Rows() {
+	for _, r := range rows {
 		if r.Closest != "" {
 			n++
 		}
@@ -80,7 +80,7 @@ func TestJSONComplaints(t *testing.T) {
 		t.Errorf("%v %q", err, notes)
 	}
 	b := parse(t, text)
-	if small, large := decided(b, named("bcast"), 4, 99), decided(b, named("bcast"), 4, 100); !strings.Contains(small, "ib=adapt/chain,") || large != "default" {
+	if small, large := decided(b, findCollective("bcast"), 4, 99), decided(b, findCollective("bcast"), 4, 100); !strings.Contains(small, "ib=adapt/chain,") || large != "default" {
 		t.Errorf("%s and %s", small, large) // a fan-out that is not there is 0: one chain
 	}
 }
