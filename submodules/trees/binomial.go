@@ -1,6 +1,8 @@
 package trees
 
-// Binomial has in its k-th round 2^k places that know and 2^k that learn: the
+import "cmp"
+
+// Binomial is the tree of doublings: in the k-th round 2^k places know and 2^k others learn. The
 // children of v are v+1, v+2, v+4, … below v's lowest set bit.
 //
 //	0 ─┬─ 1
@@ -9,11 +11,11 @@ package trees
 //	         └─ 6 ── 7
 func Binomial(v, n int) Place { return knomial(v, n, 2) }
 
-// Radix is that of [Knomial], Libnbc's default.
+// Radix is the usual one of [Knomials], Libnbc's default.
 const Radix = 4
 
-// Knomial is the binomial tree in digits of [Radix] instead of bits: half as
-// deep, each place feeds up to three in a round.
+// Knomials is the binomial tree in digits of a radix, 2 or more, instead of bits; 0: [Radix].
+// In digits of four it is half as deep, and each place feeds up to three in a round:
 //
 //	0 ─┬─ 1
 //	   ├─ 2
@@ -21,11 +23,9 @@ const Radix = 4
 //	   └─ 4 ─┬─ 5
 //	         ├─ 6
 //	         └─ 7
-func Knomial(v, n int) Place { return knomial(v, n, Radix) }
-
-// Knomials is [Knomial] in digits of another radix, 2 or more; 0: [Radix].
 func Knomials(radix int) Shape {
-	return func(v, n int) Place { return knomial(v, n, or(radix, Radix)) }
+	digits := cmp.Or(radix, Radix)
+	return func(v, n int) Place { return knomial(v, n, digits) }
 }
 
 // knomial: v's parent is v without its lowest digit that isn't 0; the tree of

@@ -15,10 +15,10 @@ var shapes = []struct {
 }{
 	{"linear", trees.Linear},
 	{"chain", trees.Chain},
-	{"kchain", trees.KChain},
+	{"kchain", trees.KChains(4)},
 	{"binary", trees.Binary},
 	{"binomial", trees.Binomial},
-	{"knomial", trees.Knomial},
+	{"knomial", trees.Knomials(4)},
 	{"8 chains", trees.KChains(8)},
 	{"fan of 3", trees.Fans(3)},
 	{"linear of 5", trees.Linears(5)},
@@ -120,18 +120,18 @@ func TestDepths(t *testing.T) {
 		{"linear", trees.Linear, 34, 2, 32, 1},
 		{"linear", trees.Linear, 1000, 2, 32, 31},
 		{"chain", trees.Chain, 8, 7, 1, 1},
-		{"kchain", trees.KChain, 8, 2, 4, 1},
-		{"kchain", trees.KChain, 4, 1, 3, 0},
-		{"kchain", trees.KChain, 18, 5, 4, 1},
+		{"kchain", trees.KChains(4), 8, 2, 4, 1},
+		{"kchain", trees.KChains(4), 4, 1, 3, 0},
+		{"kchain", trees.KChains(4), 18, 5, 4, 1},
 		{"binary", trees.Binary, 7, 2, 2, 2},
 		{"binary", trees.Binary, 8, 3, 2, 2},
 		{"binary", trees.Binary, 1000, 9, 2, 2},
 		{"binomial", trees.Binomial, 8, 3, 3, 2},
 		{"binomial", trees.Binomial, 9, 3, 4, 2},
 		{"binomial", trees.Binomial, 1, 0, 0, 0},
-		{"knomial", trees.Knomial, 16, 2, 6, 3},
-		{"knomial", trees.Knomial, 17, 2, 7, 3},
-		{"knomial", trees.Knomial, 64, 3, 9, 6},
+		{"knomial", trees.Knomials(4), 16, 2, 6, 3},
+		{"knomial", trees.Knomials(4), 17, 2, 7, 3},
+		{"knomial", trees.Knomials(4), 64, 3, 9, 6},
 	} {
 		deepest, most := 0, 0
 		for v := range tc.n {
@@ -177,7 +177,7 @@ func TestLargestFirst(t *testing.T) {
 		{"binomial of 9", trees.Binomial(0, 9), []int{4, 2, 1, 8}},
 		{"binomial of 13, 8", trees.Binomial(8, 13), []int{10, 9, 12}},
 		{"binary of 8", trees.Binary(0, 8), []int{1, 5}},
-		{"kchain of 7", trees.KChain(0, 7), []int{1, 3, 5, 6}},
+		{"kchain of 7", trees.KChains(4)(0, 7), []int{1, 3, 5, 6}},
 		{"in order of 8", trees.InOrder(4, 8), []int{2, 6}},
 		{"leaf", trees.Chain(3, 4), nil},
 	} {
@@ -223,10 +223,10 @@ func TestNumbers(t *testing.T) {
 		usual       trees.Shape
 		number, fan int
 	}{
-		{"kchain", trees.KChains, trees.KChain, 7, 7},
+		{"kchain", trees.KChains, trees.KChains(4), 7, 7},
 		{"binary", trees.Fans, trees.Binary, 3, 3},
 		{"linear", trees.Linears, trees.Linear, 5, 5},
-		{"knomial", trees.Knomials, trees.Knomial, 4, 3 * 5}, // three in each digit of 1000
+		{"knomial", trees.Knomials, trees.Knomials(4), 4, 3 * 5}, // three in each digit of 1000
 	} {
 		for _, n := range sizes() {
 			most := 0
