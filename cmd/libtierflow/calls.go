@@ -18,7 +18,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// status is what a function returns for err.
+// status is a function's result for err.
 func status(err error) C.int {
 	if err == nil {
 		return 0
@@ -51,34 +51,25 @@ func tf_close(h C.uintptr_t) C.int {
 	return status(err)
 }
 
-//export tf_rank
-func tf_rank(h C.uintptr_t) C.int {
+// number returns a number of a communicator; -1: there is no such communicator.
+func number(h C.uintptr_t, of func(c *comm) int) C.int {
 	c, err := comms.find(uintptr(h))
 	if err != nil {
 		setError(err)
 		return -1
 	}
-	return C.int(c.Rank())
+	return C.int(of(c))
 }
 
+//export tf_rank
+func tf_rank(h C.uintptr_t) C.int { return number(h, func(c *comm) int { return c.Rank() }) }
+
 //export tf_size
-func tf_size(h C.uintptr_t) C.int {
-	c, err := comms.find(uintptr(h))
-	if err != nil {
-		setError(err)
-		return -1
-	}
-	return C.int(c.Size())
-}
+func tf_size(h C.uintptr_t) C.int { return number(h, func(c *comm) int { return c.Size() }) }
 
 //export tf_nodes
 func tf_nodes(h C.uintptr_t) C.int {
-	c, err := comms.find(uintptr(h))
-	if err != nil {
-		setError(err)
-		return -1
-	}
-	return C.int(c.Topology().Nodes())
+	return number(h, func(c *comm) int { return c.Topology().Nodes() })
 }
 
 //export tf_draw
@@ -112,13 +103,17 @@ func tf_sub(h C.uintptr_t, id C.uint64_t, ranks *C.int, n C.int, sub *C.uintptr_
 	return status(err)
 }
 
+// readCall returns a communicator, and a request of it with the buffers as bytes.
+func readCall(h C.uintptr_t, request *C.tf_request, send, recv unsafe.Pointer) (c *comm, r tasks.Request, from, to []byte, err error) {
+	if c, err = comms.find(uintptr(h)); err == nil {
+		r, from, to, err = c.read(request, send, recv)
+	}
+	return c, r, from, to, err
+}
+
 //export tf_call
 func tf_call(h C.uintptr_t, request *C.tf_request, send, recv unsafe.Pointer) C.int {
-	c, err := comms.find(uintptr(h))
-	if err != nil {
-		return status(err)
-	}
-	r, from, to, err := c.read(request, send, recv)
+	c, r, from, to, err := readCall(h, request, send, recv)
 	if err == nil {
 		err = c.PrepareNow(context.Background(), r, from, to)
 	}
@@ -136,11 +131,7 @@ func tf_ready(h C.uintptr_t, request *C.tf_request) C.int {
 
 //export tf_start
 func tf_start(h C.uintptr_t, request *C.tf_request, send, recv unsafe.Pointer, run *C.uintptr_t) C.int {
-	c, err := comms.find(uintptr(h))
-	if err != nil {
-		return status(err)
-	}
-	r, from, to, err := c.read(request, send, recv)
+	c, r, from, to, err := readCall(h, request, send, recv)
 	if err != nil {
 		return status(err)
 	}

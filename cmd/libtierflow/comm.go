@@ -23,20 +23,20 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// comm is a communicator, with what nonblocking collectives of it have left to be used again.
+// comm is a communicator, with the collectives that nonblocking calls have left for reuse.
 type comm struct {
 	*planner.Comm
 	open *atomic.Bool // of a world: progress may be called; nil of others
 
-	known [knowns]atomic.Pointer[known] // requests that were read, by slotOf; nil: none
-	lists sync.Pool                     // of *blockLists
+	known [knowns]atomic.Pointer[checkedRequest] // requests read before, by slotOf; nil: none
+	lists sync.Pool                              // of *blockLists
 
 	mu    sync.Mutex
 	spare map[tasks.Request][]*planner.Collective
 	count int // in spare; at most maxSpare
 }
 
-// maxSpare bounds the collectives that a communicator keeps for further starts.
+// maxSpare bounds the collectives kept by a communicator for further starts.
 const maxSpare = 256
 
 // options is the JSON of tf_config.
@@ -60,7 +60,7 @@ func open(config *C.tf_config) (c *comm, err error) {
 	}
 	c = &comm{open: &atomic.Bool{}}
 	if config.progress != nil {
-		// Not while joining or leaving: that may be on another thread.
+		// Not while joining or leaving: these may be on another thread.
 		o.Progress = func() {
 			if c.open.Load() {
 				progress(&s.config)
@@ -79,7 +79,7 @@ func open(config *C.tf_config) (c *comm, err error) {
 	return c, nil
 }
 
-// joinShared enters the job of a caller who has told rank and size.
+// joinShared enters the job of a caller with its own rank and size.
 func joinShared(s *sharer, o *planner.Options) (*planner.Comm, error) {
 	cfg, err := join.FromEnv(func(name string) string { // node, interfaces and the like
 		if name == "TIERFLOW_LAUNCHER" {
@@ -126,7 +126,7 @@ type started struct {
 	exchange *planner.Exchange
 }
 
-// start starts a collective that has been used before, or a new one.
+// start starts a used collective again, or a new one.
 func (c *comm) start(r tasks.Request, send, recv []byte) (*started, error) {
 	col, err := c.spareFor(r), error(nil)
 	if col == nil {
@@ -166,7 +166,7 @@ func (s *started) done() bool {
 	return s.pending.Done()
 }
 
-// end waits for it, and keeps what can be used again.
+// end waits for it, and keeps the reusable collective.
 func (s *started) end() error {
 	if s.exchange != nil {
 		return s.exchange.Wait()

@@ -8,17 +8,17 @@ import (
 	"sync/atomic"
 )
 
-// handles gives numbers from 1 on to what C keeps a pointer to. A number is used once.
+// handles gives C numbers from 1 on in place of pointers. A number is used once.
 type handles[T any] struct {
-	what  string
-	mu    sync.Mutex
-	last  uintptr
-	all   map[uintptr]*T
-	again atomic.Pointer[found[T]] // by the last find: most are of one communicator; nil: none
+	what   string
+	mu     sync.Mutex
+	last   uintptr
+	all    map[uintptr]*T
+	recent atomic.Pointer[entry[T]] // by the last find: most are of one communicator; nil: none
 }
 
-// found is a number and whose it is.
-type found[T any] struct {
+// entry is a number and its pointer.
+type entry[T any] struct {
 	n uintptr
 	x *T
 }
@@ -39,18 +39,18 @@ func (h *handles[T]) add(x *T) uintptr {
 	return h.last
 }
 
-// find is what a number stands for.
+// find returns the pointer of a number.
 func (h *handles[T]) find(n uintptr) (*T, error) {
-	if f := h.again.Load(); f != nil && f.n == n {
+	if f := h.recent.Load(); f != nil && f.n == n {
 		return f.x, nil
 	}
-	h.mu.Lock() // so that remove forgets what is remembered here
+	h.mu.Lock() // so that remove forgets this entry too
 	defer h.mu.Unlock()
 	x := h.all[n]
 	if x == nil {
 		return nil, h.unknown(n)
 	}
-	h.again.Store(&found[T]{n, x})
+	h.recent.Store(&entry[T]{n, x})
 	return x, nil
 }
 
@@ -63,7 +63,7 @@ func (h *handles[T]) remove(n uintptr) (*T, error) {
 		return nil, h.unknown(n)
 	}
 	delete(h.all, n)
-	h.again.Store(nil)
+	h.recent.Store(nil)
 	return x, nil
 }
 

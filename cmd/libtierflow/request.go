@@ -24,8 +24,8 @@ var ops = [...]tasks.Op{
 	tasks.OpLand: tasks.Land, tasks.OpLor: tasks.Lor, tasks.OpLxor: tasks.Lxor, tasks.OpAverage: tasks.Average,
 }
 
-// known is a request that is right, with the bytes of this rank's buffers.
-type known struct {
+// checkedRequest is a checked request, with the bytes of this rank's buffers.
+type checkedRequest struct {
 	asked      C.tf_request // without counts
 	counts     []int64
 	request    tasks.Request
@@ -38,13 +38,14 @@ const (
 	knowns    = 1 << knownBits
 )
 
-// slotOf is where a request is remembered.
+// slotOf is the place of a request in comm.known.
 func slotOf(q *C.tf_request) uint64 {
 	return (uint64(q.count)<<24 ^ uint64(q.root)<<8 ^ uint64(q.coll)) * 0x9e3779b97f4a7c15 >> (64 - knownBits)
 }
 
-// look is what the C structure says, if that can be, and how long this rank's buffers are.
-func (c *comm) look(q *C.tf_request) (*known, error) {
+// look reads a C structure, and returns the lengths of this rank's buffers. It complains of an
+// impossible request.
+func (c *comm) look(q *C.tf_request) (*checkedRequest, error) {
 	asked, counts := *q, []int64(nil)
 	if q.counts != nil {
 		counts = unsafe.Slice((*int64)(unsafe.Pointer(q.counts)), c.Size())
@@ -54,7 +55,7 @@ func (c *comm) look(q *C.tf_request) (*known, error) {
 	if k := at.Load(); k != nil && k.asked == asked && slices.Equal(k.counts, counts) {
 		return k, nil
 	}
-	k := &known{asked: asked, counts: slices.Clone(counts)}
+	k := &checkedRequest{asked: asked, counts: slices.Clone(counts)}
 	r, err := requestOf(q, counts)
 	if err == nil {
 		k.request, err = c.Canonical(r)
@@ -67,7 +68,7 @@ func (c *comm) look(q *C.tf_request) (*known, error) {
 	return k, nil
 }
 
-// requestOf is what the C structure says.
+// requestOf returns the request of a C structure.
 func requestOf(q *C.tf_request, counts []int64) (r tasks.Request, err error) {
 	r = tasks.Request{
 		Coll: tasks.Collective(q.coll), Count: int64(q.count), Type: tasks.Datatype(q._type),
@@ -90,7 +91,7 @@ func requestOf(q *C.tf_request, counts []int64) (r tasks.Request, err error) {
 	return r, nil
 }
 
-// read is look, with the buffers as bytes. It drops the one that has no use.
+// read is look, with the buffers as bytes. It drops an unused one.
 func (c *comm) read(q *C.tf_request, send, recv unsafe.Pointer) (r tasks.Request, from, to []byte, err error) {
 	k, err := c.look(q)
 	if err != nil {
@@ -143,7 +144,7 @@ func (c *comm) borrowLists() *blockLists {
 	return c.newLists()
 }
 
-// of is the list that C has; none is nil.
+// of returns the blocks of C's list; nil for none.
 func (l blockList) of(first *C.tf_block) [][]byte {
 	if first == nil {
 		return nil
