@@ -1,4 +1,4 @@
-// Package payload makes the buffers of a collective whose element type is known
-// only when the program runs. It fills them, calls the collective, and tells which
-// elements of a result are wrong. It takes no time and prints nothing.
+// Package payload makes the buffers of a collective of an element type known only at run time. It
+// fills them, calls the collective, and counts the wrong elements of a result. It takes no time
+// and prints nothing.
 package payload

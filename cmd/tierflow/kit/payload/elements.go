@@ -12,12 +12,12 @@ import (
 	"github.com/tierflow/tierflow/tasks/half"
 )
 
-// period is the number of elements after which buffers repeat. It is odd: parts of a
-// message are powers of two apart, so one in a wrong place shows.
+// period is the length of a buffer's repeated pattern, elements. It is odd: parts of a message
+// are powers of two apart, so one in a wrong place shows.
 const period = 251
 
-// input returns one period of what a rank puts in. It has small whole numbers, so that
-// sums and products come out exactly in every type and in every order.
+// input returns one period of a rank's input. It has small whole numbers: sums and products come
+// out exactly in every type and in every order.
 func input(r tasks.Request, rank, ranks int) []byte {
 	size := r.Type.Size()
 	all := make([]byte, period*size)
@@ -27,8 +27,8 @@ func input(r tasks.Request, rank, ranks int) []byte {
 	return all
 }
 
-// number returns element i of a rank's input. Where sums and products could grow
-// beyond the exact, only every so many ranks count.
+// number returns element i of a rank's input. Where sums and products could grow beyond the
+// exact, only every so many ranks count.
 func number(r tasks.Request, rank, ranks, i int) int {
 	turn := rank + i
 	if r.Exchanges() {
@@ -79,10 +79,9 @@ func encode(dst []byte, t tasks.Datatype, n, index int) {
 	}
 }
 
-// Outputs returns one period of what a receiving rank must get, for each block of its
-// buffer. A block is the root's input, inputs combined rank after rank, or one
-// rank's input; or the rank's own part of one of these. A rank that gets nothing has
-// none.
+// Outputs returns one period of a receiving rank's result, for each block of its buffer. A block
+// is the root's input, inputs combined rank after rank, or one rank's input; or the rank's own
+// part of one of these. A rank without a result has none.
 func Outputs(r tasks.Request, me, ranks int) ([][]byte, error) {
 	if r.GivesBlocks() {
 		all := make([][]byte, ranks)
@@ -102,7 +101,7 @@ func Outputs(r tasks.Request, me, ranks int) ([][]byte, error) {
 			return nil, nil
 		}
 		var err error
-		if one, err = combined(r, n, ranks); err != nil {
+		if one, err = combineInputs(r, n, ranks); err != nil {
 			return nil, err
 		}
 	}
@@ -141,8 +140,8 @@ func Buffers(r tasks.Request, rank, ranks int, t Take) (send, recv []byte, err e
 	return send, recv, nil
 }
 
-// combined returns the first n ranks' input, combined in the order of ranks.
-func combined(r tasks.Request, n, ranks int) ([]byte, error) {
+// combineInputs returns the first n ranks' input, combined in the order of ranks.
+func combineInputs(r tasks.Request, n, ranks int) ([]byte, error) {
 	combine, err := kernel.For(r.Op, r.Type)
 	if err != nil {
 		return nil, err
@@ -170,8 +169,8 @@ func Tile(buf, pattern []byte) {
 	}
 }
 
-// Rewrite writes a buffer's own contents to it, so that its cache lines belong to the
-// processor that runs this.
+// Rewrite writes a buffer's own contents to it: its cache lines then belong to the processor of
+// the caller.
 func Rewrite(buf []byte) {
 	var spare [4096]byte
 	for len(buf) > 0 {
@@ -181,7 +180,7 @@ func Rewrite(buf []byte) {
 	}
 }
 
-// wrongElements counts the elements of a buffer that differ from the pattern's.
+// wrongElements counts the elements of a buffer different from the pattern's.
 func wrongElements(buf, pattern []byte, t tasks.Datatype) (wrong int64) {
 	size := t.Size()
 	for len(buf) > 0 {
@@ -198,7 +197,7 @@ func wrongElements(buf, pattern []byte, t tasks.Datatype) (wrong int64) {
 	return wrong
 }
 
-// WrongBlocks counts the wrong elements of a rank's buffer that a request has filled.
+// WrongBlocks counts the wrong elements of a rank's buffer after a request.
 func WrongBlocks(r tasks.Request, me int, buf []byte, blocks [][]byte) (wrong int64) {
 	for i, pattern := range blocks {
 		off, n := int64(0), int64(len(buf))
