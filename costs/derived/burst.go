@@ -6,8 +6,7 @@ import (
 	"github.com/tierflow/tierflow/dag"
 )
 
-// beginBurst begins a burst of a rank: of the sends that are ready the first one to each peer,
-// by their numbers.
+// beginBurst begins a burst of a rank: the first ready send to each peer, by their numbers.
 //
 //	ready   0>1 0>2 0>1 0>2     bursts   0>1 0>2, then 0>1 0>2
 func (w *walker) beginBurst(rank int, now moment) {
@@ -31,31 +30,31 @@ func (w *walker) beginBurst(rank int, now moment) {
 	r.sends = rest
 	k := float64(len(all))
 	times := w.gamma.Of(len(all) + 1)
-	// What held the burst up: its data, or the burst before.
+	// The burst waited for its data, or for the burst before.
 	began := from
 	if from.time < now.time {
 		began = r.freed
 	}
 	r.busy = true
-	r.freed = w.after(began, Coeff{Alpha: times, Beta: times * bytes / k})
+	r.freed = w.endMoment(began, Coeff{Alpha: times, Beta: times * bytes / k})
 	for i := 0; w.isStaggered && len(all) > 1; i, all = i+1, all[1:] {
 		part := w.gamma.Of(i + 2)
-		at := w.after(began, Coeff{Alpha: part, Beta: part * bytes / k})
+		at := w.endMoment(began, Coeff{Alpha: part, Beta: part * bytes / k})
 		w.push(event{at: at, rank: rank, burst: all[:1], began: began, isPart: true})
 	}
 	w.push(event{at: r.freed, rank: rank, burst: all, began: began})
 }
 
-// inlet is what a rank hears from others.
+// inlet is the messages from others to a rank.
 type inlet struct {
-	began moment // of the messages that overlap until now
+	began moment // of overlapping messages until now
 	ended moment
 	count int
 	bytes float64
 }
 
-// hearMessage returns when a message is there that was sent from began to ended. Messages that
-// overlap share the inlet.
+// hearMessage returns when a message is there. It was sent from began to ended. Overlapping
+// messages share the inlet.
 func (p *inlet) hearMessage(w *walker, began, ended moment, bytes float64) moment {
 	if p.count == 0 || began.time >= p.ended.time {
 		*p = inlet{began: began}
@@ -63,7 +62,7 @@ func (p *inlet) hearMessage(w *walker, began, ended moment, bytes float64) momen
 	p.count++
 	p.bytes += bytes
 	times := w.gamma.Of(p.count + 1)
-	all := w.after(p.began, Coeff{Alpha: times, Beta: times * p.bytes / float64(p.count)})
+	all := w.endMoment(p.began, Coeff{Alpha: times, Beta: times * p.bytes / float64(p.count)})
 	p.ended = laterOf(ended, all)
 	return p.ended
 }

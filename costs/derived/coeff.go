@@ -4,18 +4,18 @@ package derived
 type Coeff struct {
 	Alpha    float64 // messages; a burst of k counts as γ(k+1) messages
 	Beta     float64 // bytes of messages, counted as Alpha is
-	Combined float64 // bytes that are combined with others by a reduction
+	Combined float64 // bytes combined with others by a reduction
 }
 
-// Plus returns the sum of two paths, one after the other.
-func (c Coeff) Plus(d Coeff) Coeff {
+// plus returns the sum of two paths, one after the other.
+func (c Coeff) plus(d Coeff) Coeff {
 	return Coeff{c.Alpha + d.Alpha, c.Beta + d.Beta, c.Combined + d.Combined}
 }
 
-// Times returns a path that is taken n times.
+// Times returns n times a path.
 func (c Coeff) Times(n float64) Coeff { return Coeff{n * c.Alpha, n * c.Beta, n * c.Combined} }
 
-// Line is what one message takes in the context of one algorithm.
+// Line is the time of one message in the context of one algorithm.
 type Line struct {
 	Alpha   float64 `json:"alpha_ns"`        // ns, 0 or more
 	Beta    float64 `json:"beta_ns"`         // ns a byte, 0 or more

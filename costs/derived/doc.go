@@ -1,8 +1,7 @@
-// Package derived prices collectives by models that come from their implementation
-// (Nuriyev, Lastovetsky: A New Model-Based Approach to Performance Comparison of MPI
-// Collective Algorithms, PaCT 2021). It counts which messages follow each other on the
-// longest path of an algorithm, and takes the time of one message from measurements of
-// that very algorithm.
+// Package derived prices collectives by models of their implementation (Nuriyev, Lastovetsky: A New
+// Model-Based Approach to Performance Comparison of MPI Collective Algorithms, PaCT 2021). It
+// counts the messages on the longest path of an algorithm, and takes the time of one message from
+// measurements of the same algorithm.
 //
 // It measures nothing: package measure runs the experiments.
 //
@@ -13,15 +12,14 @@
 //
 // # A message
 //
-// A message of m bytes takes α + β·m (Hockney; the paper's section 3). A rank that sends the
-// same segment to k others at once takes γ(k+1) times as long, and γ(2) is 1 (equations 2
-// and 3). γ belongs to the machine, α and β belong to one algorithm on it. Times are ns,
-// sizes bytes.
+// A message of m bytes takes α + β·m (Hockney; the paper's section 3). To send the same segment to
+// k others at once takes a rank γ(k+1) times as long, and γ(2) is 1 (equations 2 and 3). γ belongs
+// to the machine, α and β belong to one algorithm on it. Times are ns, sizes bytes.
 //
-// An experiment is a bcast with a linear gather after it, so that it begins and ends on the
-// root (section 4.2). Two things differ from the paper. The gather has times of its own,
-// because it is another algorithm. And where an experiment takes longer than its line says,
-// so do sizes around it, by the same factor ([Deviation]): flow control has steps.
+// An experiment is a bcast with a linear gather after it, so that it begins and ends on the root
+// (section 4.2). Two things differ from the paper. The gather has times of its own, because it is
+// another algorithm. If an experiment takes longer than its line says, sizes around it do by the
+// same factor ([Deviation]): flow control has steps.
 //
 // # Where the coefficients come from
 //
@@ -36,9 +34,9 @@
 //   - Reductions of a rank come one after the other. Copies and steps that only wait take no
 //     time.
 //
-// [Models] are closed forms of six bcasts, as package adapt lowers them. They say what Walk
-// says, for any number of ranks. What a program's tree adds to the paper's forms: a place
-// without a full set of children is cheaper.
+// [Models] are closed forms of six bcasts, as package adapt lowers them. They agree with Walk for
+// any number of ranks. Beside the paper's forms, a place without a full set of children is cheaper:
+// programs have such trees.
 //
 //	algorithm     sends on the longest path, n segments, P ranks (the paper's figure 4, equation 6)
 //	linear        n·γ(P); beyond 33 ranks a second row of the tree

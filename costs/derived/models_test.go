@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/costs/derived"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // gammas are those of the paper's clusters (table 1), of a wire that is the limit, and of
@@ -35,14 +35,8 @@ const segment = 64
 // walk follows a bcast's programs among so many nodes.
 func walk(t *testing.T, ranks int, bytes int64, plan string, g derived.Gamma) derived.Coeff {
 	t.Helper()
-	on, err := levels.Parse(fmt.Sprintf("%dx1", ranks))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := tasks.ParsePlan(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, fmt.Sprintf("%dx1", ranks))
+	p := tasktest.Plan(t, plan)
 	r := tasks.Request{Coll: tasks.Bcast, Type: tasks.Uint8, Count: bytes}
 	c, err := derived.WalkRequest(r, on, p, all.Submodules(), g, derived.Line{Alpha: 1000, Beta: 3})
 	if err != nil {

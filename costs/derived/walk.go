@@ -10,10 +10,10 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Walk returns the longest path through the programs of all ranks, by rank. Which path is
-// the longest depends on what a message takes: at says so. If all messages are equally
-// long and nothing is combined, any line gives the same path. The package comment has the
-// rules. Programs that don't fit together are an error.
+// Walk returns the longest path through the programs of all ranks, by rank. The longest path
+// depends on the time of a message: at gives it. If all messages are equally long and nothing is
+// combined, any line gives the same path. The package comment has the rules. Programs that don't
+// fit together are an error.
 func Walk(progs []*submodules.Program, g Gamma, at Line) (Coeff, error) {
 	w := &walker{gamma: g, at: at, ends: make([]moment, len(progs))}
 	err := w.run(progs)
@@ -44,7 +44,7 @@ func (w *walker) run(progs []*submodules.Program) error {
 	return nil
 }
 
-// latestOf returns the latest of all moments, the first of those that are.
+// latestOf returns the latest of all moments, of equal ones the first.
 func latestOf(all []moment) (last moment) {
 	for _, m := range all {
 		last = laterOf(last, m)
@@ -59,9 +59,9 @@ func WalkRequest(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodul
 	return latestOf(ends).path, err
 }
 
-// WalkRanks returns the longest path to where each rank ends, by rank. Here the messages of a
-// burst come one after the other: the first one after one message's time. That is nearer
-// to what happens, and says which ranks end before others.
+// WalkRanks returns the longest path to the end of each rank, by rank. Here the messages of a burst
+// come one after the other: the first one after one message's time. That is nearer to reality, and
+// tells early ranks from late ones.
 func WalkRanks(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry, g Gamma, at Line) ([]Coeff, error) {
 	ends, err := walkRequest(r, t, p, reg, &walker{gamma: g, at: at, isStaggered: true})
 	if err != nil {
@@ -103,7 +103,7 @@ func walkRequest(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodul
 	return w.ends, nil
 }
 
-// moment is when something happens, and the path that leads there.
+// moment is when something happens, and the path to it.
 type moment struct {
 	time int64 // in units of 1/resolution ns: sums of them don't depend on their order
 	path Coeff
@@ -112,9 +112,9 @@ type moment struct {
 // resolution is how many units of time a nanosecond has.
 const resolution = 1 << 10
 
-// after returns the moment at the end of a path that begins now.
-func (w *walker) after(m moment, c Coeff) moment {
-	return moment{m.time + int64(w.at.NS(c)*resolution), m.path.Plus(c)}
+// endMoment returns the moment at the end of a path from m.
+func (w *walker) endMoment(m moment, c Coeff) moment {
+	return moment{m.time + int64(w.at.NS(c)*resolution), m.path.plus(c)}
 }
 
 // laterOf returns the later one of two moments.
@@ -132,7 +132,7 @@ type walker struct {
 	ranks []walked
 	queue queue
 	count int64    // events made
-	dirty []int    // ranks that may begin a burst
+	dirty []int    // ranks with a reason to begin a burst
 	ends  []moment // by rank: when its last step until now has ended
 
 	isStaggered bool // a burst's messages come one after the other, see [WalkRanks]
@@ -141,9 +141,9 @@ type walker struct {
 // walked is one rank's state.
 type walked struct {
 	prog    *submodules.Program
-	waits   []int32  // by step: what it still waits for
-	ready   []moment // by step: the latest of what it waited for
-	left    int      // steps that have not ended
+	waits   []int32  // by step: how many things it still waits for
+	ready   []moment // by step: the latest moment of those things until now
+	left    int      // steps still to end
 	sends   []dag.ID // ready, in the order of steps
 	busy    bool     // a burst is under way
 	freed   moment   // when the last burst ends
@@ -163,8 +163,8 @@ type event struct {
 	step   dag.ID   // None: the rank begins
 }
 
-// enterRank brings in a rank. A receive waits for its message beside its predecessors, and
-// what has none waits for the rank to begin.
+// enterRank brings in a rank. A receive waits for its message beside its predecessors. A step
+// without predecessors waits for the rank to begin.
 func (w *walker) enterRank(rank int, p *submodules.Program) {
 	r := &w.ranks[rank]
 	*r = walked{prog: p, waits: make([]int32, p.Len()), ready: make([]moment, p.Len()), left: p.Len()}
@@ -187,7 +187,7 @@ func (w *walker) beginRank(rank int, at moment) {
 	}
 }
 
-// beginStep begins a step that waits for nothing any more.
+// beginStep begins a step. It waits for nothing any more.
 func (w *walker) beginStep(rank int, id dag.ID) {
 	r := &w.ranks[rank]
 	switch s := r.prog.Step(id); {
@@ -195,7 +195,7 @@ func (w *walker) beginStep(rank int, id dag.ID) {
 		r.sends = append(r.sends, id)
 		w.noteReady(rank)
 	case s.Kind == submodules.ReduceStep:
-		r.worker = w.after(laterOf(r.ready[id], r.worker), Coeff{Combined: float64(s.Len())})
+		r.worker = w.endMoment(laterOf(r.ready[id], r.worker), Coeff{Combined: float64(s.Len())})
 		w.push(event{at: r.worker, rank: rank, step: id})
 	default:
 		w.push(event{at: r.ready[id], rank: rank, step: id})
@@ -244,7 +244,7 @@ func (w *walker) deliverMessage(from *submodules.Program, id dag.ID, began, ende
 	r := &w.ranks[to]
 	back := r.prog.PeerIndex(from.Rank)
 	if back < 0 || int(s.Edge) >= len(r.prog.Peers[back].In) {
-		return // that rank has no step for it: whoever waits for something says so
+		return // that rank has no step for it: run complains of steps that never begin
 	}
 	there := r.port.hearMessage(w, began, ended, float64(s.Len()))
 	w.releaseStep(to, r.prog.Peers[back].In[s.Edge], there)
@@ -260,7 +260,7 @@ func (w *walker) endStep(rank int, id dag.ID, at moment) {
 	}
 }
 
-// releaseStep takes away one thing that a step waits for.
+// releaseStep counts down the things a step waits for.
 func (w *walker) releaseStep(rank int, id dag.ID, at moment) {
 	r := &w.ranks[rank]
 	r.ready[id] = laterOf(r.ready[id], at)

@@ -32,14 +32,8 @@ func TestWalkCollectives(t *testing.T) {
 		{coll: tasks.Allgather, topo: "6x1", plan: "shape=flat,fs=all,w=1,i=adapt/ring,s=sm", bytes: 100, alpha: 5, beta: 500},
 		{coll: tasks.Alltoall, topo: "4x1", plan: "shape=flat,fs=all,w=1,i=nbc/linear,s=sm", bytes: 100, alpha: 3, beta: 300},
 	} {
-		on, err := levels.Parse(c.topo)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := tasks.ParsePlan(c.plan)
-		if err != nil {
-			t.Fatal(err)
-		}
+		on := tasktest.Topology(t, c.topo)
+		p := tasktest.Plan(t, c.plan)
 		r := tasks.Request{Coll: c.coll, Type: tasks.Uint8, Op: tasks.Sum, Count: c.bytes}
 		got, err := derived.WalkRequest(r, on, p, all.Submodules(), gamma(t, "wire"), derived.Line{Alpha: 1000, Beta: 3, Combine: 1})
 		if err != nil {
