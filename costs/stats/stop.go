@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"time"
 
 	"gonum.org/v1/gonum/stat"
@@ -17,19 +18,10 @@ type Stop struct {
 
 // WithDefaults returns s with its zero fields filled in.
 func (s Stop) WithDefaults() Stop {
-	if s.Rel == 0 {
-		s.Rel = 0.025
+	return Stop{
+		Rel: cmp.Or(s.Rel, 0.025), Least: cmp.Or(s.Least, 5),
+		Most: cmp.Or(s.Most, 1000), Budget: cmp.Or(s.Budget, time.Second),
 	}
-	if s.Least == 0 {
-		s.Least = 5
-	}
-	if s.Most == 0 {
-		s.Most = 1000
-	}
-	if s.Budget == 0 {
-		s.Budget = time.Second
-	}
-	return s
 }
 
 // Done reports whether the samples taken in the time spent suffice.

@@ -19,8 +19,8 @@ import (
 	"github.com/tierflow/tierflow/costs"
 )
 
-// Confidence is the level of the intervals.
-const Confidence = 0.95
+// confidence is the level of the intervals.
+const confidence = 0.95
 
 // Summarize sums up samples in nanoseconds, in any order; they are not changed.
 // Outliers count like all others. No samples make the zero [costs.Summary].
@@ -55,6 +55,6 @@ func half(samples []float64) float64 {
 	if n < 2 {
 		return 0
 	}
-	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile(0.5 + Confidence/2)
+	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile(0.5 + confidence/2)
 	return t * stat.StdDev(samples, nil) / math.Sqrt(n)
 }
