@@ -25,7 +25,7 @@ type calls struct {
 
 // call is a collective from a root.
 type call struct {
-	root levels.Rank // 0 where there is none
+	root levels.Rank // 0 without one
 	run  *executor.Run
 }
 
@@ -33,8 +33,8 @@ const (
 	// followTime is the time of a sample of calls back to back. Longer calls are single.
 	followTime = 5 * time.Millisecond
 	mostCalls  = 2000 // of a sample
-	leastTries = 5    // of single calls, the fastest of which says how long one takes
-	// mostRoots bounds the programs that calls from different roots need.
+	leastTries = 5    // of single calls; the fastest says how long one takes
+	// mostRoots bounds the programs for calls from different roots.
 	mostRoots = 16
 )
 
@@ -69,9 +69,8 @@ func grown(b []byte, n int64) []byte {
 	return b
 }
 
-// followCalls makes a sample of as many calls as take [followTime]. The root goes round, as
-// else the ranks that only send would be calls ahead. Roots that the plan can't serve are
-// left out.
+// followCalls makes a sample of as many calls as take [followTime]. The root goes round: else ranks
+// that only send would be calls ahead. Roots beyond the plan's reach are left out.
 func (c *calls) followCalls(ctx context.Context) error {
 	if c.request.Rooted() {
 		for _, root := range c.bench.topology.Dealt(mostRoots) {
@@ -92,15 +91,20 @@ func (c *calls) followCalls(ctx context.Context) error {
 	}
 	each := int64(1)
 	if c.bench.Rank() == 0 {
-		each = max(1, min(mostCalls, int64(float64(followTime)/max(1, stats.Summarize(few[0].totals()).Min))))
+		each = callsOfSample(stats.Summarize(few[0].totals()).Min)
 	}
 	each, err = c.bench.tellNumber(ctx, each)
 	c.each = int(each)
 	return err
 }
 
-// sample is the subject that is this rank's time of a call. After it the rank writes its
-// buffers, as a program does that computes between calls.
+// callsOfSample returns how many calls of so many nanoseconds make a sample.
+func callsOfSample(ns float64) int64 {
+	return max(1, min(mostCalls, int64(float64(followTime)/max(1, ns))))
+}
+
+// sample is the subject of this rank's time of a call. After it the rank writes its buffers, as a
+// program does between calls.
 func (c *calls) sample(ctx context.Context) ([]float64, error) {
 	begin := time.Now()
 	for range c.each {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -15,11 +16,11 @@ type Timing struct {
 	Slowest costs.Summary // of the slowest rank in each repetition
 	Ranks   []float64     // median of each rank
 	Series  []float64     // the slowest rank's time, by repetition
-	Spent   float64       // what the whole measurement took, by the clock of rank 0
+	Spent   float64       // of the whole measurement, by the clock of rank 0
 }
 
-// Collective times calls of a request with a plan that leaves nothing open, on buffers of
-// its own. A repetition is one call; back to back it is several, and the time that of one.
+// Collective times calls of a request with a complete plan, on buffers of its own. A repetition is
+// one call. Back to back it is several, and its time is that of one.
 func (b *Bench) Collective(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop) (t Timing, err error) {
 	begin := time.Now()
 	calls, err := b.newCalls(r, p)
@@ -46,12 +47,12 @@ func timing(s samples, ranks int) Timing {
 	t := Timing{Series: s.totals(), Ranks: make([]float64, ranks)}
 	t.Slowest = stats.Summarize(t.Series)
 	for r := range t.Ranks {
-		t.Ranks[r] = costs.Median(s.column(r, 0))
+		t.Ranks[r] = costs.Median(s.column(levels.Rank(r), 0))
 	}
 	return t
 }
 
-// total is the subject that is only the rank's time.
+// total is the subject of the rank's time alone.
 func (x *bound) total(ctx context.Context) ([]float64, error) {
 	d, err := x.runOnce(ctx)
 	return []float64{float64(d)}, err

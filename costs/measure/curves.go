@@ -6,6 +6,7 @@ import (
 
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 )
@@ -14,7 +15,7 @@ import (
 type Curve struct {
 	Level  machine.Symbol `json:"level"`
 	Way    Way            `json:"way"`
-	Pairs  int            `json:"pairs"` // of ranks that speak at the same time
+	Pairs  int            `json:"pairs"` // of ranks, all speaking at the same time
 	Points []Point        `json:"points"`
 }
 
@@ -25,9 +26,9 @@ type Point struct {
 	Sample   costs.Summary `json:"sample"`       // the slowest rank's time for all of them
 	NS       float64       `json:"ns"`           // of one message: the median of samples
 	Half     float64       `json:"half_ns"`      // half the width of the 95% confidence interval of the mean
-	Modelled float64       `json:"modelled_ns"`  // what the machine's numbers say of it
+	Modelled float64       `json:"modelled_ns"`  // the same by the machine's numbers
 	Rate     float64       `json:"gbytes_per_s"` // all bytes of all pairs and directions by time, 1e9 bytes per second
-	OldRate  float64       `json:"gbps"`         // deprecated name of Rate, which is no bits: the next version goes without
+	OldRate  float64       `json:"gbps"`         // deprecated name of Rate, though it is no bits: the next version goes without
 }
 
 // Way is how the messages of a curve go. The zero value is invalid.
@@ -65,34 +66,31 @@ func (w *Way) UnmarshalText(text []byte) error {
 	return fmt.Errorf("way %q is not known", text)
 }
 
-// partners returns pairs of ranks that share a domain of level k and none inside it: at the
-// innermost level two ranks of a domain each, at others all pairs of the ranks of two
-// domains. None if the topology has no such ranks.
+// partners returns pairs of ranks with a common domain of level k and none inside it: at the
+// innermost level two ranks of a domain each, at others all pairs of the ranks of two domains. None
+// if the topology has no such ranks.
 func partners(t *levels.Topology, k int) (all []pair) {
 	for a := range levels.Rank(t.Size()) {
 		for b := a + 1; int(b) < t.Size(); b++ {
-			if t.Domain(a, k) != t.Domain(b, k) || k > 0 && t.Domain(a, k-1) == t.Domain(b, k-1) {
-				continue
-			}
-			if all = append(all, pair{a, b}); k > 0 {
+			switch {
+			case t.Meet(a, b) != k:
+			case k == 0:
+				return pairsInside(t, a)
+			default:
 				return pairsOf(t, k-1, a, b)
 			}
-			break
-		}
-		if k == 0 && len(all) > 0 {
-			return pairsInside(t, a)
 		}
 	}
 	return nil
 }
 
-// everybody returns as many pairs of ranks of a topology as there are, each rank in at most
-// one of them, all of which share a domain of level k and none inside it.
+// everybody returns pairs of ranks with a common domain of level k and none inside it. No rank is
+// in two of them, and no further pair is possible.
 func everybody(t *levels.Topology, k int) (all []pair) {
 	taken := map[levels.Rank]bool{}
 	for a := range levels.Rank(t.Size()) {
 		for b := a + 1; int(b) < t.Size() && !taken[a]; b++ {
-			if !taken[b] && t.Domain(a, k) == t.Domain(b, k) && (k == 0 || t.Domain(a, k-1) != t.Domain(b, k-1)) {
+			if !taken[b] && t.Meet(a, b) == k {
 				all = append(all, pair{a, b})
 				taken[a], taken[b] = true, true
 			}
@@ -146,11 +144,10 @@ func newDrawing(symbol byte, way Way, pairs []pair, sizes []int64) *drawing {
 	d := &drawing{Curve: Curve{Level: machine.Symbol(symbol), Way: way, Pairs: len(pairs)}}
 	for _, n := range sizes {
 		count := int(max(2, min(maxRounds, roundBytes/max(n, 1))))
-		s := &script{name: fmt.Sprintf("%v of %d pairs at %c, %d×%d", way, len(pairs), symbol, count, n), bytes: streamBytes(n, count)}
+		name := fmt.Sprintf("%v of %d pairs at %c, %d×%d", way, len(pairs), symbol, count, n)
+		s := streamScript(name, pairs, n, count, count, way == BothWays)
 		if way == Turns {
-			s.emit = emitTurns(pairs, n, count)
-		} else {
-			s.emit = emitStreams(pairs, n, count, count, way == BothWays)
+			s = turnScript(name, pairs, n, count)
 		}
 		d.scripts, d.Points = append(d.scripts, s), append(d.Points, Point{Bytes: n, Messages: count})
 	}
@@ -191,10 +188,10 @@ func (d *drawing) atOnce() float64 {
 	return float64(d.Pairs)
 }
 
-// modelTimes fills in what a machine's numbers say.
+// modelTimes fills in the times by a machine's numbers.
 func (d *drawing) modelTimes(t *levels.Topology, m *machine.Machine) error {
 	for i, s := range d.scripts {
-		ns, err := s.modelled(t, m)
+		ns, err := s.modelTime(t, m)
 		if err != nil {
 			return err
 		}
@@ -203,9 +200,9 @@ func (d *drawing) modelTimes(t *levels.Topology, m *machine.Machine) error {
 	return nil
 }
 
-// modelled returns how long a script takes by a machine's numbers, ns.
-func (s *script) modelled(t *levels.Topology, m *machine.Machine) (float64, error) {
-	r, err := s.simulateOn(t, m)
+// modelTime returns how long a script takes by a machine's numbers, ns.
+func (s *script) modelTime(t *levels.Topology, m *machine.Machine) (float64, error) {
+	r, err := s.simulateOn(t, m, sim.Options{})
 	if err != nil {
 		return 0, err
 	}

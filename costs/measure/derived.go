@@ -18,35 +18,22 @@ import (
 
 // Times of the experiments for γ.
 const (
-	gammaCalls = 16 // of a bcast that are timed together
-	gammaWarm  = 4  // before them: a wire that was idle may let a burst pass
+	gammaCalls = 16 // of a bcast, timed together
+	gammaWarm  = 4  // before them: an idle wire may let a burst pass
 
-	leastPart = 0.1 // of a bcast and a barrier that is the bcast's, whatever the barrier took
+	leastPart = 0.1 // of a bcast with a barrier, the bcast's at least
 )
 
-// Gamma measures how long linear bcasts of bytes take, ns: times[i] is that from rank 0 to
-// i+1 others, up to most ranks in all. Ranks are those that speak for their domains at the
-// outermost level. Each sample is some calls separated by barriers, timed on rank 0, less
-// as many barriers (Nuriyev, Lastovetsky, section 4.1). See [derived.NewGamma].
+// Gamma measures how long linear bcasts of bytes take, ns: times[i] is that from rank 0 to i+1
+// others, up to most ranks in all. They are leaders of domains at the outermost level. Each sample
+// is some calls separated by barriers, timed on rank 0, less as many barriers (Nuriyev,
+// Lastovetsky, section 4.1). See [derived.NewGamma].
 func (b *Bench) Gamma(ctx context.Context, most int, bytes int64, stop stats.Stop) (times []float64, err error) {
 	ranks := outermost(b.topology, most)
 	for q := 2; q <= len(ranks); q++ {
-		barrier, err := b.bindScript(barrierOf(ranks[:q]))
+		ns, err := b.timeLinear(ctx, ranks[:q], bytes, stop)
 		if err != nil {
 			return nil, fmt.Errorf("measure γ(%d): %w", q, err)
-		}
-		linear, err := b.bindScript(b.linearOf(ranks[:q], bytes))
-		if err != nil {
-			return nil, fmt.Errorf("measure γ(%d): %w", q, err)
-		}
-		all, err := b.repeatInTurns(ctx, stop, series(linear, barrier), series(barrier, barrier))
-		if err != nil {
-			return nil, fmt.Errorf("measure γ(%d): %w", q, err)
-		}
-		ns := 0.0
-		if b.Rank() == 0 {
-			both, barriers := costs.Median(all[0].column(0, 0)), costs.Median(all[1].column(0, 0))
-			ns = max(both-barriers, both*leastPart)
 		}
 		if err := b.shareJSON(ctx, &ns); err != nil {
 			return nil, err
@@ -56,8 +43,26 @@ func (b *Bench) Gamma(ctx context.Context, most int, bytes int64, stop stats.Sto
 	return times, nil
 }
 
-// series is the subject that is some calls of two programs in turns. If both are the same
-// program, it is called once each time.
+// timeLinear returns on rank 0 how long the calls of a sample take without their barriers, ns.
+func (b *Bench) timeLinear(ctx context.Context, ranks []levels.Rank, bytes int64, stop stats.Stop) (float64, error) {
+	barrier, err := b.bindScript(barrierOf(ranks))
+	if err != nil {
+		return 0, err
+	}
+	linear, err := b.bindScript(linearOf(ranks, bytes, b.registry))
+	if err != nil {
+		return 0, err
+	}
+	all, err := b.repeatInTurns(ctx, stop, series(linear, barrier), series(barrier, barrier))
+	if err != nil || b.Rank() > 0 {
+		return 0, err
+	}
+	both, barriers := costs.Median(all[0].column(0, 0)), costs.Median(all[1].column(0, 0))
+	return max(both-barriers, both*leastPart), nil
+}
+
+// series is the subject of some calls of two programs in turns. If both are the same program, it is
+// called once each time.
 func series(x, barrier *bound) subject {
 	return func(ctx context.Context) ([]float64, error) {
 		var begin time.Time
@@ -75,8 +80,7 @@ func series(x, barrier *bound) subject {
 	}
 }
 
-// outermost returns up to most ranks that speak for their domains at the outermost level
-// that has several.
+// outermost returns up to most leaders of domains, at the outermost level with several.
 func outermost(t *levels.Topology, most int) []levels.Rank {
 	h := t.Hierarchy(0)
 	for k := h.Depth() - 1; k > 0; k-- {
@@ -88,13 +92,8 @@ func outermost(t *levels.Topology, most int) []levels.Rank {
 	return all[:min(most, len(all))]
 }
 
-// linearOf returns a linear bcast among some ranks, the first of which is its root. The
-// others do nothing.
-func (b *Bench) linearOf(ranks []levels.Rank, bytes int64) *script {
-	return linearScript(ranks, bytes, b.registry)
-}
-
-func linearScript(ranks []levels.Rank, bytes int64, reg submodules.Registry) *script {
+// linearOf returns a linear bcast from the first one of some ranks to the others.
+func linearOf(ranks []levels.Rank, bytes int64, reg submodules.Registry) *script {
 	return &script{name: fmt.Sprintf("linear %d×%d", len(ranks), bytes), bytes: bytes, emit: func(e *submodules.Emitter, c *submodules.Call) {
 		sub, me := *c, slices.Index(ranks, c.Group.Ranks[c.Me])
 		if me < 0 {
@@ -108,7 +107,7 @@ func linearScript(ranks []levels.Rank, bytes int64, reg submodules.Registry) *sc
 	}}
 }
 
-// barrierOf returns a barrier of some ranks: each tells the first one, which tells all.
+// barrierOf returns a barrier of some ranks: each tells the first one, and that tells all.
 func barrierOf(ranks []levels.Rank) *script {
 	return &script{name: fmt.Sprintf("barrier of %d", len(ranks)), bytes: 1, emit: func(e *submodules.Emitter, c *submodules.Call) {
 		me, nothing := slices.Index(ranks, c.Group.Ranks[c.Me]), c.Dst.Cut(0, 0)
@@ -129,8 +128,8 @@ func barrierOf(ranks []levels.Rank) *script {
 	}}
 }
 
-// Followed times a request and a linear gather of so many bytes from each rank after it, on
-// rank 0, where both end: ns (section 4.2). See [derived.Experiment].
+// Followed times a request and a linear gather of so many bytes from each rank after it, on rank 0,
+// until both have ended: ns (section 4.2). See [derived.Experiment].
 func (b *Bench) Followed(ctx context.Context, r tasks.Request, p tasks.Plan, gathered int64, stop stats.Stop) (s costs.Summary, err error) {
 	first, err := b.compileRequest(r, p)
 	if err != nil {
@@ -211,15 +210,15 @@ func gatherOf(ranks []levels.Rank, bytes int64) *script {
 	}}
 }
 
-// Gamma is [Bench.Gamma] on simulated time. The time of a bcast is that until its last rank
-// has ended, so there is no barrier.
+// Gamma is [Bench.Gamma] on simulated time. A bcast's time is until its last rank has ended, so
+// there is no barrier.
 func (s *Simulated) Gamma(ctx context.Context, most int, bytes int64, _ stats.Stop) (times []float64, err error) {
 	ranks := outermost(s.topology, most)
 	for q := 2; q <= len(ranks); q++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		r, err := linearScript(ranks[:q], bytes, s.registry).simulateOn(s.topology, s.machine)
+		r, err := linearOf(ranks[:q], bytes, s.registry).simulateOn(s.topology, s.machine, sim.Options{})
 		if err != nil {
 			return nil, fmt.Errorf("simulate γ(%d): %w", q, err)
 		}
@@ -235,16 +234,11 @@ func (s *Simulated) Followed(ctx context.Context, r tasks.Request, p tasks.Plan,
 	if err != nil {
 		return costs.Summary{}, err
 	}
-	gather := gatherOf(everyRank(s.topology), gathered)
-	second, err := sim.Compile(gather.engineRequest(), s.topology, gather.planOn(s.topology), submodules.Registry{gather})
-	if err != nil {
-		return costs.Summary{}, err
-	}
 	ended, err := first.Run(s.machine, sim.Options{Check: check})
 	if err != nil {
 		return costs.Summary{}, err
 	}
-	both, err := second.Run(s.machine, sim.Options{Start: ended.End, Check: check})
+	both, err := gatherOf(everyRank(s.topology), gathered).simulateOn(s.topology, s.machine, sim.Options{Start: ended.End, Check: check})
 	if err != nil {
 		return costs.Summary{}, err
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/measure"
 	"github.com/tierflow/tierflow/costs/stats"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
@@ -18,10 +17,7 @@ import (
 // A machine whose wire is all that counts: γ(k) is k − 1, and a gather takes each message
 // after the other.
 func TestSimulatedExperiments(t *testing.T) {
-	on, err := levels.Parse("6x1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "6x1")
 	m, err := machine.ParseLogGOPS("L=1000,o=0,g=0,G=10,O=0")
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,9 @@ type Following struct {
 	Each  int           // calls
 }
 
+// CallsOfSample is [callsOfSample].
+var CallsOfSample = callsOfSample
+
 // Follow returns what a sample of a collective would be made of.
 func (b *Bench) Follow(ctx context.Context, r tasks.Request, p tasks.Plan) (f Following, err error) {
 	c, err := b.newCalls(r, p)

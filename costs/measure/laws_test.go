@@ -72,7 +72,7 @@ func TestSamples(t *testing.T) {
 		s := drawSamples(rng, ranks, 1+stages, times)
 		totals := s.totals()
 		for rank := range ranks {
-			for rep, ns := range s.column(rank, 0) {
+			for rep, ns := range s.column(levels.Rank(rank), 0) {
 				if ns != s[rep][rank][0] || totals[rep] < ns {
 					t.Errorf("rank %d takes %v, in the column %v, the slowest %v", rank, s[rep][rank][0], ns, totals[rep])
 				}

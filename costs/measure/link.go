@@ -7,14 +7,14 @@ import (
 	"github.com/tierflow/tierflow/costs/machine"
 )
 
-// Sizes of the messages that a link's numbers come from.
+// Sizes of the messages for a link's numbers.
 const (
 	smallBytes  = 8
 	smallCount  = 128
 	streamCount = 256
 	largeBytes  = 256 << 10
 	largeCount  = 8
-	middleBytes = 4 << 10  // the largest that always goes without credit
+	middleBytes = 4 << 10  // the largest size always without credit
 	leadBytes   = 60 << 10 // goes to another node without credit
 	loneBytes   = 4 << 20
 )
@@ -56,7 +56,7 @@ type linkFinder struct {
 	early  quantity // by how much a sender of loneBytes is done before its receiver, ns
 }
 
-// gauge is a script and what a message takes in it, ns.
+// gauge is a script and the time of a message in it, ns.
 type gauge struct {
 	*script
 	messages float64 // one after the other
@@ -70,12 +70,12 @@ const (
 
 // measureMessages measures messages while nobody computes.
 func (l *linkFinder) measureMessages() error {
-	l.small = gauge{script: &script{name: "small turns", bytes: 2 * smallBytes, emit: emitTurns([]pair{l.pair}, smallBytes, smallRounds)}, messages: 2 * smallRounds}
-	l.large = gauge{script: &script{name: "large turns", bytes: 2 * largeBytes, emit: emitTurns([]pair{l.pair}, largeBytes, largeRounds)}, messages: 2 * largeRounds}
 	one := []pair{l.pair}
-	l.many = gauge{script: &script{name: "large stream", bytes: streamBytes(largeBytes, 1), emit: emitStreams(one, largeBytes, largeCount, 1, false)}, messages: largeCount}
-	l.stream = gauge{script: &script{name: "small stream", bytes: streamBytes(smallBytes, 1), emit: emitStreams(one, smallBytes, streamCount, 1, false)}, messages: streamCount}
-	lone := &script{name: "lone", bytes: 2 * loneBytes, emit: emitSends(one, loneBytes, 1)}
+	l.small = gauge{script: turnScript("small turns", one, smallBytes, smallRounds), messages: 2 * smallRounds}
+	l.large = gauge{script: turnScript("large turns", one, largeBytes, largeRounds), messages: 2 * largeRounds}
+	l.many = gauge{script: streamScript("large stream", one, largeBytes, largeCount, 1, false), messages: largeCount}
+	l.stream = gauge{script: streamScript("small stream", one, smallBytes, streamCount, 1, false), messages: streamCount}
+	lone := sendScript("lone", one, loneBytes, 1)
 	all, err := l.times(l.ctx, l.stop, l.small.script, l.large.script, l.many.script, l.stream.script, lone)
 	if err != nil {
 		return err
@@ -87,24 +87,24 @@ func (l *linkFinder) measureMessages() error {
 	return nil
 }
 
-// measureOverheads measures the processor time of messages on a sender that never waits: they all go
-// without credit. Receivers wait, so what a message takes of theirs is known only of many together. Of a
+// measureOverheads measures the processor time of messages on a sender. It never waits: they all go
+// without credit. Receivers wait, so their time for a message is known only of many together. Of a
 // single one it is part of the latency.
 func (l *linkFinder) measureOverheads() error {
 	one := []pair{l.pair}
 	counts, sizes := []int{0, 1, smallCount, 1}, []int64{smallBytes, smallBytes, smallBytes, leadBytes}
 	var scripts []*script
 	for i, n := range sizes {
-		scripts = append(scripts, &script{name: fmt.Sprintf("lone sender %d×%d", counts[i], n), bytes: 2 * n, emit: emitSends(one, n, counts[i])})
+		scripts = append(scripts, sendScript(fmt.Sprintf("lone sender %d×%d", counts[i], n), one, n, counts[i]))
 	}
-	middle := gauge{script: &script{name: "middle turns", bytes: 2 * middleBytes, emit: emitTurns(one, middleBytes, smallRounds)}}
+	middle := turnScript("middle turns", one, middleBytes, smallRounds)
 	stop := l.stop.WithDefaults() // these are short
 	stop.Rel /= 2
 	all, err := l.processorTimes(l.ctx, stop, scripts...)
 	if err != nil {
 		return err
 	}
-	trip, err := l.times(l.ctx, stop, l.small.script, middle.script) // in turns: it is their difference that counts
+	trip, err := l.times(l.ctx, stop, l.small.script, middle) // in turns: their difference counts
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (l *linkFinder) solveRest() error {
 // solveRounds is how often the numbers are corrected: each is nearly right after one.
 const solveRounds = 4
 
-// replaceNumber changes a number that was noted.
+// replaceNumber changes a noted number.
 func (l *linkFinder) replaceNumber(key string, q quantity) {
 	for i := range l.found.Numbers {
 		if n := &l.found.Numbers[i]; n.Key == key {
@@ -199,6 +199,6 @@ func (l *linkFinder) replaceNumber(key string, q quantity) {
 
 // lagOf returns by how much longer a message takes by the numbers so far than it did, ns.
 func (l *linkFinder) lagOf(g gauge) (float64, error) {
-	ns, err := g.modelled(l.topology, l.found.Machine)
+	ns, err := g.modelTime(l.topology, l.found.Machine)
 	return ns/g.messages - g.value, err
 }

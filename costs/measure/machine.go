@@ -13,14 +13,14 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// Setup is what no message tells of a machine.
+// Setup is the part of a machine that messages don't show.
 type Setup struct {
-	// Cores are the processors that ranks share.
+	// Cores are the processors of the ranks.
 	Cores machine.Cores
 	// Frame has the sizes of messages and packets on the wires between nodes. The other
 	// fields are not used.
 	Frame machine.Link
-	// Unreadable says that ranks of a node can't read each other's memory.
+	// Unreadable is true if ranks of a node can't read each other's memory.
 	Unreadable bool
 }
 
@@ -31,22 +31,22 @@ type Number struct {
 	Half  float64 `json:"half"`  // half the width of its 95% confidence interval
 }
 
-// Found is a machine and the measurements that it comes from.
+// Found is a machine and its measurements.
 type Found struct {
 	Machine *machine.Machine `json:"machine"`
 	Numbers []Number         `json:"numbers"`
 	Curves  []Curve          `json:"curves"`
 }
 
-// Machine measures the machine that the ranks run on: messages between pairs of ranks of
-// each level, copies and reductions. Sizes are those of the curves, in bytes, each 1 or
-// more. No collective has a part in the numbers.
+// Machine measures the machine of the ranks: messages between pairs of ranks of each level, copies
+// and reductions. Sizes are those of the curves, in bytes, each 1 or more. No collective has a part
+// in the numbers.
 func (b *Bench) Machine(ctx context.Context, s Setup, sizes []int64, stop stats.Stop) (*Found, error) {
 	return findMachine(ctx, b, b.topology, s, sizes, stop)
 }
 
-// Machine is [Bench.Machine] on simulated time: it finds the numbers of the machine that
-// is simulated again.
+// Machine is [Bench.Machine] on simulated time: it finds the numbers of the simulated machine
+// again.
 func (s *Simulated) Machine(ctx context.Context, o Setup, sizes []int64, stop stats.Stop) (*Found, error) {
 	return findMachine(ctx, s, s.topology, o, sizes, stop)
 }
@@ -54,7 +54,7 @@ func (s *Simulated) Machine(ctx context.Context, o Setup, sizes []int64, stop st
 func findMachine(ctx context.Context, c stopwatch, t *levels.Topology, s Setup, sizes []int64, stop stats.Stop) (*Found, error) {
 	f := finder{stopwatch: c, topology: t, ctx: ctx, stop: stop, setup: s, found: &Found{}}
 	f.found.Machine = &machine.Machine{Version: machine.Version, Cores: s.Cores, Unreadable: s.Unreadable}
-	for k := range t.Depth() { // so that what is known can be simulated
+	for k := range t.Depth() { // so the known part can be simulated
 		if partners(t, k) != nil {
 			f.found.Machine.Links = append(f.found.Machine.Links, machine.Link{Level: machine.Symbol(t.Level(k).Symbol)})
 		}
@@ -83,8 +83,8 @@ func findMachine(ctx context.Context, c stopwatch, t *levels.Topology, s Setup, 
 type stopwatch interface {
 	// times returns each rank's times, by script, ns. All ranks get them.
 	times(ctx context.Context, stop stats.Stop, scripts ...*script) ([]scriptTimes, error)
-	// processorTimes is times of the ranks' processors, where the system tells them: what
-	// others do on a processor doesn't count.
+	// processorTimes is times of the ranks' processors, if the system tells them: the work of
+	// others on a processor doesn't count.
 	processorTimes(ctx context.Context, stop stats.Stop, scripts ...*script) ([]scriptTimes, error)
 }
 
@@ -120,21 +120,21 @@ func (q quantity) positive() quantity { return quantity{max(0, q.value), q.half}
 
 func median(s costs.Summary) quantity { return quantity{s.P50, s.Half} }
 
-// noteNumber adds a number to what is reported, and returns its value.
+// noteNumber adds a number to the report, and returns its value.
 func (f *finder) noteNumber(key string, q quantity) float64 {
 	q = q.positive()
 	f.found.Numbers = append(f.found.Numbers, Number{key, q.value, q.half})
 	return q.value
 }
 
-// Sizes of what a rank does by itself.
+// Sizes of a rank's work by itself.
 const (
 	localBytes = 256 << 10 // of a copy or a reduction
 	localCount = 16        // in a sample
 	stepCount  = 1000
 )
 
-// measureLocal measures what a rank does by itself: rank 0 while the others wait.
+// measureLocal measures a rank's work by itself: rank 0 while the others wait.
 func (f *finder) measureLocal() error {
 	node := members(f.topology, f.nodeLevel(), 0)
 	scripts := []*script{
@@ -177,11 +177,11 @@ func soloScript(emit func(*submodules.Emitter), ranks ...levels.Rank) *script {
 	}}
 }
 
-// crowdRatio times the copy of one rank is the least time of copies of all ranks of a node that wait for
-// memory.
+// crowdRatio times the copy of one rank is the least time for copies of all ranks of a node to
+// count as waiting for memory.
 const crowdRatio = 1.15
 
-// nodeLevel returns the level whose domains are nodes.
+// nodeLevel returns the level of nodes.
 func (f *finder) nodeLevel() int {
 	for k := range f.topology.Depth() {
 		if f.topology.Level(k).Symbol == levels.NodeSymbol {
@@ -191,7 +191,7 @@ func (f *finder) nodeLevel() int {
 	return 0
 }
 
-// measureLevel measures the messages between ranks that share a domain of level k and none inside
+// measureLevel measures the messages between ranks with a common domain of level k and none inside
 // it. Without such ranks there is nothing to measure.
 func (f *finder) measureLevel(k int, sizes []int64) error {
 	pairs := partners(f.topology, k)
@@ -220,7 +220,7 @@ func (f *finder) measureLevel(k int, sizes []int64) error {
 	return nil
 }
 
-// measurePeers measures what it takes to copy the memory of another rank of the node.
+// measurePeers measures copies of the memory of another rank of the node.
 func (f *finder) measurePeers() error {
 	var pairs []pair
 	for k := 0; k <= f.nodeLevel() && len(pairs) == 0; k++ {
@@ -232,7 +232,7 @@ func (f *finder) measurePeers() error {
 	counts, sizes := []int{1, peerCount, 1, peerCount}, []int64{smallBytes, smallBytes, peerBytes, peerBytes}
 	var scripts []*script
 	for i, n := range sizes {
-		scripts = append(scripts, &script{name: fmt.Sprintf("peer's memory %d×%d", counts[i], n), bytes: 2 * n, emit: readsOver(pairs[0], n, counts[i])})
+		scripts = append(scripts, readScript(fmt.Sprintf("peer's memory %d×%d", counts[i], n), pairs[0], n, counts[i]))
 	}
 	all, err := f.times(f.ctx, f.stop, scripts...)
 	if err != nil {
@@ -249,23 +249,24 @@ func (f *finder) measurePeers() error {
 	return nil
 }
 
-// peerBytes is what is copied at a time of another rank's memory, and peerCount how often.
+// peerBytes is the size of a copy of another rank's memory, and peerCount how many follow each
+// other.
 const (
 	peerBytes = 64 << 10
 	peerCount = 33
 )
 
-// measureSwitch finds what it takes to give a processor to another rank, if ranks share them: from pairs
-// that all begin at once with a single message. A lone pair's wait for a message contains one such change.
-// It is then no part of the latency.
+// measureSwitch finds the time to give a processor to another rank, if ranks share them. It has all
+// pairs begin at once with a single message. A lone pair's wait for a message contains one such
+// change. It is then no part of the latency.
 func (f *finder) measureSwitch() error {
 	pairs := everybody(f.topology, f.topology.Depth()-1)
 	m := f.found.Machine
 	if cores := m.Cores.InAll; cores == 0 || cores >= f.topology.Size() || len(pairs) < 2 {
 		return nil
 	}
-	once := &script{name: "once", bytes: 2 * smallBytes, emit: emitSends(pairs, smallBytes, 1)}
-	stop := f.stop.WithDefaults() // a short one that chance has much to say in
+	once := sendScript("once", pairs, smallBytes, 1)
+	stop := f.stop.WithDefaults() // a short one, of much chance
 	stop.Rel, stop.Budget = stop.Rel/5, 5*stop.Budget
 	all, err := f.times(f.ctx, stop, once)
 	if err != nil {
@@ -281,7 +282,7 @@ func (f *finder) measureSwitch() error {
 		for i := range m.Links {
 			m.Links[i].Latency = max(0, latencies[i]-m.Cores.Switch)
 		}
-		ns, err := once.modelled(f.topology, m)
+		ns, err := once.modelTime(f.topology, m)
 		if err != nil {
 			return err
 		}
@@ -301,7 +302,7 @@ const (
 	switchRounds = 20
 )
 
-// modelCurves adds what the machine says of all curves.
+// modelCurves adds the machine's times of all curves.
 func (f *finder) modelCurves() error {
 	for _, d := range f.drawings {
 		if err := d.modelTimes(f.topology, f.found.Machine); err != nil {

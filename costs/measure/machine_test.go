@@ -8,17 +8,14 @@ import (
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/measure"
 	"github.com/tierflow/tierflow/costs/stats"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // On a simulated machine the numbers that were put in come out.
 func TestMachineIsFoundAgain(t *testing.T) {
 	for _, topo := range []string{"2x1", "3x4", "2x2x2"} {
-		on, err := levels.Parse(topo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		on := tasktest.Topology(t, topo)
 		want := machine.Assumed()
 		want.MemoryByte, want.Step = 0, 40
 		want.Links[1].BurstBytes, want.Links[1].SendMore = 20_000, 500

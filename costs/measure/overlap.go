@@ -11,21 +11,20 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Overlapped is what two task kinds cost, alone and at the same time.
+// Overlapped is the cost of two task kinds, alone and at the same time.
 type Overlapped struct {
 	Kinds    [2]tasks.Kind
 	Alone    [2]costs.Cost
 	Together costs.Cost
 }
 
-// Hidden is how much of the shorter of two tasks the longer one hides, from what
-// they take alone and together, in parts of it: 1 is perfect overlap, 0 one after
-// the other, less than 0 even worse.
+// Hidden is how much of the shorter of two tasks the longer one hides, as a share, from their times
+// alone and together: 1 is perfect overlap, 0 one after the other, less than 0 even worse.
 func Hidden(a, b, together float64) float64 { return (a + b - together) / min(a, b) }
 
-// Overlap times the tasks of two kinds of a request, each on a segment of its own:
-// alone, and begun at the same time (HAN, figures 2 and 6), in turns. The request is
-// a bcast or an allreduce; kinds that it has no tasks of are errors.
+// Overlap times the tasks of two kinds of a request, each on a segment of its own: alone, and begun
+// at the same time (HAN, figures 2 and 6), in turns. The request is a bcast or an allreduce; kinds
+// without tasks are errors.
 func (b *Bench) Overlap(ctx context.Context, r tasks.Request, p tasks.Plan, kinds [2]tasks.Kind, stop stats.Stop) (o Overlapped, err error) {
 	whole, err := overlapGraph(r, p, b.topology, b.Rank(), kinds)
 	if err != nil {
@@ -59,7 +58,7 @@ func (s *Simulated) Overlap(ctx context.Context, r tasks.Request, p tasks.Plan, 
 	for _, only := range aloneAndTogether(kinds) {
 		compilation := s.compilation(ctx, whole.Request, whole.Plan)
 		compilation.Keep = isOneOf(kinds, only)
-		all, err := s.sampleJob(compilation, 1, nil)
+		all, err := s.sample(compilation, 1, nil)
 		if err != nil {
 			return o, fmt.Errorf("measure: %w", err)
 		}
@@ -91,22 +90,22 @@ func overlapGraph(r tasks.Request, p tasks.Plan, t *levels.Topology, rank levels
 	return whole, nil
 }
 
-// aloneAndTogether lists what is run: each kind by itself, and both.
+// aloneAndTogether lists the runs: each kind by itself, and both.
 func aloneAndTogether(kinds [2]tasks.Kind) [][]tasks.Kind {
 	return [][]tasks.Kind{kinds[:1], kinds[1:], kinds[:]}
 }
 
-// isOneOf returns which tasks are run: those of the first of kinds on segment 0, and of
-// the second on segment 1, if they are of one of only.
+// isOneOf returns a test for the tasks to run: those of the first of kinds on segment 0, and of the
+// second on segment 1, with a kind in only.
 func isOneOf(kinds [2]tasks.Kind, only []tasks.Kind) func(t *tasks.Task) bool {
 	return func(t *tasks.Task) bool { return t.Kind == kinds[t.Segment] && slices.Contains(only, t.Kind) }
 }
 
-// leaderCosts is what a subject cost the leaders of level 0.
+// leaderCosts returns the costs of a subject for the leaders of level 0.
 func leaderCosts(s samples, g *tasks.Graph) costs.Cost {
 	var times [][]float64
 	for _, group := range g.On.Groups(0) {
-		times = append(times, s.column(int(group.Lead()), 0))
+		times = append(times, s.column(group.Lead(), 0))
 	}
 	return cost(times)
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// Passage is what a message takes from one rank to another, ns.
+// Passage is the time of a message from one rank to another, ns.
 type Passage struct {
 	Alone  float64 // half a round trip
-	Stream float64 // one of several that follow each other
+	Stream float64 // one of several in a row
 }
 
 // Passage measures messages of n bytes, 1 or more, between two ranks while all others
@@ -31,8 +31,7 @@ func passage(ctx context.Context, c stopwatch, between pair, n int64, stop stats
 		rounds, count = largeRounds, largeCount
 	}
 	one, name := []pair{between}, fmt.Sprintf(" %d-%d of %d", between.a, between.b, n)
-	trip := &script{name: "passage" + name, bytes: 2 * n, emit: emitTurns(one, n, rounds)}
-	stream := &script{name: "passages" + name, bytes: streamBytes(n, count), emit: emitStreams(one, n, count, count, false)}
+	trip, stream := turnScript("passage"+name, one, n, rounds), streamScript("passages"+name, one, n, count, count, false)
 	all, err := c.times(ctx, stop, trip, stream)
 	if err != nil {
 		return p, fmt.Errorf("measure messages of %d bytes: %w", n, err)

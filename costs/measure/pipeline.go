@@ -62,8 +62,8 @@ func accumulate(values []float64) {
 	}
 }
 
-// pipelineGraphs returns a rank's graphs that show a pipeline: of one segment, and of
-// [costs.Extra] more than there are phases, or of all if there are fewer.
+// pipelineGraphs returns a rank's graphs for a pipeline: of one segment, and of [costs.Extra] more
+// than there are phases, or of all if there are fewer.
 func pipelineGraphs(r tasks.Request, p tasks.Plan, t *levels.Topology, rank levels.Rank) (one, many *tasks.Graph, err error) {
 	if p.Shape == tasks.HanLockstep {
 		return nil, nil, fmt.Errorf("measure %v: plan %v has stages, not segments that flow: that is for Stages", r, p)
@@ -92,13 +92,12 @@ func pipelineOf(one, many samples, g *tasks.Graph) costs.Pipeline {
 	return p
 }
 
-// lastOf is the largest of a group's ranks in one column.
+// lastOf returns the median of the largest number of a group's ranks in one column.
 func (s samples) lastOf(g *levels.Group, column int) float64 {
-	all := make([]float64, len(s))
-	for rep := range s {
+	return costs.Median(s.eachTime(func(ranks [][]float64) (last float64) {
 		for _, r := range g.Ranks {
-			all[rep] = max(all[rep], s[rep][r][column])
+			last = max(last, ranks[r][column])
 		}
-	}
-	return costs.Median(all)
+		return last
+	}))
 }

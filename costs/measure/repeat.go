@@ -5,22 +5,23 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/levels"
 )
 
-// subject is what is repeated. Its numbers, as many on all ranks, begin with this
-// rank's time in nanoseconds.
+// subject is repeated. Its numbers, as many on all ranks, begin with this rank's time in
+// nanoseconds.
 type subject func(ctx context.Context) ([]float64, error)
 
 // warm is how many repetitions come first and don't count: connections, pages and
 // caches cost once.
 const warm = 2
 
-// samples are what rank 0 knows of a subject: by repetition, by rank, the numbers.
+// samples are rank 0's numbers of a subject, by repetition and by rank.
 type samples [][][]float64
 
-// repeatInTurns runs subjects in turns, so that a disturbance of the machine meets all of them, until the
-// rule is satisfied for each. Each begins on all ranks at one time. Rank 0 gets the samples; the others
-// get nil.
+// repeatInTurns runs subjects in turns until the rule is satisfied for each: so a disturbance of
+// the machine meets all of them. Each begins on all ranks at one time. Rank 0 gets the samples; the
+// others get nil.
 func (b *Bench) repeatInTurns(ctx context.Context, stop stats.Stop, subjects ...subject) ([]samples, error) {
 	all, slowest := make([]samples, len(subjects)), make([][]float64, len(subjects))
 	begin := time.Now()
@@ -44,7 +45,7 @@ func (b *Bench) repeatInTurns(ctx context.Context, stop stats.Stop, subjects ...
 			}
 			if round >= warm && b.Rank() == 0 {
 				all[i] = append(all[i], values)
-				slowest[i] = append(slowest[i], slowestTotal(values))
+				slowest[i] = append(slowest[i], slowestOf(values, 0))
 			}
 		}
 	}
@@ -59,17 +60,15 @@ func enough(stop stats.Stop, slowest [][]float64, spent time.Duration) bool {
 	return true
 }
 
-// slowestTotal is the slowest rank's time.
-func slowestTotal(values [][]float64) float64 {
-	ns := 0.0
-	for _, v := range values {
-		ns = max(ns, v[0])
+// slowestOf returns the largest number of all ranks in one column.
+func slowestOf(ranks [][]float64, column int) (ns float64) {
+	for _, values := range ranks {
+		ns = max(ns, values[column])
 	}
 	return ns
 }
 
-// agreeOnStart agrees on when to begin, and returns then; or on the end, which is rank
-// 0's to say.
+// agreeOnStart agrees on when to begin, and returns then; or on the end, if rank 0 says so.
 func (b *Bench) agreeOnStart(ctx context.Context, over bool) (goOn bool, err error) {
 	at := int64(0)
 	if !over {
@@ -82,20 +81,21 @@ func (b *Bench) agreeOnStart(ctx context.Context, over bool) (goOn bool, err err
 	return true, nil
 }
 
-// column is one number of a rank, by repetition.
-func (s samples) column(rank, i int) []float64 {
+// eachTime returns a number of each repetition, made of those of its ranks.
+func (s samples) eachTime(number func(ranks [][]float64) float64) []float64 {
 	all := make([]float64, len(s))
-	for rep := range s {
-		all[rep] = s[rep][rank][i]
+	for rep, ranks := range s {
+		all[rep] = number(ranks)
 	}
 	return all
 }
 
-// totals are the slowest rank's times, by repetition.
+// column returns one number of a rank, by repetition.
+func (s samples) column(rank levels.Rank, i int) []float64 {
+	return s.eachTime(func(ranks [][]float64) float64 { return ranks[rank][i] })
+}
+
+// totals returns the slowest rank's times, by repetition.
 func (s samples) totals() []float64 {
-	all := make([]float64, len(s))
-	for rep := range s {
-		all[rep] = slowestTotal(s[rep])
-	}
-	return all
+	return s.eachTime(func(ranks [][]float64) float64 { return slowestOf(ranks, 0) })
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// script is a submodule that lowers the one task of a flat request to steps between
-// pairs of ranks, or on one rank. Engines and simulations run it as they run collectives.
+// script is a submodule. It lowers the one task of a flat request to steps between pairs of ranks,
+// or on one rank. Engines and simulations run it like collectives.
 type script struct {
 	name  string // different for different steps
 	bytes int64  // of each rank's buffer
@@ -49,8 +49,8 @@ func (s *script) Lower(e *submodules.Emitter, c *submodules.Call) error {
 	return nil
 }
 
-// engineRequest returns the request with which an engine runs the script. A bcast's buffer is one of the
-// caller's, as messages of collectives have; a reduction has a kernel.
+// engineRequest returns the script's request for an engine. A bcast's buffer is one of the
+// caller's, like those of collectives; a reduction has a kernel.
 func (s *script) engineRequest() tasks.Request {
 	if s.adds {
 		return tasks.Request{Coll: tasks.Reduce, Type: tasks.Float32, Op: tasks.Sum, Count: 1}
@@ -58,7 +58,7 @@ func (s *script) engineRequest() tasks.Request {
 	return tasks.Request{Coll: tasks.Bcast, Type: tasks.Uint8, Count: s.bytes}
 }
 
-// planOn returns the plan that leads to the script on a topology.
+// planOn returns the script's plan on a topology.
 func (s *script) planOn(t *levels.Topology) tasks.Plan {
 	p := tasks.Plan{Shape: tasks.Flat, Segment: tasks.Whole, Window: 1}
 	for k := range t.Depth() {
@@ -80,12 +80,12 @@ func (b *Bench) bindScript(s *script) (*bound, error) {
 	return b.bindBuffers(r, x)
 }
 
-// times is the time that passes, see stopwatch.
+// times measures by the wall clock, see stopwatch.
 func (b *Bench) times(ctx context.Context, stop stats.Stop, scripts ...*script) ([]scriptTimes, error) {
 	return b.timesBy(ctx, (*bound).total, stop, scripts)
 }
 
-// processorTimes is the time of processors, see stopwatch.
+// processorTimes measures by the processors' clocks, see stopwatch.
 func (b *Bench) processorTimes(ctx context.Context, stop stats.Stop, scripts ...*script) ([]scriptTimes, error) {
 	return b.timesBy(ctx, (*bound).processor, stop, scripts)
 }
@@ -109,7 +109,7 @@ func (b *Bench) timesBy(ctx context.Context, clock func(*bound, context.Context)
 		for i, s := range all {
 			found[i].Slowest = stats.Summarize(s.totals())
 			for rank := range b.comm.Size() {
-				found[i].Ranks = append(found[i].Ranks, stats.Summarize(s.column(rank, 0)))
+				found[i].Ranks = append(found[i].Ranks, stats.Summarize(s.column(levels.Rank(rank), 0)))
 			}
 		}
 	}
@@ -135,12 +135,12 @@ type scriptTimes struct {
 }
 
 // simulateOn runs the script on a machine.
-func (s *script) simulateOn(t *levels.Topology, m *machine.Machine) (*sim.Result, error) {
+func (s *script) simulateOn(t *levels.Topology, m *machine.Machine, o sim.Options) (*sim.Result, error) {
 	job, err := sim.Compile(s.engineRequest(), t, s.planOn(t), submodules.Registry{s})
 	if err != nil {
 		return nil, err
 	}
-	return job.Run(m, sim.Options{})
+	return job.Run(m, o)
 }
 
 // times simulates scripts, see stopwatch. One sample of each says all.
@@ -148,7 +148,7 @@ func (s *Simulated) times(ctx context.Context, _ stats.Stop, scripts ...*script)
 	return s.timesBy(ctx, func(r *sim.Result) []sim.Time { return r.End }, scripts)
 }
 
-// processorTimes is the time for which processors are busy, see stopwatch.
+// processorTimes is the busy time of processors, see stopwatch.
 func (s *Simulated) processorTimes(ctx context.Context, _ stats.Stop, scripts ...*script) ([]scriptTimes, error) {
 	return s.timesBy(ctx, func(r *sim.Result) []sim.Time { return r.Busy }, scripts)
 }
@@ -159,7 +159,7 @@ func (s *Simulated) timesBy(ctx context.Context, clock func(*sim.Result) []sim.T
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		r, err := one.simulateOn(s.topology, s.machine)
+		r, err := one.simulateOn(s.topology, s.machine, sim.Options{})
 		if err != nil {
 			return nil, err
 		}
@@ -176,98 +176,100 @@ func (s *Simulated) timesBy(ctx context.Context, clock func(*sim.Result) []sim.T
 // pair is two ranks that speak with each other.
 type pair struct{ a, b levels.Rank }
 
-// emitTurns emits round trips of n bytes between a and b of each pair. A rank waits for the
+// peerOf returns the other rank, and whether this one is the first; -1 if it is none of
+// them.
+func (p pair) peerOf(c *submodules.Call) (peer levels.Rank, first bool) {
+	switch c.Group.Ranks[c.Me] {
+	case p.a:
+		return p.b, true
+	case p.b:
+		return p.a, false
+	}
+	return -1, false
+}
+
+// pairScript returns a script of pairs of ranks. emit is called for each pair of a rank.
+func pairScript(name string, bytes int64, pairs []pair, emit func(e *submodules.Emitter, at tasks.Span, peer levels.Rank, first bool)) *script {
+	return &script{name: name, bytes: bytes, emit: func(e *submodules.Emitter, c *submodules.Call) {
+		for _, p := range pairs {
+			if peer, first := p.peerOf(c); peer >= 0 {
+				emit(e, c.Dst, peer, first)
+			}
+		}
+	}}
+}
+
+// turnScript returns round trips of n bytes between a and b of each pair. A rank waits for the
 // next message while it sends one: so credits are there before they are needed.
-func emitTurns(pairs []pair, n int64, rounds int) func(e *submodules.Emitter, c *submodules.Call) {
-	return func(e *submodules.Emitter, c *submodules.Call) {
-		for _, p := range pairs {
-			peer, first := p.peerOf(c)
-			if peer < 0 {
-				continue
-			}
-			send, recv := c.Dst.Cut(0, n), c.Dst.Cut(n, n)
-			got := submodules.None
-			for range rounds {
-				if first {
-					e.Send(peer, send, got)
-					got = e.Recv(peer, recv, got)
-				} else {
-					got = e.Recv(peer, recv, got)
-					e.Send(peer, send, got)
-				}
+func turnScript(name string, pairs []pair, n int64, rounds int) *script {
+	return pairScript(name, 2*n, pairs, func(e *submodules.Emitter, at tasks.Span, peer levels.Rank, first bool) {
+		send, recv := at.Cut(0, n), at.Cut(n, n)
+		got := submodules.None
+		for range rounds {
+			if first {
+				e.Send(peer, send, got)
+				got = e.Recv(peer, recv, got)
+			} else {
+				got = e.Recv(peer, recv, got)
+				e.Send(peer, send, got)
 			}
 		}
-	}
+	})
 }
 
-// emitStreams emits count messages of n bytes from a to b of each pair, both ways if asked,
-// and an empty answer to the last one. They are received at so many places in turn: as many
-// as messages where some wait for credit and others don't, for these are written by
-// different ranks at the same time.
-func emitStreams(pairs []pair, n int64, count, places int, both bool) func(e *submodules.Emitter, c *submodules.Call) {
-	return func(e *submodules.Emitter, c *submodules.Call) {
-		for _, p := range pairs {
-			peer, first := p.peerOf(c)
-			if peer < 0 {
-				continue
-			}
-			isSource, isSink := first || both, !first || both
-			var got []dag.ID
-			for i := 0; isSource && i < count; i++ {
-				e.Send(peer, c.Dst.Cut(0, n))
-			}
-			for i := 0; isSink && i < count; i++ {
-				got = append(got, e.Recv(peer, c.Dst.Cut(n+int64(i%places)*n, n)))
-			}
-			end := int64(1+places) * n
-			if isSource {
-				e.Recv(peer, c.Dst.Cut(end, 1))
-			}
-			if isSink {
-				e.Send(peer, c.Dst.Cut(end+1, 1), e.Join(got...))
+// streamScript returns count messages of n bytes from a to b of each pair, both ways if asked, and
+// an empty answer to the last one. They are received at so many places in turn. If only some
+// messages wait for credit, there are as many places as messages: different ranks write those at
+// the same time.
+func streamScript(name string, pairs []pair, n int64, count, places int, both bool) *script {
+	end := int64(1+places) * n
+	return pairScript(name, end+2, pairs, func(e *submodules.Emitter, at tasks.Span, peer levels.Rank, first bool) {
+		isSource, isSink := first || both, !first || both
+		var got []dag.ID
+		for i := 0; isSource && i < count; i++ {
+			e.Send(peer, at.Cut(0, n))
+		}
+		for i := 0; isSink && i < count; i++ {
+			got = append(got, e.Recv(peer, at.Cut(n+int64(i%places)*n, n)))
+		}
+		if isSource {
+			e.Recv(peer, at.Cut(end, 1))
+		}
+		if isSink {
+			e.Send(peer, at.Cut(end+1, 1), e.Join(got...))
+		}
+	})
+}
+
+// sendScript returns count messages of n bytes from a to b of each pair, all at once.
+func sendScript(name string, pairs []pair, n int64, count int) *script {
+	return pairScript(name, 2*n, pairs, func(e *submodules.Emitter, at tasks.Span, peer levels.Rank, first bool) {
+		for range count {
+			if first {
+				e.Send(peer, at.Cut(0, n))
+			} else {
+				e.Recv(peer, at.Cut(n, n))
 			}
 		}
-	}
+	})
 }
 
-// streamBytes returns the bytes of a rank's buffer for [streams].
-func streamBytes(n int64, places int) int64 { return int64(1+places)*n + 2 }
-
-// emitSends emits count messages of n bytes from a to b of each pair, all at once.
-func emitSends(pairs []pair, n int64, count int) func(e *submodules.Emitter, c *submodules.Call) {
-	return func(e *submodules.Emitter, c *submodules.Call) {
-		for _, p := range pairs {
-			peer, first := p.peerOf(c)
-			for i := 0; peer >= 0 && i < count; i++ {
-				if first {
-					e.Send(peer, c.Dst.Cut(0, n))
-				} else {
-					e.Recv(peer, c.Dst.Cut(n, n))
-				}
-			}
-		}
-	}
-}
-
-// readsOver emits a chain of copies by a of b's memory.
-func readsOver(p pair, n int64, count int) func(e *submodules.Emitter, c *submodules.Call) {
-	return func(e *submodules.Emitter, c *submodules.Call) {
-		peer, first := p.peerOf(c)
-		switch {
-		case peer < 0:
-		case !first:
-			shared, backup := e.Share(c.Dst.Cut(0, n))
-			e.Expose(peer, c.Dst.Cut(0, n), backup, shared)
+// readScript returns a chain of copies by a of b's memory.
+func readScript(name string, p pair, n int64, count int) *script {
+	return pairScript(name, 2*n, []pair{p}, func(e *submodules.Emitter, at tasks.Span, peer levels.Rank, first bool) {
+		if !first {
+			shared, backup := e.Share(at.Cut(0, n))
+			e.Expose(peer, at.Cut(0, n), backup, shared)
 			e.Await(peer) // it must stay until all is read
-		default:
-			told := e.Await(peer)
-			last := told
-			for range count {
-				last = e.Copy(c.Dst.Cut(n, n), submodules.Exposed(told, 0, n), last)
-			}
-			e.Notify(peer, tasks.Span{}, last)
+			return
 		}
-	}
+		told := e.Await(peer)
+		last := told
+		for range count {
+			last = e.Copy(at.Cut(n, n), submodules.Exposed(told, 0, n), last)
+		}
+		e.Notify(peer, tasks.Span{}, last)
+	})
 }
 
 // copyOver emits a chain of copies.
@@ -286,23 +288,11 @@ func reduceOver(e *submodules.Emitter, n int64, count int) {
 	}
 }
 
-// emitJoins emits a chain of steps that do nothing.
+// emitJoins emits a chain of steps without work.
 func emitJoins(e *submodules.Emitter, count int) {
 	first := e.Copy(e.Scratch(1), e.Scratch(1))
 	last := e.Copy(e.Scratch(1), e.Scratch(1))
 	for range count {
 		last = e.Join(first, last)
 	}
-}
-
-// peerOf returns the other rank, and whether this one is the first; -1 if it is none of
-// them.
-func (p pair) peerOf(c *submodules.Call) (peer levels.Rank, first bool) {
-	switch c.Group.Ranks[c.Me] {
-	case p.a:
-		return p.b, true
-	case p.b:
-		return p.a, false
-	}
-	return -1, false
 }

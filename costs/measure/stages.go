@@ -16,15 +16,13 @@ import (
 // mostExtra bounds how long a pipeline is made until its stages settle.
 const mostExtra = 2 * costs.Extra
 
-// Stages puts into book what [costs.Predict] needs to price a request by its
-// stage or single tasks. All tasks before one are really run before it, so that
-// ranks begin it as skewed as they do in the collective (HAN, section III-A): one
-// run of [costs.Extra] segments more than phases shows each stage in its place, and
-// the stable one often; it is repeated with more until the stable stages settle.
+// Stages fills book for [costs.Predict] to price a request by its stage or single tasks. All tasks
+// before one are really run before it. So ranks begin it as skewed as in the collective (HAN,
+// section III-A): one run of [costs.Extra] segments more than phases shows each stage in its place,
+// and the stable one often. It is repeated with more until the stable stages settle.
 //
-// A request of fewer segments than phases has stages of its own. What the book has
-// on rank 0 isn't measured again; if it has all, nothing runs. It returns how the
-// stages that occur often settled.
+// A request of fewer segments than phases has stages of its own. Costs in rank 0's book aren't
+// measured again; if it has all, nothing runs. It returns how the frequent stages settled.
 func (b *Bench) Stages(ctx context.Context, r tasks.Request, p tasks.Plan, stop stats.Stop, book *costs.Book) ([]costs.Series, error) {
 	return stagesOf(r, p, b.topology, b.Rank(), book, func(l *line, missing int64) (f findings, some bool, err error) {
 		if missing, err = b.tellNumber(ctx, missing); err == nil && missing > 0 {
@@ -37,7 +35,7 @@ func (b *Bench) Stages(ctx context.Context, r tasks.Request, p tasks.Plan, stop 
 
 // stagesOf is Stages. run measures a line if something is missing, and says whether it did.
 func stagesOf(r tasks.Request, p tasks.Plan, t *levels.Topology, rank levels.Rank, book *costs.Book, run func(l *line, missing int64) (findings, bool, error)) ([]costs.Series, error) {
-	if p.Shape == tasks.Han { // one segment of which is as in lockstep
+	if p.Shape == tasks.Han { // with one segment it is as in lockstep
 		p.Shape = tasks.HanLockstep
 	}
 	one, err := tasks.Expand(costs.First(r, p, 1), t, p, rank)
@@ -80,7 +78,7 @@ type line struct {
 	leaders []leader
 }
 
-// leader is the stages of the rank that leads a group of level 0.
+// leader is the stages of a leader of a group of level 0.
 type leader struct {
 	rank   levels.Rank
 	stages []tasks.Stage
@@ -129,7 +127,7 @@ func (l *line) missingStages(book *costs.Book) (n int64) {
 	return n
 }
 
-// findings are what rank 0 makes of its samples.
+// findings are rank 0's results from its samples.
 type findings struct {
 	Entries []entry
 	Series  []costs.Series
@@ -155,7 +153,7 @@ func (b *Bench) run(ctx context.Context, l *line, stop stats.Stop) (f findings, 
 	if err != nil {
 		return f, err
 	}
-	columns := 1 + g.Segments + max(len(g.Phases)-1, 0)
+	columns := stageColumns(g)
 	all, err := b.repeatInTurns(ctx, stop, func(ctx context.Context) ([]float64, error) {
 		total, err := x.runOnce(ctx)
 		return stageTimes(float64(total), func(id dag.ID) float64 { return float64(x.ends[id]) }, stages, columns), err
@@ -169,9 +167,11 @@ func (b *Bench) run(ctx context.Context, l *line, stop stats.Stop) (f findings, 
 	return f, b.shareJSON(ctx, &f)
 }
 
-// stageTimes is this rank's time and that of each of its stages, by index: from
-// the end of its stage before to that of its last task. taskEnd says when a
-// task ended, ns.
+// stageColumns returns how many numbers a rank has of a graph: its time, and that of each stage.
+func stageColumns(g *tasks.Graph) int { return 1 + g.Segments + max(len(g.Phases)-1, 0) }
+
+// stageTimes returns this rank's time and that of each of its stages, by index: from the end of the
+// stage before to that of its last task. taskEnd says when a task ended, ns.
 func stageTimes(total float64, taskEnd func(dag.ID) float64, stages []tasks.Stage, columns int) []float64 {
 	values := make([]float64, columns)
 	values[0] = total
@@ -220,22 +220,21 @@ func (l *line) findings(s samples) findings {
 func (s samples) series(name string, leader int, rank levels.Rank, at []int) costs.Series {
 	series := costs.Series{Name: name, Leader: leader}
 	for _, index := range at {
-		series.NS = append(series.NS, costs.Median(s.column(int(rank), 1+index)))
+		series.NS = append(series.NS, costs.Median(s.column(rank, 1+index)))
 	}
 	series.From, series.Settled = costs.Settle(series.NS)
 	return series
 }
 
-// meanOver is, by repetition, the mean time of some stages of a rank: what so many of
-// them take together counts, not the usual one.
+// meanOver returns the mean time of some stages of a rank, by repetition: all of them together
+// count, not the usual one.
 func (s samples) meanOver(rank levels.Rank, stages []int) []float64 {
-	all := make([]float64, len(s))
-	for rep := range s {
+	return s.eachTime(func(ranks [][]float64) (mean float64) {
 		for _, index := range stages {
-			all[rep] += s[rep][rank][1+index] / float64(len(stages))
+			mean += ranks[rank][1+index] / float64(len(stages))
 		}
-	}
-	return all
+		return mean
+	})
 }
 
 // cost sums up times by leader and repetition; nil for a leader without the task.

@@ -6,16 +6,15 @@ import (
 	"slices"
 
 	"github.com/tierflow/tierflow/costs"
-	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Task times the tasks of some phases of a request by themselves, on its first segments:
-// when each segment was complete on all ranks. All ranks begin together, and what the
-// other phases would have done is left out.
+// Task times the tasks of some phases of a request by themselves, on its first segments: when each
+// segment was complete on all ranks. All ranks begin together, and the work of the other phases is
+// left out.
 func (b *Bench) Task(ctx context.Context, r tasks.Request, p tasks.Plan, phases []int, segments int64, stop stats.Stop) (pipe costs.Pipeline, err error) {
 	r, p = fullSegments(r, p, segments)
 	whole, err := tasks.Expand(r, b.topology, p, b.Rank())
@@ -48,16 +47,9 @@ func (s *Simulated) task(ctx context.Context, r tasks.Request, p tasks.Plan, pha
 	_, n := tasks.Segments(r, p)
 	compilation := s.compilation(ctx, r, p)
 	compilation.Keep, compilation.Idle = isOf(phases), idle(r, p, phases)
-	all, err := s.sampleJob(compilation, 1+int(n), func(_ int, values []float64, e sim.Event) {
-		values[1+e.Segment] = max(values[1+e.Segment], e.End.Nanoseconds())
-	})
+	all, err := s.sampleSegments(compilation, int(n))
 	if err != nil {
 		return pipe, fmt.Errorf("measure: %w", err)
-	}
-	for _, ranks := range all {
-		for _, values := range ranks {
-			accumulate(values)
-		}
 	}
 	return taskPipeline(all, int(n), len(phases), p.Window), nil
 }
@@ -84,7 +76,7 @@ func (s *Simulated) affordableSegments(r tasks.Request, p tasks.Plan, phases []i
 	for _, group := range groups {
 		ranks += len(group.Ranks)
 	}
-	middle := groups[0].Ranks[len(groups[0].Ranks)/2] // no root, which may do most
+	middle := groups[0].Ranks[len(groups[0].Ranks)/2] // no root: that may do most
 	if g, err = tasks.Expand(r, s.topology, p, middle); err != nil {
 		return segments
 	}
@@ -95,9 +87,9 @@ func (s *Simulated) affordableSegments(r tasks.Request, p tasks.Plan, phases []i
 	return min(segments, max(leastMore+int64(len(phases)), mostSteps/int64(max(ranks*one.Len(), 1))))
 }
 
-// idleRanks returns which ranks do nothing when phases are simulated by themselves; nil: none.
-// Where the phases are within nodes, nodes with groups of equal sizes and leaders do the same
-// at the same time, and one of them tells. Requests without blocks are quick anyway.
+// idleRanks returns which ranks do nothing when phases are simulated by themselves; nil: none. If
+// the phases are within nodes, nodes with groups of equal sizes and leaders do the same at the same
+// time, and one of them tells. Requests without blocks are quick anyway.
 func (s *Simulated) idleRanks(r tasks.Request, p tasks.Plan, phases []int) func(levels.Rank) bool {
 	if !r.Blocks() || r.Differ() || s.machine.Cores.InAll > 0 || s.machine.Noise > 0 {
 		return nil
@@ -118,7 +110,7 @@ func (s *Simulated) idleRanks(r tasks.Request, p tasks.Plan, phases []int) func(
 	}
 	alike := map[string]int{}
 	kinds[s.topology.Node(g.On.Root())] += " root"
-	kinds[len(kinds)-1] += " last" // whose part of what is divided may be shorter
+	kinds[len(kinds)-1] += " last" // its part of divided segments may be shorter
 	for node, kind := range kinds {
 		if _, known := alike[kind]; !known {
 			alike[kind] = node
@@ -137,15 +129,8 @@ func isOf(phases []int) func(t *tasks.Task) bool {
 // taskPipeline is the pipeline of all ranks as one group: until the slowest of them.
 func taskPipeline(s samples, segments, phases, window int) costs.Pipeline {
 	done := make([]float64, segments)
-	times := make([]float64, len(s))
 	for i := range done {
-		for rep := range s {
-			times[rep] = 0
-			for _, values := range s[rep] {
-				times[rep] = max(times[rep], values[1+i])
-			}
-		}
-		done[i] = costs.Median(times)
+		done[i] = costs.Median(s.eachTime(func(ranks [][]float64) float64 { return slowestOf(ranks, 1+i) }))
 	}
 	whole := stats.Summarize(s.totals())
 	alone := 0.0
