@@ -1,7 +1,7 @@
 // Package forest learns a number from examples: a random forest of regression trees.
 //
-// It knows nothing of collectives, and has no state but what a [Forest] holds. Equal examples,
-// options and seeds give equal forests.
+// It knows nothing of collectives, and has no state beside a [Forest]. Equal examples, options and
+// seeds give equal forests.
 //
 //	f, err := forest.Train(x, y, forest.Options{Seed: 1})
 //	ns := f.Predict([]float64{3, 1, 16})

@@ -10,13 +10,11 @@ type Split struct {
 // Grown returns the bags and the splits of a forest's trees, and their leaves as splits with no
 // feature (−1), whose threshold is what they predict.
 func Grown(x [][]float64, y []float64, o Options, trees int) (bags []map[int]float64, splits [][]Split) {
-	o.Features = len(x[0])
-	o.MinLeaf = max(o.MinLeaf, 1)
 	f, err := Train(x, y, o)
 	if err != nil {
 		panic(err)
 	}
-	g := newGrower(x, y, o)
+	g := newGrower(x, y)
 	for k := range trees {
 		g.grow(source(o, k))
 		bag := map[int]float64{}

@@ -7,18 +7,16 @@ import (
 	"slices"
 )
 
-// Options are what a forest is trained with. Zero fields have defaults.
+// Options are for training a forest. Zero fields have defaults.
 type Options struct {
-	Trees    int    // 0: 100
-	MinLeaf  int    // different examples in a leaf, at least; 0: 1
-	Features int    // that a split looks at, drawn anew for each; 0: all
-	Seed     uint64 // of all that is drawn
+	Trees int    // 0: 100
+	Seed  uint64 // of all draws
 }
 
 // Forest is a trained forest. It is never changed, so it is safe for concurrent use.
 type Forest struct {
 	trees    []tree
-	unseen   [][]int32 // by tree: the examples that its bag does not have
+	unseen   [][]int32 // by tree: the examples its bag lacks
 	spared   []float64 // by example: how many trees have not seen it
 	foreseen []float64 // see Unseen
 }
@@ -28,7 +26,7 @@ type tree []node
 
 // node is a question, or a leaf if left is 0.
 type node struct {
-	value   float64 // examples up to it go left; of a leaf: what it predicts
+	value   float64 // examples up to it go left; of a leaf: its prediction
 	feature int32
 	left    int32
 }
@@ -44,14 +42,8 @@ func Train(x [][]float64, y []float64, o Options) (*Forest, error) {
 	if o.Trees == 0 {
 		o.Trees = 100
 	}
-	if o.MinLeaf == 0 {
-		o.MinLeaf = 1
-	}
 	f := &Forest{spared: make([]float64, len(y))}
-	if o.Features == 0 {
-		o.Features = len(x[0])
-	}
-	g := newGrower(x, y, o)
+	g := newGrower(x, y)
 	for k := range o.Trees {
 		one, unseen := g.grow(source(o, k))
 		f.trees, f.unseen = append(f.trees, one), append(f.unseen, unseen)
@@ -63,7 +55,7 @@ func Train(x [][]float64, y []float64, o Options) (*Forest, error) {
 	return f, nil
 }
 
-// Unseen returns what is predicted of each example by the trees that have not seen it (Breiman 2001,
+// Unseen returns the prediction of each example by the trees that have not seen it (Breiman 2001,
 // section 3.1); NaN: all have.
 func (f *Forest) Unseen() []float64 { return f.foreseen }
 
@@ -84,7 +76,7 @@ func (f *Forest) foresee(x [][]float64) []float64 {
 // Trees returns how many there are.
 func (f *Forest) Trees() int { return len(f.trees) }
 
-// source returns what is drawn for tree k, which no other tree changes.
+// source returns the random numbers of tree k. No other tree changes them.
 func source(o Options, k int) *rand.Rand { return rand.New(rand.NewPCG(o.Seed, uint64(k))) }
 
 // check returns an error if nothing can be learned from examples.
@@ -92,8 +84,8 @@ func check(x [][]float64, y []float64, o Options) error {
 	switch {
 	case len(x) == 0 || len(x) != len(y):
 		return fmt.Errorf("forest: %d rows and %d values; allowed are as many of both, 1 or more", len(x), len(y))
-	case o.Trees < 0 || o.MinLeaf < 0 || o.Features < 0 || o.Features > len(x[0]):
-		return fmt.Errorf("forest: options %+v; allowed are numbers from 0, of features up to %d", o, len(x[0]))
+	case o.Trees < 0:
+		return fmt.Errorf("forest: %d trees; allowed are numbers from 0", o.Trees)
 	}
 	for i, row := range x {
 		if len(row) != len(x[0]) || len(row) == 0 {
@@ -111,7 +103,7 @@ func check(x [][]float64, y []float64, o Options) error {
 
 func isEndless(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }
 
-// Predict returns the mean of what the trees predict for a row.
+// Predict returns the mean of the trees' predictions for a row.
 func (f *Forest) Predict(x []float64) float64 {
 	mean, _ := f.Both(x)
 	return mean
@@ -142,10 +134,9 @@ func (f *Forest) Both(x []float64) (mean, spread float64) {
 	return first + sum/n, max(0, squares-float64(sum*sum)/n) / math.Pow(n-1, 3)
 }
 
-// AfterBootstrap returns the variance of the forest's mean for a row over other examples that
-// could have been there: the jackknife after bootstrap, less what so few trees add to it by
-// chance (Wager, Hastie and Efron 2014, equations 5 and 7). Leaving out an example leaves the
-// trees that have not seen it.
+// AfterBootstrap returns the variance of the forest's mean for a row over other possible examples:
+// the jackknife after bootstrap, less the chance of so few trees (Wager, Hastie and Efron 2014,
+// equations 5 and 7). Leaving out an example leaves the trees that have not seen it.
 func (f *Forest) AfterBootstrap(x []float64) float64 {
 	without := make([]float64, len(f.spared))
 	predicted := make([]float64, len(f.trees))
@@ -170,7 +161,7 @@ func (f *Forest) AfterBootstrap(x []float64) float64 {
 	return max(0, float64((n-1)/n*sum)-float64((math.E-1)*n/(trees*trees)*chance))
 }
 
-// predict returns the value of the leaf that a row comes to.
+// predict returns the value of a row's leaf.
 func (t tree) predict(x []float64) float64 {
 	n := t[0]
 	for n.left != 0 {

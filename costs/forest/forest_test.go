@@ -197,7 +197,7 @@ func TestSeeds(t *testing.T) {
 	d := datasets[1]
 	x, y := d.draw(50, rand.New(rand.NewPCG(23, 1)))
 	say := func(seed uint64) string {
-		f := train(t, x, y, forest.Options{Seed: seed, Trees: 10, Features: 2})
+		f := train(t, x, y, forest.Options{Seed: seed, Trees: 10})
 		return fmt.Sprintln(f.Predict(x[3]), f.Spread([]float64{.5, .5, .5}), f.AfterBootstrap(x[9]))
 	}
 	one := say(1)
@@ -209,15 +209,17 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// A leaf has as many examples as asked for, and constant or equal features split nothing.
+// A leaf has examples of one value, and constant or equal features split nothing.
 func TestLeaves(t *testing.T) {
 	d := datasets[2]
 	x, y := d.draw(60, rand.New(rand.NewPCG(29, 1)))
-	_, all := forest.Grown(x, y, forest.Options{MinLeaf: 5}, 3)
+	_, all := forest.Grown(x, y, forest.Options{}, 3)
 	for _, tree := range all {
 		for _, s := range tree {
-			if s.Feature < 0 && len(s.Weight) < 5 {
-				t.Errorf("a leaf has %d examples", len(s.Weight))
+			for i := range s.Weight {
+				if s.Feature < 0 && math.Abs(y[i]-s.Threshold) > 1e-9 {
+					t.Errorf("a leaf of %v has an example of %v", s.Threshold, y[i])
+				}
 			}
 		}
 	}
@@ -241,7 +243,7 @@ func TestTrainErrors(t *testing.T) {
 		{[][]float64{{1}, {1, 2}}, []float64{1, 2}, forest.Options{}, "row 1 has 2 features"},
 		{[][]float64{{math.NaN()}}, []float64{1}, forest.Options{}, "feature 0 is NaN"},
 		{[][]float64{{1}}, []float64{math.Inf(1)}, forest.Options{}, "value 0 is +Inf"},
-		{[][]float64{{1}}, []float64{1}, forest.Options{Features: 2}, "features up to 1"},
+		{[][]float64{{1}}, []float64{1}, forest.Options{Trees: -1}, "-1 trees"},
 	} {
 		if _, err := forest.Train(c.x, c.y, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)

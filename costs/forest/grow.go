@@ -8,18 +8,17 @@ import (
 
 // grower grows the trees of a forest, one after the other.
 type grower struct {
-	options Options
 	columns [][]float64 // by feature and example
 	y       []float64
 	sorted  [][]int32 // by feature: all examples, the smallest first
 
-	// Of the tree that grows.
+	// Of the growing tree.
 	rng    *rand.Rand
 	weight []float64 // by example: how often the bag has it
 	off    []float64 // by example of a node: weight times how far its value is from their mean
 	orders [][]int32 // by feature: the examples of the bag, those of a node together, the smallest first
 	left   []int     // by example: 1 if the split sends it left
-	right  []int32   // examples that go right, while a node's are parted
+	right  []int32   // examples on the right, while a node's are parted
 	order  []int32   // features as a split looks at them, but for those with one value
 }
 
@@ -27,10 +26,10 @@ type grower struct {
 // scikit-learn.
 const sameFeature = 1e-7
 
-func newGrower(x [][]float64, y []float64, o Options) *grower {
+func newGrower(x [][]float64, y []float64) *grower {
 	width := len(x[0])
 	g := &grower{
-		options: o, y: y, columns: make([][]float64, width), sorted: make([][]int32, width), orders: make([][]int32, width),
+		y: y, columns: make([][]float64, width), sorted: make([][]int32, width), orders: make([][]int32, width),
 		weight: make([]float64, len(y)), off: make([]float64, len(y)), left: make([]int, len(y)), right: make([]int32, len(y)),
 	}
 	for k := range width {
@@ -49,7 +48,7 @@ func newGrower(x [][]float64, y []float64, o Options) *grower {
 	return g
 }
 
-// grow draws a bag and grows a tree of it. It returns the examples that the bag lacks, too.
+// grow draws a bag and grows a tree of it. It returns the examples missing in the bag, too.
 func (g *grower) grow(rng *rand.Rand) (t tree, unseen []int32) {
 	g.rng = rng
 	clear(g.weight)
@@ -97,19 +96,17 @@ func (g *grower) split(from, to int) (n node, middle int) {
 		sum, weight, isFlat = sum+float64(g.weight[i]*off), weight+g.weight[i], isFlat && off == 0
 	}
 	n.value = first + sum/weight
-	if isFlat || len(all) < 2*g.options.MinLeaf {
+	if isFlat {
 		return n, 0
 	}
 	for _, i := range all {
 		g.off[i] = g.weight[i] * (g.y[i] - n.value)
 	}
 	best := cut{}
-	looked := 0
-	for k := 0; k < len(g.order) && looked < g.options.Features; k++ {
+	for k := range g.order {
 		other := k + g.rng.IntN(len(g.order)-k)
 		g.order[k], g.order[other] = g.order[other], g.order[k]
 		if !g.isConstant(g.order[k], from, to) {
-			looked++
 			g.cut(g.order[k], from, to, weight, &best)
 		}
 	}
@@ -130,8 +127,8 @@ func (g *grower) isConstant(feature int32, from, to int) bool {
 type cut struct {
 	feature   int32
 	threshold float64
-	middle    int     // the first that goes right
-	gain      float64 // by which the squared errors fall, but for the node's weight
+	middle    int     // the first example on the right
+	gain      float64 // how far the squared errors fall, but for the node's weight
 }
 
 // cut looks for a better cut than the best so far along a feature of examples with a total
@@ -139,13 +136,12 @@ type cut struct {
 // both sides and l and r their weights. As L is −R, that is L²/(l·r) times the total weight.
 func (g *grower) cut(feature int32, from, to int, total float64, best *cut) {
 	order, column := g.orders[feature][from:to], g.columns[feature]
-	sum, weight, last := 0.0, 0.0, len(order)-g.options.MinLeaf
-	low := column[order[0]]
-	for at := 1; at <= last; at++ {
+	sum, weight, low := 0.0, 0.0, column[order[0]]
+	for at := 1; at < len(order); at++ {
 		i := order[at-1]
 		sum, weight = sum+g.off[i], weight+g.weight[i]
 		high := column[order[at]]
-		if high > low+sameFeature && at >= g.options.MinLeaf {
+		if high > low+sameFeature {
 			if gain := sum * sum / (weight * (total - weight)); gain > best.gain || best.middle == 0 {
 				*best = cut{feature, low/2 + high/2, from + at, gain}
 				if best.threshold >= high {
