@@ -1,9 +1,9 @@
-// Package learn decides what to measure next, so that few measurements tell plans apart: active
+// Package learn decides which plan to measure next. So few measurements tell plans apart: active
 // learning as ACCLAiM has it (Wilkins and others, CLUSTER 2022).
 //
 // It measures nothing and has no clock: callers do, and tell it. Equal answers in equal order
-// give equal questions. Answers change nothing: those who ask for predictions and those who
-// don't are asked the same.
+// give equal questions. Answers change nothing: with or without requests for predictions the
+// questions are the same.
 //
 //	l := learn.New(points, learn.Options{Seed: 1})
 //	for next, ok := l.Next(); ok && !l.Converged(); next, ok = l.Next() {

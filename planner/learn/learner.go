@@ -15,19 +15,19 @@ type Point struct {
 	Choice   int       // points of one choice compete; from 0 on
 	Features []float64 // as many for all points, see [Coder.Features]; the first three are equal for all of a choice
 	Aside    bool      // it is only predicted, never asked for
-	Prior    float64   // what it is thought to take, ns: the forest learns how wrong that is; 0: nobody knows
+	Prior    float64   // its expected time, ns: the forest learns the error; 0: unknown
 }
 
-// Next is what to measure next.
+// Next is the next measurement.
 type Next struct {
 	At   int     // the point
-	Odd  bool    // better with a size near its own that is no power of two
+	Odd  bool    // better with a size near its own, but no power of two
 	Why  string  // in words
-	Sum  float64 // what is hoped to be gained, or how trees differ, over all; it falls while the learner learns
-	Left int     // points that nobody has measured
+	Sum  float64 // hoped gains, or the spread of trees, over all; it falls while the learner learns
+	Left int     // points without a measurement
 }
 
-// Learner learns what points take. It is not for several goroutines at once.
+// Learner learns the times of points. It is not for several goroutines at once.
 type Learner struct {
 	o      Options
 	points []Point
@@ -40,31 +40,30 @@ type Learner struct {
 	rng    *rand.Rand
 	starts []int
 
-	forest  *forest.Forest // nil: none was trained
-	trained int            // examples that the forest has seen
-	looked  int            // examples at the last look
-	trust   float64        // in what the forest says beside priors, 0 to 1
-	wrong   float64        // mean squared error of priors with that, log₂²
-	mean    []float64      // by point: log₂ of ns, as predicted or measured
-	spread  []float64      // by point: the variance of the forest's mean
-	worth   []float64      // by point, see Pick
-	queue   []Next         // what to pick before the next look
-	near    []int          // points that each forest is asked for; others are asked for from time to time
-	sums    []float64      // by look
-	least   []float64      // by choice: what its fastest point took, ns; 0: none was measured
-	vain    []float64      // by choice: its measurements since the last one that was faster than all before
-	far     []float64      // by point: steps to the nearest example, see steps
-	picks   int
+	forest    *forest.Forest // nil: none was trained
+	trained   int            // examples of the forest
+	lookedAt  int            // examples at the last look
+	trust     float64        // in the forest's corrections of priors, 0 to 1
+	wrong     float64        // mean squared error of corrected priors, log₂²
+	mean      []float64      // by point: log₂ of ns, as predicted or measured
+	spread    []float64      // by point: the variance of the forest's mean
+	worth     []float64      // by point, see Pick
+	queue     []Next         // to be picked before the next look
+	watched   []int          // points for each look; others have a look from time to time
+	sums      []float64      // by look
+	least     []float64      // by choice: time of its fastest point, ns; 0: none was measured
+	sinceBest []float64      // by choice: its measurements since the fastest one
+	distances []float64      // by point: steps to the nearest example, see steps
+	picks     int
 }
 
-// starts are how many points are drawn before the first look, of each hundred choices and at
-// least.
+// Points before the first look: of so many choices, and so many of each.
 const (
 	startChoices = 3
 	startLeast   = 8
 )
 
-// New returns a learner of points that have learned nothing.
+// New returns a learner of points without examples.
 func New(points []Point, o Options) *Learner {
 	if o.OddEvery == 0 {
 		o.OddEvery = 5
@@ -80,16 +79,16 @@ func New(points []Point, o Options) *Learner {
 		}
 		l.by[p.Choice] = append(l.by[p.Choice], i)
 	}
-	l.least, l.vain, l.far = make([]float64, len(l.by)), make([]float64, len(l.by)), make([]float64, len(points))
-	for i := range l.far {
-		l.far[i], l.near = math.Inf(1), append(l.near, i)
+	l.least, l.sinceBest, l.distances = make([]float64, len(l.by)), make([]float64, len(l.by)), make([]float64, len(points))
+	for i := range l.distances {
+		l.distances[i], l.watched = math.Inf(1), append(l.watched, i)
 	}
 	l.start()
 	return l
 }
 
-// start draws the first points. The choices with fewest, middle and most of all features are
-// among them, with all points that have a low prior or differ; with many plans there are more.
+// start draws the first points: those of the first choice and of the ones a third and two thirds up, all
+// or [startLeast] of each.
 func (l *Learner) start() {
 	var open [][]int
 	for _, all := range l.by {
@@ -114,36 +113,36 @@ func (l *Learner) shuffle(all []int) {
 	l.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 }
 
-// Learn tells what a point took, ns.
+// Learn tells the learner a point's time, ns.
 func (l *Learner) Learn(at int, ns float64) {
 	if ns > 0 && l.ns[at] == 0 {
 		if c := l.points[at].Choice; l.least[c] == 0 || ns < l.least[c] {
-			l.least[c], l.vain[c] = ns, 0
+			l.least[c], l.sinceBest[c] = ns, 0
 		} else {
-			l.vain[c]++
+			l.sinceBest[c]++
 		}
 		l.ns[at] = ns
 		l.Hear(l.points[at].Features, l.points[at].Prior, ns)
 	}
 }
 
-// Fail tells that a point can't be measured. It is not asked for again.
+// Fail tells the learner of a point beyond measurement. It is not asked for again.
 func (l *Learner) Fail(at int) { l.failed[at] = true }
 
-// Free tells that a point that was asked for is not measured, but something else in its place. It
-// may be asked for again.
+// Free tells the learner of another measurement in place of a point. The point may be asked for
+// again.
 func (l *Learner) Free(at int) { l.asked[at] = false }
 
-// Hear tells what something took that is no point, such as one of another size.
+// Hear tells the learner the time of something beside its points, such as one of another size.
 func (l *Learner) Hear(features []float64, prior, ns float64) {
 	l.x, l.y = append(l.x, features), append(l.y, math.Log2(ns)-l.base(prior))
 	for i := range l.points {
-		l.far[i] = min(l.far[i], steps(features, l.points[i].Features))
+		l.distances[i] = min(l.distances[i], steps(features, l.points[i].Features))
 	}
 }
 
-// steps is how far apart features are: doublings of what is asked for, and words of the plan that
-// differ. See [Coder.Features].
+// steps returns the distance of features: doublings of the request, and different words of the
+// plan. See [Coder.Features].
 func steps(a, b []float64) (sum float64) {
 	for k := range a {
 		if off := math.Abs(a[k] - b[k]); k < asked {
@@ -155,7 +154,7 @@ func steps(a, b []float64) (sum float64) {
 	return sum
 }
 
-// base is what a forest's predictions are added to, log₂ of ns.
+// base is the summand for a forest's predictions, log₂ of ns.
 func (l *Learner) base(prior float64) float64 {
 	if l.o.NoPrior || prior <= 0 {
 		return 0
@@ -163,14 +162,14 @@ func (l *Learner) base(prior float64) float64 {
 	return math.Log2(prior)
 }
 
-// Known returns what a point took, ns; 0: nobody knows.
+// Known returns the measured time of a point, ns; 0: there is none.
 func (l *Learner) Known(at int) float64 { return l.ns[at] }
 
-// Least returns what the fastest measured point of a point's choice took, ns; 0: none was.
+// Least returns the time of the fastest measured point of a point's choice, ns; 0: none was.
 func (l *Learner) Least(at int) float64 { return l.least[l.points[at].Choice] }
 
-// Predict returns what a point takes, ns, as measured or as the forest says that was trained last.
-// It is 0 for one that can't be measured, and where none was trained.
+// Predict returns the time of a point, ns, measured or by the last forest. It is 0 for a point that
+// can't be measured, and without a forest.
 func (l *Learner) Predict(at int) float64 {
 	switch {
 	case l.failed[at]:
@@ -183,8 +182,8 @@ func (l *Learner) Predict(at int) float64 {
 	return math.Exp2(l.mean[at])
 }
 
-// Best returns the point of a choice that takes least, those that nobody has measured being as
-// slow as they may well be: the lowest of many guesses is too low. −1: nothing is known.
+// Best returns the fastest point of a choice. A point without a measurement counts as slow as it may
+// well be: the lowest of many guesses is too low. −1: nothing is known.
 func (l *Learner) Best(choice int) int {
 	best, least := -1, math.Inf(1)
 	for _, i := range l.by[choice] {
@@ -199,9 +198,9 @@ func (l *Learner) Best(choice int) int {
 	return best
 }
 
-// Doubt returns what to measure of a choice so that its best point can be relied on: that one, until
-// it was measured. Then it is the one that most is hoped of, unless that is less than the paper is content with. False:
-// there is no doubt. [Learner.Train] is before.
+// Doubt returns the point of a choice to measure before its best one can be relied on: the best one
+// itself, until it was measured. Then it is the one with the largest hoped gain, if that is more than the
+// paper's bound. False: there is no doubt. Call [Learner.Train] before.
 func (l *Learner) Doubt(choice int) (at int, ok bool) {
 	at = l.Best(choice)
 	if at < 0 || l.o.Pick != ByGain || l.ns[at] == 0 {
@@ -215,9 +214,9 @@ func (l *Learner) Doubt(choice int) (at int, ok bool) {
 	return at, l.worth[at] > doubt
 }
 
-// Next returns what to measure next; false: there is nothing left. It trains if there is something
-// new to learn from. What it has asked for before is not asked for again, so that many can be
-// measured at one time, unless [Learner.Free] says otherwise.
+// Next returns the next measurement; false: there is nothing left. It trains if there are new
+// examples. No point is asked for twice, unless [Learner.Free] gives it back: so several can be
+// measured at one time.
 func (l *Learner) Next() (n Next, ok bool) {
 	l.picks++
 	n.Why = "start"
@@ -232,7 +231,7 @@ func (l *Learner) Next() (n Next, ok bool) {
 	}
 	l.asked[n.At] = true
 	n.Odd = l.o.OddEvery > 0 && l.picks%l.o.OddEvery == 0
-	n.Left = l.left()
+	n.Left = l.remaining()
 	if len(l.sums) > 0 {
 		n.Sum = l.sums[len(l.sums)-1]
 	}
@@ -243,7 +242,7 @@ func (l *Learner) isOpen(at int) bool {
 	return l.ns[at] == 0 && !l.failed[at] && !l.asked[at] && !l.points[at].Aside
 }
 
-func (l *Learner) left() (n int) {
+func (l *Learner) remaining() (n int) {
 	for i := range l.points {
 		if l.isOpen(i) {
 			n++
@@ -263,7 +262,7 @@ func (l *Learner) why(at int) string {
 	return fmt.Sprintf("±%.0f%%", 100*(math.Exp2(l.deviation(at))-1))
 }
 
-// pick returns the point that is worth most.
+// pick returns the point of the largest worth.
 func (l *Learner) pick() (n Next, ok bool) {
 	for {
 		for len(l.queue) > 0 {
@@ -272,24 +271,24 @@ func (l *Learner) pick() (n Next, ok bool) {
 				return n, true
 			}
 		}
-		if l.left() == 0 || l.o.Pick != AtRandom && len(l.y) == 0 {
+		if l.remaining() == 0 || l.o.Pick != AtRandom && len(l.y) == 0 {
 			return n, false
 		}
 		l.look()
-		l.line()
+		l.fillQueue()
 	}
 }
 
-// Measurements that are made before a new forest is trained: one for so many examples, since more
+// Measurements before a new forest is trained: one for so many examples, since more
 // change it less, and one for so many choices, since these change each other little.
 const (
-	together = 20
-	several  = 12
+	examplesPerForest = 20
+	choicesPerForest  = 12
 )
 
-// line fills the queue: the points that are worth most, one of a choice. There are more of them
-// the more examples there are, since one more then changes the forest less.
-func (l *Learner) line() {
+// fillQueue fills the queue: the points of the largest worth, one of a choice. With more examples they are
+// more, since one more then changes the forest less.
+func (l *Learner) fillQueue() {
 	var all []int
 	for i := range l.points {
 		if l.isOpen(i) {
@@ -298,11 +297,11 @@ func (l *Learner) line() {
 	}
 	l.shuffle(all) // equals in any order
 	if l.o.Pick != AtRandom {
-		slices.SortStableFunc(all, func(i, j int) int { return cmp.Compare(l.pays(j), l.pays(i)) })
+		slices.SortStableFunc(all, func(i, j int) int { return cmp.Compare(l.worthByTime(j), l.worthByTime(i)) })
 	}
 	taken := map[int]bool{}
 	for _, i := range all {
-		if len(l.queue) > max(len(l.y)/together, len(l.by)/several) {
+		if len(l.queue) > max(len(l.y)/examplesPerForest, len(l.by)/choicesPerForest) {
 			break
 		}
 		if !taken[l.points[i].Choice] {
@@ -312,24 +311,24 @@ func (l *Learner) line() {
 	}
 }
 
-// pays is the worth of a measurement. Where time counts, it is by the time that the measurement will take.
-func (l *Learner) pays(at int) float64 {
+// worthByTime is the worth of a measurement, divided by its expected time if time counts.
+func (l *Learner) worthByTime(at int) float64 {
 	if l.o.Pick == ByGain && !l.o.CostBlind {
 		return l.worth[at] / math.Exp2(l.mean[at])
 	}
 	return l.worth[at]
 }
 
-// calmLeast is how many examples a learner has at least before it thinks that they suffice.
+// calmLeast is the number of examples of a converged learner at least.
 const calmLeast = 24
 
-// Looks that must agree before a learner has converged, and when they do.
+// Looks for a converged learner, and the bounds for them.
 const (
 	calmLooks  = 4      // of variances
 	calmTwice  = 2      // of gains
 	calmSpread = 1e-2   // of the largest sum of variances: it changes less from look to look
 	doubt      = 3e-2   // hoped to be gained by one more measurement of a choice
-	calmGain   = 1.5e-2 // hoped to be gained by one more measurement of each choice: half of what the paper is content with
+	calmGain   = 1.5e-2 // hoped to be gained by one more measurement of each choice: half of the paper's bound
 )
 
 // Converged reports whether it is not worth to measure more. Twice in a row nearly nothing was hoped

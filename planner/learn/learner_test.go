@@ -12,6 +12,7 @@ import (
 
 	"github.com/tierflow/tierflow/planner/learn"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // trial is a collective with three algorithms on machines of 2 to 64 nodes, with sizes of 8 bytes
@@ -167,10 +168,7 @@ func TestCoder(t *testing.T) {
 	for _, text := range []string{
 		"shape=flat,fs=all,w=1,ib=adapt/chain/32KiB", "shape=han,fs=64KiB,w=2,ib=nbc/binomial,sb=sm/slots", "shape=flat,fs=all,w=1,ib=nbc/binomial",
 	} {
-		p, err := tasks.ParsePlan(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := tasktest.Plan(t, text)
 		plans = append(plans, p)
 	}
 	for _, c := range []struct {

@@ -13,7 +13,7 @@ import (
 // called, the learner's questions are the same.
 func (l *Learner) Train() {
 	if l.fit() {
-		l.askFor(l.near)
+		l.askFor(l.watched)
 	}
 }
 
@@ -31,39 +31,39 @@ func (l *Learner) fit() bool {
 	return true
 }
 
-// look finds out what to ask next, if there is something new to learn from, and notes the sum that
-// the learner stops by. Each eighth look is at all points.
+// look finds the worth of points, if there are new examples, and notes the sum for
+// [Learner.Converged]. Each eighth look is at all points.
 func (l *Learner) look() {
-	if len(l.y) == l.looked {
+	if len(l.y) == l.lookedAt {
 		return
 	}
 	l.fit()
-	l.looked = len(l.y)
+	l.lookedAt = len(l.y)
 	if len(l.sums)%lookAtAll == 0 {
 		l.sums = append(l.sums, l.askFor(nil))
 		l.narrow()
 	} else {
-		l.sums = append(l.sums, l.askFor(l.near))
+		l.sums = append(l.sums, l.askFor(l.watched))
 	}
 }
 
-// askFor asks the forest for some points, or all without a list, and finds out what all are worth. It returns
-// what the learner stops by.
+// askFor asks the forest for some points, or all without a list, and finds the worth of all. It returns
+// the sum for [Learner.Converged].
 func (l *Learner) askFor(some []int) (sum float64) {
-	for _, i := range some {
-		l.ask(i)
-	}
 	if some == nil {
 		for i := range l.points {
 			l.ask(i)
 		}
 	}
+	for _, i := range some {
+		l.ask(i)
+	}
 	return l.value()
 }
 
-// weigh finds out what share of the forest's corrections to make. It has the least squared error for
-// examples that the forest has not seen. What chance alone would explain is taken off (the estimator of
-// James and Stein 1961, of one share). What is no better than chance would make good priors worse.
+// weigh finds the share of the forest's corrections with the least squared error for examples unseen by
+// its trees. The part explained by chance alone is taken off (the estimator of James and Stein 1961, of
+// one share): corrections no better than chance would make good priors worse.
 func (l *Learner) weigh() {
 	unseen := l.forest.Unseen()
 	all, both, squares, n := 0.0, 0.0, 0.0, 0.0
@@ -83,8 +83,8 @@ func (l *Learner) weigh() {
 	l.wrong = (all - 2*float64(l.trust*both) + float64(l.trust*l.trust*squares)) / max(1, n)
 }
 
-// Of each choice so many points are looked at each time: those that are worth most, and those
-// that seem fastest. All are every eighth time. So a look takes as long with thousands of plans
+// Of each choice so many points are looked at each time: those of the largest worth, and the seemingly
+// fastest. Every eighth look is at all. So a look takes as long with thousands of plans
 // as with some dozens.
 const (
 	lookAtAll = 8
@@ -93,22 +93,22 @@ const (
 
 // narrow finds the points to look at each time.
 func (l *Learner) narrow() {
-	l.near = l.near[:0]
+	l.watched = l.watched[:0]
 	for _, all := range l.by {
 		if len(all) <= 2*lookNear {
-			l.near = append(l.near, all...)
+			l.watched = append(l.watched, all...)
 			continue
 		}
 		all = slices.Clone(all)
 		slices.SortStableFunc(all, func(i, j int) int { return cmp.Compare(l.worth[j], l.worth[i]) })
-		l.near = append(l.near, all[:lookNear]...)
+		l.watched = append(l.watched, all[:lookNear]...)
 		rest := all[lookNear:]
 		slices.SortStableFunc(rest, func(i, j int) int { return cmp.Compare(l.mean[i], l.mean[j]) })
-		l.near = append(l.near, rest[:lookNear]...)
+		l.watched = append(l.watched, rest[:lookNear]...)
 	}
 }
 
-// ask asks the forest for a point, unless that was measured.
+// ask asks the forest for a point, unless it was measured.
 func (l *Learner) ask(i int) {
 	p := &l.points[i]
 	if l.ns[i] > 0 {
@@ -123,7 +123,7 @@ func (l *Learner) ask(i int) {
 	}
 }
 
-// value finds out what points are worth. It returns the sum that the learner stops by.
+// value finds the worth of points. It returns the sum for [Learner.Converged].
 func (l *Learner) value() (sum float64) {
 	if l.o.Pick == ByGain {
 		choices := 0.0
@@ -144,10 +144,10 @@ func (l *Learner) value() (sum float64) {
 	return sum
 }
 
-// gains turns the spread of a choice's points into what is hoped to be gained by each, as a
-// share of the time: the expected improvement (Jones and others 1998, equation 15) on what would
-// be chosen now. What would be chosen is measured to find out whether the second best is better.
-// Where measurements were in vain there is as many times less hope. It returns the largest.
+// gains turns the spread of a choice's points into the hoped gain of each, as a share of the time: the
+// expected improvement (Jones and others 1998, equation 15) on the best point now. The best point itself
+// is measured to find out whether the second best is better. Measurements in vain divide the hope. It
+// returns the largest gain.
 func (l *Learner) gains(all []int) (most float64) {
 	best, second := -1, -1
 	for _, i := range all {
@@ -160,37 +160,33 @@ func (l *Learner) gains(all []int) (most float64) {
 		}
 	}
 	for _, i := range all {
-		if !l.isOpen(i) {
-			l.worth[i] = 0
+		rival := best
+		if i == best {
+			rival = second
+		}
+		l.worth[i] = 0
+		if !l.isOpen(i) || rival < 0 {
 			continue
 		}
-		sigma := l.deviation(i)
-		l.worth[i] = 0
-		if sigma > 0 {
-			rival := best
-			if i == best {
-				rival = second
-			}
-			if rival >= 0 {
-				l.worth[i] = math.Ln2 * improvement(-math.Abs(l.mean[rival]-l.mean[i]), sigma) / (1 + l.vain[l.points[i].Choice])
-			}
+		if sigma := l.deviation(i); sigma > 0 {
+			l.worth[i] = math.Ln2 * improvement(-math.Abs(l.mean[rival]-l.mean[i]), sigma) / (1 + l.sinceBest[l.points[i].Choice])
 		}
 		most = max(most, l.worth[i])
 	}
 	return most
 }
 
-// deviation is how far a point's prediction may be off, log₂. To the trees' spread comes the error
-// that they show for examples they have not seen. Such an example has others about a step away, so
+// deviation is how far a point's prediction may be off, log₂. To the trees' spread comes their
+// error for unseen examples. Such an example has others about a step away, so
 // further away the error is as many times as large.
 func (l *Learner) deviation(at int) float64 {
 	trees := float64(l.forest.Trees() - 1)
-	far := max(.5, l.far[at])
+	far := max(.5, l.distances[at])
 	return math.Sqrt(float64(l.spread[at]*trees*trees) + float64(max(0, l.wrong)*far*far))
 }
 
 // improvement is by how much a normal variable with a mean below 0 by off, and a deviation, is
-// expected to be below 0, if what is above counts as 0.
+// expected to be below 0, if values above count as 0.
 func improvement(off, sigma float64) float64 {
 	z := off / sigma
 	return off*math.Erfc(-z/math.Sqrt2)/2 + sigma*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)

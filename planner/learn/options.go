@@ -11,8 +11,8 @@ type Pick uint8
 
 // The zero value is ByGain.
 const (
-	ByGain   Pick = iota // where most is hoped to be gained on the best plan of its choice
-	BySpread             // where trees differ most, as the paper does
+	ByGain   Pick = iota // by the hoped gain on the best plan of its choice
+	BySpread             // by the difference of trees, as the paper does
 	AtRandom             // as Hunold and others do (CLUSTER 2020)
 )
 
@@ -21,10 +21,10 @@ type Options struct {
 	Pick      Pick
 	Words     Words  // of whoever makes features
 	Bootstrap bool   // with BySpread: the jackknife after bootstrap in place of that over trees
-	CostBlind bool   // a measurement is worth as much whatever it takes; else its worth is divided by what the point is thought to take
+	CostBlind bool   // times don't count; else the worth of a measurement is divided by its expected time
 	NoPrior   bool   // priors are not used
-	OddEvery  int    // each so many picks are of a size that is no power of two; 0: 5; below 0: none
-	Seed      uint64 // of all that is drawn
+	OddEvery  int    // each so many picks are of a size beside powers of two; 0: 5; below 0: none
+	Seed      uint64 // of all drawn numbers
 	Trees     int    // 0: 100
 }
 
@@ -42,17 +42,11 @@ var optionWords = []struct {
 }
 
 // ParseOptions reads a list of words with commas, none in any order: variance or random in place
-// of what is hoped to be gained; bootstrap, with variance; numbers, so that features name plans
+// of hoped gains; bootstrap, with variance; numbers: features name plans
 // by these; no-prior; cost-blind.
 func ParseOptions(text string) (o Options, err error) {
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
-		i := slices.IndexFunc(optionWords, func(w struct {
-			word string
-			set  func(o *Options)
-		},
-		) bool {
-			return w.word == word
-		})
+		i := slices.Index(OptionWords(), word)
 		if i < 0 {
 			return o, fmt.Errorf("unknown word %q; known are %s", word, strings.Join(OptionWords(), ", "))
 		}
