@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Cause is what a part of a call's time is due to.
+// Cause is the reason for a part of a call's time.
 type Cause string
 
 // The causes. A call's time is from when the first rank entered it until the last one left.
@@ -21,7 +21,7 @@ const (
 	CPU    Cause = "CPU" // a rank had other things to do, or no processor
 )
 
-// Causes lists them in the order in which they are looked for.
+// Causes lists the causes in their order in reports.
 func Causes() []Cause { return []Cause{Late, Wire, Memory, Copy, Reduce, CPU} }
 
 // Blame is so much time of a cause, in one place: r3 for a rank, a>b for a way between nodes, a for
@@ -32,25 +32,19 @@ type Blame struct {
 	NS    int64
 }
 
-// Attribute says where a call's time went: along its critical path, so that all parts
-// together are the call's length. The path leads back to one rank: the time before that rank
-// entered is its lateness.
+// Attribute divides a call's time along its critical path: all parts together are the call's
+// length. The path leads back to one rank: the time before its entry is its lateness.
 func Attribute(c *TracedCall, nodes []string) []Blame {
 	path, first := tracePath(c.Events)
 	var all []Blame
 	add := func(cause Cause, where string, from, to int64) {
-		if to <= from {
-			return
-		}
-		if i := slices.IndexFunc(all, func(b Blame) bool { return b.Cause == cause && b.Where == where }); i >= 0 {
-			all[i].NS += to - from
-		} else {
-			all = append(all, Blame{cause, where, to - from})
+		if to > from {
+			all = addBlame(all, Blame{cause, where, to - from})
 		}
 	}
 	rank := func(of int) string { return fmt.Sprintf("r%d", c.Members[of]) }
 	at, end := c.Begin(), c.End()
-	if len(path) == 0 { // no steps: who came last made it
+	if len(path) == 0 { // no steps: the last rank to come made it
 		last := slices.Index(c.Begins, slices.Max(c.Begins))
 		add(Late, rank(last), at, c.Begins[last])
 		add(CPU, rank(slices.Index(c.Ends, end)), c.Begins[last], end)
@@ -71,7 +65,18 @@ func Attribute(c *TracedCall, nodes []string) []Blame {
 	return all
 }
 
-// causeOf says what a piece of the path is due to.
+// addBlame adds a time to the same cause's in the same place.
+func addBlame(all []Blame, one Blame) []Blame {
+	for i := range all {
+		if b := &all[i]; b.Cause == one.Cause && b.Where == one.Where {
+			b.NS += one.NS
+			return all
+		}
+	}
+	return append(all, one)
+}
+
+// causeOf returns the cause of a piece of the path, and its place.
 func (c *TracedCall) causeOf(p *PathPiece, nodes []string) (Cause, string) {
 	me := c.Members[p.Rank]
 	switch p.Cause {
@@ -92,7 +97,7 @@ func (c *TracedCall) causeOf(p *PathPiece, nodes []string) (Cause, string) {
 	return CPU, fmt.Sprintf("r%d", me)
 }
 
-// Account is where the time of all traced calls with one request went.
+// Account is the time of all traced calls with one request, by causes.
 type Account struct {
 	Request string
 	Bytes   int64
@@ -104,35 +109,39 @@ type Account struct {
 // Accounts sums up the calls of a job by request, the longest first.
 func Accounts(j *JobTrace) []Account {
 	var all []Account
-	at := map[string]int{}
-	for i := range j.Calls {
-		c := &j.Calls[i]
-		k, known := at[c.Request]
-		if !known {
-			k = len(all)
-			at[c.Request] = k
-			all = append(all, Account{Request: c.Request, Bytes: c.Bytes})
-		}
-		a := &all[k]
-		a.Calls++
-		a.NS += c.End() - c.Begin()
-		for _, b := range Attribute(c, j.Nodes) {
-			if n := slices.IndexFunc(a.Blames, func(o Blame) bool { return o.Cause == b.Cause && o.Where == b.Where }); n >= 0 {
-				a.Blames[n].NS += b.NS
-			} else {
-				a.Blames = append(a.Blames, b)
+	for _, same := range groupBy(j.Calls, func(c *TracedCall) string { return c.Request }) {
+		first := &j.Calls[same[0]]
+		a := Account{Request: first.Request, Bytes: first.Bytes, Calls: len(same)}
+		for _, i := range same {
+			c := &j.Calls[i]
+			a.NS += c.End() - c.Begin()
+			for _, b := range Attribute(c, j.Nodes) {
+				a.Blames = addBlame(a.Blames, b)
 			}
 		}
-	}
-	for i := range all {
-		slices.SortStableFunc(all[i].Blames, func(a, b Blame) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Where, b.Where)) })
+		slices.SortStableFunc(a.Blames, func(a, b Blame) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Where, b.Where)) })
+		all = append(all, a)
 	}
 	slices.SortStableFunc(all, func(a, b Account) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Request, b.Request)) })
 	return all
 }
 
-// Of returns how much of the time is due to a cause, ns, and how much of that to the place with most of
-// it.
+// groupBy returns the indexes of equal keys together, in the order of their first ones.
+func groupBy[T any, K comparable](all []T, key func(*T) K) (groups [][]int) {
+	at := map[K]int{} // index in groups
+	for i := range all {
+		k := key(&all[i])
+		g, known := at[k]
+		if !known {
+			g = len(groups)
+			at[k], groups = g, append(groups, nil)
+		}
+		groups[g] = append(groups[g], i)
+	}
+	return groups
+}
+
+// Of returns how much of the time is due to a cause, ns, and the place with most of it.
 func (a *Account) Of(cause Cause) (all int64, most Blame) {
 	for _, b := range a.Blames {
 		if b.Cause == cause {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// DOT writes the drawing for Graphviz: a box around each rank, in the order in which they
-// were given, in it one around each level, filled in the level's colour; time goes to the
-// right. Everything has its place already, which Graphviz's layout nop2 keeps.
+// DOT writes the drawing for Graphviz: a box around each rank, in the order given, in it one
+// around each level, filled in the level's colour; time goes to the right. Everything has its
+// place already, and Graphviz's layout nop2 keeps it.
 func (d *Drawing) DOT() []byte {
 	var b bytes.Buffer
 	dotHead(&b, append(slices.Clone(d.Title), d.legend()...))
@@ -57,7 +57,7 @@ var edgeStyles = [maxEdge]string{
 	Path:    ", style=dotted",
 }
 
-// critical are the attributes of what is on the critical path.
+// critical are the attributes of the critical path.
 const critical = ", color=\"#CC3311\", penwidth=3"
 
 var edgeLooks = [maxEdge]string{
@@ -66,7 +66,7 @@ var edgeLooks = [maxEdge]string{
 	Path: "red, dotted: the path waited for a processor",
 }
 
-// legend is a line that explains the kinds of edges that occur.
+// legend is a line to explain the kinds of edges in the drawing.
 func (d *Drawing) legend() []string {
 	var seen [maxEdge]bool
 	marked := false
@@ -96,7 +96,7 @@ func (l *layout) dotBox(b *bytes.Buffer, o *box) {
 		look = fmt.Sprintf("color=%q, fillcolor=white", colour(o.level).line)
 	}
 	fmt.Fprintf(b, "\t%s [label=\"%s\\l\", labelloc=t, margin=\"0.1,0.08\", fontsize=11, %s, %s];\n", quote(o.name), escape(o.label), look,
-		l.placed(point{(o.left + o.right) / 2, (o.top + o.bottom) / 2}, o.right-o.left, o.bottom-o.top))
+		l.placeAttributes(point{(o.left + o.right) / 2, (o.top + o.bottom) / 2}, o.right-o.left, o.bottom-o.top))
 }
 
 // dotNode draws a task or a step.
@@ -107,11 +107,11 @@ func (l *layout) dotNode(b *bytes.Buffer, i int) {
 		bold = critical
 	}
 	fmt.Fprintf(b, "\t%s [label=%s, tooltip=%s, fixedsize=true, fillcolor=%q%s, %s];\n", quote(n.ID()), quoteLines(twoLines(n.Label)),
-		quote(n.Label+": "+n.Detail), colour(n.Level).fill, bold, l.placed(point{l.left[c] + l.width[c]/2, l.middle[l.row[i]]}, l.width[c], l.height))
+		quote(n.Label+": "+n.Detail), colour(n.Level).fill, bold, l.placeAttributes(point{l.left[c] + l.width[c]/2, l.middle[l.row[i]]}, l.width[c], l.height))
 }
 
-// placed returns the attributes of a node that keeps its place and its size.
-func (l *layout) placed(middle point, width, height int) string {
+// placeAttributes returns the attributes of a node with its place and its size.
+func (l *layout) placeAttributes(middle point, width, height int) string {
 	return fmt.Sprintf("pos=\"%d,%d\", width=%.3f, height=%.3f", middle.x, l.bottom-middle.y, float64(width)/72, float64(height)/72)
 }
 

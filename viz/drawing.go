@@ -3,8 +3,11 @@ package viz
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
 )
 
 // Drawing is a graph made ready to be written: nodes by rank, in their canonical
@@ -40,7 +43,7 @@ type Node struct {
 	Label   string // ib#3, or ib#3 send r0>r4 64KiB
 	Level   byte   // its symbol
 	Segment int
-	Detail  string // on which memory, and with whom
+	Detail  string // its memory and its peers
 	// IsCritical says that the node is on the path of [Drawing.MarkPath].
 	IsCritical bool
 }
@@ -65,7 +68,7 @@ type EdgeKind uint8
 // between steps of one rank, the next two between two ranks.
 const (
 	_       EdgeKind = iota
-	Data             // uses what the earlier task left
+	Data             // uses the earlier task's result
 	Slot             // reuses memory of the earlier task
 	Order            // the next segment of the same kind; dataflow shapes don't wait for it
 	Stage            // belongs to the next stage of a lockstep shape
@@ -86,15 +89,15 @@ func (k EdgeKind) String() string {
 	return edgeNames[k]
 }
 
-// Options choose what is drawn. The zero value draws everything.
+// Options choose the part to be drawn. The zero value draws everything.
 type Options struct {
 	// Reduce leaves out the edges inside a rank that other edges imply.
 	Reduce bool
-	// From and To limit the drawing to the segments From ≤ n < To; a To of 0
-	// means up to the last. Edges to what is left out are left out.
+	// From and To limit the drawing to the segments From ≤ n < To; a To of 0 means up to the
+	// last. Edges to other segments are left out.
 	From, To int
-	// Check is asked from time to time. Its error ends [Steps] and [Tasks], and is theirs.
-	// What writes the drawing stops then. nil: nobody is asked.
+	// Check is asked from time to time. Its error ends [Steps] and [Tasks], and is theirs. The
+	// writing of the drawing stops then. nil: nobody is asked.
 	Check func() error
 }
 
@@ -109,7 +112,7 @@ func (o Options) ask() error {
 // askEvery is how many nodes or edges are written before Check is asked again.
 const askEvery = 1 << 12
 
-// isOver reports whether nobody wants the rest of what is written, i-th of it next.
+// isOver reports whether nobody wants the rest of the output, the i-th part of it next.
 func (d *Drawing) isOver(i int) bool { return i%askEvery == 0 && d.opt.ask() != nil }
 
 func (o Options) check() error {
@@ -125,22 +128,49 @@ func (o Options) Shows(segment int) bool { return segment >= o.From && (o.To == 
 // errNothing is returned when there is no graph to take a title from.
 var errNothing = errors.New("nothing to draw: no rank's graph was given")
 
-// place appends a rank and remembers where it lives.
-func (d *Drawing) place(r levels.Rank, t *levels.Topology) error {
-	for _, p := range d.Ranks {
-		if p.Rank == r {
-			return fmt.Errorf("rank %d is given twice", r)
-		}
+// index is the place of a rank among the drawn ones, -1 if it is none of them.
+func (d *Drawing) index(r levels.Rank) int {
+	return slices.IndexFunc(d.Ranks, func(p Place) bool { return p.Rank == r })
+}
+
+// newDrawing begins the drawing of a request, of which first is one rank's graph.
+func newDrawing(first *tasks.Graph, opt Options) (*Drawing, error) {
+	if err := opt.check(); err != nil {
+		return nil, err
 	}
-	name := ""
+	return &Drawing{Title: title(first), Tiers: tiers(first.On), opt: opt}, nil
+}
+
+// place appends a graph's rank with its domains, unless nobody wants the drawing any more.
+func (d *Drawing) place(g *tasks.Graph) error {
+	if err := d.opt.ask(); err != nil {
+		return err
+	}
+	r, t := g.Rank, g.On.Topology()
+	if d.index(r) >= 0 {
+		return fmt.Errorf("rank %d is given twice", r)
+	}
+	var names []string
 	for k := t.Depth() - 2; k >= 0; k-- {
-		if name != "" {
-			name += "/"
-		}
-		name += t.DomainName(r, k)
+		names = append(names, t.DomainName(r, k))
 	}
-	d.Ranks = append(d.Ranks, Place{r, name})
+	d.Ranks = append(d.Ranks, Place{r, strings.Join(names, "/")})
 	return nil
+}
+
+// nodeName is a node's name and its rank.
+type nodeName struct {
+	rank levels.Rank
+	name string
+}
+
+// nodesByName returns the indexes of all nodes.
+func (d *Drawing) nodesByName() map[nodeName]int {
+	at := make(map[nodeName]int, len(d.Nodes))
+	for i := range d.Nodes {
+		at[nodeName{d.Nodes[i].Rank, d.Nodes[i].Name}] = i
+	}
+	return at
 }
 
 // of returns the nodes of one rank and the index of the first.

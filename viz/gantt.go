@@ -14,14 +14,14 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// Gantt is a chart of what goes on at the same time: a row for each thing that does something, and
+// Gantt is a chart of simultaneous activities: a row for each thing that does something, and
 // bars along a common axis of time.
 type Gantt struct {
 	Title string
 	Rows  []GanttRow
 }
 
-// GanttRow is what one thing does. Bars of a row that overlap hide each other.
+// GanttRow is the activities of one thing. Bars of a row that overlap hide each other.
 type GanttRow struct {
 	Name string
 	Bars []GanttBar
@@ -30,7 +30,7 @@ type GanttRow struct {
 // GanttBar is a time. Bars of a kind have one colour, and the legend names it.
 type GanttBar struct {
 	Kind       string
-	Label      string // shown where there is room
+	Label      string // shown if there is room
 	Begin, End time.Duration
 }
 
@@ -83,13 +83,13 @@ func (g Gantt) SVG() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// barColor is that of kind number i.
+// barColor is the color of kind number i.
 func barColor(i int) string {
 	c := plotColors[i%len(plotColors)]
 	return fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B)
 }
 
-// at is where a time is on the axis.
+// at is the place of a time on the axis.
 func at(t, end time.Duration) float64 {
 	return ganttNames + 2*ganttMargin + ganttWidth*float64(t)/float64(end)
 }
@@ -118,15 +118,15 @@ func (r GanttRow) draw(b *bytes.Buffer, end time.Duration, y int, kinds []string
 			edge = 0.5
 		}
 		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s" stroke="white" stroke-width="%g"><title>%s %s: %v, from %v</title></rect>`+"\n",
-			from, y, to-from, ganttBar, barColor(i), edge, html.EscapeString(bar.Kind), html.EscapeString(bar.Label), rounded(bar.End-bar.Begin), rounded(bar.Begin))
+			from, y, to-from, ganttBar, barColor(i), edge, html.EscapeString(bar.Kind), html.EscapeString(bar.Label), roundTime(bar.End-bar.Begin), roundTime(bar.Begin))
 		if float64(ganttLetter*utf8.RuneCountInString(bar.Label)) < to-from {
 			fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="middle" fill="%s">%s</text>`+"\n", (from+to)/2, y+16, inkOn(i), html.EscapeString(bar.Label))
 		}
 	}
 }
 
-// rounded is a time as people read it.
-func rounded(t time.Duration) time.Duration { return t.Round(time.Microsecond) }
+// roundTime returns a time as people read it.
+func roundTime(t time.Duration) time.Duration { return t.Round(time.Microsecond) }
 
 // inkOn is white on dark bars.
 func inkOn(i int) string {

@@ -2,6 +2,7 @@ package viz
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -11,8 +12,8 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// mostLanes bounds the threads of a level. A step for which none is free is shown from when one
-// is.
+// mostLanes bounds the threads of a level. If none is free for a step, it is shown from the time
+// that one is.
 const mostLanes = 3
 
 // mostArrows bounds the arrows of a trace, about. Beyond it only those of long messages and of
@@ -22,7 +23,7 @@ const (
 	longBytes  = 64 << 10
 )
 
-// callArgs is what is known of a rank's part of a call.
+// callArgs is the facts about a rank's part of a call.
 type callArgs struct {
 	Plan  string `json:"plan"`
 	Comm  uint64 `json:"comm"`
@@ -40,10 +41,10 @@ type sinceArgs struct {
 // flowKey is a message of one of a job's calls. Ranks are the world's.
 type flowKey struct {
 	call int
-	messageKey
+	TracedMessage
 }
 
-// flowEnd is where an arrow begins or ends: in a slice of a thread, at a time.
+// flowEnd is an end of an arrow: in a slice of a thread, at a time.
 type flowEnd struct {
 	rank   levels.Rank
 	thread int
@@ -53,21 +54,21 @@ type flowEnd struct {
 
 // jobDrawing is the state of [JobPerfetto].
 type jobDrawing struct {
-	j           *JobTrace
-	first       levels.Rank // the process of rank 0
-	prefix      string      // of processes' names
-	lines       []any
-	sent, heard map[flowKey]flowEnd
-	order       []flowKey // of sent
-	sends       map[flowKey]int64
-	critical    map[flowKey]bool
+	j            *JobTrace
+	first        levels.Rank // the process of rank 0
+	prefix       string      // of processes' names
+	lines        []any
+	tails, heads map[flowKey]flowEnd // of arrows
+	order        []flowKey           // of tails
+	sends        map[flowKey]int64
+	critical     map[flowKey]bool
 }
 
-// JobPerfetto writes a job's trace in the Chrome trace event format, see [Perfetto]. A rank is a process.
-// Its thread "call" has a slice for each call, from when it is the only one; below that are up to three
-// threads for each level. Arrows lead from the send of a message to its receive. The critical paths of all
-// calls are a process of their own above all ranks. Below each rank is what is predicted of it, where
-// there is a prediction.
+// JobPerfetto writes a job's trace in the Chrome trace event format, see [Perfetto]. A rank is a
+// process. Its thread "call" has a slice for each call, from when it is the only one; below are
+// up to three threads for each level. Arrows lead from the send of a message to its receive. The
+// critical paths of all calls are a process of their own above all ranks. A rank's prediction,
+// if there is one, is below it.
 func JobPerfetto(j *JobTrace, p *Prediction) []byte {
 	lines := drawJob(j, 0, "")
 	if p != nil {
@@ -75,21 +76,17 @@ func JobPerfetto(j *JobTrace, p *Prediction) []byte {
 		as.Calls = p.Calls
 		lines = append(lines, drawJob(&as, predictedProcess, "predicted: ")...)
 	}
-	var b bytes.Buffer
-	b.WriteString(`{"displayTimeUnit": "ns", "traceEvents": `)
-	writeLines(&b, lines, nil)
-	b.WriteString("}\n")
-	return b.Bytes()
+	return writeTrace(lines)
 }
 
-// predictedProcess is the process of what is predicted of rank 0.
+// predictedProcess is the process of rank 0's prediction.
 const predictedProcess = pathProcess + 1
 
 // drawJob draws calls on processes from a number on.
 func drawJob(j *JobTrace, first levels.Rank, prefix string) []any {
 	d := jobDrawing{
 		j: j, first: first, prefix: prefix,
-		sent: map[flowKey]flowEnd{}, heard: map[flowKey]flowEnd{}, sends: map[flowKey]int64{}, critical: map[flowKey]bool{},
+		tails: map[flowKey]flowEnd{}, heads: map[flowKey]flowEnd{}, sends: map[flowKey]int64{}, critical: map[flowKey]bool{},
 	}
 	if first == 0 {
 		d.addPaths()
@@ -109,15 +106,15 @@ func drawJob(j *JobTrace, first levels.Rank, prefix string) []any {
 	return d.lines
 }
 
-// key returns which message a step of a call speaks or hears.
+// key returns the message that a step of a call speaks or hears.
 func (d *jobDrawing) key(call int, e *trace.Event) (key flowKey, outgoing, ok bool) {
-	k, outgoing, ok := message(e)
+	m, outgoing, ok := MessageOf(e)
 	if !ok {
 		return key, false, false
 	}
 	members := d.j.Calls[call].Members
-	k.from, k.to = members[k.from], members[k.to]
-	return flowKey{call, k}, outgoing, true
+	m.From, m.To = members[m.From], members[m.To]
+	return flowKey{call, m}, outgoing, true
 }
 
 // addPaths draws the critical paths.
@@ -164,11 +161,7 @@ func (d *jobDrawing) addRank(r levels.Rank) {
 		}
 		from := min(max(c.Begins[me], shown), c.Ends[me]) // calls may run at the same time
 		shown = max(shown, c.Ends[me])
-		begin, length := microsecond(from), microsecond(c.Ends[me]-from)
-		calls = append(calls, traceEvent{
-			Name: c.Request, Cat: "call", Ph: "X", Ts: &begin, Dur: &length, Pid: int32(d.first + r), Tid: 1,
-			Args: callArgs{c.Plan, c.Comm, c.Seq, c.Bytes},
-		})
+		calls = append(calls, head.makeSlice(c.Request, "call", from, c.Ends[me], 1, callArgs{c.Plan, c.Comm, c.Seq, c.Bytes}))
 		for _, e := range c.Events {
 			if int(e.Rank) == me {
 				e.Run = uint32(i)
@@ -179,10 +172,9 @@ func (d *jobDrawing) addRank(r levels.Rank) {
 	if len(calls) == 0 {
 		return
 	}
-	d.lines = append(d.lines,
-		head.meta("process_name", 0, nameArgs{fmt.Sprintf("%srank %d (%s)", d.prefix, r, d.j.Nodes[r])}),
-		head.meta("process_sort_index", 0, indexArgs{2*int(r) + min(1, int(d.first))}),
-		head.meta("thread_name", 1, nameArgs{"call"}), head.meta("thread_sort_index", 1, indexArgs{1}))
+	name := fmt.Sprintf("%srank %d (%s)", d.prefix, r, d.j.Nodes[r])
+	d.lines = append(d.lines, head.processLines(name, 2*int(r)+min(1, int(d.first)))...)
+	d.lines = append(d.lines, head.threadLines("call", 1)...)
 	d.lines = append(d.lines, calls...)
 	thread := 1
 	for _, t := range levelTracks(d.first+r, events) {
@@ -195,7 +187,7 @@ func (d *jobDrawing) addRank(r levels.Rank) {
 func levelTracks(r levels.Rank, events []trace.Event) []track {
 	byLevel := tracks(events)
 	var all []track
-	for _, t := range byLevel { // of a rank that has several numbers there are several
+	for _, t := range byLevel { // of a rank with several numbers there are several
 		i := slices.IndexFunc(all, func(o track) bool { return o.level == t.level })
 		if i < 0 {
 			i = len(all)
@@ -225,7 +217,7 @@ func (d *jobDrawing) addTrack(t *track, thread int) (threads int) {
 		}
 		all = append(all, s)
 	}
-	slices.SortStableFunc(all, func(a, b shown) int { return int(min(1, max(-1, a.from-b.from))) })
+	slices.SortStableFunc(all, func(a, b shown) int { return cmp.Compare(a.from, b.from) })
 	var free []int64 // by lane, when its last slice ends
 	for _, s := range all {
 		lane := slices.IndexFunc(free, func(end int64) bool { return end <= s.from })
@@ -239,23 +231,18 @@ func (d *jobDrawing) addTrack(t *track, thread int) (threads int) {
 			s.from = min(free[lane], s.End)
 		}
 		free[lane] = max(free[lane], s.End)
-		begin, length := microsecond(s.from), microsecond(s.End-s.from)
-		d.lines = append(d.lines, traceEvent{
-			Name: s.label, Cat: s.kind(), Ph: "X", Ts: &begin, Dur: &length, Pid: int32(t.rank), Tid: thread + lane,
-			Args: sinceArgs{stepArgs{s.task, s.bytes, d.j.Calls[s.Run].Seq, s.Pass}, microsecond(s.Begin)},
-		})
+		d.lines = append(d.lines, t.makeSlice(s.label, s.kind(), s.from, s.End, thread+lane, sinceArgs{s.args(d.j.Calls[s.Run].Seq), microsecond(s.Begin)}))
 		switch {
 		case !s.message:
 		case s.outgoing:
 			d.order = append(d.order, s.key)
-			d.sent[s.key] = flowEnd{t.rank, thread + lane, s.from, s.bytes}
+			d.tails[s.key] = flowEnd{t.rank, thread + lane, s.from, s.bytes}
 		default:
-			d.heard[s.key] = flowEnd{t.rank, thread + lane, max(s.from, s.End-1), s.bytes}
+			d.heads[s.key] = flowEnd{t.rank, thread + lane, max(s.from, s.End-1), s.bytes}
 		}
 	}
 	for lane := range free {
-		d.lines = append(d.lines, t.meta("thread_name", thread+lane, nameArgs{t.laneName(lane)}),
-			t.meta("thread_sort_index", thread+lane, indexArgs{thread + lane}))
+		d.lines = append(d.lines, t.threadLines(t.laneName(lane), thread+lane)...)
 	}
 	return len(free)
 }
@@ -263,9 +250,9 @@ func (d *jobDrawing) addTrack(t *track, thread int) (threads int) {
 // addArrows draws arrows from each send to its recv.
 func (d *jobDrawing) addArrows() {
 	for _, key := range d.order {
-		from := d.sent[key]
-		to, ok := d.heard[key]
-		if !ok || to.at < from.at { // by clocks that are not exact a message may come early
+		from := d.tails[key]
+		to, ok := d.heads[key]
+		if !ok || to.at < from.at { // by inexact clocks a message may come early
 			continue
 		}
 		if len(d.order) > mostArrows && to.bytes < longBytes && !d.critical[key] {
@@ -273,19 +260,17 @@ func (d *jobDrawing) addArrows() {
 		}
 		h := fnv.New64a()
 		c := &d.j.Calls[key.call]
-		fmt.Fprintln(h, d.prefix, c.Comm, c.Seq, key.pass, key.from, key.to, key.edge)
+		fmt.Fprintln(h, d.prefix, c.Comm, c.Seq, key.Pass, key.From, key.To, key.Edge)
 		id := fmt.Sprintf("%016x", h.Sum64())
-		begin, end := microsecond(from.at), microsecond(to.at)
 		d.lines = append(
 			d.lines,
-			traceEvent{Name: "message", Cat: "message", Ph: "s", ID: id, Ts: &begin, Pid: int32(from.rank), Tid: from.thread, Args: struct{}{}},
-			traceEvent{Name: "message", Cat: "message", Ph: "f", BP: "e", ID: id, Ts: &end, Pid: int32(to.rank), Tid: to.thread, Args: struct{}{}},
+			traceEvent{Name: "message", Cat: "message", Ph: "s", ID: id, Ts: new(microsecond(from.at)), Pid: int32(from.rank), Tid: from.thread, Args: struct{}{}},
+			traceEvent{Name: "message", Cat: "message", Ph: "f", BP: "e", ID: id, Ts: new(microsecond(to.at)), Pid: int32(to.rank), Tid: to.thread, Args: struct{}{}},
 		)
 	}
 }
 
-// JobText says what a job's trace has and where the time of its calls went, a line for each
-// request.
+// JobText describes a job's trace and the causes of its calls' time, a line for each request.
 func JobText(j *JobTrace) []byte {
 	var b bytes.Buffer
 	b.WriteString(j.Summary())
@@ -293,7 +278,7 @@ func JobText(j *JobTrace) []byte {
 		fmt.Fprintln(&b, a.String())
 	}
 	if len(j.Calls) > 0 {
-		slowest := slices.MaxFunc(j.Calls, func(x, y TracedCall) int { return int(min(1, max(-1, x.Length()-y.Length()))) })
+		slowest := j.Slowest()
 		fmt.Fprintf(&b, "slowest: %s, call %d, %v at %v\n", slowest.Request, slowest.Seq, slowest.Length(), time.Duration(slowest.Begin()))
 	}
 	return b.Bytes()

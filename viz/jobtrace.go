@@ -13,18 +13,18 @@ import (
 	"github.com/tierflow/tierflow/levels/clock"
 )
 
-// JobTrace is what the ranks of a job have kept of a sample of its calls, on one clock.
+// JobTrace is the ranks' records of a sample of a job's calls, on one clock.
 type JobTrace struct {
 	Job    string
 	Every  int      // one call of so many is in the sample
 	Nodes  []string // of all ranks
-	Absent []int    // ranks of which there is no file
+	Absent []int    // ranks without a file
 	Calls  []TracedCall
-	Partly int // calls that aren't there on all their ranks
+	Partly int // calls missing on some of their ranks
 	// Clocks says of each node's clock how far off its times may be.
 	Clocks []ClockBound
-	// Early counts messages that came before they were sent: by no more than the bounds.
-	// Wrong counts those that came earlier than these allow.
+	// Early counts messages that came before they were sent, by no more than the bounds. Wrong
+	// counts those that came even earlier.
 	Early, Wrong int
 }
 
@@ -55,7 +55,7 @@ func (c *TracedCall) End() int64 { return slices.Max(c.Ends) }
 // Length is the time between.
 func (c *TracedCall) Length() time.Duration { return time.Duration(c.End() - c.Begin()) }
 
-// aligned is the files of a job with what turns their times into rank 0's.
+// aligned is the files of a job with the maps of their times to rank 0's.
 type aligned struct {
 	files []*trace.File // by rank; nil: none
 	maps  []*clock.Map  // by rank; nil: not comparable
@@ -118,13 +118,13 @@ func (a *aligned) align(files []*trace.File) error {
 	return nil
 }
 
-// callKey is what all ranks of a call agree on.
+// callKey is the identity of a call on all its ranks.
 type callKey struct {
 	comm uint64
 	seq  uint32
 }
 
-// addCalls adds the calls that are whole.
+// addCalls adds the whole calls.
 func (j *JobTrace) addCalls(a *aligned) {
 	type part struct {
 		f    *trace.File
@@ -172,7 +172,7 @@ func (j *JobTrace) addCalls(a *aligned) {
 	}
 }
 
-// add adds what one rank did.
+// add adds one rank's part.
 func (c *TracedCall) add(f *trace.File, call *trace.Call, m *clock.Map) {
 	k := &f.Kinds[call.Kind]
 	c.Begins[k.Rank], _ = m.Global(call.Begin)
@@ -239,19 +239,30 @@ func (j *JobTrace) countEarly(a *aligned) {
 		if t == nil {
 			continue
 		}
-		for key, ends := range t.messages {
-			if ends.sent < 0 || ends.heard < 0 {
+		for m, ends := range t.messages {
+			if ends.send < 0 || ends.recv < 0 {
 				continue
 			}
-			early := t.events[ends.sent].Begin - t.events[ends.heard].End
+			early := t.events[ends.send].Begin - t.events[ends.recv].End
 			switch {
-			case early > bounds[c.Members[key.from]]+bounds[c.Members[key.to]]:
+			case early > bounds[c.Members[m.From]]+bounds[c.Members[m.To]]:
 				j.Wrong++
 			case early > 0:
 				j.Early++
 			}
 		}
 	}
+}
+
+// Slowest returns the first of the longest calls; there must be one.
+func (j *JobTrace) Slowest() *TracedCall {
+	slowest := &j.Calls[0]
+	for i := range j.Calls {
+		if c := &j.Calls[i]; c.Length() > slowest.Length() {
+			slowest = c
+		}
+	}
+	return slowest
 }
 
 // Longest keeps the n longest calls, in the order of time.
@@ -271,7 +282,7 @@ func (j *JobTrace) Between(from, to int) {
 	j.Calls = j.Calls[min(max(0, from), to):to]
 }
 
-// Summary says in some lines what the trace has, and how far off its times may be.
+// Summary describes the trace in some lines, and how far off its times may be.
 func (j *JobTrace) Summary() string {
 	if len(j.Nodes) == 0 {
 		return "no rank has kept a trace\n"

@@ -17,6 +17,7 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 	"github.com/tierflow/tierflow/viz"
 )
 
@@ -35,14 +36,8 @@ type played struct {
 // play makes a job of an allreduce.
 func play(t *testing.T, topo, plan string, count int64) *played {
 	t.Helper()
-	on, err := levels.Parse(topo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := tasks.ParsePlan(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, topo)
+	p := tasktest.Plan(t, plan)
 	request := tasks.Request{Coll: tasks.Allreduce, Count: count, Type: tasks.Float32, Op: tasks.Sum}
 	j := &played{
 		topology: on, enter: func(int, int) int64 { return 0 },

@@ -9,7 +9,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// slice is an event with what its source says of it.
+// slice is an event with its source's description.
 type slice struct {
 	trace.Event
 	task, label string
@@ -17,9 +17,12 @@ type slice struct {
 	bytes       int64
 }
 
-// kind is the task's kind: the ib of ib#3.
-func (s *slice) kind() string {
-	kind, _, _ := strings.Cut(s.task, "#")
+// kind is the task's kind.
+func (s *slice) kind() string { return kindOf(s.task) }
+
+// kindOf returns the kind of a task: the ib of ib#3.
+func kindOf(task string) string {
+	kind, _, _ := strings.Cut(task, "#")
 	return kind
 }
 

@@ -16,15 +16,14 @@ const (
 	lineHeight = 13 // of a line of text
 	columnGap  = 44 // in which edges turn
 	rowGap     = 16 // in which long edges run
-	boxPad     = 8  // between a box and what is in it
+	boxPad     = 8  // between a box and its content
 	arrowTip   = 6  // from the end of a curve to what it points at
-	levelWidth = 80 // at least, so that a level's name fits
+	levelWidth = 80 // at least, to fit a level's name
 )
 
-// layout gives every node of a drawing its place: time goes to the right, ranks
-// stand below each other in the order in which they were given. In a rank each level has
-// its box, and in it the tasks of a kind, or the steps of a task, have rows. Graphviz
-// would order ranks by crossings.
+// layout gives every node of a drawing its place: time goes to the right, ranks stand below each
+// other in the order given. In a rank each level has its box, and in it the tasks of a kind, or
+// the steps of a task, have rows. Graphviz would order ranks by crossings.
 type layout struct {
 	*Drawing
 	column, row []int          // by node; rows count through the whole picture
@@ -32,7 +31,7 @@ type layout struct {
 	middle      []int          // by row, from the top
 	taken       map[[2]int]int // node at a column and a row
 	height      int            // of a node
-	boxes       []box          // of ranks and their levels, what is inside last
+	boxes       []box          // of ranks and their levels, inner ones last
 	bottom      int
 }
 
@@ -54,8 +53,8 @@ func newLayout(d *Drawing) *layout {
 	return l
 }
 
-// findColumns puts each node behind all that it waits for, and what ranks do together
-// in one column.
+// findColumns puts each node behind its predecessors, and the same task of several ranks in one
+// column.
 func (l *layout) findColumns() {
 	l.column = make([]int, len(l.Nodes))
 	same := map[string]int{} // by task
@@ -196,8 +195,7 @@ func (l *layout) lanes(ids []int) []*lane {
 // laneOf returns the kind of a task, or the task of a step.
 func laneOf(n *Node) string {
 	if n.Name == n.Label {
-		kind, _, _ := strings.Cut(n.Label, "#")
-		return kind
+		return kindOf(n.Label)
 	}
 	task, _, _ := strings.Cut(n.Label, " ")
 	return task

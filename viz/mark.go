@@ -1,28 +1,17 @@
 package viz
 
-import (
-	"strconv"
-
-	"github.com/tierflow/tierflow/levels"
-)
+import "strconv"
 
 // MarkPath marks the nodes that are on a critical path, steps or the tasks of its steps, and the edges
 // that it takes from one to the next. If it takes no drawn one, an edge of the kind [Path] is added.
 func (d *Drawing) MarkPath(path []PathPiece) {
-	type key struct {
-		rank levels.Rank
-		name string
-	}
-	at := map[key]int{}
-	for i := range d.Nodes {
-		at[key{d.Nodes[i].Rank, d.Nodes[i].Name}] = i
-	}
+	at := d.nodesByName()
 	last := -1
 	for i := range path {
 		p := &path[i]
-		node, found := at[key{p.Rank, p.Task}]
+		node, found := at[nodeName{p.Rank, p.Task}]
 		if !found {
-			node, found = at[key{p.Rank, strconv.Itoa(int(p.Step))}]
+			node, found = at[nodeName{p.Rank, strconv.Itoa(int(p.Step))}]
 		}
 		if !found || node == last {
 			continue

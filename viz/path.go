@@ -14,38 +14,33 @@ import (
 // PathPiece is a part of the critical path of a run: it held up everything after it. A piece begins when
 // the one before it in the path ends.
 type PathPiece struct {
-	Rank       levels.Rank // on which it was; of a message the receiver
+	Rank       levels.Rank // its rank; of a message the receiver
 	Task       string      // ib#3
 	Label      string      // ib#3 send r0>r4 64KiB
 	Level      byte        // symbol of the step's level
 	Step       int32       // the step's number in the program of its rank; -1: none
-	Cause      string      // what went on, in a word: copying
+	Cause      string      // in a word: copying
 	Begin, End int64       // nanoseconds; End >= Begin
 }
 
-// kind returns the kind of the piece's task: ib.
-func (p *PathPiece) kind() string {
-	kind, _, _ := strings.Cut(p.Task, "#")
-	return kind
-}
-
-// PathShares prints how much of a path is due to what: a row for each kind of task, in
-// the order in which they come first, and a column for each cause.
+// PathShares prints the shares of a path: a row for each kind of task, in the order of their
+// first pieces, and a column for each cause.
 func PathShares(path []PathPiece) []byte {
 	var kinds, causes []string
 	sums := map[[2]string]int64{}
 	total := int64(0)
 	for i := range path {
 		p := &path[i]
-		if !slices.Contains(kinds, p.kind()) {
-			kinds = append(kinds, p.kind())
+		kind := kindOf(p.Task)
+		if !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
 		}
 		if !slices.Contains(causes, p.Cause) {
 			causes = append(causes, p.Cause)
 		}
 		n := p.End - p.Begin
 		total += n
-		for _, key := range [][2]string{{p.kind(), p.Cause}, {p.kind(), ""}, {"", p.Cause}, {"", ""}} {
+		for _, key := range [][2]string{{kind, p.Cause}, {kind, ""}, {"", p.Cause}, {"", ""}} {
 			sums[key] += n
 		}
 	}
@@ -69,9 +64,9 @@ func percent(part, whole int64) string {
 	return fmt.Sprintf("%.1f%%", 100*float64(part)/float64(whole))
 }
 
-// PathText lists a path from its start: a line for each step on a rank, with what went on
-// and for how long. Of more than most lines those that took longest are listed, and the
-// last line says how many others there are; most 0: all.
+// PathText lists a path from its start: a line for each step on a rank, with its causes and
+// their times. Of more than most lines the longest are listed, and the last line counts the
+// others; most 0: all.
 func PathText(path []PathPiece, most int) []byte {
 	if len(path) == 0 {
 		return []byte("no critical path\n")
@@ -98,7 +93,7 @@ func PathText(path []PathPiece, most int) []byte {
 	return b.Bytes()
 }
 
-// stretches cuts a path where the step or the rank changes.
+// stretches cuts a path at changes of the step or the rank.
 func stretches(path []PathPiece) (all [][]PathPiece) {
 	from := 0
 	for i := 1; i <= len(path); i++ {

@@ -69,19 +69,23 @@ func Perfetto(events []trace.Event, path ...PathPiece) []byte {
 		t := &all[i]
 		if i == 0 || all[i-1].rank != t.rank {
 			thread = 0
-			lines = append(lines, t.meta("process_name", 0, nameArgs{fmt.Sprintf("rank %d", t.rank)}),
-				t.meta("process_sort_index", 0, indexArgs{int(t.rank)}))
+			lines = append(lines, t.processLines(fmt.Sprintf("rank %d", t.rank), int(t.rank))...)
 		}
 		lane, n := t.lanes()
 		for k := range n {
-			lines = append(lines, t.meta("thread_name", thread+1+k, nameArgs{t.laneName(k)}),
-				t.meta("thread_sort_index", thread+1+k, indexArgs{thread + 1 + k}))
+			lines = append(lines, t.threadLines(t.laneName(k), thread+1+k)...)
 		}
 		for j := range t.slices {
-			lines = append(lines, t.slices[j].event(thread+1+lane[j]))
+			s := &t.slices[j]
+			lines = append(lines, t.makeSlice(s.label, s.kind(), s.Begin, s.End, thread+1+lane[j], s.args(s.Run)))
 		}
 		thread += n
 	}
+	return writeTrace(lines)
+}
+
+// writeTrace writes the events of a trace.
+func writeTrace(lines []any) []byte {
 	var b bytes.Buffer
 	b.WriteString(`{"displayTimeUnit": "ns", "traceEvents": `)
 	writeLines(&b, lines, nil)
@@ -98,14 +102,10 @@ func pathLines(path []PathPiece) (lines []any) {
 		return nil
 	}
 	t := track{rank: pathProcess}
-	lines = append(lines, t.meta("process_name", 0, nameArgs{"critical path"}), t.meta("process_sort_index", 0, indexArgs{-1}))
+	lines = t.processLines("critical path", -1)
 	for i := range path {
 		p := &path[i]
-		begin, length := microsecond(p.Begin), microsecond(p.End-p.Begin)
-		lines = append(lines, traceEvent{
-			Name: p.Label, Cat: p.kind(), Ph: "X", Ts: &begin, Dur: &length, Pid: pathProcess, Tid: 1,
-			Args: pathArgs{p.Cause, p.Task, p.Rank},
-		})
+		lines = append(lines, t.makeSlice(p.Label, kindOf(p.Task), p.Begin, p.End, 1, pathArgs{p.Cause, p.Task, p.Rank}))
 	}
 	return lines
 }
@@ -117,15 +117,28 @@ func (t *track) laneName(lane int) string {
 	return fmt.Sprintf("%c +%d", t.level, lane)
 }
 
+// processLines are the events with the name of the track's process and its place among all.
+func (t *track) processLines(name string, index int) []any {
+	return []any{t.meta("process_name", 0, nameArgs{name}), t.meta("process_sort_index", 0, indexArgs{index})}
+}
+
+// threadLines are the events with the name of a thread and its place in the process: its number.
+func (t *track) threadLines(name string, thread int) []any {
+	return []any{t.meta("thread_name", thread, nameArgs{name}), t.meta("thread_sort_index", thread, indexArgs{thread})}
+}
+
 // meta is an event that says how to show a process or a thread.
 func (t *track) meta(name string, thread int, args any) traceEvent {
 	return traceEvent{Name: name, Ph: "M", Pid: int32(t.rank), Tid: thread, Args: args}
 }
 
-func (s *slice) event(thread int) traceEvent {
-	begin, length := microsecond(s.Begin), microsecond(s.End-s.Begin)
+// makeSlice returns a slice of a thread.
+func (t *track) makeSlice(name, category string, begin, end int64, thread int, args any) traceEvent {
 	return traceEvent{
-		Name: s.label, Cat: s.kind(), Ph: "X", Ts: &begin, Dur: &length, Pid: int32(s.Rank), Tid: thread,
-		Args: stepArgs{s.task, s.bytes, s.Run, s.Pass},
+		Name: name, Cat: category, Ph: "X", Ts: new(microsecond(begin)), Dur: new(microsecond(end - begin)),
+		Pid: int32(t.rank), Tid: thread, Args: args,
 	}
 }
+
+// args are those of the slice of a step in a run.
+func (s *slice) args(run uint32) stepArgs { return stepArgs{s.task, s.bytes, run, s.Pass} }

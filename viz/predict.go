@@ -14,14 +14,14 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Prediction is what a described machine would have taken for some of a job's calls.
+// Prediction is some of a job's calls as a described machine would have run them.
 type Prediction struct {
 	Calls []TracedCall // as the job's, on its axis of time: the ranks enter when they did
 	// Left says of requests why they have no prediction.
 	Left []string
 }
 
-// mostPredicted bounds the steps of a call that is simulated.
+// mostPredicted bounds the steps of a simulated call.
 const mostPredicted = 1 << 20
 
 // Predict simulates, of each request, the slowest of a job's calls, the one in the middle and the first. They are compiled anew
@@ -29,7 +29,11 @@ const mostPredicted = 1 << 20
 // taken to be on two levels, as the trace has the names of nodes alone.
 func Predict(j *JobTrace, m *machine.Machine, reg submodules.Registry) *Prediction {
 	p := &Prediction{}
-	for _, same := range alike(j) {
+	type key struct {
+		comm          uint64
+		request, plan string
+	}
+	for _, same := range groupBy(j.Calls, func(c *TracedCall) key { return key{c.Comm, c.Request, c.Plan} }) {
 		first := &j.Calls[same[0]]
 		c, err := recompile(j, first, reg)
 		if err != nil {
@@ -47,27 +51,6 @@ func Predict(j *JobTrace, m *machine.Machine, reg submodules.Registry) *Predicti
 	}
 	slices.SortStableFunc(p.Calls, func(a, b TracedCall) int { return cmp.Compare(a.Begin(), b.Begin()) })
 	return p
-}
-
-// alike groups calls by ranks, request and plan, in the order of their first ones.
-func alike(j *JobTrace) (all [][]int) {
-	type key struct {
-		comm          uint64
-		request, plan string
-	}
-	at := map[key]int{}
-	for i := range j.Calls {
-		c := &j.Calls[i]
-		k := key{c.Comm, c.Request, c.Plan}
-		n, known := at[k]
-		if !known {
-			n = len(all)
-			at[k] = n
-			all = append(all, nil)
-		}
-		all[n] = append(all[n], i)
-	}
-	return all
 }
 
 // typical chooses the slowest of some calls, the one in the middle and the first.
@@ -151,7 +134,7 @@ func compileLike(c *TracedCall, r tasks.Request, on *levels.Topology, plan tasks
 	return all, true
 }
 
-// programOf returns what runs in a pass.
+// programOf returns the program of a pass.
 func programOf(c *submodules.Compiled, pass int64) *submodules.Program {
 	if pass < c.Passes {
 		return c.Whole

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tierflow/tierflow/executor/trace"
@@ -64,8 +63,7 @@ func PredictionText(j *JobTrace, p *Prediction, name string) []byte {
 		c := measured[callKey{p.Calls[i].Comm, p.Calls[i].Seq}]
 		ownTimes(c, func(key stepKey, e *trace.Event, ns int64) {
 			task, label, kind, _, _ := e.Source.Describe(e.Step)
-			task, _, _ = strings.Cut(task, "#")
-			all = append(all, surplus{c, *e, label, task + " " + kind, ns, took[key]})
+			all = append(all, surplus{c, *e, label, kindOf(task) + " " + kind, ns, took[key]})
 		})
 	}
 	writeKinds(&b, all)
@@ -76,7 +74,7 @@ func PredictionText(j *JobTrace, p *Prediction, name string) []byte {
 	return b.Bytes()
 }
 
-// surplus is a step with what it has taken, and would have.
+// surplus is a step with its measured and its predicted time.
 type surplus struct {
 	call            *TracedCall
 	event           trace.Event
@@ -86,30 +84,22 @@ type surplus struct {
 
 // writeKinds sums up steps by task and kind: ib recv.
 func writeKinds(b *bytes.Buffer, all []surplus) {
-	type times struct{ took, predicted []int64 }
-	kinds := map[string]*times{}
-	var names []string
-	for _, s := range all {
-		of := kinds[s.kind]
-		if of == nil {
-			of = &times{}
-			kinds[s.kind] = of
-			names = append(names, s.kind)
-		}
-		of.took, of.predicted = append(of.took, s.took), append(of.predicted, s.predicted)
-	}
-	if len(names) == 0 {
+	kinds := groupBy(all, func(s *surplus) string { return s.kind })
+	if len(kinds) == 0 {
 		return
 	}
-	slices.Sort(names)
+	slices.SortFunc(kinds, func(a, b []int) int { return cmp.Compare(all[a[0]].kind, all[b[0]].kind) })
 	rows := [][]string{{"kind of step", "steps", "half of them", "predicted", "ratio", "95 %", "predicted", "ratio"}}
-	for _, name := range names {
-		of := kinds[name]
-		slices.Sort(of.took)
-		slices.Sort(of.predicted)
-		row := []string{name, fmt.Sprint(len(of.took))}
-		for _, at := range []int{len(of.took) / 2, min(len(of.took)-1, len(of.took)*95/100)} {
-			row = append(row, time.Duration(of.took[at]).String(), time.Duration(of.predicted[at]).String(), quotient(of.took[at], of.predicted[at]))
+	for _, same := range kinds {
+		var took, predicted []int64
+		for _, i := range same {
+			took, predicted = append(took, all[i].took), append(predicted, all[i].predicted)
+		}
+		slices.Sort(took)
+		slices.Sort(predicted)
+		row := []string{all[same[0]].kind, fmt.Sprint(len(same))}
+		for _, at := range []int{len(same) / 2, min(len(same)-1, len(same)*95/100)} {
+			row = append(row, time.Duration(took[at]).String(), time.Duration(predicted[at]).String(), quotient(took[at], predicted[at]))
 		}
 		rows = append(rows, row)
 	}
@@ -126,8 +116,8 @@ func writeSurplus(b *bytes.Buffer, all []surplus, nodes []string) {
 		}
 		me := s.call.Members[s.event.Rank]
 		where := fmt.Sprintf("r%d (%s)", me, nodes[me])
-		if key, _, ok := message(&s.event); ok {
-			if from, to := nodes[s.call.Members[key.from]], nodes[s.call.Members[key.to]]; from != to {
+		if m, _, ok := MessageOf(&s.event); ok {
+			if from, to := nodes[s.call.Members[m.From]], nodes[s.call.Members[m.To]]; from != to {
 				where = from + ">" + to
 			}
 		}
@@ -138,7 +128,7 @@ func writeSurplus(b *bytes.Buffer, all []surplus, nodes []string) {
 	}
 }
 
-// quotient is two times by each other; empty where one is nothing.
+// quotient is two times by each other; empty if one is nothing.
 func quotient(a, b int64) string {
 	if a <= 0 || b <= 0 {
 		return ""

@@ -26,13 +26,13 @@ func StageDOT(g *tasks.Graph) ([]byte, error) {
 		grid.column(&b, s)
 	}
 	for i := range g.Segments {
-		fmt.Fprintf(&b, "\t\"#%d\" [%s, pos=%s];\n", i, textOnly, pinned(0, rowAt(i)))
+		fmt.Fprintf(&b, "\t\"#%d\" [%s, pos=%s];\n", i, textOnly, pinAt(0, rowAt(i)))
 	}
 	for _, s := range stages {
 		for _, id := range s.Tasks {
 			t := g.Node(id)
 			fmt.Fprintf(&b, "\t%s [fillcolor=%q, pos=%s];\n",
-				quote(t.String()), colour(t.Kind.Symbol).fill, pinned(grid.x[s.Index], rowAt(int(t.Segment))))
+				quote(t.String()), colour(t.Kind.Symbol).fill, pinAt(grid.x[s.Index], rowAt(int(t.Segment))))
 		}
 	}
 	for _, e := range g.Edges() {
@@ -61,8 +61,8 @@ func rowAt(i int) int { return -i * rowHeight }
 // inches prints hundredths as Graphviz wants them.
 func inches(n int) string { return fmt.Sprintf("%.2f", float64(n)/100) }
 
-// pinned is a place that a node keeps.
-func pinned(x, y int) string { return fmt.Sprintf(`"%s,%s!"`, inches(x), inches(y)) }
+// pinAt returns a place that a node keeps.
+func pinAt(x, y int) string { return fmt.Sprintf(`"%s,%s!"`, inches(x), inches(y)) }
 
 type grid struct {
 	*tasks.Graph
@@ -97,6 +97,6 @@ func (l grid) column(b *bytes.Buffer, s tasks.Stage) {
 	top, bottom = top+rowHeight/2+headerHeight, bottom-rowHeight/2
 	x := l.x[s.Index]
 	fmt.Fprintf(b, "\t\"stage %d\" [label=\"\", color=\"#BBBBBB\", fillcolor=\"#F4F4F4\", width=%s, height=%s, pos=%s];\n",
-		s.Index, inches(l.width[s.Index]), inches(top-bottom), pinned(x, (top+bottom)/2))
-	fmt.Fprintf(b, "\t\"%d: %s\" [%s, pos=%s];\n", s.Index, s.Name, textOnly, pinned(x, top-headerHeight*2/3))
+		s.Index, inches(l.width[s.Index]), inches(top-bottom), pinAt(x, (top+bottom)/2))
+	fmt.Fprintf(b, "\t\"%d: %s\" [%s, pos=%s];\n", s.Index, s.Name, textOnly, pinAt(x, top-headerHeight*2/3))
 }

@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"github.com/tierflow/tierflow/dag"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -17,16 +16,13 @@ func Steps(programs []*submodules.Program, opt Options) (*Drawing, error) {
 	if len(programs) == 0 {
 		return nil, errNothing
 	}
-	if err := opt.check(); err != nil {
+	d, err := newDrawing(programs[0].Tasks, opt)
+	if err != nil {
 		return nil, err
 	}
-	first := programs[0].Tasks
-	s := stepDrawer{Drawing: &Drawing{Title: title(first), Tiers: tiers(first.On), opt: opt}}
+	s := stepDrawer{Drawing: d}
 	for _, p := range programs {
-		if err := opt.ask(); err != nil {
-			return nil, err
-		}
-		if err := s.place(p.Rank, p.Tasks.On.Topology()); err != nil {
+		if err := s.place(p.Tasks); err != nil {
 			return nil, err
 		}
 		s.addSteps(p)
@@ -89,16 +85,6 @@ func (s *stepDrawer) connect(i int, p, q *submodules.Program) {
 		}
 		s.edge(s.at[i][from], s.at[j][to], k)
 	})
-}
-
-// index is the place of a rank among the drawn ones, which it is.
-func (s *stepDrawer) index(r levels.Rank) int {
-	for i, p := range s.Ranks {
-		if p.Rank == r {
-			return i
-		}
-	}
-	return -1
 }
 
 // memory says what a step reads and writes.

@@ -18,15 +18,12 @@ func Tasks(graphs []*tasks.Graph, opt Options) (*Drawing, error) {
 	if len(graphs) == 0 {
 		return nil, errNothing
 	}
-	if err := opt.check(); err != nil {
+	d, err := newDrawing(graphs[0], opt)
+	if err != nil {
 		return nil, err
 	}
-	d := &Drawing{Title: title(graphs[0]), Tiers: tiers(graphs[0].On), opt: opt}
 	for _, g := range graphs {
-		if err := opt.ask(); err != nil {
-			return nil, err
-		}
-		if err := d.place(g.Rank, g.On.Topology()); err != nil {
+		if err := d.place(g); err != nil {
 			return nil, err
 		}
 		if err := d.addTasks(g, opt); err != nil {
@@ -81,9 +78,9 @@ func (d *Drawing) addTasks(g *tasks.Graph, opt Options) error {
 
 var taskEdgeKinds = map[dag.EdgeKind]EdgeKind{tasks.DataEdge: Data, tasks.SlotEdge: Slot, tasks.OrderEdge: Order, tasks.StageEdge: Stage}
 
-// taskEdges tells which edges are drawn. Order edges must not make others
-// superfluous, for dataflow shapes don't wait for them: an edge that is waited
-// for is dropped only for others that are.
+// taskEdges tells the edges to draw. Order edges must not make others superfluous, for dataflow
+// shapes don't wait for them: another edge is dropped only because of others of the remaining
+// kinds.
 func taskEdges(g *tasks.Graph, reduce bool) (keep func(dag.Edge) bool, err error) {
 	if !reduce {
 		return func(dag.Edge) bool { return true }, nil
@@ -92,16 +89,16 @@ func taskEdges(g *tasks.Graph, reduce bool) (keep func(dag.Edge) bool, err error
 	if err != nil {
 		return nil, err
 	}
-	real, err := g.Freeze(func(e dag.Edge) bool { return e.Kind != tasks.OrderEdge })
+	waited, err := g.Freeze(func(e dag.Edge) bool { return e.Kind != tasks.OrderEdge })
 	if err != nil {
 		return nil, err
 	}
-	all, real = all.Reduction(), real.Reduction()
+	all, waited = all.Reduction(), waited.Reduction()
 	return func(e dag.Edge) bool {
 		if e.Kind == tasks.OrderEdge {
 			return all.Has(e.From, e.To)
 		}
-		return real.Has(e.From, e.To)
+		return waited.Has(e.From, e.To)
 	}, nil
 }
 

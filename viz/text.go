@@ -3,13 +3,14 @@ package viz
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// Text lists the drawing: under each rank one line a node. A line has the node's
-// name, its label where it says more, its level, its operands and its predecessors.
-// A star marks what is on the critical path. Predecessors stand without their kind if that is the usual one (data, after), those
-// of other ranks with their rank. A star before one says that the path comes from there.
+// Text lists the drawing: under each rank one line a node. A line has the node's name, its label
+// if it says more, its level, its operands and its predecessors. A star marks nodes on the
+// critical path. Predecessors stand without their kind if it is the usual one (data, after),
+// those of other ranks with their rank. A star before one marks the path's way from there.
 func (d *Drawing) Text() []byte {
 	var b bytes.Buffer
 	for _, line := range d.Title {
@@ -78,11 +79,8 @@ func dropEmpty(rows [][]string) [][]string {
 	}
 	var used []int
 	for i := range rows[0] {
-		for _, row := range rows {
-			if row[i] != "" {
-				used = append(used, i)
-				break
-			}
+		if slices.ContainsFunc(rows, func(row []string) bool { return row[i] != "" }) {
+			used = append(used, i)
 		}
 	}
 	for n, row := range rows {

@@ -8,7 +8,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// The causes of a path's pieces that a trace can tell apart.
+// The causes of a path's pieces in a trace.
 const (
 	causeMessage = "message" // from when both ends could go on to the end of the step, or as long as the other end made it wait
 	causeBusy    = "engine"  // between two steps of a rank: its engine had other things to do
@@ -21,7 +21,7 @@ const (
 	causeHandle = "handling"
 )
 
-// causeOf returns the cause of a piece in which a step of a kind was on its way.
+// causeOf returns the cause of a piece with a step of a kind on its way.
 func causeOf(kind string) string {
 	switch kind {
 	case "copy", "share":
@@ -34,17 +34,17 @@ func causeOf(kind string) string {
 	return causeHandle
 }
 
-// TracePath returns the critical path of a traced run: the chain of steps that decided
-// when the last one ended. It leads back from that one. A step waited for whatever
-// was there last: the step before it in the program, the other end of its message, or
-// the step before it on its rank. Events must be those of one run on all ranks, and their
-// sources [trace.Linked], as compiled programs are; if they aren't there is no path.
+// TracePath returns the critical path of a traced run: the chain of steps up to the last one to
+// end. A step waited for the last of its predecessors: the step before it in the program, the
+// other end of its message, or the step before it on its rank. Events must be those of one run
+// on all ranks, and their sources [trace.Linked], like compiled programs; if they aren't there
+// is no path.
 func TracePath(events []trace.Event) []PathPiece {
 	path, _ := tracePath(events)
 	return path
 }
 
-// tracePath is [TracePath]. origin is the rank that the path leads back to: nothing could go on
+// tracePath is [TracePath]. origin is the rank at the beginning of the path: nothing could go on
 // without it.
 func tracePath(events []trace.Event) (path []PathPiece, origin levels.Rank) {
 	t := newTraced(events)
@@ -73,7 +73,7 @@ func tracePath(events []trace.Event) (path []PathPiece, origin levels.Rank) {
 			path = append(path, t.piece(at, causeOf(kind), e.Begin, end))
 			end = e.Begin
 		}
-		before := t.before(at, end, seen)
+		before := t.eventBefore(at, end, seen)
 		if before >= 0 && t.events[before].End < end {
 			path = append(path, t.piece(at, causeBusy, t.events[before].End, end))
 			end = t.events[before].End
@@ -87,40 +87,41 @@ func tracePath(events []trace.Event) (path []PathPiece, origin levels.Rank) {
 // traced is the steps of a run.
 type traced struct {
 	events   []trace.Event
-	messages map[messageKey]messageEnds
+	messages map[TracedMessage]messageEnds
 	byEnd    map[levels.Rank][]int // events of a rank, by their end
 }
 
-// messageKey is a message of a run.
-type messageKey struct {
-	from, to levels.Rank
-	pass     uint32
-	edge     int32
+// TracedMessage is a message of a run, or a word without bytes.
+type TracedMessage struct {
+	From, To levels.Rank
+	Pass     uint32
+	Edge     int32 // its number among all from the one rank to the other in the program
 }
 
 // messageEnds are the events at both ends of it; -1: none.
-type messageEnds struct{ sent, heard int }
+type messageEnds struct{ send, recv int }
 
-// message returns which message a step speaks or hears.
-func message(e *trace.Event) (key messageKey, outgoing, ok bool) {
+// MessageOf returns the message that a step speaks or hears. It is not ok for other steps, and
+// without a [trace.Linked] source.
+func MessageOf(e *trace.Event) (m TracedMessage, outgoing, ok bool) {
 	p, ok := e.Source.(trace.Linked)
-	if !ok {
-		return key, false, false
+	if !ok || e.Step == trace.WholeRun {
+		return m, false, false
 	}
 	peer, edge, outgoing := p.Link(e.Step)
 	if peer < 0 {
-		return key, false, false
+		return m, false, false
 	}
-	key = messageKey{e.Rank, peer, e.Pass, edge}
+	m = TracedMessage{e.Rank, peer, e.Pass, edge}
 	if !outgoing {
-		key.from, key.to = peer, e.Rank
+		m.From, m.To = peer, e.Rank
 	}
-	return key, outgoing, true
+	return m, outgoing, true
 }
 
-// newTraced returns nil if there is nothing whose program is known.
+// newTraced returns nil for events without a known program.
 func newTraced(events []trace.Event) *traced {
-	t := &traced{messages: map[messageKey]messageEnds{}, byEnd: map[levels.Rank][]int{}}
+	t := &traced{messages: map[TracedMessage]messageEnds{}, byEnd: map[levels.Rank][]int{}}
 	for _, e := range events {
 		if e.Step == trace.WholeRun {
 			continue
@@ -128,17 +129,17 @@ func newTraced(events []trace.Event) *traced {
 		if _, ok := e.Source.(trace.Linked); !ok {
 			return nil
 		}
-		if key, outgoing, ok := message(&e); ok {
-			both, known := t.messages[key]
+		if m, outgoing, ok := MessageOf(&e); ok {
+			both, known := t.messages[m]
 			if !known {
 				both = messageEnds{-1, -1}
 			}
 			if outgoing {
-				both.sent = len(t.events)
+				both.send = len(t.events)
 			} else {
-				both.heard = len(t.events)
+				both.recv = len(t.events)
 			}
-			t.messages[key] = both
+			t.messages[m] = both
 		}
 		t.byEnd[e.Rank] = append(t.byEnd[e.Rank], len(t.events))
 		t.events = append(t.events, e)
@@ -152,17 +153,17 @@ func newTraced(events []trace.Event) *traced {
 	return t
 }
 
-// otherEnd returns the event at the other end of a message if the step waited for it: if
-// that end came later. when is from when it could go on. -1: it didn't wait.
+// otherEnd returns the event at the other end of a message if the step waited for it, the later
+// one. when is the time from which it could go on. -1: it didn't wait.
 func (t *traced) otherEnd(at int) (other int, when int64) {
 	e := &t.events[at]
-	key, outgoing, ok := message(e)
+	m, outgoing, ok := MessageOf(e)
 	if _, _, kind, _, _ := e.Source.Describe(e.Step); !ok || kind == "notify" {
 		return -1, 0
 	}
-	other = t.messages[key].sent
+	other = t.messages[m].send
 	if outgoing {
-		other = t.messages[key].heard
+		other = t.messages[m].recv
 	}
 	if other < 0 || t.events[other].Begin <= e.Begin {
 		return -1, 0
@@ -170,9 +171,9 @@ func (t *traced) otherEnd(at int) (other int, when int64) {
 	return other, t.events[other].Begin
 }
 
-// before returns the event of the rank that ended last until a time, -1 if there is none.
-// Of those at the same time it is a step that the given one runs after, if there is one.
-func (t *traced) before(at int, until int64, seen []bool) int {
+// eventBefore returns the event of the rank that ended last until a time, -1 if there is none. Of
+// simultaneous ends it is a predecessor of the given step, if there is one.
+func (t *traced) eventBefore(at int, until int64, seen []bool) int {
 	e := &t.events[at]
 	best := -1
 	all := t.byEnd[e.Rank]

@@ -11,26 +11,22 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 	"github.com/tierflow/tierflow/viz"
 )
 
 // compiled returns the programs of all ranks.
 func compiled(t *testing.T, coll tasks.Collective, bytes int64, topo, plan string) (*levels.Topology, []submodules.Compiled) {
 	t.Helper()
-	topology, err := levels.Parse(topo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := tasks.ParsePlan(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	topology := tasktest.Topology(t, topo)
+	p := tasktest.Plan(t, plan)
 	r := tasks.Request{Coll: coll, Type: tasks.Uint8, Count: bytes}
 	if r.Reduces() {
 		r.Op = tasks.Sum
 	}
 	progs := make([]submodules.Compiled, topology.Size())
 	for rank := range progs {
+		var err error
 		if progs[rank], err = submodules.CompileRequest(r, topology, p, levels.Rank(rank), all.Submodules()); err != nil {
 			t.Fatal(err)
 		}

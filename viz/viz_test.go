@@ -13,6 +13,7 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 const goldens = "../testdata/viz/"
@@ -37,14 +38,8 @@ func segments(c tasks.Collective, n int64) tasks.Request {
 
 func (p problem) plans(t testing.TB) (*levels.Topology, tasks.Plan) {
 	t.Helper()
-	topo, err := levels.Parse(p.topology)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := tasks.ParsePlan(p.plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	topo := tasktest.Topology(t, p.topology)
+	plan := tasktest.Plan(t, p.plan)
 	return topo, plan
 }
 
