@@ -1,6 +1,6 @@
-// Package report makes one page of HTML of a job's trace: where the time went, which calls are
-// slow and how long they take, who comes late, what passes between nodes, and the slowest
-// call with its critical path.
+// Package report makes one page of HTML of a job's trace: the causes of its time, the slow calls
+// with their times, the late ranks, the traffic between nodes, and the slowest call with its
+// critical path.
 //
 //	page, err := report.HTML(trace, findings)
 //	os.WriteFile("report.html", page, 0o644)

@@ -7,7 +7,7 @@ import (
 	"github.com/tierflow/tierflow/viz"
 )
 
-// linkTable is what passed between nodes in traced calls, a row for each that sends.
+// linkTable is the traffic between nodes in traced calls, a row for each sender.
 type linkTable struct {
 	Nodes []string
 	Rows  []linkRow
@@ -21,7 +21,7 @@ type linkRow struct {
 // linkCell is one way between nodes.
 type linkCell struct {
 	MB float64 // sent
-	MS float64 // that calls waited for it: of their critical paths
+	MS float64 // of the calls' critical paths, waiting for it
 }
 
 // mostNodes bounds the nodes of the table.
@@ -41,10 +41,12 @@ func linksOf(j *viz.JobTrace) (t linkTable) {
 		c := &j.Calls[i]
 		for k := range c.Events {
 			e := &c.Events[k]
-			if peer, bytes, ok := sendOf(e); ok {
-				if cell := t.cell(j.Nodes[c.Members[e.Rank]], j.Nodes[c.Members[peer]]); cell != nil {
-					cell.MB += float64(bytes) / 1e6
-				}
+			m, outgoing, ok := viz.MessageOf(e)
+			if !ok || !outgoing {
+				continue
+			}
+			if cell := t.cell(j.Nodes[c.Members[m.From]], j.Nodes[c.Members[m.To]]); cell != nil {
+				cell.MB += float64(sentBytes(e)) / 1e6
 			}
 		}
 		for _, b := range viz.Attribute(c, j.Nodes) {
@@ -69,13 +71,11 @@ func (t *linkTable) cell(from, to string) *linkCell {
 	return &t.Rows[a].Cells[b]
 }
 
-// sendOf returns to which rank of the communicator a step sends a message, and how long that is.
-func sendOf(e *trace.Event) (peer int, bytes int64, ok bool) {
-	p, linked := e.Source.(trace.Linked)
-	if !linked || e.Step == trace.WholeRun {
-		return 0, 0, false
+// sentBytes returns the bytes that a step sends: none if it only notifies.
+func sentBytes(e *trace.Event) int64 {
+	_, _, kind, _, bytes := e.Source.Describe(e.Step)
+	if kind != "send" {
+		return 0
 	}
-	to, _, outgoing := p.Link(e.Step)
-	_, _, kind, _, n := e.Source.Describe(e.Step)
-	return int(to), n, to >= 0 && outgoing && kind == "send"
+	return bytes
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor/trace"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/viz"
 )
 
@@ -42,7 +41,7 @@ func shareBar(a *viz.Account) template.HTML {
 }
 
 // plotTimes draws the times of calls by size, a series for each collective. Whiskers reach to
-// what 95 % of the calls took.
+// the time of 95 % of the calls.
 func plotTimes(rows []callRow) (template.HTML, error) {
 	var sizes []int64
 	var colls []string
@@ -123,7 +122,7 @@ func lateMap(j *viz.JobTrace) template.HTML {
 	return template.HTML(b.String() + "</svg>")
 }
 
-// Sizes of a timeline, pixels. mostSteps bounds what is drawn of a call.
+// Sizes of a timeline, pixels. mostSteps bounds the drawn steps of a call.
 const (
 	timelineWidth = 1000
 	timelineLeft  = 60
@@ -131,8 +130,8 @@ const (
 	mostSteps     = 3000
 )
 
-// timeline draws one call: a row for each rank, a bar for each step, lines from where messages
-// are sent to where they are heard, and the critical path in black.
+// timeline draws one call: a row for each rank, a bar for each step, lines between the ends of
+// messages, and the critical path in black.
 func timeline(j *viz.JobTrace, c *viz.TracedCall, path []viz.PathPiece) template.HTML {
 	ranks := min(len(c.Members), mostRows)
 	scale := float64(timelineWidth-timelineLeft) / float64(max(1, c.Length()))
@@ -189,29 +188,17 @@ func drawSteps(b *strings.Builder, c *viz.TracedCall, x func(int64) float64, ran
 
 // drawMessages draws a line for each message.
 func drawMessages(b *strings.Builder, c *viz.TracedCall, x func(int64) float64, ranks int) {
-	type key struct {
-		from, to levels.Rank
-		pass     uint32
-		edge     int32
+	sent := map[viz.TracedMessage]int64{}
+	for i := range c.Events {
+		if m, outgoing, ok := viz.MessageOf(&c.Events[i]); ok && outgoing {
+			sent[m] = c.Events[i].Begin
+		}
 	}
-	sent := map[key]int64{}
-	for pass := range 2 {
-		for i := range c.Events {
-			e := &c.Events[i]
-			p, linked := e.Source.(trace.Linked)
-			if !linked || e.Step == trace.WholeRun {
-				continue
-			}
-			peer, edge, outgoing := p.Link(e.Step)
-			switch {
-			case peer < 0 || int(max(peer, e.Rank)) >= ranks:
-			case outgoing && pass == 0:
-				sent[key{e.Rank, peer, e.Pass, edge}] = e.Begin
-			case !outgoing && pass == 1:
-				if at, has := sent[key{peer, e.Rank, e.Pass, edge}]; has {
-					fmt.Fprintf(b, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="#444" stroke-opacity="0.35"/>`, x(at), int(peer)*rowHeight+rowHeight/2, x(e.End), int(e.Rank)*rowHeight+rowHeight/2)
-				}
-			}
+	for i := range c.Events {
+		m, outgoing, ok := viz.MessageOf(&c.Events[i])
+		if at, isSent := sent[m]; ok && !outgoing && isSent && int(max(m.From, m.To)) < ranks {
+			fmt.Fprintf(b, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="#444" stroke-opacity="0.35"/>`,
+				x(at), int(m.From)*rowHeight+rowHeight/2, x(c.Events[i].End), int(m.To)*rowHeight+rowHeight/2)
 		}
 	}
 }

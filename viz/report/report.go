@@ -25,7 +25,7 @@ var script string
 
 var page = template.Must(template.New("page").Parse(pageText))
 
-// view is what the page shows.
+// view is the content of the page.
 type view struct {
 	Policy   string // what the browser may load
 	Script   template.JS
@@ -42,7 +42,7 @@ type view struct {
 	Slowest  slowCall
 }
 
-// accountRow is where the time of all calls with one request went.
+// accountRow is the time of all calls with one request, by causes.
 type accountRow struct {
 	Request, Text string
 	Calls         int
@@ -71,7 +71,7 @@ type rankRow struct {
 	Node     string
 	Last     int     // calls to which it came last
 	Behind   float64 // microseconds after the first, on average
-	Critical float64 // milliseconds that critical paths spend on it
+	Critical float64 // milliseconds of critical paths on it
 }
 
 // HTML returns the page. The same trace gives the same bytes.
@@ -111,7 +111,7 @@ func HTML(j *viz.JobTrace, found []verdict.Finding) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// callRows sums up calls by request and plan, those that took longest first.
+// callRows sums up calls by request and plan, the longest times first.
 func callRows(j *viz.JobTrace) []callRow {
 	type key struct{ request, plan string }
 	times, rows := map[key][]float64{}, map[key]callRow{}
@@ -177,7 +177,7 @@ func rankRows(j *viz.JobTrace) []rankRow {
 	return all
 }
 
-// slowCall is the call that took longest.
+// slowCall is the longest call.
 type slowCall struct {
 	Title string
 	Draw  template.HTML
@@ -191,17 +191,12 @@ type pathRow struct {
 	Begin, US   float64 // microseconds
 }
 
-// mostPieces bounds the pieces of a path that are listed.
+// mostPieces bounds the listed pieces of a path.
 const mostPieces = 20
 
-// describeSlowest shows the call that took longest.
+// describeSlowest shows the longest call.
 func describeSlowest(j *viz.JobTrace) (s slowCall) {
-	c := &j.Calls[0]
-	for i := range j.Calls {
-		if j.Calls[i].Length() > c.Length() {
-			c = &j.Calls[i]
-		}
-	}
+	c := j.Slowest()
 	s.Title = fmt.Sprintf("%s, call %d, %v at %v, %s", c.Request, c.Seq, c.Length(), time.Duration(c.Begin()), c.Plan)
 	path := viz.TracePath(c.Events)
 	s.Draw = timeline(j, c, path)
