@@ -20,16 +20,17 @@ import (
 	"github.com/tierflow/tierflow/executor/door"
 )
 
-// Agent runs the ranks of one node for the launcher at the other end of stdin and
-// stdout. It returns when stdin ends. Ranks that still run then, or when ctx ends, are
-// killed first. It writes nothing but frames to stdout, and notes for people to
-// stderr. The error says why ranks were killed, or which frame made no sense. A
-// program that can't run is no error here: the launcher hears of it.
+// Agent runs the ranks of one node for the launcher at the other end of stdin and stdout. It
+// returns when stdin ends. At this end, or that of ctx, it first kills the ranks still running.
+// It writes nothing but frames to stdout, and notes for people to stderr. The error says why
+// ranks were killed, or quotes a senseless frame. A program unable to run is no error here: the
+// launcher hears of it.
 func Agent(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 	if err := checkSystem(); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
-	// A write to a launcher that is gone must be an error, not the end of this process: the ranks' groups have to be killed.
+	// A write to a launcher gone since must be an error, not the end of this process: the ranks'
+	// groups have to be killed.
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
@@ -55,28 +56,28 @@ func Agent(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error
 	}
 }
 
-// agent is the state of Agent. Only the goroutine that reads stdin writes the fields
-// below wg, before it starts run.
+// agent is the state of Agent. Only the reader of stdin writes the fields below wg, before it
+// starts run.
 type agent struct {
 	out   frameWriter
 	ranks ranks
 	wg    sync.WaitGroup // run
 
-	start    *start
-	program  string  // resolved path
-	bound    [][]int // processors of each rank; nil: none is bound
-	feeders  []*feeder
-	listener *os.File // rank 0's; closed by close, and before by run unless ranks may be started again
-	traces   traces   // what the ranks keep of their calls
-	released bool
-	fed      bool       // the input has ended
-	again    chan again // ranks to start again, each once at a time; closed: there are no more
-	last     sync.Once  // closes the channel again
+	start      *start
+	program    string          // resolved path
+	bound      [][]int         // processors of each rank; nil: none is bound
+	feeders    map[int]*feeder // by rank; ranks without input have none
+	listener   *os.File        // rank 0's; closed by close, and before by run unless ranks may be started again
+	traces     traces          // the ranks' files of steps
+	released   bool
+	inputEnded bool
+	orders     chan restartOrder // ranks to start again, each once at a time; closed: there are no more
+	last       sync.Once         // closes orders
 }
 
 func newAgent(stdout io.Writer) *agent {
 	a := &agent{out: frameWriter{w: stdout}}
-	a.ranks = ranks{send: a.send, live: map[int]*os.Process{}, notes: notes{send: a.send, to: map[int]*os.File{}}}
+	a.ranks = ranks{send: a.send, live: map[int]*os.Process{}, notes: notes{send: a.send}}
 	return a
 }
 
@@ -87,20 +88,20 @@ func (a *agent) send(f frame) {
 	}
 }
 
-// close kills what still runs and returns when all goroutines have ended.
+// close kills the ranks still running and returns when all goroutines have ended.
 func (a *agent) close() {
 	a.ranks.signal(syscall.SIGKILL, nil)
 	a.endRestarts()
 	a.wg.Wait()
 	a.ranks.notes.close()
-	a.ranks.asks.close()
+	a.ranks.questions.close()
 	a.traces.remove()
 	if a.listener != nil {
 		a.listener.Close()
 	}
 }
 
-// sweepDoors removes the doors of ranks that were killed.
+// sweepDoors removes the doors of killed ranks.
 func (a *agent) sweepDoors() {
 	if a.start == nil {
 		return
@@ -110,7 +111,7 @@ func (a *agent) sweepDoors() {
 	}
 }
 
-// door is the ranks' setting of where they can be asked.
+// door is the ranks' setting for their doors.
 func (s *start) door() string {
 	env := s.Env
 	if s.Inherit {
@@ -144,7 +145,7 @@ func (a *agent) handle(f frame) error {
 		return nil
 	case f.Restart != nil && a.start != nil && a.start.Restarts && a.released && slices.Contains(a.start.Ranks, f.Restart.Rank):
 		select {
-		case a.again <- *f.Restart:
+		case a.orders <- *f.Restart:
 			return nil
 		default:
 			return errors.New("the launcher starts more ranks again than there were")
@@ -153,7 +154,7 @@ func (a *agent) handle(f frame) error {
 		a.endRestarts()
 		return nil
 	case f.Signal == stateSignal:
-		a.ranks.asks.ask()
+		a.ranks.questions.ask()
 		return nil
 	case f.Signal != "":
 		sig, err := signalNamed(f.Signal)
@@ -161,16 +162,16 @@ func (a *agent) handle(f frame) error {
 			a.ranks.signal(sig, f.Spare)
 		}
 		return err
-	case f.Input != nil && a.released && !a.fed:
+	case f.Input != nil && a.released && !a.inputEnded:
 		return a.handleInput(f.Input)
 	}
 	return errors.New("the launcher sent a frame out of turn")
 }
 
-// handleInput hands a piece to the ranks that read. It never waits: the launcher knows
-// how many pieces a rank may have.
+// handleInput hands a piece to the reading ranks. It never waits: the launcher keeps to the
+// pieces a rank may have.
 func (a *agent) handleInput(in *input) error {
-	a.fed = in.End
+	a.inputEnded = in.End
 	for _, f := range a.feeders {
 		if in.End {
 			close(f.pieces)
@@ -184,8 +185,8 @@ func (a *agent) handleInput(in *input) error {
 	return nil
 }
 
-// prepare checks everything that can be checked before a rank starts. So no rank
-// starts if one host can't run it.
+// prepare makes all checks possible before a rank starts. So no rank starts if one host can't run
+// it.
 func (a *agent) prepare(s *start) error {
 	a.start = s
 	if s.Version != protocolVersion {
@@ -200,26 +201,12 @@ func (a *agent) prepare(s *start) error {
 		a.refuse(status, err)
 		return nil
 	}
-	if err := os.Setenv(envDoor, s.door()); err != nil { // whoever shows here what ranks do finds them
-		a.refuse(statusLauncher, err)
-		return nil
-	}
-	if a.traces, err = makeTraces(s.TraceEvery); err != nil {
-		a.refuse(statusLauncher, err)
-		return nil
-	}
-	if a.bound, err = bindHere(s); err != nil {
-		a.refuse(statusLauncher, err)
-		return nil
-	}
 	r := ready{Version: protocolVersion}
-	if s.Listen {
-		if a.listener, r.Rendezvous, err = listenRendezvous(s.Loopback); err != nil {
-			a.refuse(statusLauncher, err)
-			return nil
-		}
+	if r.Rendezvous, err = a.equip(s); err != nil {
+		a.refuse(statusLauncher, err)
+		return nil
 	}
-	a.again, a.ranks.notes.on = make(chan again, len(s.Ranks)), s.Restarts
+	a.orders, a.ranks.notes.on = make(chan restartOrder, len(s.Ranks)), s.Restarts
 	if !s.Restarts {
 		a.endRestarts()
 	}
@@ -228,7 +215,23 @@ func (a *agent) prepare(s *start) error {
 	return nil
 }
 
-// bindHere returns the processors of each rank that the agent starts; nil: none is bound.
+// equip gets the ranks a folder for traces, processors and, on rank 0's node, a listener. It returns
+// the listener's addresses.
+func (a *agent) equip(s *start) (rendezvous string, err error) {
+	if err = os.Setenv(envDoor, s.door()); err != nil { // for those who ask ranks here
+		return "", err
+	}
+	if a.traces, err = makeTraces(s.TraceEvery); err != nil {
+		return "", err
+	}
+	if a.bound, err = bindHere(s); err != nil || !s.Listen {
+		return "", err
+	}
+	a.listener, rendezvous, err = listenRendezvous(s.Loopback)
+	return rendezvous, err
+}
+
+// bindHere returns the processors of each rank of the agent; nil: none is bound.
 func bindHere(s *start) ([][]int, error) {
 	binding := cmp.Or(s.Bind, os.Getenv(envBind))
 	if err := checkBinding(binding); err != nil {
@@ -273,13 +276,13 @@ func findProgram(program, dir string) (path string, status int, err error) {
 	return path, 0, nil
 }
 
-// run starts the ranks and returns when they have ended. It keeps the thread: a rank
-// dies with the thread that started it.
+// run starts the ranks and returns when they have ended. It keeps the thread: a rank dies with
+// the thread of its start.
 func (a *agent) run(rendezvous string) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for i, rank := range a.start.Ranks {
-		if err := a.startRank(i, rendezvous, again{First: true}, feederOf(a.feeders, rank)); err != nil {
+		if err := a.startRank(i, rendezvous, restartOrder{First: true}, a.feeders[rank]); err != nil {
 			a.refuse(statusNotRunning, fmt.Errorf("start rank %d: %w", rank, err))
 			break
 		}
@@ -287,7 +290,7 @@ func (a *agent) run(rendezvous string) {
 	if a.listener != nil && !a.start.Restarts {
 		a.listener.Close() // it is rank 0's alone: when that ends, dialers must not find it open
 	}
-	for r := range a.again {
+	for r := range a.orders {
 		if err := a.startRank(slices.Index(a.start.Ranks, r.Rank), rendezvous, r, nil); err != nil {
 			a.send(frame{Exited: &exited{Rank: r.Rank, Status: statusNotRunning, Text: err.Error()}})
 		}
@@ -297,8 +300,8 @@ func (a *agent) run(rendezvous string) {
 	a.send(frame{Done: true})
 }
 
-// startRank starts the i-th rank, or starts it again. What is started again has no input.
-func (a *agent) startRank(i int, rendezvous string, r again, in *feeder) error {
+// startRank starts the i-th rank, or starts it again. Started again it has no input.
+func (a *agent) startRank(i int, rendezvous string, r restartOrder, in *feeder) error {
 	var processors []int
 	if a.bound != nil {
 		processors = a.bound[i]
@@ -308,13 +311,13 @@ func (a *agent) startRank(i int, rendezvous string, r again, in *feeder) error {
 
 // endRestarts lets no rank be started again.
 func (a *agent) endRestarts() {
-	if a.again != nil {
-		a.last.Do(func() { close(a.again) })
+	if a.orders != nil {
+		a.last.Do(func() { close(a.orders) })
 	}
 }
 
 // command returns the i-th rank's process. Unless its Stdin is set it reads /dev/null.
-func (a *agent) command(i int, rendezvous string, r again) *exec.Cmd {
+func (a *agent) command(i int, rendezvous string, r restartOrder) *exec.Cmd {
 	s := a.start
 	base := s.Env
 	if s.Inherit {

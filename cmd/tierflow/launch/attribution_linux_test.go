@@ -2,7 +2,7 @@ package launch
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,6 +20,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 	"github.com/tierflow/tierflow/viz"
 )
 
@@ -141,10 +142,7 @@ const burdenRate = 125e6
 // onGoroutines plays the job on goroutine ranks and returns its trace.
 func (b *burden) onGoroutines(t *testing.T, topo string) (j *viz.JobTrace, own time.Duration) {
 	dir := t.TempDir()
-	on, err := levels.Parse(topo)
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, topo)
 	net := &cutNetwork{topology: on, whole: local.NewNetwork(on, burdenRate, 0), slow: local.NewNetwork(on, burdenRate/3, 0)}
 	comms, err := planner.Local(topo, &planner.Options{Link: net, Trace: dir + ":every=1"})
 	if err != nil {
@@ -182,20 +180,10 @@ func (b *burden) onCluster(t *testing.T, c *cluster, n int, hosts string) (j *vi
 	if err := os.WriteFile(whole, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	options, err := json.Marshal(Options{
-		Hosts: hosts, Launcher: c.script + " rsh --name " + c.name, Dir: "/", Timeout: 5 * time.Minute,
+	cmd, out := c.start(t, Options{
+		Hosts: hosts, Timeout: 5 * time.Minute,
 		Program: rankLine(t, "burdened", strconv.Itoa(n), whole), TraceDir: dir, TraceEvery: 1,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), c.script, "exec", "--name", c.name, "0", self(t), "launcher")
-	cmd.Env = append(os.Environ(), optionsKey+"="+string(options))
-	var out buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	for tick := time.NewTicker(time.Millisecond); ; {
@@ -264,9 +252,10 @@ func (b *burden) ofHalf(j *viz.JobTrace, half int) (length, due int64) {
 	return lengths[len(lengths)/2], dues[len(dues)/2]
 }
 
-// judge compares what the burden has added to the calls with what its cause is said to have. own is what the burdened
-// rank says itself, of all calls together.
-func (b *burden) judge(t *testing.T, j *viz.JobTrace, own time.Duration) {
+// judge plays the job and compares what the burden has added to the calls with what its cause is said to have. play
+// returns what the burdened rank says itself, of all calls together. What is wrong is the error.
+func (b *burden) judge(t *testing.T, play func() (*viz.JobTrace, time.Duration)) error {
+	j, own := play()
 	calls, _ := burdenSize()
 	before, due := b.ofHalf(j, 0)
 	after, dueAfter := b.ofHalf(j, 1)
@@ -282,14 +271,29 @@ func (b *burden) judge(t *testing.T, j *viz.JobTrace, own time.Duration) {
 	}
 	ratio := float64(said) / float64(injected)
 	t.Logf("%s: %v of %v a call, %.2f; %v", b.cause, time.Duration(said), time.Duration(injected), ratio, second)
+	var wrong []error
 	if !strings.Contains(most.Where, b.where) {
-		t.Errorf("%s is blamed on %s, want %s", b.cause, most.Where, b.where)
+		wrong = append(wrong, fmt.Errorf("%s is blamed on %s, want %s", b.cause, most.Where, b.where))
 	}
 	if shares := second.Percents(); shares[slices.Index(viz.Causes(), b.cause)] < slices.Max(shares) {
-		t.Errorf("%s has not most of the time: %v", b.cause, second)
+		wrong = append(wrong, fmt.Errorf("%s has not most of the time: %v", b.cause, second))
 	}
 	if isFull() && (ratio < 0.9 || ratio > 1.1) {
-		t.Errorf("%s is said to have %.2f of what it has", b.cause, ratio)
+		wrong = append(wrong, fmt.Errorf("%s is said to have %.2f of what it has", b.cause, ratio))
+	}
+	return errors.Join(wrong...)
+}
+
+// check plays the job and judges it. Beside other tests a machine may be too busy, once: without
+// TIERFLOW_TEST_SEEDS a job with a wrong answer is played again.
+func (b *burden) check(t *testing.T, play func() (*viz.JobTrace, time.Duration)) {
+	err := b.judge(t, play)
+	if err != nil && !isFull() {
+		t.Logf("once more: %v", err)
+		err = b.judge(t, play)
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }
 
@@ -301,8 +305,7 @@ func TestAttribution(t *testing.T) {
 		b := &burdens[n]
 		for _, topo := range []string{"2x2", "4x2"} {
 			t.Run(b.name+"/goroutines/"+topo, func(t *testing.T) {
-				j, own := b.onGoroutines(t, topo)
-				b.judge(t, j, own)
+				b.check(t, func() (*viz.JobTrace, time.Duration) { return b.onGoroutines(t, topo) })
 			})
 		}
 	}
@@ -311,8 +314,7 @@ func TestAttribution(t *testing.T) {
 		b := &burdens[n]
 		for _, hosts := range []string{"node0:2,node1:2", "node0:2,node1:2,node2:2,node3:2"} {
 			t.Run(fmt.Sprintf("%s/processes/%dx2", b.name, strings.Count(hosts, ",")+1), func(t *testing.T) {
-				j, own := b.onCluster(t, c, n, hosts)
-				b.judge(t, j, own)
+				b.check(t, func() (*viz.JobTrace, time.Duration) { return b.onCluster(t, c, n, hosts) })
 			})
 		}
 	}

@@ -4,7 +4,7 @@ package launch
 
 import (
 	"bytes"
-	"encoding/json"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -203,17 +203,14 @@ func playCase(t *testing.T, c chaosCase) *outcome {
 func (o *outcome) launch(t *testing.T, mark, dir string) *exec.Cmd {
 	opts := o.c.opts
 	opts.Program = append(rankLine(t, "chaos", strconv.FormatUint(o.c.seed, 10)), mark)
-	text, err := json.Marshal(opts)
-	check(err)
-	cmd := exec.Command(self(t), "launcher")
-	cmd.Env = append(os.Environ(), optionsKey+"="+string(text), "TMPDIR="+dir, envDoor+"="+filepath.Join(dir, "doors"))
+	cmd := launcherCommand(context.Background(), t, opts, o.out)
+	cmd.Env = append(cmd.Env, "TMPDIR="+dir, envDoor+"="+filepath.Join(dir, "doors"))
 	if tls := os.Getenv(tlsKey); tls != "" {
 		cmd.Env = append(cmd.Env, "TIERFLOW_TLS="+tls)
 	}
 	if o.c.patient {
 		cmd.Env = append(cmd.Env, graceKey+"="+chaosDeadline.String())
 	}
-	cmd.Stdout, cmd.Stderr = o.out, o.out
 	check(cmd.Start())
 	return cmd
 }

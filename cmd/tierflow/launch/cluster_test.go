@@ -4,7 +4,6 @@ package launch
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -65,14 +64,8 @@ func (c *cluster) launch(t *testing.T, program ...string) (*exec.Cmd, *buffer) {
 func (c *cluster) start(t *testing.T, o Options) (*exec.Cmd, *buffer) {
 	t.Helper()
 	o.Launcher, o.Dir = c.script+" rsh --name "+c.name, "/"
-	options, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), c.script, "exec", "--name", c.name, "0", self(t), "launcher")
-	cmd.Env = append(os.Environ(), optionsKey+"="+string(options))
 	out := &buffer{}
-	cmd.Stdout, cmd.Stderr = out, out
+	cmd := launcherCommand(t.Context(), t, o, out, c.script, "exec", "--name", c.name, "0")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -25,13 +25,13 @@ type conn struct {
 	// Owned by the job's loop.
 	ready bool
 	done  bool        // the agent has said so
-	pids  map[int]int // of ranks that run, by rank
+	pids  map[int]int // of running ranks, by rank
 
 	cmd    *exec.Cmd
 	queue  chan frame // closed by hangUp
 	closed bool
 	stderr agentStderr
-	traces string // folder for what ranks keep of their calls; empty: none
+	traces string // folder for the ranks' steps; empty: none
 }
 
 // event is a message of a conn to the job's loop. The last event of each has gone set;
@@ -43,11 +43,11 @@ type event struct {
 	gone  bool
 }
 
-// sshOptions make ssh ask no questions, since nobody answers them, and notice hosts
-// that fall silent.
+// sshOptions make ssh ask no questions, since nobody answers them, and notice hosts that fall
+// silent.
 var sshOptions = []string{"-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2"}
 
-// agentCommand returns the command line that starts the agent of host.
+// agentCommand returns the command line for the agent of host.
 func agentCommand(o *Options, host string) []string {
 	if o.isLocal() {
 		return o.Agent
@@ -73,8 +73,8 @@ func shellQuote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// dial starts the agent of host and the goroutines that serve it. wg counts these;
-// they end after the agent has.
+// dial starts the agent of host and the goroutines serving it. wg counts these; they end after
+// the agent has.
 func dial(o *Options, host string, ranks []int, files logs, out *printer, events chan<- event, wg *sync.WaitGroup) (*conn, error) {
 	line := agentCommand(o, host)
 	c := &conn{
@@ -154,7 +154,8 @@ func (c *conn) write(stdin io.WriteCloser) {
 	}
 }
 
-// send queues f. An agent that has stopped reading loses frames: the job's loop never waits for one host.
+// send queues f. An agent no longer reading loses frames: the job's loop never waits for one
+// host.
 func (c *conn) send(f frame) {
 	if c.closed {
 		return
@@ -165,8 +166,8 @@ func (c *conn) send(f frame) {
 	}
 }
 
-// hangUp ends the agent's stdin after the queued frames. The agent then kills the
-// ranks that still run, and ends.
+// hangUp ends the agent's stdin after the queued frames. The agent then kills the ranks still
+// running, and ends.
 func (c *conn) hangUp() {
 	if !c.closed {
 		c.closed = true
@@ -174,7 +175,7 @@ func (c *conn) hangUp() {
 	}
 }
 
-// kill ends the agent's process, or the remote shell's, with all that it has started.
+// kill ends the agent's process, or the remote shell's, with all its children.
 func (c *conn) kill() {
 	if c.cmd.Process.Kill() == nil { // so it has not been waited for
 		signalGroup(c.cmd.Process.Pid, syscall.SIGKILL)
@@ -188,14 +189,10 @@ func (c *conn) farewell(exit error) error {
 	if exit != nil {
 		cause = fmt.Errorf("%w: %w", cause, exit)
 	}
-	tail := ""
-	if lines := c.stderr.source.tail; len(lines) > 0 {
-		tail = "; its last lines on stderr:\n  " + strings.Join(lines, "\n  ")
-	}
-	return c.errorf("%w%s", cause, tail)
+	return c.errorf("%w%s", cause, quoteTail("its last lines on stderr", c.stderr.source.tail))
 }
 
-// errorf names the host and the command line that reaches it.
+// errorf names the host and the command line of its agent.
 func (c *conn) errorf(format string, args ...any) error {
 	return fmt.Errorf("host %s: agent (%s): %w", c.host, strings.Join(c.cmd.Args, " "), fmt.Errorf(format, args...))
 }
@@ -213,7 +210,7 @@ func (a *agentStderr) Write(b []byte) (int, error) {
 func (a *agentStderr) flush() { a.out.print(&a.source, streamErr, nil) }
 
 // keep adds a piece to a rank's file.
-func (c *conn) keep(k *keptTrace) (err error) {
+func (c *conn) keep(k *tracePiece) (err error) {
 	if c.sources[k.Rank] == nil || c.traces == "" {
 		return fmt.Errorf("a trace of rank %d, for which nobody has asked", k.Rank)
 	}

@@ -16,9 +16,9 @@
 //
 // # What a rank finds
 //
-// Rank 0 reads the launcher's standard input, see [Options.Stdin], others /dev/null. Its
-// working directory is the launcher's, which has to exist on every host. Its environment
-// is that of [Options.Env] and [Options.Export], and says:
+// Rank 0 reads the launcher's standard input, see [Options.Stdin], others /dev/null. A rank's
+// working directory is the launcher's, and has to exist on every host. Its environment is
+// [Options.Env] with [Options.Export], and these:
 //
 //	TIERFLOW_RANK, TIERFLOW_SIZE              its rank and the number of ranks
 //	TIERFLOW_LOCAL_RANK, TIERFLOW_LOCAL_SIZE  the same counted on its node
@@ -31,16 +31,15 @@
 //	TIERFLOW_SECRET                           64 hex digits, new for every job
 //	TIERFLOW_NODE                             only when one machine plays several nodes, or when asked: its node
 //
-// Where a host has a processor for each of its ranks, each may run on an equal share of
-// them; [Options.Bind] says otherwise. On Linux timers of a rank that has one processor may
-// be 1 ms late: its threads then disturb each other less.
+// On a host with a processor for each of its ranks, each may run on an equal share of them;
+// [Options.Bind] says otherwise. On Linux timers of a rank with one processor may be 1 ms late:
+// its threads then disturb each other less.
 //
 // # How a job ends
 //
-// The first rank that fails ends the job: the others get SIGTERM and, half a second
-// later, SIGKILL. If it blames another one, the other one gets a second to end by
-// itself. The report is about that. When a rank ends, the processes that it left in its group are killed.
-// Every loss of contact kills too: an agent kills its ranks at the end of its stdin,
-// and on Linux ranks die with their agent. A process that has left its rank's process
-// group is not followed.
+// The first failed rank ends the job: the others get SIGTERM and, half a second later, SIGKILL.
+// If it blames another one, the other one gets a second to end by itself, and the report is about
+// that. When a rank ends, processes left in its group are killed. Every loss of contact kills
+// too: an agent kills its ranks at the end of its stdin, and on Linux ranks die with their agent.
+// A process outside of its rank's process group is not followed.
 package launch

@@ -8,8 +8,8 @@ import (
 	"github.com/tierflow/tierflow/levels/join/launcher"
 )
 
-// remotePrefixes begin the names of variables that go to other hosts unasked: those of
-// tierflow and of OpenMP.
+// remotePrefixes begin the names of variables of tierflow and of OpenMP. They go to other hosts
+// unasked.
 var remotePrefixes = []string{envPrefix, "OMP_"}
 
 // remoteNames go to other hosts unasked, as they say how Go programs run.
@@ -20,8 +20,8 @@ func isRemote(key string) bool {
 	return slices.Contains(remoteNames, key) || slices.ContainsFunc(remotePrefixes, func(p string) bool { return strings.HasPrefix(key, p) })
 }
 
-// passedEnv returns what the launcher gives to the ranks: of its environment, then the
-// exported variables, the last of which counts.
+// passedEnv returns the variables of all ranks: those of the launcher's environment, then the
+// exported ones. The last one of a name counts.
 func (o *Options) passedEnv() []string {
 	env := passedEnv(o.Env, o.isLocal())
 	for _, x := range o.Export {
@@ -34,8 +34,8 @@ func (o *Options) passedEnv() []string {
 	return env
 }
 
-// passedEnv returns the part of the launcher's environment that goes to the ranks. A
-// launcher that is itself a rank must not hand on its own place, nor who started it.
+// passedEnv returns the part of the launcher's environment for the ranks. A launcher that is
+// itself a rank must not hand on its own place, nor the name of its own launcher.
 func passedEnv(env []string, local bool) []string {
 	var passed []string
 	for _, kv := range env {
@@ -49,7 +49,7 @@ func passedEnv(env []string, local bool) []string {
 
 // rankEnv returns the environment of the i-th rank of s on top of base. r says whether it is started
 // again.
-func rankEnv(base []string, s *start, i int, rendezvous string, r again) []string {
+func rankEnv(base []string, s *start, i int, rendezvous string, r restartOrder) []string {
 	env := append(slices.Clip(base),
 		envRank+"="+strconv.Itoa(s.Ranks[i]),
 		envSize+"="+strconv.Itoa(s.Size),

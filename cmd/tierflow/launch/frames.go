@@ -30,19 +30,19 @@ type frame struct {
 	Input   *input   `json:"input,omitempty"`
 	Spare   *int     `json:"spare,omitempty"` // the rank that doesn't get the signal
 
-	Tell    *note  `json:"tell,omitempty"`
-	Restart *again `json:"restart,omitempty"`
-	Last    bool   `json:"last,omitempty"` // no rank is started again
+	Tell    *note         `json:"tell,omitempty"`
+	Restart *restartOrder `json:"restart,omitempty"`
+	Last    bool          `json:"last,omitempty"` // no rank is started again
 
-	Ready   *ready     `json:"ready,omitempty"`
-	Refused *refused   `json:"refused,omitempty"`
-	Started *started   `json:"started,omitempty"`
-	Fed     *fed       `json:"fed,omitempty"`
-	Output  *output    `json:"output,omitempty"`
-	Said    *note      `json:"said,omitempty"`
-	Exited  *exited    `json:"exited,omitempty"`
-	Kept    *keptTrace `json:"kept,omitempty"`
-	Done    bool       `json:"done,omitempty"` // all ranks have exited and all output is sent
+	Ready   *ready      `json:"ready,omitempty"`
+	Refused *refused    `json:"refused,omitempty"`
+	Started *started    `json:"started,omitempty"`
+	Fed     *inputRead  `json:"fed,omitempty"`
+	Output  *output     `json:"output,omitempty"`
+	Said    *note       `json:"said,omitempty"`
+	Exited  *exited     `json:"exited,omitempty"`
+	Kept    *tracePiece `json:"kept,omitempty"`
+	Done    bool        `json:"done,omitempty"` // all ranks have exited and all output is sent
 }
 
 // start tells an agent its part of the job.
@@ -56,8 +56,9 @@ type start struct {
 	Program []string `json:"program"`
 	Env     []string `json:"env"`
 	Bind    string   `json:"bind,omitempty"`    // empty: as the host says
-	Readers []int    `json:"readers,omitempty"` // the ranks that get input
-	// TraceEvery: ranks keep the steps of one call of so many, and the agent sends that; 0: they don't.
+	Readers []int    `json:"readers,omitempty"` // the ranks with input
+	// TraceEvery: ranks keep the steps of one call of so many, and the agent sends them; 0: they
+	// don't.
 	TraceEvery int  `json:"trace_every,omitempty"`
 	Restarts   bool `json:"restarts,omitempty"` // ranks have a lobby, and are started again until Last
 	Inherit    bool `json:"inherit"`            // Env comes on top of the agent's own environment
@@ -76,8 +77,8 @@ type note struct {
 	Line json.RawMessage `json:"line"`
 }
 
-// again lets an agent start a rank again.
-type again struct {
+// restartOrder lets an agent start a rank again.
+type restartOrder struct {
 	Rank     int `json:"rank"`
 	Restarts int `json:"restarts"` // of the job, with this one
 	// First: no rank has joined yet, so it does as its first process did.
@@ -90,21 +91,21 @@ type ready struct {
 	Rendezvous string `json:"rendezvous,omitempty"`
 }
 
-// refused says why an agent can't start its ranks, and the exit status that means so.
+// refused says why an agent can't start its ranks, and the exit status for that.
 type refused struct {
 	Reason string `json:"reason"`
 	Status int    `json:"status"`
 }
 
-// input is a piece of the launcher's standard input, for the ranks of the agent that get
-// it. No rank has more than inputWindow pieces that it has not read.
+// input is a piece of the launcher's standard input, for the reading ranks of the agent. No rank
+// has more than inputWindow unread pieces.
 type input struct {
 	Bytes []byte `json:"bytes,omitempty"`
 	End   bool   `json:"end,omitempty"` // there is no more
 }
 
-// fed says that a rank has read a piece of input, or will read no more.
-type fed struct {
+// inputRead says that a rank has read a piece of input, or will read no more.
+type inputRead struct {
 	Rank   int  `json:"rank"`
 	Closed bool `json:"closed,omitempty"`
 }
@@ -133,12 +134,12 @@ type exited struct {
 	Status int    `json:"status"`
 	Signal int    `json:"signal,omitempty"`
 	Text   string `json:"text,omitempty"` // the signal in words of the agent's system
-	// Blame is what the rank said of the failure that it had met first; nil: nothing.
+	// Blame is the rank's word about the failure it met first; nil: nothing.
 	Blame *launcher.Blame `json:"blame,omitempty"`
 }
 
-// keptTrace is a piece of what a rank has kept of its calls, the file of [Options.TraceDir].
-type keptTrace struct {
+// tracePiece is a piece of a rank's file of [Options.TraceDir].
+type tracePiece struct {
 	Rank  int    `json:"rank"`
 	First bool   `json:"first,omitempty"`
 	Bytes []byte `json:"bytes"`

@@ -4,21 +4,20 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"time"
 )
 
 const (
-	pieceSize = 32 << 10 // bytes of input or output that are passed on together
-	// inputWindow is how many pieces of input a rank may have that it has not read.
+	pieceSize = 32 << 10 // bytes of input or output passed on together
+	// inputWindow bounds the unread pieces of input of a rank.
 	inputWindow = 4
 	// foregroundPoll is how often a job in the background of its terminal looks whether it
 	// still is: reading would stop the launcher.
 	foregroundPoll = 100 * time.Millisecond
 )
 
-// readers returns the ranks of a job that get the launcher's standard input.
+// readers returns the ranks of a job with the launcher's standard input.
 func (o *Options) readers(size int) (map[int]bool, error) {
 	to := map[int]bool{}
 	switch o.Stdin {
@@ -41,14 +40,14 @@ func (o *Options) readers(size int) (map[int]bool, error) {
 // it, but for pieces and end.
 type supply struct {
 	from   io.Reader
-	to     map[*conn][]int // the ranks of each agent that get input
-	owed   map[int]int     // pieces that a rank has not read yet; ranks that read no more are not there
+	to     map[*conn][]int // the reading ranks of each agent
+	owed   map[int]int     // a rank's unread pieces; without an entry it reads no more
 	pieces chan []byte     // closed at the end of input
 	end    chan struct{}   // closed when nobody wants more
 	ended  bool            // the end has been passed on
 }
 
-// plan notes which ranks of an agent get input, and returns them.
+// plan notes the reading ranks of an agent, and returns them.
 func (s *supply) plan(c *conn, ranks []int, readers map[int]bool) []int {
 	var here []int
 	for _, rank := range ranks {
@@ -63,8 +62,8 @@ func (s *supply) plan(c *conn, ranks []int, readers map[int]bool) []int {
 	return here
 }
 
-// start begins to read. Who reads is waited for by nobody: a read of a terminal can't be
-// ended. It ends with the first read that returns after the job.
+// start begins to read. Nobody waits for the reader: a read of a terminal can't be ended. The
+// reader ends with the first read to return after the job.
 func (s *supply) start() {
 	if s.from == nil || len(s.owed) == 0 {
 		s.ended = true
@@ -103,8 +102,8 @@ func (s *supply) read() {
 	}
 }
 
-// awaitForeground waits while the input is a terminal that another job has; false: nobody
-// wants input any more.
+// awaitForeground waits while the input is a terminal in another job's hands; false: nobody wants
+// input any more.
 func (s *supply) awaitForeground() bool {
 	f, ok := s.from.(*os.File)
 	for ok && inBackground(f) {
@@ -144,8 +143,8 @@ func (s *supply) pass(piece []byte, ok bool) {
 	}
 }
 
-// note takes in that a rank has read a piece, or reads no more.
-func (s *supply) note(f *fed) {
+// note counts a piece read by a rank, or strikes off a rank at the end of its reading.
+func (s *supply) note(f *inputRead) {
 	owed, reads := s.owed[f.Rank]
 	switch {
 	case !reads:
@@ -163,37 +162,29 @@ type feeder struct {
 	pieces chan []byte // closed at the end of input
 }
 
-func newFeeders(ranks []int) []*feeder {
-	var all []*feeder
+func newFeeders(ranks []int) map[int]*feeder {
+	all := map[int]*feeder{}
 	for _, rank := range ranks {
-		all = append(all, &feeder{rank, make(chan []byte, inputWindow)})
+		all[rank] = &feeder{rank, make(chan []byte, inputWindow)}
 	}
 	return all
 }
 
-// feederOf returns a rank's feeder; nil: it has no input.
-func feederOf(all []*feeder, rank int) *feeder {
-	if i := slices.IndexFunc(all, func(f *feeder) bool { return f.rank == rank }); i >= 0 {
-		return all[i]
-	}
-	return nil
-}
-
-// feed writes pieces to the rank's pipe and says so, until the input or the rank ends, or
-// the rank closes its end. Who ends the rank has to end a write that waits.
+// feed writes pieces to the rank's pipe and says so, until the input or the rank ends, or the
+// rank closes its end. At the rank's end somebody else has to end a waiting write.
 func (f *feeder) feed(pipe *os.File, ended <-chan struct{}, send func(frame)) {
 	defer pipe.Close()
 	for {
 		select {
 		case <-ended:
-			send(frame{Fed: &fed{Rank: f.rank, Closed: true}})
+			send(frame{Fed: &inputRead{Rank: f.rank, Closed: true}})
 			return
 		case piece, ok := <-f.pieces:
 			if !ok {
 				return
 			}
 			_, err := pipe.Write(piece)
-			send(frame{Fed: &fed{Rank: f.rank, Closed: err != nil}})
+			send(frame{Fed: &inputRead{Rank: f.rank, Closed: err != nil}})
 			if err != nil {
 				return
 			}

@@ -29,7 +29,7 @@ type job struct {
 	conns  []*conn
 	events chan event
 	wg     sync.WaitGroup // the goroutines of conns
-	alive  int            // conns that have not gone
+	alive  int            // conns not gone yet
 
 	rendezvous string
 	released   bool // ranks may run
@@ -38,12 +38,12 @@ type job struct {
 	failure    error // the first
 	status     int
 	endings    map[int]*ending  // of ranks, by rank
-	first      *ending          // the one that is the failure; nil: the failure is no rank's
-	sparing    bool             // the rank with which it began has not got a signal yet
+	first      *ending          // the failure's; nil: the failure is no rank's
+	sparing    bool             // the rank it began with has not got a signal yet
 	force      <-chan time.Time // the next, harder step of ending the job
 	killed     bool
 	interrupts int
-	asked      bool // the ranks, what they are in
+	asked      bool // the ranks, about their calls
 	lobby      lobby
 }
 
@@ -59,7 +59,7 @@ func newJob(opts Options, stdin io.Reader, stdout, stderr io.Writer) *job {
 	}
 }
 
-// dialAll starts an agent on every node that has ranks.
+// dialAll starts an agent on every node with ranks.
 func (j *job) dialAll(nodes []node, placed [][]int) {
 	used := 0
 	for _, ranks := range placed {
@@ -197,7 +197,7 @@ func (j *job) handleReady(c *conn, r *ready) {
 	j.input.start()
 }
 
-// handleExit notes the end of a rank, which fails the job unless its status is 0.
+// handleExit notes the end of a rank. It fails the job unless the status is 0.
 func (j *job) handleExit(c *conn, e *exited) {
 	delete(c.pids, e.Rank)
 	if j.restarts() {
@@ -218,8 +218,8 @@ func (j *job) endAgent(c *conn) {
 	}
 }
 
-// dropAgent strikes an agent off. An agent that ended before its ranks may have left
-// them: those within reach are killed.
+// dropAgent strikes an agent off. An agent gone before its ranks may have left them: those within
+// reach are killed.
 func (j *job) dropAgent(e event) {
 	j.alive--
 	e.conn.hangUp()
@@ -251,32 +251,33 @@ func (j *job) sendAll(f frame) {
 	}
 }
 
-// lobby is what the launcher knows of a job with restarts. Ranks go by the number that their first process had.
+// lobby is the launcher's view of a job with restarts. Ranks go by the number of their first
+// process.
 type lobby struct {
-	members  map[int]bool          // whose process is in the job, or has been let in
-	waiting  []int                 // whose process waits to join, the first in front
+	members  map[int]bool          // with a process in the job, or let in
+	waiting  []int                 // with a process waiting to join, the first in front
 	restarts int                   // so far
-	delays   map[int]time.Duration // before the next restart of one that was not let in
+	delays   map[int]time.Duration // before the next restart of one never let in
 	due      []restart
 	wake     <-chan time.Time // when the next of due is
-	runs     bool             // a process has joined: those that are started from now on come late
+	runs     bool             // a process has joined: those started from now on come late
 	over     bool             // nobody is started or let in any more
 }
 
-// restart is a process that is to be started.
+// restart is a process to be started.
 type restart struct {
 	conn *conn
 	rank int
 	at   time.Time
 }
 
-// A process that ends before it was let in is started again after a pause, which doubles.
+// A process that was never let in is started again after a pause, doubled each time.
 const (
 	firstPause = time.Second
 	mostPause  = 30 * time.Second
 )
 
-// openLobby lets all that are about to start be in the job.
+// openLobby lets all first processes be in the job.
 func (j *job) openLobby() {
 	j.lobby = lobby{members: map[int]bool{}, delays: map[int]time.Duration{}}
 	for _, c := range j.conns {
@@ -289,14 +290,14 @@ func (j *job) openLobby() {
 // restarts reports whether processes take the place of others.
 func (j *job) restarts() bool { return j.opts.MaxRestarts > 0 }
 
-// replace takes in that a process has ended. Unless the program has done its work another one takes its
-// place, as long as a rank lives that can let it in.
+// replace notes the end of a process. Unless the program has done its work another process takes
+// its place, as long as a living rank can let it in.
 func (j *job) replace(c *conn, e *exited) {
 	l := &j.lobby
 	member, waited := l.members[e.Rank], len(l.waiting)
 	delete(l.members, e.Rank)
 	l.waiting = slices.DeleteFunc(l.waiting, func(r int) bool { return r == e.Rank })
-	j.tellAll(launcher.LobbyNote{Ended: &e.Rank})
+	j.tell(everyRank, launcher.LobbyNote{Ended: &e.Rank})
 	switch {
 	case e.Status == 0:
 		j.noteEnding(c, e)
@@ -311,7 +312,7 @@ func (j *job) replace(c *conn, e *exited) {
 		j.noteEnding(c, e)
 	}
 	if len(l.members) == 0 && l.runs && !l.over && j.failure == nil {
-		j.failRank(e) // those that wait have nobody who lets them in
+		j.failRank(e) // nobody is left to let the waiting ones in
 	}
 	if len(l.waiting) != waited {
 		j.tellWaiting()
@@ -340,7 +341,7 @@ func (j *job) note(line string) {
 	_ = j.out.print(&source{label: "[tierflow run] "}, streamErr, []byte(line+"\n"))
 }
 
-// startDue starts the processes whose time has come.
+// startDue starts the processes due by now.
 func (j *job) startDue() {
 	l := &j.lobby
 	l.wake = nil
@@ -350,7 +351,7 @@ func (j *job) startDue() {
 	var later []restart
 	for _, r := range l.due {
 		if time.Until(r.at) <= 0 {
-			r.conn.send(frame{Restart: &again{Rank: r.rank, Restarts: l.restarts, First: !l.runs}})
+			r.conn.send(frame{Restart: &restartOrder{Rank: r.rank, Restarts: l.restarts, First: !l.runs}})
 			if !l.runs {
 				l.members[r.rank] = true
 			}
@@ -365,7 +366,7 @@ func (j *job) startDue() {
 	}
 }
 
-// hearNote takes what a process says.
+// hearNote handles the word of a process.
 func (j *job) hearNote(c *conn, n *note) {
 	l := &j.lobby
 	var said launcher.LobbyNote
@@ -377,7 +378,7 @@ func (j *job) hearNote(c *conn, n *note) {
 	case said.In:
 		if !l.runs {
 			l.runs = true
-			j.tellAll(launcher.LobbyNote{Runs: true})
+			j.tell(everyRank, launcher.LobbyNote{Runs: true})
 		}
 		j.tell(n.Rank, j.waitingNote()) // the others know
 		return
@@ -385,8 +386,8 @@ func (j *job) hearNote(c *conn, n *note) {
 		j.tell(n.Rank, launcher.LobbyNote{Over: true})
 		return
 	case said.Wait:
-		if l.members[n.Rank] { // it could not join those who have invited it, or not stay: they need not wait for it
-			j.tellAll(launcher.LobbyNote{Ended: &n.Rank})
+		if l.members[n.Rank] { // it could not join its hosts, or not stay: they need not wait for it
+			j.tell(everyRank, launcher.LobbyNote{Ended: &n.Rank})
 		}
 		delete(l.members, n.Rank)
 		if !slices.Contains(l.waiting, n.Rank) {
@@ -410,10 +411,10 @@ func (j *job) hearNote(c *conn, n *note) {
 	j.tellWaiting()
 }
 
-// tellWaiting tells all who waits, which has changed.
-func (j *job) tellWaiting() { j.tellAll(j.waitingNote()) }
+// tellWaiting tells all about a change of the waiting ones.
+func (j *job) tellWaiting() { j.tell(everyRank, j.waitingNote()) }
 
-// waitingNote lists who waits.
+// waitingNote lists the waiting ones.
 func (j *job) waitingNote() launcher.LobbyNote {
 	waiting := []launcher.Newcomer{}
 	for _, rank := range j.lobby.waiting {
@@ -428,18 +429,18 @@ func (j *job) connOf(rank int) *conn {
 	return j.conns[i]
 }
 
-// tell says something to one process, tellAll to all.
+// tell says something to the process of a rank, or to all.
 func (j *job) tell(rank int, said launcher.LobbyNote) {
 	line, _ := json.Marshal(said) // of plain fields: can't fail
-	j.connOf(rank).send(frame{Tell: &note{Rank: rank, Line: line}})
+	f := frame{Tell: &note{Rank: rank, Line: line}}
+	if rank == everyRank {
+		j.sendAll(f)
+	} else {
+		j.connOf(rank).send(f)
+	}
 }
 
-func (j *job) tellAll(said launcher.LobbyNote) {
-	line, _ := json.Marshal(said) // of plain fields: can't fail
-	j.sendAll(frame{Tell: &note{Rank: everyRank, Line: line}})
-}
-
-// leaveLobby strikes off the ranks of an agent that is gone: nobody starts them again.
+// leaveLobby strikes off the ranks of a lost agent: nobody starts them again.
 func (j *job) leaveLobby(c *conn) {
 	l := &j.lobby
 	l.due = slices.DeleteFunc(l.due, func(r restart) bool { return r.conn == c })
@@ -447,7 +448,7 @@ func (j *job) leaveLobby(c *conn) {
 	for _, rank := range c.ranks {
 		if l.members[rank] {
 			delete(l.members, rank)
-			j.tellAll(launcher.LobbyNote{Ended: &rank})
+			j.tell(everyRank, launcher.LobbyNote{Ended: &rank})
 		}
 	}
 	j.tellWaiting()

@@ -186,17 +186,32 @@ func wantProcesses(t *testing.T, mark string, n int, within time.Duration) {
 // startLauncher starts a launcher as a process of its own.
 func startLauncher(t *testing.T, opts Options) (*exec.Cmd, *buffer) {
 	t.Helper()
-	asJSON, err := json.Marshal(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self(t), "launcher")
-	cmd.Env = append(os.Environ(), optionsKey+"="+string(asJSON))
-	var out buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
+	out := &buffer{}
+	cmd := launcherCommand(context.Background(), t, opts, out)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cmd.Process.Kill() })
-	return cmd, &out
+	return cmd, out
+}
+
+// wantStatus waits for a launcher's end, which must have this exit status.
+func wantStatus(t *testing.T, cmd *exec.Cmd, out *buffer, want int) {
+	t.Helper()
+	cmd.Wait()
+	if status := cmd.ProcessState.ExitCode(); status != want {
+		t.Errorf("status %d, want %d\n%s", status, want, out)
+	}
+}
+
+// launcherCommand returns the command of a launcher as a process of its own. The words before are a command that
+// starts it; none: it starts by itself.
+func launcherCommand(ctx context.Context, t *testing.T, opts Options, out *buffer, before ...string) *exec.Cmd {
+	asJSON, err := json.Marshal(opts)
+	check(err)
+	words := append(before, self(t), "launcher")
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.Env = append(os.Environ(), optionsKey+"="+string(asJSON))
+	cmd.Stdout, cmd.Stderr = out, out
+	return cmd
 }

@@ -6,23 +6,22 @@ import (
 	"time"
 )
 
-// originGrace is how long the rank with which a failure began may take to end after another
-// one that has ended because of it. It may wait in Close for the others, before it can say
-// why it ends.
+// originGrace is the time for the rank at the origin of a failure to end after another one ended
+// because of it. It may wait in Close for the others, before it can say why it ends.
 const originGrace = time.Second
 
 // ending is how a rank ended.
 type ending struct {
 	*exited
 	conn *conn
-	ours bool // by a signal that the launcher had sent
+	ours bool // by a signal of the launcher's
 }
 
-// noteEnding takes in that a rank has ended.
+// noteEnding notes the end of a rank.
 func (j *job) noteEnding(c *conn, e *exited) {
 	sig := syscall.Signal(e.Signal)
 	ours := sig != 0 && j.failure != nil && (j.killed || nameOf(sig) != "" && sig != syscall.SIGKILL)
-	if j.endings[e.Rank] == nil { // an agent that made it up would say it again
+	if j.endings[e.Rank] == nil { // an agent that lies would repeat it
 		j.endings[e.Rank] = &ending{e, c, ours}
 	}
 	switch {
@@ -33,7 +32,7 @@ func (j *job) noteEnding(c *conn, e *exited) {
 	}
 }
 
-// bears reports whether the job goes on without the ranks that have failed, and so many more.
+// bears reports whether the job goes on without the failed ranks, and so many more.
 func (j *job) bears(more int) bool {
 	for _, e := range j.endings {
 		if e.Status != 0 {
@@ -43,8 +42,8 @@ func (j *job) bears(more int) bool {
 	return j.opts.Min > 0 && j.size-more >= j.opts.Min
 }
 
-// failRank fails the job because of the first rank that has failed. The others are ended at
-// once, but the rank that it blames gets time to end by itself.
+// failRank fails the job because of the first failed rank. The others are ended at once, but the
+// blamed rank gets time to end by itself.
 func (j *job) failRank(e *exited) {
 	j.first = j.endings[e.Rank]
 	j.failure, j.status = fmt.Errorf("rank %d: exit status %d", e.Rank, e.Status), e.Status // until all is known
@@ -58,8 +57,8 @@ func (j *job) failRank(e *exited) {
 	j.force = time.After(originGrace)
 }
 
-// origin is the rank with which the failure began. It follows the blame from the first rank
-// that has ended with a failure.
+// origin is the rank at the beginning of the failure. It follows the blame from the first failed
+// rank.
 func (j *job) origin() int {
 	at := j.first.Rank
 	for range j.size { // ranks may blame each other
@@ -69,16 +68,16 @@ func (j *job) origin() int {
 		}
 		at = int(e.Blame.Rank)
 	}
-	if e := j.crashed(); e != nil && j.first.Blame == nil {
+	if e := j.findCrash(); e != nil && j.first.Blame == nil {
 		return e.Rank
 	}
 	return at
 }
 
-// crashed returns a rank that has died of a signal which isn't the launcher's, when the first
-// one has exited; nil: there is none. Programs that don't use this library blame nobody. The
-// first may have exited because it had lost that one, and the news of two processes cross.
-func (j *job) crashed() *ending {
+// findCrash returns a rank that has died of a signal not sent by the launcher, if the first failed
+// rank has exited; nil: there is none. Programs without package planner blame nobody. The first
+// rank may have exited because it had lost the crashed one, and the news of two processes cross.
+func (j *job) findCrash() *ending {
 	for _, c := range j.conns {
 		for _, rank := range c.ranks {
 			if e := j.endings[rank]; e != nil && e.Signal != 0 && !e.ours && j.first.Signal == 0 {

@@ -13,15 +13,15 @@ import (
 
 const (
 	drainIdle = 200 * time.Millisecond
-	drainMax  = 1 << 20 // the most that a pipe holds
+	drainMax  = 1 << 20 // the most a pipe holds
 )
 
 // ranks are the processes of one node, each the leader of its own process group.
 type ranks struct {
 	send func(frame)
 
-	asks  questions
-	notes notes
+	questions questions
+	notes     notes
 
 	mu     sync.Mutex
 	live   map[int]*os.Process // by rank; the process ids are valid under mu
@@ -32,7 +32,8 @@ type ranks struct {
 
 var errKilled = errors.New("killed before it started")
 
-// signal sends sig to every process group, but for that of a rank to spare. After SIGKILL no rank starts any more.
+// signal sends sig to every process group, but for that of a rank to spare. After SIGKILL no rank
+// starts any more.
 func (r *ranks) signal(sig syscall.Signal, spare *int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,37 +47,35 @@ func (r *ranks) signal(sig syscall.Signal, spare *int) {
 
 // start runs cmd as rank and returns when it runs. Its input comes from f; nil: it has
 // none. wg counts the goroutines that carry on. The calling thread has to live as long as the rank, see rankAttr.
-func (r *ranks) start(rank int, cmd *exec.Cmd, f *feeder) error {
+func (r *ranks) start(rank int, cmd *exec.Cmd, f *feeder) (err error) {
 	var pipes [streams + 1]*os.File     // the last is for blame
-	var inherited [streams + 2]*os.File // and its input
-	defer func() { closeAll(inherited[:]) }()
-	var in *os.File // the rank's input
+	var inherited [streams + 4]*os.File // and the rank's input, questions and lobby
+	var in *os.File                     // the agent's end of the input
+	defer func() {
+		closeAll(inherited[:])
+		if err != nil {
+			closeAll(append(pipes[:], in))
+		}
+	}()
 	if f != nil {
-		var err error
 		if inherited[streams+1], in, err = os.Pipe(); err != nil {
 			return err
 		}
 		cmd.Stdin = inherited[streams+1]
 	}
 	for i := range pipes {
-		var err error
 		if pipes[i], inherited[i], err = os.Pipe(); err != nil {
-			closeAll(append(pipes[:], in))
 			return err
 		}
 	}
 	cmd.Stdout, cmd.Stderr = inherited[streamOut], inherited[streamErr]
 	cmd.ExtraFiles = append(cmd.ExtraFiles, inherited[streams])
-	defer closeAll([]*os.File{r.asks.add(rank, cmd)})
-	lobby, err := r.notes.add(rank, cmd)
-	defer closeAll([]*os.File{lobby})
-	if err != nil {
-		closeAll(append(pipes[:], in))
+	inherited[streams+2] = r.questions.add(rank, cmd)
+	if inherited[streams+3], err = r.notes.add(rank, cmd); err != nil {
 		return err
 	}
 	cmd.SysProcAttr = rankAttr()
 	if err := r.fork(rank, cmd); err != nil {
-		closeAll(append(pipes[:], in))
 		return err
 	}
 	r.send(frame{Started: &started{Rank: rank, PID: cmd.Process.Pid}})
@@ -91,7 +90,7 @@ func (r *ranks) start(rank int, cmd *exec.Cmd, f *feeder) error {
 		r.wait(rank, cmd, pipes[streams])
 		close(ended)
 		if f != nil {
-			in.SetWriteDeadline(time.Now()) // wakes the feeder: a process that the rank has left may hold the other end
+			in.SetWriteDeadline(time.Now()) // wakes the feeder: a process left by the rank may hold the other end
 		}
 		for _, pipe := range pipes[:streams] {
 			pipe.SetReadDeadline(time.Now()) // wakes the reader, see drain
@@ -100,7 +99,7 @@ func (r *ranks) start(rank int, cmd *exec.Cmd, f *feeder) error {
 	return nil
 }
 
-// fork starts cmd unless a kill came first. A kill that comes later finds it in live.
+// fork starts cmd unless a kill came first. A later kill finds it in live.
 func (r *ranks) fork(rank int, cmd *exec.Cmd) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,9 +113,8 @@ func (r *ranks) fork(rank int, cmd *exec.Cmd) error {
 	return nil
 }
 
-// wait reports the end of a rank at once, before its output is drained: these reports
-// have the order in which ranks fail. Processes that the rank leaves in its group are
-// killed. It closes blame.
+// wait reports the end of a rank at once, before its output is drained: these reports have the
+// order of the ranks' failures. Processes left in the rank's group are killed. wait closes blame.
 func (r *ranks) wait(rank int, cmd *exec.Cmd, blame *os.File) {
 	defer blame.Close()
 	reap(cmd, &r.mu, func() {

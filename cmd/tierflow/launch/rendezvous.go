@@ -9,23 +9,20 @@ import (
 	"strings"
 )
 
-// listenRendezvous opens rank 0's listener. It returns a file to inherit and the
-// addresses at which others may reach it. With loopback no rank is on another machine,
-// and nothing outside can connect.
+// listenRendezvous opens rank 0's listener. It returns a file to inherit and its addresses for
+// others. With loopback no rank is on another machine, and nothing outside can connect.
 func listenRendezvous(loopback bool) (*os.File, string, error) {
-	listen, addrs := listenAll, interfaceAddrs
-	if loopback {
-		listen, addrs = listenLoopback, loopbackAddrs
-	}
-	l, err := listen()
+	l, err := listenTCP(loopback)
 	if err != nil {
 		return nil, "", fmt.Errorf("rendezvous: %w", err)
 	}
 	defer l.Close() // the file is a duplicate
 	at := l.Addr().(*net.TCPAddr)
-	ips, err := addrs(at)
-	if err != nil {
-		return nil, "", fmt.Errorf("rendezvous: %w", err)
+	ips := []net.IP{at.IP}
+	if !loopback {
+		if ips, err = interfaceAddrs(at); err != nil {
+			return nil, "", fmt.Errorf("rendezvous: %w", err)
+		}
 	}
 	file, err := l.File()
 	if err != nil {
@@ -38,18 +35,17 @@ func listenRendezvous(loopback bool) (*os.File, string, error) {
 	return file, strings.Join(list, ","), nil
 }
 
-// listenAll listens on all interfaces, IPv6 and IPv4 where the system has both.
-func listenAll() (*net.TCPListener, error) { return net.ListenTCP("tcp", nil) }
-
-func listenLoopback() (*net.TCPListener, error) {
+// listenTCP listens on loopback, or on all interfaces, by IPv6 and IPv4 if the system has both.
+func listenTCP(loopback bool) (*net.TCPListener, error) {
+	if !loopback {
+		return net.ListenTCP("tcp", nil)
+	}
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		return net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv6loopback})
 	}
 	return l, nil
 }
-
-func loopbackAddrs(at *net.TCPAddr) ([]net.IP, error) { return []net.IP{at.IP}, nil }
 
 // interfaceAddrs returns this machine's addresses within reach of others, in the order
 // of its interfaces.
@@ -79,9 +75,8 @@ func interfaceAddrs(at *net.TCPAddr) ([]net.IP, error) {
 	return usable, nil
 }
 
-// isReachable reports whether ip means this machine to another one. Link-local IPv6
-// addresses don't: they need a zone, which only the dialer knows. Nor does loopback,
-// wherever it is configured.
+// isReachable reports whether ip means this machine to another one. Link-local IPv6 addresses
+// don't: they need a zone, known only to the dialer. Nor does loopback on any interface.
 func isReachable(ip net.IP, at *net.TCPAddr) bool {
 	if ip.To4() != nil {
 		return !ip.IsLoopback() && !ip.IsMulticast()

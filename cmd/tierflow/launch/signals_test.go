@@ -93,10 +93,7 @@ func TestSecondInterruptKills(t *testing.T) {
 	time.Sleep(100 * time.Millisecond)
 	wantProcesses(t, mark, 2, 0)
 	cmd.Process.Signal(syscall.SIGINT)
-	cmd.Wait()
-	if status := cmd.ProcessState.ExitCode(); status != 130 {
-		t.Errorf("status %d", status)
-	}
+	wantStatus(t, cmd, out, 130)
 	out.await(t, 1, "killed by a second interrupt: ranks 0-1 of 2 were running")
 	wantProcesses(t, mark, 0, time.Second)
 }
@@ -105,10 +102,7 @@ func TestInterruptBeforeStart(t *testing.T) {
 	cmd, out := startLauncher(t, Options{Hosts: "a", Launcher: launcherLocal, Agent: []string{"/bin/sh", "-c", "echo up >&2; exec sleep 30"}, Program: []string{"true"}})
 	out.await(t, 1, "[a] up")
 	cmd.Process.Signal(syscall.SIGINT)
-	cmd.Wait()
-	if status := cmd.ProcessState.ExitCode(); status != 130 {
-		t.Errorf("status %d", status)
-	}
+	wantStatus(t, cmd, out, 130)
 	out.await(t, 1, "interrupt before the ranks were started")
 }
 

@@ -112,10 +112,7 @@ func TestQuitSaysWhoWasWhere(t *testing.T) {
 	out.awaitLong(t, 4, "joined")
 	time.Sleep(500 * time.Millisecond) // they wait
 	cmd.Process.Signal(syscall.SIGQUIT)
-	cmd.Wait()
-	if status := cmd.ProcessState.ExitCode(); status != 2 {
-		t.Errorf("status %d, want 2 as Go has it", status)
-	}
+	wantStatus(t, cmd, out, 2) // as Go has it
 	// The launcher ends the job with the first rank: at least that one has said all.
 	says(t, out.String(), `rank \d, receive from rank \d, tag 5, at launch\.circle states_linux_test\.go:\d+( \([a-z ]+\))?$`, `SIGQUIT: quit`, `goroutine \d+ `)
 }
@@ -126,10 +123,7 @@ func TestQuitIsLeftToTheProgram(t *testing.T) {
 	cmd, out := startLauncher(t, Options{Ranks: 1, Program: rankLine(t, "notified")})
 	out.awaitLong(t, 1, "handles")
 	cmd.Process.Signal(syscall.SIGQUIT)
-	cmd.Wait()
-	if status := cmd.ProcessState.ExitCode(); status != 7 {
-		t.Errorf("status %d, want the program's\n%s", status, out)
-	}
+	wantStatus(t, cmd, out, 7) // the program's
 	says(t, out.String(), `rank 0: in no call after barrier #\d+, .* at launch\.notified states_linux_test\.go:\d+( \([a-z ]+\))?$`, `has handled`)
 }
 

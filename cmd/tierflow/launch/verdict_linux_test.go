@@ -92,18 +92,13 @@ func (p *playing) command(ctx context.Context, t *testing.T) *exec.Cmd {
 	n := slices.IndexFunc(faults, func(f fault) bool { return f.name == p.name })
 	opts := p.opts
 	opts.Program = rankLine(t, "faulty", strconv.Itoa(n), strconv.FormatUint(p.seed, 10))
-	words := []string{self(t), "launcher"}
+	var before []string
 	if p.nodes != "" {
 		opts.Launcher = clusterScript(t) + " rsh --name " + p.nodes
-		words = append([]string{clusterScript(t), "exec", "--name", p.nodes, "0"}, words...)
+		before = []string{clusterScript(t), "exec", "--name", p.nodes, "0"}
 	}
-	text, err := json.Marshal(opts)
-	if err != nil {
-		t.Error(err)
-	}
-	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.Env = append(os.Environ(), optionsKey+"="+string(text), planner.DumpDirVariable+"="+p.dumps(), planner.DoorVariable+"="+p.doors(), graceKey+"=1s")
-	cmd.Stdout, cmd.Stderr = &p.out, &p.out
+	cmd := launcherCommand(ctx, t, opts, &p.out, before...)
+	cmd.Env = append(cmd.Env, planner.DumpDirVariable+"="+p.dumps(), planner.DoorVariable+"="+p.doors(), graceKey+"=1s")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 20 * time.Second
 	return cmd

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// envTrace is the folder in which ranks keep the steps of their calls.
+// envTrace is the folder for ranks to keep the steps of their calls in.
 const envTrace = "TIERFLOW_TRACE"
 
 // keptBytes is how much of a file goes into a frame.
@@ -16,7 +16,7 @@ const keptBytes = 1 << 20
 // traceName is the file of a rank.
 func traceName(rank int) string { return fmt.Sprintf("r%d.trace", rank) }
 
-// traces is a folder in which the ranks of an agent keep what they do. The zero value is none.
+// traces is a folder for the files of an agent's ranks. The zero value is none.
 type traces struct {
 	dir   string
 	every int // one call of so many
@@ -30,7 +30,7 @@ func makeTraces(every int) (t traces, err error) {
 	return t, err
 }
 
-// env is what ranks are told of it.
+// env is the ranks' variable for it.
 func (t *traces) env() []string {
 	if t.dir == "" {
 		return nil
@@ -38,7 +38,7 @@ func (t *traces) env() []string {
 	return []string{envTrace + "=" + t.dir + ":every=" + strconv.Itoa(t.every)}
 }
 
-// sendAll sends the files of ranks, which have ended. A rank that was killed has none.
+// sendAll sends the files of ended ranks. A killed rank has none.
 func (t *traces) sendAll(ranks []int, send func(frame)) {
 	if t.dir == "" {
 		return
@@ -47,7 +47,7 @@ func (t *traces) sendAll(ranks []int, send func(frame)) {
 		if text, err := os.ReadFile(filepath.Join(t.dir, traceName(rank))); err == nil {
 			for first := true; first || len(text) > 0; first = false {
 				n := min(len(text), keptBytes)
-				send(frame{Kept: &keptTrace{Rank: rank, First: first, Bytes: text[:n]}})
+				send(frame{Kept: &tracePiece{Rank: rank, First: first, Bytes: text[:n]}})
 				text = text[n:]
 			}
 		}
