@@ -14,6 +14,7 @@ import (
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/submodules/check/casegen"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // programs compiles a request for all ranks.
@@ -31,14 +32,8 @@ func programs(t testing.TB, r tasks.Request, topo *levels.Topology, p tasks.Plan
 
 func problem(t testing.TB, r tasks.Request, topo, plan string) (tasks.Request, *levels.Topology, tasks.Plan) {
 	t.Helper()
-	on, err := levels.Parse(topo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := tasks.ParsePlan(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, topo)
+	p := tasktest.Plan(t, plan)
 	return r, on, p
 }
 
