@@ -16,18 +16,18 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Options are what buckets may be told. nil and the zero value are ready to use. All ranks give
+// Options are the options of buckets. nil and the zero value are ready to use. All ranks give
 // the same, but for Log and StallAfter.
 type Options struct {
-	// Bucket is how many bytes a bucket has, but for the first and the last. 0: as many as let
-	// latency be a tenth of a call's time, or DefaultBucket where nobody knows it.
+	// Bucket is how many bytes a bucket has, but for the first and the last. 0: so many that latency
+	// is a tenth of a call's time, or DefaultBucket if the time is unknown.
 	Bucket int64
-	// Ready is the order in which tensors become ready, by their numbers. nil: the last first.
+	// Ready is the order of tensors becoming ready, by their numbers. nil: the last first.
 	// Another order in a step is no error, only slower.
 	Ready []int
 	// Op combines tensors. Zero: tasks.Average.
 	Op tasks.Op
-	// StallAfter is how long Wait waits for tensors that aren't ready before it fails. 0: 10 s.
+	// StallAfter is how long Wait waits for tensors to become ready before it fails. 0: 10 s.
 	StallAfter time.Duration
 	// Log gets a warning of GOMAXPROCS=1. nil: slog.Default().
 	Log *slog.Logger
@@ -46,15 +46,15 @@ type Buckets[T any] struct {
 	arena []T
 	calls []*call
 
-	mu      sync.Mutex
-	ready   []bool        // by tensor, in this step
-	came    []int         // tensors in the order in which they became ready
-	left    []int         // by bucket: tensors that aren't ready
-	next    int           // the first bucket that hasn't started
-	held    bool          // see Hold
-	changed chan struct{} // of capacity 1: look again whether a bucket has started, or all failed
-	failed  error         // the first failure; nothing starts afterwards
-	before  []int         // came of the step before, for Learn
+	mu           sync.Mutex
+	ready        []bool        // by tensor, in this step
+	arrivals     []int         // tensors in the order of becoming ready
+	unready      []int         // by bucket: tensors not ready
+	next         int           // the first bucket not started
+	onHold       bool          // see Hold
+	changed      chan struct{} // of capacity 1: look again whether a bucket has started, or all failed
+	failed       error         // the first failure; nothing starts afterwards
+	lastArrivals []int         // arrivals of the step before, for Learn
 }
 
 // call is the collective of a bucket.
@@ -62,7 +62,7 @@ type call struct {
 	*planner.Collective
 	mu      sync.Mutex // held by whoever waits for the bucket
 	pending *planner.Pending
-	over    bool // Wait was called for what was started
+	waited  bool // Wait was called since the start
 	err     error
 }
 
@@ -72,11 +72,11 @@ var claims sync.Map // weak.Pointer[planner.Comm] → nothing
 // warnOnce keeps the log short: all ranks of a process have the same GOMAXPROCS.
 var warnOnce sync.Once
 
-// oneProcessor is what Explain and the log say.
+// oneProcessor is the warning in Explain and the log.
 const oneProcessor = "GOMAXPROCS=1: buckets go on when Go interrupts what computes, some 10 ms late; give it 2 or more"
 
-// New makes buckets for tensors of so many elements each. Sizes must be equal on all ranks; those
-// that differ get [planner.ErrMismatch] from the first bucket. No message is sent.
+// New makes buckets for tensors of so many elements each. Sizes must be equal on all ranks;
+// otherwise the first bucket returns [planner.ErrMismatch]. No message is sent.
 //
 // A communicator has one Buckets at a time, until Free: others take a [planner.Comm.Dup].
 func New[T any](c *planner.Comm, sizes []int, o *Options) (b *Buckets[T], err error) {
@@ -117,53 +117,57 @@ func (b *Buckets[T]) warn() {
 	log.Warn(oneProcessor)
 }
 
-// build makes layout, arena and collectives.
-func (b *Buckets[T]) build(order []int) (err error) {
+// build makes layout, arena and collectives. On an error those before stay.
+func (b *Buckets[T]) build(order []int) error {
 	size := int(unsafe.Sizeof(*new(T)))
 	t, err := tasks.DatatypeOf[T]()
 	if err != nil {
 		return err
 	}
-	bytes := b.o.Bucket
-	if b.why = "as asked for"; bytes == 0 {
-		if bytes, b.why, err = bucketFor(b.comm, t, b.o.Op, b.sizes); err != nil {
+	bytes, why := b.o.Bucket, "as asked for"
+	if bytes == 0 {
+		if bytes, why, err = bucketFor(b.comm, t, b.o.Op, b.sizes); err != nil {
 			return err
 		}
 	}
-	if b.layout, err = newLayout(b.sizes, order, bytes, size); err != nil {
+	l, err := newLayout(b.sizes, order, bytes, size)
+	if err != nil {
 		return err
 	}
-	if b.arena, err = planner.Alloc[T](b.comm, b.total()); err != nil {
+	arena, err := planner.Alloc[T](b.comm, l.total())
+	if err != nil {
 		return err
 	}
-	if err := b.prepare(t); err != nil {
-		planner.Free(b.comm, b.arena)
+	calls, err := b.prepare(l, arena, t)
+	if err != nil {
+		planner.Free(b.comm, arena)
 		return err
 	}
+	b.layout, b.why, b.arena, b.calls = l, why, arena, calls
 	b.ready = make([]bool, len(b.tensors))
-	b.left = make([]int, len(b.buckets))
-	b.came, b.before = make([]int, 0, len(b.tensors)), make([]int, 0, len(b.tensors))
+	b.unready = make([]int, len(b.buckets))
+	b.arrivals, b.lastArrivals = make([]int, 0, len(b.tensors)), make([]int, 0, len(b.tensors))
 	b.begin()
 	return nil
 }
 
 // prepare makes the collectives. Buckets of equal lengths share a program.
-func (b *Buckets[T]) prepare(t tasks.Datatype) error {
-	b.calls = make([]*call, len(b.buckets))
+func (b *Buckets[T]) prepare(l *layout, arena []T, t tasks.Datatype) ([]*call, error) {
+	calls := make([]*call, len(l.buckets))
 	alike := map[int]*planner.Collective{}
-	for k, s := range b.buckets {
+	for k, s := range l.buckets {
 		r := tasks.Request{Coll: tasks.Allreduce, Count: int64(s.len()), Type: t, Op: b.o.Op, InPlace: true}
-		col, err := b.comm.PrepareNamed(b.name(k, r), r, nil, asBytes(b.arena[s.from:s.end]), alike[s.len()])
+		col, err := b.comm.PrepareNamed(l.name(k, r), r, nil, asBytes(arena[s.from:s.end]), alike[s.len()])
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if err := col.SetUrgency(int32(-k)); err != nil { // what started first is needed first
-			return err
+		if err := col.SetUrgency(int32(-k)); err != nil { // the first started is needed first
+			return nil, err
 		}
 		alike[s.len()] = col
-		b.calls[k] = &call{Collective: col}
+		calls[k] = &call{Collective: col}
 	}
-	return nil
+	return calls, nil
 }
 
 func asBytes[T any](s []T) []byte {
@@ -172,12 +176,12 @@ func asBytes[T any](s []T) []byte {
 
 // begin begins a step. b.mu is held, or nobody else has b.
 func (b *Buckets[T]) begin() {
-	b.before = append(b.before[:0], b.came...)
-	b.came, b.next = b.came[:0], 0
+	b.lastArrivals = append(b.lastArrivals[:0], b.arrivals...)
+	b.arrivals, b.next = b.arrivals[:0], 0
 	clear(b.ready)
 	for k := range b.calls {
-		b.left[k] = len(b.parts[k])
-		b.calls[k].pending, b.calls[k].over = nil, false
+		b.unready[k] = len(b.parts[k])
+		b.calls[k].pending, b.calls[k].waited = nil, false
 	}
 }
 
@@ -219,7 +223,7 @@ func (b *Buckets[T]) checkCopy(method string, i, n int) error {
 	return nil
 }
 
-// check is an error unless there is a tensor i.
+// check returns an error unless there is a tensor i.
 func (b *Buckets[T]) check(i int) error {
 	if i < 0 || i >= len(b.sizes) {
 		return fmt.Errorf("buckets: tensor %d; there are 0 to %d", i, len(b.sizes)-1)
@@ -227,7 +231,7 @@ func (b *Buckets[T]) check(i int) error {
 	return nil
 }
 
-// Ready says that tensor i is written, and starts buckets that are complete now. It must not be
+// Ready marks tensor i as written, and starts the buckets now complete. The tensor must not be
 // written until the end of Wait.
 func (b *Buckets[T]) Ready(ctx context.Context, i int) error {
 	if err := b.check(i); err != nil {
@@ -239,7 +243,7 @@ func (b *Buckets[T]) Ready(ctx context.Context, i int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case b.held:
+	case b.onHold:
 		return nil
 	case b.failed != nil:
 		return b.failed
@@ -247,14 +251,14 @@ func (b *Buckets[T]) Ready(ctx context.Context, i int) error {
 		return fmt.Errorf("buckets: tensor %d is ready twice in a step; Wait ends a step, and Hold lets gradients accumulate", i)
 	}
 	b.ready[i] = true
-	b.came = append(b.came, i)
+	b.arrivals = append(b.arrivals, i)
 	for k := b.tensors[i].first; k <= b.tensors[i].last; k++ {
-		b.left[k]--
+		b.unready[k]--
 	}
 	return b.start()
 }
 
-// Skip is Ready with zeros, for a tensor that this step has no gradient of. Other ranks may have
+// Skip is Ready with zeros, for a tensor without a gradient in this step. Other ranks may have
 // one.
 func (b *Buckets[T]) Skip(ctx context.Context, i int) error {
 	if err := b.check(i); err != nil {
@@ -272,14 +276,14 @@ func (b *Buckets[T]) Release() { b.hold(false) }
 
 func (b *Buckets[T]) hold(yes bool) {
 	b.mu.Lock()
-	b.held = yes
+	b.onHold = yes
 	b.mu.Unlock()
 }
 
-// start starts buckets that are complete, in order. b.mu is held. What watches a context would
-// be an allocation: Wait has one.
+// start starts complete buckets, in order. b.mu is held. They run without a context: watching one
+// would allocate, and Wait watches its own.
 func (b *Buckets[T]) start() error {
-	for b.next < len(b.calls) && b.left[b.next] == 0 {
+	for b.next < len(b.calls) && b.unready[b.next] == 0 {
 		pending, err := b.calls[b.next].Start(context.Background())
 		if err != nil {
 			b.failed = fmt.Errorf("buckets: %w", err)
@@ -288,7 +292,7 @@ func (b *Buckets[T]) start() error {
 		b.calls[b.next].pending = pending
 		b.next++
 	}
-	b.pass()
+	b.wakeOne()
 	return nil
 }
 
@@ -315,9 +319,9 @@ func (b *Buckets[T]) WaitFor(ctx context.Context, i int) error {
 	return b.wait(ctx, t.first, t.last)
 }
 
-// Wait waits until all tensors are summed up, and ends the step. A tensor that no goroutine makes
-// ready is an error, after Options.StallAfter, and breaks the communicator: other ranks hear which
-// one. So does a context that is cancelled.
+// Wait waits until all tensors are summed up, and ends the step. If no goroutine makes a tensor
+// ready within Options.StallAfter it is an error, and breaks the communicator: other ranks hear its
+// number. So does a cancelled context.
 func (b *Buckets[T]) Wait(ctx context.Context) error {
 	if err := b.wait(ctx, 0, len(b.calls)-1); err != nil {
 		return err
@@ -347,8 +351,8 @@ func (b *Buckets[T]) wait(ctx context.Context, first, last int) error {
 func (c *call) finish(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.over {
-		c.over, c.err = true, c.pending.WaitContext(ctx)
+	if !c.waited {
+		c.waited, c.err = true, c.pending.WaitContext(ctx)
 	}
 	return c.err
 }
@@ -362,7 +366,7 @@ func (b *Buckets[T]) awaitStart(ctx context.Context, k int) error {
 		b.mu.Unlock()
 		if started || failed != nil {
 			if late != nil {
-				b.pass() // another goroutine may wait, too
+				b.wakeOne() // another goroutine may wait, too
 			}
 			return failed
 		}
@@ -384,29 +388,29 @@ func (b *Buckets[T]) awaitStart(ctx context.Context, k int) error {
 	}
 }
 
-// pass tells the next one who waits for a start.
-func (b *Buckets[T]) pass() {
+// wakeOne wakes one of the goroutines waiting for a start.
+func (b *Buckets[T]) wakeOne() {
 	select {
 	case b.changed <- struct{}{}:
 	default:
 	}
 }
 
-// named bounds the tensors that an error lists.
-const named = 8
+// mostNamed bounds the tensors in an error.
+const mostNamed = 8
 
-// missing names tensors that aren't ready. b.mu is held.
+// missing names the tensors not ready. b.mu is held.
 func (b *Buckets[T]) missing() string {
 	text, n := "tensor", 0
 	for _, i := range b.order {
 		if !b.ready[i] && b.sizes[i] > 0 {
-			if n++; n <= named {
+			if n++; n <= mostNamed {
 				text += fmt.Sprintf(" %d", i)
 			}
 		}
 	}
-	if n > named {
-		text += fmt.Sprintf(" and %d more", n-named)
+	if n > mostNamed {
+		text += fmt.Sprintf(" and %d more", n-mostNamed)
 	}
 	return text
 }
@@ -421,8 +425,8 @@ func (b *Buckets[T]) fail(err error) error {
 	return b.failed
 }
 
-// Fail breaks the communicator on all ranks, whose calls return an error with that reason, and
-// returns it. It is for a step that can't be ended: its buckets are on their way.
+// Fail breaks the communicator on all ranks: their calls return an error with the reason. It returns
+// the first reason given. It is for a step without hope of an end: its buckets are on their way.
 func (b *Buckets[T]) Fail(reason error) error {
 	reason = b.fail(reason)
 	_ = b.comm.Revoke(reason) // of a communicator in use: it is made, and the reason is one
@@ -437,21 +441,21 @@ func (b *Buckets[T]) Free() {
 	}
 }
 
-// Learn lays the tensors out anew, in the order in which those of rank 0 became ready in the step
+// Learn lays the tensors out anew, in the order in which rank 0's became ready in the step
 // before. It is a collective, between steps. Views are others afterwards, and hold zeros.
 func (b *Buckets[T]) Learn(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	order := make([]int64, len(b.sizes))
-	if len(b.came) > 0 || len(b.before) == 0 {
+	if len(b.arrivals) > 0 || len(b.lastArrivals) == 0 {
 		return errors.New("buckets: learn within a step, or before the first; it goes between steps")
 	}
 	for k := range b.sizes { // empty tensors needn't become ready
-		if len(b.before) < len(b.sizes) && !slices.Contains(b.before, k) {
-			b.before = append(b.before, k)
+		if len(b.lastArrivals) < len(b.sizes) && !slices.Contains(b.lastArrivals, k) {
+			b.lastArrivals = append(b.lastArrivals, k)
 		}
 	}
-	for k, i := range b.before {
+	for k, i := range b.lastArrivals {
 		order[k] = int64(i)
 	}
 	if err := planner.BcastNow(ctx, b.comm, order, 0); err != nil {

@@ -28,6 +28,14 @@ func run(t *testing.T, topo string, f func(ctx context.Context, c *planner.Comm)
 	return planner.Run(ctx, topo, nil, f)
 }
 
+// succeed is run, which may not fail.
+func succeed(t *testing.T, topo string, f func(ctx context.Context, c *planner.Comm) error) {
+	t.Helper()
+	if err := run(t, topo, f); err != nil {
+		t.Error(err)
+	}
+}
+
 // value is element k of tensor i on a rank in a step.
 func value(step, rank, i, k int) int64 { return int64(step*1000 + (rank+1)*(i+1)*7 + k%13) }
 
@@ -120,7 +128,7 @@ func TestSums(t *testing.T) {
 // Tensors may become ready on several goroutines, before and while one waits.
 func TestGoroutines(t *testing.T) {
 	sizes := slices.Repeat([]int{100, 3000, 5}, 8)
-	err := run(t, "2x2", func(ctx context.Context, c *planner.Comm) error {
+	succeed(t, "2x2", func(ctx context.Context, c *planner.Comm) error {
 		b, err := fuse.New[int64](c, sizes, &fuse.Options{Bucket: 4096, Op: tasks.Sum})
 		if err != nil {
 			return err
@@ -150,14 +158,11 @@ func TestGoroutines(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 // Foreign memory is put and got; the default is an average; a skipped tensor counts as zeros.
 func TestPutGetSkip(t *testing.T) {
-	err := run(t, "1x4", func(ctx context.Context, c *planner.Comm) error {
+	succeed(t, "1x4", func(ctx context.Context, c *planner.Comm) error {
 		b, err := fuse.New[float64](c, []int{3, 2}, nil)
 		if err != nil {
 			return err
@@ -180,14 +185,11 @@ func TestPutGetSkip(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 // While buckets are held nothing starts, and gradients accumulate.
 func TestHold(t *testing.T) {
-	err := run(t, "1x2", func(ctx context.Context, c *planner.Comm) error {
+	succeed(t, "1x2", func(ctx context.Context, c *planner.Comm) error {
 		b, err := fuse.New[int64](c, []int{10}, &fuse.Options{Op: tasks.Sum})
 		if err != nil {
 			return err
@@ -213,9 +215,6 @@ func TestHold(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 // A tensor that never becomes ready is named, on all ranks.
@@ -302,7 +301,7 @@ func TestRanksDiffer(t *testing.T) {
 // A step allocates nothing.
 func TestAllocatesNothing(t *testing.T) {
 	sizes := []int{1000, 64, 70000, 3, 5000}
-	err := run(t, "1x2", func(ctx context.Context, c *planner.Comm) error {
+	succeed(t, "1x2", func(ctx context.Context, c *planner.Comm) error {
 		b, err := fuse.New[float32](c, sizes, &fuse.Options{Bucket: 16 << 10})
 		if err != nil {
 			return err
@@ -335,14 +334,11 @@ func TestAllocatesNothing(t *testing.T) {
 		}
 		return failed
 	})
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 // What can't be is one clear error.
 func TestMisuse(t *testing.T) {
-	err := run(t, "1x1", func(ctx context.Context, c *planner.Comm) error {
+	succeed(t, "1x1", func(ctx context.Context, c *planner.Comm) error {
 		for _, bad := range []struct {
 			sizes []int
 			o     fuse.Options
@@ -387,9 +383,6 @@ func TestMisuse(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 // Explain names buckets and warns of one processor, and so does the log.
@@ -397,7 +390,7 @@ func TestExplain(t *testing.T) {
 	old := runtime.GOMAXPROCS(1)
 	defer runtime.GOMAXPROCS(old)
 	var log bytes.Buffer
-	err := run(t, "1x2", func(_ context.Context, c *planner.Comm) error {
+	succeed(t, "1x2", func(_ context.Context, c *planner.Comm) error {
 		b, err := fuse.New[float32](c, []int{4, 4, 400}, &fuse.Options{Bucket: 1024, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			return err
@@ -411,9 +404,6 @@ func TestExplain(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 // Where a machine is known, latency is a tenth of a bucket's time.
