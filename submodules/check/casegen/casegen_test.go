@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/submodules/check/casegen"
 	"github.com/tierflow/tierflow/submodules/sm"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 func draw(o casegen.Options, seed uint64) casegen.Case {
@@ -48,14 +48,8 @@ func TestDrawReachesEverything(t *testing.T) {
 }
 
 func TestDrawKeepsToOptions(t *testing.T) {
-	topo, err := levels.Parse("2x2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := tasks.ParsePlan("shape=flat,i=adapt/chain")
-	if err != nil {
-		t.Fatal(err)
-	}
+	topo := tasktest.Topology(t, "2x2")
+	plan := tasktest.Plan(t, "shape=flat,i=adapt/chain")
 	for seed := range uint64(50) {
 		c := draw(casegen.Options{Coll: tasks.Bcast, Topology: topo, Plan: plan, Registry: all.Submodules()}, seed)
 		chain, _ := c.Plan.For(tasks.Kind{Symbol: 'i', Op: tasks.Bcast})

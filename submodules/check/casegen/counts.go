@@ -13,11 +13,15 @@ func differ(s Source, size, most int) (tasks.Counts, int64) {
 	for i := range counts {
 		counts[i] = max(0, s.IntN(most+2)-1)
 	}
-	all, err := tasks.NewCounts(counts)
+	return countsOf(counts)
+}
+
+func countsOf(list []int) (tasks.Counts, int64) {
+	c, err := tasks.NewCounts(list)
 	if err != nil {
-		panic(fmt.Sprintf("casegen: drew impossible counts: %v", err))
+		panic(fmt.Sprintf("casegen: impossible counts: %v", err))
 	}
-	return all, all.Max()
+	return c, c.Max()
 }
 
 // differByPair draws counts of up to most elements for each pair of ranks: many are 0, and
@@ -75,9 +79,5 @@ func restrict(r *tasks.Request, ranks []levels.Rank) {
 	for i, rank := range ranks {
 		counts[i] = int(r.Counts.At(int(rank)))
 	}
-	some, err := tasks.NewCounts(counts)
-	if err != nil {
-		panic(fmt.Sprintf("casegen: some of %v are no counts: %v", r.Counts, err))
-	}
-	r.Counts, r.Count = some, some.Max()
+	r.Counts, r.Count = countsOf(counts)
 }

@@ -8,11 +8,10 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Smaller lists the cases that are one step simpler than c, those that save most
-// first: fewer ranks, ranks in block order, fewer elements, root 0, buffers
-// apart, one segment, a window of one, no hierarchy, default algorithms. None is
-// listed twice or equal to c, and no chain of them is endless. They may be cases
-// that a plan doesn't fit.
+// Smaller lists the cases one step simpler than c, those that save most first: fewer ranks,
+// ranks in block order, fewer elements, root 0, buffers apart, one segment, a window of one, no
+// hierarchy, default algorithms. None is listed twice or equal to c, and no chain of them is
+// endless. Some may not fit their plans.
 func Smaller(c Case) []Case {
 	var all []Case
 	add := func(change func(*Case)) {
@@ -40,14 +39,14 @@ func Smaller(c Case) []Case {
 	return all
 }
 
-// onSubsets is c with ranks left out or in another order; the root stays who it
-// was, as long as it stays.
+// onSubsets is c with ranks left out or in another order; the root stays the same rank, as long
+// as it stays.
 func onSubsets(c Case) []Case {
 	seen := []Case{c}
 	for _, ranks := range subsets(c.Topology) {
 		next := c
 		restrict(&next.Request, ranks)
-		next.Topology = unnamed(c.Topology, ranks)
+		next.Topology = dropNames(c.Topology, ranks)
 		next.Request.Root = levels.Rank(max(0, slices.Index(ranks, c.Request.Root)))
 		same := func(o Case) bool { return o.Topology.Equal(next.Topology) && o.Request.Root == next.Request.Root }
 		if !slices.ContainsFunc(seen, same) {
@@ -57,8 +56,8 @@ func onSubsets(c Case) []Case {
 	return seen[1:]
 }
 
-// unnamed is a subset with default names, so that it has a short spec.
-func unnamed(t *levels.Topology, ranks []levels.Rank) *levels.Topology {
+// dropNames returns a subset with default names: so it has a short spec.
+func dropNames(t *levels.Topology, ranks []levels.Rank) *levels.Topology {
 	all, paths := make([]levels.Level, t.Depth()), make([][]int32, len(ranks))
 	for k := range all {
 		all[k] = t.Level(k)
@@ -120,10 +119,9 @@ func simpler(p tasks.Plan) []tasks.Plan {
 	return all
 }
 
-// Minimize returns a failing case with no [Smaller] one that fails. It starts from c,
-// which must fail, and goes on to a smaller one as long as there is one. Fails should
-// tell the failure at hand from cases that a plan doesn't fit. It is called often;
-// bound what it does.
+// Minimize returns a failing case without a failing [Smaller] one. It starts from c, a failing
+// case, and goes on to a smaller one as long as there is one. Fails should tell the failure at
+// hand from cases that don't fit their plans. It is called often; bound its work.
 func Minimize(c Case, fails func(Case) bool) Case {
 	for {
 		smaller := Smaller(c)
