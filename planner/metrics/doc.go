@@ -1,10 +1,10 @@
-// Package metrics shows what the ranks of a process do, to Prometheus and to expvar.
+// Package metrics shows the work of a process's ranks, to Prometheus and to expvar.
 //
 //	http.Handle("/metrics", metrics.Handler())    // in Prometheus' text form
 //	expvar.Publish("tierflow", metrics.Var{})     // as JSON
 //
 // It is a package of its own because net/http would double the packages under every
-// program that imports planner. It counts nothing itself: a program without it pays
+// user of planner. It counts nothing itself: a program without it pays
 // nothing, and one with it pays when somebody asks.
 //
 // The metrics, all with the labels world and rank of [planner.Usage]:
@@ -24,11 +24,11 @@
 //	tierflow_computing               1 while a caller's operation keeps the rank from telling the others
 //
 // Counters begin with the job and end with it. A rank tells 256 pairs of collective and
-// plan apart; calls with further ones have the plan "other". The histograms have 14 buckets, whose bounds
-// are four times each other: from 1 µs to 16.8 s, and from 100 kB/s to 1.7 TB/s. A pair has 32 series of them at most, and none
+// plan apart; calls with further ones have the plan "other". The histograms have 14 buckets, with bounds
+// four times each other: from 1 µs to 16.8 s, and from 100 kB/s to 1.7 TB/s. A pair has 32 series of them at most, and none
 // before one of its calls was timed. Calls with 256 KiB or more are all timed. Of others one in 32 is, drawn evenly, and
 // counts for 32; their means and quantiles are those of all.
 //
-// Programs that tierflow run has started need no code: with TIERFLOW_METRICS=:9100 each host
+// Programs under tierflow run need no code: with TIERFLOW_METRICS=:9100 each host
 // serves the metrics of its ranks. grafana.json is a board for them.
 package metrics

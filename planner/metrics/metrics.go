@@ -25,7 +25,7 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	var page bytes.Buffer
 	_ = Write(&page, planner.Usages()) // a buffer takes all
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = w.Write(page.Bytes()) // who has left needs no answer
+	_, _ = w.Write(page.Bytes()) // a client gone needs no answer
 }
 
 // Var is the metrics of this process as JSON: a list of [planner.Usage], durations in
@@ -58,28 +58,28 @@ var families = []family{
 		}
 	}},
 	{"tierflow_sent_bytes_total", "counter", "Payload bytes sent by messages.", func(u *planner.Usage, add func(float64, ...string)) {
-		byLevel(u, u.Sent, add)
+		addByLevel(u, u.Sent, add)
 	}},
 	{"tierflow_read_bytes_total", "counter", "Bytes copied or reduced from where other ranks keep them.", func(u *planner.Usage, add func(float64, ...string)) {
-		byLevel(u, u.Read, add)
+		addByLevel(u, u.Read, add)
 	}},
 	{"tierflow_running", "gauge", "Calls and transfers that have begun and not ended.", func(u *planner.Usage, add func(float64, ...string)) {
-		one(u, float64(u.Running), add)
+		addKnown(u, float64(u.Running), add)
 	}},
 	{"tierflow_waiting", "gauge", "Calls that have stood still for 100 ms or more.", func(u *planner.Usage, add func(float64, ...string)) {
-		one(u, float64(u.Waiting), add)
+		addKnown(u, float64(u.Waiting), add)
 	}},
 	{"tierflow_waiting_seconds", "gauge", "How long the call that waits longest has stood still.", func(u *planner.Usage, add func(float64, ...string)) {
-		one(u, u.Longest.Seconds(), add)
+		addKnown(u, u.Longest.Seconds(), add)
 	}},
 	{"tierflow_waited_seconds_total", "counter", "How long calls have waited with nothing to do; of all ranks a late one waits least.", func(u *planner.Usage, add func(float64, ...string)) {
-		one(u, u.Waited.Seconds(), add)
+		addKnown(u, u.Waited.Seconds(), add)
 	}},
 	{"tierflow_stalls_total", "counter", "Times that a call stood still for StallAfter, doubled each time.", func(u *planner.Usage, add func(float64, ...string)) {
-		one(u, float64(u.Stalls), add)
+		addKnown(u, float64(u.Stalls), add)
 	}},
 	{"tierflow_broken_communicators", "gauge", "Communicators that have failed.", func(u *planner.Usage, add func(float64, ...string)) {
-		one(u, float64(u.Broken), add)
+		addKnown(u, float64(u.Broken), add)
 	}},
 	{"tierflow_tls_handshakes_total", "counter", "TLS handshakes between nodes, by how they ended.", func(u *planner.Usage, add func(float64, ...string)) {
 		if u.TLS != nil {
@@ -97,12 +97,12 @@ var families = []family{
 	}},
 }
 
-// histogram is the metrics of one name that have buckets. Their labels are a collective and a plan.
+// histogram is the metrics of one name, with buckets. Their labels are a collective and a plan.
 type histogram struct {
 	name, help string
 	of         func(c *executor.Calls) *executor.Histogram
 	bounds     []int64
-	unit       float64 // of what is served, in that of the bounds
+	unit       float64 // the served unit in the unit of the bounds
 }
 
 var histograms = []histogram{
@@ -116,21 +116,21 @@ var histograms = []histogram{
 	},
 }
 
-// byLevel adds a value for each level.
-func byLevel(u *planner.Usage, bytes []int64, add func(float64, ...string)) {
+// addByLevel adds a value for each level.
+func addByLevel(u *planner.Usage, bytes []int64, add func(float64, ...string)) {
 	for k, n := range bytes {
 		add(float64(n), "level", u.Levels[k])
 	}
 }
 
-// one adds a value that a rank which computes doesn't tell.
-func one(u *planner.Usage, value float64, add func(float64, ...string)) {
+// addKnown adds a value, unless the rank computes: then it is unknown.
+func addKnown(u *planner.Usage, value float64, add func(float64, ...string)) {
 	if !u.Computing {
 		add(value)
 	}
 }
 
-// Write writes usages in Prometheus' text form, version 0.0.4: what [Handler] serves.
+// Write writes usages in Prometheus' text form, version 0.0.4, as [Handler] does.
 func Write(w io.Writer, all []planner.Usage) error {
 	var b bytes.Buffer
 	for _, f := range families {
@@ -172,7 +172,7 @@ func (h *histogram) write(b *bytes.Buffer, u *planner.Usage, c *executor.Calls) 
 	below := int64(0)
 	for k, bound := range h.bounds {
 		below += of.Buckets[k]
-		writeSample(b, h.name+"_bucket", u, float64(below), append(labels, "le", number(float64(bound)/h.unit))...)
+		writeSample(b, h.name+"_bucket", u, float64(below), append(labels, "le", formatNumber(float64(bound)/h.unit))...)
 	}
 	writeSample(b, h.name+"_bucket", u, float64(count), append(labels, "le", "+Inf")...)
 	writeSample(b, h.name+"_sum", u, float64(of.Sum)/h.unit, labels...)
@@ -185,10 +185,10 @@ func writeSample(b *bytes.Buffer, name string, u *planner.Usage, value float64, 
 	for i := 0; i < len(labels); i += 2 {
 		fmt.Fprintf(b, `,%s="%s"`, labels[i], escape.Replace(labels[i+1]))
 	}
-	fmt.Fprintf(b, "} %s\n", number(value))
+	fmt.Fprintf(b, "} %s\n", formatNumber(value))
 }
 
-func number(value float64) string { return strconv.FormatFloat(value, 'g', -1, 64) }
+func formatNumber(value float64) string { return strconv.FormatFloat(value, 'g', -1, 64) }
 
 // escape escapes a label's value.
 var escape = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
