@@ -15,10 +15,23 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/dag/dagtest"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/all"
 )
 
 // Runner makes the command that tests run, with new flags each time.
 type Runner func() *cobra.Command
+
+// Of returns the runner of a program with some commands, of all submodules.
+func Of(program string, commands ...func(submodules.Registry) *cobra.Command) Runner {
+	return func() *cobra.Command {
+		var with []*cobra.Command
+		for _, command := range commands {
+			with = append(with, command(all.Submodules()))
+		}
+		return kit.NewRoot(program, "", with...)
+	}
+}
 
 // Said is the exit status and the output of a run.
 type Said struct {
@@ -50,6 +63,24 @@ func (r Runner) Succeeds(t *testing.T, args ...string) string {
 		t.Fatalf("tierflow %s: status %d, errors %q", strings.Join(args, " "), s.Status, s.Errors)
 	}
 	return s.Out
+}
+
+// Refuses runs the command with wrong arguments: it must end with status 2, print nothing and
+// complain of want.
+func (r Runner) Refuses(t *testing.T, want string, args ...string) {
+	t.Helper()
+	if s := r.Run(t, args...); s.Status != 2 || s.Out != "" || !strings.Contains(s.Errors, want) {
+		t.Errorf("tierflow %s: %+v; want status 2 and %q", strings.Join(args, " "), s, want)
+	}
+}
+
+// RefusesAll is Refuses of several arguments, each behind the same line, with what is complained of. Words
+// are separated by blanks.
+func (r Runner) RefusesAll(t *testing.T, line string, wants map[string]string) {
+	t.Helper()
+	for args, want := range wants {
+		r.Refuses(t, want, strings.Fields(line+" "+args)...)
+	}
 }
 
 // Decode reads JSON that must have exactly the fields of T.
