@@ -21,9 +21,9 @@ type Measures struct {
 	TestLines int    `json:"test_lines"` // of test files
 	Pairs     int    `json:"pairs"`      // of files that use each other
 	Uses      int    `json:"uses"`       // arrows from file to file
-	BackUp    int    `json:"back_up"`    // of these, those that go back up
+	BackUp    int    `json:"back_up"`    // of these, those back up
 	Functions int    `json:"functions"`  // and methods, but tests'
-	OneWord   int    `json:"one_word"`   // of these, those whose name is one word
+	OneWord   int    `json:"one_word"`   // of these, those named by one word
 	Sentences int    `json:"sentences"`  // of comments, tests' apart
 	Relatives int    `json:"relatives"`  // pronouns in them
 }
@@ -76,7 +76,7 @@ func (p Package) measure(imports types.Importer) (m Measures, err error) {
 			m.Lines += n
 		}
 	}
-	files, err := p.Parse(token.NewFileSet())
+	files, err := p.parse(token.NewFileSet())
 	if err != nil {
 		return m, err
 	}
@@ -96,7 +96,7 @@ func (m *Measures) addFile(f *ast.File) {
 	for _, d := range f.Decls {
 		if fn, ok := d.(*ast.FuncDecl); ok {
 			m.Functions++
-			if IsOneWord(fn.Name.Name) {
+			if isOneWord(fn.Name.Name) {
 				m.OneWord++
 			}
 		}
@@ -109,8 +109,8 @@ func (m *Measures) addFile(f *ast.File) {
 	}
 }
 
-// IsOneWord reports whether no capital letter follows a small letter or a digit in a name.
-func IsOneWord(name string) bool {
+// isOneWord reports whether no capital letter follows a small letter or a digit in a name.
+func isOneWord(name string) bool {
 	small := false
 	for _, r := range name {
 		if small && unicode.IsUpper(r) {

@@ -18,17 +18,17 @@ import (
 	"strings"
 )
 
-// Package is what the go command says of a package.
+// Package is a package as the go command lists it.
 type Package struct {
 	ImportPath string
 	Dir        string
 	GoFiles    []string
-	CgoFiles   []string // of the package too: those that import C
+	CgoFiles   []string // of the package too: those importing C
 	Export     string   // file of export data
 }
 
-// Packages lists the packages of the module in dir and all that they import, as built for
-// Linux. It needs no network: what is missing is compiled.
+// Packages lists the packages of the module in dir and all their imports, as built for
+// Linux. It needs no network: missing export data is compiled.
 func Packages(ctx context.Context, dir string) ([]Package, error) {
 	list := exec.CommandContext(ctx, "go", "list", "-deps", "-export", "-json=ImportPath,Dir,GoFiles,CgoFiles,Export", "./...")
 	list.Dir = dir
@@ -51,7 +51,7 @@ func Packages(ctx context.Context, dir string) ([]Package, error) {
 	}
 }
 
-// ExportData returns an importer that reads the export data of all.
+// ExportData returns an importer of packages by their export data.
 func ExportData(all []Package) types.Importer {
 	files := map[string]string{}
 	for _, p := range all {
@@ -62,8 +62,8 @@ func ExportData(all []Package) types.Importer {
 	})
 }
 
-// Parse returns the package's files but tests.
-func (p Package) Parse(set *token.FileSet) (files []*ast.File, err error) {
+// parse returns the package's files but tests.
+func (p Package) parse(set *token.FileSet) (files []*ast.File, err error) {
 	for _, name := range slices.Concat(p.GoFiles, p.CgoFiles) {
 		f, err := parser.ParseFile(set, filepath.Join(p.Dir, name), nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
@@ -74,15 +74,15 @@ func (p Package) Parse(set *token.FileSet) (files []*ast.File, err error) {
 	return files, nil
 }
 
-// Uses are the arrows between the files of a package: from a file to one whose names it
-// uses, with the first of these names in the alphabet. A name is of the package level, a
-// method or a field.
+// Uses are the arrows between the files of a package: from a file to another one
+// with a name it uses. The value is the first of these names in the alphabet; names are of the
+// package level, methods or fields.
 type Uses map[[2]string]string
 
 // Uses type checks the package.
 func (p Package) Uses(imports types.Importer) (Uses, error) {
 	set := token.NewFileSet()
-	files, err := p.Parse(set)
+	files, err := p.parse(set)
 	if err != nil {
 		return nil, err
 	}
@@ -111,8 +111,8 @@ func FindUses(set *token.FileSet, path string, files []*ast.File, imports types.
 	return uses, nil
 }
 
-// Pair is two files that use each other, in the order of their names, and one name that
-// each uses of the other.
+// Pair is two files that use each other, in the order of their names, and for each one of the
+// names used by the other.
 type Pair struct {
 	Files [2]string
 	Names [2]string // Names[i] is declared by Files[i]
@@ -130,8 +130,8 @@ func (u Uses) Pairs() (pairs []Pair) {
 }
 
 // BackUp returns how many arrows go from a later file to an earlier one, in the best order
-// of the files that is found: one in which each file stands before those that it uses. The
-// order is made by moving single files while that helps, so it may not be the best of all.
+// of the files that is found: files stand before those they use. The order is made by moving
+// single files as long as this helps, so it may not be the best of all.
 func (u Uses) BackUp() int {
 	var files []string
 	for arrow := range u {
@@ -170,7 +170,7 @@ func (u Uses) excess(file string) (n int) {
 	return n
 }
 
-// against counts the arrows that go back up in an order.
+// against counts the arrows back up in an order.
 func (u Uses) against(order []string) (n int) {
 	at := map[string]int{}
 	for i, file := range order {

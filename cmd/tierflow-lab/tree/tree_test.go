@@ -32,7 +32,7 @@ func TestBackUp(t *testing.T) {
 
 func TestIsOneWord(t *testing.T) {
 	for name, want := range map[string]bool{"run": true, "Run": true, "MPI": true, "runRanks": false, "CheckTable": false, "p2p": true, "p2pTable": false} {
-		if IsOneWord(name) != want {
+		if isOneWord(name) != want {
 			t.Errorf("%s: one word is %v, want %v", name, !want, want)
 		}
 	}
