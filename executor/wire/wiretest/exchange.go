@@ -19,7 +19,7 @@ type Letter struct {
 	IsRefused bool // the receiver has no place for it any more
 }
 
-// number is which letter a message is of.
+// number is the number of a message's letter.
 func number(m *wire.Message) int32 {
 	_, _, edge := m.Numbers()
 	return edge
@@ -28,7 +28,7 @@ func number(m *wire.Message) int32 {
 // IsLarge reports whether the payload moves in parts.
 func (l *Letter) IsLarge() bool { return l.Message.Kind.IsLarge() }
 
-// DrawLetters makes what one side sends: the edge is its number.
+// DrawLetters makes the letters of one side: the edge is a letter's number.
 func DrawLetters(r *rand.Rand, n, largest int) []Letter {
 	letters := make([]Letter, n)
 	for i := range letters {
@@ -69,7 +69,7 @@ type Reader struct {
 	Small   int // letters seen, in order
 	Large   int
 	Refunds int64
-	Left    int // puts of this side that have not left
+	Left    int // puts of this side still on their way
 	Err     error
 }
 
@@ -81,7 +81,7 @@ func (r *Reader) failf(format string, args ...any) {
 	}
 }
 
-// Deliver compares a message with the one that was sent.
+// Deliver compares a message with the sent one.
 func (r *Reader) Deliver(_ levels.Rank, m *wire.Message, payload []byte) {
 	r.Refunds += int64(m.Refund)
 	if m.Kind == wire.Return {
@@ -146,15 +146,15 @@ func (r *Reader) IsDone() bool {
 	return r.Left == 0 && r.Small >= small && r.Large >= large
 }
 
-// Line is a link between two ranks, seen from one of them. What its methods do is said
-// at [wire.Link].
+// Line is a link between two ranks, seen from one of them. Its methods are those of
+// [wire.Link].
 type Line interface {
 	Post(m *wire.Message, payload []byte)
 	Put(m *wire.Message, src []byte, token int32) bool
 	Poll(s wire.Sink) bool
 	Flush(s wire.Sink) (moved bool)
 	Forget(what wire.Scope, s wire.Sink)
-	// busy reports whether something is still on its way out.
+	// IsBusy reports whether something is still on its way out.
 	IsBusy() bool
 }
 
@@ -197,7 +197,7 @@ func Exchange(t *testing.T, a, b *Side, seed uint64, parallel bool) {
 		for j := range s.Want {
 			m := &s.Want[j].Message
 			refunds[i] += int64(m.Refund)
-			if m.Kind.IsLarge() { // its credit said where
+			if m.Kind.IsLarge() { // its credit had the place
 				s.Places[number(m)] = make([]byte, m.Size)
 				m.Addr = wire.Start(s.Places[number(m)])
 			}
@@ -210,7 +210,7 @@ func Exchange(t *testing.T, a, b *Side, seed uint64, parallel bool) {
 			own := rand.New(rand.NewPCG(seed, uint64(2+i)))
 			go func() { // its end is waited for below
 				for !s.step(own) {
-					yieldThread()
+					runtime.Gosched()
 				}
 				ends <- s.Err
 			}()
@@ -238,5 +238,3 @@ func Exchange(t *testing.T, a, b *Side, seed uint64, parallel bool) {
 		t.Fatalf("seed %d: refunds %d and %d, want %v", seed, b.Refunds, a.Refunds, refunds)
 	}
 }
-
-func yieldThread() { runtime.Gosched() }
