@@ -17,8 +17,8 @@
 // P ranks and b buffers a rank keeps n/P elements and b of the largest units, or n where all units
 // have a buffer; and n/P of reductions. A gather and a reduction send (P-1)/P of a unit each.
 //
-// Gathers go before reductions that are on their way: computing waits for them.
+// Gathers go before started reductions: computing waits for them.
 //
 // Gather and Reduce start collectives: all ranks call them in the same order. One goroutine calls
-// the methods. What has started goes on in the background.
+// the methods. Started calls go on in the background.
 package shard
