@@ -3,14 +3,19 @@ package tasktest
 
 import (
 	"strings"
-	"testing"
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
 
+// failer is what a test fails by: a *testing.T, a *rapid.T or a double of one.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+}
+
 // Topology parses a topology.
-func Topology(t testing.TB, spec string) *levels.Topology {
+func Topology(t failer, spec string) *levels.Topology {
 	t.Helper()
 	on, err := levels.Parse(spec)
 	if err != nil {
@@ -20,7 +25,7 @@ func Topology(t testing.TB, spec string) *levels.Topology {
 }
 
 // Plan parses a plan.
-func Plan(t testing.TB, text string) tasks.Plan {
+func Plan(t failer, text string) tasks.Plan {
 	t.Helper()
 	p, err := tasks.ParsePlan(text)
 	if err != nil {
