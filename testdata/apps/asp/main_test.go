@@ -13,11 +13,7 @@ func TestShortest(t *testing.T) {
 		topo     string
 		vertices int
 	}{{"2x2", 64}, {"3x1", 50}, {"1x1", 7}, {"4x1", 3}} {
-		local, err := planner.Local(test.topo, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = planner.Each(t.Context(), local, func(ctx context.Context, c *planner.Comm) error {
+		err := planner.Run(t.Context(), test.topo, nil, func(ctx context.Context, c *planner.Comm) error {
 			_, err := shortest(ctx, c, test.vertices, true)
 			return err
 		})
