@@ -87,10 +87,7 @@ func TestFlat(t *testing.T) {
 // of its domain, each once.
 func TestUnder(t *testing.T) {
 	for _, spec := range []string{"1", "4", "4x2/rr", "a:3,b:1,c:2", "2x3x2"} {
-		topo, err := levels.Parse(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		topo := parse(t, spec)
 		for _, h := range []*levels.Hierarchy{topo.Hierarchy(0), topo.Flat(0)} {
 			for k := range h.Depth() {
 				seen := map[levels.Rank]bool{}

@@ -41,12 +41,7 @@ func (h *Hierarchy) WithinNodes(level int) bool {
 
 // LowestLead reports whether every group of a level is led by its lowest rank.
 func (h *Hierarchy) LowestLead(level int) bool {
-	for _, g := range h.Groups(level) {
-		if g.Leader != 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(h.Groups(level), func(g *Group) bool { return g.Leader != 0 })
 }
 
 // Lanes are groups across the groups of level k: lane l is the l-th rank of each of

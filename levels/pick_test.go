@@ -23,10 +23,7 @@ func TestPick(t *testing.T) {
 		{"4x2", 1, 0, nil, "machine 1x0: allowed are 1 to 4 nodes, and 1 rank a node or more"},
 		{"a:2,b:1", 2, 2, nil, "machine 2x2: node 1 has 1 ranks"},
 	} {
-		topo, err := levels.Parse(test.topo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		topo := parse(t, test.topo)
 		got, err := topo.Pick(test.nodes, test.perNode)
 		text := ""
 		if err != nil {

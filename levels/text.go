@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tierflow/tierflow/levels/ranges"
 )
 
 // String is the spec that [Parse] reads back to an equal topology if there is one, else levels and domains
@@ -32,21 +34,12 @@ func (t *Topology) shapes() []string {
 	shapes := []string{dims + strconv.Itoa(t.Size()/outer)}
 	if t.Depth() == 2 {
 		var nodes []string
-		for d, ranks := range t.members() {
+		for d, ranks := range members(t.domain[0], t.count[0]) {
 			nodes = append(nodes, fmt.Sprintf("%s:%d", t.name(0, int32(d)), len(ranks)))
 		}
 		shapes = append(shapes, strings.Join(nodes, ","))
 	}
 	return shapes
-}
-
-// members lists the ranks of each level-0 domain.
-func (t *Topology) members() [][]Rank {
-	all := make([][]Rank, t.count[0])
-	for r, d := range t.domain[0] {
-		all[d] = append(all[d], Rank(r))
-	}
-	return all
 }
 
 func (t *Topology) tree() string {
@@ -56,8 +49,8 @@ func (t *Topology) tree() string {
 	}
 	b.WriteString("tree:")
 	top := t.Depth() - 1
-	open := make([]int32, top) // the domain that is being written, per level
-	for d, ranks := range t.members() {
+	open := make([]int32, top) // the domain being written, per level
+	for d, ranks := range members(t.domain[0], t.count[0]) {
 		outer := top - 1 // outermost level on which a new domain begins
 		for d > 0 && t.domain[outer][ranks[0]] == open[outer] {
 			outer--
@@ -70,25 +63,7 @@ func (t *Topology) tree() string {
 			open[k] = t.domain[k][ranks[0]]
 			b.WriteString(t.name(k, open[k]) + "{")
 		}
-		writeRanges(&b, ranks)
+		b.WriteString(ranges.Text(ranks))
 	}
 	return b.String() + strings.Repeat("}", top)
-}
-
-// writeRanges writes ascending ranks as 0-2,5.
-func writeRanges(b *strings.Builder, ranks []Rank) {
-	for i := 0; i < len(ranks); {
-		j := i
-		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
-			j++
-		}
-		if i > 0 {
-			b.WriteString(",")
-		}
-		fmt.Fprint(b, ranks[i])
-		if j > i {
-			fmt.Fprintf(b, "-%d", ranks[j])
-		}
-		i = j + 1
-	}
 }

@@ -157,7 +157,7 @@ func members(domain []int32, count int) [][]Rank {
 // they were labelled with. order[d] is the id that became d.
 func renumber(ids, parent []int32, parents int) (dense, order []int32) {
 	found := make([]int32, slices.Max(ids)+1) // place in order of appearance, from 1
-	var first []int32                         // rank that each appeared with
+	var first []int32                         // the first rank of each
 	start := make([]int32, parents+1)
 	for r, id := range ids {
 		if found[id] == 0 {
@@ -192,7 +192,7 @@ func changes(s []int32) (n int) {
 	return n
 }
 
-// rename returns nil where all names are the default ones.
+// rename returns nil if all names are the default ones.
 func (t *Topology) rename(k int, order []int32, name func(k int, id int32) string) []string {
 	names := make([]string, len(order))
 	same := true
@@ -217,6 +217,15 @@ func (t *Topology) Level(k int) Level { return t.levels[k] }
 
 // Domains is the number of domains of level k; 1 for the outermost.
 func (t *Topology) Domains(k int) int { return t.count[k] }
+
+// IsUsed reports whether any two ranks share a domain of level k and none inside it.
+func (t *Topology) IsUsed(k int) bool {
+	inside := t.Size()
+	if k > 0 {
+		inside = t.Domains(k - 1)
+	}
+	return t.Domains(k) < inside
+}
 
 // Domain is the level-k domain that r lives in, 0 to Domains(k)-1. Level-0 domains
 // are the innermost: the nodes of a two-level machine. Domains are numbered in
@@ -305,11 +314,7 @@ func (t *Topology) checkSubset(ranks []Rank) error {
 // first of each node, then the second of each. Neighbours are on different nodes, then, where
 // there are several.
 func (t *Topology) Dealt(most int) []Rank {
-	byNode := make([][]Rank, t.Nodes())
-	for r := range Rank(t.Size()) {
-		node := t.Node(r)
-		byNode[node] = append(byNode[node], r)
-	}
+	byNode := members(t.domain[t.node()], t.Nodes())
 	var all []Rank
 	for round := 0; len(all) < min(t.Size(), most); round++ {
 		for _, ranks := range byNode {

@@ -231,10 +231,7 @@ func TestDealt(t *testing.T) {
 		{"1", 9, []levels.Rank{0}},
 		{"2x2", 0, nil},
 	} {
-		on, err := levels.Parse(test.spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		on := parse(t, test.spec)
 		if got := on.Dealt(test.most); !slices.Equal(got, test.want) {
 			t.Errorf("%d of %s: %v, want %v", test.most, test.spec, got, test.want)
 		}
