@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// Curve is what a [Book] knows of a unit for segments of any size. It grows with the book.
+// Curve is a [Book]'s knowledge of a unit for segments of any size. It grows with the book.
 type Curve struct {
 	points []point // the smallest first
 }
 
-// point is what a measurement showed of a unit.
+// point is a measurement of a unit.
 type point struct {
 	bytes int64   // of a segment
 	alone float64 // one segment, ns
@@ -19,7 +19,7 @@ type point struct {
 	count int     // segments
 }
 
-// Curve returns the curve of a unit, whatever segment its key names. It has no points
+// Curve returns the curve of a unit. The segment of the key doesn't matter. The curve has no points
 // until the book gets some.
 func (b *Book) Curve(k Key) *Curve {
 	k.Segment = 0
@@ -40,19 +40,19 @@ func (c *Curve) addGroup(k Key, p Pipeline) {
 		return // of a plan, not of a unit
 	}
 	l := p.Leaders[0]
-	one := point{bytes: k.Segment, alone: l.Alone, end: l.all(), count: len(l.Done)}
-	at, known := c.find(k.Segment)
+	one := point{bytes: k.Segment, alone: l.Alone, end: l.lastEnd(), count: len(l.Done)}
+	at, known := c.findPoint(k.Segment)
 	if !known {
 		c.points = slices.Insert(c.points, at, one)
 	}
 	c.points[at] = one
 }
 
-func (c *Curve) find(bytes int64) (at int, known bool) {
+func (c *Curve) findPoint(bytes int64) (at int, known bool) {
 	return slices.BinarySearchFunc(c.points, bytes, func(p point, n int64) int { return cmp.Compare(p.bytes, n) })
 }
 
-// Sizes lists the segments that were measured, the smallest first, bytes.
+// Sizes lists the measured segments, the smallest first, bytes.
 func (c *Curve) Sizes() (all []int64) {
 	for _, p := range c.points {
 		all = append(all, p.bytes)
@@ -63,7 +63,7 @@ func (c *Curve) Sizes() (all []int64) {
 // Around returns the measured sizes next to some bytes, from below and above: both are
 // bytes if that was measured. 0 from below or above: there is none.
 func (c *Curve) Around(bytes int64) (below, above int64) {
-	at, known := c.find(bytes)
+	at, known := c.findPoint(bytes)
 	if known {
 		return bytes, bytes
 	}
@@ -76,11 +76,11 @@ func (c *Curve) Around(bytes int64) (below, above int64) {
 	return below, above
 }
 
-// at returns a number for some bytes: on the line through the nearest two points, beyond
+// valueAt returns a number for some bytes: on the line through the nearest two points, beyond
 // the last through the last two. Of below the first it is the first's. It is false without
 // any point. of must be positive.
-func (c *Curve) at(bytes int64, of func(p *point) float64) (float64, bool) {
-	at, known := c.find(bytes)
+func (c *Curve) valueAt(bytes int64, of func(p *point) float64) (float64, bool) {
+	at, known := c.findPoint(bytes)
 	n := len(c.points)
 	switch {
 	case n == 0:
@@ -97,10 +97,10 @@ func (c *Curve) at(bytes int64, of func(p *point) float64) (float64, bool) {
 	return max(float64((1-part)*from)+float64(part*to), min(from, to)/2), true
 }
 
-// Alone returns what one segment takes, ns. Beyond a single measured size it grows with the
-// bytes: rather too much than too little.
+// Alone returns the time of one segment, ns. Beyond a single measured size it grows with the bytes:
+// rather too much than too little.
 func (c *Curve) Alone(bytes int64) (float64, bool) {
-	ns, known := c.at(bytes, func(p *point) float64 { return p.alone })
+	ns, known := c.valueAt(bytes, func(p *point) float64 { return p.alone })
 	if len(c.points) == 1 {
 		ns *= max(1, float64(bytes)/float64(max(c.points[0].bytes, 1)))
 	}
@@ -110,7 +110,7 @@ func (c *Curve) Alone(bytes int64) (float64, bool) {
 // Bend returns by how much a point is off the line through its neighbours, as a part of it:
 // for one segment, and for many. A point at an end has no bend.
 func (c *Curve) Bend(bytes int64) float64 {
-	at, known := c.find(bytes)
+	at, known := c.findPoint(bytes)
 	if !known || at == 0 || at == len(c.points)-1 {
 		return 0
 	}
@@ -122,21 +122,21 @@ func (c *Curve) Bend(bytes int64) float64 {
 		return p.end / float64(p.count)
 	}
 	is := of(&c.points[at])
-	line, _ := rest.at(bytes, of)
+	line, _ := rest.valueAt(bytes, of)
 	return math.Abs(line-is) / max(is, 1)
 }
 
-// Pace returns what a further segment added where some bytes were measured, less fill for
-// the first one, ns; 0: they were not.
+// Pace returns the time that a further segment of some bytes added in their measurement, less fill
+// for the first one, ns; 0: they were not measured.
 func (c *Curve) Pace(bytes int64, fill float64) float64 {
-	at, known := c.find(bytes)
+	at, known := c.findPoint(bytes)
 	if !known || c.points[at].count < 2 {
 		return 0
 	}
-	return c.points[at].pace(fill)
+	return c.points[at].meanPace(fill)
 }
 
-// pace returns the mean over all segments but the first, which took fill.
-func (p *point) pace(fill float64) float64 {
+// meanPace returns the mean over all segments but the first. That one took fill.
+func (p *point) meanPace(fill float64) float64 {
 	return max(p.end-fill, p.end/float64(2*p.count)) / float64(max(p.count-1, 1))
 }

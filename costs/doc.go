@@ -9,12 +9,11 @@
 //	prediction, err := costs.Predict(request, topology, plan, book)
 //	fmt.Print(prediction.Explain())
 //
-// There are three models. Lockstep shapes are priced by stage tasks: fill, then the
-// stable stage as often as segments need it, then drain ([Cost]). Dataflow shapes
-// have no stages to time; they are priced by the times at which segments complete
-// ([Pipeline]). Every shape can be priced by tasks that were measured by themselves
-// ([Makeup], [PredictByTasks]): fill, and for each further segment the slowest level. Tasks
-// serve all plans and collectives that have them, where a pipeline serves one plan. On a
-// simulated 4x2 they were off by 2 to 5% on average. That is less than pipelines are off,
-// except for bcasts by scatter and allgather in small segments (TestTasksPredict).
+// There are three models. Lockstep shapes are priced by stage tasks: fill, then the stable stage as
+// often as segments need it, then drain ([Cost]). Dataflow shapes have no stages to time; they are
+// priced by the completion times of segments ([Pipeline]). Every shape can be priced by tasks
+// measured by themselves ([Makeup], [PredictByTasks]): fill, and for each further segment the
+// slowest level. A pipeline serves one plan, and a task all plans and collectives with it. On a
+// simulated 4x2 tasks were off by 2 to 5% on average. Pipelines were off by more, except for bcasts
+// by scatter and allgather in small segments (TestTasksPredict).
 package costs

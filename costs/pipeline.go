@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Pipeline is what runs of a dataflow shape showed: how long one segment takes by
-// itself, and when each of many was complete. One measurement of a configuration
-// (shape, choices, segment size, window) serves all message sizes.
+// Pipeline sums up runs of a dataflow shape: how long one segment takes by itself, and when each of
+// many was complete. One measurement of a configuration (shape, choices, segment size, window)
+// serves all message sizes.
 type Pipeline struct {
 	Whole    Summary      `json:"whole"`    // the slowest rank's time for all segments
 	Segments int          `json:"segments"` // that were measured
@@ -29,9 +29,9 @@ type Completion struct {
 // full: HAN's figure 3 shows the cost of stages settled after a few of 8.
 const Extra = 8
 
-// NewCompletion derives a leader's part from how long a segment took by itself, when
-// each of many was complete on all the ranks that it leads, and when the last of
-// these ended. window is how many were in flight.
+// NewCompletion derives a leader's part. alone is the time of a segment by itself, done when each
+// of many was complete on all ranks below the leader, and end when the last of these ranks ended,
+// ns. window is how many segments were in flight.
 func NewCompletion(alone float64, done []float64, end float64, window int) Completion {
 	c := Completion{Alone: alone, Done: slices.Clone(done)}
 	if len(done) == 0 {
@@ -43,9 +43,8 @@ func NewCompletion(alone float64, done []float64, end float64, window int) Compl
 	return c
 }
 
-// stablePace is the median time in which a window of segments completes, per segment:
-// they do so a window at a time, so that the median of neighbours' differences
-// would be about nothing.
+// stablePace is the median time of a window of segments, per segment. They complete a window at a
+// time, so the median of neighbours' differences would be about nothing.
 func stablePace(done []float64, window int) float64 {
 	var all []float64
 	for i := window; i < len(done) && window > 0; i++ {
@@ -54,12 +53,11 @@ func stablePace(done []float64, window int) float64 {
 	return max(0, Median(all))
 }
 
-// NS predicts the nanoseconds that u segments take, the maximum over leaders: of
-// more segments than were measured, the stable time for each further one; of
-// fewer, the straight line between one by itself and all that were measured. (The
-// first completions of many are no measure of few: later segments take their share
-// of the links before the first is complete. Of allreduces over 4x2 with a window of
-// 4 the first of 12 segments took 2 to 3 times as long as one by itself.)
+// NS predicts the nanoseconds of u segments, the maximum over leaders. Beyond the measured segments
+// each further one takes the stable time. Fewer are on the straight line between one by itself and
+// all measured ones. (The first completions of many are no measure of few: later segments take
+// their share of the links before the first is complete. Of allreduces over 4x2 with a window of 4
+// the first of 12 segments took 2 to 3 times as long as one by itself.)
 func (p Pipeline) NS(u int64) (float64, error) {
 	if u < 1 {
 		return 0, fmt.Errorf("pipeline: %d segments; at least one is needed", u)
@@ -69,22 +67,22 @@ func (p Pipeline) NS(u int64) (float64, error) {
 	}
 	ns := 0.0
 	for _, l := range p.Leaders {
-		ns = max(ns, l.ns(u))
+		ns = max(ns, l.timeOf(u))
 	}
 	return ns, nil
 }
 
-// all is until the last of the measured segments.
-func (c Completion) all() float64 { return slices.Max(append([]float64{0}, c.Done...)) + c.Drain }
+// lastEnd is the time until the last measured segment, ns.
+func (c Completion) lastEnd() float64 { return slices.Max(append([]float64{0}, c.Done...)) + c.Drain }
 
-// each is the time of a further segment, between one and all that were measured.
-func (c Completion) each() float64 {
-	return max(0, c.all()-c.Alone) / float64(max(len(c.Done)-1, 1))
+// eachTime is the time of a further segment, between one and all measured ones.
+func (c Completion) eachTime() float64 {
+	return max(0, c.lastEnd()-c.Alone) / float64(max(len(c.Done)-1, 1))
 }
 
-func (c Completion) ns(u int64) float64 {
+func (c Completion) timeOf(u int64) float64 {
 	if n := int64(len(c.Done)); u > n {
-		return c.Alone + float64(n-1)*c.each() + float64(u-n)*c.Stable
+		return c.Alone + float64(n-1)*c.eachTime() + float64(u-n)*c.Stable
 	}
-	return c.Alone + float64(u-1)*c.each()
+	return c.Alone + float64(u-1)*c.eachTime()
 }

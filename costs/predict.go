@@ -16,7 +16,7 @@ var ErrUnmeasured = errors.New("cost has not been measured")
 const (
 	StageModel    = "stages"        // fill, stable, drain
 	CriticalModel = "critical path" // of single tasks
-	TaskModel     = "tasks"         // that were measured by themselves, see [Makeup]
+	TaskModel     = "tasks"         // measured by themselves, see [Makeup]
 	PipelineModel = "pipeline"      // segment completions
 )
 
@@ -26,9 +26,9 @@ type Prediction struct {
 	Plan     tasks.Plan
 	Model    string
 	NS       float64 // of the slowest leader
-	Leader   int     // that is the slowest: a group of level 0
+	Leader   int     // the slowest: a group of level 0
 	Segments int64
-	Terms    []Term // of that leader, which add up to NS
+	Terms    []Term // of that leader; they add up to NS
 }
 
 // Term is one summand: Count times NS.
@@ -45,24 +45,24 @@ func (p Prediction) Explain() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v, plan %v\n", p.Request, p.Plan)
 	fmt.Fprintf(&b, "  predicted %.1f µs by %s: %d segment%s, slowest is the leader of group %d\n",
-		p.NS/1e3, p.Model, p.Segments, plural(p.Segments), p.Leader)
+		p.NS/1e3, p.Model, p.Segments, pluralEnd(p.Segments), p.Leader)
 	for _, t := range p.Terms {
 		fmt.Fprintf(&b, "  %10.1f µs = %4d × %9.1f  %s\n", float64(t.Count)*t.NS/1e3, t.Count, t.NS/1e3, t.Name)
 	}
 	return b.String()
 }
 
-func plural(n int64) string {
+func pluralEnd(n int64) string {
 	if n == 1 {
 		return ""
 	}
 	return "s"
 }
 
-// Predict prices a request with a plan from the book's costs, and counts those it used. Lockstep is priced
-// by stage tasks, dataflow shapes by their pipeline; of these a flat shape, or one segment, along the
-// critical path of single tasks if the book has no pipeline. If such costs are missing, tasks that were
-// measured by themselves serve. A cost that is missing is [ErrUnmeasured], and names its key.
+// Predict prices a request with a plan from the book's costs, and names the entries it used in its terms. Lockstep is
+// priced by stage tasks, dataflow shapes by their pipeline; of these a flat shape, or one segment,
+// along the critical path of single tasks if the book has no pipeline. If such costs are missing,
+// tasks measured by themselves serve. A missing cost is [ErrUnmeasured], and names its key.
 func Predict(r tasks.Request, t *levels.Topology, p tasks.Plan, b *Book) (Prediction, error) {
 	x := pricing{book: b, Prediction: Prediction{Request: r, Plan: p, Segments: Segments(r, p)}}
 	key, err := PipelineKey(r, t, p)
@@ -91,19 +91,7 @@ func Predict(r tasks.Request, t *levels.Topology, p tasks.Plan, b *Book) (Predic
 	if err != nil {
 		return x.Prediction, fmt.Errorf("predict %v: %w", r, err)
 	}
-	x.countUses()
 	return x.Prediction, nil
-}
-
-// countUses notes in the book what the prediction rests on.
-func (x *pricing) countUses() {
-	seen := map[Key]bool{}
-	for _, t := range x.Terms {
-		if !seen[t.Key] {
-			x.book.countUse(t.Key, x.Request)
-		}
-		seen[t.Key] = true
-	}
 }
 
 // pricing is a prediction in the making.
@@ -161,9 +149,9 @@ func (x *pricing) keepSlower(leader int, terms []Term) {
 	}
 }
 
-// priceStages prices u segments on one leader: as many segments as there are phases k
-// have each stage of the pipeline once, and each further segment adds one of
-// those in which all phases are in flight (HAN, equations 3 and 4).
+// priceStages prices u segments on one leader. With as many segments as phases, k, each stage of
+// the pipeline comes once. Each further segment adds a stage with all phases in flight (HAN,
+// equations 3 and 4).
 //
 //	k = 2    ib  sbib × (1 + u−k)  sb
 func (x *pricing) priceStages(t *levels.Topology, group int, lead levels.Rank, u int64) ([]Term, error) {
@@ -217,7 +205,7 @@ func (x *pricing) pricePipeline(key Key) error {
 			if _, err := p.NS(u); err != nil {
 				return nil, err
 			}
-			return c.terms(u, key), nil
+			return c.termsOf(u, key), nil
 		})
 		if err != nil {
 			return err
@@ -227,12 +215,12 @@ func (x *pricing) pricePipeline(key Key) error {
 	return nil
 }
 
-// terms are the summands of [Completion.ns].
-func (c Completion) terms(u int64, key Key) []Term {
+// termsOf are the summands of [Completion.timeOf].
+func (c Completion) termsOf(u int64, key Key) []Term {
 	terms := []Term{{"one by itself", 1, c.Alone, key}}
 	n := int64(len(c.Done))
 	if few := min(u, n) - 1; few > 0 {
-		terms = append(terms, Term{"each as measured", few, c.each(), key})
+		terms = append(terms, Term{"each as measured", few, c.eachTime(), key})
 	}
 	if more := u - n; more > 0 {
 		terms = append(terms, Term{"each stable", more, c.Stable, key})

@@ -43,7 +43,7 @@ func (m *Makeup) On(b *Book) *Priced {
 type Cut struct {
 	Bytes    int64   // of a full segment
 	Segments int64   // 1 or more
-	Last     float64 // what the last segment is of a full one; 1: it is full
+	Last     float64 // share of a full segment in the last one; 1: it is full
 }
 
 // CutOf returns how a plan cuts a request.
@@ -56,8 +56,8 @@ func CutOf(r tasks.Request, p tasks.Plan) Cut {
 	return c
 }
 
-// Time returns the time of a message that is cut, of which the first segment takes fill and
-// each further one each, ns. A pass over a graph ends before the next one begins.
+// Time returns the time of a cut message, ns. Its first segment takes fill, and each further one
+// each. A pass over a graph ends before the next one begins.
 func (c Cut) Time(fill, each float64) float64 {
 	whole := int64(0)
 	if c.Segments > tasks.MaxSegments {
@@ -70,7 +70,7 @@ func (c Cut) Time(fill, each float64) float64 {
 	return ns + fill
 }
 
-// NS predicts the time of a message that is cut:
+// NS predicts the time of a cut message:
 //
 //	fill + (segments − 1) × the slowest level
 //
@@ -86,7 +86,7 @@ func (x *Priced) NS(c Cut) (float64, bool) {
 	return c.Time(fill, each), known
 }
 
-// Fill returns what the phases take one after the other with a segment of some bytes, ns.
+// Fill returns the time of the phases one after the other with a segment of some bytes, ns.
 func (x *Priced) Fill(bytes int64) (ns float64, known bool) {
 	for _, s := range x.singles {
 		one, known := s.Alone(bytes)
@@ -98,16 +98,16 @@ func (x *Priced) Fill(bytes int64) (ns float64, known bool) {
 	return ns, true
 }
 
-// Each returns what each further segment adds, ns.
+// Each returns the time added by each further segment, ns.
 func (x *Priced) Each(bytes int64) (ns float64, known bool) {
 	_, ns, known = x.slowestLevel(bytes)
 	return ns, known
 }
 
-// Makeup returns what is priced.
+// Makeup returns the priced units.
 func (x *Priced) Makeup() *Makeup { return x.makeup }
 
-// slowestLevel returns which level adds most for each further segment, and how much, ns.
+// slowestLevel returns the level that adds most for each further segment, and how much, ns.
 func (x *Priced) slowestLevel(bytes int64) (level int, ns float64, known bool) {
 	for k, all := range x.flows {
 		sum := 0.0
@@ -125,9 +125,9 @@ func (x *Priced) slowestLevel(bytes int64) (level int, ns float64, known bool) {
 	return level, ns, len(x.flows) > 0
 }
 
-// eachFurther returns what a unit adds for a further segment: the mean over all that were measured
-// but the first. Times from one completion to the next say less, for where kernels queue
-// what is sent, segments complete late at first and early in the end.
+// eachFurther returns a unit's time for a further segment: the mean over all measured ones but the
+// first. Times from one completion to the next say less. Kernels queue messages, so segments
+// complete late at first and early in the end.
 func (x *Priced) eachFurther(f *flowing, bytes int64) (float64, bool) {
 	fill := func(bytes int64) (ns float64) {
 		for _, at := range f.phases {
@@ -136,7 +136,7 @@ func (x *Priced) eachFurther(f *flowing, bytes int64) (float64, bool) {
 		}
 		return ns
 	}
-	ns, known := f.curve.at(bytes, func(p *point) float64 { return p.pace(fill(p.bytes)) })
+	ns, known := f.curve.valueAt(bytes, func(p *point) float64 { return p.meanPace(fill(p.bytes)) })
 	if only := f.curve.points; len(only) == 1 {
 		ns *= fill(bytes) / max(fill(only[0].bytes), 1) // as one segment grows
 	}
@@ -151,8 +151,7 @@ func (x *Priced) Flows() (all []Unit) {
 	return all
 }
 
-// Missing returns the first unit that the book has not measured for any size of segment;
-// of one segment if cut is false.
+// Missing returns the first unit without a measurement in the book; of one segment if cut is false.
 func (x *Priced) Missing(cut bool) (Unit, bool) {
 	for i, s := range x.singles {
 		if len(s.points) == 0 {
@@ -169,12 +168,12 @@ func (x *Priced) Missing(cut bool) (Unit, bool) {
 	return Unit{}, false
 }
 
-// Together returns the time of the first of several segments, and what each further one adds, ns.
-// They are of all phases measured together, with segments of so many bytes. That is the stable stage
-// with its company: levels overlap as far as they do, and hinder each other (HAN, section III-A2, equations 3
-// and 4).
+// Together returns the time of the first of several segments, and that of each further one, ns.
+// They are of all phases measured together, with segments of so many bytes. So each further one is
+// the stable stage with its company: levels overlap in part, and hinder each other (HAN, section
+// III-A2, equations 3 and 4).
 func (x *Priced) Together(bytes int64) (first, each float64, known bool) {
-	at, known := x.one.find(bytes)
+	at, known := x.one.findPoint(bytes)
 	if !known {
 		return 0, 0, false
 	}
@@ -183,12 +182,12 @@ func (x *Priced) Together(bytes int64) (first, each float64, known bool) {
 	return first, each, each > 0
 }
 
-// terms are the summands of NS. Where all phases were measured together, they are of that.
-func (x *Priced) terms(c Cut) ([]Term, error) {
+// termsOf returns the summands of NS, or those of [Priced.Together] if it is known.
+func (x *Priced) termsOf(c Cut) ([]Term, error) {
 	if first, each, known := x.Together(c.Bytes); known && c.Segments > 1 {
 		key := x.makeup.Many.Key
 		key.Segment = c.Bytes
-		return append([]Term{{Name: "first " + key.Task, Count: 1, NS: first, Key: key}}, c.further(key, each)...), nil
+		return append([]Term{{Name: "first " + key.Task, Count: 1, NS: first, Key: key}}, c.furtherTerms(key, each)...), nil
 	}
 	if u, missing := x.Missing(c.Segments > 1); missing {
 		return nil, fmt.Errorf("%w: %v", ErrUnmeasured, u.Key)
@@ -204,11 +203,11 @@ func (x *Priced) terms(c Cut) ([]Term, error) {
 	}
 	level, each, _ := x.slowestLevel(c.Bytes)
 	key := x.makeup.Flows[level][0].Key
-	return append(terms, c.further(key, each)...), nil
+	return append(terms, c.furtherTerms(key, each)...), nil
 }
 
-// further are the terms of all segments after the first.
-func (c Cut) further(key Key, each float64) []Term {
+// furtherTerms are the terms of all segments after the first.
+func (c Cut) furtherTerms(key Key, each float64) []Term {
 	return []Term{
 		{Name: "each " + key.Task, Count: c.Segments - 2, NS: each, Key: key},
 		{Name: "the last", Count: 1, NS: c.Last * each, Key: key},
@@ -222,7 +221,6 @@ func PredictByTasks(r tasks.Request, t *levels.Topology, p tasks.Plan, b *Book) 
 	if err != nil {
 		return x.Prediction, fmt.Errorf("predict %v: %w", r, err)
 	}
-	x.countUses()
 	return x.Prediction, nil
 }
 
@@ -238,7 +236,7 @@ func (x *pricing) byTasks(t *levels.Topology) error {
 		if u == x.Segments%tasks.MaxSegments {
 			part.Last = cut.Last
 		}
-		return priced.terms(part)
+		return priced.termsOf(part)
 	})
 	if err != nil {
 		return err

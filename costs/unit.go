@@ -8,8 +8,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Unit is tasks that are measured by themselves: those of one phase of a plan, or of all
-// its phases at one level. A [Book] stores their times as a [Pipeline].
+// Unit is tasks measured by themselves: those of one phase of a plan, or of all its phases at one
+// level. A [Book] stores their times as a [Pipeline].
 type Unit struct {
 	Phases []int // of the plan's pipeline, in order
 	Key    Key   // of the book; its Window is 0 for one segment
@@ -17,17 +17,17 @@ type Unit struct {
 	Rooted bool  // some phase has a root: the last rank has the first segment long after the root has sent it
 }
 
-// Makeup is the units that a plan's time is made of. It holds for every size of message
-// that the plan cuts into segments of one size.
+// Makeup is the units of a plan's time. It holds for every size of message, as long as the plan
+// cuts it into segments of one size.
 type Makeup struct {
 	Singles []Unit   // each phase by itself, one segment
-	Flows   [][]Unit // by level: what takes its processors or its wires, many segments
-	One     Unit     // all phases, one segment: what they take together differs from their sum
+	Flows   [][]Unit // by level: the users of its processors or its wires, many segments
+	One     Unit     // all phases, one segment: together they take another time than their sum
 	Many    Unit     // all phases, many segments
 }
 
-// MakeupOf returns the units of a plan for a request. Their keys name the segments that
-// the plan cuts r into. The error is that of [tasks.Expand].
+// MakeupOf returns the units of a plan for a request. Their keys name the plan's segments of r. The
+// error is that of [tasks.Expand].
 func MakeupOf(r tasks.Request, t *levels.Topology, p tasks.Plan) (*Makeup, error) {
 	if p.Shape == tasks.HanLockstep { // a stage ends before the next one begins
 		p.Window = 1
@@ -41,28 +41,27 @@ func MakeupOf(r tasks.Request, t *levels.Topology, p tasks.Plan) (*Makeup, error
 	var every []int
 	at := map[bool]int{} // of Flows, by whether the level is within nodes
 	for i, ph := range g.Phases {
-		m.Singles = append(m.Singles, unit(g, 0, i))
+		m.Singles = append(m.Singles, newUnit(g, 0, i))
 		every = append(every, i)
 		inside := g.On.WithinNodes(ph.Level)
 		k, known := at[inside]
 		switch {
 		case !known:
 			at[inside] = len(m.Flows)
-			m.Flows = append(m.Flows, []Unit{unit(g, p.Window, i)})
+			m.Flows = append(m.Flows, []Unit{newUnit(g, p.Window, i)})
 		case inside:
 			// Each phase takes the processors for itself.
-			m.Flows[k] = append(m.Flows[k], unit(g, p.Window, i))
+			m.Flows[k] = append(m.Flows[k], newUnit(g, p.Window, i))
 		default:
-			// Wires carry in both directions at once, so phases that share them are
-			// measured together.
-			m.Flows[k][0] = unit(g, p.Window, append(m.Flows[k][0].Phases, i)...)
+			// Wires carry in both directions at once, so the phases on them are measured together.
+			m.Flows[k][0] = newUnit(g, p.Window, append(m.Flows[k][0].Phases, i)...)
 		}
 	}
-	m.One, m.Many = unit(g, 0, every...), unit(g, p.Window, every...)
+	m.One, m.Many = newUnit(g, 0, every...), newUnit(g, p.Window, every...)
 	return m, nil
 }
 
-func unit(g *tasks.Graph, window int, phases ...int) Unit {
+func newUnit(g *tasks.Graph, window int, phases ...int) Unit {
 	kinds := make([]tasks.Kind, len(phases))
 	names := make([]string, len(phases))
 	common := true
@@ -90,8 +89,8 @@ func unit(g *tasks.Graph, window int, phases ...int) Unit {
 	return u
 }
 
-// isCommon reports whether tasks of a kind do the same in all collectives and shapes that
-// have them: they move the whole segment between each leader and its group.
+// isCommon reports whether tasks of a kind do the same in all collectives and shapes with them:
+// they move the whole segment between each leader and its group.
 func isCommon(g *tasks.Graph, k tasks.Kind) bool {
 	return (k.Op == tasks.Bcast || k.Op == tasks.Reduce) && !g.Request.Blocks() && g.Plan.Shape != tasks.Rotate && g.Request.Coll.HasData()
 }
@@ -109,10 +108,10 @@ func (m *Makeup) Units() []Unit {
 const (
 	flowBytes   = 1 << 20 // kernels take in that much before a sender feels the wire
 	mostFlowing = 96      // segments
-	leastBlocks = 2       // segments of blocks that are as much together, beside one a phase
+	leastBlocks = 2       // segments of so many blocks, beside one a phase
 
-	// Filling counts as pace in the first segments that go through deep trees. So there segments
-	// fill the window some times, as long as they are not too many bytes for a measurement.
+	// In the first segments through deep trees filling counts as pace. So there segments fill the
+	// window some times, unless they are too many bytes for a measurement.
 	windowsFilled = 4
 	settleBytes   = 4 << 20
 )
@@ -134,7 +133,7 @@ func (u Unit) Segments(cut int64) int64 {
 	return max(Extra+phases, min(mostFlowing, n))
 }
 
-// Plan returns the plan with which a unit of p is measured.
+// Plan returns the plan for measuring a unit of p.
 func (u Unit) Plan(p tasks.Plan) tasks.Plan {
 	p.Segment, p.Window = max(u.Key.Segment, 1), max(u.Key.Window, 1)
 	if p.Shape == tasks.HanLockstep && u.Key.Shape != tasks.HanLockstep {
