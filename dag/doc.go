@@ -1,12 +1,11 @@
 // Package dag is one container for directed acyclic graphs: build it by
 // appending, freeze it to arrays, ask the arrays.
 //
-// A [Graph] holds values of any type under dense ids, and edges of user-defined
-// kinds; one goroutine writes it. [Graph.Freeze] turns it, or the edges that a filter
-// keeps, into a [Frozen]: sorted adjacency arrays without kinds, duplicates or
-// cycles. Nobody writes these again, and any number of goroutines may read them.
-// Every answer is a function of the graph alone, so the same graph always gives the
-// same order, path and picture.
+// A [Graph] holds values of any type under dense ids, and edges of user-defined kinds; one
+// goroutine writes it. [Graph.Freeze] turns it, or some of its edges, into a [Frozen]: sorted
+// adjacency arrays without kinds, duplicates or cycles. Nobody writes these again, and any
+// number of goroutines may read them. Every answer is a function of the graph alone, so the same
+// graph always gives the same order and picture.
 //
 // The package runs nothing, prints nothing, and knows no meaning of its nodes.
 //
@@ -22,7 +21,6 @@
 //		fmt.Println(*g.Node(id), f.Succ(id))
 //	}
 //
-// Algorithms that are not here can be borrowed from
-// github.com/dominikbraun/graph through [Frozen.Store]. They work on maps and
-// some take time in O(V²): good for checks and pictures, not for running.
+// [Graph.Audit] has Freeze judged by github.com/dominikbraun/graph, and [Frozen.Store] lends graphs to
+// that library's algorithms. They work on maps and some take time in O(V²): good for checks and pictures, not for running.
 package dag

@@ -82,26 +82,6 @@ func ExampleFrozen_InDegree() {
 	// Output: 0 2 1 3
 }
 
-func ExampleFrozen_Levels() {
-	f := freeze(diamond())
-	fmt.Println(f.Levels(nil))
-	fmt.Println(f.Levels(func(from, to dag.ID) int { return 10 * int(to-from) }))
-	// Output:
-	// [0 1 1 2]
-	// [0 10 20 30]
-}
-
-func ExampleFrozen_Critical() {
-	milliseconds := []float64{1, 5, 7, 2}
-	fmt.Println(freeze(diamond()).Critical(func(id dag.ID) float64 { return milliseconds[id] }))
-	// Output: 10 [0 2 3]
-}
-
-func ExampleFrozen_Width() {
-	fmt.Println(freeze(diamond()).Width(nil))
-	// Output: 2
-}
-
 func ExampleFrozen_Reaches() {
 	fmt.Println(freeze(diamond()).Reaches([][2]dag.ID{{0, 3}, {1, 2}, {2, 2}, {3, 0}}))
 	// Output: [true false true false]

@@ -11,15 +11,15 @@ import (
 func (f *Frozen) Reaches(queries [][2]ID) []bool {
 	answers := make([]bool, len(queries))
 	s := f.sweeper()
-	open := make([]int32, 0, len(queries)) // queries that need a look at the edges
+	open := make([]int32, 0, len(queries)) // queries in need of a look at the edges
 	for i, q := range queries {
 		answers[i] = q[0] == q[1]
 		if s.at[q[0]] < s.at[q[1]] {
 			open = append(open, int32(i))
 		}
 	}
-	// First nodes that stand together in the order share sweeps, which are then
-	// short: a sweep starts at its first source and ends at its last target.
+	// First nodes close in the order share sweeps, which are then short: a sweep starts at its
+	// first source and ends at its last target.
 	slices.SortFunc(open, func(a, b int32) int { return cmp.Compare(s.at[queries[a][0]], s.at[queries[b][0]]) })
 	for len(open) > 0 {
 		n := 0
@@ -28,7 +28,7 @@ func (f *Frozen) Reaches(queries [][2]ID) []bool {
 		}
 		s.sweep()
 		for _, i := range open[:n] {
-			answers[i] = s.reached(queries[i][0], queries[i][1])
+			answers[i] = s.hasReached(queries[i][0], queries[i][1])
 		}
 		s.reset()
 		open = open[n:]
@@ -87,8 +87,8 @@ func (f *Frozen) sweeper() *sweeper {
 	return s
 }
 
-// add makes the next sweep tell whether source reaches id, which comes later in
-// the order. It reports false if the sweep has no room for the source.
+// add makes the next sweep tell whether source reaches id, a later node in the order. It reports
+// false if the sweep has no room for the source.
 func (s *sweeper) add(source, id ID) bool {
 	if s.own[source] == 0 {
 		if len(s.sources) == sweepWidth {
@@ -114,11 +114,11 @@ func (s *sweeper) sweep() {
 	}
 }
 
-func (s *sweeper) reached(source, id ID) bool { return s.mask[id]&s.own[source] != 0 }
+func (s *sweeper) hasReached(source, id ID) bool { return s.mask[id]&s.own[source] != 0 }
 
 // detour reports whether a path of two or more edges leads from source to id.
 func (s *sweeper) detour(source, id ID) bool {
-	return slices.ContainsFunc(s.f.Pred(id), func(p ID) bool { return p != source && s.reached(source, p) })
+	return slices.ContainsFunc(s.f.Pred(id), func(p ID) bool { return p != source && s.hasReached(source, p) })
 }
 
 func (s *sweeper) reset() {

@@ -8,6 +8,7 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // BenchmarkCompile compiles one rank, the one with most to do and, where data is
@@ -39,14 +40,8 @@ func BenchmarkCompile(b *testing.B) {
 
 func benchmarkCompile(b *testing.B, coll tasks.Collective, topo, how string, rank levels.Rank) {
 	const fs = 64 << 10
-	t, err := levels.Parse(topo)
-	if err != nil {
-		b.Fatal(err)
-	}
-	p, err := tasks.ParsePlan("shape=han,fs=64KiB,w=4," + how)
-	if err != nil {
-		b.Fatal(err)
-	}
+	t := tasktest.Topology(b, topo)
+	p := tasktest.Plan(b, "shape=han,fs=64KiB,w=4,"+how)
 	r := tasks.Request{Coll: coll, Count: 64 * fs / 4, Type: tasks.Float32, Op: tasks.Sum}
 	h, err := tasks.Hierarchy(r, t, p)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Compile lowers the tasks of one rank to its program. size is the number of ranks of
-// the communicator. A choice in the plan that the registry doesn't know or can't do
-// is an error. It lists the possible ones.
+// Compile lowers the tasks of one rank to its program. size is the number of ranks of the
+// communicator. A choice in the plan beyond the registry is an error: an unknown one, or one for
+// an operation that it can't do. The error lists the possible ones.
 func Compile(g *tasks.Graph, size int, reg Registry) (*Program, error) {
 	return new(Compiler).Compile(g, size, reg)
 }
@@ -97,7 +97,7 @@ type segmentMark struct {
 	steps, edges int
 }
 
-// resolved is who lowers the tasks of a phase.
+// resolved is the submodule that lowers the tasks of a phase, and how.
 type resolved struct {
 	sub  Submodule
 	call Call
@@ -126,9 +126,8 @@ func (c *compiler) lowerAll(g *tasks.Graph) error {
 	return nil
 }
 
-// reserve makes room for all further segments once a typical one has been
-// lowered, the first that waits for its slot: growing bit by bit would copy every
-// step several times.
+// reserve makes room for all further segments once a typical one has been lowered: the first to
+// wait for its slot. Growing bit by bit would copy every step several times.
 func (c *compiler) reserve(segment int32, window, segments int) {
 	if segment == c.segment.index {
 		return
@@ -158,12 +157,13 @@ func (c *compiler) lower(g *tasks.Graph, id dag.ID, window int) error {
 	return nil
 }
 
-// lowerBlocks is Lower, told where data is that doesn't lie together. A bcast or
-// reduce of blocks is one after the other, in one task.
+// lowerBlocks lowers a task and tells the submodule of data that doesn't lie together. A bcast
+// or reduce of blocks takes one after the other, in one task.
 func (c *compiler) lowerBlocks(g *tasks.Graph, t *tasks.Task, sub Submodule) error {
 	switch {
 	case t.Kind.Op.Exchanges():
-		return c.lowerExchange(g, t, sub)
+		c.call.Out, c.call.In = g.Exchange(t)
+		return sub.Lower(&c.emitter, &c.call)
 	case g.Divided(t):
 		return c.lowerParts(g, t, sub)
 	case g.Request.Coll.Scans():
@@ -181,8 +181,8 @@ func (c *compiler) lowerBlocks(g *tasks.Graph, t *tasks.Task, sub Submodule) err
 	return nil
 }
 
-// lowerScan lowers a scan's task. Below the outermost level a prefix task writes over
-// what a rank gives the next one here, except at the leader, which gives none.
+// lowerScan lowers a scan's task. The sum that a rank hands to the next one of its group is not ready
+// for a later task below the outermost level: a prefix task writes over it. The leader hands on none.
 func (c *compiler) lowerScan(g *tasks.Graph, t *tasks.Task, sub Submodule) error {
 	c.call.Scan = g.Scanned(t)
 	err := sub.Lower(&c.emitter, &c.call)
@@ -209,14 +209,8 @@ func (c *compiler) lowerParts(g *tasks.Graph, t *tasks.Task, sub Submodule) erro
 	return err
 }
 
-// lowerExchange lowers the task of an exchange.
-func (c *compiler) lowerExchange(g *tasks.Graph, t *tasks.Task, sub Submodule) error {
-	c.call.Out, c.call.In = g.Exchange(t)
-	return sub.Lower(&c.emitter, &c.call)
-}
-
-// lowerOver lowers a reduce-scatter whose result lies over other ranks' parts of
-// the input: it comes together in scratch and is copied when all else is done.
+// lowerOver lowers a reduce-scatter into memory that holds other ranks' parts of the input: the
+// result comes together in scratch and is copied when all else is done.
 func (c *compiler) lowerOver(sub Submodule) error {
 	e, final := &c.emitter, c.call.Held
 	c.call.Held = make([]tasks.Span, len(final))
@@ -226,7 +220,7 @@ func (c *compiler) lowerOver(sub Submodule) error {
 	if err := sub.Lower(e, &c.call); err != nil {
 		return err
 	}
-	all := e.Join(e.sinks()...)
+	all := e.Join(e.appendSinks(nil)...)
 	e.ready = e.ready[:0]
 	for i, s := range final {
 		e.Ready(e.Copy(s, c.call.Held[i], all))
@@ -234,8 +228,8 @@ func (c *compiler) lowerOver(sub Submodule) error {
 	return nil
 }
 
-// resolveAll checks the choices for all phases, those that this rank has no part
-// in too, so that a plan is refused by all ranks or by none.
+// resolveAll checks the choices for all phases, even those without a task for this rank: so a
+// plan is refused by all ranks or by none.
 func (c *compiler) resolveAll(g *tasks.Graph) error {
 	c.phases = slices.Grow(c.phases[:0], len(g.Phases))[:len(g.Phases)]
 	for i, ph := range g.Phases {
@@ -247,7 +241,7 @@ func (c *compiler) resolveAll(g *tasks.Graph) error {
 	return nil
 }
 
-// resolve finds who lowers the tasks of a phase, and checks the choice.
+// resolve finds the submodule and the algorithm for the tasks of a phase, and checks the choice.
 func (c *compiler) resolve(g *tasks.Graph, ph tasks.Phase) (k resolved, err error) {
 	sub, algo, choice, err := c.reg.resolve(g.Plan, ph.Kind)
 	if err != nil {
@@ -277,9 +271,9 @@ func (c *compiler) resolve(g *tasks.Graph, ph tasks.Phase) (k resolved, err erro
 	return k, nil
 }
 
-// holds tells whether a restriction is met by all groups of a phase, so that all
-// ranks come to the same answer. Tasks that don't combine data, or none whose order
-// matters, meet those about order. So do scans: they keep it under any leader.
+// holds tells whether all groups of a phase meet a restriction, so that all ranks come to the
+// same answer. Tasks that don't combine data meet the restrictions about order, and so do
+// commutative ones. Scans do too: they keep the order under any leader.
 func holds(r Restriction, g *tasks.Graph, ph tasks.Phase) bool {
 	groups := g.Groups(ph)
 	none := func(is func(g *levels.Group) bool) bool { return !slices.ContainsFunc(groups, is) }

@@ -10,6 +10,7 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // scripted is a submodule that does what a test says.
@@ -65,14 +66,8 @@ func TestCompileErrors(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			topo, err := levels.Parse("2x2")
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := tasks.ParsePlan("shape=han,fs=4,w=1," + tc.plan)
-			if err != nil {
-				t.Fatal(err)
-			}
+			topo := tasktest.Topology(t, "2x2")
+			p := tasktest.Plan(t, "shape=han,fs=4,w=1,"+tc.plan)
 			h := topo.Hierarchy(tc.root)
 			if tc.root != 0 { // a single group led by another
 				h = topo.Flat(tc.root)
@@ -100,14 +95,8 @@ func TestCompileErrors(t *testing.T) {
 // TestRestrictionsAreOnReductions: what an algorithm can't do when it combines
 // doesn't keep it from passing the result on.
 func TestRestrictionsAreOnReductions(t *testing.T) {
-	topo, err := levels.Parse("4")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := tasks.ParsePlan("shape=flat,fs=all,w=1,sr=adapt/inorderbinary,sb=adapt/binomial")
-	if err != nil {
-		t.Fatal(err)
-	}
+	topo := tasktest.Topology(t, "4")
+	p := tasktest.Plan(t, "shape=flat,fs=all,w=1,sr=adapt/inorderbinary,sb=adapt/binomial")
 	r := allreduce(4)
 	r.Op = tasks.UserOp("first", false, func(a, _ uint8) uint8 { return a })
 	if _, err := submodules.CompileFor(r, topo.Flat(2), p, 0, all.Submodules()); err != nil {
@@ -117,17 +106,11 @@ func TestRestrictionsAreOnReductions(t *testing.T) {
 
 // TestLowerErrors: what a submodule says of a task is told with task and submodule.
 func TestLowerErrors(t *testing.T) {
-	topo, err := levels.Parse("2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	topo := tasktest.Topology(t, "2")
 	sentinel := errors.New("no steps today")
 	reg := submodules.Registry{plain(func(*submodules.Emitter, *submodules.Call) error { return sentinel })}
-	p, err := tasks.ParsePlan("shape=flat,fs=all,w=1,s=scripted")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = submodules.CompileFor(bcast(4, 0), topo.Flat(0), p, 0, reg)
+	p := tasktest.Plan(t, "shape=flat,fs=all,w=1,s=scripted")
+	_, err := submodules.CompileFor(bcast(4, 0), topo.Flat(0), p, 0, reg)
 	if want := "lower sb#0 with scripted/plain: no steps today"; !errors.Is(err, sentinel) || !strings.Contains(err.Error(), want) {
 		t.Errorf("got error %v, want %q in it", err, want)
 	}
@@ -169,10 +152,7 @@ func TestInnerSegments(t *testing.T) {
 
 // One compiler makes the same programs in used memory as others do in fresh memory.
 func TestCompilerAgain(t *testing.T) {
-	on, err := levels.Parse("3x2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "3x2")
 	var k submodules.Compiler
 	for _, text := range []string{
 		"shape=han,fs=8,w=3,i=adapt/chain,s=sm",
@@ -180,10 +160,7 @@ func TestCompilerAgain(t *testing.T) {
 		"shape=rsag,fs=all,w=1,i=adapt/ring,s=sm/rings",
 		"shape=han,fs=all,w=1,i=adapt/binomial,s=solo",
 	} {
-		plan, err := tasks.ParsePlan(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := tasktest.Plan(t, text)
 		r := allreduce(96)
 		h, err := tasks.Hierarchy(r, on, plan)
 		if err != nil {

@@ -4,22 +4,16 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // A message too long for one graph runs in passes; one that fits runs once.
 func TestCompileRequest(t *testing.T) {
-	topo, err := levels.Parse("2x2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := tasks.ParsePlan("shape=han,fs=4,w=2,i=nbc,s=nbc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	topo := tasktest.Topology(t, "2x2")
+	p := tasktest.Plan(t, "shape=han,fs=4,w=2,i=nbc,s=nbc")
 	for _, tc := range []struct{ segments, passes, whole, rest int64 }{
 		{3, 0, 0, 3},
 		{tasks.MaxSegments, 0, 0, tasks.MaxSegments},
@@ -47,15 +41,9 @@ func TestCompileRequest(t *testing.T) {
 func TestDigest(t *testing.T) {
 	seen := map[uint32]string{}
 	for _, spec := range []string{"2x2", "1x4"} {
-		topo, err := levels.Parse(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		topo := tasktest.Topology(t, spec)
 		for _, text := range []string{"shape=flat,fs=4,w=2,i=nbc,s=nbc", "shape=flat,fs=8,w=2,i=nbc,s=nbc"} {
-			p, err := tasks.ParsePlan(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := tasktest.Plan(t, text)
 			for _, op := range []tasks.Op{tasks.Sum, tasks.UserOp("a", true, func(a, _ int32) int32 { return a }), tasks.UserOp("b", true, func(a, _ int32) int32 { return a })} {
 				r := tasks.Request{Coll: tasks.Allreduce, Count: 5, Type: tasks.Int32, Op: op}
 				what := spec + " " + text + " " + op.Signature()

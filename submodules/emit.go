@@ -15,23 +15,22 @@ const slotAlign = 64
 // None in place of a step to run after is no step at all.
 const None dag.ID = -1
 
-// Emitter takes the steps of one task. Each method adds a step that runs after the
-// named steps of the same task; without any but [None] it runs as soon as the tasks
-// before allow. A submodule must emit steps in the same order on both ends of a pair
-// of ranks: the n-th step that speaks to a peer meets the peer's n-th step that hears
-// this rank. Naming a step of another task panics.
+// Emitter takes the steps of one task. Each method adds a step after the named steps of the same
+// task. Without any but [None] it runs as soon as the tasks before allow. A submodule must emit
+// steps in the same order on both ends of a pair of ranks: the n-th step that speaks to a peer
+// meets the peer's n-th step that hears this rank. Naming a step of another task panics.
 type Emitter struct {
 	graph dag.Graph[Step]
 	prog  *Program
 
 	task    dag.ID
-	entry   []dag.ID // what steps without predecessors in the task wait for
-	data    []dag.ID // after which the task's input is there: part of what entry waits for
+	entry   []dag.ID // the steps before those without predecessors in the task
+	data    []dag.ID // the part of entry that brings the task's input
 	first   dag.ID   // of the task's steps
 	ready   []dag.ID
 	early   bool     // ready holds all of it, even if it is empty
 	inner   []bool   // by step of the task, from first: has a successor in it
-	kept    []dag.ID // where end puts its results, for all tasks of the program
+	results []dag.ID // where end puts its results, for all tasks of the program
 	scratch area
 	slots   area
 	backup  area
@@ -57,22 +56,21 @@ func (e *Emitter) Reduce(dst, a, b tasks.Span, after ...dag.ID) dag.ID {
 	return e.add(Step{Kind: ReduceStep, Dst: dst, A: a, B: b}, -1, after)
 }
 
-// Notify adds telling a rank's matching Await that it may go on. Exposed, if
-// not zero, is this rank's memory that the peer may touch from then on.
+// Notify adds telling a rank's matching Await to go on. Exposed, if not zero, is this rank's
+// memory that the peer may touch from then on.
 func (e *Emitter) Notify(to levels.Rank, exposed tasks.Span, after ...dag.ID) dag.ID {
 	return e.add(Step{Kind: NotifyStep, A: exposed}, to, after)
 }
 
-// Share adds making src, wherever it lies, readable for the ranks of the node.
-// Where their processes can't read it, it is copied to the backup span returned,
-// which belongs to the task. What it returns goes to [Emitter.Expose].
+// Share adds making src, in any region, readable for the ranks of the node. If their processes
+// can't read it, it is copied to the backup span returned, memory of the task. Both results go
+// to [Emitter.Expose].
 func (e *Emitter) Share(src tasks.Span, after ...dag.ID) (dag.ID, tasks.Span) {
 	backup := e.backup.take(tasks.Backup, src.Len)
 	return e.add(Step{Kind: ShareStep, Dst: backup, A: src}, -1, after), backup
 }
 
-// Expose is Notify for memory that was shared: src, or its backup where src can't
-// be read.
+// Expose is Notify for shared memory: src, or its backup if src can't be read.
 func (e *Emitter) Expose(to levels.Rank, src, backup tasks.Span, after ...dag.ID) dag.ID {
 	return e.add(Step{Kind: NotifyStep, A: src, B: backup}, to, after)
 }
@@ -82,8 +80,8 @@ func (e *Emitter) Await(from levels.Rank, after ...dag.ID) dag.ID {
 	return e.add(Step{Kind: AwaitStep}, from, after)
 }
 
-// Join adds an empty step after all of those named: many steps end before many begin. Joining one step is
-// that step, joining none is [None].
+// Join adds an empty step after all of those named: many steps end before many begin. Joining
+// one step is this step, joining none is [None].
 func (e *Emitter) Join(after ...dag.ID) dag.ID {
 	var only dag.ID = None
 	steps := 0
@@ -99,7 +97,7 @@ func (e *Emitter) Join(after ...dag.ID) dag.ID {
 	return e.add(Step{Kind: JoinStep}, -1, after)
 }
 
-// Exposed is n bytes from off of what the notify matching an await exposes.
+// Exposed is n bytes from off of the memory that the notify of an await exposes.
 func Exposed(await dag.ID, off, n int64) tasks.Span {
 	return tasks.Span{Region: tasks.Peer, Ref: int32(await), Off: off, Len: n}
 }
@@ -110,9 +108,9 @@ func (e *Emitter) Scratch(n int64) tasks.Span { return e.scratch.take(tasks.Scra
 // Slot is n bytes of this rank's shared memory, the task's own until it ends.
 func (e *Emitter) Slot(n int64) tasks.Span { return e.slots.take(tasks.Slot, n) }
 
-// Ready names steps after which the task's result is in Dst on this rank. The
-// tasks that use the result wait for these only, not for the task's other steps.
-// A task that names none, or only [None], is ready when it ends.
+// Ready names steps after which the task's result is in Dst on this rank. The tasks with this
+// result as input wait for these only, not for the task's other steps. A task without such
+// steps, or with [None] alone, is ready when it ends.
 func (e *Emitter) Ready(steps ...dag.ID) {
 	for _, s := range steps {
 		if s != None {
@@ -121,8 +119,8 @@ func (e *Emitter) Ready(steps ...dag.ID) {
 	}
 }
 
-// ReadyAtStart declares that this rank has the result already, as the root of a bcast
-// does. Steps that use the result wait neither for this task nor for its slots.
+// ReadyAtStart declares that this rank has the result already, as the root of a bcast does.
+// Later steps on it wait neither for this task nor for its slots.
 func (e *Emitter) ReadyAtStart() {
 	if !e.early {
 		e.ready = append(e.ready, e.data...)
@@ -175,14 +173,14 @@ func (e *Emitter) follow(id dag.ID, after []dag.ID) {
 
 // reset drops all steps, for a program with so many slots. Their memory is used again.
 func (e *Emitter) reset(p *Program, slots int) {
-	e.prog, e.kept = p, e.kept[:0]
+	e.prog, e.results = p, e.results[:0]
 	e.graph.Reset()
 	e.scratch.reset(slots)
 	e.slots.reset(slots)
 	e.backup.reset(slots)
 }
 
-// begin opens a task that waits for the given steps, the first ones for its data.
+// begin opens a task behind the given steps, the first ones for its data.
 func (e *Emitter) begin(task dag.ID, entry []dag.ID, data int) {
 	e.task, e.entry, e.data = task, append(e.entry[:0], entry...), append(e.data[:0], entry[:data]...)
 	e.ready, e.early, e.inner = e.ready[:0], false, e.inner[:0]
@@ -197,8 +195,8 @@ func (e *Emitter) begin(task dag.ID, entry []dag.ID, data int) {
 	e.first = dag.ID(e.graph.Len())
 }
 
-// sinks are the task's steps so far that nothing in it waits for.
-func (e *Emitter) sinks() (all []dag.ID) {
+// appendSinks appends the task's steps so far without successors in it.
+func (e *Emitter) appendSinks(all []dag.ID) []dag.ID {
 	for i, inner := range e.inner {
 		if !inner {
 			all = append(all, e.first+dag.ID(i))
@@ -209,22 +207,18 @@ func (e *Emitter) sinks() (all []dag.ID) {
 
 // end closes the task. It returns the last steps of its result, and those of all its work.
 func (e *Emitter) end() (ready, done []dag.ID) {
-	from := len(e.kept)
-	for i, inner := range e.inner {
-		if !inner {
-			e.kept = append(e.kept, e.first+dag.ID(i))
-		}
-	}
+	from := len(e.results)
+	e.results = e.appendSinks(e.results)
 	if len(e.inner) == 0 {
-		e.kept = append(e.kept, e.entry...) // a task without steps passes on what it waits for
+		e.results = append(e.results, e.entry...) // a task without steps passes its entry on
 	}
-	done = e.kept[from:len(e.kept):len(e.kept)]
+	done = e.results[from:len(e.results):len(e.results)]
 	if len(e.ready) == 0 && !e.early {
 		return done, done
 	}
-	from = len(e.kept)
-	e.kept = append(e.kept, e.ready...)
-	return e.kept[from:len(e.kept):len(e.kept)], done
+	from = len(e.results)
+	e.results = append(e.results, e.ready...)
+	return e.results[from:len(e.results):len(e.results)], done
 }
 
 // peer finds or adds a rank's index among the program's peers.
@@ -238,14 +232,14 @@ func (p *Program) peer(r levels.Rank) int32 {
 	return p.peerOf[r]
 }
 
-// area hands out the memory of one region. Each phase of the pipeline has a window of
-// slots, which segments take in turn. A task reuses the memory of the task before it
-// in its slot. It takes more if it needs more, as it may where roots move on.
+// area hands out the memory of one region. Each phase of the pipeline has a window of slots, and
+// segments take them in turn. A task reuses the memory of the task before it in its slot. If it
+// needs more it takes more: roots may move on.
 type area struct {
 	size  int64          // of the whole region so far
-	slots [][]tasks.Span // what each slot has, by phase and turn
+	slots [][]tasks.Span // the pieces of each slot, by phase and turn
 	open  int            // the open task's slot
-	next  int            // which of its pieces comes next
+	next  int            // the number of its next piece
 }
 
 // reset takes everything back, for so many slots.

@@ -7,18 +7,15 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/dag"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // emit compiles a bcast of two segments on rank 0 of two, with the given lowering.
 func emit(t *testing.T, lower func(e *submodules.Emitter, c *submodules.Call)) *submodules.Program {
 	t.Helper()
-	topo, err := levels.Parse("2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	topo := tasktest.Topology(t, "2")
 	reg := submodules.Registry{plain(func(e *submodules.Emitter, c *submodules.Call) error {
 		lower(e, c)
 		return nil

@@ -7,19 +7,19 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// PackMost is the largest message, bytes, whose pieces are copied together before it
-// leaves. In larger ones each piece is a message of its own.
+// PackMost is the largest message, bytes, to be copied together from pieces before it leaves. In
+// larger ones each piece is a message of its own.
 const PackMost = 64 << 10
 
-// Parcel is what goes between this rank and one member of an Alltoall in messages.
+// Parcel is the messages in one direction between this rank and one member of an Alltoall.
 type Parcel struct {
 	Messages []tasks.Span // as many, and as long, on both
-	Packed   dag.ID       // the step after which what goes out may leave; None: at once
-	parts    []tasks.Span // what is copied when it has come: where it came
-	places   []tasks.Span // and where it belongs
+	Packed   dag.ID       // the step after which outgoing messages may leave; None: at once
+	parts    []tasks.Span // pieces that are copied when they have come
+	places   []tasks.Span // and their places
 }
 
-// KeepOwn adds copying what this rank has for itself in an Alltoall, unless it is there.
+// KeepOwn adds copying this rank's piece for itself in an Alltoall, unless it is there.
 func (c *Call) KeepOwn(e *Emitter, after ...dag.ID) (steps []dag.ID) {
 	for i, src := range c.Out[c.Me] {
 		if dst := c.In[c.Me][i]; dst != src {
@@ -36,7 +36,7 @@ func (c *Call) IsNear(member int) bool {
 
 // IsOver reports whether a member's block of an Alltoall arrives over the block for it.
 func (c *Call) IsOver(member int) bool {
-	var low, high [tasks.Regions]int64 // of what it gets
+	var low, high [tasks.Regions]int64 // of the pieces for it
 	for _, out := range c.Out[member] {
 		if high[out.Region] == 0 || out.Off < low[out.Region] {
 			low[out.Region] = out.Off
@@ -53,8 +53,8 @@ func (c *Call) IsOver(member int) bool {
 	})
 }
 
-// Outgoing returns what this rank sends a member in an Alltoall. Small pieces that don't
-// lie together are copied together first, after the steps named.
+// Outgoing returns this rank's messages for a member in an Alltoall. Small pieces apart from
+// each other are copied together first, after the steps named.
 func (c *Call) Outgoing(e *Emitter, member int, after ...dag.ID) Parcel {
 	if all := bundle(c.Out[member]); all != nil {
 		return Parcel{Messages: c.cut(all), Packed: None}
@@ -72,9 +72,9 @@ func (c *Call) OutgoingCopy(e *Emitter, member int, after ...dag.ID) (p Parcel) 
 	return Parcel{Messages: c.cut(messages), Packed: e.Join(copies...)}
 }
 
-// Incoming returns what this rank receives from a member in an Alltoall. take makes the
-// memory for what can't be received where it belongs: small pieces that don't lie
-// together, and what would come over what this rank has yet to send.
+// Incoming returns the messages from a member in an Alltoall. take makes the memory for pieces
+// that can't be received in their places: small ones apart from each other, and those over data
+// that this rank has yet to send.
 func (c *Call) Incoming(member int, take func(bytes int64) tasks.Span) (p Parcel) {
 	p.Messages = bundle(c.In[member])
 	if p.Messages == nil || c.IsOver(member) {
@@ -88,8 +88,8 @@ func (c *Call) Incoming(member int, take func(bytes int64) tasks.Span) (p Parcel
 // IsApart reports whether [Parcel.Settle] has something to copy.
 func (p *Parcel) IsApart() bool { return len(p.places) > 0 }
 
-// Places returns where each message from a member of an Alltoall belongs on this rank: its
-// bytes go to one place after the other.
+// Places returns the places of each message from a member of an Alltoall on this rank: its bytes
+// go to one place after the other.
 func (c *Call) Places(member int) (all [][]tasks.Span) {
 	messages := bundle(c.In[member])
 	if messages == nil {
@@ -125,11 +125,10 @@ func (p *Parcel) Settle(e *Emitter, after ...dag.ID) dag.ID {
 	return e.Join(copies...)
 }
 
-// bundle returns the messages in which pieces go as they lie: one each if they are large
-// or there is one, or one for all if they lie side by side; nil if they have to be copied
-// together.
+// bundle returns the messages for pieces as they lie: one each if they are large or there is
+// one, or one for all if they lie side by side; nil if they have to be copied together.
 func bundle(pieces []tasks.Span) []tasks.Span {
-	if len(pieces) < 2 || sum(pieces) > PackMost {
+	if len(pieces) < 2 || tasks.TotalLen(pieces) > PackMost {
 		return slices.Clip(pieces)
 	}
 	all := pieces[0]
@@ -142,12 +141,12 @@ func bundle(pieces []tasks.Span) []tasks.Span {
 	return []tasks.Span{all}
 }
 
-// separatePieces returns messages for pieces in other memory, and where each piece lies in it.
+// separatePieces returns messages for pieces in other memory, and the place of each piece in it.
 func separatePieces(pieces []tasks.Span, take func(bytes int64) tasks.Span) (messages, parts []tasks.Span) {
 	if len(pieces) == 0 {
 		return nil, nil
 	}
-	room, at := take(sum(pieces)), int64(0)
+	room, at := take(tasks.TotalLen(pieces)), int64(0)
 	for _, s := range pieces {
 		parts = append(parts, room.Cut(at, s.Len))
 		at += s.Len
@@ -156,11 +155,4 @@ func separatePieces(pieces []tasks.Span, take func(bytes int64) tasks.Span) (mes
 		return parts, parts
 	}
 	return []tasks.Span{room}, parts
-}
-
-func sum(pieces []tasks.Span) (n int64) {
-	for _, s := range pieces {
-		n += s.Len
-	}
-	return n
 }

@@ -7,31 +7,15 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/submodules/submoduletest"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // compile makes the programs of all ranks.
 func compile(t testing.TB, r tasks.Request, spec, plan string) []*submodules.Program {
 	t.Helper()
-	topo, err := levels.Parse(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := tasks.ParsePlan(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := tasks.Hierarchy(r, topo, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	progs := make([]*submodules.Program, topo.Size())
-	for rank := range progs {
-		if progs[rank], err = submodules.CompileFor(r, h, p, levels.Rank(rank), all.Submodules()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return progs
+	return submoduletest.Compile(t, r, tasktest.Topology(t, spec), tasktest.Plan(t, plan), all.Submodules())
 }
 
 func bcast(bytes int64, root levels.Rank) tasks.Request {

@@ -9,15 +9,13 @@ import (
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/submodules/check/casegen"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // The tasks of each phase by themselves stay in the memory that their program asks for,
 // though what they read there was never written.
 func TestOnlyStaysInScratch(t *testing.T) {
-	on, err := levels.Parse("2x2x2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "2x2x2")
 	draw, spans := rand.New(rand.NewPCG(1, 2)), 0
 	for _, coll := range tasks.Requestable() {
 		for range 30 {

@@ -5,8 +5,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Precede adds what a Prefix task does on this rank with n bytes from off: it puts prefix
-// before the values that are here, which lie elsewhere. It returns the steps.
+// Precede adds the work of a Prefix task on this rank for n bytes from off: it puts prefix
+// before the values here, in other memory. It returns the steps.
 func (c *Call) Precede(e *Emitter, prefix tasks.Span, off, n int64, after ...dag.ID) (steps []dag.ID) {
 	below, through := c.Scan.Below.Cut(off, n), c.Scan.Through.Cut(off, n)
 	switch {
@@ -30,6 +30,3 @@ func (c *Call) ArrivesBelow() bool {
 	}
 	return c.Scan.Below.Region != 0 && c.Scan.Below != c.Src
 }
-
-// IsLast reports whether this rank is the last one of its group.
-func (c *Call) IsLast() bool { return c.Me == len(c.Group.Ranks)-1 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // TestCatalogue: names are unique; what each submodule says of itself is the
@@ -52,10 +53,7 @@ func TestCheck(t *testing.T) {
 		{"i=scripted/plain/1K", "i=scripted/plain/1KiB: scripted/plain takes no inner segment"},
 		{"i=scripted//1K", "i=scripted//1KiB: scripted/plain takes no inner segment"},
 	} {
-		p, err := tasks.ParsePlan(tc.plan)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := tasktest.Plan(t, tc.plan)
 		got := ""
 		if err := reg.Check(p); err != nil {
 			got = err.Error()

@@ -7,43 +7,50 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Traits are what is known of an algorithm without a measurement. Package submoduletest
-// holds them against the programs that the algorithm lowers to.
+// Traits are the facts about an algorithm that need no measurement. Package submoduletest holds
+// them against its programs.
 type Traits struct {
-	Traffic map[tasks.Collective]Traffic // at the algorithm's usual number, by operation
+	Traffic Traffics // at the algorithm's usual number
 
 	Folds   bool   // in an allreduce or a reduce of no power of two of ranks some hand over to a neighbour first, and wait for the result
 	InOrder bool   // its tree is over the ranks as they are numbered, whoever leads
 	Eager   bool   // heeds a plan's eager=
 	Ways    Growth // in how many ways the inner segments of a bcast come to a rank; the zero value: all in one
-	Handed  Hand   // how ranks that share memory give each other data
+	Handed  Hand   // how ranks with shared memory give each other data
 
-	// Like names an algorithm of the same submodule that each rank has as much to do in, and
-	// Share is which part of the message its edges carry here. A search leaves a plan out by
-	// that one's price where this one has none; nobody chooses by it. Empty: there is none.
+	// Like names an algorithm of the same submodule with as much work for each rank, and Share
+	// is the part of the message on its edges here. If this algorithm has no price, a search
+	// leaves a plan out by the price of that one. Nobody chooses by it. Empty: there is none.
 	Like  string
 	Share float64
 }
 
-// Traffic is an operation's demand on ranks that send to one other at a time and receive from one.
+// Traffic is an operation's demand on ranks, each sending to one other at a time and receiving
+// from one.
 type Traffic struct {
-	Schedule Schedule // who sends what to whom
-	Rounds   Growth   // until all have what they want, the message being in one piece
-	Partners Growth   // that the busiest rank exchanges messages with
-	AtOnce   int      // partners that a rank exchanges with at the same time; 0: no bound, or what the schedule says
+	Schedule Schedule // the flows between ranks
+	Rounds   Growth   // until the operation is over, the message being in one piece
+	Partners Growth   // of the busiest rank
+	AtOnce   int      // partners of a rank at the same time; 0: no bound, or the schedule's
 }
 
+// Traffics are the traffic of several operations.
+type Traffics map[tasks.Collective]Traffic
+
 // Alike gives some operations the same traffic.
-func Alike(schedule Schedule, rounds, partners Growth, some ...tasks.Collective) map[tasks.Collective]Traffic {
-	all := map[tasks.Collective]Traffic{}
+func Alike(schedule Schedule, rounds, partners Growth, some ...tasks.Collective) Traffics {
+	return Traffics{}.And(schedule, rounds, partners, some...)
+}
+
+// And adds operations of another traffic. It returns the same map.
+func (all Traffics) And(schedule Schedule, rounds, partners Growth, some ...tasks.Collective) Traffics {
 	for _, op := range some {
 		all[op] = Traffic{Schedule: schedule, Rounds: rounds, Partners: partners}
 	}
 	return all
 }
 
-// Growth is how a number follows that of a group's ranks. The zero value: there is no
-// closed form.
+// Growth is how a number grows with a group's ranks. The zero value: there is no closed form.
 type Growth uint8
 
 // The growths.
@@ -71,7 +78,7 @@ func (g Growth) String() string {
 	return growthTexts[g]
 }
 
-// Growths lists those that have a closed form.
+// Growths lists the growths with a closed form.
 func Growths() []Growth {
 	return []Growth{Doublings, TwiceDoublings, Others, TwiceOthers, Half, Neighbours}
 }
@@ -95,18 +102,18 @@ func (g Growth) Of(n int) int {
 	return 0
 }
 
-// Number is a parameter that a plan may give an algorithm, 2 to [tasks.MaxNumber]. The zero
-// value: it takes none.
+// Number is a parameter of an algorithm in a plan, 2 to [tasks.MaxNumber]. The zero value: it
+// takes none.
 type Number struct {
 	Meaning string // in some words
-	Usual   int    // what it is if a plan doesn't say
-	Worth   []int  // that are worth a search, beside the usual one
+	Usual   int    // its value if a plan has none
+	Worth   []int  // values worth a search, beside the usual one
 }
 
 // Taken reports whether there is such a parameter.
 func (n *Number) Taken() bool { return n.Meaning != "" }
 
-// String says what it means and what it usually is; empty if there is no such parameter.
+// String describes the parameter with its usual value; empty if there is no such parameter.
 func (n *Number) String() string {
 	if !n.Taken() {
 		return ""

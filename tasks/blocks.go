@@ -6,29 +6,32 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// store is where a segment's data lies on a rank.
+// store is the place of a segment's data on a rank.
 type store struct {
 	region Region
 	off    int64 // bytes, of the segment of the first block, of the only one or of the vector
 	holds  holding
 }
 
-// holding is what a store holds of a request with blocks.
+// span is n bytes from the store's beginning.
+func (s store) span(n int64) Span { return Span{Region: s.region, Off: s.off, Len: n} }
+
+// holding is the part of a request with blocks in a store.
 type holding uint8
 
 const (
-	oneBlock  holding = iota // this rank's own, or the vector
-	allBlocks                // at their places
-	some                     // those of blocks.stored, one after the other
+	oneBlock   holding = iota // this rank's own, or the vector
+	allBlocks                 // at their places
+	someBlocks                // those of blocks.stored, one after the other
 
-	inputPairs  // of an exchange: all that this rank gives
-	resultPairs // all that it gets
+	inputPairs  // of an exchange: all blocks from this rank
+	resultPairs // all blocks for it
 	givenPairs  // those of exchange.given
 	gottenPairs // those of exchange.gotten
-	lanePairs   // those of exchange.given; what this rank gets is in the receive buffer
+	lanePairs   // those of exchange.given; the blocks for this rank are in the receive buffer
 )
 
-func (b *blocks) keep() (bytes int64) {
+func (b *blocks) layScratch() (bytes int64) {
 	switch r := b.Request; {
 	case r.Blocks():
 		b.stored = b.stores()
@@ -41,7 +44,7 @@ func (b *blocks) keep() (bytes int64) {
 	case r.Coll.HasData():
 		vectors := r.Coll.row().Values
 		if r.Receives(b.Rank) {
-			vectors-- // which the receive buffer holds
+			vectors-- // the one in the receive buffer
 		}
 		bytes = int64(vectors) * b.elems * int64(r.Type.Size())
 	}
@@ -50,7 +53,7 @@ func (b *blocks) keep() (bytes int64) {
 
 // stores lists the ranks whose blocks this rank keeps in scratch.
 func (b *blocks) stores() []levels.Rank {
-	tasks := make([]int, 0, len(b.Phases)) // phases in which it has one
+	tasks := make([]int, 0, len(b.Phases)) // phases with one of this rank
 	reduces := false
 	for at, ph := range b.Phases {
 		if b.roles[at].group != nil {
@@ -70,10 +73,9 @@ func (b *blocks) stores() []levels.Rank {
 	return b.On.Under(b.Rank, b.Phases[tasks[0]].Level)
 }
 
-// locate says where a task finds its data and where it leaves it. The first task of a
-// segment on a rank reads the caller's input. All others work on the segment where
-// the rank keeps it: in the receive buffer, or in scratch where there is none. The
-// last task of a scatter fills the receive buffer.
+// locate sets the places of a task's data before and after it. The first task of a segment on a
+// rank reads the caller's input. All others work on the segment in the rank's receive buffer, or
+// in scratch if there is none. The last task of a scatter fills the receive buffer.
 func (b *blocks) locate(t *Task, first bool) {
 	r, at := b.Request, int(t.Phase)
 	from := int64(t.Segment) * b.elems
@@ -85,9 +87,9 @@ func (b *blocks) locate(t *Task, first bool) {
 	work := input
 	switch {
 	case b.Partial > 0 && (r.Blocks() || !r.Receives(b.Rank)):
-		work = store{Scratch, b.slot(int(t.Segment)%b.slots(), b.kept), oneBlock}
+		work = store{Scratch, b.slot(int(t.Segment)%b.slots(), b.slotBytes), oneBlock}
 		if r.Blocks() {
-			work.holds = some
+			work.holds = someBlocks
 		}
 	case r.GivesBlocks() && r.Receives(b.Rank):
 		work = store{Recv, input.off, allBlocks}
@@ -101,23 +103,20 @@ func (b *blocks) locate(t *Task, first bool) {
 	if r.TakesBlocks() && t.Kind.Op.Scatters() && b.final(at) && r.Receives(b.Rank) {
 		t.out = store{Recv, input.off, oneBlock}
 	}
-	n := b.length(t)
-	t.Src = Span{Region: t.in.region, Off: t.in.off, Len: n}
-	t.Dst = Span{Region: t.out.region, Off: t.out.off, Len: n}
+	t.Src, t.Dst = t.in.span(b.length(t)), t.out.span(b.length(t))
 	if b.acrossLanes(b.Phases[at]) { // a lane's shard
 		lane, lanes := t.Group.Index, b.roles[at].shards
 		t.Src, t.Dst = t.Src.Shard(lane, lanes, size), t.Dst.Shard(lane, lanes, size)
 	}
 }
 
-// Parts returns the division of a gathering or scattering task's data on this rank.
-// parts[i] is where member i's part lies on this rank. held is where this rank's own
-// part lies: its input, or its result. Corresponding spans have equal lengths on all
-// ranks. Where only the leader stores the parts, those of others have a length and no
-// region.
+// Parts returns the division of a gathering or scattering task's data on this rank. parts[i] is
+// the place of member i's part on this rank. held is the place of this rank's own part: its
+// input, or its result. Corresponding spans have equal lengths on all ranks. If only the leader
+// stores the parts, those of others have a length and no region.
 //
-// Of a request with blocks, a part is the blocks of the ranks that a member speaks
-// for, as segments cut through all blocks; otherwise it is a shard of the segment.
+// Of a request with blocks, a part is the blocks of the ranks that a member speaks for, as
+// segments cut through all blocks; otherwise it is a shard of the segment.
 //
 //	blocks       0     1     2     3         member 0 speaks for ranks 0, 1
 //	segment 1   -xx-  -xx-  -yy-  -yy-       member 1 speaks for ranks 2, 3
@@ -144,7 +143,7 @@ func (g *Graph) Parts(t *Task) (parts [][]Span, held []Span) {
 // alltoall [Graph.Exchange].
 func (g *Graph) Divided(t *Task) bool { return t.Kind.Op.HasBlocks() }
 
-// part is where a member's part lies in a store.
+// part is the place of a member's part in a store.
 func (g *Graph) part(t *Task, st store, member int) []Span {
 	role := &g.roles[t.Phase]
 	if g.Request.Exchanges() {
@@ -157,15 +156,15 @@ func (g *Graph) part(t *Task, st store, member int) []Span {
 	if role.speaks != nil {
 		return g.blocks.runs(t, st, role.speaks[member])
 	}
-	s := Span{Region: st.region, Off: st.off, Len: t.Dst.Len}.Shard(member, role.shards, int64(g.Request.Type.Size()))
+	s := st.span(t.Dst.Len).Shard(member, role.shards, int64(g.Request.Type.Size()))
 	if s.Len == 0 {
 		return nil
 	}
 	return []Span{s}
 }
 
-// Runs is where all blocks' parts of a Bcast or Reduce task lie, before and after
-// it, of a request with blocks: spans of equal lengths on all ranks.
+// Runs is the places of all blocks' parts of a Bcast or Reduce task, before and after it, of a
+// request with blocks: spans of equal lengths on all ranks.
 func (g *Graph) Runs(t *Task) (src, dst []Span) {
 	all := g.everyone()
 	src = g.blocks.runs(t, t.in, all)
@@ -175,7 +174,7 @@ func (g *Graph) Runs(t *Task) (src, dst []Span) {
 	return src, g.blocks.runs(t, t.out, all)
 }
 
-// runs is where the blocks of some ranks lie. Whole blocks of neighbours are one run.
+// runs is the places of some ranks' blocks. Whole blocks of neighbours are one run.
 func (b *blocks) runs(t *Task, st store, ranks []levels.Rank) []Span {
 	var all []Span
 	whole, differ := b.isWhole(), b.Request.Differ()
@@ -196,16 +195,16 @@ func (b *blocks) runs(t *Task, st store, ranks []levels.Rank) []Span {
 	return all
 }
 
-// blockIn is where a segment's part of a rank's block lies in a store.
+// blockIn is the place of a segment's part of a rank's block in a store.
 func (b *blocks) blockIn(t *Task, st store, r levels.Rank) Span {
 	size := int64(b.Request.Type.Size())
 	off, n := b.Request.Block(r)
 	begin := int64(t.Segment) * b.elems * size
-	s := Span{Region: st.region, Off: st.off, Len: max(0, min(b.elems*size, n-begin))}
+	s := st.span(max(0, min(b.elems*size, n-begin)))
 	switch st.holds {
 	case allBlocks:
 		s.Off += off
-	case some:
+	case someBlocks:
 		i, _ := slices.BinarySearch(b.stored, r)
 		s.Off += b.starts[i]
 	}

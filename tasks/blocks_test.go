@@ -63,10 +63,7 @@ func TestParts(t *testing.T) {
 			"[[send[0:2]] [send[2:3]] []] []", "[[send[3:4]] [] []] []",
 		}},
 	} {
-		p, err := tasks.ParsePlan("shape=han,w=1," + tc.plan)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := tasktest.Plan(t, "shape=han,w=1,"+tc.plan)
 		g, err := tasks.Expand(tc.r, tasktest.Topology(t, tc.topo), p, levels.Rank(tc.rank))
 		if err != nil {
 			t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"github.com/tierflow/tierflow/tasks/half"
 )
 
-// Datatype names the element type of a buffer: one that operations combine, or bytes that
-// are only moved, see [ElementOf]. The zero value is invalid.
+// Datatype names the element type of a buffer: one that operations combine, or bytes that are
+// only moved, see [ElementOf]. The zero value is invalid.
 type Datatype uint32
 
 // The element types. Byte counts are those of [Datatype.Size].
@@ -54,8 +54,8 @@ var datatypes = [maxDatatype]struct {
 	Complex64: {"c64", 8}, Complex128: {"c128", 16},
 }
 
-// Loc is a value with where it was found: the element type of MinLoc and MaxLoc.
-// It takes 16 bytes for every T that has a real order.
+// Loc is a value and the place where it was found: the element type of MinLoc and MaxLoc. It
+// takes 16 bytes for every T with a real order.
 type Loc[T LocValue] struct {
 	Value T
 	Index int64
@@ -66,7 +66,7 @@ type LocValue interface {
 	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
 }
 
-// LocOf returns the datatype of a [Loc] whose value has type t.
+// LocOf returns the datatype of a [Loc] with a value of type t.
 func LocOf(t Datatype) Datatype { return t | locFlag }
 
 // Loc reports whether t is a value with an index, and the value's type.
@@ -138,20 +138,20 @@ func ParseDatatype(s string) (Datatype, error) {
 	return 0, fmt.Errorf("unknown datatype %q; known are%s, and loc(…) of the real ones", s, known)
 }
 
-// DatatypeOf finds the element type of T by its kind, so that named types
-// (type Celsius float64) are reduced as what they are made of. A type made of a
-// half one (type H half.Float16) is an exception: its kind is uint16.
+// DatatypeOf finds the element type of T by its kind: named types (type Celsius float64) are
+// reduced as their underlying ones. A type made of a half one (type H half.Float16) is an
+// exception: its kind is uint16.
 func DatatypeOf[T any]() (Datatype, error) {
 	t := reflect.TypeFor[T]()
-	d, ok := combined(t)
+	d, ok := findDatatype(t)
 	if !ok {
 		return 0, fmt.Errorf("type %v can't be an element: allowed are integers, floats, complex numbers, half.Float16, half.BFloat16 and tasks.Loc of a real type", t)
 	}
 	return d, nil
 }
 
-// combined finds the type of elements that operations combine.
-func combined(t reflect.Type) (Datatype, bool) {
+// findDatatype finds the type of elements that operations combine.
+func findDatatype(t reflect.Type) (Datatype, bool) {
 	d, ok := scalarOf(t)
 	if !ok && isLoc(t) {
 		d, ok = scalarOf(t.Field(0).Type)

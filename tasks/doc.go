@@ -46,10 +46,10 @@
 //
 //	fs=128KiB;allreduce:shape=flat,i=adapt/binomial
 //
-// A shape in a plan for all collectives holds for those that have the shape. A choice
-// for a level holds for the collectives with a task there that the algorithm can do:
-// i=adapt/chain leaves a gather as it was. With the collective in front,
-// gather:i=adapt/chain is an error and lists the possible algorithms.
+// A shape in a plan for all collectives holds for those that have the shape. A choice for a
+// level holds for the collectives with a task there that the algorithm can do: i=adapt/chain
+// leaves a gather as it was. With the collective in front, gather:i=adapt/chain is an error and
+// lists the possible algorithms.
 //
 // The tasks are those of "HAN: a Hierarchical AutotuNed Collective Communication
 // Framework" (Luo et al., CLUSTER 2020), sections III-A and III-B.

@@ -5,13 +5,13 @@ import (
 	"reflect"
 )
 
-// ElementOf finds the element type of T where elements are only moved: that of
-// [DatatypeOf] if there is one, else so many bytes. T may be any type without pointers:
-// a bool, an array or a struct of such types. Strings, slices, maps, interfaces, channels
-// and functions hold pointers, and a uintptr may be one.
+// ElementOf finds the element type of T if elements are only moved: that of [DatatypeOf] if
+// there is one, else so many bytes. T may be any type without pointers: a bool, an array or a
+// struct of such types. Strings, slices, maps, interfaces, channels and functions hold pointers,
+// and a uintptr may be one.
 func ElementOf[T any]() (Datatype, error) {
 	t := reflect.TypeFor[T]()
-	if d, ok := combined(t); ok {
+	if d, ok := findDatatype(t); ok {
 		return d, nil
 	}
 	switch bad := pointerIn(t); {

@@ -11,12 +11,12 @@ import "github.com/tierflow/tierflow/levels"
 //	ia   of leaders  0>0 1>0 2>0 3>0  0>1 1>1 2>1 3>1
 //	ss   inside      0>0 1>0 2>0 3>0
 
-// keep lays out this rank's scratch for a segment, and returns its bytes. A leader keeps the blocks given
+// layScratch lays out this rank's scratch for a segment, and returns its bytes. A leader keeps the blocks given
 // by the ranks below it, then those for them. With shape=lanes each rank keeps its node's blocks for the
 // ranks it sends to.
-func (x *exchange) keep() int64 {
+func (x *exchange) layScratch() int64 {
 	if x.Plan.Shape == Lanes {
-		return x.keepLanes()
+		return x.layLanes()
 	}
 	led := []levels.Rank(nil)
 	tasks := 0
@@ -29,15 +29,15 @@ func (x *exchange) keep() int64 {
 	if tasks < 2 {
 		return 0
 	}
-	x.given = x.keepPairs(led, x.everyone(), false, 0)
-	x.gotten = x.keepPairs(led, x.everyone(), true, x.given.end())
+	x.given = x.layPairs(led, x.everyone(), false, 0)
+	x.gotten = x.layPairs(led, x.everyone(), true, x.given.end())
 	return x.gotten.end()
 }
 
-// locate says where a task finds its blocks and where it leaves them.
+// locate sets the places of a task's blocks before and after it.
 func (x *exchange) locate(t *Task, first bool) {
 	begin := int64(t.Segment) * x.elems * int64(x.Request.Type.Size())
-	slot := x.slot(int(t.Segment)%x.slots(), x.kept)
+	slot := x.slot(int(t.Segment)%x.slots(), x.slotBytes)
 	t.in = store{Scratch, slot, givenPairs}
 	if first {
 		t.in = store{x.Request.Input(x.Rank), begin, inputPairs}
@@ -54,12 +54,11 @@ func (x *exchange) locate(t *Task, first bool) {
 	case x.Plan.Shape == Lanes && !x.final(int(t.Phase)):
 		t.out = store{Scratch, slot, lanePairs}
 	}
-	n := x.length(t)
-	t.Src = Span{Region: t.in.region, Off: t.in.off, Len: n}
-	t.Dst = Span{Region: t.out.region, Off: t.out.off, Len: n}
+	t.Src, t.Dst = t.in.span(x.length(t)), t.out.span(x.length(t))
 }
 
-// pairsOf returns the places of all blocks that a rank gives, or gets, in a store. Whole ones are one run.
+// pairsOf returns the places of all blocks from a rank, or for it, in a store. Whole ones are
+// one run.
 func (x *exchange) pairsOf(t *Task, st store, rank levels.Rank, gets bool) []Span {
 	var all []Span
 	for other := range levels.Rank(x.On.Topology().Size()) {
@@ -78,8 +77,9 @@ func (x *exchange) pairsOf(t *Task, st store, rank levels.Rank, gets bool) []Spa
 	return all
 }
 
-// Exchange returns the pieces for each member of the group in an alltoall's task, and those from each, as
-// places on this rank. The pieces that one member gives another are as many, and as long, on both.
+// Exchange returns the pieces for each member of the group in an alltoall's task, and those from
+// each, as places on this rank. The pieces from one member to another are as many, and as long,
+// on both.
 func (g *Graph) Exchange(t *Task) (out, in [][]Span) {
 	me := t.Group.Pos(g.Rank)
 	out, in = make([][]Span, len(t.Group.Ranks)), make([][]Span, len(t.Group.Ranks))
@@ -105,7 +105,7 @@ func (g *Graph) IsDense(ph Phase) bool {
 	return true
 }
 
-// pieces are the blocks that one member gives another, where they lie in a store.
+// pieces are the blocks from one member to another, by their places in a store.
 func (x *exchange) pieces(t *Task, st store, giver, taker int) (all []Span) {
 	switch {
 	case x.isAmongAll(int(t.Phase)):

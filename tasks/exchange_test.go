@@ -81,8 +81,8 @@ func TestExchange(t *testing.T) {
 			}
 			got = append(got, fmt.Sprintf("%v %s | %s", task, texts(out), texts(in)))
 		}
-		if text, want := strings.Join(got, "\n"), strings.Join(tc.want, "\n"); text != want || g.kept != tc.bytes {
-			t.Errorf("%s on %s, rank %d keeps %d bytes:\n%s\nwant %d:\n%s", tc.plan, tc.topo, tc.rank, g.kept, text, tc.bytes, want)
+		if text, want := strings.Join(got, "\n"), strings.Join(tc.want, "\n"); text != want || g.slotBytes != tc.bytes {
+			t.Errorf("%s on %s, rank %d keeps %d bytes:\n%s\nwant %d:\n%s", tc.plan, tc.topo, tc.rank, g.slotBytes, text, tc.bytes, want)
 		}
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// Expand makes the task graph of one rank for a request of at most
-// [MaxSegments] segments. Plan must name shape, segment and window; choices
-// don't matter here. A rank that has nothing to do gets an empty graph.
+// Expand makes the task graph of one rank for a request of at most [MaxSegments] segments. Plan
+// must name shape, segment and window; choices don't matter here. A rank without tasks gets an
+// empty graph.
 func Expand(r Request, t *levels.Topology, p Plan, rank levels.Rank) (*Graph, error) {
 	h, err := Hierarchy(r, t, p)
 	if err != nil {
@@ -18,8 +18,8 @@ func Expand(r Request, t *levels.Topology, p Plan, rank levels.Rank) (*Graph, er
 	return ExpandOn(r, h, p, rank)
 }
 
-// Hierarchy is the one that p's shape uses for r. It depends on the request's
-// root and operation only, so callers may keep it.
+// Hierarchy is the hierarchy of p's shape for r. It depends on the request's root and operation
+// only, so callers may keep it.
 func Hierarchy(r Request, t *levels.Topology, p Plan) (*levels.Hierarchy, error) {
 	if err := r.Validate(t.Size()); err != nil {
 		return nil, fmt.Errorf("%v: %w", r, err)
@@ -64,7 +64,7 @@ func fits(r Request, h *levels.Hierarchy, p Plan) error {
 	return nil
 }
 
-// ExpandOn is [Expand] on a hierarchy that [Hierarchy] returned.
+// ExpandOn is [Expand] on the result of [Hierarchy].
 func ExpandOn(r Request, h *levels.Hierarchy, p Plan, rank levels.Rank) (*Graph, error) {
 	segElems, n, err := segments(r, p)
 	if err != nil {
@@ -84,14 +84,14 @@ func ExpandOn(r Request, h *levels.Hierarchy, p Plan, rank levels.Rank) (*Graph,
 	for at := range g.last {
 		g.last[at] = make([]dag.ID, 0, g.Segments)
 	}
-	g.cast()
+	g.findRoles()
 	g.reserve()
 	g.expand()
 	return g, nil
 }
 
-// reserve reserves scratch for what this rank holds of a segment between phases when no
-// buffer of the caller's can hold it:
+// reserve reserves scratch for this rank's part of a segment between phases if no buffer of the
+// caller's can hold it:
 //
 //	Reduce         partial results, except at the root
 //	Gather         the blocks of those it leads, except at the root
@@ -99,20 +99,20 @@ func ExpandOn(r Request, h *levels.Hierarchy, p Plan, rank levels.Rank) (*Graph,
 //	ReduceScatter  partial results of all blocks; if it has none, the blocks of those it leads
 //	Alltoall       the blocks that those it leads give, and those that they get
 func (g *Graph) reserve() {
-	if g.kept = g.keep(); g.kept > 0 {
-		g.Partial = g.slot(g.slots()-1, g.kept) + g.kept
+	if g.slotBytes = g.layScratch(); g.slotBytes > 0 {
+		g.Partial = g.slot(g.slots()-1, g.slotBytes) + g.slotBytes
 	}
 }
 
-// keep returns the bytes of a segment that the rank has in scratch between phases.
-func (g *Graph) keep() int64 {
+// layScratch lays out the rank's scratch for a segment between phases, and returns its bytes.
+func (g *Graph) layScratch() int64 {
 	switch {
 	case g.Request.Coll.Scans():
-		return g.scan.keep()
+		return g.scan.layScratch()
 	case g.Request.Exchanges():
-		return g.exchange.keep()
+		return g.exchange.layScratch()
 	}
-	return g.blocks.keep()
+	return g.blocks.layScratch()
 }
 
 // expand adds the rank's tasks in canonical order. Dataflow shapes take one
@@ -156,7 +156,7 @@ func (g *Graph) addTask(i, at int) {
 	if group == nil {
 		return
 	}
-	before := g.before(i, at)
+	before := g.lastBefore(i, at)
 	ph := g.Phases[at]
 	t := Task{Kind: ph.Kind, Level: int8(ph.Level), Phase: int8(at), Segment: int32(i), Group: group}
 	g.locate(&t, before < 0)
@@ -176,8 +176,8 @@ func (g *Graph) addTask(i, at int) {
 	g.last[at] = append(g.last[at], id)
 }
 
-// locate says where a task finds its data and where it leaves it; first: of its segment on
-// this rank.
+// locate sets the places of a task's data before and after it; first: of its segment on this
+// rank.
 func (g *Graph) locate(t *Task, first bool) {
 	switch {
 	case g.Request.Coll.Scans():
@@ -189,8 +189,8 @@ func (g *Graph) locate(t *Task, first bool) {
 	}
 }
 
-// reuse lets segment i's first task, in phase at, wait for all that used its slot
-// before: the same phase is behind by a window at most, later ones consume it.
+// reuse lets segment i's first task, in phase at, wait for all earlier users of its slot: the
+// same phase is behind by a window at most, later ones consume it.
 func (g *Graph) reuse(i, at int, id dag.ID) {
 	old := i - g.slots()
 	if old < 0 {
@@ -204,9 +204,8 @@ func (g *Graph) reuse(i, at int, id dag.ID) {
 	}
 }
 
-// before is the rank's task that a segment passes through before a phase, -1 if
-// it is the first.
-func (g *Graph) before(i, at int) dag.ID {
+// lastBefore returns the rank's last task on a segment before a phase, -1 if there is none.
+func (g *Graph) lastBefore(i, at int) dag.ID {
 	for at--; at >= 0; at-- {
 		if i < len(g.last[at]) {
 			return g.last[at][i]

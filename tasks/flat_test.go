@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // TestFlatShapes: on nodes of several ranks a flat shape has tasks of all ranks only, also
@@ -26,10 +26,7 @@ func TestFlatShapes(t *testing.T) {
 			tc.r.Type, tc.r.Count = tasks.Int32, 100
 		}
 		for _, spec := range []string{"3x2", "3x2/rr"} {
-			topo, err := levels.Parse(spec)
-			if err != nil {
-				t.Fatal(err)
-			}
+			topo := tasktest.Topology(t, spec)
 			g, err := tasks.Expand(tc.r, topo, tasks.Plan{Shape: tc.shape, Segment: tasks.Whole, Window: 1}, 5)
 			if err != nil {
 				t.Errorf("%v, shape %v on %s: %v", tc.r, tc.shape, spec, err)

@@ -14,12 +14,12 @@ const MaxSegments = 1024
 
 // The kinds of edges between tasks of one rank.
 const (
-	// DataEdge: the later task uses what the earlier one left on this rank.
+	// DataEdge: the later task uses the earlier one's result on this rank.
 	DataEdge dag.EdgeKind = iota + 1
 	// SlotEdge: the later task reuses memory of the earlier one, a window apart.
 	SlotEdge
-	// StageEdge: the task belongs to the next stage of a lockstep shape, which
-	// begins when all tasks of the stage before have ended on this rank.
+	// StageEdge: the task belongs to the next stage of a lockstep shape. It begins when all
+	// tasks of the stage before have ended on this rank.
 	StageEdge
 	// OrderEdge: the next segment of the same kind. It serves stages, models and
 	// lockstep; dataflow shapes don't wait for it.
@@ -37,46 +37,47 @@ type Task struct {
 	Phase   int8 // place of the kind in the collective's pipeline, from 0
 	Segment int32
 	Group   *levels.Group
-	Src     Span // what this rank puts in: of blocks, the first or only one's part
-	Dst     Span // where this rank's result goes
+	Src     Span // this rank's input: of blocks, the first or only one's part
+	Dst     Span // the place of this rank's result
 	in, out store
 }
 
 // String is the task's label: ib#3.
 func (t Task) String() string { return fmt.Sprintf("%v#%d", t.Kind, t.Segment) }
 
-// Graph is the tasks of one rank, in canonical order: by segment, then by
-// phase. All ranks that share a task meet it at the same place in that order.
+// Graph is the tasks of one rank, in canonical order: by segment, then by phase. All ranks of a
+// task meet it at the same place in this order.
 type Graph struct {
 	dag.Graph[Task]
-	Request  Request
-	Plan     Plan
-	On       *levels.Hierarchy
-	Rank     levels.Rank
-	Segments int
-	Phases   []Phase    // of all ranks, in the order of the pipeline
-	Partial  int64      // bytes at the beginning of scratch that are the tasks'
-	elems    int64      // of a segment, of all but the last
-	last     [][]dag.ID // per phase, the tasks by segment
-	roles    []role     // by phase, this rank's
-	kept     int64      // bytes of a slot in scratch, see keep
-	blocks   blocks
-	exchange exchange
-	scan     scan
+	Request   Request
+	Plan      Plan
+	On        *levels.Hierarchy
+	Rank      levels.Rank
+	Segments  int
+	Phases    []Phase    // of all ranks, in the order of the pipeline
+	Partial   int64      // bytes of the tasks at the beginning of scratch
+	elems     int64      // of a segment, of all but the last
+	last      [][]dag.ID // per phase, the tasks by segment
+	roles     []role     // by phase, this rank's
+	slotBytes int64      // of a slot in scratch, see layScratch
+	blocks    blocks
+	exchange  exchange
+	scan      scan
 }
 
-// blocks is where a rank has blocks with one end, or the one vector of a request without blocks.
+// blocks is the places of a rank's blocks with one end, or of the one vector of a request
+// without blocks.
 type blocks struct {
 	*Graph
 	stored []levels.Rank // whose blocks this rank keeps in scratch
-	starts []int64       // where they begin in a slot, bytes, and where the last ends
+	starts []int64       // their beginnings in a slot, bytes, and the end of the last one
 }
 
-// exchange is where a rank has blocks with two ends.
+// exchange is the places of a rank's blocks with two ends.
 type exchange struct {
 	*Graph
-	given  pairStore                     // what those that this rank leads give
-	gotten pairStore                     // and what they get
+	given  pairStore                     // blocks from the ranks that this one leads
+	gotten pairStore                     // and blocks for them
 	lanes  map[levels.Rank][]levels.Rank // see owners; nil until asked
 }
 
@@ -84,17 +85,17 @@ type exchange struct {
 // between each of some ranks and each of others.
 type pairStore struct {
 	outer, inner []levels.Rank // ascending
-	byTaker      bool          // outer are those that get the blocks, not those that give them
-	starts       []int64       // where each begins, outer by outer, and where the last one ends; bytes
+	byTaker      bool          // outer get the blocks; else they give them
+	starts       []int64       // their beginnings, outer by outer, and the end of the last one; bytes
 }
 
-// scan is where a rank has the values of a scan.
+// scan is the places of the values of a scan on a rank.
 type scan struct {
 	*Graph
-	ups []int // the phases on the way up in which this rank has a task
+	ups []int // the phases on the way up with a task of this rank
 }
 
-// tiePlaces ties the places where data lies to their graph.
+// tiePlaces ties the places of data to their graph.
 func (g *Graph) tiePlaces() {
 	g.blocks.Graph, g.exchange.Graph, g.scan.Graph = g, g, g
 }
@@ -105,9 +106,8 @@ type Phase struct {
 	Level int // of the hierarchy
 }
 
-// window returns how many segments may be in flight. In place in a buffer that has a
-// block for each rank it is one if blocks differ: the result of a segment lies over
-// inputs of earlier ones.
+// window returns how many segments may be in flight. In place in a buffer with a block for each
+// rank it is one if blocks differ: the result of a segment lies over inputs of earlier ones.
 func (g *Graph) window() int {
 	row := g.Request.Coll.row()
 	if row.Placement == InRecv && row.takesBlocks() && g.Request.InPlace && g.Request.Counts.Len() > 0 {
@@ -116,7 +116,7 @@ func (g *Graph) window() int {
 	return g.Plan.Window
 }
 
-// segments is [Segments] of a plan that says how to cut.
+// segments is [Segments], or an error for a plan without the words for it.
 func segments(r Request, p Plan) (elems, n int64, err error) {
 	if p.Segment < 1 || p.Window < 1 {
 		return 0, 0, fmt.Errorf("%v: %w: %q lacks a segment size (fs) or a window (w)", r, ErrPlan, p)
@@ -142,9 +142,9 @@ func Segments(r Request, p Plan) (elems, n int64) {
 	return elems, n
 }
 
-// Passes cuts a request of more than [MaxSegments] segments: n equal requests
-// one after the other, each offset by whole.Count elements from the one before,
-// and a last one for the rest, which may have Count 0.
+// Passes cuts a request of more than [MaxSegments] segments: n equal requests one after the
+// other, each offset by whole.Count elements from the one before, and a last one for the rest,
+// perhaps of Count 0.
 func Passes(r Request, p Plan) (whole Request, n int64, rest Request, err error) {
 	elems, segs, err := segments(r, p)
 	if err != nil {
@@ -164,8 +164,8 @@ func Passes(r Request, p Plan) (whole Request, n int64, rest Request, err error)
 }
 
 // slots returns the number of segments whose partial results a rank holds in scratch. As each
-// kind may be a window ahead of the next, one slot more per further kind keeps
-// them from waiting for each other, and lockstep stages from waiting in a circle.
+// kind may be a window ahead of the next, one slot more per further kind keeps them from waiting
+// for each other, and lockstep stages from waiting in a circle.
 func (g *Graph) slots() int {
 	return max(1, min(g.Plan.Window+len(g.Phases)-1, g.Segments))
 }
@@ -179,11 +179,11 @@ func (g *Graph) everyone() []levels.Rank {
 	return all
 }
 
-// slot is where a segment's place in scratch begins, for places of so many bytes.
-func (g *Graph) slot(i int, bytes int64) int64 { return int64(i) * aligned(bytes) }
+// slot is the beginning of a segment's place in scratch, for places of so many bytes.
+func (g *Graph) slot(i int, bytes int64) int64 { return int64(i) * alignLine(bytes) }
 
-// aligned rounds up to whole cache lines, and so to any element.
-func aligned(bytes int64) int64 {
+// alignLine rounds up to whole cache lines, and so to any element.
+func alignLine(bytes int64) int64 {
 	const line = 64
 	return (bytes + line - 1) / line * line
 }
@@ -198,8 +198,8 @@ func (g *Graph) final(at int) bool {
 	return true
 }
 
-// isWhole reports whether a segment is all there is of each block, so that blocks of
-// neighbours lie side by side everywhere.
+// isWhole reports whether a segment is all of each block: blocks of neighbours then lie side by
+// side everywhere.
 func (g *Graph) isWhole() bool { return g.Segments == 1 && g.Request.Pitch <= g.Request.Count }
 
 // length is the bytes of a segment.

@@ -197,11 +197,8 @@ func TestExpandErrors(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			p, err := tasks.ParsePlan(tc.plan)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = tasks.Expand(tc.r, tasktest.Topology(t, tc.topo), p, 0)
+			p := tasktest.Plan(t, tc.plan)
+			_, err := tasks.Expand(tc.r, tasktest.Topology(t, tc.topo), p, 0)
 			if err == nil || !strings.Contains(err.Error(), tc.want) || tc.is != nil && !errors.Is(err, tc.is) {
 				t.Errorf("got error %v, want one with %q that wraps %v", err, tc.want, tc.is)
 			}
@@ -277,10 +274,7 @@ func stageEdges(g *tasks.Graph) (want []edge) {
 func TestExpandKeepsItsPromises(t *testing.T) {
 	layouts := []string{"1", "5", "3x1", "4x2", "4x2/rr", "a:3,b:1,c:2", "2x2x2", "2x3x2/rr"}
 	rapid.Check(t, func(t *rapid.T) {
-		topo, err := levels.Parse(rapid.SampledFrom(layouts).Draw(t, "layout"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		topo := tasktest.Topology(t, rapid.SampledFrom(layouts).Draw(t, "layout"))
 		r := tasks.Request{
 			Coll: rapid.SampledFrom([]tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allreduce}).Draw(t, "coll"),
 			Type: rapid.SampledFrom(tasks.Datatypes()).Draw(t, "type"),
@@ -296,6 +290,7 @@ func TestExpandKeepsItsPromises(t *testing.T) {
 		}
 		graphs := make([]*tasks.Graph, topo.Size())
 		for rank := range graphs {
+			var err error
 			if graphs[rank], err = tasks.Expand(r, topo, p, levels.Rank(rank)); err != nil {
 				t.Fatal(err)
 			}

@@ -7,18 +7,16 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// With shape=lanes every rank of another node has one rank here that sends to it, its
-// owner. Inside the node the owners collect what their ranks are to get. Then each sends
-// each of its ranks one message. That works on any layout, with nodes of any size (Träff,
-// Rougier, EuroMPI/ASIA 2014):
+// With shape=lanes every rank of another node has one rank here to send to it, its owner. Inside
+// the node the owners collect the blocks for their ranks. Then each sends each of its ranks one
+// message. This works on any layout, with nodes of any size (Träff, Rougier, EuroMPI/ASIA 2014):
 //
 //	2x2 ranks     rank 0 has the blocks from > to
 //	              0>0 0>1 0>2 0>3
 //	sa   inside   0>0 1>0, and of rank 2's 0>2 1>2
 //	ia   of all   0>0 1>0 2>0 3>0
 
-// isAmongAll reports whether a phase's only group is all ranks: owners send to those that
-// they own.
+// isAmongAll reports whether a phase's only group is all ranks: owners send to their ranks.
 func (g *Graph) isAmongAll(at int) bool {
 	return g.Plan.Shape == Lanes && g.Request.Exchanges() && at > 0
 }
@@ -33,8 +31,8 @@ func (x *exchange) nodeOf(rank levels.Rank) []levels.Rank {
 	return x.On.Under(rank, x.Phases[len(x.Phases)-1].Level)
 }
 
-// keepLanes lays out the blocks for this rank's takers, by taker, and returns the bytes.
-func (x *exchange) keepLanes() int64 {
+// layLanes lays out the blocks for this rank's takers, by taker, and returns the bytes.
+func (x *exchange) layLanes() int64 {
 	node := x.nodeOf(x.Rank)
 	if len(x.Phases) < 2 || len(node) == 1 && !x.makesRoom() {
 		return 0
@@ -45,14 +43,14 @@ func (x *exchange) keepLanes() int64 {
 			owned = append(owned, levels.Rank(to))
 		}
 	}
-	x.given = x.keepPairs(owned, node, true, 0)
+	x.given = x.layPairs(owned, node, true, 0)
 	return x.given.end()
 }
 
-// owners returns for each rank who in a node sends to it: in its own node the rank itself. Of another
-// node's ranks the first belongs to the node's first rank, the second to the second, and so on in turn.
-// Where blocks differ each has about the same bytes. The ranks with most to get are given out first, each
-// to the owner with least.
+// owners returns each rank's owner in a node: in its own node the rank itself. Of another node's
+// ranks the first belongs to the node's first rank, the second to the second, and so on in turn.
+// If blocks differ each owner has about the same bytes. The ranks with most to get are given out
+// first, each to the owner with least.
 func (x *exchange) owners(node []levels.Rank) []levels.Rank {
 	if all, ok := x.lanes[node[0]]; ok {
 		return all
@@ -79,7 +77,7 @@ func (x *exchange) owners(node []levels.Rank) []levels.Rank {
 	return all
 }
 
-// balance gives each of others an owner in a node, by what the node sends it.
+// balance gives each of others an owner in a node, by the node's bytes for it.
 func (x *exchange) balance(owner, node, others []levels.Rank) {
 	gets := make([]int64, len(owner))
 	for _, to := range others {
@@ -102,8 +100,8 @@ func (x *exchange) balance(owner, node, others []levels.Rank) {
 	}
 }
 
-// makesRoom reports whether this rank, if it is alone on its node, copies what it gives
-// before it sends it. In place, what comes from a node lies over what goes to several ranks.
+// makesRoom reports whether this rank, if it is alone on its node, copies its blocks before it
+// sends them. In place, the blocks from a node lie over blocks for several ranks.
 func (g *Graph) makesRoom() bool {
 	return g.Plan.Shape == Lanes && g.Request.Exchanges() && g.Request.InPlace
 }

@@ -97,8 +97,8 @@ func TestLanesExchange(t *testing.T) {
 			out, in := g.Exchange(task)
 			got = append(got, fmt.Sprintf("%v %s | %s", task, texts(out), texts(in)))
 		}
-		if !slices.Equal(got, tc.want) || g.kept != tc.bytes {
-			t.Errorf("%s: rank %d keeps %d bytes:\n%q\nwant %d:\n%q", tc.topo, tc.rank, g.kept, got, tc.bytes, tc.want)
+		if !slices.Equal(got, tc.want) || g.slotBytes != tc.bytes {
+			t.Errorf("%s: rank %d keeps %d bytes:\n%q\nwant %d:\n%q", tc.topo, tc.rank, g.slotBytes, got, tc.bytes, tc.want)
 		}
 	}
 }

@@ -6,18 +6,16 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// keepPairs lays out a store from a number of bytes on.
-func (x *exchange) keepPairs(outer, inner []levels.Rank, byTaker bool, from int64) pairStore {
+// layPairs lays out a store from a number of bytes on.
+func (x *exchange) layPairs(outer, inner []levels.Rank, byTaker bool, from int64) pairStore {
 	k := pairStore{outer, inner, byTaker, make([]int64, 0, len(outer)*len(inner)+1)}
 	for _, a := range outer {
 		for _, b := range inner {
+			giver, taker := a, b
 			if byTaker {
-				a, b = b, a
+				giver, taker = b, a
 			}
-			_, _, n := x.Request.Between(a, b)
-			if byTaker {
-				a, b = b, a
-			}
+			_, _, n := x.Request.Between(giver, taker)
 			k.starts = append(k.starts, from)
 			from += min(n, x.elems*int64(x.Request.Type.Size()))
 		}
@@ -26,10 +24,10 @@ func (x *exchange) keepPairs(outer, inner []levels.Rank, byTaker bool, from int6
 	return k
 }
 
-// end is where the store ends.
+// end is the end of the store.
 func (k *pairStore) end() int64 { return k.starts[len(k.starts)-1] }
 
-// at is where the block from one rank to another begins.
+// at is the beginning of the block from one rank to another.
 func (k *pairStore) at(from, to levels.Rank) int64 {
 	if k.byTaker {
 		from, to = to, from
@@ -39,12 +37,12 @@ func (k *pairStore) at(from, to levels.Rank) int64 {
 	return k.starts[i*len(k.inner)+j]
 }
 
-// pairIn is where a segment's part of the block from one rank to another lies in a store.
+// pairIn is the place of a segment's part of the block from one rank to another in a store.
 func (x *exchange) pairIn(t *Task, st store, from, to levels.Rank) Span {
 	input, result, n := x.Request.Between(from, to)
 	size := int64(x.Request.Type.Size())
 	begin := int64(t.Segment) * x.elems * size
-	s := Span{Region: st.region, Off: st.off, Len: max(0, min(x.elems*size, n-begin))}
+	s := st.span(max(0, min(x.elems*size, n-begin)))
 	switch st.holds {
 	case inputPairs:
 		s.Off += input

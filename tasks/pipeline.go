@@ -6,7 +6,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// Operations lists the operations of the tasks that a shape makes of a collective.
+// Operations lists the operations of the tasks of a collective by a shape.
 func Operations(c Collective, s Shape) []Collective {
 	do := c.row().recipe(s)
 	all := slices.Concat([]Collective{do.First, do.Up, do.Down, c.row().Alone}, do.Top, do.Single)
@@ -14,9 +14,8 @@ func Operations(c Collective, s Shape) []Collective {
 	return slices.DeleteFunc(slices.Compact(all), func(op Collective) bool { return op == 0 })
 }
 
-// pipeline lists the kinds that r's segments pass through on h, in order. Levels
-// at which all groups have one rank drop out; a single rank that has data to copy
-// keeps one kind for it.
+// pipeline lists the kinds on the way of r's segments on h, in order. Levels at which all groups
+// have one rank drop out; a single rank with data to copy keeps one kind for it.
 func pipeline(r Request, h *levels.Hierarchy, s Shape) []Phase {
 	wide := wideLevels(h)
 	if len(wide) == 0 {
@@ -71,12 +70,12 @@ func wideLevels(h *levels.Hierarchy) (wide []int) {
 type role struct {
 	group  *levels.Group   // nil: it has none
 	turns  []*levels.Group // group led by each member in turn, by segment; nil: it isn't
-	speaks [][]levels.Rank // by member, whose blocks are its part; nil where parts are shards, or there are none
-	shards int             // that a segment has; members beyond have none
+	speaks [][]levels.Rank // by member, whose blocks are its part; nil if parts are shards, or there are none
+	shards int             // of a segment; members beyond have none
 }
 
-// cast finds the rank's part in all phases.
-func (g *Graph) cast() {
+// findRoles finds the rank's part in all phases.
+func (g *Graph) findRoles() {
 	g.roles = make([]role, len(g.Phases))
 	for at, ph := range g.Phases {
 		group := g.On.Group(g.Rank, ph.Level)
@@ -111,7 +110,7 @@ func (g *Graph) cast() {
 	}
 }
 
-// top is the outermost level that has tasks.
+// top is the outermost level with tasks.
 func (g *Graph) top() int {
 	top := 0
 	for _, ph := range g.Phases {
@@ -120,7 +119,7 @@ func (g *Graph) top() int {
 	return top
 }
 
-// IsOutermost reports whether a task is at the outermost level that has tasks.
+// IsOutermost reports whether a task is at the outermost level with tasks.
 func (g *Graph) IsOutermost(t *Task) bool { return int(t.Level) == g.top() }
 
 // turns is a group led by each of its ranks.
@@ -139,7 +138,7 @@ func (g *Graph) acrossLanes(ph Phase) bool {
 	return g.Plan.Shape == Lanes && ph.Kind.Op == Allreduce
 }
 
-// Groups lists the groups that a phase's tasks are done in, whoever leads them.
+// Groups lists the groups of a phase's tasks, under any leader.
 func (g *Graph) Groups(ph Phase) []*levels.Group {
 	switch {
 	case g.acrossLanes(ph):
@@ -160,8 +159,7 @@ func (g *Graph) lane(ph Phase) *levels.Group {
 	return nil
 }
 
-// group is the one in which the rank does a segment's task of a phase, nil if it
-// has none.
+// group is the rank's group in a segment's task of a phase, nil if it has none.
 func (g *Graph) group(i, at int) *levels.Group {
 	if turns := g.roles[at].turns; turns != nil {
 		return turns[i%len(turns)]

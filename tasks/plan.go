@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Choice is who does the tasks of a level or a kind, and how.
+// Choice is the submodule for the tasks of a level or a kind, with its algorithm and parameters.
 type Choice struct {
 	Submodule string
 	Algorithm string // empty: the submodule's only or first one
@@ -16,9 +16,8 @@ type Choice struct {
 	N         int    // the algorithm's own number, such as a radix; 0: its default
 }
 
-// String prints submodule/algorithm/inner/number, leaving out what is not set at the
-// end: an inner segment without an algorithm is adapt//32KiB, a number without an inner
-// segment nbc/bruck//4.
+// String prints submodule/algorithm/inner/number, without unset words at the end: an inner
+// segment without an algorithm is adapt//32KiB, a number without an inner segment nbc/bruck//4.
 func (c Choice) String() string {
 	s := c.Submodule
 	if c.Algorithm != "" || c.Inner != 0 || c.N != 0 {
@@ -39,12 +38,12 @@ type Plan struct {
 	Shape   Shape
 	Segment int64 // fs, bytes, of each block if there are blocks; [Whole] for one segment
 	Window  int   // segments in flight per task kind and rank
-	Order   Order // in which data is combined
+	Order   Order // of combining data
 	Eager   int64 // bytes, of alltoalls by adapt/pairwise: messages up to it leave at once, longer ones pairwise; 0: none
 	choices []keyed
 }
 
-// Order is what a plan asks of the order in which data is combined.
+// Order is a plan's demand on the order of combining data.
 type Order uint8
 
 // The orders.
@@ -63,7 +62,7 @@ type keyed struct {
 // or ib. It returns a changed copy.
 func (p Plan) Set(key string, c Choice) Plan {
 	p.choices = slices.Clone(p.choices)
-	at, found := slices.BinarySearchFunc(p.choices, key, func(k keyed, key string) int { return cmp.Compare(k.key, key) })
+	at, found := p.search(key)
 	if found {
 		p.choices[at].Choice = c
 	} else {
@@ -72,8 +71,7 @@ func (p Plan) Set(key string, c Choice) Plan {
 	return p
 }
 
-// Without takes back what was chosen under exactly this key. It returns a changed
-// copy.
+// Without takes back the choice under exactly this key. It returns a changed copy.
 func (p Plan) Without(key string) Plan {
 	p.choices = slices.DeleteFunc(slices.Clone(p.choices), func(k keyed) bool { return k.key == key })
 	return p
@@ -99,7 +97,7 @@ func (p Plan) For(k Kind) (Choice, bool) {
 	return Choice{}, false
 }
 
-// Keys lists the levels and kinds that have a choice, sorted.
+// Keys lists the levels and kinds with a choice, sorted.
 func (p Plan) Keys() []string {
 	keys := make([]string, len(p.choices))
 	for i, c := range p.choices {
@@ -108,34 +106,28 @@ func (p Plan) Keys() []string {
 	return keys
 }
 
-// Choice is what was chosen under exactly this key.
+// Choice is the choice under exactly this key.
 func (p Plan) Choice(key string) (Choice, bool) {
-	for _, c := range p.choices {
-		if c.key == key {
-			return c.Choice, true
-		}
+	at, found := p.search(key)
+	if !found {
+		return Choice{}, false
 	}
-	return Choice{}, false
+	return p.choices[at].Choice, true
 }
 
-// Over returns p with everything it leaves open taken from base. A level's
-// choice in p hides base's choices for kinds of that level.
+// search returns the place of a key among the choices, and whether it has one.
+func (p Plan) search(key string) (at int, found bool) {
+	return slices.BinarySearchFunc(p.choices, key, func(k keyed, key string) int { return cmp.Compare(k.key, key) })
+}
+
+// Over returns p with everything it leaves open taken from base. A level's choice in p hides
+// base's choices for kinds of that level.
 func (p Plan) Over(base Plan) Plan {
-	if p.Shape == 0 {
-		p.Shape = base.Shape
-	}
-	if p.Segment == 0 {
-		p.Segment = base.Segment
-	}
-	if p.Window == 0 {
-		p.Window = base.Window
-	}
-	if p.Order == 0 {
-		p.Order = base.Order
-	}
-	if p.Eager == 0 {
-		p.Eager = base.Eager
-	}
+	p.Shape = cmp.Or(p.Shape, base.Shape)
+	p.Segment = cmp.Or(p.Segment, base.Segment)
+	p.Window = cmp.Or(p.Window, base.Window)
+	p.Order = cmp.Or(p.Order, base.Order)
+	p.Eager = cmp.Or(p.Eager, base.Eager)
 	own := p
 	for _, c := range base.choices {
 		_, level := own.Choice(c.key[:1])
@@ -152,7 +144,7 @@ func (p Plan) Equal(q Plan) bool {
 	return p.Shape == q.Shape && p.Segment == q.Segment && p.Window == q.Window && p.String() == q.String()
 }
 
-// String prints the plan in the grammar that [ParsePlan] reads:
+// String prints the plan in the grammar of [ParsePlan]:
 // shape=han,fs=256KiB,w=4,i=adapt/chain/32KiB,s=sm.
 func (p Plan) String() string {
 	var parts []string

@@ -9,20 +9,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
-
-func parse(t testing.TB, s string) tasks.Plan {
-	t.Helper()
-	p, err := tasks.ParsePlan(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
 
 func TestShapeNames(t *testing.T) {
 	for _, s := range tasks.Shapes() {
-		if p := parse(t, "shape="+s.String()); p.Shape != s {
+		if p := tasktest.Plan(t, "shape="+s.String()); p.Shape != s {
 			t.Errorf("shape %d is called %v, which is read as %d", s, s, p.Shape)
 		}
 	}
@@ -48,11 +40,11 @@ func TestPlanText(t *testing.T) {
 		{"i=adapt/chain/all", "i=adapt/chain/all"},
 		{"i=adapt,i=nbc,w=2,w=3", "w=3,i=nbc"}, // the last word wins
 	} {
-		p := parse(t, tc.in)
+		p := tasktest.Plan(t, tc.in)
 		if got := p.String(); got != tc.out {
 			t.Errorf("%q is printed %q, want %q", tc.in, got, tc.out)
 		}
-		if again := parse(t, tc.out); !again.Equal(p) {
+		if again := tasktest.Plan(t, tc.out); !again.Equal(p) {
 			t.Errorf("%q: read again it is %v", tc.in, again)
 		}
 	}
@@ -60,7 +52,7 @@ func TestPlanText(t *testing.T) {
 
 // TestPlanFor: a kind's own choice wins over its level's, whichever came first.
 func TestPlanFor(t *testing.T) {
-	p := parse(t, "ib=adapt/chain,i=nbc,s=sm,sr=solo,w=4,w=mpi")
+	p := tasktest.Plan(t, "ib=adapt/chain,i=nbc,s=sm,sr=solo,w=4,w=mpi")
 	for _, tc := range []struct {
 		symbol byte
 		op     tasks.Collective
@@ -84,7 +76,7 @@ func TestPlanFor(t *testing.T) {
 }
 
 func TestPlanKeys(t *testing.T) {
-	p := parse(t, "s=sm,ib=adapt,i=nbc/ring")
+	p := tasktest.Plan(t, "s=sm,ib=adapt,i=nbc/ring")
 	if diff := cmp.Diff([]string{"i", "ib", "s"}, p.Keys()); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
@@ -99,7 +91,7 @@ func TestPlanKeys(t *testing.T) {
 
 // TestSetCopies: plans are values.
 func TestSetCopies(t *testing.T) {
-	p := parse(t, "i=adapt,s=sm")
+	p := tasktest.Plan(t, "i=adapt,s=sm")
 	q := p.Set("i", tasks.Choice{Submodule: "nbc"}).Set("m", tasks.Choice{Submodule: "sm"})
 	if got, want := p.String()+" "+q.String(), "i=adapt,s=sm i=nbc,m=sm,s=sm"; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -119,11 +111,11 @@ func TestPlanOver(t *testing.T) {
 		{"the site level", "w=nbc", "w=5,wb=adapt", "w=5,w=nbc"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			p, base := parse(t, tc.over), parse(t, tc.base)
+			p, base := tasktest.Plan(t, tc.over), tasktest.Plan(t, tc.base)
 			if got := p.Over(base).String(); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
-			if p.String() != parse(t, tc.over).String() || base.String() != parse(t, tc.base).String() {
+			if p.String() != tasktest.Plan(t, tc.over).String() || base.String() != tasktest.Plan(t, tc.base).String() {
 				t.Errorf("Over changed what it was given: %v, %v", p, base)
 			}
 		})

@@ -8,9 +8,9 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// Request is one collective call, as every rank of the communicator makes it.
-// It is canonical: two ranks that mean the same thing have equal requests,
-// apart from InPlace, which each rank with a receive buffer decides for itself.
+// Request is one collective call, as every rank of the communicator makes it. It is canonical:
+// two ranks that mean the same thing have equal requests, apart from InPlace: each rank with a
+// receive buffer decides on it for itself.
 type Request struct {
 	Coll    Collective
 	Count   int64    // elements in a rank's buffer, or in its block of one; 0 is allowed
@@ -19,8 +19,8 @@ type Request struct {
 	Root    levels.Rank
 	InPlace bool   // the input is in the receive buffer; of a Scatter, the root's block stays in the send buffer
 	Pitch   int64  // elements from one block to the next in a buffer of blocks; 0: Count
-	Counts  Counts // blocks that differ, of collectives with [Row.Counts]; Count is the largest
-	Matrix  Matrix // blocks that differ for each pair, of collectives with [Row.Matrix]; Count is the largest
+	Counts  Counts // of blocks that differ, if the collective has [Row.Counts]; Count is the largest
+	Matrix  Matrix // of blocks that differ for each pair, if it has [Row.Matrix]; Count is the largest
 }
 
 // Bytes is the size of a rank's buffer, or of its block, the largest if they differ.
@@ -29,20 +29,20 @@ func (r Request) Bytes() int64 { return r.Count * int64(r.Type.Size()) }
 // Reduces reports whether the request combines data.
 func (r Request) Reduces() bool { return r.Coll.Reduces() }
 
-// Rooted reports whether the collective has a root, [Request.Root], whose role differs
-// from that of the other ranks.
+// Rooted reports whether the collective has a root, [Request.Root], with another role than the
+// other ranks.
 func (r Request) Rooted() bool { return r.Coll.IsRooted() }
 
 // Blocks reports whether a buffer holds a block of each rank, in the order of ranks.
 func (r Request) Blocks() bool { return r.Coll.HasBlocks() }
 
-// TakesBlocks reports whether what goes in is a block for each rank.
+// TakesBlocks reports whether the input is a block for each rank.
 func (r Request) TakesBlocks() bool { return r.Coll.row().takesBlocks() }
 
-// GivesBlocks reports whether what comes out is a block of each rank.
+// GivesBlocks reports whether the result is a block of each rank.
 func (r Request) GivesBlocks() bool { return r.Coll.row().givesBlocks() }
 
-// Block is where a rank's block lies in a buffer of blocks, bytes.
+// Block is the place of a rank's block in a buffer of blocks, bytes.
 func (r Request) Block(rank levels.Rank) (off, n int64) {
 	size := int64(r.Type.Size())
 	if r.Counts != (Counts{}) {
@@ -51,12 +51,12 @@ func (r Request) Block(rank levels.Rank) (off, n int64) {
 	return int64(rank) * max(r.Pitch, r.Count) * size, r.Bytes()
 }
 
-// Exchanges reports whether each rank has a block of its own for every rank: blocks lie
-// where [Request.Between] says.
+// Exchanges reports whether each rank has a block of its own for every rank: [Request.Between]
+// gives their places.
 func (r Request) Exchanges() bool { return r.Coll.Exchanges() }
 
-// Between is where the block lies that one rank gives another in an exchange: in the
-// input of the one, and in the result of the other; bytes.
+// Between is the place of the block from one rank to another in an exchange: in the input of the
+// one, and in the result of the other; bytes.
 func (r Request) Between(from, to levels.Rank) (given, got, n int64) {
 	if !r.Matrix.IsZero() {
 		size := int64(r.Type.Size())
@@ -83,8 +83,8 @@ func (r Request) AllBytes(size int) int64 {
 // Differ reports whether blocks may differ.
 func (r Request) Differ() bool { return r.Counts.Len() > 0 || !r.Matrix.IsZero() }
 
-// MeanBytes returns the size of a rank's buffer or, of a request with blocks, of a block:
-// where they differ the mean, rounded up.
+// MeanBytes returns the size of a rank's buffer or, of a request with blocks, of a block: if
+// they differ the mean, rounded up.
 func (r Request) MeanBytes() int64 {
 	if !r.Differ() {
 		return r.Bytes()
@@ -93,8 +93,8 @@ func (r Request) MeanBytes() int64 {
 	return (r.AllBytes(size) + int64(size) - 1) / int64(size)
 }
 
-// Input is the region of a rank's input. In place counts where there is a receive buffer: of a Reduce or
-// Gather, at the root.
+// Input is the region of a rank's input. In place counts with a receive buffer only: of a Reduce
+// or Gather, at the root.
 func (r Request) Input(rank levels.Rank) Region {
 	place := r.Coll.row().Placement
 	if place == OnlyRecv || place == InRecv && r.InPlace && r.Receives(rank) {
@@ -117,8 +117,8 @@ func (r Request) Receives(rank levels.Rank) bool {
 	return row.Output.Holders == AllRanks || rank == r.Root
 }
 
-// Combines returns of how many ranks' data a rank's result is made, for a communicator of
-// the given size. It is 0 for rank 0 of an exscan, which gets nothing.
+// Combines returns the number of ranks whose data is in a rank's result, for a communicator of
+// the given size. It is 0 for rank 0 of an exscan: it gets nothing.
 func (r Request) Combines(rank levels.Rank, size int) int {
 	switch r.Coll.row().From {
 	case CombinedData:
@@ -149,8 +149,7 @@ func (r Request) Buffers(rank levels.Rank, size int) (send, recv int64) {
 	return send, recv
 }
 
-// sideBytes returns the bytes that a rank has on one side: of its input, or of its
-// result.
+// sideBytes returns a rank's bytes on one side: of its input, or of its result.
 func (r Request) sideBytes(s Side, rank levels.Rank, size int) int64 {
 	if s.Holders == TheRoot && rank != r.Root {
 		return 0
@@ -207,7 +206,7 @@ func (r Request) validateCounts(size int) error {
 	case n == 0:
 		return nil
 	case !r.Coll.HasCounts():
-		return fmt.Errorf("counts %v: only %s have blocks that differ", r.Counts, listed(CollectivesWith(Collective.HasCounts)))
+		return fmt.Errorf("counts %v: only %s have blocks that differ", r.Counts, listNames(CollectivesWith(Collective.HasCounts)))
 	case n != size:
 		return fmt.Errorf("counts %v: %d blocks for %d ranks", r.Counts, n, size)
 	case r.Count != r.Counts.Max():
@@ -221,7 +220,7 @@ func (r Request) validateMatrix(size int) error {
 	case n == 0:
 		return nil
 	case !r.Coll.HasMatrix():
-		return fmt.Errorf("counts %v: only %s may have blocks that differ for each pair", r.Matrix, listed(CollectivesWith(Collective.HasMatrix)))
+		return fmt.Errorf("counts %v: only %s may have blocks that differ for each pair", r.Matrix, listNames(CollectivesWith(Collective.HasMatrix)))
 	case n != size:
 		return fmt.Errorf("counts %v: %d ranks, and there are %d", r.Matrix, n, size)
 	case r.Count != r.Matrix.Max():
@@ -232,8 +231,8 @@ func (r Request) validateMatrix(size int) error {
 	return nil
 }
 
-// listed returns names as a sentence has them: gather, scatter and allgather.
-func listed(all []Collective) string {
+// listNames returns names as a sentence has them: gather, scatter and allgather.
+func listNames(all []Collective) string {
 	text := fmt.Sprint(all[0])
 	if len(all) == 1 {
 		return text

@@ -2,27 +2,27 @@ package tasks
 
 import "github.com/tierflow/tierflow/levels"
 
-// A scan's segments go up the levels and come down again. On the way up a rank learns what the ranks
-// before it in its group have put in, and what the group's ranks through it have. The last rank of a group
-// has the group's total then, and takes it one level up. On the way down each group hears from its leader
-// what the groups before it have, and puts that before its own. This is MPICH2's hierarchical scan
-// (EuroPVM/MPI 2009, section 3.5) without its second step. That one sends a group's total from its last
-// rank to its first, the leader there.
+// A scan's segments go up the levels and come down again. On the way up a rank learns the sum of
+// the ranks before it in its group, and the sum through itself. The last rank of a group has the
+// group's total then, and takes it one level up. On the way down each group hears from its
+// leader the sum of the groups before it, and puts it before its own. This is MPICH2's
+// hierarchical scan (EuroPVM/MPI 2009, section 3.5) without its second step: there a group's
+// total goes from its last rank to its first, the leader.
 //
 //	2x2 ranks            rank 0   rank 1     rank 2   rank 3
 //	sx   inside          0        0,1        2        2,3
 //	iex  of leaders                                   0,1 | 0,1,2,3
 //	sp   inside                              0,1,2
 
-// keep returns the bytes of the vectors that this rank keeps of a segment.
-func (s *scan) keep() int64 { return int64(s.vectors()) * s.vector() }
+// layScratch returns the bytes of this rank's vectors of a segment in scratch.
+func (s *scan) layScratch() int64 { return int64(s.vectors()) * s.vector() }
 
-// Scanned says where a rank has the two values of a scan's task. A value that it doesn't
+// Scanned is the places of the two values of a scan's task on a rank. A value that it doesn't
 // want has a length and no region.
 type Scanned struct {
 	Below   Span // of the ranks before it
 	Through Span // of the ranks before it and its own
-	// Fresh says of a prefix task that nothing is in Below yet: it is the first rank of its
+	// Fresh reports of a prefix task that nothing is in Below yet: it is the first rank of its
 	// group one level up.
 	Fresh bool
 }
@@ -33,10 +33,10 @@ func (s *scan) isFirst(group *levels.Group) bool {
 }
 
 // vector is the bytes of a segment's vector in scratch.
-func (s *scan) vector() int64 { return aligned(s.elems * int64(s.Request.Type.Size())) }
+func (s *scan) vector() int64 { return alignLine(s.elems * int64(s.Request.Type.Size())) }
 
-// vectors returns the number of them in a rank's scratch: a prefix for each level that it is on
-// as a leader of the one below, and the total of an exscan.
+// vectors returns the number of them in a rank's scratch: a prefix for each of its levels as a
+// leader of the one below, and the total of an exscan.
 func (s *scan) vectors() int {
 	led := max(0, len(s.ups)-1)
 	if led > 0 && s.Request.Coll == Exscan {
@@ -45,7 +45,7 @@ func (s *scan) vectors() int {
 	return led
 }
 
-// locate says where a task finds its values and where it leaves them.
+// locate sets the places of a task's values before and after it.
 func (s *scan) locate(t *Task) {
 	up := s.up(int(t.Level))
 	has := s.Scanned(t)
@@ -66,9 +66,9 @@ func (s *scan) locate(t *Task) {
 	}
 }
 
-// Scanned returns where this rank has the values of a task of a scan. A scan or exscan
-// leaves them there. A prefix task finds them there and puts before them the value that
-// its leader has in [Task.Src].
+// Scanned returns the places of the values of a scan's task on this rank. A scan or exscan
+// leaves them there. A prefix task finds them there and puts its leader's value in [Task.Src]
+// before them.
 func (g *Graph) Scanned(t *Task) Scanned {
 	up := g.scan.up(int(t.Level))
 	s := Scanned{Below: g.scan.below(t, up), Through: g.scan.through(t, up)}
@@ -115,7 +115,7 @@ func (s *scan) through(t *Task, i int) Span {
 
 // inScratch is the n-th vector of a segment in scratch.
 func (s *scan) inScratch(t *Task, n int) Span {
-	at := s.slot(int(t.Segment)%s.slots(), s.kept) + int64(n)*s.vector()
+	at := s.slot(int(t.Segment)%s.slots(), s.slotBytes) + int64(n)*s.vector()
 	return Span{Region: Scratch, Off: at, Len: s.length(t)}
 }
 

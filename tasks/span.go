@@ -2,8 +2,7 @@ package tasks
 
 import "fmt"
 
-// Region names a piece of memory that steps work on, without its address. The
-// zero value is no memory.
+// Region names a piece of memory for steps, without its address. The zero value is no memory.
 type Region uint8
 
 // The regions.
@@ -13,7 +12,7 @@ const (
 	Recv           // the caller's receive buffer; Bcast's only one
 	Scratch        // private to the rank, belongs to the request
 	Slot           // this rank's slots in its node's shared memory
-	Backup         // shared memory for what can't be read where it is; see submodules.ShareStep
+	Backup         // shared memory for data that can't be read in place; see submodules.ShareStep
 	Peer           // memory a peer exposed; Span.Ref is the await step that delivered it
 	maxRegion
 )
@@ -45,6 +44,14 @@ func (s Span) Cut(off, n int64) Span {
 	s.Off += off
 	s.Len = n
 	return s
+}
+
+// TotalLen returns the bytes of some spans together.
+func TotalLen(spans []Span) (n int64) {
+	for _, s := range spans {
+		n += s.Len
+	}
+	return n
 }
 
 // Shard is the i-th of n parts of s, by whole elements of so many bytes; the first

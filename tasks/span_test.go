@@ -55,3 +55,14 @@ func TestShard(t *testing.T) {
 		}
 	}
 }
+
+func TestTotalLen(t *testing.T) {
+	for _, tc := range []struct {
+		spans []tasks.Span
+		want  int64
+	}{{nil, 0}, {[]tasks.Span{{Off: 7}}, 0}, {[]tasks.Span{{Len: 3}, {}, {Region: tasks.Slot, Len: 1 << 40}}, 1<<40 + 3}} {
+		if got := tasks.TotalLen(tc.spans); got != tc.want {
+			t.Errorf("%v have %d bytes, want %d", tc.spans, got, tc.want)
+		}
+	}
+}

@@ -28,10 +28,7 @@ func request(coll tasks.Collective, segments int) tasks.Request {
 
 func expand(t testing.TB, r tasks.Request, spec, plan string, rank levels.Rank) *tasks.Graph {
 	t.Helper()
-	p, err := tasks.ParsePlan(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := tasktest.Plan(t, plan)
 	g, err := tasks.Expand(r, tasktest.Topology(t, spec), p, rank)
 	if err != nil {
 		t.Fatal(err)

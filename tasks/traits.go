@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Row returns what tells the collective from the others; the zero row if it is none.
+// Row returns the collective's row; the zero row if it is none.
 func (c Collective) Row() Row { return *c.row() }
 
 // row is [Collective.Row], to be read only.
@@ -20,14 +20,13 @@ func (c Collective) row() *Row {
 // Reduces reports whether the collective combines data.
 func (c Collective) Reduces() bool { return c.row().From.combines() }
 
-// Scans reports whether each rank gets what the ranks before it, or up to it, put in.
-// Such an operation keeps the order of ranks whichever of them leads.
+// Scans reports whether each rank's result is made of the inputs of the ranks before it, or up
+// to it. Such an operation keeps the order of ranks under any leader.
 func (c Collective) Scans() bool {
 	return c.row().From == PrefixThrough || c.row().From == PrefixBelow
 }
 
-// IsRooted reports whether the collective has a root, whose role differs from that of
-// the other ranks.
+// IsRooted reports whether the collective has a root, with another role than the other ranks.
 func (c Collective) IsRooted() bool {
 	return c.row().Input.Holders == TheRoot || c.row().Output.Holders == TheRoot
 }
@@ -38,8 +37,8 @@ func (c Collective) HasData() bool { return c.row().Output.Content != Nothing }
 // HasBlocks reports whether a buffer holds a block of each rank.
 func (c Collective) HasBlocks() bool { return c.row().takesBlocks() || c.row().givesBlocks() }
 
-// Exchanges reports whether each rank has a block of its own for every rank that it gives
-// something: blocks have two ends.
+// Exchanges reports whether each rank has a block of its own for each of its receivers: blocks
+// have two ends.
 func (c Collective) Exchanges() bool { return c.row().takesBlocks() && c.row().givesBlocks() }
 
 // HasCounts reports whether blocks may differ, see [Counts].
@@ -53,11 +52,8 @@ func (c Collective) HasInPlace() bool {
 	return c.row().Placement == InRecv || c.row().Placement == InSend
 }
 
-// Scatters reports whether each rank gets a part of what goes in.
+// Scatters reports whether each rank gets a part of an input.
 func (c Collective) Scatters() bool { return c.row().takesBlocks() }
-
-// Gathers reports whether ranks get the parts that others put in.
-func (c Collective) Gathers() bool { return c.row().givesBlocks() }
 
 // BusFactor returns how often the busiest link carries the message, as NCCL's tests
 // define it.
@@ -71,18 +67,18 @@ func (c Collective) BusFactor(ranks int) float64 {
 // isRequestable reports whether [Expand] can expand requests for the collective.
 func (c Collective) isRequestable() bool { return c.row().Recipe.Top != nil }
 
-// Requestable lists the collectives that a name, a count and a root ask for: those of
-// [Expand] without exchanges with peers, for which each rank has a list of its own.
+// Requestable lists the collectives that a name, a count and a root ask for: those of [Expand]
+// without exchanges with peers. For these each rank has a list of its own.
 func Requestable() []Collective {
 	return CollectivesWith(func(c Collective) bool { return c.isRequestable() && !c.row().Straight })
 }
 
-// CollectivesWith lists the collectives that a predicate holds for.
+// CollectivesWith lists the collectives that has reports true for.
 func CollectivesWith(has func(Collective) bool) []Collective {
 	return slices.DeleteFunc(Collectives(), func(c Collective) bool { return !has(c) })
 }
 
-// Collectives lists all of them, those that are only tasks too.
+// Collectives lists all of them, even the mere tasks.
 func Collectives() []Collective {
 	all := make([]Collective, 0, len(rows)-1)
 	for c := range len(rows) - 1 {
@@ -111,7 +107,7 @@ func ParseCollective(s string) (Collective, error) {
 	return 0, fmt.Errorf("unknown collective %q; known are %s", s, strings.Join(names, ", "))
 }
 
-// ShapesOf lists the shapes that a collective has.
+// ShapesOf lists a collective's shapes.
 func ShapesOf(c Collective) []Shape {
 	return slices.DeleteFunc(Shapes(), func(s Shape) bool { return !s.Fits(c) })
 }

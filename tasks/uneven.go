@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// Uneven says how far blocks differ: the largest is about so many times the mean, a power
-// of two: of 1.5 times to 3 it is 2. Where that is 1, or all blocks are equal, it is 0.
+// Uneven returns how far blocks differ: the largest is about so many times the mean, a power of
+// two: of 1.5 times to 3 it is 2. If it is 1, or all blocks are equal, it is 0.
 func (r Request) Uneven() int {
 	if !r.Differ() || r.Count == 0 {
 		return 0
@@ -23,8 +23,8 @@ func (r Request) Uneven() int {
 	return times
 }
 
-// CheckUneven returns an error unless some ranks can have blocks whose largest is so many times the mean.
-func CheckUneven(times, ranks int) error {
+// checkUneven returns an error unless some ranks can have blocks whose largest is so many times the mean.
+func checkUneven(times, ranks int) error {
 	if times < 2 || times >= ranks || times&(times-1) != 0 {
 		return fmt.Errorf("a largest block of %d times the mean of %d ranks; allowed are powers of two from 2 on, and below the ranks", times, ranks)
 	}
@@ -37,9 +37,9 @@ func CheckUneven(times, ranks int) error {
 // to itself.
 func MakeUneven(r Request, times, ranks int) (Request, error) {
 	if !r.Coll.HasCounts() && !r.Coll.HasMatrix() {
-		return r, fmt.Errorf("%v has no blocks that differ; %s have", r.Coll, listed(CollectivesWith(func(c Collective) bool { return c.HasCounts() || c.HasMatrix() })))
+		return r, fmt.Errorf("%v has no blocks that differ; %s have", r.Coll, listNames(CollectivesWith(func(c Collective) bool { return c.HasCounts() || c.HasMatrix() })))
 	}
-	if err := CheckUneven(times, ranks); err != nil {
+	if err := checkUneven(times, ranks); err != nil {
 		return r, err
 	}
 	if r.Count == 0 {

@@ -1,8 +1,9 @@
-// Package check proves programs right before they run. It takes the programs of all
-// ranks of one request, moves no bytes, and lets a buffer hold the names of the ranks
-// whose data it would hold. Every send must meet a recv. Nothing may wait in a
-// circle, even if no message is buffered. Two steps on the same bytes must be
-// ordered. In the end everything must be where the collective says.
+// Package check proves programs right before they run. It takes the programs of all ranks of one
+// request, moves no bytes, and lets a buffer hold the names of ranks in place of their data.
+// Every send must meet a recv. Nothing may wait in a circle, even if no message is buffered. Two
+// steps on the same bytes must be ordered. In the end every buffer must hold the collective's
+// result. Before that the task graphs are audited: another graph library has to find the same
+// edges, and the order right.
 //
 // It is a tool for tests and for tierflow verify; no run needs it.
 //
@@ -13,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
@@ -22,19 +24,19 @@ import (
 // ErrTooLarge is returned for a case of more steps than asked for.
 var ErrTooLarge = errors.New("too many steps to check")
 
-// Report is what a checked case would do, summed over all ranks.
+// Report is the work of a checked case, summed over all ranks.
 type Report struct {
 	Steps    int
 	Messages int   // sends
 	Sent     int64 // bytes through links
 	Copied   int64 // bytes by copy steps
 	Reduced  int64 // bytes by reduce steps
-	Shared   int64 // bytes copied only where processes can't read each other's memory
+	Shared   int64 // bytes copied only by processes that can't read each other's memory
 }
 
 // Request compiles a request for all ranks and checks it, all passes' graphs
 // included. A case of more than limit steps is not checked: ErrTooLarge; limit 0
-// is none.
+// is none. Task graphs are audited, see [tasks.Graph.Audit].
 func Request(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry, limit int) (Report, error) {
 	cut, err := tasks.CutRequest(r, t, p)
 	if err != nil {
@@ -63,6 +65,7 @@ func (r *Report) add(o Report) {
 func onePass(r tasks.Request, h *levels.Hierarchy, p tasks.Plan, reg submodules.Registry, limit int) (Report, error) {
 	progs := make([]*submodules.Program, h.Topology().Size())
 	steps := 0
+	var audited graphs
 	for rank := range progs {
 		var err error
 		if progs[rank], err = submodules.CompileFor(r, h, p, levels.Rank(rank), reg); err != nil {
@@ -71,13 +74,15 @@ func onePass(r tasks.Request, h *levels.Hierarchy, p tasks.Plan, reg submodules.
 		if steps += progs[rank].Len(); limit > 0 && steps > limit {
 			return Report{Steps: steps}, fmt.Errorf("%w: over %d", ErrTooLarge, limit)
 		}
+		if err := audited.add(progs[rank].Tasks); err != nil {
+			return Report{Steps: steps}, err
+		}
 	}
 	return Programs(progs)
 }
 
-// Programs checks the programs of all ranks, index = rank, of one request. It does so
-// for ranks that read each other's memory and, if it makes a difference, for
-// processes without that right.
+// Programs checks the programs of all ranks, index = rank, of one request. It does so for ranks
+// with access to each other's memory and, if it makes a difference, for processes without it.
 func Programs(progs []*submodules.Program) (Report, error) {
 	report, err := programs(progs, false)
 	if err == nil && slices.ContainsFunc(progs, func(p *submodules.Program) bool { return p.Backup > 0 }) {
@@ -124,17 +129,9 @@ func newWorld(progs []*submodules.Program) *world {
 	return w
 }
 
-// rank is whose step number n is.
+// rank is the rank of step number n.
 func (w *world) rank(n int) int {
-	lo, hi := 0, len(w.first)
-	for hi-lo > 1 {
-		if mid := (lo + hi) / 2; w.first[mid] <= n {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	return lo
+	return sort.SearchInts(w.first, n+1) - 1
 }
 
 func (w *world) step(n int) *submodules.Step {

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"testing"
 
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/submodules/check"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // TestCopiesPerByte counts, for a message of n bytes on the p ranks of one node,
@@ -39,18 +39,12 @@ func TestCopiesPerByte(t *testing.T) {
 		{"allreduce through slots: into them for both tasks, out for the bcast", tasks.Allreduce, false, "s=sm", times{copied: p - 1 + 1 + p - 1, reduced: p - 1}, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			topo, err := levels.Parse("1x4")
-			if err != nil {
-				t.Fatal(err)
-			}
+			topo := tasktest.Topology(t, "1x4")
 			r := tasks.Request{Coll: tc.coll, Count: cmp.Or(tc.count, 1<<16), Type: tasks.Float32, InPlace: tc.inPlace}
 			if r.Reduces() {
 				r.Op = tasks.Sum
 			}
-			plan, err := tasks.ParsePlan("shape=han,fs=64KiB,w=2," + tc.plan)
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan := tasktest.Plan(t, "shape=han,fs=64KiB,w=2,"+tc.plan)
 			got, err := check.Request(r, topo, plan, all.Submodules(), 0)
 			if err != nil {
 				t.Fatal(err)

@@ -5,12 +5,12 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/submodules/check"
 	"github.com/tierflow/tierflow/submodules/check/casegen"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // hugeCount is elements of at least a byte: a rank's buffer, or its block, has more
@@ -70,10 +70,7 @@ func TestHugeMessages(t *testing.T) {
 		{"4x2/rr", tasks.Whole, 10, false},
 		{"2x1", 2<<20 + 16, 3, true},
 	} {
-		topology, err := levels.Parse(kind.topo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		topology := tasktest.Topology(t, kind.topo)
 		for _, coll := range tasks.Requestable() {
 			if coll == tasks.Barrier {
 				continue

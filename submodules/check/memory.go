@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/tierflow/tierflow/levels"
 )
@@ -12,10 +13,10 @@ import (
 type value struct {
 	ranks []levels.Rank
 	off   int64
-	by    int // the step that put it here, or caller
+	by    int // the writing step, or caller
 }
 
-// caller stands for a step where the caller of the collective did it.
+// caller stands for a step in data of the collective's caller.
 const caller = -1
 
 // piece is a value in a range of a region.
@@ -27,6 +28,11 @@ type piece struct {
 // memory is the content of one region, as disjoint pieces by offset.
 type memory struct{ pieces []piece }
 
+// from is the index of the first piece ending behind lo.
+func (m *memory) from(lo int64) int {
+	return sort.Search(len(m.pieces), func(i int) bool { return m.pieces[i].hi > lo })
+}
+
 // read returns the content of [lo, hi), or an error if some was never written.
 func (m *memory) read(lo, hi int64) ([]piece, error) {
 	if lo == hi {
@@ -34,13 +40,7 @@ func (m *memory) read(lo, hi int64) ([]piece, error) {
 	}
 	var out []piece
 	at := lo
-	i, _ := slices.BinarySearchFunc(m.pieces, lo, func(p piece, lo int64) int {
-		if p.hi <= lo {
-			return -1
-		}
-		return 1
-	})
-	for ; i < len(m.pieces) && m.pieces[i].lo < hi; i++ {
+	for i := m.from(lo); i < len(m.pieces) && m.pieces[i].lo < hi; i++ {
 		p := m.pieces[i]
 		if p.lo > at {
 			break
@@ -66,12 +66,7 @@ func (m *memory) write(lo int64, content []piece) {
 		return
 	}
 	hi := lo + content[len(content)-1].hi
-	from, _ := slices.BinarySearchFunc(m.pieces, lo, func(p piece, lo int64) int {
-		if p.hi <= lo {
-			return -1
-		}
-		return 1
-	})
+	from := m.from(lo)
 	to := from
 	var put []piece
 	for ; to < len(m.pieces) && m.pieces[to].lo < hi; to++ {
@@ -91,7 +86,7 @@ func (m *memory) write(lo int64, content []piece) {
 	m.pieces = slices.Replace(m.pieces, from, to, put...)
 }
 
-// relative shifts pieces so that lo becomes 0.
+// relative shifts pieces to an origin at lo.
 func relative(pieces []piece, lo int64) []piece {
 	for i := range pieces {
 		pieces[i].lo -= lo
@@ -122,7 +117,7 @@ func combine(a, b []piece) ([]piece, error) {
 	return out, nil
 }
 
-// advance drops what is below lo.
+// advance drops the bytes below lo.
 func advance(p []piece, lo int64) []piece {
 	if p[0].hi <= lo {
 		return p[1:]

@@ -8,13 +8,13 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// order is what happens before what over all ranks, each step a start and an
-// end, and two more moments per rank: its run's begin and its end.
+// order is the order of events over all ranks, each step a start and an end, and two more
+// moments per rank: its run's begin and its end.
 type order struct {
 	*dag.Frozen
-	at      []int32 // position of each moment in the topological order
-	queries [][2]dag.ID
-	asked   []func() error // the complaint if the query's answer is no
+	at         []int32 // position of each moment in the topological order
+	queries    [][2]dag.ID
+	complaints []func() error // the complaint if the query's answer is no
 }
 
 func (w *world) start(n int) dag.ID  { return dag.ID(2 * n) }
@@ -22,16 +22,15 @@ func (w *world) end(n int) dag.ID    { return dag.ID(2*n + 1) }
 func (w *world) begin(r int) dag.ID  { return dag.ID(2*w.total + 2*r) }
 func (w *world) finish(r int) dag.ID { return dag.ID(2*w.total + 2*r + 1) }
 
-// buffered marks the edges that hold only if no message is buffered.
+// The kinds of edges: unbuffered ones hold only if no message is buffered.
 const (
 	always dag.EdgeKind = iota
 	unbuffered
 )
 
-// connect builds the order. It must be free of circles even with the edges of
-// synchronous sends, by which a send ends only when its recv has begun: so
-// everything completes under any credit and any buffering. Conflicts are judged
-// without those edges.
+// connect builds the order. It must be free of circles even with the edges of synchronous sends:
+// such a send ends only when its recv has begun. So everything completes under any credit and
+// any buffering. Conflicts are judged without those edges.
 func (w *world) connect() error {
 	var g dag.Graph[struct{}]
 	g.Grow(2*w.total+2*len(w.progs), 8*w.total)
@@ -91,18 +90,18 @@ func (w *world) circle(err error) error {
 	return fmt.Errorf("deadlock: these wait for each other%s", text)
 }
 
-// want asks that a comes before b, else complain is returned by ask.
+// want asks whether a comes before b. If it doesn't, ask returns complain's error.
 func (o *order) want(a, b dag.ID, complain func() error) {
 	o.queries = append(o.queries, [2]dag.ID{a, b})
-	o.asked = append(o.asked, complain)
+	o.complaints = append(o.complaints, complain)
 }
 
 func (o *order) ask() error {
 	for i, ok := range o.Reaches(o.queries) {
 		if !ok {
-			return o.asked[i]()
+			return o.complaints[i]()
 		}
 	}
-	o.queries, o.asked = nil, nil
+	o.queries, o.complaints = nil, nil
 	return nil
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// post checks what the collective promises about the end.
+// post checks the collective's promises about the end.
 func (w *world) post() error {
 	r := w.progs[0].Request
 	if !r.Coll.HasData() {
 		return w.checkBarrier()
 	}
 	for rank, p := range w.progs {
-		if err := w.untouched(rank, r); err != nil {
+		if err := w.checkUntouched(rank, r); err != nil {
 			return err
 		}
 		for _, want := range r.Promised(levels.Rank(rank), p.Size) {
@@ -27,9 +27,9 @@ func (w *world) post() error {
 	return nil
 }
 
-// untouched checks that nothing is written to the receive buffer of the rank that an
-// exscan gives nothing.
-func (w *world) untouched(rank int, r tasks.Request) error {
+// checkUntouched checks the receive buffer of rank 0, to which an exscan gives nothing: no step may
+// write to it.
+func (w *world) checkUntouched(rank int, r tasks.Request) error {
 	if rank != 0 || r.Coll != tasks.Exscan {
 		return nil
 	}
@@ -41,8 +41,8 @@ func (w *world) untouched(rank int, r tasks.Request) error {
 	return nil
 }
 
-// holds checks that a piece of a rank's receive buffer is what it must be, combined
-// in the order of ranks if the operation asks for it.
+// holds checks the content of a piece of a rank's receive buffer, combined in the order of ranks
+// if the operation asks for it.
 func (w *world) holds(rank int, r tasks.Request, want tasks.Piece) error {
 	content, err := w.memory[w.index(rank, tasks.Recv)].read(want.At, want.At+want.Len)
 	if err != nil {

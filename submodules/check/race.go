@@ -26,8 +26,8 @@ func (w *world) races() error {
 	return w.order.ask()
 }
 
-// touched holds, for disjoint ranges, the last write and the reads since. Two
-// neighbours in that history being ordered makes all conflicts ordered.
+// touched holds, for disjoint ranges, the last write and the reads since. If each two neighbours
+// in this history are ordered, all conflicts are.
 type touched struct {
 	w      *world
 	ranges []history
@@ -76,19 +76,19 @@ func (t *touched) split(at int64) {
 
 func (t *touched) conflict(h *history, a access) {
 	if h.writer >= 0 && (!a.write || len(h.reads) == 0) {
-		t.ordered(h.writer, a.step)
+		t.wantOrder(h.writer, a.step)
 	}
 	if !a.write {
 		h.reads = append(h.reads, a.step)
 		return
 	}
 	for _, r := range h.reads {
-		t.ordered(r, a.step)
+		t.wantOrder(r, a.step)
 	}
 	h.writer, h.reads = a.step, nil
 }
 
-func (t *touched) ordered(a, b int) {
+func (t *touched) wantOrder(a, b int) {
 	if a == b {
 		return // one step may read and write the same bytes
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-const regions = int(tasks.Peer) // number of regions that are memory, 0 unused
+const regions = int(tasks.Peer) // number of regions of memory, 0 unused
 
 // access is a step's touch of bytes of one rank's region.
 type access struct {
@@ -18,7 +18,7 @@ type access struct {
 	lo, hi int64
 }
 
-// place is where a span really is: peers' memory is resolved to the owner's.
+// place is the true place of a span: peers' memory is resolved to the owner's.
 type place struct {
 	mem    int // index into world.memory
 	lo, hi int64
@@ -26,8 +26,8 @@ type place struct {
 
 func (w *world) index(rank int, r tasks.Region) int { return rank*regions + int(r) }
 
-// locate resolves a span of step n. Memory behind an await belongs to the rank
-// whose notify exposed it.
+// locate resolves a span of step n. Memory behind an await belongs to the rank of the exposing
+// notify.
 func (w *world) locate(n int, s tasks.Span) (place, error) {
 	rank := w.rank(n)
 	if s.Region == tasks.Peer {
@@ -35,7 +35,7 @@ func (w *world) locate(n int, s tasks.Span) (place, error) {
 		if err != nil {
 			return place{}, err
 		}
-		exposed := w.exposed(told)
+		exposed := w.exposedMemory(told)
 		rank, s.Region, s.Off = w.rank(told), exposed.Region, s.Off+exposed.Off
 	}
 	size := w.size(rank, s.Region)
@@ -46,8 +46,8 @@ func (w *world) locate(n int, s tasks.Span) (place, error) {
 	return place{w.index(rank, s.Region), s.Off, s.Off + s.Len}, nil
 }
 
-// exposing finds the notify that exposes what step n touches. Before its await
-// has ended a rank doesn't know where that is.
+// exposing finds the notify behind the memory that step n touches. Before its await has ended a
+// rank doesn't know the place.
 func (w *world) exposing(n int, s tasks.Span) (int, error) {
 	rank := w.rank(n)
 	if s.Ref < 0 || int(s.Ref) >= w.progs[rank].Len() || w.progs[rank].Step(dag.ID(s.Ref)).Kind != submodules.AwaitStep {
@@ -55,7 +55,7 @@ func (w *world) exposing(n int, s tasks.Span) (int, error) {
 	}
 	await := w.first[rank] + int(s.Ref)
 	told := w.mate[await]
-	if exposed := w.exposed(told); exposed.Region == 0 || exposed.Region == tasks.Peer || s.Off < 0 || s.Len > exposed.Len-s.Off {
+	if exposed := w.exposedMemory(told); exposed.Region == 0 || exposed.Region == tasks.Peer || s.Off < 0 || s.Len > exposed.Len-s.Off {
 		return 0, fmt.Errorf("%s: touches %v, but %s exposes %v", w.label(n), s, w.label(told), exposed)
 	}
 	w.order.want(w.end(await), w.start(n), func() error {
@@ -64,9 +64,9 @@ func (w *world) exposing(n int, s tasks.Span) (int, error) {
 	return told, nil
 }
 
-// exposed returns the memory that a notify lets others read. Where processes can't
-// read each other it is the backup of that memory.
-func (w *world) exposed(told int) tasks.Span {
+// exposedMemory returns the memory that a notify lets others read; between processes that can't read
+// each other's, its backup.
+func (w *world) exposedMemory(told int) tasks.Span {
 	s := w.step(told)
 	if w.apart && s.B.Region != 0 {
 		return s.B
@@ -74,7 +74,7 @@ func (w *world) exposed(told int) tasks.Span {
 	return s.A
 }
 
-// size is the bytes of a rank's region; none for what is no memory.
+// size is the bytes of a rank's region; none if it is no memory.
 func (w *world) size(rank int, r tasks.Region) int64 {
 	p := w.progs[rank]
 	switch r {
@@ -112,8 +112,8 @@ func (w *world) simulate() error {
 	return nil
 }
 
-// moment does what a step does at its start or its end: a send reads when it
-// starts, everything else happens at the end.
+// moment does a step's work at its start or its end: a send reads when it starts, everything
+// else happens at the end.
 func (w *world) moment(n int, start bool, sent [][]piece) (err error) {
 	s := w.step(n)
 	switch {

@@ -7,12 +7,6 @@ func (r *rounds) keepOwn(c *submodules.Call) {
 	r.open = append(r.open, c.Keep(r.e, r.gate)...)
 }
 
-// circular is the index of a rank of the group, counted in a circle.
-func circular(c *submodules.Call, i int) int {
-	n := len(c.Group.Ranks)
-	return (i%n + n) % n
-}
-
 // linearGather: all send to the leader in one round.
 func linearGather(r *rounds, c *submodules.Call) {
 	if c.Me != c.Group.Leader {
@@ -34,7 +28,7 @@ func linearAllgather(r *rounds, c *submodules.Call) {
 	}
 }
 
-// ringAllgather: each passes on what it got in the round before.
+// ringAllgather: each passes on the part from the round before.
 //
 //	n = 4     rank 0        rank 1        rank 2        rank 3
 //	round 0   sends part 0  sends part 1  sends part 2  sends part 3
@@ -42,10 +36,10 @@ func linearAllgather(r *rounds, c *submodules.Call) {
 //	round 2   sends part 2  sends part 3  sends part 0  sends part 1
 func ringAllgather(r *rounds, c *submodules.Call) {
 	r.keepOwn(c)
-	next, last := c.Group.Ranks[circular(c, c.Me+1)], c.Group.Ranks[circular(c, c.Me-1)]
+	next, last := c.Group.Ranks[c.Member(c.Me+1)], c.Group.Ranks[c.Member(c.Me-1)]
 	for i := range len(c.Group.Ranks) - 1 {
-		r.send(next, c.Part(circular(c, c.Me-i))...)
-		r.recv(last, c.Parts[circular(c, c.Me-i-1)]...)
+		r.send(next, c.Part(c.Member(c.Me-i))...)
+		r.recv(last, c.Parts[c.Member(c.Me-i-1)]...)
 		r.end()
 	}
 }
@@ -80,18 +74,17 @@ func bruckAllgather(r *rounds, c *submodules.Call) {
 	r.keepOwn(c)
 	n := len(c.Group.Ranks)
 	for distance := 1; distance < n; distance *= 2 {
-		to, from := circular(c, c.Me-distance), circular(c, c.Me+distance)
+		to, from := c.Member(c.Me-distance), c.Member(c.Me+distance)
 		for i := range min(distance, n-distance) {
-			r.send(c.Group.Ranks[to], c.Part(circular(c, c.Me+i))...)
-			r.recv(c.Group.Ranks[from], c.Parts[circular(c, from+i)]...)
+			r.send(c.Group.Ranks[to], c.Part(c.Member(c.Me+i))...)
+			r.recv(c.Group.Ranks[from], c.Parts[c.Member(from+i)]...)
 		}
 		r.end()
 	}
 }
 
-// neighborAllgather: an even number of ranks exchange with the neighbour on one
-// side, then with the one on the other, and so on: first their own part, then the
-// pair of parts that came last.
+// neighborAllgather: an even number of ranks exchange with the neighbour on one side, then with
+// the one on the other, and so on: first their own part, then the last pair of parts to come.
 //
 //	n = 6     rank 0            rank 1
 //	round 0   ↔1: part 0 | 1    ↔0: part 1 | 0
@@ -117,7 +110,7 @@ func neighborAllgather(r *rounds, c *submodules.Call) {
 	}
 }
 
-// neighbor is whom a rank exchanges with in a round: even ranks begin upwards.
+// neighbor is a rank's partner in a round: even ranks begin upwards.
 func neighbor(rank, round, n int) int {
 	if rank%2 == round%2 {
 		return (rank + 1) % n
@@ -125,8 +118,8 @@ func neighbor(rank, round, n int) int {
 	return (rank + n - 1) % n
 }
 
-// lastPair is the pair of parts that a rank got in a round: the one that its
-// neighbour got in the round before.
+// lastPair is the pair of parts that a rank got in a round: its neighbour's pair of the round
+// before.
 func lastPair(rank, round, n int) int {
 	for ; round > 0; round-- {
 		rank = neighbor(rank, round, n)

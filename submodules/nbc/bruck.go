@@ -5,10 +5,10 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// bruckAlltoall: a block has to go some places ahead. Written in digits of a radix, 2 unless
-// the plan says another, round k carries all blocks by their k-th digit: those of one digit
-// in one message. So there are few rounds, in each of which a rank sends radix−1 messages,
-// and bytes travel several times.
+// bruckAlltoall: a block has to go some places ahead. Written in digits of a radix, 2 unless the
+// plan says another, round k carries all blocks by their k-th digit: those of one digit in one
+// message. So there are few rounds of radix−1 messages from each rank, and bytes travel several
+// times.
 //
 //	n = 5     rank 0 sends blocks for ranks so many places ahead
 //	round 0   1 3 to rank 1
@@ -17,21 +17,21 @@ import (
 func bruckAlltoall(r *rounds, c *submodules.Call) {
 	r.open = append(r.open, c.KeepOwn(r.e, r.gate)...)
 	n := len(c.Group.Ranks)
-	at := make([][]tasks.Span, n) // where what goes so many places ahead is: first in the caller's memory
+	at := make([][]tasks.Span, n) // the blocks that go so many places ahead: first in the caller's memory
 	for ahead := range at {
-		at[ahead] = c.Out[circular(c, c.Me+ahead)]
+		at[ahead] = c.Out[c.Member(c.Me+ahead)]
 	}
 	radix := max(2, c.N)
 	for step := 1; step < n; step *= radix {
 		bruckRound(r, c, at, step, radix)
 	}
 	for ahead := 1; ahead < n; ahead++ { // it has come from there
-		spread(r, at[ahead], c.In[circular(c, c.Me-ahead)])
+		spread(r, at[ahead], c.In[c.Member(c.Me-ahead)])
 	}
 	r.end()
 }
 
-// bruckRound carries blocks by the digit of their way that is worth step places.
+// bruckRound carries blocks by the digit of their way worth step places.
 func bruckRound(r *rounds, c *submodules.Call, at [][]tasks.Span, step, radix int) {
 	type message struct {
 		places     int
@@ -44,7 +44,7 @@ func bruckRound(r *rounds, c *submodules.Call, at [][]tasks.Span, step, radix in
 		for ahead := range at {
 			if ahead/step%radix == digit {
 				m.blocks = append(m.blocks, ahead)
-				bytes += length(at[ahead])
+				bytes += tasks.TotalLen(at[ahead])
 			}
 		}
 		m.goes, m.come = r.e.Scratch(bytes), r.e.Scratch(bytes)
@@ -58,15 +58,15 @@ func bruckRound(r *rounds, c *submodules.Call, at [][]tasks.Span, step, radix in
 	r.end()
 	for _, m := range all {
 		if m.goes.Len > 0 {
-			r.send(c.Group.Ranks[circular(c, c.Me+m.places)], m.goes)
-			r.recv(c.Group.Ranks[circular(c, c.Me-m.places)], m.come)
+			r.send(c.Group.Ranks[c.Member(c.Me+m.places)], m.goes)
+			r.recv(c.Group.Ranks[c.Member(c.Me-m.places)], m.come)
 		}
 	}
 	r.end()
 	for _, m := range all {
 		off := int64(0)
 		for _, ahead := range m.blocks {
-			n := length(at[ahead])
+			n := tasks.TotalLen(at[ahead])
 			at[ahead] = []tasks.Span{m.come.Cut(off, n)}
 			off += n
 		}
@@ -84,18 +84,10 @@ func spread(r *rounds, from, to []tasks.Span) {
 	}
 }
 
-// dropFront leaves the first n bytes of spans out, which are in the first one.
+// dropFront leaves out the first n bytes of spans, all of them in the first one.
 func dropFront(spans []tasks.Span, n int64) []tasks.Span {
 	if spans[0].Len == n {
 		return spans[1:]
 	}
-	rest := append([]tasks.Span{spans[0].Cut(n, spans[0].Len-n)}, spans[1:]...)
-	return rest
-}
-
-func length(spans []tasks.Span) (n int64) {
-	for _, s := range spans {
-		n += s.Len
-	}
-	return n
+	return append([]tasks.Span{spans[0].Cut(n, spans[0].Len-n)}, spans[1:]...)
 }

@@ -22,25 +22,25 @@ func pieces(c *submodules.Call) (all []part) {
 //	rank 1   recv 0 recv 1 recv 2
 //	                send 0 send 1 send 2
 func chainBcast(r *rounds, c *submodules.Call) {
-	place := trees.Chain(seat(c), len(c.Group.Ranks))
+	place := trees.Chain(c.Seat(), len(c.Group.Ranks))
 	all := pieces(c)
-	held := 1 // rounds from having to passing on
+	lag := 1 // rounds from having to passing on
 	if place.Parent < 0 {
-		held = 0
+		lag = 0
 	}
-	for i := range len(all) + held {
+	for i := range len(all) + lag {
 		if place.Parent >= 0 && i < len(all) {
-			r.recv(at(c, place.Parent), all[i].of(c.Dst))
+			r.recv(c.RankAt(place.Parent), all[i].of(c.Dst))
 		}
-		if len(place.Children) > 0 && i >= held {
-			r.send(at(c, place.Children[0]), all[i-held].of(c.Dst))
+		if len(place.Children) > 0 && i >= lag {
+			r.send(c.RankAt(place.Children[0]), all[i-lag].of(c.Dst))
 		}
 		r.end()
 	}
 }
 
-// chainReduce: from the last rank to the leader, each combines what comes with
-// its own data. Two buffers let one inner segment arrive while another is used.
+// chainReduce: from the last rank to the leader, each combines the next one's data with its own.
+// Two buffers let one inner segment arrive while another is used.
 //
 //	round     0      1        2        3
 //	inside    recv 0 recv 1   recv 2
@@ -48,16 +48,16 @@ func chainBcast(r *rounds, c *submodules.Call) {
 //	                          send 0   send 1   send 2
 //	last      send 0 send 1   send 2
 func chainReduce(r *rounds, c *submodules.Call) {
-	place := trees.Chain(seat(c), len(c.Group.Ranks))
+	place := trees.Chain(c.Seat(), len(c.Group.Ranks))
 	all := pieces(c)
 	if len(place.Children) == 0 {
 		for _, p := range all {
-			r.send(at(c, place.Parent), p.of(c.Src))
+			r.send(c.RankAt(place.Parent), p.of(c.Src))
 			r.end()
 		}
 		return
 	}
-	child := at(c, place.Children[0])
+	child := c.RankAt(place.Children[0])
 	var buf [2]tasks.Span
 	for i := range min(len(all), len(buf)) {
 		buf[i] = r.e.Scratch(all[i].n)
@@ -71,7 +71,7 @@ func chainReduce(r *rounds, c *submodules.Call) {
 			combine(r, c, all[k].of(c.Src), in(k), all[k].of(c.Dst), child)
 		}
 		if k := i - 2; k >= 0 && place.Parent >= 0 {
-			r.send(at(c, place.Parent), all[k].of(c.Dst))
+			r.send(c.RankAt(place.Parent), all[k].of(c.Dst))
 		}
 		r.end()
 	}

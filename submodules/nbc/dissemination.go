@@ -2,9 +2,8 @@ package nbc
 
 import "github.com/tierflow/tierflow/submodules"
 
-// dissemination is a barrier for any number of ranks: in each round a rank tells
-// the one at twice the distance of before what it has heard so far (Hensgen,
-// Finkel, Manber, IJPP 1988).
+// dissemination is a barrier for any number of ranks: in each round a rank tells the one at
+// twice the distance of before of all it has heard so far (Hensgen, Finkel, Manber, IJPP 1988).
 //
 //	round 0   0→1 1→2 2→3 3→4 4→0
 //	round 1   0→2 1→3 2→4 3→0 4→1
@@ -12,8 +11,8 @@ import "github.com/tierflow/tierflow/submodules"
 func dissemination(r *rounds, c *submodules.Call) {
 	n := len(c.Group.Ranks)
 	for distance := 1; distance < n; distance *= 2 {
-		r.send(c.Group.Ranks[(c.Me+distance)%n], c.Src)
-		r.recv(c.Group.Ranks[(c.Me+n-distance)%n], c.Dst)
+		r.send(c.Group.Ranks[c.Member(c.Me+distance)], c.Src)
+		r.recv(c.Group.Ranks[c.Member(c.Me-distance)], c.Dst)
 		r.end()
 	}
 }

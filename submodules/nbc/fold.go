@@ -10,12 +10,12 @@ import "github.com/tierflow/tierflow/submodules"
 //	         members   0     1    2   3
 type fold struct {
 	pairs, members int
-	keep           int // index of a rank that has to stand for its pair
+	keep           int // index of a rank that must stand for its pair
 }
 
-// folded is the fold of c's group in which keep stands for its pair; in the other
-// pairs the lower rank does.
-func folded(c *submodules.Call, keep int) fold {
+// newFold returns the fold of c's group with keep standing for its pair. In the other pairs the lower
+// rank does.
+func newFold(c *submodules.Call, keep int) fold {
 	n, members := len(c.Group.Ranks), 1
 	for 2*members <= n {
 		members *= 2
@@ -31,7 +31,7 @@ func (f fold) partner(index int) int {
 	return index ^ 1
 }
 
-// index is the rank that stands for a member.
+// index is the rank standing for a member.
 func (f fold) index(member int) int {
 	switch {
 	case member >= f.pairs:

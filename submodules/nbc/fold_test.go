@@ -17,7 +17,7 @@ func groupOf(n int) *submodules.Call {
 func TestFold(t *testing.T) {
 	for n := 1; n <= 70; n++ {
 		for keep := range n {
-			f := folded(groupOf(n), keep)
+			f := newFold(groupOf(n), keep)
 			if f.members > n || 2*f.members <= n || f.members&(f.members-1) != 0 {
 				t.Fatalf("n=%d: %d members", n, f.members)
 			}

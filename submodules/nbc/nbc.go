@@ -3,9 +3,9 @@
 // and the next round begins when all of them have ended. Nothing overlaps across
 // rounds, and a task's result is there when its last round ends.
 //
-// It emits steps only. Vectors are divided by whole elements. Groups of any size fold
-// to a power of two where an algorithm needs one. The messages of a barrier have no
-// bytes; each algorithm sends them in its own rounds.
+// It emits steps only. Vectors are divided by whole elements. For algorithms on a power of two
+// of ranks other groups fold to one. The messages of a barrier have no bytes; each algorithm
+// sends them in its own rounds.
 package nbc
 
 import (
@@ -22,17 +22,17 @@ var _ submodules.Submodule = NBC{}
 // Name is the word in plans.
 func (NBC) Name() string { return submodules.NBC }
 
-// Doc says what it is.
+// Doc describes it.
 func (NBC) Doc() string { return "schedules of rounds over links (Libnbc, SC 2007; HAN, III)" }
 
-// Reach says that it works over links of any kind.
+// Reach is any kind of link.
 func (NBC) Reach() submodules.Reach { return submodules.Anywhere }
 
 // lowering emits one task.
 type lowering func(r *rounds, c *submodules.Call)
 
-// algorithms are the catalogue with a lowering for each operation they do. The
-// first for an operation is its default, which Libnbc takes for few bytes.
+// algorithms are the catalogue with a lowering for each of their operations. The first for an
+// operation is its default, Libnbc's choice for few bytes.
 var algorithms = submodules.Catalogue[lowering]{
 	{
 		Algorithm: submodules.Algorithm{
@@ -51,18 +51,10 @@ var algorithms = submodules.Catalogue[lowering]{
 			Name: submodules.Linear, Source: "coll/libnbc; coll/basic",
 			Doc:    "the root sends to all in one round, or combines one rank after the other",
 			InTurn: true,
-			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
-				tasks.Bcast:     {Schedule: submodules.StarTree, Rounds: submodules.Others, Partners: submodules.Others},
-				tasks.Reduce:    {Schedule: submodules.StarTree, Rounds: submodules.Others, Partners: submodules.Others},
-				tasks.Gather:    {Schedule: submodules.StarTree, Rounds: submodules.Others, Partners: submodules.Others},
-				tasks.Scatter:   {Schedule: submodules.StarTree, Rounds: submodules.Others, Partners: submodules.Others},
-				tasks.Prefix:    {Schedule: submodules.StarTree, Rounds: submodules.Others, Partners: submodules.Others},
-				tasks.Allgather: {Schedule: submodules.AllAtOnce, Partners: submodules.Others},
-				tasks.Alltoall:  {Schedule: submodules.AllAtOnce, Partners: submodules.Others},
-				tasks.Neighbors: {Schedule: submodules.AllAtOnce, Partners: submodules.Others},
-				tasks.Scan:      {Schedule: submodules.ChainTree, Rounds: submodules.Others, Partners: submodules.Neighbours},
-				tasks.Exscan:    {Schedule: submodules.ChainTree, Rounds: submodules.Others, Partners: submodules.Neighbours},
-			}},
+			Traits: submodules.Traits{Traffic: submodules.
+				Alike(submodules.StarTree, submodules.Others, submodules.Others, tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Prefix).
+				And(submodules.AllAtOnce, 0, submodules.Others, tasks.Allgather, tasks.Alltoall, tasks.Neighbors).
+				And(submodules.ChainTree, submodules.Others, submodules.Neighbours, tasks.Scan, tasks.Exscan)},
 		},
 		Lower: map[tasks.Collective]lowering{
 			tasks.Scan: linearScan, tasks.Exscan: linearScan, tasks.Prefix: prefixBy(trees.Linear),
@@ -114,11 +106,9 @@ var algorithms = submodules.Catalogue[lowering]{
 			Name: submodules.Ring, Source: "Patarasuk, Yuan, JPDC 2009; coll/libnbc",
 			Doc:   "reduce-scatter and allgather around a ring: fewest bytes, n-1 rounds each",
 			Needs: []submodules.Restriction{submodules.NeedsCommutative},
-			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
-				tasks.Allreduce:     {Schedule: submodules.AroundRing, Rounds: submodules.TwiceOthers, Partners: submodules.Neighbours},
-				tasks.Allgather:     {Schedule: submodules.AroundRing, Rounds: submodules.Others, Partners: submodules.Neighbours},
-				tasks.ReduceScatter: {Schedule: submodules.AroundRing, Rounds: submodules.Others, Partners: submodules.Neighbours},
-			}},
+			Traits: submodules.Traits{Traffic: submodules.
+				Alike(submodules.AroundRing, submodules.TwiceOthers, submodules.Neighbours, tasks.Allreduce).
+				And(submodules.AroundRing, submodules.Others, submodules.Neighbours, tasks.Allgather, tasks.ReduceScatter)},
 		},
 		Lower: map[tasks.Collective]lowering{tasks.Allreduce: ring, tasks.Allgather: ringAllgather, tasks.ReduceScatter: ringReduceScatter},
 	},
@@ -136,12 +126,10 @@ var algorithms = submodules.Catalogue[lowering]{
 			Name: submodules.Pairwise, Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; MPICH",
 			Doc:    "all exchange parts with all in one round and combine them in the order of ranks; an alltoall takes a round for each partner",
 			InTurn: true,
-			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
-				tasks.ReduceScatter: {Schedule: submodules.AllAtOnce, Rounds: submodules.Others, Partners: submodules.Others},
-				tasks.Alltoall:      {Schedule: submodules.OneByOne, Partners: submodules.Others},
-				tasks.Scan:          {Rounds: submodules.Others, Partners: submodules.Others},
-				tasks.Exscan:        {Rounds: submodules.Others, Partners: submodules.Others},
-			}},
+			Traits: submodules.Traits{Traffic: submodules.
+				Alike(submodules.AllAtOnce, submodules.Others, submodules.Others, tasks.ReduceScatter).
+				And(submodules.OneByOne, 0, submodules.Others, tasks.Alltoall).
+				And(0, submodules.Others, submodules.Others, tasks.Scan, tasks.Exscan)},
 		},
 		Lower: map[tasks.Collective]lowering{
 			tasks.ReduceScatter: pairwiseReduceScatter, tasks.Alltoall: pairwiseAlltoall, tasks.Scan: pairwiseScan, tasks.Exscan: pairwiseScan,
@@ -150,21 +138,17 @@ var algorithms = submodules.Catalogue[lowering]{
 	{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.NonOverlapping, Source: "coll/tuned non-overlapping", Tree: true,
-			Doc: "reduce to the lowest rank along the in-order binomial tree, then scatter",
-			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
-				tasks.ReduceScatter: {Partners: submodules.Others},
-			}},
+			Doc:    "reduce to the lowest rank along the in-order binomial tree, then scatter",
+			Traits: submodules.Traits{Traffic: submodules.Alike(0, 0, submodules.Others, tasks.ReduceScatter)},
 		},
 		Lower: map[tasks.Collective]lowering{tasks.ReduceScatter: nonOverlapping},
 	},
 	{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.Dissemination, Source: "Hensgen, Finkel, Manber, IJPP 1988; Open MPI calls it bruck",
-			Doc:   "each round a rank tells one twice as far what it has heard: log2(n) rounds, any number of ranks",
-			Needs: []submodules.Restriction{submodules.NeedsNoData},
-			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
-				tasks.Allreduce: {Schedule: submodules.DistanceDoubling, Rounds: submodules.Doublings},
-			}},
+			Doc:    "each round a rank tells one twice as far what it has heard: log2(n) rounds, any number of ranks",
+			Needs:  []submodules.Restriction{submodules.NeedsNoData},
+			Traits: submodules.Traits{Traffic: submodules.Alike(submodules.DistanceDoubling, submodules.Doublings, 0, tasks.Allreduce)},
 		},
 		Lower: map[tasks.Collective]lowering{tasks.Allreduce: dissemination},
 	},
@@ -183,16 +167,13 @@ var algorithms = submodules.Catalogue[lowering]{
 			Doc:    "log2(n) rounds, any number of ranks: each gets as many parts as it has; an alltoall passes blocks on by the digits of the way they have to go",
 			Number: submodules.Number{Meaning: "radix of an alltoall", Usual: 2, Worth: []int{4, 8}},
 			Needs:  []submodules.Restriction{submodules.NeedsDense},
-			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
-				tasks.Allgather: {Schedule: submodules.DistanceDoubling, Rounds: submodules.Doublings},
-				tasks.Alltoall:  {Schedule: submodules.DistanceDoubling, Rounds: submodules.Doublings},
-			}},
+			Traits: submodules.Traits{Traffic: submodules.Alike(submodules.DistanceDoubling, submodules.Doublings, 0, tasks.Allgather, tasks.Alltoall)},
 		},
 		Lower: map[tasks.Collective]lowering{tasks.Allgather: bruckAllgather, tasks.Alltoall: bruckAlltoall},
 	},
 }
 
-// listed is what Algorithms returns. Decisions ask for it often.
+// listed is the result of Algorithms. Decisions ask for it often.
 var listed = algorithms.Algorithms()
 
 // Algorithms lists them.

@@ -21,8 +21,8 @@ func rabenseifnerAllreduce(r *rounds, c *submodules.Call) {
 	p.unfold()
 }
 
-// halve is the reduce-scatter: neighbours first, so that rank order is kept. Each
-// gives away one half of its part and combines the other.
+// halve is the reduce-scatter: neighbours first, to keep rank order. Each gives away one half of
+// its part and combines the other.
 //
 //	          member 0   member 1   member 2   member 3
 //	start     abcd       abcd       abcd       abcd
@@ -31,7 +31,7 @@ func rabenseifnerAllreduce(r *rounds, c *submodules.Call) {
 func (p *partial) halve() {
 	for distance := 1; distance < p.fold.members; distance *= 2 {
 		peer := p.peer(distance)
-		keep, give := p.have.halves(p.c.Elem)
+		keep, give := p.mine.halves(p.c.Elem)
 		if p.me&distance != 0 {
 			keep, give = give, keep
 		}
@@ -40,34 +40,34 @@ func (p *partial) halve() {
 		p.recv(peer, p.in.Cut(0, keep.n))
 		p.end()
 		p.combine(keep, peer)
-		p.have, p.gave = keep, append(p.gave, give)
+		p.mine, p.theirs = keep, append(p.theirs, give)
 	}
 }
 
-// gather undoes the exchanges from the last to the first, in one direction: who
-// is not on the root's side sends its part and is done.
+// gather undoes the exchanges from the last to the first, in one direction: a rank on the other
+// side than the root sends its part and is done.
 func (p *partial) gather(root int) {
-	for i := len(p.gave) - 1; i >= 0; i-- {
+	for i := len(p.theirs) - 1; i >= 0; i-- {
 		distance := 1 << i
 		peer := p.peer(distance)
 		if (p.me^root)&distance != 0 {
-			p.send(peer, p.have.of(p.c.Dst))
+			p.send(peer, p.mine.of(p.c.Dst))
 			p.end()
 			return
 		}
-		p.recv(peer, p.gave[i].of(p.c.Dst))
+		p.recv(peer, p.theirs[i].of(p.c.Dst))
 		p.end()
-		p.have = p.have.join(p.gave[i])
+		p.mine = p.mine.join(p.theirs[i])
 	}
 }
 
 // allgather undoes the exchanges from the last to the first, in both directions.
 func (p *partial) allgather() {
-	for i := len(p.gave) - 1; i >= 0; i-- {
+	for i := len(p.theirs) - 1; i >= 0; i-- {
 		peer := p.peer(1 << i)
-		p.send(peer, p.have.of(p.c.Dst))
-		p.recv(peer, p.gave[i].of(p.c.Dst))
+		p.send(peer, p.mine.of(p.c.Dst))
+		p.recv(peer, p.theirs[i].of(p.c.Dst))
 		p.end()
-		p.have = p.have.join(p.gave[i])
+		p.mine = p.mine.join(p.theirs[i])
 	}
 }

@@ -17,7 +17,7 @@ func recursiveDoubling(r *rounds, c *submodules.Call) {
 			p.send(peer, p.sum)
 			p.recv(peer, p.in)
 			p.end()
-			p.combine(p.have, peer)
+			p.combine(p.mine, peer)
 		}
 	}
 	p.unfold()

@@ -8,16 +8,10 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// packed is scratch for all members' parts, one after the other; by member, like
+// packParts returns scratch for all members' parts, one after the other; by member, like
 // Call.Parts.
-func packed(r *rounds, c *submodules.Call) (spans [][]tasks.Span) {
-	total := int64(0)
-	for _, part := range c.Parts {
-		for _, s := range part {
-			total += s.Len
-		}
-	}
-	all, at := r.e.Scratch(total), int64(0)
+func packParts(r *rounds, c *submodules.Call) (spans [][]tasks.Span) {
+	all, at := r.e.Scratch(tasks.TotalLen(slices.Concat(c.Parts...))), int64(0)
 	for _, part := range c.Parts {
 		var own []tasks.Span
 		for _, s := range part {
@@ -51,11 +45,11 @@ func (r *rounds) combineParts(dst, mine, other [][]tasks.Span, lower bool) {
 //	round 2   sends part 1  sends part 2  sends part 0   in between
 func ringReduceScatter(r *rounds, c *submodules.Call) {
 	n := len(c.Group.Ranks)
-	next, last := c.Group.Ranks[circular(c, c.Me+1)], c.Group.Ranks[circular(c, c.Me-1)]
-	sum := packed(r, c)
+	next, last := c.Group.Ranks[c.Member(c.Me+1)], c.Group.Ranks[c.Member(c.Me-1)]
+	sum := packParts(r, c)
 	from := c.Parts
 	for i := 1; i < n; i++ {
-		out, in := circular(c, c.Me-i), circular(c, c.Me-i-1)
+		out, in := c.Member(c.Me-i), c.Member(c.Me-i-1)
 		r.send(next, from[out]...)
 		r.recv(last, sum[in]...)
 		r.end()
@@ -69,14 +63,14 @@ func ringReduceScatter(r *rounds, c *submodules.Call) {
 	}
 }
 
-// pairwiseReduceScatter: each sends every other rank its part in one round, the
-// ranks behind it first, and combines what it gets in the order of ranks.
+// pairwiseReduceScatter: each sends every other rank its part in one round, the ranks behind it
+// first, and combines the arriving parts in the order of ranks.
 func pairwiseReduceScatter(r *rounds, c *submodules.Call) {
 	n := len(c.Group.Ranks)
 	in := make([][]tasks.Span, n)
 	in[c.Me] = c.Parts[c.Me]
 	for i := 1; i < n; i++ {
-		to, from := circular(c, c.Me+i), circular(c, c.Me-i)
+		to, from := c.Member(c.Me+i), c.Member(c.Me-i)
 		r.send(c.Group.Ranks[to], c.Parts[to]...)
 		for _, s := range c.Held {
 			buf := r.e.Scratch(s.Len)
@@ -108,7 +102,7 @@ func pairwiseReduceScatter(r *rounds, c *submodules.Call) {
 //	round 4   0↔1  2↔3  4↔5  6↔7    one
 func halvingReduceScatter(r *rounds, c *submodules.Call) {
 	n := len(c.Group.Ranks)
-	sum, in := packed(r, c), packed(r, c)
+	sum, in := packParts(r, c), packParts(r, c)
 	from := c.Parts
 	for distance := n / 2; distance > 0; distance /= 2 {
 		peer := c.Me ^ distance
@@ -132,7 +126,7 @@ func nonOverlapping(r *rounds, c *submodules.Call) {
 	place := trees.Binomial(c.Me, len(c.Group.Ranks))
 	sum := c.Parts
 	if len(place.Children) > 0 {
-		acc, in := packed(r, c), packed(r, c)
+		acc, in := packParts(r, c), packParts(r, c)
 		for _, child := range place.Children {
 			r.recv(c.Group.Ranks[child], slices.Concat(in...)...)
 			r.end()
@@ -151,6 +145,6 @@ func nonOverlapping(r *rounds, c *submodules.Call) {
 		r.send(to, sum[i+1]...)
 	}
 	for j, s := range c.Held {
-		r.unpack(sum[0][j], s)
+		r.copy(s, sum[0][j])
 	}
 }

@@ -15,8 +15,8 @@ import (
 //	round 5   sends block 0  sends block 1  sends block 2
 func ring(r *rounds, c *submodules.Call) {
 	n := len(c.Group.Ranks)
-	next, last := c.Group.Ranks[circular(c, c.Me+1)], c.Group.Ranks[circular(c, c.Me-1)]
-	block := func(s tasks.Span, i int) tasks.Span { return s.Shard(circular(c, i), n, c.Elem) }
+	next, last := c.Group.Ranks[c.Member(c.Me+1)], c.Group.Ranks[c.Member(c.Me-1)]
+	block := func(s tasks.Span, i int) tasks.Span { return s.Shard(c.Member(i), n, c.Elem) }
 	room := r.e.Scratch(block(c.Dst, 0).Len)
 	src := c.Src
 	for i := range n - 1 {

@@ -7,11 +7,11 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// rounds emits the schedule of one rank: what is added goes into the open round,
-// end closes it. An empty round is none.
+// rounds emits the schedule of one rank: added steps go into the open round, and end closes it.
+// An empty round is none.
 type rounds struct {
 	e    *submodules.Emitter
-	gate dag.ID   // after which the open round begins
+	gate dag.ID   // the end of the round before
 	open []dag.ID // its steps
 }
 
@@ -43,17 +43,6 @@ func (r *rounds) end() {
 	if len(r.open) > 0 {
 		r.gate, r.open = r.e.Join(r.open...), r.open[:0]
 	}
-}
-
-// seat is a rank's place in trees, in a circle from the leader on.
-func seat(c *submodules.Call) int {
-	n := len(c.Group.Ranks)
-	return (c.Me - c.Group.Leader + n) % n
-}
-
-// at is the rank at a place.
-func at(c *submodules.Call, place int) levels.Rank {
-	return c.Group.Ranks[(place+c.Group.Leader)%len(c.Group.Ranks)]
 }
 
 // part is some bytes of the vector.

@@ -12,30 +12,26 @@ import (
 	"github.com/tierflow/tierflow/submodules/check"
 	"github.com/tierflow/tierflow/submodules/nbc"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // programs compiles one task of n ranks led by rank 0, over a message of count
 // elements of four bytes.
 func programs(t *testing.T, op tasks.Collective, choice string, n int, count int64) []*submodules.Program {
 	t.Helper()
-	topo, err := levels.Parse(strconv.Itoa(n))
-	if err != nil {
-		t.Fatal(err)
-	}
+	topo := tasktest.Topology(t, strconv.Itoa(n))
 	shape := "flat"
 	if op == tasks.Allreduce {
 		shape = "ar"
 	}
-	p, err := tasks.ParsePlan("shape=" + shape + ",fs=all,w=1,s=" + choice)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := tasktest.Plan(t, "shape="+shape+",fs=all,w=1,s="+choice)
 	r := tasks.Request{Coll: op, Type: tasks.Int32, Count: count, Op: tasks.Sum}
 	if count == 0 {
 		r = tasks.Request{Coll: tasks.Barrier}
 	}
 	progs := make([]*submodules.Program, n)
 	for rank := range progs {
+		var err error
 		if progs[rank], err = submodules.CompileFor(r, topo.Flat(0), p, levels.Rank(rank), submodules.Registry{nbc.NBC{}}); err != nil {
 			t.Fatal(err)
 		}
@@ -45,12 +41,16 @@ func programs(t *testing.T, op tasks.Collective, choice string, n int, count int
 
 // roundsOf numbers the rounds of a program's steps, and returns how many there are.
 func roundsOf(p *submodules.Program) (round []int, n int) {
-	round = p.Levels(func(from, _ dag.ID) int {
-		if p.Step(from).Kind == submodules.JoinStep {
-			return 0
+	round = make([]int, p.Len())
+	for _, id := range p.Order() {
+		for _, before := range p.Pred(id) {
+			after := round[before] + 1
+			if p.Step(before).Kind == submodules.JoinStep {
+				after--
+			}
+			round[id] = max(round[id], after)
 		}
-		return 1
-	})
+	}
 	for id := range dag.ID(p.Len()) {
 		if p.Step(id).Kind != submodules.JoinStep {
 			n = max(n, round[id]+1)

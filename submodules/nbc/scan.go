@@ -6,7 +6,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// arrival is where what comes before this rank is received.
+// arrival is the place for the values before this rank.
 func arrival(r *rounds, c *submodules.Call) tasks.Span {
 	if c.ArrivesBelow() {
 		return c.Scan.Below
@@ -14,8 +14,8 @@ func arrival(r *rounds, c *submodules.Call) tasks.Span {
 	return r.e.Scratch(c.Dst.Len)
 }
 
-// leave adds what a scan leaves on a rank from what comes before it, which is in before.
-// A rank that nothing comes before keeps its own.
+// leave adds the results of a scan on a rank, made of the values before it in before. The first
+// rank keeps its own.
 func leave(r *rounds, c *submodules.Call, before tasks.Span) {
 	through := c.Scan.Through
 	switch {
@@ -32,8 +32,7 @@ func leave(r *rounds, c *submodules.Call, before tasks.Span) {
 	}
 }
 
-// linearScan: each rank adds its data to what comes from the one before, and sends the
-// sum on.
+// linearScan: each rank adds its data to the sum from the one before, and sends the result on.
 //
 //	round    0     1     2     3     4
 //	rank 0   send
@@ -59,8 +58,8 @@ func linearScan(r *rounds, c *submodules.Call) {
 	}
 }
 
-// pairwiseScan: each sends its data to all ranks behind it in one round, the farthest
-// first, and adds what comes in the order of ranks.
+// pairwiseScan: each sends its data to all ranks behind it in one round, the farthest first, and
+// adds the arriving data in the order of ranks.
 func pairwiseScan(r *rounds, c *submodules.Call) {
 	for i := len(c.Group.Ranks) - 1; i > c.Me; i-- {
 		r.send(c.Group.Ranks[i], c.Src)
@@ -85,8 +84,8 @@ func pairwiseScan(r *rounds, c *submodules.Call) {
 	leave(r, c, in[0])
 }
 
-// recursiveDoublingScan: ranks exchange the sums of their blocks, which double. What a
-// rank hears from a lower one also comes before its result.
+// recursiveDoublingScan: ranks exchange the sums of their blocks, of twice as many ranks in each
+// exchange. A sum from a lower rank also goes before the result.
 //
 //	round 0   0↔1  2↔3  4↔5     sums of two
 //	round 2   0↔2  1↔3          of four; 4 and 5 have no partner
@@ -133,18 +132,18 @@ func meetsLater(me, distance, n int) bool {
 	return false
 }
 
-// prefixBy sends the leader's prefix down a tree: a round to receive, one to send it on
-// and to put it before what is here.
+// prefixBy sends the leader's prefix down a tree: a round to receive, one to send it on and to
+// put it before the values here.
 func prefixBy(shape trees.Shape) lowering {
 	return func(r *rounds, c *submodules.Call) {
-		place, prefix := shape(seat(c), len(c.Group.Ranks)), c.Src
+		place, prefix := shape(c.Seat(), len(c.Group.Ranks)), c.Src
 		if place.Parent >= 0 {
 			prefix = arrival(r, c)
-			r.recv(at(c, place.Parent), prefix)
+			r.recv(c.RankAt(place.Parent), prefix)
 			r.end()
 		}
 		for _, child := range place.LargestFirst() {
-			r.send(at(c, child), prefix)
+			r.send(c.RankAt(child), prefix)
 		}
 		r.open = append(r.open, c.Precede(r.e, prefix, 0, c.Dst.Len, r.gate)...)
 		r.end()

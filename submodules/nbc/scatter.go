@@ -31,9 +31,7 @@ func newBranch(r *rounds, c *submodules.Call, lo, hi int) *branch {
 	b := &branch{c: c, lo: lo, n: []int64{0}}
 	total := int64(0)
 	for v := lo; v < hi; v++ {
-		for _, s := range c.Parts[(v+c.Group.Leader)%len(c.Group.Ranks)] {
-			total += s.Len
-		}
+		total += tasks.TotalLen(c.Parts[c.Member(v+c.Group.Leader)])
 		b.n = append(b.n, total)
 	}
 	b.buf = r.e.Scratch(total)
@@ -46,14 +44,8 @@ func (b *branch) of(lo, hi int) tasks.Span {
 	return b.buf.Cut(from, b.n[hi-b.lo]-from)
 }
 
-// each calls f with the spans of a member's part and where they are in the branch.
-func (b *branch) each(v int, spans []tasks.Span, f func(packed, span tasks.Span)) {
-	at := b.of(v, v+1)
-	for _, s := range spans {
-		f(at.Cut(0, s.Len), s)
-		at = at.Cut(s.Len, at.Len-s.Len)
-	}
-}
+// at is the part of place v, in one piece.
+func (b *branch) at(v int) []tasks.Span { return []tasks.Span{b.of(v, v+1)} }
 
 // binomialGather: each place packs its part and those of the places below it into
 // one message for its parent.
@@ -62,35 +54,30 @@ func (b *branch) each(v int, spans []tasks.Span, f func(packed, span tasks.Span)
 //	round 1   3,2→0       7,6→4
 //	round 2   7,6,5,4→0
 func binomialGather(r *rounds, c *submodules.Call) {
-	place := trees.Binomial(seat(c), len(c.Group.Ranks))
-	me := seat(c)
+	place := trees.Binomial(c.Seat(), len(c.Group.Ranks))
+	me := c.Seat()
 	if me == 0 {
 		r.keepOwn(c)
 		b := newBranch(r, c, 1, max(1, place.End))
 		r.takeChildren(b, place)
 		for v := 1; v < place.End; v++ {
-			b.each(v, c.Parts[(v+c.Group.Leader)%len(c.Group.Ranks)], r.unpack)
+			spread(r, b.at(v), c.Parts[c.Member(v+c.Group.Leader)])
 		}
 		return
 	}
 	b := newBranch(r, c, me, place.End)
-	b.each(me, c.Held, func(packed, span tasks.Span) { r.unpack(span, packed) })
+	spread(r, c.Held, b.at(me))
 	r.takeChildren(b, place)
 	if s := b.of(me, place.End); s.Len > 0 {
-		r.send(at(c, place.Parent), s)
+		r.send(c.RankAt(place.Parent), s)
 	}
 }
 
-// unpack adds dst = src, the other way round than it is packed.
-func (r *rounds) unpack(src, dst tasks.Span) {
-	r.open = append(r.open, r.e.Copy(dst, src, r.gate))
-}
-
-// takeChildren is a round that receives the branches of all children.
+// takeChildren is the round to receive the branches of all children.
 func (r *rounds) takeChildren(b *branch, place trees.Place) {
 	for i, child := range place.Children {
 		if s := b.of(child, end(place, i)); s.Len > 0 {
-			r.recv(at(b.c, child), s)
+			r.recv(b.c.RankAt(child), s)
 		}
 	}
 	r.end()
@@ -106,29 +93,29 @@ func end(place trees.Place, i int) int {
 
 // binomialScatter is [binomialGather] backwards.
 func binomialScatter(r *rounds, c *submodules.Call) {
-	me := seat(c)
+	me := c.Seat()
 	place := trees.Binomial(me, len(c.Group.Ranks))
 	var b *branch
 	if me == 0 {
 		r.keepOwn(c)
 		b = newBranch(r, c, 1, max(1, place.End))
 		for v := 1; v < place.End; v++ {
-			b.each(v, c.Parts[(v+c.Group.Leader)%len(c.Group.Ranks)], func(packed, span tasks.Span) { r.unpack(span, packed) })
+			spread(r, c.Parts[c.Member(v+c.Group.Leader)], b.at(v))
 		}
 	} else {
 		b = newBranch(r, c, me, place.End)
 		if s := b.of(me, place.End); s.Len > 0 {
-			r.recv(at(c, place.Parent), s)
+			r.recv(c.RankAt(place.Parent), s)
 		}
 	}
 	r.end()
 	for i := len(place.Children) - 1; i >= 0; i-- { // the largest branch has the longest way
 		child := place.Children[i]
 		if s := b.of(child, end(place, i)); s.Len > 0 {
-			r.send(at(c, child), s)
+			r.send(c.RankAt(child), s)
 		}
 	}
 	if me != 0 {
-		b.each(me, c.Held, r.unpack)
+		spread(r, b.at(me), c.Held)
 	}
 }

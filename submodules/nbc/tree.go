@@ -9,27 +9,27 @@ import (
 // down is a bcast along a tree: a round to receive, one to send to all children.
 func down(shape trees.Shape) lowering {
 	return func(r *rounds, c *submodules.Call) {
-		place := shape(seat(c), len(c.Group.Ranks))
+		place := shape(c.Seat(), len(c.Group.Ranks))
 		if place.Parent >= 0 {
-			r.recv(at(c, place.Parent), c.Dst)
+			r.recv(c.RankAt(place.Parent), c.Dst)
 			r.end()
 		}
 		for _, child := range place.LargestFirst() {
-			r.send(at(c, child), c.Dst)
+			r.send(c.RankAt(child), c.Dst)
 		}
 	}
 }
 
-// binomialReduce takes the children in turn, the shallowest first, which has its
-// subtree combined soonest.
+// binomialReduce takes the children in turn, the shallowest first: its subtree is combined
+// soonest.
 func binomialReduce(r *rounds, c *submodules.Call) {
-	place := trees.Binomial(seat(c), len(c.Group.Ranks))
+	place := trees.Binomial(c.Seat(), len(c.Group.Ranks))
 	var from []levels.Rank
 	for _, child := range place.Children {
-		from = append(from, at(c, child))
+		from = append(from, c.RankAt(child))
 	}
 	sum := collect(r, c, from)
 	if place.Parent >= 0 {
-		r.send(at(c, place.Parent), sum)
+		r.send(c.RankAt(place.Parent), sum)
 	}
 }

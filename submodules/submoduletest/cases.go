@@ -27,9 +27,9 @@ type cut struct {
 	inner   int64
 }
 
-// cuts are few because they multiply: whole; in inner segments that don't divide it;
-// several segments through fewer slots, with and without inner ones; pieces and
-// segments that travel inline behind a longer one.
+// cuts are few because they multiply: whole; in inner segments that don't divide it; several
+// segments through fewer slots, with and without inner ones; pieces and segments sent inline
+// behind a longer one.
 func (u underTest) cuts() []cut {
 	const large = submodules.InlineMax + 4
 	all := []cut{{tasks.Whole, 1, 0}, {4, 2, 0}, {tasks.Whole, 1, 8}, {12, 1, 4}, {tasks.Whole, 1, large}, {large, 2, 0}}
@@ -42,46 +42,43 @@ func (u underTest) cuts() []cut {
 // first shows every change of order.
 var first = tasks.UserOp("first", false, func(a, _ int32) int32 { return a })
 
-// requests are those that have tasks of the operation, of some elements each.
+// combining are the requests of a collective that combines: apart, in place, and with an
+// operation bound to the order of ranks.
+func combining(coll tasks.Collective) []tasks.Request {
+	r := tasks.Request{Coll: coll, Type: tasks.Int32, Op: tasks.Sum}
+	inPlace, ordered := r, r
+	inPlace.InPlace, ordered.Op = true, first
+	return []tasks.Request{r, inPlace, ordered}
+}
+
+// requests are those with tasks of the operation, without counts.
 func (u underTest) requests() []tasks.Request {
 	switch u.op {
 	case tasks.Bcast:
 		return []tasks.Request{{Coll: tasks.Bcast, Type: tasks.Int32}}
 	case tasks.Reduce:
-		r := tasks.Request{Coll: tasks.Allreduce, Type: tasks.Int32, Op: tasks.Sum}
-		inPlace, ordered := r, r
-		inPlace.InPlace, ordered.Op = true, first
-		all := []tasks.Request{r, inPlace, ordered}
-		for _, r := range all {
-			r.Coll = tasks.Reduce
-			all = append(all, r)
-		}
-		return all
+		return append(combining(tasks.Allreduce), combining(tasks.Reduce)...)
 	case tasks.Gather, tasks.Allgather, tasks.Scatter:
 		r := tasks.Request{Coll: u.op, Type: tasks.Int32}
 		inPlace := r
 		inPlace.InPlace = true
-		all := append(u.shaped(), r, inPlace, tasks.Request{Coll: tasks.Allgather, Type: tasks.Int32})
+		all := append(u.shapedRequests(), r, inPlace, tasks.Request{Coll: tasks.Allgather, Type: tasks.Int32})
 		if u.op != tasks.Allgather {
 			r.Coll, inPlace.Coll = tasks.Alltoall, tasks.Alltoall
 			all = append(all, r, inPlace)
 		}
 		return all
 	case tasks.ReduceScatter:
-		r := tasks.Request{Coll: u.op, Type: tasks.Int32, Op: tasks.Sum}
-		inPlace, ordered := r, r
-		inPlace.InPlace, ordered.Op = true, first
-		return append(u.shaped(), r, inPlace, ordered)
+		return append(u.shapedRequests(), combining(u.op)...)
 	case tasks.Allreduce:
-		return append(u.shaped(), tasks.Request{Coll: tasks.Barrier})
+		return append(u.shapedRequests(), tasks.Request{Coll: tasks.Barrier})
 	case tasks.Scan, tasks.Exscan, tasks.Prefix:
 		return u.scans()
 	}
 	return u.plain()
 }
 
-// plain are the requests of a collective that is a task of the same name: in place too if
-// it can be.
+// plain are the requests of a collective with tasks of its own name: in place too if it can be.
 func (u underTest) plain() []tasks.Request {
 	r := tasks.Request{Coll: u.op, Type: tasks.Int32}
 	if !slices.Contains(tasks.Operations(u.op, u.shape(r)), u.op) {
@@ -92,37 +89,30 @@ func (u underTest) plain() []tasks.Request {
 	return []tasks.Request{r, inPlace}
 }
 
-// scans are those of which han makes tasks of the operation.
+// scans are the scans and exscans with tasks of the operation by han.
 func (u underTest) scans() (all []tasks.Request) {
 	for _, coll := range []tasks.Collective{tasks.Scan, tasks.Exscan} {
-		if !slices.Contains(tasks.Operations(coll, tasks.Han), u.op) {
-			continue
+		if slices.Contains(tasks.Operations(coll, tasks.Han), u.op) {
+			all = append(all, combining(coll)...)
 		}
-		r := tasks.Request{Coll: coll, Type: tasks.Int32, Op: tasks.Sum}
-		inPlace, ordered := r, r
-		inPlace.InPlace, ordered.Op = true, first
-		all = append(all, r, inPlace, ordered)
 	}
 	return all
 }
 
-// shaped are the requests of which only some shapes make tasks of the operation.
-func (u underTest) shaped() []tasks.Request {
-	r := tasks.Request{Coll: tasks.Allreduce, Type: tasks.Int32, Op: tasks.Sum}
-	inPlace, ordered := r, r
-	inPlace.InPlace, ordered.Op = true, first
+// shapedRequests returns the requests with tasks of the operation by some shapes only.
+func (u underTest) shapedRequests() []tasks.Request {
 	switch u.op {
 	case tasks.Scatter:
 		return []tasks.Request{{Coll: tasks.Bcast, Type: tasks.Int32}}
 	case tasks.Allreduce:
-		return []tasks.Request{r, inPlace, ordered}
+		return combining(tasks.Allreduce)
 	case tasks.ReduceScatter, tasks.Allgather:
-		return []tasks.Request{r, inPlace}
+		return combining(tasks.Allreduce)[:2]
 	}
 	return nil
 }
 
-// shape is one that makes tasks of the operation.
+// shape is one with tasks of the operation.
 func (u underTest) shape(r tasks.Request) tasks.Shape {
 	for _, s := range []tasks.Shape{tasks.Han, tasks.AR, tasks.RSAG, tasks.SAG} {
 		if s.Fits(r.Coll) && slices.Contains(tasks.Operations(r.Coll, s), u.op) {
@@ -135,7 +125,7 @@ func (u underTest) shape(r tasks.Request) tasks.Shape {
 	return tasks.Flat
 }
 
-// groups checks single groups of every size with every leader.
+// groups checks single groups of every size under several leaders.
 func (u underTest) groups() error {
 	requests := u.requests()
 	if requests == nil {
@@ -161,8 +151,8 @@ func (u underTest) groups() error {
 	return nil
 }
 
-// ledBy returns a group of all ranks under several leaders. Of a scan it doesn't matter
-// who leads, but a prefix needs a group behind another one.
+// ledBy returns a group of all ranks under several leaders. The leader of a scan doesn't matter,
+// but a prefix needs a group behind another one.
 func (u underTest) ledBy(all *levels.Topology) (led []*levels.Hierarchy) {
 	n := all.Size()
 	switch behind, err := levels.Parse(fmt.Sprintf("a:1,b:%d", n)); {
@@ -187,7 +177,7 @@ func (u underTest) counts(r tasks.Request, h *levels.Hierarchy) error {
 			}
 		}
 		counts := []int64{0, 1, 7, 11}
-		if h.Topology().Size() > 5 { // whoever counts ranks wrongly does so whatever the count
+		if h.Topology().Size() > 5 { // ranks counted wrongly show with any count
 			counts = []int64{0, 11}
 		}
 		for _, r.Count = range counts {
@@ -202,8 +192,8 @@ func (u underTest) counts(r tasks.Request, h *levels.Hierarchy) error {
 	return nil
 }
 
-// blocksThatDiffer are requests with some empty blocks, and with one that is not: whoever
-// has nothing neither sends nor receives.
+// blocksThatDiffer are requests with some empty blocks, and with a single one that isn't: a rank
+// without data neither sends nor receives.
 func blocksThatDiffer(r tasks.Request, ranks int) (all []tasks.Request) {
 	if r.Coll.HasMatrix() {
 		return pairsThatDiffer(r, ranks)
@@ -229,8 +219,8 @@ func blocksThatDiffer(r tasks.Request, ranks int) (all []tasks.Request) {
 	return all
 }
 
-// pairsThatDiffer are requests in which most pairs have nothing for each other and one has
-// much more than others, and in which one rank gives all there is.
+// pairsThatDiffer are two requests: in one most pairs have nothing for each other and one has
+// much more than others; in the other, one rank gives everything.
 func pairsThatDiffer(r tasks.Request, ranks int) (all []tasks.Request) {
 	for _, count := range []func(from, to int) int{
 		func(from, to int) int { return []int{3, 0, 11, 0, 1}[(from+to)%5] + 40*max(0, 1-from-(ranks-1-to)) },
@@ -240,7 +230,7 @@ func pairsThatDiffer(r tasks.Request, ranks int) (all []tasks.Request) {
 		for from := range rows {
 			for to := range ranks {
 				n := count(from, to)
-				if r.InPlace { // only what goes both ways
+				if r.InPlace { // the same both ways
 					n = count(min(from, to), max(from, to))
 				}
 				rows[from] = append(rows[from], n)
@@ -256,7 +246,7 @@ func pairsThatDiffer(r tasks.Request, ranks int) (all []tasks.Request) {
 	return all
 }
 
-// levels checks machines in which groups of several sizes and levels meet.
+// levels checks machines with groups of several sizes and levels.
 func (u underTest) levels() error {
 	requests := append(u.requests(), tasks.Request{Coll: tasks.Barrier})
 	for _, spec := range []string{"3", "1x4", "3x1", "3x2", "2x3/rr", "a:3,b:1,c:2", "2x2x2", "2x3x2/rr", "2x2x1x2"} {
@@ -307,11 +297,11 @@ func (u underTest) plan(r tasks.Request, h *levels.Hierarchy, c cut) tasks.Plan 
 	return p
 }
 
-// check compiles for all ranks, twice, and proves the programs; or makes sure
-// that what the algorithm restricts is refused on all ranks.
+// check compiles for all ranks, twice, and proves the programs; or makes sure that all ranks
+// refuse a request against the algorithm's restrictions.
 func (u underTest) check(r tasks.Request, h *levels.Hierarchy, p tasks.Plan) error {
 	reg := submodules.Registry{u.sub, star{}}
-	refused := u.restricted(r, h)
+	refused := u.isRestricted(r, h)
 	progs := make([]*submodules.Program, h.Topology().Size())
 	for rank := range progs {
 		var again *submodules.Program
@@ -339,9 +329,8 @@ func (u underTest) check(r tasks.Request, h *levels.Hierarchy, p tasks.Plan) err
 	return err
 }
 
-// restricted tells whether the algorithm declares that it can't do a request on
-// one of the levels that it is chosen for.
-func (u underTest) restricted(r tasks.Request, h *levels.Hierarchy) bool {
+// isRestricted tells whether the algorithm's restrictions exclude a request on one of its levels.
+func (u underTest) isRestricted(r tasks.Request, h *levels.Hierarchy) bool {
 	ordered := r.Reduces() && !r.Op.Commutative() && u.op.Reduces() && !u.op.Scans()
 	for k := range h.Depth() {
 		if h.Widest(k) == 1 && h.Depth() > 1 || u.sub.Reach() == submodules.SharedNode && !h.WithinNodes(k) {

@@ -11,8 +11,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// flows are what each of n ranks sends each other one, in parts of which all together have n. Rank 0
-// leads.
+// flows are the parts that n ranks send each other, of n parts together. Rank 0 leads.
 type flows struct {
 	n   int
 	all map[edge]float64
@@ -22,14 +21,14 @@ func (f *flows) send(from, to int, parts float64) {
 	f.all[edge{levels.Rank(from % f.n), levels.Rank(to % f.n)}] += parts
 }
 
-// shift has each rank send one that is so many places ahead.
+// shift has each rank send to the one so many places ahead.
 func (f *flows) shift(places int, parts float64) {
 	for r := range f.n {
 		f.send(r, r+places, parts)
 	}
 }
 
-// flowsOf returns the flows of a schedule among n ranks, by an algorithm's number; false where the
+// flowsOf returns the flows of a schedule among n ranks, by an algorithm's number; false if the
 // operation has no such schedule.
 func flowsOf(s submodules.Schedule, op tasks.Collective, n, number int) (flows, bool) {
 	f := flows{n, map[edge]float64{}}
@@ -75,7 +74,7 @@ func parents(s submodules.Schedule, n, number int) []int {
 	all[0] = -1
 	switch s {
 	case submodules.DigitTree:
-		for place := 1; place < n; place++ { // without its last digit that is not 0
+		for place := 1; place < n; place++ { // without its last digit above 0
 			unit := 1
 			for place/unit%max(number, 2) == 0 {
 				unit *= max(number, 2)
@@ -92,16 +91,17 @@ func parents(s submodules.Schedule, n, number int) []int {
 
 // below divides the places behind one among its children, as equally as can be.
 func below(all []int, at, size, children, further int) {
-	first := at + 1
-	for i := range min(children, size-1) {
-		count := (size - 1 + min(children, size-1) - 1 - i) / min(children, size-1)
+	first, runs := at+1, min(children, size-1)
+	for i := range runs {
+		count := (size - 1 + runs - 1 - i) / runs
 		all[first] = at
 		below(all, first, count, further, further)
 		first += count
 	}
 }
 
-// tree has all places send along their edge: what is for all, or in a gather or a scatter the parts below it.
+// tree has all places send along their edge: the data for all, or in a gather or a scatter the
+// parts below it.
 func (f *flows) tree(parents []int, op tasks.Collective) {
 	parts := make([]float64, f.n)
 	for place := f.n - 1; place > 0; place-- {
@@ -124,7 +124,7 @@ func (f *flows) tree(parents []int, op tasks.Collective) {
 	}
 }
 
-// pairs has the first so many ranks exchange parts with those at distances that are powers of two.
+// pairs has the first so many ranks exchange parts at distances of powers of two.
 func (f *flows) pairs(members int, parts func(distance int) float64) {
 	for distance := 1; distance < members; distance *= 2 {
 		for r := range members {
@@ -135,8 +135,8 @@ func (f *flows) pairs(members int, parts func(distance int) float64) {
 	}
 }
 
-// fold is an exchange of pairs in which each rank beyond a power of two hands its data over to one of the
-// others first.
+// fold is an exchange of pairs. Each rank beyond a power of two hands its data over to one of
+// the others first.
 func (f *flows) fold(s submodules.Schedule, op tasks.Collective) {
 	members, all := 1, float64(f.n)
 	for members*2 <= f.n {
@@ -150,7 +150,7 @@ func (f *flows) fold(s submodules.Schedule, op tasks.Collective) {
 		return
 	case s == submodules.RecursiveDoubling:
 		f.pairs(members, func(int) float64 { return all })
-	case op == tasks.Reduce: // halves, then a gather by those that have more than the leader
+	case op == tasks.Reduce: // halves, then a gather from all but the leader
 		f.pairs(members, func(distance int) float64 { return all / float64(2*distance) })
 		for r := 1; r < members; r++ {
 			highest := 1
@@ -170,7 +170,7 @@ func (f *flows) fold(s submodules.Schedule, op tasks.Collective) {
 	}
 }
 
-// circulant sends over skips that are halves of each other, rounded up.
+// circulant sends over skips, each half of the next one, rounded up.
 func (f *flows) circulant(op tasks.Collective) {
 	skips := []int{f.n}
 	for skips[0] > 1 {
@@ -199,7 +199,8 @@ func (f *flows) circulant(op tasks.Collective) {
 	}
 }
 
-// distances sends all a rank has, or what has such a digit in its way; or nothing, to tell.
+// distances sends all of a rank's data, or the blocks with a digit in their way; or nothing, to
+// tell.
 func (f *flows) distances(op tasks.Collective, radix int) {
 	if op != tasks.Alltoall {
 		radix = 2
@@ -223,7 +224,7 @@ func (f *flows) distances(op tasks.Collective, radix int) {
 	}
 }
 
-// profile lists what each rank sends its partners and hears from them, however ranks are numbered.
+// profile lists the parts that each rank sends and hears, under any numbering of ranks.
 func (f *flows) profile() (all [][]float64) {
 	sent, heard := make([][]float64, f.n), make([][]float64, f.n)
 	for e, parts := range f.all {
@@ -238,8 +239,8 @@ func (f *flows) profile() (all [][]float64) {
 	return all
 }
 
-// schedule holds an operation's schedule against what programs of groups of many sizes send, by all
-// numbers that are worth a search.
+// schedule holds an operation's schedule against the messages of programs of groups of many
+// sizes, by all numbers worth a search.
 func (u underTest) schedule() error {
 	says := u.algo.Traffic[u.op]
 	if says.Schedule == 0 {
@@ -247,7 +248,7 @@ func (u underTest) schedule() error {
 	}
 	for _, number := range append([]int{0}, u.algo.Number.Worth...) {
 		for _, n := range traitSizes {
-			progs, err := u.compiled(n, 0, cut{tasks.Whole, 1, 0}, number)
+			progs, err := u.compilePrograms(n, 0, cut{tasks.Whole, 1, 0}, number)
 			if err != nil {
 				return err
 			}
@@ -292,8 +293,8 @@ func (u underTest) flows(progs []*submodules.Program) flows {
 	return f
 }
 
-// atOnce holds AtOnce against the partners whose messages a rank expects before any other has come: where
-// a schedule leaves that open.
+// atOnce holds AtOnce against the partners whose messages a rank expects before any other has
+// come, for schedules that leave it open.
 func (u underTest) atOnce(progs []*submodules.Program) error {
 	says, most := u.algo.Traffic[u.op], 0
 	want := len(progs) - 1
@@ -324,10 +325,10 @@ func (u underTest) atOnce(progs []*submodules.Program) error {
 	return nil
 }
 
-// hand holds Handed against the slots and the shared memory of programs whose ranks give each other more
-// than goes in one line.
+// hand holds Handed against the slots and the shared memory of programs with more data than goes
+// in one line.
 func (u underTest) hand() error {
-	progs, err := u.compiled(4, 0, cut{tasks.Whole, 1, 0}, 0)
+	progs, err := u.whole(4, 0)
 	if err != nil || progs == nil {
 		return err
 	}

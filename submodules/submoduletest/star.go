@@ -9,9 +9,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// star does the tasks that the submodule under test doesn't do: everybody talks
-// to the leader. It is the simplest submodule that is right for any group,
-// leader and operation.
+// star does the tasks that the submodule under test lacks: everybody talks to the leader. It is
+// the simplest submodule for any group, leader and operation.
 type star struct{}
 
 var _ submodules.Submodule = star{}
@@ -24,14 +23,10 @@ func (star) Reach() submodules.Reach { return submodules.Anywhere }
 var exchanges = tasks.CollectivesWith(tasks.Collective.Exchanges)
 
 func (star) Algorithms() []submodules.Algorithm {
-	traffic := submodules.Alike(submodules.StarTree, submodules.Others, submodules.Others, tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Prefix)
-	for _, op := range []tasks.Collective{tasks.Scan, tasks.Exscan} {
-		traffic[op] = submodules.Traffic{Rounds: submodules.Others, Partners: submodules.Others}
-	}
-	for _, op := range append([]tasks.Collective{tasks.Allgather, tasks.ReduceScatter}, exchanges...) {
-		traffic[op] = submodules.Traffic{Schedule: submodules.AllAtOnce, Partners: submodules.Others}
-	}
-	traffic[tasks.Allreduce] = submodules.Traffic{Partners: submodules.Others}
+	traffic := submodules.Alike(submodules.StarTree, submodules.Others, submodules.Others, tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Prefix).
+		And(0, submodules.Others, submodules.Others, tasks.Scan, tasks.Exscan).
+		And(submodules.AllAtOnce, 0, submodules.Others, append([]tasks.Collective{tasks.Allgather, tasks.ReduceScatter}, exchanges...)...).
+		And(0, 0, submodules.Others, tasks.Allreduce)
 	return []submodules.Algorithm{{
 		Traits: submodules.Traits{Traffic: traffic},
 		Name:   "star", Doc: "one round", Source: "none",
@@ -55,7 +50,7 @@ func (s star) Lower(e *submodules.Emitter, c *submodules.Call) error {
 	case c.Kind.Op == tasks.Reduce:
 		e.Send(c.Group.Lead(), c.Src)
 	case c.Kind.Op == tasks.Gather && !leads:
-		s.give(e, c, c.Group.Lead())
+		s.giveAll(e, c.Group.Lead(), c.Held)
 	case c.Kind.Op == tasks.Gather, c.Kind.Op == tasks.Allgather:
 		c.Keep(e)
 		for i, r := range c.Others() {
@@ -63,7 +58,7 @@ func (s star) Lower(e *submodules.Emitter, c *submodules.Call) error {
 				e.Recv(r, part)
 			}
 			if c.Kind.Op == tasks.Allgather {
-				s.give(e, c, r)
+				s.giveAll(e, r, c.Held)
 			}
 		}
 	case c.Kind.Op == tasks.Scatter && !leads:
@@ -107,7 +102,7 @@ func (star) giveAll(e *submodules.Emitter, to levels.Rank, parts []tasks.Span) {
 	}
 }
 
-// combineParts is a reduction of each member's part to that member.
+// combineParts is a reduction of each member's part to this member.
 func (s star) combineParts(e *submodules.Emitter, c *submodules.Call) {
 	for i, r := range c.Others() {
 		s.giveAll(e, r, c.Parts[i])
@@ -130,11 +125,7 @@ func (star) exchange(e *submodules.Emitter, c *submodules.Call) {
 			all = append(all, e.Send(r, s, goes.Packed))
 		}
 		for _, places := range c.Places(i) {
-			n := int64(0)
-			for _, s := range places {
-				n += s.Len
-			}
-			room := e.Scratch(n)
+			room := e.Scratch(tasks.TotalLen(places))
 			all = append(all, e.Recv(r, room))
 			for _, s := range places {
 				in[i] = append(in[i], room.Cut(0, s.Len))
@@ -147,13 +138,6 @@ func (star) exchange(e *submodules.Emitter, c *submodules.Call) {
 		for k, s := range c.In[i] {
 			e.Copy(s, in[i][k], over)
 		}
-	}
-}
-
-// give sends this rank's part.
-func (star) give(e *submodules.Emitter, c *submodules.Call, to levels.Rank) {
-	for _, part := range c.Held {
-		e.Send(to, part)
 	}
 }
 
@@ -188,9 +172,9 @@ func (star) scan(e *submodules.Emitter, c *submodules.Call) {
 	}
 }
 
-// combine receives all inputs and combines them in the order of ranks; the last
-// step comes after those given. In between it works in scratch: Dst may be Src, which
-// ranks below the leader come before.
+// combine receives all inputs and combines them in the order of ranks; the last step comes after
+// those given. In between it works in scratch: Dst may be Src, and ranks below the leader come
+// before it.
 func (star) combine(e *submodules.Emitter, c *submodules.Call, before ...dag.ID) {
 	n := len(c.Group.Ranks)
 	in := make([]tasks.Span, n)

@@ -12,10 +12,10 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// traitSizes are the groups in which traits are counted: powers of two, and what lies between.
+// traitSizes are the groups to count traits in: powers of two, and others between.
 var traitSizes = []int{2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 17, 33}
 
-// counted is what programs show of an algorithm's traits.
+// counted is an algorithm's traits as programs show them.
 type counted struct{ rounds, partners int }
 
 // traits holds an algorithm's traits against the programs of groups of many sizes.
@@ -24,7 +24,7 @@ func (u underTest) traits() error {
 	var sizes []int
 	var rounds, partners []int
 	for _, n := range traitSizes {
-		progs, err := u.compiled(n, 0, cut{tasks.Whole, 1, 0}, 0)
+		progs, err := u.whole(n, 0)
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (u underTest) traits() error {
 	)
 }
 
-// follows holds numbers against their growth. Where ranks fold it holds on powers of two, and
+// follows holds numbers against their growth. If ranks fold it holds on powers of two, and
 // others are above it.
 func (u underTest) follows(what string, says submodules.Growth, sizes, got []int, folds bool) error {
 	matches := func(g submodules.Growth) bool {
@@ -64,20 +64,20 @@ func (u underTest) follows(what string, says submodules.Growth, sizes, got []int
 	return nil
 }
 
-// foldable reports whether all ranks of an operation may be alike, but for those that fold.
+// foldable reports whether all ranks of an operation may be alike, except for folded ones.
 func foldable(op tasks.Collective) bool {
 	return op == tasks.Allreduce || op == tasks.Reduce
 }
 
-// folding holds Folds against the ranks that speak with one other only: there are some among
-// nine ranks, but none among eight.
+// folding holds Folds against the ranks with one peer only: there are some among nine ranks, but
+// none among eight.
 func (u underTest) folding() error {
 	if u.op != tasks.Allreduce {
 		return nil
 	}
 	fewest := map[int]int{}
 	for _, n := range []int{8, 9} {
-		progs, err := u.compiled(n, 0, cut{tasks.Whole, 1, 0}, 0)
+		progs, err := u.whole(n, 0)
 		if err != nil || progs == nil {
 			return err
 		}
@@ -92,10 +92,10 @@ func (u underTest) folding() error {
 	return nil
 }
 
-// edge is who sends to whom.
+// edge is a sender and its receiver.
 type edge [2]levels.Rank
 
-// edges lists who sends how many bytes to whom in u's tasks.
+// edges lists the bytes between ranks in u's tasks.
 func (u underTest) edges(progs []*submodules.Program) map[edge]int64 {
 	all := map[edge]int64{}
 	for _, p := range progs {
@@ -111,8 +111,8 @@ func (u underTest) edges(progs []*submodules.Program) map[edge]int64 {
 // goesAlongTree reports whether an operation has one message for all or from all.
 func goesAlongTree(op tasks.Collective) bool { return op == tasks.Bcast || op == tasks.Reduce }
 
-// inOrder holds InOrder against the edges that are there whoever leads: those of a tree, and
-// one more from its top to the leader.
+// inOrder holds InOrder against the edges under any leader: those of a tree, and one more from
+// its top to the leader.
 func (u underTest) inOrder() error {
 	if u.op != tasks.Reduce {
 		return nil
@@ -121,7 +121,7 @@ func (u underTest) inOrder() error {
 	most := 0
 	always := map[edge]int{}
 	for leader := range n {
-		progs, err := u.compiled(n, leader, cut{tasks.Whole, 1, 0}, 0)
+		progs, err := u.whole(n, leader)
 		if err != nil || progs == nil {
 			return err
 		}
@@ -143,7 +143,7 @@ func (u underTest) inOrder() error {
 	return nil
 }
 
-// ways holds Ways against the ranks from which the pieces of a bcast come.
+// ways holds Ways against the senders of a bcast's pieces.
 func (u underTest) ways() error {
 	if u.op != tasks.Bcast {
 		return nil
@@ -154,7 +154,7 @@ func (u underTest) ways() error {
 		if u.algo.Inner {
 			c.inner = 8
 		}
-		progs, err := u.compiled(n, 0, c, 0)
+		progs, err := u.compilePrograms(n, 0, c, 0)
 		if err != nil || progs == nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func (u underTest) ways() error {
 	return u.follows("ways", u.algo.Ways, sizes, got, false)
 }
 
-// like holds Like and Share against the part of the message that the fullest edge carries.
+// like holds Like and Share against the part of the message on the fullest edge.
 func (u underTest) like() error {
 	if u.algo.Like == "" || !goesAlongTree(u.op) {
 		return nil
@@ -188,7 +188,7 @@ func (u underTest) like() error {
 	other.algo = u.sub.Algorithms()[i]
 	var most [2]int64
 	for k, one := range []underTest{u, other} {
-		progs, err := one.compiled(9, 0, cut{tasks.Whole, 1, 0}, 0)
+		progs, err := one.whole(9, 0)
 		if err != nil || progs == nil {
 			return err
 		}
@@ -203,41 +203,41 @@ func (u underTest) like() error {
 }
 
 // usual makes sure that a plan with the usual number gives the same programs as one without a
-// number. The numbers that are worth a search give others.
+// number.
 func (u underTest) usual() error {
 	if !u.algo.Number.Taken() {
 		return nil
 	}
 	const n = 36 // above all usual numbers
-	plain, err := u.compiled(n, 0, cut{tasks.Whole, 1, 0}, 0)
+	plain, err := u.whole(n, 0)
 	if err != nil || plain == nil {
 		return err
 	}
-	said, err := u.compiled(n, 0, cut{tasks.Whole, 1, 0}, u.algo.Number.Usual)
+	numbered, err := u.compilePrograms(n, 0, cut{tasks.Whole, 1, 0}, u.algo.Number.Usual)
 	if err != nil {
 		return err
 	}
 	for rank := range plain {
-		if err := same(plain[rank], said[rank]); err != nil {
+		if err := same(plain[rank], numbered[rank]); err != nil {
 			return fmt.Errorf("its number is usually %d: %w", u.algo.Number.Usual, err)
 		}
 	}
 	return nil
 }
 
-// port is a rank of a job that sends one message at a time and receives one.
+// port is a rank of a job; it sends one message at a time and receives one.
 type port struct {
 	prog  *submodules.Program
 	waits []int    // by step: how many others it waits for, and its message
-	sends []dag.ID // that wait for a round, in the order of the program
+	sends []dag.ID // waiting for a round, in the order of the program
 	hears bool     // it receives in this round
 }
 
 // network plays programs in rounds.
 type network []*port
 
-// count plays programs. Steps that move nothing between ranks take no time, and no other
-// tasks than u's do.
+// count plays programs. Steps without messages take no time, and neither do other tasks than
+// u's.
 func (u underTest) count(progs []*submodules.Program) (c counted) {
 	var net network
 	for _, p := range progs {
@@ -273,7 +273,7 @@ func (u underTest) count(progs []*submodules.Program) (c counted) {
 	return c
 }
 
-// begin does a step that waits for nothing any more.
+// begin does a step once it waits for nothing.
 func (net network) begin(at *port, id dag.ID, op tasks.Collective) {
 	s := at.prog.Step(id)
 	if s.Kind.Outgoing() {
@@ -286,7 +286,7 @@ func (net network) begin(at *port, id dag.ID, op tasks.Collective) {
 	net.end(at, id, op)
 }
 
-// end lets begin what waited for a step.
+// end releases the successors of a step.
 func (net network) end(at *port, id dag.ID, op tasks.Collective) {
 	for _, next := range at.prog.Succ(id) {
 		net.release(at, next, op)
@@ -306,8 +306,8 @@ func (net network) arrive(at *port, s *submodules.Step, op tasks.Collective) {
 	net.release(peer, peer.prog.Peers[peer.prog.PeerIndex(at.prog.Rank)].In[s.Edge], op)
 }
 
-// round moves the messages of each rank for one other, which hears nobody else. It
-// returns false if there was none.
+// round moves the messages of each rank for one other, with no other sender. It returns false if
+// there was none.
 func (net network) round(op tasks.Collective) bool {
 	type message struct {
 		from *port
@@ -341,9 +341,15 @@ func (net network) round(op tasks.Collective) bool {
 	return len(moved) > 0
 }
 
-// compiled returns the programs of n ranks that do u's operation by a number, 0 for the usual
-// one; nil if the algorithm refuses such groups.
-func (u underTest) compiled(n, leader int, c cut, number int) ([]*submodules.Program, error) {
+// whole returns the programs of n ranks for a message in one piece, by the usual number; nil
+// if the algorithm refuses such groups.
+func (u underTest) whole(n, leader int) ([]*submodules.Program, error) {
+	return u.compilePrograms(n, leader, cut{tasks.Whole, 1, 0}, 0)
+}
+
+// compilePrograms returns the programs of n ranks for u's operation by a number, 0 for the usual one;
+// nil if the algorithm refuses such groups.
+func (u underTest) compilePrograms(n, leader int, c cut, number int) ([]*submodules.Program, error) {
 	topo, err := levels.Parse(strconv.Itoa(n))
 	if err != nil {
 		return nil, err
@@ -372,8 +378,8 @@ func (u underTest) compiled(n, leader int, c cut, number int) ([]*submodules.Pro
 	return progs, nil
 }
 
-// plainRequest is the first one of which the plan makes tasks of u's operation that the
-// algorithm doesn't refuse.
+// plainRequest is the first request with tasks of u's operation that the algorithm doesn't
+// refuse; false if there is none.
 func (u underTest) plainRequest(h *levels.Hierarchy) (tasks.Request, bool) {
 	for _, r := range u.requests() {
 		if r.Coll.HasData() {
@@ -383,7 +389,7 @@ func (u underTest) plainRequest(h *levels.Hierarchy) (tasks.Request, bool) {
 			r.Root = h.Root()
 		}
 		g, err := tasks.ExpandOn(r, h, u.plan(r, h, cut{tasks.Whole, 1, 0}), 0)
-		if err != nil || u.restricted(r, h) {
+		if err != nil || u.isRestricted(r, h) {
 			continue
 		}
 		if slices.ContainsFunc(g.Phases, func(ph tasks.Phase) bool { return ph.Kind.Op == u.op }) {

@@ -1,0 +1,65 @@
+package submodules_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// TestSeats: places are counted from the leader on, whoever leads, and each rank finds the
+// others at theirs.
+func TestSeats(t *testing.T) {
+	ranks := []levels.Rank{3, 4, 8, 9, 20}
+	for leader := range ranks {
+		group := &levels.Group{Ranks: ranks, Leader: leader}
+		seen := map[int]bool{}
+		for me := range ranks {
+			c := &submodules.Call{Task: tasks.Task{Group: group}, Me: me}
+			seat := c.Seat()
+			if c.RankAt(seat) != ranks[me] || c.RankAt(0) != ranks[leader] || seat < 0 || seat >= len(ranks) || seen[seat] {
+				t.Errorf("led by %d: rank %d has place %d, where rank %d is", ranks[leader], ranks[me], seat, c.RankAt(seat))
+			}
+			seen[seat] = true
+			if next := (seat + 1) % len(ranks); c.RankAt(next) != ranks[c.Member(me+1)] {
+				t.Errorf("led by %d: behind rank %d sits rank %d", ranks[leader], ranks[me], c.RankAt(next))
+			}
+			if c.IsLast() != (me == 4) {
+				t.Errorf("rank %d is the last one: %t", ranks[me], c.IsLast())
+			}
+		}
+	}
+}
+
+func TestMember(t *testing.T) {
+	c := &submodules.Call{Task: tasks.Task{Group: &levels.Group{Ranks: make([]levels.Rank, 3)}}}
+	for i, want := range map[int]int{-7: 2, -3: 0, -1: 2, 0: 0, 2: 2, 3: 0, 11: 2} {
+		if got := c.Member(i); got != want {
+			t.Errorf("member %d of 3 is %d, want %d", i, got, want)
+		}
+	}
+}
+
+// TestWindow compares a window with the list of all its steps.
+func TestWindow(t *testing.T) {
+	draw := rand.New(rand.NewPCG(8, 1))
+	for size := 1; size <= submodules.MostUnderWay; size++ {
+		var w submodules.Window
+		var all []dag.ID
+		for range 3 * submodules.MostUnderWay {
+			want := submodules.None
+			if len(all) >= size {
+				want = all[len(all)-size]
+			}
+			if got := w.Before(size); got != want || w.Turn(size) != len(all)%size {
+				t.Fatalf("size %d, %d steps: the next one waits for %d in turn %d, want %d in turn %d", size, len(all), got, w.Turn(size), want, len(all)%size)
+			}
+			step := dag.ID(draw.IntN(1000))
+			w.Put(size, step)
+			all = append(all, step)
+		}
+	}
+}
